@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The packet path, top to bottom. What judges is in common/; this file finds it its state. */
+#include <linux/bpf.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+#include <xdp/xdp_helpers.h>
+
+#include "maps.bpf.h"
+#include "clock.bpf.h"
+#include "pace.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+/* Beside other programs of the interface: before most, and they see what is let through. */
+struct {
+	__uint(priority, 20);
+	__uint(XDP_PASS, 1);
+} XDP_RUN_CONFIG(pacer);
+
+/*
+ * Draw the hash's secret where no loader did. Every word is drawn once, by whichever CPU comes
+ * first, and all use that one.
+ */
+__attribute__((noinline)) int draw_secret(void)
+{
+	struct pacer_control *control = &pacer_control;
+	__u32 i;
+
+	for (i = 0; i < PACER_SECRETS; i++) {
+		__u64 word = (__u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32() | 1;
+
+		if (!control->secret[i])
+			(void)pacer_cas64(&control->secret[i], 0, word);
+	}
+	pacer_release(&control->secret_ready, 1);
+	return 0;
+}
+
+/* Headers beyond a multi-buffer frame's first buffer count as cut short. */
+__attribute__((noinline)) int parse(struct xdp_md *ctx, struct pacer_packet *pkt)
+{
+	if (!pkt)
+		return PACER_PARSE_TRUNCATED;
+	return pacer_parse((void *)(long)ctx->data, (void *)(long)ctx->data_end,
+			   bpf_xdp_get_buff_len(ctx), pkt);
+}
+
+static __always_inline int on_trie(struct pacer_allow_value *value, int exact)
+{
+	return value && (!value->until_ns || pacer_clock(exact) < value->until_ns);
+}
+
+static __always_inline int allowed(const struct pacer_packet *pkt, int exact)
+{
+	const __u32 *saddr = &pkt->key[PACER_WORD_SADDR];
+
+	if (pkt->family == PACER_FAMILY_4 && pacer_control.allowed4) {
+		struct {
+			__u32 prefixlen, addr;
+		} key = {32, bpf_htonl(saddr[0])};
+
+		return on_trie(bpf_map_lookup_elem(&pacer_allow4, &key), exact);
+	}
+	if (pkt->family == PACER_FAMILY_6 && pacer_control.allowed6) {
+		struct {
+			__u32 prefixlen, addr[4];
+		} key = {128, {bpf_htonl(saddr[0]), bpf_htonl(saddr[1]), bpf_htonl(saddr[2]),
+			       bpf_htonl(saddr[3])}};
+
+		return on_trie(bpf_map_lookup_elem(&pacer_allow6, &key), exact);
+	}
+	return 0;
+}
+
+static __always_inline struct pacer_judgement judge(const struct pacer_policy *policy,
+						    struct xdp_md *ctx, struct pacer_walk *walk)
+{
+	struct pacer_judgement none = {PACER_NO_RULE, PACER_RULES_MAX, 0};
+	int exact = !!(policy->flags & PACER_CLOCK_EXACT);
+	int result = parse(ctx, &walk->pkt);
+
+	if (result != PACER_PARSED) {
+		none.reason = pacer_parse_reason(result);
+		return none;
+	}
+	if (allowed(&walk->pkt, exact)) {
+		none.reason = PACER_ALLOWED;
+		return none;
+	}
+	if (!pacer_control.secret_ready)
+		draw_secret();
+	walk->now_ns = pacer_clock(exact);
+	return pacer_pace(walk);
+}
+
+static __always_inline void count(const struct pacer_policy *policy,
+				  const struct pacer_judgement *j, __u32 len_bytes)
+{
+	__u32 slot = j->rule < PACER_RULES_MAX ? policy->rule[j->rule].counter : 0;
+	struct pacer_counters *counters = bpf_map_lookup_elem(&pacer_counts, &slot);
+
+	if (!counters || j->reason >= PACER_REASON_COUNT)
+		return;
+	counters->by[j->reason].packets++;
+	counters->by[j->reason].bytes += len_bytes;
+}
+
+static __always_inline int action(const struct pacer_policy *policy, const struct pacer_judgement *j)
+{
+	switch (pacer_verdict_of(j->reason)) {
+	case PACER_VERDICT_PASS:
+	case PACER_VERDICT_ADMIT:
+		return XDP_PASS;
+	case PACER_VERDICT_UNPARSED:
+		return policy->flags & PACER_UNPARSED_DROP && !(policy->flags & PACER_MONITOR)
+			       ? XDP_DROP
+			       : XDP_PASS;
+	case PACER_VERDICT_DENY:
+		break;
+	}
+	if (policy->flags & PACER_MONITOR ||
+	    (j->rule < PACER_RULES_MAX && policy->rule[j->rule].over == PACER_OVER_PASS))
+		return XDP_PASS;
+	return XDP_DROP;
+}
+
+SEC("xdp.frags") int pacer(struct xdp_md *ctx)
+{
+	__u64 word = *(volatile __u64 *)&pacer_control.in_force;
+	__u64 now_ns = word >> 1 ? pacer_clock(1) : 0;
+	struct pacer_walk walk = {.copy = pacer_in_force(word, now_ns) & 1};
+	const struct pacer_policy *policy = &pacer_policies[walk.copy & 1];
+	struct pacer_judgement j = judge(policy, ctx, &walk);
+
+	count(policy, &j, walk.pkt.len_bytes);
+	return action(policy, &j);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Purpose: a key's place in the tables, by a hash that is keyed with a secret.
+ *
+ * Source: the recency sketch asks for a hash that selects cells; the family is
+ * Carter and Wegman's multilinear one: secret[0] + sum secret[i+1] * word[i]
+ * modulo 2^64, of which the upper half is strongly universal for 32-bit words.
+ * Two independent members give 64 bits.
+ *
+ * Error: two keys of one length agree in one half with a probability of 2^-32
+ * over the secret, whatever the keys: who does not learn the verdicts of chosen
+ * keys cannot aim at a place. Who can (a source that sees which of its own
+ * packets pass) may find sources that share a place with it; the harm is
+ * shared denial and never admission. Keys of IPv4 and IPv6 have first secrets of
+ * their own, so they are as independent.
+ *
+ * Concurrency: pure. Memory: none.
+ */
+#ifndef PACER_HASH_H
+#define PACER_HASH_H
+
+#include "abi.h"
+
+struct pacer_hash {
+	__u32 place; /* selects the set, the line, the way */
+	__u32 mark;  /* the tag's bits and the shared record's place */
+};
+
+#define PACER_HASH_FAMILY4 PACER_KEY_WORDS	 /* index of IPv4's first secret */
+#define PACER_HASH_FAMILY6 (PACER_KEY_WORDS + 1) /* and IPv6's */
+
+/* One of the two members: which is 0 or 1. */
+PACER_INLINE const __u64 *pacer_hash_member(const __u64 secret[PACER_SECRETS], unsigned int which)
+{
+	return secret + which * (PACER_KEY_WORDS + 2);
+}
+
+/* Hash of the words of an IPv4 key: source, destination, ports, meta. */
+PACER_INLINE __u32 pacer_hash4(const __u64 *k, const __u32 w[4])
+{
+	__u64 sum = k[PACER_HASH_FAMILY4];
+
+	sum += k[0] * w[0];
+	sum += k[1] * w[1];
+	sum += k[2] * w[2];
+	sum += k[3] * w[3];
+	return sum >> 32;
+}
+
+/* Hash of the ten words of an IPv6 key. */
+PACER_INLINE __u32 pacer_hash6(const __u64 *k, const __u32 w[PACER_KEY_WORDS])
+{
+	__u64 sum = k[PACER_HASH_FAMILY6];
+	unsigned int i;
+
+	for (i = 0; i < PACER_KEY_WORDS; i++)
+		sum += k[i] * w[i];
+	return sum >> 32;
+}
+
+/* The place of a hash among n: 0 to n - 1, without division. n from 1 to 2^32 - 1. */
+PACER_INLINE __u32 pacer_place(__u32 hash, __u32 n)
+{
+	return ((__u64)hash * n) >> 32;
+}
+
+#endif

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Purpose: a frame's addresses, ports and fragment state. One parser for the
+ * kernel and for user space.
+ *
+ * Read: Ethernet, up to two VLAN tags (802.1Q, 802.1ad), IPv4 with options, IPv6
+ * with up to PACER_PARSE_HEADERS extension headers (hop-by-hop, routing,
+ * destination, fragment, AH), the ports of TCP, UDP and SCTP. The outer tag's
+ * VLAN and the outer IP header count; tunnels are not opened.
+ *
+ * A later fragment has no ports. In its key the datagram's identification stands
+ * where the ports would, and a mark keeps it apart from every port pair.
+ *
+ * Error: what is cut short or contradicts itself is said to be so and nothing of
+ * it is used. IPv4's checksum is not looked at.
+ *
+ * Concurrency: pure. Memory: none.
+ */
+#ifndef PACER_PARSE_H
+#define PACER_PARSE_H
+
+#include "abi.h"
+
+#define PACER_PARSE_TAGS    2
+#define PACER_PARSE_HEADERS 8
+
+enum pacer_family { PACER_FAMILY_NONE, PACER_FAMILY_4, PACER_FAMILY_6 };
+
+enum pacer_fragment { PACER_FRAG_NONE, PACER_FRAG_FIRST, PACER_FRAG_LATER };
+
+enum pacer_parse_result {
+	PACER_PARSED,
+	PACER_PARSE_NOT_IP,
+	PACER_PARSE_TRUNCATED,
+	PACER_PARSE_BAD_HEADER,
+	PACER_PARSE_TOO_DEEP
+};
+
+/* Key words: addresses and ports in host order; IPv4 addresses in the first word of four. */
+enum pacer_key_word {
+	PACER_WORD_SADDR = 0,
+	PACER_WORD_DADDR = 4,
+	PACER_WORD_PORTS = 8, /* sport << 16 | dport, or a later fragment's identification */
+	PACER_WORD_META = 9   /* protocol, and PACER_META_FRAGMENT */
+};
+
+#define PACER_META_PROTO    0xffu
+#define PACER_META_FRAGMENT 0x100u
+
+struct pacer_packet {
+	__u32 key[PACER_KEY_WORDS];
+	__u32 len_bytes; /* the whole frame's */
+	__u16 vlan;	 /* of the outer tag, or PACER_VLAN_NONE */
+	__u8 family;	 /* enum pacer_family */
+	__u8 fragment;	 /* enum pacer_fragment */
+	__u8 proto;	 /* that follows the last header read */
+	__u8 unused[3];
+};
+
+/* Where the parser stands: `p` in a buffer that ends at `end`, and `left` bytes of IP to come. */
+struct pacer_cursor {
+	const __u8 *p, *end;
+	__u32 left;
+};
+
+#define PACER_ETH_IP4  0x0800
+#define PACER_ETH_IP6  0x86dd
+#define PACER_ETH_8021Q 0x8100
+#define PACER_ETH_8021AD 0x88a8
+
+PACER_INLINE int pacer_is_tag(__u16 h_proto)
+{
+	return h_proto == PACER_ETH_8021Q || h_proto == PACER_ETH_8021AD;
+}
+
+/* The ports, where the protocol has some, of anything but a later fragment. */
+PACER_INLINE enum pacer_parse_result pacer_parse_ports(const struct pacer_cursor *c,
+						       struct pacer_packet *pkt)
+{
+	pkt->key[PACER_WORD_META] = pkt->proto;
+	if (pkt->proto != 6 && pkt->proto != 17 && pkt->proto != 132)
+		return PACER_PARSED;
+	if (c->left < 4 || c->p + 4 > c->end)
+		return PACER_PARSE_TRUNCATED;
+	pkt->key[PACER_WORD_PORTS] = pacer_be32(c->p);
+	return PACER_PARSED;
+}
+
+PACER_INLINE enum pacer_parse_result pacer_parse_later(struct pacer_packet *pkt, __u32 datagram)
+{
+	pkt->fragment = PACER_FRAG_LATER;
+	pkt->key[PACER_WORD_META] = pkt->proto | PACER_META_FRAGMENT;
+	pkt->key[PACER_WORD_PORTS] = datagram;
+	return PACER_PARSED;
+}
+
+PACER_INLINE enum pacer_parse_result pacer_parse_ip4(struct pacer_cursor *c, struct pacer_packet *pkt)
+{
+	__u32 header, total, frag;
+
+	if (c->left < 20 || c->p + 20 > c->end)
+		return PACER_PARSE_TRUNCATED;
+	header = (c->p[0] & 0x0f) * 4u;
+	total = pacer_be16(c->p + 2);
+	if (c->p[0] >> 4 != 4 || header < 20 || total < header || total > c->left)
+		return PACER_PARSE_BAD_HEADER;
+	pkt->family = PACER_FAMILY_4;
+	pkt->proto = c->p[9];
+	pkt->key[PACER_WORD_SADDR] = pacer_be32(c->p + 12);
+	pkt->key[PACER_WORD_DADDR] = pacer_be32(c->p + 16);
+	frag = pacer_be16(c->p + 6);
+	if (frag & 0x1fff)
+		return pacer_parse_later(pkt, pacer_be16(c->p + 4));
+	if (frag & 0x2000)
+		pkt->fragment = PACER_FRAG_FIRST;
+	c->p += header;
+	c->left = total - header;
+	return pacer_parse_ports(c, pkt);
+}
+
+/* Length of the extension header at c->p of type `type`, 0 if it is not one that is followed. */
+PACER_INLINE __u32 pacer_extension_len(const struct pacer_cursor *c, __u8 type)
+{
+	switch (type) {
+	case 0:	 /* hop-by-hop options */
+	case 43: /* routing */
+	case 60: /* destination options */
+		return (c->p[1] + 1u) * 8;
+	case 44: /* fragment */
+		return 8;
+	case 51: /* authentication */
+		return (c->p[1] + 2u) * 4;
+	}
+	return 0;
+}
+
+PACER_INLINE int pacer_is_extension(__u8 type)
+{
+	return type == 0 || type == 43 || type == 60 || type == 44 || type == 51;
+}
+
+PACER_INLINE enum pacer_parse_result pacer_parse_extensions(struct pacer_cursor *c,
+							    struct pacer_packet *pkt)
+{
+	__u32 i, len, frag;
+
+	for (i = 0; i < PACER_PARSE_HEADERS; i++) {
+		if (!pacer_is_extension(pkt->proto))
+			return pacer_parse_ports(c, pkt);
+		if (c->left < 8 || c->p + 8 > c->end)
+			return PACER_PARSE_TRUNCATED;
+		len = pacer_extension_len(c, pkt->proto);
+		if (pkt->proto == 44) {
+			frag = pacer_be16(c->p + 2);
+			pkt->proto = c->p[0];
+			if (frag & 0xfff8)
+				return pacer_parse_later(pkt, pacer_be32(c->p + 4));
+			if (frag & 1)
+				pkt->fragment = PACER_FRAG_FIRST;
+		} else {
+			pkt->proto = c->p[0];
+		}
+		if (len > c->left)
+			return PACER_PARSE_BAD_HEADER;
+		c->p += len;
+		c->left -= len;
+	}
+	return pacer_is_extension(pkt->proto) ? PACER_PARSE_TOO_DEEP : pacer_parse_ports(c, pkt);
+}
+
+PACER_INLINE enum pacer_parse_result pacer_parse_ip6(struct pacer_cursor *c, struct pacer_packet *pkt)
+{
+	__u32 payload, i;
+
+	if (c->left < 40 || c->p + 40 > c->end)
+		return PACER_PARSE_TRUNCATED;
+	payload = pacer_be16(c->p + 4);
+	if (c->p[0] >> 4 != 6 || payload + 40 > c->left)
+		return PACER_PARSE_BAD_HEADER;
+	pkt->family = PACER_FAMILY_6;
+	pkt->proto = c->p[6];
+	for (i = 0; i < 8; i++)
+		pkt->key[PACER_WORD_SADDR + i] = pacer_be32(c->p + 8 + 4 * i);
+	c->p += 40;
+	c->left = payload;
+	return pacer_parse_extensions(c, pkt);
+}
+
+/*
+ * Read the frame of `len_bytes` whose first bytes are data..data_end (all of them, or less where a
+ * capture or a driver's first buffer holds less). *pkt is zeroed but for what was read.
+ */
+PACER_INLINE PACER_MUST_USE enum pacer_parse_result
+pacer_parse(const void *data, const void *data_end, __u32 len_bytes, struct pacer_packet *pkt)
+{
+	struct pacer_cursor c = {.p = data, .end = data_end};
+	__u16 h_proto;
+	__u32 i, l2 = 14;
+
+	*pkt = (struct pacer_packet){.len_bytes = len_bytes, .vlan = PACER_VLAN_NONE};
+	if (c.p + 14 > c.end)
+		return PACER_PARSE_TRUNCATED;
+	h_proto = pacer_be16(c.p + 12);
+	c.p += 14;
+	for (i = 0; i < PACER_PARSE_TAGS && pacer_is_tag(h_proto); i++) {
+		if (c.p + 4 > c.end)
+			return PACER_PARSE_TRUNCATED;
+		if (!i)
+			pkt->vlan = pacer_be16(c.p) & 0x0fff;
+		h_proto = pacer_be16(c.p + 2);
+		c.p += 4;
+		l2 += 4;
+	}
+	c.left = len_bytes > l2 ? len_bytes - l2 : 0;
+	if (h_proto == PACER_ETH_IP4)
+		return pacer_parse_ip4(&c, pkt);
+	if (h_proto == PACER_ETH_IP6)
+		return pacer_parse_ip6(&c, pkt);
+	return pacer_is_tag(h_proto) ? PACER_PARSE_TOO_DEEP : PACER_PARSE_NOT_IP;
+}
+
+/* The reason that a result other than PACER_PARSED stands for. */
+PACER_INLINE enum pacer_reason pacer_parse_reason(int result)
+{
+	if (result == PACER_PARSE_NOT_IP)
+		return PACER_NOT_IP;
+	if (result == PACER_PARSE_TRUNCATED)
+		return PACER_TRUNCATED;
+	return result == PACER_PARSE_TOO_DEEP ? PACER_TOO_DEEP : PACER_BAD_HEADER;
+}
+
+#endif

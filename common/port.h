@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Purpose: the only file that knows its host. Types, inlining, single-copy
+ * loads and stores, and the three atomics that the core is written with, for
+ * the kernel (clang -target bpf), for user space (gcc, clang) and for the model
+ * checker, which is told of every step.
+ *
+ * Concurrency: pacer_load and pacer_store are single-copy accesses without
+ * order. pacer_cas and pacer_add are fully ordered. pacer_release orders every
+ * access before it; where the machine is not known to keep stores in order it
+ * is an exchange.
+ *
+ * PACER_STEP_HOOK: the model checker defines it and the function
+ * void pacer_step(const volatile void *p); it is called before each access to
+ * shared memory at p, and nowhere else.
+ */
+#ifndef PACER_PORT_H
+#define PACER_PORT_H
+
+#include <linux/types.h>
+
+#define PACER_INLINE static inline __attribute__((always_inline, unused))
+#define PACER_MUST_USE __attribute__((warn_unused_result))
+
+/* PACER_SUBPROG: a function of its own in the kernel, which keeps the caller short.
+ * PACER_GLOBAL: one that the kernel verifies by itself, once, knowing of its arguments only their
+ * types, instead of at every call: scalars, and pointers to plain data.
+ */
+#define PACER_SUBPROG static __attribute__((noinline, unused))
+#ifdef __bpf__
+#define PACER_GLOBAL __attribute__((noinline))
+#else
+#define PACER_GLOBAL static inline __attribute__((unused))
+#endif
+
+#define PACER_BARRIER() __asm__ __volatile__("" ::: "memory")
+
+/* The value, of which the compiler now knows nothing: a mask after it stays in the code, where the
+ * kernel's verifier wants to see it.
+ */
+PACER_INLINE __u32 pacer_opaque(__u32 v)
+{
+	__asm__ __volatile__("" : "+r"(v));
+	return v;
+}
+
+#ifdef PACER_STEP_HOOK
+void pacer_step(const volatile void *p);
+#define PACER_STEP(p) pacer_step(p)
+#else
+#define PACER_STEP(p) ((void)(p))
+#endif
+
+PACER_INLINE __u32 pacer_load(const __u32 *p)
+{
+	PACER_STEP(p);
+	return *(const volatile __u32 *)p;
+}
+
+PACER_INLINE void pacer_store(__u32 *p, __u32 v)
+{
+	PACER_STEP(p);
+	*(volatile __u32 *)p = v;
+}
+
+PACER_INLINE __u64 pacer_load64(const __u64 *p)
+{
+	PACER_STEP(p);
+	return *(const volatile __u64 *)p;
+}
+
+PACER_INLINE void pacer_store64(__u64 *p, __u64 v)
+{
+	PACER_STEP(p);
+	*(volatile __u64 *)p = v;
+}
+
+/* Returns what *p held; it is `new` from then on if and only if that equals `old`. */
+PACER_INLINE PACER_MUST_USE __u32 pacer_cas(__u32 *p, __u32 old, __u32 new)
+{
+	PACER_STEP(p);
+	return __sync_val_compare_and_swap(p, old, new);
+}
+
+PACER_INLINE PACER_MUST_USE __u64 pacer_cas64(__u64 *p, __u64 old, __u64 new)
+{
+	PACER_STEP(p);
+	return __sync_val_compare_and_swap(p, old, new);
+}
+
+/* Returns what *p held before v was added. */
+PACER_INLINE __u64 pacer_add64(__u64 *p, __u64 v)
+{
+	PACER_STEP(p);
+	return __sync_fetch_and_add(p, v);
+}
+
+/* Big-endian fields at any address. The kernel and the machines it runs on read unaligned words. */
+typedef __u16 __attribute__((may_alias)) pacer_alias16;
+typedef __u32 __attribute__((may_alias)) pacer_alias32;
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define PACER_BE16(v) __builtin_bswap16(v)
+#define PACER_BE32(v) __builtin_bswap32(v)
+#else
+#define PACER_BE16(v) (v)
+#define PACER_BE32(v) (v)
+#endif
+
+PACER_INLINE __attribute__((no_sanitize("alignment"))) __u16 pacer_be16(const void *p)
+{
+	return PACER_BE16(*(const pacer_alias16 *)p);
+}
+
+PACER_INLINE __attribute__((no_sanitize("alignment"))) __u32 pacer_be32(const void *p)
+{
+	return PACER_BE32(*(const pacer_alias32 *)p);
+}
+
+#if defined(__x86_64__) || defined(__TARGET_ARCH_x86)
+PACER_INLINE void pacer_release(__u32 *p, __u32 v)
+{
+	PACER_BARRIER();
+	pacer_store(p, v);
+}
+
+/* A load before which nothing that follows it is done. */
+PACER_INLINE __u32 pacer_acquire(__u32 *p)
+{
+	__u32 v = pacer_load(p);
+
+	PACER_BARRIER();
+	return v;
+}
+#else
+PACER_INLINE void pacer_release(__u32 *p, __u32 v)
+{
+	PACER_STEP(p);
+	(void)__sync_lock_test_and_set(p, v);
+}
+
+PACER_INLINE __u32 pacer_acquire(__u32 *p)
+{
+	PACER_STEP(p);
+	return __sync_fetch_and_add(p, 0);
+}
+#endif
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Purpose: when was a key last seen, at the latest, in fixed memory; and the two
+ * uses of it: a minimum gap between a key's packets, and a filter before a table
+ * of things that expire.
+ *
+ * Source: "RecencySketch". An array of times; a key's hash selects cells; the
+ * estimate is the earliest of them and is never older than the truth.
+ *
+ * The gap. With two or more rows, a compare-and-swap on the oldest cell alone
+ * over-admits: one CPU raises cell a, and before it raises b another finds b old
+ * and admits the key again (tests/model finds it). Here the rows of a key lie in
+ * one line, seven cells to a line, under the line's claim. Two CPUs of one key
+ * meet at the claim, so judging and raising are one step.
+ *
+ * The cells of a key are the pair {a, a + 1 + b} modulo 7, a of 0..6, b of 0..5:
+ * two distinct cells since 7 is prime, and every pair as likely as another.
+ *
+ * Error: a key is denied wrongly only if other keys have raised every one of its
+ * cells within the gap. Admissions are at most one a cell a gap, whatever the
+ * number of keys: `rows` times fewer for keys that share none.
+ *
+ * Concurrency: the gap's functions as said at each. The TTL filter's are
+ * lock-free and may be called by any number at once.
+ *
+ * Memory: 64 bytes for 7 cells. 8 bytes a cell of the filter.
+ */
+#ifndef PACER_RECENCY_H
+#define PACER_RECENCY_H
+
+#include "abi.h"
+#include "claim.h"
+
+PACER_INLINE __u64 pacer_later(__u64 a_ns, __u64 b_ns)
+{
+	return a_ns > b_ns ? a_ns : b_ns;
+}
+
+/* May a key last seen at last_ns (0: never) be admitted at now_ns? A clock behind last_ns reads as
+ * last_ns.
+ */
+PACER_INLINE int pacer_gap_open(__u64 last_ns, __u64 now_ns, __u64 gap_ns)
+{
+	return !last_ns || pacer_later(now_ns, last_ns) - last_ns >= gap_ns;
+}
+
+/* The cell of row 0 or 1 of the key with this mark. */
+PACER_INLINE __u32 pacer_recency_cell(__u32 mark, __u32 row)
+{
+	__u32 a = ((mark & 0xffff) * PACER_CELLS) >> 16;
+	__u32 b = a + 1 + (((mark >> 16) * (PACER_CELLS - 1)) >> 16);
+
+	if (!row)
+		return a;
+	return b >= PACER_CELLS ? b - PACER_CELLS : b;
+}
+
+/* The latest time at which the key may have been seen: never before the truth. rows: 1 or 2. */
+PACER_INLINE __u64 pacer_recency_estimate(const struct pacer_line *line, __u32 mark, __u32 rows)
+{
+	__u64 a = pacer_load64(&line->cell[pacer_recency_cell(mark, 0)]);
+	__u64 b;
+
+	if (rows < 2)
+		return a;
+	b = pacer_load64(&line->cell[pacer_recency_cell(mark, 1)]);
+	return a < b ? a : b;
+}
+
+/* The key is seen at now_ns: its cells are raised to it. By the line's holder. */
+PACER_INLINE void pacer_recency_raise(struct pacer_line *line, __u32 mark, __u32 rows, __u64 now_ns)
+{
+	__u32 row;
+
+	for (row = 0; row < PACER_ROWS_MAX && row < rows; row++) {
+		__u64 *cell = &line->cell[pacer_recency_cell(mark, row)];
+
+		if (pacer_load64(cell) < now_ns)
+			pacer_store64(cell, now_ns);
+	}
+}
+
+/*
+ * The second use: a filter for a time-based cache. "Expired" is certain; "live" may be the doing of
+ * another key and has to be confirmed by an exact table. `cells` is an array of mask + 1 times, a
+ * power of two; a key has the cells of both halves of its hash.
+ *
+ * The source's two variants differ in what is raised and what is asked:
+ *   insertion stored:  raise to now,        live if estimate + ttl > now (one TTL for all)
+ *   expiry stored:     raise to now + ttl,  live if estimate > now       (a TTL an insertion)
+ */
+struct pacer_ttl_key {
+	__u32 first, second;
+};
+
+PACER_INLINE PACER_MUST_USE int pacer_ttl_raise_cell(__u64 *cell, __u64 to_ns)
+{
+	int i;
+
+	for (i = 0; i < PACER_SPINS; i++) {
+		__u64 seen = pacer_load64(cell);
+
+		if (seen >= to_ns || pacer_cas64(cell, seen, to_ns) == seen)
+			return 1;
+	}
+	return 0;
+}
+
+/*
+ * Raise the key's cells to at least to_ns. 0 if another CPU changed a cell PACER_SPINS times
+ * meanwhile: the key may then read as expired, and the caller must not enter it in its table.
+ */
+PACER_INLINE PACER_MUST_USE int pacer_ttl_raise(__u64 *cells, __u32 mask, struct pacer_ttl_key key,
+						__u64 to_ns)
+{
+	return pacer_ttl_raise_cell(&cells[key.first & mask], to_ns) &&
+	       pacer_ttl_raise_cell(&cells[key.second & mask], to_ns);
+}
+
+/* The time stored for the key, or a later one. */
+PACER_INLINE __u64 pacer_ttl_estimate(const __u64 *cells, __u32 mask, struct pacer_ttl_key key)
+{
+	__u64 a = pacer_load64(&cells[key.first & mask]);
+	__u64 b = pacer_load64(&cells[key.second & mask]);
+
+	return a < b ? a : b;
+}
+
+/* Cells hold insertion times: may a key whose entries live for ttl_ns be live? 0 is certain. */
+PACER_INLINE int pacer_ttl_inserted_live(const __u64 *cells, __u32 mask, struct pacer_ttl_key key,
+					 __u64 now_ns, __u64 ttl_ns)
+{
+	__u64 seen_ns = pacer_ttl_estimate(cells, mask, key);
+
+	return seen_ns && (seen_ns >= now_ns || now_ns - seen_ns < ttl_ns);
+}
+
+/* Cells hold expiry times: may the key be live? 0 is certain. */
+PACER_INLINE int pacer_ttl_expiry_live(const __u64 *cells, __u32 mask, struct pacer_ttl_key key,
+				       __u64 now_ns)
+{
+	return pacer_ttl_estimate(cells, mask, key) > now_ns;
+}
+
+#endif

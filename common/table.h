@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Purpose: a tier's state, from a key's hash to the line that holds it, and the
+ * three steps in which a packet asks it: peek (read only), take (claim and
+ * judge), and commit or cancel.
+ *
+ * Records (a window, with or without a gap) stand in sets of two, beside each
+ * other in memory, tagged with 16 bits of their key's hash. A key that has no
+ * record takes one of its set that is idle: that holds nothing any more which
+ * could matter. Where neither is idle the key shares a record with others like
+ * it. A record that is taken begins with what the shared record holds, so that
+ * a key which was counted there brings its count along: nobody buys a fresh
+ * allowance by filling the table, and a key with a record is not disturbed by
+ * those without.
+ *
+ * Sketches (a gap alone) are recency.h's lines, selected by the hash.
+ *
+ * Concurrency: any number of CPUs. Who puts a key into a set, or counts it in
+ * the shared record, holds the claim of the set's first record while it looks
+ * for the key in both; so a key never has two. Claims are taken in one order:
+ * first record, second record, shared record, then the next tier's. Each is
+ * given up after PACER_SPINS looks, and the packet denied as contended.
+ *
+ * Error: on top of recency.h's and window.h's, a key is denied wrongly where it
+ * shares: with a key of its set that has the same tag (2^-16 a pair), or, while
+ * its set is full, with the others of its shared record; and, when it then gets
+ * a record of its own, for as long as what it brought along lasts.
+ *
+ * Memory: 64 bytes a record (128 to 256 above 10 slots), 1/8 more for the shared.
+ */
+#ifndef PACER_TABLE_H
+#define PACER_TABLE_H
+
+#include "abi.h"
+#include "claim.h"
+#include "hash.h"
+#include "recency.h"
+#include "window.h"
+
+/* One packet's question to one tier. now_ns is not 0. */
+struct pacer_ask {
+	struct pacer_table *table;
+	const struct pacer_tier *tier;
+	__u64 now_ns;
+	struct pacer_hash hash;
+	__u32 cost; /* in the units of the tier's window */
+};
+
+/* A claimed line. */
+struct pacer_hold {
+	__u32 index;
+	__u32 word;
+};
+
+PACER_INLINE __u32 pacer_tag(struct pacer_hash hash)
+{
+	__u32 tag = hash.mark & 0xffff;
+
+	return tag ? tag : 1;
+}
+
+PACER_INLINE __u32 pacer_stride(const struct pacer_tier *t)
+{
+	return 1u + t->window.extra_lines;
+}
+
+/* Index of the first record of the key's set. */
+PACER_INLINE __u32 pacer_set_index(const struct pacer_tier *t, struct pacer_hash hash)
+{
+	return t->base + pacer_place(hash.place, t->sets) * 2 * pacer_stride(t);
+}
+
+PACER_INLINE __u32 pacer_shared_index(const struct pacer_tier *t, struct pacer_hash hash)
+{
+	return t->base + (2 * t->sets + pacer_place(hash.mark, t->shared)) * pacer_stride(t);
+}
+
+/* The record at `index`; 0 where the table does not hold it. */
+PACER_INLINE PACER_MUST_USE int pacer_ring_at(struct pacer_table *table, __u32 index,
+					      struct pacer_ring *r)
+{
+	*r = (struct pacer_ring){table, PACER_LINE_AT(table, index), index};
+	return r->head != 0;
+}
+
+PACER_INLINE int pacer_record_idle(const struct pacer_tier *t, const struct pacer_line *line,
+				   __u64 now_ns)
+{
+	__u64 head_ns = pacer_load64(&line->head_ns);
+
+	return !head_ns || (now_ns > head_ns && now_ns - head_ns >= t->idle_ns);
+}
+
+/* Does the record admit the packet? Nothing is changed. */
+PACER_INLINE enum pacer_reason pacer_record_judge(const struct pacer_ask *q,
+						  const struct pacer_ring *r, __u32 cursor)
+{
+	const struct pacer_tier *t = q->tier;
+	__u64 head_ns = pacer_load64(&r->head->head_ns);
+	__u64 last_ns = head_ns;
+	__u32 total;
+
+	if (t->gap_ns) {
+		last_ns += (__u64)pacer_load(&r->head->last_off) << t->last_shift;
+		if (!pacer_gap_open(last_ns, q->now_ns, t->gap_ns))
+			return PACER_DENY_GAP;
+	}
+	total = pacer_window_since(&t->window, r, cursor,
+				   pacer_window_passed(&t->window, head_ns,
+						       pacer_later(q->now_ns, last_ns)));
+	if ((__u64)total + q->cost > t->window.limit)
+		return PACER_DENY_WINDOW;
+	return PACER_ADMIT;
+}
+
+/* Count the packet. Returns the claim's word to release with. By the holder. */
+PACER_INLINE PACER_MUST_USE __u32 pacer_record_admit(const struct pacer_ask *q,
+						     const struct pacer_ring *r, __u32 word)
+{
+	const struct pacer_tier *t = q->tier;
+	__u64 last_ns = pacer_load64(&r->head->head_ns);
+	__u64 now_ns, unit = (1ull << t->last_shift) - 1;
+
+	last_ns += (__u64)pacer_load(&r->head->last_off) << t->last_shift;
+	now_ns = pacer_later(q->now_ns, last_ns);
+	word = pacer_claim_set(word, pacer_claim_tag(word),
+			       pacer_window_add(&t->window, r, pacer_claim_cursor(word), now_ns,
+						q->cost));
+	pacer_store(&r->head->last_off,
+		    (now_ns - pacer_load64(&r->head->head_ns) + unit) >> t->last_shift);
+	return word;
+}
+
+/*
+ * A reader's judgement of the record at `index`. ADMIT also where the record is just being changed:
+ * the claim will tell.
+ */
+PACER_INLINE enum pacer_reason pacer_record_read(const struct pacer_ask *q, __u32 index)
+{
+	enum pacer_reason reason;
+	struct pacer_ring r;
+	__u32 word;
+
+	if (!pacer_ring_at(q->table, index, &r))
+		return PACER_DENY_NO_STATE;
+	word = pacer_load(&r.head->claim);
+	PACER_BARRIER();
+	reason = pacer_record_judge(q, &r, pacer_claim_cursor(word));
+	PACER_BARRIER();
+	if (word & PACER_CLAIM_HELD || pacer_load(&r.head->claim) != word)
+		return PACER_ADMIT;
+	return reason;
+}
+
+PACER_INLINE enum pacer_reason pacer_record_peek(const struct pacer_ask *q)
+{
+	const struct pacer_tier *t = q->tier;
+	__u32 first = pacer_set_index(t, q->hash), way = q->hash.place & 1;
+	__u32 i;
+
+	for (i = 0; t->sets && i < 2; i++, way ^= 1) {
+		__u32 index = first + way * pacer_stride(t);
+		struct pacer_line *line = PACER_LINE_AT(q->table, index);
+
+		if (!line)
+			return PACER_DENY_NO_STATE;
+		if (pacer_claim_tag(pacer_load(&line->claim)) == pacer_tag(q->hash))
+			return pacer_record_read(q, index);
+	}
+	return pacer_record_read(q, pacer_shared_index(t, q->hash));
+}
+
+/* Claim the shared record. The holder of the set's first record, if there are sets. */
+PACER_INLINE PACER_MUST_USE enum pacer_claim_result pacer_shared_take(const struct pacer_ask *q,
+								      struct pacer_hold *hold)
+{
+	struct pacer_line *line;
+
+	hold->index = pacer_shared_index(q->tier, q->hash);
+	line = PACER_LINE_AT(q->table, hold->index);
+	if (!line)
+		return PACER_CLAIM_OTHER;
+	return pacer_claim_take(&line->claim, PACER_CLAIM_ANY, &hold->word);
+}
+
+/*
+ * Fill the claimed record at hold->index with what the shared record holds, or with nothing where
+ * that is idle. A shared record that a CPU of this key still writes to is held: it was claimed
+ * before that CPU let go of the set.
+ */
+PACER_INLINE PACER_MUST_USE enum pacer_claim_result
+pacer_record_inherit(const struct pacer_ask *q, struct pacer_hold *hold)
+{
+	enum pacer_claim_result result;
+	struct pacer_hold shared;
+	struct pacer_ring to, from;
+	__u32 i;
+
+	if (!pacer_ring_at(q->table, hold->index, &to) ||
+	    !pacer_ring_at(q->table, pacer_shared_index(q->tier, q->hash), &from))
+		return PACER_CLAIM_OTHER;
+	pacer_store64(&to.head->head_ns, 0);
+	pacer_store(&to.head->last_off, 0);
+	if (!(pacer_acquire(&from.head->claim) & PACER_CLAIM_HELD) &&
+	    pacer_record_idle(q->tier, from.head, q->now_ns))
+		return PACER_CLAIM_TAKEN;
+	result = pacer_shared_take(q, &shared);
+	if (result != PACER_CLAIM_TAKEN)
+		return result;
+	pacer_store(&to.head->last_off, pacer_load(&from.head->last_off));
+	pacer_store(&to.head->cum, pacer_load(&from.head->cum));
+	for (i = 0; i < PACER_RING_MAX && i < q->tier->window.ring; i++)
+		pacer_store(pacer_ring_word(&to, i), pacer_load(pacer_ring_word(&from, i)));
+	pacer_store64(&to.head->head_ns, pacer_load64(&from.head->head_ns));
+	hold->word = pacer_claim_set(hold->word, pacer_claim_tag(hold->word),
+				     pacer_claim_cursor(shared.word));
+	pacer_claim_cancel(&from.head->claim, shared.word);
+	return PACER_CLAIM_TAKEN;
+}
+
+/* Make the claimed line, an idle record, the key's: the tag is seen before the claim is let go. */
+PACER_INLINE PACER_MUST_USE enum pacer_claim_result
+pacer_record_adopt(const struct pacer_ask *q, struct pacer_line *line, struct pacer_hold *hold)
+{
+	enum pacer_claim_result result;
+
+	hold->word = pacer_claim_set(hold->word, pacer_tag(q->hash), 0);
+	pacer_store(&line->claim, hold->word);
+	result = pacer_record_inherit(q, hold);
+	if (result != PACER_CLAIM_TAKEN) {
+		hold->word = pacer_claim_set(hold->word, 0, 0);
+		pacer_claim_release(&line->claim, hold->word);
+	}
+	return result;
+}
+
+/* The second record of a set whose first is held, found not to be the key's: take it if idle. */
+PACER_INLINE PACER_MUST_USE enum pacer_claim_result
+pacer_second_adopt(const struct pacer_ask *q, struct pacer_line *line, struct pacer_hold *hold)
+{
+	__u32 seen = pacer_load(&line->claim);
+
+	if (seen & PACER_CLAIM_HELD || !pacer_record_idle(q->tier, line, q->now_ns) ||
+	    pacer_cas(&line->claim, seen, seen | PACER_CLAIM_HELD) != seen)
+		return PACER_CLAIM_OTHER;
+	hold->word = seen | PACER_CLAIM_HELD;
+	if (!pacer_record_idle(q->tier, line, q->now_ns)) {
+		pacer_claim_cancel(&line->claim, hold->word);
+		return PACER_CLAIM_OTHER;
+	}
+	return pacer_record_adopt(q, line, hold);
+}
+
+/*
+ * Find the key in its set, or a record for it, or the shared record, and claim that. The set's
+ * first record is claimed meanwhile.
+ */
+PACER_SUBPROG PACER_MUST_USE enum pacer_claim_result pacer_record_enter(const struct pacer_ask *q,
+									struct pacer_hold *hold)
+{
+	const struct pacer_tier *t = q->tier;
+	__u32 index = pacer_set_index(t, q->hash), tag = pacer_tag(q->hash), word;
+	struct pacer_line *first = PACER_LINE_AT(q->table, index);
+	struct pacer_line *second = PACER_LINE_AT(q->table, index + pacer_stride(t));
+	enum pacer_claim_result result;
+
+	if (!first || !second)
+		return PACER_CLAIM_OTHER;
+	result = pacer_claim_take(&first->claim, PACER_CLAIM_ANY, &word);
+	if (result != PACER_CLAIM_TAKEN)
+		return result;
+	*hold = (struct pacer_hold){index, word};
+	if (pacer_claim_tag(word) == tag)
+		return PACER_CLAIM_TAKEN;
+	hold->index = index + pacer_stride(t);
+	result = pacer_claim_take(&second->claim, tag, &hold->word);
+	if (result == PACER_CLAIM_OTHER) {
+		if (pacer_record_idle(t, first, q->now_ns)) {
+			*hold = (struct pacer_hold){index, word};
+			return pacer_record_adopt(q, first, hold);
+		}
+		result = pacer_second_adopt(q, second, hold);
+	}
+	if (result == PACER_CLAIM_OTHER)
+		result = pacer_shared_take(q, hold);
+	pacer_claim_cancel(&first->claim, word);
+	return result;
+}
+
+PACER_INLINE PACER_MUST_USE enum pacer_claim_result pacer_record_take(const struct pacer_ask *q,
+								      struct pacer_hold *hold)
+{
+	const struct pacer_tier *t = q->tier;
+	__u32 first = pacer_set_index(t, q->hash), way = q->hash.place & 1;
+	__u32 i;
+
+	if (!t->sets)
+		return pacer_shared_take(q, hold);
+	for (i = 0; i < 2; i++, way ^= 1) {
+		struct pacer_line *line;
+		enum pacer_claim_result result;
+
+		hold->index = first + way * pacer_stride(t);
+		line = PACER_LINE_AT(q->table, hold->index);
+		if (!line)
+			return PACER_CLAIM_OTHER;
+		result = pacer_claim_take(&line->claim, pacer_tag(q->hash), &hold->word);
+		if (result != PACER_CLAIM_OTHER)
+			return result;
+	}
+	return pacer_record_enter(q, hold);
+}
+
+PACER_INLINE enum pacer_reason pacer_sketch_judge(const struct pacer_ask *q,
+						  const struct pacer_line *line)
+{
+	__u64 last_ns = pacer_recency_estimate(line, q->hash.mark, q->tier->rows);
+
+	return pacer_gap_open(last_ns, q->now_ns, q->tier->gap_ns) ? PACER_ADMIT : PACER_DENY_GAP;
+}
+
+PACER_INLINE __u32 pacer_sketch_index(const struct pacer_tier *t, struct pacer_hash hash)
+{
+	return t->base + pacer_place(hash.place, t->sets);
+}
+
+PACER_INLINE enum pacer_reason pacer_sketch_peek(const struct pacer_ask *q)
+{
+	struct pacer_line *line =
+		PACER_LINE_AT(q->table, pacer_sketch_index(q->tier, q->hash));
+	enum pacer_reason reason;
+	__u32 word;
+
+	if (!line)
+		return PACER_DENY_NO_STATE;
+	word = pacer_load(&line->claim);
+	PACER_BARRIER();
+	reason = pacer_sketch_judge(q, line);
+	PACER_BARRIER();
+	if (word & PACER_CLAIM_HELD || pacer_load(&line->claim) != word)
+		return PACER_ADMIT;
+	return reason;
+}
+
+/* Would the tier admit the packet? Read only; ADMIT is provisional, a denial is not. */
+PACER_INLINE enum pacer_reason pacer_tier_peek(const struct pacer_ask *q)
+{
+	return q->tier->kind == PACER_TIER_SKETCH ? pacer_sketch_peek(q) : pacer_record_peek(q);
+}
+
+/*
+ * Claim the key's state and judge. ADMIT: the claim is held and has to be committed or cancelled.
+ * Otherwise nothing is held.
+ */
+PACER_INLINE enum pacer_reason pacer_tier_take(const struct pacer_ask *q, struct pacer_hold *hold)
+{
+	int sketch = q->tier->kind == PACER_TIER_SKETCH;
+	enum pacer_claim_result result;
+	enum pacer_reason reason;
+	struct pacer_ring r;
+
+	if (sketch) {
+		hold->index = pacer_sketch_index(q->tier, q->hash);
+		r.head = PACER_LINE_AT(q->table, hold->index);
+		if (!r.head)
+			return PACER_DENY_NO_STATE;
+		result = pacer_claim_take(&r.head->claim, PACER_CLAIM_ANY, &hold->word);
+	} else {
+		result = pacer_record_take(q, hold);
+	}
+	if (result != PACER_CLAIM_TAKEN)
+		return result == PACER_CLAIM_BUSY ? PACER_DENY_CONTENDED : PACER_DENY_NO_STATE;
+	if (!sketch && !pacer_ring_at(q->table, hold->index, &r))
+		return PACER_DENY_NO_STATE;
+	reason = sketch ? pacer_sketch_judge(q, r.head)
+			: pacer_record_judge(q, &r, pacer_claim_cursor(hold->word));
+	if (reason != PACER_ADMIT)
+		pacer_claim_cancel(&r.head->claim, hold->word);
+	return reason;
+}
+
+/* Count the packet in the state that is held, and let go of it. */
+PACER_INLINE void pacer_tier_commit(const struct pacer_ask *q, const struct pacer_hold *hold)
+{
+	__u32 word = hold->word;
+	struct pacer_ring r;
+
+	if (q->tier->kind == PACER_TIER_SKETCH) {
+		r.head = PACER_LINE_AT(q->table, hold->index);
+		if (!r.head)
+			return;
+		pacer_recency_raise(r.head, q->hash.mark, q->tier->rows, q->now_ns);
+	} else {
+		if (!pacer_ring_at(q->table, hold->index, &r))
+			return;
+		word = pacer_record_admit(q, &r, word);
+	}
+	pacer_claim_release(&r.head->claim, word);
+}
+
+/* Let go of the state that is held, uncounted. */
+PACER_INLINE void pacer_tier_cancel(const struct pacer_ask *q, const struct pacer_hold *hold)
+{
+	struct pacer_line *line = PACER_LINE_AT(q->table, hold->index);
+
+	(void)q;
+	if (line)
+		pacer_claim_cancel(&line->claim, hold->word);
+}
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Purpose: cost admitted within a rolling window, in slots.
+ *
+ * Source: "Controlling Rate-Limited Events - Implementation", section "A Bounded
+ * Approximation": slots of width T, advance and clear, one clear for a jump
+ * longer than the ring. Two things differ:
+ *
+ * - The source shortens the window to make up for the slots (300 per 1.0 s kept
+ *   as 300 per 0.9 s). A ring of m slots of W/m forgets an event after between
+ *   W - T and W, so up to twice the limit passes across an edge. Here the ring
+ *   has m + 1 slots with m * T >= W: an event of the slot that began at s, so at
+ *   s <= e < s + T, is forgotten at s + (m + 1) T > e + m T >= e + W.
+ * - Instead of a count a slot and a running total, the ring holds what the
+ *   running total was when each slot began. The total of the window is then one
+ *   subtraction, whatever the slots.
+ *
+ * The slots are counted from the first event after the ring was empty, not from
+ * the multiples of T: their widths are exact without a division. Time 0 is not a
+ * time: a head of 0 is a ring that was never used.
+ *
+ * Error: G1 is exact for the closed window [t-W, t]. A denial is false only if
+ * the cost over (t - (m+1) T, t] would not fit, which is W + T where m divides W.
+ * A sustained flow gets at least m / (m + 1) of its limit. Bytes beyond 2^31 a
+ * window are counted in units of 2^cost_shift bytes, rounded up for each packet.
+ * A time before the current slot counts as the slot's beginning.
+ *
+ * Concurrency: pacer_window_total reads, and may be called beside a writer if
+ * its finding is checked with the claim's word (claim.h); pacer_window_add only
+ * by the line's holder.
+ *
+ * Memory: 4 bytes a slot and 12 beside: one line up to 10 slots, two up to 26.
+ */
+#ifndef PACER_WINDOW_H
+#define PACER_WINDOW_H
+
+#include "abi.h"
+
+#define PACER_WINDOW_NS_MAX (1ull << 56) /* 2.28 years */
+#define PACER_LIMIT_MAX	    0x7fffffffu	 /* cost units */
+
+enum pacer_window_error {
+	PACER_WINDOW_OK,
+	PACER_WINDOW_BAD_LIMIT, /* 0, or more than can be counted */
+	PACER_WINDOW_BAD_TIME,	/* 0, or longer than PACER_WINDOW_NS_MAX */
+	PACER_WINDOW_BAD_SLOTS	/* 0, more than PACER_SLOTS_MAX, or more than the window has ns */
+};
+
+/* How the host finds a line, 0 if there is none; one that keeps them otherwise defines it itself. */
+#ifndef PACER_LINE_AT
+#define PACER_LINE_AT(table, index) ((index) < (table)->n ? &(table)->lines[index] : 0)
+#endif
+
+/* A record: its first line, and where that stands in the table, since a wide one has more. */
+struct pacer_ring {
+	struct pacer_table *table;
+	struct pacer_line *head;
+	__u32 index;
+};
+
+/*
+ * Fill *w from the operator's units: `limit` packets or bytes in any `window_ns`, held in `slots`
+ * slots, on a clock of `resolution_ns` (which the window grows by, so that G1 holds in real time).
+ * For the loader: it divides.
+ */
+PACER_INLINE PACER_MUST_USE enum pacer_window_error
+pacer_window_profile(struct pacer_window *w, enum pacer_cost cost, __u64 limit, __u64 window_ns,
+		     __u32 slots, __u64 resolution_ns)
+{
+	__u64 span = window_ns + resolution_ns;
+	__u8 unit = 0, shift = 0;
+
+	if (!window_ns || window_ns > PACER_WINDOW_NS_MAX || resolution_ns > PACER_WINDOW_NS_MAX)
+		return PACER_WINDOW_BAD_TIME;
+	if (!slots || slots > PACER_SLOTS_MAX || slots > window_ns)
+		return PACER_WINDOW_BAD_SLOTS;
+	while (cost == PACER_COST_BYTES && limit >> unit > PACER_LIMIT_MAX && unit < 16)
+		unit++;
+	if (!(limit >> unit) || limit >> unit > PACER_LIMIT_MAX)
+		return PACER_WINDOW_BAD_LIMIT;
+	w->slot_ns = (span + slots - 1) / slots;
+	if (w->slot_ns < 2)
+		w->slot_ns = 2;
+	w->ring = slots + 1;
+	w->ring_ns = w->slot_ns * w->ring;
+	while (w->ring_ns >> shift >= 1ull << 31)
+		shift++;
+	w->shift = shift;
+	w->mul = (1ull << (32 + shift)) / w->slot_ns;
+	w->limit = limit >> unit;
+	w->cost = cost;
+	w->cost_shift = unit;
+	w->extra_lines = w->ring <= PACER_STARTS_LINE
+				 ? 0
+				 : (w->ring - PACER_STARTS_LINE + PACER_LINE_WORDS - 1) /
+					   PACER_LINE_WORDS;
+	return PACER_WINDOW_OK;
+}
+
+/* What a packet of `len_bytes` costs, in the window's units. */
+PACER_INLINE __u32 pacer_window_cost(const struct pacer_window *w, __u32 len_bytes)
+{
+	if (w->cost == PACER_COST_PACKETS)
+		return 1;
+	return (len_bytes + (1u << w->cost_shift) - 1) >> w->cost_shift;
+}
+
+/*
+ * Whole slots in `ns`, at most w->ring. Exact: with D = ns >> shift < 2^31 and mul <= 2^(32+shift)
+ * / slot_ns the product is never above ns / slot_ns, and below it by less than D / 2^32 + 2^shift /
+ * slot_ns < 1 (the second term only where shift > 0, and slot_ns >> shift is then above 2^24): one
+ * correction mends it.
+ */
+PACER_INLINE __u32 pacer_window_slots(const struct pacer_window *w, __u64 ns)
+{
+	__u64 n;
+
+	if (ns >= w->ring_ns)
+		return w->ring;
+	n = ((ns >> w->shift) * w->mul) >> 32;
+	if (ns - n * w->slot_ns >= w->slot_ns)
+		n++;
+	return n;
+}
+
+/* The word of slot i: the start words go on from the head's into the lines that follow. */
+PACER_INLINE __u32 *pacer_ring_word(const struct pacer_ring *r, __u32 i)
+{
+	__u32 at = (pacer_opaque(i) & 63) + PACER_LINE_WORDS - PACER_STARTS_LINE;
+	struct pacer_line *line = r->head;
+
+	if (at >= PACER_LINE_WORDS)
+		line = PACER_LINE_AT(r->table, r->index + at / PACER_LINE_WORDS);
+	if (!line)
+		line = r->head; /* not reached: the loader gives a record its lines */
+	return &line->word[at % PACER_LINE_WORDS];
+}
+
+/* The slot after this one, by arithmetic: every branch in a loop is one more path to verify. */
+PACER_INLINE __u32 pacer_ring_next(const struct pacer_window *w, __u32 cursor)
+{
+	__u32 beyond = pacer_opaque(cursor + 1 - w->ring);
+
+	return (beyond + (w->ring & -(beyond >> 31))) & 63;
+}
+
+/* Slots that the ring has to advance to reach now_ns: all of them if it was never used. */
+PACER_INLINE __u32 pacer_window_passed(const struct pacer_window *w, __u64 head_ns, __u64 now_ns)
+{
+	if (!head_ns)
+		return w->ring;
+	return now_ns > head_ns ? pacer_window_slots(w, now_ns - head_ns) : 0;
+}
+
+/* Cost units in the ring once it has advanced by `passed` slots. */
+PACER_INLINE __u32 pacer_window_since(const struct pacer_window *w, const struct pacer_ring *r,
+				      __u32 cursor, __u32 passed)
+{
+	__u32 oldest = cursor + passed + 1;
+
+	if (passed >= w->ring)
+		return 0;
+	if (oldest >= w->ring)
+		oldest -= w->ring;
+	return pacer_load(&r->head->cum) - pacer_load(pacer_ring_word(r, oldest));
+}
+
+/*
+ * Cost units that the window ending at now_ns holds: the source's check(now). The ring is not
+ * changed. `cursor` is the ring's current slot, from the claim's word.
+ */
+PACER_INLINE __u32 pacer_window_total(const struct pacer_window *w, const struct pacer_ring *r,
+				      __u32 cursor, __u64 now_ns)
+{
+	__u64 head_ns = pacer_load64(&r->head->head_ns);
+
+	return pacer_window_since(w, r, cursor, pacer_window_passed(w, head_ns, now_ns));
+}
+
+/*
+ * Advance the ring to now_ns and add `cost` units: the source's add(n). Returns the new cursor.
+ * The caller has seen that they fit.
+ */
+PACER_INLINE PACER_MUST_USE __u32 pacer_window_add(const struct pacer_window *w,
+						   const struct pacer_ring *r, __u32 cursor,
+						   __u64 now_ns, __u32 cost)
+{
+	__u64 head_ns = pacer_load64(&r->head->head_ns);
+	__u32 cum = pacer_load(&r->head->cum);
+	__u32 passed = pacer_window_passed(w, head_ns, now_ns);
+	__u32 i;
+
+	for (i = 0; i < PACER_RING_MAX && i < passed; i++) {
+		cursor = pacer_ring_next(w, cursor);
+		pacer_store(pacer_ring_word(r, cursor), cum);
+	}
+	if (passed >= w->ring)
+		pacer_store64(&r->head->head_ns, now_ns);
+	else if (passed)
+		pacer_store64(&r->head->head_ns, head_ns + passed * w->slot_ns);
+	pacer_store(&r->head->cum, cum + cost);
+	return cursor;
+}
+
+#endif

@@ -1,0 +1,236 @@
+#!/bin/busybox sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# The checks that run inside the emulated machine, each printing "ok NAME" or "not ok NAME: why".
+#
+#   v0 10.0.0.1/24, the program  <---veth--->  v1 10.0.0.2/24, 10.0.0.3/24 in the namespace peer
+#
+# A check is a function; its output is its log, shown on the console if it fails, and the last line
+# of it is the reason. The CLI's checks come last and build on one another.
+#
+# shellcheck disable=SC2317 # the functions are reached through check
+set -u
+
+readonly policy=/tmp/policy.yaml
+readonly log=/tmp/log
+
+ip() # busybox's shell prefers its own applets, whatever PATH says
+{
+	/usr/sbin/ip "$@"
+}
+
+check()
+{
+	local name=$1 status
+
+	shift
+	(set -e; "$@") >"$log" 2>&1 # not as a condition of if: that would switch set -e off
+	status=$?
+	if [ "$status" -eq 0 ]; then
+		echo "ok $name"
+	else
+		echo "not ok $name: $(tail -n 1 "$log")"
+		sed "s/^/$name: /" "$log" >&2
+	fi
+}
+
+fail()
+{
+	echo "$*"
+	return 1
+}
+
+# contains PATTERN COMMAND...: it succeeds, and what it prints has the pattern.
+contains()
+{
+	local pattern=$1 printed
+
+	shift
+	printed=$("$@" 2>&1) || fail "$printed" "($*)" || return
+	echo "$printed" | grep -E -- "$pattern" || fail "$printed
+$*: no $pattern"
+}
+
+# lacks PATTERN COMMAND...: it succeeds, and what it prints has not the pattern.
+lacks()
+{
+	local pattern=$1 printed
+
+	shift
+	printed=$("$@" 2>&1) || fail "$printed" "($*)" || return
+	! echo "$printed" | grep -E -- "$pattern" || fail "$*: has $pattern"
+}
+
+# arrive EXPECTED SADDR COUNT GAP_US: exactly so many of the datagrams sent reach v0.
+arrive()
+{
+	local received
+
+	received=$(udp peer "$2" 10.0.0.1 9000 "$3" "$4") || fail "udp failed" || return
+	[ "$received" -eq "$1" ] || fail "$received of $3 datagrams arrived from $2, expected $1"
+}
+
+topology()
+{
+	ip netns add peer
+	ip link add v0 type veth peer name v1 netns peer
+	ip addr add 10.0.0.1/24 dev v0
+	ip link set v0 up
+	ip -n peer addr add 10.0.0.2/24 dev v1
+	ip -n peer addr add 10.0.0.3/24 dev v1
+	ip -n peer link set lo up
+	ip -n peer link set v1 up
+}
+
+kernel_has_btf()
+{
+	test -s /sys/kernel/btf/vmlinux || fail "no /sys/kernel/btf/vmlinux"
+}
+
+traffic_flows()
+{
+	ping -c 3 -i 0.1 -W 2 -I 10.0.0.1 10.0.0.2
+	arrive 5 10.0.0.2 5 20000
+}
+
+attach_by_ip()
+{
+	ip link set dev v0 xdp obj /pacer.bpf.o sec xdp.frags
+	contains 'prog/xdp id' ip link show dev v0
+	lacks xdpgeneric ip link show dev v0
+}
+
+detach_by_ip()
+{
+	ip link set dev v0 xdp off
+	lacks prog/xdp ip link show dev v0
+}
+
+attach_by_loader()
+{
+	xdp-loader load -m native -s xdp.frags v0 /pacer.bpf.o
+	contains 'xdp_dispatcher +native' xdp-loader status v0
+}
+
+attach_second()
+{
+	xdp-loader load -m native -s xdp v0 /second.bpf.o
+	contains ' pacer ' xdp-loader status v0
+	contains ' second ' xdp-loader status v0
+}
+
+detach_by_loader()
+{
+	xdp-loader unload v0 --all
+	lacks prog/xdp ip link show dev v0
+}
+
+# write_policy PACKETS: a window that outlasts the checks, however slow the emulation.
+write_policy()
+{
+	cat >"$policy" <<-END
+	rules:
+	  - name: udp
+	    match: {proto: udp, dport: 9000}
+	    limits:
+	      - {key: src, packets: $1, window: 60s, slots: 10}
+	    over: drop
+	END
+}
+
+cli_load()
+{
+	xdp-loader load -m native -s xdp v0 /second.bpf.o
+	write_policy 20
+	xdp-pacer load v0 -c "$policy"
+	contains ' pacer ' xdp-loader status v0
+	contains ' second ' xdp-loader status v0
+}
+
+cli_stats()
+{
+	contains '"name": *"udp"' xdp-pacer stats v0 --json
+	contains '"admitted": *20[^0-9]' xdp-pacer stats v0 --json
+}
+
+cli_set()
+{
+	xdp-pacer set v0 udp.packets=40
+	arrive 20 10.0.0.2 100 0
+}
+
+cli_apply()
+{
+	write_policy 60
+	xdp-pacer apply v0 -c "$policy"
+	arrive 20 10.0.0.2 100 0
+	arrive 60 10.0.0.3 100 0
+}
+
+cli_unload()
+{
+	xdp-pacer unload v0
+	lacks ' pacer ' xdp-loader status v0
+	contains ' second ' xdp-loader status v0
+	arrive 100 10.0.0.2 100 0
+}
+
+nothing_is_left()
+{
+	xdp-loader unload v0 --all
+	lacks . find /sys/fs/bpf -type f
+	lacks 'name pacer' bpftool prog show
+}
+
+cli_direct()
+{
+	write_policy 20
+	xdp-pacer load v0 -c "$policy" --direct
+	contains '"attach": *"direct"' xdp-pacer status v0 --json
+	arrive 20 10.0.0.2 100 0
+	xdp-pacer unload v0
+	lacks prog/xdp ip link show dev v0
+	lacks . find /sys/fs/bpf -type f
+}
+
+# A program that is not known to take fragmented frames is refused by an interface with such an MTU.
+cli_jumbo()
+{
+	ip link set v0 mtu 9000
+	ip -n peer link set v1 mtu 9000
+	xdp-pacer load v0 -c "$policy"
+	contains ' pacer ' xdp-loader status v0
+	ping -c 3 -i 0.1 -W 2 -s 8000 10.0.0.2
+	xdp-pacer unload v0
+}
+
+kernel_is_content()
+{
+	lacks 'WARNING:|BUG:|Oops' dmesg
+}
+
+check topology topology
+check kernel-has-btf kernel_has_btf
+check no-program-traffic traffic_flows
+
+check ip-attach attach_by_ip
+check ip-traffic traffic_flows
+check ip-detach detach_by_ip
+
+check loader-attach attach_by_loader
+check loader-second attach_second
+check loader-traffic traffic_flows
+check loader-detach detach_by_loader
+
+check cli-load cli_load
+check cli-status contains '"attach": *"dispatcher"' xdp-pacer status v0 --json
+check cli-limit arrive 20 10.0.0.2 100 0
+check cli-stats cli_stats
+check cli-set cli_set
+check cli-apply cli_apply
+check cli-unload cli_unload
+check cli-leaves-nothing nothing_is_left
+check cli-direct cli_direct
+check cli-jumbo cli_jumbo
+check kernel-is-content kernel_is_content
+exit 0
