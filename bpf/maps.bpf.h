@@ -17,10 +17,9 @@ struct pacer_control pacer_control SEC(".data.control") = {
 	.abi_version = PACER_ABI_VERSION,
 };
 
-struct pacer_policy pacer_policies[2] SEC(".data.policy") = {PACER_BUILTIN_POLICY};
-
-/* The text that each copy was made from: the kernel's side never looks at it. */
-char pacer_texts[2][PACER_DOC_MAX] SEC(".data.text") = {PACER_BUILTIN_TEXT};
+struct pacer_copy pacer_copies[2] SEC(".data.policy") = {
+	{.bytes = {PACER_BUILTIN_POLICY}, .text = {PACER_BUILTIN_TEXT}},
+};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -60,7 +59,7 @@ static __always_inline struct pacer_line *pacer_map_line(__u32 index)
 
 /* The core's hooks: where this host keeps what a packet is judged by. */
 #define PACER_LINE_AT(table, index) pacer_map_line(index)
-#define PACER_POLICY_OF(walk) (&pacer_policies[(walk)->copy & 1])
+#define PACER_POLICY_OF(walk) (&pacer_copies[(walk)->copy & 1].policy)
 #define PACER_RULE_OF(walk)   (&PACER_POLICY_OF(walk)->rule[(walk)->rule & (PACER_RULES_MAX - 1)])
 #define PACER_SECRET_OF(walk) pacer_control.secret
 #define PACER_TABLE_OF(walk)  ((struct pacer_table *)0)

@@ -129,7 +129,7 @@ SEC("xdp.frags") int pacer(struct xdp_md *ctx)
 	__u64 word = *(volatile __u64 *)&pacer_control.in_force;
 	__u64 now_ns = word >> 1 ? pacer_clock(1) : 0;
 	struct pacer_walk walk = {.copy = pacer_in_force(word, now_ns) & 1};
-	const struct pacer_policy *policy = &pacer_policies[walk.copy & 1];
+	const struct pacer_policy *policy = PACER_POLICY_OF(&walk);
 	struct pacer_judgement j = judge(policy, ctx, &walk);
 
 	count(policy, &j, walk.pkt.len_bytes);

@@ -200,6 +200,15 @@ struct pacer_policy {
 	struct pacer_rule rule[PACER_RULES_MAX];
 };
 
+/* One copy: the policy (or its bytes, as the built-in one is given in) and the text it is from. */
+struct pacer_copy {
+	union {
+		__u8 bytes[sizeof(struct pacer_policy)];
+		struct pacer_policy policy;
+	};
+	char text[PACER_DOC_MAX];
+};
+
 #define PACER_SECRETS (2 * (PACER_KEY_WORDS + 2))
 
 struct pacer_control {
@@ -238,6 +247,7 @@ struct pacer_allow6 {
 
 struct pacer_allow_value {
 	__u64 until_ns; /* monotonic; 0: for ever */
+	__u64 of_policy; /* stands in the policy's list: goes when the policy does */
 };
 
 PACER_INLINE enum pacer_verdict pacer_verdict_of(enum pacer_reason reason)

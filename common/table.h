@@ -70,9 +70,12 @@ PACER_INLINE __u32 pacer_set_index(const struct pacer_tier *t, struct pacer_hash
 	return t->base + pacer_place(hash.place, t->sets) * 2 * pacer_stride(t);
 }
 
+/* One for all keys of a set that have the same tag: they may come to count in one record. */
 PACER_INLINE __u32 pacer_shared_index(const struct pacer_tier *t, struct pacer_hash hash)
 {
-	return t->base + (2 * t->sets + pacer_place(hash.mark, t->shared)) * pacer_stride(t);
+	__u32 of = pacer_tag(hash) << 16 | (pacer_place(hash.place, t->sets) & 0xffff);
+
+	return t->base + (2 * t->sets + pacer_place(of, t->shared)) * pacer_stride(t);
 }
 
 /* The record at `index`; 0 where the table does not hold it. */
@@ -121,7 +124,8 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_record_admit(const struct pacer_ask *q,
 	__u64 last_ns = pacer_load64(&r->head->head_ns);
 	__u64 now_ns, unit = (1ull << t->last_shift) - 1;
 
-	last_ns += (__u64)pacer_load(&r->head->last_off) << t->last_shift;
+	if (t->gap_ns) /* else last_off, which is rounded up, may lie beyond the slot and the time */
+		last_ns += (__u64)pacer_load(&r->head->last_off) << t->last_shift;
 	now_ns = pacer_later(q->now_ns, last_ns);
 	word = pacer_claim_set(word, pacer_claim_tag(word),
 			       pacer_window_add(&t->window, r, pacer_claim_cursor(word), now_ns,

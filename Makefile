@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# `make help` lists the targets.
+
+VERSION := 0.1.0
+BUILD   ?= build
+PREFIX  ?= /usr
+LIBDIR  ?= $(PREFIX)/lib
+CC      ?= gcc
+CLANG   ?= $(firstword $(foreach c,clang-19 clang-16 clang,$(shell command -v $(c))))
+BPFTOOL ?= $(firstword $(shell command -v bpftool) /usr/sbin/bpftool)
+PKG     := libxdp libbpf yaml-0.1 jansson
+
+WARN    := -Wall -Wextra -Werror
+CFLAGS  ?= -O2 -g
+USER    := -std=gnu11 -D_GNU_SOURCE $(WARN) -DPACER_VERSION='"$(VERSION)"' -Icommon -Iuser -I$(BUILD) \
+	   $(shell pkg-config --cflags $(PKG))
+LIBS    := $(shell pkg-config --libs $(PKG)) -lm
+ARCH    := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
+BPF     := -O2 -g -target bpf -mcpu=v3 $(WARN) -D__TARGET_ARCH_$(ARCH) -Icommon -Ibpf -I$(BUILD) \
+	   -I/usr/include/$(shell uname -m)-linux-gnu
+
+CORE    := $(wildcard common/*.h)
+PURE    := $(addprefix $(BUILD)/user/,units.o policy.o compile.o)
+OBJS    := $(PURE) $(addprefix $(BUILD)/user/,change.o loader.o output.o main.o \
+	   $(notdir $(patsubst %.c,%.o,$(wildcard user/cmd_*.c))))
+
+.DELETE_ON_ERROR:
+.PHONY: all install check bench demo clean help format
+
+all: $(BUILD)/xdp-pacer $(BUILD)/pacer.bpf.o ## build the CLI and the object
+
+$(BUILD)/mkbuiltin: $(PURE) $(BUILD)/user/mkbuiltin.o
+	$(CC) $(CFLAGS) $^ -o $@ $(LIBS)
+
+$(BUILD)/builtin.h: $(BUILD)/mkbuiltin user/builtin.yaml
+	$< user/builtin.yaml > $@
+
+$(BUILD)/pacer.bpf.o: bpf/pacer.bpf.c bpf/maps.bpf.h bpf/clock/clock.bpf.h $(BUILD)/builtin.h $(CORE)
+	$(CLANG) $(BPF) -Ibpf/clock -c $< -o $@
+
+$(BUILD)/pacer.skel.h: $(BUILD)/pacer.bpf.o
+	$(BPFTOOL) gen skeleton $< name pacer_bpf > $@
+
+$(BUILD)/user/%.o: user/%.c $(wildcard user/*.h) $(CORE)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(USER) -c $< -o $@
+
+$(BUILD)/user/loader.o: $(BUILD)/pacer.skel.h
+
+$(BUILD)/xdp-pacer: $(OBJS)
+	$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
+
+$(BUILD)/traffic: tests/net/traffic.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -std=gnu11 -D_GNU_SOURCE $(WARN) $< -o $@
+
+install: all ## install under DESTDIR and PREFIX, with the core's headers
+	install -D -m 755 $(BUILD)/xdp-pacer $(DESTDIR)$(PREFIX)/sbin/xdp-pacer
+	install -D -m 644 $(BUILD)/pacer.bpf.o $(DESTDIR)$(LIBDIR)/bpf/pacer.bpf.o
+	install -d $(DESTDIR)$(PREFIX)/include/xdp-pacer
+	install -m 644 $(CORE) $(DESTDIR)$(PREFIX)/include/xdp-pacer
+	install -D -m 644 man/xdp-pacer.8 $(DESTDIR)$(PREFIX)/share/man/man8/xdp-pacer.8
+	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
+	printf 'prefix=%s\nName: xdp-pacer\nDescription: header-only packet pacing core\nVersion: %s\nCflags: -I$${prefix}/include/xdp-pacer\n' \
+		$(PREFIX) $(VERSION) > $(DESTDIR)$(LIBDIR)/pkgconfig/xdp-pacer.pc
+
+check: ## build and run every test
+	scripts/test
+
+bench: all ## print what a packet costs, as ratios in one run
+	tests/bench/run
+
+demo: ## the pacer at work in two network namespaces
+	scripts/demo
+
+format: ## format the sources
+	clang-format -i $(shell git ls-files '*.c' '*.h')
+
+clean: ## remove what was built
+	rm -rf $(BUILD)
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' $(MAKEFILE_LIST) | column -t -s '|'

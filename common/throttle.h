@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Purpose: `limit` uses, each free again `cooldown` after it was made, for a
+ * whole rule or a pool, in memory that does not grow with the limit.
+ *
+ * Source: "Key usage coding challenge" and its "Key usage throttler": sections
+ * "Buckets", "Generalizing", "The code". Uses are gathered in an active bucket,
+ * which is set aside once it has been open for max_cooldown - cooldown or holds
+ * `threshold` uses; uses come back by the bucket.
+ *
+ *   A   threshold == limit          a denial may be false only if every use lies
+ *                                   within max_cooldown
+ *   B   max_cooldown == UINT64_MAX  ... only if fewer than threshold are free
+ *   AB  neither                     ... only if both hold
+ *
+ * What differs from the source. Its code leaves the close time of a full bucket
+ * where it was: after a burst, 500 free uses can be told as none for the whole
+ * of the slack, against its own requirement B. Setting a full bucket aside at
+ * once mends that. Here a bucket comes back `cooldown` after its last use,
+ * which mends it too, is never later, and with B leaves nothing behind: a
+ * bucket that never fills would otherwise never be set aside.
+ *
+ * Why AB holds. Write O for max_cooldown - cooldown, C for cooldown, and let a
+ * use be denied at t, all uses being in buckets that are not back. Buckets are
+ * in order of time. A bucket takes uses for less than O, and one that is not
+ * back had its last use after t - C: all uses are after t - C - O. The uses of
+ * every bucket but the oldest come after the oldest's last, so after t - C: what
+ * is really free is in the oldest, and that has at least one use that is not.
+ * So fewer than threshold are free. (Of n uses at once, at most threshold: all but
+ * n - 1 lie within max_cooldown, and fewer than threshold + n - 1 are free.)
+ *
+ * How many buckets: at most ceil(C / O) + ceil(limit / threshold), which the
+ * source supposed. Let m buckets not be back at t, just after one of them was
+ * opened. Each but the newest was set aside either full or after O.
+ * - Let k of them have been set aside after O without being full. From the
+ *   opening of each to the next opening is O or more, so from the oldest's to
+ *   the newest's k * O or more. But the oldest's last use is less than O after
+ *   its opening, and t less than C after that: k * O < C + O, k <= ceil(C / O).
+ * - Let f have been set aside full. They hold f * threshold uses, the newest
+ *   holds one or more: f * threshold < limit, f <= ceil(limit / threshold) - 1.
+ * With the newest, m = k + f + 1 <= ceil(C / O) + ceil(limit / threshold).
+ * The k hold a use each as well. So it is one less at least, as the source's
+ * author had expected, unless (limit - 1) % threshold is ceil(C / O) or more. His
+ * own example (500 uses, 10 min, 11 min, 50) is such, and takes all of its 20.
+ *
+ * Leases. Sharing a bucket use by use would put one hot line under every CPU. A
+ * CPU instead takes up to `lease` uses at a time (pacer_throttle_take). They
+ * count as used from then on, and a bucket cools from the last moment at which
+ * a lease out of it can still be used: until the lease has lasted lease_ns, or
+ * the bucket has been open for O, whichever is first. A CPU that comes back
+ * after that first hands back what it has left, to the very bucket (buckets are
+ * numbered and no number comes twice); if that is back already there is nothing
+ * to hand back. So of every CPU at most lease - 1 uses are held and not made.
+ *
+ * Buckets with leases: a bucket that was full when it was set aside can be handed
+ * back at most lease - 1 uses by each CPU but the one that set it aside. It keeps
+ * threshold - (cpus - 1) * (lease - 1) at least: that takes the place of threshold
+ * in the bound, and has to be above 0. (C there includes resolution_ns.)
+ *
+ * Time. A time that runs back counts as the latest seen. The time of a use is the
+ * greatest of the time passed in, the latest that this CPU has seen and, if the
+ * CPU went to the shared state for it, the latest seen there; afterwards it is in
+ * lease->seen_ns. On that clock G1 is exact in any interleaving. Take the uses
+ * within some (t - C, t], and of their leases the one that was taken last, at
+ * s <= t. The others can be used after t - C, so their buckets are not back
+ * before t: at s all were counted together, and were at most `limit`.
+ * On the real clock: count the clock that is furthest ahead as true. If no CPU's
+ * time is behind that by more than resolution_ns when a use is made (the tick of
+ * a coarse clock, what CPUs disagree by, the time since the clock was read), uses
+ * are made at most resolution_ns after their lease's end. A bucket cools longer
+ * by as much, so that G1 holds; leases need not be shorter.
+ *
+ * Error: nothing is ever admitted above the limit. Let h = (cpus - 1) * (lease -
+ * 1): other CPUs hold at most h uses that they have not made. One use is denied
+ * (FULL) only if
+ *   - limit - h uses or more lie within max_cooldown + 2 * resolution, and
+ *   - fewer than threshold + h are free, with uses counted as free when they are
+ *     cooldown + min(lease_ns, O) + 2 * resolution old.
+ * (n uses at once: n - 1 fewer, n - 1 more.) h is less than threshold, so leases
+ * at most double the error of B; for one CPU, and with a lease of one, h is 0.
+ * Beside that a use is denied (BUSY) if the claim was not had within PACER_SPINS
+ * looks. A CPU whose clock leaps ahead stops the state's clock until the others
+ * have caught up: what cools meanwhile comes back late. On a machine that
+ * reorders loads a refusal may rest on two different moments' state.
+ *
+ * A change of policy may put another profile over the same state. Buckets keep
+ * the times of their uses, not those of their coming back, so the new cooldown
+ * and limit hold at once, for what was used before as well. If the new profile
+ * needs more buckets than are left, further uses share the newest and come back
+ * later; none is forgotten.
+ *
+ * A pool of K resources, max_count uses each, is a throttle of limit K *
+ * max_count with a lease of one. Uses are then numbered in the order in which
+ * they are counted, from 0 to limit - 1 and round again; number i is not given
+ * out again before it has cooled down, so any fixed division of the numbers
+ * among the resources (i / max_count, i % K) keeps each within its own limit.
+ *
+ * Concurrency: pacer_throttle_use has one caller at a time. pacer_throttle_take
+ * is for any number of CPUs, each with its own lease. Whatever may interrupt a
+ * taker on its CPU and take as well needs its own lease, and is a CPU more in
+ * `cpus`. Uses of a lease touch the caller's memory only. Refusals write nothing
+ * shared, but for one that has something to hand back or to take back first.
+ * pacer_throttle_free is read only, and next to writers an estimate. State and leases begin zeroed,
+ * and are zeroed together.
+ *
+ * Memory: 6,248 bytes of state, 32 a CPU, whatever the limit.
+ */
+#ifndef PACER_THROTTLE_H
+#define PACER_THROTTLE_H
+
+#include "claim.h"
+
+/* Buckets come in blocks, so that a long silence ends in a few steps and not in one a bucket. */
+#define PACER_THROTTLE_BLOCK   16u /* buckets; a power of two, as the next */
+#define PACER_THROTTLE_BLOCKS  16u
+#define PACER_THROTTLE_RING    (PACER_THROTTLE_BLOCK * PACER_THROTTLE_BLOCKS)
+#define PACER_THROTTLE_LOOKS   (PACER_SPINS < 32 ? PACER_SPINS : 32)
+#define PACER_THROTTLE_BUCKETS (PACER_THROTTLE_RING - PACER_THROTTLE_BLOCK) /* the most at once */
+
+enum pacer_throttle_result {
+	PACER_THROTTLE_ADMIT,
+	PACER_THROTTLE_FULL, /* too few uses have cooled down */
+	PACER_THROTTLE_MANY, /* more at once than the threshold */
+	PACER_THROTTLE_BUSY  /* the state was held by other CPUs for too long */
+};
+
+enum pacer_throttle_error {
+	PACER_THROTTLE_OK,
+	PACER_THROTTLE_BAD_LIMIT,	 /* 0 */
+	PACER_THROTTLE_BAD_THRESHOLD,	 /* 0, or above limit */
+	PACER_THROTTLE_BAD_COOLDOWN,	 /* 0, or too long with resolution added */
+	PACER_THROTTLE_BAD_MAX_COOLDOWN, /* not above cooldown */
+	PACER_THROTTLE_BAD_CPUS,	 /* 0 */
+	PACER_THROTTLE_BAD_LEASE,  /* 0, above threshold, or (cpus-1) * (lease-1) not below it */
+	PACER_THROTTLE_BAD_BUCKETS /* more than PACER_THROTTLE_BUCKETS would be needed */
+};
+
+/* The operator's units. For one caller at a time: cpus 1, lease 1, lease_ns 0. */
+struct pacer_throttle_params {
+	__u32 limit;
+	__u32 threshold;
+	__u32 cpus; /* CPUs, or other takers with a lease of their own */
+	__u32 lease;
+	__u64 cooldown_ns;
+	__u64 max_cooldown_ns; /* UINT64_MAX: no requirement A */
+	__u64 lease_ns;	       /* 0: a lease is good for one reading of the clock */
+	__u64 resolution_ns;
+};
+
+/* What the packet path needs of them. All zero (never configured): everything is denied. */
+struct pacer_throttle_profile {
+	__u32 limit;
+	__u32 threshold;
+	__u32 lease;
+	__u32 buckets;	   /* the most that can be needed */
+	__u64 cooldown_ns; /* resolution included */
+	__u64 open_ns;	   /* from a bucket's first moment to its last */
+	__u64 lease_ns;
+};
+
+struct pacer_throttle_bucket {
+	__u64 close_ns; /* the last moment at which uses are put in */
+	__u64 until_ns; /* the last moment at which a use out of it can be made */
+	__u32 count;
+	__u32 unused;
+};
+
+/*
+ * Buckets head to tail - 1, by number; the place of one is its number modulo the ring's size. One
+ * block is always left free, so that none holds both the oldest and the newest.
+ */
+struct pacer_throttle_state {
+	__u32 claim; /* claim.h; no tag, no cursor */
+	__u32 held;  /* uses in buckets */
+	__u32 next;  /* number of the next use, below limit */
+	__u32 unused;
+	__u64 seen_ns; /* latest time seen */
+	__u64 head;
+	__u64 tail;
+	__u32 block[PACER_THROTTLE_BLOCKS]; /* uses in the buckets of each */
+	struct pacer_throttle_bucket bucket[PACER_THROTTLE_RING];
+};
+
+/* A CPU's own. */
+struct pacer_throttle_lease {
+	__u64 seen_ns;	/* latest time seen; after a use, its time */
+	__u64 until_ns; /* the last moment at which `left` can be used */
+	__u64 bucket;	/* number of the bucket that `left` is counted in */
+	__u32 left;
+	__u32 number; /* of the last use; with a lease of one */
+};
+
+_Static_assert(sizeof(struct pacer_throttle_state) == 6248, "as the header says");
+_Static_assert(sizeof(struct pacer_throttle_lease) == 32, "as the header says");
+
+PACER_INLINE __u64 pacer_throttle_later(__u64 a_ns, __u64 b_ns)
+{
+	return a_ns > b_ns ? a_ns : b_ns;
+}
+
+PACER_INLINE __u64 pacer_throttle_sum(__u64 a, __u64 b)
+{
+	return a + b < a ? ~0ull : a + b;
+}
+
+PACER_INLINE __u64 pacer_throttle_div_up(__u64 a, __u64 b)
+{
+	return a / b + !!(a % b);
+}
+
+/* The uses that other CPUs can hold at most without having made them: h of the header. */
+PACER_INLINE __u64 pacer_throttle_elsewhere(const struct pacer_throttle_params *params)
+{
+	return (__u64)(params->cpus - 1) * (params->lease - 1);
+}
+
+/*
+ * The bound on buckets, of params that are sound otherwise. For the loader: it divides.
+ */
+PACER_INLINE __u64 pacer_throttle_buckets(const struct pacer_throttle_params *params)
+{
+	__u64 cooldown_ns = params->cooldown_ns + params->resolution_ns;
+	__u64 open_ns = params->max_cooldown_ns - params->cooldown_ns;
+	__u64 full = params->threshold - pacer_throttle_elsewhere(params);
+
+	return pacer_throttle_sum(pacer_throttle_div_up(cooldown_ns, open_ns),
+				  pacer_throttle_div_up(params->limit, full));
+}
+
+/* Fill *profile, or say why not and leave it alone. For the loader: it divides. */
+PACER_INLINE PACER_MUST_USE enum pacer_throttle_error
+pacer_throttle_configure(struct pacer_throttle_profile *profile,
+			 const struct pacer_throttle_params *params)
+{
+	if (!params->limit)
+		return PACER_THROTTLE_BAD_LIMIT;
+	if (!params->threshold || params->threshold > params->limit)
+		return PACER_THROTTLE_BAD_THRESHOLD;
+	if (!params->cooldown_ns || params->cooldown_ns > ~0ull - params->resolution_ns)
+		return PACER_THROTTLE_BAD_COOLDOWN;
+	if (params->max_cooldown_ns <= params->cooldown_ns)
+		return PACER_THROTTLE_BAD_MAX_COOLDOWN;
+	if (!params->cpus)
+		return PACER_THROTTLE_BAD_CPUS;
+	if (!params->lease || params->lease > params->threshold ||
+	    pacer_throttle_elsewhere(params) >= params->threshold)
+		return PACER_THROTTLE_BAD_LEASE;
+	if (pacer_throttle_buckets(params) > PACER_THROTTLE_BUCKETS)
+		return PACER_THROTTLE_BAD_BUCKETS;
+	profile->limit = params->limit;
+	profile->threshold = params->threshold;
+	profile->lease = params->lease;
+	profile->buckets = pacer_throttle_buckets(params);
+	profile->cooldown_ns = params->cooldown_ns + params->resolution_ns;
+	profile->open_ns = params->max_cooldown_ns - params->cooldown_ns - 1;
+	profile->lease_ns = params->lease_ns;
+	return PACER_THROTTLE_OK;
+}
+
+/*
+ * The largest lease that pacer_throttle_configure accepts beside the other params; 0: they are
+ * refused with any. For the loader: it divides.
+ */
+PACER_INLINE __u32 pacer_throttle_lease_max(struct pacer_throttle_params params)
+{
+	struct pacer_throttle_profile profile;
+	__u64 room, full, lease;
+
+	params.lease = 1;
+	if (pacer_throttle_configure(&profile, &params) != PACER_THROTTLE_OK)
+		return 0;
+	if (params.cpus == 1)
+		return params.threshold;
+	room = PACER_THROTTLE_BUCKETS -
+	       (profile.buckets - pacer_throttle_div_up(params.limit, params.threshold));
+	full = pacer_throttle_div_up(params.limit, room);
+	lease = 1 + (params.threshold - full) / (params.cpus - 1);
+	return lease < params.threshold ? lease : params.threshold;
+}
+
+PACER_INLINE __u32 pacer_throttle_place(__u64 number)
+{
+	return number & (PACER_THROTTLE_RING - 1);
+}
+
+PACER_INLINE __u32 pacer_throttle_block(__u64 number)
+{
+	return (number / PACER_THROTTLE_BLOCK) & (PACER_THROTTLE_BLOCKS - 1);
+}
+
+/* Has bucket `number`, if it is there, cooled down, and with it all before it? */
+PACER_INLINE int pacer_throttle_cooled(const struct pacer_throttle_profile *profile,
+				       const struct pacer_throttle_state *state, __u64 number,
+				       __u64 now_ns)
+{
+	__u64 until_ns = pacer_load64(&state->bucket[pacer_throttle_place(number)].until_ns);
+
+	return number < pacer_load64(&state->tail) && now_ns > until_ns &&
+	       now_ns - until_ns >= profile->cooldown_ns;
+}
+
+PACER_INLINE __u32 pacer_throttle_room(const struct pacer_throttle_profile *profile, __u32 held)
+{
+	return held < profile->limit ? profile->limit - held : 0;
+}
+
+/* Without writing: are fewer than n uses free, and has nothing cooled down? */
+PACER_INLINE int pacer_throttle_bare(const struct pacer_throttle_profile *profile,
+				     const struct pacer_throttle_state *state, __u64 now_ns,
+				     __u32 n)
+{
+	if (pacer_throttle_room(profile, pacer_load(&state->held)) >= n)
+		return 0;
+	now_ns = pacer_throttle_later(now_ns, pacer_load64(&state->seen_ns));
+	return !pacer_throttle_cooled(profile, state, pacer_load64(&state->head), now_ns);
+}
+
+/*
+ * The same next to writers; 0 also if no look was undisturbed. It looks again rather than claim at
+ * once: who claims only to be refused disturbs the next one's look, and so on.
+ */
+PACER_INLINE int pacer_throttle_spent(const struct pacer_throttle_profile *profile,
+				      const struct pacer_throttle_state *state, __u64 now_ns,
+				      __u32 n)
+{
+	__u32 claim;
+	int i;
+
+	for (i = 0; i < PACER_THROTTLE_LOOKS; i++) {
+		claim = pacer_load(&state->claim);
+		if (claim & PACER_CLAIM_HELD)
+			continue;
+		if (!pacer_throttle_bare(profile, state, now_ns, n))
+			return 0;
+		if (pacer_load(&state->claim) == claim)
+			return 1;
+	}
+	return 0;
+}
+
+/* Add n uses, of which -n may be handed back, to bucket `number`. Only by the state's holder, as
+ * all that follow to pacer_throttle_grant.
+ */
+PACER_INLINE void pacer_throttle_count(struct pacer_throttle_state *state, __u64 number, __u32 n)
+{
+	__u32 *count = &state->bucket[pacer_throttle_place(number)].count;
+	__u32 *block = &state->block[pacer_throttle_block(number)];
+
+	pacer_store(count, pacer_load(count) + n);
+	pacer_store(block, pacer_load(block) + n);
+	pacer_store(&state->held, pacer_load(&state->held) + n);
+}
+
+/* Take back every bucket that has cooled down: whole blocks, then buckets. Returns how many uses
+ * are free then.
+ */
+PACER_INLINE __u32 pacer_throttle_release(const struct pacer_throttle_profile *profile,
+					  struct pacer_throttle_state *state, __u64 now_ns)
+{
+	__u64 head, last;
+	__u32 i, *block;
+
+	for (i = 0; i < PACER_THROTTLE_BLOCKS; i++) {
+		last = pacer_load64(&state->head) | (PACER_THROTTLE_BLOCK - 1);
+		if (!pacer_throttle_cooled(profile, state, last, now_ns))
+			break;
+		block = &state->block[pacer_throttle_block(last)];
+		pacer_store(&state->held, pacer_load(&state->held) - pacer_load(block));
+		pacer_store(block, 0);
+		pacer_store64(&state->head, last + 1);
+	}
+	for (i = 0; i < PACER_THROTTLE_BLOCK; i++) {
+		head = pacer_load64(&state->head);
+		if (!pacer_throttle_cooled(profile, state, head, now_ns))
+			break;
+		pacer_throttle_count(state, head,
+				     -pacer_load(&state->bucket[pacer_throttle_place(head)].count));
+		pacer_store64(&state->head, head + 1);
+	}
+	pacer_store64(&state->seen_ns, now_ns);
+	return pacer_throttle_room(profile, pacer_load(&state->held));
+}
+
+/* See to it that the newest bucket takes a use; returns how many it takes. */
+PACER_INLINE __u32 pacer_throttle_open(const struct pacer_throttle_profile *profile,
+				       struct pacer_throttle_state *state, __u64 now_ns)
+{
+	__u64 tail = pacer_load64(&state->tail);
+	struct pacer_throttle_bucket *newest = &state->bucket[pacer_throttle_place(tail - 1)];
+	struct pacer_throttle_bucket *bucket = &state->bucket[pacer_throttle_place(tail)];
+	__u32 count = pacer_load(&newest->count);
+	__u64 there = tail - pacer_load64(&state->head);
+
+	if (there && count < profile->threshold && now_ns <= pacer_load64(&newest->close_ns))
+		return profile->threshold - count;
+	if (there >= PACER_THROTTLE_BUCKETS)
+		return ~0u; /* only after a change of policy: share, do not forget */
+	pacer_store64(&bucket->close_ns, pacer_throttle_sum(now_ns, profile->open_ns));
+	pacer_store64(&bucket->until_ns, there ? pacer_load64(&newest->until_ns) : 0);
+	pacer_store(&bucket->count, 0);
+	pacer_store64(&state->tail, tail + 1);
+	return profile->threshold;
+}
+
+/* Count n uses into the newest bucket, to be made at until_ns at the latest. */
+PACER_INLINE void pacer_throttle_put(struct pacer_throttle_state *state, __u64 until_ns, __u32 n)
+{
+	__u64 number = pacer_load64(&state->tail) - 1;
+	__u64 *until = &state->bucket[pacer_throttle_place(number)].until_ns;
+
+	pacer_store64(until, pacer_throttle_later(pacer_load64(until), until_ns));
+	pacer_throttle_count(state, number, n);
+}
+
+/* Make n uses now, at most threshold, which the caller has seen to be free. Returns the number of
+ * the first.
+ */
+PACER_INLINE __u32 pacer_throttle_make(const struct pacer_throttle_profile *profile,
+				       struct pacer_throttle_state *state, __u64 now_ns, __u32 n)
+{
+	__u32 room = pacer_throttle_open(profile, state, now_ns);
+	__u32 number = pacer_load(&state->next);
+	__u32 to_end;
+
+	pacer_throttle_put(state, now_ns, n < room ? n : room);
+	if (n > room) {
+		(void)pacer_throttle_open(profile, state, now_ns);
+		pacer_throttle_put(state, now_ns, n - room);
+	}
+	if (number >= profile->limit) /* the limit was lowered */
+		number = 0;
+	to_end = profile->limit - number;
+	pacer_store(&state->next, n < to_end ? number + n : n - to_end);
+	return number;
+}
+
+/* Hand back what is left of a lease. */
+PACER_INLINE void pacer_throttle_settle(struct pacer_throttle_state *state,
+					struct pacer_throttle_lease *lease)
+{
+	__u64 head = pacer_load64(&state->head);
+	__u64 tail = pacer_load64(&state->tail);
+
+	if (lease->left && lease->bucket - head < tail - head)
+		pacer_throttle_count(state, lease->bucket, -lease->left);
+	lease->left = 0;
+}
+
+/* After n uses: lease what they leave of profile->lease, if the newest bucket and `room` have it.
+ */
+PACER_INLINE void pacer_throttle_grant(const struct pacer_throttle_profile *profile,
+				       struct pacer_throttle_state *state,
+				       struct pacer_throttle_lease *lease, __u64 now_ns, __u32 n,
+				       __u32 room)
+{
+	__u64 number = pacer_load64(&state->tail) - 1;
+	struct pacer_throttle_bucket *bucket = &state->bucket[pacer_throttle_place(number)];
+	__u32 count = pacer_load(&bucket->count);
+	__u64 until_ns = pacer_throttle_sum(now_ns, profile->lease_ns);
+	__u64 close_ns = pacer_load64(&bucket->close_ns);
+	__u32 left = n < profile->lease ? profile->lease - n : 0;
+
+	if (count >= profile->threshold || now_ns > close_ns)
+		return;
+	if (left > profile->threshold - count)
+		left = profile->threshold - count;
+	if (left > room)
+		left = room;
+	if (!left)
+		return;
+	if (until_ns > close_ns)
+		until_ns = close_ns;
+	pacer_throttle_put(state, until_ns, left);
+	lease->left = left;
+	lease->until_ns = until_ns;
+	lease->bucket = number;
+}
+
+/* pacer_throttle_take where the shared state has to be changed. */
+PACER_SUBPROG PACER_MUST_USE enum pacer_throttle_result
+pacer_throttle_refill(const struct pacer_throttle_profile *profile,
+		      struct pacer_throttle_state *state, struct pacer_throttle_lease *lease,
+		      __u64 now_ns, __u32 n)
+{
+	enum pacer_throttle_result result = PACER_THROTTLE_FULL;
+	__u32 claim, room;
+
+	if (pacer_claim_take(&state->claim, PACER_CLAIM_ANY, &claim) != PACER_CLAIM_TAKEN)
+		return PACER_THROTTLE_BUSY;
+	now_ns = pacer_throttle_later(now_ns, pacer_load64(&state->seen_ns));
+	lease->seen_ns = now_ns;
+	pacer_throttle_settle(state, lease);
+	room = pacer_throttle_release(profile, state, now_ns);
+	if (n <= room) {
+		lease->number = pacer_throttle_make(profile, state, now_ns, n);
+		pacer_throttle_grant(profile, state, lease, now_ns, n, room - n);
+		result = PACER_THROTTLE_ADMIT;
+	}
+	pacer_claim_release(&state->claim, claim);
+	return result;
+}
+
+/* Make n uses, at most threshold, all or none, as one of several CPUs. */
+PACER_INLINE PACER_MUST_USE enum pacer_throttle_result
+pacer_throttle_take(const struct pacer_throttle_profile *profile,
+		    struct pacer_throttle_state *state, struct pacer_throttle_lease *lease,
+		    __u64 now_ns, __u32 n)
+{
+	int live;
+
+	now_ns = pacer_throttle_later(now_ns, lease->seen_ns);
+	lease->seen_ns = now_ns;
+	live = now_ns <= lease->until_ns;
+	if (!n)
+		return PACER_THROTTLE_ADMIT;
+	if (live && n <= lease->left) {
+		lease->left -= n;
+		return PACER_THROTTLE_ADMIT;
+	}
+	if (n > profile->threshold)
+		return PACER_THROTTLE_MANY;
+	if ((live || !lease->left) && pacer_throttle_spent(profile, state, now_ns, n - lease->left))
+		return PACER_THROTTLE_FULL;
+	return pacer_throttle_refill(profile, state, lease, now_ns, n);
+}
+
+/*
+ * Make n uses, at most threshold, all or none, as the only caller. Where not one is free it writes
+ * nothing; that it forgets this time costs nothing, as no use can be made before a later one.
+ */
+PACER_INLINE PACER_MUST_USE enum pacer_throttle_result
+pacer_throttle_use(const struct pacer_throttle_profile *profile, struct pacer_throttle_state *state,
+		   __u64 now_ns, __u32 n)
+{
+	if (!n)
+		return PACER_THROTTLE_ADMIT;
+	if (n > profile->threshold)
+		return PACER_THROTTLE_MANY;
+	now_ns = pacer_throttle_later(now_ns, pacer_load64(&state->seen_ns));
+	if (pacer_throttle_bare(profile, state, now_ns, 1))
+		return PACER_THROTTLE_FULL;
+	if (pacer_throttle_release(profile, state, now_ns) < n)
+		return PACER_THROTTLE_FULL;
+	(void)pacer_throttle_make(profile, state, now_ns, n);
+	return PACER_THROTTLE_ADMIT;
+}
+
+/* Uses that can be made at now_ns, those on lease not among them. */
+PACER_INLINE __u32 pacer_throttle_free(const struct pacer_throttle_profile *profile,
+				       const struct pacer_throttle_state *state, __u64 now_ns)
+{
+	__u64 head = pacer_load64(&state->head);
+	__u32 held = pacer_load(&state->held);
+	__u32 back = 0, i;
+
+	now_ns = pacer_throttle_later(now_ns, pacer_load64(&state->seen_ns));
+	for (i = 0; i < PACER_THROTTLE_BLOCKS; i++) {
+		__u64 last = head | (PACER_THROTTLE_BLOCK - 1);
+
+		if (!pacer_throttle_cooled(profile, state, last, now_ns))
+			break;
+		back += pacer_load(&state->block[pacer_throttle_block(last)]);
+		head = last + 1;
+	}
+	for (i = 0; i < PACER_THROTTLE_BLOCK; i++, head++) {
+		if (!pacer_throttle_cooled(profile, state, head, now_ns))
+			break;
+		back += pacer_load(&state->bucket[pacer_throttle_place(head)].count);
+	}
+	return pacer_throttle_room(profile, back < held ? held - back : 0);
+}
+
+#endif

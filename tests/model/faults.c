@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "faults.h"
+
+static struct pacer_judgement because(enum pacer_reason reason, uint32_t tier)
+{
+	return (struct pacer_judgement){reason, 0, tier};
+}
+
+/* The question to the rule's tier i. */
+static struct pacer_ask ask(struct pacer_walk *w, uint32_t i)
+{
+	const struct pacer_tier *t = &PACER_RULE_OF(w)->tier[i];
+
+	w->hash[i] = pacer_tier_hash(t, &w->pkt, PACER_SECRET_OF(w));
+	return pacer_walk_ask(w, t, i);
+}
+
+struct pacer_judgement fault_cas_oldest(struct pacer_walk *w)
+{
+	struct pacer_ask q = ask(w, 0);
+	struct pacer_line *line = &q.table->lines[pacer_sketch_index(q.tier, q.hash)];
+	__u64 *older = (__u64 *)&line->cell[pacer_recency_cell(q.hash.mark, 0)];
+	__u64 *newer = (__u64 *)&line->cell[pacer_recency_cell(q.hash.mark, 1)];
+	__u64 old_ns = pacer_load64(older), new_ns = pacer_load64(newer);
+
+	if (new_ns < old_ns) {
+		__u64 *cell = older;
+		__u64 ns = old_ns;
+
+		older = newer;
+		old_ns = new_ns;
+		newer = cell;
+		new_ns = ns;
+	}
+	if (!pacer_gap_open(old_ns, q.now_ns, q.tier->gap_ns))
+		return because(PACER_DENY_GAP, 0);
+	if (pacer_cas64(older, old_ns, q.now_ns) != old_ns)
+		return because(PACER_DENY_CONTENDED, 0);
+	while (new_ns < q.now_ns) {
+		__u64 seen = pacer_cas64(newer, new_ns, q.now_ns);
+
+		if (seen == new_ns)
+			break;
+		new_ns = seen;
+	}
+	return because(PACER_ADMIT, 0);
+}
+
+/* Judge what is at hold, and count it there. */
+static enum pacer_reason judge_and_commit(const struct pacer_ask *q, const struct pacer_hold *hold)
+{
+	enum pacer_reason reason;
+	struct pacer_ring r;
+
+	if (!pacer_ring_at(q->table, hold->index, &r))
+		return PACER_DENY_NO_STATE;
+	reason = q->tier->kind == PACER_TIER_SKETCH
+		     ? pacer_sketch_judge(q, r.head)
+		     : pacer_record_judge(q, &r, pacer_claim_cursor(hold->word));
+	if (reason == PACER_ADMIT)
+		pacer_tier_commit(q, hold);
+	return reason;
+}
+
+struct pacer_judgement fault_no_claim(struct pacer_walk *w)
+{
+	struct pacer_ask q = ask(w, 0);
+	struct pacer_hold *hold = &w->hold[0];
+
+	hold->index = q.tier->kind == PACER_TIER_SKETCH ? pacer_sketch_index(q.tier, q.hash)
+							: pacer_shared_index(q.tier, q.hash);
+	hold->word = pacer_load(&q.table->lines[hold->index].claim);
+	return because(judge_and_commit(&q, hold), 0);
+}
+
+/* As pacer_tier_take and pacer_tier_commit of records, once the record is claimed. */
+static struct pacer_judgement taken(const struct pacer_ask *q, const struct pacer_hold *hold,
+				    enum pacer_claim_result result)
+{
+	enum pacer_reason reason;
+
+	if (result != PACER_CLAIM_TAKEN)
+		return because(
+		    result == PACER_CLAIM_BUSY ? PACER_DENY_CONTENDED : PACER_DENY_NO_STATE, 0);
+	reason = judge_and_commit(q, hold);
+	if (reason != PACER_ADMIT)
+		pacer_tier_cancel(q, hold);
+	return because(reason, 0);
+}
+
+/* pacer_record_enter, which gives up the first record before it goes further. */
+static enum pacer_claim_result enter_unclaimed(const struct pacer_ask *q, struct pacer_hold *hold)
+{
+	const struct pacer_tier *t = q->tier;
+	__u32 index = pacer_set_index(t, q->hash), tag = pacer_tag(q->hash), word;
+	struct pacer_line *first = PACER_LINE_AT(q->table, index);
+	struct pacer_line *second = PACER_LINE_AT(q->table, index + pacer_stride(t));
+	enum pacer_claim_result result;
+
+	result = pacer_claim_take(&first->claim, PACER_CLAIM_ANY, &word);
+	if (result != PACER_CLAIM_TAKEN)
+		return result;
+	*hold = (struct pacer_hold){index, word};
+	if (pacer_claim_tag(word) == tag)
+		return PACER_CLAIM_TAKEN;
+	hold->index = index + pacer_stride(t);
+	result = pacer_claim_take(&second->claim, tag, &hold->word);
+	if (result == PACER_CLAIM_OTHER && pacer_record_idle(t, first, q->now_ns)) {
+		*hold = (struct pacer_hold){index, word};
+		return pacer_record_adopt(q, first, hold);
+	}
+	pacer_claim_cancel(&first->claim, word); /* the fault: not yet */
+	if (result == PACER_CLAIM_OTHER)
+		result = pacer_second_adopt(q, second, hold);
+	if (result == PACER_CLAIM_OTHER)
+		result = pacer_shared_take(q, hold);
+	return result;
+}
+
+struct pacer_judgement fault_inherit_unclaimed(struct pacer_walk *w)
+{
+	struct pacer_ask q = ask(w, 0);
+
+	return taken(&q, &w->hold[0], enter_unclaimed(&q, &w->hold[0]));
+}
+
+/* The set's first record if it is idle, begun anew; else as it should be. */
+static enum pacer_claim_result enter_afresh(const struct pacer_ask *q, struct pacer_hold *hold)
+{
+	__u32 index = pacer_set_index(q->tier, q->hash), word;
+	struct pacer_line *first = PACER_LINE_AT(q->table, index);
+	enum pacer_claim_result result;
+
+	result = pacer_claim_take(&first->claim, PACER_CLAIM_ANY, &word);
+	if (result != PACER_CLAIM_TAKEN)
+		return result;
+	if (!pacer_record_idle(q->tier, first, q->now_ns)) {
+		pacer_claim_cancel(&first->claim, word);
+		return pacer_record_take(q, hold);
+	}
+	*hold = (struct pacer_hold){index, pacer_claim_set(word, pacer_tag(q->hash), 0)};
+	pacer_store64(&first->head_ns, 0);
+	pacer_store(&first->last_off, 0);
+	return PACER_CLAIM_TAKEN;
+}
+
+struct pacer_judgement fault_inherit_nothing(struct pacer_walk *w)
+{
+	struct pacer_ask q = ask(w, 0);
+
+	return taken(&q, &w->hold[0], enter_afresh(&q, &w->hold[0]));
+}
+
+/* Whichever record is idle and free is adopted, by what was seen of the set before. */
+static enum pacer_claim_result enter_unseen(const struct pacer_ask *q, struct pacer_hold *hold)
+{
+	__u32 first = pacer_set_index(q->tier, q->hash), tag = pacer_tag(q->hash), i;
+	struct pacer_line *line;
+
+	for (i = 0; i < 2; i++) {
+		hold->index = first + i * pacer_stride(q->tier);
+		line = PACER_LINE_AT(q->table, hold->index);
+		if (pacer_claim_tag(pacer_load(&line->claim)) == tag)
+			return pacer_claim_take(&line->claim, tag, &hold->word);
+	}
+	for (i = 0; i < 2; i++) {
+		hold->index = first + i * pacer_stride(q->tier);
+		line = PACER_LINE_AT(q->table, hold->index);
+		if (pacer_second_adopt(q, line, hold) == PACER_CLAIM_TAKEN)
+			return PACER_CLAIM_TAKEN;
+	}
+	return pacer_shared_take(q, hold);
+}
+
+struct pacer_judgement fault_adopt_unseen(struct pacer_walk *w)
+{
+	struct pacer_ask q = ask(w, 0);
+
+	return taken(&q, &w->hold[0], enter_unseen(&q, &w->hold[0]));
+}
+
+struct pacer_judgement fault_release_early(struct pacer_walk *w)
+{
+	struct pacer_ask q = ask(w, 0);
+	struct pacer_hold *hold = &w->hold[0];
+	enum pacer_reason reason = pacer_tier_take(&q, hold);
+	struct pacer_ring r;
+
+	if (reason != PACER_ADMIT || !pacer_ring_at(q.table, hold->index, &r))
+		return because(reason, 0);
+	pacer_claim_release(&r.head->claim, hold->word);
+	if (q.tier->kind == PACER_TIER_SKETCH)
+		pacer_recency_raise(r.head, q.hash.mark, q.tier->rows, q.now_ns);
+	else
+		hold->word = pacer_record_admit(&q, &r, hold->word);
+	return because(PACER_ADMIT, 0);
+}
+
+struct pacer_judgement fault_torn_denial(struct pacer_walk *w)
+{
+	struct pacer_ask q = ask(w, 0);
+	enum pacer_reason reason;
+	struct pacer_ring r;
+
+	if (!pacer_ring_at(q.table, pacer_shared_index(q.tier, q.hash), &r))
+		return because(PACER_DENY_NO_STATE, 0);
+	reason = pacer_record_judge(&q, &r, pacer_claim_cursor(pacer_load(&r.head->claim)));
+	return reason == PACER_ADMIT ? pacer_pace(w) : because(reason, 0);
+}
+
+/* Both tiers are taken; the first counts at once, or stays as it is when the second denies. */
+static struct pacer_judgement two_tiers(struct pacer_walk *w, bool at_once)
+{
+	struct pacer_ask q[2] = {ask(w, 0), ask(w, 1)};
+	enum pacer_reason reason = pacer_tier_take(&q[0], &w->hold[0]);
+
+	if (reason != PACER_ADMIT)
+		return because(reason, 0);
+	if (at_once)
+		pacer_tier_commit(&q[0], &w->hold[0]);
+	reason = pacer_tier_take(&q[1], &w->hold[1]);
+	if (reason != PACER_ADMIT)
+		return because(reason, 1);
+	if (!at_once)
+		pacer_tier_commit(&q[0], &w->hold[0]);
+	pacer_tier_commit(&q[1], &w->hold[1]);
+	return because(PACER_ADMIT, 0);
+}
+
+struct pacer_judgement fault_charge_early(struct pacer_walk *w)
+{
+	return two_tiers(w, true);
+}
+
+struct pacer_judgement fault_left_held(struct pacer_walk *w)
+{
+	return two_tiers(w, false);
+}
+
+void fault_short_ring(struct pacer_rule *r)
+{
+	struct pacer_tier *t = &r->tier[0];
+
+	t->window.ring--;
+	t->window.ring_ns -= t->window.slot_ns;
+	t->idle_ns -= t->window.slot_ns;
+}

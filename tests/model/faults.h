@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: judgements with a fault each, for the explorer to find. They are the
+ * headers' functions but for the step that each leaves out or does too early.
+ */
+#ifndef PACER_FAULTS_H
+#define PACER_FAULTS_H
+
+#include "scenario.h"
+
+/* Two rows: compare and swap the older cell, then raise the other. */
+judge_fn fault_cas_oldest;
+/* Read, judge, write: nothing is claimed. */
+judge_fn fault_no_claim;
+/* The set's claim is given back before the shared record or an idle one is claimed. */
+judge_fn fault_inherit_unclaimed;
+/* An adopted record begins with nothing. */
+judge_fn fault_inherit_nothing;
+/* A record is adopted by what was seen before the set was claimed. */
+judge_fn fault_adopt_unseen;
+/* The claim is given back, then the packet is counted. */
+judge_fn fault_release_early;
+/* A reader's denial stands although the record changed while it was read. */
+judge_fn fault_torn_denial;
+/* The first tier counts the packet before the second has judged it. */
+judge_fn fault_charge_early;
+/* The first tier stays held when the second denies. */
+judge_fn fault_left_held;
+
+/* The source's shortened window: the current slot and m - 1 more, where W is m slots. */
+void fault_short_ring(struct pacer_rule *r);
+
+#endif

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "scenario.h"
+
+/* What a packet came to; the words of a note. `reached_ns`: the latest of the times with which
+ * any CPU had gone to the shared memory by then, which the real time cannot be before.
+ */
+struct entry {
+	uint64_t key, now_ns, len_bytes, reason, tier, reached_ns, index[TIERS];
+};
+
+_Static_assert(sizeof(struct entry) == EXPLORE_NOTE_WORDS * sizeof(uint64_t), "a note's words");
+
+static struct {
+	const struct scenario *scenario;
+	struct outcome *outcome;
+	struct pacer_line lines[LINES], initial[LINES];
+	uint32_t used; /* lines */
+	struct pacer_policy policy;
+	uint64_t secret[PACER_SECRETS];
+	struct pacer_state state;
+	struct entry
+	    log[LOG_MAX]; /* in order of commitment; those before, the CPUs', those after */
+	int before, logged;
+	uint64_t reached_ns[2]; /* by what is over: before the CPUs start, and since */
+	uint64_t now_ns[CPUS];	/* of the packet that the CPU is at */
+	uint64_t since[CPUS];	/* the CPU's accesses when it began with that */
+	char fault[EXPLORE_FAULT_MAX];
+} s;
+
+#define FAULT(...) (snprintf(s.fault, sizeof(s.fault), __VA_ARGS__), s.fault)
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static void tier_setup(struct pacer_tier *t, const struct limits *l)
+{
+	enum pacer_window_error error;
+
+	t->kind = l->kind;
+	t->rows = l->rows;
+	t->base = s.used;
+	t->sets = l->sets;
+	t->shared = l->shared;
+	t->gap_ns = l->gap_ns;
+	t->mask4[0] = t->mask4[1] = l->all ? 0 : ~0u;
+	if (l->kind == PACER_TIER_SKETCH) {
+		s.used += l->sets;
+		return;
+	}
+	error = pacer_window_profile(&t->window, l->cost, l->limit, l->window_ns, l->slots, 0);
+	assert(error == PACER_WINDOW_OK);
+	(void)error;
+	t->idle_ns = later(t->window.ring_ns, l->gap_ns ? l->gap_ns + t->window.slot_ns + 1 : 0);
+	t->idle_ns += l->slack_ns;
+	s.used += (2 * l->sets + l->shared) * pacer_stride(t);
+}
+
+static void judge(const struct packet *p, struct entry *e)
+{
+	const struct scenario *sc = s.scenario;
+	struct pacer_walk w = {.state = &s.state, .now_ns = p->now_ns};
+	struct pacer_judgement j;
+	int i;
+
+	w.pkt.family = PACER_FAMILY_4;
+	w.pkt.key[PACER_WORD_SADDR] = sc->key[p->key].place;
+	w.pkt.key[PACER_WORD_DADDR] = sc->key[p->key].mark;
+	w.pkt.len_bytes = p->len_bytes;
+	j = sc->judge ? sc->judge(&w) : pacer_pace(&w);
+	*e = (struct entry){p->key, p->now_ns, p->len_bytes, j.reason, j.tier, 0, {0, 0}};
+	for (i = 0; i < TIERS && j.reason == PACER_ADMIT; i++)
+		e->index[i] = w.hold[i].index;
+}
+
+/* Outside of the exploration, by one CPU. */
+static void judge_in_turn(const struct packet *p)
+{
+	struct entry *e = &s.log[s.logged++];
+
+	assert(s.logged <= LOG_MAX);
+	judge(p, e);
+	s.reached_ns[0] = later(s.reached_ns[0], p->now_ns);
+	e->reached_ns = s.reached_ns[0];
+}
+
+static void start(void *arg)
+{
+	(void)arg;
+	s.logged = s.before;
+	s.reached_ns[1] = s.reached_ns[0];
+	memset(s.now_ns, 0, sizeof(s.now_ns));
+	memset(s.since, 0, sizeof(s.since));
+}
+
+static void run(void *arg, int cpu)
+{
+	const struct packet *p = s.scenario->cpu[cpu];
+	struct entry e;
+	int i, k;
+
+	(void)arg;
+	for (i = 0; i < PACKETS && p[i].key; i++) {
+		s.now_ns[cpu] = p[i].now_ns;
+		s.since[cpu] = explore_steps(cpu);
+		judge(&p[i], &e);
+		for (k = 0; k < CPUS; k++)
+			if (s.now_ns[k] && explore_steps(k) > s.since[k])
+				s.reached_ns[1] = later(s.reached_ns[1], s.now_ns[k]);
+		if (s.scenario->ahead && e.reason == PACER_ADMIT)
+			e.reached_ns = s.reached_ns[1];
+		explore_note((const uint64_t *)&e, e.reason == PACER_ADMIT);
+		if (!s.scenario->finds) /* of a fault, the shortest interleaving is asked */
+			explore_forget();
+	}
+}
+
+static uint64_t tier_key(const struct limits *l, const struct entry *e)
+{
+	return l->all ? 0 : e->key;
+}
+
+static uint32_t tier_cost(const struct limits *l, const struct entry *e)
+{
+	return l->cost == PACER_COST_BYTES ? e->len_bytes : 1;
+}
+
+/* The times that the admissions count at: no key's own runs backwards. 0: not admitted. */
+static void count_times(const struct limits *l, uint64_t at_ns[LOG_MAX])
+{
+	int i, j;
+
+	for (i = 0; i < s.logged; i++) {
+		at_ns[i] = 0;
+		if (s.log[i].reason != PACER_ADMIT)
+			continue;
+		at_ns[i] = s.log[i].now_ns;
+		for (j = 0; j < i; j++)
+			if (tier_key(l, &s.log[j]) == tier_key(l, &s.log[i]))
+				at_ns[i] = later(at_ns[i], at_ns[j]);
+	}
+}
+
+/* G1 for the admission i. */
+static const char *check_admission(const struct limits *l, const uint64_t at_ns[LOG_MAX], int i)
+{
+	const struct entry *e = &s.log[i];
+	uint64_t now_ns = s.scenario->ahead ? later(at_ns[i], e->reached_ns) : at_ns[i];
+	uint64_t sum = tier_cost(l, e);
+	int j;
+
+	for (j = 0; j < i; j++) {
+		if (!at_ns[j] || tier_key(l, &s.log[j]) != tier_key(l, e))
+			continue;
+		if (now_ns - at_ns[j] < l->gap_ns)
+			return FAULT("G1: key %" PRIu64 " admitted at %" PRIu64 " and %" PRIu64
+				     ", gap %" PRIu64,
+				     e->key, at_ns[j], now_ns, l->gap_ns);
+		if (now_ns - at_ns[j] <= l->window_ns)
+			sum += tier_cost(l, &s.log[j]);
+	}
+	if (l->limit && sum > l->limit)
+		return FAULT("G1: key %" PRIu64 " has %" PRIu64 " in the window to %" PRIu64
+			     ", limit %u",
+			     e->key, sum, now_ns, l->limit);
+	return NULL;
+}
+
+/* G2 for the denial i: is there something in the log for which the tier may have denied it? */
+static const char *check_denial(const struct limits *l, const struct pacer_tier *t,
+				const uint64_t at_ns[LOG_MAX], int i)
+{
+	const struct entry *e = &s.log[i];
+	bool gap = e->reason == PACER_DENY_GAP;
+	uint64_t sum = tier_cost(l, e);
+	int j;
+
+	for (j = 0; j < s.logged; j++) {
+		if (!at_ns[j] || (!s.scenario->shares && tier_key(l, &s.log[j]) != tier_key(l, e)))
+			continue;
+		if (gap && at_ns[j] + l->gap_ns > e->now_ns)
+			return NULL;
+		if (at_ns[j] + t->window.ring_ns > e->now_ns)
+			sum += tier_cost(l, &s.log[j]);
+	}
+	if (gap || sum <= l->limit)
+		return FAULT("G2: key %" PRIu64 " denied at %" PRIu64 " without a ground (%s)",
+			     e->key, e->now_ns, gap ? "gap" : "window");
+	return NULL;
+}
+
+static const char *check_log(uint32_t tier)
+{
+	const struct limits *l = &s.scenario->tier[tier];
+	const struct pacer_tier *t = &s.policy.rule[0].tier[tier];
+	uint64_t at_ns[LOG_MAX];
+	const char *fault = NULL;
+	int i;
+
+	count_times(l, at_ns);
+	for (i = 0; i < s.logged && !fault; i++) {
+		const struct entry *e = &s.log[i];
+
+		if (e->reason == PACER_ADMIT)
+			fault = check_admission(l, at_ns, i);
+		else if (e->reason == PACER_DENY_CONTENDED)
+			continue;
+		else if (e->reason != PACER_DENY_GAP && e->reason != PACER_DENY_WINDOW)
+			return FAULT("key %" PRIu64 " denied for reason %" PRIu64, e->key,
+				     e->reason);
+		else if (e->tier == tier)
+			fault = check_denial(l, t, at_ns, i);
+	}
+	return fault;
+}
+
+static uint64_t counted(uint32_t tier, uint32_t index)
+{
+	uint64_t sum = 0;
+	int i;
+
+	for (i = s.before; i < s.logged; i++)
+		if (s.log[i].reason == PACER_ADMIT && s.log[i].index[tier] == index)
+			sum += tier_cost(&s.scenario->tier[tier], &s.log[i]);
+	return sum;
+}
+
+/*
+ * What a record's cum has grown by is what was admitted in it; one that changed hands may have
+ * begun with what the shared record held at some moment.
+ */
+static const char *check_cum(uint32_t tier, uint32_t index)
+{
+	const struct pacer_tier *t = &s.policy.rule[0].tier[tier];
+	uint32_t shared = t->base + 2 * t->sets * pacer_stride(t);
+	uint32_t begun = s.lines[index].cum - (uint32_t)counted(tier, index);
+
+	if (begun == s.initial[index].cum)
+		return NULL;
+	if (pacer_claim_tag(s.lines[index].claim) != pacer_claim_tag(s.initial[index].claim) &&
+	    begun - s.initial[shared].cum <= counted(tier, shared))
+		return NULL;
+	return FAULT("line %u counts %u, of which %" PRIu64 " were admitted in it", index,
+		     s.lines[index].cum - s.initial[index].cum, counted(tier, index));
+}
+
+static const char *check_lines(uint32_t tier)
+{
+	const struct pacer_tier *t = &s.policy.rule[0].tier[tier];
+	bool sketch = t->kind == PACER_TIER_SKETCH;
+	uint32_t n = sketch ? t->sets : 2 * t->sets + t->shared;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		uint32_t index = t->base + i * pacer_stride(t);
+		const char *fault = sketch ? NULL : check_cum(tier, index);
+
+		if (s.lines[index].claim & PACER_CLAIM_HELD)
+			return FAULT("line %u is left held", index);
+		if (fault)
+			return fault;
+	}
+	return NULL;
+}
+
+/* At every state: no key has both records of its set; and where nothing may be written, it is not.
+ */
+static const char *invariant(void *arg)
+{
+	uint32_t i, k;
+
+	(void)arg;
+	if (s.scenario->still && memcmp(s.lines, s.initial, sizeof(s.lines)) != 0)
+		return FAULT("a denied packet wrote");
+	for (i = 0; i < s.policy.rule[0].n_tiers; i++) {
+		const struct pacer_tier *t = &s.policy.rule[0].tier[i];
+
+		for (k = 0; t->kind == PACER_TIER_RECORD && k < t->sets; k++) {
+			uint32_t first = t->base + 2 * k * pacer_stride(t);
+			uint32_t tag = pacer_claim_tag(s.lines[first].claim);
+
+			if (tag && tag == pacer_claim_tag(s.lines[first + pacer_stride(t)].claim))
+				return FAULT("tag %u has both records of set %u", tag, k);
+		}
+	}
+	return NULL;
+}
+
+static unsigned int tally(enum pacer_reason reason)
+{
+	unsigned int n = 0;
+	int i;
+
+	for (i = s.before; i < s.logged; i++)
+		n += s.log[i].reason == reason;
+	return n;
+}
+
+static void tally_end(void)
+{
+	struct outcome *o = s.outcome;
+	unsigned int admitted = tally(PACER_ADMIT);
+
+	if (admitted > o->most)
+		o->most = admitted;
+	if (tally(PACER_DENY_CONTENDED))
+		o->contended++;
+	else if (admitted < o->least)
+		o->least = admitted;
+}
+
+static const char *check_all(void)
+{
+	const char *fault = NULL;
+	uint32_t i;
+
+	for (i = 0; i < s.policy.rule[0].n_tiers && !fault; i++) {
+		fault = check_lines(i);
+		if (!fault)
+			fault = check_log(i);
+	}
+	return fault ? fault : invariant(NULL);
+}
+
+static const char *check(void *arg, const struct explore_note *notes, int n)
+{
+	const struct packet *p = s.scenario->after;
+	const char *fault;
+	uint64_t reached_ns = s.reached_ns[0];
+	int i;
+
+	(void)arg;
+	s.logged = s.before;
+	for (i = 0; i < n; i++)
+		memcpy(&s.log[s.logged++], notes[i].word, sizeof(struct entry));
+	tally_end();
+	fault = check_all();
+	s.reached_ns[0] = s.reached_ns[1];
+	for (i = 0; i < AROUND && p[i].key && !fault; i++) {
+		judge_in_turn(&p[i]);
+		if (s.log[s.logged - 1].reason == PACER_DENY_CONTENDED)
+			fault = FAULT("contended with nobody");
+	}
+	s.reached_ns[0] = reached_ns;
+	return fault ? fault : check_all();
+}
+
+static unsigned int run_in_turn(int first, int step, int cpus)
+{
+	unsigned int admitted;
+	uint64_t reached_ns = s.reached_ns[0];
+	int i, k;
+
+	for (k = 0; k < cpus; k++)
+		for (i = 0; i < PACKETS && s.scenario->cpu[first + k * step][i].key; i++)
+			judge_in_turn(&s.scenario->cpu[first + k * step][i]);
+	admitted = tally(PACER_ADMIT);
+	assert(!tally(PACER_DENY_CONTENDED));
+	memcpy(s.lines, s.initial, sizeof(s.lines));
+	s.logged = s.before;
+	s.reached_ns[0] = reached_ns;
+	return admitted;
+}
+
+static void setup(const struct scenario *sc)
+{
+	struct pacer_rule *r = &s.policy.rule[0];
+	int i;
+
+	memset(&s, 0, sizeof(s));
+	s.scenario = sc;
+	s.policy.rules = 1;
+	for (i = 0; i < TIERS && sc->tier[i].kind != PACER_TIER_NONE; i++)
+		tier_setup(&r->tier[r->n_tiers++], &sc->tier[i]);
+	if (sc->spoil)
+		sc->spoil(r);
+	assert(s.used <= LINES);
+	s.secret[0] = 1ull << 32;
+	s.secret[PACER_KEY_WORDS + 2 + 1] = 1ull << 32;
+	s.state = (struct pacer_state){{s.lines, s.used}, &s.policy, (const __u64 *)s.secret};
+	for (i = 0; i < AROUND && sc->before[i].key; i++) {
+		judge_in_turn(&sc->before[i]);
+		assert(s.log[i].reason == PACER_ADMIT);
+	}
+	s.before = s.logged;
+	memcpy(s.initial, s.lines, sizeof(s.lines));
+}
+
+void scenario_explore(const struct scenario *sc, struct outcome *outcome)
+{
+	struct explore_model model = {
+	    .name = sc->name,
+	    .memory = s.lines,
+	    .start = start,
+	    .run = run,
+	    .invariant = invariant,
+	    .check = check,
+	};
+
+	while (model.cpus < CPUS && sc->cpu[model.cpus][0].key)
+		model.cpus++;
+	setup(sc);
+	memset(outcome, 0, sizeof(*outcome));
+	outcome->least = ~0u;
+	s.outcome = outcome;
+	model.bytes = s.used * sizeof(s.lines[0]);
+	outcome->in_turn[0] = run_in_turn(0, 1, model.cpus);
+	outcome->in_turn[1] = run_in_turn(model.cpus - 1, -1, model.cpus);
+	explore(&model, &outcome->explored);
+}

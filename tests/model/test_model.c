@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Every interleaving of two or three CPUs over the state of the limiters. Each
+ * scenario is a truth: G1, G2 and a whole state at the end of all its schedules,
+ * how many packets the best and the worst schedule admit, and how many states
+ * there are at least, so that nothing passes by not being explored.
+ *
+ * The second table plants faults; the same explorer has to find each.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "faults.h"
+#include "scenario.h"
+
+#define ARRAY(a) (sizeof(a) / sizeof((a)[0]))
+
+/* A mark with cells a and a + 1 + b of a sketch's line. */
+#define CELLS(a, b) ((((b)*10923u + 1) << 16) | ((a)*9363u + 1))
+
+/* Places lead to the set's first or second record; marks are tags. */
+#define RECORD_KEYS                                                      \
+	{                                                                \
+		[1] = {0, 1}, [2] = {1, 2}, [3] = {0, 3}, [4] = { 1, 4 } \
+	}
+#define SKETCH_KEYS                                                                      \
+	{                                                                                \
+		[1] = {0, CELLS(0, 0)}, [2] = {0, CELLS(1, 0)}, [3] = { 0, CELLS(0, 1) } \
+	}
+
+#define SKETCH(n, gap)                                                             \
+	{                                                                          \
+		.kind = PACER_TIER_SKETCH, .rows = (n), .sets = 1, .gap_ns = (gap) \
+	}
+/* Of a window of 100 in one slot: it counts for 100 to 200, and a record is idle after 200. */
+#define RECORDS(n, window, m, ...)                                                          \
+	{                                                                                   \
+		.kind = PACER_TIER_RECORD, .sets = (n), .shared = 1, .window_ns = (window), \
+		.slots = (m), __VA_ARGS__                                                   \
+	}
+#define ALL(...) RECORDS(0, 100, 1, .all = true, __VA_ARGS__)
+
+static const struct scenario sound[] = {
+    {
+	.name = "sketch, one row, one key",
+	.tier = {SKETCH(1, 100)},
+	.key = SKETCH_KEYS,
+	.cpu = {{{1, 1000}, {1, 1050}, {1, 1120}}, {{1, 1010}, {1, 1090}, {1, 1100}}},
+	.after = {{1, 1150}, {1, 1219}, {1, 1220}},
+	.most = 2,
+	.least = 2,
+	.states_min = 1000,
+    },
+    {
+	.name = "sketch, two rows, one key",
+	.tier = {SKETCH(2, 100)},
+	.key = SKETCH_KEYS,
+	.cpu = {{{1, 1000}, {1, 1050}, {1, 1120}}, {{1, 1010}, {1, 1090}, {1, 1100}}},
+	.after = {{1, 1150}, {1, 1219}, {1, 1220}},
+	.most = 2,
+	.least = 2,
+	.states_min = 1000,
+    },
+    {
+	.name = "sketch, two rows, the clocks a gap apart",
+	.tier = {SKETCH(2, 100)},
+	.key = SKETCH_KEYS,
+	.before = {{1, 900}},
+	.cpu = {{{1, 1000}, {1, 1001}}, {{1, 1100}, {1, 1101}}},
+	.after = {{1, 1199}, {1, 1200}},
+	.most = 2,
+	.least = 1,
+	.states_min = 1000,
+    },
+    {
+	.name = "sketch, two rows, two keys that share a cell",
+	.tier = {SKETCH(2, 100)},
+	.key = SKETCH_KEYS,
+	.cpu = {{{1, 1000}, {2, 1050}, {1, 1100}}, {{2, 1001}, {1, 1051}, {2, 1101}}},
+	.after = {{1, 1150}, {2, 1150}, {1, 1201}, {2, 1201}},
+	.most = 4,
+	.least = 3,
+	.states_min = 1000,
+    },
+    {
+	.name = "sketch, one row, two keys of one cell",
+	.tier = {SKETCH(1, 100)},
+	.key = SKETCH_KEYS,
+	.cpu = {{{1, 1000}, {3, 1050}}, {{3, 1001}, {1, 1101}}},
+	.after = {{1, 1102}, {3, 1201}},
+	.most = 2,
+	.least = 1,
+	.shares = true,
+	.states_min = 500,
+    },
+    {
+	.name = "sketch, two rows, three CPUs",
+	.tier = {SKETCH(2, 100)},
+	.key = SKETCH_KEYS,
+	.cpu = {{{1, 1000}}, {{1, 1001}}, {{2, 1002}}},
+	.after = {{1, 1050}, {1, 1101}},
+	.most = 2,
+	.least = 2,
+	.states_min = 1000,
+    },
+    {
+	.name = "window, limit 1",
+	.tier = {RECORDS(0, 100, 1, .limit = 1)},
+	.key = RECORD_KEYS,
+	.cpu = {{{1, 1000}, {1, 1099}, {1, 1200}}, {{1, 1001}, {1, 1100}, {1, 1199}}},
+	.after = {{1, 1299}, {1, 1401}},
+	.most = 2,
+	.least = 1,
+	.states_min = 1000,
+    },
+    {
+	.name = "window, limit 2",
+	.tier = {RECORDS(0, 100, 1, .limit = 2)},
+	.key = RECORD_KEYS,
+	.cpu = {{{1, 1000}, {1, 1002}, {1, 1200}}, {{1, 1001}, {1, 1003}}},
+	.after = {{1, 1250}, {1, 1250}, {1, 1350}},
+	.most = 3,
+	.least = 2,
+	.states_min = 1000,
+    },
+    {
+	.name = "window, bytes, two slots, a wide record",
+	.tier = {RECORDS(1, 100, 11, .limit = 300, .cost = PACER_COST_BYTES)},
+	.key = RECORD_KEYS,
+	.before = {{1, 1000, 100}},
+	.cpu = {{{1, 1050, 150}, {1, 1051, 60}}, {{1, 1060, 100}}},
+	.after = {{1, 1105, 40}, {1, 1125, 100}},
+	.most = 2,
+	.least = 1,
+	.states_min = 1000,
+    },
+    {
+	.name = "window and gap",
+	.tier = {RECORDS(0, 100, 1, .limit = 2, .gap_ns = 20)},
+	.key = RECORD_KEYS,
+	.cpu = {{{1, 1000}, {1, 1019}, {1, 1030}}, {{1, 1001}, {1, 1020}}},
+	.after = {{1, 1101}, {1, 1221}, {1, 1240}, {1, 1241}},
+	.most = 2,
+	.least = 2,
+	.states_min = 1000,
+    },
+    {
+	.name = "window and gap, two slots, the ring turns",
+	.tier = {RECORDS(0, 100, 2, .limit = 2, .gap_ns = 30)},
+	.key = RECORD_KEYS,
+	.before = {{1, 1000}},
+	.cpu = {{{1, 1060}, {1, 1160}}, {{1, 1040}, {1, 1155}}},
+	.after = {{1, 1170}, {1, 1200}, {1, 1215}, {1, 1290}},
+	.most = 2,
+	.least = 2,
+	.states_min = 1000,
+    },
+    {
+	.name = "window, an advance beside a charge",
+	.tier = {RECORDS(1, 100, 2, .limit = 2)},
+	.key = RECORD_KEYS,
+	.before = {{1, 1000}},
+	.cpu = {{{1, 1060}, {1, 1160}}, {{1, 1040}, {1, 1130}}},
+	.after = {{1, 1165}, {1, 1200}, {1, 1215}, {1, 1215}},
+	.most = 2,
+	.least = 1,
+	.states_min = 1000,
+    },
+    {
+	.name = "set, empty, one key comes twice at once",
+	.tier = {RECORDS(1, 100, 1, .limit = 1)},
+	.key = RECORD_KEYS,
+	.cpu = {{{1, 1000}, {1, 1001}}, {{1, 1002}, {1, 1003}}},
+	.after = {{1, 1100}, {1, 1203}},
+	.most = 1,
+	.least = 1,
+	.states_min = 1000,
+    },
+    {
+	.name = "set, empty, a key of its second record",
+	.tier = {RECORDS(1, 100, 1, .limit = 2)},
+	.key = RECORD_KEYS,
+	.cpu = {{{2, 1000}, {2, 1001}}, {{2, 1002}}},
+	.after = {{2, 1100}, {2, 1203}},
+	.most = 2,
+	.least = 2,
+	.states_min = 1000,
+    },
+    {
+	.name = "set, its first record live",
+	.tier = {RECORDS(1, 100, 1, .limit = 1)},
+	.key = RECORD_KEYS,
+	.before = {{3, 950}},
+	.cpu = {{{1, 1000}, {1, 1001}}, {{1, 1002}, {3, 1003}}},
+	.after = {{1, 1100}, {3, 1100}, {3, 1150}, {1, 1203}},
+	.most = 1,
+	.least = 1,
+	.states_min = 1000,
+    },
+    {
+	.name = "set, its second record live",
+	.tier = {RECORDS(1, 100, 1, .limit = 2)},
+	.key = RECORD_KEYS,
+	.before = {{3, 800}, {4, 999}},
+	.cpu = {{{1, 1000}, {1, 1001}}, {{1, 1002}, {4, 1003}}},
+	.after = {{1, 1100}, {4, 1101}, {4, 1200}, {1, 1203}},
+	.most = 3,
+	.least = 3,
+	.states_min = 1000,
+    },
+    {
+	.name = "set, both records live: the key is counted in the shared one",
+	.tier = {RECORDS(1, 100, 1, .limit = 1)},
+	.key = RECORD_KEYS,
+	.before = {{3, 950}, {4, 960}},
+	.cpu = {{{1, 1000}, {1, 1001}}, {{1, 1002}, {1, 1003}}},
+	.after = {{1, 1100}, {1, 1203}},
+	.most = 1,
+	.least = 1,
+	.states_min = 1000,
+    },
+    {
+	.name = "set, both records live: two keys share",
+	.tier = {RECORDS(1, 100, 1, .limit = 2)},
+	.key = RECORD_KEYS,
+	.before = {{3, 950}, {4, 960}},
+	.cpu = {{{1, 1000}, {2, 1001}}, {{2, 1002}, {1, 1003}}},
+	.after = {{1, 1100}, {2, 1203}},
+	.most = 2,
+	.least = 2,
+	.shares = true,
+	.states_min = 1000,
+    },
+    {
+	.name = "set, its first record idle for one CPU: the shared count comes along",
+	.tier = {RECORDS(1, 100, 1, .limit = 1)},
+	.key = RECORD_KEYS,
+	.before = {{3, 950}, {4, 1000}},
+	.cpu = {{{1, 1149}, {1, 1149}}, {{1, 1151}, {1, 1152}}},
+	.after = {{1, 1200}, {1, 1240}, {1, 1352}},
+	.most = 1,
+	.least = 1,
+	.states_min = 1000,
+    },
+    {
+	.name = "set, its second record idle for one CPU: the shared count comes along",
+	.tier = {RECORDS(1, 100, 1, .limit = 2, .gap_ns = 1)},
+	.key = RECORD_KEYS,
+	.before = {{3, 940}, {4, 950}, {3, 1060}},
+	.cpu = {{{1, 1148}, {1, 1149}}, {{1, 1151}, {1, 1152}}},
+	.after = {{1, 1200}, {1, 1240}, {1, 1352}, {1, 1353}},
+	.most = 2,
+	.least = 1,
+	.states_min = 1000,
+    },
+    {
+	.name = "set, its first record idle for one CPU: another key's shared count",
+	.tier = {RECORDS(1, 100, 1, .limit = 2)},
+	.key = RECORD_KEYS,
+	.before = {{3, 950}, {4, 1000}},
+	.cpu = {{{1, 1149}, {2, 1149}}, {{1, 1151}, {2, 1152}}},
+	.after = {{1, 1200}, {2, 1240}, {1, 1352}, {2, 1353}},
+	.most = 4,
+	.least = 2,
+	.shares = true,
+	.states_min = 1000,
+    },
+    {
+	.name = "set, two keys adopt one idle record",
+	.tier = {RECORDS(1, 100, 1, .limit = 1)},
+	.key = RECORD_KEYS,
+	.before = {{3, 950}, {4, 1100}},
+	.cpu = {{{1, 1160}, {1, 1161}}, {{2, 1160}, {2, 1161}}},
+	.after = {{1, 1260}, {2, 1260}, {1, 1361}, {2, 1361}},
+	.most = 2,
+	.least = 1,
+	.shares = true,
+	.states_min = 1000,
+    },
+    {
+	.name = "set, two keys adopt two idle records",
+	.tier = {RECORDS(1, 100, 1, .limit = 1)},
+	.key = RECORD_KEYS,
+	.before = {{3, 950}, {4, 951}},
+	.cpu = {{{1, 1160}, {2, 1161}}, {{2, 1160}, {1, 1161}}},
+	.after = {{1, 1260}, {2, 1260}, {1, 1361}, {2, 1361}},
+	.most = 2,
+	.least = 2,
+	.states_min = 1000,
+    },
+    {
+	.name = "set, a record is adopted under its key, clocks within the slack",
+	.tier = {RECORDS(1, 100, 1, .limit = 1, .slack_ns = 5)},
+	.key = RECORD_KEYS,
+	.before = {{3, 950}, {4, 1100}},
+	.cpu = {{{3, 1150}, {3, 1151}}, {{2, 1155}, {2, 1156}}},
+	.after = {{2, 1255}, {3, 1255}},
+	.most = 2,
+	.least = 1,
+	.shares = true,
+	.states_min = 1000,
+    },
+    {
+	.name = "set, empty, three CPUs",
+	.tier = {RECORDS(1, 100, 1, .limit = 1)},
+	.key = RECORD_KEYS,
+	.cpu = {{{1, 1000}}, {{1, 1001}}, {{2, 1002}}},
+	.after = {{1, 1100}, {1, 1203}},
+	.most = 2,
+	.least = 2,
+	.states_min = 1000,
+    },
+    {
+	.name = "set, its first record idle for one of three CPUs",
+	.tier = {RECORDS(1, 100, 1, .limit = 1)},
+	.key = RECORD_KEYS,
+	.before = {{3, 950}, {4, 1000}},
+	.cpu = {{{1, 1149}}, {{1, 1151}}, {{2, 1149}}},
+	.after = {{1, 1200}, {1, 1240}, {1, 1352}},
+	.most = 2,
+	.least = 1,
+	.shares = true,
+	.states_min = 1000,
+    },
+    {
+	.name = "two tiers, the second denies",
+	.tier = {SKETCH(2, 500), ALL(.limit = 1)},
+	.key = SKETCH_KEYS,
+	.cpu = {{{1, 1000}}, {{2, 1000}}},
+	.after = {{1, 1201}, {2, 1401}, {1, 1602}, {2, 1850}},
+	.most = 1,
+	.least = 1,
+	.states_min = 1000,
+    },
+    {
+	.name = "two tiers, the second denies, records",
+	.tier = {RECORDS(1, 500, 1, .limit = 1), ALL(.limit = 1)},
+	.key = RECORD_KEYS,
+	.cpu = {{{1, 1000}, {1, 1001}}, {{2, 1000}}},
+	.after = {{1, 1201}, {2, 1401}, {1, 2202}, {2, 2850}},
+	.most = 1,
+	.least = 1,
+	.states_min = 1000,
+    },
+    {
+	.name = "two tiers, two keys that share a record",
+	.tier = {RECORDS(0, 300, 1, .limit = 2), ALL(.limit = 1, .gap_ns = 20)},
+	.key = RECORD_KEYS,
+	.cpu = {{{1, 1000}, {2, 1202}}, {{2, 1001}}},
+	.after = {{1, 1402}, {2, 1404}},
+	.most = 2,
+	.least = 2,
+	.shares = true,
+	.states_min = 1000,
+    },
+    {
+	.name = "denials write nothing: sketch",
+	.tier = {SKETCH(2, 100)},
+	.key = SKETCH_KEYS,
+	.before = {{1, 1000}},
+	.cpu = {{{1, 1010}, {1, 1020}}, {{1, 1010}, {1, 1099}}},
+	.still = true,
+	.states_min = 20,
+    },
+    {
+	.name = "denials write nothing: record, and a clock behind",
+	.tier = {RECORDS(1, 100, 1, .limit = 2, .gap_ns = 10)},
+	.key = RECORD_KEYS,
+	.before = {{1, 1000}, {1, 1010}},
+	.cpu = {{{1, 1010}, {1, 1020}, {1, 1199}}, {{1, 990}, {1, 1199}}},
+	.still = true,
+	.states_min = 20,
+    },
+    {
+	.name = "denials write nothing: shared record",
+	.tier = {RECORDS(1, 100, 1, .limit = 1)},
+	.key = RECORD_KEYS,
+	.before = {{3, 1000}, {4, 1000}, {1, 1001}},
+	.cpu = {{{1, 1010}, {2, 1020}, {1, 1199}}, {{2, 990}, {1, 1199}}},
+	.shares = true,
+	.still = true,
+	.states_min = 20,
+    },
+    {
+	.name = "denials write nothing: the second tier",
+	.tier = {SKETCH(2, 100), ALL(.limit = 1)},
+	.key = SKETCH_KEYS,
+	.before = {{1, 1000}},
+	.cpu = {{{2, 1010}, {2, 1020}}, {{2, 1010}, {1, 1199}}},
+	.still = true,
+	.states_min = 20,
+    },
+};
+
+static const struct scenario faulty[] = {
+    {
+	.name = "fault: two rows, a compare-and-swap on the older cell alone",
+	.tier = {SKETCH(2, 100)},
+	.key = SKETCH_KEYS,
+	.cpu = {{{1, 1000}}, {{1, 1001}}},
+	.judge = fault_cas_oldest,
+	.finds = "G1: key 1 admitted",
+    },
+    {
+	.name = "fault: a ring that forgets a slot too early",
+	.tier = {RECORDS(0, 100, 2, .limit = 1)},
+	.key = RECORD_KEYS,
+	.cpu = {{{1, 1000}}, {{1, 1100}}},
+	.spoil = fault_short_ring,
+	.finds = "G1: key 1 has 2",
+    },
+    {
+	.name = "fault: a sketch without a claim",
+	.tier = {SKETCH(1, 100)},
+	.key = SKETCH_KEYS,
+	.cpu = {{{1, 1000}}, {{1, 1001}}},
+	.judge = fault_no_claim,
+	.finds = "G1: key 1 admitted",
+    },
+    {
+	.name = "fault: a record without a claim",
+	.tier = {RECORDS(0, 100, 1, .limit = 1)},
+	.key = RECORD_KEYS,
+	.cpu = {{{1, 1000}}, {{1, 1001}}},
+	.judge = fault_no_claim,
+	.finds = "G1: key 1 has 2",
+    },
+    {
+	.name = "fault: the shared record's count is inherited without the set's claim",
+	.tier = {RECORDS(1, 100, 1, .limit = 1)},
+	.key = RECORD_KEYS,
+	.before = {{3, 950}, {4, 1000}},
+	.cpu = {{{1, 1149}}, {{1, 1151}}},
+	.judge = fault_inherit_unclaimed,
+	.finds = "G1: key 1 has 2",
+    },
+    {
+	.name = "fault: the shared record's count is not inherited",
+	.tier = {RECORDS(1, 100, 1, .limit = 1)},
+	.key = RECORD_KEYS,
+	.before = {{3, 950}, {4, 1000}},
+	.cpu = {{{1, 1149}}, {{1, 1151}}},
+	.judge = fault_inherit_nothing,
+	.finds = "G1: key 1 has 2",
+    },
+    {
+	.name = "fault: a record is adopted without a second look under the set's claim",
+	.tier = {RECORDS(1, 100, 1, .limit = 1)},
+	.key = RECORD_KEYS,
+	.cpu = {{{1, 1000}}, {{1, 1001}}},
+	.judge = fault_adopt_unseen,
+	.finds = "tag 1 has both records",
+    },
+    {
+	.name = "fault: a sketch is let go before it is written",
+	.tier = {SKETCH(2, 100)},
+	.key = SKETCH_KEYS,
+	.cpu = {{{1, 1000}}, {{1, 1001}}},
+	.judge = fault_release_early,
+	.finds = "G1: key 1 admitted",
+    },
+    {
+	.name = "fault: a record is let go before it is written",
+	.tier = {RECORDS(0, 100, 1, .limit = 1)},
+	.key = RECORD_KEYS,
+	.cpu = {{{1, 1000}}, {{1, 1001}}},
+	.judge = fault_release_early,
+	.finds = "G1: key 1 has 2",
+    },
+    {
+	.name = "fault: a denial by what was read while it was written",
+	.tier = {RECORDS(0, 100, 2, .limit = 2, .gap_ns = 60)},
+	.key = RECORD_KEYS,
+	.before = {{1, 1000}, {1, 1090}},
+	.cpu = {{{1, 1151}}, {{1, 1215}}},
+	.judge = fault_torn_denial,
+	.finds = "G2: key 1 denied",
+    },
+    {
+	.name = "fault: the first tier counts before the second has judged",
+	.tier = {SKETCH(1, 100), ALL(.limit = 1)},
+	.key = SKETCH_KEYS,
+	.cpu = {{{1, 1000}}, {{2, 1000}}},
+	.after = {{2, 1090}},
+	.judge = fault_charge_early,
+	.finds = "G2: key 2 denied",
+    },
+    {
+	.name = "fault: the first tier is not let go when the second denies",
+	.tier = {SKETCH(1, 100), ALL(.limit = 1)},
+	.key = SKETCH_KEYS,
+	.cpu = {{{1, 1000}}, {{2, 1000}}},
+	.judge = fault_left_held,
+	.finds = "left held",
+    },
+};
+
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+static struct outcome outcome;
+
+static void explore_and_print(const struct scenario *sc)
+{
+	const struct explore_result *r = &outcome.explored;
+	double begun = seconds();
+
+	scenario_explore(sc, &outcome);
+	printf("%s\n  %llu states, %llu ends (%llu contended), %llu runs for %.2g interleavings, "
+	       "%u to %u admitted, %.2f s\n",
+	       sc->name, (unsigned long long)r->states, (unsigned long long)r->ends,
+	       (unsigned long long)outcome.contended, (unsigned long long)r->runs, r->interleavings,
+	       outcome.least, outcome.most, seconds() - begun);
+	if (r->faults) {
+		printf("  %llu faulty; the shortest: %s\n", (unsigned long long)r->faults,
+		       r->fault);
+		explore_print(stdout, &r->shortest);
+	}
+}
+
+static void test_sound(void **state)
+{
+	const struct scenario *sc = *state;
+
+	explore_and_print(sc);
+	assert_int_equal(outcome.explored.faults, 0);
+	assert_true(outcome.explored.states >= sc->states_min);
+	assert_true(outcome.explored.ends > 0);
+	assert_true(outcome.most >= outcome.in_turn[0]);
+	assert_true(outcome.most >= outcome.in_turn[1]);
+	assert_int_equal(outcome.most, sc->most);
+	assert_int_equal(outcome.least, sc->least);
+}
+
+static void test_fault(void **state)
+{
+	const struct scenario *sc = *state;
+
+	explore_and_print(sc);
+	assert_true(outcome.explored.faults > 0);
+	assert_non_null(strstr(outcome.explored.fault, sc->finds));
+}
+
+int main(void)
+{
+	static struct CMUnitTest tests[ARRAY(sound) + ARRAY(faulty)];
+	size_t i, n = 0;
+
+	for (i = 0; i < ARRAY(sound); i++)
+		tests[n++] =
+		    (struct CMUnitTest){sound[i].name, test_sound, NULL, NULL, (void *)&sound[i]};
+	for (i = 0; i < ARRAY(faulty); i++)
+		tests[n++] =
+		    (struct CMUnitTest){faulty[i].name, test_fault, NULL, NULL, (void *)&faulty[i]};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,582 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The whole judgement of a packet: rules, tiers and their keys, all charged or none. */
+#include "oracle.h"
+
+#include "pace.h"
+
+#define START  1000000ull
+#define WINDOW 1000ull
+#define LINES  4096u
+
+/* A policy of one rule that matches everything, unless the test says more. */
+static struct pacer_policy policy;
+static struct pacer_line lines[LINES], before[LINES];
+static uint64_t secret[PACER_SECRETS];
+static struct pacer_state state = {{lines, LINES}, &policy, (const __u64 *)secret};
+static uint32_t lines_used;
+
+static void begin(void)
+{
+	uint32_t i;
+
+	oracle_seed(31);
+	memset(&policy, 0, sizeof(policy));
+	memset(lines, 0, sizeof(lines));
+	for (i = 0; i < PACER_SECRETS; i++)
+		secret[i] = draw();
+	policy.rules = 1;
+	lines_used = 0;
+}
+
+/* ---- keys ---- */
+
+enum { FLOW, SRC, SRC24, SRC_DPORT, DST, ALL };
+
+static const struct {
+	uint32_t mask4[4], mask6[PACER_KEY_WORDS];
+} keys[] = {
+	[FLOW] = {{~0u, ~0u, ~0u, ~0u}, {~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u}},
+	[SRC] = {{~0u, 0, 0, 0}, {~0u, ~0u, ~0u, ~0u}},
+	[SRC24] = {{0xffffff00, 0, 0, 0}, {~0u, 0xffffff00}},
+	[SRC_DPORT] = {{~0u, 0, 0xffff, ~0u}, {~0u, ~0u, ~0u, ~0u, 0, 0, 0, 0, 0xffff, ~0u}},
+	[DST] = {{0, ~0u, 0, 0}, {0, 0, 0, 0, ~0u, ~0u, ~0u, ~0u}},
+	[ALL] = {{0}, {0}},
+};
+
+/* Add a tier of records (limit) or a sketch (limit 0) to the rule. */
+static struct pacer_tier *tier(uint32_t rule, int key, uint32_t limit, uint64_t gap_ns)
+{
+	struct pacer_rule *r = &policy.rule[rule];
+	struct pacer_tier *t = &r->tier[r->n_tiers++];
+
+	*t = (struct pacer_tier){.kind = limit ? PACER_TIER_RECORD : PACER_TIER_SKETCH,
+				 .rows = 2,
+				 .base = lines_used,
+				 .sets = 128,
+				 .shared = limit ? 32 : 0,
+				 .gap_ns = gap_ns};
+	memcpy(t->mask4, keys[key].mask4, sizeof(t->mask4));
+	memcpy(t->mask6, keys[key].mask6, sizeof(t->mask6));
+	lines_used += limit ? 2 * t->sets + t->shared : t->sets;
+	assert_true(lines_used <= LINES);
+	if (!limit)
+		return t;
+	assert_int_equal(pacer_window_profile(&t->window, PACER_COST_PACKETS, limit, WINDOW, 10, 0),
+			 PACER_WINDOW_OK);
+	t->idle_ns = pacer_later(t->window.ring_ns, t->window.slot_ns + 1 + gap_ns);
+	return t;
+}
+
+static struct pacer_packet packet4(uint32_t saddr, uint32_t daddr, uint16_t sport, uint16_t dport)
+{
+	return (struct pacer_packet){.key = {[PACER_WORD_SADDR] = saddr,
+					     [PACER_WORD_DADDR] = daddr,
+					     [PACER_WORD_PORTS] = (uint32_t)sport << 16 | dport,
+					     [PACER_WORD_META] = 17},
+				     .len_bytes = 100,
+				     .vlan = PACER_VLAN_NONE,
+				     .family = PACER_FAMILY_4,
+				     .proto = 17};
+}
+
+static struct pacer_packet packet6(uint32_t site, uint32_t host, uint32_t dst, uint16_t dport)
+{
+	return (struct pacer_packet){.key = {0x20010db8, site, 0, host, 0x20010db8, 0, 0, dst,
+					     40000u << 16 | dport, 17},
+				     .len_bytes = 100,
+				     .vlan = PACER_VLAN_NONE,
+				     .family = PACER_FAMILY_6,
+				     .proto = 17};
+}
+
+static struct pacer_judgement pace(const struct pacer_packet *pkt, uint64_t now_ns)
+{
+	struct pacer_walk walk = {.state = &state, .pkt = *pkt, .now_ns = now_ns};
+
+	return pacer_pace(&walk);
+}
+
+static enum pacer_reason reason_of(const struct pacer_packet *pkt, uint64_t now_ns)
+{
+	return pace(pkt, now_ns).reason;
+}
+
+static void judged(const struct pacer_packet *pkt, uint64_t now_ns, enum pacer_reason reason,
+		   uint32_t rule, uint32_t tier_index)
+{
+	struct pacer_judgement j = pace(pkt, now_ns);
+
+	assert_int_equal(j.reason, reason);
+	assert_int_equal(j.rule, rule);
+	assert_int_equal(j.tier, tier_index);
+}
+
+/* Are a and b one key? With a limit of 1, the second tells. */
+static void same_key(int key, const struct pacer_packet *a, const struct pacer_packet *b, int same)
+{
+	begin();
+	tier(0, key, 1, 0);
+	assert_int_equal(reason_of(a, START), PACER_ADMIT);
+	assert_int_equal(reason_of(b, START), same ? PACER_DENY_WINDOW : PACER_ADMIT);
+	begin();
+	tier(0, key, 0, 100);
+	assert_int_equal(reason_of(a, START), PACER_ADMIT);
+	assert_int_equal(reason_of(b, START), same ? PACER_DENY_GAP : PACER_ADMIT);
+}
+
+/* Columns: flow, src, src/24 (or /56), src+dport, dst, all. */
+static void test_keys4(void **unused)
+{
+	struct pacer_packet base = packet4(0xc0000201, 0xc6336401, 1000, 53), tcp = base;
+	const struct {
+		struct pacer_packet pkt;
+		int same[6];
+	} rows[] = {
+		{packet4(0xc0000201, 0xc6336401, 1000, 53), {1, 1, 1, 1, 1, 1}},
+		{packet4(0xc0000202, 0xc6336401, 1000, 53), {0, 0, 1, 0, 1, 1}},
+		{packet4(0xc0000301, 0xc6336401, 1000, 53), {0, 0, 0, 0, 1, 1}},
+		{packet4(0xc0000201, 0xc6336402, 1000, 53), {0, 1, 1, 1, 0, 1}},
+		{packet4(0xc0000201, 0xc6336401, 1001, 53), {0, 1, 1, 1, 1, 1}},
+		{packet4(0xc0000201, 0xc6336401, 1000, 54), {0, 1, 1, 0, 1, 1}},
+	};
+	size_t i, k;
+
+	(void)unused;
+	for (i = 0; i < ARRAY(rows); i++)
+		for (k = FLOW; k <= ALL; k++)
+			same_key(k, &base, &rows[i].pkt, rows[i].same[k]);
+	tcp.key[PACER_WORD_META] = tcp.proto = 6;
+	same_key(FLOW, &base, &tcp, 0);
+	same_key(SRC, &base, &tcp, 1);
+}
+
+static void test_keys6(void **unused)
+{
+	struct pacer_packet base = packet6(0x11, 1, 9, 53);
+	const struct {
+		struct pacer_packet pkt;
+		int same[6];
+	} rows[] = {
+		{packet6(0x11, 1, 9, 53), {1, 1, 1, 1, 1, 1}},
+		{packet6(0x11, 2, 9, 53), {0, 0, 1, 0, 1, 1}},
+		{packet6(0x12, 1, 9, 53), {0, 0, 1, 0, 1, 1}}, /* /56: the last 8 bits are not in */
+		{packet6(0x111, 1, 9, 53), {0, 0, 0, 0, 1, 1}},
+		{packet6(0x11, 1, 8, 53), {0, 1, 1, 1, 0, 1}},
+		{packet6(0x11, 1, 9, 54), {0, 1, 1, 0, 1, 1}},
+	};
+	size_t i, k;
+
+	(void)unused;
+	for (i = 0; i < ARRAY(rows); i++)
+		for (k = FLOW; k <= ALL; k++)
+			same_key(k, &base, &rows[i].pkt, rows[i].same[k]);
+}
+
+/* Every word of the key is in the hash, and under the mask none is. */
+static void test_hash_words(void **unused)
+{
+	struct pacer_packet a = packet6(1, 2, 3, 4), b;
+	struct pacer_tier t;
+	struct pacer_hash h, g;
+	uint32_t family, i, k;
+
+	(void)unused;
+	begin();
+	for (family = PACER_FAMILY_4; family <= PACER_FAMILY_6; family++)
+		for (i = 0; i < PACER_KEY_WORDS; i++) {
+			uint32_t in4 = i == PACER_WORD_SADDR   ? 1
+				       : i == PACER_WORD_DADDR ? 2
+				       : i == PACER_WORD_PORTS ? 3
+				       : i == PACER_WORD_META  ? 4
+							       : 0;
+
+			t = (struct pacer_tier){0};
+			if (in4)
+				t.mask4[in4 - 1] = 0xf0;
+			t.mask6[i] = 0xf0;
+			a.family = family;
+			for (k = 0; k < 32; k++) {
+				int in = k >= 4 && k < 8 && (in4 || family == PACER_FAMILY_6);
+
+				b = a;
+				b.key[i] ^= 1u << k;
+				h = pacer_tier_hash(&t, &a, (const __u64 *)secret);
+				g = pacer_tier_hash(&t, &b, (const __u64 *)secret);
+				assert_int_equal(h.place != g.place, in);
+				assert_int_equal(h.mark != g.mark, in);
+			}
+		}
+}
+
+/* Later fragments: one key a datagram, which no port pair shares. */
+static void test_fragments(void **unused)
+{
+	struct pacer_packet whole = packet4(1, 2, 0x1234, 0x5678), a = whole, b, c;
+
+	(void)unused;
+	a.fragment = PACER_FRAG_LATER;
+	a.key[PACER_WORD_META] |= PACER_META_FRAGMENT;
+	b = c = a;
+	c.key[PACER_WORD_PORTS] = 0x12345679;
+	same_key(FLOW, &a, &b, 1);
+	same_key(FLOW, &a, &c, 0);
+	same_key(FLOW, &a, &whole, 0);
+	same_key(SRC_DPORT, &a, &whole, 0);
+	same_key(SRC, &a, &whole, 1);
+	same_key(SRC, &a, &c, 1);
+	same_key(DST, &c, &whole, 1);
+}
+
+/* ---- rules ---- */
+
+/* Values below `bound` match the rules of `under`, those from it on `over`. */
+static void split(struct pacer_dim *d, uint32_t bound, uint64_t under, uint64_t over)
+{
+	uint32_t i;
+
+	*d = (struct pacer_dim){.top = 1};
+	for (i = 0; i <= PACER_BOUNDS_MAX; i++) {
+		d->bound[i] = i ? 0xffffffff : bound;
+		d->mask[i] = i ? over : under;
+	}
+}
+
+static void test_no_rule(void **unused)
+{
+	struct pacer_packet pkt = packet4(1, 2, 3, 53);
+
+	(void)unused;
+	begin();
+	tier(0, ALL, 1, 0);
+	policy.rules = 0;
+	judged(&pkt, START, PACER_NO_RULE, PACER_RULES_MAX, 0);
+	judged(&pkt, START, PACER_NO_RULE, PACER_RULES_MAX, 0);
+	policy.rules = 1;
+	policy.dims = 1u << PACER_DIM_DPORT;
+	split(&policy.dim[PACER_DIM_DPORT], 54, 0, ~0ull);
+	judged(&pkt, START, PACER_NO_RULE, PACER_RULES_MAX, 0);
+	memset(before, 0, sizeof(before));
+	assert_memory_equal(lines, before, sizeof(lines));
+	pkt.key[PACER_WORD_PORTS]++;
+	judged(&pkt, START, PACER_ADMIT, 0, 0);
+	judged(&pkt, START, PACER_DENY_WINDOW, 0, 0);
+}
+
+/* The first rule that matches counts, and no other. */
+static void test_first_rule(void **unused)
+{
+	struct pacer_packet dns = packet4(1, 2, 3, 53), web = packet4(1, 2, 3, 80);
+
+	(void)unused;
+	begin();
+	policy.rules = 1ull << 3 | 1ull << 63;
+	policy.dims = 1u << PACER_DIM_DPORT;
+	split(&policy.dim[PACER_DIM_DPORT], 54, ~0ull, ~0ull << 4);
+	tier(3, ALL, 1, 0);
+	tier(63, ALL, 2, 0);
+	judged(&dns, START, PACER_ADMIT, 3, 0);
+	judged(&dns, START, PACER_DENY_WINDOW, 3, 0);
+	judged(&web, START, PACER_ADMIT, 63, 0);
+	judged(&web, START, PACER_ADMIT, 63, 0);
+	judged(&web, START, PACER_DENY_WINDOW, 63, 0);
+}
+
+static void test_no_tiers(void **unused)
+{
+	struct pacer_packet pkt = packet4(1, 2, 3, 53);
+
+	(void)unused;
+	begin();
+	judged(&pkt, START, PACER_ADMIT, 0, 0);
+	tier(0, ALL, 1, 0)->kind = PACER_TIER_NONE;
+	judged(&pkt, START, PACER_ADMIT, 0, 0);
+	judged(&pkt, START, PACER_ADMIT, 0, 0);
+}
+
+/* ---- tiers ---- */
+
+static void test_tiers(void **unused)
+{
+	struct pacer_packet a = packet4(0x0a000001, 2, 3, 53), b = packet4(0x0a000002, 2, 3, 53);
+	struct pacer_packet c = packet4(0x0b000001, 2, 3, 53);
+
+	(void)unused;
+	begin();
+	tier(0, SRC, 0, 100);
+	tier(0, SRC24, 3, 0);
+	tier(0, ALL, 4, 0);
+	judged(&a, START, PACER_ADMIT, 0, 0);
+	judged(&a, START + 99, PACER_DENY_GAP, 0, 0);
+	judged(&b, START + 99, PACER_ADMIT, 0, 0);
+	judged(&a, START + 100, PACER_ADMIT, 0, 0);
+	judged(&b, START + 199, PACER_DENY_WINDOW, 0, 1);
+	judged(&c, START + 199, PACER_ADMIT, 0, 0);
+	judged(&c, START + 299, PACER_DENY_WINDOW, 0, 2);
+	judged(&b, START + 1099, PACER_DENY_WINDOW, 0, 1);
+	judged(&b, START + 1100, PACER_ADMIT, 0, 0);
+}
+
+/* The packet is denied, and not a byte of any state is another than before. */
+static void denied_uncharged(const struct pacer_packet *pkt, uint64_t now_ns,
+			     enum pacer_reason reason, uint32_t tier_index)
+{
+	memcpy(before, lines, sizeof(lines));
+	judged(pkt, now_ns, reason, 0, tier_index);
+	assert_memory_equal(before, lines, sizeof(lines));
+}
+
+static void test_uncharged(void **unused)
+{
+	struct pacer_packet a = packet4(0x0a000001, 2, 3, 53), b = packet4(0x0a000002, 2, 3, 53);
+	int i;
+
+	(void)unused;
+	begin();
+	tier(0, SRC, 5, 0);
+	tier(0, DST, 0, 10);
+	tier(0, ALL, 4, 0);
+	for (i = 0; i < 4; i++)
+		judged(&a, START + 10 * i, PACER_ADMIT, 0, 0);
+	for (i = 0; i < 9; i++)
+		denied_uncharged(&a, START + 31 + i, PACER_DENY_GAP, 1);
+	for (i = 0; i < 100; i++) {
+		denied_uncharged(&a, START + 41 + i, PACER_DENY_WINDOW, 2);
+		denied_uncharged(&b, START + 41 + i, PACER_DENY_WINDOW, 2);
+	}
+	/* the source has 1 of its 5 left, and used none of it on what was denied */
+	policy.rule[0].tier[2].window.limit = 100;
+	judged(&a, START + 200, PACER_ADMIT, 0, 0);
+	denied_uncharged(&a, START + 300, PACER_DENY_WINDOW, 0);
+}
+
+/* A later tier is contended: those before it are claimed by then, and are given back as they were.
+ */
+static void test_uncharged_contended(void **unused)
+{
+	struct pacer_packet a = packet4(0x0a000001, 2, 3, 53);
+	struct pacer_line *all = NULL;
+	uint32_t i;
+
+	(void)unused;
+	begin();
+	tier(0, SRC, 5, 0);
+	tier(0, FLOW, 0, 10);
+	tier(0, SRC24, 5, 10);
+	tier(0, ALL, 5, 0);
+	judged(&a, START, PACER_ADMIT, 0, 0);
+	for (i = policy.rule[0].tier[3].base; i < LINES; i++)
+		if (lines[i].claim)
+			all = &lines[i];
+	assert_non_null(all);
+	all->claim |= PACER_CLAIM_HELD;
+	denied_uncharged(&a, START + 50, PACER_DENY_CONTENDED, 3);
+	all->claim &= ~PACER_CLAIM_HELD;
+	judged(&a, START + 50, PACER_ADMIT, 0, 0);
+}
+
+/* The same where the packet is the first of its key: what it took is as good as never used. */
+static void test_uncharged_first(void **unused)
+{
+	struct pacer_packet a = packet4(0x0a000001, 2, 3, 53), b = packet4(0x0a000002, 2, 3, 53);
+	struct pacer_line *all = NULL;
+	uint32_t i;
+
+	(void)unused;
+	begin();
+	tier(0, SRC, 1, 10);
+	tier(0, ALL, 5, 0);
+	judged(&a, START, PACER_ADMIT, 0, 0);
+	for (i = policy.rule[0].tier[1].base; i < LINES; i++)
+		if (lines[i].claim)
+			all = &lines[i];
+	assert_non_null(all);
+	all->claim |= PACER_CLAIM_HELD;
+	judged(&b, START + 50, PACER_DENY_CONTENDED, 0, 1);
+	all->claim &= ~PACER_CLAIM_HELD;
+	for (i = 0; i < LINES; i++)
+		assert_false(lines[i].claim & PACER_CLAIM_HELD);
+	judged(&b, START + 50, PACER_ADMIT, 0, 0);
+	judged(&b, START + 60, PACER_DENY_WINDOW, 0, 0);
+}
+
+static void test_missing_table(void **unused)
+{
+	struct pacer_packet a = packet4(0x0a000001, 2, 3, 53);
+
+	(void)unused;
+	begin();
+	tier(0, SRC, 5, 0);
+	tier(0, ALL, 5, 0)->base = LINES;
+	denied_uncharged(&a, START, PACER_DENY_NO_STATE, 1);
+	policy.rule[0].tier[0].base = LINES;
+	denied_uncharged(&a, START, PACER_DENY_NO_STATE, 0);
+}
+
+/* A retired tier is asked and charged until its time is up, and not from then on. */
+static void test_until(void **unused)
+{
+	struct pacer_packet a = packet4(1, 2, 3, 53);
+
+	(void)unused;
+	begin();
+	tier(0, SRC, 2, 0)->until_ns = START + 500;
+	tier(0, ALL, 5, 0);
+	judged(&a, START, PACER_ADMIT, 0, 0);
+	judged(&a, START + 498, PACER_ADMIT, 0, 0);
+	denied_uncharged(&a, START + 499, PACER_DENY_WINDOW, 0);
+	memcpy(before, lines, sizeof(lines));
+	judged(&a, START + 500, PACER_ADMIT, 0, 0);
+	assert_memory_equal(before, lines, policy.rule[0].tier[1].base * sizeof(*lines));
+	judged(&a, START + 501, PACER_ADMIT, 0, 0);
+	judged(&a, START + 502, PACER_ADMIT, 0, 0);
+	denied_uncharged(&a, START + 503, PACER_DENY_WINDOW, 1);
+}
+
+static void test_bytes(void **unused)
+{
+	struct pacer_packet a = packet4(1, 2, 3, 53);
+	struct pacer_tier *t;
+
+	(void)unused;
+	begin();
+	t = tier(0, SRC, 1, 0);
+	assert_int_equal(pacer_window_profile(&t->window, PACER_COST_BYTES, 3000, WINDOW, 10, 0),
+			 PACER_WINDOW_OK);
+	a.len_bytes = 1500;
+	judged(&a, START, PACER_ADMIT, 0, 0);
+	a.len_bytes = 1501;
+	judged(&a, START, PACER_DENY_WINDOW, 0, 0);
+	a.len_bytes = 1500;
+	judged(&a, START, PACER_ADMIT, 0, 0);
+	a.len_bytes = 1;
+	judged(&a, START + WINDOW, PACER_DENY_WINDOW, 0, 0);
+}
+
+/* As many tiers as there may be: each of them can deny, and is the one that is named. */
+static void test_eight_tiers(void **unused)
+{
+	struct pacer_packet a = packet4(1, 2, 3, 53);
+	uint32_t i, low;
+
+	(void)unused;
+	for (low = 0; low < PACER_TIERS_MAX; low++) {
+		begin();
+		for (i = 0; i < PACER_TIERS_MAX; i++)
+			tier(0, i % (ALL + 1), i == low ? 1 : 2, 0);
+		judged(&a, START, PACER_ADMIT, 0, 0);
+		denied_uncharged(&a, START + 1, PACER_DENY_WINDOW, low);
+	}
+}
+
+/* Monitor mode, and what is done with packets over the limit, change no judgement. */
+static void test_monitor(void **unused)
+{
+	static struct pacer_line enforced[LINES];
+	enum pacer_reason reason[500];
+	uint32_t i, round, denied = 0;
+
+	(void)unused;
+	for (round = 0; round < 2; round++) {
+		begin();
+		tier(0, SRC, 10, 5);
+		tier(0, ALL, 20, 0);
+		policy.flags = round ? PACER_MONITOR | PACER_UNPARSED_DROP : 0;
+		policy.rule[0].over = round ? PACER_OVER_PASS : PACER_OVER_DROP;
+		for (i = 0; i < ARRAY(reason); i++) {
+			struct pacer_packet p = packet4(draw() % 8, 2, 3, 53);
+			enum pacer_reason now = reason_of(&p, START + 9 * i);
+
+			assert_true(!round || now == reason[i]);
+			reason[i] = now;
+			denied += now != PACER_ADMIT;
+		}
+		assert_true(!round || !memcmp(enforced, lines, sizeof(lines)));
+		memcpy(enforced, lines, sizeof(lines));
+	}
+	assert_true(denied > 100);
+}
+
+/* ---- long runs: every tier keeps its promise to every key, and no denial is charged ---- */
+
+#define SOURCES 24
+
+struct tally {
+	struct oracle_deque closed[SOURCES + 1], wide[SOURCES + 1];
+};
+
+static struct oracle_deque *of(struct oracle_deque *d, uint32_t key, uint64_t interval)
+{
+	d[key].interval = interval;
+	return &d[key];
+}
+
+/* The tiers' own keys of source s: itself, its eighth, everyone. */
+static uint32_t key_in(uint32_t tier_index, uint32_t s)
+{
+	return tier_index == 0 ? s : tier_index == 1 ? s / 8 : SOURCES;
+}
+
+static void run_packet(struct tally *tally, uint32_t s, uint64_t now)
+{
+	struct pacer_packet p = packet4(0x0a000000 + (s / 8 << 8) + s, 2, 3, 53);
+	struct pacer_judgement j = pace(&p, now);
+	uint32_t i;
+
+	for (i = 0; i < 3; i++) {
+		const struct pacer_window *w = &policy.rule[0].tier[i].window;
+		struct oracle_deque *closed = of(tally[i].closed, key_in(i, s), WINDOW);
+		struct oracle_deque *wide = of(tally[i].wide, key_in(i, s), w->ring_ns - 1);
+
+		if (j.reason == PACER_ADMIT) {
+			assert_true(deque_add(closed, now, 1) <= w->limit);
+			deque_add(wide, now, 1);
+		} else if (i == j.tier) {
+			assert_int_equal(j.reason, PACER_DENY_WINDOW);
+			assert_true(deque_total(wide, now) >= w->limit);
+		}
+	}
+}
+
+static void test_runs(void **unused)
+{
+	static struct tally tally[3];
+	uint32_t round, i, k;
+	uint64_t now;
+
+	(void)unused;
+	for (round = 0; round < 30; round++) {
+		begin();
+		oracle_seed(round);
+		tier(0, SRC, between(1, 10), 0);
+		tier(0, SRC24, between(5, 40), 0);
+		tier(0, ALL, between(10, 100), 0);
+		for (i = 0; i < 3; i++) /* room for all: a denial is then a key's own */
+			policy.rule[0].tier[i].sets = 128;
+		for (i = 0, now = START; i < 3000; i++) {
+			now += draw() % 200 ? draw() % 30 : draw() % (3 * WINDOW);
+			run_packet(tally, draw() % (draw() & 1 ? 4 : SOURCES), now);
+		}
+		for (i = 0; i < 3; i++)
+			for (k = 0; k <= SOURCES; k++) {
+				deque_free(&tally[i].closed[k]);
+				deque_free(&tally[i].wide[k]);
+			}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_keys4),	    cmocka_unit_test(test_keys6),
+		cmocka_unit_test(test_hash_words),  cmocka_unit_test(test_fragments),
+		cmocka_unit_test(test_no_rule),	    cmocka_unit_test(test_first_rule),
+		cmocka_unit_test(test_no_tiers),    cmocka_unit_test(test_tiers),
+		cmocka_unit_test(test_uncharged),   cmocka_unit_test(test_uncharged_contended),
+		cmocka_unit_test(test_uncharged_first), cmocka_unit_test(test_missing_table),
+		cmocka_unit_test(test_until),	    cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_eight_tiers), cmocka_unit_test(test_monitor),
+		cmocka_unit_test(test_runs),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

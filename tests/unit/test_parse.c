@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The parser, on frames built byte by byte, each cut at every byte, and on garbage. */
+#include "oracle.h"
+
+#include "parse.h"
+
+#define SADDR4 0xc0000201u
+#define DADDR4 0xc6336402u
+#define SPORT  0x1234u
+#define DPORT  0x0035u
+#define ID4    0xbeefu
+#define ID6    0xdecade01u
+#define EXTS   10
+
+/* What a frame is made of. */
+struct recipe {
+	uint16_t tag[3]; /* ethertypes, 0: none */
+	uint8_t family;	 /* 4, 6, or 0: ARP */
+	uint8_t options; /* words of IPv4 options */
+	uint16_t frag4;	 /* flags and offset as in the header */
+	uint8_t n_ext, ext[EXTS], ext_len;
+	uint16_t frag6; /* offset and M flag as in the header */
+	uint8_t proto;
+};
+
+/* The frame, what is to be read from it, and how many of its bytes that takes. */
+struct frame {
+	uint8_t b[1024];
+	uint32_t n, l3, need;
+	enum pacer_parse_result result;
+	struct pacer_packet pkt;
+};
+
+static void put(struct frame *f, uint64_t v, int bytes)
+{
+	while (bytes--)
+		f->b[f->n++] = v >> 8 * bytes;
+}
+
+static void need(struct frame *f, uint32_t more)
+{
+	f->need = f->n + more;
+}
+
+static void put_ethernet(struct frame *f, const struct recipe *r)
+{
+	uint16_t h_proto = r->family == 4 ? 0x0800 : r->family == 6 ? 0x86dd : 0x0806;
+	int i;
+
+	put(f, 0x020000000001, 6);
+	put(f, 0x020000000002, 6);
+	f->pkt.vlan = PACER_VLAN_NONE;
+	need(f, 2);
+	for (i = 0; i < 3 && r->tag[i]; i++) {
+		put(f, r->tag[i], 2);
+		if (i < 2)
+			need(f, 4);
+		if (!i)
+			f->pkt.vlan = 0x0abc;
+		put(f, i ? 0xe111 : 0xeabc, 2); /* priority and DEI are not the VLAN's */
+	}
+	put(f, h_proto, 2);
+	f->l3 = f->n;
+	if (!r->family)
+		f->result = PACER_PARSE_NOT_IP;
+	if (i == 3)
+		f->result = PACER_PARSE_TOO_DEEP;
+}
+
+static void put_payload(struct frame *f, uint8_t proto, int later, uint32_t id)
+{
+	int ports = proto == 6 || proto == 17 || proto == 132;
+
+	f->pkt.proto = proto;
+	f->pkt.key[PACER_WORD_META] = proto | (later ? 0x100 : 0);
+	f->pkt.key[PACER_WORD_PORTS] = later ? id : ports ? SPORT << 16 | DPORT : 0;
+	if (f->result == PACER_PARSED && ports && !later)
+		need(f, 4);
+	put(f, SPORT, 2);
+	put(f, DPORT, 2);
+	put(f, 0x1122334455667788, 8);
+}
+
+static void put_ip4(struct frame *f, const struct recipe *r)
+{
+	int later = r->frag4 & 0x1fff, i;
+
+	if (f->result == PACER_PARSED)
+		need(f, 20);
+	put(f, 0x45 + r->options, 1);
+	put(f, 0x10, 1);
+	put(f, 20 + 4 * r->options + 12, 2);
+	put(f, ID4, 2);
+	put(f, r->frag4, 2);
+	put(f, 64, 1);
+	put(f, r->proto, 1);
+	put(f, 0x5555, 2);
+	put(f, SADDR4, 4);
+	put(f, DADDR4, 4);
+	for (i = 0; i < r->options; i++)
+		put(f, 0x01010101, 4);
+	f->pkt.family = PACER_FAMILY_4;
+	f->pkt.key[PACER_WORD_SADDR] = SADDR4;
+	f->pkt.key[PACER_WORD_DADDR] = DADDR4;
+	f->pkt.fragment = later ? PACER_FRAG_LATER : r->frag4 & 0x2000 ? PACER_FRAG_FIRST : 0;
+	put_payload(f, r->proto, later, ID4);
+}
+
+/* One extension header. Returns 1 where what follows is not looked at any more. */
+static int put_extension(struct frame *f, const struct recipe *r, uint8_t type, uint8_t next)
+{
+	uint32_t len = type == 44 ? 8 : type == 51 ? 4 * (r->ext_len + 3) : 8 * (r->ext_len + 1);
+	uint32_t end = f->n + len;
+
+	if (f->result == PACER_PARSED)
+		need(f, 8);
+	put(f, next, 1);
+	if (type == 44) {
+		put(f, 0xff, 1); /* reserved: a length elsewhere */
+		put(f, r->frag6, 2);
+		put(f, ID6, 4);
+		f->pkt.fragment = r->frag6 & 0xfff8 ? PACER_FRAG_LATER
+				  : r->frag6 & 1    ? PACER_FRAG_FIRST
+						    : f->pkt.fragment;
+		f->pkt.proto = next;
+		return f->pkt.fragment == PACER_FRAG_LATER;
+	}
+	put(f, type == 51 ? r->ext_len + 1 : r->ext_len, 1);
+	while (f->n < end)
+		put(f, 0xee, 1);
+	return 0;
+}
+
+static void put_ip6(struct frame *f, const struct recipe *r)
+{
+	uint32_t at = f->n, i, later = 0;
+
+	if (f->result == PACER_PARSED)
+		need(f, 40);
+	put(f, 0x6a912345, 4);
+	put(f, 0, 2); /* the payload's length, below */
+	put(f, r->n_ext ? r->ext[0] : r->proto, 1);
+	put(f, 64, 1);
+	for (i = 0; i < 8; i++) {
+		f->pkt.key[i] = 0x20010db8 + 0x01010101 * i;
+		put(f, f->pkt.key[i], 4);
+	}
+	f->pkt.family = PACER_FAMILY_6;
+	for (i = 0; i < r->n_ext && i < PACER_PARSE_HEADERS && !later; i++)
+		later = put_extension(f, r, r->ext[i], i + 1 < r->n_ext ? r->ext[i + 1] : r->proto);
+	if (i < r->n_ext && !later && f->result == PACER_PARSED)
+		f->result = PACER_PARSE_TOO_DEEP;
+	put_payload(f, later ? f->pkt.proto : r->proto, later, ID6);
+	f->b[at + 4] = (f->n - at - 40) >> 8;
+	f->b[at + 5] = f->n - at - 40;
+}
+
+static void build(struct frame *f, const struct recipe *r)
+{
+	memset(f, 0, sizeof(*f));
+	put_ethernet(f, r);
+	if (r->family == 4)
+		put_ip4(f, r);
+	else if (r->family == 6)
+		put_ip6(f, r);
+	else
+		put(f, 0x0001080006040001, 8);
+	f->pkt.len_bytes = f->n;
+}
+
+/* The first n bytes of b, where what lies beyond them is nobody's. */
+static enum pacer_parse_result parse(const uint8_t *b, uint32_t n, uint32_t len_bytes,
+				     struct pacer_packet *pkt)
+{
+	uint8_t *copy = malloc(n ? n : 1);
+	enum pacer_parse_result result;
+
+	assert_non_null(copy);
+	memcpy(copy, b, n);
+	memset(pkt, 0x5a, sizeof(*pkt));
+	result = pacer_parse(copy, copy + n, len_bytes, pkt);
+	free(copy);
+	return result;
+}
+
+/* Whole, cut by the buffer at every byte, cut by the wire at every byte, and padded. */
+static void frame_is_read(const struct frame *f)
+{
+	uint32_t n, header = f->pkt.family == PACER_FAMILY_6 ? 40 : 20;
+	struct frame padded = *f;
+	struct pacer_packet pkt;
+
+	for (n = 0; n <= f->n; n++) {
+		enum pacer_parse_result want = n < f->need ? PACER_PARSE_TRUNCATED : f->result;
+
+		assert_int_equal(parse(f->b, n, f->n, &pkt), want);
+		if (want == PACER_PARSED)
+			assert_memory_equal(&pkt, &f->pkt, sizeof(pkt));
+		if (f->result == PACER_PARSED && n < f->n)
+			want = n < f->l3 + header ? PACER_PARSE_TRUNCATED : PACER_PARSE_BAD_HEADER;
+		if (f->result == PACER_PARSE_TOO_DEEP && f->l3 < 26 && n > f->l3 && n < f->n)
+			want = n < f->l3 + 40 ? PACER_PARSE_TRUNCATED : PACER_PARSE_BAD_HEADER;
+		assert_int_equal(parse(f->b, n, n, &pkt), want);
+		assert_int_equal(pkt.len_bytes, n);
+	}
+	padded.n += 30;
+	assert_int_equal(parse(padded.b, padded.n, padded.n, &pkt), f->result);
+	pkt.len_bytes = f->n;
+	if (f->result == PACER_PARSED)
+		assert_memory_equal(&pkt, &f->pkt, sizeof(pkt));
+}
+
+static void recipe_is_read(const struct recipe *r, enum pacer_parse_result result)
+{
+	struct frame f;
+
+	build(&f, r);
+	assert_int_equal(f.result, result);
+	frame_is_read(&f);
+}
+
+static const uint8_t protos[] = {6, 17, 132, 1, 2, 4, 41, 47, 50, 58, 59, 255};
+static const uint8_t extensions[] = {0, 43, 60, 51, 44};
+
+/* ---- frames ---- */
+
+/* One by hand: what the builder says is checked by none of its own. */
+static void test_by_hand(void **unused)
+{
+	static const uint8_t b[] = "\x02\0\0\0\0\1\x02\0\0\0\0\2\x81\0\x20\x64\x08\0"
+				   "\x45\0\0\x1c\x12\x34\x40\0\x40\x11\0\0\x0a\1\2\3\xac\x10\0\1"
+				   "\x04\xd2\0\x35\0\x08\0\0";
+	struct pacer_packet pkt;
+
+	(void)unused;
+	assert_int_equal(parse(b, sizeof(b) - 1, sizeof(b) - 1, &pkt), PACER_PARSED);
+	assert_int_equal(pkt.key[PACER_WORD_SADDR], 0x0a010203);
+	assert_int_equal(pkt.key[PACER_WORD_DADDR], 0xac100001);
+	assert_int_equal(pkt.key[PACER_WORD_PORTS], 1234u << 16 | 53);
+	assert_int_equal(pkt.key[PACER_WORD_META], 17);
+	assert_int_equal(pkt.key[1] | pkt.key[2] | pkt.key[3] | pkt.key[5] | pkt.key[6] |
+				 pkt.key[7],
+			 0);
+	assert_int_equal(pkt.vlan, 100);
+	assert_int_equal(pkt.len_bytes, 46);
+	assert_int_equal(pkt.family, PACER_FAMILY_4);
+	assert_int_equal(pkt.fragment, PACER_FRAG_NONE);
+}
+
+static void test_tags(void **unused)
+{
+	static const uint16_t type[] = {0x8100, 0x88a8};
+	static const uint8_t family[] = {4, 6, 0};
+	uint32_t tags, kinds, i;
+
+	(void)unused;
+	for (i = 0; i < ARRAY(family); i++)
+		for (tags = 0; tags <= 3; tags++)
+			for (kinds = 0; kinds < 1u << tags; kinds++) {
+				struct recipe r = {.family = family[i], .proto = 17};
+				uint32_t k;
+
+				for (k = 0; k < tags; k++)
+					r.tag[k] = type[kinds >> k & 1];
+				recipe_is_read(&r, tags == 3	 ? PACER_PARSE_TOO_DEEP
+						   : !family[i] ? PACER_PARSE_NOT_IP
+								: PACER_PARSED);
+			}
+}
+
+static void test_ip4(void **unused)
+{
+	/* none, don't, first, reserved bit, middle, last */
+	static const uint16_t frag[] = {0, 0x4000, 0x2000, 0x8000, 0x2001, 0x3fff, 1, 0x1fff};
+	uint32_t options, i, k;
+
+	(void)unused;
+	for (options = 0; options <= 10; options++)
+		for (i = 0; i < ARRAY(frag); i++)
+			for (k = 0; k < ARRAY(protos); k++)
+				recipe_is_read(&(struct recipe){.family = 4,
+								.options = options,
+								.frag4 = frag[i],
+								.proto = protos[k]},
+					       PACER_PARSED);
+}
+
+/* IPv4 does not follow extension headers: their numbers are protocols like any other. */
+static void test_ip4_no_extensions(void **unused)
+{
+	size_t i;
+
+	(void)unused;
+	for (i = 0; i < ARRAY(extensions); i++)
+		recipe_is_read(&(struct recipe){.family = 4, .proto = extensions[i]}, PACER_PARSED);
+}
+
+static void test_ip6_protocols(void **unused)
+{
+	size_t i;
+
+	(void)unused;
+	for (i = 0; i < ARRAY(protos); i++)
+		recipe_is_read(&(struct recipe){.family = 6, .proto = protos[i]}, PACER_PARSED);
+}
+
+/* Chains of 1 to 9, of every kind: all 5 + 25 + 125 + 625 of up to four, others by chance. */
+static void test_ip6_chains(void **unused)
+{
+	uint32_t n, pick, all, i, picks;
+
+	(void)unused;
+	oracle_seed(21);
+	for (n = 1, all = 5; n <= 9; n++, all *= 5) {
+		picks = n <= 4 ? all : 300;
+		for (pick = 0; pick < picks; pick++) {
+			struct recipe r = {.family = 6, .n_ext = n, .ext_len = draw() % 4};
+			uint32_t v = n <= 4 ? pick : draw() % all;
+
+			for (i = 0; i < n; i++, v /= 5)
+				r.ext[i] = extensions[v % 5];
+			r.proto = protos[draw() % ARRAY(protos)];
+			r.frag6 = draw() % 4 ? 6 : 1; /* the reserved bits do not count */
+			recipe_is_read(&r, n == 9 ? PACER_PARSE_TOO_DEEP : PACER_PARSED);
+		}
+	}
+}
+
+static void test_ip6_fragments(void **unused)
+{
+	static const struct {
+		uint16_t frag6;
+		enum pacer_fragment fragment;
+	} rows[] = {{0, PACER_FRAG_NONE},      {6, PACER_FRAG_NONE},	   {1, PACER_FRAG_FIRST},
+		    {8, PACER_FRAG_LATER},     {9, PACER_FRAG_LATER},	   {0xfff8, PACER_FRAG_LATER},
+		    {0xfff9, PACER_FRAG_LATER}};
+	uint32_t at, i, k;
+	struct frame f;
+
+	(void)unused;
+	for (i = 0; i < ARRAY(rows); i++)
+		for (at = 0; at < 8; at++)
+			for (k = 0; k < ARRAY(protos); k++) {
+				struct recipe r = {.family = 6, .n_ext = 8, .proto = protos[k]};
+
+				memset(r.ext, 60, 8);
+				r.ext[at] = 44;
+				r.frag6 = rows[i].frag6;
+				build(&f, &r);
+				assert_int_equal(f.pkt.fragment, rows[i].fragment);
+				frame_is_read(&f);
+			}
+}
+
+/* A later fragment: no ports, the datagram's identification and a mark that no port pair has. */
+static void test_later_key(void **unused)
+{
+	struct frame f;
+
+	(void)unused;
+	build(&f, &(struct recipe){.family = 4, .frag4 = 0x2010, .proto = 17});
+	frame_is_read(&f);
+	assert_int_equal(f.pkt.key[PACER_WORD_PORTS], ID4);
+	assert_int_equal(f.pkt.key[PACER_WORD_META], 0x100 | 17);
+	build(&f, &(struct recipe){.family = 6, .n_ext = 1, .ext = {44}, .frag6 = 16, .proto = 6});
+	frame_is_read(&f);
+	assert_int_equal(f.pkt.key[PACER_WORD_PORTS], ID6);
+	assert_int_equal(f.pkt.key[PACER_WORD_META], 0x100 | 6);
+}
+
+/* AH's length is in words of four, less two. */
+static void test_ah_lengths(void **unused)
+{
+	uint32_t len;
+
+	(void)unused;
+	for (len = 0; len <= 60; len++)
+		recipe_is_read(&(struct recipe){.family = 6,
+						.n_ext = 1,
+						.ext = {51},
+						.ext_len = len,
+						.proto = 6},
+			       PACER_PARSED);
+}
+
+/* ---- frames that lie ---- */
+
+/* The frame with one byte replaced (from the IP header on). */
+static void lie(const struct recipe *r, uint32_t at, uint8_t byte, enum pacer_parse_result result)
+{
+	struct pacer_packet pkt;
+	struct frame f;
+
+	build(&f, r);
+	f.b[f.l3 + at] = byte;
+	assert_int_equal(parse(f.b, f.n, f.n, &pkt), result);
+}
+
+static void test_lies4(void **unused)
+{
+	struct recipe udp = {.family = 4, .proto = 17}, icmp = {.family = 4, .proto = 1};
+	struct recipe options = {.family = 4, .proto = 17, .options = 3};
+	uint32_t i;
+
+	(void)unused;
+	for (i = 0; i < 16; i++) {
+		lie(&udp, 0, i << 4 | 5, i == 4 ? PACER_PARSED : PACER_PARSE_BAD_HEADER);
+		lie(&udp, 0, 0x40 | i, /* 32 bytes in all */
+		    i < 5 || i > 8 ? PACER_PARSE_BAD_HEADER
+		    : i == 8	   ? PACER_PARSE_TRUNCATED
+				   : PACER_PARSED);
+		lie(&icmp, 0, 0x40 | i, i < 5 || i > 8 ? PACER_PARSE_BAD_HEADER : PACER_PARSED);
+	}
+	for (i = 0; i < 256; i++) { /* total length */
+		lie(&udp, 3, i,
+		    i < 20 || i > 32 ? PACER_PARSE_BAD_HEADER
+		    : i < 24	     ? PACER_PARSE_TRUNCATED
+				     : PACER_PARSED);
+		lie(&options, 3, i,
+		    i < 32 || i > 44 ? PACER_PARSE_BAD_HEADER
+		    : i < 36	     ? PACER_PARSE_TRUNCATED
+				     : PACER_PARSED);
+		lie(&icmp, 3, i, i < 20 || i > 32 ? PACER_PARSE_BAD_HEADER : PACER_PARSED);
+		if (i)
+			lie(&udp, 2, i, PACER_PARSE_BAD_HEADER);
+	}
+}
+
+static void test_lies6(void **unused)
+{
+	struct recipe udp = {.family = 6, .proto = 17}, icmp = {.family = 6, .proto = 58};
+	struct recipe ext = {.family = 6, .n_ext = 1, .ext = {60}, .proto = 17};
+	struct recipe ah = {.family = 6, .n_ext = 1, .ext = {51}, .proto = 17};
+	uint32_t i;
+
+	(void)unused;
+	for (i = 0; i < 16; i++)
+		lie(&udp, 0, i << 4, i == 6 ? PACER_PARSED : PACER_PARSE_BAD_HEADER);
+	for (i = 0; i < 256; i++) { /* payload length, of 12 or of 20 */
+		lie(&udp, 5, i,
+		    i < 4    ? PACER_PARSE_TRUNCATED
+		    : i > 12 ? PACER_PARSE_BAD_HEADER
+			     : PACER_PARSED);
+		lie(&icmp, 5, i, i > 12 ? PACER_PARSE_BAD_HEADER : PACER_PARSED);
+		lie(&ext, 5, i,
+		    i < 12   ? PACER_PARSE_TRUNCATED
+		    : i > 20 ? PACER_PARSE_BAD_HEADER
+			     : PACER_PARSED);
+		/* the extension's own length: 8, 16, and then it is more than there is */
+		lie(&ext, 41, i, i <= 1 ? PACER_PARSED : PACER_PARSE_BAD_HEADER);
+		/* 8 to 20 of 24 bytes, 24 with no room for ports, then too much */
+		lie(&ah, 41, i,
+		    i <= 3   ? PACER_PARSED
+		    : i == 4 ? PACER_PARSE_TRUNCATED
+			     : PACER_PARSE_BAD_HEADER);
+		if (i)
+			lie(&udp, 4, i, PACER_PARSE_BAD_HEADER);
+	}
+}
+
+/* The frame's length as the driver says it may be less than the buffer's. */
+static void test_short_length(void **unused)
+{
+	struct pacer_packet pkt;
+	struct frame f;
+	uint32_t len;
+
+	(void)unused;
+	build(&f, &(struct recipe){.family = 4, .proto = 17});
+	for (len = 0; len < f.n; len++)
+		assert_int_equal(parse(f.b, f.n, len, &pkt), len < f.l3 + 20
+								     ? PACER_PARSE_TRUNCATED
+								     : PACER_PARSE_BAD_HEADER);
+}
+
+static void test_reasons(void **unused)
+{
+	(void)unused;
+	assert_int_equal(pacer_parse_reason(PACER_PARSE_NOT_IP), PACER_NOT_IP);
+	assert_int_equal(pacer_parse_reason(PACER_PARSE_TRUNCATED), PACER_TRUNCATED);
+	assert_int_equal(pacer_parse_reason(PACER_PARSE_BAD_HEADER), PACER_BAD_HEADER);
+	assert_int_equal(pacer_parse_reason(PACER_PARSE_TOO_DEEP), PACER_TOO_DEEP);
+	assert_int_equal(pacer_verdict_of(PACER_NOT_IP), PACER_VERDICT_PASS);
+	assert_int_equal(pacer_verdict_of(PACER_TRUNCATED), PACER_VERDICT_UNPARSED);
+	assert_int_equal(pacer_verdict_of(PACER_BAD_HEADER), PACER_VERDICT_UNPARSED);
+	assert_int_equal(pacer_verdict_of(PACER_TOO_DEEP), PACER_VERDICT_UNPARSED);
+}
+
+/* ---- garbage ---- */
+
+/* What must hold of anything that was read. */
+static void packet_is_sane(const struct pacer_packet *p, enum pacer_parse_result result)
+{
+	int later = p->fragment == PACER_FRAG_LATER;
+	int ports = p->proto == 6 || p->proto == 17 || p->proto == 132;
+
+	assert_in_range(result, PACER_PARSED, PACER_PARSE_TOO_DEEP);
+	assert_true(p->vlan <= PACER_VLAN_NONE);
+	assert_int_equal(p->unused[0] | p->unused[1] | p->unused[2], 0);
+	if (result != PACER_PARSED)
+		return;
+	assert_true(p->family == PACER_FAMILY_4 || p->family == PACER_FAMILY_6);
+	assert_int_equal(p->key[PACER_WORD_META], p->proto | (later ? 0x100u : 0));
+	assert_true(later || ports || !p->key[PACER_WORD_PORTS]);
+	if (p->family == PACER_FAMILY_4)
+		assert_true(!(p->key[1] | p->key[2] | p->key[3] | p->key[5] | p->key[6] |
+			      p->key[7]));
+}
+
+static void random_recipe(struct recipe *r)
+{
+	int i;
+
+	*r = (struct recipe){.family = draw() & 1 ? 4 : 6,
+			     .proto = draw(),
+			     .options = draw() % 11,
+			     .frag4 = draw() & 1 ? draw() : 0,
+			     .n_ext = draw() % EXTS,
+			     .ext_len = draw() % 8,
+			     .frag6 = draw() & 1 ? draw() : 0};
+	for (i = 0; i < EXTS; i++)
+		r->ext[i] = extensions[draw() % ARRAY(extensions)];
+	for (i = draw() % 4; i; i--)
+		r->tag[i - 1] = draw() & 1 ? 0x8100 : 0x88a8;
+}
+
+static void test_fuzz(void **unused)
+{
+	uint32_t seen[PACER_PARSE_TOO_DEEP + 1] = {0}, i, k, n, len;
+	enum pacer_parse_result result;
+	struct pacer_packet pkt;
+	struct recipe r;
+	struct frame f;
+
+	(void)unused;
+	oracle_seed(22);
+	for (i = 0; i < 400000; i++) {
+		random_recipe(&r);
+		build(&f, &r);
+		for (k = draw() % 6; k; k--)
+			f.b[draw() % f.n] = draw();
+		for (k = 0; i % 8 == 0 && k < f.n; k++)
+			f.b[k] = draw();
+		n = draw() % 3 ? f.n : draw() % (f.n + 1);
+		len = draw() % 3 ? f.n : draw() & 1 ? n : draw();
+		result = parse(f.b, n, len, &pkt);
+		packet_is_sane(&pkt, result);
+		seen[result]++;
+	}
+	for (i = 0; i < ARRAY(seen); i++)
+		assert_true(seen[i] > 1000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_by_hand),	      cmocka_unit_test(test_tags),
+		cmocka_unit_test(test_ip4),	      cmocka_unit_test(test_ip4_no_extensions),
+		cmocka_unit_test(test_ip6_protocols), cmocka_unit_test(test_ip6_chains),
+		cmocka_unit_test(test_ip6_fragments), cmocka_unit_test(test_later_key),
+		cmocka_unit_test(test_ah_lengths),    cmocka_unit_test(test_lies4),
+		cmocka_unit_test(test_lies6),	      cmocka_unit_test(test_short_length),
+		cmocka_unit_test(test_reasons),	      cmocka_unit_test(test_fuzz),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,813 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A tier's table: keys, sets, shared records and sketches, against one exact deque a key. */
+#include "oracle.h"
+
+#include "table.h"
+
+#define SECOND 1000000000ull
+#define START  1000000ull
+#define BASE   3u /* lines before the tier's, which it must not touch */
+
+/* A tier in a table that ends with it. */
+struct bench {
+	struct pacer_tier tier;
+	struct pacer_table table;
+	uint32_t bytes;
+};
+
+static struct pacer_tier records(uint64_t limit, uint64_t window_ns, uint32_t slots,
+				 uint64_t gap_ns, uint32_t sets, uint32_t shared)
+{
+	struct pacer_tier t = {.kind = PACER_TIER_RECORD,
+			       .base = BASE,
+			       .sets = sets,
+			       .shared = shared,
+			       .gap_ns = gap_ns};
+	uint64_t unit;
+
+	assert_int_equal(pacer_window_profile(&t.window, PACER_COST_PACKETS, limit, window_ns,
+					      slots, 0),
+			 PACER_WINDOW_OK);
+	while (t.window.slot_ns >> t.last_shift >= UINT32_MAX)
+		t.last_shift++;
+	unit = 1ull << t.last_shift;
+	t.idle_ns = pacer_later(t.window.ring_ns, t.window.slot_ns + unit + gap_ns);
+	return t;
+}
+
+static struct pacer_tier sketch(uint64_t gap_ns, uint32_t rows, uint32_t lines)
+{
+	return (struct pacer_tier){.kind = PACER_TIER_SKETCH,
+				   .base = BASE,
+				   .rows = rows,
+				   .sets = lines,
+				   .gap_ns = gap_ns};
+}
+
+static uint32_t tier_lines(const struct pacer_tier *t)
+{
+	if (t->kind == PACER_TIER_SKETCH)
+		return t->sets;
+	return (2 * t->sets + t->shared) * pacer_stride(t);
+}
+
+static void bench_up(struct bench *b, const struct pacer_tier *t)
+{
+	b->tier = *t;
+	b->table.n = BASE + tier_lines(t);
+	b->bytes = b->table.n * sizeof(struct pacer_line);
+	b->table.lines = aligned_alloc(64, b->bytes);
+	assert_non_null(b->table.lines);
+	memset(b->table.lines, 0, b->bytes);
+}
+
+/* Nothing before the tier is touched and no claim is left held. */
+static void bench_whole(const struct bench *b)
+{
+	uint32_t i, k, stride = b->tier.kind == PACER_TIER_SKETCH ? 1 : pacer_stride(&b->tier);
+
+	for (i = 0; i < BASE; i++)
+		for (k = 0; k < PACER_LINE_WORDS; k++)
+			assert_int_equal(b->table.lines[i].word[k], 0);
+	for (; i < b->table.n; i += stride)
+		assert_false(b->table.lines[i].claim & PACER_CLAIM_HELD);
+}
+
+static void bench_down(struct bench *b)
+{
+	bench_whole(b);
+	free(b->table.lines);
+}
+
+static struct pacer_ask question(struct bench *b, struct pacer_hash hash, uint64_t now_ns,
+				 uint32_t cost)
+{
+	return (struct pacer_ask){&b->table, &b->tier, now_ns, hash, cost};
+}
+
+static enum pacer_reason take(struct bench *b, struct pacer_hash hash, uint64_t now_ns,
+			      uint32_t cost)
+{
+	struct pacer_ask q = question(b, hash, now_ns, cost);
+	enum pacer_reason reason;
+	struct pacer_hold hold;
+
+	reason = pacer_tier_take(&q, &hold);
+	if (reason == PACER_ADMIT)
+		pacer_tier_commit(&q, &hold);
+	return reason;
+}
+
+/* As a packet goes: a look, and a claim if the look did not deny. With one CPU the two agree. */
+static enum pacer_reason ask(struct bench *b, struct pacer_hash hash, uint64_t now_ns,
+			     uint32_t cost)
+{
+	struct pacer_ask q = question(b, hash, now_ns, cost);
+	enum pacer_reason peeked = pacer_tier_peek(&q), taken;
+
+	if (peeked != PACER_ADMIT && draw() & 1)
+		return peeked;
+	taken = take(b, hash, now_ns, cost);
+	assert_int_equal(peeked, taken);
+	return taken;
+}
+
+/* How many packets of the key pass at now_ns. */
+static uint32_t drain(struct bench *b, struct pacer_hash hash, uint64_t now_ns)
+{
+	uint32_t n = 0;
+
+	while (ask(b, hash, now_ns, 1) == PACER_ADMIT)
+		n++;
+	return n;
+}
+
+static struct pacer_line *record(struct bench *b, uint32_t i)
+{
+	return &b->table.lines[BASE + i * pacer_stride(&b->tier)];
+}
+
+static struct pacer_hash key(uint32_t tag)
+{
+	return (struct pacer_hash){tag & 1, tag};
+}
+
+/* ---- one set, by hand ---- */
+
+/* One set of two and one shared record; 10 in 1000 ns, in 10 slots: the ring forgets after 1100. */
+static void one_set(struct bench *b, uint64_t gap_ns)
+{
+	struct pacer_tier t = records(10, 1000, 10, gap_ns, 1, 1);
+
+	bench_up(b, &t);
+	assert_int_equal(b->tier.idle_ns, 1100);
+}
+
+static void test_own_while_live(void **unused)
+{
+	struct bench b;
+	uint32_t i;
+
+	(void)unused;
+	one_set(&b, 0);
+	assert_int_equal(drain(&b, key(7), START), 10);
+	assert_int_equal(drain(&b, key(8), START + 1), 10);
+	for (i = 0; i < 1100; i += 50) { /* others share what is left, all of them together */
+		assert_int_equal(drain(&b, key(100 + i), START + 2 + i), i ? 0 : 10);
+		assert_int_equal(pacer_claim_tag(record(&b, 0)->claim) +
+					 pacer_claim_tag(record(&b, 1)->claim),
+				 7 + 8);
+	}
+	assert_int_equal(pacer_claim_tag(record(&b, 2)->claim), 0);
+	assert_int_equal(drain(&b, key(7), START + 1099), 0);
+	assert_int_equal(drain(&b, key(7), START + 1100), 10);
+	bench_down(&b);
+}
+
+static void test_idle_reclaimed(void **unused)
+{
+	struct bench b;
+
+	(void)unused;
+	one_set(&b, 0);
+	assert_int_equal(drain(&b, key(7), START), 10);
+	assert_int_equal(ask(&b, key(8), START, 1), PACER_ADMIT);
+	assert_int_equal(drain(&b, key(9), START + 1100), 10);
+	assert_int_equal(drain(&b, key(10), START + 1100), 10);
+	assert_int_equal(pacer_claim_tag(record(&b, 0)->claim) +
+				 pacer_claim_tag(record(&b, 1)->claim),
+			 9 + 10);
+	assert_int_equal(record(&b, 2)->head_ns, 0);
+	bench_down(&b);
+}
+
+/* The overflow is one record for all, in count and in gap. */
+static void test_overflow_shares(void **unused)
+{
+	struct bench b;
+
+	(void)unused;
+	one_set(&b, 5);
+	assert_int_equal(ask(&b, key(1), START, 1), PACER_ADMIT);
+	assert_int_equal(ask(&b, key(2), START, 1), PACER_ADMIT);
+	assert_int_equal(ask(&b, key(3), START, 6), PACER_ADMIT);
+	assert_int_equal(ask(&b, key(4), START, 1), PACER_DENY_GAP);
+	assert_int_equal(ask(&b, key(4), START + 5, 5), PACER_DENY_WINDOW);
+	assert_int_equal(ask(&b, key(4), START + 5, 4), PACER_ADMIT);
+	assert_int_equal(ask(&b, key(3), START + 10, 1), PACER_DENY_WINDOW);
+	assert_int_equal(ask(&b, key(1), START + 10, 9), PACER_ADMIT);
+	bench_down(&b);
+}
+
+/* From shared to own: the count comes along, and so does the gap. */
+static void test_brought_along(void **unused)
+{
+	struct pacer_hash k = key(3);
+	struct bench b;
+
+	(void)unused;
+	one_set(&b, 5);
+	assert_int_equal(ask(&b, key(1), START, 1), PACER_ADMIT);
+	assert_int_equal(ask(&b, key(2), START + 600, 1), PACER_ADMIT);
+	assert_int_equal(ask(&b, k, START + 900, 9), PACER_ADMIT);
+	assert_int_equal(ask(&b, k, START + 1098, 1), PACER_ADMIT);
+	assert_int_equal(ask(&b, k, START + 1102, 1), PACER_DENY_GAP);
+	assert_int_equal(take(&b, k, START + 1102, 1), PACER_DENY_GAP);
+	assert_int_equal(take(&b, k, START + 1105, 1), PACER_DENY_WINDOW);
+	assert_int_equal(pacer_claim_tag(record(&b, 0)->claim), 3);
+	assert_int_equal(record(&b, 0)->head_ns, START + 900 + 100);
+	assert_int_equal(take(&b, k, START + 1999, 1), PACER_DENY_WINDOW);
+	assert_int_equal(take(&b, k, START + 2000, 9), PACER_ADMIT);
+	assert_int_equal(take(&b, k, START + 2005, 1), PACER_DENY_WINDOW);
+	bench_down(&b);
+}
+
+/* Two keys of one set and one tag count in one record; they must have shared one before, too. */
+static void test_same_tag(void **unused)
+{
+	struct pacer_hash one = {0, 0x00010007}, other = {1, 0xffff0007};
+	struct pacer_tier t = records(10, 1000, 10, 0, 1, 64);
+	struct bench b;
+
+	(void)unused;
+	bench_up(&b, &t);
+	assert_int_equal(ask(&b, key(1), START, 1), PACER_ADMIT);
+	assert_int_equal(ask(&b, key(2), START, 1), PACER_ADMIT);
+	assert_int_equal(drain(&b, other, START + 1090), 10);
+	take(&b, one, START + 1100, 1); /* takes a record with the tag of both */
+	assert_int_equal(drain(&b, other, START + 1101), 0);
+	bench_down(&b);
+}
+
+/* Marks whose lower half is 0 or 1 have one tag, so one shared record. */
+static void test_same_tag_zero(void **unused)
+{
+	struct pacer_tier t = records(10, 1000, 10, 0, 1, 1u << 17);
+	struct pacer_hash zero = {0, 0}, one = {0, 1};
+
+	(void)unused;
+	assert_int_equal(pacer_tag(zero), 1);
+	assert_int_equal(pacer_tag(one), 1);
+	assert_int_equal(pacer_shared_index(&t, zero), pacer_shared_index(&t, one));
+}
+
+/* Without a gap, packets within one unit of last_off do not push the ring's head into the future.
+ */
+static void test_coarse_unit(void **unused)
+{
+	struct pacer_tier t = records(10, 60 * SECOND, 1, 0, 1, 1);
+	uint64_t edge = START + 2 * t.window.slot_ns - 1;
+	struct bench b;
+
+	(void)unused;
+	assert_true(t.last_shift > 0);
+	bench_up(&b, &t);
+	assert_int_equal(ask(&b, key(1), START, 1), PACER_ADMIT);
+	assert_int_equal(ask(&b, key(1), edge - 60 * SECOND, 7), PACER_ADMIT);
+	assert_int_equal(ask(&b, key(1), edge, 1), PACER_ADMIT);
+	assert_int_equal(ask(&b, key(1), edge, 1), PACER_ADMIT);
+	assert_int_equal(ask(&b, key(1), edge, 1), PACER_DENY_WINDOW); /* 9, and 1 of the slot */
+	assert_int_equal(ask(&b, key(1), edge + 1, 8), PACER_ADMIT);
+	assert_int_equal(ask(&b, key(1), edge + 1, 1), PACER_DENY_WINDOW);
+	bench_down(&b);
+}
+
+/* A clock that is behind what the record has seen counts as that. */
+static void test_backward(void **unused)
+{
+	struct bench b;
+
+	(void)unused;
+	one_set(&b, 0);
+	assert_int_equal(ask(&b, key(1), START, 1), PACER_ADMIT);
+	assert_int_equal(ask(&b, key(1), START + 555, 1), PACER_ADMIT);
+	assert_int_equal(ask(&b, key(1), 1, 8), PACER_ADMIT);
+	assert_int_equal(ask(&b, key(1), 1, 1), PACER_DENY_WINDOW);
+	assert_int_equal(ask(&b, key(1), START + 1599, 2), PACER_DENY_WINDOW);
+	assert_int_equal(ask(&b, key(1), START + 1600, 10), PACER_ADMIT);
+	bench_down(&b);
+	one_set(&b, 50);
+	assert_int_equal(ask(&b, key(1), START + 555, 1), PACER_ADMIT);
+	assert_int_equal(ask(&b, key(1), 1, 1), PACER_DENY_GAP);
+	assert_int_equal(ask(&b, key(1), START + 604, 1), PACER_DENY_GAP);
+	assert_int_equal(ask(&b, key(1), START + 605, 1), PACER_ADMIT);
+	bench_down(&b);
+}
+
+/* sets == 0: one record for every key. */
+static void test_untagged(void **unused)
+{
+	struct pacer_tier t = records(10, 1000, 10, 0, 0, 1);
+	struct bench b;
+
+	(void)unused;
+	bench_up(&b, &t);
+	assert_int_equal(ask(&b, (struct pacer_hash){0, 0}, START, 4), PACER_ADMIT);
+	assert_int_equal(ask(&b, (struct pacer_hash){~0u, ~0u}, START + 1000, 6), PACER_ADMIT);
+	assert_int_equal(drain(&b, key(5), START + 1099), 0);
+	assert_int_equal(drain(&b, key(5), START + 1100), 4);
+	assert_int_equal(pacer_claim_tag(record(&b, 0)->claim), 0);
+	bench_down(&b);
+}
+
+/* A record of several lines: the neighbours' lines stay as they are. */
+static void test_wide_neighbours(void **unused)
+{
+	static const uint32_t slots[] = {10, 11, 26, 27, 42, 43, 58};
+	struct pacer_line *first, before[4];
+	struct bench b;
+	uint64_t now;
+	size_t i;
+
+	(void)unused;
+	for (i = 0; i < ARRAY(slots); i++) {
+		struct pacer_tier t = records(10, slots[i] * 10, slots[i], 0, 1, 1);
+
+		bench_up(&b, &t);
+		assert_int_equal(ask(&b, key(2), START, 3), PACER_ADMIT);
+		first = pacer_claim_tag(record(&b, 0)->claim) ? record(&b, 0) : record(&b, 1);
+		memcpy(before, first, pacer_stride(&t) * sizeof(*first));
+		for (now = START; now < START + 5 * t.window.ring_ns; now += 7)
+			ask(&b, key(3), now, 1);
+		assert_memory_equal(before, first, pacer_stride(&t) * sizeof(*first));
+		assert_int_equal(drain(&b, key(2), START + t.window.ring_ns - 1), 7);
+		bench_down(&b);
+	}
+}
+
+/* ---- failures that have a verdict ---- */
+
+/* A table that ends too soon denies; nothing is held or counted afterwards. */
+static void test_missing_lines(void **unused)
+{
+	struct pacer_tier t = records(10, 1000, 10, 0, 1, 1), s = sketch(100, 2, 1);
+	struct bench b;
+	uint32_t n;
+
+	(void)unused;
+	bench_up(&b, &t);
+	for (n = 0; n < BASE + 3; n++) {
+		memset(b.table.lines, 0, b.bytes);
+		b.table.n = n;
+		assert_int_equal(ask(&b, key(2), START, 1), PACER_DENY_NO_STATE);
+		assert_int_equal(take(&b, key(2), START, 1), PACER_DENY_NO_STATE);
+		assert_int_equal(take(&b, key(3), START, 1), PACER_DENY_NO_STATE);
+		b.table.n = BASE + 3;
+		bench_whole(&b);
+		assert_int_equal(record(&b, 0)->head_ns + record(&b, 1)->head_ns, 0);
+		assert_int_equal(record(&b, 0)->cum + record(&b, 1)->cum, 0);
+	}
+	assert_int_equal(drain(&b, key(2), START), 10);
+	bench_down(&b);
+	bench_up(&b, &s);
+	b.table.n = BASE;
+	assert_int_equal(ask(&b, key(2), START, 1), PACER_DENY_NO_STATE);
+	assert_int_equal(take(&b, key(2), START, 1), PACER_DENY_NO_STATE);
+	bench_down(&b);
+}
+
+static void test_missing_untagged(void **unused)
+{
+	struct pacer_tier t = records(10, 1000, 10, 0, 0, 1);
+	struct bench b;
+
+	(void)unused;
+	bench_up(&b, &t);
+	b.table.n = BASE;
+	assert_int_equal(ask(&b, key(2), START, 1), PACER_DENY_NO_STATE);
+	assert_int_equal(take(&b, key(2), START, 1), PACER_DENY_NO_STATE);
+	bench_down(&b);
+}
+
+/* With record i held, the packet is denied as contended and no byte of the table changes. */
+static void held_denies(struct bench *b, uint32_t i, struct pacer_hash hash, uint64_t now_ns)
+{
+	struct pacer_ask q = question(b, hash, now_ns, 1);
+	struct pacer_line *before = malloc(b->bytes);
+
+	record(b, i)->claim |= PACER_CLAIM_HELD;
+	memcpy(before, b->table.lines, b->bytes);
+	assert_int_equal(take(b, hash, now_ns, 1), PACER_DENY_CONTENDED);
+	assert_memory_equal(before, b->table.lines, b->bytes);
+	(void)pacer_tier_peek(&q);
+	assert_memory_equal(before, b->table.lines, b->bytes);
+	record(b, i)->claim &= ~PACER_CLAIM_HELD;
+	free(before);
+}
+
+static void test_held(void **unused)
+{
+	struct pacer_tier t = sketch(100, 2, 1);
+	struct bench b;
+
+	(void)unused;
+	one_set(&b, 0);
+	assert_int_equal(ask(&b, key(2), START, 1), PACER_ADMIT);
+	assert_int_equal(ask(&b, key(3), START, 1), PACER_ADMIT);
+	assert_int_equal(ask(&b, key(4), START, 1), PACER_ADMIT);
+	assert_int_equal(pacer_claim_tag(record(&b, 0)->claim), 2);
+	held_denies(&b, 0, key(2), START + 1); /* its own */
+	held_denies(&b, 1, key(3), START + 1);
+	held_denies(&b, 0, key(4), START + 1); /* the door of its set */
+	held_denies(&b, 2, key(4), START + 1); /* the shared one */
+	assert_int_equal(drain(&b, key(3), START + 1), 9); /* who is not concerned passes */
+	bench_down(&b);
+	bench_up(&b, &t);
+	held_denies(&b, 0, key(2), START + 1);
+	bench_down(&b);
+}
+
+/* What is just being changed is not judged by a look: the claim tells. */
+static void test_held_peek(void **unused)
+{
+	struct pacer_ask q;
+	struct bench b;
+
+	(void)unused;
+	one_set(&b, 0);
+	assert_int_equal(drain(&b, key(2), START), 10);
+	q = question(&b, key(2), START, 1);
+	assert_int_equal(pacer_tier_peek(&q), PACER_DENY_WINDOW);
+	record(&b, 0)->claim |= PACER_CLAIM_HELD;
+	assert_int_equal(pacer_tier_peek(&q), PACER_ADMIT);
+	record(&b, 0)->claim &= ~PACER_CLAIM_HELD;
+	bench_down(&b);
+}
+
+/* An idle record that cannot be filled, the shared one being held, is nobody's and let go. */
+static void test_held_while_adopting(void **unused)
+{
+	struct bench b;
+
+	(void)unused;
+	one_set(&b, 0);
+	record(&b, 2)->claim |= PACER_CLAIM_HELD;
+	assert_int_equal(take(&b, key(2), START, 1), PACER_DENY_CONTENDED);
+	record(&b, 2)->claim &= ~PACER_CLAIM_HELD;
+	bench_whole(&b);
+	assert_int_equal(pacer_claim_tag(record(&b, 0)->claim), 0);
+	assert_int_equal(record(&b, 0)->head_ns, 0);
+	assert_int_equal(drain(&b, key(2), START), 10);
+	bench_down(&b);
+}
+
+/* A cancelled packet is not counted. */
+static void test_cancel(void **unused)
+{
+	struct pacer_tier tiers[] = {records(10, 1000, 10, 5, 1, 1), sketch(100, 2, 1)};
+	struct pacer_line before;
+	struct pacer_hold hold;
+	struct pacer_ask q;
+	struct bench b;
+	size_t i;
+
+	(void)unused;
+	for (i = 0; i < ARRAY(tiers); i++) {
+		bench_up(&b, &tiers[i]);
+		assert_int_equal(ask(&b, key(2), START, 1), PACER_ADMIT);
+		before = b.table.lines[BASE];
+		q = question(&b, key(2), START + 100, 1);
+		assert_int_equal(pacer_tier_take(&q, &hold), PACER_ADMIT);
+		assert_true(b.table.lines[BASE].claim & PACER_CLAIM_HELD);
+		pacer_tier_cancel(&q, &hold);
+		assert_memory_equal(&before, &b.table.lines[BASE], sizeof(before));
+		bench_down(&b);
+	}
+}
+
+/* ---- long runs with many keys ---- */
+
+#define KEYS_MAX 400
+
+struct actor {
+	struct pacer_hash hash;
+	struct oracle_deque closed;
+	uint64_t last;
+};
+
+struct run {
+	struct bench bench;
+	uint32_t n;
+	struct actor key[KEYS_MAX];
+	struct oracle_deque all; /* of all keys, over (t - (m+1) T, t] */
+	uint64_t now, last, admitted, denied_window, denied_gap;
+};
+
+/* tags: how many different ones there are */
+static void run_begin(struct run *r, const struct pacer_tier *t, uint32_t n, uint32_t tags)
+{
+	uint32_t i;
+
+	memset(r, 0, sizeof(*r));
+	bench_up(&r->bench, t);
+	r->n = n;
+	r->now = START;
+	r->all.interval = t->window.ring_ns - 1;
+	for (i = 0; i < n; i++) {
+		r->key[i].hash = (struct pacer_hash){draw(), (uint32_t)draw() << 16};
+		r->key[i].hash.mark |= draw() % tags;
+		r->key[i].closed.interval = (t->window.ring - 1) * t->window.slot_ns;
+	}
+}
+
+static void run_end(struct run *r)
+{
+	uint32_t i;
+
+	for (i = 0; i < r->n; i++)
+		deque_free(&r->key[i].closed);
+	deque_free(&r->all);
+	bench_down(&r->bench);
+}
+
+/* Admitted: the key has no more than its limit. Denied: all keys together would have had more. */
+static void run_packet(struct run *r, struct actor *a)
+{
+	const struct pacer_tier *t = &r->bench.tier;
+	uint64_t unit = (1ull << t->last_shift) - 1;
+	uint32_t cost = draw() % 8 ? 1 : between(1, t->window.limit);
+
+	switch (ask(&r->bench, a->hash, r->now, cost)) {
+	case PACER_ADMIT:
+		assert_true(deque_add(&a->closed, r->now, cost) <= t->window.limit);
+		assert_true(!a->last || r->now - a->last >= t->gap_ns);
+		deque_add(&r->all, r->now, cost);
+		a->last = r->last = r->now;
+		r->admitted++;
+		return;
+	case PACER_DENY_WINDOW:
+		assert_true(deque_total(&r->all, r->now) + cost > t->window.limit);
+		r->denied_window++;
+		return;
+	case PACER_DENY_GAP:
+		assert_true(t->gap_ns && r->last && r->now < r->last + unit + t->gap_ns);
+		r->denied_gap++;
+		return;
+	default:
+		fail_msg("another reason");
+	}
+}
+
+static uint64_t random_step(const struct run *r)
+{
+	const struct pacer_tier *t = &r->bench.tier;
+	uint64_t slot = t->window.slot_ns;
+
+	switch (draw() % 32) {
+	case 0 ... 11:
+		return 0;
+	case 12 ... 15:
+		return 1;
+	case 16 ... 22:
+		return draw() % (slot / 2 + 1);
+	case 23 ... 25:
+		return slot - draw() % 2;
+	case 26:
+		return t->gap_ns;
+	case 27:
+		return t->gap_ns ? t->gap_ns - 1 : 0;
+	case 28:
+		return between(1, t->window.ring) * slot - draw() % 2;
+	case 29:
+		return draw() % 8 ? slot : t->idle_ns - draw() % 2;
+	}
+	return draw() % (2 * slot);
+}
+
+/* Some keys are hot for a while, then others: sets fill and drain. */
+static void run_packets(struct run *r, uint32_t packets)
+{
+	uint32_t i, from = 0, hot = r->n;
+
+	for (i = 0; i < packets; i++) {
+		if (!(draw() % 32)) {
+			hot = between(1, draw() & 1 ? r->n : 3 < r->n ? 3 : r->n);
+			from = draw() % r->n;
+		}
+		r->now += random_step(r);
+		run_packet(r, &r->key[draw() % 8 ? (from + draw() % hot) % r->n : 0]);
+	}
+}
+
+static struct pacer_tier random_tier(uint32_t slots_max, int with_gap, uint64_t window_max)
+{
+	uint32_t slots = between(1, slots_max), sets = between(1, 4);
+	uint64_t window = slots * between(2, window_max / slots);
+	uint64_t gap = with_gap ? between(1, draw() & 1 ? window / 8 + 1 : window * 2) : 0;
+
+	return records(between(1, 12), window, slots, gap, sets, between(1, draw() & 1 ? 1 : 3));
+}
+
+static void random_runs(uint32_t slots_max, int with_gap, uint64_t window_max)
+{
+	uint64_t admitted = 0, denied_window = 0, denied_gap = 0;
+	static struct run r;
+	int i;
+
+	for (i = 0; i < 250; i++) {
+		struct pacer_tier t = random_tier(slots_max, with_gap, window_max);
+
+		run_begin(&r, &t, between(1, 30), draw() & 1 ? 3 : 65536);
+		run_packets(&r, 2500);
+		admitted += r.admitted;
+		denied_window += r.denied_window;
+		denied_gap += r.denied_gap;
+		run_end(&r);
+	}
+	assert_true(admitted > 10000 && denied_window > 10000);
+	assert_int_equal(denied_gap > 10000, with_gap);
+}
+
+static void test_runs(void **unused)
+{
+	(void)unused;
+	oracle_seed(11);
+	random_runs(10, 0, 3000);
+}
+
+static void test_runs_gap(void **unused)
+{
+	(void)unused;
+	oracle_seed(12);
+	random_runs(10, 1, 3000);
+}
+
+static void test_runs_wide(void **unused)
+{
+	(void)unused;
+	oracle_seed(13);
+	random_runs(PACER_SLOTS_MAX, 0, 6000);
+}
+
+static void test_runs_wide_gap(void **unused)
+{
+	(void)unused;
+	oracle_seed(14);
+	random_runs(PACER_SLOTS_MAX, 1, 6000);
+}
+
+/* Slots of minutes, whose last admission is kept in units of more than a ns. */
+static void test_runs_long(void **unused)
+{
+	(void)unused;
+	oracle_seed(15);
+	random_runs(2, 0, 1ull << 44);
+	random_runs(2, 1, 1ull << 44);
+}
+
+/* The watched key against floods of hundreds of keys that come and go. */
+static void test_flood(void **unused)
+{
+	static struct run r;
+	uint32_t i, k, round;
+
+	(void)unused;
+	oracle_seed(16);
+	for (round = 0; round < 60; round++) {
+		struct pacer_tier t =
+			records(5, 1000, between(1, 10), round & 1 ? 7 : 0, between(1, 4), 1);
+
+		run_begin(&r, &t, KEYS_MAX, 65536);
+		for (i = 0; i < 60; i++) {
+			for (k = draw() & 1 ? 120 : 0; k; k--) {
+				r.now += draw() % 4;
+				run_packet(&r, &r.key[draw() % KEYS_MAX]);
+				run_packet(&r, &r.key[0]);
+			}
+			for (k = 0; k < 12; k++) { /* it drains, and only the watched key asks */
+				r.now += draw() % 200;
+				run_packet(&r, &r.key[0]);
+			}
+		}
+		run_end(&r);
+	}
+}
+
+/* ---- whom a key does not disturb ---- */
+
+/* The watched key fares as it does alone: same verdicts, same record. */
+static void undisturbed(const struct pacer_tier *t, uint32_t packets)
+{
+	struct pacer_hash watched = {0, 0x12340001};
+	uint32_t bytes = pacer_stride(t) * sizeof(struct pacer_line), i;
+	struct bench crowd, alone;
+	uint64_t now = START;
+
+	bench_up(&crowd, t);
+	bench_up(&alone, t);
+	for (i = 0; i < packets; i++) {
+		if (!(i % 16)) {
+			enum pacer_reason reason = take(&alone, watched, now, 1);
+
+			assert_int_equal(take(&crowd, watched, now, 1), reason);
+			assert_memory_equal(record(&crowd, 0), record(&alone, 0), bytes);
+			now += draw() % (t->window.slot_ns / 2);
+		} else {
+			ask(&crowd, (struct pacer_hash){draw(), draw() | 2}, now, 1);
+		}
+	}
+	bench_down(&crowd);
+	bench_down(&alone);
+}
+
+static void test_undisturbed(void **unused)
+{
+	static const uint32_t slots[] = {1, 2, 10, 11, 30, 58};
+	size_t i;
+
+	(void)unused;
+	oracle_seed(17);
+	for (i = 0; i < ARRAY(slots); i++) {
+		struct pacer_tier t = records(8, slots[i] * 100, slots[i], 0, 1, 1);
+		struct pacer_tier g = records(8, slots[i] * 100, slots[i], 20, 1, 1);
+
+		undisturbed(&t, 20000);
+		undisturbed(&g, 20000);
+	}
+}
+
+/* Keys of other sets do not meet at all. */
+static void test_sets_apart(void **unused)
+{
+	struct pacer_tier t = records(10, 1000, 10, 0, 64, 16);
+	struct bench b;
+	uint64_t i;
+
+	(void)unused;
+	bench_up(&b, &t);
+	for (i = 0; i < 64; i++) /* all of one tag */
+		assert_int_equal(drain(&b, (struct pacer_hash){(i << 26) | 5, 5}, START), 10);
+	for (i = 0; i < 64; i++)
+		assert_int_equal(drain(&b, (struct pacer_hash){(i << 26) | 9, 9}, START), 10);
+	bench_down(&b);
+}
+
+/* ---- sketches ---- */
+
+static void test_sketch(void **unused)
+{
+	struct pacer_hash k = {0, 0}, same_line = {0, 0xffffffff}, other_line = {~0u, 0};
+	struct pacer_tier t = sketch(100, 2, 2);
+	struct bench b;
+
+	(void)unused;
+	bench_up(&b, &t);
+	assert_int_equal(ask(&b, k, START, 1), PACER_ADMIT);
+	assert_int_equal(ask(&b, k, START + 99, 1), PACER_DENY_GAP);
+	assert_int_equal(ask(&b, k, 1, 1), PACER_DENY_GAP);
+	assert_int_equal(ask(&b, same_line, START + 50, 1), PACER_ADMIT);
+	assert_int_equal(ask(&b, other_line, START + 99, 1), PACER_ADMIT);
+	assert_int_equal(ask(&b, k, START + 100, 1), PACER_ADMIT);
+	assert_int_equal(ask(&b, k, START + 199, 1), PACER_DENY_GAP);
+	bench_down(&b);
+}
+
+static void test_sketch_runs(void **unused)
+{
+	static struct oracle_seen seen;
+	uint64_t now, i, k, admitted = 0;
+	struct bench b;
+
+	(void)unused;
+	oracle_seed(18);
+	for (i = 0; i < 40; i++) {
+		struct pacer_tier t = sketch(between(1, 500), between(1, 2), between(1, 4));
+		struct pacer_hash hash[50];
+
+		for (k = 0; k < 50; k++)
+			hash[k] = (struct pacer_hash){draw(), draw()};
+		memset(&seen, 0, sizeof(seen));
+		bench_up(&b, &t);
+		for (now = START; now < START + 20000; now += draw() % 20) {
+			k = draw() % 50;
+			if (ask(&b, hash[k], now, 1) != PACER_ADMIT)
+				continue;
+			assert_true(!seen.last[k] || now - seen.last[k] >= t.gap_ns);
+			seen.last[k] = now;
+			admitted++;
+		}
+		bench_down(&b);
+	}
+	assert_true(admitted > 5000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_own_while_live),	 cmocka_unit_test(test_idle_reclaimed),
+		cmocka_unit_test(test_overflow_shares),	 cmocka_unit_test(test_brought_along),
+		cmocka_unit_test(test_same_tag),	 cmocka_unit_test(test_same_tag_zero),
+		cmocka_unit_test(test_coarse_unit),	 cmocka_unit_test(test_backward),
+		cmocka_unit_test(test_untagged),	 cmocka_unit_test(test_wide_neighbours),
+		cmocka_unit_test(test_missing_lines),	 cmocka_unit_test(test_missing_untagged),
+		cmocka_unit_test(test_held),		 cmocka_unit_test(test_held_peek),
+		cmocka_unit_test(test_held_while_adopting), cmocka_unit_test(test_cancel),
+		cmocka_unit_test(test_runs),		 cmocka_unit_test(test_runs_gap),
+		cmocka_unit_test(test_runs_wide),	 cmocka_unit_test(test_runs_wide_gap),
+		cmocka_unit_test(test_runs_long),	 cmocka_unit_test(test_flood),
+		cmocka_unit_test(test_undisturbed),	 cmocka_unit_test(test_sets_apart),
+		cmocka_unit_test(test_sketch),		 cmocka_unit_test(test_sketch_runs),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "units.h"
+
+#define ARRAY(a) (sizeof(a) / sizeof((a)[0]))
+#define BAD	 0x0badbadbadbadbad /* not changed: an error */
+
+struct quantity {
+	const char *text;
+	uint64_t value;
+};
+
+static void check(int (*parse)(const char *, uint64_t *), const struct quantity *q, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		uint64_t value = BAD;
+		int result = parse(q[i].text, &value);
+
+		if (value != q[i].value || result != (q[i].value == BAD ? -1 : 0))
+			fail_msg("\"%s\": %d, %llu instead of %llu", q[i].text, result,
+				 (unsigned long long)value, (unsigned long long)q[i].value);
+	}
+}
+
+static void durations(void **state)
+{
+	static const struct quantity q[] = {
+		{"0", 0},
+		{"0s", 0},
+		{"0.0ms", 0},
+		{"1ns", 1},
+		{"250us", 250000},
+		{"1ms", 1000000},
+		{"1.5s", 1500000000},
+		{"0.000000001s", 1},
+		{"0.0000000010000000000000000000000s", 1},
+		{"10m", 600000000000},
+		{"2h", 7200000000000},
+		{"1d", 86400000000000},
+		{"1.123456789s", 1123456789},
+		{"0.00000000000003125d", BAD},
+		{"0.000000000000625d", 54},
+		{"1.000000000000625d", 86400000000054},
+		{"007s", 7000000000},
+		{"4611686018427387904ns", 1ull << 62},
+		{"4611686018427387905ns", BAD},
+		{"53375d", 4611600000000000000},
+		{"53376d", BAD},
+		{"18446744073709551615ns", BAD},
+		{"18446744073709551616ns", BAD},
+		{"99999999999999999999999999s", BAD},
+		{"0.5ns", BAD},
+		{"1.0000000001s", BAD},
+		{"0.12345678901234567890123s", BAD},
+		{"", BAD},
+		{"10", BAD},
+		{"00", BAD},
+		{"0.0", BAD},
+		{"s", BAD},
+		{".5s", BAD},
+		{"5.s", BAD},
+		{"1.5.5s", BAD},
+		{"-1s", BAD},
+		{"+1s", BAD},
+		{" 1s", BAD},
+		{"1s ", BAD},
+		{"1 s", BAD},
+		{"1S", BAD},
+		{"1sec", BAD},
+		{"1min", BAD},
+		{"1e3s", BAD},
+		{"0x10s", BAD},
+		{"1s1ms", BAD},
+		{"1,5s", BAD},
+	};
+
+	(void)state;
+	check(units_duration, q, ARRAY(q));
+}
+
+static void counts(void **state)
+{
+	static const struct quantity q[] = {
+		{"0", 0},
+		{"300", 300},
+		{"20k", 20000},
+		{"20K", 20000},
+		{"1.5M", 1500000},
+		{"2G", 2000000000},
+		{"3T", 3000000000000},
+		{"0.001k", 1},
+		{"1.0", 1},
+		{"18446744073709551615", UINT64_MAX},
+		{"18446744073709551616", BAD},
+		{"18446744073709551.615k", UINT64_MAX},
+		{"18446744073709551.616k", BAD},
+		{"18446745T", BAD},
+		{"1.5", BAD},
+		{"0.0001k", BAD},
+		{"", BAD},
+		{"k", BAD},
+		{"-1", BAD},
+		{"1m", BAD},
+		{"1kk", BAD},
+		{"1Ki", BAD},
+		{"300packets", BAD},
+	};
+
+	(void)state;
+	check(units_count, q, ARRAY(q));
+}
+
+static void sizes(void **state)
+{
+	static const struct quantity q[] = {
+		{"0", 0},
+		{"4096", 4096},
+		{"4k", 4096},
+		{"4K", 4096},
+		{"4KiB", 4096},
+		{"64M", 64 << 20},
+		{"64MiB", 64 << 20},
+		{"1G", 1 << 30},
+		{"1GiB", 1 << 30},
+		{"1.5GiB", 3ull << 29},
+		{"0.25KiB", 256},
+		{"2T", 2ull << 40},
+		{"2TiB", 2ull << 40},
+		{"16777215T", 16777215ull << 40},
+		{"16777216T", BAD},
+		{"0.3KiB", BAD},
+		{"64MB", BAD},
+		{"64B", BAD},
+		{"64Mi", BAD},
+		{"", BAD},
+		{"M", BAD},
+	};
+
+	(void)state;
+	check(units_size, q, ARRAY(q));
+}
+
+static void rates(void **state)
+{
+	static const struct quantity q[] = {
+		{"100pps", 100},
+		{"500kpps", 500000},
+		{"2Mpps", 2000000},
+		{"2M/s", 2000000},
+		{"1.5M/s", 1500000},
+		{"0pps", 0},
+		{"18446744073709551615pps", UINT64_MAX},
+		{"18446744073709551616pps", BAD},
+		{"2M", BAD},
+		{"100", BAD},
+		{"pps", BAD},
+		{"/s", BAD},
+		{"s", BAD},
+		{"", BAD},
+		{"2Mpps/s", BAD},
+		{"2M pps", BAD},
+		{"2Mbps", BAD},
+		{"2M/m", BAD},
+		{"0000000000000000000000000000000000000000000000000000000000000000001pps", BAD},
+	};
+
+	(void)state;
+	check(units_rate, q, ARRAY(q));
+}
+
+static void prefixes(void **state)
+{
+	static const struct {
+		const char *text, *read, *masked; /* NULL: an error */
+	} c[] = {
+		{"192.0.2.0/24", "192.0.2.0/24", "192.0.2.0/24"},
+		{"192.0.2.1", "192.0.2.1", "192.0.2.1"},
+		{"192.0.2.1/32", "192.0.2.1", "192.0.2.1"},
+		{"0.0.0.0/0", "0.0.0.0/0", "0.0.0.0/0"},
+		{"128.0.0.0/1", "128.0.0.0/1", "128.0.0.0/1"},
+		{"255.255.255.254/31", "255.255.255.254/31", "255.255.255.254/31"},
+		{"2001:db8::/32", "2001:db8::/32", "2001:db8::/32"},
+		{"::/0", "::/0", "::/0"},
+		{"::1", "::1", "::1"},
+		{"::1/128", "::1", "::1"},
+		{"2001:DB8:0:0::/64", "2001:db8::/64", "2001:db8::/64"},
+		{"2001:db8:8000::/33", "2001:db8:8000::/33", "2001:db8:8000::/33"},
+		{"192.0.2.1/24", NULL, "192.0.2.0/24"},
+		{"192.0.2.255/31", NULL, "192.0.2.254/31"},
+		{"1.0.0.0/0", NULL, "0.0.0.0/0"},
+		{"2001:db8::1/32", NULL, "2001:db8::/32"},
+		{"2001:db8:8000::/32", NULL, "2001:db8::/32"},
+		{"::1/127", NULL, "::/127"},
+		{"192.0.2.0/33", NULL, NULL},
+		{"::/129", NULL, NULL},
+		{"192.0.2.0/", NULL, NULL},
+		{"192.0.2.0/-1", NULL, NULL},
+		{"192.0.2.0/+8", NULL, NULL},
+		{"192.0.2.0/024", NULL, NULL},
+		{"192.0.2.0/24 ", NULL, NULL},
+		{"192.0.2.0/24/24", NULL, NULL},
+		{"192.0.2.0/255.255.255.0", NULL, NULL},
+		{"192.0.2.0/18446744073709551640", NULL, NULL},
+		{"192.0.2/24", NULL, NULL},
+		{"192.0.2.256", NULL, NULL},
+		{"192.0.02.1", NULL, NULL},
+		{"1:2:3:4:5:6:7:8:9", NULL, NULL},
+		{"fe80::1%eth0", NULL, NULL},
+		{"example.org", NULL, NULL},
+		{"0000:0000:0000:0000:0000:0000:0000:0000:0000:0000/1", NULL, NULL},
+		{"/24", NULL, NULL},
+		{"", NULL, NULL},
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY(c); i++) {
+		struct prefix prefix = {.family = 7};
+		char buf[64];
+
+		assert_int_equal(units_prefix(c[i].text, &prefix), c[i].read ? 0 : -1);
+		if (c[i].read)
+			assert_string_equal(units_prefix_text(&prefix, buf, sizeof(buf)),
+					    c[i].read);
+		else
+			assert_int_equal(prefix.family, 7);
+		prefix.family = 7;
+		assert_int_equal(units_prefix_masked(c[i].text, &prefix), c[i].masked ? 0 : -1);
+		if (c[i].masked)
+			assert_string_equal(units_prefix_text(&prefix, buf, sizeof(buf)),
+					    c[i].masked);
+		else
+			assert_int_equal(prefix.family, 7);
+	}
+}
+
+static void ranges(void **state)
+{
+	static const struct {
+		const char *text;
+		int result;
+		uint32_t low, high;
+	} c[] = {
+		{"53", 0, 53, 53},
+		{"0", 0, 0, 0},
+		{"65535", 0, 65535, 65535},
+		{"1024-65535", 0, 1024, 65535},
+		{"7-7", 0, 7, 7},
+		{"65536", -1, 9, 9},
+		{"1-65536", -1, 9, 9},
+		{"2-1", -1, 9, 9},
+		{"", -1, 9, 9},
+		{"-", -1, 9, 9},
+		{"1-", -1, 9, 9},
+		{"-1", -1, 9, 9},
+		{"1-2-3", -1, 9, 9},
+		{"1 - 2", -1, 9, 9},
+		{"0x10", -1, 9, 9},
+		{"18446744073709551616", -1, 9, 9},
+		{"18446744073709551669", -1, 9, 9},
+		{"any", -1, 9, 9},
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY(c); i++) {
+		struct range range = {9, 9};
+
+		assert_int_equal(units_range(c[i].text, 65535, &range), c[i].result);
+		assert_int_equal(range.low, c[i].low);
+		assert_int_equal(range.high, c[i].high);
+	}
+}
+
+static void texts(void **state)
+{
+	static const struct quantity times[] = {
+		{"0", 0},
+		{"1ns", 1},
+		{"1500ns", 1500},
+		{"1us", 1000},
+		{"1ms", 1000000},
+		{"1500ms", 1500000000},
+		{"1m", 60000000000},
+		{"90s", 90000000000},
+		{"1h", 3600000000000},
+		{"36h", 129600000000000},
+		{"7d", 604800000000000},
+		{"18446744073709551615ns", UINT64_MAX},
+	};
+	static const struct quantity memory[] = {
+		{"0", 0},	  {"1", 1},	    {"1000", 1000},	{"1KiB", 1024},
+		{"1536KiB", 3 << 19}, {"64MiB", 64 << 20}, {"1GiB", 1 << 30}, {"1TiB", 1ull << 40},
+		{"18446744073709551615", UINT64_MAX},
+	};
+	char buf[32];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY(times); i++)
+		assert_string_equal(units_duration_text(times[i].value, buf, sizeof(buf)),
+				    times[i].text);
+	for (i = 0; i < ARRAY(memory); i++)
+		assert_string_equal(units_size_text(memory[i].value, buf, sizeof(buf)),
+				    memory[i].text);
+	assert_string_equal(units_duration_text(1500, buf, 4), "150"); /* cut, and ended */
+}
+
+static void texts_read_back(void **state)
+{
+	uint64_t seed = 1, value, back;
+	char buf[32];
+	int i;
+
+	(void)state;
+	for (i = 0; i < 20000; i++) {
+		seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+		value = seed >> (2 + seed % 61);
+		if (i % 2)
+			value -= value % (i % 3 ? 1000000 : 1024);
+		assert_int_equal(units_duration(units_duration_text(value, buf, 32), &back), 0);
+		assert_int_equal(back, value);
+		assert_int_equal(units_size(units_size_text(value, buf, 32), &back), 0);
+		assert_int_equal(back, value);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(durations), cmocka_unit_test(counts),
+		cmocka_unit_test(sizes),     cmocka_unit_test(rates),
+		cmocka_unit_test(prefixes),  cmocka_unit_test(ranges),
+		cmocka_unit_test(texts),     cmocka_unit_test(texts_read_back),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

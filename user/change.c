@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "change.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define LOCK_FILE "/run/xdp-pacer.lock"
+
+static int fail(struct policy_error *error, const char *where, const char *what)
+{
+	error->line = 0;
+	snprintf(error->text, sizeof(error->text), "%s: %s", where, what);
+	return -1;
+}
+
+static int lock(struct policy_error *error)
+{
+	int fd = open(LOCK_FILE, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	if (fd < 0 || flock(fd, LOCK_EX)) {
+		fail(error, LOCK_FILE, strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/*
+ * Wait until no CPU still judges by what it read before now: an RCU grace period, or, where the
+ * kernel does not offer one, a turn on every CPU.
+ */
+static void grace(void)
+{
+	cpu_set_t before, one;
+	long n = sysconf(_SC_NPROCESSORS_CONF);
+
+	if (!syscall(__NR_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
+		return;
+	sched_getaffinity(0, sizeof(before), &before);
+	for (long cpu = 0; cpu < n && cpu < CPU_SETSIZE; cpu++) {
+		CPU_ZERO(&one);
+		CPU_SET(cpu, &one);
+		sched_setaffinity(0, sizeof(one), &one);
+	}
+	sched_setaffinity(0, sizeof(before), &before);
+}
+
+static uint64_t word_of(const struct attached *a)
+{
+	return __atomic_load_n(&a->control->in_force, __ATOMIC_ACQUIRE);
+}
+
+static void set_word(struct attached *a, uint64_t until_ns, uint32_t copy)
+{
+	__atomic_store_n(&a->control->in_force, until_ns << 1 | copy, __ATOMIC_RELEASE);
+}
+
+uint32_t change_in_force(const struct attached *a)
+{
+	return pacer_in_force(word_of(a), loader_now());
+}
+
+uint64_t change_pending(const struct attached *a)
+{
+	uint64_t until_ns = word_of(a) >> 1, now_ns = loader_now();
+
+	return until_ns > now_ns ? until_ns - now_ns : 0;
+}
+
+/* --- the policy ----------------------------------------------------------------------------- */
+
+static bool counter_in(const struct pacer_policy *p, uint32_t id)
+{
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		if (p->rule[r].counter == id)
+			return true;
+	return false;
+}
+
+/* Counters and lines that the new policy uses and the present one does not begin at zero. */
+static int clear_new(struct attached *a, const struct pacer_policy *old,
+		     const struct pacer_policy *new, const struct plan *plan,
+		     struct policy_error *error)
+{
+	int cpus = libbpf_num_possible_cpus();
+	struct pacer_counters *zero = calloc(cpus > 0 ? cpus : 1, sizeof(*zero));
+	int result = zero ? 0 : fail(error, a->ifname, "no memory");
+
+	for (size_t r = 0; r < PACER_RULES_MAX && !result; r++) {
+		uint32_t id = new->rule[r].counter;
+
+		if (id && !counter_in(old, id) && bpf_map_update_elem(a->counts_fd, &id, zero, 0))
+			result = fail(error, a->ifname, "its counters cannot be written");
+	}
+	free(zero);
+	for (size_t i = 0; i < plan->n_limits && !result; i++) {
+		const struct plan_limit *l = &plan->limit[i];
+		const struct pacer_tier *t = &new->rule[l->rule].tier[l->tier];
+
+		if (l->state == PLAN_NEW)
+			memset(&a->lines[t->base], 0, compile_tier_lines(t) * sizeof(*a->lines));
+	}
+	return result;
+}
+
+static int replace(struct attached *a, const char *text, uint64_t confirm_ns, struct plan *plan,
+		   struct policy_error *error)
+{
+	uint32_t now = change_in_force(a), next = now ^ 1;
+	struct policy *old, *new = NULL;
+	struct compile_previous previous;
+	struct compile_host host = {a->control->resolution_ns, loader_now()};
+	struct pacer_policy *bin = malloc(sizeof(*bin));
+	int result = -1;
+
+	if (!host.resolution_ns)
+		host.resolution_ns = loader_resolution();
+	old = policy_parse(a->copy[now].text, strnlen(a->copy[now].text, PACER_DOC_MAX), error);
+	if (!bin || !old)
+		goto out;
+	previous = (struct compile_previous){old, &a->copy[now].policy, a->n_lines};
+	new = policy_parse(text, strlen(text), error);
+	if (!new || compile_policy(new, &previous, &host, bin, plan, error))
+		goto out;
+	grace();
+	if (clear_new(a, &a->copy[now].policy, bin, plan, error) ||
+	    change_allow_policy(a, new, false, error))
+		goto out;
+	a->copy[next].policy = *bin;
+	memset(a->copy[next].text, 0, PACER_DOC_MAX);
+	memcpy(a->copy[next].text, text, strlen(text));
+	set_word(a, confirm_ns ? loader_now() + confirm_ns : 0, next);
+	result = confirm_ns ? 0 : change_allow_policy(a, new, true, error);
+out:
+	policy_free(old);
+	policy_free(new);
+	free(bin);
+	return result;
+}
+
+int change_apply(struct attached *a, const char *text, uint64_t confirm_ns, struct plan *plan,
+		 struct policy_error *error)
+{
+	int fd = lock(error), result;
+
+	if (fd < 0)
+		return -1;
+	if (change_pending(a)) {
+		result = fail(error, a->ifname,
+			      "a policy waits to be confirmed: `xdp-pacer confirm` it, or let it "
+			      "roll back, first");
+	} else {
+		set_word(a, 0, change_in_force(a));
+		result = replace(a, text, confirm_ns, plan, error);
+	}
+	close(fd);
+	return result;
+}
+
+int change_confirm(struct attached *a, struct policy_error *error)
+{
+	int fd = lock(error), result = -1;
+	struct policy *policy = NULL;
+	uint32_t copy = word_of(a) & 1;
+
+	if (fd < 0)
+		return -1;
+	if (!(word_of(a) >> 1)) {
+		fail(error, a->ifname, "no policy waits to be confirmed");
+	} else if (!change_pending(a)) {
+		fail(error, a->ifname,
+		     "the time to confirm has passed and the policy before is in force again: apply "
+		     "the new one once more");
+	} else {
+		set_word(a, 0, copy);
+		policy = policy_parse(a->copy[copy].text, strnlen(a->copy[copy].text, PACER_DOC_MAX), error);
+		result = policy ? change_allow_policy(a, policy, true, error) : -1;
+	}
+	policy_free(policy);
+	close(fd);
+	return result;
+}
+
+/* --- the allow-list ------------------------------------------------------------------------- */
+
+struct trie_key {
+	uint32_t prefixlen;
+	uint8_t addr[16];
+};
+
+static int trie_of(const struct attached *a, int family)
+{
+	return family == 4 ? a->allow4_fd : a->allow6_fd;
+}
+
+static struct trie_key key_of(const struct prefix *p)
+{
+	struct trie_key key = {.prefixlen = p->len};
+
+	memcpy(key.addr, p->addr, p->family == 4 ? 4 : 16);
+	return key;
+}
+
+static int each_of(const struct attached *a, int family,
+		   void (*each)(const struct allow_entry *, void *), void *arg)
+{
+	struct trie_key key, next, *at = NULL;
+	struct pacer_allow_value value;
+	int n = 0;
+
+	while (!bpf_map_get_next_key(trie_of(a, family), at, &next)) {
+		key = next;
+		at = &key;
+		if (bpf_map_lookup_elem(trie_of(a, family), &key, &value))
+			continue;
+		n++;
+		if (each) {
+			struct allow_entry entry = {{family, key.prefixlen, {0}},
+						    value.until_ns,
+						    value.of_policy};
+
+			memcpy(entry.prefix.addr, key.addr, family == 4 ? 4 : 16);
+			each(&entry, arg);
+		}
+	}
+	return n;
+}
+
+static void recount(struct attached *a)
+{
+	a->control->allowed4 = each_of(a, 4, NULL, NULL);
+	a->control->allowed6 = each_of(a, 6, NULL, NULL);
+}
+
+int change_allow_add(struct attached *a, const struct allow_entry *entry, struct policy_error *error)
+{
+	struct trie_key key = key_of(&entry->prefix);
+	struct pacer_allow_value value = {entry->until_ns, entry->of_policy};
+	char text[64];
+
+	if (bpf_map_update_elem(trie_of(a, entry->prefix.family), &key, &value, BPF_ANY))
+		return fail(error, units_prefix_text(&entry->prefix, text, sizeof(text)),
+			    errno == ENOSPC ? "the allow-list is full: it holds 4096 prefixes of "
+					      "each family: delete some or merge them"
+					    : strerror(errno));
+	recount(a);
+	return 0;
+}
+
+int change_allow_del(struct attached *a, const struct prefix *prefix, struct policy_error *error)
+{
+	struct trie_key key = key_of(prefix);
+	char text[64];
+
+	if (bpf_map_delete_elem(trie_of(a, prefix->family), &key))
+		return fail(error, units_prefix_text(prefix, text, sizeof(text)),
+			    errno == ENOENT ? "is not on the allow-list: see `allow IFACE list`"
+					    : strerror(errno));
+	recount(a);
+	return 0;
+}
+
+struct live {
+	void (*each)(const struct allow_entry *, void *);
+	void *arg;
+	uint64_t now_ns;
+};
+
+static void each_live(const struct allow_entry *entry, void *arg)
+{
+	struct live *live = arg;
+
+	if (!entry->until_ns || entry->until_ns > live->now_ns)
+		live->each(entry, live->arg);
+}
+
+int change_allow_each(const struct attached *a, void (*each)(const struct allow_entry *, void *),
+		      void *arg, struct policy_error *error)
+{
+	struct live live = {each, arg, loader_now()};
+
+	(void)error;
+	each_of(a, 4, each_live, &live);
+	each_of(a, 6, each_live, &live);
+	return 0;
+}
+
+struct sweep {
+	const struct policy *policy;
+	struct prefix *gone;
+	size_t n;
+	uint64_t now_ns;
+};
+
+/* Entries of a policy that this one does not list, and entries that have lapsed. */
+static void find_gone(const struct allow_entry *entry, void *arg)
+{
+	struct sweep *s = arg;
+	bool listed = false;
+
+	for (size_t i = 0; i < s->policy->n_allow && !listed; i++)
+		listed = !memcmp(&s->policy->allow[i], &entry->prefix, sizeof(entry->prefix));
+	if ((entry->of_policy && !listed) || (entry->until_ns && entry->until_ns <= s->now_ns))
+		s->gone[s->n++] = entry->prefix;
+}
+
+int change_allow_policy(struct attached *a, const struct policy *policy, bool drop_others,
+			struct policy_error *error)
+{
+	struct sweep s = {.policy = policy, .now_ns = loader_now()};
+	int result = 0;
+
+	for (size_t i = 0; i < policy->n_allow && !result; i++) {
+		struct allow_entry entry = {policy->allow[i], 0, true};
+
+		result = change_allow_add(a, &entry, error);
+	}
+	if (!drop_others || result)
+		return result;
+	s.gone = calloc(2 * PACER_ALLOW_MAX, sizeof(*s.gone));
+	if (!s.gone)
+		return fail(error, a->ifname, "no memory");
+	each_of(a, 4, find_gone, &s);
+	each_of(a, 6, find_gone, &s);
+	for (size_t i = 0; i < s.n && !result; i++)
+		result = change_allow_del(a, &s.gone[i], error);
+	free(s.gone);
+	return result;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: change what a pacer at work does, in place: its policy, whole and at once, and its
+ * allow-list. Killed at any instruction, a change has happened or has not; what is half written lies
+ * in the copy that is not in force.
+ *
+ * Changes of several processes wait for each other (a lock file in /run). Functions return 0, or -1
+ * with *error filled.
+ */
+#ifndef PACER_CHANGE_H
+#define PACER_CHANGE_H
+
+#include "loader.h"
+
+/* The copy in force now: 0 or 1. */
+uint32_t change_in_force(const struct attached *a);
+/* Nanoseconds until an unconfirmed policy gives way; 0: nothing is pending. */
+uint64_t change_pending(const struct attached *a);
+
+/*
+ * Put the policy of `text` in force in place of the present one, keeping state as compile.h says;
+ * confirm_ns not 0: until then, unless confirmed.
+ */
+int change_apply(struct attached *a, const char *text, uint64_t confirm_ns, struct plan *plan,
+		 struct policy_error *error);
+int change_confirm(struct attached *a, struct policy_error *error);
+
+/* An entry of the allow-list. until_ns: monotonic, 0 for ever. */
+struct allow_entry {
+	struct prefix prefix;
+	uint64_t until_ns;
+	bool of_policy;
+};
+
+int change_allow_add(struct attached *a, const struct allow_entry *entry, struct policy_error *error);
+int change_allow_del(struct attached *a, const struct prefix *prefix, struct policy_error *error);
+/* Calls each entry that has not lapsed. */
+int change_allow_each(const struct attached *a, void (*each)(const struct allow_entry *, void *),
+		      void *arg, struct policy_error *error);
+/* Bring the entries of the policy's own list in line with it; the others stay. */
+int change_allow_policy(struct attached *a, const struct policy *policy, bool drop_others,
+			struct policy_error *error);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the verbs share. A verb returns the exit code: 0 done, 1 failed, 2 usage or policy error. */
+#ifndef PACER_CMD_H
+#define PACER_CMD_H
+
+#include <getopt.h>
+#include <jansson.h>
+
+#include "change.h"
+
+enum exit_code { EXIT_DONE, EXIT_FAILED, EXIT_WRONG };
+
+struct verb {
+	const char *name, *arguments, *summary;
+	int (*run)(int argc, char **argv);
+};
+
+extern const struct verb verbs[]; /* ends with a NULL name */
+
+int cmd_load(int argc, char **argv);
+int cmd_unload(int argc, char **argv);
+int cmd_status(int argc, char **argv);
+int cmd_stats(int argc, char **argv);
+int cmd_check(int argc, char **argv);
+int cmd_apply(int argc, char **argv);
+int cmd_confirm(int argc, char **argv);
+int cmd_set(int argc, char **argv);
+int cmd_allow(int argc, char **argv);
+
+/* One line on stderr; returns EXIT_FAILED, or EXIT_WRONG where `file` is not NULL. */
+int complain(const char *file, const struct policy_error *error);
+/* "xdp-pacer VERB: ..." with the way to the help; returns EXIT_WRONG. */
+int misused(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Options of the verbs; which of them a verb takes is its own string of letters. */
+struct options {
+	const char *policy; /* c */
+	struct loader_options load; /* m, d */
+	bool monitor;		    /* o */
+	bool json;		    /* always */
+	bool watch;		    /* w */
+	uint64_t confirm_ns;	    /* t */
+	uint64_t for_ns;	    /* f */
+	char **args;		    /* what is not an option */
+	int n_args;
+};
+
+/* 0, or the exit code to leave with. */
+int parse_options(int argc, char **argv, const char *letters, struct options *options);
+
+/* The file's text, to be freed, and its policy, to be freed; 0 or the exit code. "-" is stdin. */
+int read_policy(const char *file, char **text, struct policy **policy);
+
+/* Print and free. */
+int print_json(json_t *value);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* allow: the sources that no rule limits. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd.h"
+
+static void print_entry(const struct allow_entry *entry, void *arg)
+{
+	uint64_t left_ns = entry->until_ns ? entry->until_ns - loader_now() : 0;
+	char prefix[64], left[32];
+	json_t *array = *(json_t **)arg;
+
+	units_prefix_text(&entry->prefix, prefix, sizeof(prefix));
+	if (array) {
+		json_array_append_new(array, json_pack("{s:s, s:I, s:b}", "prefix", prefix,
+						       "left_ns", (json_int_t)left_ns, "of_policy",
+						       entry->of_policy));
+		return;
+	}
+	printf("%-44s%s%s\n", prefix, entry->of_policy ? "of the policy" : "by hand",
+	       entry->until_ns ? ", for another " : "");
+	if (entry->until_ns)
+		printf("%46s%s\n", "",
+		       units_duration_text(left_ns / 1000000000 * 1000000000, left, sizeof(left)));
+}
+
+static int list(const struct attached *a, const struct options *o, struct policy_error *error)
+{
+	json_t *array = o->json ? json_array() : NULL;
+
+	if (change_allow_each(a, print_entry, &array, error))
+		return complain(NULL, error);
+	return array ? print_json(array) : EXIT_DONE;
+}
+
+static int change(struct attached *a, const struct options *o, struct policy_error *error)
+{
+	bool add = !strcmp(o->args[1], "add");
+	struct allow_entry entry = {.until_ns = o->for_ns ? loader_now() + o->for_ns : 0};
+
+	if (units_prefix(o->args[2], &entry.prefix))
+		return misused("allow", "%s is not a prefix such as 192.0.2.0/24 or 2001:db8::/32 "
+			       "with its host bits 0", o->args[2]);
+	if (add ? change_allow_add(a, &entry, error)
+		: change_allow_del(a, &entry.prefix, error))
+		return complain(NULL, error);
+	if (o->json)
+		return print_json(json_pack("{s:s, s:s, s:b}", "interface", a->ifname, "prefix",
+					    o->args[2], "allowed", add));
+	printf("%s: %s is %s the allow-list\n", a->ifname, o->args[2], add ? "on" : "off");
+	return EXIT_DONE;
+}
+
+int cmd_allow(int argc, char **argv)
+{
+	struct policy_error error;
+	struct attached a;
+	struct options o;
+	bool listing;
+	int code = parse_options(argc, argv, "f", &o);
+
+	if (code)
+		return code;
+	listing = o.n_args == 2 && !strcmp(o.args[1], "list");
+	if (!listing && !(o.n_args == 3 && (!strcmp(o.args[1], "add") ||
+					    (!strcmp(o.args[1], "del") && !o.for_ns))))
+		return misused("allow", "it wants IFACE add|del PREFIX, or IFACE list");
+	if (loader_find(o.args[0], &a, &error))
+		return complain(NULL, &error);
+	code = listing ? list(&a, &o, &error) : change(&a, &o, &error);
+	loader_release(&a);
+	return code;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* apply, confirm, set: change the policy of a pacer at work. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "output.h"
+
+static int report(const char *ifname, const struct options *o, const struct plan *plan)
+{
+	size_t kept = 0, fresh = 0;
+	char text[64];
+
+	for (size_t i = 0; i < plan->n_limits; i++) {
+		kept += plan->limit[i].state == PLAN_KEPT;
+		fresh += plan->limit[i].state == PLAN_NEW;
+	}
+	if (o->json)
+		return print_json(json_pack("{s:s, s:{s:I, s:I, s:I}, s:I}", "interface", ifname,
+					    "limits", "kept", (json_int_t)kept, "new",
+					    (json_int_t)fresh, "retired",
+					    (json_int_t)plan->n_retired, "confirm_within_ns",
+					    (json_int_t)o->confirm_ns));
+	printf("%s: the policy is in force: %zu limit%s kept their state, %zu new, %zu retired\n",
+	       ifname, kept, kept == 1 ? "" : "s", fresh, plan->n_retired);
+	if (o->confirm_ns)
+		printf("confirm it within %s: xdp-pacer confirm %s\n",
+		       units_duration_text(o->confirm_ns, text, sizeof(text)), ifname);
+	return EXIT_DONE;
+}
+
+int cmd_apply(int argc, char **argv)
+{
+	struct policy_error error = {0};
+	static struct plan plan;
+	struct policy *policy;
+	struct attached a;
+	struct options o;
+	char *text;
+	int code = parse_options(argc, argv, "ct", &o);
+
+	if (code)
+		return code;
+	if (o.n_args != 1 || !o.policy)
+		return misused("apply", "it wants one interface and -c POLICY");
+	code = read_policy(o.policy, &text, &policy);
+	if (code)
+		return code;
+	policy_free(policy);
+	if (loader_find(o.args[0], &a, &error)) {
+		free(text);
+		return complain(NULL, &error);
+	}
+	code = change_apply(&a, text, o.confirm_ns, &plan, &error);
+	loader_release(&a);
+	free(text);
+	if (code)
+		return complain(error.line ? o.policy : NULL, &error);
+	return report(o.args[0], &o, &plan);
+}
+
+int cmd_confirm(int argc, char **argv)
+{
+	struct policy_error error = {0};
+	struct attached a;
+	struct options o;
+	int code = parse_options(argc, argv, "", &o);
+
+	if (code)
+		return code;
+	if (o.n_args != 1)
+		return misused("confirm", "it wants one interface");
+	if (loader_find(o.args[0], &a, &error))
+		return complain(NULL, &error);
+	code = change_confirm(&a, &error);
+	loader_release(&a);
+	if (code)
+		return complain(NULL, &error);
+	if (o.json)
+		return print_json(json_pack("{s:s, s:b}", "interface", o.args[0], "confirmed", 1));
+	printf("%s: the policy is confirmed\n", o.args[0]);
+	return EXIT_DONE;
+}
+
+/* The text in force with one more "PATH=VALUE" written into it; frees the text given. */
+static char *edit(char *text, const char *assignment, struct policy_error *error)
+{
+	const char *equals = strchr(assignment, '=');
+	char path[128], *next;
+
+	if (!equals || (size_t)(equals - assignment) >= sizeof(path)) {
+		free(text);
+		error->line = 0;
+		snprintf(error->text, sizeof(error->text),
+			 "%s: is not RULE.FIELD=VALUE, such as dns.packets=300", assignment);
+		return NULL;
+	}
+	memcpy(path, assignment, equals - assignment);
+	path[equals - assignment] = 0;
+	next = policy_set(text, strlen(text), path, equals + 1, error);
+	free(text);
+	return next;
+}
+
+int cmd_set(int argc, char **argv)
+{
+	struct policy_error error = {0};
+	static struct plan plan;
+	struct policy *policy = NULL;
+	struct attached a;
+	struct options o;
+	char *text;
+	int code = parse_options(argc, argv, "", &o);
+
+	if (code)
+		return code;
+	if (o.n_args < 2)
+		return misused("set", "it wants one interface and RULE.FIELD=VALUE");
+	if (loader_find(o.args[0], &a, &error))
+		return complain(NULL, &error);
+	text = strndup(a.copy[change_in_force(&a)].text, PACER_DOC_MAX);
+	for (int i = 1; i < o.n_args && text; i++)
+		text = edit(text, o.args[i], &error);
+	if (text)
+		policy = policy_parse(text, strlen(text), &error);
+	if (!policy) {
+		error.line = 0;
+		code = complain("set", &error);
+	} else if (change_apply(&a, text, 0, &plan, &error)) {
+		code = complain(error.line ? "set" : NULL, &error);
+	} else {
+		code = report(o.args[0], &o, &plan);
+	}
+	policy_free(policy);
+	free(text);
+	loader_release(&a);
+	return code;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* status, stats: what is attached where, and what it has counted. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cmd.h"
+#include "output.h"
+
+struct listing {
+	json_t *array; /* NULL: text */
+	int n;
+};
+
+static int list(const char *ifname, void *arg)
+{
+	struct listing *l = arg;
+	struct policy_error error;
+	struct attached a;
+
+	if (loader_find(ifname, &a, &error)) {
+		complain(NULL, &error);
+		return 1;
+	}
+	l->n++;
+	if (l->array)
+		json_array_append_new(l->array, output_status_json(&a));
+	else
+		output_status(&a);
+	loader_release(&a);
+	return 0;
+}
+
+static int status_all(const struct options *o)
+{
+	struct listing l = {o->json ? json_array() : NULL, 0};
+	struct policy_error error = {0};
+	int result = loader_each(list, &l, &error);
+
+	if (result < 0)
+		complain(NULL, &error);
+	if (result) {
+		json_decref(l.array);
+		return EXIT_FAILED;
+	}
+	if (l.array)
+		return print_json(l.array);
+	if (!l.n)
+		printf("no interface of this network namespace has a pacer\n");
+	return EXIT_DONE;
+}
+
+int cmd_status(int argc, char **argv)
+{
+	struct policy_error error;
+	struct attached a;
+	struct options o;
+	int code = parse_options(argc, argv, "", &o);
+
+	if (code)
+		return code;
+	if (o.n_args > 1)
+		return misused("status", "it wants one interface, or none for all");
+	if (!o.n_args)
+		return status_all(&o);
+	if (loader_find(o.args[0], &a, &error))
+		return complain(NULL, &error);
+	code = o.json ? print_json(output_status_json(&a)) : output_status(&a);
+	loader_release(&a);
+	return code;
+}
+
+int cmd_stats(int argc, char **argv)
+{
+	struct policy_error error;
+	struct attached a;
+	struct options o;
+	int code = parse_options(argc, argv, "w", &o);
+
+	if (code)
+		return code;
+	if (o.n_args != 1)
+		return misused("stats", "it wants one interface");
+	do {
+		if (loader_find(o.args[0], &a, &error))
+			return complain(NULL, &error);
+		if (o.watch && !o.json && isatty(STDOUT_FILENO))
+			printf("\033[H\033[J");
+		code = o.json ? print_json(output_stats_json(&a)) : output_stats(&a);
+		loader_release(&a);
+		fflush(stdout);
+		if (o.watch)
+			sleep(1);
+	} while (o.watch && !code);
+	return code;
+}

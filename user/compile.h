@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: from the operator's units (policy.h) to what the packet path reads (abi.h), with the
+ * plan of where state lies and what every limit promises. Pure: the clock's resolution and the time
+ * come in.
+ *
+ * A change of policy keeps state: a limit of the same rule (by name), key and shape (kind, window,
+ * slots, unit) keeps its lines, whatever its value. A limit that is gone or has another shape stays
+ * in force, retired, beside the new ones for as long as its state can matter; so no window across
+ * the change admits more than the old limit or the new one would.
+ */
+#ifndef PACER_COMPILE_H
+#define PACER_COMPILE_H
+
+#include "policy.h"
+
+enum plan_state { PLAN_NEW, PLAN_KEPT, PLAN_RETIRED };
+
+/* What became of one limit. */
+struct plan_limit {
+	size_t rule, limit; /* in the policy */
+	uint32_t tier;	    /* of the rule */
+	enum plan_state state;
+};
+
+struct plan {
+	uint64_t lines;		/* of the table */
+	uint64_t lines_used;	/* by this policy's tiers, the retired ones included */
+	uint64_t resolution_ns; /* that the limits include; 0 with the exact clock */
+	struct plan_limit limit[PACER_RULES_MAX * POLICY_LIMITS_MAX];
+	size_t n_limits;
+	size_t n_retired;
+	uint64_t retired_until_ns; /* of the last of them */
+};
+
+/* The policy that is being replaced. */
+struct compile_previous {
+	const struct policy *policy;
+	const struct pacer_policy *bin;
+	uint64_t lines;
+};
+
+struct compile_host {
+	uint64_t resolution_ns; /* of the coarse clock */
+	uint64_t now_ns;	/* monotonic */
+};
+
+/*
+ * Fill *bin and *plan from *policy; `previous` NULL: for a table made for it. Returns 0, or -1 with
+ * *error filled (a window that the clock or the counters cannot hold, more ranges in a field than
+ * PACER_BOUNDS_MAX, more state than the table has room for).
+ */
+int compile_policy(const struct policy *policy, const struct compile_previous *previous,
+		   const struct compile_host *host, struct pacer_policy *bin, struct plan *plan,
+		   struct policy_error *error);
+
+/* Lines of state of a tier. */
+uint64_t compile_tier_lines(const struct pacer_tier *tier);
+
+/* The limit of the rule that a denial by this tier for this reason comes from; -1 if a retired one. */
+int compile_limit_of(const struct plan *plan, const struct policy *policy, size_t rule,
+		     uint32_t tier, enum pacer_reason reason);
+
+#endif

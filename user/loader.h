@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: an interface and the pacer on it: open, size, load, attach, find, detach. The only user
+ * of libxdp and of the skeleton. Nothing is pinned by a path of ours: a pacer is found by its
+ * interface's program and that program's maps, whoever attached it.
+ *
+ * Functions return 0, or -1 with *error filled with one line: what, where, what to do. One thread.
+ */
+#ifndef PACER_LOADER_H
+#define PACER_LOADER_H
+
+#include <net/if.h>
+
+#include "compile.h"
+
+enum loader_mode { LOADER_NATIVE, LOADER_SKB, LOADER_HW };
+
+struct loader_options {
+	enum loader_mode mode;
+	bool direct; /* not through the libxdp dispatcher, even where the kernel has it */
+};
+
+/* A pacer at work. The maps are mapped: what is written here is what the next packet sees. */
+struct attached {
+	char ifname[IF_NAMESIZE];
+	int ifindex;
+	const char *mode; /* "native", "skb", "hw" */
+	bool dispatcher;
+	uint32_t prog_id;
+	int prog_fd, counts_fd, allow4_fd, allow6_fd;
+	struct pacer_control *control;
+	struct pacer_copy *copy; /* two */
+	struct pacer_line *lines;
+	uint64_t n_lines;
+	size_t mapped[3]; /* lengths of the three mappings */
+};
+
+/* What a new pacer begins with. */
+struct loader_policy {
+	const struct policy *policy; /* whose allow-list is in place before the first packet */
+	const struct pacer_policy *bin;
+	const char *text;
+	uint64_t lines;
+	uint64_t resolution_ns;
+};
+
+/* Attach a pacer to an interface that has none. */
+int loader_load(const char *ifname, const struct loader_options *options,
+		const struct loader_policy *begin, struct policy_error *error);
+/* Find the pacer of an interface. */
+int loader_find(const char *ifname, struct attached *attached, struct policy_error *error);
+void loader_release(struct attached *attached);
+/* Detach it and take away what was pinned for it. */
+int loader_unload(const struct attached *attached, struct policy_error *error);
+/* Call `each` for every interface of this network namespace that has a pacer. */
+int loader_each(int (*each)(const char *ifname, void *arg), void *arg, struct policy_error *error);
+
+/* Resolution of the coarse clock, and the time of the exact one, in ns. */
+uint64_t loader_resolution(void);
+uint64_t loader_now(void);
+
+#endif

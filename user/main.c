@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+
+const struct verb verbs[] = {
+	{"load", "IFACE -c POLICY [--mode native|skb|hw] [--monitor] [--direct]",
+	 "attach the pacer to an interface", cmd_load},
+	{"unload", "IFACE", "detach it and remove what it left", cmd_unload},
+	{"status", "[IFACE]", "what is attached where, and by which policy", cmd_status},
+	{"stats", "IFACE [--watch]", "counters by rule and reason", cmd_stats},
+	{"check", "-c POLICY", "validate a policy; print memory, ceilings and error bounds",
+	 cmd_check},
+	{"apply", "IFACE -c POLICY [--confirm-within TIME]",
+	 "change the policy in place, keeping state", cmd_apply},
+	{"confirm", "IFACE", "keep a policy that was applied --confirm-within", cmd_confirm},
+	{"set", "IFACE RULE.FIELD=VALUE...", "change values of the policy in place", cmd_set},
+	{"allow", "IFACE add|del|list [PREFIX] [--for TIME]", "sources that no rule limits",
+	 cmd_allow},
+	{NULL, NULL, NULL, NULL},
+};
+
+int complain(const char *file, const struct policy_error *error)
+{
+	if (file && error->line)
+		fprintf(stderr, "xdp-pacer: %s:%d: %s\n", file, error->line, error->text);
+	else if (file)
+		fprintf(stderr, "xdp-pacer: %s: %s\n", file, error->text);
+	else
+		fprintf(stderr, "xdp-pacer: %s\n", error->text);
+	return file ? EXIT_WRONG : EXIT_FAILED;
+}
+
+int misused(const char *verb, const char *format, ...)
+{
+	va_list args;
+
+	fprintf(stderr, "xdp-pacer %s: ", verb);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fprintf(stderr, ": see `xdp-pacer help`\n");
+	return EXIT_WRONG;
+}
+
+static const struct option all_options[] = {
+	{"policy", required_argument, NULL, 'c'},
+	{"mode", required_argument, NULL, 'm'},
+	{"direct", no_argument, NULL, 'd'},
+	{"monitor", no_argument, NULL, 'o'},
+	{"json", no_argument, NULL, 'j'},
+	{"watch", no_argument, NULL, 'w'},
+	{"confirm-within", required_argument, NULL, 't'},
+	{"for", required_argument, NULL, 'f'},
+	{NULL, 0, NULL, 0},
+};
+
+static int take_option(const char *verb, int letter, struct options *o)
+{
+	static const char *const modes[] = {"native", "skb", "hw"};
+
+	switch (letter) {
+	case 'c':
+		o->policy = optarg;
+		return 0;
+	case 'd':
+		o->load.direct = true;
+		return 0;
+	case 'o':
+		o->monitor = true;
+		return 0;
+	case 'j':
+		o->json = true;
+		return 0;
+	case 'w':
+		o->watch = true;
+		return 0;
+	case 't':
+	case 'f':
+		if (units_duration(optarg, letter == 't' ? &o->confirm_ns : &o->for_ns) ||
+		    !(letter == 't' ? o->confirm_ns : o->for_ns))
+			return misused(verb, "%s is not a duration such as 90s or 10m", optarg);
+		return 0;
+	case 'm':
+		for (int i = 0; i < 3; i++)
+			if (!strcmp(optarg, modes[i])) {
+				o->load.mode = i;
+				return 0;
+			}
+		return misused(verb, "there is no mode %s: native, skb or hw", optarg);
+	}
+	return EXIT_WRONG;
+}
+
+int parse_options(int argc, char **argv, const char *letters, struct options *o)
+{
+	int letter, code;
+
+	*o = (struct options){0};
+	optind = 1;
+	opterr = 0;
+	while ((letter = getopt_long(argc, argv, ":c:", all_options, NULL)) != -1) {
+		if (letter == ':')
+			return misused(argv[0], "%s wants a value", argv[optind - 1]);
+		if (letter == '?' || (letter != 'j' && !strchr(letters, letter)))
+			return misused(argv[0], "it has no option %s", argv[optind - 1]);
+		code = take_option(argv[0], letter, o);
+		if (code)
+			return code;
+	}
+	o->args = argv + optind;
+	o->n_args = argc - optind;
+	return 0;
+}
+
+static char *read_all(FILE *f)
+{
+	size_t size = PACER_DOC_MAX + 1, n;
+	char *text = malloc(size);
+
+	if (!text)
+		return NULL;
+	n = fread(text, 1, size - 1, f);
+	text[n] = 0;
+	return text;
+}
+
+int read_policy(const char *file, char **text, struct policy **policy)
+{
+	struct policy_error error = {0};
+	FILE *f = strcmp(file, "-") ? fopen(file, "r") : stdin;
+
+	*text = NULL;
+	*policy = NULL;
+	if (!f) {
+		snprintf(error.text, sizeof(error.text), "%s", strerror(errno));
+		return complain(file, &error);
+	}
+	*text = read_all(f);
+	if (f != stdin)
+		fclose(f);
+	if (*text)
+		*policy = policy_parse(*text, strlen(*text), &error);
+	if (*policy)
+		return 0;
+	free(*text);
+	*text = NULL;
+	return complain(file, &error);
+}
+
+int print_json(json_t *value)
+{
+	int failed = json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+
+	putchar('\n');
+	json_decref(value);
+	return failed || fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
+}
+
+static int help(FILE *to)
+{
+	fprintf(to, "usage: xdp-pacer VERB ... [--json]\n\n");
+	for (const struct verb *v = verbs; v->name; v++)
+		fprintf(to, "  %-8s%s\n          %s\n", v->name, v->arguments, v->summary);
+	fprintf(to, "\nExit codes: 0 done, 1 failed, 2 usage or policy error. See xdp-pacer(8).\n");
+	return to == stdout ? EXIT_DONE : EXIT_WRONG;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2)
+		return help(stderr);
+	if (!strcmp(argv[1], "help") || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
+		return help(stdout);
+	if (!strcmp(argv[1], "--version")) {
+		printf("xdp-pacer %s, ABI %u\n", PACER_VERSION, PACER_ABI_VERSION);
+		return EXIT_DONE;
+	}
+	for (const struct verb *v = verbs; v->name; v++)
+		if (!strcmp(v->name, argv[1]))
+			return v->run(argc - 1, argv + 1);
+	fprintf(stderr, "xdp-pacer: there is no verb %s: see `xdp-pacer help`\n", argv[1]);
+	return EXIT_WRONG;
+}

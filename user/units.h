@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: the quantities that people write: durations, counts, sizes, rates, prefixes, ranges.
+ * Pure. Every parser takes all of the text or fails, changes *out only on success, and returns 0 or
+ * -1. No allocation but for none; safe to call from any thread.
+ */
+#ifndef PACER_UNITS_H
+#define PACER_UNITS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct prefix {
+	uint8_t family; /* 4 or 6 */
+	uint8_t len;	/* 0 to 32 or 128 */
+	uint8_t addr[16];
+};
+
+struct range {
+	uint32_t low, high; /* both included, low <= high */
+};
+
+/* "250us", "1.5s", "10m", "2h", "1d"; a unit is required, but for "0". In ns, at most 2^62. */
+int units_duration(const char *text, uint64_t *ns);
+/* "300", "20k", "1.5M", "2G": decimal multiples (1000). */
+int units_count(const char *text, uint64_t *count);
+/* "64M", "64MiB", "1G", "4096": binary multiples (1024). */
+int units_size(const char *text, uint64_t *bytes);
+/* "2Mpps", "500kpps", "100pps", "2M/s": packets a second. */
+int units_rate(const char *text, uint64_t *per_second);
+/* "192.0.2.0/24", "2001:db8::/32", "192.0.2.1" (a host). Host bits must be 0. */
+int units_prefix(const char *text, struct prefix *prefix);
+/* The same, but host bits are cleared: what the writer of a wrong prefix may have meant. */
+int units_prefix_masked(const char *text, struct prefix *prefix);
+/* "53" or "1024-65535", up to `max`. */
+int units_range(const char *text, uint32_t max, struct range *range);
+
+/* The shortest exact text: 1000000 -> "1ms", 1500 -> "1500ns"... Return `buf`. */
+const char *units_duration_text(uint64_t ns, char *buf, size_t size);
+const char *units_size_text(uint64_t bytes, char *buf, size_t size);
+const char *units_prefix_text(const struct prefix *prefix, char *buf, size_t size);
+
+#endif
