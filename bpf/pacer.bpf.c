@@ -50,18 +50,18 @@ static __always_inline int on_trie(struct pacer_allow_value *value, int exact)
 	return value && (!value->until_ns || pacer_clock(exact) < value->until_ns);
 }
 
-static __always_inline int allowed(const struct pacer_packet *pkt, int exact)
+static __attribute__((noinline)) int allowed(const struct pacer_packet *pkt, int exact)
 {
 	const __u32 *saddr = &pkt->key[PACER_WORD_SADDR];
 
-	if (pkt->family == PACER_FAMILY_4 && pacer_control.allowed4) {
+	if (pkt->family == PACER_FAMILY_4) {
 		struct {
 			__u32 prefixlen, addr;
 		} key = {32, bpf_htonl(saddr[0])};
 
 		return on_trie(bpf_map_lookup_elem(&pacer_allow4, &key), exact);
 	}
-	if (pkt->family == PACER_FAMILY_6 && pacer_control.allowed6) {
+	if (pkt->family == PACER_FAMILY_6) {
 		struct {
 			__u32 prefixlen, addr[4];
 		} key = {128, {bpf_htonl(saddr[0]), bpf_htonl(saddr[1]), bpf_htonl(saddr[2]),
@@ -83,7 +83,7 @@ static __always_inline struct pacer_judgement judge(const struct pacer_policy *p
 		none.reason = pacer_parse_reason(result);
 		return none;
 	}
-	if (allowed(&walk->pkt, exact)) {
+	if ((pacer_control.allowed4 || pacer_control.allowed6) && allowed(&walk->pkt, exact)) {
 		none.reason = PACER_ALLOWED;
 		return none;
 	}
@@ -128,10 +128,14 @@ SEC("xdp.frags") int pacer(struct xdp_md *ctx)
 {
 	__u64 word = *(volatile __u64 *)&pacer_control.in_force;
 	__u64 now_ns = word >> 1 ? pacer_clock(1) : 0;
-	struct pacer_walk walk = {.copy = pacer_in_force(word, now_ns) & 1};
-	const struct pacer_policy *policy = PACER_POLICY_OF(&walk);
-	struct pacer_judgement j = judge(policy, ctx, &walk);
+	const struct pacer_policy *policy;
+	struct pacer_judgement j;
+	struct pacer_walk walk;
 
+	walk.state = 0;
+	walk.copy = pacer_in_force(word, now_ns) & 1;
+	policy = PACER_POLICY_OF(&walk);
+	j = judge(policy, ctx, &walk);
 	count(policy, &j, walk.pkt.len_bytes);
 	return action(policy, &j);
 }

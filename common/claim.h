@@ -81,8 +81,15 @@ PACER_GLOBAL PACER_MUST_USE int pacer_claim_spin(__u32 *claim, __u32 tag, __u32 
 PACER_INLINE PACER_MUST_USE enum pacer_claim_result pacer_claim_take(__u32 *claim, __u32 tag,
 								     __u32 *word)
 {
-	int result = pacer_claim_spin(claim, tag, word);
+	__u32 seen = pacer_load(claim);
+	int result;
 
+	if ((tag == PACER_CLAIM_ANY || pacer_claim_tag(seen) == tag) && !(seen & PACER_CLAIM_HELD) &&
+	    pacer_cas(claim, seen, seen | PACER_CLAIM_HELD) == seen) {
+		*word = seen | PACER_CLAIM_HELD;
+		return PACER_CLAIM_TAKEN;
+	}
+	result = pacer_claim_spin(claim, tag, word);
 	if (result == PACER_CLAIM_TAKEN)
 		return PACER_CLAIM_TAKEN;
 	return result == PACER_CLAIM_BUSY ? PACER_CLAIM_BUSY : PACER_CLAIM_OTHER;

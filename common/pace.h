@@ -39,15 +39,13 @@ struct pacer_state {
 	const __u64 *secret; /* PACER_SECRETS of them */
 };
 
-/* A packet on its way through the tiers of its rule. The caller fills what stands first. */
+/* A packet on its way through the tiers of its rule. The caller fills all but `rule`. */
 struct pacer_walk {
 	struct pacer_state *state;
-	struct pacer_packet pkt;
 	__u64 now_ns; /* not 0 */
 	__u32 copy;   /* of the policy, where the host has two */
 	__u32 rule;
-	struct pacer_hash hash[PACER_TIERS_MAX];
-	struct pacer_hold hold[PACER_TIERS_MAX];
+	struct pacer_packet pkt;
 };
 
 #ifndef PACER_RULE_OF
@@ -84,58 +82,11 @@ PACER_INLINE int pacer_tier_asked(const struct pacer_tier *t, __u64 now_ns)
 	return t->kind != PACER_TIER_NONE && (!t->until_ns || now_ns < t->until_ns);
 }
 
-PACER_INLINE struct pacer_ask pacer_walk_ask(struct pacer_walk *w, const struct pacer_tier *t,
-					     __u32 i)
+PACER_INLINE struct pacer_ask pacer_walk_ask(const struct pacer_walk *w,
+					     const struct pacer_tier *t, struct pacer_hash hash)
 {
-	return (struct pacer_ask){PACER_TABLE_OF(w), t, w->now_ns, w->hash[i],
+	return (struct pacer_ask){PACER_TABLE_OF(w), t, w->now_ns, hash,
 				  pacer_window_cost(&t->window, w->pkt.len_bytes)};
-}
-
-PACER_GLOBAL int pacer_walk_peek(struct pacer_walk *w, __u32 i)
-{
-	const struct pacer_tier *t;
-	struct pacer_ask q;
-
-	if (!w || i >= PACER_TIERS_MAX)
-		return PACER_DENY_NO_STATE;
-	t = &PACER_RULE_OF(w)->tier[i];
-	if (!pacer_tier_asked(t, w->now_ns))
-		return PACER_ADMIT;
-	w->hash[i] = pacer_tier_hash(t, &w->pkt, PACER_SECRET_OF(w));
-	q = pacer_walk_ask(w, t, i);
-	return pacer_tier_peek(&q);
-}
-
-PACER_GLOBAL int pacer_walk_take(struct pacer_walk *w, __u32 i)
-{
-	const struct pacer_tier *t;
-	struct pacer_ask q;
-
-	if (!w || i >= PACER_TIERS_MAX)
-		return PACER_DENY_NO_STATE;
-	t = &PACER_RULE_OF(w)->tier[i];
-	if (!pacer_tier_asked(t, w->now_ns))
-		return PACER_ADMIT;
-	q = pacer_walk_ask(w, t, i);
-	return pacer_tier_take(&q, &w->hold[i]);
-}
-
-PACER_GLOBAL int pacer_walk_leave(struct pacer_walk *w, __u32 i, int commit)
-{
-	const struct pacer_tier *t;
-	struct pacer_ask q;
-
-	if (!w || i >= PACER_TIERS_MAX)
-		return 0;
-	t = &PACER_RULE_OF(w)->tier[i];
-	if (!pacer_tier_asked(t, w->now_ns))
-		return 0;
-	q = pacer_walk_ask(w, t, i);
-	if (commit)
-		pacer_tier_commit(&q, &w->hold[i]);
-	else
-		pacer_tier_cancel(&q, &w->hold[i]);
-	return 0;
 }
 
 PACER_INLINE enum pacer_reason pacer_reason_of(int value)
@@ -144,33 +95,116 @@ PACER_INLINE enum pacer_reason pacer_reason_of(int value)
 							: PACER_DENY_NO_STATE;
 }
 
-/* Let every tier of the rule judge the packet, and count it in all of them or in none. */
-PACER_INLINE struct pacer_judgement pacer_limit(struct pacer_walk *w)
+PACER_INLINE enum pacer_reason pacer_walk_peek(const struct pacer_walk *w,
+					       const struct pacer_tier *t, struct pacer_hold *hold)
 {
-	struct pacer_judgement j = {PACER_ADMIT, w->rule, 0};
-	__u32 i, held, n = PACER_RULE_OF(w)->n_tiers;
+	struct pacer_ask q;
 
+	if (!pacer_tier_asked(t, w->now_ns))
+		return PACER_ADMIT;
+	hold->hash = pacer_tier_hash(t, &w->pkt, PACER_SECRET_OF(w));
+	q = pacer_walk_ask(w, t, hold->hash);
+	return pacer_tier_peek(&q, hold);
+}
+
+PACER_GLOBAL int pacer_walk_peek_at(const struct pacer_walk *w, __u32 i, struct pacer_hold *hold)
+{
+	if (!w || !hold || i >= PACER_TIERS_MAX)
+		return PACER_DENY_NO_STATE;
+	return pacer_walk_peek(w, &PACER_RULE_OF(w)->tier[i], hold);
+}
+
+PACER_GLOBAL int pacer_walk_take(const struct pacer_walk *w, __u32 i, struct pacer_hold *hold)
+{
+	const struct pacer_tier *t;
+	struct pacer_ask q;
+
+	if (!w || !hold || i >= PACER_TIERS_MAX)
+		return PACER_DENY_NO_STATE;
+	t = &PACER_RULE_OF(w)->tier[i];
+	if (!pacer_tier_asked(t, w->now_ns))
+		return PACER_ADMIT;
+	q = pacer_walk_ask(w, t, hold->hash);
+	return pacer_tier_take(&q, hold);
+}
+
+PACER_GLOBAL int pacer_walk_leave(const struct pacer_walk *w, __u32 i, struct pacer_hold *hold,
+				  int commit)
+{
+	const struct pacer_tier *t;
+	struct pacer_ask q;
+
+	if (!w || !hold || i >= PACER_TIERS_MAX)
+		return 0;
+	t = &PACER_RULE_OF(w)->tier[i];
+	if (!pacer_tier_asked(t, w->now_ns))
+		return 0;
+	q = pacer_walk_ask(w, t, hold->hash);
+	if (commit)
+		pacer_tier_commit(&q, hold);
+	else
+		pacer_tier_cancel(&q, hold);
+	return 0;
+}
+
+/* A judgement in one word, as a function of its own returns it: the reason, and the tier above. */
+PACER_INLINE int pacer_pack(enum pacer_reason reason, __u32 tier)
+{
+	return reason | tier << 8;
+}
+
+/* All tiers of a rule: asked, then claimed in their order, then counted in all or in none. */
+PACER_GLOBAL int pacer_limit_many(const struct pacer_walk *w)
+{
+	struct pacer_hold hold[PACER_TIERS_MAX] = {0};
+	enum pacer_reason reason = PACER_ADMIT;
+	__u32 i, held, n;
+
+	if (!w)
+		return PACER_DENY_NO_STATE;
+	n = PACER_RULE_OF(w)->n_tiers;
+	PACER_ROLLED
 	for (i = 0; i < PACER_TIERS_MAX && i < n; i++) {
-		j.reason = pacer_reason_of(pacer_walk_peek(w, i));
-		j.tier = i;
-		if (j.reason != PACER_ADMIT)
-			return j;
+		reason = pacer_reason_of(pacer_walk_peek_at(w, i, &hold[i]));
+		if (reason != PACER_ADMIT)
+			return pacer_pack(reason, i);
 	}
+	PACER_ROLLED
 	for (held = 0; held < PACER_TIERS_MAX && held < n; held++) {
-		j.reason = pacer_reason_of(pacer_walk_take(w, held));
-		j.tier = held;
-		if (j.reason != PACER_ADMIT)
+		reason = pacer_reason_of(pacer_walk_take(w, held, &hold[held]));
+		if (reason != PACER_ADMIT)
 			break;
 	}
+	PACER_ROLLED
 	for (i = 0; i < PACER_TIERS_MAX && i < held; i++)
-		pacer_walk_leave(w, i, j.reason == PACER_ADMIT);
-	if (j.reason == PACER_ADMIT)
-		j.tier = 0;
-	return j;
+		pacer_walk_leave(w, i, &hold[i], reason == PACER_ADMIT);
+	return pacer_pack(reason, reason == PACER_ADMIT ? 0 : held);
+}
+
+/* The same for the many rules that have one tier. */
+PACER_GLOBAL int pacer_limit_one(const struct pacer_walk *w)
+{
+	struct pacer_hold hold = {0};
+	enum pacer_reason reason;
+
+	if (!w)
+		return PACER_DENY_NO_STATE;
+	reason = pacer_walk_peek(w, &PACER_RULE_OF(w)->tier[0], &hold);
+	if (reason == PACER_ADMIT)
+		reason = pacer_reason_of(pacer_walk_take(w, 0, &hold));
+	if (reason == PACER_ADMIT)
+		pacer_walk_leave(w, 0, &hold, 1);
+	return reason;
+}
+
+/* Let every tier of the rule judge the packet, and count it in all of them or in none. */
+PACER_INLINE int pacer_limit(const struct pacer_walk *w)
+{
+	return PACER_RULE_OF(w)->n_tiers == 1 ? pacer_limit_one(w) : pacer_limit_many(w);
 }
 
 /* The first rule that the packet matches, PACER_RULES_MAX if none. */
-PACER_GLOBAL int pacer_walk_classify(struct pacer_walk *w)
+PACER_GLOBAL int pacer_walk_classify(const struct pacer_walk *w)
 {
 	__u64 rules = w ? pacer_classify(PACER_POLICY_OF(w), &w->pkt) : 0;
 
@@ -180,10 +214,17 @@ PACER_GLOBAL int pacer_walk_classify(struct pacer_walk *w)
 /* Judge w->pkt, which was parsed and is not on the allow-list, at w->now_ns. */
 PACER_INLINE struct pacer_judgement pacer_pace(struct pacer_walk *w)
 {
-	w->rule = pacer_walk_classify(w);
+	const struct pacer_policy *policy = PACER_POLICY_OF(w);
+	int packed;
+
+	w->rule = 0;
+	if (policy->dims || !(policy->rules & 1))
+		w->rule = pacer_walk_classify(w);
 	if (w->rule >= PACER_RULES_MAX)
 		return (struct pacer_judgement){PACER_NO_RULE, PACER_RULES_MAX, 0};
-	return pacer_limit(w);
+	packed = pacer_limit(w);
+	return (struct pacer_judgement){pacer_reason_of(packed & 0xff), w->rule,
+					(packed >> 8) & (PACER_TIERS_MAX - 1)};
 }
 
 #endif

@@ -33,6 +33,13 @@
 #define PACER_GLOBAL static inline __attribute__((unused))
 #endif
 
+/* Before a loop: keep it one. Unrolled, it would cost the kernel's small stack and its verifier. */
+#ifdef __clang__
+#define PACER_ROLLED _Pragma("clang loop unroll(disable)")
+#else
+#define PACER_ROLLED
+#endif
+
 #define PACER_BARRIER() __asm__ __volatile__("" ::: "memory")
 
 /* The value, of which the compiler now knows nothing: a mask after it stays in the code, where the

@@ -21,6 +21,13 @@
  * first record, second record, shared record, then the next tier's. Each is
  * given up after PACER_SPINS looks, and the packet denied as contended.
  *
+ * The clocks of two packets may disagree: one that was read before the other may
+ * be judged after it. A key's own record makes up for that (a time that runs
+ * backwards counts as the latest seen), but another key may have taken the record
+ * meanwhile. So a record is idle only PACER_IDLE_SLACK_NS after its state has
+ * ceased to matter (the loader adds it): G1 is exact as long as no packet is
+ * judged later than that after its clock was read.
+ *
  * Error: on top of recency.h's and window.h's, a key is denied wrongly where it
  * shares: with a key of its set that has the same tag (2^-16 a pair), or, while
  * its set is full, with the others of its shared record; and, when it then gets
@@ -37,6 +44,8 @@
 #include "recency.h"
 #include "window.h"
 
+#define PACER_IDLE_SLACK_NS 250000000u
+
 /* One packet's question to one tier. now_ns is not 0. */
 struct pacer_ask {
 	struct pacer_table *table;
@@ -46,10 +55,11 @@ struct pacer_ask {
 	__u32 cost; /* in the units of the tier's window */
 };
 
-/* A claimed line. */
+/* Where a key's state was looked for, and, once it is claimed, its claim's word. */
 struct pacer_hold {
 	__u32 index;
 	__u32 word;
+	struct pacer_hash hash;
 };
 
 PACER_INLINE __u32 pacer_tag(struct pacer_hash hash)
@@ -156,22 +166,35 @@ PACER_INLINE enum pacer_reason pacer_record_read(const struct pacer_ask *q, __u3
 	return reason;
 }
 
-PACER_INLINE enum pacer_reason pacer_record_peek(const struct pacer_ask *q)
+/* 1 if the 16-bit tag of this claim's word is `tag`, else 0, without a branch. */
+PACER_INLINE __u32 pacer_tag_is(__u32 word, __u32 tag)
+{
+	return (pacer_opaque(pacer_claim_tag(word) ^ tag) - 1) >> 31;
+}
+
+/*
+ * Where the key stands as far as a reader can tell: its record, or the shared one. Both tags are
+ * loaded at once and the choice is arithmetic: which of two a key has is nothing that a processor
+ * can predict, and a branch would make it wait for one line after the other.
+ */
+PACER_INLINE __u32 pacer_record_locate(const struct pacer_ask *q)
 {
 	const struct pacer_tier *t = q->tier;
-	__u32 first = pacer_set_index(t, q->hash), way = q->hash.place & 1;
-	__u32 i;
+	__u32 first = pacer_set_index(t, q->hash), second = first + pacer_stride(t);
+	__u32 index = pacer_shared_index(t, q->hash), tag = pacer_tag(q->hash);
+	struct pacer_line *a = PACER_LINE_AT(q->table, first);
+	struct pacer_line *b = PACER_LINE_AT(q->table, second);
 
-	for (i = 0; t->sets && i < 2; i++, way ^= 1) {
-		__u32 index = first + way * pacer_stride(t);
-		struct pacer_line *line = PACER_LINE_AT(q->table, index);
+	if (!t->sets || !a || !b)
+		return index;
+	index ^= (index ^ second) & -pacer_tag_is(pacer_load(&b->claim), tag);
+	return index ^ ((index ^ first) & -pacer_tag_is(pacer_load(&a->claim), tag));
+}
 
-		if (!line)
-			return PACER_DENY_NO_STATE;
-		if (pacer_claim_tag(pacer_load(&line->claim)) == pacer_tag(q->hash))
-			return pacer_record_read(q, index);
-	}
-	return pacer_record_read(q, pacer_shared_index(t, q->hash));
+PACER_INLINE enum pacer_reason pacer_record_peek(const struct pacer_ask *q, struct pacer_hold *hold)
+{
+	hold->index = pacer_record_locate(q);
+	return pacer_record_read(q, hold->index);
 }
 
 /* Claim the shared record. The holder of the set's first record, if there are sets. */
@@ -273,14 +296,16 @@ PACER_SUBPROG PACER_MUST_USE enum pacer_claim_result pacer_record_enter(const st
 	result = pacer_claim_take(&first->claim, PACER_CLAIM_ANY, &word);
 	if (result != PACER_CLAIM_TAKEN)
 		return result;
-	*hold = (struct pacer_hold){index, word};
+	hold->index = index;
+	hold->word = word;
 	if (pacer_claim_tag(word) == tag)
 		return PACER_CLAIM_TAKEN;
 	hold->index = index + pacer_stride(t);
 	result = pacer_claim_take(&second->claim, tag, &hold->word);
 	if (result == PACER_CLAIM_OTHER) {
 		if (pacer_record_idle(t, first, q->now_ns)) {
-			*hold = (struct pacer_hold){index, word};
+			hold->index = index;
+			hold->word = word;
 			return pacer_record_adopt(q, first, hold);
 		}
 		result = pacer_second_adopt(q, second, hold);
@@ -295,24 +320,16 @@ PACER_INLINE PACER_MUST_USE enum pacer_claim_result pacer_record_take(const stru
 								      struct pacer_hold *hold)
 {
 	const struct pacer_tier *t = q->tier;
-	__u32 first = pacer_set_index(t, q->hash), way = q->hash.place & 1;
-	__u32 i;
+	enum pacer_claim_result result;
+	struct pacer_line *line;
 
 	if (!t->sets)
 		return pacer_shared_take(q, hold);
-	for (i = 0; i < 2; i++, way ^= 1) {
-		struct pacer_line *line;
-		enum pacer_claim_result result;
-
-		hold->index = first + way * pacer_stride(t);
-		line = PACER_LINE_AT(q->table, hold->index);
-		if (!line)
-			return PACER_CLAIM_OTHER;
-		result = pacer_claim_take(&line->claim, pacer_tag(q->hash), &hold->word);
-		if (result != PACER_CLAIM_OTHER)
-			return result;
-	}
-	return pacer_record_enter(q, hold);
+	line = PACER_LINE_AT(q->table, hold->index);
+	if (!line)
+		return PACER_CLAIM_OTHER;
+	result = pacer_claim_take(&line->claim, pacer_tag(q->hash), &hold->word);
+	return result == PACER_CLAIM_OTHER ? pacer_record_enter(q, hold) : result;
 }
 
 PACER_INLINE enum pacer_reason pacer_sketch_judge(const struct pacer_ask *q,
@@ -328,13 +345,14 @@ PACER_INLINE __u32 pacer_sketch_index(const struct pacer_tier *t, struct pacer_h
 	return t->base + pacer_place(hash.place, t->sets);
 }
 
-PACER_INLINE enum pacer_reason pacer_sketch_peek(const struct pacer_ask *q)
+PACER_INLINE enum pacer_reason pacer_sketch_peek(const struct pacer_ask *q, struct pacer_hold *hold)
 {
-	struct pacer_line *line =
-		PACER_LINE_AT(q->table, pacer_sketch_index(q->tier, q->hash));
 	enum pacer_reason reason;
+	struct pacer_line *line;
 	__u32 word;
 
+	hold->index = pacer_sketch_index(q->tier, q->hash);
+	line = PACER_LINE_AT(q->table, hold->index);
 	if (!line)
 		return PACER_DENY_NO_STATE;
 	word = pacer_load(&line->claim);
@@ -346,10 +364,14 @@ PACER_INLINE enum pacer_reason pacer_sketch_peek(const struct pacer_ask *q)
 	return reason;
 }
 
-/* Would the tier admit the packet? Read only; ADMIT is provisional, a denial is not. */
-PACER_INLINE enum pacer_reason pacer_tier_peek(const struct pacer_ask *q)
+/*
+ * Would the tier admit the packet? Read only; ADMIT is provisional, a denial is not. hold->index is
+ * where it looked, which pacer_tier_take begins with.
+ */
+PACER_INLINE enum pacer_reason pacer_tier_peek(const struct pacer_ask *q, struct pacer_hold *hold)
 {
-	return q->tier->kind == PACER_TIER_SKETCH ? pacer_sketch_peek(q) : pacer_record_peek(q);
+	return q->tier->kind == PACER_TIER_SKETCH ? pacer_sketch_peek(q, hold)
+						  : pacer_record_peek(q, hold);
 }
 
 /*
@@ -359,23 +381,18 @@ PACER_INLINE enum pacer_reason pacer_tier_peek(const struct pacer_ask *q)
 PACER_INLINE enum pacer_reason pacer_tier_take(const struct pacer_ask *q, struct pacer_hold *hold)
 {
 	int sketch = q->tier->kind == PACER_TIER_SKETCH;
-	enum pacer_claim_result result;
+	enum pacer_claim_result result = PACER_CLAIM_OTHER;
 	enum pacer_reason reason;
 	struct pacer_ring r;
 
-	if (sketch) {
-		hold->index = pacer_sketch_index(q->tier, q->hash);
-		r.head = PACER_LINE_AT(q->table, hold->index);
-		if (!r.head)
-			return PACER_DENY_NO_STATE;
-		result = pacer_claim_take(&r.head->claim, PACER_CLAIM_ANY, &hold->word);
-	} else {
+	if (!sketch)
 		result = pacer_record_take(q, hold);
-	}
+	if (!pacer_ring_at(q->table, hold->index, &r))
+		return PACER_DENY_NO_STATE;
+	if (sketch)
+		result = pacer_claim_take(&r.head->claim, PACER_CLAIM_ANY, &hold->word);
 	if (result != PACER_CLAIM_TAKEN)
 		return result == PACER_CLAIM_BUSY ? PACER_DENY_CONTENDED : PACER_DENY_NO_STATE;
-	if (!sketch && !pacer_ring_at(q->table, hold->index, &r))
-		return PACER_DENY_NO_STATE;
 	reason = sketch ? pacer_sketch_judge(q, r.head)
 			: pacer_record_judge(q, &r, pacer_claim_cursor(hold->word));
 	if (reason != PACER_ADMIT)

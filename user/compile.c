@@ -8,6 +8,7 @@
 
 #include "parse.h"
 #include "recency.h"
+#include "table.h"
 #include "window.h"
 
 /* A coarse clock is good enough where a gap or a slot is at least this many of its ticks. */
@@ -355,6 +356,7 @@ static void finish_times(struct pacer_tier *t)
 	t->idle_ns = t->window.ring_ns;
 	if (t->gap_ns && t->gap_ns + t->window.slot_ns + unit > t->idle_ns)
 		t->idle_ns = t->gap_ns + t->window.slot_ns + unit;
+	t->idle_ns += PACER_IDLE_SLACK_NS;
 }
 
 /* The tier of this rule that the gap may join: a record of the same key without one. */

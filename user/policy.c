@@ -12,18 +12,19 @@
 #define ARRAY(a)       (sizeof(a) / sizeof((a)[0]))
 #define FORMAT(at)     __attribute__((format(printf, at, at + 1)))
 #define MUST_USE       __attribute__((warn_unused_result))
-#define FIELDS_MAX     16u /* of one mapping */
+#define FIELD_NAME_MAX 16u
 #define MEMORY_DEFAULT (64ull << 20)
-#define MEMORY_MAX     (UINT32_MAX * sizeof(struct pacer_line))
+#define MEMORY_MAX     (255ull << 30) /* of lines that 32 bits can count */
 #define SLOTS_DEFAULT  10
 #define ROWS_DEFAULT   2
+#define DEPTH_MAX      16 /* of lists and fields in each other; a policy needs 7 */
 #define VALUE_MAX      64 /* characters that policy_set takes */
 
 /* A document being read, and where the first thing wrong with it is told. */
 struct source {
 	yaml_document_t doc;
 	const char *text;
-	size_t len;
+	size_t len, bom; /* bytes of text, and of the mark before it that is no part of it */
 	struct policy_error *error;
 	const char *key_tail; /* of the limit that is read, see limit_key_tail */
 };
@@ -263,24 +264,25 @@ static size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Letters to insert, remove or change to make one name the other. */
+/* Letters to insert, remove, change or swap with the next to make one name the other. */
 static size_t distance(const char *a, const char *b)
 {
-	size_t row[FIELDS_MAX + 1], i, j, n = strlen(b), corner, above;
+	size_t d[FIELD_NAME_MAX + 1][FIELD_NAME_MAX + 1], i, j, m = strlen(a), n = strlen(b);
 
-	if (n > FIELDS_MAX)
+	if (m > FIELD_NAME_MAX || n > FIELD_NAME_MAX)
 		return SIZE_MAX;
-	for (j = 0; j <= n; j++)
-		row[j] = j;
-	for (i = 0; a[i]; i++) {
-		corner = row[0]++;
-		for (j = 1; j <= n; j++) {
-			above = row[j];
-			row[j] = least(corner + (a[i] != b[j - 1]), least(row[j - 1], above) + 1);
-			corner = above;
+	for (i = 0; i <= m; i++) {
+		for (j = 0; j <= n; j++) {
+			d[i][j] = i ? i : j;
+			if (!i || !j)
+				continue;
+			d[i][j] = least(d[i - 1][j], d[i][j - 1]) + 1;
+			d[i][j] = least(d[i][j], d[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				d[i][j] = least(d[i][j], d[i - 2][j - 2] + 1);
 		}
 	}
-	return row[n];
+	return d[m][n];
 }
 
 static int unknown_field(struct source *s, const struct place *at, const yaml_node_t *key,
@@ -300,7 +302,9 @@ static int unknown_field(struct source *s, const struct place *at, const yaml_no
 			nearest = fields->field[i].name;
 		}
 	}
-	if (nearest)
+	if (strchr(name, ':'))
+		append(hint, sizeof(hint), "a space has to follow its ':'; ");
+	else if (nearest)
 		append(hint, sizeof(hint), "did you mean \"%s\"? ", nearest);
 	return fail(s, line_of(key), at, "unknown field \"%s\": %s%s has %s", shown(name).text,
 		    hint, fields->of, names);
@@ -518,14 +522,26 @@ static int family_of(const struct prefix *prefixes, size_t n)
 	return n ? prefixes[0].family : 0;
 }
 
+enum match_field {
+	FIELD_SRC,
+	FIELD_DST,
+	FIELD_PROTO,
+	FIELD_SPORT,
+	FIELD_DPORT,
+	FIELD_VLAN,
+	MATCH_FIELDS
+};
+
+static const struct field match_field[MATCH_FIELDS] = {
+    [FIELD_SRC] = {"src", read_src, NULL},	 [FIELD_DST] = {"dst", read_dst, NULL},
+    [FIELD_PROTO] = {"proto", read_proto, NULL}, [FIELD_SPORT] = {"sport", read_sport, NULL},
+    [FIELD_DPORT] = {"dport", read_dport, NULL}, [FIELD_VLAN] = {"vlan", read_vlan, NULL},
+};
+
 static int read_match(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
-	static const struct field field[] = {
-	    {"src", read_src, NULL},	 {"dst", read_dst, NULL},     {"proto", read_proto, NULL},
-	    {"sport", read_sport, NULL}, {"dport", read_dport, NULL}, {"vlan", read_vlan, NULL},
-	};
-	static const struct fields fields = {"a match", field, ARRAY(field)};
-	const yaml_node_t *seen[ARRAY(field)] = {0};
+	static const struct fields fields = {"a match", match_field, MATCH_FIELDS};
+	const yaml_node_t *seen[MATCH_FIELDS] = {0};
 	struct policy_match *m = &((struct policy_rule *)into)->match;
 	int src, dst;
 
@@ -534,7 +550,7 @@ static int read_match(struct source *s, const struct place *at, const yaml_node_
 	src = family_of(m->src, m->n_src);
 	dst = family_of(m->dst, m->n_dst);
 	if (src && dst && src != dst)
-		return fail(s, line_of(seen[1]), at,
+		return fail(s, line_of(seen[FIELD_DST]), at,
 			    "src is IPv%d and dst is IPv%d: no packet can match", src, dst);
 	return 0;
 }
@@ -974,22 +990,39 @@ static int read_allow(struct source *s, const struct place *at, const yaml_node_
 	return read_list(s, at, node, &list);
 }
 
+enum policy_field {
+	FIELD_MODE,
+	FIELD_ALLOW,
+	FIELD_UNPARSED,
+	FIELD_CLOCK,
+	FIELD_MEMORY,
+	FIELD_RULES,
+	FIELD_POOLS,
+	FIELD_SAMPLE,
+	POLICY_FIELDS
+};
+
+static const struct field policy_field[POLICY_FIELDS] = {
+    [FIELD_MODE] = {"mode", read_mode, NULL},
+    [FIELD_ALLOW] = {"allow", read_allow, NULL},
+    [FIELD_UNPARSED] = {"unparsed", read_unparsed, NULL},
+    [FIELD_CLOCK] = {"clock", read_clock, NULL},
+    [FIELD_MEMORY] = {"memory", read_memory, NULL},
+    [FIELD_RULES] = {"rules", read_rules, NULL},
+    [FIELD_POOLS] = {"pools", NULL, "pools"},
+    [FIELD_SAMPLE] = {"sample", NULL, "samples"},
+};
+
 static int MUST_USE read_policy(struct source *s, struct policy *policy)
 {
-	static const struct field field[] = {
-	    {"mode", read_mode, NULL},	       {"allow", read_allow, NULL},
-	    {"unparsed", read_unparsed, NULL}, {"clock", read_clock, NULL},
-	    {"memory", read_memory, NULL},     {"rules", read_rules, NULL},
-	    {"pools", NULL, "pools"},	       {"sample", NULL, "samples"},
-	};
-	static const struct fields fields = {"a policy", field, ARRAY(field)};
+	static const struct fields fields = {"a policy", policy_field, POLICY_FIELDS};
 	const yaml_node_t *root = yaml_document_get_root_node(&s->doc);
-	const yaml_node_t *seen[ARRAY(field)] = {0};
+	const yaml_node_t *seen[POLICY_FIELDS] = {0};
 
 	policy->memory_bytes = MEMORY_DEFAULT;
 	if (read_fields(s, NULL, root, &fields, policy, seen))
 		return -1;
-	if (!seen[5])
+	if (!seen[FIELD_RULES])
 		return fail(s, line_of(root), NULL,
 			    "the rules are missing: write rules: and a list, or rules: []");
 	return 0;
@@ -1013,8 +1046,9 @@ static int MUST_USE syntax_error(struct source *s, const yaml_parser_t *parser)
 	}
 	if (parser->problem && strstr(parser->problem, "cannot start any token"))
 		hint = " (indent with spaces, not tabs; quote a text that begins with @ or `)";
-	else if (parser->error == YAML_PARSER_ERROR || strstr(context, "plain scalar"))
-		hint = " (within [] and {}, quote an address that begins or ends with ':')";
+	else if (strstr(context, "flow") || strstr(context, "plain scalar"))
+		hint = " (within [] and {}, put a space behind a field's ':', and quote an "
+		       "address that begins or ends with ':')";
 	return fail(s, (int)least(line, lines), NULL, "not YAML: %s%s%s", context,
 		    parser->problem ? parser->problem : "out of memory", hint);
 }
@@ -1043,6 +1077,42 @@ static int MUST_USE load_document(struct source *s, yaml_parser_t *parser)
 	return result;
 }
 
+static int MUST_USE start_parser(struct source *s, yaml_parser_t *parser)
+{
+	if (!yaml_parser_initialize(parser))
+		return fail(s, 0, NULL, "out of memory");
+	yaml_parser_set_encoding(parser, YAML_UTF8_ENCODING);
+	yaml_parser_set_input_string(parser, (const unsigned char *)s->text, s->len);
+	return 0;
+}
+
+/* Deep nesting costs libyaml quadratic time: seconds for a text of 64k. Other errors are left to
+ * load_document.
+ */
+static int MUST_USE check_depth(struct source *s)
+{
+	int depth = 0, line = 0, done = 0;
+	yaml_parser_t parser;
+	yaml_event_t event;
+
+	if (start_parser(s, &parser))
+		return -1;
+	while (!done && yaml_parser_parse(&parser, &event)) {
+		depth += event.type == YAML_SEQUENCE_START_EVENT ||
+			 event.type == YAML_MAPPING_START_EVENT;
+		depth -=
+		    event.type == YAML_SEQUENCE_END_EVENT || event.type == YAML_MAPPING_END_EVENT;
+		if (depth > DEPTH_MAX)
+			line = (int)event.start_mark.line + 1;
+		done = line || event.type == YAML_STREAM_END_EVENT;
+		yaml_event_delete(&event);
+	}
+	yaml_parser_delete(&parser);
+	if (line)
+		return fail(s, line, NULL, "nested too deep: at most %d levels", DEPTH_MAX);
+	return 0;
+}
+
 /* Open a text; close_source then frees what it holds. */
 static int MUST_USE open_source(struct source *s, const char *text, size_t len,
 				struct policy_error *error)
@@ -1054,10 +1124,13 @@ static int MUST_USE open_source(struct source *s, const char *text, size_t len,
 	if (len > PACER_DOC_MAX - 1)
 		return fail(s, 0, NULL, "%zu bytes: a policy has at most %u", len,
 			    PACER_DOC_MAX - 1);
-	if (!yaml_parser_initialize(&parser))
-		return fail(s, 0, NULL, "out of memory");
-	yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
-	yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
+	if (len >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) {
+		s->bom = 3;
+		s->text += s->bom;
+		s->len -= s->bom;
+	}
+	if (check_depth(s) || start_parser(s, &parser))
+		return -1;
 	result = load_document(s, &parser);
 	yaml_parser_delete(&parser);
 	return result;
@@ -1408,15 +1481,15 @@ static void edit_first(struct source *s, const struct target *target, const char
 
 static char *splice(const struct source *s, const struct edit *edit)
 {
-	size_t by = strlen(edit->by), len = s->len - (edit->to - edit->from) + by;
-	char *text = malloc(len + 1);
+	size_t before = s->bom + edit->from, by = strlen(edit->by), behind = s->len - edit->to;
+	char *text = malloc(before + by + behind + 1);
 
 	if (!text)
 		return NULL;
-	memcpy(text, s->text, edit->from);
-	memcpy(text + edit->from, edit->by, by);
-	memcpy(text + edit->from + by, s->text + edit->to, s->len - edit->to);
-	text[len] = 0;
+	memcpy(text, s->text - s->bom, before);
+	memcpy(text + before, edit->by, by);
+	memcpy(text + before + by, s->text + edit->to, behind);
+	text[before + by + behind] = 0;
 	return text;
 }
 

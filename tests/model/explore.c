@@ -173,7 +173,9 @@ static int choose(void)
 		return NOBODY;
 	}
 	assert(x.depth < EXPLORE_STEPS_MAX);
-	k = __builtin_ctz(ready);
+	k = x.trace.steps ? x.trace.cpu[x.trace.steps - 1] : 0; /* switches cost the most time */
+	if (!(ready >> k & 1))
+		k = __builtin_ctz(ready);
 	x.path[x.depth++] = (struct choice){state, 0, ready & ~(1u << k), k};
 	x.chosen = x.depth;
 	return k;
@@ -191,10 +193,15 @@ static void account(struct cpu *me)
 {
 	size_t offset = (const volatile unsigned char *)me->at -
 			(const volatile unsigned char *)x.model->memory;
+	int width = offset % 8 ? 4 : 8;
 	uint64_t word = 0;
 
-	assert(offset < x.model->bytes);
-	memcpy(&word, (unsigned char *)x.model->memory + offset, offset % 8 ? 4 : 8);
+	if (x.model->width)
+		width = x.model->width(x.model->arg, offset);
+	if (x.model->access)
+		x.model->access(x.model->arg, me - x.cpu, offset);
+	assert(offset + width <= x.model->bytes);
+	memcpy(&word, (unsigned char *)x.model->memory + offset, width);
 	mix(&me->found, offset);
 	mix(&me->found, word);
 	me->steps++;

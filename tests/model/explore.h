@@ -15,12 +15,12 @@
  *
  * Error: states are told apart by 128-bit digests, not by whole keys. Among a
  * million states two agree by accident with a chance below 2^-88. Memory is
- * sequentially consistent: an access is done when the next one starts. Words are
- * digested 8 bytes at a time where they are so aligned: two states that differ only
- * in a neighbour of the word that was read are told apart needlessly, which costs
- * time alone.
+ * sequentially consistent: an access is done when the next one starts. Where the model
+ * does not tell an access's width, 8 bytes are digested if they are so aligned:
+ * states that differ only in a neighbour of the word that was read are then told
+ * apart needlessly, which costs time alone.
  *
- * Concurrency: one exploration at a time. Memory: 32 bytes a state.
+ * Concurrency: one exploration at a time. Memory: at most 144 bytes a state.
  */
 #ifndef PACER_EXPLORE_H
 #define PACER_EXPLORE_H
@@ -51,8 +51,10 @@ struct explore_model {
 	int cpus;
 	void *memory; /* as it stands when explore() is called, so does every run begin */
 	size_t bytes; /* a multiple of 8, aligned to 8 */
-	void (*start)(void *arg);	 /* before each run; may be NULL */
-	void (*run)(void *arg, int cpu); /* the whole work of one CPU */
+	int (*width)(void *arg, size_t offset); /* of an access, 4 or 8 bytes; may be NULL */
+	void (*access)(void *arg, int cpu, size_t offset); /* is being made; may be NULL */
+	void (*start)(void *arg);			   /* before each run; may be NULL */
+	void (*run)(void *arg, int cpu);		   /* the whole work of one CPU */
 	const char *(*invariant)(
 	    void *arg); /* at every state, nothing may be changed; may be NULL */
 	/* At the end of every schedule. It may go on with the memory, by one CPU. */

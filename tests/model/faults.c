@@ -9,10 +9,11 @@ static struct pacer_judgement because(enum pacer_reason reason, uint32_t tier)
 /* The question to the rule's tier i. */
 static struct pacer_ask ask(struct pacer_walk *w, uint32_t i)
 {
-	const struct pacer_tier *t = &PACER_RULE_OF(w)->tier[i];
+	const struct pacer_tier *t = &w->state->policy->rule[0].tier[i];
 
-	w->hash[i] = pacer_tier_hash(t, &w->pkt, PACER_SECRET_OF(w));
-	return pacer_walk_ask(w, t, i);
+	return (struct pacer_ask){&w->state->table, t, w->now_ns,
+				  pacer_tier_hash(t, &w->pkt, w->state->secret),
+				  pacer_window_cost(&t->window, w->pkt.len_bytes)};
 }
 
 struct pacer_judgement fault_cas_oldest(struct pacer_walk *w)
@@ -65,12 +66,12 @@ static enum pacer_reason judge_and_commit(const struct pacer_ask *q, const struc
 struct pacer_judgement fault_no_claim(struct pacer_walk *w)
 {
 	struct pacer_ask q = ask(w, 0);
-	struct pacer_hold *hold = &w->hold[0];
+	struct pacer_hold hold = {0, 0};
 
-	hold->index = q.tier->kind == PACER_TIER_SKETCH ? pacer_sketch_index(q.tier, q.hash)
-							: pacer_shared_index(q.tier, q.hash);
-	hold->word = pacer_load(&q.table->lines[hold->index].claim);
-	return because(judge_and_commit(&q, hold), 0);
+	hold.index = q.tier->kind == PACER_TIER_SKETCH ? pacer_sketch_index(q.tier, q.hash)
+						       : pacer_shared_index(q.tier, q.hash);
+	hold.word = pacer_load(&q.table->lines[hold.index].claim);
+	return because(judge_and_commit(&q, &hold), 0);
 }
 
 /* As pacer_tier_take and pacer_tier_commit of records, once the record is claimed. */
@@ -120,8 +121,11 @@ static enum pacer_claim_result enter_unclaimed(const struct pacer_ask *q, struct
 struct pacer_judgement fault_inherit_unclaimed(struct pacer_walk *w)
 {
 	struct pacer_ask q = ask(w, 0);
+	struct pacer_hold hold = {0, 0};
 
-	return taken(&q, &w->hold[0], enter_unclaimed(&q, &w->hold[0]));
+	enum pacer_claim_result result = enter_unclaimed(&q, &hold);
+
+	return taken(&q, &hold, result);
 }
 
 /* The set's first record if it is idle, begun anew; else as it should be. */
@@ -147,8 +151,11 @@ static enum pacer_claim_result enter_afresh(const struct pacer_ask *q, struct pa
 struct pacer_judgement fault_inherit_nothing(struct pacer_walk *w)
 {
 	struct pacer_ask q = ask(w, 0);
+	struct pacer_hold hold = {0, 0};
 
-	return taken(&q, &w->hold[0], enter_afresh(&q, &w->hold[0]));
+	enum pacer_claim_result result = enter_afresh(&q, &hold);
+
+	return taken(&q, &hold, result);
 }
 
 /* Whichever record is idle and free is adopted, by what was seen of the set before. */
@@ -175,24 +182,27 @@ static enum pacer_claim_result enter_unseen(const struct pacer_ask *q, struct pa
 struct pacer_judgement fault_adopt_unseen(struct pacer_walk *w)
 {
 	struct pacer_ask q = ask(w, 0);
+	struct pacer_hold hold = {0, 0};
 
-	return taken(&q, &w->hold[0], enter_unseen(&q, &w->hold[0]));
+	enum pacer_claim_result result = enter_unseen(&q, &hold);
+
+	return taken(&q, &hold, result);
 }
 
 struct pacer_judgement fault_release_early(struct pacer_walk *w)
 {
 	struct pacer_ask q = ask(w, 0);
-	struct pacer_hold *hold = &w->hold[0];
-	enum pacer_reason reason = pacer_tier_take(&q, hold);
+	struct pacer_hold hold = {0, 0};
+	enum pacer_reason reason = pacer_tier_take(&q, &hold);
 	struct pacer_ring r;
 
-	if (reason != PACER_ADMIT || !pacer_ring_at(q.table, hold->index, &r))
+	if (reason != PACER_ADMIT || !pacer_ring_at(q.table, hold.index, &r))
 		return because(reason, 0);
-	pacer_claim_release(&r.head->claim, hold->word);
+	pacer_claim_release(&r.head->claim, hold.word);
 	if (q.tier->kind == PACER_TIER_SKETCH)
 		pacer_recency_raise(r.head, q.hash.mark, q.tier->rows, q.now_ns);
 	else
-		hold->word = pacer_record_admit(&q, &r, hold->word);
+		hold.word = pacer_record_admit(&q, &r, hold.word);
 	return because(PACER_ADMIT, 0);
 }
 
@@ -212,18 +222,19 @@ struct pacer_judgement fault_torn_denial(struct pacer_walk *w)
 static struct pacer_judgement two_tiers(struct pacer_walk *w, bool at_once)
 {
 	struct pacer_ask q[2] = {ask(w, 0), ask(w, 1)};
-	enum pacer_reason reason = pacer_tier_take(&q[0], &w->hold[0]);
+	struct pacer_hold hold[2] = {{0, 0}, {0, 0}};
+	enum pacer_reason reason = pacer_tier_take(&q[0], &hold[0]);
 
 	if (reason != PACER_ADMIT)
 		return because(reason, 0);
 	if (at_once)
-		pacer_tier_commit(&q[0], &w->hold[0]);
-	reason = pacer_tier_take(&q[1], &w->hold[1]);
+		pacer_tier_commit(&q[0], &hold[0]);
+	reason = pacer_tier_take(&q[1], &hold[1]);
 	if (reason != PACER_ADMIT)
 		return because(reason, 1);
 	if (!at_once)
-		pacer_tier_commit(&q[0], &w->hold[0]);
-	pacer_tier_commit(&q[1], &w->hold[1]);
+		pacer_tier_commit(&q[0], &hold[0]);
+	pacer_tier_commit(&q[1], &hold[1]);
 	return because(PACER_ADMIT, 0);
 }
 

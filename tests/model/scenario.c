@@ -25,9 +25,10 @@ static struct {
 	struct entry
 	    log[LOG_MAX]; /* in order of commitment; those before, the CPUs', those after */
 	int before, logged;
-	uint64_t reached_ns[2]; /* by what is over: before the CPUs start, and since */
-	uint64_t now_ns[CPUS];	/* of the packet that the CPU is at */
-	uint64_t since[CPUS];	/* the CPU's accesses when it began with that */
+	uint64_t reached_ns[2];	     /* by what is over: before the CPUs start, and since */
+	uint64_t now_ns[CPUS];	     /* of the packet that the CPU is at */
+	uint64_t since[CPUS];	     /* the CPU's accesses when it began with that */
+	uint64_t index[CPUS][TIERS]; /* the record of each tier that the CPU was at last */
 	char fault[EXPLORE_FAULT_MAX];
 } s;
 
@@ -66,7 +67,6 @@ static void judge(const struct packet *p, struct entry *e)
 	const struct scenario *sc = s.scenario;
 	struct pacer_walk w = {.state = &s.state, .now_ns = p->now_ns};
 	struct pacer_judgement j;
-	int i;
 
 	w.pkt.family = PACER_FAMILY_4;
 	w.pkt.key[PACER_WORD_SADDR] = sc->key[p->key].place;
@@ -74,8 +74,6 @@ static void judge(const struct packet *p, struct entry *e)
 	w.pkt.len_bytes = p->len_bytes;
 	j = sc->judge ? sc->judge(&w) : pacer_pace(&w);
 	*e = (struct entry){p->key, p->now_ns, p->len_bytes, j.reason, j.tier, 0, {0, 0}};
-	for (i = 0; i < TIERS && j.reason == PACER_ADMIT; i++)
-		e->index[i] = w.hold[i].index;
 }
 
 /* Outside of the exploration, by one CPU. */
@@ -87,6 +85,33 @@ static void judge_in_turn(const struct packet *p)
 	judge(p, e);
 	s.reached_ns[0] = later(s.reached_ns[0], p->now_ns);
 	e->reached_ns = s.reached_ns[0];
+}
+
+/* Of an access: times have 8 bytes, a record's head and all cells of a sketch. */
+static int width(void *arg, size_t offset)
+{
+	const struct pacer_tier *t = s.policy.rule[0].tier;
+	uint32_t line = offset / sizeof(struct pacer_line);
+	bool sketch = t->kind == PACER_TIER_SKETCH && line < t->sets; /* never the second tier */
+
+	(void)arg;
+	offset %= sizeof(struct pacer_line);
+	if (offset % 8)
+		return 4;
+	return sketch ? (offset ? 8 : 4) : offset == offsetof(struct pacer_line, head_ns) ? 8 : 4;
+}
+
+/* Who admits lets go of the record that counted the packet, and then goes to no other of its tier.
+ */
+static void access(void *arg, int cpu, size_t offset)
+{
+	uint32_t line = offset / sizeof(struct pacer_line);
+	uint32_t tier = s.policy.rule[0].n_tiers;
+
+	(void)arg;
+	while (tier-- && line < s.policy.rule[0].tier[tier].base)
+		;
+	s.index[cpu][tier] = line;
 }
 
 static void start(void *arg)
@@ -112,6 +137,8 @@ static void run(void *arg, int cpu)
 		for (k = 0; k < CPUS; k++)
 			if (s.now_ns[k] && explore_steps(k) > s.since[k])
 				s.reached_ns[1] = later(s.reached_ns[1], s.now_ns[k]);
+		for (k = 0; k < TIERS && e.reason == PACER_ADMIT; k++)
+			e.index[k] = s.index[cpu][k];
 		if (s.scenario->ahead && e.reason == PACER_ADMIT)
 			e.reached_ns = s.reached_ns[1];
 		explore_note((const uint64_t *)&e, e.reason == PACER_ADMIT);
@@ -249,7 +276,7 @@ static const char *check_cum(uint32_t tier, uint32_t index)
 		     s.lines[index].cum - s.initial[index].cum, counted(tier, index));
 }
 
-static const char *check_lines(uint32_t tier)
+static const char *check_lines(uint32_t tier, bool cum)
 {
 	const struct pacer_tier *t = &s.policy.rule[0].tier[tier];
 	bool sketch = t->kind == PACER_TIER_SKETCH;
@@ -258,7 +285,7 @@ static const char *check_lines(uint32_t tier)
 
 	for (i = 0; i < n; i++) {
 		uint32_t index = t->base + i * pacer_stride(t);
-		const char *fault = sketch ? NULL : check_cum(tier, index);
+		const char *fault = sketch || !cum ? NULL : check_cum(tier, index);
 
 		if (s.lines[index].claim & PACER_CLAIM_HELD)
 			return FAULT("line %u is left held", index);
@@ -314,13 +341,14 @@ static void tally_end(void)
 		o->least = admitted;
 }
 
-static const char *check_all(void)
+/* `cum`: none but the CPUs' packets have been judged, so that it is known where. */
+static const char *check_all(bool cum)
 {
 	const char *fault = NULL;
 	uint32_t i;
 
 	for (i = 0; i < s.policy.rule[0].n_tiers && !fault; i++) {
-		fault = check_lines(i);
+		fault = check_lines(i, cum);
 		if (!fault)
 			fault = check_log(i);
 	}
@@ -339,7 +367,7 @@ static const char *check(void *arg, const struct explore_note *notes, int n)
 	for (i = 0; i < n; i++)
 		memcpy(&s.log[s.logged++], notes[i].word, sizeof(struct entry));
 	tally_end();
-	fault = check_all();
+	fault = check_all(true);
 	s.reached_ns[0] = s.reached_ns[1];
 	for (i = 0; i < AROUND && p[i].key && !fault; i++) {
 		judge_in_turn(&p[i]);
@@ -347,7 +375,7 @@ static const char *check(void *arg, const struct explore_note *notes, int n)
 			fault = FAULT("contended with nobody");
 	}
 	s.reached_ns[0] = reached_ns;
-	return fault ? fault : check_all();
+	return fault ? fault : check_all(false);
 }
 
 static unsigned int run_in_turn(int first, int step, int cpus)
@@ -396,6 +424,8 @@ void scenario_explore(const struct scenario *sc, struct outcome *outcome)
 	struct explore_model model = {
 	    .name = sc->name,
 	    .memory = s.lines,
+	    .width = width,
+	    .access = access,
 	    .start = start,
 	    .run = run,
 	    .invariant = invariant,

@@ -22,10 +22,10 @@
 #include "pace.h"
 
 #define TIERS	2
-#define KEYS	5 /* 1 to 4; 0 ends a list */
+#define KEYS	8 /* 1 to 7; 0 ends a list */
 #define CPUS	3
 #define PACKETS 3
-#define AROUND	5
+#define AROUND	6
 #define LINES	8
 #define LOG_MAX (AROUND + CPUS * PACKETS + AROUND)
 

@@ -17,33 +17,34 @@
 
 #include "faults.h"
 #include "scenario.h"
+#include "small.h"
+
+/* The tables leave out what is 0. */
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 #define ARRAY(a) (sizeof(a) / sizeof((a)[0]))
 
 /* A mark with cells a and a + 1 + b of a sketch's line. */
 #define CELLS(a, b) ((((b)*10923u + 1) << 16) | ((a)*9363u + 1))
 
-/* Places lead to the set's first or second record; marks are tags. */
-#define RECORD_KEYS                                                      \
-	{                                                                \
-		[1] = {0, 1}, [2] = {1, 2}, [3] = {0, 3}, [4] = { 1, 4 } \
-	}
-#define SKETCH_KEYS                                                                      \
-	{                                                                                \
-		[1] = {0, CELLS(0, 0)}, [2] = {0, CELLS(1, 0)}, [3] = { 0, CELLS(0, 1) } \
-	}
+/*
+ * Places lead to a set's first or second record; those of 5 to 7 to the second set, where there are
+ * two. Marks are tags.
+ */
+/* clang-format off */
+#define RECORD_KEYS                                                                                \
+	{[1] = {0, 1}, [2] = {1, 2}, [3] = {0, 3}, [4] = {1, 4},                                   \
+	 [5] = {1u << 31, 5}, [6] = {1u << 31, 6}, [7] = {1u << 31, 7}}
+#define SKETCH_KEYS                                                                                \
+	{[1] = {0, CELLS(0, 0)}, [2] = {0, CELLS(1, 0)}, [3] = {0, CELLS(0, 1)}}
 
-#define SKETCH(n, gap)                                                             \
-	{                                                                          \
-		.kind = PACER_TIER_SKETCH, .rows = (n), .sets = 1, .gap_ns = (gap) \
-	}
+#define SKETCH(n, gap) {.kind = PACER_TIER_SKETCH, .rows = (n), .sets = 1, .gap_ns = (gap)}
 /* Of a window of 100 in one slot: it counts for 100 to 200, and a record is idle after 200. */
-#define RECORDS(n, window, m, ...)                                                          \
-	{                                                                                   \
-		.kind = PACER_TIER_RECORD, .sets = (n), .shared = 1, .window_ns = (window), \
-		.slots = (m), __VA_ARGS__                                                   \
-	}
+#define RECORDS(n, window, m, ...)                                                                 \
+	{.kind = PACER_TIER_RECORD, .sets = (n), .shared = 1, .window_ns = (window), .slots = (m), \
+	 __VA_ARGS__}
 #define ALL(...) RECORDS(0, 100, 1, .all = true, __VA_ARGS__)
+/* clang-format on */
 
 static const struct scenario sound[] = {
     {
@@ -54,7 +55,7 @@ static const struct scenario sound[] = {
 	.after = {{1, 1150}, {1, 1219}, {1, 1220}},
 	.most = 2,
 	.least = 2,
-	.states_min = 1000,
+	.states_min = 6000,
     },
     {
 	.name = "sketch, two rows, one key",
@@ -64,7 +65,7 @@ static const struct scenario sound[] = {
 	.after = {{1, 1150}, {1, 1219}, {1, 1220}},
 	.most = 2,
 	.least = 2,
-	.states_min = 1000,
+	.states_min = 10000,
     },
     {
 	.name = "sketch, two rows, the clocks a gap apart",
@@ -75,7 +76,7 @@ static const struct scenario sound[] = {
 	.after = {{1, 1199}, {1, 1200}},
 	.most = 2,
 	.least = 1,
-	.states_min = 1000,
+	.states_min = 3000,
     },
     {
 	.name = "sketch, two rows, two keys that share a cell",
@@ -85,7 +86,7 @@ static const struct scenario sound[] = {
 	.after = {{1, 1150}, {2, 1150}, {1, 1201}, {2, 1201}},
 	.most = 4,
 	.least = 3,
-	.states_min = 1000,
+	.states_min = 30000,
     },
     {
 	.name = "sketch, one row, two keys of one cell",
@@ -94,9 +95,9 @@ static const struct scenario sound[] = {
 	.cpu = {{{1, 1000}, {3, 1050}}, {{3, 1001}, {1, 1101}}},
 	.after = {{1, 1102}, {3, 1201}},
 	.most = 2,
-	.least = 1,
+	.least = 2,
 	.shares = true,
-	.states_min = 500,
+	.states_min = 1000,
     },
     {
 	.name = "sketch, two rows, three CPUs",
@@ -106,7 +107,7 @@ static const struct scenario sound[] = {
 	.after = {{1, 1050}, {1, 1101}},
 	.most = 2,
 	.least = 2,
-	.states_min = 1000,
+	.states_min = 30000,
     },
     {
 	.name = "window, limit 1",
@@ -116,7 +117,7 @@ static const struct scenario sound[] = {
 	.after = {{1, 1299}, {1, 1401}},
 	.most = 2,
 	.least = 1,
-	.states_min = 1000,
+	.states_min = 10000,
     },
     {
 	.name = "window, limit 2",
@@ -124,20 +125,20 @@ static const struct scenario sound[] = {
 	.key = RECORD_KEYS,
 	.cpu = {{{1, 1000}, {1, 1002}, {1, 1200}}, {{1, 1001}, {1, 1003}}},
 	.after = {{1, 1250}, {1, 1250}, {1, 1350}},
-	.most = 3,
+	.most = 4,
 	.least = 2,
-	.states_min = 1000,
+	.states_min = 20000,
     },
     {
-	.name = "window, bytes, two slots, a wide record",
+	.name = "window, bytes, eleven slots, a wide record",
 	.tier = {RECORDS(1, 100, 11, .limit = 300, .cost = PACER_COST_BYTES)},
 	.key = RECORD_KEYS,
 	.before = {{1, 1000, 100}},
-	.cpu = {{{1, 1050, 150}, {1, 1051, 60}}, {{1, 1060, 100}}},
+	.cpu = {{{1, 1050, 150}, {1, 1105, 60}}, {{1, 1060, 100}}},
 	.after = {{1, 1105, 40}, {1, 1125, 100}},
 	.most = 2,
 	.least = 1,
-	.states_min = 1000,
+	.states_min = 2000,
     },
     {
 	.name = "window and gap",
@@ -147,7 +148,7 @@ static const struct scenario sound[] = {
 	.after = {{1, 1101}, {1, 1221}, {1, 1240}, {1, 1241}},
 	.most = 2,
 	.least = 2,
-	.states_min = 1000,
+	.states_min = 9000,
     },
     {
 	.name = "window and gap, two slots, the ring turns",
@@ -158,7 +159,7 @@ static const struct scenario sound[] = {
 	.after = {{1, 1170}, {1, 1200}, {1, 1215}, {1, 1290}},
 	.most = 2,
 	.least = 2,
-	.states_min = 1000,
+	.states_min = 10000,
     },
     {
 	.name = "window, an advance beside a charge",
@@ -167,9 +168,9 @@ static const struct scenario sound[] = {
 	.before = {{1, 1000}},
 	.cpu = {{{1, 1060}, {1, 1160}}, {{1, 1040}, {1, 1130}}},
 	.after = {{1, 1165}, {1, 1200}, {1, 1215}, {1, 1215}},
-	.most = 2,
-	.least = 1,
-	.states_min = 1000,
+	.most = 3,
+	.least = 2,
+	.states_min = 10000,
     },
     {
 	.name = "set, empty, one key comes twice at once",
@@ -179,7 +180,7 @@ static const struct scenario sound[] = {
 	.after = {{1, 1100}, {1, 1203}},
 	.most = 1,
 	.least = 1,
-	.states_min = 1000,
+	.states_min = 5000,
     },
     {
 	.name = "set, empty, a key of its second record",
@@ -189,7 +190,7 @@ static const struct scenario sound[] = {
 	.after = {{2, 1100}, {2, 1203}},
 	.most = 2,
 	.least = 2,
-	.states_min = 1000,
+	.states_min = 6000,
     },
     {
 	.name = "set, its first record live",
@@ -200,7 +201,7 @@ static const struct scenario sound[] = {
 	.after = {{1, 1100}, {3, 1100}, {3, 1150}, {1, 1203}},
 	.most = 1,
 	.least = 1,
-	.states_min = 1000,
+	.states_min = 10000,
     },
     {
 	.name = "set, its second record live",
@@ -211,7 +212,7 @@ static const struct scenario sound[] = {
 	.after = {{1, 1100}, {4, 1101}, {4, 1200}, {1, 1203}},
 	.most = 3,
 	.least = 3,
-	.states_min = 1000,
+	.states_min = 10000,
     },
     {
 	.name = "set, both records live: the key is counted in the shared one",
@@ -222,7 +223,7 @@ static const struct scenario sound[] = {
 	.after = {{1, 1100}, {1, 1203}},
 	.most = 1,
 	.least = 1,
-	.states_min = 1000,
+	.states_min = 70000,
     },
     {
 	.name = "set, both records live: two keys share",
@@ -234,7 +235,7 @@ static const struct scenario sound[] = {
 	.most = 2,
 	.least = 2,
 	.shares = true,
-	.states_min = 1000,
+	.states_min = 200000,
     },
     {
 	.name = "set, its first record idle for one CPU: the shared count comes along",
@@ -245,7 +246,7 @@ static const struct scenario sound[] = {
 	.after = {{1, 1200}, {1, 1240}, {1, 1352}},
 	.most = 1,
 	.least = 1,
-	.states_min = 1000,
+	.states_min = 30000,
     },
     {
 	.name = "set, its second record idle for one CPU: the shared count comes along",
@@ -255,8 +256,8 @@ static const struct scenario sound[] = {
 	.cpu = {{{1, 1148}, {1, 1149}}, {{1, 1151}, {1, 1152}}},
 	.after = {{1, 1200}, {1, 1240}, {1, 1352}, {1, 1353}},
 	.most = 2,
-	.least = 1,
-	.states_min = 1000,
+	.least = 2,
+	.states_min = 200000,
     },
     {
 	.name = "set, its first record idle for one CPU: another key's shared count",
@@ -268,7 +269,7 @@ static const struct scenario sound[] = {
 	.most = 4,
 	.least = 2,
 	.shares = true,
-	.states_min = 1000,
+	.states_min = 200000,
     },
     {
 	.name = "set, two keys adopt one idle record",
@@ -278,9 +279,9 @@ static const struct scenario sound[] = {
 	.cpu = {{{1, 1160}, {1, 1161}}, {{2, 1160}, {2, 1161}}},
 	.after = {{1, 1260}, {2, 1260}, {1, 1361}, {2, 1361}},
 	.most = 2,
-	.least = 1,
+	.least = 2,
 	.shares = true,
-	.states_min = 1000,
+	.states_min = 20000,
     },
     {
 	.name = "set, two keys adopt two idle records",
@@ -291,19 +292,56 @@ static const struct scenario sound[] = {
 	.after = {{1, 1260}, {2, 1260}, {1, 1361}, {2, 1361}},
 	.most = 2,
 	.least = 2,
-	.states_min = 1000,
+	.states_min = 70000,
     },
     {
-	.name = "set, a record is adopted under its key, clocks within the slack",
-	.tier = {RECORDS(1, 100, 1, .limit = 1, .slack_ns = 5)},
+	.name = "two sets, one record shared: one CPU charges it, another inherits it",
+	.tier = {RECORDS(2, 100, 1, .limit = 2)},
 	.key = RECORD_KEYS,
-	.before = {{3, 950}, {4, 1100}},
-	.cpu = {{{3, 1150}, {3, 1151}}, {{2, 1155}, {2, 1156}}},
-	.after = {{2, 1255}, {3, 1255}},
+	.before = {{3, 950}, {4, 1000}, {5, 1000}, {6, 1000}, {1, 1060}},
+	.cpu = {{{7, 1149}, {7, 1150}}, {{1, 1151}, {1, 1152}}},
+	.after = {{1, 1161}, {1, 1162}, {7, 1163}, {7, 1260}},
 	.most = 2,
 	.least = 1,
 	.shares = true,
-	.states_min = 1000,
+	.states_min = 10000,
+    },
+    {
+	.name = "set, a gap longer than the ring keeps a record",
+	.tier = {RECORDS(1, 100, 1, .limit = 2, .gap_ns = 300)},
+	.key = RECORD_KEYS,
+	.before = {{3, 950}, {4, 1000}},
+	.cpu = {{{1, 1350}, {1, 1351}}, {{1, 1352}}},
+	.after = {{3, 1360}, {1, 1649}, {1, 1652}},
+	.most = 1,
+	.least = 1,
+	.shares = true,
+	.states_min = 10000,
+    },
+    {
+	.name = "set, a record is adopted under its key, clocks within the slack",
+	.tier = {RECORDS(1, 100, 1, .limit = 2, .slack_ns = 6)},
+	.key = RECORD_KEYS,
+	.before = {{3, 950}, {4, 1100}, {3, 1049}},
+	.cpu = {{{3, 1151}, {3, 1151}}, {{2, 1157}}},
+	.after = {{2, 1255}, {3, 1255}},
+	.most = 3,
+	.least = 3,
+	.shares = true,
+	.states_min = 10000,
+    },
+    {
+	.name = "set, a record is adopted under its key, on the clock furthest ahead",
+	.tier = {RECORDS(1, 100, 1, .limit = 2)},
+	.key = RECORD_KEYS,
+	.before = {{3, 950}, {4, 1100}, {3, 1049}},
+	.cpu = {{{3, 1149}, {3, 1149}}, {{2, 1150}}},
+	.after = {{2, 1255}, {3, 1255}},
+	.most = 3,
+	.least = 1,
+	.shares = true,
+	.ahead = true,
+	.states_min = 5000,
     },
     {
 	.name = "set, empty, three CPUs",
@@ -313,19 +351,19 @@ static const struct scenario sound[] = {
 	.after = {{1, 1100}, {1, 1203}},
 	.most = 2,
 	.least = 2,
-	.states_min = 1000,
+	.states_min = 300000,
     },
     {
 	.name = "set, its first record idle for one of three CPUs",
 	.tier = {RECORDS(1, 100, 1, .limit = 1)},
 	.key = RECORD_KEYS,
 	.before = {{3, 950}, {4, 1000}},
-	.cpu = {{{1, 1149}}, {{1, 1151}}, {{2, 1149}}},
+	.cpu = {{{1, 1149}}, {{1, 1151}}, {{3, 1149}}},
 	.after = {{1, 1200}, {1, 1240}, {1, 1352}},
 	.most = 2,
 	.least = 1,
 	.shares = true,
-	.states_min = 1000,
+	.states_min = 700000,
     },
     {
 	.name = "two tiers, the second denies",
@@ -335,7 +373,7 @@ static const struct scenario sound[] = {
 	.after = {{1, 1201}, {2, 1401}, {1, 1602}, {2, 1850}},
 	.most = 1,
 	.least = 1,
-	.states_min = 1000,
+	.states_min = 4000,
     },
     {
 	.name = "two tiers, the second denies, records",
@@ -345,7 +383,7 @@ static const struct scenario sound[] = {
 	.after = {{1, 1201}, {2, 1401}, {1, 2202}, {2, 2850}},
 	.most = 1,
 	.least = 1,
-	.states_min = 1000,
+	.states_min = 40000,
     },
     {
 	.name = "two tiers, two keys that share a record",
@@ -356,7 +394,7 @@ static const struct scenario sound[] = {
 	.most = 2,
 	.least = 2,
 	.shares = true,
-	.states_min = 1000,
+	.states_min = 30000,
     },
     {
 	.name = "denials write nothing: sketch",
@@ -365,7 +403,7 @@ static const struct scenario sound[] = {
 	.before = {{1, 1000}},
 	.cpu = {{{1, 1010}, {1, 1020}}, {{1, 1010}, {1, 1099}}},
 	.still = true,
-	.states_min = 20,
+	.states_min = 40,
     },
     {
 	.name = "denials write nothing: record, and a clock behind",
@@ -374,7 +412,7 @@ static const struct scenario sound[] = {
 	.before = {{1, 1000}, {1, 1010}},
 	.cpu = {{{1, 1010}, {1, 1020}, {1, 1199}}, {{1, 990}, {1, 1199}}},
 	.still = true,
-	.states_min = 20,
+	.states_min = 100,
     },
     {
 	.name = "denials write nothing: shared record",
@@ -384,7 +422,7 @@ static const struct scenario sound[] = {
 	.cpu = {{{1, 1010}, {2, 1020}, {1, 1199}}, {{2, 990}, {1, 1199}}},
 	.shares = true,
 	.still = true,
-	.states_min = 20,
+	.states_min = 100,
     },
     {
 	.name = "denials write nothing: the second tier",
@@ -393,7 +431,7 @@ static const struct scenario sound[] = {
 	.before = {{1, 1000}},
 	.cpu = {{{2, 1010}, {2, 1020}}, {{2, 1010}, {1, 1199}}},
 	.still = true,
-	.states_min = 20,
+	.states_min = 100,
     },
 };
 
@@ -413,6 +451,18 @@ static const struct scenario faulty[] = {
 	.cpu = {{{1, 1000}}, {{1, 1100}}},
 	.spoil = fault_short_ring,
 	.finds = "G1: key 1 has 2",
+    },
+    {
+	/* What idle_ns without a slack costs where clocks differ: a time counts as the
+	 * latest seen by its own key's record, which is gone.
+	 */
+	.name = "fault: a record is adopted by a clock further ahead than the slack",
+	.tier = {RECORDS(1, 100, 1, .limit = 2)},
+	.key = RECORD_KEYS,
+	.before = {{3, 950}, {4, 1100}, {3, 1049}},
+	.cpu = {{{3, 1149}, {3, 1149}}, {{2, 1150}}},
+	.shares = true,
+	.finds = "G1: key 3 has 3",
     },
     {
 	.name = "fault: a sketch without a claim",
@@ -553,8 +603,13 @@ static void test_fault(void **state)
 
 int main(void)
 {
-	static struct CMUnitTest tests[ARRAY(sound) + ARRAY(faulty)];
-	size_t i, n = 0;
+	static struct CMUnitTest tests[4 + ARRAY(sound) + ARRAY(faulty)] = {
+	    cmocka_unit_test(test_explorer_counts),
+	    cmocka_unit_test(test_explorer_finds_lost_update),
+	    cmocka_unit_test(test_ttl_keeps_later),
+	    cmocka_unit_test(test_ttl_finds_plain_store),
+	};
+	size_t i, n = 4;
 
 	for (i = 0; i < ARRAY(sound); i++)
 		tests[n++] =

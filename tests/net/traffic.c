@@ -7,12 +7,14 @@
  *
  * `send` binds a socket to each source address, which has to be local. `receive` listens on both
  * families and prints, for each source, "SOURCE TOTAL WORST": packets, and the most of them in any
- * window of that length by the kernel's receive times; with --progress also each second's.
+ * window of that length by the kernel's receive times; with --progress also each second's. SIGTERM
+ * ends either early, but not without its result.
  */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +25,13 @@
 
 #define SOURCES 256
 #define SECOND	1000000000ull
+
+static volatile sig_atomic_t stopped;
+
+static void stop(int signal)
+{
+	stopped = signal;
+}
 
 static int die(const char *what)
 {
@@ -100,7 +109,7 @@ static int send_all(char **argv, int argc)
 	for (;;) {
 		uint64_t first = UINT64_MAX, now = now_ns(CLOCK_MONOTONIC);
 
-		if (now >= end)
+		if (now >= end || stopped)
 			break;
 		for (int i = 0; i < n; i++) {
 			for (; s[i].next_ns <= now; s[i].next_ns += s[i].gap_ns)
@@ -207,7 +216,7 @@ static int receive_all(char **argv, int argc)
 		die("receive");
 	printf("ready\n");
 	fflush(stdout);
-	for (uint64_t now; (now = now_ns(CLOCK_MONOTONIC)) < end;) {
+	for (uint64_t now; !stopped && (now = now_ns(CLOCK_MONOTONIC)) < end;) {
 		struct pollfd p = {fd, POLLIN, 0};
 		uint64_t wait = end < tick ? end - now : tick > now ? tick - now : 0;
 
@@ -228,6 +237,9 @@ static int receive_all(char **argv, int argc)
 
 int main(int argc, char **argv)
 {
+	struct sigaction on_term = {.sa_handler = stop};
+
+	sigaction(SIGTERM, &on_term, NULL);
 	if (argc >= 6 && !strcmp(argv[1], "send"))
 		return send_all(argv + 2, argc - 2);
 	if (argc >= 5 && !strcmp(argv[1], "receive"))

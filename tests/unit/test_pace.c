@@ -11,8 +11,8 @@
 /* A policy of one rule that matches everything, unless the test says more. */
 static struct pacer_policy policy;
 static struct pacer_line lines[LINES], before[LINES];
-static uint64_t secret[PACER_SECRETS];
-static struct pacer_state state = {{lines, LINES}, &policy, (const __u64 *)secret};
+static __u64 secret[PACER_SECRETS];
+static struct pacer_state state = {{lines, LINES}, &policy, secret};
 static uint32_t lines_used;
 
 static void begin(void)
@@ -35,12 +35,12 @@ enum { FLOW, SRC, SRC24, SRC_DPORT, DST, ALL };
 static const struct {
 	uint32_t mask4[4], mask6[PACER_KEY_WORDS];
 } keys[] = {
-	[FLOW] = {{~0u, ~0u, ~0u, ~0u}, {~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u}},
-	[SRC] = {{~0u, 0, 0, 0}, {~0u, ~0u, ~0u, ~0u}},
-	[SRC24] = {{0xffffff00, 0, 0, 0}, {~0u, 0xffffff00}},
-	[SRC_DPORT] = {{~0u, 0, 0xffff, ~0u}, {~0u, ~0u, ~0u, ~0u, 0, 0, 0, 0, 0xffff, ~0u}},
-	[DST] = {{0, ~0u, 0, 0}, {0, 0, 0, 0, ~0u, ~0u, ~0u, ~0u}},
-	[ALL] = {{0}, {0}},
+    [FLOW] = {{~0u, ~0u, ~0u, ~0u}, {~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u}},
+    [SRC] = {{~0u, 0, 0, 0}, {~0u, ~0u, ~0u, ~0u}},
+    [SRC24] = {{0xffffff00, 0, 0, 0}, {~0u, 0xffffff00}},
+    [SRC_DPORT] = {{~0u, 0, 0xffff, ~0u}, {~0u, ~0u, ~0u, ~0u, 0, 0, 0, 0, 0xffff, ~0u}},
+    [DST] = {{0, ~0u, 0, 0}, {0, 0, 0, 0, ~0u, ~0u, ~0u, ~0u}},
+    [ALL] = {{0}, {0}},
 };
 
 /* Add a tier of records (limit) or a sketch (limit 0) to the rule. */
@@ -81,12 +81,12 @@ static struct pacer_packet packet4(uint32_t saddr, uint32_t daddr, uint16_t spor
 
 static struct pacer_packet packet6(uint32_t site, uint32_t host, uint32_t dst, uint16_t dport)
 {
-	return (struct pacer_packet){.key = {0x20010db8, site, 0, host, 0x20010db8, 0, 0, dst,
-					     40000u << 16 | dport, 17},
-				     .len_bytes = 100,
-				     .vlan = PACER_VLAN_NONE,
-				     .family = PACER_FAMILY_6,
-				     .proto = 17};
+	return (struct pacer_packet){
+	    .key = {0x20010db8, site, 0, host, 0x20010db8, 0, 0, dst, 40000u << 16 | dport, 17},
+	    .len_bytes = 100,
+	    .vlan = PACER_VLAN_NONE,
+	    .family = PACER_FAMILY_6,
+	    .proto = 17};
 }
 
 static struct pacer_judgement pace(const struct pacer_packet *pkt, uint64_t now_ns)
@@ -132,12 +132,12 @@ static void test_keys4(void **unused)
 		struct pacer_packet pkt;
 		int same[6];
 	} rows[] = {
-		{packet4(0xc0000201, 0xc6336401, 1000, 53), {1, 1, 1, 1, 1, 1}},
-		{packet4(0xc0000202, 0xc6336401, 1000, 53), {0, 0, 1, 0, 1, 1}},
-		{packet4(0xc0000301, 0xc6336401, 1000, 53), {0, 0, 0, 0, 1, 1}},
-		{packet4(0xc0000201, 0xc6336402, 1000, 53), {0, 1, 1, 1, 0, 1}},
-		{packet4(0xc0000201, 0xc6336401, 1001, 53), {0, 1, 1, 1, 1, 1}},
-		{packet4(0xc0000201, 0xc6336401, 1000, 54), {0, 1, 1, 0, 1, 1}},
+	    {packet4(0xc0000201, 0xc6336401, 1000, 53), {1, 1, 1, 1, 1, 1}},
+	    {packet4(0xc0000202, 0xc6336401, 1000, 53), {0, 0, 1, 0, 1, 1}},
+	    {packet4(0xc0000301, 0xc6336401, 1000, 53), {0, 0, 0, 0, 1, 1}},
+	    {packet4(0xc0000201, 0xc6336402, 1000, 53), {0, 1, 1, 1, 0, 1}},
+	    {packet4(0xc0000201, 0xc6336401, 1001, 53), {0, 1, 1, 1, 1, 1}},
+	    {packet4(0xc0000201, 0xc6336401, 1000, 54), {0, 1, 1, 0, 1, 1}},
 	};
 	size_t i, k;
 
@@ -157,12 +157,12 @@ static void test_keys6(void **unused)
 		struct pacer_packet pkt;
 		int same[6];
 	} rows[] = {
-		{packet6(0x11, 1, 9, 53), {1, 1, 1, 1, 1, 1}},
-		{packet6(0x11, 2, 9, 53), {0, 0, 1, 0, 1, 1}},
-		{packet6(0x12, 1, 9, 53), {0, 0, 1, 0, 1, 1}}, /* /56: the last 8 bits are not in */
-		{packet6(0x111, 1, 9, 53), {0, 0, 0, 0, 1, 1}},
-		{packet6(0x11, 1, 8, 53), {0, 1, 1, 1, 0, 1}},
-		{packet6(0x11, 1, 9, 54), {0, 1, 1, 0, 1, 1}},
+	    {packet6(0x11, 1, 9, 53), {1, 1, 1, 1, 1, 1}},
+	    {packet6(0x11, 2, 9, 53), {0, 0, 1, 0, 1, 1}},
+	    {packet6(0x12, 1, 9, 53), {0, 0, 1, 0, 1, 1}}, /* /56: the last 8 bits are not in */
+	    {packet6(0x111, 1, 9, 53), {0, 0, 0, 0, 1, 1}},
+	    {packet6(0x11, 1, 8, 53), {0, 1, 1, 1, 0, 1}},
+	    {packet6(0x11, 1, 9, 54), {0, 1, 1, 0, 1, 1}},
 	};
 	size_t i, k;
 
@@ -200,10 +200,11 @@ static void test_hash_words(void **unused)
 
 				b = a;
 				b.key[i] ^= 1u << k;
-				h = pacer_tier_hash(&t, &a, (const __u64 *)secret);
-				g = pacer_tier_hash(&t, &b, (const __u64 *)secret);
+				h = pacer_tier_hash(&t, &a, secret);
+				g = pacer_tier_hash(&t, &b, secret);
 				assert_int_equal(h.place != g.place, in);
 				assert_int_equal(h.mark != g.mark, in);
+				assert_int_not_equal(h.place, h.mark); /* of two members */
 			}
 		}
 }
@@ -496,7 +497,10 @@ static void test_monitor(void **unused)
 	assert_true(denied > 100);
 }
 
-/* ---- long runs: every tier keeps its promise to every key, and no denial is charged ---- */
+/* ---- long runs: every tier keeps its promise to every key, and no denial is charged ----
+ *
+ * The tables have room for all, so that a denial is a key's own.
+ */
 
 #define SOURCES 24
 
@@ -550,8 +554,6 @@ static void test_runs(void **unused)
 		tier(0, SRC, between(1, 10), 0);
 		tier(0, SRC24, between(5, 40), 0);
 		tier(0, ALL, between(10, 100), 0);
-		for (i = 0; i < 3; i++) /* room for all: a denial is then a key's own */
-			policy.rule[0].tier[i].sets = 128;
 		for (i = 0, now = START; i < 3000; i++) {
 			now += draw() % 200 ? draw() % 30 : draw() % (3 * WINDOW);
 			run_packet(tally, draw() % (draw() & 1 ? 4 : SOURCES), now);
@@ -567,15 +569,23 @@ static void test_runs(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_keys4),	    cmocka_unit_test(test_keys6),
-		cmocka_unit_test(test_hash_words),  cmocka_unit_test(test_fragments),
-		cmocka_unit_test(test_no_rule),	    cmocka_unit_test(test_first_rule),
-		cmocka_unit_test(test_no_tiers),    cmocka_unit_test(test_tiers),
-		cmocka_unit_test(test_uncharged),   cmocka_unit_test(test_uncharged_contended),
-		cmocka_unit_test(test_uncharged_first), cmocka_unit_test(test_missing_table),
-		cmocka_unit_test(test_until),	    cmocka_unit_test(test_bytes),
-		cmocka_unit_test(test_eight_tiers), cmocka_unit_test(test_monitor),
-		cmocka_unit_test(test_runs),
+	    cmocka_unit_test(test_keys4),
+	    cmocka_unit_test(test_keys6),
+	    cmocka_unit_test(test_hash_words),
+	    cmocka_unit_test(test_fragments),
+	    cmocka_unit_test(test_no_rule),
+	    cmocka_unit_test(test_first_rule),
+	    cmocka_unit_test(test_no_tiers),
+	    cmocka_unit_test(test_tiers),
+	    cmocka_unit_test(test_uncharged),
+	    cmocka_unit_test(test_uncharged_contended),
+	    cmocka_unit_test(test_uncharged_first),
+	    cmocka_unit_test(test_missing_table),
+	    cmocka_unit_test(test_until),
+	    cmocka_unit_test(test_bytes),
+	    cmocka_unit_test(test_eight_tiers),
+	    cmocka_unit_test(test_monitor),
+	    cmocka_unit_test(test_runs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

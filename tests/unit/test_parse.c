@@ -238,9 +238,8 @@ static void test_by_hand(void **unused)
 	assert_int_equal(pkt.key[PACER_WORD_DADDR], 0xac100001);
 	assert_int_equal(pkt.key[PACER_WORD_PORTS], 1234u << 16 | 53);
 	assert_int_equal(pkt.key[PACER_WORD_META], 17);
-	assert_int_equal(pkt.key[1] | pkt.key[2] | pkt.key[3] | pkt.key[5] | pkt.key[6] |
-				 pkt.key[7],
-			 0);
+	assert_int_equal(
+	    pkt.key[1] | pkt.key[2] | pkt.key[3] | pkt.key[5] | pkt.key[6] | pkt.key[7], 0);
 	assert_int_equal(pkt.vlan, 100);
 	assert_int_equal(pkt.len_bytes, 46);
 	assert_int_equal(pkt.family, PACER_FAMILY_4);
@@ -262,7 +261,7 @@ static void test_tags(void **unused)
 
 				for (k = 0; k < tags; k++)
 					r.tag[k] = type[kinds >> k & 1];
-				recipe_is_read(&r, tags == 3	 ? PACER_PARSE_TOO_DEEP
+				recipe_is_read(&r, tags == 3	? PACER_PARSE_TOO_DEEP
 						   : !family[i] ? PACER_PARSE_NOT_IP
 								: PACER_PARSED);
 			}
@@ -271,7 +270,8 @@ static void test_tags(void **unused)
 static void test_ip4(void **unused)
 {
 	/* none, don't, first, reserved bit, middle, last */
-	static const uint16_t frag[] = {0, 0x4000, 0x2000, 0x8000, 0x2001, 0x3fff, 1, 0x1fff};
+	static const uint16_t frag[] = {0, 0x4000, 0x2000, 0x8000, 0x2001, 0x3fff,
+					1, 0x1fff, 0x1000, 0x3000, 0x0100};
 	uint32_t options, i, k;
 
 	(void)unused;
@@ -331,8 +331,8 @@ static void test_ip6_fragments(void **unused)
 	static const struct {
 		uint16_t frag6;
 		enum pacer_fragment fragment;
-	} rows[] = {{0, PACER_FRAG_NONE},      {6, PACER_FRAG_NONE},	   {1, PACER_FRAG_FIRST},
-		    {8, PACER_FRAG_LATER},     {9, PACER_FRAG_LATER},	   {0xfff8, PACER_FRAG_LATER},
+	} rows[] = {{0, PACER_FRAG_NONE},      {6, PACER_FRAG_NONE},  {1, PACER_FRAG_FIRST},
+		    {8, PACER_FRAG_LATER},     {9, PACER_FRAG_LATER}, {0xfff8, PACER_FRAG_LATER},
 		    {0xfff9, PACER_FRAG_LATER}};
 	uint32_t at, i, k;
 	struct frame f;
@@ -375,12 +375,10 @@ static void test_ah_lengths(void **unused)
 
 	(void)unused;
 	for (len = 0; len <= 60; len++)
-		recipe_is_read(&(struct recipe){.family = 6,
-						.n_ext = 1,
-						.ext = {51},
-						.ext_len = len,
-						.proto = 6},
-			       PACER_PARSED);
+		recipe_is_read(
+		    &(struct recipe){
+			.family = 6, .n_ext = 1, .ext = {51}, .ext_len = len, .proto = 6},
+		    PACER_PARSED);
 }
 
 /* ---- frames that lie ---- */
@@ -468,9 +466,8 @@ static void test_short_length(void **unused)
 	(void)unused;
 	build(&f, &(struct recipe){.family = 4, .proto = 17});
 	for (len = 0; len < f.n; len++)
-		assert_int_equal(parse(f.b, f.n, len, &pkt), len < f.l3 + 20
-								     ? PACER_PARSE_TRUNCATED
-								     : PACER_PARSE_BAD_HEADER);
+		assert_int_equal(parse(f.b, f.n, len, &pkt),
+				 len < f.l3 + 20 ? PACER_PARSE_TRUNCATED : PACER_PARSE_BAD_HEADER);
 }
 
 static void test_reasons(void **unused)
@@ -503,8 +500,8 @@ static void packet_is_sane(const struct pacer_packet *p, enum pacer_parse_result
 	assert_int_equal(p->key[PACER_WORD_META], p->proto | (later ? 0x100u : 0));
 	assert_true(later || ports || !p->key[PACER_WORD_PORTS]);
 	if (p->family == PACER_FAMILY_4)
-		assert_true(!(p->key[1] | p->key[2] | p->key[3] | p->key[5] | p->key[6] |
-			      p->key[7]));
+		assert_true(
+		    !(p->key[1] | p->key[2] | p->key[3] | p->key[5] | p->key[6] | p->key[7]));
 }
 
 static void random_recipe(struct recipe *r)
@@ -554,13 +551,13 @@ static void test_fuzz(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_by_hand),	      cmocka_unit_test(test_tags),
-		cmocka_unit_test(test_ip4),	      cmocka_unit_test(test_ip4_no_extensions),
-		cmocka_unit_test(test_ip6_protocols), cmocka_unit_test(test_ip6_chains),
-		cmocka_unit_test(test_ip6_fragments), cmocka_unit_test(test_later_key),
-		cmocka_unit_test(test_ah_lengths),    cmocka_unit_test(test_lies4),
-		cmocka_unit_test(test_lies6),	      cmocka_unit_test(test_short_length),
-		cmocka_unit_test(test_reasons),	      cmocka_unit_test(test_fuzz),
+	    cmocka_unit_test(test_by_hand),	  cmocka_unit_test(test_tags),
+	    cmocka_unit_test(test_ip4),		  cmocka_unit_test(test_ip4_no_extensions),
+	    cmocka_unit_test(test_ip6_protocols), cmocka_unit_test(test_ip6_chains),
+	    cmocka_unit_test(test_ip6_fragments), cmocka_unit_test(test_later_key),
+	    cmocka_unit_test(test_ah_lengths),	  cmocka_unit_test(test_lies4),
+	    cmocka_unit_test(test_lies6),	  cmocka_unit_test(test_short_length),
+	    cmocka_unit_test(test_reasons),	  cmocka_unit_test(test_fuzz),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,9 +4,9 @@
 
 #include "window.h"
 
-#define MS    1000000ull
+#define MS     1000000ull
 #define SECOND (1000 * MS)
-#define START 1000
+#define START  1000
 
 /* A record with the most lines one can have. */
 struct ring {
@@ -61,7 +61,7 @@ static const struct {
 	uint64_t time;
 	uint32_t cost, total;
 } series[] = {
-	{1000, 1, 1}, {1010, 3, 4}, {1050, 1, 5}, {1100, 4, 9}, {1200, 1, 5}, {1300, 1, 2},
+    {1000, 1, 1}, {1010, 3, 4}, {1050, 1, 5}, {1100, 4, 9}, {1200, 1, 5}, {1300, 1, 2},
 };
 
 static void test_series_multimap(void **unused)
@@ -103,10 +103,11 @@ static void test_series_slots(void **unused)
 
 static const struct {
 	uint64_t time;
-	uint32_t cost, before, total; /* before: with the cost, until what is too old is taken off */
+	uint32_t cost, before,
+	    total; /* before: with the cost, until what is too old is taken off */
 } walk[] = {
-	{6500 * MS, 2, 2, 2},	{8800 * MS, 6, 8, 8},	{12700 * MS, 1, 9, 9},
-	{17000 * MS, 3, 12, 10}, {32000 * MS, 0, 10, 0},
+    {6500 * MS, 2, 2, 2},    {8800 * MS, 6, 8, 8},   {12700 * MS, 1, 9, 9},
+    {17000 * MS, 3, 12, 10}, {32000 * MS, 0, 10, 0},
 };
 
 static void test_walk_exact(void **unused)
@@ -165,8 +166,8 @@ static void test_decay(void **unused)
 		uint64_t now;
 		uint32_t total;
 	} rows[] = {
-		{1000, 7}, {1025, 7}, {1099, 7}, {1100, 7}, {1109, 7}, {1110, 6}, {1119, 6},
-		{1120, 4}, {1129, 4}, {1130, 0}, {2000, 0}, {UINT64_MAX, 0},
+	    {1000, 7}, {1025, 7}, {1099, 7}, {1100, 7}, {1109, 7}, {1110, 6},
+	    {1119, 6}, {1120, 4}, {1129, 4}, {1130, 0}, {2000, 0}, {UINT64_MAX, 0},
 	};
 	struct pacer_window w = profile(PACER_COST_PACKETS, 10, 100, 10);
 	struct pacer_line before;
@@ -249,29 +250,29 @@ static void test_profile_errors(void **unused)
 		uint64_t limit, window, slots, resolution;
 		enum pacer_window_error error;
 	} rows[] = {
-		{0, 0, SECOND, 10, 0, PACER_WINDOW_BAD_LIMIT},
-		{1, 0, SECOND, 10, 0, PACER_WINDOW_BAD_LIMIT},
-		{0, 1, SECOND, 10, 0, PACER_WINDOW_OK},
-		{0, PACER_LIMIT_MAX, SECOND, 10, 0, PACER_WINDOW_OK},
-		{0, PACER_LIMIT_MAX + 1ull, SECOND, 10, 0, PACER_WINDOW_BAD_LIMIT},
-		{0, UINT64_MAX, SECOND, 10, 0, PACER_WINDOW_BAD_LIMIT},
-		{1, PACER_LIMIT_MAX + 1ull, SECOND, 10, 0, PACER_WINDOW_OK},
-		{1, (1ull << 47) - 1, SECOND, 10, 0, PACER_WINDOW_OK},
-		{1, 1ull << 47, SECOND, 10, 0, PACER_WINDOW_BAD_LIMIT},
-		{1, UINT64_MAX, SECOND, 10, 0, PACER_WINDOW_BAD_LIMIT},
-		{0, 1, 0, 10, 0, PACER_WINDOW_BAD_TIME},
-		{0, 1, 0, 0, 1, PACER_WINDOW_BAD_TIME},
-		{0, 1, PACER_WINDOW_NS_MAX, 10, PACER_WINDOW_NS_MAX, PACER_WINDOW_OK},
-		{0, 1, PACER_WINDOW_NS_MAX + 1, 10, 0, PACER_WINDOW_BAD_TIME},
-		{0, 1, SECOND, 10, PACER_WINDOW_NS_MAX + 1, PACER_WINDOW_BAD_TIME},
-		{0, 1, UINT64_MAX, 10, UINT64_MAX, PACER_WINDOW_BAD_TIME},
-		{0, 1, SECOND, 0, 0, PACER_WINDOW_BAD_SLOTS},
-		{0, 1, SECOND, 1, 0, PACER_WINDOW_OK},
-		{0, 1, SECOND, PACER_SLOTS_MAX, 0, PACER_WINDOW_OK},
-		{0, 1, SECOND, PACER_SLOTS_MAX + 1, 0, PACER_WINDOW_BAD_SLOTS},
-		{0, 1, 1, 1, 0, PACER_WINDOW_OK},
-		{0, 1, 9, 9, 0, PACER_WINDOW_OK},
-		{0, 1, 9, 10, 0, PACER_WINDOW_BAD_SLOTS},
+	    {0, 0, SECOND, 10, 0, PACER_WINDOW_BAD_LIMIT},
+	    {1, 0, SECOND, 10, 0, PACER_WINDOW_BAD_LIMIT},
+	    {0, 1, SECOND, 10, 0, PACER_WINDOW_OK},
+	    {0, PACER_LIMIT_MAX, SECOND, 10, 0, PACER_WINDOW_OK},
+	    {0, PACER_LIMIT_MAX + 1ull, SECOND, 10, 0, PACER_WINDOW_BAD_LIMIT},
+	    {0, UINT64_MAX, SECOND, 10, 0, PACER_WINDOW_BAD_LIMIT},
+	    {1, PACER_LIMIT_MAX + 1ull, SECOND, 10, 0, PACER_WINDOW_OK},
+	    {1, (1ull << 47) - 1, SECOND, 10, 0, PACER_WINDOW_OK},
+	    {1, 1ull << 47, SECOND, 10, 0, PACER_WINDOW_BAD_LIMIT},
+	    {1, UINT64_MAX, SECOND, 10, 0, PACER_WINDOW_BAD_LIMIT},
+	    {0, 1, 0, 10, 0, PACER_WINDOW_BAD_TIME},
+	    {0, 1, 0, 0, 1, PACER_WINDOW_BAD_TIME},
+	    {0, 1, PACER_WINDOW_NS_MAX, 10, PACER_WINDOW_NS_MAX, PACER_WINDOW_OK},
+	    {0, 1, PACER_WINDOW_NS_MAX + 1, 10, 0, PACER_WINDOW_BAD_TIME},
+	    {0, 1, SECOND, 10, PACER_WINDOW_NS_MAX + 1, PACER_WINDOW_BAD_TIME},
+	    {0, 1, UINT64_MAX, 10, UINT64_MAX, PACER_WINDOW_BAD_TIME},
+	    {0, 1, SECOND, 0, 0, PACER_WINDOW_BAD_SLOTS},
+	    {0, 1, SECOND, 1, 0, PACER_WINDOW_OK},
+	    {0, 1, SECOND, PACER_SLOTS_MAX, 0, PACER_WINDOW_OK},
+	    {0, 1, SECOND, PACER_SLOTS_MAX + 1, 0, PACER_WINDOW_BAD_SLOTS},
+	    {0, 1, 1, 1, 0, PACER_WINDOW_OK},
+	    {0, 1, 9, 9, 0, PACER_WINDOW_OK},
+	    {0, 1, 9, 10, 0, PACER_WINDOW_BAD_SLOTS},
 	};
 	struct pacer_window w;
 	size_t i;
@@ -304,11 +305,11 @@ static void test_scaled_cost(void **unused)
 		uint64_t limit;
 		uint32_t len, shift, cost;
 	} rows[] = {
-		{PACER_LIMIT_MAX, 1500, 0, 1500},     {1ull << 31, 1500, 1, 750},
-		{1ull << 31, 1501, 1, 751},	      {(1ull << 32) + 1, 1, 2, 1},
-		{(1ull << 47) - 1, 65535, 16, 1},     {(1ull << 47) - 1, 65536, 16, 1},
-		{(1ull << 47) - 1, 65537, 16, 2},     {(1ull << 47) - 1, 1u << 31, 16, 1u << 15},
-		{(1ull << 47) - 1, 0, 16, 0},
+	    {PACER_LIMIT_MAX, 1500, 0, 1500}, {1ull << 31, 1500, 1, 750},
+	    {1ull << 31, 1501, 1, 751},	      {(1ull << 32) + 1, 1, 2, 1},
+	    {(1ull << 47) - 1, 65535, 16, 1}, {(1ull << 47) - 1, 65536, 16, 1},
+	    {(1ull << 47) - 1, 65537, 16, 2}, {(1ull << 47) - 1, 1u << 31, 16, 1u << 15},
+	    {(1ull << 47) - 1, 0, 16, 0},
 	};
 	struct pacer_window w;
 	size_t i;
@@ -381,9 +382,9 @@ static void test_slots_extremes(void **unused)
 
 	(void)unused;
 	for (slots = 1; slots <= PACER_SLOTS_MAX; slots++) {
-		assert_int_equal(pacer_window_profile(&w, 0, 1, PACER_WINDOW_NS_MAX, slots,
-						      PACER_WINDOW_NS_MAX),
-				 PACER_WINDOW_OK);
+		assert_int_equal(
+		    pacer_window_profile(&w, 0, 1, PACER_WINDOW_NS_MAX, slots, PACER_WINDOW_NS_MAX),
+		    PACER_WINDOW_OK);
 		for (k = 1; k <= w.ring; k++) {
 			slots_are(&w, k * w.slot_ns - 1);
 			slots_are(&w, k * w.slot_ns);
@@ -458,9 +459,9 @@ static uint64_t random_step(struct run *r)
 	case 11:
 		deque_expire(&r->closed, r->now);
 		return r->closed.first < r->closed.end /* the oldest leaves the window */
-			       ? r->closed.event[r->closed.first].time + r->closed.interval + 1 -
-					 r->now - draw() % 2
-			       : 1;
+			   ? r->closed.event[r->closed.first].time + r->closed.interval + 1 -
+				 r->now - draw() % 2
+			   : 1;
 	case 12 ... 14:
 		edge = between(1, r->w.ring) * slot + draw() % 3 - 1;
 		return edge > in ? edge - in : 0;
@@ -658,18 +659,18 @@ static void test_sustained(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_series_multimap), cmocka_unit_test(test_series_deque),
-		cmocka_unit_test(test_series_slots),	cmocka_unit_test(test_walk_exact),
-		cmocka_unit_test(test_walk_source),	cmocka_unit_test(test_walk_slots),
-		cmocka_unit_test(test_decay),		cmocka_unit_test(test_backward_clock),
-		cmocka_unit_test(test_long_silence),	cmocka_unit_test(test_cum_wraps),
-		cmocka_unit_test(test_profile_errors),	cmocka_unit_test(test_profile_lines),
-		cmocka_unit_test(test_scaled_cost),	cmocka_unit_test(test_slots_exact),
-		cmocka_unit_test(test_slots_extremes),	cmocka_unit_test(test_runs_packets),
-		cmocka_unit_test(test_runs_tiny),	cmocka_unit_test(test_runs_huge),
-		cmocka_unit_test(test_runs_bytes),	cmocka_unit_test(test_runs_scaled),
-		cmocka_unit_test(test_runs_backward),	cmocka_unit_test(test_shortened),
-		cmocka_unit_test(test_shortened_edge),	cmocka_unit_test(test_sustained),
+	    cmocka_unit_test(test_series_multimap), cmocka_unit_test(test_series_deque),
+	    cmocka_unit_test(test_series_slots),    cmocka_unit_test(test_walk_exact),
+	    cmocka_unit_test(test_walk_source),	    cmocka_unit_test(test_walk_slots),
+	    cmocka_unit_test(test_decay),	    cmocka_unit_test(test_backward_clock),
+	    cmocka_unit_test(test_long_silence),    cmocka_unit_test(test_cum_wraps),
+	    cmocka_unit_test(test_profile_errors),  cmocka_unit_test(test_profile_lines),
+	    cmocka_unit_test(test_scaled_cost),	    cmocka_unit_test(test_slots_exact),
+	    cmocka_unit_test(test_slots_extremes),  cmocka_unit_test(test_runs_packets),
+	    cmocka_unit_test(test_runs_tiny),	    cmocka_unit_test(test_runs_huge),
+	    cmocka_unit_test(test_runs_bytes),	    cmocka_unit_test(test_runs_scaled),
+	    cmocka_unit_test(test_runs_backward),   cmocka_unit_test(test_shortened),
+	    cmocka_unit_test(test_shortened_edge),  cmocka_unit_test(test_sustained),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

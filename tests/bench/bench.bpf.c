@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Programs that measure. `draw` draws a source inside the kernel, so that caches see as many keys
+ * as wanted, and hands the packet by a tail call to what is measured: a layer of the packet path
+ * below, or the production program itself, unchanged. So every figure contains the same draw and
+ * call. `generate` makes frames for a real interface out of one frame.
+ */
+#include <linux/bpf.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "bench.h"
+#include "hash.h"
+#include "parse.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+struct bench_config config;
+struct bench_cpu cpus[BENCH_CPUS];
+struct bench_flow flow;
+__u64 secret[PACER_SECRETS];
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} subject SEC(".maps");
+
+/* Keep a value that nobody reads. */
+#define KEEP(value) __asm__ __volatile__("" ::"r"(value) : "memory")
+
+static __always_inline __u32 next_source(void)
+{
+	struct bench_cpu *cpu = &cpus[bpf_get_smp_processor_id() & (BENCH_CPUS - 1)];
+	__u64 x = cpu->state;
+
+	if (config.sweep)
+		return BENCH_SOURCES + (cpu->next++ & config.mask);
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	cpu->state = x;
+	return BENCH_SOURCES + ((x >> 24) & config.mask);
+}
+
+SEC("xdp.frags") int draw(struct xdp_md *ctx)
+{
+	struct bench_frame *frame = (void *)(long)ctx->data;
+
+	if ((void *)(frame + 1) > (void *)(long)ctx->data_end)
+		return XDP_ABORTED;
+	frame->ip.saddr = bpf_htonl(next_source());
+	bpf_tail_call_static(ctx, &subject, 0); /* which the JIT makes a jump */
+	return XDP_ABORTED;
+}
+
+/* --- the layers ----------------------------------------------------------------------------- */
+
+/* As the pacer's own: a function that the kernel verifies by itself. */
+__attribute__((noinline)) int parse_frame(struct xdp_md *ctx, struct pacer_packet *pkt)
+{
+	if (!pkt)
+		return PACER_PARSE_TRUNCATED;
+	return pacer_parse((void *)(long)ctx->data, (void *)(long)ctx->data_end,
+			   bpf_xdp_get_buff_len(ctx), pkt);
+}
+
+SEC("xdp.frags") int drop(struct xdp_md *ctx)
+{
+	(void)ctx;
+	return XDP_DROP;
+}
+
+SEC("xdp.frags") int layer_parse(struct xdp_md *ctx)
+{
+	struct pacer_packet pkt;
+
+	return parse_frame(ctx, &pkt) == PACER_PARSED ? XDP_DROP : XDP_PASS;
+}
+
+SEC("xdp.frags") int layer_hash(struct xdp_md *ctx)
+{
+	struct pacer_packet pkt;
+	__u32 w[4];
+
+	if (parse_frame(ctx, &pkt) != PACER_PARSED)
+		return XDP_PASS;
+	w[0] = pkt.key[PACER_WORD_SADDR];
+	w[1] = pkt.key[PACER_WORD_DADDR];
+	w[2] = pkt.key[PACER_WORD_PORTS];
+	w[3] = pkt.key[PACER_WORD_META];
+	KEEP(pacer_hash4(pacer_hash_member(secret, 0), w));
+	KEEP(pacer_hash4(pacer_hash_member(secret, 1), w));
+	return XDP_DROP;
+}
+
+SEC("xdp.frags") int layer_coarse(struct xdp_md *ctx)
+{
+	struct pacer_packet pkt;
+
+	if (parse_frame(ctx, &pkt) != PACER_PARSED)
+		return XDP_PASS;
+	KEEP(bpf_ktime_get_coarse_ns());
+	return XDP_DROP;
+}
+
+SEC("xdp.frags") int layer_exact(struct xdp_md *ctx)
+{
+	struct pacer_packet pkt;
+
+	if (parse_frame(ctx, &pkt) != PACER_PARSED)
+		return XDP_PASS;
+	KEEP(bpf_ktime_get_ns());
+	return XDP_DROP;
+}
+
+/* --- live frames ---------------------------------------------------------------------------- */
+
+/* Count what is sent: one CPU generates. Returns 1 and the source, or 0 where nothing is due. */
+static __always_inline int next_frame(__u32 *source)
+{
+	if (flow.honest && !(flow.drawn++ & 15))
+		flow.due = (bpf_ktime_get_ns() - flow.begin_ns) / flow.honest_ns;
+	if (flow.honest && flow.sent_honest < flow.due) {
+		*source = BENCH_HONEST + flow.sent_honest++ % flow.honest;
+		return 1;
+	}
+	if (flow.late && flow.late_from + flow.sent_late < flow.due) {
+		*source = BENCH_LATE + flow.sent_late++ % flow.honest;
+		return 1;
+	}
+	if (!flow.flood)
+		return 0;
+	*source = next_source();
+	flow.sent_flood++;
+	return 1;
+}
+
+static __always_inline void set_source(struct bench_frame *frame, __u32 source)
+{
+	__u32 sum = flow.ip_sum + (source >> 16) + (source & 0xffff);
+
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	frame->ip.check = bpf_htons(~sum & 0xffff);
+	frame->ip.saddr = bpf_htonl(source);
+}
+
+SEC("xdp") int generate(struct xdp_md *ctx)
+{
+	struct bench_frame *frame = (void *)(long)ctx->data;
+	__u32 source;
+
+	if ((void *)(frame + 1) > (void *)(long)ctx->data_end)
+		return XDP_ABORTED;
+	if (!next_frame(&source))
+		return XDP_DROP;
+	set_source(frame, source);
+	frame->udp.dest = flow.port_be;
+	if (flow.stamp)
+		frame->sent_ns = bpf_ktime_get_ns();
+	return XDP_TX;
+}

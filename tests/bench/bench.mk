@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# What tests/bench/run builds, by the project's own rules: make -f tests/bench/bench.mk bench-tools
+include Makefile
+
+BENCH   := $(BUILD)/bench
+TOOLS   := $(patsubst tests/bench/%.c,$(BENCH)/%.o,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
+
+.PHONY: bench-tools
+bench-tools: all $(BENCH)/bench
+
+$(BENCH)/bench.bpf.o: tests/bench/bench.bpf.c tests/bench/bench.h $(CORE)
+	@mkdir -p $(@D)
+	$(CLANG) $(BPF) -Itests/bench -c $< -o $@
+
+$(BENCH)/bench.skel.h: $(BENCH)/bench.bpf.o
+	$(BPFTOOL) gen skeleton $< name bench_bpf > $@
+
+$(BENCH)/%.o: tests/bench/%.c $(wildcard tests/bench/*.h) $(wildcard user/*.h) $(CORE) $(BENCH)/bench.skel.h
+	$(CC) $(CFLAGS) $(USER) -I$(BENCH) -Itests/bench -c $< -o $@
+
+$(BENCH)/bench: $(TOOLS) $(PURE) $(BUILD)/user/loader.o
+	$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS) -lpthread

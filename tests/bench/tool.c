@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "tool.h"
+
+#include <arpa/inet.h>
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+void die(const char *format, ...)
+{
+	int err = errno;
+	va_list args;
+
+	fprintf(stderr, "bench: ");
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fprintf(stderr, err ? ": %s\n" : "\n", strerror(err));
+	exit(1);
+}
+
+uint64_t clock_ns(int clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+void pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		die("CPU %d", cpu);
+}
+
+void seed(struct bench_bpf *skel)
+{
+	for (uint64_t i = 0; i < BENCH_CPUS; i++)
+		skel->bss->cpus[i] = (struct bench_cpu){(i + 1) * 0x9e3779b97f4a7c15ull, 0};
+	for (uint64_t i = 0; i < PACER_SECRETS; i++)
+		skel->bss->secret[i] = (i + 1) * 0xd1342543de82ef95ull;
+}
+
+static int quiet(enum libbpf_print_level level, const char *format, va_list args)
+{
+	return level == LIBBPF_WARN && getenv("BENCH_VERBOSE") ? vfprintf(stderr, format, args) : 0;
+}
+
+struct bench_bpf *open_bench(void)
+{
+	struct bench_bpf *skel;
+
+	libbpf_set_print(quiet);
+	skel = bench_bpf__open_and_load();
+	if (!skel)
+		die("the benchmark's programs do not load (BENCH_VERBOSE=1 says why)");
+	seed(skel);
+	return skel;
+}
+
+void make_frame(struct bench_frame *frame, uint16_t port, uint32_t *ip_sum)
+{
+	uint16_t word[10];
+
+	memset(frame, 0, sizeof(*frame));
+	frame->eth.h_proto = htons(ETH_P_IP);
+	frame->ip.version = 4;
+	frame->ip.ihl = 5;
+	frame->ip.tot_len = htons(sizeof(*frame) - sizeof(frame->eth));
+	frame->ip.ttl = 64;
+	frame->ip.protocol = 17;
+	frame->ip.daddr = htonl(BENCH_DEST);
+	frame->udp.source = htons(1024);
+	frame->udp.dest = htons(port);
+	frame->udp.len = htons(sizeof(*frame) - sizeof(frame->eth) - sizeof(frame->ip));
+	memcpy(word, &frame->ip, sizeof(word));
+	*ip_sum = 0;
+	for (int i = 0; i < 10; i++)
+		*ip_sum += ntohs(word[i]);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		int (*run)(int, char **);
+	} verbs[] = {{"layers", layers_main}};
+
+	for (size_t i = 0; argc > 1 && i < sizeof(verbs) / sizeof(*verbs); i++)
+		if (!strcmp(argv[1], verbs[i].name))
+			return verbs[i].run(argc - 1, argv + 1);
+	fprintf(stderr, "usage: bench layers|...: see tests/bench/run\n");
+	return 2;
+}

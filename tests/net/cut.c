@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Run a command and kill it, or hold it up, at a chosen point.
+ *
+ *   cut SYSCALL COUNT US HOLD_MS COMMAND...
+ *
+ * The point: from where the command first enters SYSCALL (execve, flock or membarrier), COUNT more
+ * system calls entered, and then US microseconds of running. HOLD_MS 0: killed there by SIGKILL;
+ * else it stands still for so long, and goes on.
+ *
+ * Exit code: 100 if the point was reached (and a command that was held up ended well), else the
+ * command's own.
+ */
+#include <err.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <linux/ptrace.h>
+
+#define REACHED 100
+
+static int code_of(int status)
+{
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void pause_us(long us)
+{
+	struct timespec t = {us / 1000000, us % 1000000 * 1000};
+
+	nanosleep(&t, NULL);
+}
+
+/* Run on until the next system call is entered; its number. Leaves with the command if that ends. */
+static long next_entry(pid_t pid)
+{
+	for (;;) {
+		struct ptrace_syscall_info info;
+		int status;
+
+		if (ptrace(PTRACE_SYSCALL, pid, 0, 0) || waitpid(pid, &status, 0) != pid)
+			err(2, "ptrace");
+		if (!WIFSTOPPED(status))
+			exit(code_of(status));
+		if (WSTOPSIG(status) != (SIGTRAP | 0x80))
+			continue;
+		if (ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof(info), &info) > 0 &&
+		    info.op == PTRACE_SYSCALL_INFO_ENTRY)
+			return info.entry.nr;
+	}
+}
+
+static pid_t start(char **command)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid < 0)
+		err(2, "fork");
+	if (!pid) {
+		ptrace(PTRACE_TRACEME, 0, 0, 0);
+		execv(command[0], command);
+		err(2, "%s", command[0]);
+	}
+	if (waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status))
+		err(2, "%s", command[0]);
+	if (ptrace(PTRACE_SETOPTIONS, pid, 0, PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD))
+		err(2, "ptrace");
+	return pid;
+}
+
+int main(int argc, char **argv)
+{
+	int first = argc < 6			     ? -2
+		    : !strcmp(argv[1], "execve")     ? -1
+		    : !strcmp(argv[1], "flock")	     ? SYS_flock
+		    : !strcmp(argv[1], "membarrier") ? SYS_membarrier
+						     : -2;
+	long us, hold_ms;
+	int status;
+	pid_t pid;
+
+	if (first == -2)
+		errx(2, "usage: cut SYSCALL COUNT US HOLD_MS COMMAND...");
+	us = atol(argv[3]);
+	hold_ms = atol(argv[4]);
+	pid = start(argv + 5);
+	while (first >= 0 && next_entry(pid) != first)
+		;
+	for (int i = atoi(argv[2]); i > 0; i--)
+		next_entry(pid);
+	if (us) {
+		if (ptrace(PTRACE_DETACH, pid, 0, 0))
+			err(2, "ptrace");
+		pause_us(us);
+		if (waitpid(pid, &status, WNOHANG) == pid)
+			return code_of(status);
+		kill(pid, hold_ms ? SIGSTOP : SIGKILL);
+	} else if (!hold_ms) {
+		kill(pid, SIGKILL);
+	}
+	if (hold_ms) {
+		pause_us(hold_ms * 1000);
+		if (us)
+			kill(pid, SIGCONT);
+		else
+			ptrace(PTRACE_DETACH, pid, 0, 0);
+	}
+	if (waitpid(pid, &status, 0) != pid)
+		err(2, "wait");
+	if (hold_ms && code_of(status))
+		return code_of(status);
+	return REACHED;
+}

@@ -1,0 +1,296 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What the tests share: two namespaces joined by a veth pair, the CLI in one of them, frames from
+# the other, and checks. A test sources this file, calls net_up, and then check NAME FUNCTION for
+# each of its functions, which fail by returning not 0; the last line they print is the reason.
+#
+#   client ns $CLIENT                       server ns $SERVER
+#   10.77.0.11-18     c0 ------veth------ s0   10.77.0.1, fd77::1: the pacer goes here
+#   fd77::11-18
+#
+# Everything made here carries this process's id in its name or is listed, and goes with it.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+BUILD=${BUILD:-$here/../../build}
+BUILD=$(cd "$BUILD" && pwd) || exit 1
+CLIENT=pacer-net-c$$
+SERVER=pacer-net-s$$
+PATH=$PATH:/usr/sbin:/sbin
+failures=0
+work="" shots="" pid="" sender="" receiver="" sent="" arrived=""
+
+die()
+{
+	echo "$(basename "$0"): $*" >&2
+	exit 1
+}
+
+[ "$(id -u)" -eq 0 ] || die "run as root"
+for needed in xdp-pacer pacer.bpf.o traffic; do
+	[ -e "$BUILD/$needed" ] || die "$BUILD/$needed is missing: make all build/traffic"
+done
+
+clean()
+{
+	local pid
+
+	trap - EXIT
+	trap '' INT TERM HUP
+	while read -r pid; do
+		kill -KILL "$pid" 2>/dev/null || true
+	done <"$work/pids"
+	wait 2>/dev/null || true
+	ip netns del "$CLIENT" 2>/dev/null || true
+	ip netns del "$SERVER" 2>/dev/null || true
+	rm -rf "$work"
+}
+
+# tool NAME: the helper of that name, built from its source beside this file.
+tool()
+{
+	local to=$BUILD/net/$1
+
+	if [ ! -e "$to" ] || [ "$here/$1.c" -nt "$to" ]; then
+		mkdir -p "$BUILD/net"
+		gcc -O2 -g -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror "$here/$1.c" -o "$to.$$"
+		mv "$to.$$" "$to"
+	fi
+	echo "$to"
+}
+
+in_client()
+{
+	nsenter --net="/run/netns/$CLIENT" "$@"
+}
+
+in_server()
+{
+	nsenter --net="/run/netns/$SERVER" "$@"
+}
+
+net_up()
+{
+	local i
+
+	work=$(mktemp -d)
+	: >"$work/pids"
+	trap clean EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM HUP
+	shots=$(tool shots)
+	ip netns add "$CLIENT"
+	ip netns add "$SERVER"
+	ip -n "$CLIENT" link add c0 type veth peer name s0 netns "$SERVER"
+	ip -n "$CLIENT" link set c0 addrgenmode none
+	ip -n "$SERVER" link set s0 addrgenmode none
+	# Without XDP of its own, a veth's end receives by NAPI only with GRO.
+	in_client ethtool -K c0 gro on
+	ip -n "$CLIENT" link set c0 up
+	ip -n "$SERVER" link set s0 up
+	ip -n "$SERVER" addr add 10.77.0.1/24 dev s0
+	ip -n "$SERVER" addr add fd77::1/64 dev s0 nodad
+	for i in 11 12 13 14 15 16 17 18; do
+		ip -n "$CLIENT" addr add "10.77.0.$i/24" dev c0
+		ip -n "$CLIENT" addr add "fd77::$i/64" dev c0 nodad
+	done
+}
+
+# background NETNS COMMAND...: its pid is in $pid, and it does not outlive the test.
+background()
+{
+	nsenter --net="/run/netns/$1" "${@:2}" &
+	pid=$!
+	echo "$pid" >>"$work/pids"
+}
+
+# traffic_on PORT MS SOURCE=PPS...: until traffic_off, and for 40 s at most. Those received are
+# counted in windows of so many milliseconds.
+traffic_on()
+{
+	background "$SERVER" "$BUILD/traffic" receive "$1" 41 "$2" >"$work/received"
+	receiver=$pid
+	until_true 5 grep -q ready "$work/received"
+	background "$CLIENT" "$BUILD/traffic" send 10.77.0.1,fd77::1 "$1" 40 "${@:3}" >"$work/sent"
+	sender=$pid
+}
+
+# traffic_off: $sent packets were sent, of which $arrived arrived; $work/sources has a line for each
+# source, with what arrived of it and the most within a window.
+traffic_off()
+{
+	kill -0 "$sender" || fail "the traffic ended too soon" || return
+	kill "$sender"
+	wait "$sender"
+	timeout 60 "$shots" "$CLIENT" "$SERVER" n=1,raw=88b6 >/dev/null # all before it has arrived
+	kill "$receiver"
+	wait "$receiver"
+	grep -v ready "$work/received" >"$work/sources"
+	# shellcheck disable=SC2034 # for the tests
+	sent=$(cat "$work/sent")
+	# shellcheck disable=SC2034
+	arrived=$(awk '{ n += $2 } END { print n }' "$work/sources")
+}
+
+# until_true SECONDS COMMAND...: wait for a condition, for so long at most.
+until_true()
+{
+	local deadline=$(($(date +%s%N) + $1 * 1000000000))
+
+	shift
+	until "$@"; do
+		[ "$(date +%s%N)" -lt "$deadline" ] || return 1
+	done
+}
+
+pacer()
+{
+	in_server timeout -k 1 20 "$BUILD/xdp-pacer" "$@"
+}
+
+# policy NAME: a policy file from standard input, of little memory; its path is $work/NAME.yaml.
+policy()
+{
+	{
+		echo "memory: 1M"
+		cat
+	} >"$work/$1.yaml"
+}
+
+# limit NAME PACKETS [FIELD...]: the policy of one rule, named udp, and one window of 60 s.
+limit()
+{
+	policy "$1" <<-END
+	rules:
+	  - name: udp
+	    match: {proto: udp, dport: 9000}
+	    limits:
+	      - {key: src, packets: $2, window: ${3:-60s}, slots: ${4:-10}}
+	END
+}
+
+load()
+{
+	pacer load s0 -c "$work/$1.yaml" "${@:2}" >/dev/null
+}
+
+apply()
+{
+	pacer apply s0 -c "$work/$1.yaml" "${@:2}" >/dev/null
+}
+
+# off: no program on s0, whatever came before.
+off()
+{
+	ip -n "$SERVER" link set dev s0 xdp off
+	ip -n "$SERVER" link set dev s0 xdpgeneric off
+}
+
+# --- assertions -----------------------------------------------------------------------------------
+
+fail()
+{
+	echo "$*"
+	return 1
+}
+
+# equal GOT WANTED WHAT
+equal()
+{
+	[ "$1" = "$2" ] || fail "$3: $1, expected $2"
+}
+
+# arrive "N..." SHOT...: of each shot, exactly so many frames arrive.
+arrive()
+{
+	local wanted=$1 got
+
+	shift
+	got=$(timeout -k 1 60 "$shots" "$CLIENT" "$SERVER" "$@" 2>&1) || fail "shots: $got"
+	equal "$got" "$wanted" "frames arrived of $*"
+}
+
+# stats FILTER: of the counters, what the jq filter says.
+stats()
+{
+	pacer stats s0 --json | jq -rc "$1"
+}
+
+status()
+{
+	pacer status s0 --json | jq -rc "$1"
+}
+
+# handed: frames that the device has handed to its XDP programs, since it was made.
+handed()
+{
+	in_server ethtool -S s0 | awk '/rx_queue_[0-9]+_xdp_packets/ { n += $2 } END { print n }'
+}
+
+# all_are_counted BEFORE: the pacer has counted all that was handed to it since.
+all_are_counted()
+{
+	[ $(($(handed) - $1)) -eq "$(stats .packets)" ]
+}
+
+# counted RULE MATCHED ADMITTED GAP WINDOW
+counted()
+{
+	local got
+
+	got=$(stats ".rules[] | select(.name == \"$1\") |
+		[.matched, .admitted, .denied.gap, .denied.window,
+		 .denied.contended + .denied.no_state + .denied.ban + .denied.throttle] | join(\" \")")
+	equal "$got" "$2 $3 $4 $5 0" "$1: matched, admitted, denied by gap, by window, by others"
+}
+
+# refused CODE PATTERN COMMAND...: the exit code, and one line of complaint that has the pattern.
+refused()
+{
+	local wanted=$1 pattern=$2 code=0
+
+	shift 2
+	"$@" >"$work/out" 2>"$work/err" || code=$?
+	[ "$code" -eq "$wanted" ] ||
+		fail "$*: exit code $code, expected $wanted: $(tr '\n' ' ' <"$work/err")" || return
+	[ "$(wc -l <"$work/err")" -eq 1 ] ||
+		fail "$*: not one line on stderr: $(tr '\n' '|' <"$work/err")" || return
+	[ ! -s "$work/out" ] || fail "$*: refused, but stdout has: $(head -n 1 "$work/out")" || return
+	grep -Eq -- "$pattern" "$work/err" || fail "$*: no $pattern in: $(cat "$work/err")"
+}
+
+# what_is_on IFACE: its XDP program and mode, as the kernel tells them.
+what_is_on()
+{
+	ip -n "$SERVER" -j -d link show dev "$1" | jq -c '.[0].xdp // {}'
+}
+
+# check NAME COMMAND...: in a process of its own, from a clean interface to a clean interface.
+check()
+{
+	local name=$1 code
+
+	shift
+	set +e # not as a condition: that would switch -e off within
+	(
+		set -e
+		"$@"
+	) >"$work/log" 2>&1
+	code=$?
+	set -e
+	if [ "$code" -eq 0 ]; then
+		echo "ok $name"
+	else
+		echo "not ok $name: $(tail -n 1 "$work/log")"
+		sed "s/^/# $name: /" "$work/log" >&2
+		failures=$((failures + 1))
+	fi
+	off >/dev/null 2>&1 || true
+}
+
+# finish: the last line of a test.
+finish()
+{
+	exit $((failures > 0))
+}

@@ -1,0 +1,345 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# The policy of a pacer at work is changed, with traffic and without: state and counters are kept,
+# and no window across a change admits more than either policy would.
+#
+#   client                                          server
+#   10.77.0.11-14, fd77::11-12   c0 ------- s0      the pacer; a socket that counts
+#   several times the limit                         xdp-pacer apply, 60 times over
+#
+# shellcheck disable=SC2317 # the functions are reached through check
+# shellcheck source=tests/net/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# apply_reports NAME KEPT NEW RETIRED
+apply_reports()
+{
+	local got
+
+	got=$(pacer apply s0 -c "$work/$1.yaml" --json | jq -r '.limits | "\(.kept) \(.new) \(.retired)"')
+	equal "$got" "$2 $3 $4" "apply $1: limits kept, new, retired"
+}
+
+value_change()
+{
+	limit ten 10
+	limit thirty 30
+	limit five 5
+	load ten
+	arrive "10 10" n=20 n=20,from=fd77::11
+	apply_reports thirty 1 0 0
+	arrive "20 20 30" n=50 n=50,from=fd77::11 n=50,from=10.77.0.12
+	apply_reports five 1 0 0
+	arrive "0 5" n=20 n=20,from=10.77.0.13
+	apply_reports ten 1 0 0
+	arrive "0 5" n=20 n=20,from=10.77.0.13
+	pacer set s0 udp.packets=40 >/dev/null
+	arrive "10 30" n=50 n=50,from=10.77.0.13
+	equal "$(status .serial)" 5 serial
+	counted udp 370 140 0 230
+}
+
+# The new shape begins empty; what it may admit, the old one still counts, until its window and a
+# slot have passed.
+shape_change()
+{
+	limit old 10 2s 10
+	limit new 15 2s 5
+	load old
+	arrive "10" n=20
+	apply_reports new 0 1 1
+	equal "$(status .retired_limits)" 1 "retired limits"
+	arrive "0 10" n=20 n=20,from=10.77.0.12
+	until_true 4 test_status .retired_limits 0
+	arrive "15 5" n=20 n=20,from=10.77.0.12
+	counted udp 100 40 0 60
+	apply_reports new 1 0 0
+}
+
+test_status()
+{
+	[ "$(status "$1")" = "$2" ]
+}
+
+# There and back before the old window has passed: its state is taken up again.
+shape_there_and_back()
+{
+	limit a 10 60s 10
+	limit b 12 60s 5
+	load a
+	arrive "6" n=6
+	apply_reports b 0 1 1
+	arrive "4" n=20
+	apply_reports a 1 0 1
+	arrive "0 10" n=20 n=20,from=10.77.0.12
+	apply_reports b 1 0 1
+	arrive "0 0 10" n=20 n=20,from=10.77.0.12 n=20,from=10.77.0.13
+}
+
+rules()
+{
+	policy one <<-END
+	rules:
+	  - {name: a, match: {dport: 1}, limits: [{key: src, packets: 10, window: 60s}]}
+	  - {name: b, match: {dport: 2}, limits: [{key: src, packets: 10, window: 60s}]}
+	END
+	policy two <<-END
+	rules:
+	  - {name: c, match: {dport: 3}, limits: [{key: src, packets: 10, window: 60s}]}
+	  - {name: b, match: {dport: 2}, limits: [{key: src, packets: 10, window: 60s}]}
+	  - {name: a, match: {dport: 1}, limits: [{key: src, packets: 10, window: 60s}]}
+	END
+	policy three <<-END
+	rules:
+	  - {name: c, match: {dport: 3}, limits: [{key: src, packets: 10, window: 60s}]}
+	  - {name: a, match: {dport: 1}, limits: [{key: src, packets: 10, window: 60s}]}
+	END
+	load one
+	arrive "10 6 20" n=20,dport=1 n=6,dport=2 n=20,dport=3
+	apply_reports two 2 1 0
+	arrive "0 4 10" n=20,dport=1 n=20,dport=2 n=20,dport=3
+	counted a 40 10 0 30
+	counted b 26 10 0 16
+	counted c 20 10 0 10
+	apply_reports three 2 0 0
+	arrive "0 20 0" n=20,dport=1 n=20,dport=2 n=20,dport=3
+	counted a 60 10 0 50
+	counted c 40 10 0 30
+	equal "$(stats '[.rules[].name] | join(" ")')" "c a" rules
+	equal "$(stats .no_limit.no_rule)" 40 "packets of no rule"
+	apply_reports two 2 1 0
+	counted b 0 0 0 0
+	arrive "10" n=20,dport=2
+}
+
+whole_policy()
+{
+	limit enforce 10
+	limit monitor 10
+	echo "mode: monitor" >>"$work/monitor.yaml"
+	load enforce
+	arrive "10" n=20
+	apply_reports monitor 1 0 0
+	equal "$(status .policy)" monitor mode
+	arrive "20" n=20
+	counted udp 40 10 0 30
+	pacer set s0 mode=enforce >/dev/null
+	arrive "0" n=20
+}
+
+# A policy that does not fit is refused, and the one in force stays as it was.
+refused_whole()
+{
+	limit good 10
+	load good
+	arrive "10" n=20
+	sed 's/window: 60s/&, entries: 1M/; s/name: udp/name: big/' "$work/good.yaml" >"$work/big.yaml"
+	refused 2 'big.yaml:.*no room for its state' pacer apply s0 -c "$work/big.yaml"
+	equal "$(status '"\(.serial) \(.rules[0])"')" "1 udp" "serial and rule"
+	arrive "0 10" n=20 n=20,from=10.77.0.12
+}
+
+# --- under load -----------------------------------------------------------------------------------
+
+# under_load NAME MS LIMIT: six senders of several times the limit, while the policies NAME-1,
+# NAME-2... are applied in turn; no source may get more than LIMIT into any MS milliseconds.
+under_load()
+{
+	local name=$1 ms=$2 limit=$3 applied=0 source total worst n before
+
+	n=$(find "$work" -name "$name-*.yaml" | wc -l)
+	load "$name-1"
+	before=$(handed)
+	traffic_on 9000 "$ms" 10.77.0.11=700 10.77.0.12=900 10.77.0.13=1500 10.77.0.14=100 \
+		fd77::11=800 fd77::12=1200
+	while [ "$applied" -lt 80 ]; do
+		applied=$((applied + 1))
+		apply "$name-$((applied % n + 1))" || fail "apply $applied" || return
+	done
+	traffic_off || return
+	equal "$(wc -l <"$work/sources")" 6 "sources that were seen" || return
+	while read -r source total worst; do
+		[ "$worst" -le "$limit" ] ||
+			fail "$source: $worst within $ms ms, the limit is $limit" || return
+		[ "$total" -ge 20 ] || fail "$source: only $total" || return
+	done <"$work/sources"
+	equal "$(status .serial)" $((applied + 1)) serial || return
+	equal "$(stats '.rules[] | select(.name == "udp") | "\(.matched) \(.admitted) \(.denied.no_state)"')" \
+		"$sent $arrived 0" \
+		"matched, admitted, no_state" || return
+	until_true 2 all_are_counted "$before" ||
+		fail "handed to the program: $(($(handed) - before)), counted: $(stats .packets)"
+}
+
+# rule NAME LIMIT...: the policy of one rule and these limits.
+rule()
+{
+	local name=$1 one
+
+	shift
+	{
+		printf 'rules:\n  - name: udp\n    match: {proto: udp, dport: 9000}\n    limits:\n'
+		for one; do
+			echo "      - {key: src, entries: 64, $one}"
+		done
+	} | policy "$name"
+}
+
+load_values()
+{
+	rule value-1 "packets: 200, window: 1s"
+	rule value-2 "packets: 120, window: 1s"
+	rule value-3 "packets: 160, window: 1s"
+	under_load value 980 200
+}
+
+load_shapes()
+{
+	rule shape-1 "packets: 200, window: 1s"
+	rule shape-2 "packets: 150, window: 1s, slots: 8"
+	rule shape-3 "packets: 200, window: 1s, slots: 20"
+	rule shape-4 "packets: 180, window: 1s" "bytes: 9400, window: 1s"
+	under_load shape 980 200
+}
+
+# Windows whose slots are shorter than a change takes.
+load_short()
+{
+	rule short-1 "packets: 20, window: 100ms, slots: 58"
+	rule short-2 "packets: 20, window: 100ms, slots: 50"
+	rule short-3 "packets: 20, window: 100ms, slots: 40"
+	under_load short 97 20
+}
+
+# A change is held up before it comes into force, and the old limit spent meanwhile.
+held_up()
+{
+	local cut change
+
+	cut=$(tool cut)
+	limit old 10 1s 58
+	limit new 10 1s 50
+	load old
+	background "$SERVER" "$cut" membarrier 0 0 400 "$BUILD/xdp-pacer" apply s0 -c "$work/new.yaml"
+	change=$pid
+	arrive "10" n=20,wait_ms=250
+	wait "$change" || equal $? 100 "the change that was held up: exit code"
+	equal "$(status .serial)" 2 serial
+	arrive "0" n=20,wait_ms=700
+}
+
+held_up_gap()
+{
+	local cut change
+
+	cut=$(tool cut)
+	policy old <<-END
+	rules:
+	  - {name: udp, limits: [{key: src, gap: 1s}]}
+	END
+	policy new <<-END
+	rules:
+	  - {name: udp, limits: [{key: src, gap: 1s, rows: 1}]}
+	END
+	load old
+	background "$SERVER" "$cut" membarrier 0 0 400 "$BUILD/xdp-pacer" apply s0 -c "$work/new.yaml"
+	change=$pid
+	arrive "1" n=20,wait_ms=250
+	wait "$change" || equal $? 100 "the change that was held up: exit code"
+	arrive "0" n=20,wait_ms=700
+}
+
+# --- confirm --------------------------------------------------------------------------------------
+
+not_pending()
+{
+	[ "$(status .confirm_within_ns)" = 0 ]
+}
+
+rolls_back()
+{
+	limit old 10
+	limit new 30
+	load old
+	arrive "10" n=20
+	apply new --confirm-within 1s
+	[ "$(status .confirm_within_ns)" -gt 0 ] || fail "it does not wait to be confirmed"
+	arrive "20 30" n=50 n=50,from=10.77.0.12
+	until_true 3 not_pending
+	arrive "0 0 10" n=20 n=20,from=10.77.0.12 n=20,from=10.77.0.13
+	equal "$(status '.rules[0]')" udp rule
+	counted udp 180 70 0 110
+	refused 1 'the time to confirm has passed' pacer confirm s0
+	apply new
+	arrive "20" n=50,from=10.77.0.13
+	refused 1 'no policy waits' pacer confirm s0
+}
+
+confirmed()
+{
+	limit old 10
+	limit new 30
+	load old
+	refused 1 'no policy waits' pacer confirm s0
+	apply new --confirm-within 1s
+	refused 1 'waits to be confirmed' pacer apply s0 -c "$work/old.yaml"
+	refused 1 'waits to be confirmed' pacer set s0 udp.packets=5
+	pacer confirm s0 >/dev/null
+	equal "$(status .confirm_within_ns)" 0 "time left to confirm"
+	arrive "30 0" n=50 n=20,wait_ms=1100
+	apply old
+	arrive "10" n=20,from=10.77.0.12
+}
+
+# What the policy on trial admitted counts after it has given way, as after any other change.
+rolls_back_exactly()
+{
+	limit old 10 3s 10
+	limit new 10 3s 5
+	load old
+	apply new --confirm-within 4s
+	until_true 6 test_status .retired_limits 0
+	arrive "10" n=20
+	until_true 6 not_pending
+	arrive "0" n=20
+}
+
+# The allow-list goes back with its policy.
+rolls_back_allow()
+{
+	limit old 10
+	{
+		cat "$work/old.yaml"
+		echo "allow: [10.77.0.12]"
+	} >"$work/new.yaml"
+	load old
+	apply new --confirm-within 1s
+	arrive "10 20" n=20 n=20,from=10.77.0.12
+	until_true 3 not_pending
+	arrive "10" n=20,from=10.77.0.12
+	apply new --confirm-within 10s
+	pacer confirm s0 >/dev/null
+	arrive "20" n=20,from=10.77.0.12
+	apply old --confirm-within 1s
+	until_true 3 not_pending
+	arrive "20" n=20,from=10.77.0.12
+}
+
+net_up
+check apply-value value_change
+check apply-shape shape_change
+check apply-shape-there-and-back shape_there_and_back
+check apply-rules rules
+check apply-whole whole_policy
+check apply-refused refused_whole
+check apply-load-values load_values
+check apply-load-shapes load_shapes
+check apply-load-short load_short
+check apply-held-up held_up
+check apply-held-up-gap held_up_gap
+check apply-rolls-back rolls_back
+check apply-confirmed confirmed
+check apply-rolls-back-exactly rolls_back_exactly
+check apply-rolls-back-allow rolls_back_allow
+finish

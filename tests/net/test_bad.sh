@@ -1,0 +1,306 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What the operator may get wrong: each is refused with the right exit code and one line that names
+# the thing, the place and the way out, and the interface is as it was.
+#
+#   client                      server
+#   (silent)   c0 ------- s0    nothing, a pacer, another program, a pacer of another version
+#
+# shellcheck disable=SC2317 # the functions are reached through check
+# shellcheck source=tests/net/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# All that a refusal must leave alone: programs and modes, the policy in force and its counters.
+snapshot()
+{
+	ip -n "$SERVER" -j -d link show | jq -c 'map([.ifname, .operstate, .xdp])'
+	pacer status --json 2>&1 | jq -c 'map(del(.retired_limits))' || true
+	pacer allow s0 list --json 2>&1 || true
+}
+
+# bad CODE PATTERN ARGUMENT...: refused, and nothing has changed.
+bad()
+{
+	local before
+
+	before=$(snapshot 2>&1)
+	refused "$1" "$2" pacer "${@:3}" || exit 1
+	equal "$(snapshot 2>&1)" "$before" "the state after ${*:3}" || exit 1
+}
+
+# yaml TEXT: a file of it as it stands.
+yaml()
+{
+	printf '%b' "$1" >"$work/bad.yaml"
+}
+
+# A limit's fields, or a rule's, that are wrong, and what is said of them.
+policy_errors()
+{
+	local wrong pattern
+
+	while IFS='|' read -r wrong pattern; do
+		[ -n "$wrong" ] || continue
+		yaml "rules:\n  - {name: r, limits: [{$wrong}]}\n"
+		bad 2 "bad.yaml:2: .*$pattern" check -c "$work/bad.yaml"
+		bad 2 "bad.yaml:2: .*$pattern" load s0 -c "$work/bad.yaml"
+	done <<-'END'
+	key: src, packets: 10, window: 1|window: .*no unit
+	key: src, packets: 0, window: 1s|packets: .*0 is no limit
+	key: src, packets: 10, window: 0s|window: .*0 is no limit
+	key: src, packets: -1, window: 1s|packets: .*negative
+	key: src, packets: 10|window
+	key: src, window: 1s|nothing is limited
+	packets: 10, window: 1s|key is missing
+	key: src, packets: 10, windw: 1s|unknown field "windw".*"window"
+	key: srce, packets: 10, window: 1s|"srce" is not a key
+	key: src/33, packets: 10, window: 1s|33 is too long
+	key: "src/24,129", packets: 10, window: 1s|"129" is no prefix length
+	key: src, gap: 1ms, packets: 10, window: 1s|beside gap
+	key: src, packets: 10, bytes: 10, window: 1s|beside packets
+	key: src, packets: 10, packets: 20, window: 1s|written twice
+	key: src, packets: 10, window: 1s, slots: 59|"59" will not do
+	key: src, packets: 5G, window: 1s|more than can be counted
+	key: src, uses: 10, cooldown: 1s|this version has no throttle
+	key: src, gap: 1ms, rows: 3|"3" will not do
+	END
+	while IFS='|' read -r wrong pattern; do
+		yaml "rules:\n  - {name: r, $wrong, limits: [{key: src, packets: 1, window: 1s}]}\n"
+		bad 2 "bad.yaml:2: .*$pattern" load s0 -c "$work/bad.yaml"
+	done <<-'END'
+	match: {src: 10.0.0.0/33}|10.0.0.0/33: the length is 0 to 32
+	match: {src: 10.0.0.1/24}|10.0.0.1/24 has bits beyond its length
+	match: {dst: "fd00::/129"}|the length is 0 to 128
+	match: {src: 10.0.0.0/8, dst: "fd00::/8"}|no packet can match
+	match: {dport: 65536}|"65536" is not a port
+	match: {dport: 20-10}|"20-10" is not a port
+	match: {vlan: 4096}|"4096" is not a VLAN
+	match: {proto: tpc}|"tpc" is not a protocol
+	match: {dport: []}|empty list
+	over: droop|"droop" is not known
+	ban: 30s|this version has no bans
+	END
+}
+
+file_errors()
+{
+	limit good 10
+	bad 2 'missing.yaml: No such file' load s0 -c "$work/missing.yaml"
+	bad 2 "$work: Is a directory" load s0 -c "$work"
+	yaml "rules:\n\t- name: a\n"
+	bad 2 'bad.yaml:2: not YAML.*tabs' load s0 -c "$work/bad.yaml"
+	yaml "rules: [\n"
+	bad 2 'bad.yaml:1: not YAML' load s0 -c "$work/bad.yaml"
+	yaml ""
+	bad 2 'bad.yaml:1: the policy is empty' load s0 -c "$work/bad.yaml"
+	yaml "mode: enforce\n"
+	bad 2 'bad.yaml:1: the rules are missing' load s0 -c "$work/bad.yaml"
+	yaml "mode: enforced\nrules: []\n"
+	bad 2 'bad.yaml:1: mode: "enforced" is not known' load s0 -c "$work/bad.yaml"
+	yaml "ruels: []\n"
+	bad 2 'bad.yaml:1: unknown field "ruels".*"rules"' load s0 -c "$work/bad.yaml"
+	yaml "rules: []\n---\nrules: []\n"
+	bad 2 'bad.yaml:2: a second document' load s0 -c "$work/bad.yaml"
+	yaml "memory: 1000T\nrules: []\n"
+	bad 2 'bad.yaml:1: memory: 1000T is too much' load s0 -c "$work/bad.yaml"
+	yaml "memory: 200G\nrules: []\n"
+	bad 2 'bad.yaml: memory: .*more than the .* free' load s0 -c "$work/bad.yaml"
+	yaml "rules: []\n\0allow: [0.0.0.0/0]\n"
+	bad 2 'bad.yaml.*NUL|bad.yaml:2: not YAML' load s0 -c "$work/bad.yaml"
+	{
+		cat "$work/good.yaml"
+		head -c 70000 /dev/zero | tr '\0' '#'
+	} >"$work/bad.yaml"
+	bad 2 'bad.yaml: .*at most 65535' load s0 -c "$work/bad.yaml"
+	limit twice 10
+	sed -n '/- name/,$p' "$work/good.yaml" >>"$work/twice.yaml"
+	bad 2 'twice.yaml:7: .*"udp" is the name of the rule in line 3' load s0 -c "$work/twice.yaml"
+}
+
+usage()
+{
+	limit good 10
+	refused 2 'there is no verb laod' pacer laod s0
+	bad 2 'wants one interface and -c' load s0
+	bad 2 'wants one interface and -c' load -c "$work/good.yaml"
+	bad 2 'wants one interface and -c' load s0 s1 -c "$work/good.yaml"
+	bad 2 'no option --polciy' load s0 --polciy "$work/good.yaml"
+	bad 2 'no option --watch' load s0 -c "$work/good.yaml" --watch
+	bad 2 '-c wants a value' load s0 -c
+	bad 2 'there is no mode sbk' load s0 -c "$work/good.yaml" --mode sbk
+	bad 2 'wants -c POLICY' check
+	bad 2 'wants -c POLICY' check s0 -c "$work/good.yaml"
+	bad 2 'wants one interface' unload
+	bad 2 'wants one interface' stats
+	bad 2 'wants one interface' status s0 s0
+	bad 2 'wants one interface' confirm
+	bad 2 'wants one interface and RULE.FIELD=VALUE' set s0
+	bad 2 'wants IFACE add' allow s0
+	bad 2 'wants IFACE add' allow s0 add
+	bad 2 'wants IFACE add' allow s0 remove 10.0.0.1
+	bad 2 'wants IFACE add' allow s0 del 10.0.0.1 --for 1s
+	bad 2 'abc is not a duration' allow s0 add 10.0.0.1 --for abc
+	bad 2 '0 is not a duration' apply s0 -c "$work/good.yaml" --confirm-within 0
+	bad 2 '5 is not a duration' apply s0 -c "$work/good.yaml" --confirm-within 5
+}
+
+no_pacer_there()
+{
+	local verb
+
+	limit good 10
+	for verb in status stats unload confirm; do
+		bad 1 's0: has no pacer: .*xdp-pacer load s0' "$verb" s0
+		bad 1 'nix: there is no such interface' "$verb" nix
+	done
+	bad 1 's0: has no pacer' apply s0 -c "$work/good.yaml"
+	bad 1 's0: has no pacer' set s0 udp.packets=1
+	bad 1 's0: has no pacer' allow s0 list
+	bad 1 's0: has no pacer' allow s0 add 10.0.0.1
+	bad 1 'nix: there is no such interface' load nix -c "$work/good.yaml"
+	bad 1 'a-name-that-is-too-long: there is no such' load a-name-that-is-too-long -c "$work/good.yaml"
+	ip -n "$SERVER" link set s0 down
+	bad 1 's0: the interface is down: .ip link set s0 up' load s0 -c "$work/good.yaml"
+	ip -n "$SERVER" link set s0 up
+}
+
+a_pacer_there()
+{
+	local n
+
+	limit good 10
+	limit other 20
+	load good
+	bad 1 's0: is paced already: .*apply s0' load s0 -c "$work/other.yaml"
+	bad 1 's0: is paced already' load s0 -c "$work/other.yaml" --direct
+	bad 1 's0: is paced already' load s0 -c "$work/other.yaml" --mode skb
+	bad 2 'udp.packts: no such field' set s0 udp.packts=5
+	bad 2 'upd.packets: no such rule: there are udp' set s0 upd.packets=5
+	bad 2 'udp.packets' set s0 udp.packets=0
+	bad 2 'udp.packets' set s0 udp.packets=
+	bad 2 'not RULE.FIELD=VALUE' set s0 udp.packets
+	bad 2 'udp.packets|window|unit' set s0 udp.packets=20 udp.window=5
+	bad 2 'mode' set s0 mode=enforced
+	bad 2 'nosuch' apply s0 -c "$work/nosuch.yaml"
+	yaml "rules:\n  - {name: udp, limits: [{key: src, packets: x, window: 1s}]}\n"
+	bad 2 'bad.yaml:2: .*"x" is not a count' apply s0 -c "$work/bad.yaml"
+	bad 1 '10.0.0.1: is not on the allow-list' allow s0 del 10.0.0.1
+	bad 2 '10.0.0.1/24 is not a prefix' allow s0 add 10.0.0.1/24
+	bad 2 'abc is not a prefix' allow s0 add abc
+	pacer unload s0 >/dev/null
+	bad 1 's0: has no pacer' unload s0
+	for n in $(seq 1 65); do
+		echo "  - {name: r$n, limits: [{key: all, packets: 1, window: 1s}]}"
+	done | { echo rules: && cat; } >"$work/bad.yaml"
+	bad 2 'bad.yaml:2: rules: 65 items: at most 64' load s0 -c "$work/bad.yaml"
+}
+
+# other SECTION: somebody else's program on s0.
+other()
+{
+	[ -e "$work/other.o" ] ||
+		clang -O2 -g -target bpf "-I/usr/include/$(gcc -print-multiarch)" \
+			-c "$here/other.bpf.c" -o "$work/other.o"
+	ip -n "$SERVER" link set dev s0 xdp obj "$work/other.o" sec "$1"
+}
+
+foreign()
+{
+	local verb mode
+
+	limit good 10
+	other xdp.other
+	for mode in --json --direct "--mode skb"; do
+		# shellcheck disable=SC2086 # two words
+		bad 1 's0: already carries the XDP program other \(id [0-9]+\).*ip link set dev s0 xdp off' \
+			load s0 -c "$work/good.yaml" $mode
+	done
+	for verb in status stats unload confirm; do
+		bad 1 's0: its XDP program is not the pacer' "$verb" s0
+	done
+	bad 1 's0: its XDP program is not the pacer' apply s0 -c "$work/good.yaml"
+	bad 1 's0: its XDP program is not the pacer' set s0 udp.packets=1
+	bad 1 's0: its XDP program is not the pacer' allow s0 add 10.0.0.1
+	equal "$(what_is_on s0 | jq -r .prog.name)" other "program on s0"
+}
+
+namesake()
+{
+	local verb
+
+	limit good 10
+	other xdp.namesake
+	for verb in status stats unload confirm; do
+		refused 1 's0: its program is named pacer, but is not one' pacer "$verb" s0
+	done
+	refused 1 's0: its program is named pacer' pacer apply s0 -c "$work/good.yaml"
+	refused 1 's0: its program is named pacer' pacer set s0 udp.packets=1
+	refused 1 's0: .*(already|pacer)' pacer load s0 -c "$work/good.yaml"
+	equal "$(what_is_on s0 | jq -r .prog.name)" pacer "program on s0"
+}
+
+# The version stands behind the magic word at the beginning of .data.control.
+other_version()
+{
+	local verb
+
+	limit good 10
+	python3 - "$BUILD/pacer.bpf.o" "$work/pacer.bpf.o" <<-'END'
+	import struct, sys
+	data = open(sys.argv[1], "rb").read()
+	old = struct.pack("<II", 0x52434150, 1)
+	assert data.count(old) == 1
+	open(sys.argv[2], "wb").write(data.replace(old, struct.pack("<II", 0x52434150, 77)))
+	END
+	ip -n "$SERVER" link set dev s0 xdp obj "$work/pacer.bpf.o" sec xdp.frags
+	for verb in status stats unload confirm; do
+		refused 1 's0: its pacer has ABI version 77, this tool 1: .*xdp off' pacer "$verb" s0
+	done
+	refused 1 's0: its pacer has ABI version 77' pacer apply s0 -c "$work/good.yaml"
+	refused 1 's0: its pacer has ABI version 77' pacer set s0 default.packets=1
+	refused 1 's0: its pacer has ABI version 77' pacer allow s0 add 10.0.0.1
+	refused 1 's0: ' pacer load s0 -c "$work/good.yaml"
+	equal "$(what_is_on s0 | jq -r .prog.name)" pacer "program on s0"
+}
+
+# nobody ARGUMENT...: the CLI as a user without privileges.
+nobody()
+{
+	in_server setpriv --reuid=65534 --regid=65534 --clear-groups "$work/xdp-pacer" "$@"
+}
+
+no_privilege()
+{
+	local before verb
+
+	limit good 10
+	cp "$BUILD/xdp-pacer" "$work/xdp-pacer"
+	chmod 755 "$work" "$work/xdp-pacer"
+	refused 1 'Operation not permitted.*run as root|no privilege.*run as root' \
+		nobody load s0 -c "$work/good.yaml"
+	equal "$(what_is_on s0)" "{}" "left on s0"
+	nobody check -c "$work/good.yaml" >/dev/null
+	load good
+	before=$(snapshot)
+	for verb in status stats unload confirm; do
+		refused 1 's0: no privilege.*run as root' nobody "$verb" s0
+	done
+	refused 1 's0: no privilege.*run as root' nobody set s0 udp.packets=1
+	refused 1 's0: no privilege.*run as root' nobody apply s0 -c "$work/good.yaml"
+	refused 1 's0: no privilege.*run as root' nobody allow s0 add 10.0.0.1
+	refused 1 'no privilege.*run as root' nobody status
+	equal "$(snapshot)" "$before" "the state after what nobody tried"
+}
+
+net_up
+check bad-policy policy_errors
+check bad-file file_errors
+check bad-usage usage
+check bad-no-pacer no_pacer_there
+check bad-a-pacer a_pacer_there
+check bad-foreign foreign
+check bad-namesake namesake
+check bad-other-version other_version
+check bad-no-privilege no_privilege
+finish

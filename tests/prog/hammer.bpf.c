@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Packets of a few keys against one tier, as fast as a CPU can, with the time of every admission
+ * kept. HAMMER_FAULT makes claims that exclude nobody: the checker has to find that.
+ */
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+#include "port.h"
+
+#ifdef HAMMER_FAULT
+PACER_INLINE __u32 hammer_take_anyway(__u32 *p, __u32 old, __u32 new)
+{
+	pacer_store(p, new);
+	return old;
+}
+#define pacer_cas(p, old, new) hammer_take_anyway(p, old, new)
+#endif
+
+struct pacer_line;
+static struct pacer_line *hammer_line(__u32 index);
+#define PACER_LINE_AT(table, index) hammer_line(index)
+
+#include "hammer.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+struct hammer_plan hammer_plan SEC(".data.plan");
+struct hammer_cpu hammer_cpu[HAMMER_CPUS] SEC(".data.cpu");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, HAMMER_LINES);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct pacer_line);
+} hammer_lines SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, HAMMER_CPUS *HAMMER_LOG);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct hammer_event);
+} hammer_log SEC(".maps");
+
+static __always_inline struct pacer_line *hammer_line(__u32 index)
+{
+	return bpf_map_lookup_elem(&hammer_lines, &index);
+}
+
+/* The time with which the state that is held will count the packet: not before its last. */
+static __always_inline __u64 hammer_at(const struct pacer_ask *q, const struct pacer_hold *hold)
+{
+	struct pacer_line *line = hammer_line(hold->index);
+	__u64 last_ns = 0;
+
+	if (line && q->tier->kind == PACER_TIER_RECORD) {
+		last_ns = pacer_load64(&line->head_ns);
+		if (q->tier->gap_ns)
+			last_ns += (__u64)pacer_load(&line->last_off) << q->tier->last_shift;
+	}
+	return pacer_later(q->now_ns, last_ns);
+}
+
+static __always_inline void hammer_record(__u32 cpu, struct hammer_event event)
+{
+	struct hammer_cpu *mine = &hammer_cpu[cpu];
+	__u32 index = cpu * HAMMER_LOG + (mine->n & (HAMMER_LOG - 1));
+	struct hammer_event *at = bpf_map_lookup_elem(&hammer_log, &index);
+
+	if (at)
+		*at = event;
+	mine->n++;
+}
+
+__attribute__((noinline)) int hammer_look(__u32 cpu, __u32 key, __u32 cost)
+{
+	struct pacer_ask q = {0, &hammer_plan.tier, 0, {0, 0}, cost};
+	struct pacer_hold hold = {0, 0};
+	struct hammer_event event = {.key = key, .cost = cost};
+	enum pacer_reason reason;
+
+	cpu &= HAMMER_CPUS - 1;
+	q.hash = hammer_plan.hash[key & (HAMMER_KEYS - 1)];
+	q.now_ns = event.before_ns = bpf_ktime_get_ns() - hammer_plan.skew_ns[cpu];
+	reason = pacer_tier_peek(&q);
+	if (reason == PACER_ADMIT)
+		reason = pacer_tier_take(&q, &hold);
+	if (reason == PACER_ADMIT) {
+		event.at_ns = hammer_at(&q, &hold);
+		pacer_tier_commit(&q, &hold);
+		event.behind_ns = bpf_ktime_get_ns() - hammer_plan.skew_ns[cpu];
+		hammer_record(cpu, event);
+	}
+	hammer_cpu[cpu].looks++;
+	if (reason < PACER_REASON_COUNT)
+		hammer_cpu[cpu].by[reason]++;
+	return 0;
+}
+
+static __always_inline __u64 hammer_draw(__u32 cpu)
+{
+	__u64 v = hammer_cpu[cpu].chance;
+
+	v ^= v << 13;
+	v ^= v >> 7;
+	v ^= v << 17;
+	hammer_cpu[cpu].chance = v;
+	return v;
+}
+
+SEC("xdp") int hammer(struct xdp_md *ctx)
+{
+	__u32 cpu = bpf_get_smp_processor_id() & (HAMMER_CPUS - 1), i;
+	__u32 phase = bpf_ktime_get_ns() >> (hammer_plan.phase_log2 & 63);
+
+	(void)ctx;
+	for (i = 0; i < HAMMER_LOOKS; i++) {
+		__u64 chance = hammer_draw(cpu);
+		__u32 key = phase + (chance & (hammer_plan.active - 1));
+
+		hammer_look(cpu, key & (hammer_plan.keys - 1),
+			    1 + (chance >> 32 & (hammer_plan.cost_max - 1)));
+	}
+	return XDP_PASS;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What test_hammer.c and hammer.bpf.c share. */
+#ifndef HAMMER_H
+#define HAMMER_H
+
+#include "table.h"
+
+#define HAMMER_CPUS  2u
+#define HAMMER_KEYS  64u
+#define HAMMER_LOOKS 256u	 /* in one run of the program */
+#define HAMMER_LOG   (1u << 18) /* admissions of one CPU */
+#define HAMMER_LINES 64u
+
+/* What is hammered: one tier, and how its keys are drawn. */
+struct hammer_plan {
+	struct pacer_tier tier;
+	struct pacer_hash hash[HAMMER_KEYS];
+	__u64 skew_ns[HAMMER_CPUS]; /* of each CPU's clock */
+	__u32 active;	  /* keys at one time, a power of two */
+	__u32 keys;	  /* keys in all, a power of two */
+	__u32 phase_log2; /* ns after which the active keys move on by one */
+	__u32 cost_max;	  /* of a packet, a power of two */
+};
+
+/*
+ * One admission: the clock before it, the time that it counts with, and the clock behind it. The
+ * second is the first, or what another CPU had read by then: it lies between the other two.
+ */
+struct hammer_event {
+	__u64 before_ns, at_ns, behind_ns;
+	__u32 key, cost;
+};
+
+struct hammer_cpu {
+	__u64 n, looks, by[PACER_REASON_COUNT], chance;
+} __attribute__((aligned(64)));
+
+#endif

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: the real object in the kernel, its maps in reach, and one packet at a time through it by
+ * BPF_PROG_TEST_RUN. A policy is changed in place, the state zeroed: one load serves many policies.
+ */
+#ifndef PROG_H
+#define PROG_H
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/bpf.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "oracle.h"
+
+#include "compile.h"
+#include "frame.h"
+
+#define PROG_LINES	   4096u
+#define PROG_RESOLUTION_NS 4000000ull
+#define PROG_CPUS	   64
+
+struct prog {
+	int fd, counts_fd, allow4_fd, allow6_fd;
+	uint32_t cpus; /* possible ones */
+	struct pacer_control *control;
+	struct pacer_copy *copy; /* two */
+	struct pacer_line *lines;
+	uint64_t n_lines;
+	struct pacer_counters *counts, *counts_before; /* [counter][cpu] */
+	struct pacer_line *lines_before;
+	uint32_t reasons_seen[PACER_REASON_COUNT];
+};
+
+static inline int prog_print(enum libbpf_print_level level, const char *format, va_list args)
+{
+	return level == LIBBPF_WARN ? vfprintf(stderr, format, args) : 0;
+}
+
+static inline struct bpf_map *prog_map(struct bpf_object *obj, const char *name)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(obj, name);
+
+	if (!map)
+		fail_msg("the object has no map %s", name);
+	return map;
+}
+
+static inline void *prog_mmap(struct bpf_object *obj, const char *name)
+{
+	struct bpf_map *map = prog_map(obj, name);
+	long page = sysconf(_SC_PAGESIZE);
+	size_t len = (size_t)bpf_map__value_size(map) * bpf_map__max_entries(map);
+	void *at = mmap(NULL, (len + page - 1) & -page, PROT_READ | PROT_WRITE, MAP_SHARED,
+			bpf_map__fd(map), 0);
+
+	if (at == MAP_FAILED)
+		fail_msg("%s: mmap: %s", name, strerror(errno));
+	return at;
+}
+
+/* Reach into a loaded object. */
+static inline void prog_open(struct prog *p, struct bpf_object *obj)
+{
+	struct bpf_program *program = bpf_object__find_program_by_name(obj, "pacer");
+	size_t counts;
+
+	assert_non_null(program);
+	memset(p, 0, sizeof(*p));
+	p->fd = bpf_program__fd(program);
+	p->counts_fd = bpf_map__fd(prog_map(obj, "pacer_counts"));
+	p->allow4_fd = bpf_map__fd(prog_map(obj, "pacer_allow4"));
+	p->allow6_fd = bpf_map__fd(prog_map(obj, "pacer_allow6"));
+	p->cpus = libbpf_num_possible_cpus();
+	p->control = prog_mmap(obj, ".data.control");
+	p->copy = prog_mmap(obj, ".data.policy");
+	p->lines = prog_mmap(obj, "pacer_lines");
+	p->n_lines = bpf_map__max_entries(prog_map(obj, "pacer_lines"));
+	assert_true(p->cpus <= PROG_CPUS);
+	counts = PACER_COUNTERS_MAX * p->cpus;
+	p->counts = calloc(counts, sizeof(*p->counts));
+	p->counts_before = calloc(counts, sizeof(*p->counts));
+	p->lines_before = calloc(p->n_lines, sizeof(*p->lines));
+	assert_true(p->counts && p->counts_before && p->lines_before);
+}
+
+/* Load an opened object with a table of `lines` and a secret, and reach into it. */
+static inline void prog_load(struct prog *p, struct bpf_object *obj, uint32_t lines)
+{
+	assert_int_equal(bpf_map__set_max_entries(prog_map(obj, "pacer_lines"), lines), 0);
+	if (bpf_object__load(obj))
+		fail_msg("the object does not load: run as root; see the verifier's log");
+	prog_open(p, obj);
+	assert_int_equal(getrandom(p->control->secret, sizeof(p->control->secret), 0),
+			 sizeof(p->control->secret));
+	p->control->secret_ready = 1;
+}
+
+/* Compile a policy's text for this table. 0, or -1 with *error filled. */
+static inline int prog_try(struct prog *p, const char *text, struct pacer_policy *bin,
+			   struct policy_error *error)
+{
+	struct compile_host host = {PROG_RESOLUTION_NS, 1};
+	struct policy *policy = policy_parse(text, strlen(text), error);
+	static struct plan plan;
+	int result;
+
+	if (!policy)
+		return -1;
+	policy->memory_bytes = p->n_lines * sizeof(struct pacer_line);
+	result = compile_policy(policy, NULL, &host, bin, &plan, error);
+	policy_free(policy);
+	return result;
+}
+
+static inline void prog_compile(struct prog *p, const char *text, struct pacer_policy *bin)
+{
+	struct policy_error error = {0};
+
+	if (prog_try(p, text, bin, &error))
+		fail_msg("policy:%d: %s\n%s", error.line, error.text, text);
+}
+
+/* Of this policy from now on, with no state at all. */
+static inline void prog_policy(struct prog *p, const char *text)
+{
+	prog_compile(p, text, &p->copy[0].policy);
+	memset(p->lines, 0, p->n_lines * sizeof(*p->lines));
+	p->control->in_force = 0;
+	p->control->allowed4 = p->control->allowed6 = 0;
+}
+
+static inline void prog_counts(struct prog *p, struct pacer_counters *counts)
+{
+	static uint32_t keys[PACER_COUNTERS_MAX];
+	uint32_t n = PACER_COUNTERS_MAX, out;
+
+	if (bpf_map_lookup_batch(p->counts_fd, NULL, &out, keys, counts, &n, NULL) &&
+	    errno != ENOENT)
+		fail_msg("the counters cannot be read: %s", strerror(errno));
+	assert_int_equal(n, PACER_COUNTERS_MAX);
+}
+
+static inline struct pacer_counters *prog_counter(struct prog *p, struct pacer_counters *counts,
+						  uint32_t counter, uint32_t cpu)
+{
+	return &counts[counter * p->cpus + cpu];
+}
+
+/* Run the frame's first n bytes: returns the verdict, after seeing that no byte was changed. */
+static inline uint32_t prog_run(struct prog *p, const uint8_t *b, uint32_t n)
+{
+	static uint8_t out[FRAME_MAX + 64];
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = b, .data_size_in = n, .data_out = out,
+		    .data_size_out = sizeof(out), .repeat = 1);
+
+	if (bpf_prog_test_run_opts(p->fd, &opts))
+		fail_msg("test_run of %u bytes: %s", n, strerror(errno));
+	assert_int_equal(opts.data_size_out, n);
+	assert_memory_equal(out, b, n);
+	return opts.retval;
+}
+
+/* What one packet did to the counters: exactly one cell of one CPU, by one packet of n bytes. */
+static inline void prog_counted(struct prog *p, uint32_t *counter, uint32_t *reason, uint32_t n)
+{
+	uint32_t changed = 0, i, cpu, r;
+
+	prog_counts(p, p->counts);
+	for (i = 0; i < PACER_COUNTERS_MAX; i++)
+		for (cpu = 0; cpu < p->cpus; cpu++)
+			for (r = 0; r < PACER_REASON_COUNT; r++) {
+				struct pacer_count now =
+					prog_counter(p, p->counts, i, cpu)->by[r];
+				struct pacer_count was =
+					prog_counter(p, p->counts_before, i, cpu)->by[r];
+
+				if (now.packets == was.packets && now.bytes == was.bytes)
+					continue;
+				assert_int_equal(now.packets - was.packets, 1);
+				assert_int_equal(now.bytes - was.bytes, n);
+				*counter = i;
+				*reason = r;
+				changed++;
+			}
+	assert_int_equal(changed, 1);
+}
+
+struct prog_fate {
+	uint32_t verdict, counter, reason;
+};
+
+/* One packet: what became of it. Unless it was admitted, no line of state has changed. */
+static inline struct prog_fate prog_fate(struct prog *p, const uint8_t *b, uint32_t n)
+{
+	size_t size = p->n_lines * sizeof(*p->lines);
+	struct prog_fate fate = {0};
+
+	memcpy(p->lines_before, p->lines, size);
+	prog_counts(p, p->counts_before);
+	fate.verdict = prog_run(p, b, n);
+	prog_counted(p, &fate.counter, &fate.reason, n);
+	if (fate.reason != PACER_ADMIT && memcmp(p->lines_before, p->lines, size))
+		fail_msg("a packet of reason %u has changed the state", fate.reason);
+	p->reasons_seen[fate.reason]++;
+	return fate;
+}
+
+#endif

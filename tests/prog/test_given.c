@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The kernel and user space are one: random frames under random policies, on a clock that both are
+ * given, meet the same reason, the same rule and the same counters, packet by packet, and leave
+ * tables that are the same to the byte.
+ */
+#include "prog.h"
+
+#include "pace.h"
+
+#define POLICIES 60
+#define PACKETS	 250 /* under each */
+#define TEXT_MAX 65536
+
+static struct prog prog;
+static volatile uint64_t *given_ns;
+static struct pacer_policy policy;
+static struct pacer_line *lines;
+
+/* ---- chance ---- */
+
+static const char *const prefixes4[] = {"10.0.0.0/30",	"10.0.0.2",    "10.0.0.0/8", "10.0.1.0/24",
+					"10.0.1.3",	"0.0.0.0/1",   "10.1.0.0/16"};
+static const char *const prefixes6[] = {"2001:db8::/32", "2001:db8:0:1::/64", "2001:db8:0:1::2",
+					"2001:db8:0:1::/126", "::/0"};
+static const char *const protos[] = {"udp", "tcp", "icmp", "icmpv6", "sctp", "[udp, tcp]", "esp"};
+static const char *const ports[] = {"53", "80", "1-1023", "[53, 80-90, 4000]", "1024-65535"};
+static const char *const vlans[] = {"none", "100", "[none, 100]", "200"};
+static const char *const keys[] = {"flow",  "src",	 "src/24,56", "src/30,62", "dst", "dst/24,64",
+				   "all",   "src+dport", "src/1,1"};
+static const uint8_t numbers[] = {17, 17, 6, 6, 1, 58, 132, 50, 47};
+static const uint16_t port_numbers[] = {53, 80, 85, 4000, 50000, 1023};
+static const uint8_t extensions[] = {0, 43, 44, 51, 60};
+
+#define PICK(list) ((list)[draw() % ARRAY(list)])
+
+static size_t append(char *text, size_t n, const char *format, const char *word)
+{
+	n += snprintf(text + n, TEXT_MAX - n, format, word);
+	assert_true(n < TEXT_MAX);
+	return n;
+}
+
+static size_t put_match(char *text, size_t n)
+{
+	int six = draw() % 3 == 0;
+
+	n = append(text, n, "    match: {%s", "");
+	if (draw() % 2)
+		n = append(text, n, "src: \"%s\", ", six ? PICK(prefixes6) : PICK(prefixes4));
+	if (draw() % 4 == 0)
+		n = append(text, n, "dst: \"%s\", ", six ? PICK(prefixes6) : PICK(prefixes4));
+	if (draw() % 3 == 0)
+		n = append(text, n, "sport: %s, ", PICK(ports));
+	if (draw() % 3 == 0)
+		n = append(text, n, "dport: %s, ", PICK(ports));
+	if (draw() % 4 == 0)
+		n = append(text, n, "vlan: %s, ", PICK(vlans));
+	return append(text, n, "proto: %s}\n", PICK(protos));
+}
+
+static size_t put_limit(char *text, size_t n)
+{
+	static const char *const gaps[] = {"3ns", "1us", "50us", "1ms"};
+	static const char *const windows[] = {"100ns", "20us", "1ms", "1s"};
+	static const char *const slots[] = {"1", "2", "7", "10", "11", "26", "27", "58"};
+	static const char *const limits[] = {"packets: 1", "packets: 3", "packets: 100",
+					     "bytes: 500", "bytes: 20k", "bytes: 5G"};
+	static const char *const entries[] = {"", ", entries: 2", ", entries: 3", ", entries: 16"};
+	const char *key = PICK(keys);
+	int gap = draw() % 3 == 0, one = !strcmp(key, "all");
+
+	n = append(text, n, "      - {key: \"%s\"", key);
+	if (gap) {
+		n = append(text, n, ", gap: %s", PICK(gaps));
+		if (!one && draw() & 1)
+			n = append(text, n, ", rows: 1%s", "");
+	} else {
+		n = append(text, n, ", %s", PICK(limits));
+		n = append(text, n, ", window: %s", PICK(windows));
+		n = append(text, n, ", slots: %s", PICK(slots));
+	}
+	if (!one)
+		n = append(text, n, "%s", PICK(entries));
+	return append(text, n, "}\n%s", "");
+}
+
+static void random_policy(char *text, uint32_t rules)
+{
+	char name[16];
+	uint32_t i, k;
+	size_t n = 0;
+
+	n = append(text, n, "mode: %s\n", draw() % 8 ? "enforce" : "monitor");
+	n = append(text, n, "unparsed: %s\n", draw() & 1 ? "pass" : "drop");
+	n = append(text, n, "clock: %s\nrules:\n", draw() & 1 ? "exact" : "coarse");
+	for (i = 0; i < rules; i++) {
+		snprintf(name, sizeof(name), "r%u", i);
+		n = append(text, n, "  - name: %s\n", name);
+		if (draw() % 8)
+			n = put_match(text, n);
+		n = append(text, n, "    over: %s\n    limits:\n", draw() % 8 ? "drop" : "pass");
+		for (k = rules > 20 ? 1 : between(1, 4); k; k--)
+			n = put_limit(text, n);
+	}
+}
+
+static void random_recipe(struct recipe *r)
+{
+	uint32_t i;
+
+	*r = (struct recipe){.family = draw() % 16 ? draw() % 3 ? 4 : 6 : 0,
+			     .type = PICK(port_numbers),
+			     .proto = PICK(numbers),
+			     .sport = PICK(port_numbers),
+			     .dport = PICK(port_numbers),
+			     .id = draw() % 3,
+			     .payload = between(4, draw() % 4 ? 40 : 1400)};
+	if (r->family == 4) {
+		r->saddr[0] = 0x0a000000 | (draw() & 0x103);
+		r->daddr[0] = 0x0a000100 | (draw() & 0x10003);
+		r->options = draw() % 4 ? 0 : draw() % 11;
+		r->frag = draw() % 8 ? 0 : draw();
+	} else {
+		uint32_t saddr[4] = {0x20010db8, draw() & 1, 0, draw() & 3};
+		uint32_t daddr[4] = {0x20010db8, 1, 0, draw() & 3};
+
+		memcpy(r->saddr, saddr, sizeof(saddr));
+		memcpy(r->daddr, daddr, sizeof(daddr));
+		r->n_ext = draw() & 1 ? 0 : draw() % FRAME_EXTS;
+		r->ext_len = draw() % 4;
+		r->frag = draw() & 1 ? 0 : draw() & 0xff;
+	}
+	for (i = 0; i < FRAME_EXTS; i++)
+		r->ext[i] = PICK(extensions);
+	for (i = draw() % 4 ? 0 : between(1, 3); i; i--)
+		r->tag[i - 1] = draw() & 1 ? 0x8100 : 0x88a8;
+}
+
+/* Some are cut, some lie. */
+static void random_frame(struct frame *f)
+{
+	struct recipe r;
+	uint32_t k;
+
+	random_recipe(&r);
+	frame_build(f, &r);
+	for (k = draw() % 8 ? 0 : between(1, 4); k; k--)
+		f->b[draw() % (f->n < 80 ? f->n : 80)] = draw();
+	if (draw() % 16 == 0)
+		f->n = between(14, f->n);
+}
+
+/* Every magnitude of time, bursts, and at times back. */
+static uint64_t next_time(uint64_t now_ns)
+{
+	if (draw() % 3 == 0)
+		return now_ns;
+	if (draw() % 16 == 0)
+		return now_ns - magnitude(1, 1000000);
+	return now_ns + magnitude(1, draw() % 8 ? 1000000 : 3000000000);
+}
+
+/* ---- both ---- */
+
+/* The allow-list of all policies: one prefix for ever, one until a time. */
+static const uint8_t allow4[] = {10, 0, 1, 0};
+static const uint8_t allow6[16] = {0x20, 1, 0x0d, 0xb8, [15] = 3};
+
+static void put_allow(uint64_t until_ns)
+{
+	struct pacer_allow_value value = {.until_ns = until_ns};
+	struct pacer_allow6 key = {.prefixlen = 32};
+
+	memcpy(key.addr, allow4, 4);
+	assert_int_equal(bpf_map_update_elem(prog.allow4_fd, &key, &value, BPF_ANY), 0);
+	memcpy(key.addr, allow6, 16);
+	key.prefixlen = 128;
+	value.until_ns = 0;
+	assert_int_equal(bpf_map_update_elem(prog.allow6_fd, &key, &value, BPF_ANY), 0);
+	prog.control->allowed4 = prog.control->allowed6 = 1;
+}
+
+static int is_allowed(const struct pacer_packet *pkt, uint64_t now_ns, uint64_t until_ns)
+{
+	if (pkt->family == PACER_FAMILY_4)
+		return pkt->key[0] == 0x0a000100 && now_ns < until_ns;
+	return pkt->key[0] == 0x20010db8 && !pkt->key[1] && !pkt->key[2] && pkt->key[3] == 3;
+}
+
+/* User space's judgement of the frame. */
+static struct pacer_judgement judge(const struct frame *f, uint64_t now_ns, uint64_t until_ns)
+{
+	struct pacer_state state = {{lines, prog.n_lines}, &policy, prog.control->secret};
+	struct pacer_judgement none = {PACER_NO_RULE, PACER_RULES_MAX, 0};
+	struct pacer_walk walk = {.state = &state, .now_ns = now_ns};
+	enum pacer_parse_result result = pacer_parse(f->b, f->b + f->n, f->n, &walk.pkt);
+
+	if (result != PACER_PARSED)
+		none.reason = pacer_parse_reason(result);
+	else if (is_allowed(&walk.pkt, now_ns, until_ns))
+		none.reason = PACER_ALLOWED;
+	else
+		return pacer_pace(&walk);
+	return none;
+}
+
+static uint32_t verdict_of(const struct pacer_judgement *j)
+{
+	if (policy.flags & PACER_MONITOR)
+		return XDP_PASS;
+	switch (pacer_verdict_of(j->reason)) {
+	case PACER_VERDICT_UNPARSED:
+		return policy.flags & PACER_UNPARSED_DROP ? XDP_DROP : XDP_PASS;
+	case PACER_VERDICT_DENY:
+		return policy.rule[j->rule].over == PACER_OVER_PASS ? XDP_PASS : XDP_DROP;
+	default:
+		return XDP_PASS;
+	}
+}
+
+static void same(const struct frame *f, uint64_t now_ns, uint64_t until_ns, const char *text)
+{
+	struct pacer_judgement j = judge(f, now_ns, until_ns);
+	uint32_t counter = j.rule < PACER_RULES_MAX ? policy.rule[j.rule].counter : 0;
+	struct prog_fate fate;
+
+	*given_ns = now_ns;
+	fate = prog_fate(&prog, f->b, f->n);
+	if (fate.reason != j.reason || fate.counter != counter || fate.verdict != verdict_of(&j))
+		fail_msg("at %llu: the kernel says reason %u, counter %u, verdict %u, and user "
+			 "space %u, %u, %u; under\n%s",
+			 (unsigned long long)now_ns, fate.reason, fate.counter, fate.verdict,
+			 j.reason, counter, verdict_of(&j), text);
+	if (memcmp(lines, prog.lines, prog.n_lines * sizeof(*lines)))
+		fail_msg("at %llu, reason %u: the tables differ; under\n%s",
+			 (unsigned long long)now_ns, j.reason, text);
+}
+
+/* Some tiers are retired, until a time that comes. */
+static void retire_some(uint64_t now_ns)
+{
+	uint32_t r, i;
+
+	for (r = 0; r < PACER_RULES_MAX; r++)
+		for (i = 0; i < policy.rule[r].n_tiers; i++)
+			if (draw() % 8 == 0)
+				policy.rule[r].tier[i].until_ns = now_ns + magnitude(1, 1ull << 34);
+}
+
+static void run_policy(const char *text)
+{
+	uint64_t now_ns = magnitude(1ull << 33, 1ull << 50), until_ns;
+	struct frame f;
+	uint32_t i;
+
+	retire_some(now_ns);
+	until_ns = now_ns + magnitude(1, 1ull << 32);
+	prog.copy[0].policy = policy;
+	memset(prog.lines, 0, prog.n_lines * sizeof(*lines));
+	memset(lines, 0, prog.n_lines * sizeof(*lines));
+	put_allow(until_ns);
+	for (i = 0; i < PACKETS; i++) {
+		random_frame(&f);
+		now_ns = next_time(now_ns);
+		same(&f, now_ns, until_ns, text);
+	}
+}
+
+static void test_same(void **unused)
+{
+	static char text[TEXT_MAX];
+	uint32_t i, run = 0, r;
+
+	(void)unused;
+	oracle_seed(51);
+	for (i = 0; run < POLICIES; i++) {
+		struct policy_error error = {0};
+
+		assert_true(i < 2 * POLICIES);
+		random_policy(text, i % 10 == 9 ? PACER_RULES_MAX : between(1, 12));
+		if (prog_try(&prog, text, &policy, &error)) {
+			print_message("not run: line %d: %s\n", error.line, error.text);
+			continue;
+		}
+		run_policy(text);
+		run++;
+	}
+	for (r = 0; r < PACER_REASON_COUNT; r++)
+		print_message("%s%u", r ? " " : "reasons: ", prog.reasons_seen[r]);
+	print_message("\n");
+	assert_true(prog.reasons_seen[PACER_ADMIT] > 1000);
+	assert_true(prog.reasons_seen[PACER_DENY_GAP] > 100);
+	assert_true(prog.reasons_seen[PACER_DENY_WINDOW] > 100);
+	assert_true(prog.reasons_seen[PACER_ALLOWED] > 100);
+	assert_true(prog.reasons_seen[PACER_NO_RULE] > 100);
+}
+
+static int setup(void **state)
+{
+	const char *build = getenv("BUILD") ? getenv("BUILD") : "build";
+	struct bpf_object *obj;
+	char path[300];
+	uint32_t i;
+
+	snprintf(path, sizeof(path), "%s/pacer_given.bpf.o", build);
+	libbpf_set_print(prog_print);
+	obj = bpf_object__open_file(path, NULL);
+	assert_non_null(obj);
+	prog_load(&prog, obj, PROG_LINES);
+	given_ns = prog_mmap(obj, ".data.clock");
+	oracle_seed(50);
+	for (i = 0; i < PACER_SECRETS; i++)
+		prog.control->secret[i] = draw();
+	lines = aligned_alloc(64, prog.n_lines * sizeof(*lines));
+	assert_non_null(lines);
+	*state = obj;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	bpf_object__close(*state);
+	free(lines);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_same),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

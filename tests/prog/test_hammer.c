@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Two CPUs on the same keys in the kernel. Of all times at which a key was admitted, no window holds
+ * more than its limit and no two are nearer than the gap; and together they get what one CPU alone
+ * would get. A build without claims has to fail that.
+ */
+#include "prog.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/resource.h>
+
+#include "hammer.h"
+
+#define RUN_NS	  200000000ull
+#define SUSTAINED 70 /* %, of what one CPU gets that never does anything but look */
+
+static struct {
+	struct bpf_object *obj;
+	int fd;
+	struct hammer_plan *plan;
+	struct hammer_cpu *cpu;
+	struct pacer_line *lines;
+	struct hammer_event *log, *event; /* by CPU, and all of them */
+	size_t n;
+	uint64_t busy_ns[HAMMER_CPUS]; /* of the CPUs' time: they may have other work */
+	uint64_t looks, by[PACER_REASON_COUNT];
+} h;
+
+/* ---- the kernel's side ---- */
+
+static void open_object(const char *name)
+{
+	const char *build = getenv("BUILD") ? getenv("BUILD") : "build";
+	char path[300];
+
+	snprintf(path, sizeof(path), "%s/%s", build, name);
+	libbpf_set_print(prog_print);
+	h.obj = bpf_object__open_file(path, NULL);
+	if (!h.obj || bpf_object__load(h.obj))
+		fail_msg("%s does not load", path);
+	h.fd = bpf_program__fd(bpf_object__find_program_by_name(h.obj, "hammer"));
+	h.plan = prog_mmap(h.obj, ".data.plan");
+	h.cpu = prog_mmap(h.obj, ".data.cpu");
+	h.lines = prog_mmap(h.obj, "hammer_lines");
+	h.log = prog_mmap(h.obj, "hammer_log");
+}
+
+static int setup(void **unused)
+{
+	(void)unused;
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2) {
+		print_message("skipped: two CPUs are needed\n");
+		exit(77);
+	}
+	(void)setpriority(PRIO_PROCESS, 0, -20); /* the CPUs at once, not in turn with others */
+	h.event = calloc(HAMMER_CPUS * HAMMER_LOG, sizeof(*h.event));
+	assert_non_null(h.event);
+	open_object("hammer.bpf.o");
+	return 0;
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+static pthread_barrier_t start;
+
+/* Hammer from one CPU until the time is over. Returns what failed, or NULL. */
+static void *hammer_from(void *arg)
+{
+	uint8_t frame[64] = {0};
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame, .data_size_in = sizeof(frame),
+		    .repeat = 100);
+	uint64_t end_ns, busy_ns;
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET((long)arg, &set);
+	if (pthread_setaffinity_np(pthread_self(), sizeof(set), &set))
+		return "the thread was not pinned";
+	pthread_barrier_wait(&start);
+	busy_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	end_ns = clock_ns(CLOCK_MONOTONIC) + RUN_NS;
+	while (clock_ns(CLOCK_MONOTONIC) < end_ns)
+		if (bpf_prog_test_run_opts(h.fd, &opts))
+			return "test_run failed";
+	h.busy_ns[(long)arg] = clock_ns(CLOCK_THREAD_CPUTIME_ID) - busy_ns;
+	return NULL;
+}
+
+static void collect(unsigned int cpus)
+{
+	unsigned int c, r;
+
+	h.n = h.looks = 0;
+	memset(h.by, 0, sizeof(h.by));
+	for (c = 0; c < cpus; c++) {
+		if (h.cpu[c].n > HAMMER_LOG)
+			fail_msg("%llu admissions: the log is too short",
+				 (unsigned long long)h.cpu[c].n);
+		memcpy(h.event + h.n, h.log + c * HAMMER_LOG, h.cpu[c].n * sizeof(*h.event));
+		h.n += h.cpu[c].n;
+		h.looks += h.cpu[c].looks;
+		for (r = 0; r < PACER_REASON_COUNT; r++)
+			h.by[r] += h.cpu[c].by[r];
+	}
+}
+
+static void run(unsigned int cpus)
+{
+	pthread_t thread[HAMMER_CPUS];
+	unsigned int c;
+
+	memset(h.lines, 0, HAMMER_LINES * sizeof(*h.lines));
+	memset(h.cpu, 0, HAMMER_CPUS * sizeof(*h.cpu));
+	pthread_barrier_init(&start, NULL, cpus);
+	for (c = 0; c < cpus; c++) {
+		h.cpu[c].chance = draw();
+		assert_int_equal(pthread_create(&thread[c], NULL, hammer_from, (void *)(long)c), 0);
+	}
+	for (c = 0; c < cpus; c++) {
+		void *failed;
+
+		pthread_join(thread[c], &failed);
+		if (failed)
+			fail_msg("%s", (char *)failed);
+	}
+	pthread_barrier_destroy(&start);
+	collect(cpus);
+}
+
+/* ---- the checker ---- */
+
+static int by_at(const void *a, const void *b)
+{
+	const struct hammer_event *x = a, *y = b;
+
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	return x->at_ns < y->at_ns ? -1 : x->at_ns > y->at_ns;
+}
+
+static int by_before(const void *a, const void *b)
+{
+	const struct hammer_event *x = a, *y = b;
+
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	return x->before_ns < y->before_ns ? -1 : x->before_ns > y->before_ns;
+}
+
+/* The times of an admission that are held against the limit. */
+struct span {
+	uint64_t from, to;
+};
+
+/*
+ * Exact: the time that it counted with. Otherwise all of the time that it took: where a record has
+ * changed hands, all that is certain is that it was admitted within that.
+ */
+static struct span span_of(const struct hammer_event *e, int exact)
+{
+	return exact ? (struct span){e->at_ns, e->at_ns}
+		     : (struct span){e->before_ns, e->behind_ns};
+}
+
+/* Windows that hold more than the limit, and pairs nearer than the gap. */
+static uint64_t violations(uint64_t gap_ns, uint64_t window_ns, uint64_t limit, int exact)
+{
+	uint64_t found = 0;
+	size_t i, k;
+
+	qsort(h.event, h.n, sizeof(*h.event), exact ? by_at : by_before);
+	for (i = 0; i < h.n; i++) {
+		struct span first = span_of(&h.event[i], exact);
+		uint64_t total = h.event[i].cost;
+		int near = 0;
+
+		for (k = i + 1; k < h.n && h.event[k].key == h.event[i].key; k++) {
+			struct span s = span_of(&h.event[k], exact);
+
+			if (s.from - first.from > window_ns && s.from - first.from >= gap_ns)
+				break;
+			near |= s.to - first.from < gap_ns && first.to - first.from < gap_ns;
+			if (s.to - first.from <= window_ns)
+				total += h.event[k].cost;
+		}
+		found += near || (window_ns && total > limit);
+	}
+	return found;
+}
+
+static void times_are_sane(void)
+{
+	size_t i;
+
+	for (i = 0; i < h.n; i++)
+		if (h.event[i].at_ns < h.event[i].before_ns ||
+		    h.event[i].at_ns > h.event[i].behind_ns)
+			fail_msg("an admission counts at %llu, which is not between %llu and %llu",
+				 (unsigned long long)h.event[i].at_ns,
+				 (unsigned long long)h.event[i].before_ns,
+				 (unsigned long long)h.event[i].behind_ns);
+}
+
+/* ---- what is hammered ---- */
+
+struct scenario {
+	const char *name;
+	uint64_t gap_ns, window_ns, skew_ns;
+	uint32_t rows, limit, slots;  /* limit 0: a sketch */
+	uint32_t sets, shared, keys, active;
+	uint32_t phase_log2, cost_max;
+};
+
+static void plan(const struct scenario *s)
+{
+	struct pacer_tier *t = &h.plan->tier;
+	uint32_t i;
+
+	oracle_seed(41);
+	memset(h.plan, 0, sizeof(*h.plan));
+	*t = (struct pacer_tier){.kind = s->limit ? PACER_TIER_RECORD : PACER_TIER_SKETCH,
+				 .rows = s->rows,
+				 .sets = s->sets,
+				 .shared = s->shared,
+				 .gap_ns = s->gap_ns};
+	if (s->limit) {
+		assert_int_equal(pacer_window_profile(
+					 &t->window,
+					 s->cost_max > 1 ? PACER_COST_BYTES : PACER_COST_PACKETS,
+					 s->limit, s->window_ns, s->slots, 0),
+				 PACER_WINDOW_OK);
+		t->idle_ns = pacer_later(t->window.ring_ns, t->window.slot_ns + 1 + s->gap_ns);
+	}
+	assert_true(s->limit ? (2 * s->sets + s->shared) * pacer_stride(t) <= HAMMER_LINES
+			     : s->sets <= HAMMER_LINES);
+	for (i = 0; i < HAMMER_KEYS; i++)
+		h.plan->hash[i] = (struct pacer_hash){draw(), draw()};
+	h.plan->skew_ns[1] = s->skew_ns;
+	h.plan->keys = s->keys ? s->keys : 1;
+	h.plan->active = s->active ? s->active : 1;
+	h.plan->phase_log2 = s->phase_log2 ? s->phase_log2 : 63;
+	h.plan->cost_max = s->cost_max ? s->cost_max : 1;
+}
+
+/* What a CPU that looks for this time gets for one key: the limit at each turn of the ring, or a
+ * packet a gap, whichever is less.
+ */
+static uint64_t entitled(const struct scenario *s, uint64_t busy_ns)
+{
+	const struct pacer_window *w = &h.plan->tier.window;
+	uint64_t by_window = UINT64_MAX, by_gap = UINT64_MAX;
+
+	if (s->limit)
+		by_window = busy_ns / w->ring_ns * (s->limit - (h.plan->cost_max - 1));
+	if (s->gap_ns)
+		by_gap = busy_ns / s->gap_ns;
+	return by_window < by_gap ? by_window : by_gap;
+}
+
+static uint64_t cost_admitted(void)
+{
+	uint64_t cost = 0;
+	size_t i;
+
+	for (i = 0; i < h.n; i++)
+		cost += h.event[i].cost;
+	return cost;
+}
+
+/* Of its entitlement, in per cent. */
+static uint64_t share(const struct scenario *s, uint64_t busy_ns)
+{
+	uint64_t all = entitled(s, busy_ns);
+
+	return all ? cost_admitted() * 100 / all : 100;
+}
+
+static void hammered(const struct scenario *s)
+{
+	int one_key = !s->keys;
+	uint64_t alone, both, busy_ns, found;
+
+	plan(s);
+	run(1);
+	alone = share(s, h.busy_ns[0]);
+	run(HAMMER_CPUS);
+	busy_ns = pacer_later(h.busy_ns[0], h.busy_ns[1]);
+	both = share(s, busy_ns);
+	if (!s->skew_ns)
+		times_are_sane();
+	found = violations(s->gap_ns, s->window_ns, s->limit, one_key);
+	print_message("%-40s %8llu looks %6zu admitted", s->name, (unsigned long long)h.looks, h.n);
+	if (one_key)
+		print_message(" (%llu %%, alone %llu %%)", (unsigned long long)both,
+			      (unsigned long long)alone);
+	print_message(", contended %llu ppm\n",
+		      (unsigned long long)(h.by[PACER_DENY_CONTENDED] * 1000000 / h.looks));
+	if (found)
+		fail_msg("%s: %llu windows hold more than the limit", s->name,
+			 (unsigned long long)found);
+	assert_int_equal(h.by[PACER_ADMIT], h.n);
+	assert_int_equal(h.by[PACER_DENY_NO_STATE], 0);
+	assert_true(h.cpu[0].looks > 1000 && h.cpu[1].looks > 1000);
+	assert_true(h.by[PACER_DENY_CONTENDED] <= h.looks / 100);
+	if (one_key && both < SUSTAINED)
+		fail_msg("%s: %llu %% of what one CPU gets", s->name, (unsigned long long)both);
+}
+
+#define US 1000ull
+#define MS 1000000ull
+
+static const struct scenario scenarios[] = {
+	{"gap 5us, 1 row", .gap_ns = 5 * US, .rows = 1, .sets = 1},
+	{"gap 5us, 2 rows", .gap_ns = 5 * US, .rows = 2, .sets = 1},
+	{"gap 1ms, 2 rows", .gap_ns = MS, .rows = 2, .sets = 1},
+	{"gap 5us, 2 rows, clocks 3us apart", .gap_ns = 5 * US, .rows = 2, .sets = 1,
+	 .skew_ns = 3 * US},
+	{"gap 20us, 8 keys in 1 line", .gap_ns = 20 * US, .rows = 2, .sets = 1, .keys = 8,
+	 .active = 4, .phase_log2 = 20},
+	{"gap 20us, 32 keys in 2 lines", .gap_ns = 20 * US, .rows = 2, .sets = 2, .keys = 32,
+	 .active = 16, .phase_log2 = 18},
+	{"1 in 10us, 1 slot", .limit = 1, .window_ns = 10 * US, .slots = 1, .sets = 1, .shared = 1},
+	{"3 in 10us, 2 slots", .limit = 3, .window_ns = 10 * US, .slots = 2, .sets = 1,
+	 .shared = 1},
+	{"300 in 1ms, 10 slots", .limit = 300, .window_ns = MS, .slots = 10, .sets = 1,
+	 .shared = 1},
+	{"1000 in 20ms, 26 slots", .limit = 1000, .window_ns = 20 * MS, .slots = 26, .sets = 1,
+	 .shared = 1},
+	{"2000 in 30ms, 58 slots", .limit = 2000, .window_ns = 30 * MS, .slots = 58, .sets = 1,
+	 .shared = 1},
+	{"100 in 1ms, one shared record", .limit = 100, .window_ns = MS, .slots = 10, .shared = 1},
+	{"100000 bytes in 1ms", .limit = 100000, .window_ns = MS, .slots = 10, .sets = 1,
+	 .shared = 1, .cost_max = 1024},
+	{"300 in 1ms, clocks 40us apart", .limit = 300, .window_ns = MS, .slots = 10, .sets = 1,
+	 .shared = 1, .skew_ns = 40 * US},
+	{"gap 2us and 20 in 100us", .gap_ns = 2 * US, .limit = 20, .window_ns = 100 * US,
+	 .slots = 10, .sets = 1, .shared = 1},
+	{"gap 2us and 20 in 100us, 1us apart", .gap_ns = 2 * US, .limit = 20,
+	 .window_ns = 100 * US, .slots = 10, .sets = 1, .shared = 1, .skew_ns = US},
+	{"3 in 30us, 8 keys, 2 records", .limit = 3, .window_ns = 30 * US, .slots = 3, .sets = 1,
+	 .shared = 1, .keys = 8, .active = 4, .phase_log2 = 17},
+	{"5 in 50us, 16 keys, 4 records", .limit = 5, .window_ns = 50 * US, .slots = 10, .sets = 2,
+	 .shared = 2, .keys = 16, .active = 8, .phase_log2 = 16},
+	{"4 in 20us, 64 keys, 2 records", .limit = 4, .window_ns = 20 * US, .slots = 2, .sets = 1,
+	 .shared = 2, .keys = 64, .active = 2, .phase_log2 = 14},
+	{"5 in 50us, 20 slots, 16 keys, 4 records", .limit = 5, .window_ns = 50 * US, .slots = 20,
+	 .sets = 2, .shared = 1, .keys = 16, .active = 8, .phase_log2 = 16},
+	{"gap 3us and 5 in 50us, 16 keys", .gap_ns = 3 * US, .limit = 5, .window_ns = 50 * US,
+	 .slots = 10, .sets = 2, .shared = 1, .keys = 16, .active = 8, .phase_log2 = 16},
+};
+
+static void test_two_cpus(void **unused)
+{
+	size_t i;
+
+	(void)unused;
+	for (i = 0; i < ARRAY(scenarios); i++)
+		hammered(&scenarios[i]);
+}
+
+/* The checker itself, on times made by hand. */
+static void test_checker(void **unused)
+{
+	static const struct hammer_event rows[] = {
+		{10, 10, 11, 0, 1}, {20, 20, 21, 0, 1}, {29, 30, 31, 0, 1}, {30, 30, 31, 1, 1},
+	};
+
+	(void)unused;
+	memcpy(h.event, rows, sizeof(rows));
+	h.n = ARRAY(rows);
+	assert_int_equal(violations(0, 20, 3, 1), 0);
+	assert_int_equal(violations(0, 19, 2, 1), 0);
+	assert_int_equal(violations(0, 20, 2, 1), 1);
+	assert_int_equal(violations(0, 20, 2, 0), 0);
+	assert_int_equal(violations(0, 21, 2, 0), 1);
+	assert_int_equal(violations(10, 0, 0, 1), 0);
+	assert_int_equal(violations(11, 0, 0, 1), 2);
+	assert_int_equal(violations(11, 0, 0, 0), 0);
+	assert_int_equal(violations(12, 0, 0, 0), 2);
+}
+
+/* Claims that exclude nobody: some gap or window is passed, in one of a few runs. */
+static void test_fault_is_found(void **unused)
+{
+	static const size_t of[] = {1, 7, 8};
+	size_t i;
+	int k;
+
+	(void)unused;
+	open_object("hammer_fault.bpf.o");
+	for (i = 0; i < ARRAY(of); i++) {
+		const struct scenario *s = &scenarios[of[i]];
+		uint64_t found = 0;
+
+		for (k = 0; k < 10 && !found; k++) {
+			plan(s);
+			run(HAMMER_CPUS);
+			found = violations(s->gap_ns, s->window_ns, s->limit, 1);
+		}
+		print_message("%-34s without claims: %llu violations\n", s->name,
+			      (unsigned long long)found);
+		assert_true(found);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_checker),
+		cmocka_unit_test(test_two_cpus),
+		cmocka_unit_test(test_fault_is_found),
+	};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}

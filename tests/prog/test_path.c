@@ -1,0 +1,818 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The object as it is built, one packet at a time: its verdict, its bytes, and exactly the counter
+ * that it moves; and that a packet which is not admitted moves nothing else.
+ */
+#include "prog.h"
+
+#include "pacer.skel.h"
+
+static struct prog prog;
+
+#define PASS 0 /* counter of packets under no rule */
+
+static const char *const reason_names[] = {
+#define NAME(name, verdict, id, text) #name,
+	PACER_REASONS(NAME)
+#undef NAME
+};
+
+/* Packets that are not IPv4 or IPv6 of the sources below, and those, in one order of counters. */
+static const struct recipe udp4 = {.family = 4,
+				   .proto = 17,
+				   .saddr = {0xc0000201},
+				   .daddr = {0xc6336402},
+				   .sport = 0x1234,
+				   .dport = 53,
+				   .id = 0xbeef,
+				   .payload = 26};
+static const struct recipe udp6 = {.family = 6,
+				   .proto = 17,
+				   .saddr = {0x20010db8, 1, 2, 3},
+				   .daddr = {0x20010db8, 0xff, 0, 9},
+				   .sport = 0x1234,
+				   .dport = 53,
+				   .id = 0xdecade01,
+				   .payload = 26};
+
+static void judged_bytes(const char *what, const uint8_t *b, uint32_t n, uint32_t verdict,
+			 uint32_t counter, enum pacer_reason reason)
+{
+	struct prog_fate fate = prog_fate(&prog, b, n);
+
+	if (fate.verdict != verdict || fate.counter != counter || fate.reason != reason)
+		fail_msg("%s, %u bytes: verdict %u, counter %u, %s; not %u, %u, %s", what, n,
+			 fate.verdict, fate.counter, reason_names[fate.reason], verdict, counter,
+			 reason_names[reason]);
+}
+
+static void judged(const char *what, const struct recipe *r, uint32_t verdict, uint32_t counter,
+		   enum pacer_reason reason)
+{
+	static struct frame f;
+
+	frame_build(&f, r);
+	judged_bytes(what, f.b, f.n, verdict, counter, reason);
+}
+
+/* ---- what is read of a packet: a rule for each protocol, port, VLAN and address ---- */
+
+#define LIMIT "    limits: [{key: src, packets: 1M, window: 1h}]\n"
+#define RULE(name, match) "  - name: " name "\n    match: {" match "}\n" LIMIT
+#define HOSTS4		  "src: 192.0.2.1, dst: 198.51.100.2"
+#define HOSTS6		  "src: \"2001:db8:0:1:0:2:0:3\", dst: \"2001:db8:0:ff::9\""
+#define PORTS		  "sport: 4660, dport: 53"
+
+static const char *const fields =
+	"clock: exact\nunparsed: drop\nrules:\n"
+	RULE("udp4", HOSTS4 ", proto: udp, vlan: none, " PORTS)
+	RULE("tcp4", HOSTS4 ", proto: tcp, vlan: none, " PORTS)
+	RULE("sctp4", HOSTS4 ", proto: sctp, vlan: none, " PORTS)
+	RULE("vlan4", HOSTS4 ", proto: udp, vlan: 100, " PORTS)
+	RULE("icmp4", HOSTS4 ", proto: icmp, vlan: none")
+	RULE("esp4", HOSTS4 ", proto: esp, vlan: none")
+	RULE("udp6", HOSTS6 ", proto: udp, vlan: none, " PORTS)
+	RULE("tcp6", HOSTS6 ", proto: tcp, vlan: none, " PORTS)
+	RULE("vlan6", HOSTS6 ", proto: udp, vlan: 100, " PORTS)
+	RULE("icmp6", HOSTS6 ", proto: icmpv6, vlan: none")
+	RULE("esp6", HOSTS6 ", proto: esp, vlan: none")
+	RULE("sctp6", HOSTS6 ", proto: sctp, vlan: none, " PORTS);
+
+enum { NONE, UDP4, TCP4, SCTP4, VLAN4, ICMP4, ESP4, UDP6, TCP6, VLAN6, ICMP6, ESP6, SCTP6 };
+
+#define Q  0x8100
+#define AD 0x88a8
+
+/* One line a way through the parser: what differs from udp4 or udp6, the counter, the reason. */
+static const struct {
+	const char *what;
+	uint16_t tag[3];
+	uint8_t family, options, proto, n_ext, ext[FRAME_EXTS], ext_len;
+	uint16_t frag, type;
+	uint32_t counter;
+	enum pacer_reason reason;
+} ways[] = {
+	{"udp4", .family = 4, .proto = 17, .counter = UDP4},
+	{"tcp4", .family = 4, .proto = 6, .counter = TCP4},
+	{"sctp4", .family = 4, .proto = 132, .counter = SCTP4},
+	{"icmp4", .family = 4, .proto = 1, .counter = ICMP4},
+	{"esp4", .family = 4, .proto = 50, .counter = ESP4},
+	{"gre4", .family = 4, .proto = 47, .counter = NONE, .reason = PACER_NO_RULE},
+	{"802.1Q", {Q}, .family = 4, .proto = 17, .counter = VLAN4},
+	{"802.1ad", {AD}, .family = 4, .proto = 17, .counter = VLAN4},
+	{"QinQ", {AD, Q}, .family = 4, .proto = 17, .counter = VLAN4},
+	{"802.1Q twice", {Q, Q}, .family = 4, .proto = 17, .counter = VLAN4},
+	{"3 tags", {AD, Q, Q}, .family = 4, .proto = 17, .reason = PACER_TOO_DEEP},
+	{"3 tags", {Q, Q, Q}, .family = 6, .proto = 17, .reason = PACER_TOO_DEEP},
+	{"4 bytes of options", .family = 4, .options = 1, .proto = 17, .counter = UDP4},
+	{"40 bytes of options", .family = 4, .options = 10, .proto = 17, .counter = UDP4},
+	{"don't fragment", .family = 4, .proto = 17, .frag = 0x4000, .counter = UDP4},
+	{"first fragment", .family = 4, .proto = 17, .frag = 0x2000, .counter = UDP4},
+	{"middle fragment", .family = 4, .proto = 17, .frag = 0x2010, .counter = UDP4},
+	{"last fragment", .family = 4, .proto = 17, .frag = 0x0010, .counter = UDP4},
+	{"last fragment", .family = 4, .proto = 1, .frag = 0x0010, .counter = ICMP4},
+	{"udp6", .family = 6, .proto = 17, .counter = UDP6},
+	{"tcp6", .family = 6, .proto = 6, .counter = TCP6},
+	{"sctp6", .family = 6, .proto = 132, .counter = SCTP6},
+	{"icmp6", .family = 6, .proto = 58, .counter = ICMP6},
+	{"esp6", .family = 6, .proto = 50, .counter = ESP6},
+	{"no next header", .family = 6, .proto = 59, .counter = NONE, .reason = PACER_NO_RULE},
+	{"802.1Q", {Q}, .family = 6, .proto = 17, .counter = VLAN6},
+	{"QinQ", {AD, Q}, .family = 6, .proto = 17, .counter = VLAN6},
+	{"hop-by-hop", .family = 6, .proto = 17, .n_ext = 1, .ext = {0}, .counter = UDP6},
+	{"routing", .family = 6, .proto = 6, .n_ext = 1, .ext = {43}, .counter = TCP6},
+	{"destination", .family = 6, .proto = 58, .n_ext = 1, .ext = {60}, .counter = ICMP6},
+	{"AH", .family = 6, .proto = 17, .n_ext = 1, .ext = {51}, .counter = UDP6},
+	{"AH, long", .family = 6, .proto = 17, .n_ext = 1, .ext = {51}, .ext_len = 60,
+	 .counter = UDP6},
+	{"hop-by-hop, longest", .family = 6, .proto = 17, .n_ext = 1, .ext = {0}, .ext_len = 255,
+	 .counter = UDP6},
+	{"a whole datagram", .family = 6, .proto = 17, .n_ext = 1, .ext = {44}, .counter = UDP6},
+	{"first fragment", .family = 6, .proto = 17, .n_ext = 1, .ext = {44}, .frag = 1,
+	 .counter = UDP6},
+	{"middle fragment", .family = 6, .proto = 17, .n_ext = 1, .ext = {44}, .frag = 9,
+	 .counter = UDP6},
+	{"last fragment", .family = 6, .proto = 17, .n_ext = 1, .ext = {44}, .frag = 8,
+	 .counter = UDP6},
+	{"last fragment of ESP", .family = 6, .proto = 50, .n_ext = 1, .ext = {44}, .frag = 8,
+	 .counter = ESP6},
+	{"all five", .family = 6, .proto = 17, .n_ext = 5, .ext = {0, 60, 43, 44, 51}, .ext_len = 1,
+	 .counter = UDP6},
+	{"8 headers", .family = 6, .proto = 6, .n_ext = 8, .ext = {0, 60, 43, 51, 60, 60, 60, 60},
+	 .counter = TCP6},
+	{"8 headers, 2 tags", {AD, Q}, .family = 6, .proto = 17, .n_ext = 8,
+	 .ext = {60, 60, 60, 51, 60, 60, 60, 44}, .ext_len = 7, .counter = VLAN6},
+	{"9 headers", .family = 6, .proto = 17, .n_ext = 9, .ext = {0, 60, 60, 60, 60, 60, 60, 60, 60},
+	 .reason = PACER_TOO_DEEP},
+	{"a ninth behind a fragment", .family = 6, .proto = 17, .n_ext = 9,
+	 .ext = {60, 60, 60, 60, 60, 60, 60, 44, 60}, .reason = PACER_TOO_DEEP},
+	{"ARP", .type = 0x0806, .reason = PACER_NOT_IP},
+	{"LLDP", .type = 0x88cc, .reason = PACER_NOT_IP},
+	{"LLC", .type = 0x0026, .reason = PACER_NOT_IP},
+	{"MPLS", .type = 0x8847, .reason = PACER_NOT_IP},
+	{"ARP, 802.1Q", {Q}, .type = 0x0806, .reason = PACER_NOT_IP},
+};
+
+static struct recipe way(size_t i)
+{
+	struct recipe r = ways[i].family == 6 ? udp6 : udp4;
+
+	memcpy(r.tag, ways[i].tag, sizeof(r.tag));
+	r.family = ways[i].family;
+	r.type = ways[i].type;
+	r.options = ways[i].options;
+	r.proto = ways[i].proto;
+	r.frag = ways[i].frag;
+	r.n_ext = ways[i].n_ext;
+	memcpy(r.ext, ways[i].ext, sizeof(r.ext));
+	r.ext_len = ways[i].ext_len;
+	return r;
+}
+
+static int is_unparsed(enum pacer_reason reason)
+{
+	return reason == PACER_TRUNCATED || reason == PACER_BAD_HEADER || reason == PACER_TOO_DEEP;
+}
+
+static void test_ways(void **unused)
+{
+	size_t i;
+
+	(void)unused;
+	prog_policy(&prog, fields);
+	for (i = 0; i < ARRAY(ways); i++) {
+		struct recipe r = way(i);
+
+		judged(ways[i].what, &r, is_unparsed(ways[i].reason) ? XDP_DROP : XDP_PASS,
+		       ways[i].counter, ways[i].reason);
+	}
+}
+
+/* A field that is another than the rule's: the packet is under no rule. */
+static void test_other_fields(void **unused)
+{
+	const struct recipe *of[] = {&udp4, &udp6};
+	size_t i;
+
+	(void)unused;
+	prog_policy(&prog, fields);
+	for (i = 0; i < ARRAY(of); i++) {
+		struct recipe r[5] = {*of[i], *of[i], *of[i], *of[i], *of[i]};
+		size_t k;
+
+		r[0].saddr[i ? 3 : 0] ^= 1;
+		r[1].daddr[i ? 2 : 0] ^= 1;
+		r[2].sport ^= 0x100;
+		r[3].dport ^= 1;
+		r[4].saddr[0] ^= 1u << 31;
+		for (k = 0; k < ARRAY(r); k++)
+			judged("another field", &r[k], XDP_PASS, NONE, PACER_NO_RULE);
+	}
+}
+
+/* ---- frames that are cut short, and frames that lie ---- */
+
+/* The reason of the first n bytes of a frame that is read when it is whole. */
+static enum pacer_reason cut_reason(const struct frame *f, uint8_t family, uint32_t n,
+				    enum pacer_reason whole)
+{
+	if (n == f->n || (whole == PACER_TOO_DEEP && f->l3 > 22))
+		return n < 22 ? PACER_TRUNCATED : whole;
+	if (!family)
+		return n < f->l3 ? PACER_TRUNCATED : whole;
+	return n < f->l3 + (family == 4 ? 20 : 40) ? PACER_TRUNCATED : PACER_BAD_HEADER;
+}
+
+static void test_cut_at_every_byte(void **unused)
+{
+	static struct frame f;
+	uint32_t n;
+	size_t i;
+
+	(void)unused;
+	prog_policy(&prog, fields);
+	for (i = 0; i < ARRAY(ways); i++) {
+		struct recipe r = way(i);
+
+		r.payload = 8;
+		frame_build(&f, &r);
+		for (n = 14; n <= f.n && n < 300; n++) {
+			enum pacer_reason reason = cut_reason(&f, r.family, n, ways[i].reason);
+			int counted = n == f.n && !is_unparsed(reason);
+
+			judged_bytes(ways[i].what, f.b, n,
+				     is_unparsed(reason) ? XDP_DROP : XDP_PASS,
+				     counted ? ways[i].counter : NONE, reason);
+		}
+	}
+}
+
+static void test_lies(void **unused)
+{
+	static const struct {
+		const char *what;
+		const struct recipe *r;
+		uint8_t n_ext, ext, at, byte;
+		enum pacer_reason reason;
+	} lies[] = {
+		{"version 5", &udp4, 0, 0, 0, 0x55, PACER_BAD_HEADER},
+		{"version 6 in IPv4", &udp4, 0, 0, 0, 0x65, PACER_BAD_HEADER},
+		{"IHL of 4", &udp4, 0, 0, 0, 0x44, PACER_BAD_HEADER},
+		{"IHL beyond the datagram", &udp4, 0, 0, 0, 0x4f, PACER_BAD_HEADER},
+		{"total length of 19", &udp4, 0, 0, 3, 19, PACER_BAD_HEADER},
+		{"total length of 23", &udp4, 0, 0, 3, 23, PACER_TRUNCATED},
+		{"total length beyond the frame", &udp4, 0, 0, 3, 47, PACER_BAD_HEADER},
+		{"total length of 64 KiB", &udp4, 0, 0, 2, 255, PACER_BAD_HEADER},
+		{"version 4 in IPv6", &udp6, 0, 0, 0, 0x40, PACER_BAD_HEADER},
+		{"payload of 3", &udp6, 0, 0, 5, 3, PACER_TRUNCATED},
+		{"payload beyond the frame", &udp6, 0, 0, 5, 27, PACER_BAD_HEADER},
+		{"payload of 64 KiB", &udp6, 0, 0, 4, 255, PACER_BAD_HEADER},
+		{"header beyond the payload", &udp6, 1, 60, 41, 4, PACER_BAD_HEADER},
+		{"longest header", &udp6, 1, 0, 41, 255, PACER_BAD_HEADER},
+		{"AH beyond the payload", &udp6, 1, 51, 41, 255, PACER_BAD_HEADER},
+		{"AH, no room for ports", &udp6, 1, 51, 41, 8, PACER_BAD_HEADER},
+		{"payload within a header", &udp6, 1, 60, 5, 7, PACER_TRUNCATED},
+	};
+	static struct frame f;
+	size_t i;
+
+	(void)unused;
+	prog_policy(&prog, fields);
+	for (i = 0; i < ARRAY(lies); i++) {
+		struct recipe r = *lies[i].r;
+
+		r.n_ext = lies[i].n_ext;
+		r.ext[0] = lies[i].ext;
+		frame_build(&f, &r);
+		f.b[f.l3 + lies[i].at] = lies[i].byte;
+		judged_bytes(lies[i].what, f.b, f.n, XDP_DROP, NONE, lies[i].reason);
+	}
+}
+
+/* ---- keys: whom a packet is held against ---- */
+
+#define ONE(key) "clock: exact\nrules:\n  - name: one\n    limits: [{key: \"" key "\", packets: 1, window: 1h}]\n"
+
+/* After udp4 or udp6 the other packet is denied if it has the same key. */
+static void same_key(const char *policy, const struct recipe *a, const struct recipe *b, int same)
+{
+	prog_policy(&prog, policy);
+	judged(policy, a, XDP_PASS, 1, PACER_ADMIT);
+	judged(policy, b, same ? XDP_DROP : XDP_PASS, 1, same ? PACER_DENY_WINDOW : PACER_ADMIT);
+}
+
+static void test_keys(void **unused)
+{
+	struct recipe host4 = udp4, net4 = udp4, sport4 = udp4, dport4 = udp4, dst4 = udp4;
+	struct recipe host6 = udp6, net6 = udp6, dport6 = udp6;
+
+	(void)unused;
+	host4.saddr[0] ^= 1;
+	net4.saddr[0] ^= 0x100;
+	sport4.sport++;
+	dport4.dport++;
+	dst4.daddr[0]++;
+	host6.saddr[3] ^= 1;
+	net6.saddr[1] ^= 0x100;
+	dport6.dport++;
+	same_key(ONE("src"), &udp4, &udp4, 1);
+	same_key(ONE("src"), &udp4, &sport4, 1);
+	same_key(ONE("src"), &udp4, &dst4, 1);
+	same_key(ONE("src"), &udp4, &host4, 0);
+	same_key(ONE("src"), &udp4, &udp6, 0);
+	same_key(ONE("src/24,56"), &udp4, &host4, 1);
+	same_key(ONE("src/24,56"), &udp4, &net4, 0);
+	same_key(ONE("src/24,56"), &udp6, &host6, 1);
+	same_key(ONE("src/24,56"), &udp6, &net6, 0);
+	same_key(ONE("flow"), &udp4, &udp4, 1);
+	same_key(ONE("flow"), &udp4, &sport4, 0);
+	same_key(ONE("flow"), &udp6, &dport6, 0);
+	same_key(ONE("src+dport"), &udp4, &sport4, 1);
+	same_key(ONE("src+dport"), &udp4, &dport4, 0);
+	same_key(ONE("dst"), &udp4, &host4, 1);
+	same_key(ONE("dst"), &udp4, &dst4, 0);
+	same_key(ONE("all"), &udp4, &udp6, 1);
+}
+
+/* A later fragment is known by its datagram. */
+static void test_fragment_keys(void **unused)
+{
+	struct recipe later4 = udp4, other4 = udp4, later6 = udp6, other6;
+
+	(void)unused;
+	later4.frag = 0x2010;
+	other4.frag = 0x0020;
+	other4.id++;
+	same_key(ONE("flow"), &udp4, &later4, 0);
+	same_key(ONE("flow"), &later4, &later4, 1);
+	same_key(ONE("flow"), &later4, &other4, 0);
+	other4.id--;
+	same_key(ONE("flow"), &later4, &other4, 1);
+	later6.n_ext = 1;
+	later6.ext[0] = 44;
+	later6.frag = 0x0010;
+	other6 = later6;
+	other6.id ^= 0x10000;
+	same_key(ONE("flow"), &udp6, &later6, 0);
+	same_key(ONE("flow"), &later6, &later6, 1);
+	same_key(ONE("flow"), &later6, &other6, 0);
+}
+
+/* ---- reasons ---- */
+
+static void raise_admit(void)
+{
+	prog_policy(&prog, ONE("src"));
+	judged("the first", &udp4, XDP_PASS, 1, PACER_ADMIT);
+}
+
+static void raise_no_rule(void)
+{
+	prog_policy(&prog, "rules:\n" RULE("tcp", "proto: tcp"));
+	judged("udp", &udp4, XDP_PASS, PASS, PACER_NO_RULE);
+	prog_policy(&prog, "rules: []\n");
+	judged("no rules at all", &udp4, XDP_PASS, PASS, PACER_NO_RULE);
+}
+
+static void allow(int family, const void *addr, uint32_t len, uint64_t until_ns, int add)
+{
+	struct pacer_allow_value value = {.until_ns = until_ns};
+	struct pacer_allow6 key = {.prefixlen = len};
+	int fd = family == 4 ? prog.allow4_fd : prog.allow6_fd;
+
+	memcpy(key.addr, addr, family == 4 ? 4 : 16);
+	if (add)
+		assert_int_equal(bpf_map_update_elem(fd, &key, &value, BPF_ANY), 0);
+	else
+		assert_int_equal(bpf_map_delete_elem(fd, &key), 0);
+	*(family == 4 ? &prog.control->allowed4 : &prog.control->allowed6) += add ? 1 : -1;
+}
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+/* Denied from the second packet on, unless the list says otherwise. */
+static void allow_listed(const char *policy, int family, const void *net, uint32_t len,
+			 const struct recipe *r)
+{
+	uint64_t now_ns = monotonic_ns();
+
+	prog_policy(&prog, policy);
+	judged("first", r, XDP_PASS, 1, PACER_ADMIT);
+	judged("second", r, XDP_DROP, 1, PACER_DENY_WINDOW);
+	allow(family, net, len, 0, 1);
+	judged("allowed for ever", r, XDP_PASS, PASS, PACER_ALLOWED);
+	allow(family, net, len, now_ns + 3600000000000ull, 1);
+	judged("allowed for an hour", r, XDP_PASS, PASS, PACER_ALLOWED);
+	allow(family, net, len, now_ns - 5 * PROG_RESOLUTION_NS, 1);
+	judged("allowed until just now", r, XDP_DROP, 1, PACER_DENY_WINDOW);
+	allow(family, net, len, 1, 1);
+	judged("allowed until long ago", r, XDP_DROP, 1, PACER_DENY_WINDOW);
+	allow(family, net, len, 0, 0);
+	judged("not allowed", r, XDP_DROP, 1, PACER_DENY_WINDOW);
+	prog.control->allowed4 = prog.control->allowed6 = 0;
+}
+
+static void raise_allowed(void)
+{
+	static const uint8_t net4[] = {192, 0, 2, 0}, other4[] = {192, 0, 3, 0};
+	static const uint8_t net6[16] = {0x20, 1, 0x0d, 0xb8, 0, 0, 0, 1};
+	const char *coarse = "clock: coarse\nrules:\n  - name: one\n    limits: [{key: src, "
+			     "packets: 1, window: 1h}]\n";
+
+	allow_listed(ONE("src"), 4, net4, 24, &udp4);
+	allow_listed(coarse, 4, net4, 24, &udp4);
+	allow_listed(ONE("src"), 6, net6, 64, &udp6);
+	prog_policy(&prog, ONE("src"));
+	allow(4, other4, 24, 0, 1);
+	judged("another prefix", &udp4, XDP_PASS, 1, PACER_ADMIT);
+	judged("another prefix", &udp4, XDP_DROP, 1, PACER_DENY_WINDOW);
+	judged("another family", &udp6, XDP_PASS, 1, PACER_ADMIT);
+	allow(4, other4, 24, 0, 0);
+}
+
+static void raise_unparsed(enum pacer_reason reason, const uint8_t *b, uint32_t n)
+{
+	static const struct {
+		const char *policy;
+		uint32_t verdict;
+	} rows[] = {{"unparsed: pass\nrules: []\n", XDP_PASS},
+		    {"unparsed: drop\nrules: []\n", XDP_DROP},
+		    {"unparsed: drop\nmode: monitor\nrules: []\n", XDP_PASS},
+		    {"rules: []\n", XDP_PASS}};
+	size_t i;
+
+	for (i = 0; i < ARRAY(rows); i++) {
+		prog_policy(&prog, rows[i].policy);
+		judged_bytes(rows[i].policy, b, n, rows[i].verdict, PASS, reason);
+	}
+}
+
+static void raise_truncated(void)
+{
+	static struct frame f;
+
+	frame_build(&f, &udp4);
+	raise_unparsed(PACER_TRUNCATED, f.b, 33);
+}
+
+static void raise_bad_header(void)
+{
+	static struct frame f;
+
+	frame_build(&f, &udp4);
+	raise_unparsed(PACER_BAD_HEADER, f.b, 34);
+}
+
+static void raise_too_deep(void)
+{
+	struct recipe r = udp4;
+	static struct frame f;
+
+	r.tag[0] = r.tag[1] = r.tag[2] = Q;
+	frame_build(&f, &r);
+	raise_unparsed(PACER_TOO_DEEP, f.b, f.n);
+}
+
+static void raise_not_ip(void)
+{
+	struct recipe arp = {.type = 0x0806, .payload = 46};
+
+	prog_policy(&prog, "unparsed: drop\nrules: []\n");
+	judged("ARP", &arp, XDP_PASS, PASS, PACER_NOT_IP);
+}
+
+static void raise_gap(void)
+{
+	static const char *const policies[] = {
+		"rules:\n  - name: a\n    limits: [{key: src, gap: 1h, rows: 1}]\n",
+		"rules:\n  - name: a\n    limits: [{key: src, gap: 1h, rows: 2}]\n",
+		"rules:\n  - name: a\n    limits: [{key: all, gap: 1h}]\n",
+		"clock: exact\nrules:\n  - name: a\n    limits: [{key: src, gap: 1h}]\n",
+		"clock: exact\nrules:\n  - name: a\n    limits: [{key: src, gap: 1h}, {key: src, "
+		"packets: 100, window: 2h}]\n",
+	};
+	size_t i, k;
+
+	for (i = 0; i < ARRAY(policies); i++) {
+		prog_policy(&prog, policies[i]);
+		judged(policies[i], &udp4, XDP_PASS, 1, PACER_ADMIT);
+		for (k = 0; k < 3; k++)
+			judged(policies[i], &udp4, XDP_DROP, 1, PACER_DENY_GAP);
+	}
+}
+
+static void raise_window(void)
+{
+	static const struct {
+		const char *limit;
+		uint32_t admitted; /* of udp4, 60 bytes each */
+	} rows[] = {
+		{"packets: 1, window: 1h", 1},
+		{"packets: 7, window: 1h, slots: 58", 7},
+		{"packets: 7, window: 1h, slots: 1", 7},
+		{"bytes: 59, window: 1h", 0},
+		{"bytes: 60, window: 1h", 1},
+		{"bytes: 359, window: 1h, slots: 26", 5},
+		{"bytes: 360, window: 1h, slots: 27", 6},
+	};
+	static struct frame f;
+	char policy[300];
+	uint32_t k;
+	size_t i;
+
+	frame_build(&f, &udp4);
+	assert_int_equal(f.n, 60);
+	for (i = 0; i < ARRAY(rows); i++) {
+		snprintf(policy, sizeof(policy),
+			 "rules:\n  - name: a\n    limits: [{key: src, %s}]\n", rows[i].limit);
+		prog_policy(&prog, policy);
+		for (k = 0; k < rows[i].admitted; k++)
+			judged(rows[i].limit, &udp4, XDP_PASS, 1, PACER_ADMIT);
+		for (k = 0; k < 3; k++)
+			judged(rows[i].limit, &udp4, XDP_DROP, 1, PACER_DENY_WINDOW);
+	}
+}
+
+/* The claim's held bit of every line that is in use. */
+static void hold(int held)
+{
+	uint64_t i;
+
+	for (i = 0; i < prog.n_lines; i++)
+		if (prog.lines[i].head_ns || prog.lines[i].cell[0] || prog.lines[i].cell[1] ||
+		    prog.lines[i].cell[2] || prog.lines[i].cell[3] || prog.lines[i].cell[4] ||
+		    prog.lines[i].cell[5] || prog.lines[i].cell[6])
+			prog.lines[i].claim = held ? prog.lines[i].claim | 1
+						   : prog.lines[i].claim & ~1u;
+}
+
+static void raise_contended(void)
+{
+	static const char *const policies[] = {
+		"rules:\n  - name: a\n    limits: [{key: src, gap: 1h, rows: 1}]\n",
+		"rules:\n  - name: a\n    limits: [{key: src, packets: 2, window: 1h}]\n",
+		"rules:\n  - name: a\n    limits: [{key: all, packets: 2, window: 1h}]\n",
+		"rules:\n  - name: a\n    limits: [{key: src, gap: 1h}, {key: all, packets: 2, "
+		"window: 1h}]\n",
+	};
+	static const enum pacer_reason then[] = {PACER_DENY_GAP, PACER_ADMIT, PACER_ADMIT,
+						 PACER_DENY_GAP};
+	size_t i;
+
+	for (i = 0; i < ARRAY(policies); i++) {
+		prog_policy(&prog, policies[i]);
+		judged(policies[i], &udp4, XDP_PASS, 1, PACER_ADMIT);
+		hold(1);
+		judged(policies[i], &udp4, XDP_DROP, 1, PACER_DENY_CONTENDED);
+		judged(policies[i], &udp4, XDP_DROP, 1, PACER_DENY_CONTENDED);
+		hold(0);
+		judged(policies[i], &udp4, then[i] ? XDP_DROP : XDP_PASS, 1, then[i]);
+	}
+}
+
+/* A tier whose lines lie beyond the table, the only one and the last of three. */
+static void raise_no_state(void)
+{
+	static const char *const limits[] = {
+		"[{key: src, gap: 1h}]",
+		"[{key: src, packets: 2, window: 1h}]",
+		"[{key: all, packets: 2, window: 1h}]",
+		"[{key: flow, gap: 1h}, {key: src, packets: 2, window: 1h}, {key: dst, packets: 2, "
+		"window: 1h, slots: 30}]",
+	};
+	char policy[300];
+	size_t i;
+
+	for (i = 0; i < ARRAY(limits); i++) {
+		struct pacer_rule *rule = &prog.copy[0].policy.rule[0];
+
+		snprintf(policy, sizeof(policy), "rules:\n  - name: a\n    limits: %s\n", limits[i]);
+		prog_policy(&prog, policy);
+		rule->tier[rule->n_tiers - 1].base = prog.n_lines;
+		judged(limits[i], &udp4, XDP_DROP, 1, PACER_DENY_NO_STATE);
+		judged(limits[i], &udp6, XDP_DROP, 1, PACER_DENY_NO_STATE);
+	}
+}
+
+/* Every reason there is, and what raises it. */
+static const struct {
+	enum pacer_reason reason;
+	const char *how;
+	void (*raise)(void); /* NULL: no policy can ask for it yet */
+} reasons[] = {
+	{PACER_ADMIT, "the first packet of a source", raise_admit},
+	{PACER_NO_RULE, "udp, where the rule is of tcp", raise_no_rule},
+	{PACER_ALLOWED, "a source of the allow-list, where it has not expired", raise_allowed},
+	{PACER_NOT_IP, "ARP", raise_not_ip},
+	{PACER_TRUNCATED, "a frame cut within its header", raise_truncated},
+	{PACER_BAD_HEADER, "a datagram longer than its frame", raise_bad_header},
+	{PACER_TOO_DEEP, "three tags", raise_too_deep},
+	{PACER_DENY_GAP, "the second packet within an hour", raise_gap},
+	{PACER_DENY_WINDOW, "one more than the limit within an hour", raise_window},
+	{PACER_DENY_THROTTLE, "no policy has throttles yet", NULL},
+	{PACER_DENY_BAN, "no policy has bans yet", NULL},
+	{PACER_DENY_CONTENDED, "a claim that is never let go", raise_contended},
+	{PACER_DENY_NO_STATE, "a tier beyond the table", raise_no_state},
+};
+
+static void test_every_reason(void **unused)
+{
+	uint32_t r;
+	size_t i;
+
+	(void)unused;
+	for (r = 0; r < PACER_REASON_COUNT; r++) {
+		for (i = 0; i < ARRAY(reasons) && reasons[i].reason != r; i++)
+			;
+		if (i == ARRAY(reasons))
+			fail_msg("%s: nothing raises it: add it to the table", reason_names[r]);
+		prog.reasons_seen[r] = 0;
+		if (reasons[i].raise)
+			reasons[i].raise();
+		if (!reasons[i].raise != !prog.reasons_seen[r])
+			fail_msg("%s: \"%s\" raised it %u times", reason_names[r], reasons[i].how,
+				 prog.reasons_seen[r]);
+	}
+}
+
+/* ---- what is done with a denied packet ---- */
+
+static void test_monitor_and_over(void **unused)
+{
+	static const struct {
+		const char *mode, *over;
+		uint32_t verdict;
+	} rows[] = {{"enforce", "drop", XDP_DROP},
+		    {"enforce", "pass", XDP_PASS},
+		    {"monitor", "drop", XDP_PASS},
+		    {"monitor", "pass", XDP_PASS}};
+	char policy[300];
+	size_t i;
+
+	(void)unused;
+	for (i = 0; i < ARRAY(rows); i++) {
+		snprintf(policy, sizeof(policy),
+			 "mode: %s\nrules:\n  - name: a\n    limits: [{key: src, packets: 1, "
+			 "window: 1h}]\n    over: %s\n",
+			 rows[i].mode, rows[i].over);
+		prog_policy(&prog, policy);
+		judged(policy, &udp4, XDP_PASS, 1, PACER_ADMIT);
+		judged(policy, &udp4, rows[i].verdict, 1, PACER_DENY_WINDOW);
+	}
+}
+
+/* The first rule that matches counts, and the second's state is its own. */
+static void test_first_rule(void **unused)
+{
+	struct recipe tcp = udp4;
+
+	(void)unused;
+	tcp.proto = 6;
+	prog_policy(&prog, "rules:\n"
+			   "  - name: udp\n    match: {proto: udp}\n"
+			   "    limits: [{key: all, packets: 1, window: 1h}]\n"
+			   "  - name: rest\n    limits: [{key: all, packets: 1, window: 1h}]\n");
+	judged("udp", &udp4, XDP_PASS, 1, PACER_ADMIT);
+	judged("udp", &udp6, XDP_DROP, 1, PACER_DENY_WINDOW);
+	judged("tcp", &tcp, XDP_PASS, 2, PACER_ADMIT);
+	judged("tcp", &tcp, XDP_DROP, 2, PACER_DENY_WINDOW);
+}
+
+/* A denial by one limit charges no other: the second's window is whole when it is asked alone. */
+static void test_denial_charges_no_other(void **unused)
+{
+	struct recipe other = udp4;
+	int i;
+
+	(void)unused;
+	other.saddr[0]++;
+	prog_policy(&prog, "rules:\n  - name: a\n    limits:\n"
+			   "      - {key: src, packets: 1, window: 1h}\n"
+			   "      - {key: dst, packets: 2, window: 1h}\n");
+	judged("1 of dst", &udp4, XDP_PASS, 1, PACER_ADMIT);
+	for (i = 0; i < 10; i++)
+		judged("src is over", &udp4, XDP_DROP, 1, PACER_DENY_WINDOW);
+	judged("2 of dst", &other, XDP_PASS, 1, PACER_ADMIT);
+	other.saddr[0]++;
+	judged("dst is over", &other, XDP_DROP, 1, PACER_DENY_WINDOW);
+}
+
+/* ---- many buffers ---- */
+
+static void test_multi_buffer(void **unused)
+{
+	struct recipe r4 = udp4, r6 = udp6;
+	static struct frame f;
+
+	(void)unused;
+	r4.payload = 8000;
+	prog_policy(&prog, "unparsed: drop\nrules:\n  - name: a\n    limits: [{key: src, bytes: "
+			   "16084, window: 1h}]\n");
+	judged("8034 bytes", &r4, XDP_PASS, 1, PACER_ADMIT);
+	r4.payload = 8016;
+	judged("8050 bytes make 16084", &r4, XDP_PASS, 1, PACER_ADMIT);
+	judged("a byte over", &r4, XDP_DROP, 1, PACER_DENY_WINDOW);
+	r6.n_ext = 2;
+	r6.ext[0] = r6.ext[1] = 60;
+	r6.ext_len = 255;
+	r6.payload = 8;
+	judged("two headers of 2048, the ports in the second buffer", &r6, XDP_DROP, PASS,
+	       PACER_TRUNCATED);
+	r6.n_ext = 1;
+	r6.payload = 8 + 2048;
+	judged("one header of 2048, the ports in the first", &r6, XDP_PASS, 1, PACER_ADMIT);
+	frame_build(&f, &r4);
+	judged_bytes("a datagram longer than the buffers", f.b, f.n - 1, XDP_DROP, PASS,
+		     PACER_BAD_HEADER);
+}
+
+/* ---- the copies of the policy, and the object with no tool at all ---- */
+
+static void test_copy_in_force(void **unused)
+{
+	static const char *const other = "rules: []\n";
+	uint64_t now_ns = monotonic_ns();
+
+	(void)unused;
+	prog_policy(&prog, ONE("src"));
+	prog_compile(&prog, other, &prog.copy[1].policy);
+	judged("copy 0", &udp4, XDP_PASS, 1, PACER_ADMIT);
+	prog.control->in_force = 1;
+	judged("copy 1", &udp4, XDP_PASS, PASS, PACER_NO_RULE);
+	prog.control->in_force = (now_ns + 3600000000000ull) << 1 | 1;
+	judged("copy 1 for an hour", &udp4, XDP_PASS, PASS, PACER_NO_RULE);
+	prog.control->in_force = now_ns << 1 | 1;
+	judged("copy 0, as 1 was not confirmed", &udp4, XDP_DROP, 1, PACER_DENY_WINDOW);
+	prog.control->in_force = now_ns << 1;
+	judged("copy 1, as 0 was not confirmed", &udp4, XDP_PASS, PASS, PACER_NO_RULE);
+	prog.control->in_force = 0;
+}
+
+/* Loaded as it is: the built-in policy, and a secret of its own drawing. */
+static void test_no_tool(void **unused)
+{
+	struct pacer_bpf *skel = pacer_bpf__open_and_load();
+	struct prog as_built;
+	static struct frame f;
+	struct prog_fate fate;
+	int i;
+
+	(void)unused;
+	assert_non_null(skel);
+	prog_open(&as_built, skel->obj);
+	frame_build(&f, &udp4);
+	assert_int_equal(as_built.control->secret_ready, 0);
+	fate = prog_fate(&as_built, f.b, f.n);
+	assert_int_equal(fate.verdict, XDP_PASS);
+	assert_int_equal(fate.reason, PACER_ADMIT);
+	assert_int_equal(fate.counter, as_built.copy[0].policy.rule[0].counter);
+	assert_int_equal(as_built.control->secret_ready, 1);
+	for (i = 0; i < (int)PACER_SECRETS; i++)
+		assert_int_not_equal(as_built.control->secret[i], 0);
+	pacer_bpf__destroy(skel);
+}
+
+static int setup(void **state)
+{
+	struct pacer_bpf *skel;
+
+	libbpf_set_print(prog_print);
+	skel = pacer_bpf__open();
+	assert_non_null(skel);
+	prog_load(&prog, skel->obj, PROG_LINES);
+	*state = skel;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	pacer_bpf__destroy(*state);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ways),
+		cmocka_unit_test(test_other_fields),
+		cmocka_unit_test(test_cut_at_every_byte),
+		cmocka_unit_test(test_lies),
+		cmocka_unit_test(test_keys),
+		cmocka_unit_test(test_fragment_keys),
+		cmocka_unit_test(test_every_reason),
+		cmocka_unit_test(test_monitor_and_over),
+		cmocka_unit_test(test_first_rule),
+		cmocka_unit_test(test_denial_charges_no_other),
+		cmocka_unit_test(test_multi_buffer),
+		cmocka_unit_test(test_copy_in_force),
+		cmocka_unit_test(test_no_tool),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
