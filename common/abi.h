@@ -91,7 +91,8 @@ struct pacer_line {
 			__u32 sketch_unused;
 			__u64 cell[PACER_CELLS];
 		};
-		__u32 word[PACER_LINE_WORDS]; /* of a wide record's further lines: start words */
+		__u64 word64[PACER_CELLS + 1]; /* of a sketch: its cells are all but the first */
+		__u32 word[PACER_LINE_WORDS];  /* of a wide record's further lines: start words */
 	};
 } __attribute__((aligned(64)));
 

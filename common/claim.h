@@ -53,43 +53,47 @@ PACER_INLINE __u32 pacer_claim_set(__u32 word, __u32 tag, __u32 cursor)
 
 #define PACER_CLAIM_ANY 0x10000u /* as a tag: whatever it is */
 
-/*
- * Take the line if its tag is `tag`, or whatever its tag. *word is the word found, with the held
- * bit set, as it now stands in memory. BUSY after PACER_SPINS looks.
- */
+/* One look: BUSY if the line is held, or if another CPU took it just now. */
+PACER_INLINE PACER_MUST_USE enum pacer_claim_result pacer_claim_try(__u32 *claim, __u32 tag,
+								    __u32 *word)
+{
+	__u32 seen = pacer_load(claim);
+
+	if (tag != PACER_CLAIM_ANY && pacer_claim_tag(seen) != tag)
+		return PACER_CLAIM_OTHER;
+	if (seen & PACER_CLAIM_HELD || pacer_cas(claim, seen, seen | PACER_CLAIM_HELD) != seen)
+		return PACER_CLAIM_BUSY;
+	*word = seen | PACER_CLAIM_HELD;
+	return PACER_CLAIM_TAKEN;
+}
+
+/* The looks after the first. */
 PACER_GLOBAL PACER_MUST_USE int pacer_claim_spin(__u32 *claim, __u32 tag, __u32 *word)
 {
 	int i;
 
 	if (!claim || !word)
 		return PACER_CLAIM_OTHER;
-	for (i = 0; i < PACER_SPINS; i++) {
-		__u32 seen = pacer_load(claim);
+	for (i = 1; i < PACER_SPINS; i++) {
+		enum pacer_claim_result result = pacer_claim_try(claim, tag, word);
 
-		if (tag != PACER_CLAIM_ANY && pacer_claim_tag(seen) != tag)
-			return PACER_CLAIM_OTHER;
-		if (seen & PACER_CLAIM_HELD)
-			continue;
-		if (pacer_cas(claim, seen, seen | PACER_CLAIM_HELD) == seen) {
-			*word = seen | PACER_CLAIM_HELD;
-			return PACER_CLAIM_TAKEN;
-		}
+		if (result != PACER_CLAIM_BUSY)
+			return result;
 	}
 	return PACER_CLAIM_BUSY;
 }
 
+/*
+ * Take the line if its tag is `tag`, or whatever its tag. *word is the word found, with the held
+ * bit set, as it now stands in memory. BUSY after PACER_SPINS looks.
+ */
 PACER_INLINE PACER_MUST_USE enum pacer_claim_result pacer_claim_take(__u32 *claim, __u32 tag,
 								     __u32 *word)
 {
-	__u32 seen = pacer_load(claim);
-	int result;
+	int result = pacer_claim_try(claim, tag, word);
 
-	if ((tag == PACER_CLAIM_ANY || pacer_claim_tag(seen) == tag) && !(seen & PACER_CLAIM_HELD) &&
-	    pacer_cas(claim, seen, seen | PACER_CLAIM_HELD) == seen) {
-		*word = seen | PACER_CLAIM_HELD;
-		return PACER_CLAIM_TAKEN;
-	}
-	result = pacer_claim_spin(claim, tag, word);
+	if (result == PACER_CLAIM_BUSY)
+		result = pacer_claim_spin(claim, tag, word);
 	if (result == PACER_CLAIM_TAKEN)
 		return PACER_CLAIM_TAKEN;
 	return result == PACER_CLAIM_BUSY ? PACER_CLAIM_BUSY : PACER_CLAIM_OTHER;

@@ -143,7 +143,8 @@ PACER_INLINE __u32 pacer_extension_len(const struct pacer_cursor *c, __u8 type)
 	__u32 ah = pacer_same_type(type, 51), fragment = pacer_same_type(type, 44);
 	__u32 more = c->p[1] & (fragment - 1);
 
-	return 8 + more * (8 - 4 * ah);
+	/* At most 2048; the mask says so to verifiers that do not follow the multiplication. */
+	return pacer_opaque(8 + more * (8 - 4 * ah)) & 0xfff;
 }
 
 PACER_INLINE enum pacer_parse_result pacer_parse_extensions(struct pacer_cursor *c,

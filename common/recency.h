@@ -55,15 +55,21 @@ PACER_INLINE __u32 pacer_recency_cell(__u32 mark, __u32 row)
 	return b >= PACER_CELLS ? b - PACER_CELLS : b;
 }
 
-/* The latest time at which the key may have been seen: never before the truth. rows: 1 or 2. */
-PACER_INLINE __u64 pacer_recency_estimate(const struct pacer_line *line, __u32 mark, __u32 rows)
+/* Cell i, 0 to 6, of a line: its words but the first. */
+PACER_INLINE __u64 *pacer_line_cell(struct pacer_line *line, __u32 i)
 {
-	__u64 a = pacer_load64(&line->cell[pacer_recency_cell(mark, 0)]);
+	return &line->word64[pacer_opaque(i + 1) & PACER_CELLS];
+}
+
+/* The latest time at which the key may have been seen: never before the truth. rows: 1 or 2. */
+PACER_INLINE __u64 pacer_recency_estimate(struct pacer_line *line, __u32 mark, __u32 rows)
+{
+	__u64 a = pacer_load64(pacer_line_cell(line, pacer_recency_cell(mark, 0)));
 	__u64 b;
 
 	if (rows < 2)
 		return a;
-	b = pacer_load64(&line->cell[pacer_recency_cell(mark, 1)]);
+	b = pacer_load64(pacer_line_cell(line, pacer_recency_cell(mark, 1)));
 	return a < b ? a : b;
 }
 
@@ -73,7 +79,7 @@ PACER_INLINE void pacer_recency_raise(struct pacer_line *line, __u32 mark, __u32
 	__u32 row;
 
 	for (row = 0; row < PACER_ROWS_MAX && row < rows; row++) {
-		__u64 *cell = &line->cell[pacer_recency_cell(mark, row)];
+		__u64 *cell = pacer_line_cell(line, pacer_recency_cell(mark, row));
 
 		if (pacer_load64(cell) < now_ns)
 			pacer_store64(cell, now_ns);

@@ -221,7 +221,6 @@ pacer_record_inherit(const struct pacer_ask *q, struct pacer_hold *hold)
 	enum pacer_claim_result result;
 	struct pacer_hold shared;
 	struct pacer_ring to, from;
-	__u32 i;
 
 	if (!pacer_ring_at(q->table, hold->index, &to) ||
 	    !pacer_ring_at(q->table, pacer_shared_index(q->tier, q->hash), &from))
@@ -236,8 +235,7 @@ pacer_record_inherit(const struct pacer_ask *q, struct pacer_hold *hold)
 		return result;
 	pacer_store(&to.head->last_off, pacer_load(&from.head->last_off));
 	pacer_store(&to.head->cum, pacer_load(&from.head->cum));
-	for (i = 0; i < PACER_RING_MAX && i < q->tier->window.ring; i++)
-		pacer_store(pacer_ring_word(&to, i), pacer_load(pacer_ring_word(&from, i)));
+	pacer_ring_copy(&q->tier->window, &to, &from);
 	pacer_store64(&to.head->head_ns, pacer_load64(&from.head->head_ns));
 	hold->word = pacer_claim_set(hold->word, pacer_claim_tag(hold->word),
 				     pacer_claim_cursor(shared.word));
@@ -333,7 +331,7 @@ PACER_INLINE PACER_MUST_USE enum pacer_claim_result pacer_record_take(const stru
 }
 
 PACER_INLINE enum pacer_reason pacer_sketch_judge(const struct pacer_ask *q,
-						  const struct pacer_line *line)
+						  struct pacer_line *line)
 {
 	__u64 last_ns = pacer_recency_estimate(line, q->hash.mark, q->tier->rows);
 

@@ -136,6 +136,24 @@ PACER_INLINE __u32 *pacer_ring_word(const struct pacer_ring *r, __u32 i)
 	return &line->word[at % PACER_LINE_WORDS];
 }
 
+/* Copy the start words of one record to another, line by line. By the holder of both. */
+PACER_INLINE void pacer_ring_copy(const struct pacer_window *w, const struct pacer_ring *to,
+				  const struct pacer_ring *from)
+{
+	__u32 left = w->ring, i = PACER_LINE_WORDS - PACER_STARTS_LINE, n;
+	struct pacer_line *a = to->head, *b = from->head;
+
+	for (n = 1; n <= PACER_EXTRA_MAX + 1 && a && b; n++) {
+		for (; i < PACER_LINE_WORDS && left; i++, left--)
+			pacer_store(&a->word[i], pacer_load(&b->word[i]));
+		if (!left)
+			return;
+		a = PACER_LINE_AT(to->table, to->index + n);
+		b = PACER_LINE_AT(from->table, from->index + n);
+		i = 0;
+	}
+}
+
 /* The slot after this one, by arithmetic: every branch in a loop is one more path to verify. */
 PACER_INLINE __u32 pacer_ring_next(const struct pacer_window *w, __u32 cursor)
 {

@@ -40,6 +40,11 @@ uint64_t compile_tier_lines(const struct pacer_tier *t)
 	return (2ull * t->sets + t->shared) * (1u + t->window.extra_lines);
 }
 
+uint64_t compile_tier_memory_ns(const struct pacer_tier *t)
+{
+	return t->kind == PACER_TIER_SKETCH ? t->gap_ns : t->idle_ns;
+}
+
 /* --- classification ------------------------------------------------------------------------- */
 
 typedef unsigned __int128 wide;
@@ -419,11 +424,6 @@ static bool same_shape(const struct draft *new, const struct pacer_tier *old)
 	       (!new->lines || new->lines == compile_tier_lines(old));
 }
 
-static uint64_t memory_of(const struct pacer_tier *t)
-{
-	return t->kind == PACER_TIER_SKETCH ? t->gap_ns : t->idle_ns;
-}
-
 static const struct pacer_rule *previous_rule(const struct compile_previous *previous,
 					      const char *name)
 {
@@ -460,9 +460,7 @@ static int inherit(struct draft_rule *d, const struct pacer_rule *old, const str
 				    rule->name, PACER_TIERS_MAX);
 		d->at[d->n] = (struct draft){*t, 0, -1, -1, rule->line, PLAN_RETIRED};
 		if (!t->until_ns)
-			d->at[d->n].tier.until_ns = now_ns + memory_of(t);
-		if (d->at[d->n].tier.until_ns > plan->retired_until_ns)
-			plan->retired_until_ns = d->at[d->n].tier.until_ns;
+			d->at[d->n].tier.until_ns = COMPILE_UNTIL_SET;
 		d->n++;
 		plan->n_retired++;
 	}
@@ -549,7 +547,8 @@ static int place_all(struct draft_rule *drafts, const struct policy *policy, str
 	for (size_t i = 0; i < policy->n_rules; i++)
 		for (size_t k = 0; k < drafts[i].n; k++) {
 			struct draft *d = &drafts[i].at[k];
-			uint64_t most = find_free(r, 0).lines, lines = share;
+			uint64_t most = find_free(r, 0).lines / SHARE_DEN * SHARE_NUM;
+			uint64_t lines = share;
 
 			if (d->state != PLAN_NEW || d->lines)
 				continue;

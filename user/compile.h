@@ -30,8 +30,14 @@ struct plan {
 	struct plan_limit limit[PACER_RULES_MAX * POLICY_LIMITS_MAX];
 	size_t n_limits;
 	size_t n_retired;
-	uint64_t retired_until_ns; /* of the last of them */
 };
+
+/*
+ * The end of a limit that a change retires, until the change is in force: only then can be said how
+ * long the limit is needed, since what it admits before counts, too. A change that is cut off in
+ * between leaves it in force.
+ */
+#define COMPILE_UNTIL_SET UINT64_MAX
 
 /* The policy that is being replaced. */
 struct compile_previous {
@@ -54,8 +60,9 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 		   const struct compile_host *host, struct pacer_policy *bin, struct plan *plan,
 		   struct policy_error *error);
 
-/* Lines of state of a tier. */
+/* Lines of state of a tier, and for how long after an admission they can matter. */
 uint64_t compile_tier_lines(const struct pacer_tier *tier);
+uint64_t compile_tier_memory_ns(const struct pacer_tier *tier);
 
 /* The limit of the rule that a denial by this tier for this reason comes from; -1 if a retired one. */
 int compile_limit_of(const struct plan *plan, const struct policy *policy, size_t rule,

@@ -238,9 +238,14 @@ static int prepare(struct pacer_bpf *skel, const struct loader_policy *begin,
 static int attach_failed(const char *ifname, enum loader_mode mode, int err,
 			 struct policy_error *error)
 {
-	if (err == -EPERM || err == -EACCES)
+	if (err == -EPERM)
 		return fail(error, "%s: no privilege to load and attach (%s): run as root", ifname,
 			    strerror(-err));
+	if (err == -EACCES || err == -E2BIG)
+		return fail(error,
+			    "%s: this kernel's verifier refuses the program (%s): the README's "
+			    "limits say which kernels are known to take it",
+			    ifname, *complaint ? complaint : strerror(-err));
 	if (err == -ENOMEM)
 		return fail(error, "%s: the kernel has no memory for the state: lower memory",
 			    ifname);

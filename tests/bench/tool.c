@@ -93,11 +93,15 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		int (*run)(int, char **);
-	} verbs[] = {{"layers", layers_main}};
+	} verbs[] = {
+	    {"layers", layers_main}, {"flood", flood_main},   {"stamp", stamp_main},
+	    {"mix", mix_main},	     {"attach", attach_main}, {"receive", receive_main},
+	};
 
 	for (size_t i = 0; argc > 1 && i < sizeof(verbs) / sizeof(*verbs); i++)
 		if (!strcmp(argv[1], verbs[i].name))
 			return verbs[i].run(argc - 1, argv + 1);
-	fprintf(stderr, "usage: bench layers|...: see tests/bench/run\n");
+	fprintf(stderr, "usage: bench layers|flood|stamp|mix|attach|receive ...: layers.c and "
+			"live.c say how\n");
 	return 2;
 }

@@ -41,10 +41,9 @@ policy_errors()
 	local wrong pattern
 
 	while IFS='|' read -r wrong pattern; do
-		[ -n "$wrong" ] || continue
 		yaml "rules:\n  - {name: r, limits: [{$wrong}]}\n"
-		bad 2 "bad.yaml:2: .*$pattern" check -c "$work/bad.yaml"
-		bad 2 "bad.yaml:2: .*$pattern" load s0 -c "$work/bad.yaml"
+		refused 2 "bad.yaml:2: .*$pattern" pacer check -c "$work/bad.yaml"
+		refused 2 "bad.yaml:2: .*$pattern" pacer load s0 -c "$work/bad.yaml"
 	done <<-'END'
 	key: src, packets: 10, window: 1|window: .*no unit
 	key: src, packets: 0, window: 1s|packets: .*0 is no limit
@@ -67,7 +66,7 @@ policy_errors()
 	END
 	while IFS='|' read -r wrong pattern; do
 		yaml "rules:\n  - {name: r, $wrong, limits: [{key: src, packets: 1, window: 1s}]}\n"
-		bad 2 "bad.yaml:2: .*$pattern" load s0 -c "$work/bad.yaml"
+		refused 2 "bad.yaml:2: .*$pattern" pacer load s0 -c "$work/bad.yaml"
 	done <<-'END'
 	match: {src: 10.0.0.0/33}|10.0.0.0/33: the length is 0 to 32
 	match: {src: 10.0.0.1/24}|10.0.0.1/24 has bits beyond its length
@@ -81,6 +80,7 @@ policy_errors()
 	over: droop|"droop" is not known
 	ban: 30s|this version has no bans
 	END
+	equal "$(what_is_on s0)" "{}" "left on s0"
 }
 
 file_errors()
@@ -177,11 +177,11 @@ a_pacer_there()
 	bad 1 's0: is paced already' load s0 -c "$work/other.yaml" --mode skb
 	bad 2 'udp.packts: no such field' set s0 udp.packts=5
 	bad 2 'upd.packets: no such rule: there are udp' set s0 upd.packets=5
-	bad 2 'udp.packets' set s0 udp.packets=0
-	bad 2 'udp.packets' set s0 udp.packets=
+	bad 2 'packets: 0 is no limit' set s0 udp.packets=0
+	bad 2 'udp.packets: "" will not do' set s0 udp.packets=
 	bad 2 'not RULE.FIELD=VALUE' set s0 udp.packets
-	bad 2 'udp.packets|window|unit' set s0 udp.packets=20 udp.window=5
-	bad 2 'mode' set s0 mode=enforced
+	bad 2 'window: 5 has no unit' set s0 udp.packets=20 udp.window=5
+	bad 2 'mode: "enforced" is not known' set s0 mode=enforced
 	bad 2 'nosuch' apply s0 -c "$work/nosuch.yaml"
 	yaml "rules:\n  - {name: udp, limits: [{key: src, packets: x, window: 1s}]}\n"
 	bad 2 'bad.yaml:2: .*"x" is not a count' apply s0 -c "$work/bad.yaml"

@@ -77,14 +77,14 @@ static __always_inline void hammer_record(__u32 cpu, struct hammer_event event)
 __attribute__((noinline)) int hammer_look(__u32 cpu, __u32 key, __u32 cost)
 {
 	struct pacer_ask q = {0, &hammer_plan.tier, 0, {0, 0}, cost};
-	struct pacer_hold hold = {0, 0};
+	struct pacer_hold hold = {0};
 	struct hammer_event event = {.key = key, .cost = cost};
 	enum pacer_reason reason;
 
 	cpu &= HAMMER_CPUS - 1;
 	q.hash = hammer_plan.hash[key & (HAMMER_KEYS - 1)];
 	q.now_ns = event.before_ns = bpf_ktime_get_ns() - hammer_plan.skew_ns[cpu];
-	reason = pacer_tier_peek(&q);
+	reason = pacer_tier_peek(&q, &hold);
 	if (reason == PACER_ADMIT)
 		reason = pacer_tier_take(&q, &hold);
 	if (reason == PACER_ADMIT) {

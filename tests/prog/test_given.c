@@ -8,7 +8,7 @@
 
 #include "pace.h"
 
-#define POLICIES 60
+#define POLICIES 150
 #define PACKETS	 250 /* under each */
 #define TEXT_MAX 65536
 

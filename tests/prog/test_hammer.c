@@ -236,6 +236,7 @@ static void plan(const struct scenario *s)
 					 s->cost_max > 1 ? PACER_COST_BYTES : PACER_COST_PACKETS,
 					 s->limit, s->window_ns, s->slots, 0),
 				 PACER_WINDOW_OK);
+		/* Without the slack that the loader adds: records are to change hands often. */
 		t->idle_ns = pacer_later(t->window.ring_ns, t->window.slot_ns + 1 + s->gap_ns);
 	}
 	assert_true(s->limit ? (2 * s->sets + s->shared) * pacer_stride(t) <= HAMMER_LINES

@@ -82,13 +82,15 @@ static struct pacer_ask question(struct bench *b, struct pacer_hash hash, uint64
 	return (struct pacer_ask){&b->table, &b->tier, now_ns, hash, cost};
 }
 
+/* Claim, judge and count, whatever a look would have found; only where it looked is of use. */
 static enum pacer_reason take(struct bench *b, struct pacer_hash hash, uint64_t now_ns,
 			      uint32_t cost)
 {
 	struct pacer_ask q = question(b, hash, now_ns, cost);
+	struct pacer_hold hold = {0};
 	enum pacer_reason reason;
-	struct pacer_hold hold;
 
+	(void)pacer_tier_peek(&q, &hold);
 	reason = pacer_tier_take(&q, &hold);
 	if (reason == PACER_ADMIT)
 		pacer_tier_commit(&q, &hold);
@@ -100,11 +102,14 @@ static enum pacer_reason ask(struct bench *b, struct pacer_hash hash, uint64_t n
 			     uint32_t cost)
 {
 	struct pacer_ask q = question(b, hash, now_ns, cost);
-	enum pacer_reason peeked = pacer_tier_peek(&q), taken;
+	struct pacer_hold hold = {0};
+	enum pacer_reason peeked = pacer_tier_peek(&q, &hold), taken;
 
 	if (peeked != PACER_ADMIT && draw() & 1)
 		return peeked;
-	taken = take(b, hash, now_ns, cost);
+	taken = pacer_tier_take(&q, &hold);
+	if (taken == PACER_ADMIT)
+		pacer_tier_commit(&q, &hold);
 	assert_int_equal(peeked, taken);
 	return taken;
 }
@@ -379,13 +384,14 @@ static void test_missing_untagged(void **unused)
 static void held_denies(struct bench *b, uint32_t i, struct pacer_hash hash, uint64_t now_ns)
 {
 	struct pacer_ask q = question(b, hash, now_ns, 1);
+	struct pacer_hold hold = {0};
 	struct pacer_line *before = malloc(b->bytes);
 
 	record(b, i)->claim |= PACER_CLAIM_HELD;
 	memcpy(before, b->table.lines, b->bytes);
 	assert_int_equal(take(b, hash, now_ns, 1), PACER_DENY_CONTENDED);
 	assert_memory_equal(before, b->table.lines, b->bytes);
-	(void)pacer_tier_peek(&q);
+	(void)pacer_tier_peek(&q, &hold);
 	assert_memory_equal(before, b->table.lines, b->bytes);
 	record(b, i)->claim &= ~PACER_CLAIM_HELD;
 	free(before);
@@ -416,6 +422,7 @@ static void test_held(void **unused)
 /* What is just being changed is not judged by a look: the claim tells. */
 static void test_held_peek(void **unused)
 {
+	struct pacer_hold hold = {0};
 	struct pacer_ask q;
 	struct bench b;
 
@@ -423,9 +430,9 @@ static void test_held_peek(void **unused)
 	one_set(&b, 0);
 	assert_int_equal(drain(&b, key(2), START), 10);
 	q = question(&b, key(2), START, 1);
-	assert_int_equal(pacer_tier_peek(&q), PACER_DENY_WINDOW);
+	assert_int_equal(pacer_tier_peek(&q, &hold), PACER_DENY_WINDOW);
 	record(&b, 0)->claim |= PACER_CLAIM_HELD;
-	assert_int_equal(pacer_tier_peek(&q), PACER_ADMIT);
+	assert_int_equal(pacer_tier_peek(&q, &hold), PACER_ADMIT);
 	record(&b, 0)->claim &= ~PACER_CLAIM_HELD;
 	bench_down(&b);
 }
@@ -452,7 +459,7 @@ static void test_cancel(void **unused)
 {
 	struct pacer_tier tiers[] = {records(10, 1000, 10, 5, 1, 1), sketch(100, 2, 1)};
 	struct pacer_line before;
-	struct pacer_hold hold;
+	struct pacer_hold hold = {0};
 	struct pacer_ask q;
 	struct bench b;
 	size_t i;
@@ -463,6 +470,7 @@ static void test_cancel(void **unused)
 		assert_int_equal(ask(&b, key(2), START, 1), PACER_ADMIT);
 		before = b.table.lines[BASE];
 		q = question(&b, key(2), START + 100, 1);
+		assert_int_equal(pacer_tier_peek(&q, &hold), PACER_ADMIT);
 		assert_int_equal(pacer_tier_take(&q, &hold), PACER_ADMIT);
 		assert_true(b.table.lines[BASE].claim & PACER_CLAIM_HELD);
 		pacer_tier_cancel(&q, &hold);
@@ -476,7 +484,7 @@ static void test_cancel(void **unused)
  */
 static void test_cancel_first(void **unused)
 {
-	struct pacer_hold hold;
+	struct pacer_hold hold = {0};
 	struct pacer_ask q;
 	struct bench b;
 
@@ -485,6 +493,7 @@ static void test_cancel_first(void **unused)
 	assert_int_equal(take(&b, key(2), START, 10), PACER_ADMIT);
 	assert_int_equal(take(&b, key(3), START + 600, 10), PACER_ADMIT);
 	q = question(&b, key(4), START + 1100, 1);
+	assert_int_equal(pacer_tier_peek(&q, &hold), PACER_ADMIT);
 	assert_int_equal(pacer_tier_take(&q, &hold), PACER_ADMIT);
 	pacer_tier_cancel(&q, &hold);
 	assert_int_equal(pacer_claim_tag(record(&b, 0)->claim), 4);

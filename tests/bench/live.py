@@ -1,0 +1,364 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Real frames over veth pairs: speed, accuracy and goodput of the pacer and of its peers.
+
+      one namespace for the generator          one for each candidate
+            c0  --------- veth ---------  s0  the candidate, then a sink
+            c1  --------- veth ---------  s0  the next candidate, then a sink
+
+Frames of 64 bytes from 10.0.0.0/8 (drawn), 172.16.0.0/16 and 172.17.0.0/16 (honest) to UDP ports of
+198.18.0.1. The sink is an nftables rule behind every candidate that counts what was let through, and
+drops it; for accuracy, a socket.
+"""
+import atexit
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+PID = os.getpid()
+GENERATOR = f"pacer-bench-{PID}-gen"
+K, M = 1 << 10, 1 << 20
+made = []  # namespaces
+SINK = """
+table ip sink {
+	counter quiet { }
+	counter honest { }
+	counter late { }
+	counter flood { }
+	chain pre {
+		type filter hook prerouting priority -50;
+		ip saddr 172.16.0.0/16 udp dport 9000 counter name quiet drop
+		ip saddr 172.16.0.0/16 counter name honest drop
+		ip saddr 172.17.0.0/16 counter name late drop
+		counter name flood drop
+	}
+}
+"""
+
+
+def sh(*command, ns=None, text_in=None, check=True):
+    if ns:
+        command = ("nsenter", f"--net=/run/netns/{ns}") + command
+    done = subprocess.run(command, input=text_in, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True)
+    if check and done.returncode:
+        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip() or done.returncode}")
+    return done.stdout
+
+
+def clean():
+    for ns in made:
+        subprocess.run(["ip", "netns", "del", ns], stderr=subprocess.DEVNULL)
+    made.clear()
+
+
+def begin():
+    """The generator's namespace, once."""
+    if GENERATOR in made:
+        return
+    atexit.register(clean)
+    for s in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(s, lambda *_: sys.exit(130))
+    made.append(GENERATOR)
+    sh("ip", "netns", "add", GENERATOR)
+
+
+# --- the candidates --------------------------------------------------------------------------------
+
+class Limit:
+    """A limit a source as each candidate writes it: `n` packets in any `seconds`."""
+
+    def __init__(self, n, seconds, sources, gap=False):
+        self.n, self.seconds, self.sources, self.gap = n, seconds, sources, gap
+        self.unit = {1: "second", 60: "minute"}[seconds]
+        self.burst = min(n, 5)  # 5 is what both peers take if nothing is said
+
+
+class Candidate:
+    name = ""
+    tool = None  # the command that has to be there
+    limits = True  # it is a limiter
+
+    def __init__(self, tool_path, limit):
+        self.bench, self.limit = tool_path, limit
+        index = sum(ns != GENERATOR for ns in made)
+        while f"pacer-bench-{PID}-{index}" in made:
+            index += 1
+        self.ns, self.port = f"pacer-bench-{PID}-{index}", f"c{index}"
+
+    def memory(self):
+        return ""
+
+    def open(self, sink=True):
+        made.append(self.ns)
+        sh("ip", "netns", "add", self.ns)
+        sh("ip", "-n", GENERATOR, "link", "add", self.port, "type", "veth", "peer", "name", "s0",
+           "netns", self.ns)
+        for knob in ("all", "default", "s0"):
+            sh("sysctl", "-qw", f"net.ipv4.conf.{knob}.rp_filter=0", ns=self.ns)
+        sh("sysctl", "-qw", "net.ipv6.conf.s0.disable_ipv6=1", ns=self.ns, check=False)
+        sh("ip", "-n", self.ns, "link", "set", "s0", "up")
+        sh("ip", "-n", GENERATOR, "link", "set", self.port, "up")
+        sh("ip", "-n", self.ns, "addr", "add", "198.18.0.1/15", "dev", "s0")
+        sh("ethtool", "-K", "s0", "gro", "on", ns=self.ns)
+        sh("ethtool", "-K", self.port, "gro", "on", ns=GENERATOR)
+        link = json.loads(sh("ip", "-n", self.ns, "-j", "link", "show", "s0"))
+        self.mac = link[0]["address"]
+        if sink and shutil.which("nft"):
+            sh("nft", "-f", "-", ns=self.ns, text_in=SINK)
+
+    def close(self):
+        self.detach()
+        sh("ip", "-n", GENERATOR, "link", "del", self.port)
+        sh("ip", "netns", "del", self.ns)
+        made.remove(self.ns)
+
+    def attach(self):
+        pass
+
+    def detach(self):
+        pass
+
+    def generate(self, verb, *args):
+        """The lines of a run of the generator, with the CPU time of its softirq thread in the last."""
+        before = ksoftirqd_ns()
+        out = sh(self.bench, verb, self.port, self.mac, *map(str, args), ns=GENERATOR)
+        lines = [json.loads(line) for line in out.splitlines()]
+        lines[-1]["cpu_ns"] += ksoftirqd_ns() - before
+        return lines
+
+    def passed(self):
+        """What the sink has counted, by class."""
+        out = json.loads(sh("nft", "-j", "list", "counters", "table", "ip", "sink", ns=self.ns))
+        return {c["counter"]["name"]: c["counter"]["packets"] for c in out["nftables"]
+                if "counter" in c}
+
+
+class Bare(Candidate):
+    name, limits = "XDP_DROP", False
+    program = "drop"
+
+    def attach(self):
+        sh(self.bench, "attach", "s0", self.program, ns=self.ns)
+
+
+class Parse(Bare):
+    name, program = "parse and drop", "parse"
+
+
+class Pacer(Candidate):
+    name = "xdp-pacer"
+
+    def memory(self):
+        return "64M" if self.limit.sources < M else "160M"
+
+    def attach(self):
+        lim = self.limit
+        gap = f"{{key: src, gap: {lim.seconds}s}}, " if lim.gap else ""
+        policy = (f"memory: {self.memory()}\nrules:\n  - name: bench\n    limits: [{gap}"
+                  f"{{key: src, packets: {lim.n}, window: {lim.seconds}s, slots: 10}}]\n")
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
+            f.write(policy)
+            f.flush()
+            cli = os.path.join(os.path.dirname(os.path.dirname(self.bench)), "xdp-pacer")
+            sh(cli, "load", "s0", "-c", f.name, "--direct", ns=self.ns)
+
+
+class PacerDefault(Pacer):
+    name = "xdp-pacer, default memory"
+
+    def memory(self):
+        return "64M"
+
+
+class XdpFilter(Candidate):
+    name, tool, limits = "xdp-filter (static list)", "xdp-filter", False
+
+    def attach(self):
+        sh("xdp-filter", "load", "s0", "-m", "native", "-f", "ipv4", "-p", "deny", ns=self.ns)
+
+    def detach(self):
+        sh("xdp-filter", "unload", "s0", ns=self.ns, check=False)
+
+
+class Nft(Candidate):
+    name, tool = "nftables, netdev ingress", "nft"
+    table, hook = "netdev", "ingress device s0 priority 0"
+
+    def size(self):
+        return max(65535, 2 * self.limit.sources)
+
+    def memory(self):
+        return f"size {self.size()}"
+
+    def attach(self):
+        lim = self.limit
+        sh("nft", "-f", "-", ns=self.ns, text_in=f"""
+table {self.table} bench {{
+	set s {{ type ipv4_addr; size {self.size()}; flags dynamic,timeout; timeout 10m; }}
+	chain in {{
+		type filter hook {self.hook}; policy accept;
+		add @s {{ ip saddr limit rate over {lim.n}/{lim.unit} burst {lim.burst} packets }} drop
+	}}
+}}
+""")
+
+
+class NftPrerouting(Nft):
+    name = "nftables, prerouting"
+    table, hook = "ip", "prerouting priority raw"
+
+
+class NftDefault(Nft):
+    name = "nftables, netdev ingress, default size"
+
+    def size(self):
+        return 65535
+
+
+class Hashlimit(Candidate):
+    name, tool = "iptables hashlimit, raw", "iptables"
+    sized = True
+
+    def memory(self):
+        return f"buckets {self.buckets()}" if self.sized else "default"
+
+    def buckets(self):
+        return max(65536, self.limit.sources)
+
+    def attach(self):
+        lim = self.limit
+        size = ("--hashlimit-htable-size", str(self.buckets()), "--hashlimit-htable-max",
+                str(2 * self.buckets())) if self.sized else ()
+        sh("iptables", "-t", "raw", "-A", "PREROUTING", "-m", "hashlimit", "--hashlimit-name",
+           "bench", "--hashlimit-mode", "srcip", "--hashlimit-above", f"{lim.n}/{lim.unit}",
+           "--hashlimit-burst", str(lim.burst), "--hashlimit-htable-expire", "600000", *size,
+           "-j", "DROP", ns=self.ns)
+
+
+class HashlimitDefault(Hashlimit):
+    name, sized = "iptables hashlimit, raw, default size", False
+
+
+def present(classes):
+    """Those whose tool is there; a line for each that is not."""
+    found = []
+    for c in classes:
+        if c.tool and not shutil.which(c.tool):
+            print(f"NOTE: {c.name}: left out, as {c.tool} is not installed")
+        else:
+            found.append(c)
+    return found
+
+
+def opened(classes, bench, limit, sink=True):
+    """Candidates at work; those that cannot be are named and left out."""
+    begin()
+    at_work = []
+    for c in classes:
+        one = c(bench, limit)
+        try:
+            one.open(sink)
+            one.attach()
+            at_work.append(one)
+        except RuntimeError as why:
+            print(f"NOTE: {one.name}: left out: {why}")
+    return at_work
+
+
+# --- the machine -----------------------------------------------------------------------------------
+
+def ksoftirqd_ns():
+    """CPU time of the generator's CPU's softirq thread: of the last CPU."""
+    global _ksoftirqd
+    if not _ksoftirqd:
+        name = f"ksoftirqd/{os.cpu_count() - 1}"
+        _ksoftirqd = sh("pgrep", "-x", name).split()[0]
+    with open(f"/proc/{_ksoftirqd}/schedstat") as f:
+        return int(f.read().split()[0])
+
+
+_ksoftirqd = None
+
+
+def available_kib():
+    with open("/proc/meminfo") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("MemAvailable"))
+
+
+# --- the parts -------------------------------------------------------------------------------------
+
+def live(bench, quick):
+    """Total ns a packet, refused: one packet a minute a source, which each has had."""
+    rounds, frames = (3, 200000) if quick else (7, 1000000)
+    classes = present((Bare, Parse, Pacer, XdpFilter, Nft, NftPrerouting, Hashlimit))
+    rows = []
+    for sources in (1, K, 64 * K, M):
+        at_work = opened(classes, bench, Limit(1, 60, sources, gap=True))
+        got = {c: [] for c in at_work}
+        for c in at_work:
+            if c.limits:
+                c.generate("flood", sources, max(2 * sources, K), "sweep")
+            c.before = sum(c.passed().values())
+        for _ in range(rounds):
+            for c in at_work:
+                got[c] += c.generate("flood", sources, frames)
+        for c in at_work:
+            passed = sum(c.passed().values()) - c.before
+            rows.append({"part": "live", "name": c.name, "sources": sources, "memory": c.memory(),
+                         "ns": [g["cpu_ns"] / g["frames"] for g in got[c]],
+                         "pps": [round(g["frames"] * 1e9 / g["wall_ns"]) for g in got[c]],
+                         "admitted": passed / (rounds * frames)})
+            c.close()
+    return rows
+
+
+def accuracy(bench, quick):
+    """1,024 sources far above 10/s: what was admitted, in the worst window and in total."""
+    seconds, sources, n = (2 if quick else 6), K, 10
+    rows = []
+    for cls in present((Pacer, Nft, NftPrerouting, Hashlimit)):
+        for c in opened((cls,), bench, Limit(n, 1, sources), sink=False):
+            receiver = subprocess.Popen(
+                ["nsenter", f"--net=/run/netns/{c.ns}", bench, "receive", str(n), "999",
+                 str(seconds * 1000 + 700)], stdout=subprocess.PIPE, text=True)
+            receiver.stdout.readline()
+            sent = c.generate("stamp", sources, seconds * 1000)[-1]
+            got = json.loads(receiver.stdout.readline())
+            receiver.wait()
+            rows.append({"part": "accuracy", "name": c.name, "sources": sources, "limit": n,
+                         "burst": None if cls is Pacer else c.limit.burst,
+                         "sent": sent["flood"], "seconds": sent["wall_ns"] / 1e9,
+                         "allowed": round(sources * n * sent["wall_ns"] / 1e9), **got})
+            c.close()
+    return rows
+
+
+def goodput(bench, quick):
+    """1,000 honest sources at half of 10/s, and a flood."""
+    quiet_ms, flood_ms = (1000, 1500) if quick else (2000, 5000)
+    honest, n = 1000, 10
+    classes = (PacerDefault, Nft, Hashlimit) if quick else (
+        PacerDefault, Nft, NftDefault, NftPrerouting, Hashlimit, HashlimitDefault)
+    classes = present(classes)
+    rows = []
+    for sources in ((M,) if quick else (K, 64 * K, M, 16 * M)):
+        for cls in classes:
+            before = available_kib()
+            for c in opened((cls,), bench, Limit(n, 1, sources)):
+                attached = available_kib()
+                first, both = c.generate("mix", sources, honest, honest * n // 2, quiet_ms, flood_ms)
+                passed, after = c.passed(), available_kib()
+                sent = {"quiet": first["honest"], "honest": both["honest"] - first["honest"],
+                        "late": both["late"], "flood": both["flood"]}
+                rows.append({"part": "goodput", "name": c.name, "sources": sources,
+                             "memory": c.memory(), "sent": sent, "passed": passed,
+                             "share": {k: passed[k] / v if v else None for k, v in sent.items()},
+                             "flood_pps": round(both["flood"] * 1e9 / both["wall_ns"]),
+                             "attached_mib": round((before - attached) / 1024, 1),
+                             "flood_mib": round((attached - after) / 1024, 1)})
+                c.close()
+    return rows
