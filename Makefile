@@ -24,8 +24,12 @@ PURE    := $(addprefix $(BUILD)/user/,units.o policy.o compile.o)
 OBJS    := $(PURE) $(addprefix $(BUILD)/user/,change.o loader.o output.o main.o \
 	   $(notdir $(patsubst %.c,%.o,$(wildcard user/cmd_*.c))))
 
+SANITIZE ?= -fsanitize=address,undefined -fno-sanitize-recover=undefined
+TESTC    := $(USER) -g -O1 -Itests/unit -Itests/model
+UNITS    := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
+
 .DELETE_ON_ERROR:
-.PHONY: all install check bench demo clean help format
+.PHONY: all install check bench demo clean help format tidy unit prog
 
 all: $(BUILD)/xdp-pacer $(BUILD)/pacer.bpf.o ## build the CLI and the object
 
@@ -53,6 +57,24 @@ $(BUILD)/xdp-pacer: $(OBJS)
 $(BUILD)/traffic: tests/net/traffic.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -std=gnu11 -D_GNU_SOURCE $(WARN) $< -o $@
+
+# A unit test links what it tests of user/: by its own name, and what that needs.
+$(BUILD)/unit/test_policy:  MORE := user/policy.c user/units.c
+$(BUILD)/unit/test_units:   MORE := user/units.c
+$(BUILD)/unit/test_compile: MORE := user/compile.c user/policy.c user/units.c
+
+$(BUILD)/unit/%: tests/unit/%.c $(wildcard tests/unit/*.h user/*.[ch]) $(CORE)
+	@mkdir -p $(@D)
+	$(CC) $(TESTC) $(SANITIZE) $< $(MORE) -o $@ -lcmocka -lyaml -lm
+
+unit: $(UNITS)
+
+$(BUILD)/test_model: $(wildcard tests/model/*.[ch]) $(CORE)
+	@mkdir -p $(@D)
+	$(CC) $(TESTC) $(wildcard tests/model/*.c) -o $@ -lcmocka
+
+tidy:
+	clang-tidy --quiet $(wildcard user/*.c) -- $(USER:-I$(BUILD)=-isystem $(BUILD))
 
 install: all ## install under DESTDIR and PREFIX, with the core's headers
 	install -D -m 755 $(BUILD)/xdp-pacer $(DESTDIR)$(PREFIX)/sbin/xdp-pacer

@@ -13,12 +13,12 @@
 #include "builtin.h"
 
 struct pacer_control pacer_control SEC(".data.control") = {
-	.magic = PACER_MAGIC,
-	.abi_version = PACER_ABI_VERSION,
+    .magic = PACER_MAGIC,
+    .abi_version = PACER_ABI_VERSION,
 };
 
 struct pacer_copy pacer_copies[2] SEC(".data.policy") = {
-	{.bytes = {PACER_BUILTIN_POLICY}, .text = {PACER_BUILTIN_TEXT}},
+    {.bytes = {PACER_BUILTIN_POLICY}, .text = {PACER_BUILTIN_TEXT}},
 };
 
 struct {
@@ -59,9 +59,9 @@ static __always_inline struct pacer_line *pacer_map_line(__u32 index)
 
 /* The core's hooks: where this host keeps what a packet is judged by. */
 #define PACER_LINE_AT(table, index) pacer_map_line(index)
-#define PACER_POLICY_OF(walk) (&pacer_copies[(walk)->copy & 1].policy)
-#define PACER_RULE_OF(walk)   (&PACER_POLICY_OF(walk)->rule[(walk)->rule & (PACER_RULES_MAX - 1)])
-#define PACER_SECRET_OF(walk) pacer_control.secret
-#define PACER_TABLE_OF(walk)  ((struct pacer_table *)0)
+#define PACER_POLICY_OF(walk)	    (&pacer_copies[(walk)->copy & 1].policy)
+#define PACER_RULE_OF(walk)	    (&PACER_POLICY_OF(walk)->rule[(walk)->rule & (PACER_RULES_MAX - 1)])
+#define PACER_SECRET_OF(walk)	    pacer_control.secret
+#define PACER_TABLE_OF(walk)	    ((struct pacer_table *)0)
 
 #endif

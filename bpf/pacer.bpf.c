@@ -64,8 +64,9 @@ static __attribute__((noinline)) int allowed(const struct pacer_packet *pkt, int
 	if (pkt->family == PACER_FAMILY_6) {
 		struct {
 			__u32 prefixlen, addr[4];
-		} key = {128, {bpf_htonl(saddr[0]), bpf_htonl(saddr[1]), bpf_htonl(saddr[2]),
-			       bpf_htonl(saddr[3])}};
+		} key = {128,
+			 {bpf_htonl(saddr[0]), bpf_htonl(saddr[1]), bpf_htonl(saddr[2]),
+			  bpf_htonl(saddr[3])}};
 
 		return on_trie(bpf_map_lookup_elem(&pacer_allow6, &key), exact);
 	}
@@ -105,7 +106,8 @@ static __always_inline void count(const struct pacer_policy *policy,
 	counters->by[j->reason].bytes += len_bytes;
 }
 
-static __always_inline int action(const struct pacer_policy *policy, const struct pacer_judgement *j)
+static __always_inline int action(const struct pacer_policy *policy,
+				  const struct pacer_judgement *j)
 {
 	switch (pacer_verdict_of(j->reason)) {
 	case PACER_VERDICT_PASS:
@@ -113,8 +115,8 @@ static __always_inline int action(const struct pacer_policy *policy, const struc
 		return XDP_PASS;
 	case PACER_VERDICT_UNPARSED:
 		return policy->flags & PACER_UNPARSED_DROP && !(policy->flags & PACER_MONITOR)
-			       ? XDP_DROP
-			       : XDP_PASS;
+			   ? XDP_DROP
+			   : XDP_PASS;
 	case PACER_VERDICT_DENY:
 		break;
 	}

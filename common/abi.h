@@ -20,20 +20,21 @@
 #define PACER_ABI_VERSION  1u
 #define PACER_RULES_MAX	   64u
 #define PACER_TIERS_MAX	   8u	/* of a rule; those that a change of policy retires included */
-#define PACER_COUNTERS_MAX 128u /* rules in force and rules of the copy beside it, and 0: no rule */
-#define PACER_STARTS_LINE  11u	/* ring words in a record's first line */
-#define PACER_LINE_WORDS   16u	/* and in each line that follows */
-#define PACER_EXTRA_MAX	   3u
-#define PACER_RING_MAX	   (PACER_STARTS_LINE + PACER_EXTRA_MAX * PACER_LINE_WORDS)
-#define PACER_SLOTS_MAX	   (PACER_RING_MAX - 1)
-#define PACER_SLOTS_LINE   (PACER_STARTS_LINE - 1)
-#define PACER_CELLS	   7u /* of a sketch's line; prime, see recency.h */
-#define PACER_ROWS_MAX	   2u
-#define PACER_BOUNDS_MAX   255u /* values at which one field's set of matching rules changes */
-#define PACER_DOC_MAX	   65536u
-#define PACER_ALLOW_MAX	   4096u
-#define PACER_VLAN_NONE	   4096u
-#define PACER_KEY_WORDS	   10u
+#define PACER_COUNTERS_MAX 128u /* rules in force and rules of the copy beside it, and 0: no rule \
+				 */
+#define PACER_STARTS_LINE 11u	/* ring words in a record's first line */
+#define PACER_LINE_WORDS  16u	/* and in each line that follows */
+#define PACER_EXTRA_MAX	  3u
+#define PACER_RING_MAX	  (PACER_STARTS_LINE + PACER_EXTRA_MAX * PACER_LINE_WORDS)
+#define PACER_SLOTS_MAX	  (PACER_RING_MAX - 1)
+#define PACER_SLOTS_LINE  (PACER_STARTS_LINE - 1)
+#define PACER_CELLS	  7u /* of a sketch's line; prime, see recency.h */
+#define PACER_ROWS_MAX	  2u
+#define PACER_BOUNDS_MAX  255u /* values at which one field's set of matching rules changes */
+#define PACER_DOC_MAX	  65536u
+#define PACER_ALLOW_MAX	  4096u
+#define PACER_VLAN_NONE	  4096u
+#define PACER_KEY_WORDS	  10u
 
 enum pacer_verdict {
 	PACER_VERDICT_PASS,
@@ -46,26 +47,26 @@ enum pacer_verdict {
  * Why a packet fared as it did: the one list behind the enum, the verdict, the counters, the CLI's
  * words and the names of the metrics. X(NAME, verdict, name, text)
  */
-#define PACER_REASONS(X)                                                                           \
-	X(ADMIT, ADMIT, "admit", "within every limit of its rule")                                 \
-	X(NO_RULE, PASS, "no_rule", "no rule matches")                                             \
-	X(ALLOWED, PASS, "allowed", "its source is on the allow-list")                             \
-	X(NOT_IP, PASS, "not_ip", "neither IPv4 nor IPv6")                                         \
-	X(TRUNCATED, UNPARSED, "truncated", "a header is cut short")                               \
-	X(BAD_HEADER, UNPARSED, "bad_header", "a header contradicts itself or the frame")          \
-	X(TOO_DEEP, UNPARSED, "too_deep", "more tags or extension headers than are followed")      \
-	X(DENY_GAP, DENY, "gap", "too soon after its key's last packet")                           \
-	X(DENY_WINDOW, DENY, "window", "the window's limit would be passed")                       \
-	X(DENY_THROTTLE, DENY, "throttle", "no use has cooled down")                               \
-	X(DENY_BAN, DENY, "ban", "its key is banned")                                              \
-	X(DENY_CONTENDED, DENY, "contended", "its key's state was held by another CPU too long")   \
+#define PACER_REASONS(X)                                                                         \
+	X(ADMIT, ADMIT, "admit", "within every limit of its rule")                               \
+	X(NO_RULE, PASS, "no_rule", "no rule matches")                                           \
+	X(ALLOWED, PASS, "allowed", "its source is on the allow-list")                           \
+	X(NOT_IP, PASS, "not_ip", "neither IPv4 nor IPv6")                                       \
+	X(TRUNCATED, UNPARSED, "truncated", "a header is cut short")                             \
+	X(BAD_HEADER, UNPARSED, "bad_header", "a header contradicts itself or the frame")        \
+	X(TOO_DEEP, UNPARSED, "too_deep", "more tags or extension headers than are followed")    \
+	X(DENY_GAP, DENY, "gap", "too soon after its key's last packet")                         \
+	X(DENY_WINDOW, DENY, "window", "the window's limit would be passed")                     \
+	X(DENY_THROTTLE, DENY, "throttle", "no use has cooled down")                             \
+	X(DENY_BAN, DENY, "ban", "its key is banned")                                            \
+	X(DENY_CONTENDED, DENY, "contended", "its key's state was held by another CPU too long") \
 	X(DENY_NO_STATE, DENY, "no_state", "its key's state is missing")
 
 enum pacer_reason {
 #define PACER_REASON_ENUM(name, verdict, id, text) PACER_##name,
 	PACER_REASONS(PACER_REASON_ENUM)
 #undef PACER_REASON_ENUM
-		PACER_REASON_COUNT
+	    PACER_REASON_COUNT
 };
 
 struct pacer_count {
@@ -136,12 +137,12 @@ struct pacer_tier {
 	__u32 base;
 	__u32 sets;
 	__u32 shared;
-	__u64 gap_ns;			/* 0: none */
-	__u64 idle_ns;			/* after head_ns, from when on a record holds nothing */
-	__u64 until_ns;			/* 0: in force; else it is asked until then (a retired tier) */
+	__u64 gap_ns;	/* 0: none */
+	__u64 idle_ns;	/* after head_ns, from when on a record holds nothing */
+	__u64 until_ns; /* 0: in force; else it is asked until then (a retired tier) */
 	struct pacer_window window;
-	__u32 mask4[4];			/* key: source, destination, ports, meta of IPv4 */
-	__u32 mask6[PACER_KEY_WORDS];	/* the same of IPv6, addresses in four words */
+	__u32 mask4[4];		      /* key: source, destination, ports, meta of IPv4 */
+	__u32 mask6[PACER_KEY_WORDS]; /* the same of IPv6, addresses in four words */
 };
 
 enum pacer_over { PACER_OVER_DROP, PACER_OVER_PASS };
@@ -215,13 +216,14 @@ struct pacer_copy {
 struct pacer_control {
 	__u32 magic;
 	__u32 abi_version;
-	__u64 in_force;		/* see pacer_in_force */
-	__u32 secret_ready;	/* the hash's secret is drawn */
+	__u64 in_force;	    /* see pacer_in_force */
+	__u32 secret_ready; /* the hash's secret is drawn */
 	__u32 unused;
-	__u32 allowed4, allowed6; /* prefixes on the allow-list, so that an empty one costs nothing */
+	__u32 allowed4,
+	    allowed6; /* prefixes on the allow-list, so that an empty one costs nothing */
 	__u64 secret[PACER_SECRETS];
-	__u64 lines;		/* of the table; 0: as the object was built */
-	__u64 resolution_ns;	/* of the coarse clock, as the loader found it */
+	__u64 lines;	     /* of the table; 0: as the object was built */
+	__u64 resolution_ns; /* of the coarse clock, as the loader found it */
 };
 
 /*
@@ -247,15 +249,15 @@ struct pacer_allow6 {
 };
 
 struct pacer_allow_value {
-	__u64 until_ns; /* monotonic; 0: for ever */
+	__u64 until_ns;	 /* monotonic; 0: for ever */
 	__u64 of_policy; /* stands in the policy's list: goes when the policy does */
 };
 
 PACER_INLINE enum pacer_verdict pacer_verdict_of(enum pacer_reason reason)
 {
 	switch (reason) {
-#define PACER_REASON_VERDICT(name, verdict, id, text)                                              \
-	case PACER_##name:                                                                         \
+#define PACER_REASON_VERDICT(name, verdict, id, text) \
+	case PACER_##name:                            \
 		return PACER_VERDICT_##verdict;
 		PACER_REASONS(PACER_REASON_VERDICT)
 #undef PACER_REASON_VERDICT

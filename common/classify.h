@@ -59,7 +59,8 @@ PACER_INLINE __u32 pacer_lowest(__u64 set)
 	       (!!(bit & 0xccccccccccccccccull) << 1) | !!(bit & 0xaaaaaaaaaaaaaaaaull);
 }
 
-PACER_INLINE __u64 pacer_classify_ports(const struct pacer_policy *p, const struct pacer_packet *pkt)
+PACER_INLINE __u64 pacer_classify_ports(const struct pacer_policy *p,
+					const struct pacer_packet *pkt)
 {
 	__u64 set = ~0ull;
 
@@ -68,8 +69,8 @@ PACER_INLINE __u64 pacer_classify_ports(const struct pacer_policy *p, const stru
 	if (p->dims & 1u << PACER_DIM_SPORT)
 		set &= pacer_dim_match(&p->dim[PACER_DIM_SPORT], pkt->key[PACER_WORD_PORTS] >> 16);
 	if (p->dims & 1u << PACER_DIM_DPORT)
-		set &= pacer_dim_match(&p->dim[PACER_DIM_DPORT],
-				       pkt->key[PACER_WORD_PORTS] & 0xffff);
+		set &=
+		    pacer_dim_match(&p->dim[PACER_DIM_DPORT], pkt->key[PACER_WORD_PORTS] & 0xffff);
 	return set;
 }
 

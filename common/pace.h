@@ -82,8 +82,8 @@ PACER_INLINE int pacer_tier_asked(const struct pacer_tier *t, __u64 now_ns)
 	return t->kind != PACER_TIER_NONE && (!t->until_ns || now_ns < t->until_ns);
 }
 
-PACER_INLINE struct pacer_ask pacer_walk_ask(const struct pacer_walk *w,
-					     const struct pacer_tier *t, struct pacer_hash hash)
+PACER_INLINE struct pacer_ask pacer_walk_ask(const struct pacer_walk *w, const struct pacer_tier *t,
+					     struct pacer_hash hash)
 {
 	return (struct pacer_ask){PACER_TABLE_OF(w), t, w->now_ns, hash,
 				  pacer_window_cost(&t->window, w->pkt.len_bytes)};

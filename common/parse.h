@@ -63,9 +63,9 @@ struct pacer_cursor {
 	__u32 left;
 };
 
-#define PACER_ETH_IP4  0x0800
-#define PACER_ETH_IP6  0x86dd
-#define PACER_ETH_8021Q 0x8100
+#define PACER_ETH_IP4	 0x0800
+#define PACER_ETH_IP6	 0x86dd
+#define PACER_ETH_8021Q	 0x8100
 #define PACER_ETH_8021AD 0x88a8
 
 PACER_INLINE int pacer_is_tag(__u16 h_proto)
@@ -94,7 +94,8 @@ PACER_INLINE enum pacer_parse_result pacer_parse_later(struct pacer_packet *pkt,
 	return PACER_PARSED;
 }
 
-PACER_INLINE enum pacer_parse_result pacer_parse_ip4(struct pacer_cursor *c, struct pacer_packet *pkt)
+PACER_INLINE enum pacer_parse_result pacer_parse_ip4(struct pacer_cursor *c,
+						     struct pacer_packet *pkt)
 {
 	__u32 header, total, frag;
 
@@ -118,8 +119,8 @@ PACER_INLINE enum pacer_parse_result pacer_parse_ip4(struct pacer_cursor *c, str
 	return pacer_parse_ports(c, pkt);
 }
 
-/* The extension headers that are followed: hop-by-hop options, routing, fragment, authentication and
- * destination options, a bit each.
+/* The extension headers that are followed: hop-by-hop options, routing, fragment, authentication
+ * and destination options, a bit each.
  */
 #define PACER_EXTENSIONS (1ull << 0 | 1ull << 43 | 1ull << 44 | 1ull << 51 | 1ull << 60)
 
@@ -135,8 +136,8 @@ PACER_INLINE __u32 pacer_same_type(__u8 a, __u8 b)
 	return pacer_opaque((a ^ b) - 1u) >> 31;
 }
 
-/* Length of the extension header at c->p: 8 bytes, and as many times 8 more as its second byte says;
- * of AH as many times 4; of a fragment header none, its second byte is not a length.
+/* Length of the extension header at c->p: 8 bytes, and as many times 8 more as its second byte
+ * says; of AH as many times 4; of a fragment header none, its second byte is not a length.
  */
 PACER_INLINE __u32 pacer_extension_len(const struct pacer_cursor *c, __u8 type)
 {
@@ -176,7 +177,8 @@ PACER_INLINE enum pacer_parse_result pacer_parse_extensions(struct pacer_cursor 
 	return pacer_is_extension(pkt->proto) ? PACER_PARSE_TOO_DEEP : pacer_parse_ports(c, pkt);
 }
 
-PACER_INLINE enum pacer_parse_result pacer_parse_ip6(struct pacer_cursor *c, struct pacer_packet *pkt)
+PACER_INLINE enum pacer_parse_result pacer_parse_ip6(struct pacer_cursor *c,
+						     struct pacer_packet *pkt)
 {
 	__u32 payload, i;
 

@@ -19,7 +19,7 @@
 
 #include <linux/types.h>
 
-#define PACER_INLINE static inline __attribute__((always_inline, unused))
+#define PACER_INLINE   static inline __attribute__((always_inline, unused))
 #define PACER_MUST_USE __attribute__((warn_unused_result))
 
 /* PACER_SUBPROG: a function of its own in the kernel, which keeps the caller short.

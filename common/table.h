@@ -118,9 +118,9 @@ PACER_INLINE enum pacer_reason pacer_record_judge(const struct pacer_ask *q,
 		if (!pacer_gap_open(last_ns, q->now_ns, t->gap_ns))
 			return PACER_DENY_GAP;
 	}
-	total = pacer_window_since(&t->window, r, cursor,
-				   pacer_window_passed(&t->window, head_ns,
-						       pacer_later(q->now_ns, last_ns)));
+	total = pacer_window_since(
+	    &t->window, r, cursor,
+	    pacer_window_passed(&t->window, head_ns, pacer_later(q->now_ns, last_ns)));
 	if ((__u64)total + q->cost > t->window.limit)
 		return PACER_DENY_WINDOW;
 	return PACER_ADMIT;
@@ -134,12 +134,13 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_record_admit(const struct pacer_ask *q,
 	__u64 last_ns = pacer_load64(&r->head->head_ns);
 	__u64 now_ns, unit = (1ull << t->last_shift) - 1;
 
-	if (t->gap_ns) /* else last_off, which is rounded up, may lie beyond the slot and the time */
+	if (t->gap_ns) /* else last_off, which is rounded up, may lie beyond the slot and the time
+			*/
 		last_ns += (__u64)pacer_load(&r->head->last_off) << t->last_shift;
 	now_ns = pacer_later(q->now_ns, last_ns);
-	word = pacer_claim_set(word, pacer_claim_tag(word),
-			       pacer_window_add(&t->window, r, pacer_claim_cursor(word), now_ns,
-						q->cost));
+	word = pacer_claim_set(
+	    word, pacer_claim_tag(word),
+	    pacer_window_add(&t->window, r, pacer_claim_cursor(word), now_ns, q->cost));
 	pacer_store(&r->head->last_off,
 		    (now_ns - pacer_load64(&r->head->head_ns) + unit) >> t->last_shift);
 	return word;
@@ -215,8 +216,8 @@ PACER_INLINE PACER_MUST_USE enum pacer_claim_result pacer_shared_take(const stru
  * that is idle. A shared record that a CPU of this key still writes to is held: it was claimed
  * before that CPU let go of the set.
  */
-PACER_INLINE PACER_MUST_USE enum pacer_claim_result
-pacer_record_inherit(const struct pacer_ask *q, struct pacer_hold *hold)
+PACER_INLINE PACER_MUST_USE enum pacer_claim_result pacer_record_inherit(const struct pacer_ask *q,
+									 struct pacer_hold *hold)
 {
 	enum pacer_claim_result result;
 	struct pacer_hold shared;

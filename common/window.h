@@ -46,7 +46,8 @@ enum pacer_window_error {
 	PACER_WINDOW_BAD_SLOTS	/* 0, more than PACER_SLOTS_MAX, or more than the window has ns */
 };
 
-/* How the host finds a line, 0 if there is none; one that keeps them otherwise defines it itself. */
+/* How the host finds a line, 0 if there is none; one that keeps them otherwise defines it itself.
+ */
 #ifndef PACER_LINE_AT
 #define PACER_LINE_AT(table, index) ((index) < (table)->n ? &(table)->lines[index] : 0)
 #endif
@@ -90,10 +91,10 @@ pacer_window_profile(struct pacer_window *w, enum pacer_cost cost, __u64 limit, 
 	w->limit = limit >> unit;
 	w->cost = cost;
 	w->cost_shift = unit;
-	w->extra_lines = w->ring <= PACER_STARTS_LINE
-				 ? 0
-				 : (w->ring - PACER_STARTS_LINE + PACER_LINE_WORDS - 1) /
-					   PACER_LINE_WORDS;
+	w->extra_lines =
+	    w->ring <= PACER_STARTS_LINE
+		? 0
+		: (w->ring - PACER_STARTS_LINE + PACER_LINE_WORDS - 1) / PACER_LINE_WORDS;
 	return PACER_WINDOW_OK;
 }
 

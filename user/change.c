@@ -78,6 +78,237 @@ uint64_t change_pending(const struct attached *a)
 	return until_ns > now_ns ? until_ns - now_ns : 0;
 }
 
+/* --- the allow-list ------------------------------------------------------------------------- */
+
+struct trie_key {
+	uint32_t prefixlen;
+	uint8_t addr[16];
+};
+
+static int trie_of(const struct attached *a, int family)
+{
+	return family == 4 ? a->allow4_fd : a->allow6_fd;
+}
+
+static struct trie_key key_of(const struct prefix *p)
+{
+	struct trie_key key = {.prefixlen = p->len};
+
+	memcpy(key.addr, p->addr, p->family == 4 ? 4 : 16);
+	return key;
+}
+
+static int each_of(const struct attached *a, int family,
+		   void (*each)(const struct allow_entry *, void *), void *arg)
+{
+	struct trie_key key, next, *at = NULL;
+	struct pacer_allow_value value;
+	int n = 0;
+
+	while (!bpf_map_get_next_key(trie_of(a, family), at, &next)) {
+		key = next;
+		at = &key;
+		if (bpf_map_lookup_elem(trie_of(a, family), &key, &value))
+			continue;
+		n++;
+		if (each) {
+			struct allow_entry entry = {
+			    {family, key.prefixlen, {0}}, value.until_ns, value.of_policy};
+
+			memcpy(entry.prefix.addr, key.addr, family == 4 ? 4 : 16);
+			each(&entry, arg);
+		}
+	}
+	return n;
+}
+
+static void recount(struct attached *a)
+{
+	a->control->allowed4 = each_of(a, 4, NULL, NULL);
+	a->control->allowed6 = each_of(a, 6, NULL, NULL);
+}
+
+static int allow_full(const struct prefix *prefix, int err, struct policy_error *error)
+{
+	char text[64];
+
+	return fail(error, units_prefix_text(prefix, text, sizeof(text)),
+		    err == ENOSPC ? "the allow-list is full: it holds 4096 prefixes of each "
+				    "family: delete some or merge them"
+				  : strerror(err));
+}
+
+/* The datapath looks at a list that has entries by the count: so that goes up first. */
+static int allow_put(struct attached *a, const struct allow_entry *entry,
+		     struct policy_error *error)
+{
+	uint32_t *count = entry->prefix.family == 4 ? &a->control->allowed4 : &a->control->allowed6;
+	struct trie_key key = key_of(&entry->prefix);
+	struct pacer_allow_value value = {entry->until_ns, entry->of_policy};
+
+	__atomic_store_n(count, *count + 1, __ATOMIC_RELEASE);
+	if (bpf_map_update_elem(trie_of(a, entry->prefix.family), &key, &value, BPF_ANY))
+		return allow_full(&entry->prefix, errno, error);
+	return 0;
+}
+
+static int allow_remove(struct attached *a, const struct prefix *prefix, struct policy_error *error)
+{
+	struct trie_key key = key_of(prefix);
+	char text[64];
+
+	if (bpf_map_delete_elem(trie_of(a, prefix->family), &key))
+		return fail(error, units_prefix_text(prefix, text, sizeof(text)),
+			    errno == ENOENT ? "is not on the allow-list: see `allow IFACE list`"
+					    : strerror(errno));
+	return 0;
+}
+
+struct live {
+	void (*each)(const struct allow_entry *, void *);
+	void *arg;
+	uint64_t now_ns;
+};
+
+static void each_live(const struct allow_entry *entry, void *arg)
+{
+	struct live *live = arg;
+
+	if (!entry->until_ns || entry->until_ns > live->now_ns)
+		live->each(entry, live->arg);
+}
+
+int change_allow_each(const struct attached *a, void (*each)(const struct allow_entry *, void *),
+		      void *arg, struct policy_error *error)
+{
+	struct live live = {each, arg, loader_now()};
+
+	(void)error;
+	each_of(a, 4, each_live, &live);
+	each_of(a, 6, each_live, &live);
+	return 0;
+}
+
+/* The allow-list as it is, lapsed entries included. */
+struct allow_copy {
+	struct allow_entry *entry;
+	size_t n;
+};
+
+static void copy_one(const struct allow_entry *entry, void *arg)
+{
+	struct allow_copy *copy = arg;
+
+	if (copy->n < 2 * PACER_ALLOW_MAX)
+		copy->entry[copy->n++] = *entry;
+}
+
+static int allow_copy(const struct attached *a, struct allow_copy *copy, struct policy_error *error)
+{
+	*copy = (struct allow_copy){calloc(2 * PACER_ALLOW_MAX, sizeof(*copy->entry)), 0};
+	if (!copy->entry)
+		return fail(error, a->ifname, "no memory");
+	each_of(a, 4, copy_one, copy);
+	each_of(a, 6, copy_one, copy);
+	return 0;
+}
+
+static bool has_lapsed(const struct allow_entry *entry)
+{
+	return entry->until_ns && entry->until_ns <= loader_now();
+}
+
+/* The entry of just this prefix; NULL if there is none, or it has lapsed. */
+static const struct allow_entry *find_entry(const struct allow_copy *copy,
+					    const struct prefix *prefix)
+{
+	for (size_t i = 0; i < copy->n; i++)
+		if (!memcmp(&copy->entry[i].prefix, prefix, sizeof(*prefix)))
+			return has_lapsed(&copy->entry[i]) ? NULL : &copy->entry[i];
+	return NULL;
+}
+
+/*
+ * Put the policy's own entries on the list: until_ns not 0, for a policy that gives way then unless
+ * it is confirmed. An entry that is there for ever, whoever made it, is left as it is.
+ */
+static int allow_policy(struct attached *a, const struct policy *policy, uint64_t until_ns,
+			struct policy_error *error)
+{
+	struct allow_copy copy;
+	int result = allow_copy(a, &copy, error);
+
+	for (size_t i = 0; i < policy->n_allow && !result; i++) {
+		struct allow_entry entry = {policy->allow[i], until_ns, true};
+		const struct allow_entry *old = find_entry(&copy, &entry.prefix);
+
+		if (old && (!old->until_ns || (until_ns && old->until_ns >= until_ns)))
+			continue;
+		entry.of_policy = !(old && until_ns && !old->of_policy);
+		result = allow_put(a, &entry, error);
+	}
+	recount(a);
+	free(copy.entry);
+	return result;
+}
+
+static bool lists(const struct policy *policy, const struct prefix *prefix)
+{
+	for (size_t i = 0; i < policy->n_allow; i++)
+		if (!memcmp(&policy->allow[i], prefix, sizeof(*prefix)))
+			return true;
+	return false;
+}
+
+/* Take off the entries of policies before this one, and those that have lapsed. */
+static int allow_sweep(struct attached *a, const struct policy *policy, struct policy_error *error)
+{
+	struct allow_copy copy;
+	int result = allow_copy(a, &copy, error);
+
+	for (size_t i = 0; i < copy.n && !result; i++) {
+		const struct allow_entry *entry = &copy.entry[i];
+
+		if (has_lapsed(entry) || (entry->of_policy && !lists(policy, &entry->prefix)))
+			result = allow_remove(a, &entry->prefix, error);
+	}
+	recount(a);
+	free(copy.entry);
+	return result;
+}
+
+int change_allow_add(struct attached *a, const struct allow_entry *entry,
+		     struct policy_error *error)
+{
+	const struct allow_entry *old;
+	struct allow_copy copy;
+	int fd = lock(error), result;
+
+	if (fd < 0)
+		return -1;
+	result = allow_copy(a, &copy, error);
+	old = result ? NULL : find_entry(&copy, &entry->prefix);
+	/* What the policy lists for ever does not come to an end by hand. */
+	if (!result && !(old && old->of_policy && !old->until_ns && entry->until_ns))
+		result = allow_put(a, entry, error);
+	recount(a);
+	free(copy.entry);
+	close(fd);
+	return result;
+}
+
+int change_allow_del(struct attached *a, const struct prefix *prefix, struct policy_error *error)
+{
+	int fd = lock(error), result;
+
+	if (fd < 0)
+		return -1;
+	result = allow_remove(a, prefix, error);
+	recount(a);
+	close(fd);
+	return result;
+}
+
 /* --- the policy ----------------------------------------------------------------------------- */
 
 static bool counter_in(const struct pacer_policy *p, uint32_t id)
@@ -114,6 +345,88 @@ static int clear_new(struct attached *a, const struct pacer_policy *old,
 	return result;
 }
 
+/* Tiers of the new rule that the old one of the same name, if there is one, has not. */
+static bool tier_in(const struct pacer_rule *rule, uint32_t base)
+{
+	for (size_t k = 0; k < rule->n_tiers; k++)
+		if (rule->tier[k].base == base)
+			return true;
+	return false;
+}
+
+static struct pacer_rule *rule_of_counter(struct pacer_policy *p, uint32_t id)
+{
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		if (id && p->rule[r].counter == id)
+			return &p->rule[r];
+	return NULL;
+}
+
+/*
+ * Should the new policy give way at until_ns, then its limits are retired beside those of the old
+ * one, which have not counted what was admitted meanwhile. They are put behind the tiers that
+ * packets are being judged by; to make them count is the caller's last step.
+ */
+static int retire_in_old(struct pacer_policy *old, const struct pacer_policy *new,
+			 uint64_t until_ns, uint8_t n_tiers[PACER_RULES_MAX])
+{
+	memset(n_tiers, 0, PACER_RULES_MAX);
+	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
+		struct pacer_rule *rule = rule_of_counter(old, new->rule[r].counter);
+		uint8_t *n = rule ? &n_tiers[rule - old->rule] : NULL;
+
+		if (rule)
+			*n = rule->n_tiers;
+		for (size_t k = 0; rule && k < new->rule[r].n_tiers; k++) {
+			const struct pacer_tier *t = &new->rule[r].tier[k];
+
+			if (t->until_ns || tier_in(rule, t->base))
+				continue;
+			if (*n == PACER_TIERS_MAX)
+				return -1;
+			rule->tier[*n] = *t;
+			rule->tier[(*n)++].until_ns = until_ns + compile_tier_memory_ns(t);
+		}
+	}
+	return 0;
+}
+
+/* The new policy is in force: what it retired is needed for as long as its state can matter. */
+static void time_retired(struct pacer_policy *p)
+{
+	uint64_t now_ns;
+
+	grace();
+	now_ns = loader_now();
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		for (size_t k = 0; k < p->rule[r].n_tiers; k++) {
+			struct pacer_tier *t = &p->rule[r].tier[k];
+
+			if (t->until_ns == COMPILE_UNTIL_SET)
+				__atomic_store_n(&t->until_ns, now_ns + compile_tier_memory_ns(t),
+						 __ATOMIC_RELEASE);
+		}
+}
+
+/* Put what lies complete in the other copy in force. */
+static int switch_to(struct attached *a, uint32_t next, uint64_t until_ns,
+		     struct policy_error *error)
+{
+	struct pacer_policy *old = &a->copy[next ^ 1].policy, *new = &a->copy[next].policy;
+	uint8_t n_tiers[PACER_RULES_MAX];
+
+	if (until_ns && retire_in_old(old, new, until_ns, n_tiers))
+		return fail(
+		    error, a->ifname,
+		    "a rule would hold more than 8 limits after the new ones gave way, "
+		    "those just retired included: apply without --confirm-within, or later");
+	for (size_t r = 0; until_ns && r < PACER_RULES_MAX; r++)
+		if (n_tiers[r])
+			__atomic_store_n(&old->rule[r].n_tiers, n_tiers[r], __ATOMIC_RELEASE);
+	set_word(a, until_ns, next);
+	return 0;
+}
+
 static int replace(struct attached *a, const char *text, uint64_t confirm_ns, struct plan *plan,
 		   struct policy_error *error)
 {
@@ -122,6 +435,7 @@ static int replace(struct attached *a, const char *text, uint64_t confirm_ns, st
 	struct compile_previous previous;
 	struct compile_host host = {a->control->resolution_ns, loader_now()};
 	struct pacer_policy *bin = malloc(sizeof(*bin));
+	uint64_t until_ns = 0;
 	int result = -1;
 
 	if (!host.resolution_ns)
@@ -134,14 +448,20 @@ static int replace(struct attached *a, const char *text, uint64_t confirm_ns, st
 	if (!new || compile_policy(new, &previous, &host, bin, plan, error))
 		goto out;
 	grace();
-	if (clear_new(a, &a->copy[now].policy, bin, plan, error) ||
-	    change_allow_policy(a, new, false, error))
+	if (clear_new(a, &a->copy[now].policy, bin, plan, error))
+		goto out;
+	if (confirm_ns)
+		until_ns = loader_now() + confirm_ns;
+	if (allow_policy(a, new, until_ns, error))
 		goto out;
 	a->copy[next].policy = *bin;
 	memset(a->copy[next].text, 0, PACER_DOC_MAX);
 	memcpy(a->copy[next].text, text, strlen(text));
-	set_word(a, confirm_ns ? loader_now() + confirm_ns : 0, next);
-	result = confirm_ns ? 0 : change_allow_policy(a, new, true, error);
+	if (switch_to(a, next, until_ns, error))
+		goto out;
+	if (plan->n_retired)
+		time_retired(&a->copy[next].policy);
+	result = confirm_ns ? 0 : allow_sweep(a, new, error);
 out:
 	policy_free(old);
 	policy_free(new);
@@ -179,162 +499,19 @@ int change_confirm(struct attached *a, struct policy_error *error)
 	if (!(word_of(a) >> 1)) {
 		fail(error, a->ifname, "no policy waits to be confirmed");
 	} else if (!change_pending(a)) {
-		fail(error, a->ifname,
-		     "the time to confirm has passed and the policy before is in force again: apply "
-		     "the new one once more");
+		fail(
+		    error, a->ifname,
+		    "the time to confirm has passed and the policy before is in force again: apply "
+		    "the new one once more");
 	} else {
 		set_word(a, 0, copy);
-		policy = policy_parse(a->copy[copy].text, strnlen(a->copy[copy].text, PACER_DOC_MAX), error);
-		result = policy ? change_allow_policy(a, policy, true, error) : -1;
+		policy = policy_parse(a->copy[copy].text,
+				      strnlen(a->copy[copy].text, PACER_DOC_MAX), error);
+		result = policy && !allow_policy(a, policy, 0, error)
+			     ? allow_sweep(a, policy, error)
+			     : -1;
 	}
 	policy_free(policy);
 	close(fd);
-	return result;
-}
-
-/* --- the allow-list ------------------------------------------------------------------------- */
-
-struct trie_key {
-	uint32_t prefixlen;
-	uint8_t addr[16];
-};
-
-static int trie_of(const struct attached *a, int family)
-{
-	return family == 4 ? a->allow4_fd : a->allow6_fd;
-}
-
-static struct trie_key key_of(const struct prefix *p)
-{
-	struct trie_key key = {.prefixlen = p->len};
-
-	memcpy(key.addr, p->addr, p->family == 4 ? 4 : 16);
-	return key;
-}
-
-static int each_of(const struct attached *a, int family,
-		   void (*each)(const struct allow_entry *, void *), void *arg)
-{
-	struct trie_key key, next, *at = NULL;
-	struct pacer_allow_value value;
-	int n = 0;
-
-	while (!bpf_map_get_next_key(trie_of(a, family), at, &next)) {
-		key = next;
-		at = &key;
-		if (bpf_map_lookup_elem(trie_of(a, family), &key, &value))
-			continue;
-		n++;
-		if (each) {
-			struct allow_entry entry = {{family, key.prefixlen, {0}},
-						    value.until_ns,
-						    value.of_policy};
-
-			memcpy(entry.prefix.addr, key.addr, family == 4 ? 4 : 16);
-			each(&entry, arg);
-		}
-	}
-	return n;
-}
-
-static void recount(struct attached *a)
-{
-	a->control->allowed4 = each_of(a, 4, NULL, NULL);
-	a->control->allowed6 = each_of(a, 6, NULL, NULL);
-}
-
-int change_allow_add(struct attached *a, const struct allow_entry *entry, struct policy_error *error)
-{
-	struct trie_key key = key_of(&entry->prefix);
-	struct pacer_allow_value value = {entry->until_ns, entry->of_policy};
-	char text[64];
-
-	if (bpf_map_update_elem(trie_of(a, entry->prefix.family), &key, &value, BPF_ANY))
-		return fail(error, units_prefix_text(&entry->prefix, text, sizeof(text)),
-			    errno == ENOSPC ? "the allow-list is full: it holds 4096 prefixes of "
-					      "each family: delete some or merge them"
-					    : strerror(errno));
-	recount(a);
-	return 0;
-}
-
-int change_allow_del(struct attached *a, const struct prefix *prefix, struct policy_error *error)
-{
-	struct trie_key key = key_of(prefix);
-	char text[64];
-
-	if (bpf_map_delete_elem(trie_of(a, prefix->family), &key))
-		return fail(error, units_prefix_text(prefix, text, sizeof(text)),
-			    errno == ENOENT ? "is not on the allow-list: see `allow IFACE list`"
-					    : strerror(errno));
-	recount(a);
-	return 0;
-}
-
-struct live {
-	void (*each)(const struct allow_entry *, void *);
-	void *arg;
-	uint64_t now_ns;
-};
-
-static void each_live(const struct allow_entry *entry, void *arg)
-{
-	struct live *live = arg;
-
-	if (!entry->until_ns || entry->until_ns > live->now_ns)
-		live->each(entry, live->arg);
-}
-
-int change_allow_each(const struct attached *a, void (*each)(const struct allow_entry *, void *),
-		      void *arg, struct policy_error *error)
-{
-	struct live live = {each, arg, loader_now()};
-
-	(void)error;
-	each_of(a, 4, each_live, &live);
-	each_of(a, 6, each_live, &live);
-	return 0;
-}
-
-struct sweep {
-	const struct policy *policy;
-	struct prefix *gone;
-	size_t n;
-	uint64_t now_ns;
-};
-
-/* Entries of a policy that this one does not list, and entries that have lapsed. */
-static void find_gone(const struct allow_entry *entry, void *arg)
-{
-	struct sweep *s = arg;
-	bool listed = false;
-
-	for (size_t i = 0; i < s->policy->n_allow && !listed; i++)
-		listed = !memcmp(&s->policy->allow[i], &entry->prefix, sizeof(entry->prefix));
-	if ((entry->of_policy && !listed) || (entry->until_ns && entry->until_ns <= s->now_ns))
-		s->gone[s->n++] = entry->prefix;
-}
-
-int change_allow_policy(struct attached *a, const struct policy *policy, bool drop_others,
-			struct policy_error *error)
-{
-	struct sweep s = {.policy = policy, .now_ns = loader_now()};
-	int result = 0;
-
-	for (size_t i = 0; i < policy->n_allow && !result; i++) {
-		struct allow_entry entry = {policy->allow[i], 0, true};
-
-		result = change_allow_add(a, &entry, error);
-	}
-	if (!drop_others || result)
-		return result;
-	s.gone = calloc(2 * PACER_ALLOW_MAX, sizeof(*s.gone));
-	if (!s.gone)
-		return fail(error, a->ifname, "no memory");
-	each_of(a, 4, find_gone, &s);
-	each_of(a, 6, find_gone, &s);
-	for (size_t i = 0; i < s.n && !result; i++)
-		result = change_allow_del(a, &s.gone[i], error);
-	free(s.gone);
 	return result;
 }

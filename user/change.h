@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Purpose: change what a pacer at work does, in place: its policy, whole and at once, and its
- * allow-list. Killed at any instruction, a change has happened or has not; what is half written lies
- * in the copy that is not in force.
+ * allow-list. Killed at any instruction, a change has happened or has not; what is half written
+ * lies in the copy that is not in force.
  *
  * Changes of several processes wait for each other (a lock file in /run). Functions return 0, or -1
  * with *error filled.
@@ -32,13 +32,11 @@ struct allow_entry {
 	bool of_policy;
 };
 
-int change_allow_add(struct attached *a, const struct allow_entry *entry, struct policy_error *error);
+int change_allow_add(struct attached *a, const struct allow_entry *entry,
+		     struct policy_error *error);
 int change_allow_del(struct attached *a, const struct prefix *prefix, struct policy_error *error);
 /* Calls each entry that has not lapsed. */
 int change_allow_each(const struct attached *a, void (*each)(const struct allow_entry *, void *),
 		      void *arg, struct policy_error *error);
-/* Bring the entries of the policy's own list in line with it; the others stay. */
-int change_allow_policy(struct attached *a, const struct policy *policy, bool drop_others,
-			struct policy_error *error);
 
 #endif

@@ -34,7 +34,7 @@ int misused(const char *verb, const char *format, ...) __attribute__((format(pri
 
 /* Options of the verbs; which of them a verb takes is its own string of letters. */
 struct options {
-	const char *policy; /* c */
+	const char *policy;	    /* c */
 	struct loader_options load; /* m, d */
 	bool monitor;		    /* o */
 	bool json;		    /* always */

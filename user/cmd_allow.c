@@ -40,10 +40,11 @@ static int change(struct attached *a, const struct options *o, struct policy_err
 	struct allow_entry entry = {.until_ns = o->for_ns ? loader_now() + o->for_ns : 0};
 
 	if (units_prefix(o->args[2], &entry.prefix))
-		return misused("allow", "%s is not a prefix such as 192.0.2.0/24 or 2001:db8::/32 "
-			       "with its host bits 0", o->args[2]);
-	if (add ? change_allow_add(a, &entry, error)
-		: change_allow_del(a, &entry.prefix, error))
+		return misused("allow",
+			       "%s is not a prefix such as 192.0.2.0/24 or 2001:db8::/32 "
+			       "with its host bits 0",
+			       o->args[2]);
+	if (add ? change_allow_add(a, &entry, error) : change_allow_del(a, &entry.prefix, error))
 		return complain(NULL, error);
 	if (o->json)
 		return print_json(json_pack("{s:s, s:s, s:b}", "interface", a->ifname, "prefix",
@@ -63,8 +64,8 @@ int cmd_allow(int argc, char **argv)
 	if (code)
 		return code;
 	listing = o.n_args == 2 && !strcmp(o.args[1], "list");
-	if (!listing && !(o.n_args == 3 && (!strcmp(o.args[1], "add") ||
-					    (!strcmp(o.args[1], "del") && !o.for_ns))))
+	if (!listing && !(o.n_args == 3 &&
+			  (!strcmp(o.args[1], "add") || (!strcmp(o.args[1], "del") && !o.for_ns))))
 		return misused("allow", "it wants IFACE add|del PREFIX, or IFACE list");
 	if (loader_find(o.args[0], &a, &error))
 		return complain(NULL, &error);

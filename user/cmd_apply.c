@@ -17,11 +17,10 @@ static int report(const char *ifname, const struct options *o, const struct plan
 		fresh += plan->limit[i].state == PLAN_NEW;
 	}
 	if (o->json)
-		return print_json(json_pack("{s:s, s:{s:I, s:I, s:I}, s:I}", "interface", ifname,
-					    "limits", "kept", (json_int_t)kept, "new",
-					    (json_int_t)fresh, "retired",
-					    (json_int_t)plan->n_retired, "confirm_within_ns",
-					    (json_int_t)o->confirm_ns));
+		return print_json(json_pack(
+		    "{s:s, s:{s:I, s:I, s:I}, s:I}", "interface", ifname, "limits", "kept",
+		    (json_int_t)kept, "new", (json_int_t)fresh, "retired",
+		    (json_int_t)plan->n_retired, "confirm_within_ns", (json_int_t)o->confirm_ns));
 	printf("%s: the policy is in force: %zu limit%s kept their state, %zu new, %zu retired\n",
 	       ifname, kept, kept == 1 ? "" : "s", fresh, plan->n_retired);
 	if (o->confirm_ns)

@@ -64,7 +64,8 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 uint64_t compile_tier_lines(const struct pacer_tier *tier);
 uint64_t compile_tier_memory_ns(const struct pacer_tier *tier);
 
-/* The limit of the rule that a denial by this tier for this reason comes from; -1 if a retired one. */
+/* The limit of the rule that a denial by this tier for this reason comes from; -1 if a retired one.
+ */
 int compile_limit_of(const struct plan *plan, const struct policy *policy, size_t rule,
 		     uint32_t tier, enum pacer_reason reason);
 

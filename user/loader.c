@@ -173,9 +173,9 @@ static int may_attach(const char *ifname, int ifindex, bool direct, struct polic
 			      ifname, other ? xdp_program__name(other) : "?",
 			      other ? xdp_program__id(other) : 0, ifname);
 	else if (direct)
-		result = fail(error,
-			      "%s: already carries the libxdp dispatcher: load without --direct",
-			      ifname);
+		result =
+		    fail(error, "%s: already carries the libxdp dispatcher: load without --direct",
+			 ifname);
 	xdp_multiprog__close(mp);
 	return result;
 }
@@ -266,7 +266,7 @@ static int attach_direct(struct pacer_bpf *skel, int ifindex, enum loader_mode m
 	unsigned int flags = XDP_FLAGS_UPDATE_IF_NOEXIST;
 	int err;
 
-	flags |= mode == LOADER_SKB ? XDP_FLAGS_SKB_MODE
+	flags |= mode == LOADER_SKB  ? XDP_FLAGS_SKB_MODE
 		 : mode == LOADER_HW ? XDP_FLAGS_HW_MODE
 				     : XDP_FLAGS_DRV_MODE;
 	err = bpf_object__load(skel->obj);
@@ -390,8 +390,7 @@ static int check_abi(const struct attached *a, struct policy_error *error)
 			    "%s: its pacer has ABI version %u, this tool %u: use the tool that it "
 			    "came with, or take it off with `ip link set dev %s xdp off`",
 			    a->ifname, a->control->abi_version, PACER_ABI_VERSION, a->ifname);
-	if (!a->copy || !a->lines || a->counts_fd < 0 || a->allow4_fd < 0 ||
-	    a->allow6_fd < 0)
+	if (!a->copy || !a->lines || a->counts_fd < 0 || a->allow4_fd < 0 || a->allow6_fd < 0)
 		return fail(error, "%s: its pacer lacks a map: take it off and load it again",
 			    a->ifname);
 	return 0;

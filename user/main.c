@@ -8,20 +8,18 @@
 #include "cmd.h"
 
 const struct verb verbs[] = {
-	{"load", "IFACE -c POLICY [--mode native|skb|hw] [--monitor] [--direct]",
-	 "attach the pacer to an interface", cmd_load},
-	{"unload", "IFACE", "detach it and remove what it left", cmd_unload},
-	{"status", "[IFACE]", "what is attached where, and by which policy", cmd_status},
-	{"stats", "IFACE [--watch]", "counters by rule and reason", cmd_stats},
-	{"check", "-c POLICY", "validate a policy; print memory, ceilings and error bounds",
-	 cmd_check},
-	{"apply", "IFACE -c POLICY [--confirm-within TIME]",
-	 "change the policy in place, keeping state", cmd_apply},
-	{"confirm", "IFACE", "keep a policy that was applied --confirm-within", cmd_confirm},
-	{"set", "IFACE RULE.FIELD=VALUE...", "change values of the policy in place", cmd_set},
-	{"allow", "IFACE add|del|list [PREFIX] [--for TIME]", "sources that no rule limits",
-	 cmd_allow},
-	{NULL, NULL, NULL, NULL},
+    {"load", "IFACE -c POLICY [--mode native|skb|hw] [--monitor] [--direct]",
+     "attach the pacer to an interface", cmd_load},
+    {"unload", "IFACE", "detach it and remove what it left", cmd_unload},
+    {"status", "[IFACE]", "what is attached where, and by which policy", cmd_status},
+    {"stats", "IFACE [--watch]", "counters by rule and reason", cmd_stats},
+    {"check", "-c POLICY", "validate a policy; print memory, ceilings and error bounds", cmd_check},
+    {"apply", "IFACE -c POLICY [--confirm-within TIME]",
+     "change the policy in place, keeping state", cmd_apply},
+    {"confirm", "IFACE", "keep a policy that was applied --confirm-within", cmd_confirm},
+    {"set", "IFACE RULE.FIELD=VALUE...", "change values of the policy in place", cmd_set},
+    {"allow", "IFACE add|del|list [PREFIX] [--for TIME]", "sources that no rule limits", cmd_allow},
+    {NULL, NULL, NULL, NULL},
 };
 
 int complain(const char *file, const struct policy_error *error)
@@ -48,15 +46,15 @@ int misused(const char *verb, const char *format, ...)
 }
 
 static const struct option all_options[] = {
-	{"policy", required_argument, NULL, 'c'},
-	{"mode", required_argument, NULL, 'm'},
-	{"direct", no_argument, NULL, 'd'},
-	{"monitor", no_argument, NULL, 'o'},
-	{"json", no_argument, NULL, 'j'},
-	{"watch", no_argument, NULL, 'w'},
-	{"confirm-within", required_argument, NULL, 't'},
-	{"for", required_argument, NULL, 'f'},
-	{NULL, 0, NULL, 0},
+    {"policy", required_argument, NULL, 'c'},
+    {"mode", required_argument, NULL, 'm'},
+    {"direct", no_argument, NULL, 'd'},
+    {"monitor", no_argument, NULL, 'o'},
+    {"json", no_argument, NULL, 'j'},
+    {"watch", no_argument, NULL, 'w'},
+    {"confirm-within", required_argument, NULL, 't'},
+    {"for", required_argument, NULL, 'f'},
+    {NULL, 0, NULL, 0},
 };
 
 static int take_option(const char *verb, int letter, struct options *o)
@@ -117,34 +115,35 @@ int parse_options(int argc, char **argv, const char *letters, struct options *o)
 	return 0;
 }
 
-static char *read_all(FILE *f)
+/* As much of a file as tells a text that is too long; *len is its length. NULL: see errno. */
+static char *read_all(FILE *f, size_t *len)
 {
-	size_t size = PACER_DOC_MAX + 1, n;
-	char *text = malloc(size);
+	char *text = malloc(PACER_DOC_MAX + 1);
 
 	if (!text)
 		return NULL;
-	n = fread(text, 1, size - 1, f);
-	text[n] = 0;
-	return text;
+	*len = fread(text, 1, PACER_DOC_MAX, f);
+	text[*len] = 0;
+	if (!ferror(f))
+		return text;
+	free(text);
+	return NULL;
 }
 
 int read_policy(const char *file, char **text, struct policy **policy)
 {
 	struct policy_error error = {0};
 	FILE *f = strcmp(file, "-") ? fopen(file, "r") : stdin;
+	size_t len = 0;
 
-	*text = NULL;
 	*policy = NULL;
-	if (!f) {
+	*text = f ? read_all(f, &len) : NULL;
+	if (!*text)
 		snprintf(error.text, sizeof(error.text), "%s", strerror(errno));
-		return complain(file, &error);
-	}
-	*text = read_all(f);
-	if (f != stdin)
+	if (f && f != stdin)
 		fclose(f);
 	if (*text)
-		*policy = policy_parse(*text, strlen(*text), &error);
+		*policy = policy_parse(*text, len, &error);
 	if (*policy)
 		return 0;
 	free(*text);

@@ -16,13 +16,13 @@
 
 static const char *const reason_names[] = {
 #define REASON_NAME(name, verdict, id, text) [PACER_##name] = id,
-	PACER_REASONS(REASON_NAME)
+    PACER_REASONS(REASON_NAME)
 #undef REASON_NAME
 };
 
 static const char *const reason_texts[] = {
 #define REASON_TEXT(name, verdict, id, text) [PACER_##name] = text,
-	PACER_REASONS(REASON_TEXT)
+    PACER_REASONS(REASON_TEXT)
 #undef REASON_TEXT
 };
 
@@ -46,7 +46,8 @@ static uint64_t memory_bytes(uint64_t lines)
 {
 	long cpus = libbpf_num_possible_cpus();
 
-	return lines * sizeof(struct pacer_line) + 2 * sizeof(struct pacer_copy) + sizeof(struct pacer_control) +
+	return lines * sizeof(struct pacer_line) + 2 * sizeof(struct pacer_copy) +
+	       sizeof(struct pacer_control) +
 	       (cpus > 0 ? cpus : 1) * PACER_COUNTERS_MAX * sizeof(struct pacer_counters);
 }
 
@@ -72,16 +73,15 @@ json_t *output_status_json(const struct attached *a)
 		json_array_append_new(rules, json_string(policy->rule[i].name));
 	policy_free(policy);
 	out = json_pack(
-		"{s:s, s:s, s:s, s:i, s:i, s:s, s:s, s:I, s:o, s:I, s:I, s:i, s:i, s:I}", "interface",
-		a->ifname, "attach", a->dispatcher ? "dispatcher" : "direct", "mode", a->mode,
-		"program_id", (int)a->prog_id, "abi", (int)a->control->abi_version, "policy",
-		p->flags & PACER_MONITOR ? "monitor" : "enforce", "clock",
-		p->flags & PACER_CLOCK_EXACT ? "exact" : "coarse", "serial",
-		(json_int_t)p->serial, "rules", rules, "memory_bytes",
-		(json_int_t)memory_bytes(a->n_lines), "state_bytes",
-		(json_int_t)(a->n_lines * sizeof(struct pacer_line)), "allowed",
-		(int)(a->control->allowed4 + a->control->allowed6), "retired_limits",
-		(int)retired(p), "confirm_within_ns", (json_int_t)change_pending(a));
+	    "{s:s, s:s, s:s, s:i, s:i, s:s, s:s, s:I, s:o, s:I, s:I, s:i, s:i, s:I}", "interface",
+	    a->ifname, "attach", a->dispatcher ? "dispatcher" : "direct", "mode", a->mode,
+	    "program_id", (int)a->prog_id, "abi", (int)a->control->abi_version, "policy",
+	    p->flags & PACER_MONITOR ? "monitor" : "enforce", "clock",
+	    p->flags & PACER_CLOCK_EXACT ? "exact" : "coarse", "serial", (json_int_t)p->serial,
+	    "rules", rules, "memory_bytes", (json_int_t)memory_bytes(a->n_lines), "state_bytes",
+	    (json_int_t)(a->n_lines * sizeof(struct pacer_line)), "allowed",
+	    (int)(a->control->allowed4 + a->control->allowed6), "retired_limits", (int)retired(p),
+	    "confirm_within_ns", (json_int_t)change_pending(a));
 	return out;
 }
 
@@ -209,8 +209,8 @@ static void print_reasons(const struct pacer_counters *c, enum pacer_verdict ver
 {
 	for (int r = 0; r < PACER_REASON_COUNT; r++)
 		if (pacer_verdict_of(r) == verdict && c->by[r].packets)
-			printf("  %-24s %14llu  %-10s %s\n", "", c->by[r].packets,
-			       reason_names[r], reason_texts[r]);
+			printf("  %-24s %14llu  %-10s %s\n", "", c->by[r].packets, reason_names[r],
+			       reason_texts[r]);
 }
 
 int output_stats(const struct attached *a)
@@ -229,18 +229,15 @@ int output_stats(const struct attached *a)
 		read_counters(a, p->rule[i].counter, &c);
 		admit = of_verdict(&c, PACER_VERDICT_ADMIT);
 		deny = of_verdict(&c, PACER_VERDICT_DENY);
-		printf("  %-24s %14llu  %14llu  %14llu\n",
-		       policy->rule[i].name, admit.packets + deny.packets, admit.packets,
-		       deny.packets);
+		printf("  %-24s %14llu  %14llu  %14llu\n", policy->rule[i].name,
+		       admit.packets + deny.packets, admit.packets, deny.packets);
 		print_reasons(&c, PACER_VERDICT_DENY);
 	}
 	policy_free(policy);
 	read_counters(a, 0, &c);
-	printf("  %-24s %14llu\n", "(no limit)",
-	       of_verdict(&c, PACER_VERDICT_PASS).packets);
+	printf("  %-24s %14llu\n", "(no limit)", of_verdict(&c, PACER_VERDICT_PASS).packets);
 	print_reasons(&c, PACER_VERDICT_PASS);
-	printf("  %-24s %14llu\n", "(unparsed)",
-	       of_verdict(&c, PACER_VERDICT_UNPARSED).packets);
+	printf("  %-24s %14llu\n", "(unparsed)", of_verdict(&c, PACER_VERDICT_UNPARSED).packets);
 	print_reasons(&c, PACER_VERDICT_UNPARSED);
 	return 0;
 }
@@ -273,15 +270,14 @@ static double ceiling_of(const struct pacer_tier *t)
 
 static json_t *window_json(const struct policy_limit *l, const struct pacer_tier *t)
 {
-	return json_pack("{s:s, s:I, s:s, s:I, s:i, s:I, s:I, s:f, s:i, s:I}", "kind", "window",
-			 "limit", (json_int_t)l->limit, "unit",
-			 l->cost == PACER_COST_BYTES ? "bytes" : "packets", "window_ns",
-			 (json_int_t)l->window_ns, "slots", (int)l->slots, "slot_ns",
-			 (json_int_t)t->window.slot_ns, "false_denial_beyond_ns",
-			 (json_int_t)t->window.ring_ns, "sustains",
-			 (double)l->window_ns / t->window.ring_ns, "unit_bytes",
-			 l->cost == PACER_COST_BYTES ? 1 << t->window.cost_shift : 0, "records",
-			 (json_int_t)records_of(t));
+	return json_pack(
+	    "{s:s, s:I, s:s, s:I, s:i, s:I, s:I, s:f, s:i, s:I}", "kind", "window", "limit",
+	    (json_int_t)l->limit, "unit", l->cost == PACER_COST_BYTES ? "bytes" : "packets",
+	    "window_ns", (json_int_t)l->window_ns, "slots", (int)l->slots, "slot_ns",
+	    (json_int_t)t->window.slot_ns, "false_denial_beyond_ns", (json_int_t)t->window.ring_ns,
+	    "sustains", (double)l->window_ns / t->window.ring_ns, "unit_bytes",
+	    l->cost == PACER_COST_BYTES ? 1 << t->window.cost_shift : 0, "records",
+	    (json_int_t)records_of(t));
 }
 
 static json_t *gap_json(const struct policy_limit *l, const struct pacer_tier *t)
@@ -373,10 +369,11 @@ int output_check(const struct policy *policy, const struct pacer_policy *bin,
 
 	printf("policy    valid: %zu rule%s, %s\n", policy->n_rules, plural(policy->n_rules),
 	       policy->monitor ? "monitor (nothing is dropped)" : "enforced");
-	printf("memory    %s in all, taken at load: %s of state, of which this policy uses %.0f%%\n",
-	       units_size_text(memory_bytes(plan->lines), a, sizeof(a)),
-	       units_size_text(plan->lines * 64, b, sizeof(b)),
-	       plan->lines ? 100.0 * plan->lines_used / plan->lines : 0);
+	printf(
+	    "memory    %s in all, taken at load: %s of state, of which this policy uses %.0f%%\n",
+	    units_size_text(memory_bytes(plan->lines), a, sizeof(a)),
+	    units_size_text(plan->lines * 64, b, sizeof(b)),
+	    plan->lines ? 100.0 * plan->lines_used / plan->lines : 0);
 	if (bin->flags & PACER_CLOCK_EXACT)
 		printf("clock     exact\n");
 	else

@@ -80,7 +80,7 @@ static struct shown shown(const char *text)
 
 static int line_of(const yaml_node_t *node)
 {
-	return (int)node->start_mark.line + 1;
+	return node ? (int)node->start_mark.line + 1 : 0;
 }
 
 /* Append to the text, which is cut where it is full. */
@@ -105,9 +105,15 @@ static void append_place(char *text, size_t size, const struct place *at)
 		append(text, size, "[%zu]", at->index);
 }
 
-/* Says what is wrong; the caller returns what this returns. */
+static int failed(void)
+{
+	return -1;
+}
+
+/* Says what is wrong; the caller returns what this gives. */
+#define fail(...) (say(__VA_ARGS__), failed())
 FORMAT(4)
-static int fail(struct source *s, int line, const struct place *at, const char *format, ...)
+static void say(struct source *s, int line, const struct place *at, const char *format, ...)
 {
 	char *text = s->error->text;
 	size_t size = sizeof(s->error->text), used;
@@ -122,7 +128,6 @@ static int fail(struct source *s, int line, const struct place *at, const char *
 	va_start(args, format);
 	vsnprintf(text + used, size - used, format, args);
 	va_end(args);
-	return -1;
 }
 
 /* The text of a single value. */

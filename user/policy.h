@@ -33,19 +33,19 @@ struct policy_limit {
 	struct policy_key key;
 	enum policy_limit_kind kind;
 	uint64_t gap_ns;
-	uint32_t rows;	   /* of a gap's sketch: 1 or 2 */
-	uint64_t ceiling;  /* of a gap: packets a second that all keys together may reach */
-	uint64_t limit;	   /* of a window: packets or bytes */
+	uint32_t rows;	  /* of a gap's sketch: 1 or 2 */
+	uint64_t ceiling; /* of a gap: packets a second that all keys together may reach */
+	uint64_t limit;	  /* of a window: packets or bytes */
 	enum pacer_cost cost;
 	uint64_t window_ns;
 	uint32_t slots;
-	uint64_t entries;  /* keys to hold state for; 0: a share of the memory */
+	uint64_t entries; /* keys to hold state for; 0: a share of the memory */
 };
 
 struct policy_match {
 	struct prefix src[POLICY_LIST_MAX], dst[POLICY_LIST_MAX];
 	struct range proto[POLICY_LIST_MAX], sport[POLICY_LIST_MAX], dport[POLICY_LIST_MAX];
-	struct range vlan[POLICY_LIST_MAX]; /* "none" is PACER_VLAN_NONE */
+	struct range vlan[POLICY_LIST_MAX];			/* "none" is PACER_VLAN_NONE */
 	size_t n_src, n_dst, n_proto, n_sport, n_dport, n_vlan; /* 0: any */
 };
 
@@ -89,10 +89,10 @@ void policy_free(struct policy *policy);
 
 /*
  * The text with one value replaced: `path` is "RULE.FIELD" ("dns.packets"), "RULE.limits[N].FIELD"
- * (N from 0), or a top-level "mode", "unparsed", "clock". Comments and layout stay. Returns a string
- * to be freed, or NULL with *error filled (no such rule; no such field, with the fields there are;
- * a field that several limits have, with the paths to choose from). The result is not validated:
- * parse it.
+ * (N from 0), or a top-level "mode", "unparsed", "clock". Comments and layout stay. Returns a
+ * string to be freed, or NULL with *error filled (no such rule; no such field, with the fields
+ * there are; a field that several limits have, with the paths to choose from). The result is not
+ * validated: parse it.
  */
 char *policy_set(const char *text, size_t len, const char *path, const char *value,
 		 struct policy_error *error);

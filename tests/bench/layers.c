@@ -319,7 +319,7 @@ int layers_main(int argc, char **argv)
 	n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	if (unshare(CLONE_NEWNET))
 		die("a network namespace");
-	bench = open_bench();
+	bench = open_bench(NULL);
 	for (size_t i = 0; i < PACERS; i++)
 		if (pacers[i].only <= most)
 			load_pacer(&pacers[i], i, argv[1]);

@@ -58,7 +58,7 @@ static void open_generator(struct generator *g, char **argv)
 	if (!ifindex)
 		die("%s", argv[1]);
 	memset(g, 0, sizeof(*g));
-	g->skel = open_bench();
+	g->skel = open_bench("generate");
 	g->flow = &g->skel->bss->flow;
 	make_frame(&g->frame, BENCH_PORT, &g->flow->ip_sum);
 	read_mac(argv[2], g->frame.eth.h_dest);
@@ -156,12 +156,14 @@ int mix_main(int argc, char **argv)
 
 int attach_main(int argc, char **argv)
 {
-	struct bench_bpf *skel = open_bench();
+	bool drop = argc == 3 && !strcmp(argv[2], "drop");
+	struct bench_bpf *skel;
 	struct bpf_program *prog;
 
 	if (argc != 3)
 		die("usage: attach IFACE drop|parse");
-	prog = strcmp(argv[2], "drop") ? skel->progs.layer_parse : skel->progs.drop;
+	skel = open_bench(drop ? "drop" : "layer_parse");
+	prog = drop ? skel->progs.drop : skel->progs.layer_parse;
 	if (bpf_xdp_attach(if_nametoindex(argv[1]), bpf_program__fd(prog), XDP_FLAGS_DRV_MODE,
 			   NULL))
 		die("%s: attach", argv[1]);

@@ -55,13 +55,19 @@ static int quiet(enum libbpf_print_level level, const char *format, va_list args
 	return level == LIBBPF_WARN && getenv("BENCH_VERBOSE") ? vfprintf(stderr, format, args) : 0;
 }
 
-struct bench_bpf *open_bench(void)
+struct bench_bpf *open_bench(const char *only)
 {
 	struct bench_bpf *skel;
+	struct bpf_program *prog;
 
 	libbpf_set_print(quiet);
-	skel = bench_bpf__open_and_load();
+	skel = bench_bpf__open();
 	if (!skel)
+		die("the benchmark's programs cannot be opened");
+	bpf_object__for_each_program(prog,
+				     skel->obj) if (only && strcmp(bpf_program__name(prog), only))
+	    bpf_program__set_autoload(prog, false);
+	if (bench_bpf__load(skel))
 		die("the benchmark's programs do not load (BENCH_VERBOSE=1 says why)");
 	seed(skel);
 	return skel;

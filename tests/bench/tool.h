@@ -27,8 +27,8 @@ int receive_main(int argc, char **argv);
 void die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 uint64_t clock_ns(int clock);
 void pin(int cpu);
-/* The programs, loaded. */
-struct bench_bpf *open_bench(void);
+/* The programs, loaded: all, or only the one, as the parser takes the verifier a while. */
+struct bench_bpf *open_bench(const char *only);
 void seed(struct bench_bpf *skel);
 /* A frame from 0.0.0.0 to the port of BENCH_DEST; ip_sum as in struct bench_flow. */
 void make_frame(struct bench_frame *frame, uint16_t port, uint32_t *ip_sum);

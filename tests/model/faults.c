@@ -66,7 +66,7 @@ static enum pacer_reason judge_and_commit(const struct pacer_ask *q, const struc
 struct pacer_judgement fault_no_claim(struct pacer_walk *w)
 {
 	struct pacer_ask q = ask(w, 0);
-	struct pacer_hold hold = {0, 0};
+	struct pacer_hold hold = {0};
 
 	hold.index = q.tier->kind == PACER_TIER_SKETCH ? pacer_sketch_index(q.tier, q.hash)
 						       : pacer_shared_index(q.tier, q.hash);
@@ -101,13 +101,13 @@ static enum pacer_claim_result enter_unclaimed(const struct pacer_ask *q, struct
 	result = pacer_claim_take(&first->claim, PACER_CLAIM_ANY, &word);
 	if (result != PACER_CLAIM_TAKEN)
 		return result;
-	*hold = (struct pacer_hold){index, word};
+	*hold = (struct pacer_hold){index, word, q->hash};
 	if (pacer_claim_tag(word) == tag)
 		return PACER_CLAIM_TAKEN;
 	hold->index = index + pacer_stride(t);
 	result = pacer_claim_take(&second->claim, tag, &hold->word);
 	if (result == PACER_CLAIM_OTHER && pacer_record_idle(t, first, q->now_ns)) {
-		*hold = (struct pacer_hold){index, word};
+		*hold = (struct pacer_hold){index, word, q->hash};
 		return pacer_record_adopt(q, first, hold);
 	}
 	pacer_claim_cancel(&first->claim, word); /* the fault: not yet */
@@ -121,7 +121,7 @@ static enum pacer_claim_result enter_unclaimed(const struct pacer_ask *q, struct
 struct pacer_judgement fault_inherit_unclaimed(struct pacer_walk *w)
 {
 	struct pacer_ask q = ask(w, 0);
-	struct pacer_hold hold = {0, 0};
+	struct pacer_hold hold = {0};
 
 	enum pacer_claim_result result = enter_unclaimed(&q, &hold);
 
@@ -140,9 +140,10 @@ static enum pacer_claim_result enter_afresh(const struct pacer_ask *q, struct pa
 		return result;
 	if (!pacer_record_idle(q->tier, first, q->now_ns)) {
 		pacer_claim_cancel(&first->claim, word);
+		hold->index = pacer_record_locate(q);
 		return pacer_record_take(q, hold);
 	}
-	*hold = (struct pacer_hold){index, pacer_claim_set(word, pacer_tag(q->hash), 0)};
+	*hold = (struct pacer_hold){index, pacer_claim_set(word, pacer_tag(q->hash), 0), q->hash};
 	pacer_store64(&first->head_ns, 0);
 	pacer_store(&first->last_off, 0);
 	return PACER_CLAIM_TAKEN;
@@ -151,7 +152,7 @@ static enum pacer_claim_result enter_afresh(const struct pacer_ask *q, struct pa
 struct pacer_judgement fault_inherit_nothing(struct pacer_walk *w)
 {
 	struct pacer_ask q = ask(w, 0);
-	struct pacer_hold hold = {0, 0};
+	struct pacer_hold hold = {0};
 
 	enum pacer_claim_result result = enter_afresh(&q, &hold);
 
@@ -182,7 +183,7 @@ static enum pacer_claim_result enter_unseen(const struct pacer_ask *q, struct pa
 struct pacer_judgement fault_adopt_unseen(struct pacer_walk *w)
 {
 	struct pacer_ask q = ask(w, 0);
-	struct pacer_hold hold = {0, 0};
+	struct pacer_hold hold = {0};
 
 	enum pacer_claim_result result = enter_unseen(&q, &hold);
 
@@ -192,7 +193,7 @@ struct pacer_judgement fault_adopt_unseen(struct pacer_walk *w)
 struct pacer_judgement fault_release_early(struct pacer_walk *w)
 {
 	struct pacer_ask q = ask(w, 0);
-	struct pacer_hold hold = {0, 0};
+	struct pacer_hold hold = {0};
 	enum pacer_reason reason = pacer_tier_take(&q, &hold);
 	struct pacer_ring r;
 
@@ -222,8 +223,15 @@ struct pacer_judgement fault_torn_denial(struct pacer_walk *w)
 static struct pacer_judgement two_tiers(struct pacer_walk *w, bool at_once)
 {
 	struct pacer_ask q[2] = {ask(w, 0), ask(w, 1)};
-	struct pacer_hold hold[2] = {{0, 0}, {0, 0}};
-	enum pacer_reason reason = pacer_tier_take(&q[0], &hold[0]);
+	struct pacer_hold hold[2] = {0};
+	enum pacer_reason reason;
+
+	for (int i = 0; i < 2; i++) {
+		reason = pacer_tier_peek(&q[i], &hold[i]);
+		if (reason != PACER_ADMIT)
+			return because(reason, i);
+	}
+	reason = pacer_tier_take(&q[0], &hold[0]);
 
 	if (reason != PACER_ADMIT)
 		return because(reason, 0);

@@ -292,7 +292,7 @@ static const struct scenario sound[] = {
 	.after = {{1, 1260}, {2, 1260}, {1, 1361}, {2, 1361}},
 	.most = 2,
 	.least = 2,
-	.states_min = 70000,
+	.states_min = 30000,
     },
     {
 	.name = "two sets, one record shared: one CPU charges it, another inherits it",
@@ -351,7 +351,7 @@ static const struct scenario sound[] = {
 	.after = {{1, 1100}, {1, 1203}},
 	.most = 2,
 	.least = 2,
-	.states_min = 300000,
+	.states_min = 100000,
     },
     {
 	.name = "set, its first record idle for one of three CPUs",

@@ -85,6 +85,8 @@ net_up()
 	ip -n "$CLIENT" link add c0 type veth peer name s0 netns "$SERVER"
 	ip -n "$CLIENT" link set c0 addrgenmode none
 	ip -n "$SERVER" link set s0 addrgenmode none
+	# What the kernel says of its own accord is over before the first frame.
+	in_client tee /proc/sys/net/ipv6/conf/c0/mldv{1,2}_unsolicited_report_interval <<<1 >/dev/null
 	# Without XDP of its own, a veth's end receives by NAPI only with GRO.
 	in_client ethtool -K c0 gro on
 	ip -n "$CLIENT" link set c0 up

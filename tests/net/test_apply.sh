@@ -52,8 +52,8 @@ shape_change()
 	equal "$(status .retired_limits)" 1 "retired limits"
 	arrive "0 10" n=20 n=20,from=10.77.0.12
 	until_true 4 test_status .retired_limits 0
-	arrive "15 5" n=20 n=20,from=10.77.0.12
-	counted udp 100 40 0 60
+	arrive "15" n=20
+	counted udp 80 35 0 45
 	apply_reports new 1 0 0
 }
 

@@ -90,7 +90,7 @@ bytes()
 {
 	policy bytes <<-END
 	rules:
-	  - {name: b, limits: [{key: src, bytes: 4100, window: 60s}]}
+	  - {name: b, match: {proto: udp}, limits: [{key: src, bytes: 4100, window: 60s}]}
 	END
 	load bytes
 	arrive "20 1 0 0" n=30,len=200 n=9,len=100 n=9,len=42 n=1,len=1000
@@ -107,6 +107,7 @@ tiers()
 	policy tiers <<-END
 	rules:
 	  - name: t
+	    match: {proto: udp}
 	    limits:
 	      - {key: src, packets: 10, window: 60s}
 	      - {key: "src/24,56", packets: 25, window: 60s}
@@ -153,6 +154,7 @@ no_charge()
 	policy charge <<-END
 	rules:
 	  - name: r
+	    match: {proto: udp}
 	    limits:
 	      - {key: src, packets: 10, window: 60s}
 	      - {key: all, packets: 30, window: 60s}

@@ -155,8 +155,11 @@ static void receive_one(int fd)
 	struct sockaddr_in6 from;
 	char data[64], control[128];
 	struct iovec part = {data, sizeof(data)};
-	struct msghdr m = {.msg_name = &from, .msg_namelen = sizeof(from), .msg_iov = &part,
-			   .msg_iovlen = 1, .msg_control = control,
+	struct msghdr m = {.msg_name = &from,
+			   .msg_namelen = sizeof(from),
+			   .msg_iov = &part,
+			   .msg_iovlen = 1,
+			   .msg_control = control,
 			   .msg_controllen = sizeof(control)};
 	struct source *s;
 	uint64_t at = 0;

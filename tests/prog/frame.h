@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Purpose: frames built byte by byte from a recipe. Big-endian on the wire, host order in recipes. */
+/* Purpose: frames built byte by byte from a recipe. Big-endian on the wire, host order in recipes.
+ */
 #ifndef FRAME_H
 #define FRAME_H
 
@@ -91,7 +92,7 @@ static inline void frame_extension(struct frame *f, const struct recipe *r, uint
 
 	frame_put(f, next, 1);
 	if (type == 44) {
-		frame_put(f, 0, 1);
+		frame_put(f, 0xff, 1); /* reserved: a length elsewhere */
 		frame_put(f, r->frag, 2);
 		frame_put(f, r->id, 4);
 		return;

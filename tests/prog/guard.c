@@ -45,8 +45,7 @@ static int measure(const char *compiler, const char *path)
 		bpf_object__close(obj);
 		return 1;
 	}
-	bpf_object__for_each_map(map, obj)
-		bytes += map_bytes(map);
+	bpf_object__for_each_map(map, obj) bytes += map_bytes(map);
 	bpf_object__for_each_program(program, obj)
 	{
 		struct bpf_prog_info info = {0};

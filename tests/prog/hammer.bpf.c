@@ -113,7 +113,8 @@ static __always_inline __u64 hammer_draw(__u32 cpu)
 SEC("xdp") int hammer(struct xdp_md *ctx)
 {
 	__u32 cpu = bpf_get_smp_processor_id() & (HAMMER_CPUS - 1), i;
-	__u32 phase = bpf_ktime_get_ns() >> (hammer_plan.phase_log2 & 63);
+	__u64 begin_ns = bpf_ktime_get_ns(), busy_ns;
+	__u32 phase = begin_ns >> (hammer_plan.phase_log2 & 63);
 
 	(void)ctx;
 	for (i = 0; i < HAMMER_LOOKS; i++) {
@@ -123,5 +124,8 @@ SEC("xdp") int hammer(struct xdp_md *ctx)
 		hammer_look(cpu, key & (hammer_plan.keys - 1),
 			    1 + (chance >> 32 & (hammer_plan.cost_max - 1)));
 	}
+	busy_ns = bpf_ktime_get_ns() - begin_ns;
+	if (busy_ns < HAMMER_RUN_NS)
+		hammer_cpu[cpu].busy_ns += busy_ns;
 	return XDP_PASS;
 }

@@ -5,21 +5,22 @@
 
 #include "table.h"
 
-#define HAMMER_CPUS  2u
-#define HAMMER_KEYS  64u
-#define HAMMER_LOOKS 256u	 /* in one run of the program */
-#define HAMMER_LOG   (1u << 18) /* admissions of one CPU */
-#define HAMMER_LINES 64u
+#define HAMMER_CPUS   2u
+#define HAMMER_KEYS   64u
+#define HAMMER_LOOKS  256u	 /* in one run of the program */
+#define HAMMER_LOG    (1u << 18) /* admissions of one CPU */
+#define HAMMER_LINES  64u
+#define HAMMER_RUN_NS 60000u /* a run of the program that takes longer was interrupted */
 
 /* What is hammered: one tier, and how its keys are drawn. */
 struct hammer_plan {
 	struct pacer_tier tier;
 	struct pacer_hash hash[HAMMER_KEYS];
 	__u64 skew_ns[HAMMER_CPUS]; /* of each CPU's clock */
-	__u32 active;	  /* keys at one time, a power of two */
-	__u32 keys;	  /* keys in all, a power of two */
-	__u32 phase_log2; /* ns after which the active keys move on by one */
-	__u32 cost_max;	  /* of a packet, a power of two */
+	__u32 active;		    /* keys at one time, a power of two */
+	__u32 keys;		    /* keys in all, a power of two */
+	__u32 phase_log2;	    /* ns after which the active keys move on by one */
+	__u32 cost_max;		    /* of a packet, a power of two */
 };
 
 /*
@@ -31,8 +32,9 @@ struct hammer_event {
 	__u32 key, cost;
 };
 
+/* busy_ns: of the runs that were not interrupted, the time they took. */
 struct hammer_cpu {
-	__u64 n, looks, by[PACER_REASON_COUNT], chance;
+	__u64 n, looks, busy_ns, by[PACER_REASON_COUNT], chance;
 } __attribute__((aligned(64)));
 
 #endif

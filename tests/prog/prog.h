@@ -174,10 +174,9 @@ static inline void prog_counted(struct prog *p, uint32_t *counter, uint32_t *rea
 	for (i = 0; i < PACER_COUNTERS_MAX; i++)
 		for (cpu = 0; cpu < p->cpus; cpu++)
 			for (r = 0; r < PACER_REASON_COUNT; r++) {
-				struct pacer_count now =
-					prog_counter(p, p->counts, i, cpu)->by[r];
+				struct pacer_count now = prog_counter(p, p->counts, i, cpu)->by[r];
 				struct pacer_count was =
-					prog_counter(p, p->counts_before, i, cpu)->by[r];
+				    prog_counter(p, p->counts_before, i, cpu)->by[r];
 
 				if (now.packets == was.packets && now.bytes == was.bytes)
 					continue;

@@ -19,15 +19,15 @@ static struct pacer_line *lines;
 
 /* ---- chance ---- */
 
-static const char *const prefixes4[] = {"10.0.0.0/30",	"10.0.0.2",    "10.0.0.0/8", "10.0.1.0/24",
-					"10.0.1.3",	"0.0.0.0/1",   "10.1.0.0/16"};
+static const char *const prefixes4[] = {"10.0.0.0/30", "10.0.0.2",  "10.0.0.0/8", "10.0.1.0/24",
+					"10.0.1.3",    "0.0.0.0/1", "10.1.0.0/16"};
 static const char *const prefixes6[] = {"2001:db8::/32", "2001:db8:0:1::/64", "2001:db8:0:1::2",
 					"2001:db8:0:1::/126", "::/0"};
 static const char *const protos[] = {"udp", "tcp", "icmp", "icmpv6", "sctp", "[udp, tcp]", "esp"};
 static const char *const ports[] = {"53", "80", "1-1023", "[53, 80-90, 4000]", "1024-65535"};
 static const char *const vlans[] = {"none", "100", "[none, 100]", "200"};
-static const char *const keys[] = {"flow",  "src",	 "src/24,56", "src/30,62", "dst", "dst/24,64",
-				   "all",   "src+dport", "src/1,1"};
+static const char *const keys[] = {"flow",	"src", "src/24,56", "src/30,62", "dst",
+				   "dst/24,64", "all", "src+dport", "src/1,1"};
 static const uint8_t numbers[] = {17, 17, 6, 6, 1, 58, 132, 50, 47};
 static const uint16_t port_numbers[] = {53, 80, 85, 4000, 50000, 1023};
 static const uint8_t extensions[] = {0, 43, 44, 51, 60};
@@ -237,15 +237,17 @@ static void same(const struct frame *f, uint64_t now_ns, uint64_t until_ns, cons
 			 (unsigned long long)now_ns, j.reason, text);
 }
 
-/* Some tiers are retired, until a time that comes. */
-static void retire_some(uint64_t now_ns)
+/* As a change of policy leaves it: counters in any order, some tiers retired until a time. */
+static void change_some(uint64_t now_ns)
 {
 	uint32_t r, i;
 
-	for (r = 0; r < PACER_RULES_MAX; r++)
+	for (r = 0; r < PACER_RULES_MAX; r++) {
+		policy.rule[r].counter = PACER_COUNTERS_MAX - 1 - r;
 		for (i = 0; i < policy.rule[r].n_tiers; i++)
 			if (draw() % 8 == 0)
 				policy.rule[r].tier[i].until_ns = now_ns + magnitude(1, 1ull << 34);
+	}
 }
 
 static void run_policy(const char *text)
@@ -254,7 +256,7 @@ static void run_policy(const char *text)
 	struct frame f;
 	uint32_t i;
 
-	retire_some(now_ns);
+	change_some(now_ns);
 	until_ns = now_ns + magnitude(1, 1ull << 32);
 	prog.copy[0].policy = policy;
 	memset(prog.lines, 0, prog.n_lines * sizeof(*lines));
@@ -328,7 +330,7 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_same),
+	    cmocka_unit_test(test_same),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -13,7 +13,7 @@ static struct prog prog;
 
 static const char *const reason_names[] = {
 #define NAME(name, verdict, id, text) #name,
-	PACER_REASONS(NAME)
+    PACER_REASONS(NAME)
 #undef NAME
 };
 
@@ -57,26 +57,26 @@ static void judged(const char *what, const struct recipe *r, uint32_t verdict, u
 
 /* ---- what is read of a packet: a rule for each protocol, port, VLAN and address ---- */
 
-#define LIMIT "    limits: [{key: src, packets: 1M, window: 1h}]\n"
+#define LIMIT		  "    limits: [{key: src, packets: 1M, window: 1h}]\n"
 #define RULE(name, match) "  - name: " name "\n    match: {" match "}\n" LIMIT
 #define HOSTS4		  "src: 192.0.2.1, dst: 198.51.100.2"
 #define HOSTS6		  "src: \"2001:db8:0:1:0:2:0:3\", dst: \"2001:db8:0:ff::9\""
 #define PORTS		  "sport: 4660, dport: 53"
 
 static const char *const fields =
-	"clock: exact\nunparsed: drop\nrules:\n"
-	RULE("udp4", HOSTS4 ", proto: udp, vlan: none, " PORTS)
+    "clock: exact\nunparsed: drop\nrules:\n" RULE("udp4", HOSTS4 ", proto: udp, vlan: none, " PORTS)
 	RULE("tcp4", HOSTS4 ", proto: tcp, vlan: none, " PORTS)
-	RULE("sctp4", HOSTS4 ", proto: sctp, vlan: none, " PORTS)
-	RULE("vlan4", HOSTS4 ", proto: udp, vlan: 100, " PORTS)
-	RULE("icmp4", HOSTS4 ", proto: icmp, vlan: none")
-	RULE("esp4", HOSTS4 ", proto: esp, vlan: none")
-	RULE("udp6", HOSTS6 ", proto: udp, vlan: none, " PORTS)
-	RULE("tcp6", HOSTS6 ", proto: tcp, vlan: none, " PORTS)
-	RULE("vlan6", HOSTS6 ", proto: udp, vlan: 100, " PORTS)
-	RULE("icmp6", HOSTS6 ", proto: icmpv6, vlan: none")
-	RULE("esp6", HOSTS6 ", proto: esp, vlan: none")
-	RULE("sctp6", HOSTS6 ", proto: sctp, vlan: none, " PORTS);
+	    RULE("sctp4", HOSTS4 ", proto: sctp, vlan: none, " PORTS)
+		RULE("vlan4", HOSTS4 ", proto: udp, vlan: 100, " PORTS)
+		    RULE("icmp4", HOSTS4 ", proto: icmp, vlan: none")
+			RULE("esp4", HOSTS4 ", proto: esp, vlan: none")
+			    RULE("udp6", HOSTS6 ", proto: udp, vlan: none, " PORTS)
+				RULE("tcp6", HOSTS6 ", proto: tcp, vlan: none, " PORTS)
+				    RULE("vlan6", HOSTS6 ", proto: udp, vlan: 100, " PORTS)
+					RULE("icmp6", HOSTS6 ", proto: icmpv6, vlan: none")
+					    RULE("esp6", HOSTS6 ", proto: esp, vlan: none")
+						RULE("sctp6",
+						     HOSTS6 ", proto: sctp, vlan: none, " PORTS);
 
 enum { NONE, UDP4, TCP4, SCTP4, VLAN4, ICMP4, ESP4, UDP6, TCP6, VLAN6, ICMP6, ESP6, SCTP6 };
 
@@ -92,65 +92,70 @@ static const struct {
 	uint32_t counter;
 	enum pacer_reason reason;
 } ways[] = {
-	{"udp4", .family = 4, .proto = 17, .counter = UDP4},
-	{"tcp4", .family = 4, .proto = 6, .counter = TCP4},
-	{"sctp4", .family = 4, .proto = 132, .counter = SCTP4},
-	{"icmp4", .family = 4, .proto = 1, .counter = ICMP4},
-	{"esp4", .family = 4, .proto = 50, .counter = ESP4},
-	{"gre4", .family = 4, .proto = 47, .counter = NONE, .reason = PACER_NO_RULE},
-	{"802.1Q", {Q}, .family = 4, .proto = 17, .counter = VLAN4},
-	{"802.1ad", {AD}, .family = 4, .proto = 17, .counter = VLAN4},
-	{"QinQ", {AD, Q}, .family = 4, .proto = 17, .counter = VLAN4},
-	{"802.1Q twice", {Q, Q}, .family = 4, .proto = 17, .counter = VLAN4},
-	{"3 tags", {AD, Q, Q}, .family = 4, .proto = 17, .reason = PACER_TOO_DEEP},
-	{"3 tags", {Q, Q, Q}, .family = 6, .proto = 17, .reason = PACER_TOO_DEEP},
-	{"4 bytes of options", .family = 4, .options = 1, .proto = 17, .counter = UDP4},
-	{"40 bytes of options", .family = 4, .options = 10, .proto = 17, .counter = UDP4},
-	{"don't fragment", .family = 4, .proto = 17, .frag = 0x4000, .counter = UDP4},
-	{"first fragment", .family = 4, .proto = 17, .frag = 0x2000, .counter = UDP4},
-	{"middle fragment", .family = 4, .proto = 17, .frag = 0x2010, .counter = UDP4},
-	{"last fragment", .family = 4, .proto = 17, .frag = 0x0010, .counter = UDP4},
-	{"last fragment", .family = 4, .proto = 1, .frag = 0x0010, .counter = ICMP4},
-	{"udp6", .family = 6, .proto = 17, .counter = UDP6},
-	{"tcp6", .family = 6, .proto = 6, .counter = TCP6},
-	{"sctp6", .family = 6, .proto = 132, .counter = SCTP6},
-	{"icmp6", .family = 6, .proto = 58, .counter = ICMP6},
-	{"esp6", .family = 6, .proto = 50, .counter = ESP6},
-	{"no next header", .family = 6, .proto = 59, .counter = NONE, .reason = PACER_NO_RULE},
-	{"802.1Q", {Q}, .family = 6, .proto = 17, .counter = VLAN6},
-	{"QinQ", {AD, Q}, .family = 6, .proto = 17, .counter = VLAN6},
-	{"hop-by-hop", .family = 6, .proto = 17, .n_ext = 1, .ext = {0}, .counter = UDP6},
-	{"routing", .family = 6, .proto = 6, .n_ext = 1, .ext = {43}, .counter = TCP6},
-	{"destination", .family = 6, .proto = 58, .n_ext = 1, .ext = {60}, .counter = ICMP6},
-	{"AH", .family = 6, .proto = 17, .n_ext = 1, .ext = {51}, .counter = UDP6},
-	{"AH, long", .family = 6, .proto = 17, .n_ext = 1, .ext = {51}, .ext_len = 60,
-	 .counter = UDP6},
-	{"hop-by-hop, longest", .family = 6, .proto = 17, .n_ext = 1, .ext = {0}, .ext_len = 255,
-	 .counter = UDP6},
-	{"a whole datagram", .family = 6, .proto = 17, .n_ext = 1, .ext = {44}, .counter = UDP6},
-	{"first fragment", .family = 6, .proto = 17, .n_ext = 1, .ext = {44}, .frag = 1,
-	 .counter = UDP6},
-	{"middle fragment", .family = 6, .proto = 17, .n_ext = 1, .ext = {44}, .frag = 9,
-	 .counter = UDP6},
-	{"last fragment", .family = 6, .proto = 17, .n_ext = 1, .ext = {44}, .frag = 8,
-	 .counter = UDP6},
-	{"last fragment of ESP", .family = 6, .proto = 50, .n_ext = 1, .ext = {44}, .frag = 8,
-	 .counter = ESP6},
-	{"all five", .family = 6, .proto = 17, .n_ext = 5, .ext = {0, 60, 43, 44, 51}, .ext_len = 1,
-	 .counter = UDP6},
-	{"8 headers", .family = 6, .proto = 6, .n_ext = 8, .ext = {0, 60, 43, 51, 60, 60, 60, 60},
-	 .counter = TCP6},
-	{"8 headers, 2 tags", {AD, Q}, .family = 6, .proto = 17, .n_ext = 8,
-	 .ext = {60, 60, 60, 51, 60, 60, 60, 44}, .ext_len = 7, .counter = VLAN6},
-	{"9 headers", .family = 6, .proto = 17, .n_ext = 9, .ext = {0, 60, 60, 60, 60, 60, 60, 60, 60},
-	 .reason = PACER_TOO_DEEP},
-	{"a ninth behind a fragment", .family = 6, .proto = 17, .n_ext = 9,
-	 .ext = {60, 60, 60, 60, 60, 60, 60, 44, 60}, .reason = PACER_TOO_DEEP},
-	{"ARP", .type = 0x0806, .reason = PACER_NOT_IP},
-	{"LLDP", .type = 0x88cc, .reason = PACER_NOT_IP},
-	{"LLC", .type = 0x0026, .reason = PACER_NOT_IP},
-	{"MPLS", .type = 0x8847, .reason = PACER_NOT_IP},
-	{"ARP, 802.1Q", {Q}, .type = 0x0806, .reason = PACER_NOT_IP},
+    {"udp4", .family = 4, .proto = 17, .counter = UDP4},
+    {"tcp4", .family = 4, .proto = 6, .counter = TCP4},
+    {"sctp4", .family = 4, .proto = 132, .counter = SCTP4},
+    {"icmp4", .family = 4, .proto = 1, .counter = ICMP4},
+    {"esp4", .family = 4, .proto = 50, .counter = ESP4},
+    {"gre4", .family = 4, .proto = 47, .counter = NONE, .reason = PACER_NO_RULE},
+    {"802.1Q", {Q}, .family = 4, .proto = 17, .counter = VLAN4},
+    {"802.1ad", {AD}, .family = 4, .proto = 17, .counter = VLAN4},
+    {"QinQ", {AD, Q}, .family = 4, .proto = 17, .counter = VLAN4},
+    {"802.1Q twice", {Q, Q}, .family = 4, .proto = 17, .counter = VLAN4},
+    {"3 tags", {AD, Q, Q}, .family = 4, .proto = 17, .reason = PACER_TOO_DEEP},
+    {"3 tags", {Q, Q, Q}, .family = 6, .proto = 17, .reason = PACER_TOO_DEEP},
+    {"4 bytes of options", .family = 4, .options = 1, .proto = 17, .counter = UDP4},
+    {"40 bytes of options", .family = 4, .options = 10, .proto = 17, .counter = UDP4},
+    {"don't fragment", .family = 4, .proto = 17, .frag = 0x4000, .counter = UDP4},
+    {"first fragment", .family = 4, .proto = 17, .frag = 0x2000, .counter = UDP4},
+    {"middle fragment", .family = 4, .proto = 17, .frag = 0x2010, .counter = UDP4},
+    {"last fragment", .family = 4, .proto = 17, .frag = 0x0010, .counter = UDP4},
+    {"last fragment", .family = 4, .proto = 1, .frag = 0x0010, .counter = ICMP4},
+    {"udp6", .family = 6, .proto = 17, .counter = UDP6},
+    {"tcp6", .family = 6, .proto = 6, .counter = TCP6},
+    {"sctp6", .family = 6, .proto = 132, .counter = SCTP6},
+    {"icmp6", .family = 6, .proto = 58, .counter = ICMP6},
+    {"esp6", .family = 6, .proto = 50, .counter = ESP6},
+    {"no next header", .family = 6, .proto = 59, .counter = NONE, .reason = PACER_NO_RULE},
+    {"802.1Q", {Q}, .family = 6, .proto = 17, .counter = VLAN6},
+    {"QinQ", {AD, Q}, .family = 6, .proto = 17, .counter = VLAN6},
+    {"hop-by-hop", .family = 6, .proto = 17, .n_ext = 1, .ext = {0}, .counter = UDP6},
+    {"routing", .family = 6, .proto = 6, .n_ext = 1, .ext = {43}, .counter = TCP6},
+    {"destination", .family = 6, .proto = 58, .n_ext = 1, .ext = {60}, .counter = ICMP6},
+    {"AH", .family = 6, .proto = 17, .n_ext = 1, .ext = {51}, .counter = UDP6},
+    {"AH, long", .family = 6, .proto = 17, .n_ext = 1, .ext = {51}, .ext_len = 60, .counter = UDP6},
+    {"hop-by-hop, longest", .family = 6, .proto = 17, .n_ext = 1, .ext = {0}, .ext_len = 255,
+     .counter = UDP6},
+    {"a whole datagram", .family = 6, .proto = 17, .n_ext = 1, .ext = {44}, .counter = UDP6},
+    {"first fragment", .family = 6, .proto = 17, .n_ext = 1, .ext = {44}, .frag = 1,
+     .counter = UDP6},
+    {"middle fragment", .family = 6, .proto = 17, .n_ext = 1, .ext = {44}, .frag = 9,
+     .counter = UDP6},
+    {"last fragment", .family = 6, .proto = 17, .n_ext = 1, .ext = {44}, .frag = 8,
+     .counter = UDP6},
+    {"last fragment of ESP", .family = 6, .proto = 50, .n_ext = 1, .ext = {44}, .frag = 8,
+     .counter = ESP6},
+    {"all five", .family = 6, .proto = 17, .n_ext = 5, .ext = {0, 60, 43, 44, 51}, .ext_len = 1,
+     .counter = UDP6},
+    {"8 headers", .family = 6, .proto = 6, .n_ext = 8, .ext = {0, 60, 43, 51, 60, 60, 60, 60},
+     .counter = TCP6},
+    {"8 headers, 2 tags",
+     {AD, Q},
+     .family = 6,
+     .proto = 17,
+     .n_ext = 8,
+     .ext = {60, 60, 60, 51, 60, 60, 60, 44},
+     .ext_len = 7,
+     .counter = VLAN6},
+    {"9 headers", .family = 6, .proto = 17, .n_ext = 9, .ext = {0, 60, 60, 60, 60, 60, 60, 60, 60},
+     .reason = PACER_TOO_DEEP},
+    {"a ninth behind a fragment", .family = 6, .proto = 17, .n_ext = 9,
+     .ext = {60, 60, 60, 60, 60, 60, 60, 44, 60}, .reason = PACER_TOO_DEEP},
+    {"ARP", .type = 0x0806, .reason = PACER_NOT_IP},
+    {"LLDP", .type = 0x88cc, .reason = PACER_NOT_IP},
+    {"LLC", .type = 0x0026, .reason = PACER_NOT_IP},
+    {"MPLS", .type = 0x8847, .reason = PACER_NOT_IP},
+    {"ARP, 802.1Q", {Q}, .type = 0x0806, .reason = PACER_NOT_IP},
 };
 
 static struct recipe way(size_t i)
@@ -255,23 +260,23 @@ static void test_lies(void **unused)
 		uint8_t n_ext, ext, at, byte;
 		enum pacer_reason reason;
 	} lies[] = {
-		{"version 5", &udp4, 0, 0, 0, 0x55, PACER_BAD_HEADER},
-		{"version 6 in IPv4", &udp4, 0, 0, 0, 0x65, PACER_BAD_HEADER},
-		{"IHL of 4", &udp4, 0, 0, 0, 0x44, PACER_BAD_HEADER},
-		{"IHL beyond the datagram", &udp4, 0, 0, 0, 0x4f, PACER_BAD_HEADER},
-		{"total length of 19", &udp4, 0, 0, 3, 19, PACER_BAD_HEADER},
-		{"total length of 23", &udp4, 0, 0, 3, 23, PACER_TRUNCATED},
-		{"total length beyond the frame", &udp4, 0, 0, 3, 47, PACER_BAD_HEADER},
-		{"total length of 64 KiB", &udp4, 0, 0, 2, 255, PACER_BAD_HEADER},
-		{"version 4 in IPv6", &udp6, 0, 0, 0, 0x40, PACER_BAD_HEADER},
-		{"payload of 3", &udp6, 0, 0, 5, 3, PACER_TRUNCATED},
-		{"payload beyond the frame", &udp6, 0, 0, 5, 27, PACER_BAD_HEADER},
-		{"payload of 64 KiB", &udp6, 0, 0, 4, 255, PACER_BAD_HEADER},
-		{"header beyond the payload", &udp6, 1, 60, 41, 4, PACER_BAD_HEADER},
-		{"longest header", &udp6, 1, 0, 41, 255, PACER_BAD_HEADER},
-		{"AH beyond the payload", &udp6, 1, 51, 41, 255, PACER_BAD_HEADER},
-		{"AH, no room for ports", &udp6, 1, 51, 41, 8, PACER_BAD_HEADER},
-		{"payload within a header", &udp6, 1, 60, 5, 7, PACER_TRUNCATED},
+	    {"version 5", &udp4, 0, 0, 0, 0x55, PACER_BAD_HEADER},
+	    {"version 6 in IPv4", &udp4, 0, 0, 0, 0x65, PACER_BAD_HEADER},
+	    {"IHL of 4", &udp4, 0, 0, 0, 0x44, PACER_BAD_HEADER},
+	    {"IHL beyond the datagram", &udp4, 0, 0, 0, 0x4f, PACER_BAD_HEADER},
+	    {"total length of 19", &udp4, 0, 0, 3, 19, PACER_BAD_HEADER},
+	    {"total length of 23", &udp4, 0, 0, 3, 23, PACER_TRUNCATED},
+	    {"total length beyond the frame", &udp4, 0, 0, 3, 47, PACER_BAD_HEADER},
+	    {"total length of 64 KiB", &udp4, 0, 0, 2, 255, PACER_BAD_HEADER},
+	    {"version 4 in IPv6", &udp6, 0, 0, 0, 0x40, PACER_BAD_HEADER},
+	    {"payload of 3", &udp6, 0, 0, 5, 3, PACER_TRUNCATED},
+	    {"payload beyond the frame", &udp6, 0, 0, 5, 27, PACER_BAD_HEADER},
+	    {"payload of 64 KiB", &udp6, 0, 0, 4, 255, PACER_BAD_HEADER},
+	    {"header beyond the payload", &udp6, 1, 60, 41, 4, PACER_BAD_HEADER},
+	    {"longest header", &udp6, 1, 0, 41, 255, PACER_BAD_HEADER},
+	    {"AH beyond the payload", &udp6, 1, 51, 41, 255, PACER_BAD_HEADER},
+	    {"AH, no room for ports", &udp6, 1, 51, 41, 8, PACER_BAD_HEADER},
+	    {"payload within a header", &udp6, 1, 60, 5, 7, PACER_TRUNCATED},
 	};
 	static struct frame f;
 	size_t i;
@@ -291,7 +296,9 @@ static void test_lies(void **unused)
 
 /* ---- keys: whom a packet is held against ---- */
 
-#define ONE(key) "clock: exact\nrules:\n  - name: one\n    limits: [{key: \"" key "\", packets: 1, window: 1h}]\n"
+#define ONE(key)                                                         \
+	"clock: exact\nrules:\n  - name: one\n    limits: [{key: \"" key \
+	"\", packets: 1, window: 1h}]\n"
 
 /* After udp4 or udp6 the other packet is denied if it has the same key. */
 static void same_key(const char *policy, const struct recipe *a, const struct recipe *b, int same)
@@ -337,10 +344,16 @@ static void test_keys(void **unused)
 /* A later fragment is known by its datagram. */
 static void test_fragment_keys(void **unused)
 {
-	struct recipe later4 = udp4, other4 = udp4, later6 = udp6, other6;
+	struct recipe first4 = udp4, later4 = udp4, other4 = udp4, later6 = udp6, first6, other6;
+	struct recipe ports4 = udp4;
 
 	(void)unused;
+	first4.frag = 0x2000;
+	same_key(ONE("flow"), &udp4, &first4, 1);
 	later4.frag = 0x2010;
+	ports4.sport = 0;
+	ports4.dport = later4.id;
+	same_key(ONE("flow"), &ports4, &later4, 0);
 	other4.frag = 0x0020;
 	other4.id++;
 	same_key(ONE("flow"), &udp4, &later4, 0);
@@ -351,6 +364,9 @@ static void test_fragment_keys(void **unused)
 	later6.n_ext = 1;
 	later6.ext[0] = 44;
 	later6.frag = 0x0010;
+	first6 = later6;
+	first6.frag = 1;
+	same_key(ONE("flow"), &udp6, &first6, 1);
 	other6 = later6;
 	other6.id ^= 0x10000;
 	same_key(ONE("flow"), &udp6, &later6, 0);
@@ -490,12 +506,12 @@ static void raise_not_ip(void)
 static void raise_gap(void)
 {
 	static const char *const policies[] = {
-		"rules:\n  - name: a\n    limits: [{key: src, gap: 1h, rows: 1}]\n",
-		"rules:\n  - name: a\n    limits: [{key: src, gap: 1h, rows: 2}]\n",
-		"rules:\n  - name: a\n    limits: [{key: all, gap: 1h}]\n",
-		"clock: exact\nrules:\n  - name: a\n    limits: [{key: src, gap: 1h}]\n",
-		"clock: exact\nrules:\n  - name: a\n    limits: [{key: src, gap: 1h}, {key: src, "
-		"packets: 100, window: 2h}]\n",
+	    "rules:\n  - name: a\n    limits: [{key: src, gap: 1h, rows: 1}]\n",
+	    "rules:\n  - name: a\n    limits: [{key: src, gap: 1h, rows: 2}]\n",
+	    "rules:\n  - name: a\n    limits: [{key: all, gap: 1h}]\n",
+	    "clock: exact\nrules:\n  - name: a\n    limits: [{key: src, gap: 1h}]\n",
+	    "clock: exact\nrules:\n  - name: a\n    limits: [{key: src, gap: 1h}, {key: src, "
+	    "packets: 100, window: 2h}]\n",
 	};
 	size_t i, k;
 
@@ -513,13 +529,13 @@ static void raise_window(void)
 		const char *limit;
 		uint32_t admitted; /* of udp4, 60 bytes each */
 	} rows[] = {
-		{"packets: 1, window: 1h", 1},
-		{"packets: 7, window: 1h, slots: 58", 7},
-		{"packets: 7, window: 1h, slots: 1", 7},
-		{"bytes: 59, window: 1h", 0},
-		{"bytes: 60, window: 1h", 1},
-		{"bytes: 359, window: 1h, slots: 26", 5},
-		{"bytes: 360, window: 1h, slots: 27", 6},
+	    {"packets: 1, window: 1h", 1},
+	    {"packets: 7, window: 1h, slots: 58", 7},
+	    {"packets: 7, window: 1h, slots: 1", 7},
+	    {"bytes: 59, window: 1h", 0},
+	    {"bytes: 60, window: 1h", 1},
+	    {"bytes: 359, window: 1h, slots: 26", 5},
+	    {"bytes: 360, window: 1h, slots: 27", 6},
 	};
 	static struct frame f;
 	char policy[300];
@@ -539,40 +555,48 @@ static void raise_window(void)
 	}
 }
 
-/* The claim's held bit of every line that is in use. */
-static void hold(int held)
+/* The claim's held bit of every line that is in use, among those of one tier of the rule. */
+static void hold(uint32_t tier, int held)
 {
-	uint64_t i;
+	const struct pacer_tier *t = &prog.copy[0].policy.rule[0].tier[tier];
+	static const struct pacer_line empty;
+	uint64_t i, end = t->base + compile_tier_lines(t);
 
-	for (i = 0; i < prog.n_lines; i++)
-		if (prog.lines[i].head_ns || prog.lines[i].cell[0] || prog.lines[i].cell[1] ||
-		    prog.lines[i].cell[2] || prog.lines[i].cell[3] || prog.lines[i].cell[4] ||
-		    prog.lines[i].cell[5] || prog.lines[i].cell[6])
-			prog.lines[i].claim = held ? prog.lines[i].claim | 1
-						   : prog.lines[i].claim & ~1u;
+	for (i = t->base; i < end; i++)
+		if (memcmp(&prog.lines[i], &empty, sizeof(empty)))
+			prog.lines[i].claim =
+			    held ? prog.lines[i].claim | 1 : prog.lines[i].claim & ~1u;
 }
 
 static void raise_contended(void)
 {
-	static const char *const policies[] = {
-		"rules:\n  - name: a\n    limits: [{key: src, gap: 1h, rows: 1}]\n",
-		"rules:\n  - name: a\n    limits: [{key: src, packets: 2, window: 1h}]\n",
-		"rules:\n  - name: a\n    limits: [{key: all, packets: 2, window: 1h}]\n",
-		"rules:\n  - name: a\n    limits: [{key: src, gap: 1h}, {key: all, packets: 2, "
-		"window: 1h}]\n",
+	static const struct {
+		const char *limits;
+		uint32_t tier; /* that is held */
+		enum pacer_reason then;
+	} rows[] = {
+	    {"[{key: src, gap: 1h, rows: 1}]", 0, PACER_DENY_GAP},
+	    {"[{key: src, packets: 2, window: 1h}]", 0, PACER_ADMIT},
+	    {"[{key: all, packets: 2, window: 1h}]", 0, PACER_ADMIT},
+	    {"[{key: src, packets: 2, window: 1h}, {key: all, packets: 2, window: 1h}]", 0,
+	     PACER_ADMIT},
+	    {"[{key: src, packets: 2, window: 1h}, {key: all, packets: 2, window: 1h}]", 1,
+	     PACER_ADMIT},
+	    {"[{key: src, packets: 2, window: 1h}, {key: all, gap: 1h}]", 1, PACER_DENY_GAP},
 	};
-	static const enum pacer_reason then[] = {PACER_DENY_GAP, PACER_ADMIT, PACER_ADMIT,
-						 PACER_DENY_GAP};
+	char policy[300];
 	size_t i;
 
-	for (i = 0; i < ARRAY(policies); i++) {
-		prog_policy(&prog, policies[i]);
-		judged(policies[i], &udp4, XDP_PASS, 1, PACER_ADMIT);
-		hold(1);
-		judged(policies[i], &udp4, XDP_DROP, 1, PACER_DENY_CONTENDED);
-		judged(policies[i], &udp4, XDP_DROP, 1, PACER_DENY_CONTENDED);
-		hold(0);
-		judged(policies[i], &udp4, then[i] ? XDP_DROP : XDP_PASS, 1, then[i]);
+	for (i = 0; i < ARRAY(rows); i++) {
+		snprintf(policy, sizeof(policy), "rules:\n  - name: a\n    limits: %s\n",
+			 rows[i].limits);
+		prog_policy(&prog, policy);
+		judged(policy, &udp4, XDP_PASS, 1, PACER_ADMIT);
+		hold(rows[i].tier, 1);
+		judged(policy, &udp4, XDP_DROP, 1, PACER_DENY_CONTENDED);
+		judged(policy, &udp4, XDP_DROP, 1, PACER_DENY_CONTENDED);
+		hold(rows[i].tier, 0);
+		judged(policy, &udp4, rows[i].then ? XDP_DROP : XDP_PASS, 1, rows[i].then);
 	}
 }
 
@@ -580,11 +604,11 @@ static void raise_contended(void)
 static void raise_no_state(void)
 {
 	static const char *const limits[] = {
-		"[{key: src, gap: 1h}]",
-		"[{key: src, packets: 2, window: 1h}]",
-		"[{key: all, packets: 2, window: 1h}]",
-		"[{key: flow, gap: 1h}, {key: src, packets: 2, window: 1h}, {key: dst, packets: 2, "
-		"window: 1h, slots: 30}]",
+	    "[{key: src, gap: 1h}]",
+	    "[{key: src, packets: 2, window: 1h}]",
+	    "[{key: all, packets: 2, window: 1h}]",
+	    "[{key: flow, gap: 1h}, {key: src, packets: 2, window: 1h}, {key: dst, packets: 2, "
+	    "window: 1h, slots: 30}]",
 	};
 	char policy[300];
 	size_t i;
@@ -592,7 +616,8 @@ static void raise_no_state(void)
 	for (i = 0; i < ARRAY(limits); i++) {
 		struct pacer_rule *rule = &prog.copy[0].policy.rule[0];
 
-		snprintf(policy, sizeof(policy), "rules:\n  - name: a\n    limits: %s\n", limits[i]);
+		snprintf(policy, sizeof(policy), "rules:\n  - name: a\n    limits: %s\n",
+			 limits[i]);
 		prog_policy(&prog, policy);
 		rule->tier[rule->n_tiers - 1].base = prog.n_lines;
 		judged(limits[i], &udp4, XDP_DROP, 1, PACER_DENY_NO_STATE);
@@ -606,19 +631,19 @@ static const struct {
 	const char *how;
 	void (*raise)(void); /* NULL: no policy can ask for it yet */
 } reasons[] = {
-	{PACER_ADMIT, "the first packet of a source", raise_admit},
-	{PACER_NO_RULE, "udp, where the rule is of tcp", raise_no_rule},
-	{PACER_ALLOWED, "a source of the allow-list, where it has not expired", raise_allowed},
-	{PACER_NOT_IP, "ARP", raise_not_ip},
-	{PACER_TRUNCATED, "a frame cut within its header", raise_truncated},
-	{PACER_BAD_HEADER, "a datagram longer than its frame", raise_bad_header},
-	{PACER_TOO_DEEP, "three tags", raise_too_deep},
-	{PACER_DENY_GAP, "the second packet within an hour", raise_gap},
-	{PACER_DENY_WINDOW, "one more than the limit within an hour", raise_window},
-	{PACER_DENY_THROTTLE, "no policy has throttles yet", NULL},
-	{PACER_DENY_BAN, "no policy has bans yet", NULL},
-	{PACER_DENY_CONTENDED, "a claim that is never let go", raise_contended},
-	{PACER_DENY_NO_STATE, "a tier beyond the table", raise_no_state},
+    {PACER_ADMIT, "the first packet of a source", raise_admit},
+    {PACER_NO_RULE, "udp, where the rule is of tcp", raise_no_rule},
+    {PACER_ALLOWED, "a source of the allow-list, where it has not expired", raise_allowed},
+    {PACER_NOT_IP, "ARP", raise_not_ip},
+    {PACER_TRUNCATED, "a frame cut within its header", raise_truncated},
+    {PACER_BAD_HEADER, "a datagram longer than its frame", raise_bad_header},
+    {PACER_TOO_DEEP, "three tags", raise_too_deep},
+    {PACER_DENY_GAP, "the second packet within an hour", raise_gap},
+    {PACER_DENY_WINDOW, "one more than the limit within an hour", raise_window},
+    {PACER_DENY_THROTTLE, "no policy has throttles yet", NULL},
+    {PACER_DENY_BAN, "no policy has bans yet", NULL},
+    {PACER_DENY_CONTENDED, "a claim that is never let go", raise_contended},
+    {PACER_DENY_NO_STATE, "a tier beyond the table", raise_no_state},
 };
 
 static void test_every_reason(void **unused)
@@ -799,19 +824,19 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ways),
-		cmocka_unit_test(test_other_fields),
-		cmocka_unit_test(test_cut_at_every_byte),
-		cmocka_unit_test(test_lies),
-		cmocka_unit_test(test_keys),
-		cmocka_unit_test(test_fragment_keys),
-		cmocka_unit_test(test_every_reason),
-		cmocka_unit_test(test_monitor_and_over),
-		cmocka_unit_test(test_first_rule),
-		cmocka_unit_test(test_denial_charges_no_other),
-		cmocka_unit_test(test_multi_buffer),
-		cmocka_unit_test(test_copy_in_force),
-		cmocka_unit_test(test_no_tool),
+	    cmocka_unit_test(test_ways),
+	    cmocka_unit_test(test_other_fields),
+	    cmocka_unit_test(test_cut_at_every_byte),
+	    cmocka_unit_test(test_lies),
+	    cmocka_unit_test(test_keys),
+	    cmocka_unit_test(test_fragment_keys),
+	    cmocka_unit_test(test_every_reason),
+	    cmocka_unit_test(test_monitor_and_over),
+	    cmocka_unit_test(test_first_rule),
+	    cmocka_unit_test(test_denial_charges_no_other),
+	    cmocka_unit_test(test_multi_buffer),
+	    cmocka_unit_test(test_copy_in_force),
+	    cmocka_unit_test(test_no_tool),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

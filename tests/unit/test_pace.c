@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The whole judgement of a packet: rules, tiers and their keys, all charged or none. */
+#include <sys/mman.h>
+
 #include "oracle.h"
 
 #include "pace.h"
@@ -10,7 +12,8 @@
 
 /* A policy of one rule that matches everything, unless the test says more. */
 static struct pacer_policy policy;
-static struct pacer_line lines[LINES], before[LINES];
+static struct pacer_line lines[LINES] __attribute__((aligned(4096)));
+static struct pacer_line before[LINES];
 static __u64 secret[PACER_SECRETS];
 static struct pacer_state state = {{lines, LINES}, &policy, secret};
 static uint32_t lines_used;
@@ -469,6 +472,28 @@ static void test_eight_tiers(void **unused)
 	}
 }
 
+/* A packet over a limit is denied by reading alone, whichever tier it is: memory that nobody may
+ * write to does as well.
+ */
+static void test_denied_reads_only(void **unused)
+{
+	struct pacer_packet a = packet4(1, 2, 3, 53);
+	uint32_t i, low, flags;
+
+	(void)unused;
+	for (flags = 0; flags <= PACER_MONITOR; flags++)
+		for (low = 0; low < PACER_TIERS_MAX; low++) {
+			begin();
+			policy.flags = flags;
+			for (i = 0; i < PACER_TIERS_MAX; i++)
+				tier(0, i % (ALL + 1), i == low ? 1 : 2, 0);
+			judged(&a, START, PACER_ADMIT, 0, 0);
+			assert_int_equal(mprotect(lines, sizeof(lines), PROT_READ), 0);
+			judged(&a, START + 1, PACER_DENY_WINDOW, 0, low);
+			assert_int_equal(mprotect(lines, sizeof(lines), PROT_READ | PROT_WRITE), 0);
+		}
+}
+
 /* Monitor mode, and what is done with packets over the limit, change no judgement. */
 static void test_monitor(void **unused)
 {
@@ -569,23 +594,15 @@ static void test_runs(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_keys4),
-	    cmocka_unit_test(test_keys6),
-	    cmocka_unit_test(test_hash_words),
-	    cmocka_unit_test(test_fragments),
-	    cmocka_unit_test(test_no_rule),
-	    cmocka_unit_test(test_first_rule),
-	    cmocka_unit_test(test_no_tiers),
-	    cmocka_unit_test(test_tiers),
-	    cmocka_unit_test(test_uncharged),
-	    cmocka_unit_test(test_uncharged_contended),
-	    cmocka_unit_test(test_uncharged_first),
-	    cmocka_unit_test(test_missing_table),
-	    cmocka_unit_test(test_until),
-	    cmocka_unit_test(test_bytes),
-	    cmocka_unit_test(test_eight_tiers),
-	    cmocka_unit_test(test_monitor),
-	    cmocka_unit_test(test_runs),
+	    cmocka_unit_test(test_keys4),	    cmocka_unit_test(test_keys6),
+	    cmocka_unit_test(test_hash_words),	    cmocka_unit_test(test_fragments),
+	    cmocka_unit_test(test_no_rule),	    cmocka_unit_test(test_first_rule),
+	    cmocka_unit_test(test_no_tiers),	    cmocka_unit_test(test_tiers),
+	    cmocka_unit_test(test_uncharged),	    cmocka_unit_test(test_uncharged_contended),
+	    cmocka_unit_test(test_uncharged_first), cmocka_unit_test(test_missing_table),
+	    cmocka_unit_test(test_until),	    cmocka_unit_test(test_bytes),
+	    cmocka_unit_test(test_eight_tiers),	    cmocka_unit_test(test_denied_reads_only),
+	    cmocka_unit_test(test_monitor),	    cmocka_unit_test(test_runs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
