@@ -105,6 +105,8 @@ PACER_INLINE enum pacer_parse_result pacer_parse_ip4(struct pacer_cursor *c,
 	total = pacer_be16(c->p + 2);
 	if (c->p[0] >> 4 != 4 || header < 20 || total < header || total > c->left)
 		return PACER_PARSE_BAD_HEADER;
+	if (c->p + header > c->end)
+		return PACER_PARSE_TRUNCATED;
 	pkt->family = PACER_FAMILY_4;
 	pkt->proto = c->p[9];
 	pkt->key[PACER_WORD_SADDR] = pacer_be32(c->p + 12);

@@ -88,12 +88,17 @@ PACER_INLINE __u32 pacer_shared_index(const struct pacer_tier *t, struct pacer_h
 	return t->base + (2 * t->sets + pacer_place(of, t->shared)) * pacer_stride(t);
 }
 
-/* The record at `index`; 0 where the table does not hold it. */
-PACER_INLINE PACER_MUST_USE int pacer_ring_at(struct pacer_table *table, __u32 index,
-					      struct pacer_ring *r)
+/* The record at `index`; 0 where the table does not hold all of its lines. */
+PACER_INLINE PACER_MUST_USE int pacer_ring_at(struct pacer_table *table, const struct pacer_tier *t,
+					      __u32 index, struct pacer_ring *r)
 {
+	struct pacer_line *last;
+
 	*r = (struct pacer_ring){table, PACER_LINE_AT(table, index), index};
-	return r->head != 0;
+	if (!t->window.extra_lines)
+		return r->head != 0;
+	last = PACER_LINE_AT(table, index + t->window.extra_lines);
+	return r->head && last;
 }
 
 PACER_INLINE int pacer_record_idle(const struct pacer_tier *t, const struct pacer_line *line,
@@ -156,7 +161,7 @@ PACER_INLINE enum pacer_reason pacer_record_read(const struct pacer_ask *q, __u3
 	struct pacer_ring r;
 	__u32 word;
 
-	if (!pacer_ring_at(q->table, index, &r))
+	if (!pacer_ring_at(q->table, q->tier, index, &r))
 		return PACER_DENY_NO_STATE;
 	word = pacer_load(&r.head->claim);
 	PACER_BARRIER();
@@ -223,8 +228,8 @@ PACER_INLINE PACER_MUST_USE enum pacer_claim_result pacer_record_inherit(const s
 	struct pacer_hold shared;
 	struct pacer_ring to, from;
 
-	if (!pacer_ring_at(q->table, hold->index, &to) ||
-	    !pacer_ring_at(q->table, pacer_shared_index(q->tier, q->hash), &from))
+	if (!pacer_ring_at(q->table, q->tier, hold->index, &to) ||
+	    !pacer_ring_at(q->table, q->tier, pacer_shared_index(q->tier, q->hash), &from))
 		return PACER_CLAIM_OTHER;
 	pacer_store64(&to.head->head_ns, 0);
 	pacer_store(&to.head->last_off, 0);
@@ -386,7 +391,7 @@ PACER_INLINE enum pacer_reason pacer_tier_take(const struct pacer_ask *q, struct
 
 	if (!sketch)
 		result = pacer_record_take(q, hold);
-	if (!pacer_ring_at(q->table, hold->index, &r))
+	if (!pacer_ring_at(q->table, q->tier, hold->index, &r))
 		return PACER_DENY_NO_STATE;
 	if (sketch)
 		result = pacer_claim_take(&r.head->claim, PACER_CLAIM_ANY, &hold->word);
@@ -411,7 +416,7 @@ PACER_INLINE void pacer_tier_commit(const struct pacer_ask *q, const struct pace
 			return;
 		pacer_recency_raise(r.head, q->hash.mark, q->tier->rows, q->now_ns);
 	} else {
-		if (!pacer_ring_at(q->table, hold->index, &r))
+		if (!pacer_ring_at(q->table, q->tier, hold->index, &r))
 			return;
 		word = pacer_record_admit(q, &r, word);
 	}

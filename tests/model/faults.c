@@ -53,7 +53,7 @@ static enum pacer_reason judge_and_commit(const struct pacer_ask *q, const struc
 	enum pacer_reason reason;
 	struct pacer_ring r;
 
-	if (!pacer_ring_at(q->table, hold->index, &r))
+	if (!pacer_ring_at(q->table, q->tier, hold->index, &r))
 		return PACER_DENY_NO_STATE;
 	reason = q->tier->kind == PACER_TIER_SKETCH
 		     ? pacer_sketch_judge(q, r.head)
@@ -197,7 +197,7 @@ struct pacer_judgement fault_release_early(struct pacer_walk *w)
 	enum pacer_reason reason = pacer_tier_take(&q, &hold);
 	struct pacer_ring r;
 
-	if (reason != PACER_ADMIT || !pacer_ring_at(q.table, hold.index, &r))
+	if (reason != PACER_ADMIT || !pacer_ring_at(q.table, q.tier, hold.index, &r))
 		return because(reason, 0);
 	pacer_claim_release(&r.head->claim, hold.word);
 	if (q.tier->kind == PACER_TIER_SKETCH)
@@ -213,7 +213,7 @@ struct pacer_judgement fault_torn_denial(struct pacer_walk *w)
 	enum pacer_reason reason;
 	struct pacer_ring r;
 
-	if (!pacer_ring_at(q.table, pacer_shared_index(q.tier, q.hash), &r))
+	if (!pacer_ring_at(q.table, q.tier, pacer_shared_index(q.tier, q.hash), &r))
 		return because(PACER_DENY_NO_STATE, 0);
 	reason = pacer_record_judge(&q, &r, pacer_claim_cursor(pacer_load(&r.head->claim)));
 	return reason == PACER_ADMIT ? pacer_pace(w) : because(reason, 0);

@@ -212,42 +212,23 @@ load_short()
 	under_load short 97 20
 }
 
-# A change is held up before it comes into force, and the old limit spent meanwhile.
+# held_up OLD NEW PACKETS: the change is held up for 800 ms before it comes into force, and the old
+# limit of 2 s spent meanwhile: it holds until 2 s after that, whenever the change began.
 held_up()
 {
 	local cut change
 
 	cut=$(tool cut)
-	limit old 10 1s 58
-	limit new 10 1s 50
+	printf 'rules:\n  - {name: udp, limits: [{key: src, %s}]}\n' "$1" | policy old
+	printf 'rules:\n  - {name: udp, limits: [{key: src, %s}]}\n' "$2" | policy new
 	load old
-	background "$SERVER" "$cut" membarrier 0 0 400 "$BUILD/xdp-pacer" apply s0 -c "$work/new.yaml"
+	background "$SERVER" "$cut" membarrier 0 0 800 \
+		"$BUILD/xdp-pacer" apply s0 -c "$work/new.yaml"
 	change=$pid
-	arrive "10" n=20,wait_ms=250
+	arrive "$3" n=20,wait_ms=700
 	wait "$change" || equal $? 100 "the change that was held up: exit code"
 	equal "$(status .serial)" 2 serial
-	arrive "0" n=20,wait_ms=700
-}
-
-held_up_gap()
-{
-	local cut change
-
-	cut=$(tool cut)
-	policy old <<-END
-	rules:
-	  - {name: udp, limits: [{key: src, gap: 1s}]}
-	END
-	policy new <<-END
-	rules:
-	  - {name: udp, limits: [{key: src, gap: 1s, rows: 1}]}
-	END
-	load old
-	background "$SERVER" "$cut" membarrier 0 0 400 "$BUILD/xdp-pacer" apply s0 -c "$work/new.yaml"
-	change=$pid
-	arrive "1" n=20,wait_ms=250
-	wait "$change" || equal $? 100 "the change that was held up: exit code"
-	arrive "0" n=20,wait_ms=700
+	arrive "0 $3" n=20,wait_ms=1450 n=20,wait_ms=700
 }
 
 # --- confirm --------------------------------------------------------------------------------------
@@ -336,8 +317,9 @@ check apply-refused refused_whole
 check apply-load-values load_values
 check apply-load-shapes load_shapes
 check apply-load-short load_short
-check apply-held-up held_up
-check apply-held-up-gap held_up_gap
+check apply-held-up held_up "packets: 10, window: 2s, slots: 58" \
+	"packets: 10, window: 2s, slots: 50" 10
+check apply-held-up-gap held_up "gap: 2s" "gap: 2s, rows: 1" 1
 check apply-rolls-back rolls_back
 check apply-confirmed confirmed
 check apply-rolls-back-exactly rolls_back_exactly

@@ -101,7 +101,7 @@ file_errors()
 	yaml "ruels: []\n"
 	bad 2 'bad.yaml:1: unknown field "ruels".*"rules"' load s0 -c "$work/bad.yaml"
 	yaml "rules: []\n---\nrules: []\n"
-	bad 2 'bad.yaml:2: a second document' load s0 -c "$work/bad.yaml"
+	bad 2 'bad.yaml:[23]: a second document' load s0 -c "$work/bad.yaml"
 	yaml "memory: 1000T\nrules: []\n"
 	bad 2 'bad.yaml:1: memory: 1000T is too much' load s0 -c "$work/bad.yaml"
 	yaml "memory: 200G\nrules: []\n"

@@ -305,7 +305,7 @@ static int setup(void **state)
 	char path[300];
 	uint32_t i;
 
-	snprintf(path, sizeof(path), "%s/pacer_given.bpf.o", build);
+	snprintf(path, sizeof(path), "%s/prog/pacer_given.bpf.o", build);
 	libbpf_set_print(prog_print);
 	obj = bpf_object__open_file(path, NULL);
 	assert_non_null(obj);

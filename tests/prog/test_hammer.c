@@ -35,7 +35,7 @@ static void open_object(const char *name)
 	const char *build = getenv("BUILD") ? getenv("BUILD") : "build";
 	char path[300];
 
-	snprintf(path, sizeof(path), "%s/%s", build, name);
+	snprintf(path, sizeof(path), "%s/prog/%s", build, name);
 	libbpf_set_print(prog_print);
 	h.obj = bpf_object__open_file(path, NULL);
 	if (!h.obj || bpf_object__load(h.obj))

@@ -623,6 +623,10 @@ static void raise_no_state(void)
 		judged(limits[i], &udp4, XDP_DROP, 1, PACER_DENY_NO_STATE);
 		judged(limits[i], &udp6, XDP_DROP, 1, PACER_DENY_NO_STATE);
 	}
+	prog_policy(&prog, "rules:\n  - name: a\n    limits: [{key: all, packets: 2, window: 1h, "
+			   "slots: 30}]\n");
+	prog.copy[0].policy.rule[0].tier[0].base = prog.n_lines - 1;
+	judged("the last two of its three lines", &udp4, XDP_DROP, 1, PACER_DENY_NO_STATE);
 }
 
 /* Every reason there is, and what raises it. */
