@@ -43,7 +43,7 @@ $(BUILD)/pacer.bpf.o: bpf/pacer.bpf.c bpf/maps.bpf.h bpf/clock/clock.bpf.h $(BUI
 	$(CLANG) $(BPF) -Ibpf/clock -c $< -o $@
 
 $(BUILD)/pacer.skel.h: $(BUILD)/pacer.bpf.o
-	$(BPFTOOL) gen skeleton $< name pacer_bpf > $@
+	$(BPFTOOL) gen skeleton $< name pacer_bpf > $@ 2> $@.log || { cat $@.log; exit 1; }
 
 $(BUILD)/user/%.o: user/%.c $(wildcard user/*.h) $(CORE)
 	@mkdir -p $(@D)

@@ -15,9 +15,12 @@
 #define COARSE_TICKS 16
 
 /* Of a table's lines that limits without a size share; the rest is for later changes of policy. */
-#define SHARE_NUM 3
-#define SHARE_DEN 4
+#define SHARE_NUM      3
+#define SHARE_DEN      4
 #define TIER_LINES_MIN 32
+#define LINES_NEVER    (1ull << 40)
+
+#define NS_PER_S 1000000000u
 
 __attribute__((format(printf, 3, 4))) static int fail(struct policy_error *error, int line,
 						      const char *format, ...)
@@ -106,8 +109,14 @@ static int cut(const struct field *f, const struct policy *policy, struct field_
 		}
 	}
 	qsort(bounds, n, sizeof(*bounds), compare_wide);
+	out->mask[0] = rules_at(f, policy->n_rules, 0);
 	for (size_t i = 0; i < n; i++) {
+		uint64_t mask;
+
 		if (i && bounds[i] == bounds[i - 1])
+			continue;
+		mask = rules_at(f, policy->n_rules, bounds[i]);
+		if (mask == out->mask[out->n])
 			continue;
 		if (out->n == PACER_BOUNDS_MAX)
 			return fail(error, 0,
@@ -115,11 +124,10 @@ static int cut(const struct field *f, const struct policy *policy, struct field_
 				    "fewer or adjacent ones",
 				    f->name, PACER_BOUNDS_MAX + 1);
 		out->bound[out->n++] = bounds[i];
+		out->mask[out->n] = mask;
 	}
-	out->mask[0] = rules_at(f, policy->n_rules, 0);
-	for (size_t i = 1; i <= PACER_BOUNDS_MAX; i++)
-		out->mask[i] = i <= out->n ? rules_at(f, policy->n_rules, out->bound[i - 1])
-					   : out->mask[out->n];
+	for (size_t i = out->n + 1; i <= PACER_BOUNDS_MAX; i++)
+		out->mask[i] = out->mask[out->n];
 	return 0;
 }
 
@@ -186,13 +194,13 @@ static void prefixes_of(struct field *f, const struct policy *policy, bool sourc
 static void ranges_of(struct field *f, const struct policy *policy, enum pacer_dim_id dim)
 {
 	static const char *const names[] = {
-		[PACER_DIM_SPORT] = "source ports",
-		[PACER_DIM_DPORT] = "destination ports",
-		[PACER_DIM_PROTO] = "protocols",
-		[PACER_DIM_VLAN] = "VLANs",
+	    [PACER_DIM_SPORT] = "source ports",
+	    [PACER_DIM_DPORT] = "destination ports",
+	    [PACER_DIM_PROTO] = "protocols",
+	    [PACER_DIM_VLAN] = "VLANs",
 	};
 
-	f->max = UINT32_MAX;
+	f->max = dim == PACER_DIM_PROTO ? 255 : dim == PACER_DIM_VLAN ? PACER_VLAN_NONE : 65535;
 	f->name = names[dim];
 	for (size_t r = 0; r < policy->n_rules; r++) {
 		const struct policy_match *m = &policy->rule[r].match;
@@ -290,13 +298,13 @@ static int window_of(const struct policy_limit *limit, uint64_t resolution_ns, s
 		     size_t index, struct pacer_window *w, struct policy_error *error)
 {
 	enum pacer_window_error bad = pacer_window_profile(
-		w, limit->cost, limit->limit, limit->window_ns, limit->slots, resolution_ns);
+	    w, limit->cost, limit->limit, limit->window_ns, limit->slots, resolution_ns);
 	static const char *const what[] = {
-		[PACER_WINDOW_BAD_LIMIT] = "its limit cannot be counted: use 1 to 2147483647 "
-					   "packets, or 1 to 140737488289792 bytes",
-		[PACER_WINDOW_BAD_TIME] = "its window cannot be represented: use 1ns to 834d",
-		[PACER_WINDOW_BAD_SLOTS] = "its window cannot be cut into these slots: use 1 to 58, "
-					   "of 1ns or more each",
+	    [PACER_WINDOW_BAD_LIMIT] = "its limit cannot be counted: use 1 to 2147483647 "
+				       "packets, or 1 to 140737488289792 bytes",
+	    [PACER_WINDOW_BAD_TIME] = "its window cannot be represented: use 1ns to 834d",
+	    [PACER_WINDOW_BAD_SLOTS] = "its window cannot be cut into these slots: use 1 to 58, "
+				       "of 1ns or more each",
 	};
 
 	if (bad != PACER_WINDOW_OK)
@@ -305,24 +313,41 @@ static int window_of(const struct policy_limit *limit, uint64_t resolution_ns, s
 	return 0;
 }
 
-/* Explicit sizes, in lines; 0: a share of the memory. */
+/* Cells that admit no more than the ceiling: as many a gap, without the clock's resolution. */
+static wide ceiling_cells(const struct policy_limit *limit)
+{
+	return (wide)limit->ceiling * limit->gap_ns / NS_PER_S;
+}
+
+static int check_ceiling(const struct policy_limit *limit, size_t rule, size_t index,
+			 struct policy_error *error)
+{
+	wide least = ((wide)PACER_CELLS * NS_PER_S + limit->gap_ns - 1) / limit->gap_ns;
+
+	if (!limit->ceiling || ceiling_cells(limit) >= PACER_CELLS)
+		return 0;
+	return fail(error, limit->line,
+		    "rules[%zu].limits[%zu].ceiling: a sketch of this gap admits up to %llupps: "
+		    "write that or more, or limit the key \"all\"",
+		    rule, index, (unsigned long long)least);
+}
+
+/* Explicit sizes, in lines; 0: a share of the memory. What no table holds is LINES_NEVER. */
 static uint64_t wanted_lines(const struct policy_limit *limit, const struct pacer_tier *t)
 {
-	uint64_t n = limit->entries;
+	wide n = limit->entries;
 
 	if (limit->key.kind == KEY_ALL)
 		return 1 + t->window.extra_lines;
-	if (limit->kind == LIMIT_GAP) {
-		if (limit->ceiling)
-			n = (uint64_t)((wide)limit->ceiling * limit->gap_ns / 1000000000u);
-		if (limit->ceiling && n < PACER_CELLS)
-			return 1;
-		return limit->ceiling ? n / PACER_CELLS : (n + PACER_CELLS - 1) / PACER_CELLS;
+	if (limit->kind == LIMIT_GAP && limit->ceiling) {
+		n = ceiling_cells(limit) / PACER_CELLS;
+	} else if (limit->kind == LIMIT_GAP) {
+		n = (n + PACER_CELLS - 1) / PACER_CELLS;
+	} else {
+		n = (n + 1) / 2; /* sets */
+		n = (2 * n + (n + 3) / 4) * (1 + t->window.extra_lines);
 	}
-	if (!n)
-		return 0;
-	n = (n + 1) / 2; /* sets */
-	return (2 * n + (n + 3) / 4) * (1 + t->window.extra_lines);
+	return n < LINES_NEVER ? n : LINES_NEVER;
 }
 
 static void size_tier(struct pacer_tier *t, uint64_t lines)
@@ -340,10 +365,11 @@ static void size_tier(struct pacer_tier *t, uint64_t lines)
 /* A tier on its way: with the limits it was made from. */
 struct draft {
 	struct pacer_tier tier;
-	uint64_t lines; /* wanted; 0: a share */
+	uint64_t lines;	 /* wanted; 0: a share */
 	int gap, window; /* index of the limit, -1: none */
 	int line;
 	enum plan_state state;
+	bool own; /* a gap that asked for a sketch */
 };
 
 struct draft_rule {
@@ -371,7 +397,7 @@ static struct draft *joinable(struct draft_rule *d, const struct pacer_tier *t, 
 		struct draft *at = &d->at[i];
 
 		if (same_key(&at->tier, t) && (gap ? at->gap < 0 && at->window >= 0
-						   : at->window < 0 && at->gap >= 0 && !at->lines))
+						   : at->window < 0 && at->gap >= 0 && !at->own))
 			return at;
 	}
 	return NULL;
@@ -394,9 +420,11 @@ static int add_limit(struct draft_rule *d, const struct policy_limit *limit, siz
 				    "just retired included: apply again when they have passed",
 				    rule, index, PACER_TIERS_MAX);
 		at = &d->at[d->n++];
-		*at = (struct draft){t, 0, -1, -1, limit->line, PLAN_NEW};
+		*at = (struct draft){t, 0, -1, -1, limit->line, PLAN_NEW, own};
 	}
 	if (gap) {
+		if (check_ceiling(limit, rule, index, error))
+			return -1;
 		at->gap = index;
 		at->tier.gap_ns = limit->gap_ns + resolution_ns;
 		at->tier.rows = limit->key.kind == KEY_ALL ? 1 : limit->rows;
@@ -413,14 +441,33 @@ static int add_limit(struct draft_rule *d, const struct policy_limit *limit, siz
 
 /* --- keeping state -------------------------------------------------------------------------- */
 
-static bool same_shape(const struct draft *new, const struct pacer_tier *old)
+/* What an old tier has to agree with for its state to go on. */
+struct heir {
+	const struct compile_previous *previous;
+	bool exact; /* the new policy's clock */
+	uint64_t now_ns;
+};
+
+/*
+ * The coarse clock's times lie up to its resolution before the truth. An exact policy can go on
+ * with them only under a gap that is larger than the old one, which included that.
+ */
+static bool clock_differs(const struct heir *h, const struct draft *new,
+			  const struct pacer_tier *old)
+{
+	bool coarse = old->until_ns || !(h->previous->bin->flags & PACER_CLOCK_EXACT);
+
+	return h->exact && coarse && new->tier.gap_ns &&new->tier.gap_ns < old->gap_ns;
+}
+
+static bool same_shape(const struct heir *h, const struct draft *new, const struct pacer_tier *old)
 {
 	const struct pacer_window *a = &new->tier.window, *b = &old->window;
 
-	return new->tier.kind == old->kind && same_key(&new->tier, old) &&
+	return new->tier.kind == old->kind &&same_key(&new->tier, old) &&
 	       (old->kind == PACER_TIER_RECORD || new->tier.rows == old->rows) &&
 	       a->slot_ns == b->slot_ns && a->ring == b->ring && a->cost == b->cost &&
-	       a->cost_shift == b->cost_shift &&
+	       a->cost_shift == b->cost_shift && !clock_differs(h, new, old) &&
 	       (!new->lines || new->lines == compile_tier_lines(old));
 }
 
@@ -433,35 +480,121 @@ static const struct pacer_rule *previous_rule(const struct compile_previous *pre
 	return NULL;
 }
 
-static int inherit(struct draft_rule *d, const struct pacer_rule *old, const struct policy_rule *rule,
-		   uint64_t now_ns, struct plan *plan, struct policy_error *error)
+/* Does the record go on without the gap that it had? */
+static bool loses_gap(const struct draft *d, const struct pacer_tier *old)
 {
-	for (size_t i = 0; old && i < old->n_tiers; i++) {
-		const struct pacer_tier *t = &old->tier[i];
-		struct draft *same = NULL;
+	return old->kind == PACER_TIER_RECORD && old->gap_ns && d->gap < 0;
+}
 
-		if (t->kind == PACER_TIER_NONE || (t->until_ns && t->until_ns <= now_ns))
+/* The gap of a key may join any of its windows: the one that it was with knows its past. */
+static void bring_gap(const struct heir *h, struct draft_rule *d, struct draft *to,
+		      const struct pacer_tier *old)
+{
+	for (size_t k = 0; k < d->n; k++) {
+		struct draft *from = &d->at[k], joined = *to;
+
+		if (from->state != PLAN_NEW || from->gap < 0 || from->window < 0 ||
+		    !same_key(&from->tier, old))
 			continue;
-		for (size_t k = 0; k < d->n && !same; k++)
-			if (d->at[k].state == PLAN_NEW && same_shape(&d->at[k], t))
-				same = &d->at[k];
-		if (same) {
-			same->state = PLAN_KEPT;
-			same->tier.base = t->base;
-			same->tier.sets = t->sets;
-			same->tier.shared = t->shared;
+		joined.gap = from->gap;
+		joined.tier.gap_ns = from->tier.gap_ns;
+		joined.tier.rows = from->tier.rows;
+		if (!same_shape(h, &joined, old))
+			continue;
+		finish_times(&joined.tier);
+		*to = joined;
+		from->gap = -1;
+		from->tier.gap_ns = 0;
+		from->tier.rows = 0;
+		finish_times(&from->tier);
+		return;
+	}
+}
+
+/* The heir of each old tier that still counts, NULL: none. */
+static void find_heirs(const struct heir *h, struct draft_rule *d, const struct pacer_rule *old,
+		       struct draft *heir[PACER_TIERS_MAX])
+{
+	for (size_t i = 0; i < old->n_tiers; i++) {
+		const struct pacer_tier *t = &old->tier[i];
+
+		heir[i] = NULL;
+		if (t->kind == PACER_TIER_NONE || (t->until_ns && t->until_ns <= h->now_ns))
+			continue;
+		for (size_t k = 0; k < d->n && !heir[i]; k++)
+			if (d->at[k].state == PLAN_NEW && same_shape(h, &d->at[k], t))
+				heir[i] = &d->at[k];
+		if (!heir[i])
+			continue;
+		if (loses_gap(heir[i], t))
+			bring_gap(h, d, heir[i], t);
+		heir[i]->state = PLAN_KEPT;
+	}
+}
+
+/*
+ * A record that loses its gap is kept only where every limit of the new rule goes on with all of
+ * its past. Beside one that begins anew, which may be the same gap in another place, the old gap
+ * has to stay in force, and so has the record.
+ */
+static void part_from_gaps(const struct draft_rule *d, const struct pacer_rule *old,
+			   struct draft *heir[PACER_TIERS_MAX])
+{
+	bool anew = false;
+
+	for (size_t k = 0; k < d->n; k++)
+		anew |= d->at[k].state == PLAN_NEW;
+	for (size_t i = 0; i < old->n_tiers; i++) /* a gap that the record did not have before */
+		anew |= heir[i] && heir[i]->gap >= 0 && !old->tier[i].gap_ns &&
+			heir[i]->tier.idle_ns > old->tier[i].idle_ns;
+	for (size_t i = 0; i < old->n_tiers && anew; i++)
+		if (heir[i] && loses_gap(heir[i], &old->tier[i])) {
+			heir[i]->state = PLAN_NEW;
+			heir[i] = NULL;
+		}
+}
+
+static int retire(struct draft_rule *d, const struct pacer_tier *t, const struct policy_rule *rule,
+		  struct policy_error *error)
+{
+	struct draft *at = &d->at[d->n];
+
+	if (d->n == PACER_TIERS_MAX)
+		return fail(error, rule->line,
+			    "rule %s: a rule holds up to %u limits, and those that this change "
+			    "retires stay until their windows have passed: apply again later, or "
+			    "in steps",
+			    rule->name, PACER_TIERS_MAX);
+	*at = (struct draft){*t, 0, -1, -1, rule->line, PLAN_RETIRED, false};
+	if (!t->until_ns)
+		at->tier.until_ns = COMPILE_UNTIL_SET;
+	d->n++;
+	return 0;
+}
+
+static int inherit(const struct heir *h, struct draft_rule *d, const struct policy_rule *rule,
+		   struct plan *plan, struct policy_error *error)
+{
+	const struct pacer_rule *old = previous_rule(h->previous, rule->name);
+	struct draft *heir[PACER_TIERS_MAX];
+
+	if (!old)
+		return 0;
+	find_heirs(h, d, old, heir);
+	part_from_gaps(d, old, heir);
+	for (size_t i = 0; i < old->n_tiers; i++) {
+		const struct pacer_tier *t = &old->tier[i];
+
+		if (heir[i]) {
+			heir[i]->tier.base = t->base;
+			heir[i]->tier.sets = t->sets;
+			heir[i]->tier.shared = t->shared;
 			continue;
 		}
-		if (d->n == PACER_TIERS_MAX)
-			return fail(error, rule->line,
-				    "rule %s: a rule holds up to %u limits, and those that this "
-				    "change retires stay until their windows have passed: apply "
-				    "again later, or in steps",
-				    rule->name, PACER_TIERS_MAX);
-		d->at[d->n] = (struct draft){*t, 0, -1, -1, rule->line, PLAN_RETIRED};
-		if (!t->until_ns)
-			d->at[d->n].tier.until_ns = COMPILE_UNTIL_SET;
-		d->n++;
+		if (t->kind == PACER_TIER_NONE || (t->until_ns && t->until_ns <= h->now_ns))
+			continue;
+		if (retire(d, t, rule, error))
+			return -1;
 		plan->n_retired++;
 	}
 	return 0;
@@ -513,11 +646,11 @@ static int place(struct regions *r, struct draft *d, uint64_t lines, const char 
 	struct region free = find_free(r, lines);
 
 	if (free.lines < lines || !lines)
-		return fail(error, d->line,
-			    "rule %s: no room for its state: %llu bytes wanted, %llu free together: "
-			    "give it fewer entries or raise memory and load again",
-			    rule, (unsigned long long)lines * 64,
-			    (unsigned long long)free.lines * 64);
+		return fail(
+		    error, d->line,
+		    "rule %s: no room for its state: %llu bytes wanted, %llu free together: "
+		    "give it fewer entries or raise memory and load again",
+		    rule, (unsigned long long)lines * 64, (unsigned long long)free.lines * 64);
 	d->tier.base = free.base;
 	size_tier(&d->tier, lines);
 	occupy(r, free.base, lines);
@@ -570,8 +703,9 @@ static bool coarse_enough(const struct policy *policy, uint64_t resolution_ns)
 	for (size_t r = 0; r < policy->n_rules; r++)
 		for (size_t i = 0; i < policy->rule[r].n_limits; i++) {
 			const struct policy_limit *l = &policy->rule[r].limit[i];
-			uint64_t fine = l->kind == LIMIT_GAP ? l->gap_ns
-							     : l->window_ns / (l->slots ? l->slots : 1);
+			uint64_t fine = l->kind == LIMIT_GAP
+					    ? l->gap_ns
+					    : l->window_ns / (l->slots ? l->slots : 1);
 
 			if (fine / COARSE_TICKS < resolution_ns)
 				return false;
@@ -589,16 +723,33 @@ static uint32_t free_counter(const struct pacer_policy *bin, const struct pacer_
 		if (!used)
 			return id;
 	}
-	return 0; /* not reached: 127 for at most 64 of either policy */
+	return 0;
 }
 
-static void emit(const struct policy *policy, const struct compile_previous *previous,
-		 const struct draft_rule *drafts, struct pacer_policy *bin, struct plan *plan)
+static int number_counters(const struct policy *policy, const struct compile_previous *previous,
+			   struct pacer_policy *bin, struct policy_error *error)
 {
 	for (size_t r = 0; r < policy->n_rules; r++) {
 		const struct pacer_rule *old = previous_rule(previous, policy->rule[r].name);
 
 		bin->rule[r].counter = old ? old->counter : 0;
+	}
+	for (size_t r = 0; r < policy->n_rules; r++) {
+		if (!bin->rule[r].counter)
+			bin->rule[r].counter = free_counter(bin, previous ? previous->bin : NULL);
+		if (!bin->rule[r].counter)
+			return fail(error, policy->rule[r].line,
+				    "rule %s: no counter is left beside those of the rules in "
+				    "force: apply first with some of the new rules, then with all",
+				    policy->rule[r].name);
+	}
+	return 0;
+}
+
+static void emit(const struct policy *policy, const struct draft_rule *drafts,
+		 struct pacer_policy *bin, struct plan *plan)
+{
+	for (size_t r = 0; r < policy->n_rules; r++) {
 		bin->rule[r].over = policy->rule[r].over;
 		bin->rule[r].n_tiers = drafts[r].n;
 		for (size_t k = 0; k < drafts[r].n; k++) {
@@ -615,9 +766,49 @@ static void emit(const struct policy *policy, const struct compile_previous *pre
 				plan->limit[plan->n_limits++] = at;
 		}
 	}
-	for (size_t r = 0; r < policy->n_rules; r++)
-		if (!bin->rule[r].counter)
-			bin->rule[r].counter = free_counter(bin, previous ? previous->bin : NULL);
+}
+
+/* The table as the previous policy, if there is one, leaves it. */
+static int survey(const struct policy *policy, const struct compile_previous *previous,
+		  struct regions *regions, struct policy_error *error)
+{
+	memset(regions, 0, sizeof(*regions));
+	if (!previous) {
+		regions->total = policy->memory_bytes / sizeof(struct pacer_line);
+		if (!regions->total)
+			return fail(error, 0,
+				    "memory: %llu bytes are less than a line of state: "
+				    "write %zu or more",
+				    (unsigned long long)policy->memory_bytes,
+				    sizeof(struct pacer_line));
+		return 0;
+	}
+	regions->total = previous->lines;
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		for (size_t k = 0; k < previous->bin->rule[r].n_tiers; k++) {
+			const struct pacer_tier *t = &previous->bin->rule[r].tier[k];
+
+			occupy(regions, t->base, compile_tier_lines(t));
+		}
+	return 0;
+}
+
+static int draft_all(const struct policy *policy, const struct heir *heir, uint64_t resolution_ns,
+		     struct draft_rule *drafts, struct plan *plan, struct policy_error *error)
+{
+	for (size_t r = 0; r < policy->n_rules; r++) {
+		const struct policy_rule *rule = &policy->rule[r];
+
+		drafts[r].n = 0;
+		for (size_t i = 0; i < rule->n_limits; i++)
+			if (add_limit(&drafts[r], &rule->limit[i], r, i, resolution_ns, error))
+				return -1;
+		for (size_t k = 0; k < drafts[r].n; k++)
+			finish_times(&drafts[r].at[k].tier);
+		if (inherit(heir, &drafts[r], rule, plan, error))
+			return -1;
+	}
+	return 0;
 }
 
 int compile_policy(const struct policy *policy, const struct compile_previous *previous,
@@ -629,55 +820,44 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 	bool exact = policy->clock == CLOCK_EXACT ||
 		     (policy->clock == CLOCK_AUTO && !coarse_enough(policy, host->resolution_ns));
 	uint64_t resolution_ns = exact ? 0 : host->resolution_ns;
+	struct heir heir = {previous, exact, host->now_ns};
 
 	memset(bin, 0, sizeof(*bin));
 	memset(plan, 0, sizeof(*plan));
-	memset(drafts, 0, sizeof(drafts));
-	memset(&regions, 0, sizeof(regions));
-	if (compile_classifier(policy, bin, error))
-		return -1;
-	regions.total = previous ? previous->lines : policy->memory_bytes / sizeof(struct pacer_line);
-	for (size_t r = 0; previous && r < PACER_RULES_MAX; r++)
-		for (size_t k = 0; k < previous->bin->rule[r].n_tiers; k++)
-			occupy(&regions, previous->bin->rule[r].tier[k].base,
-			       compile_tier_lines(&previous->bin->rule[r].tier[k]));
-	for (size_t r = 0; r < policy->n_rules; r++) {
-		const struct policy_rule *rule = &policy->rule[r];
-
-		for (size_t i = 0; i < rule->n_limits; i++)
-			if (add_limit(&drafts[r], &rule->limit[i], r, i, resolution_ns, error))
-				return -1;
-		for (size_t k = 0; k < drafts[r].n; k++)
-			finish_times(&drafts[r].at[k].tier);
-		if (inherit(&drafts[r], previous_rule(previous, rule->name), rule, host->now_ns,
-			    plan, error))
-			return -1;
-	}
-	if (place_all(drafts, policy, &regions, error))
+	if (compile_classifier(policy, bin, error) ||
+	    number_counters(policy, previous, bin, error) ||
+	    survey(policy, previous, &regions, error) ||
+	    draft_all(policy, &heir, resolution_ns, drafts, plan, error) ||
+	    place_all(drafts, policy, &regions, error))
 		return -1;
 	/* A retired limit of an exact policy does not include the coarse clock's resolution. */
-	exact |= previous && plan->n_retired && previous->bin->flags & PACER_CLOCK_EXACT;
+	exact |= plan->n_retired && previous->bin->flags & PACER_CLOCK_EXACT;
 	bin->flags = (policy->monitor ? PACER_MONITOR : 0) |
 		     (policy->unparsed_drop ? PACER_UNPARSED_DROP : 0) |
 		     (exact ? PACER_CLOCK_EXACT : 0);
 	bin->serial = previous ? previous->bin->serial + 1 : 1;
 	plan->lines = regions.total;
 	plan->resolution_ns = resolution_ns;
-	emit(policy, previous, drafts, bin, plan);
+	emit(policy, drafts, bin, plan);
 	return 0;
 }
 
+/* A denial that is neither the gap's nor the window's is of the first limit in the tier. */
 int compile_limit_of(const struct plan *plan, const struct policy *policy, size_t rule,
 		     uint32_t tier, enum pacer_reason reason)
 {
-	enum policy_limit_kind kind = reason == PACER_DENY_GAP ? LIMIT_GAP : LIMIT_WINDOW;
+	int found = -1;
 
 	for (size_t i = 0; i < plan->n_limits; i++) {
 		const struct plan_limit *at = &plan->limit[i];
+		enum policy_limit_kind kind = policy->rule[rule].limit[at->limit].kind;
 
-		if (at->rule == rule && at->tier == tier &&
-		    policy->rule[rule].limit[at->limit].kind == kind)
-			return at->limit;
+		if (at->rule != rule || at->tier != tier ||
+		    (reason == PACER_DENY_GAP && kind != LIMIT_GAP) ||
+		    (reason == PACER_DENY_WINDOW && kind != LIMIT_WINDOW))
+			continue;
+		if (found < 0 || (int)at->limit < found)
+			found = at->limit;
 	}
-	return -1;
+	return found;
 }

@@ -82,20 +82,20 @@ net_up()
 	shots=$(tool shots)
 	ip netns add "$CLIENT"
 	ip netns add "$SERVER"
-	ip -n "$CLIENT" link add c0 type veth peer name s0 netns "$SERVER"
-	ip -n "$CLIENT" link set c0 addrgenmode none
-	ip -n "$SERVER" link set s0 addrgenmode none
+	in_client ip link add c0 type veth peer name s0 netns "$SERVER"
+	in_client ip link set c0 addrgenmode none
+	in_server ip link set s0 addrgenmode none
 	# What the kernel says of its own accord is over before the first frame.
 	in_client tee /proc/sys/net/ipv6/conf/c0/mldv{1,2}_unsolicited_report_interval <<<1 >/dev/null
 	# Without XDP of its own, a veth's end receives by NAPI only with GRO.
 	in_client ethtool -K c0 gro on
-	ip -n "$CLIENT" link set c0 up
-	ip -n "$SERVER" link set s0 up
-	ip -n "$SERVER" addr add 10.77.0.1/24 dev s0
-	ip -n "$SERVER" addr add fd77::1/64 dev s0 nodad
+	in_client ip link set c0 up
+	in_server ip link set s0 up
+	in_server ip addr add 10.77.0.1/24 dev s0
+	in_server ip addr add fd77::1/64 dev s0 nodad
 	for i in 11 12 13 14 15 16 17 18; do
-		ip -n "$CLIENT" addr add "10.77.0.$i/24" dev c0
-		ip -n "$CLIENT" addr add "fd77::$i/64" dev c0 nodad
+		in_client ip addr add "10.77.0.$i/24" dev c0
+		in_client ip addr add "fd77::$i/64" dev c0 nodad
 	done
 }
 
@@ -185,8 +185,8 @@ apply()
 # off: no program on s0, whatever came before.
 off()
 {
-	ip -n "$SERVER" link set dev s0 xdp off
-	ip -n "$SERVER" link set dev s0 xdpgeneric off
+	in_server ip link set dev s0 xdp off
+	in_server ip link set dev s0 xdpgeneric off
 }
 
 # --- assertions -----------------------------------------------------------------------------------
@@ -265,7 +265,7 @@ refused()
 # what_is_on IFACE: its XDP program and mode, as the kernel tells them.
 what_is_on()
 {
-	ip -n "$SERVER" -j -d link show dev "$1" | jq -c '.[0].xdp // {}'
+	in_server ip -j -d link show dev "$1" | jq -c '.[0].xdp // {}'
 }
 
 # check NAME COMMAND...: in a process of its own, from a clean interface to a clean interface.

@@ -57,7 +57,7 @@ skb()
 no_native()
 {
 	limit ten 10
-	ip -n "$SERVER" link set lo up
+	in_server ip link set lo up
 	refused 1 'lo: .*no native.*--mode skb' pacer load lo -c "$work/ten.yaml"
 	refused 1 'lo: .*no native.*--mode skb' pacer load lo -c "$work/ten.yaml" --direct
 	refused 1 'lo: ' pacer load lo -c "$work/ten.yaml" --mode hw
@@ -107,7 +107,7 @@ tunable()
 
 by_ip()
 {
-	ip -n "$SERVER" link set dev s0 xdp obj "$BUILD/pacer.bpf.o" sec xdp.frags
+	in_server ip link set dev s0 xdp obj "$BUILD/pacer.bpf.o" sec xdp.frags
 	tunable
 }
 
@@ -122,7 +122,7 @@ by_xdp_loader()
 # test, so the limit is first made small, and its window kept.
 builtin_paces()
 {
-	ip -n "$SERVER" link set dev s0 xdp obj "$BUILD/pacer.bpf.o" sec xdp.frags
+	in_server ip link set dev s0 xdp obj "$BUILD/pacer.bpf.o" sec xdp.frags
 	pacer set s0 default.packets=20 >/dev/null
 	arrive "20 20 20" n=40 n=40,from=fd77::11 n=40,wait_ms=1110
 	counted default 120 60 0 60

@@ -14,7 +14,7 @@
 # All that a refusal must leave alone: programs and modes, the policy in force and its counters.
 snapshot()
 {
-	ip -n "$SERVER" -j -d link show | jq -c 'map([.ifname, .operstate, .xdp])'
+	in_server ip -j -d link show | jq -c 'map([.ifname, .operstate, .xdp])'
 	pacer status --json 2>&1 | jq -c 'map(del(.retired_limits))' || true
 	pacer allow s0 list --json 2>&1 || true
 }
@@ -160,9 +160,9 @@ no_pacer_there()
 	bad 1 's0: has no pacer' allow s0 add 10.0.0.1
 	bad 1 'nix: there is no such interface' load nix -c "$work/good.yaml"
 	bad 1 'a-name-that-is-too-long: there is no such' load a-name-that-is-too-long -c "$work/good.yaml"
-	ip -n "$SERVER" link set s0 down
+	in_server ip link set s0 down
 	bad 1 's0: the interface is down: .ip link set s0 up' load s0 -c "$work/good.yaml"
-	ip -n "$SERVER" link set s0 up
+	in_server ip link set s0 up
 }
 
 a_pacer_there()
@@ -202,7 +202,7 @@ other()
 	[ -e "$work/other.o" ] ||
 		clang -O2 -g -target bpf "-I/usr/include/$(gcc -print-multiarch)" \
 			-c "$here/other.bpf.c" -o "$work/other.o"
-	ip -n "$SERVER" link set dev s0 xdp obj "$work/other.o" sec "$1"
+	in_server ip link set dev s0 xdp obj "$work/other.o" sec "$1"
 }
 
 foreign()
@@ -253,7 +253,7 @@ other_version()
 	assert data.count(old) == 1
 	open(sys.argv[2], "wb").write(data.replace(old, struct.pack("<II", 0x52434150, 77)))
 	END
-	ip -n "$SERVER" link set dev s0 xdp obj "$work/pacer.bpf.o" sec xdp.frags
+	in_server ip link set dev s0 xdp obj "$work/pacer.bpf.o" sec xdp.frags
 	for verb in status stats unload confirm; do
 		refused 1 's0: its pacer has ABI version 77, this tool 1: .*xdp off' pacer "$verb" s0
 	done
