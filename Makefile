@@ -73,6 +73,28 @@ $(BUILD)/test_model: $(wildcard tests/model/*.[ch]) $(CORE)
 	@mkdir -p $(@D)
 	$(CC) $(TESTC) $(wildcard tests/model/*.c) -o $@ -lcmocka
 
+# The object under BPF_PROG_TEST_RUN; its twin on a given clock; two CPUs hammering one key.
+PROG    := $(patsubst tests/prog/%.c,$(BUILD)/prog/%,$(wildcard tests/prog/test_*.c) tests/prog/guard.c)
+HARNESS := $(wildcard tests/prog/*.h) tests/unit/oracle.h
+
+prog: $(PROG) $(addprefix $(BUILD)/prog/,pacer_given.bpf.o hammer.bpf.o hammer_fault.bpf.o)
+
+$(PROG): $(BUILD)/prog/%: tests/prog/%.c $(HARNESS) $(CORE) $(PURE) $(BUILD)/pacer.skel.h
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(USER) -Itests/unit -Itests/prog $< $(PURE) -o $@ $(LIBS) -lcmocka -lpthread
+
+$(BUILD)/prog/pacer_given.bpf.o: bpf/pacer.bpf.c bpf/maps.bpf.h tests/prog/clock/clock.bpf.h $(BUILD)/builtin.h $(CORE)
+	@mkdir -p $(@D)
+	$(CLANG) $(BPF) -Itests/prog/clock -c $< -o $@
+
+$(BUILD)/prog/hammer.bpf.o: tests/prog/hammer.bpf.c tests/prog/hammer.h $(CORE)
+	@mkdir -p $(@D)
+	$(CLANG) $(BPF) -Itests/prog -c $< -o $@
+
+$(BUILD)/prog/hammer_fault.bpf.o: tests/prog/hammer.bpf.c tests/prog/hammer.h $(CORE)
+	@mkdir -p $(@D)
+	$(CLANG) $(BPF) -Itests/prog -DHAMMER_FAULT -c $< -o $@
+
 tidy:
 	clang-tidy --quiet $(wildcard user/*.c) -- $(USER:-I$(BUILD)=-isystem $(BUILD))
 

@@ -29,7 +29,7 @@
 #define CASES_MAX  128
 #define ROUNDS_MAX 64
 #define CPUS_MAX   2
-#define REWARM_MAX 200000 /* packets before a measurement, as other cases had the caches */
+#define REWARM_MAX 65536u /* sources that may be found in a cache again */
 #define K	   1024u
 #define M	   (1024u * 1024u)
 
@@ -219,7 +219,8 @@ static void measure(struct test *t, int round)
 {
 	uint64_t admitted[2] = {0}, all[2] = {0};
 
-	run(t, t->sources < REWARM_MAX / 2 ? 2 * t->sources : REWARM_MAX, false);
+	/* Other cases had the caches meanwhile. */
+	run(t, t->sources <= REWARM_MAX ? K + 2 * t->sources : 20000, false);
 	if (t->pacer)
 		read_counts(t->pacer, &admitted[0], &all[0]);
 	t->ns[round] = run(t, t->repeat, false);
