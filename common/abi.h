@@ -16,14 +16,15 @@
 
 #include "port.h"
 
-#define PACER_MAGIC	   0x52434150u /* "PACR" */
-#define PACER_ABI_VERSION  1u
-#define PACER_RULES_MAX	   64u
-#define PACER_TIERS_MAX	   8u	/* of a rule; those that a change of policy retires included */
-#define PACER_COUNTERS_MAX 128u /* rules in force and rules of the copy beside it, and 0: no rule \
-				 */
-#define PACER_STARTS_LINE 11u	/* ring words in a record's first line */
-#define PACER_LINE_WORDS  16u	/* and in each line that follows */
+#define PACER_MAGIC	  0x52434150u /* "PACR" */
+#define PACER_ABI_VERSION 1u
+#define PACER_RULES_MAX	  64u
+#define PACER_TIERS_MAX	  8u /* of a rule; those that a change of policy retires included */
+#define PACER_COUNTERS_MAX                                                                      \
+	128u		      /* rules in force and rules of the copy beside it, and 0: no rule \
+			       */
+#define PACER_STARTS_LINE 11u /* ring words in a record's first line */
+#define PACER_LINE_WORDS  16u /* and in each line that follows */
 #define PACER_EXTRA_MAX	  3u
 #define PACER_RING_MAX	  (PACER_STARTS_LINE + PACER_EXTRA_MAX * PACER_LINE_WORDS)
 #define PACER_SLOTS_MAX	  (PACER_RING_MAX - 1)

@@ -441,8 +441,8 @@ static int add_limit(struct draft_rule *d, const struct policy_limit *limit, siz
 
 /* --- keeping state -------------------------------------------------------------------------- */
 
-/* What an old tier has to agree with for its state to go on. */
-struct heir {
+/* A change of policy: what decides which limit goes on with which state. */
+struct succession {
 	const struct compile_previous *previous;
 	bool exact; /* the new policy's clock */
 	uint64_t now_ns;
@@ -452,23 +452,24 @@ struct heir {
  * The coarse clock's times lie up to its resolution before the truth. An exact policy can go on
  * with them only under a gap that is larger than the old one, which included that.
  */
-static bool clock_differs(const struct heir *h, const struct draft *new,
+static bool clock_differs(const struct succession *change, const struct draft *d,
 			  const struct pacer_tier *old)
 {
-	bool coarse = old->until_ns || !(h->previous->bin->flags & PACER_CLOCK_EXACT);
+	bool coarse = old->until_ns || !(change->previous->bin->flags & PACER_CLOCK_EXACT);
 
-	return h->exact && coarse && new->tier.gap_ns &&new->tier.gap_ns < old->gap_ns;
+	return change->exact && coarse && d->tier.gap_ns && d->tier.gap_ns < old->gap_ns;
 }
 
-static bool same_shape(const struct heir *h, const struct draft *new, const struct pacer_tier *old)
+static bool same_shape(const struct succession *change, const struct draft *d,
+		       const struct pacer_tier *old)
 {
-	const struct pacer_window *a = &new->tier.window, *b = &old->window;
+	const struct pacer_window *a = &d->tier.window, *b = &old->window;
 
-	return new->tier.kind == old->kind &&same_key(&new->tier, old) &&
-	       (old->kind == PACER_TIER_RECORD || new->tier.rows == old->rows) &&
+	return d->tier.kind == old->kind && same_key(&d->tier, old) &&
+	       (old->kind == PACER_TIER_RECORD || d->tier.rows == old->rows) &&
 	       a->slot_ns == b->slot_ns && a->ring == b->ring && a->cost == b->cost &&
-	       a->cost_shift == b->cost_shift && !clock_differs(h, new, old) &&
-	       (!new->lines || new->lines == compile_tier_lines(old));
+	       a->cost_shift == b->cost_shift && !clock_differs(change, d, old) &&
+	       (!d->lines || d->lines == compile_tier_lines(old));
 }
 
 static const struct pacer_rule *previous_rule(const struct compile_previous *previous,
@@ -487,7 +488,7 @@ static bool loses_gap(const struct draft *d, const struct pacer_tier *old)
 }
 
 /* The gap of a key may join any of its windows: the one that it was with knows its past. */
-static void bring_gap(const struct heir *h, struct draft_rule *d, struct draft *to,
+static void bring_gap(const struct succession *change, struct draft_rule *d, struct draft *to,
 		      const struct pacer_tier *old)
 {
 	for (size_t k = 0; k < d->n; k++) {
@@ -499,7 +500,7 @@ static void bring_gap(const struct heir *h, struct draft_rule *d, struct draft *
 		joined.gap = from->gap;
 		joined.tier.gap_ns = from->tier.gap_ns;
 		joined.tier.rows = from->tier.rows;
-		if (!same_shape(h, &joined, old))
+		if (!same_shape(change, &joined, old))
 			continue;
 		finish_times(&joined.tier);
 		*to = joined;
@@ -511,23 +512,37 @@ static void bring_gap(const struct heir *h, struct draft_rule *d, struct draft *
 	}
 }
 
-/* The heir of each old tier that still counts, NULL: none. */
-static void find_heirs(const struct heir *h, struct draft_rule *d, const struct pacer_rule *old,
-		       struct draft *heir[PACER_TIERS_MAX])
+/* Does the old tier still count? */
+static bool counts(const struct succession *change, const struct pacer_tier *t)
 {
-	for (size_t i = 0; i < old->n_tiers; i++) {
+	return t->kind != PACER_TIER_NONE && (!t->until_ns || t->until_ns > change->now_ns);
+}
+
+/* Who chooses first among the new limits: those with a gap to bring, and those in force. */
+static int turn_of(const struct pacer_tier *t)
+{
+	return t->until_ns ? 2 : t->gap_ns ? 0 : 1;
+}
+
+/* The heir of each old tier that still counts, NULL: none. */
+static void find_heirs(const struct succession *change, struct draft_rule *d,
+		       const struct pacer_rule *old, struct draft *heir[PACER_TIERS_MAX])
+{
+	for (size_t n = 0; n < 3 * PACER_TIERS_MAX; n++) {
+		size_t i = n % PACER_TIERS_MAX, turn = n / PACER_TIERS_MAX;
 		const struct pacer_tier *t = &old->tier[i];
 
-		heir[i] = NULL;
-		if (t->kind == PACER_TIER_NONE || (t->until_ns && t->until_ns <= h->now_ns))
+		if (!turn)
+			heir[i] = NULL;
+		if (i >= old->n_tiers || !counts(change, t) || turn_of(t) != (int)turn)
 			continue;
 		for (size_t k = 0; k < d->n && !heir[i]; k++)
-			if (d->at[k].state == PLAN_NEW && same_shape(h, &d->at[k], t))
+			if (d->at[k].state == PLAN_NEW && same_shape(change, &d->at[k], t))
 				heir[i] = &d->at[k];
 		if (!heir[i])
 			continue;
 		if (loses_gap(heir[i], t))
-			bring_gap(h, d, heir[i], t);
+			bring_gap(change, d, heir[i], t);
 		heir[i]->state = PLAN_KEPT;
 	}
 }
@@ -572,15 +587,15 @@ static int retire(struct draft_rule *d, const struct pacer_tier *t, const struct
 	return 0;
 }
 
-static int inherit(const struct heir *h, struct draft_rule *d, const struct policy_rule *rule,
-		   struct plan *plan, struct policy_error *error)
+static int inherit(const struct succession *change, struct draft_rule *d,
+		   const struct policy_rule *rule, struct plan *plan, struct policy_error *error)
 {
-	const struct pacer_rule *old = previous_rule(h->previous, rule->name);
+	const struct pacer_rule *old = previous_rule(change->previous, rule->name);
 	struct draft *heir[PACER_TIERS_MAX];
 
 	if (!old)
 		return 0;
-	find_heirs(h, d, old, heir);
+	find_heirs(change, d, old, heir);
 	part_from_gaps(d, old, heir);
 	for (size_t i = 0; i < old->n_tiers; i++) {
 		const struct pacer_tier *t = &old->tier[i];
@@ -591,7 +606,7 @@ static int inherit(const struct heir *h, struct draft_rule *d, const struct poli
 			heir[i]->tier.shared = t->shared;
 			continue;
 		}
-		if (t->kind == PACER_TIER_NONE || (t->until_ns && t->until_ns <= h->now_ns))
+		if (!counts(change, t))
 			continue;
 		if (retire(d, t, rule, error))
 			return -1;
@@ -793,8 +808,9 @@ static int survey(const struct policy *policy, const struct compile_previous *pr
 	return 0;
 }
 
-static int draft_all(const struct policy *policy, const struct heir *heir, uint64_t resolution_ns,
-		     struct draft_rule *drafts, struct plan *plan, struct policy_error *error)
+static int draft_all(const struct policy *policy, const struct succession *change,
+		     uint64_t resolution_ns, struct draft_rule *drafts, struct plan *plan,
+		     struct policy_error *error)
 {
 	for (size_t r = 0; r < policy->n_rules; r++) {
 		const struct policy_rule *rule = &policy->rule[r];
@@ -805,7 +821,7 @@ static int draft_all(const struct policy *policy, const struct heir *heir, uint6
 				return -1;
 		for (size_t k = 0; k < drafts[r].n; k++)
 			finish_times(&drafts[r].at[k].tier);
-		if (inherit(heir, &drafts[r], rule, plan, error))
+		if (inherit(change, &drafts[r], rule, plan, error))
 			return -1;
 	}
 	return 0;
@@ -820,14 +836,14 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 	bool exact = policy->clock == CLOCK_EXACT ||
 		     (policy->clock == CLOCK_AUTO && !coarse_enough(policy, host->resolution_ns));
 	uint64_t resolution_ns = exact ? 0 : host->resolution_ns;
-	struct heir heir = {previous, exact, host->now_ns};
+	struct succession change = {previous, exact, host->now_ns};
 
 	memset(bin, 0, sizeof(*bin));
 	memset(plan, 0, sizeof(*plan));
 	if (compile_classifier(policy, bin, error) ||
 	    number_counters(policy, previous, bin, error) ||
 	    survey(policy, previous, &regions, error) ||
-	    draft_all(policy, &heir, resolution_ns, drafts, plan, error) ||
+	    draft_all(policy, &change, resolution_ns, drafts, plan, error) ||
 	    place_all(drafts, policy, &regions, error))
 		return -1;
 	/* A retired limit of an exact policy does not include the coarse clock's resolution. */

@@ -17,11 +17,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 PID = os.getpid()
 GENERATOR = f"pacer-bench-{PID}-gen"
 K, M = 1 << 10, 1 << 20
 made = []  # namespaces
+at_work = []  # candidates
 # What the sink counts apart, in its order. Its chain is iptables' also behind nftables, whose own
 # counters cannot be read without reading all of a million elements, for a minute.
 SINK = {"quiet": ("-s", "172.16.0.0/16", "-p", "udp", "--dport", "9000"),
@@ -40,6 +42,8 @@ def sh(*command, ns=None, text_in=None, check=True):
 
 
 def clean():
+    for c in at_work:
+        c.detach()
     for ns in made:
         subprocess.run(["ip", "netns", "del", ns], stderr=subprocess.DEVNULL)
     made.clear()
@@ -84,6 +88,7 @@ class Candidate:
 
     def open(self, sink=True):
         made.append(self.ns)
+        at_work.append(self)
         sh("ip", "netns", "add", self.ns)
         sh("ip", "-n", GENERATOR, "link", "add", self.port, "type", "veth", "peer", "name", "s0",
            "netns", self.ns)
@@ -105,6 +110,7 @@ class Candidate:
         sh("ip", "-n", GENERATOR, "link", "del", self.port)
         sh("ip", "netns", "del", self.ns)
         made.remove(self.ns)
+        at_work.remove(self)
 
     def attach(self):
         pass
@@ -243,16 +249,16 @@ def present(classes):
 def opened(classes, bench, limit, sink=True):
     """Candidates at work; those that cannot be are named and left out."""
     begin()
-    at_work = []
+    found = []
     for c in classes:
         one = c(bench, limit)
         try:
             one.open(sink)
             one.attach()
-            at_work.append(one)
-        except RuntimeError as why:
+            found.append(one)
+        except (RuntimeError, OSError) as why:
             print(f"NOTE: {one.name}: left out: {why}")
-    return at_work
+    return found
 
 
 # --- the machine -----------------------------------------------------------------------------------
@@ -264,6 +270,17 @@ def kernel_kib():
                    if line.split(":")[0] in ("Slab", "VmallocUsed", "Percpu"))
 
 
+def settled_kib():
+    """kernel_kib once the last candidate's tables, which are freed by and by, have gone."""
+    kib = kernel_kib()
+    for _ in range(20):
+        time.sleep(0.3)
+        last, kib = kib, kernel_kib()
+        if abs(kib - last) < 512:
+            break
+    return kib
+
+
 # --- the parts -------------------------------------------------------------------------------------
 
 def live(bench, quick):
@@ -272,18 +289,18 @@ def live(bench, quick):
     classes = present((Bare, Parse, Pacer, XdpFilter, Nft, NftPrerouting, Hashlimit))
     rows = []
     for sources in (K, 64 * K, M) if quick else (1, K, 64 * K, M):
-        at_work = opened(classes, bench, Limit(1, 60, sources, gap=True))
-        got = {c: [] for c in at_work}
+        runners = opened(classes, bench, Limit(1, 60, sources, gap=True))
+        got = {c: [] for c in runners}
         # Before each figure, as the others had the caches meanwhile.
         warm = 2 * sources if sources <= 64 * K else 20000
-        for c in at_work:
+        for c in runners:
             if c.limits:
                 c.generate("flood", sources, max(2 * sources, K), "sweep")
             c.before = sum(c.passed().values())
         for _ in range(rounds):
-            for c in at_work:
+            for c in runners:
                 got[c] += c.generate("flood", sources, frames, warm)
-        for c in at_work:
+        for c in runners:
             passed = sum(c.passed().values()) - c.before
             rows.append({"part": "live", "name": c.name, "sources": sources, "memory": c.memory(),
                          "ns": [g["cpu_ns"] / g["frames"] for g in got[c]],
@@ -323,15 +340,17 @@ def goodput(bench, quick):
     rows = []
     for sources in ((M,) if quick else (K, 64 * K, M, 16 * M)):
         for cls in classes:
-            before = kernel_kib()
+            before = settled_kib()
             for c in opened((cls,), bench, Limit(n, 1, sources)):
                 attached = kernel_kib()
                 first, both = c.generate("mix", sources, honest, honest * n // 2, quiet_ms, flood_ms)
                 passed, after = c.passed(), kernel_kib()
                 sent = {"quiet": first["honest"], "honest": both["honest"] - first["honest"],
                         "late": both["late"], "flood": both["flood"]}
+                most = sources * n * (both["wall_ns"] / 1e9 + 1)
                 rows.append({"part": "goodput", "name": c.name, "sources": sources,
-                             "memory": c.memory(), "sent": sent, "passed": passed,
+                             "memory": c.memory(), "sent": sent,
+                             "allowed": min(1.0, most / max(both["flood"], 1)), "passed": passed,
                              "share": {k: passed[k] / v if v else None for k, v in sent.items()},
                              "flood_pps": round(both["flood"] * 1e9 / both["wall_ns"]),
                              "attached_mib": round((attached - before) / 1024, 1),

@@ -189,11 +189,12 @@ def print_goodput(rows):
     for size in dict.fromkeys(r["sources"] for r in rows):
         lines = [(f"{r['name']} [{r['memory']}]",
                   [share(r["share"]["quiet"]), share(r["share"]["honest"]),
-                   share(r["share"]["late"]), share(r["share"]["flood"]),
+                   share(r["share"]["late"]), share(r["share"]["flood"]), share(r["allowed"]),
                    f"{r['flood_pps'] / 1e6:.2f}", f"{r['attached_mib']:.0f}",
                    f"{r['flood_mib']:+.0f}"])
                  for r in rows if r["sources"] == size]
         table(f"Goodput: 1,000 honest sources at half of 10 a second, and a flood of "
               f"{size_text(size)} spoofed sources: share that passes",
-              ["before it", "during it", "new ones", "flood", "flood Mpps", "MiB at load",
+              ["before it", "during it", "new ones", "flood", "of it allowed",
+               "flood Mpps", "MiB at load",
                "MiB more"], lines)

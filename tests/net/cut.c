@@ -37,7 +37,8 @@ static void pause_us(long us)
 	nanosleep(&t, NULL);
 }
 
-/* Run on until the next system call is entered; its number. Leaves with the command if that ends. */
+/* Run on until the next system call is entered; its number. Leaves with the command if that ends.
+ */
 static long next_entry(pid_t pid)
 {
 	for (;;) {

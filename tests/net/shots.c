@@ -15,8 +15,8 @@
  *   gap_us    time between two frames; wait_ms: time before the first
  *   raw       the frame from its EtherType on, in hex, in place of all this
  *
- * Prints the arrivals of each shot, in one line. Nothing is waited for but what is sent: after a few
- * frames goes a mark (neither IPv4 nor IPv6, so it passes), and the next few only when it has
+ * Prints the arrivals of each shot, in one line. Nothing is waited for but what is sent: after a
+ * few frames goes a mark (neither IPv4 nor IPv6, so it passes), and the next few only when it has
  * arrived. So no queue overflows, and a frame that has not arrived by then was dropped.
  */
 #include <arpa/inet.h>
@@ -36,13 +36,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FRAME_MAX 1514
-#define MARK_TYPE 0x88b5 /* for local experiments */
-#define BATCH	  32
+#define FRAME_MAX   1514
+#define MARK_TYPE   0x88b5 /* for local experiments */
+#define BATCH	    32
 #define PATIENCE_MS 5000
-#define SHOTS_MAX 256
+#define SHOTS_MAX   256
 
-static const uint8_t mac_to[6] = {2, 0, 0, 0, 0, 1};	       /* nobody's: nothing answers */
+static const uint8_t mac_to[6] = {2, 0, 0, 0, 0, 1};	     /* nobody's: nothing answers */
 static const uint8_t mac_from[6] = {2, 0, 0, 0, 0xfa, 0xce}; /* tells our frames */
 
 struct shot {

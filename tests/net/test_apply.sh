@@ -225,10 +225,9 @@ held_up()
 	background "$SERVER" "$cut" membarrier 0 0 800 \
 		"$BUILD/xdp-pacer" apply s0 -c "$work/new.yaml"
 	change=$pid
-	arrive "$3" n=20,wait_ms=700
+	arrive "$3 0 $3" n=20,wait_ms=700 n=20,wait_ms=1600 n=20,wait_ms=800
 	wait "$change" || equal $? 100 "the change that was held up: exit code"
 	equal "$(status .serial)" 2 serial
-	arrive "0 $3" n=20,wait_ms=1450 n=20,wait_ms=700
 }
 
 # --- confirm --------------------------------------------------------------------------------------

@@ -86,7 +86,7 @@ static void put_ip4(struct frame *f, const struct recipe *r)
 	int later = r->frag4 & 0x1fff, i;
 
 	if (f->result == PACER_PARSED)
-		need(f, 20);
+		need(f, 20 + 4 * r->options);
 	put(f, 0x45 + r->options, 1);
 	put(f, 0x10, 1);
 	put(f, 20 + 4 * r->options + 12, 2);
