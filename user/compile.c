@@ -547,26 +547,55 @@ static void find_heirs(const struct succession *change, struct draft_rule *d,
 	}
 }
 
-/*
- * A record that loses its gap is kept only where every limit of the new rule goes on with all of
- * its past. Beside one that begins anew, which may be the same gap in another place, the old gap
- * has to stay in force, and so has the record.
- */
-static void part_from_gaps(const struct draft_rule *d, const struct pacer_rule *old,
-			   struct draft *heir[PACER_TIERS_MAX])
+/* Does the limit go on with less of its past than it asks for? */
+static bool forgets(const struct draft *d, const struct pacer_tier *old)
 {
-	bool anew = false;
+	return !old || (d->gap >= 0 && !old->gap_ns && d->tier.idle_ns > old->idle_ns);
+}
 
+/* Does a limit of the rule begin anew: of this key, or (NULL) of any? */
+static bool begins_anew(const struct draft_rule *d, const struct pacer_tier *key,
+			const struct pacer_tier *const past[PACER_TIERS_MAX])
+{
 	for (size_t k = 0; k < d->n; k++)
-		anew |= d->at[k].state == PLAN_NEW;
-	for (size_t i = 0; i < old->n_tiers; i++) /* a gap that the record did not have before */
-		anew |= heir[i] && heir[i]->gap >= 0 && !old->tier[i].gap_ns &&
-			heir[i]->tier.idle_ns > old->tier[i].idle_ns;
-	for (size_t i = 0; i < old->n_tiers && anew; i++)
-		if (heir[i] && loses_gap(heir[i], &old->tier[i])) {
+		if (forgets(&d->at[k], past[k]) && (!key || same_key(&d->at[k].tier, key)))
+			return true;
+	return false;
+}
+
+static bool loosened(const struct draft *d, const struct pacer_tier *old)
+{
+	return d->tier.gap_ns < old->gap_ns || d->tier.window.limit > old->window.limit;
+}
+
+/*
+ * State goes on under a looser limit, or without its gap, only where nothing begins anew that may
+ * be the same limit in another place or shape: else the old one has to stay in force beside it, or
+ * neither would count what was admitted just before the change.
+ */
+static void part(struct draft_rule *d, const struct pacer_rule *old,
+		 struct draft *heir[PACER_TIERS_MAX])
+{
+	const struct pacer_tier *past[PACER_TIERS_MAX] = {0};
+	size_t parted = 1;
+
+	for (size_t i = 0; i < old->n_tiers; i++)
+		if (heir[i])
+			past[heir[i] - d->at] = &old->tier[i];
+	while (parted) {
+		parted = 0;
+		for (size_t i = 0; i < old->n_tiers; i++) {
+			const struct pacer_tier *t = &old->tier[i];
+
+			if (!heir[i] || !loosened(heir[i], t) ||
+			    !begins_anew(d, loses_gap(heir[i], t) ? NULL : t, past))
+				continue;
+			past[heir[i] - d->at] = NULL;
 			heir[i]->state = PLAN_NEW;
 			heir[i] = NULL;
+			parted++;
 		}
+	}
 }
 
 static int retire(struct draft_rule *d, const struct pacer_tier *t, const struct policy_rule *rule,
@@ -596,7 +625,7 @@ static int inherit(const struct succession *change, struct draft_rule *d,
 	if (!old)
 		return 0;
 	find_heirs(change, d, old, heir);
-	part_from_gaps(d, old, heir);
+	part(d, old, heir);
 	for (size_t i = 0; i < old->n_tiers; i++) {
 		const struct pacer_tier *t = &old->tier[i];
 

@@ -36,8 +36,8 @@ clean()
 {
 	local pid
 
-	trap - EXIT
 	trap '' INT TERM HUP
+	trap - EXIT
 	while read -r pid; do
 		kill -KILL "$pid" 2>/dev/null || true
 	done <"$work/pids"
@@ -77,8 +77,8 @@ net_up()
 	work=$(mktemp -d)
 	: >"$work/pids"
 	trap clean EXIT
-	trap 'exit 130' INT
-	trap 'exit 143' TERM HUP
+	trap "trap '' INT TERM HUP; exit 130" INT
+	trap "trap '' INT TERM HUP; exit 143" TERM HUP
 	shots=$(tool shots)
 	ip netns add "$CLIENT"
 	ip netns add "$SERVER"

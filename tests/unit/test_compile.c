@@ -1,0 +1,1677 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * From policies as their operators write them to what the packet path reads: the classifier against
+ * a matcher that asks one rule after the other, keys, tiers and their places, and what a change of
+ * policy keeps, retires and numbers anew. The last tests pace packets across changes.
+ */
+#include "oracle.h"
+
+#include "compile.h"
+#include "pace.h"
+
+#define MS	   1000000ull
+#define SECOND	   (1000 * MS)
+#define RESOLUTION (4 * MS)
+
+/* A policy in force, as its three forms. */
+struct applied {
+	struct policy *policy;
+	struct pacer_policy bin;
+	struct plan plan;
+};
+
+static struct applied before, now, next;
+static struct compile_host host;
+static struct policy_error error;
+
+struct doc {
+	char s[PACER_DOC_MAX];
+	size_t n;
+};
+
+static struct doc doc;
+
+__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	doc.n += vsnprintf(doc.s + doc.n, sizeof(doc.s) - doc.n, format, args);
+	va_end(args);
+	assert_true(doc.n < sizeof(doc.s));
+}
+
+static void say_again(void)
+{
+	doc.n = 0;
+	doc.s[0] = 0;
+}
+
+static struct policy *parse(const char *text)
+{
+	struct policy_error wrong = {-1, ""};
+	struct policy *policy = policy_parse(text, strlen(text), &wrong);
+
+	if (!policy)
+		fail_msg("%d: %s\n%s", wrong.line, wrong.text, text);
+	return policy;
+}
+
+static void promote(void)
+{
+	policy_free(before.policy);
+	before = now;
+	now = next;
+	next.policy = NULL;
+}
+
+static int apply_after(const char *text, const struct compile_previous *previous)
+{
+	int result;
+
+	error = (struct policy_error){-1, ""};
+	next.policy = parse(text);
+	result = compile_policy(next.policy, previous, &host, &next.bin, &next.plan, &error);
+	if (!result) {
+		promote();
+		return 0;
+	}
+	assert_int_equal(result, -1);
+	assert_true(error.line >= 0);
+	assert_true(strlen(error.text) > 20);
+	policy_free(next.policy);
+	next.policy = NULL;
+	return -1;
+}
+
+/* What is in `now` is what was loaded. */
+static int load(const char *text)
+{
+	return apply_after(text, NULL);
+}
+
+/* ... and what was applied upon it, its retired limits not yet timed. */
+static int apply(const char *text)
+{
+	struct compile_previous previous = {now.policy, &now.bin, now.plan.lines};
+
+	return apply_after(text, &previous);
+}
+
+/* The change is in force: as the CLI does then. */
+static void time_retired(void)
+{
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		for (size_t k = 0; k < now.bin.rule[r].n_tiers; k++) {
+			struct pacer_tier *t = &now.bin.rule[r].tier[k];
+
+			if (t->until_ns == COMPILE_UNTIL_SET)
+				t->until_ns = host.now_ns + compile_tier_memory_ns(t);
+		}
+}
+
+/* A policy of one rule with these limits. */
+static const char *rule_of(const char *head, const char *limits)
+{
+	say_again();
+	say("%s\nrules:\n- name: a\n  limits: [%s]\n", head, limits);
+	return doc.s;
+}
+
+static int setup(void **unused)
+{
+	(void)unused;
+	host = (struct compile_host){RESOLUTION, SECOND};
+	oracle_seed(81);
+	return 0;
+}
+
+static int teardown(void **unused)
+{
+	(void)unused;
+	policy_free(before.policy);
+	policy_free(now.policy);
+	before.policy = now.policy = NULL;
+	return 0;
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+/* ---- the rule of a packet ---- */
+
+static int in_prefix(const struct prefix *p, const struct pacer_packet *pkt, int at)
+{
+	int i;
+
+	if (p->family != (pkt->family == PACER_FAMILY_4 ? 4 : 6))
+		return 0;
+	for (i = 0; i < p->len; i++) {
+		int want = p->addr[i / 8] >> (7 - i % 8) & 1;
+
+		if ((int)(pkt->key[at + i / 32] >> (31 - i % 32) & 1) != want)
+			return 0;
+	}
+	return 1;
+}
+
+static int in_prefixes(const struct prefix *list, size_t n, const struct pacer_packet *pkt, int at)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (in_prefix(&list[i], pkt, at))
+			return 1;
+	return !n;
+}
+
+static int in_ranges(const struct range *list, size_t n, uint32_t value)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (list[i].low <= value && value <= list[i].high)
+			return 1;
+	return !n;
+}
+
+static int matches(const struct policy_match *m, const struct pacer_packet *pkt)
+{
+	uint32_t ports = pkt->key[PACER_WORD_PORTS];
+
+	if (!in_prefixes(m->src, m->n_src, pkt, PACER_WORD_SADDR) ||
+	    !in_prefixes(m->dst, m->n_dst, pkt, PACER_WORD_DADDR) ||
+	    !in_ranges(m->proto, m->n_proto, pkt->proto) ||
+	    !in_ranges(m->vlan, m->n_vlan, pkt->vlan))
+		return 0;
+	return pkt->fragment == PACER_FRAG_LATER ||
+	       (in_ranges(m->sport, m->n_sport, ports >> 16) &&
+		in_ranges(m->dport, m->n_dport, ports & 0xffff));
+}
+
+static void say_prefix(int family)
+{
+	struct prefix p = {.family = family};
+	uint8_t bits = family == 4 ? 32 : 128;
+	char text[64];
+	uint32_t i;
+
+	p.len = draw() % 3 ? bits - draw() % 6 : draw() % (bits + 1);
+	for (i = 0; i < bits / 8u; i++) /* a few networks, so that prefixes meet */
+		p.addr[i] = draw() % 4 ? 0x20 * (i < 3) : draw() % 6 ? draw() % 3 : draw();
+	if (!(draw() % 20))
+		memset(p.addr, 255, bits / 8);
+	for (i = p.len; i < bits; i++)
+		p.addr[i / 8] &= ~(0x80 >> i % 8);
+	units_prefix_text(&p, text, sizeof(text));
+	say("\"%s\"", text);
+}
+
+static void say_range(uint32_t max)
+{
+	uint32_t a = draw() % 6 ? draw() % 40 : max - draw() % 3, b = a + draw() % 20;
+
+	a = a > max ? max : a;
+	if (draw() & 1)
+		say("%u", a);
+	else
+		say("%u-%u", a, !(draw() % 8) || b > max ? max : b);
+}
+
+/* A field with a list of a few items, half the time. family: 0 is any. */
+static void say_field(const char *name, uint32_t max, int family)
+{
+	uint32_t n = between(max || family ? 1 : 2, 3), i;
+
+	if (draw() & 1)
+		return;
+	say("%s%s: [", doc.s[doc.n - 1] == '{' ? "" : ", ", name);
+	for (i = 0; i < n; i++) {
+		say("%s", i ? ", " : "");
+		if (!max)
+			say_prefix(family ? family : i & 1 ? 4 : 6);
+		else if (max == 4095 && !(draw() % 3))
+			say("none");
+		else
+			say_range(max);
+	}
+	say("]");
+}
+
+static void say_random_rules(uint32_t n)
+{
+	uint32_t i;
+
+	say_again();
+	say("rules:\n");
+	for (i = 0; i < n; i++) {
+		int family = draw() % 3 == 0 ? 0 : draw() & 1 ? 4 : 6;
+
+		say("- name: r%u\n  limits: [{key: all, gap: 1s}]\n  match: {", i);
+		say_field("src", 0, family);
+		say_field("dst", 0, family);
+		say_field("proto", 255, 0);
+		say_field("sport", 65535, 0);
+		say_field("dport", 65535, 0);
+		say_field("vlan", 4095, 0);
+		say("}\n");
+	}
+}
+
+static uint32_t near_range(const struct range *list, size_t n, uint32_t max)
+{
+	const struct range *r = &list[n ? draw() % n : 0];
+	uint32_t v;
+
+	if (!n || !(draw() % 4))
+		return draw() % 4 ? draw() % 64 : draw() % (max + 1);
+	v = draw() & 1 ? r->low : r->high;
+	v += draw() % 3 ? 0 : draw() & 1 ? 1 : -1;
+	return v > max ? max : v;
+}
+
+/* An address at a prefix's first or last, or beside it. */
+static void near_prefix(const struct prefix *list, size_t n, int family, __u32 *w)
+{
+	const struct prefix *p = &list[n ? draw() % n : 0];
+	int words = family == 4 ? 1 : 4, i, step = draw() % 3 ? 0 : draw() & 1 ? 1 : -1;
+	int last = draw() & 1;
+
+	for (i = 0; i < words; i++)
+		w[i] = draw() % 4 ? 0x20202020 : draw();
+	if (!n || p->family != family || !(draw() % 4))
+		return;
+	for (i = 0; i < 32 * words; i++) {
+		uint32_t bit = i < p->len ? p->addr[i / 8] >> (7 - i % 8) & 1 : (uint32_t)last;
+
+		w[i / 32] = (w[i / 32] & ~(1u << (31 - i % 32))) | bit << (31 - i % 32);
+	}
+	for (i = words - 1; i >= 0 && step; i--) {
+		w[i] += step;
+		if (w[i] != (step > 0 ? 0 : ~0u))
+			break;
+	}
+}
+
+static struct pacer_packet near_packet(const struct policy *policy)
+{
+	const struct policy_match *m = &policy->rule[draw() % policy->n_rules].match;
+	int family = draw() & 1 ? 4 : 6;
+	struct pacer_packet p = {.family = family == 4 ? PACER_FAMILY_4 : PACER_FAMILY_6};
+
+	near_prefix(m->src, m->n_src, family, &p.key[PACER_WORD_SADDR]);
+	near_prefix(m->dst, m->n_dst, family, &p.key[PACER_WORD_DADDR]);
+	p.fragment = draw() % 8 ? PACER_FRAG_NONE : PACER_FRAG_LATER;
+	p.proto = near_range(m->proto, m->n_proto, 255);
+	p.vlan = near_range(m->vlan, m->n_vlan, PACER_VLAN_NONE);
+	p.key[PACER_WORD_PORTS] =
+	    near_range(m->sport, m->n_sport, 65535) << 16 | near_range(m->dport, m->n_dport, 65535);
+	return p;
+}
+
+static void test_random_matches(void **unused)
+{
+	uint32_t i, k, r, hits = 0, late = 0, misses = 0;
+
+	(void)unused;
+	for (i = 0; i < 150; i++) {
+		say_random_rules(i % 3 ? between(1, 10) : i % 2 ? 64 : between(1, 64));
+		if (load(doc.s)) {
+			assert_non_null(strstr(error.text, "ranges"));
+			assert_true(i % 3 == 0);
+			continue;
+		}
+		for (k = 0; k < 400; k++) {
+			struct pacer_packet p = near_packet(now.policy);
+			uint64_t set = pacer_classify(&now.bin, &p);
+
+			for (r = 0; r < now.policy->n_rules; r++)
+				if (matches(&now.policy->rule[r].match, &p))
+					break;
+			if (r == now.policy->n_rules) {
+				assert_true(set == 0);
+				misses++;
+				continue;
+			}
+			assert_true(set);
+			assert_int_equal(pacer_lowest(set), r);
+			hits++;
+			late += r > 0;
+		}
+	}
+	assert_true(hits > 10000 && late > 5000 && misses > 2000);
+}
+
+/* A rule with `n` values of a field that do not touch, from `first` on; 64 fit into a rule. */
+static void say_values(const char *field, uint32_t n, uint32_t first)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		if (i % 64 == 0)
+			say("%s- name: v%u\n  limits: [{key: all, gap: 1s}]\n  match: {%s: [",
+			    i ? "]}\n" : "rules:\n", i, field);
+		say("%s", i % 64 ? ", " : "");
+		if (!strcmp(field, "src") || !strcmp(field, "dst"))
+			say(first & 1 ? "10.0.%u.%u" : "\"2001:db8::%x:%x\"", (2 * i + first) / 256,
+			    (2 * i + first) % 256);
+		else
+			say("%u", 2 * i + first);
+	}
+	say("]}\n");
+}
+
+/* 255 bounds fit, 256 are an error that says which field has them. */
+static void test_too_many_bounds(void **unused)
+{
+	static const struct {
+		const char *field, *name;
+		uint32_t first, fit;
+	} cases[] = {
+	    {"src", "source prefixes", 1, 127},	    {"dst", "destination prefixes", 2, 127},
+	    {"sport", "source ports", 0, 128},	    {"sport", "source ports", 1, 127},
+	    {"dport", "destination ports", 7, 127}, {"vlan", "VLANs", 1, 127},
+	};
+	uint32_t i;
+
+	(void)unused;
+	for (i = 0; i < ARRAY(cases); i++) {
+		say_again();
+		say_values(cases[i].field, cases[i].fit, cases[i].first);
+		assert_int_equal(load(doc.s), 0);
+		say_again();
+		say_values(cases[i].field, cases[i].fit + 1, cases[i].first);
+		assert_int_equal(load(doc.s), -1);
+		assert_non_null(strstr(error.text, cases[i].name));
+		assert_non_null(strstr(error.text, "use fewer"));
+	}
+}
+
+/* Only values at which the set of rules changes are bounds. */
+static void test_bounds_that_are_none(void **unused)
+{
+	struct pacer_packet p = {.family = PACER_FAMILY_4};
+	uint32_t i;
+
+	(void)unused;
+	say_again();
+	say_values("proto", 128, 0); /* 0, 2 ... 254: 255 bounds */
+	assert_int_equal(load(doc.s), 0);
+	say_again();
+	say_values("proto", 127, 1);
+	say("- name: last\n  limits: [{key: all, gap: 1s}]\n  match: {proto: 255}\n");
+	assert_int_equal(load(doc.s), 0);
+	p.proto = 255;
+	assert_int_equal(pacer_lowest(pacer_classify(&now.bin, &p)), 2);
+	say_again();
+	say_values("dport", 126, 1);
+	say("- name: last\n  limits: [{key: all, gap: 1s}]\n  match: {dport: 60000-65535}\n");
+	assert_int_equal(load(doc.s), 0);
+	say_again();
+	say("rules:\n");
+	for (i = 0; i < 40 * 64; i++) { /* adjacent ones are one */
+		if (i % 64 == 0)
+			say("%s- name: a%u\n  limits: [{key: all, gap: 1s}]\n  match: {src: [",
+			    i ? "]}\n" : "", i);
+		say("%s10.0.%u.%u", i % 64 ? ", " : "", i / 256, i % 256);
+	}
+	say("]}\n");
+	assert_int_equal(load(doc.s), 0);
+	p.key[PACER_WORD_SADDR] = 0x0a000000 + 40 * 64 - 1;
+	assert_int_equal(pacer_lowest(pacer_classify(&now.bin, &p)), 39);
+	p.key[PACER_WORD_SADDR]++;
+	assert_true(!pacer_classify(&now.bin, &p));
+}
+
+static void test_no_rules(void **unused)
+{
+	struct pacer_packet p = {.family = PACER_FAMILY_4};
+
+	(void)unused;
+	assert_int_equal(load("rules: []\nmode: monitor\nunparsed: drop\n"), 0);
+	assert_true(now.bin.rules == 0 && now.bin.dims == 0);
+	assert_true(!pacer_classify(&now.bin, &p));
+	assert_int_equal(now.bin.flags, PACER_MONITOR | PACER_UNPARSED_DROP);
+	assert_int_equal(now.plan.lines, (64 << 20) / 64);
+	assert_int_equal(now.plan.lines_used, 0);
+	assert_int_equal(now.plan.n_limits, 0);
+	assert_int_equal(apply(rule_of("", "{key: src, gap: 1ms}")), 0);
+	assert_int_equal(now.bin.rules, 1);
+	assert_int_equal(now.bin.serial, 2);
+	assert_int_equal(apply("rules: []\n"), 0);
+	assert_int_equal(now.plan.n_retired, 0);
+	assert_int_equal(now.plan.lines, (64 << 20) / 64);
+}
+
+static void test_all_64_rules(void **unused)
+{
+	struct pacer_packet p = {.family = PACER_FAMILY_6};
+	uint32_t i;
+
+	(void)unused;
+	say_again();
+	say("rules:\n");
+	for (i = 0; i < 64; i++)
+		say("- {name: r%u, match: {dport: %u}, limits: [{key: src, gap: 1ms}]}\n", i, i);
+	assert_int_equal(load(doc.s), 0);
+	assert_true(now.bin.rules == ~0ull);
+	for (i = 0; i < 64; i++) {
+		p.key[PACER_WORD_PORTS] = i;
+		assert_true(pacer_classify(&now.bin, &p) == 1ull << i);
+	}
+}
+
+/* ---- keys ---- */
+
+static void test_key_masks(void **unused)
+{
+	static const uint32_t all = ~0u, frag = PACER_META_FRAGMENT, meta = 0x1ff;
+	const struct {
+		const char *key;
+		uint32_t mask4[4], mask6[PACER_KEY_WORDS];
+	} cases[] = {
+	    {"flow", {all, all, all, meta}, {all, all, all, all, all, all, all, all, all, meta}},
+	    {"src", {all, 0, 0, 0}, {all, all, all, all}},
+	    {"src/24,56", {0xffffff00, 0, 0, 0}, {all, 0xffffff00}},
+	    {"src/1,127", {1u << 31, 0, 0, 0}, {all, all, all, ~1u}},
+	    {"src/0,1", {0, 0, 0, 0}, {1u << 31}},
+	    {"src/32,0", {all, 0, 0, 0}, {0}},
+	    {"src/31,32", {~1u, 0, 0, 0}, {all}},
+	    {"src/8,33", {0xff000000, 0, 0, 0}, {all, 1u << 31}},
+	    {"src/8,96", {0xff000000, 0, 0, 0}, {all, all, all}},
+	    {"dst", {0, all, 0, 0}, {0, 0, 0, 0, all, all, all, all}},
+	    {"dst/16,48", {0, 0xffff0000, 0, 0}, {0, 0, 0, 0, all, 0xffff0000}},
+	    {"src+dport", {all, 0, 0xffff, frag}, {all, all, all, all, 0, 0, 0, 0, 0xffff, frag}},
+	    {"src/24,64+dport",
+	     {0xffffff00, 0, 0xffff, frag},
+	     {all, all, 0, 0, 0, 0, 0, 0, 0xffff, frag}},
+	    {"all", {0, 0, 0, 0}, {0}},
+	};
+	char limit[64];
+	uint32_t i, k;
+
+	(void)unused;
+	for (i = 0; i < ARRAY(cases); i++)
+		for (k = 0; k < 2; k++) {
+			const struct pacer_tier *t = &now.bin.rule[0].tier[0];
+
+			snprintf(limit, sizeof(limit), "{key: \"%s\", %s}", cases[i].key,
+				 k ? "packets: 9, window: 1s" : "gap: 1ms");
+			assert_int_equal(load(rule_of("", limit)), 0);
+			assert_memory_equal(t->mask4, cases[i].mask4, sizeof(t->mask4));
+			assert_memory_equal(t->mask6, cases[i].mask6, sizeof(t->mask6));
+		}
+}
+
+/* A later fragment is no flow of its datagram's number as ports, and none of another datagram. */
+static void test_fragment_keys(void **unused)
+{
+	static __u64 secret[PACER_SECRETS];
+	struct pacer_packet p = {.family = PACER_FAMILY_4, .proto = 17}, later, other;
+	static const char *const keys[] = {"flow", "src+dport"};
+	uint32_t i;
+
+	(void)unused;
+	for (i = 0; i < PACER_SECRETS; i++)
+		secret[i] = draw();
+	p.key[PACER_WORD_PORTS] = 77;
+	p.key[PACER_WORD_META] = 17;
+	later = p;
+	later.fragment = PACER_FRAG_LATER;
+	later.key[PACER_WORD_META] |= PACER_META_FRAGMENT;
+	other = later;
+	other.key[PACER_WORD_PORTS] = 78;
+	for (i = 0; i < 2; i++) {
+		const struct pacer_tier *t = &now.bin.rule[0].tier[0];
+		char limit[64];
+
+		snprintf(limit, sizeof(limit), "{key: %s, gap: 1ms}", keys[i]);
+		assert_int_equal(load(rule_of("", limit)), 0);
+		for (p.family = later.family = other.family = PACER_FAMILY_4;
+		     p.family <= PACER_FAMILY_6; p.family++, later.family++, other.family++) {
+			struct pacer_hash a = pacer_tier_hash(t, &p, secret);
+			struct pacer_hash b = pacer_tier_hash(t, &later, secret);
+			struct pacer_hash c = pacer_tier_hash(t, &other, secret);
+
+			assert_true(a.mark != b.mark && b.mark != c.mark && a.mark != c.mark);
+		}
+	}
+}
+
+/* ---- tiers ---- */
+
+static char plan_mark(const struct applied *a, uint32_t rule, uint32_t tier)
+{
+	size_t i;
+
+	for (i = 0; i < a->plan.n_limits; i++) {
+		const struct plan_limit *l = &a->plan.limit[i];
+
+		if (l->rule == rule && l->tier == tier)
+			return l->state == PLAN_NEW ? '+' : '=';
+	}
+	return '-';
+}
+
+/* "Rgw+ Sg=": a new record with gap and window, a sketch that is kept; '-': retired. */
+static const char *tiers_text(uint32_t rule)
+{
+	static char text[PACER_TIERS_MAX * 8];
+	uint32_t k, n = 0;
+
+	text[0] = 0;
+	for (k = 0; k < now.bin.rule[rule].n_tiers; k++) {
+		const struct pacer_tier *t = &now.bin.rule[rule].tier[k];
+
+		n += snprintf(text + n, sizeof(text) - n, "%s%c%s%s%c", k ? " " : "",
+			      " SR"[t->kind], t -> gap_ns ? "g" : "", t->window.ring ? "w" : "",
+			      plan_mark(&now, rule, k));
+	}
+	return text;
+}
+
+#define GAP  "{key: src, gap: 1ms}"
+#define GAP5 "{key: src, gap: 5ms}"
+#define WIN  "{key: src, packets: 9, window: 1s}"
+#define WIN2 "{key: src, packets: 9, window: 2s}"
+#define NET  "{key: \"src/24,56\", packets: 9, window: 1s}"
+
+static void test_tiers(void **unused)
+{
+	static const struct {
+		const char *limits, *tiers;
+	} cases[] = {
+	    {GAP, "Sg+"},
+	    {WIN, "Rw+"},
+	    {GAP ", " WIN, "Rgw+"},
+	    {WIN ", " GAP, "Rgw+"},
+	    {GAP ", " NET, "Sg+ Rw+"},
+	    {WIN ", " WIN2, "Rw+ Rw+"},
+	    {WIN ", " WIN2 ", " GAP, "Rgw+ Rw+"},
+	    {GAP ", " WIN ", " WIN2, "Rgw+ Rw+"},
+	    {WIN ", " GAP ", " GAP5, "Rgw+ Sg+"},
+	    {"{key: src, gap: 1ms, rows: 1}, " WIN, "Sg+ Rw+"},
+	    {WIN ", {key: src, gap: 1ms, rows: 1}", "Rw+ Sg+"},
+	    {"{key: src, gap: 1ms, ceiling: 1Mpps}, " WIN, "Sg+ Rw+"},
+	    {WIN ", {key: src, gap: 1ms, ceiling: 1Mpps}", "Rw+ Sg+"},
+	    {"{key: src, gap: 1ms, entries: 99}, " WIN, "Sg+ Rw+"},
+	    {WIN ", {key: src, gap: 1ms, entries: 99}", "Rw+ Sg+"},
+	    {"{key: src, packets: 9, window: 1s, entries: 99}, " GAP, "Rgw+"},
+	    {GAP ", {key: src, packets: 9, window: 1s, entries: 99}", "Rgw+"},
+	    {"{key: all, gap: 1ms}, {key: all, packets: 9, window: 1s}", "Rgw+"},
+	    {"{key: all, packets: 9, window: 1s}, {key: all, gap: 1ms}", "Rgw+"},
+	    {"{key: src, gap: 1ms}, {key: dst, packets: 9, window: 1s}", "Sg+ Rw+"},
+	};
+	uint32_t i;
+
+	(void)unused;
+	for (i = 0; i < ARRAY(cases); i++) {
+		assert_int_equal(load(rule_of("", cases[i].limits)), 0);
+		assert_string_equal(tiers_text(0), cases[i].tiers);
+	}
+}
+
+static void test_one_record_for_all(void **unused)
+{
+	static const struct {
+		const char *limits;
+		uint32_t sets, shared, lines;
+	} cases[] = {
+	    {"{key: all, gap: 1ms}", 1, 0, 1},
+	    {"{key: all, packets: 9, window: 1s}", 0, 1, 1},
+	    {"{key: all, packets: 9, window: 1s}, {key: all, gap: 1ms}", 0, 1, 1},
+	    {"{key: all, gap: 1ms}, {key: all, packets: 9, window: 1s, slots: 58}", 0, 1, 4},
+	    {"{key: all, packets: 9, window: 1s, slots: 11}, {key: all, gap: 1ms}", 0, 1, 2},
+	};
+	uint32_t i;
+
+	(void)unused;
+	for (i = 0; i < ARRAY(cases); i++) {
+		const struct pacer_tier *t = &now.bin.rule[0].tier[0];
+
+		assert_int_equal(load(rule_of("memory: 256", cases[i].limits)), 0);
+		assert_int_equal(now.bin.rule[0].n_tiers, 1);
+		assert_int_equal(t->sets, cases[i].sets);
+		assert_int_equal(t->shared, cases[i].shared);
+		assert_int_equal(compile_tier_lines(t), cases[i].lines);
+		assert_int_equal(now.plan.lines_used, cases[i].lines);
+	}
+}
+
+static void test_wide_windows(void **unused)
+{
+	static const struct {
+		uint32_t slots, lines;
+	} cases[] = {{1, 1}, {10, 1}, {11, 2}, {26, 2}, {27, 3}, {42, 3}, {43, 4}, {58, 4}};
+	const struct pacer_tier *t = &now.bin.rule[0].tier[0];
+	char limit[128];
+	uint32_t i, entries;
+
+	(void)unused;
+	for (i = 0; i < ARRAY(cases); i++)
+		for (entries = 1; entries < 300; entries += 1 + entries / 3) {
+			snprintf(limit, sizeof(limit),
+				 "{key: src, packets: 9, window: 1s, slots: %u, entries: %u}",
+				 cases[i].slots, entries);
+			assert_int_equal(load(rule_of("", limit)), 0);
+			assert_int_equal(t->window.ring, cases[i].slots + 1);
+			assert_int_equal(1 + t->window.extra_lines, cases[i].lines);
+			assert_true(2 * t->sets >= entries && 2 * t->sets <= entries + 1);
+			assert_int_equal(t->shared, (t->sets + 3) / 4);
+			assert_int_equal(compile_tier_lines(t),
+					 (2 * t->sets + t->shared) * cases[i].lines);
+		}
+}
+
+static void test_ceiling(void **unused)
+{
+	static const struct {
+		const char *gap, *ceiling;
+		uint64_t gap_ns, per_s;
+	} cases[] = {
+	    {"1ms", "2Mpps", MS, 2000000},	  {"1ms", "7kpps", MS, 7000},
+	    {"3ms", "100kpps", 3 * MS, 100000},	  {"1s", "7pps", SECOND, 7},
+	    {"250us", "500kpps", MS / 4, 500000}, {"10s", "999pps", 10 * SECOND, 999},
+	};
+	const struct pacer_tier *t = &now.bin.rule[0].tier[0];
+	char limit[96];
+	uint32_t i, k;
+
+	(void)unused;
+	for (i = 0; i < ARRAY(cases); i++)
+		for (k = 0; k < 2; k++) {
+			uint64_t cells;
+
+			snprintf(limit, sizeof(limit), "{key: src, gap: %s, ceiling: %s}",
+				 cases[i].gap, cases[i].ceiling);
+			assert_int_equal(load(rule_of(k ? "clock: coarse" : "clock: exact", limit)),
+					 0);
+			cells = 7ull * t->sets;
+			assert_true(cells * SECOND <= cases[i].per_s * cases[i].gap_ns);
+			assert_true((cells + 7) * SECOND > cases[i].per_s * cases[i].gap_ns);
+		}
+	/* a line has seven cells: less is no sketch */
+	assert_int_equal(load(rule_of("", "{key: src, gap: 1ms, ceiling: 6999pps}")), -1);
+	assert_non_null(strstr(error.text, "limits[0].ceiling"));
+	assert_non_null(strstr(error.text, "7000pps"));
+	assert_int_equal(load(rule_of("", "{key: src, gap: 3ns, ceiling: 1pps}")), -1);
+	assert_non_null(strstr(error.text, "2333333334pps"));
+}
+
+static void test_entries_of_a_sketch(void **unused)
+{
+	(void)unused;
+	assert_int_equal(load(rule_of("", "{key: src, gap: 1ms, entries: 7}")), 0);
+	assert_int_equal(now.bin.rule[0].tier[0].sets, 1);
+	assert_int_equal(load(rule_of("", "{key: src, gap: 1ms, entries: 8}")), 0);
+	assert_int_equal(now.bin.rule[0].tier[0].sets, 2);
+}
+
+/* ---- room ---- */
+
+/* What does not fit is an error with a remedy, whatever the numbers. */
+static void test_no_room(void **unused)
+{
+	static const struct {
+		const char *head, *limits;
+	} cases[] = {
+	    {"memory: 64", GAP},
+	    {"memory: 64", WIN},
+	    {"memory: 128", "{key: all, gap: 1ms}, {key: dst, gap: 1s, entries: 8}"},
+	    {"memory: 128", "{key: src, packets: 1, window: 1s, entries: 1}"},
+	    {"memory: 1K", WIN},
+	    {"memory: 2K", WIN ", " NET},
+	    {"memory: 192", "{key: all, packets: 1, window: 1s, slots: 58}"},
+	    {"", "{key: src, packets: 1, window: 1s, entries: 20G}"},
+	    {"", "{key: src, gap: 1s, entries: 100G}"},
+	    {"", "{key: src, gap: 1s, entries: 4611686018427387904}"},
+	    {"", "{key: src, packets: 1, window: 1s, slots: 58, entries: 4611686018427387904}"},
+	    {"", "{key: src, packets: 1, window: 1s, slots: 11, entries: 4099276460824344804}"},
+	    {"", "{key: src, gap: 20000h, ceiling: 4611686018427387904pps}"},
+	    {"memory: 255G", "{key: src, gap: 1s, entries: 4611686018427387904}"},
+	};
+	uint32_t i;
+
+	(void)unused;
+	for (i = 0; i < ARRAY(cases); i++) {
+		assert_int_equal(load(rule_of(cases[i].head, cases[i].limits)), -1);
+		assert_non_null(strstr(error.text, "no room"));
+		assert_non_null(strstr(error.text, "rule a"));
+		assert_non_null(strstr(error.text, "raise memory"));
+		assert_int_equal(error.line, 4);
+	}
+	assert_int_equal(load("memory: 63\nrules: []\n"), -1);
+	assert_non_null(strstr(error.text, "write 64 or more"));
+	assert_int_equal(load("memory: 64\nrules: []\n"), 0);
+	assert_int_equal(load(rule_of("memory: 2K", WIN)), 0);
+	assert_int_equal(now.plan.lines_used, 32);
+	assert_int_equal(
+	    load(rule_of("memory: 192", "{key: src, packets: 1, window: 1s, entries: 1}")), 0);
+	assert_int_equal(load(rule_of("memory: 255G", GAP)), 0);
+	assert_true(now.plan.lines == 255ull << 24);
+}
+
+static void test_memory(void **unused)
+{
+	uint64_t bytes;
+
+	(void)unused;
+	for (bytes = 4096; bytes < 1ull << 34; bytes = bytes * 3 / 2 + 7) {
+		uint64_t used = 0, k;
+
+		say_again();
+		say("memory: %llu\nrules:\n- name: a\n  limits: [" GAP ", " NET "]\n",
+		    (unsigned long long)bytes);
+		if (bytes < 6144) {
+			assert_int_equal(load(doc.s), 0);
+			continue;
+		}
+		assert_int_equal(load(doc.s), 0);
+		assert_true(now.plan.lines * 64 <= bytes && (now.plan.lines + 1) * 64 > bytes);
+		for (k = 0; k < now.bin.rule[0].n_tiers; k++)
+			used += compile_tier_lines(&now.bin.rule[0].tier[k]);
+		assert_int_equal(now.plan.lines_used, used);
+		assert_true(used > now.plan.lines / 2 && used <= now.plan.lines);
+	}
+}
+
+/* ---- the edges of windows ---- */
+
+static void test_longest_window(void **unused)
+{
+	const struct pacer_tier *t = &now.bin.rule[0].tier[0];
+
+	(void)unused;
+	assert_int_equal(load(rule_of("clock: coarse", "{key: src, packets: 2147483647, "
+						       "window: 20015h, slots: 1}, "
+						       "{key: src, gap: 20015h}")),
+			 0);
+	assert_true(t->window.ring_ns == 2 * (20015ull * 3600 * SECOND + RESOLUTION));
+	assert_true(t->gap_ns == 20015ull * 3600 * SECOND + RESOLUTION);
+	assert_true(t->window.slot_ns >> t->last_shift < UINT32_MAX);
+	assert_true(t->idle_ns >= t->window.ring_ns && t->idle_ns >= t->gap_ns);
+	assert_true(compile_tier_memory_ns(t) == t->idle_ns);
+	assert_int_equal(load(rule_of("clock: exact", "{key: src, packets: 1, window: 2ns, "
+						      "slots: 2}")),
+			 0);
+	assert_int_equal(t->window.slot_ns, 2);
+	assert_int_equal(t->window.ring, 3);
+}
+
+static void test_bytes(void **unused)
+{
+	static const struct {
+		const char *bytes;
+		uint32_t limit, shift;
+	} cases[] = {
+	    {"1", 1, 0},
+	    {"2147483647", 0x7fffffff, 0},
+	    {"2147483648", 0x40000000, 1},
+	    {"140737488355327", 0x7fffffff, 16},
+	    {"20M", 20000000, 0},
+	};
+	const struct pacer_tier *t = &now.bin.rule[0].tier[0];
+	char limit[96];
+	uint32_t i;
+
+	(void)unused;
+	for (i = 0; i < ARRAY(cases); i++) {
+		snprintf(limit, sizeof(limit), "{key: src, bytes: %s, window: 1s}", cases[i].bytes);
+		assert_int_equal(load(rule_of("", limit)), 0);
+		assert_int_equal(t->window.cost, PACER_COST_BYTES);
+		assert_int_equal(t->window.limit, cases[i].limit);
+		assert_int_equal(t->window.cost_shift, cases[i].shift);
+		assert_int_equal(pacer_window_cost(&t->window, 1), 1);
+	}
+}
+
+/* ---- the clock ---- */
+
+static void test_clock(void **unused)
+{
+	static const struct {
+		const char *head, *limits;
+		bool exact;
+	} cases[] = {
+	    {"", "{key: src, gap: 64ms}", false},
+	    {"", "{key: src, gap: 63999999ns}", true},
+	    {"", "{key: src, packets: 9, window: 640ms, slots: 10}", false},
+	    {"", "{key: src, packets: 9, window: 639ms, slots: 10}", true},
+	    {"", "{key: src, packets: 9, window: 128ms, slots: 2}, {key: src, gap: 1s}", false},
+	    {"", "{key: src, packets: 9, window: 128ms, slots: 2}, {key: src, gap: 10ms}", true},
+	    {"", "{key: dst, gap: 1s}, {key: src, packets: 9, window: 1s, slots: 58}", true},
+	    {"clock: exact", "{key: src, gap: 10s}, {key: src, packets: 9, window: 1h}", true},
+	    {"clock: coarse", "{key: src, gap: 1us}, {key: src, packets: 9, window: 1ms}", false},
+	};
+	uint32_t i, k;
+
+	(void)unused;
+	for (i = 0; i < ARRAY(cases); i++) {
+		uint64_t add = cases[i].exact ? 0 : RESOLUTION;
+
+		assert_int_equal(load(rule_of(cases[i].head, cases[i].limits)), 0);
+		assert_int_equal(!!(now.bin.flags & PACER_CLOCK_EXACT), cases[i].exact);
+		assert_int_equal(now.plan.resolution_ns, add);
+		for (k = 0; k < now.plan.n_limits; k++) {
+			const struct plan_limit *at = &now.plan.limit[k];
+			const struct policy_limit *l = &now.policy->rule[0].limit[at->limit];
+			const struct pacer_tier *t = &now.bin.rule[0].tier[at->tier];
+
+			if (l->kind == LIMIT_GAP)
+				assert_int_equal(t->gap_ns, l->gap_ns + add);
+			else
+				assert_int_equal(t->window.slot_ns,
+						 (l->window_ns + add + l->slots - 1) / l->slots);
+		}
+	}
+	assert_int_equal(load("rules: []\n"), 0);
+	assert_int_equal(now.bin.flags & PACER_CLOCK_EXACT, 0);
+}
+
+/* A retired limit that was made for the exact clock is judged by it to its end. */
+static void test_clock_of_the_retired(void **unused)
+{
+	(void)unused;
+	assert_int_equal(load(rule_of("clock: exact", WIN)), 0);
+	assert_int_equal(apply(rule_of("clock: coarse", WIN)), 0);
+	assert_string_equal(tiers_text(0), "Rw+ Rw-");
+	assert_true(now.bin.flags & PACER_CLOCK_EXACT);
+	assert_int_equal(now.plan.resolution_ns, RESOLUTION);
+	time_retired();
+	host.now_ns += 1;
+	assert_int_equal(apply(rule_of("clock: coarse", WIN)), 0);
+	assert_string_equal(tiers_text(0), "Rw= Rw-");
+	assert_true(now.bin.flags & PACER_CLOCK_EXACT);
+	host.now_ns += 10 * SECOND;
+	assert_int_equal(apply(rule_of("clock: coarse", WIN)), 0);
+	assert_string_equal(tiers_text(0), "Rw=");
+	assert_false(now.bin.flags & PACER_CLOCK_EXACT);
+	/* a sketch goes on: its times were exact, and the gap now includes the resolution */
+	assert_int_equal(load(rule_of("clock: exact", GAP)), 0);
+	assert_int_equal(apply(rule_of("clock: coarse", GAP)), 0);
+	assert_string_equal(tiers_text(0), "Sg=");
+	/* but not back: its times may lie before the truth */
+	assert_int_equal(apply(rule_of("clock: exact", GAP)), 0);
+	assert_string_equal(tiers_text(0), "Sg+ Sg-");
+	assert_int_equal(now.bin.rule[0].tier[1].gap_ns, MS + RESOLUTION);
+}
+
+/* ---- changes ---- */
+
+/* One rule, then another of the same name: what becomes of its limits. */
+static void test_changes(void **unused)
+{
+	static const struct {
+		const char *from, *to, *tiers;
+	} cases[] = {
+	    /* values */
+	    {WIN, "{key: src, packets: 1, window: 1s}", "Rw="},
+	    {WIN, "{key: src, packets: 1000, window: 1s}", "Rw="},
+	    {GAP, GAP5, "Sg="},
+	    {GAP5 ", " WIN, WIN ", " GAP, "Rgw="},
+	    {"{key: src, gap: 1ms, entries: 70}", "{key: src, gap: 9ms, entries: 70}", "Sg="},
+	    {"{key: src, bytes: 1M, window: 1s}", "{key: src, bytes: 2G, window: 1s}", "Rw="},
+	    {"{key: all, gap: 1ms}", "{key: all, gap: 5ms}", "Sg="},
+	    {"{key: src, packets: 9, window: 1s, entries: 9}", WIN, "Rw="},
+	    /* shapes */
+	    {WIN, WIN2, "Rw+ Rw-"},
+	    {WIN, "{key: src, packets: 9, window: 1s, slots: 9}", "Rw+ Rw-"},
+	    {WIN, "{key: src, bytes: 9, window: 1s}", "Rw+ Rw-"},
+	    {WIN, "{key: dst, packets: 9, window: 1s}", "Rw+ Rw-"},
+	    {WIN, NET, "Rw+ Rw-"},
+	    {WIN, "{key: src, packets: 9, window: 1s, entries: 9}", "Rw+ Rw-"},
+	    {"{key: src, packets: 9, window: 1s, entries: 9}",
+	     "{key: src, packets: 9, window: 1s, entries: 19}", "Rw+ Rw-"},
+	    {"{key: src, bytes: 2G, window: 1s}", "{key: src, bytes: 3G, window: 1s}", "Rw+ Rw-"},
+	    {GAP, "{key: src, gap: 1ms, rows: 1}", "Sg+ Sg-"},
+	    {GAP, "{key: dst, gap: 1ms}", "Sg+ Sg-"},
+	    {GAP, GAP ", " WIN, "Rgw+ Sg-"},
+	    {GAP, WIN, "Rw+ Sg-"},
+	    {WIN ", " GAP, GAP, "Sg+ Rgw-"},
+	    /* limits come and go beside those that stay */
+	    {WIN, WIN ", " NET, "Rw= Rw+"},
+	    {NET ", " WIN, WIN ", " NET, "Rw= Rw="},
+	    {NET ", " WIN, WIN, "Rw= Rw-"},
+	    /* a gap may come to a record, and go where nothing else begins anew */
+	    {WIN, WIN ", " GAP, "Rgw="},
+	    {WIN ", " GAP, WIN, "Rw="},
+	    {WIN ", " GAP ", " NET, NET ", " WIN, "Rw= Rw="},
+	    /* it stays with its record when another could be joined */
+	    {WIN ", " GAP, WIN2 ", " WIN ", " GAP5, "Rw+ Rgw="},
+	    {WIN ", " WIN2 ", " GAP, WIN2 ", " WIN ", " GAP, "Rw= Rgw="},
+	    /* where the gap goes on elsewhere, what knows its past stays */
+	    {WIN ", " GAP, WIN ", {key: src, gap: 1ms, rows: 1}", "Rw+ Sg+ Rgw-"},
+	    {WIN ", " GAP, WIN ", {key: \"src/24,56\", gap: 1ms}", "Rw+ Sg+ Rgw-"},
+	    {WIN ", " GAP ", " NET, WIN ", " NET ", {key: dst, gap: 1ms}", "Rw+ Rw= Sg+ Rgw-"},
+	    /* so where a looser limit stands beside a new one of its key */
+	    {GAP5, GAP ", {key: src, gap: 5ms, rows: 1}", "Sg+ Sg+ Sg-"},
+	    {WIN, "{key: src, packets: 20, window: 1s}, " WIN2, "Rw+ Rw+ Rw-"},
+	    {WIN, "{key: src, packets: 20, window: 1s}, " NET, "Rw= Rw+"},
+	    {WIN, "{key: src, packets: 8, window: 1s}, " WIN2, "Rw= Rw+"},
+	};
+	uint32_t i;
+
+	(void)unused;
+	for (i = 0; i < ARRAY(cases); i++) {
+		assert_int_equal(load(rule_of("clock: exact", cases[i].from)), 0);
+		assert_int_equal(apply(rule_of("clock: exact", cases[i].to)), 0);
+		if (strcmp(tiers_text(0), cases[i].tiers))
+			fail_msg("%s -> %s: %s, not %s", cases[i].from, cases[i].to, tiers_text(0),
+				 cases[i].tiers);
+		/* the same again changes nothing */
+		time_retired();
+		assert_int_equal(apply(rule_of("clock: exact", cases[i].to)), 0);
+		assert_null(strchr(tiers_text(0), '+'));
+		assert_int_equal(before.bin.rule[0].n_tiers, now.bin.rule[0].n_tiers);
+		assert_memory_equal(before.bin.rule[0].tier, now.bin.rule[0].tier,
+				    sizeof(now.bin.rule[0].tier));
+	}
+}
+
+/* A new gap on a record that has forgotten what it would ask for is no heir of the old gap. */
+static void test_gap_beyond_the_record(void **unused)
+{
+	static const char one[] = "{key: src, packets: 9, window: 1h}, {key: src, gap: 1m}, "
+				  "{key: src, packets: 9, window: 1s}";
+	static const char two[] = "{key: src, packets: 9, window: 1s}, {key: src, gap: 1m}";
+
+	(void)unused;
+	assert_int_equal(load(rule_of("clock: exact", one)), 0);
+	assert_string_equal(tiers_text(0), "Rgw+ Rw+");
+	assert_int_equal(apply(rule_of("clock: exact", two)), 0);
+	assert_string_equal(tiers_text(0), "Rgw= Rgw-");
+}
+
+static void test_modes_are_values(void **unused)
+{
+	(void)unused;
+	assert_int_equal(load("rules:\n- {name: a, limits: [" WIN "]}\n"), 0);
+	assert_int_equal(now.bin.rule[0].over, PACER_OVER_DROP);
+	assert_int_equal(apply("mode: monitor\nunparsed: drop\nmemory: 1G\nrules:\n"
+			       "- {name: a, over: pass, limits: [" WIN "]}\n"),
+			 0);
+	assert_string_equal(tiers_text(0), "Rw=");
+	assert_int_equal(now.bin.rule[0].over, PACER_OVER_PASS);
+	assert_int_equal(now.bin.flags, PACER_MONITOR | PACER_UNPARSED_DROP);
+	assert_int_equal(now.plan.lines, (64 << 20) / 64); /* the table that there is */
+	assert_int_equal(now.bin.serial, 2);
+}
+
+static void test_retired_and_back(void **unused)
+{
+	struct pacer_tier was, t;
+
+	(void)unused;
+	assert_int_equal(load(rule_of("clock: exact", WIN)), 0);
+	was = now.bin.rule[0].tier[0];
+	assert_int_equal(apply(rule_of("clock: exact", WIN2)), 0);
+	t = now.bin.rule[0].tier[1];
+	assert_true(t.until_ns == COMPILE_UNTIL_SET);
+	t.until_ns = 0;
+	assert_memory_equal(&t, &was, sizeof(t));
+	assert_int_equal(now.plan.n_retired, 1);
+	/* a change that was cut off in between left it so: it is still to be timed */
+	assert_int_equal(apply(rule_of("clock: exact", WIN2)), 0);
+	assert_true(now.bin.rule[0].tier[1].until_ns == COMPILE_UNTIL_SET);
+	assert_int_equal(now.plan.n_retired, 1);
+	time_retired();
+	assert_true(now.bin.rule[0].tier[1].until_ns ==
+		    host.now_ns + 1100 * MS + PACER_IDLE_SLACK_NS);
+	host.now_ns += SECOND;
+	assert_int_equal(apply(rule_of("clock: exact", WIN2 ", " NET)), 0);
+	assert_string_equal(tiers_text(0), "Rw= Rw+ Rw-");
+	assert_true(now.bin.rule[0].tier[2].until_ns ==
+		    2 * SECOND + 100 * MS + PACER_IDLE_SLACK_NS);
+	/* back: in force again where it was */
+	assert_int_equal(apply(rule_of("clock: exact", "{key: src, packets: 3, window: 1s}")), 0);
+	assert_string_equal(tiers_text(0), "Rw= Rw- Rw-");
+	t = now.bin.rule[0].tier[0];
+	assert_true(t.until_ns == 0 && t.base == was.base && t.sets == was.sets);
+	assert_int_equal(t.window.limit, 3);
+	time_retired();
+	/* and what has passed is gone */
+	host.now_ns += 10 * SECOND;
+	assert_int_equal(apply(rule_of("clock: exact", WIN)), 0);
+	assert_string_equal(tiers_text(0), "Rw=");
+	assert_int_equal(apply(rule_of("clock: exact", WIN2)), 0);
+	assert_string_equal(tiers_text(0), "Rw+ Rw-");
+}
+
+/* A retired limit ends at until_ns, not before. */
+static void test_end_of_the_retired(void **unused)
+{
+	uint64_t until_ns;
+
+	(void)unused;
+	assert_int_equal(load(rule_of("clock: exact", GAP)), 0);
+	assert_int_equal(apply(rule_of("clock: exact", "{key: dst, gap: 1ms}")), 0);
+	time_retired();
+	until_ns = now.bin.rule[0].tier[1].until_ns;
+	assert_true(until_ns == host.now_ns + MS);
+	host.now_ns = until_ns - 1;
+	assert_int_equal(apply(rule_of("clock: exact", "{key: dst, gap: 2ms}")), 0);
+	assert_string_equal(tiers_text(0), "Sg= Sg-");
+	host.now_ns = until_ns;
+	assert_int_equal(apply(rule_of("clock: exact", "{key: dst, gap: 3ms}")), 0);
+	assert_string_equal(tiers_text(0), "Sg=");
+}
+
+static void test_too_many_tiers(void **unused)
+{
+	uint32_t i, k;
+
+	(void)unused;
+	for (k = 0; k < 2; k++) {
+		int result;
+
+		say_again();
+		say("rules:\n- {name: other, limits: [" GAP "]}\n- name: a\n  limits:\n");
+		for (i = 0; i < 5; i++)
+			say("  - {key: src, packets: 9, window: %us}\n", 1 + i + 5 * k);
+		result = k ? apply(doc.s) : load(doc.s);
+		assert_int_equal(result, k ? -1 : 0);
+	}
+	assert_non_null(strstr(error.text, "rule a"));
+	assert_non_null(strstr(error.text, "apply again later"));
+	assert_int_equal(error.line, 3);
+	assert_int_equal(now.bin.serial, 1);
+}
+
+/* No room beside what is in force: what is in force is not touched. */
+static void test_no_room_beside(void **unused)
+{
+	static const char small[] = "{key: src, packets: 9, window: 1s, entries: 99}";
+	static const char large[] = "{key: src, packets: 9, window: 1s, entries: 101}";
+
+	(void)unused;
+	assert_int_equal(load(rule_of("clock: exact\nmemory: 10K", small)), 0);
+	assert_int_equal(apply(rule_of("clock: exact", large)), -1);
+	assert_non_null(strstr(error.text, "no room"));
+	assert_non_null(strstr(error.text, "fewer entries"));
+	assert_int_equal(apply(rule_of("clock: exact", small)), 0);
+	assert_string_equal(tiers_text(0), "Rw=");
+}
+
+/* ---- rules and their counters ---- */
+
+static const struct pacer_rule *rule_named(const struct applied *a, const char *name)
+{
+	size_t r;
+
+	for (r = 0; r < a->policy->n_rules; r++)
+		if (!strcmp(a->policy->rule[r].name, name))
+			return &a->bin.rule[r];
+	return NULL;
+}
+
+static void test_rules_move(void **unused)
+{
+	(void)unused;
+	assert_int_equal(load("rules:\n- {name: a, limits: [" WIN "]}\n"
+			      "- {name: b, limits: [" GAP "]}\n"
+			      "- {name: c, limits: [" NET "]}\n"),
+			 0);
+	assert_int_equal(apply("rules:\n- {name: c, limits: [" NET "]}\n"
+			       "- {name: d, limits: [" GAP "]}\n"
+			       "- {name: a, limits: [" WIN "]}\n"),
+			 0);
+	assert_string_equal(tiers_text(0), "Rw=");
+	assert_string_equal(tiers_text(1), "Sg+"); /* renamed: another rule */
+	assert_string_equal(tiers_text(2), "Rw=");
+	assert_int_equal(now.plan.n_retired, 0);
+	assert_int_equal(rule_named(&now, "a")->counter, rule_named(&before, "a")->counter);
+	assert_int_equal(rule_named(&now, "c")->counter, rule_named(&before, "c")->counter);
+	assert_int_equal(rule_named(&now, "a")->tier[0].base,
+			 rule_named(&before, "a")->tier[0].base);
+	assert_true(rule_named(&now, "d")->counter != rule_named(&before, "b")->counter);
+	assert_true(rule_named(&now, "d")->tier[0].base != rule_named(&before, "b")->tier[0].base);
+}
+
+static void say_rules(const char *stem, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		say("- {name: %s%u, limits: [{key: all, gap: 1s}]}\n", stem, i);
+}
+
+static void assert_counters(void)
+{
+	size_t r, k;
+
+	for (r = 0; r < now.policy->n_rules; r++) {
+		const struct pacer_rule *rule = &now.bin.rule[r];
+		const struct pacer_rule *old =
+		    before.policy ? rule_named(&before, now.policy->rule[r].name) : NULL;
+
+		assert_true(rule->counter > 0 && rule->counter < PACER_COUNTERS_MAX);
+		for (k = 0; k < r; k++)
+			assert_true(now.bin.rule[k].counter != rule->counter);
+		if (old)
+			assert_int_equal(old->counter, rule->counter);
+		for (k = 0; !old && before.policy && k < before.policy->n_rules; k++)
+			assert_true(before.bin.rule[k].counter != rule->counter);
+	}
+}
+
+/* As many rules as there may be, all with other names than the ones in force. */
+static void test_counters_run_out(void **unused)
+{
+	(void)unused;
+	say_again();
+	say("rules:\n");
+	say_rules("old", 64);
+	assert_int_equal(load(doc.s), 0);
+	assert_counters();
+	say_again();
+	say("rules:\n");
+	say_rules("new", 64);
+	if (apply(doc.s)) {
+		assert_non_null(strstr(error.text, "counter"));
+		assert_non_null(strstr(error.text, "apply first"));
+		assert_int_equal(error.line, 65);
+	} else {
+		assert_counters();
+	}
+	say_again();
+	say("rules:\n- {name: old7, limits: [{key: all, gap: 1s}]}\n");
+	say_rules("new", 63);
+	assert_int_equal(apply(doc.s), 0);
+	assert_counters();
+}
+
+/* ---- whose denial it was ---- */
+
+static void test_limit_of(void **unused)
+{
+	(void)unused;
+	assert_int_equal(
+	    load(rule_of("clock: exact", "{key: dst, gap: 1s}, " WIN ", " NET ", " GAP)), 0);
+	assert_string_equal(tiers_text(0), "Sg+ Rgw+ Rw+");
+	assert_int_equal(compile_limit_of(&now.plan, now.policy, 0, 0, PACER_DENY_GAP), 0);
+	assert_int_equal(compile_limit_of(&now.plan, now.policy, 0, 1, PACER_DENY_GAP), 3);
+	assert_int_equal(compile_limit_of(&now.plan, now.policy, 0, 1, PACER_DENY_WINDOW), 1);
+	assert_int_equal(compile_limit_of(&now.plan, now.policy, 0, 2, PACER_DENY_WINDOW), 2);
+	assert_int_equal(compile_limit_of(&now.plan, now.policy, 0, 0, PACER_DENY_CONTENDED), 0);
+	assert_int_equal(compile_limit_of(&now.plan, now.policy, 0, 1, PACER_DENY_CONTENDED), 1);
+	assert_int_equal(compile_limit_of(&now.plan, now.policy, 0, 2, PACER_DENY_NO_STATE), 2);
+	assert_int_equal(compile_limit_of(&now.plan, now.policy, 0, 3, PACER_DENY_WINDOW), -1);
+	assert_int_equal(apply("clock: exact\nrules:\n- {name: b, limits: [" NET "]}\n"
+			       "- {name: a, limits: [" WIN2 "]}\n"),
+			 0);
+	assert_string_equal(tiers_text(1), "Rw+ Sg- Rgw- Rw-");
+	assert_int_equal(compile_limit_of(&now.plan, now.policy, 1, 0, PACER_DENY_WINDOW), 0);
+	assert_int_equal(compile_limit_of(&now.plan, now.policy, 1, 1, PACER_DENY_GAP), -1);
+	assert_int_equal(compile_limit_of(&now.plan, now.policy, 1, 2, PACER_DENY_WINDOW), -1);
+	assert_int_equal(compile_limit_of(&now.plan, now.policy, 1, 3, PACER_DENY_CONTENDED), -1);
+	assert_int_equal(compile_limit_of(&now.plan, now.policy, 0, 0, PACER_DENY_WINDOW), 0);
+}
+
+/* ---- any change upon any other ---- */
+
+static const char *const limit_pool[] = {
+    GAP,
+    GAP5,
+    WIN,
+    WIN2,
+    NET,
+    "{key: src, packets: 100, window: 1s}",
+    "{key: src, gap: 1ms, rows: 1}",
+    "{key: src, gap: 2ms, ceiling: 100kpps}",
+    "{key: flow, gap: 1s, entries: 500}",
+    "{key: flow, packets: 7, window: 300ms, slots: 58, entries: 40}",
+    "{key: dst, bytes: 1M, window: 10s, slots: 26}",
+    "{key: dst, bytes: 9G, window: 10s, slots: 26}",
+    "{key: src+dport, packets: 5, window: 1m, entries: 300}",
+    "{key: src+dport, packets: 5, window: 1m, entries: 301}",
+    "{key: all, gap: 10us}",
+    "{key: all, packets: 1M, window: 1s}",
+    "{key: all, packets: 1M, window: 1s, slots: 43}",
+    "{key: \"src/24,56\", gap: 20s}",
+};
+
+struct draft_rule {
+	uint32_t name, n;
+	uint8_t limit[POLICY_LIMITS_MAX];
+};
+
+static struct {
+	struct draft_rule rule[12];
+	uint32_t n, clock;
+} draft;
+
+static void change_rule(struct draft_rule *r)
+{
+	uint32_t at = draw() % r->n, kind = draw() % 6;
+
+	if (kind == 0 && r->n < 6) {
+		r->limit[r->n++] = draw() % ARRAY(limit_pool);
+	} else if (kind == 1 && r->n > 1) {
+		r->limit[at] = r->limit[--r->n];
+	} else if (kind == 2) {
+		uint8_t first = r->limit[0];
+
+		r->limit[0] = r->limit[at];
+		r->limit[at] = first;
+	} else {
+		r->limit[at] = draw() % ARRAY(limit_pool);
+	}
+}
+
+static int name_taken(uint32_t name)
+{
+	uint32_t i;
+
+	for (i = 0; i < draft.n; i++)
+		if (draft.rule[i].name == name)
+			return 1;
+	return 0;
+}
+
+static void add_rule(void)
+{
+	struct draft_rule *r = &draft.rule[draft.n];
+	uint32_t i;
+
+	if (draft.n == ARRAY(draft.rule))
+		return;
+	*r = (struct draft_rule){.name = draw() % 30, .n = between(1, 4)};
+	while (name_taken(r->name))
+		r->name = draw() % 30;
+	for (i = 0; i < r->n; i++)
+		r->limit[i] = draw() % ARRAY(limit_pool);
+	draft.n++;
+}
+
+static void change_draft(void)
+{
+	uint32_t changes = draw() % 4, i;
+
+	for (i = 0; i < changes; i++) {
+		uint32_t at = draft.n ? draw() % draft.n : 0, kind = draw() % 10;
+		struct draft_rule r = draft.rule[at];
+
+		if (kind == 0 || !draft.n) {
+			add_rule();
+		} else if (kind == 1) {
+			draft.rule[at] = draft.rule[--draft.n];
+		} else if (kind == 2) {
+			draft.rule[at] = draft.rule[0];
+			draft.rule[0] = r;
+		} else if (kind == 3 && !name_taken(r.name + 1)) {
+			draft.rule[at].name++;
+		} else if (kind == 4) {
+			draft.clock = draw() % 3;
+		} else {
+			change_rule(&draft.rule[at]);
+		}
+	}
+}
+
+static const char *draft_text(const char *memory)
+{
+	static const char *const clocks[] = {"auto", "exact", "coarse"};
+	uint32_t i, k;
+
+	say_again();
+	say("memory: %s\nclock: %s\nrules:%s\n", memory, clocks[draft.clock], draft.n ? "" : " []");
+	for (i = 0; i < draft.n; i++) {
+		say("- name: r%u\n  limits:\n", draft.rule[i].name);
+		for (k = 0; k < draft.rule[i].n; k++)
+			say("  - %s\n", limit_pool[draft.rule[i].limit[k]]);
+	}
+	return doc.s;
+}
+
+static int same_place(const struct pacer_tier *a, const struct pacer_tier *b)
+{
+	return a->base == b->base && a->sets == b->sets && a->shared == b->shared &&
+	       a->kind == b->kind;
+}
+
+static int overlap(const struct pacer_tier *a, const struct pacer_tier *b)
+{
+	return a->base < b->base + compile_tier_lines(b) &&
+	       b->base < a->base + compile_tier_lines(a);
+}
+
+/* No line has two tiers, and a new tier none of the policy before. */
+static void assert_regions(void)
+{
+	uint64_t used = 0, old;
+	size_t r, k, i, j;
+
+	for (r = 0; r < now.policy->n_rules; r++)
+		for (k = 0; k < now.bin.rule[r].n_tiers; k++) {
+			const struct pacer_tier *t = &now.bin.rule[r].tier[k];
+
+			used += compile_tier_lines(t);
+			assert_true(compile_tier_lines(t) > 0);
+			assert_true(t->base + compile_tier_lines(t) <= now.plan.lines);
+			assert_true(t->kind == PACER_TIER_SKETCH ? t->sets > 0 && !t->shared
+								 : t->shared > 0);
+			for (i = 0; i < now.policy->n_rules; i++)
+				for (j = 0; j < now.bin.rule[i].n_tiers; j++)
+					assert_true((i == r && j == k) ||
+						    !overlap(t, &now.bin.rule[i].tier[j]));
+			for (i = 0; i < PACER_RULES_MAX; i++)
+				for (j = 0; j < before.bin.rule[i].n_tiers; j++) {
+					old = overlap(t, &before.bin.rule[i].tier[j]);
+					assert_true(!old || plan_mark(&now, r, k) != '+');
+				}
+		}
+	assert_int_equal(used, now.plan.lines_used);
+	assert_true(used <= now.plan.lines);
+}
+
+/* Every tier that counts goes on where it was, in force or to its end. */
+static void assert_tier_goes_on(const struct pacer_tier *old, const struct pacer_rule *rule,
+				uint32_t index)
+{
+	int anew = 0, found = 0;
+	uint32_t k;
+
+	for (k = 0; k < rule->n_tiers; k++)
+		anew |= plan_mark(&now, index, k) == '+';
+	for (k = 0; k < rule->n_tiers; k++) {
+		const struct pacer_tier *t = &rule->tier[k];
+		struct pacer_tier timed = *old;
+
+		if (!same_place(t, old))
+			continue;
+		found++;
+		assert_memory_equal(t->mask4, old->mask4, sizeof(t->mask4));
+		assert_memory_equal(t->mask6, old->mask6, sizeof(t->mask6));
+		if (t->until_ns) {
+			assert_int_equal(plan_mark(&now, index, k), '-');
+			timed.until_ns = old->until_ns ? old->until_ns : COMPILE_UNTIL_SET;
+			assert_memory_equal(t, &timed, sizeof(timed));
+			continue;
+		}
+		assert_int_equal(plan_mark(&now, index, k), '=');
+		assert_true(t->window.slot_ns == old->window.slot_ns);
+		assert_true(t->window.ring == old->window.ring);
+		assert_true(t->window.cost_shift == old->window.cost_shift);
+		assert_true(t->kind != PACER_TIER_SKETCH || t->rows == old->rows);
+		assert_true(t->gap_ns || !old->gap_ns || !anew);
+	}
+	assert_int_equal(found, 1);
+}
+
+static void assert_succession(void)
+{
+	uint32_t r, k, retired = 0;
+
+	for (r = 0; r < now.policy->n_rules; r++) {
+		const struct pacer_rule *rule = &now.bin.rule[r];
+		const struct pacer_rule *old = rule_named(&before, now.policy->rule[r].name);
+
+		for (k = 0; k < rule->n_tiers; k++) {
+			char mark = plan_mark(&now, r, k);
+
+			assert_int_equal(mark == '-', rule->tier[k].until_ns != 0);
+			assert_true(rule->tier[k].until_ns == 0 ||
+				    rule->tier[k].until_ns > host.now_ns);
+			assert_true(old || mark == '+');
+			retired += mark == '-';
+		}
+		for (k = 0; old && k < old->n_tiers; k++)
+			if (!old->tier[k].until_ns || old->tier[k].until_ns > host.now_ns)
+				assert_tier_goes_on(&old->tier[k], rule, r);
+	}
+	assert_int_equal(retired, now.plan.n_retired);
+}
+
+/* Every limit of the policy stands in one tier, of its key, with its value. */
+static void assert_limits(void)
+{
+	size_t r, n = 0, i;
+
+	for (r = 0; r < now.policy->n_rules; r++)
+		n += now.policy->rule[r].n_limits;
+	assert_int_equal(now.plan.n_limits, n);
+	for (i = 0; i < n; i++) {
+		const struct plan_limit *at = &now.plan.limit[i];
+		const struct policy_limit *l = &now.policy->rule[at->rule].limit[at->limit];
+		const struct pacer_tier *t = &now.bin.rule[at->rule].tier[at->tier];
+		int gap = l->kind == LIMIT_GAP;
+
+		assert_int_equal(compile_limit_of(&now.plan, now.policy, at->rule, at->tier,
+						  gap ? PACER_DENY_GAP : PACER_DENY_WINDOW),
+				 at->limit);
+		if (gap)
+			assert_int_equal(t->gap_ns, l->gap_ns + now.plan.resolution_ns);
+		else
+			assert_int_equal(t->window.limit, l->limit >> t->window.cost_shift);
+		assert_int_equal(t->mask4[1] != 0,
+				 l->key.kind == KEY_DST || l->key.kind == KEY_FLOW);
+		assert_true(t->kind == PACER_TIER_RECORD || gap);
+	}
+}
+
+static void test_any_changes(void **unused)
+{
+	static const char *const memory[] = {"64M", "1M", "200K", "40K"};
+	uint32_t i, k, done = 0, failed = 0;
+
+	(void)unused;
+	for (i = 0; i < 60; i++) {
+		for (draft.n = 0; draft.n < 1 + i % ARRAY(draft.rule);)
+			add_rule();
+		memset(&before.bin, 0, sizeof(before.bin));
+		if (load(draft_text(memory[i % 4])))
+			continue;
+		policy_free(before.policy);
+		before = (struct applied){0};
+		assert_regions();
+		for (k = 0; k < 50; k++) {
+			typeof(draft) kept = draft;
+
+			host.now_ns += magnitude(1, 30 * SECOND);
+			change_draft();
+			if (apply(draft_text("1G"))) {
+				assert_true(strstr(error.text, "no room") ||
+					    strstr(error.text, "a rule holds"));
+				draft = kept;
+				failed++;
+				continue;
+			}
+			assert_regions();
+			assert_succession();
+			assert_counters();
+			assert_limits();
+			time_retired();
+			done++;
+		}
+	}
+	assert_true(done > 1500 && failed > 20);
+}
+
+/* ---- packets across changes ---- */
+
+#define PACED_LINES  1024u
+#define PACED_EVENTS 4096u
+#define PACED_SRC    6u
+
+static struct pacer_line paced_lines[PACED_LINES];
+static __u64 paced_secret[PACER_SECRETS];
+
+struct admission {
+	uint64_t time_ns;
+	uint32_t epoch;
+};
+
+static struct admission admitted[PACED_SRC][PACED_EVENTS];
+static uint32_t n_admitted[PACED_SRC];
+
+/* What each epoch's policy asks of a source: the largest gap, the least limit of each window. */
+static const uint64_t paced_window_ns[] = {20 * MS, 50 * MS};
+
+struct epoch {
+	uint64_t gap_ns, limit[2];
+};
+
+static struct epoch epochs[256];
+
+static const char *const paced_pool[] = {
+    "{key: src, gap: 1ms}",
+    "{key: src, gap: 8ms}",
+    "{key: src, gap: 60ms}",
+    "{key: src, gap: 8ms, rows: 1}",
+    "{key: src, gap: 30ms, ceiling: 100kpps}",
+    "{key: src, packets: 5, window: 20ms, slots: 4}",
+    "{key: src, packets: 9, window: 20ms, slots: 4}",
+    "{key: src, packets: 6, window: 20ms, slots: 7}",
+    "{key: src, packets: 7, window: 50ms, slots: 5}",
+    "{key: src, packets: 12, window: 50ms, slots: 12}",
+    "{key: src, packets: 12, window: 50ms, slots: 5, entries: 40}",
+};
+
+static void begin_epoch(uint32_t e)
+{
+	const struct policy_rule *rule = &now.policy->rule[0];
+	size_t i, k;
+
+	epochs[e] = (struct epoch){0, {UINT64_MAX, UINT64_MAX}};
+	for (i = 0; i < rule->n_limits; i++) {
+		const struct policy_limit *l = &rule->limit[i];
+
+		if (l->kind == LIMIT_GAP && l->gap_ns > epochs[e].gap_ns)
+			epochs[e].gap_ns = l->gap_ns;
+		for (k = 0; l->kind == LIMIT_WINDOW && k < 2; k++)
+			if (l->window_ns == paced_window_ns[k] && l->limit < epochs[e].limit[k])
+				epochs[e].limit[k] = l->limit;
+	}
+	for (i = 0; i < now.plan.n_limits; i++) {
+		const struct plan_limit *l = &now.plan.limit[i];
+		const struct pacer_tier *t = &now.bin.rule[0].tier[l->tier];
+
+		if (l->state == PLAN_NEW)
+			memset(&paced_lines[t->base], 0,
+			       compile_tier_lines(t) * sizeof(*paced_lines));
+	}
+	time_retired();
+}
+
+static const char *paced_text(void)
+{
+	static const char *const clocks[] = {"exact", "coarse"};
+	uint32_t n = between(1, 3), i;
+
+	say_again();
+	say("memory: 64K\nclock: %s\nrules:\n- name: a\n  limits:\n", clocks[draw() % 2]);
+	for (i = 0; i < n; i++)
+		say("  - %s\n", paced_pool[draw() % ARRAY(paced_pool)]);
+	return doc.s;
+}
+
+/* What was admitted is within the strictest limit that all epochs it spans have. */
+static void assert_admissions(const struct admission *a, uint32_t n, uint32_t epoch)
+{
+	uint64_t gap_ns = UINT64_MAX, now_ns = a[n - 1].time_ns;
+	uint32_t i, e, k;
+
+	for (e = n > 1 ? a[n - 2].epoch : epoch; e <= epoch; e++)
+		gap_ns = epochs[e].gap_ns < gap_ns ? epochs[e].gap_ns : gap_ns;
+	if (n > 1 && now_ns - a[n - 2].time_ns < gap_ns)
+		fail_msg("%llu ns after, epoch %u after %u: the gap is %llu\n%s",
+			 (unsigned long long)(now_ns - a[n - 2].time_ns), epoch, a[n - 2].epoch,
+			 (unsigned long long)gap_ns, doc.s);
+	for (k = 0; k < 2; k++) {
+		uint64_t most = 0;
+
+		for (i = n; i && now_ns - a[i - 1].time_ns <= paced_window_ns[k]; i--)
+			;
+		for (e = a[i].epoch; e <= epoch; e++)
+			most = epochs[e].limit[k] > most ? epochs[e].limit[k] : most;
+		if (n - i > most)
+			fail_msg("%u in window %u, epochs %u to %u: the limit is %llu\n%s", n - i,
+				 k, a[i].epoch, epoch, (unsigned long long)most, doc.s);
+	}
+}
+
+static uint32_t pace_for(uint32_t packets, uint32_t epoch)
+{
+	struct pacer_state state = {{paced_lines, PACED_LINES}, &now.bin, paced_secret};
+	struct pacer_packet pkt = {.family = PACER_FAMILY_4, .proto = 17, .len_bytes = 100};
+	uint32_t i, n = 0;
+
+	for (i = 0; i < packets; i++) {
+		struct pacer_walk walk = {.state = &state, .pkt = pkt};
+		uint32_t src = draw() % PACED_SRC;
+
+		host.now_ns += draw() % 8 ? draw() % MS : draw() % (30 * MS);
+		walk.pkt.key[PACER_WORD_SADDR] = src;
+		walk.now_ns = host.now_ns;
+		if (!(now.bin.flags & PACER_CLOCK_EXACT))
+			walk.now_ns -= walk.now_ns % RESOLUTION;
+		if (pacer_pace(&walk).reason != PACER_ADMIT)
+			continue;
+		assert_true(n_admitted[src] < PACED_EVENTS);
+		admitted[src][n_admitted[src]++] = (struct admission){host.now_ns, epoch};
+		assert_admissions(admitted[src], n_admitted[src], epoch);
+		n++;
+	}
+	return n;
+}
+
+/* Limits hold across every change, on the real clock, whatever is kept, retired or begun anew. */
+static void test_paced_across_changes(void **unused)
+{
+	uint32_t i, e, changes = 0, n = 0;
+
+	(void)unused;
+	for (i = 0; i < PACER_SECRETS; i++)
+		paced_secret[i] = draw();
+	for (i = 0; i < 60; i++) {
+		memset(paced_lines, 0, sizeof(paced_lines));
+		memset(n_admitted, 0, sizeof(n_admitted));
+		assert_int_equal(load(paced_text()), 0);
+		begin_epoch(0);
+		for (e = 0; e < 100;) {
+			n += pace_for(draw() % 30, e);
+			if (apply(paced_text()))
+				continue;
+			changes++;
+			begin_epoch(++e);
+		}
+	}
+	assert_true(changes == 6000 && n > 20000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(test_random_matches),
+	    TEST(test_too_many_bounds),
+	    TEST(test_bounds_that_are_none),
+	    TEST(test_no_rules),
+	    TEST(test_all_64_rules),
+	    TEST(test_key_masks),
+	    TEST(test_fragment_keys),
+	    TEST(test_tiers),
+	    TEST(test_one_record_for_all),
+	    TEST(test_wide_windows),
+	    TEST(test_ceiling),
+	    TEST(test_entries_of_a_sketch),
+	    TEST(test_no_room),
+	    TEST(test_memory),
+	    TEST(test_longest_window),
+	    TEST(test_bytes),
+	    TEST(test_clock),
+	    TEST(test_clock_of_the_retired),
+	    TEST(test_changes),
+	    TEST(test_gap_beyond_the_record),
+	    TEST(test_modes_are_values),
+	    TEST(test_retired_and_back),
+	    TEST(test_end_of_the_retired),
+	    TEST(test_too_many_tiers),
+	    TEST(test_no_room_beside),
+	    TEST(test_rules_move),
+	    TEST(test_counters_run_out),
+	    TEST(test_limit_of),
+	    TEST(test_any_changes),
+	    TEST(test_paced_across_changes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
