@@ -469,21 +469,71 @@ out:
 	return result;
 }
 
+/* The lock, with nothing pending; -1 if not. */
+static int lock_settled(struct attached *a, struct policy_error *error)
+{
+	int fd = lock(error);
+
+	if (fd >= 0 && change_pending(a)) {
+		close(fd);
+		return fail(error, a->ifname,
+			    "a policy waits to be confirmed: `xdp-pacer confirm` it, or let it "
+			    "roll back, first");
+	}
+	if (fd >= 0)
+		set_word(a, 0, change_in_force(a));
+	return fd;
+}
+
 int change_apply(struct attached *a, const char *text, uint64_t confirm_ns, struct plan *plan,
 		 struct policy_error *error)
 {
-	int fd = lock(error), result;
+	int fd = lock_settled(a, error), result;
 
 	if (fd < 0)
 		return -1;
-	if (change_pending(a)) {
-		result = fail(error, a->ifname,
-			      "a policy waits to be confirmed: `xdp-pacer confirm` it, or let it "
-			      "roll back, first");
+	result = replace(a, text, confirm_ns, plan, error);
+	close(fd);
+	return result;
+}
+
+/* The text with one more "PATH=VALUE" written into it; frees the text given. */
+static char *assign(char *text, const char *assignment, struct policy_error *error)
+{
+	const char *equals = strchr(assignment, '=');
+	char path[128], *next = NULL;
+
+	if (!equals || (size_t)(equals - assignment) >= sizeof(path)) {
+		fail(error, assignment, "is not RULE.FIELD=VALUE, such as dns.packets=300");
 	} else {
-		set_word(a, 0, change_in_force(a));
-		result = replace(a, text, confirm_ns, plan, error);
+		memcpy(path, assignment, equals - assignment);
+		path[equals - assignment] = 0;
+		next = policy_set(text, strlen(text), path, equals + 1, error);
 	}
+	free(text);
+	return next;
+}
+
+int change_set(struct attached *a, char *const *assignments, int n, struct plan *plan,
+	       struct policy_error *error)
+{
+	int fd = lock_settled(a, error), result = -1;
+	struct policy *valid = NULL;
+	char *text;
+
+	if (fd < 0)
+		return -1;
+	text = strndup(a->copy[change_in_force(a)].text, PACER_DOC_MAX);
+	for (int i = 0; i < n && text; i++)
+		text = assign(text, assignments[i], error);
+	if (text)
+		valid = policy_parse(text, strlen(text), error);
+	if (!valid)
+		result = CHANGE_WRONG;
+	else
+		result = replace(a, text, 0, plan, error);
+	policy_free(valid);
+	free(text);
 	close(fd);
 	return result;
 }

@@ -23,6 +23,13 @@ uint64_t change_pending(const struct attached *a);
  */
 int change_apply(struct attached *a, const char *text, uint64_t confirm_ns, struct plan *plan,
 		 struct policy_error *error);
+/*
+ * Write "RULE.FIELD=VALUE"s into the text in force and apply that. CHANGE_WRONG, with *error
+ * filled, where one of them is not right; nothing is changed then.
+ */
+#define CHANGE_WRONG (-2)
+int change_set(struct attached *a, char *const *assignments, int n, struct plan *plan,
+	       struct policy_error *error);
 int change_confirm(struct attached *a, struct policy_error *error);
 
 /* An entry of the allow-list. until_ns: monotonic, 0 for ever. */

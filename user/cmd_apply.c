@@ -82,35 +82,13 @@ int cmd_confirm(int argc, char **argv)
 	return EXIT_DONE;
 }
 
-/* The text in force with one more "PATH=VALUE" written into it; frees the text given. */
-static char *edit(char *text, const char *assignment, struct policy_error *error)
-{
-	const char *equals = strchr(assignment, '=');
-	char path[128], *next;
-
-	if (!equals || (size_t)(equals - assignment) >= sizeof(path)) {
-		free(text);
-		error->line = 0;
-		snprintf(error->text, sizeof(error->text),
-			 "%s: is not RULE.FIELD=VALUE, such as dns.packets=300", assignment);
-		return NULL;
-	}
-	memcpy(path, assignment, equals - assignment);
-	path[equals - assignment] = 0;
-	next = policy_set(text, strlen(text), path, equals + 1, error);
-	free(text);
-	return next;
-}
-
 int cmd_set(int argc, char **argv)
 {
 	struct policy_error error = {0};
 	static struct plan plan;
-	struct policy *policy = NULL;
 	struct attached a;
 	struct options o;
-	char *text;
-	int code = parse_options(argc, argv, "", &o);
+	int code = parse_options(argc, argv, "", &o), result;
 
 	if (code)
 		return code;
@@ -118,21 +96,11 @@ int cmd_set(int argc, char **argv)
 		return misused("set", "it wants one interface and RULE.FIELD=VALUE");
 	if (loader_find(o.args[0], &a, &error))
 		return complain(NULL, &error);
-	text = strndup(a.copy[change_in_force(&a)].text, PACER_DOC_MAX);
-	for (int i = 1; i < o.n_args && text; i++)
-		text = edit(text, o.args[i], &error);
-	if (text)
-		policy = policy_parse(text, strlen(text), &error);
-	if (!policy) {
-		error.line = 0;
-		code = complain("set", &error);
-	} else if (change_apply(&a, text, 0, &plan, &error)) {
-		code = complain(error.line ? "set" : NULL, &error);
-	} else {
-		code = report(o.args[0], &o, &plan);
-	}
-	policy_free(policy);
-	free(text);
+	result = change_set(&a, o.args + 1, o.n_args - 1, &plan, &error);
 	loader_release(&a);
-	return code;
+	if (!result)
+		return report(o.args[0], &o, &plan);
+	if (result == CHANGE_WRONG)
+		error.line = 0; /* of a text that nobody sees */
+	return complain(result == CHANGE_WRONG || error.line ? "set" : NULL, &error);
 }

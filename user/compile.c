@@ -487,6 +487,11 @@ static bool loses_gap(const struct draft *d, const struct pacer_tier *old)
 	return old->kind == PACER_TIER_RECORD && old->gap_ns && d->gap < 0;
 }
 
+static bool loosened(const struct draft *d, const struct pacer_tier *old)
+{
+	return d->tier.gap_ns < old->gap_ns || d->tier.window.limit > old->window.limit;
+}
+
 /* The gap of a key may join any of its windows: the one that it was with knows its past. */
 static void bring_gap(const struct succession *change, struct draft_rule *d, struct draft *to,
 		      const struct pacer_tier *old)
@@ -524,6 +529,35 @@ static int turn_of(const struct pacer_tier *t)
 	return t->until_ns ? 2 : t->gap_ns ? 0 : 1;
 }
 
+/* Is the limit's value nearer to the old one's than the other's, a looser one being the farthest?
+ */
+static bool nearer(const struct draft *d, const struct draft *other, const struct pacer_tier *old)
+{
+	const struct pacer_tier *a = &d->tier, *b = &other->tier;
+	bool looser = loosened(d, old);
+
+	if (looser != loosened(other, old))
+		return !looser;
+	if (a->gap_ns != b->gap_ns)
+		return (a->gap_ns > b->gap_ns) == looser;
+	return a->window.limit != b->window.limit && (a->window.limit < b->window.limit) == looser;
+}
+
+static struct draft *find_heir(const struct succession *change, struct draft_rule *d,
+			       const struct pacer_tier *old)
+{
+	struct draft *best = NULL;
+
+	for (size_t k = 0; k < d->n; k++) {
+		struct draft *at = &d->at[k];
+
+		if (at->state == PLAN_NEW && same_shape(change, at, old) &&
+		    (!best || nearer(at, best, old)))
+			best = at;
+	}
+	return best;
+}
+
 /* The heir of each old tier that still counts, NULL: none. */
 static void find_heirs(const struct succession *change, struct draft_rule *d,
 		       const struct pacer_rule *old, struct draft *heir[PACER_TIERS_MAX])
@@ -536,9 +570,7 @@ static void find_heirs(const struct succession *change, struct draft_rule *d,
 			heir[i] = NULL;
 		if (i >= old->n_tiers || !counts(change, t) || turn_of(t) != (int)turn)
 			continue;
-		for (size_t k = 0; k < d->n && !heir[i]; k++)
-			if (d->at[k].state == PLAN_NEW && same_shape(change, &d->at[k], t))
-				heir[i] = &d->at[k];
+		heir[i] = find_heir(change, d, t);
 		if (!heir[i])
 			continue;
 		if (loses_gap(heir[i], t))
@@ -563,37 +595,34 @@ static bool begins_anew(const struct draft_rule *d, const struct pacer_tier *key
 	return false;
 }
 
-static bool loosened(const struct draft *d, const struct pacer_tier *old)
-{
-	return d->tier.gap_ns < old->gap_ns || d->tier.window.limit > old->window.limit;
-}
-
 /*
  * State goes on under a looser limit, or without its gap, only where nothing begins anew that may
  * be the same limit in another place or shape: else the old one has to stay in force beside it, or
- * neither would count what was admitted just before the change.
+ * neither would count what was admitted just before the change. A retired one stays for the sake of
+ * such a limit, and is not loosened before its end.
  */
 static void part(struct draft_rule *d, const struct pacer_rule *old,
 		 struct draft *heir[PACER_TIERS_MAX])
 {
 	const struct pacer_tier *past[PACER_TIERS_MAX] = {0};
-	size_t parted = 1;
+	bool again = true;
 
 	for (size_t i = 0; i < old->n_tiers; i++)
 		if (heir[i])
 			past[heir[i] - d->at] = &old->tier[i];
-	while (parted) {
-		parted = 0;
+	while (again) {
+		again = false;
 		for (size_t i = 0; i < old->n_tiers; i++) {
 			const struct pacer_tier *t = &old->tier[i];
 
 			if (!heir[i] || !loosened(heir[i], t) ||
-			    !begins_anew(d, loses_gap(heir[i], t) ? NULL : t, past))
+			    (!t->until_ns &&
+			     !begins_anew(d, loses_gap(heir[i], t) ? NULL : t, past)))
 				continue;
 			past[heir[i] - d->at] = NULL;
 			heir[i]->state = PLAN_NEW;
 			heir[i] = NULL;
-			parted++;
+			again = true;
 		}
 	}
 }

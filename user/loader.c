@@ -201,9 +201,10 @@ static int fill_trie(struct bpf_map *map, const struct policy *policy, int famil
 	}
 	if (!err)
 		err = bpf_map__reuse_fd(map, fd);
-	if (err)
-		fail(error, "the allow-list cannot be made: %s%s", strerror(errno),
-		     errno == EPERM ? ": run as root" : "");
+	if (err && errno == EPERM)
+		fail(error, "no privilege to make a BPF map: run as root");
+	else if (err)
+		fail(error, "the allow-list cannot be made: %s", strerror(errno));
 	if (fd >= 0)
 		close(fd);
 	return err ? -1 : 0;
@@ -241,6 +242,11 @@ static int attach_failed(const char *ifname, enum loader_mode mode, int err,
 	if (err == -EPERM)
 		return fail(error, "%s: no privilege to load and attach (%s): run as root", ifname,
 			    strerror(-err));
+	if (mode == LOADER_HW)
+		return fail(error,
+			    "%s: its driver does not take the program into hardware (%s): use "
+			    "--mode native",
+			    ifname, strerror(-err));
 	if (err == -EACCES || err == -E2BIG)
 		return fail(error,
 			    "%s: this kernel's verifier refuses the program (%s): the README's "
@@ -296,6 +302,7 @@ static int attach_libxdp(struct pacer_bpf *skel, int ifindex, enum loader_mode m
 int loader_load(const char *ifname, const struct loader_options *options,
 		const struct loader_policy *begin, struct policy_error *error)
 {
+	struct policy_error why = {0};
 	struct pacer_bpf *skel;
 	int ifindex, err;
 
@@ -307,9 +314,9 @@ int loader_load(const char *ifname, const struct loader_options *options,
 	skel = pacer_bpf__open();
 	if (!skel)
 		return fail(error, "the built-in object cannot be opened: %s", strerror(errno));
-	if (prepare(skel, begin, error)) {
+	if (prepare(skel, begin, &why)) {
 		pacer_bpf__destroy(skel);
-		return -1;
+		return fail(error, "%s: %s", ifname, why.text);
 	}
 	complaint[0] = 0;
 	err = options->direct ? attach_direct(skel, ifindex, options->mode)

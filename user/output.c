@@ -101,7 +101,7 @@ int output_status(const struct attached *a)
 	for (size_t i = 0; policy && i < policy->n_rules; i++)
 		printf(" %s", policy->rule[i].name);
 	printf("\n  memory    %s\n",
-	       units_size_text(memory_bytes(a->n_lines), memory, sizeof(memory)));
+	       units_size_round(memory_bytes(a->n_lines), memory, sizeof(memory)));
 	printf("  allowed   %u prefix%s\n", a->control->allowed4 + a->control->allowed6,
 	       a->control->allowed4 + a->control->allowed6 == 1 ? "" : "es");
 	if (retired(p))
@@ -371,8 +371,8 @@ int output_check(const struct policy *policy, const struct pacer_policy *bin,
 	       policy->monitor ? "monitor (nothing is dropped)" : "enforced");
 	printf(
 	    "memory    %s in all, taken at load: %s of state, of which this policy uses %.0f%%\n",
-	    units_size_text(memory_bytes(plan->lines), a, sizeof(a)),
-	    units_size_text(plan->lines * 64, b, sizeof(b)),
+	    units_size_round(memory_bytes(plan->lines), a, sizeof(a)),
+	    units_size_round(plan->lines * 64, b, sizeof(b)),
 	    plan->lines ? 100.0 * plan->lines_used / plan->lines : 0);
 	if (bin->flags & PACER_CLOCK_EXACT)
 		printf("clock     exact\n");
@@ -391,7 +391,7 @@ int output_check(const struct policy *policy, const struct pacer_policy *bin,
 		else
 			print_window(l, t);
 		printf("    %s of state\n",
-		       units_size_text(compile_tier_lines(t) * 64, b, sizeof(b)));
+		       units_size_round(compile_tier_lines(t) * 64, b, sizeof(b)));
 	}
 	return 0;
 }
@@ -413,7 +413,7 @@ int output_memory_error(const struct policy *policy, struct policy_error *error)
 	error->line = 0;
 	snprintf(error->text, sizeof(error->text),
 		 "memory: %s of state is more than the %s that this machine has free: lower it",
-		 units_size_text(policy->memory_bytes, want, sizeof(want)),
-		 units_size_text(free_bytes, have, sizeof(have)));
+		 units_size_round(policy->memory_bytes, want, sizeof(want)),
+		 units_size_round(free_bytes, have, sizeof(have)));
 	return -1;
 }

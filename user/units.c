@@ -297,3 +297,15 @@ const char *units_prefix_text(const struct prefix *prefix, char *buf, size_t siz
 		snprintf(buf, size, "%s/%u", addr, prefix->len);
 	return buf;
 }
+
+const char *units_size_round(uint64_t bytes, char *buf, size_t size)
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+	double value = (double)bytes;
+	size_t i = 0;
+
+	for (; value >= 1024 && i + 1 < sizeof(units) / sizeof(*units); i++)
+		value /= 1024;
+	snprintf(buf, size, i && value < 100 ? "%.1f %s" : "%.0f %s", value, units[i]);
+	return buf;
+}

@@ -38,6 +38,8 @@ int units_range(const char *text, uint32_t max, struct range *range);
 /* The shortest exact text: 1000000 -> "1ms", 1500 -> "1500ns"... Return `buf`. */
 const char *units_duration_text(uint64_t ns, char *buf, size_t size);
 const char *units_size_text(uint64_t bytes, char *buf, size_t size);
+/* For people: three digits and a binary unit, "64.4 MiB". Returns `buf`. */
+const char *units_size_round(uint64_t bytes, char *buf, size_t size);
 const char *units_prefix_text(const struct prefix *prefix, char *buf, size_t size);
 
 #endif

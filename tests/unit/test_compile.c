@@ -1517,7 +1517,7 @@ static const char *const paced_pool[] = {
     "{key: src, gap: 8ms}",
     "{key: src, gap: 60ms}",
     "{key: src, gap: 8ms, rows: 1}",
-    "{key: src, gap: 30ms, ceiling: 100kpps}",
+    "{key: src, gap: 30ms, ceiling: 10kpps}",
     "{key: src, packets: 5, window: 20ms, slots: 4}",
     "{key: src, packets: 9, window: 20ms, slots: 4}",
     "{key: src, packets: 6, window: 20ms, slots: 7}",

@@ -322,6 +322,25 @@ static void texts(void **state)
 	assert_string_equal(units_duration_text(1500, buf, 4), "150"); /* cut, and ended */
 }
 
+static void rounded(void **state)
+{
+	static const struct {
+		uint64_t bytes;
+		const char *text;
+	} row[] = {{0, "0 B"},
+		   {1023, "1023 B"},
+		   {1024, "1.0 KiB"},
+		   {67487136, "64.4 MiB"},
+		   {1ull << 30, "1.0 GiB"},
+		   {150ull << 20, "150 MiB"},
+		   {UINT64_MAX, "16777216 TiB"}};
+	char buf[32];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++)
+		assert_string_equal(units_size_round(row[i].bytes, buf, sizeof(buf)), row[i].text);
+}
+
 static void texts_read_back(void **state)
 {
 	uint64_t seed = 1, value, back;
@@ -348,6 +367,7 @@ int main(void)
 	    cmocka_unit_test(sizes),	 cmocka_unit_test(rates),
 	    cmocka_unit_test(prefixes),	 cmocka_unit_test(ranges),
 	    cmocka_unit_test(texts),	 cmocka_unit_test(texts_read_back),
+	    cmocka_unit_test(rounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
