@@ -585,21 +585,49 @@ static bool forgets(const struct draft *d, const struct pacer_tier *old)
 	return !old || (d->gap >= 0 && !old->gap_ns && d->tier.idle_ns > old->idle_ns);
 }
 
-/* Does a limit of the rule begin anew: of this key, or (NULL) of any? */
-static bool begins_anew(const struct draft_rule *d, const struct pacer_tier *key,
-			const struct pacer_tier *const past[PACER_TIERS_MAX])
+/* The two windows are as long, but for what their slots round up. */
+static bool same_span(const struct pacer_window *a, const struct pacer_window *b)
 {
-	for (size_t k = 0; k < d->n; k++)
-		if (forgets(&d->at[k], past[k]) && (!key || same_key(&d->at[k].tier, key)))
+	uint64_t x = a->slot_ns * (a->ring - 1), y = b->slot_ns * (b->ring - 1);
+
+	return a->ring && b->ring && a->cost == b->cost &&
+	       (x > y ? x - y : y - x) < PACER_SLOTS_MAX;
+}
+
+/* May the other limit ask for what this one has ceased to: is it the tighter of the same key? */
+static bool stands_in(const struct draft *other, const struct draft *d)
+{
+	const struct pacer_tier *a = &other->tier, *b = &d->tier;
+
+	return other != d && same_key(a, b) &&
+	       (a->gap_ns > b->gap_ns || (same_span(&a->window, &b->window) &&
+					  (uint64_t)a->window.limit << a->window.cost_shift <
+					      (uint64_t)b->window.limit << b->window.cost_shift));
+}
+
+/*
+ * Does the rule have a limit that has not the past of this one, the heir of `old`, and may need it:
+ * of the same key, or, where a gap goes, of any? One that stands in may be young itself.
+ */
+static bool is_needed(const struct draft_rule *d, const struct draft *heir,
+		      const struct pacer_tier *old,
+		      const struct pacer_tier *const past[PACER_TIERS_MAX])
+{
+	for (size_t k = 0; k < d->n; k++) {
+		const struct draft *at = &d->at[k];
+
+		if (stands_in(at, heir) ||
+		    (forgets(at, past[k]) && (loses_gap(heir, old) || same_key(&at->tier, old))))
 			return true;
+	}
 	return false;
 }
 
 /*
- * State goes on under a looser limit, or without its gap, only where nothing begins anew that may
- * be the same limit in another place or shape: else the old one has to stay in force beside it, or
- * neither would count what was admitted just before the change. A retired one stays for the sake of
- * such a limit, and is not loosened before its end.
+ * State goes on under a looser limit, or without its gap, only where no other limit may be the same
+ * one in another place or shape, with less of its past: else the old one has to stay in force
+ * beside it, or neither would count what was admitted just before the change. A retired one stays
+ * for the sake of such a limit, and is not loosened before its end.
  */
 static void part(struct draft_rule *d, const struct pacer_rule *old,
 		 struct draft *heir[PACER_TIERS_MAX])
@@ -616,8 +644,7 @@ static void part(struct draft_rule *d, const struct pacer_rule *old,
 			const struct pacer_tier *t = &old->tier[i];
 
 			if (!heir[i] || !loosened(heir[i], t) ||
-			    (!t->until_ns &&
-			     !begins_anew(d, loses_gap(heir[i], t) ? NULL : t, past)))
+			    (!t->until_ns && !is_needed(d, heir[i], t, past)))
 				continue;
 			past[heir[i] - d->at] = NULL;
 			heir[i]->state = PLAN_NEW;

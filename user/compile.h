@@ -8,6 +8,11 @@
  * slots, unit) keeps its lines, whatever its value. A limit that is gone or has another shape stays
  * in force, retired, beside the new ones for as long as its state can matter; so no window across
  * the change admits more than the old limit or the new one would.
+ *
+ * Three kinds of limit begin anew beside the old one although their shape is the same: one whose
+ * value is loosened, or whose gap leaves its record, while another may stand for it with less of
+ * its past; one that was retired, until its end, if it comes back looser; and a gap that comes back
+ * from the coarse clock, whose times may lie before the truth, to the exact one.
  */
 #ifndef PACER_COMPILE_H
 #define PACER_COMPILE_H
@@ -54,7 +59,8 @@ struct compile_host {
 /*
  * Fill *bin and *plan from *policy; `previous` NULL: for a table made for it. Returns 0, or -1 with
  * *error filled (a window that the clock or the counters cannot hold, more ranges in a field than
- * PACER_BOUNDS_MAX, more state than the table has room for).
+ * PACER_BOUNDS_MAX, a ceiling below a sketch of one line, more state than the table has room for,
+ * more tiers of a rule or counters than there are beside those of the previous policy).
  */
 int compile_policy(const struct policy *policy, const struct compile_previous *previous,
 		   const struct compile_host *host, struct pacer_policy *bin, struct plan *plan,
@@ -64,7 +70,9 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 uint64_t compile_tier_lines(const struct pacer_tier *tier);
 uint64_t compile_tier_memory_ns(const struct pacer_tier *tier);
 
-/* The limit of the rule that a denial by this tier for this reason comes from; -1 if a retired one.
+/*
+ * The limit of the rule that a denial by this tier for this reason comes from; -1 if a retired one.
+ * What is neither the gap's nor the window's denial is said to be of the first limit in the tier.
  */
 int compile_limit_of(const struct plan *plan, const struct policy *policy, size_t rule,
 		     uint32_t tier, enum pacer_reason reason);

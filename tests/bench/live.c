@@ -9,8 +9,9 @@
  *                                                 counted, to fill the caches; sweep: one source
  *                                                 after the other
  *   stamp IFACE MAC SOURCES MILLISECONDS          the same, with the time of sending in each frame
- *   mix IFACE MAC SOURCES HONEST PPS QUIET FLOOD  honest sources for QUIET ms, then these, as many
- *                                                 new ones and a flood for FLOOD ms
+ *   mix IFACE MAC SOURCES HONEST PPS QUIET FLOOD  honest sources for QUIET ms, then these and a
+ *                                                 flood for FLOOD ms; a third into it as many new
+ *                                                 honest ones
  *   attach IFACE drop|parse                       a program of the benchmark's, natively
  *   receive LIMIT WINDOW_MS MILLISECONDS          stamped frames: the most in a window, by source
  */
@@ -183,11 +184,12 @@ int mix_main(int argc, char **argv)
 	generate_for(&g, strtoull(argv[6], NULL, 10) * MS);
 	print_generated(&g);
 	g.flow->port_be = htons(BENCH_PORT + 1);
-	g.flow->late_from = g.flow->due;
-	g.flow->late = 1;
 	g.flow->flood = 1;
 	g.frames = g.wall_ns = g.cpu_ns = 0;
-	generate_for(&g, strtoull(argv[7], NULL, 10) * MS);
+	generate_for(&g, strtoull(argv[7], NULL, 10) * MS / 3);
+	g.flow->late_from = g.flow->due;
+	g.flow->late = 1;
+	generate_for(&g, strtoull(argv[7], NULL, 10) * MS * 2 / 3);
 	print_generated(&g);
 	return 0;
 }

@@ -193,8 +193,7 @@ def print_goodput(rows):
                    f"{r['flood_pps'] / 1e6:.2f}", f"{r['attached_mib']:.0f}",
                    f"{r['flood_mib']:+.0f}"])
                  for r in rows if r["sources"] == size]
-        table(f"Goodput: 1,000 honest sources at half of 10 a second, and a flood of "
-              f"{size_text(size)} spoofed sources: share that passes",
-              ["before it", "during it", "new ones", "flood", "of it allowed",
-               "flood Mpps", "MiB at load",
-               "MiB more"], lines)
+        table(f"Goodput: 1,000 honest sources at half of 10 a second, a flood of {size_text(size)} "
+              "spoofed sources, 1,000 more honest ones that come during it: share that passes",
+              ["honest before", "honest during", "newcomers", "flood", "of it allowed",
+               "flood Mpps", "MiB at load", "MiB more"], lines)

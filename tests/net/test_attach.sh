@@ -131,7 +131,8 @@ builtin_paces()
 # A bpffs is not needed, and none is left behind.
 no_bpffs()
 {
-	local run=(unshare -m sh -c 'umount -a -t bpf; mount -t tmpfs none /sys/fs/bpf && exec "$@"' sh)
+	local run=(unshare -m --propagation unchanged sh -c 'mount --make-rprivate /sys &&
+		mount -t tmpfs none /sys/fs/bpf && exec "$@"' sh)
 
 	limit ten 10
 	in_server "${run[@]}" "$BUILD/xdp-pacer" load s0 -c "$work/ten.yaml" >/dev/null

@@ -200,7 +200,7 @@ a_pacer_there()
 other()
 {
 	[ -e "$work/other.o" ] ||
-		clang -O2 -g -target bpf "-I/usr/include/$(gcc -print-multiarch)" \
+		"${CLANG:-clang-19}" -O2 -g -target bpf "-I/usr/include/$(gcc -print-multiarch)" \
 			-c "$here/other.bpf.c" -o "$work/other.o"
 	in_server ip link set dev s0 xdp obj "$work/other.o" sec "$1"
 }

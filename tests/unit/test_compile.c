@@ -947,6 +947,10 @@ static void test_changes(void **unused)
 	    {WIN, "{key: src, packets: 20, window: 1s}, " WIN2, "Rw+ Rw+ Rw-"},
 	    {WIN, "{key: src, packets: 20, window: 1s}, " NET, "Rw= Rw+"},
 	    {WIN, "{key: src, packets: 8, window: 1s}, " WIN2, "Rw= Rw+"},
+	    {GAP ", " GAP5, GAP5 ", " GAP, "Sg= Sg="},
+	    {GAP5 ", {key: src, gap: 5ms, rows: 1}", GAP ", {key: src, gap: 5ms, rows: 1}",
+	     "Sg+ Sg= Sg-"},
+	    {WIN ", " WIN2, "{key: src, packets: 20, window: 1s}, " WIN2, "Rw= Rw="},
 	};
 	uint32_t i;
 
@@ -1034,6 +1038,26 @@ static void test_retired_and_back(void **unused)
 	assert_string_equal(tiers_text(0), "Rw=");
 	assert_int_equal(apply(rule_of("clock: exact", WIN2)), 0);
 	assert_string_equal(tiers_text(0), "Rw+ Rw-");
+}
+
+/* A retired limit stands in for the past of those that began anew: it is not loosened. */
+static void test_retired_and_looser(void **unused)
+{
+	static const char one_row[] = "{key: src, gap: 5ms, rows: 1}";
+	char both[128];
+
+	(void)unused;
+	assert_int_equal(load(rule_of("clock: exact", GAP5)), 0);
+	assert_int_equal(apply(rule_of("clock: exact", one_row)), 0);
+	assert_string_equal(tiers_text(0), "Sg+ Sg-");
+	time_retired();
+	snprintf(both, sizeof(both), "%s, " GAP, one_row);
+	assert_int_equal(apply(rule_of("clock: exact", both)), 0);
+	assert_string_equal(tiers_text(0), "Sg= Sg+ Sg-");
+	assert_int_equal(now.bin.rule[0].tier[2].gap_ns, 5 * MS);
+	snprintf(both, sizeof(both), "%s, {key: src, gap: 6ms}", one_row);
+	assert_int_equal(apply(rule_of("clock: exact", both)), 0);
+	assert_string_equal(tiers_text(0), "Sg= Sg=");
 }
 
 /* A retired limit ends at until_ns, not before. */
@@ -1663,6 +1687,7 @@ int main(void)
 	    TEST(test_gap_beyond_the_record),
 	    TEST(test_modes_are_values),
 	    TEST(test_retired_and_back),
+	    TEST(test_retired_and_looser),
 	    TEST(test_end_of_the_retired),
 	    TEST(test_too_many_tiers),
 	    TEST(test_no_room_beside),
