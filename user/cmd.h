@@ -26,6 +26,7 @@ int cmd_apply(int argc, char **argv);
 int cmd_confirm(int argc, char **argv);
 int cmd_set(int argc, char **argv);
 int cmd_allow(int argc, char **argv);
+int cmd_replay(int argc, char **argv);
 
 /* One line on stderr; returns EXIT_FAILED, or EXIT_WRONG where `file` is not NULL. */
 int complain(const char *file, const struct policy_error *error);
@@ -41,6 +42,8 @@ struct options {
 	bool watch;		    /* w */
 	uint64_t confirm_ns;	    /* t */
 	uint64_t for_ns;	    /* f */
+	bool verdicts;		    /* v */
+	bool kernel;		    /* k */
 	char **args;		    /* what is not an option */
 	int n_args;
 };

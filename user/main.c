@@ -19,6 +19,8 @@ const struct verb verbs[] = {
     {"confirm", "IFACE", "keep a policy that was applied --confirm-within", cmd_confirm},
     {"set", "IFACE RULE.FIELD=VALUE...", "change values of the policy in place", cmd_set},
     {"allow", "IFACE add|del|list [PREFIX] [--for TIME]", "sources that no rule limits", cmd_allow},
+    {"replay", "-c POLICY FILE.pcap [--verdicts] [--kernel]",
+     "what the policy would have made of a capture; - is stdin", cmd_replay},
     {NULL, NULL, NULL, NULL},
 };
 
@@ -54,6 +56,8 @@ static const struct option all_options[] = {
     {"watch", no_argument, NULL, 'w'},
     {"confirm-within", required_argument, NULL, 't'},
     {"for", required_argument, NULL, 'f'},
+    {"verdicts", no_argument, NULL, 'v'},
+    {"kernel", no_argument, NULL, 'k'},
     {NULL, 0, NULL, 0},
 };
 
@@ -76,6 +80,12 @@ static int take_option(const char *verb, int letter, struct options *o)
 		return 0;
 	case 'w':
 		o->watch = true;
+		return 0;
+	case 'v':
+		o->verdicts = true;
+		return 0;
+	case 'k':
+		o->kernel = true;
 		return 0;
 	case 't':
 	case 'f':

@@ -898,72 +898,73 @@ static void test_clock_of_the_retired(void **unused)
 /* ---- changes ---- */
 
 /* One rule, then another of the same name: what becomes of its limits. */
+static const struct {
+	const char *from, *to, *tiers;
+} changes[] = {
+    /* values */
+    {WIN, "{key: src, packets: 1, window: 1s}", "Rw="},
+    {WIN, "{key: src, packets: 1000, window: 1s}", "Rw="},
+    {GAP, GAP5, "Sg="},
+    {GAP5 ", " WIN, WIN ", " GAP, "Rgw="},
+    {"{key: src, gap: 1ms, entries: 70}", "{key: src, gap: 9ms, entries: 70}", "Sg="},
+    {"{key: src, bytes: 1M, window: 1s}", "{key: src, bytes: 2G, window: 1s}", "Rw="},
+    {"{key: all, gap: 1ms}", "{key: all, gap: 5ms}", "Sg="},
+    {"{key: src, packets: 9, window: 1s, entries: 9}", WIN, "Rw="},
+    /* shapes */
+    {WIN, WIN2, "Rw+ Rw-"},
+    {WIN, "{key: src, packets: 9, window: 1s, slots: 9}", "Rw+ Rw-"},
+    {WIN, "{key: src, packets: 9, window: 900ms, slots: 9}", "Rw+ Rw-"},
+    {WIN, "{key: src, bytes: 9, window: 1s}", "Rw+ Rw-"},
+    {WIN, "{key: dst, packets: 9, window: 1s}", "Rw+ Rw-"},
+    {WIN, NET, "Rw+ Rw-"},
+    {WIN, "{key: src, packets: 9, window: 1s, entries: 9}", "Rw+ Rw-"},
+    {"{key: src, packets: 9, window: 1s, entries: 9}",
+     "{key: src, packets: 9, window: 1s, entries: 19}", "Rw+ Rw-"},
+    {"{key: src, bytes: 2G, window: 1s}", "{key: src, bytes: 3G, window: 1s}", "Rw+ Rw-"},
+    {GAP, "{key: src, gap: 1ms, rows: 1}", "Sg+ Sg-"},
+    {GAP, "{key: dst, gap: 1ms}", "Sg+ Sg-"},
+    {GAP, GAP ", " WIN, "Rgw+ Sg-"},
+    {GAP, WIN, "Rw+ Sg-"},
+    {WIN ", " GAP, GAP, "Sg+ Rgw-"},
+    /* limits come and go beside those that stay */
+    {WIN, WIN ", " NET, "Rw= Rw+"},
+    {NET ", " WIN, WIN ", " NET, "Rw= Rw="},
+    {NET ", " WIN, WIN, "Rw= Rw-"},
+    /* a gap may come to a record, and go where nothing else begins anew */
+    {WIN, WIN ", " GAP, "Rgw="},
+    {WIN ", " GAP, WIN, "Rw="},
+    {WIN ", " GAP ", " NET, NET ", " WIN, "Rw= Rw="},
+    /* it stays with its record when another could be joined */
+    {WIN ", " GAP, WIN2 ", " WIN ", " GAP5, "Rw+ Rgw="},
+    {WIN ", " WIN2 ", " GAP, WIN2 ", " WIN ", " GAP, "Rw= Rgw="},
+    /* where the gap goes on elsewhere, what knows its past stays */
+    {WIN ", " GAP, WIN ", {key: src, gap: 1ms, rows: 1}", "Rw+ Sg+ Rgw-"},
+    {WIN ", " GAP, WIN ", {key: \"src/24,56\", gap: 1ms}", "Rw+ Sg+ Rgw-"},
+    {WIN ", " GAP ", " NET, WIN ", " NET ", {key: dst, gap: 1ms}", "Rw+ Rw= Sg+ Rgw-"},
+    /* so where a looser limit stands beside a new one of its key */
+    {GAP5, GAP ", {key: src, gap: 5ms, rows: 1}", "Sg+ Sg+ Sg-"},
+    {WIN, "{key: src, packets: 20, window: 1s}, " WIN2, "Rw+ Rw+ Rw-"},
+    {WIN, "{key: src, packets: 20, window: 1s}, " NET, "Rw= Rw+"},
+    {WIN, "{key: src, packets: 8, window: 1s}, " WIN2, "Rw= Rw+"},
+    {GAP ", " GAP5, GAP5 ", " GAP, "Sg= Sg="},
+    {GAP5 ", {key: src, gap: 5ms, rows: 1}", GAP ", {key: src, gap: 5ms, rows: 1}", "Sg+ Sg= Sg-"},
+    {WIN ", " WIN2, "{key: src, packets: 20, window: 1s}, " WIN2, "Rw= Rw="},
+};
+
 static void test_changes(void **unused)
 {
-	static const struct {
-		const char *from, *to, *tiers;
-	} cases[] = {
-	    /* values */
-	    {WIN, "{key: src, packets: 1, window: 1s}", "Rw="},
-	    {WIN, "{key: src, packets: 1000, window: 1s}", "Rw="},
-	    {GAP, GAP5, "Sg="},
-	    {GAP5 ", " WIN, WIN ", " GAP, "Rgw="},
-	    {"{key: src, gap: 1ms, entries: 70}", "{key: src, gap: 9ms, entries: 70}", "Sg="},
-	    {"{key: src, bytes: 1M, window: 1s}", "{key: src, bytes: 2G, window: 1s}", "Rw="},
-	    {"{key: all, gap: 1ms}", "{key: all, gap: 5ms}", "Sg="},
-	    {"{key: src, packets: 9, window: 1s, entries: 9}", WIN, "Rw="},
-	    /* shapes */
-	    {WIN, WIN2, "Rw+ Rw-"},
-	    {WIN, "{key: src, packets: 9, window: 1s, slots: 9}", "Rw+ Rw-"},
-	    {WIN, "{key: src, bytes: 9, window: 1s}", "Rw+ Rw-"},
-	    {WIN, "{key: dst, packets: 9, window: 1s}", "Rw+ Rw-"},
-	    {WIN, NET, "Rw+ Rw-"},
-	    {WIN, "{key: src, packets: 9, window: 1s, entries: 9}", "Rw+ Rw-"},
-	    {"{key: src, packets: 9, window: 1s, entries: 9}",
-	     "{key: src, packets: 9, window: 1s, entries: 19}", "Rw+ Rw-"},
-	    {"{key: src, bytes: 2G, window: 1s}", "{key: src, bytes: 3G, window: 1s}", "Rw+ Rw-"},
-	    {GAP, "{key: src, gap: 1ms, rows: 1}", "Sg+ Sg-"},
-	    {GAP, "{key: dst, gap: 1ms}", "Sg+ Sg-"},
-	    {GAP, GAP ", " WIN, "Rgw+ Sg-"},
-	    {GAP, WIN, "Rw+ Sg-"},
-	    {WIN ", " GAP, GAP, "Sg+ Rgw-"},
-	    /* limits come and go beside those that stay */
-	    {WIN, WIN ", " NET, "Rw= Rw+"},
-	    {NET ", " WIN, WIN ", " NET, "Rw= Rw="},
-	    {NET ", " WIN, WIN, "Rw= Rw-"},
-	    /* a gap may come to a record, and go where nothing else begins anew */
-	    {WIN, WIN ", " GAP, "Rgw="},
-	    {WIN ", " GAP, WIN, "Rw="},
-	    {WIN ", " GAP ", " NET, NET ", " WIN, "Rw= Rw="},
-	    /* it stays with its record when another could be joined */
-	    {WIN ", " GAP, WIN2 ", " WIN ", " GAP5, "Rw+ Rgw="},
-	    {WIN ", " WIN2 ", " GAP, WIN2 ", " WIN ", " GAP, "Rw= Rgw="},
-	    /* where the gap goes on elsewhere, what knows its past stays */
-	    {WIN ", " GAP, WIN ", {key: src, gap: 1ms, rows: 1}", "Rw+ Sg+ Rgw-"},
-	    {WIN ", " GAP, WIN ", {key: \"src/24,56\", gap: 1ms}", "Rw+ Sg+ Rgw-"},
-	    {WIN ", " GAP ", " NET, WIN ", " NET ", {key: dst, gap: 1ms}", "Rw+ Rw= Sg+ Rgw-"},
-	    /* so where a looser limit stands beside a new one of its key */
-	    {GAP5, GAP ", {key: src, gap: 5ms, rows: 1}", "Sg+ Sg+ Sg-"},
-	    {WIN, "{key: src, packets: 20, window: 1s}, " WIN2, "Rw+ Rw+ Rw-"},
-	    {WIN, "{key: src, packets: 20, window: 1s}, " NET, "Rw= Rw+"},
-	    {WIN, "{key: src, packets: 8, window: 1s}, " WIN2, "Rw= Rw+"},
-	    {GAP ", " GAP5, GAP5 ", " GAP, "Sg= Sg="},
-	    {GAP5 ", {key: src, gap: 5ms, rows: 1}", GAP ", {key: src, gap: 5ms, rows: 1}",
-	     "Sg+ Sg= Sg-"},
-	    {WIN ", " WIN2, "{key: src, packets: 20, window: 1s}, " WIN2, "Rw= Rw="},
-	};
 	uint32_t i;
 
 	(void)unused;
-	for (i = 0; i < ARRAY(cases); i++) {
-		assert_int_equal(load(rule_of("clock: exact", cases[i].from)), 0);
-		assert_int_equal(apply(rule_of("clock: exact", cases[i].to)), 0);
-		if (strcmp(tiers_text(0), cases[i].tiers))
-			fail_msg("%s -> %s: %s, not %s", cases[i].from, cases[i].to, tiers_text(0),
-				 cases[i].tiers);
+	for (i = 0; i < ARRAY(changes); i++) {
+		assert_int_equal(load(rule_of("clock: exact", changes[i].from)), 0);
+		assert_int_equal(apply(rule_of("clock: exact", changes[i].to)), 0);
+		if (strcmp(tiers_text(0), changes[i].tiers))
+			fail_msg("%s -> %s: %s, not %s", changes[i].from, changes[i].to,
+				 tiers_text(0), changes[i].tiers);
 		/* the same again changes nothing */
 		time_retired();
-		assert_int_equal(apply(rule_of("clock: exact", cases[i].to)), 0);
+		assert_int_equal(apply(rule_of("clock: exact", changes[i].to)), 0);
 		assert_null(strchr(tiers_text(0), '+'));
 		assert_int_equal(before.bin.rule[0].n_tiers, now.bin.rule[0].n_tiers);
 		assert_memory_equal(before.bin.rule[0].tier, now.bin.rule[0].tier,
@@ -1051,13 +1052,22 @@ static void test_retired_and_looser(void **unused)
 	assert_int_equal(apply(rule_of("clock: exact", one_row)), 0);
 	assert_string_equal(tiers_text(0), "Sg+ Sg-");
 	time_retired();
-	snprintf(both, sizeof(both), "%s, " GAP, one_row);
-	assert_int_equal(apply(rule_of("clock: exact", both)), 0);
-	assert_string_equal(tiers_text(0), "Sg= Sg+ Sg-");
-	assert_int_equal(now.bin.rule[0].tier[2].gap_ns, 5 * MS);
 	snprintf(both, sizeof(both), "%s, {key: src, gap: 6ms}", one_row);
 	assert_int_equal(apply(rule_of("clock: exact", both)), 0);
 	assert_string_equal(tiers_text(0), "Sg= Sg=");
+	assert_int_equal(apply(rule_of("clock: exact", one_row)), 0);
+	time_retired();
+	snprintf(both, sizeof(both), "%s, " GAP, one_row);
+	assert_int_equal(apply(rule_of("clock: exact", both)), 0);
+	assert_string_equal(tiers_text(0), "Sg= Sg+ Sg-");
+	assert_int_equal(now.bin.rule[0].tier[2].gap_ns, 6 * MS);
+	/* nor does it lose its gap */
+	assert_int_equal(load(rule_of("clock: exact", WIN ", " GAP)), 0);
+	assert_int_equal(apply(rule_of("clock: exact", WIN2 ", {key: dst, gap: 1ms}")), 0);
+	assert_string_equal(tiers_text(0), "Rw+ Sg+ Rgw-");
+	time_retired();
+	assert_int_equal(apply(rule_of("clock: exact", WIN ", {key: dst, gap: 1ms}")), 0);
+	assert_string_equal(tiers_text(0), "Rw+ Sg= Rw- Rgw-");
 }
 
 /* A retired limit ends at until_ns, not before. */
