@@ -16,26 +16,24 @@
 
 #include "port.h"
 
-#define PACER_MAGIC	  0x52434150u /* "PACR" */
-#define PACER_ABI_VERSION 1u
-#define PACER_RULES_MAX	  64u
-#define PACER_TIERS_MAX	  8u /* of a rule; those that a change of policy retires included */
-#define PACER_COUNTERS_MAX                                                                      \
-	128u		      /* rules in force and rules of the copy beside it, and 0: no rule \
-			       */
-#define PACER_STARTS_LINE 11u /* ring words in a record's first line */
-#define PACER_LINE_WORDS  16u /* and in each line that follows */
-#define PACER_EXTRA_MAX	  3u
-#define PACER_RING_MAX	  (PACER_STARTS_LINE + PACER_EXTRA_MAX * PACER_LINE_WORDS)
-#define PACER_SLOTS_MAX	  (PACER_RING_MAX - 1)
-#define PACER_SLOTS_LINE  (PACER_STARTS_LINE - 1)
-#define PACER_CELLS	  7u /* of a sketch's line; prime, see recency.h */
-#define PACER_ROWS_MAX	  2u
-#define PACER_BOUNDS_MAX  255u /* values at which one field's set of matching rules changes */
-#define PACER_DOC_MAX	  65536u
-#define PACER_ALLOW_MAX	  4096u
-#define PACER_VLAN_NONE	  4096u
-#define PACER_KEY_WORDS	  10u
+#define PACER_MAGIC	   0x52434150u /* "PACR" */
+#define PACER_ABI_VERSION  1u
+#define PACER_RULES_MAX	   64u
+#define PACER_TIERS_MAX	   8u	/* of a rule; those that a change of policy retires included */
+#define PACER_COUNTERS_MAX 129u /* those of two copies of the rules, and 0: no rule */
+#define PACER_STARTS_LINE  11u	/* ring words in a record's first line */
+#define PACER_LINE_WORDS   16u	/* and in each line that follows */
+#define PACER_EXTRA_MAX	   3u
+#define PACER_RING_MAX	   (PACER_STARTS_LINE + PACER_EXTRA_MAX * PACER_LINE_WORDS)
+#define PACER_SLOTS_MAX	   (PACER_RING_MAX - 1)
+#define PACER_SLOTS_LINE   (PACER_STARTS_LINE - 1)
+#define PACER_CELLS	   7u /* of a sketch's line; prime, see recency.h */
+#define PACER_ROWS_MAX	   2u
+#define PACER_BOUNDS_MAX   255u /* values at which one field's set of matching rules changes */
+#define PACER_DOC_MAX	   65536u
+#define PACER_ALLOW_MAX	   4096u
+#define PACER_VLAN_NONE	   4096u
+#define PACER_KEY_WORDS	   10u
 
 enum pacer_verdict {
 	PACER_VERDICT_PASS,
@@ -223,7 +221,6 @@ struct pacer_control {
 	__u32 allowed4,
 	    allowed6; /* prefixes on the allow-list, so that an empty one costs nothing */
 	__u64 secret[PACER_SECRETS];
-	__u64 lines;	     /* of the table; 0: as the object was built */
 	__u64 resolution_ns; /* of the coarse clock, as the loader found it */
 };
 

@@ -36,6 +36,7 @@ int cmd_apply(int argc, char **argv)
 	struct policy *policy;
 	struct attached a;
 	struct options o;
+	uint64_t memory;
 	char *text;
 	int code = parse_options(argc, argv, "ct", &o);
 
@@ -46,11 +47,17 @@ int cmd_apply(int argc, char **argv)
 	code = read_policy(o.policy, &text, &policy);
 	if (code)
 		return code;
+	memory = policy->memory_bytes;
 	policy_free(policy);
 	if (loader_find(o.args[0], &a, &error)) {
 		free(text);
 		return complain(NULL, &error);
 	}
+	if (memory != POLICY_MEMORY_DEFAULT && memory / sizeof(struct pacer_line) != a.n_lines)
+		fprintf(stderr,
+			"xdp-pacer: %s: memory stays as it was at load: unload and load to "
+			"change it\n",
+			o.args[0]);
 	code = change_apply(&a, text, o.confirm_ns, &plan, &error);
 	loader_release(&a);
 	free(text);

@@ -226,7 +226,6 @@ static int prepare(struct pacer_bpf *skel, const struct loader_policy *begin,
 		return fail(error, "no random numbers for the hash's secret: %s", strerror(errno));
 	control->secret_ready = 1;
 	control->in_force = 0;
-	control->lines = begin->lines;
 	control->resolution_ns = begin->resolution_ns;
 	copy->policy = *begin->bin;
 	memset(copy->text, 0, sizeof(copy->text));

@@ -13,7 +13,6 @@
 #define FORMAT(at)     __attribute__((format(printf, at, at + 1)))
 #define MUST_USE       __attribute__((warn_unused_result))
 #define FIELD_NAME_MAX 16u
-#define MEMORY_DEFAULT (64ull << 20)
 #define MEMORY_MAX     (255ull << 30) /* of lines that 32 bits can count */
 #define SLOTS_DEFAULT  10
 #define ROWS_DEFAULT   2
@@ -1024,7 +1023,7 @@ static int MUST_USE read_policy(struct source *s, struct policy *policy)
 	const yaml_node_t *root = yaml_document_get_root_node(&s->doc);
 	const yaml_node_t *seen[POLICY_FIELDS] = {0};
 
-	policy->memory_bytes = MEMORY_DEFAULT;
+	policy->memory_bytes = POLICY_MEMORY_DEFAULT;
 	if (read_fields(s, NULL, root, &fields, policy, seen))
 		return -1;
 	if (!seen[FIELD_RULES])

@@ -13,10 +13,11 @@
 #include "abi.h"
 #include "units.h"
 
-#define POLICY_NAME_MAX	  32 /* a rule's name: letters, digits, '_' and '-' */
-#define POLICY_LIST_MAX	  64 /* prefixes or ranges in one field of one match */
-#define POLICY_LIMITS_MAX 8  /* limits of a rule */
-#define POLICY_ALLOW_MAX  PACER_ALLOW_MAX
+#define POLICY_NAME_MAX	      32 /* a rule's name: letters, digits, '_' and '-' */
+#define POLICY_LIST_MAX	      64 /* prefixes or ranges in one field of one match */
+#define POLICY_LIMITS_MAX     8	 /* limits of a rule */
+#define POLICY_ALLOW_MAX      PACER_ALLOW_MAX
+#define POLICY_MEMORY_DEFAULT (64ull << 20)
 
 enum policy_key_kind { KEY_FLOW, KEY_SRC, KEY_DST, KEY_SRC_DPORT, KEY_ALL };
 
