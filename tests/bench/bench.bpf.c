@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Programs that measure. `draw` draws a source inside the kernel, so that caches see as many keys
  * as wanted, and hands the packet by a tail call to what is measured: a layer of the packet path
@@ -117,11 +117,18 @@ SEC("xdp.frags") int layer_exact(struct xdp_md *ctx)
 
 /* --- live frames ---------------------------------------------------------------------------- */
 
+static __always_inline void look_at_clock(void)
+{
+	flow.due = (bpf_ktime_get_ns() - flow.begin_ns) / flow.honest_ns;
+	if (flow.due > flow.sent_honest && flow.due - flow.sent_honest > flow.behind)
+		flow.behind = flow.due - flow.sent_honest;
+}
+
 /* Count what is sent: one CPU generates. Returns 1 and the source, or 0 where nothing is due. */
 static __always_inline int next_frame(__u32 *source)
 {
 	if (flow.honest && !(flow.drawn++ & 15))
-		flow.due = (bpf_ktime_get_ns() - flow.begin_ns) / flow.honest_ns;
+		look_at_clock();
 	if (flow.honest && flow.sent_honest < flow.due) {
 		*source = BENCH_HONEST + flow.sent_honest++ % flow.honest;
 		return 1;

@@ -41,6 +41,7 @@ struct bench_flow {
 	__u64 begin_ns;	 /* of the honest ones' schedule */
 	__u64 late_from; /* the honest packet at which the late ones begin */
 	__u64 sent_flood, sent_honest, sent_late;
+	__u64 behind;	  /* honest packets that were overdue at once, at the most */
 	__u64 due, drawn; /* the generator's own */
 };
 

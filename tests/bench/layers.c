@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The packet path in layers, by BPF_PROG_TEST_RUN: what a packet costs, over how many sources,
  * under which policy, on one CPU and on two.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Real frames: a generator on one end of a veth pair, by BPF_F_TEST_XDP_LIVE_FRAMES, and what the
  * other end is measured with. Everything that the generator's CPU does until the frame's end, the
@@ -131,10 +131,11 @@ static void generate_for(struct generator *g, uint64_t ns)
 static void print_generated(const struct generator *g)
 {
 	printf("{\"frames\": %llu, \"wall_ns\": %llu, \"cpu_ns\": %llu, \"flood\": %llu, "
-	       "\"honest\": %llu, \"late\": %llu}\n",
+	       "\"honest\": %llu, \"late\": %llu, \"behind_ns\": %llu}\n",
 	       (unsigned long long)g->frames, (unsigned long long)g->wall_ns,
 	       (unsigned long long)g->cpu_ns, (unsigned long long)g->flow->sent_flood,
-	       (unsigned long long)g->flow->sent_honest, (unsigned long long)g->flow->sent_late);
+	       (unsigned long long)g->flow->sent_honest, (unsigned long long)g->flow->sent_late,
+	       (unsigned long long)(g->flow->behind * g->flow->honest_ns));
 	fflush(stdout);
 }
 

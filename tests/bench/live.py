@@ -6,8 +6,8 @@
             c1  --------- veth ---------  s0  the next candidate, then a sink
 
 Frames of 64 bytes from 10.0.0.0/8 (drawn), 172.16.0.0/16 and 172.17.0.0/16 (honest) to UDP ports of
-198.18.0.1. The sink counts what was let through behind every candidate, in iptables' mangle table, and
-drops it; for accuracy, it is a socket.
+198.18.0.1. The sink, in iptables' mangle table behind every candidate, counts what was let
+through and drops it; for accuracy, it is a socket.
 """
 import atexit
 import json
@@ -60,7 +60,7 @@ def begin():
     sh("ip", "netns", "add", GENERATOR)
 
 
-# --- the candidates --------------------------------------------------------------------------------
+# --- the candidates -----------------------------------------------------------------------------
 
 class Limit:
     """A limit a source as each candidate writes it: `n` packets in any `seconds`."""
@@ -261,7 +261,7 @@ def opened(classes, bench, limit, sink=True):
     return found
 
 
-# --- the machine -----------------------------------------------------------------------------------
+# --- the machine --------------------------------------------------------------------------------
 
 def kernel_kib():
     """What the kernel has taken for tables: slabs, vmalloc, per-CPU memory."""
@@ -270,23 +270,15 @@ def kernel_kib():
                    if line.split(":")[0] in ("Slab", "VmallocUsed", "Percpu"))
 
 
-def settled_kib():
-    """kernel_kib once the last candidate's tables, which are freed by and by, are gone."""
-    global _least_kib
-    least = _least_kib or kernel_kib()
+def wait_freed(before_kib):
+    """Until a candidate's tables are freed, which the kernel does by and by."""
     for _ in range(100):
-        kib = kernel_kib()
-        if kib - least < 8 * 1024:
-            break
+        if kernel_kib() < before_kib + 16 * 1024:
+            return
         time.sleep(0.3)
-    _least_kib = min(least, kib)
-    return kib
 
 
-_least_kib = None
-
-
-# --- the parts -------------------------------------------------------------------------------------
+# --- the parts ----------------------------------------------------------------------------------
 
 def live(bench, quick):
     """Total ns a packet, refused: one packet a minute a source, which each has had."""
@@ -345,20 +337,23 @@ def goodput(bench, quick):
     rows = []
     for sources in ((M,) if quick else (K, 64 * K, M, 16 * M)):
         for cls in classes:
-            before = settled_kib()
+            before = kernel_kib()
             for c in opened((cls,), bench, Limit(n, 1, sources)):
                 attached = kernel_kib()
-                first, both = c.generate("mix", sources, honest, honest * n // 2, quiet_ms, flood_ms)
+                first, both = c.generate("mix", sources, honest, honest * n // 2, quiet_ms,
+                                         flood_ms)
                 passed, after = c.passed(), kernel_kib()
                 sent = {"quiet": first["honest"], "honest": both["honest"] - first["honest"],
                         "late": both["late"], "flood": both["flood"]}
                 most = sources * n * (both["wall_ns"] / 1e9 + 1)
                 rows.append({"part": "goodput", "name": c.name, "sources": sources,
                              "memory": c.memory(), "sent": sent,
+                             "stood_still_ms": round(both["behind_ns"] / 1e6),
                              "allowed": min(1.0, most / max(both["flood"], 1)), "passed": passed,
                              "share": {k: passed[k] / v if v else None for k, v in sent.items()},
                              "flood_pps": round(both["flood"] * 1e9 / both["wall_ns"]),
                              "attached_mib": round((attached - before) / 1024, 1),
                              "flood_mib": round((after - attached) / 1024, 1)})
                 c.close()
+                wait_freed(before)
     return rows

@@ -71,7 +71,8 @@ def print_layers(rows):
               *by_size(two, ns_ratio))
     rules = [r for r in rows if r["name"] == "refused, rules"]
     table("The same refused, 1 k sources, one CPU, by number of rules",
-          [str(r["rules"]) for r in rules], [("refused, gap and window", [ns_ratio(r) for r in rules])])
+          [str(r["rules"]) for r in rules],
+          [("refused, gap and window", [ns_ratio(r) for r in rules])])
     wrong = [r for r in rows if "admitted" in r and
              abs(r["admitted"] - r["name"].startswith("admitted")) > 0.01]
     for r in wrong:
@@ -84,7 +85,7 @@ def print_part(part, rows):
      "goodput": print_goodput}[part](rows)
 
 
-# --- targets ---------------------------------------------------------------------------------------
+# --- targets ------------------------------------------------------------------------------------
 
 def find(rows, **want):
     for r in rows:
@@ -154,7 +155,7 @@ def print_targets(rows):
     return found
 
 
-# --- live ------------------------------------------------------------------------------------------
+# --- live ---------------------------------------------------------------------------------------
 
 def print_live(rows):
     rows = [dict(r, label=r["name"]) for r in rows if r["part"] == "live"]
@@ -197,3 +198,7 @@ def print_goodput(rows):
               "spoofed sources, 1,000 more honest ones that come during it: share that passes",
               ["honest before", "honest during", "newcomers", "flood", "of it allowed",
                "flood Mpps", "MiB at load", "MiB more"], lines)
+        for r in rows:
+            if r["sources"] == size and r["stood_still_ms"] > 200:
+                print(f"  NOTE: {r['name']}: the generator stood still for {r['stood_still_ms']} ms, "
+                      "as others used its CPU: its honest sources were not as regular as said")
