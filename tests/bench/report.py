@@ -19,12 +19,13 @@ def digest(rows):
             r["samples"] = r["ns"]
             r["ns"] = statistics.median(r["samples"])
     for r in rows:
-        base = [b for b in rows if b["part"] == "layers" and b["name"] == "parse" and
-                b["sources"] == r.get("sources") and b["cpus"] == r.get("cpus")]
-        if r["part"] == "layers" and base:
-            # Round by round, so that what disturbs a round disturbs both.
-            r["ratio"] = round(statistics.median(
-                a / b for a, b in zip(r["samples"], base[0]["samples"])), 2)
+        for name, ratio in (("parse", "ratio"), ("bare drop", "ratio_drop")):
+            base = [b for b in rows if b["part"] == "layers" and b["name"] == name and
+                    b["sources"] == r.get("sources") and b["cpus"] == r.get("cpus")]
+            if r["part"] == "layers" and base:
+                # Round by round, so that what disturbs a round disturbs both.
+                r[ratio] = round(statistics.median(
+                    a / b for a, b in zip(r["samples"], base[0]["samples"])), 2)
     return rows
 
 
@@ -65,6 +66,9 @@ def print_layers(rows):
     one = [r for r in rows if r["cpus"] == 1 and r["name"] != "refused, rules"]
     table("A packet by BPF_PROG_TEST_RUN, ns, one CPU (times `parse`), by number of sources; every "
           "figure has the drawing of the source in it", *by_size(one, ns_ratio))
+    table("The same, times bare drop", *by_size(
+        [r for r in one if r["name"] in ("bare drop", "parse") or ("window" in r["name"] and
+         "exact" not in r["name"])], lambda r: f"{r['ratio_drop']:.2f}" if "ratio_drop" in r else ""))
     two = [r for r in rows if r["cpus"] == 2]
     if two:
         table("The same on two CPUs at once, ns a packet on each (times `parse`)",
@@ -78,6 +82,14 @@ def print_layers(rows):
     for r in wrong:
         print(f"  NOTE: {r['label']}, {size_text(r['sources'])}, {r['cpus']} CPUs: "
               f"{r['admitted']:.1%} were admitted")
+
+
+def print_state(check):
+    """Of a policy with a gap and a window, what `xdp-pacer check --json` says of its state."""
+    window = next(x for x in check["limits"] if x["kind"] == "window")
+    print(f"\nState, one gap and one window of {window['slots']} slots: "
+          f"{window['state_bytes'] / window['records']:.1f} bytes a source "
+          f"({window['records']} records in {window['state_bytes'] >> 20} MiB)")
 
 
 def print_part(part, rows):
