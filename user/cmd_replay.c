@@ -23,13 +23,19 @@ static const char *const reason_names[] = {
 #undef REASON_NAME
 };
 
+static const char *reason_name(int reason)
+{
+	return reason >= 0 && reason < PACER_REASON_COUNT ? reason_names[reason] : "?";
+}
+
 /* A key of a limit of a rule, and what was seen of it from its first denial on. */
 struct top {
 	uint32_t word[PACER_KEY_WORDS]; /* the packet's, under the limit's masks */
 	uint8_t family;			/* PACER_FAMILY_NONE: a free place */
 	uint8_t rule, limit;
-	uint64_t denied, offered, offered_bytes, first_ns, last_ns;
-	struct pacer_packet pkt; /* of the first denial */
+	uint64_t denied, offered, last_ns, closest_ns;
+	uint64_t begin_ns, held, peak; /* of windows laid end to end */
+	struct pacer_packet pkt;       /* of the first denial */
 };
 
 struct tops {
@@ -186,7 +192,29 @@ static struct top *top_find(struct tops *tops, const struct top *key)
 	}
 }
 
-static void top_count(struct tops *tops, const struct top *key, uint64_t time_ns, bool denied)
+/* How much came within one window of the limit, how close two packets were. */
+static void top_measure(struct top *top, const struct policy_limit *limit, uint64_t time_ns,
+			uint32_t len_bytes)
+{
+	uint64_t cost =
+	    limit->kind == LIMIT_WINDOW && limit->cost == PACER_COST_BYTES ? len_bytes : 1;
+
+	if (time_ns < top->last_ns) /* a clock that jumps back: as the limit sees it */
+		time_ns = top->last_ns;
+	if (top->offered && time_ns - top->last_ns < top->closest_ns)
+		top->closest_ns = time_ns - top->last_ns;
+	if (!top->offered++ || time_ns - top->begin_ns >= limit->window_ns) {
+		top->begin_ns = time_ns;
+		top->held = 0;
+	}
+	top->last_ns = time_ns;
+	top->held += cost;
+	if (top->held > top->peak)
+		top->peak = top->held;
+}
+
+static void top_count(struct tops *tops, const struct top *key, const struct policy_limit *limit,
+		      uint64_t time_ns, bool denied)
 {
 	struct top *top = top_find(tops, key);
 
@@ -198,14 +226,11 @@ static void top_count(struct tops *tops, const struct top *key, uint64_t time_ns
 			return;
 		}
 		*top = *key;
-		top->first_ns = top->last_ns = time_ns;
+		top->closest_ns = UINT64_MAX;
 		tops->n++;
 	}
 	top->denied += denied;
-	top->offered++;
-	top->offered_bytes += key->pkt.len_bytes;
-	if (time_ns > top->last_ns)
-		top->last_ns = time_ns;
+	top_measure(top, limit, time_ns, key->pkt.len_bytes);
 }
 
 static void tops_count(struct run *run, const struct replay_fate *fate, uint64_t time_ns)
@@ -218,7 +243,8 @@ static void tops_count(struct run *run, const struct replay_fate *fate, uint64_t
 	for (uint32_t i = 0; i < run->policy->rule[fate->rule].n_limits; i++) {
 		struct top key = top_key(run, fate, i);
 
-		top_count(&run->tops, &key, time_ns, denied && i == of);
+		top_count(&run->tops, &key, &run->policy->rule[fate->rule].limit[i], time_ns,
+			  denied && i == of);
 	}
 }
 
@@ -284,7 +310,7 @@ static void print_row(const struct run *run, const struct replay_frame *frame,
 	       verdict == PACER_VERDICT_ADMIT  ? "admit"
 	       : verdict == PACER_VERDICT_DENY ? "deny"
 					       : "pass",
-	       reason_names[fate->reason]);
+	       reason_name(fate->reason));
 }
 
 /* Once a second, where somebody looks. */
@@ -369,7 +395,7 @@ static json_t *rule_json(const struct run *run, size_t i)
 
 	for (int reason = 0; reason < PACER_REASON_COUNT; reason++)
 		if (pacer_verdict_of(reason) == PACER_VERDICT_DENY)
-			json_object_set_new(denied, reason_names[reason],
+			json_object_set_new(denied, reason_name(reason),
 					    json_integer((json_int_t)run->by[i][reason]));
 	return json_pack("{s:s, s:I, s:I, s:o}", "name", run->policy->rule[i].name, "matched",
 			 (json_int_t)(admitted + sum_of(run, i, i + 1, PACER_VERDICT_DENY)),
@@ -398,36 +424,33 @@ static void print_reasons(const struct run *run, size_t i, const char *word,
 
 	printf("%s %" PRIu64, word, sum_of(run, i, i + 1, verdict));
 	for (int reason = 0; reason < PACER_REASON_COUNT; reason++) {
-		if (pacer_verdict_of(reason) != verdict || !run->by[i][reason])
+		if (reason == PACER_ADMIT || pacer_verdict_of(reason) != verdict ||
+		    !run->by[i][reason])
 			continue;
-		printf("%s%s %" PRIu64, before, reason_names[reason], run->by[i][reason]);
+		printf("%s%s %" PRIu64, before, reason_name(reason), run->by[i][reason]);
 		before = ", ";
 	}
 	if (before[0] == ',')
 		putchar(')');
 }
 
-/* What of the key came while it was being denied, against what its limit lets through. */
-static void print_rate(const struct policy_limit *limit, const struct top *top)
+/* The most that came of the key from its first denial on, against what its limit lets through. */
+static void print_peak(const struct policy_limit *limit, const struct top *top)
 {
-	bool bytes = limit->kind == LIMIT_WINDOW && limit->cost == PACER_COST_BYTES;
-	double seconds = (double)(top->last_ns - top->first_ns) / 1e9;
-	uint64_t offered = bytes ? top->offered_bytes : top->offered;
-	const char *unit = bytes ? "bytes" : "packets";
-	char text[32];
+	const char *unit = limit->cost == PACER_COST_BYTES ? "bytes" : "packets";
+	char text[32], closest[32];
 
-	if (seconds > 0)
-		printf("%.6g %s/s", (double)offered / seconds, unit);
+	if (limit->kind == LIMIT_WINDOW) {
+		printf("at least %" PRIu64 " %s in %s against %" PRIu64 "\n", top->peak, unit,
+		       units_duration_text(limit->window_ns, text, sizeof(text)), limit->limit);
+		return;
+	}
+	units_duration_text(limit->gap_ns, text, sizeof(text));
+	if (top->closest_ns == UINT64_MAX)
+		printf("against a gap of %s\n", text);
 	else
-		printf("%" PRIu64 " %s at once", offered, unit);
-	if (limit->kind == LIMIT_GAP)
-		printf(" against a gap of %s (%.6g packets/s)\n",
-		       units_duration_text(limit->gap_ns, text, sizeof(text)),
-		       1e9 / (double)limit->gap_ns);
-	else
-		printf(" against %" PRIu64 " %s in %s (%.6g %s/s)\n", limit->limit, unit,
-		       units_duration_text(limit->window_ns, text, sizeof(text)),
-		       (double)limit->limit * 1e9 / (double)limit->window_ns, unit);
+		printf("down to %s apart against a gap of %s\n",
+		       units_duration_text(top->closest_ns, closest, sizeof(closest)), text);
 }
 
 static void print_tops(struct tops *tops, const struct policy *policy)
@@ -440,7 +463,7 @@ static void print_tops(struct tops *tops, const struct policy *policy)
 			tops->at[n++] = tops->at[i];
 	qsort(tops->at, n, sizeof(*tops->at), most_denied);
 	if (n)
-		printf("denied most, of %u key%s; rates from a key's first denial on\n", n,
+		printf("denied most, of %u key%s; each from its first denial on\n", n,
 		       n == 1 ? "" : "s");
 	for (uint32_t i = 0; i < n && i < TOP_SHOWN; i++) {
 		const struct top *top = &tops->at[i];
@@ -450,7 +473,7 @@ static void print_tops(struct tops *tops, const struct policy *policy)
 		    "  %s %s %s: denied %" PRIu64 " of %" PRIu64 ", ", policy->rule[top->rule].name,
 		    policy_key_text(&limit->key, kind, sizeof(kind)),
 		    key_text(&limit->key, &top->pkt, key, sizeof(key)), top->denied, top->offered);
-		print_rate(limit, top);
+		print_peak(limit, top);
 	}
 	if (tops->lost)
 		printf("  and %" PRIu64 " denials of further keys: %u are told apart\n", tops->lost,

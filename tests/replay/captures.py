@@ -1,0 +1,388 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Captures, policies and the rows that replay has to print, made from recipes alone.
+
+captures.py DIR writes NAME.pcap, POLICY.yaml, and NAME.POLICY.rows for the policies that the oracle
+below knows. The oracle shares no code with the pacer: a deque of what a key was admitted, in slots
+as common/window.h describes them, with the exact window held against it at every admission.
+"""
+import collections
+import ipaddress
+import random
+import struct
+import sys
+
+MS = 1000000
+S = 1000 * MS
+START = 1700000000 * S
+
+POLICIES = {
+    "gap": """
+  - name: gap
+    limits: [{key: src, gap: 1ms}]
+""",
+    "flow": """
+  - name: flow
+    limits: [{key: flow, packets: 3, window: 1s, slots: 10}]
+""",
+    "tiers": """
+  - name: tiers
+    limits:
+      - {key: "src/24,56", gap: 10ms}
+      - {key: dst, packets: 5, window: 2s, slots: 7}
+""",
+    "rules": """
+  - name: bytes
+    match: {proto: udp}
+    limits: [{key: src+dport, bytes: 2000, window: 1s, slots: 16}]
+  - name: rest
+    limits: [{key: all, packets: 20, window: 5s, slots: 10}]
+allow: [192.0.2.99, "2001:db8:99::/48", 198.18.0.0/15, 198.19.0.0/16, "::/127"]
+""",
+    # Below: user space and the kernel are compared under these, the oracle does not know them.
+    "both": """
+  - name: wide
+    limits:
+      - {key: "dst/24,64", gap: 5ms, rows: 1}
+      - {key: "dst/24,64", packets: 10, window: 1s, slots: 30}
+mode: monitor
+clock: coarse
+unparsed: drop
+""",
+    "crowd": """
+  - name: tagged
+    match: {vlan: 100}
+    limits: [{key: flow, packets: 2, window: 1s, slots: 3, entries: 2}]
+    over: pass
+  - name: low
+    match: {dport: 1-1023}
+    limits:
+      - {key: src+dport, gap: 200us, entries: 2}
+      - {key: "src/28,48", bytes: 5G, window: 60s, slots: 58, entries: 3}
+      - {key: src, packets: 4, window: 3s, slots: 26, entries: 3}
+  - name: four
+    match: {src: 0.0.0.0/0}
+    limits:
+      - {key: all, gap: 1us}
+      - {key: "src/1,1", bytes: 20k, window: 1s, slots: 1}
+  - name: rest
+    limits: [{key: flow, gap: 20ms}, {key: "dst/16,32", packets: 7, window: 1h, slots: 11}]
+""",
+}
+
+ALLOWED = [ipaddress.ip_network(n) for n in ("192.0.2.99/32", "2001:db8:99::/48", "198.18.0.0/15", "::/127")]
+PROTO = {1: "icmp", 6: "tcp", 17: "udp", 58: "icmpv6", 132: "sctp"}
+
+# ---- frames: what they are is known from how they are made ----
+
+
+class Frame:
+    def __init__(self, data, **fields):
+        self.data, self.wire, self.time = data, len(data), START
+        self.reason = ""  # why no rule is asked
+        self.frag = None  # of a later fragment: the identification
+        self.src = self.dst = None
+        self.__dict__.update(fields)
+
+    def at(self, time):
+        copy = Frame(self.data)
+        copy.__dict__.update(self.__dict__)
+        copy.time = time
+        return copy
+
+
+def ether(kind, tags=()):
+    head = bytes.fromhex("020000000001020000000002")
+    for tag, vid in tags:
+        head += struct.pack(">HH", tag, vid)
+    return head + struct.pack(">H", kind)
+
+
+def ip4(src, dst, proto=17, sport=1000, dport=53, payload=20, tags=(), options=0, frag=0, ident=7):
+    body = struct.pack(">HH", sport, dport) + b"\xa5" * (payload - 4)
+    head = struct.pack(">BBHHHBBH4s4s", 0x45 + options, 0, 20 + 4 * options + len(body), ident, frag, 64, proto,
+                       0, ipaddress.ip_address(src).packed, ipaddress.ip_address(dst).packed)
+    later = frag & 0x1fff
+    ports = proto in (6, 17, 132) and not later
+    l2 = ether(0x0800, tags)
+    return Frame(l2 + head + b"\x01" * (4 * options) + body, src=ipaddress.ip_address(src),
+                 dst=ipaddress.ip_address(dst), proto=proto, sport=sport if ports else 0,
+                 dport=dport if ports else 0, frag=ident if later else None, l2=len(l2), ip=20,
+                 need=len(l2) + 20 + 4 * options + (4 if ports else 0))
+
+
+def ip6(src, dst, proto=17, sport=1000, dport=53, payload=20, tags=(), chain=(), frag=0, ident=7):
+    body, kind, need, later = struct.pack(">HH", sport, dport) + b"\xa5" * (payload - 4), proto, 0, False
+    parts = []
+    for n, header in enumerate(chain):
+        following = chain[n + 1] if n + 1 < len(chain) else proto
+        if header == 44:
+            parts.append(struct.pack(">BBHI", following, 0xff, frag, ident))
+        elif header == 51:
+            parts.append(struct.pack(">BB", following, 4) + bytes(22))
+        else:
+            parts.append(struct.pack(">BB", following, 1) + bytes(14))
+    for header, part in zip(chain, parts):
+        if not later:
+            need += 8 if header == 44 else len(part)
+        if header == 44 and frag & 0xfff8 and not later:
+            later, proto = True, part[0]
+    ports = proto in (6, 17, 132) and not later
+    total = b"".join(parts) + body
+    head = struct.pack(">IHBB16s16s", 0x60000000, len(total), chain[0] if chain else kind, 64,
+                       ipaddress.ip_address(src).packed, ipaddress.ip_address(dst).packed)
+    l2 = ether(0x86dd, tags)
+    frame = Frame(l2 + head + total, src=ipaddress.ip_address(src), dst=ipaddress.ip_address(dst), proto=proto,
+                  sport=sport if ports else 0, dport=dport if ports else 0, frag=ident if later else None,
+                  l2=len(l2), ip=40, need=len(l2) + 40 + need + (4 if ports else 0))
+    if len(chain) > 8 and not later:
+        frame.reason = "too_deep"
+    return frame
+
+
+def cut(frame, n, wire):
+    """The first n bytes; of a frame that was as long before (wire) or never longer."""
+    c = frame.at(frame.time)
+    c.data = frame.data[:n]
+    if wire:
+        if n < frame.need:
+            c.reason = "truncated"
+        return c
+    c.wire = n
+    if n < frame.l2 + frame.ip:
+        c.reason = "truncated"
+    elif n < frame.wire:
+        c.reason = "bad_header"
+    return c
+
+
+# ---- files ----
+
+
+def pcap(frames, nano=False, link=1, swap=False):
+    e = ">" if swap else "<"
+    out = bytearray(struct.pack(e + "IHHiIII", 0xa1b23c4d if nano else 0xa1b2c3d4, 2, 4, 0, 0, 262144, link))
+    for f in frames:
+        skip = 14 if link != 1 else 0
+        out += struct.pack(e + "IIII", f.time // S, f.time % S // (1 if nano else 1000),
+                           max(len(f.data) - skip, 0), f.wire - skip) + f.data[skip:]
+    return bytes(out)
+
+
+def block(kind, body):
+    body += bytes(-len(body) % 4)
+    return struct.pack("<II", kind, len(body) + 12) + body + struct.pack("<I", len(body) + 12)
+
+
+def pcapng(frames, nano=True):
+    options = struct.pack("<HHB3xHH", 9, 1, 9, 0, 0) if nano else b""
+    out = block(0x0a0d0d0a, struct.pack("<IHHq", 0x1a2b3c4d, 1, 0, -1))
+    out += block(1, struct.pack("<HHI", 1, 0, 262144) + options)
+    for f in frames:
+        t = f.time // (1 if nano else 1000)
+        out += block(6, struct.pack("<IIIII", 0, t >> 32, t & 0xffffffff, len(f.data), f.wire) + f.data)
+    return out
+
+
+# ---- the oracle ----
+
+
+def text(address, len4, len6):
+    n = len4 if address.version == 4 else len6
+    if n == address.max_prefixlen:
+        return str(address)
+    return str(ipaddress.ip_network((address, n), strict=False))
+
+
+def key_of(f, key):
+    if key == "all":
+        return "all"
+    if key == "flow":
+        ports = f"{f.sport} {f.dport}" if f.frag is None else f"fragment {f.frag}"
+        return f"{f.src}>{f.dst} {PROTO.get(f.proto, f.proto)} {ports}"
+    if key == "src+dport":
+        return f"{f.src} {f.dport}" if f.frag is None else f"{f.src} fragment {f.frag & 0xffff}"
+    if key == "src/24,56":
+        return text(f.src, 24, 56)
+    return str(f.src if key == "src" else f.dst)
+
+
+class Gap:
+    reason = "gap"
+
+    def __init__(self, key, gap):
+        self.key, self.gap, self.last = key, gap, {}
+
+    def fits(self, f):
+        last = self.last.get(key_of(f, self.key))
+        return last is None or max(f.time, last) - last >= self.gap
+
+    def add(self, f):
+        k = key_of(f, self.key)
+        self.last[k] = max(f.time, self.last.get(k, 0))
+
+
+class Window:
+    reason = "window"
+
+    def __init__(self, key, limit, window, slots, cost):
+        self.key, self.limit, self.window, self.cost = key, limit, window, cost
+        self.slot, self.ring, self.keys = -(-window // slots), slots + 1, {}
+
+    def state(self, f):
+        """The key's slots at the frame's time: when the first began, [slot, cost] of each event."""
+        head, number, events, exact = self.keys.get(key_of(f, self.key), (f.time, 0, collections.deque(), []))
+        passed = max(f.time - head, 0) // self.slot
+        if passed >= self.ring:
+            return f.time, 0, collections.deque(), exact
+        kept = collections.deque(e for e in events if e[0] > number + passed - self.ring)
+        return head + passed * self.slot, number + passed, kept, exact
+
+    def fits(self, f):
+        return sum(c for _, c in self.state(f)[2]) + self.cost(f) <= self.limit
+
+    def add(self, f):
+        head, number, events, exact = self.state(f)
+        events.append((number, self.cost(f)))
+        exact.append((f.time, self.cost(f)))
+        held = sum(c for t, c in exact if f.time - self.window <= t <= f.time)
+        assert held <= self.limit, "the oracle admits too much"
+        self.keys[key_of(f, self.key)] = (head, number, events, exact)
+
+
+def one(_):
+    return 1
+
+
+ORACLES = {
+    "gap": lambda: [("gap", None, [Gap("src", MS)])],
+    "flow": lambda: [("flow", None, [Window("flow", 3, S, 10, one)])],
+    "tiers": lambda: [("tiers", None, [Gap("src/24,56", 10 * MS), Window("dst", 5, 2 * S, 7, one)])],
+    "rules": lambda: [("bytes", 17, [Window("src+dport", 2000, S, 16, lambda f: f.wire)]),
+                      ("rest", None, [Window("all", 20, 5 * S, 10, one)])],
+}
+
+
+def judge(f, rules, allow):
+    if f.reason:
+        return "", "", "pass", f.reason
+    if allow and any(f.src in n for n in ALLOWED if n.version == f.src.version):
+        return "", "", "pass", "allowed"
+    name, _, limits = next(r for r in rules if r[1] in (None, f.proto))
+    for limit in limits:
+        if not limit.fits(f):
+            return name, key_of(f, limit.key), "deny", limit.reason
+    for limit in limits:
+        limit.add(f)
+    return name, key_of(f, limits[0].key), "admit", "admit"
+
+
+def rows(frames, policy):
+    rules = ORACLES[policy]()
+    out = ["frame,time_ns,rule,key,verdict,reason"]
+    for n, f in enumerate(frames, 1):
+        out.append(",".join([str(n), str(f.time), *judge(f, rules, policy == "rules")]))
+    return "\n".join(out) + "\n"
+
+
+# ---- the captures ----
+
+
+def bursts(rng, unit=1):
+    """Bursts and pauses of every magnitude, of a few sources and flows of both families."""
+    out, time = [], START
+    for i in range(1500):
+        time += rng.choice((0, 1, 100, 999999, 1000000, 1000001, 30 * MS, 200 * MS, 3 * S)[:9 - i // 100 % 2]) // unit * unit
+        n, proto = rng.randrange(4), rng.choice((6, 17, 17, 1, 58, 132, 50))
+        ports = {"sport": rng.choice((1000, 2000)), "dport": rng.choice((53, 80)), "proto": proto,
+                 "payload": rng.choice((8, 20, 700, 1400))}
+        if i // 100 % 2:  # one flow of each family, and most of its packets close together
+            ports.update(sport=1000, dport=53, proto=17)
+            out.append(rng.choice((ip4("192.0.2.1", "203.0.113.1", **ports),
+                                   ip6("2001:db8:1::1", "2001:db8:f::1", **ports))).at(time))
+        elif rng.random() < .6:
+            src = rng.choice(("192.0.2.%d", "198.51.100.%d", "198.19.7.%d")) % (n + 96 * (n == 3))
+            out.append(ip4(src, f"203.0.113.{rng.randrange(3)}", options=rng.randrange(3), **ports).at(time))
+        else:
+            out.append(ip6(f"2001:db8:{rng.choice((1, 2, 99))}::{n + 1}", f"2001:db8:f::{rng.randrange(1, 3)}",
+                           **ports).at(time))
+    return out
+
+
+def shapes():
+    """Fragments, tags, chains, and what is not IP."""
+    out = []
+    for tags in ((), ((0x8100, 100),), ((0x88a8, 100), (0x8100, 7)), ((0x8100, 5), (0x8100, 100))):
+        for frag in (0, 0x2000, 0x2001, 0x0003, 0x4000):
+            out.append(ip4("192.0.2.1", "203.0.113.9", tags=tags, frag=frag, ident=4711 + len(out) % 3))
+        for chain in ((), (0,), (43,), (60,), (51,), (44,), (0, 60, 43), (0, 43, 60, 44, 51),
+                      (0,) + (60,) * 7, (0,) + (60,) * 8, (51,) * 12):
+            for frag in ((0, 1, 8, 0xfff9) if 44 in chain else (0,)):
+                out.append(ip6("2001:db8::1", "2001:db8::9", tags=tags, chain=chain, frag=frag, ident=0x12345678))
+    out.append(Frame(ether(0x0806) + bytes(28), reason="not_ip"))
+    out.append(Frame(ether(0x0800, ((0x8100, 1),) * 3) + bytes(40), reason="too_deep"))
+    out.append(Frame(ether(0x0800) + b"\x46" + bytes(19), reason="bad_header"))
+    return [f.at(START + i * 40 * MS) for i, f in enumerate(out)]
+
+
+def truncations(wire):
+    out = []
+    for f in (ip4("192.0.2.1", "203.0.113.9", options=2), ip4("192.0.2.2", "203.0.113.9", tags=((0x88a8, 100), (0x8100, 7))),
+              ip4("192.0.2.3", "203.0.113.9", frag=0x2003), ip6("2001:db8::1", "2001:db8::9", chain=(0, 43, 44, 51, 60)),
+              ip6("2001:db8::2", "2001:db8::9", proto=6, tags=((0x8100, 100),))):
+        out += [cut(f, n, wire) for n in range(len(f.data) + 1) if n or wire]
+    return [f.at(START + i * 300 * MS) for i, f in enumerate(out)]
+
+
+def backwards(rng):
+    """A clock that jumps back, and packets on both sides of the jump."""
+    out, time = [], START
+    for i in range(400):
+        time += rng.choice((1000, 500000, 1000000, 40 * MS)) if i % 25 else -rng.choice((1000, 5 * MS, 900 * MS))
+        out.append(ip4(f"192.0.2.{1 + i % 2}", "203.0.113.1").at(time))
+    return out
+
+
+def main(folder):
+    rng = random.Random(5)
+    ns, us = bursts(rng), bursts(rng, 1000)
+    back = backwards(rng)
+    raw = [f for f in ns if f.src.version == 4]
+    raw6 = [f for f in ns if f.src.version == 6]
+    known = {
+        "nano": (pcap(ns, nano=True), ns), "micro": (pcap(us), us), "swapped": (pcap(us, swap=True), us),
+        "ng_nano": (pcapng(ns), ns), "ng_micro": (pcapng(us, nano=False), us),
+        "raw": (pcap(ns, True, 101), ns), "raw4": (pcap(raw, True, 228), raw), "raw6": (pcap(raw6, True, 229), raw6),
+        "shapes": (pcap(shapes(), True), shapes()), "backwards": (pcap(back, True), back),
+        "snapped": (pcap(truncations(True), True), truncations(True)),
+        "short": (pcap(truncations(False), True), truncations(False)), "none": (pcap([]), []),
+        "damaged": (pcap(ns[:50], True)[:-7], ns[:49]), "damaged_ng": (pcapng(ns[:20])[:-9], ns[:19]),
+    }
+    known["lying"] = (pcap(us[:30]) + struct.pack("<IIII", 1, 1, 0x7fffffff, 60) + bytes(60), us[:30])
+    for name, (data, frames) in known.items():
+        with open(f"{folder}/{name}.pcap", "wb") as f:
+            f.write(data)
+        for policy in ORACLES:
+            with open(f"{folder}/{name}.{policy}.rows", "w") as f:
+                f.write(rows(frames, policy))
+    odd = {"wifi.link": pcap(us[:3], link=105), "empty.bad": b"", "noise.bad": bytes(range(64))}
+    noise = [Frame(rng.randbytes(rng.randrange(1, 90))) for _ in range(300)]
+    for i, f in enumerate(us[:300]):  # headers with some bits wrong
+        data = bytearray(f.data)
+        for _ in range(rng.randrange(1, 4)):
+            data[rng.randrange(min(len(data), 60))] ^= 1 << rng.randrange(8)
+        noise.append(Frame(bytes(data)))
+    # More denied keys than the summary tells apart, two packets of each.
+    twice = [ip4(f"10.{i >> 15}.{i >> 7 & 0xff}.{i & 0x7f}", "203.0.113.1").at(START + i * 2 * MS + k)
+             for i in range(57444) for k in (0, 1)]
+    odd["many.keys"] = pcap(twice, True)
+    odd["noise.pcap"] = pcap([f.at(START + i * MS) for i, f in enumerate(noise)], True)
+    for name, data in odd.items():
+        with open(f"{folder}/{name}", "wb") as f:
+            f.write(data)
+    for name, rules in POLICIES.items():
+        with open(f"{folder}/{name}.yaml", "w") as f:
+            f.write("memory: 1M\nrules:" + rules)
+
+
+main(sys.argv[1])
