@@ -20,9 +20,8 @@ BPF     := -O2 -g -target bpf -mcpu=v3 $(WARN) -D__TARGET_ARCH_$(ARCH) -Icommon 
 	   -I/usr/include/$(shell uname -m)-linux-gnu
 
 CORE    := $(wildcard common/*.h)
-PURE    := $(addprefix $(BUILD)/user/,units.o policy.o compile.o)
-OBJS    := $(PURE) $(addprefix $(BUILD)/user/,change.o loader.o output.o replay.o main.o \
-	   $(notdir $(patsubst %.c,%.o,$(wildcard user/cmd_*.c))))
+PURE    := $(addprefix $(BUILD)/user/,units.o policy.o compile.o sampling.o throttles.o)
+OBJS    := $(filter-out %/mkbuiltin.o,$(patsubst %.c,$(BUILD)/%.o,$(wildcard user/*.c)))
 
 SANITIZE ?= -fsanitize=address,undefined -fno-sanitize-recover=undefined
 TESTC    := $(USER) -g -O1 -Itests/unit -Itests/model
@@ -39,15 +38,15 @@ $(BUILD)/mkbuiltin: $(PURE) $(BUILD)/user/mkbuiltin.o
 $(BUILD)/builtin.h: $(BUILD)/mkbuiltin user/builtin.yaml
 	$< user/builtin.yaml > $@
 
-$(BUILD)/pacer.bpf.o: bpf/pacer.bpf.c bpf/maps.bpf.h bpf/clock/clock.bpf.h $(BUILD)/builtin.h $(CORE)
-	$(CLANG) $(BPF) -Ibpf/clock -c $< -o $@
+$(BUILD)/pacer.bpf.o: $(wildcard bpf/*.[ch]) bpf/clock/clock.bpf.h $(BUILD)/builtin.h $(CORE)
+	$(CLANG) $(BPF) -Ibpf/clock -c bpf/pacer.bpf.c -o $@
 
 $(BUILD)/pacer.skel.h: $(BUILD)/pacer.bpf.o
 	$(BPFTOOL) gen skeleton $< name pacer_bpf > $@ 2> $@.log || { cat $@.log; exit 1; }
 
 # The same source on a clock that is given: for replay and for the tests.
-$(BUILD)/pacer_given.bpf.o: bpf/pacer.bpf.c bpf/maps.bpf.h bpf/given/clock.bpf.h $(BUILD)/builtin.h $(CORE)
-	$(CLANG) $(BPF) -Ibpf/given -c $< -o $@
+$(BUILD)/pacer_given.bpf.o: $(wildcard bpf/*.[ch]) bpf/given/clock.bpf.h $(BUILD)/builtin.h $(CORE)
+	$(CLANG) $(BPF) -Ibpf/given -c bpf/pacer.bpf.c -o $@
 
 $(BUILD)/pacer_given.skel.h: $(BUILD)/pacer_given.bpf.o
 	$(BPFTOOL) gen skeleton $< name pacer_given_bpf > $@ 2> $@.log || { cat $@.log; exit 1; }
@@ -69,7 +68,13 @@ $(BUILD)/traffic: tests/net/traffic.c
 # A unit test links what it tests of user/: by its own name, and what that needs.
 $(BUILD)/unit/test_policy:  MORE := user/policy.c user/units.c
 $(BUILD)/unit/test_units:   MORE := user/units.c
-$(BUILD)/unit/test_compile: MORE := user/compile.c user/policy.c user/units.c
+$(BUILD)/unit/test_compile: MORE := user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c
+$(BUILD)/unit/test_throttles: MORE := user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c
+$(BUILD)/unit/test_output_check: MORE := user/output_check.c user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c -ljansson
+$(BUILD)/unit/test_keys:    MORE := user/keys.c user/units.c
+$(BUILD)/unit/test_sampler: MORE := user/sampling.c
+$(BUILD)/unit/test_estimate: MORE := user/estimator.c user/exact.c user/track.c
+$(BUILD)/unit/test_sample_merge: MORE := user/estimator.c
 
 $(BUILD)/unit/%: tests/unit/%.c $(wildcard tests/unit/*.h user/*.[ch]) $(CORE)
 	@mkdir -p $(@D)
@@ -83,13 +88,18 @@ $(BUILD)/test_model: $(wildcard tests/model/*.[ch]) $(CORE)
 
 # The object under BPF_PROG_TEST_RUN; its twin on a given clock; two CPUs hammering one key.
 PROG    := $(patsubst tests/prog/%.c,$(BUILD)/prog/%,$(wildcard tests/prog/test_*.c) tests/prog/guard.c)
-HARNESS := $(wildcard tests/prog/*.h) tests/unit/oracle.h
+HARNESS := $(wildcard tests/prog/*.h) tests/unit/oracle.h tests/unit/chi.h
 
 prog: $(PROG) $(addprefix $(BUILD)/prog/,pacer_given.bpf.o hammer.bpf.o hammer_fault.bpf.o)
 
+READER  := $(addprefix $(BUILD)/user/,snapshot.o change.o loader.o targets.o)
+
+$(BUILD)/prog/test_sample: MORE := $(READER)
+$(BUILD)/prog/test_sample: $(READER)
+
 $(PROG): $(BUILD)/prog/%: tests/prog/%.c $(HARNESS) $(CORE) $(PURE) $(BUILD)/pacer.skel.h
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(USER) -Itests/unit -Itests/prog $< $(PURE) -o $@ $(LIBS) -lcmocka -lpthread
+	$(CC) $(CFLAGS) $(USER) -Itests/unit -Itests/prog $< $(PURE) $(MORE) -o $@ $(LIBS) -lcmocka -lpthread
 
 $(BUILD)/prog/pacer_given.bpf.o: $(BUILD)/pacer_given.bpf.o
 	@mkdir -p $(@D)

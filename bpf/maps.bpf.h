@@ -30,6 +30,21 @@ struct {
 } pacer_lines SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PACER_THROTTLES);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct pacer_throttle_state);
+} pacer_throttles SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, PACER_THROTTLES);
+	__type(key, __u32);
+	__type(value, struct pacer_throttle_lease);
+} pacer_leases SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, PACER_COUNTERS_MAX);
 	__type(key, __u32);
@@ -52,16 +67,86 @@ struct {
 	__type(value, struct pacer_allow_value);
 } pacer_allow6 SEC(".maps");
 
+/*
+ * Samples (sampler.h), a CPU's each. They are of this size only where the loader has made the maps
+ * anew and says so in pacer_built: elsewhere the verifier sees that nothing of them is reached.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u64)); /* struct pacer_sampler */
+} pacer_samples SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u64)); /* struct pacer_heads */
+} pacer_heads SEC(".maps");
+
+const volatile struct pacer_built pacer_built SEC(".rodata.built") = {0};
+
+/* Targets of pools: interfaces (pacer_target_index), CPUs by their number, and AF_XDP sockets by
+ * theirs, which whoever owns them puts in.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP);
+	__uint(max_entries, 2 * PACER_POOLS_MAX * PACER_TARGETS_MAX);
+	__type(key, __u32);
+	__type(value, __u32);
+} pacer_devices SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_CPUMAP);
+	__uint(max_entries, PACER_CPUS_MAX);
+	__type(key, __u32);
+	__type(value, struct bpf_cpumap_val);
+} pacer_cpus SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_XSKMAP);
+	__uint(max_entries, PACER_SOCKETS_MAX);
+	__type(key, __u32);
+	__type(value, __u32);
+} pacer_sockets SEC(".maps");
+
+/* Of each copy's pools: what this CPU has leased. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 2 * PACER_POOLS_MAX);
+	__type(key, __u32);
+	__type(value, struct pacer_pool_lease);
+} pacer_pool_leases SEC(".maps");
+
 static __always_inline struct pacer_line *pacer_map_line(__u32 index)
 {
 	return bpf_map_lookup_elem(&pacer_lines, &index);
 }
 
+static __always_inline struct pacer_throttle_state *pacer_map_throttle(__u32 index)
+{
+	return bpf_map_lookup_elem(&pacer_throttles, &index);
+}
+
+static __always_inline struct pacer_throttle_lease *pacer_map_lease(__u32 index)
+{
+	return bpf_map_lookup_elem(&pacer_leases, &index);
+}
+
 /* The core's hooks: where this host keeps what a packet is judged by. */
-#define PACER_LINE_AT(table, index) pacer_map_line(index)
-#define PACER_POLICY_OF(walk)	    (&pacer_copies[(walk)->copy & 1].policy)
-#define PACER_RULE_OF(walk)	    (&PACER_POLICY_OF(walk)->rule[(walk)->rule & (PACER_RULES_MAX - 1)])
-#define PACER_SECRET_OF(walk)	    pacer_control.secret
-#define PACER_TABLE_OF(walk)	    ((struct pacer_table *)0)
+#define PACER_LINE_AT(table, index)    ((void)(table), pacer_map_line(index))
+#define PACER_POLICY_OF(walk)	       (&pacer_copies[(walk)->copy & 1].policy)
+#define PACER_RULE_OF(walk)	       (&PACER_POLICY_OF(walk)->rule[(walk)->rule & (PACER_RULES_MAX - 1)])
+#define PACER_SECRET_OF(walk)	       pacer_control.secret
+#define PACER_TABLE_OF(walk)	       ((struct pacer_table *)0)
+#define PACER_THROTTLE_AT(walk, index) pacer_map_throttle(index)
+#define PACER_POOL_STATE	       struct pacer_pool
+#define PACER_POOL_TURN(pool)	       (&(pool)->turn)
+#define PACER_POOL_THROTTLE(pool, at) \
+	pacer_map_throttle((pool)->state[(at) & (PACER_TARGETS_MAX - 1)])
+#define PACER_LEASE_AT(walk, index) pacer_map_lease(index)
 
 #endif

@@ -8,6 +8,8 @@
 #include "maps.bpf.h"
 #include "clock.bpf.h"
 #include "pace.h"
+#include "pool.bpf.h"
+#include "sample.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -76,7 +78,7 @@ static __attribute__((noinline)) int allowed(const struct pacer_packet *pkt, int
 static __always_inline struct pacer_judgement judge(const struct pacer_policy *policy,
 						    struct xdp_md *ctx, struct pacer_walk *walk)
 {
-	struct pacer_judgement none = {PACER_NO_RULE, PACER_RULES_MAX, 0};
+	struct pacer_judgement none = {PACER_NO_RULE, PACER_RULES_MAX, 0, PACER_EVENT_COUNT};
 	int exact = !!(policy->flags & PACER_CLOCK_EXACT);
 	int result = parse(ctx, &walk->pkt);
 
@@ -94,16 +96,26 @@ static __always_inline struct pacer_judgement judge(const struct pacer_policy *p
 	return pacer_pace(walk);
 }
 
-static __always_inline void count(const struct pacer_policy *policy,
-				  const struct pacer_judgement *j, __u32 len_bytes)
+static __always_inline struct pacer_counters *
+count(const struct pacer_policy *policy, const struct pacer_judgement *j, __u32 len_bytes)
 {
 	__u32 slot = j->rule < PACER_RULES_MAX ? policy->rule[j->rule].counter : 0;
 	struct pacer_counters *counters = bpf_map_lookup_elem(&pacer_counts, &slot);
+	__u32 event = pacer_opaque(j->event);
 
 	if (!counters || j->reason >= PACER_REASON_COUNT)
-		return;
+		return 0;
 	counters->by[j->reason].packets++;
 	counters->by[j->reason].bytes += len_bytes;
+	if (event < PACER_EVENT_COUNT)
+		counters->events[event]++;
+	return counters;
+}
+
+static __always_inline enum pacer_over over_of(const struct pacer_policy *policy,
+					       const struct pacer_judgement *j)
+{
+	return j->rule < PACER_RULES_MAX ? policy->rule[j->rule].over : PACER_OVER_DROP;
 }
 
 static __always_inline int action(const struct pacer_policy *policy,
@@ -120,24 +132,44 @@ static __always_inline int action(const struct pacer_policy *policy,
 	case PACER_VERDICT_DENY:
 		break;
 	}
-	if (policy->flags & PACER_MONITOR ||
-	    (j->rule < PACER_RULES_MAX && policy->rule[j->rule].over == PACER_OVER_PASS))
-		return XDP_PASS;
-	return XDP_DROP;
+	return policy->flags & PACER_MONITOR || over_of(policy, j) == PACER_OVER_PASS ? XDP_PASS
+										      : XDP_DROP;
+}
+
+/* What is denied and enforced by a rule with a pool: XDP_REDIRECT, or the rule's verdict. */
+static __always_inline int redirect(struct xdp_md *ctx, const struct pacer_walk *walk,
+				    struct pacer_counters *counters)
+{
+	__u32 event = to_pool(ctx, walk);
+
+	event = pacer_opaque(event);
+	if (counters && event < PACER_EVENT_COUNT)
+		counters->events[event]++;
+	return event == PACER_REDIRECTED ? XDP_REDIRECT : XDP_DROP;
 }
 
 SEC("xdp.frags") int pacer(struct xdp_md *ctx)
 {
 	__u64 word = *(volatile __u64 *)&pacer_control.in_force;
-	__u64 now_ns = word >> 1 ? pacer_clock(1) : 0;
 	const struct pacer_policy *policy;
+	struct pacer_counters *counters;
 	struct pacer_judgement j;
 	struct pacer_walk walk;
+	int verdict;
 
 	walk.state = 0;
-	walk.copy = pacer_in_force(word, now_ns) & 1;
+	walk.now_ns = 0;
+	walk.copy = word;
+	if (word >> 1) /* an unconfirmed policy */
+		walk.copy = pacer_in_force(word, pacer_clock(1));
+	walk.copy &= 1;
 	policy = PACER_POLICY_OF(&walk);
 	j = judge(policy, ctx, &walk);
-	count(policy, &j, walk.pkt.len_bytes);
-	return action(policy, &j);
+	counters = count(policy, &j, walk.pkt.len_bytes);
+	if (pacer_built.samples && policy->sampling.reasons >> j.reason & 1)
+		sample(ctx, &walk, fate_of(&j));
+	verdict = action(policy, &j);
+	if (verdict == XDP_DROP && over_of(policy, &j) == PACER_OVER_POOL)
+		verdict = redirect(ctx, &walk, counters);
+	return verdict;
 }

@@ -17,7 +17,7 @@
 #include "port.h"
 
 #define PACER_MAGIC	   0x52434150u /* "PACR" */
-#define PACER_ABI_VERSION  1u
+#define PACER_ABI_VERSION  2u
 #define PACER_RULES_MAX	   64u
 #define PACER_TIERS_MAX	   8u	/* of a rule; those that a change of policy retires included */
 #define PACER_COUNTERS_MAX 129u /* those of two copies of the rules, and 0: no rule */
@@ -34,6 +34,12 @@
 #define PACER_ALLOW_MAX	   4096u
 #define PACER_VLAN_NONE	   4096u
 #define PACER_KEY_WORDS	   10u
+#define PACER_THROTTLES	   128u /* states: of limits, the retired included, and of targets */
+#define PACER_POOLS_MAX	   8u
+#define PACER_TARGETS_MAX  32u /* of a pool */
+#define PACER_CPUS_MAX	   64u /* that can be targets where no loader sized the map */
+#define PACER_SOCKETS_MAX  64u /* numbers of sockets that can be targets */
+#define PACER_BAN_WAYS	   4u  /* entries of a set of the ban table */
 
 enum pacer_verdict {
 	PACER_VERDICT_PASS,
@@ -72,8 +78,24 @@ struct pacer_count {
 	__u64 packets, bytes;
 };
 
+/* What befell packets of a rule beside their reason. X(NAME, name, text) */
+#define PACER_EVENTS(X)                                                                         \
+	X(BANNED, "banned", "a key was banned")                                                 \
+	X(BANS_FULL, "bans_full", "a key was not banned: the table of bans had no room for it") \
+	X(REDIRECTED, "redirected", "sent to a target of the pool")                             \
+	X(POOL_SPENT, "pool_spent", "no target of the pool could take it")                      \
+	X(TARGET_GONE, "target_gone", "the pool's target cannot be redirected to")
+
+enum pacer_event {
+#define PACER_EVENT_ENUM(name, id, text) PACER_##name,
+	PACER_EVENTS(PACER_EVENT_ENUM)
+#undef PACER_EVENT_ENUM
+	    PACER_EVENT_COUNT
+};
+
 struct pacer_counters {
 	struct pacer_count by[PACER_REASON_COUNT];
+	__u64 events[PACER_EVENT_COUNT];
 };
 
 /* One cache line of state. What it holds depends on its tier's kind. */
@@ -90,6 +112,14 @@ struct pacer_line {
 			__u32 sketch_claim;
 			__u32 sketch_unused;
 			__u64 cell[PACER_CELLS];
+		};
+		struct { /* ban: a key that is banned under a rule until a time (ban.h) */
+			__u32 ban_claim; /* its tag is not used */
+			__u32 ban_rule;	 /* pacer_rule.id */
+			__u64 ban_until_ns;
+			__u32 ban_key_id; /* pacer_tier.key_id, and the family */
+			__u32 ban_unused;
+			__u32 ban_key[PACER_KEY_WORDS]; /* masked; of IPv4 the first four */
 		};
 		__u64 word64[PACER_CELLS + 1]; /* of a sketch: its cells are all but the first */
 		__u32 word[PACER_LINE_WORDS];  /* of a wide record's further lines: start words */
@@ -121,7 +151,72 @@ struct pacer_window {
 	__u8 unused[3];
 };
 
-enum pacer_tier_kind { PACER_TIER_NONE, PACER_TIER_SKETCH, PACER_TIER_RECORD };
+/* Buckets come in blocks, so that a long silence ends in a few steps and not in one a bucket. */
+#define PACER_THROTTLE_BLOCK   16u /* buckets; a power of two, as the next */
+#define PACER_THROTTLE_BLOCKS  16u
+#define PACER_THROTTLE_RING    (PACER_THROTTLE_BLOCK * PACER_THROTTLE_BLOCKS)
+#define PACER_THROTTLE_BUCKETS (PACER_THROTTLE_RING - PACER_THROTTLE_BLOCK) /* the most at once */
+
+/* What the packet path needs of them. All zero (never configured): everything is denied. */
+struct pacer_throttle_profile {
+	__u32 limit;
+	__u32 threshold;
+	__u32 lease;
+	__u32 buckets;	   /* the most that can be needed */
+	__u64 cooldown_ns; /* resolution included */
+	__u64 open_ns;	   /* from a bucket's first moment to its last */
+	__u64 lease_ns;
+};
+
+struct pacer_throttle_bucket {
+	__u64 close_ns; /* the last moment at which uses are put in */
+	__u64 until_ns; /* the last moment at which a use out of it can be made */
+	__u32 count;
+	__u32 unused;
+};
+
+/*
+ * Buckets head to tail - 1, by number; the place of one is its number modulo the ring's size. One
+ * block is always left free, so that none holds both the oldest and the newest.
+ */
+struct pacer_throttle_state {
+	__u32 claim; /* claim.h; no tag, no cursor */
+	__u32 held;  /* uses in buckets */
+	__u32 next;  /* number of the next use, below limit */
+	__u32 unused;
+	__u64 seen_ns; /* latest time seen */
+	__u64 head;
+	__u64 tail;
+	__u32 block[PACER_THROTTLE_BLOCKS]; /* uses in the buckets of each */
+	struct pacer_throttle_bucket bucket[PACER_THROTTLE_RING];
+};
+
+/* A CPU's own. */
+struct pacer_throttle_lease {
+	__u64 seen_ns;	/* latest time seen; after a use, its time */
+	__u64 until_ns; /* the last moment at which `left` can be used */
+	__u64 bucket;	/* number of the bucket that `left` is counted in */
+	__u32 left;
+	__u32 number; /* of the last use; with a lease of one */
+};
+
+_Static_assert(sizeof(struct pacer_throttle_state) == 6248, "as throttle.h says");
+_Static_assert(sizeof(struct pacer_throttle_lease) == 32, "as throttle.h says");
+
+/* A CPU's own, of a pool (pool.h). */
+struct pacer_pool_lease {
+	struct pacer_throttle_lease lease;
+	__u32 target;	   /* of the lease; after a use, of the use */
+	__u32 targets;	   /* for resume_ns to hold, the profile has to have these three */
+	__u64 cooldown_ns; /* the second */
+	__u32 limit;	   /* the third */
+	__u32 unused;
+	__u64 resume_ns; /* until then every target is spent */
+} __attribute__((aligned(64)));
+
+_Static_assert(sizeof(struct pacer_pool_lease) == 64, "as pool.h says");
+
+enum pacer_tier_kind { PACER_TIER_NONE, PACER_TIER_SKETCH, PACER_TIER_RECORD, PACER_TIER_THROTTLE };
 
 /*
  * A tier is the limits of one rule that share a key: at most one gap and one window. Its state is
@@ -132,26 +227,114 @@ struct pacer_tier {
 	__u8 kind;	 /* enum pacer_tier_kind */
 	__u8 rows;	 /* cells of a key in a sketch's line, 1 to PACER_ROWS_MAX */
 	__u8 last_shift; /* unit of last_off: 2^last_shift ns */
-	__u8 unused;
-	__u32 base;
+	__u8 src_only;	 /* of a key, all but the source's address is masked out */
+	__u32 base;	 /* of a throttle: which state */
 	__u32 sets;
 	__u32 shared;
+	__u32 key_id; /* which masks these are (PACER_KEY_ID); 0: the key is the same for all */
+	__u32 unused_2;
 	__u64 gap_ns;	/* 0: none */
 	__u64 idle_ns;	/* after head_ns, from when on a record holds nothing */
 	__u64 until_ns; /* 0: in force; else it is asked until then (a retired tier) */
-	struct pacer_window window;
+	union {
+		struct pacer_window window;
+		struct pacer_throttle_profile throttle;
+	};
 	__u32 mask4[4];		      /* key: source, destination, ports, meta of IPv4 */
 	__u32 mask6[PACER_KEY_WORDS]; /* the same of IPv6, addresses in four words */
 };
 
-enum pacer_over { PACER_OVER_DROP, PACER_OVER_PASS };
+/*
+ * pacer_tier.key_id: what two limits of one rule with the same key have in common. ports and proto
+ * say whether the key has them; the lengths are of the addresses for IPv4 and IPv6.
+ */
+#define PACER_KEY_SPORT 1u
+#define PACER_KEY_DPORT 2u
+#define PACER_KEY_PROTO 4u
+#define PACER_KEY_ID(parts, src4, src6, dst4, dst6)                                        \
+	((__u32)(parts) | (__u32)(src4) << 4 | (__u32)(src6) << 10 | (__u32)(dst4) << 18 | \
+	 (__u32)(dst6) << 24)
+#define PACER_KEY_V6 8u /* beside it, in a ban: an IPv6 key */
+
+enum pacer_over { PACER_OVER_DROP, PACER_OVER_PASS, PACER_OVER_POOL };
 
 struct pacer_rule {
 	__u32 counter; /* index into the counters; kept across changes of policy */
 	__u8 over;     /* enum pacer_over */
-	__u8 n_tiers;
-	__u8 unused[2];
+	__u8 n_tiers;  /* throttles are the last of them */
+	__u8 pool;     /* over == PACER_OVER_POOL */
+	__u8 unused;
+	__u32 id; /* of its name: what a ban is remembered by */
+	__u32 unused_2;
+	__u64 ban_ns; /* 0: a denial bans nobody */
 	struct pacer_tier tier[PACER_TIERS_MAX];
+};
+
+/* What a target of a pool is: each kind has a map of its own. */
+enum pacer_target { PACER_TARGET_INTERFACE, PACER_TARGET_CPU, PACER_TARGET_SOCKET };
+
+/*
+ * Where packets over a limit are sent, in turns (pool.h). Each target has a throttle of its own,
+ * whose state goes with the target from policy to policy: so none gets more than `each` across a
+ * change of pools.
+ */
+struct pacer_pool {
+	struct pacer_throttle_profile throttle; /* of each target */
+	__u8 kind;				/* enum pacer_target, of all its targets */
+	__u8 n;					/* targets */
+	__u8 unused[2];
+	__u32 turn;			 /* the target to be asked first: the packet path's */
+	__u16 state[PACER_TARGETS_MAX];	 /* of each target: which of the throttles */
+	__u32 target[PACER_TARGETS_MAX]; /* for the tools: its number, of an interface a hash of its
+					    name */
+};
+
+/* Where a pool's target stands in the map of interfaces: each copy of the policy has its own part.
+ */
+PACER_INLINE __u32 pacer_target_index(__u32 copy, __u32 pool, __u32 target)
+{
+	return (copy * PACER_POOLS_MAX + pool) * PACER_TARGETS_MAX + target;
+}
+
+/*
+ * A target that is in no pool any more, while what it got still counts: should it come back, it
+ * goes on with its state. Only for the tools.
+ */
+struct pacer_former {
+	__u64 until_ns;	 /* 0: none */
+	__u64 memory_ns; /* for how long after a use that can matter */
+	__u32 target;
+	__u16 state;
+	__u8 kind;
+	__u8 unused;
+};
+
+/* The table of bans and the filter before it (ban.h), in lines of the table. */
+struct pacer_bans {
+	__u32 base;	   /* the entries: sets of PACER_BAN_WAYS lines */
+	__u32 sets;	   /* 0: no rule bans */
+	__u32 filter;	   /* the filter's first line, of 8 cells each */
+	__u32 filter_mask; /* its lines, a power of two, less 1 */
+};
+
+/* How packets are sampled (sampler.h). */
+enum pacer_sample_form {
+	PACER_SAMPLE_LAST_WOR, /* the last `window` packets, without replacement */
+	PACER_SAMPLE_LAST,     /* the same, with replacement */
+	PACER_SAMPLE_TIME      /* those of the last `window` ticks, with replacement */
+};
+
+#define PACER_SNAP_MAX 128u /* bytes kept of a frame's head */
+
+struct pacer_sampling {
+	__u64 id;	 /* a sampler that was begun under another one begins anew */
+	__u64 window;	 /* packets, or ticks of 2^tick_shift ns */
+	__u32 reasons;	 /* whose packets are sampled: 1 << enum pacer_reason; 0: off */
+	__u32 k;	 /* 1 to PACER_SAMPLE_K */
+	__u8 form;	 /* enum pacer_sample_form */
+	__u8 tick_shift; /* below 64 */
+	__u8 snap;	 /* bytes kept of a frame's head, PACER_SNAP_MAX at most */
+	__u8 unused[5];
 };
 
 /* Fields that rules match on by 32-bit value; a bit of pacer_policy.dims each. */
@@ -159,7 +342,7 @@ enum pacer_dim_id {
 	PACER_DIM_SADDR4,
 	PACER_DIM_DADDR4,
 	PACER_DIM_SPORT,
-	PACER_DIM_DPORT,
+	PACER_DIM_DPORT, /* the next of it: see pacer_classify_index */
 	PACER_DIM_PROTO,
 	PACER_DIM_VLAN,
 	PACER_DIM_COUNT
@@ -198,7 +381,12 @@ struct pacer_policy {
 	__u64 serial; /* of the apply that wrote it */
 	struct pacer_dim dim[PACER_DIM_COUNT];
 	struct pacer_dim6 dim6[2]; /* source, destination */
+	struct pacer_bans bans;
+	struct pacer_pool pool[PACER_POOLS_MAX];
+	struct pacer_former former[PACER_THROTTLES];
+	struct pacer_sampling sampling;
 	struct pacer_rule rule[PACER_RULES_MAX];
+	__u8 port_at[2][65536]; /* of each source and destination port: its interval in dim[] */
 };
 
 /* One copy: the policy (or its bytes, as the built-in one is given in) and the text it is from. */
@@ -208,6 +396,12 @@ struct pacer_copy {
 		struct pacer_policy policy;
 	};
 	char text[PACER_DOC_MAX];
+};
+
+/* What a pacer was loaded with and cannot come by later. */
+struct pacer_built {
+	__u32 samples; /* memory for samples */
+	__u32 heads;   /* and for packets' heads beside them */
 };
 
 #define PACER_SECRETS (2 * (PACER_KEY_WORDS + 2))

@@ -35,25 +35,34 @@ PACER_INLINE const __u64 *pacer_hash_member(const __u64 secret[PACER_SECRETS], u
 	return secret + which * (PACER_KEY_WORDS + 2);
 }
 
-/* Hash of the words of an IPv4 key: source, destination, ports, meta. */
-PACER_INLINE __u32 pacer_hash4(const __u64 *k, const __u32 w[4])
+/*
+ * Hash of the words of an IPv4 key: source, destination, ports, meta. src_only: the last three are
+ * known to be 0 and not read.
+ */
+PACER_INLINE __u32 pacer_hash4(const __u64 *k, const __u32 w[4], int src_only)
 {
 	__u64 sum = k[PACER_HASH_FAMILY4];
 
 	sum += k[0] * w[0];
+	if (src_only)
+		return sum >> 32;
 	sum += k[1] * w[1];
 	sum += k[2] * w[2];
 	sum += k[3] * w[3];
 	return sum >> 32;
 }
 
-/* Hash of the ten words of an IPv6 key. */
-PACER_INLINE __u32 pacer_hash6(const __u64 *k, const __u32 w[PACER_KEY_WORDS])
+/* Hash of the ten words of an IPv6 key; src_only: all but the first four are 0 and not read. */
+PACER_INLINE __u32 pacer_hash6(const __u64 *k, const __u32 w[PACER_KEY_WORDS], int src_only)
 {
 	__u64 sum = k[PACER_HASH_FAMILY6];
 	unsigned int i;
 
-	for (i = 0; i < PACER_KEY_WORDS; i++)
+	for (i = 0; i < 4; i++)
+		sum += k[i] * w[i];
+	if (src_only)
+		return sum >> 32;
+	for (; i < PACER_KEY_WORDS; i++)
 		sum += k[i] * w[i];
 	return sum >> 32;
 }

@@ -7,36 +7,46 @@
  * first asked by reading alone, so a packet that is denied writes nothing that
  * is shared. Then their states are claimed one after the other, judged again
  * under the claim, and counted only when the last has admitted: a denial by one
- * charges no other.
+ * charges no other. A rule's throttles are its last tiers: they hold no claim
+ * between judging and counting, but hand a use back.
+ *
+ * Where the rule bans, a key of its tiers that is banned is denied first of all,
+ * and one that a tier denies is banned from then on. A tier whose key is the same
+ * for all bans nobody, nor does a denial for want of a claim or of state.
  *
  * Concurrency: any number of CPUs. Claims of a rule are taken in the order of
  * its tiers and every tier has lines of its own, so no two CPUs wait for each
- * other in a circle.
+ * other in a circle. A walk is one CPU's, and its leases are only that CPU's.
  *
- * Error: that of the limiters (recency.h, window.h, table.h). Contention beyond
- * PACER_SPINS looks denies.
+ * Error: that of the limiters (recency.h, window.h, table.h, throttle.h, ban.h).
+ * Contention beyond PACER_SPINS looks denies.
  */
 #ifndef PACER_PACE_H
 #define PACER_PACE_H
 
 #include "abi.h"
+#include "ban.h"
 #include "classify.h"
 #include "hash.h"
 #include "parse.h"
 #include "table.h"
+#include "throttle.h"
 
 /* A packet's fate: its reason, the rule it fell under, and the tier that denied. */
 struct pacer_judgement {
 	enum pacer_reason reason;
-	__u32 rule; /* index in the policy; PACER_RULES_MAX: none */
-	__u32 tier; /* of the rule; 0 where none denied */
+	__u32 rule;  /* index in the policy; PACER_RULES_MAX: none */
+	__u32 tier;  /* of the rule; 0 where none denied */
+	__u32 event; /* enum pacer_event, of a ban; PACER_EVENT_COUNT: none */
 };
 
 /* What a packet is judged by. A host that keeps these elsewhere defines the two macros below. */
 struct pacer_state {
 	struct pacer_table table;
 	const struct pacer_policy *policy;
-	const __u64 *secret; /* PACER_SECRETS of them */
+	const __u64 *secret;		       /* PACER_SECRETS of them */
+	struct pacer_throttle_state *throttle; /* PACER_THROTTLES of them */
+	struct pacer_throttle_lease *lease;    /* as many, this CPU's */
 };
 
 /* A packet on its way through the tiers of its rule. The caller fills all but `rule`. */
@@ -49,32 +59,52 @@ struct pacer_walk {
 };
 
 #ifndef PACER_RULE_OF
-#define PACER_POLICY_OF(walk) ((walk)->state->policy)
-#define PACER_RULE_OF(walk)   (&PACER_POLICY_OF(walk)->rule[(walk)->rule])
-#define PACER_SECRET_OF(walk) ((walk)->state->secret)
-#define PACER_TABLE_OF(walk)  (&(walk)->state->table)
+#define PACER_POLICY_OF(walk)	       ((walk)->state->policy)
+#define PACER_RULE_OF(walk)	       (&PACER_POLICY_OF(walk)->rule[(walk)->rule])
+#define PACER_SECRET_OF(walk)	       ((walk)->state->secret)
+#define PACER_TABLE_OF(walk)	       (&(walk)->state->table)
+#define PACER_THROTTLE_AT(walk, index) (&(walk)->state->throttle[(index) & (PACER_THROTTLES - 1)])
+#define PACER_LEASE_AT(walk, index)    (&(walk)->state->lease[(index) & (PACER_THROTTLES - 1)])
 #endif
 
-/* What of the packet is this tier's key. */
-PACER_INLINE struct pacer_hash pacer_tier_hash(const struct pacer_tier *t,
-					       const struct pacer_packet *pkt,
-					       const __u64 secret[PACER_SECRETS])
+/* What of the packet is this tier's key: as many words as its family has, and of a key that is the
+ * source's address alone, only those.
+ */
+PACER_INLINE void pacer_tier_words(const struct pacer_tier *t, const struct pacer_packet *pkt,
+				   __u32 w[PACER_KEY_WORDS])
 {
-	__u32 w[PACER_KEY_WORDS];
 	__u32 i;
 
 	if (pkt->family == PACER_FAMILY_4) {
 		w[0] = pkt->key[PACER_WORD_SADDR] & t->mask4[0];
+		if (t->src_only)
+			return;
 		w[1] = pkt->key[PACER_WORD_DADDR] & t->mask4[1];
 		w[2] = pkt->key[PACER_WORD_PORTS] & t->mask4[2];
 		w[3] = pkt->key[PACER_WORD_META] & t->mask4[3];
-		return (struct pacer_hash){pacer_hash4(pacer_hash_member(secret, 0), w),
-					   pacer_hash4(pacer_hash_member(secret, 1), w)};
+		return;
 	}
-	for (i = 0; i < PACER_KEY_WORDS; i++)
+	for (i = 0; i < 4; i++)
 		w[i] = pkt->key[i] & t->mask6[i];
-	return (struct pacer_hash){pacer_hash6(pacer_hash_member(secret, 0), w),
-				   pacer_hash6(pacer_hash_member(secret, 1), w)};
+	if (t->src_only)
+		return;
+	for (; i < PACER_KEY_WORDS; i++)
+		w[i] = pkt->key[i] & t->mask6[i];
+}
+
+PACER_INLINE struct pacer_hash pacer_tier_hash(const struct pacer_tier *t,
+					       const struct pacer_packet *pkt,
+					       const __u64 secret[PACER_SECRETS])
+{
+	const __u64 *first = pacer_hash_member(secret, 0), *second = pacer_hash_member(secret, 1);
+	__u32 w[PACER_KEY_WORDS];
+
+	pacer_tier_words(t, pkt, w);
+	if (pkt->family == PACER_FAMILY_4)
+		return (struct pacer_hash){pacer_hash4(first, w, t->src_only),
+					   pacer_hash4(second, w, t->src_only)};
+	return (struct pacer_hash){pacer_hash6(first, w, t->src_only),
+				   pacer_hash6(second, w, t->src_only)};
 }
 
 PACER_INLINE int pacer_tier_asked(const struct pacer_tier *t, __u64 now_ns)
@@ -95,6 +125,43 @@ PACER_INLINE enum pacer_reason pacer_reason_of(int value)
 							: PACER_DENY_NO_STATE;
 }
 
+PACER_INLINE enum pacer_reason pacer_throttle_reason(enum pacer_throttle_result result)
+{
+	switch (result) {
+	case PACER_THROTTLE_ADMIT:
+		return PACER_ADMIT;
+	case PACER_THROTTLE_BUSY:
+		return PACER_DENY_CONTENDED;
+	case PACER_THROTTLE_FULL:
+	case PACER_THROTTLE_MANY:
+		break;
+	}
+	return PACER_DENY_THROTTLE;
+}
+
+enum pacer_throttle_step { PACER_THROTTLE_PEEK, PACER_THROTTLE_TAKE, PACER_THROTTLE_UNDO };
+
+/* A step of a tier that is a throttle. */
+PACER_SUBPROG enum pacer_reason pacer_walk_throttle(const struct pacer_walk *w,
+						    const struct pacer_tier *t,
+						    enum pacer_throttle_step step)
+{
+	struct pacer_throttle_state *state = PACER_THROTTLE_AT(w, t->base);
+	struct pacer_throttle_lease *lease = PACER_LEASE_AT(w, t->base);
+
+	if (!state || !lease)
+		return PACER_DENY_NO_STATE;
+	if (step == PACER_THROTTLE_PEEK)
+		return pacer_throttle_refuses(&t->throttle, state, lease, w->now_ns)
+			   ? PACER_DENY_THROTTLE
+			   : PACER_ADMIT;
+	if (step == PACER_THROTTLE_TAKE)
+		return pacer_throttle_reason(
+		    pacer_throttle_take(&t->throttle, state, lease, w->now_ns, 1));
+	pacer_throttle_undo(&t->throttle, state, lease);
+	return PACER_ADMIT;
+}
+
 PACER_INLINE enum pacer_reason pacer_walk_peek(const struct pacer_walk *w,
 					       const struct pacer_tier *t, struct pacer_hold *hold)
 {
@@ -102,6 +169,8 @@ PACER_INLINE enum pacer_reason pacer_walk_peek(const struct pacer_walk *w,
 
 	if (!pacer_tier_asked(t, w->now_ns))
 		return PACER_ADMIT;
+	if (t->kind == PACER_TIER_THROTTLE)
+		return pacer_walk_throttle(w, t, PACER_THROTTLE_PEEK);
 	hold->hash = pacer_tier_hash(t, &w->pkt, PACER_SECRET_OF(w));
 	q = pacer_walk_ask(w, t, hold->hash);
 	return pacer_tier_peek(&q, hold);
@@ -124,6 +193,8 @@ PACER_GLOBAL int pacer_walk_take(const struct pacer_walk *w, __u32 i, struct pac
 	t = &PACER_RULE_OF(w)->tier[i];
 	if (!pacer_tier_asked(t, w->now_ns))
 		return PACER_ADMIT;
+	if (t->kind == PACER_TIER_THROTTLE)
+		return pacer_walk_throttle(w, t, PACER_THROTTLE_TAKE);
 	q = pacer_walk_ask(w, t, hold->hash);
 	return pacer_tier_take(&q, hold);
 }
@@ -139,6 +210,8 @@ PACER_GLOBAL int pacer_walk_leave(const struct pacer_walk *w, __u32 i, struct pa
 	t = &PACER_RULE_OF(w)->tier[i];
 	if (!pacer_tier_asked(t, w->now_ns))
 		return 0;
+	if (t->kind == PACER_TIER_THROTTLE)
+		return commit ? 0 : pacer_walk_throttle(w, t, PACER_THROTTLE_UNDO);
 	q = pacer_walk_ask(w, t, hold->hash);
 	if (commit)
 		pacer_tier_commit(&q, hold);
@@ -185,13 +258,27 @@ PACER_GLOBAL int pacer_limit_many(const struct pacer_walk *w)
 PACER_GLOBAL int pacer_limit_one(const struct pacer_walk *w)
 {
 	struct pacer_hold hold = {0};
+	const struct pacer_tier *t;
 	enum pacer_reason reason;
 
 	if (!w)
 		return PACER_DENY_NO_STATE;
-	reason = pacer_walk_peek(w, &PACER_RULE_OF(w)->tier[0], &hold);
-	if (reason == PACER_ADMIT)
-		reason = pacer_reason_of(pacer_walk_take(w, 0, &hold));
+	t = &PACER_RULE_OF(w)->tier[0];
+	if (t->kind == PACER_TIER_RECORD && !t->until_ns) {
+		struct pacer_ask q;
+		int result;
+
+		hold.hash = pacer_tier_hash(t, &w->pkt, PACER_SECRET_OF(w));
+		q = pacer_walk_ask(w, t, hold.hash);
+		result = pacer_record_pass(&q, &hold);
+		if (result != PACER_UNDECIDED)
+			return result;
+	} else {
+		reason = pacer_walk_peek(w, t, &hold);
+		if (reason != PACER_ADMIT)
+			return reason;
+	}
+	reason = pacer_reason_of(pacer_walk_take(w, 0, &hold));
 	if (reason == PACER_ADMIT)
 		pacer_walk_leave(w, 0, &hold, 1);
 	return reason;
@@ -211,20 +298,91 @@ PACER_GLOBAL int pacer_walk_classify(const struct pacer_walk *w)
 	return rules ? pacer_lowest(rules) : PACER_RULES_MAX;
 }
 
+PACER_INLINE struct pacer_ban_ask pacer_walk_ban_ask(const struct pacer_walk *w,
+						     const struct pacer_tier *t)
+{
+	struct pacer_ban_ask q = {PACER_TABLE_OF(w),
+				  &PACER_POLICY_OF(w)->bans,
+				  w->now_ns,
+				  pacer_tier_hash(t, &w->pkt, PACER_SECRET_OF(w)),
+				  {PACER_RULE_OF(w)->id, t->key_id, {0}}};
+
+	if (w->pkt.family != PACER_FAMILY_4)
+		q.key.key_id |= PACER_KEY_V6;
+	pacer_tier_words(t, &w->pkt, q.key.word);
+	return q;
+}
+
+/* Does the exact table say that the packet's key under this tier is banned? */
+PACER_GLOBAL int pacer_walk_confirm(const struct pacer_walk *w, __u32 i)
+{
+	struct pacer_ban_ask q;
+
+	if (!w || i >= PACER_TIERS_MAX)
+		return 0;
+	q = pacer_walk_ban_ask(w, &PACER_RULE_OF(w)->tier[i]);
+	return pacer_ban_find(&q);
+}
+
+/* Is the packet's key banned under a tier of the rule? A judgement, as pacer_pack makes it. */
+PACER_GLOBAL int pacer_walk_banned(const struct pacer_walk *w)
+{
+	const struct pacer_tier *t;
+	__u32 i;
+
+	if (!w || !PACER_POLICY_OF(w)->bans.sets)
+		return PACER_ADMIT;
+	PACER_ROLLED
+	for (i = 0; i < PACER_TIERS_MAX && i < PACER_RULE_OF(w)->n_tiers; i++) {
+		t = &PACER_RULE_OF(w)->tier[i];
+		if (t->key_id &&
+		    pacer_ban_maybe(PACER_TABLE_OF(w), &PACER_POLICY_OF(w)->bans,
+				    pacer_tier_hash(t, &w->pkt, PACER_SECRET_OF(w)), w->now_ns) &&
+		    pacer_walk_confirm(w, i))
+			return pacer_pack(PACER_DENY_BAN, i);
+	}
+	return PACER_ADMIT;
+}
+
+/* Ban the packet's key under the tier that denied it. Returns what came of it, as an event. */
+PACER_GLOBAL int pacer_walk_ban(const struct pacer_walk *w, __u32 i)
+{
+	struct pacer_ban_ask q;
+
+	if (!w || i >= PACER_TIERS_MAX || !PACER_RULE_OF(w)->tier[i].key_id)
+		return PACER_EVENT_COUNT;
+	q = pacer_walk_ban_ask(w, &PACER_RULE_OF(w)->tier[i]);
+	return pacer_ban_add(&q, w->now_ns + PACER_RULE_OF(w)->ban_ns);
+}
+
+/* The rule of w->pkt, the first that it matches; PACER_RULES_MAX if none. */
+PACER_INLINE __u32 pacer_walk_rule(const struct pacer_walk *w)
+{
+	const struct pacer_policy *policy = PACER_POLICY_OF(w);
+
+	return policy->dims || !(policy->rules & 1) ? pacer_walk_classify(w) : 0;
+}
+
 /* Judge w->pkt, which was parsed and is not on the allow-list, at w->now_ns. */
 PACER_INLINE struct pacer_judgement pacer_pace(struct pacer_walk *w)
 {
-	const struct pacer_policy *policy = PACER_POLICY_OF(w);
+	struct pacer_judgement j = {PACER_NO_RULE, PACER_RULES_MAX, 0, PACER_EVENT_COUNT};
+	__u64 ban_ns;
 	int packed;
 
-	w->rule = 0;
-	if (policy->dims || !(policy->rules & 1))
-		w->rule = pacer_walk_classify(w);
+	w->rule = pacer_walk_rule(w);
 	if (w->rule >= PACER_RULES_MAX)
-		return (struct pacer_judgement){PACER_NO_RULE, PACER_RULES_MAX, 0};
-	packed = pacer_limit(w);
-	return (struct pacer_judgement){pacer_reason_of(packed & 0xff), w->rule,
-					(packed >> 8) & (PACER_TIERS_MAX - 1)};
+		return j;
+	j.rule = w->rule;
+	ban_ns = PACER_RULE_OF(w)->ban_ns;
+	packed = ban_ns ? pacer_walk_banned(w) : PACER_ADMIT;
+	if (packed == PACER_ADMIT)
+		packed = pacer_limit(w);
+	j.reason = pacer_reason_of(packed & 0xff);
+	j.tier = (packed >> 8) & (PACER_TIERS_MAX - 1);
+	if (ban_ns && (j.reason == PACER_DENY_GAP || j.reason == PACER_DENY_WINDOW))
+		j.event = pacer_walk_ban(w, j.tier);
+	return j;
 }
 
 #endif

@@ -55,7 +55,7 @@ struct pacer_packet {
 	__u8 fragment;	 /* enum pacer_fragment */
 	__u8 proto;	 /* that follows the last header read */
 	__u8 unused[3];
-};
+} __attribute__((aligned(8))); /* so that it is zeroed by long words */
 
 /* Where the parser stands: `p` in a buffer that ends at `end`, and `left` bytes of IP to come. */
 struct pacer_cursor {

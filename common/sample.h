@@ -60,15 +60,15 @@
 /* What is kept of a packet. The samplers read and write time_ns and nothing else. */
 struct pacer_sample_item {
 	__u64 time_ns;
-	__u32 saddr[4];
+	__u32 saddr[4]; /* as in parse.h's keys: host order, of IPv4 the first word */
 	__u32 daddr[4];
-	__u16 sport; /* as on the wire */
+	__u16 sport; /* host order */
 	__u16 dport;
 	__u32 len_bytes;
-	__u32 key; /* hash of the key that was judged */
+	__u32 key; /* hash of the key that was judged; 0: none was */
 	__u8 family;
 	__u8 proto;
-	__u8 rule;
+	__u8 rule; /* pacer_rule.counter, which a rule keeps across changes of policy; 0: none */
 	__u8 reason;
 };
 
@@ -144,7 +144,6 @@ struct pacer_sample_seq {
 PACER_INLINE PACER_MUST_USE bool pacer_sample_seq_init(struct pacer_sample_seq *s, __u32 n, __u32 k)
 {
 	bool good = n && n <= PACER_SAMPLE_SEQ_N_MAX && k && k <= PACER_SAMPLE_K;
-	__u32 j;
 
 	s->N = 0;
 	s->x = 1;
@@ -152,8 +151,6 @@ PACER_INLINE PACER_MUST_USE bool pacer_sample_seq_init(struct pacer_sample_seq *
 	s->k = good ? k : 0;
 	s->v = 0;
 	s->seq = 0;
-	for (j = 0; j < PACER_SAMPLE_K; j++)
-		s->X[0][j].index = s->X[1][j].index = 0;
 	return good;
 }
 
@@ -193,9 +190,20 @@ PACER_INLINE void pacer_sample_seq_add(struct pacer_sample_seq *s, struct pacer_
 	pacer_sample_write_end(&s->seq);
 }
 
-/* Z = X_U if it is not expired, otherwise X_V: |V_a| = |U_e|, so that a sample is in V with the
- * probability that it should be. Returns the number of samples in out: k, or 0 of an empty stream.
+/* The j-th sample of a stream that is not empty: Z = X_U if it is not expired, otherwise X_V.
+ * |V_a| = |U_e|, so that a sample is in V with the probability that it should be.
  */
+PACER_INLINE const struct pacer_sample_pick *pacer_sample_seq_pick(const struct pacer_sample_seq *s,
+								   __u32 j)
+{
+	const struct pacer_sample_pick *z = &s->X[(s->v ^ 1) & 1][j];
+
+	if (s->x == 1 || pacer_sample_expired(z->index, s->N, s->n))
+		z = &s->X[s->v & 1][j];
+	return z;
+}
+
+/* Returns the number of samples in out: k, or 0 of an empty stream. */
 PACER_INLINE __u32 pacer_sample_seq_draw(const struct pacer_sample_seq *s,
 					 struct pacer_sample_item *out)
 {
@@ -203,13 +211,8 @@ PACER_INLINE __u32 pacer_sample_seq_draw(const struct pacer_sample_seq *s,
 
 	if (!s->N)
 		return 0;
-	for (j = 0; j < PACER_SAMPLE_K && j < s->k; j++) {
-		const struct pacer_sample_pick *z = &s->X[(s->v ^ 1) & 1][j];
-
-		if (!z->index || pacer_sample_expired(z->index, s->N, s->n))
-			z = &s->X[s->v & 1][j];
-		out[j] = z->item;
-	}
+	for (j = 0; j < PACER_SAMPLE_K && j < s->k; j++)
+		out[j] = pacer_sample_seq_pick(s, j)->item;
 	return j;
 }
 

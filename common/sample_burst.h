@@ -62,8 +62,8 @@
  * or more is cut into several bursts, without loss. A torn copy can give a wrong sample, never an
  * access outside it.
  *
- * Memory: with PACER_SAMPLE_K = 64, pacer_sample_burst takes 338,304 bytes and pacer_sample_skip
- * 8,496. A bucket's items stay where they were stored: uniting two buckets exchanges the numbers of
+ * Memory: with PACER_SAMPLE_K = 64, pacer_sample_burst takes 338,312 bytes and pacer_sample_skip
+ * 8,504. A bucket's items stay where they were stored: uniting two buckets exchanges the numbers of
  * their places.
  */
 #ifndef PACER_SAMPLE_BURST_H
@@ -109,20 +109,19 @@ struct pacer_sample_skip {
 	__u64 due;   /* the index of the first element that any of them takes */
 	__u32 least; /* the same as a place in V */
 	__u32 unused;
+	__u64 took; /* which samples took the last element that was taken, a bit each */
 	__u32 next[PACER_SAMPLE_K];
 	struct pacer_sample_seq seq;
 };
 
+/* In constant time, whatever was in it. */
 PACER_INLINE PACER_MUST_USE bool pacer_sample_skip_init(struct pacer_sample_skip *s, __u32 n,
 							__u32 k)
 {
-	__u32 j;
-
 	s->due = 1;
 	s->least = 1;
 	s->unused = 0;
-	for (j = 0; j < PACER_SAMPLE_K; j++)
-		s->next[j] = 1;
+	s->took = 0;
 	return pacer_sample_seq_init(&s->seq, n < PACER_SAMPLE_BURST_C_MAX ? n : 0, k);
 }
 
@@ -152,6 +151,7 @@ PACER_SUBPROG void pacer_sample_skip_take(struct pacer_sample_skip *s, struct pa
 	}
 	place = index + 1 - s->seq.x;
 	s->least = s->seq.n + 1;
+	pacer_store64(&s->took, 0);
 	for (j = 0; j < PACER_SAMPLE_K && j < pacer_load(&s->seq.k); j++) {
 		if (place == 1 || place == s->next[j]) {
 			struct pacer_sample_pick *x = &s->seq.X[s->seq.v & 1][j];
@@ -159,6 +159,7 @@ PACER_SUBPROG void pacer_sample_skip_take(struct pacer_sample_skip *s, struct pa
 			x->item = *item;
 			x->index = index;
 			s->next[j] = pacer_sample_skip_next(rng, place);
+			pacer_store64(&s->took, pacer_load64(&s->took) | 1ull << j);
 		}
 		if (pacer_load(&s->next[j]) < pacer_load(&s->least))
 			pacer_store(&s->least, s->next[j]);
@@ -220,26 +221,38 @@ struct pacer_sample_burst {
 	__u16 R[PACER_SAMPLE_BURST_BUCKETS][PACER_SAMPLE_K];
 	struct pacer_sample_q Q[PACER_SAMPLE_BURST_BUCKETS][PACER_SAMPLE_K];
 	struct pacer_sample_place place[PACER_SAMPLE_BURST_PLACES];
+	__u64 took; /* which samples took the last element that was taken, a bit each */
 };
+
+/* Of a sampler that was initialised before: an empty one, in constant time. The two permutations
+ * stay, as they are as good as any, and so do the words that a reader compares.
+ */
+PACER_INLINE PACER_MUST_USE bool pacer_sample_burst_restart(struct pacer_sample_burst *s,
+							    __u64 window_ticks, __u32 k)
+{
+	bool good = window_ticks && k && k <= PACER_SAMPLE_K;
+
+	s->T = s->N = s->lost = s->took = 0;
+	s->count = s->head = s->len = s->pair = 0;
+	s->due = 1;
+	s->k = good ? k : 0;
+	s->t0 = window_ticks;
+	return good;
+}
 
 /* False, and a sampler that is off, if a parameter is out of bounds. */
 PACER_INLINE PACER_MUST_USE bool pacer_sample_burst_init(struct pacer_sample_burst *s,
 							 __u64 window_ticks, __u32 k)
 {
-	bool good = window_ticks && k && k <= PACER_SAMPLE_K;
 	__u32 b, j;
 
-	s->T = s->N = s->lost = 0;
-	s->count = s->head = s->len = s->seq = s->ticks = s->pair = 0;
-	s->due = 1;
-	s->k = good ? k : 0;
-	s->t0 = window_ticks;
+	s->seq = s->ticks = 0;
 	for (b = 0; b < PACER_SAMPLE_BURST_BUCKETS; b++) {
 		s->order[b] = b;
 		for (j = 0; j < PACER_SAMPLE_K; j++)
 			s->R[b][j] = b * PACER_SAMPLE_K + j;
 	}
-	return good;
+	return pacer_sample_burst_restart(s, window_ticks, k);
 }
 
 /* The number of the i-th bucket from the oldest; that of the open one for i = len. */
@@ -394,6 +407,7 @@ PACER_SUBPROG void pacer_sample_burst_take(struct pacer_sample_burst *s,
 	open = pacer_sample_burst_nth(s, s->len);
 	place = s->count + 1;
 	s->due = PACER_SAMPLE_BURST_C_MAX;
+	pacer_store64(&s->took, 0);
 	for (j = 0; j < PACER_SAMPLE_K && j < pacer_load(&s->k); j++) {
 		if (place == 1 || place == s->next[j]) {
 			struct pacer_sample_place *r = pacer_sample_burst_r(s, open, j);
@@ -401,6 +415,7 @@ PACER_SUBPROG void pacer_sample_burst_take(struct pacer_sample_burst *s,
 			r->item = *item;
 			r->T = s->T;
 			s->next[j] = pacer_sample_skip_next(rng, place);
+			pacer_store64(&s->took, pacer_load64(&s->took) | 1ull << j);
 		}
 		if (pacer_load(&s->next[j]) < pacer_load(&s->due))
 			pacer_store(&s->due, s->next[j]);
@@ -503,8 +518,26 @@ pacer_sample_burst_r2(const struct pacer_sample_burst *s, __u32 first, __u64 off
 	return &s->place[s->R[b][j] & (PACER_SAMPLE_BURST_PLACES - 1)];
 }
 
-/* Lemma 4.5, k times. Returns the number of samples in out: k, or 0 if the window is empty. A tick
- * before the latest one seen counts as that one.
+/* Lemma 4.5: the j-th sample of a window that is not empty. */
+PACER_INLINE const struct pacer_sample_place *
+pacer_sample_burst_pick(const struct pacer_sample_burst *s, struct pacer_sample_rng *rng,
+			const struct pacer_sample_window *w, __u64 t, __u32 j)
+{
+	__u32 b1 = w->b1 & (PACER_SAMPLE_BURST_BUCKETS - 1);
+	const struct pacer_sample_place *r1 =
+	    &s->place[s->R[b1][j] & (PACER_SAMPLE_BURST_PLACES - 1)];
+	const struct pacer_sample_q *q1 = &s->Q[b1][j];
+
+	if (w->alpha &&
+	    pacer_sample_x(rng, w->alpha, w->beta, s->b[b1].x + w->alpha - q1->q,
+			   pacer_sample_expired(q1->T, t, s->t0)) &&
+	    !pacer_sample_expired(r1->T, t, s->t0))
+		return r1;
+	return pacer_sample_burst_r2(s, w->first, pacer_sample_below(rng, w->beta), j);
+}
+
+/* k of them. Returns the number of samples in out: k, or 0 if the window is empty. A tick before
+ * the latest one seen counts as that one.
  */
 PACER_INLINE __u32 pacer_sample_burst_draw(const struct pacer_sample_burst *s,
 					   struct pacer_sample_rng *rng, __u64 tick,
@@ -512,22 +545,12 @@ PACER_INLINE __u32 pacer_sample_burst_draw(const struct pacer_sample_burst *s,
 {
 	__u64 t = tick > s->T ? tick : s->T;
 	struct pacer_sample_window w = pacer_sample_burst_window(s, t);
-	__u32 j, b1 = w.b1 & (PACER_SAMPLE_BURST_BUCKETS - 1);
+	__u32 j;
 
 	if (!w.beta)
 		return 0;
-	for (j = 0; j < PACER_SAMPLE_K && j < s->k; j++) {
-		const struct pacer_sample_place *r1 =
-		    &s->place[s->R[b1][j] & (PACER_SAMPLE_BURST_PLACES - 1)];
-		const struct pacer_sample_q *q1 = &s->Q[b1][j];
-
-		if (!w.alpha ||
-		    !pacer_sample_x(rng, w.alpha, w.beta, s->b[b1].x + w.alpha - q1->q,
-				    pacer_sample_expired(q1->T, t, s->t0)) ||
-		    pacer_sample_expired(r1->T, t, s->t0))
-			r1 = pacer_sample_burst_r2(s, w.first, pacer_sample_below(rng, w.beta), j);
-		out[j] = r1->item;
-	}
+	for (j = 0; j < PACER_SAMPLE_K && j < s->k; j++)
+		out[j] = pacer_sample_burst_pick(s, rng, &w, t, j)->item;
 	return j;
 }
 

@@ -109,98 +109,155 @@ PACER_INLINE int pacer_record_idle(const struct pacer_tier *t, const struct pace
 	return !head_ns || (now_ns > head_ns && now_ns - head_ns >= t->idle_ns);
 }
 
-/* Does the record admit the packet? Nothing is changed. */
+/*
+ * What a judgement of a record rests on. While head_ns and cum are the same, nothing has been
+ * counted: within a slot cum only grows, by less than 2^31, and slots do not come twice.
+ */
+struct pacer_seen {
+	__u64 head_ns;
+	__u64 now_ns; /* the packet's time, or the latest seen */
+	__u32 cum;
+	__u32 passed; /* slots that the ring is behind now_ns */
+};
+
+/* Does the record admit the packet? Nothing is changed. *seen is whole where it does. */
 PACER_INLINE enum pacer_reason pacer_record_judge(const struct pacer_ask *q,
-						  const struct pacer_ring *r, __u32 cursor)
+						  const struct pacer_ring *r, __u32 cursor,
+						  struct pacer_seen *seen)
 {
 	const struct pacer_tier *t = q->tier;
-	__u64 head_ns = pacer_load64(&r->head->head_ns);
-	__u64 last_ns = head_ns;
+	__u64 last_ns = pacer_load64(&r->head->head_ns);
 	__u32 total;
 
-	if (t->gap_ns) {
+	seen->head_ns = last_ns;
+	seen->cum = pacer_load(&r->head->cum);
+	seen->now_ns = q->now_ns;
+	seen->passed = 0;
+	if (t->gap_ns) { /* else last_off, which is rounded up, may lie beyond the slot */
 		last_ns += (__u64)pacer_load(&r->head->last_off) << t->last_shift;
 		if (!pacer_gap_open(last_ns, q->now_ns, t->gap_ns))
 			return PACER_DENY_GAP;
 	}
-	total = pacer_window_since(
-	    &t->window, r, cursor,
-	    pacer_window_passed(&t->window, head_ns, pacer_later(q->now_ns, last_ns)));
+	seen->now_ns = pacer_later(q->now_ns, last_ns);
+	seen->passed = pacer_window_passed(&t->window, seen->head_ns, seen->now_ns);
+	total = pacer_window_since(&t->window, r, seen->cum, cursor, seen->passed);
 	if ((__u64)total + q->cost > t->window.limit)
 		return PACER_DENY_WINDOW;
 	return PACER_ADMIT;
 }
 
-/* Count the packet. Returns the claim's word to release with. By the holder. */
+/* Under the claim: does the record still hold what the judgement rests on? */
+PACER_INLINE int pacer_record_same(const struct pacer_ring *r, const struct pacer_seen *seen)
+{
+	return pacer_load64(&r->head->head_ns) == seen->head_ns &&
+	       pacer_load(&r->head->cum) == seen->cum;
+}
+
+/* Count the packet, as judged. Returns the claim's word to release with. By the holder. */
 PACER_INLINE PACER_MUST_USE __u32 pacer_record_admit(const struct pacer_ask *q,
-						     const struct pacer_ring *r, __u32 word)
+						     const struct pacer_ring *r,
+						     const struct pacer_seen *seen, __u32 word)
 {
 	const struct pacer_tier *t = q->tier;
-	__u64 last_ns = pacer_load64(&r->head->head_ns);
-	__u64 now_ns, unit = (1ull << t->last_shift) - 1;
+	__u64 unit = (1ull << t->last_shift) - 1, head_ns = seen->head_ns;
 
-	if (t->gap_ns) /* else last_off, which is rounded up, may lie beyond the slot and the time
-			*/
-		last_ns += (__u64)pacer_load(&r->head->last_off) << t->last_shift;
-	now_ns = pacer_later(q->now_ns, last_ns);
-	word = pacer_claim_set(
-	    word, pacer_claim_tag(word),
-	    pacer_window_add(&t->window, r, pacer_claim_cursor(word), now_ns, q->cost));
-	pacer_store(&r->head->last_off,
-		    (now_ns - pacer_load64(&r->head->head_ns) + unit) >> t->last_shift);
+	if (seen->passed) {
+		__u32 cursor = pacer_window_advance(&t->window, r, pacer_claim_cursor(word),
+						    head_ns, seen->cum, seen->passed, seen->now_ns);
+
+		word = pacer_claim_set(word, pacer_claim_tag(word), cursor);
+		head_ns = pacer_load64(&r->head->head_ns);
+	}
+	pacer_store(&r->head->cum, seen->cum + q->cost);
+	pacer_store(&r->head->last_off, (seen->now_ns - head_ns + unit) >> t->last_shift);
 	return word;
 }
 
 /*
- * A reader's judgement of the record at `index`. ADMIT also where the record is just being changed:
- * the claim will tell.
- */
-PACER_INLINE enum pacer_reason pacer_record_read(const struct pacer_ask *q, __u32 index)
-{
-	enum pacer_reason reason;
-	struct pacer_ring r;
-	__u32 word;
-
-	if (!pacer_ring_at(q->table, q->tier, index, &r))
-		return PACER_DENY_NO_STATE;
-	word = pacer_load(&r.head->claim);
-	PACER_BARRIER();
-	reason = pacer_record_judge(q, &r, pacer_claim_cursor(word));
-	PACER_BARRIER();
-	if (word & PACER_CLAIM_HELD || pacer_load(&r.head->claim) != word)
-		return PACER_ADMIT;
-	return reason;
-}
-
-/* 1 if the 16-bit tag of this claim's word is `tag`, else 0, without a branch. */
-PACER_INLINE __u32 pacer_tag_is(__u32 word, __u32 tag)
-{
-	return (pacer_opaque(pacer_claim_tag(word) ^ tag) - 1) >> 31;
-}
-
-/*
- * Where the key stands as far as a reader can tell: its record, or the shared one. Both tags are
- * loaded at once and the choice is arithmetic: which of two a key has is nothing that a processor
- * can predict, and a branch would make it wait for one line after the other.
+ * Where the key stands as far as a reader can tell: its record, or the shared one. A key that has a
+ * record has the first of its set unless that was taken, so this one is looked at alone: the second
+ * would be a line more in the cache for every key.
  */
 PACER_INLINE __u32 pacer_record_locate(const struct pacer_ask *q)
 {
 	const struct pacer_tier *t = q->tier;
-	__u32 first = pacer_set_index(t, q->hash), second = first + pacer_stride(t);
-	__u32 index = pacer_shared_index(t, q->hash), tag = pacer_tag(q->hash);
-	struct pacer_line *a = PACER_LINE_AT(q->table, first);
-	struct pacer_line *b = PACER_LINE_AT(q->table, second);
+	__u32 index = pacer_set_index(t, q->hash), tag = pacer_tag(q->hash);
+	struct pacer_line *line = PACER_LINE_AT(q->table, index);
 
-	if (!t->sets || !a || !b)
+	if (!t->sets || !line)
+		return pacer_shared_index(t, q->hash);
+	if (pacer_claim_tag(pacer_load(&line->claim)) == tag)
 		return index;
-	index ^= (index ^ second) & -pacer_tag_is(pacer_load(&b->claim), tag);
-	return index ^ ((index ^ first) & -pacer_tag_is(pacer_load(&a->claim), tag));
+	index += pacer_stride(t);
+	line = PACER_LINE_AT(q->table, index);
+	if (line && pacer_claim_tag(pacer_load(&line->claim)) == tag)
+		return index;
+	return pacer_shared_index(t, q->hash);
+}
+
+#define PACER_UNDECIDED (-1)
+
+/*
+ * A reader's judgement of the record at hold->index: a reason, or PACER_UNDECIDED where the record
+ * is just being changed. hold->word is the claim's word as it was found, not held.
+ */
+PACER_INLINE PACER_MUST_USE int pacer_record_read(const struct pacer_ask *q, struct pacer_ring *r,
+						  struct pacer_hold *hold, struct pacer_seen *seen)
+{
+	enum pacer_reason reason;
+
+	if (!pacer_ring_at(q->table, q->tier, hold->index, r))
+		return PACER_DENY_NO_STATE;
+	hold->word = pacer_load(&r->head->claim);
+	PACER_BARRIER();
+	reason = pacer_record_judge(q, r, pacer_claim_cursor(hold->word), seen);
+	PACER_BARRIER();
+	if (hold->word & PACER_CLAIM_HELD)
+		return PACER_UNDECIDED;
+	if (reason != PACER_ADMIT && pacer_load(&r->head->claim) != hold->word)
+		return PACER_UNDECIDED;
+	return reason;
 }
 
 PACER_INLINE enum pacer_reason pacer_record_peek(const struct pacer_ask *q, struct pacer_hold *hold)
 {
+	struct pacer_seen seen;
+	struct pacer_ring r;
+	int reason;
+
 	hold->index = pacer_record_locate(q);
-	return pacer_record_read(q, hold->index);
+	reason = pacer_record_read(q, &r, hold, &seen);
+	return reason == PACER_UNDECIDED ? PACER_ADMIT : (enum pacer_reason)reason;
+}
+
+/*
+ * All steps in one, for a packet that no other tier has to judge, where the key has a record that
+ * nobody else is changing: read, claim what was read, and count if it is still the same. Returns a
+ * reason, with nothing held, or PACER_UNDECIDED with nothing done: then the steps have to be taken,
+ * from pacer_tier_take on.
+ */
+PACER_INLINE PACER_MUST_USE int pacer_record_pass(const struct pacer_ask *q,
+						  struct pacer_hold *hold)
+{
+	struct pacer_seen seen;
+	struct pacer_ring r;
+	__u32 word;
+	int reason;
+
+	hold->index = pacer_record_locate(q);
+	reason = pacer_record_read(q, &r, hold, &seen);
+	if (reason != PACER_ADMIT)
+		return reason;
+	word = hold->word;
+	if ((q->tier->sets && pacer_claim_tag(word) != pacer_tag(q->hash)) ||
+	    pacer_cas(&r.head->claim, word, word | PACER_CLAIM_HELD) != word)
+		return PACER_UNDECIDED;
+	if (!pacer_record_same(&r, &seen)) {
+		pacer_claim_cancel(&r.head->claim, word);
+		return PACER_UNDECIDED;
+	}
+	pacer_claim_release(&r.head->claim, pacer_record_admit(q, &r, &seen, word));
+	return PACER_ADMIT;
 }
 
 /* Claim the shared record. The holder of the set's first record, if there are sets. */
@@ -387,6 +444,7 @@ PACER_INLINE enum pacer_reason pacer_tier_take(const struct pacer_ask *q, struct
 	int sketch = q->tier->kind == PACER_TIER_SKETCH;
 	enum pacer_claim_result result = PACER_CLAIM_OTHER;
 	enum pacer_reason reason;
+	struct pacer_seen seen;
 	struct pacer_ring r;
 
 	if (!sketch)
@@ -398,7 +456,7 @@ PACER_INLINE enum pacer_reason pacer_tier_take(const struct pacer_ask *q, struct
 	if (result != PACER_CLAIM_TAKEN)
 		return result == PACER_CLAIM_BUSY ? PACER_DENY_CONTENDED : PACER_DENY_NO_STATE;
 	reason = sketch ? pacer_sketch_judge(q, r.head)
-			: pacer_record_judge(q, &r, pacer_claim_cursor(hold->word));
+			: pacer_record_judge(q, &r, pacer_claim_cursor(hold->word), &seen);
 	if (reason != PACER_ADMIT)
 		pacer_claim_cancel(&r.head->claim, hold->word);
 	return reason;
@@ -408,6 +466,7 @@ PACER_INLINE enum pacer_reason pacer_tier_take(const struct pacer_ask *q, struct
 PACER_INLINE void pacer_tier_commit(const struct pacer_ask *q, const struct pacer_hold *hold)
 {
 	__u32 word = hold->word;
+	struct pacer_seen seen;
 	struct pacer_ring r;
 
 	if (q->tier->kind == PACER_TIER_SKETCH) {
@@ -418,7 +477,8 @@ PACER_INLINE void pacer_tier_commit(const struct pacer_ask *q, const struct pace
 	} else {
 		if (!pacer_ring_at(q->table, q->tier, hold->index, &r))
 			return;
-		word = pacer_record_admit(q, &r, word);
+		(void)pacer_record_judge(q, &r, pacer_claim_cursor(word), &seen);
+		word = pacer_record_admit(q, &r, &seen, word);
 	}
 	pacer_claim_release(&r.head->claim, word);
 }

@@ -93,12 +93,16 @@
  * max_count with a lease of one. Uses are then numbered in the order in which
  * they are counted, from 0 to limit - 1 and round again; number i is not given
  * out again before it has cooled down, so any fixed division of the numbers
- * among the resources (i / max_count, i % K) keeps each within its own limit.
+ * among the resources (i / max_count, i % K) keeps each within its own limit:
+ * as long as the limit stays and no use is taken back. Otherwise a number may
+ * come again that is hot (test_pool.c); a pool that leases, that is changed or
+ * whose uses are undone needs a throttle for each resource, as pool.h has it.
  *
  * Concurrency: pacer_throttle_use has one caller at a time. pacer_throttle_take
  * is for any number of CPUs, each with its own lease. Whatever may interrupt a
  * taker on its CPU and take as well needs its own lease, and is a CPU more in
- * `cpus`. Uses of a lease touch the caller's memory only. Refusals write nothing
+ * `cpus`. pacer_throttle_undo and _refuses are the same taker's. Uses of a lease
+ * touch the caller's memory only. Refusals write nothing
  * shared, but for one that has something to hand back or to take back first.
  * pacer_throttle_free is read only, and next to writers an estimate. State and leases begin zeroed,
  * and are zeroed together.
@@ -108,14 +112,10 @@
 #ifndef PACER_THROTTLE_H
 #define PACER_THROTTLE_H
 
+#include "abi.h"
 #include "claim.h"
 
-/* Buckets come in blocks, so that a long silence ends in a few steps and not in one a bucket. */
-#define PACER_THROTTLE_BLOCK   16u /* buckets; a power of two, as the next */
-#define PACER_THROTTLE_BLOCKS  16u
-#define PACER_THROTTLE_RING    (PACER_THROTTLE_BLOCK * PACER_THROTTLE_BLOCKS)
-#define PACER_THROTTLE_LOOKS   (PACER_SPINS < 32 ? PACER_SPINS : 32)
-#define PACER_THROTTLE_BUCKETS (PACER_THROTTLE_RING - PACER_THROTTLE_BLOCK) /* the most at once */
+#define PACER_THROTTLE_LOOKS (PACER_SPINS < 32 ? PACER_SPINS : 32)
 
 enum pacer_throttle_result {
 	PACER_THROTTLE_ADMIT,
@@ -146,52 +146,6 @@ struct pacer_throttle_params {
 	__u64 lease_ns;	       /* 0: a lease is good for one reading of the clock */
 	__u64 resolution_ns;
 };
-
-/* What the packet path needs of them. All zero (never configured): everything is denied. */
-struct pacer_throttle_profile {
-	__u32 limit;
-	__u32 threshold;
-	__u32 lease;
-	__u32 buckets;	   /* the most that can be needed */
-	__u64 cooldown_ns; /* resolution included */
-	__u64 open_ns;	   /* from a bucket's first moment to its last */
-	__u64 lease_ns;
-};
-
-struct pacer_throttle_bucket {
-	__u64 close_ns; /* the last moment at which uses are put in */
-	__u64 until_ns; /* the last moment at which a use out of it can be made */
-	__u32 count;
-	__u32 unused;
-};
-
-/*
- * Buckets head to tail - 1, by number; the place of one is its number modulo the ring's size. One
- * block is always left free, so that none holds both the oldest and the newest.
- */
-struct pacer_throttle_state {
-	__u32 claim; /* claim.h; no tag, no cursor */
-	__u32 held;  /* uses in buckets */
-	__u32 next;  /* number of the next use, below limit */
-	__u32 unused;
-	__u64 seen_ns; /* latest time seen */
-	__u64 head;
-	__u64 tail;
-	__u32 block[PACER_THROTTLE_BLOCKS]; /* uses in the buckets of each */
-	struct pacer_throttle_bucket bucket[PACER_THROTTLE_RING];
-};
-
-/* A CPU's own. */
-struct pacer_throttle_lease {
-	__u64 seen_ns;	/* latest time seen; after a use, its time */
-	__u64 until_ns; /* the last moment at which `left` can be used */
-	__u64 bucket;	/* number of the bucket that `left` is counted in */
-	__u32 left;
-	__u32 number; /* of the last use; with a lease of one */
-};
-
-_Static_assert(sizeof(struct pacer_throttle_state) == 6248, "as the header says");
-_Static_assert(sizeof(struct pacer_throttle_lease) == 32, "as the header says");
 
 PACER_INLINE __u64 pacer_throttle_later(__u64 a_ns, __u64 b_ns)
 {
@@ -493,11 +447,27 @@ pacer_throttle_refill(const struct pacer_throttle_profile *profile,
 	room = pacer_throttle_release(profile, state, now_ns);
 	if (n <= room) {
 		lease->number = pacer_throttle_make(profile, state, now_ns, n);
+		lease->bucket = pacer_load64(&state->tail) - 1;
+		lease->until_ns = now_ns;
 		pacer_throttle_grant(profile, state, lease, now_ns, n, room - n);
 		result = PACER_THROTTLE_ADMIT;
 	}
 	pacer_claim_release(&state->claim, claim);
 	return result;
+}
+
+/*
+ * Would pacer_throttle_take refuse one use? Read only. A refusal stands for the moment of the look;
+ * 0 is provisional.
+ */
+PACER_INLINE int pacer_throttle_refuses(const struct pacer_throttle_profile *profile,
+					const struct pacer_throttle_state *state,
+					const struct pacer_throttle_lease *lease, __u64 now_ns)
+{
+	now_ns = pacer_throttle_later(now_ns, lease->seen_ns);
+	if (lease->left) /* usable, or to be handed back first */
+		return 0;
+	return pacer_throttle_spent(profile, state, now_ns, 1);
 }
 
 /* Make n uses, at most threshold, all or none, as one of several CPUs. */
@@ -522,6 +492,29 @@ pacer_throttle_take(const struct pacer_throttle_profile *profile,
 	if ((live || !lease->left) && pacer_throttle_spent(profile, state, now_ns, n - lease->left))
 		return PACER_THROTTLE_FULL;
 	return pacer_throttle_refill(profile, state, lease, now_ns, n);
+}
+
+/*
+ * Take back the one use that pacer_throttle_take has just made for this CPU, at the same reading of
+ * the clock. It goes back to the lease it was made from, or to its bucket where there is none: if
+ * the claim on that is not had, the CPU holds one use more than the bounds above count with until
+ * it comes again. Where another CPU opened a bucket since, an empty one may stay behind, which the
+ * bound on buckets does not count: with thresholds of a few uses, and many undone within a
+ * cooldown, uses may come to share the newest and come back later. The number of a use is not taken
+ * back.
+ */
+PACER_SUBPROG void pacer_throttle_undo(const struct pacer_throttle_profile *profile,
+				       struct pacer_throttle_state *state,
+				       struct pacer_throttle_lease *lease)
+{
+	__u32 claim;
+
+	lease->left++;
+	if (lease->left < profile->lease ||
+	    pacer_claim_take(&state->claim, PACER_CLAIM_ANY, &claim) != PACER_CLAIM_TAKEN)
+		return;
+	pacer_throttle_settle(state, lease);
+	pacer_claim_release(&state->claim, claim);
 }
 
 /*

@@ -171,9 +171,9 @@ PACER_INLINE __u32 pacer_window_passed(const struct pacer_window *w, __u64 head_
 	return now_ns > head_ns ? pacer_window_slots(w, now_ns - head_ns) : 0;
 }
 
-/* Cost units in the ring once it has advanced by `passed` slots. */
+/* Cost units in the ring, whose running total is cum, once it has advanced by `passed` slots. */
 PACER_INLINE __u32 pacer_window_since(const struct pacer_window *w, const struct pacer_ring *r,
-				      __u32 cursor, __u32 passed)
+				      __u32 cum, __u32 cursor, __u32 passed)
 {
 	__u32 oldest = cursor + passed + 1;
 
@@ -181,7 +181,7 @@ PACER_INLINE __u32 pacer_window_since(const struct pacer_window *w, const struct
 		return 0;
 	if (oldest >= w->ring)
 		oldest -= w->ring;
-	return pacer_load(&r->head->cum) - pacer_load(pacer_ring_word(r, oldest));
+	return cum - pacer_load(pacer_ring_word(r, oldest));
 }
 
 /*
@@ -193,7 +193,30 @@ PACER_INLINE __u32 pacer_window_total(const struct pacer_window *w, const struct
 {
 	__u64 head_ns = pacer_load64(&r->head->head_ns);
 
-	return pacer_window_since(w, r, cursor, pacer_window_passed(w, head_ns, now_ns));
+	return pacer_window_since(w, r, pacer_load(&r->head->cum), cursor,
+				  pacer_window_passed(w, head_ns, now_ns));
+}
+
+/*
+ * Advance the ring, whose current slot began at head_ns and whose running total is cum, by `passed`
+ * slots to now_ns. Returns the new cursor.
+ */
+PACER_INLINE PACER_MUST_USE __u32 pacer_window_advance(const struct pacer_window *w,
+						       const struct pacer_ring *r, __u32 cursor,
+						       __u64 head_ns, __u32 cum, __u32 passed,
+						       __u64 now_ns)
+{
+	__u32 i;
+
+	if (!passed)
+		return cursor;
+	for (i = 0; i < PACER_RING_MAX && i < passed; i++) {
+		cursor = pacer_ring_next(w, cursor);
+		pacer_store(pacer_ring_word(r, cursor), cum);
+	}
+	pacer_store64(&r->head->head_ns,
+		      passed >= w->ring ? now_ns : head_ns + passed * w->slot_ns);
+	return cursor;
 }
 
 /*
@@ -206,17 +229,9 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_window_add(const struct pacer_window *w,
 {
 	__u64 head_ns = pacer_load64(&r->head->head_ns);
 	__u32 cum = pacer_load(&r->head->cum);
-	__u32 passed = pacer_window_passed(w, head_ns, now_ns);
-	__u32 i;
 
-	for (i = 0; i < PACER_RING_MAX && i < passed; i++) {
-		cursor = pacer_ring_next(w, cursor);
-		pacer_store(pacer_ring_word(r, cursor), cum);
-	}
-	if (passed >= w->ring)
-		pacer_store64(&r->head->head_ns, now_ns);
-	else if (passed)
-		pacer_store64(&r->head->head_ns, head_ns + passed * w->slot_ns);
+	cursor = pacer_window_advance(w, r, cursor, head_ns, cum,
+				      pacer_window_passed(w, head_ns, now_ns), now_ns);
 	pacer_store(&r->head->cum, cum + cost);
 	return cursor;
 }

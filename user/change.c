@@ -71,6 +71,14 @@ uint32_t change_in_force(const struct attached *a)
 	return pacer_in_force(word_of(a), loader_now());
 }
 
+struct policy *change_policy(const struct attached *a)
+{
+	const char *text = a->copy[change_in_force(a)].text;
+	struct policy_error error;
+
+	return policy_parse(text, strnlen(text, PACER_DOC_MAX), &error);
+}
+
 uint64_t change_pending(const struct attached *a)
 {
 	uint64_t until_ns = word_of(a) >> 1, now_ns = loader_now();
@@ -319,15 +327,31 @@ static bool counter_in(const struct pacer_policy *p, uint32_t id)
 	return false;
 }
 
-/* Counters and lines that the new policy uses and the present one does not begin at zero. */
-static int clear_new(struct attached *a, const struct pacer_policy *old,
-		     const struct pacer_policy *new, const struct plan *plan,
-		     struct policy_error *error)
+static bool same_bans(const struct pacer_bans *a, const struct pacer_bans *b)
 {
-	int cpus = libbpf_num_possible_cpus();
-	struct pacer_counters *zero = calloc(cpus > 0 ? cpus : 1, sizeof(*zero));
-	int result = zero ? 0 : fail(error, a->ifname, "no memory");
+	return a->base == b->base && a->sets == b->sets && a->filter == b->filter &&
+	       a->filter_mask == b->filter_mask;
+}
 
+static void clear_bans(struct attached *a, const struct pacer_bans *bans)
+{
+	memset(&a->lines[bans->base], 0, (size_t)bans->sets * PACER_BAN_WAYS * sizeof(*a->lines));
+	memset(&a->lines[bans->filter], 0, (bans->filter_mask + 1ull) * sizeof(*a->lines));
+}
+
+static int no_memory(const struct attached *a, struct policy_error *error)
+{
+	return fail(error, a->ifname, "no memory");
+}
+
+static int clear_counters(struct attached *a, const struct pacer_policy *old,
+			  const struct pacer_policy *new, struct policy_error *error)
+{
+	int cpus = libbpf_num_possible_cpus(), result = 0;
+	struct pacer_counters *zero = calloc(cpus > 0 ? cpus : 1, sizeof(*zero));
+
+	if (!zero)
+		return no_memory(a, error);
 	for (size_t r = 0; r < PACER_RULES_MAX && !result; r++) {
 		uint32_t id = new->rule[r].counter;
 
@@ -335,21 +359,59 @@ static int clear_new(struct attached *a, const struct pacer_policy *old,
 			result = fail(error, a->ifname, "its counters cannot be written");
 	}
 	free(zero);
+	return result;
+}
+
+/* A throttle that nobody asks: its state, and what CPUs had leased of it. */
+static int clear_throttle(struct attached *a, uint32_t index, struct policy_error *error)
+{
+	int cpus = libbpf_num_possible_cpus(), result = 0;
+	struct pacer_throttle_lease *zero = calloc(cpus > 0 ? cpus : 1, sizeof(*zero));
+
+	if (!zero)
+		return no_memory(a, error);
+	memset(&a->throttle[index], 0, sizeof(a->throttle[index]));
+	if (bpf_map_update_elem(a->leases_fd, &index, zero, 0))
+		result = fail(error, a->ifname, "its leases cannot be written");
+	free(zero);
+	return result;
+}
+
+/* What the new policy uses and the present one does not begins at zero. */
+static int clear_new(struct attached *a, const struct pacer_policy *old,
+		     const struct pacer_policy *new, const struct plan *plan,
+		     struct policy_error *error)
+{
+	int result = clear_counters(a, old, new, error);
+
 	for (size_t i = 0; i < plan->n_limits && !result; i++) {
 		const struct plan_limit *l = &plan->limit[i];
 		const struct pacer_tier *t = &new->rule[l->rule].tier[l->tier];
 
-		if (l->state == PLAN_NEW)
+		if (l->state != PLAN_NEW)
+			continue;
+		if (t->kind == PACER_TIER_THROTTLE)
+			result = clear_throttle(a, t->base, error);
+		else
 			memset(&a->lines[t->base], 0, compile_tier_lines(t) * sizeof(*a->lines));
 	}
+	for (size_t i = 0; i < plan->n_pools && !result; i++)
+		for (size_t k = 0; k < plan->pool[i].n && !result; k++)
+			if (plan->pool[i].state[k] == PLAN_NEW)
+				result = clear_throttle(a, new->pool[i].state[k], error);
+	if (!result && new->bans.sets && !same_bans(&old->bans, &new->bans))
+		clear_bans(a, &new->bans);
 	return result;
 }
 
 /* Tiers of the new rule that the old one of the same name, if there is one, has not. */
-static bool tier_in(const struct pacer_rule *rule, uint32_t base)
+static bool tier_in(const struct pacer_rule *rule, const struct pacer_tier *t)
 {
+	bool throttle = t->kind == PACER_TIER_THROTTLE;
+
 	for (size_t k = 0; k < rule->n_tiers; k++)
-		if (rule->tier[k].base == base)
+		if (rule->tier[k].base == t->base &&
+		    (rule->tier[k].kind == PACER_TIER_THROTTLE) == throttle)
 			return true;
 	return false;
 }
@@ -380,7 +442,7 @@ static int retire_in_old(struct pacer_policy *old, const struct pacer_policy *ne
 		for (size_t k = 0; rule && k < new->rule[r].n_tiers; k++) {
 			const struct pacer_tier *t = &new->rule[r].tier[k];
 
-			if (t->until_ns || tier_in(rule, t->base))
+			if (t->until_ns || tier_in(rule, t))
 				continue;
 			if (*n == PACER_TIERS_MAX)
 				return -1;
@@ -391,13 +453,28 @@ static int retire_in_old(struct pacer_policy *old, const struct pacer_policy *ne
 	return 0;
 }
 
+static bool retires(const struct pacer_policy *p)
+{
+	bool found = false;
+
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		for (size_t k = 0; k < p->rule[r].n_tiers; k++)
+			found |= p->rule[r].tier[k].until_ns == COMPILE_UNTIL_SET;
+	for (size_t i = 0; i < PACER_THROTTLES; i++)
+		found |= p->former[i].until_ns == COMPILE_UNTIL_SET;
+	return found;
+}
+
 /* The new policy is in force: what it retired is needed for as long as its state can matter. */
 static void time_retired(struct pacer_policy *p)
 {
 	uint64_t now_ns;
 
+	if (!retires(p))
+		return;
 	grace();
 	now_ns = loader_now();
+	compile_time_targets(p, now_ns);
 	for (size_t r = 0; r < PACER_RULES_MAX; r++)
 		for (size_t k = 0; k < p->rule[r].n_tiers; k++) {
 			struct pacer_tier *t = &p->rule[r].tier[k];
@@ -420,10 +497,39 @@ static int switch_to(struct attached *a, uint32_t next, uint64_t until_ns,
 		    error, a->ifname,
 		    "a rule would hold more than 8 limits after the new ones gave way, "
 		    "those just retired included: apply without --confirm-within, or later");
+	if (until_ns)
+		compile_keep_targets(old, new, until_ns);
 	for (size_t r = 0; until_ns && r < PACER_RULES_MAX; r++)
 		if (n_tiers[r])
 			__atomic_store_n(&old->rule[r].n_tiers, n_tiers[r], __ATOMIC_RELEASE);
 	set_word(a, until_ns, next);
+	return 0;
+}
+
+static int put_targets(struct attached *a, uint32_t copy, const struct plan *plan,
+		       struct policy_error *error)
+{
+	struct policy_error why = {0};
+
+	if (!targets_put(&a->targets, copy, plan, &why))
+		return 0;
+	error->line = 0;
+	snprintf(error->text, sizeof(error->text), "%s: %.300s", a->ifname, why.text);
+	return -1;
+}
+
+/* Memory for samples is taken at load or never. */
+static int may_sample(const struct attached *a, const struct pacer_sampling *sampling,
+		      struct policy_error *error)
+{
+	if (sampling->reasons && !a->sampler)
+		return fail(error, a->ifname,
+			    "the policy samples, but the pacer was loaded by one that does not, "
+			    "without memory for it: leave sample out, or unload and load");
+	if (sampling->reasons && sampling->snap && !a->heads)
+		return fail(error, a->ifname,
+			    "the sample keeps packets' heads, but the pacer was loaded without "
+			    "memory for them: leave snap out, or unload and load");
 	return 0;
 }
 
@@ -433,7 +539,8 @@ static int replace(struct attached *a, const char *text, uint64_t confirm_ns, st
 	uint32_t now = change_in_force(a), next = now ^ 1;
 	struct policy *old, *new = NULL;
 	struct compile_previous previous;
-	struct compile_host host = {a->control->resolution_ns, loader_now()};
+	struct compile_host host = {a->control->resolution_ns, loader_now(),
+				    libbpf_num_possible_cpus()};
 	struct pacer_policy *bin = malloc(sizeof(*bin));
 	uint64_t until_ns = 0;
 	int result = -1;
@@ -447,8 +554,12 @@ static int replace(struct attached *a, const char *text, uint64_t confirm_ns, st
 	new = policy_parse(text, strlen(text), error);
 	if (!new || compile_policy(new, &previous, &host, bin, plan, error))
 		goto out;
+	if (may_sample(a, &bin->sampling, error))
+		goto out;
 	grace();
 	if (clear_new(a, &a->copy[now].policy, bin, plan, error))
+		goto out;
+	if (put_targets(a, next, plan, error))
 		goto out;
 	if (confirm_ns)
 		until_ns = loader_now() + confirm_ns;
@@ -459,8 +570,7 @@ static int replace(struct attached *a, const char *text, uint64_t confirm_ns, st
 	memcpy(a->copy[next].text, text, strlen(text));
 	if (switch_to(a, next, until_ns, error))
 		goto out;
-	if (plan->n_retired)
-		time_retired(&a->copy[next].policy);
+	time_retired(&a->copy[next].policy);
 	result = confirm_ns ? 0 : allow_sweep(a, new, error);
 out:
 	policy_free(old);

@@ -14,6 +14,8 @@
 
 /* The copy in force now: 0 or 1. */
 uint32_t change_in_force(const struct attached *a);
+/* Its text, parsed again: to be freed with policy_free; NULL if there is no memory. */
+struct policy *change_policy(const struct attached *a);
 /* Nanoseconds until an unconfirmed policy gives way; 0: nothing is pending. */
 uint64_t change_pending(const struct attached *a);
 

@@ -26,7 +26,12 @@ int cmd_apply(int argc, char **argv);
 int cmd_confirm(int argc, char **argv);
 int cmd_set(int argc, char **argv);
 int cmd_allow(int argc, char **argv);
+int cmd_unban(int argc, char **argv);
+int cmd_sample(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
+int cmd_estimate(int argc, char **argv);
+int cmd_keys(int argc, char **argv);
+int cmd_suggest(int argc, char **argv);
 
 /* One line on stderr; returns EXIT_FAILED, or EXIT_WRONG where `file` is not NULL. */
 int complain(const char *file, const struct policy_error *error);
@@ -44,6 +49,20 @@ struct options {
 	uint64_t for_ns;	    /* f */
 	bool verdicts;		    /* v */
 	bool kernel;		    /* k */
+	const char *pcap;	    /* p */
+	const char *compare;	    /* C: a second policy */
+	const char *plot;	    /* P */
+	const char *plot_rule;	    /* R */
+	const char *plot_key;	    /* K */
+	const char *deny_share;	    /* S */
+	const char *window;	    /* W */
+	const char *key;	    /* Y */
+	const char *keys;	    /* e */
+	const char *max;	    /* x */
+	const char *max_window;	    /* X */
+	const char *threshold;	    /* T */
+	const char *state;	    /* s */
+	bool wait;		    /* i */
 	char **args;		    /* what is not an option */
 	int n_args;
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* check: what a policy would take and promise, before anything is loaded. */
+#include <bpf/libbpf.h>
 #include <stdlib.h>
 
 #include "cmd.h"
@@ -7,7 +8,7 @@
 
 int cmd_check(int argc, char **argv)
 {
-	struct compile_host host = {loader_resolution(), loader_now()};
+	struct compile_host host = {loader_resolution(), loader_now(), libbpf_num_possible_cpus()};
 	static struct pacer_policy bin;
 	static struct plan plan;
 	struct policy_error error = {0};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* load, unload: put a pacer on an interface, take it off. */
+#include <bpf/libbpf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 
 static int load(const char *ifname, struct options *o, char **text, struct policy **policy)
 {
-	struct compile_host host = {loader_resolution(), loader_now()};
+	struct compile_host host = {loader_resolution(), loader_now(), libbpf_num_possible_cpus()};
 	static struct pacer_policy bin;
 	static struct plan plan;
 	struct policy_error error = {0};
@@ -27,7 +28,7 @@ static int load(const char *ifname, struct options *o, char **text, struct polic
 	if (output_memory_error(*policy, &error) ||
 	    compile_policy(*policy, NULL, &host, &bin, &plan, &error))
 		return complain(o->policy, &error);
-	begin = (struct loader_policy){*policy, &bin, *text, plan.lines, host.resolution_ns};
+	begin = (struct loader_policy){*policy, &bin, &plan, *text, plan.lines, host.resolution_ns};
 	if (loader_load(ifname, &o->load, &begin, &error))
 		return complain(NULL, &error);
 	return EXIT_DONE;

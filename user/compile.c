@@ -6,9 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "classify.h"
 #include "parse.h"
 #include "recency.h"
+#include "sampling.h"
 #include "table.h"
+#include "throttles.h"
 #include "window.h"
 
 /* A coarse clock is good enough where a gap or a slot is at least this many of its ticks. */
@@ -36,7 +39,7 @@ __attribute__((format(printf, 3, 4))) static int fail(struct policy_error *error
 
 uint64_t compile_tier_lines(const struct pacer_tier *t)
 {
-	if (t->kind == PACER_TIER_NONE)
+	if (t->kind == PACER_TIER_NONE || t->kind == PACER_TIER_THROTTLE)
 		return 0;
 	if (t->kind == PACER_TIER_SKETCH)
 		return t->sets;
@@ -45,7 +48,19 @@ uint64_t compile_tier_lines(const struct pacer_tier *t)
 
 uint64_t compile_tier_memory_ns(const struct pacer_tier *t)
 {
+	if (t->kind == PACER_TIER_THROTTLE)
+		return throttle_memory_ns(&t->throttle);
 	return t->kind == PACER_TIER_SKETCH ? t->gap_ns : t->idle_ns;
+}
+
+/* FNV-1a */
+uint32_t compile_name_id(const char *name)
+{
+	uint32_t id = 0x811c9dc5;
+
+	for (; *name; name++)
+		id = (id ^ (unsigned char)*name) * 0x01000193;
+	return id ? id : 1;
 }
 
 /* --- classification ------------------------------------------------------------------------- */
@@ -243,6 +258,7 @@ static int compile_classifier(const struct policy *policy, struct pacer_policy *
 		else
 			put_dim6(&o, &bin->dim6[dim - PACER_DIM_COUNT]);
 	}
+	pacer_classify_index(bin);
 	return 0;
 }
 
@@ -260,6 +276,26 @@ static void mask_address(uint32_t mask6[4], uint8_t len6)
 
 		mask6[i] = mask_of(bits > 32 ? 32 : bits);
 	}
+}
+
+static uint32_t key_id(const struct policy_key *key)
+{
+	uint32_t len4 = key->len4, len6 = key->len6;
+
+	switch (key->kind) {
+	case KEY_SRC:
+		return PACER_KEY_ID(0, len4, len6, 0, 0);
+	case KEY_DST:
+		return PACER_KEY_ID(0, 0, 0, len4, len6);
+	case KEY_SRC_DPORT:
+		return PACER_KEY_ID(PACER_KEY_DPORT, len4, len6, 0, 0);
+	case KEY_FLOW:
+		return PACER_KEY_ID(PACER_KEY_SPORT | PACER_KEY_DPORT | PACER_KEY_PROTO, len4, len6,
+				    len4, len6);
+	case KEY_ALL:
+		break;
+	}
+	return 0;
 }
 
 /* A fragment's identification stands for both ports; dport alone keeps its lower half. */
@@ -286,6 +322,8 @@ static void key_masks(const struct policy_key *key, struct pacer_tier *t)
 		mask_address(&t->mask6[PACER_WORD_DADDR], key->len6);
 	t->mask6[PACER_WORD_PORTS] = ports;
 	t->mask6[PACER_WORD_META] = meta;
+	t->key_id = key_id(key);
+	t->src_only = !dst && !ports && !meta;
 }
 
 static bool same_key(const struct pacer_tier *a, const struct pacer_tier *b)
@@ -372,9 +410,24 @@ struct draft {
 	bool own; /* a gap that asked for a sketch */
 };
 
+/* The same of a throttle. */
+struct draft_throttle {
+	struct pacer_tier tier;
+	int limit; /* -1: a retired one */
+	enum plan_state state;
+	bool same; /* it goes on with the values that it had */
+};
+
 struct draft_rule {
 	struct draft at[PACER_TIERS_MAX];
-	size_t n;
+	struct draft_throttle throttle[PACER_TIERS_MAX];
+	size_t n, n_throttles; /* together PACER_TIERS_MAX at most */
+};
+
+/* What the new limits are made for. */
+struct terms {
+	uint64_t resolution_ns;
+	uint32_t cpus;
 };
 
 static void finish_times(struct pacer_tier *t)
@@ -403,8 +456,35 @@ static struct draft *joinable(struct draft_rule *d, const struct pacer_tier *t, 
 	return NULL;
 }
 
+static int no_tier(const struct draft_rule *d, size_t rule, const struct policy_limit *limit,
+		   size_t index, struct policy_error *error)
+{
+	if (d->n + d->n_throttles < PACER_TIERS_MAX)
+		return 0;
+	return fail(error, limit->line,
+		    "rules[%zu].limits[%zu]: a rule holds up to %u limits, those just retired "
+		    "included: apply again when they have passed",
+		    rule, index, PACER_TIERS_MAX);
+}
+
+static int add_throttle(struct draft_rule *d, const struct policy_limit *limit, size_t rule,
+			size_t index, const struct terms *terms, struct policy_error *error)
+{
+	struct throttle_place at = {limit->line, "", 1};
+	struct draft_throttle *draft = &d->throttle[d->n_throttles];
+
+	if (no_tier(d, rule, limit, index, error))
+		return -1;
+	snprintf(at.path, sizeof(at.path), "rules[%zu].limits[%zu]", rule, index);
+	*draft = (struct draft_throttle){{.kind = PACER_TIER_THROTTLE}, index, PLAN_NEW, false};
+	key_masks(&limit->key, &draft->tier);
+	d->n_throttles++;
+	return throttle_profile(&limit->throttle, &at, terms->cpus, terms->resolution_ns,
+				&draft->tier.throttle, error);
+}
+
 static int add_limit(struct draft_rule *d, const struct policy_limit *limit, size_t rule,
-		     size_t index, uint64_t resolution_ns, struct policy_error *error)
+		     size_t index, const struct terms *terms, struct policy_error *error)
 {
 	bool gap = limit->kind == LIMIT_GAP;
 	bool own = gap && (limit->ceiling || limit->entries || limit->rows != PACER_ROWS_MAX);
@@ -414,11 +494,8 @@ static int add_limit(struct draft_rule *d, const struct policy_limit *limit, siz
 	key_masks(&limit->key, &t);
 	at = own ? NULL : joinable(d, &t, gap);
 	if (!at) {
-		if (d->n == PACER_TIERS_MAX)
-			return fail(error, limit->line,
-				    "rules[%zu].limits[%zu]: a rule holds up to %u limits, those "
-				    "just retired included: apply again when they have passed",
-				    rule, index, PACER_TIERS_MAX);
+		if (no_tier(d, rule, limit, index, error))
+			return -1;
 		at = &d->at[d->n++];
 		*at = (struct draft){t, 0, -1, -1, limit->line, PLAN_NEW, own};
 	}
@@ -426,12 +503,12 @@ static int add_limit(struct draft_rule *d, const struct policy_limit *limit, siz
 		if (check_ceiling(limit, rule, index, error))
 			return -1;
 		at->gap = index;
-		at->tier.gap_ns = limit->gap_ns + resolution_ns;
+		at->tier.gap_ns = limit->gap_ns + terms->resolution_ns;
 		at->tier.rows = limit->key.kind == KEY_ALL ? 1 : limit->rows;
 	} else {
 		at->window = index;
 		at->tier.kind = PACER_TIER_RECORD;
-		if (window_of(limit, resolution_ns, rule, index, &at->tier.window, error))
+		if (window_of(limit, terms->resolution_ns, rule, index, &at->tier.window, error))
 			return -1;
 	}
 	if (own || !gap || limit->key.kind == KEY_ALL)
@@ -445,7 +522,8 @@ static int add_limit(struct draft_rule *d, const struct policy_limit *limit, siz
 struct succession {
 	const struct compile_previous *previous;
 	bool exact; /* the new policy's clock */
-	uint64_t now_ns;
+	uint64_t now_ns, resolution_ns;
+	uint32_t cpus;
 };
 
 /*
@@ -568,7 +646,8 @@ static void find_heirs(const struct succession *change, struct draft_rule *d,
 
 		if (!turn)
 			heir[i] = NULL;
-		if (i >= old->n_tiers || !counts(change, t) || turn_of(t) != (int)turn)
+		if (i >= old->n_tiers || t->kind == PACER_TIER_THROTTLE || !counts(change, t) ||
+		    turn_of(t) != (int)turn)
 			continue;
 		heir[i] = find_heir(change, d, t);
 		if (!heir[i])
@@ -605,14 +684,35 @@ static bool stands_in(const struct draft *other, const struct draft *d)
 					      (uint64_t)b->window.limit << b->window.cost_shift));
 }
 
+static bool alike(const struct succession *change, uint64_t a_ns, uint64_t b_ns)
+{
+	return (a_ns > b_ns ? a_ns - b_ns : b_ns - a_ns) <= change->resolution_ns + PACER_SLOTS_MAX;
+}
+
+/* The throttle's uses cool for as long as the window is, but for what the clock adds. */
+static bool like_window(const struct succession *change, const struct pacer_throttle_profile *t,
+			const struct pacer_window *w)
+{
+	return w->ring && w->cost == PACER_COST_PACKETS &&
+	       alike(change, t->cooldown_ns, w->slot_ns * (w->ring - 1));
+}
+
 /*
  * Does the rule have a limit that has not the past of this one, the heir of `old`, and may need it:
  * of the same key, or, where a gap goes, of any? One that stands in may be young itself.
  */
-static bool is_needed(const struct draft_rule *d, const struct draft *heir,
-		      const struct pacer_tier *old,
+static bool is_needed(const struct succession *change, const struct draft_rule *d,
+		      const struct draft *heir, const struct pacer_tier *old,
 		      const struct pacer_tier *const past[PACER_TIERS_MAX])
 {
+	for (size_t k = 0; k < d->n_throttles && !old->key_id; k++) {
+		const struct draft_throttle *at = &d->throttle[k];
+
+		if (at->state == PLAN_NEW ||
+		    (like_window(change, &at->tier.throttle, &heir->tier.window) &&
+		     at->tier.throttle.limit < heir->tier.window.limit))
+			return true;
+	}
 	for (size_t k = 0; k < d->n; k++) {
 		const struct draft *at = &d->at[k];
 
@@ -629,11 +729,11 @@ static bool is_needed(const struct draft_rule *d, const struct draft *heir,
  * beside it, or neither would count what was admitted just before the change. A retired one stays
  * for the sake of such a limit, and is not loosened before its end.
  */
-static void part(struct draft_rule *d, const struct pacer_rule *old,
-		 struct draft *heir[PACER_TIERS_MAX])
+static bool part(const struct succession *change, struct draft_rule *d,
+		 const struct pacer_rule *old, struct draft *heir[PACER_TIERS_MAX])
 {
 	const struct pacer_tier *past[PACER_TIERS_MAX] = {0};
-	bool again = true;
+	bool again = true, any = false;
 
 	for (size_t i = 0; i < old->n_tiers; i++)
 		if (heir[i])
@@ -644,31 +744,191 @@ static void part(struct draft_rule *d, const struct pacer_rule *old,
 			const struct pacer_tier *t = &old->tier[i];
 
 			if (!heir[i] || !loosened(heir[i], t) ||
-			    (!t->until_ns && !is_needed(d, heir[i], t, past)))
+			    (!t->until_ns && !is_needed(change, d, heir[i], t, past)))
 				continue;
 			past[heir[i] - d->at] = NULL;
 			heir[i]->state = PLAN_NEW;
 			heir[i] = NULL;
-			again = true;
+			again = any = true;
+		}
+	}
+	return any;
+}
+
+/* --- the same of throttles ------------------------------------------------------------------ */
+
+/*
+ * Who goes on with an old throttle's state: first one with its values, then one of its cooldown
+ * that is tighter, then any of its cooldown, and last the only throttle of the rule if the old one
+ * was that, too: a value that was set.
+ */
+enum likeness { LIKE_SAME, LIKE_TIGHTER, LIKE_COOLDOWN, LIKE_ONLY, LIKE_COUNT };
+
+static bool throttle_loosened(const struct draft_throttle *d, const struct pacer_tier *old)
+{
+	return d->tier.throttle.limit > old->throttle.limit ||
+	       d->tier.throttle.cooldown_ns < old->throttle.cooldown_ns;
+}
+
+/*
+ * Not for a throttle that is loosened but was retired, as above; nor where the coarse clock's times
+ * lie before the truth, as for a gap; nor where CPUs may still hold more uses than the new limit.
+ */
+static bool may_succeed(const struct succession *change, const struct draft_throttle *d,
+			const struct pacer_tier *old)
+{
+	const struct pacer_throttle_profile *a = &d->tier.throttle, *b = &old->throttle;
+	bool coarse = old->until_ns || !(change->previous->bin->flags & PACER_CLOCK_EXACT);
+
+	return d->state == PLAN_NEW && !(old->until_ns && throttle_loosened(d, old)) &&
+	       !(change->exact && coarse && a->cooldown_ns < b->cooldown_ns) &&
+	       (uint64_t)change->cpus * (b->lease - 1) <= a->limit;
+}
+
+static size_t throttles_in_force(const struct pacer_rule *rule)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < rule->n_tiers; i++)
+		n += rule->tier[i].kind == PACER_TIER_THROTTLE && !rule->tier[i].until_ns;
+	return n;
+}
+
+static bool is_like(const struct succession *change, const struct draft_throttle *d,
+		    const struct pacer_tier *old, enum likeness like)
+{
+	const struct pacer_throttle_profile *a = &d->tier.throttle, *b = &old->throttle;
+
+	if (like == LIKE_ONLY)
+		return !old->until_ns;
+	return alike(change, a->cooldown_ns, b->cooldown_ns) &&
+	       (like == LIKE_COOLDOWN || (like == LIKE_SAME && a->limit == b->limit) ||
+		(like == LIKE_TIGHTER && a->limit <= b->limit));
+}
+
+/* Of those that are as like, the one with the largest limit that is tighter, or the least that is
+ * looser.
+ */
+static struct draft_throttle *find_throttle(const struct succession *change, struct draft_rule *d,
+					    const struct pacer_tier *old, enum likeness like)
+{
+	struct draft_throttle *best = NULL;
+
+	for (size_t k = 0; k < d->n_throttles; k++) {
+		struct draft_throttle *at = &d->throttle[k];
+
+		if (may_succeed(change, at, old) && is_like(change, at, old, like) &&
+		    (!best || (at->tier.throttle.limit > best->tier.throttle.limit) ==
+				  (like == LIKE_TIGHTER)))
+			best = at;
+	}
+	return best;
+}
+
+/* The tightest of the old throttles that count and have no heir yet: it chooses first. */
+static size_t next_throttle(const struct succession *change, const struct pacer_rule *old,
+			    struct draft_throttle *const heir[PACER_TIERS_MAX],
+			    const bool asked[PACER_TIERS_MAX])
+{
+	size_t best = old->n_tiers;
+
+	for (size_t i = 0; i < old->n_tiers; i++) {
+		const struct pacer_tier *t = &old->tier[i];
+
+		if (t->kind == PACER_TIER_THROTTLE && !heir[i] && !asked[i] && counts(change, t) &&
+		    (best == old->n_tiers || t->throttle.limit < old->tier[best].throttle.limit))
+			best = i;
+	}
+	return best;
+}
+
+static void find_throttles(const struct succession *change, struct draft_rule *d,
+			   const struct pacer_rule *old,
+			   struct draft_throttle *heir[PACER_TIERS_MAX])
+{
+	bool only = d->n_throttles == 1 && throttles_in_force(old) == 1;
+	size_t i;
+
+	for (enum likeness like = LIKE_SAME; like < (only ? LIKE_COUNT : LIKE_ONLY); like++) {
+		bool asked[PACER_TIERS_MAX] = {false};
+
+		while ((i = next_throttle(change, old, heir, asked)) < old->n_tiers) {
+			asked[i] = true;
+			heir[i] = find_throttle(change, d, &old->tier[i], like);
+			if (!heir[i])
+				continue;
+			heir[i]->state = PLAN_KEPT;
+			heir[i]->same = like == LIKE_SAME;
 		}
 	}
 }
 
-static int retire(struct draft_rule *d, const struct pacer_tier *t, const struct policy_rule *rule,
-		  struct policy_error *error)
+/* May the throttle ask for what `heir` has ceased to, as above? It may be young itself. */
+static bool throttle_stands_in(const struct succession *change, const struct draft_throttle *at,
+			       const struct draft_throttle *heir)
 {
-	struct draft *at = &d->at[d->n];
+	const struct pacer_throttle_profile *a = &at->tier.throttle, *b = &heir->tier.throttle;
 
-	if (d->n == PACER_TIERS_MAX)
+	return at != heir && (!at->same || (alike(change, a->cooldown_ns, b->cooldown_ns) &&
+					    a->limit < b->limit));
+}
+
+/* Does the rule have a limit of all packets that has not the past of this one, and may need it? */
+static bool throttle_needed(const struct succession *change, const struct draft_rule *d,
+			    const struct draft_throttle *heir)
+{
+	for (size_t k = 0; k < d->n_throttles; k++)
+		if (throttle_stands_in(change, &d->throttle[k], heir))
+			return true;
+	for (size_t k = 0; k < d->n; k++) {
+		const struct draft *at = &d->at[k];
+
+		if (!at->tier.key_id &&
+		    (at->state == PLAN_NEW ||
+		     (like_window(change, &heir->tier.throttle, &at->tier.window) &&
+		      at->tier.window.limit < heir->tier.throttle.limit)))
+			return true;
+	}
+	return false;
+}
+
+static bool part_throttles(const struct succession *change, struct draft_rule *d,
+			   const struct pacer_rule *old,
+			   struct draft_throttle *heir[PACER_TIERS_MAX])
+{
+	bool any = false;
+
+	for (size_t i = 0; i < old->n_tiers; i++) {
+		if (!heir[i] || !throttle_loosened(heir[i], &old->tier[i]) ||
+		    !throttle_needed(change, d, heir[i]))
+			continue;
+		heir[i]->state = PLAN_NEW;
+		heir[i]->same = false;
+		heir[i] = NULL;
+		any = true;
+	}
+	return any;
+}
+
+static int retire(struct draft_rule *d, const struct pacer_tier *t, const struct policy_rule *rule,
+		  struct plan *plan, struct policy_error *error)
+{
+	struct pacer_tier old = *t;
+
+	if (d->n + d->n_throttles == PACER_TIERS_MAX)
 		return fail(error, rule->line,
 			    "rule %s: a rule holds up to %u limits, and those that this change "
 			    "retires stay until their windows have passed: apply again later, or "
 			    "in steps",
 			    rule->name, PACER_TIERS_MAX);
-	*at = (struct draft){*t, 0, -1, -1, rule->line, PLAN_RETIRED, false};
 	if (!t->until_ns)
-		at->tier.until_ns = COMPILE_UNTIL_SET;
-	d->n++;
+		old.until_ns = COMPILE_UNTIL_SET;
+	if (t->kind == PACER_TIER_THROTTLE)
+		d->throttle[d->n_throttles++] =
+		    (struct draft_throttle){old, -1, PLAN_RETIRED, false};
+	else
+		d->at[d->n++] = (struct draft){old, 0, -1, -1, rule->line, PLAN_RETIRED, false};
+	plan->n_retired++;
 	return 0;
 }
 
@@ -677,11 +937,14 @@ static int inherit(const struct succession *change, struct draft_rule *d,
 {
 	const struct pacer_rule *old = previous_rule(change->previous, rule->name);
 	struct draft *heir[PACER_TIERS_MAX];
+	struct draft_throttle *throttle[PACER_TIERS_MAX] = {NULL};
 
 	if (!old)
 		return 0;
 	find_heirs(change, d, old, heir);
-	part(d, old, heir);
+	find_throttles(change, d, old, throttle);
+	while (part(change, d, old, heir) || part_throttles(change, d, old, throttle))
+		;
 	for (size_t i = 0; i < old->n_tiers; i++) {
 		const struct pacer_tier *t = &old->tier[i];
 
@@ -689,13 +952,11 @@ static int inherit(const struct succession *change, struct draft_rule *d,
 			heir[i]->tier.base = t->base;
 			heir[i]->tier.sets = t->sets;
 			heir[i]->tier.shared = t->shared;
-			continue;
-		}
-		if (!counts(change, t))
-			continue;
-		if (retire(d, t, rule, error))
+		} else if (throttle[i]) {
+			throttle[i]->tier.base = t->base;
+		} else if (counts(change, t) && retire(d, t, rule, plan, error)) {
 			return -1;
-		plan->n_retired++;
+		}
 	}
 	return 0;
 }
@@ -707,7 +968,7 @@ struct region {
 };
 
 struct regions {
-	struct region at[2 * PACER_RULES_MAX * PACER_TIERS_MAX + 1];
+	struct region at[2 * PACER_RULES_MAX * PACER_TIERS_MAX + 4];
 	size_t n;
 	uint64_t total;
 };
@@ -757,10 +1018,52 @@ static int place(struct regions *r, struct draft *d, uint64_t lines, const char 
 	return 0;
 }
 
-static int place_all(struct draft_rule *drafts, const struct policy *policy, struct regions *r,
-		     struct policy_error *error)
+/* --- bans ----------------------------------------------------------------------------------- */
+
+uint64_t compile_ban_lines(const struct pacer_bans *bans)
 {
-	uint64_t share, taken = 0, autos = 0, left = 0;
+	return bans->sets ? (uint64_t)bans->sets * PACER_BAN_WAYS + bans->filter_mask + 1 : 0;
+}
+
+/* The filter has a line, which is eight cells, an entry at least. */
+static int place_bans(const struct policy *policy, const struct pacer_bans *old, struct regions *r,
+		      struct pacer_bans *bans, struct plan *plan, struct policy_error *error)
+{
+	uint32_t filter = 1;
+	struct region free;
+
+	if (!policy_bans(policy))
+		return 0;
+	bans->sets = (policy->bans + PACER_BAN_WAYS - 1) / PACER_BAN_WAYS;
+	while (filter < bans->sets * PACER_BAN_WAYS)
+		filter *= 2;
+	bans->filter_mask = filter - 1;
+	plan->lines_used += compile_ban_lines(bans);
+	if (old && old->sets == bans->sets) {
+		*bans = *old;
+		plan->bans = PLAN_KEPT;
+		return 0;
+	}
+	free = find_free(r, compile_ban_lines(bans));
+	if (free.lines < compile_ban_lines(bans))
+		return fail(error, 0,
+			    "bans: no room for the table of %llu: %llu bytes wanted, %llu free "
+			    "together: write fewer or raise memory and load again",
+			    (unsigned long long)policy->bans,
+			    (unsigned long long)compile_ban_lines(bans) * 64,
+			    (unsigned long long)free.lines * 64);
+	bans->base = free.base;
+	bans->filter = free.base + bans->sets * PACER_BAN_WAYS;
+	occupy(r, free.base, compile_ban_lines(bans));
+	return 0;
+}
+
+/* --- the limits' room ----------------------------------------------------------------------- */
+
+static int place_all(struct draft_rule *drafts, const struct policy *policy, struct regions *r,
+		     uint64_t taken, struct policy_error *error)
+{
+	uint64_t share, autos = 0, left = 0;
 
 	for (size_t i = 0; i < policy->n_rules; i++)
 		for (size_t k = 0; k < drafts[i].n; k++) {
@@ -798,18 +1101,30 @@ static int place_all(struct draft_rule *drafts, const struct policy *policy, str
 
 /* --- all together --------------------------------------------------------------------------- */
 
+/* How long a bucket is open, or cools: what is shorter. */
+static uint64_t fine_of(const struct policy_throttle *t)
+{
+	uint64_t open_ns = t->max_cooldown_ns - t->cooldown_ns;
+
+	return open_ns < t->cooldown_ns ? open_ns : t->cooldown_ns;
+}
+
 static bool coarse_enough(const struct policy *policy, uint64_t resolution_ns)
 {
 	for (size_t r = 0; r < policy->n_rules; r++)
 		for (size_t i = 0; i < policy->rule[r].n_limits; i++) {
 			const struct policy_limit *l = &policy->rule[r].limit[i];
-			uint64_t fine = l->kind == LIMIT_GAP
-					    ? l->gap_ns
-					    : l->window_ns / (l->slots ? l->slots : 1);
+			uint64_t fine = l->kind == LIMIT_GAP ? l->gap_ns
+					: l->kind == LIMIT_WINDOW
+					    ? l->window_ns / (l->slots ? l->slots : 1)
+					    : fine_of(&l->throttle);
 
 			if (fine / COARSE_TICKS < resolution_ns)
 				return false;
 		}
+	for (size_t i = 0; i < policy->n_pools; i++)
+		if (fine_of(&policy->pool[i].throttle) / COARSE_TICKS < resolution_ns)
+			return false;
 	return true;
 }
 
@@ -846,12 +1161,33 @@ static int number_counters(const struct policy *policy, const struct compile_pre
 	return 0;
 }
 
+static void emit_throttles(const struct draft_rule *d, size_t r, struct pacer_rule *rule,
+			   struct plan *plan)
+{
+	for (size_t k = 0; k < d->n_throttles; k++) {
+		const struct draft_throttle *t = &d->throttle[k];
+
+		rule->tier[d->n + k] = t->tier;
+		if (t->limit >= 0)
+			plan->limit[plan->n_limits++] =
+			    (struct plan_limit){r, t->limit, d->n + k, t->state};
+	}
+}
+
+static void emit_rule(const struct policy_rule *rule, uint64_t resolution_ns,
+		      struct pacer_rule *out)
+{
+	out->over = rule->over;
+	out->pool = rule->over == PACER_OVER_POOL ? rule->pool : 0;
+	out->ban_ns = rule->ban_ns ? rule->ban_ns + resolution_ns : 0;
+}
+
 static void emit(const struct policy *policy, const struct draft_rule *drafts,
 		 struct pacer_policy *bin, struct plan *plan)
 {
 	for (size_t r = 0; r < policy->n_rules; r++) {
-		bin->rule[r].over = policy->rule[r].over;
-		bin->rule[r].n_tiers = drafts[r].n;
+		emit_rule(&policy->rule[r], plan->resolution_ns, &bin->rule[r]);
+		bin->rule[r].n_tiers = drafts[r].n + drafts[r].n_throttles;
 		for (size_t k = 0; k < drafts[r].n; k++) {
 			const struct draft *d = &drafts[r].at[k];
 			struct plan_limit at = {r, 0, k, d->state};
@@ -865,13 +1201,32 @@ static void emit(const struct policy *policy, const struct draft_rule *drafts,
 			if (d->window >= 0)
 				plan->limit[plan->n_limits++] = at;
 		}
+		emit_throttles(&drafts[r], r, &bin->rule[r], plan);
 	}
+}
+
+/* A ban is remembered by its rule's name, as a number. */
+static int number_rules(const struct policy *policy, struct pacer_policy *bin,
+			struct policy_error *error)
+{
+	for (size_t r = 0; r < policy->n_rules; r++) {
+		bin->rule[r].id = compile_name_id(policy->rule[r].name);
+		for (size_t k = 0; k < r; k++)
+			if (bin->rule[k].id == bin->rule[r].id)
+				return fail(error, policy->rule[r].line,
+					    "rule %s: its name and %s have the same hash: give one "
+					    "of them another name",
+					    policy->rule[r].name, policy->rule[k].name);
+	}
+	return 0;
 }
 
 /* The table as the previous policy, if there is one, leaves it. */
 static int survey(const struct policy *policy, const struct compile_previous *previous,
 		  struct regions *regions, struct policy_error *error)
 {
+	const struct pacer_bans *bans = previous ? &previous->bin->bans : NULL;
+
 	memset(regions, 0, sizeof(*regions));
 	if (!previous) {
 		regions->total = policy->memory_bytes / sizeof(struct pacer_line);
@@ -888,21 +1243,32 @@ static int survey(const struct policy *policy, const struct compile_previous *pr
 		for (size_t k = 0; k < previous->bin->rule[r].n_tiers; k++) {
 			const struct pacer_tier *t = &previous->bin->rule[r].tier[k];
 
-			occupy(regions, t->base, compile_tier_lines(t));
+			if (t->kind != PACER_TIER_THROTTLE)
+				occupy(regions, t->base, compile_tier_lines(t));
 		}
+	if (bans->sets)
+		occupy(regions, bans->base, compile_ban_lines(bans));
 	return 0;
 }
 
+static int add(struct draft_rule *d, const struct policy_limit *limit, size_t rule, size_t index,
+	       const struct terms *terms, struct policy_error *error)
+{
+	if (limit->kind == LIMIT_THROTTLE)
+		return add_throttle(d, limit, rule, index, terms, error);
+	return add_limit(d, limit, rule, index, terms, error);
+}
+
 static int draft_all(const struct policy *policy, const struct succession *change,
-		     uint64_t resolution_ns, struct draft_rule *drafts, struct plan *plan,
+		     const struct terms *terms, struct draft_rule *drafts, struct plan *plan,
 		     struct policy_error *error)
 {
 	for (size_t r = 0; r < policy->n_rules; r++) {
 		const struct policy_rule *rule = &policy->rule[r];
 
-		drafts[r].n = 0;
+		drafts[r].n = drafts[r].n_throttles = 0;
 		for (size_t i = 0; i < rule->n_limits; i++)
-			if (add_limit(&drafts[r], &rule->limit[i], r, i, resolution_ns, error))
+			if (add(&drafts[r], &rule->limit[i], r, i, terms, error))
 				return -1;
 		for (size_t k = 0; k < drafts[r].n; k++)
 			finish_times(&drafts[r].at[k].tier);
@@ -912,24 +1278,71 @@ static int draft_all(const struct policy *policy, const struct succession *chang
 	return 0;
 }
 
+/* States for the throttles of limits that have none yet. */
+static int take_states(const struct policy *policy, struct draft_rule *drafts,
+		       struct throttle_states *states, struct policy_error *error)
+{
+	for (size_t r = 0; r < policy->n_rules; r++)
+		for (size_t k = 0; k < drafts[r].n_throttles; k++) {
+			struct draft_throttle *t = &drafts[r].throttle[k];
+			int state;
+
+			if (t->state != PLAN_NEW)
+				continue;
+			state = throttle_take(states, policy->rule[r].limit[t->limit].line, error);
+			if (state < 0)
+				return -1;
+			t->tier.base = state;
+		}
+	return 0;
+}
+
+static int place_throttles(const struct policy *policy, const struct compile_previous *previous,
+			   const struct compile_host *host, struct draft_rule *drafts,
+			   struct pacer_policy *bin, struct plan *plan, struct policy_error *error)
+{
+	struct throttle_states states;
+
+	throttle_survey(previous ? previous->bin : NULL, &states);
+	if (take_states(policy, drafts, &states, error))
+		return -1;
+	return throttle_pools(policy, previous, host, &states, bin, plan, error);
+}
+
+static int place_lines(const struct policy *policy, const struct compile_previous *previous,
+		       struct draft_rule *drafts, struct pacer_policy *bin, struct plan *plan,
+		       struct policy_error *error)
+{
+	static struct regions regions;
+	const struct pacer_bans *old = previous ? &previous->bin->bans : NULL;
+
+	if (survey(policy, previous, &regions, error) ||
+	    place_bans(policy, old, &regions, &bin->bans, plan, error) ||
+	    place_all(drafts, policy, &regions, compile_ban_lines(&bin->bans), error))
+		return -1;
+	plan->lines = regions.total;
+	return 0;
+}
+
 int compile_policy(const struct policy *policy, const struct compile_previous *previous,
 		   const struct compile_host *host, struct pacer_policy *bin, struct plan *plan,
 		   struct policy_error *error)
 {
 	static struct draft_rule drafts[PACER_RULES_MAX];
-	static struct regions regions;
 	bool exact = policy->clock == CLOCK_EXACT ||
 		     (policy->clock == CLOCK_AUTO && !coarse_enough(policy, host->resolution_ns));
-	uint64_t resolution_ns = exact ? 0 : host->resolution_ns;
-	struct succession change = {previous, exact, host->now_ns};
+	struct terms terms = {exact ? 0 : host->resolution_ns, host->cpus};
+	struct succession change = {previous, exact, host->now_ns, host->resolution_ns, host->cpus};
 
 	memset(bin, 0, sizeof(*bin));
 	memset(plan, 0, sizeof(*plan));
+	plan->resolution_ns = terms.resolution_ns;
+	plan->cpus = host->cpus;
 	if (compile_classifier(policy, bin, error) ||
-	    number_counters(policy, previous, bin, error) ||
-	    survey(policy, previous, &regions, error) ||
-	    draft_all(policy, &change, resolution_ns, drafts, plan, error) ||
-	    place_all(drafts, policy, &regions, error))
+	    number_counters(policy, previous, bin, error) || number_rules(policy, bin, error) ||
+	    draft_all(policy, &change, &terms, drafts, plan, error) ||
+	    place_throttles(policy, previous, host, drafts, bin, plan, error) ||
+	    place_lines(policy, previous, drafts, bin, plan, error))
 		return -1;
 	/* A retired limit of an exact policy does not include the coarse clock's resolution. */
 	exact |= plan->n_retired && previous->bin->flags & PACER_CLOCK_EXACT;
@@ -937,8 +1350,8 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 		     (policy->unparsed_drop ? PACER_UNPARSED_DROP : 0) |
 		     (exact ? PACER_CLOCK_EXACT : 0);
 	bin->serial = previous ? previous->bin->serial + 1 : 1;
-	plan->lines = regions.total;
-	plan->resolution_ns = resolution_ns;
+	bin->sampling = sampling_compile(&policy->sample, bin, previous ? previous->bin : NULL,
+					 terms.resolution_ns, host->now_ns);
 	emit(policy, drafts, bin, plan);
 	return 0;
 }
@@ -955,7 +1368,8 @@ int compile_limit_of(const struct plan *plan, const struct policy *policy, size_
 
 		if (at->rule != rule || at->tier != tier ||
 		    (reason == PACER_DENY_GAP && kind != LIMIT_GAP) ||
-		    (reason == PACER_DENY_WINDOW && kind != LIMIT_WINDOW))
+		    (reason == PACER_DENY_WINDOW && kind != LIMIT_WINDOW) ||
+		    (reason == PACER_DENY_THROTTLE && kind != LIMIT_THROTTLE))
 			continue;
 		if (found < 0 || (int)at->limit < found)
 			found = at->limit;

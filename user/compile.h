@@ -13,6 +13,15 @@
  * value is loosened, or whose gap leaves its record, while another may stand for it with less of
  * its past; one that was retired, until its end, if it comes back looser; and a gap that comes back
  * from the coarse clock, whose times may lie before the truth, to the exact one.
+ *
+ * A throttle goes on with the state of one of its rule's of the same cooldown, or, if both are the
+ * only ones, of any; but as above where it is loosened, or CPUs may hold more of the old one's uses
+ * than the new limit. Of a pool, each target has its own state, which goes with it from pool to
+ * pool: what it was sent before counts, also if it was in no pool for a while. Leases of a pool end
+ * with it, and where a target changes its place or `each` is lowered.
+ *
+ * Bans go on as long as their table has the same size; where that is changed, or no rule banned,
+ * they begin anew.
  */
 #ifndef PACER_COMPILE_H
 #define PACER_COMPILE_H
@@ -28,6 +37,15 @@ struct plan_limit {
 	enum plan_state state;
 };
 
+/* A pool: what its targets are, and whether each begins with a state of its own. */
+struct plan_pool {
+	char name[POLICY_NAME_MAX];
+	struct policy_target target[PACER_TARGETS_MAX];
+	enum plan_state state[PACER_TARGETS_MAX]; /* new or kept */
+	enum plan_state turn; /* and of its turn, with the leases that CPUs have */
+	size_t n;
+};
+
 struct plan {
 	uint64_t lines;		/* of the table */
 	uint64_t lines_used;	/* by this policy's tiers, the retired ones included */
@@ -35,6 +53,10 @@ struct plan {
 	struct plan_limit limit[PACER_RULES_MAX * POLICY_LIMITS_MAX];
 	size_t n_limits;
 	size_t n_retired;
+	struct plan_pool pool[PACER_POOLS_MAX]; /* as in the policy */
+	size_t n_pools;
+	enum plan_state bans; /* of the table of bans, if there is one */
+	uint32_t cpus;	      /* that leases of throttles are shared out to */
 };
 
 /*
@@ -54,17 +76,34 @@ struct compile_previous {
 struct compile_host {
 	uint64_t resolution_ns; /* of the coarse clock */
 	uint64_t now_ns;	/* monotonic */
+	uint32_t cpus;		/* that packets are judged on, at least 1 */
 };
 
 /*
  * Fill *bin and *plan from *policy; `previous` NULL: for a table made for it. Returns 0, or -1 with
  * *error filled (a window that the clock or the counters cannot hold, more ranges in a field than
  * PACER_BOUNDS_MAX, a ceiling below a sketch of one line, more state than the table has room for,
- * more tiers of a rule or counters than there are beside those of the previous policy).
+ * more tiers of a rule, counters or throttles than there are beside those of the previous policy,
+ * a throttle of too many buckets).
  */
 int compile_policy(const struct policy *policy, const struct compile_previous *previous,
 		   const struct compile_host *host, struct pacer_policy *bin, struct plan *plan,
 		   struct policy_error *error);
+
+/*
+ * Targets that no pool has any more: after the switch to *bin, at now_ns, the end of those that it
+ * gave up is set. Should *into come back in the place of *from at until_ns, the targets that only
+ * *from had are added to those that *into has had.
+ */
+void compile_time_targets(struct pacer_policy *bin, uint64_t now_ns);
+void compile_keep_targets(struct pacer_policy *into, const struct pacer_policy *from,
+			  uint64_t until_ns);
+
+/* A name as a number that is not 0: a rule's id, an interface's. */
+uint32_t compile_name_id(const char *name);
+
+/* The table of bans and the filter before it, in lines. */
+uint64_t compile_ban_lines(const struct pacer_bans *bans);
 
 /* Lines of state of a tier, and for how long after an admission they can matter. */
 uint64_t compile_tier_lines(const struct pacer_tier *tier);

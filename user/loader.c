@@ -210,6 +210,110 @@ static int fill_trie(struct bpf_map *map, const struct policy *policy, int famil
 	return err ? -1 : 0;
 }
 
+static void *map_memory(int fd, size_t len)
+{
+	void *at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	return at == MAP_FAILED ? NULL : at;
+}
+
+/* In place of a map of the object, one of another size, mapped; the caller unmaps it. */
+static void *make_array(struct bpf_map *map, uint32_t value_size, uint32_t entries)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, bpf_map__name(map), sizeof(uint32_t),
+				value_size, entries, &options);
+	void *at = fd < 0 ? NULL : map_memory(fd, (size_t)value_size * entries);
+
+	if (at && bpf_map__reuse_fd(map, fd)) {
+		munmap(at, (size_t)value_size * entries);
+		at = NULL;
+	}
+	if (fd >= 0)
+		close(fd);
+	return at;
+}
+
+static int draw_seeds(struct pacer_sampler *sampler, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t seed;
+
+		if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+			return -1;
+		pacer_sampler_init(&sampler[i], seed);
+	}
+	return 0;
+}
+
+/* Where the policy samples: the memory for it, a CPU's each. */
+static int make_samplers(struct pacer_bpf *skel, const struct pacer_sampling *sampling,
+			 struct policy_error *error)
+{
+	int cpus = libbpf_num_possible_cpus();
+	struct pacer_sampler *sampler;
+	void *heads = NULL;
+	int result;
+
+	if (!sampling->reasons)
+		return 0;
+	if (cpus < 1)
+		return fail(error, "the number of CPUs is not known");
+	sampler = make_array(skel->maps.pacer_samples, sizeof(*sampler), cpus);
+	if (sampling->snap)
+		heads = make_array(skel->maps.pacer_heads, sizeof(struct pacer_heads), cpus);
+	result = !sampler || draw_seeds(sampler, cpus) || (sampling->snap && !heads);
+	skel->rodata_built->pacer_built.samples = 1;
+	skel->rodata_built->pacer_built.heads = !!sampling->snap;
+	if (sampler)
+		munmap(sampler, cpus * sizeof(*sampler));
+	if (heads)
+		munmap(heads, cpus * sizeof(struct pacer_heads));
+	return result ? fail(error, "no memory for the samples of %d CPUs: %s: leave sample out",
+			     cpus, strerror(errno))
+		      : 0;
+}
+
+/* In place of a map of the object, an equal one of so many entries, which can be filled already. */
+static int make_map(struct bpf_map *map, enum bpf_map_type type, uint32_t entries)
+{
+	int fd = bpf_map_create(type, bpf_map__name(map), bpf_map__key_size(map),
+				bpf_map__value_size(map), entries, NULL);
+
+	if (fd >= 0 && bpf_map__reuse_fd(map, fd)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* The maps that packets are redirected through, filled before the first packet. */
+static int make_targets(struct pacer_bpf *skel, const struct loader_policy *begin,
+			struct policy_error *error)
+{
+	uint32_t cpus = libbpf_num_possible_cpus();
+	struct target_maps maps = {
+	    .devices_fd = make_map(skel->maps.pacer_devices, BPF_MAP_TYPE_DEVMAP,
+				   bpf_map__max_entries(skel->maps.pacer_devices)),
+	    .cpus_fd = make_map(skel->maps.pacer_cpus, BPF_MAP_TYPE_CPUMAP, cpus),
+	    .leases_fd = make_map(skel->maps.pacer_pool_leases, BPF_MAP_TYPE_PERCPU_ARRAY,
+				  bpf_map__max_entries(skel->maps.pacer_pool_leases)),
+	    .cpus_max = cpus,
+	};
+	int fds[] = {maps.devices_fd, maps.cpus_fd, maps.leases_fd};
+	int result = 0;
+
+	if (maps.devices_fd < 0 || maps.cpus_fd < 0 || maps.leases_fd < 0)
+		result = fail(error, "the maps of targets cannot be made: %s%s", strerror(errno),
+			      errno == EPERM ? ": run as root" : "");
+	else
+		result = targets_put(&maps, 0, begin->plan, error);
+	for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	return result;
+}
+
 static int prepare(struct pacer_bpf *skel, const struct loader_policy *begin,
 		   struct policy_error *error)
 {
@@ -230,6 +334,8 @@ static int prepare(struct pacer_bpf *skel, const struct loader_policy *begin,
 	copy->policy = *begin->bin;
 	memset(copy->text, 0, sizeof(copy->text));
 	memcpy(copy->text, begin->text, strlen(begin->text));
+	if (make_samplers(skel, &begin->bin->sampling, error) || make_targets(skel, begin, error))
+		return -1;
 	if (fill_trie(skel->maps.pacer_allow4, begin->policy, 4, &control->allowed4, error))
 		return -1;
 	return fill_trie(skel->maps.pacer_allow6, begin->policy, 6, &control->allowed6, error);
@@ -326,26 +432,45 @@ int loader_load(const char *ifname, const struct loader_options *options,
 
 /* --- find ----------------------------------------------------------------------------------- */
 
-static void *map_memory(int fd, size_t len)
-{
-	void *at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-	return at == MAP_FAILED ? NULL : at;
-}
-
 /* Keep the map if it is one of ours, under its name; the caller closes fd otherwise. */
 static bool take_map(struct attached *a, int fd, const struct bpf_map_info *info)
 {
 	size_t len = (size_t)info->value_size * info->max_entries;
 
 	if (!strcmp(info->name, ".data.control") && !a->control) {
-		a->control = map_memory(fd, a->mapped[0] = len);
+		a->control = map_memory(fd, a->mapped[LOADER_CONTROL] = len);
 	} else if (!strcmp(info->name, ".data.policy") && !a->copy &&
 		   len == 2 * sizeof(struct pacer_copy)) {
-		a->copy = map_memory(fd, a->mapped[1] = len);
+		a->copy = map_memory(fd, a->mapped[LOADER_COPIES] = len);
 	} else if (!strcmp(info->name, "pacer_lines") && !a->lines) {
 		a->n_lines = info->max_entries;
-		a->lines = map_memory(fd, a->mapped[2] = len);
+		a->lines = map_memory(fd, a->mapped[LOADER_LINES] = len);
+	} else if (!strcmp(info->name, "pacer_throttles") && !a->throttle &&
+		   len == PACER_THROTTLES * sizeof(struct pacer_throttle_state)) {
+		a->throttle = map_memory(fd, a->mapped[LOADER_THROTTLES] = len);
+	} else if (!strcmp(info->name, "pacer_samples") && !a->sampler &&
+		   info->value_size == sizeof(struct pacer_sampler)) {
+		a->n_samplers = info->max_entries;
+		a->sampler = map_memory(fd, a->mapped[LOADER_SAMPLERS] = len);
+	} else if (!strcmp(info->name, "pacer_heads") && !a->heads &&
+		   info->value_size == sizeof(struct pacer_heads)) {
+		a->heads = map_memory(fd, a->mapped[LOADER_HEADS] = len);
+	} else if (!strcmp(info->name, "pacer_leases") && a->leases_fd < 0 &&
+		   info->value_size == sizeof(struct pacer_throttle_lease)) {
+		a->leases_fd = fd;
+		return true;
+	} else if (!strcmp(info->name, "pacer_devices") && a->targets.devices_fd < 0) {
+		a->targets.devices_fd = fd;
+		return true;
+	} else if (!strcmp(info->name, "pacer_cpus") && a->targets.cpus_fd < 0) {
+		a->targets.cpus_fd = fd;
+		a->targets.cpus_max = info->max_entries;
+		return true;
+	} else if (!strncmp(info->name, "pacer_pool_leases", BPF_OBJ_NAME_LEN - 1) &&
+		   a->targets.leases_fd < 0 &&
+		   info->value_size == sizeof(struct pacer_pool_lease)) {
+		a->targets.leases_fd = fd;
+		return true;
 	} else if (!strcmp(info->name, "pacer_counts") && a->counts_fd < 0 &&
 		   info->value_size == sizeof(struct pacer_counters)) {
 		a->counts_fd = fd;
@@ -387,16 +512,19 @@ static int open_maps(struct attached *a, struct policy_error *error)
 
 static int check_abi(const struct attached *a, struct policy_error *error)
 {
-	if (!a->control || a->mapped[0] < 2 * sizeof(uint32_t) || a->control->magic != PACER_MAGIC)
+	if (!a->control || a->mapped[LOADER_CONTROL] < 2 * sizeof(uint32_t) ||
+	    a->control->magic != PACER_MAGIC)
 		return fail(error, "%s: its program is named pacer, but is not one: not touched",
 			    a->ifname);
 	if (a->control->abi_version != PACER_ABI_VERSION ||
-	    a->mapped[0] != sizeof(struct pacer_control))
+	    a->mapped[LOADER_CONTROL] != sizeof(struct pacer_control))
 		return fail(error,
 			    "%s: its pacer has ABI version %u, this tool %u: use the tool that it "
 			    "came with, or take it off with `ip link set dev %s xdp off`",
 			    a->ifname, a->control->abi_version, PACER_ABI_VERSION, a->ifname);
-	if (!a->copy || !a->lines || a->counts_fd < 0 || a->allow4_fd < 0 || a->allow6_fd < 0)
+	if (!a->copy || !a->lines || !a->throttle || a->counts_fd < 0 || a->allow4_fd < 0 ||
+	    a->allow6_fd < 0 || a->leases_fd < 0 || a->targets.devices_fd < 0 ||
+	    a->targets.cpus_fd < 0 || a->targets.leases_fd < 0)
 		return fail(error, "%s: its pacer lacks a map: take it off and load it again",
 			    a->ifname);
 	return 0;
@@ -404,13 +532,15 @@ static int check_abi(const struct attached *a, struct policy_error *error)
 
 void loader_release(struct attached *a)
 {
-	void *at[] = {a->control, a->copy, a->lines};
-	int fds[] = {a->prog_fd, a->counts_fd, a->allow4_fd, a->allow6_fd};
+	void *at[LOADER_MAPPINGS] = {a->control,  a->copy,    a->lines,
+				     a->throttle, a->sampler, a->heads};
+	int fds[] = {a->prog_fd,   a->counts_fd,	  a->allow4_fd,	      a->allow6_fd,
+		     a->leases_fd, a->targets.devices_fd, a->targets.cpus_fd, a->targets.leases_fd};
 
-	for (size_t i = 0; i < 3; i++)
+	for (size_t i = 0; i < LOADER_MAPPINGS; i++)
 		if (at[i])
 			munmap(at[i], a->mapped[i]);
-	for (size_t i = 0; i < 4; i++)
+	for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
 	memset(a, 0, sizeof(*a));
@@ -422,7 +552,12 @@ int loader_find(const char *ifname, struct attached *a, struct policy_error *err
 	struct xdp_program *p;
 
 	quiet();
-	*a = (struct attached){.prog_fd = -1, .counts_fd = -1, .allow4_fd = -1, .allow6_fd = -1};
+	*a = (struct attached){.prog_fd = -1,
+			       .counts_fd = -1,
+			       .allow4_fd = -1,
+			       .allow6_fd = -1,
+			       .leases_fd = -1,
+			       .targets = {-1, -1, -1, 0}};
 	a->ifindex = interface_index(ifname, error);
 	if (a->ifindex < 0)
 		return -1;

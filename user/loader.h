@@ -12,12 +12,24 @@
 #include <net/if.h>
 
 #include "compile.h"
+#include "targets.h"
+#include "sampler.h"
 
 enum loader_mode { LOADER_NATIVE, LOADER_SKB, LOADER_HW };
 
 struct loader_options {
 	enum loader_mode mode;
 	bool direct; /* not through the libxdp dispatcher, even where the kernel has it */
+};
+
+enum loader_mapping {
+	LOADER_CONTROL,
+	LOADER_COPIES,
+	LOADER_LINES,
+	LOADER_THROTTLES,
+	LOADER_SAMPLERS,
+	LOADER_HEADS,
+	LOADER_MAPPINGS
 };
 
 /* A pacer at work. The maps are mapped: what is written here is what the next packet sees. */
@@ -27,18 +39,24 @@ struct attached {
 	const char *mode; /* "native", "skb", "hw" */
 	bool dispatcher;
 	uint32_t prog_id;
-	int prog_fd, counts_fd, allow4_fd, allow6_fd;
+	int prog_fd, counts_fd, allow4_fd, allow6_fd, leases_fd;
+	struct target_maps targets;
 	struct pacer_control *control;
 	struct pacer_copy *copy; /* two */
 	struct pacer_line *lines;
 	uint64_t n_lines;
-	size_t mapped[3]; /* lengths of the three mappings */
+	struct pacer_throttle_state *throttle; /* PACER_THROTTLES of them */
+	struct pacer_sampler *sampler; /* one a CPU; NULL: loaded without memory for samples */
+	struct pacer_heads *heads;     /* the same, of packets' heads */
+	uint32_t n_samplers;
+	size_t mapped[LOADER_MAPPINGS]; /* lengths of the mappings, in their order above */
 };
 
 /* What a new pacer begins with. */
 struct loader_policy {
 	const struct policy *policy; /* whose allow-list is in place before the first packet */
 	const struct pacer_policy *bin;
+	const struct plan *plan;
 	const char *text;
 	uint64_t lines;
 	uint64_t resolution_ns;

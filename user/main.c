@@ -19,8 +19,16 @@ const struct verb verbs[] = {
     {"confirm", "IFACE", "keep a policy that was applied --confirm-within", cmd_confirm},
     {"set", "IFACE RULE.FIELD=VALUE...", "change values of the policy in place", cmd_set},
     {"allow", "IFACE add|del|list [PREFIX] [--for TIME]", "sources that no rule limits", cmd_allow},
-    {"replay", "-c POLICY FILE.pcap [--verdicts] [--kernel]",
+    {"unban", "IFACE KEY|all [RULE]", "lift bans before their time", cmd_unban},
+    {"sample", "IFACE [--pcap FILE]", "packets of the last window, drawn at random", cmd_sample},
+    {"replay", "-c POLICY FILE.pcap [--verdicts] [--kernel] [--compare POLICY2] [--plot FILE.svg]",
      "what the policy would have made of a capture; - is stdin", cmd_replay},
+    {"estimate", "FILE.pcap [--window 1s|--window-packets N] [--key src] [--exact] ...",
+     "entropy, moments and triangles of a capture's sliding window", cmd_estimate},
+    {"suggest", "FILE.pcap [--deny-share 1%] [--window 1s] [--key src/32,64]",
+     "a policy that would deny at most a share of a capture's sources", cmd_suggest},
+    {"keys", "--keys FILE|a,b,c --max N --window TIME [--wait] [--state FILE]",
+     "a filter for scripts: a line in, a key that may be used now out", cmd_keys},
     {NULL, NULL, NULL, NULL},
 };
 
@@ -58,17 +66,68 @@ static const struct option all_options[] = {
     {"for", required_argument, NULL, 'f'},
     {"verdicts", no_argument, NULL, 'v'},
     {"kernel", no_argument, NULL, 'k'},
+    {"pcap", required_argument, NULL, 'p'},
+    {"compare", required_argument, NULL, 'C'},
+    {"plot", required_argument, NULL, 'P'},
+    {"plot-rule", required_argument, NULL, 'R'},
+    {"plot-key", required_argument, NULL, 'K'},
+    {"deny-share", required_argument, NULL, 'S'},
+    {"window", required_argument, NULL, 'W'},
+    {"key", required_argument, NULL, 'Y'},
+    {"keys", required_argument, NULL, 'e'},
+    {"max", required_argument, NULL, 'x'},
+    {"max-window", required_argument, NULL, 'X'},
+    {"threshold", required_argument, NULL, 'T'},
+    {"state", required_argument, NULL, 's'},
+    {"wait", no_argument, NULL, 'i'},
     {NULL, 0, NULL, 0},
 };
+
+/* Where an option's text goes that its verb reads by itself; NULL: it is another kind. */
+static const char **text_option(int letter, struct options *o)
+{
+	switch (letter) {
+	case 'c':
+		return &o->policy;
+	case 'p':
+		return &o->pcap;
+	case 'C':
+		return &o->compare;
+	case 'P':
+		return &o->plot;
+	case 'R':
+		return &o->plot_rule;
+	case 'K':
+		return &o->plot_key;
+	case 'S':
+		return &o->deny_share;
+	case 'W':
+		return &o->window;
+	case 'Y':
+		return &o->key;
+	case 'e':
+		return &o->keys;
+	case 'x':
+		return &o->max;
+	case 'X':
+		return &o->max_window;
+	case 'T':
+		return &o->threshold;
+	case 's':
+		return &o->state;
+	}
+	return NULL;
+}
 
 static int take_option(const char *verb, int letter, struct options *o)
 {
 	static const char *const modes[] = {"native", "skb", "hw"};
 
-	switch (letter) {
-	case 'c':
-		o->policy = optarg;
+	if (text_option(letter, o)) {
+		*text_option(letter, o) = optarg;
 		return 0;
+	}
+	switch (letter) {
 	case 'd':
 		o->load.direct = true;
 		return 0;
@@ -86,6 +145,9 @@ static int take_option(const char *verb, int letter, struct options *o)
 		return 0;
 	case 'k':
 		o->kernel = true;
+		return 0;
+	case 'i':
+		o->wait = true;
 		return 0;
 	case 't':
 	case 'f':

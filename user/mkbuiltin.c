@@ -23,7 +23,7 @@ static void put_bytes(const char *macro, const void *data, size_t size)
 
 int main(int argc, char **argv)
 {
-	struct compile_host host = {RESOLUTION_NS, 1};
+	struct compile_host host = {RESOLUTION_NS, 1, 1};
 	static struct pacer_policy bin;
 	static struct plan plan;
 	static char text[PACER_DOC_MAX];

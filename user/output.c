@@ -10,9 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bans.h"
 #include "window.h"
 
-#define TEXT 64
+#define TEXT	   64
+#define BANS_SHOWN 32 /* lines of status */
 
 static const char *const reason_names[] = {
 #define REASON_NAME(name, verdict, id, text) [PACER_##name] = id,
@@ -24,6 +26,18 @@ static const char *const reason_texts[] = {
 #define REASON_TEXT(name, verdict, id, text) [PACER_##name] = text,
     PACER_REASONS(REASON_TEXT)
 #undef REASON_TEXT
+};
+
+static const char *const event_names[] = {
+#define EVENT_NAME(name, id, text) [PACER_##name] = id,
+    PACER_EVENTS(EVENT_NAME)
+#undef EVENT_NAME
+};
+
+static const char *const event_texts[] = {
+#define EVENT_TEXT(name, id, text) [PACER_##name] = text,
+    PACER_EVENTS(EVENT_TEXT)
+#undef EVENT_TEXT
 };
 
 static const char *plural(uint64_t n)
@@ -41,14 +55,16 @@ static struct policy *policy_in_force(const struct attached *a)
 	return policy_parse(text, strnlen(text, PACER_DOC_MAX), &error);
 }
 
-/* Memory that the pacer holds, in bytes. */
-static uint64_t memory_bytes(uint64_t lines)
+uint64_t output_memory_bytes(uint64_t lines)
 {
 	long cpus = libbpf_num_possible_cpus();
+	uint64_t of_cpu = PACER_COUNTERS_MAX * sizeof(struct pacer_counters) +
+			  PACER_THROTTLES * sizeof(struct pacer_throttle_lease);
 
 	return lines * sizeof(struct pacer_line) + 2 * sizeof(struct pacer_copy) +
 	       sizeof(struct pacer_control) +
-	       (cpus > 0 ? cpus : 1) * PACER_COUNTERS_MAX * sizeof(struct pacer_counters);
+	       PACER_THROTTLES * sizeof(struct pacer_throttle_state) +
+	       (cpus > 0 ? cpus : 1) * of_cpu;
 }
 
 static size_t retired(const struct pacer_policy *p)
@@ -62,26 +78,71 @@ static size_t retired(const struct pacer_policy *p)
 	return n;
 }
 
+static uint64_t memory_of(const struct attached *a)
+{
+	return output_memory_bytes(a->n_lines) + a->mapped[LOADER_SAMPLERS] +
+	       a->mapped[LOADER_HEADS];
+}
+
+static void add_ban(const struct ban *ban, void *arg)
+{
+	json_array_append_new(arg, json_pack("{s:s, s:s, s:I}", "key", ban->key, "rule", ban->rule,
+					     "left_ns", (json_int_t)ban->left_ns));
+}
+
+static json_t *bans_json(const struct attached *a, const struct policy *policy)
+{
+	json_t *keys = json_array();
+	size_t n = bans_each(a, policy, add_ban, keys);
+
+	return json_pack("{s:I, s:I, s:o}", "banned", (json_int_t)n, "room",
+			 (json_int_t)bans_room(a), "keys", keys);
+}
+
+static void print_ban(const struct ban *ban, void *arg)
+{
+	size_t *n = arg;
+
+	if ((*n)++ < BANS_SHOWN)
+		printf("            %-40s %-16s %.1f s left\n", ban->key, ban->rule,
+		       ban->left_ns / 1e9);
+}
+
+static void print_bans(const struct attached *a, const struct policy *policy)
+{
+	size_t n;
+
+	if (!bans_room(a))
+		return;
+	n = bans_each(a, policy, NULL, NULL);
+	printf("  banned    %zu key%s of %zu at most\n", n, plural(n), bans_room(a));
+	n = 0;
+	bans_each(a, policy, print_ban, &n);
+	if (n > BANS_SHOWN)
+		printf("            and %zu more: see --json\n", n - BANS_SHOWN);
+}
+
 json_t *output_status_json(const struct attached *a)
 {
 	const struct pacer_policy *p = &a->copy[change_in_force(a)].policy;
 	struct policy *policy = policy_in_force(a);
 	json_t *rules = json_array();
-	json_t *out;
+	json_t *bans, *out;
 
 	for (size_t i = 0; policy && i < policy->n_rules; i++)
 		json_array_append_new(rules, json_string(policy->rule[i].name));
+	bans = bans_json(a, policy);
 	policy_free(policy);
 	out = json_pack(
-	    "{s:s, s:s, s:s, s:i, s:i, s:s, s:s, s:I, s:o, s:I, s:I, s:i, s:i, s:I}", "interface",
-	    a->ifname, "attach", a->dispatcher ? "dispatcher" : "direct", "mode", a->mode,
-	    "program_id", (int)a->prog_id, "abi", (int)a->control->abi_version, "policy",
+	    "{s:s, s:s, s:s, s:i, s:i, s:s, s:s, s:I, s:o, s:I, s:I, s:i, s:i, s:o, s:I}",
+	    "interface", a->ifname, "attach", a->dispatcher ? "dispatcher" : "direct", "mode",
+	    a->mode, "program_id", (int)a->prog_id, "abi", (int)a->control->abi_version, "policy",
 	    p->flags & PACER_MONITOR ? "monitor" : "enforce", "clock",
 	    p->flags & PACER_CLOCK_EXACT ? "exact" : "coarse", "serial", (json_int_t)p->serial,
-	    "rules", rules, "memory_bytes", (json_int_t)memory_bytes(a->n_lines), "state_bytes",
+	    "rules", rules, "memory_bytes", (json_int_t)memory_of(a), "state_bytes",
 	    (json_int_t)(a->n_lines * sizeof(struct pacer_line)), "allowed",
 	    (int)(a->control->allowed4 + a->control->allowed6), "retired_limits", (int)retired(p),
-	    "confirm_within_ns", (json_int_t)change_pending(a));
+	    "bans", bans, "confirm_within_ns", (json_int_t)change_pending(a));
 	return out;
 }
 
@@ -100,14 +161,14 @@ int output_status(const struct attached *a)
 	       plural(policy ? policy->n_rules : 0));
 	for (size_t i = 0; policy && i < policy->n_rules; i++)
 		printf(" %s", policy->rule[i].name);
-	printf("\n  memory    %s\n",
-	       units_size_round(memory_bytes(a->n_lines), memory, sizeof(memory)));
+	printf("\n  memory    %s\n", units_size_round(memory_of(a), memory, sizeof(memory)));
 	printf("  allowed   %u prefix%s\n", a->control->allowed4 + a->control->allowed6,
 	       a->control->allowed4 + a->control->allowed6 == 1 ? "" : "es");
 	if (retired(p))
 		printf("  retired   %zu limit%s of the policy before, until the windows have "
 		       "passed\n",
 		       retired(p), plural(retired(p)));
+	print_bans(a, policy);
 	if (pending_ns)
 		printf("  PENDING   rolls back in %.1f s unless confirmed\n", pending_ns / 1e9);
 	policy_free(policy);
@@ -115,6 +176,16 @@ int output_status(const struct attached *a)
 }
 
 /* --- stats ---------------------------------------------------------------------------------- */
+
+static void add_counters(struct pacer_counters *sum, const struct pacer_counters *c)
+{
+	for (int r = 0; r < PACER_REASON_COUNT; r++) {
+		sum->by[r].packets += c->by[r].packets;
+		sum->by[r].bytes += c->by[r].bytes;
+	}
+	for (int e = 0; e < PACER_EVENT_COUNT; e++)
+		sum->events[e] += c->events[e];
+}
 
 static void read_counters(const struct attached *a, uint32_t slot, struct pacer_counters *sum)
 {
@@ -124,10 +195,7 @@ static void read_counters(const struct attached *a, uint32_t slot, struct pacer_
 	memset(sum, 0, sizeof(*sum));
 	if (each && cpus > 0 && !bpf_map_lookup_elem(a->counts_fd, &slot, each))
 		for (int cpu = 0; cpu < cpus; cpu++)
-			for (int r = 0; r < PACER_REASON_COUNT; r++) {
-				sum->by[r].packets += each[cpu].by[r].packets;
-				sum->by[r].bytes += each[cpu].by[r].bytes;
-			}
+			add_counters(sum, &each[cpu]);
 	free(each);
 }
 
@@ -153,15 +221,25 @@ static json_t *denied_json(const struct pacer_counters *c)
 	return out;
 }
 
+static json_t *events_json(const struct pacer_counters *c)
+{
+	json_t *out = json_object();
+
+	for (int e = 0; e < PACER_EVENT_COUNT; e++)
+		json_object_set_new(out, event_names[e], json_integer(c->events[e]));
+	return out;
+}
+
 static json_t *rule_json(const char *name, const struct pacer_counters *c)
 {
 	struct pacer_count admit = of_verdict(c, PACER_VERDICT_ADMIT);
 	struct pacer_count deny = of_verdict(c, PACER_VERDICT_DENY);
 
-	return json_pack("{s:s, s:I, s:I, s:o, s:{s:I, s:I}}", "name", name, "matched",
+	return json_pack("{s:s, s:I, s:I, s:o, s:o, s:{s:I, s:I}}", "name", name, "matched",
 			 (json_int_t)(admit.packets + deny.packets), "admitted",
-			 (json_int_t)admit.packets, "denied", denied_json(c), "bytes", "admitted",
-			 (json_int_t)admit.bytes, "denied", (json_int_t)deny.bytes);
+			 (json_int_t)admit.packets, "denied", denied_json(c), "events",
+			 events_json(c), "bytes", "admitted", (json_int_t)admit.bytes, "denied",
+			 (json_int_t)deny.bytes);
 }
 
 struct totals {
@@ -209,8 +287,16 @@ static void print_reasons(const struct pacer_counters *c, enum pacer_verdict ver
 {
 	for (int r = 0; r < PACER_REASON_COUNT; r++)
 		if (pacer_verdict_of(r) == verdict && c->by[r].packets)
-			printf("  %-24s %14llu  %-10s %s\n", "", c->by[r].packets, reason_names[r],
+			printf("  %-24s %14llu  %-11s %s\n", "", c->by[r].packets, reason_names[r],
 			       reason_texts[r]);
+}
+
+static void print_events(const struct pacer_counters *c)
+{
+	for (int e = 0; e < PACER_EVENT_COUNT; e++)
+		if (c->events[e])
+			printf("  %-24s %14llu  %-11s %s\n", "", c->events[e], event_names[e],
+			       event_texts[e]);
 }
 
 int output_stats(const struct attached *a)
@@ -232,6 +318,7 @@ int output_stats(const struct attached *a)
 		printf("  %-24s %14llu  %14llu  %14llu\n", policy->rule[i].name,
 		       admit.packets + deny.packets, admit.packets, deny.packets);
 		print_reasons(&c, PACER_VERDICT_DENY);
+		print_events(&c);
 	}
 	policy_free(policy);
 	read_counters(a, 0, &c);
@@ -240,180 +327,4 @@ int output_stats(const struct attached *a)
 	printf("  %-24s %14llu\n", "(unparsed)", of_verdict(&c, PACER_VERDICT_UNPARSED).packets);
 	print_reasons(&c, PACER_VERDICT_UNPARSED);
 	return 0;
-}
-
-/* --- check ---------------------------------------------------------------------------------- */
-
-/* 1 - sum over subsets of the key's r cells, as recency.h places them: others fall on a line by
- * Poisson, and each spares j given cells of seven with C(7-j, r) / C(7, r).
- */
-double output_false_delay(const struct pacer_tier *t, double keys)
-{
-	double load = keys / (t->sets ? t->sets : 1);
-
-	if (t->rows == 1)
-		return 1 - exp(-load / PACER_CELLS);
-	return 1 - 2 * exp(-load * (1 - 15.0 / 21)) + exp(-load * (1 - 10.0 / 21));
-}
-
-static uint64_t records_of(const struct pacer_tier *t)
-{
-	return t->kind == PACER_TIER_SKETCH ? (uint64_t)t->sets * PACER_CELLS
-					    : 2ull * t->sets + t->shared;
-}
-
-/* Packets a second that all keys of a gap together can reach: one a cell or record a gap. */
-static double ceiling_of(const struct pacer_tier *t)
-{
-	return records_of(t) * 1e9 / t->gap_ns;
-}
-
-static json_t *window_json(const struct policy_limit *l, const struct pacer_tier *t)
-{
-	return json_pack(
-	    "{s:s, s:I, s:s, s:I, s:i, s:I, s:I, s:f, s:i, s:I}", "kind", "window", "limit",
-	    (json_int_t)l->limit, "unit", l->cost == PACER_COST_BYTES ? "bytes" : "packets",
-	    "window_ns", (json_int_t)l->window_ns, "slots", (int)l->slots, "slot_ns",
-	    (json_int_t)t->window.slot_ns, "false_denial_beyond_ns", (json_int_t)t->window.ring_ns,
-	    "sustains", (double)l->window_ns / t->window.ring_ns, "unit_bytes",
-	    l->cost == PACER_COST_BYTES ? 1 << t->window.cost_shift : 0, "records",
-	    (json_int_t)records_of(t));
-}
-
-static json_t *gap_json(const struct policy_limit *l, const struct pacer_tier *t)
-{
-	json_t *chances = json_array();
-	static const double keys[] = {1000, 65536, 1048576};
-	json_t *out;
-
-	for (size_t i = 0; t->kind == PACER_TIER_SKETCH && i < 3; i++)
-		json_array_append_new(chances, json_pack("{s:I, s:f}", "keys", (json_int_t)keys[i],
-							 "chance", output_false_delay(t, keys[i])));
-	out = json_pack("{s:s, s:I, s:I, s:s, s:I, s:f, s:o}", "kind", "gap", "gap_ns",
-			(json_int_t)l->gap_ns, "effective_gap_ns", (json_int_t)t->gap_ns, "state",
-			t->kind == PACER_TIER_SKETCH ? "sketch" : "record", "cells",
-			(json_int_t)records_of(t), "ceiling_pps", ceiling_of(t), "false_delay",
-			chances);
-	return out;
-}
-
-json_t *output_check_json(const struct policy *policy, const struct pacer_policy *bin,
-			  const struct plan *plan)
-{
-	json_t *limits = json_array();
-
-	for (size_t i = 0; i < plan->n_limits; i++) {
-		const struct plan_limit *at = &plan->limit[i];
-		const struct policy_limit *l = &policy->rule[at->rule].limit[at->limit];
-		const struct pacer_tier *t = &bin->rule[at->rule].tier[at->tier];
-		json_t *one = l->kind == LIMIT_GAP ? gap_json(l, t) : window_json(l, t);
-		char key[TEXT];
-
-		json_object_set_new(one, "rule", json_string(policy->rule[at->rule].name));
-		json_object_set_new(one, "limit_index", json_integer(at->limit));
-		json_object_set_new(one, "key",
-				    json_string(policy_key_text(&l->key, key, sizeof(key))));
-		json_object_set_new(one, "state_bytes", json_integer(compile_tier_lines(t) * 64));
-		json_array_append_new(limits, one);
-	}
-	return json_pack("{s:I, s:I, s:I, s:s, s:I, s:I, s:o}", "memory_bytes",
-			 (json_int_t)memory_bytes(plan->lines), "state_bytes",
-			 (json_int_t)(plan->lines * 64), "state_used_bytes",
-			 (json_int_t)(plan->lines_used * 64), "clock",
-			 bin->flags & PACER_CLOCK_EXACT ? "exact" : "coarse", "resolution_ns",
-			 (json_int_t)plan->resolution_ns, "rules", (json_int_t)policy->n_rules,
-			 "limits", limits);
-}
-
-static void print_window(const struct policy_limit *l, const struct pacer_tier *t)
-{
-	char window[TEXT], ring[TEXT];
-
-	printf("    never more than %" PRIu64 " %s in any %s\n", l->limit,
-	       l->cost == PACER_COST_BYTES ? "bytes" : "packets",
-	       units_duration_text(l->window_ns, window, sizeof(window)));
-	printf("    denied wrongly only what would not fit into %s; a steady flow gets at least "
-	       "%.1f%%\n",
-	       units_duration_text(t->window.ring_ns, ring, sizeof(ring)),
-	       100.0 * l->window_ns / t->window.ring_ns);
-	if (t->window.cost_shift)
-		printf("    counted in units of %u bytes, rounded up for each packet\n",
-		       1u << t->window.cost_shift);
-	if (t->sets)
-		printf("    %llu records of %u bytes: exact for that many sources less "
-		       "collisions; beyond, the rest share %u\n",
-		       2ull * t->sets, 64 * (1 + t->window.extra_lines), t->shared);
-}
-
-static void print_gap(const struct policy_limit *l, const struct pacer_tier *t)
-{
-	char gap[TEXT], effective[TEXT];
-
-	printf("    at least %s between two packets of a key (kept as %s)\n",
-	       units_duration_text(l->gap_ns, gap, sizeof(gap)),
-	       units_duration_text(t->gap_ns, effective, sizeof(effective)));
-	printf("    ceiling of all keys together: %.0f packets a second\n", ceiling_of(t));
-	if (t->kind == PACER_TIER_SKETCH)
-		printf("    %" PRIu64 " cells, %u a key; chance of a false delay with 1000 keys a "
-		       "gap %.2g, with 65536 %.2g, with 1048576 %.2g\n",
-		       records_of(t), t->rows, output_false_delay(t, 1000),
-		       output_false_delay(t, 65536), output_false_delay(t, 1048576));
-	else
-		printf("    in the window's record: no memory of its own\n");
-}
-
-int output_check(const struct policy *policy, const struct pacer_policy *bin,
-		 const struct plan *plan)
-{
-	char a[TEXT], b[TEXT];
-
-	printf("policy    valid: %zu rule%s, %s\n", policy->n_rules, plural(policy->n_rules),
-	       policy->monitor ? "monitor (nothing is dropped)" : "enforced");
-	printf(
-	    "memory    %s in all, taken at load: %s of state, of which this policy uses %.0f%%\n",
-	    units_size_round(memory_bytes(plan->lines), a, sizeof(a)),
-	    units_size_round(plan->lines * 64, b, sizeof(b)),
-	    plan->lines ? 100.0 * plan->lines_used / plan->lines : 0);
-	if (bin->flags & PACER_CLOCK_EXACT)
-		printf("clock     exact\n");
-	else
-		printf("clock     coarse: %s, which windows and gaps grow by\n",
-		       units_duration_text(plan->resolution_ns, a, sizeof(a)));
-	for (size_t i = 0; i < plan->n_limits; i++) {
-		const struct plan_limit *at = &plan->limit[i];
-		const struct policy_limit *l = &policy->rule[at->rule].limit[at->limit];
-		const struct pacer_tier *t = &bin->rule[at->rule].tier[at->tier];
-
-		printf("\n  %s, limit %zu, by %s\n", policy->rule[at->rule].name, at->limit,
-		       policy_key_text(&l->key, a, sizeof(a)));
-		if (l->kind == LIMIT_GAP)
-			print_gap(l, t);
-		else
-			print_window(l, t);
-		printf("    %s of state\n",
-		       units_size_round(compile_tier_lines(t) * 64, b, sizeof(b)));
-	}
-	return 0;
-}
-
-int output_memory_error(const struct policy *policy, struct policy_error *error)
-{
-	uint64_t free_bytes = 0;
-	char line[128], want[TEXT], have[TEXT];
-	FILE *f = fopen("/proc/meminfo", "r");
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "MemAvailable: %" SCNu64 " kB", &free_bytes) == 1)
-			break;
-	if (f)
-		fclose(f);
-	free_bytes *= 1024;
-	if (!free_bytes || policy->memory_bytes <= free_bytes)
-		return 0;
-	error->line = 0;
-	snprintf(error->text, sizeof(error->text),
-		 "memory: %s of state is more than the %s that this machine has free: lower it",
-		 units_size_round(policy->memory_bytes, want, sizeof(want)),
-		 units_size_round(free_bytes, have, sizeof(have)));
-	return -1;
 }

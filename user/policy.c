@@ -7,6 +7,7 @@
 #include <yaml.h>
 
 #include "policy.h"
+#include "sample_burst.h"
 #include "window.h"
 
 #define ARRAY(a)       (sizeof(a) / sizeof((a)[0]))
@@ -37,11 +38,10 @@ struct place {
 
 typedef int reader(struct source *s, const struct place *at, const yaml_node_t *node, void *into);
 
-/* A field of a mapping. `read` is NULL where this version has no such thing: `absent` names it. */
+/* A field of a mapping. */
 struct field {
 	const char *name;
 	reader *read;
-	const char *absent;
 };
 
 struct fields {
@@ -218,16 +218,16 @@ static int MUST_USE read_count(struct source *s, const struct place *at, const y
 }
 
 static int MUST_USE read_whole(struct source *s, const struct place *at, const yaml_node_t *node,
-			       uint32_t max, uint32_t *value)
+			       uint32_t min, uint32_t max, uint32_t *value)
 {
 	struct range range;
 	const char *text;
 
 	if (scalar(s, at, node, &text))
 		return -1;
-	if (units_range(text, max, &range) || range.low != range.high || !range.low)
-		return fail(s, line_of(node), at, "\"%s\" will not do: write 1 to %u",
-			    shown(text).text, max);
+	if (units_range(text, max, &range) || range.low != range.high || range.low < min)
+		return fail(s, line_of(node), at, "\"%s\" will not do: write %u to %u",
+			    shown(text).text, min, max);
 	*value = range.low;
 	return 0;
 }
@@ -297,8 +297,6 @@ static int unknown_field(struct source *s, const struct place *at, const yaml_no
 	char names[160] = "", hint[48] = "";
 
 	for (i = 0; i < fields->n; i++) {
-		if (!fields->field[i].read)
-			continue;
 		append(names, sizeof(names), "%s%s", *names ? ", " : "", fields->field[i].name);
 		found = distance(name, fields->field[i].name);
 		if (found < best) {
@@ -317,22 +315,15 @@ static int unknown_field(struct source *s, const struct place *at, const yaml_no
 static const struct field *MUST_USE find_field(struct source *s, const struct place *at,
 					       const yaml_node_t *key, const struct fields *fields)
 {
-	struct place place = {at, NULL, 0};
 	size_t i;
 
 	if (key->type != YAML_SCALAR_NODE) {
 		fail(s, line_of(key), at, "expected the name of a field");
 		return NULL;
 	}
-	for (i = 0; i < fields->n; i++) {
-		if (strcmp((const char *)key->data.scalar.value, fields->field[i].name))
-			continue;
-		if (fields->field[i].read)
+	for (i = 0; i < fields->n; i++)
+		if (!strcmp((const char *)key->data.scalar.value, fields->field[i].name))
 			return &fields->field[i];
-		place.name = fields->field[i].name;
-		fail(s, line_of(key), &place, "this version has no %s", fields->field[i].absent);
-		return NULL;
-	}
 	unknown_field(s, at, key, fields);
 	return NULL;
 }
@@ -537,9 +528,9 @@ enum match_field {
 };
 
 static const struct field match_field[MATCH_FIELDS] = {
-    [FIELD_SRC] = {"src", read_src, NULL},	 [FIELD_DST] = {"dst", read_dst, NULL},
-    [FIELD_PROTO] = {"proto", read_proto, NULL}, [FIELD_SPORT] = {"sport", read_sport, NULL},
-    [FIELD_DPORT] = {"dport", read_dport, NULL}, [FIELD_VLAN] = {"vlan", read_vlan, NULL},
+    [FIELD_SRC] = {"src", read_src},	   [FIELD_DST] = {"dst", read_dst},
+    [FIELD_PROTO] = {"proto", read_proto}, [FIELD_SPORT] = {"sport", read_sport},
+    [FIELD_DPORT] = {"dport", read_dport}, [FIELD_VLAN] = {"vlan", read_vlan},
 };
 
 static int read_match(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
@@ -664,10 +655,7 @@ static int read_key(struct source *s, const struct place *at, const yaml_node_t 
 
 static int read_gap(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
-	struct policy_limit *limit = into;
-
-	limit->kind = LIMIT_GAP;
-	return read_duration(s, at, node, &limit->gap_ns);
+	return read_duration(s, at, node, &((struct policy_limit *)into)->gap_ns);
 }
 
 static int read_packets(struct source *s, const struct place *at, const yaml_node_t *node,
@@ -675,7 +663,6 @@ static int read_packets(struct source *s, const struct place *at, const yaml_nod
 {
 	struct policy_limit *limit = into;
 
-	limit->kind = LIMIT_WINDOW;
 	limit->cost = PACER_COST_PACKETS;
 	return read_count(s, at, node, &limit->limit);
 }
@@ -684,7 +671,6 @@ static int read_bytes(struct source *s, const struct place *at, const yaml_node_
 {
 	struct policy_limit *limit = into;
 
-	limit->kind = LIMIT_WINDOW;
 	limit->cost = PACER_COST_BYTES;
 	return read_count(s, at, node, &limit->limit);
 }
@@ -697,12 +683,12 @@ static int read_window(struct source *s, const struct place *at, const yaml_node
 
 static int read_slots(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
-	return read_whole(s, at, node, PACER_SLOTS_MAX, &((struct policy_limit *)into)->slots);
+	return read_whole(s, at, node, 1, PACER_SLOTS_MAX, &((struct policy_limit *)into)->slots);
 }
 
 static int read_rows(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
-	return read_whole(s, at, node, PACER_ROWS_MAX, &((struct policy_limit *)into)->rows);
+	return read_whole(s, at, node, 1, PACER_ROWS_MAX, &((struct policy_limit *)into)->rows);
 }
 
 static int read_entries(struct source *s, const struct place *at, const yaml_node_t *node,
@@ -725,22 +711,84 @@ static int read_ceiling(struct source *s, const struct place *at, const yaml_nod
 	return more_than_zero(s, at, node, limit->ceiling);
 }
 
-#define NO_THROTTLE "throttle limits (uses, cooldown, max_cooldown, threshold)"
+/* throttles: of limits and of pools */
+
+static int MUST_USE read_uses_of(struct source *s, const struct place *at, const yaml_node_t *node,
+				 uint64_t *uses)
+{
+	if (read_count(s, at, node, uses))
+		return -1;
+	if (*uses > POLICY_USES_MAX)
+		return fail(s, line_of(node), at, "%llu is more than can be counted: at most %llu",
+			    (unsigned long long)*uses, POLICY_USES_MAX);
+	return 0;
+}
+
+#define THROTTLE_FIELD(of, type, field, how)                                     \
+	static int read_##of##field(struct source *s, const struct place *at,    \
+				    const yaml_node_t *node, void *into)         \
+	{                                                                        \
+		return how(s, at, node, &((struct type *)into)->throttle.field); \
+	}
+
+THROTTLE_FIELD(, policy_limit, uses, read_uses_of)
+THROTTLE_FIELD(, policy_limit, threshold, read_uses_of)
+THROTTLE_FIELD(, policy_limit, cooldown_ns, read_duration)
+THROTTLE_FIELD(, policy_limit, max_cooldown_ns, read_duration)
+THROTTLE_FIELD(pool_, policy_pool, threshold, read_uses_of)
+THROTTLE_FIELD(pool_, policy_pool, cooldown_ns, read_duration)
+THROTTLE_FIELD(pool_, policy_pool, max_cooldown_ns, read_duration)
+
+static uint64_t tenth_more(uint64_t cooldown_ns)
+{
+	return cooldown_ns + cooldown_ns / 10 + !(cooldown_ns / 10);
+}
+
+/* What was not written, see policy.h. */
+static void complete_throttle(struct policy_throttle *t)
+{
+	bool bare = !t->threshold && !t->max_cooldown_ns;
+
+	if (!t->threshold)
+		t->threshold = bare ? (t->uses + 99) / 100 : t->uses;
+	if (!t->max_cooldown_ns)
+		t->max_cooldown_ns = bare ? tenth_more(t->cooldown_ns) : UINT64_MAX;
+}
+
+/* The lines are those of the fields, if these are written. */
+static int MUST_USE check_throttle(struct source *s, const struct place *at,
+				   const struct policy_throttle *t, int threshold, int max_cooldown)
+{
+	struct place place = {at, "threshold", 0};
+	char cooldown[32], most[32], more[32];
+
+	if (threshold && t->threshold > t->uses)
+		return fail(s, threshold, &place, "%llu is above the limit: write 1 to %llu",
+			    (unsigned long long)t->threshold, (unsigned long long)t->uses);
+	place.name = "max_cooldown";
+	if (max_cooldown && t->max_cooldown_ns <= t->cooldown_ns)
+		return fail(s, max_cooldown, &place,
+			    "%s is not above the cooldown of %s: write %s, say",
+			    units_duration_text(t->max_cooldown_ns, most, sizeof(most)),
+			    units_duration_text(t->cooldown_ns, cooldown, sizeof(cooldown)),
+			    units_duration_text(tenth_more(t->cooldown_ns), more, sizeof(more)));
+	return 0;
+}
 
 static const struct field limit_field[LIMIT_FIELDS] = {
-    [FIELD_KEY] = {"key", read_key, NULL},
-    [FIELD_GAP] = {"gap", read_gap, NULL},
-    [FIELD_PACKETS] = {"packets", read_packets, NULL},
-    [FIELD_BYTES] = {"bytes", read_bytes, NULL},
-    [FIELD_WINDOW] = {"window", read_window, NULL},
-    [FIELD_SLOTS] = {"slots", read_slots, NULL},
-    [FIELD_ENTRIES] = {"entries", read_entries, NULL},
-    [FIELD_ROWS] = {"rows", read_rows, NULL},
-    [FIELD_CEILING] = {"ceiling", read_ceiling, NULL},
-    [FIELD_USES] = {"uses", NULL, NO_THROTTLE},
-    [FIELD_COOLDOWN] = {"cooldown", NULL, NO_THROTTLE},
-    [FIELD_MAX_COOLDOWN] = {"max_cooldown", NULL, NO_THROTTLE},
-    [FIELD_THRESHOLD] = {"threshold", NULL, NO_THROTTLE},
+    [FIELD_KEY] = {"key", read_key},
+    [FIELD_GAP] = {"gap", read_gap},
+    [FIELD_PACKETS] = {"packets", read_packets},
+    [FIELD_BYTES] = {"bytes", read_bytes},
+    [FIELD_WINDOW] = {"window", read_window},
+    [FIELD_SLOTS] = {"slots", read_slots},
+    [FIELD_ENTRIES] = {"entries", read_entries},
+    [FIELD_ROWS] = {"rows", read_rows},
+    [FIELD_CEILING] = {"ceiling", read_ceiling},
+    [FIELD_USES] = {"uses", read_uses},
+    [FIELD_COOLDOWN] = {"cooldown", read_cooldown_ns},
+    [FIELD_MAX_COOLDOWN] = {"max_cooldown", read_max_cooldown_ns},
+    [FIELD_THRESHOLD] = {"threshold", read_threshold},
 };
 
 /* The field, if it was written, is wrong for the reason given. */
@@ -784,35 +832,91 @@ static int MUST_USE check_window(struct source *s, const struct place *at, const
 		    (unsigned long long)limit->window_ns, limit->slots);
 }
 
+static int MUST_USE check_uses(struct source *s, const struct place *at, const yaml_node_t **seen,
+			       struct policy_limit *limit)
+{
+	if (limit->key.kind != KEY_ALL &&
+	    refuse(s, at, seen, FIELD_KEY,
+		   "uses are of all packets of the rule together: write key: all"))
+		return -1;
+	if (!seen[FIELD_COOLDOWN])
+		return fail(s, limit->line, at,
+			    "uses is written, but not after how long each is free again: write "
+			    "cooldown: 10s");
+	complete_throttle(&limit->throttle);
+	return check_throttle(s, at, &limit->throttle, line_of(seen[FIELD_THRESHOLD]),
+			      line_of(seen[FIELD_MAX_COOLDOWN]));
+}
+
+/* The fields that make a limit what it is, and the one whose limit the others belong to. */
+static const struct {
+	enum policy_limit_kind kind;
+	bool leads;
+} field_kind[LIMIT_FIELDS] = {
+    [FIELD_GAP] = {LIMIT_GAP, true},
+    [FIELD_ROWS] = {LIMIT_GAP, false},
+    [FIELD_CEILING] = {LIMIT_GAP, false},
+    [FIELD_PACKETS] = {LIMIT_WINDOW, true},
+    [FIELD_BYTES] = {LIMIT_WINDOW, true},
+    [FIELD_WINDOW] = {LIMIT_WINDOW, false},
+    [FIELD_SLOTS] = {LIMIT_WINDOW, false},
+    [FIELD_USES] = {LIMIT_THROTTLE, true},
+    [FIELD_COOLDOWN] = {LIMIT_THROTTLE, false},
+    [FIELD_MAX_COOLDOWN] = {LIMIT_THROTTLE, false},
+    [FIELD_THRESHOLD] = {LIMIT_THROTTLE, false},
+};
+
+/* Fields of a limit of another kind than the leading one's. */
+static int MUST_USE check_kinds(struct source *s, const struct place *at, const yaml_node_t **seen,
+				enum limit_field leading)
+{
+	static const char *const owner[] = {"a gap", "packets or bytes", "uses"};
+	static const char *const is[] = {"a gap", "a window", "a throttle"};
+	enum policy_limit_kind kind = field_kind[leading].kind;
+	enum limit_field f;
+	char why[80];
+
+	for (f = FIELD_GAP; f < LIMIT_FIELDS; f++) {
+		if (f == leading || f == FIELD_ENTRIES)
+			continue;
+		if (field_kind[f].leads)
+			snprintf(why, sizeof(why), "beside %s: write it as a limit of its own",
+				 limit_field[leading].name);
+		else if (field_kind[f].kind != kind)
+			snprintf(why, sizeof(why), "belongs to %s, and this limit is %s",
+				 owner[field_kind[f].kind], is[kind]);
+		else
+			continue;
+		if (refuse(s, at, seen, f, why))
+			return -1;
+	}
+	return 0;
+}
+
 /* Fields that contradict each other, or are missing. */
 static int MUST_USE check_limit(struct source *s, const struct place *at, const yaml_node_t **seen,
-				const struct policy_limit *limit)
+				struct policy_limit *limit)
 {
-	const char *of_gap = "belongs to a gap, and this limit is a window";
-	const char *of_window = "belongs to packets or bytes, and this limit is a gap";
 	const char *of_all = "the key \"all\" has one entry: leave the field out";
+	enum limit_field leading = FIELD_GAP;
 
 	if (!seen[FIELD_KEY])
 		return fail(s, limit->line, at, "the key is missing: write key: src, for example");
-	if (!seen[FIELD_GAP] && !seen[FIELD_PACKETS] && !seen[FIELD_BYTES])
-		return fail(s, limit->line, at, "nothing is limited: write gap, packets or bytes");
-	if (seen[FIELD_GAP] &&
-	    (refuse(s, at, seen, FIELD_PACKETS, "beside gap: write it as a limit of its own") ||
-	     refuse(s, at, seen, FIELD_BYTES, "beside gap: write it as a limit of its own") ||
-	     refuse(s, at, seen, FIELD_WINDOW, of_window) ||
-	     refuse(s, at, seen, FIELD_SLOTS, of_window)))
+	while (leading < LIMIT_FIELDS && !(seen[leading] && field_kind[leading].leads))
+		leading++;
+	if (leading == LIMIT_FIELDS)
+		return fail(s, limit->line, at,
+			    "nothing is limited: write gap, packets, bytes or uses");
+	limit->kind = field_kind[leading].kind;
+	if (check_kinds(s, at, seen, leading))
 		return -1;
-	if (seen[FIELD_PACKETS] &&
-	    refuse(s, at, seen, FIELD_BYTES, "beside packets: write it as a limit of its own"))
-		return -1;
-	if (!seen[FIELD_GAP] &&
-	    (refuse(s, at, seen, FIELD_ROWS, of_gap) || refuse(s, at, seen, FIELD_CEILING, of_gap)))
+	if (limit->kind == LIMIT_THROTTLE && check_uses(s, at, seen, limit))
 		return -1;
 	if (limit->key.kind == KEY_ALL &&
 	    (refuse(s, at, seen, FIELD_ENTRIES, of_all) ||
 	     refuse(s, at, seen, FIELD_CEILING, of_all) || refuse(s, at, seen, FIELD_ROWS, of_all)))
 		return -1;
-	return seen[FIELD_GAP] ? 0 : check_window(s, at, seen, limit);
+	return limit->kind == LIMIT_WINDOW ? check_window(s, at, seen, limit) : 0;
 }
 
 static int read_limit(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
@@ -849,50 +953,89 @@ static int read_limits(struct source *s, const struct place *at, const yaml_node
 
 /* rules */
 
-static int read_name(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+static int MUST_USE read_name_of(struct source *s, const struct place *at, int line,
+				 const char *text, char name[POLICY_NAME_MAX])
 {
 	static const char *const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 					   "0123456789_-";
-	struct policy_rule *rule = into;
+
+	if (!*text || text[strspn(text, letters)] || strlen(text) >= POLICY_NAME_MAX)
+		return fail(s, line, at, "\"%s\" will not do: 1 to %d letters, digits, '_' and '-'",
+			    shown(text).text, POLICY_NAME_MAX - 1);
+	memcpy(name, text, strlen(text) + 1);
+	return 0;
+}
+
+static int read_name(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
 	const char *text;
 
 	if (scalar(s, at, node, &text))
 		return -1;
-	if (text[strspn(text, letters)] || strlen(text) >= POLICY_NAME_MAX)
-		return fail(s, line_of(node), at,
-			    "\"%s\" will not do: 1 to %d letters, digits, '_' and '-'",
-			    shown(text).text, POLICY_NAME_MAX - 1);
-	memcpy(rule->name, text, strlen(text) + 1);
-	return 0;
+	return read_name_of(s, at, line_of(node), text, ((struct policy_rule *)into)->name);
 }
 
 static int read_over(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
-	static const struct choice overs[] = {
-	    {"drop", PACER_OVER_DROP}, {"pass", PACER_OVER_PASS}, {NULL, 0}};
 	struct policy_rule *rule = into;
 	const char *text;
-	int over;
 
 	if (scalar(s, at, node, &text))
 		return -1;
-	if (!strncmp(text, "pool", 4) && (!text[4] || text[4] == ' '))
-		return fail(s, line_of(node), at, "this version has no pools: write drop or pass");
-	if (choose(s, at, node, overs, &over))
-		return -1;
-	rule->over = (enum pacer_over)over;
+	rule->over_line = line_of(node);
+	if (!strcmp(text, "pool"))
+		return fail(s, line_of(node), at, "which pool is missing: write pool NAME");
+	if (!strncmp(text, "pool ", 5)) {
+		rule->over = PACER_OVER_POOL;
+		return read_name_of(s, at, line_of(node), text + 5 + strspn(text + 5, " "),
+				    rule->pool_name);
+	}
+	if (strcmp(text, "drop") && strcmp(text, "pass"))
+		return fail(s, line_of(node), at,
+			    "\"%s\" is not known: write drop, pass or pool NAME", shown(text).text);
+	rule->over = *text == 'd' ? PACER_OVER_DROP : PACER_OVER_PASS;
 	return 0;
+}
+
+static int read_ban(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	return read_duration(s, at, node, &((struct policy_rule *)into)->ban_ns);
 }
 
 enum rule_field { FIELD_NAME, FIELD_MATCH, FIELD_LIMITS, FIELD_OVER, FIELD_BAN, RULE_FIELDS };
 
 static const struct field rule_field[RULE_FIELDS] = {
-    [FIELD_NAME] = {"name", read_name, NULL},
-    [FIELD_MATCH] = {"match", read_match, NULL},
-    [FIELD_LIMITS] = {"limits", read_limits, NULL},
-    [FIELD_OVER] = {"over", read_over, NULL},
-    [FIELD_BAN] = {"ban", NULL, "bans"},
+    [FIELD_NAME] = {"name", read_name},	      [FIELD_MATCH] = {"match", read_match},
+    [FIELD_LIMITS] = {"limits", read_limits}, [FIELD_OVER] = {"over", read_over},
+    [FIELD_BAN] = {"ban", read_ban},
 };
+
+/* A ban is of a key: one that is the same for all would ban everybody. */
+static int MUST_USE check_ban(struct source *s, const struct place *at, const yaml_node_t *ban,
+			      const struct policy_rule *rule)
+{
+	struct place place = {at, "ban", 0};
+	size_t i, keyed = 0;
+
+	for (i = 0; i < rule->n_limits && ban; i++) {
+		const struct policy_key *key = &rule->limit[i].key;
+
+		if (key->kind == KEY_ALL)
+			continue;
+		keyed++;
+		if (!key->len4 || !key->len6)
+			return fail(s, line_of(ban), &place,
+				    "limits[%zu] has one key for all of IPv%d, whom it would ban "
+				    "together: give that a length above 0",
+				    i, key->len4 ? 6 : 4);
+	}
+	if (!ban || keyed)
+		return 0;
+	return fail(
+	    s, line_of(ban), &place,
+	    "every limit of the rule has the key all, whose denials ban nobody: add a limit "
+	    "by src, say");
+}
 
 static int read_rule(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
@@ -913,7 +1056,7 @@ static int read_rule(struct source *s, const struct place *at, const yaml_node_t
 			return fail(s, line_of(seen[FIELD_NAME]), &place,
 				    "\"%s\" is the name of the rule in line %d, too", rule->name,
 				    other->line);
-	return 0;
+	return check_ban(s, at, seen[FIELD_BAN], rule);
 }
 
 static int read_rules(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
@@ -925,6 +1068,335 @@ static int read_rules(struct source *s, const struct place *at, const yaml_node_
 	if (node->type != YAML_SEQUENCE_NODE)
 		return fail(s, line_of(node), at, "expected a list of rules, or [] for none");
 	return read_list(s, at, node, &list);
+}
+
+/* pools */
+
+enum pool_field {
+	FIELD_POOL_NAME,
+	FIELD_TARGETS,
+	FIELD_EACH,
+	FIELD_POOL_COOLDOWN,
+	FIELD_POOL_MAX_COOLDOWN,
+	FIELD_POOL_THRESHOLD,
+	POOL_FIELDS
+};
+
+static int read_pool_name(struct source *s, const struct place *at, const yaml_node_t *node,
+			  void *into)
+{
+	const char *text;
+
+	if (scalar(s, at, node, &text))
+		return -1;
+	return read_name_of(s, at, line_of(node), text, ((struct policy_pool *)into)->name);
+}
+
+/* The kernel takes any other byte in an interface's name. */
+static bool names_interface(const char *text)
+{
+	return !text[strcspn(text, "/: \t\n\v\f\r")] && strcmp(text, ".") && strcmp(text, "..");
+}
+
+static int one_target(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	struct policy_target *target = into;
+	struct range number;
+	const char *text;
+
+	if (scalar(s, at, node, &text))
+		return -1;
+	if (!strncmp(text, "cpu:", 4) || !strncmp(text, "xsk:", 4)) {
+		target->kind = *text == 'c' ? PACER_TARGET_CPU : PACER_TARGET_SOCKET;
+		if (units_range(text + 4, POLICY_TARGET_MAX, &number) || number.low != number.high)
+			return fail(s, line_of(node), at,
+				    "\"%s\" will not do: write %.4s0 to %.4s%d", shown(text).text,
+				    text, text, POLICY_TARGET_MAX);
+		target->number = number.low;
+		return 0;
+	}
+	if (!names_interface(text))
+		return fail(s, line_of(node), at,
+			    "\"%s\" is no target: write an interface, cpu:1 or xsk:0",
+			    shown(text).text);
+	if (strlen(text) >= POLICY_TARGET_NAME)
+		return fail(s, line_of(node), at, "\"%s\" is too long for an interface: at most %d",
+			    shown(text).text, POLICY_TARGET_NAME - 1);
+	memcpy(target->name, text, strlen(text) + 1);
+	return 0;
+}
+
+static int read_targets(struct source *s, const struct place *at, const yaml_node_t *node,
+			void *into)
+{
+	struct policy_pool *pool = into;
+	struct list list = {one_target, pool->target, sizeof(pool->target[0]), PACER_TARGETS_MAX,
+			    &pool->n};
+
+	if (read_list(s, at, node, &list))
+		return -1;
+	if (!pool->n)
+		return fail(s, line_of(node), at, "the list is empty: a pool has 1 to %u targets",
+			    PACER_TARGETS_MAX);
+	return 0;
+}
+
+static int read_each(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	return read_uses_of(s, at, node, &((struct policy_pool *)into)->each);
+}
+
+static const struct field pool_field[POOL_FIELDS] = {
+    [FIELD_POOL_NAME] = {"name", read_pool_name},
+    [FIELD_TARGETS] = {"targets", read_targets},
+    [FIELD_EACH] = {"each", read_each},
+    [FIELD_POOL_COOLDOWN] = {"cooldown", read_pool_cooldown_ns},
+    [FIELD_POOL_MAX_COOLDOWN] = {"max_cooldown", read_pool_max_cooldown_ns},
+    [FIELD_POOL_THRESHOLD] = {"threshold", read_pool_threshold},
+};
+
+const char *policy_target_text(const struct policy_target *target, char *buf, size_t size)
+{
+	if (target->kind == PACER_TARGET_INTERFACE)
+		snprintf(buf, size, "%s", target->name);
+	else
+		snprintf(buf, size, "%s:%u", target->kind == PACER_TARGET_CPU ? "cpu" : "xsk",
+			 target->number);
+	return buf;
+}
+
+static bool same_target(const struct policy_target *a, const struct policy_target *b)
+{
+	return a->kind == b->kind && a->number == b->number && !strcmp(a->name, b->name);
+}
+
+/* All of one kind, and each in no other place, of this pool or one before it. */
+static int MUST_USE check_targets(struct source *s, const struct place *at,
+				  const yaml_node_t *targets, const struct policy_pool *pool)
+{
+	static const char *const kinds[] = {"an interface", "a CPU", "a socket"};
+	const struct policy_pool *other;
+	struct place list = {at, "targets", 0}, item = {&list, NULL, 0};
+	char text[32];
+	size_t i, k;
+
+	for (i = 0; i < pool->n; i++) {
+		item.index = i;
+		policy_target_text(&pool->target[i], text, sizeof(text));
+		if (pool->target[i].kind != pool->target[0].kind)
+			return fail(s, line_of(targets), &item,
+				    "%s is %s, and the first target %s: a pool is of one kind",
+				    text, kinds[pool->target[i].kind], kinds[pool->target[0].kind]);
+		for (other = pool - at->index; other <= pool; other++)
+			for (k = 0; k < (other == pool ? i : other->n); k++)
+				if (same_target(&other->target[k], &pool->target[i]))
+					return fail(s, line_of(targets), &item,
+						    "%s is a target of pool %s already: a target "
+						    "is in one place of one pool",
+						    text, other->name);
+	}
+	return 0;
+}
+
+static int MUST_USE check_pool(struct source *s, const struct place *at, const yaml_node_t **seen,
+			       const struct policy_pool *pool)
+{
+	static const char *const example[POOL_FIELDS] = {
+	    [FIELD_POOL_NAME] = "scrub",
+	    [FIELD_TARGETS] = "[veth1, veth2]",
+	    [FIELD_EACH] = "500",
+	    [FIELD_POOL_COOLDOWN] = "10m",
+	};
+	const struct policy_pool *other = pool - at->index;
+	struct place place = {at, "name", 0};
+	enum pool_field f;
+
+	for (f = 0; f < POOL_FIELDS; f++)
+		if (example[f] && !seen[f])
+			return fail(s, pool->line, at, "%s is missing: write %s: %s, for example",
+				    pool_field[f].name, pool_field[f].name, example[f]);
+	for (; other < pool; other++)
+		if (!strcmp(other->name, pool->name))
+			return fail(s, line_of(seen[FIELD_POOL_NAME]), &place,
+				    "\"%s\" is the name of the pool in line %d, too", pool->name,
+				    other->line);
+	return 0;
+}
+
+static int read_pool(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	static const struct fields fields = {"a pool", pool_field, POOL_FIELDS};
+	const yaml_node_t *seen[POOL_FIELDS] = {0};
+	struct policy_pool *pool = into;
+	struct place each = {at, "each", 0};
+
+	pool->line = line_of(node);
+	if (read_fields(s, at, node, &fields, pool, seen) || check_pool(s, at, seen, pool) ||
+	    check_targets(s, at, seen[FIELD_TARGETS], pool))
+		return -1;
+	pool->throttle.uses = pool->n * pool->each;
+	if (pool->throttle.uses > POLICY_USES_MAX)
+		return fail(s, line_of(seen[FIELD_EACH]), &each,
+			    "%llu of all targets together are more than can be counted: at most "
+			    "%llu",
+			    (unsigned long long)pool->throttle.uses, POLICY_USES_MAX);
+	complete_throttle(&pool->throttle);
+	return check_throttle(s, at, &pool->throttle, line_of(seen[FIELD_POOL_THRESHOLD]),
+			      line_of(seen[FIELD_POOL_MAX_COOLDOWN]));
+}
+
+static int read_pools(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	struct policy *policy = into;
+	struct list list = {read_pool, policy->pool, sizeof(policy->pool[0]), PACER_POOLS_MAX,
+			    &policy->n_pools};
+
+	if (node->type != YAML_SEQUENCE_NODE)
+		return fail(s, line_of(node), at, "expected a list of pools, or [] for none");
+	return read_list(s, at, node, &list);
+}
+
+static size_t pool_named(const struct policy *policy, const char *name)
+{
+	size_t i = 0;
+
+	while (i < policy->n_pools && strcmp(policy->pool[i].name, name))
+		i++;
+	return i;
+}
+
+/* The pools that rules name; they may stand behind the rules. */
+static int MUST_USE find_pools(struct source *s, struct policy *policy)
+{
+	struct place rules = {NULL, "rules", 0}, at = {&rules, NULL, 0}, over = {&at, "over", 0};
+	char names[200] = "";
+	size_t i, r;
+
+	for (i = 0; i < policy->n_pools; i++)
+		append(names, sizeof(names), "%s%s", i ? ", " : "", policy->pool[i].name);
+	for (r = 0; r < policy->n_rules; r++) {
+		struct policy_rule *rule = &policy->rule[r];
+
+		if (rule->over != PACER_OVER_POOL)
+			continue;
+		rule->pool = pool_named(policy, rule->pool_name);
+		at.index = r;
+		if (rule->pool == policy->n_pools)
+			return fail(s, rule->over_line, &over, "there is no pool %s: there %s%s",
+				    rule->pool_name,
+				    i ? "are " : "is none: add it to pools:", names);
+	}
+	return 0;
+}
+
+/* sample */
+
+enum sample_field {
+	FIELD_OF,
+	FIELD_K,
+	FIELD_LAST,
+	FIELD_WITHIN,
+	FIELD_REPLACEMENT,
+	FIELD_SNAP,
+	SAMPLE_FIELDS
+};
+
+static int read_of(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	static const struct choice ofs[] = {{"denied", SAMPLE_DENIED},
+					    {"admitted", SAMPLE_ADMITTED},
+					    {"all", SAMPLE_ALL},
+					    {NULL, 0}};
+	struct policy_sample *sample = into;
+	int of;
+
+	if (choose(s, at, node, ofs, &of))
+		return -1;
+	sample->of = (enum policy_sampled)of;
+	return 0;
+}
+
+static int read_k(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	return read_whole(s, at, node, 1, PACER_SAMPLE_K, &((struct policy_sample *)into)->k);
+}
+
+static int read_last(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	uint64_t packets;
+
+	if (read_count(s, at, node, &packets))
+		return -1;
+	if (packets >= PACER_SAMPLE_BURST_C_MAX)
+		return fail(s, line_of(node), at, "%llu is more than a sample's window: at most %u",
+			    (unsigned long long)packets, PACER_SAMPLE_BURST_C_MAX - 1);
+	((struct policy_sample *)into)->packets = (uint32_t)packets;
+	return 0;
+}
+
+static int read_within(struct source *s, const struct place *at, const yaml_node_t *node,
+		       void *into)
+{
+	return read_duration(s, at, node, &((struct policy_sample *)into)->window_ns);
+}
+
+static int read_replacement(struct source *s, const struct place *at, const yaml_node_t *node,
+			    void *into)
+{
+	static const struct choice replacements[] = {{"with", 0}, {"without", 1}, {NULL, 0}};
+	struct policy_sample *sample = into;
+	int without;
+
+	if (choose(s, at, node, replacements, &without))
+		return -1;
+	sample->without_replacement = without;
+	return 0;
+}
+
+static int read_snap(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	return read_whole(s, at, node, 0, POLICY_SNAP_MAX,
+			  &((struct policy_sample *)into)->snap_bytes);
+}
+
+static const struct field sample_field[SAMPLE_FIELDS] = {
+    [FIELD_OF] = {"of", read_of},
+    [FIELD_K] = {"k", read_k},
+    [FIELD_LAST] = {"packets", read_last},
+    [FIELD_WITHIN] = {"window", read_within},
+    [FIELD_REPLACEMENT] = {"replacement", read_replacement},
+    [FIELD_SNAP] = {"snap", read_snap},
+};
+
+static int read_sample(struct source *s, const struct place *at, const yaml_node_t *node,
+		       void *into)
+{
+	static const struct fields fields = {"a sample", sample_field, SAMPLE_FIELDS};
+	struct place place = {at, "replacement", 0};
+	const yaml_node_t *seen[SAMPLE_FIELDS] = {0};
+	struct policy_sample *sample = &((struct policy *)into)->sample;
+
+	if (read_fields(s, at, node, &fields, sample, seen))
+		return -1;
+	sample->on = true;
+	sample->line = line_of(node);
+	if (!seen[FIELD_OF])
+		return fail(s, sample->line, at,
+			    "what is sampled is missing: write of: denied, admitted or all");
+	if (!seen[FIELD_K])
+		return fail(s, sample->line, at, "its size is missing: write k: 1 to %d",
+			    PACER_SAMPLE_K);
+	if (seen[FIELD_LAST] && seen[FIELD_WITHIN])
+		return fail(s, line_of(seen[FIELD_WITHIN]), at,
+			    "packets and window are both written: a sample has one of them");
+	if (!seen[FIELD_LAST] && !seen[FIELD_WITHIN])
+		return fail(s, sample->line, at,
+			    "of what it is a sample is missing: write window: 60s or packets: 1M");
+	if (sample->without_replacement && !sample->packets)
+		return fail(s, line_of(seen[FIELD_REPLACEMENT]), &place,
+			    "a window of time is sampled with replacement only: write packets "
+			    "instead of window, or with");
+	return 0;
 }
 
 /* The whole */
@@ -985,6 +1457,26 @@ static int read_memory(struct source *s, const struct place *at, const yaml_node
 	return more_than_zero(s, at, node, policy->memory_bytes);
 }
 
+static int read_bans(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	uint64_t *bans = &((struct policy *)into)->bans;
+
+	if (read_count(s, at, node, bans))
+		return -1;
+	if (*bans > POLICY_BANS_MAX)
+		return fail(s, line_of(node), at, "%llu is too much: at most %u",
+			    (unsigned long long)*bans, POLICY_BANS_MAX);
+	return 0;
+}
+
+bool policy_bans(const struct policy *policy)
+{
+	for (size_t r = 0; r < policy->n_rules; r++)
+		if (policy->rule[r].ban_ns)
+			return true;
+	return false;
+}
+
 static int read_allow(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
 	struct policy *policy = into;
@@ -1002,19 +1494,21 @@ enum policy_field {
 	FIELD_MEMORY,
 	FIELD_RULES,
 	FIELD_POOLS,
+	FIELD_BANS,
 	FIELD_SAMPLE,
 	POLICY_FIELDS
 };
 
 static const struct field policy_field[POLICY_FIELDS] = {
-    [FIELD_MODE] = {"mode", read_mode, NULL},
-    [FIELD_ALLOW] = {"allow", read_allow, NULL},
-    [FIELD_UNPARSED] = {"unparsed", read_unparsed, NULL},
-    [FIELD_CLOCK] = {"clock", read_clock, NULL},
-    [FIELD_MEMORY] = {"memory", read_memory, NULL},
-    [FIELD_RULES] = {"rules", read_rules, NULL},
-    [FIELD_POOLS] = {"pools", NULL, "pools"},
-    [FIELD_SAMPLE] = {"sample", NULL, "samples"},
+    [FIELD_MODE] = {"mode", read_mode},
+    [FIELD_ALLOW] = {"allow", read_allow},
+    [FIELD_UNPARSED] = {"unparsed", read_unparsed},
+    [FIELD_CLOCK] = {"clock", read_clock},
+    [FIELD_MEMORY] = {"memory", read_memory},
+    [FIELD_RULES] = {"rules", read_rules},
+    [FIELD_POOLS] = {"pools", read_pools},
+    [FIELD_BANS] = {"bans", read_bans},
+    [FIELD_SAMPLE] = {"sample", read_sample},
 };
 
 static int MUST_USE read_policy(struct source *s, struct policy *policy)
@@ -1024,12 +1518,13 @@ static int MUST_USE read_policy(struct source *s, struct policy *policy)
 	const yaml_node_t *seen[POLICY_FIELDS] = {0};
 
 	policy->memory_bytes = POLICY_MEMORY_DEFAULT;
+	policy->bans = POLICY_BANS_DEFAULT;
 	if (read_fields(s, NULL, root, &fields, policy, seen))
 		return -1;
 	if (!seen[FIELD_RULES])
 		return fail(s, line_of(root), NULL,
 			    "the rules are missing: write rules: and a list, or rules: []");
-	return 0;
+	return find_pools(s, policy);
 }
 
 static int MUST_USE syntax_error(struct source *s, const yaml_parser_t *parser)
@@ -1263,7 +1758,7 @@ static int is_settable(const char *name)
 	enum limit_field i;
 
 	for (i = FIELD_GAP; i < LIMIT_FIELDS; i++)
-		if (limit_field[i].read && !strcmp(limit_field[i].name, name))
+		if (!strcmp(limit_field[i].name, name))
 			return 1;
 	return 0;
 }
@@ -1277,7 +1772,7 @@ static int no_such_field(struct source *s, const char *path, int rule, size_t on
 	enum limit_field f;
 
 	if (only == SIZE_MAX)
-		append(names, sizeof(names), "over");
+		append(names, sizeof(names), "over, ban");
 	for (f = FIELD_GAP; f < LIMIT_FIELDS; f++) {
 		for (i = 0; i < n; i++) {
 			if ((only != SIZE_MAX && only != i) ||
@@ -1340,34 +1835,71 @@ static int MUST_USE locate_in_limit(struct source *s, const char *path, const ch
 	return target->value ? 0 : no_such_field(s, path, target->rule, i);
 }
 
-/* The rule whose name are the `len` bytes at `path`, 0 if there is none. */
-static int find_rule(struct source *s, const char *path, size_t len)
+/* The rule or the pool whose name are the `len` bytes at `at` in the path, 0 if there is none. */
+static int find_named(struct source *s, const char *path, const char *at, size_t len)
 {
+	bool pools = at != path;
 	const yaml_node_t *root = yaml_document_get_root_node(&s->doc), *name;
-	const yaml_node_item_t *rule = NULL;
-	size_t i, n = items_of(s, find_value(s, id_of(s, root), "rules"), &rule);
+	const yaml_node_item_t *item = NULL;
+	size_t i, n = items_of(s, find_value(s, id_of(s, root), pools ? "pools" : "rules"), &item);
 	char names[200] = "";
 
 	for (i = 0; i < n; i++) {
-		int id = find_value(s, rule[i], "name");
+		int id = find_value(s, item[i], "name");
 
 		name = id ? node_of(s, id) : NULL;
 		if (!name || name->type != YAML_SCALAR_NODE)
 			continue;
-		if (name->data.scalar.length == len && !memcmp(name->data.scalar.value, path, len))
-			return rule[i];
+		if (name->data.scalar.length == len && !memcmp(name->data.scalar.value, at, len))
+			return item[i];
 		append(names, sizeof(names), "%s%s", *names ? ", " : "",
 		       shown((const char *)name->data.scalar.value).text);
 	}
-	fail(s, 0, NULL, "%s: no such rule: there %s%s", shown(path).text,
+	fail(s, 0, NULL, "%s: no such %s: there %s%s", shown(path).text, pools ? "pool" : "rule",
 	     *names ? "are " : "is none", names);
+	return 0;
+}
+
+/* "pools.NAME.FIELD", which cannot be meant for a rule. NULL: not so; else NAME. */
+static const char *path_of_pool(const char *path)
+{
+	return !strncmp(path, "pools.", 6) && strncmp(path + 6, "limits[", 7) &&
+		       strchr(path + 6, '.')
+		   ? path + 6
+		   : NULL;
+}
+
+static int MUST_USE locate_in_pool(struct source *s, const char *path, const char *name,
+				   struct target *target)
+{
+	const char *dot = strchr(name, '.');
+	char names[96] = "";
+	enum pool_field f;
+
+	target->name = dot + 1;
+	target->parent = find_named(s, path, name, (size_t)(dot - name));
+	if (!target->parent)
+		return -1;
+	for (f = FIELD_EACH; f < POOL_FIELDS; f++) {
+		int value = find_value(s, target->parent, pool_field[f].name);
+
+		if (!value)
+			continue;
+		append(names, sizeof(names), "%s%s", *names ? ", " : "", pool_field[f].name);
+		if (!strcmp(target->name, pool_field[f].name))
+			target->value = value;
+	}
+	if (!target->value)
+		return fail(s, line_of(node_of(s, target->parent)), NULL,
+			    "%s: no such field that can be set; there are %s", shown(path).text,
+			    names);
 	return 0;
 }
 
 static int MUST_USE locate(struct source *s, const char *path, struct target *target)
 {
-	static const char *const top[] = {"mode", "unparsed", "clock"};
-	const char *dot = strchr(path, '.');
+	static const char *const top[] = {"mode", "unparsed", "clock", "bans"};
+	const char *dot = strchr(path, '.'), *pool = path_of_pool(path);
 	int root = id_of(s, yaml_document_get_root_node(&s->doc));
 	size_t i;
 
@@ -1380,13 +1912,15 @@ static int MUST_USE locate(struct source *s, const char *path, struct target *ta
 	}
 	if (!dot)
 		return fail(s, 0, NULL,
-			    "%s: no such field that can be set: write mode, unparsed, clock, "
-			    "RULE.FIELD or RULE.limits[N].FIELD",
+			    "%s: no such field that can be set: write mode, unparsed, clock, bans, "
+			    "RULE.FIELD, RULE.limits[N].FIELD or pools.NAME.FIELD",
 			    shown(path).text);
-	target->rule = find_rule(s, path, (size_t)(dot - path));
+	if (pool)
+		return locate_in_pool(s, path, pool, target);
+	target->rule = find_named(s, path, path, (size_t)(dot - path));
 	if (!target->rule)
 		return -1;
-	if (!strcmp(target->name, "over")) {
+	if (!strcmp(target->name, "over") || !strcmp(target->name, "ban")) {
 		target->parent = target->rule;
 		target->value = find_value(s, target->rule, target->name);
 		target->behind = "name";
@@ -1558,7 +2092,9 @@ static int MUST_USE check_value(struct source *s, const char *path, const char *
 	static const char *const characters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 					      "0123456789._/-";
 
-	if (*value && !value[strspn(value, characters)] && strlen(value) <= VALUE_MAX)
+	const char *word = strncmp(value, "pool ", 5) ? value : value + 5;
+
+	if (*word && !word[strspn(word, characters)] && strlen(value) <= VALUE_MAX)
 		return 0;
 	return fail(s, 0, NULL,
 		    "%s: \"%s\" will not do: 1 to %d letters, digits, '.', '_', '/' and '-'",

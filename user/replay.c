@@ -33,6 +33,8 @@ struct kernel {
 struct replay {
 	const struct pacer_policy *bin;
 	struct pacer_state state; /* the table is the kernel's where that judges */
+	struct pacer_throttle_state throttle[PACER_THROTTLES];
+	struct pacer_throttle_lease lease[PACER_THROTTLES];
 	uint64_t secret[PACER_SECRETS];
 	struct spans allow4, allow6;
 	struct kernel *kernel; /* NULL: user space */
@@ -118,9 +120,8 @@ static bool spans_hold(const struct spans *s, const uint32_t saddr[4])
 
 /* --- user space ----------------------------------------------------------------------------- */
 
-/* What stands before any limit: the reason, or ADMIT where a rule has to be found. */
-static enum pacer_reason read_frame(const struct replay *r, const struct replay_frame *frame,
-				    struct pacer_packet *pkt)
+enum pacer_reason replay_read(const struct replay *r, const struct replay_frame *frame,
+			      struct pacer_packet *pkt)
 {
 	uint32_t head = frame->captured < REPLAY_HEAD_BYTES ? frame->captured : REPLAY_HEAD_BYTES;
 	int result = pacer_parse(frame->data, frame->data + head, frame->len_bytes, pkt);
@@ -338,6 +339,9 @@ static int open_table(struct replay *r, const struct policy *policy, bool kernel
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (at == MAP_FAILED)
 			return fail(error, "no memory for the policy's state", errno);
+		/* A packet's state lies anywhere: fewer pages to find, where the kernel has them.
+		 */
+		(void)madvise(at, lines * sizeof(struct pacer_line), MADV_HUGEPAGE);
 		r->state.table.lines = at;
 		return 0;
 	}
@@ -359,7 +363,8 @@ struct replay *replay_open(const struct policy *policy, const struct pacer_polic
 		return NULL;
 	}
 	r->bin = bin;
-	r->state = (struct pacer_state){{NULL, lines}, bin, (const __u64 *)r->secret};
+	r->state = (struct pacer_state){
+	    {NULL, lines}, bin, (const __u64 *)r->secret, r->throttle, r->lease};
 	fill_secret(r->secret);
 	if (spans_fill(&r->allow4, policy, 4) || spans_fill(&r->allow6, policy, 6)) {
 		fail(error, "no memory for the allow-list", ENOMEM);
@@ -377,13 +382,33 @@ int replay_judge(struct replay *r, const struct replay_frame *frame, struct repl
 				  .now_ns = frame->time_ns ? frame->time_ns : 1};
 
 	*fate = (struct replay_fate){.rule = PACER_RULES_MAX};
-	fate->reason = read_frame(r, frame, &walk.pkt);
+	fate->reason = replay_read(r, frame, &walk.pkt);
 	fate->pkt = walk.pkt;
 	if (r->kernel && frame->captured >= 14) /* it runs no shorter ones */
 		return judge_kernel(r, frame, &walk, fate, error);
 	if (fate->reason == PACER_ADMIT)
 		judge_core(&walk, fate);
 	return 0;
+}
+
+enum pacer_reason replay_peek(struct replay *r, const struct pacer_packet *pkt, uint32_t rule,
+			      uint32_t tier, uint64_t time_ns)
+{
+	struct pacer_walk walk = {
+	    .state = &r->state, .now_ns = time_ns ? time_ns : 1, .rule = rule, .pkt = *pkt};
+	struct pacer_hold hold = {0};
+
+	return pacer_reason_of(pacer_walk_peek_at(&walk, tier, &hold));
+}
+
+uint32_t replay_throttle_free(const struct replay *r, uint32_t rule, uint32_t tier,
+			      uint64_t time_ns)
+{
+	const struct pacer_tier *t = &r->bin->rule[rule].tier[tier];
+	const struct pacer_throttle_lease *lease = &r->lease[t->base % PACER_THROTTLES];
+
+	return pacer_throttle_free(&t->throttle, &r->throttle[t->base % PACER_THROTTLES], time_ns) +
+	       (time_ns <= lease->until_ns ? lease->left : 0);
 }
 
 void replay_close(struct replay *r)

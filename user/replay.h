@@ -40,4 +40,19 @@ int replay_judge(struct replay *r, const struct replay_frame *frame, struct repl
 		 struct policy_error *error);
 void replay_close(struct replay *r);
 
+/* What stands before any limit: the reason, or ADMIT with *pkt where a rule has to be found. */
+enum pacer_reason replay_read(const struct replay *r, const struct replay_frame *frame,
+			      struct pacer_packet *pkt);
+
+/*
+ * What one tier of a rule would say to the packet at this time. Nothing is changed, so it may be
+ * asked under one value of a limit after another; only in user space.
+ */
+enum pacer_reason replay_peek(struct replay *r, const struct pacer_packet *pkt, uint32_t rule,
+			      uint32_t tier, uint64_t time_ns);
+
+/* Uses that a throttle counts as free at this time. */
+uint32_t replay_throttle_free(const struct replay *r, uint32_t rule, uint32_t tier,
+			      uint64_t time_ns);
+
 #endif

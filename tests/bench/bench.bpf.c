@@ -90,8 +90,8 @@ SEC("xdp.frags") int layer_hash(struct xdp_md *ctx)
 	w[1] = pkt.key[PACER_WORD_DADDR];
 	w[2] = pkt.key[PACER_WORD_PORTS];
 	w[3] = pkt.key[PACER_WORD_META];
-	KEEP(pacer_hash4(pacer_hash_member(secret, 0), w));
-	KEEP(pacer_hash4(pacer_hash_member(secret, 1), w));
+	KEEP(pacer_hash4(pacer_hash_member(secret, 0), w, 1));
+	KEEP(pacer_hash4(pacer_hash_member(secret, 1), w, 1));
 	return XDP_DROP;
 }
 

@@ -5,8 +5,19 @@ include Makefile
 BENCH   := $(BUILD)/bench
 TOOLS   := $(patsubst tests/bench/%.c,$(BENCH)/%.o,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
 
-.PHONY: bench-tools
-bench-tools: all $(BENCH)/bench
+.PHONY: bench-tools bench-core
+bench-tools: all bench-core $(BENCH)/bench
+
+# Of the core in user space alone: they want neither root nor a BPF object that loads.
+bench-core: $(BENCH)/core $(BENCH)/capacity
+
+$(BENCH)/core: tests/bench/core/core.c $(PURE) $(BUILD)/user/replay.o $(CORE)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(USER) $< $(PURE) $(BUILD)/user/replay.o -o $@ $(LIBS)
+
+$(BENCH)/capacity: tests/bench/core/capacity.c $(CORE)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(USER) $< -o $@ -lm
 
 $(BENCH)/bench.bpf.o: tests/bench/bench.bpf.c tests/bench/bench.h $(CORE)
 	@mkdir -p $(@D)
@@ -18,5 +29,5 @@ $(BENCH)/bench.skel.h: $(BENCH)/bench.bpf.o
 $(BENCH)/%.o: tests/bench/%.c $(wildcard tests/bench/*.h) $(wildcard user/*.h) $(CORE) $(BENCH)/bench.skel.h
 	$(CC) $(CFLAGS) $(USER) -I$(BENCH) -Itests/bench -c $< -o $@
 
-$(BENCH)/bench: $(TOOLS) $(PURE) $(BUILD)/user/loader.o
+$(BENCH)/bench: $(TOOLS) $(PURE) $(addprefix $(BUILD)/user/,loader.o targets.o)
 	$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS) -lpthread

@@ -48,6 +48,9 @@ struct pacer {
 #define REFUSE "{key: src, gap: 30m}, {key: src, packets: 1, window: 1h, slots: 10}"
 #define ADMIT  "{key: src, packets: 2000000000, window: 1s, slots: 10}"
 
+/* The policy's sample; none of the packets is admitted. */
+#define SAMPLE(of, window) "sample: {of: " of ", k: 64, " window "}"
+
 /* Refused: a source has one packet an hour, and has had it. Admitted: never near the limit. */
 static struct pacer pacers[] = {
     {"refused, gap and window", "64M", "", REFUSE, 0, 0, true, {}},
@@ -76,6 +79,26 @@ static struct pacer pacers[] = {
     {"admitted, window", "64M", "", ADMIT, 0, 16 * M, false, {}},
     {"refused, gap and window", "2560M", "", REFUSE, 0, 16 * M, false, {}},
     {"admitted, window", "2560M", "", ADMIT, 0, 16 * M, false, {}},
+    {"not sampled", "64M", "", REFUSE, 0, K, false, {}},
+    {"sampling others", "64M", SAMPLE("admitted", "window: 60s"), REFUSE, 0, K, false, {}},
+    {"sampled by time", "64M", SAMPLE("all", "window: 60s"), REFUSE, 0, K, false, {}},
+    {"sampled by packets", "64M", SAMPLE("all", "packets: 10M"), REFUSE, 0, K, false, {}},
+    {"sampled without replacement",
+     "64M",
+     SAMPLE("all", "packets: 10M, replacement: without"),
+     REFUSE,
+     0,
+     K,
+     false,
+     {}},
+    {"sampled by time, heads kept",
+     "64M",
+     SAMPLE("all", "window: 60s, snap: 128"),
+     REFUSE,
+     0,
+     K,
+     false,
+     {}},
     {"refused, rules", "64M", "", REFUSE, 1, K, false, {}},
     {"refused, rules", "64M", "", REFUSE, 8, K, false, {}},
     {"refused, rules", "64M", "", REFUSE, 64, K, false, {}},

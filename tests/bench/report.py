@@ -63,7 +63,8 @@ def print_layers(rows):
     rows = [dict(r) for r in rows if r["part"] == "layers"]
     for r in rows:
         r["label"] = r["name"] + (f" [{r['memory']}]" if "memory" in r else "")
-    one = [r for r in rows if r["cpus"] == 1 and r["name"] != "refused, rules"]
+    one = [r for r in rows if r["cpus"] == 1 and r["name"] != "refused, rules" and
+           "sampl" not in r["name"]]
     table("A packet by BPF_PROG_TEST_RUN, ns, one CPU (times `parse`), by number of sources; every "
           "figure has the drawing of the source in it", *by_size(one, ns_ratio))
     table("The same, times bare drop", *by_size(
@@ -77,11 +78,51 @@ def print_layers(rows):
     table("The same refused, 1 k sources, one CPU, by number of rules",
           [str(r["rules"]) for r in rules],
           [("refused, gap and window", [ns_ratio(r) for r in rules])])
+    print_sampling(rows)
     wrong = [r for r in rows if "admitted" in r and
              abs(r["admitted"] - r["name"].startswith("admitted")) > 0.01]
     for r in wrong:
         print(f"  NOTE: {r['label']}, {size_text(r['sources'])}, {r['cpus']} CPUs: "
               f"{r['admitted']:.1%} were admitted")
+
+
+def more_than(row, base):
+    """Nanoseconds a packet more, round by round."""
+    return statistics.median(a - b for a, b in zip(row["samples"], base["samples"]))
+
+
+def print_sampling(rows):
+    base = find(rows, name="not sampled")
+    sampled = [r for r in rows if "sampl" in r["name"] and r is not base]
+    if base and sampled:
+        table("The same refused, 1 k sources, one CPU, with samples of 64: ns, and ns more than "
+              "without", ["ns", "more"],
+              [(r["name"], [f"{r['ns']:.1f}", f"{more_than(r, base):+.1f}"])
+               for r in [base] + sampled])
+
+
+def print_dearest(rows):
+    rows = [r for r in rows if r["part"] == "dearest"]
+    table("The dearest single packets of a sampled path, taken by all 64 samples at once (of time: at a "
+          "tick's end): ns", ["counted", "median", "90 %", "99 %"],
+          [(r["name"] + (", cold caches" if r["cold"] else ""),
+            [f"{r['counted_ns']}"] + [f"{quantile(r['taken_ns'], q)}" for q in (0.5, 0.9, 0.99)])
+           for r in rows])
+
+
+def quantile(values, q):
+    return sorted(values)[int(q * (len(values) - 1))]
+
+
+def print_core(rows):
+    rows = [dict(r, label=r["name"]) for r in rows if r["part"] == "core"]
+    table("The core in user space, as replay runs it (parse and pace; reading aside): million packets "
+          "a second of one core, by number of sources (ns a packet)",
+          *by_size(rows, lambda r: f"{1e3 / r['ns']:.1f} ({r['ns']:.0f})"))
+    for r in rows:
+        if abs(r["admitted"] - r["name"].startswith("admitted")) > 0.01:
+            print(f"  NOTE: {r['label']}, {size_text(r['sources'])}: {r['admitted']:.1%} were "
+                  "admitted")
 
 
 def print_state(check):
@@ -93,7 +134,7 @@ def print_state(check):
 
 
 def print_part(part, rows):
-    {"layers": print_layers, "live": print_live, "accuracy": print_accuracy,
+    {"core": print_core, "layers": print_layers, "dearest": print_dearest, "live": print_live, "accuracy": print_accuracy,
      "goodput": print_goodput}[part](rows)
 
 
@@ -104,6 +145,14 @@ def find(rows, **want):
         if all(r.get(k) == v for k, v in want.items()):
             return r
     return None
+
+
+def core_targets(rows):
+    """Million packets a second, at least."""
+    for r in rows:
+        if r["part"] == "core":
+            yield (f"core, M packets/s: {r['name']}, {size_text(r['sources'])}", 1e3 / r["ns"], 10,
+                   True)
 
 
 def layer_targets(rows):
@@ -123,6 +172,19 @@ def layer_targets(rows):
     many = find(rows, part="layers", name="refused, rules", rules=64)
     if few and many:
         yield "test_run: 64 rules / one", many["ns"] / few["ns"], 1.1
+
+
+def sample_targets(rows):
+    """(what, ns, target)"""
+    base = find(rows, name="not sampled")
+    for r in rows:
+        if base and r["name"] in ("sampled by time", "sampled by packets",
+                                  "sampled without replacement", "sampling others"):
+            yield (f"test_run: {r['name']}, ns more", more_than(r, base),
+                   1 if r["name"] == "sampling others" else 15)
+        if r["part"] == "dearest" and "heads" not in r["name"]:
+            yield (f"dearest packet, {r['name']}{', cold caches' if r['cold'] else ''}: median, ns",
+                   quantile(r["taken_ns"], 0.5), 5000)
 
 
 def live_targets(rows):
@@ -154,8 +216,8 @@ def goodput_targets(rows):
 
 
 def print_targets(rows):
-    all_of = [(*t, False) for t in layer_targets(rows)]
-    all_of += [*live_targets(rows), *goodput_targets(rows)]
+    all_of = [(*t, False) for t in [*layer_targets(rows), *sample_targets(rows)]]
+    all_of += [*core_targets(rows), *live_targets(rows), *goodput_targets(rows)]
     found = [{"what": what, "value": round(value, 4), "target": goal,
               "rule": "at least" if least else "at most",
               "met": value >= goal if least else value <= goal}

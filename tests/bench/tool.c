@@ -100,14 +100,15 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*run)(int, char **);
 	} verbs[] = {
-	    {"layers", layers_main}, {"flood", flood_main},   {"stamp", stamp_main},
-	    {"mix", mix_main},	     {"attach", attach_main}, {"receive", receive_main},
+	    {"layers", layers_main},   {"dearest", dearest_main}, {"flood", flood_main},
+	    {"stamp", stamp_main},     {"mix", mix_main},	  {"attach", attach_main},
+	    {"receive", receive_main},
 	};
 
 	for (size_t i = 0; argc > 1 && i < sizeof(verbs) / sizeof(*verbs); i++)
 		if (!strcmp(argv[1], verbs[i].name))
 			return verbs[i].run(argc - 1, argv + 1);
-	fprintf(stderr, "usage: bench layers|flood|stamp|mix|attach|receive ...: layers.c and "
-			"live.c say how\n");
+	fprintf(stderr, "usage: bench layers|dearest|flood|stamp|mix|attach|receive ...: "
+			"layers.c, dearest.c and live.c say how\n");
 	return 2;
 }

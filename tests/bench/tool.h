@@ -17,6 +17,7 @@
 #define BENCH_DEST 0xc6120001u /* 198.18.0.1 */
 
 int layers_main(int argc, char **argv);
+int dearest_main(int argc, char **argv);
 int flood_main(int argc, char **argv);
 int stamp_main(int argc, char **argv);
 int mix_main(int argc, char **argv);

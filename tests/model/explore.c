@@ -92,17 +92,30 @@ static void enter(struct digest state, double interleavings)
 	*lookup(state) = (struct seen){state, interleavings};
 }
 
+/* Is the access to what a state is told by? */
+static bool told(size_t offset)
+{
+	const struct explore_span *span = x.model->spans;
+
+	while (span && span->bytes && offset - span->offset >= span->bytes)
+		span++;
+	return !span || span->bytes;
+}
+
 static struct digest state_now(void)
 {
 	const uint64_t *word = x.model->memory;
 	struct digest d = x.notes;
+	const struct explore_span all[] = {{0, x.model->bytes}, {0, 0}};
+	const struct explore_span *span = x.model->spans ? x.model->spans : all;
 	size_t i;
 	int k;
 
 	mix(&d, x.unordered.a);
 	mix(&d, x.unordered.b);
-	for (i = 0; i < x.model->bytes / sizeof(*word); i++)
-		mix(&d, word[i]);
+	for (; span->bytes; span++)
+		for (i = 0; i < span->bytes / sizeof(*word); i++)
+			mix(&d, word[span->offset / sizeof(*word) + i]);
 	for (k = 0; k < x.model->cpus; k++) {
 		mix(&d, x.cpu[k].forgot);
 		mix(&d, x.cpu[k].since);
@@ -200,7 +213,7 @@ static void account(struct cpu *me)
 		width = x.model->width(x.model->arg, offset);
 	if (x.model->access)
 		x.model->access(x.model->arg, me - x.cpu, offset);
-	assert(offset + width <= x.model->bytes);
+	assert(offset + width <= x.model->bytes && told(offset));
 	memcpy(&word, (unsigned char *)x.model->memory + offset, width);
 	mix(&me->found, offset);
 	mix(&me->found, word);

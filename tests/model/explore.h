@@ -45,12 +45,19 @@ struct explore_note {
 	uint64_t word[EXPLORE_NOTE_WORDS];
 };
 
+/* A part of the memory, in bytes: multiples of 8. */
+struct explore_span {
+	size_t offset, bytes;
+};
+
 /* The callbacks return a fault's description, or NULL; it need not outlive the next call. */
 struct explore_model {
 	const char *name;
 	int cpus;
 	void *memory; /* as it stands when explore() is called, so does every run begin */
 	size_t bytes; /* a multiple of 8, aligned to 8 */
+	const struct explore_span
+	    *spans; /* all that is ever touched, ended by 0 bytes; NULL: all */
 	int (*width)(void *arg, size_t offset); /* of an access, 4 or 8 bytes; may be NULL */
 	void (*access)(void *arg, int cpu, size_t offset); /* is being made; may be NULL */
 	void (*start)(void *arg);			   /* before each run; may be NULL */

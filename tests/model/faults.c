@@ -3,7 +3,7 @@
 
 static struct pacer_judgement because(enum pacer_reason reason, uint32_t tier)
 {
-	return (struct pacer_judgement){reason, 0, tier};
+	return (struct pacer_judgement){reason, 0, tier, PACER_EVENT_COUNT};
 }
 
 /* The question to the rule's tier i. */
@@ -51,13 +51,14 @@ struct pacer_judgement fault_cas_oldest(struct pacer_walk *w)
 static enum pacer_reason judge_and_commit(const struct pacer_ask *q, const struct pacer_hold *hold)
 {
 	enum pacer_reason reason;
+	struct pacer_seen seen;
 	struct pacer_ring r;
 
 	if (!pacer_ring_at(q->table, q->tier, hold->index, &r))
 		return PACER_DENY_NO_STATE;
 	reason = q->tier->kind == PACER_TIER_SKETCH
 		     ? pacer_sketch_judge(q, r.head)
-		     : pacer_record_judge(q, &r, pacer_claim_cursor(hold->word));
+		     : pacer_record_judge(q, &r, pacer_claim_cursor(hold->word), &seen);
 	if (reason == PACER_ADMIT)
 		pacer_tier_commit(q, hold);
 	return reason;
@@ -195,15 +196,18 @@ struct pacer_judgement fault_release_early(struct pacer_walk *w)
 	struct pacer_ask q = ask(w, 0);
 	struct pacer_hold hold = {0};
 	enum pacer_reason reason = pacer_tier_take(&q, &hold);
+	struct pacer_seen seen = {0};
 	struct pacer_ring r;
 
 	if (reason != PACER_ADMIT || !pacer_ring_at(q.table, q.tier, hold.index, &r))
 		return because(reason, 0);
+	if (q.tier->kind != PACER_TIER_SKETCH)
+		(void)pacer_record_judge(&q, &r, pacer_claim_cursor(hold.word), &seen);
 	pacer_claim_release(&r.head->claim, hold.word);
 	if (q.tier->kind == PACER_TIER_SKETCH)
 		pacer_recency_raise(r.head, q.hash.mark, q.tier->rows, q.now_ns);
 	else
-		hold.word = pacer_record_admit(&q, &r, hold.word);
+		hold.word = pacer_record_admit(&q, &r, &seen, hold.word);
 	return because(PACER_ADMIT, 0);
 }
 
@@ -211,11 +215,12 @@ struct pacer_judgement fault_torn_denial(struct pacer_walk *w)
 {
 	struct pacer_ask q = ask(w, 0);
 	enum pacer_reason reason;
+	struct pacer_seen seen;
 	struct pacer_ring r;
 
 	if (!pacer_ring_at(q.table, q.tier, pacer_shared_index(q.tier, q.hash), &r))
 		return because(PACER_DENY_NO_STATE, 0);
-	reason = pacer_record_judge(&q, &r, pacer_claim_cursor(pacer_load(&r.head->claim)));
+	reason = pacer_record_judge(&q, &r, pacer_claim_cursor(pacer_load(&r.head->claim)), &seen);
 	return reason == PACER_ADMIT ? pacer_pace(w) : because(reason, 0);
 }
 

@@ -410,7 +410,8 @@ static void setup(const struct scenario *sc)
 	assert(s.used <= LINES);
 	s.secret[0] = 1ull << 32;
 	s.secret[PACER_KEY_WORDS + 2 + 1] = 1ull << 32;
-	s.state = (struct pacer_state){{s.lines, s.used}, &s.policy, (const __u64 *)s.secret};
+	s.state =
+	    (struct pacer_state){{s.lines, s.used}, &s.policy, (const __u64 *)s.secret, NULL, NULL};
 	for (i = 0; i < AROUND && sc->before[i].key; i++) {
 		judge_in_turn(&sc->before[i]);
 		assert(s.log[i].reason == PACER_ADMIT);

@@ -15,7 +15,10 @@
 
 #include <cmocka.h>
 
+#include "bans.h"
 #include "faults.h"
+#include "lease.h"
+#include "pools.h"
 #include "scenario.h"
 #include "small.h"
 
@@ -560,15 +563,13 @@ static double seconds(void)
 
 static struct outcome outcome;
 
-static void explore_and_print(const struct scenario *sc)
+static void print_outcome(const char *name, double begun)
 {
 	const struct explore_result *r = &outcome.explored;
-	double begun = seconds();
 
-	scenario_explore(sc, &outcome);
 	printf("%s\n  %llu states, %llu ends (%llu contended), %llu runs for %.2g interleavings, "
 	       "%u to %u admitted, %.2f s\n",
-	       sc->name, (unsigned long long)r->states, (unsigned long long)r->ends,
+	       name, (unsigned long long)r->states, (unsigned long long)r->ends,
 	       (unsigned long long)outcome.contended, (unsigned long long)r->runs, r->interleavings,
 	       outcome.least, outcome.most, seconds() - begun);
 	if (r->faults) {
@@ -578,44 +579,115 @@ static void explore_and_print(const struct scenario *sc)
 	}
 }
 
+static void is_sound(uint64_t states_min, unsigned int most, unsigned int least)
+{
+	assert_int_equal(outcome.explored.faults, 0);
+	assert_true(outcome.explored.states >= states_min);
+	assert_true(outcome.explored.ends > 0);
+	assert_int_equal(outcome.most, most);
+	assert_int_equal(outcome.least, least);
+}
+
+static void is_found(const char *fault)
+{
+	assert_true(outcome.explored.faults > 0);
+	assert_non_null(strstr(outcome.explored.fault, fault));
+}
+
 static void test_sound(void **state)
 {
 	const struct scenario *sc = *state;
+	double begun = seconds();
 
-	explore_and_print(sc);
-	assert_int_equal(outcome.explored.faults, 0);
-	assert_true(outcome.explored.states >= sc->states_min);
-	assert_true(outcome.explored.ends > 0);
+	scenario_explore(sc, &outcome);
+	print_outcome(sc->name, begun);
+	is_sound(sc->states_min, sc->most, sc->least);
 	assert_true(outcome.most >= outcome.in_turn[0]);
 	assert_true(outcome.most >= outcome.in_turn[1]);
-	assert_int_equal(outcome.most, sc->most);
-	assert_int_equal(outcome.least, sc->least);
 }
 
 static void test_fault(void **state)
 {
 	const struct scenario *sc = *state;
+	double begun = seconds();
 
-	explore_and_print(sc);
-	assert_true(outcome.explored.faults > 0);
-	assert_non_null(strstr(outcome.explored.fault, sc->finds));
+	scenario_explore(sc, &outcome);
+	print_outcome(sc->name, begun);
+	is_found(sc->finds);
+}
+
+static void test_lease(void **state)
+{
+	const struct lease_scenario *sc = *state;
+	double begun = seconds();
+
+	lease_explore(sc, &outcome);
+	print_outcome(sc->name, begun);
+	is_sound(sc->states_min, sc->most, sc->least);
+}
+
+static void test_lease_fault(void **state)
+{
+	const struct lease_scenario *sc = *state;
+	double begun = seconds();
+
+	lease_explore(sc, &outcome);
+	print_outcome(sc->name, begun);
+	is_found(sc->finds);
+}
+
+static void test_bans(void **state)
+{
+	const struct ban_scenario *sc = *state;
+	double begun = seconds();
+
+	bans_explore(sc, &outcome);
+	print_outcome(sc->name, begun);
+	is_sound(sc->states_min, sc->most, sc->least);
+}
+
+static void test_bans_fault(void **state)
+{
+	const struct ban_scenario *sc = *state;
+	double begun = seconds();
+
+	bans_explore(sc, &outcome);
+	print_outcome(sc->name, begun);
+	is_found(sc->finds);
+}
+
+#define TESTS_MAX 128
+
+static struct CMUnitTest tests[TESTS_MAX];
+static size_t n_tests;
+
+static void add(const char *name, CMUnitTestFunction test, const void *row)
+{
+	assert_true(n_tests < TESTS_MAX);
+	tests[n_tests++] = (struct CMUnitTest){name, test, NULL, NULL, (void *)row};
 }
 
 int main(void)
 {
-	static struct CMUnitTest tests[4 + ARRAY(sound) + ARRAY(faulty)] = {
-	    cmocka_unit_test(test_explorer_counts),
-	    cmocka_unit_test(test_explorer_finds_lost_update),
-	    cmocka_unit_test(test_ttl_keeps_later),
-	    cmocka_unit_test(test_ttl_finds_plain_store),
-	};
-	size_t i, n = 4;
+	size_t i;
 
+	add("the explorer counts", test_explorer_counts, NULL);
+	add("the explorer finds a lost update", test_explorer_finds_lost_update, NULL);
+	add("the filter keeps the later time", test_ttl_keeps_later, NULL);
+	add("fault: the filter by a plain store", test_ttl_finds_plain_store, NULL);
+	add("a pool, its leases handed back", test_pool_interleavings, NULL);
+	add("fault: a pool's leases handed back wrongly", test_pool_finds_faults, NULL);
 	for (i = 0; i < ARRAY(sound); i++)
-		tests[n++] =
-		    (struct CMUnitTest){sound[i].name, test_sound, NULL, NULL, (void *)&sound[i]};
+		add(sound[i].name, test_sound, &sound[i]);
 	for (i = 0; i < ARRAY(faulty); i++)
-		tests[n++] =
-		    (struct CMUnitTest){faulty[i].name, test_fault, NULL, NULL, (void *)&faulty[i]};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+		add(faulty[i].name, test_fault, &faulty[i]);
+	for (i = 0; i < lease_sound_n; i++)
+		add(lease_sound[i].name, test_lease, &lease_sound[i]);
+	for (i = 0; i < lease_faulty_n; i++)
+		add(lease_faulty[i].name, test_lease_fault, &lease_faulty[i]);
+	for (i = 0; i < ban_sound_n; i++)
+		add(ban_sound[i].name, test_bans, &ban_sound[i]);
+	for (i = 0; i < ban_faulty_n; i++)
+		add(ban_faulty[i].name, test_bans_fault, &ban_faulty[i]);
+	return _cmocka_run_group_tests("model", tests, n_tests, NULL, NULL);
 }

@@ -47,14 +47,14 @@ clean()
 	rm -rf "$work"
 }
 
-# tool NAME: the helper of that name, built from its source beside this file.
+# tool NAME [LIBRARY...]: the helper of that name, built from its source beside this file.
 tool()
 {
 	local to=$BUILD/net/$1
 
 	if [ ! -e "$to" ] || [ "$here/$1.c" -nt "$to" ]; then
 		mkdir -p "$BUILD/net"
-		gcc -O2 -g -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror "$here/$1.c" -o "$to.$$"
+		gcc -O2 -g -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror "$here/$1.c" -o "$to.$$" "${@:2}"
 		mv "$to.$$" "$to"
 	fi
 	echo "$to"

@@ -15,17 +15,20 @@
 cut=$(tool cut)
 kills=0
 
-# Policy a has two rules, a limit of 10 and one entry of the allow-list; b two others, 20, another.
+# Policy a has two rules, a limit of 10, one entry of the allow-list and a sample of 8; b two others,
+# 20, another, and a sample of 9.
 policies()
 {
 	policy a <<-END
 	allow: [10.79.0.1]
+	sample: {of: denied, k: 8, packets: 100, replacement: without}
 	rules:
 	  - {name: udp, match: {dport: 9000}, limits: [{key: src, packets: 10, window: 60s, entries: 4k}]}
 	  - {name: only-a, match: {dport: 9003}, limits: [{key: src, packets: 10, window: 60s, entries: 64}]}
 	END
 	policy b <<-END
 	allow: [10.79.0.2, "fd79::2"]
+	sample: {of: denied, k: 9, window: 60s}
 	rules:
 	  - {name: only-b, match: {dport: 9004}, limits: [{key: src, gap: 1s, entries: 64}]}
 	  - {name: udp, match: {dport: 9000}, limits: [{key: src, packets: 20, window: 60s, entries: 4k}]}
@@ -35,15 +38,17 @@ policies()
 # A source that has not sent before: its number is $fresh.
 fresh=0
 
-# consistent NAME: the policy in force is that one as a whole: its rules, its limit.
+# consistent NAME: the policy in force is that one as a whole: its rules, its limit, its sample.
 consistent()
 {
-	local limit=10 rules="udp only-a"
+	local limit=10 rules="udp only-a" sample="8 8"
 
-	[ "$1" = a ] || limit=20 rules="only-b udp"
+	[ "$1" = a ] || limit=20 rules="only-b udp" sample="9 9"
 	fresh=$((fresh + 1))
 	equal "$now" "$rules" "rules in force" || return
 	arrive "$limit" "n=25,from=10.78.$((fresh / 250)).$((fresh % 250 + 1))" || return
+	[ $((fresh % 4)) -ne 0 ] || equal "$(pacer sample s0 --json | jq -r '"\(.k) \([.sample[] |
+		select(.rule == "udp" and .reason == "window")] | length)"')" "$sample" "sample" || return
 	matched=$((matched + 25))
 	admitted=$((admitted + limit))
 }

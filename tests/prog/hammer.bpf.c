@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Packets of a few keys against one tier, as fast as a CPU can, with the time of every admission
- * kept. HAMMER_FAULT makes claims that exclude nobody: the checker has to find that.
+ * Packets of a few keys against one tier, or against a throttle or a pool, as fast as a CPU can,
+ * with the time of every admission kept. HAMMER_FAULT makes claims that exclude nobody: the checker
+ * has to find that.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -21,12 +22,30 @@ struct pacer_line;
 static struct pacer_line *hammer_line(__u32 index);
 #define PACER_LINE_AT(table, index) hammer_line(index)
 
+struct hammer_plan;
+struct pacer_throttle_state;
+static struct pacer_throttle_state *hammer_throttle(__u32 index);
+#define PACER_POOL_STATE	      struct hammer_plan
+#define PACER_POOL_TURN(plan)	      (&(plan)->turn)
+#define PACER_POOL_THROTTLE(plan, at) ((void)(plan), hammer_throttle(at))
+
 #include "hammer.h"
+#include "pool.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
 struct hammer_plan hammer_plan SEC(".data.plan");
 struct hammer_cpu hammer_cpu[HAMMER_CPUS] SEC(".data.cpu");
+
+struct hammer_lease hammer_lease[HAMMER_CPUS] SEC(".data.lease");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, HAMMER_TARGETS);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct pacer_throttle_state);
+} hammer_throttles SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -47,6 +66,11 @@ struct {
 static __always_inline struct pacer_line *hammer_line(__u32 index)
 {
 	return bpf_map_lookup_elem(&hammer_lines, &index);
+}
+
+static __always_inline struct pacer_throttle_state *hammer_throttle(__u32 index)
+{
+	return bpf_map_lookup_elem(&hammer_throttles, &index);
 }
 
 /* The time with which the state that is held will count the packet: not before its last. */
@@ -74,6 +98,64 @@ static __always_inline void hammer_record(__u32 cpu, struct hammer_event event)
 	mine->n++;
 }
 
+static __always_inline void hammer_count(__u32 cpu, enum pacer_reason reason)
+{
+	hammer_cpu[cpu].looks++;
+	if (reason < PACER_REASON_COUNT)
+		hammer_cpu[cpu].by[reason]++;
+}
+
+/* A use counts with the time that the lease has seen last. */
+static __always_inline void hammer_used(__u32 cpu, int result, __u64 before_ns,
+					const struct pacer_throttle_lease *lease, __u32 target)
+{
+	enum pacer_reason reason = PACER_DENY_THROTTLE;
+
+	if (result == PACER_THROTTLE_ADMIT) {
+		__u64 behind_ns = bpf_ktime_get_ns() - hammer_plan.skew_ns[cpu];
+
+		hammer_record(
+		    cpu, (struct hammer_event){before_ns, lease->seen_ns, behind_ns, target, 1});
+		reason = PACER_ADMIT;
+	} else if (result == PACER_THROTTLE_BUSY) {
+		reason = PACER_DENY_CONTENDED;
+	}
+	hammer_count(cpu, reason);
+}
+
+__attribute__((noinline)) int hammer_use(__u32 cpu)
+{
+	struct pacer_throttle_state *state = hammer_throttle(0);
+	struct pacer_throttle_lease *lease;
+	int result = PACER_THROTTLE_FULL;
+	__u64 now_ns;
+
+	cpu &= HAMMER_CPUS - 1;
+	lease = &hammer_lease[cpu].throttle;
+	now_ns = bpf_ktime_get_ns() - hammer_plan.skew_ns[cpu];
+	if (!state)
+		return 0;
+	if (!pacer_throttle_refuses(&hammer_plan.throttle, state, lease, now_ns))
+		result = pacer_throttle_take(&hammer_plan.throttle, state, lease, now_ns, 1);
+	hammer_used(cpu, result, now_ns, lease, 0);
+	return 0;
+}
+
+__attribute__((noinline)) int hammer_next(__u32 cpu)
+{
+	struct pacer_pool_lease *lease;
+	__u64 now_ns;
+	int result;
+
+	cpu &= HAMMER_CPUS - 1;
+	lease = &hammer_lease[cpu].pool;
+	now_ns = bpf_ktime_get_ns() - hammer_plan.skew_ns[cpu];
+	result = pacer_pool_next(&hammer_plan.throttle, hammer_plan.targets, &hammer_plan, lease,
+				 now_ns);
+	hammer_used(cpu, result, now_ns, &lease->lease, lease->target);
+	return 0;
+}
+
 __attribute__((noinline)) int hammer_look(__u32 cpu, __u32 key, __u32 cost)
 {
 	struct pacer_ask q = {0, &hammer_plan.tier, 0, {0, 0}, cost};
@@ -93,9 +175,7 @@ __attribute__((noinline)) int hammer_look(__u32 cpu, __u32 key, __u32 cost)
 		event.behind_ns = bpf_ktime_get_ns() - hammer_plan.skew_ns[cpu];
 		hammer_record(cpu, event);
 	}
-	hammer_cpu[cpu].looks++;
-	if (reason < PACER_REASON_COUNT)
-		hammer_cpu[cpu].by[reason]++;
+	hammer_count(cpu, reason);
 	return 0;
 }
 
@@ -121,8 +201,13 @@ SEC("xdp") int hammer(struct xdp_md *ctx)
 		__u64 chance = hammer_draw(cpu);
 		__u32 key = phase + (chance & (hammer_plan.active - 1));
 
-		hammer_look(cpu, key & (hammer_plan.keys - 1),
-			    1 + (chance >> 32 & (hammer_plan.cost_max - 1)));
+		if (hammer_plan.kind == HAMMER_THROTTLE)
+			hammer_use(cpu);
+		else if (hammer_plan.kind == HAMMER_POOL)
+			hammer_next(cpu);
+		else
+			hammer_look(cpu, key & (hammer_plan.keys - 1),
+				    1 + (chance >> 32 & (hammer_plan.cost_max - 1)));
 	}
 	busy_ns = bpf_ktime_get_ns() - begin_ns;
 	if (busy_ns < HAMMER_RUN_NS)

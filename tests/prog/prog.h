@@ -25,15 +25,17 @@
 #define PROG_CPUS	   64
 
 struct prog {
-	int fd, counts_fd, allow4_fd, allow6_fd;
+	int fd, counts_fd, allow4_fd, allow6_fd, leases_fd, pool_leases_fd, devices_fd, cpus_fd;
 	uint32_t cpus; /* possible ones */
 	struct pacer_control *control;
 	struct pacer_copy *copy; /* two */
 	struct pacer_line *lines;
 	uint64_t n_lines;
+	struct pacer_throttle_state *throttle;	       /* PACER_THROTTLES */
 	struct pacer_counters *counts, *counts_before; /* [counter][cpu] */
 	struct pacer_line *lines_before;
 	uint32_t reasons_seen[PACER_REASON_COUNT];
+	uint32_t events_seen[PACER_EVENT_COUNT + 1]; /* the last: none */
 };
 
 static inline int prog_print(enum libbpf_print_level level, const char *format, va_list args)
@@ -75,11 +77,16 @@ static inline void prog_open(struct prog *p, struct bpf_object *obj)
 	p->counts_fd = bpf_map__fd(prog_map(obj, "pacer_counts"));
 	p->allow4_fd = bpf_map__fd(prog_map(obj, "pacer_allow4"));
 	p->allow6_fd = bpf_map__fd(prog_map(obj, "pacer_allow6"));
+	p->leases_fd = bpf_map__fd(prog_map(obj, "pacer_leases"));
+	p->pool_leases_fd = bpf_map__fd(prog_map(obj, "pacer_pool_leases"));
+	p->devices_fd = bpf_map__fd(prog_map(obj, "pacer_devices"));
+	p->cpus_fd = bpf_map__fd(prog_map(obj, "pacer_cpus"));
 	p->cpus = libbpf_num_possible_cpus();
 	p->control = prog_mmap(obj, ".data.control");
 	p->copy = prog_mmap(obj, ".data.policy");
 	p->lines = prog_mmap(obj, "pacer_lines");
 	p->n_lines = bpf_map__max_entries(prog_map(obj, "pacer_lines"));
+	p->throttle = prog_mmap(obj, "pacer_throttles");
 	assert_true(p->cpus <= PROG_CPUS);
 	counts = PACER_COUNTERS_MAX * p->cpus;
 	p->counts = calloc(counts, sizeof(*p->counts));
@@ -104,7 +111,7 @@ static inline void prog_load(struct prog *p, struct bpf_object *obj, uint32_t li
 static inline int prog_try(struct prog *p, const char *text, struct pacer_policy *bin,
 			   struct policy_error *error)
 {
-	struct compile_host host = {PROG_RESOLUTION_NS, 1};
+	struct compile_host host = {PROG_RESOLUTION_NS, 1, libbpf_num_possible_cpus()};
 	struct policy *policy = policy_parse(text, strlen(text), error);
 	static struct plan plan;
 	int result;
@@ -125,11 +132,26 @@ static inline void prog_compile(struct prog *p, const char *text, struct pacer_p
 		fail_msg("policy:%d: %s\n%s", error.line, error.text, text);
 }
 
+/* No state at all. */
+static inline void prog_clear(struct prog *p)
+{
+	static const struct pacer_throttle_lease zero[PROG_CPUS];
+	static const struct pacer_pool_lease none[PROG_CPUS];
+	uint32_t i;
+
+	memset(p->lines, 0, p->n_lines * sizeof(*p->lines));
+	memset(p->throttle, 0, PACER_THROTTLES * sizeof(*p->throttle));
+	for (i = 0; i < PACER_THROTTLES; i++)
+		assert_int_equal(bpf_map_update_elem(p->leases_fd, &i, zero, BPF_ANY), 0);
+	for (i = 0; i < 2 * PACER_POOLS_MAX; i++)
+		assert_int_equal(bpf_map_update_elem(p->pool_leases_fd, &i, none, BPF_ANY), 0);
+}
+
 /* Of this policy from now on, with no state at all. */
 static inline void prog_policy(struct prog *p, const char *text)
 {
 	prog_compile(p, text, &p->copy[0].policy);
-	memset(p->lines, 0, p->n_lines * sizeof(*p->lines));
+	prog_clear(p);
 	p->control->in_force = 0;
 	p->control->allowed4 = p->control->allowed6 = 0;
 }
@@ -190,10 +212,31 @@ static inline void prog_counted(struct prog *p, uint32_t *counter, uint32_t *rea
 }
 
 struct prog_fate {
-	uint32_t verdict, counter, reason;
+	uint32_t verdict, counter, reason, event; /* PACER_EVENT_COUNT: none */
 };
 
-/* One packet: what became of it. Unless it was admitted, no line of state has changed. */
+/* The one event of the rule that the packet counted for, if there was one. */
+static inline uint32_t prog_event(struct prog *p, uint32_t counter)
+{
+	uint32_t event = PACER_EVENT_COUNT, cpu, e;
+
+	for (cpu = 0; cpu < p->cpus; cpu++)
+		for (e = 0; e < PACER_EVENT_COUNT; e++) {
+			uint64_t n = prog_counter(p, p->counts, counter, cpu)->events[e] -
+				     prog_counter(p, p->counts_before, counter, cpu)->events[e];
+
+			if (!n)
+				continue;
+			assert_int_equal(n, 1);
+			assert_int_equal(event, PACER_EVENT_COUNT);
+			event = e;
+		}
+	return event;
+}
+
+/* One packet: what became of it. Unless it was admitted or has banned its key, no line of state has
+ * changed.
+ */
 static inline struct prog_fate prog_fate(struct prog *p, const uint8_t *b, uint32_t n)
 {
 	size_t size = p->n_lines * sizeof(*p->lines);
@@ -203,9 +246,12 @@ static inline struct prog_fate prog_fate(struct prog *p, const uint8_t *b, uint3
 	prog_counts(p, p->counts_before);
 	fate.verdict = prog_run(p, b, n);
 	prog_counted(p, &fate.counter, &fate.reason, n);
-	if (fate.reason != PACER_ADMIT && memcmp(p->lines_before, p->lines, size))
+	fate.event = prog_event(p, fate.counter);
+	if (fate.reason != PACER_ADMIT && fate.event != PACER_BANNED &&
+	    fate.event != PACER_BANS_FULL && memcmp(p->lines_before, p->lines, size))
 		fail_msg("a packet of reason %u has changed the state", fate.reason);
 	p->reasons_seen[fate.reason]++;
+	p->events_seen[fate.event]++;
 	return fate;
 }
 

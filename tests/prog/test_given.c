@@ -4,6 +4,8 @@
  * given, meet the same reason, the same rule and the same counters, packet by packet, and leave
  * tables that are the same to the byte.
  */
+#include <sched.h>
+
 #include "prog.h"
 
 #include "pace.h"
@@ -16,6 +18,8 @@ static struct prog prog;
 static volatile uint64_t *given_ns;
 static struct pacer_policy policy;
 static struct pacer_line *lines;
+static struct pacer_throttle_state throttles[PACER_THROTTLES];
+static struct pacer_throttle_lease leases[PACER_THROTTLES];
 
 /* ---- chance ---- */
 
@@ -66,10 +70,15 @@ static size_t put_limit(char *text, size_t n)
 	static const char *const slots[] = {"1", "2", "7", "10", "11", "26", "27", "58"};
 	static const char *const limits[] = {"packets: 1", "packets: 3", "packets: 100",
 					     "bytes: 500", "bytes: 20k", "bytes: 5G"};
+	static const char *const uses[] = {"1", "3", "20", "100", "300"};
 	static const char *const entries[] = {"", ", entries: 2", ", entries: 3", ", entries: 16"};
 	const char *key = PICK(keys);
 	int gap = draw() % 3 == 0, one = !strcmp(key, "all");
 
+	if (one && draw() % 2) {
+		n = append(text, n, "      - {key: all, uses: %s, ", PICK(uses));
+		return append(text, n, "cooldown: %s}\n", PICK(windows));
+	}
 	n = append(text, n, "      - {key: \"%s\"", key);
 	if (gap) {
 		n = append(text, n, ", gap: %s", PICK(gaps));
@@ -93,12 +102,15 @@ static void random_policy(char *text, uint32_t rules)
 
 	n = append(text, n, "mode: %s\n", draw() % 8 ? "enforce" : "monitor");
 	n = append(text, n, "unparsed: %s\n", draw() & 1 ? "pass" : "drop");
-	n = append(text, n, "clock: %s\nrules:\n", draw() & 1 ? "exact" : "coarse");
+	n = append(text, n, "clock: %s\n", draw() & 1 ? "exact" : "coarse");
+	n = append(text, n, "bans: %s\nrules:\n", draw() & 1 ? "8" : "64");
 	for (i = 0; i < rules; i++) {
 		snprintf(name, sizeof(name), "r%u", i);
 		n = append(text, n, "  - name: %s\n", name);
 		if (draw() % 8)
 			n = put_match(text, n);
+		if (draw() % 3 == 0)
+			n = append(text, n, "    ban: %s\n", draw() & 1 ? "1ms" : "1s");
 		n = append(text, n, "    over: %s\n    limits:\n", draw() % 8 ? "drop" : "pass");
 		for (k = rules > 20 ? 1 : between(1, 4); k; k--)
 			n = put_limit(text, n);
@@ -191,8 +203,9 @@ static int is_allowed(const struct pacer_packet *pkt, uint64_t now_ns, uint64_t 
 /* User space's judgement of the frame. */
 static struct pacer_judgement judge(const struct frame *f, uint64_t now_ns, uint64_t until_ns)
 {
-	struct pacer_state state = {{lines, prog.n_lines}, &policy, prog.control->secret};
-	struct pacer_judgement none = {PACER_NO_RULE, PACER_RULES_MAX, 0};
+	struct pacer_state state = {
+	    {lines, prog.n_lines}, &policy, prog.control->secret, throttles, leases};
+	struct pacer_judgement none = {PACER_NO_RULE, PACER_RULES_MAX, 0, PACER_EVENT_COUNT};
 	struct pacer_walk walk = {.state = &state, .now_ns = now_ns};
 	enum pacer_parse_result result = pacer_parse(f->b, f->b + f->n, f->n, &walk.pkt);
 
@@ -204,6 +217,8 @@ static struct pacer_judgement judge(const struct frame *f, uint64_t now_ns, uint
 		return pacer_pace(&walk);
 	return none;
 }
+
+static uint32_t events[PACER_EVENT_COUNT + 1];
 
 static uint32_t verdict_of(const struct pacer_judgement *j)
 {
@@ -227,13 +242,18 @@ static void same(const struct frame *f, uint64_t now_ns, uint64_t until_ns, cons
 
 	*given_ns = now_ns;
 	fate = prog_fate(&prog, f->b, f->n);
-	if (fate.reason != j.reason || fate.counter != counter || fate.verdict != verdict_of(&j))
-		fail_msg("at %llu: the kernel says reason %u, counter %u, verdict %u, and user "
-			 "space %u, %u, %u; under\n%s",
+	if (fate.reason != j.reason || fate.counter != counter || fate.verdict != verdict_of(&j) ||
+	    fate.event != j.event)
+		fail_msg("at %llu: the kernel says reason %u, counter %u, verdict %u, event %u, "
+			 "and user space %u, %u, %u, %u; under\n%s",
 			 (unsigned long long)now_ns, fate.reason, fate.counter, fate.verdict,
-			 j.reason, counter, verdict_of(&j), text);
+			 fate.event, j.reason, counter, verdict_of(&j), j.event, text);
+	events[j.event]++;
 	if (memcmp(lines, prog.lines, prog.n_lines * sizeof(*lines)))
 		fail_msg("at %llu, reason %u: the tables differ; under\n%s",
+			 (unsigned long long)now_ns, j.reason, text);
+	if (memcmp(throttles, prog.throttle, sizeof(throttles)))
+		fail_msg("at %llu, reason %u: the throttles differ; under\n%s",
 			 (unsigned long long)now_ns, j.reason, text);
 }
 
@@ -259,7 +279,9 @@ static void run_policy(const char *text)
 	change_some(now_ns);
 	until_ns = now_ns + magnitude(1, 1ull << 32);
 	prog.copy[0].policy = policy;
-	memset(prog.lines, 0, prog.n_lines * sizeof(*lines));
+	prog_clear(&prog);
+	memset(throttles, 0, sizeof(throttles));
+	memset(leases, 0, sizeof(leases));
 	memset(lines, 0, prog.n_lines * sizeof(*lines));
 	put_allow(until_ns);
 	for (i = 0; i < PACKETS; i++) {
@@ -294,6 +316,10 @@ static void test_same(void **unused)
 	assert_true(prog.reasons_seen[PACER_ADMIT] > 1000);
 	assert_true(prog.reasons_seen[PACER_DENY_GAP] > 100);
 	assert_true(prog.reasons_seen[PACER_DENY_WINDOW] > 100);
+	assert_true(prog.reasons_seen[PACER_DENY_THROTTLE] > 100);
+	assert_true(prog.reasons_seen[PACER_DENY_BAN] > 100);
+	assert_true(events[PACER_BANNED] > 100);
+	assert_true(events[PACER_BANS_FULL] > 10);
 	assert_true(prog.reasons_seen[PACER_ALLOWED] > 100);
 	assert_true(prog.reasons_seen[PACER_NO_RULE] > 100);
 }
@@ -302,9 +328,13 @@ static int setup(void **state)
 {
 	const char *build = getenv("BUILD") ? getenv("BUILD") : "build";
 	struct bpf_object *obj;
+	cpu_set_t one;
 	char path[300];
 	uint32_t i;
 
+	CPU_ZERO(&one); /* leases are a CPU's own */
+	CPU_SET(sched_getcpu(), &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
 	snprintf(path, sizeof(path), "%s/prog/pacer_given.bpf.o", build);
 	libbpf_set_print(prog_print);
 	obj = bpf_object__open_file(path, NULL);

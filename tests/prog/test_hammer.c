@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Two CPUs on the same keys in the kernel. Of all times at which a key was admitted, no window
- * holds more than its limit and no two are nearer than the gap; and together they get what one CPU
- * alone would get. A build without claims has to fail that.
+ * Two CPUs on the same keys, the same throttle and the same pool in the kernel. Of all times at
+ * which a key was admitted, no window holds more than its limit and no two are nearer than the gap;
+ * and together they get what one CPU alone would get. A build without claims has to fail that.
  */
 #include "prog.h"
 
@@ -22,6 +22,8 @@ static struct {
 	struct hammer_plan *plan;
 	struct hammer_cpu *cpu;
 	struct pacer_line *lines;
+	struct pacer_throttle_state *throttle;
+	struct hammer_lease *lease;	  /* a CPU's each */
 	struct hammer_event *log, *event; /* by CPU, and all of them */
 	size_t n;
 	uint64_t busy_ns; /* of the CPU that looked longest: they may have other work */
@@ -45,6 +47,8 @@ static void open_object(const char *name)
 	h.cpu = prog_mmap(h.obj, ".data.cpu");
 	h.lines = prog_mmap(h.obj, "hammer_lines");
 	h.log = prog_mmap(h.obj, "hammer_log");
+	h.throttle = prog_mmap(h.obj, "hammer_throttles");
+	h.lease = prog_mmap(h.obj, ".data.lease");
 }
 
 static int setup(void **unused)
@@ -130,6 +134,8 @@ static void run(unsigned int cpus)
 
 	memset(h.lines, 0, HAMMER_LINES * sizeof(*h.lines));
 	memset(h.cpu, 0, HAMMER_CPUS * sizeof(*h.cpu));
+	memset(h.throttle, 0, HAMMER_TARGETS * sizeof(*h.throttle));
+	memset(h.lease, 0, HAMMER_CPUS * sizeof(*h.lease));
 	pthread_barrier_init(&start, NULL, cpus);
 	hammering = cpus;
 	for (c = 0; c < cpus; c++) {
@@ -376,6 +382,107 @@ static void test_two_cpus(void **unused)
 		hammered(&scenarios[i]);
 }
 
+/* ---- uses that cool down: a throttle of both CPUs, or of each target of a pool ---- */
+
+struct uses {
+	const char *name;
+	uint32_t targets; /* 0: a throttle */
+	uint32_t limit, threshold, lease;
+	uint64_t cooldown_ns, open_ns, lease_ns, skew_ns;
+};
+
+static void plan_uses(const struct uses *u)
+{
+	const struct pacer_throttle_params params = {
+	    .limit = u->limit,
+	    .threshold = u->threshold,
+	    .cpus = HAMMER_CPUS,
+	    .lease = u->lease,
+	    .cooldown_ns = u->cooldown_ns,
+	    .max_cooldown_ns = u->cooldown_ns + u->open_ns,
+	    .lease_ns = u->lease_ns,
+	};
+
+	memset(h.plan, 0, sizeof(*h.plan));
+	assert_int_equal(pacer_throttle_configure(&h.plan->throttle, &params), PACER_THROTTLE_OK);
+	h.plan->kind = u->targets ? HAMMER_POOL : HAMMER_THROTTLE;
+	h.plan->targets = u->targets;
+	h.plan->skew_ns[1] = u->skew_ns;
+	h.plan->keys = h.plan->active = h.plan->cost_max = 1;
+	h.plan->phase_log2 = 63;
+}
+
+/* Windows (t - cooldown, t] that hold more than the limit, of any target. */
+static uint64_t used_too_often(const struct uses *u)
+{
+	return violations(0, u->cooldown_ns - 1, u->limit, 1);
+}
+
+/* What came of a limit a cool-down, for as long as was looked, in per cent. */
+static uint64_t uses_share(const struct uses *u)
+{
+	uint64_t all = h.busy_ns / u->cooldown_ns * u->limit * (u->targets ? u->targets : 1);
+
+	return all ? h.n * 100 / all : 100;
+}
+
+static void hammered_uses(const struct uses *u)
+{
+	uint64_t alone, found;
+	size_t i;
+
+	plan_uses(u);
+	run(1);
+	alone = uses_share(u);
+	plan_uses(u);
+	run(HAMMER_CPUS);
+	found = used_too_often(u);
+	print_message("%-40s %8llu looks %6zu admitted (%llu %%, alone %llu %%), contended %llu "
+		      "ppm\n",
+		      u->name, (unsigned long long)h.looks, h.n, (unsigned long long)uses_share(u),
+		      (unsigned long long)alone,
+		      (unsigned long long)(h.by[PACER_DENY_CONTENDED] * 1000000 / h.looks));
+	if (found)
+		fail_msg("%s: %llu windows hold more than the limit", u->name,
+			 (unsigned long long)found);
+	for (i = 0; i < h.n; i++)
+		assert_true(h.event[i].key < (u->targets ? u->targets : 1));
+	assert_int_equal(h.by[PACER_ADMIT], h.n);
+	assert_true(h.cpu[0].looks > 1000 && h.cpu[1].looks > 1000);
+	assert_true(h.by[PACER_DENY_CONTENDED] <= h.looks / 100);
+	if (uses_share(u) < SUSTAINED)
+		fail_msg("%s: %llu %% of the limit", u->name, (unsigned long long)uses_share(u));
+}
+
+static const struct uses uses[] = {
+    {"1 use, 10us", .limit = 1, .threshold = 1, .lease = 1, .cooldown_ns = 10 * US, .open_ns = US},
+    {"300 uses, 1ms, one at a time", .limit = 300, .threshold = 20, .lease = 1, .cooldown_ns = MS,
+     .open_ns = 100 * US},
+    {"300 uses, 1ms, leases of 16", .limit = 300, .threshold = 20, .lease = 16, .cooldown_ns = MS,
+     .open_ns = 100 * US, .lease_ns = 10 * US},
+    {"1000 uses, 1ms, leases of 64", .limit = 1000, .threshold = 100, .lease = 64,
+     .cooldown_ns = MS, .open_ns = 50 * US, .lease_ns = 20 * US},
+    {"300 uses, 1ms, clocks 30us apart", .limit = 300, .threshold = 20, .lease = 16,
+     .cooldown_ns = MS, .open_ns = 100 * US, .lease_ns = 10 * US, .skew_ns = 30 * US},
+    {"4 targets of 1, 10us", .targets = 4, .limit = 1, .threshold = 1, .lease = 1,
+     .cooldown_ns = 10 * US, .open_ns = US},
+    {"2 targets of 200, 1ms, leases of 8", .targets = 2, .limit = 200, .threshold = 20, .lease = 8,
+     .cooldown_ns = MS, .open_ns = 100 * US, .lease_ns = 10 * US},
+    {"4 targets of 250, 1ms, leases of 32", .targets = 4, .limit = 250, .threshold = 50,
+     .lease = 32, .cooldown_ns = MS, .open_ns = 50 * US, .lease_ns = 10 * US},
+    {"3 targets of 100, 500us, 20us apart", .targets = 3, .limit = 100, .threshold = 10, .lease = 4,
+     .cooldown_ns = 500 * US, .open_ns = 50 * US, .lease_ns = 5 * US, .skew_ns = 20 * US},
+};
+
+static void test_two_cpus_uses(void **unused)
+{
+	size_t i;
+
+	(void)unused;
+	for (i = 0; i < ARRAY(uses); i++)
+		hammered_uses(&uses[i]);
+}
+
 /* The checker itself, on times made by hand. */
 static void test_checker(void **unused)
 {
@@ -422,6 +529,20 @@ static void test_fault_is_found(void **unused)
 			      (unsigned long long)found);
 		assert_true(found);
 	}
+	for (i = 0; i < ARRAY(uses); i++) {
+		uint64_t found = 0;
+
+		if (uses[i].lease == 1 || uses[i].skew_ns)
+			continue;
+		for (k = 0; k < 20 && !found; k++) {
+			plan_uses(&uses[i]);
+			run(HAMMER_CPUS);
+			found = used_too_often(&uses[i]);
+		}
+		print_message("%-34s without claims: %llu violations\n", uses[i].name,
+			      (unsigned long long)found);
+		assert_true(found);
+	}
 }
 
 int main(void)
@@ -429,6 +550,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_checker),
 	    cmocka_unit_test(test_two_cpus),
+	    cmocka_unit_test(test_two_cpus_uses),
 	    cmocka_unit_test(test_fault_is_found),
 	};
 

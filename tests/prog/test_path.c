@@ -5,6 +5,7 @@
  */
 #include "prog.h"
 
+#include "claim.h"
 #include "pacer.skel.h"
 
 static struct prog prog;
@@ -53,6 +54,22 @@ static void judged(const char *what, const struct recipe *r, uint32_t verdict, u
 
 	frame_build(&f, r);
 	judged_bytes(what, f.b, f.n, verdict, counter, reason);
+}
+
+/* The same of a packet under rule 1, and what befell it beside. */
+static void befell(const char *what, const struct recipe *r, uint32_t verdict,
+		   enum pacer_reason reason, uint32_t event)
+{
+	static struct frame f;
+	struct prog_fate fate;
+
+	frame_build(&f, r);
+	fate = prog_fate(&prog, f.b, f.n);
+	if (fate.verdict != verdict || fate.counter != 1 || fate.reason != reason ||
+	    fate.event != event)
+		fail_msg("%s: verdict %u, counter %u, %s, event %u; not %u, 1, %s, %u", what,
+			 fate.verdict, fate.counter, reason_names[fate.reason], fate.event, verdict,
+			 reason_names[reason], event);
 }
 
 /* ---- what is read of a packet: a rule for each protocol, port, VLAN and address ---- */
@@ -555,6 +572,67 @@ static void raise_window(void)
 	}
 }
 
+static void raise_throttle(void)
+{
+	static const struct {
+		const char *limits;
+		uint32_t admitted;
+	} rows[] = {
+	    {"[{key: all, uses: 1, cooldown: 1h}]", 1},
+	    {"[{key: all, uses: 7, cooldown: 1h}]", 7},
+	    {"[{key: src, packets: 9, window: 1h}, {key: all, uses: 3, cooldown: 1h}]", 3},
+	    {"[{key: all, uses: 5, cooldown: 1h}, {key: all, uses: 2, cooldown: 2h}]", 2},
+	};
+	static struct pacer_throttle_state before[PACER_THROTTLES];
+	char policy[300];
+	uint32_t k;
+	size_t i;
+
+	for (i = 0; i < ARRAY(rows); i++) {
+		snprintf(policy, sizeof(policy), "rules:\n  - name: a\n    limits: %s\n",
+			 rows[i].limits);
+		prog_policy(&prog, policy);
+		for (k = 0; k < rows[i].admitted; k++)
+			judged(policy, k & 1 ? &udp4 : &udp6, XDP_PASS, 1, PACER_ADMIT);
+		memcpy(before, prog.throttle, sizeof(before));
+		for (k = 0; k < 3; k++)
+			judged(policy, k & 1 ? &udp4 : &udp6, XDP_DROP, 1, PACER_DENY_THROTTLE);
+		assert_memory_equal(before, prog.throttle, sizeof(before));
+	}
+}
+
+#define BANS(limits) "bans: 64\nrules:\n  - name: a\n    ban: 1h\n    limits: [" limits "]\n"
+
+/* Denied once, then banned; another source is not. The ban taken away, it is denied once more. */
+static void raise_ban(void)
+{
+	static const char *const policies[] = {
+	    BANS("{key: src, packets: 1, window: 1h}"),
+	    BANS("{key: flow, packets: 1, window: 1h}"),
+	    BANS("{key: all, packets: 9, window: 1h}, {key: 'src/24,56', packets: 1, window: 1h}"),
+	    BANS("{key: src, packets: 1, window: 1h}, {key: all, uses: 9, cooldown: 1h}"),
+	};
+	struct recipe other = udp4;
+	size_t i, k;
+
+	other.saddr[0] ^= 0x10000;
+	for (i = 0; i < ARRAY(policies); i++) {
+		const struct pacer_bans *bans = &prog.copy[0].policy.bans;
+
+		prog_policy(&prog, policies[i]);
+		befell(policies[i], &udp4, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
+		befell(policies[i], &udp4, XDP_DROP, PACER_DENY_WINDOW, PACER_BANNED);
+		for (k = 0; k < 3; k++)
+			befell(policies[i], &udp4, XDP_DROP, PACER_DENY_BAN, PACER_EVENT_COUNT);
+		befell(policies[i], &other, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
+		befell(policies[i], &udp6, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
+		for (k = 0; k < bans->sets * PACER_BAN_WAYS; k++)
+			prog.lines[bans->base + k].ban_until_ns = 0;
+		befell(policies[i], &udp4, XDP_DROP, PACER_DENY_WINDOW, PACER_BANNED);
+		befell(policies[i], &udp4, XDP_DROP, PACER_DENY_BAN, PACER_EVENT_COUNT);
+	}
+}
+
 /* The claim's held bit of every line that is in use, among those of one tier of the rule. */
 static void hold(uint32_t tier, int held)
 {
@@ -598,6 +676,14 @@ static void raise_contended(void)
 		hold(rows[i].tier, 0);
 		judged(policy, &udp4, rows[i].then ? XDP_DROP : XDP_PASS, 1, rows[i].then);
 	}
+	prog_policy(&prog, "rules:\n  - name: a\n    limits: [{key: src, packets: 9, window: 1h}, "
+			   "{key: all, uses: 2, cooldown: 1h}]\n");
+	judged("a throttle", &udp4, XDP_PASS, 1, PACER_ADMIT);
+	prog.throttle[prog.copy[0].policy.rule[0].tier[1].base].claim |= PACER_CLAIM_HELD;
+	judged("a throttle that is held", &udp4, XDP_DROP, 1, PACER_DENY_CONTENDED);
+	prog.throttle[prog.copy[0].policy.rule[0].tier[1].base].claim &= ~PACER_CLAIM_HELD;
+	judged("a throttle", &udp4, XDP_PASS, 1, PACER_ADMIT);
+	judged("a throttle", &udp4, XDP_DROP, 1, PACER_DENY_THROTTLE);
 }
 
 /* A tier whose lines lie beyond the table, the only one and the last of three. */
@@ -627,13 +713,17 @@ static void raise_no_state(void)
 			   "slots: 30}]\n");
 	prog.copy[0].policy.rule[0].tier[0].base = prog.n_lines - 1;
 	judged("the last two of its three lines", &udp4, XDP_DROP, 1, PACER_DENY_NO_STATE);
+	prog_policy(&prog, "rules:\n  - name: a\n    limits: [{key: src, packets: 2, window: 1h}, "
+			   "{key: all, uses: 2, cooldown: 1h}]\n");
+	prog.copy[0].policy.rule[0].tier[1].base = PACER_THROTTLES;
+	judged("a throttle that there is not", &udp4, XDP_DROP, 1, PACER_DENY_NO_STATE);
 }
 
 /* Every reason there is, and what raises it. */
 static const struct {
 	enum pacer_reason reason;
 	const char *how;
-	void (*raise)(void); /* NULL: no policy can ask for it yet */
+	void (*raise)(void);
 } reasons[] = {
     {PACER_ADMIT, "the first packet of a source", raise_admit},
     {PACER_NO_RULE, "udp, where the rule is of tcp", raise_no_rule},
@@ -644,8 +734,8 @@ static const struct {
     {PACER_TOO_DEEP, "three tags", raise_too_deep},
     {PACER_DENY_GAP, "the second packet within an hour", raise_gap},
     {PACER_DENY_WINDOW, "one more than the limit within an hour", raise_window},
-    {PACER_DENY_THROTTLE, "no policy has throttles yet", NULL},
-    {PACER_DENY_BAN, "no policy has bans yet", NULL},
+    {PACER_DENY_THROTTLE, "one more than the uses within an hour", raise_throttle},
+    {PACER_DENY_BAN, "a packet more after the one that was denied", raise_ban},
     {PACER_DENY_CONTENDED, "a claim that is never let go", raise_contended},
     {PACER_DENY_NO_STATE, "a tier beyond the table", raise_no_state},
 };
@@ -662,11 +752,169 @@ static void test_every_reason(void **unused)
 		if (i == ARRAY(reasons))
 			fail_msg("%s: nothing raises it: add it to the table", reason_names[r]);
 		prog.reasons_seen[r] = 0;
-		if (reasons[i].raise)
-			reasons[i].raise();
-		if (!reasons[i].raise != !prog.reasons_seen[r])
-			fail_msg("%s: \"%s\" raised it %u times", reason_names[r], reasons[i].how,
-				 prog.reasons_seen[r]);
+		reasons[i].raise();
+		if (!prog.reasons_seen[r])
+			fail_msg("%s: \"%s\" did not raise it", reason_names[r], reasons[i].how);
+	}
+}
+
+/* ---- what befalls a denied packet beside ---- */
+
+#define POOL(targets, each)                                                                \
+	"rules:\n  - name: a\n    limits: [{key: src, packets: 1, window: 1h}]\n"          \
+	"    over: pool p\npools:\n  - {name: p, targets: [" targets "], each: " each ", " \
+	"cooldown: 1h, max_cooldown: 2h, threshold: 1}\n"
+
+#define TWO_DEVICES POOL("lo, t1", "2")
+
+/* Both targets are there: redirection goes no further under test_run. */
+static void pool_policy(const char *text)
+{
+	uint32_t k, lo = 1;
+
+	prog_policy(&prog, text);
+	for (k = 0; k < 2; k++)
+		assert_int_equal(bpf_map_update_elem(prog.devices_fd, &k, &lo, BPF_ANY), 0);
+	befell(text, &udp4, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
+}
+
+static void over(const char *what, uint32_t event)
+{
+	befell(what, &udp4, event == PACER_REDIRECTED ? XDP_REDIRECT : XDP_DROP, PACER_DENY_WINDOW,
+	       event);
+}
+
+static void raise_banned(void)
+{
+	prog_policy(&prog, BANS("{key: src, gap: 1h}"));
+	befell("a gap", &udp4, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
+	befell("a gap", &udp4, XDP_DROP, PACER_DENY_GAP, PACER_BANNED);
+	prog_policy(&prog,
+		    BANS("{key: all, packets: 1, window: 1h}, {key: src, packets: 1, window: "
+			 "1h}"));
+	befell("all together", &udp4, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
+	befell("all together", &udp4, XDP_DROP, PACER_DENY_WINDOW, PACER_EVENT_COUNT);
+	prog_policy(&prog, BANS("{key: src, packets: 9, window: 1h}, {key: all, uses: 1, cooldown: "
+				"1h}"));
+	befell("by a throttle", &udp4, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
+	befell("by a throttle", &udp4, XDP_DROP, PACER_DENY_THROTTLE, PACER_EVENT_COUNT);
+}
+
+/* No room, no filter, no table, and entries that others hold: denied as before, never banned. */
+static void raise_bans_full(void)
+{
+	struct pacer_bans *bans = &prog.copy[0].policy.bans;
+	struct recipe r = udp4;
+	uint32_t k;
+
+	prog_policy(&prog, "bans: 4\nrules:\n  - name: a\n    ban: 1h\n    limits: [{key: src, "
+			   "packets: 1, window: 1h}]\n");
+	assert_int_equal(bans->sets, 1);
+	for (k = 0; k < 6; k++, r.saddr[0]++) {
+		befell("first", &r, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
+		befell("second", &r, XDP_DROP, PACER_DENY_WINDOW,
+		       k < PACER_BAN_WAYS ? PACER_BANNED : PACER_BANS_FULL);
+		befell("third", &r, XDP_DROP,
+		       k < PACER_BAN_WAYS ? PACER_DENY_BAN : PACER_DENY_WINDOW,
+		       k < PACER_BAN_WAYS ? PACER_EVENT_COUNT : PACER_BANS_FULL);
+	}
+	for (k = 0; k < 3; k++) {
+		prog_policy(&prog, BANS("{key: src, packets: 1, window: 1h}"));
+		befell("first", &udp4, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
+		for (uint32_t i = 0; k == 2 && i < bans->sets * PACER_BAN_WAYS; i++)
+			prog.lines[bans->base + i].ban_claim |= PACER_CLAIM_HELD;
+		*(k ? &bans->base : &bans->filter) = k == 2 ? bans->base : prog.n_lines;
+		befell("second", &udp4, XDP_DROP, PACER_DENY_WINDOW, PACER_BANS_FULL);
+		befell("third", &udp4, XDP_DROP, PACER_DENY_WINDOW, PACER_BANS_FULL);
+	}
+}
+
+static void raise_redirected(void)
+{
+	struct bpf_cpumap_val value = {.qsize = 16};
+	uint32_t k, cpu = 0;
+
+	pool_policy(TWO_DEVICES);
+	for (k = 0; k < 4; k++)
+		over("a device", PACER_REDIRECTED);
+	over("a device", PACER_POOL_SPENT);
+	pool_policy(POOL("'cpu:0'", "1"));
+	assert_int_equal(bpf_map_update_elem(prog.cpus_fd, &cpu, &value, BPF_ANY), 0);
+	over("a CPU", PACER_REDIRECTED);
+	over("a CPU", PACER_POOL_SPENT);
+}
+
+static void raise_pool_spent(void)
+{
+	struct pacer_pool *pool = &prog.copy[0].policy.pool[0];
+
+	pool_policy(TWO_DEVICES);
+	pool->n = 0;
+	over("no targets", PACER_POOL_SPENT);
+	pool_policy(TWO_DEVICES);
+	pool->state[0] = pool->state[1] = PACER_THROTTLES;
+	over("their throttles are not there", PACER_POOL_SPENT);
+	pool_policy(TWO_DEVICES);
+	prog.throttle[pool->state[0]].claim |= PACER_CLAIM_HELD;
+	over("the first is held, and it is the second's turn", PACER_REDIRECTED);
+	over("the first is held, and it is the second's turn", PACER_REDIRECTED);
+	over("the first is held, and the second is spent", PACER_POOL_SPENT);
+	pool_policy(TWO_DEVICES);
+	memset(&pool->throttle, 0, sizeof(pool->throttle));
+	over("a throttle that was never configured", PACER_POOL_SPENT);
+}
+
+static void raise_target_gone(void)
+{
+	struct pacer_pool *pool = &prog.copy[0].policy.pool[0];
+	uint32_t at = 0, cpu = 0;
+
+	pool_policy(TWO_DEVICES);
+	assert_int_equal(bpf_map_delete_elem(prog.devices_fd, &at), 0);
+	over("the first is gone", PACER_TARGET_GONE);
+	over("the second is there", PACER_REDIRECTED);
+	over("the first is gone", PACER_TARGET_GONE);
+	over("the second is there", PACER_REDIRECTED);
+	over("the first has had its uses all the same", PACER_POOL_SPENT);
+	pool_policy(POOL("'cpu:0'", "2"));
+	(void)bpf_map_delete_elem(prog.cpus_fd, &cpu);
+	over("a CPU that is not in the map", PACER_TARGET_GONE);
+	pool->target[0] = 1 << 20;
+	over("a CPU beyond the map", PACER_TARGET_GONE);
+	pool_policy(POOL("'xsk:0', 'xsk:63'", "1"));
+	over("a socket that nobody has put in", PACER_TARGET_GONE);
+	pool->target[1] = 1 << 20;
+	over("a socket beyond the map", PACER_TARGET_GONE);
+	pool_policy(TWO_DEVICES);
+	pool->kind = 3;
+	over("a target of no kind", PACER_TARGET_GONE);
+}
+
+static const char *const event_names[] = {
+#define EVENT_NAME(name, id, text) #name,
+    PACER_EVENTS(EVENT_NAME)
+#undef EVENT_NAME
+};
+
+/* Every event there is, in its order. */
+static void (*const raise_event[])(void) = {
+    [PACER_BANNED] = raise_banned,	     [PACER_BANS_FULL] = raise_bans_full,
+    [PACER_REDIRECTED] = raise_redirected,   [PACER_POOL_SPENT] = raise_pool_spent,
+    [PACER_TARGET_GONE] = raise_target_gone,
+};
+
+static void test_every_event(void **unused)
+{
+	uint32_t e;
+
+	(void)unused;
+	for (e = 0; e < PACER_EVENT_COUNT; e++) {
+		if (e >= ARRAY(raise_event) || !raise_event[e])
+			fail_msg("%s: nothing raises it: add it to the table", event_names[e]);
+		prog.events_seen[e] = 0;
+		raise_event[e]();
+		if (!prog.events_seen[e])
+			fail_msg("%s: it was not raised", event_names[e]);
 	}
 }
 
@@ -694,6 +942,8 @@ static void test_monitor_and_over(void **unused)
 		judged(policy, &udp4, XDP_PASS, 1, PACER_ADMIT);
 		judged(policy, &udp4, rows[i].verdict, 1, PACER_DENY_WINDOW);
 	}
+	pool_policy("mode: monitor\n" TWO_DEVICES);
+	befell("monitor, pool", &udp4, XDP_PASS, PACER_DENY_WINDOW, PACER_EVENT_COUNT);
 }
 
 /* The first rule that matches counts, and the second's state is its own. */
@@ -835,6 +1085,7 @@ int main(void)
 	    cmocka_unit_test(test_keys),
 	    cmocka_unit_test(test_fragment_keys),
 	    cmocka_unit_test(test_every_reason),
+	    cmocka_unit_test(test_every_event),
 	    cmocka_unit_test(test_monitor_and_over),
 	    cmocka_unit_test(test_first_rule),
 	    cmocka_unit_test(test_denial_charges_no_other),

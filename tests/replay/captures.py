@@ -70,6 +70,39 @@ unparsed: drop
 """,
 }
 
+# For check.py; under the throttle and the ban the kernel is compared, too.
+MORE = {
+    "flow2": """
+  - name: flow
+    limits: [{key: flow, packets: 5, window: 1s, slots: 10}]
+""",
+    "none": """
+  - name: none
+    match: {dport: 9}
+    limits: [{key: src, gap: 1ms}]
+""",
+    "one": """
+  - name: one
+    limits: [{key: src, packets: 40, window: 1s, slots: 10}]
+""",
+    "full": """
+  - name: full
+    limits:
+      - {key: src, gap: 1ms, entries: 70}
+      - {key: src, packets: 10, window: 10s, slots: 5, entries: 9}
+""",
+    "ban": """
+  - name: ban
+    limits: [{key: src, gap: 100us}, {key: src, packets: 20, window: 1s, slots: 10}]
+    ban: 700ms
+bans: 64
+""",
+    "throttle": """
+  - name: throttle
+    limits: [{key: all, uses: 300, cooldown: 2s, max_cooldown: 2200ms, threshold: 20}]
+""",
+}
+
 ALLOWED = [ipaddress.ip_network(n) for n in ("192.0.2.99/32", "2001:db8:99::/48", "198.18.0.0/15", "::/127")]
 PROTO = {1: "icmp", 6: "tcp", 17: "udp", 58: "icmpv6", 132: "sctp"}
 
@@ -343,6 +376,16 @@ def backwards(rng):
     return out
 
 
+def spread(rng):
+    """Forty sources with rates from 1 to 200 a second, none of whose packets come at once."""
+    rates = [round(1.15 ** i) for i in range(40)]
+    times = sorted(START + rng.randrange(4 * S) + i for i, rate in enumerate(rates)
+                   for _ in range(4 * rate))
+    names = [i for i, rate in enumerate(rates) for _ in range(4 * rate)]
+    rng.shuffle(names)
+    return [ip4(f"192.0.2.{1 + n}", "203.0.113.1").at(t + k) for k, (n, t) in enumerate(zip(names, times))]
+
+
 def main(folder):
     rng = random.Random(5)
     ns, us = bursts(rng), bursts(rng, 1000)
@@ -377,12 +420,14 @@ def main(folder):
              for i in range(57444) for k in (0, 1)]
     odd["many.keys"] = pcap(twice, True)
     odd["noise.pcap"] = pcap([f.at(START + i * MS) for i, f in enumerate(noise)], True)
+    odd["spread.pcap"] = pcap(spread(random.Random(6)), True)
     for name, data in odd.items():
         with open(f"{folder}/{name}", "wb") as f:
             f.write(data)
-    for name, rules in POLICIES.items():
+    for name, rules in {**POLICIES, **MORE}.items():
         with open(f"{folder}/{name}.yaml", "w") as f:
             f.write("memory: 1M\nrules:" + rules)
 
 
-main(sys.argv[1])
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -197,6 +197,7 @@ static void build(void)
 	for (field = PACER_DIM_COUNT; field < FIELDS; field++)
 		if (policy.dims & 1u << field)
 			build_dim6(&policy.dim6[field - PACER_DIM_COUNT], field);
+	pacer_classify_index(&policy);
 }
 
 /* ---- random rules, and packets at their edges ---- */

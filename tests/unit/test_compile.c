@@ -4,138 +4,8 @@
  * a matcher that asks one rule after the other, keys, tiers and their places, and what a change of
  * policy keeps, retires and numbers anew. The last tests pace packets across changes.
  */
-#include "oracle.h"
-
-#include "compile.h"
+#include "applied.h"
 #include "pace.h"
-
-#define MS	   1000000ull
-#define SECOND	   (1000 * MS)
-#define RESOLUTION (4 * MS)
-
-/* A policy in force, as its three forms. */
-struct applied {
-	struct policy *policy;
-	struct pacer_policy bin;
-	struct plan plan;
-};
-
-static struct applied before, now, next;
-static struct compile_host host;
-static struct policy_error error;
-
-struct doc {
-	char s[PACER_DOC_MAX];
-	size_t n;
-};
-
-static struct doc doc;
-
-__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	doc.n += vsnprintf(doc.s + doc.n, sizeof(doc.s) - doc.n, format, args);
-	va_end(args);
-	assert_true(doc.n < sizeof(doc.s));
-}
-
-static void say_again(void)
-{
-	doc.n = 0;
-	doc.s[0] = 0;
-}
-
-static struct policy *parse(const char *text)
-{
-	struct policy_error wrong = {-1, ""};
-	struct policy *policy = policy_parse(text, strlen(text), &wrong);
-
-	if (!policy)
-		fail_msg("%d: %s\n%s", wrong.line, wrong.text, text);
-	return policy;
-}
-
-static void promote(void)
-{
-	policy_free(before.policy);
-	before = now;
-	now = next;
-	next.policy = NULL;
-}
-
-static int apply_after(const char *text, const struct compile_previous *previous)
-{
-	int result;
-
-	error = (struct policy_error){-1, ""};
-	next.policy = parse(text);
-	result = compile_policy(next.policy, previous, &host, &next.bin, &next.plan, &error);
-	if (!result) {
-		promote();
-		return 0;
-	}
-	assert_int_equal(result, -1);
-	assert_true(error.line >= 0);
-	assert_true(strlen(error.text) > 20);
-	policy_free(next.policy);
-	next.policy = NULL;
-	return -1;
-}
-
-/* What is in `now` is what was loaded. */
-static int load(const char *text)
-{
-	return apply_after(text, NULL);
-}
-
-/* ... and what was applied upon it, its retired limits not yet timed. */
-static int apply(const char *text)
-{
-	struct compile_previous previous = {now.policy, &now.bin, now.plan.lines};
-
-	return apply_after(text, &previous);
-}
-
-/* The change is in force: as the CLI does then. */
-static void time_retired(void)
-{
-	for (size_t r = 0; r < PACER_RULES_MAX; r++)
-		for (size_t k = 0; k < now.bin.rule[r].n_tiers; k++) {
-			struct pacer_tier *t = &now.bin.rule[r].tier[k];
-
-			if (t->until_ns == COMPILE_UNTIL_SET)
-				t->until_ns = host.now_ns + compile_tier_memory_ns(t);
-		}
-}
-
-/* A policy of one rule with these limits. */
-static const char *rule_of(const char *head, const char *limits)
-{
-	say_again();
-	say("%s\nrules:\n- name: a\n  limits: [%s]\n", head, limits);
-	return doc.s;
-}
-
-static int setup(void **unused)
-{
-	(void)unused;
-	host = (struct compile_host){RESOLUTION, SECOND};
-	oracle_seed(81);
-	return 0;
-}
-
-static int teardown(void **unused)
-{
-	(void)unused;
-	policy_free(before.policy);
-	policy_free(now.policy);
-	before.policy = now.policy = NULL;
-	return 0;
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 /* ---- the rule of a packet ---- */
 
@@ -539,41 +409,13 @@ static void test_fragment_keys(void **unused)
 
 /* ---- tiers ---- */
 
-static char plan_mark(const struct applied *a, uint32_t rule, uint32_t tier)
-{
-	size_t i;
-
-	for (i = 0; i < a->plan.n_limits; i++) {
-		const struct plan_limit *l = &a->plan.limit[i];
-
-		if (l->rule == rule && l->tier == tier)
-			return l->state == PLAN_NEW ? '+' : '=';
-	}
-	return '-';
-}
-
-/* "Rgw+ Sg=": a new record with gap and window, a sketch that is kept; '-': retired. */
-static const char *tiers_text(uint32_t rule)
-{
-	static char text[PACER_TIERS_MAX * 8];
-	uint32_t k, n = 0;
-
-	text[0] = 0;
-	for (k = 0; k < now.bin.rule[rule].n_tiers; k++) {
-		const struct pacer_tier *t = &now.bin.rule[rule].tier[k];
-
-		n += snprintf(text + n, sizeof(text) - n, "%s%c%s%s%c", k ? " " : "",
-			      " SR"[t->kind], t -> gap_ns ? "g" : "", t->window.ring ? "w" : "",
-			      plan_mark(&now, rule, k));
-	}
-	return text;
-}
-
-#define GAP  "{key: src, gap: 1ms}"
-#define GAP5 "{key: src, gap: 5ms}"
-#define WIN  "{key: src, packets: 9, window: 1s}"
-#define WIN2 "{key: src, packets: 9, window: 2s}"
-#define NET  "{key: \"src/24,56\", packets: 9, window: 1s}"
+#define GAP    "{key: src, gap: 1ms}"
+#define GAP5   "{key: src, gap: 5ms}"
+#define WIN    "{key: src, packets: 9, window: 1s}"
+#define WIN2   "{key: src, packets: 9, window: 2s}"
+#define USES   "{key: all, uses: 100, cooldown: 1s}"
+#define USES10 "{key: all, uses: 1000, cooldown: 10s}"
+#define NET    "{key: \"src/24,56\", packets: 9, window: 1s}"
 
 static void test_tiers(void **unused)
 {
@@ -949,6 +791,39 @@ static const struct {
     {GAP ", " GAP5, GAP5 ", " GAP, "Sg= Sg="},
     {GAP5 ", {key: src, gap: 5ms, rows: 1}", GAP ", {key: src, gap: 5ms, rows: 1}", "Sg+ Sg= Sg-"},
     {WIN ", " WIN2, "{key: src, packets: 20, window: 1s}, " WIN2, "Rw= Rw="},
+    /* throttles: by value, by cooldown, in order; behind the others */
+    {USES, USES, "T="},
+    {USES, "{key: all, uses: 9, cooldown: 1s}", "T="},
+    {USES, "{key: all, uses: 900, cooldown: 1s}", "T="},
+    {USES, "{key: all, uses: 100, cooldown: 5s, threshold: 3}", "T="},
+    {USES, USES10, "T="},
+    {USES, USES ", " WIN, "Rw+ T="},
+    {USES ", " WIN, WIN, "Rw= T-"},
+    {WIN ", " USES, GAP ", " USES, "Sg+ Rw- T="},
+    {USES ", " USES10, USES10 ", " USES, "T= T="},
+    {USES ", " USES10, USES10, "T= T-"},
+    {USES, USES10 ", " USES, "T+ T="},
+    {USES, USES10 ", {key: all, uses: 50, cooldown: 1s}", "T+ T="},
+    /* loosened where another may be the one that it was */
+    {USES10, USES ", " USES10, "T+ T="},
+    {USES10, USES ", {key: all, uses: 2000, cooldown: 10s}", "T+ T+ T-"},
+    {USES, "{key: all, uses: 900, cooldown: 1s}, {key: all, packets: 100, window: 1s}",
+     "Rw+ T+ T-"},
+    {USES, "{key: all, uses: 900, cooldown: 1s}, " WIN, "Rw+ T="},
+    {"{key: all, packets: 100, window: 1s}", "{key: all, packets: 900, window: 1s}, " USES,
+     "Rw+ Rw- T+"},
+    {USES ", " USES10, "{key: all, uses: 200, cooldown: 1s}, " USES10, "T= T="},
+    {USES ", " USES10, USES ", {key: all, uses: 2000, cooldown: 10s}", "T= T="},
+    {USES ", {key: all, uses: 150, cooldown: 1s}",
+     "{key: all, uses: 200, cooldown: 1s}, {key: all, uses: 150, cooldown: 1s}", "T+ T= T-"},
+    {USES ", {key: all, uses: 150, cooldown: 1s}",
+     "{key: all, uses: 200, cooldown: 1s}, {key: all, uses: 90, cooldown: 1s}", "T+ T= T-"},
+    {USES ", {key: all, packets: 150, window: 1s}",
+     "{key: all, uses: 200, cooldown: 1s}, {key: all, packets: 150, window: 1s}", "Rw= T+ T-"},
+    {USES ", {key: all, packets: 50, window: 1s}", USES ", {key: all, packets: 150, window: 1s}",
+     "Rw+ Rw- T="},
+    {"{key: all, packets: 100, window: 1s}", "{key: all, packets: 90, window: 1s}, " USES,
+     "Rw= T+"},
 };
 
 static void test_changes(void **unused)
@@ -1261,6 +1136,9 @@ static const char *const limit_pool[] = {
     "{key: all, packets: 1M, window: 1s}",
     "{key: all, packets: 1M, window: 1s, slots: 43}",
     "{key: \"src/24,56\", gap: 20s}",
+    "{key: all, uses: 100, cooldown: 1s}",
+    "{key: all, uses: 200, cooldown: 1s}",
+    "{key: all, uses: 200, cooldown: 10s, threshold: 7}",
 };
 
 struct draft_rule {
@@ -1364,8 +1242,28 @@ static int same_place(const struct pacer_tier *a, const struct pacer_tier *b)
 
 static int overlap(const struct pacer_tier *a, const struct pacer_tier *b)
 {
+	bool throttle = a->kind == PACER_TIER_THROTTLE;
+
+	if (throttle != (b->kind == PACER_TIER_THROTTLE))
+		return 0;
+	if (throttle)
+		return a->base == b->base;
 	return a->base < b->base + compile_tier_lines(b) &&
 	       b->base < a->base + compile_tier_lines(a);
+}
+
+static void assert_place(const struct pacer_rule *rule, size_t k)
+{
+	const struct pacer_tier *t = &rule->tier[k];
+
+	if (t->kind == PACER_TIER_THROTTLE) {
+		assert_true(t->base < PACER_THROTTLES && !compile_tier_lines(t));
+		return;
+	}
+	assert_true(!k || rule->tier[k - 1].kind != PACER_TIER_THROTTLE); /* they are last */
+	assert_true(compile_tier_lines(t) > 0);
+	assert_true(t->base + compile_tier_lines(t) <= now.plan.lines);
+	assert_true(t->kind == PACER_TIER_SKETCH ? t->sets > 0 && !t->shared : t->shared > 0);
 }
 
 /* No line has two tiers, and a new tier none of the policy before. */
@@ -1379,10 +1277,7 @@ static void assert_regions(void)
 			const struct pacer_tier *t = &now.bin.rule[r].tier[k];
 
 			used += compile_tier_lines(t);
-			assert_true(compile_tier_lines(t) > 0);
-			assert_true(t->base + compile_tier_lines(t) <= now.plan.lines);
-			assert_true(t->kind == PACER_TIER_SKETCH ? t->sets > 0 && !t->shared
-								 : t->shared > 0);
+			assert_place(&now.bin.rule[r], k);
 			for (i = 0; i < now.policy->n_rules; i++)
 				for (j = 0; j < now.bin.rule[i].n_tiers; j++)
 					assert_true((i == r && j == k) ||
@@ -1422,6 +1317,8 @@ static void assert_tier_goes_on(const struct pacer_tier *old, const struct pacer
 			continue;
 		}
 		assert_int_equal(plan_mark(&now, index, k), '=');
+		if (t->kind == PACER_TIER_THROTTLE)
+			continue;
 		assert_true(t->window.slot_ns == old->window.slot_ns);
 		assert_true(t->window.ring == old->window.ring);
 		assert_true(t->window.cost_shift == old->window.cost_shift);
@@ -1469,6 +1366,15 @@ static void assert_limits(void)
 		const struct pacer_tier *t = &now.bin.rule[at->rule].tier[at->tier];
 		int gap = l->kind == LIMIT_GAP;
 
+		if (l->kind == LIMIT_THROTTLE) {
+			assert_int_equal(compile_limit_of(&now.plan, now.policy, at->rule, at->tier,
+							  PACER_DENY_THROTTLE),
+					 at->limit);
+			assert_int_equal(t->throttle.limit, l->throttle.uses);
+			assert_int_equal(t->throttle.cooldown_ns,
+					 l->throttle.cooldown_ns + now.plan.resolution_ns);
+			continue;
+		}
 		assert_int_equal(compile_limit_of(&now.plan, now.policy, at->rule, at->tier,
 						  gap ? PACER_DENY_GAP : PACER_DENY_WINDOW),
 				 at->limit);
@@ -1504,7 +1410,8 @@ static void test_any_changes(void **unused)
 			change_draft();
 			if (apply(draft_text("1G"))) {
 				assert_true(strstr(error.text, "no room") ||
-					    strstr(error.text, "a rule holds"));
+					    strstr(error.text, "a rule holds") ||
+					    strstr(error.text, "throttles are needed"));
 				draft = kept;
 				failed++;
 				continue;
@@ -1625,7 +1532,7 @@ static void assert_admissions(const struct admission *a, uint32_t n, uint32_t ep
 
 static uint32_t pace_for(uint32_t packets, uint32_t epoch)
 {
-	struct pacer_state state = {{paced_lines, PACED_LINES}, &now.bin, paced_secret};
+	struct pacer_state state = {{paced_lines, PACED_LINES}, &now.bin, paced_secret, NULL, NULL};
 	struct pacer_packet pkt = {.family = PACER_FAMILY_4, .proto = 17, .len_bytes = 100};
 	uint32_t i, n = 0;
 

@@ -23,7 +23,7 @@ static uint32_t hash(int family, unsigned int which, const __u32 *w)
 {
 	const __u64 *k = pacer_hash_member(secret, which);
 
-	return family == 4 ? pacer_hash4(k, w) : pacer_hash6(k, w);
+	return family == 4 ? pacer_hash4(k, w, 0) : pacer_hash6(k, w, 0);
 }
 
 /* ---- the value ---- */

@@ -15,7 +15,9 @@ static struct pacer_policy policy;
 static struct pacer_line lines[LINES] __attribute__((aligned(4096)));
 static struct pacer_line before[LINES];
 static __u64 secret[PACER_SECRETS];
-static struct pacer_state state = {{lines, LINES}, &policy, secret};
+static struct pacer_throttle_state throttle[PACER_THROTTLES], throttle_before[PACER_THROTTLES];
+static struct pacer_throttle_lease lease[2][PACER_THROTTLES]; /* of two CPUs */
+static struct pacer_state state = {{lines, LINES}, &policy, secret, throttle, lease[0]};
 static uint32_t lines_used;
 
 static void begin(void)
@@ -29,6 +31,9 @@ static void begin(void)
 		secret[i] = draw();
 	policy.rules = 1;
 	lines_used = 0;
+	memset(throttle, 0, sizeof(throttle));
+	memset(lease, 0, sizeof(lease));
+	state.lease = lease[0];
 }
 
 /* ---- keys ---- */
@@ -258,6 +263,7 @@ static void test_no_rule(void **unused)
 	policy.rules = 1;
 	policy.dims = 1u << PACER_DIM_DPORT;
 	split(&policy.dim[PACER_DIM_DPORT], 54, 0, ~0ull);
+	pacer_classify_index(&policy);
 	judged(&pkt, START, PACER_NO_RULE, PACER_RULES_MAX, 0);
 	memset(before, 0, sizeof(before));
 	assert_memory_equal(lines, before, sizeof(lines));
@@ -276,6 +282,7 @@ static void test_first_rule(void **unused)
 	policy.rules = 1ull << 3 | 1ull << 63;
 	policy.dims = 1u << PACER_DIM_DPORT;
 	split(&policy.dim[PACER_DIM_DPORT], 54, ~0ull, ~0ull << 4);
+	pacer_classify_index(&policy);
 	tier(3, ALL, 1, 0);
 	tier(63, ALL, 2, 0);
 	judged(&dns, START, PACER_ADMIT, 3, 0);
@@ -522,6 +529,377 @@ static void test_monitor(void **unused)
 	assert_true(denied > 100);
 }
 
+/* ---- throttles ---- */
+
+#define COOLDOWN 1000ull
+
+/* A tier that is a throttle: of `limit` uses, in buckets of as many, for two CPUs. */
+static void throttle_tier(uint32_t rule, uint32_t index, uint32_t limit, uint32_t lease_n)
+{
+	struct pacer_throttle_params params = {limit,	 limit,	       2,  lease_n,
+					       COOLDOWN, 2 * COOLDOWN, 50, 0};
+	struct pacer_rule *r = &policy.rule[rule];
+	struct pacer_tier *t = &r->tier[r->n_tiers++];
+
+	t->kind = PACER_TIER_THROTTLE;
+	t->base = index;
+	assert_int_equal(pacer_throttle_configure(&t->throttle, &params), PACER_THROTTLE_OK);
+}
+
+/* Uses that are in buckets and not on lease. */
+static uint32_t used(uint32_t index)
+{
+	return throttle[index].held - lease[0][index].left - lease[1][index].left;
+}
+
+/* A rule whose only tier, and one whose first tiers, are throttles. */
+static void test_throttle(void **unused)
+{
+	struct pacer_packet a = packet4(1, 2, 3, 53), b = packet6(1, 2, 3, 53);
+	uint32_t i;
+
+	(void)unused;
+	begin();
+	throttle_tier(0, 3, 5, 1);
+	for (i = 0; i < 5; i++)
+		judged(i & 1 ? &b : &a, START + i, PACER_ADMIT, 0, 0);
+	memcpy(throttle_before, throttle, sizeof(throttle));
+	judged(&a, START + 5, PACER_DENY_THROTTLE, 0, 0);
+	judged(&b, START + COOLDOWN + 3, PACER_DENY_THROTTLE, 0, 0);
+	assert_memory_equal(throttle, throttle_before, sizeof(throttle));
+	judged(&b, START + COOLDOWN + 4, PACER_ADMIT, 0, 0);
+	begin();
+	throttle_tier(0, 0, 3, 1);
+	throttle_tier(0, PACER_THROTTLES - 1, 2, 1);
+	judged(&a, START, PACER_ADMIT, 0, 0);
+	judged(&a, START, PACER_ADMIT, 0, 0);
+	judged(&a, START + 1, PACER_DENY_THROTTLE, 0, 1);
+	assert_int_equal(used(0), 2);
+	assert_int_equal(used(PACER_THROTTLES - 1), 2);
+}
+
+/* Two CPUs, a lease each: what one has on lease is used by it alone. */
+static void test_throttle_leases(void **unused)
+{
+	struct pacer_packet a = packet4(1, 2, 3, 53);
+
+	(void)unused;
+	begin();
+	throttle_tier(0, 0, 4, 3);
+	judged(&a, START, PACER_ADMIT, 0, 0);
+	state.lease = lease[1];
+	judged(&a, START + 1, PACER_ADMIT, 0, 0);
+	judged(&a, START + 2, PACER_DENY_THROTTLE, 0, 0);
+	state.lease = lease[0];
+	judged(&a, START + 3, PACER_ADMIT, 0, 0);
+	judged(&a, START + 4, PACER_ADMIT, 0, 0);
+	judged(&a, START + 5, PACER_DENY_THROTTLE, 0, 0);
+	assert_int_equal(used(0), 4);
+}
+
+/* The second throttle denies when the window is claimed and the first has made its use, which is
+ * given back, with a lease and without.
+ */
+static void test_throttle_undone(void **unused)
+{
+	struct pacer_packet a = packet4(1, 2, 3, 53);
+	uint32_t lease_n, i;
+
+	(void)unused;
+	for (lease_n = 1; lease_n <= 3; lease_n++) {
+		begin();
+		tier(0, SRC, 8, 0);
+		throttle_tier(0, 0, 6, lease_n);
+		throttle_tier(0, 1, 6, 1);
+		for (i = 0; i < 5; i++) {
+			judged(&a, START + i, PACER_ADMIT, 0, 0);
+			throttle[1].claim |= PACER_CLAIM_HELD;
+			denied_uncharged(&a, START + i, PACER_DENY_CONTENDED, 2);
+			denied_uncharged(&a, START + i, PACER_DENY_CONTENDED, 2);
+			throttle[1].claim &= ~PACER_CLAIM_HELD;
+			assert_int_equal(used(0), i + 1);
+			assert_int_equal(used(1), i + 1);
+		}
+		judged(&a, START + 5, PACER_ADMIT, 0, 0);
+		denied_uncharged(&a, START + 6, PACER_DENY_THROTTLE, 1);
+	}
+}
+
+/* A window denies: no throttle is charged. A throttle denies: nor is the window. */
+static void test_throttle_uncharged(void **unused)
+{
+	struct pacer_packet a = packet4(0x0a000001, 2, 3, 53), b = packet4(0x0a000002, 2, 3, 53);
+	uint32_t i;
+
+	(void)unused;
+	begin();
+	tier(0, SRC, 2, 0);
+	throttle_tier(0, 0, 3, 2);
+	judged(&a, START, PACER_ADMIT, 0, 0);
+	judged(&a, START, PACER_ADMIT, 0, 0);
+	memcpy(throttle_before, throttle, sizeof(throttle));
+	for (i = 0; i < 10; i++)
+		denied_uncharged(&a, START + 1, PACER_DENY_WINDOW, 0);
+	assert_memory_equal(throttle, throttle_before, sizeof(throttle));
+	judged(&b, START + 1, PACER_ADMIT, 0, 0);
+	memcpy(throttle_before, throttle, sizeof(throttle));
+	for (i = 0; i < 10; i++)
+		denied_uncharged(&b, START + 2, PACER_DENY_THROTTLE, 1);
+	assert_memory_equal(throttle, throttle_before, sizeof(throttle));
+}
+
+static void test_throttle_until_and_missing(void **unused)
+{
+	struct pacer_packet a = packet4(1, 2, 3, 53);
+
+	(void)unused;
+	begin();
+	throttle_tier(0, 0, 1, 1);
+	policy.rule[0].tier[0].until_ns = START + 20;
+	judged(&a, START, PACER_ADMIT, 0, 0);
+	judged(&a, START + 19, PACER_DENY_THROTTLE, 0, 0);
+	judged(&a, START + 20, PACER_ADMIT, 0, 0);
+	assert_int_equal(throttle[0].held, 1);
+	begin();
+	throttle_tier(0, 0, 1, 1);
+	memset(&policy.rule[0].tier[0].throttle, 0, sizeof(struct pacer_throttle_profile));
+	judged(&a, START, PACER_DENY_THROTTLE, 0, 0);
+}
+
+/* ---- bans ---- */
+
+#define TTL 5000ull
+
+/* The rule bans, in a table of so many sets; its tiers' keys are told apart. */
+static void bans(uint32_t rule, uint32_t sets)
+{
+	static const uint32_t key_id[] = {
+	    [FLOW] =
+		PACER_KEY_ID(PACER_KEY_SPORT | PACER_KEY_DPORT | PACER_KEY_PROTO, 32, 63, 32, 63),
+	    [SRC] = PACER_KEY_ID(0, 32, 63, 0, 0),
+	    [SRC24] = PACER_KEY_ID(0, 24, 56, 0, 0),
+	    [SRC_DPORT] = PACER_KEY_ID(PACER_KEY_DPORT | PACER_KEY_PROTO, 32, 63, 0, 0),
+	    [DST] = PACER_KEY_ID(0, 0, 0, 32, 63),
+	    [ALL] = 0,
+	};
+	struct pacer_rule *r = &policy.rule[rule];
+	uint32_t i, k;
+
+	r->ban_ns = TTL;
+	r->id = 100 + rule;
+	for (i = 0; i < r->n_tiers; i++)
+		for (k = 0; k < ARRAY(keys); k++)
+			if (!memcmp(r->tier[i].mask4, keys[k].mask4, sizeof(keys[k].mask4)))
+				r->tier[i].key_id = key_id[k];
+	policy.bans = (struct pacer_bans){.base = lines_used,
+					  .sets = sets,
+					  .filter = lines_used + sets * PACER_BAN_WAYS,
+					  .filter_mask = 15};
+	assert_true(policy.bans.filter + 16 <= LINES);
+}
+
+static void fares(const struct pacer_packet *pkt, uint64_t now_ns, enum pacer_reason reason,
+		  uint32_t tier_index, enum pacer_event event)
+{
+	struct pacer_judgement j = pace(pkt, now_ns);
+
+	assert_int_equal(j.reason, reason);
+	assert_int_equal(j.tier, tier_index);
+	assert_int_equal(j.event, event);
+}
+
+#define NOTHING PACER_EVENT_COUNT
+
+/* The first denial bans, until the time is up and not a moment longer; nobody but its key. */
+static void test_ban(void **unused)
+{
+	struct pacer_packet a = packet4(0x0a000001, 2, 3, 53), b = packet4(0x0a000002, 2, 3, 53);
+	uint64_t t;
+
+	(void)unused;
+	begin();
+	tier(0, SRC, 0, 100);
+	bans(0, 8);
+	fares(&a, START, PACER_ADMIT, 0, NOTHING);
+	fares(&a, START + 99, PACER_DENY_GAP, 0, PACER_BANNED);
+	for (t = START + 99; t < START + 99 + TTL; t += 49) {
+		memcpy(before, lines, sizeof(lines));
+		fares(&a, t, PACER_DENY_BAN, 0, NOTHING);
+		assert_memory_equal(before, lines, sizeof(lines));
+	}
+	fares(&a, START + 98 + TTL, PACER_DENY_BAN, 0, NOTHING);
+	fares(&b, START + 98 + TTL, PACER_ADMIT, 0, NOTHING);
+	fares(&a, START + 99 + TTL, PACER_ADMIT, 0, NOTHING);
+	fares(&a, START + 100 + TTL, PACER_DENY_GAP, 0, PACER_BANNED);
+}
+
+/* Who is denied on account of all is not banned for it. */
+static void test_ban_not_by_all(void **unused)
+{
+	struct pacer_packet a = packet4(0x0a000001, 2, 3, 53);
+
+	(void)unused;
+	begin();
+	tier(0, SRC, 5, 0);
+	tier(0, ALL, 1, 0);
+	throttle_tier(0, 0, 1, 1);
+	bans(0, 8);
+	fares(&a, START, PACER_ADMIT, 0, NOTHING);
+	fares(&a, START + 1, PACER_DENY_WINDOW, 1, NOTHING);
+	policy.rule[0].tier[1].window.limit = 9;
+	fares(&a, START + 2, PACER_DENY_THROTTLE, 2, NOTHING);
+	fares(&a, START + COOLDOWN, PACER_ADMIT, 0, NOTHING);
+}
+
+static struct pacer_line *claimed_line(uint32_t from, uint32_t to)
+{
+	uint32_t i;
+
+	for (i = from; i < to; i++)
+		if (lines[i].claim)
+			return &lines[i];
+	fail();
+	return NULL;
+}
+
+/* Nor for want of a claim, or of state. */
+static void test_ban_not_by_failure(void **unused)
+{
+	struct pacer_packet a = packet4(0x0a000001, 2, 3, 53);
+	struct pacer_line *line;
+
+	(void)unused;
+	begin();
+	tier(0, SRC, 5, 0);
+	tier(0, SRC24, 5, 0);
+	bans(0, 8);
+	fares(&a, START, PACER_ADMIT, 0, NOTHING);
+	line = claimed_line(policy.rule[0].tier[1].base, policy.bans.base);
+	line->claim |= PACER_CLAIM_HELD;
+	fares(&a, START + 1, PACER_DENY_CONTENDED, 1, NOTHING);
+	line->claim &= ~PACER_CLAIM_HELD;
+	fares(&a, START + 2, PACER_ADMIT, 0, NOTHING);
+	policy.rule[0].tier[1].base = LINES;
+	fares(&a, START + 3, PACER_DENY_NO_STATE, 1, NOTHING);
+	policy.rule[0].n_tiers = 1;
+	fares(&a, START + 4, PACER_ADMIT, 0, NOTHING);
+}
+
+/* The key of the tier that denied is banned: a host, or the whole of its network. */
+static void test_ban_of_the_tier(void **unused)
+{
+	struct pacer_packet a = packet4(0x0a000001, 2, 3, 53), b = packet4(0x0a000002, 2, 3, 53);
+	struct pacer_packet c = packet4(0x0a000101, 2, 3, 53);
+
+	(void)unused;
+	begin();
+	tier(0, SRC, 0, 100);
+	tier(0, SRC24, 3, 0);
+	bans(0, 8);
+	fares(&a, START, PACER_ADMIT, 0, NOTHING);
+	fares(&a, START + 1, PACER_DENY_GAP, 0, PACER_BANNED);
+	fares(&b, START + 2, PACER_ADMIT, 0, NOTHING);
+	fares(&b, START + 102, PACER_ADMIT, 0, NOTHING);
+	fares(&b, START + 202, PACER_DENY_WINDOW, 1, PACER_BANNED);
+	fares(&b, START + 203, PACER_DENY_BAN, 1, NOTHING);
+	fares(&a, START + 204, PACER_DENY_BAN, 0, NOTHING); /* by the first that holds */
+	fares(&c, START + 205, PACER_ADMIT, 0, NOTHING);
+	fares(&a, START + 1 + TTL, PACER_DENY_BAN, 1, NOTHING);
+	fares(&b, START + 202 + TTL, PACER_ADMIT, 0, NOTHING);
+}
+
+/* A ban is of a rule, a kind of key, and a family: the words alone are not enough. */
+static void test_ban_of_the_rule_and_family(void **unused)
+{
+	struct pacer_packet dns = packet4(0x0a000000, 2, 3, 53),
+			    web = packet4(0x0a000000, 2, 3, 80);
+	struct pacer_packet six = {.key = {0x0a000000},
+				   .len_bytes = 100,
+				   .vlan = PACER_VLAN_NONE,
+				   .family = PACER_FAMILY_6,
+				   .proto = 17};
+
+	(void)unused;
+	begin();
+	memset(secret, 0, sizeof(secret)); /* all in one set and in the same cells */
+	policy.rules = 3;
+	policy.dims = 1u << PACER_DIM_DPORT;
+	split(&policy.dim[PACER_DIM_DPORT], 54, 1, 2);
+	pacer_classify_index(&policy);
+	tier(0, SRC, 0, 100);
+	tier(1, SRC, 0, 100);
+	bans(0, 1);
+	bans(1, 1);
+	fares(&dns, START, PACER_ADMIT, 0, NOTHING);
+	fares(&dns, START + 1, PACER_DENY_GAP, 0, PACER_BANNED);
+	fares(&dns, START + 2, PACER_DENY_BAN, 0, NOTHING);
+	fares(&web, START + 3, PACER_ADMIT, 0, NOTHING);
+	fares(&six, START + 200, PACER_ADMIT, 0, NOTHING);
+	fares(&six, START + 201, PACER_DENY_GAP, 0, PACER_BANNED);
+	policy.rule[0].tier[0].key_id = PACER_KEY_ID(0, 24, 56, 0, 0); /* 10.0.0.0/24 */
+	fares(&dns, START + 400, PACER_ADMIT, 0, NOTHING);
+}
+
+/* A set that is full: told, and nobody is banned who was not, nor forgotten who was. */
+static void test_ban_full(void **unused)
+{
+	uint32_t i;
+
+	(void)unused;
+	begin();
+	tier(0, SRC, 1, 0);
+	bans(0, 1);
+	for (i = 0; i < 8; i++) {
+		struct pacer_packet p = packet4(0x0a000001 + i, 2, 3, 53);
+
+		fares(&p, START, PACER_ADMIT, 0, NOTHING);
+		fares(&p, START + 1, PACER_DENY_WINDOW, 0,
+		      i < PACER_BAN_WAYS ? PACER_BANNED : PACER_BANS_FULL);
+	}
+	for (i = 0; i < 8; i++) {
+		struct pacer_packet p = packet4(0x0a000001 + i, 2, 3, 53);
+
+		fares(&p, START + TTL, i < PACER_BAN_WAYS ? PACER_DENY_BAN : PACER_ADMIT, 0,
+		      NOTHING);
+	}
+	policy.bans.sets = 0; /* no table: nobody is */
+	for (i = 0; i < 2; i++) {
+		struct pacer_packet p = packet4(0x0a000001, 2, 3, 53);
+
+		fares(&p, START + TTL, i ? PACER_DENY_WINDOW : PACER_ADMIT, 0,
+		      i ? PACER_BANS_FULL : NOTHING);
+	}
+}
+
+/* Long runs of sources that are banned now and then: exactly who was, exactly as long. */
+static void test_ban_runs(void **unused)
+{
+	uint64_t until[64], now;
+	uint32_t round, i, s, banned = 0;
+
+	(void)unused;
+	for (round = 0; round < 20; round++) {
+		begin();
+		oracle_seed(90 + round);
+		tier(0, SRC, between(1, 5), 0);
+		bans(0, 32);
+		memset(until, 0, sizeof(until));
+		for (i = 0, now = START; i < 5000; i++) {
+			struct pacer_packet p = packet4(s = draw() % ARRAY(until), 2, 3, 53);
+			struct pacer_judgement j;
+
+			now += draw() % 40;
+			j = pace(&p, now);
+			assert_int_equal(j.reason == PACER_DENY_BAN, now < until[s]);
+			assert_int_equal(j.event != NOTHING, j.reason == PACER_DENY_WINDOW);
+			banned += j.event == PACER_BANNED;
+			if (j.event == PACER_BANNED)
+				until[s] = now + TTL;
+		}
+	}
+	assert_true(banned > 1000);
+}
+
 /* ---- long runs: every tier keeps its promise to every key, and no denial is charged ----
  *
  * The tables have room for all, so that a denial is a key's own.
@@ -594,15 +972,36 @@ static void test_runs(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_keys4),	    cmocka_unit_test(test_keys6),
-	    cmocka_unit_test(test_hash_words),	    cmocka_unit_test(test_fragments),
-	    cmocka_unit_test(test_no_rule),	    cmocka_unit_test(test_first_rule),
-	    cmocka_unit_test(test_no_tiers),	    cmocka_unit_test(test_tiers),
-	    cmocka_unit_test(test_uncharged),	    cmocka_unit_test(test_uncharged_contended),
-	    cmocka_unit_test(test_uncharged_first), cmocka_unit_test(test_missing_table),
-	    cmocka_unit_test(test_until),	    cmocka_unit_test(test_bytes),
-	    cmocka_unit_test(test_eight_tiers),	    cmocka_unit_test(test_denied_reads_only),
-	    cmocka_unit_test(test_monitor),	    cmocka_unit_test(test_runs),
+	    cmocka_unit_test(test_keys4),
+	    cmocka_unit_test(test_keys6),
+	    cmocka_unit_test(test_hash_words),
+	    cmocka_unit_test(test_fragments),
+	    cmocka_unit_test(test_no_rule),
+	    cmocka_unit_test(test_first_rule),
+	    cmocka_unit_test(test_no_tiers),
+	    cmocka_unit_test(test_tiers),
+	    cmocka_unit_test(test_uncharged),
+	    cmocka_unit_test(test_uncharged_contended),
+	    cmocka_unit_test(test_uncharged_first),
+	    cmocka_unit_test(test_missing_table),
+	    cmocka_unit_test(test_until),
+	    cmocka_unit_test(test_bytes),
+	    cmocka_unit_test(test_eight_tiers),
+	    cmocka_unit_test(test_denied_reads_only),
+	    cmocka_unit_test(test_monitor),
+	    cmocka_unit_test(test_runs),
+	    cmocka_unit_test(test_throttle),
+	    cmocka_unit_test(test_throttle_leases),
+	    cmocka_unit_test(test_throttle_undone),
+	    cmocka_unit_test(test_throttle_uncharged),
+	    cmocka_unit_test(test_throttle_until_and_missing),
+	    cmocka_unit_test(test_ban),
+	    cmocka_unit_test(test_ban_not_by_all),
+	    cmocka_unit_test(test_ban_not_by_failure),
+	    cmocka_unit_test(test_ban_of_the_tier),
+	    cmocka_unit_test(test_ban_of_the_rule_and_family),
+	    cmocka_unit_test(test_ban_full),
+	    cmocka_unit_test(test_ban_runs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

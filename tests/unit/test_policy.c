@@ -15,17 +15,24 @@
 #define ARRAY(a) (sizeof(a) / sizeof((a)[0]))
 #define SECOND	 1000000000ull
 
-static const char example[] = "mode: enforce                      # enforce | monitor\n"
-			      "allow: [192.0.2.0/24, 2001:db8::/32]\n"
-			      "unparsed: pass                     # pass | drop\n"
-			      "rules:\n"
-			      "  - name: dns\n"
-			      "    match: {dst: 198.51.100.0/24, proto: udp, dport: 53}\n"
-			      "    limits:\n"
-			      "      - {key: src/32,64, gap: 1ms}\n"
-			      "      - {key: src/32,64, packets: 300, window: 1s, slots: 10}\n"
-			      "      - {key: src/24,56, bytes: 20M, window: 10s, slots: 16}\n"
-			      "    over: drop                     # drop | pass\n";
+static const char example[] =
+    "mode: enforce                      # enforce | monitor\n"
+    "allow: [192.0.2.0/24, 2001:db8::/32]\n"
+    "unparsed: pass                     # pass | drop\n"
+    "rules:\n"
+    "  - name: dns\n"
+    "    match: {dst: 198.51.100.0/24, proto: udp, dport: 53}\n"
+    "    limits:\n"
+    "      - {key: src/32,64, gap: 1ms}\n"
+    "      - {key: src/32,64, packets: 300, window: 1s, slots: 10}\n"
+    "      - {key: src/24,56, bytes: 20M, window: 10s, slots: 16}\n"
+    "      - {key: all, uses: 100000, cooldown: 10s, max_cooldown: 11s, threshold: 1000}\n"
+    "    over: drop                     # drop | pass | pool scrub\n"
+    "    ban: 30s\n"
+    "pools:\n"
+    "  - {name: scrub, targets: [veth1, veth2], each: 500, cooldown: 10m, max_cooldown: 11m, "
+    "threshold: 50}\n"
+    "sample: {of: denied, k: 64, window: 60s}\n";
 
 static struct policy *parse(const char *text)
 {
@@ -71,6 +78,15 @@ static void assert_key(const struct policy_key *key, const char *text)
 	assert_string_equal(policy_key_text(key, buf, sizeof(buf)), text);
 }
 
+static void assert_throttle(const struct policy_throttle *t, uint64_t uses, uint64_t threshold,
+			    uint64_t cooldown_ns, uint64_t max_cooldown_ns)
+{
+	assert_int_equal(t->uses, uses);
+	assert_int_equal(t->threshold, threshold);
+	assert_int_equal(t->cooldown_ns, cooldown_ns);
+	assert_int_equal(t->max_cooldown_ns, max_cooldown_ns);
+}
+
 static void the_example(void **state)
 {
 	struct policy *policy = parse(example);
@@ -95,7 +111,7 @@ static void the_example(void **state)
 	assert_int_equal(rule->match.n_dport, 1);
 	assert_range(rule->match.dport, 53, 53);
 	assert_int_equal(rule->match.n_src + rule->match.n_sport + rule->match.n_vlan, 0);
-	assert_int_equal(rule->n_limits, 3);
+	assert_int_equal(rule->n_limits, 4);
 	assert_key(&rule->limit[0].key, "src/32,64");
 	assert_int_equal(rule->limit[0].line, 8);
 	assert_int_equal(rule->limit[0].kind, LIMIT_GAP);
@@ -111,7 +127,96 @@ static void the_example(void **state)
 	assert_int_equal(rule->limit[2].limit, 20000000);
 	assert_int_equal(rule->limit[2].window_ns, 10 * SECOND);
 	assert_int_equal(rule->limit[2].slots, 16);
+	assert_int_equal(rule->limit[3].kind, LIMIT_THROTTLE);
+	assert_throttle(&rule->limit[3].throttle, 100000, 1000, 10 * SECOND, 11 * SECOND);
+	assert_int_equal(rule->ban_ns, 30 * SECOND);
+	assert_true(policy_bans(policy));
+	assert_int_equal(policy->bans, 16384);
+	assert_int_equal(policy->n_pools, 1);
+	assert_true(policy->sample.on);
 	policy_free(policy);
+}
+
+static void assert_targets(const struct policy_pool *pool, const char *names)
+{
+	char all[200] = "", one[32];
+
+	for (size_t i = 0; i < pool->n; i++) {
+		strcat(all, i ? " " : "");
+		strcat(all, policy_target_text(&pool->target[i], one, sizeof(one)));
+	}
+	assert_string_equal(all, names);
+}
+
+static void pools(void **state)
+{
+	struct policy *policy =
+	    parse("rules:\n"
+		  "- {name: a, limits: [{key: src, gap: 1ms}], over: pool two}\n"
+		  "- {name: b, limits: [{key: src, gap: 1ms}], over: 'pool   one'}\n"
+		  "pools:\n"
+		  "- {name: one, targets: [veth1, veth2], each: 500, cooldown: 10m,"
+		  " max_cooldown: 11m, threshold: 50}\n"
+		  "- {name: two, targets: [\"cpu:1\", cpu:0], each: 20k, cooldown: 1s}\n"
+		  "- name: three\n"
+		  "  targets: xsk:4095\n"
+		  "  each: 10\n"
+		  "  cooldown: 1s\n"
+		  "  threshold: 10\n"
+		  "- {name: four, targets: [abcdefghijklmno], each: 1, cooldown: 1s,"
+		  " max_cooldown: 2s}\n");
+	const struct policy_pool *pool = policy->pool;
+
+	(void)state;
+	assert_int_equal(policy->n_pools, 4);
+	assert_int_equal(policy->rule[0].over, PACER_OVER_POOL);
+	assert_int_equal(policy->rule[0].pool, 1);
+	assert_int_equal(policy->rule[1].pool, 0);
+	assert_string_equal(pool[0].name, "one");
+	assert_int_equal(pool[0].line, 5);
+	assert_targets(&pool[0], "veth1 veth2");
+	assert_int_equal(pool[0].each, 500);
+	assert_throttle(&pool[0].throttle, 1000, 50, 600 * SECOND, 660 * SECOND);
+	assert_targets(&pool[1], "cpu:1 cpu:0");
+	assert_throttle(&pool[1].throttle, 40000, 400, SECOND, 11 * SECOND / 10);
+	assert_targets(&pool[2], "xsk:4095");
+	assert_throttle(&pool[2].throttle, 10, 10, SECOND, UINT64_MAX);
+	assert_targets(&pool[3], "abcdefghijklmno");
+	assert_throttle(&pool[3].throttle, 1, 1, SECOND, 2 * SECOND);
+	policy_free(policy);
+}
+
+/* Without a threshold it is the limit, without max_cooldown there is none; without both, see below.
+ */
+static void throttles(void **state)
+{
+	static const struct {
+		const char *limit;
+		uint64_t uses, threshold, cooldown_ns, max_cooldown_ns;
+	} c[] = {
+	    {"uses: 5000, cooldown: 10m, max_cooldown: 11m, threshold: 50", 5000, 50, 600 * SECOND,
+	     660 * SECOND},
+	    {"uses: 500, cooldown: 10s, max_cooldown: 11s", 500, 500, 10 * SECOND, 11 * SECOND},
+	    {"uses: 500, cooldown: 10s, threshold: 7", 500, 7, 10 * SECOND, UINT64_MAX},
+	    {"uses: 501, cooldown: 10s", 501, 6, 10 * SECOND, 11 * SECOND},
+	    {"uses: 1, cooldown: 5ns", 1, 1, 5, 6},
+	    {"uses: 2147483647, cooldown: 1s, threshold: 2147483647", INT32_MAX, INT32_MAX, SECOND,
+	     UINT64_MAX},
+	};
+	char text[200];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY(c); i++) {
+		struct policy *policy;
+
+		snprintf(text, sizeof(text), "rules: [{name: a, limits: [{key: all, %s}]}]",
+			 c[i].limit);
+		policy = parse(text);
+		assert_int_equal(policy->rule->limit->kind, LIMIT_THROTTLE);
+		assert_throttle(&policy->rule->limit->throttle, c[i].uses, c[i].threshold,
+				c[i].cooldown_ns, c[i].max_cooldown_ns);
+		policy_free(policy);
+	}
 }
 
 static void every_field(void **state)
@@ -167,6 +272,40 @@ static void every_field(void **state)
 	assert_int_equal(limit[1].slots, 10);
 	assert_int_equal(policy->rule[1].line, 23);
 	assert_int_equal(policy->rule[1].match.n_src, 0);
+	policy_free(policy);
+}
+
+static void samples(void **state)
+{
+	struct policy *policy = parse("rules: []\nsample: {of: denied, k: 64, window: 60s}\n");
+	const struct policy_sample *sample = &policy->sample;
+
+	(void)state;
+	assert_true(sample->on);
+	assert_int_equal(sample->line, 2);
+	assert_int_equal(sample->of, SAMPLE_DENIED);
+	assert_int_equal(sample->k, 64);
+	assert_int_equal(sample->window_ns, 60 * SECOND);
+	assert_int_equal(sample->packets, 0);
+	assert_int_equal(sample->snap_bytes, 0);
+	assert_false(sample->without_replacement);
+	policy_free(policy);
+	policy = parse("sample: {of: all, k: 1, packets: 1073741823, snap: 128, "
+		       "replacement: without}\nrules: []\n");
+	sample = &policy->sample;
+	assert_int_equal(sample->of, SAMPLE_ALL);
+	assert_int_equal(sample->k, 1);
+	assert_int_equal(sample->packets, (1 << 30) - 1);
+	assert_int_equal(sample->window_ns, 0);
+	assert_int_equal(sample->snap_bytes, 128);
+	assert_true(sample->without_replacement);
+	policy_free(policy);
+	policy = parse("sample: {of: admitted, k: 2, window: 1s, replacement: with, snap: 0}\n"
+		       "rules: []\n");
+	assert_int_equal(policy->sample.of, SAMPLE_ADMITTED);
+	policy_free(policy);
+	policy = parse("rules: []\n");
+	assert_false(policy->sample.on);
 	policy_free(policy);
 }
 
@@ -295,7 +434,7 @@ static const struct wrong wrong_document[] = {
     {"? {a: b}\n: b", 1, "expected the name of a field"},
     {"mod: enforce\nrules: []", 1,
      "unknown field \"mod\": did you mean \"mode\"? a policy has mode, allow, unparsed, "
-     "clock, memory, rules"},
+     "clock, memory, rules, pools, bans, sample"},
     {"rules: []\nxyzzy: 1", 2, "unknown field \"xyzzy\": a policy has mode"},
     {"rules: []\n<<: 1", 2, "unknown field \"<<\""},
     {"rules: []\n'': 1", 2, "unknown field \"\""},
@@ -313,8 +452,32 @@ static const struct wrong wrong_document[] = {
     {"memory: 0\nrules: []", 1, "memory: 0 is no limit"},
     {"memory: 256G\nrules: []", 1, "memory: 256G is too much: at most 255GiB"},
     {"memory: -1M\nrules: []", 1, "not a size"},
-    {"pools: []\nrules: []", 1, "pools: this version has no pools"},
-    {"rules: []\nsample: {of: denied}", 2, "sample: this version has no samples"},
+    {"pools: scrub\nrules: []", 1, "pools: expected a list of pools, or [] for none"},
+    {"bans: 0\nrules: []", 1, "bans: 0 is no limit"},
+    {"bans: many\nrules: []", 1, "bans: \"many\" is not a count"},
+    {"bans: 16777217\nrules: []", 1, "bans: 16777217 is too much: at most 16777216"},
+    {"rules: []\nsample: {of: denied}", 2, "sample: its size is missing: write k: 1 to 64"},
+    {"rules: []\nsample: {k: 64, window: 1s}", 2, "sample: what is sampled is missing"},
+    {"rules: []\nsample: denied", 2, "sample: expected a sample: fields"},
+    {"rules: []\nsample: {of: none}", 2,
+     "sample.of: \"none\" is not known: write denied, admitted or all"},
+    {"rules: []\nsample: {of: all, k: 0}", 2, "sample.k: \"0\" will not do: write 1 to 64"},
+    {"rules: []\nsample: {of: all, k: 65}", 2, "sample.k: \"65\" will not do: write 1 to 64"},
+    {"rules: []\nsample: {of: all, k: 1}", 2, "sample: of what it is a sample is missing"},
+    {"rules: []\nsample: {of: all, k: 1,\n packets: 5,\n window: 1s}", 4,
+     "sample: packets and window are both written"},
+    {"rules: []\nsample: {of: all, k: 1, window: 5}", 2, "sample.window: 5 has no unit"},
+    {"rules: []\nsample: {of: all, k: 1, packets: 1.1G}", 2,
+     "sample.packets: 1100000000 is more than a sample's window: at most 1073741823"},
+    {"rules: []\nsample: {of: all, k: 1, packets: 0}", 2, "sample.packets: 0 is no limit"},
+    {"rules: []\nsample: {of: all, k: 1, packets: 1, snap: 129}", 2,
+     "sample.snap: \"129\" will not do: write 0 to 128"},
+    {"rules: []\nsample: {of: all, k: 1, packets: 1, replacement: no}", 2,
+     "sample.replacement: \"no\" is not known: write with or without"},
+    {"rules: []\nsample:\n  of: all\n  k: 1\n  window: 1s\n  replacement: without", 6,
+     "sample.replacement: a window of time is sampled with replacement only: write packets"},
+    {"rules: []\nsample: {off: all}", 2,
+     "unknown field \"off\": did you mean \"of\"? a sample has of, k, packets, window, "},
     {"allow: [192.0.2.1/24]\nrules: []", 1,
      "allow[0]: 192.0.2.1/24 has bits beyond its length: write 192.0.2.0/24"},
     {"allow:\n- 10.0.0.1\n- 10.0.0.0/33\nrules: []", 3,
@@ -365,12 +528,35 @@ static void wrong_rules(void **state)
 	    {"rules:\n- name: a\n  limit: []\n", 3,
 	     "rules[0]: unknown field \"limit\": did you mean \"limits\"? a rule has name, match, "
 	     "limits, over"},
-	    {"rules:\n- name: a\n  " LIMITS "\n  ban: 30s\n", 4,
-	     "rules[0].ban: this version has no bans"},
+	    {"rules:\n- name: a\n  " LIMITS "\n  ban: 30\n", 4,
+	     "rules[0].ban: 30 has no unit: write 30ms, 30s"},
+	    {"rules:\n- name: a\n  " LIMITS "\n  ban: 0\n", 4, "rules[0].ban: 0 is no limit"},
+	    {"rules:\n- name: a\n  limits: [{key: all, gap: 1s}]\n  ban: 1s\n", 4,
+	     "rules[0].ban: every limit of the rule has the key all, whose denials ban nobody: "
+	     "add a limit by src, say"},
+	    {"rules:\n- name: a\n  ban: 1s\n  limits: [{key: src, gap: 1s}, {key: src/24,0, gap: "
+	     "1s}]",
+	     3,
+	     "rules[0].ban: limits[1] has one key for all of IPv6, whom it would ban together: "
+	     "give that a length above 0"},
+	    {"rules:\n- name: a\n  ban: 1s\n  limits: [{key: src/0,64, gap: 1s}]", 3,
+	     "rules[0].ban: limits[0] has one key for all of IPv4"},
+	    {"rules:\n- name: a\n  ban: 1s\n  limits: [{key: all, uses: 5, cooldown: 1s}]\n", 3,
+	     "rules[0].ban: every limit of the rule has the key all"},
 	    {"rules:\n- name: a\n  " LIMITS "\n  over: pool scrub\n", 4,
-	     "rules[0].over: this version has no pools: write drop or pass"},
+	     "rules[0].over: there is no pool scrub: there is none: add it to pools:"},
+	    {"rules:\n- name: a\n  " LIMITS "\n  over: pool scrub\npools:\n"
+	     "- {name: b, targets: [x], each: 1, cooldown: 1s}\n"
+	     "- {name: c, targets: [y], each: 1, cooldown: 1s}\n",
+	     4, "rules[0].over: there is no pool scrub: there are b, c"},
+	    {"rules:\n- name: a\n  " LIMITS "\n  over: pool\n", 4,
+	     "rules[0].over: which pool is missing: write pool NAME"},
+	    {"rules:\n- name: a\n  " LIMITS "\n  over: pool a b\n", 4,
+	     "rules[0].over: \"a b\" will not do: 1 to 31 letters"},
+	    {"rules:\n- name: a\n  " LIMITS "\n  over: pools\n", 4,
+	     "rules[0].over: \"pools\" is not known: write drop, pass or pool NAME"},
 	    {"rules:\n- name: a\n  " LIMITS "\n  over: deny\n", 4,
-	     "rules[0].over: \"deny\" is not known: write drop or pass"},
+	     "rules[0].over: \"deny\" is not known: write drop, pass or pool NAME"},
 	    {"rules:\n- name: a\n  limits:\n", 3, "rules[0].limits: expected a list of limits"},
 	    {"rules:\n- name: a\n  limits: []\n", 3, "rules[0].limits: the list is empty"},
 	    {"rules:\n- name: a\n  limits: {key: src, gap: 1ms}\n", 3, "expected a list of limits"},
@@ -404,6 +590,64 @@ static const char *some_ports(char *buf, size_t size, size_t n)
 	for (i = 0; i < n; i++)
 		snprintf(buf + strlen(buf), size - strlen(buf), "%zu%s", i, i + 1 < n ? ", " : "]");
 	return buf;
+}
+
+static void wrong_pools(void **state)
+{
+#define POOL "name: a, each: 5, cooldown: 1s"
+	static const struct {
+		const char *pool, *says;
+	} w[] = {
+	    {"each: 5, cooldown: 1s, targets: [a]",
+	     "pools[0]: name is missing: write name: scrub, for example"},
+	    {POOL, "pools[0]: targets is missing: write targets: [veth1, veth2], for example"},
+	    {"name: a, cooldown: 1s, targets: [a]", "pools[0]: each is missing: write each: 500"},
+	    {"name: a, each: 5, targets: [a]",
+	     "pools[0]: cooldown is missing: write cooldown: 10m"},
+	    {"name: a/b", "pools[0].name: \"a/b\" will not do: 1 to 31 letters"},
+	    {"nam: a", "unknown field \"nam\": did you mean \"name\"? a pool has name, targets, "
+		       "each, cooldown, max_cooldown, threshold"},
+	    {POOL ", targets: []", "pools[0].targets: the list is empty: a pool has 1 to 32 targ"},
+	    {POOL ", targets: [abcdefghijklmnop]",
+	     "pools[0].targets[0]: \"abcdefghijklmnop\" is too "
+	     "long for an interface: at most 15"},
+	    {POOL ", targets: [a, b/c]", "pools[0].targets[1]: \"b/c\" is no target: write an "
+					 "interface, cpu:1 or xsk:0"},
+	    {POOL ", targets: [dev:1]", "\"dev:1\" is no target"},
+	    {POOL ", targets: ['a b']", "\"a b\" is no target"},
+	    {POOL ", targets: [..]", "\"..\" is no target"},
+	    {POOL ", targets: [cpu:x]",
+	     "pools[0].targets[0]: \"cpu:x\" will not do: write cpu:0 to cpu:4095"},
+	    {POOL ", targets: [xsk:4096]", "\"xsk:4096\" will not do: write xsk:0 to xsk:4095"},
+	    {POOL ", targets: [cpu:1-2]", "\"cpu:1-2\" will not do"},
+	    {POOL ", targets: [cpu:1, veth1]",
+	     "pools[0].targets[1]: veth1 is an interface, and the "
+	     "first target a CPU: a pool is of one kind"},
+	    {POOL ", targets: [cpu:1, xsk:1]", "xsk:1 is a socket, and the first target a CPU"},
+	    {POOL ", targets: [x, y, x]", "pools[0].targets[2]: x is a target of pool a already: a "
+					  "target is in one place of one pool"},
+	    {POOL ", targets: [x]}, {name: a, each: 5, cooldown: 1s, targets: [y]",
+	     "pools[1].name: \"a\" is the name of the pool in line 2, too"},
+	    {POOL ", targets: [x, y]}, {name: b, each: 5, cooldown: 1s, targets: [z, y]",
+	     "pools[1].targets[1]: y is a target of pool a already"},
+	    {"name: a, each: 0", "pools[0].each: 0 is no limit"},
+	    {"name: a, each: 2147483647, cooldown: 1s, targets: [x, y]",
+	     "pools[0].each: 4294967294 of all targets together are more than can be counted: at "
+	     "most 2147483647"},
+	    {POOL ", targets: [x, y], threshold: 11",
+	     "pools[0].threshold: 11 is above the limit: write 1 to 10"},
+	    {POOL ", targets: [x], max_cooldown: 1s",
+	     "pools[0].max_cooldown: 1s is not above the cooldown of 1s: write 1100ms, say"},
+	};
+	char text[400];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY(w); i++) {
+		snprintf(text, sizeof(text), "rules: []\npools: [{%s}]\n", w[i].pool);
+		refuse(text, strlen(text), 2, w[i].says);
+	}
+	refuse("rules: []\npools:\n- " POOL, 18 + strlen(POOL), 3, "not YAML");
+	refuse("rules: []\npools: [1,2,3,4,5,6,7,8,9]", 36, 2, "pools: 9 items: at most 8");
 }
 
 static void wrong_matches(void **state)
@@ -461,7 +705,7 @@ static const struct {
 } wrong_limit[] = {
     {"", "rules[0].limits[0]: the key is missing"},
     {"gap: 1ms", "rules[0].limits[0]: the key is missing"},
-    {"key: src", "rules[0].limits[0]: nothing is limited: write gap, packets or bytes"},
+    {"key: src", "rules[0].limits[0]: nothing is limited: write gap, packets, bytes or uses"},
     {"key: src, window: 1s", "nothing is limited"},
     {"key: sorce, gap: 1ms", "rules[0].limits[0].key: \"sorce\" is not a key: write flow"},
     {"key: source, gap: 1ms", "is not a key"},
@@ -536,10 +780,34 @@ static const struct {
     {"key: all, gap: 1ms, ceiling: 5pps", "limits[0].ceiling: the key \"all\" has one"},
     {"key: all, gap: 1ms, rows: 1", "limits[0].rows: the key \"all\" has one entry"},
     {"key: all, packets: 1, window: 1s, entries: 5", "limits[0].entries: the key \"all\""},
-    {"key: all, uses: 5", "limits[0].uses: this version has no throttle limits"},
-    {"key: all, cooldown: 5s", "limits[0].cooldown: this version has no throttle"},
-    {"key: all, max_cooldown: 5s", "limits[0].max_cooldown: this version has no"},
-    {"key: all, threshold: 5", "limits[0].threshold: this version has no throttle"},
+    {"key: all, uses: 5", "limits[0]: uses is written, but not after how long each is free again: "
+			  "write cooldown: 10s"},
+    {"key: all, cooldown: 5s", "limits[0]: nothing is limited: write gap, packets, bytes or uses"},
+    {"key: all, max_cooldown: 5s", "limits[0]: nothing is limited"},
+    {"key: src, uses: 5, cooldown: 1s",
+     "limits[0].key: uses are of all packets of the rule together: write key: all"},
+    {"key: all, uses: 0, cooldown: 1s", "limits[0].uses: 0 is no limit"},
+    {"key: all, uses: 2147483648, cooldown: 1s",
+     "limits[0].uses: 2147483648 is more than can be counted: at most 2147483647"},
+    {"key: all, uses: 5, cooldown: 0", "limits[0].cooldown: 0 is no limit"},
+    {"key: all, uses: 5, cooldown: 5", "limits[0].cooldown: 5 has no unit"},
+    {"key: all, uses: 5, cooldown: 1s, threshold: 6",
+     "limits[0].threshold: 6 is above the limit: write 1 to 5"},
+    {"key: all, uses: 5, cooldown: 1s, threshold: 0", "limits[0].threshold: 0 is no limit"},
+    {"key: all, uses: 5, cooldown: 10s, max_cooldown: 10s",
+     "limits[0].max_cooldown: 10s is not above the cooldown of 10s: write 11s, say"},
+    {"key: all, uses: 5, cooldown: 10s, max_cooldown: 9s", "max_cooldown: 9s is not above"},
+    {"key: all, uses: 5, cooldown: 1s, packets: 5",
+     "limits[0].uses: beside packets: write it as a limit of its own"},
+    {"key: all, uses: 5, cooldown: 1s, window: 1s",
+     "limits[0].window: belongs to packets or bytes, and this limit is a throttle"},
+    {"key: all, uses: 5, cooldown: 1s, rows: 1", "rows: belongs to a gap, and this limit is a t"},
+    {"key: all, uses: 5, cooldown: 1s, entries: 9", "limits[0].entries: the key \"all\" has one"},
+    {"key: all, gap: 1s, threshold: 5", "threshold: belongs to uses, and this limit is a gap"},
+    {"key: all, gap: 1s, uses: 5", "limits[0].uses: beside gap: write it as a limit of its own"},
+    {"key: src, packets: 5, window: 1s, cooldown: 1s",
+     "limits[0].cooldown: belongs to uses, and this limit is a window"},
+    {"key: src, packets: 5, window: 1s, max_cooldown: 1s", "max_cooldown: belongs to uses"},
     {"key: src, gpa: 1ms", "rules[0].limits[0]: unknown field \"gpa\": did you mean \"gap\"? "
 			   "a limit has key, gap, packets, bytes, window, slots, "},
     {"key: src, packet: 1", "did you mean \"packets\"?"},
@@ -636,6 +904,26 @@ static const struct {
      "rules: [{\"name\":\"a\", over: "
      "pass,\"limits\":[{\"key\":\"src\",\"gap\":\"1ms\"}]}]"},
     {"mode: &m enforce\nrules: []", "mode", "monitor", "mode: monitor\nrules: []"},
+    {"rules: []\n", "bans", "5", "bans: 5\nrules: []\n"},
+    {"rules: [{name: a, " LIMIT "}]", "a.over", "pool x-1",
+     "rules: [{name: a, over: pool x-1, " LIMIT "}]"},
+    {"rules:\n- name: a # c\n  " LIMIT "\n", "a.ban", "30s",
+     "rules:\n- name: a # c\n  ban: 30s\n  " LIMIT "\n"},
+    {"rules: [{name: a, " LIMIT ", ban: 1m}]", "a.ban", "30s",
+     "rules: [{name: a, " LIMIT ", ban: 30s}]"},
+    {"rules: [{name: a, limits: [{key: all, uses: 5, cooldown: 1s, threshold: 2}]}]", "a.uses", "6",
+     "rules: [{name: a, limits: [{key: all, uses: 6, cooldown: 1s, threshold: 2}]}]"},
+    {"rules: [{name: a, limits: [{key: all, uses: 5, cooldown: 1s, threshold: 2}]}]", "a.threshold",
+     "3", "rules: [{name: a, limits: [{key: all, uses: 5, cooldown: 1s, threshold: 3}]}]"},
+    {"rules: [{name: a, limits: [{key: all, uses: 5, cooldown: 1s, max_cooldown: 2s}]}]",
+     "a.limits[0].max_cooldown", "3s",
+     "rules: [{name: a, limits: [{key: all, uses: 5, cooldown: 1s, max_cooldown: 3s}]}]"},
+    {"rules: []\npools:\n- {name: a, each: 5}\n- name: b\n  each: 6 # c\n", "pools.b.each", "7",
+     "rules: []\npools:\n- {name: a, each: 5}\n- name: b\n  each: 7 # c\n"},
+    {"rules: [{name: pools, limits: [{key: src, gap: 1s}]}]", "pools.gap", "2s",
+     "rules: [{name: pools, limits: [{key: src, gap: 2s}]}]"},
+    {"rules: [{name: pools, limits: [{key: src, gap: 1s}]}]", "pools.limits[0].gap", "2s",
+     "rules: [{name: pools, limits: [{key: src, gap: 2s}]}]"},
     {"mode: !!str enforce\nrules: []", "mode", "monitor", "mode: monitor\nrules: []"},
 };
 
@@ -670,8 +958,8 @@ static const struct {
     {"rules: []", "c.gap", "2ms", 0, "c.gap: no such rule: there is none"},
     {"mode: x", "c.gap", "2ms", 0, "c.gap: no such rule: there is none"},
     {two, "b.gap", "2ms", 6,
-     "b.gap: no such field that can be set; there are over, packets, window"},
-    {two, "b.slots", "2", 6, "b.slots: no such field that can be set; there are over, p"},
+     "b.gap: no such field that can be set; there are over, ban, packets, window"},
+    {two, "b.slots", "2", 6, "b.slots: no such field that can be set; there are over, ban, p"},
     {two, "b.key", "dst", 6, "b.key: no such field"},
     {two, "b.name", "dst", 6, "b.name: no such field"},
     {two, "b.", "dst", 6, "b.: no such field"},
@@ -684,6 +972,14 @@ static const struct {
     {two, "b.limits[].gap", "2ms", 0, "write RULE.limits[N].FIELD"},
     {two, "b.limits[-1].gap", "2ms", 0, "write RULE.limits[N].FIELD"},
     {two, "b.limits", "2ms", 6, "no such field"},
+    {two, "a.over", "pool ", 0, "a.over: \"pool \" will not do"},
+    {two, "a.over", "pool a b", 0, "a.over: \"pool a b\" will not do"},
+    {two, "pools.x.each", "1", 0, "pools.x.each: no such pool: there is none"},
+    {"pools: [{name: x}, {name: y}]", "pools.z.each", "1", 0, "no such pool: there are x, y"},
+    {"pools: [{name: x, each: 1, cooldown: 1s}]", "pools.x.targets", "z", 1,
+     "pools.x.targets: no such field that can be set; there are each, cooldown"},
+    {"pools: [{name: x, each: 1, cooldown: 1s}]", "pools.x.threshold", "1", 1,
+     "there are each, cooldown"},
     {two, "memory", "1G", 0, "memory: no such field that can be set: write mode, unparsed"},
     {two, "", "1G", 0, "no such field"},
     {two, ".gap", "1G", 0, "no such rule"},
@@ -805,6 +1101,13 @@ static size_t mutate(char *text, size_t len, size_t size, uint64_t *seed)
 	}
 }
 
+static void assert_sound_throttle(const struct policy_throttle *t)
+{
+	assert_true(t->uses > 0 && t->uses <= POLICY_USES_MAX);
+	assert_true(t->threshold > 0 && t->threshold <= t->uses);
+	assert_true(t->cooldown_ns > 0 && t->max_cooldown_ns > t->cooldown_ns);
+}
+
 static void assert_sound(const struct policy *policy)
 {
 	struct pacer_window window;
@@ -812,14 +1115,24 @@ static void assert_sound(const struct policy *policy)
 
 	assert_true(policy->n_rules <= PACER_RULES_MAX && policy->n_allow <= POLICY_ALLOW_MAX);
 	assert_true(policy->memory_bytes > 0);
+	assert_true(policy->n_pools <= PACER_POOLS_MAX);
+	assert_true(policy->bans > 0 && policy->bans <= POLICY_BANS_MAX);
+	for (i = 0; i < policy->n_pools; i++) {
+		assert_true(policy->pool[i].n > 0 && policy->pool[i].n <= PACER_TARGETS_MAX);
+		assert_sound_throttle(&policy->pool[i].throttle);
+	}
 	for (r = 0; r < policy->n_rules; r++) {
 		assert_true(policy->rule[r].n_limits >= 1 && policy->rule[r].n_limits <= 8);
 		assert_true(strlen(policy->rule[r].name) >= 1 && policy->rule[r].line > 0);
+		assert_true(policy->rule[r].over != PACER_OVER_POOL ||
+			    policy->rule[r].pool < policy->n_pools);
 		for (i = 0; i < policy->rule[r].n_limits; i++) {
 			const struct policy_limit *l = &policy->rule[r].limit[i];
 
 			if (l->kind == LIMIT_GAP)
 				assert_true(l->gap_ns > 0 && l->rows >= 1 && l->rows <= 2);
+			else if (l->kind == LIMIT_THROTTLE)
+				assert_sound_throttle(&l->throttle);
 			else
 				assert_int_equal(pacer_window_profile(&window, l->cost, l->limit,
 								      l->window_ns, l->slots, 0),
@@ -831,8 +1144,9 @@ static void assert_sound(const struct policy *policy)
 /* Whatever the text: a policy, or an error with a text and a line of it. */
 static void any_text(void **state)
 {
-	static const char *const path[] = {"mode",    "clock",	     "dns.over",
-					   "dns.gap", "dns.packets", "dns.limits[2].slots"};
+	static const char *const path[] = {"mode",     "clock",	      "dns.over",
+					   "dns.gap",  "dns.packets", "dns.limits[2].slots",
+					   "dns.uses", "dns.ban",     "pools.scrub.each"};
 	uint64_t seed = 88172645463325252ull;
 	size_t i, n, len, good = 0, set = 0;
 	struct policy *policy;
@@ -865,18 +1179,14 @@ static void any_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(the_example),
-	    cmocka_unit_test(every_field),
-	    cmocka_unit_test(keys),
-	    cmocka_unit_test(accepted),
-	    cmocka_unit_test(wrong_documents),
-	    cmocka_unit_test(wrong_rules),
-	    cmocka_unit_test(wrong_matches),
-	    cmocka_unit_test(wrong_limits),
-	    cmocka_unit_test(too_long),
-	    cmocka_unit_test(sets),
-	    cmocka_unit_test(wrong_sets),
-	    cmocka_unit_test(set_of_the_example),
+	    cmocka_unit_test(the_example), cmocka_unit_test(every_field),
+	    cmocka_unit_test(pools),	   cmocka_unit_test(throttles),
+	    cmocka_unit_test(samples),	   cmocka_unit_test(keys),
+	    cmocka_unit_test(accepted),	   cmocka_unit_test(wrong_documents),
+	    cmocka_unit_test(wrong_rules), cmocka_unit_test(wrong_matches),
+	    cmocka_unit_test(wrong_pools), cmocka_unit_test(wrong_limits),
+	    cmocka_unit_test(too_long),	   cmocka_unit_test(sets),
+	    cmocka_unit_test(wrong_sets),  cmocka_unit_test(set_of_the_example),
 	    cmocka_unit_test(any_text),
 	};
 

@@ -704,6 +704,126 @@ static void test_an_ended_lease_stays_ended_when_time_runs_back(void **unused)
 	free(state);
 }
 
+/* ---- undo, and the question beforehand ---- */
+
+static void test_undo_gives_back(void **unused)
+{
+	profile_t profile = configured((params_t){10, 6, 2, 3, 100, 200, 10, 0});
+	state_t *state = calloc(1, sizeof(*state));
+	lease_t a = {0};
+
+	(void)unused;
+	assert_int_equal(pacer_throttle_take(&profile, state, &a, START, 1), ADMIT);
+	pacer_throttle_undo(&profile, state, &a); /* nothing of the lease is used: it goes back */
+	assert_int_equal(a.left, 0);
+	assert_int_equal(pacer_throttle_free(&profile, state, START), 10);
+	assert_int_equal(pacer_throttle_take(&profile, state, &a, START, 1), ADMIT);
+	assert_int_equal(pacer_throttle_take(&profile, state, &a, START, 1), ADMIT);
+	pacer_throttle_undo(&profile, state, &a);
+	assert_int_equal(a.left, 2);
+	assert_int_equal(pacer_throttle_free(&profile, state, START), 7);
+	free(state);
+}
+
+/* The claim is not had: the use stays with the CPU, to be made or handed back when it comes again.
+ */
+static void test_undo_contended(void **unused)
+{
+	profile_t profile = configured((params_t){4, 4, 2, 1, 100, 200, 10, 0});
+	state_t *state = calloc(1, sizeof(*state));
+	lease_t a = {0};
+
+	(void)unused;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(pacer_throttle_take(&profile, state, &a, START, 1), ADMIT);
+		state->claim |= PACER_CLAIM_HELD;
+		pacer_throttle_undo(&profile, state, &a);
+		state->claim &= ~PACER_CLAIM_HELD;
+		assert_int_equal(a.left, 1);
+		assert_int_equal(state->held, 1);
+		assert_false(pacer_throttle_refuses(&profile, state, &a, START + i));
+		assert_int_equal(pacer_throttle_take(&profile, state, &a, START + i, 1), ADMIT);
+		assert_int_equal(state->held, 1);
+		pacer_throttle_undo(&profile, state, &a);
+		assert_int_equal(a.left, 0);
+		assert_int_equal(state->held, 0);
+	}
+	free(state);
+}
+
+/* Two CPUs undo beside each other for ever, each bucket one use: the empty ones use the ring up,
+ * and uses then share. None is forgotten, and all come back.
+ */
+static void test_undo_leaves_empty_buckets(void **unused)
+{
+	profile_t profile = configured((params_t){4, 1, 2, 1, 100, 200, 10, 0});
+	state_t *state = calloc(1, sizeof(*state));
+	lease_t a = {0}, b = {0};
+
+	(void)unused;
+	for (int i = 0; i < 1000; i++) {
+		assert_int_equal(pacer_throttle_take(&profile, state, &a, START, 1), ADMIT);
+		assert_int_equal(pacer_throttle_take(&profile, state, &b, START, 1), ADMIT);
+		pacer_throttle_undo(&profile, state, &a);
+		pacer_throttle_undo(&profile, state, &b);
+		assert_int_equal(state->held, 0);
+	}
+	assert_int_equal(buckets(state), PACER_THROTTLE_BUCKETS);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(pacer_throttle_take(&profile, state, &a, START + 60 + i, 1),
+				 ADMIT);
+	assert_int_equal(pacer_throttle_take(&profile, state, &a, START + 162, 1), FULL);
+	assert_int_equal(pacer_throttle_free(&profile, state, START + 163), 4);
+	free(state);
+}
+
+/* Whatever the state and the time: what refuses, a take refuses, and it writes nothing. Between
+ * callers that undo every other use nothing leaks, and G1 holds for those that they keep.
+ */
+static void test_refuses_and_undo_at_length(void **unused)
+{
+	static state_t state, before;
+	static struct oracle oracle;
+	uint32_t refused = 0, undone = 0;
+
+	(void)unused;
+	random_state = 5;
+	for (int run = 0; run < 200; run++) {
+		params_t p = draw_params_leased();
+		profile_t profile = configured(p);
+		lease_t lease[CPUS] = {{0}};
+		uint64_t t = START;
+
+		memset(&state, 0, sizeof(state));
+		oracle.uses = 0;
+		for (int i = 0; i < 800; i++) {
+			lease_t *l = &lease[draw() % p.cpus];
+			uint64_t now = t - between(0, p.resolution_ns);
+			int refuses, result;
+
+			before = state;
+			refuses = pacer_throttle_refuses(&profile, &state, l, now);
+			assert_memory_equal(&state, &before, sizeof(state));
+			result = pacer_throttle_take(&profile, &state, l, now, 1);
+			assert_int_equal(!refuses || result == FULL, 1);
+			refused += refuses;
+			if (result == ADMIT && draw() % 2) {
+				pacer_throttle_undo(&profile, &state, l);
+				undone++;
+			} else if (result == ADMIT) {
+				oracle.time[oracle.uses++] = t;
+			}
+			assert_true(oracle_within(&oracle, t, p.cooldown_ns) <= p.limit);
+			assert_true(buckets(&state) <= PACER_THROTTLE_BUCKETS);
+			t += draw() % 4 ? 0 : step(&p);
+		}
+		t += p.cooldown_ns + least(p.lease_ns, p.max_cooldown_ns - p.cooldown_ns) +
+		     2 * p.resolution_ns;
+		assert_int_equal(pacer_throttle_free(&profile, &state, t), p.limit);
+	}
+	assert_true(refused > 1000 && undone > 1000);
+}
+
 /* ---- a change of policy ---- */
 
 /* A block whose last bucket has cooled down holds a lease of the last policy's that has not. */
@@ -1171,6 +1291,10 @@ int main(void)
 	    cmocka_unit_test(test_a_sleeper_hands_back_to_no_other_bucket),
 	    cmocka_unit_test(test_a_cpu_that_is_behind_uses_at_the_latest_time_seen),
 	    cmocka_unit_test(test_an_ended_lease_stays_ended_when_time_runs_back),
+	    cmocka_unit_test(test_undo_gives_back),
+	    cmocka_unit_test(test_undo_contended),
+	    cmocka_unit_test(test_undo_leaves_empty_buckets),
+	    cmocka_unit_test(test_refuses_and_undo_at_length),
 	    cmocka_unit_test(test_a_long_lease_outlasts_its_policy),
 	    cmocka_unit_test(test_a_change_of_policy_keeps_what_was_used),
 	    cmocka_unit_test(test_a_full_ring_shares),

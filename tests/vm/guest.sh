@@ -193,6 +193,19 @@ cli_direct()
 	lacks . find /sys/fs/bpf -type f
 }
 
+# This kernel's verifier takes the program with all that samples need; their packets are there.
+cli_sample()
+{
+	write_policy 20
+	echo 'sample: {of: all, k: 64, window: 60s, snap: 128}' >>"$policy"
+	xdp-pacer load v0 -c "$policy"
+	arrive 20 10.0.0.2 50 0
+	contains 'udp .* window +10.0.0.2$' xdp-pacer sample v0
+	contains '"len_bytes": *[0-9]' xdp-pacer sample v0 --json --pcap /tmp/sample.pcap
+	[ "$(wc -c </tmp/sample.pcap)" -gt 3000 ] || fail "no frames in the capture"
+	xdp-pacer unload v0
+}
+
 # A program that is not known to take fragmented frames is refused by an interface with such an MTU.
 cli_jumbo()
 {
@@ -231,6 +244,7 @@ check cli-apply cli_apply
 check cli-unload cli_unload
 check cli-leaves-nothing nothing_is_left
 check cli-direct cli_direct
+check cli-sample cli_sample
 check cli-jumbo cli_jumbo
 check kernel-is-content kernel_is_content
 exit 0

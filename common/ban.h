@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Purpose: keys that are banned under a rule for a while, because the rule
+ * denied them: an exact table, and the TTL filter before it, which spares every
+ * key that was never banned the look into the table.
+ *
+ * Source: "RecencySketch", the second use: cells hold expiry times; "expired" is
+ * certain, "live" is a maybe that the table confirms (recency.h). The two cells
+ * of a key lie in one line.
+ *
+ * An entry is a line with the whole key in it, so nobody is banned for another's
+ * hash. A key's entry stands in one of the four lines of its set. A key is
+ * banned in the first that is its own or has run out; where all four hold bans
+ * that still run, it is not banned (its limits hold it as before), and that is
+ * counted. So a full table never bans a key that did not earn it, nor forgets a
+ * ban.
+ *
+ * Concurrency: any number of CPUs. An entry is written under its line's claim;
+ * readers take none (claim.h). The filter is raised before the entry is written:
+ * who sees the entry can see the filter. A ban is lifted from outside by setting
+ * its time to 0, with a compare-and-swap.
+ *
+ * Error: a ban may begin a packet late where another CPU is just entering it, and
+ * be missed by a packet just when another CPU puts its end off; two CPUs may enter
+ * one key twice. Never bans too many, nor longer than the time asked for and the
+ * clock's resolution; nor shorter, where CPUs with different clocks ask.
+ *
+ * Memory: 64 bytes an entry, and 64 for each 8 cells of the filter.
+ */
+#ifndef PACER_BAN_H
+#define PACER_BAN_H
+
+#include "abi.h"
+#include "claim.h"
+#include "hash.h"
+#include "recency.h"
+
+#ifndef PACER_LINE_AT
+#define PACER_LINE_AT(table, index) ((index) < (table)->n ? &(table)->lines[index] : 0)
+#endif
+
+/* A key under a rule: what an entry is told by. */
+struct pacer_ban_key {
+	__u32 rule;   /* pacer_rule.id */
+	__u32 key_id; /* pacer_tier.key_id and the family */
+	__u32 word[PACER_KEY_WORDS];
+};
+
+/* A question about a key. now_ns is not 0. */
+struct pacer_ban_ask {
+	struct pacer_table *table;
+	const struct pacer_bans *bans;
+	__u64 now_ns;
+	struct pacer_hash hash;
+	struct pacer_ban_key key;
+};
+
+PACER_INLINE struct pacer_ttl_key pacer_ban_cells(struct pacer_hash hash)
+{
+	__u32 first = hash.mark & 7;
+
+	return (struct pacer_ttl_key){first, first + 1 + ((hash.mark >> 3) & 3)};
+}
+
+PACER_INLINE struct pacer_line *
+pacer_ban_filter(struct pacer_table *table, const struct pacer_bans *bans, struct pacer_hash hash)
+{
+	return PACER_LINE_AT(table, bans->filter + (hash.place & bans->filter_mask));
+}
+
+/* May the key be banned? 0 is certain. */
+PACER_INLINE int pacer_ban_maybe(struct pacer_table *table, const struct pacer_bans *bans,
+				 struct pacer_hash hash, __u64 now_ns)
+{
+	struct pacer_line *line = pacer_ban_filter(table, bans, hash);
+
+	return line && pacer_ttl_expiry_live(line->word64, 7, pacer_ban_cells(hash), now_ns);
+}
+
+PACER_INLINE __u32 pacer_ban_index(const struct pacer_bans *bans, struct pacer_hash hash)
+{
+	return bans->base + pacer_place(hash.place, bans->sets) * PACER_BAN_WAYS;
+}
+
+PACER_INLINE int pacer_ban_is(struct pacer_line *line, const struct pacer_ban_key *key)
+{
+	__u32 differs = (pacer_load(&line->ban_rule) ^ key->rule) |
+			(pacer_load(&line->ban_key_id) ^ key->key_id);
+	__u32 i;
+
+	for (i = 0; i < PACER_KEY_WORDS; i++)
+		differs |= pacer_load(&line->ban_key[i]) ^ key->word[i];
+	return !differs;
+}
+
+PACER_INLINE int pacer_ban_runs(struct pacer_line *line, __u64 now_ns)
+{
+	return pacer_load64(&line->ban_until_ns) > now_ns;
+}
+
+/*
+ * Is the key banned by this entry? 0 also if it is just being written. Who holds the claim sets the
+ * time to 0 before it changes the key: so an entry that is held, but has its time still, is whole.
+ */
+PACER_INLINE int pacer_ban_holds(struct pacer_line *line, const struct pacer_ban_ask *q)
+{
+	__u32 word = pacer_load(&line->ban_claim), after;
+	__u64 until_ns;
+
+	PACER_BARRIER();
+	until_ns = pacer_load64(&line->ban_until_ns);
+	if (until_ns <= q->now_ns || !pacer_ban_is(line, &q->key))
+		return 0;
+	PACER_BARRIER();
+	if (pacer_load64(&line->ban_until_ns) != until_ns)
+		return 0;
+	PACER_BARRIER();
+	after = pacer_load(&line->ban_claim);
+	return !((word ^ after) & ~PACER_CLAIM_HELD);
+}
+
+/* Is the key banned, by the exact table? Read only. */
+PACER_INLINE int pacer_ban_find(const struct pacer_ban_ask *q)
+{
+	__u32 first = pacer_ban_index(q->bans, q->hash), way;
+
+	PACER_ROLLED
+	for (way = 0; way < PACER_BAN_WAYS; way++) {
+		struct pacer_line *line = PACER_LINE_AT(q->table, first + way);
+
+		if (line && pacer_ban_holds(line, q))
+			return 1;
+	}
+	return 0;
+}
+
+/* Write the key into this entry, if it is the key's or has run out. */
+PACER_INLINE PACER_MUST_USE int pacer_ban_enter(struct pacer_line *line,
+						const struct pacer_ban_ask *q, __u64 until_ns)
+{
+	__u32 word, i;
+	int own;
+
+	if (pacer_claim_take(&line->ban_claim, PACER_CLAIM_ANY, &word) != PACER_CLAIM_TAKEN)
+		return 0;
+	own = pacer_ban_is(line, &q->key);
+	if (pacer_ban_runs(line, q->now_ns)) { /* if it is the key's own, the later end holds */
+		if (own && pacer_load64(&line->ban_until_ns) < until_ns)
+			pacer_store64(&line->ban_until_ns, until_ns);
+		pacer_claim_cancel(&line->ban_claim, word);
+		return own;
+	}
+	pacer_store64(&line->ban_until_ns, 0);
+	pacer_store(&line->ban_rule, q->key.rule);
+	pacer_store(&line->ban_key_id, q->key.key_id);
+	for (i = 0; i < PACER_KEY_WORDS; i++)
+		pacer_store(&line->ban_key[i], q->key.word[i]);
+	pacer_store64(&line->ban_until_ns, until_ns);
+	pacer_claim_release(&line->ban_claim, word);
+	return 1;
+}
+
+/*
+ * Ban the key until until_ns. Returns PACER_BANNED, or PACER_BANS_FULL where its set has no room or
+ * another CPU was in the way.
+ */
+PACER_INLINE PACER_MUST_USE enum pacer_event pacer_ban_add(const struct pacer_ban_ask *q,
+							   __u64 until_ns)
+{
+	__u32 first = pacer_ban_index(q->bans, q->hash), way;
+	struct pacer_line *line = pacer_ban_filter(q->table, q->bans, q->hash);
+
+	if (!line || !q->bans->sets ||
+	    !pacer_ttl_raise(line->word64, 7, pacer_ban_cells(q->hash), until_ns))
+		return PACER_BANS_FULL;
+	PACER_ROLLED
+	for (way = 0; way < PACER_BAN_WAYS; way++) {
+		line = PACER_LINE_AT(q->table, first + way);
+		if (line && (!pacer_ban_runs(line, q->now_ns) || pacer_ban_is(line, &q->key)) &&
+		    pacer_ban_enter(line, q, until_ns))
+			return PACER_BANNED;
+	}
+	return PACER_BANS_FULL;
+}
+
+/*
+ * Lift the ban of this entry if it is the key's. From outside the packet path, at any time: a
+ * reader sees the ban or does not. Returns 1 if a ban ran until then.
+ */
+PACER_INLINE PACER_MUST_USE int pacer_ban_lift(struct pacer_line *line,
+					       const struct pacer_ban_key *key, __u64 now_ns)
+{
+	__u64 until_ns = pacer_load64(&line->ban_until_ns);
+
+	return until_ns > now_ns && pacer_ban_is(line, key) &&
+	       pacer_cas64(&line->ban_until_ns, until_ns, 0) == until_ns;
+}
+
+#endif

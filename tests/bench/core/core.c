@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * core: what a packet costs the core in user space, as replay runs it: parse, allow-list, classify,
+ * pace; reading aside. One frame, whose source and time change, on one thread.
+ *
+ *	core ROUNDS MS		a line of JSON for each case, with the ns of each round
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "replay.h"
+
+#define BATCH	    4096u
+#define ROUNDS_MAX  99
+#define STEP_NS	    64u /* between two packets */
+#define SADDR_AT    26
+#define START_NS    1000000000000000000ull
+#define FRAME_BYTES 64
+
+static const struct {
+	const char *name, *limits;
+} cases[] = {
+    {"refused, gap and window",
+     "{key: src, gap: 1h}, {key: src, packets: 1, window: 1h, slots: 10}"},
+    {"admitted, window", "{key: src, packets: 2147483647, window: 1s, slots: 10}"},
+    {"admitted, gap and window",
+     "{key: src, gap: 1ns}, {key: src, packets: 2147483647, window: 1s, slots: 10}"},
+};
+
+static const uint32_t sizes[] = {1u << 10, 1u << 16, 1u << 20};
+
+struct bench {
+	struct policy *policy;
+	struct pacer_policy *bin;
+	struct plan *plan;
+	struct replay *replay;
+	uint8_t data[FRAME_BYTES];
+	struct replay_frame frame;
+	uint32_t sources, random;
+	uint64_t denied, judged;
+};
+
+static void die(const char *what)
+{
+	fprintf(stderr, "core: %s\n", what);
+	exit(1);
+}
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+/* IPv4, UDP, of 64 bytes. */
+static void make_frame(struct bench *b)
+{
+	static const uint8_t head[] = {2,    0, 0,   0,	 0, 1, 2, 0, 0,	 0,  0, 2,  8,	0,
+				       0x45, 0, 0,   50, 0, 1, 0, 0, 64, 17, 0, 0,  10, 0,
+				       0,    0, 198, 18, 0, 1, 4, 0, 0,	 53, 0, 30, 0,	0};
+
+	memcpy(b->data, head, sizeof(head));
+	b->frame = (struct replay_frame){b->data, sizeof(b->data), sizeof(b->data), START_NS};
+}
+
+static void open_bench(struct bench *b, const char *limits, uint32_t sources)
+{
+	struct compile_host host = {.now_ns = 1, .cpus = 1};
+	struct policy_error error = {0};
+	char text[512];
+	int len =
+	    snprintf(text, sizeof(text), "memory: 256M\nrules: [{name: a, limits: [%s]}]", limits);
+
+	*b = (struct bench){.sources = sources, .random = 1};
+	b->policy = policy_parse(text, len, &error);
+	b->bin = calloc(1, sizeof(*b->bin));
+	b->plan = calloc(1, sizeof(*b->plan));
+	if (!b->policy || !b->bin || !b->plan ||
+	    compile_policy(b->policy, NULL, &host, b->bin, b->plan, &error))
+		die(error.text);
+	b->replay = replay_open(b->policy, b->bin, b->plan->lines, false, &error);
+	if (!b->replay)
+		die(error.text);
+	make_frame(b);
+}
+
+static void close_bench(struct bench *b)
+{
+	replay_close(b->replay);
+	policy_free(b->policy);
+	free(b->bin);
+	free(b->plan);
+}
+
+static void judge(struct bench *b, uint32_t source)
+{
+	struct policy_error error;
+	struct replay_fate fate;
+
+	memcpy(b->data + SADDR_AT + 1, &source, 3);
+	b->frame.time_ns += STEP_NS;
+	(void)replay_judge(b->replay, &b->frame, &fate, &error);
+	b->denied += fate.reason != PACER_ADMIT;
+	b->judged++;
+}
+
+/* Every source once: its record is there, and what is to be refused will be. */
+static void warm(struct bench *b)
+{
+	for (uint32_t i = 0; i < b->sources; i++)
+		judge(b, i);
+	b->denied = b->judged = 0;
+}
+
+static double round_ns(struct bench *b, uint64_t ms)
+{
+	uint64_t from_ns = cpu_ns(), passed_ns, n = 0;
+
+	do {
+		for (uint32_t i = 0; i < BATCH; i++) {
+			b->random = b->random * 1664525u + 1013904223u;
+			judge(b, b->random >> 8 & (b->sources - 1));
+		}
+		n += BATCH;
+		passed_ns = cpu_ns() - from_ns;
+	} while (passed_ns < ms * 1000000);
+	return (double)passed_ns / (double)n;
+}
+
+static void run(uint32_t at, uint32_t sources, int rounds, uint64_t ms)
+{
+	struct bench b;
+
+	open_bench(&b, cases[at].limits, sources);
+	warm(&b);
+	printf("{\"part\": \"core\", \"name\": \"%s\", \"sources\": %u, \"cpus\": 1, \"ns\": [",
+	       cases[at].name, sources);
+	for (int i = 0; i < rounds; i++)
+		printf("%s%.2f", i ? ", " : "", round_ns(&b, ms));
+	printf("], \"admitted\": %.6f}\n", 1 - (double)b.denied / (double)b.judged);
+	close_bench(&b);
+}
+
+int main(int argc, char **argv)
+{
+	int rounds = argc == 3 ? atoi(argv[1]) : 0;
+	int ms = argc == 3 ? atoi(argv[2]) : 0;
+
+	if (rounds < 1 || rounds > ROUNDS_MAX || ms < 1) {
+		fprintf(stderr, "usage: core ROUNDS MS\n");
+		return 2;
+	}
+	for (uint32_t c = 0; c < sizeof(cases) / sizeof(*cases); c++)
+		for (uint32_t s = 0; s < sizeof(sizes) / sizeof(*sizes); s++)
+			run(c, sizes[s], rounds, ms);
+	return 0;
+}

@@ -1,0 +1,213 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Samples of a pacer at work: what the verb shows of real packets, what a change of policy keeps of
+# them, and what is refused.
+#
+#   client                                    server
+#   10.77.0.11-18, fd77::11-18  c0 ---- s0    the pacer, with memory for samples
+#
+# shellcheck disable=SC2317 # the functions are reached through check
+# shellcheck source=tests/net/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# sampled NAME SAMPLE [MORE...]: a policy of two rules, and this sample.
+sampled()
+{
+	{
+		cat <<-END
+		rules:
+		  - {name: udp, match: {proto: udp, dport: 9000}, limits: [{key: src, packets: 10, window: 60s}]}
+		  - {name: tcp, match: {proto: tcp}, limits: [{key: src+dport, packets: 3, window: 60s}]}
+		END
+		[ -z "$2" ] || echo "sample: $2"
+		printf '%s\n' "${@:3}"
+	} | policy "$1"
+}
+
+# sample FILTER: of the sample, what the jq filter says.
+sample()
+{
+	pacer sample s0 --json | jq -rc "$1"
+}
+
+# rows: each different row of the sample, with how many there are of it, sorted.
+rows()
+{
+	sample '.sample[] | [.src, .dst, .proto, .sport, .dport, .len_bytes, .rule, .reason, .key] |
+		map(tostring) | join(" ")' | sort | uniq -c | sed 's/^ *//'
+}
+
+# Of few packets, without replacement: all of them, each once, as they were.
+every_packet()
+{
+	local wanted
+
+	sampled all '{of: all, k: 64, packets: 1000, replacement: without}' 'allow: [10.77.0.14]'
+	load all
+	arrive "2 10 3 1 4" n=2,sport=7,len=100 n=12,from=fd77::12 n=5,from=10.77.0.13,proto=6,dport=80 \
+		n=1,from=10.77.0.14 n=4,from=10.77.0.15,dport=1
+	wanted=$(sort <<-END
+		1 10.77.0.14 10.77.0.1 17 4000 9000 42 - allowed -
+		2 10.77.0.11 10.77.0.1 17 7 9000 100 udp admit 10.77.0.11
+		2 10.77.0.13 10.77.0.1 6 4000 80 54 tcp window 10.77.0.13 80
+		2 fd77::12 fd77::1 17 4000 9000 62 udp window fd77::12
+		3 10.77.0.13 10.77.0.1 6 4000 80 54 tcp admit 10.77.0.13 80
+		4 10.77.0.15 10.77.0.1 17 4000 1 42 - no_rule -
+		10 fd77::12 fd77::1 17 4000 9000 62 udp admit fd77::12
+	END
+	)
+	equal "$(rows | sort)" "$wanted" "rows of the sample"
+	equal "$(sample '"\(.packets) \(.of) \(.replacement) \(.by_cpu | add) \(.merge_error)"')" \
+		"24 all without 24 0" "what it says of its window"
+}
+
+# Denied ones alone, by time, and as a table.
+denied()
+{
+	sampled denied '{of: denied, k: 64, window: 60s}'
+	load denied
+	arrive "10 10 20" n=30 n=15,from=10.77.0.12 n=20,dport=2
+	equal "$(sample '"\(.packets) \(.sample | length) \([.sample[].reason] | unique | join(" "))"')" \
+		"25 64 window" "packets, samples, reasons"
+	equal "$(sample '[.sample[].src] | unique | join(" ")')" "10.77.0.11 10.77.0.12" sources
+	equal "$(sample '[.sample[].ago_ns | select(. < 0 or . > 20000000000)] | length')" 0 "strange ages"
+	pacer sample s0 >"$work/table"
+	equal "$(sed -n 1p "$work/table")" \
+		"s0: 64 of 25 packets (denied), of the last 1m, with replacement" "first line"
+	equal "$(grep -c 'udp 4000 9000 .* udp  *window  *10.77.0.1[12]$' "$work/table")" 64 "rows"
+}
+
+admitted()
+{
+	sampled admitted '{of: admitted, k: 16, packets: 5}'
+	load admitted
+	arrive "10 3" n=30 n=9,from=10.77.0.12,proto=6
+	equal "$(sample '"\([.by_cpu[] | select(. > 5)] | length) \([.sample[].reason] | unique | join(" "))"')" \
+		"0 admit" "windows of more than five, reasons"
+}
+
+# What was captured is what was sent, to the byte, as far as it was kept, and when.
+pcap()
+{
+	local frames now age
+
+	sampled heads '{of: all, k: 8, packets: 100, replacement: without, snap: 50}'
+	load heads
+	arrive "3" n=3,len=90,from=10.77.0.12,sport=77
+	pacer sample s0 --pcap "$work/out.pcap" >/dev/null
+	now=$(date +%s)
+	frames=$(tshark -r "$work/out.pcap" -T fields -e frame.len -e frame.cap_len -e eth.src -e ip.src \
+		-e ip.dst -e udp.srcport -e udp.dstport 2>/dev/null | tr '\t' ' ' | sort | uniq -c | sed 's|^ *||')
+	equal "$frames" "3 90 50 02:00:00:00:fa:ce 10.77.0.12 10.77.0.1 77 9000" "frames"
+	age=$(tshark -r "$work/out.pcap" -T fields -e frame.time_epoch 2>/dev/null |
+		awk -v now="$now" 'now - $1 > n { n = now - $1 } END { print int(n) }')
+	[ "$age" -lt 10 ] || fail "the oldest frame is $age seconds old"
+}
+
+# A change that leaves the sample as it is keeps it; one that changes it begins anew; off and on.
+changes()
+{
+	local form
+
+	for form in "window: 60s" "packets: 1000" "packets: 1000, replacement: without"; do
+		sampled one "{of: all, k: 32, $form}"
+		sampled other "{of: all, k: 31, $form}"
+		sampled none ""
+		load one
+		arrive "10" n=20
+		equal "$(sample .packets)" 20 "$form: packets"
+		pacer set s0 udp.packets=12 >/dev/null
+		arrive "2" n=10
+		equal "$(sample .packets)" 30 "$form: packets after a change of a limit"
+		equal "$(sample '[.sample[] | select(.rule == "udp")] | length')" \
+			"$(sample '.sample | length')" "$form: rows of the rule"
+		apply other
+		equal "$(sample .packets)" 0 "$form: packets just after a change of k"
+		arrive "0" n=5
+		equal "$(sample .packets)" 5 "$form: packets after a change of k"
+		apply none
+		arrive "0" n=5
+		refused 1 'samples nothing: apply one with sample:' pacer sample s0
+		apply one
+		equal "$(sample .packets)" 0 "$form: packets when it is on again"
+		arrive "0" n=7
+		equal "$(sample .packets)" 7 "$form: packets since it is on again"
+		off
+	done
+}
+
+# An unconfirmed policy gives way: its sample goes with it.
+rolled_back()
+{
+	sampled one '{of: all, k: 32, window: 60s}'
+	sampled other '{of: all, k: 31, window: 60s}'
+	load one
+	arrive "10" n=20
+	apply other --confirm-within 1s
+	arrive "0" n=3
+	equal "$(sample '"\(.k) \(.packets)"')" "31 3" "k and packets before"
+	until_true 3 is_k 32
+	arrive "0" n=4
+	equal "$(sample '"\(.k) \(.packets)"')" "32 4" "k and packets after"
+}
+
+is_k()
+{
+	[ "$(sample .k)" = "$1" ]
+}
+
+# Memory is taken at load or never.
+memory()
+{
+	local bytes with
+
+	sampled none ""
+	sampled plain '{of: denied, k: 4, packets: 50}'
+	sampled heads '{of: denied, k: 4, packets: 50, snap: 64}'
+	load none
+	bytes=$(status .memory_bytes)
+	refused 1 'samples nothing: add sample: .* unload and load' pacer sample s0
+	refused 1 'without memory for it: leave sample out, or unload and load' \
+		pacer apply s0 -c "$work/plain.yaml"
+	equal "$(status .serial)" 1 "serial after what was refused"
+	off
+	load plain
+	with=$(status .memory_bytes)
+	[ "$with" -gt "$bytes" ] || fail "memory with samples $with, without $bytes"
+	equal "$with" "$(pacer check -c "$work/plain.yaml" --json | jq .memory_bytes)" "memory, check"
+	refused 1 'leave snap out, or unload and load' pacer apply s0 -c "$work/heads.yaml"
+	refused 1 "keeps no packets' heads: add snap: 128" pacer sample s0 --pcap "$work/x.pcap"
+	off
+	load heads
+	refused 1 'no/such: cannot be written' pacer sample s0 --pcap "$work/no/such"
+	refused 2 'one interface' pacer sample
+	refused 1 'no pacer' in_client "$BUILD/xdp-pacer" sample c0
+}
+
+# Read all the while, at full rate: each reading is of whole packets that were sent.
+under_load()
+{
+	local i
+
+	sampled load '{of: all, k: 64, window: 1s}'
+	load load
+	traffic_on 9000 1000 10.77.0.11=20000 10.77.0.12=20000
+	for ((i = 0; i < 20; i++)); do
+		sample '.sample[] | [.src, .dst, .proto, .dport, .rule] | map(tostring) | join(" ")'
+	done | grep -v 'fe80::' | sort -u >"$work/seen"
+	traffic_off
+	equal "$(tr '\n' ',' <"$work/seen")" \
+		"10.77.0.11 10.77.0.1 17 9000 udp,10.77.0.12 10.77.0.1 17 9000 udp," "different rows"
+}
+
+net_up
+check sample-every-packet every_packet
+check sample-denied denied
+check sample-admitted admitted
+check sample-pcap pcap
+check sample-changes changes
+check sample-rolled-back rolled_back
+check sample-memory memory
+check sample-under-load under_load
+finish

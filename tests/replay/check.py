@@ -1,0 +1,407 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""What replay and suggest say, held against the rows of --verdicts, which the oracle has judged.
+
+check.py TEST PACER DIR: one of the functions below; DIR is what captures.py has filled.
+"""
+import collections
+import csv
+import io
+import json
+import os
+import pty
+import re
+import resource
+import subprocess
+import sys
+import xml.etree.ElementTree
+
+TEST, PACER, DIR = sys.argv[1:4]
+HARMLESS = "{key: all, packets: 2147483647, window: 1s, slots: 1}"
+LIMIT = re.compile(r"\{key:[^}]*\}")
+VALUE = re.compile(r"(gap|packets|bytes|uses): \w+")
+
+
+def run(*args, code=(0,), **more):
+    done = subprocess.run([PACER, *args], capture_output=True, text=True, **more)
+    assert done.returncode in code, f"exit {done.returncode} of {args}: {done.stderr}"
+    return done
+
+
+def path(name):
+    return os.path.join(DIR, name)
+
+
+def policy(name):
+    with open(path(name + ".yaml")) as f:
+        return f.read()
+
+
+def replay(text, capture, *args, **more):
+    return run("replay", "-c", "-", path(capture), *args, input=text, **more)
+
+
+def rows(text, capture):
+    return list(csv.DictReader(io.StringIO(replay(text, capture, "--verdicts").stdout)))
+
+
+def denied(text, capture):
+    return json.loads(replay(text, capture, "--json").stdout)["denied"]
+
+
+# ---- the smallest limits that deny nothing ----
+
+
+def with_values(text, values):
+    """The policy with its limits, in order, at these values; None: a limit that denies nothing."""
+    todo = iter(values)
+
+    def one(match):
+        value = next(todo)
+        if value is None:
+            return HARMLESS
+        unit = "ns" if "gap:" in match[0] else ""
+        return VALUE.sub(lambda v: f"{v[1]}: {value}{unit}", match[0], count=1)
+
+    return LIMIT.sub(one, text)
+
+
+def tighter(limit, value):
+    return value + 1 if limit["unit"] == "gap_ns" else value - 1
+
+
+def check_least(name, capture):
+    text = policy(name)
+    out = json.loads(replay(text, capture, "--json").stdout)
+    limits = [l for rule in out["rules"] for l in rule["denies_nothing"]]
+    assert len(limits) == len(LIMIT.findall(text))
+    values = [l["least"] for l in limits]  # None also where no gap or any would do
+    assert denied(with_values(text, values), capture) == 0, f"{name} {capture}: {values} deny"
+    tried = 0
+    for i, limit in enumerate(limits):
+        assert limit["state"] in ("found", "any", "none"), limit
+        if limit["state"] == "any":
+            continue
+        assert limit["state"] == "found" or limit["unit"] == "gap_ns", limit
+        threshold = re.search(r"threshold: (\d+)", LIMIT.findall(text)[i])
+        less = list(values)
+        less[i] = tighter(limit, values[i] or 0)
+        if less[i] < (int(threshold[1]) if threshold else 1):
+            continue  # there is no such limit
+        tried += 1
+        assert denied(with_values(text, less), capture) > 0, f"{name} {capture}: {less} deny nothing"
+    return tried
+
+
+def least():
+    """The values deny nothing, all together; any of them tighter by one denies something."""
+    tried = collections.Counter()
+    for name in ("gap", "flow", "tiers", "rules", "both", "crowd", "ban"):
+        for capture in ("nano.pcap", "backwards.pcap", "shapes.pcap", "noise.pcap", "spread.pcap"):
+            tried[name] += check_least(name, capture)
+    assert min(tried.values()) > 4, tried
+    print("#", sum(tried.values()), "limits, each one step tighter")
+
+
+def least_full():
+    """A table far too small for its keys: they share, and the values say what that takes."""
+    assert check_least("full", "many.keys") == 2
+
+
+def least_throttle():
+    """It denies nothing; here one use less would."""
+    assert check_least("throttle", "nano.pcap") == 1
+
+
+def least_once():
+    """Of stdin: the same where one reading is enough, a line that says why where it is not."""
+    with open(path("nano.pcap"), "rb") as f:
+        data = f.read()
+
+    def piped(name, *args):
+        done = subprocess.run([PACER, "replay", "-c", path(name + ".yaml"), "-", *args], input=data,
+                              stdout=subprocess.PIPE, check=True)
+        return done.stdout.decode()
+
+    assert json.loads(piped("flow", "--json")) == \
+        json.loads(replay(policy("flow"), "nano.pcap", "--json").stdout)
+    assert "src: packets: the capture would have to be read again, and stdin or a pipe cannot" in \
+        piped("crowd")
+    assert '"unsettled"' in piped("crowd", "--json")
+
+
+def foreign():
+    """Captures of others: least as above, and suggest's policy is confirmed."""
+    tried = captures = 0
+    for folder, _, names in sorted(os.walk(os.environ["PACER_PCAPS"])):
+        for name in sorted(names):
+            capture = os.path.join(folder, name)
+            args = ("suggest", capture, "--deny-share", "10%", "--window", "100ms", "--json")
+            done = run(*args, code=(0, 1, 2))
+            if not name.endswith((".pcap", ".pcapng", ".cap")) or done.returncode:
+                continue  # no capture, damaged, of another link, without IP: each is said
+            out = json.loads(done.stdout)
+            assert out["confirmed"] and out["sources_denied"] <= 0.1 * out["sources"], capture
+            captures += 1
+            for policy_name in ("gap", "tiers", "rules", "crowd", "throttle"):
+                tried += check_least(policy_name, capture)
+    print("#", tried, "limits, each one step tighter, over", captures, "captures")
+    assert tried and captures
+
+
+# ---- two policies ----
+
+
+def expected(names, capture):
+    """By rule, kind of key and key: [denied by each], [by it alone]."""
+    both = [rows(policy(n), capture) for n in names]
+    keys = collections.defaultdict(lambda: ([0, 0], [0, 0]))
+    for pair in zip(*both):
+        said = [row["verdict"] == "deny" for row in pair]
+        for i in range(2):
+            if said[i]:
+                note = keys[pair[i]["rule"], pair[i]["key"]]
+                note[0][i] += 1
+                note[1][i] += not said[1 - i]
+    return {k: v for k, v in keys.items() if sum(v[1])}
+
+
+def compare():
+    """The keys that fare differently, and by how much, are those of the rows."""
+    for names in (("flow", "flow2"), ("flow", "rules"), ("tiers", "gap"), ("crowd", "rules")):
+        out = json.loads(run("replay", "-c", path(names[0] + ".yaml"), "--compare",
+                             path(names[1] + ".yaml"), path("nano.pcap"), "--json").stdout)
+        found = collections.defaultdict(lambda: ([0, 0], [0, 0]))
+        for key in out["keys"]:  # limits of one rule whose keys read the same are one in the rows
+            note = found[key["rule"], key["key"]]
+            for part, what in enumerate(("denied", "denied_alone")):
+                for i in range(2):
+                    note[part][i] += key[what][i]
+        want = expected(names, "nano.pcap")
+        assert want and set(found) == set(want), (names, set(found) ^ set(want))
+        for key, note in want.items():
+            assert found[key][1] == note[1], (names, key, found[key], note)
+        for i in range(2):
+            assert out["denied_alone"][i] == sum(v[1][i] for v in want.values())
+            assert out["denied"][i] == denied(policy(names[i]), "nano.pcap")
+    same = run("replay", "-c", path("flow.yaml"), "--compare", path("flow.yaml"), path("nano.pcap"))
+    assert "0 keys fare differently" in same.stdout and ": 0 fare differently" in same.stdout
+
+
+def compare_bound():
+    """More denied keys than are told apart: the rest is said to be one number."""
+    args = ("replay", "-c", path("gap.yaml"), "--compare", path("none.yaml"), path("many.keys"))
+    out = json.loads(run(*args, "--json").stdout)
+    assert out["keys_differing"] == len(out["keys"]) == 57344
+    assert out["denials_of_further_keys"] == 100 and out["denied"] == [57444, 0]
+    text = run(*args).stdout
+    assert "and 100 denials of further keys: 57344 are told apart" in text
+    assert "and 57324 more: --json has them all" in text
+
+
+# ---- suggest ----
+
+
+def suggest():
+    """The policy is one, and its replay denies something to no more than the share of sources."""
+    for capture in ("nano.pcap", "micro.pcap", "raw6.pcap", "spread.pcap", "many.keys"):
+        for share in (0, 20) if capture == "many.keys" else (0, 1, 7.5, 20, 50, 100):
+            for window in ("1s",) if capture == "many.keys" else ("1s", "50ms"):
+                args = ("suggest", path(capture), "--deny-share", f"{share}%", "--window", window,
+                        "--key", "src")
+                text = run(*args).stdout
+                out = json.loads(run(*args, "--json").stdout)
+                assert text.endswith(out["policy"]) and out["confirmed"] and "replayed" in text
+                run("check", "-c", "-", input=text)
+                seen = rows(text, capture)
+                sources = {r["key"] for r in seen if r["rule"]}
+                hit = {r["key"] for r in seen if r["verdict"] == "deny"}
+                assert out["sources"] == len(sources) and out["sources_denied"] == len(hit)
+                assert out["packets_denied"] == sum(r["verdict"] == "deny" for r in seen)
+                allowed = int(len(sources) * share / 100 + 1e-9)
+                assert len(hit) <= allowed, (capture, share, len(hit), allowed)
+                limit = out["packets_in_window"]
+                if limit > 1:  # and the limit is no larger than it has to be
+                    less = rows(re.sub(r"packets: \d+,", f"packets: {limit - 1},", text), capture)
+                    assert len({r["key"] for r in less if r["verdict"] == "deny"}) > allowed
+
+
+def suggest_once():
+    """stdin is not replayed, and the policy says so."""
+    with open(path("nano.pcap"), "rb") as f:
+        done = subprocess.run([PACER, "suggest", "-"], stdin=f, stdout=subprocess.PIPE, check=True)
+    assert b"Not replayed: stdin" in done.stdout
+    run("check", "-c", "-", input=done.stdout.decode())
+
+
+def suggest_usage():
+    for args, said in ((("--deny-share", "5"), "not a share"), (("--deny-share", "101%"), "not a share"),
+                       (("--deny-share", "-1%"), "not a share"), (("--window", "1"), "not a duration"),
+                       (("--key", "source"), "is not a key"), (("--key", 'src"'), "not a key"),
+                       (("--kernel",), "no option"), ((path("nano.pcap"),), "one capture")):
+        done = run("suggest", path("nano.pcap"), *args, code=(2,))
+        assert said in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, done.stderr
+    assert "nothing to suggest" in run("suggest", path("none.pcap"), code=(1,)).stderr
+    damaged = run("suggest", path("damaged.pcap"), code=(1,))
+    assert "damaged at frame 50" in damaged.stderr and damaged.stderr.count("\n") == 1
+    assert "# Of" in damaged.stdout
+
+
+# ---- the picture ----
+
+
+def fake_gnuplot():
+    """A gnuplot that keeps what it is told."""
+    folder = path("fake")
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "gnuplot"), "w") as f:
+        f.write(f"#!/bin/sh\ncat > {path('told')}\necho '<svg/>'\n")
+    os.chmod(os.path.join(folder, "gnuplot"), 0o755)
+    return {**os.environ, "PATH": folder + ":" + os.environ["PATH"]}
+
+
+def told():
+    with open(path("told")) as f:
+        text = f.read()
+    lines = text.split("$d << END_OF_DATA\n")[1].split("END_OF_DATA")[0].split("\n")[:-1]
+    return text, [line.split() for line in lines]
+
+
+def check_points(name, capture, key, capacity, span_ns, closed):
+    """used, really free and reported free at each point, against the rows of the key."""
+    args = ("--plot-key", key) if key else ()
+    replay(policy(name), capture, "--plot", path("out.svg"), *args, env=fake_gnuplot())
+    text, points = told()
+    all_rows = rows(policy(name), capture)
+    start = min(int(r["time_ns"]) for r in all_rows)
+    key = re.search(rf'"{name}, (.*): ', text)[1]
+    times = [int(r["time_ns"]) for r in all_rows if r["key"] == key and r["verdict"] == "admit"]
+    # A point's time is told to a float's precision: nothing is asked of points beside an event.
+    slack = span_ns // 4096 + 1000
+    base, asked, wrong = None, 0, 0
+    for t, used, released, reported, _ in points:
+        t = start + round(float(t) * 1e9)
+        base = sum(x <= t for x in times) - int(used) if base is None else base
+        near = any(abs(x - t) <= slack or abs(x + span_ns - t) <= slack for x in times)
+        assert int(used) <= int(reported) <= int(released)
+        wrong += int(reported) < int(released)
+        if near:
+            continue
+        asked += 1
+        assert int(used) + base == sum(x <= t for x in times), (name, t)
+        held = sum(t - span_ns - closed < x <= t for x in times)
+        assert int(released) - int(used) == capacity - held, (name, t, released, used, held)
+    assert asked > 200, asked
+    return wrong
+
+
+def plot_points():
+    """What is drawn is what was judged."""
+    assert check_points("flow", "nano.pcap", None, 3, 10**9, 1)
+    assert check_points("one", "spread.pcap", None, 40, 10**9, 1)
+    check_points("gap", "spread.pcap", "192.0.2.1", 1, 10**6, 0)
+    assert check_points("throttle", "spread.pcap", None, 300, 2 * 10**9, 0)
+
+
+def plot_svg():
+    """gnuplot draws it: lines, areas and their names are there, and it is well-formed."""
+    out = path("picture.svg")
+    replay(policy("one"), "spread.pcap", "--plot", out)
+    root = xml.etree.ElementTree.parse(out).getroot()
+    words = " ".join(t for t in root.itertext())
+    for word in ("used", "really released", "released, as reported", "free, and reported so",
+                 "free, but not reported", "denied", "one, ", "40 packets in any 1s"):
+        assert word in words, word
+    with open(out) as f:
+        text = f.read().lower()
+    for colour in ("d55e00", "0072b2", "009e73", "f0e442"):
+        assert colour in text or f"rgb({int(colour[:2], 16):3d}" in text, colour
+
+
+def plot_usage():
+    one = policy("one")
+
+    def fails(code, said, *args, **more):
+        done = replay(one, "spread.pcap", *args, code=(code,), **more)
+        assert said in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+    fails(2, "has no rule two", "--plot", path("x.svg"), "--plot-rule", "two")
+    fails(2, "want --plot", "--plot-rule", "one")
+    fails(1, "no packet of it has the key", "--plot", path("x.svg"), "--plot-key", "192.0.2.200")
+    fails(1, "No such file", "--plot", path("absent/x.svg"))
+    fails(1, "install gnuplot-nox", "--plot", path("x.svg"), env={"PATH": "/nonexistent"})
+    with open(path("nano.pcap"), "rb") as f:
+        done = subprocess.run([PACER, "replay", "-c", path("one.yaml"), "-", "--plot", path("x.svg")],
+                              stdin=f, capture_output=True, text=True)
+    assert done.returncode == 2 and "reads the capture twice" in done.stderr and not done.stdout
+
+
+# ---- long captures, damaged ones ----
+
+
+def progress():
+    """How far it is stands on stderr where that is a terminal, and nowhere else."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([PACER, "replay", "-c", path("gap.yaml"), path("many.keys")],
+                          stdout=subprocess.DEVNULL, stderr=theirs) as child:
+        os.close(theirs)
+        shown = b""
+        try:
+            while more := os.read(ours, 4096):
+                shown += more
+        except OSError:  # the other end is closed
+            pass
+    os.close(ours)
+    assert child.returncode == 0 and b"\r65536 packets" in shown, shown
+    assert shown.endswith(b"\r\x1b[K"), shown  # nothing is left of it
+    assert not replay(policy("gap"), "many.keys").stderr
+
+
+def every_cut():
+    """A capture cut anywhere: what can be read is judged, the place is named, exit 1."""
+    for name in ("damaged.pcap", "damaged_ng.pcap"):
+        with open(path(name), "rb") as f:
+            data = f.read()[:900]
+        whole = 0
+        for n in range(0, len(data), 3):
+            with open(path("cut"), "wb") as f:
+                f.write(data[:n])
+            done = replay(policy("flow"), "cut", "--json", code=(0, 1))
+            whole += done.returncode == 0
+            if done.returncode:
+                assert done.stderr.count("\n") == 1 and "cut: " in done.stderr, (name, n, done.stderr)
+                judged = re.search(r"damaged at frame (\d+): .*the (\d+) frames", done.stderr)
+                if judged:
+                    assert json.loads(done.stdout)["packets"] == int(judged[2]) == int(judged[1]) - 1
+                else:
+                    assert "no frame can be read" in done.stderr and not done.stdout
+        assert 1 < whole < 20, whole  # where a frame ends, nothing is wrong
+
+
+def peak_kib(*args):
+    """The largest memory of a run."""
+    code = ("import resource, subprocess, sys; "
+            "subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); "
+            "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
+    return int(subprocess.run([sys.executable, "-c", code, PACER, *args], capture_output=True,
+                              text=True, check=True).stdout)
+
+
+def memory():
+    """Ten times the frames of the same keys take no more memory, whatever is asked for."""
+    with open(path("nano.pcap"), "rb") as f:
+        data = f.read()
+    for times, name in ((20, "short.long"), (200, "long.long")):
+        with open(path(name), "wb") as f:
+            f.write(data[:24])
+            for _ in range(times):
+                f.write(data[24:])
+    for args in (("replay", "-c", path("rules.yaml")), ("suggest",),
+                 ("replay", "-c", path("flow.yaml"), "--compare", path("rules.yaml")),
+                 ("replay", "-c", path("flow.yaml"), "--plot", path("x.svg"))):
+        few, many = (peak_kib(*args, path(n)) for n in ("short.long", "long.long"))
+        assert many < few * 1.05 + 512, (args, few, many)
+    assert resource.RUSAGE_CHILDREN
+
+
+globals()[TEST]()

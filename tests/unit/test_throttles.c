@@ -1,0 +1,849 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Throttles of rules and of pools, and bans, as they are compiled: profiles and leases, what does
+ * not fit, which state each goes on with. The last tests let uses be made across changes of policy
+ * and count them over every window.
+ */
+#include "applied.h"
+#include "pace.h"
+#include "throttles.h"
+
+static const char example[] =
+    "mode: enforce                      # enforce | monitor\n"
+    "allow: [192.0.2.0/24, 2001:db8::/32]\n"
+    "unparsed: pass                     # pass | drop\n"
+    "rules:\n"
+    "  - name: dns\n"
+    "    match: {dst: 198.51.100.0/24, proto: udp, dport: 53}\n"
+    "    limits:\n"
+    "      - {key: src/32,64, gap: 1ms}\n"
+    "      - {key: src/32,64, packets: 300, window: 1s, slots: 10}\n"
+    "      - {key: src/24,56, bytes: 20M, window: 10s, slots: 16}\n"
+    "      - {key: all, uses: 100000, cooldown: 10s, max_cooldown: 11s, threshold: 1000}\n"
+    "    over: drop                     # drop | pass | pool scrub\n"
+    "    ban: 30s\n"
+    "pools:\n"
+    "  - {name: scrub, targets: [veth1, veth2], each: 500, cooldown: 10m, max_cooldown: 11m,"
+    " threshold: 50}\n"
+    "sample: {of: denied, k: 64, window: 60s}\n";
+
+static void test_the_example(void **unused)
+{
+	const struct pacer_rule *rule = &now.bin.rule[0];
+	const struct pacer_pool *pool = &now.bin.pool[0];
+
+	(void)unused;
+	assert_int_equal(load(example), 0);
+	assert_string_equal(tiers_text(0), "Rgw+ Rw+ T+");
+	assert_int_equal(rule->tier[2].throttle.limit, 100000);
+	assert_int_equal(rule->tier[2].throttle.threshold, 1000);
+	assert_int_equal(rule->tier[2].key_id, 0);
+	assert_int_equal(rule->ban_ns, 30 * SECOND);
+	assert_int_equal(rule->over, PACER_OVER_DROP);
+	assert_int_equal(pool->n, 2);
+	assert_int_equal(pool->kind, PACER_TARGET_INTERFACE);
+	assert_int_equal(pool->throttle.limit, 500);
+	assert_int_equal(pool->throttle.threshold, 25); /* 50 of both together */
+	assert_int_equal(pool->throttle.cooldown_ns, 600 * SECOND + RESOLUTION);
+	assert_int_equal(now.plan.n_pools, 1);
+	assert_string_equal(now.plan.pool[0].name, "scrub");
+	assert_string_equal(now.plan.pool[0].target[1].name, "veth2");
+	/* three states, all different */
+	assert_true(pool->state[0] != pool->state[1] && pool->state[0] != rule->tier[2].base &&
+		    pool->state[1] != rule->tier[2].base);
+}
+
+/* ---- keys and names ---- */
+
+static void test_key_ids(void **unused)
+{
+	static const struct {
+		const char *key;
+		uint32_t id;
+	} cases[] = {
+	    {"all", 0},
+	    {"src", PACER_KEY_ID(0, 32, 128, 0, 0)},
+	    {"src/24,56", PACER_KEY_ID(0, 24, 56, 0, 0)},
+	    {"dst/24,56", PACER_KEY_ID(0, 0, 0, 24, 56)},
+	    {"src/24,56+dport", PACER_KEY_ID(PACER_KEY_DPORT, 24, 56, 0, 0)},
+	    {"flow", PACER_KEY_ID(7, 32, 128, 32, 128)},
+	};
+	char limit[64];
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(cases); i++) {
+		snprintf(limit, sizeof(limit), "{key: \"%s\", gap: 1ms}", cases[i].key);
+		assert_int_equal(load(rule_of("", limit)), 0);
+		assert_int_equal(now.bin.rule[0].tier[0].key_id, cases[i].id);
+	}
+}
+
+/* Found by search: two names with one hash. */
+static void test_rule_ids(void **unused)
+{
+	(void)unused;
+	assert_int_equal(load("rules:\n- {name: a, limits: [{key: src, gap: 1s}]}\n"
+			      "- {name: b, limits: [{key: src, gap: 1s}]}\n"),
+			 0);
+	assert_true(now.bin.rule[0].id && now.bin.rule[1].id);
+	assert_int_not_equal(now.bin.rule[0].id, now.bin.rule[1].id);
+	assert_int_equal(compile_name_id("a"), 0xe40c292c); /* FNV-1a as published */
+	assert_int_equal(compile_name_id("costarring"), compile_name_id("liquid"));
+	assert_int_equal(load("rules:\n- {name: costarring, limits: [{key: src, gap: 1s}]}\n"
+			      "- {name: liquid, limits: [{key: src, gap: 1s}]}\n"),
+			 -1);
+	assert_int_equal(error.line, 3);
+	assert_non_null(
+	    strstr(error.text, "rule liquid: its name and costarring have the same hash"));
+}
+
+/* ---- profiles ---- */
+
+static const struct pacer_throttle_profile *throttle_of(const char *head, const char *limit)
+{
+	if (load(rule_of(head, limit)))
+		fail_msg("%s: %s", limit, error.text);
+	assert_int_equal(now.bin.rule[0].tier[0].kind, PACER_TIER_THROTTLE);
+	return &now.bin.rule[0].tier[0].throttle;
+}
+
+static void test_profiles(void **unused)
+{
+	const struct pacer_throttle_profile *p;
+	static const char both[] = "{key: all, uses: 1000, cooldown: 10s, max_cooldown: 11s, "
+				   "threshold: 100}";
+
+	(void)unused;
+	p = throttle_of("clock: exact", both);
+	assert_true(p->cooldown_ns == 10 * SECOND && p->open_ns == SECOND - 1);
+	assert_int_equal(p->lease, 26); /* h is 25, a quarter of the threshold */
+	assert_int_equal(throttle_elsewhere(p, 2), 25);
+	assert_int_equal(p->lease_ns, 100 * MS);
+	assert_int_equal(p->buckets, 10 + 14); /* of 75 uses at least */
+	assert_int_equal(compile_tier_memory_ns(&now.bin.rule[0].tier[0]), 10 * SECOND + 100 * MS);
+	p = throttle_of("clock: coarse", both);
+	assert_true(p->cooldown_ns == 10 * SECOND + RESOLUTION);
+	host.cpus = 1; /* nothing to lease from each other */
+	p = throttle_of("clock: exact", both);
+	assert_int_equal(p->lease, 1);
+	assert_int_equal(p->lease_ns, 0);
+	assert_int_equal(p->buckets, 20);
+	host.cpus = 512; /* 100 / (4 * 511) */
+	assert_int_equal(throttle_of("clock: exact", both)->lease, 1);
+	host.cpus = 2;
+	p = throttle_of("clock: exact", "{key: all, uses: 1M, cooldown: 1s}");
+	assert_int_equal(p->lease, 256);
+	assert_int_equal(p->lease_ns, 10 * MS);
+	p = throttle_of("clock: coarse", "{key: all, uses: 1M, cooldown: 1s}");
+	assert_int_equal(p->lease_ns, 4 * RESOLUTION);
+	p = throttle_of("clock: exact",
+			"{key: all, uses: 1M, cooldown: 1s, max_cooldown: 1005ms, threshold: 30k}");
+	assert_int_equal(p->lease_ns, 5 * MS - 1); /* a bucket's time */
+	p = throttle_of("", "{key: all, uses: 500, cooldown: 10s, threshold: 50}");
+	assert_true(p->open_ns > UINT64_MAX / 2); /* no requirement A */
+	/* all buckets are needed: there is no room to lease */
+	p = throttle_of("clock: exact", "{key: all, uses: 2300, cooldown: 10s, max_cooldown: 11s, "
+					"threshold: 10}");
+	assert_int_equal(p->buckets, 240);
+	assert_int_equal(p->lease, 1);
+}
+
+/* A tick is a 16th of the time that a bucket is open, at most. */
+static void test_clocks(void **unused)
+{
+	static const struct {
+		const char *limit;
+		bool exact;
+	} cases[] = {
+	    {"{key: all, uses: 9, cooldown: 1s, max_cooldown: 1064ms}", false},
+	    {"{key: all, uses: 9, cooldown: 1s, max_cooldown: 1063ms}", true},
+	    {"{key: all, uses: 9, cooldown: 64ms, threshold: 1}", false},
+	    {"{key: all, uses: 9, cooldown: 63ms, threshold: 1}", true},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(cases); i++) {
+		assert_int_equal(load(rule_of("", cases[i].limit)), 0);
+		assert_int_equal(!!(now.bin.flags & PACER_CLOCK_EXACT), cases[i].exact);
+	}
+	assert_int_equal(load("rules: []\npools: [{name: a, targets: x, each: 1, cooldown: 1s}]\n"),
+			 0);
+	assert_false(now.bin.flags & PACER_CLOCK_EXACT);
+	assert_int_equal(
+	    load("rules: []\npools: [{name: a, targets: x, each: 1, cooldown: 100ms}]\n"), 0);
+	assert_true(now.bin.flags & PACER_CLOCK_EXACT);
+	/* a pool's states know of times of either clock */
+	assert_int_equal(now.bin.pool[0].throttle.cooldown_ns, 100 * MS + RESOLUTION);
+}
+
+static void test_too_many_buckets(void **unused)
+{
+	static const struct {
+		const char *limit, *says;
+	} cases[] = {
+	    {"{key: all, uses: 1000, cooldown: 10s, max_cooldown: 11s, threshold: 2}",
+	     "rules[0].limits[0]: 510 buckets would be needed and there are 240: write threshold: "
+	     "5 or more"},
+	    {"{key: all, uses: 1000, cooldown: 10s, max_cooldown: 10001ms, threshold: 100}",
+	     "10010 buckets would be needed and there are 240: write max_cooldown: 10043478261ns "
+	     "or "
+	     "more"},
+	    {"{key: all, uses: 1000, cooldown: 10s, max_cooldown: 10050ms, threshold: 10}",
+	     "300 buckets would be needed and there are 240: write threshold: 25 or more, or "
+	     "max_cooldown: 10071428572ns or more"},
+	    {"{key: all, uses: 1000, cooldown: 10s, max_cooldown: 10001ms, threshold: 1}",
+	     "11000 buckets would be needed and there are 240: write a larger threshold and a "
+	     "larger "
+	     "max_cooldown"},
+	    {"{key: all, uses: 241, cooldown: 10s, threshold: 1}", "threshold: 2 or more"},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(cases); i++) {
+		assert_int_equal(load(rule_of("clock: exact", cases[i].limit)), -1);
+		if (!strstr(error.text, cases[i].says))
+			fail_msg("%s\nnot %s", error.text, cases[i].says);
+		assert_int_equal(error.line, 4);
+	}
+	/* what it says would do, does, and less does not */
+	assert_int_equal(load(rule_of("clock: exact", "{key: all, uses: 1000, cooldown: 10s, "
+						      "max_cooldown: 11s, threshold: 5}")),
+			 0);
+	assert_int_equal(load(rule_of("clock: exact", "{key: all, uses: 1000, cooldown: 10s, "
+						      "max_cooldown: 11s, threshold: 4}")),
+			 -1);
+	assert_int_equal(
+	    load(rule_of("clock: exact", "{key: all, uses: 1000, cooldown: 10s, "
+					 "max_cooldown: 10043478261ns, threshold: 100}")),
+	    0);
+	assert_int_equal(
+	    load(rule_of("clock: exact", "{key: all, uses: 1000, cooldown: 10s, "
+					 "max_cooldown: 10043478260ns, threshold: 100}")),
+	    -1);
+	/* of a pool the threshold is of all targets */
+	host.resolution_ns = 0;
+	assert_int_equal(load("rules: []\npools:\n- {name: a, targets: [x, y], each: 1000, "
+			      "cooldown: 10s, max_cooldown: 11s, threshold: 4}\n"),
+			 -1);
+	assert_int_equal(error.line, 3);
+	assert_non_null(strstr(error.text, "pools[0]: 510 buckets would be needed and there are "
+					   "240: write threshold: 10 or more"));
+}
+
+/* What is written without threshold and max_cooldown fits, whatever the uses and the CPUs. */
+static void test_defaults_fit(void **unused)
+{
+	(void)unused;
+	for (uint32_t i = 0; i < 2000; i++) {
+		host.cpus = between(1, 1024);
+		say_again();
+		say("clock: %s\nrules:\n- {name: a, limits: [{key: all, uses: %llu, cooldown: "
+		    "%llums}]}\npools:\n- {name: p, targets: [a, b, c], each: %llu, cooldown: "
+		    "%llus}\n",
+		    i & 1 ? "exact" : "coarse", (unsigned long long)magnitude(1, POLICY_USES_MAX),
+		    (unsigned long long)magnitude(20, 100000000),
+		    (unsigned long long)magnitude(1, POLICY_USES_MAX / 3),
+		    (unsigned long long)magnitude(1, 1000000));
+		if (load(doc.s))
+			fail_msg("%s\n%s", doc.s, error.text);
+	}
+}
+
+/* ---- states ---- */
+
+static void test_retired(void **unused)
+{
+	const struct pacer_tier *t = &now.bin.rule[0].tier[1];
+	uint32_t base;
+
+	(void)unused;
+	assert_int_equal(load(rule_of("clock: exact", "{key: src, gap: 1s}, "
+						      "{key: all, uses: 100, cooldown: 1s}")),
+			 0);
+	base = t->base;
+	assert_int_equal(apply(rule_of("clock: exact", "{key: src, gap: 1s}")), 0);
+	assert_string_equal(tiers_text(0), "Sg= T-");
+	assert_int_equal(now.plan.n_retired, 1);
+	assert_true(t->base == base && t->until_ns == COMPILE_UNTIL_SET);
+	time_retired();
+	assert_true(t->until_ns ==
+		    host.now_ns + SECOND); /* a threshold of one: nothing is leased */
+	/* looser beside it until its end: another state */
+	assert_int_equal(apply(rule_of("clock: exact", "{key: src, gap: 1s}, "
+						       "{key: all, uses: 200, cooldown: 1s}")),
+			 0);
+	assert_string_equal(tiers_text(0), "Sg= T+ T-");
+	assert_int_not_equal(now.bin.rule[0].tier[1].base, base);
+	/* as tight: the state that it had */
+	assert_int_equal(apply(rule_of("clock: exact", "{key: src, gap: 1s}, {key: all, uses: 200, "
+						       "cooldown: 1s}, {key: all, uses: 90, "
+						       "cooldown: 1s}")),
+			 0);
+	assert_string_equal(tiers_text(0), "Sg= T= T=");
+	assert_int_equal(now.bin.rule[0].tier[2].base, base);
+	assert_int_equal(now.bin.rule[0].tier[2].until_ns, 0);
+	assert_int_equal(apply(rule_of("clock: exact", "{key: src, gap: 1s}")), 0);
+	time_retired();
+	host.now_ns += SECOND;
+	assert_int_equal(apply(rule_of("clock: exact", "{key: src, gap: 1s}")), 0);
+	assert_string_equal(tiers_text(0), "Sg=");
+}
+
+/* An exact policy cannot go on with the coarse clock's times, which lie before the truth. */
+static void test_clock_of_a_state(void **unused)
+{
+	static const char uses[] = "{key: all, uses: 100, cooldown: 1s}";
+
+	(void)unused;
+	assert_int_equal(load(rule_of("clock: exact", uses)), 0);
+	assert_int_equal(apply(rule_of("clock: coarse", uses)), 0);
+	assert_string_equal(tiers_text(0), "T=");
+	assert_int_equal(apply(rule_of("clock: exact", uses)), 0);
+	assert_string_equal(tiers_text(0), "T+ T-");
+	assert_int_equal(load(rule_of("clock: coarse", uses)), 0);
+	assert_int_equal(apply(rule_of("clock: exact", "{key: all, uses: 100, cooldown: 1004ms}")),
+			 0);
+	assert_string_equal(tiers_text(0), "T=");
+}
+
+/* What two CPUs may still have on lease is no more than the new limit, or the state is another. */
+static void test_leases_of_a_state(void **unused)
+{
+	static const char uses[] = "{key: all, uses: 90, cooldown: 1s, threshold: 30}";
+
+	(void)unused;
+	assert_int_equal(throttle_of("clock: exact", uses)->lease, 8);
+	assert_int_equal(apply(rule_of("clock: exact", "{key: all, uses: 14, cooldown: 1s}")), 0);
+	assert_string_equal(tiers_text(0), "T=");
+	assert_int_equal(load(rule_of("clock: exact", uses)), 0);
+	assert_int_equal(apply(rule_of("clock: exact", "{key: all, uses: 13, cooldown: 1s}")), 0);
+	assert_string_equal(tiers_text(0), "T+ T-");
+}
+
+static void test_states_run_out(void **unused)
+{
+	bool seen[PACER_THROTTLES] = {false};
+	uint32_t n = 0;
+
+	(void)unused;
+	say_again();
+	say("clock: exact\nrules:\n");
+	for (uint32_t i = 0; i < 32; i++)
+		say("- {name: r%u, limits: [{key: all, uses: 9, cooldown: 1s}]}\n", i);
+	say("pools:\n");
+	for (uint32_t i = 0; i < PACER_THROTTLES - 32; i++) {
+		say(i % 32 ? ", cpu:%u" : "- {each: 1, cooldown: 1s, targets: [cpu:%u", i);
+		if (i % 32 == 31)
+			say("], name: p%u}\n", i / 32);
+	}
+	assert_int_equal(load(doc.s), 0);
+	for (uint32_t i = 0; i < 32; i++)
+		seen[now.bin.rule[i].tier[0].base] = true;
+	for (uint32_t i = 0; i < now.policy->n_pools; i++)
+		for (uint32_t k = 0; k < 32; k++)
+			seen[now.bin.pool[i].state[k]] = true;
+	for (uint32_t i = 0; i < PACER_THROTTLES; i++)
+		n += seen[i];
+	assert_int_equal(n, PACER_THROTTLES);
+	say("- {name: one, each: 1, cooldown: 1s, targets: veth1}\n");
+	assert_int_equal(load(doc.s), -1);
+	assert_int_equal(error.line, 36 + (PACER_THROTTLES - 32) / 32);
+	assert_non_null(strstr(error.text, "throttles are needed: limits by uses, targets of"));
+}
+
+/* ---- pools ---- */
+
+#define POOL(name, targets) \
+	"- {name: " name ", targets: [" targets "], each: 5, cooldown: 1s, threshold: 1}\n"
+
+static int apply_pools(const char *pools)
+{
+	say_again();
+	say("rules: []\npools:%s\n%s", *pools ? "" : " []", pools);
+	return apply(doc.s);
+}
+
+static uint32_t formers(void)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < PACER_THROTTLES; i++)
+		n += !!now.bin.former[i].until_ns;
+	return n;
+}
+
+/* A target's state goes with it, from pool to pool and through a time in none. */
+static void test_targets_go_on(void **unused)
+{
+	uint32_t x, y;
+
+	(void)unused;
+	assert_int_equal(load("rules: []\npools:\n" POOL("a", "x, y")), 0);
+	x = now.bin.pool[0].state[0];
+	y = now.bin.pool[0].state[1];
+	assert_int_equal(now.plan.pool[0].state[0], PLAN_NEW);
+	assert_int_equal(apply_pools(POOL("b", "z") POOL("a", "y, x")), 0);
+	assert_int_equal(now.bin.pool[1].state[0], y);
+	assert_int_equal(now.bin.pool[1].state[1], x);
+	assert_int_equal(now.plan.pool[1].state[0], PLAN_KEPT);
+	assert_true(now.bin.pool[0].state[0] != x && now.bin.pool[0].state[0] != y);
+	assert_int_equal(now.plan.pool[0].state[0], PLAN_NEW);
+	assert_int_equal(apply_pools(POOL("b", "x")), 0);
+	assert_int_equal(now.bin.pool[0].state[0], x);
+	assert_int_equal(formers(), 2); /* y and z */
+	assert_true(now.bin.former[0].until_ns == COMPILE_UNTIL_SET);
+	time_retired();
+	assert_int_equal(now.bin.former[0].until_ns, host.now_ns + SECOND + RESOLUTION);
+	/* while y's uses count, it comes back with them; nobody else gets its state */
+	host.now_ns += SECOND + RESOLUTION - 1;
+	assert_int_equal(apply_pools(POOL("b", "w, v, y, u")), 0);
+	assert_int_equal(now.bin.pool[0].state[2], y);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_true(i == 2 ||
+			    (now.bin.pool[0].state[i] != y && now.bin.pool[0].state[i] != x));
+	assert_int_equal(formers(), 2); /* x and z */
+	time_retired();
+	/* a CPU of the same number is another target than a socket */
+	assert_int_equal(apply_pools(POOL("c", "cpu:1")), 0);
+	x = now.bin.pool[0].state[0];
+	time_retired();
+	assert_int_equal(apply_pools(POOL("c", "xsk:1")), 0);
+	assert_int_not_equal(now.bin.pool[0].state[0], x);
+	time_retired();
+	/* and later it is as if they had never been */
+	host.now_ns += 2 * SECOND;
+	assert_int_equal(apply_pools(""), 0);
+	time_retired();
+	host.now_ns += 2 * SECOND;
+	assert_int_equal(apply_pools(POOL("a", "x")), 0);
+	assert_int_equal(now.plan.pool[0].state[0], PLAN_NEW);
+	assert_int_equal(formers(), 0);
+}
+
+/* A change that was cut off before its switch was timed: what it gave up still counts. */
+static void test_targets_cut_off(void **unused)
+{
+	uint32_t x;
+
+	(void)unused;
+	assert_int_equal(load("rules: []\npools:\n" POOL("a", "x")), 0);
+	x = now.bin.pool[0].state[0];
+	assert_int_equal(apply_pools(""), 0);
+	host.now_ns += 3600 * SECOND;
+	assert_int_equal(apply_pools(""), 0);
+	assert_true(now.bin.former[0].until_ns == COMPILE_UNTIL_SET);
+	assert_int_equal(apply_pools(POOL("b", "x")), 0);
+	assert_int_equal(now.bin.pool[0].state[0], x);
+}
+
+/* An unconfirmed policy gives way: the one before has to know of the targets that it had not. */
+static void test_targets_given_back(void **unused)
+{
+	struct pacer_policy *old = &before.bin;
+	uint32_t z;
+
+	(void)unused;
+	assert_int_equal(load("rules: []\npools:\n" POOL("a", "x, y")), 0);
+	assert_int_equal(apply_pools(POOL("a", "x, z")), 0);
+	z = now.bin.pool[0].state[1];
+	compile_keep_targets(old, &now.bin, 60 * SECOND);
+	compile_keep_targets(old, &now.bin, 60 * SECOND); /* once is enough */
+	assert_true(old->former[0].until_ns == 61 * SECOND + RESOLUTION);
+	assert_int_equal(old->former[0].state, z);
+	assert_int_equal(old->former[1].until_ns, 0);
+}
+
+static void test_turns(void **unused)
+{
+	uint8_t turn_a, turn_b;
+
+	(void)unused;
+	assert_int_equal(load("rules: []\npools:\n" POOL("a", "x") POOL("b", "y")), 0);
+	turn_a = now.bin.pool[0].turn;
+	turn_b = now.bin.pool[1].turn;
+	assert_int_not_equal(turn_a, turn_b);
+	assert_int_equal(apply_pools(POOL("c", "z") POOL("b", "y") POOL("a", "x")), 0);
+	assert_int_equal(now.bin.pool[2].turn, turn_a);
+	assert_int_equal(now.bin.pool[1].turn, turn_b);
+	assert_true(now.bin.pool[0].turn != turn_a && now.bin.pool[0].turn != turn_b);
+	assert_true(now.bin.pool[0].turn < 2 * PACER_POOLS_MAX);
+	assert_int_equal(now.plan.pool[0].turn, PLAN_NEW);
+	assert_int_equal(now.plan.pool[1].turn, PLAN_KEPT);
+}
+
+/* What CPUs have leased is of places: it ends where these change, or too much may be on lease. */
+static void test_turns_end(void **unused)
+{
+	static const struct {
+		const char *to;
+		enum plan_state turn;
+	} cases[] = {
+	    {POOL("a", "x, y"), PLAN_KEPT},
+	    {POOL("a", "x"), PLAN_KEPT},
+	    {POOL("a", "x, y, z"), PLAN_KEPT},
+	    {"- {name: a, targets: [x, y], each: 6, cooldown: 9s, threshold: 3}\n", PLAN_KEPT},
+	    {"- {name: a, targets: [x, y], each: 4, cooldown: 1s, threshold: 1}\n", PLAN_NEW},
+	    {POOL("a", "y, x"), PLAN_NEW},
+	    {POOL("a", "x, z"), PLAN_NEW},
+	    {POOL("a", "y"), PLAN_NEW},
+	    {POOL("b", "x, y"), PLAN_NEW},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(cases); i++) {
+		assert_int_equal(load("rules: []\npools:\n" POOL("a", "x, y")), 0);
+		assert_int_equal(apply_pools(cases[i].to), 0);
+		assert_int_equal(now.plan.pool[0].turn, cases[i].turn);
+		assert_int_equal(now.bin.pool[0].turn == before.bin.pool[0].turn,
+				 cases[i].turn == PLAN_KEPT);
+	}
+}
+
+static void test_over(void **unused)
+{
+	(void)unused;
+	assert_int_equal(load("rules:\n- {name: a, limits: [{key: src, gap: 1s}], over: pool q}\n"
+			      "pools:\n" POOL("p", "x") POOL("q", "y")),
+			 0);
+	assert_int_equal(now.bin.rule[0].over, PACER_OVER_POOL);
+	assert_int_equal(now.bin.rule[0].pool, 1);
+}
+
+/* ---- bans ---- */
+
+static const char *banning(const char *head, const char *ban)
+{
+	say_again();
+	say("%s\nrules:\n- {name: a, limits: [{key: src, gap: 1s}]%s}\n", head, ban);
+	return doc.s;
+}
+
+static void test_bans(void **unused)
+{
+	const struct pacer_bans *bans = &now.bin.bans;
+	const struct pacer_tier *t = &now.bin.rule[0].tier[0];
+	struct pacer_bans was;
+
+	(void)unused;
+	assert_int_equal(load(banning("bans: 9", "")), 0);
+	assert_true(!bans->sets && !now.bin.rule[0].ban_ns && !compile_ban_lines(bans));
+	assert_int_equal(apply(banning("", ", ban: 10s")), 0);
+	assert_int_equal(bans->sets, 4096);
+	assert_int_equal(bans->filter_mask, 16383);
+	assert_int_equal(now.plan.bans, PLAN_NEW);
+	assert_int_equal(compile_ban_lines(bans), 2 * 16384);
+	assert_int_equal(now.plan.lines_used, compile_tier_lines(t) + 2 * 16384);
+	assert_int_equal(now.bin.rule[0].ban_ns, 10 * SECOND + RESOLUTION);
+	assert_true(bans->base >= t->base + compile_tier_lines(t) ||
+		    bans->base + 2 * 16384 <= t->base);
+	assert_true(bans->base + 2 * 16384 <= now.plan.lines);
+	assert_int_equal(bans->filter, bans->base + 16384);
+	/* bans go on, whatever else changes */
+	was = *bans;
+	assert_int_equal(apply("rules:\n- {name: b, limits: [{key: dst, gap: 1s}], ban: 1s}\n"), 0);
+	assert_memory_equal(bans, &was, sizeof(was));
+	assert_int_equal(now.plan.bans, PLAN_KEPT);
+	t = &now.bin.rule[0].tier[0];
+	assert_true(bans->base >= t->base + compile_tier_lines(t) ||
+		    bans->base + 2 * 16384 <= t->base);
+	/* another size is another table */
+	assert_int_equal(apply(banning("bans: 10", ", ban: 10s")), 0);
+	assert_int_equal(bans->sets, 3);
+	assert_int_equal(bans->filter_mask, 15);
+	assert_int_equal(now.plan.bans, PLAN_NEW);
+	assert_true(bans->base + 28 <= was.base || bans->base >= was.base + 2 * 16384);
+}
+
+static void test_no_room_for_bans(void **unused)
+{
+	(void)unused;
+	assert_int_equal(load(banning("memory: 1M", ", ban: 1s")), -1);
+	assert_non_null(strstr(error.text, "bans: no room for the table of 16384: 2097152 bytes "
+					   "wanted, 1048576 free together: write fewer or raise "
+					   "memory"));
+	assert_int_equal(load(banning("memory: 1M\nbans: 2k", ", ban: 1s")), 0);
+}
+
+/* ---- uses across changes of policy ---- */
+
+#define USED_LINES  1024u
+#define USED_EVENTS 16384u
+#define USED_CPUS   2u
+#define USED_KINDS  2u
+
+static const uint64_t used_ns[USED_KINDS] = {20 * MS, 50 * MS};
+static struct pacer_line used_lines[USED_LINES];
+static struct pacer_throttle_state used_state[PACER_THROTTLES];
+static struct pacer_throttle_lease used_lease[USED_CPUS][PACER_THROTTLES];
+static __u64 used_secret[PACER_SECRETS];
+
+struct use {
+	uint64_t time_ns;
+	uint32_t epoch;
+};
+
+/* Of each thing that is limited: its uses, and what each epoch allows of it in each time. */
+struct used {
+	struct use at[USED_EVENTS];
+	uint64_t limit[128][USED_KINDS];
+	uint32_t n;
+};
+
+/* No time holds more uses than the largest limit of the epochs that it spans. */
+static void add_use(struct used *u, uint32_t epoch)
+{
+	assert_true(u->n < USED_EVENTS);
+	u->at[u->n++] = (struct use){host.now_ns, epoch};
+	for (uint32_t k = 0; k < USED_KINDS; k++) {
+		uint64_t most = 0;
+		uint32_t i = u->n;
+
+		while (i && host.now_ns - u->at[i - 1].time_ns < used_ns[k])
+			i--;
+		for (uint32_t e = u->at[i].epoch; e <= epoch; e++)
+			most = u->limit[e][k] > most ? u->limit[e][k] : most;
+		if (u->n - i > most)
+			fail_msg("%u within %llu ms, epochs %u to %u: the limit is %llu\n%s",
+				 u->n - i, (unsigned long long)(used_ns[k] / MS), u->at[i].epoch,
+				 epoch, (unsigned long long)most, doc.s);
+	}
+}
+
+static void clear_state(uint32_t state)
+{
+	memset(&used_state[state], 0, sizeof(used_state[state]));
+	for (uint32_t cpu = 0; cpu < USED_CPUS; cpu++)
+		memset(&used_lease[cpu][state], 0, sizeof(used_lease[cpu][state]));
+}
+
+/* As the CLI does after a change. */
+static void begin_states(void)
+{
+	for (size_t i = 0; i < now.plan.n_limits; i++) {
+		const struct plan_limit *l = &now.plan.limit[i];
+		const struct pacer_tier *t = &now.bin.rule[l->rule].tier[l->tier];
+
+		if (l->state == PLAN_NEW && t->kind == PACER_TIER_THROTTLE)
+			clear_state(t->base);
+		else if (l->state == PLAN_NEW)
+			memset(&used_lines[t->base], 0,
+			       compile_tier_lines(t) * sizeof(*used_lines));
+	}
+	for (size_t i = 0; i < now.plan.n_pools; i++)
+		for (size_t k = 0; k < now.plan.pool[i].n; k++)
+			if (now.plan.pool[i].state[k] == PLAN_NEW)
+				clear_state(now.bin.pool[i].state[k]);
+	time_retired();
+}
+
+static uint64_t clock_ns(void)
+{
+	return now.bin.flags & PACER_CLOCK_EXACT ? host.now_ns
+						 : host.now_ns - host.now_ns % RESOLUTION;
+}
+
+static void begin_uses(struct used *u, uint32_t n)
+{
+	memset(used_lines, 0, sizeof(used_lines));
+	for (uint32_t i = 0; i < PACER_THROTTLES; i++)
+		clear_state(i);
+	for (uint32_t i = 0; i < n; i++)
+		u[i].n = 0;
+}
+
+static const char *const limits_of_all[] = {
+    "{key: all, uses: 40, cooldown: 20ms, threshold: 20}",
+    "{key: all, uses: 60, cooldown: 20ms, max_cooldown: 25ms, threshold: 20}",
+    "{key: all, uses: 12, cooldown: 20ms, threshold: 1}",
+    "{key: all, uses: 90, cooldown: 50ms, max_cooldown: 60ms, threshold: 30}",
+    "{key: all, uses: 70, cooldown: 50ms}",
+    "{key: all, packets: 30, window: 20ms, slots: 4}",
+    "{key: all, packets: 50, window: 20ms, slots: 4}",
+    "{key: all, packets: 80, window: 50ms, slots: 5}",
+};
+
+static const char *text_of_all(void)
+{
+	uint32_t n = between(1, 3);
+
+	say_again();
+	say("memory: 64K\nclock: %s\nrules:\n- name: a\n  limits:\n",
+	    draw() & 1 ? "exact" : "coarse");
+	while (n--)
+		say("  - %s\n", limits_of_all[draw() % ARRAY(limits_of_all)]);
+	return doc.s;
+}
+
+static void limits_of_epoch(struct used *u, uint32_t epoch)
+{
+	for (uint32_t k = 0; k < USED_KINDS; k++) {
+		u->limit[epoch][k] = UINT64_MAX;
+		for (size_t i = 0; i < now.policy->rule[0].n_limits; i++) {
+			const struct policy_limit *l = &now.policy->rule[0].limit[i];
+			bool uses = l->kind == LIMIT_THROTTLE;
+			uint64_t time_ns = uses ? l->throttle.cooldown_ns : l->window_ns;
+			uint64_t limit = uses ? l->throttle.uses : l->limit;
+
+			if (time_ns == used_ns[k] && limit < u->limit[epoch][k])
+				u->limit[epoch][k] = limit;
+		}
+	}
+}
+
+static uint32_t pace_all(struct used *u, uint32_t packets, uint32_t epoch)
+{
+	uint32_t n = 0;
+
+	while (packets--) {
+		uint32_t cpu = draw() % USED_CPUS;
+		struct pacer_state state = {
+		    {used_lines, USED_LINES}, &now.bin, used_secret, used_state, used_lease[cpu]};
+		struct pacer_walk walk = {
+		    .state = &state,
+		    .pkt = {.family = PACER_FAMILY_4, .proto = 17, .len_bytes = 100}};
+
+		host.now_ns += draw() % 30 ? draw() % (MS / 4) : draw() % (30 * MS);
+		walk.now_ns = clock_ns();
+		if (pacer_pace(&walk).reason != PACER_ADMIT)
+			continue;
+		add_use(u, epoch);
+		n++;
+	}
+	return n;
+}
+
+/* A rule's throttles hold beside its windows, on two CPUs, across every change. */
+static void test_paced_across_changes(void **unused)
+{
+	static struct used u;
+	uint32_t n = 0;
+
+	(void)unused;
+	for (uint32_t i = 0; i < PACER_SECRETS; i++)
+		used_secret[i] = draw();
+	for (uint32_t i = 0; i < 80; i++) {
+		begin_uses(&u, 1);
+		assert_int_equal(load(text_of_all()), 0);
+		begin_states();
+		limits_of_epoch(&u, 0);
+		for (uint32_t e = 0; e < 100;) {
+			n += pace_all(&u, draw() % 200, e);
+			if (apply(text_of_all()))
+				continue;
+			begin_states();
+			limits_of_epoch(&u, ++e);
+		}
+	}
+	assert_true(n > 200000);
+}
+
+#define TARGETS 5u
+
+static const char *text_of_pools(void)
+{
+	uint32_t left = TARGETS, target = draw() % TARGETS, pool = 0;
+
+	say_again();
+	say("clock: %s\nrules: []\npools:\n", draw() & 1 ? "exact" : "coarse");
+	while (left && pool < 3 && draw() % 4) {
+		uint32_t n = between(1, left);
+
+		say("- {name: p%u, each: %u, cooldown: %s, threshold: %u, targets: [",
+		    (uint32_t)draw() % 2 + 2 * pool++, 10 * (uint32_t)between(1, 3),
+		    draw() & 1 ? "20ms" : "50ms", n * (uint32_t)between(1, 10));
+		for (uint32_t i = 0; i < n; i++, left--)
+			say("%sveth%u", i ? ", " : "", target++ % TARGETS);
+		say("]}\n");
+	}
+	if (!pool)
+		say("  []\n");
+	return doc.s;
+}
+
+static void limits_of_targets(struct used u[TARGETS], uint32_t epoch)
+{
+	for (uint32_t i = 0; i < TARGETS; i++)
+		memset(u[i].limit[epoch], 0, sizeof(u[i].limit[epoch]));
+	for (size_t i = 0; i < now.policy->n_pools; i++)
+		for (size_t k = 0; k < now.policy->pool[i].n; k++) {
+			const struct policy_pool *p = &now.policy->pool[i];
+			uint64_t *limit = u[p->target[k].name[4] - '0'].limit[epoch];
+
+			for (uint32_t w = 0; w < USED_KINDS; w++)
+				limit[w] =
+				    p->throttle.cooldown_ns == used_ns[w] ? p->each : UINT64_MAX;
+		}
+}
+
+static uint32_t use_targets(struct used u[TARGETS], uint32_t packets, uint32_t epoch)
+{
+	uint32_t n = 0;
+
+	while (packets-- && now.policy->n_pools) {
+		uint32_t at = draw() % now.policy->n_pools, cpu = draw() % USED_CPUS;
+		const struct pacer_pool *p = &now.bin.pool[at];
+		uint32_t k = draw() % p->n;
+
+		host.now_ns += draw() % 30 ? draw() % (MS / 4) : draw() % (30 * MS);
+		if (pacer_throttle_take(&p->throttle, &used_state[p->state[k]],
+					&used_lease[cpu][p->state[k]], clock_ns(),
+					1) != PACER_THROTTLE_ADMIT)
+			continue;
+		add_use(&u[now.policy->pool[at].target[k].name[4] - '0'], epoch);
+		n++;
+	}
+	return n;
+}
+
+/* No target gets more than `each`, from whatever pools, on two CPUs, across every change. */
+static void test_targets_across_changes(void **unused)
+{
+	static struct used u[TARGETS];
+	uint32_t n = 0;
+
+	(void)unused;
+	for (uint32_t i = 0; i < 80; i++) {
+		begin_uses(u, TARGETS);
+		assert_int_equal(load(text_of_pools()), 0);
+		begin_states();
+		limits_of_targets(u, 0);
+		for (uint32_t e = 0; e < 100;) {
+			n += use_targets(u, draw() % 200, e);
+			host.now_ns += draw() % (10 * MS);
+			if (apply(text_of_pools()))
+				continue;
+			begin_states();
+			limits_of_targets(u, ++e);
+		}
+	}
+	assert_true(n > 200000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(test_the_example),
+	    TEST(test_key_ids),
+	    TEST(test_rule_ids),
+	    TEST(test_profiles),
+	    TEST(test_clocks),
+	    TEST(test_too_many_buckets),
+	    TEST(test_defaults_fit),
+	    TEST(test_retired),
+	    TEST(test_clock_of_a_state),
+	    TEST(test_leases_of_a_state),
+	    TEST(test_states_run_out),
+	    TEST(test_targets_go_on),
+	    TEST(test_targets_cut_off),
+	    TEST(test_targets_given_back),
+	    TEST(test_turns),
+	    TEST(test_turns_end),
+	    TEST(test_over),
+	    TEST(test_bans),
+	    TEST(test_no_room_for_bans),
+	    TEST(test_paced_across_changes),
+	    TEST(test_targets_across_changes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
