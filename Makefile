@@ -61,7 +61,7 @@ $(BUILD)/user/replay.o: $(BUILD)/pacer_given.skel.h
 $(BUILD)/xdp-pacer: $(OBJS)
 	$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
 
-$(BUILD)/traffic: tests/net/traffic.c
+$(BUILD)/traffic $(BUILD)/flood: $(BUILD)/%: tests/net/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -std=gnu11 -D_GNU_SOURCE $(WARN) $< -o $@
 
@@ -74,6 +74,7 @@ $(BUILD)/unit/test_output_check: MORE := user/output_check.c user/compile.c user
 $(BUILD)/unit/test_keys:    MORE := user/keys.c user/units.c
 $(BUILD)/unit/test_sampler: MORE := user/sampling.c
 $(BUILD)/unit/test_estimate: MORE := user/estimator.c user/exact.c user/track.c
+$(BUILD)/unit/test_pooled: MORE := user/pooled.c user/estimator.c
 $(BUILD)/unit/test_sample_merge: MORE := user/estimator.c
 
 $(BUILD)/unit/%: tests/unit/%.c $(wildcard tests/unit/*.h user/*.[ch]) $(CORE)

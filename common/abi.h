@@ -37,7 +37,7 @@
 #define PACER_THROTTLES	   128u /* states: of limits, the retired included, and of targets */
 #define PACER_POOLS_MAX	   8u
 #define PACER_TARGETS_MAX  32u /* of a pool */
-#define PACER_CPUS_MAX	   64u /* that can be targets where no loader sized the map */
+#define PACER_CPUS_MAX	   8u /* that can be targets where no loader sized the map */
 #define PACER_SOCKETS_MAX  64u /* numbers of sockets that can be targets */
 #define PACER_BAN_WAYS	   4u  /* entries of a set of the ban table */
 

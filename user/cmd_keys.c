@@ -19,7 +19,7 @@
 struct input {
 	char bytes[4096];
 	size_t at, end;
-	bool open_line, ended; /* bytes since the last end of a line; nothing follows */
+	bool ended; /* nothing follows */
 };
 
 struct keys_run {

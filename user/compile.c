@@ -1303,7 +1303,7 @@ static int place_throttles(const struct policy *policy, const struct compile_pre
 {
 	struct throttle_states states;
 
-	throttle_survey(previous ? previous->bin : NULL, &states);
+	throttle_survey(previous ? previous->bin : NULL, host->now_ns, &states);
 	if (take_states(policy, drafts, &states, error))
 		return -1;
 	return throttle_pools(policy, previous, host, &states, bin, plan, error);

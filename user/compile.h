@@ -18,7 +18,7 @@
  * only ones, of any; but as above where it is loosened, or CPUs may hold more of the old one's uses
  * than the new limit. Of a pool, each target has its own state, which goes with it from pool to
  * pool: what it was sent before counts, also if it was in no pool for a while. Leases of a pool end
- * with it, and where a target changes its place or `each` is lowered.
+ * with each change.
  *
  * Bans go on as long as their table has the same size; where that is changed, or no rule banned,
  * they begin anew.
@@ -42,7 +42,6 @@ struct plan_pool {
 	char name[POLICY_NAME_MAX];
 	struct policy_target target[PACER_TARGETS_MAX];
 	enum plan_state state[PACER_TARGETS_MAX]; /* new or kept */
-	enum plan_state turn; /* and of its turn, with the leases that CPUs have */
 	size_t n;
 };
 

@@ -16,6 +16,7 @@
 
 #define KEYS_MAGIC   "PACERKEY"
 #define KEYS_VERSION 1u
+#define OPEN_TRIES   100 /* while others remove the file, or the name leads nowhere */
 
 /* A throttle with what tells that it is whole. */
 struct keys_copy {
@@ -416,7 +417,7 @@ static enum keys_opened open_file(struct keys *keys, const struct keys_limits *l
 {
 	struct stat at;
 
-	for (;;) {
+	for (int i = 0; i < OPEN_TRIES; i++) {
 		keys->fd = open(keys->path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 		if (keys->fd < 0 && errno == ENOENT) {
 			if (make_file(keys->path, limits, keys->clock))
@@ -431,12 +432,14 @@ static enum keys_opened open_file(struct keys *keys, const struct keys_limits *l
 		}
 		if (lock_file(keys, F_WRLCK) || fstat(keys->fd, &at))
 			return unable(error, keys->path, "cannot be locked");
+		keys->bytes = (size_t)at.st_size;
 		if (at.st_nlink)
-			break;
+			return KEYS_OPEN;
 		close(keys->fd); /* removed while this waited for the lock */
+		keys->fd = -1;
 	}
-	keys->bytes = (size_t)at.st_size;
-	return KEYS_OPEN;
+	explain(error, "%s: whenever it is made it is gone: is it a link to nowhere?", keys->path);
+	return KEYS_UNABLE;
 }
 
 static int map_file(struct keys *keys, size_t bytes)

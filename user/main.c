@@ -236,7 +236,7 @@ static int help(FILE *to)
 {
 	fprintf(to, "usage: xdp-pacer VERB ... [--json]\n\n");
 	for (const struct verb *v = verbs; v->name; v++)
-		fprintf(to, "  %-8s%s\n          %s\n", v->name, v->arguments, v->summary);
+		fprintf(to, "  %-9s%s\n           %s\n", v->name, v->arguments, v->summary);
 	fprintf(to, "\nExit codes: 0 done, 1 failed, 2 usage or policy error. See xdp-pacer(8).\n");
 	return to == stdout ? EXIT_DONE : EXIT_WRONG;
 }

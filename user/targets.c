@@ -58,11 +58,13 @@ static int put_interface(const struct target_maps *maps, uint32_t index,
 static int put_cpu(const struct target_maps *maps, const struct plan_pool *pool, size_t k,
 		   struct policy_error *error)
 {
-	struct bpf_cpumap_val value = {.qsize = QUEUE_PACKETS};
+	struct bpf_cpumap_val value = {.qsize = QUEUE_PACKETS}, there;
 	uint32_t cpu = pool->target[k].number;
 
 	if (cpu >= maps->cpus_max || (int)cpu >= libbpf_num_possible_cpus())
 		return fail(error, pool, k, "there is no such CPU", "");
+	if (!bpf_map_lookup_elem(maps->cpus_fd, &cpu, &there) && there.qsize == QUEUE_PACKETS)
+		return 0; /* of the policy in force: its queue goes on */
 	if (bpf_map_update_elem(maps->cpus_fd, &cpu, &value, BPF_ANY))
 		return fail(error, pool, k,
 			    "packets cannot be redirected to it: ", strerror(errno));
@@ -87,33 +89,40 @@ static int put_one(const struct target_maps *maps, uint32_t copy, uint32_t numbe
 
 static int forget_leases(const struct target_maps *maps, uint32_t copy, struct policy_error *error)
 {
-	int cpus = libbpf_num_possible_cpus(), result = 0;
-	struct pacer_pool_lease *zero =
-	    aligned_alloc(64, (cpus > 0 ? cpus : 1) * sizeof(struct pacer_pool_lease));
+	int cpus = libbpf_num_possible_cpus();
+	void *zero = calloc(cpus > 0 ? cpus : 1, sizeof(struct pacer_pool_lease));
+	bool failed = !zero;
 
-	for (uint32_t i = 0; zero && i < PACER_POOLS_MAX && !result; i++) {
+	for (uint32_t i = 0; i < PACER_POOLS_MAX && !failed; i++) {
 		uint32_t index = copy * PACER_POOLS_MAX + i;
 
-		memset(zero, 0, (cpus > 0 ? cpus : 1) * sizeof(*zero));
-		result = bpf_map_update_elem(maps->leases_fd, &index, zero, BPF_ANY);
+		failed = bpf_map_update_elem(maps->leases_fd, &index, zero, BPF_ANY);
 	}
-	if (!zero || result)
+	if (failed)
 		snprintf(error->text, sizeof(error->text),
 			 "the pools' leases cannot be written: %s", strerror(errno));
-	result = zero && !result ? 0 : -1;
 	free(zero);
-	return result;
+	return failed ? -1 : 0;
+}
+
+/* What the policy before had in this copy's part; a hole in it hides what nobody reads. */
+static void forget_devices(const struct target_maps *maps, uint32_t copy)
+{
+	for (uint32_t i = 0; i < PACER_POOLS_MAX; i++)
+		for (uint32_t k = 0; k < PACER_TARGETS_MAX; k++) {
+			uint32_t index = pacer_target_index(copy, i, k), ifindex;
+
+			if (bpf_map_lookup_elem(maps->devices_fd, &index, &ifindex))
+				break;
+			(void)bpf_map_delete_elem(maps->devices_fd, &index);
+		}
 }
 
 int targets_put(const struct target_maps *maps, uint32_t copy, const struct plan *plan,
 		struct policy_error *error)
 {
 	error->line = 0;
-	for (uint32_t i = 0; i < PACER_POOLS_MAX * PACER_TARGETS_MAX; i++) {
-		uint32_t index = copy * PACER_POOLS_MAX * PACER_TARGETS_MAX + i;
-
-		(void)bpf_map_delete_elem(maps->devices_fd, &index); /* of the policy before */
-	}
+	forget_devices(maps, copy);
 	for (size_t i = 0; i < plan->n_pools; i++)
 		for (size_t k = 0; k < plan->pool[i].n; k++)
 			if (put_one(maps, copy, i, &plan->pool[i], k, error))

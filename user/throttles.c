@@ -124,7 +124,14 @@ uint32_t throttle_elsewhere(const struct pacer_throttle_profile *profile, uint32
 
 /* --- states --------------------------------------------------------------------------------- */
 
-void throttle_survey(const struct pacer_policy *bin, struct throttle_states *states)
+/* Do this target's uses of the time before its end still count? */
+static bool counts(const struct pacer_former *former, uint64_t now_ns)
+{
+	return former->until_ns > now_ns;
+}
+
+void throttle_survey(const struct pacer_policy *bin, uint64_t now_ns,
+		     struct throttle_states *states)
 {
 	memset(states, 0, sizeof(*states));
 	for (size_t r = 0; bin && r < PACER_RULES_MAX; r++)
@@ -135,7 +142,7 @@ void throttle_survey(const struct pacer_policy *bin, struct throttle_states *sta
 		for (size_t k = 0; k < bin->pool[i].n; k++)
 			states->taken[bin->pool[i].state[k]] = true;
 	for (size_t i = 0; bin && i < PACER_THROTTLES; i++)
-		if (bin->former[i].until_ns)
+		if (counts(&bin->former[i], now_ns))
 			states->taken[bin->former[i].state] = true;
 }
 
@@ -159,12 +166,6 @@ static uint32_t target_id(const struct policy_target *target)
 {
 	return target->kind == PACER_TARGET_INTERFACE ? compile_name_id(target->name)
 						      : target->number;
-}
-
-/* Do this target's uses of the time before its end still count? */
-static bool counts(const struct pacer_former *former, uint64_t now_ns)
-{
-	return former->until_ns > now_ns;
 }
 
 /* The state that knows what the target got under the policy in force; -1: it got nothing. */
@@ -240,57 +241,38 @@ static int pool_targets(const struct policy_pool *pool, const struct pacer_polic
 	return 0;
 }
 
-/*
- * What a CPU has leased is of a target's place in a pool: it can be used where every place that
- * there was still is that target's, and no more than the new limit may be on lease.
+/* Whose turn it is in the pool of this name. Leases do not go on: each copy's pools have their own.
  */
-static bool keeps_turn(const struct pacer_pool *pool, const struct pacer_pool *old)
-{
-	for (size_t k = 0; k < pool->n && k < old->n; k++)
-		if (pool->state[k] != old->state[k])
-			return false;
-	return pool->kind == old->kind && pool->throttle.limit >= old->throttle.limit;
-}
-
-static const struct pacer_pool *pool_before(const struct compile_previous *previous,
-					    const char *name)
+static uint32_t turn_of(const struct policy_pool *pool, const struct compile_previous *previous)
 {
 	for (size_t i = 0; previous && i < previous->policy->n_pools; i++)
-		if (!strcmp(previous->policy->pool[i].name, name))
-			return &previous->bin->pool[i];
-	return NULL;
+		if (!strcmp(previous->policy->pool[i].name, pool->name) &&
+		    previous->bin->pool[i].turn < pool->n)
+			return previous->bin->pool[i].turn;
+	return 0;
 }
 
-/* A pool of the same name goes on with its turn, if it can; another takes one that nobody has. */
-static enum plan_state find_turn(struct pacer_pool *pool, const struct pacer_pool *old,
-				 bool taken[2 * PACER_POOLS_MAX])
-{
-	if (old && keeps_turn(pool, old)) {
-		pool->turn = old->turn;
-		return PLAN_KEPT;
-	}
-	while (taken[pool->turn])
-		pool->turn++;
-	taken[pool->turn] = true;
-	return PLAN_NEW;
-}
-
-/* Remember what is not in the pools any more. until_ns as in compile.h. */
+/*
+ * Remember what is in no pool: in the place that its state has already, for the longer time of the
+ * two. until_ns as in compile.h. There is always room, as there are no more states than places.
+ */
 static void leave(struct pacer_policy *bin, const struct pacer_former *former)
 {
-	for (size_t i = 0; i < PACER_THROTTLES; i++)
-		if (!bin->former[i].until_ns) {
-			bin->former[i] = *former;
+	struct pacer_former *at = NULL;
+
+	for (size_t i = 0; i < PACER_THROTTLES; i++) {
+		struct pacer_former *other = &bin->former[i];
+
+		if (other->until_ns && other->state == former->state) {
+			if (other->until_ns < former->until_ns)
+				*other = *former;
 			return;
 		}
-}
-
-static bool is_former(const struct pacer_policy *bin, uint32_t state)
-{
-	for (size_t i = 0; i < PACER_THROTTLES; i++)
-		if (bin->former[i].until_ns && bin->former[i].state == state)
-			return true;
-	return false;
+		if (!other->until_ns && !at)
+			at = other;
+	}
+	if (at)
+		*at = *former;
 }
 
 static struct pacer_former former_of(const struct pacer_pool *pool, size_t target,
@@ -327,7 +309,7 @@ void compile_keep_targets(struct pacer_policy *into, const struct pacer_policy *
 			struct pacer_former former = former_of(&from->pool[i], k, 0);
 
 			former.until_ns = pacer_throttle_sum(until_ns, former.memory_ns);
-			if (!has_state(into, former.state) && !is_former(into, former.state))
+			if (!has_state(into, former.state))
 				leave(into, &former);
 		}
 }
@@ -345,10 +327,7 @@ int throttle_pools(const struct policy *policy, const struct compile_previous *p
 		   struct pacer_policy *bin, struct plan *plan, struct policy_error *error)
 {
 	const struct pacer_policy *old = previous ? previous->bin : NULL;
-	bool taken[2 * PACER_POOLS_MAX] = {false};
 
-	for (size_t i = 0; previous && i < previous->policy->n_pools; i++)
-		taken[previous->bin->pool[i].turn] = true;
 	for (size_t i = 0; i < policy->n_pools; i++) {
 		const struct policy_pool *pool = &policy->pool[i];
 		struct pacer_pool *out = &bin->pool[i];
@@ -359,7 +338,7 @@ int throttle_pools(const struct policy *policy, const struct compile_previous *p
 			return -1;
 		snprintf(plan->pool[i].name, sizeof(plan->pool[i].name), "%s", pool->name);
 		plan->pool[i].n = pool->n;
-		plan->pool[i].turn = find_turn(out, pool_before(previous, pool->name), taken);
+		out->turn = turn_of(pool, previous);
 	}
 	plan->n_pools = policy->n_pools;
 	if (old)

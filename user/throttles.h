@@ -39,8 +39,9 @@ struct throttle_states {
 	bool taken[PACER_THROTTLES];
 };
 
-/* All that the policy in force uses; `bin` NULL: none. */
-void throttle_survey(const struct pacer_policy *bin, struct throttle_states *states);
+/* All that the policy in force uses, or that still counts at now_ns; `bin` NULL: none. */
+void throttle_survey(const struct pacer_policy *bin, uint64_t now_ns,
+		     struct throttle_states *states);
 /* A state that nobody has; -1 with *error if there is none. */
 int throttle_take(struct throttle_states *states, int line, struct policy_error *error);
 

@@ -38,15 +38,20 @@ struct pacer {
 	const char *name;    /* of the policy, in the tables */
 	const char *memory;  /* as written in the policy */
 	const char *options; /* further top-level lines */
-	const char *limits;
-	unsigned int rules; /* the packet falls under the last; 0: one, without a match */
-	uint32_t only;	    /* for this many sources; 0: for fewer than 16 M */
-	bool two_cpus;	    /* measured on two CPUs, too */
+	const char *rule;    /* its lines below its name and match */
+	unsigned int rules;  /* the packet falls under the last; 0: one, without a match */
+	uint32_t only;	     /* for this many sources; 0: for fewer than 16 M */
+	bool two_cpus;	     /* measured on two CPUs, too */
 	struct attached at;
 };
 
-#define REFUSE "{key: src, gap: 30m}, {key: src, packets: 1, window: 1h, slots: 10}"
-#define ADMIT  "{key: src, packets: 2000000000, window: 1s, slots: 10}"
+#define LIMITS(list) "limits: [" list "]"
+#define NEVER	     "{key: src, packets: 2000000000, window: 1s, slots: 10}"
+#define REFUSE	     LIMITS("{key: src, gap: 30m}, {key: src, packets: 1, window: 1h, slots: 10}")
+#define ADMIT	     LIMITS(NEVER)
+#define BAN(ttl)     "\n    ban: " ttl
+#define OVER_POOL    "\n    over: pool p"
+#define POOL(each)   "pools: [{name: p, targets: [lo, p0], " each "}]"
 
 /* The policy's sample; none of the packets is admitted. */
 #define SAMPLE(of, window) "sample: {of: " of ", k: 64, " window "}"
@@ -54,11 +59,11 @@ struct pacer {
 /* Refused: a source has one packet an hour, and has had it. Admitted: never near the limit. */
 static struct pacer pacers[] = {
     {"refused, gap and window", "64M", "", REFUSE, 0, 0, true, {}},
-    {"refused, gap alone", "64M", "", "{key: src, gap: 30m}", 0, 0, false, {}},
+    {"refused, gap alone", "64M", "", LIMITS("{key: src, gap: 30m}"), 0, 0, false, {}},
     {"refused, window alone",
      "64M",
      "",
-     "{key: src, packets: 1, window: 1h, slots: 10}",
+     LIMITS("{key: src, packets: 1, window: 1h, slots: 10}"),
      0,
      0,
      false,
@@ -68,7 +73,7 @@ static struct pacer pacers[] = {
     {"admitted, gap of 1 ns and window, exact clock",
      "64M",
      "clock: exact",
-     "{key: src, gap: 1ns}, " ADMIT,
+     LIMITS("{key: src, gap: 1ns}, " NEVER),
      0,
      0,
      false,
@@ -95,6 +100,28 @@ static struct pacer pacers[] = {
      "64M",
      SAMPLE("all", "window: 60s, snap: 128"),
      REFUSE,
+     0,
+     K,
+     false,
+     {}},
+    {"admitted, throttle",
+     "8M",
+     "",
+     LIMITS(
+	 "{key: all, uses: 2000000000, cooldown: 1s, max_cooldown: 1100ms, threshold: 20000000}"),
+     0,
+     1,
+     true,
+     {}},
+    {"refused, throttle", "8M", "", LIMITS("{key: all, uses: 1, cooldown: 1h}"), 0, 1, true, {}},
+    {"admitted, nobody banned", "64M", "", ADMIT BAN("1h"), 0, 0, false, {}},
+    {"admitted, nobody banned, no filter", "64M", "", ADMIT BAN("1h"), 0, 0, false, {}},
+    {"refused, banned", "8M", "", REFUSE BAN("1h"), 0, K, false, {}},
+    {"refused, pool spent", "8M", POOL("each: 1, cooldown: 1h"), REFUSE OVER_POOL, 0, K, false, {}},
+    {"refused, redirected",
+     "8M",
+     POOL("each: 1000000000, cooldown: 1s, max_cooldown: 1100ms, threshold: 20000000"),
+     REFUSE OVER_POOL,
      0,
      K,
      false,
@@ -135,7 +162,16 @@ static void write_policy(FILE *f, const struct pacer *p)
 	fprintf(f, "  - name: bench\n");
 	if (p->rules)
 		fprintf(f, "    match: {src: 10.0.0.0/8, proto: udp, dport: %u}\n", BENCH_PORT);
-	fprintf(f, "    limits: [%s]\n", p->limits);
+	fprintf(f, "    %s\n", p->rule);
+}
+
+/* Cells that never expire: the exact table is asked for every packet. */
+static void fill_filter(struct attached *at)
+{
+	const struct pacer_bans *bans = &at->copy[0].policy.bans;
+
+	for (uint32_t i = 0; i <= bans->filter_mask; i++)
+		memset(at->lines[bans->filter + i].word64, 0xff, sizeof(struct pacer_line));
 }
 
 /* Put it on an interface of its own. */
@@ -151,6 +187,7 @@ static void load_pacer(struct pacer *p, size_t i, const char *cli)
 	write_policy(f, p);
 	fclose(f);
 	snprintf(command, sizeof(command),
+		 "ip link set lo up && "
 		 "ip link add p%zu type veth peer name q%zu && ip link set p%zu up && "
 		 "%s load p%zu -c %s --direct >/dev/null",
 		 i, i, i, cli, i, path);
@@ -161,6 +198,8 @@ static void load_pacer(struct pacer *p, size_t i, const char *cli)
 	snprintf(command, sizeof(command), "p%zu", i);
 	if (loader_find(command, &p->at, &error))
 		die("%s", error.text);
+	if (strstr(p->name, "no filter"))
+		fill_filter(&p->at);
 }
 
 /* Packets that the pacer admitted, and all that it judged. */
@@ -207,7 +246,7 @@ static void *run_thread(void *arg)
 	if (bpf_prog_test_run_opts(bpf_program__fd(bench->progs.draw), &o))
 		die("test run");
 	t->ns = (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin) / t->repeat;
-	if (o.retval != XDP_DROP && o.retval != XDP_PASS)
+	if (o.retval != XDP_DROP && o.retval != XDP_PASS && o.retval != XDP_REDIRECT)
 		die("a program was not reached (verdict %u)", o.retval);
 	return NULL;
 }
@@ -301,7 +340,7 @@ static void add_cases(uint32_t sources)
 		return;
 	add_layer("parse", bench->progs.layer_parse, sources, 2);
 	for (size_t i = 0; i < PACERS; i++)
-		if (pacers[i].two_cpus)
+		if (pacers[i].two_cpus && (!pacers[i].only || pacers[i].only == sources))
 			add_pacer(&pacers[i], sources, 2);
 }
 

@@ -79,6 +79,7 @@ def print_layers(rows):
           [str(r["rules"]) for r in rules],
           [("refused, gap and window", [ns_ratio(r) for r in rules])])
     print_sampling(rows)
+    print_limiters(rows)
     wrong = [r for r in rows if "admitted" in r and
              abs(r["admitted"] - r["name"].startswith("admitted")) > 0.01]
     for r in wrong:
@@ -89,6 +90,24 @@ def print_layers(rows):
 def more_than(row, base):
     """Nanoseconds a packet more, round by round."""
     return statistics.median(a - b for a, b in zip(row["samples"], base["samples"]))
+
+
+def print_limiters(rows):
+    """What throttles, bans and pools add to a packet."""
+    lines = []
+    for name, base in (("admitted, nobody banned", "admitted, window"),
+                       ("admitted, nobody banned, no filter", "admitted, window"),
+                       ("refused, banned", "refused, gap and window"),
+                       ("refused, pool spent", "refused, gap and window"),
+                       ("refused, redirected", "refused, gap and window")):
+        pairs = [(find(rows, name=name, sources=s, cpus=1),
+                  find(rows, name=base, sources=s, cpus=1, memory="64M")) for s in SIZES]
+        if any(a and b for a, b in pairs):
+            lines.append((name, [f"{more_than(a, b):+.1f}" if a and b else "" for a, b in pairs]))
+    if lines:
+        table("Bans and pools: ns a packet more than without, one CPU, by number of sources; "
+              "no filter: the exact table is asked for every packet",
+              [size_text(s) for s in SIZES], lines)
 
 
 def print_sampling(rows):
@@ -168,6 +187,11 @@ def layer_targets(rows):
     two = find(rows, part="layers", name="refused, gap and window", sources=1, cpus=2)
     if one and two:
         yield "test_run: a refused hot key, two CPUs / one", two["ns"] / one["ns"], 1.1
+    for name in ("admitted, throttle", "refused, throttle"):
+        one = find(rows, part="layers", name=name, sources=1, cpus=1)
+        two = find(rows, part="layers", name=name, sources=1, cpus=2)
+        if one and two:
+            yield f"test_run: {name}, two CPUs / one", two["ns"] / one["ns"], 1.2
     few = find(rows, part="layers", name="refused, rules", rules=1)
     many = find(rows, part="layers", name="refused, rules", rules=64)
     if few and many:

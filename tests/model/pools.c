@@ -26,9 +26,12 @@ struct pool_scenario {
 	const char *finds;
 };
 
-static struct {
+/* A pool with room for its targets, which end the one and are the other. */
+static union {
 	struct pacer_pool_state pool;
-	struct pacer_pool_target target[TARGETS];
+	struct {
+		struct pacer_pool_state turn;
+	} ;
 } memory;
 
 static struct {

@@ -99,6 +99,14 @@ net_up()
 	done
 }
 
+# two_queues: c0 and s0 have two from now on. Frames of different flows may pass each other then, the
+# marks behind frames too: for tests that shoot no more.
+two_queues()
+{
+	in_server ethtool -L s0 rx 2 # first: an end has to take what the other sends
+	in_client ethtool -L c0 tx 2
+}
+
 # background NETNS COMMAND...: its pid is in $pid, and it does not outlive the test.
 background()
 {

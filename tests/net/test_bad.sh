@@ -61,7 +61,12 @@ policy_errors()
 	key: src, packets: 10, packets: 20, window: 1s|written twice
 	key: src, packets: 10, window: 1s, slots: 59|"59" will not do
 	key: src, packets: 5G, window: 1s|more than can be counted
-	key: src, uses: 10, cooldown: 1s|this version has no throttle
+	key: src, uses: 10, cooldown: 1s|uses are of all packets of the rule
+	key: all, uses: 10|write cooldown
+	key: all, uses: 0, cooldown: 1s|uses: 0 is no limit
+	key: all, uses: 10, cooldown: 1s, threshold: 11|threshold: 11 is above the limit
+	key: all, uses: 10, cooldown: 1s, max_cooldown: 1s|max_cooldown: 1s is not above the cooldown
+	key: all, uses: 1M, cooldown: 1s, threshold: 10|100001 buckets .*threshold: 4185 or more
 	key: src, gap: 1ms, rows: 3|"3" will not do
 	END
 	while IFS='|' read -r wrong pattern; do
@@ -78,7 +83,23 @@ policy_errors()
 	match: {proto: tpc}|"tpc" is not a protocol
 	match: {dport: []}|empty list
 	over: droop|"droop" is not known
-	ban: 30s|this version has no bans
+	over: pool|which pool is missing
+	over: pool scrub|there is no pool scrub
+	ban: 30|ban: 30 has no unit
+	ban: 0s|ban: 0 is no limit
+	END
+	while IFS='|' read -r wrong pattern; do
+		yaml "rules: []\npools: [{$wrong}]\n"
+		refused 2 "bad.yaml:2: .*$pattern" pacer load s0 -c "$work/bad.yaml"
+	done <<-'END'
+	targets: [s0], each: 5, cooldown: 1s|name is missing
+	name: p, targets: [], each: 5, cooldown: 1s|the list is empty
+	name: p, targets: [s0], each: 5|cooldown is missing
+	name: p, targets: [s0, s0], each: 5, cooldown: 1s|s0 is a target of pool p already
+	name: p, targets: [s0, "cpu:0"], each: 5, cooldown: 1s|a pool is of one kind
+	name: p, targets: ["cpu:x"], each: 5, cooldown: 1s|"cpu:x" will not do
+	name: p, targets: [s0], each: 5, cooldown: 1s, threshold: 6|threshold: 6 is above the limit
+	name: p, targets: [s0], each: 5, cooldown: 1s, max_cooldown: 1s|is not above the cooldown
 	END
 	equal "$(what_is_on s0)" "{}" "left on s0"
 }
@@ -104,6 +125,8 @@ file_errors()
 	bad 2 'bad.yaml:[23]: a second document' load s0 -c "$work/bad.yaml"
 	yaml "memory: 1000T\nrules: []\n"
 	bad 2 'bad.yaml:1: memory: 1000T is too much' load s0 -c "$work/bad.yaml"
+	yaml "bans: 0\nrules: []\n"
+	bad 2 'bad.yaml:1: bans: 0 is no limit' load s0 -c "$work/bad.yaml"
 	yaml "memory: 200G\nrules: []\n"
 	bad 2 'bad.yaml: memory: .*more than the .* free' load s0 -c "$work/bad.yaml"
 	yaml "rules: []\n\0allow: [0.0.0.0/0]\n"
@@ -243,19 +266,20 @@ namesake()
 # The version stands behind the magic word at the beginning of .data.control.
 other_version()
 {
-	local verb
+	local verb abi
 
 	limit good 10
-	python3 - "$BUILD/pacer.bpf.o" "$work/pacer.bpf.o" <<-'END'
+	abi=$("$BUILD/xdp-pacer" --version | sed 's/.*ABI //')
+	python3 - "$BUILD/pacer.bpf.o" "$work/pacer.bpf.o" "$abi" <<-'END'
 	import struct, sys
 	data = open(sys.argv[1], "rb").read()
-	old = struct.pack("<II", 0x52434150, 1)
+	old = struct.pack("<II", 0x52434150, int(sys.argv[3]))
 	assert data.count(old) == 1
 	open(sys.argv[2], "wb").write(data.replace(old, struct.pack("<II", 0x52434150, 77)))
 	END
 	in_server ip link set dev s0 xdp obj "$work/pacer.bpf.o" sec xdp.frags
 	for verb in status stats unload confirm; do
-		refused 1 's0: its pacer has ABI version 77, this tool 1: .*xdp off' pacer "$verb" s0
+		refused 1 's0: its pacer has ABI version 77, this tool '"$abi"': .*xdp off' pacer "$verb" s0
 	done
 	refused 1 's0: its pacer has ABI version 77' pacer apply s0 -c "$work/good.yaml"
 	refused 1 's0: its pacer has ABI version 77' pacer set s0 default.packets=1

@@ -24,14 +24,26 @@ policies()
 	sample: {of: denied, k: 8, packets: 100, replacement: without}
 	rules:
 	  - {name: udp, match: {dport: 9000}, limits: [{key: src, packets: 10, window: 60s, entries: 4k}]}
-	  - {name: only-a, match: {dport: 9003}, limits: [{key: src, packets: 10, window: 60s, entries: 64}]}
+	  - name: only-a
+	    match: {dport: 9003}
+	    limits: [{key: src, packets: 10, window: 60s, entries: 64}, {key: all, uses: 10, cooldown: 1s}]
+	    over: pool one
+	    ban: 60s
+	pools: [{name: one, targets: ["cpu:0"], each: 10, cooldown: 1s}]
+	bans: 64
 	END
 	policy b <<-END
 	allow: [10.79.0.2, "fd79::2"]
 	sample: {of: denied, k: 9, window: 60s}
 	rules:
-	  - {name: only-b, match: {dport: 9004}, limits: [{key: src, gap: 1s, entries: 64}]}
+	  - name: only-b
+	    match: {dport: 9004}
+	    limits: [{key: src, gap: 1s, entries: 64}, {key: all, uses: 9, cooldown: 1s}]
+	    over: pool two
+	    ban: 60s
 	  - {name: udp, match: {dport: 9000}, limits: [{key: src, packets: 20, window: 60s, entries: 4k}]}
+	pools: [{name: two, targets: [s0], each: 10, cooldown: 1s}]
+	bans: 128
 	END
 }
 

@@ -134,31 +134,77 @@ spent_again()
 	arrive "0" n=1 && [ "$(stats '.rules[0].events.redirected')" -eq 20 ]
 }
 
-# Leases, and packets of two CPUs at once.
-shared()
+# senders_on: four sources from two CPUs, until senders_off, which sets $sent.
+senders_on()
 {
-	local last=$(($(nproc) - 1)) one other sent
-
-	targets_up
-	in_server ethtool -L s0 rx 2 # first: an end has to take what the other sends
-	in_client ethtool -L c0 tx 2
-	pool two "t1, t2" 300 10m 11m 200
-	load two
 	background "$CLIENT" taskset -c 0 "$BUILD/traffic" send 10.77.0.1,fd77::1 9000 20 \
 		10.77.0.11=3000 10.77.0.12=3000 >"$work/sent0"
 	one=$pid
-	background "$CLIENT" taskset -c "$last" "$BUILD/traffic" send 10.77.0.1,fd77::1 9000 20 \
+	background "$CLIENT" taskset -c $(($(nproc --all) - 1)) \
+		"$BUILD/traffic" send 10.77.0.1,fd77::1 9000 20 \
 		10.77.0.13=3000 10.77.0.14=3000 >"$work/sent1"
 	other=$pid
-	until_true 10 test_stats '.rules[0].events.pool_spent > 1000'
+}
+
+senders_off()
+{
 	kill "$one" "$other"
 	wait "$one" "$other"
-	received "300 300"
 	sent=$(($(cat "$work/sent0") + $(cat "$work/sent1")))
+}
+
+# Leases, and packets of two CPUs at once.
+shared()
+{
+	local one other sent
+
+	targets_up
+	two_queues
+	pool two "t1, t2" 300 10m 11m 200
+	load two
+	senders_on
+	until_true 10 test_stats '.rules[0].events.pool_spent > 1000'
+	senders_off
+	received "300 300"
 	until_true 2 test_stats ".rules[0].matched == $sent"
 	events "600 $((sent - 600 - 12)) 0"
-	in_client ethtool -L c0 tx 1
-	in_server ethtool -L s0 rx 1
+}
+
+# The same while pools change: what a CPU had on lease is lost until it has cooled down.
+shared_changing()
+{
+	local one other sent n name
+
+	targets_up
+	two_queues
+	pool both "t1, t2" 5000 10m 11m 1000
+	pool turned "t2, t1" 5000 10m 11m 500
+	pool second "t2" 5000 10m 11m 500
+	pool lower "t1, t2" 4000 10m 11m 1000
+	load both
+	senders_on
+	for n in 1 2 3 4 5; do
+		for name in turned second both lower; do
+			apply "$name" || fail "apply $name, $n" || return
+		done
+	done
+	apply both
+	until_true 10 test_stats '.rules[0].events.pool_spent > 1000'
+	senders_off
+	until_true 2 test_stats ".rules[0].matched == $sent"
+	until_true 2 all_have_come || true
+	equal "$(received_by r1) + $(received_by r2) = $(($(received_by r1) + $(received_by r2)))" \
+		"$(received_by r1) + $(received_by r2) = $(stats '.rules[0].events.redirected')" "received"
+	for n in r1 r2; do
+		[ "$(received_by "$n")" -le 5000 ] || fail "$n got $(received_by "$n"), and may have 5000"
+		[ "$(received_by "$n")" -ge 3000 ] || fail "$n got only $(received_by "$n")"
+	done
+	events "$(stats '.rules[0].events | "\(.redirected) \(.pool_spent)"') 0"
+}
+
+all_have_come()
+{
+	[ $(($(received_by r1) + $(received_by r2))) -eq "$(stats '.rules[0].events.redirected')" ]
 }
 
 test_stats()
@@ -359,13 +405,11 @@ to_wrong_queue()
 	wait "$first"
 	equal "$(grep -v ready "$work/xsk0")" 5 "frames that the socket of this queue got"
 	events "5 7 5"
-	in_server ethtool -L s0 rx 1
 }
 
 net_up
 check pool-rotation rotation
 check pool-cool-down cool_down
-check pool-two-cpus shared
 check pool-target-vanished vanished
 check pool-across-apply across_apply
 check pool-across-roll-back across_roll_back
@@ -374,5 +418,7 @@ check pool-unknown-target unknown
 check pool-to-cpu to_cpu
 check pool-to-socket to_socket
 check pool-to-socket-of-another-queue to_wrong_queue
+check pool-two-cpus shared
+check pool-two-cpus-changing shared_changing
 targets_down
 finish

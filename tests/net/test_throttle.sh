@@ -85,8 +85,7 @@ two_cpus()
 {
 	local one other sent
 
-	in_server ethtool -L s0 rx 2 # first: an end has to take what the other sends
-	in_client ethtool -L c0 tx 2
+	two_queues
 	uses many "key: all, uses: 4000, cooldown: 60s, max_cooldown: 66s, threshold: 400"
 	load many
 	senders_on
@@ -96,8 +95,30 @@ two_cpus()
 	counted_uses "$sent" 4000
 	equal "$(stats '.rules[0].denied | .gap + .window + .ban + .contended + .no_state')" 0 \
 		"denied by others"
-	in_client ethtool -L c0 tx 1
-	in_server ethtool -L s0 rx 1
+}
+
+# The same while the limit changes, and while it is left out: never above the highest.
+two_cpus_changing()
+{
+	local one other sent n name
+
+	two_queues
+	uses many "key: all, uses: 20000, cooldown: 60s, max_cooldown: 66s, threshold: 2000"
+	uses fewer "key: all, uses: 15000, cooldown: 60s, max_cooldown: 66s, threshold: 1000"
+	uses none "key: src, packets: 1G, window: 1s"
+	load many
+	senders_on
+	for n in 1 2 3 4 5 6; do
+		for name in fewer none many; do
+			apply "$name" || fail "apply $name, $n" || return
+		done
+	done
+	until_true 10 test_stats '.rules[0].denied.throttle > 4000'
+	senders_off
+	until_true 2 test_stats ".rules[0].matched == $sent"
+	n=$(stats '.rules[0].admitted')
+	[ "$n" -le 20000 ] || fail "$n were admitted, and the limit is 20000"
+	[ "$n" -ge 10000 ] || fail "only $n were admitted"
 }
 
 # No window of the cool-down holds more, at the rate at which uses come back.
@@ -207,11 +228,12 @@ beside_window_leased()
 
 net_up
 check throttle-exact exact
-check throttle-two-cpus two_cpus
 check throttle-comes-back comes_back
 check throttle-quiet-cpu quiet_cpu
 check throttle-across-apply across_apply
 check throttle-retired retired
 check throttle-beside-window beside_window
 check throttle-beside-window-leased beside_window_leased
+check throttle-two-cpus two_cpus
+check throttle-two-cpus-changing two_cpus_changing
 finish

@@ -5,8 +5,8 @@
  *
  *   xsk IFACE QUEUE NUMBER
  *
- * Prints "ready" when the socket is the target xsk:NUMBER; after SIGTERM, and when no more come, how
- * many frames it got.
+ * Prints "ready" when the socket is the target xsk:NUMBER; after SIGTERM, and when no more come,
+ * how many frames it got.
  */
 #include <bpf/bpf.h>
 #include <err.h>
@@ -21,9 +21,9 @@
 #include <unistd.h>
 #include <xdp/xsk.h>
 
-#define FRAMES	   1024u
-#define FRAME_SIZE XSK_UMEM__DEFAULT_FRAME_SIZE
-#define BATCH	   64u
+#define FRAMES	    1024u
+#define FRAME_SIZE  XSK_UMEM__DEFAULT_FRAME_SIZE
+#define BATCH	    64u
 #define PATIENCE_MS 200
 
 static volatile sig_atomic_t stopped;
@@ -42,13 +42,12 @@ static void stop(int signal)
 
 static void open_socket(const char *ifname, uint32_t queue)
 {
-	const struct xsk_umem_config umem = {.fill_size = FRAMES,
-					     .comp_size = FRAMES,
-					     .frame_size = FRAME_SIZE};
-	const struct xsk_socket_config config = {
-	    .rx_size = FRAMES,
-	    .libbpf_flags = XSK_LIBBPF_FLAGS__INHIBIT_PROG_LOAD,
-	    .bind_flags = XDP_COPY};
+	const struct xsk_umem_config umem = {
+	    .fill_size = FRAMES, .comp_size = FRAMES, .frame_size = FRAME_SIZE};
+	const struct xsk_socket_config config = {.rx_size = FRAMES,
+						 .libbpf_flags =
+						     XSK_LIBBPF_FLAGS__INHIBIT_PROG_LOAD,
+						 .bind_flags = XDP_COPY};
 	void *frames = aligned_alloc(getpagesize(), (size_t)FRAMES * FRAME_SIZE);
 	uint32_t at, i;
 	int error;

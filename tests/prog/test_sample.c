@@ -336,7 +336,35 @@ static void test_uniform(void **unused)
 		run_stream(&streams[i], 1500);
 }
 
-/* ---- copies while packets go on ---- */
+/* ---- copies ---- */
+
+/* A writer that never leaves: of time, the last tick's end is whole, and nothing is of the rest. */
+static void test_marks(void **unused)
+{
+	static struct pacer_sampler live, copy;
+	struct pacer_sampling by = {
+	    .id = 1, .reasons = 1, .form = PACER_SAMPLE_TIME, .k = 3, .window = 10};
+	struct pacer_sample_item item = {0};
+
+	(void)unused;
+	pacer_sampler_init(&live, 1);
+	for (item.time_ns = 1; item.time_ns < 8; item.time_ns++)
+		if (pacer_sampler_due(&live, &by, item.time_ns))
+			pacer_sampler_take(&live, &by, &item);
+	assert_int_equal(sample_copy(&live, NULL, &by, &copy, NULL), SAMPLE_WHOLE);
+	assert_int_equal(pacer_sampler_n(&copy, &by, 7), 7);
+	live.seq++;
+	assert_int_equal(sample_copy(&live, NULL, &by, &copy, NULL), SAMPLE_BEHIND);
+	assert_int_equal(pacer_sampler_n(&copy, &by, 7), 6);
+	live.burst.ticks++;
+	assert_int_equal(sample_copy(&live, NULL, &by, &copy, NULL), SAMPLE_TORN);
+	by.form = PACER_SAMPLE_LAST_WOR;
+	assert_int_equal(sample_copy(&live, NULL, &by, &copy, NULL), SAMPLE_TORN);
+	live.seq++;
+	assert_int_equal(sample_copy(&live, NULL, &by, &copy, NULL), SAMPLE_WHOLE);
+	live.wor.seq++;
+	assert_int_equal(sample_copy(&live, NULL, &by, &copy, NULL), SAMPLE_TORN);
+}
 
 struct writer {
 	pthread_t thread;
@@ -475,6 +503,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_same),
 	    cmocka_unit_test(test_uniform),
+	    cmocka_unit_test(test_marks),
 	    cmocka_unit_test(test_copies),
 	};
 

@@ -508,6 +508,11 @@ static void test_what_is_not_its_own_is_refused_and_left(void **unused)
 			 KEYS_UNABLE);
 	assert_int_equal(keys_open(&list, &limits, "/dev/null", &m.clock, &keys, &error),
 			 KEYS_REFUSED);
+	unlink(other_path);
+	assert_int_equal(symlink("/nowhere/at/all", other_path), 0);
+	assert_int_equal(keys_open(&list, &limits, other_path, &m.clock, &keys, &error),
+			 KEYS_UNABLE);
+	unlink(other_path);
 	keys_list_free(&list);
 }
 

@@ -159,9 +159,29 @@ static void test_behind(void **state)
 		sampler.tick[(tick + 1) % PACER_SAMPLER_TICKS] =
 		    (struct pacer_sampler_tick){tick + 1, now.burst.N + 5};
 		check(&by, tick);
+		check(&by, tick + 10); /* only what it does not know of is active */
 		n_times += 5;
 		sampler = now;
 	}
+}
+
+/* Ticks of another length from before, which the window of today would hold. */
+static void test_stale_ticks(void **state)
+{
+	struct pacer_sampling by = {
+	    .id = 1, .reasons = 1, .form = PACER_SAMPLE_TIME, .k = 4, .window = 10};
+
+	(void)state;
+	pacer_sampler_init(&sampler, 1);
+	for (uint64_t tick = 100; tick < 110; tick++)
+		add(&by, tick);
+	by.id = 2;
+	by.tick_shift = 4;
+	n_times = 0;
+	for (uint32_t i = 0; i < 5; i++)
+		add(&by, 50 << 4);
+	add(&by, 112 << 4);
+	check(&by, 112);
 }
 
 static void test_lowest(void **state)
@@ -274,10 +294,11 @@ static void test_ids(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_oracle), cmocka_unit_test(test_from_zero),
-	    cmocka_unit_test(test_behind), cmocka_unit_test(test_lowest),
-	    cmocka_unit_test(test_ticks),  cmocka_unit_test(test_reasons),
-	    cmocka_unit_test(test_forms),  cmocka_unit_test(test_ids),
+	    cmocka_unit_test(test_oracle),  cmocka_unit_test(test_from_zero),
+	    cmocka_unit_test(test_behind),  cmocka_unit_test(test_stale_ticks),
+	    cmocka_unit_test(test_lowest),  cmocka_unit_test(test_ticks),
+	    cmocka_unit_test(test_reasons), cmocka_unit_test(test_forms),
+	    cmocka_unit_test(test_ids),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

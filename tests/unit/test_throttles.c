@@ -453,50 +453,68 @@ static void test_targets_given_back(void **unused)
 	assert_int_equal(old->former[1].until_ns, 0);
 }
 
-static void test_turns(void **unused)
+/* ... and where it had one before, that counts until it has cooled down from the other policy. */
+static void test_targets_given_back_later(void **unused)
 {
-	uint8_t turn_a, turn_b;
+	struct pacer_policy *old = &before.bin;
+	uint32_t y;
 
 	(void)unused;
-	assert_int_equal(load("rules: []\npools:\n" POOL("a", "x") POOL("b", "y")), 0);
-	turn_a = now.bin.pool[0].turn;
-	turn_b = now.bin.pool[1].turn;
-	assert_int_not_equal(turn_a, turn_b);
-	assert_int_equal(apply_pools(POOL("c", "z") POOL("b", "y") POOL("a", "x")), 0);
-	assert_int_equal(now.bin.pool[2].turn, turn_a);
-	assert_int_equal(now.bin.pool[1].turn, turn_b);
-	assert_true(now.bin.pool[0].turn != turn_a && now.bin.pool[0].turn != turn_b);
-	assert_true(now.bin.pool[0].turn < 2 * PACER_POOLS_MAX);
-	assert_int_equal(now.plan.pool[0].turn, PLAN_NEW);
-	assert_int_equal(now.plan.pool[1].turn, PLAN_KEPT);
+	assert_int_equal(load("rules: []\npools:\n" POOL("a", "x, y")), 0);
+	y = now.bin.pool[0].state[1];
+	assert_int_equal(apply_pools(POOL("a", "x")), 0);
+	time_retired();
+	assert_int_equal(now.bin.former[0].until_ns, 2 * SECOND + RESOLUTION);
+	assert_int_equal(apply_pools(POOL("a", "x, y")), 0);
+	assert_int_equal(now.bin.pool[0].state[1], y);
+	compile_keep_targets(old, &now.bin, 60 * SECOND);
+	assert_true(old->former[0].until_ns == 61 * SECOND + RESOLUTION);
+	assert_int_equal(old->former[0].state, y);
+	assert_int_equal(old->former[1].until_ns, 0);
 }
 
-/* What CPUs have leased is of places: it ends where these change, or too much may be on lease. */
-static void test_turns_end(void **unused)
+/* Three pools of 32 targets each, the CPUs from this one on. */
+static const char *full_pools(uint32_t from)
 {
-	static const struct {
-		const char *to;
-		enum plan_state turn;
-	} cases[] = {
-	    {POOL("a", "x, y"), PLAN_KEPT},
-	    {POOL("a", "x"), PLAN_KEPT},
-	    {POOL("a", "x, y, z"), PLAN_KEPT},
-	    {"- {name: a, targets: [x, y], each: 6, cooldown: 9s, threshold: 3}\n", PLAN_KEPT},
-	    {"- {name: a, targets: [x, y], each: 4, cooldown: 1s, threshold: 1}\n", PLAN_NEW},
-	    {POOL("a", "y, x"), PLAN_NEW},
-	    {POOL("a", "x, z"), PLAN_NEW},
-	    {POOL("a", "y"), PLAN_NEW},
-	    {POOL("b", "x, y"), PLAN_NEW},
-	};
-
-	(void)unused;
-	for (size_t i = 0; i < ARRAY(cases); i++) {
-		assert_int_equal(load("rules: []\npools:\n" POOL("a", "x, y")), 0);
-		assert_int_equal(apply_pools(cases[i].to), 0);
-		assert_int_equal(now.plan.pool[0].turn, cases[i].turn);
-		assert_int_equal(now.bin.pool[0].turn == before.bin.pool[0].turn,
-				 cases[i].turn == PLAN_KEPT);
+	say_again();
+	say("rules: []\npools:\n");
+	for (uint32_t i = 0; i < 3; i++) {
+		say("- {name: p%u, each: 5, cooldown: 1s, threshold: 32, targets: [", i);
+		for (uint32_t k = 0; k < 32; k++)
+			say("%scpu:%u", k ? ", " : "", from + i * 32 + k);
+		say("]}\n");
 	}
+	return doc.s;
+}
+
+/* States are for others once what they knew has cooled down, whatever was refused meanwhile. */
+static void test_states_come_back(void **unused)
+{
+	(void)unused;
+	assert_int_equal(load(full_pools(0)), 0);
+	assert_int_equal(apply_pools(""), 0);
+	time_retired();
+	assert_int_equal(formers(), 96);
+	host.now_ns += SECOND + RESOLUTION - 1;
+	assert_int_equal(apply(full_pools(96)), -1);
+	assert_non_null(strstr(error.text, "more than 128 throttles are needed"));
+	host.now_ns++;
+	assert_int_equal(apply(full_pools(96)), 0);
+	assert_int_equal(formers(), 0);
+}
+
+/* A pool of the same name goes on where it was, if that is still a target. */
+static void test_turns(void **unused)
+{
+	(void)unused;
+	assert_int_equal(load("rules: []\npools:\n" POOL("a", "x, y, z") POOL("b", "w")), 0);
+	assert_int_equal(now.bin.pool[0].turn, 0);
+	now.bin.pool[0].turn = 2;
+	assert_int_equal(apply_pools(POOL("b", "w, u, v") POOL("a", "z, y, x")), 0);
+	assert_int_equal(now.bin.pool[1].turn, 2);
+	assert_int_equal(now.bin.pool[0].turn, 0);
+	assert_int_equal(apply_pools(POOL("a", "z, y")), 0);
+	assert_int_equal(now.bin.pool[0].turn, 0);
 }
 
 static void test_over(void **unused)
@@ -836,8 +854,9 @@ int main(void)
 	    TEST(test_targets_go_on),
 	    TEST(test_targets_cut_off),
 	    TEST(test_targets_given_back),
+	    TEST(test_targets_given_back_later),
+	    TEST(test_states_come_back),
 	    TEST(test_turns),
-	    TEST(test_turns_end),
 	    TEST(test_over),
 	    TEST(test_bans),
 	    TEST(test_no_room_for_bans),

@@ -206,6 +206,31 @@ cli_sample()
 	xdp-pacer unload v0
 }
 
+# What is over goes to a CPU, whose share is 10; who was denied by the window is banned; and both
+# sources together have 30.
+cli_limiters()
+{
+	cat >"$policy" <<-END
+	rules:
+	  - name: udp
+	    match: {proto: udp, dport: 9000}
+	    limits: [{key: src, packets: 20, window: 60s}, {key: all, uses: 30, cooldown: 60s}]
+	    ban: 60s
+	    over: pool cpus
+	pools: [{name: cpus, targets: ["cpu:1"], each: 10, cooldown: 60s}]
+	END
+	xdp-pacer load v0 -c "$policy"
+	arrive 30 10.0.0.2 100 0
+	contains '"redirected": *10[^0-9]' xdp-pacer stats v0 --json
+	contains '"banned": *1[^0-9]' xdp-pacer status v0 --json
+	contains '10.0.0.2 +udp' xdp-pacer status v0
+	arrive 10 10.0.0.3 100 0
+	contains '"throttle": *90[^0-9]' xdp-pacer stats v0 --json
+	contains '1 ban lifted' xdp-pacer unban v0 10.0.0.2
+	lacks '10.0.0.2 +udp' xdp-pacer status v0
+	xdp-pacer unload v0
+}
+
 # A program that is not known to take fragmented frames is refused by an interface with such an MTU.
 cli_jumbo()
 {
@@ -245,6 +270,7 @@ check cli-unload cli_unload
 check cli-leaves-nothing nothing_is_left
 check cli-direct cli_direct
 check cli-sample cli_sample
+check cli-limiters cli_limiters
 check cli-jumbo cli_jumbo
 check kernel-is-content kernel_is_content
 exit 0

@@ -70,7 +70,7 @@ static int receive(int fd, int wait_ms)
 int main(int argc, char **argv)
 {
 	struct sockaddr_in to;
-	int receiver, sender, received = 0;
+	int receiver, sender, received = 0, on = 1;
 
 	if (argc != 7)
 		errx(2, "usage: udp NETNS SADDR DADDR DPORT COUNT GAP_US");
@@ -78,6 +78,9 @@ int main(int argc, char **argv)
 	receiver = bound_socket(argv[3], argv[4]);
 	enter_namespace(argv[1]);
 	sender = bound_socket(argv[2], "0");
+	/* A frame that is redirected has to have its checksum, or none. */
+	if (setsockopt(sender, SOL_SOCKET, SO_NO_CHECK, &on, sizeof(on)))
+		err(1, "SO_NO_CHECK");
 	for (int i = atoi(argv[5]); i > 0; i--) {
 		if (sendto(sender, "x", 1, 0, (struct sockaddr *)&to, sizeof(to)) != 1)
 			err(1, "sendto %s:%s", argv[3], argv[4]);

@@ -1,0 +1,137 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What estimate says of a pacer at work: exact values where the sample is the window, intervals that
+# hold them where it is not, a flood of spoofed sources, and what is refused.
+#
+#   client                                     server
+#   any source, by raw frames   c0 ---- s0     the pacer, with memory for samples
+#
+# shellcheck disable=SC2317 # the functions are reached through check
+# shellcheck source=tests/net/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# sampled NAME SAMPLE: a policy of one rule, and this sample.
+sampled()
+{
+	{
+		echo 'rules: [{name: udp, match: {proto: udp, dport: 9000}, limits: [{key: src, packets: 10, window: 60s}]}]'
+		[ -z "$2" ] || echo "sample: $2"
+	} | policy "$1"
+}
+
+# estimate FILTER [ARG...]: of the reading, what the jq filter says.
+estimate()
+{
+	pacer estimate s0 --json "${@:2}" | jq -rc "$1"
+}
+
+# Fewer packets than samples: all is exact. 8 + 4 + 2 + 1 + 1 of 16.
+exact()
+{
+	sampled whole '{of: all, k: 64, packets: 1000, replacement: without}'
+	load whole
+	arrive "8 4 2 1 1" n=8 n=4,from=fd77::12 n=2,from=10.77.0.13 n=1,from=10.77.0.14 n=1,from=fd77::15
+	equal "$(estimate '[.packets, .samples, .distinct, .F2.value, .F2.low, .F2.high] | join(" ")')" \
+		"16 16 5 86 86 86" "packets, samples, keys, F2"
+	equal "$(estimate '[.entropy.low, .entropy.high, .single.value] | join(" ")')" \
+		"1.875 1.875 0.125" "entropy, share of what is there once"
+	equal "$(estimate '[.keys[] | "\(.share.low) \(.samples) \(.key)"] | sort | reverse | join(",")')" \
+		"0.5 8 10.77.0.11,0.25 4 fd77::12,0.125 2 10.77.0.13,0.0625 1 fd77::15,0.0625 1 10.77.0.14" keys
+	equal "$(estimate '[.F3.value, .distinct] | join(" ")' --key dst --moment 3)" "1456 2" "F3 by dst"
+	pacer estimate s0 >"$work/text"
+	grep -q '^s0: 16 packets (all, the last 1000 of each CPU) by src, from 16 samples without' "$work/text" ||
+		fail "first line: $(head -n 1 "$work/text")"
+	grep -q 'cost: the sampler' "$work/text" || fail "it does not say what it costs"
+}
+
+# within VALUE of .QUANTITY's bounds
+within()
+{
+	estimate ".$2 | .low <= $1 and .high >= $1" "${@:3}"
+}
+
+# 100 + 50 + 50 of a packet each, of 200: F2 = 12550, H2 = 1.672, H = 3.411 bits; 40 are denied.
+bounds()
+{
+	local i singles=()
+
+	sampled time '{of: all, k: 64, window: 60s}'
+	load time
+	for ((i = 1; i <= 50; i++)); do
+		singles+=("from=203.0.113.$i,dport=1")
+	done
+	arrive "100 10" n=100,dport=2 n=50,from=10.77.0.12
+	timeout 60 "$shots" "$CLIENT" "$SERVER" "${singles[@]}" >/dev/null
+	equal "$(estimate .packets)" 200 packets
+	equal "$(within 12550 F2) $(within 1.6722 H2) $(within 3.4109 entropy)" "true true true" \
+		"F2, H2 and entropy in $(estimate '[.F2, .H2, .entropy]')"
+	equal "$(estimate '.keys[0] | "\(.key) \(.share.low <= .5 and .share.high >= .5)"')" \
+		"10.77.0.11 true" "the most frequent key"
+	off
+	sampled denied '{of: denied, k: 64, window: 60s}'
+	load denied
+	arrive "10 10" n=50 n=20,from=10.77.0.12
+	equal "$(estimate '"\(.packets) \(.of)"')" "50 denied" "packets, of"
+}
+
+# Few sources, then spoofed ones: the entropy's bounds do not meet, and the sample fills with what is
+# there once.
+flood()
+{
+	local before after
+
+	sampled flood '{of: all, k: 64, packets: 1000}'
+	load flood
+	arrive "10 10 10" n=600 n=600,from=10.77.0.12 n=600,from=10.77.0.13
+	before=$(estimate .entropy.high)
+	equal "$(estimate '.single.value < 0.1')" true "few are there once before"
+	in_client "$(tool flood)" c0 5000 1 >/dev/null
+	after=$(estimate .entropy.low)
+	equal "$(estimate '.single.value > 0.9 and .packets >= 1000')" true "almost all are there once"
+	jq -n "$before < $after" | grep -q true || fail "entropy $before at most, then $after at least"
+}
+
+# Again and again: JSON, and rows under one heading.
+watch()
+{
+	sampled time '{of: all, k: 64, window: 10s}'
+	load time
+	arrive "5" n=5
+	timeout 2 nsenter --net="/run/netns/$SERVER" "$BUILD/xdp-pacer" estimate s0 --every 200ms --json >"$work/json" ||
+		[ $? -eq 124 ]
+	[ "$(jq -c .packets "$work/json" | grep -c '^5$')" -ge 5 ] || fail "readings: $(jq -c .packets "$work/json")"
+	timeout 2 nsenter --net="/run/netns/$SERVER" "$BUILD/xdp-pacer" estimate s0 --every 200ms >"$work/rows" ||
+		[ $? -eq 124 ]
+	[ "$(grep -c 10.77.0.11 "$work/rows")" -ge 5 ] || fail "rows: $(cat "$work/rows")"
+	equal "$(grep -c entropy "$work/rows")" 1 headings
+}
+
+refusals()
+{
+	sampled none ""
+	sampled time '{of: all, k: 64, window: 60s}'
+	refused 1 's0: has no pacer' pacer estimate s0
+	load none
+	refused 1 's0: its policy samples nothing: add sample: .*unload and load' pacer estimate s0
+	off
+	load time
+	equal "$(estimate '[.packets, .distinct, .entropy.high] | join(" ")')" "0 0 0" "an empty window"
+	apply none
+	refused 1 's0: its policy samples nothing: apply one with sample:' pacer estimate s0
+	apply time
+	refused 2 'window is for captures' pacer estimate s0 --window 1s
+	refused 2 'exact is for captures' pacer estimate s0 --json --exact
+	refused 2 'is not a key' pacer estimate s0 --key srcs
+	: >"$work/s0"
+	(cd "$work" && refused 1 's0: ' pacer estimate s0) # a file wins
+	(cd "$work" && refused 2 'watch is for interfaces' pacer estimate s0 --watch)
+}
+
+net_up
+check estimate-exact exact
+check estimate-bounds bounds
+check estimate-flood flood
+check estimate-watch watch
+check estimate-refusals refusals
+finish
