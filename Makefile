@@ -74,7 +74,7 @@ $(BUILD)/unit/test_output_check: MORE := user/output_check.c user/compile.c user
 $(BUILD)/unit/test_keys:    MORE := user/keys.c user/units.c
 $(BUILD)/unit/test_sampler: MORE := user/sampling.c
 $(BUILD)/unit/test_estimate: MORE := user/estimator.c user/exact.c user/track.c
-$(BUILD)/unit/test_pooled: MORE := user/pooled.c user/estimator.c
+$(BUILD)/unit/test_pooled: MORE := user/pooled.c
 $(BUILD)/unit/test_sample_merge: MORE := user/estimator.c
 
 $(BUILD)/unit/%: tests/unit/%.c $(wildcard tests/unit/*.h user/*.[ch]) $(CORE)

@@ -8,8 +8,8 @@
  * packet is judged by half a policy.
  *
  * Memory: a line is 64 bytes and 64-byte aligned; all of a key's state under one
- * tier lies in one line (a window of more than PACER_SLOTS_LINE slots: in the
- * lines that follow it).
+ * tier lies in one line (a window of PACER_STARTS_LINE slots or more: in the
+ * lines that follow it, too).
  */
 #ifndef PACER_ABI_H
 #define PACER_ABI_H
@@ -26,7 +26,6 @@
 #define PACER_EXTRA_MAX	   3u
 #define PACER_RING_MAX	   (PACER_STARTS_LINE + PACER_EXTRA_MAX * PACER_LINE_WORDS)
 #define PACER_SLOTS_MAX	   (PACER_RING_MAX - 1)
-#define PACER_SLOTS_LINE   (PACER_STARTS_LINE - 1)
 #define PACER_CELLS	   7u /* of a sketch's line; prime, see recency.h */
 #define PACER_ROWS_MAX	   2u
 #define PACER_BOUNDS_MAX   255u /* values at which one field's set of matching rules changes */
@@ -37,7 +36,7 @@
 #define PACER_THROTTLES	   128u /* states: of limits, the retired included, and of targets */
 #define PACER_POOLS_MAX	   8u
 #define PACER_TARGETS_MAX  32u /* of a pool */
-#define PACER_CPUS_MAX	   8u /* that can be targets where no loader sized the map */
+#define PACER_CPUS_MAX	   8u  /* that can be targets where no loader sized the map */
 #define PACER_SOCKETS_MAX  64u /* numbers of sockets that can be targets */
 #define PACER_BAN_WAYS	   4u  /* entries of a set of the ban table */
 
@@ -457,6 +456,19 @@ PACER_INLINE enum pacer_verdict pacer_verdict_of(enum pacer_reason reason)
 		break;
 	}
 	return PACER_VERDICT_DENY;
+}
+
+/* "deny_window": in results and metrics. "?" of what is none of them. */
+PACER_INLINE const char *pacer_reason_name(__u32 reason)
+{
+	switch (reason) {
+#define PACER_REASON_NAME(name, verdict, id, text) \
+	case PACER_##name:                         \
+		return id;
+		PACER_REASONS(PACER_REASON_NAME)
+#undef PACER_REASON_NAME
+	}
+	return "?";
 }
 
 #endif

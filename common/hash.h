@@ -36,35 +36,21 @@ PACER_INLINE const __u64 *pacer_hash_member(const __u64 secret[PACER_SECRETS], u
 }
 
 /*
- * Hash of the words of an IPv4 key: source, destination, ports, meta. src_only: the last three are
- * known to be 0 and not read.
+ * Hash of the first n words of a key of the family that `family` is the first secret of. Words that
+ * are 0 add nothing, so those behind the last that is not may be left out. n: a constant.
  */
-PACER_INLINE __u32 pacer_hash4(const __u64 *k, const __u32 w[4], int src_only)
+PACER_INLINE struct pacer_hash pacer_hash_words(const __u64 secret[PACER_SECRETS],
+						unsigned int family, const __u32 *w, unsigned int n)
 {
-	__u64 sum = k[PACER_HASH_FAMILY4];
-
-	sum += k[0] * w[0];
-	if (src_only)
-		return sum >> 32;
-	sum += k[1] * w[1];
-	sum += k[2] * w[2];
-	sum += k[3] * w[3];
-	return sum >> 32;
-}
-
-/* Hash of the ten words of an IPv6 key; src_only: all but the first four are 0 and not read. */
-PACER_INLINE __u32 pacer_hash6(const __u64 *k, const __u32 w[PACER_KEY_WORDS], int src_only)
-{
-	__u64 sum = k[PACER_HASH_FAMILY6];
+	const __u64 *a = pacer_hash_member(secret, 0), *b = pacer_hash_member(secret, 1);
+	__u64 place = a[family], mark = b[family];
 	unsigned int i;
 
-	for (i = 0; i < 4; i++)
-		sum += k[i] * w[i];
-	if (src_only)
-		return sum >> 32;
-	for (; i < PACER_KEY_WORDS; i++)
-		sum += k[i] * w[i];
-	return sum >> 32;
+	for (i = 0; i < n; i++) {
+		place += a[i] * w[i];
+		mark += b[i] * w[i];
+	}
+	return (struct pacer_hash){place >> 32, mark >> 32};
 }
 
 /* The place of a hash among n: 0 to n - 1, without division. n from 1 to 2^32 - 1. */

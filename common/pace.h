@@ -67,44 +67,48 @@ struct pacer_walk {
 #define PACER_LEASE_AT(walk, index)    (&(walk)->state->lease[(index) & (PACER_THROTTLES - 1)])
 #endif
 
-/* What of the packet is this tier's key: as many words as its family has, and of a key that is the
- * source's address alone, only those.
- */
-PACER_INLINE void pacer_tier_words(const struct pacer_tier *t, const struct pacer_packet *pkt,
-				   __u32 w[PACER_KEY_WORDS])
+/* The tier's mask over the packet's words of IPv4 and of IPv6: n of them, a constant. */
+PACER_INLINE void pacer_tier_words4(const struct pacer_tier *t, const struct pacer_packet *pkt,
+				    __u32 *w, __u32 n)
+{
+	w[0] = pkt->key[PACER_WORD_SADDR] & t->mask4[0];
+	if (n < 4)
+		return;
+	w[1] = pkt->key[PACER_WORD_DADDR] & t->mask4[1];
+	w[2] = pkt->key[PACER_WORD_PORTS] & t->mask4[2];
+	w[3] = pkt->key[PACER_WORD_META] & t->mask4[3];
+}
+
+PACER_INLINE void pacer_tier_words6(const struct pacer_tier *t, const struct pacer_packet *pkt,
+				    __u32 *w, __u32 n)
 {
 	__u32 i;
 
-	if (pkt->family == PACER_FAMILY_4) {
-		w[0] = pkt->key[PACER_WORD_SADDR] & t->mask4[0];
-		if (t->src_only)
-			return;
-		w[1] = pkt->key[PACER_WORD_DADDR] & t->mask4[1];
-		w[2] = pkt->key[PACER_WORD_PORTS] & t->mask4[2];
-		w[3] = pkt->key[PACER_WORD_META] & t->mask4[3];
-		return;
-	}
-	for (i = 0; i < 4; i++)
-		w[i] = pkt->key[i] & t->mask6[i];
-	if (t->src_only)
-		return;
-	for (; i < PACER_KEY_WORDS; i++)
+	for (i = 0; i < n; i++)
 		w[i] = pkt->key[i] & t->mask6[i];
 }
 
+/* The hash of what of the packet is this tier's key. */
 PACER_INLINE struct pacer_hash pacer_tier_hash(const struct pacer_tier *t,
 					       const struct pacer_packet *pkt,
 					       const __u64 secret[PACER_SECRETS])
 {
-	const __u64 *first = pacer_hash_member(secret, 0), *second = pacer_hash_member(secret, 1);
 	__u32 w[PACER_KEY_WORDS];
 
-	pacer_tier_words(t, pkt, w);
-	if (pkt->family == PACER_FAMILY_4)
-		return (struct pacer_hash){pacer_hash4(first, w, t->src_only),
-					   pacer_hash4(second, w, t->src_only)};
-	return (struct pacer_hash){pacer_hash6(first, w, t->src_only),
-				   pacer_hash6(second, w, t->src_only)};
+	if (pkt->family == PACER_FAMILY_4 && t->src_only) {
+		pacer_tier_words4(t, pkt, w, 1);
+		return pacer_hash_words(secret, PACER_HASH_FAMILY4, w, 1);
+	}
+	if (pkt->family == PACER_FAMILY_4) {
+		pacer_tier_words4(t, pkt, w, 4);
+		return pacer_hash_words(secret, PACER_HASH_FAMILY4, w, 4);
+	}
+	if (t->src_only) {
+		pacer_tier_words6(t, pkt, w, 4);
+		return pacer_hash_words(secret, PACER_HASH_FAMILY6, w, 4);
+	}
+	pacer_tier_words6(t, pkt, w, PACER_KEY_WORDS);
+	return pacer_hash_words(secret, PACER_HASH_FAMILY6, w, PACER_KEY_WORDS);
 }
 
 PACER_INLINE int pacer_tier_asked(const struct pacer_tier *t, __u64 now_ns)
@@ -307,9 +311,12 @@ PACER_INLINE struct pacer_ban_ask pacer_walk_ban_ask(const struct pacer_walk *w,
 				  pacer_tier_hash(t, &w->pkt, PACER_SECRET_OF(w)),
 				  {PACER_RULE_OF(w)->id, t->key_id, {0}}};
 
-	if (w->pkt.family != PACER_FAMILY_4)
-		q.key.key_id |= PACER_KEY_V6;
-	pacer_tier_words(t, &w->pkt, q.key.word);
+	if (w->pkt.family == PACER_FAMILY_4) {
+		pacer_tier_words4(t, &w->pkt, q.key.word, 4);
+		return q;
+	}
+	q.key.key_id |= PACER_KEY_V6;
+	pacer_tier_words6(t, &w->pkt, q.key.word, PACER_KEY_WORDS);
 	return q;
 }
 

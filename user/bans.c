@@ -30,20 +30,6 @@ static bool read_entry(const struct pacer_line *line, uint64_t now_ns, struct pa
 	       copy->ban_until_ns > now_ns;
 }
 
-static struct policy_key kind_of(uint32_t id)
-{
-	uint32_t src4 = id >> 4 & 63, src6 = id >> 10 & 255, dst4 = id >> 18 & 63, dst6 = id >> 24;
-	struct policy_key key = {KEY_SRC, src4, src6};
-
-	if (id & PACER_KEY_PROTO)
-		key.kind = KEY_FLOW;
-	else if (id & PACER_KEY_DPORT)
-		key.kind = KEY_SRC_DPORT;
-	else if (dst4 || dst6)
-		key = (struct policy_key){KEY_DST, dst4, dst6};
-	return key;
-}
-
 /* A packet that has the entry's key. */
 static struct pacer_packet packet_of(const struct pacer_line *entry)
 {
@@ -68,7 +54,7 @@ static struct pacer_packet packet_of(const struct pacer_line *entry)
 static void describe(const struct pacer_line *entry, const struct policy *policy, uint64_t now_ns,
 		     struct ban *ban)
 {
-	struct policy_key kind = kind_of(entry->ban_key_id);
+	struct policy_key kind = compile_key_of(entry->ban_key_id);
 	struct pacer_packet pkt = packet_of(entry);
 
 	snprintf(ban->rule, sizeof(ban->rule), "?");

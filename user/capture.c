@@ -76,7 +76,7 @@ void capture_close(struct capture *c)
 	c->pcap = NULL;
 }
 
-/* A capture's time; before 1970 is 1970. */
+/* In ns since 1970; before that is 0, and what ns cannot count is their last. */
 static uint64_t time_of(const struct pcap_pkthdr *header)
 {
 	if (header->ts.tv_sec < 0 || header->ts.tv_sec > INT64_MAX / 1000000000 - 1)

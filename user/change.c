@@ -16,19 +16,12 @@
 
 #define LOCK_FILE "/run/xdp-pacer.lock"
 
-static int fail(struct policy_error *error, const char *where, const char *what)
-{
-	error->line = 0;
-	snprintf(error->text, sizeof(error->text), "%s: %s", where, what);
-	return -1;
-}
-
 static int lock(struct policy_error *error)
 {
 	int fd = open(LOCK_FILE, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 
 	if (fd < 0 || flock(fd, LOCK_EX)) {
-		fail(error, LOCK_FILE, strerror(errno));
+		policy_explain(error, 0, "%s: %s", LOCK_FILE, strerror(errno));
 		if (fd >= 0)
 			close(fd);
 		return -1;
@@ -140,10 +133,10 @@ static int allow_full(const struct prefix *prefix, int err, struct policy_error 
 {
 	char text[64];
 
-	return fail(error, units_prefix_text(prefix, text, sizeof(text)),
-		    err == ENOSPC ? "the allow-list is full: it holds 4096 prefixes of each "
-				    "family: delete some or merge them"
-				  : strerror(err));
+	return policy_fail(error, 0, "%s: %s", units_prefix_text(prefix, text, sizeof(text)),
+			   err == ENOSPC ? "the allow-list is full: it holds 4096 prefixes of each "
+					   "family: delete some or merge them"
+					 : strerror(err));
 }
 
 /* The datapath looks at a list that has entries by the count: so that goes up first. */
@@ -166,9 +159,10 @@ static int allow_remove(struct attached *a, const struct prefix *prefix, struct 
 	char text[64];
 
 	if (bpf_map_delete_elem(trie_of(a, prefix->family), &key))
-		return fail(error, units_prefix_text(prefix, text, sizeof(text)),
-			    errno == ENOENT ? "is not on the allow-list: see `allow IFACE list`"
-					    : strerror(errno));
+		return policy_fail(
+		    error, 0, "%s: %s", units_prefix_text(prefix, text, sizeof(text)),
+		    errno == ENOENT ? "is not on the allow-list: see `allow IFACE list`"
+				    : strerror(errno));
 	return 0;
 }
 
@@ -186,15 +180,13 @@ static void each_live(const struct allow_entry *entry, void *arg)
 		live->each(entry, live->arg);
 }
 
-int change_allow_each(const struct attached *a, void (*each)(const struct allow_entry *, void *),
-		      void *arg, struct policy_error *error)
+void change_allow_each(const struct attached *a, void (*each)(const struct allow_entry *, void *),
+		       void *arg)
 {
 	struct live live = {each, arg, loader_now()};
 
-	(void)error;
 	each_of(a, 4, each_live, &live);
 	each_of(a, 6, each_live, &live);
-	return 0;
 }
 
 /* The allow-list as it is, lapsed entries included. */
@@ -215,7 +207,7 @@ static int allow_copy(const struct attached *a, struct allow_copy *copy, struct 
 {
 	*copy = (struct allow_copy){calloc(2 * PACER_ALLOW_MAX, sizeof(*copy->entry)), 0};
 	if (!copy->entry)
-		return fail(error, a->ifname, "no memory");
+		return policy_fail(error, 0, "%s: no memory", a->ifname);
 	each_of(a, 4, copy_one, copy);
 	each_of(a, 6, copy_one, copy);
 	return 0;
@@ -341,7 +333,7 @@ static void clear_bans(struct attached *a, const struct pacer_bans *bans)
 
 static int no_memory(const struct attached *a, struct policy_error *error)
 {
-	return fail(error, a->ifname, "no memory");
+	return policy_fail(error, 0, "%s: no memory", a->ifname);
 }
 
 static int clear_counters(struct attached *a, const struct pacer_policy *old,
@@ -356,7 +348,8 @@ static int clear_counters(struct attached *a, const struct pacer_policy *old,
 		uint32_t id = new->rule[r].counter;
 
 		if (id && !counter_in(old, id) && bpf_map_update_elem(a->counts_fd, &id, zero, 0))
-			result = fail(error, a->ifname, "its counters cannot be written");
+			result =
+			    policy_fail(error, 0, "%s: its counters cannot be written", a->ifname);
 	}
 	free(zero);
 	return result;
@@ -372,7 +365,7 @@ static int clear_throttle(struct attached *a, uint32_t index, struct policy_erro
 		return no_memory(a, error);
 	memset(&a->throttle[index], 0, sizeof(a->throttle[index]));
 	if (bpf_map_update_elem(a->leases_fd, &index, zero, 0))
-		result = fail(error, a->ifname, "its leases cannot be written");
+		result = policy_fail(error, 0, "%s: its leases cannot be written", a->ifname);
 	free(zero);
 	return result;
 }
@@ -404,16 +397,16 @@ static int clear_new(struct attached *a, const struct pacer_policy *old,
 	return result;
 }
 
-/* Tiers of the new rule that the old one of the same name, if there is one, has not. */
-static bool tier_in(const struct pacer_rule *rule, const struct pacer_tier *t)
+/* The rule's tier with the state of that one; NULL: it has none. */
+static struct pacer_tier *tier_in(struct pacer_rule *rule, const struct pacer_tier *t)
 {
 	bool throttle = t->kind == PACER_TIER_THROTTLE;
 
 	for (size_t k = 0; k < rule->n_tiers; k++)
 		if (rule->tier[k].base == t->base &&
 		    (rule->tier[k].kind == PACER_TIER_THROTTLE) == throttle)
-			return true;
-	return false;
+			return &rule->tier[k];
+	return NULL;
 }
 
 static struct pacer_rule *rule_of_counter(struct pacer_policy *p, uint32_t id)
@@ -451,6 +444,24 @@ static int retire_in_old(struct pacer_policy *old, const struct pacer_policy *ne
 		}
 	}
 	return 0;
+}
+
+/* A limit of the new policy that was retired in the old one already has to last as long. */
+static void extend_in_old(struct pacer_policy *old, const struct pacer_policy *new,
+			  uint64_t until_ns)
+{
+	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
+		struct pacer_rule *rule = rule_of_counter(old, new->rule[r].counter);
+
+		for (size_t k = 0; rule && k < new->rule[r].n_tiers; k++) {
+			const struct pacer_tier *t = &new->rule[r].tier[k];
+			struct pacer_tier *was = t->until_ns ? NULL : tier_in(rule, t);
+			uint64_t end_ns = until_ns + compile_tier_memory_ns(t);
+
+			if (was && was->until_ns && was->until_ns < end_ns)
+				__atomic_store_n(&was->until_ns, end_ns, __ATOMIC_RELEASE);
+		}
+	}
 }
 
 static bool retires(const struct pacer_policy *p)
@@ -493,12 +504,15 @@ static int switch_to(struct attached *a, uint32_t next, uint64_t until_ns,
 	uint8_t n_tiers[PACER_RULES_MAX];
 
 	if (until_ns && retire_in_old(old, new, until_ns, n_tiers))
-		return fail(
-		    error, a->ifname,
-		    "a rule would hold more than 8 limits after the new ones gave way, "
-		    "those just retired included: apply without --confirm-within, or later");
-	if (until_ns)
+		return policy_fail(
+		    error, 0,
+		    "%s: a rule would hold more than 8 limits after the new ones gave way, "
+		    "those just retired included: apply without --confirm-within, or later",
+		    a->ifname);
+	if (until_ns) {
+		extend_in_old(old, new, until_ns);
 		compile_keep_targets(old, new, until_ns);
+	}
 	for (size_t r = 0; until_ns && r < PACER_RULES_MAX; r++)
 		if (n_tiers[r])
 			__atomic_store_n(&old->rule[r].n_tiers, n_tiers[r], __ATOMIC_RELEASE);
@@ -513,9 +527,7 @@ static int put_targets(struct attached *a, uint32_t copy, const struct plan *pla
 
 	if (!targets_put(&a->targets, copy, plan, &why))
 		return 0;
-	error->line = 0;
-	snprintf(error->text, sizeof(error->text), "%s: %.300s", a->ifname, why.text);
-	return -1;
+	return policy_fail(error, 0, "%s: %.300s", a->ifname, why.text);
 }
 
 /* Memory for samples is taken at load or never. */
@@ -523,13 +535,17 @@ static int may_sample(const struct attached *a, const struct pacer_sampling *sam
 		      struct policy_error *error)
 {
 	if (sampling->reasons && !a->sampler)
-		return fail(error, a->ifname,
-			    "the policy samples, but the pacer was loaded by one that does not, "
-			    "without memory for it: leave sample out, or unload and load");
+		return policy_fail(
+		    error, 0,
+		    "%s: the policy samples, but the pacer was loaded by one that does not, "
+		    "without memory for it: leave sample out, or unload and load",
+		    a->ifname);
 	if (sampling->reasons && sampling->snap && !a->heads)
-		return fail(error, a->ifname,
-			    "the sample keeps packets' heads, but the pacer was loaded without "
-			    "memory for them: leave snap out, or unload and load");
+		return policy_fail(
+		    error, 0,
+		    "%s: the sample keeps packets' heads, but the pacer was loaded without "
+		    "memory for them: leave snap out, or unload and load",
+		    a->ifname);
 	return 0;
 }
 
@@ -586,9 +602,11 @@ static int lock_settled(struct attached *a, struct policy_error *error)
 
 	if (fd >= 0 && change_pending(a)) {
 		close(fd);
-		return fail(error, a->ifname,
-			    "a policy waits to be confirmed: `xdp-pacer confirm` it, or let it "
-			    "roll back, first");
+		return policy_fail(
+		    error, 0,
+		    "%s: a policy waits to be confirmed: `xdp-pacer confirm` it, or let it "
+		    "roll back, first",
+		    a->ifname);
 	}
 	if (fd >= 0)
 		set_word(a, 0, change_in_force(a));
@@ -614,7 +632,8 @@ static char *assign(char *text, const char *assignment, struct policy_error *err
 	char path[128], *next = NULL;
 
 	if (!equals || (size_t)(equals - assignment) >= sizeof(path)) {
-		fail(error, assignment, "is not RULE.FIELD=VALUE, such as dns.packets=300");
+		policy_explain(error, 0, "%s: is not RULE.FIELD=VALUE, such as dns.packets=300",
+			       assignment);
 	} else {
 		memcpy(path, assignment, equals - assignment);
 		path[equals - assignment] = 0;
@@ -657,12 +676,13 @@ int change_confirm(struct attached *a, struct policy_error *error)
 	if (fd < 0)
 		return -1;
 	if (!(word_of(a) >> 1)) {
-		fail(error, a->ifname, "no policy waits to be confirmed");
+		policy_explain(error, 0, "%s: no policy waits to be confirmed", a->ifname);
 	} else if (!change_pending(a)) {
-		fail(
-		    error, a->ifname,
-		    "the time to confirm has passed and the policy before is in force again: apply "
-		    "the new one once more");
+		policy_explain(error, 0,
+			       "%s: the time to confirm has passed and the policy before is in "
+			       "force again: apply "
+			       "the new one once more",
+			       a->ifname);
 	} else {
 		set_word(a, 0, copy);
 		policy = policy_parse(a->copy[copy].text,

@@ -44,8 +44,8 @@ struct allow_entry {
 int change_allow_add(struct attached *a, const struct allow_entry *entry,
 		     struct policy_error *error);
 int change_allow_del(struct attached *a, const struct prefix *prefix, struct policy_error *error);
-/* Calls each entry that has not lapsed. */
-int change_allow_each(const struct attached *a, void (*each)(const struct allow_entry *, void *),
-		      void *arg, struct policy_error *error);
+/* Call `each` for every entry that has not lapsed. */
+void change_allow_each(const struct attached *a, void (*each)(const struct allow_entry *, void *),
+		       void *arg);
 
 #endif

@@ -38,6 +38,11 @@ int complain(const char *file, const struct policy_error *error);
 /* "xdp-pacer VERB: ..." with the way to the help; returns EXIT_WRONG. */
 int misused(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* "xdp-pacer: VERB: WHAT" on stderr; returns EXIT_FAILED. */
+int gave_up(const char *verb, const char *what);
+/* What is on stdout has to have got there: returns `code`, or EXIT_FAILED with that said. */
+int written(const char *verb, int code);
+
 /* Options of the verbs; which of them a verb takes is its own string of letters. */
 struct options {
 	const char *policy;	    /* c */
@@ -70,8 +75,15 @@ struct options {
 /* 0, or the exit code to leave with. */
 int parse_options(int argc, char **argv, const char *letters, struct options *options);
 
+/* Find the pacer of the interface that is the first argument, for `run`. Returns the exit code. */
+int with_pacer(const struct options *options,
+	       int (*run)(struct attached *a, const struct options *options));
+
 /* The file's text, to be freed, and its policy, to be freed; 0 or the exit code. "-" is stdin. */
 int read_policy(const char *file, char **text, struct policy **policy);
+
+/* What `status` says of it, for `load` too. */
+int show_status(struct attached *a, const struct options *options);
 
 /* Print and free. */
 int print_json(json_t *value);

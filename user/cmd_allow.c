@@ -25,17 +25,17 @@ static void print_entry(const struct allow_entry *entry, void *arg)
 		       units_duration_text(left_ns / 1000000000 * 1000000000, left, sizeof(left)));
 }
 
-static int list(const struct attached *a, const struct options *o, struct policy_error *error)
+static int list(struct attached *a, const struct options *o)
 {
 	json_t *array = o->json ? json_array() : NULL;
 
-	if (change_allow_each(a, print_entry, &array, error))
-		return complain(NULL, error);
+	change_allow_each(a, print_entry, &array);
 	return array ? print_json(array) : EXIT_DONE;
 }
 
-static int change(struct attached *a, const struct options *o, struct policy_error *error)
+static int change(struct attached *a, const struct options *o)
 {
+	struct policy_error error = {0};
 	bool add = !strcmp(o->args[1], "add");
 	struct allow_entry entry = {.until_ns = o->for_ns ? loader_now() + o->for_ns : 0};
 
@@ -44,8 +44,8 @@ static int change(struct attached *a, const struct options *o, struct policy_err
 			       "%s is not a prefix such as 192.0.2.0/24 or 2001:db8::/32 "
 			       "with its host bits 0",
 			       o->args[2]);
-	if (add ? change_allow_add(a, &entry, error) : change_allow_del(a, &entry.prefix, error))
-		return complain(NULL, error);
+	if (add ? change_allow_add(a, &entry, &error) : change_allow_del(a, &entry.prefix, &error))
+		return complain(NULL, &error);
 	if (o->json)
 		return print_json(json_pack("{s:s, s:s, s:b}", "interface", a->ifname, "prefix",
 					    o->args[2], "allowed", add));
@@ -55,8 +55,6 @@ static int change(struct attached *a, const struct options *o, struct policy_err
 
 int cmd_allow(int argc, char **argv)
 {
-	struct policy_error error;
-	struct attached a;
 	struct options o;
 	bool listing;
 	int code = parse_options(argc, argv, "f", &o);
@@ -67,9 +65,5 @@ int cmd_allow(int argc, char **argv)
 	if (!listing && !(o.n_args == 3 &&
 			  (!strcmp(o.args[1], "add") || (!strcmp(o.args[1], "del") && !o.for_ns))))
 		return misused("allow", "it wants IFACE add|del PREFIX, or IFACE list");
-	if (loader_find(o.args[0], &a, &error))
-		return complain(NULL, &error);
-	code = listing ? list(&a, &o, &error) : change(&a, &o, &error);
-	loader_release(&a);
-	return code;
+	return with_pacer(&o, listing ? list : change);
 }

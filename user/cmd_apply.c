@@ -22,7 +22,7 @@ static int report(const char *ifname, const struct options *o, const struct plan
 		    (json_int_t)kept, "new", (json_int_t)fresh, "retired",
 		    (json_int_t)plan->n_retired, "confirm_within_ns", (json_int_t)o->confirm_ns));
 	printf("%s: the policy is in force: %zu limit%s kept their state, %zu new, %zu retired\n",
-	       ifname, kept, kept == 1 ? "" : "s", fresh, plan->n_retired);
+	       ifname, kept, units_plural(kept), fresh, plan->n_retired);
 	if (o->confirm_ns)
 		printf("confirm it within %s: xdp-pacer confirm %s\n",
 		       units_duration_text(o->confirm_ns, text, sizeof(text)), ifname);
@@ -66,10 +66,20 @@ int cmd_apply(int argc, char **argv)
 	return report(o.args[0], &o, &plan);
 }
 
-int cmd_confirm(int argc, char **argv)
+static int confirm(struct attached *a, const struct options *o)
 {
 	struct policy_error error = {0};
-	struct attached a;
+
+	if (change_confirm(a, &error))
+		return complain(NULL, &error);
+	if (o->json)
+		return print_json(json_pack("{s:s, s:b}", "interface", a->ifname, "confirmed", 1));
+	printf("%s: the policy is confirmed\n", a->ifname);
+	return EXIT_DONE;
+}
+
+int cmd_confirm(int argc, char **argv)
+{
 	struct options o;
 	int code = parse_options(argc, argv, "", &o);
 
@@ -77,37 +87,30 @@ int cmd_confirm(int argc, char **argv)
 		return code;
 	if (o.n_args != 1)
 		return misused("confirm", "it wants one interface");
-	if (loader_find(o.args[0], &a, &error))
-		return complain(NULL, &error);
-	code = change_confirm(&a, &error);
-	loader_release(&a);
-	if (code)
-		return complain(NULL, &error);
-	if (o.json)
-		return print_json(json_pack("{s:s, s:b}", "interface", o.args[0], "confirmed", 1));
-	printf("%s: the policy is confirmed\n", o.args[0]);
-	return EXIT_DONE;
+	return with_pacer(&o, confirm);
+}
+
+static int set(struct attached *a, const struct options *o)
+{
+	struct policy_error error = {0};
+	static struct plan plan;
+	int result = change_set(a, o->args + 1, o->n_args - 1, &plan, &error);
+
+	if (!result)
+		return report(a->ifname, o, &plan);
+	if (result == CHANGE_WRONG)
+		error.line = 0; /* of a text that nobody sees */
+	return complain(result == CHANGE_WRONG || error.line ? "set" : NULL, &error);
 }
 
 int cmd_set(int argc, char **argv)
 {
-	struct policy_error error = {0};
-	static struct plan plan;
-	struct attached a;
 	struct options o;
-	int code = parse_options(argc, argv, "", &o), result;
+	int code = parse_options(argc, argv, "", &o);
 
 	if (code)
 		return code;
 	if (o.n_args < 2)
 		return misused("set", "it wants one interface and RULE.FIELD=VALUE");
-	if (loader_find(o.args[0], &a, &error))
-		return complain(NULL, &error);
-	result = change_set(&a, o.args + 1, o.n_args - 1, &plan, &error);
-	loader_release(&a);
-	if (!result)
-		return report(o.args[0], &o, &plan);
-	if (result == CHANGE_WRONG)
-		error.line = 0; /* of a text that nobody sees */
-	return complain(result == CHANGE_WRONG || error.line ? "set" : NULL, &error);
+	return with_pacer(&o, set);
 }

@@ -69,9 +69,9 @@ static int read_boot(uint8_t boot[16], struct policy_error *error)
 	}
 	if (digits == 32)
 		return 0;
-	snprintf(error->text, sizeof(error->text),
-		 "%s cannot be read: --state needs it, to know a restart of the machine", BOOT_ID);
-	return -1;
+	return policy_fail(error, 0,
+			   "%s cannot be read: --state needs it, to know a restart of the machine",
+			   BOOT_ID);
 }
 
 /* The text of the file, to be freed; NULL: see errno. */
@@ -230,8 +230,7 @@ static int filter(struct keys_run *run)
 		if (found == KEYS_NONE && run->o->wait)
 			break;
 		if (answer(run, &given)) {
-			snprintf(run->error.text, sizeof(run->error.text), "stdout: %s",
-				 strerror(errno));
+			policy_explain(&run->error, 0, "stdout: %s", strerror(errno));
 			return errno == EPIPE ? EXIT_FAILED : complain(NULL, &run->error);
 		}
 	}

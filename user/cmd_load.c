@@ -36,8 +36,6 @@ static int load(const char *ifname, struct options *o, char **text, struct polic
 
 int cmd_load(int argc, char **argv)
 {
-	struct policy_error error;
-	struct attached a;
 	struct options o;
 	struct policy *policy;
 	char *text;
@@ -53,19 +51,23 @@ int cmd_load(int argc, char **argv)
 	code = load(o.args[0], &o, &text, &policy);
 	policy_free(policy);
 	free(text);
-	if (code)
-		return code;
-	if (loader_find(o.args[0], &a, &error))
+	return code ? code : with_pacer(&o, show_status);
+}
+
+static int unload(struct attached *a, const struct options *o)
+{
+	struct policy_error error = {0};
+
+	if (loader_unload(a, &error))
 		return complain(NULL, &error);
-	code = o.json ? print_json(output_status_json(&a)) : output_status(&a);
-	loader_release(&a);
-	return code;
+	if (o->json)
+		return print_json(json_pack("{s:s, s:b}", "interface", a->ifname, "attached", 0));
+	printf("%s: the pacer is off\n", a->ifname);
+	return EXIT_DONE;
 }
 
 int cmd_unload(int argc, char **argv)
 {
-	struct policy_error error;
-	struct attached a;
 	struct options o;
 	int code = parse_options(argc, argv, "", &o);
 
@@ -73,14 +75,5 @@ int cmd_unload(int argc, char **argv)
 		return code;
 	if (o.n_args != 1)
 		return misused("unload", "it wants one interface");
-	if (loader_find(o.args[0], &a, &error))
-		return complain(NULL, &error);
-	code = loader_unload(&a, &error);
-	loader_release(&a);
-	if (code)
-		return complain(NULL, &error);
-	if (o.json)
-		return print_json(json_pack("{s:s, s:b}", "interface", o.args[0], "attached", 0));
-	printf("%s: the pacer is off\n", o.args[0]);
-	return EXIT_DONE;
+	return with_pacer(&o, unload);
 }

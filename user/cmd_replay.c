@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* replay: what a policy would have made of a capture, on the capture's own times. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,17 +13,6 @@
 #define TOP_SHOWN    10
 #define TOP_PLACES   65536u /* denied keys that are told apart: 7/8 of it */
 #define PLOT_WINDOWS 6	    /* of a capture that is longer, about the first denial */
-
-static const char *const reason_names[] = {
-#define REASON_NAME(name, verdict, id, text) [PACER_##name] = id,
-    PACER_REASONS(REASON_NAME)
-#undef REASON_NAME
-};
-
-static const char *reason_name(int reason)
-{
-	return reason >= 0 && reason < PACER_REASON_COUNT ? reason_names[reason] : "?";
-}
 
 /* What was seen of a key of a limit of a rule from its first denial on. */
 struct top {
@@ -186,7 +174,7 @@ static void print_row(const struct run *run, const struct replay_frame *frame,
 	       verdict == PACER_VERDICT_ADMIT  ? "admit"
 	       : verdict == PACER_VERDICT_DENY ? "deny"
 					       : "pass",
-	       reason_name(fate->reason));
+	       pacer_reason_name(fate->reason));
 }
 
 static int judge_frame(struct run *run, const struct replay_frame *frame)
@@ -298,7 +286,7 @@ static void print_leasts(const struct run *run, uint32_t rule)
 	const struct policy_rule *r = &run->policy->rule[rule];
 
 	printf("    the smallest limit%s that would have denied nothing%s:\n",
-	       r->n_limits == 1 ? "" : "s", r->n_limits == 1 ? "" : ", together");
+	       units_plural(r->n_limits), r->n_limits == 1 ? "" : ", together");
 	for (uint32_t i = 0; i < r->n_limits; i++)
 		print_least(run, rule, i);
 }
@@ -328,7 +316,7 @@ static json_t *rule_json(const struct run *run, size_t i)
 
 	for (int reason = 0; reason < PACER_REASON_COUNT; reason++)
 		if (pacer_verdict_of(reason) == PACER_VERDICT_DENY)
-			json_object_set_new(denied, reason_name(reason),
+			json_object_set_new(denied, pacer_reason_name(reason),
 					    json_integer((json_int_t)run->by[i][reason]));
 	return json_pack("{s:s, s:I, s:I, s:o, s:o}", "name", run->policy->rule[i].name, "matched",
 			 (json_int_t)(admitted + sum_of(run, i, i + 1, PACER_VERDICT_DENY)),
@@ -361,7 +349,7 @@ static void print_reasons(const struct run *run, size_t i, const char *word,
 		if (reason == PACER_ADMIT || pacer_verdict_of(reason) != verdict ||
 		    !run->by[i][reason])
 			continue;
-		printf("%s%s %" PRIu64, before, reason_name(reason), run->by[i][reason]);
+		printf("%s%s %" PRIu64, before, pacer_reason_name(reason), run->by[i][reason]);
 		before = ", ";
 	}
 	if (before[0] == ',')
@@ -408,7 +396,7 @@ static void print_tops(const struct run *run)
 
 	if (tops->n)
 		printf("denied most, of %u key%s; each from its first denial on\n", tops->n,
-		       tops->n == 1 ? "" : "s");
+		       units_plural(tops->n));
 	for (uint32_t i = 0; i < tops->n && i < TOP_SHOWN; i++)
 		print_top(run, i);
 	if (tops->lost)
@@ -444,20 +432,11 @@ static int show_text(struct run *run)
 	return EXIT_DONE;
 }
 
-/* What is on stdout has to have got there. */
-static int written(int code)
-{
-	if (!fflush(stdout) && !ferror(stdout))
-		return code;
-	fprintf(stderr, "xdp-pacer: replay: the result cannot be written: %s\n", strerror(errno));
-	return EXIT_FAILED;
-}
-
 static int show(struct run *run)
 {
 	int code = run->o->json ? show_json(run) : run->o->verdicts ? EXIT_DONE : show_text(run);
 
-	return written(code);
+	return written("replay", code);
 }
 
 /* --- the picture ---------------------------------------------------------------------------- */
@@ -534,10 +513,8 @@ static int open_run(struct run *run)
 			return complain(NULL, &error);
 	}
 	if ((!run->o->json && !run->o->verdicts) || run->o->plot) {
-		if (tally_open(&run->tops, TOP_PLACES, sizeof(struct top))) {
-			fprintf(stderr, "xdp-pacer: replay: no memory\n");
-			return EXIT_FAILED;
-		}
+		if (tally_open(&run->tops, TOP_PLACES, sizeof(struct top)))
+			return gave_up("replay", "no memory");
 	}
 	return EXIT_DONE;
 }
@@ -587,7 +564,7 @@ static int run_compare(const struct options *o, const struct policy *const polic
 	if (!code)
 		code = capture_open(&capture, o->args[0]);
 	if (!code)
-		code = written(compare_capture(&capture, judge, o));
+		code = written("replay", compare_capture(&capture, judge, o));
 	capture_close(&capture);
 	judge_close(&judge[0]);
 	judge_close(&judge[1]);

@@ -16,14 +16,7 @@
 #include "snapshot.h"
 #include "tally.h"
 
-#define WIDE   56 /* of a packet's column */
-#define NARROW 24
-
-static const char *const reason_names[] = {
-#define REASON_NAME(name, verdict, id, text) [PACER_##name] = id,
-    PACER_REASONS(REASON_NAME)
-#undef REASON_NAME
-};
+#define WIDE 56 /* of a packet's column */
 
 /* What is shown: the sample, and the policy in force that it is of. */
 struct shown {
@@ -69,23 +62,6 @@ static const char *rule_name(const struct shown *s, const struct pacer_sample_it
 	return rule < PACER_RULES_MAX ? s->policy->rule[rule].name : item->rule ? "(gone)" : "-";
 }
 
-/* As compile.c writes pacer_tier.key_id. */
-static struct policy_key key_of(uint32_t id)
-{
-	uint32_t src4 = id >> 4 & 63, src6 = id >> 10 & 255;
-	uint32_t dst4 = id >> 18 & 63, dst6 = id >> 24;
-
-	if (id & PACER_KEY_SPORT)
-		return (struct policy_key){KEY_FLOW, src4, src6};
-	if (id & PACER_KEY_DPORT)
-		return (struct policy_key){KEY_SRC_DPORT, src4, src6};
-	if (dst4 || dst6)
-		return (struct policy_key){KEY_DST, dst4, dst6};
-	if (src4 || src6)
-		return (struct policy_key){KEY_SRC, src4, src6};
-	return (struct policy_key){KEY_ALL, 32, 128};
-}
-
 /* The key that was judged is that of the rule's tier under which its hash comes out. */
 static const char *key_text(const struct shown *s, const struct pacer_sample_item *item, char *buf,
 			    size_t size)
@@ -95,7 +71,7 @@ static const char *key_text(const struct shown *s, const struct pacer_sample_ite
 
 	for (size_t k = 0; rule < PACER_RULES_MAX && k < s->bin->rule[rule].n_tiers; k++) {
 		const struct pacer_tier *t = &s->bin->rule[rule].tier[k];
-		struct policy_key key = key_of(t->key_id);
+		struct policy_key key = compile_key_of(t->key_id);
 
 		if (pacer_tier_hash(t, &pkt, s->a->control->secret).place == item->key)
 			return tally_key_text(&key, &pkt, buf, size);
@@ -104,17 +80,12 @@ static const char *key_text(const struct shown *s, const struct pacer_sample_ite
 	return buf;
 }
 
-static const char *reason_of(const struct pacer_sample_item *item)
+static uint64_t ago_ns(const struct shown *s, const struct pacer_sample_item *item)
 {
-	return item->reason < PACER_REASON_COUNT ? reason_names[item->reason] : "?";
+	return s->sample->now_ns > item->time_ns ? s->sample->now_ns - item->time_ns : 0;
 }
 
 /* --- text ----------------------------------------------------------------------------------- */
-
-static const char *plural(uint64_t n)
-{
-	return n == 1 ? "" : "s";
-}
 
 static void print_window(const struct shown *s)
 {
@@ -123,7 +94,7 @@ static void print_window(const struct shown *s)
 	char window[64];
 
 	printf("%s: %" PRIu32 " of %" PRIu64 " packet%s (%s)", s->a->ifname, sample->rows,
-	       sample->n, plural(sample->n), sampling_of_text(p->of));
+	       sample->n, units_plural(sample->n), sampling_of_text(p->of));
 	if (p->packets)
 		printf(", the last %" PRIu32 " of each CPU, %s replacement\n", p->packets,
 		       p->without_replacement ? "without" : "with");
@@ -140,7 +111,7 @@ static void print_window(const struct shown *s)
 	       sample->read_ns / 1e6);
 	if (sample->behind)
 		printf("  %" PRIu32 " CPU%s changed while read: without the current tick of %s\n",
-		       sample->behind, plural(sample->behind),
+		       sample->behind, units_plural(sample->behind),
 		       units_duration_text(1ull << sample->by.tick_shift, window, sizeof(window)));
 }
 
@@ -155,13 +126,12 @@ static int print_text(const struct shown *s)
 	for (uint32_t i = 0; i < s->sample->rows; i++) {
 		const struct pacer_sample_item *item = &s->sample->row[i].item;
 		struct pacer_packet pkt = packet_of(item);
-		uint64_t ago_ns =
-		    s->sample->now_ns > item->time_ns ? s->sample->now_ns - item->time_ns : 0;
 		char packet[TALLY_TEXT], key[TALLY_TEXT];
 
-		printf("  %11.3f  %-*s %6" PRIu32 "  %-16s %-10s %s\n", ago_ns / 1e9, WIDE,
+		printf("  %11.3f  %-*s %6" PRIu32 "  %-16s %-10s %s\n", ago_ns(s, item) / 1e9, WIDE,
 		       tally_key_text(&flow, &pkt, packet, sizeof(packet)), item->len_bytes,
-		       rule_name(s, item), reason_of(item), key_text(s, item, key, sizeof(key)));
+		       rule_name(s, item), pacer_reason_name(item->reason),
+		       key_text(s, item, key, sizeof(key)));
 	}
 	return EXIT_DONE;
 }
@@ -186,11 +156,10 @@ static json_t *row_json(const struct shown *s, const struct sample_row *row)
 	char key[TALLY_TEXT];
 	json_t *out = json_pack(
 	    "{s:I, s:I, s:i, s:o, s:o, s:i, s:I, s:s, s:s, s:s}", "time_ns",
-	    (json_int_t)item->time_ns, "ago_ns", (json_int_t)(s->sample->now_ns - item->time_ns),
-	    "cpu", (int)row->cpu, "src", address_json(item, item->saddr), "dst",
-	    address_json(item, item->daddr), "proto", (int)item->proto, "len_bytes",
-	    (json_int_t)item->len_bytes, "rule", rule_name(s, item), "reason", reason_of(item),
-	    "key", key_text(s, item, key, sizeof(key)));
+	    (json_int_t)item->time_ns, "ago_ns", (json_int_t)ago_ns(s, item), "cpu", (int)row->cpu,
+	    "src", address_json(item, item->saddr), "dst", address_json(item, item->daddr), "proto",
+	    (int)item->proto, "len_bytes", (json_int_t)item->len_bytes, "rule", rule_name(s, item),
+	    "reason", pacer_reason_name(item->reason), "key", key_text(s, item, key, sizeof(key)));
 
 	if (later) {
 		json_object_set_new(out, "fragment",
@@ -277,10 +246,11 @@ static int show(const struct shown *s, const struct options *o)
 	if (o->pcap && !s->sample->by.snap) {
 		struct policy_error error = {0};
 
-		snprintf(error.text, sizeof(error.text),
-			 "%s: its sample keeps no packets' heads: add snap: %u to the policy's "
-			 "sample, unload and load",
-			 s->a->ifname, PACER_SNAP_MAX);
+		policy_explain(
+		    &error, 0,
+		    "%s: its sample keeps no packets' heads: add snap: %u to the policy's "
+		    "sample, unload and load",
+		    s->a->ifname, PACER_SNAP_MAX);
 		return complain(NULL, &error);
 	}
 	if (o->pcap)
@@ -290,7 +260,7 @@ static int show(const struct shown *s, const struct options *o)
 	return code;
 }
 
-static int read_and_show(const struct attached *a, const struct options *o)
+static int read_and_show(struct attached *a, const struct options *o)
 {
 	struct policy_error error = {0};
 	static struct sample sample;
@@ -300,8 +270,8 @@ static int read_and_show(const struct attached *a, const struct options *o)
 	int code;
 
 	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed)) {
-		snprintf(error.text, sizeof(error.text), "%s: no random numbers to draw with: %s",
-			 a->ifname, strerror(errno));
+		policy_explain(&error, 0, "%s: no random numbers to draw with: %s", a->ifname,
+			       strerror(errno));
 		return complain(NULL, &error);
 	}
 	if (sample_read(a, seed, &sample, &error))
@@ -322,8 +292,6 @@ static int read_and_show(const struct attached *a, const struct options *o)
 
 int cmd_sample(int argc, char **argv)
 {
-	struct policy_error error = {0};
-	struct attached a;
 	struct options o;
 	int code = parse_options(argc, argv, "p", &o);
 
@@ -331,9 +299,5 @@ int cmd_sample(int argc, char **argv)
 		return code;
 	if (o.n_args != 1)
 		return misused("sample", "it wants one interface");
-	if (loader_find(o.args[0], &a, &error))
-		return complain(NULL, &error);
-	code = read_and_show(&a, &o);
-	loader_release(&a);
-	return code;
+	return with_pacer(&o, read_and_show);
 }

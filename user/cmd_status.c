@@ -49,10 +49,13 @@ static int status_all(const struct options *o)
 	return EXIT_DONE;
 }
 
+int show_status(struct attached *a, const struct options *o)
+{
+	return o->json ? print_json(output_status_json(a)) : output_status(a);
+}
+
 int cmd_status(int argc, char **argv)
 {
-	struct policy_error error;
-	struct attached a;
 	struct options o;
 	int code = parse_options(argc, argv, "", &o);
 
@@ -62,17 +65,18 @@ int cmd_status(int argc, char **argv)
 		return misused("status", "it wants one interface, or none for all");
 	if (!o.n_args)
 		return status_all(&o);
-	if (loader_find(o.args[0], &a, &error))
-		return complain(NULL, &error);
-	code = o.json ? print_json(output_status_json(&a)) : output_status(&a);
-	loader_release(&a);
-	return code;
+	return with_pacer(&o, show_status);
+}
+
+static int show_stats(struct attached *a, const struct options *o)
+{
+	if (o->watch && !o->json && isatty(STDOUT_FILENO))
+		printf("\033[H\033[J");
+	return o->json ? print_json(output_stats_json(a)) : output_stats(a);
 }
 
 int cmd_stats(int argc, char **argv)
 {
-	struct policy_error error;
-	struct attached a;
 	struct options o;
 	int code = parse_options(argc, argv, "w", &o);
 
@@ -81,14 +85,9 @@ int cmd_stats(int argc, char **argv)
 	if (o.n_args != 1)
 		return misused("stats", "it wants one interface");
 	do {
-		if (loader_find(o.args[0], &a, &error))
-			return complain(NULL, &error);
-		if (o.watch && !o.json && isatty(STDOUT_FILENO))
-			printf("\033[H\033[J");
-		code = o.json ? print_json(output_stats_json(&a)) : output_stats(&a);
-		loader_release(&a);
+		code = with_pacer(&o, show_stats);
 		fflush(stdout);
-		if (o.watch)
+		if (o.watch && !code)
 			sleep(1);
 	} while (o.watch && !code);
 	return code;

@@ -5,7 +5,6 @@
  * will have; the share decides which of these is written down, and a replay of the whole policy has
  * to confirm it.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -142,12 +141,6 @@ static int greatest_first(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
-static int no_memory(void)
-{
-	fprintf(stderr, "xdp-pacer: suggest: no memory\n");
-	return EXIT_FAILED;
-}
-
 /* As many sources as the share allows need more than the limit. */
 static int choose(struct suggestion *s)
 {
@@ -160,7 +153,7 @@ static int choose(struct suggestion *s)
 	}
 	s->least = malloc(s->sources.n * sizeof(*s->least));
 	if (!s->least)
-		return no_memory();
+		return gave_up("suggest", "no memory");
 	for (uint32_t i = 0; i < s->sources.places; i++)
 		if (tally_key_at(&s->sources, i)->family != PACER_FAMILY_NONE)
 			s->least[n++] = ((struct note *)tally_note_at(&s->sources, i))->least;
@@ -296,10 +289,7 @@ static int show(const struct suggestion *s)
 	printf("# Suggested by xdp-pacer from a capture, to deny at most %.6g%% of its sources.\n"
 	       "%s%s",
 	       100 * s->share, summary, rules);
-	if (!fflush(stdout) && !ferror(stdout))
-		return EXIT_DONE;
-	fprintf(stderr, "xdp-pacer: suggest: the result cannot be written: %s\n", strerror(errno));
-	return EXIT_FAILED;
+	return written("suggest", EXIT_DONE);
 }
 
 /* --- the verb ------------------------------------------------------------------------------- */
@@ -341,7 +331,7 @@ static int suggest(struct suggestion *s)
 	if (code)
 		return code;
 	if (tally_open(&s->sources, PLACES, sizeof(struct note)))
-		return no_memory();
+		return gave_up("suggest", "no memory");
 	code = measure(s);
 	if (!code)
 		code = choose(s);

@@ -6,7 +6,7 @@
 #include "bans.h"
 #include "cmd.h"
 
-static int lift(const struct attached *a, const struct options *o)
+static int lift(struct attached *a, const struct options *o)
 {
 	const char *key = strcmp(o->args[1], "all") ? o->args[1] : NULL;
 	const char *rule = o->n_args == 3 ? o->args[2] : NULL;
@@ -24,14 +24,12 @@ static int lift(const struct attached *a, const struct options *o)
 	if (o->json)
 		return print_json(json_pack("{s:s, s:s, s:I}", "interface", a->ifname, "key",
 					    o->args[1], "lifted", (json_int_t)n));
-	printf("%s: %zu ban%s lifted\n", a->ifname, n, n == 1 ? "" : "s");
+	printf("%s: %zu ban%s lifted\n", a->ifname, n, units_plural(n));
 	return EXIT_DONE;
 }
 
 int cmd_unban(int argc, char **argv)
 {
-	struct policy_error error;
-	struct attached a;
 	struct options o;
 	int code = parse_options(argc, argv, "", &o);
 
@@ -39,9 +37,5 @@ int cmd_unban(int argc, char **argv)
 		return code;
 	if (o.n_args != 2 && o.n_args != 3)
 		return misused("unban", "it wants IFACE KEY [RULE], or IFACE all [RULE]");
-	if (loader_find(o.args[0], &a, &error))
-		return complain(NULL, &error);
-	code = lift(&a, &o);
-	loader_release(&a);
-	return code;
+	return with_pacer(&o, lift);
 }

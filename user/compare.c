@@ -209,9 +209,8 @@ int compare_capture(struct capture *capture, struct judge judge[2], const struct
 	int code = EXIT_FAILED, shown;
 
 	if (!c || tally_open(&c->keys, PLACES, sizeof(struct note))) {
-		fprintf(stderr, "xdp-pacer: replay: no memory\n");
 		free(c);
-		return EXIT_FAILED;
+		return gave_up("replay", "no memory");
 	}
 	c->judge = judge;
 	c->json = o->json;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "compile.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,18 +23,6 @@
 #define LINES_NEVER    (1ull << 40)
 
 #define NS_PER_S 1000000000u
-
-__attribute__((format(printf, 3, 4))) static int fail(struct policy_error *error, int line,
-						      const char *format, ...)
-{
-	va_list args;
-
-	error->line = line;
-	va_start(args, format);
-	vsnprintf(error->text, sizeof(error->text), format, args);
-	va_end(args);
-	return -1;
-}
 
 uint64_t compile_tier_lines(const struct pacer_tier *t)
 {
@@ -134,10 +121,11 @@ static int cut(const struct field *f, const struct policy *policy, struct field_
 		if (mask == out->mask[out->n])
 			continue;
 		if (out->n == PACER_BOUNDS_MAX)
-			return fail(error, 0,
-				    "rules: their %s cut the values into more than %u ranges: use "
-				    "fewer or adjacent ones",
-				    f->name, PACER_BOUNDS_MAX + 1);
+			return policy_fail(
+			    error, 0,
+			    "rules: their %s cut the values into more than %u ranges: use "
+			    "fewer or adjacent ones",
+			    f->name, PACER_BOUNDS_MAX + 1);
 		out->bound[out->n++] = bounds[i];
 		out->mask[out->n] = mask;
 	}
@@ -298,6 +286,23 @@ static uint32_t key_id(const struct policy_key *key)
 	return 0;
 }
 
+/* Its inverse. */
+struct policy_key compile_key_of(uint32_t key_id)
+{
+	uint32_t src4 = key_id >> 4 & 63, src6 = key_id >> 10 & 255;
+	uint32_t dst4 = key_id >> 18 & 63, dst6 = key_id >> 24;
+
+	if (key_id & PACER_KEY_PROTO)
+		return (struct policy_key){KEY_FLOW, src4, src6};
+	if (key_id & PACER_KEY_DPORT)
+		return (struct policy_key){KEY_SRC_DPORT, src4, src6};
+	if (dst4 || dst6)
+		return (struct policy_key){KEY_DST, dst4, dst6};
+	if (src4 || src6)
+		return (struct policy_key){KEY_SRC, src4, src6};
+	return (struct policy_key){KEY_ALL, 32, 128};
+}
+
 /* A fragment's identification stands for both ports; dport alone keeps its lower half. */
 static void key_masks(const struct policy_key *key, struct pacer_tier *t)
 {
@@ -346,8 +351,8 @@ static int window_of(const struct policy_limit *limit, uint64_t resolution_ns, s
 	};
 
 	if (bad != PACER_WINDOW_OK)
-		return fail(error, limit->line, "rules[%zu].limits[%zu]: %s", rule, index,
-			    what[bad]);
+		return policy_fail(error, limit->line, "rules[%zu].limits[%zu]: %s", rule, index,
+				   what[bad]);
 	return 0;
 }
 
@@ -364,10 +369,11 @@ static int check_ceiling(const struct policy_limit *limit, size_t rule, size_t i
 
 	if (!limit->ceiling || ceiling_cells(limit) >= PACER_CELLS)
 		return 0;
-	return fail(error, limit->line,
-		    "rules[%zu].limits[%zu].ceiling: a sketch of this gap admits up to %llupps: "
-		    "write that or more, or limit the key \"all\"",
-		    rule, index, (unsigned long long)least);
+	return policy_fail(
+	    error, limit->line,
+	    "rules[%zu].limits[%zu].ceiling: a sketch of this gap admits up to %llupps: "
+	    "write that or more, or limit the key \"all\"",
+	    rule, index, (unsigned long long)least);
 }
 
 /* Explicit sizes, in lines; 0: a share of the memory. What no table holds is LINES_NEVER. */
@@ -461,10 +467,11 @@ static int no_tier(const struct draft_rule *d, size_t rule, const struct policy_
 {
 	if (d->n + d->n_throttles < PACER_TIERS_MAX)
 		return 0;
-	return fail(error, limit->line,
-		    "rules[%zu].limits[%zu]: a rule holds up to %u limits, those just retired "
-		    "included: apply again when they have passed",
-		    rule, index, PACER_TIERS_MAX);
+	return policy_fail(
+	    error, limit->line,
+	    "rules[%zu].limits[%zu]: a rule holds up to %u limits, those just retired "
+	    "included: apply again when they have passed",
+	    rule, index, PACER_TIERS_MAX);
 }
 
 static int add_throttle(struct draft_rule *d, const struct policy_limit *limit, size_t rule,
@@ -916,11 +923,12 @@ static int retire(struct draft_rule *d, const struct pacer_tier *t, const struct
 	struct pacer_tier old = *t;
 
 	if (d->n + d->n_throttles == PACER_TIERS_MAX)
-		return fail(error, rule->line,
-			    "rule %s: a rule holds up to %u limits, and those that this change "
-			    "retires stay until their windows have passed: apply again later, or "
-			    "in steps",
-			    rule->name, PACER_TIERS_MAX);
+		return policy_fail(
+		    error, rule->line,
+		    "rule %s: a rule holds up to %u limits, and those that this change "
+		    "retires stay until their windows have passed: apply again later, or "
+		    "in steps",
+		    rule->name, PACER_TIERS_MAX);
 	if (!t->until_ns)
 		old.until_ns = COMPILE_UNTIL_SET;
 	if (t->kind == PACER_TIER_THROTTLE)
@@ -1007,7 +1015,7 @@ static int place(struct regions *r, struct draft *d, uint64_t lines, const char 
 	struct region free = find_free(r, lines);
 
 	if (free.lines < lines || !lines)
-		return fail(
+		return policy_fail(
 		    error, d->line,
 		    "rule %s: no room for its state: %llu bytes wanted, %llu free together: "
 		    "give it fewer entries or raise memory and load again",
@@ -1046,12 +1054,13 @@ static int place_bans(const struct policy *policy, const struct pacer_bans *old,
 	}
 	free = find_free(r, compile_ban_lines(bans));
 	if (free.lines < compile_ban_lines(bans))
-		return fail(error, 0,
-			    "bans: no room for the table of %llu: %llu bytes wanted, %llu free "
-			    "together: write fewer or raise memory and load again",
-			    (unsigned long long)policy->bans,
-			    (unsigned long long)compile_ban_lines(bans) * 64,
-			    (unsigned long long)free.lines * 64);
+		return policy_fail(
+		    error, 0,
+		    "bans: no room for the table of %llu: %llu bytes wanted, %llu free "
+		    "together: write fewer or raise memory and load again",
+		    (unsigned long long)policy->bans,
+		    (unsigned long long)compile_ban_lines(bans) * 64,
+		    (unsigned long long)free.lines * 64);
 	bans->base = free.base;
 	bans->filter = free.base + bans->sets * PACER_BAN_WAYS;
 	occupy(r, free.base, compile_ban_lines(bans));
@@ -1153,10 +1162,11 @@ static int number_counters(const struct policy *policy, const struct compile_pre
 		if (!bin->rule[r].counter)
 			bin->rule[r].counter = free_counter(bin, previous ? previous->bin : NULL);
 		if (!bin->rule[r].counter)
-			return fail(error, policy->rule[r].line,
-				    "rule %s: no counter is left beside those of the rules in "
-				    "force: apply first with some of the new rules, then with all",
-				    policy->rule[r].name);
+			return policy_fail(
+			    error, policy->rule[r].line,
+			    "rule %s: no counter is left beside those of the rules in "
+			    "force: apply first with some of the new rules, then with all",
+			    policy->rule[r].name);
 	}
 	return 0;
 }
@@ -1213,10 +1223,11 @@ static int number_rules(const struct policy *policy, struct pacer_policy *bin,
 		bin->rule[r].id = compile_name_id(policy->rule[r].name);
 		for (size_t k = 0; k < r; k++)
 			if (bin->rule[k].id == bin->rule[r].id)
-				return fail(error, policy->rule[r].line,
-					    "rule %s: its name and %s have the same hash: give one "
-					    "of them another name",
-					    policy->rule[r].name, policy->rule[k].name);
+				return policy_fail(
+				    error, policy->rule[r].line,
+				    "rule %s: its name and %s have the same hash: give one "
+				    "of them another name",
+				    policy->rule[r].name, policy->rule[k].name);
 	}
 	return 0;
 }
@@ -1231,11 +1242,11 @@ static int survey(const struct policy *policy, const struct compile_previous *pr
 	if (!previous) {
 		regions->total = policy->memory_bytes / sizeof(struct pacer_line);
 		if (!regions->total)
-			return fail(error, 0,
-				    "memory: %llu bytes are less than a line of state: "
-				    "write %zu or more",
-				    (unsigned long long)policy->memory_bytes,
-				    sizeof(struct pacer_line));
+			return policy_fail(error, 0,
+					   "memory: %llu bytes are less than a line of state: "
+					   "write %zu or more",
+					   (unsigned long long)policy->memory_bytes,
+					   sizeof(struct pacer_line));
 		return 0;
 	}
 	regions->total = previous->lines;

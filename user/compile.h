@@ -98,6 +98,9 @@ void compile_time_targets(struct pacer_policy *bin, uint64_t now_ns);
 void compile_keep_targets(struct pacer_policy *into, const struct pacer_policy *from,
 			  uint64_t until_ns);
 
+/* The key of a pacer_tier.key_id. */
+struct policy_key compile_key_of(uint32_t key_id);
+
 /* A name as a number that is not 0: a rule's id, an interface's. */
 uint32_t compile_name_id(const char *name);
 

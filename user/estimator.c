@@ -126,39 +126,6 @@ struct estimate estimate_moment(const struct estimate_view *v, uint32_t moment, 
 	return e;
 }
 
-/* Sets of `moment` of c, among those of k. */
-static double sets_share(uint32_t c, uint32_t k, uint32_t moment)
-{
-	double share = 1;
-
-	for (uint32_t i = 0; i < moment; i++)
-		share *= c > i ? (double)(c - i) / (k - i) : 0;
-	return share;
-}
-
-struct estimate estimate_coincidence(const uint64_t *sorted, uint32_t k, uint64_t n,
-				     uint32_t moment, double delta)
-{
-	double all = pow((double)n, moment), share = 0;
-	struct estimate e = {0};
-	uint32_t run = 0, blocks;
-
-	if (!n || !moment || k < moment)
-		return e;
-	blocks = k / moment;
-	for (uint32_t j = 0; j < k; j++) {
-		run = j && sorted[j] == sorted[j - 1] ? run + 1 : 1;
-		if (j + 1 == k || sorted[j + 1] != sorted[j])
-			share += sets_share(run, k, moment);
-	}
-	e.prior = sqrt(log(2 / delta) / (2.0 * blocks));
-	e.value = all * share;
-	e.low = limit(all * (share - e.prior), (double)n, all);
-	e.high = limit(all * (share + e.prior), (double)n, all);
-	e.vacuous = e.prior >= share;
-	return e;
-}
-
 /* ---- Corollary 6.4 --------------------------------------------------------------------------- */
 
 static double xlog(double x)

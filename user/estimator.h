@@ -19,7 +19,7 @@
  * `prior` is what the paper's sources promise before any packet is seen. Moments: Var X is at most
  * k m^(1-1/k) F_k^2 (Alon, Matias, Szegedy), so that by Chebyshev the relative error is at most
  * sqrt(k m^(1-1/k) / (K delta)) but for a chance of delta; of m different keys it is only known
- *that m <= n. Entropy: X lies between -log e and log n, so that by Hoeffding the error is at most
+ * that m <= n. Entropy: X lies between -log e and log n, so that by Hoeffding the error is at most
  * (log n + log e) sqrt(ln(2/delta) / 2K) bits; a bound in proportion to H is not to be had from
  * these samples where H is near 0 (Chakrabarti, Cormode and McGregor draw a second sample from the
  * rest of the stream, without the first one's key; that is no uniform sample of the window).
@@ -38,8 +38,8 @@
  *
  * The samples have to be independent: with replacement. n has to be exact; an n off by a factor of
  * 1 + e puts a moment, a norm and the triangles off by that factor, and the entropy by log(1 + e).
- * r has to count the whole stream from the sample on: of CPUs' samples, merged, that is so where a
- * key's packets all go to one CPU.
+ * r has to count the whole stream from the sample on, which the packet path's samples do not bear:
+ * these are user/pooled.h's.
  */
 #ifndef PACER_ESTIMATOR_H
 #define PACER_ESTIMATOR_H
@@ -78,17 +78,6 @@ struct estimate estimate_moment(const struct estimate_view *v, uint32_t moment, 
 struct estimate estimate_entropy(const struct estimate_view *v, double delta);
 struct estimate estimate_norm(const struct estimate_view *v, double delta);
 struct estimate estimate_triangles(const struct estimate_view *v, double delta);
-
-/*
- * The moment from keys alone, without r: of live samples, whose CPUs do not count what follows. The
- * share of the sets of `moment` samples that agree has F_k / n^k as its mean; `sorted` keys of
- * independent samples. By Hoeffding for such means (K / k sets are independent) its error is at
- * most sqrt(ln(2/delta) / 2 floor(K/k)), which is the prior, too, here as a share of n^k. So it
- * tells a window that few keys fill from one of many, and not much else: -log2 of the share of
- * equal pairs is a lower bound of the entropy.
- */
-struct estimate estimate_coincidence(const uint64_t *sorted, uint32_t k, uint64_t n,
-				     uint32_t moment, double delta);
 
 /*
  * The most that the share of any set of elements in a merged sample is off (common/sample_merge.h)

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,25 +71,9 @@ struct keys {
 
 _Static_assert(sizeof(struct keys_record) == 12776, "as the header says");
 
-static void explain(struct policy_error *error, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void explain(struct policy_error *error, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(error->text, sizeof(error->text), format, args);
-	va_end(args);
-	error->line = 0;
-}
-
-/* -1, for all who read the code. */
-#define FAIL(...) (explain(__VA_ARGS__), -1)
-
 static int fail_errno(struct policy_error *error, const char *path, const char *what)
 {
-	return FAIL(error, "%s: %s: %s", path, what, strerror(errno));
+	return policy_fail(error, 0, "%s: %s: %s", path, what, strerror(errno));
 }
 
 /* ---- the list ---- */
@@ -108,13 +91,13 @@ static int parse_key(const char *text, size_t len, char separator, char *name,
 	if (separator == '\n' && (!len || *text == '#'))
 		return 0;
 	if (!len)
-		return FAIL(error, "a key is empty: take out the comma");
+		return policy_fail(error, 0, "a key is empty: take out the comma");
 	if (len > KEYS_NAME_MAX)
-		return FAIL(error, "a key is longer than %u bytes", KEYS_NAME_MAX);
+		return policy_fail(error, 0, "a key is longer than %u bytes", KEYS_NAME_MAX);
 	if (memchr(text, 0, len) || memchr(text, '\n', len))
-		return FAIL(error, "a key holds a zero byte or the end of a line");
+		return policy_fail(error, 0, "a key holds a zero byte or the end of a line");
 	if (len == 1 && *text == '-')
-		return FAIL(error, "a key is -, which stands for no key");
+		return policy_fail(error, 0, "a key is -, which stands for no key");
 	memcpy(name, text, len);
 	name[len] = 0;
 	return 1;
@@ -137,9 +120,9 @@ static int add_key(struct keys_list *list, const char *text, size_t len, char se
 	if (found <= 0)
 		return found;
 	if (find_key(list, name) >= 0)
-		return FAIL(error, "the key %s is there twice", name);
+		return policy_fail(error, 0, "the key %s is there twice", name);
 	if (list->n == KEYS_MAX)
-		return FAIL(error, "there are more than %u keys", KEYS_MAX);
+		return policy_fail(error, 0, "there are more than %u keys", KEYS_MAX);
 	memcpy(list->name[list->n++], name, sizeof(name));
 	return 0;
 }
@@ -152,7 +135,7 @@ int keys_parse(const char *text, size_t len, char separator, struct keys_list *l
 
 	*list = (struct keys_list){.name = calloc(KEYS_MAX, sizeof(*list->name))};
 	if (!list->name)
-		return FAIL(error, "no memory for the keys");
+		return policy_fail(error, 0, "no memory for the keys");
 	for (const char *next; text && text <= end; text = next) {
 		const char *stop = memchr(text, separator, (size_t)(end - text));
 
@@ -167,7 +150,7 @@ int keys_parse(const char *text, size_t len, char separator, struct keys_list *l
 	if (list->n)
 		return 0;
 	keys_list_free(list);
-	return FAIL(error, "there is no key in it: write one a line");
+	return policy_fail(error, 0, "there is no key in it: write one a line");
 }
 
 void keys_list_free(struct keys_list *list)
@@ -186,14 +169,16 @@ static uint64_t div_up(uint64_t a, uint64_t b)
 static int check_limits(const struct keys_limits *limits, struct policy_error *error)
 {
 	if (!limits->max)
-		return FAIL(error, "--max is 0: a key has to be usable at least once");
+		return policy_fail(error, 0, "--max is 0: a key has to be usable at least once");
 	if (!limits->window_ns)
-		return FAIL(error, "--window is 0: give the time after which a use is free again");
+		return policy_fail(error, 0,
+				   "--window is 0: give the time after which a use is free again");
 	if (limits->threshold > limits->max)
-		return FAIL(error, "--threshold %u is above --max %u: give at most that",
-			    limits->threshold, limits->max);
+		return policy_fail(error, 0, "--threshold %u is above --max %u: give at most that",
+				   limits->threshold, limits->max);
 	if (limits->max_window_ns && limits->max_window_ns <= limits->window_ns)
-		return FAIL(error, "--max-window is not above --window: give a longer one");
+		return policy_fail(error, 0,
+				   "--max-window is not above --window: give a longer one");
 	return 0;
 }
 
@@ -205,14 +190,14 @@ int keys_profile(const struct keys_limits *limits, uint32_t n,
 	char text[32];
 
 	if (!n)
-		return FAIL(error, "there is no key");
+		return policy_fail(error, 0, "there is no key");
 	if (check_limits(limits, error))
 		return -1;
 	if (limits->max_window_ns)
 		open = div_up(limits->window_ns, limits->max_window_ns - limits->window_ns);
 	if (open >= PACER_THROTTLE_BUCKETS)
-		return FAIL(
-		    error, "--max-window is too close to --window: give at least %s",
+		return policy_fail(
+		    error, 0, "--max-window is too close to --window: give at least %s",
 		    units_duration_text(limits->window_ns +
 					    div_up(limits->window_ns, PACER_THROTTLE_BUCKETS - 1),
 					text, sizeof(text)));
@@ -222,17 +207,18 @@ int keys_profile(const struct keys_limits *limits, uint32_t n,
 							    : PACER_THROTTLE_BUCKETS / 2);
 	full = div_up(limits->max, params.threshold);
 	if (full + (open ? open : 1) > PACER_THROTTLE_BUCKETS)
-		return FAIL(error,
-			    "--threshold %u is too fine for %u keys of %u uses: leave it out, for "
-			    "the finest that can be kept",
-			    limits->threshold, n, limits->max);
+		return policy_fail(
+		    error, 0,
+		    "--threshold %u is too fine for %u keys of %u uses: leave it out, for "
+		    "the finest that can be kept",
+		    limits->threshold, n, limits->max);
 	params.max_cooldown_ns = limits->max_window_ns;
 	if (!params.max_cooldown_ns)
 		params.max_cooldown_ns =
 		    limits->window_ns + div_up(limits->window_ns, PACER_THROTTLE_BUCKETS - full);
 	if (pacer_throttle_configure(profile, &params) != PACER_THROTTLE_OK)
-		return FAIL(error, "--max %u in --window %s cannot be kept", limits->max,
-			    units_duration_text(limits->window_ns, text, sizeof(text)));
+		return policy_fail(error, 0, "--max %u in --window %s cannot be kept", limits->max,
+				   units_duration_text(limits->window_ns, text, sizeof(text)));
 	return 0;
 }
 
@@ -304,28 +290,32 @@ static int check_file(const struct keys_file *file, size_t bytes, const struct k
 	char window[32];
 
 	if (!file || bytes < sizeof(*file))
-		return FAIL(error, "it is too short for a state: is it cut off, or another file?");
+		return policy_fail(error, 0,
+				   "it is too short for a state: is it cut off, or another file?");
 	if (memcmp(file->magic, KEYS_MAGIC, sizeof(file->magic)))
-		return FAIL(error, "it is not a state of `xdp-pacer keys`: give another file");
+		return policy_fail(error, 0,
+				   "it is not a state of `xdp-pacer keys`: give another file");
 	if (file->version != KEYS_VERSION || file->record_bytes != sizeof(struct keys_record))
-		return FAIL(error,
-			    "it is of version %u, this is version %u: use the release that "
-			    "wrote it, or another file",
-			    file->version, KEYS_VERSION);
+		return policy_fail(error, 0,
+				   "it is of version %u, this is version %u: use the release that "
+				   "wrote it, or another file",
+				   file->version, KEYS_VERSION);
 	if (file->check != check_of(file) || file->n > KEYS_MAX || file->last > file->n ||
 	    file->in_force > 1)
-		return FAIL(error, "it is damaged: remove it once a window has passed");
+		return policy_fail(error, 0, "it is damaged: remove it once a window has passed");
 	if (bytes < bytes_of(file->n))
-		return FAIL(error, "it is cut off: remove it once a window has passed");
+		return policy_fail(error, 0, "it is cut off: remove it once a window has passed");
 	if (memcmp(&file->limits, limits, sizeof(*limits)))
-		return FAIL(error,
-			    "it is kept for --max %u --window %s, and not the same "
-			    "--max-window and --threshold: give these, or another file",
-			    file->limits.max,
-			    units_duration_text(file->limits.window_ns, window, sizeof(window)));
+		return policy_fail(
+		    error, 0,
+		    "it is kept for --max %u --window %s, and not the same "
+		    "--max-window and --threshold: give these, or another file",
+		    file->limits.max,
+		    units_duration_text(file->limits.window_ns, window, sizeof(window)));
 	for (uint32_t i = 0; i < file->n; i++)
 		if (!record_whole(&file->record[i]))
-			return FAIL(error, "it is damaged: remove it once a window has passed");
+			return policy_fail(error, 0,
+					   "it is damaged: remove it once a window has passed");
 	return 0;
 }
 
@@ -333,7 +323,7 @@ static int check_file(const struct keys_file *file, size_t bytes, const struct k
 
 static enum keys_opened unable(struct policy_error *error, const char *path, const char *what)
 {
-	explain(error, "%s: %s: %s", path, what, strerror(errno));
+	policy_explain(error, 0, "%s: %s: %s", path, what, strerror(errno));
 	return KEYS_UNABLE;
 }
 
@@ -427,7 +417,7 @@ static enum keys_opened open_file(struct keys *keys, const struct keys_limits *l
 		if (keys->fd < 0 || fstat(keys->fd, &at))
 			return unable(error, keys->path, "cannot be opened");
 		if (!S_ISREG(at.st_mode)) {
-			explain(error, "it is no regular file: give another");
+			policy_explain(error, 0, "it is no regular file: give another");
 			return KEYS_REFUSED;
 		}
 		if (lock_file(keys, F_WRLCK) || fstat(keys->fd, &at))
@@ -438,7 +428,8 @@ static enum keys_opened open_file(struct keys *keys, const struct keys_limits *l
 		close(keys->fd); /* removed while this waited for the lock */
 		keys->fd = -1;
 	}
-	explain(error, "%s: whenever it is made it is gone: is it a link to nowhere?", keys->path);
+	policy_explain(error, 0, "%s: whenever it is made it is gone: is it a link to nowhere?",
+		       keys->path);
 	return KEYS_UNABLE;
 }
 
@@ -672,7 +663,8 @@ static enum keys_answer next_locked(struct keys *keys, struct keys_given *given,
 	uint64_t closed_ns, now_ns;
 
 	if (!still_there(keys)) {
-		explain(error, "%s: it was removed or cut off meanwhile: start again", keys->path);
+		policy_explain(error, 0, "%s: it was removed or cut off meanwhile: start again",
+			       keys->path);
 		return KEYS_FAILED;
 	}
 	if (mark_dirty(keys)) {

@@ -56,18 +56,6 @@ static void quiet(void)
 	libxdp_set_print(print_libxdp);
 }
 
-__attribute__((format(printf, 2, 3))) static int fail(struct policy_error *error,
-						      const char *format, ...)
-{
-	va_list args;
-
-	error->line = 0;
-	va_start(args, format);
-	vsnprintf(error->text, sizeof(error->text), format, args);
-	va_end(args);
-	return -1;
-}
-
 uint64_t loader_now(void)
 {
 	struct timespec ts;
@@ -91,7 +79,8 @@ static int interface_index(const char *ifname, struct policy_error *error)
 	int index = if_nametoindex(ifname);
 
 	if (!index)
-		return fail(error, "%s: there is no such interface here: see `ip link`", ifname);
+		return policy_fail(error, 0, "%s: there is no such interface here: see `ip link`",
+				   ifname);
 	return index;
 }
 
@@ -106,10 +95,11 @@ static int interface_is_up(const char *ifname, struct policy_error *error)
 	if (fd >= 0)
 		close(fd);
 	if (failed)
-		return fail(error, "%s: its state cannot be read: %s", ifname, strerror(errno));
+		return policy_fail(error, 0, "%s: its state cannot be read: %s", ifname,
+				   strerror(errno));
 	if (!(request.ifr_flags & IFF_UP))
-		return fail(error, "%s: the interface is down: `ip link set %s up` first", ifname,
-			    ifname);
+		return policy_fail(error, 0, "%s: the interface is down: `ip link set %s up` first",
+				   ifname, ifname);
 	return 0;
 }
 
@@ -124,10 +114,11 @@ static struct xdp_multiprog *programs_of(const char *ifname, int ifindex,
 	if (!err)
 		return mp;
 	if (err == -EPERM)
-		fail(error, "%s: no privilege to look at its XDP programs: run as root", ifname);
+		policy_explain(error, 0,
+			       "%s: no privilege to look at its XDP programs: run as root", ifname);
 	else if (err != -ENOENT)
-		fail(error, "%s: its XDP programs cannot be read: %s%s%s", ifname, strerror(-err),
-		     *complaint ? ": " : "", complaint);
+		policy_explain(error, 0, "%s: its XDP programs cannot be read: %s%s%s", ifname,
+			       strerror(-err), *complaint ? ": " : "", complaint);
 	return NULL;
 }
 
@@ -163,19 +154,21 @@ static int may_attach(const char *ifname, int ifindex, bool direct, struct polic
 		return error->text[0] ? -1 : 0;
 	other = xdp_multiprog__main_prog(mp);
 	if (pacer_of(mp))
-		result = fail(error, "%s: is paced already: change it with `xdp-pacer apply %s`",
-			      ifname, ifname);
+		result = policy_fail(error, 0,
+				     "%s: is paced already: change it with `xdp-pacer apply %s`",
+				     ifname, ifname);
 	else if (xdp_multiprog__is_legacy(mp))
-		result = fail(error,
-			      "%s: already carries the XDP program %s (id %u), which stands alone: "
-			      "take it off with `ip link set dev %s xdp off`, or load it through "
-			      "xdp-loader",
-			      ifname, other ? xdp_program__name(other) : "?",
-			      other ? xdp_program__id(other) : 0, ifname);
+		result = policy_fail(
+		    error, 0,
+		    "%s: already carries the XDP program %s (id %u), which stands alone: "
+		    "take it off with `ip link set dev %s xdp off`, or load it through "
+		    "xdp-loader",
+		    ifname, other ? xdp_program__name(other) : "?",
+		    other ? xdp_program__id(other) : 0, ifname);
 	else if (direct)
-		result =
-		    fail(error, "%s: already carries the libxdp dispatcher: load without --direct",
-			 ifname);
+		result = policy_fail(
+		    error, 0, "%s: already carries the libxdp dispatcher: load without --direct",
+		    ifname);
 	xdp_multiprog__close(mp);
 	return result;
 }
@@ -202,9 +195,9 @@ static int fill_trie(struct bpf_map *map, const struct policy *policy, int famil
 	if (!err)
 		err = bpf_map__reuse_fd(map, fd);
 	if (err && errno == EPERM)
-		fail(error, "no privilege to make a BPF map: run as root");
+		policy_explain(error, 0, "no privilege to make a BPF map: run as root");
 	else if (err)
-		fail(error, "the allow-list cannot be made: %s", strerror(errno));
+		policy_explain(error, 0, "the allow-list cannot be made: %s", strerror(errno));
 	if (fd >= 0)
 		close(fd);
 	return err ? -1 : 0;
@@ -258,7 +251,7 @@ static int make_samplers(struct pacer_bpf *skel, const struct pacer_sampling *sa
 	if (!sampling->reasons)
 		return 0;
 	if (cpus < 1)
-		return fail(error, "the number of CPUs is not known");
+		return policy_fail(error, 0, "the number of CPUs is not known");
 	sampler = make_array(skel->maps.pacer_samples, sizeof(*sampler), cpus);
 	if (sampling->snap)
 		heads = make_array(skel->maps.pacer_heads, sizeof(struct pacer_heads), cpus);
@@ -269,8 +262,9 @@ static int make_samplers(struct pacer_bpf *skel, const struct pacer_sampling *sa
 		munmap(sampler, cpus * sizeof(*sampler));
 	if (heads)
 		munmap(heads, cpus * sizeof(struct pacer_heads));
-	return result ? fail(error, "no memory for the samples of %d CPUs: %s: leave sample out",
-			     cpus, strerror(errno))
+	return result ? policy_fail(error, 0,
+				    "no memory for the samples of %d CPUs: %s: leave sample out",
+				    cpus, strerror(errno))
 		      : 0;
 }
 
@@ -304,8 +298,8 @@ static int make_targets(struct pacer_bpf *skel, const struct loader_policy *begi
 	int result = 0;
 
 	if (maps.devices_fd < 0 || maps.cpus_fd < 0 || maps.leases_fd < 0)
-		result = fail(error, "the maps of targets cannot be made: %s%s", strerror(errno),
-			      errno == EPERM ? ": run as root" : "");
+		result = policy_fail(error, 0, "the maps of targets cannot be made: %s%s",
+				     strerror(errno), errno == EPERM ? ": run as root" : "");
 	else
 		result = targets_put(&maps, 0, begin->plan, error);
 	for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++)
@@ -322,12 +316,15 @@ static int prepare(struct pacer_bpf *skel, const struct loader_policy *begin,
 
 	if (begin->lines > UINT32_MAX ||
 	    bpf_map__set_max_entries(skel->maps.pacer_lines, begin->lines))
-		return fail(error, "memory: %llu lines are more than a map can hold: use less",
-			    (unsigned long long)begin->lines);
+		return policy_fail(error, 0,
+				   "memory: %llu lines are more than a map can hold: use less",
+				   (unsigned long long)begin->lines);
 	if (strlen(begin->text) >= PACER_DOC_MAX)
-		return fail(error, "the policy's text is longer than %u bytes", PACER_DOC_MAX - 1);
+		return policy_fail(error, 0, "the policy's text is longer than %u bytes",
+				   PACER_DOC_MAX - 1);
 	if (getrandom(control->secret, sizeof(control->secret), 0) != sizeof(control->secret))
-		return fail(error, "no random numbers for the hash's secret: %s", strerror(errno));
+		return policy_fail(error, 0, "no random numbers for the hash's secret: %s",
+				   strerror(errno));
 	control->secret_ready = 1;
 	control->in_force = 0;
 	control->resolution_ns = begin->resolution_ns;
@@ -345,31 +342,35 @@ static int attach_failed(const char *ifname, enum loader_mode mode, int err,
 			 struct policy_error *error)
 {
 	if (err == -EPERM)
-		return fail(error, "%s: no privilege to load and attach (%s): run as root", ifname,
-			    strerror(-err));
+		return policy_fail(error, 0,
+				   "%s: no privilege to load and attach (%s): run as root", ifname,
+				   strerror(-err));
 	if (mode == LOADER_HW)
-		return fail(error,
-			    "%s: its driver does not take the program into hardware (%s): use "
-			    "--mode native",
-			    ifname, strerror(-err));
+		return policy_fail(
+		    error, 0,
+		    "%s: its driver does not take the program into hardware (%s): use "
+		    "--mode native",
+		    ifname, strerror(-err));
 	if (err == -EACCES || err == -E2BIG)
-		return fail(error,
-			    "%s: this kernel's verifier refuses the program (%s): the README's "
-			    "limits say which kernels are known to take it",
-			    ifname, *complaint ? complaint : strerror(-err));
+		return policy_fail(
+		    error, 0,
+		    "%s: this kernel's verifier refuses the program (%s): the README's "
+		    "limits say which kernels are known to take it",
+		    ifname, *complaint ? complaint : strerror(-err));
 	if (err == -ENOMEM)
-		return fail(error, "%s: the kernel has no memory for the state: lower memory",
-			    ifname);
+		return policy_fail(
+		    error, 0, "%s: the kernel has no memory for the state: lower memory", ifname);
 	if ((err == -EOPNOTSUPP || err == -EINVAL) && mode == LOADER_NATIVE)
-		return fail(error,
-			    "%s: its driver takes no native XDP program (%s%s%s): use --mode skb, "
-			    "slower, on purpose",
-			    ifname, strerror(-err), *complaint ? ": " : "", complaint);
+		return policy_fail(
+		    error, 0,
+		    "%s: its driver takes no native XDP program (%s%s%s): use --mode skb, "
+		    "slower, on purpose",
+		    ifname, strerror(-err), *complaint ? ": " : "", complaint);
 	if (err == -EBUSY || err == -EEXIST)
-		return fail(error, "%s: another XDP program holds it: see `xdp-loader status`",
-			    ifname);
-	return fail(error, "%s: the program was not attached: %s%s%s", ifname, strerror(-err),
-		    *complaint ? ": " : "", complaint);
+		return policy_fail(
+		    error, 0, "%s: another XDP program holds it: see `xdp-loader status`", ifname);
+	return policy_fail(error, 0, "%s: the program was not attached: %s%s%s", ifname,
+			   strerror(-err), *complaint ? ": " : "", complaint);
 }
 
 static int attach_direct(struct pacer_bpf *skel, int ifindex, enum loader_mode mode)
@@ -418,10 +419,11 @@ int loader_load(const char *ifname, const struct loader_options *options,
 		return -1;
 	skel = pacer_bpf__open();
 	if (!skel)
-		return fail(error, "the built-in object cannot be opened: %s", strerror(errno));
+		return policy_fail(error, 0, "the built-in object cannot be opened: %s",
+				   strerror(errno));
 	if (prepare(skel, begin, &why)) {
 		pacer_bpf__destroy(skel);
-		return fail(error, "%s: %s", ifname, why.text);
+		return policy_fail(error, 0, "%s: %s", ifname, why.text);
 	}
 	complaint[0] = 0;
 	err = options->direct ? attach_direct(skel, ifindex, options->mode)
@@ -493,8 +495,8 @@ static int open_maps(struct attached *a, struct policy_error *error)
 	info.nr_map_ids = sizeof(ids) / sizeof(*ids);
 	info.map_ids = (uintptr_t)ids;
 	if (bpf_obj_get_info_by_fd(a->prog_fd, &info, &len))
-		return fail(error, "%s: its program cannot be read: %s", a->ifname,
-			    strerror(errno));
+		return policy_fail(error, 0, "%s: its program cannot be read: %s", a->ifname,
+				   strerror(errno));
 	a->prog_id = info.id;
 	for (uint32_t i = 0; i < info.nr_map_ids && i < sizeof(ids) / sizeof(*ids); i++) {
 		struct bpf_map_info map = {0};
@@ -502,8 +504,9 @@ static int open_maps(struct attached *a, struct policy_error *error)
 		int fd = bpf_map_get_fd_by_id(ids[i]);
 
 		if (fd < 0)
-			return fail(error, "%s: its maps cannot be opened: %s: run as root",
-				    a->ifname, strerror(errno));
+			return policy_fail(error, 0,
+					   "%s: its maps cannot be opened: %s: run as root",
+					   a->ifname, strerror(errno));
 		if (bpf_obj_get_info_by_fd(fd, &map, &map_len) || !take_map(a, fd, &map))
 			close(fd);
 	}
@@ -514,19 +517,22 @@ static int check_abi(const struct attached *a, struct policy_error *error)
 {
 	if (!a->control || a->mapped[LOADER_CONTROL] < 2 * sizeof(uint32_t) ||
 	    a->control->magic != PACER_MAGIC)
-		return fail(error, "%s: its program is named pacer, but is not one: not touched",
-			    a->ifname);
+		return policy_fail(error, 0,
+				   "%s: its program is named pacer, but is not one: not touched",
+				   a->ifname);
 	if (a->control->abi_version != PACER_ABI_VERSION ||
 	    a->mapped[LOADER_CONTROL] != sizeof(struct pacer_control))
-		return fail(error,
-			    "%s: its pacer has ABI version %u, this tool %u: use the tool that it "
-			    "came with, or take it off with `ip link set dev %s xdp off`",
-			    a->ifname, a->control->abi_version, PACER_ABI_VERSION, a->ifname);
+		return policy_fail(
+		    error, 0,
+		    "%s: its pacer has ABI version %u, this tool %u: use the tool that it "
+		    "came with, or take it off with `ip link set dev %s xdp off`",
+		    a->ifname, a->control->abi_version, PACER_ABI_VERSION, a->ifname);
 	if (!a->copy || !a->lines || !a->throttle || a->counts_fd < 0 || a->allow4_fd < 0 ||
 	    a->allow6_fd < 0 || a->leases_fd < 0 || a->targets.devices_fd < 0 ||
 	    a->targets.cpus_fd < 0 || a->targets.leases_fd < 0)
-		return fail(error, "%s: its pacer lacks a map: take it off and load it again",
-			    a->ifname);
+		return policy_fail(error, 0,
+				   "%s: its pacer lacks a map: take it off and load it again",
+				   a->ifname);
 	return 0;
 }
 
@@ -564,22 +570,23 @@ int loader_find(const char *ifname, struct attached *a, struct policy_error *err
 	snprintf(a->ifname, sizeof(a->ifname), "%s", ifname);
 	mp = programs_of(ifname, a->ifindex, error);
 	if (!mp)
-		return error->text[0] ? -1
-				      : fail(error,
-					     "%s: has no pacer: attach one with `xdp-pacer load %s "
-					     "-c POLICY`",
-					     ifname, ifname);
+		return error->text[0]
+			   ? -1
+			   : policy_fail(error, 0,
+					 "%s: has no pacer: attach one with `xdp-pacer load %s "
+					 "-c POLICY`",
+					 ifname, ifname);
 	p = pacer_of(mp);
 	if (!p) {
 		xdp_multiprog__close(mp);
-		return fail(error, "%s: its XDP program is not the pacer", ifname);
+		return policy_fail(error, 0, "%s: its XDP program is not the pacer", ifname);
 	}
 	a->dispatcher = !xdp_multiprog__is_legacy(mp);
 	a->mode = mode_name(xdp_multiprog__attach_mode(mp));
 	a->prog_fd = fcntl(xdp_program__fd(p), F_DUPFD_CLOEXEC, 3);
 	xdp_multiprog__close(mp);
 	if (a->prog_fd < 0)
-		fail(error, "%s: its program cannot be opened: run as root", ifname);
+		policy_explain(error, 0, "%s: its program cannot be opened: run as root", ifname);
 	else if (!open_maps(a, error) && !check_abi(a, error))
 		return 0;
 	loader_release(a);
@@ -596,7 +603,7 @@ int loader_unload(const struct attached *a, struct policy_error *error)
 	quiet();
 	mp = programs_of(a->ifname, a->ifindex, error);
 	if (!mp)
-		return error->text[0] ? -1 : fail(error, "%s: has no pacer", a->ifname);
+		return error->text[0] ? -1 : policy_fail(error, 0, "%s: has no pacer", a->ifname);
 	if (xdp_multiprog__is_legacy(mp)) {
 		LIBBPF_OPTS(bpf_xdp_attach_opts, options, .old_prog_fd = a->prog_fd);
 
@@ -611,8 +618,8 @@ int loader_unload(const struct attached *a, struct policy_error *error)
 	}
 	xdp_multiprog__close(mp);
 	if (err)
-		return fail(error, "%s: the pacer was not detached: %s%s%s", a->ifname,
-			    strerror(-err), *complaint ? ": " : "", complaint);
+		return policy_fail(error, 0, "%s: the pacer was not detached: %s%s%s", a->ifname,
+				   strerror(-err), *complaint ? ": " : "", complaint);
 	return 0;
 }
 
@@ -623,7 +630,8 @@ int loader_each(int (*each)(const char *ifname, void *arg), void *arg, struct po
 
 	quiet();
 	if (!all)
-		return fail(error, "the interfaces cannot be listed: %s", strerror(errno));
+		return policy_fail(error, 0, "the interfaces cannot be listed: %s",
+				   strerror(errno));
 	for (struct if_nameindex *i = all; i->if_index && !result; i++) {
 		struct xdp_multiprog *mp = programs_of(i->if_name, i->if_index, error);
 

@@ -23,8 +23,8 @@ const struct verb verbs[] = {
     {"sample", "IFACE [--pcap FILE]", "packets of the last window, drawn at random", cmd_sample},
     {"replay", "-c POLICY FILE.pcap [--verdicts] [--kernel] [--compare POLICY2] [--plot FILE.svg]",
      "what the policy would have made of a capture; - is stdin", cmd_replay},
-    {"estimate", "FILE.pcap [--window 1s|--window-packets N] [--key src] [--exact] ...",
-     "entropy, moments and triangles of a capture's sliding window", cmd_estimate},
+    {"estimate", "FILE.pcap|IFACE [--key src] [--watch] [--window 1s|--window-packets N] ...",
+     "what a sample tells of a sliding window: entropy, moments, frequent keys", cmd_estimate},
     {"suggest", "FILE.pcap [--deny-share 1%] [--window 1s] [--key src/32,64]",
      "a policy that would deny at most a share of a capture's sources", cmd_suggest},
     {"keys", "--keys FILE|a,b,c --max N --window TIME [--wait] [--state FILE]",
@@ -53,6 +53,20 @@ int misused(const char *verb, const char *format, ...)
 	va_end(args);
 	fprintf(stderr, ": see `xdp-pacer help`\n");
 	return EXIT_WRONG;
+}
+
+int gave_up(const char *verb, const char *what)
+{
+	fprintf(stderr, "xdp-pacer: %s: %s\n", verb, what);
+	return EXIT_FAILED;
+}
+
+int written(const char *verb, int code)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return code;
+	fprintf(stderr, "xdp-pacer: %s: the result cannot be written: %s\n", verb, strerror(errno));
+	return EXIT_FAILED;
 }
 
 static const struct option all_options[] = {
@@ -187,6 +201,20 @@ int parse_options(int argc, char **argv, const char *letters, struct options *o)
 	return 0;
 }
 
+int with_pacer(const struct options *o,
+	       int (*run)(struct attached *a, const struct options *options))
+{
+	struct policy_error error = {0};
+	struct attached a;
+	int code;
+
+	if (loader_find(o->args[0], &a, &error))
+		return complain(NULL, &error);
+	code = run(&a, o);
+	loader_release(&a);
+	return code;
+}
+
 /* As much of a file as tells a text that is too long; *len is its length. NULL: see errno. */
 static char *read_all(FILE *f, size_t *len)
 {
@@ -211,7 +239,7 @@ int read_policy(const char *file, char **text, struct policy **policy)
 	*policy = NULL;
 	*text = f ? read_all(f, &len) : NULL;
 	if (!*text)
-		snprintf(error.text, sizeof(error.text), "%s", strerror(errno));
+		policy_explain(&error, 0, "%s", strerror(errno));
 	if (f && f != stdin)
 		fclose(f);
 	if (*text)

@@ -11,11 +11,6 @@
 
 #define TEXT 64
 
-static const char *plural(uint64_t n)
-{
-	return n == 1 ? "" : "s";
-}
-
 /* 1 - sum over subsets of the key's r cells, as recency.h places them: others fall on a line by
  * Poisson, and each spares j given cells of seven with C(7-j, r) / C(7, r).
  */
@@ -367,7 +362,7 @@ static void print_sample(const struct policy *policy, const struct pacer_samplin
 		       (double)(1ull << s->tick_shift) / 1e9);
 	printf("    uniform; merging the CPUs adds no error\n    %s beside the state, %u CPU%s\n",
 	       units_size_round(sampling_bytes(s, cpus), window, sizeof(window)), cpus,
-	       plural(cpus));
+	       units_plural(cpus));
 }
 
 int output_check(const struct policy *policy, const struct pacer_policy *bin,
@@ -375,7 +370,7 @@ int output_check(const struct policy *policy, const struct pacer_policy *bin,
 {
 	char a[TEXT], b[TEXT];
 
-	printf("policy    valid: %zu rule%s, %s\n", policy->n_rules, plural(policy->n_rules),
+	printf("policy    valid: %zu rule%s, %s\n", policy->n_rules, units_plural(policy->n_rules),
 	       policy->monitor ? "monitor (nothing is dropped)" : "enforced");
 	printf(
 	    "memory    %s in all, taken at load: %s of state, of which this policy uses %.0f%%\n",
@@ -417,10 +412,9 @@ int output_memory_error(const struct policy *policy, struct policy_error *error)
 	free_bytes *= 1024;
 	if (!free_bytes || policy->memory_bytes <= free_bytes)
 		return 0;
-	error->line = 0;
-	snprintf(error->text, sizeof(error->text),
-		 "memory: %s of state is more than the %s that this machine has free: lower it",
-		 units_size_round(policy->memory_bytes, want, sizeof(want)),
-		 units_size_round(free_bytes, have, sizeof(have)));
-	return -1;
+	return policy_fail(
+	    error, 0,
+	    "memory: %s of state is more than the %s that this machine has free: lower it",
+	    units_size_round(policy->memory_bytes, want, sizeof(want)),
+	    units_size_round(free_bytes, have, sizeof(have)));
 }

@@ -6,9 +6,11 @@
 #ifndef PACER_POLICY_H
 #define PACER_POLICY_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "abi.h"
 #include "units.h"
@@ -135,6 +137,20 @@ struct policy_error {
 	int line;
 	char text[400];
 };
+
+__attribute__((format(printf, 3, 4))) static inline void
+policy_explain(struct policy_error *error, int line, const char *format, ...)
+{
+	va_list args;
+
+	error->line = line;
+	va_start(args, format);
+	vsnprintf(error->text, sizeof(error->text), format, args);
+	va_end(args);
+}
+
+/* The same, and -1 for the caller to return, which all who read the code can see. */
+#define policy_fail(...) (policy_explain(__VA_ARGS__), -1)
 
 /*
  * Parse `len` bytes of YAML. Returns a policy to be freed with policy_free, or NULL with *error

@@ -42,10 +42,8 @@ struct replay {
 
 static int fail(struct policy_error *error, const char *what, int err)
 {
-	error->line = 0;
-	snprintf(error->text, sizeof(error->text), "replay: %s: %s%s", what, strerror(err),
-		 err == EPERM ? ": --kernel wants root" : "");
-	return -1;
+	return policy_fail(error, 0, "replay: %s: %s%s", what, strerror(err),
+			   err == EPERM ? ": --kernel wants root" : "");
 }
 
 /* --- the allow-list ------------------------------------------------------------------------- */

@@ -9,13 +9,6 @@
 #include "change.h"
 #include "sample_merge.h"
 
-static int fail(struct policy_error *error, const char *where, const char *what)
-{
-	error->line = 0;
-	snprintf(error->text, sizeof(error->text), "%s: %s", where, what);
-	return -1;
-}
-
 /* --- a copy --------------------------------------------------------------------------------- */
 
 static uint32_t acquire(const uint32_t *word)
@@ -227,9 +220,11 @@ static int read_all(struct reading *r, struct policy_error *error)
 
 	for (uint32_t cpu = 0; cpu < out->cpus; cpu++)
 		if (read_cpu(r, cpu))
-			return fail(error, r->a->ifname,
-				    "the sample changes faster than it can be read: give it a "
-				    "longer window or a smaller k");
+			return policy_fail(
+			    error, 0,
+			    "%s: the sample changes faster than it can be read: give it a "
+			    "longer window or a smaller k",
+			    r->a->ifname);
 	out->now_ns = loader_now();
 	out->read_ns = out->now_ns - begin_ns;
 	merge(r);
@@ -245,16 +240,18 @@ int sample_read(const struct attached *a, uint64_t seed, struct sample *sample,
 	*sample = (struct sample){.copy = &a->copy[change_in_force(a)], .cpus = a->n_samplers};
 	sample->by = sample->copy->policy.sampling;
 	if (!sample->by.reasons)
-		return fail(error, a->ifname,
-			    a->sampler
-				? "its policy samples nothing: apply one with sample: {of: denied, "
-				  "k: 64, window: 60s}"
-				: "its policy samples nothing: add sample: {of: denied, k: 64, "
-				  "window: 60s} to it, unload and load");
+		return policy_fail(
+		    error, 0, "%s: %s", a->ifname,
+		    a->sampler ? "its policy samples nothing: apply one with sample: {of: denied, "
+				 "k: 64, window: 60s}"
+			       : "its policy samples nothing: add sample: {of: denied, k: 64, "
+				 "window: 60s} to it, unload and load");
 	if (!a->sampler || (sample->by.snap && !a->heads))
-		return fail(error, a->ifname, "it has no memory for samples: unload and load it");
-	result = take_memory(&r, sample->by.snap) ? read_all(&r, error)
-						  : fail(error, a->ifname, "no memory");
+		return policy_fail(error, 0, "%s: it has no memory for samples: unload and load it",
+				   a->ifname);
+	result = take_memory(&r, sample->by.snap)
+		     ? read_all(&r, error)
+		     : policy_fail(error, 0, "%s: no memory", a->ifname);
 	give_memory(&r);
 	if (result)
 		sample_free(sample);

@@ -21,10 +21,8 @@ static int fail(struct policy_error *error, const struct plan_pool *pool, size_t
 {
 	char name[64];
 
-	error->line = 0;
-	snprintf(error->text, sizeof(error->text), "pool %s: %s: %s%s", pool->name,
-		 policy_target_text(&pool->target[k], name, sizeof(name)), what, why);
-	return -1;
+	return policy_fail(error, 0, "pool %s: %s: %s%s", pool->name,
+			   policy_target_text(&pool->target[k], name, sizeof(name)), what, why);
 }
 
 static bool is_down(const char *ifname)
@@ -99,8 +97,8 @@ static int forget_leases(const struct target_maps *maps, uint32_t copy, struct p
 		failed = bpf_map_update_elem(maps->leases_fd, &index, zero, BPF_ANY);
 	}
 	if (failed)
-		snprintf(error->text, sizeof(error->text),
-			 "the pools' leases cannot be written: %s", strerror(errno));
+		policy_explain(error, 0, "the pools' leases cannot be written: %s",
+			       strerror(errno));
 	free(zero);
 	return failed ? -1 : 0;
 }
@@ -121,7 +119,6 @@ static void forget_devices(const struct target_maps *maps, uint32_t copy)
 int targets_put(const struct target_maps *maps, uint32_t copy, const struct plan *plan,
 		struct policy_error *error)
 {
-	error->line = 0;
 	forget_devices(maps, copy);
 	for (size_t i = 0; i < plan->n_pools; i++)
 		for (size_t k = 0; k < plan->pool[i].n; k++)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "throttles.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,18 +12,6 @@
 #define LEASE_NS_MAX	   100000000ull
 #define LEASE_COOLDOWN_DEN 100u
 #define LEASE_TICKS	   4u
-
-__attribute__((format(printf, 3, 4))) static int fail(struct policy_error *error, int line,
-						      const char *format, ...)
-{
-	va_list args;
-
-	error->line = line;
-	va_start(args, format);
-	vsnprintf(error->text, sizeof(error->text), format, args);
-	va_end(args);
-	return -1;
-}
 
 /* --- profiles ------------------------------------------------------------------------------- */
 
@@ -73,13 +60,13 @@ static int too_many_buckets(const struct pacer_throttle_params *p, const struct 
 			     p->cooldown_ns +
 				 pacer_throttle_div_up(cool_ns, PACER_THROTTLE_BUCKETS - full),
 			     text, sizeof(text)));
-	return fail(error, at->line,
-		    "%s: %llu buckets would be needed and there are %u: write %s%s%s", at->path,
-		    (unsigned long long)pacer_throttle_sum(idle, full), PACER_THROTTLE_BUCKETS,
-		    threshold, *threshold && *longer ? ", or " : "",
-		    *longer	 ? longer
-		    : *threshold ? ""
-				 : "a larger threshold and a larger max_cooldown");
+	return policy_fail(error, at->line,
+			   "%s: %llu buckets would be needed and there are %u: write %s%s%s",
+			   at->path, (unsigned long long)pacer_throttle_sum(idle, full),
+			   PACER_THROTTLE_BUCKETS, threshold, *threshold && *longer ? ", or " : "",
+			   *longer	? longer
+			   : *threshold ? ""
+					: "a larger threshold and a larger max_cooldown");
 }
 
 int throttle_profile(const struct policy_throttle *throttle, const struct throttle_place *at,
@@ -105,8 +92,9 @@ int throttle_profile(const struct policy_throttle *throttle, const struct thrott
 		bad = pacer_throttle_configure(profile, &p);
 	}
 	if (bad != PACER_THROTTLE_OK)
-		return fail(error, at->line, "%s: this throttle cannot be represented: error %d",
-			    at->path, (int)bad);
+		return policy_fail(error, at->line,
+				   "%s: this throttle cannot be represented: error %d", at->path,
+				   (int)bad);
 	return 0;
 }
 
@@ -153,11 +141,12 @@ int throttle_take(struct throttle_states *states, int line, struct policy_error 
 			states->taken[i] = true;
 			return i;
 		}
-	return fail(error, line,
-		    "more than %u throttles are needed: limits by uses, targets of pools, and "
-		    "those of the policy before that have not cooled down yet: have fewer, or "
-		    "apply again later",
-		    PACER_THROTTLES);
+	return policy_fail(
+	    error, line,
+	    "more than %u throttles are needed: limits by uses, targets of pools, and "
+	    "those of the policy before that have not cooled down yet: have fewer, or "
+	    "apply again later",
+	    PACER_THROTTLES);
 }
 
 /* --- pools ---------------------------------------------------------------------------------- */
@@ -224,10 +213,11 @@ static int pool_targets(const struct policy_pool *pool, const struct pacer_polic
 
 		out->target[k] = target_id(&pool->target[k]);
 		if (has_target(bin, out->kind, out->target[k]))
-			return fail(error, pool->line,
-				    "pools: the name %s has the same hash as another target's: "
-				    "give one of them another name",
-				    pool->target[k].name);
+			return policy_fail(
+			    error, pool->line,
+			    "pools: the name %s has the same hash as another target's: "
+			    "give one of them another name",
+			    pool->target[k].name);
 		state = state_of(old, out->kind, out->target[k], now_ns);
 		plan->state[k] = state < 0 ? PLAN_NEW : PLAN_KEPT;
 		if (state < 0)

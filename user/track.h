@@ -18,14 +18,13 @@
 #include "estimator.h"
 #include "sample.h"
 
-#define TRACK_TICKS	    1000
-#define TRACK_SAMPLES_MAX   16384
-#define TRACK_PACKETS_MAX   ((1u << 30) - 1)
-#define TRACK_WINDOW_NS_MAX (1ull << 62)
+#define TRACK_TICKS	  1000
+#define TRACK_SAMPLES_MAX 16384
+#define TRACK_PACKETS_MAX ((1u << 30) - 1)
 
 struct track_config {
 	bool by_time;
-	uint64_t window;  /* packets, at most TRACK_PACKETS_MAX, or ns */
+	uint64_t window;  /* packets, at most TRACK_PACKETS_MAX, or ns, at most 2^62 */
 	uint32_t samples; /* whole 64s, at most TRACK_SAMPLES_MAX */
 	uint32_t classes; /* of third vertices, a power of two; 0: no triangles */
 	uint64_t seed;

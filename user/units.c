@@ -309,3 +309,8 @@ const char *units_size_round(uint64_t bytes, char *buf, size_t size)
 	snprintf(buf, size, i && value < 100 ? "%.1f %s" : "%.0f %s", value, units[i]);
 	return buf;
 }
+
+const char *units_plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}

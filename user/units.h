@@ -41,5 +41,7 @@ const char *units_size_text(uint64_t bytes, char *buf, size_t size);
 /* For people: three digits and a binary unit, "64.4 MiB". Returns `buf`. */
 const char *units_size_round(uint64_t bytes, char *buf, size_t size);
 const char *units_prefix_text(const struct prefix *prefix, char *buf, size_t size);
+/* "s" where there are not just one. */
+const char *units_plural(uint64_t n);
 
 #endif

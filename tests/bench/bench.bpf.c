@@ -82,16 +82,15 @@ SEC("xdp.frags") int layer_parse(struct xdp_md *ctx)
 SEC("xdp.frags") int layer_hash(struct xdp_md *ctx)
 {
 	struct pacer_packet pkt;
-	__u32 w[4];
+	struct pacer_hash hash;
+	__u32 w[1];
 
 	if (parse_frame(ctx, &pkt) != PACER_PARSED)
 		return XDP_PASS;
 	w[0] = pkt.key[PACER_WORD_SADDR];
-	w[1] = pkt.key[PACER_WORD_DADDR];
-	w[2] = pkt.key[PACER_WORD_PORTS];
-	w[3] = pkt.key[PACER_WORD_META];
-	KEEP(pacer_hash4(pacer_hash_member(secret, 0), w, 1));
-	KEEP(pacer_hash4(pacer_hash_member(secret, 1), w, 1));
+	hash = pacer_hash_words(secret, PACER_HASH_FAMILY4, w, 1);
+	KEEP(hash.place);
+	KEEP(hash.mark);
 	return XDP_DROP;
 }
 

@@ -94,6 +94,7 @@ def more_than(row, base):
 
 def print_limiters(rows):
     """What throttles, bans and pools add to a packet."""
+    sizes = [s for s in SIZES if find(rows, name="admitted, nobody banned", sources=s)]
     lines = []
     for name, base in (("admitted, nobody banned", "admitted, window"),
                        ("admitted, nobody banned, no filter", "admitted, window"),
@@ -101,13 +102,12 @@ def print_limiters(rows):
                        ("refused, pool spent", "refused, gap and window"),
                        ("refused, redirected", "refused, gap and window")):
         pairs = [(find(rows, name=name, sources=s, cpus=1),
-                  find(rows, name=base, sources=s, cpus=1, memory="64M")) for s in SIZES]
-        if any(a and b for a, b in pairs):
-            lines.append((name, [f"{more_than(a, b):+.1f}" if a and b else "" for a, b in pairs]))
-    if lines:
+                  find(rows, name=base, sources=s, cpus=1, memory="64M")) for s in sizes]
+        lines.append((name, [f"{more_than(a, b):+.1f}" if a and b else "" for a, b in pairs]))
+    if sizes:
         table("Bans and pools: ns a packet more than without, one CPU, by number of sources; "
               "no filter: the exact table is asked for every packet",
-              [size_text(s) for s in SIZES], lines)
+              [size_text(s) for s in sizes], lines)
 
 
 def print_sampling(rows):

@@ -26,12 +26,9 @@ struct pool_scenario {
 	const char *finds;
 };
 
-/* A pool with room for its targets, which end the one and are the other. */
 static union {
 	struct pacer_pool_state pool;
-	struct {
-		struct pacer_pool_state turn;
-	} ;
+	uint8_t bytes[sizeof(struct pacer_pool_state) + TARGETS * sizeof(struct pacer_pool_target)];
 } memory;
 
 static struct {
@@ -160,10 +157,11 @@ static const char *check(void *arg, const struct explore_note *notes, int n)
 static void follow(const struct pool_scenario *scenario)
 {
 	static const struct explore_span spans[] = {
-#define OF_TARGET(i)                                                                           \
-	{offsetof(__typeof__(memory), target[i]),                                              \
-	 offsetof(struct pacer_throttle_state, bucket[SEEN])},                                 \
-	    {offsetof(__typeof__(memory), target[i].throttle.bucket[PACER_THROTTLE_RING - 1]), \
+#define OF_TARGET(i)                                                       \
+	{offsetof(struct pacer_pool_state, target[i]),                     \
+	 offsetof(struct pacer_throttle_state, bucket[SEEN])},             \
+	    {offsetof(struct pacer_pool_state,                             \
+		      target[i].throttle.bucket[PACER_THROTTLE_RING - 1]), \
 	     sizeof(struct pacer_throttle_bucket)}
 	    {0, sizeof(struct pacer_pool_state)},
 	    OF_TARGET(0),

@@ -449,40 +449,6 @@ static void test_estimates(void **state)
 	}
 }
 
-/* Of keys alone. */
-static void test_coincidences(void **state)
-{
-	static const uint64_t known[] = {1, 1, 1, 2, 2, 5};
-	uint64_t key[64];
-
-	(void)state;
-	/* 3 + 1 of 15 pairs agree, and 1 of 20 triples. */
-	assert_true(fabs(estimate_coincidence(known, 6, 100, 2, 0.05).value - 1e4 * 4 / 15) < 1e-6);
-	assert_true(fabs(estimate_coincidence(known, 6, 100, 3, 0.05).value - 1e6 / 20) < 1e-6);
-	assert_true(estimate_coincidence(known, 1, 100, 2, 0.05).high == 0);
-	FOR_EACH_STREAM(s)
-	{
-		double truth[QUANTITIES];
-		struct score of[2] = {0};
-
-		make(s, 3);
-		truth_of(s, false, truth);
-		for (rng.state = 0; of[0].runs < 600;) {
-			for (uint32_t j = 0; j < 64; j++)
-				key[j] = s->at[LENGTH - WINDOW + below(WINDOW)].key;
-			estimate_most(key, 64);
-			for (uint32_t m = 2; m <= 3; m++) {
-				struct estimate e =
-				    estimate_coincidence(key, 64, WINDOW, m, ESTIMATE_DELTA);
-
-				score(&of[m - 2], &e, truth[m == 2 ? F2 : F3]);
-			}
-		}
-		check_score(&of[0], truth[F2], "F2 of coincidences", s->name);
-		check_score(&of[1], truth[F3], "F3 of coincidences", s->name);
-	}
-}
-
 /* A bound that holds because it is wide would be none: with 4096 samples these are the widths. */
 static void test_bounds_say_something(void **state)
 {
@@ -806,7 +772,6 @@ int main(void)
 	    cmocka_unit_test(test_widths),
 	    cmocka_unit_test(test_share_max),
 	    cmocka_unit_test(test_estimates),
-	    cmocka_unit_test(test_coincidences),
 	    cmocka_unit_test(test_bounds_say_something),
 	    cmocka_unit_test(test_mutants_are_caught),
 	    cmocka_unit_test(test_exact_triangles),

@@ -21,9 +21,10 @@ static void draw_secret(void)
 
 static uint32_t hash(int family, unsigned int which, const __u32 *w)
 {
-	const __u64 *k = pacer_hash_member(secret, which);
+	struct pacer_hash h = family == 4 ? pacer_hash_words(secret, PACER_HASH_FAMILY4, w, 4)
+					  : pacer_hash_words(secret, PACER_HASH_FAMILY6, w, 10);
 
-	return family == 4 ? pacer_hash4(k, w, 0) : pacer_hash6(k, w, 0);
+	return which ? h.mark : h.place;
 }
 
 /* ---- the value ---- */

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "chi.h"
-#include "estimator.h"
 #include "pooled.h"
 #include "sample_merge.h"
 #include "sampler.h"
@@ -358,6 +357,15 @@ static void test_bounds_and_means(void **state)
 	}
 }
 
+static double f2_of(const struct pooled_part *part, uint32_t parts)
+{
+	struct pooled *p = pooled_open(part, parts, false);
+	double f2 = pooled_read(p, 2, DELTA).moment.value;
+
+	pooled_close(p);
+	return f2;
+}
+
 /* A planted fault: CPUs count the same, whatever they saw. */
 static void test_equal_weights_are_seen(void **state)
 {
@@ -372,29 +380,19 @@ static void test_equal_weights_are_seen(void **state)
 			stream[i].key = 999;
 	know(&forms[0], &t);
 	for (uint32_t run = 1; run <= RUNS; run++) {
-		struct pooled *p;
-
 		draw(&forms[0], run, &d);
 		for (uint32_t c = 0; c < CPUS; c++)
 			d.part[c].n = t.n / CPUS;
-		p = pooled_open(d.part, CPUS, false);
-		mean_add(&m, pooled_read(p, 2, DELTA).moment.value);
-		pooled_close(p);
+		mean_add(&m, f2_of(d.part, CPUS));
 	}
 	assert_true(off(&m, t.f2) > SIGMAS);
 }
 
-static int by_value(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
+/* F2 of one sample of all CPUs. */
 static double merged(const struct drawn *d)
 {
-	struct pacer_sample_part part[CPUS];
 	struct pacer_sample_item out[PACER_SAMPLE_K];
+	struct pacer_sample_part part[CPUS];
 	uint64_t key[PACER_SAMPLE_K], n = 0;
 
 	for (uint32_t c = 0; c < CPUS; c++) {
@@ -405,8 +403,7 @@ static double merged(const struct drawn *d)
 	assert_int_equal(pacer_sample_merge(part, CPUS, &rng, PACER_SAMPLE_K, out), PACER_SAMPLE_K);
 	for (uint32_t j = 0; j < PACER_SAMPLE_K; j++)
 		key[j] = out[j].saddr[0];
-	qsort(key, PACER_SAMPLE_K, sizeof(*key), by_value);
-	return estimate_coincidence(key, PACER_SAMPLE_K, n, 2, DELTA).value;
+	return f2_of(&(struct pooled_part){n, PACER_SAMPLE_K, key}, 1);
 }
 
 /* Keys by CPU, so that the three CPUs are of about one size. */
@@ -418,13 +415,9 @@ static void test_pooling_beats_merging(void **state)
 	(void)state;
 	make(1);
 	for (uint32_t run = 1; run <= 300; run++) {
-		struct pooled *p;
-
 		draw(&forms[0], run, &d);
-		p = pooled_open(d.part, CPUS, false);
-		mean_add(&pool, pooled_read(p, 2, DELTA).moment.value);
+		mean_add(&pool, f2_of(d.part, CPUS));
 		mean_add(&merge, merged(&d));
-		pooled_close(p);
 	}
 	print_message("variance of F2, pooled over merged: %.3f\n",
 		      variance(&pool) / variance(&merge));
@@ -474,8 +467,8 @@ static void test_whole_windows_are_exact(void **state)
 /* By hand: weights 1/4 and 3/4; pairs within: 1/3 and 1/1; across: of 3 x 2, two. */
 static void test_coincidences_by_hand(void **state)
 {
-	const uint64_t one_[] = {1, 1, 2}, two[] = {2, 2};
-	const struct pooled_part part[] = {{100, 3, one_}, {300, 2, two}};
+	const uint64_t one_[] = {1, 1, 2}, two[] = {2, 2}, six[] = {1, 1, 1, 2, 2, 5};
+	const struct pooled_part part[] = {{100, 3, one_}, {300, 2, two}}, alone_ = {100, 6, six};
 	struct pooled *p = pooled_open(part, 2, false);
 	double c = 1 / 16. / 3 + 9 / 16. + 2 * 3 / 16. * 2 / 6;
 
@@ -485,6 +478,10 @@ static void test_coincidences_by_hand(void **state)
 	assert_near(pooled_read(p, 1, DELTA).moment.low, 400);
 	assert_true(isnan(pooled_read(p, 3, DELTA).moment.value));
 	assert_near(pooled_read(p, 2, DELTA).worth, 2 / .75);
+	pooled_close(p);
+	p = pooled_open(&alone_, 1, false); /* 3 + 1 of 15 pairs agree, and 1 of 20 triples */
+	assert_near(pooled_read(p, 2, DELTA).moment.value, 1e4 * 4 / 15);
+	assert_near(pooled_read(p, 3, DELTA).moment.value, 1e6 / 20);
 	pooled_close(p);
 }
 

@@ -19,8 +19,6 @@
 #include "sample.h"
 #include "sample_burst.h"
 
-#define IDS_MAX 512
-
 /* The quantiles that any table gives. */
 static void test_chi_square_of_tables(void **state)
 {

@@ -68,6 +68,8 @@ static void test_key_ids(void **unused)
 	    {"src/24,56+dport", PACER_KEY_ID(PACER_KEY_DPORT, 24, 56, 0, 0)},
 	    {"flow", PACER_KEY_ID(7, 32, 128, 32, 128)},
 	};
+	const struct policy_limit *written;
+	struct policy_key key;
 	char limit[64];
 
 	(void)unused;
@@ -75,6 +77,10 @@ static void test_key_ids(void **unused)
 		snprintf(limit, sizeof(limit), "{key: \"%s\", gap: 1ms}", cases[i].key);
 		assert_int_equal(load(rule_of("", limit)), 0);
 		assert_int_equal(now.bin.rule[0].tier[0].key_id, cases[i].id);
+		key = compile_key_of(cases[i].id);
+		written = &now.policy->rule[0].limit[0];
+		assert_true(key.kind == written->key.kind && key.len4 == written->key.len4 &&
+			    key.len6 == written->key.len6);
 	}
 }
 
