@@ -20,6 +20,7 @@ struct input {
 	char bytes[4096];
 	size_t at, end;
 	bool ended; /* nothing follows */
+	int error;  /* why, where that was no end: an errno */
 };
 
 struct keys_run {
@@ -166,6 +167,7 @@ static int read_byte(struct keys_run *run)
 		if (got < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
 		in->ended = got <= 0;
+		in->error = got < 0 ? errno : 0;
 		if (in->ended)
 			break;
 		in->at = 1;
@@ -233,6 +235,10 @@ static int filter(struct keys_run *run)
 			policy_explain(&run->error, 0, "stdout: %s", strerror(errno));
 			return errno == EPIPE ? EXIT_FAILED : complain(NULL, &run->error);
 		}
+	}
+	if (run->input.error) {
+		policy_explain(&run->error, 0, "stdin: %s", strerror(run->input.error));
+		return complain(NULL, &run->error);
 	}
 	return EXIT_DONE;
 }

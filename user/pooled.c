@@ -474,12 +474,12 @@ static struct pooled_value moment_of(const struct pooled *p, const struct square
 
 static struct pooled_value h2_of(const struct pooled *p, const struct squares *s)
 {
-	struct pooled_value v = {.low = -log2(s->c.high), .high = -log2(s->c.low)};
+	struct pooled_value v = {.low = log2(1 / s->c.high), .high = log2(1 / s->c.low)};
 	double share = coincidence(p, 2);
 
 	if (p->whole)
-		return exactly(fmax(0, -log2(share)));
-	v.value = share > 0 ? -log2(share) : NAN;
+		return exactly(log2(1 / share));
+	v.value = share > 0 ? log2(1 / share) : NAN;
 	return v;
 }
 

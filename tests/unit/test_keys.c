@@ -285,7 +285,7 @@ static void judge_given(struct run *r, const char *name)
 	assert_true(oracle_within(used, r->machine.up_ns, r->limits.window_ns) <= r->limits.max);
 }
 
-static uint64_t step(const struct run *r)
+static uint64_t step_of(const struct run *r)
 {
 	switch (draw() % 16) {
 	case 0:
@@ -334,7 +334,7 @@ static void run_random(struct run *r, const char *name, int calls)
 	for (int i = 0; i < calls; i++) {
 		int who = (int)(draw() % n);
 
-		r->machine.up_ns += step(r);
+		r->machine.up_ns += step_of(r);
 		if (name && draw() % 32 == 0) { /* a run ends and another begins */
 			closed(keys[who]);
 			keys[who] = opened(&r->list, &r->limits, name, &r->machine);

@@ -3,40 +3,16 @@
 #include <stdbool.h>
 #include <sys/mman.h>
 
-#include "oracle.h"
 #include "pool.h"
 #include "throttle_oracle.h"
 
-#define START	(1ull << 40)
-#define FOREVER UINT64_MAX
-#define CPUS	4
-#define FEW	6 /* targets of the random runs */
-#define ADMIT	PACER_THROTTLE_ADMIT
-#define FULL	PACER_THROTTLE_FULL
-#define BUSY	PACER_THROTTLE_BUSY
+#define FEW   6 /* targets of the random runs */
+#define ADMIT PACER_THROTTLE_ADMIT
+#define FULL  PACER_THROTTLE_FULL
+#define BUSY  PACER_THROTTLE_BUSY
 
-typedef struct pacer_throttle_params params_t;
-typedef struct pacer_throttle_profile profile_t;
 typedef struct pacer_throttle_lease lease_t;
 typedef struct pacer_pool_state pool_t;
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-static params_t alone(uint32_t each, uint32_t threshold, uint64_t cooldown, uint64_t max_cooldown)
-{
-	return (params_t){each, threshold, 1, 1, cooldown, max_cooldown, 0, 0};
-}
-
-static profile_t configured(params_t params)
-{
-	profile_t profile;
-
-	assert_int_equal(pacer_throttle_configure(&profile, &params), PACER_THROTTLE_OK);
-	return profile;
-}
 
 static size_t pool_bytes(uint32_t targets)
 {
@@ -162,28 +138,6 @@ static void test_threshold_of_a_total(void **unused)
 }
 
 /* ---- against the source's rotation: one exact throttle, and a cycle through the keys ---- */
-
-static uint64_t step(const params_t *p)
-{
-	uint64_t open = least(p->max_cooldown_ns - p->cooldown_ns, p->cooldown_ns);
-
-	switch (draw() % 16) {
-	case 0:
-		return between(0, 2 * p->cooldown_ns + open);
-	case 1:
-		return open - draw() % 2;
-	case 2:
-		return p->cooldown_ns - draw() % 2;
-	case 3:
-	case 4:
-		return between(0, open);
-	case 5:
-	case 6:
-		return between(0, p->cooldown_ns / p->limit + 1);
-	default:
-		return 0;
-	}
-}
 
 static void run_beside_the_source(uint32_t targets, params_t params, int calls)
 {
@@ -753,13 +707,6 @@ static void *hammer(void *unused)
 		    lease.lease.seen_ns;
 	}
 	return unused;
-}
-
-static int by_time(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
 }
 
 static void test_threads(void **unused)

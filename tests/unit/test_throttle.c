@@ -1,61 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
-#include "throttle.h"
 #include "throttle_oracle.h"
 
-#define START	 (1ull << 40)
-#define FOREVER	 UINT64_MAX
-#define CPUS	 4
-#define ARRAY(a) (sizeof(a) / sizeof((a)[0]))
-
-typedef struct pacer_throttle_params params_t;
-typedef struct pacer_throttle_profile profile_t;
 typedef struct pacer_throttle_state state_t;
 typedef struct pacer_throttle_lease lease_t;
-
-static uint64_t random_state;
-
-static uint64_t draw(void)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state * 0x2545f4914f6cdd1dull >> 16;
-}
-
-/* low to high, both included */
-static uint64_t between(uint64_t low, uint64_t high)
-{
-	return low + draw() % (high - low + 1);
-}
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-static params_t alone(uint32_t limit, uint32_t threshold, uint64_t cooldown, uint64_t max_cooldown)
-{
-	return (params_t){limit, threshold, 1, 1, cooldown, max_cooldown, 0, 0};
-}
-
-static profile_t configured(params_t params)
-{
-	profile_t profile;
-
-	assert_int_equal(pacer_throttle_configure(&profile, &params), PACER_THROTTLE_OK);
-	return profile;
-}
 
 static uint32_t buckets(const state_t *state)
 {
@@ -112,7 +61,7 @@ static void test_configure(void **unused)
 static void test_lease_max_is_the_largest(void **unused)
 {
 	(void)unused;
-	random_state = 1;
+	oracle_seed(1);
 	for (int i = 0; i < 20000; i++) {
 		params_t params = alone(between(1, 3000), 0, between(1, 1000), 0);
 		profile_t profile;
@@ -318,28 +267,6 @@ static void judge_free(struct faults *f, const struct oracle *o, const params_t 
 		   told + oracle_within(o, t, p->max_cooldown_ns) < p->limit;
 }
 
-static uint64_t step(const params_t *p)
-{
-	uint64_t open = least(p->max_cooldown_ns - p->cooldown_ns, p->cooldown_ns);
-
-	switch (draw() % 16) {
-	case 0:
-		return between(0, 2 * p->cooldown_ns + open);
-	case 1:
-		return open - draw() % 2;
-	case 2:
-		return p->cooldown_ns - draw() % 2;
-	case 3:
-	case 4:
-		return between(0, open);
-	case 5:
-	case 6:
-		return between(0, p->cooldown_ns / p->limit + 1);
-	default:
-		return 0;
-	}
-}
-
 static struct faults run_alone(enum engine engine, params_t p, int calls)
 {
 	static struct oracle oracle;
@@ -403,7 +330,7 @@ static params_t draw_params(enum requirement requirement)
 static void test_property_alone(void **unused)
 {
 	(void)unused;
-	random_state = 2;
+	oracle_seed(2);
 	for (int i = 0; i < 600; i++) {
 		struct faults f = run_alone(OURS, draw_params(i % 3), 1000);
 
@@ -421,7 +348,7 @@ static void test_the_articles_rule_breaks_b(void **unused)
 	uint32_t broken = 0;
 
 	(void)unused;
-	random_state = 2;
+	oracle_seed(2);
 	for (int i = 0; i < 600; i++) {
 		params_t p = draw_params(AB);
 		struct faults f = run_alone(ARTICLE, p, 1000);
@@ -544,7 +471,7 @@ static struct faults run_many(enum fault fault, int runs)
 	static struct cpus s;
 	struct faults all = {0};
 
-	random_state = 3;
+	oracle_seed(3);
 	s.fault = fault;
 	for (int i = 0; i < runs; i++) {
 		struct faults f;
@@ -787,7 +714,7 @@ static void test_refuses_and_undo_at_length(void **unused)
 	uint32_t refused = 0, undone = 0;
 
 	(void)unused;
-	random_state = 5;
+	oracle_seed(5);
 	for (int run = 0; run < 200; run++) {
 		params_t p = draw_params_leased();
 		profile_t profile = configured(p);
@@ -897,7 +824,7 @@ static void test_numbers_go_round(void **unused)
 	uint64_t t = START;
 
 	(void)unused;
-	random_state = 4;
+	oracle_seed(4);
 	for (int i = 0; i < 100000; i++) {
 		lease_t *l = &lease[draw() % 3];
 
@@ -955,13 +882,6 @@ static void *hammer(void *unused)
 		shared.used[__sync_fetch_and_add(&shared.uses, 1)] = lease.seen_ns;
 	}
 	return unused;
-}
-
-static int by_time(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
 }
 
 /* However late a thread comes with its time, G1 holds on the clock of use. */

@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Purpose: what throttle.h is measured against: every use with its time, and the
- * source article's own rule, with its fault.
+ * source article's own rule, with its fault; and what random runs are made of.
  */
 #ifndef THROTTLE_ORACLE_H
 #define THROTTLE_ORACLE_H
 
-#include <stdint.h>
+#include "oracle.h"
+#include "throttle.h"
 
 #define ORACLE_USES_MAX 65536
+#define START		(1ull << 40)
+#define FOREVER		UINT64_MAX
+#define CPUS		4
+
+typedef struct pacer_throttle_params params_t;
+typedef struct pacer_throttle_profile profile_t;
 
 /* Uses in order of time. */
 struct oracle {
@@ -67,6 +74,58 @@ static inline int article_use(struct article *a, uint64_t now)
 	a->bucket[newest].count++;
 	a->free--;
 	return 1;
+}
+
+/* ---- runs ---- */
+
+static inline uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline params_t alone(uint32_t limit, uint32_t threshold, uint64_t cooldown,
+			     uint64_t max_cooldown)
+{
+	return (params_t){limit, threshold, 1, 1, cooldown, max_cooldown, 0, 0};
+}
+
+static inline profile_t configured(params_t params)
+{
+	profile_t profile;
+
+	assert_int_equal(pacer_throttle_configure(&profile, &params), PACER_THROTTLE_OK);
+	return profile;
+}
+
+/* A time to the next call, often just at one of the throttle's own times. */
+static inline uint64_t step(const params_t *p)
+{
+	uint64_t open = least(p->max_cooldown_ns - p->cooldown_ns, p->cooldown_ns);
+
+	switch (draw() % 16) {
+	case 0:
+		return between(0, 2 * p->cooldown_ns + open);
+	case 1:
+		return open - draw() % 2;
+	case 2:
+		return p->cooldown_ns - draw() % 2;
+	case 3:
+	case 4:
+		return between(0, open);
+	case 5:
+	case 6:
+		return between(0, p->cooldown_ns / p->limit + 1);
+	default:
+		return 0;
+	}
+}
+
+/* For qsort. */
+static inline int by_time(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
 }
 
 #endif
