@@ -173,33 +173,25 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_record_admit(const struct pacer_ask *q,
 	return word;
 }
 
-/* Which of its set's records a key takes if it can: half of the keys the second. So all lines are
- * used alike, and what a processor fetches beside a line is some other key's.
- */
-PACER_INLINE __u32 pacer_second_first(struct pacer_hash hash)
-{
-	return hash.mark >> 31;
-}
-
 /*
  * Where the key stands as far as a reader can tell: its record, or the shared one. A key that has a
- * record has the one that it takes first, unless that was taken: so this one is looked at alone.
+ * record has the first of its set unless that was taken, so this one is looked at alone: the second
+ * would be a line more in the cache for every key.
  */
 PACER_INLINE __u32 pacer_record_locate(const struct pacer_ask *q)
 {
 	const struct pacer_tier *t = q->tier;
-	__u32 set = pacer_set_index(t, q->hash), tag = pacer_tag(q->hash);
-	__u32 second = pacer_second_first(q->hash) ? pacer_stride(t) : 0;
-	struct pacer_line *line = PACER_LINE_AT(q->table, set + second);
+	__u32 index = pacer_set_index(t, q->hash), tag = pacer_tag(q->hash);
+	struct pacer_line *line = PACER_LINE_AT(q->table, index);
 
 	if (!t->sets || !line)
 		return pacer_shared_index(t, q->hash);
 	if (pacer_claim_tag(pacer_load(&line->claim)) == tag)
-		return set + second;
-	second ^= pacer_stride(t);
-	line = PACER_LINE_AT(q->table, set + second);
+		return index;
+	index += pacer_stride(t);
+	line = PACER_LINE_AT(q->table, index);
 	if (line && pacer_claim_tag(pacer_load(&line->claim)) == tag)
-		return set + second;
+		return index;
 	return pacer_shared_index(t, q->hash);
 }
 
@@ -359,7 +351,6 @@ PACER_SUBPROG PACER_MUST_USE enum pacer_claim_result pacer_record_enter(const st
 	struct pacer_line *first = PACER_LINE_AT(q->table, index);
 	struct pacer_line *second = PACER_LINE_AT(q->table, index + pacer_stride(t));
 	enum pacer_claim_result result;
-	int idle;
 
 	if (!first || !second)
 		return PACER_CLAIM_OTHER;
@@ -372,13 +363,13 @@ PACER_SUBPROG PACER_MUST_USE enum pacer_claim_result pacer_record_enter(const st
 		return PACER_CLAIM_TAKEN;
 	hold->index = index + pacer_stride(t);
 	result = pacer_claim_take(&second->claim, tag, &hold->word);
-	idle = pacer_record_idle(t, first, q->now_ns);
-	if (result == PACER_CLAIM_OTHER && (!idle || pacer_second_first(q->hash)))
+	if (result == PACER_CLAIM_OTHER) {
+		if (pacer_record_idle(t, first, q->now_ns)) {
+			hold->index = index;
+			hold->word = word;
+			return pacer_record_adopt(q, first, hold);
+		}
 		result = pacer_second_adopt(q, second, hold);
-	if (result == PACER_CLAIM_OTHER && idle) {
-		hold->index = index;
-		hold->word = word;
-		return pacer_record_adopt(q, first, hold);
 	}
 	if (result == PACER_CLAIM_OTHER)
 		result = pacer_shared_take(q, hold);

@@ -203,9 +203,8 @@ def sample_targets(rows):
     base = find(rows, name="not sampled")
     for r in rows:
         if base and r["name"] in ("sampled by time", "sampled by packets",
-                                  "sampled without replacement", "sampling others"):
-            yield (f"test_run: {r['name']}, ns more", more_than(r, base),
-                   1 if r["name"] == "sampling others" else 15)
+                                  "sampled without replacement"):
+            yield f"test_run: {r['name']}, ns more", more_than(r, base), 15
         if r["part"] == "dearest" and "heads" not in r["name"]:
             yield (f"dearest packet, {r['name']}{', cold caches' if r['cold'] else ''}: median, ns",
                    quantile(r["taken_ns"], 0.5), 5000)
