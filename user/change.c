@@ -600,6 +600,11 @@ static int lock_settled(struct attached *a, struct policy_error *error)
 {
 	int fd = lock(error);
 
+	if (fd >= 0 && loader_gone(a)) {
+		close(fd);
+		return policy_fail(error, 0, "%s: its pacer was taken off or replaced meanwhile",
+				   a->ifname);
+	}
 	if (fd >= 0 && change_pending(a)) {
 		close(fd);
 		return policy_fail(
@@ -667,24 +672,36 @@ int change_set(struct attached *a, char *const *assignments, int n, struct plan 
 	return result;
 }
 
+/* 0 where its time passed before it was kept: it has given way then, and stays so. */
+static int keep_pending(struct attached *a, uint64_t until_ns, uint32_t copy)
+{
+	if (!change_pending(a))
+		return 0;
+	set_word(a, 0, copy);
+	if (loader_now() < until_ns)
+		return 1;
+	set_word(a, until_ns, copy);
+	return 0;
+}
+
 int change_confirm(struct attached *a, struct policy_error *error)
 {
 	int fd = lock(error), result = -1;
 	struct policy *policy = NULL;
+	uint64_t until_ns = word_of(a) >> 1;
 	uint32_t copy = word_of(a) & 1;
 
 	if (fd < 0)
 		return -1;
-	if (!(word_of(a) >> 1)) {
+	if (!until_ns) {
 		policy_explain(error, 0, "%s: no policy waits to be confirmed", a->ifname);
-	} else if (!change_pending(a)) {
+	} else if (!keep_pending(a, until_ns, copy)) {
 		policy_explain(error, 0,
 			       "%s: the time to confirm has passed and the policy before is in "
 			       "force again: apply "
 			       "the new one once more",
 			       a->ifname);
 	} else {
-		set_word(a, 0, copy);
 		policy = policy_parse(a->copy[copy].text,
 				      strnlen(a->copy[copy].text, PACER_DOC_MAX), error);
 		result = policy && !allow_policy(a, policy, 0, error)

@@ -595,6 +595,19 @@ int loader_find(const char *ifname, struct attached *a, struct policy_error *err
 
 /* --- detach --------------------------------------------------------------------------------- */
 
+bool loader_gone(const struct attached *a)
+{
+	struct policy_error error;
+	struct attached other;
+	bool gone;
+
+	if (loader_find(a->ifname, &other, &error))
+		return true;
+	gone = other.prog_id != a->prog_id;
+	loader_release(&other);
+	return gone;
+}
+
 int loader_unload(const struct attached *a, struct policy_error *error)
 {
 	struct xdp_multiprog *mp;

@@ -68,6 +68,8 @@ int loader_load(const char *ifname, const struct loader_options *options,
 /* Find the pacer of an interface. */
 int loader_find(const char *ifname, struct attached *attached, struct policy_error *error);
 void loader_release(struct attached *attached);
+/* Is it no more on its interface, or another in its place? */
+bool loader_gone(const struct attached *attached);
 /* Detach it and take away what was pinned for it. */
 int loader_unload(const struct attached *attached, struct policy_error *error);
 /* Call `each` for every interface of this network namespace that has a pacer. */

@@ -16,12 +16,6 @@
 #define TEXT	   64
 #define BANS_SHOWN 32 /* lines of status */
 
-static const char *const reason_names[] = {
-#define REASON_NAME(name, verdict, id, text) [PACER_##name] = id,
-    PACER_REASONS(REASON_NAME)
-#undef REASON_NAME
-};
-
 static const char *const reason_texts[] = {
 #define REASON_TEXT(name, verdict, id, text) [PACER_##name] = text,
     PACER_REASONS(REASON_TEXT)
@@ -39,11 +33,6 @@ static const char *const event_texts[] = {
     PACER_EVENTS(EVENT_TEXT)
 #undef EVENT_TEXT
 };
-
-static const char *plural(uint64_t n)
-{
-	return n == 1 ? "" : "s";
-}
 
 /* --- status --------------------------------------------------------------------------------- */
 
@@ -115,7 +104,7 @@ static void print_bans(const struct attached *a, const struct policy *policy)
 	if (!bans_room(a))
 		return;
 	n = bans_each(a, policy, NULL, NULL);
-	printf("  banned    %zu key%s of %zu at most\n", n, plural(n), bans_room(a));
+	printf("  banned    %zu key%s of %zu at most\n", n, units_plural(n), bans_room(a));
 	n = 0;
 	bans_each(a, policy, print_ban, &n);
 	if (n > BANS_SHOWN)
@@ -158,7 +147,7 @@ int output_status(const struct attached *a)
 	printf("  policy    serial %llu, %s, %s clock, %zu rule%s:", p->serial,
 	       p->flags & PACER_MONITOR ? "monitor (nothing is dropped)" : "enforced",
 	       p->flags & PACER_CLOCK_EXACT ? "exact" : "coarse", policy ? policy->n_rules : 0,
-	       plural(policy ? policy->n_rules : 0));
+	       units_plural(policy ? policy->n_rules : 0));
 	for (size_t i = 0; policy && i < policy->n_rules; i++)
 		printf(" %s", policy->rule[i].name);
 	printf("\n  memory    %s\n", units_size_round(memory_of(a), memory, sizeof(memory)));
@@ -167,7 +156,7 @@ int output_status(const struct attached *a)
 	if (retired(p))
 		printf("  retired   %zu limit%s of the policy before, until the windows have "
 		       "passed\n",
-		       retired(p), plural(retired(p)));
+		       retired(p), units_plural(retired(p)));
 	print_bans(a, policy);
 	if (pending_ns)
 		printf("  PENDING   rolls back in %.1f s unless confirmed\n", pending_ns / 1e9);
@@ -217,7 +206,8 @@ static json_t *denied_json(const struct pacer_counters *c)
 
 	for (int r = 0; r < PACER_REASON_COUNT; r++)
 		if (pacer_verdict_of(r) == PACER_VERDICT_DENY)
-			json_object_set_new(out, reason_names[r], json_integer(c->by[r].packets));
+			json_object_set_new(out, pacer_reason_name(r),
+					    json_integer(c->by[r].packets));
 	return out;
 }
 
@@ -274,7 +264,7 @@ json_t *output_stats_json(const struct attached *a)
 	for (int r = 0; r < PACER_REASON_COUNT; r++)
 		if (pacer_verdict_of(r) == PACER_VERDICT_PASS ||
 		    pacer_verdict_of(r) == PACER_VERDICT_UNPARSED)
-			json_object_set_new(reasons, reason_names[r],
+			json_object_set_new(reasons, pacer_reason_name(r),
 					    json_integer(none.by[r].packets));
 	return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "interface", a->ifname,
 			 "mode", p->flags & PACER_MONITOR ? "monitor" : "enforce", "packets",
@@ -287,8 +277,8 @@ static void print_reasons(const struct pacer_counters *c, enum pacer_verdict ver
 {
 	for (int r = 0; r < PACER_REASON_COUNT; r++)
 		if (pacer_verdict_of(r) == verdict && c->by[r].packets)
-			printf("  %-24s %14llu  %-11s %s\n", "", c->by[r].packets, reason_names[r],
-			       reason_texts[r]);
+			printf("  %-24s %14llu  %-11s %s\n", "", c->by[r].packets,
+			       pacer_reason_name(r), reason_texts[r]);
 }
 
 static void print_events(const struct pacer_counters *c)

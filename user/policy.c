@@ -1101,6 +1101,7 @@ static bool names_interface(const char *text)
 static int one_target(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
 	struct policy_target *target = into;
+	unsigned int most = POLICY_TARGET_MAX;
 	struct range number;
 	const char *text;
 
@@ -1108,10 +1109,12 @@ static int one_target(struct source *s, const struct place *at, const yaml_node_
 		return -1;
 	if (!strncmp(text, "cpu:", 4) || !strncmp(text, "xsk:", 4)) {
 		target->kind = *text == 'c' ? PACER_TARGET_CPU : PACER_TARGET_SOCKET;
-		if (units_range(text + 4, POLICY_TARGET_MAX, &number) || number.low != number.high)
+		if (target->kind == PACER_TARGET_SOCKET)
+			most = PACER_SOCKETS_MAX - 1;
+		if (units_range(text + 4, most, &number) || number.low != number.high)
 			return fail(s, line_of(node), at,
-				    "\"%s\" will not do: write %.4s0 to %.4s%d", shown(text).text,
-				    text, text, POLICY_TARGET_MAX);
+				    "\"%s\" will not do: write %.4s0 to %.4s%u", shown(text).text,
+				    text, text, most);
 		target->number = number.low;
 		return 0;
 	}

@@ -527,8 +527,8 @@ static void raise_gap(void)
 	    "rules:\n  - name: a\n    limits: [{key: src, gap: 1h, rows: 2}]\n",
 	    "rules:\n  - name: a\n    limits: [{key: all, gap: 1h}]\n",
 	    "clock: exact\nrules:\n  - name: a\n    limits: [{key: src, gap: 1h}]\n",
-	    "clock: exact\nrules:\n  - name: a\n    limits: [{key: src, gap: 1h}, {key: src, "
-	    "packets: 100, window: 2h}]\n",
+	    ("clock: exact\nrules:\n  - name: a\n    limits: [{key: src, gap: 1h}, {key: src, "
+	     "packets: 100, window: 2h}]\n"),
 	};
 	size_t i, k;
 
@@ -693,8 +693,8 @@ static void raise_no_state(void)
 	    "[{key: src, gap: 1h}]",
 	    "[{key: src, packets: 2, window: 1h}]",
 	    "[{key: all, packets: 2, window: 1h}]",
-	    "[{key: flow, gap: 1h}, {key: src, packets: 2, window: 1h}, {key: dst, packets: 2, "
-	    "window: 1h, slots: 30}]",
+	    ("[{key: flow, gap: 1h}, {key: src, packets: 2, window: 1h}, {key: dst, packets: 2, "
+	     "window: 1h, slots: 30}]"),
 	};
 	char policy[300];
 	size_t i;

@@ -159,7 +159,7 @@ static void pools(void **state)
 		  " max_cooldown: 11m, threshold: 50}\n"
 		  "- {name: two, targets: [\"cpu:1\", cpu:0], each: 20k, cooldown: 1s}\n"
 		  "- name: three\n"
-		  "  targets: xsk:4095\n"
+		  "  targets: xsk:63\n"
 		  "  each: 10\n"
 		  "  cooldown: 1s\n"
 		  "  threshold: 10\n"
@@ -179,7 +179,7 @@ static void pools(void **state)
 	assert_throttle(&pool[0].throttle, 1000, 50, 600 * SECOND, 660 * SECOND);
 	assert_targets(&pool[1], "cpu:1 cpu:0");
 	assert_throttle(&pool[1].throttle, 40000, 400, SECOND, 11 * SECOND / 10);
-	assert_targets(&pool[2], "xsk:4095");
+	assert_targets(&pool[2], "xsk:63");
 	assert_throttle(&pool[2].throttle, 10, 10, SECOND, UINT64_MAX);
 	assert_targets(&pool[3], "abcdefghijklmno");
 	assert_throttle(&pool[3].throttle, 1, 1, SECOND, 2 * SECOND);
@@ -618,7 +618,7 @@ static void wrong_pools(void **state)
 	    {POOL ", targets: [..]", "\"..\" is no target"},
 	    {POOL ", targets: [cpu:x]",
 	     "pools[0].targets[0]: \"cpu:x\" will not do: write cpu:0 to cpu:4095"},
-	    {POOL ", targets: [xsk:4096]", "\"xsk:4096\" will not do: write xsk:0 to xsk:4095"},
+	    {POOL ", targets: [xsk:4096]", "\"xsk:4096\" will not do: write xsk:0 to xsk:63"},
 	    {POOL ", targets: [cpu:1-2]", "\"cpu:1-2\" will not do"},
 	    {POOL ", targets: [cpu:1, veth1]",
 	     "pools[0].targets[1]: veth1 is an interface, and the "

@@ -4,7 +4,9 @@
  * to this one, GAP_US apart, and prints how many arrived. One process holds both ends, so that
  * nothing is sent before the receiver listens, and nothing is counted twice.
  */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include <arpa/inet.h>
 #include <err.h>
 #include <fcntl.h>
