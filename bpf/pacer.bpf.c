@@ -96,56 +96,66 @@ static __always_inline struct pacer_judgement judge(const struct pacer_policy *p
 	return pacer_pace(walk);
 }
 
-static __always_inline void count_event(struct pacer_counters *counters, __u32 event)
-{
-	event = pacer_opaque(event);
-	if (counters && event < PACER_EVENT_COUNT)
-		counters->events[event]++;
-}
-
 static __always_inline struct pacer_counters *
-count(const struct pacer_rule *rule, const struct pacer_judgement *j, __u32 len_bytes)
+count(const struct pacer_policy *policy, const struct pacer_judgement *j, __u32 len_bytes)
 {
-	__u32 slot = rule ? rule->counter : 0;
+	__u32 slot = j->rule < PACER_RULES_MAX ? policy->rule[j->rule].counter : 0;
 	struct pacer_counters *counters = bpf_map_lookup_elem(&pacer_counts, &slot);
+	__u32 event = pacer_opaque(j->event);
 
 	if (!counters || j->reason >= PACER_REASON_COUNT)
 		return 0;
 	counters->by[j->reason].packets++;
 	counters->by[j->reason].bytes += len_bytes;
-	count_event(counters, j->event);
+	if (event < PACER_EVENT_COUNT)
+		counters->events[event]++;
 	return counters;
 }
 
-/* What is denied by a rule with a pool goes there, or, if that cannot take it, nowhere. */
+static __always_inline enum pacer_over over_of(const struct pacer_policy *policy,
+					       const struct pacer_judgement *j)
+{
+	return j->rule < PACER_RULES_MAX ? policy->rule[j->rule].over : PACER_OVER_DROP;
+}
+
+static __always_inline int action(const struct pacer_policy *policy,
+				  const struct pacer_judgement *j)
+{
+	switch (pacer_verdict_of(j->reason)) {
+	case PACER_VERDICT_PASS:
+	case PACER_VERDICT_ADMIT:
+		return XDP_PASS;
+	case PACER_VERDICT_UNPARSED:
+		return policy->flags & PACER_UNPARSED_DROP && !(policy->flags & PACER_MONITOR)
+			   ? XDP_DROP
+			   : XDP_PASS;
+	case PACER_VERDICT_DENY:
+		break;
+	}
+	return policy->flags & PACER_MONITOR || over_of(policy, j) == PACER_OVER_PASS ? XDP_PASS
+										      : XDP_DROP;
+}
+
+/* What is denied and enforced by a rule with a pool: XDP_REDIRECT, or the rule's verdict. */
 static __always_inline int redirect(struct xdp_md *ctx, const struct pacer_walk *walk,
 				    struct pacer_counters *counters)
 {
 	__u32 event = to_pool(ctx, walk);
 
-	count_event(counters, event);
+	event = pacer_opaque(event);
+	if (counters && event < PACER_EVENT_COUNT)
+		counters->events[event]++;
 	return event == PACER_REDIRECTED ? XDP_REDIRECT : XDP_DROP;
-}
-
-static __always_inline int denied(struct xdp_md *ctx, const struct pacer_walk *walk,
-				  const struct pacer_rule *rule, struct pacer_counters *counters)
-{
-	if (rule && rule->over == PACER_OVER_PASS)
-		return XDP_PASS;
-	if (rule && rule->over == PACER_OVER_POOL)
-		return redirect(ctx, walk, counters);
-	return XDP_DROP;
 }
 
 SEC("xdp.frags") int pacer(struct xdp_md *ctx)
 {
 	__u64 word = *(volatile __u64 *)&pacer_control.in_force;
 	const struct pacer_policy *policy;
-	const struct pacer_rule *rule = 0;
 	struct pacer_counters *counters;
-	enum pacer_verdict verdict;
 	struct pacer_judgement j;
 	struct pacer_walk walk;
+	int verdict;
 
 	walk.state = 0;
 	walk.now_ns = 0;
@@ -155,17 +165,11 @@ SEC("xdp.frags") int pacer(struct xdp_md *ctx)
 	walk.copy &= 1;
 	policy = PACER_POLICY_OF(&walk);
 	j = judge(policy, ctx, &walk);
-	if (j.rule < PACER_RULES_MAX)
-		rule = &policy->rule[j.rule];
-	counters = count(rule, &j, walk.pkt.len_bytes);
+	counters = count(policy, &j, walk.pkt.len_bytes);
 	if (pacer_built.samples && policy->sampling.reasons >> j.reason & 1)
 		sample(ctx, &walk, fate_of(&j));
-	verdict = pacer_verdict_of(j.reason);
-	if (policy->flags & PACER_MONITOR)
-		return XDP_PASS;
-	if (verdict == PACER_VERDICT_DENY)
-		return denied(ctx, &walk, rule, counters);
-	if (verdict == PACER_VERDICT_UNPARSED && policy->flags & PACER_UNPARSED_DROP)
-		return XDP_DROP;
-	return XDP_PASS;
+	verdict = action(policy, &j);
+	if (verdict == XDP_DROP && over_of(policy, &j) == PACER_OVER_POOL)
+		verdict = redirect(ctx, &walk, counters);
+	return verdict;
 }
