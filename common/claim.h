@@ -12,7 +12,8 @@
  * releases. Readers take no claim: they read the word, then the line, then the
  * word again, and what they read was whole if the word is the same and not held.
  * The sequence is short, so a reader that sleeps through exactly 512 changes is
- * deceived; a reader's finding is therefore only ever a ground to deny.
+ * deceived; a reader's finding is therefore a ground to deny, and to admit only
+ * where it is compared again under the claim (pacer_record_settle).
  * On machines that reorder loads a reader may be deceived more often, in the
  * same direction.
  *

@@ -2,7 +2,7 @@
 /*
  * Purpose: a tier's state, from a key's hash to the line that holds it, and the
  * three steps in which a packet asks it: peek (read only), take (claim and
- * judge), and commit or cancel.
+ * judge), and commit or cancel; or, where no other tier has a say, all in one.
  *
  * Records (a window, with or without a gap) stand in sets of two, beside each
  * other in memory, tagged with 16 bits of their key's hash. A key that has no
@@ -231,33 +231,41 @@ PACER_INLINE enum pacer_reason pacer_record_peek(const struct pacer_ask *q, stru
 }
 
 /*
+ * Count a packet that pacer_record_read has admitted, if the record is the key's and still what was
+ * read. The claim's word alone would not tell: it is the same again after 512 changes. PACER_ADMIT,
+ * or PACER_UNDECIDED with nothing done; nothing is held.
+ */
+PACER_INLINE PACER_MUST_USE int pacer_record_settle(const struct pacer_ask *q,
+						    const struct pacer_ring *r, __u32 word,
+						    const struct pacer_seen *seen)
+{
+	if ((q->tier->sets && pacer_claim_tag(word) != pacer_tag(q->hash)) ||
+	    pacer_cas(&r->head->claim, word, word | PACER_CLAIM_HELD) != word)
+		return PACER_UNDECIDED;
+	if (!pacer_record_same(r, seen)) {
+		pacer_claim_cancel(&r->head->claim, word);
+		return PACER_UNDECIDED;
+	}
+	pacer_claim_release(&r->head->claim, pacer_record_admit(q, r, seen, word));
+	return PACER_ADMIT;
+}
+
+/*
  * All steps in one, for a packet that no other tier has to judge, where the key has a record that
- * nobody else is changing: read, claim what was read, and count if it is still the same. Returns a
- * reason, with nothing held, or PACER_UNDECIDED with nothing done: then the steps have to be taken,
- * from pacer_tier_take on.
+ * nobody else is changing: read, claim what was read, and count. Returns a reason, with nothing
+ * held, or PACER_UNDECIDED with nothing done: then the steps have to be taken, from pacer_tier_take
+ * on.
  */
 PACER_INLINE PACER_MUST_USE int pacer_record_pass(const struct pacer_ask *q,
 						  struct pacer_hold *hold)
 {
 	struct pacer_seen seen;
 	struct pacer_ring r;
-	__u32 word;
 	int reason;
 
 	hold->index = pacer_record_locate(q);
 	reason = pacer_record_read(q, &r, hold, &seen);
-	if (reason != PACER_ADMIT)
-		return reason;
-	word = hold->word;
-	if ((q->tier->sets && pacer_claim_tag(word) != pacer_tag(q->hash)) ||
-	    pacer_cas(&r.head->claim, word, word | PACER_CLAIM_HELD) != word)
-		return PACER_UNDECIDED;
-	if (!pacer_record_same(&r, &seen)) {
-		pacer_claim_cancel(&r.head->claim, word);
-		return PACER_UNDECIDED;
-	}
-	pacer_claim_release(&r.head->claim, pacer_record_admit(q, &r, &seen, word));
-	return PACER_ADMIT;
+	return reason == PACER_ADMIT ? pacer_record_settle(q, &r, hold->word, &seen) : reason;
 }
 
 /* Claim the shared record. The holder of the set's first record, if there are sets. */

@@ -240,6 +240,29 @@ static void test_same_tag(void **unused)
 	bench_down(&b);
 }
 
+/* The claim's word is the same again after 512 changes, when what was read is long out of date. */
+static void test_pass_after_512_changes(void **unused)
+{
+	struct pacer_tier t = records(513, 1000, 10, 0, 1, 64);
+	struct pacer_hold hold = {0};
+	struct pacer_seen seen;
+	struct pacer_ring r;
+	struct pacer_ask q;
+	struct bench b;
+
+	(void)unused;
+	bench_up(&b, &t);
+	assert_int_equal(ask(&b, key(1), START, 1), PACER_ADMIT);
+	q = question(&b, key(1), START, 1);
+	hold.index = pacer_record_locate(&q);
+	assert_int_equal(pacer_record_read(&q, &r, &hold, &seen), PACER_ADMIT);
+	assert_int_equal(drain(&b, key(1), START), 512);
+	assert_int_equal(r.head->claim, hold.word);
+	assert_int_equal(pacer_record_settle(&q, &r, hold.word, &seen), PACER_UNDECIDED);
+	assert_int_equal(drain(&b, key(1), START), 0);
+	bench_down(&b);
+}
+
 /* Marks whose lower half is 0 or 1 have one tag, so one shared record. */
 static void test_same_tag_zero(void **unused)
 {
@@ -865,6 +888,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_own_while_live),
+	    cmocka_unit_test(test_pass_after_512_changes),
 	    cmocka_unit_test(test_idle_reclaimed),
 	    cmocka_unit_test(test_overflow_shares),
 	    cmocka_unit_test(test_brought_along),
