@@ -9,30 +9,12 @@
 
 #include <cmocka.h>
 
+#include "example.h"
 #include "policy.h"
 #include "window.h"
 
 #define ARRAY(a) (sizeof(a) / sizeof((a)[0]))
 #define SECOND	 1000000000ull
-
-static const char example[] =
-    "mode: enforce                      # enforce | monitor\n"
-    "allow: [192.0.2.0/24, 2001:db8::/32]\n"
-    "unparsed: pass                     # pass | drop\n"
-    "rules:\n"
-    "  - name: dns\n"
-    "    match: {dst: 198.51.100.0/24, proto: udp, dport: 53}\n"
-    "    limits:\n"
-    "      - {key: src/32,64, gap: 1ms}\n"
-    "      - {key: src/32,64, packets: 300, window: 1s, slots: 10}\n"
-    "      - {key: src/24,56, bytes: 20M, window: 10s, slots: 16}\n"
-    "      - {key: all, uses: 100000, cooldown: 10s, max_cooldown: 11s, threshold: 1000}\n"
-    "    over: drop                     # drop | pass | pool scrub\n"
-    "    ban: 30s\n"
-    "pools:\n"
-    "  - {name: scrub, targets: [veth1, veth2], each: 500, cooldown: 10m, max_cooldown: 11m, "
-    "threshold: 50}\n"
-    "sample: {of: denied, k: 64, window: 60s}\n";
 
 static struct policy *parse(const char *text)
 {
@@ -506,28 +488,11 @@ static void wrong_documents(void **state)
 	refuse("rules: []\nmode: x", 9 + 8, 2, "is not known");
 }
 
-static void wrong_rules(void **state)
-{
 #define LIMITS "limits: [{key: src, gap: 1ms}]"
+
+static void wrong_over_and_ban(void **state)
+{
 	static const struct wrong w[] = {
-	    {"rules:", 1, "rules: expected a list of rules, or [] for none"},
-	    {"rules: {name: a}", 1, "rules: expected a list"},
-	    {"rules:\n- a\n", 2, "rules[0]: expected a rule: fields"},
-	    {"rules:\n- [a]\n", 2, "rules[0]: expected a rule"},
-	    {"rules: &r [*r]\n", 1, "rules[0]: expected a rule"},
-	    {"rules:\n- " LIMITS, 2, "rules[0]: the name is missing"},
-	    {"rules:\n- name: a\n", 2, "rules[0]: the limits are missing"},
-	    {"rules:\n- name: ''\n  " LIMITS, 2, "rules[0].name: the value is missing"},
-	    {"rules:\n- " LIMITS "\n  name: a b\n", 3, "rules[0].name: \"a b\" will not do"},
-	    {"rules:\n- " LIMITS "\n  name: a.b\n", 3, "rules[0].name: \"a.b\" will not do"},
-	    {"rules:\n- " LIMITS "\n  name: abcdefghijklmnopqrstuvwxyz-_1234\n", 3,
-	     "will not do: 1 to 31 letters"},
-	    {"rules:\n- name: a\n  " LIMITS "\n- name: b\n  " LIMITS "\n- " LIMITS "\n  name: a\n",
-	     7, "rules[2].name: \"a\" is the name of the rule in line 2, too"},
-	    {"rules:\n- name: a\n  name: b\n", 3, "rules[0].name: written twice, first in line 2"},
-	    {"rules:\n- name: a\n  limit: []\n", 3,
-	     "rules[0]: unknown field \"limit\": did you mean \"limits\"? a rule has name, match, "
-	     "limits, over"},
 	    {"rules:\n- name: a\n  " LIMITS "\n  ban: 30\n", 4,
 	     "rules[0].ban: 30 has no unit: write 30ms, 30s"},
 	    {"rules:\n- name: a\n  " LIMITS "\n  ban: 0\n", 4, "rules[0].ban: 0 is no limit"},
@@ -557,6 +522,33 @@ static void wrong_rules(void **state)
 	     "rules[0].over: \"pools\" is not known: write drop, pass or pool NAME"},
 	    {"rules:\n- name: a\n  " LIMITS "\n  over: deny\n", 4,
 	     "rules[0].over: \"deny\" is not known: write drop, pass or pool NAME"},
+	};
+
+	(void)state;
+	refuse_all(w, ARRAY(w));
+}
+
+static void wrong_rules(void **state)
+{
+	static const struct wrong w[] = {
+	    {"rules:", 1, "rules: expected a list of rules, or [] for none"},
+	    {"rules: {name: a}", 1, "rules: expected a list"},
+	    {"rules:\n- a\n", 2, "rules[0]: expected a rule: fields"},
+	    {"rules:\n- [a]\n", 2, "rules[0]: expected a rule"},
+	    {"rules: &r [*r]\n", 1, "rules[0]: expected a rule"},
+	    {"rules:\n- " LIMITS, 2, "rules[0]: the name is missing"},
+	    {"rules:\n- name: a\n", 2, "rules[0]: the limits are missing"},
+	    {"rules:\n- name: ''\n  " LIMITS, 2, "rules[0].name: the value is missing"},
+	    {"rules:\n- " LIMITS "\n  name: a b\n", 3, "rules[0].name: \"a b\" will not do"},
+	    {"rules:\n- " LIMITS "\n  name: a.b\n", 3, "rules[0].name: \"a.b\" will not do"},
+	    {"rules:\n- " LIMITS "\n  name: abcdefghijklmnopqrstuvwxyz-_1234\n", 3,
+	     "will not do: 1 to 31 letters"},
+	    {"rules:\n- name: a\n  " LIMITS "\n- name: b\n  " LIMITS "\n- " LIMITS "\n  name: a\n",
+	     7, "rules[2].name: \"a\" is the name of the rule in line 2, too"},
+	    {"rules:\n- name: a\n  name: b\n", 3, "rules[0].name: written twice, first in line 2"},
+	    {"rules:\n- name: a\n  limit: []\n", 3,
+	     "rules[0]: unknown field \"limit\": did you mean \"limits\"? a rule has name, match, "
+	     "limits, over"},
 	    {"rules:\n- name: a\n  limits:\n", 3, "rules[0].limits: expected a list of limits"},
 	    {"rules:\n- name: a\n  limits: []\n", 3, "rules[0].limits: the list is empty"},
 	    {"rules:\n- name: a\n  limits: {key: src, gap: 1ms}\n", 3, "expected a list of limits"},
@@ -579,8 +571,9 @@ static void wrong_rules(void **state)
 	end = strlen(text);
 	snprintf(text + end, sizeof(text) - end, "- {name: r64, " LIMITS "}\n");
 	refuse(text, strlen(text), 2, "rules: 65 items: at most 64");
-#undef LIMITS
 }
+
+#undef LIMITS
 
 static const char *some_ports(char *buf, size_t size, size_t n)
 {
@@ -1179,14 +1172,23 @@ static void any_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(the_example), cmocka_unit_test(every_field),
-	    cmocka_unit_test(pools),	   cmocka_unit_test(throttles),
-	    cmocka_unit_test(samples),	   cmocka_unit_test(keys),
-	    cmocka_unit_test(accepted),	   cmocka_unit_test(wrong_documents),
-	    cmocka_unit_test(wrong_rules), cmocka_unit_test(wrong_matches),
-	    cmocka_unit_test(wrong_pools), cmocka_unit_test(wrong_limits),
-	    cmocka_unit_test(too_long),	   cmocka_unit_test(sets),
-	    cmocka_unit_test(wrong_sets),  cmocka_unit_test(set_of_the_example),
+	    cmocka_unit_test(the_example),
+	    cmocka_unit_test(every_field),
+	    cmocka_unit_test(pools),
+	    cmocka_unit_test(throttles),
+	    cmocka_unit_test(samples),
+	    cmocka_unit_test(keys),
+	    cmocka_unit_test(accepted),
+	    cmocka_unit_test(wrong_documents),
+	    cmocka_unit_test(wrong_over_and_ban),
+	    cmocka_unit_test(wrong_rules),
+	    cmocka_unit_test(wrong_matches),
+	    cmocka_unit_test(wrong_pools),
+	    cmocka_unit_test(wrong_limits),
+	    cmocka_unit_test(too_long),
+	    cmocka_unit_test(sets),
+	    cmocka_unit_test(wrong_sets),
+	    cmocka_unit_test(set_of_the_example),
 	    cmocka_unit_test(any_text),
 	};
 
