@@ -285,6 +285,21 @@ rolls_back_exactly()
 	arrive "0" n=20
 }
 
+# A limit that was retired is taken up again by a policy that rolls back: what it admitted meanwhile
+# counts beyond the end that it had before.
+rolls_back_taken_up()
+{
+	limit strict 10 6s 10
+	limit wide 1000 6s 5
+	load strict
+	apply wide
+	sleep 4.5 # the limit is retired for 6.9 s
+	apply strict --confirm-within 3s
+	arrive "10" n=20
+	until_true 6 not_pending
+	arrive "0" n=20
+}
+
 # The allow-list goes back with its policy.
 rolls_back_allow()
 {
@@ -322,5 +337,6 @@ check apply-held-up-gap held_up "gap: 2s" "gap: 2s, rows: 1" 1
 check apply-rolls-back rolls_back
 check apply-confirmed confirmed
 check apply-rolls-back-exactly rolls_back_exactly
+check apply-rolls-back-taken-up rolls_back_taken_up
 check apply-rolls-back-allow rolls_back_allow
 finish
