@@ -260,7 +260,7 @@ enum pacer_over { PACER_OVER_DROP, PACER_OVER_PASS, PACER_OVER_POOL };
 struct pacer_rule {
 	__u32 counter; /* index into the counters; kept across changes of policy */
 	__u8 over;     /* enum pacer_over */
-	__u8 n_tiers;  /* throttles are the last of them */
+	__u8 n_tiers;  /* throttles last, but for what a roll-back adds */
 	__u8 pool;     /* over == PACER_OVER_POOL */
 	__u8 unused;
 	__u32 id; /* of its name: what a ban is remembered by */

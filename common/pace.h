@@ -7,9 +7,10 @@
  * first asked by reading alone, so a packet that is denied writes nothing that
  * is shared. Then their states are claimed one after the other, judged again
  * under the claim, and counted only when the last has admitted: a denial by one
- * charges no other. A rule's throttles are its last tiers: they hold no claim
- * between judging and counting, but hand a use back. A rule of one tier of records
- * counts what it has read in one pass, if the claim finds that unchanged.
+ * charges no other. A throttle holds no claim between judging and counting, but
+ * hands a use back; so the loader puts throttles last, where that is rare. A rule
+ * of one tier of records counts what it has read in one pass, if the claim finds
+ * that unchanged.
  *
  * Where the rule bans, a key of its tiers that is banned is denied first of all,
  * and one that a tier denies is banned from then on. A tier whose key is the same
