@@ -38,15 +38,6 @@ __attribute__((noinline)) int draw_secret(void)
 	return 0;
 }
 
-/* Headers beyond a multi-buffer frame's first buffer count as cut short. */
-__attribute__((noinline)) int parse(struct xdp_md *ctx, struct pacer_packet *pkt)
-{
-	if (!pkt)
-		return PACER_PARSE_TRUNCATED;
-	return pacer_parse((void *)(long)ctx->data, (void *)(long)ctx->data_end,
-			   bpf_xdp_get_buff_len(ctx), pkt);
-}
-
 static __always_inline int on_trie(struct pacer_allow_value *value, int exact)
 {
 	return value && (!value->until_ns || pacer_clock(exact) < value->until_ns);
@@ -75,39 +66,91 @@ static __attribute__((noinline)) int allowed(const struct pacer_packet *pkt, int
 	return 0;
 }
 
-static __always_inline struct pacer_judgement judge(const struct pacer_policy *policy,
-						    struct xdp_md *ctx, struct pacer_walk *walk)
+/* What has to be known of a packet before a limit can be asked: a reason, where none will be, or
+ * PACER_UNDECIDED and the rule. Headers beyond a multi-buffer frame's first buffer count as cut short.
+ */
+static __always_inline int approach(struct xdp_md *ctx, struct pacer_walk *walk)
 {
-	struct pacer_judgement none = {PACER_NO_RULE, PACER_RULES_MAX, 0, PACER_EVENT_COUNT};
-	int exact = !!(policy->flags & PACER_CLOCK_EXACT);
-	int result = parse(ctx, &walk->pkt);
+	int exact = !!(PACER_POLICY_OF(walk)->flags & PACER_CLOCK_EXACT);
+	int result = pacer_parse((void *)(long)ctx->data, (void *)(long)ctx->data_end,
+				 bpf_xdp_get_buff_len(ctx), &walk->pkt);
 
-	if (result != PACER_PARSED) {
-		none.reason = pacer_parse_reason(result);
-		return none;
-	}
-	if ((pacer_control.allowed4 || pacer_control.allowed6) && allowed(&walk->pkt, exact)) {
-		none.reason = PACER_ALLOWED;
-		return none;
-	}
+	if (result != PACER_PARSED)
+		return pacer_parse_reason(result);
+	if ((pacer_control.allowed4 || pacer_control.allowed6) && allowed(&walk->pkt, exact))
+		return PACER_ALLOWED;
 	if (!pacer_control.secret_ready)
 		draw_secret();
 	walk->now_ns = pacer_clock(exact);
-	return pacer_pace(walk);
+	walk->rule = pacer_walk_rule(walk);
+	return walk->rule < PACER_RULES_MAX ? PACER_UNDECIDED : PACER_NO_RULE;
+}
+
+static __always_inline struct pacer_counters *count(__u32 slot, enum pacer_reason reason,
+						    __u32 len_bytes)
+{
+	struct pacer_counters *counters = bpf_map_lookup_elem(&pacer_counts, &slot);
+
+	if (!counters || reason >= PACER_REASON_COUNT)
+		return 0;
+	counters->by[reason].packets++;
+	counters->by[reason].bytes += len_bytes;
+	return counters;
+}
+
+/* A rule of one tier which denies by dropping, under a policy that enforces and does not sample. */
+static __always_inline int is_plain(const struct pacer_policy *policy,
+				    const struct pacer_rule *rule)
+{
+	return rule->n_tiers == 1 && rule->over == PACER_OVER_DROP && !rule->ban_ns &&
+	       !(policy->flags & PACER_MONITOR) &&
+	       !(pacer_built.samples && policy->sampling.reasons);
+}
+
+/* Beside a reason: the packet is not done with. */
+#define FURTHER 0x100
+
+/*
+ * All that most packets need, in one function, since calls would cost as much as the limits: a
+ * verdict, where the rule is a plain one, or FURTHER and the reason (PACER_REASON_COUNT: the rule's
+ * limits are still to be asked).
+ */
+__attribute__((noinline)) int begin(struct xdp_md *ctx, struct pacer_walk *walk)
+{
+	const struct pacer_rule *rule;
+	__u32 reason;
+	int result;
+
+	if (!walk)
+		return XDP_ABORTED;
+	walk->rule = PACER_RULES_MAX;
+	walk->now_ns = 0;
+	result = approach(ctx, walk);
+	if (result != PACER_UNDECIDED)
+		return FURTHER | result;
+	rule = PACER_RULE_OF(walk);
+	if (!is_plain(PACER_POLICY_OF(walk), rule))
+		return FURTHER | PACER_REASON_COUNT;
+	reason = pacer_opaque(pacer_limit_single(walk));
+	count(rule->counter, reason, walk->pkt.len_bytes);
+	return reason == PACER_ADMIT ? XDP_PASS : XDP_DROP;
+}
+
+static __always_inline struct pacer_judgement judge(struct pacer_walk *walk, __u32 reason)
+{
+	struct pacer_judgement j = {reason, PACER_RULES_MAX, 0, PACER_EVENT_COUNT};
+
+	return reason < PACER_REASON_COUNT ? j : pacer_pace_rule(walk);
 }
 
 static __always_inline struct pacer_counters *
-count(const struct pacer_policy *policy, const struct pacer_judgement *j, __u32 len_bytes)
+count_judged(const struct pacer_policy *policy, const struct pacer_judgement *j, __u32 len_bytes)
 {
 	__u32 slot = j->rule < PACER_RULES_MAX ? policy->rule[j->rule].counter : 0;
-	struct pacer_counters *counters = bpf_map_lookup_elem(&pacer_counts, &slot);
+	struct pacer_counters *counters = count(slot, j->reason, len_bytes);
 	__u32 event = pacer_opaque(j->event);
 
-	if (!counters || j->reason >= PACER_REASON_COUNT)
-		return 0;
-	counters->by[j->reason].packets++;
-	counters->by[j->reason].bytes += len_bytes;
-	if (event < PACER_EVENT_COUNT)
+	if (counters && event < PACER_EVENT_COUNT)
 		counters->events[event]++;
 	return counters;
 }
@@ -158,14 +201,16 @@ SEC("xdp.frags") int pacer(struct xdp_md *ctx)
 	int verdict;
 
 	walk.state = 0;
-	walk.now_ns = 0;
 	walk.copy = word;
 	if (word >> 1) /* an unconfirmed policy */
 		walk.copy = pacer_in_force(word, pacer_clock(1));
 	walk.copy &= 1;
+	verdict = begin(ctx, &walk);
+	if (!(verdict & FURTHER))
+		return verdict;
 	policy = PACER_POLICY_OF(&walk);
-	j = judge(policy, ctx, &walk);
-	counters = count(policy, &j, walk.pkt.len_bytes);
+	j = judge(&walk, verdict & ~FURTHER);
+	counters = count_judged(policy, &j, walk.pkt.len_bytes);
 	if (pacer_built.samples && policy->sampling.reasons >> j.reason & 1)
 		sample(ctx, &walk, fate_of(&j));
 	verdict = action(policy, &j);

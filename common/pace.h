@@ -260,16 +260,13 @@ PACER_GLOBAL int pacer_limit_many(const struct pacer_walk *w)
 	return pacer_pack(reason, reason == PACER_ADMIT ? 0 : held);
 }
 
-/* The same for the many rules that have one tier. */
-PACER_GLOBAL int pacer_limit_one(const struct pacer_walk *w)
+/* The same for the many rules that have one tier: a reason. */
+PACER_INLINE int pacer_limit_single(const struct pacer_walk *w)
 {
+	const struct pacer_tier *t = &PACER_RULE_OF(w)->tier[0];
 	struct pacer_hold hold = {0};
-	const struct pacer_tier *t;
 	enum pacer_reason reason;
 
-	if (!w)
-		return PACER_DENY_NO_STATE;
-	t = &PACER_RULE_OF(w)->tier[0];
 	if (t->kind == PACER_TIER_RECORD && !t->until_ns) {
 		struct pacer_ask q;
 		int result;
@@ -288,6 +285,11 @@ PACER_GLOBAL int pacer_limit_one(const struct pacer_walk *w)
 	if (reason == PACER_ADMIT)
 		pacer_walk_leave(w, 0, &hold, 1);
 	return reason;
+}
+
+PACER_GLOBAL int pacer_limit_one(const struct pacer_walk *w)
+{
+	return w ? pacer_limit_single(w) : (int)PACER_DENY_NO_STATE;
 }
 
 /* Let every tier of the rule judge the packet, and count it in all of them or in none. */
@@ -372,19 +374,13 @@ PACER_INLINE __u32 pacer_walk_rule(const struct pacer_walk *w)
 	return policy->dims || !(policy->rules & 1) ? pacer_walk_classify(w) : 0;
 }
 
-/* Judge w->pkt, which was parsed and is not on the allow-list, at w->now_ns. */
-PACER_INLINE struct pacer_judgement pacer_pace(struct pacer_walk *w)
+/* Judge w->pkt by the rule that it falls under, w->rule, at w->now_ns. */
+PACER_INLINE struct pacer_judgement pacer_pace_rule(struct pacer_walk *w)
 {
-	struct pacer_judgement j = {PACER_NO_RULE, PACER_RULES_MAX, 0, PACER_EVENT_COUNT};
-	__u64 ban_ns;
-	int packed;
+	struct pacer_judgement j = {PACER_NO_RULE, w->rule, 0, PACER_EVENT_COUNT};
+	__u64 ban_ns = PACER_RULE_OF(w)->ban_ns;
+	int packed = ban_ns ? pacer_walk_banned(w) : PACER_ADMIT;
 
-	w->rule = pacer_walk_rule(w);
-	if (w->rule >= PACER_RULES_MAX)
-		return j;
-	j.rule = w->rule;
-	ban_ns = PACER_RULE_OF(w)->ban_ns;
-	packed = ban_ns ? pacer_walk_banned(w) : PACER_ADMIT;
 	if (packed == PACER_ADMIT)
 		packed = pacer_limit(w);
 	j.reason = pacer_reason_of(packed & 0xff);
@@ -392,6 +388,16 @@ PACER_INLINE struct pacer_judgement pacer_pace(struct pacer_walk *w)
 	if (ban_ns && (j.reason == PACER_DENY_GAP || j.reason == PACER_DENY_WINDOW))
 		j.event = pacer_walk_ban(w, j.tier);
 	return j;
+}
+
+/* Judge w->pkt, which was parsed and is not on the allow-list, at w->now_ns. */
+PACER_INLINE struct pacer_judgement pacer_pace(struct pacer_walk *w)
+{
+	w->rule = pacer_walk_rule(w);
+	if (w->rule >= PACER_RULES_MAX)
+		return (struct pacer_judgement){PACER_NO_RULE, PACER_RULES_MAX, 0,
+						PACER_EVENT_COUNT};
+	return pacer_pace_rule(w);
 }
 
 #endif
