@@ -67,7 +67,8 @@ static __attribute__((noinline)) int allowed(const struct pacer_packet *pkt, int
 }
 
 /* What has to be known of a packet before a limit can be asked: a reason, where none will be, or
- * PACER_UNDECIDED and the rule. Headers beyond a multi-buffer frame's first buffer count as cut short.
+ * PACER_UNDECIDED and the rule. Headers beyond a multi-buffer frame's first buffer count as cut
+ * short.
  */
 static __always_inline int approach(struct xdp_md *ctx, struct pacer_walk *walk)
 {
@@ -131,7 +132,7 @@ __attribute__((noinline)) int begin(struct xdp_md *ctx, struct pacer_walk *walk)
 	rule = PACER_RULE_OF(walk);
 	if (!is_plain(PACER_POLICY_OF(walk), rule))
 		return FURTHER | PACER_REASON_COUNT;
-	reason = pacer_opaque(pacer_limit_single(walk));
+	reason = pacer_opaque(pacer_limit_single(walk, &rule->tier[0]));
 	count(rule->counter, reason, walk->pkt.len_bytes);
 	return reason == PACER_ADMIT ? XDP_PASS : XDP_DROP;
 }

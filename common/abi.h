@@ -17,7 +17,7 @@
 #include "port.h"
 
 #define PACER_MAGIC	   0x52434150u /* "PACR" */
-#define PACER_ABI_VERSION  2u
+#define PACER_ABI_VERSION  3u
 #define PACER_RULES_MAX	   64u
 #define PACER_TIERS_MAX	   8u	/* of a rule; those that a change of policy retires included */
 #define PACER_COUNTERS_MAX 129u /* those of two copies of the rules, and 0: no rule */
@@ -29,6 +29,7 @@
 #define PACER_CELLS	   7u /* of a sketch's line; prime, see recency.h */
 #define PACER_ROWS_MAX	   2u
 #define PACER_BOUNDS_MAX   255u /* values at which one field's set of matching rules changes */
+#define PACER_BUCKETS	   256u
 #define PACER_DOC_MAX	   65536u
 #define PACER_ALLOW_MAX	   4096u
 #define PACER_VLAN_NONE	   4096u
@@ -350,16 +351,18 @@ enum pacer_dim_id {
 #define PACER_DIM_SADDR6 PACER_DIM_COUNT
 #define PACER_DIM_DADDR6 (PACER_DIM_COUNT + 1)
 
-/* Elementary intervals of one field: value v lies in interval i, the number of bounds <= v, and
- * matches the rules of mask[i]. `top` is the highest power of two not above the number of bounds.
+/*
+ * Elementary intervals of one field: value v lies in interval i, the number of bounds <= v, and
+ * matches the rules of mask[i]. Values fall into buckets (classify.h): first[b] is the interval of
+ * the first value of bucket b, more[b] the number of bounds that lie further in.
  */
 struct pacer_dim {
 	__u64 mask[PACER_BOUNDS_MAX + 1];
 	__u32 bound[PACER_BOUNDS_MAX + 1];
-	__u32 top;
-	__u32 unused;
+	__u8 first[PACER_BUCKETS], more[PACER_BUCKETS];
 };
 
+/* The same of a wide field, in one bucket. */
 struct pacer_dim6 {
 	__u64 mask[PACER_BOUNDS_MAX + 1];
 	__u64 hi[PACER_BOUNDS_MAX + 1], lo[PACER_BOUNDS_MAX + 1];
@@ -414,7 +417,8 @@ struct pacer_control {
 	__u32 allowed4,
 	    allowed6; /* prefixes on the allow-list, so that an empty one costs nothing */
 	__u64 secret[PACER_SECRETS];
-	__u64 resolution_ns; /* of the coarse clock, as the loader found it */
+	__u64 resolution_ns; /* of the coarse clock, a jiffy; as the loader found it, else 0 */
+	__u64 jiffies_ns;    /* the coarse clock less the time in jiffies; 0: not known yet */
 };
 
 /*

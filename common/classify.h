@@ -7,12 +7,13 @@
  * the intervals in which the set of matching rules is the same; each interval
  * has that set as 64 bits; the sets of all fields are ANDed and the lowest bit
  * left is the first rule. An interval is found by a binary search without
- * branches, at most 8 steps for 255 bounds; that of a port stands in a table.
+ * branches, at most 8 steps for 255 bounds, of those bounds that share the
+ * value's highest bits: mostly none. That of a port stands in a table.
  *
  * A later fragment's ports are unknown, so the rules' ports do not exclude it:
  * fragments cannot slip by a rule on ports.
  *
- * Concurrency: pure. Memory: 3 KiB a field, 6 KiB an IPv6 address, 128 KiB for
+ * Concurrency: pure. Memory: 3.5 KiB a field, 6 KiB an IPv6 address, 128 KiB for
  * the ports.
  */
 #ifndef PACER_CLASSIFY_H
@@ -21,32 +22,67 @@
 #include "abi.h"
 #include "parse.h"
 
-PACER_INLINE __u64 pacer_dim_match(const struct pacer_dim *d, __u32 value)
+/* The bucket of a value is the value without its lowest bits, so many. */
+#define PACER_BUCKET_ADDR4 24
+#define PACER_BUCKET_PROTO 0
+#define PACER_BUCKET_VLAN  5
+
+/* The rules that match `value`; `shift` is the field's. */
+PACER_INLINE __u64 pacer_dim_match(const struct pacer_dim *d, __u32 value, __u32 shift)
 {
-	__u32 i = 0, step = d->top;
+	__u32 bucket = pacer_opaque(value >> shift) & (PACER_BUCKETS - 1);
+	__u32 i = d->first[bucket], more = d->more[bucket];
 	int k;
 
-	for (k = 0; k < 8 && step; k++, step >>= 1) {
-		__u32 at = (i + step - 1) & PACER_BOUNDS_MAX;
+	/* The interval is one from i to i + more. */
+	PACER_ROLLED
+	for (k = 0; k < 8 && more; k++, more >>= 1) {
+		__u32 half = (more + 1) >> 1, at = (i + half - 1) & PACER_BOUNDS_MAX;
 
 		/* 1 where bound <= value */
-		i += step * (__u32)((((__u64)d->bound[at] - value - 1) >> 63) & 1);
+		i += half * (__u32)((((__u64)d->bound[at] - value - 1) >> 63) & 1);
 	}
 	return d->mask[i & PACER_BOUNDS_MAX];
 }
 
-/* Fill p->port_at from the bounds of the ports. For the loader, once the bounds are there. */
+/* How many bounds, from the `from`th on, are `value` or less. Those that pad the list are 2^32 - 1.
+ */
+PACER_INLINE __u32 pacer_dim_count(const struct pacer_dim *d, __u32 from, __u32 value)
+{
+	while (from < PACER_BOUNDS_MAX && d->bound[from] <= value)
+		from++;
+	return from;
+}
+
+/* Fill d->first and d->more from d->bound. */
+PACER_INLINE void pacer_dim_index(struct pacer_dim *d, __u32 shift)
+{
+	__u32 bucket, first = 0;
+
+	for (bucket = 0; bucket < PACER_BUCKETS; bucket++) {
+		__u32 from = bucket << shift;
+
+		first = pacer_dim_count(d, first, from);
+		d->first[bucket] = first;
+		d->more[bucket] = pacer_dim_count(d, first, from + ((1u << shift) - 1)) - first;
+	}
+}
+
+/* Fill what is looked up in the bounds. For the loader, once the bounds are there. */
 PACER_INLINE void pacer_classify_index(struct pacer_policy *p)
 {
 	const struct pacer_dim *d = &p->dim[PACER_DIM_SPORT];
 	__u32 which, port, at;
 
+	pacer_dim_index(&p->dim[PACER_DIM_SADDR4], PACER_BUCKET_ADDR4);
+	pacer_dim_index(&p->dim[PACER_DIM_DADDR4], PACER_BUCKET_ADDR4);
+	pacer_dim_index(&p->dim[PACER_DIM_PROTO], PACER_BUCKET_PROTO);
+	pacer_dim_index(&p->dim[PACER_DIM_VLAN], PACER_BUCKET_VLAN);
 	for (which = 0; which < 2; which++, d++) {
 		if (!(p->dims & 1u << (PACER_DIM_SPORT + which)))
 			continue;
 		for (port = at = 0; port < 65536; port++) {
-			while (at < PACER_BOUNDS_MAX && d->bound[at] <= port)
-				at++;
+			at = pacer_dim_count(d, at, port);
 			p->port_at[which][port] = at;
 		}
 	}
@@ -67,14 +103,17 @@ PACER_INLINE __u64 pacer_dim6_match(const struct pacer_dim6 *d, const __u32 addr
 	return d->mask[i & PACER_BOUNDS_MAX];
 }
 
-/* Index of the lowest bit of a set that is not empty: binary descent, no instruction needed. */
+/* Index of the lowest bit of a set that is not empty. The branches are those of the last packet. */
 PACER_INLINE __u32 pacer_lowest(__u64 set)
 {
-	__u64 bit = set & -set;
+	__u32 i = 0, width;
 
-	return (!!(bit & 0xffffffff00000000ull) << 5) | (!!(bit & 0xffff0000ffff0000ull) << 4) |
-	       (!!(bit & 0xff00ff00ff00ff00ull) << 3) | (!!(bit & 0xf0f0f0f0f0f0f0f0ull) << 2) |
-	       (!!(bit & 0xccccccccccccccccull) << 1) | !!(bit & 0xaaaaaaaaaaaaaaaaull);
+	for (width = 32; width; width /= 2)
+		if (!(set & ((1ull << width) - 1))) {
+			set >>= width;
+			i += width;
+		}
+	return i;
 }
 
 PACER_INLINE __u64 pacer_classify_ports(const struct pacer_policy *p,
@@ -100,9 +139,11 @@ PACER_INLINE __u64 pacer_classify_addresses(const struct pacer_policy *p,
 
 	if (pkt->family == PACER_FAMILY_4) {
 		if (p->dims & 1u << PACER_DIM_SADDR4)
-			set &= pacer_dim_match(&p->dim[PACER_DIM_SADDR4], *saddr);
+			set &=
+			    pacer_dim_match(&p->dim[PACER_DIM_SADDR4], *saddr, PACER_BUCKET_ADDR4);
 		if (p->dims & 1u << PACER_DIM_DADDR4)
-			set &= pacer_dim_match(&p->dim[PACER_DIM_DADDR4], *daddr);
+			set &=
+			    pacer_dim_match(&p->dim[PACER_DIM_DADDR4], *daddr, PACER_BUCKET_ADDR4);
 	} else {
 		if (p->dims & 1u << PACER_DIM_SADDR6)
 			set &= pacer_dim6_match(&p->dim6[0], saddr);
@@ -122,9 +163,9 @@ PACER_INLINE __u64 pacer_classify(const struct pacer_policy *p, const struct pac
 	set &= pacer_classify_addresses(p, pkt);
 	set &= pacer_classify_ports(p, pkt);
 	if (p->dims & 1u << PACER_DIM_PROTO)
-		set &= pacer_dim_match(&p->dim[PACER_DIM_PROTO], pkt->proto);
+		set &= pacer_dim_match(&p->dim[PACER_DIM_PROTO], pkt->proto, PACER_BUCKET_PROTO);
 	if (p->dims & 1u << PACER_DIM_VLAN)
-		set &= pacer_dim_match(&p->dim[PACER_DIM_VLAN], pkt->vlan);
+		set &= pacer_dim_match(&p->dim[PACER_DIM_VLAN], pkt->vlan, PACER_BUCKET_VLAN);
 	return set;
 }
 

@@ -261,22 +261,22 @@ PACER_GLOBAL int pacer_limit_many(const struct pacer_walk *w)
 }
 
 /* The same for the many rules that have one tier: a reason. */
-PACER_INLINE int pacer_limit_single(const struct pacer_walk *w)
+PACER_INLINE int pacer_limit_single(const struct pacer_walk *w, const struct pacer_tier *t)
 {
-	const struct pacer_tier *t = &PACER_RULE_OF(w)->tier[0];
-	struct pacer_hold hold = {0};
 	enum pacer_reason reason;
+	struct pacer_hold hold;
 
 	if (t->kind == PACER_TIER_RECORD && !t->until_ns) {
-		struct pacer_ask q;
-		int result;
+		struct pacer_hash hash = pacer_tier_hash(t, &w->pkt, PACER_SECRET_OF(w));
+		struct pacer_ask q = pacer_walk_ask(w, t, hash);
+		struct pacer_found found;
+		int result = pacer_record_pass(&q, &found);
 
-		hold.hash = pacer_tier_hash(t, &w->pkt, PACER_SECRET_OF(w));
-		q = pacer_walk_ask(w, t, hold.hash);
-		result = pacer_record_pass(&q, &hold);
 		if (result != PACER_UNDECIDED)
 			return result;
+		hold = (struct pacer_hold){found.ring.index, 0, hash};
 	} else {
+		hold = (struct pacer_hold){0};
 		reason = pacer_walk_peek(w, t, &hold);
 		if (reason != PACER_ADMIT)
 			return reason;
@@ -289,7 +289,7 @@ PACER_INLINE int pacer_limit_single(const struct pacer_walk *w)
 
 PACER_GLOBAL int pacer_limit_one(const struct pacer_walk *w)
 {
-	return w ? pacer_limit_single(w) : (int)PACER_DENY_NO_STATE;
+	return w ? pacer_limit_single(w, &PACER_RULE_OF(w)->tier[0]) : (int)PACER_DENY_NO_STATE;
 }
 
 /* Let every tier of the rule judge the packet, and count it in all of them or in none. */

@@ -103,7 +103,8 @@ PACER_INLINE enum pacer_parse_result pacer_parse_ip4(struct pacer_cursor *c,
 		return PACER_PARSE_TRUNCATED;
 	header = (c->p[0] & 0x0f) * 4u;
 	total = pacer_be16(c->p + 2);
-	if (c->p[0] >> 4 != 4 || header < 20 || total < header || total > c->left)
+	/* Version 4, and 5 words or more: the first byte is 0x45 to 0x4f. */
+	if (c->p[0] - 0x45u > 0x4f - 0x45u || total < header || total > c->left)
 		return PACER_PARSE_BAD_HEADER;
 	if (c->p + header > c->end)
 		return PACER_PARSE_TRUNCATED;
@@ -112,10 +113,11 @@ PACER_INLINE enum pacer_parse_result pacer_parse_ip4(struct pacer_cursor *c,
 	pkt->key[PACER_WORD_SADDR] = pacer_be32(c->p + 12);
 	pkt->key[PACER_WORD_DADDR] = pacer_be32(c->p + 16);
 	frag = pacer_be16(c->p + 6);
-	if (frag & 0x1fff)
-		return pacer_parse_later(pkt, pacer_be16(c->p + 4));
-	if (frag & 0x2000)
+	if (frag & 0x3fff) {
+		if (frag & 0x1fff)
+			return pacer_parse_later(pkt, pacer_be16(c->p + 4));
 		pkt->fragment = PACER_FRAG_FIRST;
+	}
 	c->p += header;
 	c->left = total - header;
 	return pacer_parse_ports(c, pkt);
@@ -209,7 +211,9 @@ pacer_parse(const void *data, const void *data_end, __u32 len_bytes, struct pace
 	__u16 h_proto;
 	__u32 i, l2 = 14;
 
-	*pkt = (struct pacer_packet){.len_bytes = len_bytes, .vlan = PACER_VLAN_NONE};
+	__builtin_memset(pkt, 0, sizeof(*pkt));
+	pkt->len_bytes = len_bytes;
+	pkt->vlan = PACER_VLAN_NONE;
 	if (c.p + 14 > c.end)
 		return PACER_PARSE_TRUNCATED;
 	h_proto = pacer_be16(c.p + 12);
@@ -223,7 +227,8 @@ pacer_parse(const void *data, const void *data_end, __u32 len_bytes, struct pace
 		c.p += 4;
 		l2 += 4;
 	}
-	c.left = len_bytes > l2 ? len_bytes - l2 : 0;
+	if (len_bytes > l2)
+		c.left = pacer_opaque(len_bytes) - l2; /* else compilers saturate, dearly */
 	if (h_proto == PACER_ETH_IP4)
 		return pacer_parse_ip4(&c, pkt);
 	if (h_proto == PACER_ETH_IP6)

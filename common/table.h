@@ -88,17 +88,21 @@ PACER_INLINE __u32 pacer_shared_index(const struct pacer_tier *t, struct pacer_h
 	return t->base + (2 * t->sets + pacer_place(of, t->shared)) * pacer_stride(t);
 }
 
+/* Does the table hold all lines of the record at r->index, whose first is r->head (0: none)? */
+PACER_INLINE PACER_MUST_USE int pacer_ring_whole(const struct pacer_tier *t,
+						 const struct pacer_ring *r)
+{
+	if (!r->head || !t->window.extra_lines)
+		return r->head != 0;
+	return PACER_LINE_AT(r->table, r->index + t->window.extra_lines) != 0;
+}
+
 /* The record at `index`; 0 where the table does not hold all of its lines. */
 PACER_INLINE PACER_MUST_USE int pacer_ring_at(struct pacer_table *table, const struct pacer_tier *t,
 					      __u32 index, struct pacer_ring *r)
 {
-	struct pacer_line *last;
-
 	*r = (struct pacer_ring){table, PACER_LINE_AT(table, index), index};
-	if (!t->window.extra_lines)
-		return r->head != 0;
-	last = PACER_LINE_AT(table, index + t->window.extra_lines);
-	return r->head && last;
+	return pacer_ring_whole(t, r);
 }
 
 PACER_INLINE int pacer_record_idle(const struct pacer_tier *t, const struct pacer_line *line,
@@ -173,60 +177,71 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_record_admit(const struct pacer_ask *q,
 	return word;
 }
 
+/* A record as a reader finds it. */
+struct pacer_found {
+	struct pacer_ring ring;
+	__u32 word; /* the claim's, which is not held */
+};
+
+/* Look at `index`. 0: there is no line. */
+PACER_INLINE int pacer_record_look(const struct pacer_ask *q, __u32 index, struct pacer_found *f)
+{
+	f->ring = (struct pacer_ring){q->table, PACER_LINE_AT(q->table, index), index};
+	if (f->ring.head)
+		f->word = pacer_load(&f->ring.head->claim);
+	return f->ring.head != 0;
+}
+
 /*
  * Where the key stands as far as a reader can tell: its record, or the shared one. A key that has a
  * record has the first of its set unless that was taken, so this one is looked at alone: the second
  * would be a line more in the cache for every key.
  */
-PACER_INLINE __u32 pacer_record_locate(const struct pacer_ask *q)
+PACER_INLINE void pacer_record_locate(const struct pacer_ask *q, struct pacer_found *f)
 {
 	const struct pacer_tier *t = q->tier;
 	__u32 index = pacer_set_index(t, q->hash), tag = pacer_tag(q->hash);
-	struct pacer_line *line = PACER_LINE_AT(q->table, index);
 
-	if (!t->sets || !line)
-		return pacer_shared_index(t, q->hash);
-	if (pacer_claim_tag(pacer_load(&line->claim)) == tag)
-		return index;
-	index += pacer_stride(t);
-	line = PACER_LINE_AT(q->table, index);
-	if (line && pacer_claim_tag(pacer_load(&line->claim)) == tag)
-		return index;
-	return pacer_shared_index(t, q->hash);
+	if (t->sets) {
+		if (pacer_record_look(q, index, f) && pacer_claim_tag(f->word) == tag)
+			return;
+		index += pacer_stride(t);
+		if (pacer_record_look(q, index, f) && pacer_claim_tag(f->word) == tag)
+			return;
+	}
+	pacer_record_look(q, pacer_shared_index(t, q->hash), f);
 }
 
 #define PACER_UNDECIDED (-1)
 
-/*
- * A reader's judgement of the record at hold->index: a reason, or PACER_UNDECIDED where the record
- * is just being changed. hold->word is the claim's word as it was found, not held.
- */
-PACER_INLINE PACER_MUST_USE int pacer_record_read(const struct pacer_ask *q, struct pacer_ring *r,
-						  struct pacer_hold *hold, struct pacer_seen *seen)
+/* A reader's judgement of the record found: a reason, or PACER_UNDECIDED where the record is just
+ * being changed. */
+PACER_INLINE PACER_MUST_USE int
+pacer_record_read(const struct pacer_ask *q, const struct pacer_found *f, struct pacer_seen *seen)
 {
 	enum pacer_reason reason;
 
-	if (!pacer_ring_at(q->table, q->tier, hold->index, r))
+	if (!pacer_ring_whole(q->tier, &f->ring))
 		return PACER_DENY_NO_STATE;
-	hold->word = pacer_load(&r->head->claim);
 	PACER_BARRIER();
-	reason = pacer_record_judge(q, r, pacer_claim_cursor(hold->word), seen);
+	reason = pacer_record_judge(q, &f->ring, pacer_claim_cursor(f->word), seen);
 	PACER_BARRIER();
-	if (hold->word & PACER_CLAIM_HELD)
+	if (f->word & PACER_CLAIM_HELD)
 		return PACER_UNDECIDED;
-	if (reason != PACER_ADMIT && pacer_load(&r->head->claim) != hold->word)
+	if (reason != PACER_ADMIT && pacer_load(&f->ring.head->claim) != f->word)
 		return PACER_UNDECIDED;
 	return reason;
 }
 
 PACER_INLINE enum pacer_reason pacer_record_peek(const struct pacer_ask *q, struct pacer_hold *hold)
 {
+	struct pacer_found f;
 	struct pacer_seen seen;
-	struct pacer_ring r;
 	int reason;
 
-	hold->index = pacer_record_locate(q);
-	reason = pacer_record_read(q, &r, hold, &seen);
+	pacer_record_locate(q, &f);
+	hold->index = f.ring.index;
+	reason = pacer_record_read(q, &f, &seen);
 	return reason == PACER_UNDECIDED ? PACER_ADMIT : (enum pacer_reason)reason;
 }
 
@@ -236,17 +251,19 @@ PACER_INLINE enum pacer_reason pacer_record_peek(const struct pacer_ask *q, stru
  * or PACER_UNDECIDED with nothing done; nothing is held.
  */
 PACER_INLINE PACER_MUST_USE int pacer_record_settle(const struct pacer_ask *q,
-						    const struct pacer_ring *r, __u32 word,
+						    const struct pacer_found *f,
 						    const struct pacer_seen *seen)
 {
-	if ((q->tier->sets && pacer_claim_tag(word) != pacer_tag(q->hash)) ||
-	    pacer_cas(&r->head->claim, word, word | PACER_CLAIM_HELD) != word)
+	__u32 *claim = &f->ring.head->claim;
+
+	if ((q->tier->sets && pacer_claim_tag(f->word) != pacer_tag(q->hash)) ||
+	    pacer_cas(claim, f->word, f->word | PACER_CLAIM_HELD) != f->word)
 		return PACER_UNDECIDED;
-	if (!pacer_record_same(r, seen)) {
-		pacer_claim_cancel(&r->head->claim, word);
+	if (!pacer_record_same(&f->ring, seen)) {
+		pacer_claim_cancel(claim, f->word);
 		return PACER_UNDECIDED;
 	}
-	pacer_claim_release(&r->head->claim, pacer_record_admit(q, r, seen, word));
+	pacer_claim_release(claim, pacer_record_admit(q, &f->ring, seen, f->word));
 	return PACER_ADMIT;
 }
 
@@ -254,18 +271,16 @@ PACER_INLINE PACER_MUST_USE int pacer_record_settle(const struct pacer_ask *q,
  * All steps in one, for a packet that no other tier has to judge, where the key has a record that
  * nobody else is changing: read, claim what was read, and count. Returns a reason, with nothing
  * held, or PACER_UNDECIDED with nothing done: then the steps have to be taken, from pacer_tier_take
- * on.
+ * on, which begins at f->ring.index.
  */
-PACER_INLINE PACER_MUST_USE int pacer_record_pass(const struct pacer_ask *q,
-						  struct pacer_hold *hold)
+PACER_INLINE PACER_MUST_USE int pacer_record_pass(const struct pacer_ask *q, struct pacer_found *f)
 {
 	struct pacer_seen seen;
-	struct pacer_ring r;
 	int reason;
 
-	hold->index = pacer_record_locate(q);
-	reason = pacer_record_read(q, &r, hold, &seen);
-	return reason == PACER_ADMIT ? pacer_record_settle(q, &r, hold->word, &seen) : reason;
+	pacer_record_locate(q, f);
+	reason = pacer_record_read(q, f, &seen);
+	return reason == PACER_ADMIT ? pacer_record_settle(q, f, &seen) : reason;
 }
 
 /* Claim the shared record. The holder of the set's first record, if there are sets. */

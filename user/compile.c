@@ -148,7 +148,6 @@ static void put_dim(const struct field_out *o, struct pacer_dim *d)
 	memcpy(d->mask, o->mask, sizeof(d->mask));
 	for (size_t i = 0; i <= PACER_BOUNDS_MAX; i++)
 		d->bound[i] = i < o->n ? (uint32_t)o->bound[i] : UINT32_MAX;
-	d->top = top_of(o->n);
 }
 
 static void put_dim6(const struct field_out *o, struct pacer_dim6 *d)

@@ -135,13 +135,15 @@ static enum pacer_claim_result enter_afresh(const struct pacer_ask *q, struct pa
 	__u32 index = pacer_set_index(q->tier, q->hash), word;
 	struct pacer_line *first = PACER_LINE_AT(q->table, index);
 	enum pacer_claim_result result;
+	struct pacer_found found;
 
 	result = pacer_claim_take(&first->claim, PACER_CLAIM_ANY, &word);
 	if (result != PACER_CLAIM_TAKEN)
 		return result;
 	if (!pacer_record_idle(q->tier, first, q->now_ns)) {
 		pacer_claim_cancel(&first->claim, word);
-		hold->index = pacer_record_locate(q);
+		pacer_record_locate(q, &found);
+		hold->index = found.ring.index;
 		return pacer_record_take(q, hold);
 	}
 	*hold = (struct pacer_hold){index, pacer_claim_set(word, pacer_tag(q->hash), 0), q->hash};

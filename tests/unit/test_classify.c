@@ -156,7 +156,6 @@ static void build_dim(struct pacer_dim *d, int field)
 	value_t bound[PACER_BOUNDS_MAX];
 	uint32_t n = bounds_of(field, UINT32_MAX, bound), i;
 
-	d->top = top_of(n);
 	for (i = 0; i <= PACER_BOUNDS_MAX; i++)
 		d->bound[i] = i < n ? bound[i] : UINT32_MAX;
 	for (i = 0; i <= PACER_BOUNDS_MAX; i++)
@@ -383,21 +382,55 @@ static void test_value_edges6(void **unused)
 		}
 }
 
-/* Every number of bounds there may be, padded: the interval of every value at an edge. */
+/* Bounds `apart` from one another, the last as large as `last`, padded; the intervals are numbered.
+ */
+static void number_intervals(struct pacer_dim *d, uint32_t n, uint32_t apart, uint32_t last)
+{
+	uint32_t i;
+
+	for (i = 0; i <= PACER_BOUNDS_MAX; i++) {
+		d->bound[i] = i + 1 < n ? apart * (i + 1) : i + 1 == n ? last : UINT32_MAX;
+		d->mask[i] = i < n ? i : n;
+	}
+	pacer_dim_index(d, PACER_BUCKET_ADDR4);
+}
+
+/* Every number of bounds there may be, in one bucket and in many: the interval of every value at an
+ * edge.
+ */
 static void test_bounds(void **unused)
 {
+	static const uint32_t aparts[] = {10, 0x00ffffff, 0x01000000, 0x01000001, 0x00800000};
 	static struct pacer_dim d;
+	uint32_t n, i, k, a;
+
+	(void)unused;
+	for (a = 0; a < ARRAY(aparts); a++)
+		for (n = 0; n <= PACER_BOUNDS_MAX; n++) {
+			/* the pad's value, or in its place */
+			uint32_t last = n & 1 ? UINT32_MAX : aparts[a] * (n + 1) - 1;
+
+			number_intervals(&d, n, aparts[a], last);
+			for (i = 0; i < n; i++)
+				for (k = 0; k < 2; k++)
+					assert_int_equal(
+					    pacer_dim_match(&d, d.bound[i] - k, PACER_BUCKET_ADDR4),
+					    i + 1 - k);
+			assert_int_equal(pacer_dim_match(&d, UINT32_MAX, PACER_BUCKET_ADDR4), n);
+			assert_int_equal(pacer_dim_match(&d, 0, PACER_BUCKET_ADDR4), 0);
+		}
+}
+
+static void test_bounds6(void **unused)
+{
 	static struct pacer_dim6 six;
 	uint32_t n, i, k;
 
 	(void)unused;
 	for (n = 0; n <= PACER_BOUNDS_MAX; n++) {
-		uint32_t last = n & 1 ? UINT32_MAX : 2560; /* the last bound is the pad's value */
-
-		d.top = six.top = top_of(n);
+		six.top = top_of(n);
 		for (i = 0; i <= PACER_BOUNDS_MAX; i++) {
-			d.bound[i] = i + 1 < n ? 10 * (i + 1) : i + 1 == n ? last : UINT32_MAX;
-			d.mask[i] = six.mask[i] = i < n ? i : n;
+			six.mask[i] = i < n ? i : n;
 			six.hi[i] = i < n ? 7 : UINT64_MAX;
 			six.lo[i] = i < n ? 10 * (i + 1) : UINT64_MAX;
 		}
@@ -405,11 +438,8 @@ static void test_bounds(void **unused)
 			for (k = 0; k < 2; k++) {
 				__u32 addr[4] = {0, 7, 0, 10 * (i + 1) - k};
 
-				assert_int_equal(pacer_dim_match(&d, d.bound[i] - k), i + 1 - k);
 				assert_int_equal(pacer_dim6_match(&six, addr), i + 1 - k);
 			}
-		assert_int_equal(pacer_dim_match(&d, UINT32_MAX), n);
-		assert_int_equal(pacer_dim_match(&d, 0), 0);
 		assert_int_equal(pacer_dim6_match(&six, (__u32[4]){~0u, ~0u, ~0u, ~0u}), n);
 		assert_int_equal(pacer_dim6_match(&six, (__u32[4]){0, 8, 0, 0}), n);
 		assert_int_equal(pacer_dim6_match(&six, (__u32[4]){0, 6, ~0u, ~0u}), 0);
@@ -486,8 +516,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_random_policies), cmocka_unit_test(test_value_edges),
 	    cmocka_unit_test(test_value_edges6),    cmocka_unit_test(test_bounds),
-	    cmocka_unit_test(test_lowest),	    cmocka_unit_test(test_later_fragments),
-	    cmocka_unit_test(test_no_fields),	    cmocka_unit_test(test_not_in_force),
+	    cmocka_unit_test(test_bounds6),	    cmocka_unit_test(test_lowest),
+	    cmocka_unit_test(test_later_fragments), cmocka_unit_test(test_no_fields),
+	    cmocka_unit_test(test_not_in_force),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

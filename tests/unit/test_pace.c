@@ -243,7 +243,7 @@ static void split(struct pacer_dim *d, uint32_t bound, uint64_t under, uint64_t 
 {
 	uint32_t i;
 
-	*d = (struct pacer_dim){.top = 1};
+	*d = (struct pacer_dim){0};
 	for (i = 0; i <= PACER_BOUNDS_MAX; i++) {
 		d->bound[i] = i ? 0xffffffff : bound;
 		d->mask[i] = i ? over : under;

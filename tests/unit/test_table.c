@@ -244,9 +244,8 @@ static void test_same_tag(void **unused)
 static void test_pass_after_512_changes(void **unused)
 {
 	struct pacer_tier t = records(513, 1000, 10, 0, 1, 64);
-	struct pacer_hold hold = {0};
+	struct pacer_found found;
 	struct pacer_seen seen;
-	struct pacer_ring r;
 	struct pacer_ask q;
 	struct bench b;
 
@@ -254,11 +253,11 @@ static void test_pass_after_512_changes(void **unused)
 	bench_up(&b, &t);
 	assert_int_equal(ask(&b, key(1), START, 1), PACER_ADMIT);
 	q = question(&b, key(1), START, 1);
-	hold.index = pacer_record_locate(&q);
-	assert_int_equal(pacer_record_read(&q, &r, &hold, &seen), PACER_ADMIT);
+	pacer_record_locate(&q, &found);
+	assert_int_equal(pacer_record_read(&q, &found, &seen), PACER_ADMIT);
 	assert_int_equal(drain(&b, key(1), START), 512);
-	assert_int_equal(r.head->claim, hold.word);
-	assert_int_equal(pacer_record_settle(&q, &r, hold.word, &seen), PACER_UNDECIDED);
+	assert_int_equal(found.ring.head->claim, found.word);
+	assert_int_equal(pacer_record_settle(&q, &found, &seen), PACER_UNDECIDED);
 	assert_int_equal(drain(&b, key(1), START), 0);
 	bench_down(&b);
 }
