@@ -8,8 +8,8 @@
  * packet is judged by half a policy.
  *
  * Memory: a line is 64 bytes and 64-byte aligned; all of a key's state under one
- * tier lies in one line (a window of PACER_STARTS_LINE slots or more: in the
- * lines that follow it, too).
+ * tier lies in one line or in half of one (a window of PACER_STARTS_LINE slots
+ * or more that does not fit there: in the lines that follow it, too).
  */
 #ifndef PACER_ABI_H
 #define PACER_ABI_H
@@ -24,6 +24,7 @@
 #define PACER_STARTS_LINE  11u	/* ring words in a record's first line */
 #define PACER_LINE_WORDS   16u	/* and in each line that follows */
 #define PACER_EXTRA_MAX	   3u
+#define PACER_HALF_CELLS   16u /* of a narrow record: its running total, and ring words */
 #define PACER_RING_MAX	   (PACER_STARTS_LINE + PACER_EXTRA_MAX * PACER_LINE_WORDS)
 #define PACER_SLOTS_MAX	   (PACER_RING_MAX - 1)
 #define PACER_CELLS	   7u /* of a sketch's line; prime, see recency.h */
@@ -98,14 +99,28 @@ struct pacer_counters {
 	__u64 events[PACER_EVENT_COUNT];
 };
 
+/*
+ * A record: a key's last admission and its window (recency.h, window.h). A narrow one is all of
+ * this, and two share a line; a wide one begins with all of this but the cells.
+ */
+struct pacer_half {
+	__u32 claim;	/* claim.h; the first word of whatever is claimed */
+	__u32 last_off; /* last admission, after head_ns, in units of the tier's */
+	__u64 head_ns;	/* when the current slot began; 0: never used */
+	union {
+		__u8 cell[PACER_HALF_CELLS]; /* cum modulo 2^8, then what it was at each start */
+		__u64 cell64[PACER_HALF_CELLS / 8];
+	};
+};
+
 /* One cache line of state. What it holds depends on its tier's kind. */
 struct pacer_line {
 	union {
-		struct { /* record: a key's last admission and its window (recency.h, window.h) */
-			__u32 claim;	/* claim.h; the first word of every claimed line */
-			__u32 last_off; /* last admission, after head_ns, in units of the tier's */
-			__u64 head_ns;	/* when the current slot began; 0: never used */
-			__u32 cum;	/* cost admitted so far, modulo 2^32 */
+		struct pacer_half half[2]; /* narrow records */
+		struct {		   /* a wide record */
+			__u32 claim, last_off;
+			__u64 head_ns;
+			__u32 cum;			/* cost admitted so far, modulo 2^32 */
 			__u32 start[PACER_STARTS_LINE]; /* cum when each slot began */
 		};
 		struct { /* sketch: last-seen times of whoever hashes here */
@@ -127,6 +142,7 @@ struct pacer_line {
 } __attribute__((aligned(64)));
 
 _Static_assert(sizeof(struct pacer_line) == 64, "a line is a cache line");
+_Static_assert(sizeof(struct pacer_half) == 32, "and holds two narrow records");
 _Static_assert(PACER_RING_MAX < 64, "a cursor has six bits");
 
 /* All lines, contiguous. */
@@ -148,7 +164,8 @@ struct pacer_window {
 	__u8 cost;	  /* enum pacer_cost */
 	__u8 cost_shift;  /* a unit is 2^cost_shift bytes, rounded up a packet */
 	__u8 extra_lines; /* lines of a record beside its first */
-	__u8 unused[3];
+	__u8 halves;	  /* half lines of a record: 1: a narrow one; else 2 a line */
+	__u8 unused[2];
 };
 
 /* Buckets come in blocks, so that a long silence ends in a few steps and not in one a bucket. */

@@ -103,17 +103,21 @@ PACER_INLINE __u64 pacer_dim6_match(const struct pacer_dim6 *d, const __u32 addr
 	return d->mask[i & PACER_BOUNDS_MAX];
 }
 
-/* Index of the lowest bit of a set that is not empty: the number of zeros below it, summed in pairs,
- * fours, eights and then all. No instruction is needed, and no branch.
+/*
+ * Index of the lowest bit of a set that is not empty. By branches: those of the packet before are
+ * foreseen, so that nothing has to wait for the sum; a branch is kept one by what compilers do not
+ * see through.
  */
 PACER_INLINE __u32 pacer_lowest(__u64 set)
 {
-	__u64 below = ~set & (set - 1);
+	__u32 i = 0, width;
 
-	below -= below >> 1 & 0x5555555555555555ull;
-	below = (below & 0x3333333333333333ull) + (below >> 2 & 0x3333333333333333ull);
-	below = (below + (below >> 4)) & 0x0f0f0f0f0f0f0f0full;
-	return below * 0x0101010101010101ull >> 56;
+	for (width = 32; width; width /= 2)
+		if (!(set & ((1ull << width) - 1))) {
+			set >>= width;
+			i = pacer_opaque(i + width);
+		}
+	return i;
 }
 
 PACER_INLINE __u64 pacer_classify_ports(const struct pacer_policy *p,

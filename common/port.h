@@ -70,6 +70,18 @@ PACER_INLINE void pacer_store(__u32 *p, __u32 v)
 	*(volatile __u32 *)p = v;
 }
 
+PACER_INLINE __u8 pacer_load8(const __u8 *p)
+{
+	PACER_STEP(p);
+	return *(const volatile __u8 *)p;
+}
+
+PACER_INLINE void pacer_store8(__u8 *p, __u8 v)
+{
+	PACER_STEP(p);
+	*(volatile __u8 *)p = v;
+}
+
 PACER_INLINE __u64 pacer_load64(const __u64 *p)
 {
 	PACER_STEP(p);

@@ -33,7 +33,8 @@
  * its set is full, with the others of its shared record; and, when it then gets
  * a record of its own, for as long as what it brought along lasts.
  *
- * Memory: 64 bytes a record (128 to 256 above 10 slots), 1/8 more for the shared.
+ * Memory: 32 bytes a narrow record (window.h), so that a set is a cache line;
+ * 64 a wide one (128 to 256 above 10 slots); 1/8 more for the shared.
  */
 #ifndef PACER_TABLE_H
 #define PACER_TABLE_H
@@ -69,15 +70,16 @@ PACER_INLINE __u32 pacer_tag(struct pacer_hash hash)
 	return tag ? tag : 1;
 }
 
+/* From one record to the next, in half lines, as everything below that is called an index. */
 PACER_INLINE __u32 pacer_stride(const struct pacer_tier *t)
 {
-	return 1u + t->window.extra_lines;
+	return t->window.halves;
 }
 
 /* Index of the first record of the key's set. */
 PACER_INLINE __u32 pacer_set_index(const struct pacer_tier *t, struct pacer_hash hash)
 {
-	return t->base + pacer_place(hash.place, t->sets) * 2 * pacer_stride(t);
+	return (t->base + pacer_place(hash.place, t->sets) * pacer_stride(t)) * 2;
 }
 
 /* One for all keys of a set that have the same tag: they may come to count in one record. */
@@ -85,37 +87,57 @@ PACER_INLINE __u32 pacer_shared_index(const struct pacer_tier *t, struct pacer_h
 {
 	__u32 of = pacer_tag(hash) << 16 | (pacer_place(hash.place, t->sets) & 0xffff);
 
-	return t->base + (2 * t->sets + pacer_place(of, t->shared)) * pacer_stride(t);
+	return 2 * t->base + (2 * t->sets + pacer_place(of, t->shared)) * pacer_stride(t);
 }
 
-/* Does the table hold all lines of the record at r->index, whose first is r->head (0: none)? */
+/* The half line at `index`, 0 if there is none. */
+PACER_INLINE struct pacer_half *pacer_half_at(struct pacer_table *table, __u32 index)
+{
+	struct pacer_line *line = PACER_LINE_AT(table, index >> 1);
+
+	return line ? &line->half[index & 1] : 0;
+}
+
+/* Does the table hold all lines of the record at r->index, whose first is r->line (0: none)? */
 PACER_INLINE PACER_MUST_USE int pacer_ring_whole(const struct pacer_tier *t,
 						 const struct pacer_ring *r)
 {
-	if (!r->head || !t->window.extra_lines)
-		return r->head != 0;
-	return PACER_LINE_AT(r->table, r->index + t->window.extra_lines) != 0;
+	if (!r->line || !t->window.extra_lines)
+		return r->line != 0;
+	return PACER_LINE_AT(r->table, (r->index >> 1) + t->window.extra_lines) != 0;
 }
 
-/* The record at `index`; 0 where the table does not hold all of its lines. */
+/* The record at `index`; 0 where the table does not hold its first line. */
+PACER_INLINE PACER_MUST_USE int pacer_ring_begin(struct pacer_table *table, __u32 index,
+						 struct pacer_ring *r)
+{
+	r->table = table;
+	r->index = index;
+	r->line = PACER_LINE_AT(table, index >> 1);
+	if (!r->line)
+		return 0;
+	r->head = &r->line->half[index & 1];
+	return 1;
+}
+
+/* The same; 0 where the table does not hold all of its lines. */
 PACER_INLINE PACER_MUST_USE int pacer_ring_at(struct pacer_table *table, const struct pacer_tier *t,
 					      __u32 index, struct pacer_ring *r)
 {
-	*r = (struct pacer_ring){table, PACER_LINE_AT(table, index), index};
-	return pacer_ring_whole(t, r);
+	return pacer_ring_begin(table, index, r) && pacer_ring_whole(t, r);
 }
 
-PACER_INLINE int pacer_record_idle(const struct pacer_tier *t, const struct pacer_line *line,
+PACER_INLINE int pacer_record_idle(const struct pacer_tier *t, const struct pacer_half *head,
 				   __u64 now_ns)
 {
-	__u64 head_ns = pacer_load64(&line->head_ns);
+	__u64 head_ns = pacer_load64(&head->head_ns);
 
 	return !head_ns || (now_ns > head_ns && now_ns - head_ns >= t->idle_ns);
 }
 
 /*
  * What a judgement of a record rests on. While head_ns and cum are the same, nothing has been
- * counted: within a slot cum only grows, by less than 2^31, and slots do not come twice.
+ * counted: within a slot cum only grows, by no more than the limit, and slots do not come twice.
  */
 struct pacer_seen {
 	__u64 head_ns;
@@ -134,7 +156,7 @@ PACER_INLINE enum pacer_reason pacer_record_judge(const struct pacer_ask *q,
 	__u32 total;
 
 	seen->head_ns = last_ns;
-	seen->cum = pacer_load(&r->head->cum);
+	seen->cum = pacer_ring_cum(&t->window, r);
 	seen->now_ns = q->now_ns;
 	seen->passed = 0;
 	if (t->gap_ns) { /* else last_off, which is rounded up, may lie beyond the slot */
@@ -151,10 +173,11 @@ PACER_INLINE enum pacer_reason pacer_record_judge(const struct pacer_ask *q,
 }
 
 /* Under the claim: does the record still hold what the judgement rests on? */
-PACER_INLINE int pacer_record_same(const struct pacer_ring *r, const struct pacer_seen *seen)
+PACER_INLINE int pacer_record_same(const struct pacer_tier *t, const struct pacer_ring *r,
+				   const struct pacer_seen *seen)
 {
 	return pacer_load64(&r->head->head_ns) == seen->head_ns &&
-	       pacer_load(&r->head->cum) == seen->cum;
+	       pacer_ring_cum(&t->window, r) == seen->cum;
 }
 
 /* Count the packet, as judged. Returns the claim's word to release with. By the holder. */
@@ -172,7 +195,7 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_record_admit(const struct pacer_ask *q,
 		word = pacer_claim_set(word, pacer_claim_tag(word), cursor);
 		head_ns = pacer_load64(&r->head->head_ns);
 	}
-	pacer_store(&r->head->cum, seen->cum + q->cost);
+	pacer_ring_count(&t->window, r, seen->cum + q->cost);
 	pacer_store(&r->head->last_off, (seen->now_ns - head_ns + unit) >> t->last_shift);
 	return word;
 }
@@ -186,10 +209,10 @@ struct pacer_found {
 /* Look at `index`. 0: there is no line. */
 PACER_INLINE int pacer_record_look(const struct pacer_ask *q, __u32 index, struct pacer_found *f)
 {
-	f->ring = (struct pacer_ring){q->table, PACER_LINE_AT(q->table, index), index};
-	if (f->ring.head)
-		f->word = pacer_load(&f->ring.head->claim);
-	return f->ring.head != 0;
+	if (!pacer_ring_begin(q->table, index, &f->ring))
+		return 0;
+	f->word = pacer_load(&f->ring.head->claim);
+	return 1;
 }
 
 /*
@@ -259,7 +282,7 @@ PACER_INLINE PACER_MUST_USE int pacer_record_settle(const struct pacer_ask *q,
 	if ((q->tier->sets && pacer_claim_tag(f->word) != pacer_tag(q->hash)) ||
 	    pacer_cas(claim, f->word, f->word | PACER_CLAIM_HELD) != f->word)
 		return PACER_UNDECIDED;
-	if (!pacer_record_same(&f->ring, seen)) {
+	if (!pacer_record_same(q->tier, &f->ring, seen)) {
 		pacer_claim_cancel(claim, f->word);
 		return PACER_UNDECIDED;
 	}
@@ -287,13 +310,13 @@ PACER_INLINE PACER_MUST_USE int pacer_record_pass(const struct pacer_ask *q, str
 PACER_INLINE PACER_MUST_USE enum pacer_claim_result pacer_shared_take(const struct pacer_ask *q,
 								      struct pacer_hold *hold)
 {
-	struct pacer_line *line;
+	struct pacer_half *head;
 
 	hold->index = pacer_shared_index(q->tier, q->hash);
-	line = PACER_LINE_AT(q->table, hold->index);
-	if (!line)
+	head = pacer_half_at(q->table, hold->index);
+	if (!head)
 		return PACER_CLAIM_OTHER;
-	return pacer_claim_take(&line->claim, PACER_CLAIM_ANY, &hold->word);
+	return pacer_claim_take(&head->claim, PACER_CLAIM_ANY, &hold->word);
 }
 
 /*
@@ -320,7 +343,6 @@ PACER_INLINE PACER_MUST_USE enum pacer_claim_result pacer_record_inherit(const s
 	if (result != PACER_CLAIM_TAKEN)
 		return result;
 	pacer_store(&to.head->last_off, pacer_load(&from.head->last_off));
-	pacer_store(&to.head->cum, pacer_load(&from.head->cum));
 	pacer_ring_copy(&q->tier->window, &to, &from);
 	pacer_store64(&to.head->head_ns, pacer_load64(&from.head->head_ns));
 	hold->word = pacer_claim_set(hold->word, pacer_claim_tag(hold->word),
@@ -331,35 +353,35 @@ PACER_INLINE PACER_MUST_USE enum pacer_claim_result pacer_record_inherit(const s
 
 /* Make the claimed line, an idle record, the key's: the tag is seen before the claim is let go. */
 PACER_INLINE PACER_MUST_USE enum pacer_claim_result
-pacer_record_adopt(const struct pacer_ask *q, struct pacer_line *line, struct pacer_hold *hold)
+pacer_record_adopt(const struct pacer_ask *q, struct pacer_half *head, struct pacer_hold *hold)
 {
 	enum pacer_claim_result result;
 
 	hold->word = pacer_claim_set(hold->word, pacer_tag(q->hash), 0);
-	pacer_store(&line->claim, hold->word);
+	pacer_store(&head->claim, hold->word);
 	result = pacer_record_inherit(q, hold);
 	if (result != PACER_CLAIM_TAKEN) {
 		hold->word = pacer_claim_set(hold->word, 0, 0);
-		pacer_claim_release(&line->claim, hold->word);
+		pacer_claim_release(&head->claim, hold->word);
 	}
 	return result;
 }
 
 /* The second record of a set whose first is held, found not to be the key's: take it if idle. */
 PACER_INLINE PACER_MUST_USE enum pacer_claim_result
-pacer_second_adopt(const struct pacer_ask *q, struct pacer_line *line, struct pacer_hold *hold)
+pacer_second_adopt(const struct pacer_ask *q, struct pacer_half *head, struct pacer_hold *hold)
 {
-	__u32 seen = pacer_load(&line->claim);
+	__u32 seen = pacer_load(&head->claim);
 
-	if (seen & PACER_CLAIM_HELD || !pacer_record_idle(q->tier, line, q->now_ns) ||
-	    pacer_cas(&line->claim, seen, seen | PACER_CLAIM_HELD) != seen)
+	if (seen & PACER_CLAIM_HELD || !pacer_record_idle(q->tier, head, q->now_ns) ||
+	    pacer_cas(&head->claim, seen, seen | PACER_CLAIM_HELD) != seen)
 		return PACER_CLAIM_OTHER;
 	hold->word = seen | PACER_CLAIM_HELD;
-	if (!pacer_record_idle(q->tier, line, q->now_ns)) {
-		pacer_claim_cancel(&line->claim, hold->word);
+	if (!pacer_record_idle(q->tier, head, q->now_ns)) {
+		pacer_claim_cancel(&head->claim, hold->word);
 		return PACER_CLAIM_OTHER;
 	}
-	return pacer_record_adopt(q, line, hold);
+	return pacer_record_adopt(q, head, hold);
 }
 
 /*
@@ -371,8 +393,8 @@ PACER_SUBPROG PACER_MUST_USE enum pacer_claim_result pacer_record_enter(const st
 {
 	const struct pacer_tier *t = q->tier;
 	__u32 index = pacer_set_index(t, q->hash), tag = pacer_tag(q->hash), word;
-	struct pacer_line *first = PACER_LINE_AT(q->table, index);
-	struct pacer_line *second = PACER_LINE_AT(q->table, index + pacer_stride(t));
+	struct pacer_half *first = pacer_half_at(q->table, index);
+	struct pacer_half *second = pacer_half_at(q->table, index + pacer_stride(t));
 	enum pacer_claim_result result;
 
 	if (!first || !second)
@@ -405,14 +427,14 @@ PACER_INLINE PACER_MUST_USE enum pacer_claim_result pacer_record_take(const stru
 {
 	const struct pacer_tier *t = q->tier;
 	enum pacer_claim_result result;
-	struct pacer_line *line;
+	struct pacer_half *head;
 
 	if (!t->sets)
 		return pacer_shared_take(q, hold);
-	line = PACER_LINE_AT(q->table, hold->index);
-	if (!line)
+	head = pacer_half_at(q->table, hold->index);
+	if (!head)
 		return PACER_CLAIM_OTHER;
-	result = pacer_claim_take(&line->claim, pacer_tag(q->hash), &hold->word);
+	result = pacer_claim_take(&head->claim, pacer_tag(q->hash), &hold->word);
 	return result == PACER_CLAIM_OTHER ? pacer_record_enter(q, hold) : result;
 }
 
@@ -426,7 +448,7 @@ PACER_INLINE enum pacer_reason pacer_sketch_judge(const struct pacer_ask *q,
 
 PACER_INLINE __u32 pacer_sketch_index(const struct pacer_tier *t, struct pacer_hash hash)
 {
-	return t->base + pacer_place(hash.place, t->sets);
+	return 2 * (t->base + pacer_place(hash.place, t->sets));
 }
 
 PACER_INLINE enum pacer_reason pacer_sketch_peek(const struct pacer_ask *q, struct pacer_hold *hold)
@@ -436,7 +458,7 @@ PACER_INLINE enum pacer_reason pacer_sketch_peek(const struct pacer_ask *q, stru
 	__u32 word;
 
 	hold->index = pacer_sketch_index(q->tier, q->hash);
-	line = PACER_LINE_AT(q->table, hold->index);
+	line = PACER_LINE_AT(q->table, hold->index >> 1);
 	if (!line)
 		return PACER_DENY_NO_STATE;
 	word = pacer_load(&line->claim);
@@ -478,7 +500,7 @@ PACER_INLINE enum pacer_reason pacer_tier_take(const struct pacer_ask *q, struct
 		result = pacer_claim_take(&r.head->claim, PACER_CLAIM_ANY, &hold->word);
 	if (result != PACER_CLAIM_TAKEN)
 		return result == PACER_CLAIM_BUSY ? PACER_DENY_CONTENDED : PACER_DENY_NO_STATE;
-	reason = sketch ? pacer_sketch_judge(q, r.head)
+	reason = sketch ? pacer_sketch_judge(q, r.line)
 			: pacer_record_judge(q, &r, pacer_claim_cursor(hold->word), &seen);
 	if (reason != PACER_ADMIT)
 		pacer_claim_cancel(&r.head->claim, hold->word);
@@ -493,10 +515,9 @@ PACER_INLINE void pacer_tier_commit(const struct pacer_ask *q, const struct pace
 	struct pacer_ring r;
 
 	if (q->tier->kind == PACER_TIER_SKETCH) {
-		r.head = PACER_LINE_AT(q->table, hold->index);
-		if (!r.head)
+		if (!pacer_ring_begin(q->table, hold->index, &r))
 			return;
-		pacer_recency_raise(r.head, q->hash.mark, q->tier->rows, q->now_ns);
+		pacer_recency_raise(r.line, q->hash.mark, q->tier->rows, q->now_ns);
 	} else {
 		if (!pacer_ring_at(q->table, q->tier, hold->index, &r))
 			return;
@@ -509,11 +530,10 @@ PACER_INLINE void pacer_tier_commit(const struct pacer_ask *q, const struct pace
 /* Let go of the state that is held, uncounted. */
 PACER_INLINE void pacer_tier_cancel(const struct pacer_ask *q, const struct pacer_hold *hold)
 {
-	struct pacer_line *line = PACER_LINE_AT(q->table, hold->index);
+	struct pacer_half *head = pacer_half_at(q->table, hold->index);
 
-	(void)q;
-	if (line)
-		pacer_claim_cancel(&line->claim, hold->word);
+	if (head)
+		pacer_claim_cancel(&head->claim, hold->word);
 }
 
 #endif

@@ -29,7 +29,10 @@
  * its finding is checked with the claim's word (claim.h); pacer_window_add only
  * by the line's holder.
  *
- * Memory: 4 bytes a slot and 12 beside: one line up to 10 slots, two up to 26.
+ * Memory: 4 bytes a slot and 24 beside: one line up to 10 slots, two up to 26.
+ * Of a limit of up to PACER_NARROW_LIMIT the totals are kept modulo 2^8, as what
+ * the ring holds is never more than the limit: a byte a slot and 18 beside, half
+ * a line up to PACER_NARROW_SLOTS slots.
  */
 #ifndef PACER_WINDOW_H
 #define PACER_WINDOW_H
@@ -38,6 +41,8 @@
 
 #define PACER_WINDOW_NS_MAX (1ull << 56) /* 2.28 years */
 #define PACER_LIMIT_MAX	    0x7fffffffu	 /* cost units */
+#define PACER_NARROW_LIMIT  0xffu	 /* of a narrow record's window */
+#define PACER_NARROW_SLOTS  (PACER_HALF_CELLS - 2)
 
 enum pacer_window_error {
 	PACER_WINDOW_OK,
@@ -52,12 +57,34 @@ enum pacer_window_error {
 #define PACER_LINE_AT(table, index) ((index) < (table)->n ? &(table)->lines[index] : 0)
 #endif
 
-/* A record: its first line, and where that stands in the table, since a wide one has more. */
+/* A record: its first line, its beginning in that, and where it stands in the table, in halves. */
 struct pacer_ring {
 	struct pacer_table *table;
-	struct pacer_line *head;
+	struct pacer_line *line;
+	struct pacer_half *head;
 	__u32 index;
 };
+
+PACER_INLINE int pacer_window_narrow(const struct pacer_window *w)
+{
+	return w->halves == 1;
+}
+
+/* Keep it in wide records, whatever its limit. For the loader. */
+PACER_INLINE void pacer_window_widen(struct pacer_window *w)
+{
+	w->extra_lines =
+	    w->ring <= PACER_STARTS_LINE
+		? 0
+		: (w->ring - PACER_STARTS_LINE + PACER_LINE_WORDS - 1) / PACER_LINE_WORDS;
+	w->halves = 2 * (1 + w->extra_lines);
+}
+
+/* The largest limit that a record of this width can count to. */
+PACER_INLINE __u32 pacer_window_limit_max(const struct pacer_window *w)
+{
+	return pacer_window_narrow(w) ? PACER_NARROW_LIMIT : PACER_LIMIT_MAX;
+}
 
 /*
  * Fill *w from the operator's units: `limit` packets or bytes in any `window_ns`, held in `slots`
@@ -91,10 +118,11 @@ pacer_window_profile(struct pacer_window *w, enum pacer_cost cost, __u64 limit, 
 	w->limit = limit >> unit;
 	w->cost = cost;
 	w->cost_shift = unit;
-	w->extra_lines =
-	    w->ring <= PACER_STARTS_LINE
-		? 0
-		: (w->ring - PACER_STARTS_LINE + PACER_LINE_WORDS - 1) / PACER_LINE_WORDS;
+	pacer_window_widen(w);
+	if (w->limit <= PACER_NARROW_LIMIT && slots <= PACER_NARROW_SLOTS) {
+		w->extra_lines = 0;
+		w->halves = 1;
+	}
 	return PACER_WINDOW_OK;
 }
 
@@ -124,33 +152,61 @@ PACER_INLINE __u32 pacer_window_slots(const struct pacer_window *w, __u64 ns)
 	return n;
 }
 
-/* The word of slot i: the start words go on from the head's into the lines that follow. */
+/* The word of slot i of a wide record: the start words go on into the lines that follow its first.
+ */
 PACER_INLINE __u32 *pacer_ring_word(const struct pacer_ring *r, __u32 i)
 {
 	__u32 at = (pacer_opaque(i) & 63) + PACER_LINE_WORDS - PACER_STARTS_LINE;
-	struct pacer_line *line = r->head;
+	struct pacer_line *line = r->line;
 
 	if (at >= PACER_LINE_WORDS)
-		line = PACER_LINE_AT(r->table, r->index + at / PACER_LINE_WORDS);
+		line = PACER_LINE_AT(r->table, (r->index >> 1) + at / PACER_LINE_WORDS);
 	if (!line)
-		line = r->head; /* not reached: the loader gives a record its lines */
+		line = r->line; /* not reached: the loader gives a record its lines */
 	return &line->word[at % PACER_LINE_WORDS];
 }
 
-/* Copy the start words of one record to another, line by line. By the holder of both. */
+/* The cell of slot i of a narrow record. */
+PACER_INLINE __u8 *pacer_ring_cell(const struct pacer_ring *r, __u32 i)
+{
+	return &r->head->cell[(pacer_opaque(i) + 1) & (PACER_HALF_CELLS - 1)];
+}
+
+/* The running total: cost admitted so far, modulo 2^8 or 2^32. */
+PACER_INLINE __u32 pacer_ring_cum(const struct pacer_window *w, const struct pacer_ring *r)
+{
+	return pacer_window_narrow(w) ? pacer_load8(r->head->cell) : pacer_load(&r->line->cum);
+}
+
+PACER_INLINE void pacer_ring_count(const struct pacer_window *w, const struct pacer_ring *r,
+				   __u32 cum)
+{
+	if (pacer_window_narrow(w))
+		pacer_store8(r->head->cell, cum);
+	else
+		pacer_store(&r->line->cum, cum);
+}
+
+/* Copy the totals of one record to another, line by line. By the holder of both. */
 PACER_INLINE void pacer_ring_copy(const struct pacer_window *w, const struct pacer_ring *to,
 				  const struct pacer_ring *from)
 {
 	__u32 left = w->ring, i = PACER_LINE_WORDS - PACER_STARTS_LINE, n;
-	struct pacer_line *a = to->head, *b = from->head;
+	struct pacer_line *a = to->line, *b = from->line;
 
+	if (pacer_window_narrow(w)) {
+		pacer_store64(&to->head->cell64[0], pacer_load64(&from->head->cell64[0]));
+		pacer_store64(&to->head->cell64[1], pacer_load64(&from->head->cell64[1]));
+		return;
+	}
+	pacer_store(&a->cum, pacer_load(&b->cum));
 	for (n = 1; n <= PACER_EXTRA_MAX + 1 && a && b; n++) {
 		for (; i < PACER_LINE_WORDS && left; i++, left--)
 			pacer_store(&a->word[i], pacer_load(&b->word[i]));
 		if (!left)
 			return;
-		a = PACER_LINE_AT(to->table, to->index + n);
-		b = PACER_LINE_AT(from->table, from->index + n);
+		a = PACER_LINE_AT(to->table, (to->index >> 1) + n);
+		b = PACER_LINE_AT(from->table, (from->index >> 1) + n);
 		i = 0;
 	}
 }
@@ -181,6 +237,8 @@ PACER_INLINE __u32 pacer_window_since(const struct pacer_window *w, const struct
 		return 0;
 	if (oldest >= w->ring)
 		oldest -= w->ring;
+	if (pacer_window_narrow(w))
+		return (cum - pacer_load8(pacer_ring_cell(r, oldest))) & 0xff;
 	return cum - pacer_load(pacer_ring_word(r, oldest));
 }
 
@@ -193,7 +251,7 @@ PACER_INLINE __u32 pacer_window_total(const struct pacer_window *w, const struct
 {
 	__u64 head_ns = pacer_load64(&r->head->head_ns);
 
-	return pacer_window_since(w, r, pacer_load(&r->head->cum), cursor,
+	return pacer_window_since(w, r, pacer_ring_cum(w, r), cursor,
 				  pacer_window_passed(w, head_ns, now_ns));
 }
 
@@ -210,10 +268,16 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_window_advance(const struct pacer_window
 
 	if (!passed)
 		return cursor;
-	for (i = 0; i < PACER_RING_MAX && i < passed; i++) {
-		cursor = pacer_ring_next(w, cursor);
-		pacer_store(pacer_ring_word(r, cursor), cum);
-	}
+	if (pacer_window_narrow(w))
+		for (i = 0; i <= PACER_NARROW_SLOTS && i < passed; i++) {
+			cursor = pacer_ring_next(w, cursor);
+			pacer_store8(pacer_ring_cell(r, cursor), cum);
+		}
+	else
+		for (i = 0; i < PACER_RING_MAX && i < passed; i++) {
+			cursor = pacer_ring_next(w, cursor);
+			pacer_store(pacer_ring_word(r, cursor), cum);
+		}
 	pacer_store64(&r->head->head_ns,
 		      passed >= w->ring ? now_ns : head_ns + passed * w->slot_ns);
 	return cursor;
@@ -228,11 +292,11 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_window_add(const struct pacer_window *w,
 						   __u64 now_ns, __u32 cost)
 {
 	__u64 head_ns = pacer_load64(&r->head->head_ns);
-	__u32 cum = pacer_load(&r->head->cum);
+	__u32 cum = pacer_ring_cum(w, r);
 
 	cursor = pacer_window_advance(w, r, cursor, head_ns, cum,
 				      pacer_window_passed(w, head_ns, now_ns), now_ns);
-	pacer_store(&r->head->cum, cum + cost);
+	pacer_ring_count(w, r, cum + cost);
 	return cursor;
 }
 

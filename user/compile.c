@@ -30,7 +30,7 @@ uint64_t compile_tier_lines(const struct pacer_tier *t)
 		return 0;
 	if (t->kind == PACER_TIER_SKETCH)
 		return t->sets;
-	return (2ull * t->sets + t->shared) * (1u + t->window.extra_lines);
+	return ((2ull * t->sets + t->shared) * t->window.halves + 1) / 2;
 }
 
 uint64_t compile_tier_memory_ns(const struct pacer_tier *t)
@@ -381,26 +381,27 @@ static uint64_t wanted_lines(const struct policy_limit *limit, const struct pace
 	wide n = limit->entries;
 
 	if (limit->key.kind == KEY_ALL)
-		return 1 + t->window.extra_lines;
+		return t->kind == PACER_TIER_SKETCH ? 1 : (t->window.halves + 1) / 2;
 	if (limit->kind == LIMIT_GAP && limit->ceiling) {
 		n = ceiling_cells(limit) / PACER_CELLS;
 	} else if (limit->kind == LIMIT_GAP) {
 		n = (n + PACER_CELLS - 1) / PACER_CELLS;
 	} else {
 		n = (n + 1) / 2; /* sets */
-		n = (2 * n + (n + 3) / 4) * (1 + t->window.extra_lines);
+		n = ((2 * n + (n + 3) / 4) * t->window.halves + 1) / 2;
 	}
 	return n < LINES_NEVER ? n : LINES_NEVER;
 }
 
 static void size_tier(struct pacer_tier *t, uint64_t lines)
 {
-	uint64_t records = lines / (1 + t->window.extra_lines);
+	uint64_t records;
 
 	if (t->kind == PACER_TIER_SKETCH) {
 		t->sets = lines;
 		return;
 	}
+	records = 2 * lines / t->window.halves;
 	t->sets = records < 3 ? 0 : records * 4 / 9;
 	t->shared = records - 2ull * t->sets;
 }
@@ -408,8 +409,9 @@ static void size_tier(struct pacer_tier *t, uint64_t lines)
 /* A tier on its way: with the limits it was made from. */
 struct draft {
 	struct pacer_tier tier;
-	uint64_t lines;	 /* wanted; 0: a share */
-	int gap, window; /* index of the limit, -1: none */
+	const struct policy_limit *sized; /* who says how large; NULL: a share of the memory */
+	uint64_t lines;			  /* then this is what it says; else 0 */
+	int gap, window;		  /* index of the limit, -1: none */
 	int line;
 	enum plan_state state;
 	bool own; /* a gap that asked for a sketch */
@@ -503,7 +505,7 @@ static int add_limit(struct draft_rule *d, const struct policy_limit *limit, siz
 		if (no_tier(d, rule, limit, index, error))
 			return -1;
 		at = &d->at[d->n++];
-		*at = (struct draft){t, 0, -1, -1, limit->line, PLAN_NEW, own};
+		*at = (struct draft){t, NULL, 0, -1, -1, limit->line, PLAN_NEW, own};
 	}
 	if (gap) {
 		if (check_ceiling(limit, rule, index, error))
@@ -517,8 +519,10 @@ static int add_limit(struct draft_rule *d, const struct policy_limit *limit, siz
 		if (window_of(limit, terms->resolution_ns, rule, index, &at->tier.window, error))
 			return -1;
 	}
-	if (own || !gap || limit->key.kind == KEY_ALL)
+	if (own || !gap || limit->key.kind == KEY_ALL) {
 		at->lines = wanted_lines(limit, &at->tier);
+		at->sized = at->lines ? limit : NULL;
+	}
 	return 0;
 }
 
@@ -544,7 +548,8 @@ static bool clock_differs(const struct succession *change, const struct draft *d
 	return change->exact && coarse && d->tier.gap_ns && d->tier.gap_ns < old->gap_ns;
 }
 
-static bool same_shape(const struct succession *change, const struct draft *d,
+/* The same limit on the same key, whatever its values and the width of its records. */
+static bool same_limit(const struct succession *change, const struct draft *d,
 		       const struct pacer_tier *old)
 {
 	const struct pacer_window *a = &d->tier.window, *b = &old->window;
@@ -552,8 +557,27 @@ static bool same_shape(const struct succession *change, const struct draft *d,
 	return d->tier.kind == old->kind && same_key(&d->tier, old) &&
 	       (old->kind == PACER_TIER_RECORD || d->tier.rows == old->rows) &&
 	       a->slot_ns == b->slot_ns && a->ring == b->ring && a->cost == b->cost &&
-	       a->cost_shift == b->cost_shift && !clock_differs(change, d, old) &&
-	       (!d->lines || d->lines == compile_tier_lines(old));
+	       a->cost_shift == b->cost_shift && !clock_differs(change, d, old);
+}
+
+/* Wide records serve limits that narrow ones would be enough for, too. */
+static void widen(struct draft *d, const struct pacer_tier *old)
+{
+	if (old->window.halves > d->tier.window.halves)
+		pacer_window_widen(&d->tier.window);
+	if (d->sized)
+		d->lines = wanted_lines(d->sized, &d->tier);
+}
+
+static bool same_shape(const struct succession *change, const struct draft *d,
+		       const struct pacer_tier *old)
+{
+	struct draft wide = *d;
+
+	if (!same_limit(change, d, old) || d->tier.window.halves > old->window.halves)
+		return false;
+	widen(&wide, old);
+	return !wide.lines || wide.lines == compile_tier_lines(old);
 }
 
 static const struct pacer_rule *previous_rule(const struct compile_previous *previous,
@@ -916,6 +940,33 @@ static bool part_throttles(const struct succession *change, struct draft_rule *d
 	return any;
 }
 
+/*
+ * A limit that is raised beyond what its narrow records count to gets new ones. The old ones stay
+ * until their window has passed, and under as much of the new limit as they can count to, if state
+ * could have gone on under it: what they have counted keeps the new limit, too.
+ */
+static void raise_narrow(const struct succession *change, const struct draft_rule *d,
+			 struct draft *const heir[PACER_TIERS_MAX], const struct pacer_rule *rule,
+			 struct pacer_tier *old)
+{
+	const struct pacer_tier *past[PACER_TIERS_MAX] = {0};
+
+	if (old->kind != PACER_TIER_RECORD || !pacer_window_narrow(&old->window) || old->until_ns)
+		return;
+	for (size_t i = 0; i < rule->n_tiers; i++)
+		if (heir[i])
+			past[heir[i] - d->at] = &rule->tier[i];
+	for (size_t k = 0; k < d->n; k++) {
+		const struct draft *at = &d->at[k];
+
+		if (at->state != PLAN_NEW || !same_limit(change, at, old) ||
+		    pacer_window_narrow(&at->tier.window) || is_needed(change, d, at, old, past))
+			continue;
+		old->window.limit = PACER_NARROW_LIMIT;
+		return;
+	}
+}
+
 static int retire(struct draft_rule *d, const struct pacer_tier *t, const struct policy_rule *rule,
 		  struct plan *plan, struct policy_error *error)
 {
@@ -934,7 +985,8 @@ static int retire(struct draft_rule *d, const struct pacer_tier *t, const struct
 		d->throttle[d->n_throttles++] =
 		    (struct draft_throttle){old, -1, PLAN_RETIRED, false};
 	else
-		d->at[d->n++] = (struct draft){old, 0, -1, -1, rule->line, PLAN_RETIRED, false};
+		d->at[d->n++] =
+		    (struct draft){old, NULL, 0, -1, -1, rule->line, PLAN_RETIRED, false};
 	plan->n_retired++;
 	return 0;
 }
@@ -953,16 +1005,19 @@ static int inherit(const struct succession *change, struct draft_rule *d,
 	while (part(change, d, old, heir) || part_throttles(change, d, old, throttle))
 		;
 	for (size_t i = 0; i < old->n_tiers; i++) {
-		const struct pacer_tier *t = &old->tier[i];
+		struct pacer_tier t = old->tier[i];
 
 		if (heir[i]) {
-			heir[i]->tier.base = t->base;
-			heir[i]->tier.sets = t->sets;
-			heir[i]->tier.shared = t->shared;
+			widen(heir[i], &t);
+			heir[i]->tier.base = t.base;
+			heir[i]->tier.sets = t.sets;
+			heir[i]->tier.shared = t.shared;
 		} else if (throttle[i]) {
-			throttle[i]->tier.base = t->base;
-		} else if (counts(change, t) && retire(d, t, rule, plan, error)) {
-			return -1;
+			throttle[i]->tier.base = t.base;
+		} else if (counts(change, &t)) {
+			raise_narrow(change, d, heir, old, &t);
+			if (retire(d, &t, rule, plan, error))
+				return -1;
 		}
 	}
 	return 0;

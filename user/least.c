@@ -91,7 +91,7 @@ static bool loosen_window(const struct least *l, const struct replay_frame *fram
 	uint64_t small = t->window.limit;
 	uint64_t enough = small + pacer_window_cost(&t->window, frame->len_bytes);
 
-	if (enough > PACER_LIMIT_MAX)
+	if (enough > pacer_window_limit_max(&t->window))
 		return false;
 	while (enough - small > 1) {
 		t->window.limit = small + (enough - small) / 2;
@@ -189,9 +189,12 @@ static void guess_limit(struct least *l, uint32_t rule, uint32_t limit, struct p
 		guess_throttle(&from->throttle, value, &to->throttle);
 		return;
 	}
-	if (l->beyond[rule][limit] && from->cost == PACER_COST_BYTES)
-		value = (PACER_LIMIT_MAX + 1ull)
-			<< judge_tier(&l->judge, rule, limit)->window.cost_shift;
+	if (l->beyond[rule][limit]) {
+		const struct pacer_window *w = &judge_tier(&l->judge, rule, limit)->window;
+
+		if (pacer_window_narrow(w) || from->cost == PACER_COST_BYTES)
+			value = (pacer_window_limit_max(w) + 1ull) << w->cost_shift;
+	}
 	to->limit = value ? value : from->limit;
 }
 

@@ -459,10 +459,13 @@ static void test_one_record_for_all(void **unused)
 		uint32_t sets, shared, lines;
 	} cases[] = {
 	    {"{key: all, gap: 1ms}", 1, 0, 1},
-	    {"{key: all, packets: 9, window: 1s}", 0, 1, 1},
-	    {"{key: all, packets: 9, window: 1s}, {key: all, gap: 1ms}", 0, 1, 1},
+	    {"{key: all, packets: 9, window: 1s}", 0, 2, 1},
+	    {"{key: all, packets: 9, window: 1s}, {key: all, gap: 1ms}", 0, 2, 1},
+	    {"{key: all, packets: 999, window: 1s}", 0, 1, 1},
+	    {"{key: all, packets: 999, window: 1s}, {key: all, gap: 1ms}", 0, 1, 1},
 	    {"{key: all, gap: 1ms}, {key: all, packets: 9, window: 1s, slots: 58}", 0, 1, 4},
-	    {"{key: all, packets: 9, window: 1s, slots: 11}, {key: all, gap: 1ms}", 0, 1, 2},
+	    {"{key: all, packets: 9, window: 1s, slots: 11}, {key: all, gap: 1ms}", 0, 2, 1},
+	    {"{key: all, packets: 999, window: 1s, slots: 11}, {key: all, gap: 1ms}", 0, 1, 2},
 	};
 	uint32_t i;
 
@@ -479,11 +482,13 @@ static void test_one_record_for_all(void **unused)
 	}
 }
 
-static void test_wide_windows(void **unused)
+static void test_widths(void **unused)
 {
 	static const struct {
-		uint32_t slots, lines;
-	} cases[] = {{1, 1}, {10, 1}, {11, 2}, {26, 2}, {27, 3}, {42, 3}, {43, 4}, {58, 4}};
+		uint32_t packets, slots, halves;
+	} cases[] = {{256, 1, 2},  {256, 10, 2}, {256, 11, 4}, {256, 26, 4}, {256, 27, 6},
+		     {256, 42, 6}, {256, 43, 8}, {256, 58, 8}, {255, 1, 1},  {255, 10, 1},
+		     {255, 14, 1}, {255, 15, 4}, {9, 58, 8}};
 	const struct pacer_tier *t = &now.bin.rule[0].tier[0];
 	char limit[128];
 	uint32_t i, entries;
@@ -492,15 +497,17 @@ static void test_wide_windows(void **unused)
 	for (i = 0; i < ARRAY(cases); i++)
 		for (entries = 1; entries < 300; entries += 1 + entries / 3) {
 			snprintf(limit, sizeof(limit),
-				 "{key: src, packets: 9, window: 1s, slots: %u, entries: %u}",
-				 cases[i].slots, entries);
+				 "{key: src, packets: %u, window: 1s, slots: %u, entries: %u}",
+				 cases[i].packets, cases[i].slots, entries);
 			assert_int_equal(load(rule_of("", limit)), 0);
 			assert_int_equal(t->window.ring, cases[i].slots + 1);
-			assert_int_equal(1 + t->window.extra_lines, cases[i].lines);
+			assert_int_equal(t->window.halves, cases[i].halves);
 			assert_true(2 * t->sets >= entries && 2 * t->sets <= entries + 1);
-			assert_int_equal(t->shared, (t->sets + 3) / 4);
+			/* and what else the last line holds */
+			assert_in_range(t->shared, (t->sets + 3) / 4,
+					(t->sets + 3) / 4 + (t->window.halves == 1));
 			assert_int_equal(compile_tier_lines(t),
-					 (2 * t->sets + t->shared) * cases[i].lines);
+					 ((2 * t->sets + t->shared) * cases[i].halves + 1) / 2);
 		}
 }
 
@@ -559,7 +566,8 @@ static void test_no_room(void **unused)
 	    {"memory: 64", GAP},
 	    {"memory: 64", WIN},
 	    {"memory: 128", "{key: all, gap: 1ms}, {key: dst, gap: 1s, entries: 8}"},
-	    {"memory: 128", "{key: src, packets: 1, window: 1s, entries: 1}"},
+	    {"memory: 128", "{key: src, packets: 999, window: 1s, entries: 1}"},
+	    {"memory: 64", "{key: src, packets: 1, window: 1s, entries: 1}"},
 	    {"memory: 1K", WIN},
 	    {"memory: 2K", WIN ", " NET},
 	    {"memory: 192", "{key: all, packets: 1, window: 1s, slots: 58}"},
@@ -745,7 +753,10 @@ static const struct {
 } changes[] = {
     /* values */
     {WIN, "{key: src, packets: 1, window: 1s}", "Rw="},
-    {WIN, "{key: src, packets: 1000, window: 1s}", "Rw="},
+    {WIN, "{key: src, packets: 255, window: 1s}", "Rw="},
+    {"{key: src, packets: 1000, window: 1s}", WIN, "Rw="},
+    {"{key: src, packets: 1000, window: 1s, entries: 9}",
+     "{key: src, packets: 2, window: 1s, entries: 9}", "Rw="},
     {GAP, GAP5, "Sg="},
     {GAP5 ", " WIN, WIN ", " GAP, "Rgw="},
     {"{key: src, gap: 1ms, entries: 70}", "{key: src, gap: 9ms, entries: 70}", "Sg="},
@@ -753,6 +764,7 @@ static const struct {
     {"{key: all, gap: 1ms}", "{key: all, gap: 5ms}", "Sg="},
     {"{key: src, packets: 9, window: 1s, entries: 9}", WIN, "Rw="},
     /* shapes */
+    {WIN, "{key: src, packets: 256, window: 1s}", "Rw+ Rw-"},
     {WIN, WIN2, "Rw+ Rw-"},
     {WIN, "{key: src, packets: 9, window: 1s, slots: 9}", "Rw+ Rw-"},
     {WIN, "{key: src, packets: 9, window: 900ms, slots: 9}", "Rw+ Rw-"},
@@ -988,8 +1000,8 @@ static void test_too_many_tiers(void **unused)
 /* No room beside what is in force: what is in force is not touched. */
 static void test_no_room_beside(void **unused)
 {
-	static const char small[] = "{key: src, packets: 9, window: 1s, entries: 99}";
-	static const char large[] = "{key: src, packets: 9, window: 1s, entries: 101}";
+	static const char small[] = "{key: src, packets: 999, window: 1s, entries: 99}";
+	static const char large[] = "{key: src, packets: 999, window: 1s, entries: 101}";
 
 	(void)unused;
 	assert_int_equal(load(rule_of("clock: exact\nmemory: 10K", small)), 0);
@@ -1591,7 +1603,7 @@ int main(void)
 	    TEST(test_fragment_keys),
 	    TEST(test_tiers),
 	    TEST(test_one_record_for_all),
-	    TEST(test_wide_windows),
+	    TEST(test_widths),
 	    TEST(test_ceiling),
 	    TEST(test_entries_of_a_sketch),
 	    TEST(test_no_room),

@@ -20,8 +20,8 @@ static void ring_empty(struct ring *r, uint32_t cum)
 {
 	memset(r, 0, sizeof(*r));
 	r->table = (struct pacer_table){r->line, ARRAY(r->line)};
-	r->at = (struct pacer_ring){&r->table, r->line, 0};
-	r->line[0].cum = cum;
+	r->at = (struct pacer_ring){&r->table, r->line, r->line->half, 0};
+	r->line[0].cum = cum; /* of which a narrow record has the lowest byte */
 }
 
 static uint32_t look(const struct pacer_window *w, const struct ring *r, uint64_t now_ns)
@@ -241,6 +241,26 @@ static void test_cum_wraps(void **unused)
 	}
 }
 
+/* The same of a byte, in every slot of the largest ring that it is used for. */
+static void test_narrow_wraps(void **unused)
+{
+	struct pacer_window w = profile(PACER_COST_PACKETS, PACER_NARROW_LIMIT,
+					PACER_NARROW_SLOTS * 10, PACER_NARROW_SLOTS);
+	uint64_t now = START, i;
+	struct ring r;
+
+	(void)unused;
+	ring_empty(&r, 77);
+	assert_true(pacer_window_narrow(&w));
+	for (i = 0; i < 5000; i++, now += 10) { /* 17 a slot: 15 slots hold 255 */
+		uint32_t slots = i < w.ring ? i + 1 : w.ring;
+
+		assert_true(add_if_fits(&w, &r, now, 17));
+		assert_int_equal(look(&w, &r, now), 17 * slots);
+		assert_false(add_if_fits(&w, &r, now, PACER_NARROW_LIMIT - 17 * slots + 1));
+	}
+}
+
 /* ---- profiles ---- */
 
 static void test_profile_errors(void **unused)
@@ -294,8 +314,17 @@ static void test_profile_lines(void **unused)
 	size_t i;
 
 	(void)unused;
-	for (i = 0; i < ARRAY(rows); i++)
-		assert_int_equal(profile(0, 1, SECOND, rows[i].slots).extra_lines, rows[i].extra);
+	for (i = 0; i < ARRAY(rows); i++) {
+		struct pacer_window w = profile(0, 256, SECOND, rows[i].slots);
+
+		assert_int_equal(w.extra_lines, rows[i].extra);
+		assert_int_equal(w.halves, 2 * (1 + rows[i].extra));
+		assert_int_equal(profile(0, 255, SECOND, rows[i].slots).halves,
+				 rows[i].slots <= 14 ? 1 : w.halves);
+	}
+	assert_int_equal(PACER_NARROW_SLOTS, 14);
+	assert_int_equal(profile(0, 255, SECOND, 14).halves, 1);
+	assert_int_equal(profile(0, 255, SECOND, 15).halves, 4);
 }
 
 /* Bytes are rounded up a packet and the limit down, never the other way. */
@@ -340,6 +369,10 @@ static struct pacer_window random_profile(enum pacer_cost cost, uint64_t limit, 
 			 PACER_WINDOW_OK);
 	assert_true(w.slot_ns * slots >= window + resolution);
 	assert_true(w.ring_ns == w.slot_ns * (slots + 1));
+	assert_int_equal(pacer_window_narrow(&w),
+			 w.limit <= PACER_NARROW_LIMIT && slots <= PACER_NARROW_SLOTS);
+	if (draw() & 1)
+		pacer_window_widen(&w);
 	*span = window + resolution;
 	return w;
 }
@@ -664,13 +697,14 @@ int main(void)
 	    cmocka_unit_test(test_walk_source),	    cmocka_unit_test(test_walk_slots),
 	    cmocka_unit_test(test_decay),	    cmocka_unit_test(test_backward_clock),
 	    cmocka_unit_test(test_long_silence),    cmocka_unit_test(test_cum_wraps),
-	    cmocka_unit_test(test_profile_errors),  cmocka_unit_test(test_profile_lines),
-	    cmocka_unit_test(test_scaled_cost),	    cmocka_unit_test(test_slots_exact),
-	    cmocka_unit_test(test_slots_extremes),  cmocka_unit_test(test_runs_packets),
-	    cmocka_unit_test(test_runs_tiny),	    cmocka_unit_test(test_runs_huge),
-	    cmocka_unit_test(test_runs_bytes),	    cmocka_unit_test(test_runs_scaled),
-	    cmocka_unit_test(test_runs_backward),   cmocka_unit_test(test_shortened),
-	    cmocka_unit_test(test_shortened_edge),  cmocka_unit_test(test_sustained),
+	    cmocka_unit_test(test_narrow_wraps),    cmocka_unit_test(test_profile_errors),
+	    cmocka_unit_test(test_profile_lines),   cmocka_unit_test(test_scaled_cost),
+	    cmocka_unit_test(test_slots_exact),	    cmocka_unit_test(test_slots_extremes),
+	    cmocka_unit_test(test_runs_packets),    cmocka_unit_test(test_runs_tiny),
+	    cmocka_unit_test(test_runs_huge),	    cmocka_unit_test(test_runs_bytes),
+	    cmocka_unit_test(test_runs_scaled),	    cmocka_unit_test(test_runs_backward),
+	    cmocka_unit_test(test_shortened),	    cmocka_unit_test(test_shortened_edge),
+	    cmocka_unit_test(test_sustained),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
