@@ -1311,8 +1311,10 @@ static void assert_tier_goes_on(const struct pacer_tier *old, const struct pacer
 	int anew = 0, found = 0;
 	uint32_t k;
 
+	/* A throttle, which is of all packets, is no gap of a key in another place. */
 	for (k = 0; k < rule->n_tiers; k++)
-		anew |= plan_mark(&now, index, k) == '+';
+		anew |= plan_mark(&now, index, k) == '+' &&
+			(rule->tier[k].kind != PACER_TIER_THROTTLE || !old->key_id);
 	for (k = 0; k < rule->n_tiers; k++) {
 		const struct pacer_tier *t = &rule->tier[k];
 		struct pacer_tier timed = *old;
