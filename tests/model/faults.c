@@ -57,7 +57,7 @@ static enum pacer_reason judge_and_commit(const struct pacer_ask *q, const struc
 	if (!pacer_ring_at(q->table, q->tier, hold->index, &r))
 		return PACER_DENY_NO_STATE;
 	reason = q->tier->kind == PACER_TIER_SKETCH
-		     ? pacer_sketch_judge(q, r.head)
+		     ? pacer_sketch_judge(q, r.line)
 		     : pacer_record_judge(q, &r, pacer_claim_cursor(hold->word), &seen);
 	if (reason == PACER_ADMIT)
 		pacer_tier_commit(q, hold);
@@ -71,7 +71,7 @@ struct pacer_judgement fault_no_claim(struct pacer_walk *w)
 
 	hold.index = q.tier->kind == PACER_TIER_SKETCH ? pacer_sketch_index(q.tier, q.hash)
 						       : pacer_shared_index(q.tier, q.hash);
-	hold.word = pacer_load(&q.table->lines[hold.index].claim);
+	hold.word = pacer_load(&pacer_half_at(q.table, hold.index)->claim);
 	return because(judge_and_commit(&q, &hold), 0);
 }
 
@@ -95,8 +95,8 @@ static enum pacer_claim_result enter_unclaimed(const struct pacer_ask *q, struct
 {
 	const struct pacer_tier *t = q->tier;
 	__u32 index = pacer_set_index(t, q->hash), tag = pacer_tag(q->hash), word;
-	struct pacer_line *first = PACER_LINE_AT(q->table, index);
-	struct pacer_line *second = PACER_LINE_AT(q->table, index + pacer_stride(t));
+	struct pacer_half *first = pacer_half_at(q->table, index);
+	struct pacer_half *second = pacer_half_at(q->table, index + pacer_stride(t));
 	enum pacer_claim_result result;
 
 	result = pacer_claim_take(&first->claim, PACER_CLAIM_ANY, &word);
@@ -133,7 +133,7 @@ struct pacer_judgement fault_inherit_unclaimed(struct pacer_walk *w)
 static enum pacer_claim_result enter_afresh(const struct pacer_ask *q, struct pacer_hold *hold)
 {
 	__u32 index = pacer_set_index(q->tier, q->hash), word;
-	struct pacer_line *first = PACER_LINE_AT(q->table, index);
+	struct pacer_half *first = pacer_half_at(q->table, index);
 	enum pacer_claim_result result;
 	struct pacer_found found;
 
@@ -166,18 +166,18 @@ struct pacer_judgement fault_inherit_nothing(struct pacer_walk *w)
 static enum pacer_claim_result enter_unseen(const struct pacer_ask *q, struct pacer_hold *hold)
 {
 	__u32 first = pacer_set_index(q->tier, q->hash), tag = pacer_tag(q->hash), i;
-	struct pacer_line *line;
+	struct pacer_half *head;
 
 	for (i = 0; i < 2; i++) {
 		hold->index = first + i * pacer_stride(q->tier);
-		line = PACER_LINE_AT(q->table, hold->index);
-		if (pacer_claim_tag(pacer_load(&line->claim)) == tag)
-			return pacer_claim_take(&line->claim, tag, &hold->word);
+		head = pacer_half_at(q->table, hold->index);
+		if (pacer_claim_tag(pacer_load(&head->claim)) == tag)
+			return pacer_claim_take(&head->claim, tag, &hold->word);
 	}
 	for (i = 0; i < 2; i++) {
 		hold->index = first + i * pacer_stride(q->tier);
-		line = PACER_LINE_AT(q->table, hold->index);
-		if (pacer_second_adopt(q, line, hold) == PACER_CLAIM_TAKEN)
+		head = pacer_half_at(q->table, hold->index);
+		if (pacer_second_adopt(q, head, hold) == PACER_CLAIM_TAKEN)
 			return PACER_CLAIM_TAKEN;
 	}
 	return pacer_shared_take(q, hold);
@@ -207,7 +207,7 @@ struct pacer_judgement fault_release_early(struct pacer_walk *w)
 		(void)pacer_record_judge(&q, &r, pacer_claim_cursor(hold.word), &seen);
 	pacer_claim_release(&r.head->claim, hold.word);
 	if (q.tier->kind == PACER_TIER_SKETCH)
-		pacer_recency_raise(r.head, q.hash.mark, q.tier->rows, q.now_ns);
+		pacer_recency_raise(r.line, q.hash.mark, q.tier->rows, q.now_ns);
 	else
 		hold.word = pacer_record_admit(&q, &r, &seen, hold.word);
 	return because(PACER_ADMIT, 0);

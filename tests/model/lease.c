@@ -434,6 +434,7 @@ static void setup_rule(const struct lease_scenario *sc)
 					      LEASE_WINDOW_NS, 1, 0);
 		assert(window == PACER_WINDOW_OK);
 		(void)window;
+		pacer_window_widen(&t->window);
 		t->kind = PACER_TIER_RECORD;
 		t->shared = 1;
 		t->idle_ns = t->window.ring_ns;

@@ -57,9 +57,11 @@ static void tier_setup(struct pacer_tier *t, const struct limits *l)
 	error = pacer_window_profile(&t->window, l->cost, l->limit, l->window_ns, l->slots, 0);
 	assert(error == PACER_WINDOW_OK);
 	(void)error;
+	if (!l->narrow)
+		pacer_window_widen(&t->window);
 	t->idle_ns = later(t->window.ring_ns, l->gap_ns ? l->gap_ns + t->window.slot_ns + 1 : 0);
 	t->idle_ns += l->slack_ns;
-	s.used += (2 * l->sets + l->shared) * pacer_stride(t);
+	s.used += ((2 * l->sets + l->shared) * pacer_stride(t) + 1) / 2;
 }
 
 static void judge(const struct packet *p, struct entry *e)
@@ -87,31 +89,62 @@ static void judge_in_turn(const struct packet *p)
 	e->reached_ns = s.reached_ns[0];
 }
 
+static const struct pacer_tier *tier_of(size_t offset)
+{
+	uint32_t line = offset / sizeof(struct pacer_line);
+	uint32_t tier = s.policy.rule[0].n_tiers;
+
+	while (tier-- && line < s.policy.rule[0].tier[tier].base)
+		;
+	return &s.policy.rule[0].tier[tier];
+}
+
+/* The same, or more, of an access to a narrow record: a cell, or eight of them to be copied. */
+static int width_narrow(size_t offset)
+{
+	offset %= sizeof(struct pacer_half);
+	if (offset < offsetof(struct pacer_half, cell))
+		return offset == offsetof(struct pacer_half, head_ns) ? 8 : 4;
+	return offset % 8 ? 1 : 8;
+}
+
 /* Of an access: times have 8 bytes, a record's head and all cells of a sketch. */
 static int width(void *arg, size_t offset)
 {
-	const struct pacer_tier *t = s.policy.rule[0].tier;
-	uint32_t line = offset / sizeof(struct pacer_line);
-	bool sketch = t->kind == PACER_TIER_SKETCH && line < t->sets; /* never the second tier */
+	const struct pacer_tier *t = tier_of(offset);
 
 	(void)arg;
+	if (t->kind == PACER_TIER_RECORD && pacer_window_narrow(&t->window))
+		return width_narrow(offset);
 	offset %= sizeof(struct pacer_line);
 	if (offset % 8)
 		return 4;
-	return sketch ? (offset ? 8 : 4) : offset == offsetof(struct pacer_line, head_ns) ? 8 : 4;
+	if (t->kind == PACER_TIER_SKETCH)
+		return offset ? 8 : 4;
+	return offset == offsetof(struct pacer_line, head_ns) ? 8 : 4;
+}
+
+/* Of the first half line of a record, or of a sketch's line: as pacer_hold has it. */
+static uint32_t index_of(const struct pacer_tier *t, uint32_t half)
+{
+	uint32_t stride = t->kind == PACER_TIER_SKETCH ? 2 : pacer_stride(t);
+
+	return half - (half - 2 * t->base) % stride;
+}
+
+static struct pacer_half *half_at(struct pacer_line *lines, uint32_t index)
+{
+	return &lines[index / 2].half[index % 2];
 }
 
 /* Who admits lets go of the record that counted the packet, and then goes to no other of its tier.
  */
 static void access(void *arg, int cpu, size_t offset)
 {
-	uint32_t line = offset / sizeof(struct pacer_line);
-	uint32_t tier = s.policy.rule[0].n_tiers;
+	const struct pacer_tier *t = tier_of(offset);
 
 	(void)arg;
-	while (tier-- && line < s.policy.rule[0].tier[tier].base)
-		;
-	s.index[cpu][tier] = line;
+	s.index[cpu][t - s.policy.rule[0].tier] = index_of(t, offset / sizeof(struct pacer_half));
 }
 
 static void start(void *arg)
@@ -257,6 +290,17 @@ static uint64_t counted(uint32_t tier, uint32_t index)
 	return sum;
 }
 
+static uint32_t cum_at(const struct pacer_tier *t, struct pacer_line *lines, uint32_t index)
+{
+	return pacer_window_narrow(&t->window) ? half_at(lines, index)->cell[0]
+					       : lines[index / 2].cum;
+}
+
+static uint32_t cum_mask(const struct pacer_tier *t)
+{
+	return pacer_window_narrow(&t->window) ? 0xff : ~0u;
+}
+
 /*
  * What a record's cum has grown by is what was admitted in it; one that changed hands may have
  * begun with what the shared record held at some moment.
@@ -264,16 +308,19 @@ static uint64_t counted(uint32_t tier, uint32_t index)
 static const char *check_cum(uint32_t tier, uint32_t index)
 {
 	const struct pacer_tier *t = &s.policy.rule[0].tier[tier];
-	uint32_t shared = t->base + 2 * t->sets * pacer_stride(t);
-	uint32_t begun = s.lines[index].cum - (uint32_t)counted(tier, index);
+	uint32_t shared = 2 * t->base + 2 * t->sets * pacer_stride(t);
+	uint32_t grown = cum_at(t, s.lines, index) - cum_at(t, s.initial, index);
+	uint32_t begun = grown - (uint32_t)counted(tier, index);
 
-	if (begun == s.initial[index].cum)
+	if (!(begun & cum_mask(t)))
 		return NULL;
-	if (pacer_claim_tag(s.lines[index].claim) != pacer_claim_tag(s.initial[index].claim) &&
-	    begun - s.initial[shared].cum <= counted(tier, shared))
+	begun += cum_at(t, s.initial, index) - cum_at(t, s.initial, shared);
+	if (pacer_claim_tag(half_at(s.lines, index)->claim) !=
+		pacer_claim_tag(half_at(s.initial, index)->claim) &&
+	    (begun & cum_mask(t)) <= counted(tier, shared))
 		return NULL;
-	return FAULT("line %u counts %u, of which %" PRIu64 " were admitted in it", index,
-		     s.lines[index].cum - s.initial[index].cum, counted(tier, index));
+	return FAULT("record %u counts %u, of which %" PRIu64 " were admitted in it", index,
+		     grown & cum_mask(t), counted(tier, index));
 }
 
 static const char *check_lines(uint32_t tier, bool cum)
@@ -284,11 +331,11 @@ static const char *check_lines(uint32_t tier, bool cum)
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		uint32_t index = t->base + i * pacer_stride(t);
+		uint32_t index = 2 * t->base + i * (sketch ? 2 : pacer_stride(t));
 		const char *fault = sketch || !cum ? NULL : check_cum(tier, index);
 
-		if (s.lines[index].claim & PACER_CLAIM_HELD)
-			return FAULT("line %u is left held", index);
+		if (half_at(s.lines, index)->claim & PACER_CLAIM_HELD)
+			return FAULT("half line %u is left held", index);
 		if (fault)
 			return fault;
 	}
@@ -308,10 +355,11 @@ static const char *invariant(void *arg)
 		const struct pacer_tier *t = &s.policy.rule[0].tier[i];
 
 		for (k = 0; t->kind == PACER_TIER_RECORD && k < t->sets; k++) {
-			uint32_t first = t->base + 2 * k * pacer_stride(t);
-			uint32_t tag = pacer_claim_tag(s.lines[first].claim);
+			uint32_t first = 2 * t->base + 2 * k * pacer_stride(t);
+			uint32_t second = first + pacer_stride(t);
+			uint32_t tag = pacer_claim_tag(half_at(s.lines, first)->claim);
 
-			if (tag && tag == pacer_claim_tag(s.lines[first + pacer_stride(t)].claim))
+			if (tag && tag == pacer_claim_tag(half_at(s.lines, second)->claim))
 				return FAULT("tag %u has both records of set %u", tag, k);
 		}
 	}

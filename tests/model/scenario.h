@@ -37,7 +37,8 @@ struct limits {
 	uint32_t limit, slots;
 	uint64_t slack_ns; /* added to the time after which a record is idle */
 	enum pacer_cost cost;
-	bool all; /* one key for all */
+	bool all;    /* one key for all */
+	bool narrow; /* records are narrow where they may, else wide */
 };
 
 struct packet {
