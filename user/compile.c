@@ -404,6 +404,8 @@ static void size_tier(struct pacer_tier *t, uint64_t lines)
 	records = 2 * lines / t->window.halves;
 	t->sets = records < 3 ? 0 : records * 4 / 9;
 	t->shared = records - 2ull * t->sets;
+	if (!t->sets && !t->key_id)
+		t->shared = 1; /* of all packets: half a line is left over */
 }
 
 /* A tier on its way: with the limits it was made from. */

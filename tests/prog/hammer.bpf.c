@@ -76,13 +76,13 @@ static __always_inline struct pacer_throttle_state *hammer_throttle(__u32 index)
 /* The time with which the state that is held will count the packet: not before its last. */
 static __always_inline __u64 hammer_at(const struct pacer_ask *q, const struct pacer_hold *hold)
 {
-	struct pacer_line *line = hammer_line(hold->index);
+	struct pacer_half *head = pacer_half_at(q->table, hold->index);
 	__u64 last_ns = 0;
 
-	if (line && q->tier->kind == PACER_TIER_RECORD) {
-		last_ns = pacer_load64(&line->head_ns);
+	if (head && q->tier->kind == PACER_TIER_RECORD) {
+		last_ns = pacer_load64(&head->head_ns);
 		if (q->tier->gap_ns)
-			last_ns += (__u64)pacer_load(&line->last_off) << q->tier->last_shift;
+			last_ns += (__u64)pacer_load(&head->last_off) << q->tier->last_shift;
 	}
 	return pacer_later(q->now_ns, last_ns);
 }

@@ -258,7 +258,7 @@ static void plan(const struct scenario *s)
 		/* Without the slack that the loader adds: records are to change hands often. */
 		t->idle_ns = pacer_later(t->window.ring_ns, t->window.slot_ns + 1 + s->gap_ns);
 	}
-	assert_true(s->limit ? (2 * s->sets + s->shared) * pacer_stride(t) <= HAMMER_LINES
+	assert_true(s->limit ? (2 * s->sets + s->shared) * pacer_stride(t) <= 2 * HAMMER_LINES
 			     : s->sets <= HAMMER_LINES);
 	for (i = 0; i < HAMMER_KEYS; i++)
 		h.plan->hash[i] = (struct pacer_hash){draw(), draw()};
