@@ -962,9 +962,11 @@ static void raise_narrow(const struct succession *change, const struct draft_rul
 		const struct draft *at = &d->at[k];
 
 		if (at->state != PLAN_NEW || !same_limit(change, at, old) ||
-		    pacer_window_narrow(&at->tier.window) || is_needed(change, d, at, old, past))
+		    pacer_window_narrow(&at->tier.window))
 			continue;
-		old->window.limit = PACER_NARROW_LIMIT;
+		past[k] = old;
+		if (!is_needed(change, d, at, old, past))
+			old->window.limit = PACER_NARROW_LIMIT;
 		return;
 	}
 }

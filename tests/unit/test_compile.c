@@ -838,6 +838,52 @@ static const struct {
      "Rw= T+"},
 };
 
+static const struct pacer_tier *retired_tier(void)
+{
+	for (uint32_t k = 0; k < now.bin.rule[0].n_tiers; k++)
+		if (plan_mark(&now, 0, k) == '-')
+			return &now.bin.rule[0].tier[k];
+	return NULL;
+}
+
+/*
+ * Raised to more than its narrow records count to, a limit gets wide ones, and they stay when it is
+ * lowered. Meanwhile the old ones let through what they can count, unless another limit needs them
+ * as they were.
+ */
+static void test_raised_beyond_narrow(void **unused)
+{
+	static const char more[] = "{key: src, packets: 1000, window: 1s}";
+	const struct pacer_tier *t;
+
+	(void)unused;
+	assert_int_equal(load(rule_of("clock: exact", WIN)), 0);
+	assert_int_equal(now.bin.rule[0].tier[0].window.halves, 1);
+	assert_int_equal(apply(rule_of("clock: exact", more)), 0);
+	assert_string_equal(tiers_text(0), "Rw+ Rw-");
+	assert_int_equal(now.bin.rule[0].tier[0].window.halves, 2);
+	t = retired_tier();
+	assert_int_equal(t->window.halves, 1);
+	assert_int_equal(t->window.limit, PACER_NARROW_LIMIT);
+	time_retired();
+	assert_int_equal(apply(rule_of("clock: exact", "{key: src, packets: 2000, window: 1s}")),
+			 0);
+	assert_string_equal(tiers_text(0), "Rw= Rw-");
+	assert_int_equal(retired_tier()->window.limit, PACER_NARROW_LIMIT);
+	time_retired();
+	host.now_ns += 10 * SECOND;
+	assert_int_equal(apply(rule_of("clock: exact", WIN)), 0);
+	assert_string_equal(tiers_text(0), "Rw=");
+	assert_int_equal(now.bin.rule[0].tier[0].window.limit, 9);
+	assert_int_equal(now.bin.rule[0].tier[0].window.halves, 2);
+
+	assert_int_equal(load(rule_of("clock: exact", WIN)), 0);
+	assert_int_equal(
+	    apply(rule_of("clock: exact", "{key: src, packets: 1000, window: 1s}, " WIN2)), 0);
+	assert_string_equal(tiers_text(0), "Rw+ Rw+ Rw-");
+	assert_int_equal(retired_tier()->window.limit, 9);
+}
+
 static void test_changes(void **unused)
 {
 	uint32_t i;
@@ -1479,6 +1525,8 @@ static const char *const paced_pool[] = {
     "{key: src, packets: 7, window: 50ms, slots: 5}",
     "{key: src, packets: 12, window: 50ms, slots: 12}",
     "{key: src, packets: 12, window: 50ms, slots: 5, entries: 40}",
+    "{key: src, packets: 300, window: 20ms, slots: 4}", /* of wide records */
+    "{key: src, packets: 300, window: 50ms, slots: 5}",
 };
 
 static void begin_epoch(uint32_t e)
@@ -1606,6 +1654,7 @@ int main(void)
 	    TEST(test_tiers),
 	    TEST(test_one_record_for_all),
 	    TEST(test_widths),
+	    TEST(test_raised_beyond_narrow),
 	    TEST(test_ceiling),
 	    TEST(test_entries_of_a_sketch),
 	    TEST(test_no_room),
