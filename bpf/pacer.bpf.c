@@ -99,13 +99,18 @@ static __always_inline struct pacer_counters *count(__u32 slot, enum pacer_reaso
 	return counters;
 }
 
-/* A rule of one tier which denies by dropping, under a policy that enforces and does not sample. */
+/* A rule of one tier which denies by dropping, under a policy that is enforced. */
 static __always_inline int is_plain(const struct pacer_policy *policy,
 				    const struct pacer_rule *rule)
 {
 	return rule->n_tiers == 1 && rule->over == PACER_OVER_DROP && !rule->ban_ns &&
-	       !(policy->flags & PACER_MONITOR) &&
-	       !(pacer_built.samples && policy->sampling.reasons);
+	       !(policy->flags & PACER_MONITOR);
+}
+
+/* What became of the packet is of what the policy samples. */
+static __always_inline int is_sampled(const struct pacer_policy *policy, __u32 reason)
+{
+	return pacer_built.samples && policy->sampling.reasons >> (reason & 31) & 1;
 }
 
 /* Beside a reason: the packet is not done with. */
@@ -134,6 +139,8 @@ __attribute__((noinline)) int begin(struct xdp_md *ctx, struct pacer_walk *walk)
 		return FURTHER | PACER_REASON_COUNT;
 	reason = pacer_opaque(pacer_limit_single(walk, &rule->tier[0]));
 	count(rule->counter, reason, walk->pkt.len_bytes);
+	if (is_sampled(PACER_POLICY_OF(walk), reason))
+		sample(ctx, walk, fate_of(reason, 0, walk->rule));
 	return reason == PACER_ADMIT ? XDP_PASS : XDP_DROP;
 }
 
@@ -212,8 +219,8 @@ SEC("xdp.frags") int pacer(struct xdp_md *ctx)
 	policy = PACER_POLICY_OF(&walk);
 	j = judge(&walk, verdict & ~FURTHER);
 	counters = count_judged(policy, &j, walk.pkt.len_bytes);
-	if (pacer_built.samples && policy->sampling.reasons >> j.reason & 1)
-		sample(ctx, &walk, fate_of(&j));
+	if (is_sampled(policy, j.reason))
+		sample(ctx, &walk, fate_of(j.reason, j.tier, j.rule));
 	verdict = action(policy, &j);
 	if (verdict == XDP_DROP && over_of(policy, &j) == PACER_OVER_POOL)
 		verdict = redirect(ctx, &walk, counters);

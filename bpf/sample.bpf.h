@@ -15,9 +15,9 @@
 #include "sampler.h"
 
 /* What became of a packet, as an argument. */
-static __always_inline __u32 fate_of(const struct pacer_judgement *j)
+static __always_inline __u32 fate_of(__u32 reason, __u32 tier, __u32 rule)
 {
-	return j->reason | j->tier << 8 | j->rule << 16;
+	return reason | tier << 8 | rule << 16;
 }
 
 /* The rule's number, and the hash of the key that was judged: of the tier that denied, or of the

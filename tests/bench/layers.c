@@ -48,6 +48,7 @@ struct pacer {
 #define LIMITS(list) "limits: [" list "]"
 #define NEVER	     "{key: src, packets: 2000000000, window: 1s, slots: 10}"
 #define REFUSE	     LIMITS("{key: src, gap: 30m}, {key: src, packets: 1, window: 1h, slots: 10}")
+#define NARROW	     "{key: src, packets: 255, window: 1s, slots: 10}" /* enough for 1 M sources */
 #define ADMIT	     LIMITS(NEVER)
 #define BAN(ttl)     "\n    ban: " ttl
 #define OVER_POOL    "\n    over: pool p"
@@ -70,6 +71,7 @@ static struct pacer pacers[] = {
      {}},
     {"refused, exact clock", "64M", "clock: exact", REFUSE, 0, 0, false, {}},
     {"admitted, window", "64M", "", ADMIT, 0, 0, true, {}},
+    {"admitted, narrow window", "64M", "", LIMITS(NARROW), 0, M, false, {}},
     {"admitted, gap of 1 ns and window, exact clock",
      "64M",
      "clock: exact",

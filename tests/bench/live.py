@@ -145,7 +145,7 @@ class Pacer(Candidate):
     name = "xdp-pacer"
 
     def memory(self):
-        return "64M" if self.limit.sources < M else "160M"
+        return "64M"  # the default
 
     def attach(self):
         lim = self.limit
@@ -157,13 +157,6 @@ class Pacer(Candidate):
             f.flush()
             cli = os.path.join(os.path.dirname(os.path.dirname(self.bench)), "xdp-pacer")
             sh(cli, "load", "s0", "-c", f.name, "--direct", ns=self.ns)
-
-
-class PacerDefault(Pacer):
-    name = "xdp-pacer, default memory"
-
-    def memory(self):
-        return "64M"
 
 
 class XdpFilter(Candidate):
@@ -331,8 +324,8 @@ def goodput(bench, quick):
     """1,000 honest sources at half of 10/s, a flood, and 1,000 more that come during it."""
     quiet_ms, flood_ms = (1000, 1800) if quick else (2000, 6000)
     honest, n = 1000, 10
-    classes = (PacerDefault, Nft, Hashlimit) if quick else (
-        PacerDefault, Nft, NftDefault, NftPrerouting, Hashlimit, HashlimitDefault)
+    classes = (Pacer, Nft, Hashlimit) if quick else (
+        Pacer, Nft, NftDefault, NftPrerouting, Hashlimit, HashlimitDefault)
     classes = present(classes)
     rows = []
     for sources in ((M,) if quick else (K, 64 * K, M, 16 * M)):
