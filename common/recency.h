@@ -36,11 +36,15 @@ PACER_INLINE __u64 pacer_later(__u64 a_ns, __u64 b_ns)
 	return a_ns > b_ns ? a_ns : b_ns;
 }
 
-/* May a key last seen at last_ns (0: never) be admitted at now_ns? Not where the clock is behind.
+/*
+ * May a key last seen at last_ns (0: never) be admitted at now_ns? A clock behind last_ns reads as
+ * last_ns: only a gap of 0 is over.
  */
 PACER_INLINE int pacer_gap_open(__u64 last_ns, __u64 now_ns, __u64 gap_ns)
 {
-	return !last_ns || (now_ns >= last_ns && now_ns - last_ns >= gap_ns);
+	if (!last_ns)
+		return 1;
+	return now_ns < last_ns ? !gap_ns : now_ns - last_ns >= gap_ns;
 }
 
 /* The cell of row 0 or 1 of the key with this mark. */
