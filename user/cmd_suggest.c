@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * suggest: from a capture, a policy that would deny at most a given share of its sources. Each
- * source gets the smallest limit that would have denied it nothing, in the state that the policy
- * will have; the share decides which of these is written down, and a replay of the whole policy has
+ * source gets the smallest limit that would have denied it nothing, in wide records, as no limit is
+ * known yet; the share decides which of these is written down, and a replay of the whole policy has
  * to confirm it.
  */
 #include <inttypes.h>
@@ -123,7 +123,7 @@ static int measure(struct suggestion *s)
 	struct replay_frame frame;
 	struct policy *policy;
 	struct judge judge;
-	int code = open_judge(s, 1, &policy, &judge);
+	int code = open_judge(s, PACER_NARROW_LIMIT + 1, &policy, &judge);
 
 	if (!code) {
 		while (capture_next(&s->capture, &frame) == 1)
