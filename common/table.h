@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Purpose: a tier's state, from a key's hash to the line that holds it, and the
+ * Purpose: a tier's state, from a key's hash to the record that holds it, and the
  * three steps in which a packet asks it: peek (read only), take (claim and
  * judge), and commit or cancel; or, where no other tier has a say, all in one.
  *

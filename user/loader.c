@@ -314,7 +314,7 @@ static int prepare(struct pacer_bpf *skel, const struct loader_policy *begin,
 	struct pacer_control *control = &skel->data_control->pacer_control;
 	struct pacer_copy *copy = &skel->data_policy->pacer_copies[0];
 
-	if (begin->lines > UINT32_MAX ||
+	if (begin->lines > INT32_MAX ||
 	    bpf_map__set_max_entries(skel->maps.pacer_lines, begin->lines))
 		return policy_fail(error, 0,
 				   "memory: %llu lines are more than a map can hold: use less",
