@@ -151,10 +151,17 @@ static __always_inline struct pacer_judgement judge(struct pacer_walk *walk, __u
 	return reason < PACER_REASON_COUNT ? j : pacer_pace_rule(walk);
 }
 
+/* Where j->rule is one. Some verifiers want to see that by a mask. */
+static __always_inline const struct pacer_rule *rule_of(const struct pacer_policy *policy,
+							const struct pacer_judgement *j)
+{
+	return &policy->rule[pacer_opaque(j->rule) & (PACER_RULES_MAX - 1)];
+}
+
 static __always_inline struct pacer_counters *
 count_judged(const struct pacer_policy *policy, const struct pacer_judgement *j, __u32 len_bytes)
 {
-	__u32 slot = j->rule < PACER_RULES_MAX ? policy->rule[j->rule].counter : 0;
+	__u32 slot = j->rule < PACER_RULES_MAX ? rule_of(policy, j)->counter : 0;
 	struct pacer_counters *counters = count(slot, j->reason, len_bytes);
 	__u32 event = pacer_opaque(j->event);
 
@@ -166,7 +173,7 @@ count_judged(const struct pacer_policy *policy, const struct pacer_judgement *j,
 static __always_inline enum pacer_over over_of(const struct pacer_policy *policy,
 					       const struct pacer_judgement *j)
 {
-	return j->rule < PACER_RULES_MAX ? policy->rule[j->rule].over : PACER_OVER_DROP;
+	return j->rule < PACER_RULES_MAX ? rule_of(policy, j)->over : PACER_OVER_DROP;
 }
 
 static __always_inline int action(const struct pacer_policy *policy,
