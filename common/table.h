@@ -34,7 +34,7 @@
  * a record of its own, for as long as what it brought along lasts.
  *
  * Memory: 32 bytes a narrow record (window.h), so that a set is a cache line;
- * 64 a wide one (128 to 256 above 10 slots); 1/8 more for the shared.
+ * 64 a wide one (128 to 256 above 10 slots); half as much again for the shared.
  */
 #ifndef PACER_TABLE_H
 #define PACER_TABLE_H

@@ -387,12 +387,16 @@ static uint64_t wanted_lines(const struct policy_limit *limit, const struct pace
 	} else if (limit->kind == LIMIT_GAP) {
 		n = (n + PACER_CELLS - 1) / PACER_CELLS;
 	} else {
-		n = (n + 1) / 2; /* sets */
-		n = ((2 * n + (n + 3) / 4) * t->window.halves + 1) / 2;
+		n = (n + 1) / 2;			/* sets */
+		n = (3 * n * t->window.halves + 1) / 2; /* and a shared record for each */
 	}
 	return n < LINES_NEVER ? n : LINES_NEVER;
 }
 
+/*
+ * A shared record for each set. In a flood of more sources than there are records, who comes new
+ * shares at first, and the fewer others have been counted in his, the more of his packets pass.
+ */
 static void size_tier(struct pacer_tier *t, uint64_t lines)
 {
 	uint64_t records;
@@ -402,7 +406,7 @@ static void size_tier(struct pacer_tier *t, uint64_t lines)
 		return;
 	}
 	records = 2 * lines / t->window.halves;
-	t->sets = records < 3 ? 0 : records * 4 / 9;
+	t->sets = records / 3;
 	t->shared = records - 2ull * t->sets;
 	if (!t->sets && !t->key_id)
 		t->shared = 1; /* of all packets: half a line is left over */
