@@ -284,7 +284,7 @@ static void measure(struct test *t, int round)
 	uint64_t admitted[2] = {0}, all[2] = {0};
 
 	/* Other cases had the caches meanwhile. */
-	run(t, t->sources <= REWARM_MAX ? K + 2 * t->sources : 20000, false);
+	run(t, t->sources <= REWARM_MAX ? K + 5 * t->sources : 20000, false);
 	if (t->pacer)
 		read_counts(t->pacer, &admitted[0], &all[0]);
 	t->ns[round] = run(t, t->repeat, false);
