@@ -204,7 +204,7 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_record_admit(const struct pacer_ask *q,
 /* A record as a reader finds it. */
 struct pacer_found {
 	struct pacer_ring ring;
-	__u32 word; /* the claim's, which is not held */
+	__u32 word; /* the claim's, as found: the reader holds nothing */
 };
 
 /* Look at `index`. 0: there is no line. */
@@ -239,7 +239,8 @@ PACER_INLINE void pacer_record_locate(const struct pacer_ask *q, struct pacer_fo
 #define PACER_UNDECIDED (-1)
 
 /* A reader's judgement of the record found: a reason, or PACER_UNDECIDED where the record is just
- * being changed. */
+ * being changed.
+ */
 PACER_INLINE PACER_MUST_USE int
 pacer_record_read(const struct pacer_ask *q, const struct pacer_found *f, struct pacer_seen *seen)
 {
