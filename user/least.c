@@ -91,8 +91,13 @@ static bool loosen_window(const struct least *l, const struct replay_frame *fram
 	uint64_t small = t->window.limit;
 	uint64_t enough = small + pacer_window_cost(&t->window, frame->len_bytes);
 
-	if (enough > pacer_window_limit_max(&t->window))
-		return false;
+	if (enough > pacer_window_limit_max(&t->window)) {
+		enough = t->window.limit = pacer_window_limit_max(&t->window);
+		if (denies(l, frame, fate)) {
+			t->window.limit = small;
+			return false;
+		}
+	}
 	while (enough - small > 1) {
 		t->window.limit = small + (enough - small) / 2;
 		if (denies(l, frame, fate))
