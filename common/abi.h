@@ -434,8 +434,7 @@ struct pacer_control {
 	__u32 allowed4,
 	    allowed6; /* prefixes on the allow-list, so that an empty one costs nothing */
 	__u64 secret[PACER_SECRETS];
-	__u64 resolution_ns; /* of the coarse clock, a jiffy; as the loader found it, else 0 */
-	__u64 jiffies_ns;    /* the coarse clock less the time in jiffies; 0: not known yet */
+	__u64 resolution_ns; /* of the coarse clock, as the loader found it */
 };
 
 /*

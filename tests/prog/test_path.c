@@ -1057,70 +1057,6 @@ static void test_no_tool(void **unused)
 	pacer_bpf__destroy(skel);
 }
 
-static uint64_t coarse_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
-}
-
-/* The time at which a first packet is counted, and the kernel's coarse clock before and after. */
-struct stamp {
-	uint64_t before_ns, ns, after_ns;
-};
-
-static struct stamp stamped(struct prog *p)
-{
-	struct stamp stamp = {.before_ns = coarse_ns()};
-	static struct frame f;
-	uint32_t i, found = 0;
-
-	memset(p->lines, 0, p->n_lines * sizeof(*p->lines));
-	frame_build(&f, &udp4);
-	assert_int_equal(prog_fate(p, f.b, f.n).reason, PACER_ADMIT);
-	stamp.after_ns = coarse_ns();
-	for (i = 0; i < p->n_lines; i++)
-		if (p->lines[i].head_ns) {
-			stamp.ns = p->lines[i].head_ns;
-			found++;
-		}
-	assert_int_equal(found, 1);
-	return stamp;
-}
-
-/* The coarse clock counted in jiffies: it advances by whole ones, and as the kernel's does. */
-static void test_jiffies(void **unused)
-{
-	struct pacer_bpf *skel = pacer_bpf__open_and_load();
-	struct stamp first, second;
-	struct timespec resolution;
-	uint64_t tick_ns, advanced;
-	struct prog as_built;
-
-	(void)unused;
-	assert_non_null(skel);
-	prog_open(&as_built, skel->obj);
-	as_built.copy[0].policy.flags &= ~PACER_CLOCK_EXACT;
-	first = stamped(&as_built); /* no tool has said how long a jiffy is */
-	assert_int_equal(as_built.control->jiffies_ns, 0);
-	assert_in_range(first.ns, first.before_ns, first.after_ns);
-	assert_int_equal(clock_getres(CLOCK_MONOTONIC_COARSE, &resolution), 0);
-	tick_ns = as_built.control->resolution_ns = resolution.tv_nsec;
-	first = stamped(&as_built);
-	assert_int_not_equal(as_built.control->jiffies_ns, 0);
-	assert_in_range(first.ns, first.before_ns, first.after_ns);
-	while (coarse_ns() < first.after_ns + 5 * tick_ns)
-		;
-	second = stamped(&as_built);
-	advanced = second.ns - first.ns;
-	assert_int_equal(advanced % tick_ns, 0);
-	/* Ticks are late by less than one; another may have come between the first two readings. */
-	assert_true(advanced + 2 * tick_ns > second.before_ns - first.after_ns);
-	assert_true(advanced < second.after_ns - first.before_ns + 2 * tick_ns);
-	pacer_bpf__destroy(skel);
-}
-
 static int setup(void **state)
 {
 	struct pacer_bpf *skel;
@@ -1156,7 +1092,6 @@ int main(void)
 	    cmocka_unit_test(test_multi_buffer),
 	    cmocka_unit_test(test_copy_in_force),
 	    cmocka_unit_test(test_no_tool),
-	    cmocka_unit_test(test_jiffies),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
