@@ -70,12 +70,15 @@ static __attribute__((noinline)) int allowed(const struct pacer_packet *pkt, int
  * PACER_UNDECIDED and the rule. Headers beyond a multi-buffer frame's first buffer count as cut
  * short.
  */
-static __always_inline int approach(struct xdp_md *ctx, struct pacer_walk *walk)
+static __always_inline int approach(struct xdp_md *ctx, struct pacer_walk *walk,
+				    const struct pacer_policy *policy)
 {
-	int exact = !!(PACER_POLICY_OF(walk)->flags & PACER_CLOCK_EXACT);
+	int exact = !!(policy->flags & PACER_CLOCK_EXACT);
 	int result = pacer_parse((void *)(long)ctx->data, (void *)(long)ctx->data_end,
 				 bpf_xdp_get_buff_len(ctx), &walk->pkt);
 
+	walk->now_ns = 0;
+	walk->rule = PACER_RULES_MAX;
 	if (result != PACER_PARSED)
 		return pacer_parse_reason(result);
 	if ((pacer_control.allowed4 || pacer_control.allowed6) && allowed(&walk->pkt, exact))
@@ -83,7 +86,7 @@ static __always_inline int approach(struct xdp_md *ctx, struct pacer_walk *walk)
 	if (!pacer_control.secret_ready)
 		draw_secret();
 	walk->now_ns = pacer_clock(exact);
-	walk->rule = pacer_walk_rule(walk);
+	walk->rule = pacer_walk_rule(walk, policy);
 	return walk->rule < PACER_RULES_MAX ? PACER_UNDECIDED : PACER_NO_RULE;
 }
 
@@ -97,14 +100,6 @@ static __always_inline struct pacer_counters *count(__u32 slot, enum pacer_reaso
 	counters->by[reason].packets++;
 	counters->by[reason].bytes += len_bytes;
 	return counters;
-}
-
-/* A rule of one tier which denies by dropping, under a policy that is enforced. */
-static __always_inline int is_plain(const struct pacer_policy *policy,
-				    const struct pacer_rule *rule)
-{
-	return rule->n_tiers == 1 && rule->over == PACER_OVER_DROP && !rule->ban_ns &&
-	       !(policy->flags & PACER_MONITOR);
 }
 
 /* What became of the packet is of what the policy samples. */
@@ -121,25 +116,24 @@ static __always_inline int is_sampled(const struct pacer_policy *policy, __u32 r
  * verdict, where the rule is a plain one, or FURTHER and the reason (PACER_REASON_COUNT: the rule's
  * limits are still to be asked).
  */
-__attribute__((noinline)) int begin(struct xdp_md *ctx, struct pacer_walk *walk)
+__attribute__((noinline)) int begin(struct xdp_md *ctx, struct pacer_walk *walk,
+				    const struct pacer_policy *policy)
 {
 	const struct pacer_rule *rule;
 	__u32 reason;
 	int result;
 
-	if (!walk)
+	if (!walk || !policy)
 		return XDP_ABORTED;
-	walk->rule = PACER_RULES_MAX;
-	walk->now_ns = 0;
-	result = approach(ctx, walk);
+	result = approach(ctx, walk, policy);
 	if (result != PACER_UNDECIDED)
 		return FURTHER | result;
-	rule = PACER_RULE_OF(walk);
-	if (!is_plain(PACER_POLICY_OF(walk), rule))
+	rule = &policy->rule[walk->rule & (PACER_RULES_MAX - 1)];
+	if (!rule->plain)
 		return FURTHER | PACER_REASON_COUNT;
 	reason = pacer_opaque(pacer_limit_single(walk, &rule->tier[0]));
 	count(rule->counter, reason, walk->pkt.len_bytes);
-	if (is_sampled(PACER_POLICY_OF(walk), reason))
+	if (is_sampled(policy, reason))
 		sample(ctx, walk, fate_of(reason, 0, walk->rule));
 	return reason == PACER_ADMIT ? XDP_PASS : XDP_DROP;
 }
@@ -220,10 +214,10 @@ SEC("xdp.frags") int pacer(struct xdp_md *ctx)
 	if (word >> 1) /* an unconfirmed policy */
 		walk.copy = pacer_in_force(word, pacer_clock(1));
 	walk.copy &= 1;
-	verdict = begin(ctx, &walk);
+	policy = PACER_POLICY_OF(&walk);
+	verdict = begin(ctx, &walk, policy);
 	if (!(verdict & FURTHER))
 		return verdict;
-	policy = PACER_POLICY_OF(&walk);
 	j = judge(&walk, verdict & ~FURTHER);
 	counters = count_judged(policy, &j, walk.pkt.len_bytes);
 	if (is_sampled(policy, j.reason))

@@ -280,7 +280,7 @@ struct pacer_rule {
 	__u8 over;     /* enum pacer_over */
 	__u8 n_tiers;  /* throttles last, but for what a roll-back adds */
 	__u8 pool;     /* over == PACER_OVER_POOL */
-	__u8 unused;
+	__u8 plain;    /* one tier, a denial drops and bans nobody, and the policy is enforced */
 	__u32 id; /* of its name: what a ban is remembered by */
 	__u32 unused_2;
 	__u64 ban_ns; /* 0: a denial bans nobody */

@@ -366,11 +366,9 @@ PACER_GLOBAL int pacer_walk_ban(const struct pacer_walk *w, __u32 i)
 	return pacer_ban_add(&q, w->now_ns + PACER_RULE_OF(w)->ban_ns);
 }
 
-/* The rule of w->pkt, the first that it matches; PACER_RULES_MAX if none. */
-PACER_INLINE __u32 pacer_walk_rule(const struct pacer_walk *w)
+/* The rule of w->pkt, the first of its policy that it matches; PACER_RULES_MAX if none. */
+PACER_INLINE __u32 pacer_walk_rule(const struct pacer_walk *w, const struct pacer_policy *policy)
 {
-	const struct pacer_policy *policy = PACER_POLICY_OF(w);
-
 	return policy->dims || !(policy->rules & 1) ? pacer_walk_classify(w) : 0;
 }
 
@@ -393,7 +391,7 @@ PACER_INLINE struct pacer_judgement pacer_pace_rule(struct pacer_walk *w)
 /* Judge w->pkt, which was parsed and is not on the allow-list, at w->now_ns. */
 PACER_INLINE struct pacer_judgement pacer_pace(struct pacer_walk *w)
 {
-	w->rule = pacer_walk_rule(w);
+	w->rule = pacer_walk_rule(w, PACER_POLICY_OF(w));
 	if (w->rule >= PACER_RULES_MAX)
 		return (struct pacer_judgement){PACER_NO_RULE, PACER_RULES_MAX, 0,
 						PACER_EVENT_COUNT};

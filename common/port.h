@@ -117,6 +117,7 @@ PACER_INLINE __u64 pacer_add64(__u64 *p, __u64 v)
 /* Big-endian fields at any address. The kernel and the machines it runs on read unaligned words. */
 typedef __u16 __attribute__((may_alias)) pacer_alias16;
 typedef __u32 __attribute__((may_alias)) pacer_alias32;
+typedef __u64 __attribute__((may_alias)) pacer_alias64;
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define PACER_BE16(v) __builtin_bswap16(v)

@@ -147,9 +147,11 @@ struct pacer_seen {
 	__u32 passed; /* slots that the ring is behind now_ns */
 };
 
-/* Does the record admit the packet? Nothing is changed. *seen is whole where it does. */
+/* Does the record, whose claim's word is given, admit the packet? Nothing is changed. *seen is whole
+ * where it does.
+ */
 PACER_INLINE enum pacer_reason pacer_record_judge(const struct pacer_ask *q,
-						  const struct pacer_ring *r, __u32 cursor,
+						  const struct pacer_ring *r, __u32 word,
 						  struct pacer_seen *seen)
 {
 	const struct pacer_tier *t = q->tier;
@@ -157,17 +159,16 @@ PACER_INLINE enum pacer_reason pacer_record_judge(const struct pacer_ask *q,
 	__u32 total;
 
 	seen->head_ns = last_ns;
-	seen->cum = pacer_ring_cum(&t->window, r);
-	seen->now_ns = q->now_ns;
-	seen->passed = 0;
 	if (t->gap_ns) { /* else last_off, which is rounded up, may lie beyond the slot */
 		last_ns += (__u64)pacer_load(&r->head->last_off) << t->last_shift;
 		if (!pacer_gap_open(last_ns, q->now_ns, t->gap_ns))
 			return PACER_DENY_GAP;
 	}
+	seen->cum = pacer_ring_cum(&t->window, r);
 	seen->now_ns = pacer_later(q->now_ns, last_ns);
 	seen->passed = pacer_window_passed(&t->window, seen->head_ns, seen->now_ns);
-	total = pacer_window_since(&t->window, r, seen->cum, cursor, seen->passed);
+	total = pacer_window_since(&t->window, r, seen->cum, pacer_claim_cursor(word),
+				   seen->passed);
 	if ((__u64)total + q->cost > t->window.limit)
 		return PACER_DENY_WINDOW;
 	return PACER_ADMIT;
@@ -249,7 +250,7 @@ pacer_record_read(const struct pacer_ask *q, const struct pacer_found *f, struct
 	if (!pacer_ring_whole(q->tier, &f->ring))
 		return PACER_DENY_NO_STATE;
 	PACER_BARRIER();
-	reason = pacer_record_judge(q, &f->ring, pacer_claim_cursor(f->word), seen);
+	reason = pacer_record_judge(q, &f->ring, f->word, seen);
 	PACER_BARRIER();
 	if (f->word & PACER_CLAIM_HELD)
 		return PACER_UNDECIDED;
@@ -503,7 +504,7 @@ PACER_INLINE enum pacer_reason pacer_tier_take(const struct pacer_ask *q, struct
 	if (result != PACER_CLAIM_TAKEN)
 		return result == PACER_CLAIM_BUSY ? PACER_DENY_CONTENDED : PACER_DENY_NO_STATE;
 	reason = sketch ? pacer_sketch_judge(q, r.line)
-			: pacer_record_judge(q, &r, pacer_claim_cursor(hold->word), &seen);
+			: pacer_record_judge(q, &r, hold->word, &seen);
 	if (reason != PACER_ADMIT)
 		pacer_claim_cancel(&r.head->claim, hold->word);
 	return reason;
@@ -513,7 +514,7 @@ PACER_INLINE enum pacer_reason pacer_tier_take(const struct pacer_ask *q, struct
 PACER_INLINE void pacer_tier_commit(const struct pacer_ask *q, const struct pacer_hold *hold)
 {
 	__u32 word = hold->word;
-	struct pacer_seen seen;
+	struct pacer_seen seen = {0};
 	struct pacer_ring r;
 
 	if (q->tier->kind == PACER_TIER_SKETCH) {
@@ -523,7 +524,7 @@ PACER_INLINE void pacer_tier_commit(const struct pacer_ask *q, const struct pace
 	} else {
 		if (!pacer_ring_at(q->table, q->tier, hold->index, &r))
 			return;
-		(void)pacer_record_judge(q, &r, pacer_claim_cursor(word), &seen);
+		(void)pacer_record_judge(q, &r, word, &seen);
 		word = pacer_record_admit(q, &r, &seen, word);
 	}
 	pacer_claim_release(&r.head->claim, word);

@@ -514,8 +514,10 @@ static int switch_to(struct attached *a, uint32_t next, uint64_t until_ns,
 		compile_keep_targets(old, new, until_ns);
 	}
 	for (size_t r = 0; until_ns && r < PACER_RULES_MAX; r++)
-		if (n_tiers[r])
+		if (n_tiers[r]) {
+			old->rule[r].plain &= n_tiers[r] == 1;
 			__atomic_store_n(&old->rule[r].n_tiers, n_tiers[r], __ATOMIC_RELEASE);
+		}
 	set_word(a, until_ns, next);
 	return 0;
 }

@@ -1254,6 +1254,12 @@ static void emit_rule(const struct policy_rule *rule, uint64_t resolution_ns,
 	out->ban_ns = rule->ban_ns ? rule->ban_ns + resolution_ns : 0;
 }
 
+static bool is_plain(const struct pacer_policy *bin, const struct pacer_rule *rule)
+{
+	return rule->n_tiers == 1 && rule->over == PACER_OVER_DROP && !rule->ban_ns &&
+	       !(bin->flags & PACER_MONITOR);
+}
+
 static void emit(const struct policy *policy, const struct draft_rule *drafts,
 		 struct pacer_policy *bin, struct plan *plan)
 {
@@ -1274,6 +1280,7 @@ static void emit(const struct policy *policy, const struct draft_rule *drafts,
 				plan->limit[plan->n_limits++] = at;
 		}
 		emit_throttles(&drafts[r], r, &bin->rule[r], plan);
+		bin->rule[r].plain = is_plain(bin, &bin->rule[r]);
 	}
 }
 
