@@ -112,9 +112,9 @@ static __always_inline int is_sampled(const struct pacer_policy *policy, __u32 r
 #define FURTHER 0x100
 
 /*
- * All that most packets need, in one function, since calls would cost as much as the limits: a
- * verdict, where the rule is a plain one, or FURTHER and the reason (PACER_REASON_COUNT: the rule's
- * limits are still to be asked).
+ * All that most packets need, in one function, since calls would cost as much as the limits: the
+ * reason, where the rule is a plain one and the packet is counted, or else FURTHER and a reason
+ * (PACER_REASON_COUNT: the rule's limits are still to be asked).
  */
 __attribute__((noinline)) int begin(struct xdp_md *ctx, struct pacer_walk *walk,
 				    const struct pacer_policy *policy)
@@ -124,7 +124,7 @@ __attribute__((noinline)) int begin(struct xdp_md *ctx, struct pacer_walk *walk,
 	int result;
 
 	if (!walk || !policy)
-		return XDP_ABORTED;
+		return FURTHER | PACER_DENY_NO_STATE;
 	result = approach(ctx, walk, policy);
 	if (result != PACER_UNDECIDED)
 		return FURTHER | result;
@@ -133,9 +133,7 @@ __attribute__((noinline)) int begin(struct xdp_md *ctx, struct pacer_walk *walk,
 		return FURTHER | PACER_REASON_COUNT;
 	reason = pacer_opaque(pacer_limit_single(walk, &rule->tier[0]));
 	count(rule->counter, reason, walk->pkt.len_bytes);
-	if (is_sampled(policy, reason))
-		sample(ctx, walk, fate_of(reason, 0, walk->rule));
-	return reason == PACER_ADMIT ? XDP_PASS : XDP_DROP;
+	return reason;
 }
 
 static __always_inline struct pacer_judgement judge(struct pacer_walk *walk, __u32 reason)
@@ -207,7 +205,7 @@ SEC("xdp.frags") int pacer(struct xdp_md *ctx)
 	struct pacer_counters *counters;
 	struct pacer_judgement j;
 	struct pacer_walk walk;
-	int verdict;
+	int result, verdict;
 
 	walk.state = 0;
 	walk.copy = word;
@@ -215,10 +213,13 @@ SEC("xdp.frags") int pacer(struct xdp_md *ctx)
 		walk.copy = pacer_in_force(word, pacer_clock(1));
 	walk.copy &= 1;
 	policy = PACER_POLICY_OF(&walk);
-	verdict = begin(ctx, &walk, policy);
-	if (!(verdict & FURTHER))
-		return verdict;
-	j = judge(&walk, verdict & ~FURTHER);
+	result = begin(ctx, &walk, policy);
+	if (!(result & FURTHER)) {
+		if (is_sampled(policy, result))
+			sample(ctx, &walk, fate_of(result, 0, walk.rule));
+		return result == PACER_ADMIT ? XDP_PASS : XDP_DROP;
+	}
+	j = judge(&walk, result & ~FURTHER);
 	counters = count_judged(policy, &j, walk.pkt.len_bytes);
 	if (is_sampled(policy, j.reason))
 		sample(ctx, &walk, fate_of(j.reason, j.tier, j.rule));

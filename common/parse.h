@@ -250,19 +250,14 @@ PACER_INLINE int pacer_parse_usual(const __u8 *p, const __u8 *end, __u32 len_byt
 	return 1;
 }
 
-/*
- * Read the frame of `len_bytes` whose first bytes are data..data_end (all of them, or less where a
- * capture or a driver's first buffer holds less). *pkt is zeroed but for what was read.
- */
+/* Any frame, from header to header. */
 PACER_INLINE PACER_MUST_USE enum pacer_parse_result
-pacer_parse(const void *data, const void *data_end, __u32 len_bytes, struct pacer_packet *pkt)
+pacer_parse_any(const void *data, const void *data_end, __u32 len_bytes, struct pacer_packet *pkt)
 {
 	struct pacer_cursor c = {.p = data, .end = data_end};
 	__u16 h_proto;
 	__u32 i, l2 = 14;
 
-	if (pacer_parse_usual(data, data_end, len_bytes, pkt))
-		return PACER_PARSED;
 	__builtin_memset(pkt, 0, sizeof(*pkt));
 	pkt->len_bytes = len_bytes;
 	pkt->vlan = PACER_VLAN_NONE;
@@ -286,6 +281,18 @@ pacer_parse(const void *data, const void *data_end, __u32 len_bytes, struct pace
 	if (h_proto == PACER_ETH_IP6)
 		return pacer_parse_ip6(&c, pkt);
 	return pacer_is_tag(h_proto) ? PACER_PARSE_TOO_DEEP : PACER_PARSE_NOT_IP;
+}
+
+/*
+ * Read the frame of `len_bytes` whose first bytes are data..data_end (all of them, or less where a
+ * capture or a driver's first buffer holds less). *pkt is zeroed but for what was read.
+ */
+PACER_INLINE PACER_MUST_USE enum pacer_parse_result
+pacer_parse(const void *data, const void *data_end, __u32 len_bytes, struct pacer_packet *pkt)
+{
+	if (pacer_parse_usual(data, data_end, len_bytes, pkt))
+		return PACER_PARSED;
+	return pacer_parse_any(data, data_end, len_bytes, pkt);
 }
 
 /* The reason that a result other than PACER_PARSED stands for. */

@@ -147,8 +147,8 @@ struct pacer_seen {
 	__u32 passed; /* slots that the ring is behind now_ns */
 };
 
-/* Does the record, whose claim's word is given, admit the packet? Nothing is changed. *seen is whole
- * where it does.
+/* Does the record, whose claim's word is given, admit the packet? Nothing is changed. *seen is
+ * whole where it does.
  */
 PACER_INLINE enum pacer_reason pacer_record_judge(const struct pacer_ask *q,
 						  const struct pacer_ring *r, __u32 word,
@@ -159,6 +159,9 @@ PACER_INLINE enum pacer_reason pacer_record_judge(const struct pacer_ask *q,
 	__u32 total;
 
 	seen->head_ns = last_ns;
+	seen->now_ns = q->now_ns;
+	seen->passed = 0;
+	seen->cum = 0;
 	if (t->gap_ns) { /* else last_off, which is rounded up, may lie beyond the slot */
 		last_ns += (__u64)pacer_load(&r->head->last_off) << t->last_shift;
 		if (!pacer_gap_open(last_ns, q->now_ns, t->gap_ns))
@@ -167,8 +170,8 @@ PACER_INLINE enum pacer_reason pacer_record_judge(const struct pacer_ask *q,
 	seen->cum = pacer_ring_cum(&t->window, r);
 	seen->now_ns = pacer_later(q->now_ns, last_ns);
 	seen->passed = pacer_window_passed(&t->window, seen->head_ns, seen->now_ns);
-	total = pacer_window_since(&t->window, r, seen->cum, pacer_claim_cursor(word),
-				   seen->passed);
+	total =
+	    pacer_window_since(&t->window, r, seen->cum, pacer_claim_cursor(word), seen->passed);
 	if ((__u64)total + q->cost > t->window.limit)
 		return PACER_DENY_WINDOW;
 	return PACER_ADMIT;
@@ -503,8 +506,8 @@ PACER_INLINE enum pacer_reason pacer_tier_take(const struct pacer_ask *q, struct
 		result = pacer_claim_take(&r.head->claim, PACER_CLAIM_ANY, &hold->word);
 	if (result != PACER_CLAIM_TAKEN)
 		return result == PACER_CLAIM_BUSY ? PACER_DENY_CONTENDED : PACER_DENY_NO_STATE;
-	reason = sketch ? pacer_sketch_judge(q, r.line)
-			: pacer_record_judge(q, &r, hold->word, &seen);
+	reason =
+	    sketch ? pacer_sketch_judge(q, r.line) : pacer_record_judge(q, &r, hold->word, &seen);
 	if (reason != PACER_ADMIT)
 		pacer_claim_cancel(&r.head->claim, hold->word);
 	return reason;
@@ -514,7 +517,7 @@ PACER_INLINE enum pacer_reason pacer_tier_take(const struct pacer_ask *q, struct
 PACER_INLINE void pacer_tier_commit(const struct pacer_ask *q, const struct pacer_hold *hold)
 {
 	__u32 word = hold->word;
-	struct pacer_seen seen = {0};
+	struct pacer_seen seen;
 	struct pacer_ring r;
 
 	if (q->tier->kind == PACER_TIER_SKETCH) {

@@ -58,7 +58,7 @@ static enum pacer_reason judge_and_commit(const struct pacer_ask *q, const struc
 		return PACER_DENY_NO_STATE;
 	reason = q->tier->kind == PACER_TIER_SKETCH
 		     ? pacer_sketch_judge(q, r.line)
-		     : pacer_record_judge(q, &r, pacer_claim_cursor(hold->word), &seen);
+		     : pacer_record_judge(q, &r, hold->word, &seen);
 	if (reason == PACER_ADMIT)
 		pacer_tier_commit(q, hold);
 	return reason;
@@ -204,7 +204,7 @@ struct pacer_judgement fault_release_early(struct pacer_walk *w)
 	if (reason != PACER_ADMIT || !pacer_ring_at(q.table, q.tier, hold.index, &r))
 		return because(reason, 0);
 	if (q.tier->kind != PACER_TIER_SKETCH)
-		(void)pacer_record_judge(&q, &r, pacer_claim_cursor(hold.word), &seen);
+		(void)pacer_record_judge(&q, &r, hold.word, &seen);
 	pacer_claim_release(&r.head->claim, hold.word);
 	if (q.tier->kind == PACER_TIER_SKETCH)
 		pacer_recency_raise(r.line, q.hash.mark, q.tier->rows, q.now_ns);
@@ -222,7 +222,7 @@ struct pacer_judgement fault_torn_denial(struct pacer_walk *w)
 
 	if (!pacer_ring_at(q.table, q.tier, pacer_shared_index(q.tier, q.hash), &r))
 		return because(PACER_DENY_NO_STATE, 0);
-	reason = pacer_record_judge(&q, &r, pacer_claim_cursor(pacer_load(&r.head->claim)), &seen);
+	reason = pacer_record_judge(&q, &r, pacer_load(&r.head->claim), &seen);
 	return reason == PACER_ADMIT ? pacer_pace(w) : because(reason, 0);
 }
 

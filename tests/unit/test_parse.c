@@ -548,6 +548,44 @@ static void test_fuzz(void **unused)
 		assert_true(seen[i] > 1000);
 }
 
+/* The frames that are read at once are read as header by header, to the byte, and no others are. */
+static void test_usual(void **unused)
+{
+	uint32_t i, k, n, len, usual = 0, not_usual = 0;
+	struct pacer_packet a, b;
+	struct frame f;
+
+	(void)unused;
+	oracle_seed(23);
+	for (i = 0; i < 400000; i++) {
+		static const uint8_t protos[] = {6, 17, 132, 1, 50};
+		struct recipe r = {.family = 4, .proto = protos[draw() % 5]};
+		enum pacer_parse_result result;
+
+		build(&f, &r);
+		for (k = draw() % 3; k; k--)
+			f.b[12 + draw() % 26] = draw();
+		n = draw() % 3 ? f.n : draw() % (f.n + 1);
+		len = draw() % 3 ? f.n : draw() % (f.n + 2);
+		memset(&a, 0xa5, sizeof(a));
+		memset(&b, 0x5a, sizeof(b));
+		result = pacer_parse_any(f.b, f.b + n, len, &b);
+		if (!pacer_parse_usual(f.b, f.b + n, len, &a)) {
+			not_usual++;
+			for (k = 0; k < sizeof(a); k++)
+				assert_int_equal(((uint8_t *)&a)[k], 0xa5);
+			assert_false(result == PACER_PARSED && b.vlan == PACER_VLAN_NONE &&
+				     f.b[14] == 0x45 && b.fragment == PACER_FRAG_NONE &&
+				     pacer_has_ports(b.proto));
+			continue;
+		}
+		usual++;
+		assert_int_equal(result, PACER_PARSED);
+		assert_memory_equal(&a, &b, sizeof(a));
+	}
+	assert_true(usual > 50000 && not_usual > 50000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -558,6 +596,7 @@ int main(void)
 	    cmocka_unit_test(test_ah_lengths),	  cmocka_unit_test(test_lies4),
 	    cmocka_unit_test(test_lies6),	  cmocka_unit_test(test_short_length),
 	    cmocka_unit_test(test_reasons),	  cmocka_unit_test(test_fuzz),
+	    cmocka_unit_test(test_usual),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
