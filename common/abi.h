@@ -281,7 +281,7 @@ struct pacer_rule {
 	__u8 n_tiers;  /* throttles last, but for what a roll-back adds */
 	__u8 pool;     /* over == PACER_OVER_POOL */
 	__u8 plain;    /* one tier, a denial drops and bans nobody, and the policy is enforced */
-	__u32 id; /* of its name: what a ban is remembered by */
+	__u32 id;      /* of its name: what a ban is remembered by */
 	__u32 unused_2;
 	__u64 ban_ns; /* 0: a denial bans nobody */
 	struct pacer_tier tier[PACER_TIERS_MAX];

@@ -56,9 +56,8 @@ static enum pacer_reason judge_and_commit(const struct pacer_ask *q, const struc
 
 	if (!pacer_ring_at(q->table, q->tier, hold->index, &r))
 		return PACER_DENY_NO_STATE;
-	reason = q->tier->kind == PACER_TIER_SKETCH
-		     ? pacer_sketch_judge(q, r.line)
-		     : pacer_record_judge(q, &r, hold->word, &seen);
+	reason = q->tier->kind == PACER_TIER_SKETCH ? pacer_sketch_judge(q, r.line)
+						    : pacer_record_judge(q, &r, hold->word, &seen);
 	if (reason == PACER_ADMIT)
 		pacer_tier_commit(q, hold);
 	return reason;
