@@ -9,6 +9,7 @@
 #include <linux/udp.h>
 
 #define BENCH_CPUS    64u
+#define BENCH_LINES   (1u << 20)  /* of 64 bytes: 64 MiB */
 #define BENCH_SOURCES 0x0a000000u /* 10.0.0.0: drawn sources are this + 0 .. mask */
 #define BENCH_HONEST  0xac100000u /* 172.16.0.0: sources that keep their limit, from the start */
 #define BENCH_LATE    0xac110000u /* 172.17.0.0: and those that come during the flood */

@@ -335,6 +335,7 @@ static void add_cases(uint32_t sources)
 		add_layer("parse, coarse clock", bench->progs.layer_coarse, sources, 1);
 		add_layer("parse, exact clock", bench->progs.layer_exact, sources, 1);
 	}
+	add_layer("parse, hash, clock, one read of 64 MiB", bench->progs.layer_read, sources, 1);
 	for (size_t i = 0; i < PACERS; i++)
 		if (pacers[i].only ? pacers[i].only == sources : sources < 16 * M)
 			add_pacer(&pacers[i], sources, 1);

@@ -147,9 +147,10 @@ def print_core(rows):
 def print_state(check):
     """Of a policy with a gap and a window, what `xdp-pacer check --json` says of its state."""
     window = next(x for x in check["limits"] if x["kind"] == "window")
-    print(f"\nState, one gap and one window of {window['slots']} slots: "
-          f"{window['state_bytes'] / window['records']:.1f} bytes a source "
-          f"({window['records']} records in {window['state_bytes'] >> 20} MiB)")
+    of = window["state_bytes"] / window["records"]
+    print(f"\nState, one gap and one window of {window['slots']} slots: {of:.0f} bytes a record, "
+          f"{window['records']} of them in {window['state_bytes'] >> 20} MiB; a third are shared, so "
+          f"{1.5 * of:.0f} bytes a source that has one of its own")
 
 
 def print_part(part, rows):

@@ -67,6 +67,8 @@ struct bench_bpf *open_bench(const char *only)
 	bpf_object__for_each_program(prog,
 				     skel->obj) if (only && strcmp(bpf_program__name(prog), only))
 	    bpf_program__set_autoload(prog, false);
+	if (only)
+		bpf_map__set_autocreate(skel->maps.lines, false);
 	if (bench_bpf__load(skel))
 		die("the benchmark's programs do not load (BENCH_VERBOSE=1 says why)");
 	seed(skel);
