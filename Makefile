@@ -85,7 +85,7 @@ unit: $(UNITS)
 
 $(BUILD)/test_model: $(wildcard tests/model/*.[ch]) $(CORE)
 	@mkdir -p $(@D)
-	$(CC) $(TESTC) $(wildcard tests/model/*.c) -o $@ -lcmocka
+	$(CC) $(TESTC) -O2 $(wildcard tests/model/*.c) -o $@ -lcmocka
 
 # The object under BPF_PROG_TEST_RUN; its twin on a given clock; two CPUs hammering one key.
 PROG    := $(patsubst tests/prog/%.c,$(BUILD)/prog/%,$(wildcard tests/prog/test_*.c) tests/prog/guard.c)

@@ -66,6 +66,13 @@ static __attribute__((noinline)) int allowed(const struct pacer_packet *pkt, int
 	return 0;
 }
 
+static __always_inline int unjudged(struct pacer_walk *walk, int reason)
+{
+	walk->now_ns = 0;
+	walk->rule = PACER_RULES_MAX;
+	return reason;
+}
+
 /* What has to be known of a packet before a limit can be asked: a reason, where none will be, or
  * PACER_UNDECIDED and the rule. Headers beyond a multi-buffer frame's first buffer count as cut
  * short.
@@ -77,12 +84,10 @@ static __always_inline int approach(struct xdp_md *ctx, struct pacer_walk *walk,
 	int result = pacer_parse((void *)(long)ctx->data, (void *)(long)ctx->data_end,
 				 bpf_xdp_get_buff_len(ctx), &walk->pkt);
 
-	walk->now_ns = 0;
-	walk->rule = PACER_RULES_MAX;
 	if (result != PACER_PARSED)
-		return pacer_parse_reason(result);
-	if ((pacer_control.allowed4 || pacer_control.allowed6) && allowed(&walk->pkt, exact))
-		return PACER_ALLOWED;
+		return unjudged(walk, pacer_parse_reason(result));
+	if (pacer_control.allowed && allowed(&walk->pkt, exact))
+		return unjudged(walk, PACER_ALLOWED);
 	if (!pacer_control.secret_ready)
 		draw_secret();
 	walk->now_ns = pacer_clock(exact);
@@ -207,7 +212,6 @@ SEC("xdp.frags") int pacer(struct xdp_md *ctx)
 	struct pacer_walk walk;
 	int result, verdict;
 
-	walk.state = 0;
 	walk.copy = word;
 	if (word >> 1) /* an unconfirmed policy */
 		walk.copy = pacer_in_force(word, pacer_clock(1));

@@ -431,8 +431,12 @@ struct pacer_control {
 	__u64 in_force;	    /* see pacer_in_force */
 	__u32 secret_ready; /* the hash's secret is drawn */
 	__u32 unused;
-	__u32 allowed4,
-	    allowed6; /* prefixes on the allow-list, so that an empty one costs nothing */
+	union { /* prefixes on the allow-list, so that an empty one costs nothing */
+		struct {
+			__u32 allowed4, allowed6;
+		};
+		__u64 allowed; /* not 0: there are some */
+	};
 	__u64 secret[PACER_SECRETS];
 	__u64 resolution_ns; /* of the coarse clock, as the loader found it */
 };

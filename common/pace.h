@@ -121,8 +121,7 @@ PACER_INLINE int pacer_tier_asked(const struct pacer_tier *t, __u64 now_ns)
 PACER_INLINE struct pacer_ask pacer_walk_ask(const struct pacer_walk *w, const struct pacer_tier *t,
 					     struct pacer_hash hash)
 {
-	return (struct pacer_ask){PACER_TABLE_OF(w), t, w->now_ns, hash,
-				  pacer_window_cost(&t->window, w->pkt.len_bytes)};
+	return (struct pacer_ask){PACER_TABLE_OF(w), t, w->now_ns, hash, w->pkt.len_bytes};
 }
 
 PACER_INLINE enum pacer_reason pacer_reason_of(int value)

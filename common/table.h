@@ -53,7 +53,7 @@ struct pacer_ask {
 	const struct pacer_tier *tier;
 	__u64 now_ns;
 	struct pacer_hash hash;
-	__u32 cost; /* in the units of the tier's window */
+	__u32 len_bytes; /* the packet's */
 };
 
 /* Where a key's state was looked for, and, once it is claimed, its claim's word. */
@@ -159,9 +159,6 @@ PACER_INLINE enum pacer_reason pacer_record_judge(const struct pacer_ask *q,
 	__u32 total;
 
 	seen->head_ns = last_ns;
-	seen->now_ns = q->now_ns;
-	seen->passed = 0;
-	seen->cum = 0;
 	if (t->gap_ns) { /* else last_off, which is rounded up, may lie beyond the slot */
 		last_ns += (__u64)pacer_load(&r->head->last_off) << t->last_shift;
 		if (!pacer_gap_open(last_ns, q->now_ns, t->gap_ns))
@@ -172,7 +169,7 @@ PACER_INLINE enum pacer_reason pacer_record_judge(const struct pacer_ask *q,
 	seen->passed = pacer_window_passed(&t->window, seen->head_ns, seen->now_ns);
 	total =
 	    pacer_window_since(&t->window, r, seen->cum, pacer_claim_cursor(word), seen->passed);
-	if ((__u64)total + q->cost > t->window.limit)
+	if ((__u64)total + pacer_window_cost(&t->window, q->len_bytes) > t->window.limit)
 		return PACER_DENY_WINDOW;
 	return PACER_ADMIT;
 }
@@ -200,7 +197,7 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_record_admit(const struct pacer_ask *q,
 		word = pacer_claim_set(word, pacer_claim_tag(word), cursor);
 		head_ns = pacer_load64(&r->head->head_ns);
 	}
-	pacer_ring_count(&t->window, r, seen->cum + q->cost);
+	pacer_ring_count(&t->window, r, seen->cum + pacer_window_cost(&t->window, q->len_bytes));
 	pacer_store(&r->head->last_off, (seen->now_ns - head_ns + unit) >> t->last_shift);
 	return word;
 }
@@ -517,7 +514,7 @@ PACER_INLINE enum pacer_reason pacer_tier_take(const struct pacer_ask *q, struct
 PACER_INLINE void pacer_tier_commit(const struct pacer_ask *q, const struct pacer_hold *hold)
 {
 	__u32 word = hold->word;
-	struct pacer_seen seen;
+	struct pacer_seen seen = {0};
 	struct pacer_ring r;
 
 	if (q->tier->kind == PACER_TIER_SKETCH) {

@@ -12,8 +12,7 @@ static struct pacer_ask ask(struct pacer_walk *w, uint32_t i)
 	const struct pacer_tier *t = &w->state->policy->rule[0].tier[i];
 
 	return (struct pacer_ask){&w->state->table, t, w->now_ns,
-				  pacer_tier_hash(t, &w->pkt, w->state->secret),
-				  pacer_window_cost(&t->window, w->pkt.len_bytes)};
+				  pacer_tier_hash(t, &w->pkt, w->state->secret), w->pkt.len_bytes};
 }
 
 struct pacer_judgement fault_cas_oldest(struct pacer_walk *w)

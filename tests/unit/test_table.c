@@ -28,7 +28,7 @@ static struct pacer_tier records(uint64_t limit, uint64_t window_ns, uint32_t sl
 	uint64_t unit;
 
 	assert_int_equal(
-	    pacer_window_profile(&t.window, PACER_COST_PACKETS, limit, window_ns, slots, 0),
+	    pacer_window_profile(&t.window, PACER_COST_BYTES, limit, window_ns, slots, 0),
 	    PACER_WINDOW_OK);
 	if (wide)
 		pacer_window_widen(&t.window);
