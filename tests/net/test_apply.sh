@@ -321,6 +321,50 @@ rolls_back_allow()
 	arrive "20" n=20,from=10.77.0.12
 }
 
+waits_for_lock()
+{
+	grep -q -- "-> FLOCK .* $pid " /proc/locks
+}
+
+# meanwhile COMMAND...: what is done while an apply waits for its turn; it finds that and does nothing.
+meanwhile()
+{
+	local code=0
+
+	limit old 10
+	limit new 20
+	load old
+	exec 9>>/run/xdp-pacer.lock
+	flock 9
+	background "$SERVER" "$BUILD/xdp-pacer" apply s0 -c "$work/new.yaml" >"$work/out" 2>"$work/err" 9>&-
+	until_true 5 waits_for_lock
+	"$@"
+	exec 9>&-
+	wait "$pid" || code=$?
+	equal "$code" 1 "exit code" || return
+	equal "$(cat "$work/out" "$work/err")" \
+		"xdp-pacer: s0: its pacer was taken off or replaced meanwhile" "what apply says"
+}
+
+taken_off()
+{
+	meanwhile pacer unload s0
+	equal "$(what_is_on s0)" "{}" "on s0"
+}
+
+replace()
+{
+	pacer unload s0
+	load old
+}
+
+replaced()
+{
+	meanwhile replace
+	equal "$(status .serial)" 1 serial
+	arrive "10" n=20
+}
+
 net_up
 check apply-value value_change
 check apply-shape shape_change
@@ -339,4 +383,6 @@ check apply-confirmed confirmed
 check apply-rolls-back-exactly rolls_back_exactly
 check apply-rolls-back-taken-up rolls_back_taken_up
 check apply-rolls-back-allow rolls_back_allow
+check apply-taken-off taken_off
+check apply-replaced replaced
 finish
