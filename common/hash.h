@@ -5,7 +5,10 @@
  * Source: the recency sketch asks for a hash that selects cells; the family is
  * Carter and Wegman's multilinear one: secret[0] + sum secret[i+1] * word[i]
  * modulo 2^64, of which the upper half is strongly universal for 32-bit words.
- * Two independent members give 64 bits.
+ * Two independent members give 64 bits. The sums of keys that follow one another
+ * are evenly spaced, which under some secrets puts most of them into few of the
+ * sets; so each half is folded upon itself, and the place is multiplied. Both are
+ * bijections of 32 bits: what is said of the family below holds as before.
  *
  * Error: two keys of one length agree in one half with a probability of 2^-32
  * over the secret, whatever the keys: who does not learn the verdicts of chosen
@@ -35,6 +38,13 @@ PACER_INLINE const __u64 *pacer_hash_member(const __u64 secret[PACER_SECRETS], u
 	return secret + which * (PACER_KEY_WORDS + 2);
 }
 
+#define PACER_HASH_ODD 0x9e3779b1u /* of 2^32 times the golden ratio, the nearest prime */
+
+PACER_INLINE __u32 pacer_hash_fold(__u32 sum)
+{
+	return sum ^ sum >> 16;
+}
+
 /*
  * Hash of the first n words of a key of the family that `family` is the first secret of. Words that
  * are 0 add nothing, so those behind the last that is not may be left out. n: a constant.
@@ -50,7 +60,8 @@ PACER_INLINE struct pacer_hash pacer_hash_words(const __u64 secret[PACER_SECRETS
 		place += a[i] * w[i];
 		mark += b[i] * w[i];
 	}
-	return (struct pacer_hash){place >> 32, mark >> 32};
+	return (struct pacer_hash){pacer_hash_fold(place >> 32) * PACER_HASH_ODD,
+				   pacer_hash_fold(mark >> 32)};
 }
 
 /* The place of a hash among n: 0 to n - 1, without division. n from 1 to 2^32 - 1. */

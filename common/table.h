@@ -87,7 +87,9 @@ PACER_INLINE __u32 pacer_shared_index(const struct pacer_tier *t, struct pacer_h
 {
 	__u32 of = pacer_tag(hash) << 16 | (pacer_place(hash.place, t->sets) & 0xffff);
 
-	return 2 * t->base + (2 * t->sets + pacer_place(of, t->shared)) * pacer_stride(t);
+	/* Multiplied, so that tags that differ in few bits are far apart. */
+	return 2 * t->base +
+	       (2 * t->sets + pacer_place(of * PACER_HASH_ODD, t->shared)) * pacer_stride(t);
 }
 
 /* The half line at `index`, 0 if there is none. */

@@ -5,6 +5,10 @@
 
 #include "scenario.h"
 
+#define ODD_INVERSE 0x0e8b2f51u /* of PACER_HASH_ODD, modulo 2^32 */
+
+_Static_assert(ODD_INVERSE *PACER_HASH_ODD == 1, "keys come to the places asked for");
+
 /* What a packet came to; the words of a note. `reached_ns`: the latest of the times with which
  * any CPU had gone to the shared memory by then, which the real time cannot be before.
  */
@@ -71,8 +75,8 @@ static void judge(const struct packet *p, struct entry *e)
 	struct pacer_judgement j;
 
 	w.pkt.family = PACER_FAMILY_4;
-	w.pkt.key[PACER_WORD_SADDR] = sc->key[p->key].place;
-	w.pkt.key[PACER_WORD_DADDR] = sc->key[p->key].mark;
+	w.pkt.key[PACER_WORD_SADDR] = pacer_hash_fold(sc->key[p->key].place * ODD_INVERSE);
+	w.pkt.key[PACER_WORD_DADDR] = pacer_hash_fold(sc->key[p->key].mark);
 	w.pkt.len_bytes = p->len_bytes;
 	j = sc->judge ? sc->judge(&w) : pacer_pace(&w);
 	*e = (struct entry){p->key, p->now_ns, p->len_bytes, j.reason, j.tier, 0, {0, 0}};

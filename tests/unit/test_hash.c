@@ -29,6 +29,14 @@ static uint32_t hash(int family, unsigned int which, const __u32 *w)
 
 /* ---- the value ---- */
 
+/* Upper half upon lower, and a place is multiplied. */
+static uint32_t folded(uint32_t which, uint32_t half)
+{
+	uint32_t low = (half & 0xffff) ^ (half >> 16), upon = half / 65536 * 65536 + low;
+
+	return which ? upon : (uint64_t)upon * 2654435761u % ((uint64_t)1 << 32);
+}
+
 /* Secret of word i: of member `which`, the first that is added last. */
 static uint32_t by_hand(int family, uint32_t which, const __u32 *w)
 {
@@ -37,7 +45,7 @@ static uint32_t by_hand(int family, uint32_t which, const __u32 *w)
 
 	for (i = 0; i < n; i++)
 		sum += (unsigned __int128)secret[base + i] * w[i];
-	return (uint32_t)(sum % ((unsigned __int128)1 << 64) / ((uint64_t)1 << 32));
+	return folded(which, sum % ((unsigned __int128)1 << 64) / ((uint64_t)1 << 32));
 }
 
 static void test_value(void **unused)
@@ -68,10 +76,56 @@ static void test_known(void **unused)
 	(void)unused;
 	for (i = 0; i < PACER_SECRETS; i++)
 		secret[i] = (uint64_t)(i + 1) << 32;
-	assert_int_equal(hash(4, 0, w), 11 + 1 * 1 + 2 * 2 + 3 * 3 + 4 * 4);
+	assert_int_equal(hash(4, 0, w), (11 + 1 * 1 + 2 * 2 + 3 * 3 + 4 * 4) * 2654435761u);
 	assert_int_equal(hash(4, 1, w), 23 + 13 * 1 + 14 * 2 + 15 * 3 + 16 * 4);
-	assert_int_equal(hash(6, 0, w), 12 + 385);
+	assert_int_equal(hash(6, 0, w), (12 + 385) * 2654435761u);
 	assert_int_equal(hash(6, 1, w), 24 + 12 * 55 + 385);
+}
+
+/* Both are bijections: of 2^16 halves that differ in one of their halves, no two become one. */
+static void test_bijections(void **unused)
+{
+	static uint8_t seen[1 << 16];
+	uint32_t i, shift;
+
+	(void)unused;
+	for (shift = 0; shift <= 16; shift += 16) {
+		memset(seen, 0, sizeof(seen));
+		for (i = 0; i < 1 << 16; i++) {
+			uint32_t v = pacer_hash_fold(i << shift) >> shift & 0xffff;
+
+			assert_false(seen[v]++);
+			assert_int_equal(pacer_hash_fold(pacer_hash_fold(i << shift)), i << shift);
+		}
+	}
+	assert_int_equal(PACER_HASH_ODD % 2, 1);
+}
+
+/*
+ * 65,536 sources that follow one another, in 32,768 places of two: under no secret do many more
+ * find theirs taken than under hashes drawn at random, which are 27% (those of a Poisson
+ * distribution of mean 2 beyond two); before they were folded, up to 97% did.
+ */
+static void test_sequences(void **unused)
+{
+	static uint8_t count[32768];
+	double mean = 0;
+	uint32_t s, i;
+
+	(void)unused;
+	oracle_seed(47);
+	for (s = 0; s < 300; s++) {
+		__u32 w[4] = {0x0a000000};
+		uint32_t beyond = 0;
+
+		draw_secret();
+		memset(count, 0, sizeof(count));
+		for (i = 0; i < 65536; i++, w[0]++)
+			beyond += count[pacer_place(hash(4, 0, w), ARRAY(count))]++ >= 2;
+		assert_in_range(beyond, 0, 65536 * 55 / 100);
+		mean += beyond / 300.0;
+	}
+	assert_true(mean > 65536 * 0.26 && mean < 65536 * 0.28);
 }
 
 /* ---- universality, over the secret ---- */
@@ -251,7 +305,8 @@ int main(void)
 	    cmocka_unit_test(test_value),     cmocka_unit_test(test_known),
 	    cmocka_unit_test(test_universal), cmocka_unit_test(test_every_word),
 	    cmocka_unit_test(test_families),  cmocka_unit_test(test_collisions),
-	    cmocka_unit_test(test_place),
+	    cmocka_unit_test(test_place),     cmocka_unit_test(test_bijections),
+	    cmocka_unit_test(test_sequences),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
