@@ -286,6 +286,7 @@ PACER_INLINE int pacer_limit_single(const struct pacer_walk *w, const struct pac
 	return reason;
 }
 
+/* The same as a function of its own, for packets that need more than that. */
 PACER_GLOBAL int pacer_limit_one(const struct pacer_walk *w)
 {
 	return w ? pacer_limit_single(w, &PACER_RULE_OF(w)->tier[0]) : (int)PACER_DENY_NO_STATE;
