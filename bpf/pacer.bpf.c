@@ -66,6 +66,7 @@ static __attribute__((noinline)) int allowed(const struct pacer_packet *pkt, int
 	return 0;
 }
 
+/* A packet that no rule is looked for: it has neither a time nor a rule. */
 static __always_inline int unjudged(struct pacer_walk *walk, int reason)
 {
 	walk->now_ns = 0;

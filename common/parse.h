@@ -205,16 +205,6 @@ PACER_INLINE enum pacer_parse_result pacer_parse_ip6(struct pacer_cursor *c,
 	return pacer_parse_extensions(c, pkt);
 }
 
-/* Two words as one, the first at the lower address. */
-PACER_INLINE __u64 pacer_two_words(__u32 first, __u32 second)
-{
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-	return first | (__u64)second << 32;
-#else
-	return (__u64)first << 32 | second;
-#endif
-}
-
 /*
  * What most frames are: untagged, IPv4 without options, in one piece, with ports. All of it lies at
  * places known beforehand and within one bound. 0: it is another one, and nothing was written.

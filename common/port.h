@@ -120,12 +120,20 @@ typedef __u32 __attribute__((may_alias)) pacer_alias32;
 typedef __u64 __attribute__((may_alias)) pacer_alias64;
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define PACER_BE16(v) __builtin_bswap16(v)
-#define PACER_BE32(v) __builtin_bswap32(v)
+#define PACER_BE16(v)		       __builtin_bswap16(v)
+#define PACER_BE32(v)		       __builtin_bswap32(v)
+#define PACER_TWO_WORDS(first, second) ((first) | (__u64)(second) << 32)
 #else
-#define PACER_BE16(v) (v)
-#define PACER_BE32(v) (v)
+#define PACER_BE16(v)		       (v)
+#define PACER_BE32(v)		       (v)
+#define PACER_TWO_WORDS(first, second) ((__u64)(first) << 32 | (second))
 #endif
+
+/* Two words as one, the first at the lower address. */
+PACER_INLINE __u64 pacer_two_words(__u32 first, __u32 second)
+{
+	return PACER_TWO_WORDS(first, second);
+}
 
 PACER_INLINE __attribute__((no_sanitize("alignment"))) __u16 pacer_be16(const void *p)
 {

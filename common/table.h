@@ -160,13 +160,14 @@ PACER_INLINE enum pacer_reason pacer_record_judge(const struct pacer_ask *q,
 	__u64 last_ns = pacer_load64(&r->head->head_ns);
 	__u32 total;
 
+	/* Before last_off: whatever is counted after it has been read shows in cum (pacer_seen). */
+	seen->cum = pacer_ring_cum(&t->window, r);
 	seen->head_ns = last_ns;
 	if (t->gap_ns) { /* else last_off, which is rounded up, may lie beyond the slot */
 		last_ns += (__u64)pacer_load(&r->head->last_off) << t->last_shift;
 		if (!pacer_gap_open(last_ns, q->now_ns, t->gap_ns))
 			return PACER_DENY_GAP;
 	}
-	seen->cum = pacer_ring_cum(&t->window, r);
 	seen->now_ns = pacer_later(q->now_ns, last_ns);
 	seen->passed = pacer_window_passed(&t->window, seen->head_ns, seen->now_ns);
 	total =

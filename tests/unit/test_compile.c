@@ -850,6 +850,36 @@ static const struct pacer_tier *retired_tier(void)
  * lowered. Meanwhile the old ones let through what they can count, unless another limit needs them
  * as they were.
  */
+/* Whom the packet path may deal with in short: rules whose every word it then reads. */
+static void test_plain(void **unused)
+{
+	static const struct {
+		const char *top, *limits;
+		int plain;
+	} rows[] = {
+	    {"", "{key: src, gap: 1s}", 1},
+	    {"", WIN, 1},
+	    {"", "{key: src, gap: 1s}, " WIN, 1}, /* of one key: one tier */
+	    {"", "{key: all, uses: 10, cooldown: 1s}", 1},
+	    {"", WIN ", {key: dst, gap: 1s}", 0},
+	    {"", WIN ", {key: all, uses: 10, cooldown: 1s}", 0},
+	    {"", WIN "]\n  ban: 1s #", 0},
+	    {"", WIN "]\n  over: pass #", 0},
+	    {"mode: monitor", WIN, 0},
+	};
+	uint32_t i;
+
+	(void)unused;
+	for (i = 0; i < ARRAY(rows); i++) {
+		assert_int_equal(load(rule_of(rows[i].top, rows[i].limits)), 0);
+		assert_int_equal(now.bin.rule[0].plain, rows[i].plain);
+	}
+	assert_int_equal(load(rule_of("", "{key: src, gap: 1s}")), 0);
+	assert_int_equal(apply(rule_of("", "{key: dst, gap: 1s}")), 0);
+	assert_int_equal(now.bin.rule[0].n_tiers, 2); /* the new one, and one retired */
+	assert_int_equal(now.bin.rule[0].plain, 0);
+}
+
 static void test_raised_beyond_narrow(void **unused)
 {
 	static const char more[] = "{key: src, packets: 1000, window: 1s}";
@@ -1653,6 +1683,7 @@ int main(void)
 	    TEST(test_tiers),
 	    TEST(test_one_record_for_all),
 	    TEST(test_widths),
+	    TEST(test_plain),
 	    TEST(test_raised_beyond_narrow),
 	    TEST(test_ceiling),
 	    TEST(test_entries_of_a_sketch),

@@ -2,6 +2,7 @@
 /* A tier's table: keys, sets, shared records and sketches, against one exact deque a key. */
 #include "oracle.h"
 
+#define PACER_STEP_HOOK
 #include "table.h"
 
 #define SECOND 1000000000ull
@@ -16,6 +17,17 @@ struct bench {
 };
 
 static int wide; /* records are, all of them */
+
+/* What befalls a reader before its `interrupt_at`th access from now on; 0: nothing. */
+static uint32_t interrupt_at;
+static void (*interrupt)(void);
+
+void pacer_step(const volatile void *p)
+{
+	(void)p;
+	if (interrupt_at && !--interrupt_at)
+		interrupt();
+}
 
 static struct pacer_tier records(uint64_t limit, uint64_t window_ns, uint32_t slots,
 				 uint64_t gap_ns, uint32_t sets, uint32_t shared)
@@ -271,6 +283,52 @@ static void test_pass_after_512_changes(void **unused)
 	assert_int_equal(pacer_record_settle(&q, &found, &seen), PACER_UNDECIDED);
 	assert_int_equal(drain(&b, key(1), START), 0);
 	bench_down(&b);
+}
+
+static struct bench *interrupted;
+
+/* 512 packets, one a gap, the last one just before the reader's. */
+static void come_between(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < 512; i++)
+		assert_int_equal(ask(interrupted, key(1), START + 875 + i * 10, 1), PACER_ADMIT);
+}
+
+/* The same, as they come between any two of the reads: then the latest of them still has a gap. */
+static void test_read_across_512_changes(void **unused)
+{
+	struct pacer_tier t = records(2000, SECOND, 10, 10, 1, 64);
+	uint32_t at, came = 0;
+
+	(void)unused;
+	for (at = 1; came == at - 1; at++) {
+		struct pacer_found found;
+		struct pacer_seen seen;
+		struct pacer_ask q;
+		struct bench b;
+		int reason;
+
+		bench_up(&b, &t);
+		assert_int_equal(ask(&b, key(1), START, 1), PACER_ADMIT);
+		q = question(&b, key(1), START + 875 + 511 * 10 + 9, 1);
+		pacer_record_locate(&q, &found);
+		interrupted = &b;
+		interrupt = come_between;
+		interrupt_at = at;
+		reason = pacer_record_read(&q, &found, &seen);
+		came += !interrupt_at;
+		interrupt_at = 0;
+		if (came == at) {
+			assert_int_equal(found.ring.head->claim, found.word);
+			if (reason == PACER_ADMIT)
+				assert_int_equal(pacer_record_settle(&q, &found, &seen),
+						 PACER_UNDECIDED);
+		}
+		bench_down(&b);
+	}
+	assert_true(came > 3);
 }
 
 /* Marks whose lower half is 0 or 1 have one tag, so one shared record. */
@@ -919,6 +977,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    EITHER(test_own_while_live),
 	    EITHER(test_pass_after_512_changes),
+	    EITHER(test_read_across_512_changes),
 	    EITHER(test_idle_reclaimed),
 	    EITHER(test_overflow_shares),
 	    EITHER(test_brought_along),
