@@ -139,12 +139,15 @@ PACER_INLINE int pacer_record_idle(const struct pacer_tier *t, const struct pace
 }
 
 /*
- * What a judgement of a record rests on. While head_ns and cum are the same, nothing has been
- * counted: within a slot cum only grows, by no more than the limit, and slots do not come twice.
+ * What a judgement of a record rests on, read in whatever order. While head_ns and cum are the
+ * same, nothing has been counted since cum was read: within a slot cum only grows, by no more than
+ * the limit, and slots do not come twice. And while last_off is, the last admission is that of
+ * then.
  */
 struct pacer_seen {
 	__u64 head_ns;
 	__u64 now_ns; /* the packet's time, or the latest seen */
+	__u32 last_off;
 	__u32 cum;
 	__u32 passed; /* slots that the ring is behind now_ns */
 };
@@ -160,14 +163,14 @@ PACER_INLINE enum pacer_reason pacer_record_judge(const struct pacer_ask *q,
 	__u64 last_ns = pacer_load64(&r->head->head_ns);
 	__u32 total;
 
-	/* Before last_off: whatever is counted after it has been read shows in cum (pacer_seen). */
-	seen->cum = pacer_ring_cum(&t->window, r);
 	seen->head_ns = last_ns;
+	seen->last_off = pacer_load(&r->head->last_off);
 	if (t->gap_ns) { /* else last_off, which is rounded up, may lie beyond the slot */
-		last_ns += (__u64)pacer_load(&r->head->last_off) << t->last_shift;
+		last_ns += (__u64)seen->last_off << t->last_shift;
 		if (!pacer_gap_open(last_ns, q->now_ns, t->gap_ns))
 			return PACER_DENY_GAP;
 	}
+	seen->cum = pacer_ring_cum(&t->window, r);
 	seen->now_ns = pacer_later(q->now_ns, last_ns);
 	seen->passed = pacer_window_passed(&t->window, seen->head_ns, seen->now_ns);
 	total =
@@ -182,6 +185,7 @@ PACER_INLINE int pacer_record_same(const struct pacer_tier *t, const struct pace
 				   const struct pacer_seen *seen)
 {
 	return pacer_load64(&r->head->head_ns) == seen->head_ns &&
+	       pacer_load(&r->head->last_off) == seen->last_off &&
 	       pacer_ring_cum(&t->window, r) == seen->cum;
 }
 
