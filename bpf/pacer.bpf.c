@@ -120,17 +120,16 @@ static __always_inline int is_sampled(const struct pacer_policy *policy, __u32 r
 /*
  * All that most packets need, in one function, since calls would cost as much as the limits: the
  * reason, where the rule is a plain one and the packet is counted, or else FURTHER and a reason
- * (PACER_REASON_COUNT: the rule's limits are still to be asked).
+ * (PACER_REASON_COUNT: the rule's limits are still to be asked). Static, since the kernels below
+ * would have a global function's caller write the walk that this one is to fill.
  */
-__attribute__((noinline)) int begin(struct xdp_md *ctx, struct pacer_walk *walk,
-				    const struct pacer_policy *policy)
+static __attribute__((noinline)) int begin(struct xdp_md *ctx, struct pacer_walk *walk,
+					   const struct pacer_policy *policy)
 {
 	const struct pacer_rule *rule;
 	__u32 reason;
 	int result;
 
-	if (!walk || !policy)
-		return FURTHER | PACER_DENY_NO_STATE;
 	result = approach(ctx, walk, policy);
 	if (result != PACER_UNDECIDED)
 		return FURTHER | result;
@@ -213,6 +212,9 @@ SEC("xdp.frags") int pacer(struct xdp_md *ctx)
 	struct pacer_walk walk;
 	int result, verdict;
 
+	/* Not all of it is written on every path: kernels before 6.1.192 want to see that it is. */
+	walk.state = 0;
+	walk.rule = 0;
 	walk.copy = word;
 	if (word >> 1) /* an unconfirmed policy */
 		walk.copy = pacer_in_force(word, pacer_clock(1));

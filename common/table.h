@@ -402,7 +402,7 @@ PACER_SUBPROG PACER_MUST_USE enum pacer_claim_result pacer_record_enter(const st
 									struct pacer_hold *hold)
 {
 	const struct pacer_tier *t = q->tier;
-	__u32 index = pacer_set_index(t, q->hash), tag = pacer_tag(q->hash), word;
+	__u32 index = pacer_set_index(t, q->hash), tag = pacer_tag(q->hash), word = 0;
 	struct pacer_half *first = pacer_half_at(q->table, index);
 	struct pacer_half *second = pacer_half_at(q->table, index + pacer_stride(t));
 	enum pacer_claim_result result;
