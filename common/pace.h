@@ -144,27 +144,39 @@ PACER_INLINE enum pacer_reason pacer_throttle_reason(enum pacer_throttle_result 
 	return PACER_DENY_THROTTLE;
 }
 
-enum pacer_throttle_step { PACER_THROTTLE_PEEK, PACER_THROTTLE_TAKE, PACER_THROTTLE_UNDO };
-
-/* A step of a tier that is a throttle. */
-PACER_SUBPROG enum pacer_reason pacer_walk_throttle(const struct pacer_walk *w,
-						    const struct pacer_tier *t,
-						    enum pacer_throttle_step step)
+/* A tier that is a throttle: would it refuse? Its steps are functions apart, since the stack has to
+ * hold the deepest of what one of them could call.
+ */
+PACER_SUBPROG enum pacer_reason pacer_walk_throttle_peek(const struct pacer_walk *w,
+							 const struct pacer_tier *t)
 {
 	struct pacer_throttle_state *state = PACER_THROTTLE_AT(w, t->base);
 	struct pacer_throttle_lease *lease = PACER_LEASE_AT(w, t->base);
 
 	if (!state || !lease)
 		return PACER_DENY_NO_STATE;
-	if (step == PACER_THROTTLE_PEEK)
-		return pacer_throttle_refuses(&t->throttle, state, lease, w->now_ns)
-			   ? PACER_DENY_THROTTLE
-			   : PACER_ADMIT;
-	if (step == PACER_THROTTLE_TAKE)
-		return pacer_throttle_reason(
-		    pacer_throttle_take(&t->throttle, state, lease, w->now_ns, 1));
-	pacer_throttle_undo(&t->throttle, state, lease);
-	return PACER_ADMIT;
+	return pacer_throttle_refuses(&t->throttle, state, lease, w->now_ns) ? PACER_DENY_THROTTLE
+									     : PACER_ADMIT;
+}
+
+PACER_INLINE enum pacer_reason pacer_walk_throttle_take(const struct pacer_walk *w,
+							const struct pacer_tier *t)
+{
+	struct pacer_throttle_state *state = PACER_THROTTLE_AT(w, t->base);
+	struct pacer_throttle_lease *lease = PACER_LEASE_AT(w, t->base);
+
+	if (!state || !lease)
+		return PACER_DENY_NO_STATE;
+	return pacer_throttle_reason(pacer_throttle_take(&t->throttle, state, lease, w->now_ns, 1));
+}
+
+PACER_INLINE void pacer_walk_throttle_undo(const struct pacer_walk *w, const struct pacer_tier *t)
+{
+	struct pacer_throttle_state *state = PACER_THROTTLE_AT(w, t->base);
+	struct pacer_throttle_lease *lease = PACER_LEASE_AT(w, t->base);
+
+	if (state && lease)
+		pacer_throttle_undo(&t->throttle, state, lease);
 }
 
 PACER_INLINE enum pacer_reason pacer_walk_peek(const struct pacer_walk *w,
@@ -175,7 +187,7 @@ PACER_INLINE enum pacer_reason pacer_walk_peek(const struct pacer_walk *w,
 	if (!pacer_tier_asked(t, w->now_ns))
 		return PACER_ADMIT;
 	if (t->kind == PACER_TIER_THROTTLE)
-		return pacer_walk_throttle(w, t, PACER_THROTTLE_PEEK);
+		return pacer_walk_throttle_peek(w, t);
 	hold->hash = pacer_tier_hash(t, &w->pkt, PACER_SECRET_OF(w));
 	q = pacer_walk_ask(w, t, hold->hash);
 	return pacer_tier_peek(&q, hold);
@@ -199,7 +211,7 @@ PACER_GLOBAL int pacer_walk_take(const struct pacer_walk *w, __u32 i, struct pac
 	if (!pacer_tier_asked(t, w->now_ns))
 		return PACER_ADMIT;
 	if (t->kind == PACER_TIER_THROTTLE)
-		return pacer_walk_throttle(w, t, PACER_THROTTLE_TAKE);
+		return pacer_walk_throttle_take(w, t);
 	q = pacer_walk_ask(w, t, hold->hash);
 	return pacer_tier_take(&q, hold);
 }
@@ -215,8 +227,11 @@ PACER_GLOBAL int pacer_walk_leave(const struct pacer_walk *w, __u32 i, struct pa
 	t = &PACER_RULE_OF(w)->tier[i];
 	if (!pacer_tier_asked(t, w->now_ns))
 		return 0;
-	if (t->kind == PACER_TIER_THROTTLE)
-		return commit ? 0 : pacer_walk_throttle(w, t, PACER_THROTTLE_UNDO);
+	if (t->kind == PACER_TIER_THROTTLE) {
+		if (!commit)
+			pacer_walk_throttle_undo(w, t);
+		return 0;
+	}
 	q = pacer_walk_ask(w, t, hold->hash);
 	if (commit)
 		pacer_tier_commit(&q, hold);
