@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Load objects, given as COMPILER=FILE, as they are and with memory for one CPU's samples, and
- * print for each of their programs what the verifier saw and what was made of it: program,
+ * Load objects, given as COMPILER=FILE, as they are, with memory for one CPU's samples, and for raw
+ * IP, and print for each of their programs what the verifier saw and what was made of it: program,
  * compiler, instructions verified, bytes of BPF, bytes of machine code, bytes of all maps. Exit 1
  * where one does not load.
  */
@@ -37,18 +37,31 @@ static unsigned long long map_bytes(const struct bpf_map *map)
 	return bytes;
 }
 
-static int measure(const char *compiler, const char *path, bool samples)
+enum kind { AS_IT_IS, SAMPLES, RAW_IP };
+
+static const char *const kind_names[] = {"", "+samples", "+raw"};
+
+static int build_kind(struct bpf_object *obj, enum kind kind)
+{
+	struct pacer_sampler *sampler;
+	struct pacer_heads *heads;
+
+	if (kind == SAMPLES)
+		return built_samples(obj, 1, &sampler, &heads);
+	if (kind == RAW_IP)
+		built_of(obj)->raw_ip = 1;
+	return 0;
+}
+
+static int measure(const char *compiler, const char *path, enum kind kind)
 {
 	struct bpf_object *obj = bpf_object__open_file(path, NULL);
-	struct pacer_sampler *sampler;
 	unsigned long long bytes = 0;
-	struct pacer_heads *heads;
 	struct bpf_program *program;
 	struct bpf_map *map;
 
-	if (!obj || (samples && built_samples(obj, 1, &sampler, &heads)) || bpf_object__load(obj)) {
-		fprintf(stderr, "%s: %s does not load%s\n", compiler, path,
-			samples ? " with samples" : "");
+	if (!obj || build_kind(obj, kind) || bpf_object__load(obj)) {
+		fprintf(stderr, "%s: %s%s does not load\n", compiler, path, kind_names[kind]);
 		bpf_object__close(obj);
 		return 1;
 	}
@@ -62,9 +75,9 @@ static int measure(const char *compiler, const char *path, bool samples)
 			fprintf(stderr, "%s: %s\n", path, strerror(errno));
 			return 1;
 		}
-		printf("%s%s\t%s\t%u\t%u\t%u\t%llu\n", bpf_program__name(program),
-		       samples ? "+samples" : "", compiler, info.verified_insns,
-		       info.xlated_prog_len, info.jited_prog_len, bytes);
+		printf("%s%s\t%s\t%u\t%u\t%u\t%llu\n", bpf_program__name(program), kind_names[kind],
+		       compiler, info.verified_insns, info.xlated_prog_len, info.jited_prog_len,
+		       bytes);
 	}
 	bpf_object__close(obj);
 	return 0;
@@ -83,8 +96,9 @@ int main(int argc, char **argv)
 			return 2;
 		}
 		*path++ = 0;
-		failed |= measure(argv[i], path, false);
-		failed |= measure(argv[i], path, true);
+		failed |= measure(argv[i], path, AS_IT_IS);
+		failed |= measure(argv[i], path, SAMPLES);
+		failed |= measure(argv[i], path, RAW_IP);
 	}
 	return failed;
 }
