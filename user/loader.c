@@ -109,12 +109,13 @@ static int interface_is_up(const char *ifname, struct policy_error *error)
  */
 static int interface_is_raw_ip(const char *ifname, struct policy_error *error)
 {
-	struct ifreq request = {0};
+	struct ifreq request = {0}, flags;
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	int failed;
 
 	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", ifname);
-	failed = fd < 0 || ioctl(fd, SIOCGIFHWADDR, &request);
+	flags = request;
+	failed = fd < 0 || ioctl(fd, SIOCGIFHWADDR, &request) || ioctl(fd, SIOCGIFFLAGS, &flags);
 	if (fd >= 0)
 		close(fd);
 	if (failed)
@@ -129,8 +130,12 @@ static int interface_is_raw_ip(const char *ifname, struct policy_error *error)
 	case ARPHRD_TUNNEL:
 	case ARPHRD_TUNNEL6:
 	case ARPHRD_SIT:
+	case ARPHRD_IP6GRE:
 	case ARPHRD_RAWIP:
 		return 1;
+	case ARPHRD_IPGRE: /* of many peers: XDP is shown the outer header */
+		if (flags.ifr_flags & IFF_POINTOPOINT)
+			return 1;
 	}
 	return policy_fail(error, 0,
 			   "%s: its link type (ARPHRD %d) is neither Ethernet nor raw IP: pace the "
