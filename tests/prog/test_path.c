@@ -1191,6 +1191,9 @@ static void test_no_tool(void **unused)
 	assert_int_equal(fate.reason, PACER_ADMIT);
 	assert_int_equal(fate.counter, as_built.copy[0].policy.rule[0].counter);
 	assert_int_equal(as_built.control->secret_ready, 1);
+	fate = prog_fate(&as_built, f.b, 33);
+	assert_int_equal(fate.verdict, XDP_DROP);
+	assert_int_equal(fate.reason, PACER_TRUNCATED);
 	for (i = 0; i < (int)PACER_SECRETS; i++)
 		assert_int_not_equal(as_built.control->secret[i], 0);
 	pacer_bpf__destroy(skel);
