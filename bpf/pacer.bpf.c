@@ -74,16 +74,24 @@ static __always_inline int unjudged(struct pacer_walk *walk, int reason)
 	return reason;
 }
 
+/* Of what is in the first buffer, where the frame has many. */
+static __always_inline int parse(struct xdp_md *ctx, struct pacer_packet *pkt)
+{
+	void *data = (void *)(long)ctx->data, *data_end = (void *)(long)ctx->data_end;
+	__u32 len_bytes = bpf_xdp_get_buff_len(ctx);
+
+	return pacer_built.raw_ip ? pacer_parse_raw(data, data_end, len_bytes, pkt)
+				  : pacer_parse(data, data_end, len_bytes, pkt);
+}
+
 /* What has to be known of a packet before a limit can be asked: a reason, where none will be, or
- * PACER_UNDECIDED and the rule. Headers beyond a multi-buffer frame's first buffer count as cut
- * short.
+ * PACER_UNDECIDED and the rule.
  */
 static __always_inline int approach(struct xdp_md *ctx, struct pacer_walk *walk,
 				    const struct pacer_policy *policy)
 {
 	int exact = !!(policy->flags & PACER_CLOCK_EXACT);
-	int result = pacer_parse((void *)(long)ctx->data, (void *)(long)ctx->data_end,
-				 bpf_xdp_get_buff_len(ctx), &walk->pkt);
+	int result = parse(ctx, &walk->pkt);
 
 	if (result != PACER_PARSED)
 		return unjudged(walk, pacer_parse_reason(result));
@@ -134,7 +142,7 @@ static __attribute__((noinline)) int begin(struct xdp_md *ctx, struct pacer_walk
 	if (result != PACER_UNDECIDED)
 		return FURTHER | result;
 	rule = &policy->rule[walk->rule & (PACER_RULES_MAX - 1)];
-	if (!rule->plain)
+	if (!rule->plain || walk->pkt.key[PACER_WORD_META] & PACER_META_PART)
 		return FURTHER | PACER_REASON_COUNT;
 	reason = pacer_opaque(pacer_limit_single(walk, &rule->tier[0]));
 	count(rule->counter, reason, walk->pkt.len_bytes);
@@ -155,15 +163,18 @@ static __always_inline const struct pacer_rule *rule_of(const struct pacer_polic
 	return &policy->rule[pacer_opaque(j->rule) & (PACER_RULES_MAX - 1)];
 }
 
-static __always_inline struct pacer_counters *
-count_judged(const struct pacer_policy *policy, const struct pacer_judgement *j, __u32 len_bytes)
+static __always_inline struct pacer_counters *count_judged(const struct pacer_policy *policy,
+							   const struct pacer_judgement *j,
+							   const struct pacer_walk *walk)
 {
 	__u32 slot = j->rule < PACER_RULES_MAX ? rule_of(policy, j)->counter : 0;
-	struct pacer_counters *counters = count(slot, j->reason, len_bytes);
+	struct pacer_counters *counters = count(slot, j->reason, walk->pkt.len_bytes);
 	__u32 event = pacer_opaque(j->event);
 
 	if (counters && event < PACER_EVENT_COUNT)
 		counters->events[event]++;
+	if (counters && walk->pkt.key[PACER_WORD_META] & PACER_META_PART)
+		counters->events[PACER_READ_IN_PART]++;
 	return counters;
 }
 
@@ -181,7 +192,10 @@ static __always_inline int action(const struct pacer_policy *policy,
 	case PACER_VERDICT_ADMIT:
 		return XDP_PASS;
 	case PACER_VERDICT_UNPARSED:
-		return policy->flags & PACER_UNPARSED_DROP && !(policy->flags & PACER_MONITOR)
+		if (policy->flags & PACER_MONITOR)
+			return XDP_PASS;
+		/* The stack may take what is too deep: it passes by no limit. */
+		return policy->flags & PACER_UNPARSED_DROP || j->reason == PACER_TOO_DEEP
 			   ? XDP_DROP
 			   : XDP_PASS;
 	case PACER_VERDICT_DENY:
@@ -227,7 +241,7 @@ SEC("xdp.frags") int pacer(struct xdp_md *ctx)
 		return result == PACER_ADMIT ? XDP_PASS : XDP_DROP;
 	}
 	j = judge(&walk, result & ~FURTHER);
-	counters = count_judged(policy, &j, walk.pkt.len_bytes);
+	counters = count_judged(policy, &j, &walk);
 	if (is_sampled(policy, j.reason))
 		sample(ctx, &walk, fate_of(j.reason, j.tier, j.rule));
 	verdict = action(policy, &j);

@@ -17,7 +17,7 @@
 #include "port.h"
 
 #define PACER_MAGIC	   0x52434150u /* "PACR" */
-#define PACER_ABI_VERSION  4u
+#define PACER_ABI_VERSION  5u
 #define PACER_RULES_MAX	   64u
 #define PACER_TIERS_MAX	   8u	/* of a rule; those that a change of policy retires included */
 #define PACER_COUNTERS_MAX 129u /* those of two copies of the rules, and 0: no rule */
@@ -60,7 +60,7 @@ enum pacer_verdict {
 	X(NOT_IP, PASS, "not_ip", "neither IPv4 nor IPv6")                                       \
 	X(TRUNCATED, UNPARSED, "truncated", "a header is cut short")                             \
 	X(BAD_HEADER, UNPARSED, "bad_header", "a header contradicts itself or the frame")        \
-	X(TOO_DEEP, UNPARSED, "too_deep", "more tags or extension headers than are followed")    \
+	X(TOO_DEEP, UNPARSED, "too_deep", "no address within reach: too many tags")              \
 	X(DENY_GAP, DENY, "gap", "too soon after its key's last packet")                         \
 	X(DENY_WINDOW, DENY, "window", "the window's limit would be passed")                     \
 	X(DENY_THROTTLE, DENY, "throttle", "no use has cooled down")                             \
@@ -85,7 +85,8 @@ struct pacer_count {
 	X(BANS_FULL, "bans_full", "a key was not banned: the table of bans had no room for it") \
 	X(REDIRECTED, "redirected", "sent to a target of the pool")                             \
 	X(POOL_SPENT, "pool_spent", "no target of the pool could take it")                      \
-	X(TARGET_GONE, "target_gone", "the pool's target cannot be redirected to")
+	X(TARGET_GONE, "target_gone", "the pool's target cannot be redirected to")              \
+	X(READ_IN_PART, "read_in_part", "its ports lie beyond the headers that are read")
 
 enum pacer_event {
 #define PACER_EVENT_ENUM(name, id, text) PACER_##name,
@@ -389,15 +390,16 @@ struct pacer_dim6 {
 
 enum pacer_policy_flags {
 	PACER_MONITOR = 1,	 /* judge, count, pass */
-	PACER_UNPARSED_DROP = 2, /* else such frames pass */
+	PACER_UNPARSED_DROP = 2, /* else such frames pass, but for those that are too deep */
 	PACER_CLOCK_EXACT = 4,	 /* else the coarse clock, whose resolution the limits include */
 };
 
 struct pacer_policy {
-	__u64 rules;  /* a bit for each rule in force */
-	__u32 flags;  /* enum pacer_policy_flags */
-	__u32 dims;   /* fields that any rule matches on */
-	__u64 serial; /* of the apply that wrote it */
+	__u64 rules;	/* a bit for each rule in force */
+	__u64 portless; /* those that ask for no ports */
+	__u32 flags;	/* enum pacer_policy_flags */
+	__u32 dims;	/* fields that any rule matches on */
+	__u64 serial;	/* of the apply that wrote it */
 	struct pacer_dim dim[PACER_DIM_COUNT];
 	struct pacer_dim6 dim6[2]; /* source, destination */
 	struct pacer_bans bans;
@@ -421,6 +423,7 @@ struct pacer_copy {
 struct pacer_built {
 	__u32 samples; /* memory for samples */
 	__u32 heads;   /* and for packets' heads beside them */
+	__u32 raw_ip;  /* the interface's frames begin with the IP header */
 };
 
 #define PACER_SECRETS (2 * (PACER_KEY_WORDS + 2))
@@ -430,8 +433,8 @@ struct pacer_control {
 	__u32 abi_version;
 	__u64 in_force;	    /* see pacer_in_force */
 	__u32 secret_ready; /* the hash's secret is drawn */
-	__u32 unused;
-	union { /* prefixes on the allow-list, so that an empty one costs nothing */
+	__u32 raw_ip;	    /* pacer_built.raw_ip, for the tools */
+	union {		    /* prefixes on the allow-list, so that an empty one costs nothing */
 		struct {
 			__u32 allowed4, allowed6;
 		};

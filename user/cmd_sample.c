@@ -219,8 +219,9 @@ static void dump_rows(const struct sample *sample, pcap_dumper_t *dumper)
 
 static int write_pcap(const struct shown *s, const char *file)
 {
-	pcap_t *pcap = pcap_open_dead_with_tstamp_precision(DLT_EN10MB, PACER_SNAP_MAX,
-							    PCAP_TSTAMP_PRECISION_NANO);
+	int link = s->a->control->raw_ip ? DLT_RAW : DLT_EN10MB;
+	pcap_t *pcap =
+	    pcap_open_dead_with_tstamp_precision(link, PACER_SNAP_MAX, PCAP_TSTAMP_PRECISION_NANO);
 	pcap_dumper_t *dumper = pcap ? pcap_dump_open(pcap, file) : NULL;
 	int failed = !dumper;
 

@@ -229,6 +229,9 @@ static int compile_classifier(const struct policy *policy, struct pacer_policy *
 	static struct field_out o;
 
 	bin->rules = policy->n_rules >= 64 ? ~0ull : (1ull << policy->n_rules) - 1;
+	for (size_t r = 0; r < policy->n_rules; r++)
+		if (!policy->rule[r].match.n_sport && !policy->rule[r].match.n_dport)
+			bin->portless |= 1ull << r;
 	for (int dim = 0; dim < PACER_DIM_COUNT + 2; dim++) {
 		memset(&f, 0, sizeof(f));
 		if (dim == PACER_DIM_SADDR4 || dim == PACER_DIM_DADDR4)
@@ -311,10 +314,10 @@ static void key_masks(const struct policy_key *key, struct pacer_tier *t)
 
 	if (key->kind == KEY_FLOW) {
 		ports = UINT32_MAX;
-		meta = PACER_META_PROTO | PACER_META_FRAGMENT;
+		meta = PACER_META_PROTO | PACER_META_MARKS;
 	} else if (key->kind == KEY_SRC_DPORT) {
 		ports = 0xffff;
-		meta = PACER_META_FRAGMENT;
+		meta = PACER_META_MARKS;
 	}
 	t->mask4[0] = src ? mask_of(key->len4) : 0;
 	t->mask4[1] = dst ? mask_of(key->len4) : 0;

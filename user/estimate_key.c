@@ -75,7 +75,7 @@ uint64_t estimate_key_hash(const struct estimate_key *by, const struct pacer_pac
 				pkt->key[PACER_WORD_META]);
 	if (key->kind == KEY_SRC_DPORT)
 		sum = hash_word(hash_word(sum, pkt->key[PACER_WORD_PORTS] & 0xffff),
-				pkt->key[PACER_WORD_META] & PACER_META_FRAGMENT);
+				pkt->key[PACER_WORD_META] & PACER_META_MARKS);
 	return sum;
 }
 

@@ -5,6 +5,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/if_arp.h>
 #include <linux/if_link.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -101,6 +102,45 @@ static int interface_is_up(const char *ifname, struct policy_error *error)
 		return policy_fail(error, 0, "%s: the interface is down: `ip link set %s up` first",
 				   ifname, ifname);
 	return 0;
+}
+
+/* How the interface's frames begin: 0 with Ethernet's header, 1 with the IP header. One that shows
+ * XDP other bytes before them would have all its packets pass as what they are not.
+ */
+static int interface_is_raw_ip(const char *ifname, struct policy_error *error)
+{
+	struct ifreq request = {0}, flags;
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int failed;
+
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", ifname);
+	flags = request;
+	failed = fd < 0 || ioctl(fd, SIOCGIFHWADDR, &request) || ioctl(fd, SIOCGIFFLAGS, &flags);
+	if (fd >= 0)
+		close(fd);
+	if (failed)
+		return policy_fail(error, 0, "%s: its link type cannot be read: %s", ifname,
+				   strerror(errno));
+	switch (request.ifr_hwaddr.sa_family) {
+	case ARPHRD_ETHER:
+	case ARPHRD_LOOPBACK:
+		return 0;
+	case ARPHRD_NONE:
+	case ARPHRD_PPP:
+	case ARPHRD_TUNNEL:
+	case ARPHRD_TUNNEL6:
+	case ARPHRD_SIT:
+	case ARPHRD_IP6GRE:
+	case ARPHRD_RAWIP:
+		return 1;
+	case ARPHRD_IPGRE: /* of many peers: XDP is shown the outer header */
+		if (flags.ifr_flags & IFF_POINTOPOINT)
+			return 1;
+	}
+	return policy_fail(error, 0,
+			   "%s: its link type (ARPHRD %d) is neither Ethernet nor raw IP: pace the "
+			   "interface below it",
+			   ifname, request.ifr_hwaddr.sa_family);
 }
 
 /* The programs of an interface; NULL with *error empty where there is none. */
@@ -410,17 +450,21 @@ int loader_load(const char *ifname, const struct loader_options *options,
 {
 	struct policy_error why = {0};
 	struct pacer_bpf *skel;
-	int ifindex, err;
+	int ifindex, raw_ip, err;
 
 	quiet();
 	ifindex = interface_index(ifname, error);
-	if (ifindex < 0 || interface_is_up(ifname, error) ||
-	    may_attach(ifname, ifindex, options->direct, error))
+	if (ifindex < 0 || interface_is_up(ifname, error))
+		return -1;
+	raw_ip = interface_is_raw_ip(ifname, error);
+	if (raw_ip < 0 || may_attach(ifname, ifindex, options->direct, error))
 		return -1;
 	skel = pacer_bpf__open();
 	if (!skel)
 		return policy_fail(error, 0, "the built-in object cannot be opened: %s",
 				   strerror(errno));
+	skel->rodata_built->pacer_built.raw_ip = raw_ip;
+	skel->data_control->pacer_control.raw_ip = raw_ip;
 	if (prepare(skel, begin, &why)) {
 		pacer_bpf__destroy(skel);
 		return policy_fail(error, 0, "%s: %s", ifname, why.text);

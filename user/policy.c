@@ -441,10 +441,12 @@ static int one_vlan(struct source *s, const struct place *at, const yaml_node_t 
 		*range = (struct range){PACER_VLAN_NONE, PACER_VLAN_NONE};
 		return 0;
 	}
-	if (units_range(text, PACER_VLAN_NONE - 1, range))
-		return fail(s, line_of(node), at,
-			    "\"%s\" is not a VLAN: write 0 to 4095, a range as 100-199, or none",
-			    shown(text).text);
+	if (units_range(text, PACER_VLAN_NONE - 1, range) || !range->low)
+		return fail(
+		    s, line_of(node), at,
+		    "\"%s\" is not a VLAN: write 1 to 4095, a range as 100-199, or none (as "
+		    "which frames count whose tags are all of VLAN 0)",
+		    shown(text).text);
 	return 0;
 }
 
@@ -1656,6 +1658,7 @@ struct policy *policy_parse(const char *text, size_t len, struct policy_error *e
 	if (policy) {
 		policy->rule = calloc(PACER_RULES_MAX, sizeof(*policy->rule));
 		policy->allow = calloc(POLICY_ALLOW_MAX, sizeof(*policy->allow));
+		policy->unparsed_drop = true; /* no stack takes such frames */
 	}
 	if (policy && policy->rule && policy->allow)
 		result = read_policy(&s, policy);

@@ -28,30 +28,34 @@ static inline void *built_array(struct bpf_object *obj, const char *name, size_t
 	return at == MAP_FAILED ? NULL : at;
 }
 
-/* Both of them for every CPU. 0, or -1. */
-static inline int built_samples(struct bpf_object *obj, uint32_t cpus,
-				struct pacer_sampler **sampler, struct pacer_heads **heads)
+/* What the object is told of itself before it is loaded. */
+static inline struct pacer_built *built_of(struct bpf_object *obj)
 {
 	struct bpf_map *map;
 	size_t size;
 
+	bpf_object__for_each_map(map, obj)
+	{
+		if (strstr(bpf_map__name(map), ".rodata.built"))
+			return (struct pacer_built *)bpf_map__initial_value(map, &size);
+	}
+	return NULL;
+}
+
+/* Both of them for every CPU. 0, or -1. */
+static inline int built_samples(struct bpf_object *obj, uint32_t cpus,
+				struct pacer_sampler **sampler, struct pacer_heads **heads)
+{
+	struct pacer_built *built = built_of(obj);
+
 	*sampler = built_array(obj, "pacer_samples", sizeof(**sampler), cpus);
 	*heads = built_array(obj, "pacer_heads", sizeof(**heads), cpus);
-	if (!*sampler || !*heads)
+	if (!*sampler || !*heads || !built)
 		return -1;
 	for (uint32_t cpu = 0; cpu < cpus; cpu++)
 		pacer_sampler_init(&(*sampler)[cpu], 1000 + cpu);
-	bpf_object__for_each_map(map, obj)
-	{
-		struct pacer_built *built;
-
-		if (!strstr(bpf_map__name(map), ".rodata.built"))
-			continue;
-		built = (struct pacer_built *)bpf_map__initial_value(map, &size);
-		*built = (struct pacer_built){1, 1};
-		return 0;
-	}
-	return -1;
+	built->samples = built->heads = 1;
+	return 0;
 }
 
 #endif

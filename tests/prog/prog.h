@@ -215,10 +215,12 @@ struct prog_fate {
 	uint32_t verdict, counter, reason, event; /* PACER_EVENT_COUNT: none */
 };
 
-/* The one event of the rule that the packet counted for, if there was one. */
+/* The one event of the rule that the packet counted for, if there was one. That it was read in part
+ * may stand beside another, and is told where it stands alone.
+ */
 static inline uint32_t prog_event(struct prog *p, uint32_t counter)
 {
-	uint32_t event = PACER_EVENT_COUNT, cpu, e;
+	uint32_t event = PACER_EVENT_COUNT, part = 0, cpu, e;
 
 	for (cpu = 0; cpu < p->cpus; cpu++)
 		for (e = 0; e < PACER_EVENT_COUNT; e++) {
@@ -228,10 +230,14 @@ static inline uint32_t prog_event(struct prog *p, uint32_t counter)
 			if (!n)
 				continue;
 			assert_int_equal(n, 1);
+			if (e == PACER_READ_IN_PART) {
+				part++;
+				continue;
+			}
 			assert_int_equal(event, PACER_EVENT_COUNT);
 			event = e;
 		}
-	return event;
+	return part && event == PACER_EVENT_COUNT ? PACER_READ_IN_PART : event;
 }
 
 /* One packet: what became of it. Unless it was admitted or has banned its key, no line of state has

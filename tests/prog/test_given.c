@@ -145,7 +145,8 @@ static void random_recipe(struct recipe *r)
 	}
 	for (i = 0; i < FRAME_EXTS; i++)
 		r->ext[i] = PICK(extensions);
-	for (i = draw() % 4 ? 0 : between(1, 3); i; i--)
+	r->priority = draw() % 4;
+	for (i = draw() % 4 ? 0 : draw() % 8 ? between(1, 3) : FRAME_TAGS; i; i--)
 		r->tag[i - 1] = draw() & 1 ? 0x8100 : 0x88a8;
 }
 
@@ -214,7 +215,10 @@ static struct pacer_judgement judge(const struct frame *f, uint64_t now_ns, uint
 	else if (is_allowed(&walk.pkt, now_ns, until_ns))
 		none.reason = PACER_ALLOWED;
 	else
-		return pacer_pace(&walk);
+		none = pacer_pace(&walk);
+	if (result == PACER_PARSED && none.event == PACER_EVENT_COUNT &&
+	    walk.pkt.key[PACER_WORD_META] & PACER_META_PART)
+		none.event = PACER_READ_IN_PART;
 	return none;
 }
 
@@ -226,7 +230,8 @@ static uint32_t verdict_of(const struct pacer_judgement *j)
 		return XDP_PASS;
 	switch (pacer_verdict_of(j->reason)) {
 	case PACER_VERDICT_UNPARSED:
-		return policy.flags & PACER_UNPARSED_DROP ? XDP_DROP : XDP_PASS;
+		return policy.flags & PACER_UNPARSED_DROP || j->reason == PACER_TOO_DEEP ? XDP_DROP
+											 : XDP_PASS;
 	case PACER_VERDICT_DENY:
 		return policy.rule[j->rule].over == PACER_OVER_PASS ? XDP_PASS : XDP_DROP;
 	default:
@@ -320,6 +325,8 @@ static void test_same(void **unused)
 	assert_true(prog.reasons_seen[PACER_DENY_BAN] > 100);
 	assert_true(events[PACER_BANNED] > 100);
 	assert_true(events[PACER_BANS_FULL] > 10);
+	assert_true(events[PACER_READ_IN_PART] > 100);
+	assert_true(prog.reasons_seen[PACER_TOO_DEEP] > 100);
 	assert_true(prog.reasons_seen[PACER_ALLOWED] > 100);
 	assert_true(prog.reasons_seen[PACER_NO_RULE] > 100);
 }

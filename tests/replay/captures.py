@@ -115,6 +115,8 @@ class Frame:
         self.reason = ""  # why no rule is asked
         self.frag = None  # of a later fragment: the identification
         self.src = self.dst = None
+        self.any = False  # its protocol is not known for certain: no rule's excludes it
+        self.part = False  # its ports lie beyond what is read
         self.__dict__.update(fields)
 
     def at(self, time):
@@ -141,7 +143,7 @@ def ip4(src, dst, proto=17, sport=1000, dport=53, payload=20, tags=(), options=0
     return Frame(l2 + head + b"\x01" * (4 * options) + body, src=ipaddress.ip_address(src),
                  dst=ipaddress.ip_address(dst), proto=proto, sport=sport if ports else 0,
                  dport=dport if ports else 0, frag=ident if later else None, l2=len(l2), ip=20,
-                 need=len(l2) + 20 + 4 * options + (4 if ports else 0))
+                 need=len(l2) + 20 + 4 * options + (4 if ports else 0), known=len(l2) + 20)
 
 
 def ip6(src, dst, proto=17, sport=1000, dport=53, payload=20, tags=(), chain=(), frag=0, ident=7):
@@ -155,8 +157,10 @@ def ip6(src, dst, proto=17, sport=1000, dport=53, payload=20, tags=(), chain=(),
             parts.append(struct.pack(">BB", following, 4) + bytes(22))
         else:
             parts.append(struct.pack(">BB", following, 1) + bytes(14))
+    known = 0
     for header, part in zip(chain, parts):
         if not later:
+            known = need + 8
             need += 8 if header == 44 else len(part)
         if header == 44 and frag & 0xfff8 and not later:
             later, proto = True, part[0]
@@ -167,9 +171,17 @@ def ip6(src, dst, proto=17, sport=1000, dport=53, payload=20, tags=(), chain=(),
     l2 = ether(0x86dd, tags)
     frame = Frame(l2 + head + total, src=ipaddress.ip_address(src), dst=ipaddress.ip_address(dst), proto=proto,
                   sport=sport if ports else 0, dport=dport if ports else 0, frag=ident if later else None,
-                  l2=len(l2), ip=40, need=len(l2) + 40 + need + (4 if ports else 0))
-    if len(chain) > 8 and not later:
-        frame.reason = "too_deep"
+                  l2=len(l2), ip=40, need=len(l2) + 40 + need + (4 if ports else 0),
+                  known=len(l2) + 40 + known)
+    frame.any = later and proto in (0, 43, 44, 51, 60)
+    return in_part(frame, len(chain) <= 8) if len(chain) > 8 and not later else frame
+
+
+def in_part(frame, known):
+    """The frame, read as far as its addresses, or as far as its protocol, if that is known."""
+    frame.part = True
+    if not known:
+        frame.any, frame.proto = True, None
     return frame
 
 
@@ -178,8 +190,10 @@ def cut(frame, n, wire):
     c = frame.at(frame.time)
     c.data = frame.data[:n]
     if wire:
-        if n < frame.need:
-            c.reason = "truncated"
+        if n < frame.l2 + frame.ip:
+            c.reason = "too_deep"
+        elif n < frame.need:
+            in_part(c, n >= frame.known)
         return c
     c.wire = n
     if n < frame.l2 + frame.ip:
@@ -232,8 +246,10 @@ def key_of(f, key):
         return "all"
     if key == "flow":
         ports = f"{f.sport} {f.dport}" if f.frag is None else f"fragment {f.frag}"
-        return f"{f.src}>{f.dst} {PROTO.get(f.proto, f.proto)} {ports}"
+        return f"{f.src}>{f.dst} {PROTO.get(f.proto, f.proto or '?')} {'? ?' if f.part else ports}"
     if key == "src+dport":
+        if f.part:
+            return f"{f.src} ?"
         return f"{f.src} {f.dport}" if f.frag is None else f"{f.src} fragment {f.frag & 0xffff}"
     if key == "src/24,56":
         return text(f.src, 24, 56)
@@ -301,7 +317,7 @@ def judge(f, rules, allow):
         return "", "", "pass", f.reason
     if allow and any(f.src in n for n in ALLOWED if n.version == f.src.version):
         return "", "", "pass", "allowed"
-    name, _, limits = next(r for r in rules if r[1] in (None, f.proto))
+    name, _, limits = next(r for r in rules if r[1] in (None, f.proto) or f.any)
     for limit in limits:
         if not limit.fits(f):
             return name, key_of(f, limit.key), "deny", limit.reason
@@ -353,7 +369,7 @@ def shapes():
             for frag in ((0, 1, 8, 0xfff9) if 44 in chain else (0,)):
                 out.append(ip6("2001:db8::1", "2001:db8::9", tags=tags, chain=chain, frag=frag, ident=0x12345678))
     out.append(Frame(ether(0x0806) + bytes(28), reason="not_ip"))
-    out.append(Frame(ether(0x0800, ((0x8100, 1),) * 3) + bytes(40), reason="too_deep"))
+    out.append(Frame(ether(0x0800, ((0x8100, 1),) * 17) + bytes(40), reason="too_deep"))
     out.append(Frame(ether(0x0800) + b"\x46" + bytes(19), reason="bad_header"))
     return [f.at(START + i * 40 * MS) for i, f in enumerate(out)]
 

@@ -50,12 +50,13 @@ static int matches(const struct policy_match *m, const struct pacer_packet *pkt)
 
 	if (!in_prefixes(m->src, m->n_src, pkt, PACER_WORD_SADDR) ||
 	    !in_prefixes(m->dst, m->n_dst, pkt, PACER_WORD_DADDR) ||
-	    !in_ranges(m->proto, m->n_proto, pkt->proto) ||
+	    (!in_ranges(m->proto, m->n_proto, pkt->proto) && pkt->ports != PACER_PORTS_ANY) ||
 	    !in_ranges(m->vlan, m->n_vlan, pkt->vlan))
 		return 0;
-	return pkt->fragment == PACER_FRAG_LATER ||
-	       (in_ranges(m->sport, m->n_sport, ports >> 16) &&
-		in_ranges(m->dport, m->n_dport, ports & 0xffff));
+	if (pkt->ports == PACER_PORTS_NONE)
+		return !m->n_sport && !m->n_dport;
+	return pkt->ports != PACER_PORTS_READ || (in_ranges(m->sport, m->n_sport, ports >> 16) &&
+						  in_ranges(m->dport, m->n_dport, ports & 0xffff));
 }
 
 static void say_prefix(int family)
@@ -101,6 +102,8 @@ static void say_field(const char *name, uint32_t max, int family)
 			say_prefix(family ? family : i & 1 ? 4 : 6);
 		else if (max == 4095 && !(draw() % 3))
 			say("none");
+		else if (max == 4095)
+			say("%u-%u", (uint32_t)between(1, 2000), (uint32_t)between(2000, max));
 		else
 			say_range(max);
 	}
@@ -170,7 +173,7 @@ static struct pacer_packet near_packet(const struct policy *policy)
 
 	near_prefix(m->src, m->n_src, family, &p.key[PACER_WORD_SADDR]);
 	near_prefix(m->dst, m->n_dst, family, &p.key[PACER_WORD_DADDR]);
-	p.fragment = draw() % 8 ? PACER_FRAG_NONE : PACER_FRAG_LATER;
+	p.ports = draw() % 4 ? PACER_PORTS_READ : draw() % 4;
 	p.proto = near_range(m->proto, m->n_proto, 255);
 	p.vlan = near_range(m->vlan, m->n_vlan, PACER_VLAN_NONE);
 	p.key[PACER_WORD_PORTS] =
@@ -334,7 +337,7 @@ static void test_all_64_rules(void **unused)
 
 static void test_key_masks(void **unused)
 {
-	static const uint32_t all = ~0u, frag = PACER_META_FRAGMENT, meta = 0x1ff;
+	static const uint32_t all = ~0u, frag = 0x300, meta = 0x3ff; /* both marks */
 	const struct {
 		const char *key;
 		uint32_t mask4[4], mask6[PACER_KEY_WORDS];

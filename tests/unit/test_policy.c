@@ -215,7 +215,7 @@ static void every_field(void **state)
 		  "    proto: [tcp, 17, icmpv6, sctp]\n"
 		  "    sport: 1024-65535\n"
 		  "    dport: [53, 80-90]\n"
-		  "    vlan: [none, 0, 100-200]\n"
+		  "    vlan: [none, 1, 100-200]\n"
 		  "  limits:\n"
 		  "  - key: dst\n"
 		  "    gap: 1us\n"
@@ -287,6 +287,7 @@ static void samples(void **state)
 	assert_int_equal(policy->sample.of, SAMPLE_ADMITTED);
 	policy_free(policy);
 	policy = parse("rules: []\n");
+	assert_true(policy->unparsed_drop);
 	assert_false(policy->sample.on);
 	policy_free(policy);
 }
@@ -668,6 +669,8 @@ static void wrong_matches(void **state)
 	    {"sport: http", "rules[0].match.sport: \"http\" is not a port"},
 	    {"vlan: 4096", "rules[0].match.vlan: \"4096\" is not a VLAN"},
 	    {"vlan: any", "or none"},
+	    {"vlan: 0", "\"0\" is not a VLAN: write 1 to 4095, a range as 100-199, or none"},
+	    {"vlan: [5, 0-99]", "match.vlan[1]: \"0-99\" is not a VLAN"},
 	    {"vlan: {}", "expected one value"},
 	    {"src: 10.0.0.0/8, dst: 2001:db8::/32",
 	     "rules[0].match: src is IPv4 and dst is IPv6: no packet can match"},
