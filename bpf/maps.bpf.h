@@ -53,7 +53,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
-	__uint(max_entries, PACER_ALLOW_MAX);
+	__uint(max_entries, PACER_ALLOW_ENTRIES);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, struct pacer_allow4);
 	__type(value, struct pacer_allow_value);
@@ -61,7 +61,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
-	__uint(max_entries, PACER_ALLOW_MAX);
+	__uint(max_entries, PACER_ALLOW_ENTRIES);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, struct pacer_allow6);
 	__type(value, struct pacer_allow_value);

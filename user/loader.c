@@ -72,6 +72,18 @@ uint64_t loader_resolution(void)
 	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
 }
 
+int loader_cpus(struct policy_error *error)
+{
+	int cpus = libbpf_num_possible_cpus();
+
+	if (cpus < 1)
+		return policy_fail(error, 0,
+				   "the number of CPUs is not known: %s: is /sys mounted, with "
+				   "/sys/devices/system/cpu/possible?",
+				   strerror(cpus ? -cpus : ENODATA));
+	return cpus;
+}
+
 /* --- the interface -------------------------------------------------------------------------- */
 
 static int interface_index(const char *ifname, struct policy_error *error)
@@ -179,12 +191,12 @@ static int fill_trie(struct bpf_map *map, const struct policy *policy, int famil
 {
 	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_NO_PREALLOC);
 	int fd = bpf_map_create(BPF_MAP_TYPE_LPM_TRIE, bpf_map__name(map), bpf_map__key_size(map),
-				bpf_map__value_size(map), PACER_ALLOW_MAX, &options);
+				bpf_map__value_size(map), PACER_ALLOW_ENTRIES, &options);
 	struct pacer_allow_value value = {.of_policy = 1};
 	int err = fd < 0 ? -1 : 0;
 
 	for (size_t i = 0; i < policy->n_allow && !err; i++) {
-		struct pacer_allow6 key = {.prefixlen = policy->allow[i].len};
+		struct pacer_allow6 key = {PACER_ALLOW_COPY_BITS + policy->allow[i].len, 0, {0}};
 
 		if (policy->allow[i].family != family)
 			continue;
@@ -243,7 +255,7 @@ static int draw_seeds(struct pacer_sampler *sampler, uint32_t n)
 static int make_samplers(struct pacer_bpf *skel, const struct pacer_sampling *sampling,
 			 struct policy_error *error)
 {
-	int cpus = libbpf_num_possible_cpus();
+	int cpus = loader_cpus(error);
 	struct pacer_sampler *sampler;
 	void *heads = NULL;
 	int result;
@@ -251,7 +263,7 @@ static int make_samplers(struct pacer_bpf *skel, const struct pacer_sampling *sa
 	if (!sampling->reasons)
 		return 0;
 	if (cpus < 1)
-		return policy_fail(error, 0, "the number of CPUs is not known");
+		return -1;
 	sampler = make_array(skel->maps.pacer_samples, sizeof(*sampler), cpus);
 	if (sampling->snap)
 		heads = make_array(skel->maps.pacer_heads, sizeof(struct pacer_heads), cpus);
@@ -285,7 +297,7 @@ static int make_map(struct bpf_map *map, enum bpf_map_type type, uint32_t entrie
 static int make_targets(struct pacer_bpf *skel, const struct loader_policy *begin,
 			struct policy_error *error)
 {
-	uint32_t cpus = libbpf_num_possible_cpus();
+	int cpus = loader_cpus(error);
 	struct target_maps maps = {
 	    .devices_fd = make_map(skel->maps.pacer_devices, BPF_MAP_TYPE_DEVMAP,
 				   bpf_map__max_entries(skel->maps.pacer_devices)),
@@ -297,7 +309,9 @@ static int make_targets(struct pacer_bpf *skel, const struct loader_policy *begi
 	int fds[] = {maps.devices_fd, maps.cpus_fd, maps.leases_fd};
 	int result = 0;
 
-	if (maps.devices_fd < 0 || maps.cpus_fd < 0 || maps.leases_fd < 0)
+	if (cpus < 1)
+		result = -1;
+	else if (maps.devices_fd < 0 || maps.cpus_fd < 0 || maps.leases_fd < 0)
 		result = policy_fail(error, 0, "the maps of targets cannot be made: %s%s",
 				     strerror(errno), errno == EPERM ? ": run as root" : "");
 	else
@@ -333,9 +347,9 @@ static int prepare(struct pacer_bpf *skel, const struct loader_policy *begin,
 	memcpy(copy->text, begin->text, strlen(begin->text));
 	if (make_samplers(skel, &begin->bin->sampling, error) || make_targets(skel, begin, error))
 		return -1;
-	if (fill_trie(skel->maps.pacer_allow4, begin->policy, 4, &control->allowed4, error))
+	if (fill_trie(skel->maps.pacer_allow4, begin->policy, 4, &control->allowed[0].v4, error))
 		return -1;
-	return fill_trie(skel->maps.pacer_allow6, begin->policy, 6, &control->allowed6, error);
+	return fill_trie(skel->maps.pacer_allow6, begin->policy, 6, &control->allowed[0].v6, error);
 }
 
 static int attach_failed(const char *ifname, enum loader_mode mode, int err,
@@ -565,7 +579,7 @@ int loader_find(const char *ifname, struct attached *a, struct policy_error *err
 			       .leases_fd = -1,
 			       .targets = {-1, -1, -1, 0}};
 	a->ifindex = interface_index(ifname, error);
-	if (a->ifindex < 0)
+	if (a->ifindex < 0 || loader_cpus(error) < 0)
 		return -1;
 	snprintf(a->ifname, sizeof(a->ifname), "%s", ifname);
 	mp = programs_of(ifname, a->ifindex, error);

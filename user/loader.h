@@ -75,6 +75,8 @@ int loader_unload(const struct attached *attached, struct policy_error *error);
 /* Call `each` for every interface of this network namespace that has a pacer. */
 int loader_each(int (*each)(const char *ifname, void *arg), void *arg, struct policy_error *error);
 
+/* CPUs that packets may be judged on, or -1 with *error filled. Once known, it stays known. */
+int loader_cpus(struct policy_error *error);
 /* Resolution of the coarse clock, and the time of the exact one, in ns. */
 uint64_t loader_resolution(void);
 uint64_t loader_now(void);
