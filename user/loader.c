@@ -74,8 +74,10 @@ uint64_t loader_resolution(void)
 
 int loader_cpus(struct policy_error *error)
 {
-	int cpus = libbpf_num_possible_cpus();
+	int cpus;
 
+	libbpf_set_print(print_libbpf);
+	cpus = libbpf_num_possible_cpus();
 	if (cpus < 1)
 		return policy_fail(error, 0,
 				   "the number of CPUs is not known: %s: is /sys mounted, with "
