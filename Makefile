@@ -95,7 +95,7 @@ HARNESS := $(wildcard tests/prog/*.h) tests/unit/oracle.h tests/unit/chi.h
 
 prog: $(PROG) $(addprefix $(BUILD)/prog/,pacer_given.bpf.o hammer.bpf.o hammer_fault.bpf.o)
 
-READER  := $(addprefix $(BUILD)/user/,snapshot.o change.o loader.o targets.o allowlist.o grace.o)
+READER  := $(addprefix $(BUILD)/user/,snapshot.o change.o loader.o targets.o allowlist.o grace.o samples.o)
 
 $(BUILD)/prog/test_sample: MORE := $(READER)
 $(BUILD)/prog/test_sample: $(READER)

@@ -112,7 +112,7 @@ static __always_inline struct pacer_counters *count(__u32 slot, enum pacer_reaso
 /* What became of the packet is of what the policy samples. */
 static __always_inline int is_sampled(const struct pacer_policy *policy, __u32 reason)
 {
-	return pacer_built.samples && policy->sampling.reasons >> (reason & 31) & 1;
+	return policy->sampling.reasons >> (reason & 31) & 1;
 }
 
 /* Beside a reason: the packet is not done with. */

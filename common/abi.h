@@ -418,12 +418,6 @@ struct pacer_copy {
 	char text[PACER_DOC_MAX];
 };
 
-/* What a pacer was loaded with and cannot come by later. */
-struct pacer_built {
-	__u32 samples; /* memory for samples */
-	__u32 heads;   /* and for packets' heads beside them */
-};
-
 #define PACER_SECRETS (2 * (PACER_KEY_WORDS + 2))
 
 /* Prefixes on an allow-list, so that an empty one costs nothing. */

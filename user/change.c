@@ -669,23 +669,14 @@ static int put_targets(struct attached *a, uint32_t copy, const struct plan *pla
 	return policy_fail(error, 0, "%s: %.300s", a->ifname, why.text);
 }
 
-/* Memory for samples is taken at load or never. */
-static int may_sample(const struct attached *a, const struct pacer_sampling *sampling,
-		      struct policy_error *error)
+static int make_samples(struct attached *a, const struct pacer_sampling *sampling, int cpus,
+			struct samples_made *made, struct policy_error *error)
 {
-	if (sampling->reasons && !a->sampler)
-		return policy_fail(
-		    error, 0,
-		    "%s: the policy samples, but the pacer was loaded by one that does not, "
-		    "without memory for it: leave sample out, or unload and load",
-		    a->ifname);
-	if (sampling->reasons && sampling->snap && !a->heads)
-		return policy_fail(
-		    error, 0,
-		    "%s: the sample keeps packets' heads, but the pacer was loaded without "
-		    "memory for them: leave snap out, or unload and load",
-		    a->ifname);
-	return 0;
+	struct policy_error why = {0};
+
+	if (!samples_make(&a->samples, sampling, cpus, made, &why))
+		return 0;
+	return policy_fail(error, 0, "%s: %.300s", a->ifname, why.text);
 }
 
 static int replace(struct attached *a, const char *text, uint64_t confirm_ns, struct plan *plan,
@@ -698,6 +689,7 @@ static int replace(struct attached *a, const char *text, uint64_t confirm_ns, st
 	struct compile_host host = {a->control->resolution_ns, loader_now(), cpus};
 	struct pacer_policy *bin;
 	struct allowlist list = {0};
+	struct samples_made made;
 	uint64_t until_ns = 0;
 
 	if (cpus < 1)
@@ -714,8 +706,6 @@ static int replace(struct attached *a, const char *text, uint64_t confirm_ns, st
 	new = policy_parse(text, strlen(text), error);
 	if (!new || compile_policy(new, &previous, &host, bin, plan, error))
 		goto out;
-	if (may_sample(a, &bin->sampling, error))
-		goto out;
 	if (next_list(a, new, &list, error) || grace(a->ifname, error))
 		goto out;
 	if (clear_new(a, &a->copy[now].policy, bin, plan, error))
@@ -724,13 +714,17 @@ static int replace(struct attached *a, const char *text, uint64_t confirm_ns, st
 		goto out;
 	if (write_list(a, next, &list, error))
 		goto out;
+	if (make_samples(a, &bin->sampling, cpus, &made, error))
+		goto out;
 	a->copy[next].policy = *bin;
 	memset(a->copy[next].text, 0, PACER_DOC_MAX);
 	memcpy(a->copy[next].text, text, strlen(text));
 	if (confirm_ns)
 		until_ns = loader_now() + confirm_ns;
-	if (switch_to(a, next, until_ns, error))
+	if (switch_to(a, next, until_ns, error)) {
+		samples_undo(&a->samples, &made);
 		goto out;
+	}
 	result = time_retired(a, &a->copy[next].policy, error);
 out:
 	allowlist_free(&list);

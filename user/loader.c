@@ -224,62 +224,32 @@ static void *map_memory(int fd, size_t len)
 	return at == MAP_FAILED ? NULL : at;
 }
 
-/* In place of a map of the object, one of another size, mapped; the caller unmaps it. */
-static void *make_array(struct bpf_map *map, uint32_t value_size, uint32_t entries)
-{
-	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
-	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, bpf_map__name(map), sizeof(uint32_t),
-				value_size, entries, &options);
-	void *at = fd < 0 ? NULL : map_memory(fd, (size_t)value_size * entries);
-
-	if (at && bpf_map__reuse_fd(map, fd)) {
-		munmap(at, (size_t)value_size * entries);
-		at = NULL;
-	}
-	if (fd >= 0)
-		close(fd);
-	return at;
-}
-
-static int draw_seeds(struct pacer_sampler *sampler, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		uint64_t seed;
-
-		if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
-			return -1;
-		pacer_sampler_init(&sampler[i], seed);
-	}
-	return 0;
-}
-
-/* Where the policy samples: the memory for it, a CPU's each. */
+/* Where the policy samples: the memory for it, a CPU's each, in maps that the object is given. */
 static int make_samplers(struct pacer_bpf *skel, const struct pacer_sampling *sampling,
 			 struct policy_error *error)
 {
-	int cpus = loader_cpus(error);
-	struct pacer_sampler *sampler;
-	void *heads = NULL;
-	int result;
+	struct sample_maps maps;
+	struct samples_made made;
+	int cpus = loader_cpus(error), result;
 
 	if (!sampling->reasons)
 		return 0;
 	if (cpus < 1)
 		return -1;
-	sampler = make_array(skel->maps.pacer_samples, sizeof(*sampler), cpus);
-	if (sampling->snap)
-		heads = make_array(skel->maps.pacer_heads, sizeof(struct pacer_heads), cpus);
-	result = !sampler || draw_seeds(sampler, cpus) || (sampling->snap && !heads);
-	skel->rodata_built->pacer_built.samples = 1;
-	skel->rodata_built->pacer_built.heads = !!sampling->snap;
-	if (sampler)
-		munmap(sampler, cpus * sizeof(*sampler));
-	if (heads)
-		munmap(heads, cpus * sizeof(struct pacer_heads));
-	return result ? policy_fail(error, 0,
-				    "no memory for the samples of %d CPUs: %s: leave sample out",
-				    cpus, strerror(errno))
-		      : 0;
+	maps.samplers_fd = samples_outer("pacer_samples", sizeof(struct pacer_sampler));
+	maps.heads_fd = samples_outer("pacer_heads", sizeof(struct pacer_heads));
+	if (maps.samplers_fd < 0 || maps.heads_fd < 0 ||
+	    bpf_map__reuse_fd(skel->maps.pacer_samples, maps.samplers_fd) ||
+	    bpf_map__reuse_fd(skel->maps.pacer_heads, maps.heads_fd))
+		result = policy_fail(error, 0, "the maps of samples cannot be made: %s%s",
+				     strerror(errno), errno == EPERM ? ": run as root" : "");
+	else
+		result = samples_make(&maps, sampling, cpus, &made, error);
+	if (maps.samplers_fd >= 0)
+		close(maps.samplers_fd);
+	if (maps.heads_fd >= 0)
+		close(maps.heads_fd);
+	return result;
 }
 
 /* In place of a map of the object, an equal one of so many entries, which can be filled already. */
@@ -450,6 +420,25 @@ int loader_load(const char *ifname, const struct loader_options *options,
 
 /* --- find ----------------------------------------------------------------------------------- */
 
+/* The map in a map, if it has one; NULL: not, or it holds something else. */
+static void *map_inner(int outer_fd, size_t value_size, uint32_t *entries, size_t *len)
+{
+	struct bpf_map_info info = {0};
+	uint32_t info_len = sizeof(info);
+	int fd = samples_inner(outer_fd);
+	void *at = NULL;
+
+	if (fd < 0)
+		return NULL;
+	if (!bpf_obj_get_info_by_fd(fd, &info, &info_len) && info.value_size == value_size) {
+		*entries = info.max_entries;
+		*len = value_size * info.max_entries;
+		at = map_memory(fd, *len);
+	}
+	close(fd);
+	return at;
+}
+
 /* Keep the map if it is one of ours, under its name; the caller closes fd otherwise. */
 static bool take_map(struct attached *a, int fd, const struct bpf_map_info *info)
 {
@@ -466,13 +455,17 @@ static bool take_map(struct attached *a, int fd, const struct bpf_map_info *info
 	} else if (!strcmp(info->name, "pacer_throttles") && !a->throttle &&
 		   len == PACER_THROTTLES * sizeof(struct pacer_throttle_state)) {
 		a->throttle = map_memory(fd, a->mapped[LOADER_THROTTLES] = len);
-	} else if (!strcmp(info->name, "pacer_samples") && !a->sampler &&
-		   info->value_size == sizeof(struct pacer_sampler)) {
-		a->n_samplers = info->max_entries;
-		a->sampler = map_memory(fd, a->mapped[LOADER_SAMPLERS] = len);
-	} else if (!strcmp(info->name, "pacer_heads") && !a->heads &&
-		   info->value_size == sizeof(struct pacer_heads)) {
-		a->heads = map_memory(fd, a->mapped[LOADER_HEADS] = len);
+	} else if (!strcmp(info->name, "pacer_samples") && a->samples.samplers_fd < 0) {
+		a->samples.samplers_fd = fd;
+		a->sampler =
+		    map_inner(fd, sizeof(*a->sampler), &a->n_samplers, &a->mapped[LOADER_SAMPLERS]);
+		return true;
+	} else if (!strcmp(info->name, "pacer_heads") && a->samples.heads_fd < 0) {
+		uint32_t cpus;
+
+		a->samples.heads_fd = fd;
+		a->heads = map_inner(fd, sizeof(*a->heads), &cpus, &a->mapped[LOADER_HEADS]);
+		return true;
 	} else if (!strcmp(info->name, "pacer_leases") && a->leases_fd < 0 &&
 		   info->value_size == sizeof(struct pacer_throttle_lease)) {
 		a->leases_fd = fd;
@@ -545,7 +538,8 @@ static int check_abi(const struct attached *a, struct policy_error *error)
 		    a->ifname, a->control->abi_version, PACER_ABI_VERSION, a->ifname);
 	if (!a->copy || !a->lines || !a->throttle || a->counts_fd < 0 || a->allow4_fd < 0 ||
 	    a->allow6_fd < 0 || a->leases_fd < 0 || a->targets.devices_fd < 0 ||
-	    a->targets.cpus_fd < 0 || a->targets.leases_fd < 0)
+	    a->targets.cpus_fd < 0 || a->targets.leases_fd < 0 || a->samples.samplers_fd < 0 ||
+	    a->samples.heads_fd < 0)
 		return policy_fail(error, 0,
 				   "%s: its pacer lacks a map: take it off and load it again",
 				   a->ifname);
@@ -556,8 +550,10 @@ void loader_release(struct attached *a)
 {
 	void *at[LOADER_MAPPINGS] = {a->control,  a->copy,    a->lines,
 				     a->throttle, a->sampler, a->heads};
-	int fds[] = {a->prog_fd,   a->counts_fd,	  a->allow4_fd,	      a->allow6_fd,
-		     a->leases_fd, a->targets.devices_fd, a->targets.cpus_fd, a->targets.leases_fd};
+	int fds[] = {a->prog_fd,	 a->counts_fd,	       a->allow4_fd,
+		     a->allow6_fd,	 a->leases_fd,	       a->targets.devices_fd,
+		     a->targets.cpus_fd, a->targets.leases_fd, a->samples.samplers_fd,
+		     a->samples.heads_fd};
 
 	for (size_t i = 0; i < LOADER_MAPPINGS; i++)
 		if (at[i])
@@ -579,7 +575,8 @@ int loader_find(const char *ifname, struct attached *a, struct policy_error *err
 			       .allow4_fd = -1,
 			       .allow6_fd = -1,
 			       .leases_fd = -1,
-			       .targets = {-1, -1, -1, 0}};
+			       .targets = {-1, -1, -1, 0},
+			       .samples = {-1, -1}};
 	a->ifindex = interface_index(ifname, error);
 	if (a->ifindex < 0 || loader_cpus(error) < 0)
 		return -1;

@@ -12,8 +12,8 @@
 #include <net/if.h>
 
 #include "compile.h"
+#include "samples.h"
 #include "targets.h"
-#include "sampler.h"
 
 enum loader_mode { LOADER_NATIVE, LOADER_SKB, LOADER_HW };
 
@@ -46,7 +46,8 @@ struct attached {
 	struct pacer_line *lines;
 	uint64_t n_lines;
 	struct pacer_throttle_state *throttle; /* PACER_THROTTLES of them */
-	struct pacer_sampler *sampler; /* one a CPU; NULL: loaded without memory for samples */
+	struct sample_maps samples;
+	struct pacer_sampler *sampler; /* one a CPU; NULL: no policy has sampled yet */
 	struct pacer_heads *heads;     /* the same, of packets' heads */
 	uint32_t n_samplers;
 	size_t mapped[LOADER_MAPPINGS]; /* lengths of the mappings, in their order above */

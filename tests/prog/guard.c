@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Load objects, given as COMPILER=FILE, as they are and with memory for one CPU's samples, and
- * print for each of their programs what the verifier saw and what was made of it: program,
- * compiler, instructions verified, bytes of BPF, bytes of machine code, bytes of all maps. Exit 1
- * where one does not load.
+ * Load objects, given as COMPILER=FILE, and print for each of their programs what the verifier saw
+ * and what was made of it: program, compiler, instructions verified, bytes of BPF, bytes of machine
+ * code, bytes of all maps. Exit 1 where one does not load.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/bpf.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "built.h"
 
 static int print_warnings(enum libbpf_print_level level, const char *format, va_list args)
 {
@@ -37,18 +33,15 @@ static unsigned long long map_bytes(const struct bpf_map *map)
 	return bytes;
 }
 
-static int measure(const char *compiler, const char *path, bool samples)
+static int measure(const char *compiler, const char *path)
 {
 	struct bpf_object *obj = bpf_object__open_file(path, NULL);
-	struct pacer_sampler *sampler;
 	unsigned long long bytes = 0;
-	struct pacer_heads *heads;
 	struct bpf_program *program;
 	struct bpf_map *map;
 
-	if (!obj || (samples && built_samples(obj, 1, &sampler, &heads)) || bpf_object__load(obj)) {
-		fprintf(stderr, "%s: %s does not load%s\n", compiler, path,
-			samples ? " with samples" : "");
+	if (!obj || bpf_object__load(obj)) {
+		fprintf(stderr, "%s: %s does not load\n", compiler, path);
 		bpf_object__close(obj);
 		return 1;
 	}
@@ -62,9 +55,8 @@ static int measure(const char *compiler, const char *path, bool samples)
 			fprintf(stderr, "%s: %s\n", path, strerror(errno));
 			return 1;
 		}
-		printf("%s%s\t%s\t%u\t%u\t%u\t%llu\n", bpf_program__name(program),
-		       samples ? "+samples" : "", compiler, info.verified_insns,
-		       info.xlated_prog_len, info.jited_prog_len, bytes);
+		printf("%s\t%s\t%u\t%u\t%u\t%llu\n", bpf_program__name(program), compiler,
+		       info.verified_insns, info.xlated_prog_len, info.jited_prog_len, bytes);
 	}
 	bpf_object__close(obj);
 	return 0;
@@ -83,8 +75,7 @@ int main(int argc, char **argv)
 			return 2;
 		}
 		*path++ = 0;
-		failed |= measure(argv[i], path, false);
-		failed |= measure(argv[i], path, true);
+		failed |= measure(argv[i], path);
 	}
 	return failed;
 }
