@@ -38,10 +38,16 @@ bool allowlist_append(struct allowlist *list, const struct allow_entry *entry)
 	return true;
 }
 
+/* By family, address, length. */
 static int by_prefix(const void *a, const void *b)
 {
-	return memcmp(&((const struct allow_entry *)a)->prefix,
-		      &((const struct allow_entry *)b)->prefix, sizeof(struct prefix));
+	const struct prefix *p = &((const struct allow_entry *)a)->prefix;
+	const struct prefix *q = &((const struct allow_entry *)b)->prefix;
+	int addr = memcmp(p->addr, q->addr, sizeof(p->addr));
+
+	if (p->family != q->family)
+		return p->family - q->family;
+	return addr ? addr : p->len - q->len;
 }
 
 void allowlist_sort(struct allowlist *list)
@@ -77,7 +83,7 @@ static void merge_equal(struct allowlist *list)
 		const struct allow_entry *e = &list->entry[i];
 		struct allow_entry *last = n ? &list->entry[n - 1] : NULL;
 
-		if (!last || memcmp(&last->prefix, &e->prefix, sizeof(e->prefix))) {
+		if (!last || by_prefix(last, e)) {
 			list->entry[n++] = *e;
 			continue;
 		}

@@ -24,7 +24,7 @@ struct allow_entry {
 };
 
 struct allowlist {
-	struct allow_entry *entry; /* in the order of their prefixes, once sorted */
+	struct allow_entry *entry; /* by family, address, length, once sorted */
 	size_t n, room;
 };
 

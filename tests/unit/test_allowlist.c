@@ -115,6 +115,30 @@ static void test_one_prefix(void **unused)
 	}
 }
 
+/* As one would look for them. */
+static void test_order(void **unused)
+{
+	struct prefix net = prefix(4, 0x100);
+	static const struct {
+		uint8_t family, len, last;
+	} row[] = {{4, 32, 0}, {4, 24, 1}, {4, 32, 1}, {4, 32, 2}, {6, 128, 1}};
+
+	(void)unused;
+	net.len = 24;
+	had(prefix(6, 0x100), false, true, 0);
+	had(prefix(4, 0x200), false, true, 0);
+	had(prefix(4, 0x100), false, true, 0);
+	had(net, false, true, 0);
+	had(prefix(4, 0), false, true, 0);
+	allowlist_sort(&now);
+	for (size_t i = 0; i < now.n; i++) {
+		assert_int_equal(now.entry[i].prefix.family, row[i].family);
+		assert_int_equal(now.entry[i].prefix.len, row[i].len);
+		assert_int_equal(now.entry[i].prefix.addr[2], row[i].last);
+		assert_ptr_equal(allowlist_find(&now, &now.entry[i].prefix), &now.entry[i]);
+	}
+}
+
 /* A policy that says it twice has it once. */
 static void test_twice(void **unused)
 {
@@ -199,8 +223,9 @@ static void test_left(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(test_one_prefix), TEST(test_twice), TEST(test_full),
-					   TEST(test_by_hand), TEST(test_left)};
+	const struct CMUnitTest tests[] = {TEST(test_one_prefix), TEST(test_order),
+					   TEST(test_twice),	  TEST(test_full),
+					   TEST(test_by_hand),	  TEST(test_left)};
 
 	return cmocka_run_group_tests_name("allowlist", tests, NULL, NULL);
 }
