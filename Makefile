@@ -67,6 +67,7 @@ $(BUILD)/traffic $(BUILD)/flood: $(BUILD)/%: tests/net/%.c
 
 # A unit test links what it tests of user/: by its own name, and what that needs.
 $(BUILD)/unit/test_policy:  MORE := user/policy.c user/units.c
+$(BUILD)/unit/test_allowlist: MORE := user/allowlist.c
 $(BUILD)/unit/test_units:   MORE := user/units.c
 $(BUILD)/unit/test_compile: MORE := user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c
 $(BUILD)/unit/test_throttles: MORE := user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c
@@ -94,7 +95,7 @@ HARNESS := $(wildcard tests/prog/*.h) tests/unit/oracle.h tests/unit/chi.h
 
 prog: $(PROG) $(addprefix $(BUILD)/prog/,pacer_given.bpf.o hammer.bpf.o hammer_fault.bpf.o)
 
-READER  := $(addprefix $(BUILD)/user/,snapshot.o change.o loader.o targets.o)
+READER  := $(addprefix $(BUILD)/user/,snapshot.o change.o loader.o targets.o allowlist.o grace.o samples.o)
 
 $(BUILD)/prog/test_sample: MORE := $(READER)
 $(BUILD)/prog/test_sample: $(READER)

@@ -43,21 +43,22 @@ static __always_inline int on_trie(struct pacer_allow_value *value, int exact)
 	return value && (!value->until_ns || pacer_clock(exact) < value->until_ns);
 }
 
-static __attribute__((noinline)) int allowed(const struct pacer_packet *pkt, int exact)
+static __attribute__((noinline)) int allowed(const struct pacer_packet *pkt, __u32 copy, int exact)
 {
 	const __u32 *saddr = &pkt->key[PACER_WORD_SADDR];
 
 	if (pkt->family == PACER_FAMILY_4) {
 		struct {
-			__u32 prefixlen, addr;
-		} key = {32, bpf_htonl(saddr[0])};
+			__u32 prefixlen, copy, addr;
+		} key = {PACER_ALLOW_COPY_BITS + 32, copy, bpf_htonl(saddr[0])};
 
 		return on_trie(bpf_map_lookup_elem(&pacer_allow4, &key), exact);
 	}
 	if (pkt->family == PACER_FAMILY_6) {
 		struct {
-			__u32 prefixlen, addr[4];
-		} key = {128,
+			__u32 prefixlen, copy, addr[4];
+		} key = {PACER_ALLOW_COPY_BITS + 128,
+			 copy,
 			 {bpf_htonl(saddr[0]), bpf_htonl(saddr[1]), bpf_htonl(saddr[2]),
 			  bpf_htonl(saddr[3])}};
 
@@ -95,7 +96,7 @@ static __always_inline int approach(struct xdp_md *ctx, struct pacer_walk *walk,
 
 	if (result != PACER_PARSED)
 		return unjudged(walk, pacer_parse_reason(result));
-	if (pacer_control.allowed && allowed(&walk->pkt, exact))
+	if (pacer_control.allowed[walk->copy & 1].any && allowed(&walk->pkt, walk->copy, exact))
 		return unjudged(walk, PACER_ALLOWED);
 	if (!pacer_control.secret_ready)
 		draw_secret();
@@ -119,7 +120,7 @@ static __always_inline struct pacer_counters *count(__u32 slot, enum pacer_reaso
 /* What became of the packet is of what the policy samples. */
 static __always_inline int is_sampled(const struct pacer_policy *policy, __u32 reason)
 {
-	return pacer_built.samples && policy->sampling.reasons >> (reason & 31) & 1;
+	return policy->sampling.reasons >> (reason & 31) & 1;
 }
 
 /* Beside a reason: the packet is not done with. */

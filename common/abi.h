@@ -5,7 +5,8 @@
  *
  * The policy in force is one of two copies; one word, control.in_force, says
  * which. A writer fills the other copy and then stores the word, so that no
- * packet is judged by half a policy.
+ * packet is judged by half a policy. An allow-list belongs to each copy and
+ * changes with it.
  *
  * Memory: a line is 64 bytes and 64-byte aligned; all of a key's state under one
  * tier lies in one line or in half of one (a window of PACER_STARTS_LINE slots
@@ -32,7 +33,7 @@
 #define PACER_BOUNDS_MAX   255u /* values at which one field's set of matching rules changes */
 #define PACER_BUCKETS	   256u
 #define PACER_DOC_MAX	   65536u
-#define PACER_ALLOW_MAX	   4096u
+#define PACER_ALLOW_MAX	   4096u /* prefixes of a family on a copy's allow-list */
 #define PACER_VLAN_NONE	   4096u
 #define PACER_KEY_WORDS	   10u
 #define PACER_THROTTLES	   128u /* states: of limits, the retired included, and of targets */
@@ -421,12 +422,19 @@ struct pacer_copy {
 
 /* What a pacer was loaded with and cannot come by later. */
 struct pacer_built {
-	__u32 samples; /* memory for samples */
-	__u32 heads;   /* and for packets' heads beside them */
-	__u32 raw_ip;  /* the interface's frames begin with the IP header */
+	__u32 raw_ip; /* the interface's frames begin with the IP header */
+	__u32 unused;
 };
 
 #define PACER_SECRETS (2 * (PACER_KEY_WORDS + 2))
+
+/* Prefixes on an allow-list, so that an empty one costs nothing. */
+union pacer_allowed {
+	struct {
+		__u32 v4, v6;
+	};
+	__u64 any; /* not 0: there are some */
+};
 
 struct pacer_control {
 	__u32 magic;
@@ -434,12 +442,7 @@ struct pacer_control {
 	__u64 in_force;	    /* see pacer_in_force */
 	__u32 secret_ready; /* the hash's secret is drawn */
 	__u32 raw_ip;	    /* pacer_built.raw_ip, for the tools */
-	union {		    /* prefixes on the allow-list, so that an empty one costs nothing */
-		struct {
-			__u32 allowed4, allowed6;
-		};
-		__u64 allowed; /* not 0: there are some */
-	};
+	union pacer_allowed allowed[2]; /* of each copy */
 	__u64 secret[PACER_SECRETS];
 	__u64 resolution_ns; /* of the coarse clock, as the loader found it */
 };
@@ -455,20 +458,33 @@ PACER_INLINE __u32 pacer_in_force(__u64 word, __u64 now_ns)
 	return word >> 1 && now_ns >= word >> 1 ? copy ^ 1 : copy;
 }
 
-/* The allow-list's trie: prefix length, then the address, big-endian. */
+/*
+ * The tries of the allow-lists, one of a family: prefix length, the copy whose list it is on, and
+ * then the address, big-endian. The length counts the copy's bits, so that every look-up is of one
+ * list alone.
+ */
+#define PACER_ALLOW_COPY_BITS 32u
+/* Both lists, and one: some kernels change no entry of a trie that is full. */
+#define PACER_ALLOW_ENTRIES (2 * PACER_ALLOW_MAX + 1)
+
 struct pacer_allow4 {
 	__u32 prefixlen;
+	__u32 copy;
 	__u8 addr[4];
 };
 
 struct pacer_allow6 {
 	__u32 prefixlen;
+	__u32 copy;
 	__u8 addr[16];
 };
 
+/* Why a prefix is on the list: the policy has it there, or the operator, or both. */
 struct pacer_allow_value {
-	__u64 until_ns;	 /* monotonic; 0: for ever */
-	__u64 of_policy; /* stands in the policy's list: goes when the policy does */
+	__u64 until_ns;	     /* what packets are judged by: monotonic; 0: for ever */
+	__u64 hand_until_ns; /* the same, of the operator's */
+	__u32 of_policy;
+	__u32 by_hand;
 };
 
 PACER_INLINE enum pacer_verdict pacer_verdict_of(enum pacer_reason reason)

@@ -5,39 +5,52 @@
 
 #include "cmd.h"
 
-static void print_entry(const struct allow_entry *entry, void *arg)
+static uint64_t left_ns(uint64_t until_ns, uint64_t now_ns)
 {
-	uint64_t left_ns = entry->until_ns ? entry->until_ns - loader_now() : 0;
-	char prefix[64], left[32];
+	return until_ns > now_ns ? until_ns - now_ns : 0;
+}
+
+static void print_entry(const struct allow_entry *entry, uint64_t now_ns, void *arg)
+{
 	json_t *array = *(json_t **)arg;
+	char prefix[64], left[32];
 
 	units_prefix_text(&entry->prefix, prefix, sizeof(prefix));
 	if (array) {
-		json_array_append_new(array, json_pack("{s:s, s:I, s:b}", "prefix", prefix,
-						       "left_ns", (json_int_t)left_ns, "of_policy",
-						       entry->of_policy));
+		json_array_append_new(
+		    array,
+		    json_pack("{s:s, s:I, s:b, s:b, s:I}", "prefix", prefix, "left_ns",
+			      (json_int_t)left_ns(allow_until_ns(entry), now_ns), "of_policy",
+			      entry->of_policy, "by_hand", entry->by_hand, "hand_left_ns",
+			      (json_int_t)left_ns(entry->hand_until_ns, now_ns)));
 		return;
 	}
-	printf("%-44s%s%s\n", prefix, entry->of_policy ? "of the policy" : "by hand",
-	       entry->until_ns ? ", for another " : "");
-	if (entry->until_ns)
-		printf("%46s%s\n", "",
-		       units_duration_text(left_ns / 1000000000 * 1000000000, left, sizeof(left)));
+	printf("%-44s%s", prefix,
+	       entry->of_policy && entry->by_hand ? "of the policy, by hand"
+	       : entry->of_policy		  ? "of the policy"
+						  : "by hand");
+	if (left_ns(entry->hand_until_ns, now_ns))
+		printf(", %s left",
+		       allow_left_text(left_ns(entry->hand_until_ns, now_ns), left, sizeof(left)));
+	printf("\n");
 }
 
 static int list(struct attached *a, const struct options *o)
 {
 	json_t *array = o->json ? json_array() : NULL;
+	struct policy_error error = {0};
 
-	change_allow_each(a, print_entry, &array);
-	return array ? print_json(array) : EXIT_DONE;
+	if (!change_allow_each(a, print_entry, &array, &error))
+		return array ? print_json(array) : EXIT_DONE;
+	json_decref(array);
+	return complain(NULL, &error);
 }
 
 static int change(struct attached *a, const struct options *o)
 {
 	struct policy_error error = {0};
 	bool add = !strcmp(o->args[1], "add");
-	struct allow_entry entry = {.until_ns = o->for_ns ? loader_now() + o->for_ns : 0};
+	struct allow_entry entry = {.hand_until_ns = o->for_ns ? loader_now() + o->for_ns : 0};
 
 	if (units_prefix(o->args[2], &entry.prefix))
 		return misused("allow",

@@ -29,6 +29,15 @@ static int report(const char *ifname, const struct options *o, const struct plan
 	return EXIT_DONE;
 }
 
+/* It is in force, whatever else there is to say. */
+static int in_force(const char *ifname, const struct options *o, const struct plan *plan, int code,
+		    const struct policy_error *error)
+{
+	if (code == CHANGE_LASTS)
+		fprintf(stderr, "xdp-pacer: %s\n", error->text);
+	return report(ifname, o, plan);
+}
+
 int cmd_apply(int argc, char **argv)
 {
 	struct policy_error error = {0};
@@ -61,9 +70,9 @@ int cmd_apply(int argc, char **argv)
 	code = change_apply(&a, text, o.confirm_ns, &plan, &error);
 	loader_release(&a);
 	free(text);
-	if (code)
+	if (code < 0)
 		return complain(error.line ? o.policy : NULL, &error);
-	return report(o.args[0], &o, &plan);
+	return in_force(o.args[0], &o, &plan, code, &error);
 }
 
 static int confirm(struct attached *a, const struct options *o)
@@ -96,8 +105,8 @@ static int set(struct attached *a, const struct options *o)
 	static struct plan plan;
 	int result = change_set(a, o->args + 1, o->n_args - 1, &plan, &error);
 
-	if (!result)
-		return report(a->ifname, o, &plan);
+	if (result >= 0)
+		return in_force(a->ifname, o, &plan, result, &error);
 	if (result == CHANGE_WRONG)
 		error.line = 0; /* of a text that nobody sees */
 	return complain(result == CHANGE_WRONG || error.line ? "set" : NULL, &error);

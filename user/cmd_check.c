@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* check: what a policy would take and promise, before anything is loaded. */
-#include <bpf/libbpf.h>
 #include <stdlib.h>
 
 #include "cmd.h"
@@ -8,10 +7,11 @@
 
 int cmd_check(int argc, char **argv)
 {
-	struct compile_host host = {loader_resolution(), loader_now(), libbpf_num_possible_cpus()};
+	struct policy_error error = {0};
+	int cpus = loader_cpus(&error);
+	struct compile_host host = {loader_resolution(), loader_now(), cpus};
 	static struct pacer_policy bin;
 	static struct plan plan;
-	struct policy_error error = {0};
 	struct policy *policy;
 	struct options o;
 	char *text;
@@ -21,6 +21,8 @@ int cmd_check(int argc, char **argv)
 		return code;
 	if (o.n_args || !o.policy)
 		return misused("check", "it wants -c POLICY");
+	if (cpus < 0)
+		return complain(NULL, &error);
 	code = read_policy(o.policy, &text, &policy);
 	if (code)
 		return code;

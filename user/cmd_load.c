@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* load, unload: put a pacer on an interface, take it off. */
-#include <bpf/libbpf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,12 +9,15 @@
 
 static int load(const char *ifname, struct options *o, char **text, struct policy **policy)
 {
-	struct compile_host host = {loader_resolution(), loader_now(), libbpf_num_possible_cpus()};
+	struct policy_error error = {0};
+	int cpus = loader_cpus(&error);
+	struct compile_host host = {loader_resolution(), loader_now(), cpus};
 	static struct pacer_policy bin;
 	static struct plan plan;
-	struct policy_error error = {0};
 	struct loader_policy begin;
 
+	if (cpus < 0)
+		return complain(NULL, &error);
 	if (o->monitor) {
 		char *monitored = policy_set(*text, strlen(*text), "mode", "monitor", &error);
 

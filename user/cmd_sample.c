@@ -250,7 +250,7 @@ static int show(const struct shown *s, const struct options *o)
 		policy_explain(
 		    &error, 0,
 		    "%s: its sample keeps no packets' heads: add snap: %u to the policy's "
-		    "sample, unload and load",
+		    "sample and apply it",
 		    s->a->ifname, PACER_SNAP_MAX);
 		return complain(NULL, &error);
 	}

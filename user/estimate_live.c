@@ -161,11 +161,8 @@ static int read_once(const struct estimate_want *want, bool first)
 	if (live.by.reasons && a.sampler)
 		code = read_and_show(&live, copy->text, first);
 	else
-		code = fail(&live, a.sampler
-				       ? "its policy samples nothing: apply one with sample: {of: "
-					 "all, k: 64, window: 60s}"
-				       : "its policy samples nothing: add sample: {of: all, k: 64, "
-					 "window: 60s} to it, unload and load");
+		code = fail(&live, "its policy samples nothing: apply one with sample: {of: all, "
+				   "k: 64, window: 60s}");
 	loader_release(&a);
 	return code;
 }

@@ -73,6 +73,20 @@ uint64_t loader_resolution(void)
 	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
 }
 
+int loader_cpus(struct policy_error *error)
+{
+	int cpus;
+
+	libbpf_set_print(print_libbpf);
+	cpus = libbpf_num_possible_cpus();
+	if (cpus < 1)
+		return policy_fail(error, 0,
+				   "the number of CPUs is not known: %s: is /sys mounted, with "
+				   "/sys/devices/system/cpu/possible?",
+				   strerror(cpus ? -cpus : ENODATA));
+	return cpus;
+}
+
 /* --- the interface -------------------------------------------------------------------------- */
 
 static int interface_index(const char *ifname, struct policy_error *error)
@@ -219,12 +233,12 @@ static int fill_trie(struct bpf_map *map, const struct policy *policy, int famil
 {
 	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_NO_PREALLOC);
 	int fd = bpf_map_create(BPF_MAP_TYPE_LPM_TRIE, bpf_map__name(map), bpf_map__key_size(map),
-				bpf_map__value_size(map), PACER_ALLOW_MAX, &options);
+				bpf_map__value_size(map), PACER_ALLOW_ENTRIES, &options);
 	struct pacer_allow_value value = {.of_policy = 1};
 	int err = fd < 0 ? -1 : 0;
 
 	for (size_t i = 0; i < policy->n_allow && !err; i++) {
-		struct pacer_allow6 key = {.prefixlen = policy->allow[i].len};
+		struct pacer_allow6 key = {PACER_ALLOW_COPY_BITS + policy->allow[i].len, 0, {0}};
 
 		if (policy->allow[i].family != family)
 			continue;
@@ -250,62 +264,32 @@ static void *map_memory(int fd, size_t len)
 	return at == MAP_FAILED ? NULL : at;
 }
 
-/* In place of a map of the object, one of another size, mapped; the caller unmaps it. */
-static void *make_array(struct bpf_map *map, uint32_t value_size, uint32_t entries)
-{
-	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
-	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, bpf_map__name(map), sizeof(uint32_t),
-				value_size, entries, &options);
-	void *at = fd < 0 ? NULL : map_memory(fd, (size_t)value_size * entries);
-
-	if (at && bpf_map__reuse_fd(map, fd)) {
-		munmap(at, (size_t)value_size * entries);
-		at = NULL;
-	}
-	if (fd >= 0)
-		close(fd);
-	return at;
-}
-
-static int draw_seeds(struct pacer_sampler *sampler, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		uint64_t seed;
-
-		if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
-			return -1;
-		pacer_sampler_init(&sampler[i], seed);
-	}
-	return 0;
-}
-
-/* Where the policy samples: the memory for it, a CPU's each. */
+/* Where the policy samples: the memory for it, a CPU's each, in maps that the object is given. */
 static int make_samplers(struct pacer_bpf *skel, const struct pacer_sampling *sampling,
 			 struct policy_error *error)
 {
-	int cpus = libbpf_num_possible_cpus();
-	struct pacer_sampler *sampler;
-	void *heads = NULL;
-	int result;
+	struct sample_maps maps;
+	struct samples_made made;
+	int cpus = loader_cpus(error), result;
 
 	if (!sampling->reasons)
 		return 0;
 	if (cpus < 1)
-		return policy_fail(error, 0, "the number of CPUs is not known");
-	sampler = make_array(skel->maps.pacer_samples, sizeof(*sampler), cpus);
-	if (sampling->snap)
-		heads = make_array(skel->maps.pacer_heads, sizeof(struct pacer_heads), cpus);
-	result = !sampler || draw_seeds(sampler, cpus) || (sampling->snap && !heads);
-	skel->rodata_built->pacer_built.samples = 1;
-	skel->rodata_built->pacer_built.heads = !!sampling->snap;
-	if (sampler)
-		munmap(sampler, cpus * sizeof(*sampler));
-	if (heads)
-		munmap(heads, cpus * sizeof(struct pacer_heads));
-	return result ? policy_fail(error, 0,
-				    "no memory for the samples of %d CPUs: %s: leave sample out",
-				    cpus, strerror(errno))
-		      : 0;
+		return -1;
+	maps.samplers_fd = samples_outer("pacer_samples", sizeof(struct pacer_sampler));
+	maps.heads_fd = samples_outer("pacer_heads", sizeof(struct pacer_heads));
+	if (maps.samplers_fd < 0 || maps.heads_fd < 0 ||
+	    bpf_map__reuse_fd(skel->maps.pacer_samples, maps.samplers_fd) ||
+	    bpf_map__reuse_fd(skel->maps.pacer_heads, maps.heads_fd))
+		result = policy_fail(error, 0, "the maps of samples cannot be made: %s%s",
+				     strerror(errno), errno == EPERM ? ": run as root" : "");
+	else
+		result = samples_make(&maps, sampling, cpus, &made, error);
+	if (maps.samplers_fd >= 0)
+		close(maps.samplers_fd);
+	if (maps.heads_fd >= 0)
+		close(maps.heads_fd);
+	return result;
 }
 
 /* In place of a map of the object, an equal one of so many entries, which can be filled already. */
@@ -325,7 +309,7 @@ static int make_map(struct bpf_map *map, enum bpf_map_type type, uint32_t entrie
 static int make_targets(struct pacer_bpf *skel, const struct loader_policy *begin,
 			struct policy_error *error)
 {
-	uint32_t cpus = libbpf_num_possible_cpus();
+	int cpus = loader_cpus(error);
 	struct target_maps maps = {
 	    .devices_fd = make_map(skel->maps.pacer_devices, BPF_MAP_TYPE_DEVMAP,
 				   bpf_map__max_entries(skel->maps.pacer_devices)),
@@ -337,7 +321,9 @@ static int make_targets(struct pacer_bpf *skel, const struct loader_policy *begi
 	int fds[] = {maps.devices_fd, maps.cpus_fd, maps.leases_fd};
 	int result = 0;
 
-	if (maps.devices_fd < 0 || maps.cpus_fd < 0 || maps.leases_fd < 0)
+	if (cpus < 1)
+		result = -1;
+	else if (maps.devices_fd < 0 || maps.cpus_fd < 0 || maps.leases_fd < 0)
 		result = policy_fail(error, 0, "the maps of targets cannot be made: %s%s",
 				     strerror(errno), errno == EPERM ? ": run as root" : "");
 	else
@@ -373,9 +359,9 @@ static int prepare(struct pacer_bpf *skel, const struct loader_policy *begin,
 	memcpy(copy->text, begin->text, strlen(begin->text));
 	if (make_samplers(skel, &begin->bin->sampling, error) || make_targets(skel, begin, error))
 		return -1;
-	if (fill_trie(skel->maps.pacer_allow4, begin->policy, 4, &control->allowed4, error))
+	if (fill_trie(skel->maps.pacer_allow4, begin->policy, 4, &control->allowed[0].v4, error))
 		return -1;
-	return fill_trie(skel->maps.pacer_allow6, begin->policy, 6, &control->allowed6, error);
+	return fill_trie(skel->maps.pacer_allow6, begin->policy, 6, &control->allowed[0].v6, error);
 }
 
 static int attach_failed(const char *ifname, enum loader_mode mode, int err,
@@ -478,6 +464,25 @@ int loader_load(const char *ifname, const struct loader_options *options,
 
 /* --- find ----------------------------------------------------------------------------------- */
 
+/* The map in a map, if it has one; NULL: not, or it holds something else. */
+static void *map_inner(int outer_fd, size_t value_size, uint32_t *entries, size_t *len)
+{
+	struct bpf_map_info info = {0};
+	uint32_t info_len = sizeof(info);
+	int fd = samples_inner(outer_fd);
+	void *at = NULL;
+
+	if (fd < 0)
+		return NULL;
+	if (!bpf_obj_get_info_by_fd(fd, &info, &info_len) && info.value_size == value_size) {
+		*entries = info.max_entries;
+		*len = value_size * info.max_entries;
+		at = map_memory(fd, *len);
+	}
+	close(fd);
+	return at;
+}
+
 /* Keep the map if it is one of ours, under its name; the caller closes fd otherwise. */
 static bool take_map(struct attached *a, int fd, const struct bpf_map_info *info)
 {
@@ -494,13 +499,17 @@ static bool take_map(struct attached *a, int fd, const struct bpf_map_info *info
 	} else if (!strcmp(info->name, "pacer_throttles") && !a->throttle &&
 		   len == PACER_THROTTLES * sizeof(struct pacer_throttle_state)) {
 		a->throttle = map_memory(fd, a->mapped[LOADER_THROTTLES] = len);
-	} else if (!strcmp(info->name, "pacer_samples") && !a->sampler &&
-		   info->value_size == sizeof(struct pacer_sampler)) {
-		a->n_samplers = info->max_entries;
-		a->sampler = map_memory(fd, a->mapped[LOADER_SAMPLERS] = len);
-	} else if (!strcmp(info->name, "pacer_heads") && !a->heads &&
-		   info->value_size == sizeof(struct pacer_heads)) {
-		a->heads = map_memory(fd, a->mapped[LOADER_HEADS] = len);
+	} else if (!strcmp(info->name, "pacer_samples") && a->samples.samplers_fd < 0) {
+		a->samples.samplers_fd = fd;
+		a->sampler =
+		    map_inner(fd, sizeof(*a->sampler), &a->n_samplers, &a->mapped[LOADER_SAMPLERS]);
+		return true;
+	} else if (!strcmp(info->name, "pacer_heads") && a->samples.heads_fd < 0) {
+		uint32_t cpus;
+
+		a->samples.heads_fd = fd;
+		a->heads = map_inner(fd, sizeof(*a->heads), &cpus, &a->mapped[LOADER_HEADS]);
+		return true;
 	} else if (!strcmp(info->name, "pacer_leases") && a->leases_fd < 0 &&
 		   info->value_size == sizeof(struct pacer_throttle_lease)) {
 		a->leases_fd = fd;
@@ -573,7 +582,8 @@ static int check_abi(const struct attached *a, struct policy_error *error)
 		    a->ifname, a->control->abi_version, PACER_ABI_VERSION, a->ifname);
 	if (!a->copy || !a->lines || !a->throttle || a->counts_fd < 0 || a->allow4_fd < 0 ||
 	    a->allow6_fd < 0 || a->leases_fd < 0 || a->targets.devices_fd < 0 ||
-	    a->targets.cpus_fd < 0 || a->targets.leases_fd < 0)
+	    a->targets.cpus_fd < 0 || a->targets.leases_fd < 0 || a->samples.samplers_fd < 0 ||
+	    a->samples.heads_fd < 0)
 		return policy_fail(error, 0,
 				   "%s: its pacer lacks a map: take it off and load it again",
 				   a->ifname);
@@ -584,8 +594,10 @@ void loader_release(struct attached *a)
 {
 	void *at[LOADER_MAPPINGS] = {a->control,  a->copy,    a->lines,
 				     a->throttle, a->sampler, a->heads};
-	int fds[] = {a->prog_fd,   a->counts_fd,	  a->allow4_fd,	      a->allow6_fd,
-		     a->leases_fd, a->targets.devices_fd, a->targets.cpus_fd, a->targets.leases_fd};
+	int fds[] = {a->prog_fd,	 a->counts_fd,	       a->allow4_fd,
+		     a->allow6_fd,	 a->leases_fd,	       a->targets.devices_fd,
+		     a->targets.cpus_fd, a->targets.leases_fd, a->samples.samplers_fd,
+		     a->samples.heads_fd};
 
 	for (size_t i = 0; i < LOADER_MAPPINGS; i++)
 		if (at[i])
@@ -607,9 +619,10 @@ int loader_find(const char *ifname, struct attached *a, struct policy_error *err
 			       .allow4_fd = -1,
 			       .allow6_fd = -1,
 			       .leases_fd = -1,
-			       .targets = {-1, -1, -1, 0}};
+			       .targets = {-1, -1, -1, 0},
+			       .samples = {-1, -1}};
 	a->ifindex = interface_index(ifname, error);
-	if (a->ifindex < 0)
+	if (a->ifindex < 0 || loader_cpus(error) < 0)
 		return -1;
 	snprintf(a->ifname, sizeof(a->ifname), "%s", ifname);
 	mp = programs_of(ifname, a->ifindex, error);

@@ -12,8 +12,8 @@
 #include <net/if.h>
 
 #include "compile.h"
+#include "samples.h"
 #include "targets.h"
-#include "sampler.h"
 
 enum loader_mode { LOADER_NATIVE, LOADER_SKB, LOADER_HW };
 
@@ -46,7 +46,8 @@ struct attached {
 	struct pacer_line *lines;
 	uint64_t n_lines;
 	struct pacer_throttle_state *throttle; /* PACER_THROTTLES of them */
-	struct pacer_sampler *sampler; /* one a CPU; NULL: loaded without memory for samples */
+	struct sample_maps samples;
+	struct pacer_sampler *sampler; /* one a CPU; NULL: no policy has sampled yet */
 	struct pacer_heads *heads;     /* the same, of packets' heads */
 	uint32_t n_samplers;
 	size_t mapped[LOADER_MAPPINGS]; /* lengths of the mappings, in their order above */
@@ -75,6 +76,8 @@ int loader_unload(const struct attached *attached, struct policy_error *error);
 /* Call `each` for every interface of this network namespace that has a pacer. */
 int loader_each(int (*each)(const char *ifname, void *arg), void *arg, struct policy_error *error);
 
+/* CPUs that packets may be judged on, or -1 with *error filled. Once known, it stays known. */
+int loader_cpus(struct policy_error *error);
 /* Resolution of the coarse clock, and the time of the exact one, in ns. */
 uint64_t loader_resolution(void);
 uint64_t loader_now(void);

@@ -129,9 +129,9 @@ json_t *output_status_json(const struct attached *a)
 	    p->flags & PACER_MONITOR ? "monitor" : "enforce", "clock",
 	    p->flags & PACER_CLOCK_EXACT ? "exact" : "coarse", "serial", (json_int_t)p->serial,
 	    "rules", rules, "memory_bytes", (json_int_t)memory_of(a), "state_bytes",
-	    (json_int_t)(a->n_lines * sizeof(struct pacer_line)), "allowed",
-	    (int)(a->control->allowed4 + a->control->allowed6), "retired_limits", (int)retired(p),
-	    "bans", bans, "confirm_within_ns", (json_int_t)change_pending(a));
+	    (json_int_t)(a->n_lines * sizeof(struct pacer_line)), "allowed", (int)change_allowed(a),
+	    "retired_limits", (int)retired(p), "bans", bans, "confirm_within_ns",
+	    (json_int_t)change_pending(a));
 	return out;
 }
 
@@ -151,8 +151,7 @@ int output_status(const struct attached *a)
 	for (size_t i = 0; policy && i < policy->n_rules; i++)
 		printf(" %s", policy->rule[i].name);
 	printf("\n  memory    %s\n", units_size_round(memory_of(a), memory, sizeof(memory)));
-	printf("  allowed   %u prefix%s\n", a->control->allowed4 + a->control->allowed6,
-	       a->control->allowed4 + a->control->allowed6 == 1 ? "" : "es");
+	printf("  allowed   %u prefix%s\n", change_allowed(a), change_allowed(a) == 1 ? "" : "es");
 	if (retired(p))
 		printf("  retired   %zu limit%s of the policy before, until the windows have "
 		       "passed\n",

@@ -261,7 +261,7 @@ static int kernel_allow(struct pacer_given_bpf *skel, const struct policy *polic
 
 	for (size_t i = 0; i < policy->n_allow; i++) {
 		const struct prefix *prefix = &policy->allow[i];
-		struct pacer_allow6 key = {.prefixlen = prefix->len};
+		struct pacer_allow6 key = {PACER_ALLOW_COPY_BITS + prefix->len, 0, {0}};
 		bool four = prefix->family == 4;
 
 		memcpy(key.addr, prefix->addr, four ? 4 : 16);
@@ -269,7 +269,7 @@ static int kernel_allow(struct pacer_given_bpf *skel, const struct policy *polic
 			bpf_map__fd(four ? skel->maps.pacer_allow4 : skel->maps.pacer_allow6), &key,
 			&value, BPF_ANY))
 			return -1;
-		++*(four ? &control->allowed4 : &control->allowed6);
+		++*(four ? &control->allowed[0].v4 : &control->allowed[0].v6);
 	}
 	return 0;
 }

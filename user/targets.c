@@ -88,7 +88,7 @@ static int put_one(const struct target_maps *maps, uint32_t copy, uint32_t numbe
 static int forget_leases(const struct target_maps *maps, uint32_t copy, struct policy_error *error)
 {
 	int cpus = libbpf_num_possible_cpus();
-	void *zero = calloc(cpus > 0 ? cpus : 1, sizeof(struct pacer_pool_lease));
+	void *zero = cpus < 1 ? NULL : calloc(cpus, sizeof(struct pacer_pool_lease));
 	bool failed = !zero;
 
 	for (uint32_t i = 0; i < PACER_POOLS_MAX && !failed; i++) {

@@ -114,9 +114,8 @@ refusals()
 	sampled time '{of: all, k: 64, window: 60s}'
 	refused 1 's0: has no pacer' pacer estimate s0
 	load none
-	refused 1 's0: its policy samples nothing: add sample: .*unload and load' pacer estimate s0
-	off
-	load time
+	refused 1 's0: its policy samples nothing: apply one with sample:' pacer estimate s0
+	apply time
 	equal "$(estimate '[.packets, .distinct, .entropy.high] | join(" ")')" "0 0 0" "an empty window"
 	apply none
 	refused 1 's0: its policy samples nothing: apply one with sample:' pacer estimate s0

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Load objects, given as COMPILER=FILE, as they are, with memory for one CPU's samples, and for raw
- * IP, and print for each of their programs what the verifier saw and what was made of it: program,
+ * Load objects, given as COMPILER=FILE, as they are and for raw IP, and
+ * print for each of their programs what the verifier saw and what was made of it: program,
  * compiler, instructions verified, bytes of BPF, bytes of machine code, bytes of all maps, and of
  * the stack as Linux 6.1 counts it. Exit 1 where one does not load, or takes more stack than
  * that has; with -v, where that goes.
@@ -183,21 +183,9 @@ static unsigned long long map_bytes(const struct bpf_map *map)
 	return bytes;
 }
 
-enum kind { AS_IT_IS, SAMPLES, RAW_IP };
+enum kind { AS_IT_IS, RAW_IP };
 
-static const char *const kind_names[] = {"", "+samples", "+raw"};
-
-static int build_kind(struct bpf_object *obj, enum kind kind)
-{
-	struct pacer_sampler *sampler;
-	struct pacer_heads *heads;
-
-	if (kind == SAMPLES)
-		return built_samples(obj, 1, &sampler, &heads);
-	if (kind == RAW_IP)
-		built_of(obj)->raw_ip = 1;
-	return 0;
-}
+static const char *const kind_names[] = {"", "+raw"};
 
 static struct bpf_object *load(const char *path, enum kind kind, char *log)
 {
@@ -213,7 +201,9 @@ static struct bpf_object *load(const char *path, enum kind kind, char *log)
 		bpf_program__set_log_buf(program, log, LOG_BYTES);
 		bpf_program__set_log_level(program, LOG_STATS);
 	}
-	if (!build_kind(obj, kind) && !bpf_object__load(obj))
+	if (kind == RAW_IP)
+		built_of(obj)->raw_ip = 1;
+	if (!bpf_object__load(obj))
 		return obj;
 	bpf_object__close(obj);
 	return NULL;
@@ -224,8 +214,7 @@ static int measure_program(const char *compiler, const struct bpf_program *progr
 			   unsigned long long bytes, const char *log)
 {
 	const char *name = bpf_program__name(program);
-	/* Without samples the kernel drops functions, and does not say which: it is less. */
-	unsigned int stack = kind == SAMPLES ? stack_of(program, log) : 0;
+	unsigned int stack = stack_of(program, log);
 	struct bpf_prog_info info = {0};
 	__u32 len = sizeof(info);
 
@@ -235,7 +224,7 @@ static int measure_program(const char *compiler, const struct bpf_program *progr
 	}
 	printf("%s%s\t%s\t%u\t%u\t%u\t%llu\t%u\n", name, kind_names[kind], compiler,
 	       info.verified_insns, info.xlated_prog_len, info.jited_prog_len, bytes, stack);
-	if (kind != SAMPLES || (stack && stack <= STACK_BYTES))
+	if (stack && stack <= STACK_BYTES)
 		return 0;
 	if (stack)
 		fprintf(stderr, "%s: %s: %u bytes of stack, of %u\n", compiler, name, stack,
@@ -285,7 +274,6 @@ int main(int argc, char **argv)
 		}
 		*path++ = 0;
 		failed |= measure(argv[i], path, AS_IT_IS);
-		failed |= measure(argv[i], path, SAMPLES);
 		failed |= measure(argv[i], path, RAW_IP);
 	}
 	return failed;

@@ -153,7 +153,7 @@ static inline void prog_policy(struct prog *p, const char *text)
 	prog_compile(p, text, &p->copy[0].policy);
 	prog_clear(p);
 	p->control->in_force = 0;
-	p->control->allowed4 = p->control->allowed6 = 0;
+	p->control->allowed[0].any = 0;
 }
 
 static inline void prog_counts(struct prog *p, struct pacer_counters *counts)

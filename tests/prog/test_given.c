@@ -183,15 +183,15 @@ static const uint8_t allow6[16] = {0x20, 1, 0x0d, 0xb8, [15] = 3};
 static void put_allow(uint64_t until_ns)
 {
 	struct pacer_allow_value value = {.until_ns = until_ns};
-	struct pacer_allow6 key = {.prefixlen = 32};
+	struct pacer_allow6 key = {.prefixlen = PACER_ALLOW_COPY_BITS + 32};
 
 	memcpy(key.addr, allow4, 4);
 	assert_int_equal(bpf_map_update_elem(prog.allow4_fd, &key, &value, BPF_ANY), 0);
 	memcpy(key.addr, allow6, 16);
-	key.prefixlen = 128;
+	key.prefixlen = PACER_ALLOW_COPY_BITS + 128;
 	value.until_ns = 0;
 	assert_int_equal(bpf_map_update_elem(prog.allow6_fd, &key, &value, BPF_ANY), 0);
-	prog.control->allowed4 = prog.control->allowed6 = 1;
+	prog.control->allowed[0] = (union pacer_allowed){{1, 1}};
 }
 
 static int is_allowed(const struct pacer_packet *pkt, uint64_t now_ns, uint64_t until_ns)

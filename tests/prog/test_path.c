@@ -421,10 +421,11 @@ static void raise_no_rule(void)
 	judged("no rules at all", &udp4, XDP_PASS, PASS, PACER_NO_RULE);
 }
 
-static void allow(int family, const void *addr, uint32_t len, uint64_t until_ns, int add)
+static void allow(uint32_t copy, int family, const void *addr, uint32_t len, uint64_t until_ns,
+		  int add)
 {
 	struct pacer_allow_value value = {.until_ns = until_ns};
-	struct pacer_allow6 key = {.prefixlen = len};
+	struct pacer_allow6 key = {.prefixlen = PACER_ALLOW_COPY_BITS + len, .copy = copy};
 	int fd = family == 4 ? prog.allow4_fd : prog.allow6_fd;
 
 	memcpy(key.addr, addr, family == 4 ? 4 : 16);
@@ -432,7 +433,8 @@ static void allow(int family, const void *addr, uint32_t len, uint64_t until_ns,
 		assert_int_equal(bpf_map_update_elem(fd, &key, &value, BPF_ANY), 0);
 	else
 		assert_int_equal(bpf_map_delete_elem(fd, &key), 0);
-	*(family == 4 ? &prog.control->allowed4 : &prog.control->allowed6) += add ? 1 : -1;
+	*(family == 4 ? &prog.control->allowed[0].v4 : &prog.control->allowed[0].v6) +=
+	    add ? 1 : -1;
 }
 
 static uint64_t monotonic_ns(void)
@@ -452,17 +454,20 @@ static void allow_listed(const char *policy, int family, const void *net, uint32
 	prog_policy(&prog, policy);
 	judged("first", r, XDP_PASS, 1, PACER_ADMIT);
 	judged("second", r, XDP_DROP, 1, PACER_DENY_WINDOW);
-	allow(family, net, len, 0, 1);
+	allow(0, family, net, len, 0, 1);
 	judged("allowed for ever", r, XDP_PASS, PASS, PACER_ALLOWED);
-	allow(family, net, len, now_ns + 3600000000000ull, 1);
+	allow(0, family, net, len, now_ns + 3600000000000ull, 1);
 	judged("allowed for an hour", r, XDP_PASS, PASS, PACER_ALLOWED);
-	allow(family, net, len, now_ns - 5 * PROG_RESOLUTION_NS, 1);
+	allow(0, family, net, len, now_ns - 5 * PROG_RESOLUTION_NS, 1);
 	judged("allowed until just now", r, XDP_DROP, 1, PACER_DENY_WINDOW);
-	allow(family, net, len, 1, 1);
+	allow(0, family, net, len, 1, 1);
 	judged("allowed until long ago", r, XDP_DROP, 1, PACER_DENY_WINDOW);
-	allow(family, net, len, 0, 0);
+	allow(0, family, net, len, 0, 0);
 	judged("not allowed", r, XDP_DROP, 1, PACER_DENY_WINDOW);
-	prog.control->allowed4 = prog.control->allowed6 = 0;
+	allow(1, family, net, len, 0, 1);
+	judged("allowed by the list of the other copy", r, XDP_DROP, 1, PACER_DENY_WINDOW);
+	allow(1, family, net, len, 0, 0);
+	prog.control->allowed[0].any = 0;
 }
 
 static void raise_allowed(void)
@@ -476,11 +481,11 @@ static void raise_allowed(void)
 	allow_listed(coarse, 4, net4, 24, &udp4);
 	allow_listed(ONE("src"), 6, net6, 64, &udp6);
 	prog_policy(&prog, ONE("src"));
-	allow(4, other4, 24, 0, 1);
+	allow(0, 4, other4, 24, 0, 1);
 	judged("another prefix", &udp4, XDP_PASS, 1, PACER_ADMIT);
 	judged("another prefix", &udp4, XDP_DROP, 1, PACER_DENY_WINDOW);
 	judged("another family", &udp6, XDP_PASS, 1, PACER_ADMIT);
-	allow(4, other4, 24, 0, 0);
+	allow(0, 4, other4, 24, 0, 0);
 }
 
 static void raise_unparsed(enum pacer_reason reason, const uint8_t *b, uint32_t n)
