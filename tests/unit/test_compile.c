@@ -78,9 +78,11 @@ static void say_prefix(int family)
 
 static void say_range(uint32_t max)
 {
-	uint32_t a = draw() % 6 ? draw() % 40 : max - draw() % 3, b = a + draw() % 20;
+	uint32_t a = draw() % 6 ? draw() % 40 : max - draw() % 3, b;
 
 	a = a > max ? max : a;
+	a += max == 255 && a == 1; /* icmp is of one family */
+	b = a + draw() % 20;
 	if (draw() & 1)
 		say("%u", a);
 	else
@@ -107,6 +109,11 @@ static void say_field(const char *name, uint32_t max, int family)
 	say("]");
 }
 
+static const char *last_line(void)
+{
+	return strrchr(doc.s, '\n') + 1;
+}
+
 static void say_random_rules(uint32_t n)
 {
 	uint32_t i;
@@ -115,13 +122,20 @@ static void say_random_rules(uint32_t n)
 	say("rules:\n");
 	for (i = 0; i < n; i++) {
 		int family = draw() % 3 == 0 ? 0 : draw() & 1 ? 4 : 6;
+		bool ported;
 
 		say("- name: r%u\n  limits: [{key: all, gap: 1s}]\n  match: {", i);
 		say_field("src", 0, family);
 		say_field("dst", 0, family);
-		say_field("proto", 255, 0);
-		say_field("sport", 65535, 0);
-		say_field("dport", 65535, 0);
+		ported = draw() & 1;
+		if (!ported)
+			say_field("proto", 255, 0);
+		else
+			say("%sproto: [6, 17-19, 132]", doc.s[doc.n - 1] == '{' ? "" : ", ");
+		if (ported || !strstr(last_line(), "proto")) { /* others go with no ports */
+			say_field("sport", 65535, 0);
+			say_field("dport", 65535, 0);
+		}
 		say_field("vlan", 4095, 0);
 		say("}\n");
 	}
@@ -340,7 +354,8 @@ static void test_key_masks(void **unused)
 		uint32_t mask4[4], mask6[PACER_KEY_WORDS];
 	} cases[] = {
 	    {"flow", {all, all, all, meta}, {all, all, all, all, all, all, all, all, all, meta}},
-	    {"src", {all, 0, 0, 0}, {all, all, all, all}},
+	    {"src", {all, 0, 0, 0}, {all, all}},
+	    {"src/32,128", {all, 0, 0, 0}, {all, all, all, all}},
 	    {"src/24,56", {0xffffff00, 0, 0, 0}, {all, 0xffffff00}},
 	    {"src/1,127", {1u << 31, 0, 0, 0}, {all, all, all, ~1u}},
 	    {"src/0,1", {0, 0, 0, 0}, {1u << 31}},
@@ -348,9 +363,10 @@ static void test_key_masks(void **unused)
 	    {"src/31,32", {~1u, 0, 0, 0}, {all}},
 	    {"src/8,33", {0xff000000, 0, 0, 0}, {all, 1u << 31}},
 	    {"src/8,96", {0xff000000, 0, 0, 0}, {all, all, all}},
-	    {"dst", {0, all, 0, 0}, {0, 0, 0, 0, all, all, all, all}},
+	    {"dst", {0, all, 0, 0}, {0, 0, 0, 0, all, all}},
+	    {"dst/32,128", {0, all, 0, 0}, {0, 0, 0, 0, all, all, all, all}},
 	    {"dst/16,48", {0, 0xffff0000, 0, 0}, {0, 0, 0, 0, all, 0xffff0000}},
-	    {"src+dport", {all, 0, 0xffff, frag}, {all, all, all, all, 0, 0, 0, 0, 0xffff, frag}},
+	    {"src+dport", {all, 0, 0xffff, frag}, {all, all, 0, 0, 0, 0, 0, 0, 0xffff, frag}},
 	    {"src/24,64+dport",
 	     {0xffffff00, 0, 0xffff, frag},
 	     {all, all, 0, 0, 0, 0, 0, 0, 0xffff, frag}},
@@ -567,8 +583,8 @@ static void test_no_room(void **unused)
 	    {"memory: 128", "{key: all, gap: 1ms}, {key: dst, gap: 1s, entries: 8}"},
 	    {"memory: 128", "{key: src, packets: 999, window: 1s, entries: 1}"},
 	    {"memory: 64", "{key: src, packets: 1, window: 1s, entries: 1}"},
-	    {"memory: 1K", WIN},
-	    {"memory: 2K", WIN ", " NET},
+	    {"memory: 1Ki", WIN},
+	    {"memory: 2Ki", WIN ", " NET},
 	    {"memory: 192", "{key: all, packets: 1, window: 1s, slots: 58}"},
 	    {"", "{key: src, packets: 1, window: 1s, entries: 20G}"},
 	    {"", "{key: src, gap: 1s, entries: 100G}"},
@@ -576,7 +592,7 @@ static void test_no_room(void **unused)
 	    {"", "{key: src, packets: 1, window: 1s, slots: 58, entries: 4611686018427387904}"},
 	    {"", "{key: src, packets: 1, window: 1s, slots: 11, entries: 4099276460824344804}"},
 	    {"", "{key: src, gap: 20000h, ceiling: 4611686018427387904pps}"},
-	    {"memory: 255G", "{key: src, gap: 1s, entries: 4611686018427387904}"},
+	    {"memory: 255Gi", "{key: src, gap: 1s, entries: 4611686018427387904}"},
 	};
 	uint32_t i;
 
@@ -591,11 +607,11 @@ static void test_no_room(void **unused)
 	assert_int_equal(load("memory: 63\nrules: []\n"), -1);
 	assert_non_null(strstr(error.text, "write 64 or more"));
 	assert_int_equal(load("memory: 64\nrules: []\n"), 0);
-	assert_int_equal(load(rule_of("memory: 2K", WIN)), 0);
+	assert_int_equal(load(rule_of("memory: 2Ki", WIN)), 0);
 	assert_int_equal(now.plan.lines_used, 32);
 	assert_int_equal(
 	    load(rule_of("memory: 192", "{key: src, packets: 1, window: 1s, entries: 1}")), 0);
-	assert_int_equal(load(rule_of("memory: 255G", GAP)), 0);
+	assert_int_equal(load(rule_of("memory: 255Gi", GAP)), 0);
 	assert_true(now.plan.lines == 255ull << 24);
 }
 
@@ -953,7 +969,7 @@ static void test_modes_are_values(void **unused)
 	(void)unused;
 	assert_int_equal(load("rules:\n- {name: a, limits: [" WIN "]}\n"), 0);
 	assert_int_equal(now.bin.rule[0].over, PACER_OVER_DROP);
-	assert_int_equal(apply("mode: monitor\nunparsed: drop\nmemory: 1G\nrules:\n"
+	assert_int_equal(apply("mode: monitor\nunparsed: drop\nmemory: 1Gi\nrules:\n"
 			       "- {name: a, over: pass, limits: [" WIN "]}\n"),
 			 0);
 	assert_string_equal(tiers_text(0), "Rw=");
@@ -1079,7 +1095,7 @@ static void test_no_room_beside(void **unused)
 	static const char large[] = "{key: src, packets: 999, window: 1s, entries: 101}";
 
 	(void)unused;
-	assert_int_equal(load(rule_of("clock: exact\nmemory: 10K", small)), 0);
+	assert_int_equal(load(rule_of("clock: exact\nmemory: 10Ki", small)), 0);
 	assert_int_equal(apply(rule_of("clock: exact", large)), -1);
 	assert_non_null(strstr(error.text, "no room"));
 	assert_non_null(strstr(error.text, "fewer entries"));
@@ -1479,7 +1495,7 @@ static void assert_limits(void)
 
 static void test_any_changes(void **unused)
 {
-	static const char *const memory[] = {"64M", "1M", "200K", "40K"};
+	static const char *const memory[] = {"64Mi", "1Mi", "200Ki", "40Ki"};
 	uint32_t i, k, done = 0, failed = 0;
 
 	(void)unused;
@@ -1497,7 +1513,7 @@ static void test_any_changes(void **unused)
 
 			host.now_ns += magnitude(1, 30 * SECOND);
 			change_draft();
-			if (apply(draft_text("1G"))) {
+			if (apply(draft_text("1Gi"))) {
 				assert_true(strstr(error.text, "no room") ||
 					    strstr(error.text, "a rule holds") ||
 					    strstr(error.text, "throttles are needed"));
@@ -1590,7 +1606,7 @@ static const char *paced_text(void)
 	uint32_t n = between(1, 3), i;
 
 	say_again();
-	say("memory: 64K\nclock: %s\nrules:\n- name: a\n  limits:\n", clocks[draw() % 2]);
+	say("memory: 64Ki\nclock: %s\nrules:\n- name: a\n  limits:\n", clocks[draw() % 2]);
 	for (i = 0; i < n; i++)
 		say("  - %s\n", paced_pool[draw() % ARRAY(paced_pool)]);
 	return doc.s;
