@@ -455,15 +455,32 @@ static void test_tiers(void **unused)
 	    {WIN ", {key: src, gap: 1ms, entries: 99}", "Rw+ Sg+"},
 	    {"{key: src, packets: 9, window: 1s, entries: 99}, " GAP, "Rgw+"},
 	    {GAP ", {key: src, packets: 9, window: 1s, entries: 99}", "Rgw+"},
+	    /* units of 2^21 ns, and of 2^16: more than a sixteenth of 1 ms; of 16d it is 2^15 */
+	    {"{key: src, packets: 9, window: 800d}, " GAP, "Rw+ Sg+"},
+	    {GAP ", {key: src, packets: 9, window: 800d}", "Sg+ Rw+"},
+	    {GAP ", {key: src, packets: 9, window: 800d}, " WIN, "Rgw+ Rw+"},
+	    {"{key: src, packets: 9, window: 800d}, " WIN ", " GAP, "Rw+ Rgw+"},
+	    {"{key: src, packets: 9, window: 800d}, {key: src, gap: 33554432ns}", "Rgw+"},
+	    {"{key: src, packets: 9, window: 800d}, {key: src, gap: 33554431ns}", "Rw+ Sg+"},
+	    {"clock: exact\n", NULL},
+	    {"{key: src, packets: 9, window: 16d}, " GAP, "Rgw+"},
+	    {"{key: src, packets: 9, window: 17d}, " GAP, "Rw+ Sg+"},
+	    {"{key: src, packets: 9, window: 42s}, {key: src, gap: 1ns}", "Rgw+"},
+	    {"{key: all, packets: 9, window: 800d}, {key: all, gap: 1ms}", "Rw+ Sg+"},
 	    {"{key: all, gap: 1ms}, {key: all, packets: 9, window: 1s}", "Rgw+"},
 	    {"{key: all, packets: 9, window: 1s}, {key: all, gap: 1ms}", "Rgw+"},
 	    {"{key: src, gap: 1ms}, {key: dst, packets: 9, window: 1s}", "Sg+ Rw+"},
 	};
+	const char *head = "";
 	uint32_t i;
 
 	(void)unused;
 	for (i = 0; i < ARRAY(cases); i++) {
-		assert_int_equal(load(rule_of("", cases[i].limits)), 0);
+		if (!cases[i].tiers) {
+			head = cases[i].limits;
+			continue;
+		}
+		assert_int_equal(load(rule_of(head, cases[i].limits)), 0);
 		assert_string_equal(tiers_text(0), cases[i].tiers);
 	}
 }
@@ -1686,6 +1703,114 @@ static void test_paced_across_changes(void **unused)
 	assert_true(changes == 6000 && n > 20000);
 }
 
+/* ---- denials, of one source, against an oracle that keeps every admission ---- */
+
+static struct oracle_deque held;
+static uint64_t last_ns;
+
+static const struct pacer_tier *tier_with(bool gap)
+{
+	const struct pacer_rule *rule = &now.bin.rule[0];
+
+	for (uint32_t i = 0; i < rule->n_tiers; i++)
+		if (gap ? rule->tier[i].gap_ns != 0 : rule->tier[i].kind == PACER_TIER_RECORD)
+			return &rule->tier[i];
+	fail_msg("no such tier: %s", doc.s);
+	return NULL;
+}
+
+/* A denial beyond what its limit states of itself is a failure. */
+static void assert_denial(enum pacer_reason reason, uint64_t time_ns)
+{
+	const struct pacer_tier *gap = tier_with(true), *window = tier_with(false);
+	uint64_t more_ns = compile_gap_more_ns(gap);
+
+	assert_true(!more_ns || more_ns < gap->gap_ns / COMPILE_GAP_SHARE);
+	if (reason == PACER_DENY_WINDOW) {
+		assert_true(deque_total(&held, time_ns) + 1 > window->window.limit);
+		return;
+	}
+	assert_int_equal(reason, PACER_DENY_GAP);
+	if (!last_ns || time_ns - last_ns >= gap->gap_ns + more_ns)
+		fail_msg(
+		    "denied %llu ns after the last, the gap being %llu and up to %llu more\n%s",
+		    (unsigned long long)(time_ns - last_ns), (unsigned long long)gap->gap_ns,
+		    (unsigned long long)more_ns, doc.s);
+}
+
+/* A source, new, under limits of which the second is a gap. */
+static void begin_source(void)
+{
+	assert_int_equal(load(doc.s), 0);
+	memset(paced_lines, 0, sizeof(paced_lines));
+	deque_free(&held);
+	held.interval = tier_with(false)->window.ring_ns - 1;
+	last_ns = 0;
+	host.now_ns = SECOND;
+}
+
+/* One packet of it, at the time as the policy's clock has it. */
+static void one_packet(uint64_t time_ns)
+{
+	struct pacer_state state = {{paced_lines, PACED_LINES}, &now.bin, paced_secret, NULL, NULL};
+	struct pacer_walk walk = {.state = &state, .now_ns = time_ns};
+	enum pacer_reason reason;
+
+	walk.pkt = (struct pacer_packet){.family = PACER_FAMILY_4, .proto = 17, .len_bytes = 100};
+	reason = pacer_pace(&walk).reason;
+	if (reason != PACER_ADMIT) {
+		assert_denial(reason, time_ns);
+		return;
+	}
+	assert_true(!last_ns || time_ns - last_ns >= now.policy->rule[0].limit[1].gap_ns);
+	last_ns = time_ns;
+	deque_add(&held, time_ns, 1);
+}
+
+/* A gap and a window of one key, of any lengths, on either clock. */
+static void test_denials_are_bounded(void **unused)
+{
+	uint32_t run, i, n = 0, shared = 0;
+
+	(void)unused;
+	for (run = 0; run < 400; run++) {
+		uint64_t gap_ns = magnitude(1, 3600 * SECOND);
+		uint64_t window_ns = magnitude(58, 800ull * 86400 * SECOND);
+		bool coarse = draw() & 1;
+
+		say_again();
+		say("clock: %s\nmemory: 64Ki\nrules:\n- name: a\n  limits:\n",
+		    coarse ? "coarse" : "exact");
+		say("  - {key: src, packets: %u, window: %lluns, slots: %u}\n",
+		    (uint32_t)between(1, 300), (unsigned long long)window_ns,
+		    (uint32_t)between(1, 58));
+		say("  - {key: src, gap: %lluns}\n", (unsigned long long)gap_ns);
+		begin_source();
+		shared += compile_gap_more_ns(tier_with(true)) != 0;
+		for (i = 0; i < 400; i++) {
+			host.now_ns += draw() % 3 ? between(0, 2 * gap_ns)
+						  : tier_with(true)->gap_ns + draw() % 9;
+			one_packet(host.now_ns - (coarse ? host.now_ns % RESOLUTION : 0));
+		}
+		n += held.end;
+	}
+	deque_free(&held);
+	assert_true(n > 10000 && shared > 20);
+}
+
+/* 200 packets 10 ms apart, and a gap of 1 ms: the longest window beside it denies none. */
+static void test_gap_beside_a_long_window(void **unused)
+{
+	(void)unused;
+	rule_of("clock: exact\nmemory: 64Ki",
+		"{key: src, packets: 1k, window: 800d, slots: 1}, {key: src, gap: 1ms}");
+	begin_source();
+	for (uint32_t i = 0; i < 200; i++)
+		one_packet(SECOND + i * 10 * MS);
+	assert_int_equal(held.end, 200);
+	deque_free(&held);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1722,6 +1847,8 @@ int main(void)
 	    TEST(test_limit_of),
 	    TEST(test_any_changes),
 	    TEST(test_paced_across_changes),
+	    TEST(test_denials_are_bounded),
+	    TEST(test_gap_beside_a_long_window),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
