@@ -1622,6 +1622,12 @@ static int MUST_USE read_policy(struct source *s, struct policy *policy)
 	return find_pools(s, policy);
 }
 
+/* libyaml says so, or fails without a word. */
+static bool is_out_of_memory(const yaml_parser_t *parser)
+{
+	return parser->error == YAML_MEMORY_ERROR || parser->error == YAML_NO_ERROR;
+}
+
 static int MUST_USE syntax_error(struct source *s, const yaml_parser_t *parser)
 {
 	const yaml_mark_t *mark = &parser->problem_mark;
@@ -1629,6 +1635,8 @@ static int MUST_USE syntax_error(struct source *s, const yaml_parser_t *parser)
 	char context[96] = "";
 	const char *hint = "";
 
+	if (is_out_of_memory(parser))
+		return fail(s, 0, NULL, "out of memory");
 	for (i = 0; i < s->len; i++)
 		lines += s->text[i] == '\n' && i + 1 < s->len;
 	if (parser->error == YAML_READER_ERROR) {
@@ -1644,7 +1652,7 @@ static int MUST_USE syntax_error(struct source *s, const yaml_parser_t *parser)
 		hint = " (within [] and {}, put a space behind a field's ':', and quote an "
 		       "address that begins or ends with ':')";
 	return fail(s, (int)least(line, lines), NULL, "not YAML: %s%s%s", context,
-		    parser->problem ? parser->problem : "out of memory", hint);
+		    parser->problem ? parser->problem : "", hint);
 }
 
 /* Load the only document of the parser's text into s->doc. */
@@ -1685,7 +1693,7 @@ static int MUST_USE start_parser(struct source *s, yaml_parser_t *parser)
  */
 static int MUST_USE check_depth(struct source *s)
 {
-	int depth = 0, line = 0, done = 0;
+	int depth = 0, line = 0, done = 0, no_memory;
 	yaml_parser_t parser;
 	yaml_event_t event;
 
@@ -1701,7 +1709,10 @@ static int MUST_USE check_depth(struct source *s)
 		done = line || event.type == YAML_STREAM_END_EVENT;
 		yaml_event_delete(&event);
 	}
+	no_memory = !done && is_out_of_memory(&parser);
 	yaml_parser_delete(&parser);
+	if (no_memory)
+		return fail(s, 0, NULL, "out of memory");
 	if (line)
 		return fail(s, line, NULL, "nested too deep: at most %d levels", DEPTH_MAX);
 	return 0;
@@ -2158,8 +2169,9 @@ static int MUST_USE check_shared(struct source *s, const char *path, const struc
 	return 0;
 }
 
-/* Does the changed text have the value, and at the same place? */
-static int MUST_USE check_edit(const char *text, const char *path, const char *value)
+/* Does the changed text have the value, and at the same place? Or -1, or *no_memory. */
+static int MUST_USE check_edit(const char *text, const char *path, const char *value,
+			       bool *no_memory)
 {
 	const yaml_node_t *node;
 	struct policy_error error;
@@ -2167,8 +2179,10 @@ static int MUST_USE check_edit(const char *text, const char *path, const char *v
 	struct source s;
 	int result;
 
-	if (open_source(&s, text, strlen(text), &error))
+	if (open_source(&s, text, strlen(text), &error)) {
+		*no_memory = strstr(error.text, "out of memory") != NULL;
 		return -1;
+	}
 	result = locate(&s, path, &target);
 	if (!result) {
 		node = target.value ? node_of(&s, target.value) : NULL;
@@ -2198,6 +2212,7 @@ static char *set_value(struct source *s, const char *path, const char *value)
 {
 	struct target target;
 	struct edit edit;
+	bool no_memory = false;
 	char *text;
 
 	if (check_value(s, path, value) || locate(s, path, &target) ||
@@ -2215,10 +2230,14 @@ static char *set_value(struct source *s, const char *path, const char *value)
 	} else if (strlen(text) > PACER_DOC_MAX - 1) {
 		fail(s, 0, NULL, "%s: the policy would have %zu bytes: at most %u",
 		     shown(path).text, strlen(text), PACER_DOC_MAX - 1);
-	} else if (check_edit(text, path, value)) {
-		fail(s, line_of(node_of(s, target.value ? target.value : target.parent)), NULL,
-		     "%s: cannot be set in this text as it is laid out: edit it by hand",
-		     shown(path).text);
+	} else if (check_edit(text, path, value, &no_memory)) {
+		if (no_memory)
+			fail(s, 0, NULL, "out of memory");
+		else
+			fail(s, line_of(node_of(s, target.value ? target.value : target.parent)),
+			     NULL,
+			     "%s: cannot be set in this text as it is laid out: edit it by hand",
+			     shown(path).text);
 	} else {
 		return text;
 	}
