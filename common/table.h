@@ -31,7 +31,9 @@
  * Error: on top of recency.h's and window.h's, a key is denied wrongly where it
  * shares: with a key of its set that has the same tag (2^-16 a pair), or, while
  * its set is full, with the others of its shared record; and, when it then gets
- * a record of its own, for as long as what it brought along lasts.
+ * a record of its own, for as long as what it brought along lasts. A gap in a
+ * record is prolonged by less than the unit of its last admission, 2^last_shift
+ * ns, which the loader keeps to a sixteenth of the gap at most.
  *
  * Memory: 32 bytes a narrow record (window.h), so that a set is a cache line;
  * 64 a wide one (128 to 256 above 10 slots); half as much again for the shared.

@@ -4,6 +4,55 @@
 
 #include "cmd.h"
 #include "output.h"
+#include "targets.h"
+
+/*
+ * A policy is valid whatever this machine has, but load would refuse it here: said of each target
+ * that is not there. `missing` NULL: as text.
+ */
+static void find_missing(const struct policy *policy, json_t *missing)
+{
+	bool first = true;
+	char name[64];
+
+	for (size_t i = 0; i < policy->n_pools; i++)
+		for (size_t k = 0; k < policy->pool[i].n; k++) {
+			const struct policy_target *target = &policy->pool[i].target[k];
+			const char *lack = targets_lack(target);
+
+			if (!lack)
+				continue;
+			policy_target_text(target, name, sizeof(name));
+			if (missing)
+				json_array_append_new(missing,
+						      json_pack("{s:s, s:s, s:s}", "pool",
+								policy->pool[i].name, "target",
+								name, "why", lack));
+			else
+				printf("%shere      pool %s: %s: %s on this machine: load would "
+				       "refuse the policy\n",
+				       first ? "\n" : "", policy->pool[i].name, name, lack);
+			first = false;
+		}
+}
+
+static int show(const struct policy *policy, const struct pacer_policy *bin,
+		const struct plan *plan, bool json)
+{
+	json_t *out, *missing;
+	int code;
+
+	if (!json) {
+		code = output_check(policy, bin, plan);
+		find_missing(policy, NULL);
+		return code;
+	}
+	out = output_check_json(policy, bin, plan);
+	missing = json_array();
+	find_missing(policy, missing);
+	json_object_set_new(out, "missing_targets", missing);
+	return print_json(out);
+}
 
 int cmd_check(int argc, char **argv)
 {
@@ -29,10 +78,8 @@ int cmd_check(int argc, char **argv)
 	if (output_memory_error(policy, &error) ||
 	    compile_policy(policy, NULL, &host, &bin, &plan, &error))
 		code = complain(o.policy, &error);
-	else if (o.json)
-		code = print_json(output_check_json(policy, &bin, &plan));
 	else
-		code = output_check(policy, &bin, &plan);
+		code = show(policy, &bin, &plan, o.json);
 	policy_free(policy);
 	free(text);
 	return code;

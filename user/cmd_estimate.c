@@ -190,7 +190,7 @@ static int parse(int argc, char **argv, struct estimate_want *w)
 	char given[64] = "";
 	int letter, code = EXIT_DONE;
 
-	*w = (struct estimate_want){.key.text = "src",
+	*w = (struct estimate_want){.key.text = "src/32,64",
 				    .by_time = true,
 				    .window = SECOND_NS,
 				    .moment = 2,

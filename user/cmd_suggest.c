@@ -31,7 +31,7 @@ struct suggestion {
 	const struct options *o;
 	double share; /* of the sources that may be denied something */
 	uint64_t window_ns;
-	const char *key;
+	char key[48];
 	struct capture capture;
 	struct tally sources;
 	uint32_t *least; /* of every source, the greatest first */
@@ -56,6 +56,12 @@ static int rules_text(const struct suggestion *s, uint32_t limit, char *buf, siz
 			s->key, limit, window);
 }
 
+static int no_policy(const struct suggestion *s, const struct policy_error *error)
+{
+	(void)misused("suggest", "--key %s and --window make no policy: %s", s->key, error->text);
+	return EXIT_WRONG;
+}
+
 static int open_judge(const struct suggestion *s, uint32_t limit, struct policy **policy,
 		      struct judge *judge)
 {
@@ -66,8 +72,7 @@ static int open_judge(const struct suggestion *s, uint32_t limit, struct policy 
 	*policy = policy_parse(text, (size_t)len, &error);
 	if (*policy && !judge_open(judge, "", *policy, false, &error))
 		return EXIT_DONE;
-	(void)misused("suggest", "--key %s and --window make no policy: %s", s->key, error.text);
-	return EXIT_WRONG;
+	return no_policy(s, &error);
 }
 
 /* --- the smallest limit of every source ----------------------------------------------------- */
@@ -306,22 +311,41 @@ static int read_share(const char *text, double *share)
 	return EXIT_DONE;
 }
 
+/* As it is printed: both lengths, so that who reads the policy need not know what `src` means. */
+static int spell_key(struct suggestion *s)
+{
+	struct policy_error error = {0};
+	struct policy *policy;
+	char text[TEXT_MAX];
+	int len = rules_text(s, 1, text, sizeof(text));
+
+	policy = policy_parse(text, (size_t)len, &error);
+	if (!policy)
+		return no_policy(s, &error);
+	policy_key_text(&policy->rule[0].limit[0].key, s->key, sizeof(s->key));
+	policy_free(policy);
+	return EXIT_DONE;
+}
+
 static int read_usage(struct suggestion *s)
 {
 	const struct options *o = s->o;
+	const char *key = o->key ? o->key : KEY_DEFAULT;
 
 	if (o->n_args != 1)
 		return misused("suggest", "it wants one capture");
-	s->key = o->key ? o->key : KEY_DEFAULT;
-	if (strlen(s->key) > 32 ||
-	    strspn(s->key, "abcdefghijklmnopqrstuvwxyz0123456789+/,") != strlen(s->key))
-		return misused("suggest", "--key %s is not a key such as src/32,64", s->key);
+	if (strlen(key) > 32 ||
+	    strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789+/,") != strlen(key))
+		return misused("suggest", "--key %s is not a key such as src/32,64", key);
+	snprintf(s->key, sizeof(s->key), "%s", key);
 	if (!o->window)
 		s->window_ns = 1000000000;
 	else if (units_duration(o->window, &s->window_ns) || s->window_ns < 10)
 		return misused("suggest", "--window %s is not a duration such as 1s or 500ms",
 			       o->window);
-	return read_share(o->deny_share, &s->share);
+	if (read_share(o->deny_share, &s->share))
+		return EXIT_WRONG;
+	return spell_key(s);
 }
 
 static int suggest(struct suggestion *s)

@@ -446,12 +446,37 @@ struct terms {
 	uint32_t cpus;
 };
 
+/* Of the offset of the last admission in a record of this window: its unit is 2^this ns. */
+static uint8_t last_shift(const struct pacer_window *w)
+{
+	uint8_t shift = 0;
+
+	while (w->slot_ns >> shift >= UINT32_MAX)
+		shift++;
+	return shift;
+}
+
+/*
+ * May a gap be kept in a record of this window? The unit of its last admission grows with the
+ * window, and the gap is prolonged by less than one: it has to be a small share of the gap.
+ */
+static bool holds_gap(const struct pacer_window *w, uint64_t gap_ns)
+{
+	uint8_t shift = last_shift(w);
+
+	return !shift || gap_ns / COMPILE_GAP_SHARE >> shift;
+}
+
+uint64_t compile_gap_more_ns(const struct pacer_tier *t)
+{
+	return t->kind == PACER_TIER_RECORD ? (1ull << t->last_shift) - 1 : 0;
+}
+
 static void finish_times(struct pacer_tier *t)
 {
 	uint64_t unit;
 
-	while (t->window.slot_ns >> t->last_shift >= UINT32_MAX)
-		t->last_shift++;
+	t->last_shift = last_shift(&t->window);
 	unit = 1ull << t->last_shift;
 	t->idle_ns = t->window.ring_ns;
 	if (t->gap_ns && t->gap_ns + t->window.slot_ns + unit > t->idle_ns)
@@ -459,14 +484,18 @@ static void finish_times(struct pacer_tier *t)
 	t->idle_ns += PACER_IDLE_SLACK_NS;
 }
 
-/* The tier of this rule that the gap may join: a record of the same key without one. */
-static struct draft *joinable(struct draft_rule *d, const struct pacer_tier *t, bool gap)
+/* The tier of this rule that the gap or the window may join: one of the same key without. */
+static struct draft *joinable(struct draft_rule *d, const struct pacer_tier *t, bool gap,
+			      uint64_t resolution_ns)
 {
 	for (size_t i = 0; i < d->n; i++) {
 		struct draft *at = &d->at[i];
+		const struct pacer_tier *with = gap ? &at->tier : t, *of = gap ? t : &at->tier;
 
-		if (same_key(&at->tier, t) && (gap ? at->gap < 0 && at->window >= 0
-						   : at->window < 0 && at->gap >= 0 && !at->own))
+		if (same_key(&at->tier, t) &&
+		    (gap ? at->gap < 0 && at->window >= 0
+			 : at->window < 0 && at->gap >= 0 && !at->own) &&
+		    holds_gap(&with->window, of->gap_ns - resolution_ns))
 			return at;
 	}
 	return NULL;
@@ -509,7 +538,11 @@ static int add_limit(struct draft_rule *d, const struct policy_limit *limit, siz
 	struct draft *at;
 
 	key_masks(&limit->key, &t);
-	at = own ? NULL : joinable(d, &t, gap);
+	if (gap)
+		t.gap_ns = limit->gap_ns + terms->resolution_ns;
+	else if (window_of(limit, terms->resolution_ns, rule, index, &t.window, error))
+		return -1;
+	at = own ? NULL : joinable(d, &t, gap, terms->resolution_ns);
 	if (!at) {
 		if (no_tier(d, rule, limit, index, error))
 			return -1;
@@ -520,13 +553,12 @@ static int add_limit(struct draft_rule *d, const struct policy_limit *limit, siz
 		if (check_ceiling(limit, rule, index, error))
 			return -1;
 		at->gap = index;
-		at->tier.gap_ns = limit->gap_ns + terms->resolution_ns;
+		at->tier.gap_ns = t.gap_ns;
 		at->tier.rows = limit->key.kind == KEY_ALL ? 1 : limit->rows;
 	} else {
 		at->window = index;
 		at->tier.kind = PACER_TIER_RECORD;
-		if (window_of(limit, terms->resolution_ns, rule, index, &at->tier.window, error))
-			return -1;
+		at->tier.window = t.window;
 	}
 	if (own || !gap || limit->key.kind == KEY_ALL) {
 		at->lines = wanted_lines(limit, &at->tier);
@@ -542,6 +574,7 @@ struct succession {
 	const struct compile_previous *previous;
 	bool exact; /* the new policy's clock */
 	uint64_t now_ns, resolution_ns;
+	uint64_t added_ns; /* the resolution that the new limits include */
 	uint32_t cpus;
 };
 
@@ -617,7 +650,8 @@ static void bring_gap(const struct succession *change, struct draft_rule *d, str
 		struct draft *from = &d->at[k], joined = *to;
 
 		if (from->state != PLAN_NEW || from->gap < 0 || from->window < 0 ||
-		    !same_key(&from->tier, old))
+		    !same_key(&from->tier, old) ||
+		    !holds_gap(&to->tier.window, from->tier.gap_ns - change->added_ns))
 			continue;
 		joined.gap = from->gap;
 		joined.tier.gap_ns = from->tier.gap_ns;
@@ -1415,7 +1449,8 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 	bool exact = policy->clock == CLOCK_EXACT ||
 		     (policy->clock == CLOCK_AUTO && !coarse_enough(policy, host->resolution_ns));
 	struct terms terms = {exact ? 0 : host->resolution_ns, host->cpus};
-	struct succession change = {previous, exact, host->now_ns, host->resolution_ns, host->cpus};
+	struct succession change = {
+	    previous, exact, host->now_ns, host->resolution_ns, terms.resolution_ns, host->cpus};
 
 	memset(bin, 0, sizeof(*bin));
 	memset(plan, 0, sizeof(*plan));

@@ -98,6 +98,13 @@ void compile_time_targets(struct pacer_policy *bin, uint64_t now_ns);
 void compile_keep_targets(struct pacer_policy *into, const struct pacer_policy *from,
 			  uint64_t until_ns);
 
+/*
+ * A gap is kept in the record of a window of the same key only where what that adds to it is below
+ * this share of it; else it has a sketch of its own. And by how much at most it is prolonged.
+ */
+#define COMPILE_GAP_SHARE 16u
+uint64_t compile_gap_more_ns(const struct pacer_tier *tier);
+
 /* The key of a pacer_tier.key_id. */
 struct policy_key compile_key_of(uint32_t key_id);
 

@@ -6,6 +6,7 @@
 
 #include <yaml.h>
 
+#include "parse.h"
 #include "policy.h"
 #include "sample_burst.h"
 #include "window.h"
@@ -16,6 +17,7 @@
 #define FIELD_NAME_MAX 16u
 #define MEMORY_MAX     (255ull << 30) /* of lines that 32 bits can count */
 #define SLOTS_DEFAULT  10
+#define KEY_LEN6       64 /* of an address without lengths */
 #define ROWS_DEFAULT   2
 #define DEPTH_MAX      16 /* of lists and fields in each other; a policy needs 7 */
 #define VALUE_MAX      64 /* characters that policy_set takes */
@@ -535,6 +537,53 @@ static const struct field match_field[MATCH_FIELDS] = {
     [FIELD_DPORT] = {"dport", read_dport}, [FIELD_VLAN] = {"vlan", read_vlan},
 };
 
+/* Is every packet of the prefixes of this family? No prefix: of either. */
+static bool only_of(const struct policy_match *m, int family)
+{
+	return family_of(m->src, m->n_src) == family || family_of(m->dst, m->n_dst) == family;
+}
+
+/* Of a range, one that has the ports. */
+static bool has_ports(const struct range *range)
+{
+	for (uint32_t proto = range->low; proto <= range->high; proto++)
+		if (pacer_has_ports((uint8_t)proto))
+			return true;
+	return false;
+}
+
+static bool is_proto(const struct range *range, uint32_t proto)
+{
+	return range->low == proto && range->high == proto;
+}
+
+/* Each protocol of the list has to be one that a packet with the rule's other fields can have. */
+static int MUST_USE check_protos(struct source *s, const struct place *at, const yaml_node_t **seen,
+				 const struct policy_match *m)
+{
+	struct place list = {at, "proto", 0}, item = {&list, NULL, 0};
+	const char *port = m->n_dport ? "dport" : "sport";
+
+	for (size_t i = 0; i < m->n_proto; i++) {
+		const struct range *range = &m->proto[i];
+		bool icmp = is_proto(range, 1);
+
+		item.index = i;
+		if ((m->n_dport || m->n_sport) && !has_ports(range))
+			return fail(s, line_of(seen[FIELD_PROTO]), &item,
+				    "protocol %u has no ports, and %s is written: no packet can "
+				    "match: leave %s out, or write tcp, udp or sctp",
+				    range->low, port, port);
+		if ((icmp && only_of(m, 6)) || (is_proto(range, 58) && only_of(m, 4)))
+			return fail(s, line_of(seen[FIELD_PROTO]), &item,
+				    "%s is not of IPv%d, and %s is: no packet can match: write %s",
+				    icmp ? "icmp" : "icmpv6", icmp ? 6 : 4,
+				    family_of(m->src, m->n_src) ? "src" : "dst",
+				    icmp ? "icmpv6" : "icmp");
+	}
+	return 0;
+}
+
 static int read_match(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
 	static const struct fields fields = {"a match", match_field, MATCH_FIELDS};
@@ -549,7 +598,7 @@ static int read_match(struct source *s, const struct place *at, const yaml_node_
 	if (src && dst && src != dst)
 		return fail(s, line_of(seen[FIELD_DST]), at,
 			    "src is IPv%d and dst is IPv%d: no packet can match", src, dst);
-	return 0;
+	return check_protos(s, at, seen, m);
 }
 
 /* limits */
@@ -581,7 +630,7 @@ static int not_a_key(struct source *s, int line, const struct place *at, const c
 		    shown(text).text);
 }
 
-/* "24" or "24,56" */
+/* "24,56": of IPv4 and of IPv6. One alone would say nothing of the other. */
 static int MUST_USE read_lengths(struct source *s, int line, const struct place *at, char *text,
 				 struct policy_key *key)
 {
@@ -591,15 +640,18 @@ static int MUST_USE read_lengths(struct source *s, int line, const struct place 
 	if (comma)
 		*comma = 0;
 	if (units_range(text, 128, &len) || len.low != len.high)
-		return fail(s, line, at, "\"%s\" is no prefix length: write src/24 or src/24,56",
+		return fail(s, line, at, "\"%s\" is no prefix length: write src/24,56, say",
 			    shown(text).text);
 	if (len.low > 32)
 		return fail(s, line, at,
 			    "%u is too long for IPv4, whose length stands first: write /32,%u",
 			    len.low, len.low);
-	key->len4 = (uint8_t)len.low;
 	if (!comma)
-		return 0;
+		return fail(s, line, at,
+			    "/%u is the length for IPv4, and that for IPv6 is missing: write "
+			    "/%u,56, say",
+			    len.low, len.low);
+	key->len4 = (uint8_t)len.low;
 	if (units_range(comma + 1, 128, &len) || len.low != len.high)
 		return fail(s, line, at, "\"%s\" is no prefix length of IPv6: write 0 to 128",
 			    shown(comma + 1).text);
@@ -607,7 +659,12 @@ static int MUST_USE read_lengths(struct source *s, int line, const struct place 
 	return 0;
 }
 
-/* flow | all | src[/L4[,L6]] | src[/L4[,L6]]+dport | dst[/L4[,L6]] */
+/*
+ * flow | all | src[/L4,L6] | src[/L4,L6]+dport | dst[/L4,L6]
+ *
+ * Without lengths an address is a host's of IPv4 and a /64 of IPv6: of that a host has all
+ * addresses at will, and would have as many allowances.
+ */
 static int MUST_USE parse_key(struct source *s, int line, const struct place *at, const char *text,
 			      struct policy_key *key)
 {
@@ -620,6 +677,7 @@ static int MUST_USE parse_key(struct source *s, int line, const struct place *at
 		key->kind = *text == 'f' ? KEY_FLOW : KEY_ALL;
 		return 0;
 	}
+	key->len6 = KEY_LEN6;
 	snprintf(address, sizeof(address), "%.*s", (int)len, text);
 	if (!strncmp(address, "dst", 3))
 		key->kind = KEY_DST;
@@ -664,17 +722,33 @@ static int read_packets(struct source *s, const struct place *at, const yaml_nod
 			void *into)
 {
 	struct policy_limit *limit = into;
+	const char *text;
 
 	limit->cost = PACER_COST_PACKETS;
-	return read_count(s, at, node, &limit->limit);
+	if (scalar(s, at, node, &text))
+		return -1;
+	limit->per_second = !units_rate(text, &limit->limit);
+	return limit->per_second ? more_than_zero(s, at, node, limit->limit)
+				 : read_count(s, at, node, &limit->limit);
 }
 
 static int read_bytes(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
 	struct policy_limit *limit = into;
+	const char *text;
 
 	limit->cost = PACER_COST_BYTES;
-	return read_count(s, at, node, &limit->limit);
+	if (scalar(s, at, node, &text))
+		return -1;
+	if (*text == '-')
+		return fail(s, line_of(node), at, "%s is negative", shown(text).text);
+	limit->per_second = !units_bytes_rate(text, &limit->limit);
+	if (!limit->per_second && units_bytes(text, &limit->limit))
+		return fail(s, line_of(node), at,
+			    "\"%s\" is no number of bytes: write 4096, 20M, 64Ki or 10Mbit, or a "
+			    "rate as 10Mbit/s",
+			    shown(text).text);
+	return more_than_zero(s, at, node, limit->limit);
 }
 
 static int read_window(struct source *s, const struct place *at, const yaml_node_t *node,
@@ -802,8 +876,24 @@ static int MUST_USE refuse(struct source *s, const struct place *at, const yaml_
 	return seen[field] ? fail(s, line_of(seen[field]), &place, "%s", reason) : 0;
 }
 
+/* A rate is what it comes to in the window, rounded down. */
+static int MUST_USE settle_rate(struct source *s, const struct place *at, const yaml_node_t *field,
+				struct policy_limit *limit)
+{
+	unsigned __int128 in_window = (unsigned __int128)limit->limit * limit->window_ns;
+
+	if (!limit->per_second)
+		return 0;
+	in_window /= 1000000000;
+	limit->limit = in_window > UINT64_MAX ? UINT64_MAX : (uint64_t)in_window;
+	if (!limit->limit)
+		return fail(s, line_of(field), at,
+			    "this rate comes to less than 1 in the window: write a longer window");
+	return 0;
+}
+
 static int MUST_USE check_window(struct source *s, const struct place *at, const yaml_node_t **seen,
-				 const struct policy_limit *limit)
+				 struct policy_limit *limit)
 {
 	int packets = limit->cost == PACER_COST_PACKETS;
 	enum limit_field field = packets ? FIELD_PACKETS : FIELD_BYTES;
@@ -815,6 +905,8 @@ static int MUST_USE check_window(struct source *s, const struct place *at, const
 			    "%s is written, but not the window that it counts "
 			    "in: write window: 1s",
 			    place.name);
+	if (settle_rate(s, &place, seen[field], limit))
+		return -1;
 	switch (pacer_window_profile(&window, limit->cost, limit->limit, limit->window_ns,
 				     limit->slots, 0)) {
 	case PACER_WINDOW_OK:
@@ -1454,7 +1546,7 @@ static int read_memory(struct source *s, const struct place *at, const yaml_node
 	if (scalar(s, at, node, &text))
 		return -1;
 	if (units_size(text, &policy->memory_bytes))
-		return fail(s, line_of(node), at, "\"%s\" is not a size: write 64M or 1G",
+		return fail(s, line_of(node), at, "\"%s\" is not a size: write 64Mi or 1Gi",
 			    shown(text).text);
 	if (policy->memory_bytes > MEMORY_MAX)
 		return fail(s, line_of(node), at, "%s is too much: at most %s", shown(text).text,
@@ -1532,6 +1624,12 @@ static int MUST_USE read_policy(struct source *s, struct policy *policy)
 	return find_pools(s, policy);
 }
 
+/* libyaml says so, or fails without a word. */
+static bool is_out_of_memory(const yaml_parser_t *parser)
+{
+	return parser->error == YAML_MEMORY_ERROR || parser->error == YAML_NO_ERROR;
+}
+
 static int MUST_USE syntax_error(struct source *s, const yaml_parser_t *parser)
 {
 	const yaml_mark_t *mark = &parser->problem_mark;
@@ -1539,6 +1637,8 @@ static int MUST_USE syntax_error(struct source *s, const yaml_parser_t *parser)
 	char context[96] = "";
 	const char *hint = "";
 
+	if (is_out_of_memory(parser))
+		return fail(s, 0, NULL, "out of memory");
 	for (i = 0; i < s->len; i++)
 		lines += s->text[i] == '\n' && i + 1 < s->len;
 	if (parser->error == YAML_READER_ERROR) {
@@ -1554,7 +1654,7 @@ static int MUST_USE syntax_error(struct source *s, const yaml_parser_t *parser)
 		hint = " (within [] and {}, put a space behind a field's ':', and quote an "
 		       "address that begins or ends with ':')";
 	return fail(s, (int)least(line, lines), NULL, "not YAML: %s%s%s", context,
-		    parser->problem ? parser->problem : "out of memory", hint);
+		    parser->problem ? parser->problem : "", hint);
 }
 
 /* Load the only document of the parser's text into s->doc. */
@@ -1595,7 +1695,7 @@ static int MUST_USE start_parser(struct source *s, yaml_parser_t *parser)
  */
 static int MUST_USE check_depth(struct source *s)
 {
-	int depth = 0, line = 0, done = 0;
+	int depth = 0, line = 0, done = 0, no_memory;
 	yaml_parser_t parser;
 	yaml_event_t event;
 
@@ -1611,7 +1711,10 @@ static int MUST_USE check_depth(struct source *s)
 		done = line || event.type == YAML_STREAM_END_EVENT;
 		yaml_event_delete(&event);
 	}
+	no_memory = !done && is_out_of_memory(&parser);
 	yaml_parser_delete(&parser);
+	if (no_memory)
+		return fail(s, 0, NULL, "out of memory");
 	if (line)
 		return fail(s, line, NULL, "nested too deep: at most %d levels", DEPTH_MAX);
 	return 0;
@@ -1688,10 +1791,8 @@ const char *policy_key_text(const struct policy_key *key, char *buf, size_t size
 	};
 	char lengths[16] = "";
 
-	if (key->kind != KEY_FLOW && key->kind != KEY_ALL && key->len6 < 128)
+	if (key->kind != KEY_FLOW && key->kind != KEY_ALL)
 		snprintf(lengths, sizeof(lengths), "/%u,%u", key->len4, key->len6);
-	else if (key->kind != KEY_FLOW && key->kind != KEY_ALL && key->len4 < 32)
-		snprintf(lengths, sizeof(lengths), "/%u", key->len4);
 	snprintf(buf, size, "%s%s%s", names[key->kind], lengths,
 		 key->kind == KEY_SRC_DPORT ? "+dport" : "");
 	return buf;
@@ -2071,8 +2172,9 @@ static int MUST_USE check_shared(struct source *s, const char *path, const struc
 	return 0;
 }
 
-/* Does the changed text have the value, and at the same place? */
-static int MUST_USE check_edit(const char *text, const char *path, const char *value)
+/* Does the changed text have the value, and at the same place? Or -1, or *no_memory. */
+static int MUST_USE check_edit(const char *text, const char *path, const char *value,
+			       bool *no_memory)
 {
 	const yaml_node_t *node;
 	struct policy_error error;
@@ -2080,8 +2182,10 @@ static int MUST_USE check_edit(const char *text, const char *path, const char *v
 	struct source s;
 	int result;
 
-	if (open_source(&s, text, strlen(text), &error))
+	if (open_source(&s, text, strlen(text), &error)) {
+		*no_memory = strstr(error.text, "out of memory") != NULL;
 		return -1;
+	}
 	result = locate(&s, path, &target);
 	if (!result) {
 		node = target.value ? node_of(&s, target.value) : NULL;
@@ -2111,6 +2215,7 @@ static char *set_value(struct source *s, const char *path, const char *value)
 {
 	struct target target;
 	struct edit edit;
+	bool no_memory = false;
 	char *text;
 
 	if (check_value(s, path, value) || locate(s, path, &target) ||
@@ -2128,10 +2233,14 @@ static char *set_value(struct source *s, const char *path, const char *value)
 	} else if (strlen(text) > PACER_DOC_MAX - 1) {
 		fail(s, 0, NULL, "%s: the policy would have %zu bytes: at most %u",
 		     shown(path).text, strlen(text), PACER_DOC_MAX - 1);
-	} else if (check_edit(text, path, value)) {
-		fail(s, line_of(node_of(s, target.value ? target.value : target.parent)), NULL,
-		     "%s: cannot be set in this text as it is laid out: edit it by hand",
-		     shown(path).text);
+	} else if (check_edit(text, path, value, &no_memory)) {
+		if (no_memory)
+			fail(s, 0, NULL, "out of memory");
+		else
+			fail(s, line_of(node_of(s, target.value ? target.value : target.parent)),
+			     NULL,
+			     "%s: cannot be set in this text as it is laid out: edit it by hand",
+			     shown(path).text);
 	} else {
 		return text;
 	}

@@ -56,6 +56,7 @@ struct policy_limit {
 	uint32_t rows;	  /* of a gap's sketch: 1 or 2 */
 	uint64_t ceiling; /* of a gap: packets a second that all keys together may reach */
 	uint64_t limit;	  /* of a window: packets or bytes */
+	bool per_second;  /* it was written as a rate */
 	enum pacer_cost cost;
 	uint64_t window_ns;
 	uint32_t slots;
@@ -121,7 +122,7 @@ struct policy {
 	bool monitor;
 	bool unparsed_drop;
 	enum policy_clock clock;
-	uint64_t memory_bytes; /* of state; default 64 MiB */
+	uint64_t memory_bytes; /* of state; default 64Mi */
 	struct prefix *allow;
 	size_t n_allow;
 	struct policy_rule *rule;

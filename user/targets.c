@@ -38,6 +38,22 @@ static bool is_down(const char *ifname)
 	return down;
 }
 
+const char *targets_lack(const struct policy_target *target)
+{
+	switch (target->kind) {
+	case PACER_TARGET_INTERFACE:
+		return !if_nametoindex(target->name) ? "there is no such interface"
+		       : is_down(target->name)	     ? "the interface is down"
+						     : NULL;
+	case PACER_TARGET_CPU:
+		return (int)target->number >= libbpf_num_possible_cpus() ? "there is no such CPU"
+									 : NULL;
+	case PACER_TARGET_SOCKET:
+		break;
+	}
+	return NULL;
+}
+
 static int put_interface(const struct target_maps *maps, uint32_t index,
 			 const struct plan_pool *pool, size_t k, struct policy_error *error)
 {

@@ -163,7 +163,7 @@ pacer()
 policy()
 {
 	{
-		echo "memory: 1M"
+		echo "memory: 1Mi"
 		cat
 	} >"$work/$1.yaml"
 }
@@ -176,7 +176,7 @@ limit()
 	  - name: udp
 	    match: {proto: udp, dport: 9000}
 	    limits:
-	      - {key: src, packets: $2, window: ${3:-60s}, slots: ${4:-10}}
+	      - {key: src/32,128, packets: $2, window: ${3:-60s}, slots: ${4:-10}}
 	END
 }
 

@@ -23,7 +23,7 @@ strict()
 	policy "$1" <<-END
 	allow: [$2]
 	rules:
-	  - {name: strict, match: {proto: udp}, limits: [{key: src, packets: 1, window: 60s}]}
+	  - {name: strict, match: {proto: udp}, limits: [{key: src/32,128, packets: 1, window: 60s}]}
 	END
 }
 

@@ -15,7 +15,7 @@
 sampled()
 {
 	{
-		echo 'rules: [{name: udp, match: {proto: udp, dport: 9000}, limits: [{key: src, packets: 10, window: 60s}]}]'
+		echo 'rules: [{name: udp, match: {proto: udp, dport: 9000}, limits: [{key: src/32,128, packets: 10, window: 60s}]}]'
 		[ -z "$2" ] || echo "sample: $2"
 	} | policy "$1"
 }
@@ -32,15 +32,16 @@ exact()
 	sampled whole '{of: all, k: 64, packets: 1000, replacement: without}'
 	load whole
 	arrive "8 4 2 1 1" n=8 n=4,from=fd77::12 n=2,from=10.77.0.13 n=1,from=10.77.0.14 n=1,from=fd77::15
-	equal "$(estimate '[.packets, .samples, .distinct, .F2.value, .F2.low, .F2.high] | join(" ")')" \
+	equal "$(estimate '[.packets, .samples, .distinct, .F2.value, .F2.low, .F2.high] | join(" ")' --key src/32,128)" \
 		"16 16 5 86 86 86" "packets, samples, keys, F2"
-	equal "$(estimate '[.entropy.low, .entropy.high, .single.value] | join(" ")')" \
+	equal "$(estimate '[.entropy.low, .entropy.high, .single.value] | join(" ")' --key src/32,128)" \
 		"1.875 1.875 0.125" "entropy, share of what is there once"
-	equal "$(estimate '[.keys[] | "\(.share.low) \(.samples) \(.key)"] | sort | reverse | join(",")')" \
+	equal "$(estimate '[.keys[] | "\(.share.low) \(.samples) \(.key)"] | sort | reverse | join(",")' --key src/32,128)" \
 		"0.5 8 10.77.0.11,0.25 4 fd77::12,0.125 2 10.77.0.13,0.0625 1 fd77::15,0.0625 1 10.77.0.14" keys
+	equal "$(estimate '.keys[1] | "\(.samples) \(.key)"')" "5 fd77::/64" "of IPv6 a /64 is a source"
 	equal "$(estimate '[.F3.value, .distinct] | join(" ")' --key dst --moment 3)" "1456 2" "F3 by dst"
 	pacer estimate s0 >"$work/text"
-	grep -q '^s0: 16 packets (all, the last 1000 of each CPU) by src, from 16 samples without' "$work/text" ||
+	grep -q '^s0: 16 packets (all, the last 1000 of each CPU) by src/32,64, from 16 samples without' "$work/text" ||
 		fail "first line: $(head -n 1 "$work/text")"
 	grep -q 'cost: the sampler' "$work/text" || fail "it does not say what it costs"
 }

@@ -29,9 +29,10 @@ static const char *const prefixes6[] = {"2001:db8::/32", "2001:db8:0:1::/64", "2
 					"2001:db8:0:1::/126", "::/0"};
 static const char *const protos[] = {"udp", "tcp", "icmp", "icmpv6", "sctp", "[udp, tcp]", "esp"};
 static const char *const ports[] = {"53", "80", "1-1023", "[53, 80-90, 4000]", "1024-65535"};
+static const char *const ported[] = {"udp", "tcp", "sctp", "[udp, tcp]"};
 static const char *const vlans[] = {"none", "100", "[none, 100]", "200"};
-static const char *const keys[] = {"flow",	"src", "src/24,56", "src/30,62", "dst",
-				   "dst/24,64", "all", "src+dport", "src/1,1"};
+static const char *const keys[] = {"flow",	 "src",	      "src/24,56", "src/30,62", "dst",
+				   "src/32,128", "dst/24,64", "all",	   "src+dport", "src/1,1"};
 static const uint8_t numbers[] = {17, 17, 6, 6, 1, 58, 132, 50, 47};
 static const uint16_t port_numbers[] = {53, 80, 85, 4000, 50000, 1023};
 static const uint8_t extensions[] = {0, 43, 44, 51, 60};
@@ -45,9 +46,18 @@ static size_t append(char *text, size_t n, const char *format, const char *word)
 	return n;
 }
 
+/* One that a packet of the match can have: with its ports, and of its family. */
+static const char *pick_proto(bool ports, bool prefixes)
+{
+	const char *proto = ports ? PICK(ported) : PICK(protos);
+
+	return prefixes && !strncmp(proto, "icmp", 4) ? "esp" : proto;
+}
+
 static size_t put_match(char *text, size_t n)
 {
-	int six = draw() % 3 == 0;
+	int six = draw() % 3 == 0, ports;
+	size_t begin = n;
 
 	n = append(text, n, "    match: {%s", "");
 	if (draw() % 2)
@@ -60,7 +70,10 @@ static size_t put_match(char *text, size_t n)
 		n = append(text, n, "dport: %s, ", PICK(ports));
 	if (draw() % 4 == 0)
 		n = append(text, n, "vlan: %s, ", PICK(vlans));
-	return append(text, n, "proto: %s}\n", PICK(protos));
+	ports = strstr(text + begin, "port:") != NULL;
+	return append(
+	    text, n, "proto: %s}\n",
+	    pick_proto(ports, strstr(text + begin, "src:") || strstr(text + begin, "dst:")));
 }
 
 static size_t put_limit(char *text, size_t n)

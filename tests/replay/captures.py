@@ -248,12 +248,13 @@ def key_of(f, key):
         ports = f"{f.sport} {f.dport}" if f.frag is None else f"fragment {f.frag}"
         return f"{f.src}>{f.dst} {PROTO.get(f.proto, f.proto or '?')} {'? ?' if f.part else ports}"
     if key == "src+dport":
+        src = text(f.src, 32, 64)
         if f.part:
-            return f"{f.src} ?"
-        return f"{f.src} {f.dport}" if f.frag is None else f"{f.src} fragment {f.frag & 0xffff}"
+            return f"{src} ?"
+        return f"{src} {f.dport}" if f.frag is None else f"{src} fragment {f.frag & 0xffff}"
     if key == "src/24,56":
         return text(f.src, 24, 56)
-    return str(f.src if key == "src" else f.dst)
+    return text(f.src if key == "src" else f.dst, 32, 64)
 
 
 class Gap:
@@ -442,7 +443,7 @@ def main(folder):
             f.write(data)
     for name, rules in {**POLICIES, **MORE}.items():
         with open(f"{folder}/{name}.yaml", "w") as f:
-            f.write("memory: 1M\nrules:" + rules)
+            f.write("memory: 1Mi\nrules:" + rules)
 
 
 if __name__ == "__main__":

@@ -212,6 +212,7 @@ def suggest():
                 text = run(*args).stdout
                 out = json.loads(run(*args, "--json").stdout)
                 assert text.endswith(out["policy"]) and out["confirmed"] and "replayed" in text
+                assert '{key: "src/32,64",' in text and out["key"] == "src/32,64"
                 run("check", "-c", "-", input=text)
                 seen = rows(text, capture)
                 sources = {r["key"] for r in seen if r["rule"]}

@@ -79,9 +79,11 @@ static void say_prefix(int family)
 
 static void say_range(uint32_t max)
 {
-	uint32_t a = draw() % 6 ? draw() % 40 : max - draw() % 3, b = a + draw() % 20;
+	uint32_t a = draw() % 6 ? draw() % 40 : max - draw() % 3, b;
 
 	a = a > max ? max : a;
+	a += max == 255 && a == 1; /* icmp is of one family */
+	b = a + draw() % 20;
 	if (draw() & 1)
 		say("%u", a);
 	else
@@ -110,6 +112,11 @@ static void say_field(const char *name, uint32_t max, int family)
 	say("]");
 }
 
+static const char *last_line(void)
+{
+	return strrchr(doc.s, '\n') + 1;
+}
+
 static void say_random_rules(uint32_t n)
 {
 	uint32_t i;
@@ -118,13 +125,20 @@ static void say_random_rules(uint32_t n)
 	say("rules:\n");
 	for (i = 0; i < n; i++) {
 		int family = draw() % 3 == 0 ? 0 : draw() & 1 ? 4 : 6;
+		bool ported;
 
 		say("- name: r%u\n  limits: [{key: all, gap: 1s}]\n  match: {", i);
 		say_field("src", 0, family);
 		say_field("dst", 0, family);
-		say_field("proto", 255, 0);
-		say_field("sport", 65535, 0);
-		say_field("dport", 65535, 0);
+		ported = draw() & 1;
+		if (!ported)
+			say_field("proto", 255, 0);
+		else
+			say("%sproto: [6, 17-19, 132]", doc.s[doc.n - 1] == '{' ? "" : ", ");
+		if (ported || !strstr(last_line(), "proto")) { /* others go with no ports */
+			say_field("sport", 65535, 0);
+			say_field("dport", 65535, 0);
+		}
 		say_field("vlan", 4095, 0);
 		say("}\n");
 	}
@@ -343,7 +357,8 @@ static void test_key_masks(void **unused)
 		uint32_t mask4[4], mask6[PACER_KEY_WORDS];
 	} cases[] = {
 	    {"flow", {all, all, all, meta}, {all, all, all, all, all, all, all, all, all, meta}},
-	    {"src", {all, 0, 0, 0}, {all, all, all, all}},
+	    {"src", {all, 0, 0, 0}, {all, all}},
+	    {"src/32,128", {all, 0, 0, 0}, {all, all, all, all}},
 	    {"src/24,56", {0xffffff00, 0, 0, 0}, {all, 0xffffff00}},
 	    {"src/1,127", {1u << 31, 0, 0, 0}, {all, all, all, ~1u}},
 	    {"src/0,1", {0, 0, 0, 0}, {1u << 31}},
@@ -351,9 +366,10 @@ static void test_key_masks(void **unused)
 	    {"src/31,32", {~1u, 0, 0, 0}, {all}},
 	    {"src/8,33", {0xff000000, 0, 0, 0}, {all, 1u << 31}},
 	    {"src/8,96", {0xff000000, 0, 0, 0}, {all, all, all}},
-	    {"dst", {0, all, 0, 0}, {0, 0, 0, 0, all, all, all, all}},
+	    {"dst", {0, all, 0, 0}, {0, 0, 0, 0, all, all}},
+	    {"dst/32,128", {0, all, 0, 0}, {0, 0, 0, 0, all, all, all, all}},
 	    {"dst/16,48", {0, 0xffff0000, 0, 0}, {0, 0, 0, 0, all, 0xffff0000}},
-	    {"src+dport", {all, 0, 0xffff, frag}, {all, all, all, all, 0, 0, 0, 0, 0xffff, frag}},
+	    {"src+dport", {all, 0, 0xffff, frag}, {all, all, 0, 0, 0, 0, 0, 0, 0xffff, frag}},
 	    {"src/24,64+dport",
 	     {0xffffff00, 0, 0xffff, frag},
 	     {all, all, 0, 0, 0, 0, 0, 0, 0xffff, frag}},
@@ -442,15 +458,32 @@ static void test_tiers(void **unused)
 	    {WIN ", {key: src, gap: 1ms, entries: 99}", "Rw+ Sg+"},
 	    {"{key: src, packets: 9, window: 1s, entries: 99}, " GAP, "Rgw+"},
 	    {GAP ", {key: src, packets: 9, window: 1s, entries: 99}", "Rgw+"},
+	    /* units of 2^21 ns, and of 2^16: more than a sixteenth of 1 ms; of 16d it is 2^15 */
+	    {"{key: src, packets: 9, window: 800d}, " GAP, "Rw+ Sg+"},
+	    {GAP ", {key: src, packets: 9, window: 800d}", "Sg+ Rw+"},
+	    {GAP ", {key: src, packets: 9, window: 800d}, " WIN, "Rgw+ Rw+"},
+	    {"{key: src, packets: 9, window: 800d}, " WIN ", " GAP, "Rw+ Rgw+"},
+	    {"{key: src, packets: 9, window: 800d}, {key: src, gap: 33554432ns}", "Rgw+"},
+	    {"{key: src, packets: 9, window: 800d}, {key: src, gap: 33554431ns}", "Rw+ Sg+"},
+	    {"clock: exact\n", NULL},
+	    {"{key: src, packets: 9, window: 16d}, " GAP, "Rgw+"},
+	    {"{key: src, packets: 9, window: 17d}, " GAP, "Rw+ Sg+"},
+	    {"{key: src, packets: 9, window: 42s}, {key: src, gap: 1ns}", "Rgw+"},
+	    {"{key: all, packets: 9, window: 800d}, {key: all, gap: 1ms}", "Rw+ Sg+"},
 	    {"{key: all, gap: 1ms}, {key: all, packets: 9, window: 1s}", "Rgw+"},
 	    {"{key: all, packets: 9, window: 1s}, {key: all, gap: 1ms}", "Rgw+"},
 	    {"{key: src, gap: 1ms}, {key: dst, packets: 9, window: 1s}", "Sg+ Rw+"},
 	};
+	const char *head = "";
 	uint32_t i;
 
 	(void)unused;
 	for (i = 0; i < ARRAY(cases); i++) {
-		assert_int_equal(load(rule_of("", cases[i].limits)), 0);
+		if (!cases[i].tiers) {
+			head = cases[i].limits;
+			continue;
+		}
+		assert_int_equal(load(rule_of(head, cases[i].limits)), 0);
 		assert_string_equal(tiers_text(0), cases[i].tiers);
 	}
 }
@@ -570,8 +603,8 @@ static void test_no_room(void **unused)
 	    {"memory: 128", "{key: all, gap: 1ms}, {key: dst, gap: 1s, entries: 8}"},
 	    {"memory: 128", "{key: src, packets: 999, window: 1s, entries: 1}"},
 	    {"memory: 64", "{key: src, packets: 1, window: 1s, entries: 1}"},
-	    {"memory: 1K", WIN},
-	    {"memory: 2K", WIN ", " NET},
+	    {"memory: 1Ki", WIN},
+	    {"memory: 2Ki", WIN ", " NET},
 	    {"memory: 192", "{key: all, packets: 1, window: 1s, slots: 58}"},
 	    {"", "{key: src, packets: 1, window: 1s, entries: 20G}"},
 	    {"", "{key: src, gap: 1s, entries: 100G}"},
@@ -579,7 +612,7 @@ static void test_no_room(void **unused)
 	    {"", "{key: src, packets: 1, window: 1s, slots: 58, entries: 4611686018427387904}"},
 	    {"", "{key: src, packets: 1, window: 1s, slots: 11, entries: 4099276460824344804}"},
 	    {"", "{key: src, gap: 20000h, ceiling: 4611686018427387904pps}"},
-	    {"memory: 255G", "{key: src, gap: 1s, entries: 4611686018427387904}"},
+	    {"memory: 255Gi", "{key: src, gap: 1s, entries: 4611686018427387904}"},
 	};
 	uint32_t i;
 
@@ -594,11 +627,11 @@ static void test_no_room(void **unused)
 	assert_int_equal(load("memory: 63\nrules: []\n"), -1);
 	assert_non_null(strstr(error.text, "write 64 or more"));
 	assert_int_equal(load("memory: 64\nrules: []\n"), 0);
-	assert_int_equal(load(rule_of("memory: 2K", WIN)), 0);
+	assert_int_equal(load(rule_of("memory: 2Ki", WIN)), 0);
 	assert_int_equal(now.plan.lines_used, 32);
 	assert_int_equal(
 	    load(rule_of("memory: 192", "{key: src, packets: 1, window: 1s, entries: 1}")), 0);
-	assert_int_equal(load(rule_of("memory: 255G", GAP)), 0);
+	assert_int_equal(load(rule_of("memory: 255Gi", GAP)), 0);
 	assert_true(now.plan.lines == 255ull << 24);
 }
 
@@ -956,7 +989,7 @@ static void test_modes_are_values(void **unused)
 	(void)unused;
 	assert_int_equal(load("rules:\n- {name: a, limits: [" WIN "]}\n"), 0);
 	assert_int_equal(now.bin.rule[0].over, PACER_OVER_DROP);
-	assert_int_equal(apply("mode: monitor\nunparsed: drop\nmemory: 1G\nrules:\n"
+	assert_int_equal(apply("mode: monitor\nunparsed: drop\nmemory: 1Gi\nrules:\n"
 			       "- {name: a, over: pass, limits: [" WIN "]}\n"),
 			 0);
 	assert_string_equal(tiers_text(0), "Rw=");
@@ -1082,7 +1115,7 @@ static void test_no_room_beside(void **unused)
 	static const char large[] = "{key: src, packets: 999, window: 1s, entries: 101}";
 
 	(void)unused;
-	assert_int_equal(load(rule_of("clock: exact\nmemory: 10K", small)), 0);
+	assert_int_equal(load(rule_of("clock: exact\nmemory: 10Ki", small)), 0);
 	assert_int_equal(apply(rule_of("clock: exact", large)), -1);
 	assert_non_null(strstr(error.text, "no room"));
 	assert_non_null(strstr(error.text, "fewer entries"));
@@ -1482,7 +1515,7 @@ static void assert_limits(void)
 
 static void test_any_changes(void **unused)
 {
-	static const char *const memory[] = {"64M", "1M", "200K", "40K"};
+	static const char *const memory[] = {"64Mi", "1Mi", "200Ki", "40Ki"};
 	uint32_t i, k, done = 0, failed = 0;
 
 	(void)unused;
@@ -1500,7 +1533,7 @@ static void test_any_changes(void **unused)
 
 			host.now_ns += magnitude(1, 30 * SECOND);
 			change_draft();
-			if (apply(draft_text("1G"))) {
+			if (apply(draft_text("1Gi"))) {
 				assert_true(strstr(error.text, "no room") ||
 					    strstr(error.text, "a rule holds") ||
 					    strstr(error.text, "throttles are needed"));
@@ -1593,7 +1626,7 @@ static const char *paced_text(void)
 	uint32_t n = between(1, 3), i;
 
 	say_again();
-	say("memory: 64K\nclock: %s\nrules:\n- name: a\n  limits:\n", clocks[draw() % 2]);
+	say("memory: 64Ki\nclock: %s\nrules:\n- name: a\n  limits:\n", clocks[draw() % 2]);
 	for (i = 0; i < n; i++)
 		say("  - %s\n", paced_pool[draw() % ARRAY(paced_pool)]);
 	return doc.s;
@@ -1673,6 +1706,114 @@ static void test_paced_across_changes(void **unused)
 	assert_true(changes == 6000 && n > 20000);
 }
 
+/* ---- denials, of one source, against an oracle that keeps every admission ---- */
+
+static struct oracle_deque held;
+static uint64_t last_ns;
+
+static const struct pacer_tier *tier_with(bool gap)
+{
+	const struct pacer_rule *rule = &now.bin.rule[0];
+
+	for (uint32_t i = 0; i < rule->n_tiers; i++)
+		if (gap ? rule->tier[i].gap_ns != 0 : rule->tier[i].kind == PACER_TIER_RECORD)
+			return &rule->tier[i];
+	fail_msg("no such tier: %s", doc.s);
+	return NULL;
+}
+
+/* A denial beyond what its limit states of itself is a failure. */
+static void assert_denial(enum pacer_reason reason, uint64_t time_ns)
+{
+	const struct pacer_tier *gap = tier_with(true), *window = tier_with(false);
+	uint64_t more_ns = compile_gap_more_ns(gap);
+
+	assert_true(!more_ns || more_ns < gap->gap_ns / COMPILE_GAP_SHARE);
+	if (reason == PACER_DENY_WINDOW) {
+		assert_true(deque_total(&held, time_ns) + 1 > window->window.limit);
+		return;
+	}
+	assert_int_equal(reason, PACER_DENY_GAP);
+	if (!last_ns || time_ns - last_ns >= gap->gap_ns + more_ns)
+		fail_msg(
+		    "denied %llu ns after the last, the gap being %llu and up to %llu more\n%s",
+		    (unsigned long long)(time_ns - last_ns), (unsigned long long)gap->gap_ns,
+		    (unsigned long long)more_ns, doc.s);
+}
+
+/* A source, new, under limits of which the second is a gap. */
+static void begin_source(void)
+{
+	assert_int_equal(load(doc.s), 0);
+	memset(paced_lines, 0, sizeof(paced_lines));
+	deque_free(&held);
+	held.interval = tier_with(false)->window.ring_ns - 1;
+	last_ns = 0;
+	host.now_ns = SECOND;
+}
+
+/* One packet of it, at the time as the policy's clock has it. */
+static void one_packet(uint64_t time_ns)
+{
+	struct pacer_state state = {{paced_lines, PACED_LINES}, &now.bin, paced_secret, NULL, NULL};
+	struct pacer_walk walk = {.state = &state, .now_ns = time_ns};
+	enum pacer_reason reason;
+
+	walk.pkt = (struct pacer_packet){.family = PACER_FAMILY_4, .proto = 17, .len_bytes = 100};
+	reason = pacer_pace(&walk).reason;
+	if (reason != PACER_ADMIT) {
+		assert_denial(reason, time_ns);
+		return;
+	}
+	assert_true(!last_ns || time_ns - last_ns >= now.policy->rule[0].limit[1].gap_ns);
+	last_ns = time_ns;
+	deque_add(&held, time_ns, 1);
+}
+
+/* A gap and a window of one key, of any lengths, on either clock. */
+static void test_denials_are_bounded(void **unused)
+{
+	uint32_t run, i, n = 0, shared = 0;
+
+	(void)unused;
+	for (run = 0; run < 400; run++) {
+		uint64_t gap_ns = magnitude(1, 3600 * SECOND);
+		uint64_t window_ns = magnitude(58, 800ull * 86400 * SECOND);
+		bool coarse = draw() & 1;
+
+		say_again();
+		say("clock: %s\nmemory: 64Ki\nrules:\n- name: a\n  limits:\n",
+		    coarse ? "coarse" : "exact");
+		say("  - {key: src, packets: %u, window: %lluns, slots: %u}\n",
+		    (uint32_t)between(1, 300), (unsigned long long)window_ns,
+		    (uint32_t)between(1, 58));
+		say("  - {key: src, gap: %lluns}\n", (unsigned long long)gap_ns);
+		begin_source();
+		shared += compile_gap_more_ns(tier_with(true)) != 0;
+		for (i = 0; i < 400; i++) {
+			host.now_ns += draw() % 3 ? between(0, 2 * gap_ns)
+						  : tier_with(true)->gap_ns + draw() % 9;
+			one_packet(host.now_ns - (coarse ? host.now_ns % RESOLUTION : 0));
+		}
+		n += held.end;
+	}
+	deque_free(&held);
+	assert_true(n > 10000 && shared > 20);
+}
+
+/* 200 packets 10 ms apart, and a gap of 1 ms: the longest window beside it denies none. */
+static void test_gap_beside_a_long_window(void **unused)
+{
+	(void)unused;
+	rule_of("clock: exact\nmemory: 64Ki",
+		"{key: src, packets: 1k, window: 800d, slots: 1}, {key: src, gap: 1ms}");
+	begin_source();
+	for (uint32_t i = 0; i < 200; i++)
+		one_packet(SECOND + i * 10 * MS);
+	assert_int_equal(held.end, 200);
+	deque_free(&held);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1709,6 +1850,8 @@ int main(void)
 	    TEST(test_limit_of),
 	    TEST(test_any_changes),
 	    TEST(test_paced_across_changes),
+	    TEST(test_denials_are_bounded),
+	    TEST(test_gap_beside_a_long_window),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,7 +44,8 @@ static void test_key_ids(void **unused)
 		uint32_t id;
 	} cases[] = {
 	    {"all", 0},
-	    {"src", PACER_KEY_ID(0, 32, 128, 0, 0)},
+	    {"src", PACER_KEY_ID(0, 32, 64, 0, 0)},
+	    {"src/32,128", PACER_KEY_ID(0, 32, 128, 0, 0)},
 	    {"src/24,56", PACER_KEY_ID(0, 24, 56, 0, 0)},
 	    {"dst/24,56", PACER_KEY_ID(0, 0, 0, 24, 56)},
 	    {"src/24,56+dport", PACER_KEY_ID(PACER_KEY_DPORT, 24, 56, 0, 0)},
@@ -563,11 +564,11 @@ static void test_bans(void **unused)
 static void test_no_room_for_bans(void **unused)
 {
 	(void)unused;
-	assert_int_equal(load(banning("memory: 1M", ", ban: 1s")), -1);
+	assert_int_equal(load(banning("memory: 1Mi", ", ban: 1s")), -1);
 	assert_non_null(strstr(error.text, "bans: no room for the table of 16384: 2097152 bytes "
 					   "wanted, 1048576 free together: write fewer or raise "
 					   "memory"));
-	assert_int_equal(load(banning("memory: 1M\nbans: 2k", ", ban: 1s")), 0);
+	assert_int_equal(load(banning("memory: 1Mi\nbans: 2k", ", ban: 1s")), 0);
 }
 
 /* ---- uses across changes of policy ---- */
@@ -673,7 +674,7 @@ static const char *text_of_all(void)
 	uint32_t n = between(1, 3);
 
 	say_again();
-	say("memory: 64K\nclock: %s\nrules:\n- name: a\n  limits:\n",
+	say("memory: 64Ki\nclock: %s\nrules:\n- name: a\n  limits:\n",
 	    draw() & 1 ? "exact" : "coarse");
 	while (n--)
 		say("  - %s\n", limits_of_all[draw() % ARRAY(limits_of_all)]);
