@@ -76,6 +76,8 @@ $(BUILD)/unit/test_sampler: MORE := user/sampling.c
 $(BUILD)/unit/test_estimate: MORE := user/estimator.c user/exact.c user/track.c
 $(BUILD)/unit/test_pooled: MORE := user/pooled.c
 $(BUILD)/unit/test_sample_merge: MORE := user/estimator.c
+$(BUILD)/unit/test_tally: MORE := user/tally.c user/units.c
+$(BUILD)/unit/test_text: MORE := user/text.c
 
 $(BUILD)/unit/%: tests/unit/%.c $(wildcard tests/unit/*.h user/*.[ch]) $(CORE)
 	@mkdir -p $(@D)
