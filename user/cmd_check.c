@@ -6,28 +6,25 @@
 #include "cmd.h"
 #include "output.h"
 
-int cmd_check(int argc, char **argv)
+static int run_check(struct options *o)
 {
 	struct compile_host host = {loader_resolution(), loader_now(), libbpf_num_possible_cpus()};
 	static struct pacer_policy bin;
 	static struct plan plan;
 	struct policy_error error = {0};
 	struct policy *policy;
-	struct options o;
 	char *text;
-	int code = parse_options(argc, argv, "c", &o);
+	int code;
 
-	if (code)
-		return code;
-	if (o.n_args || !o.policy)
+	if (o->n_args || !o->policy)
 		return misused("check", "it wants -c POLICY");
-	code = read_policy(o.policy, &text, &policy);
+	code = read_policy(o->policy, &text, &policy);
 	if (code)
 		return code;
 	if (output_memory_error(policy, &error) ||
 	    compile_policy(policy, NULL, &host, &bin, &plan, &error))
-		code = complain(o.policy, &error);
-	else if (o.json)
+		code = complain(o->policy, &error);
+	else if (o->json)
 		code = print_json(output_check_json(policy, &bin, &plan));
 	else
 		code = output_check(policy, &bin, &plan);
@@ -35,3 +32,9 @@ int cmd_check(int argc, char **argv)
 	free(text);
 	return code;
 }
+
+static const struct option_row check_options[] = {OPTION_POLICY, {0}};
+
+const struct verb verb_check = {"check", "",
+				"validate a policy; print memory, ceilings and error bounds",
+				check_options, run_check};
