@@ -71,13 +71,15 @@ $(BUILD)/unit/test_allowlist: MORE := user/allowlist.c
 $(BUILD)/unit/test_units:   MORE := user/units.c
 $(BUILD)/unit/test_compile: MORE := user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c
 $(BUILD)/unit/test_throttles: MORE := user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c
-$(BUILD)/unit/test_output_check: MORE := user/output_check.c user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c -ljansson
+$(BUILD)/unit/test_output_check: MORE := user/output_check.c user/text.c user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c -ljansson
 $(BUILD)/unit/test_alloc:   MORE := user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c
 $(BUILD)/unit/test_keys:    MORE := user/keys.c user/units.c
 $(BUILD)/unit/test_sampler: MORE := user/sampling.c
 $(BUILD)/unit/test_estimate: MORE := user/estimator.c user/exact.c user/track.c
 $(BUILD)/unit/test_pooled: MORE := user/pooled.c
 $(BUILD)/unit/test_sample_merge: MORE := user/estimator.c
+$(BUILD)/unit/test_tally: MORE := user/tally.c user/units.c
+$(BUILD)/unit/test_text: MORE := user/text.c
 
 $(BUILD)/unit/%: tests/unit/%.c $(wildcard tests/unit/*.h user/*.[ch]) $(CORE)
 	@mkdir -p $(@D)

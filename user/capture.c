@@ -21,10 +21,9 @@ static int unknown_link(const char *file, int link)
 {
 	const char *name = pcap_datalink_val_to_name(link);
 
-	fprintf(stderr,
-		"xdp-pacer: %s: its link type is %s (%d): Ethernet and raw IP (RAW, IPV4, IPV6) "
-		"can be judged\n",
-		file, name ? name : "unknown", link);
+	complaint(
+	    "%s: its link type is %s (%d): Ethernet and raw IP (RAW, IPV4, IPV6) can be judged",
+	    file, name ? name : "unknown", link);
 	return EXIT_WRONG;
 }
 
@@ -37,8 +36,7 @@ static int open_file(struct capture *c)
 		c->pcap =
 		    pcap_fopen_offline_with_tstamp_precision(f, PCAP_TSTAMP_PRECISION_NANO, text);
 	if (!c->pcap) {
-		fprintf(stderr, "xdp-pacer: %s: no frame can be read: %s\n", c->file,
-			f ? text : strerror(errno));
+		complaint("%s: no frame can be read: %s", c->file, f ? text : strerror(errno));
 		if (f && f != stdin)
 			fclose(f);
 		return EXIT_FAILED;
@@ -131,10 +129,9 @@ static int at_end(struct capture *c, int got)
 	if (got == PCAP_ERROR_BREAK || c->damaged)
 		return 0;
 	c->damaged = true;
-	fprintf(stderr,
-		"xdp-pacer: %s: damaged at frame %" PRIu64 ": %s: the %" PRIu64
-		" frames before it were judged\n",
-		c->file, c->frames + 1, pcap_geterr(c->pcap), c->frames);
+	complaint("%s: damaged at frame %" PRIu64 ": %s: the %" PRIu64
+		  " frames before it were judged",
+		  c->file, c->frames + 1, pcap_geterr(c->pcap), c->frames);
 	return 0;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "text.h"
 
 static uint64_t left_ns(uint64_t until_ns, uint64_t now_ns)
 {
@@ -59,24 +60,29 @@ static int change(struct attached *a, const struct options *o)
 			       o->args[2]);
 	if (add ? change_allow_add(a, &entry, &error) : change_allow_del(a, &entry.prefix, &error))
 		return complain(NULL, &error);
+	change_made();
 	if (o->json)
-		return print_json(json_pack("{s:s, s:s, s:b}", "interface", a->ifname, "prefix",
-					    o->args[2], "allowed", add));
-	printf("%s: %s is %s the allow-list\n", a->ifname, o->args[2], add ? "on" : "off");
+		return print_json(json_pack("{s:o, s:s, s:b}", "interface", json_text(a->ifname),
+					    "prefix", o->args[2], "allowed", add));
+	printf("%s: %s is %s the allow-list\n", printable(a->ifname).text, o->args[2],
+	       add ? "on" : "off");
 	return EXIT_DONE;
 }
 
-int cmd_allow(int argc, char **argv)
+static int run_allow(struct options *o)
 {
-	struct options o;
-	bool listing;
-	int code = parse_options(argc, argv, "f", &o);
+	bool listing = o->n_args == 2 && !strcmp(o->args[1], "list");
 
-	if (code)
-		return code;
-	listing = o.n_args == 2 && !strcmp(o.args[1], "list");
-	if (!listing && !(o.n_args == 3 &&
-			  (!strcmp(o.args[1], "add") || (!strcmp(o.args[1], "del") && !o.for_ns))))
+	if (!listing && !(o->n_args == 3 && (!strcmp(o->args[1], "add") ||
+					     (!strcmp(o->args[1], "del") && !o->for_ns))))
 		return misused("allow", "it wants IFACE add|del PREFIX, or IFACE list");
-	return with_pacer(&o, listing ? list : change);
+	return with_pacer(o, listing ? list : change);
 }
+
+static const struct option_row allow_options[] = {
+    {"for", 0, "TIME", "of add: take it off after that time", OPTION_TIME(for_ns)},
+    {0},
+};
+
+const struct verb verb_allow = {"allow", "IFACE add|del|list [PREFIX]",
+				"sources that no rule limits", allow_options, run_allow};

@@ -54,7 +54,7 @@ static int show(const struct policy *policy, const struct pacer_policy *bin,
 	return print_json(out);
 }
 
-int cmd_check(int argc, char **argv)
+static int run_check(struct options *o)
 {
 	struct policy_error error = {0};
 	int cpus = loader_cpus(&error);
@@ -62,25 +62,28 @@ int cmd_check(int argc, char **argv)
 	static struct pacer_policy bin;
 	static struct plan plan;
 	struct policy *policy;
-	struct options o;
 	char *text;
-	int code = parse_options(argc, argv, "c", &o);
+	int code;
 
-	if (code)
-		return code;
-	if (o.n_args || !o.policy)
+	if (o->n_args || !o->policy)
 		return misused("check", "it wants -c POLICY");
 	if (cpus < 0)
 		return complain(NULL, &error);
-	code = read_policy(o.policy, &text, &policy);
+	code = read_policy(o->policy, &text, &policy);
 	if (code)
 		return code;
 	if (output_memory_error(policy, &error) ||
 	    compile_policy(policy, NULL, &host, &bin, &plan, &error))
-		code = complain(o.policy, &error);
+		code = complain(o->policy, &error);
 	else
-		code = show(policy, &bin, &plan, o.json);
+		code = show(policy, &bin, &plan, o->json);
 	policy_free(policy);
 	free(text);
 	return code;
 }
+
+static const struct option_row check_options[] = {OPTION_POLICY, {0}};
+
+const struct verb verb_check = {"check", "",
+				"validate a policy; print memory, ceilings and error bounds",
+				check_options, run_check};

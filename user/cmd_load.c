@@ -6,18 +6,35 @@
 
 #include "cmd.h"
 #include "output.h"
+#include "text.h"
 
-static int load(const char *ifname, struct options *o, char **text, struct policy **policy)
+/* 0, or the exit code. */
+static int read_mode(const char *text, enum loader_mode *mode)
+{
+	static const char *const modes[] = {"native", "skb", "hw"};
+
+	for (int i = 0; text && i < 3; i++)
+		if (!strcmp(text, modes[i])) {
+			*mode = i;
+			return 0;
+		}
+	return text ? misused("load", "there is no mode %s: native, skb or hw", text) : 0;
+}
+
+static int load(const char *ifname, const struct options *o, char **text, struct policy **policy)
 {
 	struct policy_error error = {0};
 	int cpus = loader_cpus(&error);
 	struct compile_host host = {loader_resolution(), loader_now(), cpus};
 	static struct pacer_policy bin;
 	static struct plan plan;
+	struct loader_options load = o->load;
 	struct loader_policy begin;
 
 	if (cpus < 0)
 		return complain(NULL, &error);
+	if (read_mode(o->mode, &load.mode))
+		return EXIT_WRONG;
 	if (o->monitor) {
 		char *monitored = policy_set(*text, strlen(*text), "mode", "monitor", &error);
 
@@ -31,30 +48,39 @@ static int load(const char *ifname, struct options *o, char **text, struct polic
 	    compile_policy(*policy, NULL, &host, &bin, &plan, &error))
 		return complain(o->policy, &error);
 	begin = (struct loader_policy){*policy, &bin, &plan, *text, plan.lines, host.resolution_ns};
-	if (loader_load(ifname, &o->load, &begin, &error))
+	if (loader_load(ifname, &load, &begin, &error))
 		return complain(NULL, &error);
+	change_made();
 	return EXIT_DONE;
 }
 
-int cmd_load(int argc, char **argv)
+static int run_load(struct options *o)
 {
-	struct options o;
 	struct policy *policy;
 	char *text;
-	int code = parse_options(argc, argv, "cmdo", &o);
+	int code;
 
-	if (code)
-		return code;
-	if (o.n_args != 1 || !o.policy)
+	if (o->n_args != 1 || !o->policy)
 		return misused("load", "it wants one interface and -c POLICY");
-	code = read_policy(o.policy, &text, &policy);
+	code = read_policy(o->policy, &text, &policy);
 	if (code)
 		return code;
-	code = load(o.args[0], &o, &text, &policy);
+	code = load(o->args[0], o, &text, &policy);
 	policy_free(policy);
 	free(text);
-	return code ? code : with_pacer(&o, show_status);
+	return code ? code : with_pacer(o, show_status);
 }
+
+static const struct option_row load_options[] = {
+    OPTION_POLICY,
+    {"mode", 'm', "native|skb|hw", "where to attach: native unless said", OPTION_TEXT(mode)},
+    {"monitor", 0, NULL, "judge and count, and let everything pass", OPTION_FLAG(monitor)},
+    {"direct", 0, NULL, "not through the libxdp dispatcher", OPTION_FLAG(load.direct)},
+    {0},
+};
+
+const struct verb verb_load = {"load", "IFACE", "attach the pacer to an interface", load_options,
+			       run_load};
 
 static int unload(struct attached *a, const struct options *o)
 {
@@ -62,20 +88,20 @@ static int unload(struct attached *a, const struct options *o)
 
 	if (loader_unload(a, &error))
 		return complain(NULL, &error);
+	change_made();
 	if (o->json)
-		return print_json(json_pack("{s:s, s:b}", "interface", a->ifname, "attached", 0));
-	printf("%s: the pacer is off\n", a->ifname);
+		return print_json(
+		    json_pack("{s:o, s:b}", "interface", json_text(a->ifname), "attached", 0));
+	printf("%s: the pacer is off\n", printable(a->ifname).text);
 	return EXIT_DONE;
 }
 
-int cmd_unload(int argc, char **argv)
+static int run_unload(struct options *o)
 {
-	struct options o;
-	int code = parse_options(argc, argv, "", &o);
-
-	if (code)
-		return code;
-	if (o.n_args != 1)
+	if (o->n_args != 1)
 		return misused("unload", "it wants one interface");
-	return with_pacer(&o, unload);
+	return with_pacer(o, unload);
 }
+
+const struct verb verb_unload = {"unload", "IFACE", "detach it and remove what it left", NULL,
+				 run_unload};

@@ -54,19 +54,17 @@ int show_status(struct attached *a, const struct options *o)
 	return o->json ? print_json(output_status_json(a)) : output_status(a);
 }
 
-int cmd_status(int argc, char **argv)
+static int run_status(struct options *o)
 {
-	struct options o;
-	int code = parse_options(argc, argv, "", &o);
-
-	if (code)
-		return code;
-	if (o.n_args > 1)
+	if (o->n_args > 1)
 		return misused("status", "it wants one interface, or none for all");
-	if (!o.n_args)
-		return status_all(&o);
-	return with_pacer(&o, show_status);
+	if (!o->n_args)
+		return status_all(o);
+	return with_pacer(o, show_status);
 }
+
+const struct verb verb_status = {"status", "[IFACE]", "what is attached where, and by which policy",
+				 NULL, run_status};
 
 static int show_stats(struct attached *a, const struct options *o)
 {
@@ -75,20 +73,24 @@ static int show_stats(struct attached *a, const struct options *o)
 	return o->json ? print_json(output_stats_json(a)) : output_stats(a);
 }
 
-int cmd_stats(int argc, char **argv)
+static int run_stats(struct options *o)
 {
-	struct options o;
-	int code = parse_options(argc, argv, "w", &o);
+	int code;
 
-	if (code)
-		return code;
-	if (o.n_args != 1)
+	if (o->n_args != 1)
 		return misused("stats", "it wants one interface");
-	do {
-		code = with_pacer(&o, show_stats);
-		fflush(stdout);
-		if (o.watch && !code)
-			sleep(1);
-	} while (o.watch && !code);
-	return code;
+	for (;;) {
+		code = with_pacer(o, show_stats);
+		if (!flushed() || code || !o->watch)
+			return code;
+		sleep(1);
+	}
 }
+
+static const struct option_row stats_options[] = {
+    {"watch", 'w', NULL, "again every second", OPTION_FLAG(watch)},
+    {0},
+};
+
+const struct verb verb_stats = {"stats", "IFACE", "counters by rule and reason", stats_options,
+				run_stats};

@@ -58,6 +58,8 @@ static int rules_text(const struct suggestion *s, uint32_t limit, char *buf, siz
 
 static int no_policy(const struct suggestion *s, const struct policy_error *error)
 {
+	if (error->no_memory)
+		return gave_up("suggest", "no memory");
 	(void)misused("suggest", "--key %s and --window make no policy: %s", s->key, error->text);
 	return EXIT_WRONG;
 }
@@ -152,8 +154,7 @@ static int choose(struct suggestion *s)
 	uint32_t n = 0;
 
 	if (!s->sources.n) {
-		fprintf(stderr, "xdp-pacer: %s: no IP packet in it: there is nothing to suggest\n",
-			s->capture.file);
+		complaint("%s: no IP packet in it: there is nothing to suggest", s->capture.file);
 		return EXIT_FAILED;
 	}
 	s->least = malloc(s->sources.n * sizeof(*s->least));
@@ -238,10 +239,10 @@ static int confirm(struct suggestion *s)
 			return EXIT_DONE;
 		raise_limit(s);
 	}
-	fprintf(stderr,
-		"xdp-pacer: %s: no replay confirms a limit: its sources are more than the table "
-		"holds: use a wider --key\n",
-		s->capture.file);
+	complaint(
+	    "%s: no replay confirms a limit: its sources are more than the table holds: use a "
+	    "wider --key",
+	    s->capture.file);
 	return EXIT_FAILED;
 }
 
@@ -284,17 +285,16 @@ static int show(const struct suggestion *s)
 
 	rules_text(s, s->limit, rules, sizeof(rules));
 	if (s->sources.lost)
-		fprintf(stderr,
-			"xdp-pacer: suggest: %u sources are told apart; %" PRIu64
-			" packets of further ones were not counted: a wider --key has fewer\n",
-			tally_room(&s->sources), s->sources.lost);
+		complaint("suggest: %u sources are told apart; %" PRIu64
+			  " packets of further ones were not counted: a wider --key has fewer",
+			  tally_room(&s->sources), s->sources.lost);
 	if (s->o->json)
 		return show_json(s, rules);
 	summary_text(s, summary, sizeof(summary));
 	printf("# Suggested by xdp-pacer from a capture, to deny at most %.6g%% of its sources.\n"
 	       "%s%s",
 	       100 * s->share, summary, rules);
-	return written("suggest", EXIT_DONE);
+	return EXIT_DONE;
 }
 
 /* --- the verb ------------------------------------------------------------------------------- */
@@ -365,15 +365,11 @@ static int suggest(struct suggestion *s)
 	return s->capture.damaged && !shown ? EXIT_FAILED : shown;
 }
 
-int cmd_suggest(int argc, char **argv)
+static int run_suggest(struct options *o)
 {
-	struct suggestion s = {0};
-	struct options o;
-	int code = parse_options(argc, argv, "SWY", &o);
+	struct suggestion s = {.o = o};
+	int code = read_usage(&s);
 
-	s.o = &o;
-	if (!code)
-		code = read_usage(&s);
 	if (!code)
 		code = suggest(&s);
 	capture_close(&s.capture);
@@ -381,3 +377,14 @@ int cmd_suggest(int argc, char **argv)
 	free(s.least);
 	return code;
 }
+
+static const struct option_row suggest_options[] = {
+    {"deny-share", 0, "1%", "of the sources that may be denied something", OPTION_TEXT(deny_share)},
+    {"window", 0, "TIME", "of the limit: 1s unless said", OPTION_TEXT(window)},
+    {"key", 0, "KEY", "of the limit: src/32,64 unless said", OPTION_TEXT(key)},
+    {0},
+};
+
+const struct verb verb_suggest = {"suggest", "FILE.pcap",
+				  "a policy that would deny at most a share of a capture's sources",
+				  suggest_options, run_suggest};

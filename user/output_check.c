@@ -7,6 +7,7 @@
 
 #include "output.h"
 #include "sampling.h"
+#include "text.h"
 #include "throttles.h"
 
 #define TEXT 64
@@ -398,7 +399,7 @@ static void print_pool(const struct policy_pool *pool, const struct pacer_pool *
 	printf("\n  pool %s, in turns to", pool->name);
 	for (size_t k = 0; k < pool->n; k++)
 		printf("%s %s", k ? "," : "",
-		       policy_target_text(&pool->target[k], text, sizeof(text)));
+		       printable(policy_target_text(&pool->target[k], text, sizeof(text))).text);
 	printf("\n    never more than %" PRIu64 " packets to one of them in any %s\n", pool->each,
 	       units_duration_text(pool->throttle.cooldown_ns, text, sizeof(text)));
 	print_throttle("each is passed over", &pool->throttle, &bin->throttle, cpus);

@@ -291,25 +291,34 @@ static size_t distance(const char *a, const char *b)
 	return d[m][n];
 }
 
+void policy_nearest(struct policy_nearest *nearest, const char *name)
+{
+	size_t found = distance(nearest->wrong, name);
+
+	if (!nearest->best)
+		nearest->best = 1 + least(strlen(nearest->wrong) / 2, 2);
+	if (found >= nearest->best)
+		return;
+	nearest->best = found;
+	nearest->name = name;
+}
+
 static int unknown_field(struct source *s, const struct place *at, const yaml_node_t *key,
 			 const struct fields *fields)
 {
-	const char *name = (const char *)key->data.scalar.value, *nearest = NULL;
-	size_t i, found, best = 1 + least(strlen(name) / 2, 2);
+	const char *name = (const char *)key->data.scalar.value;
+	struct policy_nearest nearest = {.wrong = name};
 	char names[160] = "", hint[48] = "";
+	size_t i;
 
 	for (i = 0; i < fields->n; i++) {
 		append(names, sizeof(names), "%s%s", *names ? ", " : "", fields->field[i].name);
-		found = distance(name, fields->field[i].name);
-		if (found < best) {
-			best = found;
-			nearest = fields->field[i].name;
-		}
+		policy_nearest(&nearest, fields->field[i].name);
 	}
 	if (strchr(name, ':'))
 		append(hint, sizeof(hint), "a space has to follow its ':'; ");
-	else if (nearest)
-		append(hint, sizeof(hint), "did you mean \"%s\"? ", nearest);
+	else if (nearest.name)
+		append(hint, sizeof(hint), "did you mean \"%s\"? ", nearest.name);
 	return fail(s, line_of(key), at, "unknown field \"%s\": %s%s has %s", shown(name).text,
 		    hint, fields->of, names);
 }
@@ -1627,7 +1636,14 @@ static int MUST_USE read_policy(struct source *s, struct policy *policy)
 /* libyaml says so, or fails without a word. */
 static bool is_out_of_memory(const yaml_parser_t *parser)
 {
-	return parser->error == YAML_MEMORY_ERROR || parser->error == YAML_NO_ERROR;
+	return parser->error == YAML_MEMORY_ERROR || parser->error == YAML_NO_ERROR ||
+	       !parser->problem;
+}
+
+static int no_memory(struct source *s)
+{
+	s->error->no_memory = true;
+	return fail(s, 0, NULL, "out of memory");
 }
 
 static int MUST_USE syntax_error(struct source *s, const yaml_parser_t *parser)
@@ -1638,7 +1654,7 @@ static int MUST_USE syntax_error(struct source *s, const yaml_parser_t *parser)
 	const char *hint = "";
 
 	if (is_out_of_memory(parser))
-		return fail(s, 0, NULL, "out of memory");
+		return no_memory(s);
 	for (i = 0; i < s->len; i++)
 		lines += s->text[i] == '\n' && i + 1 < s->len;
 	if (parser->error == YAML_READER_ERROR) {
@@ -1653,8 +1669,8 @@ static int MUST_USE syntax_error(struct source *s, const yaml_parser_t *parser)
 	else if (strstr(context, "flow") || strstr(context, "plain scalar"))
 		hint = " (within [] and {}, put a space behind a field's ':', and quote an "
 		       "address that begins or ends with ':')";
-	return fail(s, (int)least(line, lines), NULL, "not YAML: %s%s%s", context,
-		    parser->problem ? parser->problem : "", hint);
+	return fail(s, (int)least(line, lines), NULL, "not YAML: %s%s%s", context, parser->problem,
+		    hint);
 }
 
 /* Load the only document of the parser's text into s->doc. */
@@ -1684,7 +1700,7 @@ static int MUST_USE load_document(struct source *s, yaml_parser_t *parser)
 static int MUST_USE start_parser(struct source *s, yaml_parser_t *parser)
 {
 	if (!yaml_parser_initialize(parser))
-		return fail(s, 0, NULL, "out of memory");
+		return no_memory(s);
 	yaml_parser_set_encoding(parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(parser, (const unsigned char *)s->text, s->len);
 	return 0;
@@ -1766,7 +1782,7 @@ struct policy *policy_parse(const char *text, size_t len, struct policy_error *e
 	if (policy && policy->rule && policy->allow)
 		result = read_policy(&s, policy);
 	else
-		result = fail(&s, 0, NULL, "out of memory");
+		result = no_memory(&s);
 	close_source(&s);
 	if (!result)
 		return policy;
@@ -2229,7 +2245,7 @@ static char *set_value(struct source *s, const char *path, const char *value)
 		return NULL;
 	text = splice(s, &edit);
 	if (!text) {
-		fail(s, 0, NULL, "out of memory");
+		no_memory(s);
 	} else if (strlen(text) > PACER_DOC_MAX - 1) {
 		fail(s, 0, NULL, "%s: the policy would have %zu bytes: at most %u",
 		     shown(path).text, strlen(text), PACER_DOC_MAX - 1);

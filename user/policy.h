@@ -136,6 +136,7 @@ struct policy {
 /* What is wrong, where, and what to do: "FILE:LINE: WHERE: WHAT". line 0: no line. */
 struct policy_error {
 	int line;
+	bool no_memory; /* the machine is to blame, and no policy */
 	char text[400];
 };
 
@@ -179,5 +180,15 @@ const char *policy_key_text(const struct policy_key *key, char *buf, size_t size
 const char *policy_target_text(const struct policy_target *target, char *buf, size_t size);
 
 bool policy_bans(const struct policy *policy); /* does any rule ban? */
+
+/* What a wrong name was meant to be: offer the names that there are; `name` is the nearest of them,
+ * or NULL where none is near.
+ */
+struct policy_nearest {
+	const char *wrong, *name;
+	size_t best; /* 0: none has been offered */
+};
+
+void policy_nearest(struct policy_nearest *nearest, const char *name);
 
 #endif

@@ -36,7 +36,9 @@ static const char *address_text(const struct pacer_packet *pkt, uint32_t word,
 				const struct policy_key *kind, char *buf, size_t size)
 {
 	bool four = pkt->family == PACER_FAMILY_4;
-	struct prefix prefix = {.family = four ? 4 : 6, .len = four ? kind->len4 : kind->len6};
+	uint8_t len = four ? kind->len4 : kind->len6, whole = four ? 32 : 128;
+	/* A kind that was read of a damaged table may claim more than there is. */
+	struct prefix prefix = {.family = four ? 4 : 6, .len = len < whole ? len : whole};
 
 	for (uint32_t bit = 0; bit < prefix.len; bit++)
 		prefix.addr[bit / 8] |=
