@@ -386,6 +386,47 @@ static void test_backward(void **unused)
 	bench_down(&b);
 }
 
+/*
+ * The key's record goes to another as soon as it may, and then the clock is behind by so much. Up
+ * to the slack nothing is admitted beyond the limit; further back the key gets its limit once more,
+ * as what it had is forgotten, and no more than that.
+ */
+static void test_backward_beyond_the_slack(void **unused)
+{
+	static const struct {
+		uint64_t back;
+		uint32_t held; /* in the closed window that ends then */
+	} cases[] = {
+	    {0, 10},
+	    {1, 10},
+	    {PACER_IDLE_SLACK_NS, 10},
+	    {PACER_IDLE_SLACK_NS + 99, 10},
+	    {PACER_IDLE_SLACK_NS + 100, 20},
+	    {PACER_IDLE_SLACK_NS + 1100, 20},
+	};
+	size_t i;
+
+	(void)unused;
+	for (i = 0; i < ARRAY(cases); i++) {
+		uint64_t later = START + 1100 + PACER_IDLE_SLACK_NS, then = later - cases[i].back;
+		struct bench b;
+
+		one_set(&b, 0);
+		b.tier.idle_ns += PACER_IDLE_SLACK_NS;
+		assert_int_equal(drain(&b, key(7), START), 10);
+		assert_int_equal(drain(&b, key(8), later - 1),
+				 10); /* beside it, not in its place */
+		assert_int_equal(pacer_claim_tag(record(&b, 0)->claim), 7);
+		assert_int_equal(ask(&b, key(9), later, 1), PACER_ADMIT);
+		assert_int_equal(pacer_claim_tag(record(&b, 0)->claim), 9);
+		assert_int_equal(drain(&b, key(7), then) + (then <= START + 1000 ? 10 : 0),
+				 cases[i].held);
+		assert_int_equal(drain(&b, key(7), then), 0);
+		assert_int_equal(drain(&b, key(7), START), 0);
+		bench_down(&b);
+	}
+}
+
 /* sets == 0: one record for every key. */
 static void test_untagged(void **unused)
 {
@@ -985,6 +1026,7 @@ int main(void)
 	    EITHER(test_same_tag_zero),
 	    EITHER(test_coarse_unit),
 	    EITHER(test_backward),
+	    EITHER(test_backward_beyond_the_slack),
 	    EITHER(test_untagged),
 	    EITHER(test_wide_neighbours),
 	    EITHER(test_missing_lines),
