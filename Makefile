@@ -69,6 +69,8 @@ $(BUILD)/traffic $(BUILD)/flood: $(BUILD)/%: tests/net/%.c
 $(BUILD)/unit/test_policy:  MORE := user/policy.c user/units.c
 $(BUILD)/unit/test_units:   MORE := user/units.c
 $(BUILD)/unit/test_compile: MORE := user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c
+$(BUILD)/unit/test_change: MORE := user/change.c user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c \
+	   -Wl,--wrap=syscall,--wrap=open
 $(BUILD)/unit/test_throttles: MORE := user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c
 $(BUILD)/unit/test_output_check: MORE := user/output_check.c user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c -ljansson
 $(BUILD)/unit/test_keys:    MORE := user/keys.c user/units.c
