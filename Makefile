@@ -28,7 +28,7 @@ TESTC    := $(USER) -g -O1 -Itests/unit -Itests/model
 UNITS    := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
 
 .DELETE_ON_ERROR:
-.PHONY: all install check bench demo clean help format tidy unit prog
+.PHONY: all install check mutants bench demo clean help format tidy unit prog
 
 all: $(BUILD)/xdp-pacer $(BUILD)/pacer.bpf.o ## build the CLI and the object
 
@@ -132,6 +132,9 @@ install: all ## install under DESTDIR and PREFIX, with the core's headers
 
 check: ## build and run every test
 	scripts/test
+
+mutants: ## plant small faults and see that the tests find them (NAMES= some of them)
+	tests/mutants/run $(NAMES)
 
 bench: all ## print what a packet costs, as ratios in one run
 	tests/bench/run

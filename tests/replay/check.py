@@ -176,6 +176,16 @@ def jumps():
     assert not replay(policy("pair"), "spread.pcap", "--verdicts").stderr
 
 
+def late():
+    """Seconds beyond 31 bits of a classic capture, of pcapng beyond 32: as the oracle has them."""
+    names = [n for n in os.listdir(DIR) if n.startswith("late") and n.endswith(".flow.rows")]
+    assert len(names) == 9, names
+    for name in names:
+        capture = name.removesuffix(".flow.rows") + ".pcap"
+        with open(path(name)) as f:
+            assert replay(policy("flow"), capture, "--verdicts").stdout == f.read(), capture
+
+
 # ---- user space and the kernel ----
 
 

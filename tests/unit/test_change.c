@@ -314,6 +314,93 @@ static void test_former_targets_last_from_the_last_packet_on(void **unused)
 	assert_true(former->until_ns == kernel_now_ns + former->memory_ns);
 }
 
+/* --- a trial, which gives way unless it is confirmed ---------------------------------------- */
+
+#define TRIAL_NS (30 * SECOND)
+
+static void try_out(const char *text)
+{
+	if (change_apply(&pacer, text, TRIAL_NS, &plan, &error))
+		fail_msg("%d: %s", error.line, error.text);
+	assert_true(change_pending(&pacer) == TRIAL_NS);
+}
+
+static const struct pacer_rule *rule_before(void)
+{
+	return &copies[change_in_force(&pacer) ^ 1].policy.rule[0];
+}
+
+/* With no tool's help: and what it admitted counts on beside the limits that come back. */
+static void test_a_trial_gives_way(void **unused)
+{
+	const struct pacer_rule *rule;
+	const struct pacer_tier *t;
+	uint64_t end_ns;
+
+	(void)unused;
+	begin(SMALL RULE(WINDOW));
+	assert_true(in_force()->rule[0].plain);
+	try_out(SMALL RULE(TO_DST));
+	rule = rule_before();
+	end_ns = kernel_now_ns + TRIAL_NS;
+	kernel_now_ns = end_ns - 1;
+	assert_ptr_not_equal(in_force()->rule, rule);
+	kernel_now_ns = end_ns;
+	assert_ptr_equal(in_force()->rule, rule);
+	assert_int_equal(rule->n_tiers, 2);
+	assert_false(rule->plain);
+	t = &rule->tier[1];
+	assert_int_equal(t->mask4[1], 0xffffffff);
+	assert_true(t->until_ns == end_ns + compile_tier_memory_ns(t));
+}
+
+/* The limit that was just retired is in the policy tried: should that give way, it is needed for as
+ * long again.
+ */
+static void test_a_trial_brings_back_what_is_retired(void **unused)
+{
+	const struct pacer_tier *t;
+
+	(void)unused;
+	begin(SMALL RULE(WINDOW));
+	change_to(SMALL RULE(TO_DST));
+	t = retired();
+	assert_true(t->until_ns == kernel_now_ns + compile_tier_memory_ns(t));
+	try_out(SMALL RULE(TO_DST ", " WINDOW));
+	assert_int_equal(rule_before()->n_tiers, 2);
+	t = &rule_before()->tier[1];
+	assert_true(t->until_ns == kernel_now_ns + TRIAL_NS + compile_tier_memory_ns(t));
+}
+
+static void test_a_trial_is_confirmed(void **unused)
+{
+	const struct pacer_rule *rule;
+
+	(void)unused;
+	begin(SMALL RULE(WINDOW));
+	try_out(SMALL RULE(TO_DST));
+	rule = in_force()->rule;
+	kernel_now_ns += TRIAL_NS - 1;
+	assert_int_equal(change_confirm(&pacer, &error), 0);
+	kernel_now_ns += TRIAL_NS;
+	assert_ptr_equal(in_force()->rule, rule);
+	assert_int_equal(change_pending(&pacer), 0);
+	assert_int_equal(change_confirm(&pacer, &error), -1);
+}
+
+static void test_a_trial_is_confirmed_too_late(void **unused)
+{
+	const struct pacer_rule *rule;
+
+	(void)unused;
+	begin(SMALL RULE(WINDOW));
+	rule = in_force()->rule;
+	try_out(SMALL RULE(TO_DST));
+	kernel_now_ns += TRIAL_NS;
+	assert_int_equal(change_confirm(&pacer, &error), -1);
+	assert_ptr_equal(in_force()->rule, rule);
+}
+
 #define CASE(f) cmocka_unit_test_teardown(f, end)
 
 int main(void)
@@ -327,6 +414,10 @@ int main(void)
 	    CASE(test_cleared_after_the_last_writer),
 	    CASE(test_retired_last_from_the_last_packet_on),
 	    CASE(test_former_targets_last_from_the_last_packet_on),
+	    CASE(test_a_trial_gives_way),
+	    CASE(test_a_trial_brings_back_what_is_retired),
+	    CASE(test_a_trial_is_confirmed),
+	    CASE(test_a_trial_is_confirmed_too_late),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
