@@ -28,7 +28,7 @@ TESTC    := $(USER) -g -O1 -Itests/unit -Itests/model
 UNITS    := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
 
 .DELETE_ON_ERROR:
-.PHONY: all install check bench demo clean help format tidy unit prog
+.PHONY: all install check mutants bench demo clean help format tidy unit prog
 
 all: $(BUILD)/xdp-pacer $(BUILD)/pacer.bpf.o ## build the CLI and the object
 
@@ -70,6 +70,8 @@ $(BUILD)/unit/test_policy:  MORE := user/policy.c user/units.c
 $(BUILD)/unit/test_allowlist: MORE := user/allowlist.c
 $(BUILD)/unit/test_units:   MORE := user/units.c
 $(BUILD)/unit/test_compile: MORE := user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c
+$(BUILD)/unit/test_change: MORE := user/change.c user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c \
+	   -Wl,--wrap=syscall,--wrap=open
 $(BUILD)/unit/test_throttles: MORE := user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c
 $(BUILD)/unit/test_output_check: MORE := user/output_check.c user/text.c user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c -ljansson
 $(BUILD)/unit/test_alloc:   MORE := user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c
@@ -134,6 +136,9 @@ install: all ## install under DESTDIR and PREFIX, with the core's headers
 
 check: ## build and run every test
 	scripts/test
+
+mutants: ## plant small faults and see that the tests find them (NAMES= some of them)
+	tests/mutants/run $(NAMES)
 
 bench: all ## print what a packet costs, as ratios in one run
 	tests/bench/run

@@ -106,12 +106,16 @@ PACER_INLINE void pacer_claim_cancel(__u32 *claim, __u32 word)
 	pacer_release(claim, word & ~PACER_CLAIM_HELD);
 }
 
+/* The word with its sequence raised. */
+PACER_INLINE __u32 pacer_claim_next(__u32 word)
+{
+	return (word & ~PACER_CLAIM_SEQ) | ((word + PACER_CLAIM_SEQ_ONE) & PACER_CLAIM_SEQ);
+}
+
 /* Give the line back changed: readers see that it was. Only by its holder. */
 PACER_INLINE void pacer_claim_release(__u32 *claim, __u32 word)
 {
-	__u32 seq = (word + PACER_CLAIM_SEQ_ONE) & PACER_CLAIM_SEQ;
-
-	pacer_release(claim, (word & ~(PACER_CLAIM_SEQ | PACER_CLAIM_HELD)) | seq);
+	pacer_release(claim, pacer_claim_next(word) & ~PACER_CLAIM_HELD);
 }
 
 #endif

@@ -26,7 +26,10 @@
  * backwards counts as the latest seen), but another key may have taken the record
  * meanwhile. So a record is idle only PACER_IDLE_SLACK_NS after its state has
  * ceased to matter (the loader adds it): G1 is exact as long as no packet is
- * judged later than that after its clock was read.
+ * judged later than that after its clock was read. Beyond that it is exact for a
+ * key that keeps its record; one whose record was taken by another meanwhile
+ * begins anew, and may get its limit once more at each such jump back. (replay
+ * counts every frame at the latest time seen, and so is exact on that.)
  *
  * Error: on top of recency.h's and window.h's, a key is denied wrongly where it
  * shares: with a key of its set that has the same tag (2^-16 a pair), or, while

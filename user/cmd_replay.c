@@ -193,9 +193,9 @@ static int judge_frame(struct run *run, const struct replay_frame *frame)
 	run->by[fate.rule][fate.reason]++;
 	if (run->o->verdicts)
 		print_row(run, frame, &fate);
-	tops_count(run, &fate, frame->time_ns);
+	tops_count(run, &fate, frame->now_ns);
 	if (run->o->plot && !run->pick.found && fate.rule < PACER_RULES_MAX)
-		pick_first(run, &fate, frame->time_ns);
+		pick_first(run, &fate, frame->now_ns);
 	return EXIT_DONE;
 }
 

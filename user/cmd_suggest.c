@@ -120,7 +120,7 @@ static void measure_frame(struct suggestion *s, const struct judge *j,
 	key = tally_key_of(t, kind, &pkt);
 	note = tally_put(&s->sources, &key);
 	if (note)
-		note->least = need(j, t, &pkt, frame->time_ns, note->least);
+		note->least = need(j, t, &pkt, frame->now_ns, note->least);
 	t->window.limit = PACER_LIMIT_MAX;
 	(void)replay_judge(j->replay, frame, &fate, &error); /* in user space it cannot fail */
 }

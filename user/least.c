@@ -64,7 +64,7 @@ static bool tighten_throttles(struct pacer_policy *bin)
 static bool denies(const struct least *l, const struct replay_frame *frame,
 		   const struct replay_fate *fate)
 {
-	return replay_peek(l->judge.replay, &fate->pkt, fate->rule, fate->tier, frame->time_ns) ==
+	return replay_peek(l->judge.replay, &fate->pkt, fate->rule, fate->tier, frame->now_ns) ==
 	       fate->reason;
 }
 

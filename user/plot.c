@@ -198,8 +198,7 @@ static int read_capture(struct plot *p, struct capture *c)
 	struct replay_fate fate;
 
 	while (capture_next(c, &frame) == 1) {
-		if (frame.time_ns > p->now_ns) /* a clock that jumps back: as the limits see it */
-			p->now_ns = frame.time_ns;
+		p->now_ns = frame.now_ns;
 		note_until(p, p->now_ns);
 		if (replay_judge(p->judge.replay, &frame, &fate, &error))
 			return complain(NULL, &error);

@@ -97,6 +97,26 @@ MORE = {
     ban: 700ms
 bans: 64
 """,
+    # Every reason to deny, of several keys each: the row names that of the limit that denied.
+    "several": """
+  - name: udp
+    match: {proto: udp}
+    limits:
+      - {key: all, uses: 60, cooldown: 2s, max_cooldown: 2200ms, threshold: 5}
+      - {key: "src/24,56", gap: 100ns}
+      - {key: dst, packets: 40, window: 1s, slots: 10}
+      - {key: flow, packets: 9, window: 1s, slots: 10}
+    ban: 200ms
+  - name: rest
+    limits:
+      - {key: src, packets: 30, window: 2s, slots: 10}
+      - {key: all, uses: 10, cooldown: 1s, max_cooldown: 1100ms, threshold: 2}
+bans: 64
+""",
+    "pair": """
+  - name: pair
+    limits: [{key: src, packets: 3, window: 1s, slots: 10, entries: 2}]
+""",
     "throttle": """
   - name: throttle
     limits: [{key: all, uses: 300, cooldown: 2s, max_cooldown: 2200ms, threshold: 20}]
@@ -328,10 +348,12 @@ def judge(f, rules, allow):
 
 
 def rows(frames, policy):
-    rules = ORACLES[policy]()
+    """A time that runs backwards counts as the latest seen."""
+    rules, now = ORACLES[policy](), 0
     out = ["frame,time_ns,rule,key,verdict,reason"]
     for n, f in enumerate(frames, 1):
-        out.append(",".join([str(n), str(f.time), *judge(f, rules, policy == "rules")]))
+        now = max(now, f.time)
+        out.append(",".join([str(n), str(f.time), *judge(f.at(now), rules, policy == "rules")]))
     return "\n".join(out) + "\n"
 
 
@@ -393,6 +415,20 @@ def backwards(rng):
     return out
 
 
+def jumps(rng):
+    """Few sources, and a clock that jumps back by more than a record is kept for, time and again."""
+    out, time = [], START
+    for i in range(3000):
+        time += rng.choice((MS, 20 * MS, 300 * MS)) if i % 20 else -rng.choice((S, 2 * S, 3 * S))
+        out.append(ip4(f"192.0.2.{1 + rng.randrange(6)}", "203.0.113.1").at(time))
+    return out
+
+
+def later(frames, seconds):
+    """The same, the first of them so many seconds after 1970."""
+    return [f.at(f.time - frames[0].time + seconds * S) for f in frames]
+
+
 def spread(rng):
     """Forty sources with rates from 1 to 200 a second, none of whose packets come at once."""
     rates = [round(1.15 ** i) for i in range(40)]
@@ -419,6 +455,15 @@ def main(folder):
         "damaged": (pcap(ns[:50], True)[:-7], ns[:49]), "damaged_ng": (pcapng(ns[:20])[:-9], ns[:19]),
     }
     known["lying"] = (pcap(us[:30]) + struct.pack("<IIII", 1, 1, 0x7fffffff, 60) + bytes(60), us[:30])
+    # Seconds beyond 31 bits, and beyond what is left of 32; in pcapng beyond 32.
+    for name, make in (("late_nano", lambda f: pcap(f, True)), ("late_micro", pcap),
+                       ("late_swapped", lambda f: pcap(f, swap=True))):
+        for n, first in enumerate((2**31 - 100, 2**32 - 10**4)):
+            frames = later(us, first)
+            known[f"{name}{n}"] = make(frames), frames
+    for n, first in enumerate((2**31 - 100, 2**32 - 100, 2**33)):
+        frames = later(ns, first)
+        known[f"late_ng{n}"] = pcapng(frames), frames
     for name, (data, frames) in known.items():
         with open(f"{folder}/{name}.pcap", "wb") as f:
             f.write(data)
@@ -437,6 +482,7 @@ def main(folder):
              for i in range(57444) for k in (0, 1)]
     odd["many.keys"] = pcap(twice, True)
     odd["noise.pcap"] = pcap([f.at(START + i * MS) for i, f in enumerate(noise)], True)
+    odd["jumps.pcap"] = pcap(jumps(random.Random(7)), True)
     odd["spread.pcap"] = pcap(spread(random.Random(6)), True)
     for name, data in odd.items():
         with open(f"{folder}/{name}", "wb") as f:

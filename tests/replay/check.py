@@ -149,6 +149,64 @@ def foreign():
     assert tried and captures
 
 
+# ---- a clock that runs backwards ----
+
+
+def jumps():
+    """A table too small for its keys, and a clock that jumps back: on the latest time seen nothing is
+    admitted beyond the limit, and stderr names the first such frame, in one line."""
+    done = replay(policy("pair"), "jumps.pcap", "--verdicts")
+    seen = list(csv.DictReader(io.StringIO(done.stdout)))
+    now, first, admitted = 0, None, collections.defaultdict(list)
+    for n, row in enumerate(seen, 1):
+        time = int(row["time_ns"])
+        first = first or (time < now and (n, now - time))
+        now = max(now, time)
+        if row["verdict"] != "admit":
+            continue
+        times = admitted[row["key"]]
+        times.append(now)
+        held = sum(t >= now - 10**9 for t in times)
+        assert held <= 3, (n, row["key"], held)
+    assert len(admitted) == 6
+    assert f"jumps.pcap: frame {first[0]} is {first[1] // 10**9}s before" in done.stderr, done.stderr
+    assert done.stderr.count("\n") == 1
+    for args in (("--json",), (), ("--compare", path("flow.yaml"))):
+        assert replay(policy("pair"), "jumps.pcap", *args).stderr == done.stderr, args
+    assert not replay(policy("pair"), "spread.pcap", "--verdicts").stderr
+
+
+def late():
+    """Seconds beyond 31 bits of a classic capture, of pcapng beyond 32: as the oracle has them."""
+    names = [n for n in os.listdir(DIR) if n.startswith("late") and n.endswith(".flow.rows")]
+    assert len(names) == 9, names
+    for name in names:
+        capture = name.removesuffix(".flow.rows") + ".pcap"
+        with open(path(name)) as f:
+            assert replay(policy("flow"), capture, "--verdicts").stdout == f.read(), capture
+
+
+# ---- user space and the kernel ----
+
+
+def several():
+    """Every reason to deny, of several limits of a rule: the kernel's rows name the same keys."""
+    reasons = collections.defaultdict(set)
+    for capture in ("nano.pcap", "spread.pcap", "backwards.pcap"):
+        out = [replay(policy("several"), capture, "--verdicts", *args).stdout
+               for args in ((), ("--kernel",))]
+        for a, b in zip(*(text.split("\n") for text in out)):
+            assert a == b, (capture, a, b)
+        for row in csv.DictReader(io.StringIO(out[0])):
+            if row["verdict"] == "deny":
+                kind = "all" if row["key"] == "all" else "flow" if ">" in row["key"] else \
+                    "net" if "/" in row["key"] else "host"
+                reasons[row["rule"], row["reason"]].add(kind)
+    assert reasons["udp", "throttle"] == reasons["rest", "throttle"] == {"all"}, reasons
+    assert reasons["udp", "gap"] == {"net"} and reasons["udp", "window"] == {"flow", "host"}, reasons
+    assert reasons["udp", "ban"] == {"net", "flow", "host"}, reasons
+
+
 # ---- two policies ----
 
 

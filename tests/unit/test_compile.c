@@ -682,6 +682,28 @@ static void test_longest_window(void **unused)
 	assert_int_equal(t->window.ring, 3);
 }
 
+/* From when on a record holds nothing: the window's ring and its gap have passed, and the slack. */
+static void test_idle_time(void **unused)
+{
+	static const struct {
+		const char *limits;
+		uint64_t idle_ns;
+	} cases[] = {
+	    {"{key: src, packets: 9, window: 1s, slots: 10}", 1100 * MS},
+	    {"{key: src, packets: 9, window: 1s, slots: 10}, {key: src, gap: 1ms}", 1100 * MS},
+	    {"{key: src, packets: 9, window: 1s, slots: 10}, {key: src, gap: 1s}", 1100 * MS + 1},
+	    {"{key: src, packets: 9, window: 1s, slots: 10}, {key: src, gap: 10s}", 10100 * MS + 1},
+	};
+	size_t i;
+
+	(void)unused;
+	for (i = 0; i < ARRAY(cases); i++) {
+		assert_int_equal(load(rule_of("clock: exact", cases[i].limits)), 0);
+		assert_int_equal(now.bin.rule[0].tier[0].idle_ns,
+				 cases[i].idle_ns + PACER_IDLE_SLACK_NS);
+	}
+}
+
 static void test_bytes(void **unused)
 {
 	static const struct {
@@ -1682,6 +1704,42 @@ static uint32_t pace_for(uint32_t packets, uint32_t epoch)
 	return n;
 }
 
+/* A gap longer than the window's ring is remembered for as long as it lasts, in a full set, too. */
+static void test_gap_outlives_the_ring(void **unused)
+{
+	static const struct {
+		uint64_t after_ns;
+		uint32_t src;
+		enum pacer_reason reason;
+	} line[] = {
+	    {0, 1, PACER_ADMIT},
+	    {2 * SECOND, 2, PACER_ADMIT}, /* takes the other record of the set */
+	    {2 * SECOND, 3, PACER_ADMIT}, /* shares */
+	    {2 * SECOND, 1, PACER_DENY_GAP},
+	    {10 * SECOND - 1, 1, PACER_DENY_GAP},
+	    {10 * SECOND, 1, PACER_ADMIT},
+	};
+	struct pacer_state state = {{paced_lines, PACED_LINES}, &now.bin, paced_secret, NULL, NULL};
+	size_t i;
+
+	(void)unused;
+	memset(paced_lines, 0, sizeof(paced_lines));
+	for (i = 0; i < PACER_SECRETS; i++)
+		paced_secret[i] = draw();
+	assert_int_equal(load(rule_of("clock: exact",
+				      "{key: src, packets: 9, window: 1s, slots: 10, entries: 2}, "
+				      "{key: src, gap: 10s}")),
+			 0);
+	assert_int_equal(now.bin.rule[0].tier[0].sets, 1);
+	for (i = 0; i < ARRAY(line); i++) {
+		struct pacer_walk walk = {.state = &state, .now_ns = SECOND + line[i].after_ns};
+
+		walk.pkt = (struct pacer_packet){.family = PACER_FAMILY_4, .len_bytes = 100};
+		walk.pkt.key[PACER_WORD_SADDR] = line[i].src;
+		assert_int_equal(pacer_pace(&walk).reason, line[i].reason);
+	}
+}
+
 /* Limits hold across every change, on the real clock, whatever is kept, retired or begun anew. */
 static void test_paced_across_changes(void **unused)
 {
@@ -1834,6 +1892,8 @@ int main(void)
 	    TEST(test_no_room),
 	    TEST(test_memory),
 	    TEST(test_longest_window),
+	    TEST(test_idle_time),
+	    TEST(test_gap_outlives_the_ring),
 	    TEST(test_bytes),
 	    TEST(test_clock),
 	    TEST(test_clock_of_the_retired),

@@ -285,6 +285,33 @@ static void test_pass_after_512_changes(void **unused)
 	bench_down(&b);
 }
 
+/* The same, where a narrow record's total and last admission are the same as well: 52 windows later
+ * only the time tells, and the window is full.
+ */
+static void test_pass_52_windows_later(void **unused)
+{
+	struct pacer_found found;
+	struct pacer_seen seen;
+	struct pacer_ask q;
+	struct bench b;
+	uint32_t i, k;
+
+	(void)unused;
+	one_set(&b, 0);
+	assert_int_equal(ask(&b, key(1), START, 1), PACER_ADMIT);
+	q = question(&b, key(1), START, 1);
+	pacer_record_locate(&q, &found);
+	assert_int_equal(pacer_record_read(&q, &found, &seen), PACER_ADMIT);
+	for (i = 0; i < 52; i++)
+		for (k = 0; k < (i ? 10 : 2); k++)
+			assert_int_equal(ask(&b, key(1), START + (i + 1) * 1100, 1), PACER_ADMIT);
+	assert_int_equal(found.ring.head->claim, found.word);
+	assert_int_equal(pacer_load(&found.ring.head->last_off), seen.last_off);
+	assert_true(wide || pacer_ring_cum(&b.tier.window, &found.ring) == seen.cum);
+	assert_int_equal(pacer_record_settle(&q, &found, &seen), PACER_UNDECIDED);
+	bench_down(&b);
+}
+
 static struct bench *interrupted;
 
 /* 512 packets, one a gap, the last one just before the reader's. */
@@ -384,6 +411,62 @@ static void test_backward(void **unused)
 	assert_int_equal(ask(&b, key(1), START + 604, 1), PACER_DENY_GAP);
 	assert_int_equal(ask(&b, key(1), START + 605, 1), PACER_ADMIT);
 	bench_down(&b);
+}
+
+/* What a clock behind has left is no time to come, should a gap join the record. */
+static void test_backward_before_a_gap_joins(void **unused)
+{
+	struct bench b;
+
+	(void)unused;
+	one_set(&b, 0);
+	assert_int_equal(ask(&b, key(1), START, 1), PACER_ADMIT);
+	assert_int_equal(ask(&b, key(1), START - 10, 1), PACER_ADMIT);
+	b.tier.gap_ns = 50;
+	assert_int_equal(ask(&b, key(1), START + 49, 1), PACER_DENY_GAP);
+	assert_int_equal(ask(&b, key(1), START + 50, 1), PACER_ADMIT);
+	bench_down(&b);
+}
+
+/*
+ * The key's record goes to another as soon as it may, and then the clock is behind by so much. Up
+ * to the slack nothing is admitted beyond the limit; further back the key gets its limit once more,
+ * as what it had is forgotten, and no more than that.
+ */
+static void test_backward_beyond_the_slack(void **unused)
+{
+	static const struct {
+		uint64_t back;
+		uint32_t held; /* in the closed window that ends then */
+	} cases[] = {
+	    {0, 10},
+	    {1, 10},
+	    {PACER_IDLE_SLACK_NS, 10},
+	    {PACER_IDLE_SLACK_NS + 99, 10},
+	    {PACER_IDLE_SLACK_NS + 100, 20},
+	    {PACER_IDLE_SLACK_NS + 1100, 20},
+	};
+	size_t i;
+
+	(void)unused;
+	for (i = 0; i < ARRAY(cases); i++) {
+		uint64_t later = START + 1100 + PACER_IDLE_SLACK_NS, then = later - cases[i].back;
+		struct bench b;
+
+		one_set(&b, 0);
+		b.tier.idle_ns += PACER_IDLE_SLACK_NS;
+		assert_int_equal(drain(&b, key(7), START), 10);
+		assert_int_equal(drain(&b, key(8), later - 1),
+				 10); /* beside it, not in its place */
+		assert_int_equal(pacer_claim_tag(record(&b, 0)->claim), 7);
+		assert_int_equal(ask(&b, key(9), later, 1), PACER_ADMIT);
+		assert_int_equal(pacer_claim_tag(record(&b, 0)->claim), 9);
+		assert_int_equal(drain(&b, key(7), then) + (then <= START + 1000 ? 10 : 0),
+				 cases[i].held);
+		assert_int_equal(drain(&b, key(7), then), 0);
+		assert_int_equal(drain(&b, key(7), START), 0);
+		bench_down(&b);
+	}
 }
 
 /* sets == 0: one record for every key. */
@@ -977,6 +1060,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    EITHER(test_own_while_live),
 	    EITHER(test_pass_after_512_changes),
+	    EITHER(test_pass_52_windows_later),
 	    EITHER(test_read_across_512_changes),
 	    EITHER(test_idle_reclaimed),
 	    EITHER(test_overflow_shares),
@@ -985,6 +1069,8 @@ int main(void)
 	    EITHER(test_same_tag_zero),
 	    EITHER(test_coarse_unit),
 	    EITHER(test_backward),
+	    EITHER(test_backward_before_a_gap_joins),
+	    EITHER(test_backward_beyond_the_slack),
 	    EITHER(test_untagged),
 	    EITHER(test_wide_neighbours),
 	    EITHER(test_missing_lines),
