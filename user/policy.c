@@ -1711,7 +1711,7 @@ static int MUST_USE start_parser(struct source *s, yaml_parser_t *parser)
  */
 static int MUST_USE check_depth(struct source *s)
 {
-	int depth = 0, line = 0, done = 0, no_memory;
+	int depth = 0, line = 0, done = 0, out_of_memory;
 	yaml_parser_t parser;
 	yaml_event_t event;
 
@@ -1727,10 +1727,10 @@ static int MUST_USE check_depth(struct source *s)
 		done = line || event.type == YAML_STREAM_END_EVENT;
 		yaml_event_delete(&event);
 	}
-	no_memory = !done && is_out_of_memory(&parser);
+	out_of_memory = !done && is_out_of_memory(&parser);
 	yaml_parser_delete(&parser);
-	if (no_memory)
-		return fail(s, 0, NULL, "out of memory");
+	if (out_of_memory)
+		return no_memory(s);
 	if (line)
 		return fail(s, line, NULL, "nested too deep: at most %d levels", DEPTH_MAX);
 	return 0;
@@ -2188,18 +2188,18 @@ static int MUST_USE check_shared(struct source *s, const char *path, const struc
 	return 0;
 }
 
-/* Does the changed text have the value, and at the same place? Or -1, or *no_memory. */
+/* Does the changed text have the value, and at the same place? Or -1, or *out_of_memory. */
 static int MUST_USE check_edit(const char *text, const char *path, const char *value,
-			       bool *no_memory)
+			       bool *out_of_memory)
 {
 	const yaml_node_t *node;
-	struct policy_error error;
+	struct policy_error error = {0};
 	struct target target;
 	struct source s;
 	int result;
 
 	if (open_source(&s, text, strlen(text), &error)) {
-		*no_memory = strstr(error.text, "out of memory") != NULL;
+		*out_of_memory = error.no_memory;
 		return -1;
 	}
 	result = locate(&s, path, &target);
@@ -2231,7 +2231,7 @@ static char *set_value(struct source *s, const char *path, const char *value)
 {
 	struct target target;
 	struct edit edit;
-	bool no_memory = false;
+	bool out_of_memory = false;
 	char *text;
 
 	if (check_value(s, path, value) || locate(s, path, &target) ||
@@ -2249,9 +2249,9 @@ static char *set_value(struct source *s, const char *path, const char *value)
 	} else if (strlen(text) > PACER_DOC_MAX - 1) {
 		fail(s, 0, NULL, "%s: the policy would have %zu bytes: at most %u",
 		     shown(path).text, strlen(text), PACER_DOC_MAX - 1);
-	} else if (check_edit(text, path, value, &no_memory)) {
-		if (no_memory)
-			fail(s, 0, NULL, "out of memory");
+	} else if (check_edit(text, path, value, &out_of_memory)) {
+		if (out_of_memory)
+			no_memory(s);
 		else
 			fail(s, line_of(node_of(s, target.value ? target.value : target.parent)),
 			     NULL,
