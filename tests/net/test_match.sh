@@ -20,7 +20,7 @@ matching()
 
 	shift
 	before=$(all_counts)
-	timeout 20 "$shots" "$CLIENT" "$SERVER" "$@" >/dev/null
+	timeout "$hang_s" "$shots" "$CLIENT" "$SERVER" "$@" >/dev/null
 	after=$(all_counts)
 	equal "$(jq -rn --argjson a "$before" --argjson b "$after" \
 		'[$b | to_entries[] | select(.value > $a[.key]) | "\(.key):\(.value - $a[.key])"] | join(" ")')" \

@@ -66,7 +66,7 @@ each()
 
 	while read -r reason raw; do
 		before=$(unparsed_counters)
-		timeout 20 "$shots" "$CLIENT" "$SERVER" "n=1,raw=$raw" >/dev/null
+		timeout "$hang_s" "$shots" "$CLIENT" "$SERVER" "n=1,raw=$raw" >/dev/null
 		equal "$(unparsed_counters)" "$(jq -c ".$reason += 1" <<<"$before")" \
 			"counters after the frame $raw" || exit 1
 	done < <(frames)
@@ -79,7 +79,7 @@ all()
 
 	drops=$(dropped)
 	mapfile -t list < <(frames | sed 's/.* /n=1,raw=/')
-	timeout 20 "$shots" "$CLIENT" "$SERVER" "${list[@]}" >/dev/null
+	timeout "$hang_s" "$shots" "$CLIENT" "$SERVER" "${list[@]}" >/dev/null
 	equal "$(($(dropped) - drops)) $(stats .unparsed)" "$1 $2" "frames dropped, and not parsed"
 }
 

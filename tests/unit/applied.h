@@ -47,7 +47,7 @@ static inline void say_again(void)
 
 static inline struct policy *parse(const char *text)
 {
-	struct policy_error wrong = {-1, ""};
+	struct policy_error wrong = {.line = -1};
 	struct policy *policy = policy_parse(text, strlen(text), &wrong);
 
 	if (!policy)
@@ -67,7 +67,7 @@ static inline int apply_after(const char *text, const struct compile_previous *p
 {
 	int result;
 
-	error = (struct policy_error){-1, ""};
+	error = (struct policy_error){.line = -1};
 	next.policy = parse(text);
 	result = compile_policy(next.policy, previous, &host, &next.bin, &next.plan, &error);
 	if (!result) {

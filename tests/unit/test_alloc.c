@@ -61,7 +61,7 @@ static struct plan plan;
 /* 0: done, and as it should be. -1: refused, for want of memory. */
 static int read_and_compile(const char *text, const struct pacer_policy *expected)
 {
-	struct policy_error wrong = {-1, ""};
+	struct policy_error wrong = {.line = -1};
 	struct policy *policy;
 	int result = -1;
 
@@ -80,7 +80,7 @@ static int read_and_compile(const char *text, const struct pacer_policy *expecte
 
 static int set(const char *expected)
 {
-	struct policy_error wrong = {-1, ""};
+	struct policy_error wrong = {.line = -1};
 	char *text;
 
 	memory.on = true;
@@ -124,7 +124,7 @@ static void test_reading(void **unused)
 
 static void test_setting(void **unused)
 {
-	struct policy_error wrong = {-1, ""};
+	struct policy_error wrong = {.line = -1};
 	uint32_t refused = 0, n;
 	char *expected;
 
@@ -162,7 +162,7 @@ static void test_depth(void **unused)
 	n = memory.n;
 	for (uint32_t i = 1; i <= n; i++) {
 		begin(i, false);
-		wrong = (struct policy_error){-1, ""};
+		wrong = (struct policy_error){.line = -1};
 		memory.on = true;
 		policy = policy_parse(deep, strlen(deep), &wrong);
 		memory.on = false;

@@ -18,7 +18,7 @@
 
 static struct policy *parse(const char *text)
 {
-	struct policy_error error = {-1, ""};
+	struct policy_error error = {.line = -1};
 	struct policy *policy = policy_parse(text, strlen(text), &error);
 
 	if (!policy)
@@ -403,7 +403,7 @@ struct wrong {
 
 static void refuse(const char *text, size_t len, int line, const char *says)
 {
-	struct policy_error error = {-1, ""};
+	struct policy_error error = {.line = -1};
 	struct policy *policy = policy_parse(text, len, &error);
 
 	if (policy || error.line != line || !strstr(error.text, says))
@@ -986,7 +986,7 @@ static void sets(void **state)
 
 	(void)state;
 	for (i = 0; i < ARRAY(set_case); i++) {
-		struct policy_error error = {-1, ""};
+		struct policy_error error = {.line = -1};
 		char *result = policy_set(set_case[i].text, strlen(set_case[i].text),
 					  set_case[i].path, set_case[i].value, &error);
 
@@ -1071,7 +1071,7 @@ static void wrong_sets(void **state)
 
 	(void)state;
 	for (i = 0; i < ARRAY(wrong_set); i++) {
-		struct policy_error error = {-1, ""};
+		struct policy_error error = {.line = -1};
 		char *result = policy_set(wrong_set[i].text, strlen(wrong_set[i].text),
 					  wrong_set[i].path, wrong_set[i].value, &error);
 
@@ -1207,7 +1207,7 @@ static void any_text(void **state)
 
 	(void)state;
 	for (i = 0; i < 40000; i++) {
-		struct policy_error error = {-1, ""};
+		struct policy_error error = {.line = -1};
 
 		len = strlen(example);
 		memcpy(text, example, len);
