@@ -410,7 +410,7 @@ static int remove_from_lists(struct attached *a, const struct lists *l, const st
 		found |= !!allowlist_find(&l->list[i], prefix);
 	if (!found)
 		return policy_fail(
-		    error, 0, "%s: %s is not on the allow-list: see `xdp-pacer allow %s list`",
+		    error, 0, "%s: %s: is not on the allow-list: see `xdp-pacer allow %s list`",
 		    a->ifname, units_prefix_text(prefix, text, sizeof(text)), a->ifname);
 	for (uint32_t i = l->n; i-- > 0;) {
 		if (!remove_from(a, l->copy[i], &l->list[i], prefix))
