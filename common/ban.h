@@ -101,8 +101,8 @@ PACER_INLINE int pacer_ban_runs(struct pacer_line *line, __u64 now_ns)
 /*
  * Is the key banned by this entry? 0 also if it is just being written. Who holds the claim raises
  * its sequence and sets the time to 0 before it changes the key: so an entry that is held, but has
- * its time and its sequence still, is whole. The time alone would not tell: a ban may be lifted, and
- * the entry be another key's until the same time.
+ * its time and its sequence still, is whole. The time alone would not tell: a ban may be lifted,
+ * and the entry be another key's until the same time.
  */
 PACER_INLINE int pacer_ban_holds(struct pacer_line *line, const struct pacer_ban_ask *q)
 {

@@ -513,8 +513,13 @@ PACER_INLINE enum pacer_reason pacer_tier_take(const struct pacer_ask *q, struct
 
 	if (!sketch)
 		result = pacer_record_take(q, hold);
-	if (!pacer_ring_at(q->table, q->tier, hold->index, &r))
+	if (!pacer_ring_begin(q->table, hold->index, &r))
+		return PACER_DENY_NO_STATE; /* then there is no claim to be held */
+	if (!pacer_ring_whole(q->tier, &r)) {
+		if (result == PACER_CLAIM_TAKEN)
+			pacer_claim_cancel(&r.head->claim, hold->word);
 		return PACER_DENY_NO_STATE;
+	}
 	if (sketch)
 		result = pacer_claim_take(&r.head->claim, PACER_CLAIM_ANY, &hold->word);
 	if (result != PACER_CLAIM_TAKEN)

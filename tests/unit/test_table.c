@@ -358,6 +358,87 @@ static void test_read_across_512_changes(void **unused)
 	assert_true(came > 3);
 }
 
+/* The ring turns twice, and then holds little. */
+static void turn(void)
+{
+	assert_int_equal(ask(interrupted, key(1), START + 1700, 6), PACER_ADMIT);
+	assert_int_equal(ask(interrupted, key(1), START + 3000, 1), PACER_ADMIT);
+}
+
+/* Before and after it the packet fits: what is read across it denies nothing. */
+static void test_denied_by_nothing_torn(void **unused)
+{
+	uint32_t at, came = 0;
+
+	(void)unused;
+	for (at = 1; came == at - 1; at++) {
+		struct pacer_hold hold;
+		struct pacer_ask q;
+		struct bench b;
+
+		one_set(&b, 0);
+		assert_int_equal(ask(&b, key(1), START, 5), PACER_ADMIT);
+		assert_int_equal(ask(&b, key(1), START + 500, 5), PACER_ADMIT);
+		q = question(&b, key(1), START + 1100, 1);
+		interrupted = &b;
+		interrupt = turn;
+		interrupt_at = at;
+		assert_int_equal(pacer_tier_peek(&q, &hold), PACER_ADMIT);
+		came += !interrupt_at;
+		interrupt_at = 0;
+		bench_down(&b);
+	}
+	assert_true(came > 3);
+}
+
+static uint32_t come_back_n;
+
+/* The idle record's key comes back, so often that the claim's word is the same as before. */
+static void come_back(void)
+{
+	struct pacer_ask q = question(interrupted, key(7), START + 2 * SECOND, 1);
+	struct pacer_hold hold = {0};
+	uint32_t i;
+
+	for (i = 0; i < 512; i++) {
+		(void)pacer_tier_peek(&q, &hold);
+		if (pacer_tier_take(&q, &hold) != PACER_ADMIT)
+			continue; /* the claim is held */
+		pacer_tier_commit(&q, &hold);
+		come_back_n++;
+	}
+}
+
+/* Whenever it does so while another takes its record for idle: it never gets more than its limit.
+ */
+static void test_taken_across_512_changes(void **unused)
+{
+	struct pacer_tier t = records(2000, SECOND, 10, 0, 1, 64);
+	uint32_t at, came = 0, whole = 0;
+
+	(void)unused;
+	for (at = 1; came == at - 1; at++) {
+		struct bench b;
+
+		bench_up(&b, &t);
+		assert_int_equal(ask(&b, key(8), START, 1), PACER_ADMIT);
+		assert_int_equal(ask(&b, key(7), START, 1), PACER_ADMIT);
+		assert_int_equal(ask(&b, key(8), START + 2 * SECOND, 1), PACER_ADMIT);
+		assert_int_equal(pacer_claim_tag(record(&b, 1)->claim), 7);
+		interrupted = &b;
+		interrupt = come_back;
+		come_back_n = 0;
+		interrupt_at = at;
+		(void)take(&b, key(9), START + 2 * SECOND, 1);
+		came += !interrupt_at;
+		interrupt_at = 0;
+		whole += come_back_n == 512;
+		assert_true(come_back_n + drain(&b, key(7), START + 2 * SECOND) <= 2000);
+		bench_down(&b);
+	}
+	assert_true(came > 10 && whole > 3);
+}
+
 /* Marks whose lower half is 0 or 1 have one tag, so one shared record. */
 static void test_same_tag_zero(void **unused)
 {
@@ -543,7 +624,8 @@ static void test_missing_lines(void **unused)
 
 static void test_missing_untagged(void **unused)
 {
-	struct pacer_tier t = records(10, 1000, 10, 0, 0, 1);
+	struct pacer_tier t = records(10, 1000, 10, 0, 0, 1),
+			  longer = records(10, 5800, 58, 0, 0, 1);
 	struct bench b;
 
 	(void)unused;
@@ -551,6 +633,13 @@ static void test_missing_untagged(void **unused)
 	b.table.n = BASE;
 	assert_int_equal(ask(&b, key(2), START, 1), PACER_DENY_NO_STATE);
 	assert_int_equal(take(&b, key(2), START, 1), PACER_DENY_NO_STATE);
+	bench_down(&b);
+	bench_up(&b, &longer); /* of four lines, each missing */
+	for (b.table.n = BASE; b.table.n < BASE + tier_lines(&longer); b.table.n++) {
+		assert_int_equal(ask(&b, key(2), START, 1), PACER_DENY_NO_STATE);
+		assert_int_equal(take(&b, key(2), START, 1), PACER_DENY_NO_STATE);
+	}
+	assert_int_equal(drain(&b, key(2), START), 10);
 	bench_down(&b);
 }
 
@@ -1061,6 +1150,8 @@ int main(void)
 	    EITHER(test_own_while_live),
 	    EITHER(test_pass_after_512_changes),
 	    EITHER(test_pass_52_windows_later),
+	    EITHER(test_taken_across_512_changes),
+	    EITHER(test_denied_by_nothing_torn),
 	    EITHER(test_read_across_512_changes),
 	    EITHER(test_idle_reclaimed),
 	    EITHER(test_overflow_shares),

@@ -462,6 +462,26 @@ static void test_targets_given_back_later(void **unused)
 	assert_int_equal(old->former[1].until_ns, 0);
 }
 
+/* ... and where it has long to cool from before, that stays, whatever the other policy made of it.
+ */
+static void test_the_longer_time_is_kept(void **unused)
+{
+	static struct pacer_policy into, from;
+	struct pacer_former was = {.until_ns = 100 * SECOND, .memory_ns = 10 * SECOND, .state = 3};
+
+	(void)unused;
+	into.former[0] = was;
+	from.pool[0].n = 1;
+	from.pool[0].state[0] = 3;
+	from.pool[0].throttle.cooldown_ns = SECOND;
+	compile_keep_targets(&into, &from, 98 * SECOND);
+	assert_memory_equal(&into.former[0], &was, sizeof(was));
+	compile_keep_targets(&into, &from, 99 * SECOND + 1);
+	assert_true(into.former[0].until_ns == 100 * SECOND + 1);
+	assert_true(into.former[0].memory_ns == SECOND);
+	assert_int_equal(into.former[1].until_ns, 0);
+}
+
 /* Three pools of 32 targets each, the CPUs from this one on. */
 static const char *full_pools(uint32_t from)
 {
@@ -844,6 +864,7 @@ int main(void)
 	    TEST(test_targets_cut_off),
 	    TEST(test_targets_given_back),
 	    TEST(test_targets_given_back_later),
+	    TEST(test_the_longer_time_is_kept),
 	    TEST(test_states_come_back),
 	    TEST(test_turns),
 	    TEST(test_over),
