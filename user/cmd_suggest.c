@@ -66,7 +66,7 @@ static int open_judge(const struct suggestion *s, uint32_t limit, struct policy 
 	*policy = policy_parse(text, (size_t)len, &error);
 	if (*policy && !judge_open(judge, "", *policy, false, &error))
 		return EXIT_DONE;
-	if (error.no_memory)
+	if (error.line == POLICY_NO_MEMORY)
 		return gave_up("suggest", "no memory");
 	(void)misused("suggest", "--key %s and --window make no policy: %s", s->key, error.text);
 	return EXIT_WRONG;

@@ -1541,8 +1541,7 @@ static int MUST_USE read_policy(struct source *s, struct policy *policy)
 
 static int no_memory(struct source *s)
 {
-	s->error->no_memory = true;
-	return fail(s, 0, NULL, "out of memory");
+	return fail(s, POLICY_NO_MEMORY, NULL, "out of memory");
 }
 
 static int MUST_USE syntax_error(struct source *s, const yaml_parser_t *parser)
