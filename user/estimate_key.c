@@ -23,7 +23,7 @@ int estimate_key_open(const char *key, struct estimate_key *out)
 	snprintf(text, sizeof(text), "rules: [{name: k, limits: [{key: \"%s\", gap: 1ms}]}]", key);
 	*out = (struct estimate_key){.text = key};
 	out->policy = policy_parse(text, strlen(text), &error);
-	if (error.no_memory)
+	if (error.line == POLICY_NO_MEMORY)
 		return gave_up(VERB, "no memory");
 	why = strstr(error.text, "key: ");
 	if (!out->policy)

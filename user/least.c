@@ -283,7 +283,7 @@ int least_settle(struct least *l, struct capture *c)
 	for (int reading = 1; !code && reading <= READINGS_MAX; reading++) {
 		if (open_next(l, &l->settled, &unfit))
 			/* Where the guess does not fit the policy's memory, nothing is told. */
-			return unfit.no_memory ? complain(NULL, &unfit) : 0;
+			return unfit.line == POLICY_NO_MEMORY ? complain(NULL, &unfit) : 0;
 		if (l->settled || !capture_repeats(c))
 			return 0;
 		code = read_again(l, c);

@@ -44,8 +44,7 @@ static char *read_all(FILE *f, size_t *len)
 
 static void explain_errno(struct policy_error *error)
 {
-	error->no_memory = errno == ENOMEM;
-	policy_explain(error, 0, "%s", strerror(errno));
+	policy_explain(error, errno == ENOMEM ? POLICY_NO_MEMORY : 0, "%s", strerror(errno));
 }
 
 int read_policy(const char *file, char **text, struct policy **policy)

@@ -44,7 +44,7 @@ static struct policy *policy_in_force(const struct attached *a)
 	struct policy_error error = {0};
 	struct policy *policy = policy_parse(text, strnlen(text, PACER_DOC_MAX), &error);
 
-	if (error.no_memory)
+	if (error.line == POLICY_NO_MEMORY)
 		result_lacks();
 	return policy;
 }

@@ -1642,8 +1642,7 @@ static bool is_out_of_memory(const yaml_parser_t *parser)
 
 static int no_memory(struct source *s)
 {
-	s->error->no_memory = true;
-	return fail(s, 0, NULL, "out of memory");
+	return fail(s, POLICY_NO_MEMORY, NULL, "out of memory");
 }
 
 static int MUST_USE syntax_error(struct source *s, const yaml_parser_t *parser)
@@ -2199,7 +2198,7 @@ static int MUST_USE check_edit(const char *text, const char *path, const char *v
 	int result;
 
 	if (open_source(&s, text, strlen(text), &error)) {
-		*out_of_memory = error.no_memory;
+		*out_of_memory = error.line == POLICY_NO_MEMORY;
 		return -1;
 	}
 	result = locate(&s, path, &target);

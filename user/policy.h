@@ -134,9 +134,10 @@ struct policy {
 };
 
 /* What is wrong, where, and what to do: "FILE:LINE: WHERE: WHAT". line 0: no line. */
+#define POLICY_NO_MEMORY (-2) /* for a line: the machine is to blame, and no policy */
+
 struct policy_error {
 	int line;
-	bool no_memory; /* the machine is to blame, and no policy */
 	char text[400];
 };
 

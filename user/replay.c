@@ -45,9 +45,8 @@ struct replay {
 
 static int fail(struct policy_error *error, const char *what, int err)
 {
-	error->no_memory = err == ENOMEM;
-	return policy_fail(error, 0, "replay: %s: %s%s", what, strerror(err),
-			   err == EPERM ? ": --kernel wants root" : "");
+	return policy_fail(error, err == ENOMEM ? POLICY_NO_MEMORY : 0, "replay: %s: %s%s", what,
+			   strerror(err), err == EPERM ? ": --kernel wants root" : "");
 }
 
 /* --- the allow-list ------------------------------------------------------------------------- */
