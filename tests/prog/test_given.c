@@ -47,16 +47,16 @@ static size_t append(char *text, size_t n, const char *format, const char *word)
 }
 
 /* One that a packet of the match can have: with its ports, and of its family. */
-static const char *pick_proto(bool ports, bool prefixes)
+static const char *pick_proto(bool has_ports, bool prefixes)
 {
-	const char *proto = ports ? PICK(ported) : PICK(protos);
+	const char *proto = has_ports ? PICK(ported) : PICK(protos);
 
 	return prefixes && !strncmp(proto, "icmp", 4) ? "esp" : proto;
 }
 
 static size_t put_match(char *text, size_t n)
 {
-	int six = draw() % 3 == 0, ports;
+	int six = draw() % 3 == 0, has_ports;
 	size_t begin = n;
 
 	n = append(text, n, "    match: {%s", "");
@@ -70,10 +70,10 @@ static size_t put_match(char *text, size_t n)
 		n = append(text, n, "dport: %s, ", PICK(ports));
 	if (draw() % 4 == 0)
 		n = append(text, n, "vlan: %s, ", PICK(vlans));
-	ports = strstr(text + begin, "port:") != NULL;
+	has_ports = strstr(text + begin, "port:") != NULL;
 	return append(
 	    text, n, "proto: %s}\n",
-	    pick_proto(ports, strstr(text + begin, "src:") || strstr(text + begin, "dst:")));
+	    pick_proto(has_ports, strstr(text + begin, "src:") || strstr(text + begin, "dst:")));
 }
 
 static size_t put_limit(char *text, size_t n)
