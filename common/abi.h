@@ -17,7 +17,7 @@
 #include "port.h"
 
 #define PACER_MAGIC	   0x52434150u /* "PACR" */
-#define PACER_ABI_VERSION  4u
+#define PACER_ABI_VERSION  5u
 #define PACER_RULES_MAX	   64u
 #define PACER_TIERS_MAX	   8u	/* of a rule; those that a change of policy retires included */
 #define PACER_COUNTERS_MAX 129u /* those of two copies of the rules, and 0: no rule */

@@ -46,7 +46,7 @@ int written(const char *verb, int code);
 /* Options of the verbs; which of them a verb takes is its own string of letters. */
 struct options {
 	const char *policy;	    /* c */
-	struct loader_options load; /* m, d */
+	struct loader_options load; /* m, d, r */
 	bool monitor;		    /* o */
 	bool json;		    /* always */
 	bool watch;		    /* w */

@@ -8,8 +8,34 @@
 #include "cmd.h"
 #include "output.h"
 
+/* What status says of it, and whose place it took. */
+static int show_loaded(struct attached *a, const struct options *o,
+		       const struct loader_replaced *replaced)
+{
+	json_t *out;
+
+	if (!replaced->program_id)
+		return show_status(a, o);
+	if (o->json) {
+		out = output_status_json(a);
+		json_object_set_new(out, "replaced",
+				    json_pack("{s:I, s:I, s:s}", "program_id",
+					      (json_int_t)replaced->program_id, "abi",
+					      (json_int_t)replaced->abi, "state", "new"));
+		return print_json(out);
+	}
+	printf("%s: took the place of program %u, ABI %u: its state is new, and what that one had "
+	       "counted, banned and allowed is gone\n",
+	       a->ifname, replaced->program_id, replaced->abi);
+	return show_status(a, o);
+}
+
 static int load(const char *ifname, struct options *o, char **text, struct policy **policy)
 {
+	struct loader_replaced replaced;
+	struct attached a;
+	int code;
+
 	struct compile_host host = {loader_resolution(), loader_now(), libbpf_num_possible_cpus()};
 	static struct pacer_policy bin;
 	static struct plan plan;
@@ -29,9 +55,11 @@ static int load(const char *ifname, struct options *o, char **text, struct polic
 	    compile_policy(*policy, NULL, &host, &bin, &plan, &error))
 		return complain(o->policy, &error);
 	begin = (struct loader_policy){*policy, &bin, &plan, *text, plan.lines, host.resolution_ns};
-	if (loader_load(ifname, &o->load, &begin, &error))
+	if (loader_load(ifname, &o->load, &begin, &a, &replaced, &error))
 		return complain(NULL, &error);
-	return EXIT_DONE;
+	code = show_loaded(&a, o, &replaced);
+	loader_release(&a);
+	return code;
 }
 
 int cmd_load(int argc, char **argv)
@@ -39,7 +67,7 @@ int cmd_load(int argc, char **argv)
 	struct options o;
 	struct policy *policy;
 	char *text;
-	int code = parse_options(argc, argv, "cmdo", &o);
+	int code = parse_options(argc, argv, "cmdor", &o);
 
 	if (code)
 		return code;
@@ -51,18 +79,18 @@ int cmd_load(int argc, char **argv)
 	code = load(o.args[0], &o, &text, &policy);
 	policy_free(policy);
 	free(text);
-	return code ? code : with_pacer(&o, show_status);
+	return code;
 }
 
-static int unload(struct attached *a, const struct options *o)
+static int unload(const char *ifname, const struct options *o)
 {
 	struct policy_error error = {0};
 
-	if (loader_unload(a, &error))
+	if (loader_unload(ifname, &error))
 		return complain(NULL, &error);
 	if (o->json)
-		return print_json(json_pack("{s:s, s:b}", "interface", a->ifname, "attached", 0));
-	printf("%s: the pacer is off\n", a->ifname);
+		return print_json(json_pack("{s:s, s:b}", "interface", ifname, "attached", 0));
+	printf("%s: the pacer is off\n", ifname);
 	return EXIT_DONE;
 }
 
@@ -75,5 +103,5 @@ int cmd_unload(int argc, char **argv)
 		return code;
 	if (o.n_args != 1)
 		return misused("unload", "it wants one interface");
-	return with_pacer(&o, unload);
+	return unload(o.args[0], &o);
 }

@@ -8,7 +8,7 @@
 #include "cmd.h"
 
 const struct verb verbs[] = {
-    {"load", "IFACE -c POLICY [--mode native|skb|hw] [--monitor] [--direct]",
+    {"load", "IFACE -c POLICY [--mode native|skb|hw] [--monitor] [--direct] [--replace]",
      "attach the pacer to an interface", cmd_load},
     {"unload", "IFACE", "detach it and remove what it left", cmd_unload},
     {"status", "[IFACE]", "what is attached where, and by which policy", cmd_status},
@@ -74,6 +74,7 @@ static const struct option all_options[] = {
     {"mode", required_argument, NULL, 'm'},
     {"direct", no_argument, NULL, 'd'},
     {"monitor", no_argument, NULL, 'o'},
+    {"replace", no_argument, NULL, 'r'},
     {"json", no_argument, NULL, 'j'},
     {"watch", no_argument, NULL, 'w'},
     {"confirm-within", required_argument, NULL, 't'},
@@ -148,6 +149,9 @@ static int take_option(const char *verb, int letter, struct options *o)
 	case 'o':
 		o->monitor = true;
 		return 0;
+	case 'r':
+		o->load.replace = true;
+		return 0;
 	case 'j':
 		o->json = true;
 		return 0;
@@ -182,19 +186,25 @@ static int take_option(const char *verb, int letter, struct options *o)
 
 int parse_options(int argc, char **argv, const char *letters, struct options *o)
 {
-	int letter, code;
+	int letter, code, index = -1;
 
 	*o = (struct options){0};
 	optind = 1;
 	opterr = 0;
-	while ((letter = getopt_long(argc, argv, ":c:", all_options, NULL)) != -1) {
+	while ((letter = getopt_long(argc, argv, ":c:", all_options, &index)) != -1) {
 		if (letter == ':')
 			return misused(argv[0], "%s wants a value", argv[optind - 1]);
-		if (letter == '?' || (letter != 'j' && !strchr(letters, letter)))
+		/* Where the option has a value, the last word read is that. */
+		if (letter != '?' && letter != 'j' && !strchr(letters, letter))
+			return index < 0 ? misused(argv[0], "it has no option -%c", letter)
+					 : misused(argv[0], "it has no option --%s",
+						   all_options[index].name);
+		if (letter == '?')
 			return misused(argv[0], "it has no option %s", argv[optind - 1]);
 		code = take_option(argv[0], letter, o);
 		if (code)
 			return code;
+		index = -1;
 	}
 	o->args = argv + optind;
 	o->n_args = argc - optind;
