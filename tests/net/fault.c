@@ -2,12 +2,12 @@
 /*
  * Run a command in which chosen system calls do not happen.
  *
- *   fault CALL[,CALL...] N ERRNO COMMAND...
+ *   fault CALL[,CALL...] N ERRNO|kill COMMAND...
  *
- * CALL: a system call's name (socket, bind, sendto, recvmsg, mmap, openat, clock_nanosleep); of
- * bpf(2) "pacer" loads a program of that name, "btf" loads BTF, and "bpf" does anything but that:
- * libbpf does without BTF, and the verifier then takes seconds to refuse. N: the which of them,
- * from 1; "all": each. It is not done, and returns ERRNO, a number; 0: it returns 0.
+ * CALL: a system call's name, of those below; of bpf(2) "pacer" loads a program of that name, "btf"
+ * loads BTF, and "bpf" does anything but that: libbpf does without BTF, and the verifier then takes
+ * seconds to refuse. N: the which of them, from 1; "all": each. It is not done, and returns ERRNO,
+ * a number; 0: it returns 0; "kill": the command is killed there.
  *
  * Exit code: the command's own, and 100 more if a call failed so.
  */
@@ -45,6 +45,7 @@ static const struct name {
     {"bind", SYS_bind, ANY},	   {"sendto", SYS_sendto, ANY},
     {"recvmsg", SYS_recvmsg, ANY}, {"mmap", SYS_mmap, ANY},
     {"openat", SYS_openat, ANY},   {"clock_nanosleep", SYS_clock_nanosleep, ANY},
+    {"unlink", SYS_unlink, ANY},   {"rmdir", SYS_rmdir, ANY},
 };
 
 static const struct name *calls[CALLS_MAX];
@@ -108,7 +109,7 @@ static int is_meant(const struct seccomp_notif *asked)
 	return 0;
 }
 
-static int answer(int fd, const char *which, int error)
+static int answer(int fd, const char *which, const char *how)
 {
 	static int seen;
 	struct seccomp_notif asked = {0};
@@ -118,8 +119,10 @@ static int answer(int fd, const char *which, int error)
 	if (ioctl(fd, SECCOMP_IOCTL_NOTIF_RECV, &asked))
 		return 0; /* its caller was killed meanwhile */
 	fails = is_meant(&asked) && (++seen == atoi(which) || !strcmp(which, "all"));
+	if (fails && !strcmp(how, "kill"))
+		kill(asked.pid, SIGKILL);
 	reply.id = asked.id;
-	reply.error = fails ? -error : 0;
+	reply.error = fails ? -atoi(how) : 0;
 	reply.flags = fails ? 0 : SECCOMP_USER_NOTIF_FLAG_CONTINUE;
 	ioctl(fd, SECCOMP_IOCTL_NOTIF_SEND, &reply);
 	return fails;
@@ -127,11 +130,12 @@ static int answer(int fd, const char *which, int error)
 
 int main(int argc, char **argv)
 {
-	int ready[2], fd, status, failed = 0;
+	int ready[2], fd, pidfd, status, failed = 0;
+	struct pollfd p[2];
 	pid_t pid;
 
 	if (argc < 5)
-		errx(2, "usage: fault CALL[,CALL...] N ERRNO COMMAND...");
+		errx(2, "usage: fault CALL[,CALL...] N ERRNO|kill COMMAND...");
 	take_names(argv[1]);
 	if (pipe(ready))
 		err(2, "pipe");
@@ -143,21 +147,22 @@ int main(int argc, char **argv)
 		fd = filter();
 		if (write(ready[1], &fd, sizeof(fd)) != sizeof(fd) || fd < 0)
 			_exit(2);
-		execv(argv[4], argv + 4);
+		execvp(argv[4], argv + 4);
 		_exit(127);
 	}
 	if (read(ready[0], &fd, sizeof(fd)) != sizeof(fd) || fd < 0)
 		errx(2, "no filter");
-	for (;;) {
-		struct pollfd p = {fd, POLLIN, 0};
-
-		if (poll(&p, 1, -1) < 0)
+	pidfd = syscall(SYS_pidfd_open, pid, 0);
+	if (pidfd < 0)
+		err(2, "pidfd_open");
+	do {
+		p[0] = (struct pollfd){fd, POLLIN, 0};
+		p[1] = (struct pollfd){pidfd, POLLIN, 0};
+		if (poll(p, 2, -1) < 0)
 			err(2, "poll");
-		if (p.revents & POLLIN)
-			failed |= answer(fd, argv[2], atoi(argv[3]));
-		else
-			break; /* nobody is left who could ask */
-	}
+		if (p[0].revents & POLLIN)
+			failed |= answer(fd, argv[2], argv[3]);
+	} while (!p[1].revents);
 	if (waitpid(pid, &status, 0) != pid)
 		err(2, "wait");
 	return (WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)) +
