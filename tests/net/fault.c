@@ -4,10 +4,10 @@
  *
  *   fault CALL[,CALL...] N ERRNO|kill COMMAND...
  *
- * CALL: a system call's name, of those below; of bpf(2) "pacer" loads a program of that name, "btf"
- * loads BTF, and "bpf" does anything but that: libbpf does without BTF, and the verifier then takes
- * seconds to refuse. N: the which of them, from 1; "all": each. It is not done, and returns ERRNO,
- * a number; 0: it returns 0; "kill": the command is killed there.
+ * CALL: a system call's name, of those below; of bpf(2) "pacer" loads a program of that name, and
+ * "bpf" does anything but load BTF: libbpf does without, and the verifier then takes half a minute
+ * to refuse. N: the which of them, from 1; "all": each. It is not done, and returns ERRNO, a
+ * number; 0: it returns 0; "kill": the command is killed there.
  *
  * Exit code: the command's own, and 100 more if a call failed so.
  */
@@ -33,19 +33,24 @@
 #define FAILED	  100
 #define CALLS_MAX 8
 
-enum kind { ANY, NO_BTF, BTF, PACER };
+enum kind { ANY, NO_BTF, PACER };
 
 static const struct name {
 	const char *name;
 	int nr;
 	enum kind kind;
 } names[] = {
-    {"bpf", SYS_bpf, NO_BTF},	   {"btf", SYS_bpf, BTF},
-    {"pacer", SYS_bpf, PACER},	   {"socket", SYS_socket, ANY},
-    {"bind", SYS_bind, ANY},	   {"sendto", SYS_sendto, ANY},
-    {"recvmsg", SYS_recvmsg, ANY}, {"mmap", SYS_mmap, ANY},
-    {"openat", SYS_openat, ANY},   {"clock_nanosleep", SYS_clock_nanosleep, ANY},
-    {"unlink", SYS_unlink, ANY},   {"rmdir", SYS_rmdir, ANY},
+    {"bpf", SYS_bpf, NO_BTF},
+    {"pacer", SYS_bpf, PACER},
+    {"socket", SYS_socket, ANY},
+    {"bind", SYS_bind, ANY},
+    {"sendto", SYS_sendto, ANY},
+    {"recvmsg", SYS_recvmsg, ANY},
+    {"mmap", SYS_mmap, ANY},
+    {"openat", SYS_openat, ANY},
+    {"clock_nanosleep", SYS_clock_nanosleep, ANY},
+    {"unlink", SYS_unlink, ANY},
+    {"rmdir", SYS_rmdir, ANY},
 };
 
 static const struct name *calls[CALLS_MAX];
@@ -103,7 +108,6 @@ static int is_meant(const struct seccomp_notif *asked)
 	for (int i = 0; i < n_calls; i++)
 		if (calls[i]->nr == asked->data.nr &&
 		    (calls[i]->kind == ANY || (calls[i]->kind == NO_BTF && !btf) ||
-		     (calls[i]->kind == BTF && btf) ||
 		     (calls[i]->kind == PACER && loads_pacer(asked))))
 			return 1;
 	return 0;

@@ -35,8 +35,6 @@ causes()
 		# shellcheck disable=SC2086
 		says 's0: the kernel has no memory for the state: lower memory' pacer all "$enomem" $way
 	done
-	# Without its BTF the program is too much for the verifier, whose own words are then in the line.
-	says "s0: this kernel's verifier refuses the program \(.*: .*too large" btf all "$einval" --direct
 	in_server ip link set lo up
 	refused 1 'lo: its driver takes no native XDP program .*--mode skb' \
 		pacer load lo -c "$work/ten.yaml"

@@ -248,7 +248,7 @@ one_pacer()
 	xdp-loader status v0
 	[ "$(xdp-loader status v0 | grep -c ' pacer ')" -eq 1 ] || fail "not one pacer" || return
 	[ "$(find /sys/fs/bpf -name 'dispatch-*' | wc -l)" -eq 1 ] ||
-		fail "$(find /sys/fs/bpf -name 'dispatch-*' | xargs echo pins left:)"
+		fail "pins left:" "$(find /sys/fs/bpf -name 'dispatch-*')"
 }
 
 # Beside another program, a pacer takes the place of a pacer, and its state is new.
