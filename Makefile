@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # `make help` lists the targets.
 
-VERSION := 0.1.0
+VERSION := 0.2.0
 BUILD   ?= build
 PREFIX  ?= /usr
 LIBDIR  ?= $(PREFIX)/lib
@@ -100,7 +100,7 @@ HARNESS := $(wildcard tests/prog/*.h) tests/unit/oracle.h tests/unit/chi.h
 
 prog: $(PROG) $(addprefix $(BUILD)/prog/,pacer_given.bpf.o hammer.bpf.o hammer_fault.bpf.o)
 
-READER  := $(addprefix $(BUILD)/user/,snapshot.o change.o loader.o targets.o allowlist.o grace.o samples.o)
+READER  := $(addprefix $(BUILD)/user/,snapshot.o change.o loader.o site.o pins.o targets.o allowlist.o grace.o samples.o)
 
 $(BUILD)/prog/test_sample: MORE := $(READER)
 $(BUILD)/prog/test_sample: $(READER)

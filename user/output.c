@@ -147,8 +147,9 @@ int output_status(const struct attached *a)
 	uint64_t pending_ns = change_pending(a);
 	char memory[TEXT];
 
-	printf("%s: paced %s, %s mode, program %u\n", printable(a->ifname).text,
-	       a->dispatcher ? "under the libxdp dispatcher" : "directly", a->mode, a->prog_id);
+	printf("%s: paced %s, %s mode, program %u, ABI %u\n", printable(a->ifname).text,
+	       a->dispatcher ? "under the libxdp dispatcher" : "directly", a->mode, a->prog_id,
+	       a->control->abi_version);
 	printf("  policy    serial %llu, %s, %s clock, %zu rule%s:", p->serial,
 	       p->flags & PACER_MONITOR ? "monitor (nothing is dropped)" : "enforced",
 	       p->flags & PACER_CLOCK_EXACT ? "exact" : "coarse", policy ? policy->n_rules : 0,

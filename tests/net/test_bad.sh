@@ -290,8 +290,9 @@ other_version()
 	open(sys.argv[2], "wb").write(data.replace(old, struct.pack("<II", 0x52434150, 77)))
 	END
 	in_server ip link set dev s0 xdp obj "$work/pacer.bpf.o" sec xdp.frags
-	for verb in status stats unload confirm; do
-		refused 1 's0: its pacer has ABI version 77, this tool '"$abi"': .*xdp off' pacer "$verb" s0
+	for verb in status stats confirm; do
+		refused 1 's0: its pacer has ABI version 77, this tool '"$abi"': .*load s0 --replace' \
+			pacer "$verb" s0
 	done
 	refused 1 's0: its pacer has ABI version 77' pacer apply s0 -c "$work/good.yaml"
 	refused 1 's0: its pacer has ABI version 77' pacer set s0 default.packets=1
