@@ -30,7 +30,7 @@ enum option_kind { OPTION_IS_FLAG, OPTION_IS_TEXT, OPTION_IS_TIME };
 /* The parser, the usage and the help come of the same rows. */
 struct option_row {
 	const char *name;     /* without its dashes; NULL: the table's end */
-	char letter;	      /* 0: it has none */
+	int letter;	      /* 0: it has none */
 	const char *argument; /* NULL: of a flag */
 	const char *help;
 	size_t at; /* in struct options */

@@ -314,7 +314,7 @@ def fake_gnuplot():
     folder = path("fake")
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "gnuplot"), "w") as f:
-        f.write(f"#!/bin/sh\ncat > {path('told')}\necho '<svg/>'\n")
+        f.write(f"#!/bin/sh\ncat > {path('told')}\necho '<svg xmlns=\"http://www.w3.org/2000/svg\"></svg>'\n")
     os.chmod(os.path.join(folder, "gnuplot"), 0o755)
     return {**os.environ, "PATH": folder + ":" + os.environ["PATH"]}
 
@@ -333,7 +333,7 @@ def check_points(name, capture, key, capacity, span_ns, closed):
     text, points = told()
     all_rows = rows(policy(name), capture)
     start = min(int(r["time_ns"]) for r in all_rows)
-    key = re.search(rf'"{name}, (.*): ', text)[1]
+    key = re.search(rf"'{name}, (.*): ", text)[1]
     times = [int(r["time_ns"]) for r in all_rows if r["key"] == key and r["verdict"] == "admit"]
     # A point's time is told to a float's precision: nothing is asked of points beside an event.
     slack = span_ns // 4096 + 1000
