@@ -25,6 +25,7 @@ int cmd_check(int argc, char **argv);
 int cmd_apply(int argc, char **argv);
 int cmd_confirm(int argc, char **argv);
 int cmd_set(int argc, char **argv);
+int cmd_rotate(int argc, char **argv);
 int cmd_allow(int argc, char **argv);
 int cmd_unban(int argc, char **argv);
 int cmd_sample(int argc, char **argv);

@@ -18,6 +18,7 @@ const struct verb verbs[] = {
      "change the policy in place, keeping state", cmd_apply},
     {"confirm", "IFACE", "keep a policy that was applied --confirm-within", cmd_confirm},
     {"set", "IFACE RULE.FIELD=VALUE...", "change values of the policy in place", cmd_set},
+    {"rotate", "IFACE", "draw another secret for the hash, keeping every limit", cmd_rotate},
     {"allow", "IFACE add|del|list [PREFIX] [--for TIME]", "sources that no rule limits", cmd_allow},
     {"unban", "IFACE KEY|all [RULE]", "lift bans before their time", cmd_unban},
     {"sample", "IFACE [--pcap FILE]", "packets of the last window, drawn at random", cmd_sample},

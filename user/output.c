@@ -123,7 +123,7 @@ json_t *output_status_json(const struct attached *a)
 	bans = bans_json(a, policy);
 	policy_free(policy);
 	out = json_pack(
-	    "{s:s, s:s, s:s, s:i, s:i, s:s, s:s, s:I, s:o, s:I, s:I, s:i, s:i, s:o, s:I}",
+	    "{s:s, s:s, s:s, s:i, s:i, s:s, s:s, s:I, s:o, s:I, s:I, s:i, s:i, s:o, s:I, s:s}",
 	    "interface", a->ifname, "attach", a->dispatcher ? "dispatcher" : "direct", "mode",
 	    a->mode, "program_id", (int)a->prog_id, "abi", (int)a->control->abi_version, "policy",
 	    p->flags & PACER_MONITOR ? "monitor" : "enforce", "clock",
@@ -131,7 +131,8 @@ json_t *output_status_json(const struct attached *a)
 	    "rules", rules, "memory_bytes", (json_int_t)memory_of(a), "state_bytes",
 	    (json_int_t)(a->n_lines * sizeof(struct pacer_line)), "allowed",
 	    (int)(a->control->allowed4 + a->control->allowed6), "retired_limits", (int)retired(p),
-	    "bans", bans, "confirm_within_ns", (json_int_t)change_pending(a));
+	    "bans", bans, "confirm_within_ns", (json_int_t)change_pending(a), "secret_of",
+	    change_weak_secret(a) ? "program" : "tools");
 	return out;
 }
 
@@ -158,6 +159,10 @@ int output_status(const struct attached *a)
 		       "passed\n",
 		       retired(p), units_plural(retired(p)));
 	print_bans(a, policy);
+	if (change_weak_secret(a))
+		printf(
+		    "  secret    drawn without a tool: `xdp-pacer rotate %s` draws a better one\n",
+		    a->ifname);
 	if (pending_ns)
 		printf("  PENDING   rolls back in %.1f s unless confirmed\n", pending_ns / 1e9);
 	policy_free(policy);

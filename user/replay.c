@@ -296,8 +296,8 @@ static int kernel_load(struct replay *r, const struct policy *policy, uint64_t l
 		return -1;
 	k->each = calloc(k->cpus, sizeof(*k->each));
 	control = &k->skel->data_control->pacer_control;
-	memcpy(control->secret, r->secret, sizeof(control->secret));
-	control->secret_ready = 1;
+	memcpy(control->secret[0], r->secret, sizeof(r->secret));
+	control->secret_ready = PACER_SECRET_OF_TOOLS;
 	k->skel->data_policy->pacer_copies[0].policy = *r->bin;
 	if (!k->each || bpf_map__set_max_entries(k->skel->maps.pacer_lines, lines) ||
 	    pacer_given_bpf__load(k->skel) || kernel_allow(k->skel, policy))

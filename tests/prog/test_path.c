@@ -1053,7 +1053,7 @@ static void test_no_tool(void **unused)
 	assert_int_equal(fate.counter, as_built.copy[0].policy.rule[0].counter);
 	assert_int_equal(as_built.control->secret_ready, 1);
 	for (i = 0; i < (int)PACER_SECRETS; i++)
-		assert_int_not_equal(as_built.control->secret[i], 0);
+		assert_int_not_equal(as_built.control->secret[0][i], 0);
 	pacer_bpf__destroy(skel);
 }
 
