@@ -20,7 +20,7 @@ BPF     := -O2 -g -target bpf -mcpu=v3 $(WARN) -D__TARGET_ARCH_$(ARCH) -Icommon 
 	   -I/usr/include/$(shell uname -m)-linux-gnu
 
 CORE    := $(wildcard common/*.h)
-PURE    := $(addprefix $(BUILD)/user/,units.o policy.o compile.o sampling.o throttles.o)
+PURE    := $(addprefix $(BUILD)/user/,units.o policy.o compile.o rotate.o sampling.o throttles.o)
 OBJS    := $(filter-out %/mkbuiltin.o,$(patsubst %.c,$(BUILD)/%.o,$(wildcard user/*.c)))
 
 SANITIZE ?= -fsanitize=address,undefined -fno-sanitize-recover=undefined
@@ -69,8 +69,9 @@ $(BUILD)/traffic $(BUILD)/flood: $(BUILD)/%: tests/net/%.c
 $(BUILD)/unit/test_policy:  MORE := user/policy.c user/units.c
 $(BUILD)/unit/test_allowlist: MORE := user/allowlist.c
 $(BUILD)/unit/test_units:   MORE := user/units.c
-$(BUILD)/unit/test_compile: MORE := user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c
-$(BUILD)/unit/test_change: MORE := user/change.c user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c \
+$(BUILD)/unit/test_rotate:  MORE := -DCOMPILE_MOVE_SETS=8 user/rotate.c user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c
+$(BUILD)/unit/test_compile: MORE := -DCOMPILE_MOVE_SETS=8 user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c
+$(BUILD)/unit/test_change: MORE := user/change.c user/rotate.c user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c \
 	   -Wl,--wrap=syscall,--wrap=open
 $(BUILD)/unit/test_throttles: MORE := user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c
 $(BUILD)/unit/test_output_check: MORE := user/output_check.c user/text.c user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c -ljansson

@@ -172,7 +172,7 @@ static __always_inline struct pacer_heads *pacer_map_heads(__u32 cpu)
 #define PACER_LINE_AT(table, index)    ((void)(table), pacer_map_line(index))
 #define PACER_POLICY_OF(walk)	       (&pacer_copies[(walk)->copy & 1].policy)
 #define PACER_RULE_OF(walk)	       (&PACER_POLICY_OF(walk)->rule[(walk)->rule & (PACER_RULES_MAX - 1)])
-#define PACER_SECRET_OF(walk)	       pacer_control.secret
+#define PACER_SECRET_AT(walk, which)   pacer_control.secret[(which)&1]
 #define PACER_TABLE_OF(walk)	       ((struct pacer_table *)0)
 #define PACER_THROTTLE_AT(walk, index) ((void)(walk), pacer_map_throttle(index))
 #define PACER_POOL_STATE	       struct pacer_pool

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The packet path, top to bottom. What judges is in common/; this file finds it its state. */
 #include <linux/bpf.h>
+#include <linux/ip.h>
+#include <linux/tcp.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 #include <xdp/xdp_helpers.h>
@@ -19,22 +21,50 @@ struct {
 	__uint(XDP_PASS, 1);
 } XDP_RUN_CONFIG(pacer);
 
+/* What a secret is drawn by: the addresses and ports of a connection that there is not. */
+struct draw {
+	struct iphdr ip;
+	struct tcphdr tcp;
+	__u32 last; /* what was drawn before */
+};
+
+/*
+ * 24 bits or so that no other program can tell. The generator of bpf_get_prandom_u32 is no secret:
+ * classic BPF's SKF_AD_RANDOM shows it to any user, and it runs backwards as well. But the kernel
+ * hashes with a secret of its own for SYN cookies. It is asked for one of a connection which the
+ * generator, the clock and the cookies before choose; how far that goes is said in hash.h.
+ */
+static __always_inline __u32 draw(struct draw *d)
+{
+	__u64 now_ns = bpf_ktime_get_ns();
+	__u32 cookie;
+
+	d->ip.saddr = bpf_get_prandom_u32() ^ d->last;
+	d->ip.daddr ^= bpf_get_prandom_u32() ^ now_ns;
+	d->tcp.source ^= d->last >> 16;
+	d->tcp.dest ^= now_ns >> 32;
+	cookie = bpf_tcp_raw_gen_syncookie_ipv4(&d->ip, &d->tcp, sizeof(d->tcp));
+	d->last = cookie ^ bpf_get_prandom_u32();
+	return d->last;
+}
+
 /*
  * Draw the hash's secret where no loader did. Every word is drawn once, by whichever CPU comes
  * first, and all use that one.
  */
 __attribute__((noinline)) int draw_secret(void)
 {
-	struct pacer_control *control = &pacer_control;
+	__u64 *secret = pacer_control.secret[0];
+	struct draw d = {.tcp.doff = sizeof(d.tcp) / 4};
 	__u32 i;
 
 	for (i = 0; i < PACER_SECRETS; i++) {
-		__u64 word = (__u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32() | 1;
+		__u64 word = (__u64)draw(&d) << 40 ^ (__u64)draw(&d) << 20 ^ draw(&d);
 
-		if (!control->secret[i])
-			(void)pacer_cas64(&control->secret[i], 0, word);
+		if (!secret[i])
+			(void)pacer_cas64(&secret[i], 0, word ? word : 1);
 	}
-	pacer_release(&control->secret_ready, 1);
+	pacer_release(&pacer_control.secret_ready, PACER_SECRET_OF_PROGRAM);
 	return 0;
 }
 

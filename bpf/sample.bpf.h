@@ -35,7 +35,9 @@ static __always_inline void fill_judged(struct pacer_sample_item *item,
 		return;
 	judged = &PACER_POLICY_OF(walk)->rule[pacer_opaque(rule) & (PACER_RULES_MAX - 1)];
 	item->rule = judged->counter;
-	item->key = pacer_tier_hash(&judged->tier[tier], &walk->pkt, PACER_SECRET_OF(walk)).place;
+	item->key = pacer_tier_hash(&judged->tier[tier], &walk->pkt,
+				    PACER_SECRET_AT(walk, judged->tier[tier].secret))
+			.place;
 }
 
 __attribute__((noinline)) int fill_item(const struct pacer_walk *walk, __u32 fate,

@@ -251,7 +251,8 @@ struct pacer_tier {
 	__u32 sets;
 	__u32 shared;
 	__u32 key_id; /* which masks these are (PACER_KEY_ID); 0: the key is the same for all */
-	__u32 unused_2;
+	__u8 secret;  /* which of the control's two its keys are hashed with */
+	__u8 unused_2[3];
 	__u64 gap_ns;	/* 0: none */
 	__u64 idle_ns;	/* after head_ns, from when on a record holds nothing */
 	__u64 until_ns; /* 0: in force; else it is asked until then (a retired tier) */
@@ -334,6 +335,7 @@ struct pacer_bans {
 	__u32 sets;	   /* 0: no rule bans */
 	__u32 filter;	   /* the filter's first line, of 8 cells each */
 	__u32 filter_mask; /* its lines, a power of two, less 1 */
+	__u32 moving;	   /* 1: bans may still stand under the other secret */
 };
 
 /* How packets are sampled (sampler.h). */
@@ -404,6 +406,7 @@ struct pacer_policy {
 	struct pacer_dim dim[PACER_DIM_COUNT];
 	struct pacer_dim6 dim6[2]; /* source, destination */
 	struct pacer_bans bans;
+	__u32 secret; /* of new tiers, and of bans */
 	struct pacer_pool pool[PACER_POOLS_MAX];
 	struct pacer_former former[PACER_THROTTLES];
 	struct pacer_sampling sampling;
@@ -436,15 +439,18 @@ union pacer_allowed {
 	__u64 any; /* not 0: there are some */
 };
 
+/* Who drew the first of the two secrets: the second is always drawn by the tools. */
+enum pacer_secret_of { PACER_SECRET_NONE, PACER_SECRET_OF_PROGRAM, PACER_SECRET_OF_TOOLS };
+
 struct pacer_control {
 	__u32 magic;
 	__u32 abi_version;
-	__u64 in_force;	    /* see pacer_in_force */
-	__u32 secret_ready; /* the hash's secret is drawn */
-	__u32 raw_ip;	    /* pacer_built.raw_ip, for the tools */
+	__u64 in_force;			/* see pacer_in_force */
+	__u32 secret_ready;		/* enum pacer_secret_of */
+	__u32 raw_ip;			/* pacer_built.raw_ip, for the tools */
 	union pacer_allowed allowed[2]; /* of each copy */
-	__u64 secret[PACER_SECRETS];
-	__u64 resolution_ns; /* of the coarse clock, as the loader found it */
+	__u64 secret[2][PACER_SECRETS]; /* the hash's; two, so that one can follow the other */
+	__u64 resolution_ns;		/* of the coarse clock, as the loader found it */
 };
 
 /*

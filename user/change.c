@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "change.h"
+#include "rotate.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "grace.h"
@@ -529,7 +531,8 @@ static struct pacer_tier *tier_in(struct pacer_rule *rule, const struct pacer_ti
 
 	for (size_t k = 0; k < rule->n_tiers; k++)
 		if (rule->tier[k].base == t->base &&
-		    (rule->tier[k].kind == PACER_TIER_THROTTLE) == throttle)
+		    (rule->tier[k].kind == PACER_TIER_THROTTLE) == throttle &&
+		    (rule->tier[k].secret == t->secret || !compile_hashed(t)))
 			return &rule->tier[k];
 	return NULL;
 }
@@ -679,34 +682,93 @@ static int make_samples(struct attached *a, const struct pacer_sampling *samplin
 	return policy_fail(error, 0, "%s: %.300s", a->ifname, why.text);
 }
 
-static int replace(struct attached *a, const char *text, uint64_t confirm_ns, struct plan *plan,
+/* --- the secret ----------------------------------------------------------------------------- */
+
+bool change_weak_secret(const struct attached *a)
+{
+	return !a->copy[change_in_force(a)].policy.secret &&
+	       a->control->secret_ready != PACER_SECRET_OF_TOOLS;
+}
+
+/* A new one, in the place that no packet asks for. */
+static int draw_secret(struct attached *a, uint32_t which, struct policy_error *error)
+{
+	if (getrandom(a->control->secret[which], sizeof(a->control->secret[which]), 0) !=
+	    sizeof(a->control->secret[which]))
+		return policy_fail(error, 0, "%s: no random numbers for a secret: %s", a->ifname,
+				   strerror(errno));
+	if (!which)
+		__atomic_store_n(&a->control->secret_ready, PACER_SECRET_OF_TOOLS,
+				 __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* Bans go to where the policy's secret has them. What was cut off is taken up by the next change.
+ */
+static int move_bans(struct attached *a, struct pacer_policy *p, struct policy_error *error)
+{
+	struct pacer_table table = {a->lines, a->n_lines};
+
+	if (!p->bans.moving)
+		return 0;
+	if (grace(a->ifname, error))
+		return -1;
+	if (!p->bans.sets ||
+	    !rotate_bans(&table, &p->bans, (const __u64(*)[PACER_SECRETS])a->control->secret,
+			 p->secret, loader_now()))
+		__atomic_store_n(&p->bans.moving, 0, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* With another secret where that is asked for, or where the present one is weak and it can be. */
+static int compile(struct attached *a, const struct policy *new, struct compile_previous *previous,
+		   bool rotate, bool trial, struct pacer_policy *bin, struct plan *plan,
 		   struct policy_error *error)
+{
+	int cpus = loader_cpus(error);
+	struct compile_host host = {a->control->resolution_ns, loader_now(), cpus};
+	struct policy_error why;
+
+	if (cpus < 1)
+		return -1;
+	if (!host.resolution_ns)
+		host.resolution_ns = loader_resolution();
+	previous->rotate = rotate || (!trial && change_weak_secret(a));
+	if (!compile_policy(new, previous, &host, bin, plan, rotate ? error : &why))
+		return 0;
+	previous->rotate = false;
+	return rotate ? -1 : compile_policy(new, previous, &host, bin, plan, error);
+}
+
+static int replace(struct attached *a, const char *text, uint64_t confirm_ns, bool rotate,
+		   struct plan *plan, struct policy_error *error)
 {
 	uint32_t now = change_in_force(a), next = now ^ 1;
 	struct policy *old, *new = NULL;
 	struct compile_previous previous;
-	int cpus = loader_cpus(error), result = -1;
-	struct compile_host host = {a->control->resolution_ns, loader_now(), cpus};
-	struct pacer_policy *bin;
+	struct pacer_policy *bin = NULL;
 	struct allowlist list = {0};
 	struct samples_made made;
+	int cpus = loader_cpus(error), result = -1;
 	uint64_t until_ns = 0;
 
 	if (cpus < 1)
 		return -1;
+	if (move_bans(a, &a->copy[now].policy, error))
+		return -1;
 	bin = malloc(sizeof(*bin));
-	if (!host.resolution_ns)
-		host.resolution_ns = loader_resolution();
 	old = policy_parse(a->copy[now].text, strnlen(a->copy[now].text, PACER_DOC_MAX), error);
 	if (!bin)
 		no_memory(a, error);
 	if (!bin || !old)
 		goto out;
-	previous = (struct compile_previous){old, &a->copy[now].policy, a->n_lines};
+	previous = (struct compile_previous){old, &a->copy[now].policy, a->n_lines, false};
 	new = policy_parse(text, strlen(text), error);
-	if (!new || compile_policy(new, &previous, &host, bin, plan, error))
+	if (!new || compile(a, new, &previous, rotate, confirm_ns, bin, plan, error))
 		goto out;
 	if (next_list(a, new, &list, error) || grace(a->ifname, error))
+		goto out;
+	if (plan->rotated && draw_secret(a, bin->secret, error))
 		goto out;
 	if (clear_new(a, &a->copy[now].policy, bin, plan, error))
 		goto out;
@@ -726,6 +788,8 @@ static int replace(struct attached *a, const char *text, uint64_t confirm_ns, st
 		goto out;
 	}
 	result = time_retired(a, &a->copy[next].policy, error);
+	if (move_bans(a, &a->copy[next].policy, error) && !result)
+		result = CHANGE_LASTS;
 out:
 	allowlist_free(&list);
 	policy_free(old);
@@ -759,7 +823,29 @@ int change_apply(struct attached *a, const char *text, uint64_t confirm_ns, stru
 
 	if (fd < 0)
 		return -1;
-	result = replace(a, text, confirm_ns, plan, error);
+	result = replace(a, text, confirm_ns, false, plan, error);
+	close(fd);
+	return result;
+}
+
+int change_rotate(struct attached *a, struct plan *plan, struct policy_error *error)
+{
+	int fd = lock_settled(a, error), result = -1;
+	char *text;
+
+	if (fd < 0)
+		return -1;
+	/* Of a change that was cut off. */
+	if (time_retired(a, &a->copy[change_in_force(a)].policy, error)) {
+		close(fd);
+		return -1;
+	}
+	text = strndup(a->copy[change_in_force(a)].text, PACER_DOC_MAX);
+	if (text)
+		result = replace(a, text, 0, true, plan, error);
+	else
+		no_memory(a, error);
+	free(text);
 	close(fd);
 	return result;
 }
@@ -799,7 +885,7 @@ int change_set(struct attached *a, char *const *assignments, int n, struct plan 
 	if (!valid)
 		result = CHANGE_WRONG;
 	else
-		result = replace(a, text, 0, plan, error);
+		result = replace(a, text, 0, false, plan, error);
 	policy_free(valid);
 	free(text);
 	close(fd);

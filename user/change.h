@@ -41,6 +41,20 @@ int change_set(struct attached *a, char *const *assignments, int n, struct plan 
 	       struct policy_error *error);
 int change_confirm(struct attached *a, struct policy_error *error);
 
+/*
+ * Put another secret of the hash in force: every limit and every ban goes on, as compile.h and
+ * rotate.h say. Refused while a policy waits to be confirmed, and until the last one's old secret
+ * is needed no more. Cut off at any moment, one of the two secrets is in force with all that is
+ * counted under it; a later change finishes what is left to do.
+ */
+int change_rotate(struct attached *a, struct plan *plan, struct policy_error *error);
+/*
+ * Was the secret in force drawn by the program itself, without a tool (hash.h says what that is
+ * worth)? change_apply and change_set replace it then, but for a policy that may roll back, and
+ * where there is no room for that.
+ */
+bool change_weak_secret(const struct attached *a);
+
 /* By hand: `entry` for its hand_until_ns; what the policy lists stays listed. During a trial, for
  * both policies.
  */

@@ -56,8 +56,8 @@ struct verb {
 extern const struct verb *const verbs[]; /* main.c's list of all; ends with NULL */
 
 extern const struct verb verb_load, verb_unload, verb_status, verb_stats, verb_check, verb_apply,
-    verb_confirm, verb_set, verb_allow, verb_unban, verb_sample, verb_replay, verb_estimate,
-    verb_suggest, verb_keys;
+    verb_confirm, verb_set, verb_rotate, verb_allow, verb_unban, verb_sample, verb_replay,
+    verb_estimate, verb_suggest, verb_keys;
 
 enum parsed { PARSED, PARSED_HELP, PARSED_WRONG /* and it has been said */ };
 

@@ -15,7 +15,7 @@ static int report(const char *ifname, const struct options *o, const struct plan
 
 	for (size_t i = 0; i < plan->n_limits; i++) {
 		kept += plan->limit[i].state == PLAN_KEPT;
-		fresh += plan->limit[i].state == PLAN_NEW;
+		fresh += plan->limit[i].state == PLAN_NEW || plan->limit[i].state == PLAN_MOVED;
 	}
 	change_made();
 	if (o->json)
@@ -29,6 +29,8 @@ static int report(const char *ifname, const struct options *o, const struct plan
 		printf("confirm it within %s: xdp-pacer confirm %s\n",
 		       units_duration_text(o->confirm_ns, text, sizeof(text)),
 		       printable(ifname).text);
+	if (plan->rotated)
+		printf("it has a new secret, as the program had drawn the one before itself\n");
 	return EXIT_DONE;
 }
 

@@ -74,7 +74,8 @@ static const char *key_text(const struct shown *s, const struct pacer_sample_ite
 		const struct pacer_tier *t = &s->bin->rule[rule].tier[k];
 		struct policy_key key = compile_key_of(t->key_id);
 
-		if (pacer_tier_hash(t, &pkt, s->a->control->secret).place == item->key)
+		if (pacer_tier_hash(t, &pkt, s->a->control->secret[t->secret & 1]).place ==
+		    item->key)
 			return tally_key_text(&key, &pkt, buf, size);
 	}
 	snprintf(buf, size, "-");

@@ -434,7 +434,7 @@ static int prepare(struct pacer_bpf *skel, const struct loader_policy *begin,
 	if (getrandom(control->secret, sizeof(control->secret), 0) != sizeof(control->secret))
 		return policy_fail(error, 0, "no random numbers for the hash's secret: %s",
 				   strerror(errno));
-	control->secret_ready = 1;
+	control->secret_ready = PACER_SECRET_OF_TOOLS;
 	control->in_force = 0;
 	control->resolution_ns = begin->resolution_ns;
 	copy->policy = *begin->bin;

@@ -8,9 +8,9 @@
 #include "cmd.h"
 
 const struct verb *const verbs[] = {
-    &verb_load,	    &verb_unload,  &verb_status, &verb_stats, &verb_check,  &verb_apply,
-    &verb_confirm,  &verb_set,	   &verb_allow,	 &verb_unban, &verb_sample, &verb_replay,
-    &verb_estimate, &verb_suggest, &verb_keys,	 NULL,
+    &verb_load,	   &verb_unload,   &verb_status,  &verb_stats, &verb_check, &verb_apply,
+    &verb_confirm, &verb_set,	   &verb_rotate,  &verb_allow, &verb_unban, &verb_sample,
+    &verb_replay,  &verb_estimate, &verb_suggest, &verb_keys,  NULL,
 };
 
 int with_pacer(const struct options *o,

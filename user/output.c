@@ -128,15 +128,16 @@ json_t *output_status_json(const struct attached *a)
 	bans = bans_json(a, policy);
 	policy_free(policy);
 	out = json_pack(
-	    "{s:o, s:s, s:s, s:i, s:i, s:s, s:s, s:I, s:o, s:I, s:I, s:i, s:i, s:o, s:I}",
+	    "{s:o, s:s, s:s, s:i, s:i, s:s, s:s, s:I, s:o, s:I, s:I, s:i, s:i, s:o, s:I, s:s}",
 	    "interface", json_text(a->ifname), "attach", a->dispatcher ? "dispatcher" : "direct",
 	    "attach_mode", a->mode, "program_id", (int)a->prog_id, "abi",
 	    (int)a->control->abi_version, "mode", p->flags & PACER_MONITOR ? "monitor" : "enforce",
 	    "clock", p->flags & PACER_CLOCK_EXACT ? "exact" : "coarse", "serial",
 	    (json_int_t)p->serial, "rules", rules, "memory_bytes", (json_int_t)memory_of(a),
 	    "state_bytes", (json_int_t)(a->n_lines * sizeof(struct pacer_line)), "allowed",
-	    (int)change_allowed(a), "retired_limits", (int)retired(p),
-	    "bans", bans, "confirm_within_ns", (json_int_t)change_pending(a));
+	    (int)change_allowed(a), "retired_limits", (int)retired(p), "bans", bans,
+	    "confirm_within_ns", (json_int_t)change_pending(a), "secret_of",
+	    change_weak_secret(a) ? "program" : "tools");
 	return out;
 }
 
@@ -163,6 +164,10 @@ int output_status(const struct attached *a)
 		       "passed\n",
 		       retired(p), units_plural(retired(p)));
 	print_bans(a, policy);
+	if (change_weak_secret(a))
+		printf(
+		    "  secret    drawn without a tool: `xdp-pacer rotate %s` draws a better one\n",
+		    a->ifname);
 	if (pending_ns)
 		printf("  PENDING   rolls back in %.1f s unless confirmed\n", pending_ns / 1e9);
 	policy_free(policy);

@@ -346,8 +346,8 @@ static int kernel_load(struct replay *r, const struct policy *policy, uint64_t l
 	k->each = calloc(k->cpus, sizeof(*k->each));
 	k->leases = calloc(k->cpus, sizeof(*k->leases));
 	control = &k->skel->data_control->pacer_control;
-	memcpy(control->secret, r->secret, sizeof(control->secret));
-	control->secret_ready = 1;
+	memcpy(control->secret[0], r->secret, sizeof(r->secret));
+	control->secret_ready = PACER_SECRET_OF_TOOLS;
 	k->skel->data_policy->pacer_copies[0].policy = *r->bin;
 	if (!k->each || !k->leases || stay_on_cpu(k) ||
 	    bpf_map__set_max_entries(k->skel->maps.pacer_lines, lines) ||

@@ -104,7 +104,7 @@ static inline void prog_load(struct prog *p, struct bpf_object *obj, uint32_t li
 	prog_open(p, obj);
 	assert_int_equal(getrandom(p->control->secret, sizeof(p->control->secret), 0),
 			 sizeof(p->control->secret));
-	p->control->secret_ready = 1;
+	p->control->secret_ready = PACER_SECRET_OF_TOOLS;
 }
 
 /* Compile a policy's text for this table. 0, or -1 with *error filled. */

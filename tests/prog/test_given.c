@@ -218,7 +218,7 @@ static int is_allowed(const struct pacer_packet *pkt, uint64_t now_ns, uint64_t 
 static struct pacer_judgement judge(const struct frame *f, uint64_t now_ns, uint64_t until_ns)
 {
 	struct pacer_state state = {
-	    {lines, prog.n_lines}, &policy, prog.control->secret, throttles, leases};
+	    {lines, prog.n_lines}, &policy, prog.control->secret[0], throttles, leases};
 	struct pacer_judgement none = {PACER_NO_RULE, PACER_RULES_MAX, 0, PACER_EVENT_COUNT};
 	struct pacer_walk walk = {.state = &state, .now_ns = now_ns};
 	enum pacer_parse_result result = pacer_parse(f->b, f->b + f->n, f->n, &walk.pkt);
@@ -363,7 +363,7 @@ static int setup(void **state)
 	given_ns = prog_mmap(obj, ".data.clock");
 	oracle_seed(50);
 	for (i = 0; i < PACER_SECRETS; i++)
-		prog.control->secret[i] = draw();
+		prog.control->secret[0][i] = draw();
 	lines = aligned_alloc(64, prog.n_lines * sizeof(*lines));
 	assert_non_null(lines);
 	*state = obj;

@@ -1200,7 +1200,7 @@ static void test_no_tool(void **unused)
 	assert_int_equal(fate.verdict, XDP_DROP);
 	assert_int_equal(fate.reason, PACER_TRUNCATED);
 	for (i = 0; i < (int)PACER_SECRETS; i++)
-		assert_int_not_equal(as_built.control->secret[i], 0);
+		assert_int_not_equal(as_built.control->secret[0][i], 0);
 	pacer_bpf__destroy(skel);
 }
 

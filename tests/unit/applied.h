@@ -91,9 +91,17 @@ static inline int load(const char *text)
 /* ... and what was applied upon it, its retired limits not yet timed. */
 static inline int apply(const char *text)
 {
-	struct compile_previous previous = {now.policy, &now.bin, now.plan.lines};
+	struct compile_previous previous = {now.policy, &now.bin, now.plan.lines, false};
 
 	return apply_after(text, &previous);
+}
+
+/* The same text again, under the other secret. */
+static inline int rotate(void)
+{
+	struct compile_previous previous = {now.policy, &now.bin, now.plan.lines, true};
+
+	return apply_after(doc.s, &previous);
 }
 
 /* The change is in force: as the CLI does then. */
@@ -144,7 +152,7 @@ static inline char plan_mark(const struct applied *a, uint32_t rule, uint32_t ti
 		const struct plan_limit *l = &a->plan.limit[i];
 
 		if (l->rule == rule && l->tier == tier)
-			return l->state == PLAN_NEW ? '+' : '=';
+			return l->state == PLAN_NEW ? '+' : l->state == PLAN_MOVED ? '~' : '=';
 	}
 	return '-';
 }

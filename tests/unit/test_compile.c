@@ -1581,7 +1581,7 @@ static void test_any_changes(void **unused)
 #define PACED_SRC    6u
 
 static struct pacer_line paced_lines[PACED_LINES];
-static __u64 paced_secret[PACER_SECRETS];
+static __u64 paced_secret[2][PACER_SECRETS];
 
 struct admission {
 	uint64_t time_ns;
@@ -1612,7 +1612,8 @@ static const char *const paced_pool[] = {
     "{key: src, packets: 7, window: 50ms, slots: 5}",
     "{key: src, packets: 12, window: 50ms, slots: 12}",
     "{key: src, packets: 12, window: 50ms, slots: 5, entries: 40}",
-    "{key: src, packets: 300, window: 20ms, slots: 4}", /* of wide records */
+    "{key: src, packets: 7, window: 50ms, slots: 5, entries: 12}", /* too few to be moved */
+    "{key: src, packets: 300, window: 20ms, slots: 4}",		   /* of wide records */
     "{key: src, packets: 300, window: 50ms, slots: 5}",
 };
 
@@ -1681,7 +1682,8 @@ static void assert_admissions(const struct admission *a, uint32_t n, uint32_t ep
 
 static uint32_t pace_for(uint32_t packets, uint32_t epoch)
 {
-	struct pacer_state state = {{paced_lines, PACED_LINES}, &now.bin, paced_secret, NULL, NULL};
+	struct pacer_state state = {
+	    {paced_lines, PACED_LINES}, &now.bin, paced_secret[0], NULL, NULL};
 	struct pacer_packet pkt = {.family = PACER_FAMILY_4, .proto = 17, .len_bytes = 100};
 	uint32_t i, n = 0;
 
@@ -1740,14 +1742,27 @@ static void test_gap_outlives_the_ring(void **unused)
 	}
 }
 
+/* Another policy, under another secret or not, or the same under another. */
+static int change_paced(void)
+{
+	struct compile_previous previous = {now.policy, &now.bin, now.plan.lines, false};
+	uint32_t i, kind = draw() % 4;
+
+	if (kind == 3 && compile_drained_ns(&now.bin) + RESOLUTION < host.now_ns)
+		for (i = 0; i < PACER_SECRETS; i++)
+			paced_secret[!now.bin.secret][i] = draw();
+	previous.rotate = kind > 1;
+	return apply_after(kind == 3 ? doc.s : paced_text(), &previous);
+}
+
 /* Limits hold across every change, on the real clock, whatever is kept, retired or begun anew. */
 static void test_paced_across_changes(void **unused)
 {
-	uint32_t i, e, changes = 0, n = 0;
+	uint32_t i, e, changes = 0, rotations = 0, moved = 0, n = 0;
 
 	(void)unused;
-	for (i = 0; i < PACER_SECRETS; i++)
-		paced_secret[i] = draw();
+	for (i = 0; i < 2 * PACER_SECRETS; i++)
+		paced_secret[i / PACER_SECRETS][i % PACER_SECRETS] = draw();
 	for (i = 0; i < 60; i++) {
 		memset(paced_lines, 0, sizeof(paced_lines));
 		memset(n_admitted, 0, sizeof(n_admitted));
@@ -1755,13 +1770,16 @@ static void test_paced_across_changes(void **unused)
 		begin_epoch(0);
 		for (e = 0; e < 100;) {
 			n += pace_for(draw() % 30, e);
-			if (apply(paced_text()))
+			if (change_paced())
 				continue;
 			changes++;
+			rotations += now.plan.rotated;
+			moved += !!strchr(tiers_text(0), '~');
 			begin_epoch(++e);
 		}
 	}
 	assert_true(changes == 6000 && n > 20000);
+	assert_true(rotations > 500 && moved > 200);
 }
 
 /* ---- denials, of one source, against an oracle that keeps every admission ---- */
