@@ -71,7 +71,7 @@ $(BUILD)/unit/test_allowlist: MORE := user/allowlist.c
 $(BUILD)/unit/test_units:   MORE := user/units.c
 $(BUILD)/unit/test_rotate:  MORE := -DCOMPILE_MOVE_SETS=8 user/rotate.c user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c
 $(BUILD)/unit/test_compile: MORE := -DCOMPILE_MOVE_SETS=8 user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c
-$(BUILD)/unit/test_change: MORE := user/change.c user/rotate.c user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c \
+$(BUILD)/unit/test_change: MORE := user/change.c user/allowlist.c user/grace.c user/rotate.c user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c \
 	   -Wl,--wrap=syscall,--wrap=open
 $(BUILD)/unit/test_throttles: MORE := user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c
 $(BUILD)/unit/test_output_check: MORE := user/output_check.c user/text.c user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c -ljansson

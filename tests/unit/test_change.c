@@ -45,6 +45,29 @@ int targets_put(const struct target_maps *maps, uint32_t copy, const struct plan
 	return 0;
 }
 
+int loader_cpus(struct policy_error *why)
+{
+	(void)why;
+	return KERNEL_CPUS;
+}
+
+int samples_make(const struct sample_maps *maps, const struct pacer_sampling *sampling, int cpus,
+		 struct samples_made *made, struct policy_error *why)
+{
+	(void)maps;
+	(void)sampling;
+	(void)cpus;
+	(void)why;
+	*made = (struct samples_made){false, false};
+	return 0;
+}
+
+void samples_undo(const struct sample_maps *maps, const struct samples_made *made)
+{
+	(void)maps;
+	(void)made;
+}
+
 /* --- a pacer at work ------------------------------------------------------------------------ */
 
 static struct pacer_policy *in_force(void)
@@ -79,7 +102,8 @@ static void begin(const char *text)
 	assert_int_equal(compile_policy(policy, NULL, &host, &copies[0].policy, &plan, &error), 0);
 	policy_free(policy);
 	memcpy(copies[0].text, text, strlen(text));
-	control = (struct pacer_control){.resolution_ns = RESOLUTION};
+	control = (struct pacer_control){.resolution_ns = RESOLUTION,
+					 .secret_ready = PACER_SECRET_OF_TOOLS};
 	make_maps();
 	pacer = (struct attached){.ifname = "eth0",
 				  .counts_fd = KERNEL_COUNTS,

@@ -1721,13 +1721,14 @@ static void test_gap_outlives_the_ring(void **unused)
 	    {10 * SECOND - 1, 1, PACER_DENY_GAP},
 	    {10 * SECOND, 1, PACER_ADMIT},
 	};
-	struct pacer_state state = {{paced_lines, PACED_LINES}, &now.bin, paced_secret, NULL, NULL};
+	struct pacer_state state = {
+	    {paced_lines, PACED_LINES}, &now.bin, paced_secret[0], NULL, NULL};
 	size_t i;
 
 	(void)unused;
 	memset(paced_lines, 0, sizeof(paced_lines));
 	for (i = 0; i < PACER_SECRETS; i++)
-		paced_secret[i] = draw();
+		paced_secret[0][i] = draw();
 	assert_int_equal(load(rule_of("clock: exact",
 				      "{key: src, packets: 9, window: 1s, slots: 10, entries: 2}, "
 				      "{key: src, gap: 10s}")),
@@ -1831,7 +1832,8 @@ static void begin_source(void)
 /* One packet of it, at the time as the policy's clock has it. */
 static void one_packet(uint64_t time_ns)
 {
-	struct pacer_state state = {{paced_lines, PACED_LINES}, &now.bin, paced_secret, NULL, NULL};
+	struct pacer_state state = {
+	    {paced_lines, PACED_LINES}, &now.bin, paced_secret[0], NULL, NULL};
 	struct pacer_walk walk = {.state = &state, .now_ns = time_ns};
 	enum pacer_reason reason;
 
