@@ -468,10 +468,18 @@ PACER_INLINE PACER_MUST_USE enum pacer_claim_result pacer_record_take(const stru
 	return result == PACER_CLAIM_OTHER ? pacer_record_enter(q, hold) : result;
 }
 
+/* What selects the key's cells. A key that is the same for all is so for IPv4 and for IPv6, whose
+ * hashes differ.
+ */
+PACER_INLINE __u32 pacer_sketch_mark(const struct pacer_ask *q)
+{
+	return q->tier->key_id ? q->hash.mark : 0;
+}
+
 PACER_INLINE enum pacer_reason pacer_sketch_judge(const struct pacer_ask *q,
 						  struct pacer_line *line)
 {
-	__u64 last_ns = pacer_recency_estimate(line, q->hash.mark, q->tier->rows);
+	__u64 last_ns = pacer_recency_estimate(line, pacer_sketch_mark(q), q->tier->rows);
 
 	return pacer_gap_open(last_ns, q->now_ns, q->tier->gap_ns) ? PACER_ADMIT : PACER_DENY_GAP;
 }
@@ -552,7 +560,7 @@ PACER_INLINE void pacer_tier_commit(const struct pacer_ask *q, const struct pace
 	if (q->tier->kind == PACER_TIER_SKETCH) {
 		if (!pacer_ring_begin(q->table, hold->index, &r))
 			return;
-		pacer_recency_raise(r.line, q->hash.mark, q->tier->rows, q->now_ns);
+		pacer_recency_raise(r.line, pacer_sketch_mark(q), q->tier->rows, q->now_ns);
 	} else {
 		if (!pacer_ring_at(q->table, q->tier, hold->index, &r))
 			return;

@@ -260,6 +260,7 @@ static void plan(const struct scenario *s)
 				 .rows = s->rows,
 				 .sets = s->sets,
 				 .shared = s->shared,
+				 .key_id = 1,
 				 .gap_ns = s->gap_ns};
 	if (s->limit) {
 		assert_int_equal(

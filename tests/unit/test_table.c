@@ -53,8 +53,12 @@ static struct pacer_tier records(uint64_t limit, uint64_t window_ns, uint32_t sl
 
 static struct pacer_tier sketch(uint64_t gap_ns, uint32_t rows, uint32_t lines)
 {
-	return (struct pacer_tier){
-	    .kind = PACER_TIER_SKETCH, .base = BASE, .rows = rows, .sets = lines, .gap_ns = gap_ns};
+	return (struct pacer_tier){.kind = PACER_TIER_SKETCH,
+				   .base = BASE,
+				   .rows = rows,
+				   .sets = lines,
+				   .key_id = 1,
+				   .gap_ns = gap_ns};
 }
 
 static uint32_t tier_lines(const struct pacer_tier *t)
