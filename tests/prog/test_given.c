@@ -88,7 +88,7 @@ static size_t put_limit(char *text, size_t n)
 	const char *key = PICK(keys);
 	int gap = draw() % 3 == 0, one = !strcmp(key, "all");
 
-	if (one && draw() % 2) {
+	if (one && draw() % 4) {
 		n = append(text, n, "      - {key: all, uses: %s, ", PICK(uses));
 		return append(text, n, "cooldown: %s}\n", PICK(windows));
 	}
