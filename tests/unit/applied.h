@@ -5,7 +5,7 @@
 
 #include "oracle.h"
 
-#include "compile.h"
+#include "plan/compile.h"
 
 #define MS	   1000000ull
 #define SECOND	   (1000 * MS)

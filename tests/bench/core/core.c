@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "replay.h"
+#include "offline/replay.h"
 
 #define BATCH	    4096u
 #define ROUNDS_MAX  99
