@@ -83,7 +83,7 @@ $(BUILD)/unit/test_sampler: MORE := user/plan/sampling.c
 $(BUILD)/unit/test_estimate: MORE := user/estimate/estimator.c user/estimate/exact.c user/estimate/track.c
 $(BUILD)/unit/test_pooled: MORE := user/estimate/pooled.c
 $(BUILD)/unit/test_sample_merge: MORE := user/estimate/estimator.c
-$(BUILD)/unit/test_tally: MORE := user/offline/tally.c user/config/units.c
+$(BUILD)/unit/test_tally: MORE := user/plan/tally.c user/config/units.c
 $(BUILD)/unit/test_text: MORE := user/config/text.c
 
 $(BUILD)/unit/%: tests/unit/%.c $(wildcard tests/unit/*.h) $(USERS) $(USERH) $(CORE)

@@ -6,6 +6,7 @@
 #include "oracle.h"
 
 #include "plan/compile.h"
+#include "plan/throttles.h"
 
 #define MS	   1000000ull
 #define SECOND	   (1000 * MS)

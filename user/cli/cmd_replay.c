@@ -8,7 +8,7 @@
 #include "offline/compare.h"
 #include "offline/least.h"
 #include "offline/plot.h"
-#include "offline/tally.h"
+#include "plan/tally.h"
 #include "config/text.h"
 
 #define TOP_SHOWN    10

@@ -14,7 +14,7 @@
 #include "pace.h"
 #include "plan/sampling.h"
 #include "live/snapshot.h"
-#include "offline/tally.h"
+#include "plan/tally.h"
 #include "config/text.h"
 
 #define WIDE 56 /* of a packet's column */

@@ -13,7 +13,7 @@
 #include "offline/capture.h"
 #include "cli/cmd.h"
 #include "offline/judge.h"
-#include "offline/tally.h"
+#include "plan/tally.h"
 #include "window.h"
 
 #define PLACES	    (1u << 20) /* sources that are told apart: 7/8 of it */

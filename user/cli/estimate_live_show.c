@@ -8,7 +8,7 @@
 #include "estimate/estimate_live.h"
 #include "estimate/estimator.h"
 #include "plan/sampling.h"
-#include "offline/tally.h"
+#include "plan/tally.h"
 #include "config/text.h"
 #include "config/units.h"
 

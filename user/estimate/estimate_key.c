@@ -7,7 +7,7 @@
 #include "cli/cmd.h"
 #include "estimate.h"
 #include "sampler.h"
-#include "offline/tally.h"
+#include "plan/tally.h"
 
 #define VERB "estimate"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "estimate/estimate_run.h"
-#include "offline/tally.h"
+#include "plan/tally.h"
 
 #define SHOWN 10
 

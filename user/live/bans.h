@@ -8,7 +8,7 @@
 #define PACER_BANS_H
 
 #include "live/loader.h"
-#include "offline/tally.h"
+#include "plan/tally.h"
 
 struct ban {
 	char rule[POLICY_NAME_MAX]; /* "?" of a rule that is not in the policy any more */

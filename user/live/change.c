@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "live/grace.h"
+#include "plan/throttles.h"
 
 #define LOCK_FILE "/run/xdp-pacer.lock"
 

@@ -8,7 +8,7 @@
 #ifndef PACER_TARGETS_H
 #define PACER_TARGETS_H
 
-#include "plan/compile.h"
+#include "plan/plan.h"
 
 struct target_maps {
 	int devices_fd, cpus_fd, leases_fd;

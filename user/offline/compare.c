@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "offline/tally.h"
+#include "plan/tally.h"
 #include "config/text.h"
 
 #define PLACES	  65536u

@@ -63,15 +63,6 @@ uint64_t compile_drained_ns(const struct pacer_policy *bin)
 }
 
 /* FNV-1a */
-uint32_t compile_name_id(const char *name)
-{
-	uint32_t id = 0x811c9dc5;
-
-	for (; *name; name++)
-		id = (id ^ (unsigned char)*name) * 0x01000193;
-	return id ? id : 1;
-}
-
 /* --- classification ------------------------------------------------------------------------- */
 
 typedef unsigned __int128 wide;

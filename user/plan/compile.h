@@ -38,65 +38,12 @@
 #ifndef PACER_COMPILE_H
 #define PACER_COMPILE_H
 
-#include "config/policy.h"
+#include "plan/plan.h"
 
 /* Tables of fewer sets than this get lines of their own for another secret. */
 #ifndef COMPILE_MOVE_SETS
 #define COMPILE_MOVE_SETS 4096
 #endif
-
-/* Moved: new, and in the lines of a retired one, under another secret. */
-enum plan_state { PLAN_NEW, PLAN_KEPT, PLAN_RETIRED, PLAN_MOVED };
-
-/* What became of one limit. */
-struct plan_limit {
-	size_t rule, limit; /* in the policy */
-	uint32_t tier;	    /* of the rule */
-	enum plan_state state;
-};
-
-/* A pool: what its targets are, and whether each begins with a state of its own. */
-struct plan_pool {
-	char name[POLICY_NAME_MAX];
-	struct policy_target target[PACER_TARGETS_MAX];
-	enum plan_state state[PACER_TARGETS_MAX]; /* new or kept */
-	size_t n;
-};
-
-struct plan {
-	uint64_t lines;		/* of the table */
-	uint64_t lines_used;	/* by this policy's tiers, the retired ones included */
-	uint64_t resolution_ns; /* that the limits include; 0 with the exact clock */
-	struct plan_limit limit[PACER_RULES_MAX * POLICY_LIMITS_MAX];
-	size_t n_limits;
-	size_t n_retired;
-	struct plan_pool pool[PACER_POOLS_MAX]; /* as in the policy */
-	size_t n_pools;
-	enum plan_state bans; /* of the table of bans, if there is one */
-	bool rotated;  /* its limits are hashed with another secret than the previous one's */
-	uint32_t cpus; /* that leases of throttles are shared out to */
-};
-
-/*
- * The end of a limit that a change retires, until the change is in force: only then can be said how
- * long the limit is needed, since what it admits before counts, too. A change that is cut off in
- * between leaves it in force.
- */
-#define COMPILE_UNTIL_SET UINT64_MAX
-
-/* The policy that is being replaced. */
-struct compile_previous {
-	const struct policy *policy;
-	const struct pacer_policy *bin;
-	uint64_t lines;
-	bool rotate; /* to the other of the two secrets */
-};
-
-struct compile_host {
-	uint64_t resolution_ns; /* of the coarse clock */
-	uint64_t now_ns;	/* monotonic */
-	uint32_t cpus;		/* that packets are judged on, at least 1 */
-};
 
 /*
  * Fill *bin and *plan from *policy; `previous` NULL: for a table made for it. Returns 0, or -1 with
@@ -110,15 +57,6 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 		   struct policy_error *error);
 
 /*
- * Targets that no pool has any more: after the switch to *bin, at now_ns, the end of those that it
- * gave up is set. Should *into come back in the place of *from at until_ns, the targets that only
- * *from had are added to those that *into has had.
- */
-void compile_time_targets(struct pacer_policy *bin, uint64_t now_ns);
-void compile_keep_targets(struct pacer_policy *into, const struct pacer_policy *from,
-			  uint64_t until_ns);
-
-/*
  * A gap is kept in the record of a window of the same key only where what that adds to it is below
  * this share of it; else it has a sketch of its own. And by how much at most it is prolonged.
  */
@@ -127,9 +65,6 @@ uint64_t compile_gap_more_ns(const struct pacer_tier *tier);
 
 /* The key of a pacer_tier.key_id. */
 struct policy_key compile_key_of(uint32_t key_id);
-
-/* A name as a number that is not 0: a rule's id, an interface's. */
-uint32_t compile_name_id(const char *name);
 
 /* The table of bans and the filter before it, in lines. */
 uint64_t compile_ban_lines(const struct pacer_bans *bans);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Purpose: throttles (throttle.h) of limits and of the targets of pools: their profiles from the
- * operator's units, and which of the states each has. Part of compile.h. Pure.
+ * operator's units, and which of the states each has. Pure.
  *
  * The lease. With h = (cpus - 1) * (lease - 1), leases let a denial be wrong with up to h more uses
  * free (throttle.h), and they save the shared line only until its cost is spread over enough uses.
@@ -14,7 +14,7 @@
 #ifndef PACER_THROTTLES_H
 #define PACER_THROTTLES_H
 
-#include "plan/compile.h"
+#include "plan/plan.h"
 
 /* Where a throttle stands in the policy: for an error, and for its units. */
 struct throttle_place {
@@ -49,5 +49,14 @@ int throttle_take(struct throttle_states *states, int line, struct policy_error 
 int throttle_pools(const struct policy *policy, const struct compile_previous *previous,
 		   const struct compile_host *host, struct throttle_states *states,
 		   struct pacer_policy *bin, struct plan *plan, struct policy_error *error);
+
+/*
+ * Targets that no pool has any more: after the switch to *bin, at now_ns, the end of those that it
+ * gave up is set. Should *into come back in the place of *from at until_ns, the targets that only
+ * *from had are added to those that *into has had.
+ */
+void compile_time_targets(struct pacer_policy *bin, uint64_t now_ns);
+void compile_keep_targets(struct pacer_policy *into, const struct pacer_policy *from,
+			  uint64_t until_ns);
 
 #endif
