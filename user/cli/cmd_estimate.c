@@ -9,20 +9,13 @@
 #include <unistd.h>
 
 #include "cli/cmd.h"
-#include "estimate/estimate_want.h"
-#include "estimate/estimator.h"
-#include "estimate/pooled.h"
-#include "estimate/track.h"
+#include "cli/estimate_show.h"
 
+#define ESTIMATE_VERB	"estimate"
 #define SAMPLES_DEFAULT 1024
 #define SECOND_NS	1000000000ull
 
 _Static_assert(ESTIMATE_MOMENT_MAX == POOLED_MOMENT_MAX, "--moment goes as far for both");
-
-int estimate_failed(const char *what)
-{
-	return gave_up(ESTIMATE_VERB, what);
-}
 
 /* --- what is asked -------------------------------------------------------------------------- */
 
@@ -158,7 +151,6 @@ static int read_want(const struct options *o, struct estimate_want *w)
 	*w = (struct estimate_want){.key.text = o->key ? o->key : "src/32,64",
 				    .by_time = !o->window_packets,
 				    .window = SECOND_NS,
-				    .json = o->json,
 				    .exact = o->exact,
 				    .triangles = o->triangles,
 				    .watch = o->watch,
@@ -175,16 +167,27 @@ static int read_want(const struct options *o, struct estimate_want *w)
 
 /* --- the verb ------------------------------------------------------------------------------- */
 
+static int open_key(struct estimate_want *want)
+{
+	struct policy_error error = {0};
+
+	if (!estimate_key_open(want->key.text, &want->key, &error))
+		return EXIT_DONE;
+	return error.line == POLICY_NO_MEMORY ? gave_up(ESTIMATE_VERB, error.text)
+					      : misused(ESTIMATE_VERB, "%s", error.text);
+}
+
 static int run_estimate(struct options *o)
 {
 	struct estimate_want want;
 	int code = read_want(o, &want);
 
 	if (!code)
-		code = estimate_key_open(want.key.text, &want.key);
+		code = open_key(&want);
 	if (code)
 		return code;
-	code = is_interface(want.name) ? estimate_live(&want) : estimate_file(&want);
+	code = is_interface(want.name) ? estimate_show_live(&want, o->json)
+				       : estimate_show_file(&want, o->json);
 	estimate_key_close(&want.key);
 	return code;
 }

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/captured.h"
 #include "cli/cmd.h"
-#include "offline/compare.h"
 #include "offline/least.h"
 #include "offline/plot.h"
 #include "plan/tally.h"
@@ -202,13 +202,14 @@ static int judge_frame(struct run *run, const struct replay_frame *frame)
 /* Every frame that can be read. */
 static int judge_all(struct run *run)
 {
+	struct policy_error error = {0};
 	struct replay_frame frame;
 	int code = EXIT_DONE;
 
 	while (!code && !stdout_failed() && capture_next(&run->capture, &frame) == 1)
 		code = judge_frame(run, &frame);
-	if (!code && run->least)
-		code = least_settle(run->least, &run->capture);
+	if (!code && run->least && least_settle(run->least, &run->capture, &error))
+		code = complain(NULL, &error);
 	return code ? code : run->capture.damaged ? EXIT_FAILED : EXIT_DONE;
 }
 
@@ -470,6 +471,7 @@ static struct plot_view view_of(const struct run *run)
 
 static int plot(struct run *run)
 {
+	struct policy_error error = {0};
 	struct plot_view view;
 
 	pick_denied(run);
@@ -481,7 +483,9 @@ static int plot(struct run *run)
 		return EXIT_FAILED;
 	}
 	view = view_of(run);
-	return plot_capture(&run->capture, &run->judge, &view, run->o->plot);
+	if (plot_capture(&run->capture, &run->judge, &view, run->o->plot, &error))
+		return complain(NULL, &error);
+	return EXIT_DONE;
 }
 
 static int check_plot(const struct run *run)
@@ -541,10 +545,10 @@ static int judge_and_show(struct run *run)
 
 static int run_replay(struct run *run)
 {
-	int code = judge_start(&run->judge, run->o->policy, run->policy, run->o->kernel);
+	int code = start_judge(&run->judge, run->o->policy, run->policy, run->o->kernel);
 
 	if (!code)
-		code = capture_open(&run->capture, run->o->args[0]);
+		code = start_capture(&run->capture, run->o->args[0]);
 	if (!code)
 		code = check_plot(run);
 	if (!code)
@@ -558,14 +562,14 @@ static int run_compare(const struct options *o, const struct policy *const polic
 {
 	struct judge judge[2] = {{0}, {0}};
 	struct capture capture = {0};
-	int code = judge_start(&judge[0], o->policy, policy[0], o->kernel);
+	int code = start_judge(&judge[0], o->policy, policy[0], o->kernel);
 
 	if (!code)
-		code = judge_start(&judge[1], o->compare, policy[1], o->kernel);
+		code = start_judge(&judge[1], o->compare, policy[1], o->kernel);
 	if (!code)
-		code = capture_open(&capture, o->args[0]);
+		code = start_capture(&capture, o->args[0]);
 	if (!code)
-		code = compare_capture(&capture, judge, o);
+		code = compare_show(&capture, judge, o->json);
 	capture_close(&capture);
 	judge_close(&judge[0]);
 	judge_close(&judge[1]);

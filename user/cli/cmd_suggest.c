@@ -10,9 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "offline/capture.h"
+#include "cli/captured.h"
 #include "cli/cmd.h"
-#include "offline/judge.h"
 #include "plan/tally.h"
 #include "window.h"
 
@@ -72,7 +71,7 @@ static int open_judge(const struct suggestion *s, uint32_t limit, struct policy 
 	int len = rules_text(s, limit, text, sizeof(text));
 
 	*policy = policy_parse(text, (size_t)len, &error);
-	if (*policy && !judge_open(judge, "", *policy, false, &error))
+	if (*policy && !judge_open(judge, NULL, *policy, false, &error))
 		return EXIT_DONE;
 	return no_policy(s, &error);
 }
@@ -202,7 +201,7 @@ static int replay_try(struct suggestion *s, uint32_t try)
 	s->denied = 0;
 	s->denied_packets = 0;
 	if (!code) {
-		code = capture_again(&s->capture);
+		code = restart_capture(&s->capture);
 		while (!code && capture_next(&s->capture, &frame) == 1)
 			count_frame(s, &judge, &frame, try);
 		judge_close(&judge);
@@ -350,7 +349,7 @@ static int read_usage(struct suggestion *s)
 
 static int suggest(struct suggestion *s)
 {
-	int code = capture_open(&s->capture, s->o->args[0]), shown;
+	int code = start_capture(&s->capture, s->o->args[0]), shown;
 
 	if (code)
 		return code;

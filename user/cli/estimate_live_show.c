@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "cli/cmd.h"
-#include "estimate/estimate_live.h"
+#include "cli/estimate_show.h"
 #include "estimate/estimator.h"
 #include "plan/sampling.h"
 #include "plan/tally.h"
@@ -75,7 +75,7 @@ static void add_values(const struct estimate_live *live, json_t *all)
 	json_object_set_new(all, "keys", keys_json(live));
 }
 
-json_t *estimate_live_json(const struct estimate_live *live)
+static json_t *live_json(const struct estimate_live *live)
 {
 	const struct policy_sample *s = live->sample;
 	const struct pooled_values *v = &live->values;
@@ -173,7 +173,7 @@ static void print_costs(const struct estimate_live *live)
 	       units_size_round(live->bytes, text, sizeof(text)), live->read_ns / 1e6);
 }
 
-void estimate_live_print(const struct estimate_live *live)
+static void print_live(const struct estimate_live *live)
 {
 	print_window(live);
 	if (!live->values.n)
@@ -194,7 +194,7 @@ static const char *range_text(const struct pooled_value *v, char *buf, size_t si
 	return buf;
 }
 
-void estimate_live_print_row(const struct estimate_live *live, bool first)
+static void print_row(const struct estimate_live *live, bool first)
 {
 	const struct pooled_values *v = &live->values;
 	char entropy[64], h2[64], key[TALLY_TEXT];
@@ -210,4 +210,36 @@ void estimate_live_print_row(const struct estimate_live *live, bool first)
 	if (live->keys)
 		printf("  %.0f%% %s", 100 * live->key[0].share.value, key_text(live, 0, key));
 	putchar('\n');
+}
+
+/* --- the verb's half ------------------------------------------------------------------------ */
+
+struct shown_to {
+	bool json, headed;
+	int code;
+};
+
+/* Whether somebody still looks. */
+static bool show(const struct estimate_live *live, void *arg)
+{
+	struct shown_to *to = arg;
+
+	if (to->json)
+		to->code = print_json(live_json(live));
+	else if (live->want->watch)
+		print_row(live, !to->headed);
+	else
+		print_live(live);
+	to->headed = true;
+	return flushed() && !to->code;
+}
+
+int estimate_show_live(const struct estimate_want *want, bool json)
+{
+	struct shown_to to = {.json = json};
+	struct policy_error error = {0};
+
+	if (estimate_live(want, show, &to, &error))
+		return complain(NULL, &error);
+	return to.code;
 }

@@ -4,10 +4,17 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "cli/captured.h"
 #include "cli/cmd.h"
-#include "estimate/estimate_run.h"
+#include "cli/estimate_show.h"
 #include "config/text.h"
 #include "config/units.h"
+
+/* Where readings go. */
+struct shown_to {
+	bool json, headed;
+	json_t *intervals;
+};
 
 /* --- a reading ------------------------------------------------------------------------------ */
 
@@ -38,7 +45,7 @@ static json_t *real(double x)
 	return isfinite(x) ? json_real(x) : json_null();
 }
 
-json_t *estimate_reading_json(const struct estimate_run *run, const struct estimate_reading *r)
+static json_t *reading_json(const struct estimate_run *run, const struct estimate_reading *r)
 {
 	json_t *all = json_object();
 
@@ -77,16 +84,17 @@ static void print_estimate(const struct estimate_run *run, const struct estimate
 	printf("  %-*s", run->exact ? 40 : 30, text);
 }
 
-void estimate_print_row(struct estimate_run *run, const struct estimate_reading *r)
+static void print_row(struct shown_to *to, const struct estimate_run *run,
+		      const struct estimate_reading *r)
 {
-	if (!run->headed) {
+	if (!to->headed) {
 		printf("%10s %10s", "until", "packets");
 		for (int q = 0; q < QUANTITIES; q++)
 			if (is_wanted(run, q))
 				printf("  %-*s", run->exact ? 40 : 30, quantity_name(run, q));
 		putchar('\n');
 	}
-	run->headed = true;
+	to->headed = true;
 	printf("%9.3fs %10" PRIu64, (double)(r->at_ns - run->first_ns) / 1e9, r->n);
 	for (int q = 0; q < QUANTITIES; q++)
 		if (is_wanted(run, q))
@@ -141,7 +149,8 @@ static void print_head(const struct estimate_run *run)
 	       100 * (1 - ESTIMATE_DELTA));
 }
 
-json_t *estimate_whole_json(struct estimate_run *run, const struct estimate_reading *r)
+static json_t *whole_json(struct shown_to *to, struct estimate_run *run,
+			  const struct estimate_reading *r)
 {
 	json_t *all = json_pack("{s:o, s:I, s:I, s:s, s:i, s:f, s:I, s:I, s:O, s:o}", "file",
 				json_text(run->want->name), "packets", (json_int_t)run->packets,
@@ -149,19 +158,65 @@ json_t *estimate_whole_json(struct estimate_run *run, const struct estimate_read
 				"samples", (int)run->want->samples, "delta", ESTIMATE_DELTA,
 				"memory_bytes", (json_int_t)track_bytes(run->track),
 				run->want->by_time ? "window_ns" : "window_packets",
-				(json_int_t)track_window(run->track), "intervals", run->intervals,
-				"last", estimate_reading_json(run, r));
+				(json_int_t)track_window(run->track), "intervals", to->intervals,
+				"last", reading_json(run, r));
 
 	if (run->want->steps)
 		json_object_set_new(all, "step_biased", estimate_steps_json(run));
 	return all;
 }
 
-void estimate_print_whole(struct estimate_run *run, const struct estimate_reading *r)
+static void print_whole(struct shown_to *to, struct estimate_run *run,
+			const struct estimate_reading *r)
 {
-	estimate_print_row(run, r);
+	print_row(to, run, r);
 	print_head(run);
 	print_priors(run, r);
 	if (run->want->steps)
 		estimate_print_steps(run);
+}
+
+/* --- the capture ---------------------------------------------------------------------------- */
+
+static void take_reading(const struct estimate_run *run, const struct estimate_reading *r,
+			 void *arg)
+{
+	struct shown_to *to = arg;
+
+	if (to->json)
+		json_array_append_new(to->intervals, reading_json(run, r));
+	else
+		print_row(to, run, r);
+}
+
+static int read_and_show(struct estimate_run *run, struct shown_to *to)
+{
+	struct policy_error error = {0};
+	struct estimate_reading last;
+	int code = EXIT_DONE;
+
+	if (estimate_run_read(run, &last, &error))
+		return complain(NULL, &error);
+	if (to->json)
+		code = print_json(whole_json(to, run, &last));
+	else
+		print_whole(to, run, &last);
+	return run->capture.damaged ? EXIT_FAILED : code;
+}
+
+int estimate_show_file(const struct estimate_want *want, bool json)
+{
+	struct shown_to to = {.json = json, .intervals = json_array()};
+	struct estimate_listener listener = {take_reading, stdout_failed, &to};
+	struct policy_error error = {0};
+	struct estimate_run run = {0};
+	int code = start_capture(&run.capture, want->name);
+
+	if (!code && estimate_run_open(&run, want, &listener, &error))
+		code = complain(NULL, &error);
+	if (!code)
+		code = read_and_show(&run, &to);
+	estimate_run_close(&run);
+	json_decref(to.intervals);
+	return code;
 }

@@ -37,13 +37,15 @@ void complaint(const char *format, ...)
 
 int complain(const char *file, const struct policy_error *error)
 {
+	if (!file)
+		file = error->file;
 	if (file && error->line > 0)
 		complaint("%s:%d: %s", file, error->line, error->text);
 	else if (file)
 		complaint("%s: %s", file, error->text);
 	else
 		complaint("%s", error->text);
-	return file && error->line != POLICY_NO_MEMORY ? EXIT_WRONG : EXIT_FAILED;
+	return file && error->line > POLICY_NO_MEMORY ? EXIT_WRONG : EXIT_FAILED;
 }
 
 int misused(const char *verb, const char *format, ...)

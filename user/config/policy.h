@@ -135,10 +135,12 @@ struct policy {
 
 /* What is wrong, where, and what to do: "FILE:LINE: WHERE: WHAT". line 0: no line. */
 #define POLICY_NO_MEMORY (-2) /* for a line: the machine is to blame, and no policy */
+#define POLICY_BLAMELESS (-3) /* the same, of a file that it could not read or write */
 
 struct policy_error {
 	int line;
 	char text[400];
+	const char *file; /* that it is about, where its reader does not know; NULL: he does */
 };
 
 __attribute__((format(printf, 3, 4))) static inline void

@@ -4,32 +4,32 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/cmd.h"
 #include "estimate.h"
 #include "sampler.h"
 #include "plan/tally.h"
 
-#define VERB "estimate"
-
-int estimate_key_open(const char *key, struct estimate_key *out)
+int estimate_key_open(const char *key, struct estimate_key *out, struct policy_error *error)
 {
-	struct policy_error error = {0};
 	const char *why;
 	char text[160];
 
 	if (strlen(key) > 32 ||
 	    strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789+/,") != strlen(key))
-		return misused(VERB, "--key %s is none: src, dst, src/24,56, flow, src+dport", key);
+		return policy_fail(error, 0,
+				   "--key %s is none: src, dst, src/24,56, flow, src+dport", key);
 	snprintf(text, sizeof(text), "rules: [{name: k, limits: [{key: \"%s\", gap: 1ms}]}]", key);
 	*out = (struct estimate_key){.text = key};
-	out->policy = policy_parse(text, strlen(text), &error);
-	if (error.line == POLICY_NO_MEMORY)
-		return gave_up(VERB, "no memory");
-	why = strstr(error.text, "key: ");
-	if (!out->policy)
-		return misused(VERB, "--key: %s", why ? why + 5 : error.text);
+	out->policy = policy_parse(text, strlen(text), error);
+	if (!out->policy) {
+		struct policy_error found = *error;
+
+		if (found.line == POLICY_NO_MEMORY)
+			return policy_fail(error, found.line, "no memory");
+		why = strstr(found.text, "key: ");
+		return policy_fail(error, 0, "--key: %.300s", why ? why + 5 : found.text);
+	}
 	out->key = &out->policy->rule[0].limit[0].key;
-	return EXIT_DONE;
+	return 0;
 }
 
 void estimate_key_close(struct estimate_key *key)

@@ -19,9 +19,9 @@ struct estimate_key {
 };
 
 /* As a policy's limit has it: src, dst, src/24,56, flow, src+dport, all. 0 and a key to be closed,
- * or the exit code.
+ * or -1 with *error filled.
  */
-int estimate_key_open(const char *text, struct estimate_key *key);
+int estimate_key_open(const char *text, struct estimate_key *key, struct policy_error *error);
 void estimate_key_close(struct estimate_key *key);
 
 uint64_t estimate_key_hash(const struct estimate_key *key, const struct pacer_packet *pkt);

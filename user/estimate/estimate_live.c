@@ -9,17 +9,14 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "cli/cmd.h"
 #include "estimate/estimator.h"
 #include "plan/sampling.h"
+#include "live/change.h"
 #include "live/snapshot.h"
 
-static int fail(const struct estimate_live *live, const char *what)
+static int fail(const struct estimate_live *live, struct policy_error *error, const char *what)
 {
-	struct policy_error error = {0};
-
-	snprintf(error.text, sizeof(error.text), "%s: %s", live->a->ifname, what);
-	return complain(NULL, &error);
+	return policy_fail(error, 0, "%s: %s", live->a->ifname, what);
 }
 
 /* --- the CPUs' samples ---------------------------------------------------------------------- */
@@ -43,7 +40,7 @@ static void shuffle(struct pacer_sample_rng *rng, struct pacer_sample_item *item
 	}
 }
 
-static int read_cpu(struct reader *r, uint32_t cpu)
+static int read_cpu(struct reader *r, uint32_t cpu, struct policy_error *error)
 {
 	struct estimate_live *live = r->live;
 	const struct pacer_sampling *by = &live->by;
@@ -63,34 +60,35 @@ static int read_cpu(struct reader *r, uint32_t cpu)
 	live->part[cpu] = (struct pooled_part){n, k, key};
 	live->behind += copied == SAMPLE_BEHIND;
 	if (copied == SAMPLE_TORN)
-		return fail(live, "the sample changes faster than it can be read: give it a longer "
-				  "window or a smaller k");
-	return EXIT_DONE;
+		return fail(live, error,
+			    "the sample changes faster than it can be read: give it a longer "
+			    "window or a smaller k");
+	return 0;
 }
 
-static int read_cpus(struct reader *r)
+static int read_cpus(struct reader *r, struct policy_error *error)
 {
 	struct estimate_live *live = r->live;
 	uint64_t begin_ns = loader_now();
 	struct pooled *p;
-	int code = EXIT_DONE;
+	int code = 0;
 
 	for (uint32_t cpu = 0; cpu < live->cpus && !code; cpu++)
-		code = read_cpu(r, cpu);
+		code = read_cpu(r, cpu, error);
 	if (code)
 		return code;
 	live->now_ns = loader_now();
 	live->read_ns = live->now_ns - begin_ns;
 	p = pooled_open(live->part, live->cpus, live->by.form == PACER_SAMPLE_LAST_WOR);
 	if (!p)
-		return fail(live, "no memory");
+		return fail(live, error, "no memory");
 	live->values = pooled_read(p, live->want->moment, ESTIMATE_DELTA);
 	live->keys = pooled_keys(p, ESTIMATE_DELTA, live->key, LIVE_KEYS);
 	pooled_close(p);
-	return EXIT_DONE;
+	return 0;
 }
 
-static int read_all(struct reader *r)
+static int read_all(struct reader *r, struct policy_error *error)
 {
 	struct estimate_live *live = r->live;
 	size_t places = (size_t)live->cpus * PACER_SAMPLE_K;
@@ -100,43 +98,39 @@ static int read_all(struct reader *r)
 	r->key = calloc(places, sizeof(*r->key));
 	live->item = calloc(places, sizeof(*live->item));
 	live->part = calloc(live->cpus, sizeof(*live->part));
-	code =
-	    r->copy && r->key && live->item && live->part ? read_cpus(r) : fail(live, "no memory");
+	code = r->copy && r->key && live->item && live->part ? read_cpus(r, error)
+							     : fail(live, error, "no memory");
 	free(r->copy);
 	return code;
 }
 
 /* --- one reading ---------------------------------------------------------------------------- */
 
-static int show(const struct estimate_live *live, bool first)
-{
-	if (live->want->json)
-		return print_json(estimate_live_json(live));
-	if (live->want->watch)
-		estimate_live_print_row(live, first);
-	else
-		estimate_live_print(live);
-	return EXIT_DONE;
-}
+/* Whom to show to. */
+struct shower {
+	bool (*show)(const struct estimate_live *live, void *arg);
+	void *arg;
+	bool more; /* he asks for more */
+};
 
 /* There is a sample to read: its policy's text tells of it. */
-static int read_and_show(struct estimate_live *live, const char *text, bool first)
+static int read_and_show(struct estimate_live *live, const char *text, struct shower *to,
+			 struct policy_error *error)
 {
 	struct reader r = {.live = live};
-	struct policy_error error = {0};
 	struct policy *policy;
 	int code;
 
 	if (getrandom(&r.rng.state, sizeof(r.rng.state), 0) != sizeof(r.rng.state))
-		return fail(live, "no random numbers to draw with");
-	policy = policy_parse(text, strnlen(text, PACER_DOC_MAX), &error);
+		return fail(live, error, "no random numbers to draw with");
+	policy = policy_parse(text, strnlen(text, PACER_DOC_MAX), error);
 	if (!policy)
-		return complain(NULL, &error);
+		return -1;
 	live->sample = &policy->sample;
 	live->bytes = sampling_bytes(&live->by, live->cpus);
-	code = read_all(&r);
+	code = read_all(&r, error);
 	if (!code)
-		code = show(live, first);
+		to->more = to->show(live, to->arg);
 	free(r.key);
 	free(live->item);
 	free(live->part);
@@ -144,21 +138,22 @@ static int read_and_show(struct estimate_live *live, const char *text, bool firs
 	return code;
 }
 
-static int read_once(const struct estimate_want *want, struct attached *a, bool first)
+static int read_once(const struct estimate_want *want, struct attached *a, struct shower *to,
+		     struct policy_error *error)
 {
-	struct policy_error error = {0};
 	const struct pacer_copy *copy;
 	struct estimate_live live;
 
-	if (loader_follow(want->name, a, &error))
-		return complain(NULL, &error);
+	if (loader_follow(want->name, a, error))
+		return -1;
 	copy = &a->copy[change_in_force(a)];
 	live = (struct estimate_live){
 	    .want = want, .a = a, .by = copy->policy.sampling, .cpus = a->n_samplers};
 	if (live.by.reasons && a->sampler)
-		return read_and_show(&live, copy->text, first);
-	return fail(&live, "its policy samples nothing: apply one with sample: {of: all, k: 64, "
-			   "window: 60s}");
+		return read_and_show(&live, copy->text, to, error);
+	return fail(&live, error,
+		    "its policy samples nothing: apply one with sample: {of: all, k: 64, "
+		    "window: 60s}");
 }
 
 /* --- again and again ------------------------------------------------------------------------ */
@@ -171,22 +166,23 @@ static void wait_until(uint64_t at_ns)
 		;
 }
 
-int estimate_live(const struct estimate_want *want)
+int estimate_live(const struct estimate_want *want,
+		  bool (*show)(const struct estimate_live *live, void *arg), void *arg,
+		  struct policy_error *error)
 {
+	struct shower to = {.show = show, .arg = arg};
 	uint64_t next_ns = loader_now();
 	struct attached a = {0};
-	bool first = true;
-	int code;
+	int failed;
 
 	for (;;) {
-		code = read_once(want, &a, first);
-		if (!flushed() || code || !want->watch)
+		failed = read_once(want, &a, &to, error);
+		if (failed || !to.more || !want->watch)
 			break;
-		first = false;
 		next_ns += want->every_ns;
 		wait_until(next_ns);
 	}
 	if (a.ifindex)
 		loader_release(&a);
-	return code;
+	return failed;
 }

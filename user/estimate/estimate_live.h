@@ -12,8 +12,6 @@
 #ifndef PACER_ESTIMATE_LIVE_H
 #define PACER_ESTIMATE_LIVE_H
 
-#include <jansson.h>
-
 #include "estimate/estimate_want.h"
 #include "live/loader.h"
 #include "estimate/pooled.h"
@@ -34,10 +32,12 @@ struct estimate_live {
 	uint32_t keys;
 };
 
-/* estimate_live_show.c */
-json_t *estimate_live_json(const struct estimate_live *live);
-void estimate_live_print(const struct estimate_live *live);
-/* One line a reading; `first` has a heading. */
-void estimate_live_print_row(const struct estimate_live *live, bool first);
+/*
+ * Read the samples and show them: once, or every want->every_ns until `show` says that nobody looks
+ * any more. 0, or -1 with *error filled.
+ */
+int estimate_live(const struct estimate_want *want,
+		  bool (*show)(const struct estimate_live *live, void *arg), void *arg,
+		  struct policy_error *error);
 
 #endif

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A capture on its way through `estimate`: read by estimate_file.c, shown by the others. */
+/* A capture on its way through `estimate`: read here, shown by whoever listens. */
 #ifndef PACER_ESTIMATE_RUN_H
 #define PACER_ESTIMATE_RUN_H
-
-#include <jansson.h>
 
 #include "offline/capture.h"
 #include "estimate/estimate_want.h"
@@ -13,7 +11,19 @@
 
 #define ESTIMATE_STEP_SAMPLES 64
 
+struct estimate_run;
+struct estimate_reading;
+
+/* Whoever shows the readings; `arg` is his. */
+struct estimate_listener {
+	void (*reading)(const struct estimate_run *run, const struct estimate_reading *r,
+			void *arg);
+	bool (*enough)(void); /* nobody looks any more */
+	void *arg;
+};
+
 struct estimate_run {
+	const struct estimate_listener *listener;
 	const struct estimate_want *want;
 	struct capture capture;
 	struct track *track;
@@ -21,8 +31,6 @@ struct estimate_run {
 	struct exact *exact;
 	uint64_t packets, others, first_ns, last_ns, every_ns, next_ns;
 	uint64_t since; /* packets since the last reading */
-	json_t *intervals;
-	bool headed;
 };
 
 enum quantity { ENTROPY, NORM, MOMENT, TRIANGLES, QUANTITIES };
@@ -35,14 +43,16 @@ struct estimate_reading {
 	uint32_t dropped;
 };
 
-/* estimate_show.c */
-json_t *estimate_reading_json(const struct estimate_run *run, const struct estimate_reading *r);
-void estimate_print_row(struct estimate_run *run, const struct estimate_reading *r);
-json_t *estimate_whole_json(struct estimate_run *run, const struct estimate_reading *r);
-void estimate_print_whole(struct estimate_run *run, const struct estimate_reading *r);
+/* All zero is closed. 0, or -1 with *error filled; the run is to be closed in either case. */
+int estimate_run_open(struct estimate_run *run, const struct estimate_want *want,
+		      const struct estimate_listener *listener, struct policy_error *error);
+/* After the capture was opened: to its end, and the last reading. */
+int estimate_run_read(struct estimate_run *run, struct estimate_reading *last,
+		      struct policy_error *error);
+void estimate_run_close(struct estimate_run *run);
 
-/* estimate_steps.c: a step-biased sample of what was read. */
-json_t *estimate_steps_json(struct estimate_run *run);
-void estimate_print_steps(struct estimate_run *run);
+/* The step-biased sample of what was read: ESTIMATE_STEP_SAMPLES items, or none of an empty stream.
+ */
+uint32_t estimate_run_steps(struct estimate_run *run, struct pacer_sample_item *out);
 
 #endif

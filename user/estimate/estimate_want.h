@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What `estimate` is asked for: of a capture, or of a pacer at work. Both return the exit code. */
+/* What `estimate` is asked for: of a capture (estimate_run.h), or of a pacer at work. */
 #ifndef PACER_ESTIMATE_WANT_H
 #define PACER_ESTIMATE_WANT_H
 
 #include "estimate.h"
 #include "estimate/estimate_key.h"
-
-#define ESTIMATE_VERB "estimate"
 
 struct estimate_step {
 	uint64_t window;
@@ -16,17 +14,11 @@ struct estimate_step {
 struct estimate_want {
 	const char *name; /* of the file, "-", or of the interface */
 	struct estimate_key key;
-	bool by_time, json, exact, triangles, watch;
+	bool by_time, exact, triangles, watch;
 	uint64_t window, every_ns, seed;
 	uint32_t moment, samples;
 	struct estimate_step step[PACER_ESTIMATE_STEPS];
 	uint32_t steps;
 };
-
-int estimate_file(const struct estimate_want *want);
-int estimate_live(const struct estimate_want *want);
-
-/* One line on stderr; returns EXIT_FAILED. */
-int estimate_failed(const char *what);
 
 #endif

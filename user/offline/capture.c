@@ -3,12 +3,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
-#include "cli/cmd.h"
 
 #define ETH_LEN 14
 
@@ -17,14 +15,16 @@ static bool link_known(int link)
 	return link == DLT_EN10MB || link == DLT_RAW || link == DLT_IPV4 || link == DLT_IPV6;
 }
 
-static int unknown_link(const char *file, int link)
+static int unknown_link(const struct capture *c, struct policy_error *error)
 {
-	const char *name = pcap_datalink_val_to_name(link);
+	const char *name = pcap_datalink_val_to_name(c->link);
 
-	complaint(
-	    "%s: its link type is %s (%d): Ethernet and raw IP (RAW, IPV4, IPV6) can be judged",
-	    file, name ? name : "unknown", link);
-	return EXIT_WRONG;
+	policy_explain(
+	    error, 0,
+	    "its link type is %s (%d): Ethernet and raw IP (RAW, IPV4, IPV6) can be judged",
+	    name ? name : "unknown", c->link);
+	error->file = c->file;
+	return -1;
 }
 
 /* Does it begin as pcapng does? The byte stays to be read. */
@@ -37,7 +37,7 @@ static bool is_ng(FILE *f)
 	return first == 0x0a;
 }
 
-static int open_file(struct capture *c)
+static int open_file(struct capture *c, struct policy_error *error)
 {
 	char text[PCAP_ERRBUF_SIZE] = "";
 	FILE *f = strcmp(c->file, "-") ? fopen(c->file, "rb") : stdin;
@@ -48,22 +48,25 @@ static int open_file(struct capture *c)
 		c->pcap =
 		    pcap_fopen_offline_with_tstamp_precision(f, PCAP_TSTAMP_PRECISION_NANO, text);
 	if (!c->pcap) {
-		complaint("%s: no frame can be read: %s", c->file, f ? text : strerror(errno));
+		policy_explain(error, POLICY_BLAMELESS, "no frame can be read: %s",
+			       f ? text : strerror(errno));
+		error->file = c->file;
 		if (f && f != stdin)
 			fclose(f);
-		return EXIT_FAILED;
+		return -1;
 	}
 	c->link = pcap_datalink(c->pcap);
 	c->pass++;
 	c->frames = 0;
 	c->now_ns = 0;
-	return link_known(c->link) ? EXIT_DONE : unknown_link(c->file, c->link);
+	return link_known(c->link) ? 0 : unknown_link(c, error);
 }
 
-int capture_open(struct capture *c, const char *file)
+int capture_open(struct capture *c, const char *file, const struct capture_listener *listener,
+		 struct policy_error *error)
 {
-	*c = (struct capture){.file = file};
-	return open_file(c);
+	*c = (struct capture){.file = file, .listener = listener};
+	return open_file(c, error);
 }
 
 bool capture_repeats(const struct capture *c)
@@ -73,11 +76,11 @@ bool capture_repeats(const struct capture *c)
 	return strcmp(c->file, "-") && !stat(c->file, &st) && S_ISREG(st.st_mode);
 }
 
-int capture_again(struct capture *c)
+int capture_again(struct capture *c, struct policy_error *error)
 {
 	pcap_close(c->pcap);
 	c->pcap = NULL;
-	return open_file(c);
+	return open_file(c, error);
 }
 
 void capture_close(struct capture *c)
@@ -124,39 +127,29 @@ static struct replay_frame frame_of(const struct capture *c, const struct pcap_p
 	return frame;
 }
 
-/* Once a second, where somebody looks. */
-static void show_progress(struct capture *c)
-{
-	time_t now;
+static void warn(const struct capture *c, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
-	if ((c->frames & 0xffff) || !isatty(STDERR_FILENO))
-		return;
-	now = time(NULL);
-	if (now == c->shown)
-		return;
-	c->shown = now;
-	fprintf(stderr, "\r%" PRIu64 " packets\033[K", c->frames);
-	if (c->pass > 1)
-		fprintf(stderr, ", reading %d", c->pass);
+static void warn(const struct capture *c, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	c->listener->warn(c, text);
 }
 
-static void clear_progress(struct capture *c)
-{
-	if (c->shown)
-		fprintf(stderr, "\r\033[K");
-	c->shown = 0;
-}
-
-/* Clears the progress and says what is wrong, once. Returns 0. */
+/* Says what is wrong, once. Returns 0. */
 static int at_end(struct capture *c, int got)
 {
-	clear_progress(c);
+	c->listener->end(c);
 	if (got == PCAP_ERROR_BREAK || c->damaged)
 		return 0;
 	c->damaged = true;
-	complaint("%s: damaged at frame %" PRIu64 ": %s: the %" PRIu64
-		  " frames before it were judged",
-		  c->file, c->frames + 1, pcap_geterr(c->pcap), c->frames);
+	warn(c, "damaged at frame %" PRIu64 ": %s: the %" PRIu64 " frames before it were judged",
+	     c->frames + 1, pcap_geterr(c->pcap), c->frames);
 	return 0;
 }
 
@@ -167,12 +160,11 @@ static void tell_time(struct capture *c, struct replay_frame *frame)
 
 	if (frame->time_ns < c->now_ns && !c->ran_back) {
 		c->ran_back = true;
-		clear_progress(c);
-		fprintf(stderr,
-			"xdp-pacer: %s: frame %" PRIu64 " is %s before one that stands before it: "
-			"it counts at the latest time seen, as do all like it\n",
-			c->file, c->frames,
-			units_duration_text(c->now_ns - frame->time_ns, text, sizeof(text)));
+		warn(c,
+		     "frame %" PRIu64 " is %s before one that stands before it: it counts at the "
+		     "latest time seen, as do all like it",
+		     c->frames,
+		     units_duration_text(c->now_ns - frame->time_ns, text, sizeof(text)));
 	}
 	if (frame->time_ns > c->now_ns)
 		c->now_ns = frame->time_ns;
@@ -190,6 +182,7 @@ int capture_next(struct capture *c, struct replay_frame *frame)
 	*frame = frame_of(c, header, data);
 	c->frames++;
 	tell_time(c, frame);
-	show_progress(c);
+	if (!(c->frames & 0xffff))
+		c->listener->progress(c);
 	return 1;
 }

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "offline/judge.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/cmd.h"
-
-/* -1 for what a policy is to blame for, -2 for what is not. */
 static int open_judge(struct judge *j, bool kernel, struct policy_error *error)
 {
 	struct compile_host host = {0, 1, 1}; /* the capture's clock is exact; one taker */
@@ -16,37 +12,24 @@ static int open_judge(struct judge *j, bool kernel, struct policy_error *error)
 	if (!j->bin || !j->plan) {
 		*error =
 		    (struct policy_error){.line = POLICY_NO_MEMORY, .text = "replay: no memory"};
-		return -2;
-	}
-	if (compile_policy(j->policy, NULL, &host, j->bin, j->plan, error))
 		return -1;
+	}
+	if (compile_policy(j->policy, NULL, &host, j->bin, j->plan, error)) {
+		error->file = j->name;
+		return -1;
+	}
 	j->replay = replay_open(j->policy, j->bin, j->plan->lines, kernel, error);
-	return j->replay ? 0 : -2;
+	return j->replay ? 0 : -1;
 }
 
 int judge_open(struct judge *j, const char *name, const struct policy *policy, bool kernel,
 	       struct policy_error *error)
 {
-	int failed;
-
 	*j = (struct judge){.name = name, .policy = policy};
-	failed = open_judge(j, kernel, error);
-	if (failed)
-		judge_close(j);
-	return failed ? -1 : 0;
-}
-
-int judge_start(struct judge *j, const char *name, const struct policy *policy, bool kernel)
-{
-	struct policy_error error = {0};
-	int failed;
-
-	*j = (struct judge){.name = name, .policy = policy};
-	failed = open_judge(j, kernel, &error);
-	if (!failed)
-		return EXIT_DONE;
+	if (!open_judge(j, kernel, error))
+		return 0;
 	judge_close(j);
-	return complain(failed == -1 ? name : NULL, &error);
+	return -1;
 }
 
 void judge_close(struct judge *j)

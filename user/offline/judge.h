@@ -17,13 +17,12 @@ struct judge {
 	struct replay *replay;
 };
 
-/* 0, or -1 with *error filled. `policy` has to stay. */
+/* 0, or -1 with *error filled; it is about the file `name` (NULL: none) where the policy is to
+ * blame. `policy` has to stay.
+ */
 int judge_open(struct judge *j, const char *name, const struct policy *policy, bool kernel,
 	       struct policy_error *error);
 void judge_close(struct judge *j);
-
-/* The same for a verb: 0, or the exit code with the line said. */
-int judge_start(struct judge *j, const char *name, const struct policy *policy, bool kernel);
 
 /* Of the rule that the frame fell under, the limit that denied it, or the first. */
 uint32_t judge_limit_of(const struct judge *j, const struct replay_fate *fate);

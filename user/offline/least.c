@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cmd.h"
 #include "offline/judge.h"
 #include "window.h"
 
@@ -247,7 +246,7 @@ static int open_next(struct least *l, bool *settled, struct policy_error *error)
 	struct judge next;
 
 	guess(l);
-	if (judge_open(&next, "", &l->guess, false, error))
+	if (judge_open(&next, NULL, &l->guess, false, error))
 		return -1;
 	*settled = !l->throttles && same_layout(next.bin, l->judge.bin);
 	if (*settled) {
@@ -263,32 +262,30 @@ static int open_next(struct least *l, bool *settled, struct policy_error *error)
 	return 0;
 }
 
-static int read_again(struct least *l, struct capture *c)
+static int read_again(struct least *l, struct capture *c, struct policy_error *error)
 {
-	struct policy_error error = {0};
 	struct replay_frame frame;
-	int code = capture_again(c);
 
-	while (!code && capture_next(c, &frame) == 1)
-		if (least_feed(l, &frame, &error))
-			code = complain(NULL, &error);
-	return code;
+	if (capture_again(c, error))
+		return -1;
+	while (capture_next(c, &frame) == 1)
+		if (least_feed(l, &frame, error))
+			return -1;
+	return 0;
 }
 
-int least_settle(struct least *l, struct capture *c)
+int least_settle(struct least *l, struct capture *c, struct policy_error *error)
 {
-	struct policy_error unfit = {0};
-	int code = 0;
-
-	for (int reading = 1; !code && reading <= READINGS_MAX; reading++) {
-		if (open_next(l, &l->settled, &unfit))
+	for (int reading = 1; reading <= READINGS_MAX; reading++) {
+		if (open_next(l, &l->settled, error))
 			/* Where the guess does not fit the policy's memory, nothing is told. */
-			return unfit.line == POLICY_NO_MEMORY ? complain(NULL, &unfit) : 0;
+			return error->line == POLICY_NO_MEMORY ? -1 : 0;
 		if (l->settled || !capture_repeats(c))
 			return 0;
-		code = read_again(l, c);
+		if (read_again(l, c, error))
+			return -1;
 	}
-	return code;
+	return 0;
 }
 
 /* --- what is asked for ---------------------------------------------------------------------- */
@@ -321,7 +318,7 @@ struct least *least_open(const struct policy *policy, struct policy_error *error
 	if (l->guess.rule) {
 		if (rules)
 			memcpy(l->guess.rule, policy->rule, rules);
-		if (!judge_open(&l->judge, "", policy, false, error)) {
+		if (!judge_open(&l->judge, NULL, policy, false, error)) {
 			tighten(l->judge.bin);
 			l->throttles = tighten_throttles(l->judge.bin);
 			return l;

@@ -14,7 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/cmd.h"
 #include "config/text.h"
 
 #define POINTS 1600u
@@ -191,21 +190,20 @@ static void take_frame(struct plot *p, const struct replay_frame *frame,
 	recent_add(p, p->now_ns, uses);
 }
 
-static int read_capture(struct plot *p, struct capture *c)
+static int read_capture(struct plot *p, struct capture *c, struct policy_error *error)
 {
-	struct policy_error error = {0};
 	struct replay_frame frame;
 	struct replay_fate fate;
 
 	while (capture_next(c, &frame) == 1) {
 		p->now_ns = frame.now_ns;
 		note_until(p, p->now_ns);
-		if (replay_judge(p->judge.replay, &frame, &fate, &error))
-			return complain(NULL, &error);
+		if (replay_judge(p->judge.replay, &frame, &fate, error))
+			return -1;
 		take_frame(p, &frame, &fate);
 	}
 	note_until(p, UINT64_MAX);
-	return EXIT_DONE;
+	return 0;
 }
 
 /* --- drawing -------------------------------------------------------------------------------- */
@@ -378,10 +376,11 @@ static int start_gnuplot(int svg, FILE **to, pid_t *pid)
 
 /* --- the file ------------------------------------------------------------------------------- */
 
-static int not_drawn(const char *svg, const char *why)
+static int not_drawn(const char *svg, const char *why, struct policy_error *error)
 {
-	complaint("%s: the picture cannot be drawn: %s", svg, why);
-	return EXIT_FAILED;
+	policy_explain(error, POLICY_BLAMELESS, "the picture cannot be drawn: %s", why);
+	error->file = svg;
+	return -1;
 }
 
 /* All of the one behind what is in the other; 0, or an errno. */
@@ -471,7 +470,8 @@ static bool is_whole(int fd)
 	return len > 31 && pread(fd, tail, 31, len - 31) == 31 && strstr(tail, end);
 }
 
-static int draw(const struct plot *p, const char *file, uint64_t start_ns, const char *svg)
+static int draw(const struct plot *p, const char *file, uint64_t start_ns, const char *svg,
+		struct policy_error *error)
 {
 	int fd = memfd_create("svg", MFD_CLOEXEC), status = 0, err;
 	void (*was)(int) = signal(SIGPIPE, SIG_IGN);
@@ -487,12 +487,13 @@ static int draw(const struct plot *p, const char *file, uint64_t start_ns, const
 		status = 1;
 	signal(SIGPIPE, was);
 	if (err)
-		err = not_drawn(svg, err == ENOENT ? "there is no gnuplot: install gnuplot-nox"
-						   : strerror(err));
+		err = not_drawn(
+		    svg, err == ENOENT ? "there is no gnuplot: install gnuplot-nox" : strerror(err),
+		    error);
 	else if (status || !is_whole(fd))
-		err = not_drawn(svg, "gnuplot failed");
+		err = not_drawn(svg, "gnuplot failed", error);
 	else if ((err = write_file(fd, svg)))
-		err = not_drawn(svg, strerror(err));
+		err = not_drawn(svg, strerror(err), error);
 	if (fd >= 0)
 		close(fd);
 	return err;
@@ -500,36 +501,35 @@ static int draw(const struct plot *p, const char *file, uint64_t start_ns, const
 
 /* --- all of it ------------------------------------------------------------------------------ */
 
-static int open_plot(struct plot *p, const struct judge *like, const struct plot_view *view)
+static int open_plot(struct plot *p, const struct judge *like, const struct plot_view *view,
+		     struct policy_error *error)
 {
-	int code = judge_start(&p->judge, like->name, like->policy, false);
-
-	if (code)
-		return code;
+	if (judge_open(&p->judge, like->name, like->policy, false, error))
+		return -1;
 	p->view = view;
 	p->limit = &like->policy->rule[view->rule].limit[view->limit];
 	p->tier = judge_tier(&p->judge, view->rule, view->limit);
 	p->tier_index = (uint32_t)(p->tier - p->judge.bin->rule[view->rule].tier);
 	p->capacity = judge_capacity(p->limit);
 	p->span_ns = judge_span_ns(p->limit);
-	return EXIT_DONE;
+	return 0;
 }
 
 int plot_capture(struct capture *c, const struct judge *like, const struct plot_view *view,
-		 const char *svg)
+		 const char *svg, struct policy_error *error)
 {
 	struct plot *p = calloc(1, sizeof(*p));
 	int code;
 
 	if (!p)
-		return not_drawn(svg, "no memory");
-	code = open_plot(p, like, view);
+		return not_drawn(svg, "no memory", error);
+	code = open_plot(p, like, view, error);
 	if (!code)
-		code = capture_again(c);
+		code = capture_again(c, error);
 	if (!code)
-		code = read_capture(p, c);
+		code = read_capture(p, c, error);
 	if (!code)
-		code = draw(p, c->file, view->start_ns, svg);
+		code = draw(p, c->file, view->start_ns, svg, error);
 	judge_close(&p->judge);
 	free(p);
 	return code;

@@ -27,8 +27,8 @@ struct plot_view {
 	uint64_t start_ns, from_ns, to_ns; /* start: of the capture */
 };
 
-/* Judge the capture again, from its start, and draw into `svg`. 0, or the exit code. */
+/* Judge the capture again, from its start, and draw into `svg`. 0, or -1 with *error filled. */
 int plot_capture(struct capture *c, const struct judge *like, const struct plot_view *view,
-		 const char *svg);
+		 const char *svg, struct policy_error *error);
 
 #endif

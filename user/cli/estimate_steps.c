@@ -4,38 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "estimate/estimate_run.h"
+#include "cli/estimate_show.h"
 #include "plan/tally.h"
 
 #define SHOWN 10
 
-/* ESTIMATE_STEP_SAMPLES items, or none of an empty stream. */
-static uint32_t draw_steps(struct estimate_run *run, struct pacer_sample_item *out)
-{
-	const struct pacer_sample_item *of[PACER_ESTIMATE_STEPS];
-	struct pacer_estimate_step step[PACER_ESTIMATE_STEPS];
-	struct pacer_sample_rng rng = {run->want->seed};
-	uint32_t n = run->want->steps;
-
-	for (uint32_t i = 0; i < n; i++) {
-		step[i] = (struct pacer_estimate_step){run->want->step[i].weight,
-						       track_n(run->step[i], run->last_ns)};
-		of[i] = track_items(run->step[i], run->last_ns);
-	}
-	for (uint32_t j = 0; j < ESTIMATE_STEP_SAMPLES; j++) {
-		uint32_t i = pacer_estimate_step(step, n, &rng);
-
-		if (i == n)
-			return 0;
-		out[j] = of[i][j];
-	}
-	return ESTIMATE_STEP_SAMPLES;
-}
-
 json_t *estimate_steps_json(struct estimate_run *run)
 {
 	struct pacer_sample_item item[ESTIMATE_STEP_SAMPLES];
-	uint32_t n = draw_steps(run, item);
+	uint32_t n = estimate_run_steps(run, item);
 	json_t *all = json_array();
 	char text[TALLY_TEXT];
 
@@ -59,7 +36,7 @@ void estimate_print_steps(struct estimate_run *run)
 {
 	struct pacer_sample_item item[ESTIMATE_STEP_SAMPLES];
 	char text[ESTIMATE_STEP_SAMPLES][TALLY_TEXT];
-	uint32_t n = draw_steps(run, item), run_of = 0, shown = 0, keys = 0;
+	uint32_t n = estimate_run_steps(run, item), run_of = 0, shown = 0, keys = 0;
 
 	for (uint32_t j = 0; j < n; j++) {
 		struct pacer_packet pkt = estimate_packet(&item[j]);
