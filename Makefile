@@ -20,8 +20,10 @@ BPF     := -O2 -g -target bpf -mcpu=v3 $(WARN) -D__TARGET_ARCH_$(ARCH) -Icommon 
 	   -I/usr/include/$(shell uname -m)-linux-gnu
 
 CORE    := $(wildcard common/*.h)
-PURE    := $(addprefix $(BUILD)/user/,units.o policy.o compile.o rotate.o sampling.o throttles.o)
-OBJS    := $(filter-out %/mkbuiltin.o,$(patsubst %.c,$(BUILD)/%.o,$(wildcard user/*.c)))
+USERS   := $(wildcard user/*/*.c)
+USERH   := $(wildcard user/*/*.h)
+PURE    := $(addprefix $(BUILD)/user/,config/units.o config/policy.o plan/compile.o live/rotate.o plan/sampling.o plan/throttles.o)
+OBJS    := $(filter-out %/mkbuiltin.o,$(USERS:%.c=$(BUILD)/%.o))
 
 SANITIZE ?= -fsanitize=address,undefined -fno-sanitize-recover=undefined
 TESTC    := $(USER) -g -O1 -Itests/unit -Itests/model
@@ -32,11 +34,11 @@ UNITS    := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test
 
 all: $(BUILD)/xdp-pacer $(BUILD)/pacer.bpf.o ## build the CLI and the object
 
-$(BUILD)/mkbuiltin: $(PURE) $(BUILD)/user/mkbuiltin.o
+$(BUILD)/mkbuiltin: $(PURE) $(BUILD)/user/plan/mkbuiltin.o
 	$(CC) $(CFLAGS) $^ -o $@ $(LIBS)
 
-$(BUILD)/builtin.h: $(BUILD)/mkbuiltin user/builtin.yaml
-	$< user/builtin.yaml > $@
+$(BUILD)/builtin.h: $(BUILD)/mkbuiltin user/plan/builtin.yaml
+	$< user/plan/builtin.yaml > $@
 
 $(BUILD)/pacer.bpf.o: $(wildcard bpf/*.[ch]) bpf/clock/clock.bpf.h $(BUILD)/builtin.h $(CORE)
 	$(CLANG) $(BPF) -Ibpf/clock -c bpf/pacer.bpf.c -o $@
@@ -51,12 +53,12 @@ $(BUILD)/pacer_given.bpf.o: $(wildcard bpf/*.[ch]) bpf/given/clock.bpf.h $(BUILD
 $(BUILD)/pacer_given.skel.h: $(BUILD)/pacer_given.bpf.o
 	$(BPFTOOL) gen skeleton $< name pacer_given_bpf > $@ 2> $@.log || { cat $@.log; exit 1; }
 
-$(BUILD)/user/%.o: user/%.c $(wildcard user/*.h) $(CORE)
+$(BUILD)/user/%.o: user/%.c $(USERH) $(CORE)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(USER) -c $< -o $@
 
-$(BUILD)/user/loader.o: $(BUILD)/pacer.skel.h
-$(BUILD)/user/replay.o: $(BUILD)/pacer_given.skel.h
+$(BUILD)/user/live/loader.o: $(BUILD)/pacer.skel.h
+$(BUILD)/user/offline/replay.o: $(BUILD)/pacer_given.skel.h
 
 $(BUILD)/xdp-pacer: $(OBJS)
 	$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
@@ -66,25 +68,25 @@ $(BUILD)/traffic $(BUILD)/flood: $(BUILD)/%: tests/net/%.c
 	$(CC) $(CFLAGS) -std=gnu11 -D_GNU_SOURCE $(WARN) $< -o $@
 
 # A unit test links what it tests of user/: by its own name, and what that needs.
-$(BUILD)/unit/test_policy:  MORE := user/policy.c user/units.c
-$(BUILD)/unit/test_allowlist: MORE := user/allowlist.c
-$(BUILD)/unit/test_units:   MORE := user/units.c
-$(BUILD)/unit/test_rotate:  MORE := -DCOMPILE_MOVE_SETS=8 user/rotate.c user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c
-$(BUILD)/unit/test_compile: MORE := -DCOMPILE_MOVE_SETS=8 user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c
-$(BUILD)/unit/test_change: MORE := user/change.c user/allowlist.c user/grace.c user/rotate.c user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c \
+$(BUILD)/unit/test_policy:  MORE := user/config/policy.c user/config/units.c
+$(BUILD)/unit/test_allowlist: MORE := user/live/allowlist.c
+$(BUILD)/unit/test_units:   MORE := user/config/units.c
+$(BUILD)/unit/test_rotate:  MORE := -DCOMPILE_MOVE_SETS=8 user/live/rotate.c user/plan/compile.c user/plan/sampling.c user/plan/throttles.c user/config/policy.c user/config/units.c
+$(BUILD)/unit/test_compile: MORE := -DCOMPILE_MOVE_SETS=8 user/plan/compile.c user/plan/sampling.c user/plan/throttles.c user/config/policy.c user/config/units.c
+$(BUILD)/unit/test_change: MORE := user/live/change.c user/live/allowlist.c user/live/grace.c user/live/rotate.c user/plan/compile.c user/plan/sampling.c user/plan/throttles.c user/config/policy.c user/config/units.c \
 	   -Wl,--wrap=syscall,--wrap=open
-$(BUILD)/unit/test_throttles: MORE := user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c
-$(BUILD)/unit/test_output_check: MORE := user/output_check.c user/text.c user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c -ljansson
-$(BUILD)/unit/test_alloc:   MORE := user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c
-$(BUILD)/unit/test_keys:    MORE := user/keys.c user/units.c
-$(BUILD)/unit/test_sampler: MORE := user/sampling.c
-$(BUILD)/unit/test_estimate: MORE := user/estimator.c user/exact.c user/track.c
-$(BUILD)/unit/test_pooled: MORE := user/pooled.c
-$(BUILD)/unit/test_sample_merge: MORE := user/estimator.c
-$(BUILD)/unit/test_tally: MORE := user/tally.c user/units.c
-$(BUILD)/unit/test_text: MORE := user/text.c
+$(BUILD)/unit/test_throttles: MORE := user/plan/compile.c user/plan/sampling.c user/plan/throttles.c user/config/policy.c user/config/units.c
+$(BUILD)/unit/test_output_check: MORE := user/cli/output_check.c user/config/text.c user/plan/compile.c user/plan/sampling.c user/plan/throttles.c user/config/policy.c user/config/units.c -ljansson
+$(BUILD)/unit/test_alloc:   MORE := user/plan/compile.c user/plan/sampling.c user/plan/throttles.c user/config/policy.c user/config/units.c
+$(BUILD)/unit/test_keys:    MORE := user/keys/keys.c user/config/units.c
+$(BUILD)/unit/test_sampler: MORE := user/plan/sampling.c
+$(BUILD)/unit/test_estimate: MORE := user/estimate/estimator.c user/estimate/exact.c user/estimate/track.c
+$(BUILD)/unit/test_pooled: MORE := user/estimate/pooled.c
+$(BUILD)/unit/test_sample_merge: MORE := user/estimate/estimator.c
+$(BUILD)/unit/test_tally: MORE := user/plan/tally.c user/config/units.c
+$(BUILD)/unit/test_text: MORE := user/config/text.c
 
-$(BUILD)/unit/%: tests/unit/%.c $(wildcard tests/unit/*.h user/*.[ch]) $(CORE)
+$(BUILD)/unit/%: tests/unit/%.c $(wildcard tests/unit/*.h) $(USERS) $(USERH) $(CORE)
 	@mkdir -p $(@D)
 	$(CC) $(TESTC) $(SANITIZE) $< $(MORE) -o $@ -lcmocka -lyaml -lm
 
@@ -101,7 +103,7 @@ HARNESS := $(wildcard tests/prog/*.h) tests/unit/oracle.h tests/unit/chi.h
 
 prog: $(PROG) $(addprefix $(BUILD)/prog/,pacer_given.bpf.o hammer.bpf.o hammer_fault.bpf.o)
 
-READER  := $(addprefix $(BUILD)/user/,snapshot.o change.o loader.o site.o pins.o targets.o allowlist.o grace.o samples.o)
+READER  := $(addprefix $(BUILD)/user/live/,snapshot.o change.o loader.o site.o pins.o targets.o allowlist.o grace.o samples.o)
 
 $(BUILD)/prog/test_sample: MORE := $(READER)
 $(BUILD)/prog/test_sample: $(READER)
@@ -123,7 +125,7 @@ $(BUILD)/prog/hammer_fault.bpf.o: tests/prog/hammer.bpf.c tests/prog/hammer.h $(
 	$(CLANG) $(BPF) -Itests/prog -DHAMMER_FAULT -c $< -o $@
 
 tidy:
-	clang-tidy --quiet $(wildcard user/*.c) -- $(USER:-I$(BUILD)=-isystem $(BUILD))
+	clang-tidy --quiet $(USERS) -- $(USER:-I$(BUILD)=-isystem $(BUILD))
 
 install: all ## install under DESTDIR and PREFIX, with the core's headers
 	install -D -m 755 $(BUILD)/xdp-pacer $(DESTDIR)$(PREFIX)/sbin/xdp-pacer

@@ -32,7 +32,7 @@
  *
  * Error: counts and n are exact, but that keys and vertices are 64-bit hashes: two of one hash
  * count as one. More than PACER_ESTIMATE_SLOTS vertices of a class on one edge: the rest is not
- * watched, `more` says so, and the estimate is too low. The variances are user/estimator.h's.
+ * watched, `more` says so, and the estimate is too low. The variances are estimator.h's.
  *
  * Memory: arrays of the caller, as many entries as the samplers have places: fixed. An element
  * costs one look-up of its key; an edge three, and a step for each watch that they find.

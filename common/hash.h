@@ -18,7 +18,7 @@
  * their own, so they are as independent.
  *
  * The secret: the loader draws it from the kernel's random numbers, and can draw
- * another at work (user/rotate.h, table.h). An object that was attached without it
+ * another at work (user/live/rotate.h, table.h). An object that was attached without it
  * has to draw its own, for which BPF offers little. bpf_get_prandom_u32 is no
  * secret: classic BPF's SKF_AD_RANDOM shows the same generator to any local user,
  * it is linear, and from a few values all of a CPU's are known, the past ones too.

@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "loader.h"
+#include "live/loader.h"
 
 #define CACHE_BYTES (16u << 20)
 #define BETWEEN	    16 /* packets from one look at the caches to the next */

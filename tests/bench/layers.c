@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "loader.h"
+#include "live/loader.h"
 
 #define CASES_MAX  128
 #define ROUNDS_MAX 64

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Purpose: an opened object made to be loaded with memory for samples, as user/loader.c does. */
+/* Purpose: an opened object made to be loaded with memory for samples, as user/live/loader.c does.
+ */
 #ifndef BUILT_H
 #define BUILT_H
 

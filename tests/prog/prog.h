@@ -17,7 +17,7 @@
 
 #include "oracle.h"
 
-#include "compile.h"
+#include "plan/compile.h"
 #include "frame.h"
 
 #define PROG_LINES	   4096u

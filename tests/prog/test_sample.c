@@ -12,7 +12,7 @@
 #include "built.h"
 #include "chi.h"
 #include "pace.h"
-#include "snapshot.h"
+#include "live/snapshot.h"
 #include "sampler.h"
 
 #define PACKETS	 6000

@@ -5,7 +5,8 @@
 
 #include "oracle.h"
 
-#include "compile.h"
+#include "plan/compile.h"
+#include "plan/throttles.h"
 
 #define MS	   1000000ull
 #define SECOND	   (1000 * MS)

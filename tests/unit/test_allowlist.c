@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "allowlist.h"
+#include "live/allowlist.h"
 
 #define NOW 1000u
 

@@ -6,7 +6,7 @@
 #include "applied.h"
 #include "kernel.h"
 
-#include "change.h"
+#include "live/change.h"
 
 #define JUDGING_NS (5 * SECOND) /* how long a packet may be judged by what was in force */
 #define DIRT	   0xa5

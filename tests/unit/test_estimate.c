@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * common/estimate.h, and user/estimator.c, track.c and exact.c on it. What is kept of a stream is
- * held against the stream, element by element; each estimate against the exact value of the window,
- * over many seeded runs: the truth may lie outside the stated interval no more often than stated,
- * the mean of the runs must be the truth, and planted faults must fail one of the two.
+ * common/estimate.h, and user/estimate/estimator.c, track.c and exact.c on it. What is kept of a
+ * stream is held against the stream, element by element; each estimate against the exact value of
+ * the window, over many seeded runs: the truth may lie outside the stated interval no more often
+ * than stated, the mean of the runs must be the truth, and planted faults must fail one of the two.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "chi.h"
 #include "estimate.h"
-#include "estimator.h"
-#include "exact.h"
-#include "track.h"
+#include "estimate/estimator.h"
+#include "estimate/exact.h"
+#include "estimate/track.h"
 
 #define LENGTH	1600 /* elements of a stream */
 #define WINDOW	600  /* packets, or units of time */

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "keys.h"
+#include "keys/keys.h"
 #include "oracle.h"
 #include "throttle_oracle.h"
 

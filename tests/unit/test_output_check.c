@@ -7,7 +7,7 @@
 
 #include "applied.h"
 #include "ban.h"
-#include "output.h"
+#include "cli/output.h"
 #include "table.h"
 
 #define BESIDE_BYTES 123457u

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "example.h"
-#include "policy.h"
+#include "config/policy.h"
 #include "window.h"
 
 #define ARRAY(a) (sizeof(a) / sizeof((a)[0]))

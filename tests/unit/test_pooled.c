@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * user/pooled.c, on samples that the packet path's samplers draw of made streams on several CPUs,
- * with fixed seeds: over many runs the mean is the exact value, no interval misses it more often
- * than stated, and a planted fault is seen.
+ * user/estimate/pooled.c, on samples that the packet path's samplers draw of made streams on
+ * several CPUs, with fixed seeds: over many runs the mean is the exact value, no interval misses it
+ * more often than stated, and a planted fault is seen.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "chi.h"
-#include "pooled.h"
+#include "estimate/pooled.h"
 #include "sample_merge.h"
 #include "sampler.h"
 

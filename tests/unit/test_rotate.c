@@ -6,7 +6,7 @@
 #include "applied.h"
 #include "ban.h"
 #include "pace.h"
-#include "rotate.h"
+#include "live/rotate.h"
 
 #define WIN   "{key: src, packets: 9, window: 1s}"
 #define SMALL "{key: src, packets: 9, window: 1s, entries: 12}" /* 6 sets */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "chi.h"
-#include "estimator.h"
+#include "estimate/estimator.h"
 #include "sample_burst.h"
 #include "sample_merge.h"
 

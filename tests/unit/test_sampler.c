@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * common/sampler.h: a CPU's samplers under one policy after the other, against an oracle that keeps
- * every packet; and user/sampling.c, which makes them of a policy.
+ * every packet; and user/plan/sampling.c, which makes them of a policy.
  */
 #include "oracle.h"
 
 #include "sampler.h"
-#include "sampling.h"
+#include "plan/sampling.h"
 
 #define EVENTS_MAX 20000
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "tally.h"
+#include "plan/tally.h"
 
 static struct pacer_packet packet(uint8_t family)
 {

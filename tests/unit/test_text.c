@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "text.h"
+#include "config/text.h"
 
 static void test_escape(void **state)
 {

@@ -7,7 +7,7 @@
 #include "applied.h"
 #include "example.h"
 #include "pace.h"
-#include "throttles.h"
+#include "plan/throttles.h"
 
 static void test_the_example(void **unused)
 {

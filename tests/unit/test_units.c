@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "units.h"
+#include "config/units.h"
 
 #define ARRAY(a) (sizeof(a) / sizeof((a)[0]))
 #define BAD	 0x0badbadbadbadbad /* not changed: an error */

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "replay.h"
+#include "offline/replay.h"
 
 #define BATCH	    4096u
 #define ROUNDS_MAX  99
@@ -67,7 +67,8 @@ static void make_frame(struct bench *b)
 				       0,    0, 198, 18, 0, 1, 4, 0, 0,	 53, 0, 30, 0,	0};
 
 	memcpy(b->data, head, sizeof(head));
-	b->frame = (struct replay_frame){b->data, sizeof(b->data), sizeof(b->data), START_NS};
+	b->frame =
+	    (struct replay_frame){b->data, sizeof(b->data), sizeof(b->data), START_NS, START_NS};
 }
 
 static void open_bench(struct bench *b, const char *limits, uint32_t sources)

@@ -1,0 +1,635 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* replay: what a policy would have made of a capture, on the capture's own times. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/captured.h"
+#include "cli/cmd.h"
+#include "offline/least.h"
+#include "offline/plot.h"
+#include "plan/tally.h"
+#include "config/text.h"
+
+#define TOP_SHOWN    10
+#define TOP_PLACES   65536u /* denied keys that are told apart: 7/8 of it */
+#define PLOT_WINDOWS 6	    /* of a capture that is longer, about the first denial */
+
+/* What was seen of a key of a limit of a rule from its first denial on. */
+struct top {
+	uint64_t denied, offered, first_ns, last_ns, closest_ns;
+	uint64_t begin_ns, held, peak; /* of windows laid end to end */
+	struct pacer_packet pkt;       /* of the first denial */
+};
+
+/* The key to be drawn. */
+struct pick {
+	bool found;
+	uint32_t rule, limit;
+	struct pacer_packet pkt;
+	uint64_t time_ns; /* about which */
+};
+
+struct run {
+	const struct options *o;
+	struct capture capture;
+	struct judge judge;
+	const struct policy *policy; /* the judge's */
+	struct least *least;	     /* NULL: not asked for */
+	uint64_t packets, first_ns, last_ns;
+	uint64_t by[PACER_RULES_MAX + 1][PACER_REASON_COUNT]; /* the last: no rule */
+	struct tally tops;
+	struct pick pick;
+};
+
+/* --- the keys that were denied -------------------------------------------------------------- */
+
+static struct tally_key key_of(const struct run *run, const struct replay_fate *fate,
+			       uint32_t limit)
+{
+	struct tally_key key =
+	    tally_key_of(judge_tier(&run->judge, fate->rule, limit),
+			 &run->policy->rule[fate->rule].limit[limit].key, &fate->pkt);
+
+	key.rule = fate->rule;
+	key.limit = limit;
+	return key;
+}
+
+/* How much came within one window of the limit, how close two packets were. */
+static void top_measure(struct top *top, const struct policy_limit *limit, uint64_t time_ns,
+			uint32_t len_bytes)
+{
+	uint64_t cost = judge_cost(limit, len_bytes);
+
+	if (time_ns < top->last_ns) /* a clock that jumps back: as the limit sees it */
+		time_ns = top->last_ns;
+	if (top->offered && time_ns - top->last_ns < top->closest_ns)
+		top->closest_ns = time_ns - top->last_ns;
+	if (!top->offered++ || time_ns - top->begin_ns >= judge_span_ns(limit)) {
+		top->begin_ns = time_ns;
+		top->held = 0;
+	}
+	top->last_ns = time_ns;
+	top->held += cost;
+	if (top->held > top->peak)
+		top->peak = top->held;
+}
+
+static void top_count(struct run *run, const struct replay_fate *fate, uint32_t limit,
+		      uint64_t time_ns, bool denied)
+{
+	struct tally_key key = key_of(run, fate, limit);
+	struct top *top = denied ? tally_put(&run->tops, &key) : tally_find(&run->tops, &key);
+
+	if (!top)
+		return;
+	if (!top->offered) {
+		top->pkt = fate->pkt;
+		top->first_ns = time_ns;
+		top->closest_ns = UINT64_MAX;
+	}
+	top->denied += denied;
+	top_measure(top, &run->policy->rule[fate->rule].limit[limit], time_ns, fate->pkt.len_bytes);
+}
+
+static void tops_count(struct run *run, const struct replay_fate *fate, uint64_t time_ns)
+{
+	uint32_t of = judge_limit_of(&run->judge, fate);
+	bool denied = judge_denied(fate);
+
+	if (!run->tops.at || fate->rule >= PACER_RULES_MAX || (!denied && !run->tops.n))
+		return;
+	for (uint32_t i = 0; i < run->policy->rule[fate->rule].n_limits; i++)
+		top_count(run, fate, i, time_ns, denied && i == of);
+}
+
+static int most_denied(const void *a, const void *b)
+{
+	const struct top *x = tally_sorted_note(a), *y = tally_sorted_note(b);
+
+	if (x->denied != y->denied)
+		return x->denied < y->denied ? 1 : -1;
+	return memcmp(tally_sorted_key(a), tally_sorted_key(b), sizeof(struct tally_key));
+}
+
+/* --- the key to be drawn -------------------------------------------------------------------- */
+
+static bool is_wanted(const struct run *run, uint32_t rule, uint32_t limit,
+		      const struct pacer_packet *pkt)
+{
+	char text[TALLY_TEXT];
+
+	if (run->o->plot_rule && strcmp(run->policy->rule[rule].name, run->o->plot_rule))
+		return false;
+	return !run->o->plot_key ||
+	       !strcmp(tally_key_text(&run->policy->rule[rule].limit[limit].key, pkt, text,
+				      sizeof(text)),
+		       run->o->plot_key);
+}
+
+/* Until a key is denied: the first that would do, under a window rather than a gap. */
+static void pick_first(struct run *run, const struct replay_fate *fate, uint64_t time_ns)
+{
+	const struct policy_rule *rule = &run->policy->rule[fate->rule];
+
+	for (uint32_t i = 0; i < rule->n_limits; i++) {
+		bool better = run->pick.found && rule->limit[i].kind != LIMIT_GAP &&
+			      rule->limit[run->pick.limit].kind == LIMIT_GAP;
+
+		if ((!run->pick.found || better) && is_wanted(run, fate->rule, i, &fate->pkt))
+			run->pick = (struct pick){true, fate->rule, i, fate->pkt, time_ns};
+	}
+}
+
+/* The tallies sorted, what was denied most counts. */
+static void pick_denied(struct run *run)
+{
+	for (uint32_t i = 0; i < run->tops.n; i++) {
+		const struct tally_key *key = tally_key_at(&run->tops, i);
+		const struct top *top = tally_note_at(&run->tops, i);
+
+		if (!is_wanted(run, key->rule, key->limit, &top->pkt))
+			continue;
+		run->pick = (struct pick){true, key->rule, key->limit, top->pkt, top->first_ns};
+		return;
+	}
+}
+
+/* --- frames --------------------------------------------------------------------------------- */
+
+static void print_row(const struct run *run, const struct replay_frame *frame,
+		      const struct replay_fate *fate)
+{
+	enum pacer_verdict verdict = pacer_verdict_of(fate->reason);
+	const struct policy_rule *rule = NULL;
+	char key[TALLY_TEXT] = "";
+
+	if (fate->rule < run->policy->n_rules) {
+		rule = &run->policy->rule[fate->rule];
+		tally_key_text(&rule->limit[judge_limit_of(&run->judge, fate)].key, &fate->pkt, key,
+			       sizeof(key));
+	}
+	printf("%" PRIu64 ",%" PRIu64 ",%s,%s,%s,%s\n", run->packets, frame->time_ns,
+	       rule ? rule->name : "", key,
+	       verdict == PACER_VERDICT_ADMIT  ? "admit"
+	       : verdict == PACER_VERDICT_DENY ? "deny"
+					       : "pass",
+	       pacer_reason_name(fate->reason));
+}
+
+static int judge_frame(struct run *run, const struct replay_frame *frame)
+{
+	struct policy_error error = {0};
+	struct replay_fate fate;
+
+	if (replay_judge(run->judge.replay, frame, &fate, &error) ||
+	    (run->least && least_feed(run->least, frame, &error)))
+		return complain(NULL, &error);
+	if (!run->packets++ || frame->time_ns < run->first_ns)
+		run->first_ns = frame->time_ns;
+	if (frame->time_ns > run->last_ns)
+		run->last_ns = frame->time_ns;
+	run->by[fate.rule][fate.reason]++;
+	if (run->o->verdicts)
+		print_row(run, frame, &fate);
+	tops_count(run, &fate, frame->now_ns);
+	if (run->o->plot && !run->pick.found && fate.rule < PACER_RULES_MAX)
+		pick_first(run, &fate, frame->now_ns);
+	return EXIT_DONE;
+}
+
+/* Every frame that can be read. */
+static int judge_all(struct run *run)
+{
+	struct policy_error error = {0};
+	struct replay_frame frame;
+	int code = EXIT_DONE;
+
+	while (!code && !stdout_failed() && capture_next(&run->capture, &frame) == 1)
+		code = judge_frame(run, &frame);
+	if (!code && run->least && least_settle(run->least, &run->capture, &error))
+		code = complain(NULL, &error);
+	return code ? code : run->capture.damaged ? EXIT_FAILED : EXIT_DONE;
+}
+
+/* --- the smallest limits that would have denied nothing ------------------------------------- */
+
+static const char *unsettled(const struct run *run)
+{
+	return capture_repeats(&run->capture)
+		   ? "where the state lies changes with the limit, and no limit settles it"
+		   : "the capture would have to be read again, and stdin or a pipe cannot";
+}
+
+static json_t *least_json(const struct run *run, uint32_t rule, uint32_t limit)
+{
+	static const char *const states[] = {[LEAST_FOUND] = "found",
+					     [LEAST_ANY] = "any",
+					     [LEAST_NONE] = "none",
+					     [LEAST_UNSETTLED] = "unsettled"};
+	const struct policy_limit *l = &run->policy->rule[rule].limit[limit];
+	struct least_limit least = least_of(run->least, rule, limit);
+	bool gap = l->kind == LIMIT_GAP;
+	char key[64];
+
+	return json_pack(
+	    "{s:i, s:s, s:s, s:I, s:s, s:o}", "limit_index", (int)limit, "key",
+	    policy_key_text(&l->key, key, sizeof(key)), "unit", gap ? "gap_ns" : judge_unit(l),
+	    "is", (json_int_t)(gap ? l->gap_ns : judge_capacity(l)), "state", states[least.state],
+	    "least",
+	    least.state == LEAST_FOUND ? json_integer((json_int_t)least.value) : json_null());
+}
+
+static json_t *leasts_json(const struct run *run, uint32_t rule)
+{
+	json_t *out = json_array();
+
+	for (uint32_t i = 0; i < run->policy->rule[rule].n_limits; i++)
+		json_array_append_new(out, least_json(run, rule, i));
+	return out;
+}
+
+/* "gap 12us (is 1ms)", "412 packets in 1s (is 300)" */
+static void print_found(const struct policy_limit *l, uint64_t value)
+{
+	char text[32], is[32];
+
+	if (l->kind == LIMIT_GAP)
+		printf("gap %s (is %s)", units_duration_text(value, text, sizeof(text)),
+		       units_duration_text(l->gap_ns, is, sizeof(is)));
+	else
+		printf("%" PRIu64 " %s in %s (is %" PRIu64 ")", value, judge_unit(l),
+		       units_duration_text(judge_span_ns(l), text, sizeof(text)),
+		       judge_capacity(l));
+}
+
+static void print_least(const struct run *run, uint32_t rule, uint32_t limit)
+{
+	const struct policy_limit *l = &run->policy->rule[rule].limit[limit];
+	struct least_limit least = least_of(run->least, rule, limit);
+	const char *kind = l->kind == LIMIT_GAP ? "gap" : judge_unit(l);
+	char key[64];
+
+	printf("    %s: ", policy_key_text(&l->key, key, sizeof(key)));
+	if (least.state == LEAST_FOUND)
+		print_found(l, least.value);
+	else
+		printf("%s: %s", kind,
+		       least.state == LEAST_ANY	   ? "any would do"
+		       : least.state == LEAST_NONE ? "none would do"
+						   : unsettled(run));
+	putchar('\n');
+}
+
+static void print_leasts(const struct run *run, uint32_t rule)
+{
+	const struct policy_rule *r = &run->policy->rule[rule];
+
+	printf("    the smallest limit%s that would have denied nothing%s:\n",
+	       units_plural(r->n_limits), r->n_limits == 1 ? "" : ", together");
+	for (uint32_t i = 0; i < r->n_limits; i++)
+		print_least(run, rule, i);
+}
+
+/* --- what is shown -------------------------------------------------------------------------- */
+
+static uint64_t sum_of(const struct run *run, size_t from, size_t to, enum pacer_verdict verdict)
+{
+	uint64_t n = 0;
+
+	for (size_t i = from; i < to; i++)
+		for (int reason = 0; reason < PACER_REASON_COUNT; reason++)
+			if (pacer_verdict_of(reason) == verdict)
+				n += run->by[i][reason];
+	return n;
+}
+
+static uint64_t sum_all(const struct run *run, enum pacer_verdict verdict)
+{
+	return sum_of(run, 0, PACER_RULES_MAX + 1, verdict);
+}
+
+static json_t *rule_json(const struct run *run, size_t i)
+{
+	uint64_t admitted = sum_of(run, i, i + 1, PACER_VERDICT_ADMIT);
+	json_t *denied = json_object();
+
+	for (int reason = 0; reason < PACER_REASON_COUNT; reason++)
+		if (pacer_verdict_of(reason) == PACER_VERDICT_DENY)
+			json_object_set_new(denied, pacer_reason_name(reason),
+					    json_integer((json_int_t)run->by[i][reason]));
+	return json_pack("{s:s, s:I, s:I, s:o, s:o}", "name", run->policy->rule[i].name, "matched",
+			 (json_int_t)(admitted + sum_of(run, i, i + 1, PACER_VERDICT_DENY)),
+			 "admitted", (json_int_t)admitted, "denied", denied, "denies_nothing",
+			 leasts_json(run, i));
+}
+
+static int show_json(const struct run *run)
+{
+	json_t *rules = json_array();
+
+	for (size_t i = 0; i < run->policy->n_rules; i++)
+		json_array_append_new(rules, rule_json(run, i));
+	return print_json(json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "packets",
+				    (json_int_t)run->packets, "admitted",
+				    (json_int_t)sum_all(run, PACER_VERDICT_ADMIT), "denied",
+				    (json_int_t)sum_all(run, PACER_VERDICT_DENY), "unparsed",
+				    (json_int_t)sum_all(run, PACER_VERDICT_UNPARSED), "passed",
+				    (json_int_t)sum_all(run, PACER_VERDICT_PASS), "rules", rules));
+}
+
+/* "denied 12 (gap 10, window 2)" */
+static void print_reasons(const struct run *run, size_t i, const char *word,
+			  enum pacer_verdict verdict)
+{
+	const char *before = " (";
+
+	printf("%s %" PRIu64, word, sum_of(run, i, i + 1, verdict));
+	for (int reason = 0; reason < PACER_REASON_COUNT; reason++) {
+		if (reason == PACER_ADMIT || pacer_verdict_of(reason) != verdict ||
+		    !run->by[i][reason])
+			continue;
+		printf("%s%s %" PRIu64, before, pacer_reason_name(reason), run->by[i][reason]);
+		before = ", ";
+	}
+	if (before[0] == ',')
+		putchar(')');
+}
+
+/* The most that came of the key from its first denial on, against what its limit lets through. */
+static void print_peak(const struct policy_limit *limit, const struct top *top)
+{
+	char text[32], closest[32];
+
+	if (limit->kind != LIMIT_GAP) {
+		printf("at least %" PRIu64 " %s in %s against %" PRIu64 "\n", top->peak,
+		       judge_unit(limit),
+		       units_duration_text(judge_span_ns(limit), text, sizeof(text)),
+		       judge_capacity(limit));
+		return;
+	}
+	units_duration_text(limit->gap_ns, text, sizeof(text));
+	if (top->closest_ns == UINT64_MAX)
+		printf("against a gap of %s\n", text);
+	else
+		printf("down to %s apart against a gap of %s\n",
+		       units_duration_text(top->closest_ns, closest, sizeof(closest)), text);
+}
+
+static void print_top(const struct run *run, uint32_t i)
+{
+	const struct tally_key *of = tally_key_at(&run->tops, i);
+	const struct top *top = tally_note_at(&run->tops, i);
+	const struct policy_rule *rule = &run->policy->rule[of->rule];
+	const struct policy_limit *limit = &rule->limit[of->limit];
+	char key[TALLY_TEXT], kind[64];
+
+	printf("  %s %s %s: denied %" PRIu64 " of %" PRIu64 ", ", rule->name,
+	       policy_key_text(&limit->key, kind, sizeof(kind)),
+	       tally_key_text(&limit->key, &top->pkt, key, sizeof(key)), top->denied, top->offered);
+	print_peak(limit, top);
+}
+
+static void print_tops(const struct run *run)
+{
+	const struct tally *tops = &run->tops;
+
+	if (tops->n)
+		printf("denied most, of %u key%s; each from its first denial on\n", tops->n,
+		       units_plural(tops->n));
+	for (uint32_t i = 0; i < tops->n && i < TOP_SHOWN; i++)
+		print_top(run, i);
+	if (tops->lost)
+		printf("  and %" PRIu64 " denials of further keys: %u are told apart\n", tops->lost,
+		       tally_room(tops));
+}
+
+static void print_rule(const struct run *run, uint32_t i)
+{
+	printf("  rule %s: ", run->policy->rule[i].name);
+	print_reasons(run, i, "admitted", PACER_VERDICT_ADMIT);
+	print_reasons(run, i, ", denied", PACER_VERDICT_DENY);
+	printf("%s\n", run->policy->rule[i].over == PACER_OVER_PASS
+			   ? " (over: pass: what is denied would pass, too)"
+			   : "");
+	print_leasts(run, i);
+}
+
+static int show_text(struct run *run)
+{
+	printf("%s: %" PRIu64 " packets in %.6g s: admitted %" PRIu64 ", denied %" PRIu64
+	       ", passed %" PRIu64 ", unparsed %" PRIu64 "%s\n",
+	       printable(run->capture.file).text, run->packets,
+	       (double)(run->last_ns - run->first_ns) / 1e9, sum_all(run, PACER_VERDICT_ADMIT),
+	       sum_all(run, PACER_VERDICT_DENY), sum_all(run, PACER_VERDICT_PASS),
+	       sum_all(run, PACER_VERDICT_UNPARSED),
+	       run->policy->monitor ? " (monitor: what is denied would pass, too)" : "");
+	for (uint32_t i = 0; i < run->policy->n_rules; i++)
+		print_rule(run, i);
+	print_reasons(run, PACER_RULES_MAX, "  no rule: passed", PACER_VERDICT_PASS);
+	print_reasons(run, PACER_RULES_MAX, ", unparsed", PACER_VERDICT_UNPARSED);
+	putchar('\n');
+	print_tops(run);
+	return EXIT_DONE;
+}
+
+static int show(struct run *run)
+{
+	return run->o->json ? show_json(run) : run->o->verdicts ? EXIT_DONE : show_text(run);
+}
+
+/* --- the picture ---------------------------------------------------------------------------- */
+
+/* All of the capture, or the windows about the first denial. */
+static struct plot_view view_of(const struct run *run)
+{
+	const struct pick *pick = &run->pick;
+	const struct policy_limit *limit = &run->policy->rule[pick->rule].limit[pick->limit];
+	uint64_t span_ns = judge_span_ns(limit);
+	struct replay_fate fate = {.rule = pick->rule, .pkt = pick->pkt};
+	struct plot_view view = {.rule = pick->rule,
+				 .limit = pick->limit,
+				 .start_ns = run->first_ns,
+				 .from_ns = run->first_ns,
+				 .to_ns = run->last_ns};
+
+	view.key = key_of(run, &fate, pick->limit);
+	tally_key_text(&limit->key, &pick->pkt, view.key_text, sizeof(view.key_text));
+	if ((run->last_ns - run->first_ns) / (PLOT_WINDOWS + 2) >= span_ns) {
+		uint64_t into_ns = pick->time_ns - run->first_ns;
+
+		view.from_ns += into_ns > 2 * span_ns ? into_ns - 2 * span_ns : 0;
+		if (run->last_ns - view.from_ns < PLOT_WINDOWS * span_ns)
+			view.from_ns = run->last_ns - PLOT_WINDOWS * span_ns;
+		view.to_ns = view.from_ns + PLOT_WINDOWS * span_ns;
+	}
+	if (view.to_ns == view.from_ns)
+		view.to_ns += span_ns;
+	return view;
+}
+
+static int plot(struct run *run)
+{
+	struct policy_error error = {0};
+	struct plot_view view;
+
+	pick_denied(run);
+	if (!run->pick.found) {
+		complaint(
+		    "%s: no packet of it has the key to be drawn: name another by --plot-rule "
+		    "or --plot-key",
+		    run->capture.file);
+		return EXIT_FAILED;
+	}
+	view = view_of(run);
+	if (plot_capture(&run->capture, &run->judge, &view, run->o->plot, &error))
+		return complain(NULL, &error);
+	return EXIT_DONE;
+}
+
+static int check_plot(const struct run *run)
+{
+	const struct options *o = run->o;
+	bool known = !o->plot_rule;
+
+	if (!o->plot && (o->plot_rule || o->plot_key))
+		return misused("replay", "--plot-rule and --plot-key want --plot FILE.svg");
+	for (size_t i = 0; o->plot && i < run->policy->n_rules; i++)
+		known |= o->plot_rule && !strcmp(run->policy->rule[i].name, o->plot_rule);
+	if (o->plot && !known)
+		return misused("replay", "%s has no rule %s", o->policy, o->plot_rule);
+	if (o->plot && !capture_repeats(&run->capture))
+		return misused("replay", "--plot reads the capture twice: write it to a file");
+	return EXIT_DONE;
+}
+
+/* --- the verb ------------------------------------------------------------------------------- */
+
+static int open_run(struct run *run)
+{
+	struct policy_error error = {0};
+
+	if (!run->o->verdicts) {
+		run->least = least_open(run->policy, &error);
+		if (!run->least)
+			return complain(NULL, &error);
+	}
+	if ((!run->o->json && !run->o->verdicts) || run->o->plot) {
+		if (tally_open(&run->tops, TOP_PLACES, sizeof(struct top)))
+			return gave_up("replay", "no memory");
+	}
+	return EXIT_DONE;
+}
+
+static int judge_and_show(struct run *run)
+{
+	int code = open_run(run), shown = EXIT_DONE;
+
+	if (!code) {
+		if (run->o->verdicts)
+			puts("frame,time_ns,rule,key,verdict,reason");
+		code = judge_all(run);
+		if (run->tops.at)
+			tally_sort(&run->tops, most_denied);
+		if (!code || run->capture.damaged) {
+			shown = show(run);
+			if (!shown && run->o->plot)
+				shown = plot(run);
+		}
+	}
+	least_close(run->least);
+	tally_close(&run->tops);
+	return code ? code : shown;
+}
+
+static int run_replay(struct run *run)
+{
+	int code = start_judge(&run->judge, run->o->policy, run->policy, run->o->kernel);
+
+	if (!code)
+		code = start_capture(&run->capture, run->o->args[0]);
+	if (!code)
+		code = check_plot(run);
+	if (!code)
+		code = judge_and_show(run);
+	capture_close(&run->capture);
+	judge_close(&run->judge);
+	return code;
+}
+
+static int run_compare(const struct options *o, const struct policy *const policy[2])
+{
+	struct judge judge[2] = {{0}, {0}};
+	struct capture capture = {0};
+	int code = start_judge(&judge[0], o->policy, policy[0], o->kernel);
+
+	if (!code)
+		code = start_judge(&judge[1], o->compare, policy[1], o->kernel);
+	if (!code)
+		code = start_capture(&capture, o->args[0]);
+	if (!code)
+		code = compare_show(&capture, judge, o->json);
+	capture_close(&capture);
+	judge_close(&judge[0]);
+	judge_close(&judge[1]);
+	return code;
+}
+
+static int check_usage(const struct options *o)
+{
+	const char *const inputs[] = {o->policy, o->compare, o->n_args ? o->args[0] : NULL};
+	int from_stdin = 0;
+
+	if (o->n_args != 1 || !o->policy)
+		return misused("replay", "it wants -c POLICY and one capture");
+	if (o->json && o->verdicts)
+		return misused("replay", "--json and --verdicts are two outputs: choose one");
+	if (o->compare && (o->verdicts || o->plot))
+		return misused("replay", "--compare shows keys: without --verdicts and --plot");
+	for (size_t i = 0; i < 3; i++)
+		from_stdin += inputs[i] && !strcmp(inputs[i], "-");
+	if (from_stdin > 1)
+		return misused("replay", "only one of policy and capture can be stdin");
+	return EXIT_DONE;
+}
+
+static int run_verb(struct options *o)
+{
+	struct policy *policy[2] = {NULL, NULL};
+	char *text[2] = {NULL, NULL};
+	int code = check_usage(o);
+
+	if (!code)
+		code = read_policy(o->policy, &text[0], &policy[0]);
+	if (!code && o->compare)
+		code = read_policy(o->compare, &text[1], &policy[1]);
+	if (!code && o->compare) {
+		code = run_compare(o, (const struct policy *const *)policy);
+	} else if (!code) {
+		struct run run = {.o = o, .policy = policy[0]};
+
+		code = run_replay(&run);
+	}
+	for (int i = 0; i < 2; i++) {
+		policy_free(policy[i]);
+		free(text[i]);
+	}
+	return code;
+}
+
+static const struct option_row replay_options[] = {
+    OPTION_POLICY,
+    {"verdicts", 0, NULL, "a row for each packet, as CSV", OPTION_FLAG(verdicts)},
+    {"kernel", 0, NULL, "judge by the object in the kernel", OPTION_FLAG(kernel)},
+    {"compare", 0, "POLICY2", "the keys that fare differently under another policy",
+     OPTION_TEXT(compare)},
+    {"plot", 0, "FILE.svg", "draw a limit at work on one key", OPTION_TEXT(plot)},
+    {"plot-rule", 0, "NAME", "of this rule", OPTION_TEXT(plot_rule)},
+    {"plot-key", 0, "KEY", "and this key, as the summary writes it", OPTION_TEXT(plot_key)},
+    {0},
+};
+
+const struct verb verb_replay = {"replay", "FILE.pcap",
+				 "what the policy would have made of a capture; - is stdin",
+				 replay_options, run_verb};

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * suggest: from a capture, a policy that would deny at most a given share of its sources. Each
+ * source gets the smallest limit that would have denied it nothing, in wide records, as no limit is
+ * known yet; the share decides which of these is written down, and a replay of the whole policy has
+ * to confirm it.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/captured.h"
+#include "cli/cmd.h"
+#include "plan/tally.h"
+#include "window.h"
+
+#define PLACES	    (1u << 20) /* sources that are told apart: 7/8 of it */
+#define TRIES_MAX   16
+#define TEXT_MAX    4096
+#define KEY_DEFAULT "src/32,64"
+
+/* Of one source. */
+struct note {
+	uint32_t least;	 /* packets in a window: the smallest limit that denies it nothing */
+	uint32_t denied; /* by the policy in question: of this try */
+};
+
+struct suggestion {
+	const struct options *o;
+	double share; /* of the sources that may be denied something */
+	uint64_t window_ns;
+	char key[48];
+	struct capture capture;
+	struct tally sources;
+	uint32_t *least; /* of every source, the greatest first */
+	uint64_t packets;
+	uint32_t allowed; /* sources */
+	uint32_t limit, denied;
+	uint64_t denied_packets;
+	bool confirmed;
+};
+
+/* --- the policy ----------------------------------------------------------------------------- */
+
+/* As it is shown, but for what is said about it above. */
+static int rules_text(const struct suggestion *s, uint32_t limit, char *buf, size_t size)
+{
+	char window[32];
+
+	units_duration_text(s->window_ns, window, sizeof(window));
+	return snprintf(buf, size,
+			"mode: enforce\nrules:\n  - name: suggested\n    limits:\n"
+			"      - {key: \"%s\", packets: %u, window: %s, slots: 10}\n",
+			s->key, limit, window);
+}
+
+static int no_policy(const struct suggestion *s, const struct policy_error *error)
+{
+	if (error->line == POLICY_NO_MEMORY) {
+		(void)gave_up("suggest", "no memory");
+		return EXIT_FAILED;
+	}
+	(void)misused("suggest", "--key %s and --window make no policy: %s", s->key, error->text);
+	return EXIT_WRONG;
+}
+
+static int open_judge(const struct suggestion *s, uint32_t limit, struct policy **policy,
+		      struct judge *judge)
+{
+	struct policy_error error = {0};
+	char text[TEXT_MAX];
+	int len = rules_text(s, limit, text, sizeof(text));
+
+	*policy = policy_parse(text, (size_t)len, &error);
+	if (*policy && !judge_open(judge, NULL, *policy, false, &error))
+		return EXIT_DONE;
+	return no_policy(s, &error);
+}
+
+/* --- the smallest limit of every source ----------------------------------------------------- */
+
+/* What the source needs for this packet to be let in: by one more mostly, unless it shares. */
+static uint32_t need(const struct judge *j, struct pacer_tier *t, const struct pacer_packet *pkt,
+		     uint64_t time_ns, uint32_t least)
+{
+	uint64_t small = least, enough = least;
+
+	for (uint64_t step = 1;; step *= 2) {
+		t->window.limit = (uint32_t)enough;
+		if (enough == PACER_LIMIT_MAX ||
+		    replay_peek(j->replay, pkt, 0, 0, time_ns) == PACER_ADMIT)
+			break;
+		small = enough;
+		enough = enough + step < PACER_LIMIT_MAX ? enough + step : PACER_LIMIT_MAX;
+	}
+	while (enough - small > 1) {
+		t->window.limit = (uint32_t)(small + (enough - small) / 2);
+		if (replay_peek(j->replay, pkt, 0, 0, time_ns) == PACER_ADMIT)
+			enough = t->window.limit;
+		else
+			small = t->window.limit;
+	}
+	return (uint32_t)enough;
+}
+
+static void measure_frame(struct suggestion *s, const struct judge *j,
+			  const struct replay_frame *frame)
+{
+	const struct policy_key *kind = &j->policy->rule[0].limit[0].key;
+	struct pacer_tier *t = &j->bin->rule[0].tier[0];
+	struct policy_error error;
+	struct pacer_packet pkt = {0};
+	struct replay_fate fate;
+	struct tally_key key;
+	struct note *note;
+
+	if (replay_read(j->replay, frame, &pkt) != PACER_ADMIT)
+		return;
+	s->packets++;
+	key = tally_key_of(t, kind, &pkt);
+	note = tally_put(&s->sources, &key);
+	if (note)
+		note->least = need(j, t, &pkt, frame->now_ns, note->least);
+	t->window.limit = PACER_LIMIT_MAX;
+	(void)replay_judge(j->replay, frame, &fate, &error); /* in user space it cannot fail */
+}
+
+static int measure(struct suggestion *s)
+{
+	struct replay_frame frame;
+	struct policy *policy;
+	struct judge judge;
+	int code = open_judge(s, PACER_NARROW_LIMIT + 1, &policy, &judge);
+
+	if (!code) {
+		while (capture_next(&s->capture, &frame) == 1)
+			measure_frame(s, &judge, &frame);
+		judge_close(&judge);
+	}
+	policy_free(policy);
+	return code;
+}
+
+static int greatest_first(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x < y) - (x > y);
+}
+
+/* As many sources as the share allows need more than the limit. */
+static int choose(struct suggestion *s)
+{
+	uint32_t n = 0;
+
+	if (!s->sources.n) {
+		complaint("%s: no IP packet in it: there is nothing to suggest", s->capture.file);
+		return EXIT_FAILED;
+	}
+	s->least = malloc(s->sources.n * sizeof(*s->least));
+	if (!s->least)
+		return gave_up("suggest", "no memory");
+	for (uint32_t i = 0; i < s->sources.places; i++)
+		if (tally_key_at(&s->sources, i)->family != PACER_FAMILY_NONE)
+			s->least[n++] = ((struct note *)tally_note_at(&s->sources, i))->least;
+	qsort(s->least, n, sizeof(*s->least), greatest_first);
+	s->allowed = (uint32_t)floor(s->share * n);
+	s->limit = s->allowed < n ? s->least[s->allowed] : 1;
+	return EXIT_DONE;
+}
+
+/* --- the replay that has to confirm it ------------------------------------------------------ */
+
+static void count_frame(struct suggestion *s, const struct judge *j,
+			const struct replay_frame *frame, uint32_t try)
+{
+	const struct policy_key *kind = &j->policy->rule[0].limit[0].key;
+	struct policy_error error;
+	struct replay_fate fate;
+	struct tally_key key;
+	struct note *note;
+
+	(void)replay_judge(j->replay, frame, &fate, &error);
+	if (!judge_denied(&fate))
+		return;
+	s->denied_packets++;
+	key = tally_key_of(&j->bin->rule[0].tier[0], kind, &fate.pkt);
+	note = tally_find(&s->sources, &key);
+	if (note && note->denied != try) {
+		note->denied = try;
+		s->denied++;
+	}
+}
+
+static int replay_try(struct suggestion *s, uint32_t try)
+{
+	struct replay_frame frame;
+	struct policy *policy;
+	struct judge judge;
+	int code = open_judge(s, s->limit, &policy, &judge);
+
+	s->denied = 0;
+	s->denied_packets = 0;
+	if (!code) {
+		code = restart_capture(&s->capture);
+		while (!code && capture_next(&s->capture, &frame) == 1)
+			count_frame(s, &judge, &frame, try);
+		judge_close(&judge);
+	}
+	policy_free(policy);
+	return code;
+}
+
+/* The next of the sources' limits that is greater than this one. */
+static void raise_limit(struct suggestion *s)
+{
+	uint32_t i = s->sources.n;
+
+	while (i && s->least[i - 1] <= s->limit)
+		i--;
+	s->limit = i ? s->least[i - 1] : s->limit + 1;
+}
+
+/*
+ * What sources that share state do to each other under a limit differs a little from what they do
+ * without one, so the replay may deny one source more.
+ */
+static int confirm(struct suggestion *s)
+{
+	if (!capture_repeats(&s->capture))
+		return EXIT_DONE;
+	for (uint32_t try = 1; try <= TRIES_MAX; try++) {
+		int code = replay_try(s, try);
+
+		if (code)
+			return code;
+		s->confirmed = s->denied <= s->allowed;
+		if (s->confirmed)
+			return EXIT_DONE;
+		raise_limit(s);
+	}
+	complaint(
+	    "%s: no replay confirms a limit: its sources are more than the table holds: use a "
+	    "wider --key",
+	    s->capture.file);
+	return EXIT_FAILED;
+}
+
+/* --- what is shown -------------------------------------------------------------------------- */
+
+static void summary_text(const struct suggestion *s, char *buf, size_t size)
+{
+	uint32_t n = s->sources.n;
+
+	if (s->confirmed)
+		snprintf(buf, size,
+			 "# Of %u sources (%s) it denies something to %u (%.3g%%), of %" PRIu64
+			 " packets %" PRIu64 " (%.3g%%): replayed.\n",
+			 n, s->key, s->denied, 100.0 * s->denied / n, s->packets, s->denied_packets,
+			 100.0 * (double)s->denied_packets / (double)s->packets);
+	else
+		snprintf(
+		    buf, size,
+		    "# Of %u sources (%s) it should deny something to %u at most. Not replayed: "
+		    "stdin or a pipe\n# cannot be read again.\n",
+		    n, s->key, s->allowed);
+}
+
+static int show_json(const struct suggestion *s, const char *policy)
+{
+	return print_json(
+	    json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:f, s:b, s:o, s:o, s:I}", "policy", policy,
+		      "key", s->key, "window_ns", (json_int_t)s->window_ns, "packets_in_window",
+		      (json_int_t)s->limit, "packets", (json_int_t)s->packets, "sources",
+		      (json_int_t)s->sources.n, "deny_share", s->share, "confirmed",
+		      (int)s->confirmed, "sources_denied",
+		      s->confirmed ? json_integer(s->denied) : json_null(), "packets_denied",
+		      s->confirmed ? json_integer((json_int_t)s->denied_packets) : json_null(),
+		      "packets_of_further_sources", (json_int_t)s->sources.lost));
+}
+
+static int show(const struct suggestion *s)
+{
+	char rules[TEXT_MAX], summary[TEXT_MAX];
+
+	rules_text(s, s->limit, rules, sizeof(rules));
+	if (s->sources.lost)
+		complaint("suggest: %u sources are told apart; %" PRIu64
+			  " packets of further ones were not counted: a wider --key has fewer",
+			  tally_room(&s->sources), s->sources.lost);
+	if (s->o->json)
+		return show_json(s, rules);
+	summary_text(s, summary, sizeof(summary));
+	printf("# Suggested by xdp-pacer from a capture, to deny at most %.6g%% of its sources.\n"
+	       "%s%s",
+	       100 * s->share, summary, rules);
+	return EXIT_DONE;
+}
+
+/* --- the verb ------------------------------------------------------------------------------- */
+
+/* "1%", "0.5%" */
+static int read_share(const char *text, double *share)
+{
+	char *end;
+
+	*share = text ? strtod(text, &end) / 100 : 0.01;
+	if (text && (end == text || strcmp(end, "%") || !(*share >= 0 && *share <= 1)))
+		return misused("suggest", "--deny-share %s is not a share such as 1%% or 0.5%%",
+			       text);
+	return EXIT_DONE;
+}
+
+/* As it is printed: both lengths, so that who reads the policy need not know what `src` means. */
+static int spell_key(struct suggestion *s)
+{
+	struct policy_error error = {0};
+	struct policy *policy;
+	char text[TEXT_MAX];
+	int len = rules_text(s, 1, text, sizeof(text));
+
+	policy = policy_parse(text, (size_t)len, &error);
+	if (!policy)
+		return no_policy(s, &error);
+	policy_key_text(&policy->rule[0].limit[0].key, s->key, sizeof(s->key));
+	policy_free(policy);
+	return EXIT_DONE;
+}
+
+static int read_usage(struct suggestion *s)
+{
+	const struct options *o = s->o;
+	const char *key = o->key ? o->key : KEY_DEFAULT;
+
+	if (o->n_args != 1)
+		return misused("suggest", "it wants one capture");
+	if (strlen(key) > 32 ||
+	    strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789+/,") != strlen(key))
+		return misused("suggest", "--key %s is not a key such as src/32,64", key);
+	snprintf(s->key, sizeof(s->key), "%s", key);
+	if (!o->window)
+		s->window_ns = 1000000000;
+	else if (units_duration(o->window, &s->window_ns) || s->window_ns < 10)
+		return misused("suggest", "--window %s is not a duration such as 1s or 500ms",
+			       o->window);
+	if (read_share(o->deny_share, &s->share))
+		return EXIT_WRONG;
+	return spell_key(s);
+}
+
+static int suggest(struct suggestion *s)
+{
+	int code = start_capture(&s->capture, s->o->args[0]), shown;
+
+	if (code)
+		return code;
+	if (tally_open(&s->sources, PLACES, sizeof(struct note)))
+		return gave_up("suggest", "no memory");
+	code = measure(s);
+	if (!code)
+		code = choose(s);
+	if (!code)
+		code = confirm(s);
+	shown = code ? code : show(s);
+	return s->capture.damaged && !shown ? EXIT_FAILED : shown;
+}
+
+static int run_suggest(struct options *o)
+{
+	struct suggestion s = {.o = o};
+	int code = read_usage(&s);
+
+	if (!code)
+		code = suggest(&s);
+	capture_close(&s.capture);
+	tally_close(&s.sources);
+	free(s.least);
+	return code;
+}
+
+static const struct option_row suggest_options[] = {
+    {"deny-share", 0, "1%", "of the sources that may be denied something", OPTION_TEXT(deny_share)},
+    {"window", 0, "TIME", "of the limit: 1s unless said", OPTION_TEXT(window)},
+    {"key", 0, "KEY", "of the limit: src/32,64 unless said", OPTION_TEXT(key)},
+    {0},
+};
+
+const struct verb verb_suggest = {"suggest", "FILE.pcap",
+				  "a policy that would deny at most a share of a capture's sources",
+				  suggest_options, run_suggest};

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What `estimate` shows, as text or JSON. The verbs' halves return the exit code. */
+#ifndef PACER_ESTIMATE_SHOW_H
+#define PACER_ESTIMATE_SHOW_H
+
+#include <jansson.h>
+
+#include "estimate/estimate_live.h"
+#include "estimate/estimate_run.h"
+
+/* Of a capture (estimate_show.c), and of a pacer at work (estimate_live_show.c). */
+int estimate_show_file(const struct estimate_want *want, bool json);
+int estimate_show_live(const struct estimate_want *want, bool json);
+
+/* estimate_steps.c: a step-biased sample of what was read. */
+json_t *estimate_steps_json(struct estimate_run *run);
+void estimate_print_steps(struct estimate_run *run);
+
+#endif

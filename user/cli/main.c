@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cmd.h"
+
+const struct verb *const verbs[] = {
+    &verb_load,	   &verb_unload,   &verb_status,  &verb_stats, &verb_check, &verb_apply,
+    &verb_confirm, &verb_set,	   &verb_rotate,  &verb_allow, &verb_unban, &verb_sample,
+    &verb_replay,  &verb_estimate, &verb_suggest, &verb_keys,  NULL,
+};
+
+int with_pacer(const struct options *o,
+	       int (*run)(struct attached *a, const struct options *options))
+{
+	struct policy_error error = {0};
+	struct attached a;
+	int code;
+
+	if (loader_find(o->args[0], &a, &error))
+		return complain(NULL, &error);
+	code = run(&a, o);
+	loader_release(&a);
+	return code;
+}
+
+/* As much of a file as tells a text that is too long; *len is its length. NULL: see errno. */
+static char *read_all(FILE *f, size_t *len)
+{
+	char *text = malloc(PACER_DOC_MAX + 1);
+
+	if (!text)
+		return NULL;
+	*len = fread(text, 1, PACER_DOC_MAX, f);
+	text[*len] = 0;
+	if (!ferror(f))
+		return text;
+	free(text);
+	return NULL;
+}
+
+static void explain_errno(struct policy_error *error)
+{
+	policy_explain(error, errno == ENOMEM ? POLICY_NO_MEMORY : 0, "%s", strerror(errno));
+}
+
+int read_policy(const char *file, char **text, struct policy **policy)
+{
+	struct policy_error error = {0};
+	FILE *f = strcmp(file, "-") ? fopen(file, "r") : stdin;
+	size_t len = 0;
+
+	*policy = NULL;
+	*text = f ? read_all(f, &len) : NULL;
+	if (!*text)
+		explain_errno(&error);
+	if (f && f != stdin)
+		fclose(f);
+	if (*text)
+		*policy = policy_parse(*text, len, &error);
+	if (*policy)
+		return 0;
+	free(*text);
+	*text = NULL;
+	return complain(file, &error);
+}
+
+/* --- the verbs ------------------------------------------------------------------------------ */
+
+static int help(FILE *to)
+{
+	fprintf(to, "usage: xdp-pacer VERB ... [--json]\n\n");
+	for (const struct verb *const *v = verbs; *v; v++) {
+		fprintf(to, *(*v)->arguments ? "  %-8s %s" : "  %-8s%s", (*v)->name,
+			(*v)->arguments);
+		for (const struct option_row *o = (*v)->options; o && o->name; o++)
+			if (o->needed && o->letter)
+				fprintf(to, " -%c %s", o->letter, o->argument);
+			else if (o->needed)
+				fprintf(to, " --%s %s", o->name, o->argument);
+		fprintf(to, "\n           %s\n", (*v)->summary);
+	}
+	fprintf(to, "\n`xdp-pacer help VERB` lists a verb's options, -V prints the version.\n"
+		    "Exit codes: 0 done, 1 failed, 2 usage or policy error. See xdp-pacer(8).\n");
+	return to == stdout ? EXIT_DONE : EXIT_WRONG;
+}
+
+static int version(void)
+{
+	printf("xdp-pacer %s, ABI %u\n", PACER_VERSION, PACER_ABI_VERSION);
+	return EXIT_DONE;
+}
+
+/* NULL, and that is said, where there is none of the name. */
+static const struct verb *find_verb(const char *name)
+{
+	bool option = name[0] == '-';
+	struct policy_nearest nearest = {.wrong = name};
+
+	for (const struct verb *const *v = verbs; *v; v++) {
+		if (!strcmp((*v)->name, name))
+			return *v;
+		policy_nearest(&nearest, (*v)->name);
+	}
+	policy_nearest(&nearest, option ? "--help" : "help");
+	if (option)
+		policy_nearest(&nearest, "--version");
+	complaint("there is no %s %s%s%s%s: see `xdp-pacer help`", option ? "option" : "verb", name,
+		  nearest.name ? " (did you mean " : "", nearest.name ? nearest.name : "",
+		  nearest.name ? "?)" : "");
+	return NULL;
+}
+
+static int help_of(const char *name)
+{
+	const struct verb *verb;
+
+	if (!strcmp(name, "help"))
+		return help(stdout);
+	verb = find_verb(name);
+	if (!verb)
+		return EXIT_WRONG;
+	options_help(verb);
+	return EXIT_DONE;
+}
+
+static int run(int argc, char **argv)
+{
+	const struct verb *verb = find_verb(argv[0]);
+	struct options options;
+
+	if (!verb)
+		return EXIT_WRONG;
+	switch (options_parse(verb, argc, argv, &options)) {
+	case PARSED:
+		return verb->run(&options);
+	case PARSED_HELP:
+		options_help(verb);
+		return EXIT_DONE;
+	case PARSED_WRONG:
+		break;
+	}
+	return EXIT_WRONG;
+}
+
+static bool is_one_of(const char *text, const char *a, const char *b, const char *c)
+{
+	return !strcmp(text, a) || !strcmp(text, b) || !strcmp(text, c);
+}
+
+static int begin(int argc, char **argv)
+{
+	if (argc < 2)
+		return help(stderr);
+	say_begin(argv[1]);
+	if (is_one_of(argv[1], "help", "--help", "-h"))
+		return argc > 2 ? help_of(argv[2]) : help(stdout);
+	if (is_one_of(argv[1], "version", "--version", "-V"))
+		return version();
+	return run(argc - 1, argv + 1);
+}
+
+/* Where one of the three was closed, the next file to be opened would take its place. */
+static void open_standard(void)
+{
+	for (int fd = 0; fd < 3; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) < 0)
+			exit(EXIT_FAILED);
+}
+
+int main(int argc, char **argv)
+{
+	open_standard();
+	return written(begin(argc, argv));
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: the policy as its operator wrote it: text (YAML) to struct, pure, so that it can be
+ * tested and fuzzed without a kernel. compile.h turns the struct into what the kernel reads.
+ */
+#ifndef PACER_POLICY_H
+#define PACER_POLICY_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "abi.h"
+#include "config/units.h"
+
+#define POLICY_NAME_MAX	      32 /* a rule's name: letters, digits, '_' and '-' */
+#define POLICY_LIST_MAX	      64 /* prefixes or ranges in one field of one match */
+#define POLICY_LIMITS_MAX     8	 /* limits of a rule */
+#define POLICY_ALLOW_MAX      PACER_ALLOW_MAX
+#define POLICY_MEMORY_DEFAULT (64ull << 20)
+#define POLICY_USES_MAX	      ((1ull << 31) - 1)
+#define POLICY_BANS_DEFAULT   16384
+#define POLICY_BANS_MAX	      (1u << 24)
+#define POLICY_TARGET_NAME    16   /* of an interface, with its NUL */
+#define POLICY_TARGET_MAX     4095 /* number of a CPU or a socket */
+#define POLICY_SNAP_MAX	      128  /* bytes of a frame's head that a sample keeps */
+
+enum policy_key_kind { KEY_FLOW, KEY_SRC, KEY_DST, KEY_SRC_DPORT, KEY_ALL };
+
+struct policy_key {
+	enum policy_key_kind kind;
+	uint8_t len4, len6; /* of the address of KEY_SRC, KEY_DST, KEY_SRC_DPORT; else 32 and 128 */
+};
+
+/*
+ * Uses, each free again `cooldown` after it was made (throttle.h). Where only the threshold was
+ * written, max_cooldown_ns is UINT64_MAX; where only max_cooldown, threshold is `uses`; where
+ * neither, they are a hundredth of the uses, rounded up, and a tenth more than the cooldown.
+ */
+struct policy_throttle {
+	uint64_t uses;
+	uint64_t threshold; /* 1 to uses */
+	uint64_t cooldown_ns, max_cooldown_ns;
+};
+
+enum policy_limit_kind { LIMIT_GAP, LIMIT_WINDOW, LIMIT_THROTTLE };
+
+/* One item of `limits`. What was not written is 0, but for slots (10) and rows (2). */
+struct policy_limit {
+	int line;
+	struct policy_key key;
+	enum policy_limit_kind kind;
+	uint64_t gap_ns;
+	uint32_t rows;	  /* of a gap's sketch: 1 or 2 */
+	uint64_t ceiling; /* of a gap: packets a second that all keys together may reach */
+	uint64_t limit;	  /* of a window: packets or bytes */
+	bool per_second;  /* it was written as a rate */
+	enum pacer_cost cost;
+	uint64_t window_ns;
+	uint32_t slots;
+	uint64_t entries; /* keys to hold state for; 0: a share of the memory */
+	struct policy_throttle throttle;
+};
+
+struct policy_match {
+	struct prefix src[POLICY_LIST_MAX], dst[POLICY_LIST_MAX];
+	struct range proto[POLICY_LIST_MAX], sport[POLICY_LIST_MAX], dport[POLICY_LIST_MAX];
+	struct range vlan[POLICY_LIST_MAX];			/* "none" is PACER_VLAN_NONE */
+	size_t n_src, n_dst, n_proto, n_sport, n_dport, n_vlan; /* 0: any */
+};
+
+struct policy_rule {
+	int line;
+	char name[POLICY_NAME_MAX];
+	struct policy_match match;
+	struct policy_limit limit[POLICY_LIMITS_MAX];
+	size_t n_limits; /* at least 1 */
+	enum pacer_over over;
+	int over_line;
+	char pool_name[POLICY_NAME_MAX]; /* of PACER_OVER_POOL */
+	size_t pool;			 /* its index */
+	uint64_t ban_ns;		 /* 0: it bans nobody */
+};
+
+/* "veth1", "cpu:1", "xsk:0" */
+struct policy_target {
+	enum pacer_target kind;
+	char name[POLICY_TARGET_NAME]; /* of an interface */
+	uint32_t number;	       /* of a CPU or a socket */
+};
+
+/* One item of `pools`: no target is in two of them, nor twice in one. */
+struct policy_pool {
+	int line;
+	char name[POLICY_NAME_MAX];
+	struct policy_target target[PACER_TARGETS_MAX]; /* all of one kind */
+	size_t n;
+	uint64_t each;
+	struct policy_throttle throttle; /* of all targets together: uses is n * each */
+};
+
+enum policy_clock { CLOCK_AUTO, CLOCK_EXACT, CLOCK_COARSE };
+
+/* Which packets are sampled: those that a rule denied, those that it admitted, or all. */
+enum policy_sampled { SAMPLE_DENIED, SAMPLE_ADMITTED, SAMPLE_ALL };
+
+/* `sample`: of the last `packets` packets or, if that is 0, of those of the last window_ns. */
+struct policy_sample {
+	bool on;
+	int line;
+	enum policy_sampled of;
+	bool without_replacement; /* only by packets */
+	uint32_t k;
+	uint32_t packets; /* below PACER_SAMPLE_BURST_C_MAX */
+	uint64_t window_ns;
+	uint32_t snap_bytes; /* of each frame's head; 0: none */
+};
+
+struct policy {
+	bool monitor;
+	bool unparsed_drop;
+	enum policy_clock clock;
+	uint64_t memory_bytes; /* of state; default 64Mi */
+	struct prefix *allow;
+	size_t n_allow;
+	struct policy_rule *rule;
+	size_t n_rules; /* 0 to PACER_RULES_MAX */
+	struct policy_pool pool[PACER_POOLS_MAX];
+	size_t n_pools;
+	uint64_t bans; /* entries of the table of bans */
+	struct policy_sample sample;
+};
+
+/* What is wrong, where, and what to do: "FILE:LINE: WHERE: WHAT". line 0: no line. */
+#define POLICY_NO_MEMORY (-2) /* for a line: the machine is to blame, and no policy */
+#define POLICY_BLAMELESS (-3) /* the same, of a file that it could not read or write */
+
+struct policy_error {
+	int line;
+	char text[400];
+	const char *file; /* that it is about, where its reader does not know; NULL: he does */
+};
+
+__attribute__((format(printf, 3, 4))) static inline void
+policy_explain(struct policy_error *error, int line, const char *format, ...)
+{
+	va_list args;
+
+	error->line = line;
+	va_start(args, format);
+	vsnprintf(error->text, sizeof(error->text), format, args);
+	va_end(args);
+}
+
+/* The same, and -1 for the caller to return, which all who read the code can see. */
+#define policy_fail(...) (policy_explain(__VA_ARGS__), -1)
+
+/*
+ * Parse `len` bytes of YAML. Returns a policy to be freed with policy_free, or NULL with *error
+ * filled: unknown fields, wrong units, zero limits, duplicate rule names, prefixes out of range,
+ * windows that cannot be represented, missing or contradictory fields are all errors of the line
+ * they stand in, and the text says the path of the field ("rules[0].limits[1].window"), what was
+ * found and what would do.
+ */
+struct policy *policy_parse(const char *text, size_t len, struct policy_error *error);
+void policy_free(struct policy *policy);
+
+/*
+ * The text with one value replaced: `path` is "RULE.FIELD" ("dns.packets"), "RULE.limits[N].FIELD"
+ * (N from 0), "pools.NAME.FIELD", or a top-level "mode", "unparsed", "clock", "bans". Comments and
+ * layout stay. Returns a string to be freed, or NULL with *error filled (no such rule; no such
+ * field, with the fields there are; a field that several limits have, with the paths to choose
+ * from). The result is not validated: parse it.
+ */
+char *policy_set(const char *text, size_t len, const char *path, const char *value,
+		 struct policy_error *error);
+
+/* "src/24,56", "flow", "all", as in a policy. Returns buf. */
+const char *policy_key_text(const struct policy_key *key, char *buf, size_t size);
+/* "veth1", "cpu:1", "xsk:0", as in a policy. Returns buf. */
+const char *policy_target_text(const struct policy_target *target, char *buf, size_t size);
+
+bool policy_bans(const struct policy *policy); /* does any rule ban? */
+
+/* What a wrong name was meant to be: offer the names that there are; `name` is the nearest of them,
+ * or NULL where none is near.
+ */
+struct policy_nearest {
+	const char *wrong, *name;
+	size_t best; /* 0: none has been offered */
+};
+
+void policy_nearest(struct policy_nearest *nearest, const char *name);
+
+#endif

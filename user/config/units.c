@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "config/units.h"
+
+#define DURATION_NS_MAX (1ull << 62)
+#define FRACTION_DIGITS 19 /* 10^19 is the last power of ten below 2^64 */
+
+struct unit {
+	const char *name;
+	uint64_t scale;
+};
+
+/* Each list ends with an empty name; the units of one size stand together, the one to print first.
+ */
+static const struct unit durations[] = {
+    {"d", 86400000000000}, {"h", 3600000000000}, {"m", 60000000000}, {"s", 1000000000},
+    {"ms", 1000000},	   {"us", 1000},	 {"ns", 1},	     {"", 0},
+};
+
+#define DECIMAL(of, scale)                                                 \
+	{"T" of, 1000000000000 * (scale)}, {"G" of, 1000000000 * (scale)}, \
+	    {"M" of, 1000000 * (scale)}, {"K" of, 1000 * (scale)},         \
+	{                                                                  \
+		"k" of, 1000 * (scale)                                     \
+	}
+#define BINARY(of)                                                           \
+	{"Ti" of, 1ull << 40}, {"Gi" of, 1ull << 30}, {"Mi" of, 1ull << 20}, \
+	{                                                                    \
+		"Ki" of, 1ull << 10                                          \
+	}
+
+/* One meaning of a letter everywhere: K, M, G are powers of 1000, Ki, Mi, Gi of 1024. */
+static const struct unit counts[] = {DECIMAL("", 1), BINARY(""), {"", 1}};
+static const struct unit sizes[] = {
+    BINARY(""), BINARY("B"), DECIMAL("", 1), DECIMAL("B", 1), {"", 1}};
+static const struct unit bits[] = {DECIMAL("bit", 1), {"bit", 1}, {"", 0}};
+
+/* What a size is printed in. */
+static const struct unit sizes_shown[] = {BINARY(""), {"", 1}};
+
+/* A decimal number in its exact parts: whole + part / parts, in lowest terms. */
+struct decimal {
+	uint64_t whole, part, parts;
+};
+
+static int is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* The digits at *text, which moves behind them. */
+static int read_whole(const char **text, uint64_t *value)
+{
+	uint64_t sum = 0;
+
+	if (!is_digit(**text))
+		return -1;
+	for (; is_digit(**text); ++*text) {
+		if (__builtin_mul_overflow(sum, (uint64_t)10, &sum) ||
+		    __builtin_add_overflow(sum, (uint64_t)(**text - '0'), &sum))
+			return -1;
+	}
+	*value = sum;
+	return 0;
+}
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+	while (b) {
+		uint64_t rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+/* The digits behind the point at *text. */
+static int read_fraction(const char **text, struct decimal *number)
+{
+	const char *at = *text, *end;
+	uint64_t divisor;
+
+	while (is_digit(**text))
+		++*text;
+	if (*text == at)
+		return -1;
+	for (end = *text; end > at && end[-1] == '0'; end--)
+		;
+	if (end - at > FRACTION_DIGITS)
+		return -1;
+	for (; at < end; at++) {
+		number->part = number->part * 10 + (uint64_t)(*at - '0');
+		number->parts *= 10;
+	}
+	divisor = common_divisor(number->parts, number->part);
+	number->part /= divisor;
+	number->parts /= divisor;
+	return 0;
+}
+
+static int read_decimal(const char **text, struct decimal *number)
+{
+	*number = (struct decimal){.parts = 1};
+	if (read_whole(text, &number->whole))
+		return -1;
+	if (**text != '.')
+		return 0;
+	++*text;
+	return read_fraction(text, number);
+}
+
+/* number * scale, where that is a whole number. */
+static int scale_up(const struct decimal *number, uint64_t scale, uint64_t *value)
+{
+	uint64_t product;
+
+	if (scale % number->parts)
+		return -1;
+	if (__builtin_mul_overflow(number->whole, scale, &product) ||
+	    __builtin_add_overflow(product, number->part * (scale / number->parts), &product))
+		return -1;
+	*value = product;
+	return 0;
+}
+
+static const struct unit *find_unit(const struct unit *units, const char *name)
+{
+	while (*units->name && strcmp(units->name, name))
+		units++;
+	return strcmp(units->name, name) ? NULL : units;
+}
+
+static int read_quantity(const char *text, const struct unit *units, uint64_t *value)
+{
+	const struct unit *unit;
+	struct decimal number;
+
+	if (read_decimal(&text, &number))
+		return -1;
+	unit = find_unit(units, text);
+	if (!unit || !unit->scale)
+		return -1;
+	return scale_up(&number, unit->scale, value);
+}
+
+int units_duration(const char *text, uint64_t *ns)
+{
+	uint64_t value;
+
+	if (!strcmp(text, "0")) {
+		*ns = 0;
+		return 0;
+	}
+	if (read_quantity(text, durations, &value) || value > DURATION_NS_MAX)
+		return -1;
+	*ns = value;
+	return 0;
+}
+
+int units_count(const char *text, uint64_t *count)
+{
+	return read_quantity(text, counts, count);
+}
+
+int units_size(const char *text, uint64_t *bytes)
+{
+	return read_quantity(text, sizes, bytes);
+}
+
+int units_bytes(const char *text, uint64_t *bytes)
+{
+	uint64_t value;
+
+	if (!units_size(text, bytes))
+		return 0;
+	if (read_quantity(text, bits, &value) || value % 8)
+		return -1;
+	*bytes = value / 8;
+	return 0;
+}
+
+/* What stands before the ending, read as `of`. */
+static int read_before(const char *text, const char *ending, int (*of)(const char *, uint64_t *),
+		       uint64_t *value)
+{
+	size_t len = strlen(text), tail = strlen(ending);
+	char number[64];
+
+	if (len < tail || strcmp(text + len - tail, ending) || len - tail >= sizeof(number))
+		return -1;
+	memcpy(number, text, len - tail);
+	number[len - tail] = 0;
+	return of(number, value);
+}
+
+int units_rate(const char *text, uint64_t *per_second)
+{
+	return read_before(text, "pps", units_count, per_second) &&
+		       read_before(text, "/s", units_count, per_second)
+		   ? -1
+		   : 0;
+}
+
+int units_bytes_rate(const char *text, uint64_t *per_second)
+{
+	return read_before(text, "/s", units_bytes, per_second);
+}
+
+/* Clear the bits of the address behind the prefix; 1 if there were any. */
+static int clear_host(struct prefix *prefix)
+{
+	unsigned int bit, bits = prefix->family == 4 ? 32 : 128;
+	int found = 0;
+
+	for (bit = prefix->len; bit < bits; bit++) {
+		uint8_t mask = 0x80 >> bit % 8;
+
+		found |= !!(prefix->addr[bit / 8] & mask);
+		prefix->addr[bit / 8] &= ~mask;
+	}
+	return found;
+}
+
+/* A prefix with its host bits. */
+static int read_prefix(const char *text, struct prefix *prefix)
+{
+	const char *slash = strchr(text, '/');
+	size_t len = slash ? (size_t)(slash - text) : strlen(text);
+	char addr[INET6_ADDRSTRLEN];
+	uint64_t bits;
+
+	if (len >= sizeof(addr))
+		return -1;
+	memcpy(addr, text, len);
+	addr[len] = 0;
+	*prefix = (struct prefix){.family = 4, .len = 32};
+	if (inet_pton(AF_INET, addr, prefix->addr) != 1) {
+		*prefix = (struct prefix){.family = 6, .len = 128};
+		if (inet_pton(AF_INET6, addr, prefix->addr) != 1)
+			return -1;
+	}
+	if (!slash)
+		return 0;
+	slash++;
+	if ((slash[0] == '0' && slash[1]) || read_whole(&slash, &bits) || *slash ||
+	    bits > prefix->len)
+		return -1;
+	prefix->len = (uint8_t)bits;
+	return 0;
+}
+
+int units_prefix(const char *text, struct prefix *prefix)
+{
+	struct prefix read;
+
+	if (read_prefix(text, &read) || clear_host(&read))
+		return -1;
+	*prefix = read;
+	return 0;
+}
+
+int units_prefix_masked(const char *text, struct prefix *prefix)
+{
+	struct prefix read;
+
+	if (read_prefix(text, &read))
+		return -1;
+	clear_host(&read);
+	*prefix = read;
+	return 0;
+}
+
+int units_range(const char *text, uint32_t max, struct range *range)
+{
+	uint64_t low, high;
+
+	if (read_whole(&text, &low))
+		return -1;
+	high = low;
+	if (*text == '-') {
+		text++;
+		if (read_whole(&text, &high))
+			return -1;
+	}
+	if (*text || low > high || high > max)
+		return -1;
+	*range = (struct range){(uint32_t)low, (uint32_t)high};
+	return 0;
+}
+
+/* In the largest unit that divides the value. */
+static const char *quantity_text(uint64_t value, const struct unit *units, char *buf, size_t size)
+{
+	if (!value) {
+		snprintf(buf, size, "0");
+		return buf;
+	}
+	while (value % units->scale)
+		units++;
+	snprintf(buf, size, "%" PRIu64 "%s", value / units->scale, units->name);
+	return buf;
+}
+
+const char *units_duration_text(uint64_t ns, char *buf, size_t size)
+{
+	return quantity_text(ns, durations, buf, size);
+}
+
+const char *units_size_text(uint64_t bytes, char *buf, size_t size)
+{
+	return quantity_text(bytes, sizes_shown, buf, size);
+}
+
+const char *units_prefix_text(const struct prefix *prefix, char *buf, size_t size)
+{
+	char addr[INET6_ADDRSTRLEN] = "";
+
+	inet_ntop(prefix->family == 4 ? AF_INET : AF_INET6, prefix->addr, addr, sizeof(addr));
+	if (prefix->len == (prefix->family == 4 ? 32 : 128))
+		snprintf(buf, size, "%s", addr);
+	else
+		snprintf(buf, size, "%s/%u", addr, prefix->len);
+	return buf;
+}
+
+const char *units_size_round(uint64_t bytes, char *buf, size_t size)
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+	double value = (double)bytes;
+	size_t i = 0;
+
+	for (; value >= 1024 && i + 1 < sizeof(units) / sizeof(*units); i++)
+		value /= 1024;
+	snprintf(buf, size, i && value < 100 ? "%.1f %s" : "%.0f %s", value, units[i]);
+	return buf;
+}
+
+const char *units_plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}

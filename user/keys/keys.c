@@ -1,0 +1,714 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "keys/keys.h"
+#include "config/units.h"
+
+#define KEYS_MAGIC   "PACERKEY"
+#define KEYS_VERSION 1u
+#define OPEN_TRIES   100 /* while others remove the file, or the name leads nowhere */
+
+/* A throttle with what tells that it is whole. */
+struct keys_copy {
+	uint64_t check;
+	struct pacer_throttle_state throttle;
+};
+
+struct keys_record {
+	char name[KEYS_NAME_MAX + 1];
+	uint32_t in_force; /* which copy; the one word that makes a use count */
+	uint32_t unused;
+	struct keys_copy copy[2];
+};
+
+/* How time goes on since a start of the machine. */
+struct keys_epoch {
+	uint8_t boot[16];
+	uint64_t base_ns;   /* the file's time at that start */
+	uint64_t closed_ns; /* before this no key is handed out */
+};
+
+/*
+ * The file: up to `check` it stays as it was made. Records follow, in the order in which keys were
+ * first seen, and are never moved; there may be a blank one more than n says.
+ */
+struct keys_file {
+	char magic[8];
+	uint32_t version;
+	uint32_t record_bytes;
+	struct keys_limits limits;
+	uint64_t check;
+	uint32_t n;
+	uint32_t last;	   /* record of the last key handed out, and 1; 0: none yet */
+	uint32_t dirty;	   /* may hold what has not reached the disk */
+	uint32_t in_force; /* which epoch */
+	uint64_t seen_ns;  /* the latest time */
+	struct keys_epoch epoch[2];
+	struct keys_record record[];
+};
+
+struct keys {
+	const struct keys_list *list;
+	const struct keys_clock *clock;
+	const char *path; /* NULL: in memory */
+	struct pacer_throttle_profile profile;
+	struct keys_file *file;
+	size_t bytes;
+	int fd;
+	bool marked;
+	uint32_t turn; /* place in the list that is asked first, where the file does not say */
+	uint32_t at[]; /* the record of each key of the list */
+};
+
+_Static_assert(sizeof(struct keys_record) == 12776, "as the header says");
+
+static int fail_errno(struct policy_error *error, const char *path, const char *what)
+{
+	return policy_fail(error, 0, "%s: %s: %s", path, what, strerror(errno));
+}
+
+/* ---- the list ---- */
+
+/* The key in text, trimmed, into *name. 1, 0 where there is none, -1 with *error filled. */
+static int parse_key(const char *text, size_t len, char separator, char *name,
+		     struct policy_error *error)
+{
+	while (len && strchr(" \t\r", text[len - 1]))
+		len--;
+	while (len && strchr(" \t", *text)) {
+		text++;
+		len--;
+	}
+	if (separator == '\n' && (!len || *text == '#'))
+		return 0;
+	if (!len)
+		return policy_fail(error, 0, "a key is empty: take out the comma");
+	if (len > KEYS_NAME_MAX)
+		return policy_fail(error, 0, "a key is longer than %u bytes", KEYS_NAME_MAX);
+	if (memchr(text, 0, len) || memchr(text, '\n', len))
+		return policy_fail(error, 0, "a key holds a zero byte or the end of a line");
+	if (len == 1 && *text == '-')
+		return policy_fail(error, 0, "a key is -, which stands for no key");
+	memcpy(name, text, len);
+	name[len] = 0;
+	return 1;
+}
+
+static int find_key(const struct keys_list *list, const char *name)
+{
+	for (uint32_t i = 0; i < list->n; i++)
+		if (!strcmp(list->name[i], name))
+			return (int)i;
+	return -1;
+}
+
+static int add_key(struct keys_list *list, const char *text, size_t len, char separator,
+		   struct policy_error *error)
+{
+	char name[KEYS_NAME_MAX + 1] = "";
+	int found = parse_key(text, len, separator, name, error);
+
+	if (found <= 0)
+		return found;
+	if (find_key(list, name) >= 0)
+		return policy_fail(error, 0, "the key %s is there twice", name);
+	if (list->n == KEYS_MAX)
+		return policy_fail(error, 0, "there are more than %u keys", KEYS_MAX);
+	memcpy(list->name[list->n++], name, sizeof(name));
+	return 0;
+}
+
+int keys_parse(const char *text, size_t len, char separator, struct keys_list *list,
+	       struct policy_error *error)
+{
+	const char *end = text + len;
+	int line = 0;
+
+	*list = (struct keys_list){.name = calloc(KEYS_MAX, sizeof(*list->name))};
+	if (!list->name)
+		return policy_fail(error, 0, "no memory for the keys");
+	for (const char *next; text && text <= end; text = next) {
+		const char *stop = memchr(text, separator, (size_t)(end - text));
+
+		next = stop ? stop + 1 : NULL;
+		line++;
+		if (add_key(list, text, (size_t)((stop ? stop : end) - text), separator, error)) {
+			keys_list_free(list);
+			error->line = separator == '\n' ? line : 0;
+			return -1;
+		}
+	}
+	if (list->n)
+		return 0;
+	keys_list_free(list);
+	return policy_fail(error, 0, "there is no key in it: write one a line");
+}
+
+void keys_list_free(struct keys_list *list)
+{
+	free(list->name);
+	*list = (struct keys_list){0};
+}
+
+/* ---- the throttle ---- */
+
+static uint64_t div_up(uint64_t a, uint64_t b)
+{
+	return a / b + !!(a % b);
+}
+
+static int check_limits(const struct keys_limits *limits, struct policy_error *error)
+{
+	if (!limits->max)
+		return policy_fail(error, 0, "--max is 0: a key has to be usable at least once");
+	if (!limits->window_ns)
+		return policy_fail(error, 0,
+				   "--window is 0: give the time after which a use is free again");
+	if (limits->threshold > limits->max)
+		return policy_fail(error, 0, "--threshold %u is above --max %u: give at most that",
+				   limits->threshold, limits->max);
+	if (limits->max_window_ns && limits->max_window_ns <= limits->window_ns)
+		return policy_fail(error, 0,
+				   "--max-window is not above --window: give a longer one");
+	return 0;
+}
+
+int keys_profile(const struct keys_limits *limits, uint32_t n,
+		 struct pacer_throttle_profile *profile, struct policy_error *error)
+{
+	struct pacer_throttle_params params = {limits->max, 0, 1, 1, limits->window_ns, 0, 0, 0};
+	uint64_t open = 0, full = 0;
+	char text[32];
+
+	if (!n)
+		return policy_fail(error, 0, "there is no key");
+	if (check_limits(limits, error))
+		return -1;
+	if (limits->max_window_ns)
+		open = div_up(limits->window_ns, limits->max_window_ns - limits->window_ns);
+	if (open >= PACER_THROTTLE_BUCKETS)
+		return policy_fail(
+		    error, 0, "--max-window is too close to --window: give at least %s",
+		    units_duration_text(limits->window_ns +
+					    div_up(limits->window_ns, PACER_THROTTLE_BUCKETS - 1),
+					text, sizeof(text)));
+	params.threshold = limits->threshold / n ? limits->threshold / n : !!limits->threshold;
+	if (!params.threshold) /* half of the buckets, or what is left of them */
+		params.threshold = div_up(limits->max, open ? PACER_THROTTLE_BUCKETS - open
+							    : PACER_THROTTLE_BUCKETS / 2);
+	full = div_up(limits->max, params.threshold);
+	if (full + (open ? open : 1) > PACER_THROTTLE_BUCKETS)
+		return policy_fail(
+		    error, 0,
+		    "--threshold %u is too fine for %u keys of %u uses: leave it out, for "
+		    "the finest that can be kept",
+		    limits->threshold, n, limits->max);
+	params.max_cooldown_ns = limits->max_window_ns;
+	if (!params.max_cooldown_ns)
+		params.max_cooldown_ns =
+		    limits->window_ns + div_up(limits->window_ns, PACER_THROTTLE_BUCKETS - full);
+	if (pacer_throttle_configure(profile, &params) != PACER_THROTTLE_OK)
+		return policy_fail(error, 0, "--max %u in --window %s cannot be kept", limits->max,
+				   units_duration_text(limits->window_ns, text, sizeof(text)));
+	return 0;
+}
+
+/* ---- the file, as bytes ---- */
+
+/* Of whole words: tells a torn or damaged part, not a forged one. */
+static uint64_t checksum(const void *from, size_t bytes)
+{
+	uint64_t sum = 0xcbf29ce484222325, word;
+
+	for (size_t i = 0; i + sizeof(word) <= bytes; i += sizeof(word)) {
+		memcpy(&word, (const char *)from + i, sizeof(word));
+		sum = (sum ^ word) * 0x9e3779b97f4a7c15;
+		sum ^= sum >> 29;
+	}
+	return sum;
+}
+
+static uint64_t check_of(const struct keys_file *file)
+{
+	return checksum(file, offsetof(struct keys_file, check));
+}
+
+static uint64_t check_of_copy(const struct keys_copy *copy)
+{
+	return checksum(&copy->throttle, sizeof(copy->throttle));
+}
+
+static size_t bytes_of(uint32_t records)
+{
+	return sizeof(struct keys_file) + records * sizeof(struct keys_record);
+}
+
+/* The one store that makes what was prepared count; all of that is done before it. */
+static void put_in_force(uint32_t *word, uint32_t value)
+{
+	__atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+
+static void begin_file(struct keys_file *file, const struct keys_limits *limits,
+		       const struct keys_clock *clock)
+{
+	memcpy(file->magic, KEYS_MAGIC, sizeof(file->magic));
+	file->version = KEYS_VERSION;
+	file->record_bytes = sizeof(struct keys_record);
+	file->limits = *limits;
+	file->check = check_of(file);
+	memcpy(file->epoch[0].boot, clock->boot, sizeof(clock->boot));
+}
+
+static void begin_record(struct keys_record *record, const char *name)
+{
+	memset(record, 0, sizeof(*record));
+	snprintf(record->name, sizeof(record->name), "%s", name);
+	record->copy[0].check = check_of_copy(&record->copy[0]);
+}
+
+static int record_whole(const struct keys_record *record)
+{
+	return record->in_force < 2 && record->name[0] && !record->name[KEYS_NAME_MAX] &&
+	       record->copy[record->in_force].check ==
+		   check_of_copy(&record->copy[record->in_force]);
+}
+
+/* 0, or -1 and why the file cannot be gone on with. It is only read. */
+static int check_file(const struct keys_file *file, size_t bytes, const struct keys_limits *limits,
+		      struct policy_error *error)
+{
+	char window[32];
+
+	if (!file || bytes < sizeof(*file))
+		return policy_fail(error, 0,
+				   "it is too short for a state: is it cut off, or another file?");
+	if (memcmp(file->magic, KEYS_MAGIC, sizeof(file->magic)))
+		return policy_fail(error, 0,
+				   "it is not a state of `xdp-pacer keys`: give another file");
+	if (file->version != KEYS_VERSION || file->record_bytes != sizeof(struct keys_record))
+		return policy_fail(error, 0,
+				   "it is of version %u, this is version %u: use the release that "
+				   "wrote it, or another file",
+				   file->version, KEYS_VERSION);
+	if (file->check != check_of(file) || file->n > KEYS_MAX || file->last > file->n ||
+	    file->in_force > 1)
+		return policy_fail(error, 0, "it is damaged: remove it once a window has passed");
+	if (bytes < bytes_of(file->n))
+		return policy_fail(error, 0, "it is cut off: remove it once a window has passed");
+	if (memcmp(&file->limits, limits, sizeof(*limits)))
+		return policy_fail(
+		    error, 0,
+		    "it is kept for --max %u --window %s, and not the same "
+		    "--max-window and --threshold: give these, or another file",
+		    file->limits.max,
+		    units_duration_text(file->limits.window_ns, window, sizeof(window)));
+	for (uint32_t i = 0; i < file->n; i++)
+		if (!record_whole(&file->record[i]))
+			return policy_fail(error, 0,
+					   "it is damaged: remove it once a window has passed");
+	return 0;
+}
+
+/* ---- the file, as a file ---- */
+
+static enum keys_opened unable(struct policy_error *error, const char *path, const char *what)
+{
+	policy_explain(error, 0, "%s: %s: %s", path, what, strerror(errno));
+	return KEYS_UNABLE;
+}
+
+/* The lock goes with the open file: whoever is killed lets go of it. */
+static int lock_file(const struct keys *keys, short type)
+{
+	struct flock lock = {.l_type = type, .l_whence = SEEK_SET};
+	int result;
+
+	if (!keys->path)
+		return 0;
+	do
+		result = fcntl(keys->fd, F_OFD_SETLKW, &lock);
+	while (result && errno == EINTR);
+	return result;
+}
+
+/* Is the file still what the path stands for, and as long as it was? */
+static int still_there(const struct keys *keys)
+{
+	struct stat at;
+
+	return !keys->path ||
+	       (!fstat(keys->fd, &at) && at.st_nlink && (uint64_t)at.st_size >= keys->bytes);
+}
+
+/* Bring the name to the disk as well. */
+static int sync_folder(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char folder[4096] = ".";
+	int fd, result;
+
+	if (slash)
+		snprintf(folder, sizeof(folder), "%.*s", slash == path ? 1 : (int)(slash - path),
+			 path);
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	result = fd < 0 ? -1 : fsync(fd);
+	if (fd >= 0)
+		close(fd);
+	return result;
+}
+
+static int write_whole(int fd, const void *from, size_t bytes)
+{
+	ssize_t written = write(fd, from, bytes);
+
+	if (written >= 0 && (size_t)written != bytes)
+		errno = ENOSPC;
+	return written == (ssize_t)bytes ? 0 : -1;
+}
+
+/* Make a whole, empty state and then give it its name, if that is still free. */
+static int make_file(const char *path, const struct keys_limits *limits,
+		     const struct keys_clock *clock)
+{
+	struct keys_file file = {0};
+	char temporary[4096];
+	int fd, result, why;
+
+	if (snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path) >= (int)sizeof(temporary)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	fd = mkostemp(temporary, O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	begin_file(&file, limits, clock);
+	result = write_whole(fd, &file, sizeof(file)) || fsync(fd) ||
+		 (link(temporary, path) && errno != EEXIST) || sync_folder(path);
+	why = errno;
+	unlink(temporary);
+	close(fd);
+	errno = why;
+	return result ? -1 : 0;
+}
+
+/* Open the file, or make it, and lock it. It has the name that it was opened by. */
+static enum keys_opened open_file(struct keys *keys, const struct keys_limits *limits,
+				  struct policy_error *error)
+{
+	struct stat at;
+
+	for (int i = 0; i < OPEN_TRIES; i++) {
+		keys->fd = open(keys->path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+		if (keys->fd < 0 && errno == ENOENT) {
+			if (make_file(keys->path, limits, keys->clock))
+				return unable(error, keys->path, "cannot be made");
+			continue;
+		}
+		if (keys->fd < 0 || fstat(keys->fd, &at))
+			return unable(error, keys->path, "cannot be opened");
+		if (!S_ISREG(at.st_mode)) {
+			policy_explain(error, 0, "it is no regular file: give another");
+			return KEYS_REFUSED;
+		}
+		if (lock_file(keys, F_WRLCK) || fstat(keys->fd, &at))
+			return unable(error, keys->path, "cannot be locked");
+		keys->bytes = (size_t)at.st_size;
+		if (at.st_nlink)
+			return KEYS_OPEN;
+		close(keys->fd); /* removed while this waited for the lock */
+		keys->fd = -1;
+	}
+	policy_explain(error, 0, "%s: whenever it is made it is gone: is it a link to nowhere?",
+		       keys->path);
+	return KEYS_UNABLE;
+}
+
+static int map_file(struct keys *keys, size_t bytes)
+{
+	int flags = keys->path ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
+	void *at;
+
+	if (keys->file)
+		munmap(keys->file, keys->bytes);
+	keys->file = NULL;
+	at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, keys->path ? keys->fd : -1, 0);
+	if (at == MAP_FAILED)
+		return -1;
+	keys->file = at;
+	keys->bytes = bytes;
+	return 0;
+}
+
+static uint32_t find_record(const struct keys_file *file, const char *name)
+{
+	uint32_t i = 0;
+
+	while (i < file->n && strcmp(file->record[i].name, name))
+		i++;
+	return i;
+}
+
+/* Room for so many records, on the disk too. */
+static int grow_file(struct keys *keys, uint32_t records)
+{
+	int why;
+
+	if (!keys->path)
+		return 0;
+	why = posix_fallocate(keys->fd, 0, (off_t)bytes_of(records));
+	if (!why)
+		return map_file(keys, bytes_of(records));
+	errno = why;
+	return -1;
+}
+
+/* Records for the list's keys that have none yet; they count when all are there. -1: see errno. */
+static int add_records(struct keys *keys)
+{
+	const struct keys_list *list = keys->list;
+	uint32_t n = keys->file->n;
+
+	for (uint32_t i = 0; i < list->n; i++) {
+		keys->at[i] = find_record(keys->file, list->name[i]);
+		if (keys->at[i] == keys->file->n)
+			keys->at[i] = n++;
+	}
+	if (n == keys->file->n)
+		return 0;
+	if (n > KEYS_MAX) {
+		errno = EDQUOT;
+		return -1;
+	}
+	if (grow_file(keys, n))
+		return -1;
+	for (uint32_t i = 0; i < list->n; i++)
+		if (keys->at[i] >= keys->file->n)
+			begin_record(&keys->file->record[keys->at[i]], list->name[i]);
+	if (keys->path && fdatasync(keys->fd))
+		return -1;
+	put_in_force(&keys->file->n, n);
+	return 0;
+}
+
+/*
+ * After a start of the machine, time goes on from where it was. If it stopped with something not on
+ * the disk, uses may be missing, none of them later than that start.
+ */
+static void begin_epoch(struct keys *keys)
+{
+	struct keys_file *file = keys->file;
+	const struct keys_epoch *was = &file->epoch[file->in_force];
+	struct keys_epoch *is = &file->epoch[!file->in_force];
+
+	if (!memcmp(was->boot, keys->clock->boot, sizeof(was->boot)))
+		return;
+	memcpy(is->boot, keys->clock->boot, sizeof(is->boot));
+	is->base_ns = file->seen_ns;
+	is->closed_ns = was->closed_ns;
+	if (file->dirty)
+		is->closed_ns = pacer_throttle_later(
+		    was->closed_ns, pacer_throttle_sum(is->base_ns, keys->profile.cooldown_ns));
+	put_in_force(&file->in_force, !file->in_force);
+}
+
+static enum keys_opened open_state(struct keys *keys, const struct keys_limits *limits,
+				   struct policy_error *error)
+{
+	enum keys_opened opened = open_file(keys, limits, error);
+
+	if (opened != KEYS_OPEN)
+		return opened;
+	if (keys->bytes && map_file(keys, keys->bytes))
+		return unable(error, keys->path, "cannot be mapped");
+	if (check_file(keys->file, keys->bytes, limits, error))
+		return KEYS_REFUSED;
+	if (add_records(keys))
+		return unable(error, keys->path, "has no room for the keys");
+	begin_epoch(keys);
+	if (lock_file(keys, F_UNLCK))
+		return unable(error, keys->path, "cannot be unlocked");
+	return KEYS_OPEN;
+}
+
+static void discard(struct keys *keys)
+{
+	if (keys->file)
+		munmap(keys->file, keys->bytes);
+	if (keys->fd >= 0)
+		close(keys->fd);
+	free(keys);
+}
+
+enum keys_opened keys_open(const struct keys_list *list, const struct keys_limits *limits,
+			   const char *path, const struct keys_clock *clock, struct keys **out,
+			   struct policy_error *error)
+{
+	enum keys_opened opened = KEYS_OPEN;
+	struct keys *keys = calloc(1, sizeof(*keys) + list->n * sizeof(keys->at[0]));
+
+	*out = NULL;
+	error->line = 0;
+	if (!keys)
+		return unable(error, "keys", "cannot be kept");
+	*keys = (struct keys){.list = list, .clock = clock, .path = path, .fd = -1};
+	if (keys_profile(limits, list->n, &keys->profile, error))
+		opened = KEYS_REFUSED;
+	else if (path)
+		opened = open_state(keys, limits, error);
+	else if (map_file(keys, bytes_of(list->n)) || add_records(keys))
+		opened = unable(error, "keys", "cannot be kept");
+	if (opened != KEYS_OPEN)
+		discard(keys);
+	else
+		*out = keys;
+	return opened;
+}
+
+/* ---- handing out ---- */
+
+/*
+ * Before the first use since the file last was on the disk as it is. What another process says of
+ * that is not enough at first: it may have been killed before it was so.
+ */
+static int mark_dirty(struct keys *keys)
+{
+	if (!keys->path || (keys->marked && keys->file->dirty))
+		return 0;
+	put_in_force(&keys->file->dirty, 1);
+	keys->marked = !fdatasync(keys->fd);
+	return keys->marked ? 0 : -1;
+}
+
+static const struct pacer_throttle_state *throttle_of(const struct keys_record *record)
+{
+	return &record->copy[record->in_force].throttle;
+}
+
+/* When the first of a spent key's uses are free again. */
+static uint64_t back_ns(const struct pacer_throttle_profile *profile,
+			const struct pacer_throttle_state *state)
+{
+	const struct pacer_throttle_bucket *oldest =
+	    &state->bucket[pacer_throttle_place(state->head)];
+
+	return pacer_throttle_sum(oldest->until_ns, profile->cooldown_ns);
+}
+
+/* A use of the record's key, which has one free: in the other copy, which then comes into force. */
+static int count_use(struct keys *keys, uint32_t at, uint64_t now_ns)
+{
+	struct keys_record *record = &keys->file->record[at];
+	struct keys_copy *copy = &record->copy[!record->in_force];
+
+	copy->throttle = *throttle_of(record);
+	if (pacer_throttle_use(&keys->profile, &copy->throttle, now_ns, 1) != PACER_THROTTLE_ADMIT)
+		return -1;
+	copy->check = check_of_copy(copy);
+	put_in_force(&record->in_force, !record->in_force);
+	put_in_force(&keys->file->last, at + 1);
+	return 0;
+}
+
+/* The place in the list behind the last key that any process handed out, or this one. */
+static uint32_t first_place(const struct keys *keys)
+{
+	uint32_t n = keys->list->n, last = keys->file->last;
+
+	for (uint32_t i = 0; last && i < n; i++) {
+		uint32_t place = (keys->turn + n - 1 + i) % n;
+
+		if (keys->at[place] == last - 1)
+			return (place + 1) % n;
+	}
+	return keys->turn;
+}
+
+static enum keys_answer rotate(struct keys *keys, uint64_t now_ns, struct keys_given *given)
+{
+	uint32_t n = keys->list->n, place = first_place(keys);
+	uint64_t first_ns = UINT64_MAX;
+
+	for (uint32_t i = 0; i < n; i++, place = (place + 1) % n) {
+		const struct pacer_throttle_state *state =
+		    throttle_of(&keys->file->record[keys->at[place]]);
+
+		if (pacer_throttle_free(&keys->profile, state, now_ns) &&
+		    !count_use(keys, keys->at[place], now_ns)) {
+			keys->turn = (place + 1) % n;
+			given->name = keys->list->name[place];
+			return KEYS_GIVEN;
+		}
+		if (back_ns(&keys->profile, state) < first_ns)
+			first_ns = back_ns(&keys->profile, state);
+	}
+	given->wait_ns = first_ns > now_ns ? first_ns - now_ns : 0;
+	return KEYS_NONE;
+}
+
+/* By the holder of the lock. */
+static enum keys_answer next_locked(struct keys *keys, struct keys_given *given,
+				    struct policy_error *error)
+{
+	struct keys_file *file = keys->file;
+	uint64_t closed_ns, now_ns;
+
+	if (!still_there(keys)) {
+		policy_explain(error, 0, "%s: it was removed or cut off meanwhile: start again",
+			       keys->path);
+		return KEYS_FAILED;
+	}
+	if (mark_dirty(keys)) {
+		fail_errno(error, keys->path, "cannot be written");
+		return KEYS_FAILED;
+	}
+	now_ns = pacer_throttle_sum(file->epoch[file->in_force].base_ns,
+				    keys->clock->now(keys->clock->arg));
+	now_ns = pacer_throttle_later(now_ns, file->seen_ns);
+	__atomic_store_n(&file->seen_ns, now_ns, __ATOMIC_RELAXED);
+	closed_ns = file->epoch[file->in_force].closed_ns;
+	if (now_ns >= closed_ns)
+		return rotate(keys, now_ns, given);
+	given->wait_ns = closed_ns - now_ns;
+	return KEYS_NONE;
+}
+
+enum keys_answer keys_next(struct keys *keys, struct keys_given *given, struct policy_error *error)
+{
+	enum keys_answer answer;
+
+	*given = (struct keys_given){0};
+	if (lock_file(keys, F_WRLCK)) {
+		fail_errno(error, keys->path, "cannot be locked");
+		return KEYS_FAILED;
+	}
+	answer = next_locked(keys, given, error);
+	lock_file(keys, F_UNLCK);
+	return answer;
+}
+
+int keys_close(struct keys *keys, struct policy_error *error)
+{
+	int result = 0;
+
+	if (keys->path && still_there(keys)) {
+		result = lock_file(keys, F_WRLCK) || fdatasync(keys->fd);
+		if (!result && keys->file->dirty) {
+			put_in_force(&keys->file->dirty, 0);
+			result = fdatasync(keys->fd);
+		}
+		if (result)
+			fail_errno(error, keys->path, "cannot be brought to the disk");
+	}
+	discard(keys);
+	return result ? -1 : 0;
+}

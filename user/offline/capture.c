@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "offline/capture.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define ETH_LEN 14
+
+static bool link_known(int link)
+{
+	return link == DLT_EN10MB || link == DLT_RAW || link == DLT_IPV4 || link == DLT_IPV6;
+}
+
+static int unknown_link(const struct capture *c, struct policy_error *error)
+{
+	const char *name = pcap_datalink_val_to_name(c->link);
+
+	policy_explain(
+	    error, 0,
+	    "its link type is %s (%d): Ethernet and raw IP (RAW, IPV4, IPV6) can be judged",
+	    name ? name : "unknown", c->link);
+	error->file = c->file;
+	return -1;
+}
+
+/* Does it begin as pcapng does? The byte stays to be read. */
+static bool is_ng(FILE *f)
+{
+	int first = getc(f);
+
+	if (first != EOF)
+		ungetc(first, f);
+	return first == 0x0a;
+}
+
+static int open_file(struct capture *c, struct policy_error *error)
+{
+	char text[PCAP_ERRBUF_SIZE] = "";
+	FILE *f = strcmp(c->file, "-") ? fopen(c->file, "rb") : stdin;
+
+	if (f)
+		c->classic = !is_ng(f);
+	if (f)
+		c->pcap =
+		    pcap_fopen_offline_with_tstamp_precision(f, PCAP_TSTAMP_PRECISION_NANO, text);
+	if (!c->pcap) {
+		policy_explain(error, POLICY_BLAMELESS, "no frame can be read: %s",
+			       f ? text : strerror(errno));
+		error->file = c->file;
+		if (f && f != stdin)
+			fclose(f);
+		return -1;
+	}
+	c->link = pcap_datalink(c->pcap);
+	c->pass++;
+	c->frames = 0;
+	c->now_ns = 0;
+	return link_known(c->link) ? 0 : unknown_link(c, error);
+}
+
+int capture_open(struct capture *c, const char *file, const struct capture_listener *listener,
+		 struct policy_error *error)
+{
+	*c = (struct capture){.file = file, .listener = listener};
+	return open_file(c, error);
+}
+
+bool capture_repeats(const struct capture *c)
+{
+	struct stat st;
+
+	return strcmp(c->file, "-") && !stat(c->file, &st) && S_ISREG(st.st_mode);
+}
+
+int capture_again(struct capture *c, struct policy_error *error)
+{
+	pcap_close(c->pcap);
+	c->pcap = NULL;
+	return open_file(c, error);
+}
+
+void capture_close(struct capture *c)
+{
+	if (c->pcap)
+		pcap_close(c->pcap);
+	c->pcap = NULL;
+}
+
+/*
+ * In ns since 1970; before that is 0, and what ns cannot count is their last. The seconds of a
+ * classic file are 32 bits without a sign, which libpcap takes for one: from 2038 on.
+ */
+static uint64_t time_of(const struct capture *c, const struct pcap_pkthdr *header)
+{
+	int64_t s = c->classic ? (uint32_t)header->ts.tv_sec : header->ts.tv_sec;
+
+	if (s < 0 || s > INT64_MAX / 1000000000 - 1)
+		return s < 0 ? 0 : INT64_MAX;
+	return (uint64_t)s * 1000000000u + (uint64_t)header->ts.tv_usec;
+}
+
+/* Raw IP gets the Ethernet header that XDP would have seen before it, and counts with it. */
+static struct replay_frame frame_of(const struct capture *c, const struct pcap_pkthdr *header,
+				    const uint8_t *data)
+{
+	static uint8_t made[REPLAY_HEAD_BYTES];
+	uint32_t len = header->len > header->caplen ? header->len : header->caplen;
+	struct replay_frame frame = {data, header->caplen, len, time_of(c, header), 0};
+	bool six =
+	    c->link == DLT_IPV6 || (c->link == DLT_RAW && header->caplen && data[0] >> 4 == 6);
+
+	if (c->link == DLT_EN10MB)
+		return frame;
+	if (frame.captured > sizeof(made) - ETH_LEN)
+		frame.captured = sizeof(made) - ETH_LEN;
+	made[12] = six ? 0x86 : 0x08;
+	made[13] = six ? 0xdd : 0x00;
+	memcpy(made + ETH_LEN, data, frame.captured);
+	frame.data = made;
+	frame.captured += ETH_LEN;
+	if (frame.len_bytes <= UINT32_MAX - ETH_LEN)
+		frame.len_bytes += ETH_LEN;
+	return frame;
+}
+
+static void warn(const struct capture *c, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void warn(const struct capture *c, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	c->listener->warn(c, text);
+}
+
+/* Says what is wrong, once. Returns 0. */
+static int at_end(struct capture *c, int got)
+{
+	c->listener->end(c);
+	if (got == PCAP_ERROR_BREAK || c->damaged)
+		return 0;
+	c->damaged = true;
+	warn(c, "damaged at frame %" PRIu64 ": %s: the %" PRIu64 " frames before it were judged",
+	     c->frames + 1, pcap_geterr(c->pcap), c->frames);
+	return 0;
+}
+
+/* The clock that counts: it does not run backwards. Said once, at whichever frame does so first. */
+static void tell_time(struct capture *c, struct replay_frame *frame)
+{
+	char text[32];
+
+	if (frame->time_ns < c->now_ns && !c->ran_back) {
+		c->ran_back = true;
+		warn(c,
+		     "frame %" PRIu64 " is %s before one that stands before it: it counts at the "
+		     "latest time seen, as do all like it",
+		     c->frames,
+		     units_duration_text(c->now_ns - frame->time_ns, text, sizeof(text)));
+	}
+	if (frame->time_ns > c->now_ns)
+		c->now_ns = frame->time_ns;
+	frame->now_ns = c->now_ns;
+}
+
+int capture_next(struct capture *c, struct replay_frame *frame)
+{
+	struct pcap_pkthdr *header;
+	const uint8_t *data;
+	int got = pcap_next_ex(c->pcap, &header, &data);
+
+	if (got != 1)
+		return at_end(c, got);
+	*frame = frame_of(c, header, data);
+	c->frames++;
+	tell_time(c, frame);
+	if (!(c->frames & 0xffff))
+		c->listener->progress(c);
+	return 1;
+}

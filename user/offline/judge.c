@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "offline/judge.h"
+
+#include <stdlib.h>
+
+static int open_judge(struct judge *j, bool kernel, struct policy_error *error)
+{
+	struct compile_host host = {0, 1, 1}; /* the capture's clock is exact; one taker */
+
+	j->bin = calloc(1, sizeof(*j->bin));
+	j->plan = calloc(1, sizeof(*j->plan));
+	if (!j->bin || !j->plan) {
+		*error =
+		    (struct policy_error){.line = POLICY_NO_MEMORY, .text = "replay: no memory"};
+		return -1;
+	}
+	if (compile_policy(j->policy, NULL, &host, j->bin, j->plan, error)) {
+		error->file = j->name;
+		return -1;
+	}
+	j->replay = replay_open(j->policy, j->bin, j->plan->lines, kernel, error);
+	return j->replay ? 0 : -1;
+}
+
+int judge_open(struct judge *j, const char *name, const struct policy *policy, bool kernel,
+	       struct policy_error *error)
+{
+	*j = (struct judge){.name = name, .policy = policy};
+	if (!open_judge(j, kernel, error))
+		return 0;
+	judge_close(j);
+	return -1;
+}
+
+void judge_close(struct judge *j)
+{
+	replay_close(j->replay);
+	free(j->bin);
+	free(j->plan);
+	j->replay = NULL;
+	j->bin = NULL;
+	j->plan = NULL;
+}
+
+bool judge_denied(const struct replay_fate *fate)
+{
+	return pacer_verdict_of(fate->reason) == PACER_VERDICT_DENY;
+}
+
+uint32_t judge_limit_of(const struct judge *j, const struct replay_fate *fate)
+{
+	int limit = -1;
+
+	if (judge_denied(fate))
+		limit = compile_limit_of(j->plan, j->policy, fate->rule, fate->tier, fate->reason);
+	return limit < 0 ? 0 : limit;
+}
+
+struct pacer_tier *judge_tier(const struct judge *j, uint32_t rule, uint32_t limit)
+{
+	for (size_t i = 0; i < j->plan->n_limits; i++)
+		if (j->plan->limit[i].rule == rule && j->plan->limit[i].limit == limit)
+			return &j->bin->rule[rule].tier[j->plan->limit[i].tier];
+	return &j->bin->rule[rule].tier[0];
+}
+
+uint64_t judge_capacity(const struct policy_limit *limit)
+{
+	switch (limit->kind) {
+	case LIMIT_WINDOW:
+		return limit->limit;
+	case LIMIT_THROTTLE:
+		return limit->throttle.uses;
+	case LIMIT_GAP:
+		break;
+	}
+	return 1;
+}
+
+uint64_t judge_span_ns(const struct policy_limit *limit)
+{
+	switch (limit->kind) {
+	case LIMIT_WINDOW:
+		return limit->window_ns;
+	case LIMIT_THROTTLE:
+		return limit->throttle.cooldown_ns;
+	case LIMIT_GAP:
+		break;
+	}
+	return limit->gap_ns;
+}
+
+static bool counts_bytes(const struct policy_limit *limit)
+{
+	return limit->kind == LIMIT_WINDOW && limit->cost == PACER_COST_BYTES;
+}
+
+const char *judge_unit(const struct policy_limit *limit)
+{
+	if (limit->kind == LIMIT_THROTTLE)
+		return "uses";
+	return counts_bytes(limit) ? "bytes" : "packets";
+}
+
+uint64_t judge_cost(const struct policy_limit *limit, uint32_t len_bytes)
+{
+	return counts_bytes(limit) ? len_bytes : 1;
+}

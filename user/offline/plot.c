@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "offline/plot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "config/text.h"
+
+#define POINTS 1600u
+#define CELLS  4096u /* that a window's uses are gathered in */
+/* Okabe and Ito's colours, which the colour-blind can tell apart. */
+#define USED	   "#D55E00"
+#define RELEASED   "#0072B2"
+#define REPORTED   "#009E73"
+#define FREE_AREA  "#D6EAF5"
+#define WRONG_AREA "#F0E442"
+#define DENIED	   "#000000"
+
+extern char **environ;
+
+struct point {
+	uint64_t used, free, reported, denied; /* used and denied: since the view began */
+};
+
+/* Uses within the window, gathered by when they were made: the last time of each cell counts. */
+struct recent {
+	struct {
+		uint64_t time_ns, uses;
+	} cell[CELLS + 2];
+	uint32_t head, n;
+	uint64_t held;
+};
+
+struct plot {
+	const struct plot_view *view;
+	const struct policy_limit *limit;
+	struct judge judge;
+	struct pacer_tier *tier;
+	uint32_t tier_index;
+	struct pacer_packet pkt; /* one of the key's, for asking the limiter */
+	bool seen;
+	uint64_t capacity, span_ns; /* uses, each released after so long */
+	uint64_t used, denied, base_used, base_denied, now_ns;
+	struct recent recent;
+	struct point point[POINTS + 1];
+	uint32_t n;
+};
+
+/* --- what is really free -------------------------------------------------------------------- */
+
+static void recent_add(struct plot *p, uint64_t now_ns, uint64_t uses)
+{
+	struct recent *r = &p->recent;
+	uint32_t next = (r->head + r->n) % (CELLS + 2);
+	uint32_t last = (next + CELLS + 1) % (CELLS + 2);
+
+	r->held += uses;
+	if (r->n &&
+	    now_ns / (p->span_ns / CELLS + 1) == r->cell[last].time_ns / (p->span_ns / CELLS + 1)) {
+		r->cell[last].time_ns = now_ns;
+		r->cell[last].uses += uses;
+		return;
+	}
+	r->cell[next].time_ns = now_ns;
+	r->cell[next].uses = uses;
+	r->n++;
+}
+
+/* A window holds what is as old as itself; a gap is over by then. */
+static uint64_t recent_held(struct plot *p, uint64_t now_ns)
+{
+	struct recent *r = &p->recent;
+	bool closed = p->limit->kind == LIMIT_WINDOW;
+
+	while (r->n && now_ns >= r->cell[r->head].time_ns &&
+	       now_ns - r->cell[r->head].time_ns >= p->span_ns + closed) {
+		r->held -= r->cell[r->head].uses;
+		r->head = (r->head + 1) % (CELLS + 2);
+		r->n--;
+	}
+	return r->held;
+}
+
+/* --- what the limiter reports --------------------------------------------------------------- */
+
+static bool admits(const struct plot *p, uint64_t now_ns)
+{
+	return replay_peek(p->judge.replay, &p->pkt, p->view->rule, p->tier_index, now_ns) ==
+	       PACER_ADMIT;
+}
+
+/* A window of a limit of L admits one more unit if L is above what it holds. */
+static uint64_t window_free(const struct plot *p, uint64_t now_ns)
+{
+	uint64_t gap_ns = p->tier->gap_ns;
+	uint32_t limit = p->tier->window.limit;
+	uint32_t small = 0, enough = limit + 1; /* held + 1 is enough */
+
+	p->tier->gap_ns = 0;
+	while (enough - small > 1) {
+		p->tier->window.limit = small + (enough - small) / 2;
+		if (admits(p, now_ns))
+			enough = p->tier->window.limit;
+		else
+			small = p->tier->window.limit;
+	}
+	p->tier->gap_ns = gap_ns;
+	p->tier->window.limit = limit;
+	return (uint64_t)(limit - small) << p->tier->window.cost_shift;
+}
+
+static uint64_t reported_free(const struct plot *p, uint64_t now_ns)
+{
+	if (!p->seen)
+		return p->capacity;
+	if (p->limit->kind == LIMIT_WINDOW)
+		return window_free(p, now_ns);
+	if (p->limit->kind == LIMIT_THROTTLE)
+		return replay_throttle_free(p->judge.replay, p->view->rule, p->tier_index, now_ns);
+	return admits(p, now_ns);
+}
+
+/* --- reading -------------------------------------------------------------------------------- */
+
+static uint64_t point_time(const struct plot *p, uint32_t i)
+{
+	return p->view->from_ns +
+	       (uint64_t)((double)(p->view->to_ns - p->view->from_ns) * i / POINTS);
+}
+
+/* Note the points before this time. */
+static void note_until(struct plot *p, uint64_t time_ns)
+{
+	for (; p->n <= POINTS && point_time(p, p->n) < time_ns; p->n++) {
+		uint64_t at_ns = point_time(p, p->n), held, free;
+
+		if (!p->n) {
+			p->base_used = p->used;
+			p->base_denied = p->denied;
+		}
+		held = recent_held(p, at_ns);
+		free = held < p->capacity ? p->capacity - held : 0;
+		p->point[p->n] =
+		    (struct point){p->used - p->base_used, free, reported_free(p, at_ns),
+				   p->denied - p->base_denied};
+		if (p->point[p->n].reported > free) /* the cells of what is really free are wider */
+			p->point[p->n].reported = free;
+	}
+}
+
+static bool is_key(struct plot *p, const struct replay_fate *fate)
+{
+	struct tally_key key;
+
+	if (fate->rule != p->view->rule)
+		return false;
+	key = tally_key_of(p->tier, &p->limit->key, &fate->pkt);
+	key.rule = p->view->key.rule;
+	key.limit = p->view->key.limit;
+	return !memcmp(&key, &p->view->key, sizeof(key));
+}
+
+static void take_frame(struct plot *p, const struct replay_frame *frame,
+		       const struct replay_fate *fate)
+{
+	uint64_t uses = judge_cost(p->limit, frame->len_bytes);
+
+	if (!is_key(p, fate))
+		return;
+	if (!p->seen)
+		p->pkt = fate->pkt;
+	p->pkt.len_bytes = 1;
+	p->seen = true;
+	if (judge_denied(fate)) {
+		p->denied++;
+		return;
+	}
+	p->used += uses;
+	(void)recent_held(p, p->now_ns);
+	recent_add(p, p->now_ns, uses);
+}
+
+static int read_capture(struct plot *p, struct capture *c, struct policy_error *error)
+{
+	struct replay_frame frame;
+	struct replay_fate fate;
+
+	while (capture_next(c, &frame) == 1) {
+		p->now_ns = frame.now_ns;
+		note_until(p, p->now_ns);
+		if (replay_judge(p->judge.replay, &frame, &fate, error))
+			return -1;
+		take_frame(p, &frame, &fate);
+	}
+	note_until(p, UINT64_MAX);
+	return 0;
+}
+
+/* --- drawing -------------------------------------------------------------------------------- */
+
+/*
+ * A gnuplot string: pieces between single quotes, within which nothing means anything to it
+ * (between double quotes it runs what is in backticks), joined by the quotes that were in the text:
+ * it does not take a doubled one at a piece's beginning. Markup ("a_b") is switched off where the
+ * string is used, by noenhanced.
+ */
+static void write_string(FILE *to, const char *text)
+{
+	struct printable shown = printable(text);
+	const char *at = shown.text;
+
+	fprintf(to, "\"\"");
+	while (*at) {
+		int len = (int)strcspn(at, "'");
+
+		if (len)
+			fprintf(to, " . '%.*s'", len, at);
+		else
+			fprintf(to, " . \"'\"");
+		at += len ? len : 1;
+	}
+}
+
+static const char *base_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* "300 packets in 1s", "a gap of 1ms" */
+static const char *limit_text(const struct plot *p, char *buf, size_t size)
+{
+	char time[32];
+
+	units_duration_text(p->span_ns, time, sizeof(time));
+	if (p->limit->kind != LIMIT_GAP)
+		snprintf(buf, size, "%" PRIu64 " %s in any %s", p->capacity, judge_unit(p->limit),
+			 time);
+	else
+		snprintf(buf, size, "a gap of %s", time);
+	return buf;
+}
+
+/* A point of time in seconds since the capture's start, and the heights of the lines. */
+static void write_data(FILE *to, const struct plot *p, uint64_t start_ns)
+{
+	fprintf(to, "$d << END_OF_DATA\n");
+	for (uint32_t i = 0; i < p->n; i++) {
+		const struct point *at = &p->point[i];
+		bool denied = i && at->denied > p->point[i - 1].denied;
+
+		fprintf(to, "%.9f %" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n",
+			(double)(point_time(p, i) - start_ns) / 1e9, at->used, at->used + at->free,
+			at->used + at->reported, denied ? "1" : "NaN");
+	}
+	fprintf(to, "END_OF_DATA\n");
+}
+
+/* The lines' names beside their ends, pushed apart where they would cover each other. */
+static void write_labels(FILE *to, const struct plot *p, double top)
+{
+	const struct point *end = &p->point[p->n - 1];
+	double at[] = {end->used, end->used + end->reported, end->used + end->free};
+	static const char *const text[][2] = {
+	    {"used", USED}, {"released, as reported", REPORTED}, {"really released", RELEASED}};
+
+	for (int i = 0; i < 3; i++) {
+		if (i && at[i] < at[i - 1] + 0.055 * top)
+			at[i] = at[i - 1] + 0.055 * top;
+		fprintf(to, "set label '%s' at graph 1,first %.3f left offset 1,0 tc rgb '%s'\n",
+			text[i][0], at[i], text[i][1]);
+	}
+}
+
+/* What the areas are, above the picture. */
+static void write_areas(FILE *to)
+{
+	static const struct {
+		const char *text, *colour;
+		double at;
+	} area[] = {{"free, and reported so", FREE_AREA, 0.66},
+		    {"free, but not reported", WRONG_AREA, 1.0}};
+
+	for (int i = 0; i < 2; i++)
+		fprintf(to,
+			"set object rectangle center graph %.3f,1.06 size graph 0.02,0.04 fs solid "
+			"noborder fc rgb '%s'\nset label '%s' at graph %.3f,1.06 left\n",
+			area[i].at, area[i].colour, area[i].text, area[i].at + 0.02);
+}
+
+static void write_frame(FILE *to, const struct plot *p, const char *file)
+{
+	const struct policy_rule *rule = &p->judge.policy->rule[p->view->rule];
+	char limit[96], title[POLICY_NAME_MAX + TALLY_TEXT + 100];
+
+	snprintf(title, sizeof(title), "%s, %s: %s", rule->name, p->view->key_text,
+		 limit_text(p, limit, sizeof(limit)));
+	fprintf(to, "set terminal svg size 900,480 font 'sans-serif,13' background '#ffffff'\n"
+		    "set encoding utf8\nset rmargin 25\nset tmargin 4\nset label ");
+	write_string(to, title);
+	fprintf(to, " at graph 0,1.11 noenhanced\nset label ");
+	write_string(to, base_of(file));
+	fprintf(to,
+		" at graph 0,1.05 noenhanced textcolor rgb '#606060'\n"
+		"set border 3\nset tics out nomirror\nset grid ytics lt 1 lw 1 lc rgb '#dddddd'\n"
+		"set xlabel 'seconds since the capture began'\nset ylabel '%s'\n"
+		"set format y '%%.0f'\nunset key\n",
+		judge_unit(p->limit));
+}
+
+static void write_plot(FILE *to, const struct plot *p, const char *file, uint64_t start_ns)
+{
+	const struct point *end = &p->point[p->n - 1];
+	double top = 1.08 * (double)(end->used + p->capacity);
+	bool denied = end->denied != 0;
+
+	write_data(to, p, start_ns);
+	write_frame(to, p, file);
+	if (top < 8)
+		fprintf(to, "set ytics 1\n");
+	write_areas(to);
+	write_labels(to, p, top);
+	fprintf(to, "set xrange [%.9f:%.9f]\nset yrange [%.3f:%.3f]\n",
+		(double)(p->view->from_ns - start_ns) / 1e9,
+		(double)(p->view->to_ns - start_ns) / 1e9, denied ? -0.06 * top : 0, top);
+	if (denied)
+		fprintf(to, "set label 'denied' at graph 1,first %.3f left offset 1,0\n",
+			-0.03 * top);
+	fprintf(to, "plot $d using 1:2:3 with filledcurves lc rgb '" FREE_AREA "',"
+		    " '' using 1:4:3 with filledcurves lc rgb '" WRONG_AREA "',"
+		    " '' using 1:3 with lines lw 2.5 lc rgb '" RELEASED "',"
+		    " '' using 1:4 with lines lw 2 dt (10,4) lc rgb '" REPORTED "',"
+		    " '' using 1:2 with lines lw 2.5 lc rgb '" USED "'");
+	if (denied)
+		fprintf(to,
+			", '' using 1:($5*%.3f):(0):($5*%.3f) with vectors nohead lw 1 lc rgb "
+			"'" DENIED "'",
+			-0.05 * top, 0.04 * top);
+	fputc('\n', to);
+}
+
+/* gnuplot with its input at *to and its output at `svg`; 0, or an errno. */
+static int start_gnuplot(int svg, FILE **to, pid_t *pid)
+{
+	char *argv[] = {"gnuplot", "-d", "-", NULL};
+	posix_spawn_file_actions_t actions;
+	int ends[2], err;
+
+	if (pipe2(ends, O_CLOEXEC))
+		return errno;
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, ends[0], STDIN_FILENO);
+	posix_spawn_file_actions_adddup2(&actions, svg, STDOUT_FILENO);
+	posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+	err = posix_spawnp(pid, argv[0], &actions, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	close(ends[0]);
+	*to = err ? NULL : fdopen(ends[1], "w");
+	if (!err && !*to)
+		err = errno;
+	if (!*to)
+		close(ends[1]);
+	return err;
+}
+
+/* --- the file ------------------------------------------------------------------------------- */
+
+static int not_drawn(const char *svg, const char *why, struct policy_error *error)
+{
+	policy_explain(error, POLICY_BLAMELESS, "the picture cannot be drawn: %s", why);
+	error->file = svg;
+	return -1;
+}
+
+/* All of the one behind what is in the other; 0, or an errno. */
+static int copy_all(int from, int to)
+{
+	char buf[65536];
+	ssize_t n;
+
+	if (lseek(from, 0, SEEK_SET))
+		return errno;
+	while ((n = read(from, buf, sizeof(buf))) > 0)
+		for (ssize_t at = 0, put; at < n; at += put) {
+			put = write(to, buf + at, (size_t)(n - at));
+			if (put < 0)
+				return errno;
+		}
+	return n ? errno : 0;
+}
+
+/* As the file that was there, or as any new one. */
+static void set_mode(int fd, const struct stat *was)
+{
+	mode_t mask;
+
+	if (was) {
+		(void)!fchown(fd, was->st_uid, was->st_gid);
+		(void)fchmod(fd, was->st_mode & 0777);
+		return;
+	}
+	mask = umask(0);
+	umask(mask);
+	(void)fchmod(fd, 0666 & ~mask);
+}
+
+/* What is not a regular file (a pipe, a terminal) is written to as it is; 0, or an errno. */
+static int write_straight(int from, const char *svg)
+{
+	int fd = open(svg, O_WRONLY | O_CLOEXEC | O_NOCTTY), err;
+
+	if (fd < 0)
+		return errno;
+	err = copy_all(from, fd);
+	return close(fd) && !err ? errno : err;
+}
+
+/* Beside `svg` under another name, and in its place when it is whole; 0, or an errno. */
+static int write_beside(int from, const char *svg, const struct stat *was)
+{
+	char name[PATH_MAX + 8];
+	int fd, err;
+
+	if (snprintf(name, sizeof(name), "%s.XXXXXX", svg) >= PATH_MAX)
+		return ENAMETOOLONG;
+	fd = mkostemp(name, O_CLOEXEC);
+	if (fd < 0)
+		return errno;
+	set_mode(fd, was);
+	err = copy_all(from, fd);
+	if (close(fd) && !err)
+		err = errno;
+	if (!err && rename(name, svg))
+		err = errno;
+	if (err)
+		unlink(name);
+	return err;
+}
+
+static int write_file(int from, const char *svg)
+{
+	char real[PATH_MAX];
+	struct stat was;
+
+	if (stat(svg, &was))
+		return errno == ENOENT ? write_beside(from, svg, NULL) : errno;
+	if (!S_ISREG(was.st_mode))
+		return write_straight(from, svg);
+	return realpath(svg, real) ? write_beside(from, real, &was) : errno;
+}
+
+/* gnuplot's exit code says nothing of an output that was cut. */
+static bool is_whole(int fd)
+{
+	static const char end[] = "</svg>";
+	off_t len = lseek(fd, 0, SEEK_END);
+	char tail[32] = "";
+
+	return len > 31 && pread(fd, tail, 31, len - 31) == 31 && strstr(tail, end);
+}
+
+static int draw(const struct plot *p, const char *file, uint64_t start_ns, const char *svg,
+		struct policy_error *error)
+{
+	int fd = memfd_create("svg", MFD_CLOEXEC), status = 0, err;
+	void (*was)(int) = signal(SIGPIPE, SIG_IGN);
+	FILE *to = NULL;
+	pid_t pid = 0;
+
+	err = fd < 0 ? errno : start_gnuplot(fd, &to, &pid);
+	if (to) {
+		write_plot(to, p, file, start_ns);
+		fclose(to);
+	}
+	if (pid && waitpid(pid, &status, 0) != pid)
+		status = 1;
+	signal(SIGPIPE, was);
+	if (err)
+		err = not_drawn(
+		    svg, err == ENOENT ? "there is no gnuplot: install gnuplot-nox" : strerror(err),
+		    error);
+	else if (status || !is_whole(fd))
+		err = not_drawn(svg, "gnuplot failed", error);
+	else if ((err = write_file(fd, svg)))
+		err = not_drawn(svg, strerror(err), error);
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+/* --- all of it ------------------------------------------------------------------------------ */
+
+static int open_plot(struct plot *p, const struct judge *like, const struct plot_view *view,
+		     struct policy_error *error)
+{
+	if (judge_open(&p->judge, like->name, like->policy, false, error))
+		return -1;
+	p->view = view;
+	p->limit = &like->policy->rule[view->rule].limit[view->limit];
+	p->tier = judge_tier(&p->judge, view->rule, view->limit);
+	p->tier_index = (uint32_t)(p->tier - p->judge.bin->rule[view->rule].tier);
+	p->capacity = judge_capacity(p->limit);
+	p->span_ns = judge_span_ns(p->limit);
+	return 0;
+}
+
+int plot_capture(struct capture *c, const struct judge *like, const struct plot_view *view,
+		 const char *svg, struct policy_error *error)
+{
+	struct plot *p = calloc(1, sizeof(*p));
+	int code;
+
+	if (!p)
+		return not_drawn(svg, "no memory", error);
+	code = open_plot(p, like, view, error);
+	if (!code)
+		code = capture_again(c, error);
+	if (!code)
+		code = read_capture(p, c, error);
+	if (!code)
+		code = draw(p, c->file, view->start_ns, svg, error);
+	judge_close(&p->judge);
+	free(p);
+	return code;
+}

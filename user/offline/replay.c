@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "offline/replay.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "pace.h"
+#include "pacer_given.skel.h"
+
+/* Addresses of one family that are allowed: from first to last, both included. */
+struct span {
+	unsigned __int128 first, last;
+};
+
+struct spans {
+	struct span *at; /* sorted, apart from each other */
+	size_t n;
+};
+
+/* The object, what of it is mapped, and its counters as they were after the last frame. */
+struct kernel {
+	struct pacer_given_bpf *skel;
+	struct pacer_counters seen[PACER_COUNTERS_MAX];
+	struct pacer_counters *each;	       /* of one counter, a CPU each */
+	struct pacer_throttle_lease *leases;   /* of one throttle, a CPU each */
+	struct pacer_throttle_state *throttle; /* the object's */
+	int cpus, cpu;			       /* the one that it runs on */
+};
+
+struct replay {
+	const struct pacer_policy *bin;
+	struct pacer_state state; /* the table is the kernel's where that judges */
+	struct pacer_throttle_state throttle[PACER_THROTTLES];
+	struct pacer_throttle_lease lease[PACER_THROTTLES];
+	uint64_t secret[PACER_SECRETS];
+	struct spans allow4, allow6;
+	struct kernel *kernel; /* NULL: user space */
+};
+
+static int fail(struct policy_error *error, const char *what, int err)
+{
+	return policy_fail(error, err == ENOMEM ? POLICY_NO_MEMORY : 0, "replay: %s: %s%s", what,
+			   strerror(err), err == EPERM ? ": --kernel wants root" : "");
+}
+
+/* --- the allow-list ------------------------------------------------------------------------- */
+
+static unsigned __int128 wide(const uint32_t word[4])
+{
+	return (unsigned __int128)word[0] << 96 | (unsigned __int128)word[1] << 64 |
+	       (unsigned __int128)word[2] << 32 | word[3];
+}
+
+static int span_order(const void *a, const void *b)
+{
+	const struct span *x = a, *y = b;
+
+	return (x->first > y->first) - (x->first < y->first);
+}
+
+/* IPv4 addresses stand in the first of four words, as they do in a packet's key. */
+static struct span span_of(const struct prefix *prefix)
+{
+	uint32_t word[4] = {0};
+	struct span s;
+
+	for (int i = 0; i < (prefix->family == 4 ? 1 : 4); i++)
+		word[i] = pacer_be32(prefix->addr + 4 * (size_t)i);
+	s.first = wide(word);
+	s.last = s.first |
+		 (prefix->len ? ~(unsigned __int128)0 >> prefix->len % 128 : ~(unsigned __int128)0);
+	if (prefix->len == 128)
+		s.last = s.first;
+	return s;
+}
+
+static int spans_fill(struct spans *s, const struct policy *policy, int family)
+{
+	size_t kept = 0;
+
+	s->at = calloc(policy->n_allow + 1, sizeof(*s->at));
+	if (!s->at)
+		return -1;
+	for (size_t i = 0; i < policy->n_allow; i++)
+		if (policy->allow[i].family == family)
+			s->at[s->n++] = span_of(&policy->allow[i]);
+	qsort(s->at, s->n, sizeof(*s->at), span_order);
+	for (size_t i = 0; i < s->n; i++) {
+		if (kept && s->at[i].first <= s->at[kept - 1].last) {
+			if (s->at[i].last > s->at[kept - 1].last)
+				s->at[kept - 1].last = s->at[i].last;
+			continue;
+		}
+		s->at[kept++] = s->at[i];
+	}
+	s->n = kept;
+	return 0;
+}
+
+static bool spans_hold(const struct spans *s, const uint32_t saddr[4])
+{
+	unsigned __int128 address = wide(saddr);
+	size_t low = 0, high = s->n;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (s->at[middle].last < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < s->n && s->at[low].first <= address;
+}
+
+/* --- user space ----------------------------------------------------------------------------- */
+
+enum pacer_reason replay_read(const struct replay *r, const struct replay_frame *frame,
+			      struct pacer_packet *pkt)
+{
+	uint32_t head = frame->captured < REPLAY_HEAD_BYTES ? frame->captured : REPLAY_HEAD_BYTES;
+	int result = pacer_parse(frame->data, frame->data + head, frame->len_bytes, pkt);
+	const struct spans *allow = pkt->family == PACER_FAMILY_4 ? &r->allow4 : &r->allow6;
+
+	if (result != PACER_PARSED)
+		return pacer_parse_reason(result);
+	return spans_hold(allow, &pkt->key[PACER_WORD_SADDR]) ? PACER_ALLOWED : PACER_ADMIT;
+}
+
+static void judge_core(struct pacer_walk *walk, struct replay_fate *fate)
+{
+	struct pacer_judgement j = pacer_pace(walk);
+
+	fate->reason = j.reason;
+	fate->rule = j.rule;
+	fate->tier = j.tier;
+}
+
+/* --- the kernel ----------------------------------------------------------------------------- */
+
+static int read_counter(struct kernel *k, uint32_t slot, struct pacer_counters *sum)
+{
+	memset(sum, 0, sizeof(*sum));
+	if (bpf_map_lookup_elem(bpf_map__fd(k->skel->maps.pacer_counts), &slot, k->each))
+		return -1;
+	for (int cpu = 0; cpu < k->cpus; cpu++)
+		for (int i = 0; i < PACER_REASON_COUNT; i++) {
+			sum->by[i].packets += k->each[cpu].by[i].packets;
+			sum->by[i].bytes += k->each[cpu].by[i].bytes;
+		}
+	return 0;
+}
+
+/* 1 if this counter has grown by the frame, *reason being why; 0 if not; -1 if not by it alone. */
+static int counted_in(struct kernel *k, uint32_t slot, uint32_t len_bytes,
+		      enum pacer_reason *reason)
+{
+	struct pacer_counters now, *was = &k->seen[slot];
+	int grown = 0;
+
+	if (read_counter(k, slot, &now))
+		return -1;
+	for (int i = 0; i < PACER_REASON_COUNT; i++) {
+		if (now.by[i].packets == was->by[i].packets)
+			continue;
+		if (now.by[i].packets - was->by[i].packets != 1 ||
+		    now.by[i].bytes - was->by[i].bytes != len_bytes)
+			return -1;
+		*reason = i;
+		grown++;
+	}
+	*was = now;
+	return grown > 1 ? -1 : grown;
+}
+
+/* Which counter has grown: the likely one is looked at first, all others if it has not. */
+static int find_counter(struct kernel *k, uint32_t likely, uint32_t len_bytes,
+			enum pacer_reason *reason)
+{
+	int found = counted_in(k, likely, len_bytes, reason);
+
+	if (found)
+		return found < 0 ? -1 : (int)likely;
+	for (uint32_t slot = 0; slot < PACER_COUNTERS_MAX; slot++) {
+		found = counted_in(k, slot, len_bytes, reason);
+		if (found)
+			return found < 0 ? -1 : (int)slot;
+	}
+	return -1;
+}
+
+static uint32_t rule_of(const struct pacer_policy *bin, uint32_t counter)
+{
+	for (uint32_t i = 0; i < PACER_RULES_MAX; i++)
+		if (bin->rules >> i & 1 && bin->rule[i].counter == counter)
+			return i;
+	return PACER_RULES_MAX;
+}
+
+/* What the kernel's CPU has leased of the throttle comes to stand where the core looks for it. */
+static int read_lease(struct replay *r, uint32_t index)
+{
+	struct kernel *k = r->kernel;
+
+	index %= PACER_THROTTLES;
+	if (bpf_map_lookup_elem(bpf_map__fd(k->skel->maps.pacer_leases), &index, k->leases))
+		return -1;
+	r->lease[index] = k->leases[k->cpu];
+	return 0;
+}
+
+/*
+ * The tier that denied; -1 where it cannot be told. A denied packet changed nothing that it was
+ * judged by, so the kernel's state still tells: of a limit by asking each in turn, and of a ban by
+ * looking for it.
+ */
+static int denying_tier(struct replay *r, const struct pacer_walk *walk, enum pacer_reason reason)
+{
+	const struct pacer_rule *rule = &r->bin->rule[walk->rule];
+	int packed =
+	    reason == PACER_DENY_BAN ? pacer_walk_banned(walk, r->bin->secret) : PACER_ADMIT;
+
+	if (packed != PACER_ADMIT)
+		return (packed >> 8) & (PACER_TIERS_MAX - 1);
+	for (uint32_t i = 0; i < rule->n_tiers; i++) {
+		const struct pacer_tier *t = &rule->tier[i];
+		struct pacer_hold hold = {0};
+
+		if (t->kind == PACER_TIER_THROTTLE && read_lease(r, t->base))
+			return -1;
+		if (pacer_walk_peek_at(walk, i, &hold) == (int)reason)
+			return (int)i;
+	}
+	return -1;
+}
+
+static int run_kernel(struct kernel *k, const struct replay_frame *frame, uint64_t now_ns,
+		      struct policy_error *error)
+{
+	static uint8_t out[REPLAY_HEAD_BYTES];
+	uint32_t head = frame->captured < REPLAY_HEAD_BYTES ? frame->captured : REPLAY_HEAD_BYTES;
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame->data, .data_size_in = head,
+		    .data_out = out, .data_size_out = sizeof(out), .repeat = 1);
+
+	k->skel->data_clock->pacer_given_ns = now_ns;
+	k->skel->data_length->pacer_given_len = frame->len_bytes;
+	if (bpf_prog_test_run_opts(bpf_program__fd(k->skel->progs.pacer), &opts))
+		return fail(error, "the kernel does not run the frame", errno);
+	return 0;
+}
+
+static int judge_kernel(struct replay *r, const struct replay_frame *frame, struct pacer_walk *walk,
+			struct replay_fate *fate, struct policy_error *error)
+{
+	struct kernel *k = r->kernel;
+	uint32_t likely = 0;
+	int counter, tier;
+
+	if (fate->reason == PACER_ADMIT) {
+		walk->rule = pacer_walk_classify(walk);
+		if (walk->rule < PACER_RULES_MAX)
+			likely = r->bin->rule[walk->rule].counter;
+	}
+	if (run_kernel(k, frame, walk->now_ns, error))
+		return -1;
+	counter = find_counter(k, likely, frame->len_bytes, &fate->reason);
+	if (counter < 0)
+		return fail(error, "the kernel's counters do not tell what became of the frame",
+			    ENODATA);
+	fate->rule = rule_of(r->bin, counter);
+	walk->rule = fate->rule;
+	if (fate->rule >= PACER_RULES_MAX || pacer_verdict_of(fate->reason) != PACER_VERDICT_DENY)
+		return 0;
+	tier = denying_tier(r, walk, fate->reason);
+	if (tier < 0)
+		return fail(error, "the kernel's state does not tell which limit denied the frame",
+			    ENODATA);
+	fate->tier = tier;
+	return 0;
+}
+
+static int kernel_allow(struct pacer_given_bpf *skel, const struct policy *policy)
+{
+	struct pacer_control *control = &skel->data_control->pacer_control;
+	struct pacer_allow_value value = {.of_policy = 1};
+
+	for (size_t i = 0; i < policy->n_allow; i++) {
+		const struct prefix *prefix = &policy->allow[i];
+		struct pacer_allow6 key = {PACER_ALLOW_COPY_BITS + prefix->len, 0, {0}};
+		bool four = prefix->family == 4;
+
+		memcpy(key.addr, prefix->addr, four ? 4 : 16);
+		if (bpf_map_update_elem(
+			bpf_map__fd(four ? skel->maps.pacer_allow4 : skel->maps.pacer_allow6), &key,
+			&value, BPF_ANY))
+			return -1;
+		++*(four ? &control->allowed[0].v4 : &control->allowed[0].v6);
+	}
+	return 0;
+}
+
+static int no_print(enum libbpf_print_level level, const char *format, va_list args)
+{
+	(void)level;
+	(void)format;
+	(void)args;
+	return 0;
+}
+
+/* One CPU takes all uses of a throttle, as the policy was compiled for. */
+static int stay_on_cpu(struct kernel *k)
+{
+	cpu_set_t one;
+
+	k->cpu = sched_getcpu();
+	if (k->cpu < 0 || k->cpu >= k->cpus)
+		return -1;
+	CPU_ZERO(&one);
+	CPU_SET(k->cpu, &one);
+	return sched_setaffinity(0, sizeof(one), &one);
+}
+
+static void *map_memory(const struct bpf_map *map, size_t size)
+{
+	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+
+	return at == MAP_FAILED ? NULL : at;
+}
+
+/* Load the object with the policy in it; its table and its throttles become the state's. */
+static int kernel_load(struct replay *r, const struct policy *policy, uint64_t lines)
+{
+	struct kernel *k = r->kernel;
+	struct pacer_control *control;
+
+	libbpf_set_print(no_print);
+	k->cpus = libbpf_num_possible_cpus();
+	k->skel = pacer_given_bpf__open();
+	if (!k->skel || k->cpus < 1)
+		return -1;
+	k->each = calloc(k->cpus, sizeof(*k->each));
+	k->leases = calloc(k->cpus, sizeof(*k->leases));
+	control = &k->skel->data_control->pacer_control;
+	memcpy(control->secret[0], r->secret, sizeof(r->secret));
+	control->secret_ready = PACER_SECRET_OF_TOOLS;
+	k->skel->data_policy->pacer_copies[0].policy = *r->bin;
+	if (!k->each || !k->leases || stay_on_cpu(k) ||
+	    bpf_map__set_max_entries(k->skel->maps.pacer_lines, lines) ||
+	    pacer_given_bpf__load(k->skel) || kernel_allow(k->skel, policy))
+		return -1;
+	r->state.table.lines =
+	    map_memory(k->skel->maps.pacer_lines, lines * sizeof(struct pacer_line));
+	k->throttle = map_memory(k->skel->maps.pacer_throttles, sizeof(r->throttle));
+	if (!r->state.table.lines || !k->throttle)
+		return -1;
+	r->state.throttle = k->throttle;
+	return 0;
+}
+
+/* --- both ----------------------------------------------------------------------------------- */
+
+/* The same in every run: who replays judges the past, and nobody can aim at a place in it. */
+static void fill_secret(uint64_t secret[PACER_SECRETS])
+{
+	uint64_t x = 0x7064702d72706c79;
+
+	for (uint32_t i = 0; i < PACER_SECRETS; i++) {
+		uint64_t z = x += 0x9e3779b97f4a7c15; /* splitmix64 */
+
+		z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+		z = (z ^ z >> 27) * 0x94d049bb133111eb;
+		secret[i] = z ^ z >> 31;
+	}
+}
+
+static int open_table(struct replay *r, const struct policy *policy, bool kernel,
+		      struct policy_error *error)
+{
+	uint64_t lines = r->state.table.n;
+	void *at;
+
+	if (!kernel) {
+		at = mmap(NULL, lines * sizeof(struct pacer_line), PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (at == MAP_FAILED)
+			return fail(error, "no memory for the policy's state", errno);
+		/* A packet's state lies anywhere: fewer pages to find, where the kernel has them.
+		 */
+		(void)madvise(at, lines * sizeof(struct pacer_line), MADV_HUGEPAGE);
+		r->state.table.lines = at;
+		return 0;
+	}
+	r->kernel = calloc(1, sizeof(*r->kernel));
+	if (!r->kernel)
+		return fail(error, "no memory", ENOMEM);
+	return kernel_load(r, policy, lines)
+		   ? fail(error, "the object on a given clock does not load", errno)
+		   : 0;
+}
+
+struct replay *replay_open(const struct policy *policy, const struct pacer_policy *bin,
+			   uint64_t lines, bool kernel, struct policy_error *error)
+{
+	struct replay *r = calloc(1, sizeof(*r));
+
+	if (!r) {
+		fail(error, "no memory", ENOMEM);
+		return NULL;
+	}
+	r->bin = bin;
+	r->state = (struct pacer_state){
+	    {NULL, lines}, bin, (const __u64 *)r->secret, r->throttle, r->lease};
+	fill_secret(r->secret);
+	if (spans_fill(&r->allow4, policy, 4) || spans_fill(&r->allow6, policy, 6)) {
+		fail(error, "no memory for the allow-list", ENOMEM);
+	} else if (!open_table(r, policy, kernel, error)) {
+		return r;
+	}
+	replay_close(r);
+	return NULL;
+}
+
+int replay_judge(struct replay *r, const struct replay_frame *frame, struct replay_fate *fate,
+		 struct policy_error *error)
+{
+	struct pacer_walk walk = {.state = &r->state, .now_ns = frame->now_ns ? frame->now_ns : 1};
+
+	*fate = (struct replay_fate){.rule = PACER_RULES_MAX};
+	fate->reason = replay_read(r, frame, &walk.pkt);
+	fate->pkt = walk.pkt;
+	if (r->kernel && frame->captured >= 14) /* it runs no shorter ones */
+		return judge_kernel(r, frame, &walk, fate, error);
+	if (fate->reason == PACER_ADMIT)
+		judge_core(&walk, fate);
+	return 0;
+}
+
+enum pacer_reason replay_peek(struct replay *r, const struct pacer_packet *pkt, uint32_t rule,
+			      uint32_t tier, uint64_t time_ns)
+{
+	struct pacer_walk walk = {
+	    .state = &r->state, .now_ns = time_ns ? time_ns : 1, .rule = rule, .pkt = *pkt};
+	struct pacer_hold hold = {0};
+
+	return pacer_reason_of(pacer_walk_peek_at(&walk, tier, &hold));
+}
+
+uint32_t replay_throttle_free(const struct replay *r, uint32_t rule, uint32_t tier,
+			      uint64_t time_ns)
+{
+	const struct pacer_tier *t = &r->bin->rule[rule].tier[tier];
+	const struct pacer_throttle_lease *lease = &r->lease[t->base % PACER_THROTTLES];
+
+	return pacer_throttle_free(&t->throttle, &r->throttle[t->base % PACER_THROTTLES], time_ns) +
+	       (time_ns <= lease->until_ns ? lease->left : 0);
+}
+
+void replay_close(struct replay *r)
+{
+	if (!r)
+		return;
+	if (r->state.table.lines)
+		munmap(r->state.table.lines, r->state.table.n * sizeof(struct pacer_line));
+	if (r->kernel) {
+		pacer_given_bpf__destroy(r->kernel->skel);
+		if (r->kernel->throttle)
+			munmap(r->kernel->throttle, sizeof(r->throttle));
+		free(r->kernel->leases);
+		free(r->kernel->each);
+		free(r->kernel);
+	}
+	free(r->allow4.at);
+	free(r->allow6.at);
+	free(r);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: from the operator's units (policy.h) to what the packet path reads (abi.h), with the
+ * plan of where state lies and what every limit promises. Pure: the clock's resolution and the time
+ * come in.
+ *
+ * A change of policy keeps state: a limit of the same rule (by name), key and shape (kind, window,
+ * slots, unit) keeps its lines, whatever its value. A limit that is gone or has another shape stays
+ * in force, retired, beside the new ones for as long as its state can matter; so no window across
+ * the change admits more than the old limit or the new one would.
+ *
+ * Three kinds of limit begin anew beside the old one although their shape is the same: one whose
+ * value is loosened, or whose gap leaves its record, while another may stand for it with less of
+ * its past; one that was retired, until its end, if it comes back looser; and a gap that comes back
+ * from the coarse clock, whose times may lie before the truth, to the exact one.
+ *
+ * A throttle goes on with the state of one of its rule's of the same cooldown, or, if both are the
+ * only ones, of any; but as above where it is loosened, or CPUs may hold more of the old one's uses
+ * than the new limit. Of a pool, each target has its own state, which goes with it from pool to
+ * pool: what it was sent before counts, also if it was in no pool for a while. Leases of a pool end
+ * with each change.
+ *
+ * Bans go on as long as their table has the same size; where that is changed, or no rule banned,
+ * they begin anew.
+ *
+ * A change of the hash's secret (`rotate`) goes with a change of policy, or with none: each limit
+ * that goes on does so in two tiers, one that begins anew under the new secret and, retired, its
+ * own under the old one. A large table serves both: an entry of a key under one secret is to the
+ * other that of some other key, so that sharing errs towards denial. What is counted from then on
+ * is counted under both; so entries move as they are used, and the old ones, which nobody asks for
+ * when the limit's memory has run out, are taken like any that are idle. While a packet holds its
+ * entry under the one secret it cannot have the same line for the other: a key whose two places
+ * fall together is denied as contended until then, at most one in COMPILE_MOVE_SETS / 2 (table.h).
+ * So a smaller table begins anew in lines of its own. State that does not depend on the secret is
+ * kept. Bans stay where they are and are moved by the tools (rotate.h); until that is done,
+ * bans.moving has both secrets asked.
+ */
+#ifndef PACER_COMPILE_H
+#define PACER_COMPILE_H
+
+#include "plan/plan.h"
+
+/* Tables of fewer sets than this get lines of their own for another secret. */
+#ifndef COMPILE_MOVE_SETS
+#define COMPILE_MOVE_SETS 4096
+#endif
+
+/*
+ * Fill *bin and *plan from *policy; `previous` NULL: for a table made for it. Returns 0, or -1 with
+ * *error filled (a window that the clock or the counters cannot hold, more ranges in a field than
+ * PACER_BOUNDS_MAX, a ceiling below a sketch of one line, more state than the table has room for,
+ * more tiers of a rule, counters or throttles than there are beside those of the previous policy,
+ * a throttle of too many buckets, a rotation while the last one's old secret is still needed).
+ */
+int compile_policy(const struct policy *policy, const struct compile_previous *previous,
+		   const struct compile_host *host, struct pacer_policy *bin, struct plan *plan,
+		   struct policy_error *error);
+
+/*
+ * A gap is kept in the record of a window of the same key only where what that adds to it is below
+ * this share of it; else it has a sketch of its own. And by how much at most it is prolonged.
+ */
+#define COMPILE_GAP_SHARE 16u
+uint64_t compile_gap_more_ns(const struct pacer_tier *tier);
+
+/* The key of a pacer_tier.key_id. */
+struct policy_key compile_key_of(uint32_t key_id);
+
+/* The table of bans and the filter before it, in lines. */
+uint64_t compile_ban_lines(const struct pacer_bans *bans);
+
+/* Does where the tier's state lies depend on the secret? */
+bool compile_hashed(const struct pacer_tier *tier);
+
+/*
+ * Until when, in monotonic time, the limits of *bin need the secret that is not bin->secret; 0:
+ * none does, COMPILE_UNTIL_SET: a change that was cut off has not said. Bans may need it for
+ * longer.
+ */
+uint64_t compile_drained_ns(const struct pacer_policy *bin);
+
+/* Lines of state of a tier, and for how long after an admission they can matter. */
+uint64_t compile_tier_lines(const struct pacer_tier *tier);
+uint64_t compile_tier_memory_ns(const struct pacer_tier *tier);
+
+/*
+ * The limit of the rule that a denial by this tier for this reason comes from; -1 if a retired one.
+ * What is neither the gap's nor the window's denial is said to be of the first limit in the tier.
+ */
+int compile_limit_of(const struct plan *plan, const struct policy *policy, size_t rule,
+		     uint32_t tier, enum pacer_reason reason);
+
+#endif

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "plan/throttles.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "pool.h"
+#include "throttle.h"
+
+#define LEASE_MAX	   256u
+#define LEASE_H_DEN	   4u /* of the threshold that h may take */
+#define LEASE_NS_MAX	   100000000ull
+#define LEASE_COOLDOWN_DEN 100u
+#define LEASE_TICKS	   4u
+
+/* --- profiles ------------------------------------------------------------------------------- */
+
+static uint32_t lease_of(const struct pacer_throttle_params *p)
+{
+	uint32_t most = pacer_throttle_lease_max(*p), lease;
+
+	if (p->cpus == 1)
+		return 1;
+	lease = 1 + p->threshold / (LEASE_H_DEN * (p->cpus - 1));
+	lease = lease < LEASE_MAX ? lease : LEASE_MAX;
+	return lease < most ? lease : most;
+}
+
+static uint64_t lease_ns_of(const struct pacer_throttle_params *p)
+{
+	uint64_t ns = p->cooldown_ns / LEASE_COOLDOWN_DEN;
+	uint64_t open_ns = p->max_cooldown_ns - p->cooldown_ns - 1;
+
+	if (p->lease == 1)
+		return 0;
+	ns = ns < LEASE_NS_MAX ? ns : LEASE_NS_MAX;
+	if (ns < LEASE_TICKS * p->resolution_ns)
+		ns = LEASE_TICKS * p->resolution_ns;
+	return ns < open_ns ? ns : open_ns;
+}
+
+/* What would do in place of too many buckets: the threshold alone, or max_cooldown alone. */
+static int too_many_buckets(const struct pacer_throttle_params *p, const struct throttle_place *at,
+			    struct policy_error *error)
+{
+	uint64_t open_ns = p->max_cooldown_ns - p->cooldown_ns;
+	uint64_t cool_ns = p->cooldown_ns + p->resolution_ns;
+	uint64_t idle = pacer_throttle_div_up(cool_ns, open_ns);
+	uint64_t full = pacer_throttle_div_up(p->limit, p->threshold);
+	char text[32], threshold[64] = "", longer[64] = "";
+
+	if (idle < PACER_THROTTLE_BUCKETS)
+		snprintf(threshold, sizeof(threshold), "threshold: %llu or more",
+			 (unsigned long long)pacer_throttle_div_up(p->limit,
+								   PACER_THROTTLE_BUCKETS - idle) *
+			     at->targets);
+	if (full < PACER_THROTTLE_BUCKETS)
+		snprintf(longer, sizeof(longer), "max_cooldown: %s or more",
+			 units_duration_text(
+			     p->cooldown_ns +
+				 pacer_throttle_div_up(cool_ns, PACER_THROTTLE_BUCKETS - full),
+			     text, sizeof(text)));
+	return policy_fail(error, at->line,
+			   "%s: %llu buckets would be needed and there are %u: write %s%s%s",
+			   at->path, (unsigned long long)pacer_throttle_sum(idle, full),
+			   PACER_THROTTLE_BUCKETS, threshold, *threshold && *longer ? ", or " : "",
+			   *longer	? longer
+			   : *threshold ? ""
+					: "a larger threshold and a larger max_cooldown");
+}
+
+int throttle_profile(const struct policy_throttle *throttle, const struct throttle_place *at,
+		     uint32_t cpus, uint64_t resolution_ns, struct pacer_throttle_profile *profile,
+		     struct policy_error *error)
+{
+	struct pacer_throttle_params p = {
+	    .limit = throttle->uses,
+	    .threshold = throttle->threshold,
+	    .cpus = cpus,
+	    .lease = 1,
+	    .cooldown_ns = throttle->cooldown_ns,
+	    .max_cooldown_ns = throttle->max_cooldown_ns,
+	    .resolution_ns = resolution_ns,
+	};
+	enum pacer_throttle_error bad = pacer_throttle_configure(profile, &p);
+
+	if (bad == PACER_THROTTLE_BAD_BUCKETS)
+		return too_many_buckets(&p, at, error);
+	if (bad == PACER_THROTTLE_OK) {
+		p.lease = lease_of(&p);
+		p.lease_ns = lease_ns_of(&p);
+		bad = pacer_throttle_configure(profile, &p);
+	}
+	if (bad != PACER_THROTTLE_OK)
+		return policy_fail(error, at->line,
+				   "%s: this throttle cannot be represented: error %d", at->path,
+				   (int)bad);
+	return 0;
+}
+
+uint64_t throttle_memory_ns(const struct pacer_throttle_profile *profile)
+{
+	return pacer_throttle_sum(profile->cooldown_ns, profile->lease_ns);
+}
+
+uint32_t throttle_elsewhere(const struct pacer_throttle_profile *profile, uint32_t cpus)
+{
+	const struct pacer_throttle_params p = {.cpus = cpus, .lease = profile->lease};
+
+	return pacer_throttle_elsewhere(&p);
+}
+
+/* --- states --------------------------------------------------------------------------------- */
+
+/* Do this target's uses of the time before its end still count? */
+static bool counts(const struct pacer_former *former, uint64_t now_ns)
+{
+	return former->until_ns > now_ns;
+}
+
+void throttle_survey(const struct pacer_policy *bin, uint64_t now_ns,
+		     struct throttle_states *states)
+{
+	memset(states, 0, sizeof(*states));
+	for (size_t r = 0; bin && r < PACER_RULES_MAX; r++)
+		for (size_t k = 0; k < bin->rule[r].n_tiers; k++)
+			if (bin->rule[r].tier[k].kind == PACER_TIER_THROTTLE)
+				states->taken[bin->rule[r].tier[k].base] = true;
+	for (size_t i = 0; bin && i < PACER_POOLS_MAX; i++)
+		for (size_t k = 0; k < bin->pool[i].n; k++)
+			states->taken[bin->pool[i].state[k]] = true;
+	for (size_t i = 0; bin && i < PACER_THROTTLES; i++)
+		if (counts(&bin->former[i], now_ns))
+			states->taken[bin->former[i].state] = true;
+}
+
+int throttle_take(struct throttle_states *states, int line, struct policy_error *error)
+{
+	for (int i = 0; i < (int)PACER_THROTTLES; i++)
+		if (!states->taken[i]) {
+			states->taken[i] = true;
+			return i;
+		}
+	return policy_fail(
+	    error, line,
+	    "more than %u throttles are needed: limits by uses, targets of pools, and "
+	    "those of the policy before that have not cooled down yet: have fewer, or "
+	    "apply again later",
+	    PACER_THROTTLES);
+}
+
+/* --- pools ---------------------------------------------------------------------------------- */
+
+static uint32_t target_id(const struct policy_target *target)
+{
+	return target->kind == PACER_TARGET_INTERFACE ? compile_name_id(target->name)
+						      : target->number;
+}
+
+/* The state that knows what the target got under the policy in force; -1: it got nothing. */
+static int state_of(const struct pacer_policy *old, uint8_t kind, uint32_t id, uint64_t now_ns)
+{
+	for (size_t i = 0; old && i < PACER_POOLS_MAX; i++)
+		for (size_t k = 0; k < old->pool[i].n; k++)
+			if (old->pool[i].kind == kind && old->pool[i].target[k] == id)
+				return old->pool[i].state[k];
+	for (size_t i = 0; old && i < PACER_THROTTLES; i++)
+		if (old->former[i].kind == kind && old->former[i].target == id &&
+		    counts(&old->former[i], now_ns))
+			return old->former[i].state;
+	return -1;
+}
+
+static bool has_state(const struct pacer_policy *bin, uint32_t state)
+{
+	for (size_t i = 0; i < PACER_POOLS_MAX; i++)
+		for (size_t k = 0; k < bin->pool[i].n; k++)
+			if (bin->pool[i].state[k] == state)
+				return true;
+	return false;
+}
+
+static int pool_profile(const struct policy_pool *pool, size_t index,
+			const struct compile_host *host, struct pacer_throttle_profile *profile,
+			struct policy_error *error)
+{
+	struct policy_throttle each = pool->throttle;
+	struct throttle_place at = {pool->line, "", pool->n};
+
+	snprintf(at.path, sizeof(at.path), "pools[%zu]", index);
+	each.uses = pool->each;
+	each.threshold = pacer_pool_threshold(pool->throttle.threshold, pool->n);
+	/* Whatever the clock: states go on from policy to policy, and with them its times. */
+	return throttle_profile(&each, &at, host->cpus, host->resolution_ns, profile, error);
+}
+
+static bool has_target(const struct pacer_policy *bin, uint8_t kind, uint32_t id)
+{
+	for (size_t i = 0; i < PACER_POOLS_MAX; i++)
+		for (size_t k = 0; k < bin->pool[i].n; k++)
+			if (bin->pool[i].kind == kind && bin->pool[i].target[k] == id)
+				return true;
+	return false;
+}
+
+static int pool_targets(const struct policy_pool *pool, const struct pacer_policy *old,
+			const struct pacer_policy *bin, uint64_t now_ns,
+			struct throttle_states *states, struct pacer_pool *out,
+			struct plan_pool *plan, struct policy_error *error)
+{
+	for (size_t k = 0; k < pool->n; k++) {
+		int state;
+
+		out->target[k] = target_id(&pool->target[k]);
+		if (has_target(bin, out->kind, out->target[k]))
+			return policy_fail(
+			    error, pool->line,
+			    "pools: the name %s has the same hash as another target's: "
+			    "give one of them another name",
+			    pool->target[k].name);
+		state = state_of(old, out->kind, out->target[k], now_ns);
+		plan->state[k] = state < 0 ? PLAN_NEW : PLAN_KEPT;
+		if (state < 0)
+			state = throttle_take(states, pool->line, error);
+		if (state < 0)
+			return -1;
+		out->state[k] = state;
+		out->n = k + 1;
+		plan->target[k] = pool->target[k];
+	}
+	return 0;
+}
+
+/* Whose turn it is in the pool of this name. Leases do not go on: each copy's pools have their own.
+ */
+static uint32_t turn_of(const struct policy_pool *pool, const struct compile_previous *previous)
+{
+	for (size_t i = 0; previous && i < previous->policy->n_pools; i++)
+		if (!strcmp(previous->policy->pool[i].name, pool->name) &&
+		    previous->bin->pool[i].turn < pool->n)
+			return previous->bin->pool[i].turn;
+	return 0;
+}
+
+/*
+ * Remember what is in no pool: in the place that its state has already, for the longer time of the
+ * two. until_ns as in compile.h. There is always room, as there are no more states than places.
+ */
+static void leave(struct pacer_policy *bin, const struct pacer_former *former)
+{
+	struct pacer_former *at = NULL;
+
+	for (size_t i = 0; i < PACER_THROTTLES; i++) {
+		struct pacer_former *other = &bin->former[i];
+
+		if (other->until_ns && other->state == former->state) {
+			if (other->until_ns < former->until_ns)
+				*other = *former;
+			return;
+		}
+		if (!other->until_ns && !at)
+			at = other;
+	}
+	if (at)
+		*at = *former;
+}
+
+static struct pacer_former former_of(const struct pacer_pool *pool, size_t target,
+				     uint64_t until_ns)
+{
+	return (struct pacer_former){
+	    .until_ns = until_ns,
+	    .memory_ns = throttle_memory_ns(&pool->throttle),
+	    .target = pool->target[target],
+	    .state = pool->state[target],
+	    .kind = pool->kind,
+	};
+}
+
+static void keep_former(const struct pacer_policy *old, uint64_t now_ns, struct pacer_policy *bin)
+{
+	for (size_t i = 0; i < PACER_THROTTLES; i++)
+		if (counts(&old->former[i], now_ns) && !has_state(bin, old->former[i].state))
+			leave(bin, &old->former[i]);
+	for (size_t i = 0; i < PACER_POOLS_MAX; i++)
+		for (size_t k = 0; k < old->pool[i].n; k++) {
+			struct pacer_former former = former_of(&old->pool[i], k, COMPILE_UNTIL_SET);
+
+			if (!has_state(bin, former.state))
+				leave(bin, &former);
+		}
+}
+
+void compile_keep_targets(struct pacer_policy *into, const struct pacer_policy *from,
+			  uint64_t until_ns)
+{
+	for (size_t i = 0; i < PACER_POOLS_MAX; i++)
+		for (size_t k = 0; k < from->pool[i].n; k++) {
+			struct pacer_former former = former_of(&from->pool[i], k, 0);
+
+			former.until_ns = pacer_throttle_sum(until_ns, former.memory_ns);
+			if (!has_state(into, former.state))
+				leave(into, &former);
+		}
+}
+
+void compile_time_targets(struct pacer_policy *bin, uint64_t now_ns)
+{
+	for (size_t i = 0; i < PACER_THROTTLES; i++)
+		if (bin->former[i].until_ns == COMPILE_UNTIL_SET)
+			bin->former[i].until_ns =
+			    pacer_throttle_sum(now_ns, bin->former[i].memory_ns);
+}
+
+int throttle_pools(const struct policy *policy, const struct compile_previous *previous,
+		   const struct compile_host *host, struct throttle_states *states,
+		   struct pacer_policy *bin, struct plan *plan, struct policy_error *error)
+{
+	const struct pacer_policy *old = previous ? previous->bin : NULL;
+
+	for (size_t i = 0; i < policy->n_pools; i++) {
+		const struct policy_pool *pool = &policy->pool[i];
+		struct pacer_pool *out = &bin->pool[i];
+
+		out->kind = pool->target[0].kind;
+		if (pool_profile(pool, i, host, &out->throttle, error) ||
+		    pool_targets(pool, old, bin, host->now_ns, states, out, &plan->pool[i], error))
+			return -1;
+		snprintf(plan->pool[i].name, sizeof(plan->pool[i].name), "%s", pool->name);
+		plan->pool[i].n = pool->n;
+		out->turn = turn_of(pool, previous);
+	}
+	plan->n_pools = policy->n_pools;
+	if (old)
+		keep_former(old, host->now_ns, bin);
+	return 0;
+}

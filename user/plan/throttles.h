@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: throttles (throttle.h) of limits and of the targets of pools: their profiles from the
+ * operator's units, and which of the states each has. Pure.
+ *
+ * The lease. With h = (cpus - 1) * (lease - 1), leases let a denial be wrong with up to h more uses
+ * free (throttle.h), and they save the shared line only until its cost is spread over enough uses.
+ * So a lease is what keeps h within a quarter of the threshold, at most 256 uses, and at most what
+ * the buckets have room for; of one CPU it is one use, and h is 0. It lasts a hundredth of the
+ * cooldown, by which uses come back later, and 100 ms at most: a CPU that does not get through its
+ * lease in that time has so few packets that the shared line is no burden. But it lasts four ticks
+ * at least, so that a coarse clock does not end it at once.
+ */
+#ifndef PACER_THROTTLES_H
+#define PACER_THROTTLES_H
+
+#include "plan/plan.h"
+
+/* Where a throttle stands in the policy: for an error, and for its units. */
+struct throttle_place {
+	int line;
+	char path[64];	  /* "rules[0].limits[3]" */
+	uint32_t targets; /* that share its threshold; 1 but for a pool */
+};
+
+/* Fill *profile, or *error where too many buckets would be needed. */
+int throttle_profile(const struct policy_throttle *throttle, const struct throttle_place *at,
+		     uint32_t cpus, uint64_t resolution_ns, struct pacer_throttle_profile *profile,
+		     struct policy_error *error);
+
+/* After a use, for how long it can matter. */
+uint64_t throttle_memory_ns(const struct pacer_throttle_profile *profile);
+
+/* The uses beside its own that other CPUs may hold: h. */
+uint32_t throttle_elsewhere(const struct pacer_throttle_profile *profile, uint32_t cpus);
+
+/* States that are taken. */
+struct throttle_states {
+	bool taken[PACER_THROTTLES];
+};
+
+/* All that the policy in force uses, or that still counts at now_ns; `bin` NULL: none. */
+void throttle_survey(const struct pacer_policy *bin, uint64_t now_ns,
+		     struct throttle_states *states);
+/* A state that nobody has; -1 with *error if there is none. */
+int throttle_take(struct throttle_states *states, int line, struct policy_error *error);
+
+/* bin->pool, bin->former and plan->pool. */
+int throttle_pools(const struct policy *policy, const struct compile_previous *previous,
+		   const struct compile_host *host, struct throttle_states *states,
+		   struct pacer_policy *bin, struct plan *plan, struct policy_error *error);
+
+/*
+ * Targets that no pool has any more: after the switch to *bin, at now_ns, the end of those that it
+ * gave up is set. Should *into come back in the place of *from at until_ns, the targets that only
+ * *from had are added to those that *into has had.
+ */
+void compile_time_targets(struct pacer_policy *bin, uint64_t now_ns);
+void compile_keep_targets(struct pacer_policy *into, const struct pacer_policy *from,
+			  uint64_t until_ns);
+
+#endif
