@@ -452,6 +452,11 @@ struct pacer_control {
 	__u64 resolution_ns;		/* of the coarse clock, as the loader found it */
 };
 
+PACER_INLINE __u64 pacer_later(__u64 a_ns, __u64 b_ns)
+{
+	return a_ns > b_ns ? a_ns : b_ns;
+}
+
 /*
  * The copy in force, 0 or 1, at now_ns. The word is the copy, and above its lowest bit a time: not
  * 0, it is when an unconfirmed policy gives way to the copy beside it, with no tool's help.

@@ -266,7 +266,7 @@ PACER_INLINE PACER_MUST_USE enum pacer_throttle_result
 pacer_pool_next(const struct pacer_throttle_profile *each, __u32 targets, PACER_POOL_STATE *state,
 		struct pacer_pool_lease *lease, __u64 now_ns)
 {
-	now_ns = pacer_throttle_later(now_ns, lease->lease.seen_ns);
+	now_ns = pacer_later(now_ns, lease->lease.seen_ns);
 	lease->lease.seen_ns = now_ns;
 	if (PACER_FAULT(POOL_NO_END))
 		lease->lease.until_ns = ~0ull;

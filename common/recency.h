@@ -31,11 +31,6 @@
 #include "abi.h"
 #include "claim.h"
 
-PACER_INLINE __u64 pacer_later(__u64 a_ns, __u64 b_ns)
-{
-	return a_ns > b_ns ? a_ns : b_ns;
-}
-
 /*
  * May a key last seen at last_ns (0: never) be admitted at now_ns? A clock behind last_ns reads as
  * last_ns: only a gap of 0 is over.

@@ -495,12 +495,12 @@ pacer_sample_burst_pick(const struct pacer_sample_burst *s, struct pacer_sample_
 	return pacer_sample_burst_r2(s, w->first, pacer_sample_below(rng, w->beta), j);
 }
 
-/* k of them. Returns the number of samples in out: k, or 0 if the window is empty. A tick before
- * the latest one seen counts as that one.
+/* k of them, by their places in s->place. Returns their number: k, or 0 if the window is empty. A
+ * tick before the latest one seen counts as that one.
  */
-PACER_INLINE __u32 pacer_sample_burst_draw(const struct pacer_sample_burst *s,
-					   struct pacer_sample_rng *rng, __u64 tick,
-					   struct pacer_sample_item *out)
+PACER_INLINE __u32 pacer_sample_burst_places(const struct pacer_sample_burst *s,
+					     struct pacer_sample_rng *rng, __u64 tick,
+					     __u16 place[PACER_SAMPLE_K])
 {
 	__u64 t = tick > s->T ? tick : s->T;
 	struct pacer_sample_window w = pacer_sample_burst_window(s, t);
@@ -509,7 +509,20 @@ PACER_INLINE __u32 pacer_sample_burst_draw(const struct pacer_sample_burst *s,
 	if (!w.beta)
 		return 0;
 	for (j = 0; j < PACER_SAMPLE_K && j < s->k; j++)
-		out[j] = pacer_sample_burst_pick(s, rng, &w, t, j)->item;
+		place[j] = pacer_sample_burst_pick(s, rng, &w, t, j) - s->place;
+	return j;
+}
+
+/* The same, the items themselves. */
+PACER_INLINE __u32 pacer_sample_burst_draw(const struct pacer_sample_burst *s,
+					   struct pacer_sample_rng *rng, __u64 tick,
+					   struct pacer_sample_item *out)
+{
+	__u16 place[PACER_SAMPLE_K];
+	__u32 k = pacer_sample_burst_places(s, rng, tick, place), j;
+
+	for (j = 0; j < PACER_SAMPLE_K && j < k; j++)
+		out[j] = s->place[place[j]].item;
 	return j;
 }
 

@@ -45,11 +45,6 @@ static struct {
 
 #define FAULT(...) (snprintf(l.fault, sizeof(l.fault), __VA_ARGS__), l.fault)
 
-static uint64_t later(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 static enum pacer_reason reason_of(enum pacer_throttle_result result)
 {
 	return result == PACER_THROTTLE_ADMIT  ? PACER_ADMIT
@@ -117,7 +112,7 @@ static void judge_in_turn(const struct lease_packet *p)
 
 	assert(l.logged <= ALL_MAX);
 	judge(p, p->cpu, u);
-	l.reached_ns[0] = later(l.reached_ns[0], p->now_ns);
+	l.reached_ns[0] = pacer_later(l.reached_ns[0], p->now_ns);
 	u->reached_ns = l.reached_ns[0];
 }
 
@@ -172,7 +167,7 @@ static void run(void *arg, int cpu)
 		judge(&p[i], cpu, &u);
 		for (k = 0; k < CPUS; k++)
 			if (l.now_ns[k] && explore_steps(k) > l.since[k])
-				l.reached_ns[1] = later(l.reached_ns[1], l.now_ns[k]);
+				l.reached_ns[1] = pacer_later(l.reached_ns[1], l.now_ns[k]);
 		u.reached_ns = l.reached_ns[1];
 		explore_note((const uint64_t *)&u, 1);
 		if (!l.scenario->finds)
@@ -250,7 +245,7 @@ static uint32_t held_by(uint32_t c, uint32_t k, int i)
 static const char *check_denial(uint32_t k, int i)
 {
 	const struct pacer_throttle_params *p = &l.scenario->throttle[k];
-	uint64_t now_ns = later(l.log[i].now_ns, l.log[i].at_ns[k]);
+	uint64_t now_ns = pacer_later(l.log[i].now_ns, l.log[i].at_ns[k]);
 	uint64_t open_ns = p->max_cooldown_ns - p->cooldown_ns;
 	uint64_t slack_ns = p->lease_ns < open_ns ? p->lease_ns : open_ns;
 	uint64_t cool_ns = p->cooldown_ns + p->resolution_ns + slack_ns;
