@@ -105,21 +105,6 @@ PACER_INLINE __u32 pacer_estimate_seq_draw(const struct pacer_sample_skip *s,
 	return j;
 }
 
-PACER_INLINE __u32 pacer_estimate_time_draw(const struct pacer_sample_burst *s,
-					    struct pacer_sample_rng *rng, __u64 tick,
-					    __u16 place[PACER_SAMPLE_K])
-{
-	__u64 t = tick > s->T ? tick : s->T;
-	struct pacer_sample_window w = pacer_sample_burst_window(s, t);
-	__u32 j;
-
-	if (!w.beta)
-		return 0;
-	for (j = 0; j < PACER_SAMPLE_K && j < s->k; j++)
-		place[j] = pacer_sample_burst_pick(s, rng, &w, t, j) - s->place;
-	return j;
-}
-
 /* ---- Occurrences from a sample on ------------------------------------------------------------
  * A key that some place holds has an entry, which counts its occurrences since it was made; a place
  * remembers where the count stood. So an element costs one look-up, however many places hold its

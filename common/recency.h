@@ -31,11 +31,6 @@
 #include "abi.h"
 #include "claim.h"
 
-PACER_INLINE __u64 pacer_later(__u64 a_ns, __u64 b_ns)
-{
-	return a_ns > b_ns ? a_ns : b_ns;
-}
-
 /*
  * May a key last seen at last_ns (0: never) be admitted at now_ns? A clock behind last_ns reads as
  * last_ns: only a gap of 0 is over.
@@ -109,6 +104,10 @@ PACER_INLINE PACER_MUST_USE int pacer_ttl_raise_cell(__u64 *cell, __u64 to_ns)
 	for (i = 0; i < PACER_SPINS; i++) {
 		__u64 seen = pacer_load64(cell);
 
+		if (PACER_FAULT(TTL_PLAIN_STORE) && seen < to_ns) {
+			pacer_store64(cell, to_ns);
+			return 1;
+		}
 		if (seen >= to_ns || pacer_cas64(cell, seen, to_ns) == seen)
 			return 1;
 	}

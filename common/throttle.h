@@ -147,11 +147,6 @@ struct pacer_throttle_params {
 	__u64 resolution_ns;
 };
 
-PACER_INLINE __u64 pacer_throttle_later(__u64 a_ns, __u64 b_ns)
-{
-	return a_ns > b_ns ? a_ns : b_ns;
-}
-
 PACER_INLINE __u64 pacer_throttle_sum(__u64 a, __u64 b)
 {
 	return a + b < a ? ~0ull : a + b;
@@ -265,7 +260,7 @@ PACER_INLINE int pacer_throttle_bare(const struct pacer_throttle_profile *profil
 {
 	if (pacer_throttle_room(profile, pacer_load(&state->held)) >= n)
 		return 0;
-	now_ns = pacer_throttle_later(now_ns, pacer_load64(&state->seen_ns));
+	now_ns = pacer_later(now_ns, pacer_load64(&state->seen_ns));
 	return !pacer_throttle_cooled(profile, state, pacer_load64(&state->head), now_ns);
 }
 
@@ -286,7 +281,7 @@ PACER_INLINE int pacer_throttle_spent(const struct pacer_throttle_profile *profi
 			continue;
 		if (!pacer_throttle_bare(profile, state, now_ns, n))
 			return 0;
-		if (pacer_load(&state->claim) == claim)
+		if (PACER_FAULT(THROTTLE_TORN_LOOK) || pacer_load(&state->claim) == claim)
 			return 1;
 	}
 	return 0;
@@ -362,7 +357,7 @@ PACER_INLINE void pacer_throttle_put(struct pacer_throttle_state *state, __u64 u
 	__u64 number = pacer_load64(&state->tail) - 1;
 	__u64 *until = &state->bucket[pacer_throttle_place(number)].until_ns;
 
-	pacer_store64(until, pacer_throttle_later(pacer_load64(until), until_ns));
+	pacer_store64(until, pacer_later(pacer_load64(until), until_ns));
 	pacer_throttle_count(state, number, n);
 }
 
@@ -395,9 +390,16 @@ PACER_INLINE void pacer_throttle_settle(struct pacer_throttle_state *state,
 	__u64 head = pacer_load64(&state->head);
 	__u64 tail = pacer_load64(&state->tail);
 
+	if (PACER_FAULT(LEASE_FORFEIT))
+		lease->left = 0;
+	if (PACER_FAULT(LEASE_TO_NEWEST))
+		lease->bucket = tail - 1;
+	if (PACER_FAULT(LEASE_TO_BUCKET_GONE))
+		head = lease->bucket;
 	if (lease->left && lease->bucket - head < tail - head)
 		pacer_throttle_count(state, lease->bucket, -lease->left);
-	lease->left = 0;
+	if (!PACER_FAULT(LEASE_TWICE))
+		lease->left = 0;
 }
 
 /* After n uses: lease what they leave of profile->lease, if the newest bucket and `room` have it.
@@ -424,7 +426,7 @@ PACER_INLINE void pacer_throttle_grant(const struct pacer_throttle_profile *prof
 		return;
 	if (until_ns > close_ns)
 		until_ns = close_ns;
-	pacer_throttle_put(state, until_ns, left);
+	pacer_throttle_put(state, PACER_FAULT(BUCKET_COOLS_EARLY) ? now_ns : until_ns, left);
 	lease->left = left;
 	lease->until_ns = until_ns;
 	lease->bucket = number;
@@ -441,18 +443,23 @@ pacer_throttle_refill(const struct pacer_throttle_profile *profile,
 
 	if (pacer_claim_take(&state->claim, PACER_CLAIM_ANY, &claim) != PACER_CLAIM_TAKEN)
 		return PACER_THROTTLE_BUSY;
-	now_ns = pacer_throttle_later(now_ns, pacer_load64(&state->seen_ns));
+	now_ns = pacer_later(now_ns, pacer_load64(&state->seen_ns));
 	lease->seen_ns = now_ns;
 	pacer_throttle_settle(state, lease);
 	room = pacer_throttle_release(profile, state, now_ns);
+	if (PACER_FAULT(THROTTLE_JUDGED_ONCE))
+		room = n;
 	if (n <= room) {
 		lease->number = pacer_throttle_make(profile, state, now_ns, n);
 		lease->bucket = pacer_load64(&state->tail) - 1;
 		lease->until_ns = now_ns;
+		if (PACER_FAULT(THROTTLE_LET_GO_EARLY))
+			pacer_claim_release(&state->claim, claim);
 		pacer_throttle_grant(profile, state, lease, now_ns, n, room - n);
 		result = PACER_THROTTLE_ADMIT;
 	}
-	pacer_claim_release(&state->claim, claim);
+	if (!PACER_FAULT(THROTTLE_LET_GO_EARLY) || result != PACER_THROTTLE_ADMIT)
+		pacer_claim_release(&state->claim, claim);
 	return result;
 }
 
@@ -464,7 +471,7 @@ PACER_INLINE int pacer_throttle_refuses(const struct pacer_throttle_profile *pro
 					const struct pacer_throttle_state *state,
 					const struct pacer_throttle_lease *lease, __u64 now_ns)
 {
-	now_ns = pacer_throttle_later(now_ns, lease->seen_ns);
+	now_ns = pacer_later(now_ns, lease->seen_ns);
 	if (lease->left) /* usable, or to be handed back first */
 		return 0;
 	return pacer_throttle_spent(profile, state, now_ns, 1);
@@ -478,9 +485,9 @@ pacer_throttle_take(const struct pacer_throttle_profile *profile,
 {
 	int live;
 
-	now_ns = pacer_throttle_later(now_ns, lease->seen_ns);
+	now_ns = pacer_later(now_ns, lease->seen_ns);
 	lease->seen_ns = now_ns;
-	live = now_ns <= lease->until_ns;
+	live = now_ns <= lease->until_ns || PACER_FAULT(LEASE_NO_END);
 	if (!n)
 		return PACER_THROTTLE_ADMIT;
 	if (live && n <= lease->left) {
@@ -509,7 +516,11 @@ PACER_SUBPROG void pacer_throttle_undo(const struct pacer_throttle_profile *prof
 {
 	__u32 claim = 0;
 
+	if (PACER_FAULT(UNDO_FORGETS))
+		return;
 	lease->left++;
+	if (PACER_FAULT(UNDO_UNCLAIMED))
+		pacer_throttle_settle(state, lease);
 	if (lease->left < profile->lease ||
 	    pacer_claim_take(&state->claim, PACER_CLAIM_ANY, &claim) != PACER_CLAIM_TAKEN)
 		return;
@@ -529,7 +540,7 @@ pacer_throttle_use(const struct pacer_throttle_profile *profile, struct pacer_th
 		return PACER_THROTTLE_ADMIT;
 	if (n > profile->threshold)
 		return PACER_THROTTLE_MANY;
-	now_ns = pacer_throttle_later(now_ns, pacer_load64(&state->seen_ns));
+	now_ns = pacer_later(now_ns, pacer_load64(&state->seen_ns));
 	if (pacer_throttle_bare(profile, state, now_ns, 1))
 		return PACER_THROTTLE_FULL;
 	if (pacer_throttle_release(profile, state, now_ns) < n)
@@ -546,7 +557,7 @@ PACER_INLINE __u32 pacer_throttle_free(const struct pacer_throttle_profile *prof
 	__u32 held = pacer_load(&state->held);
 	__u32 back = 0, i;
 
-	now_ns = pacer_throttle_later(now_ns, pacer_load64(&state->seen_ns));
+	now_ns = pacer_later(now_ns, pacer_load64(&state->seen_ns));
 	for (i = 0; i < PACER_THROTTLE_BLOCKS; i++) {
 		__u64 last = head | (PACER_THROTTLE_BLOCK - 1);
 

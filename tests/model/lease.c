@@ -31,7 +31,6 @@ static struct memory {
 
 static struct {
 	const struct lease_scenario *scenario;
-	const struct lease_ops *ops;
 	struct outcome *outcome;
 	struct pacer_policy policy;
 	struct pacer_throttle_profile profile[LEASE_THROTTLES];
@@ -45,13 +44,6 @@ static struct {
 } l;
 
 #define FAULT(...) (snprintf(l.fault, sizeof(l.fault), __VA_ARGS__), l.fault)
-
-static const struct lease_ops sound_ops = {pacer_throttle_take, pacer_throttle_undo};
-
-static uint64_t later(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
 
 static enum pacer_reason reason_of(enum pacer_throttle_result result)
 {
@@ -69,15 +61,15 @@ static void judge_alone(const struct lease_packet *p, struct use *u)
 	u->reason = PACER_ADMIT;
 	for (k = 0; k < l.throttles && u->reason == PACER_ADMIT; k++) {
 		u->tier = k;
-		u->reason =
-		    reason_of(l.ops->take(&l.profile[k], &m.throttle[k], &lease[k], p->now_ns, 1));
+		u->reason = reason_of(
+		    pacer_throttle_take(&l.profile[k], &m.throttle[k], &lease[k], p->now_ns, 1));
 	}
 	if (u->reason == PACER_ADMIT && p->undo)
 		u->reason = UNDONE;
 	else if (u->reason != PACER_ADMIT)
 		k--;
 	while (u->reason != PACER_ADMIT && k--)
-		l.ops->undo(&l.profile[k], &m.throttle[k], &lease[k]);
+		pacer_throttle_undo(&l.profile[k], &m.throttle[k], &lease[k]);
 }
 
 static void judge_by_pace(const struct lease_packet *p, struct use *u)
@@ -120,7 +112,7 @@ static void judge_in_turn(const struct lease_packet *p)
 
 	assert(l.logged <= ALL_MAX);
 	judge(p, p->cpu, u);
-	l.reached_ns[0] = later(l.reached_ns[0], p->now_ns);
+	l.reached_ns[0] = pacer_later(l.reached_ns[0], p->now_ns);
 	u->reached_ns = l.reached_ns[0];
 }
 
@@ -175,7 +167,7 @@ static void run(void *arg, int cpu)
 		judge(&p[i], cpu, &u);
 		for (k = 0; k < CPUS; k++)
 			if (l.now_ns[k] && explore_steps(k) > l.since[k])
-				l.reached_ns[1] = later(l.reached_ns[1], l.now_ns[k]);
+				l.reached_ns[1] = pacer_later(l.reached_ns[1], l.now_ns[k]);
 		u.reached_ns = l.reached_ns[1];
 		explore_note((const uint64_t *)&u, 1);
 		if (!l.scenario->finds)
@@ -253,7 +245,7 @@ static uint32_t held_by(uint32_t c, uint32_t k, int i)
 static const char *check_denial(uint32_t k, int i)
 {
 	const struct pacer_throttle_params *p = &l.scenario->throttle[k];
-	uint64_t now_ns = later(l.log[i].now_ns, l.log[i].at_ns[k]);
+	uint64_t now_ns = pacer_later(l.log[i].now_ns, l.log[i].at_ns[k]);
 	uint64_t open_ns = p->max_cooldown_ns - p->cooldown_ns;
 	uint64_t slack_ns = p->lease_ns < open_ns ? p->lease_ns : open_ns;
 	uint64_t cool_ns = p->cooldown_ns + p->resolution_ns + slack_ns;
@@ -456,7 +448,6 @@ static void setup(const struct lease_scenario *sc)
 	memset(&l, 0, sizeof(l));
 	memset(&m, 0, sizeof(m));
 	l.scenario = sc;
-	l.ops = sc->ops ? sc->ops : &sound_ops;
 	while (l.throttles <= LAST && sc->throttle[l.throttles].limit) {
 		error =
 		    pacer_throttle_configure(&l.profile[l.throttles], &sc->throttle[l.throttles]);
@@ -495,6 +486,7 @@ void lease_explore(const struct lease_scenario *sc, struct outcome *outcome)
 
 	while (model.cpus < CPUS && sc->cpu[model.cpus][0].now_ns)
 		model.cpus++;
+	plant(sc->fault);
 	setup(sc);
 	if (l.throttles == 1) {
 		spans[1].bytes = LAST_BUCKET;
@@ -504,4 +496,5 @@ void lease_explore(const struct lease_scenario *sc, struct outcome *outcome)
 	outcome->least = ~0u;
 	l.outcome = outcome;
 	explore(&model, &outcome->explored);
+	plant(FAULT_NONE);
 }

@@ -38,11 +38,6 @@ static struct {
 
 #define FAULT(...) (snprintf(s.fault, sizeof(s.fault), __VA_ARGS__), s.fault)
 
-static uint64_t later(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 static void tier_setup(struct pacer_tier *t, const struct limits *l)
 {
 	enum pacer_window_error error;
@@ -64,7 +59,8 @@ static void tier_setup(struct pacer_tier *t, const struct limits *l)
 	(void)error;
 	if (!l->narrow)
 		pacer_window_widen(&t->window);
-	t->idle_ns = later(t->window.ring_ns, l->gap_ns ? l->gap_ns + t->window.slot_ns + 1 : 0);
+	t->idle_ns =
+	    pacer_later(t->window.ring_ns, l->gap_ns ? l->gap_ns + t->window.slot_ns + 1 : 0);
 	t->idle_ns += l->slack_ns;
 	s.used += ((2 * l->sets + l->shared) * pacer_stride(t) + 1) / 2;
 }
@@ -90,7 +86,7 @@ static void judge_in_turn(const struct packet *p)
 
 	assert(s.logged <= LOG_MAX);
 	judge(p, e);
-	s.reached_ns[0] = later(s.reached_ns[0], p->now_ns);
+	s.reached_ns[0] = pacer_later(s.reached_ns[0], p->now_ns);
 	e->reached_ns = s.reached_ns[0];
 }
 
@@ -174,7 +170,7 @@ static void run(void *arg, int cpu)
 		judge(&p[i], &e);
 		for (k = 0; k < CPUS; k++)
 			if (s.now_ns[k] && explore_steps(k) > s.since[k])
-				s.reached_ns[1] = later(s.reached_ns[1], s.now_ns[k]);
+				s.reached_ns[1] = pacer_later(s.reached_ns[1], s.now_ns[k]);
 		for (k = 0; k < TIERS && e.reason == PACER_ADMIT; k++)
 			e.index[k] = s.index[cpu][k];
 		if (s.scenario->ahead && e.reason == PACER_ADMIT)
@@ -207,7 +203,7 @@ static void count_times(const struct limits *l, uint64_t at_ns[LOG_MAX])
 		at_ns[i] = s.log[i].now_ns;
 		for (j = 0; j < i; j++)
 			if (tier_key(l, &s.log[j]) == tier_key(l, &s.log[i]))
-				at_ns[i] = later(at_ns[i], at_ns[j]);
+				at_ns[i] = pacer_later(at_ns[i], at_ns[j]);
 	}
 }
 
@@ -215,7 +211,7 @@ static void count_times(const struct limits *l, uint64_t at_ns[LOG_MAX])
 static const char *check_admission(const struct limits *l, const uint64_t at_ns[LOG_MAX], int i)
 {
 	const struct entry *e = &s.log[i];
-	uint64_t now_ns = s.scenario->ahead ? later(at_ns[i], e->reached_ns) : at_ns[i];
+	uint64_t now_ns = s.scenario->ahead ? pacer_later(at_ns[i], e->reached_ns) : at_ns[i];
 	uint64_t sum = tier_cost(l, e);
 	int j;
 

@@ -2,11 +2,12 @@
 /*
  * Run a command in which chosen system calls do not happen.
  *
- *   fault CALL[,CALL...] N ERRNO|kill COMMAND...
+ *   fault [FIRST:]CALL[,CALL...] N[+MORE] ERRNO|kill COMMAND...
  *
- * CALL: a system call's name, of those below; of bpf(2) "pacer" loads a program of that name, and
- * "bpf" does anything but load BTF: libbpf does without, and the verifier then takes half a minute
- * to refuse. N: the which of them, from 1; "all": each. It is not done, and returns ERRNO, a
+ * CALL: a system call's name, of those below; of bpf(2) "pacer" loads a program of that name, "map"
+ * makes a map, and "bpf" does anything but load BTF: libbpf does without, and the verifier then
+ * takes half a minute to refuse. FIRST: a call's name; none is counted before that was made. N: the
+ * which of them, from 1, and MORE after it; "all": each. It is not done, and returns ERRNO, a
  * number; 0: it returns 0; "kill": the command is killed there.
  *
  * Exit code: the command's own, and 100 more if a call failed so.
@@ -31,9 +32,9 @@
 #include <unistd.h>
 
 #define FAILED	  100
-#define CALLS_MAX 8
+#define CALLS_MAX 16
 
-enum kind { ANY, NO_BTF, PACER };
+enum kind { ANY, NO_BTF, NEW_MAP, PACER };
 
 static const struct name {
 	const char *name;
@@ -41,6 +42,7 @@ static const struct name {
 	enum kind kind;
 } names[] = {
     {"bpf", SYS_bpf, NO_BTF},
+    {"map", SYS_bpf, NEW_MAP},
     {"pacer", SYS_bpf, PACER},
     {"socket", SYS_socket, ANY},
     {"bind", SYS_bind, ANY},
@@ -51,36 +53,51 @@ static const struct name {
     {"clock_nanosleep", SYS_clock_nanosleep, ANY},
     {"unlink", SYS_unlink, ANY},
     {"rmdir", SYS_rmdir, ANY},
+    {"flock", SYS_flock, ANY},
+    {"ioctl", SYS_ioctl, ANY},
+    {"membarrier", SYS_membarrier, ANY},
 };
 
 static const struct name *calls[CALLS_MAX];
 static int n_calls;
+static const struct name *first; /* NULL: all are counted */
+
+static const struct name *known(const char *name)
+{
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(name, names[i].name))
+			return &names[i];
+	errx(2, "%s: not known", name);
+}
 
 static void take_names(char *list)
 {
-	for (char *name = strtok(list, ","); name; name = strtok(NULL, ",")) {
-		size_t i = 0;
+	char *colon = strchr(list, ':');
 
-		while (i < sizeof(names) / sizeof(*names) && strcmp(name, names[i].name))
-			i++;
-		if (i == sizeof(names) / sizeof(*names) || n_calls == CALLS_MAX)
-			errx(2, "%s: not known", name);
-		calls[n_calls++] = &names[i];
+	if (colon) {
+		*colon = '\0';
+		first = known(list);
+		list = colon + 1;
+	}
+	for (char *name = strtok(list, ","); name; name = strtok(NULL, ",")) {
+		if (n_calls == CALLS_MAX)
+			errx(2, "%s: more than %d calls", name, CALLS_MAX);
+		calls[n_calls++] = known(name);
 	}
 }
 
 /* Ask about these calls; let the others be. The descriptor to be asked at. */
 static int filter(void)
 {
-	struct sock_filter code[CALLS_MAX + 3];
+	struct sock_filter code[CALLS_MAX + 4];
 	struct sock_fprog program = {0, code};
-	int n = 0;
+	int n = 0, asked = n_calls + !!first;
 
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 						 offsetof(struct seccomp_data, nr));
-	for (int i = 0; i < n_calls; i++)
-		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i]->nr,
-							 n_calls - i, 0);
+	for (int i = 0; i < asked; i++)
+		code[n++] = (struct sock_filter)BPF_JUMP(
+		    BPF_JMP | BPF_JEQ | BPF_K, (i < n_calls ? calls[i] : first)->nr, asked - i, 0);
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF);
 	program.len = n;
@@ -104,25 +121,39 @@ static int loads_pacer(const struct seccomp_notif *asked)
 static int is_meant(const struct seccomp_notif *asked)
 {
 	int btf = asked->data.args[0] == BPF_BTF_LOAD;
+	int map = asked->data.args[0] == BPF_MAP_CREATE;
 
 	for (int i = 0; i < n_calls; i++)
 		if (calls[i]->nr == asked->data.nr &&
 		    (calls[i]->kind == ANY || (calls[i]->kind == NO_BTF && !btf) ||
+		     (calls[i]->kind == NEW_MAP && map) ||
 		     (calls[i]->kind == PACER && loads_pacer(asked))))
 			return 1;
 	return 0;
 }
 
+static int is_next(const char *which)
+{
+	const char *more = strchr(which, '+');
+	static int seen;
+
+	if (!strcmp(which, "all"))
+		return 1;
+	seen++;
+	return seen >= atoi(which) && seen <= atoi(which) + (more ? atoi(more) : 0);
+}
+
 static int answer(int fd, const char *which, const char *how)
 {
-	static int seen;
+	static int begun;
 	struct seccomp_notif asked = {0};
 	struct seccomp_notif_resp reply = {0};
 	int fails;
 
 	if (ioctl(fd, SECCOMP_IOCTL_NOTIF_RECV, &asked))
 		return 0; /* its caller was killed meanwhile */
-	fails = is_meant(&asked) && (++seen == atoi(which) || !strcmp(which, "all"));
+	fails = (begun || !first) && is_meant(&asked) && is_next(which);
+	begun |= first && first->nr == asked.data.nr;
 	if (fails && !strcmp(how, "kill"))
 		kill(asked.pid, SIGKILL);
 	reply.id = asked.id;
@@ -139,7 +170,7 @@ int main(int argc, char **argv)
 	pid_t pid;
 
 	if (argc < 5)
-		errx(2, "usage: fault CALL[,CALL...] N ERRNO|kill COMMAND...");
+		errx(2, "usage: fault [FIRST:]CALL[,CALL...] N[+MORE] ERRNO|kill COMMAND...");
 	take_names(argv[1]);
 	if (pipe(ready))
 		err(2, "pipe");

@@ -28,7 +28,7 @@ static inline void oracle_seed(uint64_t seed)
 	oracle_seed_state = seed;
 }
 
-/* splitmix64 */
+/* SplitMix64, as pacer_sample_random; a test may define the headers' hooks after this file. */
 static inline uint64_t draw(void)
 {
 	uint64_t z = oracle_seed_state += 0x9e3779b97f4a7c15ull;

@@ -13,6 +13,7 @@
 #include "estimate/estimator.h"
 #include "estimate/exact.h"
 #include "estimate/track.h"
+#include "sample_oracle.h"
 
 #define LENGTH	1600 /* elements of a stream */
 #define WINDOW	600  /* packets, or units of time */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "estimate/estimator.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 /* Mean and sum of squared deviations so far (Welford). */
@@ -60,13 +59,6 @@ uint32_t estimate_most(uint64_t *key, uint32_t k)
 	return most;
 }
 
-static double divergence(double p, double u)
-{
-	double d = p > 0 ? p * log(p / u) : 0;
-
-	return p < 1 ? d + (1 - p) * log((1 - p) / (1 - u)) : d;
-}
-
 double estimate_share_max(uint32_t most, uint32_t k, double delta)
 {
 	double p = k ? (double)most / k : 1, low = p, high = 1;
@@ -74,7 +66,7 @@ double estimate_share_max(uint32_t most, uint32_t k, double delta)
 	for (int i = 0; i < 60 && p < 1; i++) {
 		double u = (low + high) / 2;
 
-		if (k * divergence(p, u) < log(1 / delta))
+		if (k * estimate_divergence(p, u) < log(1 / delta))
 			low = u;
 		else
 			high = u;

@@ -44,6 +44,7 @@
 #ifndef PACER_ESTIMATOR_H
 #define PACER_ESTIMATOR_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -67,6 +68,14 @@ struct estimate {
 	double prior; /* relative; in bits of the entropy */
 	bool vacuous;
 };
+
+/* Of a share p from a share u, in nats a sample: Chernoff's bound is exp(-samples * divergence). */
+static inline double estimate_divergence(double p, double u)
+{
+	double d = p > 0 ? p * log(p / u) : 0;
+
+	return p < 1 ? d + (1 - p) * log((1 - p) / (1 - u)) : d;
+}
 
 /* What `most` is; sorts the keys. */
 uint32_t estimate_most(uint64_t *key, uint32_t k);

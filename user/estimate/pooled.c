@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "estimate/pooled.h"
 
-#include <math.h>
 #include <stdlib.h>
+
+#include "estimate/estimator.h"
 
 #define BISECTIONS 60
 /* Those of C: the greatest share from both sides, three from each; and the unseen keys' share. */
@@ -138,13 +139,6 @@ void pooled_close(struct pooled *p)
 
 /* --- the bound ------------------------------------------------------------------------------ */
 
-static double divergence(double s, double m)
-{
-	double d = s > 0 ? s * log(s / m) : 0;
-
-	return s < 1 ? d + (1 - s) * log((1 - s) / (1 - m)) : d;
-}
-
 /* Of `terms` terms that are at most `most` and whose sum is `sum`: the greatest mean, but for a
  * chance of exp(-l), or of exp(-l) times that mean where `itself`.
  */
@@ -158,7 +152,7 @@ static double mean_high(double terms, double most, double sum, double l, bool it
 	for (int i = 0; i < BISECTIONS && s < 1; i++) {
 		double m = (low + high) / 2;
 
-		if (terms * divergence(s, m) < l - (itself ? log(m * all) : 0))
+		if (terms * estimate_divergence(s, m) < l - (itself ? log(m * all) : 0))
 			low = m;
 		else
 			high = m;
@@ -181,7 +175,7 @@ static double mean_low(double terms, double most, double sum, double l, bool its
 	for (int i = 0; i < BISECTIONS; i++) {
 		double m = (low + high) / 2;
 
-		if (m > 0 && terms * divergence(s, m) < l - (itself ? log(m * all) : 0))
+		if (m > 0 && terms * estimate_divergence(s, m) < l - (itself ? log(m * all) : 0))
 			high = m;
 		else
 			low = m;

@@ -236,7 +236,7 @@ static uint32_t draw(struct track *t, uint64_t now_ns)
 		union sampler *s = sampler(t, i);
 		uint32_t got =
 		    t->config.by_time
-			? pacer_estimate_time_draw(&s->burst, &t->rng, tick_of(t, now_ns), place)
+			? pacer_sample_burst_places(&s->burst, &t->rng, tick_of(t, now_ns), place)
 			: pacer_estimate_seq_draw(&s->skip, place);
 
 		for (uint32_t j = 0; j < got; j++)

@@ -516,7 +516,7 @@ static void begin_epoch(struct keys *keys)
 	is->base_ns = file->seen_ns;
 	is->closed_ns = was->closed_ns;
 	if (file->dirty)
-		is->closed_ns = pacer_throttle_later(
+		is->closed_ns = pacer_later(
 		    was->closed_ns, pacer_throttle_sum(is->base_ns, keys->profile.cooldown_ns));
 	put_in_force(&file->in_force, !file->in_force);
 }
@@ -673,7 +673,7 @@ static enum keys_answer next_locked(struct keys *keys, struct keys_given *given,
 	}
 	now_ns = pacer_throttle_sum(file->epoch[file->in_force].base_ns,
 				    keys->clock->now(keys->clock->arg));
-	now_ns = pacer_throttle_later(now_ns, file->seen_ns);
+	now_ns = pacer_later(now_ns, file->seen_ns);
 	__atomic_store_n(&file->seen_ns, now_ns, __ATOMIC_RELAXED);
 	closed_ns = file->epoch[file->in_force].closed_ns;
 	if (now_ns >= closed_ns)

@@ -12,6 +12,7 @@
 
 #include "pace.h"
 #include "pacer_given.skel.h"
+#include "sample.h"
 
 /* Addresses of one family that are allowed: from first to last, both included. */
 struct span {
@@ -368,15 +369,10 @@ static int kernel_load(struct replay *r, const struct policy *policy, uint64_t l
 /* The same in every run: who replays judges the past, and nobody can aim at a place in it. */
 static void fill_secret(uint64_t secret[PACER_SECRETS])
 {
-	uint64_t x = 0x7064702d72706c79;
+	struct pacer_sample_rng rng = {0x7064702d72706c79};
 
-	for (uint32_t i = 0; i < PACER_SECRETS; i++) {
-		uint64_t z = x += 0x9e3779b97f4a7c15; /* splitmix64 */
-
-		z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-		z = (z ^ z >> 27) * 0x94d049bb133111eb;
-		secret[i] = z ^ z >> 31;
-	}
+	for (uint32_t i = 0; i < PACER_SECRETS; i++)
+		secret[i] = pacer_sample_random(&rng);
 }
 
 static int open_table(struct replay *r, const struct policy *policy, bool kernel,

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "sample.h"
 #include "throttle.h"
 
 #define LIMIT	 500u
@@ -43,24 +44,17 @@ struct exact {
 	uint32_t head, n;
 };
 
-static uint64_t draw(uint64_t *state)
+static uint64_t wait_ns(struct pacer_sample_rng *rng, double mean_ns)
 {
-	uint64_t z = *state += 0x9e3779b97f4a7c15; /* splitmix64 */
+	double u = ((double)(pacer_sample_random(rng) >> 11) + 1) / 9007199254740993.0;
 
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return z ^ z >> 31;
-}
-
-static uint64_t wait_ns(uint64_t *state, double mean_ns)
-{
-	return (uint64_t)(-log(((double)(draw(state) >> 11) + 1) / 9007199254740993.0) * mean_ns);
+	return (uint64_t)(-log(u) * mean_ns);
 }
 
 /* 1 or more, of this mean. */
-static uint32_t draw_size(uint64_t *state, uint32_t mean)
+static uint32_t draw_size(struct pacer_sample_rng *rng, uint32_t mean)
 {
-	uint64_t size = mean == 1 ? 1 : 1 + wait_ns(state, -1 / log(1 - 1.0 / mean));
+	uint64_t size = mean == 1 ? 1 : 1 + wait_ns(rng, -1 / log(1 - 1.0 / mean));
 
 	return size < UINT32_MAX ? (uint32_t)size : UINT32_MAX;
 }
@@ -104,7 +98,8 @@ static void run(uint32_t burst, double demand, uint32_t cooldowns, uint64_t used
 	static struct pacer_throttle_state state[KINDS];
 	struct pacer_throttle_profile profile[KINDS];
 	struct exact exact = {.n = 0};
-	uint64_t seed = burst, from_ns = WARM_UP * COOLDOWN, now_ns = 1;
+	struct pacer_sample_rng seed = {burst};
+	uint64_t from_ns = WARM_UP * COOLDOWN, now_ns = 1;
 	uint64_t to_ns = from_ns + cooldowns * COOLDOWN;
 	double mean_ns = (double)COOLDOWN * burst / (LIMIT * demand);
 
