@@ -86,6 +86,9 @@ $(BUILD)/unit/test_sample_merge: MORE := user/estimator.c
 $(BUILD)/unit/test_tally: MORE := user/tally.c user/units.c
 $(BUILD)/unit/test_text: MORE := user/text.c
 
+# What others do between the steps of a move.
+$(BUILD)/unit/test_rotate: TESTC += -DPACER_STEP_HOOK
+
 $(BUILD)/unit/%: tests/unit/%.c $(wildcard tests/unit/*.h user/*.[ch]) $(CORE)
 	@mkdir -p $(@D)
 	$(CC) $(TESTC) $(SANITIZE) $< $(MORE) -o $@ -lcmocka -lyaml -lm
