@@ -26,7 +26,9 @@ PURE    := $(addprefix $(BUILD)/user/,config/units.o config/policy.o plan/compil
 OBJS    := $(filter-out %/mkbuiltin.o,$(USERS:%.c=$(BUILD)/%.o))
 
 SANITIZE ?= -fsanitize=address,undefined -fno-sanitize-recover=undefined
-TESTC    := $(USER) -g -O1 -Itests/unit -Itests/model
+# Without sanitizers -O2, since below it gcc warns of what a denied packet leaves unset and nobody then
+# reads.
+TESTC    := $(USER) -g $(if $(strip $(SANITIZE)),-O1,-O2) -Itests/unit -Itests/model
 UNITS    := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
 
 .DELETE_ON_ERROR:
@@ -85,6 +87,9 @@ $(BUILD)/unit/test_pooled: MORE := user/estimate/pooled.c
 $(BUILD)/unit/test_sample_merge: MORE := user/estimate/estimator.c
 $(BUILD)/unit/test_tally: MORE := user/plan/tally.c user/config/units.c
 $(BUILD)/unit/test_text: MORE := user/config/text.c
+
+# What others do between the steps of a move.
+$(BUILD)/unit/test_rotate: TESTC += -DPACER_STEP_HOOK
 
 $(BUILD)/unit/%: tests/unit/%.c $(wildcard tests/unit/*.h) $(USERS) $(USERH) $(CORE)
 	@mkdir -p $(@D)

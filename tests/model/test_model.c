@@ -21,6 +21,7 @@
 #include "pools.h"
 #include "scenario.h"
 #include "small.h"
+#include "turned.h"
 
 /* The tables leave out what is 0. */
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
@@ -740,6 +741,8 @@ int main(int argc, char **argv)
 	add("fault: the filter by a plain store", test_ttl_finds_plain_store, NULL);
 	add("a pool, its leases handed back", test_pool_interleavings, NULL);
 	add("fault: a pool's leases handed back wrongly", test_pool_finds_faults, NULL);
+	add("two secrets", test_turned, NULL);
+	add("fault: two secrets", test_turned_finds_faults, NULL);
 	for (i = 0; i < ARRAY(sound); i++)
 		add(sound[i].name, test_sound, &sound[i]);
 	for (i = 0; i < ARRAY(sound); i++)

@@ -16,6 +16,23 @@
 
 static __u64 secret[2][PACER_SECRETS];
 
+static struct {
+	void (*act)(void); /* what another does, before the access of this number */
+	uint32_t at, steps;
+} other;
+
+void pacer_step(const volatile void *p)
+{
+	void (*act)(void) = other.act;
+
+	(void)p;
+	if (!act || other.steps++ != other.at)
+		return;
+	other.act = NULL; /* it has steps of its own */
+	act();
+	other.act = act;
+}
+
 static void draw_secrets(void)
 {
 	uint32_t i;
@@ -372,6 +389,25 @@ static void assert_bans(size_t left)
 	host.now_ns = SECOND;
 }
 
+/* Those that run and are not where the new secret has them. */
+static size_t waiting(void)
+{
+	size_t n = 0;
+	uint32_t i;
+
+	for (i = 0; i < bans.sets * PACER_BAN_WAYS; i++) {
+		const struct pacer_line *line = &lines[bans.base + i];
+		struct pacer_ban_key key = {line->ban_rule, line->ban_key_id, {0}};
+		struct pacer_ban_ask q;
+
+		memcpy(key.word, line->ban_key, sizeof(key.word));
+		q = ask(&key, 1);
+		n += line->ban_until_ns > host.now_ns &&
+		     pacer_ban_index(&bans, q.hash) != bans.base + i - i % PACER_BAN_WAYS;
+	}
+	return n;
+}
+
 static void test_bans(void **unused)
 {
 	static const uint32_t sets[] = {1, 2, 16, 32};
@@ -386,14 +422,15 @@ static void test_bans(void **unused)
 		ban_some(draw() % (n * 6), 0);
 		ban_some(draw() % n, 1); /* since the switch */
 		left = rotate_bans(&table, &bans, secret, 1, host.now_ns);
+		assert_int_equal(left, waiting());
 		assert_bans(left);
 		moved += !left && n_banned > 4;
 		stuck += !!left;
 		/* as they run out, there is room */
-		host.now_ns += 100 * SECOND - 1;
+		host.now_ns += between(1, 99) * SECOND;
 		left = rotate_bans(&table, &bans, secret, 1, host.now_ns);
-		assert_true(!left || stuck);
-		host.now_ns += SECOND;
+		assert_int_equal(left, waiting());
+		host.now_ns += 100 * SECOND;
 		assert_int_equal(rotate_bans(&table, &bans, secret, 1, host.now_ns), 0);
 	}
 	assert_true(moved > 300 && stuck > 300);
@@ -451,13 +488,117 @@ static void test_bans_lifted(void **unused)
 	}
 }
 
+/* As `unban` does, entry for entry. */
+static void lift_it(void)
+{
+	uint32_t i, lifted = 0;
+
+	for (i = 0; i < bans.sets * PACER_BAN_WAYS; i++)
+		lifted += pacer_ban_lift(&lines[bans.base + i], &banned[0].key, host.now_ns);
+	assert_true(lifted <= 2);
+}
+
+/* A ban that is lifted while it is on its way, be it at any access, is in neither place. */
+static void test_lifted_on_the_way(void **unused)
+{
+	uint32_t steps = 1, i, n = 0;
+
+	(void)unused;
+	for (i = 0; i < steps; i++, n++) {
+		oracle_seed(83);
+		do {
+			begin_bans(16);
+			ban_some(1, 0);
+		} while (!waiting());
+		other.act = lift_it;
+		other.at = i;
+		other.steps = 0;
+		(void)rotate_bans(&table, &bans, secret, 1, host.now_ns);
+		other.act = NULL;
+		steps = other.steps;
+		assert_false(is_banned(&banned[0].key, 0) || is_banned(&banned[0].key, 1));
+	}
+	assert_in_range(n, 50, 1000);
+}
+
+/* A packet that is judged while bans wait asks for them under both secrets, and bans under the new
+ * one. Nobody does, once all have moved.
+ */
+static void test_packets_while_bans_move(void **unused)
+{
+	uint32_t key;
+
+	(void)unused;
+	memset(lines, 0, sizeof(lines));
+	draw_secrets();
+	host.now_ns = SECOND;
+	say_again();
+	say("clock: exact\nmemory: 64K\nbans: 64\nrules:\n- name: a\n  ban: 50s\n  limits: [{key: "
+	    "src, "
+	    "packets: 1, window: 1s, entries: 64}]\n");
+	assert_int_equal(load(doc.s), 0);
+	for (key = 1; key <= 4; key++) {
+		assert_int_equal(judge(key), PACER_ADMIT);
+		assert_int_equal(judge(key), PACER_DENY_WINDOW);
+	}
+	host.now_ns += 5 * SECOND;
+	assert_int_equal(rotate(), 0);
+	time_retired();
+	assert_true(now.bin.bans.moving && now.bin.secret == 1);
+	for (key = 1; key <= 4; key++)
+		assert_int_equal(judge(key), PACER_DENY_BAN);
+	assert_int_equal(judge(5), PACER_ADMIT);
+	assert_int_equal(judge(5), PACER_DENY_WINDOW);
+	now.bin.bans.moving = 0;
+	assert_int_equal(judge(5), PACER_DENY_BAN);
+	for (key = 1; key <= 4; key++)
+		assert_int_equal(judge(key), PACER_ADMIT);
+}
+
+/* A rule of one limit that was rotated, and whose old tier is gone: by the new secret. */
+static void test_one_tier_of_the_new_secret(void **unused)
+{
+	uint64_t old_ns;
+
+	(void)unused;
+	memset(lines, 0, sizeof(lines));
+	draw_secrets();
+	host.now_ns = SECOND;
+	assert_int_equal(load(rule_of("clock: exact\nmemory: 64K",
+				      "{key: src, packets: 1, window: 60s, entries: 64}")),
+			 0);
+	assert_int_equal(rotate(), 0);
+	time_retired();
+	assert_int_equal(judge(1), PACER_ADMIT);
+	assert_int_equal(judge(1), PACER_DENY_WINDOW);
+	old_ns = compile_drained_ns(&now.bin);
+	host.now_ns = old_ns - 50 * SECOND;
+	assert_int_equal(judge(2), PACER_ADMIT);
+	host.now_ns = old_ns + 1;
+	assert_int_equal(apply(doc.s), 0);
+	assert_string_equal(tiers_text(0), "Rw=");
+	assert_true(now.bin.rule[0].plain);
+	assert_int_equal(judge(2), PACER_DENY_WINDOW);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_tiers),	      TEST(test_lines),	       TEST(test_idle),
-	    TEST(test_with_a_change), TEST(test_no_heir),      TEST(test_moving),
-	    TEST(test_twice),	      TEST(test_refused),      TEST(test_false_denials),
-	    TEST(test_bans),	      TEST(test_bans_cut_off), TEST(test_bans_lifted),
+	    TEST(test_tiers),
+	    TEST(test_lines),
+	    TEST(test_idle),
+	    TEST(test_with_a_change),
+	    TEST(test_no_heir),
+	    TEST(test_moving),
+	    TEST(test_twice),
+	    TEST(test_refused),
+	    TEST(test_false_denials),
+	    TEST(test_bans),
+	    TEST(test_bans_cut_off),
+	    TEST(test_bans_lifted),
+	    TEST(test_lifted_on_the_way),
+	    TEST(test_packets_while_bans_move),
+	    TEST(test_one_tier_of_the_new_secret),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
