@@ -83,6 +83,7 @@ $(BUILD)/unit/test_pooled: MORE := user/pooled.c
 $(BUILD)/unit/test_sample_merge: MORE := user/estimator.c
 $(BUILD)/unit/test_tally: MORE := user/tally.c user/units.c
 $(BUILD)/unit/test_text: MORE := user/text.c
+$(BUILD)/unit/test_emit: MORE := user/emit.c -ljansson
 
 $(BUILD)/unit/%: tests/unit/%.c $(wildcard tests/unit/*.h user/*.[ch]) $(CORE)
 	@mkdir -p $(@D)
