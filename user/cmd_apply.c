@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* apply, confirm, set: change the policy of a pacer at work. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd.h"
+#include "emit.h"
 #include "output.h"
 #include "text.h"
 
@@ -18,20 +18,21 @@ static int report(const char *ifname, const struct options *o, const struct plan
 		fresh += plan->limit[i].state == PLAN_NEW || plan->limit[i].state == PLAN_MOVED;
 	}
 	change_made();
-	if (o->json)
-		return print_json(json_pack(
-		    "{s:o, s:{s:I, s:I, s:I}, s:I}", "interface", json_text(ifname), "limits",
-		    "kept", (json_int_t)kept, "new", (json_int_t)fresh, "retired",
-		    (json_int_t)plan->n_retired, "confirm_within_ns", (json_int_t)o->confirm_ns));
-	printf("%s: the policy is in force: %zu limit%s kept their state, %zu new, %zu retired\n",
-	       printable(ifname).text, kept, units_plural(kept), fresh, plan->n_retired);
-	if (o->confirm_ns)
-		printf("confirm it within %s: xdp-pacer confirm %s\n",
-		       units_duration_text(o->confirm_ns, text, sizeof(text)),
-		       printable(ifname).text);
+	emit_begin(o->json);
+	emit_object("");
+	emit_string("interface", ifname, "%s: the policy is in force: ", printable(ifname).text);
+	emit_object("limits");
+	emit_uint("kept", kept, "%zu limit%s kept their state, ", kept, units_plural(kept));
+	emit_uint("new", fresh, "%zu new, ", fresh);
+	emit_uint("retired", plan->n_retired, "%zu retired\n", plan->n_retired);
+	emit_close();
+	emit_uint("confirm_within_ns", o->confirm_ns,
+		  o->confirm_ns ? "confirm it within %s: xdp-pacer confirm %s\n" : NULL,
+		  units_duration_text(o->confirm_ns, text, sizeof(text)), printable(ifname).text);
+	emit_close();
 	if (plan->rotated)
-		printf("it has a new secret, as the program had drawn the one before itself\n");
-	return EXIT_DONE;
+		emit_text("it has a new secret, as the program had drawn the one before itself\n");
+	return emit_end();
 }
 
 /* It is in force, whatever else there is to say. */
@@ -97,11 +98,12 @@ static int confirm(struct attached *a, const struct options *o)
 	if (change_confirm(a, &error))
 		return complain(NULL, &error);
 	change_made();
-	if (o->json)
-		return print_json(
-		    json_pack("{s:o, s:b}", "interface", json_text(a->ifname), "confirmed", 1));
-	printf("%s: the policy is confirmed\n", printable(a->ifname).text);
-	return EXIT_DONE;
+	emit_begin(o->json);
+	emit_object("");
+	emit_string("interface", a->ifname, "%s: ", printable(a->ifname).text);
+	emit_flag("confirmed", true, "the policy is confirmed\n");
+	emit_close();
+	return emit_end();
 }
 
 static int run_confirm(struct options *o)
