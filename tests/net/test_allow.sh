@@ -315,8 +315,8 @@ time_left()
 		"the list in JSON"
 	pacer allow s0 list | sed 's/  */ /g; s/1h left/60m left/; s/59m [0-9]*s left/60m left/
 		s/1m [0-9]*s left/90s left/' >"$work/text"
-	equal "$(cat "$work/text")" "10.77.0.11 of the policy, by hand, 60m left
-10.77.0.12 by hand, 90s left
+	equal "$(cat "$work/text")" "10.77.0.11 of the policy, by hand 60m left
+10.77.0.12 by hand 90s left
 10.77.0.13 by hand" "the list as text"
 	apply none
 	equal "$(pacer allow s0 list --json | jq -c '.[0] | [.prefix, .of_policy, .left_ns > 3590e9]')" \

@@ -74,7 +74,7 @@ denied()
 	equal "$(sample '[.sample[].ago_ns | select(. < 0 or . > 20000000000)] | length')" 0 "strange ages"
 	pacer sample s0 >"$work/table"
 	equal "$(sed -n 1p "$work/table")" \
-		"s0: 64 of 25 packets (denied), of the last 1m, with replacement" "first line"
+		"s0: 64 of 25 packets (denied), with replacement, of the last 1m" "first line"
 	equal "$(grep -c 'udp 4000 9000 .* udp  *window  *10.77.0.1[12]$' "$work/table")" 64 "rows"
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* allow: the sources that no rule limits. */
-#include <stdio.h>
 #include <string.h>
 
 #include "cli/cmd.h"
+#include "cli/emit.h"
 #include "config/text.h"
 
 static uint64_t left_ns(uint64_t until_ns, uint64_t now_ns)
@@ -11,53 +11,45 @@ static uint64_t left_ns(uint64_t until_ns, uint64_t now_ns)
 	return until_ns > now_ns ? until_ns - now_ns : 0;
 }
 
-struct listed {
-	json_t *array; /* NULL: text */
-	size_t n;
-};
-
-static void print_entry(const struct allow_entry *entry, uint64_t now_ns, void *arg)
+static void emit_entry(const struct allow_entry *entry, uint64_t now_ns, void *arg)
 {
-	struct listed *listed = arg;
-	json_t *array = listed->array;
+	uint64_t hand_ns = left_ns(entry->hand_until_ns, now_ns);
 	char prefix[64], left[32];
 
-	listed->n++;
-
+	++*(size_t *)arg;
 	units_prefix_text(&entry->prefix, prefix, sizeof(prefix));
-	if (array) {
-		json_array_append_new(
-		    array,
-		    json_pack("{s:s, s:I, s:b, s:b, s:I}", "prefix", prefix, "left_ns",
-			      (json_int_t)left_ns(allow_until_ns(entry), now_ns), "of_policy",
-			      entry->of_policy, "by_hand", entry->by_hand, "hand_left_ns",
-			      (json_int_t)left_ns(entry->hand_until_ns, now_ns)));
-		return;
-	}
-	printf("%-44s%s", prefix,
-	       entry->of_policy && entry->by_hand ? "of the policy, by hand"
-	       : entry->of_policy		  ? "of the policy"
-						  : "by hand");
-	if (left_ns(entry->hand_until_ns, now_ns))
-		printf(", %s left",
-		       allow_left_text(left_ns(entry->hand_until_ns, now_ns), left, sizeof(left)));
-	printf("\n");
+	emit_row();
+	emit_object("");
+	emit_string("prefix", prefix, "%s", prefix);
+	emit_uint("left_ns", left_ns(allow_until_ns(entry), now_ns), NULL);
+	emit_flag("of_policy", entry->of_policy, NULL);
+	emit_flag("by_hand", entry->by_hand, "%s%s%s", entry->of_policy ? "of the policy" : "",
+		  entry->of_policy && entry->by_hand ? ", " : "", entry->by_hand ? "by hand" : "");
+	emit_uint("hand_left_ns", hand_ns, hand_ns ? "%s left" : NULL,
+		  allow_left_text(hand_ns, left, sizeof(left)));
+	emit_close();
 }
 
 static int list(struct attached *a, const struct options *o)
 {
-	struct listed listed = {o->json ? json_array() : NULL, 0};
+	static const struct emit_column columns[] = {{"", false}, {"", false}, {"", true}, {0}};
+	size_t n = 0;
 	struct policy_error error = {0};
+	int failed;
 
-	if (change_allow_each(a, print_entry, &listed, &error)) {
-		json_decref(listed.array);
-		return complain(NULL, &error);
-	}
-	if (listed.array)
-		return print_json(listed.array);
-	if (!listed.n)
-		printf("%s: no source is on the allow-list\n", printable(a->ifname).text);
-	return EXIT_DONE;
+	emit_begin(o->json);
+	emit_array("");
+	emit_table(columns, 0);
+	failed = change_allow_each(a, emit_entry, &n, &error);
+	if (!failed)
+		emit_table_end();
+	if (!failed && !n)
+		emit_text("%s: no source is on the allow-list\n", printable(a->ifname).text);
+	emit_close();
+	if (!failed)
+		return emit_end();
+	emit_drop();
+	return complain(NULL, &error);
 }
 
 static int change(struct attached *a, const struct options *o)
@@ -74,12 +66,13 @@ static int change(struct attached *a, const struct options *o)
 	if (add ? change_allow_add(a, &entry, &error) : change_allow_del(a, &entry.prefix, &error))
 		return complain(NULL, &error);
 	change_made();
-	if (o->json)
-		return print_json(json_pack("{s:o, s:s, s:b}", "interface", json_text(a->ifname),
-					    "prefix", o->args[2], "allowed", add));
-	printf("%s: %s is %s the allow-list\n", printable(a->ifname).text, o->args[2],
-	       add ? "on" : "off");
-	return EXIT_DONE;
+	emit_begin(o->json);
+	emit_object("");
+	emit_string("interface", a->ifname, "%s: ", printable(a->ifname).text);
+	emit_string("prefix", o->args[2], "%s is ", o->args[2]);
+	emit_flag("allowed", add, "%s the allow-list\n", add ? "on" : "off");
+	emit_close();
+	return emit_end();
 }
 
 static int run_allow(struct options *o)
@@ -97,5 +90,18 @@ static const struct option_row allow_options[] = {
     {0},
 };
 
-const struct verb verb_allow = {"allow", "IFACE add|del|list [PREFIX]",
-				"sources that no rule limits", allow_options, run_allow};
+static const struct word_row allow_words[] = {
+    {"add", "PREFIX", "put it on the list; with --for TIME it goes off by itself"},
+    {"del", "PREFIX", "take it off, also where the policy had put it on"},
+    {"list", "", "show each prefix, why it is there and for how long"},
+    {0},
+};
+
+const struct verb verb_allow = {"allow",
+				"IFACE add|del|list [PREFIX]",
+				"sources that no rule limits",
+				allow_options,
+				run_allow,
+				.group = VERBS_CHANGE,
+				.words = allow_words,
+				.example = "xdp-pacer allow eth0 add 192.0.2.0/24 --for 10m"};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* apply, confirm, set: change the policy of a pacer at work. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/cmd.h"
+#include "cli/emit.h"
 #include "cli/output.h"
 #include "config/text.h"
 
@@ -18,20 +18,21 @@ static int report(const char *ifname, const struct options *o, const struct plan
 		fresh += plan->limit[i].state == PLAN_NEW || plan->limit[i].state == PLAN_MOVED;
 	}
 	change_made();
-	if (o->json)
-		return print_json(json_pack(
-		    "{s:o, s:{s:I, s:I, s:I}, s:I}", "interface", json_text(ifname), "limits",
-		    "kept", (json_int_t)kept, "new", (json_int_t)fresh, "retired",
-		    (json_int_t)plan->n_retired, "confirm_within_ns", (json_int_t)o->confirm_ns));
-	printf("%s: the policy is in force: %zu limit%s kept their state, %zu new, %zu retired\n",
-	       printable(ifname).text, kept, units_plural(kept), fresh, plan->n_retired);
-	if (o->confirm_ns)
-		printf("confirm it within %s: xdp-pacer confirm %s\n",
-		       units_duration_text(o->confirm_ns, text, sizeof(text)),
-		       printable(ifname).text);
+	emit_begin(o->json);
+	emit_object("");
+	emit_string("interface", ifname, "%s: the policy is in force: ", printable(ifname).text);
+	emit_object("limits");
+	emit_uint("kept", kept, "%zu limit%s kept their state, ", kept, units_plural(kept));
+	emit_uint("new", fresh, "%zu new, ", fresh);
+	emit_uint("retired", plan->n_retired, "%zu retired\n", plan->n_retired);
+	emit_close();
+	emit_uint("confirm_within_ns", o->confirm_ns,
+		  o->confirm_ns ? "confirm it within %s: xdp-pacer confirm %s\n" : NULL,
+		  units_duration_text(o->confirm_ns, text, sizeof(text)), printable(ifname).text);
+	emit_close();
 	if (plan->rotated)
-		printf("it has a new secret, as the program had drawn the one before itself\n");
-	return EXIT_DONE;
+		emit_text("it has a new secret, as the program had drawn the one before itself\n");
+	return emit_end();
 }
 
 /* It is in force, whatever else there is to say. */
@@ -82,8 +83,13 @@ static const struct option_row apply_options[] = {
     {0},
 };
 
-const struct verb verb_apply = {"apply", "IFACE", "change the policy in place, keeping state",
-				apply_options, run_apply};
+const struct verb verb_apply = {"apply",
+				"IFACE",
+				"change the policy in place, keeping state",
+				apply_options,
+				run_apply,
+				.group = VERBS_CHANGE,
+				.example = "xdp-pacer apply eth0 -c new.yaml --confirm-within 60s"};
 
 static int confirm(struct attached *a, const struct options *o)
 {
@@ -92,11 +98,12 @@ static int confirm(struct attached *a, const struct options *o)
 	if (change_confirm(a, &error))
 		return complain(NULL, &error);
 	change_made();
-	if (o->json)
-		return print_json(
-		    json_pack("{s:o, s:b}", "interface", json_text(a->ifname), "confirmed", 1));
-	printf("%s: the policy is confirmed\n", printable(a->ifname).text);
-	return EXIT_DONE;
+	emit_begin(o->json);
+	emit_object("");
+	emit_string("interface", a->ifname, "%s: ", printable(a->ifname).text);
+	emit_flag("confirmed", true, "the policy is confirmed\n");
+	emit_close();
+	return emit_end();
 }
 
 static int run_confirm(struct options *o)
@@ -106,8 +113,13 @@ static int run_confirm(struct options *o)
 	return with_pacer(o, confirm);
 }
 
-const struct verb verb_confirm = {
-    "confirm", "IFACE", "keep a policy that was applied --confirm-within", NULL, run_confirm};
+const struct verb verb_confirm = {"confirm",
+				  "IFACE",
+				  "keep a policy that was applied --confirm-within",
+				  NULL,
+				  run_confirm,
+				  .group = VERBS_CHANGE,
+				  .example = "xdp-pacer confirm eth0"};
 
 static int set(struct attached *a, const struct options *o)
 {
@@ -129,5 +141,10 @@ static int run_set(struct options *o)
 	return with_pacer(o, set);
 }
 
-const struct verb verb_set = {"set", "IFACE RULE.FIELD=VALUE...",
-			      "change values of the policy in place", NULL, run_set};
+const struct verb verb_set = {"set",
+			      "IFACE RULE.FIELD=VALUE...",
+			      "change values of the policy in place",
+			      NULL,
+			      run_set,
+			      .group = VERBS_CHANGE,
+			      .example = "xdp-pacer set eth0 dns.packets=300 mode=enforce"};

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/cmd.h"
+#include "cli/emit.h"
 #include "cli/output.h"
 #include "config/text.h"
 
@@ -25,22 +26,21 @@ static int read_mode(const char *text, enum loader_mode *mode)
 static int show_loaded(struct attached *a, const struct options *o,
 		       const struct loader_replaced *replaced)
 {
-	json_t *out;
-
-	if (!replaced->program_id)
-		return show_status(a, o);
-	if (o->json) {
-		out = output_status_json(a);
-		json_object_set_new(out, "replaced",
-				    json_pack("{s:I, s:I, s:s}", "program_id",
-					      (json_int_t)replaced->program_id, "abi",
-					      (json_int_t)replaced->abi, "state", "new"));
-		return print_json(out);
+	emit_begin(o->json);
+	emit_object("");
+	output_status(a);
+	if (replaced->program_id) {
+		emit_object("replaced");
+		emit_uint("program_id", replaced->program_id, "%s: took the place of program %u, ",
+			  printable(a->ifname).text, replaced->program_id);
+		emit_uint("abi", replaced->abi, "ABI %u: ", replaced->abi);
+		emit_string("state", "new",
+			    "its state is new, and what that one had counted, banned and allowed "
+			    "is gone\n");
+		emit_close();
 	}
-	printf("%s: took the place of program %u, ABI %u: its state is new, and what that one had "
-	       "counted, banned and allowed is gone\n",
-	       printable(a->ifname).text, replaced->program_id, replaced->abi);
-	return show_status(a, o);
+	emit_close();
+	return emit_end();
 }
 
 static int load(const char *ifname, const struct options *o, char **text, struct policy **policy)
@@ -106,8 +106,13 @@ static const struct option_row load_options[] = {
     {0},
 };
 
-const struct verb verb_load = {"load", "IFACE", "attach the pacer to an interface", load_options,
-			       run_load};
+const struct verb verb_load = {"load",
+			       "IFACE",
+			       "attach the pacer to an interface",
+			       load_options,
+			       run_load,
+			       .group = VERBS_PLACE,
+			       .example = "xdp-pacer load eth0 -c policy.yaml --monitor"};
 
 static int unload(const char *ifname, const struct options *o)
 {
@@ -116,11 +121,12 @@ static int unload(const char *ifname, const struct options *o)
 	if (loader_unload(ifname, &error))
 		return complain(NULL, &error);
 	change_made();
-	if (o->json)
-		return print_json(
-		    json_pack("{s:o, s:b}", "interface", json_text(ifname), "attached", 0));
-	printf("%s: the pacer is off\n", printable(ifname).text);
-	return EXIT_DONE;
+	emit_begin(o->json);
+	emit_object("");
+	emit_string("interface", ifname, "%s: ", printable(ifname).text);
+	emit_flag("attached", false, "the pacer is off\n");
+	emit_close();
+	return emit_end();
 }
 
 static int run_unload(struct options *o)
@@ -130,5 +136,10 @@ static int run_unload(struct options *o)
 	return unload(o->args[0], o);
 }
 
-const struct verb verb_unload = {"unload", "IFACE", "detach it and remove what it left", NULL,
-				 run_unload};
+const struct verb verb_unload = {"unload",
+				 "IFACE",
+				 "detach it and remove what it left",
+				 NULL,
+				 run_unload,
+				 .group = VERBS_PLACE,
+				 .example = "xdp-pacer unload eth0"};

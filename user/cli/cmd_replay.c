@@ -6,10 +6,12 @@
 
 #include "cli/captured.h"
 #include "cli/cmd.h"
+#include "cli/emit.h"
+#include "config/text.h"
+#include "offline/compare.h"
 #include "offline/least.h"
 #include "offline/plot.h"
 #include "plan/tally.h"
-#include "config/text.h"
 
 #define TOP_SHOWN    10
 #define TOP_PLACES   65536u /* denied keys that are told apart: 7/8 of it */
@@ -222,7 +224,23 @@ static const char *unsettled(const struct run *run)
 		   : "the capture would have to be read again, and stdin or a pipe cannot";
 }
 
-static json_t *least_json(const struct run *run, uint32_t rule, uint32_t limit)
+/* "gap 12us (is 1ms)", "412 packets in 1s (is 300)" */
+static const char *found_text(const struct policy_limit *l, uint64_t value, char *buf, size_t size)
+{
+	char text[32], is[32];
+
+	if (l->kind == LIMIT_GAP)
+		snprintf(buf, size, "gap %s (is %s)",
+			 units_duration_text(value, text, sizeof(text)),
+			 units_duration_text(l->gap_ns, is, sizeof(is)));
+	else
+		snprintf(buf, size, "%s %s in %s (is %s)", thousands(value).text, judge_unit(l),
+			 units_duration_text(judge_span_ns(l), text, sizeof(text)),
+			 thousands(judge_capacity(l)).text);
+	return buf;
+}
+
+static void emit_least(const struct run *run, uint32_t rule, uint32_t limit)
 {
 	static const char *const states[] = {[LEAST_FOUND] = "found",
 					     [LEAST_ANY] = "any",
@@ -230,66 +248,38 @@ static json_t *least_json(const struct run *run, uint32_t rule, uint32_t limit)
 					     [LEAST_UNSETTLED] = "unsettled"};
 	const struct policy_limit *l = &run->policy->rule[rule].limit[limit];
 	struct least_limit least = least_of(run->least, rule, limit);
-	bool gap = l->kind == LIMIT_GAP;
-	char key[64];
+	bool gap = l->kind == LIMIT_GAP, found = least.state == LEAST_FOUND;
+	char key[64], text[128];
 
-	return json_pack(
-	    "{s:i, s:s, s:s, s:I, s:s, s:o}", "limit_index", (int)limit, "key",
-	    policy_key_text(&l->key, key, sizeof(key)), "unit", gap ? "gap_ns" : judge_unit(l),
-	    "is", (json_int_t)(gap ? l->gap_ns : judge_capacity(l)), "state", states[least.state],
-	    "least",
-	    least.state == LEAST_FOUND ? json_integer((json_int_t)least.value) : json_null());
-}
-
-static json_t *leasts_json(const struct run *run, uint32_t rule)
-{
-	json_t *out = json_array();
-
-	for (uint32_t i = 0; i < run->policy->rule[rule].n_limits; i++)
-		json_array_append_new(out, least_json(run, rule, i));
-	return out;
-}
-
-/* "gap 12us (is 1ms)", "412 packets in 1s (is 300)" */
-static void print_found(const struct policy_limit *l, uint64_t value)
-{
-	char text[32], is[32];
-
-	if (l->kind == LIMIT_GAP)
-		printf("gap %s (is %s)", units_duration_text(value, text, sizeof(text)),
-		       units_duration_text(l->gap_ns, is, sizeof(is)));
+	emit_object("");
+	emit_uint("limit_index", limit, NULL);
+	policy_key_text(&l->key, key, sizeof(key));
+	emit_string("key", key, "    %s: ", key);
+	emit_string("unit", gap ? "gap_ns" : judge_unit(l),
+		    found ? NULL : "%s: ", gap ? "gap" : judge_unit(l));
+	emit_uint("is", gap ? l->gap_ns : judge_capacity(l), NULL);
+	emit_string("state", states[least.state], found ? NULL : "%s\n",
+		    least.state == LEAST_ANY	? "any would do"
+		    : least.state == LEAST_NONE ? "none would do"
+						: unsettled(run));
+	if (found)
+		emit_uint("least", least.value, "%s\n",
+			  found_text(l, least.value, text, sizeof(text)));
 	else
-		printf("%" PRIu64 " %s in %s (is %" PRIu64 ")", value, judge_unit(l),
-		       units_duration_text(judge_span_ns(l), text, sizeof(text)),
-		       judge_capacity(l));
+		emit_null("least", NULL);
+	emit_close();
 }
 
-static void print_least(const struct run *run, uint32_t rule, uint32_t limit)
-{
-	const struct policy_limit *l = &run->policy->rule[rule].limit[limit];
-	struct least_limit least = least_of(run->least, rule, limit);
-	const char *kind = l->kind == LIMIT_GAP ? "gap" : judge_unit(l);
-	char key[64];
-
-	printf("    %s: ", policy_key_text(&l->key, key, sizeof(key)));
-	if (least.state == LEAST_FOUND)
-		print_found(l, least.value);
-	else
-		printf("%s: %s", kind,
-		       least.state == LEAST_ANY	   ? "any would do"
-		       : least.state == LEAST_NONE ? "none would do"
-						   : unsettled(run));
-	putchar('\n');
-}
-
-static void print_leasts(const struct run *run, uint32_t rule)
+static void emit_leasts(const struct run *run, uint32_t rule)
 {
 	const struct policy_rule *r = &run->policy->rule[rule];
 
-	printf("    the smallest limit%s that would have denied nothing%s:\n",
-	       units_plural(r->n_limits), r->n_limits == 1 ? "" : ", together");
+	emit_text("    the smallest limit%s that would have denied nothing%s:\n",
+		  units_plural(r->n_limits), r->n_limits == 1 ? "" : ", together");
+	emit_array("denies_nothing");
 	for (uint32_t i = 0; i < r->n_limits; i++)
-		print_least(run, rule, i);
+		emit_least(run, rule, i);
+	emit_close();
 }
 
 /* --- what is shown -------------------------------------------------------------------------- */
@@ -310,74 +300,67 @@ static uint64_t sum_all(const struct run *run, enum pacer_verdict verdict)
 	return sum_of(run, 0, PACER_RULES_MAX + 1, verdict);
 }
 
-static json_t *rule_json(const struct run *run, size_t i)
-{
-	uint64_t admitted = sum_of(run, i, i + 1, PACER_VERDICT_ADMIT);
-	json_t *denied = json_object();
-
-	for (int reason = 0; reason < PACER_REASON_COUNT; reason++)
-		if (pacer_verdict_of(reason) == PACER_VERDICT_DENY)
-			json_object_set_new(denied, pacer_reason_name(reason),
-					    json_integer((json_int_t)run->by[i][reason]));
-	return json_pack("{s:s, s:I, s:I, s:o, s:o}", "name", run->policy->rule[i].name, "matched",
-			 (json_int_t)(admitted + sum_of(run, i, i + 1, PACER_VERDICT_DENY)),
-			 "admitted", (json_int_t)admitted, "denied", denied, "denies_nothing",
-			 leasts_json(run, i));
-}
-
-static int show_json(const struct run *run)
-{
-	json_t *rules = json_array();
-
-	for (size_t i = 0; i < run->policy->n_rules; i++)
-		json_array_append_new(rules, rule_json(run, i));
-	return print_json(json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "packets",
-				    (json_int_t)run->packets, "admitted",
-				    (json_int_t)sum_all(run, PACER_VERDICT_ADMIT), "denied",
-				    (json_int_t)sum_all(run, PACER_VERDICT_DENY), "unparsed",
-				    (json_int_t)sum_all(run, PACER_VERDICT_UNPARSED), "passed",
-				    (json_int_t)sum_all(run, PACER_VERDICT_PASS), "rules", rules));
-}
-
-/* "denied 12 (gap 10, window 2)" */
-static void print_reasons(const struct run *run, size_t i, const char *word,
-			  enum pacer_verdict verdict)
+/* "12 (gap 10, window 2)"; with names, those of JSON's members. */
+static void emit_reasons(const struct run *run, size_t i, enum pacer_verdict verdict, bool named)
 {
 	const char *before = " (";
 
-	printf("%s %" PRIu64, word, sum_of(run, i, i + 1, verdict));
+	emit_text("%s", thousands(sum_of(run, i, i + 1, verdict)).text);
 	for (int reason = 0; reason < PACER_REASON_COUNT; reason++) {
-		if (reason == PACER_ADMIT || pacer_verdict_of(reason) != verdict ||
-		    !run->by[i][reason])
+		uint64_t n = run->by[i][reason];
+		const char *name = pacer_reason_name(reason);
+
+		if (reason == PACER_ADMIT || pacer_verdict_of(reason) != verdict)
 			continue;
-		printf("%s%s %" PRIu64, before, pacer_reason_name(reason), run->by[i][reason]);
-		before = ", ";
+		emit_uint(named ? name : NULL, n, n ? "%s%s %s" : NULL, before, name,
+			  thousands(n).text);
+		before = n ? ", " : before;
 	}
 	if (before[0] == ',')
-		putchar(')');
+		emit_text(")");
+}
+
+static void emit_rule(const struct run *run, uint32_t i)
+{
+	const struct policy_rule *rule = &run->policy->rule[i];
+	uint64_t admitted = sum_of(run, i, i + 1, PACER_VERDICT_ADMIT);
+	uint64_t denied = sum_of(run, i, i + 1, PACER_VERDICT_DENY);
+
+	emit_object("");
+	emit_string("name", rule->name, "  rule %s: ", rule->name);
+	emit_uint("matched", admitted + denied, NULL);
+	emit_uint("admitted", admitted, "admitted %s, denied ", thousands(admitted).text);
+	emit_object("denied");
+	emit_reasons(run, i, PACER_VERDICT_DENY, true);
+	emit_close();
+	emit_text("%s\n", rule->over == PACER_OVER_PASS
+			      ? " (over: pass: what is denied would pass, too)"
+			      : "");
+	emit_leasts(run, i);
+	emit_close();
 }
 
 /* The most that came of the key from its first denial on, against what its limit lets through. */
-static void print_peak(const struct policy_limit *limit, const struct top *top)
+static void emit_peak(const struct policy_limit *limit, const struct top *top)
 {
 	char text[32], closest[32];
 
 	if (limit->kind != LIMIT_GAP) {
-		printf("at least %" PRIu64 " %s in %s against %" PRIu64 "\n", top->peak,
-		       judge_unit(limit),
-		       units_duration_text(judge_span_ns(limit), text, sizeof(text)),
-		       judge_capacity(limit));
+		emit_text("at least %s %s in %s against %s", thousands(top->peak).text,
+			  judge_unit(limit),
+			  units_duration_text(judge_span_ns(limit), text, sizeof(text)),
+			  thousands(judge_capacity(limit)).text);
 		return;
 	}
 	units_duration_text(limit->gap_ns, text, sizeof(text));
 	if (top->closest_ns == UINT64_MAX)
-		printf("against a gap of %s\n", text);
+		emit_text("against a gap of %s", text);
 	else
-		printf("down to %s apart against a gap of %s\n",
-		       units_duration_text(top->closest_ns, closest, sizeof(closest)), text);
+		emit_text("down to %s apart against a gap of %s",
+			  units_duration_text(top->closest_ns, closest, sizeof(closest)), text);
 }
 
-static void print_top(const struct run *run, uint32_t i)
+static void emit_top(const struct run *run, uint32_t i)
 {
 	const struct tally_key *of = tally_key_at(&run->tops, i);
 	const struct top *top = tally_note_at(&run->tops, i);
@@ -385,58 +368,72 @@ static void print_top(const struct run *run, uint32_t i)
 	const struct policy_limit *limit = &rule->limit[of->limit];
 	char key[TALLY_TEXT], kind[64];
 
-	printf("  %s %s %s: denied %" PRIu64 " of %" PRIu64 ", ", rule->name,
-	       policy_key_text(&limit->key, kind, sizeof(kind)),
-	       tally_key_text(&limit->key, &top->pkt, key, sizeof(key)), top->denied, top->offered);
-	print_peak(limit, top);
+	emit_row();
+	emit_text("%s", rule->name);
+	emit_text("%s", policy_key_text(&limit->key, kind, sizeof(kind)));
+	emit_text("%s", tally_key_text(&limit->key, &top->pkt, key, sizeof(key)));
+	emit_text("%s", thousands(top->denied).text);
+	emit_text("%s", thousands(top->offered).text);
+	emit_peak(limit, top);
 }
 
-static void print_tops(const struct run *run)
+static void emit_tops(const struct run *run)
 {
+	static const struct emit_column columns[] = {{"RULE", false},
+						     {"BY", false},
+						     {"KEY", false},
+						     {"DENIED", true},
+						     {"OF", true},
+						     {"CAME", false},
+						     {0}};
 	const struct tally *tops = &run->tops;
 
 	if (tops->n)
-		printf("denied most, of %u key%s; each from its first denial on\n", tops->n,
-		       units_plural(tops->n));
+		emit_text("denied most, of %s key%s; each from its first denial on\n",
+			  thousands(tops->n).text, units_plural(tops->n));
+	emit_table(columns, 2);
 	for (uint32_t i = 0; i < tops->n && i < TOP_SHOWN; i++)
-		print_top(run, i);
+		emit_top(run, i);
+	emit_table_end();
 	if (tops->lost)
-		printf("  and %" PRIu64 " denials of further keys: %u are told apart\n", tops->lost,
-		       tally_room(tops));
+		emit_text("  and %s denials of further keys: %s are told apart\n",
+			  thousands(tops->lost).text, thousands(tally_room(tops)).text);
 }
 
-static void print_rule(const struct run *run, uint32_t i)
+static void emit_total(const char *name, uint64_t n, const char *between)
 {
-	printf("  rule %s: ", run->policy->rule[i].name);
-	print_reasons(run, i, "admitted", PACER_VERDICT_ADMIT);
-	print_reasons(run, i, ", denied", PACER_VERDICT_DENY);
-	printf("%s\n", run->policy->rule[i].over == PACER_OVER_PASS
-			   ? " (over: pass: what is denied would pass, too)"
-			   : "");
-	print_leasts(run, i);
+	emit_uint(name, n, "%s%s %s", between, name, thousands(n).text);
 }
 
-static int show_text(struct run *run)
+static int show_all(const struct run *run)
 {
-	printf("%s: %" PRIu64 " packets in %.6g s: admitted %" PRIu64 ", denied %" PRIu64
-	       ", passed %" PRIu64 ", unparsed %" PRIu64 "%s\n",
-	       printable(run->capture.file).text, run->packets,
-	       (double)(run->last_ns - run->first_ns) / 1e9, sum_all(run, PACER_VERDICT_ADMIT),
-	       sum_all(run, PACER_VERDICT_DENY), sum_all(run, PACER_VERDICT_PASS),
-	       sum_all(run, PACER_VERDICT_UNPARSED),
-	       run->policy->monitor ? " (monitor: what is denied would pass, too)" : "");
+	emit_begin(run->o->json);
+	emit_object("");
+	emit_uint("packets", run->packets,
+		  "%s: %s packets in %.6g s: ", printable(run->capture.file).text,
+		  thousands(run->packets).text, (double)(run->last_ns - run->first_ns) / 1e9);
+	emit_total("admitted", sum_all(run, PACER_VERDICT_ADMIT), "");
+	emit_total("denied", sum_all(run, PACER_VERDICT_DENY), ", ");
+	emit_total("unparsed", sum_all(run, PACER_VERDICT_UNPARSED), ", ");
+	emit_total("passed", sum_all(run, PACER_VERDICT_PASS), ", ");
+	emit_text("%s\n", run->policy->monitor ? " (monitor: what is denied would pass, too)" : "");
+	emit_array("rules");
 	for (uint32_t i = 0; i < run->policy->n_rules; i++)
-		print_rule(run, i);
-	print_reasons(run, PACER_RULES_MAX, "  no rule: passed", PACER_VERDICT_PASS);
-	print_reasons(run, PACER_RULES_MAX, ", unparsed", PACER_VERDICT_UNPARSED);
-	putchar('\n');
-	print_tops(run);
-	return EXIT_DONE;
+		emit_rule(run, i);
+	emit_close();
+	emit_text("  no rule: passed ");
+	emit_reasons(run, PACER_RULES_MAX, PACER_VERDICT_PASS, false);
+	emit_text(", unparsed ");
+	emit_reasons(run, PACER_RULES_MAX, PACER_VERDICT_UNPARSED, false);
+	emit_text("\n");
+	emit_tops(run);
+	emit_close();
+	return emit_end();
 }
 
-static int show(struct run *run)
+static int show(const struct run *run)
 {
-	return run->o->json ? show_json(run) : run->o->verdicts ? EXIT_DONE : show_text(run);
+	return run->o->verdicts ? EXIT_DONE : show_all(run);
 }
 
 /* --- the picture ---------------------------------------------------------------------------- */
@@ -630,6 +627,10 @@ static const struct option_row replay_options[] = {
     {0},
 };
 
-const struct verb verb_replay = {"replay", "FILE.pcap",
+const struct verb verb_replay = {"replay",
+				 "FILE.pcap",
 				 "what the policy would have made of a capture; - is stdin",
-				 replay_options, run_verb};
+				 replay_options,
+				 run_verb,
+				 .group = VERBS_FIND,
+				 .example = "xdp-pacer replay -c policy.yaml traffic.pcap"};

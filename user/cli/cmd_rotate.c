@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* rotate: another secret for the hash of a pacer at work. */
-#include <stdio.h>
-
 #include "cli/cmd.h"
+#include "cli/emit.h"
 #include "config/text.h"
 
 /* For how long the old secret is asked beside the new one. */
@@ -23,19 +22,22 @@ static int report(const struct attached *a, const struct options *o, const struc
 	for (size_t i = 0; i < plan->n_limits; i++)
 		kept += plan->limit[i].state == PLAN_KEPT;
 	change_made();
-	if (o->json)
-		return print_json(json_pack(
-		    "{s:o, s:{s:I, s:I}, s:I, s:b}", "interface", json_text(a->ifname), "limits",
-		    "rotated", (json_int_t)(plan->n_limits - kept), "kept", (json_int_t)kept,
-		    "old_secret_ns", (json_int_t)left, "bans_waiting", moving));
-	printf("%s: a new secret is in force: %zu limit%s hashed with it, %zu without need of it\n",
-	       printable(a->ifname).text, plan->n_limits - kept,
-	       units_plural(plan->n_limits - kept), kept);
-	if (left)
-		printf("the old one is asked beside it for another %.1f s\n", left / 1e9);
-	if (moving)
-		printf("some bans wait for room in their table; each change moves what it can\n");
-	return EXIT_DONE;
+	emit_begin(o->json);
+	emit_object("");
+	emit_string("interface", a->ifname,
+		    "%s: a new secret is in force: ", printable(a->ifname).text);
+	emit_object("limits");
+	emit_uint("rotated", plan->n_limits - kept, "%zu limit%s hashed with it, ",
+		  plan->n_limits - kept, units_plural(plan->n_limits - kept));
+	emit_uint("kept", kept, "%zu without need of it\n", kept);
+	emit_close();
+	emit_uint("old_secret_ns", left,
+		  left ? "the old one is asked beside it for another %.1f s\n" : NULL, left / 1e9);
+	emit_flag("bans_waiting", moving,
+		  moving ? "some bans wait for room in their table; each change moves what it can\n"
+			 : NULL);
+	emit_close();
+	return emit_end();
 }
 
 static int rotate(struct attached *a, const struct options *o)
@@ -58,5 +60,10 @@ static int run_rotate(struct options *o)
 	return with_pacer(o, rotate);
 }
 
-const struct verb verb_rotate = {
-    "rotate", "IFACE", "draw another secret for the hash, keeping every limit", NULL, run_rotate};
+const struct verb verb_rotate = {"rotate",
+				 "IFACE",
+				 "draw another secret for the hash, keeping every limit",
+				 NULL,
+				 run_rotate,
+				 .group = VERBS_CHANGE,
+				 .example = "xdp-pacer rotate eth0"};

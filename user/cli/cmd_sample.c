@@ -13,14 +13,13 @@
 #include <unistd.h>
 
 #include "cli/cmd.h"
+#include "cli/emit.h"
 #include "pace.h"
 #include "config/text.h"
 #include "live/snapshot.h"
 #include "offline/plot.h"
 #include "plan/sampling.h"
 #include "plan/tally.h"
-
-#define WIDE 56 /* of a packet's column */
 
 /* What is shown: the sample, and the policy in force that it is of. */
 struct shown {
@@ -90,60 +89,53 @@ static uint64_t ago_ns(const struct shown *s, const struct pacer_sample_item *it
 	return s->sample->now_ns > item->time_ns ? s->sample->now_ns - item->time_ns : 0;
 }
 
-/* --- text ----------------------------------------------------------------------------------- */
+/* --- what is shown -------------------------------------------------------------------------- */
 
-static void print_window(const struct shown *s)
+static void emit_window(const struct shown *s)
 {
 	const struct policy_sample *p = &s->policy->sample;
+	const char *replacement = p->without_replacement ? "without" : "with";
 	const struct sample *sample = s->sample;
 	char window[64];
 
-	printf("%s: %" PRIu32 " of %" PRIu64 " packet%s (%s)", printable(s->a->ifname).text,
-	       sample->rows, sample->n, units_plural(sample->n), sampling_of_text(p->of));
-	if (p->packets)
-		printf(", the last %" PRIu32 " of each CPU, %s replacement\n", p->packets,
-		       p->without_replacement ? "without" : "with");
-	else
-		printf(", of the last %s, with replacement\n",
-		       units_duration_text(p->window_ns, window, sizeof(window)));
-	printf("  by CPU:");
+	emit_string("interface", s->a->ifname, "%s: %" PRIu32 " of %s packet%s ",
+		    printable(s->a->ifname).text, sample->rows, thousands(sample->n).text,
+		    units_plural(sample->n));
+	emit_string("of", sampling_of_text(p->of), "(%s), ", sampling_of_text(p->of));
+	emit_string("replacement", replacement, "%s replacement, ", replacement);
+	emit_uint("window_packets", p->packets, p->packets ? "the last %s of each CPU\n" : NULL,
+		  thousands(p->packets).text);
+	emit_uint("window_ns", p->window_ns, p->packets ? NULL : "of the last %s\n",
+		  units_duration_text(p->window_ns, window, sizeof(window)));
+	emit_uint("k", p->k, NULL);
+	emit_uint("packets", sample->n, "  by CPU:%s", sample->n ? "" : " none");
+	emit_array("by_cpu");
 	for (uint32_t cpu = 0; cpu < sample->cpus; cpu++)
-		if (sample->window[cpu])
-			printf(" %" PRIu32 ": %" PRIu64, cpu, sample->window[cpu]);
-	printf("%s\n", sample->n ? "" : " none");
-	printf("  error: none by merging, the CPUs' counts are exact; read within %.3f ms of each "
-	       "other\n",
-	       sample->read_ns / 1e6);
-	if (sample->behind)
-		printf("  %" PRIu32 " CPU%s changed while read: without the current tick of %s\n",
-		       sample->behind, units_plural(sample->behind),
-		       units_duration_text(1ull << sample->by.tick_shift, window, sizeof(window)));
+		emit_uint("", sample->window[cpu], sample->window[cpu] ? " %" PRIu32 ": %s" : NULL,
+			  cpu, thousands(sample->window[cpu]).text);
+	emit_close();
 }
 
-static int print_text(const struct shown *s)
+static void emit_error(const struct shown *s)
 {
-	static const struct policy_key flow = {KEY_FLOW, 32, 128};
+	const struct sample *sample = s->sample;
+	uint64_t tick_ns = 1ull << sample->by.tick_shift;
+	char tick[64];
 
-	print_window(s);
-	if (s->sample->rows)
-		printf("\n  %10s  %-*s %6s  %-16s %-10s %s\n", "SECONDS AGO", WIDE, "PACKET",
-		       "BYTES", "RULE", "REASON", "KEY");
-	for (uint32_t i = 0; i < s->sample->rows; i++) {
-		const struct pacer_sample_item *item = &s->sample->row[i].item;
-		struct pacer_packet pkt = packet_of(item);
-		char packet[TALLY_TEXT], key[TALLY_TEXT];
-
-		printf("  %11.3f  %-*s %6" PRIu32 "  %-16s %-10s %s\n", ago_ns(s, item) / 1e9, WIDE,
-		       tally_key_text(&flow, &pkt, packet, sizeof(packet)), item->len_bytes,
-		       rule_name(s, item), pacer_reason_name(item->reason),
-		       key_text(s, item, key, sizeof(key)));
-	}
-	return EXIT_DONE;
+	emit_real("merge_error", 0, "\n  error: none by merging, the CPUs' counts are exact; ");
+	emit_uint("read_ns", sample->read_ns, "read within %.3f ms of each other\n",
+		  sample->read_ns / 1e6);
+	emit_uint("cpus_behind", sample->behind,
+		  sample->behind ? "  %" PRIu32
+				   " CPU%s changed while read: without the current tick of %s\n"
+				 : NULL,
+		  sample->behind, units_plural(sample->behind),
+		  units_duration_text(tick_ns, tick, sizeof(tick)));
+	emit_uint("tick_ns", s->policy->sample.packets ? 0 : tick_ns, NULL);
 }
 
-/* --- JSON ----------------------------------------------------------------------------------- */
-
-static json_t *address_json(const struct pacer_sample_item *item, const uint32_t word[4])
+static void emit_address(const char *name, const struct pacer_sample_item *item,
+			 const uint32_t word[4])
 {
 	bool four = (item->family & ~PACER_SAMPLER_LATER) == PACER_FAMILY_4;
 	char text[INET6_ADDRSTRLEN];
@@ -151,48 +143,64 @@ static json_t *address_json(const struct pacer_sample_item *item, const uint32_t
 
 	for (int i = 0; i < 4; i++)
 		be[i] = htonl(word[i]);
-	return json_string(inet_ntop(four ? AF_INET : AF_INET6, be, text, sizeof(text)));
+	inet_ntop(four ? AF_INET : AF_INET6, be, text, sizeof(text));
+	emit_string(name, text, NULL);
 }
 
-static json_t *row_json(const struct shown *s, const struct sample_row *row)
+static void emit_item(const struct shown *s, const struct sample_row *row)
 {
+	static const struct policy_key flow = {KEY_FLOW, 32, 128};
 	const struct pacer_sample_item *item = &row->item;
-	bool later = item->family & PACER_SAMPLER_LATER;
-	char key[TALLY_TEXT];
-	json_t *out = json_pack(
-	    "{s:I, s:I, s:i, s:o, s:o, s:i, s:I, s:s, s:s, s:s}", "time_ns",
-	    (json_int_t)item->time_ns, "ago_ns", (json_int_t)ago_ns(s, item), "cpu", (int)row->cpu,
-	    "src", address_json(item, item->saddr), "dst", address_json(item, item->daddr), "proto",
-	    (int)item->proto, "len_bytes", (json_int_t)item->len_bytes, "rule", rule_name(s, item),
-	    "reason", pacer_reason_name(item->reason), "key", key_text(s, item, key, sizeof(key)));
+	struct pacer_packet pkt = packet_of(item);
+	char packet[TALLY_TEXT], key[TALLY_TEXT];
 
-	if (later) {
-		json_object_set_new(out, "fragment",
-				    json_integer((json_int_t)item->sport << 16 | item->dport));
+	emit_row();
+	emit_object("");
+	emit_uint("time_ns", item->time_ns, NULL);
+	emit_uint("ago_ns", ago_ns(s, item), "%.3f", ago_ns(s, item) / 1e9);
+	emit_uint("cpu", row->cpu, NULL);
+	emit_address("src", item, item->saddr);
+	emit_address("dst", item, item->daddr);
+	emit_uint("proto", item->proto, "%s", tally_key_text(&flow, &pkt, packet, sizeof(packet)));
+	emit_uint("len_bytes", item->len_bytes, "%" PRIu32, item->len_bytes);
+	emit_string("rule", rule_name(s, item), "%s", rule_name(s, item));
+	emit_string("reason", pacer_reason_name(item->reason), "%s",
+		    pacer_reason_name(item->reason));
+	key_text(s, item, key, sizeof(key));
+	emit_string("key", key, "%s", key);
+	if (item->family & PACER_SAMPLER_LATER) {
+		emit_uint("fragment", (uint32_t)item->sport << 16 | item->dport, NULL);
 	} else {
-		json_object_set_new(out, "sport", json_integer(item->sport));
-		json_object_set_new(out, "dport", json_integer(item->dport));
+		emit_uint("sport", item->sport, NULL);
+		emit_uint("dport", item->dport, NULL);
 	}
-	return out;
+	emit_close();
 }
 
-static json_t *sample_json(const struct shown *s)
+static int show_sample(const struct shown *s, bool json)
 {
-	const struct policy_sample *p = &s->policy->sample;
-	json_t *rows = json_array(), *cpus = json_array();
+	static const struct emit_column columns[] = {{"SECONDS AGO", true},
+						     {"PACKET", false},
+						     {"BYTES", true},
+						     {"RULE", false},
+						     {"REASON", false},
+						     {"KEY", false},
+						     {0}};
 
+	emit_begin(json);
+	emit_object("");
+	emit_window(s);
+	emit_error(s);
+	if (s->sample->rows)
+		emit_text("\n");
+	emit_array("sample");
+	emit_table(columns, 2);
 	for (uint32_t i = 0; i < s->sample->rows; i++)
-		json_array_append_new(rows, row_json(s, &s->sample->row[i]));
-	for (uint32_t cpu = 0; cpu < s->sample->cpus; cpu++)
-		json_array_append_new(cpus, json_integer((json_int_t)s->sample->window[cpu]));
-	return json_pack(
-	    "{s:o, s:s, s:s, s:I, s:I, s:i, s:I, s:o, s:f, s:I, s:i, s:I, s:o}", "interface",
-	    json_text(s->a->ifname), "of", sampling_of_text(p->of), "replacement",
-	    p->without_replacement ? "without" : "with", "window_packets", (json_int_t)p->packets,
-	    "window_ns", (json_int_t)p->window_ns, "k", (int)p->k, "packets",
-	    (json_int_t)s->sample->n, "by_cpu", cpus, "merge_error", 0.0, "read_ns",
-	    (json_int_t)s->sample->read_ns, "cpus_behind", (int)s->sample->behind, "tick_ns",
-	    p->packets ? (json_int_t)0 : (json_int_t)1 << s->sample->by.tick_shift, "sample", rows);
+		emit_item(s, &s->sample->row[i]);
+	emit_table_end();
+	emit_close();
+	emit_close();
+	return emit_end();
 }
 
 /* --- pcap ----------------------------------------------------------------------------------- */
@@ -281,7 +289,7 @@ static int show(const struct shown *s, const struct options *o)
 	if (o->pcap)
 		code = write_pcap(s, o->pcap);
 	if (!code)
-		code = o->json ? print_json(sample_json(s)) : print_text(s);
+		code = show_sample(s, o->json);
 	return code;
 }
 
@@ -327,5 +335,10 @@ static const struct option_row sample_options[] = {
     {0},
 };
 
-const struct verb verb_sample = {"sample", "IFACE", "packets of the last window, drawn at random",
-				 sample_options, run_sample};
+const struct verb verb_sample = {"sample",
+				 "IFACE",
+				 "packets of the last window, drawn at random",
+				 sample_options,
+				 run_sample,
+				 .group = VERBS_LOOK,
+				 .example = "xdp-pacer sample eth0 --pcap drawn.pcap"};

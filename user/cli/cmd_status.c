@@ -4,10 +4,10 @@
 #include <unistd.h>
 
 #include "cli/cmd.h"
+#include "cli/emit.h"
 #include "cli/output.h"
 
 struct listing {
-	json_t *array; /* NULL: text */
 	int n, failed;
 };
 
@@ -23,36 +23,42 @@ static int list(const char *ifname, void *arg)
 		return 0;
 	}
 	l->n++;
-	if (l->array)
-		json_array_append_new(l->array, output_status_json(&a));
-	else
-		output_status(&a);
+	emit_object("");
+	output_status(&a);
+	emit_close();
 	loader_release(&a);
 	return 0;
 }
 
 static int status_all(const struct options *o)
 {
-	struct listing l = {o->json ? json_array() : NULL, 0, 0};
+	struct listing l = {0, 0};
 	struct policy_error error = {0};
-	int result = loader_each(list, &l, &error);
+	int result;
 
+	emit_begin(o->json);
+	emit_array("");
+	result = loader_each(list, &l, &error);
+	emit_close();
 	if (result)
 		complain(NULL, &error);
 	if (result || (l.failed && !l.n)) {
-		json_decref(l.array);
+		emit_drop();
 		return EXIT_FAILED;
 	}
-	if (l.array)
-		result = print_json(l.array);
-	else if (!l.n)
-		printf("no interface of this network namespace has a pacer\n");
+	if (!l.n)
+		emit_text("no interface of this network namespace has a pacer\n");
+	result = emit_end();
 	return l.failed ? EXIT_FAILED : result;
 }
 
 int show_status(struct attached *a, const struct options *o)
 {
-	return o->json ? print_json(output_status_json(a)) : output_status(a);
+	emit_begin(o->json);
+	emit_object("");
+	output_status(a);
+	emit_close();
+	return emit_end();
 }
 
 static int run_status(struct options *o)
@@ -64,14 +70,24 @@ static int run_status(struct options *o)
 	return with_pacer(o, show_status);
 }
 
-const struct verb verb_status = {"status", "[IFACE]", "what is attached where, and by which policy",
-				 NULL, run_status};
+const struct verb verb_status = {"status",
+				 "[IFACE]",
+				 "what is attached where, and by which policy",
+				 NULL,
+				 run_status,
+				 .group = VERBS_LOOK,
+				 .example = "xdp-pacer status"};
 
 static int show_stats(const struct attached *a, const struct options *o)
 {
+	static struct output_round round;
+
 	if (o->watch && !o->json && isatty(STDOUT_FILENO))
 		printf("\033[H\033[J");
-	return o->json ? print_json(output_stats_json(a)) : output_stats(a);
+	round.watched = o->watch;
+	emit_begin(o->json);
+	output_stats(a, &round);
+	return emit_end();
 }
 
 /* Found once: to look for it again every second would take descriptors that libxdp keeps. */
@@ -100,5 +116,10 @@ static const struct option_row stats_options[] = {
     {0},
 };
 
-const struct verb verb_stats = {"stats", "IFACE", "counters by rule and reason", stats_options,
-				run_stats};
+const struct verb verb_stats = {"stats",
+				"IFACE",
+				"counters by rule and reason",
+				stats_options,
+				run_stats,
+				.group = VERBS_LOOK,
+				.example = "xdp-pacer stats eth0 -w"};

@@ -12,6 +12,9 @@
 
 #include "cli/captured.h"
 #include "cli/cmd.h"
+#include "cli/emit.h"
+#include "offline/capture.h"
+#include "offline/judge.h"
 #include "plan/tally.h"
 #include "window.h"
 
@@ -249,53 +252,63 @@ static int confirm(struct suggestion *s)
 
 /* --- what is shown -------------------------------------------------------------------------- */
 
-static void summary_text(const struct suggestion *s, char *buf, size_t size)
+/* "12 (0.5%)" */
+static const char *share_text(uint64_t n, uint64_t of, char *buf, size_t size)
 {
-	uint32_t n = s->sources.n;
-
-	if (s->confirmed)
-		snprintf(buf, size,
-			 "# Of %u sources (%s) it denies something to %u (%.3g%%), of %" PRIu64
-			 " packets %" PRIu64 " (%.3g%%): replayed.\n",
-			 n, s->key, s->denied, 100.0 * s->denied / n, s->packets, s->denied_packets,
-			 100.0 * (double)s->denied_packets / (double)s->packets);
-	else
-		snprintf(
-		    buf, size,
-		    "# Of %u sources (%s) it should deny something to %u at most. Not replayed: "
-		    "stdin or a pipe\n# cannot be read again.\n",
-		    n, s->key, s->allowed);
+	snprintf(buf, size, "%s (%.3g%%)", thousands(n).text, 100.0 * (double)n / (double)of);
+	return buf;
 }
 
-static int show_json(const struct suggestion *s, const char *policy)
+/* The comment above the policy. */
+static void emit_summary(const struct suggestion *s)
 {
-	return print_json(
-	    json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:f, s:b, s:o, s:o, s:I}", "policy", policy,
-		      "key", s->key, "window_ns", (json_int_t)s->window_ns, "packets_in_window",
-		      (json_int_t)s->limit, "packets", (json_int_t)s->packets, "sources",
-		      (json_int_t)s->sources.n, "deny_share", s->share, "confirmed",
-		      (int)s->confirmed, "sources_denied",
-		      s->confirmed ? json_integer(s->denied) : json_null(), "packets_denied",
-		      s->confirmed ? json_integer((json_int_t)s->denied_packets) : json_null(),
-		      "packets_of_further_sources", (json_int_t)s->sources.lost));
+	char sources[64], packets[64];
+	uint32_t n = s->sources.n;
+
+	emit_text("# Suggested by xdp-pacer from a capture, to deny at most %.6g%% of its "
+		  "sources.\n# Of %s sources (%s) ",
+		  100 * s->share, thousands(n).text, s->key);
+	if (s->confirmed)
+		emit_text("it denies something to %s, of %s packets %s: replayed.\n",
+			  share_text(s->denied, n, sources, sizeof(sources)),
+			  thousands(s->packets).text,
+			  share_text(s->denied_packets, s->packets, packets, sizeof(packets)));
+	else
+		emit_text("it should deny something to %s at most. Not replayed: stdin or a "
+			  "pipe\n# cannot be read again.\n",
+			  thousands(s->allowed).text);
 }
 
 static int show(const struct suggestion *s)
 {
-	char rules[TEXT_MAX], summary[TEXT_MAX];
+	char rules[TEXT_MAX];
 
 	rules_text(s, s->limit, rules, sizeof(rules));
 	if (s->sources.lost)
 		complaint("suggest: %u sources are told apart; %" PRIu64
 			  " packets of further ones were not counted: a wider --key has fewer",
 			  tally_room(&s->sources), s->sources.lost);
-	if (s->o->json)
-		return show_json(s, rules);
-	summary_text(s, summary, sizeof(summary));
-	printf("# Suggested by xdp-pacer from a capture, to deny at most %.6g%% of its sources.\n"
-	       "%s%s",
-	       100 * s->share, summary, rules);
-	return EXIT_DONE;
+	emit_begin(s->o->json);
+	emit_object("");
+	emit_summary(s);
+	emit_string("policy", rules, "%s", rules);
+	emit_string("key", s->key, NULL);
+	emit_uint("window_ns", s->window_ns, NULL);
+	emit_uint("packets_in_window", s->limit, NULL);
+	emit_uint("packets", s->packets, NULL);
+	emit_uint("sources", s->sources.n, NULL);
+	emit_real("deny_share", s->share, NULL);
+	emit_flag("confirmed", s->confirmed, NULL);
+	if (s->confirmed) {
+		emit_uint("sources_denied", s->denied, NULL);
+		emit_uint("packets_denied", s->denied_packets, NULL);
+	} else {
+		emit_null("sources_denied", NULL);
+		emit_null("packets_denied", NULL);
+	}
+	emit_uint("packets_of_further_sources", s->sources.lost, NULL);
+	emit_close();
+	return emit_end();
 }
 
 /* --- the verb ------------------------------------------------------------------------------- */
@@ -386,6 +399,10 @@ static const struct option_row suggest_options[] = {
     {0},
 };
 
-const struct verb verb_suggest = {"suggest", "FILE.pcap",
+const struct verb verb_suggest = {"suggest",
+				  "FILE.pcap",
 				  "a policy that would deny at most a share of a capture's sources",
-				  suggest_options, run_suggest};
+				  suggest_options,
+				  run_suggest,
+				  .group = VERBS_FIND,
+				  .example = "xdp-pacer suggest traffic.pcap --deny-share 0.5%"};

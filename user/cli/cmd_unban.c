@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* unban: lift a key's ban, or all of them. */
-#include <stdio.h>
 #include <string.h>
 
-#include "live/bans.h"
 #include "cli/cmd.h"
+#include "cli/emit.h"
 #include "config/text.h"
+#include "live/bans.h"
 
 static int lift(struct attached *a, const struct options *o)
 {
@@ -23,11 +23,13 @@ static int lift(struct attached *a, const struct options *o)
 	}
 	if (n)
 		change_made();
-	if (o->json)
-		return print_json(json_pack("{s:o, s:o, s:I}", "interface", json_text(a->ifname),
-					    "key", json_text(o->args[1]), "lifted", (json_int_t)n));
-	printf("%s: %zu ban%s lifted\n", printable(a->ifname).text, n, units_plural(n));
-	return EXIT_DONE;
+	emit_begin(o->json);
+	emit_object("");
+	emit_string("interface", a->ifname, "%s: ", printable(a->ifname).text);
+	emit_string("key", o->args[1], NULL);
+	emit_uint("lifted", n, "%zu ban%s lifted\n", n, units_plural(n));
+	emit_close();
+	return emit_end();
 }
 
 static int run_unban(struct options *o)
@@ -37,5 +39,17 @@ static int run_unban(struct options *o)
 	return with_pacer(o, lift);
 }
 
-const struct verb verb_unban = {"unban", "IFACE KEY|all [RULE]", "lift bans before their time",
-				NULL, run_unban};
+static const struct word_row unban_words[] = {
+    {"KEY", "[RULE]", "as `status` writes it: of this rule, or of every one"},
+    {"all", "[RULE]", "every ban: of this rule, or of every one"},
+    {0},
+};
+
+const struct verb verb_unban = {"unban",
+				"IFACE KEY|all [RULE]",
+				"lift bans before their time",
+				NULL,
+				run_unban,
+				.group = VERBS_CHANGE,
+				.words = unban_words,
+				.example = "xdp-pacer unban eth0 192.0.2.1"};

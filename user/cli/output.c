@@ -10,13 +10,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "live/bans.h"
 #include "cli/cmd.h"
+#include "cli/emit.h"
 #include "config/text.h"
+#include "live/bans.h"
 #include "window.h"
 
 #define TEXT	   64
 #define BANS_SHOWN 32 /* lines of status */
+#define SECOND_NS  1e9
 
 static const char *const reason_texts[] = {
 #define REASON_TEXT(name, verdict, id, text) [PACER_##name] = text,
@@ -78,103 +80,133 @@ static uint64_t memory_of(const struct attached *a)
 	       a->mapped[LOADER_HEADS];
 }
 
+/* Of one pass, so that their number is theirs. */
+struct ban_list {
+	struct ban *ban;
+	size_t n, room;
+};
+
 static void add_ban(const struct ban *ban, void *arg)
 {
-	json_array_append_new(arg, json_pack("{s:s, s:s, s:I}", "key", ban->key, "rule", ban->rule,
-					     "left_ns", (json_int_t)ban->left_ns));
+	struct ban_list *list = arg;
+	size_t room = list->room ? 2 * list->room : 64;
+	struct ban *more;
+
+	if (list->n == list->room) {
+		more = realloc(list->ban, room * sizeof(*more));
+		if (!more) {
+			result_lacks();
+			return;
+		}
+		list->ban = more;
+		list->room = room;
+	}
+	list->ban[list->n++] = *ban;
 }
 
-static json_t *bans_json(const struct attached *a, const struct policy *policy)
+static void emit_bans(const struct attached *a, const struct policy *policy)
 {
-	json_t *keys = json_array();
-	size_t n = bans_each(a, policy, add_ban, keys);
+	static const struct emit_column columns[] = {{"", false}, {"", false}, {"", true}, {0}};
+	size_t room = bans_room(a);
+	struct ban_list list = {0};
 
-	return json_pack("{s:I, s:I, s:o}", "banned", (json_int_t)n, "room",
-			 (json_int_t)bans_room(a), "keys", keys);
+	bans_each(a, policy, add_ban, &list);
+	emit_object("bans");
+	emit_uint("banned", list.n, room ? "  banned    %zu key%s" : NULL, list.n,
+		  units_plural(list.n));
+	emit_uint("room", room, room ? " of %zu at most\n" : NULL, room);
+	emit_array("keys");
+	emit_table(columns, 12);
+	for (size_t i = 0; i < list.n; i++) {
+		const struct ban *ban = &list.ban[i];
+		bool shown = emit_is_json() || i < BANS_SHOWN;
+
+		if (!shown)
+			break;
+		emit_row();
+		emit_object("");
+		emit_string("key", ban->key, "%s", ban->key);
+		emit_string("rule", ban->rule, "%s", ban->rule);
+		emit_uint("left_ns", ban->left_ns, "%.1f s left", ban->left_ns / SECOND_NS);
+		emit_close();
+	}
+	emit_table_end();
+	emit_close();
+	emit_close();
+	if (list.n > BANS_SHOWN)
+		emit_text("            and %zu more: see --json\n", list.n - BANS_SHOWN);
+	free(list.ban);
 }
 
-static void print_ban(const struct ban *ban, void *arg)
+static void emit_policy(const struct pacer_policy *p, const struct policy *policy)
 {
-	size_t *n = arg;
+	size_t n = policy ? policy->n_rules : 0;
+	bool monitor = p->flags & PACER_MONITOR;
+	bool exact = p->flags & PACER_CLOCK_EXACT;
 
-	if ((*n)++ < BANS_SHOWN)
-		printf("            %-40s %-16s %.1f s left\n", ban->key, ban->rule,
-		       ban->left_ns / 1e9);
+	emit_string("mode", monitor ? "monitor" : "enforce", "  policy    %s%s%s, ",
+		    emit_style(monitor ? EMIT_ALARM : EMIT_PLAIN),
+		    monitor ? "monitor (nothing is dropped)" : "enforced", emit_style(EMIT_PLAIN));
+	emit_string("clock", exact ? "exact" : "coarse", "%s clock, ", exact ? "exact" : "coarse");
+	emit_uint("serial", p->serial, "serial %llu, %zu rule%s\n", p->serial, n, units_plural(n));
+	emit_array("rules");
+	emit_text("  rules    ");
+	for (size_t i = 0; i < n; i++)
+		emit_string("", policy->rule[i].name, " %s", policy->rule[i].name);
+	emit_close();
 }
 
-static void print_bans(const struct attached *a, const struct policy *policy)
+static void emit_state(const struct attached *a, const struct pacer_policy *p)
 {
-	size_t n;
+	uint64_t memory = memory_of(a), state = a->n_lines * sizeof(struct pacer_line);
+	unsigned int allowed = change_allowed(a);
+	size_t old = retired(p);
+	char text[TEXT];
 
-	if (!bans_room(a))
-		return;
-	n = bans_each(a, policy, NULL, NULL);
-	printf("  banned    %zu key%s of %zu at most\n", n, units_plural(n), bans_room(a));
-	n = 0;
-	bans_each(a, policy, print_ban, &n);
-	if (n > BANS_SHOWN)
-		printf("            and %zu more: see --json\n", n - BANS_SHOWN);
+	emit_uint("memory_bytes", memory, "\n  memory    %s",
+		  units_size_round(memory, text, sizeof(text)));
+	emit_uint("state_bytes", state, ", %s of it for keys\n",
+		  units_size_round(state, text, sizeof(text)));
+	emit_uint("allowed", allowed, "  allowed   %u prefix%s\n", allowed,
+		  allowed == 1 ? "" : "es");
+	emit_uint("retired_limits", old,
+		  old ? "  retired   %zu limit%s of the policy before, until the windows have "
+			"passed\n"
+		      : NULL,
+		  old, units_plural(old));
 }
 
-json_t *output_status_json(const struct attached *a)
-{
-	const struct pacer_policy *p = &a->copy[change_in_force(a)].policy;
-	struct policy *policy = policy_in_force(a);
-	json_t *rules = json_array();
-	json_t *bans, *out;
-
-	for (size_t i = 0; policy && i < policy->n_rules; i++)
-		json_array_append_new(rules, json_string(policy->rule[i].name));
-	bans = bans_json(a, policy);
-	policy_free(policy);
-	out = json_pack(
-	    "{s:o, s:s, s:s, s:i, s:i, s:s, s:s, s:I, s:o, s:I, s:I, s:i, s:i, s:o, s:I, s:s}",
-	    "interface", json_text(a->ifname), "attach", a->dispatcher ? "dispatcher" : "direct",
-	    "attach_mode", a->mode, "program_id", (int)a->prog_id, "abi",
-	    (int)a->control->abi_version, "mode", p->flags & PACER_MONITOR ? "monitor" : "enforce",
-	    "clock", p->flags & PACER_CLOCK_EXACT ? "exact" : "coarse", "serial",
-	    (json_int_t)p->serial, "rules", rules, "memory_bytes", (json_int_t)memory_of(a),
-	    "state_bytes", (json_int_t)(a->n_lines * sizeof(struct pacer_line)), "allowed",
-	    (int)change_allowed(a), "retired_limits", (int)retired(p), "bans", bans,
-	    "confirm_within_ns", (json_int_t)change_pending(a), "secret_of",
-	    change_weak_secret(a) ? "program" : "tools");
-	return out;
-}
-
-int output_status(const struct attached *a)
+void output_status(const struct attached *a)
 {
 	const struct pacer_policy *p = &a->copy[change_in_force(a)].policy;
 	struct policy *policy = policy_in_force(a);
 	uint64_t pending_ns = change_pending(a);
-	char memory[TEXT];
+	bool weak = change_weak_secret(a);
 
-	printf("%s: paced %s, %s mode, program %u, ABI %u\n", printable(a->ifname).text,
-	       a->dispatcher ? "under the libxdp dispatcher" : "directly", a->mode, a->prog_id,
-	       a->control->abi_version);
-	printf("  policy    serial %llu, %s, %s clock, %zu rule%s:", p->serial,
-	       p->flags & PACER_MONITOR ? "monitor (nothing is dropped)" : "enforced",
-	       p->flags & PACER_CLOCK_EXACT ? "exact" : "coarse", policy ? policy->n_rules : 0,
-	       units_plural(policy ? policy->n_rules : 0));
-	for (size_t i = 0; policy && i < policy->n_rules; i++)
-		printf(" %s", policy->rule[i].name);
-	printf("\n  memory    %s\n", units_size_round(memory_of(a), memory, sizeof(memory)));
-	printf("  allowed   %u prefix%s\n", change_allowed(a), change_allowed(a) == 1 ? "" : "es");
-	if (retired(p))
-		printf("  retired   %zu limit%s of the policy before, until the windows have "
-		       "passed\n",
-		       retired(p), units_plural(retired(p)));
-	print_bans(a, policy);
-	if (change_weak_secret(a))
-		printf(
-		    "  secret    drawn without a tool: `xdp-pacer rotate %s` draws a better one\n",
-		    a->ifname);
-	if (pending_ns)
-		printf("  PENDING   rolls back in %.1f s unless confirmed\n", pending_ns / 1e9);
+	emit_string("interface", a->ifname, "%s%s%s: paced ", emit_style(EMIT_BOLD),
+		    printable(a->ifname).text, emit_style(EMIT_PLAIN));
+	emit_string("attach", a->dispatcher ? "dispatcher" : "direct", "%s, ",
+		    a->dispatcher ? "under the libxdp dispatcher" : "directly");
+	emit_string("attach_mode", a->mode, "%s mode, ", a->mode);
+	emit_uint("program_id", a->prog_id, "program %u, ", a->prog_id);
+	emit_uint("abi", a->control->abi_version, "ABI %u\n", a->control->abi_version);
+	emit_policy(p, policy);
+	emit_state(a, p);
+	emit_bans(a, policy);
+	emit_uint("confirm_within_ns", pending_ns,
+		  pending_ns ? "  %sPENDING%s   rolls back in %.1f s unless confirmed\n" : NULL,
+		  emit_style(EMIT_ALARM), emit_style(EMIT_PLAIN), pending_ns / SECOND_NS);
+	emit_string(
+	    "secret_of", weak ? "program" : "tools",
+	    weak ? "  secret    drawn without a tool: `xdp-pacer rotate %s` draws a better one\n"
+		 : NULL,
+	    printable(a->ifname).text);
 	policy_free(policy);
-	return 0;
 }
 
 /* --- stats ---------------------------------------------------------------------------------- */
+
+enum { STATS_RULE, STATS_MATCHED, STATS_ADMITTED, STATS_DENIED, STATS_PPS, STATS_BITS, STATS_TEXT };
 
 static void add_counters(struct pacer_counters *sum, const struct pacer_counters *c)
 {
@@ -212,40 +244,8 @@ static struct pacer_count of_verdict(const struct pacer_counters *c, enum pacer_
 	return sum;
 }
 
-static json_t *denied_json(const struct pacer_counters *c)
-{
-	json_t *out = json_object();
-
-	for (int r = 0; r < PACER_REASON_COUNT; r++)
-		if (pacer_verdict_of(r) == PACER_VERDICT_DENY)
-			json_object_set_new(out, pacer_reason_name(r),
-					    json_integer(c->by[r].packets));
-	return out;
-}
-
-static json_t *events_json(const struct pacer_counters *c)
-{
-	json_t *out = json_object();
-
-	for (int e = 0; e < PACER_EVENT_COUNT; e++)
-		json_object_set_new(out, event_names[e], json_integer(c->events[e]));
-	return out;
-}
-
-static json_t *rule_json(const char *name, const struct pacer_counters *c)
-{
-	struct pacer_count admit = of_verdict(c, PACER_VERDICT_ADMIT);
-	struct pacer_count deny = of_verdict(c, PACER_VERDICT_DENY);
-
-	return json_pack("{s:s, s:I, s:I, s:o, s:o, s:{s:I, s:I}}", "name", name, "matched",
-			 (json_int_t)(admit.packets + deny.packets), "admitted",
-			 (json_int_t)admit.packets, "denied", denied_json(c), "events",
-			 events_json(c), "bytes", "admitted", (json_int_t)admit.bytes, "denied",
-			 (json_int_t)deny.bytes);
-}
-
 struct totals {
-	uint64_t packets, admitted, denied, unparsed, passed;
+	uint64_t packets, bytes, admitted, denied, unparsed, passed;
 };
 
 static void add_totals(struct totals *t, const struct pacer_counters *c)
@@ -255,79 +255,135 @@ static void add_totals(struct totals *t, const struct pacer_counters *c)
 	t->unparsed += of_verdict(c, PACER_VERDICT_UNPARSED).packets;
 	t->passed += of_verdict(c, PACER_VERDICT_PASS).packets;
 	t->packets = t->admitted + t->denied + t->unparsed + t->passed;
+	for (int r = 0; r < PACER_REASON_COUNT; r++)
+		t->bytes += c->by[r].bytes;
 }
 
-json_t *output_stats_json(const struct attached *a)
+/*
+ * The row of a reason or an event that has come up: its count stands in that column. Who watches is
+ * not told again every second what it means.
+ */
+static void emit_kind(const char *name, const char *text, uint64_t count, size_t column)
 {
-	const struct pacer_policy *p = &a->copy[change_in_force(a)].policy;
-	struct policy *policy = policy_in_force(a);
-	struct pacer_counters none, c;
-	struct totals t = {0};
-	json_t *rules = json_array(), *reasons = json_object();
-
-	read_counters(a, 0, &none);
-	add_totals(&t, &none);
-	for (size_t i = 0; policy && i < policy->n_rules; i++) {
-		read_counters(a, p->rule[i].counter, &c);
-		add_totals(&t, &c);
-		json_array_append_new(rules, rule_json(policy->rule[i].name, &c));
+	if (count) {
+		emit_row();
+		emit_text("  %s", name);
+		emit_skip(column - 1);
 	}
-	policy_free(policy);
-	for (int r = 0; r < PACER_REASON_COUNT; r++)
-		if (pacer_verdict_of(r) == PACER_VERDICT_PASS ||
-		    pacer_verdict_of(r) == PACER_VERDICT_UNPARSED)
-			json_object_set_new(reasons, pacer_reason_name(r),
-					    json_integer(none.by[r].packets));
-	return json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "interface",
-			 json_text(a->ifname), "mode",
-			 p->flags & PACER_MONITOR ? "monitor" : "enforce", "packets",
-			 (json_int_t)t.packets, "admitted", (json_int_t)t.admitted, "denied",
-			 (json_int_t)t.denied, "unparsed", (json_int_t)t.unparsed, "passed",
-			 (json_int_t)t.passed, "no_limit", reasons, "rules", rules);
+	emit_uint(name, count, count ? "%s" : NULL, thousands(count).text);
+	if (count && text) {
+		emit_skip(STATS_TEXT - column - 1);
+		emit_text("%s", text);
+	}
 }
 
-static void print_reasons(const struct pacer_counters *c, enum pacer_verdict verdict)
+static void emit_reasons(const struct pacer_counters *c, bool of_rule, size_t column, bool watched)
 {
-	for (int r = 0; r < PACER_REASON_COUNT; r++)
-		if (pacer_verdict_of(r) == verdict && c->by[r].packets)
-			printf("  %-24s %14llu  %-11s %s\n", "", c->by[r].packets,
-			       pacer_reason_name(r), reason_texts[r]);
+	for (int r = 0; r < PACER_REASON_COUNT; r++) {
+		enum pacer_verdict verdict = pacer_verdict_of(r);
+
+		if (of_rule ? verdict == PACER_VERDICT_DENY
+			    : verdict == PACER_VERDICT_PASS || verdict == PACER_VERDICT_UNPARSED)
+			emit_kind(pacer_reason_name(r), watched ? NULL : reason_texts[r],
+				  c->by[r].packets, column);
+	}
 }
 
-static void print_events(const struct pacer_counters *c)
+/* How fast it grew since the round before; not of a round that is the first, or of other rules. */
+static void emit_rate(struct output_round *round, uint32_t slot, struct pacer_count count)
 {
+	struct pacer_count *was = &round->was[slot];
+	double seconds = (round->now_ns - round->before_ns) / SECOND_NS;
+
+	if (round->before_ns && count.packets >= was->packets && count.bytes >= was->bytes) {
+		emit_text("%s", per_second((count.packets - was->packets) / seconds, "pps").text);
+		emit_text("%s", per_second(8 * (count.bytes - was->bytes) / seconds, "bit/s").text);
+	} else {
+		emit_skip(2);
+	}
+	*was = count;
+}
+
+static void emit_rule(const char *name, const struct pacer_counters *c, uint32_t slot,
+		      struct output_round *round)
+{
+	struct pacer_count admit = of_verdict(c, PACER_VERDICT_ADMIT);
+	struct pacer_count deny = of_verdict(c, PACER_VERDICT_DENY), all;
+
+	all.packets = admit.packets + deny.packets;
+	all.bytes = admit.bytes + deny.bytes;
+	emit_row();
+	emit_object("");
+	emit_string("name", name, "%s", name);
+	emit_uint("matched", all.packets, "%s", thousands(all.packets).text);
+	emit_uint("admitted", admit.packets, "%s", thousands(admit.packets).text);
+	emit_text("%s", thousands(deny.packets).text);
+	emit_rate(round, slot, all);
+	emit_object("denied");
+	emit_reasons(c, true, STATS_DENIED, round->watched);
+	emit_close();
+	emit_object("events");
 	for (int e = 0; e < PACER_EVENT_COUNT; e++)
-		if (c->events[e])
-			printf("  %-24s %14llu  %-11s %s\n", "", c->events[e], event_names[e],
-			       event_texts[e]);
+		emit_kind(event_names[e], round->watched ? NULL : event_texts[e], c->events[e],
+			  STATS_MATCHED);
+	emit_close();
+	emit_object("bytes");
+	emit_uint("admitted", admit.bytes, NULL);
+	emit_uint("denied", deny.bytes, NULL);
+	emit_close();
+	emit_close();
 }
 
-int output_stats(const struct attached *a)
+static void emit_totals(const struct totals *t, const struct pacer_counters *none,
+			struct output_round *round)
 {
+	emit_row();
+	emit_text("(all)");
+	emit_uint("packets", t->packets, "%s", thousands(t->packets).text);
+	emit_uint("admitted", t->admitted, "%s", thousands(t->admitted).text);
+	emit_uint("denied", t->denied, "%s", thousands(t->denied).text);
+	emit_rate(round, 0, (struct pacer_count){t->packets, t->bytes}); /* no rule has slot 0 */
+	emit_uint("unparsed", t->unparsed, NULL);
+	emit_uint("passed", t->passed, NULL);
+	emit_row();
+	emit_text("(no limit)");
+	emit_text("%s", thousands(t->unparsed + t->passed).text);
+	emit_object("no_limit");
+	emit_reasons(none, false, STATS_MATCHED, round->watched);
+	emit_close();
+}
+
+void output_stats(const struct attached *a, struct output_round *round)
+{
+	static const struct emit_column columns[] = {
+	    {"RULE", false}, {"MATCHED", true}, {"ADMITTED", true}, {"DENIED", true},
+	    {"", true},	     {"", true},	{"", false},	    {0}};
+	static struct pacer_counters counters[PACER_RULES_MAX + 1];
 	const struct pacer_policy *p = &a->copy[change_in_force(a)].policy;
 	struct policy *policy = policy_in_force(a);
-	struct pacer_counters c;
+	bool monitor = p->flags & PACER_MONITOR;
+	size_t n = policy ? policy->n_rules : 0;
+	struct totals t = {0};
 
-	printf("%s: %s\n", printable(a->ifname).text,
-	       p->flags & PACER_MONITOR ? "monitor: what is denied passes all the same"
-					: "enforced");
-	printf("  %-24s %14s  %14s  %14s\n", "RULE", "MATCHED", "ADMITTED", "DENIED");
-	for (size_t i = 0; policy && i < policy->n_rules; i++) {
-		struct pacer_count admit, deny;
-
-		read_counters(a, p->rule[i].counter, &c);
-		admit = of_verdict(&c, PACER_VERDICT_ADMIT);
-		deny = of_verdict(&c, PACER_VERDICT_DENY);
-		printf("  %-24s %14llu  %14llu  %14llu\n", policy->rule[i].name,
-		       admit.packets + deny.packets, admit.packets, deny.packets);
-		print_reasons(&c, PACER_VERDICT_DENY);
-		print_events(&c);
+	round->before_ns = round->now_ns;
+	round->now_ns = loader_now();
+	for (size_t i = 0; i <= n; i++) {
+		read_counters(a, i < n ? p->rule[i].counter : 0, &counters[i]);
+		add_totals(&t, &counters[i]);
 	}
+	emit_object("");
+	emit_string("interface", a->ifname, "%s: ", printable(a->ifname).text);
+	emit_string("mode", monitor ? "monitor" : "enforce", "%s%s%s\n",
+		    emit_style(monitor ? EMIT_ALARM : EMIT_PLAIN),
+		    monitor ? "monitor: what is denied passes all the same" : "enforced",
+		    emit_style(EMIT_PLAIN));
+	emit_table(columns, 2);
+	emit_totals(&t, &counters[n], round);
+	emit_array("rules");
+	for (size_t i = 0; i < n; i++)
+		emit_rule(policy->rule[i].name, &counters[i], p->rule[i].counter, round);
+	emit_close();
+	emit_table_end();
+	emit_close();
 	policy_free(policy);
-	read_counters(a, 0, &c);
-	printf("  %-24s %14llu\n", "(no limit)", of_verdict(&c, PACER_VERDICT_PASS).packets);
-	print_reasons(&c, PACER_VERDICT_PASS);
-	printf("  %-24s %14llu\n", "(unparsed)", of_verdict(&c, PACER_VERDICT_UNPARSED).packets);
-	print_reasons(&c, PACER_VERDICT_UNPARSED);
-	return 0;
 }

@@ -7,11 +7,20 @@
 
 #include "live/change.h"
 
+/* The fields of status, into the object that is open. */
+void output_status(const struct attached *a);
+
+/* What rates are counted from; 0 before the first round. */
+struct output_round {
+	bool watched; /* there are further rounds */
+	uint64_t before_ns, now_ns;
+	struct pacer_count was[PACER_COUNTERS_MAX];
+};
+
+/* An object. With the rates since the round before, as text. */
+void output_stats(const struct attached *a, struct output_round *round);
+
 /* Text to stdout; returns the exit code. JSON: a new value. */
-int output_status(const struct attached *a);
-json_t *output_status_json(const struct attached *a);
-int output_stats(const struct attached *a);
-json_t *output_stats_json(const struct attached *a);
 int output_check(const struct policy *policy, const struct pacer_policy *bin,
 		 const struct plan *plan);
 json_t *output_check_json(const struct policy *policy, const struct pacer_policy *bin,

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A result said once: the JSON that it makes, and tables at the widths of terminals. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "cli/cmd.h"
+#include "cli/emit.h"
+
+/* What say.c does elsewhere. */
+static char *printed;
+static int lacks;
+
+int print_json(json_t *value)
+{
+	printed = json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(6));
+	json_decref(value);
+	return EXIT_DONE;
+}
+
+json_t *json_text(const char *name)
+{
+	return json_string(name);
+}
+
+void result_lacks(void)
+{
+	lacks++;
+}
+
+static void say_all(bool json)
+{
+	emit_begin(json);
+	emit_object("");
+	emit_string("name", "eth0", "%s: ", "eth0");
+	emit_uint("n", 12345678901234567ull, "%s in all\n", thousands(12345678901234567ull).text);
+	emit_array("rules");
+	emit_string("", "a", "  %s\n", "a");
+	emit_object("");
+	emit_flag("on", true, NULL);
+	emit_null("none", NULL);
+	emit_real("share", 0.25, "%.2f\n", 0.25);
+	emit_close();
+	emit_close();
+	emit_text("only text\n");
+	emit_uint(NULL, 7, "%d\n", 7);
+	emit_close();
+	assert_int_equal(emit_end(), EXIT_DONE);
+}
+
+/* What `say` writes to stdout, which is no terminal. */
+static const char *text_of(void (*say)(bool), bool json)
+{
+	static char text[4096];
+	FILE *file = tmpfile();
+	int out = dup(STDOUT_FILENO);
+	size_t n;
+
+	assert_non_null(file);
+	fflush(stdout);
+	dup2(fileno(file), STDOUT_FILENO);
+	say(json);
+	fflush(stdout);
+	dup2(out, STDOUT_FILENO);
+	close(out);
+	rewind(file);
+	n = fread(text, 1, sizeof(text) - 1, file);
+	text[n] = 0;
+	fclose(file);
+	return text;
+}
+
+static void test_once(void **unused)
+{
+	(void)unused;
+	assert_string_equal(text_of(say_all, false),
+			    "eth0: 12,345,678,901,234,567 in all\n  a\n0.25\nonly text\n7\n");
+	assert_string_equal(text_of(say_all, true), "");
+	assert_string_equal(printed, "{\"name\":\"eth0\",\"n\":12345678901234567,\"rules\":[\"a\","
+				     "{\"on\":true,\"none\":null,\"share\":0.25}]}");
+	free(printed);
+}
+
+static void say_dropped(bool json)
+{
+	emit_begin(json);
+	emit_array("");
+	emit_uint("", 1, "1\n");
+	emit_drop();
+	emit_begin(json);
+	emit_object("");
+	emit_close();
+	(void)emit_end();
+}
+
+static void test_dropped(void **unused)
+{
+	(void)unused;
+	text_of(say_dropped, true);
+	assert_string_equal(printed, "{}");
+	free(printed);
+}
+
+static void say_table(bool json)
+{
+	static const struct emit_column columns[] = {
+	    {"RULE", false}, {"PACKETS", true}, {"DENIED", true}, {"WHY", false}, {0}};
+	static const char *const names[] = {"dns", "a_rule_of_length", "\xc3\xa4\xc3\xb6"};
+
+	emit_begin(json);
+	emit_array("");
+	emit_table(columns, 2);
+	for (size_t i = 0; i < 3; i++) {
+		emit_row();
+		emit_object("");
+		emit_string("rule", names[i], "%s", names[i]);
+		emit_uint("packets", i * 1000, "%s", thousands(i * 1000).text);
+		if (i == 1)
+			emit_text("%s", "1");
+		else
+			emit_skip(1);
+		if (!i)
+			emit_text("twenty characters ..");
+		emit_close();
+	}
+	emit_table_end();
+	emit_close();
+	(void)emit_end();
+}
+
+static void test_table(void **unused)
+{
+	static const char wide[] = "  RULE              PACKETS  DENIED  WHY\n"
+				   "  dns                     0          twenty characters ..\n"
+				   "  a_rule_of_length    1,000       1\n"
+				   "  \xc3\xa4\xc3\xb6                  2,000\n";
+	static const char narrow[] = "  RULE              PACKETS  DENIED\n"
+				     "      WHY\n"
+				     "  dns                     0\n"
+				     "      twenty characters ..\n"
+				     "  a_rule_of_length    1,000       1\n"
+				     "  \xc3\xa4\xc3\xb6                  2,000\n";
+
+	(void)unused;
+	unsetenv("COLUMNS");
+	assert_string_equal(text_of(say_table, false), wide); /* to a file */
+	setenv("COLUMNS", "200", 1);
+	assert_string_equal(text_of(say_table, false), wide);
+	setenv("COLUMNS", "57", 1); /* just enough */
+	assert_string_equal(text_of(say_table, false), wide);
+	setenv("COLUMNS", "56", 1);
+	assert_string_equal(text_of(say_table, false), narrow);
+	setenv("COLUMNS", "35", 1);
+	assert_string_equal(text_of(say_table, false), narrow);
+	setenv("COLUMNS", "1", 1); /* a column a line, and nothing is cut */
+	assert_non_null(strstr(text_of(say_table, false), "\n      twenty characters ..\n"));
+	setenv("COLUMNS", "none", 1);
+	assert_string_equal(text_of(say_table, false), wide);
+	text_of(say_table, true);
+	assert_string_equal(printed,
+			    "[{\"rule\":\"dns\",\"packets\":0},{\"rule\":\"a_rule_of_length\","
+			    "\"packets\":1000},{\"rule\":\"\xc3\xa4\xc3\xb6\",\"packets\":2000}]");
+	free(printed);
+	assert_int_equal(lacks, 0);
+}
+
+/* On a terminal; colours on none but that, and not where they are unwanted. */
+static void test_style(void **unused)
+{
+	int out = dup(STDOUT_FILENO), terminal = posix_openpt(O_RDWR | O_NOCTTY);
+	bool on, no_color, dumb;
+
+	(void)unused;
+	assert_true(terminal >= 0);
+	setenv("TERM", "xterm", 1);
+	unsetenv("NO_COLOR");
+	fflush(stdout);
+	dup2(terminal, STDOUT_FILENO);
+	on = *emit_style(EMIT_ALARM);
+	setenv("NO_COLOR", "1", 1);
+	no_color = *emit_style(EMIT_ALARM);
+	setenv("NO_COLOR", "", 1);
+	setenv("TERM", "dumb", 1);
+	dumb = *emit_style(EMIT_ALARM);
+	setenv("TERM", "xterm", 1);
+	dup2(out, STDOUT_FILENO);
+	close(out);
+	close(terminal);
+	assert_true(on);
+	assert_false(no_color);
+	assert_false(dumb);
+	out = dup(STDOUT_FILENO);
+	terminal = open("/dev/null", O_WRONLY);
+	dup2(terminal, STDOUT_FILENO);
+	on = *emit_style(EMIT_ALARM);
+	dup2(out, STDOUT_FILENO);
+	close(out);
+	close(terminal);
+	assert_false(on);
+}
+
+static void test_numbers(void **unused)
+{
+	static const struct {
+		double n;
+		const char *text;
+	} rates[] = {{0, "0 pps"},	    {7, "7 pps"},	  {999, "999 pps"},
+		     {999.6, "1.00 kpps"},  {1234, "1.23 kpps"},  {12345, "12.3 kpps"},
+		     {99960, "100 kpps"},   {123456, "123 kpps"}, {999999, "1.00 Mpps"},
+		     {12.5e9, "12.5 Gpps"}, {5e15, "5000 Tpps"}};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(rates) / sizeof(*rates); i++)
+		assert_string_equal(per_second(rates[i].n, "pps").text, rates[i].text);
+	assert_string_equal(thousands(0).text, "0");
+	assert_string_equal(thousands(999).text, "999");
+	assert_string_equal(thousands(1000).text, "1,000");
+	assert_string_equal(thousands(UINT64_MAX).text, "18,446,744,073,709,551,615");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_once),    cmocka_unit_test(test_dropped),
+	    cmocka_unit_test(test_table),   cmocka_unit_test(test_style),
+	    cmocka_unit_test(test_numbers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "cli/emit.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cli/cmd.h"
+
+#define DEPTH_MAX   8
+#define COLUMNS_MAX 16
+#define FURTHER	    4 /* blanks more before the further lines of a row */
+#define BETWEEN	    2
+
+struct cells {
+	const struct emit_column *columns; /* NULL: no table is open */
+	size_t n_columns, indent;
+	char **text; /* of rows, n_columns each; NULL: empty */
+	size_t rows, room, at;
+};
+
+static struct {
+	bool json;
+	json_t *root, *open[DEPTH_MAX];
+	int depth;
+	struct cells table;
+} now;
+
+/* --- JSON ----------------------------------------------------------------------------------- */
+
+static void put(const char *name, json_t *value)
+{
+	json_t *into = now.depth ? now.open[now.depth - 1] : NULL;
+
+	if (!now.depth)
+		now.root = value;
+	else if (json_is_array(into))
+		json_array_append_new(into, value);
+	else
+		json_object_set_new(into, name, value);
+}
+
+static void open_value(const char *name, json_t *value)
+{
+	if (!now.json)
+		return;
+	put(name, value);
+	now.open[now.depth++] = value;
+}
+
+void emit_object(const char *name)
+{
+	open_value(name, now.json ? json_object() : NULL);
+}
+
+void emit_array(const char *name)
+{
+	open_value(name, now.json ? json_array() : NULL);
+}
+
+void emit_close(void)
+{
+	now.depth -= now.json;
+}
+
+/* --- a result ------------------------------------------------------------------------------- */
+
+static void forget_table(void)
+{
+	for (size_t i = 0; i < now.table.room * now.table.n_columns; i++)
+		free(now.table.text[i]);
+	free(now.table.text);
+	now.table = (struct cells){0};
+}
+
+void emit_begin(bool json)
+{
+	now.json = json;
+	now.depth = 0;
+	now.root = NULL;
+}
+
+bool emit_is_json(void)
+{
+	return now.json;
+}
+
+void emit_drop(void)
+{
+	json_decref(now.root);
+	now.root = NULL;
+	forget_table();
+}
+
+int emit_end(void)
+{
+	json_t *root = now.root;
+
+	now.root = NULL;
+	return now.json ? print_json(root) : EXIT_DONE;
+}
+
+/* --- fields --------------------------------------------------------------------------------- */
+
+static void add_cell(const char *format, va_list args)
+{
+	struct cells *t = &now.table;
+	size_t at = (t->rows - 1) * t->n_columns + t->at++;
+
+	if (!t->rows || t->at > t->n_columns)
+		return; /* there was no memory for the row, and that is known */
+	if (vasprintf(&t->text[at], format, args) < 0) {
+		t->text[at] = NULL;
+		result_lacks();
+	}
+}
+
+static void say(const char *format, va_list args)
+{
+	if (now.json || !format)
+		return;
+	if (now.table.columns)
+		add_cell(format, args);
+	else
+		vprintf(format, args);
+}
+
+#define FIELD(made)                      \
+	do {                             \
+		va_list args;            \
+                                         \
+		if (now.json && name)    \
+			put(name, made); \
+		va_start(args, format);  \
+		say(format, args);       \
+		va_end(args);            \
+	} while (0)
+
+void emit_uint(const char *name, uint64_t value, const char *format, ...)
+{
+	FIELD(json_integer((json_int_t)value));
+}
+
+void emit_real(const char *name, double value, const char *format, ...)
+{
+	FIELD(json_real(value));
+}
+
+void emit_flag(const char *name, bool value, const char *format, ...)
+{
+	FIELD(json_boolean(value));
+}
+
+void emit_null(const char *name, const char *format, ...)
+{
+	FIELD(json_null());
+}
+
+void emit_string(const char *name, const char *value, const char *format, ...)
+{
+	FIELD(json_text(value));
+}
+
+void emit_text(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say(format, args);
+	va_end(args);
+}
+
+/* --- tables --------------------------------------------------------------------------------- */
+
+/* Of characters, as far as each takes one place. */
+static size_t width_of(const char *text)
+{
+	size_t n = 0;
+
+	for (; text && *text; text++)
+		n += (*text & 0xc0) != 0x80;
+	return n;
+}
+
+/* What a line may hold; SIZE_MAX where nobody looks at it. */
+static size_t line_width(void)
+{
+	const char *columns = getenv("COLUMNS");
+	long n = columns ? strtol(columns, NULL, 10) : 0;
+	struct winsize size;
+
+	if (n > 0)
+		return (size_t)n;
+	if (isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col)
+		return size.ws_col;
+	return SIZE_MAX;
+}
+
+void emit_table(const struct emit_column *columns, size_t indent)
+{
+	if (now.json)
+		return;
+	now.table = (struct cells){.columns = columns, .indent = indent};
+	while (columns[now.table.n_columns].title)
+		now.table.n_columns++;
+}
+
+void emit_row(void)
+{
+	struct cells *t = &now.table;
+	size_t room = t->room ? 2 * t->room : 16;
+	char **text;
+
+	if (!t->columns)
+		return;
+	t->at = 0;
+	if (t->rows == t->room) {
+		text = realloc(t->text, room * t->n_columns * sizeof(*text));
+		if (!text) {
+			result_lacks();
+			t->at = t->n_columns; /* its cells go nowhere */
+			return;
+		}
+		memset(text + t->room * t->n_columns, 0,
+		       (room - t->room) * t->n_columns * sizeof(*text));
+		t->text = text;
+		t->room = room;
+	}
+	t->rows++;
+}
+
+void emit_skip(size_t n)
+{
+	now.table.at += n;
+}
+
+struct layout {
+	size_t width[COLUMNS_MAX];
+	bool breaks[COLUMNS_MAX]; /* before the column */
+	bool titles;
+};
+
+static const char *cell_of(const struct cells *t, size_t row, size_t column)
+{
+	const char *text = t->text[row * t->n_columns + column];
+
+	return text ? text : "";
+}
+
+static struct layout lay_out(const struct cells *t)
+{
+	struct layout l = {0};
+	size_t most = line_width(), at = t->indent;
+
+	for (size_t c = 0; c < t->n_columns; c++) {
+		l.width[c] = width_of(t->columns[c].title);
+		l.titles |= l.width[c] != 0;
+		for (size_t r = 0; r < t->rows; r++) {
+			size_t width = width_of(cell_of(t, r, c));
+
+			l.width[c] = width > l.width[c] ? width : l.width[c];
+		}
+		if (!l.width[c])
+			continue;
+		l.breaks[c] = c && at + l.width[c] > most;
+		if (l.breaks[c])
+			at = t->indent + FURTHER;
+		at += l.width[c] + BETWEEN;
+	}
+	return l;
+}
+
+/* Blanks are written when something follows them, so that no line ends with any. */
+struct cursor {
+	size_t blanks;
+	bool any; /* the line has something */
+};
+
+static void print_cell(struct cursor *at, const char *text, size_t width, bool right)
+{
+	size_t fill = width - width_of(text);
+
+	at->blanks += right ? fill : 0;
+	if (*text) {
+		printf("%*s%s", (int)at->blanks, "", text);
+		at->blanks = 0;
+		at->any = true;
+	}
+	at->blanks += (right ? 0 : fill) + BETWEEN;
+}
+
+/* row SIZE_MAX: the titles. A further line that has nothing is left out. */
+static void print_line(const struct cells *t, const struct layout *l, size_t row)
+{
+	struct cursor at = {t->indent, false};
+
+	for (size_t c = 0; c < t->n_columns; c++) {
+		if (!l->width[c])
+			continue;
+		if (l->breaks[c]) {
+			if (at.any)
+				putchar('\n');
+			at = (struct cursor){t->indent + FURTHER, false};
+		}
+		print_cell(&at, row == SIZE_MAX ? t->columns[c].title : cell_of(t, row, c),
+			   l->width[c], t->columns[c].right);
+	}
+	if (at.any)
+		putchar('\n');
+}
+
+void emit_table_end(void)
+{
+	const struct cells *t = &now.table;
+	struct layout l;
+
+	if (!t->columns)
+		return;
+	l = lay_out(t);
+	if (l.titles && t->rows) {
+		fputs(emit_style(EMIT_BOLD), stdout);
+		print_line(t, &l, SIZE_MAX);
+		fputs(emit_style(EMIT_PLAIN), stdout);
+	}
+	for (size_t r = 0; r < t->rows; r++)
+		print_line(t, &l, r);
+	forget_table();
+}
+
+/* --- what it looks like --------------------------------------------------------------------- */
+
+const char *emit_style(enum emit_style style)
+{
+	static const char *const codes[EMIT_STYLES] = {"\033[0m", "\033[1m", "\033[1;31m"};
+	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	if ((no_color && *no_color) || !term || !strcmp(term, "dumb") || !isatty(STDOUT_FILENO))
+		return "";
+	return codes[style];
+}
+
+struct emit_number thousands(uint64_t n)
+{
+	struct emit_number number;
+	char digits[24];
+	int len = snprintf(digits, sizeof(digits), "%" PRIu64, n);
+	char *to = number.text;
+
+	for (int i = 0; i < len; i++) {
+		if (i && (len - i) % 3 == 0)
+			*to++ = ',';
+		*to++ = digits[i];
+	}
+	*to = 0;
+	return number;
+}
+
+struct emit_number per_second(double n, const char *unit)
+{
+	static const char prefixes[] = {0, 'k', 'M', 'G', 'T'};
+	struct emit_number number;
+	size_t i = 0;
+
+	for (; n >= 999.5 && i + 1 < sizeof(prefixes); i++)
+		n /= 1000;
+	snprintf(number.text, sizeof(number.text), "%.*f %.1s%s",
+		 i && n < 99.95 ? n < 9.995 ? 2 : 1 : 0, n, &prefixes[i], unit);
+	return number;
+}
