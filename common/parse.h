@@ -13,7 +13,9 @@
  * is as one without.
  *
  * A later fragment has no ports. In its key the datagram's identification stands
- * where the ports would, and a mark keeps it apart from every port pair.
+ * where the ports would, and a mark keeps it apart from every port pair. Of IPv6's
+ * later fragments the protocol is not known either, and 0: what they say of it is
+ * theirs to choose, since stacks go by the first fragment alone.
  *
  * A stack follows more headers than this does, and sees more of the frame than its
  * first buffer. A packet whose addresses are known and whose headers go on is read
@@ -22,8 +24,7 @@
  *
  * Error: what is cut short or contradicts itself is said to be so and nothing of
  * it is used: no stack takes that. What a stack may take although no address is in
- * reach is said to be too deep. IPv4's checksum is not looked at. The protocol of
- * IPv6's later fragments is what they say, though stacks go by the first alone.
+ * reach is said to be too deep. IPv4's checksum is not looked at.
  *
  * Concurrency: pure. Memory: none.
  */
@@ -74,7 +75,7 @@ struct pacer_packet {
 	__u16 vlan;	 /* of the first tag that names one, or PACER_VLAN_NONE */
 	__u8 family;	 /* enum pacer_family */
 	__u8 fragment;	 /* enum pacer_fragment */
-	__u8 proto;	 /* that follows the last header read */
+	__u8 proto;	 /* that follows the last header read; 0 where that is not known */
 	__u8 ports;	 /* enum pacer_ports */
 	__u8 unused[2];
 } __attribute__((aligned(8))); /* so that it is zeroed by long words */
@@ -207,14 +208,6 @@ PACER_INLINE __u32 pacer_extension_len(const struct pacer_cursor *c, __u8 type)
 	return pacer_opaque(8 + more * (8 - 4 * ah)) & 0xfff;
 }
 
-/* Of a later fragment of IPv6: before its protocol may stand headers, which it does not hold. */
-PACER_INLINE enum pacer_ports pacer_later_ports6(__u8 proto)
-{
-	if (pacer_is_extension(proto))
-		return PACER_PORTS_ANY;
-	return pacer_has_ports(proto) ? PACER_PORTS_UNKNOWN : PACER_PORTS_NONE;
-}
-
 PACER_INLINE enum pacer_parse_result pacer_parse_extensions(struct pacer_cursor *c,
 							    struct pacer_packet *pkt)
 {
@@ -230,10 +223,10 @@ PACER_INLINE enum pacer_parse_result pacer_parse_extensions(struct pacer_cursor 
 		len = pacer_extension_len(c, pkt->proto);
 		if (pkt->proto == 44) {
 			frag = pacer_be16(c->p + 2);
-			pkt->proto = c->p[0];
+			pkt->proto = frag & 0xfff8 ? 0 : c->p[0];
 			if (frag & 0xfff8)
 				return pacer_parse_later(pkt, pacer_be32(c->p + 4),
-							 pacer_later_ports6(pkt->proto));
+							 PACER_PORTS_ANY);
 			if (frag & 1)
 				pkt->fragment = PACER_FRAG_FIRST;
 		} else {

@@ -64,6 +64,14 @@ static const char *ports_text(const struct pacer_packet *pkt, bool both, char *b
 	return buf;
 }
 
+/* As it is of IPv6's later fragments. */
+static bool proto_unknown(const struct pacer_packet *pkt)
+{
+	return !pkt->proto &&
+	       (pkt->ports == PACER_PORTS_ANY ||
+		(pkt->family == PACER_FAMILY_6 && pkt->fragment == PACER_FRAG_LATER));
+}
+
 static const char *proto_text(uint8_t proto, char *buf, size_t size)
 {
 	const char *name = proto == 1	  ? "icmp"
@@ -90,9 +98,7 @@ const char *tally_key_text(const struct policy_key *kind, const struct pacer_pac
 	switch (kind->kind) {
 	case KEY_FLOW:
 		snprintf(buf, size, "%s>%s %s %s", src, dst,
-			 pkt->ports == PACER_PORTS_ANY && !pkt->proto
-			     ? "?"
-			     : proto_text(pkt->proto, proto, sizeof(proto)),
+			 proto_unknown(pkt) ? "?" : proto_text(pkt->proto, proto, sizeof(proto)),
 			 ports_text(pkt, true, ports, sizeof(ports)));
 		break;
 	case KEY_SRC:

@@ -12,6 +12,7 @@
  *   priority=K    in K tags of VLAN 0
  *   nolength      behind hop-by-hop options, the length of the payload 0
  *   fragments     two of each, the first ending between two headers
+ *   lying         the same, and the second says it were TCP's
  *   link=K        nothing: t0, which has to be down, is of the link type K (ARPHRD_...) from then
  * on
  *
@@ -153,7 +154,7 @@ static void transmit(const struct ends *e, const struct frame *f)
 }
 
 /* The datagram's first 8 bytes, a header and no more, in one fragment; the rest in another. */
-static void send_fragments(const struct ends *e, struct frame *f, uint32_t number)
+static void send_fragments(const struct ends *e, struct frame *f, uint32_t number, uint64_t later)
 {
 	struct frame whole = {.n = 0}, *w = &whole;
 	size_t ip;
@@ -167,7 +168,7 @@ static void send_fragments(const struct ends *e, struct frame *f, uint32_t numbe
 		ip = f->n;
 		memcpy(f->b + ip, w->b, 40);
 		f->n += 40;
-		put(f, 60ull << 56 | (uint64_t)(8 * last | !last) << 32 | number, 8);
+		put(f, (last ? later : 60) << 56 | (uint64_t)(8 * last | !last) << 32 | number, 8);
 		memcpy(f->b + f->n, w->b + from, n);
 		f->n += n;
 		f->b[ip + 4] = 0;
@@ -184,8 +185,8 @@ static void send_one(const struct ends *e, const char *kind, uint32_t number)
 	int six = strchr(kind, '6') || !strncmp(kind, "headers", 7) || !strcmp(kind, "nolength");
 	struct frame f;
 
-	if (!strcmp(kind, "fragments")) {
-		send_fragments(e, &f, number);
+	if (!strcmp(kind, "fragments") || !strcmp(kind, "lying")) {
+		send_fragments(e, &f, number, *kind == 'l' ? 6 : 60);
 		return;
 	}
 	begin(&f, e);

@@ -31,8 +31,9 @@ static const char *const protos[] = {"udp", "tcp", "icmp", "icmpv6", "sctp", "[u
 static const char *const ports[] = {"53", "80", "1-1023", "[53, 80-90, 4000]", "1024-65535"};
 static const char *const ported[] = {"udp", "tcp", "sctp", "[udp, tcp]"};
 static const char *const vlans[] = {"none", "100", "[none, 100]", "200"};
-static const char *const keys[] = {"flow",	 "src",	      "src/24,56", "src/30,62", "dst",
-				   "src/32,128", "dst/24,64", "all",	   "src+dport", "src/1,1"};
+static const char *const keys[] = {"flow",	"src",	      "src/24,56", "src/30,62",
+				   "dst",	"src/32,128", "dst/24,64", "all",
+				   "src+dport", "src/1,1",    "all"};
 static const uint8_t numbers[] = {17, 17, 6, 6, 1, 58, 132, 50, 47};
 static const uint16_t port_numbers[] = {53, 80, 85, 4000, 50000, 1023};
 static const uint8_t extensions[] = {0, 43, 44, 51, 60};

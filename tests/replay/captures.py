@@ -183,8 +183,10 @@ def ip6(src, dst, proto=17, sport=1000, dport=53, payload=20, tags=(), chain=(),
             known = need + 8
             need += 8 if header == 44 else len(part)
         if header == 44 and frag & 0xfff8 and not later:
-            later, proto = True, part[0]
-    ports = proto in (6, 17, 132) and not later
+            later = True
+    if later:
+        proto = None  # the first fragment says it, and no other
+    ports = proto in (6, 17, 132)
     total = b"".join(parts) + body
     head = struct.pack(">IHBB16s16s", 0x60000000, len(total), chain[0] if chain else kind, 64,
                        ipaddress.ip_address(src).packed, ipaddress.ip_address(dst).packed)
@@ -193,7 +195,7 @@ def ip6(src, dst, proto=17, sport=1000, dport=53, payload=20, tags=(), chain=(),
                   sport=sport if ports else 0, dport=dport if ports else 0, frag=ident if later else None,
                   l2=len(l2), ip=40, need=len(l2) + 40 + need + (4 if ports else 0),
                   known=len(l2) + 40 + known)
-    frame.any = later and proto in (0, 43, 44, 51, 60)
+    frame.any = later
     return in_part(frame, len(chain) <= 8) if len(chain) > 8 and not later else frame
 
 

@@ -179,8 +179,11 @@ static void put_ip6(struct frame *f, const struct recipe *r)
 		later = put_extension(f, r, r->ext[i], i + 1 < r->n_ext ? r->ext[i + 1] : r->proto);
 	n = f->need;
 	put_payload(f, later ? f->pkt.proto : r->proto, later, ID6);
-	if (later && i < r->n_ext)
+	if (later) { /* its protocol is the first fragment's to say */
+		f->pkt.proto = 0;
 		f->pkt.ports = PACER_PORTS_ANY;
+		f->pkt.key[PACER_WORD_META] = 0x100;
+	}
 	if (!later && i < r->n_ext) {
 		read_in_part(&f->pkt, PACER_PORTS_ANY);
 		f->need = n;
@@ -452,7 +455,7 @@ static void test_later_key(void **unused)
 	build(&f, &(struct recipe){.family = 6, .n_ext = 1, .ext = {44}, .frag6 = 16, .proto = 6});
 	frame_is_read(&f);
 	assert_int_equal(f.pkt.key[PACER_WORD_PORTS], ID6);
-	assert_int_equal(f.pkt.key[PACER_WORD_META], 0x100 | 6);
+	assert_int_equal(f.pkt.key[PACER_WORD_META], 0x100);
 }
 
 /* AH's length is in words of four, less two. */
@@ -662,15 +665,15 @@ static void test_no_length(void **unused)
 	assert_int_equal(parse(f.b, f.n, f.n, &pkt), PACER_PARSE_TRUNCATED);
 }
 
-/* A later fragment of IPv6 that names a header does not hold it: its protocol is not known. */
+/* A later fragment of IPv6 may name any protocol: Linux goes by the first, so it is not known. */
 static void test_later_ports(void **unused)
 {
 	static const struct {
 		uint8_t family, proto;
 		enum pacer_ports ports;
 	} rows[] = {{4, 17, PACER_PORTS_UNKNOWN}, {4, 1, PACER_PORTS_NONE},
-		    {4, 60, PACER_PORTS_NONE},	  {6, 6, PACER_PORTS_UNKNOWN},
-		    {6, 50, PACER_PORTS_NONE},	  {6, 60, PACER_PORTS_ANY},
+		    {4, 60, PACER_PORTS_NONE},	  {6, 6, PACER_PORTS_ANY},
+		    {6, 50, PACER_PORTS_ANY},	  {6, 60, PACER_PORTS_ANY},
 		    {6, 0, PACER_PORTS_ANY}};
 	struct pacer_packet pkt;
 	struct frame f;
@@ -687,6 +690,7 @@ static void test_later_ports(void **unused)
 		assert_int_equal(parse(f.b, f.n, f.n, &pkt), PACER_PARSED);
 		assert_int_equal(pkt.fragment, PACER_FRAG_LATER);
 		assert_int_equal(pkt.ports, rows[i].ports);
+		assert_int_equal(pkt.proto, rows[i].family == 4 ? rows[i].proto : 0);
 	}
 }
 

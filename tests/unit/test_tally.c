@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -47,11 +48,35 @@ static void test_prefix_lengths_too_long(void **state)
 				    "102:304:102:304:102:304:102:304");
 }
 
+static const char *flow_of(uint8_t family, uint8_t fragment, uint8_t proto)
+{
+	static char buf[TALLY_TEXT];
+	struct policy_key kind = {KEY_FLOW, 32, 128};
+	struct pacer_packet pkt = packet(family);
+
+	pkt.key[PACER_WORD_META] = proto | (fragment == PACER_FRAG_LATER ? PACER_META_FRAGMENT : 0);
+	pkt.fragment = fragment;
+	pkt.proto = proto;
+	return strchr(tally_key_text(&kind, &pkt, buf, sizeof(buf)), ' ');
+}
+
+/* What a later fragment of IPv6 is of, only the first one says. */
+static void test_fragments(void **state)
+{
+	(void)state;
+	assert_string_equal(flow_of(PACER_FAMILY_6, PACER_FRAG_LATER, 0), " ? fragment 16909060");
+	assert_string_equal(flow_of(PACER_FAMILY_4, PACER_FRAG_LATER, 17),
+			    " udp fragment 16909060");
+	assert_string_equal(flow_of(PACER_FAMILY_4, PACER_FRAG_LATER, 0), " 0 fragment 16909060");
+	assert_string_equal(flow_of(PACER_FAMILY_6, PACER_FRAG_FIRST, 17), " udp 258 772");
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_prefix_lengths),
 	    cmocka_unit_test(test_prefix_lengths_too_long),
+	    cmocka_unit_test(test_fragments),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
