@@ -125,6 +125,10 @@ $(BUILD)/prog/hammer_fault.bpf.o: tests/prog/hammer.bpf.c tests/prog/hammer.h $(
 tidy:
 	clang-tidy --quiet $(wildcard user/*.c) -- $(USER:-I$(BUILD)=-isystem $(BUILD))
 
+# Where the shells look: of zsh, Debian's has another place for packages than for what is made here.
+BASHDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR  ?= $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
+
 install: all ## install under DESTDIR and PREFIX, with the core's headers
 	install -D -m 755 $(BUILD)/xdp-pacer $(DESTDIR)$(PREFIX)/sbin/xdp-pacer
 	install -D -m 644 $(BUILD)/pacer.bpf.o $(DESTDIR)$(LIBDIR)/bpf/pacer.bpf.o
@@ -134,6 +138,9 @@ install: all ## install under DESTDIR and PREFIX, with the core's headers
 	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
 	printf 'prefix=%s\nName: xdp-pacer\nDescription: header-only packet pacing core\nVersion: %s\nCflags: -I$${prefix}/include/xdp-pacer\n' \
 		$(PREFIX) $(VERSION) > $(DESTDIR)$(LIBDIR)/pkgconfig/xdp-pacer.pc
+	install -d $(DESTDIR)$(BASHDIR) $(DESTDIR)$(ZSHDIR)
+	$(BUILD)/xdp-pacer help --completion bash > $(DESTDIR)$(BASHDIR)/xdp-pacer
+	$(BUILD)/xdp-pacer help --completion zsh > $(DESTDIR)$(ZSHDIR)/_xdp-pacer
 
 check: ## build and run every test
 	scripts/test

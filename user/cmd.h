@@ -4,6 +4,7 @@
 #define PACER_CMD_H
 
 #include <jansson.h>
+#include <stdio.h>
 
 #include "change.h"
 
@@ -47,13 +48,24 @@ struct option_row {
 		    .needed = true                                                             \
 	}
 
+/* What may stand behind the interface. In capitals: what it stands for. */
+struct word_row {
+	const char *name, *arguments, *help; /* name NULL: the table's end */
+};
+
+/* By task, in the order of the help. */
+enum verb_group { VERBS_FIND, VERBS_PLACE, VERBS_LOOK, VERBS_CHANGE, VERBS_SCRIPT };
+
 struct verb {
 	const char *name, *arguments, *summary; /* arguments: what is not an option */
 	const struct option_row *options;	/* beside --json and --help; NULL: none */
 	int (*run)(struct options *o);
+	enum verb_group group;
+	const struct word_row *words; /* NULL: none */
+	const char *example;	      /* a line for the shell */
 };
 
-extern const struct verb *const verbs[]; /* main.c's list of all; ends with NULL */
+extern const struct verb *const verbs[]; /* main.c's list of all, by group; ends with NULL */
 
 extern const struct verb verb_load, verb_unload, verb_status, verb_stats, verb_check, verb_apply,
     verb_confirm, verb_set, verb_rotate, verb_allow, verb_unban, verb_sample, verb_replay,
@@ -63,8 +75,15 @@ enum parsed { PARSED, PARSED_HELP, PARSED_WRONG /* and it has been said */ };
 
 /* argv[0] is the verb. Options and arguments may be mixed; behind "--" nothing is an option. */
 enum parsed options_parse(const struct verb *verb, int argc, char **argv, struct options *options);
-/* "load IFACE -c POLICY [--mode native|skb|hw] ...", and all that the table says. */
+/* All that the verb's tables say, in lines of at most 80 characters. */
 void options_help(const struct verb *verb);
+/* The same of all verbs, shortly. */
+void verbs_help(FILE *to);
+/* The verb's own options, then what every verb takes, then NULL; good until the next call. */
+const struct option_row *const *option_tables(const struct verb *verb);
+
+/* A script that completes by the tables, for `bash` or `zsh` (complete.c). The exit code. */
+int complete(const char *shell);
 
 /* --- what is said (say.c) ------------------------------------------------------------------- */
 

@@ -84,5 +84,18 @@ static const struct option_row allow_options[] = {
     {0},
 };
 
-const struct verb verb_allow = {"allow", "IFACE add|del|list [PREFIX]",
-				"sources that no rule limits", allow_options, run_allow};
+static const struct word_row allow_words[] = {
+    {"add", "PREFIX", "put it on the list; with --for TIME it goes off by itself"},
+    {"del", "PREFIX", "take it off, also where the policy had put it on"},
+    {"list", "", "show each prefix, why it is there and for how long"},
+    {0},
+};
+
+const struct verb verb_allow = {"allow",
+				"IFACE add|del|list [PREFIX]",
+				"sources that no rule limits",
+				allow_options,
+				run_allow,
+				.group = VERBS_CHANGE,
+				.words = allow_words,
+				.example = "xdp-pacer allow eth0 add 192.0.2.0/24 --for 10m"};

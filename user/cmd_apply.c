@@ -82,8 +82,13 @@ static const struct option_row apply_options[] = {
     {0},
 };
 
-const struct verb verb_apply = {"apply", "IFACE", "change the policy in place, keeping state",
-				apply_options, run_apply};
+const struct verb verb_apply = {"apply",
+				"IFACE",
+				"change the policy in place, keeping state",
+				apply_options,
+				run_apply,
+				.group = VERBS_CHANGE,
+				.example = "xdp-pacer apply eth0 -c new.yaml --confirm-within 60s"};
 
 static int confirm(struct attached *a, const struct options *o)
 {
@@ -106,8 +111,13 @@ static int run_confirm(struct options *o)
 	return with_pacer(o, confirm);
 }
 
-const struct verb verb_confirm = {
-    "confirm", "IFACE", "keep a policy that was applied --confirm-within", NULL, run_confirm};
+const struct verb verb_confirm = {"confirm",
+				  "IFACE",
+				  "keep a policy that was applied --confirm-within",
+				  NULL,
+				  run_confirm,
+				  .group = VERBS_CHANGE,
+				  .example = "xdp-pacer confirm eth0"};
 
 static int set(struct attached *a, const struct options *o)
 {
@@ -129,5 +139,10 @@ static int run_set(struct options *o)
 	return with_pacer(o, set);
 }
 
-const struct verb verb_set = {"set", "IFACE RULE.FIELD=VALUE...",
-			      "change values of the policy in place", NULL, run_set};
+const struct verb verb_set = {"set",
+			      "IFACE RULE.FIELD=VALUE...",
+			      "change values of the policy in place",
+			      NULL,
+			      run_set,
+			      .group = VERBS_CHANGE,
+			      .example = "xdp-pacer set eth0 dns.packets=300 mode=enforce"};

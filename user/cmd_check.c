@@ -84,6 +84,10 @@ static int run_check(struct options *o)
 
 static const struct option_row check_options[] = {OPTION_POLICY, {0}};
 
-const struct verb verb_check = {"check", "",
+const struct verb verb_check = {"check",
+				"",
 				"validate a policy; print memory, ceilings and error bounds",
-				check_options, run_check};
+				check_options,
+				run_check,
+				.group = VERBS_FIND,
+				.example = "xdp-pacer check -c policy.yaml"};

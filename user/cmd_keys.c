@@ -341,6 +341,11 @@ static const struct option_row keys_options[] = {
     {0},
 };
 
-const struct verb verb_keys = {"keys", "",
-			       "a filter for scripts: a line in, a key that may be used now out",
-			       keys_options, run_keys};
+const struct verb verb_keys = {
+    "keys",
+    "",
+    "a filter for scripts: a line in, a key that may be used now out",
+    keys_options,
+    run_keys,
+    .group = VERBS_SCRIPT,
+    .example = "echo | xdp-pacer keys --keys a,b --max 5 --window 10m --state uses"};

@@ -106,8 +106,13 @@ static const struct option_row load_options[] = {
     {0},
 };
 
-const struct verb verb_load = {"load", "IFACE", "attach the pacer to an interface", load_options,
-			       run_load};
+const struct verb verb_load = {"load",
+			       "IFACE",
+			       "attach the pacer to an interface",
+			       load_options,
+			       run_load,
+			       .group = VERBS_PLACE,
+			       .example = "xdp-pacer load eth0 -c policy.yaml --monitor"};
 
 static int unload(const char *ifname, const struct options *o)
 {
@@ -130,5 +135,10 @@ static int run_unload(struct options *o)
 	return unload(o->args[0], o);
 }
 
-const struct verb verb_unload = {"unload", "IFACE", "detach it and remove what it left", NULL,
-				 run_unload};
+const struct verb verb_unload = {"unload",
+				 "IFACE",
+				 "detach it and remove what it left",
+				 NULL,
+				 run_unload,
+				 .group = VERBS_PLACE,
+				 .example = "xdp-pacer unload eth0"};

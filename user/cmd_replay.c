@@ -626,6 +626,10 @@ static const struct option_row replay_options[] = {
     {0},
 };
 
-const struct verb verb_replay = {"replay", "FILE.pcap",
+const struct verb verb_replay = {"replay",
+				 "FILE.pcap",
 				 "what the policy would have made of a capture; - is stdin",
-				 replay_options, run_verb};
+				 replay_options,
+				 run_verb,
+				 .group = VERBS_FIND,
+				 .example = "xdp-pacer replay -c policy.yaml traffic.pcap"};

@@ -58,5 +58,10 @@ static int run_rotate(struct options *o)
 	return with_pacer(o, rotate);
 }
 
-const struct verb verb_rotate = {
-    "rotate", "IFACE", "draw another secret for the hash, keeping every limit", NULL, run_rotate};
+const struct verb verb_rotate = {"rotate",
+				 "IFACE",
+				 "draw another secret for the hash, keeping every limit",
+				 NULL,
+				 run_rotate,
+				 .group = VERBS_CHANGE,
+				 .example = "xdp-pacer rotate eth0"};

@@ -305,5 +305,10 @@ static const struct option_row sample_options[] = {
     {0},
 };
 
-const struct verb verb_sample = {"sample", "IFACE", "packets of the last window, drawn at random",
-				 sample_options, run_sample};
+const struct verb verb_sample = {"sample",
+				 "IFACE",
+				 "packets of the last window, drawn at random",
+				 sample_options,
+				 run_sample,
+				 .group = VERBS_LOOK,
+				 .example = "xdp-pacer sample eth0 --pcap drawn.pcap"};

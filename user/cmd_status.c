@@ -64,8 +64,13 @@ static int run_status(struct options *o)
 	return with_pacer(o, show_status);
 }
 
-const struct verb verb_status = {"status", "[IFACE]", "what is attached where, and by which policy",
-				 NULL, run_status};
+const struct verb verb_status = {"status",
+				 "[IFACE]",
+				 "what is attached where, and by which policy",
+				 NULL,
+				 run_status,
+				 .group = VERBS_LOOK,
+				 .example = "xdp-pacer status"};
 
 static int show_stats(const struct attached *a, const struct options *o)
 {
@@ -100,5 +105,10 @@ static const struct option_row stats_options[] = {
     {0},
 };
 
-const struct verb verb_stats = {"stats", "IFACE", "counters by rule and reason", stats_options,
-				run_stats};
+const struct verb verb_stats = {"stats",
+				"IFACE",
+				"counters by rule and reason",
+				stats_options,
+				run_stats,
+				.group = VERBS_LOOK,
+				.example = "xdp-pacer stats eth0 -w"};

@@ -385,6 +385,10 @@ static const struct option_row suggest_options[] = {
     {0},
 };
 
-const struct verb verb_suggest = {"suggest", "FILE.pcap",
+const struct verb verb_suggest = {"suggest",
+				  "FILE.pcap",
 				  "a policy that would deny at most a share of a capture's sources",
-				  suggest_options, run_suggest};
+				  suggest_options,
+				  run_suggest,
+				  .group = VERBS_FIND,
+				  .example = "xdp-pacer suggest traffic.pcap --deny-share 0.5%"};

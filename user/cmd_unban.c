@@ -37,5 +37,17 @@ static int run_unban(struct options *o)
 	return with_pacer(o, lift);
 }
 
-const struct verb verb_unban = {"unban", "IFACE KEY|all [RULE]", "lift bans before their time",
-				NULL, run_unban};
+static const struct word_row unban_words[] = {
+    {"KEY", "[RULE]", "as `status` writes it: of this rule, or of every one"},
+    {"all", "[RULE]", "every ban: of this rule, or of every one"},
+    {0},
+};
+
+const struct verb verb_unban = {"unban",
+				"IFACE KEY|all [RULE]",
+				"lift bans before their time",
+				NULL,
+				run_unban,
+				.group = VERBS_CHANGE,
+				.words = unban_words,
+				.example = "xdp-pacer unban eth0 192.0.2.1"};

@@ -8,9 +8,9 @@
 #include "cmd.h"
 
 const struct verb *const verbs[] = {
-    &verb_load,	   &verb_unload,   &verb_status,  &verb_stats, &verb_check, &verb_apply,
-    &verb_confirm, &verb_set,	   &verb_rotate,  &verb_allow, &verb_unban, &verb_sample,
-    &verb_replay,  &verb_estimate, &verb_suggest, &verb_keys,  NULL,
+    &verb_check,  &verb_replay, &verb_suggest,	&verb_load,  &verb_unload,  &verb_status,
+    &verb_stats,  &verb_sample, &verb_estimate, &verb_apply, &verb_confirm, &verb_set,
+    &verb_rotate, &verb_allow,	&verb_unban,	&verb_keys,  NULL,
 };
 
 int with_pacer(const struct options *o,
@@ -72,19 +72,7 @@ int read_policy(const char *file, char **text, struct policy **policy)
 
 static int help(FILE *to)
 {
-	fprintf(to, "usage: xdp-pacer VERB ... [--json]\n\n");
-	for (const struct verb *const *v = verbs; *v; v++) {
-		fprintf(to, *(*v)->arguments ? "  %-8s %s" : "  %-8s%s", (*v)->name,
-			(*v)->arguments);
-		for (const struct option_row *o = (*v)->options; o && o->name; o++)
-			if (o->needed && o->letter)
-				fprintf(to, " -%c %s", o->letter, o->argument);
-			else if (o->needed)
-				fprintf(to, " --%s %s", o->name, o->argument);
-		fprintf(to, "\n           %s\n", (*v)->summary);
-	}
-	fprintf(to, "\n`xdp-pacer help VERB` lists a verb's options, -V prints the version.\n"
-		    "Exit codes: 0 done, 1 failed, 2 usage or policy error. See xdp-pacer(8).\n");
+	verbs_help(to);
 	return to == stdout ? EXIT_DONE : EXIT_WRONG;
 }
 
@@ -114,12 +102,15 @@ static const struct verb *find_verb(const char *name)
 	return NULL;
 }
 
-static int help_of(const char *name)
+/* `more`: the argument behind it, or NULL. */
+static int help_of(const char *name, const char *more)
 {
 	const struct verb *verb;
 
 	if (!strcmp(name, "help"))
 		return help(stdout);
+	if (!strcmp(name, "--completion"))
+		return complete(more);
 	verb = find_verb(name);
 	if (!verb)
 		return EXIT_WRONG;
@@ -157,7 +148,7 @@ static int begin(int argc, char **argv)
 		return help(stderr);
 	say_begin(argv[1]);
 	if (is_one_of(argv[1], "help", "--help", "-h"))
-		return argc > 2 ? help_of(argv[2]) : help(stdout);
+		return argc > 2 ? help_of(argv[2], argv[3]) : help(stdout);
 	if (is_one_of(argv[1], "version", "--version", "-V"))
 		return version();
 	return run(argc - 1, argv + 1);

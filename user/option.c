@@ -7,7 +7,7 @@
 #include "cmd.h"
 
 #define HELP_COLUMN 32
-#define LINE_END    96
+#define LINE_END    80
 
 /* What every verb takes. */
 static const struct option_row common[] = {
@@ -32,7 +32,7 @@ static bool is_help(const struct option_row *row)
 	return row->letter == 'h';
 }
 
-static const struct option_row *const *tables_of(const struct verb *verb)
+const struct option_row *const *option_tables(const struct verb *verb)
 {
 	static const struct option_row *tables[3];
 
@@ -47,7 +47,7 @@ static const struct option_row *find_name(const struct verb *verb, const char *n
 	const struct option_row *found = NULL;
 	int n = 0;
 
-	for (const struct option_row *const *t = tables_of(verb); *t; t++)
+	for (const struct option_row *const *t = option_tables(verb); *t; t++)
 		for (const struct option_row *row = *t; row->name; row++) {
 			if (strncmp(row->name, name, len))
 				continue;
@@ -61,7 +61,7 @@ static const struct option_row *find_name(const struct verb *verb, const char *n
 
 static const struct option_row *find_letter(const struct verb *verb, char letter)
 {
-	for (const struct option_row *const *t = tables_of(verb); *t; t++)
+	for (const struct option_row *const *t = option_tables(verb); *t; t++)
 		for (const struct option_row *row = *t; row->name; row++)
 			if (row->letter == letter)
 				return row;
@@ -74,7 +74,7 @@ static enum parsed no_option(const struct reading *r, const char *name, size_t l
 	struct policy_nearest nearest = {.wrong = wrong};
 
 	snprintf(wrong, sizeof(wrong), "%.*s", (int)(len < 31 ? len : 31), name);
-	for (const struct option_row *const *t = tables_of(r->verb); *t; t++)
+	for (const struct option_row *const *t = option_tables(r->verb); *t; t++)
 		for (const struct option_row *row = *t; row->name; row++)
 			policy_nearest(&nearest, row->name);
 	(void)misused(r->verb->name, "it has no option --%.*s%s%s%s", (int)len, name,
@@ -176,6 +176,29 @@ enum parsed options_parse(const struct verb *verb, int argc, char **argv, struct
 
 /* --- telling -------------------------------------------------------------------------------- */
 
+/* The text from a column on, broken between words; the cursor is at `at`. Ends the line. */
+static void print_words(FILE *to, int at, int column, const char *text)
+{
+	bool first = true;
+
+	if (at >= column && column)
+		at = fprintf(to, "\n") - 1;
+	at += fprintf(to, "%*s", column - at, "");
+	while (*text) {
+		int len = (int)strcspn(text, " ");
+
+		if (!first && at + 1 + len > LINE_END) {
+			at = fprintf(to, "\n%*s", column, "") - 1;
+			first = true;
+		}
+		at += fprintf(to, "%s%.*s", first ? "" : " ", len, text);
+		first = false;
+		text += len;
+		text += strspn(text, " ");
+	}
+	fputc('\n', to);
+}
+
 /* "[--mode native|skb|hw]", "-c POLICY" */
 static int usage_text(const struct option_row *row, char *buf, size_t size)
 {
@@ -195,7 +218,7 @@ static void print_usage(const struct verb *verb)
 	int column = printf("usage: xdp-pacer %s%s%s", verb->name, *verb->arguments ? " " : "",
 			    verb->arguments);
 
-	for (const struct option_row *const *t = tables_of(verb); *t; t++)
+	for (const struct option_row *const *t = option_tables(verb); *t; t++)
 		for (const struct option_row *row = *t; row->name; row++) {
 			char text[80];
 			int len = usage_text(row, text, sizeof(text));
@@ -211,21 +234,51 @@ static void print_usage(const struct verb *verb)
 
 static void print_row(const struct option_row *row)
 {
-	char text[80] = "    ";
+	int at = row->letter ? printf("  -%c, ", row->letter) : printf("      ");
 
-	if (row->letter)
-		snprintf(text, sizeof(text), "-%c, ", row->letter);
-	snprintf(text + 4, sizeof(text) - 4, "--%s%s%s", row->name, row->argument ? " " : "",
-		 row->argument ? row->argument : "");
-	printf("  %-*s%s\n", HELP_COLUMN, text, row->help);
+	at += printf("--%s%s%s", row->name, row->argument ? " " : "",
+		     row->argument ? row->argument : "");
+	print_words(stdout, at, HELP_COLUMN, row->help);
+}
+
+static void print_end(FILE *to)
+{
+	fprintf(to, "Exit codes: 0 done, 1 failed, 2 usage or policy error. See xdp-pacer(8).\n");
 }
 
 void options_help(const struct verb *verb)
 {
 	print_usage(verb);
 	printf("\n%s\n\n", verb->summary);
-	for (const struct option_row *const *t = tables_of(verb); *t; t++)
+	for (const struct word_row *word = verb->words; word && word->name; word++)
+		print_words(stdout, printf("  %s %s", word->name, word->arguments), HELP_COLUMN,
+			    word->help);
+	if (verb->words)
+		putchar('\n');
+	for (const struct option_row *const *t = option_tables(verb); *t; t++)
 		for (const struct option_row *row = *t; row->name; row++)
 			print_row(row);
-	printf("\nExit codes: 0 done, 1 failed, 2 usage or policy error. See xdp-pacer(8).\n");
+	printf("\nExample: %s\n", verb->example);
+	print_end(stdout);
+}
+
+void verbs_help(FILE *to)
+{
+	static const char *const tasks[] = {
+	    [VERBS_FIND] = "find a policy and try it, without a pacer",
+	    [VERBS_PLACE] = "put it on an interface",
+	    [VERBS_LOOK] = "see what it does",
+	    [VERBS_CHANGE] = "change it at work",
+	    [VERBS_SCRIPT] = "use its limiter in scripts",
+	};
+
+	fprintf(to, "usage: xdp-pacer VERB ... [--json]\n");
+	for (const struct verb *const *v = verbs; *v; v++) {
+		if (v == verbs || (*v)->group != v[-1]->group)
+			fprintf(to, "\n%s\n", tasks[(*v)->group]);
+		print_words(to, fprintf(to, "  %s", (*v)->name), 12, (*v)->summary);
+	}
+	fprintf(to, "\n`xdp-pacer help VERB` shows a verb's options and an example, -V the "
+		    "version.\n");
+	print_end(to);
 }

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Completion for shells, written from the verbs' tables. What a word may be is told by what the
+ * tables call it: FILE and POLICY are files, IFACE an interface, and "native|skb|hw" is its words.
+ * Names of interfaces are data to the scripts: they may hold what a shell would run.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd.h"
+
+/* --- what a word may be --------------------------------------------------------------------- */
+
+static bool begins(const char *text, const char *with)
+{
+	return !strncmp(text, with, strlen(with));
+}
+
+static bool is_file(const char *argument)
+{
+	return begins(argument, "FILE") || begins(argument, "POLICY");
+}
+
+static bool is_words(const char *argument)
+{
+	return strchr(argument, '|') &&
+	       strspn(argument, "abcdefghijklmnopqrstuvwxyz|") == strlen(argument);
+}
+
+static void print_spaced(const char *words)
+{
+	for (; *words; words++)
+		putchar(*words == '|' ? ' ' : *words);
+}
+
+/* The options' rows, one a call; NULL: no more. */
+struct rows {
+	const struct option_row *const *table;
+	const struct option_row *at;
+};
+
+static struct rows rows_of(const struct verb *verb)
+{
+	const struct option_row *const *table = option_tables(verb);
+
+	return (struct rows){table, *table};
+}
+
+static const struct option_row *next_row(struct rows *rows)
+{
+	while (rows->at && !rows->at->name) {
+		rows->table++;
+		rows->at = *rows->table;
+	}
+	return rows->at ? rows->at++ : NULL;
+}
+
+static void print_verbs(void)
+{
+	for (const struct verb *const *v = verbs; *v; v++)
+		printf("%s ", (*v)->name);
+	printf("help version");
+}
+
+/* --- bash ----------------------------------------------------------------------------------- */
+
+/* "-c|--policy" */
+static void print_names(const struct option_row *row, const char *between)
+{
+	if (row->letter)
+		printf("-%c%s", row->letter, between);
+	printf("--%s", row->name);
+}
+
+/* What is behind an option: nothing is offered where the table calls it by another name. */
+static void bash_argument(const struct option_row *row)
+{
+	printf("\t\t");
+	print_names(row, " | ");
+	printf(") what='");
+	if (is_file(row->argument))
+		printf("@files");
+	else if (is_words(row->argument))
+		print_spaced(row->argument);
+	else
+		printf("@none");
+	printf("' ;;\n");
+}
+
+/* By how many words that are no options stand before. */
+static void bash_places(const struct verb *verb)
+{
+	bool interface = strstr(verb->arguments, "IFACE"), file = strstr(verb->arguments, "FILE");
+
+	printf("\t\tplaces=('%s%s%s'", interface ? "@interfaces" : "", interface && file ? " " : "",
+	       file ? "@files" : "");
+	if (verb->words) {
+		printf(" '");
+		for (const struct word_row *word = verb->words; word->name; word++)
+			if (islower((unsigned char)word->name[0]))
+				printf("%s ", word->name);
+		putchar('\'');
+	}
+	printf(")\n");
+}
+
+static void bash_verb(const struct verb *verb)
+{
+	const struct option_row *row;
+	struct rows rows = rows_of(verb);
+
+	printf("\t%s)\n\t\toptions='", verb->name);
+	while ((row = next_row(&rows))) {
+		print_names(row, " ");
+		putchar(' ');
+	}
+	printf("'\n\t\tvalued='");
+	for (rows = rows_of(verb); (row = next_row(&rows));)
+		if (row->argument) {
+			putchar(' ');
+			print_names(row, " ");
+		}
+	printf(" '\n");
+	bash_places(verb);
+	printf("\t\tcase $prev in\n");
+	for (rows = rows_of(verb); (row = next_row(&rows));)
+		if (row->argument)
+			bash_argument(row);
+	printf("\t\tesac\n\t\t;;\n");
+}
+
+static const char bash_begin[] =
+    "# bash completion for xdp-pacer, written by `xdp-pacer help --completion bash`\n"
+    "_xdp_pacer_interfaces()\n"
+    "{\n"
+    "\tlocal path name\n"
+    "\n"
+    "\tfor path in /sys/class/net/*; do\n"
+    "\t\tname=${path##*/}\n"
+    "\t\t[[ -e $path && $name == \"$1\"* ]] && COMPREPLY+=(\"$(printf %q \"$name\")\")\n"
+    "\tdone\n"
+    "}\n"
+    "\n"
+    "_xdp_pacer()\n"
+    "{\n"
+    "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
+    "\tlocal options='' valued='' what='' kind place=0 i\n"
+    "\tlocal -a places=()\n"
+    "\n"
+    "\tCOMPREPLY=()\n"
+    "\tif [ \"$COMP_CWORD\" -eq 1 ]; then\n";
+
+static const char bash_middle[] = "\t\treturn\n"
+				  "\tfi\n"
+				  "\t[ \"$cur\" = = ] && cur=\n"
+				  "\t[ \"$prev\" = = ] && prev=${COMP_WORDS[COMP_CWORD - 2]}\n"
+				  "\tcase ${COMP_WORDS[1]} in\n";
+
+static const char bash_end[] = "\tesac\n"
+			       "\tif [ -z \"$what\" ] && [[ $cur == -* ]]; then\n"
+			       "\t\tmapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$cur\")\n"
+			       "\t\treturn\n"
+			       "\tfi\n"
+			       "\tif [ -z \"$what\" ]; then\n"
+			       "\t\tfor ((i = 2; i < COMP_CWORD; i++)); do\n"
+			       "\t\t\tif [[ $valued == *\" ${COMP_WORDS[i]} \"* ]]; then\n"
+			       "\t\t\t\t[ \"${COMP_WORDS[i + 1]}\" = = ] && ((i++))\n"
+			       "\t\t\t\t((i++))\n"
+			       "\t\t\telif [[ ${COMP_WORDS[i]} != -* ]]; then\n"
+			       "\t\t\t\t((place++))\n"
+			       "\t\t\tfi\n"
+			       "\t\tdone\n"
+			       "\t\twhat=${places[place]-}\n"
+			       "\tfi\n"
+			       "\tfor kind in $what; do\n"
+			       "\t\tcase $kind in\n"
+			       "\t\t@none) ;;\n"
+			       "\t\t@interfaces) _xdp_pacer_interfaces \"$cur\" ;;\n"
+			       "\t\t@files)\n"
+			       "\t\t\tcompopt -o filenames 2>/dev/null\n"
+			       "\t\t\twhile IFS= read -r i; do\n"
+			       "\t\t\t\tCOMPREPLY+=(\"$i\")\n"
+			       "\t\t\tdone < <(compgen -f -- \"$cur\")\n"
+			       "\t\t\t;;\n"
+			       "\t\t\"$cur\"*) COMPREPLY+=(\"$kind\") ;;\n"
+			       "\t\tesac\n"
+			       "\tdone\n"
+			       "}\n"
+			       "complete -F _xdp_pacer xdp-pacer\n";
+
+static void complete_bash(void)
+{
+	fputs(bash_begin, stdout);
+	printf("\t\tmapfile -t COMPREPLY < <(compgen -W '");
+	print_verbs();
+	printf("' -- \"$cur\")\n");
+	fputs(bash_middle, stdout);
+	for (const struct verb *const *v = verbs; *v; v++)
+		bash_verb(*v);
+	printf("\thelp)\n\t\toptions=--completion\n\t\tplaces=('");
+	print_verbs();
+	printf("')\n\t\t[ \"$prev\" = --completion ] && what='bash zsh'\n\t\t;;\n");
+	fputs(bash_end, stdout);
+}
+
+/* --- zsh ------------------------------------------------------------------------------------ */
+
+/* Of a specification of _arguments, between single quotes. */
+static void print_zsh(const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '\'') {
+			printf("'\\''");
+			continue;
+		}
+		if (strchr("[]:\\", *text))
+			putchar('\\');
+		putchar(*text);
+	}
+}
+
+static void zsh_action(const char *argument)
+{
+	if (is_file(argument)) {
+		printf("_files");
+	} else if (is_words(argument)) {
+		putchar('(');
+		print_spaced(argument);
+		putchar(')');
+	} else {
+		putchar(' ');
+	}
+}
+
+static void zsh_option(const struct option_row *row)
+{
+	printf("\t\t\t");
+	if (row->letter)
+		printf("'(-%c --%s)'{-%c%s,--%s%s}", row->letter, row->name, row->letter,
+		       row->argument ? "+" : "", row->name, row->argument ? "=" : "");
+	else
+		printf("--%s%s", row->name, row->argument ? "=" : "");
+	printf("'[");
+	print_zsh(row->help);
+	putchar(']');
+	if (row->argument) {
+		putchar(':');
+		print_zsh(row->argument);
+		putchar(':');
+		zsh_action(row->argument);
+	}
+	printf("' \\\n");
+}
+
+static void zsh_words(const struct verb *verb)
+{
+	if (!verb->words)
+		return;
+	printf("\t\t\t'2:word:((");
+	for (const struct word_row *word = verb->words; word->name; word++)
+		if (islower((unsigned char)word->name[0])) {
+			printf("%s\\:\"", word->name);
+			print_zsh(word->help);
+			printf("\" ");
+		}
+	printf("))' \\\n");
+}
+
+static void zsh_verb(const struct verb *verb)
+{
+	bool interface = strstr(verb->arguments, "IFACE"), file = strstr(verb->arguments, "FILE");
+	const struct option_row *row;
+	struct rows rows = rows_of(verb);
+
+	printf("\t%s)\n\t\t_arguments -s -S \\\n", verb->name);
+	while ((row = next_row(&rows)))
+		zsh_option(row);
+	zsh_words(verb);
+	if (interface && file)
+		printf("\t\t\t'1:capture or interface:_xdp_pacer_either'\n");
+	else if (interface)
+		printf("\t\t\t'1:interface:_xdp_pacer_interfaces'\n");
+	else if (file)
+		printf("\t\t\t'1:capture:_files'\n");
+	else
+		printf("\t\t\t'*: :'\n");
+	printf("\t\t;;\n");
+}
+
+static const char zsh_begin[] =
+    "#compdef xdp-pacer\n"
+    "# zsh completion for xdp-pacer, written by `xdp-pacer help --completion zsh`\n"
+    "_xdp_pacer_interfaces()\n"
+    "{\n"
+    "\tlocal -a names\n"
+    "\n"
+    "\tnames=(/sys/class/net/*(N:t))\n"
+    "\tcompadd -a names\n"
+    "}\n"
+    "\n"
+    "_xdp_pacer_either()\n"
+    "{\n"
+    "\t_alternative 'interfaces:interface:_xdp_pacer_interfaces' 'files:capture:_files'\n"
+    "}\n"
+    "\n"
+    "_xdp_pacer()\n"
+    "{\n"
+    "\tlocal -a verbs\n"
+    "\n"
+    "\tverbs=(\n";
+
+static const char zsh_middle[] =
+    "\t)\n"
+    "\tif ((CURRENT == 2)); then\n"
+    "\t\t_describe verb verbs\n"
+    "\t\treturn\n"
+    "\tfi\n"
+    "\tshift words\n"
+    "\t((CURRENT--))\n"
+    "\tcase $words[1] in\n"
+    "\thelp)\n"
+    "\t\t_arguments '--completion[print what completes these words]:shell:(bash zsh)' \\\n"
+    "\t\t\t'1:verb:{_describe verb verbs}'\n"
+    "\t\t;;\n";
+
+static const char zsh_end[] = "\tesac\n"
+			      "}\n"
+			      "\n"
+			      "if [ \"$funcstack[1]\" = _xdp_pacer ]; then\n"
+			      "\t_xdp_pacer \"$@\"\n"
+			      "else\n"
+			      "\tcompdef _xdp_pacer xdp-pacer\n"
+			      "fi\n";
+
+static void complete_zsh(void)
+{
+	fputs(zsh_begin, stdout);
+	for (const struct verb *const *v = verbs; *v; v++) {
+		printf("\t\t'%s:", (*v)->name);
+		print_zsh((*v)->summary);
+		printf("'\n");
+	}
+	printf("\t\t'help:what a verb takes'\n\t\t'version:the version and that of the ABI'\n");
+	fputs(zsh_middle, stdout);
+	for (const struct verb *const *v = verbs; *v; v++)
+		zsh_verb(*v);
+	fputs(zsh_end, stdout);
+}
+
+int complete(const char *shell)
+{
+	if (shell && !strcmp(shell, "bash"))
+		complete_bash();
+	else if (shell && !strcmp(shell, "zsh"))
+		complete_zsh();
+	else
+		return misused("help", "--completion wants bash or zsh");
+	return EXIT_DONE;
+}
