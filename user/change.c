@@ -73,6 +73,8 @@ uint64_t change_pending(const struct attached *a)
 	return until_ns > now_ns ? until_ns - now_ns : 0;
 }
 
+static void tidy(struct attached *a);
+
 /* --- the allow-list ------------------------------------------------------------------------- */
 
 static int no_memory(const struct attached *a, struct policy_error *error)
@@ -385,6 +387,8 @@ int change_allow_add(struct attached *a, const struct allow_entry *entry,
 		result = add_to_lists(a, &lists, entry, error);
 		free_lists(&lists);
 	}
+	if (!result)
+		tidy(a);
 	close(fd);
 	return result;
 }
@@ -437,6 +441,8 @@ int change_allow_del(struct attached *a, const struct prefix *prefix, struct pol
 		result = remove_from_lists(a, &lists, prefix, error);
 		free_lists(&lists);
 	}
+	if (!result)
+		tidy(a);
 	close(fd);
 	return result;
 }
@@ -524,13 +530,32 @@ static int clear_new(struct attached *a, const struct pacer_policy *old,
 	return result;
 }
 
-/* The rule's tier with the state of that one; NULL: it has none. */
-static struct pacer_tier *tier_in(struct pacer_rule *rule, const struct pacer_tier *t)
+/* Is it retired, and nothing that it counted matters any more, by whatever clock? */
+static bool has_expired(const struct attached *a, const struct pacer_tier *t)
+{
+	return t->until_ns && t->until_ns != COMPILE_UNTIL_SET &&
+	       t->until_ns + a->control->resolution_ns < loader_now();
+}
+
+static bool any_expired(const struct attached *a, const struct pacer_policy *p)
+{
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		for (size_t k = 0; k < p->rule[r].n_tiers; k++)
+			if (has_expired(a, &p->rule[r].tier[k]))
+				return true;
+	return false;
+}
+
+/* The rule's tier with the state of that one; NULL: it has none. The state of one that has expired
+ * may be another's by now.
+ */
+static struct pacer_tier *tier_in(const struct attached *a, struct pacer_rule *rule,
+				  const struct pacer_tier *t)
 {
 	bool throttle = t->kind == PACER_TIER_THROTTLE;
 
 	for (size_t k = 0; k < rule->n_tiers; k++)
-		if (rule->tier[k].base == t->base &&
+		if (rule->tier[k].base == t->base && !has_expired(a, &rule->tier[k]) &&
 		    (rule->tier[k].kind == PACER_TIER_THROTTLE) == throttle &&
 		    (rule->tier[k].secret == t->secret || !compile_hashed(t)))
 			return &rule->tier[k];
@@ -550,8 +575,9 @@ static struct pacer_rule *rule_of_counter(struct pacer_policy *p, uint32_t id)
  * one, which have not counted what was admitted meanwhile. They are put behind the tiers that
  * packets are being judged by; to make them count is the caller's last step.
  */
-static int retire_in_old(struct pacer_policy *old, const struct pacer_policy *new,
-			 uint64_t until_ns, uint8_t n_tiers[PACER_RULES_MAX])
+static int retire_in_old(const struct attached *a, struct pacer_policy *old,
+			 const struct pacer_policy *new, uint64_t until_ns,
+			 uint8_t n_tiers[PACER_RULES_MAX])
 {
 	memset(n_tiers, 0, PACER_RULES_MAX);
 	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
@@ -563,7 +589,7 @@ static int retire_in_old(struct pacer_policy *old, const struct pacer_policy *ne
 		for (size_t k = 0; rule && k < new->rule[r].n_tiers; k++) {
 			const struct pacer_tier *t = &new->rule[r].tier[k];
 
-			if (t->until_ns || tier_in(rule, t))
+			if (t->until_ns || tier_in(a, rule, t))
 				continue;
 			if (*n == PACER_TIERS_MAX)
 				return -1;
@@ -575,15 +601,15 @@ static int retire_in_old(struct pacer_policy *old, const struct pacer_policy *ne
 }
 
 /* A limit of the new policy that was retired in the old one already has to last as long. */
-static void extend_in_old(struct pacer_policy *old, const struct pacer_policy *new,
-			  uint64_t until_ns)
+static void extend_in_old(const struct attached *a, struct pacer_policy *old,
+			  const struct pacer_policy *new, uint64_t until_ns)
 {
 	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
 		struct pacer_rule *rule = rule_of_counter(old, new->rule[r].counter);
 
 		for (size_t k = 0; rule && k < new->rule[r].n_tiers; k++) {
 			const struct pacer_tier *t = &new->rule[r].tier[k];
-			struct pacer_tier *was = t->until_ns ? NULL : tier_in(rule, t);
+			struct pacer_tier *was = t->until_ns ? NULL : tier_in(a, rule, t);
 			uint64_t end_ns = until_ns + compile_tier_memory_ns(t);
 
 			if (was && was->until_ns && was->until_ns < end_ns)
@@ -636,21 +662,26 @@ static int time_retired(const struct attached *a, struct pacer_policy *p,
 	return 0;
 }
 
-/* Put what lies complete in the other copy in force. */
+/*
+ * Put what lies complete in the other copy in force. A trial's limits count in the policy before
+ * already when it comes into force: else it could give way, its tool being dead, to a policy that
+ * does not know what it has admitted. A tool that is killed in between leaves the policy before
+ * stricter than it says, by those limits, until they expire; never the other way round.
+ */
 static int switch_to(struct attached *a, uint32_t next, uint64_t until_ns,
 		     struct policy_error *error)
 {
 	struct pacer_policy *old = &a->copy[next ^ 1].policy, *new = &a->copy[next].policy;
 	uint8_t n_tiers[PACER_RULES_MAX];
 
-	if (until_ns && retire_in_old(old, new, until_ns, n_tiers))
+	if (until_ns && retire_in_old(a, old, new, until_ns, n_tiers))
 		return policy_fail(
 		    error, 0,
 		    "%s: a rule would hold more than 8 limits after the new ones gave way, "
 		    "those just retired included: apply without --confirm-within, or later",
 		    a->ifname);
 	if (until_ns) {
-		extend_in_old(old, new, until_ns);
+		extend_in_old(a, old, new, until_ns);
 		compile_keep_targets(old, new, until_ns);
 	}
 	for (size_t r = 0; until_ns && r < PACER_RULES_MAX; r++)
@@ -740,7 +771,9 @@ static int compile(struct attached *a, const struct policy *new, struct compile_
 	return rotate ? -1 : compile_policy(new, previous, &host, bin, plan, error);
 }
 
-static int replace(struct attached *a, const char *text, uint64_t confirm_ns, bool rotate,
+enum replace_how { REPLACE, REPLACE_ROTATED, REPLACE_BY_ITSELF };
+
+static int replace(struct attached *a, const char *text, uint64_t confirm_ns, enum replace_how how,
 		   struct plan *plan, struct policy_error *error)
 {
 	uint32_t now = change_in_force(a), next = now ^ 1;
@@ -764,9 +797,16 @@ static int replace(struct attached *a, const char *text, uint64_t confirm_ns, bo
 		goto out;
 	previous = (struct compile_previous){old, &a->copy[now].policy, a->n_lines, false};
 	new = policy_parse(text, strlen(text), error);
-	if (!new || compile(a, new, &previous, rotate, confirm_ns, bin, plan, error))
+	if (!new ||
+	    compile(a, new, &previous, how == REPLACE_ROTATED, confirm_ns, bin, plan, error))
 		goto out;
-	if (next_list(a, new, &list, error) || grace(a->ifname, error))
+	if (how == REPLACE_BY_ITSELF)
+		bin->serial = a->copy[now].policy.serial;
+	/* By itself: what was taken off the list by hand stays off. */
+	if (how == REPLACE_BY_ITSELF ? read_list(a, now, &list, error)
+				     : next_list(a, new, &list, error))
+		goto out;
+	if (grace(a->ifname, error))
 		goto out;
 	if (plan->rotated && draw_secret(a, bin->secret, error))
 		goto out;
@@ -798,6 +838,38 @@ out:
 	return result;
 }
 
+/*
+ * The same policy again, without the limits that have expired: they cost every packet of their rule
+ * a look and a place among the 8. Not in place, as packets are being judged by them. Another secret
+ * is another matter.
+ */
+static int drop_expired(struct attached *a, struct policy_error *error)
+{
+	static struct plan plan;
+	const struct pacer_copy *copy = &a->copy[change_in_force(a)];
+	int result = -1;
+	char *text;
+
+	if (change_weak_secret(a) || !any_expired(a, &copy->policy))
+		return 0;
+	text = strndup(copy->text, PACER_DOC_MAX);
+	if (text)
+		result = replace(a, text, 0, REPLACE_BY_ITSELF, &plan, error);
+	else
+		no_memory(a, error);
+	free(text);
+	return result;
+}
+
+/* After a change by hand. What does not work out waits for the next. */
+static void tidy(struct attached *a)
+{
+	struct policy_error why;
+
+	if (!change_pending(a))
+		(void)drop_expired(a, &why);
+}
+
 /* The lock, with nothing pending; -1 if not. */
 static int lock_settled(struct attached *a, struct policy_error *error)
 {
@@ -823,7 +895,10 @@ int change_apply(struct attached *a, const char *text, uint64_t confirm_ns, stru
 
 	if (fd < 0)
 		return -1;
-	result = replace(a, text, confirm_ns, false, plan, error);
+	/* A trial's limits have to find room in the policy before. */
+	result = confirm_ns ? drop_expired(a, error) : 0;
+	if (result >= 0)
+		result = replace(a, text, confirm_ns, REPLACE, plan, error);
 	close(fd);
 	return result;
 }
@@ -842,7 +917,7 @@ int change_rotate(struct attached *a, struct plan *plan, struct policy_error *er
 	}
 	text = strndup(a->copy[change_in_force(a)].text, PACER_DOC_MAX);
 	if (text)
-		result = replace(a, text, 0, true, plan, error);
+		result = replace(a, text, 0, REPLACE_ROTATED, plan, error);
 	else
 		no_memory(a, error);
 	free(text);
@@ -885,7 +960,7 @@ int change_set(struct attached *a, char *const *assignments, int n, struct plan 
 	if (!valid)
 		result = CHANGE_WRONG;
 	else
-		result = replace(a, text, 0, false, plan, error);
+		result = replace(a, text, 0, REPLACE, plan, error);
 	policy_free(valid);
 	free(text);
 	close(fd);

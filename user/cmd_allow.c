@@ -11,10 +11,18 @@ static uint64_t left_ns(uint64_t until_ns, uint64_t now_ns)
 	return until_ns > now_ns ? until_ns - now_ns : 0;
 }
 
+struct listed {
+	json_t *array; /* NULL: text */
+	size_t n;
+};
+
 static void print_entry(const struct allow_entry *entry, uint64_t now_ns, void *arg)
 {
-	json_t *array = *(json_t **)arg;
+	struct listed *listed = arg;
+	json_t *array = listed->array;
 	char prefix[64], left[32];
+
+	listed->n++;
 
 	units_prefix_text(&entry->prefix, prefix, sizeof(prefix));
 	if (array) {
@@ -38,13 +46,18 @@ static void print_entry(const struct allow_entry *entry, uint64_t now_ns, void *
 
 static int list(struct attached *a, const struct options *o)
 {
-	json_t *array = o->json ? json_array() : NULL;
+	struct listed listed = {o->json ? json_array() : NULL, 0};
 	struct policy_error error = {0};
 
-	if (!change_allow_each(a, print_entry, &array, &error))
-		return array ? print_json(array) : EXIT_DONE;
-	json_decref(array);
-	return complain(NULL, &error);
+	if (change_allow_each(a, print_entry, &listed, &error)) {
+		json_decref(listed.array);
+		return complain(NULL, &error);
+	}
+	if (listed.array)
+		return print_json(listed.array);
+	if (!listed.n)
+		printf("%s: no source is on the allow-list\n", printable(a->ifname).text);
+	return EXIT_DONE;
 }
 
 static int change(struct attached *a, const struct options *o)

@@ -7,11 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cmd.h"
 #include "pace.h"
+#include "plot.h"
 #include "sampling.h"
 #include "snapshot.h"
 #include "tally.h"
@@ -219,25 +222,44 @@ static void dump_rows(const struct sample *sample, pcap_dumper_t *dumper)
 	}
 }
 
-static int write_pcap(const struct shown *s, const char *file)
+/* The capture in memory; -1 with errno set. */
+static int make_pcap(const struct shown *s)
 {
 	int link = s->a->control->raw_ip ? DLT_RAW : DLT_EN10MB;
 	pcap_t *pcap =
 	    pcap_open_dead_with_tstamp_precision(link, PACER_SNAP_MAX, PCAP_TSTAMP_PRECISION_NANO);
-	pcap_dumper_t *dumper = pcap ? pcap_dump_open(pcap, file) : NULL;
-	int failed = !dumper;
+	int fd = memfd_create("pcap", MFD_CLOEXEC), copy = fd < 0 ? -1 : dup(fd), failed = 1;
+	FILE *to = copy < 0 ? NULL : fdopen(copy, "w");
+	pcap_dumper_t *dumper = pcap && to ? pcap_dump_fopen(pcap, to) : NULL;
 
 	if (dumper) {
 		dump_rows(s->sample, dumper);
 		failed = pcap_dump_flush(dumper);
 		pcap_dump_close(dumper);
+	} else if (to) {
+		fclose(to);
+	} else if (copy >= 0) {
+		close(copy);
 	}
-	if (failed)
-		complaint("%s: cannot be written%s%s", file, pcap && !dumper ? ": " : "",
-			  pcap && !dumper ? pcap_geterr(pcap) : "");
 	if (pcap)
 		pcap_close(pcap);
-	return failed ? EXIT_FAILED : EXIT_DONE;
+	if (!failed)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	errno = errno ? errno : ENOMEM;
+	return -1;
+}
+
+static int write_pcap(const struct shown *s, const char *file)
+{
+	int fd = make_pcap(s), err = fd < 0 ? errno : plot_write_file(fd, file);
+
+	if (fd >= 0)
+		close(fd);
+	if (err)
+		complaint("%s: cannot be written: %s", file, strerror(err));
+	return err ? EXIT_FAILED : EXIT_DONE;
 }
 
 /* --- the verb ------------------------------------------------------------------------------- */

@@ -449,7 +449,7 @@ static int write_beside(int from, const char *svg, const struct stat *was)
 	return err;
 }
 
-static int write_file(int from, const char *svg)
+int plot_write_file(int from, const char *svg)
 {
 	char real[PATH_MAX];
 	struct stat was;
@@ -491,7 +491,7 @@ static int draw(const struct plot *p, const char *file, uint64_t start_ns, const
 						   : strerror(err));
 	else if (status || !is_whole(fd))
 		err = not_drawn(svg, "gnuplot failed");
-	else if ((err = write_file(fd, svg)))
+	else if ((err = plot_write_file(fd, svg)))
 		err = not_drawn(svg, strerror(err));
 	if (fd >= 0)
 		close(fd);

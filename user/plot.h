@@ -31,4 +31,7 @@ struct plot_view {
 int plot_capture(struct capture *c, const struct judge *like, const struct plot_view *view,
 		 const char *svg);
 
+/* What is in `from`, to the file: whole, or as it was before. 0, or an errno. */
+int plot_write_file(int from, const char *file);
+
 #endif

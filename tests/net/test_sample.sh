@@ -194,6 +194,32 @@ memory()
 	refused 1 'no pacer' in_client "$BUILD/xdp-pacer" sample c0
 }
 
+# What does not fit on a disk leaves no file there, and one that was there as it was.
+full_disk()
+{
+	local file
+
+	load heads
+	arrive "0" n=3
+	mkdir -p "$work/disk"
+	mount -t tmpfs -o size=16k none "$work/disk"
+	echo before >"$work/disk/was.pcap"
+	head -c 8192 /dev/zero >"$work/disk/filler"
+	head -c 4096 /dev/zero >>"$work/disk/filler" 2>/dev/null
+	for file in new.pcap was.pcap; do
+		refused 1 "$file: cannot be written: No space left on device" \
+			pacer sample s0 --pcap "$work/disk/$file"
+	done
+	equal "$(ls "$work/disk" | tr '\n' ' ')$(cat "$work/disk/was.pcap")" "filler was.pcap before" \
+		"what is on the disk"
+	rm "$work/disk/filler"
+	pacer sample s0 --pcap "$work/disk/was.pcap" >/dev/null
+	equal "$(tshark -r "$work/disk/was.pcap" 2>/dev/null | wc -l)" 4 "packets, with room"
+	umount "$work/disk"
+	pacer sample s0 --pcap /dev/stdout >"$work/piped"
+	equal "$(head -c 4 "$work/piped" | od -An -tx1)" " 4d 3c b2 a1" "what a pipe begins with"
+}
+
 # No tool of ours has loaded it, and it samples all the same.
 attached_by_ip()
 {
@@ -265,6 +291,7 @@ check sample-pcap pcap
 check sample-changes changes
 check sample-rolled-back rolled_back
 check sample-memory memory
+check sample-full-disk full_disk
 check sample-attached-by-ip attached_by_ip
 check sample-refused-late refused_late
 check sample-under-load under_load

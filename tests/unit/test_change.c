@@ -6,6 +6,7 @@
 #include "applied.h"
 #include "kernel.h"
 
+#include "ban.h"
 #include "change.h"
 
 #define JUDGING_NS (5 * SECOND) /* how long a packet may be judged by what was in force */
@@ -425,6 +426,232 @@ static void test_a_trial_is_confirmed_too_late(void **unused)
 	assert_ptr_equal(in_force()->rule, rule);
 }
 
+/* --- what has expired ----------------------------------------------------------------------- */
+
+#define SECONDS(n) "{key: src, packets: 9, window: " #n "s, entries: 64}"
+#define FIVE	   SECONDS(1) ", " SECONDS(2) ", " SECONDS(3) ", " SECONDS(4) ", " SECONDS(5)
+#define FOUR	   SECONDS(6) ", " SECONDS(7) ", " SECONDS(8) ", " SECONDS(9)
+
+/* A trial needs room in the policy before: not what retired limits take that matter no more. */
+static void test_a_trial_beside_what_has_expired(void **unused)
+{
+	uint64_t serial;
+
+	(void)unused;
+	begin(SMALL RULE(FIVE));
+	change_to(SMALL RULE(TO_DST));
+	assert_int_equal(in_force()->rule[0].n_tiers, 6);
+	assert_int_equal(change_apply(&pacer, SMALL RULE(FOUR), TRIAL_NS, &plan, &error), -1);
+	assert_int_equal(in_force()->rule[0].n_tiers, 6);
+	serial = in_force()->serial;
+	kernel_now_ns += 60 * SECOND;
+	try_out(SMALL RULE(FOUR));
+	assert_int_equal(rule_before()->n_tiers, 5);
+	assert_int_equal(rule_before()->tier[0].until_ns, 0);
+	assert_true(in_force()->serial == serial + 1);
+}
+
+/* The lines of a limit that has expired may be another's in the policy tried: that one is retired
+ * should the policy give way, and not the one before in its lines.
+ */
+static void test_a_trial_in_the_lines_of_what_has_expired(void **unused)
+{
+	const struct pacer_tier *t;
+	uint32_t base;
+
+	(void)unused;
+	begin("memory: 64K\nclock: exact\n" RULE(WINDOW ", " SECONDS(2)));
+	base = in_force()->rule[0].tier[1].base;
+	change_to("memory: 64K\nclock: exact\n" RULE(WINDOW));
+	kernel_now_ns += 60 * SECOND;
+	try_out("memory: 64K\nclock: exact\n" RULE(WINDOW ", " TO_DST));
+	assert_int_equal(in_force()->rule[0].tier[1].base, base);
+	assert_int_equal(rule_before()->n_tiers, 2);
+	t = &rule_before()->tier[1];
+	assert_int_equal(t->mask4[0], 0);
+	assert_int_equal(t->mask4[1], 0xffffffff);
+	assert_true(t->until_ns == kernel_now_ns + TRIAL_NS + compile_tier_memory_ns(t));
+}
+
+static const struct pacer_allow_value *allowed_in(uint32_t copy, uint32_t addr)
+{
+	struct pacer_allow4 key = {PACER_ALLOW_COPY_BITS + 32, copy, {192, 0, 2, addr}};
+	static struct pacer_allow_value value;
+
+	return bpf_map_lookup_elem(KERNEL_ALLOW4, &key, &value) ? NULL : &value;
+}
+
+static struct allow_entry entry(uint32_t addr, uint64_t until_ns)
+{
+	return (struct allow_entry){.prefix = {4, 32, {192, 0, 2, addr}},
+				    .hand_until_ns = until_ns};
+}
+
+/* Any change drops what has expired; what was taken off the list by hand stays off, and what was
+ * put there stays.
+ */
+static void test_a_change_by_hand_drops_what_has_expired(void **unused)
+{
+	struct allow_entry two = entry(2, 0), three = entry(3, 0);
+
+	(void)unused;
+	begin(SMALL RULE(WINDOW));
+	change_to("allow: [192.0.2.1, 192.0.2.2]\n" SMALL RULE(TO_DST));
+	assert_int_equal(change_allow_add(&pacer, &three, &error), 0);
+	assert_int_equal(in_force()->rule[0].n_tiers, 2);
+	kernel_now_ns += 60 * SECOND;
+	assert_int_equal(change_allow_del(&pacer, &two.prefix, &error), 0);
+	assert_int_equal(in_force()->rule[0].n_tiers, 1);
+	assert_true(in_force()->rule[0].plain);
+	assert_non_null(allowed_in(change_in_force(&pacer), 1));
+	assert_null(allowed_in(change_in_force(&pacer), 2));
+	assert_non_null(allowed_in(change_in_force(&pacer), 3));
+	assert_int_equal(change_allowed(&pacer), 2);
+}
+
+/* --- the allow-list, which is its policy's -------------------------------------------------- */
+
+static void test_lists_are_of_their_policies(void **unused)
+{
+	uint32_t before_it, tried;
+
+	(void)unused;
+	begin("allow: [192.0.2.1, 192.0.2.2]\n" SMALL RULE(WINDOW));
+	change_to("allow: [192.0.2.1, 192.0.2.2]\n" SMALL RULE(WINDOW));
+	before_it = change_in_force(&pacer);
+	try_out("allow: [192.0.2.2, 192.0.2.3]\n" SMALL RULE(WINDOW));
+	tried = change_in_force(&pacer);
+	assert_int_equal(tried, before_it ^ 1);
+	assert_true(allowed_in(before_it, 1) && allowed_in(before_it, 2));
+	assert_null(allowed_in(before_it, 3));
+	assert_null(allowed_in(tried, 1));
+	assert_true(allowed_in(tried, 2) && allowed_in(tried, 3));
+	assert_int_equal(control.allowed[before_it].v4, 2);
+	assert_int_equal(control.allowed[tried].v4, 2);
+	/* for ever, and the policy's alone: a trial's end is the policy's, not theirs */
+	assert_true(!allowed_in(tried, 3)->until_ns && !allowed_in(tried, 3)->hand_until_ns);
+	assert_true(allowed_in(tried, 3)->of_policy && !allowed_in(tried, 3)->by_hand);
+	assert_int_equal(change_confirm(&pacer, &error), 0);
+	change_to(SMALL RULE(WINDOW));
+	assert_int_equal(change_allowed(&pacer), 0);
+	assert_null(allowed_in(change_in_force(&pacer), 2));
+}
+
+/* By hand, and for a time: also beside the policy's, which is for ever. In both during a trial. */
+static void test_by_hand_in_both_lists(void **unused)
+{
+	struct allow_entry one, two;
+	uint32_t copy;
+
+	(void)unused;
+	begin(SMALL RULE(WINDOW));
+	one = entry(1, kernel_now_ns + SECOND);
+	two = entry(2, kernel_now_ns + 90 * SECOND);
+	assert_int_equal(change_allow_add(&pacer, &one, &error), 0);
+	assert_false(allowed_in(change_in_force(&pacer), 1)->of_policy);
+	try_out("allow: [192.0.2.1]\n" SMALL RULE(WINDOW));
+	assert_int_equal(change_allow_add(&pacer, &two, &error), 0);
+	for (copy = 0; copy < 2; copy++) {
+		assert_true(allowed_in(copy, 2)->until_ns == two.hand_until_ns);
+		assert_true(allowed_in(copy, 1)->hand_until_ns == one.hand_until_ns);
+		assert_int_equal(control.allowed[copy].v4, 2);
+	}
+	copy = change_in_force(&pacer);
+	assert_true(!allowed_in(copy, 1)->until_ns && allowed_in(copy, 1)->of_policy);
+	assert_true(allowed_in(copy ^ 1, 1)->until_ns == one.hand_until_ns);
+	assert_int_equal(change_allow_del(&pacer, &two.prefix, &error), 0);
+	assert_true(!allowed_in(0, 2) && !allowed_in(1, 2));
+	kernel_now_ns += 31 * SECOND; /* it has given way, and what was by hand has run out */
+	assert_int_equal(change_allow_add(&pacer, &two, &error), 0);
+	assert_null(allowed_in(change_in_force(&pacer), 1));
+	assert_int_equal(change_allowed(&pacer), 1);
+}
+
+/* --- another secret ------------------------------------------------------------------------- */
+
+#define LARGE	    "{key: src, packets: 9, window: 1s}" /* its lines go on under either secret */
+#define BANNING(of) "bans: 64\nrules:\n- name: a\n  ban: 50s\n  limits: [" of "]\n"
+
+static uint32_t ban_some(uint32_t n)
+{
+	struct pacer_table table = {pacer.lines, pacer.n_lines};
+	uint32_t banned = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct pacer_ban_ask q = {
+		    &table, &in_force()->bans, kernel_now_ns, {0, 0}, {1, 1, {i + 1}}};
+
+		q.hash = pacer_hash_words(control.secret[in_force()->secret], PACER_HASH_FAMILY4,
+					  q.key.word, 4);
+		banned += pacer_ban_add(&q, kernel_now_ns + 50 * SECOND) == PACER_BANNED;
+	}
+	return banned;
+}
+
+static uint32_t banned_by(uint32_t secret, uint32_t n)
+{
+	struct pacer_table table = {pacer.lines, pacer.n_lines};
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct pacer_ban_ask q = {
+		    &table, &in_force()->bans, kernel_now_ns, {0, 0}, {1, 1, {i + 1}}};
+
+		q.hash =
+		    pacer_hash_words(control.secret[secret], PACER_HASH_FAMILY4, q.key.word, 4);
+		found += pacer_ban_maybe(&table, q.bans, q.hash, q.now_ns) && pacer_ban_find(&q);
+	}
+	return found;
+}
+
+static bool moving_in_grace;
+
+/* Until packets judged by the policy before are through, they may ban under the secret before. */
+static void look_at_moving(void)
+{
+	moving_in_grace = in_force()->secret == 1 && in_force()->bans.moving;
+}
+
+/* Bans are where the new secret has them, and the limit's lines hold what they held. */
+static void test_a_rotation_moves_bans_and_keeps_lines(void **unused)
+{
+	(void)unused;
+	begin(SMALL BANNING(LARGE));
+	memset(control.secret, 0x55, sizeof(control.secret));
+	control.secret[0][PACER_HASH_FAMILY4] = 7;
+	memset(&pacer.lines[in_force()->rule[0].tier[0].base], DIRT,
+	       compile_tier_lines(&in_force()->rule[0].tier[0]) * sizeof(*pacer.lines));
+	assert_int_equal(ban_some(3), 3);
+	grace_hook = look_at_moving;
+	assert_int_equal(change_rotate(&pacer, &plan, &error), 0);
+	assert_true(moving_in_grace && in_force()->secret == 1);
+	assert_int_equal(in_force()->bans.moving, 0);
+	assert_int_equal(banned_by(1, 3), 3);
+	assert_int_equal(in_force()->rule[0].n_tiers, 2);
+	assert_int_equal(in_force()->rule[0].tier[1].secret, 0);
+	assert_tier(&in_force()->rule[0].tier[0], DIRT);
+	assert_int_equal(change_rotate(&pacer, &plan, &error), -1);
+	assert_non_null(strstr(error.text, "needed for another"));
+	grace_hook = NULL;
+	kernel_now_ns += 60 * SECOND;
+	assert_int_equal(change_rotate(&pacer, &plan, &error), 0);
+}
+
+/* Where a set of the new secret's has no room, the bans in it wait, and are asked for meanwhile. */
+static void test_bans_that_wait_for_room(void **unused)
+{
+	(void)unused;
+	begin(SMALL BANNING(WINDOW));
+	for (uint32_t i = 0; i < PACER_SECRETS; i++)
+		control.secret[0][i] = 0x9e3779b97f4a7c15ull * (i + 1);
+	/* all that is drawn here: the same bytes, under which keys of this kind fall together */
+	assert_in_range(ban_some(60), 20, 60);
+	assert_int_equal(change_rotate(&pacer, &plan, &error), 0);
+	if (in_force()->bans.moving)
+		assert_true(banned_by(1, 60) < banned_by(0, 60) + banned_by(1, 60));
+	assert_true(banned_by(0, 60) + banned_by(1, 60) >= 20);
+}
+
 #define CASE(f) cmocka_unit_test_teardown(f, end)
 
 int main(void)
@@ -442,6 +669,13 @@ int main(void)
 	    CASE(test_a_trial_brings_back_what_is_retired),
 	    CASE(test_a_trial_is_confirmed),
 	    CASE(test_a_trial_is_confirmed_too_late),
+	    CASE(test_a_trial_beside_what_has_expired),
+	    CASE(test_a_trial_in_the_lines_of_what_has_expired),
+	    CASE(test_a_change_by_hand_drops_what_has_expired),
+	    CASE(test_lists_are_of_their_policies),
+	    CASE(test_by_hand_in_both_lists),
+	    CASE(test_a_rotation_moves_bans_and_keeps_lines),
+	    CASE(test_bans_that_wait_for_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

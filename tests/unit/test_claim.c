@@ -132,7 +132,7 @@ static void test_busy_exchange(void **unused)
 
 static void test_let_go(void **unused)
 {
-	uint32_t claim, word, at;
+	uint32_t claim, word = 0, at;
 
 	(void)unused;
 	for (at = 0; at <= PACER_SPINS; at++) {

@@ -271,8 +271,8 @@ static void test_same_tag(void **unused)
 static void test_pass_after_512_changes(void **unused)
 {
 	struct pacer_tier t = records(513, 1000, 10, 0, 1, 64);
-	struct pacer_found found;
-	struct pacer_seen seen;
+	struct pacer_found found = {0};
+	struct pacer_seen seen = {0};
 	struct pacer_ask q;
 	struct bench b;
 
@@ -294,8 +294,8 @@ static void test_pass_after_512_changes(void **unused)
  */
 static void test_pass_52_windows_later(void **unused)
 {
-	struct pacer_found found;
-	struct pacer_seen seen;
+	struct pacer_found found = {0};
+	struct pacer_seen seen = {0};
 	struct pacer_ask q;
 	struct bench b;
 	uint32_t i, k;
@@ -335,8 +335,8 @@ static void test_read_across_512_changes(void **unused)
 
 	(void)unused;
 	for (at = 1; came == at - 1; at++) {
-		struct pacer_found found;
-		struct pacer_seen seen;
+		struct pacer_found found = {0};
+		struct pacer_seen seen = {0};
 		struct pacer_ask q;
 		struct bench b;
 		int reason;
