@@ -18,7 +18,7 @@
 #include "port.h"
 
 #define PACER_MAGIC	   0x52434150u /* "PACR" */
-#define PACER_ABI_VERSION  5u
+#define PACER_ABI_VERSION  6u
 #define PACER_RULES_MAX	   64u
 #define PACER_TIERS_MAX	   8u	/* of a rule; those that a change of policy retires included */
 #define PACER_COUNTERS_MAX 129u /* those of two copies of the rules, and 0: no rule */
@@ -340,9 +340,8 @@ struct pacer_bans {
 
 /* How packets are sampled (sampler.h). */
 enum pacer_sample_form {
-	PACER_SAMPLE_LAST_WOR, /* the last `window` packets, without replacement */
-	PACER_SAMPLE_LAST,     /* the same, with replacement */
-	PACER_SAMPLE_TIME      /* those of the last `window` ticks, with replacement */
+	PACER_SAMPLE_LAST, /* the last `window` packets, without replacement */
+	PACER_SAMPLE_TIME  /* those of the last `window` ticks, with replacement */
 };
 
 #define PACER_SNAP_MAX 128u /* bytes kept of a frame's head */

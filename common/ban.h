@@ -95,6 +95,8 @@ PACER_INLINE int pacer_ban_is(struct pacer_line *line, const struct pacer_ban_ke
 
 PACER_INLINE int pacer_ban_runs(struct pacer_line *line, __u64 now_ns)
 {
+	if (PACER_FAULT(BAN_EVICTS))
+		return 0;
 	return pacer_load64(&line->ban_until_ns) > now_ns;
 }
 
@@ -113,9 +115,13 @@ PACER_INLINE int pacer_ban_holds(struct pacer_line *line, const struct pacer_ban
 	until_ns = pacer_load64(&line->ban_until_ns);
 	if (until_ns <= q->now_ns || !pacer_ban_is(line, &q->key))
 		return 0;
+	if (PACER_FAULT(BAN_READ_ONCE))
+		return 1;
 	PACER_BARRIER();
 	if (pacer_load64(&line->ban_until_ns) != until_ns)
 		return 0;
+	if (PACER_FAULT(BAN_READ_BY_TIME))
+		return 1;
 	PACER_BARRIER();
 	after = pacer_load(&line->ban_claim);
 	return !((word ^ after) & ~PACER_CLAIM_HELD);
@@ -143,10 +149,13 @@ PACER_INLINE PACER_MUST_USE int pacer_ban_enter(struct pacer_line *line,
 	__u32 word, i;
 	int own;
 
-	if (pacer_claim_take(&line->ban_claim, PACER_CLAIM_ANY, &word) != PACER_CLAIM_TAKEN)
+	if (PACER_FAULT(BAN_UNCLAIMED))
+		word = pacer_load(&line->ban_claim);
+	else if (pacer_claim_take(&line->ban_claim, PACER_CLAIM_ANY, &word) != PACER_CLAIM_TAKEN)
 		return 0;
 	own = pacer_ban_is(line, &q->key);
-	if (pacer_ban_runs(line, q->now_ns)) { /* if it is the key's own, the later end holds */
+	if (!PACER_FAULT(BAN_JUDGED_ONCE) &&
+	    pacer_ban_runs(line, q->now_ns)) { /* if it is the key's own, the later end holds */
 		if (own && pacer_load64(&line->ban_until_ns) < until_ns)
 			pacer_store64(&line->ban_until_ns, until_ns);
 		pacer_claim_cancel(&line->ban_claim, word);
@@ -164,6 +173,12 @@ PACER_INLINE PACER_MUST_USE int pacer_ban_enter(struct pacer_line *line,
 	return 1;
 }
 
+PACER_INLINE PACER_MUST_USE int pacer_ban_raise(struct pacer_line *filter,
+						const struct pacer_ban_ask *q, __u64 until_ns)
+{
+	return pacer_ttl_raise(filter->word64, 7, pacer_ban_cells(q->hash), until_ns);
+}
+
 /*
  * Ban the key until until_ns. Returns PACER_BANNED, or PACER_BANS_FULL where its set has no room or
  * another CPU was in the way.
@@ -172,17 +187,21 @@ PACER_INLINE PACER_MUST_USE enum pacer_event pacer_ban_add(const struct pacer_ba
 							   __u64 until_ns)
 {
 	__u32 first = pacer_ban_index(q->bans, q->hash), way;
-	struct pacer_line *line = pacer_ban_filter(q->table, q->bans, q->hash);
+	struct pacer_line *filter = pacer_ban_filter(q->table, q->bans, q->hash), *line;
 
-	if (!line || !q->bans->sets ||
-	    !pacer_ttl_raise(line->word64, 7, pacer_ban_cells(q->hash), until_ns))
+	if (!filter || !q->bans->sets)
+		return PACER_BANS_FULL;
+	if (!PACER_FAULT(BAN_FILTER_LATE) && !pacer_ban_raise(filter, q, until_ns))
 		return PACER_BANS_FULL;
 	PACER_ROLLED
 	for (way = 0; way < PACER_BAN_WAYS; way++) {
 		line = PACER_LINE_AT(q->table, first + way);
 		if (line && (!pacer_ban_runs(line, q->now_ns) || pacer_ban_is(line, &q->key)) &&
-		    pacer_ban_enter(line, q, until_ns))
+		    pacer_ban_enter(line, q, until_ns)) {
+			if (PACER_FAULT(BAN_FILTER_LATE) && !pacer_ban_raise(filter, q, until_ns))
+				return PACER_BANS_FULL;
 			return PACER_BANNED;
+		}
 	}
 	return PACER_BANS_FULL;
 }

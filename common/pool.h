@@ -197,7 +197,11 @@ PACER_INLINE int pacer_pool_hand_back(PACER_POOL_STATE *state, struct pacer_pool
 
 	if (!lease->lease.left)
 		return 1;
+	if (PACER_FAULT(POOL_TO_OTHER))
+		lease->target = !lease->target;
 	throttle = pacer_pool_at(state, lease->target);
+	if (PACER_FAULT(POOL_UNCLAIMED) && throttle)
+		pacer_throttle_settle(throttle, &lease->lease);
 	if (!throttle ||
 	    pacer_claim_take(&throttle->claim, PACER_CLAIM_ANY, &claim) != PACER_CLAIM_TAKEN)
 		return 0;
@@ -264,6 +268,8 @@ pacer_pool_next(const struct pacer_throttle_profile *each, __u32 targets, PACER_
 {
 	now_ns = pacer_throttle_later(now_ns, lease->lease.seen_ns);
 	lease->lease.seen_ns = now_ns;
+	if (PACER_FAULT(POOL_NO_END))
+		lease->lease.until_ns = ~0ull;
 	if (lease->lease.left && now_ns <= lease->lease.until_ns && lease->target < targets) {
 		lease->lease.left--;
 		return PACER_THROTTLE_ADMIT;

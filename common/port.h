@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Purpose: the only file that knows its host. Types, inlining, single-copy
- * loads and stores, and the three atomics that the core is written with, for
+ * loads and stores, and the two atomics that the core is written with, for
  * the kernel (clang -target bpf), for user space (gcc, clang) and for the model
  * checker, which is told of every step.
  *
  * Concurrency: pacer_load and pacer_store are single-copy accesses without
- * order. pacer_cas and pacer_add are fully ordered. pacer_release orders every
- * access before it; where the machine is not known to keep stores in order it
- * is an exchange.
+ * order. pacer_cas is fully ordered. pacer_release orders every access before it; where the machine
+ * is not known to keep stores in order it is an exchange.
  *
  * PACER_STEP_HOOK: the model checker defines it and the function
  * void pacer_step(const volatile void *p); it is called before each access to
  * shared memory at p, and nowhere else.
+ *
+ * PACER_FAULT(name): true where the model checker plants the fault of that name,
+ * a step that is left out or done too early, which it then has to find. Nowhere
+ * else: it is the constant 0, and compilers leave nothing of it.
  */
 #ifndef PACER_PORT_H
 #define PACER_PORT_H
@@ -56,6 +59,10 @@ void pacer_step(const volatile void *p);
 #define PACER_STEP(p) pacer_step(p)
 #else
 #define PACER_STEP(p) ((void)(p))
+#endif
+
+#ifndef PACER_FAULT
+#define PACER_FAULT(name) 0
 #endif
 
 PACER_INLINE __u32 pacer_load(const __u32 *p)
@@ -105,13 +112,6 @@ PACER_INLINE PACER_MUST_USE __u64 pacer_cas64(__u64 *p, __u64 old, __u64 new)
 {
 	PACER_STEP(p);
 	return __sync_val_compare_and_swap(p, old, new);
-}
-
-/* Returns what *p held before v was added. */
-PACER_INLINE __u64 pacer_add64(__u64 *p, __u64 v)
-{
-	PACER_STEP(p);
-	return __sync_fetch_and_add(p, v);
 }
 
 /* Big-endian fields at any address. The kernel and the machines it runs on read unaligned words. */

@@ -109,6 +109,10 @@ PACER_INLINE PACER_MUST_USE int pacer_ttl_raise_cell(__u64 *cell, __u64 to_ns)
 	for (i = 0; i < PACER_SPINS; i++) {
 		__u64 seen = pacer_load64(cell);
 
+		if (PACER_FAULT(TTL_PLAIN_STORE) && seen < to_ns) {
+			pacer_store64(cell, to_ns);
+			return 1;
+		}
 		if (seen >= to_ns || pacer_cas64(cell, seen, to_ns) == seen)
 			return 1;
 	}

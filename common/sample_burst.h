@@ -114,6 +114,8 @@ struct pacer_sample_skip {
 	struct pacer_sample_seq seq;
 };
 
+_Static_assert(sizeof(struct pacer_sample_skip) == 8504, "as the header says");
+
 /* In constant time, whatever was in it. */
 PACER_INLINE PACER_MUST_USE bool pacer_sample_skip_init(struct pacer_sample_skip *s, __u32 n,
 							__u32 k)
@@ -169,13 +171,6 @@ PACER_SUBPROG void pacer_sample_skip_take(struct pacer_sample_skip *s, struct pa
 	pacer_sample_write_end(&s->seq.seq);
 }
 
-PACER_INLINE void pacer_sample_skip_add(struct pacer_sample_skip *s, struct pacer_sample_rng *rng,
-					const struct pacer_sample_item *item)
-{
-	if (pacer_sample_skip_due(s))
-		pacer_sample_skip_take(s, rng, item);
-}
-
 /* ---- Section 4 ------------------------------------------------------------------------------ */
 
 /* An R sample, and the tick that it expires by. */
@@ -223,6 +218,8 @@ struct pacer_sample_burst {
 	struct pacer_sample_place place[PACER_SAMPLE_BURST_PLACES];
 	__u64 took; /* which samples took the last element that was taken, a bit each */
 };
+
+_Static_assert(sizeof(struct pacer_sample_burst) == 338312, "as the header says");
 
 /* Of a sampler that was initialised before: an empty one, in constant time. The two permutations
  * stay, as they are as good as any, and so do the words that a reader compares.
@@ -424,13 +421,6 @@ PACER_SUBPROG void pacer_sample_burst_take(struct pacer_sample_burst *s,
 	pacer_sample_write_end(&s->seq);
 }
 
-PACER_INLINE void pacer_sample_burst_add(struct pacer_sample_burst *s, struct pacer_sample_rng *rng,
-					 __u64 tick, const struct pacer_sample_item *item)
-{
-	if (pacer_sample_burst_due(s, tick))
-		pacer_sample_burst_take(s, rng, tick, item);
-}
-
 /* ---- Drawing, by the reader ----------------------------------------------------------------- */
 
 /* A window of buckets at t: B1, if one is partly expired, and B2. */
@@ -468,37 +458,6 @@ pacer_sample_burst_window(const struct pacer_sample_burst *s, __u64 t)
 		}
 	}
 	return w;
-}
-
-/* The number of active elements: beta + gamma, gamma being unknown but for its bounds, and for its
- * mean: each Q1 is active with probability gamma / alpha. With k samples the standard deviation of
- * `mean` is at most alpha / (2 sqrt(k)), and alpha is less than n. A drawing from the same buckets
- * uses the same Q1, so that the two are not independent.
- */
-struct pacer_sample_size {
-	__u64 least;
-	__u64 most;
-	__u64 mean;
-};
-
-PACER_INLINE struct pacer_sample_size pacer_sample_burst_n(const struct pacer_sample_burst *s,
-							   __u64 t)
-{
-	struct pacer_sample_window w = pacer_sample_burst_window(s, t);
-	struct pacer_sample_size n = {w.beta, w.beta, w.beta};
-	const struct pacer_sample_q *q;
-	__u32 j, active = 0;
-
-	if (!w.alpha)
-		return n;
-	q = s->Q[w.b1 & (PACER_SAMPLE_BURST_BUCKETS - 1)];
-	for (j = 0; j < PACER_SAMPLE_K && j < s->k; j++)
-		active += !pacer_sample_expired(q[j].T, t, s->t0);
-	n.least += 1;
-	n.most += w.alpha - 1;
-	if (s->k)
-		n.mean += w.alpha * active / s->k;
-	return n;
 }
 
 /* R2: the j-th R of a bucket drawn in proportion to the buckets' sizes. */

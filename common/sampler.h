@@ -6,24 +6,25 @@
  *	for a packet		pacer_sampler_due, and if it says so pacer_sampler_take
  *	from a copy		pacer_sampler_n, pacer_sampler_draw
  *
- * Source: "Succinct Sampling on Streams"; the forms are pacer_sample_seq_wor of sample.h and
- * pacer_sample_skip and pacer_sample_burst of sample_burst.h.
+ * Source: "Succinct Sampling on Streams"; the forms are pacer_sample_seq_wor of sample.h for the
+ * last packets and pacer_sample_burst of sample_burst.h for those of a time. The last packets with
+ * replacement are no form of their own: a sample of as many without it tells more, for less work.
  *
  * A sampler belongs to the pacer_sampling whose id it bears. A packet that meets another one's
  * begins anew, in constant time: 2 KiB of ticks are zeroed. So no tool has to see to it that an old
  * policy's packets are gone, and none can be killed before it has.
  *
  * Concurrency: one writer, its CPU. `seq` is odd while a packet is taken or the sampler begins
- * anew. A copy is whole if seq and, of the form without replacement, wor.seq, were even before it
+ * anew. A copy is whole if seq and, of the last packets, wor.seq, were even before it
  * and are the same after it. Of the time form a reader may be content with the state at the last
  * tick's end: burst.ticks the same and even, id the same, and count 0 in the copy. Heads that
  * belong to the samples are written with them, inside seq.
  *
- * Error: none of its own. The number of elements of a window is exact: of the packets' forms
- * because they count, of the time form because `tick` remembers what came before each tick of it.
- * A time window is its last `window` ticks, the current one included.
+ * Error: none of its own. The number of elements of a window is exact: of the last packets
+ * because they are counted, of the time form because `tick` remembers what came before each tick of
+ * it. A time window is its last `window` ticks, the current one included.
  *
- * Memory: 357,184 bytes, whatever the form; PACER_SNAP_MAX bytes more a place for heads.
+ * Memory: 348,672 bytes, whatever the form; PACER_SNAP_MAX bytes more a place for heads.
  */
 #ifndef PACER_SAMPLER_H
 #define PACER_SAMPLER_H
@@ -50,14 +51,13 @@ struct pacer_sampler {
 	__u64 id; /* pacer_sampling.id */
 	struct pacer_sample_rng rng;
 	__u32 seq;
-	__u32 place;   /* without replacement: that of the packet to be taken */
+	__u32 place;   /* of the last packets: that of the packet to be taken */
 	__u64 took;    /* which samples took the last packet that was taken, a bit each */
 	__u32 open;    /* and where they lie: in this bucket of burst */
 	__u32 first;   /* or from this place on, X_U being the places from 0 or from K */
 	__u32 in_open; /* all ones of the former, 0 of the latter */
 	__u32 unused[5];
 	struct pacer_sample_burst burst;
-	struct pacer_sample_skip skip;
 	struct pacer_sample_seq_wor wor;
 	struct pacer_sampler_tick tick[PACER_SAMPLER_TICKS];
 } __attribute__((aligned(64)));
@@ -68,7 +68,7 @@ struct pacer_heads {
 	__u64 at[PACER_SAMPLER_PLACES][PACER_SNAP_MAX / 8];
 };
 
-_Static_assert(sizeof(struct pacer_sampler) == 357184, "as the header says");
+_Static_assert(sizeof(struct pacer_sampler) == 348672, "as the header says");
 
 /* Before there is a writer. */
 PACER_INLINE void pacer_sampler_init(struct pacer_sampler *s, __u64 seed)
@@ -85,12 +85,10 @@ PACER_INLINE void pacer_sampler_init(struct pacer_sampler *s, __u64 seed)
 
 PACER_INLINE void pacer_sampler_begin_form(struct pacer_sampler *s, const struct pacer_sampling *by)
 {
-	bool good = false;
+	bool good;
 
 	if (by->form == PACER_SAMPLE_TIME)
 		good = pacer_sample_burst_restart(&s->burst, by->window, by->k);
-	else if (by->form == PACER_SAMPLE_LAST)
-		good = pacer_sample_skip_init(&s->skip, by->window, by->k);
 	else
 		good = pacer_sample_seq_wor_init(&s->wor, by->window, by->k);
 	(void)good; /* it is off if not */
@@ -127,8 +125,6 @@ PACER_INLINE PACER_MUST_USE bool pacer_sampler_due(struct pacer_sampler *s,
 		pacer_sampler_begin(s, by);
 	if (by->form == PACER_SAMPLE_TIME)
 		return pacer_sample_burst_due(&s->burst, pacer_sampler_tick_of(by, now_ns));
-	if (by->form == PACER_SAMPLE_LAST)
-		return pacer_sample_skip_due(&s->skip);
 	s->place = pacer_sample_seq_wor_place(&s->wor, &s->rng);
 	return s->place < s->wor.k;
 }
@@ -157,10 +153,6 @@ PACER_INLINE void pacer_sampler_take(struct pacer_sampler *s, const struct pacer
 		s->took = s->burst.took;
 		s->open = pacer_sample_burst_nth(&s->burst, s->burst.len);
 		s->in_open = ~0u;
-	} else if (by->form == PACER_SAMPLE_LAST) {
-		pacer_sample_skip_take(&s->skip, &s->rng, item);
-		s->took = s->skip.took;
-		s->first = s->skip.seq.v * PACER_SAMPLE_K;
 	} else {
 		pacer_sample_seq_wor_store(&s->wor, s->place, item);
 		s->took = 1ull << (s->place & (PACER_SAMPLE_K - 1));
@@ -213,7 +205,7 @@ PACER_INLINE __u64 pacer_sampler_n_time(const struct pacer_sampler *s, __u64 tic
 PACER_INLINE __u64 pacer_sampler_n(const struct pacer_sampler *s, const struct pacer_sampling *by,
 				   __u64 tick)
 {
-	__u64 N = by->form == PACER_SAMPLE_LAST ? s->skip.seq.N : s->wor.N;
+	__u64 N = s->wor.N;
 
 	if (s->id != by->id)
 		return 0;
@@ -230,7 +222,7 @@ pacer_sampler_item(struct pacer_sampler *s, const struct pacer_sampling *by, __u
 
 	if (by->form == PACER_SAMPLE_TIME)
 		return &s->burst.place[place & (PACER_SAMPLER_PLACES - 1)].item;
-	return by->form == PACER_SAMPLE_LAST ? &s->skip.seq.X[v][in].item : &s->wor.X[v][in].item;
+	return &s->wor.X[v][in].item;
 }
 
 /* Draws a sample of the window at `tick`. Returns the number of items in out: k, or 0 of an empty
@@ -244,8 +236,6 @@ PACER_INLINE __u32 pacer_sampler_draw(const struct pacer_sampler *s,
 		return 0;
 	if (by->form == PACER_SAMPLE_TIME)
 		return pacer_sample_burst_draw(&s->burst, rng, tick, out);
-	if (by->form == PACER_SAMPLE_LAST)
-		return pacer_sample_seq_draw(&s->skip.seq, out);
 	return s->wor.N ? pacer_sample_seq_wor_draw(&s->wor, rng, out) : 0;
 }
 

@@ -286,7 +286,7 @@ PACER_INLINE int pacer_throttle_spent(const struct pacer_throttle_profile *profi
 			continue;
 		if (!pacer_throttle_bare(profile, state, now_ns, n))
 			return 0;
-		if (pacer_load(&state->claim) == claim)
+		if (PACER_FAULT(THROTTLE_TORN_LOOK) || pacer_load(&state->claim) == claim)
 			return 1;
 	}
 	return 0;
@@ -395,9 +395,16 @@ PACER_INLINE void pacer_throttle_settle(struct pacer_throttle_state *state,
 	__u64 head = pacer_load64(&state->head);
 	__u64 tail = pacer_load64(&state->tail);
 
+	if (PACER_FAULT(LEASE_FORFEIT))
+		lease->left = 0;
+	if (PACER_FAULT(LEASE_TO_NEWEST))
+		lease->bucket = tail - 1;
+	if (PACER_FAULT(LEASE_TO_BUCKET_GONE))
+		head = lease->bucket;
 	if (lease->left && lease->bucket - head < tail - head)
 		pacer_throttle_count(state, lease->bucket, -lease->left);
-	lease->left = 0;
+	if (!PACER_FAULT(LEASE_TWICE))
+		lease->left = 0;
 }
 
 /* After n uses: lease what they leave of profile->lease, if the newest bucket and `room` have it.
@@ -424,7 +431,7 @@ PACER_INLINE void pacer_throttle_grant(const struct pacer_throttle_profile *prof
 		return;
 	if (until_ns > close_ns)
 		until_ns = close_ns;
-	pacer_throttle_put(state, until_ns, left);
+	pacer_throttle_put(state, PACER_FAULT(BUCKET_COOLS_EARLY) ? now_ns : until_ns, left);
 	lease->left = left;
 	lease->until_ns = until_ns;
 	lease->bucket = number;
@@ -445,14 +452,19 @@ pacer_throttle_refill(const struct pacer_throttle_profile *profile,
 	lease->seen_ns = now_ns;
 	pacer_throttle_settle(state, lease);
 	room = pacer_throttle_release(profile, state, now_ns);
+	if (PACER_FAULT(THROTTLE_JUDGED_ONCE))
+		room = n;
 	if (n <= room) {
 		lease->number = pacer_throttle_make(profile, state, now_ns, n);
 		lease->bucket = pacer_load64(&state->tail) - 1;
 		lease->until_ns = now_ns;
+		if (PACER_FAULT(THROTTLE_LET_GO_EARLY))
+			pacer_claim_release(&state->claim, claim);
 		pacer_throttle_grant(profile, state, lease, now_ns, n, room - n);
 		result = PACER_THROTTLE_ADMIT;
 	}
-	pacer_claim_release(&state->claim, claim);
+	if (!PACER_FAULT(THROTTLE_LET_GO_EARLY) || result != PACER_THROTTLE_ADMIT)
+		pacer_claim_release(&state->claim, claim);
 	return result;
 }
 
@@ -480,7 +492,7 @@ pacer_throttle_take(const struct pacer_throttle_profile *profile,
 
 	now_ns = pacer_throttle_later(now_ns, lease->seen_ns);
 	lease->seen_ns = now_ns;
-	live = now_ns <= lease->until_ns;
+	live = now_ns <= lease->until_ns || PACER_FAULT(LEASE_NO_END);
 	if (!n)
 		return PACER_THROTTLE_ADMIT;
 	if (live && n <= lease->left) {
@@ -509,7 +521,11 @@ PACER_SUBPROG void pacer_throttle_undo(const struct pacer_throttle_profile *prof
 {
 	__u32 claim = 0;
 
+	if (PACER_FAULT(UNDO_FORGETS))
+		return;
 	lease->left++;
+	if (PACER_FAULT(UNDO_UNCLAIMED))
+		pacer_throttle_settle(state, lease);
 	if (lease->left < profile->lease ||
 	    pacer_claim_take(&state->claim, PACER_CLAIM_ANY, &claim) != PACER_CLAIM_TAKEN)
 		return;

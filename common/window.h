@@ -25,9 +25,10 @@
  * window are counted in units of 2^cost_shift bytes, rounded up for each packet.
  * A time before the current slot counts as the slot's beginning.
  *
- * Concurrency: pacer_window_total reads, and may be called beside a writer if
- * its finding is checked with the claim's word (claim.h); pacer_window_add only
- * by the line's holder.
+ * Concurrency: pacer_window_since reads, and may be called beside a writer if its
+ * finding is checked with the claim's word (claim.h); pacer_window_advance and
+ * pacer_ring_count only by the line's holder. The source's add(n) and check(now)
+ * are those together (tests/unit/window_oracle.h), as table.h has them.
  *
  * Memory: 4 bytes a slot and 24 beside: one line up to 10 slots, two up to 26.
  * Of a limit of up to PACER_NARROW_LIMIT the totals are kept modulo 2^8, as what
@@ -243,19 +244,6 @@ PACER_INLINE __u32 pacer_window_since(const struct pacer_window *w, const struct
 }
 
 /*
- * Cost units that the window ending at now_ns holds: the source's check(now). The ring is not
- * changed. `cursor` is the ring's current slot, from the claim's word.
- */
-PACER_INLINE __u32 pacer_window_total(const struct pacer_window *w, const struct pacer_ring *r,
-				      __u32 cursor, __u64 now_ns)
-{
-	__u64 head_ns = pacer_load64(&r->head->head_ns);
-
-	return pacer_window_since(w, r, pacer_ring_cum(w, r), cursor,
-				  pacer_window_passed(w, head_ns, now_ns));
-}
-
-/*
  * Advance the ring, whose current slot began at head_ns and whose running total is cum, by `passed`
  * slots to now_ns. Returns the new cursor.
  */
@@ -280,23 +268,6 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_window_advance(const struct pacer_window
 		}
 	pacer_store64(&r->head->head_ns,
 		      passed >= w->ring ? now_ns : head_ns + passed * w->slot_ns);
-	return cursor;
-}
-
-/*
- * Advance the ring to now_ns and add `cost` units: the source's add(n). Returns the new cursor.
- * The caller has seen that they fit.
- */
-PACER_INLINE PACER_MUST_USE __u32 pacer_window_add(const struct pacer_window *w,
-						   const struct pacer_ring *r, __u32 cursor,
-						   __u64 now_ns, __u32 cost)
-{
-	__u64 head_ns = pacer_load64(&r->head->head_ns);
-	__u32 cum = pacer_ring_cum(w, r);
-
-	cursor = pacer_window_advance(w, r, cursor, head_ns, cum,
-				      pacer_window_passed(w, head_ns, now_ns), now_ns);
-	pacer_ring_count(w, r, cum + cost);
 	return cursor;
 }
 

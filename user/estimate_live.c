@@ -81,7 +81,7 @@ static int read_cpus(struct reader *r)
 		return code;
 	live->now_ns = loader_now();
 	live->read_ns = live->now_ns - begin_ns;
-	p = pooled_open(live->part, live->cpus, live->by.form == PACER_SAMPLE_LAST_WOR);
+	p = pooled_open(live->part, live->cpus, live->by.form == PACER_SAMPLE_LAST);
 	if (!p)
 		return fail(live, "no memory");
 	live->values = pooled_read(p, live->want->moment, ESTIMATE_DELTA);

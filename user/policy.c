@@ -1498,10 +1498,14 @@ static int read_sample(struct source *s, const struct place *at, const yaml_node
 	if (!seen[FIELD_LAST] && !seen[FIELD_WITHIN])
 		return fail(s, sample->line, at,
 			    "of what it is a sample is missing: write window: 60s or packets: 1M");
-	if (sample->without_replacement && !sample->packets)
+	if (seen[FIELD_REPLACEMENT] && sample->without_replacement != !!sample->packets)
 		return fail(s, line_of(seen[FIELD_REPLACEMENT]), &place,
-			    "a window of time is sampled with replacement only: write packets "
-			    "instead of window, or with");
+			    sample->packets
+				? "the last packets are sampled without replacement only: write "
+				  "without, or leave it out"
+				: "a window of time is sampled with replacement only: write "
+				  "packets instead of window, or with");
+	sample->without_replacement = sample->packets;
 	return 0;
 }
 

@@ -111,7 +111,7 @@ struct policy_sample {
 	bool on;
 	int line;
 	enum policy_sampled of;
-	bool without_replacement; /* only by packets */
+	bool without_replacement; /* by packets; those of a window are with */
 	uint32_t k;
 	uint32_t packets; /* below PACER_SAMPLE_BURST_C_MAX */
 	uint64_t window_ns;

@@ -82,9 +82,7 @@ struct pacer_sampling sampling_compile(const struct policy_sample *sample,
 	if (!sample->on)
 		return (struct pacer_sampling){0};
 	s.reasons = reasons_of(sample->of);
-	s.form = !sample->packets	       ? PACER_SAMPLE_TIME
-		 : sample->without_replacement ? PACER_SAMPLE_LAST_WOR
-					       : PACER_SAMPLE_LAST;
+	s.form = sample->packets ? PACER_SAMPLE_LAST : PACER_SAMPLE_TIME;
 	s.window = sample->packets;
 	if (s.form == PACER_SAMPLE_TIME)
 		set_ticks(&s, sample->window_ns + resolution_ns);

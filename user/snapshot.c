@@ -46,19 +46,20 @@ static void copy_sampler(const struct pacer_sampler *live, const struct pacer_sa
 	if (by->form == PACER_SAMPLE_TIME) {
 		memcpy(&copy->burst, &live->burst, sizeof(copy->burst));
 		memcpy(copy->tick, live->tick, sizeof(copy->tick));
-	} else if (by->form == PACER_SAMPLE_LAST) {
-		copy->skip = live->skip;
 	} else {
 		copy->wor = live->wor;
 	}
 }
 
+static uint32_t places_of(const struct pacer_sampling *by)
+{
+	return by->form == PACER_SAMPLE_TIME ? PACER_SAMPLER_PLACES : 2 * PACER_SAMPLE_K;
+}
+
 static void copy_heads(const struct pacer_heads *live, const struct pacer_sampling *by,
 		       struct pacer_heads *copy)
 {
-	uint32_t places = by->form == PACER_SAMPLE_TIME ? PACER_SAMPLER_PLACES : 2 * PACER_SAMPLE_K;
-
-	memcpy(copy->at, live->at, places * sizeof(*copy->at));
+	memcpy(copy->at, live->at, places_of(by) * sizeof(*copy->at));
 }
 
 enum sample_copied sample_copy(const struct pacer_sampler *live, const struct pacer_heads *heads,
@@ -105,11 +106,6 @@ struct reading {
 	uint64_t *time; /* of the items, while they bear their places instead */
 	struct pacer_sample_rng rng;
 };
-
-static uint32_t places_of(const struct pacer_sampling *by)
-{
-	return by->form == PACER_SAMPLE_TIME ? PACER_SAMPLER_PLACES : 2 * PACER_SAMPLE_K;
-}
 
 /* A drawing gives items. So that they tell where they lay, they bear their places for times. */
 static void bear_places(struct reading *r)
@@ -179,7 +175,7 @@ static void merge(struct reading *r)
 	struct pacer_sample_item chosen[PACER_SAMPLE_K];
 	struct sample *out = r->out;
 
-	if (out->by.form == PACER_SAMPLE_LAST_WOR)
+	if (out->by.form == PACER_SAMPLE_LAST)
 		out->rows = pacer_sample_merge_wor(r->part, out->cpus, &r->rng, out->by.k, chosen);
 	else
 		out->rows = pacer_sample_merge(r->part, out->cpus, &r->rng, out->by.k, chosen);

@@ -204,8 +204,7 @@ def sample_targets(rows):
     """(what, ns, target)"""
     base = find(rows, name="not sampled")
     for r in rows:
-        if base and r["name"] in ("sampled by time", "sampled by packets",
-                                  "sampled without replacement"):
+        if base and r["name"] in ("sampled by time", "sampled without replacement"):
             yield f"test_run: {r['name']}, ns more", more_than(r, base), 15
         if r["part"] == "dearest" and "heads" not in r["name"]:
             yield (f"dearest packet, {r['name']}{', cold caches' if r['cold'] else ''}: median, ns",

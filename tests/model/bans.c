@@ -59,17 +59,15 @@ static uint32_t lift(uint32_t key, uint64_t now_ns)
 
 static void act(const struct ban_step *step, int cpu, struct done *d)
 {
-	const struct ban_scenario *sc = b.scenario;
 	struct pacer_ban_ask q = ask_of(step->key, step->now_ns);
 	uint64_t until_ns = step->now_ns + BAN_TTL_NS;
 
 	*d = (struct done){step->op, step->key, step->now_ns, 0, cpu};
 	if (step->op == BAN_ADD)
-		d->result =
-		    (sc->add ? sc->add(&q, until_ns) : pacer_ban_add(&q, until_ns)) == PACER_BANNED;
+		d->result = pacer_ban_add(&q, until_ns) == PACER_BANNED;
 	else if (step->op == BAN_FIND)
-		d->result = pacer_ban_maybe(&b.table, &b.bans, q.hash, q.now_ns) &&
-			    (sc->find ? sc->find(&q) : pacer_ban_find(&q));
+		d->result =
+		    pacer_ban_maybe(&b.table, &b.bans, q.hash, q.now_ns) && pacer_ban_find(&q);
 	else
 		d->result = lift(step->key, step->now_ns);
 }
@@ -250,6 +248,7 @@ void bans_explore(const struct ban_scenario *sc, struct outcome *outcome)
 
 	memset(&b, 0, sizeof(b));
 	memset(lines, 0, sizeof(lines));
+	plant(sc->fault);
 	b.scenario = sc;
 	b.table = (struct pacer_table){lines, ARRAY(lines)};
 	b.bans = (struct pacer_bans){.base = 1, .sets = 1, .filter = 0, .filter_mask = 0};
@@ -262,104 +261,7 @@ void bans_explore(const struct ban_scenario *sc, struct outcome *outcome)
 	outcome->least = ~0u;
 	b.outcome = outcome;
 	explore(&model, &outcome->explored);
-}
-
-/* ---- faults ---- */
-
-/* pacer_ban_holds without the second look at the claim. */
-static int find_torn(const struct pacer_ban_ask *q)
-{
-	__u32 way;
-
-	for (way = 1; way <= PACER_BAN_WAYS; way++)
-		if (pacer_ban_runs(&lines[way], q->now_ns) && pacer_ban_is(&lines[way], &q->key))
-			return 1;
-	return 0;
-}
-
-/* pacer_ban_holds that takes the entry for whole where its time is the same after the look. */
-static int find_by_time(const struct pacer_ban_ask *q)
-{
-	__u32 way;
-
-	for (way = 1; way <= PACER_BAN_WAYS; way++) {
-		__u64 until_ns = pacer_load64(&lines[way].ban_until_ns);
-
-		if (until_ns > q->now_ns && pacer_ban_is(&lines[way], &q->key) &&
-		    pacer_load64(&lines[way].ban_until_ns) == until_ns)
-			return 1;
-	}
-	return 0;
-}
-
-static void write_entry(struct pacer_line *line, const struct pacer_ban_ask *q, __u64 until_ns)
-{
-	__u32 i;
-
-	pacer_store64(&line->ban_until_ns, 0);
-	pacer_store(&line->ban_rule, q->key.rule);
-	pacer_store(&line->ban_key_id, q->key.key_id);
-	for (i = 0; i < PACER_KEY_WORDS; i++)
-		pacer_store(&line->ban_key[i], q->key.word[i]);
-	pacer_store64(&line->ban_until_ns, until_ns);
-}
-
-static int raise_filter(const struct pacer_ban_ask *q, __u64 until_ns)
-{
-	return pacer_ttl_raise(lines[0].word64, 7, pacer_ban_cells(q->hash), until_ns);
-}
-
-/* The entry that has run out is written without its claim. */
-static enum pacer_event add_unclaimed(const struct pacer_ban_ask *q, __u64 until_ns)
-{
-	__u32 way;
-
-	if (!raise_filter(q, until_ns))
-		return PACER_BANS_FULL;
-	for (way = 1; way <= PACER_BAN_WAYS; way++)
-		if (!pacer_ban_runs(&lines[way], q->now_ns)) {
-			write_entry(&lines[way], q, until_ns);
-			return PACER_BANNED;
-		}
-	return PACER_BANS_FULL;
-}
-
-/* The entry is claimed, and not looked at again. */
-static enum pacer_event add_unseen(const struct pacer_ban_ask *q, __u64 until_ns)
-{
-	__u32 way, word;
-
-	if (!raise_filter(q, until_ns))
-		return PACER_BANS_FULL;
-	for (way = 1; way <= PACER_BAN_WAYS; way++)
-		if (!pacer_ban_runs(&lines[way], q->now_ns) &&
-		    pacer_claim_take(&lines[way].ban_claim, PACER_CLAIM_ANY, &word) ==
-			PACER_CLAIM_TAKEN) {
-			write_entry(&lines[way], q, until_ns);
-			pacer_claim_release(&lines[way].ban_claim, word);
-			return PACER_BANNED;
-		}
-	return PACER_BANS_FULL;
-}
-
-/* The filter is raised when the entry is there. */
-static enum pacer_event add_filter_late(const struct pacer_ban_ask *q, __u64 until_ns)
-{
-	__u32 way;
-
-	for (way = 1; way <= PACER_BAN_WAYS; way++)
-		if (!pacer_ban_runs(&lines[way], q->now_ns) &&
-		    pacer_ban_enter(&lines[way], q, until_ns))
-			return raise_filter(q, until_ns) ? PACER_BANNED : PACER_BANS_FULL;
-	return PACER_BANS_FULL;
-}
-
-/* A full set makes room. */
-static enum pacer_event add_evicting(const struct pacer_ban_ask *q, __u64 until_ns)
-{
-	if (pacer_ban_add(q, until_ns) == PACER_BANS_FULL)
-		write_entry(&lines[1], q, until_ns);
-	return PACER_BANNED;
+	plant(FAULT_NONE);
 }
 
 /* ---- the tables ---- */
@@ -481,39 +383,39 @@ const struct ban_scenario ban_faulty[] = {
     {
 	.name = "fault: an entry is read without its claim",
 	.before = {{BAN_ADD, 1, 900}},
-	.find = find_torn,
+	.fault = FAULT_BAN_READ_ONCE,
 	.cpu = {{{BAN_ADD, 2, 1001}}, {{BAN_FIND, 4, 999}}},
 	.finds = "key 4 was found banned",
     },
     {
 	.name = "fault: an entry is read by its time alone",
 	.before = SAME_TIME_BEFORE,
-	.find = find_by_time,
+	.fault = FAULT_BAN_READ_BY_TIME,
 	.cpu = SAME_TIME,
 	.finds = "key 4 was found banned",
     },
     {
 	.name = "fault: an entry is written without its claim",
-	.add = add_unclaimed,
+	.fault = FAULT_BAN_UNCLAIMED,
 	.cpu = {{{BAN_ADD, 1, 1000}}, {{BAN_ADD, 2, 1000}}},
 	.finds = "an entry bans what nobody banned",
     },
     {
 	.name = "fault: an entry is taken without a second look",
-	.add = add_unseen,
+	.fault = FAULT_BAN_JUDGED_ONCE,
 	.cpu = {{{BAN_ADD, 1, 1000}}, {{BAN_ADD, 2, 1000}}},
 	.finds = "is forgotten before its ban ends",
     },
     {
 	.name = "fault: the filter is raised after the entry",
-	.add = add_filter_late,
+	.fault = FAULT_BAN_FILTER_LATE,
 	.cpu = {{{BAN_ADD, 1, 1000}}, {{BAN_FIND, 1, 1001}}},
 	.finds = "key 1 is banned until",
     },
     {
 	.name = "fault: a full set forgets",
 	.before = FULL_SET,
-	.add = add_evicting,
+	.fault = FAULT_BAN_EVICTS,
 	.cpu = {{{BAN_ADD, 1, 1001}}, {{BAN_FIND, 2, 1002}}},
 	.finds = "is forgotten before its ban ends",
     },

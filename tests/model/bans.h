@@ -26,14 +26,10 @@ struct ban_step {
 	uint64_t now_ns;
 };
 
-typedef enum pacer_event ban_add_fn(const struct pacer_ban_ask *q, __u64 until_ns);
-typedef int ban_find_fn(const struct pacer_ban_ask *q);
-
 struct ban_scenario {
 	const char *name;
 	struct ban_step before[BAN_AROUND], cpu[CPUS][BAN_OPS];
-	ban_add_fn *add; /* NULL: the header's; find as well */
-	ban_find_fn *find;
+	enum planted fault;
 	unsigned int most, least; /* that are banned by the CPUs, in any schedule */
 	uint64_t states_min;
 	const char *finds; /* the fault that has to be found; NULL: none */

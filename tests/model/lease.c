@@ -31,7 +31,6 @@ static struct memory {
 
 static struct {
 	const struct lease_scenario *scenario;
-	const struct lease_ops *ops;
 	struct outcome *outcome;
 	struct pacer_policy policy;
 	struct pacer_throttle_profile profile[LEASE_THROTTLES];
@@ -45,8 +44,6 @@ static struct {
 } l;
 
 #define FAULT(...) (snprintf(l.fault, sizeof(l.fault), __VA_ARGS__), l.fault)
-
-static const struct lease_ops sound_ops = {pacer_throttle_take, pacer_throttle_undo};
 
 static uint64_t later(uint64_t a, uint64_t b)
 {
@@ -69,15 +66,15 @@ static void judge_alone(const struct lease_packet *p, struct use *u)
 	u->reason = PACER_ADMIT;
 	for (k = 0; k < l.throttles && u->reason == PACER_ADMIT; k++) {
 		u->tier = k;
-		u->reason =
-		    reason_of(l.ops->take(&l.profile[k], &m.throttle[k], &lease[k], p->now_ns, 1));
+		u->reason = reason_of(
+		    pacer_throttle_take(&l.profile[k], &m.throttle[k], &lease[k], p->now_ns, 1));
 	}
 	if (u->reason == PACER_ADMIT && p->undo)
 		u->reason = UNDONE;
 	else if (u->reason != PACER_ADMIT)
 		k--;
 	while (u->reason != PACER_ADMIT && k--)
-		l.ops->undo(&l.profile[k], &m.throttle[k], &lease[k]);
+		pacer_throttle_undo(&l.profile[k], &m.throttle[k], &lease[k]);
 }
 
 static void judge_by_pace(const struct lease_packet *p, struct use *u)
@@ -456,7 +453,6 @@ static void setup(const struct lease_scenario *sc)
 	memset(&l, 0, sizeof(l));
 	memset(&m, 0, sizeof(m));
 	l.scenario = sc;
-	l.ops = sc->ops ? sc->ops : &sound_ops;
 	while (l.throttles <= LAST && sc->throttle[l.throttles].limit) {
 		error =
 		    pacer_throttle_configure(&l.profile[l.throttles], &sc->throttle[l.throttles]);
@@ -495,6 +491,7 @@ void lease_explore(const struct lease_scenario *sc, struct outcome *outcome)
 
 	while (model.cpus < CPUS && sc->cpu[model.cpus][0].now_ns)
 		model.cpus++;
+	plant(sc->fault);
 	setup(sc);
 	if (l.throttles == 1) {
 		spans[1].bytes = LAST_BUCKET;
@@ -504,4 +501,5 @@ void lease_explore(const struct lease_scenario *sc, struct outcome *outcome)
 	outcome->least = ~0u;
 	l.outcome = outcome;
 	explore(&model, &outcome->explored);
+	plant(FAULT_NONE);
 }

@@ -26,18 +26,6 @@
 #define LEASE_AROUND	10
 #define LEASE_WINDOW_NS 100 /* of the window beside the throttles, in one slot */
 
-typedef enum pacer_throttle_result lease_take_fn(const struct pacer_throttle_profile *profile,
-						 struct pacer_throttle_state *state,
-						 struct pacer_throttle_lease *lease, __u64 now_ns,
-						 __u32 n);
-typedef void lease_undo_fn(const struct pacer_throttle_profile *profile,
-			   struct pacer_throttle_state *state, struct pacer_throttle_lease *lease);
-
-struct lease_ops {
-	lease_take_fn *take;
-	lease_undo_fn *undo;
-};
-
 struct lease_packet {
 	uint64_t now_ns; /* 0 ends a list */
 	uint32_t cpu;	 /* of a packet before or after; else its list's */
@@ -48,8 +36,8 @@ struct lease_scenario {
 	const char *name;
 	struct pacer_throttle_params throttle[LEASE_THROTTLES]; /* limit 0: none */
 	uint32_t window;					/* packets; 0: none */
-	bool pace;		     /* judge by pacer_pace, else by the throttles alone */
-	const struct lease_ops *ops; /* NULL: the header's; where not by pacer_pace */
+	bool pace; /* judge by pacer_pace, else by the throttles alone */
+	enum planted fault;
 	struct lease_packet before[LEASE_AROUND];
 	struct lease_packet cpu[CPUS][LEASE_PACKETS];
 	struct lease_packet after[LEASE_AROUND];
@@ -63,11 +51,5 @@ void lease_explore(const struct lease_scenario *scenario, struct outcome *outcom
 
 extern const struct lease_scenario lease_sound[], lease_faulty[];
 extern const size_t lease_sound_n, lease_faulty_n;
-
-/* The throttle's functions with a fault each. */
-extern const struct lease_ops lease_fault_torn_look, lease_fault_forfeit,
-    lease_fault_hand_back_twice, lease_fault_until_not_raised, lease_fault_undo_forgets,
-    lease_fault_settle_late, lease_fault_no_end, lease_fault_release_early,
-    lease_fault_undo_unclaimed, lease_fault_not_judged_again, lease_fault_newest_bucket;
 
 #endif

@@ -15,14 +15,12 @@
 #define SEEN	PACER_THROTTLE_BLOCK /* buckets that are touched, beside the last */
 #define FAR	100000u
 
-enum pool_fault { POOL_SOUND, POOL_HAND_BACK_TO_OTHER, POOL_HAND_BACK_UNCLAIMED, POOL_NO_END };
-
 struct pool_scenario {
 	const char *name;
 	struct pacer_throttle_params each;
 	uint64_t before_ns[CPUS];     /* a call of each before they start; 0: none */
 	uint64_t now_ns[CPUS][CALLS]; /* at once; 0 ends a list */
-	enum pool_fault fault;
+	enum planted fault;
 	const char *finds;
 };
 
@@ -50,33 +48,10 @@ struct call {
 
 _Static_assert(sizeof(struct call) == EXPLORE_NOTE_WORDS * sizeof(uint64_t), "a note's words");
 
-static void plant(struct pacer_pool_lease *lease, uint64_t now_ns)
-{
-	int ended = lease->lease.left && now_ns > lease->lease.until_ns;
-
-	switch (p.scenario->fault) {
-	case POOL_SOUND:
-		break;
-	case POOL_HAND_BACK_TO_OTHER:
-		if (ended)
-			lease->target = !lease->target;
-		break;
-	case POOL_HAND_BACK_UNCLAIMED:
-		if (ended)
-			pacer_throttle_settle(pacer_pool_at(&memory.pool, lease->target),
-					      &lease->lease);
-		break;
-	case POOL_NO_END:
-		lease->lease.until_ns = ~0ull;
-		break;
-	}
-}
-
 static struct call next(struct pacer_pool_lease *lease, uint64_t now_ns)
 {
 	struct call call = {0};
 
-	plant(lease, now_ns);
 	call.result = pacer_pool_next(&p.each, TARGETS, &memory.pool, lease, now_ns);
 	call.target = lease->target;
 	call.seen_ns = lease->lease.seen_ns;
@@ -183,8 +158,10 @@ static void follow(const struct pool_scenario *scenario)
 	p.scenario = scenario;
 	p.least = ~0u;
 	assert_int_equal(pacer_throttle_configure(&p.each, &scenario->each), PACER_THROTTLE_OK);
+	plant(scenario->fault);
 	run_before();
 	explore(&model, &result);
+	plant(FAULT_NONE);
 	printf("  %s: %llu states, ", scenario->name, (unsigned long long)result.states);
 	if (result.faults)
 		printf("%llu faulty: %s\n", (unsigned long long)result.faults, result.fault);
@@ -232,19 +209,19 @@ void test_pool_finds_faults(void **state)
 	     {2, 2, 2, 2, 100, 200, 20, 0},
 	     {1000, 1001},
 	     {{1030}, {1005}},
-	     POOL_HAND_BACK_TO_OTHER,
+	     FAULT_POOL_TO_OTHER,
 	     "a target got too many"},
 	    {"handed back without a claim",
 	     {3, 3, 2, 2, 100, 200, 20, 0},
 	     {1000, 1001},
 	     {{1030}, {1030}},
-	     POOL_HAND_BACK_UNCLAIMED,
+	     FAULT_POOL_UNCLAIMED,
 	     "uses have been lost"},
 	    {"used after its end",
 	     {2, 2, 2, 2, 100, 200, 20, 0},
 	     {1000},
 	     {{1130}, {1121, 1122, 1123, 1124}},
-	     POOL_NO_END,
+	     FAULT_POOL_NO_END,
 	     "a target got too many"},
 	};
 

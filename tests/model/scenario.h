@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "explore.h"
+#include "planted.h"
 #include "pace.h"
 
 #define TIERS	2

@@ -80,24 +80,13 @@ void test_explorer_finds_lost_update(void **state)
 static const struct pacer_ttl_key ttl_key[CPUS] = {{0, 1}, {1, 2}, {2, 1}};
 static const __u64 ttl_ns[CPUS] = {120, 110, 130};
 
-static int plain_raise(__u64 *cell, __u64 to_ns)
-{
-	if (pacer_load64(cell) < to_ns)
-		pacer_store64(cell, to_ns);
-	return 1;
-}
-
-/* arg: not NULL: the cells are raised without a compare-and-swap. */
 static void run_ttl(void *arg, int cpu)
 {
 	struct pacer_ttl_key key = ttl_key[cpu];
 	uint64_t note[EXPLORE_NOTE_WORDS] = {0};
 
-	if (arg)
-		note[0] = plain_raise(&cells[key.first], ttl_ns[cpu]) &&
-			  plain_raise(&cells[key.second], ttl_ns[cpu]);
-	else
-		note[0] = pacer_ttl_raise(cells, CELLS_N - 1, key, ttl_ns[cpu]);
+	(void)arg;
+	note[0] = pacer_ttl_raise(cells, CELLS_N - 1, key, ttl_ns[cpu]);
 	note[1] = pacer_ttl_expiry_live(cells, CELLS_N - 1, key, ttl_ns[cpu] - 1);
 	explore_note(note, 0);
 	explore_forget();
@@ -120,7 +109,7 @@ static const char *check_ttl(void *arg, const struct explore_note *notes, int n)
 		   : "a cell is later than its keys";
 }
 
-static void explore_ttl(void *arg)
+static void explore_ttl(enum planted fault)
 {
 	struct explore_model model = {
 	    .name = "TTL filter",
@@ -129,12 +118,13 @@ static void explore_ttl(void *arg)
 	    .bytes = sizeof(cells),
 	    .run = run_ttl,
 	    .check = check_ttl,
-	    .arg = arg,
 	};
 
 	memset(cells, 0, sizeof(cells));
 	cells[1] = 115;
+	plant(fault);
 	explore(&model, &result);
+	plant(FAULT_NONE);
 	printf("  %llu states, %llu faulty\n", (unsigned long long)result.states,
 	       (unsigned long long)result.faults);
 }
@@ -142,7 +132,7 @@ static void explore_ttl(void *arg)
 void test_ttl_keeps_later(void **state)
 {
 	(void)state;
-	explore_ttl(NULL);
+	explore_ttl(FAULT_NONE);
 	assert_int_equal(result.faults, 0);
 	assert_true(result.states >= 200);
 }
@@ -150,7 +140,7 @@ void test_ttl_keeps_later(void **state)
 void test_ttl_finds_plain_store(void **state)
 {
 	(void)state;
-	explore_ttl(cells);
+	explore_ttl(FAULT_TTL_PLAIN_STORE);
 	assert_true(result.faults > 0);
 	explore_print(stdout, &result.shortest);
 	assert_string_equal(result.fault, "a key reads as expired before it is");

@@ -553,6 +553,27 @@ static const struct scenario faulty[] = {
     },
 };
 
+enum planted planted;
+unsigned char planted_ever[FAULT_COUNT];
+
+void plant(enum planted fault)
+{
+	planted = fault;
+	planted_ever[fault] = 1;
+}
+
+/* The last of all: no fault that a header knows of was left out. */
+static void test_all_planted(void **state)
+{
+	(void)state;
+#define EVER(name)                                     \
+	if (!planted_ever[FAULT_##name])               \
+		printf("  nobody plants " #name "\n"); \
+	assert_true(planted_ever[FAULT_##name]);
+	PLANTED_FAULTS(EVER)
+#undef EVER
+}
+
 static double seconds(void)
 {
 	struct timespec t;
@@ -735,6 +756,8 @@ int main(int argc, char **argv)
 		add(ban_faulty[i].name, test_bans_fault, &ban_faulty[i]);
 	if (argc > 1)
 		choose(argv + 1);
+	else
+		add("every fault of the headers is planted", test_all_planted, NULL);
 	if (!n_tests) {
 		fprintf(stderr, "test_model: no test's name has %s\n", argv[1]);
 		return 2;

@@ -17,12 +17,12 @@ __u64 hammer_met[2] SEC(".data.met"); /* of takers: that came, and pairs that we
  */
 __attribute__((noinline)) int hammer_meet(void)
 {
-	__u64 ticket = pacer_add64(&hammer_met[0], 1);
+	__u64 ticket = __sync_fetch_and_add(&hammer_met[0], 1);
 	__u32 i;
 
 	for (i = 0; i < 2000 && !(ticket & 1); i++) {
 		if (pacer_load64(&hammer_met[0]) > ticket + 1) {
-			pacer_add64(&hammer_met[1], 1);
+			__sync_fetch_and_add(&hammer_met[1], 1);
 			break;
 		}
 	}

@@ -209,9 +209,8 @@ static void test_same(void **unused)
 	    "{of: all, k: 64, packets: 1000, snap: 128}",
 	    "{of: denied, k: 64, packets: 50, snap: 1}",
 	    "{of: admitted, k: 3, packets: 1, snap: 100}",
-	    "{of: all, k: 64, packets: 1000, replacement: without, snap: 128}",
 	    "{of: denied, k: 64, packets: 50, replacement: without}",
-	    "{of: admitted, k: 5, packets: 100000, replacement: without, snap: 60}",
+	    "{of: admitted, k: 5, packets: 100000, snap: 60}",
 	};
 
 	(void)unused;
@@ -313,17 +312,7 @@ static void test_uniform(void **unused)
 	    {"time", "{of: all, k: 8, window: 3600s, snap: 64}", {30, 60}, 1000, {0, 0}},
 	    {"packets", "{of: all, k: 8, packets: 20, snap: 64}", {30, 50}, 1000, {10, 30}},
 	    {"packets, one CPU few",
-	     "{of: all, k: 8, packets: 40, snap: 64}",
-	     {5, 90},
-	     10,
-	     {0, 50}},
-	    {"without",
-	     "{of: all, k: 8, packets: 20, replacement: without, snap: 64}",
-	     {30, 50},
-	     1000,
-	     {10, 30}},
-	    {"without, one CPU few",
-	     "{of: all, k: 16, packets: 40, replacement: without, snap: 64}",
+	     "{of: all, k: 16, packets: 40, snap: 64}",
 	     {5, 90},
 	     10,
 	     {0, 50}},
@@ -358,7 +347,7 @@ static void test_marks(void **unused)
 	assert_int_equal(pacer_sampler_n(&copy, &by, 7), 6);
 	live.burst.ticks++;
 	assert_int_equal(sample_copy(&live, NULL, &by, &copy, NULL), SAMPLE_TORN);
-	by.form = PACER_SAMPLE_LAST_WOR;
+	by.form = PACER_SAMPLE_LAST;
 	assert_int_equal(sample_copy(&live, NULL, &by, &copy, NULL), SAMPLE_TORN);
 	live.seq++;
 	assert_int_equal(sample_copy(&live, NULL, &by, &copy, NULL), SAMPLE_WHOLE);
@@ -401,7 +390,7 @@ static void check_copy(const struct pacer_sampler *copy, const struct pacer_head
 	uint32_t got = pacer_sampler_draw(copy, by, rng, 0, out), places = 0;
 	uint64_t seen[PACER_SAMPLER_PLACES / 64] = {0};
 
-	assert_int_equal(got, n < by->k && by->form == PACER_SAMPLE_LAST_WOR ? n : n ? by->k : 0);
+	assert_int_equal(got, n < by->k && by->form == PACER_SAMPLE_LAST ? n : n ? by->k : 0);
 	for (uint32_t j = 0; j < got; j++)
 		check_item(&out[j]);
 	if (by->form != PACER_SAMPLE_TIME)
@@ -464,8 +453,6 @@ static void test_copies(void **unused)
 	hammer(ALL "sample: {of: all, k: 64, window: 10ms, snap: 64}", 2000);
 	hammer(ALL "sample: {of: all, k: 64, window: 1ms, snap: 64}", 100);
 	hammer(ALL "sample: {of: all, k: 64, packets: 1000, snap: 64}", 30000);
-	hammer(ALL "sample: {of: all, k: 64, packets: 1000, replacement: without, snap: 64}",
-	       30000);
 }
 
 static int setup(void **state)

@@ -12,6 +12,7 @@
 #include "estimate.h"
 #include "estimator.h"
 #include "exact.h"
+#include "sample_oracle.h"
 #include "track.h"
 
 #define LENGTH	1600 /* elements of a stream */

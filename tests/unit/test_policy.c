@@ -282,9 +282,13 @@ static void samples(void **state)
 	assert_int_equal(sample->snap_bytes, 128);
 	assert_true(sample->without_replacement);
 	policy_free(policy);
+	policy = parse("rules: []\nsample: {of: all, k: 1, packets: 5}\n");
+	assert_true(policy->sample.without_replacement);
+	policy_free(policy);
 	policy = parse("sample: {of: admitted, k: 2, window: 1s, replacement: with, snap: 0}\n"
 		       "rules: []\n");
 	assert_int_equal(policy->sample.of, SAMPLE_ADMITTED);
+	assert_false(policy->sample.without_replacement);
 	policy_free(policy);
 	policy = parse("rules: []\n");
 	assert_true(policy->unparsed_drop);
@@ -487,6 +491,9 @@ static const struct wrong wrong_document[] = {
      "sample.replacement: \"no\" is not known: write with or without"},
     {"rules: []\nsample:\n  of: all\n  k: 1\n  window: 1s\n  replacement: without", 6,
      "sample.replacement: a window of time is sampled with replacement only: write packets"},
+    {"rules: []\nsample:\n  of: all\n  k: 1\n  packets: 9\n  replacement: with", 6,
+     "sample.replacement: the last packets are sampled without replacement only: write without, "
+     "or leave it out"},
     {"rules: []\nsample: {off: all}", 2,
      "unknown field \"off\": did you mean \"of\"? a sample has of, k, packets, window, "},
     {"allow: [192.0.2.1/24]\nrules: []", 1,

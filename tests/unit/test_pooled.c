@@ -103,9 +103,8 @@ static void make(uint32_t which)
 static const struct pacer_sampling forms[] = {
     {.id = 1, .k = 64, .form = PACER_SAMPLE_TIME, .window = 60, .tick_shift = 4},
     {.id = 1, .k = 33, .form = PACER_SAMPLE_TIME, .window = 30, .tick_shift = 5},
-    {.id = 1, .k = 64, .form = PACER_SAMPLE_LAST, .window = 400},
-    {.id = 1, .k = 40, .form = PACER_SAMPLE_LAST_WOR, .window = 400},
-    {.id = 1, .k = 64, .form = PACER_SAMPLE_LAST_WOR, .window = 50},
+    {.id = 1, .k = 40, .form = PACER_SAMPLE_LAST, .window = 400},
+    {.id = 1, .k = 64, .form = PACER_SAMPLE_LAST, .window = 50},
 };
 
 #define FOR_EACH_FORM(i) for (uint32_t i = 0; i < sizeof(forms) / sizeof(*forms); i++)
@@ -344,7 +343,7 @@ static void test_bounds_and_means(void **state)
 		make(s);
 		FOR_EACH_FORM(f)
 		{
-			bool wor = forms[f].form == PACER_SAMPLE_LAST_WOR;
+			bool wor = forms[f].form == PACER_SAMPLE_LAST;
 			struct runs r = {0};
 
 			know(&forms[f], &t);

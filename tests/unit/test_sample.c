@@ -16,8 +16,7 @@
 #include <cmocka.h>
 
 #include "chi.h"
-#include "sample.h"
-#include "sample_burst.h"
+#include "sample_oracle.h"
 
 /* The quantiles that any table gives. */
 static void test_chi_square_of_tables(void **state)

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "sample_burst.h"
+#include "sample_oracle.h"
 
 #define BUCKETS PACER_SAMPLE_BURST_BUCKETS
 

@@ -8,8 +8,8 @@
 
 #include "chi.h"
 #include "estimator.h"
-#include "sample_burst.h"
 #include "sample_merge.h"
+#include "sample_oracle.h"
 
 #define PARTS 4
 #define K_MAX 8

@@ -18,7 +18,7 @@ static uint32_t n_times;
 
 static struct pacer_sampling random_sampling(uint64_t id)
 {
-	struct pacer_sampling by = {.id = id, .reasons = 1, .form = draw() % 3};
+	struct pacer_sampling by = {.id = id, .reasons = 1, .form = draw() % 2};
 
 	by.k = draw() & 1 ? PACER_SAMPLE_K : between(1, PACER_SAMPLE_K);
 	by.tick_shift = draw() % 8;
@@ -74,7 +74,7 @@ static void check(const struct pacer_sampling *by, uint64_t tick)
 	uint32_t got = pacer_sampler_draw(&sampler, by, &rng, tick, out);
 
 	assert_int_equal(pacer_sampler_n(&sampler, by, tick), n);
-	if (by->form == PACER_SAMPLE_LAST_WOR && n < k)
+	if (by->form == PACER_SAMPLE_LAST && n < k)
 		k = n;
 	assert_int_equal(got, k);
 	for (uint32_t j = 0; j < got; j++) {
@@ -82,7 +82,7 @@ static void check(const struct pacer_sampling *by, uint64_t tick)
 
 		assert_true(out[j].saddr[0] >= first && out[j].saddr[0] < n_times);
 		assert_memory_equal(&out[j], &item, sizeof(item));
-		for (uint32_t i = 0; i < j && by->form == PACER_SAMPLE_LAST_WOR; i++)
+		for (uint32_t i = 0; i < j && by->form == PACER_SAMPLE_LAST; i++)
 			assert_true(out[i].saddr[0] != out[j].saddr[0]);
 	}
 }
@@ -255,8 +255,6 @@ static void test_forms(void **state)
 	(void)state;
 	s = compiled(&sample, 3);
 	assert_true(s.form == PACER_SAMPLE_LAST && s.window == 9 && s.k == 7 && s.snap == 60);
-	sample.without_replacement = true;
-	assert_int_equal(compiled(&sample, 3).form, PACER_SAMPLE_LAST_WOR);
 	assert_int_equal(sampling_bytes(&s, 3),
 			 3 * (sizeof(struct pacer_sampler) + sizeof(struct pacer_heads)));
 	s.snap = 0;
@@ -277,13 +275,12 @@ static void test_ids(void **state)
 	previous.sampling = compiled(&sample, 10);
 	assert_int_equal(previous.sampling.id, 10);
 	assert_int_equal(compiled(&sample, 20).id, 10);
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < 4; i++) {
 		other = sample;
 		other.k += i == 0;
 		other.packets += i == 1;
-		other.without_replacement = i == 2;
-		other.snap_bytes = i == 3;
-		other.of = i == 4 ? SAMPLE_ALL : other.of;
+		other.snap_bytes = i == 2;
+		other.of = i == 3 ? SAMPLE_ALL : other.of;
 		assert_int_equal(compiled(&other, 20).id, 20);
 	}
 	bin.rule[0].counter = 0;

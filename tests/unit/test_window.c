@@ -2,7 +2,7 @@
 /* The slot window, against the source's series and its two exact solutions. */
 #include "oracle.h"
 
-#include "window.h"
+#include "window_oracle.h"
 
 #define MS     1000000ull
 #define SECOND (1000 * MS)
