@@ -30,7 +30,7 @@ uint64_t compile_tier_lines(const struct pacer_tier *t)
 		return 0;
 	if (t->kind == PACER_TIER_SKETCH)
 		return t->sets;
-	return ((2ull * t->sets + t->shared) * t->window.halves + 1) / 2;
+	return ((2ull * t->sets + t->shared) * t->units + PACER_LINE_UNITS - 1) / PACER_LINE_UNITS;
 }
 
 uint64_t compile_tier_memory_ns(const struct pacer_tier *t)
@@ -375,20 +375,25 @@ static int check_ceiling(const struct policy_limit *limit, size_t rule, size_t i
 	    rule, index, (unsigned long long)least);
 }
 
+static wide units_lines(wide units)
+{
+	return (units + PACER_LINE_UNITS - 1) / PACER_LINE_UNITS;
+}
+
 /* Explicit sizes, in lines; 0: a share of the memory. What no table holds is LINES_NEVER. */
 static uint64_t wanted_lines(const struct policy_limit *limit, const struct pacer_tier *t)
 {
 	wide n = limit->entries;
 
 	if (limit->key.kind == KEY_ALL)
-		return t->kind == PACER_TIER_SKETCH ? 1 : (t->window.halves + 1) / 2;
+		return units_lines(t->units);
 	if (limit->kind == LIMIT_GAP && limit->ceiling) {
 		n = ceiling_cells(limit) / PACER_CELLS;
 	} else if (limit->kind == LIMIT_GAP) {
 		n = (n + PACER_CELLS - 1) / PACER_CELLS;
 	} else {
-		n = (n + 1) / 2;			/* sets */
-		n = (3 * n * t->window.halves + 1) / 2; /* and a shared record for each */
+		n = (n + 1) / 2;		   /* sets */
+		n = units_lines(3 * n * t->units); /* and a shared entry for each */
 	}
 	return n < LINES_NEVER ? n : LINES_NEVER;
 }
@@ -405,11 +410,11 @@ static void size_tier(struct pacer_tier *t, uint64_t lines)
 		t->sets = lines;
 		return;
 	}
-	records = 2 * lines / t->window.halves;
+	records = PACER_LINE_UNITS * lines / t->units;
 	t->sets = records / 3;
 	t->shared = records - 2ull * t->sets;
 	if (!t->sets && !t->key_id)
-		t->shared = 1; /* of all packets: half a line is left over */
+		t->shared = 1; /* of all packets: the rest of the line is left over */
 }
 
 /* A tier on its way: with the limits it was made from. */
@@ -502,7 +507,8 @@ static int add_limit(struct draft_rule *d, const struct policy_limit *limit, siz
 {
 	bool gap = limit->kind == LIMIT_GAP;
 	bool own = gap && (limit->ceiling || limit->entries || limit->rows != PACER_ROWS_MAX);
-	struct pacer_tier t = {.kind = gap ? PACER_TIER_SKETCH : PACER_TIER_RECORD};
+	struct pacer_tier t = {.kind = gap ? PACER_TIER_SKETCH : PACER_TIER_RECORD,
+			       .units = PACER_LINE_UNITS};
 	struct draft *at;
 
 	key_masks(&limit->key, &t);
@@ -524,6 +530,7 @@ static int add_limit(struct draft_rule *d, const struct policy_limit *limit, siz
 		at->tier.kind = PACER_TIER_RECORD;
 		if (window_of(limit, terms->resolution_ns, rule, index, &at->tier.window, error))
 			return -1;
+		at->tier.units = at->tier.window.units;
 	}
 	if (own || !gap || limit->key.kind == KEY_ALL) {
 		at->lines = wanted_lines(limit, &at->tier);
@@ -569,8 +576,10 @@ static bool same_limit(const struct succession *change, const struct draft *d,
 /* Wide records serve limits that narrow ones would be enough for, too. */
 static void widen(struct draft *d, const struct pacer_tier *old)
 {
-	if (old->window.halves > d->tier.window.halves)
+	if (old->units > d->tier.units) {
 		pacer_window_widen(&d->tier.window);
+		d->tier.units = d->tier.window.units;
+	}
 	if (d->sized)
 		d->lines = wanted_lines(d->sized, &d->tier);
 }
@@ -580,7 +589,7 @@ static bool same_shape(const struct succession *change, const struct draft *d,
 {
 	struct draft wide = *d;
 
-	if (!same_limit(change, d, old) || d->tier.window.halves > old->window.halves)
+	if (!same_limit(change, d, old) || d->tier.units > old->units)
 		return false;
 	widen(&wide, old);
 	return !wide.lines || wide.lines == compile_tier_lines(old);

@@ -243,7 +243,7 @@ static void print_window(const struct policy_limit *l, const struct pacer_tier *
 	if (t->sets)
 		printf("    %llu records of %u bytes: exact for that many sources less "
 		       "collisions; beyond, the rest share %u\n",
-		       2ull * t->sets, 32 * t->window.halves, t->shared);
+		       2ull * t->sets, 16 * t->units, t->shared);
 }
 
 static void print_gap(const struct policy_limit *l, const struct pacer_tier *t)

@@ -208,7 +208,7 @@ static uint32_t denying_tier(const struct pacer_walk *walk, enum pacer_reason re
 	for (uint32_t i = 0; i < rule->n_tiers; i++) {
 		struct pacer_hold hold = {0};
 
-		if (pacer_walk_peek_at(walk, i, &hold) == (int)reason)
+		if (pacer_walk_check(walk, i, &hold) == (int)reason)
 			return i;
 	}
 	return 0;
@@ -396,7 +396,7 @@ enum pacer_reason replay_peek(struct replay *r, const struct pacer_packet *pkt, 
 	    .state = &r->state, .now_ns = time_ns ? time_ns : 1, .rule = rule, .pkt = *pkt};
 	struct pacer_hold hold = {0};
 
-	return pacer_reason_of(pacer_walk_peek_at(&walk, tier, &hold));
+	return pacer_reason_of(pacer_walk_check(&walk, tier, &hold));
 }
 
 uint32_t replay_throttle_free(const struct replay *r, uint32_t rule, uint32_t tier,
