@@ -142,11 +142,11 @@ static __always_inline struct pacer_throttle_lease *pacer_map_lease(__u32 index)
 #define PACER_RULE_OF(walk)	       (&PACER_POLICY_OF(walk)->rule[(walk)->rule & (PACER_RULES_MAX - 1)])
 #define PACER_SECRET_OF(walk)	       pacer_control.secret
 #define PACER_TABLE_OF(walk)	       ((struct pacer_table *)0)
-#define PACER_THROTTLE_AT(walk, index) pacer_map_throttle(index)
+#define PACER_THROTTLE_AT(walk, index) ((void)(walk), pacer_map_throttle(index))
 #define PACER_POOL_STATE	       struct pacer_pool
 #define PACER_POOL_TURN(pool)	       (&(pool)->turn)
 #define PACER_POOL_THROTTLE(pool, at) \
 	pacer_map_throttle((pool)->state[(at) & (PACER_TARGETS_MAX - 1)])
-#define PACER_LEASE_AT(walk, index) pacer_map_lease(index)
+#define PACER_LEASE_AT(walk, index) ((void)(walk), pacer_map_lease(index))
 
 #endif

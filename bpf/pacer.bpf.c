@@ -114,39 +114,53 @@ static __always_inline int is_sampled(const struct pacer_policy *policy, __u32 r
 	return pacer_built.samples && policy->sampling.reasons >> (reason & 31) & 1;
 }
 
-/* Beside a reason: the packet is not done with. */
+/* Beside a reason: the packet is not done with. In its place: the rule's limits are still to be
+ * asked, or only to be settled.
+ */
 #define FURTHER 0x100
+#define ASK	PACER_REASON_COUNT
+#define SETTLE	(PACER_REASON_COUNT + 1)
 
 /*
  * All that most packets need, in one function, since calls would cost as much as the limits: the
- * reason, where the rule is a plain one and the packet is counted, or else FURTHER and a reason
- * (PACER_REASON_COUNT: the rule's limits are still to be asked).
+ * reason, where the rule is a plain one and the packet is counted, or else FURTHER and more.
+ * Static, since the kernels below would have a global function's caller write the walk that this
+ * one is to fill.
  */
-__attribute__((noinline)) int begin(struct xdp_md *ctx, struct pacer_walk *walk,
-				    const struct pacer_policy *policy)
+static __attribute__((noinline)) int begin(struct xdp_md *ctx, struct pacer_walk *walk,
+					   const struct pacer_policy *policy,
+					   struct pacer_hold *hold)
 {
 	const struct pacer_rule *rule;
 	__u32 reason;
 	int result;
 
-	if (!walk || !policy)
-		return FURTHER | PACER_DENY_NO_STATE;
 	result = approach(ctx, walk, policy);
 	if (result != PACER_UNDECIDED)
 		return FURTHER | result;
 	rule = &policy->rule[walk->rule & (PACER_RULES_MAX - 1)];
 	if (!rule->plain)
-		return FURTHER | PACER_REASON_COUNT;
-	reason = pacer_opaque(pacer_limit_single(walk, &rule->tier[0]));
+		return FURTHER | ASK;
+	result = pacer_limit_pass(walk, &rule->tier[0], hold);
+	if (result == PACER_UNDECIDED)
+		return FURTHER | SETTLE;
+	reason = pacer_opaque(result);
 	count(rule->counter, reason, walk->pkt.len_bytes);
 	return reason;
 }
 
-static __always_inline struct pacer_judgement judge(struct pacer_walk *walk, __u32 reason)
+static __always_inline struct pacer_judgement judge(struct pacer_walk *walk, __u32 reason,
+						    struct pacer_hold *hold)
 {
 	struct pacer_judgement j = {reason, PACER_RULES_MAX, 0, PACER_EVENT_COUNT};
 
-	return reason < PACER_REASON_COUNT ? j : pacer_pace_rule(walk);
+	if (reason == ASK)
+		return pacer_pace_rule(walk);
+	if (reason == SETTLE) {
+		j.reason = pacer_reason_of(pacer_limit_settle(walk, hold));
+		j.rule = walk->rule;
+	}
+	return j;
 }
 
 /* Where j->rule is one. Some verifiers want to see that by a mask. */
@@ -210,21 +224,25 @@ SEC("xdp.frags") int pacer(struct xdp_md *ctx)
 	const struct pacer_policy *policy;
 	struct pacer_counters *counters;
 	struct pacer_judgement j;
+	struct pacer_hold hold;
 	struct pacer_walk walk;
 	int result, verdict;
 
+	/* Not all of it is written on every path: kernels before 6.1.192 want to see that it is. */
+	walk.state = 0;
+	walk.rule = 0;
 	walk.copy = word;
 	if (word >> 1) /* an unconfirmed policy */
 		walk.copy = pacer_in_force(word, pacer_clock(1));
 	walk.copy &= 1;
 	policy = PACER_POLICY_OF(&walk);
-	result = begin(ctx, &walk, policy);
+	result = begin(ctx, &walk, policy, &hold);
 	if (!(result & FURTHER)) {
 		if (is_sampled(policy, result))
 			sample(ctx, &walk, fate_of(result, 0, walk.rule));
 		return result == PACER_ADMIT ? XDP_PASS : XDP_DROP;
 	}
-	j = judge(&walk, result & ~FURTHER);
+	j = judge(&walk, result & ~FURTHER, &hold);
 	counters = count_judged(policy, &j, walk.pkt.len_bytes);
 	if (is_sampled(policy, j.reason))
 		sample(ctx, &walk, fate_of(j.reason, j.tier, j.rule));

@@ -275,31 +275,39 @@ PACER_INLINE enum pacer_reason pacer_throttle_reason(enum pacer_throttle_result 
 	return PACER_DENY_THROTTLE;
 }
 
-enum pacer_throttle_step { PACER_THROTTLE_CHECK, PACER_THROTTLE_RESERVE, PACER_THROTTLE_CANCEL };
-
-/* A step of a limit that is a throttle. */
-PACER_SUBPROG enum pacer_reason pacer_walk_throttle(const struct pacer_walk *w,
-						    const struct pacer_tier *t,
-						    enum pacer_throttle_step step)
+/* Would the throttle refuse? Its steps are functions apart, since the stack has to hold the deepest
+ * of what one of them could call.
+ */
+PACER_SUBPROG enum pacer_reason pacer_walk_throttle_check(const struct pacer_walk *w,
+							  const struct pacer_tier *t)
 {
 	struct pacer_throttle_state *state = PACER_THROTTLE_AT(w, t->base);
 	struct pacer_throttle_lease *lease = PACER_LEASE_AT(w, t->base);
 
 	if (!state || !lease)
 		return PACER_DENY_NO_STATE;
-	switch (step) {
-	case PACER_THROTTLE_CHECK:
-		return pacer_throttle_refuses(&t->throttle, state, lease, w->now_ns)
-			   ? PACER_DENY_THROTTLE
-			   : PACER_ADMIT;
-	case PACER_THROTTLE_RESERVE:
-		return pacer_throttle_reason(
-		    pacer_throttle_take(&t->throttle, state, lease, w->now_ns, 1));
-	case PACER_THROTTLE_CANCEL:
+	return pacer_throttle_refuses(&t->throttle, state, lease, w->now_ns) ? PACER_DENY_THROTTLE
+									     : PACER_ADMIT;
+}
+
+PACER_INLINE enum pacer_reason pacer_walk_throttle_reserve(const struct pacer_walk *w,
+							   const struct pacer_tier *t)
+{
+	struct pacer_throttle_state *state = PACER_THROTTLE_AT(w, t->base);
+	struct pacer_throttle_lease *lease = PACER_LEASE_AT(w, t->base);
+
+	if (!state || !lease)
+		return PACER_DENY_NO_STATE;
+	return pacer_throttle_reason(pacer_throttle_take(&t->throttle, state, lease, w->now_ns, 1));
+}
+
+PACER_INLINE void pacer_walk_throttle_cancel(const struct pacer_walk *w, const struct pacer_tier *t)
+{
+	struct pacer_throttle_state *state = PACER_THROTTLE_AT(w, t->base);
+	struct pacer_throttle_lease *lease = PACER_LEASE_AT(w, t->base);
+
+	if (state && lease)
 		pacer_throttle_undo(&t->throttle, state, lease);
-		break;
-	}
-	return PACER_ADMIT;
 }
 
 /* Would the limit admit the packet? Read only; ADMIT is provisional, a denial is not. */
@@ -318,7 +326,7 @@ pacer_limit_check(const struct pacer_walk *w, const struct pacer_tier *t, struct
 		q = pacer_walk_ask(w, t, hold->hash);
 		return pacer_entry_check(&q, hold);
 	case PACER_TIER_THROTTLE:
-		return pacer_walk_throttle(w, t, PACER_THROTTLE_CHECK);
+		return pacer_walk_throttle_check(w, t);
 	case PACER_TIER_NONE:
 		break;
 	}
@@ -343,7 +351,7 @@ pacer_limit_reserve(const struct pacer_walk *w, const struct pacer_tier *t, stru
 		q = pacer_walk_ask(w, t, hold->hash);
 		return pacer_entry_reserve(&q, hold);
 	case PACER_TIER_THROTTLE:
-		return pacer_walk_throttle(w, t, PACER_THROTTLE_RESERVE);
+		return pacer_walk_throttle_reserve(w, t);
 	case PACER_TIER_NONE:
 		break;
 	}
@@ -387,7 +395,7 @@ PACER_INLINE void pacer_limit_cancel(const struct pacer_walk *w, const struct pa
 		pacer_entry_cancel(&q, hold);
 		break;
 	case PACER_TIER_THROTTLE:
-		(void)pacer_walk_throttle(w, t, PACER_THROTTLE_CANCEL);
+		pacer_walk_throttle_cancel(w, t);
 		break;
 	case PACER_TIER_NONE:
 		break;

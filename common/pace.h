@@ -103,11 +103,14 @@ PACER_GLOBAL int pacer_limit_many(const struct pacer_walk *w)
 	return pacer_pack(reason, reason == PACER_ADMIT ? 0 : held);
 }
 
-/* The same for the many rules that have one tier: a reason. */
-PACER_INLINE int pacer_limit_single(const struct pacer_walk *w, const struct pacer_tier *t)
+/*
+ * The same for the many rules that have one tier, as far as that goes in one pass: a reason, or
+ * PACER_UNDECIDED. Then *hold is filled, and pacer_limit_settle has the last word.
+ */
+PACER_INLINE int pacer_limit_pass(const struct pacer_walk *w, const struct pacer_tier *t,
+				  struct pacer_hold *hold)
 {
 	enum pacer_reason reason;
-	struct pacer_hold hold;
 
 	if ((t->kind == PACER_TIER_RECORD || t->kind == PACER_TIER_RATE) && !t->until_ns) {
 		struct pacer_hash hash = pacer_tier_hash(t, &w->pkt, PACER_SECRET_OF(w));
@@ -115,25 +118,44 @@ PACER_INLINE int pacer_limit_single(const struct pacer_walk *w, const struct pac
 		struct pacer_found found;
 		int result = pacer_entry_pass(&q, &found);
 
-		if (result != PACER_UNDECIDED)
-			return result;
-		hold = (struct pacer_hold){found.ring.index, 0, hash};
-	} else {
-		hold = (struct pacer_hold){0};
-		reason = pacer_limit_check(w, t, &hold);
-		if (reason != PACER_ADMIT)
-			return reason;
+		if (result == PACER_UNDECIDED)
+			*hold = (struct pacer_hold){found.ring.index, 0, hash};
+		return result;
 	}
-	reason = pacer_reason_of(pacer_walk_reserve(w, 0, &hold));
+	*hold = (struct pacer_hold){0};
+	reason = pacer_limit_check(w, t, hold);
+	return reason == PACER_ADMIT ? PACER_UNDECIDED : (int)reason;
+}
+
+/* A reason, for a packet that the rule's first tier may admit. A function of its own: its caller's
+ * caller need not be on the stack.
+ */
+PACER_GLOBAL int pacer_limit_settle(const struct pacer_walk *w, struct pacer_hold *hold)
+{
+	enum pacer_reason reason;
+
+	if (!w || !hold)
+		return PACER_DENY_NO_STATE;
+	reason = pacer_limit_reserve(w, &PACER_RULE_OF(w)->tier[0], hold);
 	if (reason == PACER_ADMIT)
-		pacer_walk_finish(w, 0, &hold, 1);
+		pacer_limit_commit(w, &PACER_RULE_OF(w)->tier[0], hold);
 	return reason;
 }
 
-/* The same as a function of its own, for packets that need more than that. */
-PACER_GLOBAL int pacer_limit_one(const struct pacer_walk *w)
+PACER_GLOBAL int pacer_limit_first(const struct pacer_walk *w, struct pacer_hold *hold)
 {
-	return w ? pacer_limit_single(w, &PACER_RULE_OF(w)->tier[0]) : (int)PACER_DENY_NO_STATE;
+	if (!w || !hold)
+		return PACER_DENY_NO_STATE;
+	return pacer_limit_pass(w, &PACER_RULE_OF(w)->tier[0], hold);
+}
+
+/* Both steps: a reason. */
+PACER_INLINE int pacer_limit_one(const struct pacer_walk *w)
+{
+	struct pacer_hold hold = {0};
+	int result = pacer_limit_first(w, &hold);
+
+	return result == PACER_UNDECIDED ? pacer_limit_settle(w, &hold) : result;
 }
 
 /* Let every tier of the rule judge the packet, and count it in all of them or in none. */

@@ -193,7 +193,7 @@ PACER_INLINE struct pacer_throttle_state *pacer_pool_at(PACER_POOL_STATE *state,
 PACER_INLINE int pacer_pool_hand_back(PACER_POOL_STATE *state, struct pacer_pool_lease *lease)
 {
 	struct pacer_throttle_state *throttle;
-	__u32 claim;
+	__u32 claim = 0;
 
 	if (!lease->lease.left)
 		return 1;

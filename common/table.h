@@ -211,8 +211,8 @@ PACER_INLINE PACER_MUST_USE enum pacer_claim_result pacer_record_inherit(const s
 									 struct pacer_hold *hold)
 {
 	enum pacer_claim_result result;
-	struct pacer_hold shared;
 	struct pacer_ring to, from;
+	__u32 word = 0;
 
 	if (!pacer_ring_at(q->table, q->tier, hold->index, &to) ||
 	    !pacer_ring_at(q->table, q->tier, pacer_shared_index(q->tier, q->hash), &from))
@@ -222,16 +222,16 @@ PACER_INLINE PACER_MUST_USE enum pacer_claim_result pacer_record_inherit(const s
 	if (!(pacer_acquire(&from.head->claim) & PACER_CLAIM_HELD) &&
 	    pacer_record_idle(q->tier, from.head, q->now_ns))
 		return PACER_CLAIM_TAKEN;
-	result = pacer_shared_take(q, &shared);
+	result = pacer_claim_take(&from.head->claim, PACER_CLAIM_ANY, &word);
 	if (result != PACER_CLAIM_TAKEN)
 		return result;
 	pacer_store(&to.head->last_off, pacer_load(&from.head->last_off));
 	if (pacer_stride(q->tier) > 1) /* else that was all */
 		pacer_ring_copy(&q->tier->window, &to, &from);
 	pacer_store64(&to.head->head_ns, pacer_load64(&from.head->head_ns));
-	hold->word = pacer_claim_set(hold->word, pacer_claim_tag(hold->word),
-				     pacer_claim_cursor(shared.word));
-	pacer_claim_cancel(&from.head->claim, shared.word);
+	hold->word =
+	    pacer_claim_set(hold->word, pacer_claim_tag(hold->word), pacer_claim_cursor(word));
+	pacer_claim_cancel(&from.head->claim, word);
 	return PACER_CLAIM_TAKEN;
 }
 
@@ -276,12 +276,11 @@ PACER_SUBPROG PACER_MUST_USE enum pacer_claim_result pacer_record_enter(const st
 									struct pacer_hold *hold)
 {
 	const struct pacer_tier *t = q->tier;
-	__u32 index = pacer_set_index(t, q->hash), tag = pacer_tag(q->hash), word;
-	struct pacer_entry *first = pacer_entry_at(q->table, index);
-	struct pacer_entry *second = pacer_entry_at(q->table, index + pacer_stride(t));
+	__u32 index = pacer_set_index(t, q->hash), tag = pacer_tag(q->hash), word = 0;
+	struct pacer_entry *first = pacer_entry_at(q->table, index), *second;
 	enum pacer_claim_result result;
 
-	if (!first || !second)
+	if (!first)
 		return PACER_CLAIM_OTHER;
 	result = pacer_claim_take(&first->claim, PACER_CLAIM_ANY, &word);
 	if (result != PACER_CLAIM_TAKEN)
@@ -291,6 +290,11 @@ PACER_SUBPROG PACER_MUST_USE enum pacer_claim_result pacer_record_enter(const st
 	if (pacer_claim_tag(word) == tag)
 		return PACER_CLAIM_TAKEN;
 	hold->index = index + pacer_stride(t);
+	second = pacer_entry_at(q->table, hold->index);
+	if (!second) {
+		pacer_claim_cancel(&first->claim, word);
+		return PACER_CLAIM_OTHER;
+	}
 	result = pacer_claim_take(&second->claim, tag, &hold->word);
 	if (result == PACER_CLAIM_OTHER) {
 		if (pacer_record_idle(t, first, q->now_ns)) {

@@ -437,7 +437,7 @@ pacer_throttle_refill(const struct pacer_throttle_profile *profile,
 		      __u64 now_ns, __u32 n)
 {
 	enum pacer_throttle_result result = PACER_THROTTLE_FULL;
-	__u32 claim, room;
+	__u32 claim = 0, room;
 
 	if (pacer_claim_take(&state->claim, PACER_CLAIM_ANY, &claim) != PACER_CLAIM_TAKEN)
 		return PACER_THROTTLE_BUSY;
@@ -507,7 +507,7 @@ PACER_SUBPROG void pacer_throttle_undo(const struct pacer_throttle_profile *prof
 				       struct pacer_throttle_state *state,
 				       struct pacer_throttle_lease *lease)
 {
-	__u32 claim;
+	__u32 claim = 0;
 
 	lease->left++;
 	if (lease->left < profile->lease ||

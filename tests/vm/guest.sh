@@ -89,7 +89,7 @@ kernel_has_btf()
 
 traffic_flows()
 {
-	ping -c 3 -i 0.1 -W 2 -I 10.0.0.1 10.0.0.2
+	ping -c 3 -i 0.1 -W 20 -I 10.0.0.1 10.0.0.2
 	arrive 5 10.0.0.2 5 20000
 }
 
@@ -133,7 +133,7 @@ write_policy()
 	  - name: udp
 	    match: {proto: udp, dport: 9000}
 	    limits:
-	      - {key: src, packets: $1, window: 60s, slots: 10}
+	      - {key: src, packets: $1, window: 1h, slots: 10}
 	    over: drop
 	END
 }
@@ -197,7 +197,7 @@ cli_direct()
 cli_sample()
 {
 	write_policy 20
-	echo 'sample: {of: all, k: 64, window: 60s, snap: 128}' >>"$policy"
+	echo 'sample: {of: all, k: 64, window: 1h, snap: 128}' >>"$policy"
 	xdp-pacer load v0 -c "$policy"
 	arrive 20 10.0.0.2 50 0
 	contains 'udp .* window +10.0.0.2$' xdp-pacer sample v0
@@ -214,10 +214,10 @@ cli_limiters()
 	rules:
 	  - name: udp
 	    match: {proto: udp, dport: 9000}
-	    limits: [{key: src, packets: 20, window: 60s}, {key: all, uses: 30, cooldown: 60s}]
-	    ban: 60s
+	    limits: [{key: src, packets: 20, window: 1h}, {key: all, uses: 30, cooldown: 1h}]
+	    ban: 1h
 	    over: pool cpus
-	pools: [{name: cpus, targets: ["cpu:1"], each: 10, cooldown: 60s}]
+	pools: [{name: cpus, targets: ["cpu:1"], each: 10, cooldown: 1h}]
 	END
 	xdp-pacer load v0 -c "$policy"
 	arrive 30 10.0.0.2 100 0
@@ -238,8 +238,16 @@ cli_jumbo()
 	ip -n peer link set v1 mtu 9000
 	xdp-pacer load v0 -c "$policy"
 	contains ' pacer ' xdp-loader status v0
-	ping -c 3 -i 0.1 -W 2 -s 8000 10.0.0.2
+	ping -c 3 -i 0.1 -W 20 -s 8000 10.0.0.2
 	xdp-pacer unload v0
+}
+
+# by_other NAME COMMAND...: with the xdp-pacer of another compiler.
+by_other()
+{
+	PATH=/other/$1:$PATH
+	shift
+	"$@"
 }
 
 kernel_is_content()
@@ -272,5 +280,12 @@ check cli-direct cli_direct
 check cli-sample cli_sample
 check cli-limiters cli_limiters
 check cli-jumbo cli_jumbo
+for other in /other/*; do
+	[ -d "$other" ] || continue
+	name=$(basename "$other")
+	check "$name-direct" by_other "$name" cli_direct
+	check "$name-sample" by_other "$name" cli_sample
+	check "$name-limiters" by_other "$name" cli_limiters
+done
 check kernel-is-content kernel_is_content
 exit 0

@@ -1,0 +1,78 @@
+# shellcheck shell=bash disable=SC2016,SC2034 # what is for awk, and for who sources this
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# How a test is waited for that might never end: by whether it goes on. A time from its start would
+# say how busy the machine is. It goes on as long as one of its files grows or its processes use the
+# CPU; but one that says nothing for long, however busy, does not.
+#
+# Sourced. The test leads a session of its own (setsid), in which all of its processes are.
+
+progress_idle_s=60	# neither said anything nor used the CPU
+progress_silent_s=600 # said nothing: the longest check takes 5 s where it has two CPUs to itself
+
+# progress_of SESSION AWK: over its processes, with what proc(5) says of each but its name.
+progress_of()
+{
+	{ cat /proc/[0-9]*/stat 2>/dev/null || true; } |
+		sed 's/ (.*) / /' | awk -v session="$1" "\$5 == session $2"
+}
+
+# progress_used SESSION: of the CPU, in ticks, by those processes too that have ended.
+progress_used()
+{
+	progress_of "$1" '{ n += $13 + $14 + $15 + $16 } END { print n + 0 }'
+}
+
+# progress_pids SESSION: those that have not ended.
+progress_pids()
+{
+	progress_of "$1" '&& $2 != "Z" { print $1 }'
+}
+
+# progress_wait SESSION FILE...: until its leader has ended, which is a child of this shell. 1: it
+# does not go on, and why is in $progress_why; it is left as it is.
+progress_wait()
+{
+	local session=$1 used now_used=0 said=0 now_said on_s=$SECONDS said_s=$SECONDS look_s
+
+	shift
+	progress_why=""
+	used=$(progress_used "$session")
+	look_s=$SECONDS
+	while kill -0 "$session" 2>/dev/null; do
+		sleep 0.2
+		((SECONDS > look_s)) || continue
+		look_s=$SECONDS
+		now_said=$(stat -c %s -- "$@" | paste -sd ' ')
+		now_used=$(progress_used "$session")
+		if [[ $now_said != "$said" ]]; then
+			said=$now_said said_s=$SECONDS on_s=$SECONDS
+		elif [[ $now_used != "$used" ]]; then
+			on_s=$SECONDS
+		fi
+		used=$now_used
+		if ((SECONDS - on_s > progress_idle_s)); then
+			progress_why="timed out: no progress for $progress_idle_s s"
+		elif ((SECONDS - said_s > progress_silent_s)); then
+			progress_why="timed out: no result for $progress_silent_s s"
+		else
+			continue
+		fi
+		return 1
+	done
+}
+
+# progress_stop SESSION: all of its processes, by TERM first so that they can tidy up.
+progress_stop()
+{
+	local signal pids i
+
+	for signal in TERM KILL; do
+		for ((i = 0; i < 100; i++)); do
+			mapfile -t pids < <(progress_pids "$1")
+			((${#pids[@]})) || return 0
+			((i % 50)) || kill "-$signal" "${pids[@]}" 2>/dev/null || true
+			sleep 0.1
+		done
+	done
+}
