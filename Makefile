@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # `make help` lists the targets.
 
-VERSION := 0.1.0
+VERSION := 0.2.0
 BUILD   ?= build
 PREFIX  ?= /usr
 LIBDIR  ?= $(PREFIX)/lib
@@ -20,7 +20,7 @@ BPF     := -O2 -g -target bpf -mcpu=v3 $(WARN) -D__TARGET_ARCH_$(ARCH) -Icommon 
 	   -I/usr/include/$(shell uname -m)-linux-gnu
 
 CORE    := $(wildcard common/*.h)
-PURE    := $(addprefix $(BUILD)/user/,units.o policy.o compile.o sampling.o throttles.o)
+PURE    := $(addprefix $(BUILD)/user/,units.o policy.o compile.o rotate.o sampling.o throttles.o)
 OBJS    := $(filter-out %/mkbuiltin.o,$(patsubst %.c,$(BUILD)/%.o,$(wildcard user/*.c)))
 
 SANITIZE ?= -fsanitize=address,undefined -fno-sanitize-recover=undefined
@@ -28,7 +28,7 @@ TESTC    := $(USER) -g -O1 -Itests/unit -Itests/model
 UNITS    := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
 
 .DELETE_ON_ERROR:
-.PHONY: all install check bench demo clean help format tidy unit prog
+.PHONY: all install check mutants bench demo clean help format tidy unit prog
 
 all: $(BUILD)/xdp-pacer $(BUILD)/pacer.bpf.o ## build the CLI and the object
 
@@ -67,15 +67,22 @@ $(BUILD)/traffic $(BUILD)/flood: $(BUILD)/%: tests/net/%.c
 
 # A unit test links what it tests of user/: by its own name, and what that needs.
 $(BUILD)/unit/test_policy:  MORE := user/policy.c user/units.c
+$(BUILD)/unit/test_allowlist: MORE := user/allowlist.c
 $(BUILD)/unit/test_units:   MORE := user/units.c
-$(BUILD)/unit/test_compile: MORE := user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c
+$(BUILD)/unit/test_rotate:  MORE := -DCOMPILE_MOVE_SETS=8 user/rotate.c user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c
+$(BUILD)/unit/test_compile: MORE := -DCOMPILE_MOVE_SETS=8 user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c
+$(BUILD)/unit/test_change: MORE := user/change.c user/allowlist.c user/grace.c user/rotate.c user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c \
+	   -Wl,--wrap=syscall,--wrap=open
 $(BUILD)/unit/test_throttles: MORE := user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c
-$(BUILD)/unit/test_output_check: MORE := user/output_check.c user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c -ljansson
+$(BUILD)/unit/test_output_check: MORE := user/output_check.c user/text.c user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c -ljansson
+$(BUILD)/unit/test_alloc:   MORE := user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c
 $(BUILD)/unit/test_keys:    MORE := user/keys.c user/units.c
 $(BUILD)/unit/test_sampler: MORE := user/sampling.c
 $(BUILD)/unit/test_estimate: MORE := user/estimator.c user/exact.c user/track.c
 $(BUILD)/unit/test_pooled: MORE := user/pooled.c
 $(BUILD)/unit/test_sample_merge: MORE := user/estimator.c
+$(BUILD)/unit/test_tally: MORE := user/tally.c user/units.c
+$(BUILD)/unit/test_text: MORE := user/text.c
 
 $(BUILD)/unit/%: tests/unit/%.c $(wildcard tests/unit/*.h user/*.[ch]) $(CORE)
 	@mkdir -p $(@D)
@@ -94,7 +101,7 @@ HARNESS := $(wildcard tests/prog/*.h) tests/unit/oracle.h tests/unit/chi.h
 
 prog: $(PROG) $(addprefix $(BUILD)/prog/,pacer_given.bpf.o hammer.bpf.o hammer_fault.bpf.o)
 
-READER  := $(addprefix $(BUILD)/user/,snapshot.o change.o loader.o targets.o)
+READER  := $(addprefix $(BUILD)/user/,snapshot.o change.o loader.o site.o pins.o targets.o allowlist.o grace.o samples.o)
 
 $(BUILD)/prog/test_sample: MORE := $(READER)
 $(BUILD)/prog/test_sample: $(READER)
@@ -130,6 +137,9 @@ install: all ## install under DESTDIR and PREFIX, with the core's headers
 
 check: ## build and run every test
 	scripts/test
+
+mutants: ## plant small faults and see that the tests find them (NAMES= some of them)
+	tests/mutants/run $(NAMES)
 
 bench: all ## print what a packet costs, as ratios in one run
 	tests/bench/run

@@ -11,6 +11,7 @@
 
 #include "abi.h"
 #include "builtin.h"
+#include "sampler.h"
 
 struct pacer_control pacer_control SEC(".data.control") = {
     .magic = PACER_MAGIC,
@@ -53,7 +54,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
-	__uint(max_entries, PACER_ALLOW_MAX);
+	__uint(max_entries, PACER_ALLOW_ENTRIES);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, struct pacer_allow4);
 	__type(value, struct pacer_allow_value);
@@ -61,30 +62,45 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
-	__uint(max_entries, PACER_ALLOW_MAX);
+	__uint(max_entries, PACER_ALLOW_ENTRIES);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, struct pacer_allow6);
 	__type(value, struct pacer_allow_value);
 } pacer_allow6 SEC(".maps");
 
 /*
- * Samples (sampler.h), a CPU's each. They are of this size only where the loader has made the maps
- * anew and says so in pacer_built: elsewhere the verifier sees that nothing of them is reached.
+ * Samples (sampler.h): maps of one map each, an array of as many values as there are CPUs. It is
+ * put in when the first policy that samples comes, by the tool: an object alone cannot know how
+ * many.
  */
-struct {
+struct pacer_sampler_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
 	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(__u64)); /* struct pacer_sampler */
-} pacer_samples SEC(".maps");
+	__uint(value_size, sizeof(struct pacer_sampler));
+};
 
 struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, struct pacer_sampler_map);
+} pacer_samples SEC(".maps");
+
+struct pacer_heads_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
 	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(__u64)); /* struct pacer_heads */
+	__uint(value_size, sizeof(struct pacer_heads));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, struct pacer_heads_map);
 } pacer_heads SEC(".maps");
 
 const volatile struct pacer_built pacer_built SEC(".rodata.built") = {0};
@@ -136,11 +152,27 @@ static __always_inline struct pacer_throttle_lease *pacer_map_lease(__u32 index)
 	return bpf_map_lookup_elem(&pacer_leases, &index);
 }
 
+static __always_inline struct pacer_sampler *pacer_map_sampler(__u32 cpu)
+{
+	__u32 first = 0;
+	void *of_cpus = bpf_map_lookup_elem(&pacer_samples, &first);
+
+	return of_cpus ? bpf_map_lookup_elem(of_cpus, &cpu) : 0;
+}
+
+static __always_inline struct pacer_heads *pacer_map_heads(__u32 cpu)
+{
+	__u32 first = 0;
+	void *of_cpus = bpf_map_lookup_elem(&pacer_heads, &first);
+
+	return of_cpus ? bpf_map_lookup_elem(of_cpus, &cpu) : 0;
+}
+
 /* The core's hooks: where this host keeps what a packet is judged by. */
 #define PACER_LINE_AT(table, index)    ((void)(table), pacer_map_line(index))
 #define PACER_POLICY_OF(walk)	       (&pacer_copies[(walk)->copy & 1].policy)
 #define PACER_RULE_OF(walk)	       (&PACER_POLICY_OF(walk)->rule[(walk)->rule & (PACER_RULES_MAX - 1)])
-#define PACER_SECRET_OF(walk)	       pacer_control.secret
+#define PACER_SECRET_AT(walk, which)   pacer_control.secret[(which)&1]
 #define PACER_TABLE_OF(walk)	       ((struct pacer_table *)0)
 #define PACER_THROTTLE_AT(walk, index) ((void)(walk), pacer_map_throttle(index))
 #define PACER_POOL_STATE	       struct pacer_pool

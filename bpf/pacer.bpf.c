@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The packet path, top to bottom. What judges is in common/; this file finds it its state. */
 #include <linux/bpf.h>
+#include <linux/ip.h>
+#include <linux/tcp.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 #include <xdp/xdp_helpers.h>
@@ -19,22 +21,50 @@ struct {
 	__uint(XDP_PASS, 1);
 } XDP_RUN_CONFIG(pacer);
 
+/* What a secret is drawn by: the addresses and ports of a connection that there is not. */
+struct draw {
+	struct iphdr ip;
+	struct tcphdr tcp;
+	__u32 last; /* what was drawn before */
+};
+
+/*
+ * 24 bits or so that no other program can tell. The generator of bpf_get_prandom_u32 is no secret:
+ * classic BPF's SKF_AD_RANDOM shows it to any user, and it runs backwards as well. But the kernel
+ * hashes with a secret of its own for SYN cookies. It is asked for one of a connection which the
+ * generator, the clock and the cookies before choose; how far that goes is said in hash.h.
+ */
+static __always_inline __u32 draw(struct draw *d)
+{
+	__u64 now_ns = bpf_ktime_get_ns();
+	__u32 cookie;
+
+	d->ip.saddr = bpf_get_prandom_u32() ^ d->last;
+	d->ip.daddr ^= bpf_get_prandom_u32() ^ now_ns;
+	d->tcp.source ^= d->last >> 16;
+	d->tcp.dest ^= now_ns >> 32;
+	cookie = bpf_tcp_raw_gen_syncookie_ipv4(&d->ip, &d->tcp, sizeof(d->tcp));
+	d->last = cookie ^ bpf_get_prandom_u32();
+	return d->last;
+}
+
 /*
  * Draw the hash's secret where no loader did. Every word is drawn once, by whichever CPU comes
  * first, and all use that one.
  */
 __attribute__((noinline)) int draw_secret(void)
 {
-	struct pacer_control *control = &pacer_control;
+	__u64 *secret = pacer_control.secret[0];
+	struct draw d = {.tcp.doff = sizeof(d.tcp) / 4};
 	__u32 i;
 
 	for (i = 0; i < PACER_SECRETS; i++) {
-		__u64 word = (__u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32() | 1;
+		__u64 word = (__u64)draw(&d) << 40 ^ (__u64)draw(&d) << 20 ^ draw(&d);
 
-		if (!control->secret[i])
-			(void)pacer_cas64(&control->secret[i], 0, word);
+		if (!secret[i])
+			(void)pacer_cas64(&secret[i], 0, word ? word : 1);
 	}
-	pacer_release(&control->secret_ready, 1);
+	pacer_release(&pacer_control.secret_ready, PACER_SECRET_OF_PROGRAM);
 	return 0;
 }
 
@@ -43,21 +73,22 @@ static __always_inline int on_trie(struct pacer_allow_value *value, int exact)
 	return value && (!value->until_ns || pacer_clock(exact) < value->until_ns);
 }
 
-static __attribute__((noinline)) int allowed(const struct pacer_packet *pkt, int exact)
+static __attribute__((noinline)) int allowed(const struct pacer_packet *pkt, __u32 copy, int exact)
 {
 	const __u32 *saddr = &pkt->key[PACER_WORD_SADDR];
 
 	if (pkt->family == PACER_FAMILY_4) {
 		struct {
-			__u32 prefixlen, addr;
-		} key = {32, bpf_htonl(saddr[0])};
+			__u32 prefixlen, copy, addr;
+		} key = {PACER_ALLOW_COPY_BITS + 32, copy, bpf_htonl(saddr[0])};
 
 		return on_trie(bpf_map_lookup_elem(&pacer_allow4, &key), exact);
 	}
 	if (pkt->family == PACER_FAMILY_6) {
 		struct {
-			__u32 prefixlen, addr[4];
-		} key = {128,
+			__u32 prefixlen, copy, addr[4];
+		} key = {PACER_ALLOW_COPY_BITS + 128,
+			 copy,
 			 {bpf_htonl(saddr[0]), bpf_htonl(saddr[1]), bpf_htonl(saddr[2]),
 			  bpf_htonl(saddr[3])}};
 
@@ -74,20 +105,28 @@ static __always_inline int unjudged(struct pacer_walk *walk, int reason)
 	return reason;
 }
 
+/* Of what is in the first buffer, where the frame has many. */
+static __always_inline int parse(struct xdp_md *ctx, struct pacer_packet *pkt)
+{
+	void *data = (void *)(long)ctx->data, *data_end = (void *)(long)ctx->data_end;
+	__u32 len_bytes = bpf_xdp_get_buff_len(ctx);
+
+	return pacer_built.raw_ip ? pacer_parse_raw(data, data_end, len_bytes, pkt)
+				  : pacer_parse(data, data_end, len_bytes, pkt);
+}
+
 /* What has to be known of a packet before a limit can be asked: a reason, where none will be, or
- * PACER_UNDECIDED and the rule. Headers beyond a multi-buffer frame's first buffer count as cut
- * short.
+ * PACER_UNDECIDED and the rule.
  */
 static __always_inline int approach(struct xdp_md *ctx, struct pacer_walk *walk,
 				    const struct pacer_policy *policy)
 {
 	int exact = !!(policy->flags & PACER_CLOCK_EXACT);
-	int result = pacer_parse((void *)(long)ctx->data, (void *)(long)ctx->data_end,
-				 bpf_xdp_get_buff_len(ctx), &walk->pkt);
+	int result = parse(ctx, &walk->pkt);
 
 	if (result != PACER_PARSED)
 		return unjudged(walk, pacer_parse_reason(result));
-	if (pacer_control.allowed && allowed(&walk->pkt, exact))
+	if (pacer_control.allowed[walk->copy & 1].any && allowed(&walk->pkt, walk->copy, exact))
 		return unjudged(walk, PACER_ALLOWED);
 	if (!pacer_control.secret_ready)
 		draw_secret();
@@ -111,7 +150,7 @@ static __always_inline struct pacer_counters *count(__u32 slot, enum pacer_reaso
 /* What became of the packet is of what the policy samples. */
 static __always_inline int is_sampled(const struct pacer_policy *policy, __u32 reason)
 {
-	return pacer_built.samples && policy->sampling.reasons >> (reason & 31) & 1;
+	return policy->sampling.reasons >> (reason & 31) & 1;
 }
 
 /* Beside a reason: the packet is not done with. In its place: the rule's limits are still to be
@@ -139,7 +178,7 @@ static __attribute__((noinline)) int begin(struct xdp_md *ctx, struct pacer_walk
 	if (result != PACER_UNDECIDED)
 		return FURTHER | result;
 	rule = &policy->rule[walk->rule & (PACER_RULES_MAX - 1)];
-	if (!rule->plain)
+	if (!rule->plain || walk->pkt.key[PACER_WORD_META] & PACER_META_PART)
 		return FURTHER | ASK;
 	result = pacer_limit_pass(walk, &rule->tier[0], hold);
 	if (result == PACER_UNDECIDED)
@@ -170,15 +209,18 @@ static __always_inline const struct pacer_rule *rule_of(const struct pacer_polic
 	return &policy->rule[pacer_opaque(j->rule) & (PACER_RULES_MAX - 1)];
 }
 
-static __always_inline struct pacer_counters *
-count_judged(const struct pacer_policy *policy, const struct pacer_judgement *j, __u32 len_bytes)
+static __always_inline struct pacer_counters *count_judged(const struct pacer_policy *policy,
+							   const struct pacer_judgement *j,
+							   const struct pacer_walk *walk)
 {
 	__u32 slot = j->rule < PACER_RULES_MAX ? rule_of(policy, j)->counter : 0;
-	struct pacer_counters *counters = count(slot, j->reason, len_bytes);
+	struct pacer_counters *counters = count(slot, j->reason, walk->pkt.len_bytes);
 	__u32 event = pacer_opaque(j->event);
 
 	if (counters && event < PACER_EVENT_COUNT)
 		counters->events[event]++;
+	if (counters && walk->pkt.key[PACER_WORD_META] & PACER_META_PART)
+		counters->events[PACER_READ_IN_PART]++;
 	return counters;
 }
 
@@ -196,7 +238,10 @@ static __always_inline int action(const struct pacer_policy *policy,
 	case PACER_VERDICT_ADMIT:
 		return XDP_PASS;
 	case PACER_VERDICT_UNPARSED:
-		return policy->flags & PACER_UNPARSED_DROP && !(policy->flags & PACER_MONITOR)
+		if (policy->flags & PACER_MONITOR)
+			return XDP_PASS;
+		/* The stack may take what is too deep: it passes by no limit. */
+		return policy->flags & PACER_UNPARSED_DROP || j->reason == PACER_TOO_DEEP
 			   ? XDP_DROP
 			   : XDP_PASS;
 	case PACER_VERDICT_DENY:
@@ -243,7 +288,7 @@ SEC("xdp.frags") int pacer(struct xdp_md *ctx)
 		return result == PACER_ADMIT ? XDP_PASS : XDP_DROP;
 	}
 	j = judge(&walk, result & ~FURTHER, &hold);
-	counters = count_judged(policy, &j, walk.pkt.len_bytes);
+	counters = count_judged(policy, &j, &walk);
 	if (is_sampled(policy, j.reason))
 		sample(ctx, &walk, fate_of(j.reason, j.tier, j.rule));
 	verdict = action(policy, &j);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Purpose: the sampler's way in the packet path: the packet is judged, and is of those that the
- * policy samples. Where the pacer was loaded without memory for samples, the verifier finds that
- * none of this is ever reached and leaves it out.
+ * policy samples. A policy that samples comes into force with memory for it.
  *
  * Concurrency: a CPU's own sampler and heads; their readers work on copies (sampler.h).
  */
@@ -36,7 +35,9 @@ static __always_inline void fill_judged(struct pacer_sample_item *item,
 		return;
 	judged = &PACER_POLICY_OF(walk)->rule[pacer_opaque(rule) & (PACER_RULES_MAX - 1)];
 	item->rule = judged->counter;
-	item->key = pacer_tier_hash(&judged->tier[tier], &walk->pkt, PACER_SECRET_OF(walk)).place;
+	item->key = pacer_tier_hash(&judged->tier[tier], &walk->pkt,
+				    PACER_SECRET_AT(walk, judged->tier[tier].secret))
+			.place;
 }
 
 __attribute__((noinline)) int fill_item(const struct pacer_walk *walk, __u32 fate,
@@ -73,13 +74,13 @@ static __always_inline void load_head(struct xdp_md *ctx, struct pacer_heads *he
 __attribute__((noinline)) int keep_head(struct xdp_md *ctx, const struct pacer_sampler *s,
 					__u32 len)
 {
-	__u32 i, cpu = bpf_get_smp_processor_id();
 	struct pacer_heads *heads;
 	__u64 left;
+	__u32 i;
 
-	if (!s || !len || !pacer_built.heads)
+	if (!s || !len)
 		return 0;
-	heads = bpf_map_lookup_elem(&pacer_heads, &cpu);
+	heads = pacer_map_heads(bpf_get_smp_processor_id());
 	if (!heads)
 		return 0;
 	load_head(ctx, heads, len);
@@ -104,13 +105,13 @@ __attribute__((noinline)) int take_sample(struct xdp_md *ctx, const struct pacer
 	struct pacer_sample_item item = {.time_ns = now_ns};
 	const struct pacer_sampling *by;
 
-	if (!walk || !s || !pacer_built.samples)
+	if (!walk || !s)
 		return 0;
 	by = &PACER_POLICY_OF(walk)->sampling;
 	fill_item(walk, fate, &item);
 	pacer_sample_write_begin(&s->seq);
 	pacer_sampler_take(s, by, &item);
-	if (pacer_built.heads && by->snap)
+	if (by->snap)
 		keep_head(ctx, s, walk->pkt.len_bytes < by->snap ? walk->pkt.len_bytes : by->snap);
 	pacer_sample_write_end(&s->seq);
 	return 0;
@@ -119,15 +120,14 @@ __attribute__((noinline)) int take_sample(struct xdp_md *ctx, const struct pacer
 /* A packet that was parsed and judged. Most are only counted. */
 __attribute__((noinline)) int sample(struct xdp_md *ctx, const struct pacer_walk *walk, __u32 fate)
 {
-	__u32 cpu = bpf_get_smp_processor_id();
 	const struct pacer_policy *policy;
 	struct pacer_sampler *s;
 	__u64 now_ns;
 
-	if (!pacer_built.samples || !walk)
+	if (!walk)
 		return 0;
 	policy = PACER_POLICY_OF(walk);
-	s = bpf_map_lookup_elem(&pacer_samples, &cpu);
+	s = pacer_map_sampler(bpf_get_smp_processor_id());
 	if (!s)
 		return 0;
 	/* Who is on the allow-list is let through without a look at the clock. */

@@ -5,7 +5,8 @@
  *
  * The policy in force is one of two copies; one word, control.in_force, says
  * which. A writer fills the other copy and then stores the word, so that no
- * packet is judged by half a policy.
+ * packet is judged by half a policy. An allow-list belongs to each copy and
+ * changes with it.
  *
  * Memory: a line is 64 bytes and 64-byte aligned; all of a key's state under one
  * tier lies in one line, half of one or a quarter (a window of PACER_STARTS_LINE
@@ -33,7 +34,7 @@
 #define PACER_BOUNDS_MAX   255u /* values at which one field's set of matching rules changes */
 #define PACER_BUCKETS	   256u
 #define PACER_DOC_MAX	   65536u
-#define PACER_ALLOW_MAX	   4096u
+#define PACER_ALLOW_MAX	   4096u /* prefixes of a family on a copy's allow-list */
 #define PACER_VLAN_NONE	   4096u
 #define PACER_KEY_WORDS	   10u
 #define PACER_THROTTLES	   128u /* states: of limits, the retired included, and of targets */
@@ -61,7 +62,7 @@ enum pacer_verdict {
 	X(NOT_IP, PASS, "not_ip", "neither IPv4 nor IPv6")                                       \
 	X(TRUNCATED, UNPARSED, "truncated", "a header is cut short")                             \
 	X(BAD_HEADER, UNPARSED, "bad_header", "a header contradicts itself or the frame")        \
-	X(TOO_DEEP, UNPARSED, "too_deep", "more tags or extension headers than are followed")    \
+	X(TOO_DEEP, UNPARSED, "too_deep", "no address within reach: too many tags")              \
 	X(DENY_GAP, DENY, "gap", "too soon after its key's last packet")                         \
 	X(DENY_WINDOW, DENY, "window", "the window's limit would be passed")                     \
 	X(DENY_RATE, DENY, "rate", "the rate and its burst would be passed")                     \
@@ -87,7 +88,8 @@ struct pacer_count {
 	X(BANS_FULL, "bans_full", "a key was not banned: the table of bans had no room for it") \
 	X(REDIRECTED, "redirected", "sent to a target of the pool")                             \
 	X(POOL_SPENT, "pool_spent", "no target of the pool could take it")                      \
-	X(TARGET_GONE, "target_gone", "the pool's target cannot be redirected to")
+	X(TARGET_GONE, "target_gone", "the pool's target cannot be redirected to")              \
+	X(READ_IN_PART, "read_in_part", "its ports lie beyond the headers that are read")
 
 enum pacer_event {
 #define PACER_EVENT_ENUM(name, id, text) PACER_##name,
@@ -279,7 +281,8 @@ struct pacer_tier {
 	__u32 shared;
 	__u32 key_id; /* which masks these are (PACER_KEY_ID); 0: the key is the same for all */
 	__u8 units;   /* of an entry; of a sketch: a line */
-	__u8 unused_2[3];
+	__u8 secret;  /* which of the control's two its keys are hashed with */
+	__u8 unused_2[2];
 	__u64 gap_ns;	/* 0: none */
 	__u64 idle_ns;	/* after head_ns, from when on a record holds nothing */
 	__u64 until_ns; /* 0: in force; else it is asked until then (a retired tier) */
@@ -363,6 +366,7 @@ struct pacer_bans {
 	__u32 sets;	   /* 0: no rule bans */
 	__u32 filter;	   /* the filter's first line, of 8 cells each */
 	__u32 filter_mask; /* its lines, a power of two, less 1 */
+	__u32 moving;	   /* 1: bans may still stand under the other secret */
 };
 
 /* How packets are sampled (sampler.h). */
@@ -420,18 +424,20 @@ struct pacer_dim6 {
 
 enum pacer_policy_flags {
 	PACER_MONITOR = 1,	 /* judge, count, pass */
-	PACER_UNPARSED_DROP = 2, /* else such frames pass */
+	PACER_UNPARSED_DROP = 2, /* else such frames pass, but for those that are too deep */
 	PACER_CLOCK_EXACT = 4,	 /* else the coarse clock, whose resolution the limits include */
 };
 
 struct pacer_policy {
-	__u64 rules;  /* a bit for each rule in force */
-	__u32 flags;  /* enum pacer_policy_flags */
-	__u32 dims;   /* fields that any rule matches on */
-	__u64 serial; /* of the apply that wrote it */
+	__u64 rules;	/* a bit for each rule in force */
+	__u64 portless; /* those that ask for no ports */
+	__u32 flags;	/* enum pacer_policy_flags */
+	__u32 dims;	/* fields that any rule matches on */
+	__u64 serial;	/* of the apply that wrote it */
 	struct pacer_dim dim[PACER_DIM_COUNT];
 	struct pacer_dim6 dim6[2]; /* source, destination */
 	struct pacer_bans bans;
+	__u32 secret; /* of new tiers, and of bans */
 	struct pacer_pool pool[PACER_POOLS_MAX];
 	struct pacer_former former[PACER_THROTTLES];
 	struct pacer_sampling sampling;
@@ -450,26 +456,32 @@ struct pacer_copy {
 
 /* What a pacer was loaded with and cannot come by later. */
 struct pacer_built {
-	__u32 samples; /* memory for samples */
-	__u32 heads;   /* and for packets' heads beside them */
+	__u32 raw_ip; /* the interface's frames begin with the IP header */
+	__u32 unused;
 };
 
 #define PACER_SECRETS (2 * (PACER_KEY_WORDS + 2))
 
+/* Prefixes on an allow-list, so that an empty one costs nothing. */
+union pacer_allowed {
+	struct {
+		__u32 v4, v6;
+	};
+	__u64 any; /* not 0: there are some */
+};
+
+/* Who drew the first of the two secrets: the second is always drawn by the tools. */
+enum pacer_secret_of { PACER_SECRET_NONE, PACER_SECRET_OF_PROGRAM, PACER_SECRET_OF_TOOLS };
+
 struct pacer_control {
 	__u32 magic;
 	__u32 abi_version;
-	__u64 in_force;	    /* see pacer_in_force */
-	__u32 secret_ready; /* the hash's secret is drawn */
-	__u32 unused;
-	union { /* prefixes on the allow-list, so that an empty one costs nothing */
-		struct {
-			__u32 allowed4, allowed6;
-		};
-		__u64 allowed; /* not 0: there are some */
-	};
-	__u64 secret[PACER_SECRETS];
-	__u64 resolution_ns; /* of the coarse clock, as the loader found it */
+	__u64 in_force;			/* see pacer_in_force */
+	__u32 secret_ready;		/* enum pacer_secret_of */
+	__u32 raw_ip;			/* pacer_built.raw_ip, for the tools */
+	union pacer_allowed allowed[2]; /* of each copy */
+	__u64 secret[2][PACER_SECRETS]; /* the hash's; two, so that one can follow the other */
+	__u64 resolution_ns;		/* of the coarse clock, as the loader found it */
 };
 
 /*
@@ -483,20 +495,33 @@ PACER_INLINE __u32 pacer_in_force(__u64 word, __u64 now_ns)
 	return word >> 1 && now_ns >= word >> 1 ? copy ^ 1 : copy;
 }
 
-/* The allow-list's trie: prefix length, then the address, big-endian. */
+/*
+ * The tries of the allow-lists, one of a family: prefix length, the copy whose list it is on, and
+ * then the address, big-endian. The length counts the copy's bits, so that every look-up is of one
+ * list alone.
+ */
+#define PACER_ALLOW_COPY_BITS 32u
+/* Both lists, and one: some kernels change no entry of a trie that is full. */
+#define PACER_ALLOW_ENTRIES (2 * PACER_ALLOW_MAX + 1)
+
 struct pacer_allow4 {
 	__u32 prefixlen;
+	__u32 copy;
 	__u8 addr[4];
 };
 
 struct pacer_allow6 {
 	__u32 prefixlen;
+	__u32 copy;
 	__u8 addr[16];
 };
 
+/* Why a prefix is on the list: the policy has it there, or the operator, or both. */
 struct pacer_allow_value {
-	__u64 until_ns;	 /* monotonic; 0: for ever */
-	__u64 of_policy; /* stands in the policy's list: goes when the policy does */
+	__u64 until_ns;	     /* what packets are judged by: monotonic; 0: for ever */
+	__u64 hand_until_ns; /* the same, of the operator's */
+	__u32 of_policy;
+	__u32 by_hand;
 };
 
 PACER_INLINE enum pacer_verdict pacer_verdict_of(enum pacer_reason reason)

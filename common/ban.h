@@ -99,8 +99,10 @@ PACER_INLINE int pacer_ban_runs(struct pacer_line *line, __u64 now_ns)
 }
 
 /*
- * Is the key banned by this entry? 0 also if it is just being written. Who holds the claim sets the
- * time to 0 before it changes the key: so an entry that is held, but has its time still, is whole.
+ * Is the key banned by this entry? 0 also if it is just being written. Who holds the claim raises
+ * its sequence and sets the time to 0 before it changes the key: so an entry that is held, but has
+ * its time and its sequence still, is whole. The time alone would not tell: a ban may be lifted,
+ * and the entry be another key's until the same time.
  */
 PACER_INLINE int pacer_ban_holds(struct pacer_line *line, const struct pacer_ban_ask *q)
 {
@@ -150,6 +152,8 @@ PACER_INLINE PACER_MUST_USE int pacer_ban_enter(struct pacer_line *line,
 		pacer_claim_cancel(&line->ban_claim, word);
 		return own;
 	}
+	word = pacer_claim_next(word);
+	pacer_store(&line->ban_claim, word);
 	pacer_store64(&line->ban_until_ns, 0);
 	pacer_store(&line->ban_rule, q->key.rule);
 	pacer_store(&line->ban_key_id, q->key.key_id);

@@ -13,7 +13,7 @@
  * word again, and what they read was whole if the word is the same and not held.
  * The sequence is short, so a reader that sleeps through exactly 512 changes is
  * deceived; a reader's finding is therefore a ground to deny, and to admit only
- * where it is compared again under the claim (pacer_record_settle).
+ * where it is compared again under the claim (pacer_entry_settle).
  * On machines that reorder loads a reader may be deceived more often, in the
  * same direction.
  *
@@ -106,12 +106,16 @@ PACER_INLINE void pacer_claim_cancel(__u32 *claim, __u32 word)
 	pacer_release(claim, word & ~PACER_CLAIM_HELD);
 }
 
+/* The word with its sequence raised. */
+PACER_INLINE __u32 pacer_claim_next(__u32 word)
+{
+	return (word & ~PACER_CLAIM_SEQ) | ((word + PACER_CLAIM_SEQ_ONE) & PACER_CLAIM_SEQ);
+}
+
 /* Give the line back changed: readers see that it was. Only by its holder. */
 PACER_INLINE void pacer_claim_release(__u32 *claim, __u32 word)
 {
-	__u32 seq = (word + PACER_CLAIM_SEQ_ONE) & PACER_CLAIM_SEQ;
-
-	pacer_release(claim, (word & ~(PACER_CLAIM_SEQ | PACER_CLAIM_HELD)) | seq);
+	pacer_release(claim, pacer_claim_next(word) & ~PACER_CLAIM_HELD);
 }
 
 #endif

@@ -16,10 +16,18 @@
 #include "recency.h"
 #include "table.h"
 
+/* What selects the key's cells. A key that is the same for all is so for IPv4 and for IPv6, whose
+ * hashes differ.
+ */
+PACER_INLINE __u32 pacer_sketch_mark(const struct pacer_ask *q)
+{
+	return q->tier->key_id ? q->hash.mark : 0;
+}
+
 PACER_INLINE enum pacer_reason pacer_sketch_judge(const struct pacer_ask *q,
 						  struct pacer_line *line)
 {
-	__u64 last_ns = pacer_recency_estimate(line, q->hash.mark, q->tier->rows);
+	__u64 last_ns = pacer_recency_estimate(line, pacer_sketch_mark(q), q->tier->rows);
 
 	return pacer_gap_open(last_ns, q->now_ns, q->tier->gap_ns) ? PACER_ADMIT : PACER_DENY_GAP;
 }

@@ -17,6 +17,22 @@
  * shared denial and never admission. Keys of IPv4 and IPv6 have first secrets of
  * their own, so they are as independent.
  *
+ * The secret: the loader draws it from the kernel's random numbers, and can draw
+ * another at work (user/rotate.h, table.h). An object that was attached without it
+ * has to draw its own, for which BPF offers little. bpf_get_prandom_u32 is no
+ * secret: classic BPF's SKF_AD_RANDOM shows the same generator to any local user,
+ * it is linear, and from a few values all of a CPU's are known, the past ones too.
+ * Clocks, jiffies and addresses can be guessed or are shown elsewhere. What no
+ * user can read is the key of the kernel's SYN cookies, so words are made of
+ * cookies for addresses and ports that the generator, the clock and the cookies
+ * before chose (bpf/pacer.bpf.c). What is left: a local user who is root in a
+ * network namespace of his own can have cookies made for addresses and ports of
+ * his choice; to draw the same he has to know the generator's state and the clock
+ * of each of the draws to the nanosecond, and to ask within the minute after
+ * which cookies change. The kernel's key itself is only as good as its boot was.
+ * So such a secret is the CLI's to replace when it first changes the policy, and
+ * `status` says so until then.
+ *
  * Concurrency: pure. Memory: none.
  */
 #ifndef PACER_HASH_H

@@ -81,7 +81,7 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_entry_admit(const struct pacer_ask *q,
 		pacer_rate_admit(q, r, seen);
 		break;
 	case PACER_TIER_SKETCH:
-		pacer_recency_raise(r->line, q->hash.mark, q->tier->rows, q->now_ns);
+		pacer_recency_raise(r->line, pacer_sketch_mark(q), q->tier->rows, q->now_ns);
 		break;
 	case PACER_TIER_NONE:
 	case PACER_TIER_THROTTLE:
@@ -181,8 +181,13 @@ PACER_INLINE enum pacer_reason pacer_entry_reserve(const struct pacer_ask *q,
 
 	if (!sketch)
 		result = pacer_record_take(q, hold);
-	if (!pacer_ring_at(q->table, q->tier, hold->index, &r))
+	if (!pacer_ring_begin(q->table, hold->index, &r))
+		return PACER_DENY_NO_STATE; /* then there is no claim to be held */
+	if (!pacer_ring_whole(q->tier, &r)) {
+		if (result == PACER_CLAIM_TAKEN)
+			pacer_claim_cancel(&r.head->claim, hold->word);
 		return PACER_DENY_NO_STATE;
+	}
 	if (sketch)
 		result = pacer_claim_take(&r.head->claim, PACER_CLAIM_ANY, &hold->word);
 	if (result != PACER_CLAIM_TAKEN)
@@ -220,7 +225,7 @@ PACER_INLINE void pacer_entry_cancel(const struct pacer_ask *q, const struct pac
 struct pacer_state {
 	struct pacer_table table;
 	const struct pacer_policy *policy;
-	const __u64 *secret;		       /* PACER_SECRETS of them */
+	const __u64 *secret; /* PACER_SECRETS of them, and of a second, if tiers have it */
 	struct pacer_throttle_state *throttle; /* PACER_THROTTLES of them */
 	struct pacer_throttle_lease *lease;    /* as many, this CPU's */
 };
@@ -237,7 +242,7 @@ struct pacer_walk {
 #ifndef PACER_RULE_OF
 #define PACER_POLICY_OF(walk)	       ((walk)->state->policy)
 #define PACER_RULE_OF(walk)	       (&PACER_POLICY_OF(walk)->rule[(walk)->rule])
-#define PACER_SECRET_OF(walk)	       ((walk)->state->secret)
+#define PACER_SECRET_AT(walk, which)   ((walk)->state->secret + ((which)&1) * PACER_SECRETS)
 #define PACER_TABLE_OF(walk)	       (&(walk)->state->table)
 #define PACER_THROTTLE_AT(walk, index) (&(walk)->state->throttle[(index) & (PACER_THROTTLES - 1)])
 #define PACER_LEASE_AT(walk, index)    (&(walk)->state->lease[(index) & (PACER_THROTTLES - 1)])
@@ -322,7 +327,7 @@ pacer_limit_check(const struct pacer_walk *w, const struct pacer_tier *t, struct
 	case PACER_TIER_SKETCH:
 	case PACER_TIER_RECORD:
 	case PACER_TIER_RATE:
-		hold->hash = pacer_tier_hash(t, &w->pkt, PACER_SECRET_OF(w));
+		hold->hash = pacer_tier_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret));
 		q = pacer_walk_ask(w, t, hold->hash);
 		return pacer_entry_check(&q, hold);
 	case PACER_TIER_THROTTLE:

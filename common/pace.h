@@ -18,7 +18,9 @@
  *
  * Concurrency: any number of CPUs. Claims of a rule are taken in the order of
  * its tiers and every tier has lines of its own, so no two CPUs wait for each
- * other in a circle. A walk is one CPU's, and its leases are only that CPU's.
+ * other in a circle; but for the two tiers of a limit whose secret is changed
+ * (table.h), where they do so for PACER_SPINS looks. A walk is one CPU's, and its
+ * leases are only that CPU's.
  *
  * Error: that of the limiters (recency.h, window.h, table.h, throttle.h, ban.h).
  * Contention beyond PACER_SPINS looks denies.
@@ -113,7 +115,7 @@ PACER_INLINE int pacer_limit_pass(const struct pacer_walk *w, const struct pacer
 	enum pacer_reason reason;
 
 	if ((t->kind == PACER_TIER_RECORD || t->kind == PACER_TIER_RATE) && !t->until_ns) {
-		struct pacer_hash hash = pacer_tier_hash(t, &w->pkt, PACER_SECRET_OF(w));
+		struct pacer_hash hash = pacer_tier_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret));
 		struct pacer_ask q = pacer_walk_ask(w, t, hash);
 		struct pacer_found found;
 		int result = pacer_entry_pass(&q, &found);
@@ -173,12 +175,12 @@ PACER_GLOBAL int pacer_walk_classify(const struct pacer_walk *w)
 }
 
 PACER_INLINE struct pacer_ban_ask pacer_walk_ban_ask(const struct pacer_walk *w,
-						     const struct pacer_tier *t)
+						     const struct pacer_tier *t, __u32 secret)
 {
 	struct pacer_ban_ask q = {PACER_TABLE_OF(w),
 				  &PACER_POLICY_OF(w)->bans,
 				  w->now_ns,
-				  pacer_tier_hash(t, &w->pkt, PACER_SECRET_OF(w)),
+				  pacer_tier_hash(t, &w->pkt, PACER_SECRET_AT(w, secret)),
 				  {PACER_RULE_OF(w)->id, t->key_id, {0}}};
 
 	if (w->pkt.family == PACER_FAMILY_4) {
@@ -191,18 +193,18 @@ PACER_INLINE struct pacer_ban_ask pacer_walk_ban_ask(const struct pacer_walk *w,
 }
 
 /* Does the exact table say that the packet's key under this tier is banned? */
-PACER_GLOBAL int pacer_walk_confirm(const struct pacer_walk *w, __u32 i)
+PACER_GLOBAL int pacer_walk_confirm(const struct pacer_walk *w, __u32 i, __u32 secret)
 {
 	struct pacer_ban_ask q;
 
 	if (!w || i >= PACER_TIERS_MAX)
 		return 0;
-	q = pacer_walk_ban_ask(w, &PACER_RULE_OF(w)->tier[i]);
+	q = pacer_walk_ban_ask(w, &PACER_RULE_OF(w)->tier[i], secret);
 	return pacer_ban_find(&q);
 }
 
-/* Is the packet's key banned under a tier of the rule? A judgement, as pacer_pack makes it. */
-PACER_GLOBAL int pacer_walk_banned(const struct pacer_walk *w)
+/* Is the packet's key banned under a tier of the rule, by this secret? A judgement, packed. */
+PACER_GLOBAL int pacer_walk_banned(const struct pacer_walk *w, __u32 secret)
 {
 	const struct pacer_tier *t;
 	__u32 i;
@@ -214,11 +216,23 @@ PACER_GLOBAL int pacer_walk_banned(const struct pacer_walk *w)
 		t = &PACER_RULE_OF(w)->tier[i];
 		if (t->key_id &&
 		    pacer_ban_maybe(PACER_TABLE_OF(w), &PACER_POLICY_OF(w)->bans,
-				    pacer_tier_hash(t, &w->pkt, PACER_SECRET_OF(w)), w->now_ns) &&
-		    pacer_walk_confirm(w, i))
+				    pacer_tier_hash(t, &w->pkt, PACER_SECRET_AT(w, secret)),
+				    w->now_ns) &&
+		    pacer_walk_confirm(w, i, secret))
 			return pacer_pack(PACER_DENY_BAN, i);
 	}
 	return PACER_ADMIT;
+}
+
+/* ... or, while bans are being moved, by the one before? That first, as bans come from there. */
+PACER_INLINE int pacer_walk_any_ban(const struct pacer_walk *w)
+{
+	__u32 secret = PACER_POLICY_OF(w)->secret;
+	int packed = PACER_ADMIT;
+
+	if (PACER_POLICY_OF(w)->bans.moving)
+		packed = pacer_walk_banned(w, secret ^ 1);
+	return packed == PACER_ADMIT ? pacer_walk_banned(w, secret) : packed;
 }
 
 /* Ban the packet's key under the tier that denied it. Returns what came of it, as an event. */
@@ -228,7 +242,7 @@ PACER_GLOBAL int pacer_walk_ban(const struct pacer_walk *w, __u32 i)
 
 	if (!w || i >= PACER_TIERS_MAX || !PACER_RULE_OF(w)->tier[i].key_id)
 		return PACER_EVENT_COUNT;
-	q = pacer_walk_ban_ask(w, &PACER_RULE_OF(w)->tier[i]);
+	q = pacer_walk_ban_ask(w, &PACER_RULE_OF(w)->tier[i], PACER_POLICY_OF(w)->secret);
 	return pacer_ban_add(&q, w->now_ns + PACER_RULE_OF(w)->ban_ns);
 }
 
@@ -243,7 +257,7 @@ PACER_INLINE struct pacer_judgement pacer_pace_rule(struct pacer_walk *w)
 {
 	struct pacer_judgement j = {PACER_NO_RULE, w->rule, 0, PACER_EVENT_COUNT};
 	__u64 ban_ns = PACER_RULE_OF(w)->ban_ns;
-	int packed = ban_ns ? pacer_walk_banned(w) : PACER_ADMIT;
+	int packed = ban_ns ? pacer_walk_any_ban(w) : PACER_ADMIT;
 
 	if (packed == PACER_ADMIT)
 		packed = pacer_limit(w);

@@ -3,16 +3,27 @@
  * Purpose: a frame's addresses, ports and fragment state. One parser for the
  * kernel and for user space.
  *
- * Read: Ethernet, up to two VLAN tags (802.1Q, 802.1ad), IPv4 with options, IPv6
- * with up to PACER_PARSE_HEADERS extension headers (hop-by-hop, routing,
- * destination, fragment, AH), the ports of TCP, UDP and SCTP. The outer tag's
- * VLAN and the outer IP header count; tunnels are not opened.
+ * Read: Ethernet, up to PACER_PARSE_TAGS VLAN tags (802.1Q, 802.1ad), or nothing
+ * before the IP header; IPv4 with options, IPv6 with up to PACER_PARSE_HEADERS
+ * extension headers (hop-by-hop, routing, destination, fragment, AH), the ports of
+ * TCP, UDP and SCTP. The outer IP header counts; tunnels are not opened.
+ *
+ * The VLAN is that of the first tag that names one. A tag of VLAN 0 (a priority
+ * tag) names none: Linux takes it off and goes on, so with such tags alone a frame
+ * is as one without.
  *
  * A later fragment has no ports. In its key the datagram's identification stands
  * where the ports would, and a mark keeps it apart from every port pair.
  *
+ * A stack follows more headers than this does, and sees more of the frame than its
+ * first buffer. A packet whose addresses are known and whose headers go on is read
+ * in part: it has no ports, and a mark of its own in its key; its protocol is 0
+ * where that is not known either. So none gets round a limit by its headers.
+ *
  * Error: what is cut short or contradicts itself is said to be so and nothing of
- * it is used. IPv4's checksum is not looked at.
+ * it is used: no stack takes that. What a stack may take although no address is in
+ * reach is said to be too deep. IPv4's checksum is not looked at. The protocol of
+ * IPv6's later fragments is what they say, though stacks go by the first alone.
  *
  * Concurrency: pure. Memory: none.
  */
@@ -21,7 +32,7 @@
 
 #include "abi.h"
 
-#define PACER_PARSE_TAGS    2
+#define PACER_PARSE_TAGS    16
 #define PACER_PARSE_HEADERS 8
 
 enum pacer_family { PACER_FAMILY_NONE, PACER_FAMILY_4, PACER_FAMILY_6 };
@@ -41,23 +52,36 @@ enum pacer_key_word {
 	PACER_WORD_SADDR = 0,
 	PACER_WORD_DADDR = 4,
 	PACER_WORD_PORTS = 8, /* sport << 16 | dport, or a later fragment's identification */
-	PACER_WORD_META = 9   /* protocol, and PACER_META_FRAGMENT */
+	PACER_WORD_META = 9   /* protocol, and the marks */
 };
 
 #define PACER_META_PROTO    0xffu
-#define PACER_META_FRAGMENT 0x100u
+#define PACER_META_FRAGMENT 0x100u /* a later fragment */
+#define PACER_META_PART	    0x200u /* read in part: its ports lie beyond what is read */
+#define PACER_META_MARKS    (PACER_META_FRAGMENT | PACER_META_PART)
+
+/* What is known of a packet's ports. */
+enum pacer_ports {
+	PACER_PORTS_READ,
+	PACER_PORTS_NONE,    /* its protocol has none */
+	PACER_PORTS_UNKNOWN, /* it has some */
+	PACER_PORTS_ANY	     /* it may have: nor is the protocol known */
+};
 
 struct pacer_packet {
 	__u32 key[PACER_KEY_WORDS];
 	__u32 len_bytes; /* the whole frame's */
-	__u16 vlan;	 /* of the outer tag, or PACER_VLAN_NONE */
+	__u16 vlan;	 /* of the first tag that names one, or PACER_VLAN_NONE */
 	__u8 family;	 /* enum pacer_family */
 	__u8 fragment;	 /* enum pacer_fragment */
 	__u8 proto;	 /* that follows the last header read */
-	__u8 unused[3];
+	__u8 ports;	 /* enum pacer_ports */
+	__u8 unused[2];
 } __attribute__((aligned(8))); /* so that it is zeroed by long words */
 
-/* Where the parser stands: `p` in a buffer that ends at `end`, and `left` bytes of IP to come. */
+/* Where the parser stands: `p` in a buffer that ends at `end`, and `left` bytes of IP to come,
+ * which may be more than the buffer holds.
+ */
 struct pacer_cursor {
 	const __u8 *p, *end;
 	__u32 left;
@@ -78,22 +102,46 @@ PACER_INLINE int pacer_is_tag(__u16 h_proto)
 	return h_proto == PACER_ETH_8021Q || h_proto == PACER_ETH_8021AD;
 }
 
+PACER_INLINE enum pacer_parse_result pacer_parse_part(struct pacer_packet *pkt,
+						      enum pacer_ports ports)
+{
+	if (ports == PACER_PORTS_ANY)
+		pkt->proto = 0;
+	pkt->ports = ports;
+	pkt->key[PACER_WORD_META] = pkt->proto | PACER_META_PART;
+	return PACER_PARSED;
+}
+
+/* The datagram ends within its headers. Of a first fragment a later one may hold the rest. */
+PACER_INLINE enum pacer_parse_result pacer_parse_ended(struct pacer_packet *pkt,
+						       enum pacer_ports ports,
+						       enum pacer_parse_result otherwise)
+{
+	return pkt->fragment == PACER_FRAG_FIRST ? pacer_parse_part(pkt, ports) : otherwise;
+}
+
 /* The ports, where the protocol has some, of anything but a later fragment. */
 PACER_INLINE enum pacer_parse_result pacer_parse_ports(const struct pacer_cursor *c,
 						       struct pacer_packet *pkt)
 {
 	pkt->key[PACER_WORD_META] = pkt->proto;
-	if (!pacer_has_ports(pkt->proto))
+	if (!pacer_has_ports(pkt->proto)) {
+		pkt->ports = PACER_PORTS_NONE;
 		return PACER_PARSED;
-	if (c->left < 4 || c->p + 4 > c->end)
-		return PACER_PARSE_TRUNCATED;
+	}
+	if (c->left < 4)
+		return pacer_parse_ended(pkt, PACER_PORTS_UNKNOWN, PACER_PARSE_TRUNCATED);
+	if (c->p + 4 > c->end)
+		return pacer_parse_part(pkt, PACER_PORTS_UNKNOWN);
 	pkt->key[PACER_WORD_PORTS] = pacer_be32(c->p);
 	return PACER_PARSED;
 }
 
-PACER_INLINE enum pacer_parse_result pacer_parse_later(struct pacer_packet *pkt, __u32 datagram)
+PACER_INLINE enum pacer_parse_result pacer_parse_later(struct pacer_packet *pkt, __u32 datagram,
+						       enum pacer_ports ports)
 {
 	pkt->fragment = PACER_FRAG_LATER;
+	pkt->ports = ports;
 	pkt->key[PACER_WORD_META] = pkt->proto | PACER_META_FRAGMENT;
 	pkt->key[PACER_WORD_PORTS] = datagram;
 	return PACER_PARSED;
@@ -104,15 +152,15 @@ PACER_INLINE enum pacer_parse_result pacer_parse_ip4(struct pacer_cursor *c,
 {
 	__u32 header, total, frag;
 
-	if (c->left < 20 || c->p + 20 > c->end)
+	if (c->left < 20)
 		return PACER_PARSE_TRUNCATED;
+	if (c->p + 20 > c->end)
+		return PACER_PARSE_TOO_DEEP;
 	header = (c->p[0] & 0x0f) * 4u;
 	total = pacer_be16(c->p + 2);
 	/* Version 4, and 5 words or more: the first byte is 0x45 to 0x4f. */
 	if (c->p[0] - 0x45u > 0x4f - 0x45u || total < header || total > c->left)
 		return PACER_PARSE_BAD_HEADER;
-	if (c->p + header > c->end)
-		return PACER_PARSE_TRUNCATED;
 	pkt->family = PACER_FAMILY_4;
 	pkt->proto = c->p[9];
 	pkt->key[PACER_WORD_SADDR] = pacer_be32(c->p + 12);
@@ -120,7 +168,9 @@ PACER_INLINE enum pacer_parse_result pacer_parse_ip4(struct pacer_cursor *c,
 	frag = pacer_be16(c->p + 6);
 	if (frag & 0x3fff) {
 		if (frag & 0x1fff)
-			return pacer_parse_later(pkt, pacer_be16(c->p + 4));
+			return pacer_parse_later(pkt, pacer_be16(c->p + 4),
+						 pacer_has_ports(pkt->proto) ? PACER_PORTS_UNKNOWN
+									     : PACER_PORTS_NONE);
 		pkt->fragment = PACER_FRAG_FIRST;
 	}
 	c->p += header;
@@ -157,6 +207,14 @@ PACER_INLINE __u32 pacer_extension_len(const struct pacer_cursor *c, __u8 type)
 	return pacer_opaque(8 + more * (8 - 4 * ah)) & 0xfff;
 }
 
+/* Of a later fragment of IPv6: before its protocol may stand headers, which it does not hold. */
+PACER_INLINE enum pacer_ports pacer_later_ports6(__u8 proto)
+{
+	if (pacer_is_extension(proto))
+		return PACER_PORTS_ANY;
+	return pacer_has_ports(proto) ? PACER_PORTS_UNKNOWN : PACER_PORTS_NONE;
+}
+
 PACER_INLINE enum pacer_parse_result pacer_parse_extensions(struct pacer_cursor *c,
 							    struct pacer_packet *pkt)
 {
@@ -165,25 +223,29 @@ PACER_INLINE enum pacer_parse_result pacer_parse_extensions(struct pacer_cursor 
 	for (i = 0; i < PACER_PARSE_HEADERS; i++) {
 		if (!pacer_is_extension(pkt->proto))
 			return pacer_parse_ports(c, pkt);
-		if (c->left < 8 || c->p + 8 > c->end)
-			return PACER_PARSE_TRUNCATED;
+		if (c->left < 8)
+			return pacer_parse_ended(pkt, PACER_PORTS_ANY, PACER_PARSE_TRUNCATED);
+		if (c->p + 8 > c->end)
+			break;
 		len = pacer_extension_len(c, pkt->proto);
 		if (pkt->proto == 44) {
 			frag = pacer_be16(c->p + 2);
 			pkt->proto = c->p[0];
 			if (frag & 0xfff8)
-				return pacer_parse_later(pkt, pacer_be32(c->p + 4));
+				return pacer_parse_later(pkt, pacer_be32(c->p + 4),
+							 pacer_later_ports6(pkt->proto));
 			if (frag & 1)
 				pkt->fragment = PACER_FRAG_FIRST;
 		} else {
 			pkt->proto = c->p[0];
 		}
 		if (len > c->left)
-			return PACER_PARSE_BAD_HEADER;
+			return pacer_parse_ended(pkt, PACER_PORTS_ANY, PACER_PARSE_BAD_HEADER);
 		c->p += len;
 		c->left -= len;
 	}
-	return pacer_is_extension(pkt->proto) ? PACER_PARSE_TOO_DEEP : pacer_parse_ports(c, pkt);
+	return pacer_is_extension(pkt->proto) ? pacer_parse_part(pkt, PACER_PORTS_ANY)
+					      : pacer_parse_ports(c, pkt);
 }
 
 PACER_INLINE enum pacer_parse_result pacer_parse_ip6(struct pacer_cursor *c,
@@ -191,8 +253,10 @@ PACER_INLINE enum pacer_parse_result pacer_parse_ip6(struct pacer_cursor *c,
 {
 	__u32 payload, i;
 
-	if (c->left < 40 || c->p + 40 > c->end)
+	if (c->left < 40)
 		return PACER_PARSE_TRUNCATED;
+	if (c->p + 40 > c->end)
+		return PACER_PARSE_TOO_DEEP;
 	payload = pacer_be16(c->p + 4);
 	if (c->p[0] >> 4 != 6 || payload + 40 > c->left)
 		return PACER_PARSE_BAD_HEADER;
@@ -200,6 +264,9 @@ PACER_INLINE enum pacer_parse_result pacer_parse_ip6(struct pacer_cursor *c,
 	pkt->proto = c->p[6];
 	for (i = 0; i < 8; i++)
 		pkt->key[PACER_WORD_SADDR + i] = pacer_be32(c->p + 8 + 4 * i);
+	/* As a jumbogram's length: without the option of one, too, Linux takes the frame's. */
+	if (!payload && !pkt->proto)
+		payload = c->left - 40;
 	c->p += 40;
 	c->left = payload;
 	return pacer_parse_extensions(c, pkt);
@@ -240,37 +307,71 @@ PACER_INLINE int pacer_parse_usual(const __u8 *p, const __u8 *end, __u32 len_byt
 	return 1;
 }
 
+PACER_INLINE void pacer_parse_nothing(struct pacer_packet *pkt, __u32 len_bytes)
+{
+	__builtin_memset(pkt, 0, sizeof(*pkt));
+	pkt->len_bytes = len_bytes;
+	pkt->vlan = PACER_VLAN_NONE;
+}
+
 /* Any frame, from header to header. */
 PACER_INLINE PACER_MUST_USE enum pacer_parse_result
 pacer_parse_any(const void *data, const void *data_end, __u32 len_bytes, struct pacer_packet *pkt)
 {
 	struct pacer_cursor c = {.p = data, .end = data_end};
+	__u32 i, l2 = 14, vlan = 0;
 	__u16 h_proto;
-	__u32 i, l2 = 14;
 
-	__builtin_memset(pkt, 0, sizeof(*pkt));
-	pkt->len_bytes = len_bytes;
-	pkt->vlan = PACER_VLAN_NONE;
-	if (c.p + 14 > c.end)
+	pacer_parse_nothing(pkt, len_bytes);
+	if (len_bytes < 14)
 		return PACER_PARSE_TRUNCATED;
+	if (c.p + 14 > c.end)
+		return PACER_PARSE_TOO_DEEP;
 	h_proto = pacer_be16(c.p + 12);
 	c.p += 14;
+	PACER_ROLLED
 	for (i = 0; i < PACER_PARSE_TAGS && pacer_is_tag(h_proto); i++) {
-		if (c.p + 4 > c.end)
+		l2 += 4;
+		if (len_bytes < l2)
 			return PACER_PARSE_TRUNCATED;
-		if (!i)
-			pkt->vlan = pacer_be16(c.p) & 0x0fff;
+		if (c.p + 4 > c.end)
+			return PACER_PARSE_TOO_DEEP;
+		if (!vlan)
+			vlan = pacer_be16(c.p) & 0x0fff;
 		h_proto = pacer_be16(c.p + 2);
 		c.p += 4;
-		l2 += 4;
 	}
-	if (len_bytes > l2)
-		c.left = pacer_opaque(len_bytes) - l2; /* else compilers saturate, dearly */
+	if (vlan)
+		pkt->vlan = vlan;
+	/* What follows is the same behind any number of tags. The kernel's verifier sees that, and
+	 * goes through it once, where the number comes out of memory.
+	 */
+	pacer_store(&pkt->key[0], l2);
+	l2 = pacer_load(&pkt->key[0]) & 0x7f;
+	pkt->key[0] = 0;
+	c.p = (const __u8 *)data + l2;
+	c.left = pacer_opaque(len_bytes) - l2; /* else compilers saturate, dearly */
 	if (h_proto == PACER_ETH_IP4)
 		return pacer_parse_ip4(&c, pkt);
 	if (h_proto == PACER_ETH_IP6)
 		return pacer_parse_ip6(&c, pkt);
 	return pacer_is_tag(h_proto) ? PACER_PARSE_TOO_DEEP : PACER_PARSE_NOT_IP;
+}
+
+/* A packet with nothing before its IP header, as tunnels' devices hand it over. */
+PACER_INLINE PACER_MUST_USE enum pacer_parse_result
+pacer_parse_raw(const void *data, const void *data_end, __u32 len_bytes, struct pacer_packet *pkt)
+{
+	struct pacer_cursor c = {.p = data, .end = data_end, .left = len_bytes};
+
+	pacer_parse_nothing(pkt, len_bytes);
+	if (!len_bytes)
+		return PACER_PARSE_TRUNCATED;
+	if (c.p + 1 > c.end)
+		return PACER_PARSE_TOO_DEEP;
+	if (c.p[0] >> 4 == 4)
+		return pacer_parse_ip4(&c, pkt);
+	return c.p[0] >> 4 == 6 ? pacer_parse_ip6(&c, pkt) : PACER_PARSE_NOT_IP;
 }
 
 /*

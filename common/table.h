@@ -26,12 +26,28 @@
  * backwards counts as the latest seen), but another key may have taken the record
  * meanwhile. So a record is idle only PACER_IDLE_SLACK_NS after its state has
  * ceased to matter (the loader adds it): G1 is exact as long as no packet is
- * judged later than that after its clock was read.
+ * judged later than that after its clock was read. Beyond that it is exact for a
+ * key that keeps its record; one whose record was taken by another meanwhile
+ * begins anew, and may get its limit once more at each such jump back. (replay
+ * counts every frame at the latest time seen, and so is exact on that.)
  *
  * Error: on top of recency.h's and window.h's, a key is denied wrongly where it
  * shares: with a key of its set that has the same tag (2^-16 a pair), or, while
  * its set is full, with the others of its shared record; and, when it then gets
- * a record of its own, for as long as what it brought along lasts.
+ * a record of its own, for as long as what it brought along lasts. A gap in a
+ * record is prolonged by less than the unit of its last admission, 2^last_shift
+ * ns, which the loader keeps to a sixteenth of the gap at most.
+ *
+ * While the hash's secret is changed, a rule has two tiers of one limit, which may
+ * have the same lines: one that begins under the new secret, and the one before,
+ * until its memory has run out. To each, the other's entries are those of other
+ * keys, and both count every packet that is admitted, so no limit is passed, and
+ * a table can be fuller by as many entries as there are sources meanwhile. Both agree on when a
+ * record is idle. A packet claims for both, one after the other, so two CPUs may
+ * wait for each other, until one gives up after PACER_SPINS looks; and a key whose
+ * two places fall together cannot have both, and is denied as contended until the
+ * old tier's end: where both are new in one set, want one shared record, or are in
+ * one line of a sketch. Of n sets these are 1/n to 2/n of the keys.
  *
  * Memory: 32 bytes a narrow record (window.h), so that a set is a cache line;
  * 64 a wide one (128 to 256 above 10 slots); half as much again for the shared.

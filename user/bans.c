@@ -48,6 +48,8 @@ static struct pacer_packet packet_of(const struct pacer_line *entry)
 	meta = pkt.key[PACER_WORD_META];
 	pkt.proto = meta & PACER_META_PROTO;
 	pkt.fragment = meta & PACER_META_FRAGMENT ? PACER_FRAG_LATER : PACER_FRAG_NONE;
+	if (meta & PACER_META_PART)
+		pkt.ports = pkt.proto ? PACER_PORTS_UNKNOWN : PACER_PORTS_ANY;
 	return pkt;
 }
 

@@ -21,11 +21,20 @@ static int unknown_link(const char *file, int link)
 {
 	const char *name = pcap_datalink_val_to_name(link);
 
-	fprintf(stderr,
-		"xdp-pacer: %s: its link type is %s (%d): Ethernet and raw IP (RAW, IPV4, IPV6) "
-		"can be judged\n",
-		file, name ? name : "unknown", link);
+	complaint(
+	    "%s: its link type is %s (%d): Ethernet and raw IP (RAW, IPV4, IPV6) can be judged",
+	    file, name ? name : "unknown", link);
 	return EXIT_WRONG;
+}
+
+/* Does it begin as pcapng does? The byte stays to be read. */
+static bool is_ng(FILE *f)
+{
+	int first = getc(f);
+
+	if (first != EOF)
+		ungetc(first, f);
+	return first == 0x0a;
 }
 
 static int open_file(struct capture *c)
@@ -34,11 +43,12 @@ static int open_file(struct capture *c)
 	FILE *f = strcmp(c->file, "-") ? fopen(c->file, "rb") : stdin;
 
 	if (f)
+		c->classic = !is_ng(f);
+	if (f)
 		c->pcap =
 		    pcap_fopen_offline_with_tstamp_precision(f, PCAP_TSTAMP_PRECISION_NANO, text);
 	if (!c->pcap) {
-		fprintf(stderr, "xdp-pacer: %s: no frame can be read: %s\n", c->file,
-			f ? text : strerror(errno));
+		complaint("%s: no frame can be read: %s", c->file, f ? text : strerror(errno));
 		if (f && f != stdin)
 			fclose(f);
 		return EXIT_FAILED;
@@ -46,6 +56,7 @@ static int open_file(struct capture *c)
 	c->link = pcap_datalink(c->pcap);
 	c->pass++;
 	c->frames = 0;
+	c->now_ns = 0;
 	return link_known(c->link) ? EXIT_DONE : unknown_link(c->file, c->link);
 }
 
@@ -76,23 +87,30 @@ void capture_close(struct capture *c)
 	c->pcap = NULL;
 }
 
-/* In ns since 1970; before that is 0, and what ns cannot count is their last. */
-static uint64_t time_of(const struct pcap_pkthdr *header)
+/*
+ * In ns since 1970; before that is 0, and what ns cannot count is their last. The seconds of a
+ * classic file are 32 bits without a sign, which libpcap takes for one: from 2038 on.
+ */
+static uint64_t time_of(const struct capture *c, const struct pcap_pkthdr *header)
 {
-	if (header->ts.tv_sec < 0 || header->ts.tv_sec > INT64_MAX / 1000000000 - 1)
-		return header->ts.tv_sec < 0 ? 0 : INT64_MAX;
-	return (uint64_t)header->ts.tv_sec * 1000000000u + (uint64_t)header->ts.tv_usec;
+	int64_t s = c->classic ? (uint32_t)header->ts.tv_sec : header->ts.tv_sec;
+
+	if (s < 0 || s > INT64_MAX / 1000000000 - 1)
+		return s < 0 ? 0 : INT64_MAX;
+	return (uint64_t)s * 1000000000u + (uint64_t)header->ts.tv_usec;
 }
 
 /* Raw IP gets the Ethernet header that XDP would have seen before it, and counts with it. */
-static struct replay_frame frame_of(int link, const struct pcap_pkthdr *header, const uint8_t *data)
+static struct replay_frame frame_of(const struct capture *c, const struct pcap_pkthdr *header,
+				    const uint8_t *data)
 {
 	static uint8_t made[REPLAY_HEAD_BYTES];
 	uint32_t len = header->len > header->caplen ? header->len : header->caplen;
-	struct replay_frame frame = {data, header->caplen, len, time_of(header)};
-	bool six = link == DLT_IPV6 || (link == DLT_RAW && header->caplen && data[0] >> 4 == 6);
+	struct replay_frame frame = {data, header->caplen, len, time_of(c, header), 0};
+	bool six =
+	    c->link == DLT_IPV6 || (c->link == DLT_RAW && header->caplen && data[0] >> 4 == 6);
 
-	if (link == DLT_EN10MB)
+	if (c->link == DLT_EN10MB)
 		return frame;
 	if (frame.captured > sizeof(made) - ETH_LEN)
 		frame.captured = sizeof(made) - ETH_LEN;
@@ -122,20 +140,43 @@ static void show_progress(struct capture *c)
 		fprintf(stderr, ", reading %d", c->pass);
 }
 
-/* Clears the progress and says what is wrong, once. Returns 0. */
-static int at_end(struct capture *c, int got)
+static void clear_progress(struct capture *c)
 {
 	if (c->shown)
 		fprintf(stderr, "\r\033[K");
 	c->shown = 0;
+}
+
+/* Clears the progress and says what is wrong, once. Returns 0. */
+static int at_end(struct capture *c, int got)
+{
+	clear_progress(c);
 	if (got == PCAP_ERROR_BREAK || c->damaged)
 		return 0;
 	c->damaged = true;
-	fprintf(stderr,
-		"xdp-pacer: %s: damaged at frame %" PRIu64 ": %s: the %" PRIu64
-		" frames before it were judged\n",
-		c->file, c->frames + 1, pcap_geterr(c->pcap), c->frames);
+	complaint("%s: damaged at frame %" PRIu64 ": %s: the %" PRIu64
+		  " frames before it were judged",
+		  c->file, c->frames + 1, pcap_geterr(c->pcap), c->frames);
 	return 0;
+}
+
+/* The clock that counts: it does not run backwards. Said once, at whichever frame does so first. */
+static void tell_time(struct capture *c, struct replay_frame *frame)
+{
+	char text[32];
+
+	if (frame->time_ns < c->now_ns && !c->ran_back) {
+		c->ran_back = true;
+		clear_progress(c);
+		fprintf(stderr,
+			"xdp-pacer: %s: frame %" PRIu64 " is %s before one that stands before it: "
+			"it counts at the latest time seen, as do all like it\n",
+			c->file, c->frames,
+			units_duration_text(c->now_ns - frame->time_ns, text, sizeof(text)));
+	}
+	if (frame->time_ns > c->now_ns)
+		c->now_ns = frame->time_ns;
+	frame->now_ns = c->now_ns;
 }
 
 int capture_next(struct capture *c, struct replay_frame *frame)
@@ -146,8 +187,9 @@ int capture_next(struct capture *c, struct replay_frame *frame)
 
 	if (got != 1)
 		return at_end(c, got);
-	*frame = frame_of(c->link, header, data);
+	*frame = frame_of(c, header, data);
 	c->frames++;
+	tell_time(c, frame);
 	show_progress(c);
 	return 1;
 }

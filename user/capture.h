@@ -3,7 +3,8 @@
  * Purpose: the frames of a capture, classic or pcapng, of Ethernet or raw IP, in their order, with
  * their times. Raw IP gets the Ethernet header that XDP would have seen before it.
  *
- * Error: what cannot be read is said in one line on stderr; the frames before a damage count.
+ * Error: what cannot be read is said in one line on stderr; the frames before a damage count. So is
+ * the first frame that is before another which came earlier: all such count as of the latest time.
  *
  * Concurrency: one capture at a time. Memory: libpcap's, and of one frame.
  */
@@ -24,6 +25,9 @@ struct capture {
 	int pass;	 /* how often it was opened */
 	uint64_t frames; /* read in this pass */
 	bool damaged;	 /* and said so */
+	bool classic;	 /* a classic file, whose 32 bits of seconds last until 2106 */
+	bool ran_back;	 /* its clock, and said so */
+	uint64_t now_ns; /* the latest time read in this pass */
 	time_t shown;	 /* when progress was, last */
 };
 

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "change.h"
+#include "rotate.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/membarrier.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/syscall.h>
+#include <sys/random.h>
 #include <unistd.h>
+
+#include "grace.h"
 
 #define LOCK_FILE "/run/xdp-pacer.lock"
 
@@ -29,24 +30,17 @@ static int lock(struct policy_error *error)
 	return fd;
 }
 
-/*
- * Wait until no CPU still judges by what it read before now: an RCU grace period, or, where the
- * kernel does not offer one, a turn on every CPU.
- */
-static void grace(void)
+/* The lock, of a pacer that is still there; -1 if not. */
+static int lock_present(const struct attached *a, struct policy_error *error)
 {
-	cpu_set_t before, one;
-	long n = sysconf(_SC_NPROCESSORS_CONF);
+	int fd = lock(error);
 
-	if (!syscall(__NR_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
-		return;
-	sched_getaffinity(0, sizeof(before), &before);
-	for (long cpu = 0; cpu < n && cpu < CPU_SETSIZE; cpu++) {
-		CPU_ZERO(&one);
-		CPU_SET(cpu, &one);
-		sched_setaffinity(0, sizeof(one), &one);
+	if (fd >= 0 && loader_gone(a)) {
+		close(fd);
+		return policy_fail(error, 0, "%s: its pacer was taken off or replaced meanwhile",
+				   a->ifname);
 	}
-	sched_setaffinity(0, sizeof(before), &before);
+	return fd;
 }
 
 static uint64_t word_of(const struct attached *a)
@@ -81,230 +75,368 @@ uint64_t change_pending(const struct attached *a)
 
 /* --- the allow-list ------------------------------------------------------------------------- */
 
-struct trie_key {
-	uint32_t prefixlen;
-	uint8_t addr[16];
-};
+static int no_memory(const struct attached *a, struct policy_error *error)
+{
+	return policy_fail(error, 0, "%s: no memory", a->ifname);
+}
 
 static int trie_of(const struct attached *a, int family)
 {
 	return family == 4 ? a->allow4_fd : a->allow6_fd;
 }
 
-static struct trie_key key_of(const struct prefix *p)
+/* Of either family: the address comes last. */
+static struct pacer_allow6 key_of(const struct prefix *p, uint32_t copy)
 {
-	struct trie_key key = {.prefixlen = p->len};
+	struct pacer_allow6 key = {PACER_ALLOW_COPY_BITS + p->len, copy, {0}};
 
 	memcpy(key.addr, p->addr, p->family == 4 ? 4 : 16);
 	return key;
 }
 
-static int each_of(const struct attached *a, int family,
-		   void (*each)(const struct allow_entry *, void *), void *arg)
+static struct allow_entry entry_of(int family, const struct pacer_allow6 *key,
+				   const struct pacer_allow_value *value)
 {
-	struct trie_key key, next, *at = NULL;
+	struct allow_entry entry = {
+	    {family, key->prefixlen - PACER_ALLOW_COPY_BITS, {0}},
+	    value->of_policy,
+	    value->by_hand,
+	    value->hand_until_ns,
+	};
+
+	memcpy(entry.prefix.addr, key->addr, family == 4 ? 4 : 16);
+	return entry;
+}
+
+static int read_family(const struct attached *a, int family, uint32_t copy, struct allowlist *list)
+{
+	struct pacer_allow6 key, next = {0}, *at = NULL;
 	struct pacer_allow_value value;
-	int n = 0;
 
 	while (!bpf_map_get_next_key(trie_of(a, family), at, &next)) {
+		struct allow_entry entry;
+
 		key = next;
 		at = &key;
-		if (bpf_map_lookup_elem(trie_of(a, family), &key, &value))
+		if (key.copy != copy)
 			continue;
-		n++;
-		if (each) {
-			struct allow_entry entry = {
-			    {family, key.prefixlen, {0}}, value.until_ns, value.of_policy};
-
-			memcpy(entry.prefix.addr, key.addr, family == 4 ? 4 : 16);
-			each(&entry, arg);
-		}
+		if (bpf_map_lookup_elem(trie_of(a, family), &key, &value))
+			return -1;
+		entry = entry_of(family, &key, &value);
+		if (!allowlist_append(list, &entry))
+			return -1;
 	}
-	return n;
+	return errno == ENOENT ? 0 : -1;
 }
 
-static void recount(struct attached *a)
-{
-	a->control->allowed4 = each_of(a, 4, NULL, NULL);
-	a->control->allowed6 = each_of(a, 6, NULL, NULL);
-}
-
-static int allow_full(const struct prefix *prefix, int err, struct policy_error *error)
-{
-	char text[64];
-
-	return policy_fail(error, 0, "%s: %s", units_prefix_text(prefix, text, sizeof(text)),
-			   err == ENOSPC ? "the allow-list is full: it holds 4096 prefixes of each "
-					   "family: delete some or merge them"
-					 : strerror(err));
-}
-
-/* The datapath looks at a list that has entries by the count: so that goes up first. */
-static int allow_put(struct attached *a, const struct allow_entry *entry,
+/* The copy's list, sorted, lapsed entries included; to be freed. The lock is held: a trie that is
+ * written to meanwhile is not read to its end.
+ */
+static int read_list(const struct attached *a, uint32_t copy, struct allowlist *list,
 		     struct policy_error *error)
 {
-	uint32_t *count = entry->prefix.family == 4 ? &a->control->allowed4 : &a->control->allowed6;
-	struct trie_key key = key_of(&entry->prefix);
-	struct pacer_allow_value value = {entry->until_ns, entry->of_policy};
-
-	__atomic_store_n(count, *count + 1, __ATOMIC_RELEASE);
-	if (bpf_map_update_elem(trie_of(a, entry->prefix.family), &key, &value, BPF_ANY))
-		return allow_full(&entry->prefix, errno, error);
+	if (allowlist_init(list))
+		return no_memory(a, error);
+	if (read_family(a, 4, copy, list) || read_family(a, 6, copy, list)) {
+		allowlist_free(list);
+		return policy_fail(error, 0, "%s: its allow-list cannot be read: %s", a->ifname,
+				   strerror(errno));
+	}
+	allowlist_sort(list);
 	return 0;
 }
 
-static int allow_remove(struct attached *a, const struct prefix *prefix, struct policy_error *error)
+static int put_entry(struct attached *a, uint32_t copy, const struct allow_entry *entry)
 {
-	struct trie_key key = key_of(prefix);
-	char text[64];
+	struct pacer_allow6 key = key_of(&entry->prefix, copy);
+	struct pacer_allow_value value = {allow_until_ns(entry), entry->hand_until_ns,
+					  entry->of_policy, entry->by_hand};
 
-	if (bpf_map_delete_elem(trie_of(a, prefix->family), &key))
-		return policy_fail(
-		    error, 0, "%s: %s", units_prefix_text(prefix, text, sizeof(text)),
-		    errno == ENOENT ? "is not on the allow-list: see `allow IFACE list`"
-				    : strerror(errno));
-	return 0;
+	return bpf_map_update_elem(trie_of(a, entry->prefix.family), &key, &value, BPF_ANY);
 }
 
-struct live {
-	void (*each)(const struct allow_entry *, void *);
-	void *arg;
+static int remove_entry(struct attached *a, uint32_t copy, const struct prefix *prefix)
+{
+	struct pacer_allow6 key = key_of(prefix, copy);
+
+	return bpf_map_delete_elem(trie_of(a, prefix->family), &key);
+}
+
+/* The datapath looks at a list that has entries by the count. */
+static void set_counts(struct attached *a, uint32_t copy, size_t n4, size_t n6)
+{
+	union pacer_allowed counts = {{n4, n6}};
+
+	__atomic_store_n(&a->control->allowed[copy].any, counts.any, __ATOMIC_RELEASE);
+}
+
+static void count_list(struct attached *a, uint32_t copy, const struct allowlist *list)
+{
+	set_counts(a, copy, allowlist_count(list, 4), allowlist_count(list, 6));
+}
+
+uint32_t change_allowed(const struct attached *a)
+{
+	const union pacer_allowed *counts = &a->control->allowed[change_in_force(a)];
+
+	return counts->v4 + counts->v6;
+}
+
+static int allow_failed(const struct attached *a, struct policy_error *error)
+{
+	return policy_fail(error, 0, "%s: its allow-list cannot be written: %s", a->ifname,
+			   strerror(errno));
+}
+
+static int allow_full(const struct attached *a, int family, struct policy_error *error)
+{
+	return policy_fail(error, 0,
+			   "%s: the allow-list is full: it holds %u IPv%d prefixes, those of the "
+			   "policy and those by hand: delete some or merge them",
+			   a->ifname, PACER_ALLOW_MAX, family);
+}
+
+/* The list that `policy` is to have in the place of the one in force, to be freed. */
+static int next_list(const struct attached *a, const struct policy *policy, struct allowlist *next,
+		     struct policy_error *error)
+{
+	struct allowlist now;
+	int family;
+
+	if (allowlist_init(next))
+		return no_memory(a, error);
+	if (read_list(a, change_in_force(a), &now, error))
+		return -1;
+	family = allowlist_next(policy, &now, loader_now(), next);
+	allowlist_free(&now);
+	return family ? allow_full(a, family, error) : 0;
+}
+
+static bool same_entry(const struct allow_entry *a, const struct allow_entry *b)
+{
+	return a->of_policy == b->of_policy && a->by_hand == b->by_hand &&
+	       a->hand_until_ns == b->hand_until_ns;
+}
+
+/* Make the list of the copy that is not in force this one. */
+static int write_list(struct attached *a, uint32_t copy, const struct allowlist *list,
+		      struct policy_error *error)
+{
+	struct allowlist was;
+	int err = 0;
+
+	if (read_list(a, copy, &was, error))
+		return -1;
+	for (size_t i = 0; i < was.n && !err; i++)
+		if (!allowlist_find(list, &was.entry[i].prefix))
+			err = remove_entry(a, copy, &was.entry[i].prefix);
+	for (size_t i = 0; i < list->n && !err; i++) {
+		const struct allow_entry *old = allowlist_find(&was, &list->entry[i].prefix);
+
+		if (!old || !same_entry(old, &list->entry[i]))
+			err = put_entry(a, copy, &list->entry[i]);
+	}
+	if (err)
+		allow_failed(a, error);
+	else
+		count_list(a, copy, list);
+	allowlist_free(&was);
+	return err ? -1 : 0;
+}
+
+int change_allow_each(const struct attached *a,
+		      void (*each)(const struct allow_entry *, uint64_t now_ns, void *), void *arg,
+		      struct policy_error *error)
+{
+	struct allowlist list;
+	int fd = lock(error), result;
 	uint64_t now_ns;
-};
 
-static void each_live(const struct allow_entry *entry, void *arg)
-{
-	struct live *live = arg;
-
-	if (!entry->until_ns || entry->until_ns > live->now_ns)
-		live->each(entry, live->arg);
-}
-
-void change_allow_each(const struct attached *a, void (*each)(const struct allow_entry *, void *),
-		       void *arg)
-{
-	struct live live = {each, arg, loader_now()};
-
-	each_of(a, 4, each_live, &live);
-	each_of(a, 6, each_live, &live);
-}
-
-/* The allow-list as it is, lapsed entries included. */
-struct allow_copy {
-	struct allow_entry *entry;
-	size_t n;
-};
-
-static void copy_one(const struct allow_entry *entry, void *arg)
-{
-	struct allow_copy *copy = arg;
-
-	if (copy->n < 2 * PACER_ALLOW_MAX)
-		copy->entry[copy->n++] = *entry;
-}
-
-static int allow_copy(const struct attached *a, struct allow_copy *copy, struct policy_error *error)
-{
-	*copy = (struct allow_copy){calloc(2 * PACER_ALLOW_MAX, sizeof(*copy->entry)), 0};
-	if (!copy->entry)
-		return policy_fail(error, 0, "%s: no memory", a->ifname);
-	each_of(a, 4, copy_one, copy);
-	each_of(a, 6, copy_one, copy);
+	if (fd < 0)
+		return -1;
+	result = read_list(a, change_in_force(a), &list, error);
+	close(fd);
+	if (result)
+		return -1;
+	now_ns = loader_now();
+	for (size_t i = 0; i < list.n; i++)
+		if (!allow_has_lapsed(&list.entry[i], now_ns))
+			each(&list.entry[i], now_ns, arg);
+	allowlist_free(&list);
 	return 0;
-}
-
-static bool has_lapsed(const struct allow_entry *entry)
-{
-	return entry->until_ns && entry->until_ns <= loader_now();
-}
-
-/* The entry of just this prefix; NULL if there is none, or it has lapsed. */
-static const struct allow_entry *find_entry(const struct allow_copy *copy,
-					    const struct prefix *prefix)
-{
-	for (size_t i = 0; i < copy->n; i++)
-		if (!memcmp(&copy->entry[i].prefix, prefix, sizeof(*prefix)))
-			return has_lapsed(&copy->entry[i]) ? NULL : &copy->entry[i];
-	return NULL;
 }
 
 /*
- * Put the policy's own entries on the list: until_ns not 0, for a policy that gives way then unless
- * it is confirmed. An entry that is there for ever, whoever made it, is left as it is.
+ * The lists that a change by hand is made to: the one in force, and, while a policy is on trial,
+ * first the one that it would give way to. What comes back is never the narrower one.
  */
-static int allow_policy(struct attached *a, const struct policy *policy, uint64_t until_ns,
+struct lists {
+	uint32_t n, copy[2];
+	struct allowlist list[2];
+};
+
+static void free_lists(struct lists *l)
+{
+	for (uint32_t i = 0; i < l->n; i++)
+		allowlist_free(&l->list[i]);
+}
+
+static int read_lists(const struct attached *a, struct lists *l, struct policy_error *error)
+{
+	uint32_t trial = word_of(a) & 1, n = 1;
+
+	*l = (struct lists){.copy = {change_in_force(a)}};
+	if (change_pending(a)) {
+		l->copy[0] = trial ^ 1;
+		l->copy[1] = trial;
+		n = 2;
+	}
+	for (; l->n < n; l->n++)
+		if (read_list(a, l->copy[l->n], &l->list[l->n], error)) {
+			free_lists(l);
+			return -1;
+		}
+	return 0;
+}
+
+/* What has lapsed makes room. */
+static int drop_lapsed(struct attached *a, uint32_t copy, struct allowlist *list,
+		       struct policy_error *error)
+{
+	uint64_t now_ns = loader_now();
+	size_t n = 0;
+
+	for (size_t i = 0; i < list->n; i++) {
+		if (!allow_has_lapsed(&list->entry[i], now_ns))
+			list->entry[n++] = list->entry[i];
+		else if (remove_entry(a, copy, &list->entry[i].prefix))
+			return allow_failed(a, error);
+	}
+	list->n = n;
+	count_list(a, copy, list);
+	return 0;
+}
+
+static int make_room(struct attached *a, uint32_t copy, struct allowlist *list,
+		     const struct prefix *prefix, struct policy_error *error)
+{
+	if (drop_lapsed(a, copy, list, error))
+		return -1;
+	if (!allowlist_find(list, prefix) &&
+	    allowlist_count(list, prefix->family) >= PACER_ALLOW_MAX)
+		return allow_full(a, prefix->family, error);
+	return 0;
+}
+
+/* As it was read. */
+static void restore(struct attached *a, uint32_t copy, const struct allowlist *list,
+		    const struct prefix *prefix)
+{
+	const struct allow_entry *old = allowlist_find(list, prefix);
+
+	if (old)
+		(void)put_entry(a, copy, old);
+	else
+		(void)remove_entry(a, copy, prefix);
+	count_list(a, copy, list);
+}
+
+/* The count goes up first, so that the entry is never passed over. */
+static int add_to(struct attached *a, uint32_t copy, const struct allowlist *list,
+		  const struct allow_entry *entry)
+{
+	const struct allow_entry *old = allowlist_find(list, &entry->prefix);
+	struct allow_entry new = allow_by_hand(entry, old);
+	bool four = entry->prefix.family == 4;
+
+	if (!old)
+		set_counts(a, copy, allowlist_count(list, 4) + four,
+			   allowlist_count(list, 6) + !four);
+	return put_entry(a, copy, &new);
+}
+
+static int add_to_lists(struct attached *a, struct lists *l, const struct allow_entry *entry,
 			struct policy_error *error)
 {
-	struct allow_copy copy;
-	int result = allow_copy(a, &copy, error);
-
-	for (size_t i = 0; i < policy->n_allow && !result; i++) {
-		struct allow_entry entry = {policy->allow[i], until_ns, true};
-		const struct allow_entry *old = find_entry(&copy, &entry.prefix);
-
-		if (old && (!old->until_ns || (until_ns && old->until_ns >= until_ns)))
+	for (uint32_t i = 0; i < l->n; i++)
+		if (make_room(a, l->copy[i], &l->list[i], &entry->prefix, error))
+			return -1;
+	for (uint32_t i = 0; i < l->n; i++) {
+		if (!add_to(a, l->copy[i], &l->list[i], entry))
 			continue;
-		entry.of_policy = !(old && until_ns && !old->of_policy);
-		result = allow_put(a, &entry, error);
+		allow_failed(a, error);
+		for (uint32_t k = 0; k <= i; k++)
+			restore(a, l->copy[k], &l->list[k], &entry->prefix);
+		return -1;
 	}
-	recount(a);
-	free(copy.entry);
-	return result;
-}
-
-static bool lists(const struct policy *policy, const struct prefix *prefix)
-{
-	for (size_t i = 0; i < policy->n_allow; i++)
-		if (!memcmp(&policy->allow[i], prefix, sizeof(*prefix)))
-			return true;
-	return false;
-}
-
-/* Take off the entries of policies before this one, and those that have lapsed. */
-static int allow_sweep(struct attached *a, const struct policy *policy, struct policy_error *error)
-{
-	struct allow_copy copy;
-	int result = allow_copy(a, &copy, error);
-
-	for (size_t i = 0; i < copy.n && !result; i++) {
-		const struct allow_entry *entry = &copy.entry[i];
-
-		if (has_lapsed(entry) || (entry->of_policy && !lists(policy, &entry->prefix)))
-			result = allow_remove(a, &entry->prefix, error);
-	}
-	recount(a);
-	free(copy.entry);
-	return result;
+	return 0;
 }
 
 int change_allow_add(struct attached *a, const struct allow_entry *entry,
 		     struct policy_error *error)
 {
-	const struct allow_entry *old;
-	struct allow_copy copy;
-	int fd = lock(error), result;
+	int fd = lock_present(a, error), result;
+	struct lists lists;
 
 	if (fd < 0)
 		return -1;
-	result = allow_copy(a, &copy, error);
-	old = result ? NULL : find_entry(&copy, &entry->prefix);
-	/* What the policy lists for ever does not come to an end by hand. */
-	if (!result && !(old && old->of_policy && !old->until_ns && entry->until_ns))
-		result = allow_put(a, entry, error);
-	recount(a);
-	free(copy.entry);
+	result = read_lists(a, &lists, error);
+	if (!result) {
+		result = add_to_lists(a, &lists, entry, error);
+		free_lists(&lists);
+	}
 	close(fd);
 	return result;
 }
 
+static int remove_from(struct attached *a, uint32_t copy, const struct allowlist *list,
+		       const struct prefix *prefix)
+{
+	size_t n4 = allowlist_count(list, 4), n6 = allowlist_count(list, 6);
+
+	if (!allowlist_find(list, prefix))
+		return 0;
+	if (remove_entry(a, copy, prefix))
+		return -1;
+	set_counts(a, copy, n4 - (prefix->family == 4), n6 - (prefix->family == 6));
+	return 0;
+}
+
+static int remove_from_lists(struct attached *a, const struct lists *l, const struct prefix *prefix,
+			     struct policy_error *error)
+{
+	bool found = false;
+	char text[64];
+
+	for (uint32_t i = 0; i < l->n; i++)
+		found |= !!allowlist_find(&l->list[i], prefix);
+	if (!found)
+		return policy_fail(
+		    error, 0, "%s: %s: is not on the allow-list: see `xdp-pacer allow %s list`",
+		    a->ifname, units_prefix_text(prefix, text, sizeof(text)), a->ifname);
+	for (uint32_t i = l->n; i-- > 0;) {
+		if (!remove_from(a, l->copy[i], &l->list[i], prefix))
+			continue;
+		allow_failed(a, error);
+		for (uint32_t k = i; k < l->n; k++)
+			restore(a, l->copy[k], &l->list[k], prefix);
+		return -1;
+	}
+	return 0;
+}
+
 int change_allow_del(struct attached *a, const struct prefix *prefix, struct policy_error *error)
 {
-	int fd = lock(error), result;
+	int fd = lock_present(a, error), result;
+	struct lists lists;
 
 	if (fd < 0)
 		return -1;
-	result = allow_remove(a, prefix, error);
-	recount(a);
+	result = read_lists(a, &lists, error);
+	if (!result) {
+		result = remove_from_lists(a, &lists, prefix, error);
+		free_lists(&lists);
+	}
 	close(fd);
 	return result;
 }
@@ -331,19 +463,14 @@ static void clear_bans(struct attached *a, const struct pacer_bans *bans)
 	memset(&a->lines[bans->filter], 0, (bans->filter_mask + 1ull) * sizeof(*a->lines));
 }
 
-static int no_memory(const struct attached *a, struct policy_error *error)
-{
-	return policy_fail(error, 0, "%s: no memory", a->ifname);
-}
-
 static int clear_counters(struct attached *a, const struct pacer_policy *old,
 			  const struct pacer_policy *new, struct policy_error *error)
 {
-	int cpus = libbpf_num_possible_cpus(), result = 0;
-	struct pacer_counters *zero = calloc(cpus > 0 ? cpus : 1, sizeof(*zero));
+	int cpus = loader_cpus(error), result = 0;
+	struct pacer_counters *zero = cpus < 1 ? NULL : calloc(cpus, sizeof(*zero));
 
 	if (!zero)
-		return no_memory(a, error);
+		return cpus < 1 ? -1 : no_memory(a, error);
 	for (size_t r = 0; r < PACER_RULES_MAX && !result; r++) {
 		uint32_t id = new->rule[r].counter;
 
@@ -358,11 +485,11 @@ static int clear_counters(struct attached *a, const struct pacer_policy *old,
 /* A throttle that nobody asks: its state, and what CPUs had leased of it. */
 static int clear_throttle(struct attached *a, uint32_t index, struct policy_error *error)
 {
-	int cpus = libbpf_num_possible_cpus(), result = 0;
-	struct pacer_throttle_lease *zero = calloc(cpus > 0 ? cpus : 1, sizeof(*zero));
+	int cpus = loader_cpus(error), result = 0;
+	struct pacer_throttle_lease *zero = cpus < 1 ? NULL : calloc(cpus, sizeof(*zero));
 
 	if (!zero)
-		return no_memory(a, error);
+		return cpus < 1 ? -1 : no_memory(a, error);
 	memset(&a->throttle[index], 0, sizeof(a->throttle[index]));
 	if (bpf_map_update_elem(a->leases_fd, &index, zero, 0))
 		result = policy_fail(error, 0, "%s: its leases cannot be written", a->ifname);
@@ -404,7 +531,8 @@ static struct pacer_tier *tier_in(struct pacer_rule *rule, const struct pacer_ti
 
 	for (size_t k = 0; k < rule->n_tiers; k++)
 		if (rule->tier[k].base == t->base &&
-		    (rule->tier[k].kind == PACER_TIER_THROTTLE) == throttle)
+		    (rule->tier[k].kind == PACER_TIER_THROTTLE) == throttle &&
+		    (rule->tier[k].secret == t->secret || !compile_hashed(t)))
 			return &rule->tier[k];
 	return NULL;
 }
@@ -476,14 +604,25 @@ static bool retires(const struct pacer_policy *p)
 	return found;
 }
 
-/* The new policy is in force: what it retired is needed for as long as its state can matter. */
-static void time_retired(struct pacer_policy *p)
+/*
+ * The new policy is in force: what it retired is needed for as long as its state can matter. Where
+ * it is not known since when, it stays until the next change, which denies more than it has to.
+ */
+static int time_retired(const struct attached *a, struct pacer_policy *p,
+			struct policy_error *error)
 {
+	struct policy_error why;
 	uint64_t now_ns;
 
 	if (!retires(p))
-		return;
-	grace();
+		return 0;
+	if (grace(a->ifname, &why)) {
+		policy_explain(error, 0,
+			       "%.300s: the policy is in force, but the limits that it retired "
+			       "hold until the next change",
+			       why.text);
+		return CHANGE_LASTS;
+	}
 	now_ns = loader_now();
 	compile_time_targets(p, now_ns);
 	for (size_t r = 0; r < PACER_RULES_MAX; r++)
@@ -494,6 +633,7 @@ static void time_retired(struct pacer_policy *p)
 				__atomic_store_n(&t->until_ns, now_ns + compile_tier_memory_ns(t),
 						 __ATOMIC_RELEASE);
 		}
+	return 0;
 }
 
 /* Put what lies complete in the other copy in force. */
@@ -532,65 +672,126 @@ static int put_targets(struct attached *a, uint32_t copy, const struct plan *pla
 	return policy_fail(error, 0, "%s: %.300s", a->ifname, why.text);
 }
 
-/* Memory for samples is taken at load or never. */
-static int may_sample(const struct attached *a, const struct pacer_sampling *sampling,
-		      struct policy_error *error)
+static int make_samples(struct attached *a, const struct pacer_sampling *sampling, int cpus,
+			struct samples_made *made, struct policy_error *error)
 {
-	if (sampling->reasons && !a->sampler)
-		return policy_fail(
-		    error, 0,
-		    "%s: the policy samples, but the pacer was loaded by one that does not, "
-		    "without memory for it: leave sample out, or unload and load",
-		    a->ifname);
-	if (sampling->reasons && sampling->snap && !a->heads)
-		return policy_fail(
-		    error, 0,
-		    "%s: the sample keeps packets' heads, but the pacer was loaded without "
-		    "memory for them: leave snap out, or unload and load",
-		    a->ifname);
+	struct policy_error why = {0};
+
+	if (!samples_make(&a->samples, sampling, cpus, made, &why))
+		return 0;
+	return policy_fail(error, 0, "%s: %.300s", a->ifname, why.text);
+}
+
+/* --- the secret ----------------------------------------------------------------------------- */
+
+bool change_weak_secret(const struct attached *a)
+{
+	return !a->copy[change_in_force(a)].policy.secret &&
+	       a->control->secret_ready != PACER_SECRET_OF_TOOLS;
+}
+
+/* A new one, in the place that no packet asks for. */
+static int draw_secret(struct attached *a, uint32_t which, struct policy_error *error)
+{
+	if (getrandom(a->control->secret[which], sizeof(a->control->secret[which]), 0) !=
+	    sizeof(a->control->secret[which]))
+		return policy_fail(error, 0, "%s: no random numbers for a secret: %s", a->ifname,
+				   strerror(errno));
+	if (!which)
+		__atomic_store_n(&a->control->secret_ready, PACER_SECRET_OF_TOOLS,
+				 __ATOMIC_RELEASE);
 	return 0;
 }
 
-static int replace(struct attached *a, const char *text, uint64_t confirm_ns, struct plan *plan,
+/* Bans go to where the policy's secret has them. What was cut off is taken up by the next change.
+ */
+static int move_bans(struct attached *a, struct pacer_policy *p, struct policy_error *error)
+{
+	struct pacer_table table = {a->lines, a->n_lines};
+
+	if (!p->bans.moving)
+		return 0;
+	if (grace(a->ifname, error))
+		return -1;
+	if (!p->bans.sets ||
+	    !rotate_bans(&table, &p->bans, (const __u64(*)[PACER_SECRETS])a->control->secret,
+			 p->secret, loader_now()))
+		__atomic_store_n(&p->bans.moving, 0, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* With another secret where that is asked for, or where the present one is weak and it can be. */
+static int compile(struct attached *a, const struct policy *new, struct compile_previous *previous,
+		   bool rotate, bool trial, struct pacer_policy *bin, struct plan *plan,
 		   struct policy_error *error)
+{
+	int cpus = loader_cpus(error);
+	struct compile_host host = {a->control->resolution_ns, loader_now(), cpus};
+	struct policy_error why;
+
+	if (cpus < 1)
+		return -1;
+	if (!host.resolution_ns)
+		host.resolution_ns = loader_resolution();
+	previous->rotate = rotate || (!trial && change_weak_secret(a));
+	if (!compile_policy(new, previous, &host, bin, plan, rotate ? error : &why))
+		return 0;
+	previous->rotate = false;
+	return rotate ? -1 : compile_policy(new, previous, &host, bin, plan, error);
+}
+
+static int replace(struct attached *a, const char *text, uint64_t confirm_ns, bool rotate,
+		   struct plan *plan, struct policy_error *error)
 {
 	uint32_t now = change_in_force(a), next = now ^ 1;
 	struct policy *old, *new = NULL;
 	struct compile_previous previous;
-	struct compile_host host = {a->control->resolution_ns, loader_now(),
-				    libbpf_num_possible_cpus()};
-	struct pacer_policy *bin = malloc(sizeof(*bin));
+	struct pacer_policy *bin = NULL;
+	struct allowlist list = {0};
+	struct samples_made made;
+	int cpus = loader_cpus(error), result = -1;
 	uint64_t until_ns = 0;
-	int result = -1;
 
-	if (!host.resolution_ns)
-		host.resolution_ns = loader_resolution();
+	if (cpus < 1)
+		return -1;
+	if (move_bans(a, &a->copy[now].policy, error))
+		return -1;
+	bin = malloc(sizeof(*bin));
 	old = policy_parse(a->copy[now].text, strnlen(a->copy[now].text, PACER_DOC_MAX), error);
+	if (!bin)
+		no_memory(a, error);
 	if (!bin || !old)
 		goto out;
-	previous = (struct compile_previous){old, &a->copy[now].policy, a->n_lines};
+	previous = (struct compile_previous){old, &a->copy[now].policy, a->n_lines, false};
 	new = policy_parse(text, strlen(text), error);
-	if (!new || compile_policy(new, &previous, &host, bin, plan, error))
+	if (!new || compile(a, new, &previous, rotate, confirm_ns, bin, plan, error))
 		goto out;
-	if (may_sample(a, &bin->sampling, error))
+	if (next_list(a, new, &list, error) || grace(a->ifname, error))
 		goto out;
-	grace();
+	if (plan->rotated && draw_secret(a, bin->secret, error))
+		goto out;
 	if (clear_new(a, &a->copy[now].policy, bin, plan, error))
 		goto out;
 	if (put_targets(a, next, plan, error))
 		goto out;
-	if (confirm_ns)
-		until_ns = loader_now() + confirm_ns;
-	if (allow_policy(a, new, until_ns, error))
+	if (write_list(a, next, &list, error))
+		goto out;
+	if (make_samples(a, &bin->sampling, cpus, &made, error))
 		goto out;
 	a->copy[next].policy = *bin;
 	memset(a->copy[next].text, 0, PACER_DOC_MAX);
 	memcpy(a->copy[next].text, text, strlen(text));
-	if (switch_to(a, next, until_ns, error))
+	if (confirm_ns)
+		until_ns = loader_now() + confirm_ns;
+	if (switch_to(a, next, until_ns, error)) {
+		samples_undo(&a->samples, &made);
 		goto out;
-	time_retired(&a->copy[next].policy);
-	result = confirm_ns ? 0 : allow_sweep(a, new, error);
+	}
+	result = time_retired(a, &a->copy[next].policy, error);
+	if (move_bans(a, &a->copy[next].policy, error) && !result)
+		result = CHANGE_LASTS;
 out:
+	allowlist_free(&list);
 	policy_free(old);
 	policy_free(new);
 	free(bin);
@@ -600,13 +801,8 @@ out:
 /* The lock, with nothing pending; -1 if not. */
 static int lock_settled(struct attached *a, struct policy_error *error)
 {
-	int fd = lock(error);
+	int fd = lock_present(a, error);
 
-	if (fd >= 0 && loader_gone(a)) {
-		close(fd);
-		return policy_fail(error, 0, "%s: its pacer was taken off or replaced meanwhile",
-				   a->ifname);
-	}
 	if (fd >= 0 && change_pending(a)) {
 		close(fd);
 		return policy_fail(
@@ -627,7 +823,29 @@ int change_apply(struct attached *a, const char *text, uint64_t confirm_ns, stru
 
 	if (fd < 0)
 		return -1;
-	result = replace(a, text, confirm_ns, plan, error);
+	result = replace(a, text, confirm_ns, false, plan, error);
+	close(fd);
+	return result;
+}
+
+int change_rotate(struct attached *a, struct plan *plan, struct policy_error *error)
+{
+	int fd = lock_settled(a, error), result = -1;
+	char *text;
+
+	if (fd < 0)
+		return -1;
+	/* Of a change that was cut off. */
+	if (time_retired(a, &a->copy[change_in_force(a)].policy, error)) {
+		close(fd);
+		return -1;
+	}
+	text = strndup(a->copy[change_in_force(a)].text, PACER_DOC_MAX);
+	if (text)
+		result = replace(a, text, 0, true, plan, error);
+	else
+		no_memory(a, error);
+	free(text);
 	close(fd);
 	return result;
 }
@@ -667,7 +885,7 @@ int change_set(struct attached *a, char *const *assignments, int n, struct plan 
 	if (!valid)
 		result = CHANGE_WRONG;
 	else
-		result = replace(a, text, 0, plan, error);
+		result = replace(a, text, 0, false, plan, error);
 	policy_free(valid);
 	free(text);
 	close(fd);
@@ -688,13 +906,14 @@ static int keep_pending(struct attached *a, uint64_t until_ns, uint32_t copy)
 
 int change_confirm(struct attached *a, struct policy_error *error)
 {
-	int fd = lock(error), result = -1;
-	struct policy *policy = NULL;
-	uint64_t until_ns = word_of(a) >> 1;
-	uint32_t copy = word_of(a) & 1;
+	int fd = lock_present(a, error), result = -1;
+	uint64_t until_ns;
+	uint32_t copy;
 
 	if (fd < 0)
 		return -1;
+	until_ns = word_of(a) >> 1;
+	copy = word_of(a) & 1;
 	if (!until_ns) {
 		policy_explain(error, 0, "%s: no policy waits to be confirmed", a->ifname);
 	} else if (!keep_pending(a, until_ns, copy)) {
@@ -704,13 +923,8 @@ int change_confirm(struct attached *a, struct policy_error *error)
 			       "the new one once more",
 			       a->ifname);
 	} else {
-		policy = policy_parse(a->copy[copy].text,
-				      strnlen(a->copy[copy].text, PACER_DOC_MAX), error);
-		result = policy && !allow_policy(a, policy, 0, error)
-			     ? allow_sweep(a, policy, error)
-			     : -1;
+		result = 0;
 	}
-	policy_free(policy);
 	close(fd);
 	return result;
 }

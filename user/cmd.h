@@ -3,77 +3,105 @@
 #ifndef PACER_CMD_H
 #define PACER_CMD_H
 
-#include <getopt.h>
 #include <jansson.h>
 
 #include "change.h"
 
 enum exit_code { EXIT_DONE, EXIT_FAILED, EXIT_WRONG };
 
-struct verb {
-	const char *name, *arguments, *summary;
-	int (*run)(int argc, char **argv);
+/* --- options (option.c) --------------------------------------------------------------------- */
+
+/* What the options of all verbs are read into; which of them a verb takes is its own table. */
+struct options {
+	const char *policy, *compare;
+	struct loader_options load; /* its mode is read by `load` */
+	const char *mode;
+	bool monitor, json, watch, verdicts, kernel, wait, exact, triangles;
+	uint64_t confirm_ns, for_ns;
+	const char *pcap, *plot, *plot_rule, *plot_key;
+	const char *deny_share, *window, *window_packets, *max_window, *key, *keys, *max;
+	const char *threshold, *state, *moment, *samples, *every, *step, *seed;
+	char **args; /* what is not an option */
+	int n_args;
 };
 
-extern const struct verb verbs[]; /* ends with a NULL name */
+enum option_kind { OPTION_IS_FLAG, OPTION_IS_TEXT, OPTION_IS_TIME };
 
-int cmd_load(int argc, char **argv);
-int cmd_unload(int argc, char **argv);
-int cmd_status(int argc, char **argv);
-int cmd_stats(int argc, char **argv);
-int cmd_check(int argc, char **argv);
-int cmd_apply(int argc, char **argv);
-int cmd_confirm(int argc, char **argv);
-int cmd_set(int argc, char **argv);
-int cmd_allow(int argc, char **argv);
-int cmd_unban(int argc, char **argv);
-int cmd_sample(int argc, char **argv);
-int cmd_replay(int argc, char **argv);
-int cmd_estimate(int argc, char **argv);
-int cmd_keys(int argc, char **argv);
-int cmd_suggest(int argc, char **argv);
+/* The parser, the usage and the help come of the same rows. */
+struct option_row {
+	const char *name;     /* without its dashes; NULL: the table's end */
+	int letter;	      /* 0: it has none */
+	const char *argument; /* NULL: of a flag */
+	const char *help;
+	size_t at; /* in struct options */
+	enum option_kind kind;
+	bool needed; /* for the usage: the verb itself says what it wants */
+};
 
+#define OPTION_FLAG(field) .at = offsetof(struct options, field), .kind = OPTION_IS_FLAG
+#define OPTION_TEXT(field) .at = offsetof(struct options, field), .kind = OPTION_IS_TEXT
+#define OPTION_TIME(field) .at = offsetof(struct options, field), .kind = OPTION_IS_TIME
+#define OPTION_POLICY                                                                          \
+	{                                                                                      \
+		"policy", 'c', "POLICY", "the policy's file; - is stdin", OPTION_TEXT(policy), \
+		    .needed = true                                                             \
+	}
+
+struct verb {
+	const char *name, *arguments, *summary; /* arguments: what is not an option */
+	const struct option_row *options;	/* beside --json and --help; NULL: none */
+	int (*run)(struct options *o);
+};
+
+extern const struct verb *const verbs[]; /* main.c's list of all; ends with NULL */
+
+extern const struct verb verb_load, verb_unload, verb_status, verb_stats, verb_check, verb_apply,
+    verb_confirm, verb_set, verb_rotate, verb_allow, verb_unban, verb_sample, verb_replay,
+    verb_estimate, verb_suggest, verb_keys;
+
+enum parsed { PARSED, PARSED_HELP, PARSED_WRONG /* and it has been said */ };
+
+/* argv[0] is the verb. Options and arguments may be mixed; behind "--" nothing is an option. */
+enum parsed options_parse(const struct verb *verb, int argc, char **argv, struct options *options);
+/* "load IFACE -c POLICY [--mode native|skb|hw] ...", and all that the table says. */
+void options_help(const struct verb *verb);
+
+/* --- what is said (say.c) ------------------------------------------------------------------- */
+
+/* The verb at work, for what is said of its result. Call it before anything is printed. */
+void say_begin(const char *verb);
+/* "xdp-pacer: ..." on stderr, one line, whatever the names in it hold. */
+void complaint(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* One line on stderr; returns EXIT_FAILED, or EXIT_WRONG where `file` is not NULL. */
 int complain(const char *file, const struct policy_error *error);
 /* "xdp-pacer VERB: ..." with the way to the help; returns EXIT_WRONG. */
 int misused(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
 /* "xdp-pacer: VERB: WHAT" on stderr; returns EXIT_FAILED. */
 int gave_up(const char *verb, const char *what);
-/* What is on stdout has to have got there: returns `code`, or EXIT_FAILED with that said. */
-int written(const char *verb, int code);
 
-/* Options of the verbs; which of them a verb takes is its own string of letters. */
-struct options {
-	const char *policy;	    /* c */
-	struct loader_options load; /* m, d */
-	bool monitor;		    /* o */
-	bool json;		    /* always */
-	bool watch;		    /* w */
-	uint64_t confirm_ns;	    /* t */
-	uint64_t for_ns;	    /* f */
-	bool verdicts;		    /* v */
-	bool kernel;		    /* k */
-	const char *pcap;	    /* p */
-	const char *compare;	    /* C: a second policy */
-	const char *plot;	    /* P */
-	const char *plot_rule;	    /* R */
-	const char *plot_key;	    /* K */
-	const char *deny_share;	    /* S */
-	const char *window;	    /* W */
-	const char *key;	    /* Y */
-	const char *keys;	    /* e */
-	const char *max;	    /* x */
-	const char *max_window;	    /* X */
-	const char *threshold;	    /* T */
-	const char *state;	    /* s */
-	bool wait;		    /* i */
-	char **args;		    /* what is not an option */
-	int n_args;
-};
+/* The verb has changed something: where its result cannot be shown, that is said. */
+void change_made(void);
+/* A part of the result found no memory: it is not printed as JSON, and it is a failure as text. */
+void result_lacks(void);
+/* Ask right after printing, where much is printed: what follows would be for nothing. */
+bool stdout_failed(void);
+/* Bring to stdout what was printed; false: it did not get there, and nothing more will. */
+bool flushed(void);
+/* The end of every verb: `code`, or EXIT_FAILED, said in one line (but quietly where nobody reads
+ * any more), where not everything got to stdout.
+ */
+int written(int code);
 
-/* 0, or the exit code to leave with. */
-int parse_options(int argc, char **argv, const char *letters, struct options *options);
+/* A name as JSON, which is made of characters: bytes that are none are written \xHH. */
+json_t *json_text(const char *name);
+/*
+ * Print and free. Not a byte is printed of a value that is not whole: one that is NULL, or for
+ * which any part found no memory, which makes no other check of jansson's results necessary.
+ */
+int print_json(json_t *value);
+int print_json_line(json_t *value);
+
+/* --- what verbs have in common (main.c) ----------------------------------------------------- */
 
 /* Find the pacer of the interface that is the first argument, for `run`. Returns the exit code. */
 int with_pacer(const struct options *options,
@@ -84,8 +112,5 @@ int read_policy(const char *file, char **text, struct policy **policy);
 
 /* What `status` says of it, for `load` too. */
 int show_status(struct attached *a, const struct options *options);
-
-/* Print and free. */
-int print_json(json_t *value);
 
 #endif

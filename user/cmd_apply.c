@@ -6,6 +6,7 @@
 
 #include "cmd.h"
 #include "output.h"
+#include "text.h"
 
 static int report(const char *ifname, const struct options *o, const struct plan *plan)
 {
@@ -14,57 +15,75 @@ static int report(const char *ifname, const struct options *o, const struct plan
 
 	for (size_t i = 0; i < plan->n_limits; i++) {
 		kept += plan->limit[i].state == PLAN_KEPT;
-		fresh += plan->limit[i].state == PLAN_NEW;
+		fresh += plan->limit[i].state == PLAN_NEW || plan->limit[i].state == PLAN_MOVED;
 	}
+	change_made();
 	if (o->json)
 		return print_json(json_pack(
-		    "{s:s, s:{s:I, s:I, s:I}, s:I}", "interface", ifname, "limits", "kept",
-		    (json_int_t)kept, "new", (json_int_t)fresh, "retired",
+		    "{s:o, s:{s:I, s:I, s:I}, s:I}", "interface", json_text(ifname), "limits",
+		    "kept", (json_int_t)kept, "new", (json_int_t)fresh, "retired",
 		    (json_int_t)plan->n_retired, "confirm_within_ns", (json_int_t)o->confirm_ns));
 	printf("%s: the policy is in force: %zu limit%s kept their state, %zu new, %zu retired\n",
-	       ifname, kept, units_plural(kept), fresh, plan->n_retired);
+	       printable(ifname).text, kept, units_plural(kept), fresh, plan->n_retired);
 	if (o->confirm_ns)
 		printf("confirm it within %s: xdp-pacer confirm %s\n",
-		       units_duration_text(o->confirm_ns, text, sizeof(text)), ifname);
+		       units_duration_text(o->confirm_ns, text, sizeof(text)),
+		       printable(ifname).text);
+	if (plan->rotated)
+		printf("it has a new secret, as the program had drawn the one before itself\n");
 	return EXIT_DONE;
 }
 
-int cmd_apply(int argc, char **argv)
+/* It is in force, whatever else there is to say. */
+static int in_force(const char *ifname, const struct options *o, const struct plan *plan, int code,
+		    const struct policy_error *error)
+{
+	if (code == CHANGE_LASTS)
+		complaint("%s", error->text);
+	return report(ifname, o, plan);
+}
+
+static int run_apply(struct options *o)
 {
 	struct policy_error error = {0};
 	static struct plan plan;
 	struct policy *policy;
 	struct attached a;
-	struct options o;
 	uint64_t memory;
 	char *text;
-	int code = parse_options(argc, argv, "ct", &o);
+	int code;
 
-	if (code)
-		return code;
-	if (o.n_args != 1 || !o.policy)
+	if (o->n_args != 1 || !o->policy)
 		return misused("apply", "it wants one interface and -c POLICY");
-	code = read_policy(o.policy, &text, &policy);
+	code = read_policy(o->policy, &text, &policy);
 	if (code)
 		return code;
 	memory = policy->memory_bytes;
 	policy_free(policy);
-	if (loader_find(o.args[0], &a, &error)) {
+	if (loader_find(o->args[0], &a, &error)) {
 		free(text);
 		return complain(NULL, &error);
 	}
 	if (memory != POLICY_MEMORY_DEFAULT && memory / sizeof(struct pacer_line) != a.n_lines)
-		fprintf(stderr,
-			"xdp-pacer: %s: memory stays as it was at load: unload and load to "
-			"change it\n",
-			o.args[0]);
-	code = change_apply(&a, text, o.confirm_ns, &plan, &error);
+		complaint("%s: memory stays as it was at load: unload and load to change it",
+			  o->args[0]);
+	code = change_apply(&a, text, o->confirm_ns, &plan, &error);
 	loader_release(&a);
 	free(text);
-	if (code)
-		return complain(error.line ? o.policy : NULL, &error);
-	return report(o.args[0], &o, &plan);
+	if (code < 0)
+		return complain(error.line ? o->policy : NULL, &error);
+	return in_force(o->args[0], o, &plan, code, &error);
 }
+
+static const struct option_row apply_options[] = {
+    OPTION_POLICY,
+    {"confirm-within", 0, "TIME", "the policy before comes back unless confirmed by then",
+     OPTION_TIME(confirm_ns)},
+    {0},
+};
+
+const struct verb verb_apply = {"apply", "IFACE", "change the policy in place, keeping state",
+				apply_options, run_apply};
 
 static int confirm(struct attached *a, const struct options *o)
 {
@@ -72,23 +91,23 @@ static int confirm(struct attached *a, const struct options *o)
 
 	if (change_confirm(a, &error))
 		return complain(NULL, &error);
+	change_made();
 	if (o->json)
-		return print_json(json_pack("{s:s, s:b}", "interface", a->ifname, "confirmed", 1));
-	printf("%s: the policy is confirmed\n", a->ifname);
+		return print_json(
+		    json_pack("{s:o, s:b}", "interface", json_text(a->ifname), "confirmed", 1));
+	printf("%s: the policy is confirmed\n", printable(a->ifname).text);
 	return EXIT_DONE;
 }
 
-int cmd_confirm(int argc, char **argv)
+static int run_confirm(struct options *o)
 {
-	struct options o;
-	int code = parse_options(argc, argv, "", &o);
-
-	if (code)
-		return code;
-	if (o.n_args != 1)
+	if (o->n_args != 1)
 		return misused("confirm", "it wants one interface");
-	return with_pacer(&o, confirm);
+	return with_pacer(o, confirm);
 }
+
+const struct verb verb_confirm = {
+    "confirm", "IFACE", "keep a policy that was applied --confirm-within", NULL, run_confirm};
 
 static int set(struct attached *a, const struct options *o)
 {
@@ -96,21 +115,19 @@ static int set(struct attached *a, const struct options *o)
 	static struct plan plan;
 	int result = change_set(a, o->args + 1, o->n_args - 1, &plan, &error);
 
-	if (!result)
-		return report(a->ifname, o, &plan);
+	if (result >= 0)
+		return in_force(a->ifname, o, &plan, result, &error);
 	if (result == CHANGE_WRONG)
 		error.line = 0; /* of a text that nobody sees */
 	return complain(result == CHANGE_WRONG || error.line ? "set" : NULL, &error);
 }
 
-int cmd_set(int argc, char **argv)
+static int run_set(struct options *o)
 {
-	struct options o;
-	int code = parse_options(argc, argv, "", &o);
-
-	if (code)
-		return code;
-	if (o.n_args < 2)
+	if (o->n_args < 2)
 		return misused("set", "it wants one interface and RULE.FIELD=VALUE");
-	return with_pacer(&o, set);
+	return with_pacer(o, set);
 }
+
+const struct verb verb_set = {"set", "IFACE RULE.FIELD=VALUE...",
+			      "change values of the policy in place", NULL, run_set};

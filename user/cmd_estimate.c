@@ -16,103 +16,58 @@
 
 #define SAMPLES_DEFAULT 1024
 #define SECOND_NS	1000000000ull
-#define OF_CAPTURES	"wnsSxtr" /* letters of options */
 
 _Static_assert(ESTIMATE_MOMENT_MAX == POOLED_MOMENT_MAX, "--moment goes as far for both");
 
 int estimate_failed(const char *what)
 {
-	fprintf(stderr, "xdp-pacer: " ESTIMATE_VERB ": %s\n", what);
-	return EXIT_FAILED;
+	return gave_up(ESTIMATE_VERB, what);
 }
 
 /* --- what is asked -------------------------------------------------------------------------- */
 
-static const struct option all_options[] = {
-    {"window", required_argument, NULL, 'w'},
-    {"window-packets", required_argument, NULL, 'n'},
-    {"key", required_argument, NULL, 'y'},
-    {"moment", required_argument, NULL, 'm'},
-    {"samples", required_argument, NULL, 's'},
-    {"every", required_argument, NULL, 'e'},
-    {"step", required_argument, NULL, 'S'},
-    {"exact", no_argument, NULL, 'x'},
-    {"triangles", no_argument, NULL, 't'},
-    {"seed", required_argument, NULL, 'r'},
-    {"watch", no_argument, NULL, 'W'},
-    {"json", no_argument, NULL, 'j'},
-    {NULL, 0, NULL, 0},
-};
-
-static int take_duration(const char *what, uint64_t *ns)
+static int read_duration(const char *what, const char *text, uint64_t *ns)
 {
-	if (units_duration(optarg, ns) || !*ns)
+	if (text && (units_duration(text, ns) || !*ns))
 		return misused(ESTIMATE_VERB, "--%s %s is not a duration such as 1s or 250ms", what,
-			       optarg);
+			       text);
 	return EXIT_DONE;
 }
 
-static int take_count(const char *what, uint64_t least, uint64_t most, uint64_t *count)
+static int read_count(const char *what, const char *text, uint64_t least, uint64_t most,
+		      uint64_t *count)
 {
 	uint64_t n;
 
-	if (units_count(optarg, &n) || n < least || n > most)
+	if (!text)
+		return EXIT_DONE;
+	if (units_count(text, &n) || n < least || n > most)
 		return misused(ESTIMATE_VERB,
-			       "--%s %s is not a number from %" PRIu64 " to %" PRIu64, what, optarg,
+			       "--%s %s is not a number from %" PRIu64 " to %" PRIu64, what, text,
 			       least, most);
 	*count = n;
 	return EXIT_DONE;
 }
 
-static int take_number(int letter, struct estimate_want *w)
+static int read_numbers(const struct options *o, struct estimate_want *w)
 {
-	uint64_t n = 0;
-	int code;
+	uint64_t moment = 2, samples = SAMPLES_DEFAULT;
+	int code = read_duration("window", o->window, &w->window);
 
-	if (letter == 'n') {
-		w->by_time = false;
-		return take_count("window-packets", 1, TRACK_PACKETS_MAX, &w->window);
-	}
-	if (letter == 'r')
-		return take_count("seed", 0, UINT64_MAX, &w->seed);
-	code = letter == 'm' ? take_count("moment", 1, ESTIMATE_MOMENT_MAX, &n)
-			     : take_count("samples", 1, TRACK_SAMPLES_MAX, &n);
-	if (letter == 'm')
-		w->moment = n;
-	else
-		w->samples = (n + PACER_SAMPLE_K - 1) / PACER_SAMPLE_K * PACER_SAMPLE_K;
+	if (!code)
+		code = read_count("window-packets", o->window_packets, 1, TRACK_PACKETS_MAX,
+				  &w->window);
+	if (!code)
+		code = read_duration("every", o->every, &w->every_ns);
+	if (!code)
+		code = read_count("moment", o->moment, 1, ESTIMATE_MOMENT_MAX, &moment);
+	if (!code)
+		code = read_count("samples", o->samples, 1, TRACK_SAMPLES_MAX, &samples);
+	if (!code)
+		code = read_count("seed", o->seed, 0, UINT64_MAX, &w->seed);
+	w->moment = moment;
+	w->samples = (samples + PACER_SAMPLE_K - 1) / PACER_SAMPLE_K * PACER_SAMPLE_K;
 	return code;
-}
-
-static int take_option(int letter, struct estimate_want *w, const char **step)
-{
-	switch (letter) {
-	case 'w':
-		w->by_time = true;
-		return take_duration("window", &w->window);
-	case 'e':
-		return take_duration("every", &w->every_ns);
-	case 'y':
-		w->key.text = optarg;
-		return EXIT_DONE;
-	case 'S':
-		*step = optarg;
-		return EXIT_DONE;
-	case 'x':
-		w->exact = true;
-		return EXIT_DONE;
-	case 't':
-		w->triangles = true;
-		return EXIT_DONE;
-	case 'W':
-		w->watch = true;
-		return EXIT_DONE;
-	case 'j':
-		w->json = true;
-		return EXIT_DONE;
-	default:
-		return take_number(letter, w);
-	}
 }
 
 /* One "1s:8" of --step. */
@@ -163,65 +118,67 @@ static bool is_interface(const char *name)
 	return strcmp(name, "-") && access(name, F_OK) && if_nametoindex(name);
 }
 
-/* given: the letters of the options, in their order. */
-static int check_given(const char *given, struct estimate_want *w)
+static int check_interface(const struct options *o)
 {
-	size_t first = strcspn(given, OF_CAPTURES);
+	const struct {
+		const char *name;
+		bool given;
+	} of_captures[] = {
+	    {"window", o->window},   {"window-packets", o->window_packets},
+	    {"samples", o->samples}, {"step", o->step},
+	    {"exact", o->exact},     {"triangles", o->triangles},
+	    {"seed", o->seed},
+	};
 
-	if (strchr(given, 'w') && strchr(given, 'n'))
+	for (size_t i = 0; i < sizeof(of_captures) / sizeof(*of_captures); i++)
+		if (of_captures[i].given)
+			return misused(ESTIMATE_VERB,
+				       "--%s is for captures: the window and the samples of an "
+				       "interface are those of its policy",
+				       of_captures[i].name);
+	return EXIT_DONE;
+}
+
+static int check_given(const struct options *o, struct estimate_want *w)
+{
+	if (o->window && o->window_packets)
 		return misused(ESTIMATE_VERB,
 			       "--window and --window-packets are two windows: choose one");
 	if (!is_interface(w->name))
 		return w->watch ? misused(ESTIMATE_VERB, "--watch is for interfaces") : EXIT_DONE;
-	for (const struct option *o = all_options; given[first] && o->name; o++)
-		if (o->val == given[first])
-			return misused(ESTIMATE_VERB,
-				       "--%s is for captures: the window and the samples of an "
-				       "interface are those of its policy",
-				       o->name);
 	w->watch |= w->every_ns != 0;
 	w->every_ns = w->every_ns ? w->every_ns : SECOND_NS;
-	return EXIT_DONE;
+	return check_interface(o);
 }
 
-static int parse(int argc, char **argv, struct estimate_want *w)
+static int read_want(const struct options *o, struct estimate_want *w)
 {
-	const char *step = NULL;
-	char given[64] = "";
-	int letter, code = EXIT_DONE;
+	int code;
 
-	*w = (struct estimate_want){.key.text = "src",
-				    .by_time = true,
+	*w = (struct estimate_want){.key.text = o->key ? o->key : "src/32,64",
+				    .by_time = !o->window_packets,
 				    .window = SECOND_NS,
-				    .moment = 2,
-				    .samples = SAMPLES_DEFAULT,
+				    .json = o->json,
+				    .exact = o->exact,
+				    .triangles = o->triangles,
+				    .watch = o->watch,
 				    .seed = 1};
-	optind = 1;
-	opterr = 0;
-	while (!code && (letter = getopt_long(argc, argv, ":", all_options, NULL)) != -1) {
-		if (letter == ':')
-			return misused(ESTIMATE_VERB, "%s wants a value", argv[optind - 1]);
-		if (letter == '?')
-			return misused(ESTIMATE_VERB, "it has no option %s", argv[optind - 1]);
-		if (!strchr(given, letter))
-			given[strlen(given)] = (char)letter;
-		code = take_option(letter, w, &step);
-	}
+	code = read_numbers(o, w);
 	if (code)
 		return code;
-	if (argc - optind != 1)
+	if (o->n_args != 1)
 		return misused(ESTIMATE_VERB, "it wants one capture or interface");
-	w->name = argv[optind];
-	code = check_given(given, w);
-	return code ? code : take_steps(w, step);
+	w->name = o->args[0];
+	code = check_given(o, w);
+	return code ? code : take_steps(w, o->step);
 }
 
 /* --- the verb ------------------------------------------------------------------------------- */
 
-int cmd_estimate(int argc, char **argv)
+static int run_estimate(struct options *o)
 {
 	struct estimate_want want;
-	int code = parse(argc, argv, &want);
+	int code = read_want(o, &want);
 
 	if (!code)
 		code = estimate_key_open(want.key.text, &want.key);
@@ -231,3 +188,26 @@ int cmd_estimate(int argc, char **argv)
 	estimate_key_close(&want.key);
 	return code;
 }
+
+static const struct option_row estimate_options[] = {
+    {"key", 0, "KEY", "what packets are counted by, as in a policy: src unless said",
+     OPTION_TEXT(key)},
+    {"window", 0, "TIME", "of a capture: 1s unless said", OPTION_TEXT(window)},
+    {"window-packets", 0, "N", "or so many packets", OPTION_TEXT(window_packets)},
+    {"every", 0, "TIME", "a row each such time", OPTION_TEXT(every)},
+    {"watch", 'w', NULL, "of an interface: a row a second", OPTION_FLAG(watch)},
+    {"moment", 0, "K", "the power of the counts, 1 to 8: 2 unless said", OPTION_TEXT(moment)},
+    {"samples", 0, "K", "held of a capture's window: 1024 unless said", OPTION_TEXT(samples)},
+    {"step", 0, "WINDOW:WEIGHT,...", "draw a sample with newer packets more likely",
+     OPTION_TEXT(step)},
+    {"triangles", 0, NULL, "count triples of addresses that all sent to each other",
+     OPTION_FLAG(triangles)},
+    {"exact", 0, NULL, "show the exact values, too", OPTION_FLAG(exact)},
+    {"seed", 0, "N", "of the random choices: 1 unless said", OPTION_TEXT(seed)},
+    {0},
+};
+
+const struct verb verb_estimate = {
+    "estimate", "FILE.pcap|IFACE",
+    "what a sample tells of a sliding window: entropy, moments, frequent keys", estimate_options,
+    run_estimate};

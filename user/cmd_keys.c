@@ -12,6 +12,7 @@
 
 #include "cmd.h"
 #include "keys.h"
+#include "text.h"
 
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
@@ -198,20 +199,20 @@ static void wait_for(const struct keys_run *run, uint64_t ns)
 	ppoll(NULL, 0, &time, &run->waiting);
 }
 
-/* 0, or -1 if nobody reads any more. */
+/* 0, or the exit code. */
 static int answer(const struct keys_run *run, const struct keys_given *given)
 {
-	json_t *value;
+	const char *name = given->name ? given->name : "-";
+	int code = EXIT_DONE;
 
 	if (!run->o->json)
-		return printf("%s\n", given->name ? given->name : "-") < 0 || fflush(stdout);
-	if (given->name)
-		value = json_pack("{s:s}", "key", given->name);
+		puts(isatty(STDOUT_FILENO) ? printable(name).text : name);
+	else if (given->name)
+		code = print_json_line(json_pack("{s:s}", "key", name));
 	else
-		value = json_pack("{s:n, s:I}", "key", "wait_ns", (json_int_t)given->wait_ns);
-	json_dumpf(value, stdout, JSON_COMPACT);
-	json_decref(value);
-	return putchar('\n') < 0 || fflush(stdout);
+		code = print_json_line(
+		    json_pack("{s:n, s:I}", "key", "wait_ns", (json_int_t)given->wait_ns));
+	return flushed() ? code : EXIT_FAILED;
 }
 
 /* An answer to each line, until the end of them. Returns the exit code. */
@@ -231,10 +232,8 @@ static int filter(struct keys_run *run)
 			return complain(NULL, &run->error);
 		if (found == KEYS_NONE && run->o->wait)
 			break;
-		if (answer(run, &given)) {
-			policy_explain(&run->error, 0, "stdout: %s", strerror(errno));
-			return errno == EPIPE ? EXIT_FAILED : complain(NULL, &run->error);
-		}
+		if (answer(run, &given))
+			return EXIT_FAILED;
 	}
 	if (run->input.error) {
 		policy_explain(&run->error, 0, "stdin: %s", strerror(run->input.error));
@@ -305,29 +304,43 @@ static int check_text(const struct keys_list *list)
 	return 0;
 }
 
-int cmd_keys(int argc, char **argv)
+static int run_keys(struct options *o)
 {
 	struct keys_limits limits = {0};
 	struct pacer_throttle_profile profile;
 	struct policy_error error = {0};
 	struct keys_list list = {0};
-	struct options o;
-	int code = parse_options(argc, argv, "exXWTis", &o);
+	int code;
 
-	if (code)
-		return code;
-	if (o.n_args || !o.keys || !o.max || !o.window)
+	if (o->n_args || !o->keys || !o->max || !o->window)
 		return misused("keys", "it wants --keys FILE|a,b,c --max N --window TIME");
-	code = read_limits(&o, &limits);
-	code = code ? code : read_keys(o.keys, &list);
+	code = read_limits(o, &limits);
+	code = code ? code : read_keys(o->keys, &list);
 	if (code)
 		return code;
 	if (keys_profile(&limits, list.n, &profile, &error))
 		code = misused("keys", "%s", error.text);
-	else if (o.json && check_text(&list))
+	else if (o->json && check_text(&list))
 		code = EXIT_WRONG;
 	else
-		code = hand_out(&o, &list, &limits);
+		code = hand_out(o, &list, &limits);
 	keys_list_free(&list);
 	return code;
 }
+
+static const struct option_row keys_options[] = {
+    {"keys", 0, "FILE|a,b,c", "the names: a file with one a line, or a list", OPTION_TEXT(keys),
+     .needed = true},
+    {"max", 0, "N", "uses of a key within any window", OPTION_TEXT(max), .needed = true},
+    {"window", 0, "TIME", "such as 10m", OPTION_TEXT(window), .needed = true},
+    {"max-window", 0, "TIME", "none is refused wrongly unless all uses lie within it",
+     OPTION_TEXT(max_window)},
+    {"threshold", 0, "N", "nor unless fewer uses than these are free", OPTION_TEXT(threshold)},
+    {"wait", 0, NULL, "answer with the first key that becomes free", OPTION_FLAG(wait)},
+    {"state", 0, "FILE", "keep the count there, across runs and processes", OPTION_TEXT(state)},
+    {0},
+};
+
+const struct verb verb_keys = {"keys", "",
+			       "a filter for scripts: a line in, a key that may be used now out",
+			       keys_options, run_keys};

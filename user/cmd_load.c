@@ -1,21 +1,64 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* load, unload: put a pacer on an interface, take it off. */
-#include <bpf/libbpf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd.h"
 #include "output.h"
+#include "text.h"
 
-static int load(const char *ifname, struct options *o, char **text, struct policy **policy)
+/* 0, or the exit code. */
+static int read_mode(const char *text, enum loader_mode *mode)
 {
-	struct compile_host host = {loader_resolution(), loader_now(), libbpf_num_possible_cpus()};
+	static const char *const modes[] = {"native", "skb", "hw"};
+
+	for (int i = 0; text && i < 3; i++)
+		if (!strcmp(text, modes[i])) {
+			*mode = i;
+			return 0;
+		}
+	return text ? misused("load", "there is no mode %s: native, skb or hw", text) : 0;
+}
+
+/* What status says of it, and whose place it took. */
+static int show_loaded(struct attached *a, const struct options *o,
+		       const struct loader_replaced *replaced)
+{
+	json_t *out;
+
+	if (!replaced->program_id)
+		return show_status(a, o);
+	if (o->json) {
+		out = output_status_json(a);
+		json_object_set_new(out, "replaced",
+				    json_pack("{s:I, s:I, s:s}", "program_id",
+					      (json_int_t)replaced->program_id, "abi",
+					      (json_int_t)replaced->abi, "state", "new"));
+		return print_json(out);
+	}
+	printf("%s: took the place of program %u, ABI %u: its state is new, and what that one had "
+	       "counted, banned and allowed is gone\n",
+	       printable(a->ifname).text, replaced->program_id, replaced->abi);
+	return show_status(a, o);
+}
+
+static int load(const char *ifname, const struct options *o, char **text, struct policy **policy)
+{
+	struct policy_error error = {0};
+	int cpus = loader_cpus(&error), code;
+	struct compile_host host = {loader_resolution(), loader_now(), cpus};
+	struct loader_replaced replaced;
+	struct attached a;
 	static struct pacer_policy bin;
 	static struct plan plan;
-	struct policy_error error = {0};
+	struct loader_options load = o->load;
 	struct loader_policy begin;
 
+	if (cpus < 0)
+		return complain(NULL, &error);
+	if (read_mode(o->mode, &load.mode))
+		return EXIT_WRONG;
 	if (o->monitor) {
 		char *monitored = policy_set(*text, strlen(*text), "mode", "monitor", &error);
 
@@ -29,51 +72,63 @@ static int load(const char *ifname, struct options *o, char **text, struct polic
 	    compile_policy(*policy, NULL, &host, &bin, &plan, &error))
 		return complain(o->policy, &error);
 	begin = (struct loader_policy){*policy, &bin, &plan, *text, plan.lines, host.resolution_ns};
-	if (loader_load(ifname, &o->load, &begin, &error))
+	if (loader_load(ifname, &load, &begin, &a, &replaced, &error))
 		return complain(NULL, &error);
-	return EXIT_DONE;
+	change_made();
+	code = show_loaded(&a, o, &replaced);
+	loader_release(&a);
+	return code;
 }
 
-int cmd_load(int argc, char **argv)
+static int run_load(struct options *o)
 {
-	struct options o;
 	struct policy *policy;
 	char *text;
-	int code = parse_options(argc, argv, "cmdo", &o);
+	int code;
 
-	if (code)
-		return code;
-	if (o.n_args != 1 || !o.policy)
+	if (o->n_args != 1 || !o->policy)
 		return misused("load", "it wants one interface and -c POLICY");
-	code = read_policy(o.policy, &text, &policy);
+	code = read_policy(o->policy, &text, &policy);
 	if (code)
 		return code;
-	code = load(o.args[0], &o, &text, &policy);
+	code = load(o->args[0], o, &text, &policy);
 	policy_free(policy);
 	free(text);
-	return code ? code : with_pacer(&o, show_status);
+	return code;
 }
 
-static int unload(struct attached *a, const struct options *o)
+static const struct option_row load_options[] = {
+    OPTION_POLICY,
+    {"mode", 'm', "native|skb|hw", "where to attach: native unless said", OPTION_TEXT(mode)},
+    {"monitor", 0, NULL, "judge and count, and let everything pass", OPTION_FLAG(monitor)},
+    {"direct", 0, NULL, "not through the libxdp dispatcher", OPTION_FLAG(load.direct)},
+    {"replace", 0, NULL, "take the place of a pacer of any version", OPTION_FLAG(load.replace)},
+    {0},
+};
+
+const struct verb verb_load = {"load", "IFACE", "attach the pacer to an interface", load_options,
+			       run_load};
+
+static int unload(const char *ifname, const struct options *o)
 {
 	struct policy_error error = {0};
 
-	if (loader_unload(a, &error))
+	if (loader_unload(ifname, &error))
 		return complain(NULL, &error);
+	change_made();
 	if (o->json)
-		return print_json(json_pack("{s:s, s:b}", "interface", a->ifname, "attached", 0));
-	printf("%s: the pacer is off\n", a->ifname);
+		return print_json(
+		    json_pack("{s:o, s:b}", "interface", json_text(ifname), "attached", 0));
+	printf("%s: the pacer is off\n", printable(ifname).text);
 	return EXIT_DONE;
 }
 
-int cmd_unload(int argc, char **argv)
+static int run_unload(struct options *o)
 {
-	struct options o;
-	int code = parse_options(argc, argv, "", &o);
-
-	if (code)
-		return code;
-	if (o.n_args != 1)
+	if (o->n_args != 1)
 		return misused("unload", "it wants one interface");
-	return with_pacer(&o, unload);
+	return unload(o->args[0], o);
 }
+
+const struct verb verb_unload = {"unload", "IFACE", "detach it and remove what it left", NULL,
+				 run_unload};

@@ -9,6 +9,7 @@
 #include "least.h"
 #include "plot.h"
 #include "tally.h"
+#include "text.h"
 
 #define TOP_SHOWN    10
 #define TOP_PLACES   65536u /* denied keys that are told apart: 7/8 of it */
@@ -192,23 +193,22 @@ static int judge_frame(struct run *run, const struct replay_frame *frame)
 	run->by[fate.rule][fate.reason]++;
 	if (run->o->verdicts)
 		print_row(run, frame, &fate);
-	tops_count(run, &fate, frame->time_ns);
+	tops_count(run, &fate, frame->now_ns);
 	if (run->o->plot && !run->pick.found && fate.rule < PACER_RULES_MAX)
-		pick_first(run, &fate, frame->time_ns);
+		pick_first(run, &fate, frame->now_ns);
 	return EXIT_DONE;
 }
 
 /* Every frame that can be read. */
 static int judge_all(struct run *run)
 {
-	struct policy_error error = {0};
 	struct replay_frame frame;
 	int code = EXIT_DONE;
 
-	while (!code && capture_next(&run->capture, &frame) == 1)
+	while (!code && !stdout_failed() && capture_next(&run->capture, &frame) == 1)
 		code = judge_frame(run, &frame);
-	if (!code && run->least && least_settle(run->least, &run->capture, &error))
-		return complain(NULL, &error);
+	if (!code && run->least)
+		code = least_settle(run->least, &run->capture);
 	return code ? code : run->capture.damaged ? EXIT_FAILED : EXIT_DONE;
 }
 
@@ -419,9 +419,10 @@ static int show_text(struct run *run)
 {
 	printf("%s: %" PRIu64 " packets in %.6g s: admitted %" PRIu64 ", denied %" PRIu64
 	       ", passed %" PRIu64 ", unparsed %" PRIu64 "%s\n",
-	       run->capture.file, run->packets, (double)(run->last_ns - run->first_ns) / 1e9,
-	       sum_all(run, PACER_VERDICT_ADMIT), sum_all(run, PACER_VERDICT_DENY),
-	       sum_all(run, PACER_VERDICT_PASS), sum_all(run, PACER_VERDICT_UNPARSED),
+	       printable(run->capture.file).text, run->packets,
+	       (double)(run->last_ns - run->first_ns) / 1e9, sum_all(run, PACER_VERDICT_ADMIT),
+	       sum_all(run, PACER_VERDICT_DENY), sum_all(run, PACER_VERDICT_PASS),
+	       sum_all(run, PACER_VERDICT_UNPARSED),
 	       run->policy->monitor ? " (monitor: what is denied would pass, too)" : "");
 	for (uint32_t i = 0; i < run->policy->n_rules; i++)
 		print_rule(run, i);
@@ -434,9 +435,7 @@ static int show_text(struct run *run)
 
 static int show(struct run *run)
 {
-	int code = run->o->json ? show_json(run) : run->o->verdicts ? EXIT_DONE : show_text(run);
-
-	return written("replay", code);
+	return run->o->json ? show_json(run) : run->o->verdicts ? EXIT_DONE : show_text(run);
 }
 
 /* --- the picture ---------------------------------------------------------------------------- */
@@ -475,10 +474,10 @@ static int plot(struct run *run)
 
 	pick_denied(run);
 	if (!run->pick.found) {
-		fprintf(stderr,
-			"xdp-pacer: %s: no packet of it has the key to be drawn: name another "
-			"by --plot-rule or --plot-key\n",
-			run->capture.file);
+		complaint(
+		    "%s: no packet of it has the key to be drawn: name another by --plot-rule "
+		    "or --plot-key",
+		    run->capture.file);
 		return EXIT_FAILED;
 	}
 	view = view_of(run);
@@ -529,9 +528,11 @@ static int judge_and_show(struct run *run)
 		code = judge_all(run);
 		if (run->tops.at)
 			tally_sort(&run->tops, most_denied);
-		shown = show(run);
-		if (!shown && run->o->plot)
-			shown = plot(run);
+		if (!code || run->capture.damaged) {
+			shown = show(run);
+			if (!shown && run->o->plot)
+				shown = plot(run);
+		}
 	}
 	least_close(run->least);
 	tally_close(&run->tops);
@@ -564,7 +565,7 @@ static int run_compare(const struct options *o, const struct policy *const polic
 	if (!code)
 		code = capture_open(&capture, o->args[0]);
 	if (!code)
-		code = written("replay", compare_capture(&capture, judge, o));
+		code = compare_capture(&capture, judge, o);
 	capture_close(&capture);
 	judge_close(&judge[0]);
 	judge_close(&judge[1]);
@@ -589,23 +590,20 @@ static int check_usage(const struct options *o)
 	return EXIT_DONE;
 }
 
-int cmd_replay(int argc, char **argv)
+static int run_verb(struct options *o)
 {
 	struct policy *policy[2] = {NULL, NULL};
 	char *text[2] = {NULL, NULL};
-	struct options o;
-	int code = parse_options(argc, argv, "cvkCPRK", &o);
+	int code = check_usage(o);
 
 	if (!code)
-		code = check_usage(&o);
-	if (!code)
-		code = read_policy(o.policy, &text[0], &policy[0]);
-	if (!code && o.compare)
-		code = read_policy(o.compare, &text[1], &policy[1]);
-	if (!code && o.compare) {
-		code = run_compare(&o, (const struct policy *const *)policy);
+		code = read_policy(o->policy, &text[0], &policy[0]);
+	if (!code && o->compare)
+		code = read_policy(o->compare, &text[1], &policy[1]);
+	if (!code && o->compare) {
+		code = run_compare(o, (const struct policy *const *)policy);
 	} else if (!code) {
-		struct run run = {.o = &o, .policy = policy[0]};
+		struct run run = {.o = o, .policy = policy[0]};
 
 		code = run_replay(&run);
 	}
@@ -615,3 +613,19 @@ int cmd_replay(int argc, char **argv)
 	}
 	return code;
 }
+
+static const struct option_row replay_options[] = {
+    OPTION_POLICY,
+    {"verdicts", 0, NULL, "a row for each packet, as CSV", OPTION_FLAG(verdicts)},
+    {"kernel", 0, NULL, "judge by the object in the kernel", OPTION_FLAG(kernel)},
+    {"compare", 0, "POLICY2", "the keys that fare differently under another policy",
+     OPTION_TEXT(compare)},
+    {"plot", 0, "FILE.svg", "draw a limit at work on one key", OPTION_TEXT(plot)},
+    {"plot-rule", 0, "NAME", "of this rule", OPTION_TEXT(plot_rule)},
+    {"plot-key", 0, "KEY", "and this key, as the summary writes it", OPTION_TEXT(plot_key)},
+    {0},
+};
+
+const struct verb verb_replay = {"replay", "FILE.pcap",
+				 "what the policy would have made of a capture; - is stdin",
+				 replay_options, run_verb};

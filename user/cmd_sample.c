@@ -15,6 +15,7 @@
 #include "sampling.h"
 #include "snapshot.h"
 #include "tally.h"
+#include "text.h"
 
 #define WIDE 56 /* of a packet's column */
 
@@ -73,7 +74,8 @@ static const char *key_text(const struct shown *s, const struct pacer_sample_ite
 		const struct pacer_tier *t = &s->bin->rule[rule].tier[k];
 		struct policy_key key = compile_key_of(t->key_id);
 
-		if (pacer_tier_hash(t, &pkt, s->a->control->secret).place == item->key)
+		if (pacer_tier_hash(t, &pkt, s->a->control->secret[t->secret & 1]).place ==
+		    item->key)
 			return tally_key_text(&key, &pkt, buf, size);
 	}
 	snprintf(buf, size, "-");
@@ -93,8 +95,8 @@ static void print_window(const struct shown *s)
 	const struct sample *sample = s->sample;
 	char window[64];
 
-	printf("%s: %" PRIu32 " of %" PRIu64 " packet%s (%s)", s->a->ifname, sample->rows,
-	       sample->n, units_plural(sample->n), sampling_of_text(p->of));
+	printf("%s: %" PRIu32 " of %" PRIu64 " packet%s (%s)", printable(s->a->ifname).text,
+	       sample->rows, sample->n, units_plural(sample->n), sampling_of_text(p->of));
 	if (p->packets)
 		printf(", the last %" PRIu32 " of each CPU, %s replacement\n", p->packets,
 		       p->without_replacement ? "without" : "with");
@@ -181,8 +183,8 @@ static json_t *sample_json(const struct shown *s)
 	for (uint32_t cpu = 0; cpu < s->sample->cpus; cpu++)
 		json_array_append_new(cpus, json_integer((json_int_t)s->sample->window[cpu]));
 	return json_pack(
-	    "{s:s, s:s, s:s, s:I, s:I, s:i, s:I, s:o, s:f, s:I, s:i, s:I, s:o}", "interface",
-	    s->a->ifname, "of", sampling_of_text(p->of), "replacement",
+	    "{s:o, s:s, s:s, s:I, s:I, s:i, s:I, s:o, s:f, s:I, s:i, s:I, s:o}", "interface",
+	    json_text(s->a->ifname), "of", sampling_of_text(p->of), "replacement",
 	    p->without_replacement ? "without" : "with", "window_packets", (json_int_t)p->packets,
 	    "window_ns", (json_int_t)p->window_ns, "k", (int)p->k, "packets",
 	    (json_int_t)s->sample->n, "by_cpu", cpus, "merge_error", 0.0, "read_ns",
@@ -219,8 +221,9 @@ static void dump_rows(const struct sample *sample, pcap_dumper_t *dumper)
 
 static int write_pcap(const struct shown *s, const char *file)
 {
-	pcap_t *pcap = pcap_open_dead_with_tstamp_precision(DLT_EN10MB, PACER_SNAP_MAX,
-							    PCAP_TSTAMP_PRECISION_NANO);
+	int link = s->a->control->raw_ip ? DLT_RAW : DLT_EN10MB;
+	pcap_t *pcap =
+	    pcap_open_dead_with_tstamp_precision(link, PACER_SNAP_MAX, PCAP_TSTAMP_PRECISION_NANO);
 	pcap_dumper_t *dumper = pcap ? pcap_dump_open(pcap, file) : NULL;
 	int failed = !dumper;
 
@@ -230,8 +233,8 @@ static int write_pcap(const struct shown *s, const char *file)
 		pcap_dump_close(dumper);
 	}
 	if (failed)
-		fprintf(stderr, "xdp-pacer: %s: cannot be written%s%s\n", file,
-			pcap && !dumper ? ": " : "", pcap && !dumper ? pcap_geterr(pcap) : "");
+		complaint("%s: cannot be written%s%s", file, pcap && !dumper ? ": " : "",
+			  pcap && !dumper ? pcap_geterr(pcap) : "");
 	if (pcap)
 		pcap_close(pcap);
 	return failed ? EXIT_FAILED : EXIT_DONE;
@@ -249,7 +252,7 @@ static int show(const struct shown *s, const struct options *o)
 		policy_explain(
 		    &error, 0,
 		    "%s: its sample keeps no packets' heads: add snap: %u to the policy's "
-		    "sample, unload and load",
+		    "sample and apply it",
 		    s->a->ifname, PACER_SNAP_MAX);
 		return complain(NULL, &error);
 	}
@@ -290,14 +293,17 @@ static int read_and_show(struct attached *a, const struct options *o)
 	return code;
 }
 
-int cmd_sample(int argc, char **argv)
+static int run_sample(struct options *o)
 {
-	struct options o;
-	int code = parse_options(argc, argv, "p", &o);
-
-	if (code)
-		return code;
-	if (o.n_args != 1)
+	if (o->n_args != 1)
 		return misused("sample", "it wants one interface");
-	return with_pacer(&o, read_and_show);
+	return with_pacer(o, read_and_show);
 }
+
+static const struct option_row sample_options[] = {
+    {"pcap", 0, "FILE", "write what was drawn there, too", OPTION_TEXT(pcap)},
+    {0},
+};
+
+const struct verb verb_sample = {"sample", "IFACE", "packets of the last window, drawn at random",
+				 sample_options, run_sample};

@@ -8,7 +8,7 @@
 
 struct listing {
 	json_t *array; /* NULL: text */
-	int n;
+	int n, failed;
 };
 
 static int list(const char *ifname, void *arg)
@@ -19,7 +19,8 @@ static int list(const char *ifname, void *arg)
 
 	if (loader_find(ifname, &a, &error)) {
 		complain(NULL, &error);
-		return 1;
+		l->failed++; /* those that can be read are listed all the same */
+		return 0;
 	}
 	l->n++;
 	if (l->array)
@@ -32,21 +33,21 @@ static int list(const char *ifname, void *arg)
 
 static int status_all(const struct options *o)
 {
-	struct listing l = {o->json ? json_array() : NULL, 0};
+	struct listing l = {o->json ? json_array() : NULL, 0, 0};
 	struct policy_error error = {0};
 	int result = loader_each(list, &l, &error);
 
-	if (result < 0)
+	if (result)
 		complain(NULL, &error);
-	if (result) {
+	if (result || (l.failed && !l.n)) {
 		json_decref(l.array);
 		return EXIT_FAILED;
 	}
 	if (l.array)
-		return print_json(l.array);
-	if (!l.n)
+		result = print_json(l.array);
+	else if (!l.n)
 		printf("no interface of this network namespace has a pacer\n");
-	return EXIT_DONE;
+	return l.failed ? EXIT_FAILED : result;
 }
 
 int show_status(struct attached *a, const struct options *o)
@@ -54,41 +55,50 @@ int show_status(struct attached *a, const struct options *o)
 	return o->json ? print_json(output_status_json(a)) : output_status(a);
 }
 
-int cmd_status(int argc, char **argv)
+static int run_status(struct options *o)
 {
-	struct options o;
-	int code = parse_options(argc, argv, "", &o);
-
-	if (code)
-		return code;
-	if (o.n_args > 1)
+	if (o->n_args > 1)
 		return misused("status", "it wants one interface, or none for all");
-	if (!o.n_args)
-		return status_all(&o);
-	return with_pacer(&o, show_status);
+	if (!o->n_args)
+		return status_all(o);
+	return with_pacer(o, show_status);
 }
 
-static int show_stats(struct attached *a, const struct options *o)
+const struct verb verb_status = {"status", "[IFACE]", "what is attached where, and by which policy",
+				 NULL, run_status};
+
+static int show_stats(const struct attached *a, const struct options *o)
 {
 	if (o->watch && !o->json && isatty(STDOUT_FILENO))
 		printf("\033[H\033[J");
 	return o->json ? print_json(output_stats_json(a)) : output_stats(a);
 }
 
-int cmd_stats(int argc, char **argv)
+/* Found once: to look for it again every second would take descriptors that libxdp keeps. */
+static int run_stats(struct options *o)
 {
-	struct options o;
-	int code = parse_options(argc, argv, "w", &o);
+	struct policy_error error = {0};
+	struct attached a = {0};
+	int code;
 
-	if (code)
-		return code;
-	if (o.n_args != 1)
+	if (o->n_args != 1)
 		return misused("stats", "it wants one interface");
-	do {
-		code = with_pacer(&o, show_stats);
-		fflush(stdout);
-		if (o.watch && !code)
-			sleep(1);
-	} while (o.watch && !code);
+	for (;;) {
+		if (loader_follow(o->args[0], &a, &error))
+			return complain(NULL, &error);
+		code = show_stats(&a, o);
+		if (!flushed() || code || !o->watch)
+			break;
+		sleep(1);
+	}
+	loader_release(&a);
 	return code;
 }
+
+static const struct option_row stats_options[] = {
+    {"watch", 'w', NULL, "again every second", OPTION_FLAG(watch)},
+    {0},
+};
+
+const struct verb verb_stats = {"stats", "IFACE", "counters by rule and reason", stats_options,
+				run_stats};

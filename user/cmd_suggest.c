@@ -31,7 +31,7 @@ struct suggestion {
 	const struct options *o;
 	double share; /* of the sources that may be denied something */
 	uint64_t window_ns;
-	const char *key;
+	char key[48];
 	struct capture capture;
 	struct tally sources;
 	uint32_t *least; /* of every source, the greatest first */
@@ -56,6 +56,14 @@ static int rules_text(const struct suggestion *s, uint32_t limit, char *buf, siz
 			s->key, limit, window);
 }
 
+static int no_policy(const struct suggestion *s, const struct policy_error *error)
+{
+	if (error->line == POLICY_NO_MEMORY)
+		return gave_up("suggest", "no memory");
+	(void)misused("suggest", "--key %s and --window make no policy: %s", s->key, error->text);
+	return EXIT_WRONG;
+}
+
 static int open_judge(const struct suggestion *s, uint32_t limit, struct policy **policy,
 		      struct judge *judge)
 {
@@ -66,8 +74,7 @@ static int open_judge(const struct suggestion *s, uint32_t limit, struct policy 
 	*policy = policy_parse(text, (size_t)len, &error);
 	if (*policy && !judge_open(judge, "", *policy, false, &error))
 		return EXIT_DONE;
-	(void)misused("suggest", "--key %s and --window make no policy: %s", s->key, error.text);
-	return EXIT_WRONG;
+	return no_policy(s, &error);
 }
 
 /* --- the smallest limit of every source ----------------------------------------------------- */
@@ -113,7 +120,7 @@ static void measure_frame(struct suggestion *s, const struct judge *j,
 	key = tally_key_of(t, kind, &pkt);
 	note = tally_put(&s->sources, &key);
 	if (note)
-		note->least = need(j, t, &pkt, frame->time_ns, note->least);
+		note->least = need(j, t, &pkt, frame->now_ns, note->least);
 	t->window.limit = PACER_LIMIT_MAX;
 	(void)replay_judge(j->replay, frame, &fate, &error); /* in user space it cannot fail */
 }
@@ -147,8 +154,7 @@ static int choose(struct suggestion *s)
 	uint32_t n = 0;
 
 	if (!s->sources.n) {
-		fprintf(stderr, "xdp-pacer: %s: no IP packet in it: there is nothing to suggest\n",
-			s->capture.file);
+		complaint("%s: no IP packet in it: there is nothing to suggest", s->capture.file);
 		return EXIT_FAILED;
 	}
 	s->least = malloc(s->sources.n * sizeof(*s->least));
@@ -233,10 +239,10 @@ static int confirm(struct suggestion *s)
 			return EXIT_DONE;
 		raise_limit(s);
 	}
-	fprintf(stderr,
-		"xdp-pacer: %s: no replay confirms a limit: its sources are more than the table "
-		"holds: use a wider --key\n",
-		s->capture.file);
+	complaint(
+	    "%s: no replay confirms a limit: its sources are more than the table holds: use a "
+	    "wider --key",
+	    s->capture.file);
 	return EXIT_FAILED;
 }
 
@@ -279,17 +285,16 @@ static int show(const struct suggestion *s)
 
 	rules_text(s, s->limit, rules, sizeof(rules));
 	if (s->sources.lost)
-		fprintf(stderr,
-			"xdp-pacer: suggest: %u sources are told apart; %" PRIu64
-			" packets of further ones were not counted: a wider --key has fewer\n",
-			tally_room(&s->sources), s->sources.lost);
+		complaint("suggest: %u sources are told apart; %" PRIu64
+			  " packets of further ones were not counted: a wider --key has fewer",
+			  tally_room(&s->sources), s->sources.lost);
 	if (s->o->json)
 		return show_json(s, rules);
 	summary_text(s, summary, sizeof(summary));
 	printf("# Suggested by xdp-pacer from a capture, to deny at most %.6g%% of its sources.\n"
 	       "%s%s",
 	       100 * s->share, summary, rules);
-	return written("suggest", EXIT_DONE);
+	return EXIT_DONE;
 }
 
 /* --- the verb ------------------------------------------------------------------------------- */
@@ -306,22 +311,41 @@ static int read_share(const char *text, double *share)
 	return EXIT_DONE;
 }
 
+/* As it is printed: both lengths, so that who reads the policy need not know what `src` means. */
+static int spell_key(struct suggestion *s)
+{
+	struct policy_error error = {0};
+	struct policy *policy;
+	char text[TEXT_MAX];
+	int len = rules_text(s, 1, text, sizeof(text));
+
+	policy = policy_parse(text, (size_t)len, &error);
+	if (!policy)
+		return no_policy(s, &error);
+	policy_key_text(&policy->rule[0].limit[0].key, s->key, sizeof(s->key));
+	policy_free(policy);
+	return EXIT_DONE;
+}
+
 static int read_usage(struct suggestion *s)
 {
 	const struct options *o = s->o;
+	const char *key = o->key ? o->key : KEY_DEFAULT;
 
 	if (o->n_args != 1)
 		return misused("suggest", "it wants one capture");
-	s->key = o->key ? o->key : KEY_DEFAULT;
-	if (strlen(s->key) > 32 ||
-	    strspn(s->key, "abcdefghijklmnopqrstuvwxyz0123456789+/,") != strlen(s->key))
-		return misused("suggest", "--key %s is not a key such as src/32,64", s->key);
+	if (strlen(key) > 32 ||
+	    strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789+/,") != strlen(key))
+		return misused("suggest", "--key %s is not a key such as src/32,64", key);
+	snprintf(s->key, sizeof(s->key), "%s", key);
 	if (!o->window)
 		s->window_ns = 1000000000;
 	else if (units_duration(o->window, &s->window_ns) || s->window_ns < 10)
 		return misused("suggest", "--window %s is not a duration such as 1s or 500ms",
 			       o->window);
-	return read_share(o->deny_share, &s->share);
+	if (read_share(o->deny_share, &s->share))
+		return EXIT_WRONG;
+	return spell_key(s);
 }
 
 static int suggest(struct suggestion *s)
@@ -341,15 +365,11 @@ static int suggest(struct suggestion *s)
 	return s->capture.damaged && !shown ? EXIT_FAILED : shown;
 }
 
-int cmd_suggest(int argc, char **argv)
+static int run_suggest(struct options *o)
 {
-	struct suggestion s = {0};
-	struct options o;
-	int code = parse_options(argc, argv, "SWY", &o);
+	struct suggestion s = {.o = o};
+	int code = read_usage(&s);
 
-	s.o = &o;
-	if (!code)
-		code = read_usage(&s);
 	if (!code)
 		code = suggest(&s);
 	capture_close(&s.capture);
@@ -357,3 +377,14 @@ int cmd_suggest(int argc, char **argv)
 	free(s.least);
 	return code;
 }
+
+static const struct option_row suggest_options[] = {
+    {"deny-share", 0, "1%", "of the sources that may be denied something", OPTION_TEXT(deny_share)},
+    {"window", 0, "TIME", "of the limit: 1s unless said", OPTION_TEXT(window)},
+    {"key", 0, "KEY", "of the limit: src/32,64 unless said", OPTION_TEXT(key)},
+    {0},
+};
+
+const struct verb verb_suggest = {"suggest", "FILE.pcap",
+				  "a policy that would deny at most a share of a capture's sources",
+				  suggest_options, run_suggest};

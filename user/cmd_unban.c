@@ -5,6 +5,7 @@
 
 #include "bans.h"
 #include "cmd.h"
+#include "text.h"
 
 static int lift(struct attached *a, const struct options *o)
 {
@@ -15,27 +16,26 @@ static int lift(struct attached *a, const struct options *o)
 
 	policy_free(policy);
 	if (!n && key) {
-		fprintf(stderr,
-			"xdp-pacer: %s: %s is not banned%s%s: see `xdp-pacer status %s` for the "
-			"keys as they are written\n",
-			a->ifname, key, rule ? " under " : "", rule ? rule : "", a->ifname);
+		complaint("%s: %s is not banned%s%s: see `xdp-pacer status %s` for the keys as "
+			  "they are written",
+			  a->ifname, key, rule ? " under " : "", rule ? rule : "", a->ifname);
 		return EXIT_FAILED;
 	}
+	if (n)
+		change_made();
 	if (o->json)
-		return print_json(json_pack("{s:s, s:s, s:I}", "interface", a->ifname, "key",
-					    o->args[1], "lifted", (json_int_t)n));
-	printf("%s: %zu ban%s lifted\n", a->ifname, n, units_plural(n));
+		return print_json(json_pack("{s:o, s:o, s:I}", "interface", json_text(a->ifname),
+					    "key", json_text(o->args[1]), "lifted", (json_int_t)n));
+	printf("%s: %zu ban%s lifted\n", printable(a->ifname).text, n, units_plural(n));
 	return EXIT_DONE;
 }
 
-int cmd_unban(int argc, char **argv)
+static int run_unban(struct options *o)
 {
-	struct options o;
-	int code = parse_options(argc, argv, "", &o);
-
-	if (code)
-		return code;
-	if (o.n_args != 2 && o.n_args != 3)
+	if (o->n_args != 2 && o->n_args != 3)
 		return misused("unban", "it wants IFACE KEY [RULE], or IFACE all [RULE]");
-	return with_pacer(&o, lift);
+	return with_pacer(o, lift);
 }
+
+const struct verb verb_unban = {"unban", "IFACE KEY|all [RULE]", "lift bans before their time",
+				NULL, run_unban};

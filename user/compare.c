@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tally.h"
+#include "text.h"
 
 #define PLACES	  65536u
 #define SHOWN	  20u
@@ -155,11 +156,11 @@ static int show_json(const struct comparison *c, uint32_t n)
 	for (uint32_t i = 0; i < n; i++)
 		json_array_append_new(keys, key_json(c, i));
 	return print_json(json_pack(
-	    "{s:I, s:[s,s], s:[I,I], s:[I,I], s:I, s:o, s:I}", "packets", (json_int_t)c->packets,
-	    "policies", c->judge[0].name, c->judge[1].name, "denied", (json_int_t)c->denied[0],
-	    (json_int_t)c->denied[1], "denied_alone", (json_int_t)c->only[0],
-	    (json_int_t)c->only[1], "keys_differing", (json_int_t)n, "keys", keys,
-	    "denials_of_further_keys", (json_int_t)c->keys.lost));
+	    "{s:I, s:[o,o], s:[I,I], s:[I,I], s:I, s:o, s:I}", "packets", (json_int_t)c->packets,
+	    "policies", json_text(c->judge[0].name), json_text(c->judge[1].name), "denied",
+	    (json_int_t)c->denied[0], (json_int_t)c->denied[1], "denied_alone",
+	    (json_int_t)c->only[0], (json_int_t)c->only[1], "keys_differing", (json_int_t)n, "keys",
+	    keys, "denials_of_further_keys", (json_int_t)c->keys.lost));
 }
 
 static void show_key(const struct comparison *c, uint32_t i)
@@ -177,12 +178,13 @@ static void show_key(const struct comparison *c, uint32_t i)
 
 static int show_text(const struct comparison *c, const char *file, uint32_t n)
 {
-	printf("%s: %" PRIu64 " packets in %.6g s: %" PRIu64 " fare differently\n", file,
-	       c->packets, (double)(c->last_ns - c->first_ns) / 1e9, c->only[0] + c->only[1]);
-	printf("  first   %s: denied %" PRIu64 ", of them %" PRIu64 " alone\n", c->judge[0].name,
-	       c->denied[0], c->only[0]);
-	printf("  second  %s: denied %" PRIu64 ", of them %" PRIu64 " alone\n", c->judge[1].name,
-	       c->denied[1], c->only[1]);
+	printf("%s: %" PRIu64 " packets in %.6g s: %" PRIu64 " fare differently\n",
+	       printable(file).text, c->packets, (double)(c->last_ns - c->first_ns) / 1e9,
+	       c->only[0] + c->only[1]);
+	printf("  first   %s: denied %" PRIu64 ", of them %" PRIu64 " alone\n",
+	       printable(c->judge[0].name).text, c->denied[0], c->only[0]);
+	printf("  second  %s: denied %" PRIu64 ", of them %" PRIu64 " alone\n",
+	       printable(c->judge[1].name).text, c->denied[1], c->only[1]);
 	printf("%u key%s differently\n", n, n == 1 ? " fares" : "s fare");
 	for (uint32_t i = 0; i < n && i < SHOWN; i++)
 		show_key(c, i);

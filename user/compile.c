@@ -40,6 +40,28 @@ uint64_t compile_tier_memory_ns(const struct pacer_tier *t)
 	return t->kind == PACER_TIER_SKETCH ? t->gap_ns : t->idle_ns;
 }
 
+/* One record for all, and throttles, are found without it. */
+bool compile_hashed(const struct pacer_tier *t)
+{
+	if (t->kind == PACER_TIER_RECORD)
+		return t->sets || t->shared != 1;
+	return t->kind == PACER_TIER_SKETCH;
+}
+
+uint64_t compile_drained_ns(const struct pacer_policy *bin)
+{
+	uint64_t until_ns = 0;
+
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		for (size_t k = 0; k < bin->rule[r].n_tiers; k++) {
+			const struct pacer_tier *t = &bin->rule[r].tier[k];
+
+			if (compile_hashed(t) && t->secret != bin->secret && t->until_ns > until_ns)
+				until_ns = t->until_ns;
+		}
+	return until_ns;
+}
+
 /* FNV-1a */
 uint32_t compile_name_id(const char *name)
 {
@@ -229,6 +251,9 @@ static int compile_classifier(const struct policy *policy, struct pacer_policy *
 	static struct field_out o;
 
 	bin->rules = policy->n_rules >= 64 ? ~0ull : (1ull << policy->n_rules) - 1;
+	for (size_t r = 0; r < policy->n_rules; r++)
+		if (!policy->rule[r].match.n_sport && !policy->rule[r].match.n_dport)
+			bin->portless |= 1ull << r;
 	for (int dim = 0; dim < PACER_DIM_COUNT + 2; dim++) {
 		memset(&f, 0, sizeof(f));
 		if (dim == PACER_DIM_SADDR4 || dim == PACER_DIM_DADDR4)
@@ -311,10 +336,10 @@ static void key_masks(const struct policy_key *key, struct pacer_tier *t)
 
 	if (key->kind == KEY_FLOW) {
 		ports = UINT32_MAX;
-		meta = PACER_META_PROTO | PACER_META_FRAGMENT;
+		meta = PACER_META_PROTO | PACER_META_MARKS;
 	} else if (key->kind == KEY_SRC_DPORT) {
 		ports = 0xffff;
-		meta = PACER_META_FRAGMENT;
+		meta = PACER_META_MARKS;
 	}
 	t->mask4[0] = src ? mask_of(key->len4) : 0;
 	t->mask4[1] = dst ? mask_of(key->len4) : 0;
@@ -448,12 +473,37 @@ struct terms {
 	uint32_t cpus;
 };
 
+/* Of the offset of the last admission in a record of this window: its unit is 2^this ns. */
+static uint8_t last_shift(const struct pacer_window *w)
+{
+	uint8_t shift = 0;
+
+	while (w->slot_ns >> shift >= UINT32_MAX)
+		shift++;
+	return shift;
+}
+
+/*
+ * May a gap be kept in a record of this window? The unit of its last admission grows with the
+ * window, and the gap is prolonged by less than one: it has to be a small share of the gap.
+ */
+static bool holds_gap(const struct pacer_window *w, uint64_t gap_ns)
+{
+	uint8_t shift = last_shift(w);
+
+	return !shift || gap_ns / COMPILE_GAP_SHARE >> shift;
+}
+
+uint64_t compile_gap_more_ns(const struct pacer_tier *t)
+{
+	return t->kind == PACER_TIER_RECORD ? (1ull << t->last_shift) - 1 : 0;
+}
+
 static void finish_times(struct pacer_tier *t)
 {
 	uint64_t unit;
 
-	while (t->window.slot_ns >> t->last_shift >= UINT32_MAX)
-		t->last_shift++;
+	t->last_shift = last_shift(&t->window);
 	unit = 1ull << t->last_shift;
 	t->idle_ns = t->window.ring_ns;
 	if (t->gap_ns && t->gap_ns + t->window.slot_ns + unit > t->idle_ns)
@@ -461,14 +511,18 @@ static void finish_times(struct pacer_tier *t)
 	t->idle_ns += PACER_IDLE_SLACK_NS;
 }
 
-/* The tier of this rule that the gap may join: a record of the same key without one. */
-static struct draft *joinable(struct draft_rule *d, const struct pacer_tier *t, bool gap)
+/* The tier of this rule that the gap or the window may join: one of the same key without. */
+static struct draft *joinable(struct draft_rule *d, const struct pacer_tier *t, bool gap,
+			      uint64_t resolution_ns)
 {
 	for (size_t i = 0; i < d->n; i++) {
 		struct draft *at = &d->at[i];
+		const struct pacer_tier *with = gap ? &at->tier : t, *of = gap ? t : &at->tier;
 
-		if (same_key(&at->tier, t) && (gap ? at->gap < 0 && at->window >= 0
-						   : at->window < 0 && at->gap >= 0 && !at->own))
+		if (same_key(&at->tier, t) &&
+		    (gap ? at->gap < 0 && at->window >= 0
+			 : at->window < 0 && at->gap >= 0 && !at->own) &&
+		    holds_gap(&with->window, of->gap_ns - resolution_ns))
 			return at;
 	}
 	return NULL;
@@ -512,7 +566,11 @@ static int add_limit(struct draft_rule *d, const struct policy_limit *limit, siz
 	struct draft *at;
 
 	key_masks(&limit->key, &t);
-	at = own ? NULL : joinable(d, &t, gap);
+	if (gap)
+		t.gap_ns = limit->gap_ns + terms->resolution_ns;
+	else if (window_of(limit, terms->resolution_ns, rule, index, &t.window, error))
+		return -1;
+	at = own ? NULL : joinable(d, &t, gap, terms->resolution_ns);
 	if (!at) {
 		if (no_tier(d, rule, limit, index, error))
 			return -1;
@@ -523,14 +581,13 @@ static int add_limit(struct draft_rule *d, const struct policy_limit *limit, siz
 		if (check_ceiling(limit, rule, index, error))
 			return -1;
 		at->gap = index;
-		at->tier.gap_ns = limit->gap_ns + terms->resolution_ns;
+		at->tier.gap_ns = t.gap_ns;
 		at->tier.rows = limit->key.kind == KEY_ALL ? 1 : limit->rows;
 	} else {
 		at->window = index;
 		at->tier.kind = PACER_TIER_RECORD;
-		if (window_of(limit, terms->resolution_ns, rule, index, &at->tier.window, error))
-			return -1;
-		at->tier.units = at->tier.window.units;
+		at->tier.window = t.window;
+		at->tier.units = t.window.units;
 	}
 	if (own || !gap || limit->key.kind == KEY_ALL) {
 		at->lines = wanted_lines(limit, &at->tier);
@@ -546,7 +603,10 @@ struct succession {
 	const struct compile_previous *previous;
 	bool exact; /* the new policy's clock */
 	uint64_t now_ns, resolution_ns;
+	uint64_t added_ns; /* the resolution that the new limits include */
 	uint32_t cpus;
+	uint8_t secret; /* the previous policy's */
+	bool rotate;
 };
 
 /*
@@ -568,6 +628,7 @@ static bool same_limit(const struct succession *change, const struct draft *d,
 	const struct pacer_window *a = &d->tier.window, *b = &old->window;
 
 	return d->tier.kind == old->kind && same_key(&d->tier, old) &&
+	       (old->secret == change->secret || !compile_hashed(old)) &&
 	       (old->kind == PACER_TIER_RECORD || d->tier.rows == old->rows) &&
 	       a->slot_ns == b->slot_ns && a->ring == b->ring && a->cost == b->cost &&
 	       a->cost_shift == b->cost_shift && !clock_differs(change, d, old);
@@ -623,7 +684,8 @@ static void bring_gap(const struct succession *change, struct draft_rule *d, str
 		struct draft *from = &d->at[k], joined = *to;
 
 		if (from->state != PLAN_NEW || from->gap < 0 || from->window < 0 ||
-		    !same_key(&from->tier, old))
+		    !same_key(&from->tier, old) ||
+		    !holds_gap(&to->tier.window, from->tier.gap_ns - change->added_ns))
 			continue;
 		joined.gap = from->gap;
 		joined.tier.gap_ns = from->tier.gap_ns;
@@ -1008,6 +1070,57 @@ static int retire(struct draft_rule *d, const struct pacer_tier *t, const struct
 	return 0;
 }
 
+/* What goes on with its state goes on retired, under the secret before, and a new one beside it. */
+static int turn_over(struct draft_rule *d, struct draft *heir, const struct policy_rule *rule,
+		     struct plan *plan, struct policy_error *error)
+{
+	if (d->n + d->n_throttles == PACER_TIERS_MAX)
+		return policy_fail(
+		    error, rule->line,
+		    "rule %s: a rule holds up to %u limits, and a new secret wants two places "
+		    "for each, those just retired included: use fewer, or unload and load, "
+		    "which draws a secret, too",
+		    rule->name, PACER_TIERS_MAX);
+	if (retire(d, &heir->tier, rule, plan, error))
+		return -1;
+	heir->state = heir->tier.sets < COMPILE_MOVE_SETS ? PLAN_NEW : PLAN_MOVED;
+	if (heir->state == PLAN_NEW)
+		heir->lines = compile_tier_lines(&heir->tier);
+	return 0;
+}
+
+/* Tiers in the same lines have to agree on when a record is idle. */
+static void agree(struct draft_rule *d)
+{
+	for (size_t i = 0; i < d->n; i++)
+		for (size_t k = 0; k < d->n; k++) {
+			struct draft *a = &d->at[i], *b = &d->at[k];
+
+			if (a->state != PLAN_NEW && b->state != PLAN_NEW &&
+			    a->tier.base == b->tier.base && a->tier.idle_ns < b->tier.idle_ns)
+				a->tier.idle_ns = b->tier.idle_ns;
+		}
+}
+
+/* The limits of another secret: of all that begin anew, and of what does not depend on it. */
+static int rotate(const struct succession *change, struct draft_rule *d,
+		  const struct policy_rule *rule, struct plan *plan, struct policy_error *error)
+{
+	size_t n = d->n;
+
+	for (size_t k = 0; k < n; k++) {
+		struct draft *at = &d->at[k];
+
+		if (at->state == PLAN_RETIRED)
+			continue;
+		if (at->state == PLAN_KEPT && compile_hashed(&at->tier) &&
+		    turn_over(d, at, rule, plan, error))
+			return -1;
+		at->tier.secret = change->secret ^ 1;
+	}
+	return 0;
+}
+
 static int inherit(const struct succession *change, struct draft_rule *d,
 		   const struct policy_rule *rule, struct plan *plan, struct policy_error *error)
 {
@@ -1037,6 +1150,7 @@ static int inherit(const struct succession *change, struct draft_rule *d,
 				return -1;
 		}
 	}
+	agree(d);
 	return 0;
 }
 
@@ -1105,9 +1219,11 @@ uint64_t compile_ban_lines(const struct pacer_bans *bans)
 }
 
 /* The filter has a line, which is eight cells, an entry at least. */
-static int place_bans(const struct policy *policy, const struct pacer_bans *old, struct regions *r,
-		      struct pacer_bans *bans, struct plan *plan, struct policy_error *error)
+static int place_bans(const struct policy *policy, const struct compile_previous *previous,
+		      struct regions *r, struct pacer_bans *bans, struct plan *plan,
+		      struct policy_error *error)
 {
+	const struct pacer_bans *old = previous ? &previous->bin->bans : NULL;
 	uint32_t filter = 1;
 	struct region free;
 
@@ -1120,6 +1236,7 @@ static int place_bans(const struct policy *policy, const struct pacer_bans *old,
 	plan->lines_used += compile_ban_lines(bans);
 	if (old && old->sets == bans->sets) {
 		*bans = *old;
+		bans->moving |= previous->rotate;
 		plan->bans = PLAN_KEPT;
 		return 0;
 	}
@@ -1269,6 +1386,15 @@ static bool is_plain(const struct pacer_policy *bin, const struct pacer_rule *ru
 	       !(bin->flags & PACER_MONITOR);
 }
 
+/* Are its lines those of a tier before it? */
+static bool lines_are_shared(const struct draft_rule *d, size_t k)
+{
+	for (size_t i = 0; i < k; i++)
+		if (d->at[i].tier.base == d->at[k].tier.base)
+			return true;
+	return false;
+}
+
 static void emit(const struct policy *policy, const struct draft_rule *drafts,
 		 struct pacer_policy *bin, struct plan *plan)
 {
@@ -1280,7 +1406,8 @@ static void emit(const struct policy *policy, const struct draft_rule *drafts,
 			struct plan_limit at = {r, 0, k, d->state};
 
 			bin->rule[r].tier[k] = d->tier;
-			plan->lines_used += compile_tier_lines(&d->tier);
+			if (!lines_are_shared(&drafts[r], k))
+				plan->lines_used += compile_tier_lines(&d->tier);
 			at.limit = d->gap;
 			if (d->gap >= 0)
 				plan->limit[plan->n_limits++] = at;
@@ -1359,9 +1486,12 @@ static int draft_all(const struct policy *policy, const struct succession *chang
 		for (size_t i = 0; i < rule->n_limits; i++)
 			if (add(&drafts[r], &rule->limit[i], r, i, terms, error))
 				return -1;
-		for (size_t k = 0; k < drafts[r].n; k++)
+		for (size_t k = 0; k < drafts[r].n; k++) {
 			finish_times(&drafts[r].at[k].tier);
-		if (inherit(change, &drafts[r], rule, plan, error))
+			drafts[r].at[k].tier.secret = change->secret;
+		}
+		if (inherit(change, &drafts[r], rule, plan, error) ||
+		    (change->rotate && rotate(change, &drafts[r], rule, plan, error)))
 			return -1;
 	}
 	return 0;
@@ -1403,14 +1533,38 @@ static int place_lines(const struct policy *policy, const struct compile_previou
 		       struct policy_error *error)
 {
 	static struct regions regions;
-	const struct pacer_bans *old = previous ? &previous->bin->bans : NULL;
 
 	if (survey(policy, previous, &regions, error) ||
-	    place_bans(policy, old, &regions, &bin->bans, plan, error) ||
+	    place_bans(policy, previous, &regions, &bin->bans, plan, error) ||
 	    place_all(drafts, policy, &regions, compile_ban_lines(&bin->bans), error))
 		return -1;
 	plan->lines = regions.total;
 	return 0;
+}
+
+/* Is the secret that is to be the next one still that of the last rotation? */
+static int may_rotate(const struct compile_previous *previous, const struct compile_host *host,
+		      struct policy_error *error)
+{
+	uint64_t until_ns, now_ns = host->now_ns;
+
+	if (!previous || !previous->rotate)
+		return 0;
+	if (previous->bin->bans.moving)
+		return policy_fail(error, 0,
+				   "bans of the last rotation wait for room in their table: "
+				   "rotate when some have run out, or unban some");
+	until_ns = compile_drained_ns(previous->bin);
+	/* What the coarse clock reads as before the end may be later. */
+	if (!until_ns || (until_ns != COMPILE_UNTIL_SET && until_ns + host->resolution_ns < now_ns))
+		return 0;
+	if (until_ns == COMPILE_UNTIL_SET)
+		return policy_fail(error, 0,
+				   "the last rotation was cut off: apply the policy again first");
+	return policy_fail(error, 0,
+			   "the secret before the last rotation is needed for another %.1f s: "
+			   "rotate then",
+			   (until_ns + host->resolution_ns - now_ns) / 1e9 + 0.1);
 }
 
 int compile_policy(const struct policy *policy, const struct compile_previous *previous,
@@ -1421,10 +1575,20 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 	bool exact = policy->clock == CLOCK_EXACT ||
 		     (policy->clock == CLOCK_AUTO && !coarse_enough(policy, host->resolution_ns));
 	struct terms terms = {exact ? 0 : host->resolution_ns, host->cpus};
-	struct succession change = {previous, exact, host->now_ns, host->resolution_ns, host->cpus};
+	struct succession change = {.previous = previous,
+				    .exact = exact,
+				    .now_ns = host->now_ns,
+				    .resolution_ns = host->resolution_ns,
+				    .added_ns = terms.resolution_ns,
+				    .cpus = host->cpus};
 
 	memset(bin, 0, sizeof(*bin));
 	memset(plan, 0, sizeof(*plan));
+	if (may_rotate(previous, host, error))
+		return -1;
+	change.secret = previous ? previous->bin->secret : 0;
+	change.rotate = plan->rotated = previous && previous->rotate;
+	bin->secret = change.secret ^ change.rotate;
 	plan->resolution_ns = terms.resolution_ns;
 	plan->cpus = host->cpus;
 	if (compile_classifier(policy, bin, error) ||

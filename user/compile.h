@@ -22,13 +22,31 @@
  *
  * Bans go on as long as their table has the same size; where that is changed, or no rule banned,
  * they begin anew.
+ *
+ * A change of the hash's secret (`rotate`) goes with a change of policy, or with none: each limit
+ * that goes on does so in two tiers, one that begins anew under the new secret and, retired, its
+ * own under the old one. A large table serves both: an entry of a key under one secret is to the
+ * other that of some other key, so that sharing errs towards denial. What is counted from then on
+ * is counted under both; so entries move as they are used, and the old ones, which nobody asks for
+ * when the limit's memory has run out, are taken like any that are idle. While a packet holds its
+ * entry under the one secret it cannot have the same line for the other: a key whose two places
+ * fall together is denied as contended until then, at most one in COMPILE_MOVE_SETS / 2 (table.h).
+ * So a smaller table begins anew in lines of its own. State that does not depend on the secret is
+ * kept. Bans stay where they are and are moved by the tools (rotate.h); until that is done,
+ * bans.moving has both secrets asked.
  */
 #ifndef PACER_COMPILE_H
 #define PACER_COMPILE_H
 
 #include "policy.h"
 
-enum plan_state { PLAN_NEW, PLAN_KEPT, PLAN_RETIRED };
+/* Tables of fewer sets than this get lines of their own for another secret. */
+#ifndef COMPILE_MOVE_SETS
+#define COMPILE_MOVE_SETS 4096
+#endif
+
+/* Moved: new, and in the lines of a retired one, under another secret. */
+enum plan_state { PLAN_NEW, PLAN_KEPT, PLAN_RETIRED, PLAN_MOVED };
 
 /* What became of one limit. */
 struct plan_limit {
@@ -55,7 +73,8 @@ struct plan {
 	struct plan_pool pool[PACER_POOLS_MAX]; /* as in the policy */
 	size_t n_pools;
 	enum plan_state bans; /* of the table of bans, if there is one */
-	uint32_t cpus;	      /* that leases of throttles are shared out to */
+	bool rotated;  /* its limits are hashed with another secret than the previous one's */
+	uint32_t cpus; /* that leases of throttles are shared out to */
 };
 
 /*
@@ -70,6 +89,7 @@ struct compile_previous {
 	const struct policy *policy;
 	const struct pacer_policy *bin;
 	uint64_t lines;
+	bool rotate; /* to the other of the two secrets */
 };
 
 struct compile_host {
@@ -83,7 +103,7 @@ struct compile_host {
  * *error filled (a window that the clock or the counters cannot hold, more ranges in a field than
  * PACER_BOUNDS_MAX, a ceiling below a sketch of one line, more state than the table has room for,
  * more tiers of a rule, counters or throttles than there are beside those of the previous policy,
- * a throttle of too many buckets).
+ * a throttle of too many buckets, a rotation while the last one's old secret is still needed).
  */
 int compile_policy(const struct policy *policy, const struct compile_previous *previous,
 		   const struct compile_host *host, struct pacer_policy *bin, struct plan *plan,
@@ -98,6 +118,13 @@ void compile_time_targets(struct pacer_policy *bin, uint64_t now_ns);
 void compile_keep_targets(struct pacer_policy *into, const struct pacer_policy *from,
 			  uint64_t until_ns);
 
+/*
+ * A gap is kept in the record of a window of the same key only where what that adds to it is below
+ * this share of it; else it has a sketch of its own. And by how much at most it is prolonged.
+ */
+#define COMPILE_GAP_SHARE 16u
+uint64_t compile_gap_more_ns(const struct pacer_tier *tier);
+
 /* The key of a pacer_tier.key_id. */
 struct policy_key compile_key_of(uint32_t key_id);
 
@@ -106,6 +133,16 @@ uint32_t compile_name_id(const char *name);
 
 /* The table of bans and the filter before it, in lines. */
 uint64_t compile_ban_lines(const struct pacer_bans *bans);
+
+/* Does where the tier's state lies depend on the secret? */
+bool compile_hashed(const struct pacer_tier *tier);
+
+/*
+ * Until when, in monotonic time, the limits of *bin need the secret that is not bin->secret; 0:
+ * none does, COMPILE_UNTIL_SET: a change that was cut off has not said. Bans may need it for
+ * longer.
+ */
+uint64_t compile_drained_ns(const struct pacer_policy *bin);
 
 /* Lines of state of a tier, and for how long after an admission they can matter. */
 uint64_t compile_tier_lines(const struct pacer_tier *tier);

@@ -89,11 +89,9 @@ static int add(struct estimate_run *run, const struct pacer_packet *pkt)
 		track_add(run->step[i], &e);
 	if (!run->exact || exact_add(run->exact, e.time_ns, e.key, e.ends))
 		return EXIT_DONE;
-	fprintf(stderr,
-		"xdp-pacer: " ESTIMATE_VERB
-		": --exact keeps every packet of the window, and has no room for "
-		"more than %u: choose a shorter window\n",
-		EXACT_MAX);
+	complaint(ESTIMATE_VERB ": --exact keeps every packet of the window, and has no room for "
+				"more than %u: choose a shorter window",
+		  EXACT_MAX);
 	return EXIT_FAILED;
 }
 
@@ -123,8 +121,7 @@ static int finish(struct estimate_run *run)
 	int code;
 
 	if (!run->packets) {
-		fprintf(stderr, "xdp-pacer: %s: it has no packet with an address\n",
-			run->want->name);
+		complaint("%s: it has no packet with an address", run->want->name);
 		return EXIT_FAILED;
 	}
 	code = take_reading(run, run->last_ns, &r);
@@ -133,8 +130,7 @@ static int finish(struct estimate_run *run)
 	if (run->want->json)
 		return print_json(estimate_whole_json(run, &r));
 	estimate_print_whole(run, &r);
-	return fflush(stdout) || ferror(stdout) ? estimate_failed("the result cannot be written")
-						: EXIT_DONE;
+	return EXIT_DONE;
 }
 
 /* --- the capture ---------------------------------------------------------------------------- */
@@ -186,7 +182,7 @@ static int read_all(struct estimate_run *run)
 	struct replay_frame frame;
 	int code = EXIT_DONE;
 
-	while (!code && capture_next(&run->capture, &frame))
+	while (!code && !stdout_failed() && capture_next(&run->capture, &frame))
 		code = take_frame(run, &frame);
 	if (code)
 		return code;

@@ -23,6 +23,8 @@ int estimate_key_open(const char *key, struct estimate_key *out)
 	snprintf(text, sizeof(text), "rules: [{name: k, limits: [{key: \"%s\", gap: 1ms}]}]", key);
 	*out = (struct estimate_key){.text = key};
 	out->policy = policy_parse(text, strlen(text), &error);
+	if (error.line == POLICY_NO_MEMORY)
+		return gave_up(VERB, "no memory");
 	why = strstr(error.text, "key: ");
 	if (!out->policy)
 		return misused(VERB, "--key: %s", why ? why + 5 : error.text);
@@ -75,7 +77,7 @@ uint64_t estimate_key_hash(const struct estimate_key *by, const struct pacer_pac
 				pkt->key[PACER_WORD_META]);
 	if (key->kind == KEY_SRC_DPORT)
 		sum = hash_word(hash_word(sum, pkt->key[PACER_WORD_PORTS] & 0xffff),
-				pkt->key[PACER_WORD_META] & PACER_META_FRAGMENT);
+				pkt->key[PACER_WORD_META] & PACER_META_MARKS);
 	return sum;
 }
 

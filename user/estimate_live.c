@@ -116,8 +116,7 @@ static int show(const struct estimate_live *live, bool first)
 		estimate_live_print_row(live, first);
 	else
 		estimate_live_print(live);
-	return fflush(stdout) || ferror(stdout) ? estimate_failed("the result cannot be written")
-						: EXIT_DONE;
+	return EXIT_DONE;
 }
 
 /* There is a sample to read: its policy's text tells of it. */
@@ -145,29 +144,21 @@ static int read_and_show(struct estimate_live *live, const char *text, bool firs
 	return code;
 }
 
-static int read_once(const struct estimate_want *want, bool first)
+static int read_once(const struct estimate_want *want, struct attached *a, bool first)
 {
 	struct policy_error error = {0};
 	const struct pacer_copy *copy;
 	struct estimate_live live;
-	struct attached a;
-	int code;
 
-	if (loader_find(want->name, &a, &error))
+	if (loader_follow(want->name, a, &error))
 		return complain(NULL, &error);
-	copy = &a.copy[change_in_force(&a)];
+	copy = &a->copy[change_in_force(a)];
 	live = (struct estimate_live){
-	    .want = want, .a = &a, .by = copy->policy.sampling, .cpus = a.n_samplers};
-	if (live.by.reasons && a.sampler)
-		code = read_and_show(&live, copy->text, first);
-	else
-		code = fail(&live, a.sampler
-				       ? "its policy samples nothing: apply one with sample: {of: "
-					 "all, k: 64, window: 60s}"
-				       : "its policy samples nothing: add sample: {of: all, k: 64, "
-					 "window: 60s} to it, unload and load");
-	loader_release(&a);
-	return code;
+	    .want = want, .a = a, .by = copy->policy.sampling, .cpus = a->n_samplers};
+	if (live.by.reasons && a->sampler)
+		return read_and_show(&live, copy->text, first);
+	return fail(&live, "its policy samples nothing: apply one with sample: {of: all, k: 64, "
+			   "window: 60s}");
 }
 
 /* --- again and again ------------------------------------------------------------------------ */
@@ -183,15 +174,19 @@ static void wait_until(uint64_t at_ns)
 int estimate_live(const struct estimate_want *want)
 {
 	uint64_t next_ns = loader_now();
+	struct attached a = {0};
 	bool first = true;
 	int code;
 
 	for (;;) {
-		code = read_once(want, first);
-		if (code || !want->watch)
-			return code;
+		code = read_once(want, &a, first);
+		if (!flushed() || code || !want->watch)
+			break;
 		first = false;
 		next_ns += want->every_ns;
 		wait_until(next_ns);
 	}
+	if (a.ifindex)
+		loader_release(&a);
+	return code;
 }

@@ -4,10 +4,12 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "cmd.h"
 #include "estimate_live.h"
 #include "estimator.h"
 #include "sampling.h"
 #include "tally.h"
+#include "text.h"
 #include "units.h"
 
 /* Where the bounds know more than the value, what they leave of it. */
@@ -78,8 +80,8 @@ json_t *estimate_live_json(const struct estimate_live *live)
 	const struct policy_sample *s = live->sample;
 	const struct pooled_values *v = &live->values;
 	json_t *all = json_pack(
-	    "{s:s, s:I, s:s, s:s, s:I, s:I, s:i, s:s, s:I, s:o, s:i, s:f, s:i, s:f, s:I, s:i, s:I}",
-	    "interface", live->a->ifname, "time_ns", (json_int_t)live->now_ns, "of",
+	    "{s:o, s:I, s:s, s:s, s:I, s:I, s:i, s:s, s:I, s:o, s:i, s:f, s:i, s:f, s:I, s:i, s:I}",
+	    "interface", json_text(live->a->ifname), "time_ns", (json_int_t)live->now_ns, "of",
 	    sampling_of_text(s->of), "replacement", s->without_replacement ? "without" : "with",
 	    "window_packets", (json_int_t)s->packets, "window_ns", (json_int_t)s->window_ns, "k",
 	    (int)s->k, "key", live->want->key.text, "packets", (json_int_t)v->n, "by_cpu",
@@ -98,7 +100,7 @@ static void print_window(const struct estimate_live *live)
 	const struct policy_sample *s = live->sample;
 	char window[64];
 
-	printf("%s: %" PRIu64 " packets (%s", live->a->ifname, live->values.n,
+	printf("%s: %" PRIu64 " packets (%s", printable(live->a->ifname).text, live->values.n,
 	       sampling_of_text(s->of));
 	if (s->packets)
 		printf(", the last %" PRIu32 " of each CPU)", s->packets);

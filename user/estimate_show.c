@@ -4,7 +4,9 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "cmd.h"
 #include "estimate_run.h"
+#include "text.h"
 #include "units.h"
 
 /* --- a reading ------------------------------------------------------------------------------ */
@@ -132,22 +134,23 @@ static void print_head(const struct estimate_run *run)
 		snprintf(window, sizeof(window), "%" PRIu64 " packets", run->want->window);
 	printf("%s: %" PRIu64 " packets in %.6g s by %s, %" PRIu64
 	       " frames of no address; window %s; %u samples in %s; low..high hold at %g%%\n",
-	       run->want->name, run->packets, (double)(run->last_ns - run->first_ns) / 1e9,
-	       run->want->key.text, run->others, window, run->want->samples,
+	       printable(run->want->name).text, run->packets,
+	       (double)(run->last_ns - run->first_ns) / 1e9, run->want->key.text, run->others,
+	       window, run->want->samples,
 	       units_size_round(track_bytes(run->track), memory, sizeof(memory)),
 	       100 * (1 - ESTIMATE_DELTA));
 }
 
 json_t *estimate_whole_json(struct estimate_run *run, const struct estimate_reading *r)
 {
-	json_t *all =
-	    json_pack("{s:s, s:I, s:I, s:s, s:i, s:f, s:I, s:I, s:O, s:o}", "file", run->want->name,
-		      "packets", (json_int_t)run->packets, "others", (json_int_t)run->others, "key",
-		      run->want->key.text, "samples", (int)run->want->samples, "delta",
-		      ESTIMATE_DELTA, "memory_bytes", (json_int_t)track_bytes(run->track),
-		      run->want->by_time ? "window_ns" : "window_packets",
-		      (json_int_t)track_window(run->track), "intervals", run->intervals, "last",
-		      estimate_reading_json(run, r));
+	json_t *all = json_pack("{s:o, s:I, s:I, s:s, s:i, s:f, s:I, s:I, s:O, s:o}", "file",
+				json_text(run->want->name), "packets", (json_int_t)run->packets,
+				"others", (json_int_t)run->others, "key", run->want->key.text,
+				"samples", (int)run->want->samples, "delta", ESTIMATE_DELTA,
+				"memory_bytes", (json_int_t)track_bytes(run->track),
+				run->want->by_time ? "window_ns" : "window_packets",
+				(json_int_t)track_window(run->track), "intervals", run->intervals,
+				"last", estimate_reading_json(run, r));
 
 	if (run->want->steps)
 		json_object_set_new(all, "step_biased", estimate_steps_json(run));

@@ -14,7 +14,8 @@ static int open_judge(struct judge *j, bool kernel, struct policy_error *error)
 	j->bin = calloc(1, sizeof(*j->bin));
 	j->plan = calloc(1, sizeof(*j->plan));
 	if (!j->bin || !j->plan) {
-		*error = (struct policy_error){.text = "replay: no memory"};
+		*error =
+		    (struct policy_error){.line = POLICY_NO_MEMORY, .text = "replay: no memory"};
 		return -2;
 	}
 	if (compile_policy(j->policy, NULL, &host, j->bin, j->plan, error))

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd.h"
 #include "judge.h"
 #include "window.h"
 
@@ -63,7 +64,7 @@ static bool tighten_throttles(struct pacer_policy *bin)
 static bool denies(const struct least *l, const struct replay_frame *frame,
 		   const struct replay_fate *fate)
 {
-	return replay_peek(l->judge.replay, &fate->pkt, fate->rule, fate->tier, frame->time_ns) ==
+	return replay_peek(l->judge.replay, &fate->pkt, fate->rule, fate->tier, frame->now_ns) ==
 	       fate->reason;
 }
 
@@ -228,21 +229,16 @@ static void erase(struct pacer_policy *bin)
 /* Does the state lie in the same way, whatever the limits? */
 static bool same_layout(const struct pacer_policy *a, const struct pacer_policy *b)
 {
-	struct pacer_policy *pair = calloc(2, sizeof(*pair));
+	static struct pacer_policy pair[2];
 	const void *x, *y; /* their unused fields are 0 */
-	bool same;
 
-	if (!pair)
-		return false;
 	pair[0] = *a;
 	pair[1] = *b;
 	erase(&pair[0]);
 	erase(&pair[1]);
 	x = pair[0].rule;
 	y = pair[1].rule;
-	same = !memcmp(x, y, sizeof(pair[0].rule));
-	free(pair);
-	return same;
+	return !memcmp(x, y, sizeof(pair[0].rule));
 }
 
 /* A judge under the guess in place of the last one; *settled: its state lies as that one's. */
@@ -267,34 +263,32 @@ static int open_next(struct least *l, bool *settled, struct policy_error *error)
 	return 0;
 }
 
-static int read_again(struct least *l, struct capture *c, struct policy_error *error)
+static int read_again(struct least *l, struct capture *c)
 {
+	struct policy_error error = {0};
 	struct replay_frame frame;
+	int code = capture_again(c);
 
-	if (capture_again(c)) {
-		*error =
-		    (struct policy_error){.text = "replay: the capture went while it was read"};
-		return -1;
-	}
-	while (capture_next(c, &frame) == 1)
-		if (least_feed(l, &frame, error))
-			return -1;
-	return 0;
+	while (!code && capture_next(c, &frame) == 1)
+		if (least_feed(l, &frame, &error))
+			code = complain(NULL, &error);
+	return code;
 }
 
-int least_settle(struct least *l, struct capture *c, struct policy_error *error)
+int least_settle(struct least *l, struct capture *c)
 {
-	struct policy_error unfit;
+	struct policy_error unfit = {0};
+	int code = 0;
 
-	for (int reading = 1; reading <= READINGS_MAX; reading++) {
-		if (open_next(l, &l->settled, &unfit) || l->settled)
-			return 0; /* where the guess does not fit the memory, nothing is told */
-		if (!capture_repeats(c))
+	for (int reading = 1; !code && reading <= READINGS_MAX; reading++) {
+		if (open_next(l, &l->settled, &unfit))
+			/* Where the guess does not fit the policy's memory, nothing is told. */
+			return unfit.line == POLICY_NO_MEMORY ? complain(NULL, &unfit) : 0;
+		if (l->settled || !capture_repeats(c))
 			return 0;
-		if (read_again(l, c, error))
-			return -1;
+		code = read_again(l, c);
 	}
-	return 0;
+	return code;
 }
 
 /* --- what is asked for ---------------------------------------------------------------------- */

@@ -39,8 +39,8 @@ struct least;
 struct least *least_open(const struct policy *policy, struct policy_error *error);
 int least_feed(struct least *l, const struct replay_frame *frame, struct policy_error *error);
 
-/* After the last frame; reads the capture again where it has to and can. 0, or -1 with *error. */
-int least_settle(struct least *l, struct capture *c, struct policy_error *error);
+/* After the last frame; reads the capture again where it has to and can. 0 or the exit code. */
+int least_settle(struct least *l, struct capture *c);
 
 struct least_limit least_of(const struct least *l, uint32_t rule, uint32_t limit);
 void least_close(struct least *l);

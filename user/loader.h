@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Purpose: an interface and the pacer on it: open, size, load, attach, find, detach. The only user
- * of libxdp and of the skeleton. Nothing is pinned by a path of ours: a pacer is found by its
+ * of the skeleton. Nothing is pinned by a path of ours: a pacer is found by its
  * interface's program and that program's maps, whoever attached it.
  *
  * Functions return 0, or -1 with *error filled with one line: what, where, what to do. One thread.
@@ -12,14 +12,20 @@
 #include <net/if.h>
 
 #include "compile.h"
+#include "samples.h"
 #include "targets.h"
-#include "sampler.h"
 
 enum loader_mode { LOADER_NATIVE, LOADER_SKB, LOADER_HW };
 
 struct loader_options {
 	enum loader_mode mode;
-	bool direct; /* not through the libxdp dispatcher, even where the kernel has it */
+	bool direct;  /* not through the libxdp dispatcher, even where the kernel has it */
+	bool replace; /* a pacer that is there already, of any version */
+};
+
+/* The pacer whose place another took; program_id 0: there was none. */
+struct loader_replaced {
+	uint32_t program_id, abi;
 };
 
 enum loader_mapping {
@@ -39,6 +45,7 @@ struct attached {
 	const char *mode; /* "native", "skb", "hw" */
 	bool dispatcher;
 	uint32_t prog_id;
+	uint32_t site_id; /* of the program that the driver calls: the dispatcher, or this one */
 	int prog_fd, counts_fd, allow4_fd, allow6_fd, leases_fd;
 	struct target_maps targets;
 	struct pacer_control *control;
@@ -46,7 +53,8 @@ struct attached {
 	struct pacer_line *lines;
 	uint64_t n_lines;
 	struct pacer_throttle_state *throttle; /* PACER_THROTTLES of them */
-	struct pacer_sampler *sampler; /* one a CPU; NULL: loaded without memory for samples */
+	struct sample_maps samples;
+	struct pacer_sampler *sampler; /* one a CPU; NULL: no policy has sampled yet */
 	struct pacer_heads *heads;     /* the same, of packets' heads */
 	uint32_t n_samplers;
 	size_t mapped[LOADER_MAPPINGS]; /* lengths of the mappings, in their order above */
@@ -62,19 +70,27 @@ struct loader_policy {
 	uint64_t resolution_ns;
 };
 
-/* Attach a pacer to an interface that has none. */
+/*
+ * Attach a pacer to an interface that has none, or whose pacer is to be replaced, and find it.
+ * Where this fails, the interface carries what it did before.
+ */
 int loader_load(const char *ifname, const struct loader_options *options,
-		const struct loader_policy *begin, struct policy_error *error);
+		const struct loader_policy *begin, struct attached *attached,
+		struct loader_replaced *replaced, struct policy_error *error);
 /* Find the pacer of an interface. */
 int loader_find(const char *ifname, struct attached *attached, struct policy_error *error);
 void loader_release(struct attached *attached);
+/* Find it again only where something else may be there now. The first time all of it is 0. */
+int loader_follow(const char *ifname, struct attached *attached, struct policy_error *error);
 /* Is it no more on its interface, or another in its place? */
 bool loader_gone(const struct attached *attached);
-/* Detach it and take away what was pinned for it. */
-int loader_unload(const struct attached *attached, struct policy_error *error);
+/* Detach the pacer, of whichever version, and take away what was pinned for it. */
+int loader_unload(const char *ifname, struct policy_error *error);
 /* Call `each` for every interface of this network namespace that has a pacer. */
 int loader_each(int (*each)(const char *ifname, void *arg), void *arg, struct policy_error *error);
 
+/* CPUs that packets may be judged on, or -1 with *error filled. Once known, it stays known. */
+int loader_cpus(struct policy_error *error);
 /* Resolution of the coarse clock, and the time of the exact one, in ns. */
 uint64_t loader_resolution(void);
 uint64_t loader_now(void);

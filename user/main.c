@@ -1,205 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <errno.h>
-#include <stdarg.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd.h"
 
-const struct verb verbs[] = {
-    {"load", "IFACE -c POLICY [--mode native|skb|hw] [--monitor] [--direct]",
-     "attach the pacer to an interface", cmd_load},
-    {"unload", "IFACE", "detach it and remove what it left", cmd_unload},
-    {"status", "[IFACE]", "what is attached where, and by which policy", cmd_status},
-    {"stats", "IFACE [--watch]", "counters by rule and reason", cmd_stats},
-    {"check", "-c POLICY", "validate a policy; print memory, ceilings and error bounds", cmd_check},
-    {"apply", "IFACE -c POLICY [--confirm-within TIME]",
-     "change the policy in place, keeping state", cmd_apply},
-    {"confirm", "IFACE", "keep a policy that was applied --confirm-within", cmd_confirm},
-    {"set", "IFACE RULE.FIELD=VALUE...", "change values of the policy in place", cmd_set},
-    {"allow", "IFACE add|del|list [PREFIX] [--for TIME]", "sources that no rule limits", cmd_allow},
-    {"unban", "IFACE KEY|all [RULE]", "lift bans before their time", cmd_unban},
-    {"sample", "IFACE [--pcap FILE]", "packets of the last window, drawn at random", cmd_sample},
-    {"replay", "-c POLICY FILE.pcap [--verdicts] [--kernel] [--compare POLICY2] [--plot FILE.svg]",
-     "what the policy would have made of a capture; - is stdin", cmd_replay},
-    {"estimate", "FILE.pcap|IFACE [--key src] [--watch] [--window 1s|--window-packets N] ...",
-     "what a sample tells of a sliding window: entropy, moments, frequent keys", cmd_estimate},
-    {"suggest", "FILE.pcap [--deny-share 1%] [--window 1s] [--key src/32,64]",
-     "a policy that would deny at most a share of a capture's sources", cmd_suggest},
-    {"keys", "--keys FILE|a,b,c --max N --window TIME [--wait] [--state FILE]",
-     "a filter for scripts: a line in, a key that may be used now out", cmd_keys},
-    {NULL, NULL, NULL, NULL},
+const struct verb *const verbs[] = {
+    &verb_load,	   &verb_unload,   &verb_status,  &verb_stats, &verb_check, &verb_apply,
+    &verb_confirm, &verb_set,	   &verb_rotate,  &verb_allow, &verb_unban, &verb_sample,
+    &verb_replay,  &verb_estimate, &verb_suggest, &verb_keys,  NULL,
 };
-
-int complain(const char *file, const struct policy_error *error)
-{
-	if (file && error->line)
-		fprintf(stderr, "xdp-pacer: %s:%d: %s\n", file, error->line, error->text);
-	else if (file)
-		fprintf(stderr, "xdp-pacer: %s: %s\n", file, error->text);
-	else
-		fprintf(stderr, "xdp-pacer: %s\n", error->text);
-	return file ? EXIT_WRONG : EXIT_FAILED;
-}
-
-int misused(const char *verb, const char *format, ...)
-{
-	va_list args;
-
-	fprintf(stderr, "xdp-pacer %s: ", verb);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fprintf(stderr, ": see `xdp-pacer help`\n");
-	return EXIT_WRONG;
-}
-
-int gave_up(const char *verb, const char *what)
-{
-	fprintf(stderr, "xdp-pacer: %s: %s\n", verb, what);
-	return EXIT_FAILED;
-}
-
-int written(const char *verb, int code)
-{
-	if (!fflush(stdout) && !ferror(stdout))
-		return code;
-	fprintf(stderr, "xdp-pacer: %s: the result cannot be written: %s\n", verb, strerror(errno));
-	return EXIT_FAILED;
-}
-
-static const struct option all_options[] = {
-    {"policy", required_argument, NULL, 'c'},
-    {"mode", required_argument, NULL, 'm'},
-    {"direct", no_argument, NULL, 'd'},
-    {"monitor", no_argument, NULL, 'o'},
-    {"json", no_argument, NULL, 'j'},
-    {"watch", no_argument, NULL, 'w'},
-    {"confirm-within", required_argument, NULL, 't'},
-    {"for", required_argument, NULL, 'f'},
-    {"verdicts", no_argument, NULL, 'v'},
-    {"kernel", no_argument, NULL, 'k'},
-    {"pcap", required_argument, NULL, 'p'},
-    {"compare", required_argument, NULL, 'C'},
-    {"plot", required_argument, NULL, 'P'},
-    {"plot-rule", required_argument, NULL, 'R'},
-    {"plot-key", required_argument, NULL, 'K'},
-    {"deny-share", required_argument, NULL, 'S'},
-    {"window", required_argument, NULL, 'W'},
-    {"key", required_argument, NULL, 'Y'},
-    {"keys", required_argument, NULL, 'e'},
-    {"max", required_argument, NULL, 'x'},
-    {"max-window", required_argument, NULL, 'X'},
-    {"threshold", required_argument, NULL, 'T'},
-    {"state", required_argument, NULL, 's'},
-    {"wait", no_argument, NULL, 'i'},
-    {NULL, 0, NULL, 0},
-};
-
-/* Where an option's text goes that its verb reads by itself; NULL: it is another kind. */
-static const char **text_option(int letter, struct options *o)
-{
-	switch (letter) {
-	case 'c':
-		return &o->policy;
-	case 'p':
-		return &o->pcap;
-	case 'C':
-		return &o->compare;
-	case 'P':
-		return &o->plot;
-	case 'R':
-		return &o->plot_rule;
-	case 'K':
-		return &o->plot_key;
-	case 'S':
-		return &o->deny_share;
-	case 'W':
-		return &o->window;
-	case 'Y':
-		return &o->key;
-	case 'e':
-		return &o->keys;
-	case 'x':
-		return &o->max;
-	case 'X':
-		return &o->max_window;
-	case 'T':
-		return &o->threshold;
-	case 's':
-		return &o->state;
-	}
-	return NULL;
-}
-
-static int take_option(const char *verb, int letter, struct options *o)
-{
-	static const char *const modes[] = {"native", "skb", "hw"};
-
-	if (text_option(letter, o)) {
-		*text_option(letter, o) = optarg;
-		return 0;
-	}
-	switch (letter) {
-	case 'd':
-		o->load.direct = true;
-		return 0;
-	case 'o':
-		o->monitor = true;
-		return 0;
-	case 'j':
-		o->json = true;
-		return 0;
-	case 'w':
-		o->watch = true;
-		return 0;
-	case 'v':
-		o->verdicts = true;
-		return 0;
-	case 'k':
-		o->kernel = true;
-		return 0;
-	case 'i':
-		o->wait = true;
-		return 0;
-	case 't':
-	case 'f':
-		if (units_duration(optarg, letter == 't' ? &o->confirm_ns : &o->for_ns) ||
-		    !(letter == 't' ? o->confirm_ns : o->for_ns))
-			return misused(verb, "%s is not a duration such as 90s or 10m", optarg);
-		return 0;
-	case 'm':
-		for (int i = 0; i < 3; i++)
-			if (!strcmp(optarg, modes[i])) {
-				o->load.mode = i;
-				return 0;
-			}
-		return misused(verb, "there is no mode %s: native, skb or hw", optarg);
-	}
-	return EXIT_WRONG;
-}
-
-int parse_options(int argc, char **argv, const char *letters, struct options *o)
-{
-	int letter, code;
-
-	*o = (struct options){0};
-	optind = 1;
-	opterr = 0;
-	while ((letter = getopt_long(argc, argv, ":c:", all_options, NULL)) != -1) {
-		if (letter == ':')
-			return misused(argv[0], "%s wants a value", argv[optind - 1]);
-		if (letter == '?' || (letter != 'j' && !strchr(letters, letter)))
-			return misused(argv[0], "it has no option %s", argv[optind - 1]);
-		code = take_option(argv[0], letter, o);
-		if (code)
-			return code;
-	}
-	o->args = argv + optind;
-	o->n_args = argc - optind;
-	return 0;
-}
 
 int with_pacer(const struct options *o,
 	       int (*run)(struct attached *a, const struct options *options))
@@ -230,6 +42,11 @@ static char *read_all(FILE *f, size_t *len)
 	return NULL;
 }
 
+static void explain_errno(struct policy_error *error)
+{
+	policy_explain(error, errno == ENOMEM ? POLICY_NO_MEMORY : 0, "%s", strerror(errno));
+}
+
 int read_policy(const char *file, char **text, struct policy **policy)
 {
 	struct policy_error error = {0};
@@ -239,7 +56,7 @@ int read_policy(const char *file, char **text, struct policy **policy)
 	*policy = NULL;
 	*text = f ? read_all(f, &len) : NULL;
 	if (!*text)
-		policy_explain(&error, 0, "%s", strerror(errno));
+		explain_errno(&error);
 	if (f && f != stdin)
 		fclose(f);
 	if (*text)
@@ -251,37 +68,111 @@ int read_policy(const char *file, char **text, struct policy **policy)
 	return complain(file, &error);
 }
 
-int print_json(json_t *value)
-{
-	int failed = json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-
-	putchar('\n');
-	json_decref(value);
-	return failed || fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
-}
+/* --- the verbs ------------------------------------------------------------------------------ */
 
 static int help(FILE *to)
 {
 	fprintf(to, "usage: xdp-pacer VERB ... [--json]\n\n");
-	for (const struct verb *v = verbs; v->name; v++)
-		fprintf(to, "  %-9s%s\n           %s\n", v->name, v->arguments, v->summary);
-	fprintf(to, "\nExit codes: 0 done, 1 failed, 2 usage or policy error. See xdp-pacer(8).\n");
+	for (const struct verb *const *v = verbs; *v; v++) {
+		fprintf(to, *(*v)->arguments ? "  %-8s %s" : "  %-8s%s", (*v)->name,
+			(*v)->arguments);
+		for (const struct option_row *o = (*v)->options; o && o->name; o++)
+			if (o->needed && o->letter)
+				fprintf(to, " -%c %s", o->letter, o->argument);
+			else if (o->needed)
+				fprintf(to, " --%s %s", o->name, o->argument);
+		fprintf(to, "\n           %s\n", (*v)->summary);
+	}
+	fprintf(to, "\n`xdp-pacer help VERB` lists a verb's options, -V prints the version.\n"
+		    "Exit codes: 0 done, 1 failed, 2 usage or policy error. See xdp-pacer(8).\n");
 	return to == stdout ? EXIT_DONE : EXIT_WRONG;
+}
+
+static int version(void)
+{
+	printf("xdp-pacer %s, ABI %u\n", PACER_VERSION, PACER_ABI_VERSION);
+	return EXIT_DONE;
+}
+
+/* NULL, and that is said, where there is none of the name. */
+static const struct verb *find_verb(const char *name)
+{
+	bool option = name[0] == '-';
+	struct policy_nearest nearest = {.wrong = name};
+
+	for (const struct verb *const *v = verbs; *v; v++) {
+		if (!strcmp((*v)->name, name))
+			return *v;
+		policy_nearest(&nearest, (*v)->name);
+	}
+	policy_nearest(&nearest, option ? "--help" : "help");
+	if (option)
+		policy_nearest(&nearest, "--version");
+	complaint("there is no %s %s%s%s%s: see `xdp-pacer help`", option ? "option" : "verb", name,
+		  nearest.name ? " (did you mean " : "", nearest.name ? nearest.name : "",
+		  nearest.name ? "?)" : "");
+	return NULL;
+}
+
+static int help_of(const char *name)
+{
+	const struct verb *verb;
+
+	if (!strcmp(name, "help"))
+		return help(stdout);
+	verb = find_verb(name);
+	if (!verb)
+		return EXIT_WRONG;
+	options_help(verb);
+	return EXIT_DONE;
+}
+
+static int run(int argc, char **argv)
+{
+	const struct verb *verb = find_verb(argv[0]);
+	struct options options;
+
+	if (!verb)
+		return EXIT_WRONG;
+	switch (options_parse(verb, argc, argv, &options)) {
+	case PARSED:
+		return verb->run(&options);
+	case PARSED_HELP:
+		options_help(verb);
+		return EXIT_DONE;
+	case PARSED_WRONG:
+		break;
+	}
+	return EXIT_WRONG;
+}
+
+static bool is_one_of(const char *text, const char *a, const char *b, const char *c)
+{
+	return !strcmp(text, a) || !strcmp(text, b) || !strcmp(text, c);
+}
+
+static int begin(int argc, char **argv)
+{
+	if (argc < 2)
+		return help(stderr);
+	say_begin(argv[1]);
+	if (is_one_of(argv[1], "help", "--help", "-h"))
+		return argc > 2 ? help_of(argv[2]) : help(stdout);
+	if (is_one_of(argv[1], "version", "--version", "-V"))
+		return version();
+	return run(argc - 1, argv + 1);
+}
+
+/* Where one of the three was closed, the next file to be opened would take its place. */
+static void open_standard(void)
+{
+	for (int fd = 0; fd < 3; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) < 0)
+			exit(EXIT_FAILED);
 }
 
 int main(int argc, char **argv)
 {
-	if (argc < 2)
-		return help(stderr);
-	if (!strcmp(argv[1], "help") || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
-		return help(stdout);
-	if (!strcmp(argv[1], "--version")) {
-		printf("xdp-pacer %s, ABI %u\n", PACER_VERSION, PACER_ABI_VERSION);
-		return EXIT_DONE;
-	}
-	for (const struct verb *v = verbs; v->name; v++)
-		if (!strcmp(v->name, argv[1]))
-			return v->run(argc - 1, argv + 1);
-	fprintf(stderr, "xdp-pacer: there is no verb %s: see `xdp-pacer help`\n", argv[1]);
-	return EXIT_WRONG;
+	open_standard();
+	return written(begin(argc, argv));
 }

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "bans.h"
+#include "cmd.h"
+#include "text.h"
 #include "window.h"
 
 #define TEXT	   64
@@ -39,9 +41,12 @@ static const char *const event_texts[] = {
 static struct policy *policy_in_force(const struct attached *a)
 {
 	const char *text = a->copy[change_in_force(a)].text;
-	struct policy_error error;
+	struct policy_error error = {0};
+	struct policy *policy = policy_parse(text, strnlen(text, PACER_DOC_MAX), &error);
 
-	return policy_parse(text, strnlen(text, PACER_DOC_MAX), &error);
+	if (error.line == POLICY_NO_MEMORY)
+		result_lacks();
+	return policy;
 }
 
 uint64_t output_memory_bytes(uint64_t lines)
@@ -123,15 +128,16 @@ json_t *output_status_json(const struct attached *a)
 	bans = bans_json(a, policy);
 	policy_free(policy);
 	out = json_pack(
-	    "{s:s, s:s, s:s, s:i, s:i, s:s, s:s, s:I, s:o, s:I, s:I, s:i, s:i, s:o, s:I}",
-	    "interface", a->ifname, "attach", a->dispatcher ? "dispatcher" : "direct", "mode",
-	    a->mode, "program_id", (int)a->prog_id, "abi", (int)a->control->abi_version, "policy",
-	    p->flags & PACER_MONITOR ? "monitor" : "enforce", "clock",
-	    p->flags & PACER_CLOCK_EXACT ? "exact" : "coarse", "serial", (json_int_t)p->serial,
-	    "rules", rules, "memory_bytes", (json_int_t)memory_of(a), "state_bytes",
-	    (json_int_t)(a->n_lines * sizeof(struct pacer_line)), "allowed",
-	    (int)(a->control->allowed4 + a->control->allowed6), "retired_limits", (int)retired(p),
-	    "bans", bans, "confirm_within_ns", (json_int_t)change_pending(a));
+	    "{s:o, s:s, s:s, s:i, s:i, s:s, s:s, s:I, s:o, s:I, s:I, s:i, s:i, s:o, s:I, s:s}",
+	    "interface", json_text(a->ifname), "attach", a->dispatcher ? "dispatcher" : "direct",
+	    "attach_mode", a->mode, "program_id", (int)a->prog_id, "abi",
+	    (int)a->control->abi_version, "mode", p->flags & PACER_MONITOR ? "monitor" : "enforce",
+	    "clock", p->flags & PACER_CLOCK_EXACT ? "exact" : "coarse", "serial",
+	    (json_int_t)p->serial, "rules", rules, "memory_bytes", (json_int_t)memory_of(a),
+	    "state_bytes", (json_int_t)(a->n_lines * sizeof(struct pacer_line)), "allowed",
+	    (int)change_allowed(a), "retired_limits", (int)retired(p), "bans", bans,
+	    "confirm_within_ns", (json_int_t)change_pending(a), "secret_of",
+	    change_weak_secret(a) ? "program" : "tools");
 	return out;
 }
 
@@ -142,8 +148,9 @@ int output_status(const struct attached *a)
 	uint64_t pending_ns = change_pending(a);
 	char memory[TEXT];
 
-	printf("%s: paced %s, %s mode, program %u\n", a->ifname,
-	       a->dispatcher ? "under the libxdp dispatcher" : "directly", a->mode, a->prog_id);
+	printf("%s: paced %s, %s mode, program %u, ABI %u\n", printable(a->ifname).text,
+	       a->dispatcher ? "under the libxdp dispatcher" : "directly", a->mode, a->prog_id,
+	       a->control->abi_version);
 	printf("  policy    serial %llu, %s, %s clock, %zu rule%s:", p->serial,
 	       p->flags & PACER_MONITOR ? "monitor (nothing is dropped)" : "enforced",
 	       p->flags & PACER_CLOCK_EXACT ? "exact" : "coarse", policy ? policy->n_rules : 0,
@@ -151,13 +158,16 @@ int output_status(const struct attached *a)
 	for (size_t i = 0; policy && i < policy->n_rules; i++)
 		printf(" %s", policy->rule[i].name);
 	printf("\n  memory    %s\n", units_size_round(memory_of(a), memory, sizeof(memory)));
-	printf("  allowed   %u prefix%s\n", a->control->allowed4 + a->control->allowed6,
-	       a->control->allowed4 + a->control->allowed6 == 1 ? "" : "es");
+	printf("  allowed   %u prefix%s\n", change_allowed(a), change_allowed(a) == 1 ? "" : "es");
 	if (retired(p))
 		printf("  retired   %zu limit%s of the policy before, until the windows have "
 		       "passed\n",
 		       retired(p), units_plural(retired(p)));
 	print_bans(a, policy);
+	if (change_weak_secret(a))
+		printf(
+		    "  secret    drawn without a tool: `xdp-pacer rotate %s` draws a better one\n",
+		    a->ifname);
 	if (pending_ns)
 		printf("  PENDING   rolls back in %.1f s unless confirmed\n", pending_ns / 1e9);
 	policy_free(policy);
@@ -182,6 +192,8 @@ static void read_counters(const struct attached *a, uint32_t slot, struct pacer_
 	struct pacer_counters *each = calloc(cpus > 0 ? cpus : 1, sizeof(*each));
 
 	memset(sum, 0, sizeof(*sum));
+	if (!each || cpus <= 0)
+		result_lacks();
 	if (each && cpus > 0 && !bpf_map_lookup_elem(a->counts_fd, &slot, each))
 		for (int cpu = 0; cpu < cpus; cpu++)
 			add_counters(sum, &each[cpu]);
@@ -266,8 +278,9 @@ json_t *output_stats_json(const struct attached *a)
 		    pacer_verdict_of(r) == PACER_VERDICT_UNPARSED)
 			json_object_set_new(reasons, pacer_reason_name(r),
 					    json_integer(none.by[r].packets));
-	return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "interface", a->ifname,
-			 "mode", p->flags & PACER_MONITOR ? "monitor" : "enforce", "packets",
+	return json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "interface",
+			 json_text(a->ifname), "mode",
+			 p->flags & PACER_MONITOR ? "monitor" : "enforce", "packets",
 			 (json_int_t)t.packets, "admitted", (json_int_t)t.admitted, "denied",
 			 (json_int_t)t.denied, "unparsed", (json_int_t)t.unparsed, "passed",
 			 (json_int_t)t.passed, "no_limit", reasons, "rules", rules);
@@ -295,7 +308,7 @@ int output_stats(const struct attached *a)
 	struct policy *policy = policy_in_force(a);
 	struct pacer_counters c;
 
-	printf("%s: %s\n", a->ifname,
+	printf("%s: %s\n", printable(a->ifname).text,
 	       p->flags & PACER_MONITOR ? "monitor: what is denied passes all the same"
 					: "enforced");
 	printf("  %-24s %14s  %14s  %14s\n", "RULE", "MATCHED", "ADMITTED", "DENIED");

@@ -7,6 +7,7 @@
 
 #include "output.h"
 #include "sampling.h"
+#include "text.h"
 #include "throttles.h"
 
 #define TEXT 64
@@ -35,9 +36,25 @@ static double ceiling_of(const struct pacer_tier *t)
 	return records_of(t) * 1e9 / t->gap_ns;
 }
 
-static json_t *window_json(const struct policy_limit *l, const struct pacer_tier *t)
+/*
+ * For how long a key that is silent has its record for itself, and after how long at the latest the
+ * record is anybody's: it is idle so long after the current slot began, in which its last admission
+ * was. The coarse clock may be its resolution behind at either end.
+ */
+static uint64_t kept_ns(const struct pacer_tier *t, uint64_t resolution_ns)
 {
-	return json_pack(
+	return t->idle_ns - t->window.slot_ns - resolution_ns;
+}
+
+static uint64_t newcomer_ns(const struct pacer_tier *t, uint64_t resolution_ns)
+{
+	return t->idle_ns + resolution_ns;
+}
+
+static json_t *window_json(const struct policy_limit *l, const struct pacer_tier *t,
+			   uint64_t resolution_ns)
+{
+	json_t *out = json_pack(
 	    "{s:s, s:I, s:s, s:I, s:i, s:I, s:I, s:f, s:i, s:I}", "kind", "window", "limit",
 	    (json_int_t)l->limit, "unit", l->cost == PACER_COST_BYTES ? "bytes" : "packets",
 	    "window_ns", (json_int_t)l->window_ns, "slots", (int)l->slots, "slot_ns",
@@ -45,6 +62,12 @@ static json_t *window_json(const struct policy_limit *l, const struct pacer_tier
 	    "sustains", (double)l->window_ns / t->window.ring_ns, "unit_bytes",
 	    l->cost == PACER_COST_BYTES ? 1 << t->window.cost_shift : 0, "records",
 	    (json_int_t)records_of(t));
+
+	json_object_set_new(out, "kept_ns",
+			    t->sets ? json_integer(kept_ns(t, resolution_ns)) : json_null());
+	json_object_set_new(out, "newcomer_after_ns",
+			    t->sets ? json_integer(newcomer_ns(t, resolution_ns)) : json_null());
+	return out;
 }
 
 static json_t *gap_json(const struct policy_limit *l, const struct pacer_tier *t)
@@ -56,8 +79,9 @@ static json_t *gap_json(const struct policy_limit *l, const struct pacer_tier *t
 	for (size_t i = 0; t->kind == PACER_TIER_SKETCH && i < 3; i++)
 		json_array_append_new(chances, json_pack("{s:I, s:f}", "keys", (json_int_t)keys[i],
 							 "chance", output_false_delay(t, keys[i])));
-	out = json_pack("{s:s, s:I, s:I, s:s, s:I, s:f, s:o}", "kind", "gap", "gap_ns",
-			(json_int_t)l->gap_ns, "effective_gap_ns", (json_int_t)t->gap_ns, "state",
+	out = json_pack("{s:s, s:I, s:I, s:I, s:s, s:I, s:f, s:o}", "kind", "gap", "gap_ns",
+			(json_int_t)l->gap_ns, "effective_gap_ns", (json_int_t)t->gap_ns,
+			"prolonged_by_ns", (json_int_t)compile_gap_more_ns(t), "state",
 			t->kind == PACER_TIER_SKETCH ? "sketch" : "record", "cells",
 			(json_int_t)records_of(t), "ceiling_pps", ceiling_of(t), "false_delay",
 			chances);
@@ -101,23 +125,28 @@ static json_t *throttle_json(const struct policy_limit *l, const struct pacer_ti
 	return out;
 }
 
-static json_t *limit_json(const struct policy_limit *l, const struct pacer_tier *t, uint32_t cpus)
+static json_t *limit_json(const struct policy_limit *l, const struct pacer_tier *t,
+			  const struct plan *plan)
 {
 	switch (l->kind) {
 	case LIMIT_GAP:
 		return gap_json(l, t);
 	case LIMIT_WINDOW:
-		return window_json(l, t);
+		return window_json(l, t, plan->resolution_ns);
 	case LIMIT_THROTTLE:
 		break;
 	}
-	return throttle_json(l, t, cpus);
+	return throttle_json(l, t, plan->cpus);
 }
 
-static uint64_t tier_bytes(const struct pacer_tier *t, uint32_t cpus)
+/* A gap in a window's record has none: it is the window's, and is counted once. */
+static uint64_t limit_bytes(const struct policy_limit *l, const struct pacer_tier *t, uint32_t cpus)
 {
-	return t->kind == PACER_TIER_THROTTLE ? throttle_bytes(cpus)
-					      : compile_tier_lines(t) * sizeof(struct pacer_line);
+	if (t->kind == PACER_TIER_THROTTLE)
+		return throttle_bytes(cpus);
+	if (l->kind == LIMIT_GAP && t->kind == PACER_TIER_RECORD)
+		return 0;
+	return compile_tier_lines(t) * sizeof(struct pacer_line);
 }
 
 static json_t *pools_json(const struct policy *policy, const struct pacer_policy *bin,
@@ -182,6 +211,46 @@ static uint64_t memory_of(const struct pacer_policy *bin, const struct plan *pla
 	return output_memory_bytes(plan->lines) + sampling_bytes(&bin->sampling, plan->cpus);
 }
 
+/* What the memory is taken for. Together it is all of it. */
+enum part { PART_LIMITS, PART_BANS, PART_FREE, PART_THROTTLES, PART_SAMPLES, PART_REST, PARTS };
+
+static const struct {
+	const char *name, *text;
+} part_of[PARTS] = {
+    [PART_LIMITS] = {"limits", "state of the limits but throttles"},
+    [PART_BANS] = {"bans", "the table of bans"},
+    [PART_FREE] = {"free", "free, for later changes of policy"},
+    [PART_THROTTLES] = {"throttles", "states and leases of throttles and of targets of pools, "
+				     "however many there are"},
+    [PART_SAMPLES] = {"samples", "samples, of each CPU"},
+    [PART_REST] = {"rest", "the policy, twice, and counters of each CPU"},
+};
+
+static void find_parts(const struct pacer_policy *bin, const struct plan *plan,
+		       uint64_t bytes[PARTS])
+{
+	uint64_t bans = compile_ban_lines(&bin->bans), line = sizeof(struct pacer_line);
+
+	bytes[PART_LIMITS] = (plan->lines_used - bans) * line;
+	bytes[PART_BANS] = bans * line;
+	bytes[PART_FREE] = (plan->lines - plan->lines_used) * line;
+	bytes[PART_THROTTLES] = PACER_THROTTLES * throttle_bytes(plan->cpus);
+	bytes[PART_SAMPLES] = sampling_bytes(&bin->sampling, plan->cpus);
+	bytes[PART_REST] =
+	    memory_of(bin, plan) - plan->lines * line - bytes[PART_THROTTLES] - bytes[PART_SAMPLES];
+}
+
+static json_t *parts_json(const struct pacer_policy *bin, const struct plan *plan)
+{
+	json_t *out = json_object();
+	uint64_t bytes[PARTS];
+
+	find_parts(bin, plan, bytes);
+	for (int i = 0; i < PARTS; i++)
+		json_object_set_new(out, part_of[i].name, json_integer((json_int_t)bytes[i]));
+	return out;
+}
+
 static json_t *sample_json(const struct policy *policy, const struct pacer_sampling *s,
 			   unsigned int cpus)
 {
@@ -206,27 +275,30 @@ json_t *output_check_json(const struct policy *policy, const struct pacer_policy
 		const struct plan_limit *at = &plan->limit[i];
 		const struct policy_limit *l = &policy->rule[at->rule].limit[at->limit];
 		const struct pacer_tier *t = &bin->rule[at->rule].tier[at->tier];
-		json_t *one = limit_json(l, t, plan->cpus);
+		json_t *one = limit_json(l, t, plan);
 		char key[TEXT];
 
 		json_object_set_new(one, "rule", json_string(policy->rule[at->rule].name));
 		json_object_set_new(one, "limit_index", json_integer(at->limit));
 		json_object_set_new(one, "key",
 				    json_string(policy_key_text(&l->key, key, sizeof(key))));
-		json_object_set_new(one, "state_bytes", json_integer(tier_bytes(t, plan->cpus)));
+		json_object_set_new(one, "state_bytes",
+				    json_integer(limit_bytes(l, t, plan->cpus)));
 		json_array_append_new(limits, one);
 	}
-	return json_pack(
-	    "{s:I, s:I, s:I, s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "memory_bytes",
-	    (json_int_t)memory_of(bin, plan), "state_bytes", (json_int_t)(plan->lines * 64),
-	    "state_used_bytes", (json_int_t)(plan->lines_used * 64), "clock",
-	    bin->flags & PACER_CLOCK_EXACT ? "exact" : "coarse", "resolution_ns",
-	    (json_int_t)plan->resolution_ns, "rules", (json_int_t)policy->n_rules, "limits", limits,
-	    "pools", pools_json(policy, bin, plan), "bans", bans_json(policy, &bin->bans), "sample",
-	    sample_json(policy, &bin->sampling, plan->cpus));
+	return json_pack("{s:I, s:o, s:I, s:I, s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "memory_bytes",
+			 (json_int_t)memory_of(bin, plan), "memory_parts_bytes",
+			 parts_json(bin, plan), "state_bytes", (json_int_t)(plan->lines * 64),
+			 "state_used_bytes", (json_int_t)(plan->lines_used * 64), "clock",
+			 bin->flags & PACER_CLOCK_EXACT ? "exact" : "coarse", "resolution_ns",
+			 (json_int_t)plan->resolution_ns, "rules", (json_int_t)policy->n_rules,
+			 "limits", limits, "pools", pools_json(policy, bin, plan), "bans",
+			 bans_json(policy, &bin->bans), "sample",
+			 sample_json(policy, &bin->sampling, plan->cpus));
 }
 
-static void print_window(const struct policy_limit *l, const struct pacer_tier *t)
+static void print_window(const struct policy_limit *l, const struct pacer_tier *t,
+			 uint64_t resolution_ns)
 {
 	char window[TEXT], ring[TEXT];
 
@@ -240,19 +312,29 @@ static void print_window(const struct policy_limit *l, const struct pacer_tier *
 	if (t->window.cost_shift)
 		printf("    counted in units of %u bytes, rounded up for each packet\n",
 		       1u << t->window.cost_shift);
-	if (t->sets)
-		printf("    %llu records of %u bytes: exact for that many sources less "
-		       "collisions; beyond, the rest share %u\n",
-		       2ull * t->sets, 16 * t->units, t->shared);
+	if (!t->sets)
+		return;
+	printf("    %llu records of %u bytes: exact for that many sources less "
+	       "collisions; beyond, the rest share %u\n",
+	       2ull * t->sets, 16 * t->units, t->shared);
+	units_duration_text(kept_ns(t, resolution_ns), window, sizeof(window));
+	units_duration_text(newcomer_ns(t, resolution_ns), ring, sizeof(ring));
+	printf("    a key silent for longer than %s is a newcomer again: its record is its own for "
+	       "%s after its last admitted packet\n",
+	       ring, window);
 }
 
 static void print_gap(const struct policy_limit *l, const struct pacer_tier *t)
 {
 	char gap[TEXT], effective[TEXT];
 
-	printf("    at least %s between two packets of a key (kept as %s)\n",
+	printf("    at least %s between two packets of a key (kept as %s",
 	       units_duration_text(l->gap_ns, gap, sizeof(gap)),
 	       units_duration_text(t->gap_ns, effective, sizeof(effective)));
+	if (compile_gap_more_ns(t))
+		printf(", and for up to %s more",
+		       units_duration_text(compile_gap_more_ns(t), gap, sizeof(gap)));
+	printf(")\n");
 	printf("    ceiling of all keys together: %.0f packets a second\n", ceiling_of(t));
 	if (t->kind == PACER_TIER_SKETCH)
 		printf("    %" PRIu64 " cells, %u a key; chance of a false delay with 1000 keys a "
@@ -288,8 +370,10 @@ static void print_throttle(const char *refused, const struct policy_throttle *th
 	       PACER_THROTTLE_BUCKETS);
 }
 
-static void print_limit(const struct policy_limit *l, const struct pacer_tier *t, uint32_t cpus)
+static void print_limit(const struct policy_limit *l, const struct pacer_tier *t,
+			const struct plan *plan)
 {
+	uint64_t bytes = limit_bytes(l, t, plan->cpus);
 	char text[TEXT];
 
 	switch (l->kind) {
@@ -297,14 +381,15 @@ static void print_limit(const struct policy_limit *l, const struct pacer_tier *t
 		print_gap(l, t);
 		break;
 	case LIMIT_WINDOW:
-		print_window(l, t);
+		print_window(l, t, plan->resolution_ns);
 		break;
 	case LIMIT_THROTTLE:
 		printf("    never more than %u packets in any %s\n", t->throttle.limit,
 		       units_duration_text(l->throttle.cooldown_ns, text, sizeof(text)));
-		print_throttle("denied", &l->throttle, &t->throttle, cpus);
+		print_throttle("denied", &l->throttle, &t->throttle, plan->cpus);
 	}
-	printf("    %s of state\n", units_size_round(tier_bytes(t, cpus), text, sizeof(text)));
+	if (bytes)
+		printf("    %s of state\n", units_size_round(bytes, text, sizeof(text)));
 }
 
 static void print_pool(const struct policy_pool *pool, const struct pacer_pool *bin, uint32_t cpus)
@@ -314,7 +399,7 @@ static void print_pool(const struct policy_pool *pool, const struct pacer_pool *
 	printf("\n  pool %s, in turns to", pool->name);
 	for (size_t k = 0; k < pool->n; k++)
 		printf("%s %s", k ? "," : "",
-		       policy_target_text(&pool->target[k], text, sizeof(text)));
+		       printable(policy_target_text(&pool->target[k], text, sizeof(text))).text);
 	printf("\n    never more than %" PRIu64 " packets to one of them in any %s\n", pool->each,
 	       units_duration_text(pool->throttle.cooldown_ns, text, sizeof(text)));
 	print_throttle("each is passed over", &pool->throttle, &bin->throttle, cpus);
@@ -365,18 +450,28 @@ static void print_sample(const struct policy *policy, const struct pacer_samplin
 	       units_plural(cpus));
 }
 
+static void print_memory(const struct pacer_policy *bin, const struct plan *plan)
+{
+	uint64_t bytes[PARTS], all = memory_of(bin, plan);
+	char text[TEXT];
+	int width = snprintf(NULL, 0, "%" PRIu64, all);
+
+	find_parts(bin, plan, bytes);
+	printf("memory    %" PRIu64 " bytes (%s) in all, taken at load:\n", all,
+	       units_size_round(all, text, sizeof(text)));
+	for (int i = 0; i < PARTS; i++)
+		if (bytes[i])
+			printf("          %*" PRIu64 " %s\n", width, bytes[i], part_of[i].text);
+}
+
 int output_check(const struct policy *policy, const struct pacer_policy *bin,
 		 const struct plan *plan)
 {
-	char a[TEXT], b[TEXT];
+	char a[TEXT];
 
 	printf("policy    valid: %zu rule%s, %s\n", policy->n_rules, units_plural(policy->n_rules),
 	       policy->monitor ? "monitor (nothing is dropped)" : "enforced");
-	printf(
-	    "memory    %s in all, taken at load: %s of state, of which this policy uses %.0f%%\n",
-	    units_size_round(memory_of(bin, plan), a, sizeof(a)),
-	    units_size_round(plan->lines * 64, b, sizeof(b)),
-	    plan->lines ? 100.0 * plan->lines_used / plan->lines : 0);
+	print_memory(bin, plan);
 	if (bin->flags & PACER_CLOCK_EXACT)
 		printf("clock     exact\n");
 	else
@@ -389,7 +484,7 @@ int output_check(const struct policy *policy, const struct pacer_policy *bin,
 
 		printf("\n  %s, limit %zu, by %s\n", policy->rule[at->rule].name, at->limit,
 		       policy_key_text(&l->key, a, sizeof(a)));
-		print_limit(l, t, plan->cpus);
+		print_limit(l, t, plan);
 	}
 	for (size_t i = 0; i < policy->n_pools; i++)
 		print_pool(&policy->pool[i], &bin->pool[i], plan->cpus);

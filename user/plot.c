@@ -4,15 +4,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "cmd.h"
+#include "text.h"
 
 #define POINTS 1600u
 #define CELLS  4096u /* that a window's uses are gathered in */
@@ -195,8 +198,7 @@ static int read_capture(struct plot *p, struct capture *c)
 	struct replay_fate fate;
 
 	while (capture_next(c, &frame) == 1) {
-		if (frame.time_ns > p->now_ns) /* a clock that jumps back: as the limits see it */
-			p->now_ns = frame.time_ns;
+		p->now_ns = frame.now_ns;
 		note_until(p, p->now_ns);
 		if (replay_judge(p->judge.replay, &frame, &fate, &error))
 			return complain(NULL, &error);
@@ -208,16 +210,34 @@ static int read_capture(struct plot *p, struct capture *c)
 
 /* --- drawing -------------------------------------------------------------------------------- */
 
-/* What may stand in a gnuplot string between double quotes. */
-static const char *quotable(const char *text, char *buf, size_t size)
+/*
+ * A gnuplot string: pieces between single quotes, within which nothing means anything to it
+ * (between double quotes it runs what is in backticks), joined by the quotes that were in the text:
+ * it does not take a doubled one at a piece's beginning. Markup ("a_b") is switched off where the
+ * string is used, by noenhanced.
+ */
+static void write_string(FILE *to, const char *text)
 {
-	const char *slash = strrchr(text, '/');
+	struct printable shown = printable(text);
+	const char *at = shown.text;
 
-	snprintf(buf, size, "%s", slash ? slash + 1 : text);
-	for (char *c = buf; *c; c++)
-		if (*c == '"' || *c == '\\' || (unsigned char)*c < ' ')
-			*c = '?';
-	return buf;
+	fprintf(to, "\"\"");
+	while (*at) {
+		int len = (int)strcspn(at, "'");
+
+		if (len)
+			fprintf(to, " . '%.*s'", len, at);
+		else
+			fprintf(to, " . \"'\"");
+		at += len ? len : 1;
+	}
+}
+
+static const char *base_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
 }
 
 /* "300 packets in 1s", "a gap of 1ms" */
@@ -260,7 +280,7 @@ static void write_labels(FILE *to, const struct plot *p, double top)
 	for (int i = 0; i < 3; i++) {
 		if (i && at[i] < at[i - 1] + 0.055 * top)
 			at[i] = at[i - 1] + 0.055 * top;
-		fprintf(to, "set label \"%s\" at graph 1,first %.3f left offset 1,0 tc rgb '%s'\n",
+		fprintf(to, "set label '%s' at graph 1,first %.3f left offset 1,0 tc rgb '%s'\n",
 			text[i][0], at[i], text[i][1]);
 	}
 }
@@ -277,23 +297,24 @@ static void write_areas(FILE *to)
 	for (int i = 0; i < 2; i++)
 		fprintf(to,
 			"set object rectangle center graph %.3f,1.06 size graph 0.02,0.04 fs solid "
-			"noborder fc rgb '%s'\nset label \"%s\" at graph %.3f,1.06 left\n",
+			"noborder fc rgb '%s'\nset label '%s' at graph %.3f,1.06 left\n",
 			area[i].at, area[i].colour, area[i].text, area[i].at + 0.02);
 }
 
 static void write_frame(FILE *to, const struct plot *p, const char *file)
 {
 	const struct policy_rule *rule = &p->judge.policy->rule[p->view->rule];
-	char limit[96], key[TALLY_TEXT], name[128];
+	char limit[96], title[POLICY_NAME_MAX + TALLY_TEXT + 100];
 
+	snprintf(title, sizeof(title), "%s, %s: %s", rule->name, p->view->key_text,
+		 limit_text(p, limit, sizeof(limit)));
+	fprintf(to, "set terminal svg size 900,480 font 'sans-serif,13' background '#ffffff'\n"
+		    "set encoding utf8\nset rmargin 25\nset tmargin 4\nset label ");
+	write_string(to, title);
+	fprintf(to, " at graph 0,1.11 noenhanced\nset label ");
+	write_string(to, base_of(file));
 	fprintf(to,
-		"set terminal svg size 900,480 font 'sans-serif,13' background '#ffffff'\n"
-		"set encoding utf8\nset rmargin 25\nset tmargin 4\n"
-		"set label \"%s, %s: %s\" at graph 0,1.11 noenhanced\n"
-		"set label \"%s\" at graph 0,1.05 noenhanced textcolor rgb '#606060'\n",
-		rule->name, quotable(p->view->key_text, key, sizeof(key)),
-		limit_text(p, limit, sizeof(limit)), quotable(file, name, sizeof(name)));
-	fprintf(to,
+		" at graph 0,1.05 noenhanced textcolor rgb '#606060'\n"
 		"set border 3\nset tics out nomirror\nset grid ytics lt 1 lw 1 lc rgb '#dddddd'\n"
 		"set xlabel 'seconds since the capture began'\nset ylabel '%s'\n"
 		"set format y '%%.0f'\nunset key\n",
@@ -348,41 +369,133 @@ static int start_gnuplot(int svg, FILE **to, pid_t *pid)
 	posix_spawn_file_actions_destroy(&actions);
 	close(ends[0]);
 	*to = err ? NULL : fdopen(ends[1], "w");
+	if (!err && !*to)
+		err = errno;
 	if (!*to)
 		close(ends[1]);
 	return err;
 }
 
+/* --- the file ------------------------------------------------------------------------------- */
+
 static int not_drawn(const char *svg, const char *why)
 {
-	fprintf(stderr, "xdp-pacer: %s: the picture cannot be drawn: %s\n", svg, why);
+	complaint("%s: the picture cannot be drawn: %s", svg, why);
 	return EXIT_FAILED;
+}
+
+/* All of the one behind what is in the other; 0, or an errno. */
+static int copy_all(int from, int to)
+{
+	char buf[65536];
+	ssize_t n;
+
+	if (lseek(from, 0, SEEK_SET))
+		return errno;
+	while ((n = read(from, buf, sizeof(buf))) > 0)
+		for (ssize_t at = 0, put; at < n; at += put) {
+			put = write(to, buf + at, (size_t)(n - at));
+			if (put < 0)
+				return errno;
+		}
+	return n ? errno : 0;
+}
+
+/* As the file that was there, or as any new one. */
+static void set_mode(int fd, const struct stat *was)
+{
+	mode_t mask;
+
+	if (was) {
+		(void)!fchown(fd, was->st_uid, was->st_gid);
+		(void)fchmod(fd, was->st_mode & 0777);
+		return;
+	}
+	mask = umask(0);
+	umask(mask);
+	(void)fchmod(fd, 0666 & ~mask);
+}
+
+/* What is not a regular file (a pipe, a terminal) is written to as it is; 0, or an errno. */
+static int write_straight(int from, const char *svg)
+{
+	int fd = open(svg, O_WRONLY | O_CLOEXEC | O_NOCTTY), err;
+
+	if (fd < 0)
+		return errno;
+	err = copy_all(from, fd);
+	return close(fd) && !err ? errno : err;
+}
+
+/* Beside `svg` under another name, and in its place when it is whole; 0, or an errno. */
+static int write_beside(int from, const char *svg, const struct stat *was)
+{
+	char name[PATH_MAX + 8];
+	int fd, err;
+
+	if (snprintf(name, sizeof(name), "%s.XXXXXX", svg) >= PATH_MAX)
+		return ENAMETOOLONG;
+	fd = mkostemp(name, O_CLOEXEC);
+	if (fd < 0)
+		return errno;
+	set_mode(fd, was);
+	err = copy_all(from, fd);
+	if (close(fd) && !err)
+		err = errno;
+	if (!err && rename(name, svg))
+		err = errno;
+	if (err)
+		unlink(name);
+	return err;
+}
+
+static int write_file(int from, const char *svg)
+{
+	char real[PATH_MAX];
+	struct stat was;
+
+	if (stat(svg, &was))
+		return errno == ENOENT ? write_beside(from, svg, NULL) : errno;
+	if (!S_ISREG(was.st_mode))
+		return write_straight(from, svg);
+	return realpath(svg, real) ? write_beside(from, real, &was) : errno;
+}
+
+/* gnuplot's exit code says nothing of an output that was cut. */
+static bool is_whole(int fd)
+{
+	static const char end[] = "</svg>";
+	off_t len = lseek(fd, 0, SEEK_END);
+	char tail[32] = "";
+
+	return len > 31 && pread(fd, tail, 31, len - 31) == 31 && strstr(tail, end);
 }
 
 static int draw(const struct plot *p, const char *file, uint64_t start_ns, const char *svg)
 {
-	int fd = open(svg, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	int fd = memfd_create("svg", MFD_CLOEXEC), status = 0, err;
 	void (*was)(int) = signal(SIGPIPE, SIG_IGN);
-	int err = fd < 0 ? errno : 0, status = 0;
 	FILE *to = NULL;
-	pid_t pid;
+	pid_t pid = 0;
 
-	if (!err && !ftruncate(fd, 0))
-		err = start_gnuplot(fd, &to, &pid);
-	if (fd >= 0)
-		close(fd);
+	err = fd < 0 ? errno : start_gnuplot(fd, &to, &pid);
 	if (to) {
 		write_plot(to, p, file, start_ns);
 		fclose(to);
-		if (waitpid(pid, &status, 0) != pid)
-			status = 1;
 	}
+	if (pid && waitpid(pid, &status, 0) != pid)
+		status = 1;
 	signal(SIGPIPE, was);
 	if (err)
-		return not_drawn(svg, err == ENOENT && fd >= 0
-					  ? "there is no gnuplot: install gnuplot-nox"
-					  : strerror(err));
-	return status ? not_drawn(svg, "gnuplot failed") : EXIT_DONE;
+		err = not_drawn(svg, err == ENOENT ? "there is no gnuplot: install gnuplot-nox"
+						   : strerror(err));
+	else if (status || !is_whole(fd))
+		err = not_drawn(svg, "gnuplot failed");
+	else if ((err = write_file(fd, svg)))
+		err = not_drawn(svg, strerror(err));
+	if (fd >= 0)
+		close(fd);
+	return err;
 }
 
 /* --- all of it ------------------------------------------------------------------------------ */

@@ -6,6 +6,7 @@
 
 #include <yaml.h>
 
+#include "parse.h"
 #include "policy.h"
 #include "sample_burst.h"
 #include "window.h"
@@ -16,6 +17,7 @@
 #define FIELD_NAME_MAX 16u
 #define MEMORY_MAX     (255ull << 30) /* of lines that 32 bits can count */
 #define SLOTS_DEFAULT  10
+#define KEY_LEN6       64 /* of an address without lengths */
 #define ROWS_DEFAULT   2
 #define DEPTH_MAX      16 /* of lists and fields in each other; a policy needs 7 */
 #define VALUE_MAX      64 /* characters that policy_set takes */
@@ -289,25 +291,34 @@ static size_t distance(const char *a, const char *b)
 	return d[m][n];
 }
 
+void policy_nearest(struct policy_nearest *nearest, const char *name)
+{
+	size_t found = distance(nearest->wrong, name);
+
+	if (!nearest->best)
+		nearest->best = 1 + least(strlen(nearest->wrong) / 2, 2);
+	if (found >= nearest->best)
+		return;
+	nearest->best = found;
+	nearest->name = name;
+}
+
 static int unknown_field(struct source *s, const struct place *at, const yaml_node_t *key,
 			 const struct fields *fields)
 {
-	const char *name = (const char *)key->data.scalar.value, *nearest = NULL;
-	size_t i, found, best = 1 + least(strlen(name) / 2, 2);
+	const char *name = (const char *)key->data.scalar.value;
+	struct policy_nearest nearest = {.wrong = name};
 	char names[160] = "", hint[48] = "";
+	size_t i;
 
 	for (i = 0; i < fields->n; i++) {
 		append(names, sizeof(names), "%s%s", *names ? ", " : "", fields->field[i].name);
-		found = distance(name, fields->field[i].name);
-		if (found < best) {
-			best = found;
-			nearest = fields->field[i].name;
-		}
+		policy_nearest(&nearest, fields->field[i].name);
 	}
 	if (strchr(name, ':'))
 		append(hint, sizeof(hint), "a space has to follow its ':'; ");
-	else if (nearest)
-		append(hint, sizeof(hint), "did you mean \"%s\"? ", nearest);
+	else if (nearest.name)
+		append(hint, sizeof(hint), "did you mean \"%s\"? ", nearest.name);
 	return fail(s, line_of(key), at, "unknown field \"%s\": %s%s has %s", shown(name).text,
 		    hint, fields->of, names);
 }
@@ -441,10 +452,12 @@ static int one_vlan(struct source *s, const struct place *at, const yaml_node_t 
 		*range = (struct range){PACER_VLAN_NONE, PACER_VLAN_NONE};
 		return 0;
 	}
-	if (units_range(text, PACER_VLAN_NONE - 1, range))
-		return fail(s, line_of(node), at,
-			    "\"%s\" is not a VLAN: write 0 to 4095, a range as 100-199, or none",
-			    shown(text).text);
+	if (units_range(text, PACER_VLAN_NONE - 1, range) || !range->low)
+		return fail(
+		    s, line_of(node), at,
+		    "\"%s\" is not a VLAN: write 1 to 4095, a range as 100-199, or none (as "
+		    "which frames count whose tags are all of VLAN 0)",
+		    shown(text).text);
 	return 0;
 }
 
@@ -533,6 +546,53 @@ static const struct field match_field[MATCH_FIELDS] = {
     [FIELD_DPORT] = {"dport", read_dport}, [FIELD_VLAN] = {"vlan", read_vlan},
 };
 
+/* Is every packet of the prefixes of this family? No prefix: of either. */
+static bool only_of(const struct policy_match *m, int family)
+{
+	return family_of(m->src, m->n_src) == family || family_of(m->dst, m->n_dst) == family;
+}
+
+/* Of a range, one that has the ports. */
+static bool has_ports(const struct range *range)
+{
+	for (uint32_t proto = range->low; proto <= range->high; proto++)
+		if (pacer_has_ports((uint8_t)proto))
+			return true;
+	return false;
+}
+
+static bool is_proto(const struct range *range, uint32_t proto)
+{
+	return range->low == proto && range->high == proto;
+}
+
+/* Each protocol of the list has to be one that a packet with the rule's other fields can have. */
+static int MUST_USE check_protos(struct source *s, const struct place *at, const yaml_node_t **seen,
+				 const struct policy_match *m)
+{
+	struct place list = {at, "proto", 0}, item = {&list, NULL, 0};
+	const char *port = m->n_dport ? "dport" : "sport";
+
+	for (size_t i = 0; i < m->n_proto; i++) {
+		const struct range *range = &m->proto[i];
+		bool icmp = is_proto(range, 1);
+
+		item.index = i;
+		if ((m->n_dport || m->n_sport) && !has_ports(range))
+			return fail(s, line_of(seen[FIELD_PROTO]), &item,
+				    "protocol %u has no ports, and %s is written: no packet can "
+				    "match: leave %s out, or write tcp, udp or sctp",
+				    range->low, port, port);
+		if ((icmp && only_of(m, 6)) || (is_proto(range, 58) && only_of(m, 4)))
+			return fail(s, line_of(seen[FIELD_PROTO]), &item,
+				    "%s is not of IPv%d, and %s is: no packet can match: write %s",
+				    icmp ? "icmp" : "icmpv6", icmp ? 6 : 4,
+				    family_of(m->src, m->n_src) ? "src" : "dst",
+				    icmp ? "icmpv6" : "icmp");
+	}
+	return 0;
+}
+
 static int read_match(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
 	static const struct fields fields = {"a match", match_field, MATCH_FIELDS};
@@ -547,7 +607,7 @@ static int read_match(struct source *s, const struct place *at, const yaml_node_
 	if (src && dst && src != dst)
 		return fail(s, line_of(seen[FIELD_DST]), at,
 			    "src is IPv%d and dst is IPv%d: no packet can match", src, dst);
-	return 0;
+	return check_protos(s, at, seen, m);
 }
 
 /* limits */
@@ -579,7 +639,7 @@ static int not_a_key(struct source *s, int line, const struct place *at, const c
 		    shown(text).text);
 }
 
-/* "24" or "24,56" */
+/* "24,56": of IPv4 and of IPv6. One alone would say nothing of the other. */
 static int MUST_USE read_lengths(struct source *s, int line, const struct place *at, char *text,
 				 struct policy_key *key)
 {
@@ -589,15 +649,18 @@ static int MUST_USE read_lengths(struct source *s, int line, const struct place 
 	if (comma)
 		*comma = 0;
 	if (units_range(text, 128, &len) || len.low != len.high)
-		return fail(s, line, at, "\"%s\" is no prefix length: write src/24 or src/24,56",
+		return fail(s, line, at, "\"%s\" is no prefix length: write src/24,56, say",
 			    shown(text).text);
 	if (len.low > 32)
 		return fail(s, line, at,
 			    "%u is too long for IPv4, whose length stands first: write /32,%u",
 			    len.low, len.low);
-	key->len4 = (uint8_t)len.low;
 	if (!comma)
-		return 0;
+		return fail(s, line, at,
+			    "/%u is the length for IPv4, and that for IPv6 is missing: write "
+			    "/%u,56, say",
+			    len.low, len.low);
+	key->len4 = (uint8_t)len.low;
 	if (units_range(comma + 1, 128, &len) || len.low != len.high)
 		return fail(s, line, at, "\"%s\" is no prefix length of IPv6: write 0 to 128",
 			    shown(comma + 1).text);
@@ -605,7 +668,12 @@ static int MUST_USE read_lengths(struct source *s, int line, const struct place 
 	return 0;
 }
 
-/* flow | all | src[/L4[,L6]] | src[/L4[,L6]]+dport | dst[/L4[,L6]] */
+/*
+ * flow | all | src[/L4,L6] | src[/L4,L6]+dport | dst[/L4,L6]
+ *
+ * Without lengths an address is a host's of IPv4 and a /64 of IPv6: of that a host has all
+ * addresses at will, and would have as many allowances.
+ */
 static int MUST_USE parse_key(struct source *s, int line, const struct place *at, const char *text,
 			      struct policy_key *key)
 {
@@ -618,6 +686,7 @@ static int MUST_USE parse_key(struct source *s, int line, const struct place *at
 		key->kind = *text == 'f' ? KEY_FLOW : KEY_ALL;
 		return 0;
 	}
+	key->len6 = KEY_LEN6;
 	snprintf(address, sizeof(address), "%.*s", (int)len, text);
 	if (!strncmp(address, "dst", 3))
 		key->kind = KEY_DST;
@@ -662,17 +731,33 @@ static int read_packets(struct source *s, const struct place *at, const yaml_nod
 			void *into)
 {
 	struct policy_limit *limit = into;
+	const char *text;
 
 	limit->cost = PACER_COST_PACKETS;
-	return read_count(s, at, node, &limit->limit);
+	if (scalar(s, at, node, &text))
+		return -1;
+	limit->per_second = !units_rate(text, &limit->limit);
+	return limit->per_second ? more_than_zero(s, at, node, limit->limit)
+				 : read_count(s, at, node, &limit->limit);
 }
 
 static int read_bytes(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
 	struct policy_limit *limit = into;
+	const char *text;
 
 	limit->cost = PACER_COST_BYTES;
-	return read_count(s, at, node, &limit->limit);
+	if (scalar(s, at, node, &text))
+		return -1;
+	if (*text == '-')
+		return fail(s, line_of(node), at, "%s is negative", shown(text).text);
+	limit->per_second = !units_bytes_rate(text, &limit->limit);
+	if (!limit->per_second && units_bytes(text, &limit->limit))
+		return fail(s, line_of(node), at,
+			    "\"%s\" is no number of bytes: write 4096, 20M, 64Ki or 10Mbit, or a "
+			    "rate as 10Mbit/s",
+			    shown(text).text);
+	return more_than_zero(s, at, node, limit->limit);
 }
 
 static int read_window(struct source *s, const struct place *at, const yaml_node_t *node,
@@ -800,8 +885,24 @@ static int MUST_USE refuse(struct source *s, const struct place *at, const yaml_
 	return seen[field] ? fail(s, line_of(seen[field]), &place, "%s", reason) : 0;
 }
 
+/* A rate is what it comes to in the window, rounded down. */
+static int MUST_USE settle_rate(struct source *s, const struct place *at, const yaml_node_t *field,
+				struct policy_limit *limit)
+{
+	unsigned __int128 in_window = (unsigned __int128)limit->limit * limit->window_ns;
+
+	if (!limit->per_second)
+		return 0;
+	in_window /= 1000000000;
+	limit->limit = in_window > UINT64_MAX ? UINT64_MAX : (uint64_t)in_window;
+	if (!limit->limit)
+		return fail(s, line_of(field), at,
+			    "this rate comes to less than 1 in the window: write a longer window");
+	return 0;
+}
+
 static int MUST_USE check_window(struct source *s, const struct place *at, const yaml_node_t **seen,
-				 const struct policy_limit *limit)
+				 struct policy_limit *limit)
 {
 	int packets = limit->cost == PACER_COST_PACKETS;
 	enum limit_field field = packets ? FIELD_PACKETS : FIELD_BYTES;
@@ -813,6 +914,8 @@ static int MUST_USE check_window(struct source *s, const struct place *at, const
 			    "%s is written, but not the window that it counts "
 			    "in: write window: 1s",
 			    place.name);
+	if (settle_rate(s, &place, seen[field], limit))
+		return -1;
 	switch (pacer_window_profile(&window, limit->cost, limit->limit, limit->window_ns,
 				     limit->slots, 0)) {
 	case PACER_WINDOW_OK:
@@ -1452,7 +1555,7 @@ static int read_memory(struct source *s, const struct place *at, const yaml_node
 	if (scalar(s, at, node, &text))
 		return -1;
 	if (units_size(text, &policy->memory_bytes))
-		return fail(s, line_of(node), at, "\"%s\" is not a size: write 64M or 1G",
+		return fail(s, line_of(node), at, "\"%s\" is not a size: write 64Mi or 1Gi",
 			    shown(text).text);
 	if (policy->memory_bytes > MEMORY_MAX)
 		return fail(s, line_of(node), at, "%s is too much: at most %s", shown(text).text,
@@ -1530,6 +1633,18 @@ static int MUST_USE read_policy(struct source *s, struct policy *policy)
 	return find_pools(s, policy);
 }
 
+/* libyaml says so, or fails without a word. */
+static bool is_out_of_memory(const yaml_parser_t *parser)
+{
+	return parser->error == YAML_MEMORY_ERROR || parser->error == YAML_NO_ERROR ||
+	       !parser->problem;
+}
+
+static int no_memory(struct source *s)
+{
+	return fail(s, POLICY_NO_MEMORY, NULL, "out of memory");
+}
+
 static int MUST_USE syntax_error(struct source *s, const yaml_parser_t *parser)
 {
 	const yaml_mark_t *mark = &parser->problem_mark;
@@ -1537,6 +1652,8 @@ static int MUST_USE syntax_error(struct source *s, const yaml_parser_t *parser)
 	char context[96] = "";
 	const char *hint = "";
 
+	if (is_out_of_memory(parser))
+		return no_memory(s);
 	for (i = 0; i < s->len; i++)
 		lines += s->text[i] == '\n' && i + 1 < s->len;
 	if (parser->error == YAML_READER_ERROR) {
@@ -1551,8 +1668,8 @@ static int MUST_USE syntax_error(struct source *s, const yaml_parser_t *parser)
 	else if (strstr(context, "flow") || strstr(context, "plain scalar"))
 		hint = " (within [] and {}, put a space behind a field's ':', and quote an "
 		       "address that begins or ends with ':')";
-	return fail(s, (int)least(line, lines), NULL, "not YAML: %s%s%s", context,
-		    parser->problem ? parser->problem : "out of memory", hint);
+	return fail(s, (int)least(line, lines), NULL, "not YAML: %s%s%s", context, parser->problem,
+		    hint);
 }
 
 /* Load the only document of the parser's text into s->doc. */
@@ -1582,7 +1699,7 @@ static int MUST_USE load_document(struct source *s, yaml_parser_t *parser)
 static int MUST_USE start_parser(struct source *s, yaml_parser_t *parser)
 {
 	if (!yaml_parser_initialize(parser))
-		return fail(s, 0, NULL, "out of memory");
+		return no_memory(s);
 	yaml_parser_set_encoding(parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(parser, (const unsigned char *)s->text, s->len);
 	return 0;
@@ -1593,7 +1710,7 @@ static int MUST_USE start_parser(struct source *s, yaml_parser_t *parser)
  */
 static int MUST_USE check_depth(struct source *s)
 {
-	int depth = 0, line = 0, done = 0;
+	int depth = 0, line = 0, done = 0, out_of_memory;
 	yaml_parser_t parser;
 	yaml_event_t event;
 
@@ -1609,7 +1726,10 @@ static int MUST_USE check_depth(struct source *s)
 		done = line || event.type == YAML_STREAM_END_EVENT;
 		yaml_event_delete(&event);
 	}
+	out_of_memory = !done && is_out_of_memory(&parser);
 	yaml_parser_delete(&parser);
+	if (out_of_memory)
+		return no_memory(s);
 	if (line)
 		return fail(s, line, NULL, "nested too deep: at most %d levels", DEPTH_MAX);
 	return 0;
@@ -1656,11 +1776,12 @@ struct policy *policy_parse(const char *text, size_t len, struct policy_error *e
 	if (policy) {
 		policy->rule = calloc(PACER_RULES_MAX, sizeof(*policy->rule));
 		policy->allow = calloc(POLICY_ALLOW_MAX, sizeof(*policy->allow));
+		policy->unparsed_drop = true; /* no stack takes such frames */
 	}
 	if (policy && policy->rule && policy->allow)
 		result = read_policy(&s, policy);
 	else
-		result = fail(&s, 0, NULL, "out of memory");
+		result = no_memory(&s);
 	close_source(&s);
 	if (!result)
 		return policy;
@@ -1685,10 +1806,8 @@ const char *policy_key_text(const struct policy_key *key, char *buf, size_t size
 	};
 	char lengths[16] = "";
 
-	if (key->kind != KEY_FLOW && key->kind != KEY_ALL && key->len6 < 128)
+	if (key->kind != KEY_FLOW && key->kind != KEY_ALL)
 		snprintf(lengths, sizeof(lengths), "/%u,%u", key->len4, key->len6);
-	else if (key->kind != KEY_FLOW && key->kind != KEY_ALL && key->len4 < 32)
-		snprintf(lengths, sizeof(lengths), "/%u", key->len4);
 	snprintf(buf, size, "%s%s%s", names[key->kind], lengths,
 		 key->kind == KEY_SRC_DPORT ? "+dport" : "");
 	return buf;
@@ -2068,17 +2187,20 @@ static int MUST_USE check_shared(struct source *s, const char *path, const struc
 	return 0;
 }
 
-/* Does the changed text have the value, and at the same place? */
-static int MUST_USE check_edit(const char *text, const char *path, const char *value)
+/* Does the changed text have the value, and at the same place? Or -1, or *out_of_memory. */
+static int MUST_USE check_edit(const char *text, const char *path, const char *value,
+			       bool *out_of_memory)
 {
 	const yaml_node_t *node;
-	struct policy_error error;
+	struct policy_error error = {0};
 	struct target target;
 	struct source s;
 	int result;
 
-	if (open_source(&s, text, strlen(text), &error))
+	if (open_source(&s, text, strlen(text), &error)) {
+		*out_of_memory = error.line == POLICY_NO_MEMORY;
 		return -1;
+	}
 	result = locate(&s, path, &target);
 	if (!result) {
 		node = target.value ? node_of(&s, target.value) : NULL;
@@ -2108,6 +2230,7 @@ static char *set_value(struct source *s, const char *path, const char *value)
 {
 	struct target target;
 	struct edit edit;
+	bool out_of_memory = false;
 	char *text;
 
 	if (check_value(s, path, value) || locate(s, path, &target) ||
@@ -2121,14 +2244,18 @@ static char *set_value(struct source *s, const char *path, const char *value)
 		return NULL;
 	text = splice(s, &edit);
 	if (!text) {
-		fail(s, 0, NULL, "out of memory");
+		no_memory(s);
 	} else if (strlen(text) > PACER_DOC_MAX - 1) {
 		fail(s, 0, NULL, "%s: the policy would have %zu bytes: at most %u",
 		     shown(path).text, strlen(text), PACER_DOC_MAX - 1);
-	} else if (check_edit(text, path, value)) {
-		fail(s, line_of(node_of(s, target.value ? target.value : target.parent)), NULL,
-		     "%s: cannot be set in this text as it is laid out: edit it by hand",
-		     shown(path).text);
+	} else if (check_edit(text, path, value, &out_of_memory)) {
+		if (out_of_memory)
+			no_memory(s);
+		else
+			fail(s, line_of(node_of(s, target.value ? target.value : target.parent)),
+			     NULL,
+			     "%s: cannot be set in this text as it is laid out: edit it by hand",
+			     shown(path).text);
 	} else {
 		return text;
 	}

@@ -56,6 +56,7 @@ struct policy_limit {
 	uint32_t rows;	  /* of a gap's sketch: 1 or 2 */
 	uint64_t ceiling; /* of a gap: packets a second that all keys together may reach */
 	uint64_t limit;	  /* of a window: packets or bytes */
+	bool per_second;  /* it was written as a rate */
 	enum pacer_cost cost;
 	uint64_t window_ns;
 	uint32_t slots;
@@ -121,7 +122,7 @@ struct policy {
 	bool monitor;
 	bool unparsed_drop;
 	enum policy_clock clock;
-	uint64_t memory_bytes; /* of state; default 64 MiB */
+	uint64_t memory_bytes; /* of state; default 64Mi */
 	struct prefix *allow;
 	size_t n_allow;
 	struct policy_rule *rule;
@@ -133,6 +134,8 @@ struct policy {
 };
 
 /* What is wrong, where, and what to do: "FILE:LINE: WHERE: WHAT". line 0: no line. */
+#define POLICY_NO_MEMORY (-2) /* for a line: the machine is to blame, and no policy */
+
 struct policy_error {
 	int line;
 	char text[400];
@@ -178,5 +181,15 @@ const char *policy_key_text(const struct policy_key *key, char *buf, size_t size
 const char *policy_target_text(const struct policy_target *target, char *buf, size_t size);
 
 bool policy_bans(const struct policy *policy); /* does any rule ban? */
+
+/* What a wrong name was meant to be: offer the names that there are; `name` is the nearest of them,
+ * or NULL where none is near.
+ */
+struct policy_nearest {
+	const char *wrong, *name;
+	size_t best; /* 0: none has been offered */
+};
+
+void policy_nearest(struct policy_nearest *nearest, const char *name);
 
 #endif

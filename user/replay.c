@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +27,10 @@ struct spans {
 struct kernel {
 	struct pacer_given_bpf *skel;
 	struct pacer_counters seen[PACER_COUNTERS_MAX];
-	struct pacer_counters *each; /* of one counter, a CPU each */
-	int cpus;
+	struct pacer_counters *each;	       /* of one counter, a CPU each */
+	struct pacer_throttle_lease *leases;   /* of one throttle, a CPU each */
+	struct pacer_throttle_state *throttle; /* the object's */
+	int cpus, cpu;			       /* the one that it runs on */
 };
 
 struct replay {
@@ -42,8 +45,8 @@ struct replay {
 
 static int fail(struct policy_error *error, const char *what, int err)
 {
-	return policy_fail(error, 0, "replay: %s: %s%s", what, strerror(err),
-			   err == EPERM ? ": --kernel wants root" : "");
+	return policy_fail(error, err == ENOMEM ? POLICY_NO_MEMORY : 0, "replay: %s: %s%s", what,
+			   strerror(err), err == EPERM ? ": --kernel wants root" : "");
 }
 
 /* --- the allow-list ------------------------------------------------------------------------- */
@@ -200,18 +203,41 @@ static uint32_t rule_of(const struct pacer_policy *bin, uint32_t counter)
 	return PACER_RULES_MAX;
 }
 
-/* The tier that denied. A denied packet changed nothing, so the kernel's table still tells. */
-static uint32_t denying_tier(const struct pacer_walk *walk, enum pacer_reason reason)
+/* What the kernel's CPU has leased of the throttle comes to stand where the core looks for it. */
+static int read_lease(struct replay *r, uint32_t index)
 {
-	const struct pacer_rule *rule = &walk->state->policy->rule[walk->rule];
+	struct kernel *k = r->kernel;
 
+	index %= PACER_THROTTLES;
+	if (bpf_map_lookup_elem(bpf_map__fd(k->skel->maps.pacer_leases), &index, k->leases))
+		return -1;
+	r->lease[index] = k->leases[k->cpu];
+	return 0;
+}
+
+/*
+ * The tier that denied; -1 where it cannot be told. A denied packet changed nothing that it was
+ * judged by, so the kernel's state still tells: of a limit by asking each in turn, and of a ban by
+ * looking for it.
+ */
+static int denying_tier(struct replay *r, const struct pacer_walk *walk, enum pacer_reason reason)
+{
+	const struct pacer_rule *rule = &r->bin->rule[walk->rule];
+	int packed =
+	    reason == PACER_DENY_BAN ? pacer_walk_banned(walk, r->bin->secret) : PACER_ADMIT;
+
+	if (packed != PACER_ADMIT)
+		return (packed >> 8) & (PACER_TIERS_MAX - 1);
 	for (uint32_t i = 0; i < rule->n_tiers; i++) {
+		const struct pacer_tier *t = &rule->tier[i];
 		struct pacer_hold hold = {0};
 
+		if (t->kind == PACER_TIER_THROTTLE && read_lease(r, t->base))
+			return -1;
 		if (pacer_walk_check(walk, i, &hold) == (int)reason)
-			return i;
+			return (int)i;
 	}
-	return 0;
+	return -1;
 }
 
 static int run_kernel(struct kernel *k, const struct replay_frame *frame, uint64_t now_ns,
@@ -234,7 +260,7 @@ static int judge_kernel(struct replay *r, const struct replay_frame *frame, stru
 {
 	struct kernel *k = r->kernel;
 	uint32_t likely = 0;
-	int counter;
+	int counter, tier;
 
 	if (fate->reason == PACER_ADMIT) {
 		walk->rule = pacer_walk_classify(walk);
@@ -249,8 +275,13 @@ static int judge_kernel(struct replay *r, const struct replay_frame *frame, stru
 			    ENODATA);
 	fate->rule = rule_of(r->bin, counter);
 	walk->rule = fate->rule;
-	if (fate->rule < PACER_RULES_MAX && pacer_verdict_of(fate->reason) == PACER_VERDICT_DENY)
-		fate->tier = denying_tier(walk, fate->reason);
+	if (fate->rule >= PACER_RULES_MAX || pacer_verdict_of(fate->reason) != PACER_VERDICT_DENY)
+		return 0;
+	tier = denying_tier(r, walk, fate->reason);
+	if (tier < 0)
+		return fail(error, "the kernel's state does not tell which limit denied the frame",
+			    ENODATA);
+	fate->tier = tier;
 	return 0;
 }
 
@@ -261,7 +292,7 @@ static int kernel_allow(struct pacer_given_bpf *skel, const struct policy *polic
 
 	for (size_t i = 0; i < policy->n_allow; i++) {
 		const struct prefix *prefix = &policy->allow[i];
-		struct pacer_allow6 key = {.prefixlen = prefix->len};
+		struct pacer_allow6 key = {PACER_ALLOW_COPY_BITS + prefix->len, 0, {0}};
 		bool four = prefix->family == 4;
 
 		memcpy(key.addr, prefix->addr, four ? 4 : 16);
@@ -269,7 +300,7 @@ static int kernel_allow(struct pacer_given_bpf *skel, const struct policy *polic
 			bpf_map__fd(four ? skel->maps.pacer_allow4 : skel->maps.pacer_allow6), &key,
 			&value, BPF_ANY))
 			return -1;
-		++*(four ? &control->allowed4 : &control->allowed6);
+		++*(four ? &control->allowed[0].v4 : &control->allowed[0].v6);
 	}
 	return 0;
 }
@@ -282,12 +313,31 @@ static int no_print(enum libbpf_print_level level, const char *format, va_list a
 	return 0;
 }
 
-/* Load the object with the policy in it; its table becomes the state's. */
+/* One CPU takes all uses of a throttle, as the policy was compiled for. */
+static int stay_on_cpu(struct kernel *k)
+{
+	cpu_set_t one;
+
+	k->cpu = sched_getcpu();
+	if (k->cpu < 0 || k->cpu >= k->cpus)
+		return -1;
+	CPU_ZERO(&one);
+	CPU_SET(k->cpu, &one);
+	return sched_setaffinity(0, sizeof(one), &one);
+}
+
+static void *map_memory(const struct bpf_map *map, size_t size)
+{
+	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+
+	return at == MAP_FAILED ? NULL : at;
+}
+
+/* Load the object with the policy in it; its table and its throttles become the state's. */
 static int kernel_load(struct replay *r, const struct policy *policy, uint64_t lines)
 {
 	struct kernel *k = r->kernel;
 	struct pacer_control *control;
-	void *table;
 
 	libbpf_set_print(no_print);
 	k->cpus = libbpf_num_possible_cpus();
@@ -295,18 +345,21 @@ static int kernel_load(struct replay *r, const struct policy *policy, uint64_t l
 	if (!k->skel || k->cpus < 1)
 		return -1;
 	k->each = calloc(k->cpus, sizeof(*k->each));
+	k->leases = calloc(k->cpus, sizeof(*k->leases));
 	control = &k->skel->data_control->pacer_control;
-	memcpy(control->secret, r->secret, sizeof(control->secret));
-	control->secret_ready = 1;
+	memcpy(control->secret[0], r->secret, sizeof(r->secret));
+	control->secret_ready = PACER_SECRET_OF_TOOLS;
 	k->skel->data_policy->pacer_copies[0].policy = *r->bin;
-	if (!k->each || bpf_map__set_max_entries(k->skel->maps.pacer_lines, lines) ||
+	if (!k->each || !k->leases || stay_on_cpu(k) ||
+	    bpf_map__set_max_entries(k->skel->maps.pacer_lines, lines) ||
 	    pacer_given_bpf__load(k->skel) || kernel_allow(k->skel, policy))
 		return -1;
-	table = mmap(NULL, lines * sizeof(struct pacer_line), PROT_READ | PROT_WRITE, MAP_SHARED,
-		     bpf_map__fd(k->skel->maps.pacer_lines), 0);
-	if (table == MAP_FAILED)
+	r->state.table.lines =
+	    map_memory(k->skel->maps.pacer_lines, lines * sizeof(struct pacer_line));
+	k->throttle = map_memory(k->skel->maps.pacer_throttles, sizeof(r->throttle));
+	if (!r->state.table.lines || !k->throttle)
 		return -1;
-	r->state.table.lines = table;
+	r->state.throttle = k->throttle;
 	return 0;
 }
 
@@ -376,8 +429,7 @@ struct replay *replay_open(const struct policy *policy, const struct pacer_polic
 int replay_judge(struct replay *r, const struct replay_frame *frame, struct replay_fate *fate,
 		 struct policy_error *error)
 {
-	struct pacer_walk walk = {.state = &r->state,
-				  .now_ns = frame->time_ns ? frame->time_ns : 1};
+	struct pacer_walk walk = {.state = &r->state, .now_ns = frame->now_ns ? frame->now_ns : 1};
 
 	*fate = (struct replay_fate){.rule = PACER_RULES_MAX};
 	fate->reason = replay_read(r, frame, &walk.pkt);
@@ -417,6 +469,9 @@ void replay_close(struct replay *r)
 		munmap(r->state.table.lines, r->state.table.n * sizeof(struct pacer_line));
 	if (r->kernel) {
 		pacer_given_bpf__destroy(r->kernel->skel);
+		if (r->kernel->throttle)
+			munmap(r->kernel->throttle, sizeof(r->throttle));
+		free(r->kernel->leases);
 		free(r->kernel->each);
 		free(r->kernel);
 	}

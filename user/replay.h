@@ -20,7 +20,8 @@ struct replay_frame {
 	const uint8_t *data; /* from the Ethernet header on */
 	uint32_t captured;   /* bytes of it */
 	uint32_t len_bytes;  /* that it had on the wire */
-	uint64_t time_ns;
+	uint64_t time_ns;    /* as the capture has it */
+	uint64_t now_ns;     /* at which it counts: the latest time seen */
 };
 
 struct replay_fate {

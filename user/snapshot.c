@@ -240,14 +240,13 @@ int sample_read(const struct attached *a, uint64_t seed, struct sample *sample,
 	*sample = (struct sample){.copy = &a->copy[change_in_force(a)], .cpus = a->n_samplers};
 	sample->by = sample->copy->policy.sampling;
 	if (!sample->by.reasons)
-		return policy_fail(
-		    error, 0, "%s: %s", a->ifname,
-		    a->sampler ? "its policy samples nothing: apply one with sample: {of: denied, "
-				 "k: 64, window: 60s}"
-			       : "its policy samples nothing: add sample: {of: denied, k: 64, "
-				 "window: 60s} to it, unload and load");
+		return policy_fail(error, 0,
+				   "%s: its policy samples nothing: apply one with sample: {of: "
+				   "denied, k: 64, window: 60s}",
+				   a->ifname);
 	if (!a->sampler || (sample->by.snap && !a->heads))
-		return policy_fail(error, 0, "%s: it has no memory for samples: unload and load it",
+		return policy_fail(error, 0,
+				   "%s: it has no memory for samples: apply its policy again",
 				   a->ifname);
 	result = take_memory(&r, sample->by.snap)
 		     ? read_all(&r, error)

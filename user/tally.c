@@ -36,7 +36,9 @@ static const char *address_text(const struct pacer_packet *pkt, uint32_t word,
 				const struct policy_key *kind, char *buf, size_t size)
 {
 	bool four = pkt->family == PACER_FAMILY_4;
-	struct prefix prefix = {.family = four ? 4 : 6, .len = four ? kind->len4 : kind->len6};
+	uint8_t len = four ? kind->len4 : kind->len6, whole = four ? 32 : 128;
+	/* A kind that was read of a damaged table may claim more than there is. */
+	struct prefix prefix = {.family = four ? 4 : 6, .len = len < whole ? len : whole};
 
 	for (uint32_t bit = 0; bit < prefix.len; bit++)
 		prefix.addr[bit / 8] |=
@@ -44,12 +46,16 @@ static const char *address_text(const struct pacer_packet *pkt, uint32_t word,
 	return units_prefix_text(&prefix, buf, size);
 }
 
-/* "53", or "fragment 4711" where the datagram's identification stands for the ports. */
+/* "53", or "fragment 4711" where the datagram's identification stands for the ports, or "?" where
+ * they are not known.
+ */
 static const char *ports_text(const struct pacer_packet *pkt, bool both, char *buf, size_t size)
 {
 	uint32_t ports = pkt->key[PACER_WORD_PORTS];
 
-	if (pkt->fragment == PACER_FRAG_LATER)
+	if (pkt->key[PACER_WORD_META] & PACER_META_PART)
+		snprintf(buf, size, "%s", both ? "? ?" : "?");
+	else if (pkt->fragment == PACER_FRAG_LATER)
 		snprintf(buf, size, "fragment %u", both ? ports : ports & 0xffff);
 	else if (both)
 		snprintf(buf, size, "%u %u", ports >> 16, ports & 0xffff);
@@ -84,7 +90,9 @@ const char *tally_key_text(const struct policy_key *kind, const struct pacer_pac
 	switch (kind->kind) {
 	case KEY_FLOW:
 		snprintf(buf, size, "%s>%s %s %s", src, dst,
-			 proto_text(pkt->proto, proto, sizeof(proto)),
+			 pkt->ports == PACER_PORTS_ANY && !pkt->proto
+			     ? "?"
+			     : proto_text(pkt->proto, proto, sizeof(proto)),
 			 ports_text(pkt, true, ports, sizeof(ports)));
 		break;
 	case KEY_SRC:

@@ -38,6 +38,22 @@ static bool is_down(const char *ifname)
 	return down;
 }
 
+const char *targets_lack(const struct policy_target *target)
+{
+	switch (target->kind) {
+	case PACER_TARGET_INTERFACE:
+		return !if_nametoindex(target->name) ? "there is no such interface"
+		       : is_down(target->name)	     ? "the interface is down"
+						     : NULL;
+	case PACER_TARGET_CPU:
+		return (int)target->number >= libbpf_num_possible_cpus() ? "there is no such CPU"
+									 : NULL;
+	case PACER_TARGET_SOCKET:
+		break;
+	}
+	return NULL;
+}
+
 static int put_interface(const struct target_maps *maps, uint32_t index,
 			 const struct plan_pool *pool, size_t k, struct policy_error *error)
 {
@@ -88,7 +104,7 @@ static int put_one(const struct target_maps *maps, uint32_t copy, uint32_t numbe
 static int forget_leases(const struct target_maps *maps, uint32_t copy, struct policy_error *error)
 {
 	int cpus = libbpf_num_possible_cpus();
-	void *zero = calloc(cpus > 0 ? cpus : 1, sizeof(struct pacer_pool_lease));
+	void *zero = cpus < 1 ? NULL : calloc(cpus, sizeof(struct pacer_pool_lease));
 	bool failed = !zero;
 
 	for (uint32_t i = 0; i < PACER_POOLS_MAX && !failed; i++) {

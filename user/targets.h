@@ -22,4 +22,7 @@ struct target_maps {
 int targets_put(const struct target_maps *maps, uint32_t copy, const struct plan *plan,
 		struct policy_error *error);
 
+/* Why packets cannot be redirected to it on this machine as it is; NULL: they can. */
+const char *targets_lack(const struct policy_target *target);
+
 #endif

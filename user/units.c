@@ -21,15 +21,26 @@ static const struct unit durations[] = {
     {"ms", 1000000},	   {"us", 1000},	 {"ns", 1},	     {"", 0},
 };
 
-static const struct unit counts[] = {
-    {"k", 1000}, {"K", 1000}, {"M", 1000000}, {"G", 1000000000}, {"T", 1000000000000}, {"", 1},
-};
+#define DECIMAL(of, scale)                                                 \
+	{"T" of, 1000000000000 * (scale)}, {"G" of, 1000000000 * (scale)}, \
+	    {"M" of, 1000000 * (scale)}, {"K" of, 1000 * (scale)},         \
+	{                                                                  \
+		"k" of, 1000 * (scale)                                     \
+	}
+#define BINARY(of)                                                           \
+	{"Ti" of, 1ull << 40}, {"Gi" of, 1ull << 30}, {"Mi" of, 1ull << 20}, \
+	{                                                                    \
+		"Ki" of, 1ull << 10                                          \
+	}
 
+/* One meaning of a letter everywhere: K, M, G are powers of 1000, Ki, Mi, Gi of 1024. */
+static const struct unit counts[] = {DECIMAL("", 1), BINARY(""), {"", 1}};
 static const struct unit sizes[] = {
-    {"TiB", 1ull << 40}, {"T", 1ull << 40}, {"GiB", 1ull << 30}, {"G", 1ull << 30},
-    {"MiB", 1ull << 20}, {"M", 1ull << 20}, {"KiB", 1ull << 10}, {"K", 1ull << 10},
-    {"k", 1ull << 10},	 {"", 1},
-};
+    BINARY(""), BINARY("B"), DECIMAL("", 1), DECIMAL("B", 1), {"", 1}};
+static const struct unit bits[] = {DECIMAL("bit", 1), {"bit", 1}, {"", 0}};
+
+/* What a size is printed in. */
+static const struct unit sizes_shown[] = {BINARY(""), {"", 1}};
 
 /* A decimal number in its exact parts: whole + part / parts, in lowest terms. */
 struct decimal {
@@ -161,24 +172,43 @@ int units_size(const char *text, uint64_t *bytes)
 	return read_quantity(text, sizes, bytes);
 }
 
+int units_bytes(const char *text, uint64_t *bytes)
+{
+	uint64_t value;
+
+	if (!units_size(text, bytes))
+		return 0;
+	if (read_quantity(text, bits, &value) || value % 8)
+		return -1;
+	*bytes = value / 8;
+	return 0;
+}
+
+/* What stands before the ending, read as `of`. */
+static int read_before(const char *text, const char *ending, int (*of)(const char *, uint64_t *),
+		       uint64_t *value)
+{
+	size_t len = strlen(text), tail = strlen(ending);
+	char number[64];
+
+	if (len < tail || strcmp(text + len - tail, ending) || len - tail >= sizeof(number))
+		return -1;
+	memcpy(number, text, len - tail);
+	number[len - tail] = 0;
+	return of(number, value);
+}
+
 int units_rate(const char *text, uint64_t *per_second)
 {
-	static const char *const endings[] = {"pps", "/s"};
-	size_t len = strlen(text), i;
-	char count[64];
+	return read_before(text, "pps", units_count, per_second) &&
+		       read_before(text, "/s", units_count, per_second)
+		   ? -1
+		   : 0;
+}
 
-	for (i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
-		size_t ending = strlen(endings[i]);
-
-		if (len < ending || strcmp(text + len - ending, endings[i]))
-			continue;
-		if (len - ending >= sizeof(count))
-			return -1;
-		memcpy(count, text, len - ending);
-		count[len - ending] = 0;
-		return units_count(count, per_second);
-	}
-	return -1;
+int units_bytes_rate(const char *text, uint64_t *per_second)
+{
+	return read_before(text, "/s", units_bytes, per_second);
 }
 
 /* Clear the bits of the address behind the prefix; 1 if there were any. */
@@ -283,7 +313,7 @@ const char *units_duration_text(uint64_t ns, char *buf, size_t size)
 
 const char *units_size_text(uint64_t bytes, char *buf, size_t size)
 {
-	return quantity_text(bytes, sizes, buf, size);
+	return quantity_text(bytes, sizes_shown, buf, size);
 }
 
 const char *units_prefix_text(const struct prefix *prefix, char *buf, size_t size)

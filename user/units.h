@@ -22,10 +22,14 @@ struct range {
 
 /* "250us", "1.5s", "10m", "2h", "1d"; a unit is required, but for "0". In ns, at most 2^62. */
 int units_duration(const char *text, uint64_t *ns);
-/* "300", "20k", "1.5M", "2G": decimal multiples (1000). */
+/* "300", "20k", "1.5M", "64Ki": K, M, G, T of 1000, Ki, Mi, Gi, Ti of 1024. */
 int units_count(const char *text, uint64_t *count);
-/* "64M", "64MiB", "1G", "4096": binary multiples (1024). */
+/* The same in bytes: "64Mi", "64MiB", "64M", "64MB", "4096". */
 int units_size(const char *text, uint64_t *bytes);
+/* The same, or in bits: "10Mbit" is 1250000 bytes. Bits that make no whole byte are no number. */
+int units_bytes(const char *text, uint64_t *bytes);
+/* "10Mbit/s", "20M/s": bytes a second. */
+int units_bytes_rate(const char *text, uint64_t *per_second);
 /* "2Mpps", "500kpps", "100pps", "2M/s": packets a second. */
 int units_rate(const char *text, uint64_t *per_second);
 /* "192.0.2.0/24", "2001:db8::/32", "192.0.2.1" (a host). Host bits must be 0. */

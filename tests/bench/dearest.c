@@ -51,7 +51,7 @@ static void load_kind(size_t i, const char *cli)
 
 	snprintf(command, sizeof(command),
 		 "ip link add p%zu type veth peer name q%zu && ip link set p%zu up && echo "
-		 "'{memory: 1M, rules: [{name: a, limits: [{key: src, packets: 1, window: 1h}]}], "
+		 "'{memory: 1Mi, rules: [{name: a, limits: [{key: src, packets: 1, window: 1h}]}], "
 		 "sample: %s}' | %s load p%zu -c - --direct >/dev/null",
 		 i, i, i, kinds[i].sample, cli, i);
 	errno = 0;

@@ -145,7 +145,7 @@ class Pacer(Candidate):
     name = "xdp-pacer"
 
     def memory(self):
-        return "64M"  # the default
+        return "64Mi"  # the default
 
     def attach(self):
         lim = self.limit

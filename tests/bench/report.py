@@ -102,7 +102,7 @@ def print_limiters(rows):
                        ("refused, pool spent", "refused, gap and window"),
                        ("refused, redirected", "refused, gap and window")):
         pairs = [(find(rows, name=name, sources=s, cpus=1),
-                  find(rows, name=base, sources=s, cpus=1, memory="64M")) for s in sizes]
+                  find(rows, name=base, sources=s, cpus=1, memory="64Mi")) for s in sizes]
         lines.append((name, [f"{more_than(a, b):+.1f}" if a and b else "" for a, b in pairs]))
     if sizes:
         table("Bans and pools: ns a packet more than without, one CPU, by number of sources; "
@@ -182,7 +182,7 @@ def layer_targets(rows):
         for size, goal in zip(SIZES[1:4], goals):
             if name.startswith("admitted") and size == 1 << 20:
                 name = "admitted, narrow window"  # of as many sources as a policy admits, mostly
-            r = find(rows, part="layers", name=name, sources=size, cpus=1, memory="64M")
+            r = find(rows, part="layers", name=name, sources=size, cpus=1, memory="64Mi")
             if r:
                 yield f"test_run: {name} / parse, {size_text(size)}", r["ratio"], goal
     one = find(rows, part="layers", name="refused, gap and window", sources=1, cpus=1)

@@ -277,6 +277,21 @@ static int find_torn(const struct pacer_ban_ask *q)
 	return 0;
 }
 
+/* pacer_ban_holds that takes the entry for whole where its time is the same after the look. */
+static int find_by_time(const struct pacer_ban_ask *q)
+{
+	__u32 way;
+
+	for (way = 1; way <= PACER_BAN_WAYS; way++) {
+		__u64 until_ns = pacer_load64(&lines[way].ban_until_ns);
+
+		if (until_ns > q->now_ns && pacer_ban_is(&lines[way], &q->key) &&
+		    pacer_load64(&lines[way].ban_until_ns) == until_ns)
+			return 1;
+	}
+	return 0;
+}
+
 static void write_entry(struct pacer_line *line, const struct pacer_ban_ask *q, __u64 until_ns)
 {
 	__u32 i;
@@ -348,6 +363,25 @@ static enum pacer_event add_evicting(const struct pacer_ban_ask *q, __u64 until_
 }
 
 /* ---- the tables ---- */
+
+/* A ban is lifted, and its entry becomes another key's, until the same time. */
+#define SAME_TIME_BEFORE                                \
+	{                                               \
+		{BAN_ADD, 1, 1000}, {BAN_ADD, 2, 1000}, \
+		{                                       \
+			BAN_LIFT, 2, 1000               \
+		}                                       \
+	}
+#define SAME_TIME                                \
+	{                                        \
+		{{BAN_FIND, 4, 1001}},           \
+		{                                \
+			{BAN_LIFT, 1, 1000},     \
+			{                        \
+				BAN_ADD, 2, 1000 \
+			}                        \
+		}                                \
+	}
 
 /* clang-format off */
 #define FULL_SET {{BAN_ADD, 2, 1000}, {BAN_ADD, 3, 1000}, {BAN_ADD, 4, 1000}, {BAN_ADD, 6, 1000}}
@@ -430,6 +464,15 @@ const struct ban_scenario ban_sound[] = {
 	.least = 1,
 	.states_min = 5000,
     },
+    {
+	.name =
+	    "ban, lifted, and its entry another key's until the same time: none between is misread",
+	.before = SAME_TIME_BEFORE,
+	.cpu = SAME_TIME,
+	.most = 1,
+	.least = 1,
+	.states_min = 1000,
+    },
 };
 
 const size_t ban_sound_n = ARRAY(ban_sound);
@@ -440,6 +483,13 @@ const struct ban_scenario ban_faulty[] = {
 	.before = {{BAN_ADD, 1, 900}},
 	.find = find_torn,
 	.cpu = {{{BAN_ADD, 2, 1001}}, {{BAN_FIND, 4, 999}}},
+	.finds = "key 4 was found banned",
+    },
+    {
+	.name = "fault: an entry is read by its time alone",
+	.before = SAME_TIME_BEFORE,
+	.find = find_by_time,
+	.cpu = SAME_TIME,
 	.finds = "key 4 was found banned",
     },
     {

@@ -54,6 +54,7 @@ static void tier_setup(struct pacer_tier *t, const struct limits *l)
 	t->shared = l->shared;
 	t->gap_ns = l->gap_ns;
 	t->mask4[0] = t->mask4[1] = l->all ? 0 : ~0u;
+	t->key_id = !l->all;
 	if (l->kind == PACER_TIER_SKETCH) {
 		t->units = PACER_LINE_UNITS;
 		s.used += l->sets;

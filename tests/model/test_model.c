@@ -694,7 +694,22 @@ static void add_narrowed(size_t i)
 	add(to->name, test_sound, &to->scenario);
 }
 
-int main(void)
+/* Those whose names have one of the words stay. */
+static void choose(char *const *words)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n_tests; i++)
+		for (size_t k = 0; words[k]; k++)
+			if (strstr(tests[i].name, words[k])) {
+				tests[kept++] = tests[i];
+				break;
+			}
+	n_tests = kept;
+}
+
+/* Arguments: words of names; then these tests are run only. */
+int main(int argc, char **argv)
 {
 	size_t i;
 
@@ -718,5 +733,11 @@ int main(void)
 		add(ban_sound[i].name, test_bans, &ban_sound[i]);
 	for (i = 0; i < ban_faulty_n; i++)
 		add(ban_faulty[i].name, test_bans_fault, &ban_faulty[i]);
+	if (argc > 1)
+		choose(argv + 1);
+	if (!n_tests) {
+		fprintf(stderr, "test_model: no test's name has %s\n", argv[1]);
+		return 2;
+	}
 	return _cmocka_run_group_tests("model", tests, n_tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ strict()
 	policy "$1" <<-END
 	allow: [$2]
 	rules:
-	  - {name: strict, match: {proto: udp}, limits: [{key: src, packets: 1, window: 60s}]}
+	  - {name: strict, match: {proto: udp}, limits: [{key: src/32,128, packets: 1, window: 60s}]}
 	END
 }
 
@@ -156,6 +156,173 @@ killed()
 	equal "$code $want" "0 1" "the addition at last: exit code, and whether it is listed"
 }
 
+# --- one list for another ------------------------------------------------------------------------
+
+# the_list: as it is, but for the time that passes.
+the_list()
+{
+	pacer allow s0 list --json | jq -Sc 'map(.left_ns |= (. > 0) | .hand_left_ns |= (. > 0))'
+}
+
+# many NETWORK N SOURCE: a list of N prefixes of 10.NETWORK.0.0/16, the last of them SOURCE.
+many()
+{
+	seq 0 $(($2 - 2)) | awk -v net="$1" '{ printf "10.%d.%d.%d,", net, $1 / 256, $1 % 256 }'
+	echo "$3"
+}
+
+# A list that is full is replaced by another one in one step.
+full_for_full()
+{
+	strict one "$(many 80 4096 10.77.0.11)"
+	strict two "$(many 81 4096 10.77.0.12)"
+	load one
+	arrive "9 1 9" n=9 n=9,from=10.77.0.12 n=9,from=10.80.15.254
+	apply two
+	arrive "1 9 1 9" n=9 n=9,from=10.77.0.12 n=9,from=10.80.15.254 n=9,from=10.81.15.254
+	equal "$(the_list | jq 'map(.of_policy and (.by_hand | not)) | "\(length) \(all)"')" \
+		'"4096 true"' "entries, all of the policy"
+	refused 1 's0: the allow-list is full: it holds 4096 IPv4 prefixes' \
+		pacer allow s0 add 10.77.0.13
+	arrive "1" n=9,from=10.77.0.13
+	pacer allow s0 add fd77::11 >/dev/null
+	apply one --confirm-within 1s
+	arrive "9 0 9" n=9 n=9,from=10.77.0.12 n=9,from=fd77::11
+	equal "$(status .allowed)" 4097 "prefixes that status counts"
+	until_true 3 settled
+	arrive "0 9 0 9" n=9 n=9,from=10.77.0.12 n=9,from=10.80.15.254 n=9,from=10.81.15.254
+	pacer allow s0 add 10.77.0.12 >/dev/null # it is there already: no room is needed
+}
+
+settled()
+{
+	[ "$(status .confirm_within_ns)" = 0 ]
+}
+
+# A policy that is refused leaves nothing of itself, wherever it is found that it does not fit.
+refused_whole()
+{
+	local was before
+
+	strict old "10.77.0.11"
+	strict new "$(many 80 4096 10.77.0.12)"
+	load old
+	pacer allow s0 add 10.77.0.13 >/dev/null
+	pacer allow s0 add 10.77.0.14 --for 1h >/dev/null
+	was=$(the_list)
+	before=$(status .serial)
+	refused 1 's0: the allow-list is full' pacer apply s0 -c "$work/new.yaml"
+	refused 1 's0: the allow-list is full' pacer apply s0 -c "$work/new.yaml" --confirm-within 1s
+	equal "$(the_list)" "$was" "allow-list after an apply that was refused"
+	equal "$(status '"\(.serial) \(.allowed) \(.confirm_within_ns)"')" "$before 3 0" \
+		"serial, prefixes, time to confirm"
+	arrive "9 1 9 9 1" n=9 n=9,from=10.77.0.12 n=9,from=10.77.0.13 n=9,from=10.77.0.14 \
+		n=9,from=10.80.0.5
+	# Without those by hand it fits.
+	pacer allow s0 del 10.77.0.13 >/dev/null
+	pacer allow s0 del 10.77.0.14 >/dev/null
+	apply new
+	arrive "1 9 9" n=9 n=9,from=10.77.0.12 n=9,from=10.80.0.5
+}
+
+# --- on trial ------------------------------------------------------------------------------------
+
+# The trial is the policy: what it takes off the list is off. What gives way comes back as it was.
+tried()
+{
+	local was
+
+	strict old "10.77.0.11, 10.77.0.12, \"fd77::11\""
+	strict new "10.77.0.12, \"fd77::12\""
+	load old
+	pacer allow s0 add 10.77.0.13 --for 1h >/dev/null
+	was=$(the_list)
+	apply new --confirm-within 1s
+	arrive "1 9 9 1 9 1" n=9 n=9,from=10.77.0.12 n=9,from=10.77.0.13 n=9,from=10.77.0.14 \
+		n=9,from=fd77::12 n=9,from=fd77::11
+	listed "10.77.0.12* 10.77.0.13 fd77::12*"
+	equal "$(the_list | jq -c 'map(.left_ns)')" '[false,true,false]' "which have an end"
+	until_true 3 settled
+	equal "$(the_list)" "$was" "allow-list after the roll-back"
+	arrive "9 9 9 0 1 9" n=9 n=9,from=10.77.0.12 n=9,from=10.77.0.13 n=9,from=10.77.0.14 \
+		n=9,from=fd77::12 n=9,from=fd77::11
+}
+
+# What is confirmed is for ever, the time of the trial included.
+tried_and_confirmed()
+{
+	local was
+
+	strict old "10.77.0.11"
+	strict new "10.77.0.12, 10.77.0.13"
+	load old
+	pacer allow s0 add 10.77.0.12 >/dev/null
+	apply new --confirm-within 1s
+	was=$(the_list)
+	equal "$(jq -c 'map([.prefix, .of_policy, .by_hand, .left_ns])' <<<"$was")" \
+		'[["10.77.0.12",true,true,false],["10.77.0.13",true,false,false]]' "list on trial"
+	pacer confirm s0 >/dev/null
+	arrive "1 9 9" n=9,wait_ms=1100 n=9,from=10.77.0.12 n=9,from=10.77.0.13
+	equal "$(the_list)" "$was" "allow-list after confirm"
+	# Whose they are is still known when another policy comes.
+	apply old
+	listed "10.77.0.11* 10.77.0.12"
+}
+
+# By hand in the midst of a trial: for both policies.
+by_hand_on_trial()
+{
+	local after
+
+	strict old "10.77.0.11, 10.77.0.12"
+	strict new "10.77.0.12"
+	for after in roll_back confirm; do
+		off
+		load old
+		pacer allow s0 add 10.77.0.14 >/dev/null
+		apply new --confirm-within 1s
+		pacer allow s0 add 10.77.0.13 >/dev/null
+		pacer allow s0 add fd77::13 --for 1h >/dev/null
+		pacer allow s0 del 10.77.0.12 >/dev/null
+		pacer allow s0 del 10.77.0.14 >/dev/null
+		listed "10.77.0.13 fd77::13"
+		if [ "$after" = confirm ]; then
+			pacer confirm s0 >/dev/null
+			listed "10.77.0.13 fd77::13"
+		else
+			pacer allow s0 del 10.77.0.11 >/dev/null # only on the list to come back
+			refused 1 'is not on the allow-list' pacer allow s0 del 10.77.0.11
+			until_true 3 settled
+			listed "10.77.0.13 fd77::13"
+		fi
+		arrive "1 1 9 1 9" n=9 n=9,from=10.77.0.12 n=9,from=10.77.0.13 n=9,from=10.77.0.14 \
+			n=9,from=fd77::13
+	done
+}
+
+# Two reasons to be on the list, each with its own end, and what is shown of them.
+time_left()
+{
+	strict with "10.77.0.11"
+	strict none ""
+	load with
+	pacer allow s0 add 10.77.0.11 --for 1h >/dev/null
+	pacer allow s0 add 10.77.0.12 --for 90s >/dev/null
+	pacer allow s0 add 10.77.0.13 >/dev/null
+	equal "$(pacer allow s0 list --json | jq -c 'map([.prefix, .of_policy, .by_hand,
+		.left_ns > 0, .hand_left_ns > 3590e9 and .hand_left_ns <= 3600e9])')" \
+		'[["10.77.0.11",true,true,false,true],["10.77.0.12",false,true,true,false],["10.77.0.13",false,true,false,false]]' \
+		"the list in JSON"
+	pacer allow s0 list | sed 's/  */ /g; s/1h left/60m left/; s/59m [0-9]*s left/60m left/
+		s/1m [0-9]*s left/90s left/' >"$work/text"
+	equal "$(cat "$work/text")" "10.77.0.11 of the policy, by hand, 60m left
+10.77.0.12 by hand, 90s left
+10.77.0.13 by hand" "the list as text"
+	apply none
+	equal "$(pacer allow s0 list --json | jq -c '.[0] | [.prefix, .of_policy, .left_ns > 3590e9]')" \
+		'["10.77.0.11",false,true]' "what the policy had, too"
+}
+
 net_up
 check allow-by-hand by_hand
 check allow-no-lock-out no_lock_out
@@ -164,4 +331,10 @@ check allow-of-the-policy of_the_policy
 check allow-by-hand-and-policy by_hand_and_of_the_policy
 check allow-at-once at_once
 check allow-killed killed
+check allow-full-for-full full_for_full
+check allow-refused-whole refused_whole
+check allow-tried tried
+check allow-tried-and-confirmed tried_and_confirmed
+check allow-by-hand-on-trial by_hand_on_trial
+check allow-time-left time_left
 finish

@@ -121,7 +121,7 @@ whole_policy()
 	load enforce
 	arrive "10" n=20
 	apply_reports monitor 1 0 0
-	equal "$(status .policy)" monitor mode
+	equal "$(status .mode)" monitor mode
 	arrive "20" n=20
 	counted udp 40 10 0 30
 	pacer set s0 mode=enforce >/dev/null

@@ -22,7 +22,7 @@ native()
 {
 	limit ten 10
 	equal "$(pacer load s0 -c "$work/ten.yaml" --json |
-		jq -r '[.interface, .attach, .mode, .serial, .policy, .rules[0]] | join(" ")')" \
+		jq -r '[.interface, .attach, .attach_mode, .serial, .mode, .rules[0]] | join(" ")')" \
 		"s0 direct native 1 enforce udp" "what load says"
 	equal "$(mode_of)" "$native" "mode by ip link"
 	arrive "10" n=20
@@ -35,7 +35,7 @@ direct()
 {
 	limit ten 10
 	load ten --direct
-	equal "$(status '"\(.attach) \(.mode)"')" "direct native" "how it is attached"
+	equal "$(status '"\(.attach) \(.attach_mode)"')" "direct native" "how it is attached"
 	arrive "10" n=20
 	pacer unload s0 >/dev/null
 	equal "$(what_is_on s0)" "{}" "left on s0"
@@ -45,7 +45,7 @@ skb()
 {
 	limit ten 10
 	load ten --mode skb
-	equal "$(status .mode)" skb mode
+	equal "$(status .attach_mode)" skb mode
 	equal "$(mode_of)" "$skb" "mode by ip link"
 	arrive "10 10" n=20 n=20,from=fd77::11
 	counted udp 40 20 0 20
@@ -76,7 +76,7 @@ monitor()
 {
 	limit ten 10
 	load ten --monitor
-	equal "$(status .policy)" monitor mode
+	equal "$(status .mode)" monitor mode
 	arrive "50 50" n=50 n=50,from=fd77::11
 	counted udp 100 20 0 80
 	apply ten
@@ -86,7 +86,7 @@ monitor()
 # A pacer that another loader attached, under the built-in policy: found, read and tuned.
 tunable()
 {
-	equal "$(status '[.attach, .mode, .serial, .policy, .rules[0]] | join(" ")')" \
+	equal "$(status '[.attach, .attach_mode, .serial, .mode, .rules[0]] | join(" ")')" \
 		"direct native 1 enforce default" "what status says"
 	arrive "100 100" n=100 n=100,from=fd77::11
 	counted default 200 200 0 0

@@ -55,6 +55,12 @@ policy_errors()
 	key: src, packets: 10, windw: 1s|unknown field "windw".*"window"
 	key: srce, packets: 10, window: 1s|"srce" is not a key
 	key: src/33, packets: 10, window: 1s|33 is too long
+	key: src/24, packets: 10, window: 1s|limits\[0\].key: /24 is the length for IPv4, .*IPv6 is missing: write /24,56
+	key: dst/24, packets: 10, window: 1s|limits\[0\].key: /24 is the length for IPv4, .*IPv6 is missing
+	key: src/24+dport, gap: 1ms|limits\[0\].key: /24 is the length for IPv4, .*IPv6 is missing
+	key: src, bytes: 10Mbps, window: 1s|bytes: "10Mbps" is no number of bytes: write .*10Mbit
+	key: src, bytes: 10bit, window: 1s|bytes: "10bit" is no number of bytes: write
+	key: src, packets: 10pps, window: 1ms|packets: this rate comes to less than 1 in the window: write a longer
 	key: "src/24,129", packets: 10, window: 1s|"129" is no prefix length
 	key: src, gap: 1ms, packets: 10, window: 1s|beside gap
 	key: src, packets: 10, bytes: 10, window: 1s|beside packets
@@ -77,6 +83,10 @@ policy_errors()
 	match: {src: 10.0.0.1/24}|10.0.0.1/24 has bits beyond its length
 	match: {dst: "fd00::/129"}|the length is 0 to 128
 	match: {src: 10.0.0.0/8, dst: "fd00::/8"}|no packet can match
+	match: {proto: icmp, dport: 1}|match.proto.0.: protocol 1 has no ports, and dport is written: .*leave dport out
+	match: {proto: [udp, 47], sport: 1}|match.proto.1.: protocol 47 has no ports, and sport is written
+	match: {proto: icmp, dst: "fd00::/8"}|match.proto.0.: icmp is not of IPv6, and dst is: .*write icmpv6
+	match: {proto: icmpv6, src: 10.0.0.0/8}|match.proto.0.: icmpv6 is not of IPv4, and src is: .*write icmp
 	match: {dport: 65536}|"65536" is not a port
 	match: {dport: 20-10}|"20-10" is not a port
 	match: {vlan: 4096}|"4096" is not a VLAN
@@ -125,6 +135,8 @@ file_errors()
 	bad 2 'bad.yaml:[23]: a second document' load s0 -c "$work/bad.yaml"
 	yaml "memory: 1000T\nrules: []\n"
 	bad 2 'bad.yaml:1: memory: 1000T is too much' load s0 -c "$work/bad.yaml"
+	yaml "memory: 64Mbit\nrules: []\n"
+	bad 2 'bad.yaml:1: memory: "64Mbit" is not a size: write 64Mi or 1Gi' load s0 -c "$work/bad.yaml"
 	yaml "bans: 0\nrules: []\n"
 	bad 2 'bad.yaml:1: bans: 0 is no limit' load s0 -c "$work/bad.yaml"
 	yaml "memory: 200G\nrules: []\n"
@@ -278,8 +290,9 @@ other_version()
 	open(sys.argv[2], "wb").write(data.replace(old, struct.pack("<II", 0x52434150, 77)))
 	END
 	in_server ip link set dev s0 xdp obj "$work/pacer.bpf.o" sec xdp.frags
-	for verb in status stats unload confirm; do
-		refused 1 's0: its pacer has ABI version 77, this tool '"$abi"': .*xdp off' pacer "$verb" s0
+	for verb in status stats confirm; do
+		refused 1 's0: its pacer has ABI version 77, this tool '"$abi"': .*load s0 --replace' \
+			pacer "$verb" s0
 	done
 	refused 1 's0: its pacer has ABI version 77' pacer apply s0 -c "$work/good.yaml"
 	refused 1 's0: its pacer has ABI version 77' pacer set s0 default.packets=1

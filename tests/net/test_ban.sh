@@ -23,8 +23,8 @@ banning()
 	END
 }
 
-readonly three="key: src, packets: 3, window: 100ms, slots: 1"
-readonly three_long="key: src, packets: 3, window: 60s"
+readonly three="key: src/32,128, packets: 3, window: 100ms, slots: 1"
+readonly three_long="key: src/32,128, packets: 3, window: 60s"
 
 # banned "KEY/RULE...": as status lists them, sorted.
 banned()
@@ -222,7 +222,7 @@ full()
 across_changes()
 {
 	banning long "$three_long"
-	banning other "key: src, packets: 5, window: 60s" 30s
+	banning other "key: src/32,128, packets: 5, window: 60s" 30s
 	banning renamed "$three" 60s 64 dns
 	banning bigger "$three" 60s 256
 	load long
@@ -251,7 +251,7 @@ across_changes()
 across_roll_back()
 {
 	banning long "$three_long"
-	banning other "key: src, packets: 1, window: 60s" 30s
+	banning other "key: src/32,128, packets: 1, window: 60s" 30s
 	load long
 	apply other --confirm-within 1s
 	arrive "1" n=2

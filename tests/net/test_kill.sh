@@ -15,12 +15,12 @@
 cut=$(tool cut)
 kills=0
 
-# Policy a has two rules, a limit of 10, one entry of the allow-list and a sample of 8; b two others,
-# 20, another, and a sample of 9.
+# Policy a has two rules, a limit of 10, an allow-list and a sample of 8; b two others, 20, a list that
+# shares one entry with that, and a sample of 9. One entry is by hand.
 policies()
 {
 	policy a <<-END
-	allow: [10.79.0.1]
+	allow: [10.79.0.1, 10.79.0.3, 10.79.1.0/24]
 	sample: {of: denied, k: 8, packets: 100, replacement: without}
 	rules:
 	  - {name: udp, match: {dport: 9000}, limits: [{key: src, packets: 10, window: 60s, entries: 4k}]}
@@ -33,7 +33,7 @@ policies()
 	bans: 64
 	END
 	policy b <<-END
-	allow: [10.79.0.2, "fd79::2"]
+	allow: [10.79.0.2, 10.79.0.3, "fd79::2"]
 	sample: {of: denied, k: 9, window: 60s}
 	rules:
 	  - name: only-b
@@ -50,19 +50,25 @@ policies()
 # A source that has not sent before: its number is $fresh.
 fresh=0
 
-# consistent NAME: the policy in force is that one as a whole: its rules, its limit, its sample.
+# consistent NAME: the policy in force is that one as a whole: its rules, its limit, its allow-list,
+# its sample.
 consistent()
 {
-	local limit=10 rules="udp only-a" sample="8 8"
+	local limit=10 rules="udp only-a" sample="8 8" allowed=10.79.0.1 of=10.79.1.0/24
 
-	[ "$1" = a ] || limit=20 rules="only-b udp" sample="9 9"
+	[ "$1" = a ] || limit=20 rules="only-b udp" sample="9 9" allowed=10.79.0.2 of=fd79::2
 	fresh=$((fresh + 1))
 	equal "$now" "$rules" "rules in force" || return
+	equal "$(pacer allow s0 list --json | jq -r 'map(.prefix) | join(" ")')" \
+		"$allowed 10.79.0.3 10.79.0.4 $of" \
+		"allow-list" || return
 	arrive "$limit" "n=25,from=10.78.$((fresh / 250)).$((fresh % 250 + 1))" || return
-	[ $((fresh % 4)) -ne 0 ] || equal "$(pacer sample s0 --json | jq -r '"\(.k) \([.sample[] |
-		select(.rule == "udp" and .reason == "window")] | length)"')" "$sample" "sample" || return
 	matched=$((matched + 25))
 	admitted=$((admitted + limit))
+	[ $((fresh % 4)) -eq 0 ] || return 0
+	arrive "25" "n=25,from=$allowed" || return
+	equal "$(pacer sample s0 --json | jq -r '"\(.k) \([.sample[] |
+		select(.rule == "udp" and .reason == "window")] | length)"')" "$sample" "sample"
 }
 
 # killed_at SYSCALL COUNT US: apply the other policy, killed there. 1 if it was not reached.
@@ -91,6 +97,7 @@ start()
 	matched=0 admitted=0 in_force=a at=1
 	policies
 	load a
+	pacer allow s0 add 10.79.0.4 >/dev/null
 	before=$(handed)
 	traffic_on 9001 1000 10.77.0.18=200
 }
@@ -101,7 +108,6 @@ at_the_end()
 	apply a
 	now=$(status '.rules | join(" ")')
 	consistent a
-	equal "$(pacer allow s0 list --json | jq -rc 'map(.prefix)')" '["10.79.0.1"]' "allow-list"
 	equal "$(stats '.rules[] | select(.name == "udp") | "\(.matched) \(.admitted)"')" \
 		"$matched $admitted" "matched and admitted over all kills"
 	equal "$(stats '[.rules[].denied | .no_state, .contended] | add')" 0 "denied for no reason"
@@ -112,13 +118,17 @@ at_the_end()
 	echo "$kills kills"
 }
 
+# Before its grace period a change only reads.
 every_system_call()
 {
 	local n
 
 	start
+	for ((n = 0; n < 90; n += 9)); do
+		killed_at flock "$n" 0 || fail "a change makes only $n system calls" || exit 1
+	done
 	for ((n = 0; n < 200; n++)); do
-		killed_at flock "$n" 0 || break
+		killed_at membarrier "$n" 0 || break
 	done
 	[ "$n" -lt 200 ] || fail "a change has no end"
 	[ "$n" -ge 10 ] || fail "only $n system calls in a change"
@@ -131,9 +141,9 @@ any_moment()
 	local us
 
 	start
-	for ((us = 6; us <= 480; us += 6)); do
+	for ((us = 6; us <= 480; us += 8)); do
 		killed_at membarrier 1 "$us" || true
-		((us % 18)) || killed_at flock 0 "$us" || true
+		((us % 24 - 6)) || killed_at flock 0 "$us" || true
 	done
 	[ "$kills" -ge 30 ] || fail "only $kills kills"
 	at_the_end

@@ -71,9 +71,9 @@ gap()
 {
 	policy gap <<-END
 	rules:
-	  - {name: paced, match: {dport: 9000}, limits: [{key: src, gap: 400ms}]}
-	  - {name: exact, match: {dport: 9001}, limits: [{key: src, gap: 60s}]}
-	  - {name: both, match: {dport: 9002}, limits: [{key: src, gap: 60s}, {key: src, packets: 5, window: 60s}]}
+	  - {name: paced, match: {dport: 9000}, limits: [{key: src/32,128, gap: 400ms}]}
+	  - {name: exact, match: {dport: 9001}, limits: [{key: src/32,128, gap: 60s}]}
+	  - {name: both, match: {dport: 9002}, limits: [{key: src/32,128, gap: 60s}, {key: src/32,128, packets: 5, window: 60s}]}
 	END
 	load gap
 	arrive "1 1 1" n=10,from=10.77.0.11 n=10,from=10.77.0.12 n=10,from=fd77::12

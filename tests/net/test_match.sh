@@ -20,7 +20,7 @@ matching()
 
 	shift
 	before=$(all_counts)
-	timeout 20 "$shots" "$CLIENT" "$SERVER" "$@" >/dev/null
+	timeout "$hang_s" "$shots" "$CLIENT" "$SERVER" "$@" >/dev/null
 	after=$(all_counts)
 	equal "$(jq -rn --argjson a "$before" --argjson b "$after" \
 		'[$b | to_entries[] | select(.value > $a[.key]) | "\(.key):\(.value - $a[.key])"] | join(" ")')" \
@@ -92,14 +92,14 @@ vlans()
 	name: five, match: {vlan: 5}
 	name: some, match: {vlan: [100-199, 4095]}
 	name: bare, match: {vlan: none, proto: udp}
-	name: zero, match: {vlan: 0}
 	END
 	load vlans
 	matching "bare:2" n=1 n=1,from=fd77::11
 	matching "five:3" n=1,vlan=5 n=1,vlan=5,from=fd77::11 n=1,vlan=5,vlan=7
 	matching "some:3 -:3" n=1,vlan=100 n=1,vlan=199 n=1,vlan=4095 n=1,vlan=99 n=1,vlan=200 \
 		n=1,vlan=7,vlan=5
-	matching "zero:1" n=1,vlan=0
+	matching "bare:1" n=1,vlan=0 # a priority tag is of no VLAN: that of the next counts
+	matching "five:1" n=1,vlan=0,vlan=5
 	matching "five:1" n=1,vlan=40965 # priority 5 and VLAN 5
 	policy tagged <<-END
 	rules:

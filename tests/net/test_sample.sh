@@ -51,10 +51,10 @@ every_packet()
 		1 10.77.0.14 10.77.0.1 17 4000 9000 42 - allowed -
 		2 10.77.0.11 10.77.0.1 17 7 9000 100 udp admit 10.77.0.11
 		2 10.77.0.13 10.77.0.1 6 4000 80 54 tcp window 10.77.0.13 80
-		2 fd77::12 fd77::1 17 4000 9000 62 udp window fd77::12
+		2 fd77::12 fd77::1 17 4000 9000 62 udp window fd77::/64
 		3 10.77.0.13 10.77.0.1 6 4000 80 54 tcp admit 10.77.0.13 80
 		4 10.77.0.15 10.77.0.1 17 4000 1 42 - no_rule -
-		10 fd77::12 fd77::1 17 4000 9000 62 udp admit fd77::12
+		10 fd77::12 fd77::1 17 4000 9000 62 udp admit fd77::/64
 	END
 	)
 	equal "$(rows | sort)" "$wanted" "rows of the sample"
@@ -158,7 +158,7 @@ is_k()
 	[ "$(sample .k)" = "$1" ]
 }
 
-# Memory is taken at load or never.
+# Memory is taken when the first policy that samples comes, at load or later, and stays.
 memory()
 {
 	local bytes with
@@ -168,22 +168,77 @@ memory()
 	sampled heads '{of: denied, k: 4, packets: 50, snap: 64}'
 	load none
 	bytes=$(status .memory_bytes)
-	refused 1 'samples nothing: add sample: .* unload and load' pacer sample s0
-	refused 1 'without memory for it: leave sample out, or unload and load' \
-		pacer apply s0 -c "$work/plain.yaml"
-	equal "$(status .serial)" 1 "serial after what was refused"
-	off
-	load plain
+	refused 1 's0: its policy samples nothing: apply one with sample:' pacer sample s0
+	apply plain
 	with=$(status .memory_bytes)
 	[ "$with" -gt "$bytes" ] || fail "memory with samples $with, without $bytes"
 	equal "$with" "$(pacer check -c "$work/plain.yaml" --json | jq .memory_bytes)" "memory, check"
-	refused 1 'leave snap out, or unload and load' pacer apply s0 -c "$work/heads.yaml"
+	arrive "10" n=12
+	equal "$(rows)" "4 10.77.0.11 10.77.0.1 17 4000 9000 42 udp window 10.77.0.11" "rows of the sample"
 	refused 1 "keeps no packets' heads: add snap: 128" pacer sample s0 --pcap "$work/x.pcap"
+	apply heads
+	bytes=$(status .memory_bytes)
+	[ "$bytes" -gt "$with" ] || fail "memory with heads $bytes, without $with"
+	arrive "0" n=3
+	pacer sample s0 --pcap "$work/x.pcap" >/dev/null
+	equal "$(tshark -r "$work/x.pcap" 2>/dev/null | wc -l)" 4 "packets with heads"
+	apply none
+	equal "$(status .memory_bytes)" "$bytes" "memory after a policy that samples nothing"
+	off
+	load plain
+	equal "$(status .memory_bytes)" "$with" "memory, loaded"
 	off
 	load heads
 	refused 1 'no/such: cannot be written' pacer sample s0 --pcap "$work/no/such"
 	refused 2 'one interface' pacer sample
 	refused 1 'no pacer' in_client "$BUILD/xdp-pacer" sample c0
+}
+
+# No tool of ours has loaded it, and it samples all the same.
+attached_by_ip()
+{
+	in_server ip link set dev s0 xdp obj "$BUILD/pacer.bpf.o" sec xdp.frags
+	sampled plain '{of: denied, k: 4, packets: 50}'
+	sed -i '/^memory/d' "$work/plain.yaml"
+	apply plain
+	arrive "10" n=12
+	equal "$(rows)" "4 10.77.0.11 10.77.0.1 17 4000 9000 42 udp window 10.77.0.11" "rows of the sample"
+}
+
+# four NAME KEY SAMPLE: the policy of one rule and four limits that no other KEY shares.
+four()
+{
+	{
+		echo "rules: [{name: udp, limits: ["
+		printf '{key: %s/%d,%d, packets: 9, window: 1s, entries: 64},\n' "$2" 8 32 "$2" 9 33 "$2" 10 34 "$2" 11 35
+		echo "]}]"
+		echo "$3"
+	} | policy "$1"
+}
+
+nothing_retired()
+{
+	[ "$(status .retired_limits)" = 0 ]
+}
+
+# A policy that is refused at the last takes no memory.
+refused_late()
+{
+	local bytes
+
+	four one src ""
+	four two dst ""
+	sed 's/1s/2s/' "$work/one.yaml" >"$work/three.yaml"
+	echo "sample: {of: all, k: 8, window: 60s, snap: 8}" >>"$work/three.yaml"
+	load one
+	apply two
+	until_true 5 nothing_retired
+	bytes=$(status .memory_bytes)
+	refused 1 'more than 8 limits after the new ones gave way' \
+		pacer apply s0 -c "$work/three.yaml" --confirm-within 5s
+	equal "$(status '"\(.serial) \(.memory_bytes)"')" "2 $bytes" "serial and memory"
+	apply three
+	[ "$(status .memory_bytes)" -gt "$bytes" ] || fail "a sample without memory"
 }
 
 # Read all the while, at full rate: each reading is of whole packets that were sent.
@@ -210,5 +265,7 @@ check sample-pcap pcap
 check sample-changes changes
 check sample-rolled-back rolled_back
 check sample-memory memory
+check sample-attached-by-ip attached_by_ip
+check sample-refused-late refused_late
 check sample-under-load under_load
 finish

@@ -184,7 +184,7 @@ across_apply()
 retired()
 {
 	uses ten "key: all, uses: 10, cooldown: 2s"
-	uses window "key: src, packets: 100, window: 60s"
+	uses window "key: src/32,128, packets: 100, window: 60s"
 	load ten
 	arrive "10" n=20
 	apply window
@@ -204,7 +204,7 @@ test_status()
 # What the window denies takes no use, and what the throttle denies is not in the window.
 beside_window()
 {
-	uses twenty "key: src, packets: 5, window: 60s" "key: all, uses: 20, cooldown: 60s"
+	uses twenty "key: src/32,128, packets: 5, window: 60s" "key: all, uses: 20, cooldown: 60s"
 	load twenty
 	arrive "5 5 5" n=50 n=50,from=10.77.0.12 n=50,from=fd77::11
 	arrive "5 0 0" n=50,from=10.77.0.13 n=50,from=10.77.0.14 n=50,from=fd77::12
@@ -217,7 +217,7 @@ beside_window()
 # The same where a CPU takes uses on lease.
 beside_window_leased()
 {
-	uses leased "key: src, packets: 5, window: 60s" \
+	uses leased "key: src/32,128, packets: 5, window: 60s" \
 		"key: all, uses: 20, cooldown: 60s, max_cooldown: 66s, threshold: 20"
 	load leased
 	on_cpu 0

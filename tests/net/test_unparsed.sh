@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Frames that are cut short or lie: their verdict is the policy's `unparsed`, each has its counter,
-# and none costs an honest source anything.
+# Frames that are cut short or lie: their verdict is the policy's `unparsed`, drop unless it says pass;
+# what is too deep is dropped under either. Each has its counter, and none costs an honest source
+# anything.
 #
 #   client                               server
 #   raw frames, cut and bent  c0 ---- s0   the pacer, with unparsed: pass, then drop
@@ -40,8 +41,9 @@ frames()
 	bad_header 0800450000100000000040110000${from4}${to4}${udp}
 	bad_header 08006500001c0000000040110000${from4}${to4}${udp}
 	bad_header 86dd4000000000081140${from6}${to6}${udp}
-	too_deep 810000018100000281000003080045
-	too_deep 86dd6000000000500040${from6}${to6}$(printf '0000000000000000%.0s' 1 2 3 4 5 6 7 8 9)1100000000000000
+	truncated 810000018100000281000003080045
+	truncated 86dd6000000000400040${from6}${to6}$(printf '3c00000000000000%.0s' 1 2 3 4 5 6 7)1100000000000000
+	too_deep $(printf '81000000%.0s' {1..17})08004500
 	END
 }
 
@@ -64,7 +66,7 @@ each()
 
 	while read -r reason raw; do
 		before=$(unparsed_counters)
-		timeout 20 "$shots" "$CLIENT" "$SERVER" "n=1,raw=$raw" >/dev/null
+		timeout "$hang_s" "$shots" "$CLIENT" "$SERVER" "n=1,raw=$raw" >/dev/null
 		equal "$(unparsed_counters)" "$(jq -c ".$reason += 1" <<<"$before")" \
 			"counters after the frame $raw" || exit 1
 	done < <(frames)
@@ -77,7 +79,7 @@ all()
 
 	drops=$(dropped)
 	mapfile -t list < <(frames | sed 's/.* /n=1,raw=/')
-	timeout 20 "$shots" "$CLIENT" "$SERVER" "${list[@]}" >/dev/null
+	timeout "$hang_s" "$shots" "$CLIENT" "$SERVER" "${list[@]}" >/dev/null
 	equal "$(($(dropped) - drops)) $(stats .unparsed)" "$1 $2" "frames dropped, and not parsed"
 }
 
@@ -87,14 +89,16 @@ verdicts()
 
 	n=$(frames | wc -l)
 	limit pass 10
+	echo "unparsed: pass" >>"$work/pass.yaml"
 	limit drop 10
 	echo "unparsed: drop" >>"$work/drop.yaml"
+	limit default 10
 	limit monitor 10
 	printf 'unparsed: drop\nmode: monitor\n' >>"$work/monitor.yaml"
 	load pass
 	arrive "4" n=4
 	each
-	all 0 $((2 * n))
+	all "$(frames | grep -c too_deep)" $((2 * n))
 	apply drop
 	all "$n" $((3 * n))
 	apply monitor
@@ -103,6 +107,10 @@ verdicts()
 	arrive "6" n=9
 	counted udp 13 10 0 3
 	pacer set s0 unparsed=drop >/dev/null
+	arrive "0" "n=1,raw=0800"
+	apply pass
+	arrive "1" "n=1,raw=0800"
+	apply default
 	arrive "0" "n=1,raw=0800"
 }
 

@@ -10,13 +10,15 @@
 
 #define FRAME_MAX  9000
 #define FRAME_EXTS 10
+#define FRAME_TAGS 17
 
 #define VID_OUTER 100
 #define VID_INNER 200
 
 struct recipe {
-	uint16_t tag[3]; /* ethertypes, 0: none */
-	uint8_t family;	 /* 4, 6, or 0: what `type` says */
+	uint16_t tag[FRAME_TAGS]; /* ethertypes, 0: none */
+	uint8_t priority;	  /* so many of them, from the first on, are of VLAN 0 */
+	uint8_t family;		  /* 4, 6, or 0: what `type` says */
 	uint16_t type;
 	uint8_t options; /* words of IPv4 options */
 	uint16_t frag;	 /* flags and offset as in IPv4's header, or in IPv6's fragment header */
@@ -46,9 +48,11 @@ static inline void frame_ethernet(struct frame *f, const struct recipe *r)
 
 	frame_put(f, 0x020000000001, 6);
 	frame_put(f, 0x020000000002, 6);
-	for (i = 0; i < 3 && r->tag[i]; i++) {
+	for (i = 0; i < FRAME_TAGS && r->tag[i]; i++) {
+		int vid = i < r->priority ? 0 : i == r->priority ? VID_OUTER : VID_INNER;
+
 		frame_put(f, r->tag[i], 2);
-		frame_put(f, 0xe000 | (i ? VID_INNER : VID_OUTER), 2);
+		frame_put(f, 0xe000 | vid, 2);
 	}
 	frame_put(f, r->family == 4 ? 0x0800 : r->family == 6 ? 0x86dd : r->type, 2);
 	f->l3 = f->n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Load objects, given as COMPILER=FILE, as they are and with memory for one CPU's samples, and
+ * Load objects, given as COMPILER=FILE, as they are and for raw IP, and
  * print for each of their programs what the verifier saw and what was made of it: program,
  * compiler, instructions verified, bytes of BPF, bytes of machine code, bytes of all maps, and of
  * the stack as Linux 6.1 counts it. Exit 1 where one does not load, or takes more stack than
@@ -183,12 +183,14 @@ static unsigned long long map_bytes(const struct bpf_map *map)
 	return bytes;
 }
 
-static struct bpf_object *load(const char *path, bool samples, char *log)
+enum kind { AS_IT_IS, RAW_IP };
+
+static const char *const kind_names[] = {"", "+raw"};
+
+static struct bpf_object *load(const char *path, enum kind kind, char *log)
 {
 	struct bpf_object *obj = bpf_object__open_file(path, NULL);
-	struct pacer_sampler *sampler;
 	struct bpf_program *program;
-	struct pacer_heads *heads;
 
 	if (!obj)
 		return NULL;
@@ -199,19 +201,20 @@ static struct bpf_object *load(const char *path, bool samples, char *log)
 		bpf_program__set_log_buf(program, log, LOG_BYTES);
 		bpf_program__set_log_level(program, LOG_STATS);
 	}
-	if ((!samples || !built_samples(obj, 1, &sampler, &heads)) && !bpf_object__load(obj))
+	if (kind == RAW_IP)
+		built_of(obj)->raw_ip = 1;
+	if (!bpf_object__load(obj))
 		return obj;
 	bpf_object__close(obj);
 	return NULL;
 }
 
 /* One row. 0, or 1 where there is something wrong with the program. */
-static int measure_program(const char *compiler, const struct bpf_program *program, bool samples,
+static int measure_program(const char *compiler, const struct bpf_program *program, enum kind kind,
 			   unsigned long long bytes, const char *log)
 {
 	const char *name = bpf_program__name(program);
-	/* Without samples the kernel drops functions, and does not say which: it is less. */
-	unsigned int stack = samples ? stack_of(program, log) : 0;
+	unsigned int stack = stack_of(program, log);
 	struct bpf_prog_info info = {0};
 	__u32 len = sizeof(info);
 
@@ -219,9 +222,9 @@ static int measure_program(const char *compiler, const struct bpf_program *progr
 		fprintf(stderr, "%s: %s: %s\n", compiler, name, strerror(errno));
 		return 1;
 	}
-	printf("%s%s\t%s\t%u\t%u\t%u\t%llu\t%u\n", name, samples ? "+samples" : "", compiler,
+	printf("%s%s\t%s\t%u\t%u\t%u\t%llu\t%u\n", name, kind_names[kind], compiler,
 	       info.verified_insns, info.xlated_prog_len, info.jited_prog_len, bytes, stack);
-	if (!samples || (stack && stack <= STACK_BYTES))
+	if (stack && stack <= STACK_BYTES)
 		return 0;
 	if (stack)
 		fprintf(stderr, "%s: %s: %u bytes of stack, of %u\n", compiler, name, stack,
@@ -232,10 +235,10 @@ static int measure_program(const char *compiler, const struct bpf_program *progr
 	return 1;
 }
 
-static int measure(const char *compiler, const char *path, bool samples)
+static int measure(const char *compiler, const char *path, enum kind kind)
 {
 	static char log[LOG_BYTES];
-	struct bpf_object *obj = load(path, samples, log);
+	struct bpf_object *obj = load(path, kind, log);
 	unsigned long long bytes = 0;
 	struct bpf_program *program;
 	struct bpf_map *map;
@@ -243,15 +246,14 @@ static int measure(const char *compiler, const char *path, bool samples)
 
 	if (!obj) {
 		/* Again, for libbpf to say where. */
-		bpf_object__close(load(path, samples, NULL));
-		fprintf(stderr, "%s: %s does not load%s\n", compiler, path,
-			samples ? " with samples" : "");
+		bpf_object__close(load(path, kind, NULL));
+		fprintf(stderr, "%s: %s%s does not load\n", compiler, path, kind_names[kind]);
 		return 1;
 	}
 	bpf_object__for_each_map(map, obj) bytes += map_bytes(map);
 	bpf_object__for_each_program(program, obj)
 	{
-		failed |= measure_program(compiler, program, samples, bytes, log);
+		failed |= measure_program(compiler, program, kind, bytes, log);
 	}
 	bpf_object__close(obj);
 	return failed;
@@ -271,8 +273,8 @@ int main(int argc, char **argv)
 			return 2;
 		}
 		*path++ = 0;
-		failed |= measure(argv[i], path, false);
-		failed |= measure(argv[i], path, true);
+		failed |= measure(argv[i], path, AS_IT_IS);
+		failed |= measure(argv[i], path, RAW_IP);
 	}
 	return failed;
 }

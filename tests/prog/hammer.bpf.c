@@ -10,8 +10,28 @@
 #include "port.h"
 
 #ifdef HAMMER_FAULT
+__u64 hammer_met[2] SEC(".data.met"); /* of takers: that came, and pairs that were there at once */
+
+/* Takers wait for each other, in pairs, before they take: two CPUs that run at once do take at
+ * once. Bounded, since the other may be denied, or not be run at all.
+ */
+__attribute__((noinline)) int hammer_meet(void)
+{
+	__u64 ticket = pacer_add64(&hammer_met[0], 1);
+	__u32 i;
+
+	for (i = 0; i < 2000 && !(ticket & 1); i++) {
+		if (pacer_load64(&hammer_met[0]) > ticket + 1) {
+			pacer_add64(&hammer_met[1], 1);
+			break;
+		}
+	}
+	return 0;
+}
+
 PACER_INLINE __u32 hammer_take_anyway(__u32 *p, __u32 old, __u32 new)
 {
+	hammer_meet();
 	pacer_store(p, new);
 	return old;
 }

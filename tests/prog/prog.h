@@ -104,7 +104,7 @@ static inline void prog_load(struct prog *p, struct bpf_object *obj, uint32_t li
 	prog_open(p, obj);
 	assert_int_equal(getrandom(p->control->secret, sizeof(p->control->secret), 0),
 			 sizeof(p->control->secret));
-	p->control->secret_ready = 1;
+	p->control->secret_ready = PACER_SECRET_OF_TOOLS;
 }
 
 /* Compile a policy's text for this table. 0, or -1 with *error filled. */
@@ -153,7 +153,7 @@ static inline void prog_policy(struct prog *p, const char *text)
 	prog_compile(p, text, &p->copy[0].policy);
 	prog_clear(p);
 	p->control->in_force = 0;
-	p->control->allowed4 = p->control->allowed6 = 0;
+	p->control->allowed[0].any = 0;
 }
 
 static inline void prog_counts(struct prog *p, struct pacer_counters *counts)
@@ -215,10 +215,12 @@ struct prog_fate {
 	uint32_t verdict, counter, reason, event; /* PACER_EVENT_COUNT: none */
 };
 
-/* The one event of the rule that the packet counted for, if there was one. */
+/* The one event of the rule that the packet counted for, if there was one. That it was read in part
+ * may stand beside another, and is told where it stands alone.
+ */
 static inline uint32_t prog_event(struct prog *p, uint32_t counter)
 {
-	uint32_t event = PACER_EVENT_COUNT, cpu, e;
+	uint32_t event = PACER_EVENT_COUNT, part = 0, cpu, e;
 
 	for (cpu = 0; cpu < p->cpus; cpu++)
 		for (e = 0; e < PACER_EVENT_COUNT; e++) {
@@ -228,10 +230,14 @@ static inline uint32_t prog_event(struct prog *p, uint32_t counter)
 			if (!n)
 				continue;
 			assert_int_equal(n, 1);
+			if (e == PACER_READ_IN_PART) {
+				part++;
+				continue;
+			}
 			assert_int_equal(event, PACER_EVENT_COUNT);
 			event = e;
 		}
-	return event;
+	return part && event == PACER_EVENT_COUNT ? PACER_READ_IN_PART : event;
 }
 
 /* One packet: what became of it. Unless it was admitted or has banned its key, no line of state has

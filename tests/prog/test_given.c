@@ -29,9 +29,10 @@ static const char *const prefixes6[] = {"2001:db8::/32", "2001:db8:0:1::/64", "2
 					"2001:db8:0:1::/126", "::/0"};
 static const char *const protos[] = {"udp", "tcp", "icmp", "icmpv6", "sctp", "[udp, tcp]", "esp"};
 static const char *const ports[] = {"53", "80", "1-1023", "[53, 80-90, 4000]", "1024-65535"};
+static const char *const ported[] = {"udp", "tcp", "sctp", "[udp, tcp]"};
 static const char *const vlans[] = {"none", "100", "[none, 100]", "200"};
-static const char *const keys[] = {"flow",	"src", "src/24,56", "src/30,62", "dst",
-				   "dst/24,64", "all", "src+dport", "src/1,1"};
+static const char *const keys[] = {"flow",	 "src",	      "src/24,56", "src/30,62", "dst",
+				   "src/32,128", "dst/24,64", "all",	   "src+dport", "src/1,1"};
 static const uint8_t numbers[] = {17, 17, 6, 6, 1, 58, 132, 50, 47};
 static const uint16_t port_numbers[] = {53, 80, 85, 4000, 50000, 1023};
 static const uint8_t extensions[] = {0, 43, 44, 51, 60};
@@ -45,9 +46,18 @@ static size_t append(char *text, size_t n, const char *format, const char *word)
 	return n;
 }
 
+/* One that a packet of the match can have: with its ports, and of its family. */
+static const char *pick_proto(bool has_ports, bool prefixes)
+{
+	const char *proto = has_ports ? PICK(ported) : PICK(protos);
+
+	return prefixes && !strncmp(proto, "icmp", 4) ? "esp" : proto;
+}
+
 static size_t put_match(char *text, size_t n)
 {
-	int six = draw() % 3 == 0;
+	int six = draw() % 3 == 0, has_ports;
+	size_t begin = n;
 
 	n = append(text, n, "    match: {%s", "");
 	if (draw() % 2)
@@ -60,7 +70,10 @@ static size_t put_match(char *text, size_t n)
 		n = append(text, n, "dport: %s, ", PICK(ports));
 	if (draw() % 4 == 0)
 		n = append(text, n, "vlan: %s, ", PICK(vlans));
-	return append(text, n, "proto: %s}\n", PICK(protos));
+	has_ports = strstr(text + begin, "port:") != NULL;
+	return append(
+	    text, n, "proto: %s}\n",
+	    pick_proto(has_ports, strstr(text + begin, "src:") || strstr(text + begin, "dst:")));
 }
 
 static size_t put_limit(char *text, size_t n)
@@ -145,7 +158,8 @@ static void random_recipe(struct recipe *r)
 	}
 	for (i = 0; i < FRAME_EXTS; i++)
 		r->ext[i] = PICK(extensions);
-	for (i = draw() % 4 ? 0 : between(1, 3); i; i--)
+	r->priority = draw() % 4;
+	for (i = draw() % 4 ? 0 : draw() % 8 ? between(1, 3) : FRAME_TAGS; i; i--)
 		r->tag[i - 1] = draw() & 1 ? 0x8100 : 0x88a8;
 }
 
@@ -182,15 +196,15 @@ static const uint8_t allow6[16] = {0x20, 1, 0x0d, 0xb8, [15] = 3};
 static void put_allow(uint64_t until_ns)
 {
 	struct pacer_allow_value value = {.until_ns = until_ns};
-	struct pacer_allow6 key = {.prefixlen = 32};
+	struct pacer_allow6 key = {.prefixlen = PACER_ALLOW_COPY_BITS + 32};
 
 	memcpy(key.addr, allow4, 4);
 	assert_int_equal(bpf_map_update_elem(prog.allow4_fd, &key, &value, BPF_ANY), 0);
 	memcpy(key.addr, allow6, 16);
-	key.prefixlen = 128;
+	key.prefixlen = PACER_ALLOW_COPY_BITS + 128;
 	value.until_ns = 0;
 	assert_int_equal(bpf_map_update_elem(prog.allow6_fd, &key, &value, BPF_ANY), 0);
-	prog.control->allowed4 = prog.control->allowed6 = 1;
+	prog.control->allowed[0] = (union pacer_allowed){{1, 1}};
 }
 
 static int is_allowed(const struct pacer_packet *pkt, uint64_t now_ns, uint64_t until_ns)
@@ -204,7 +218,7 @@ static int is_allowed(const struct pacer_packet *pkt, uint64_t now_ns, uint64_t 
 static struct pacer_judgement judge(const struct frame *f, uint64_t now_ns, uint64_t until_ns)
 {
 	struct pacer_state state = {
-	    {lines, prog.n_lines}, &policy, prog.control->secret, throttles, leases};
+	    {lines, prog.n_lines}, &policy, prog.control->secret[0], throttles, leases};
 	struct pacer_judgement none = {PACER_NO_RULE, PACER_RULES_MAX, 0, PACER_EVENT_COUNT};
 	struct pacer_walk walk = {.state = &state, .now_ns = now_ns};
 	enum pacer_parse_result result = pacer_parse(f->b, f->b + f->n, f->n, &walk.pkt);
@@ -214,7 +228,10 @@ static struct pacer_judgement judge(const struct frame *f, uint64_t now_ns, uint
 	else if (is_allowed(&walk.pkt, now_ns, until_ns))
 		none.reason = PACER_ALLOWED;
 	else
-		return pacer_pace(&walk);
+		none = pacer_pace(&walk);
+	if (result == PACER_PARSED && none.event == PACER_EVENT_COUNT &&
+	    walk.pkt.key[PACER_WORD_META] & PACER_META_PART)
+		none.event = PACER_READ_IN_PART;
 	return none;
 }
 
@@ -226,7 +243,8 @@ static uint32_t verdict_of(const struct pacer_judgement *j)
 		return XDP_PASS;
 	switch (pacer_verdict_of(j->reason)) {
 	case PACER_VERDICT_UNPARSED:
-		return policy.flags & PACER_UNPARSED_DROP ? XDP_DROP : XDP_PASS;
+		return policy.flags & PACER_UNPARSED_DROP || j->reason == PACER_TOO_DEEP ? XDP_DROP
+											 : XDP_PASS;
 	case PACER_VERDICT_DENY:
 		return policy.rule[j->rule].over == PACER_OVER_PASS ? XDP_PASS : XDP_DROP;
 	default:
@@ -320,6 +338,8 @@ static void test_same(void **unused)
 	assert_true(prog.reasons_seen[PACER_DENY_BAN] > 100);
 	assert_true(events[PACER_BANNED] > 100);
 	assert_true(events[PACER_BANS_FULL] > 10);
+	assert_true(events[PACER_READ_IN_PART] > 100);
+	assert_true(prog.reasons_seen[PACER_TOO_DEEP] > 100);
 	assert_true(prog.reasons_seen[PACER_ALLOWED] > 100);
 	assert_true(prog.reasons_seen[PACER_NO_RULE] > 100);
 }
@@ -343,7 +363,7 @@ static int setup(void **state)
 	given_ns = prog_mmap(obj, ".data.clock");
 	oracle_seed(50);
 	for (i = 0; i < PACER_SECRETS; i++)
-		prog.control->secret[i] = draw();
+		prog.control->secret[0][i] = draw();
 	lines = aligned_alloc(64, prog.n_lines * sizeof(*lines));
 	assert_non_null(lines);
 	*state = obj;

@@ -78,7 +78,7 @@ static struct pacer_sample_item item_of(const struct pacer_policy *p, const stru
 		return item;
 	item.rule = p->rule[j->rule].counter;
 	item.key =
-	    pacer_tier_hash(&p->rule[j->rule].tier[j->tier], pkt, prog.control->secret).place;
+	    pacer_tier_hash(&p->rule[j->rule].tier[j->tier], pkt, prog.control->secret[0]).place;
 	return item;
 }
 
@@ -87,7 +87,7 @@ static void feed_mine(const struct frame *f, uint64_t now_ns)
 	const struct pacer_policy *p = &prog.copy[0].policy;
 	const struct pacer_sampling *by = &p->sampling;
 	struct pacer_state state = {
-	    {lines, prog.n_lines}, p, prog.control->secret, throttles, leases};
+	    {lines, prog.n_lines}, p, prog.control->secret[0], throttles, leases};
 	struct pacer_walk walk = {.state = &state, .now_ns = now_ns};
 	struct pacer_judgement j = {PACER_NO_RULE, PACER_RULES_MAX, 0, PACER_EVENT_COUNT};
 	struct pacer_sample_item item;

@@ -97,6 +97,26 @@ MORE = {
     ban: 700ms
 bans: 64
 """,
+    # Every reason to deny, of several keys each: the row names that of the limit that denied.
+    "several": """
+  - name: udp
+    match: {proto: udp}
+    limits:
+      - {key: all, uses: 60, cooldown: 2s, max_cooldown: 2200ms, threshold: 5}
+      - {key: "src/24,56", gap: 100ns}
+      - {key: dst, packets: 40, window: 1s, slots: 10}
+      - {key: flow, packets: 9, window: 1s, slots: 10}
+    ban: 200ms
+  - name: rest
+    limits:
+      - {key: src, packets: 30, window: 2s, slots: 10}
+      - {key: all, uses: 10, cooldown: 1s, max_cooldown: 1100ms, threshold: 2}
+bans: 64
+""",
+    "pair": """
+  - name: pair
+    limits: [{key: src, packets: 3, window: 1s, slots: 10, entries: 2}]
+""",
     "throttle": """
   - name: throttle
     limits: [{key: all, uses: 300, cooldown: 2s, max_cooldown: 2200ms, threshold: 20}]
@@ -115,6 +135,8 @@ class Frame:
         self.reason = ""  # why no rule is asked
         self.frag = None  # of a later fragment: the identification
         self.src = self.dst = None
+        self.any = False  # its protocol is not known for certain: no rule's excludes it
+        self.part = False  # its ports lie beyond what is read
         self.__dict__.update(fields)
 
     def at(self, time):
@@ -141,7 +163,7 @@ def ip4(src, dst, proto=17, sport=1000, dport=53, payload=20, tags=(), options=0
     return Frame(l2 + head + b"\x01" * (4 * options) + body, src=ipaddress.ip_address(src),
                  dst=ipaddress.ip_address(dst), proto=proto, sport=sport if ports else 0,
                  dport=dport if ports else 0, frag=ident if later else None, l2=len(l2), ip=20,
-                 need=len(l2) + 20 + 4 * options + (4 if ports else 0))
+                 need=len(l2) + 20 + 4 * options + (4 if ports else 0), known=len(l2) + 20)
 
 
 def ip6(src, dst, proto=17, sport=1000, dport=53, payload=20, tags=(), chain=(), frag=0, ident=7):
@@ -155,8 +177,10 @@ def ip6(src, dst, proto=17, sport=1000, dport=53, payload=20, tags=(), chain=(),
             parts.append(struct.pack(">BB", following, 4) + bytes(22))
         else:
             parts.append(struct.pack(">BB", following, 1) + bytes(14))
+    known = 0
     for header, part in zip(chain, parts):
         if not later:
+            known = need + 8
             need += 8 if header == 44 else len(part)
         if header == 44 and frag & 0xfff8 and not later:
             later, proto = True, part[0]
@@ -167,9 +191,17 @@ def ip6(src, dst, proto=17, sport=1000, dport=53, payload=20, tags=(), chain=(),
     l2 = ether(0x86dd, tags)
     frame = Frame(l2 + head + total, src=ipaddress.ip_address(src), dst=ipaddress.ip_address(dst), proto=proto,
                   sport=sport if ports else 0, dport=dport if ports else 0, frag=ident if later else None,
-                  l2=len(l2), ip=40, need=len(l2) + 40 + need + (4 if ports else 0))
-    if len(chain) > 8 and not later:
-        frame.reason = "too_deep"
+                  l2=len(l2), ip=40, need=len(l2) + 40 + need + (4 if ports else 0),
+                  known=len(l2) + 40 + known)
+    frame.any = later and proto in (0, 43, 44, 51, 60)
+    return in_part(frame, len(chain) <= 8) if len(chain) > 8 and not later else frame
+
+
+def in_part(frame, known):
+    """The frame, read as far as its addresses, or as far as its protocol, if that is known."""
+    frame.part = True
+    if not known:
+        frame.any, frame.proto = True, None
     return frame
 
 
@@ -178,8 +210,10 @@ def cut(frame, n, wire):
     c = frame.at(frame.time)
     c.data = frame.data[:n]
     if wire:
-        if n < frame.need:
-            c.reason = "truncated"
+        if n < frame.l2 + frame.ip:
+            c.reason = "too_deep"
+        elif n < frame.need:
+            in_part(c, n >= frame.known)
         return c
     c.wire = n
     if n < frame.l2 + frame.ip:
@@ -232,12 +266,15 @@ def key_of(f, key):
         return "all"
     if key == "flow":
         ports = f"{f.sport} {f.dport}" if f.frag is None else f"fragment {f.frag}"
-        return f"{f.src}>{f.dst} {PROTO.get(f.proto, f.proto)} {ports}"
+        return f"{f.src}>{f.dst} {PROTO.get(f.proto, f.proto or '?')} {'? ?' if f.part else ports}"
     if key == "src+dport":
-        return f"{f.src} {f.dport}" if f.frag is None else f"{f.src} fragment {f.frag & 0xffff}"
+        src = text(f.src, 32, 64)
+        if f.part:
+            return f"{src} ?"
+        return f"{src} {f.dport}" if f.frag is None else f"{src} fragment {f.frag & 0xffff}"
     if key == "src/24,56":
         return text(f.src, 24, 56)
-    return str(f.src if key == "src" else f.dst)
+    return text(f.src if key == "src" else f.dst, 32, 64)
 
 
 class Gap:
@@ -301,7 +338,7 @@ def judge(f, rules, allow):
         return "", "", "pass", f.reason
     if allow and any(f.src in n for n in ALLOWED if n.version == f.src.version):
         return "", "", "pass", "allowed"
-    name, _, limits = next(r for r in rules if r[1] in (None, f.proto))
+    name, _, limits = next(r for r in rules if r[1] in (None, f.proto) or f.any)
     for limit in limits:
         if not limit.fits(f):
             return name, key_of(f, limit.key), "deny", limit.reason
@@ -311,10 +348,12 @@ def judge(f, rules, allow):
 
 
 def rows(frames, policy):
-    rules = ORACLES[policy]()
+    """A time that runs backwards counts as the latest seen."""
+    rules, now = ORACLES[policy](), 0
     out = ["frame,time_ns,rule,key,verdict,reason"]
     for n, f in enumerate(frames, 1):
-        out.append(",".join([str(n), str(f.time), *judge(f, rules, policy == "rules")]))
+        now = max(now, f.time)
+        out.append(",".join([str(n), str(f.time), *judge(f.at(now), rules, policy == "rules")]))
     return "\n".join(out) + "\n"
 
 
@@ -353,7 +392,7 @@ def shapes():
             for frag in ((0, 1, 8, 0xfff9) if 44 in chain else (0,)):
                 out.append(ip6("2001:db8::1", "2001:db8::9", tags=tags, chain=chain, frag=frag, ident=0x12345678))
     out.append(Frame(ether(0x0806) + bytes(28), reason="not_ip"))
-    out.append(Frame(ether(0x0800, ((0x8100, 1),) * 3) + bytes(40), reason="too_deep"))
+    out.append(Frame(ether(0x0800, ((0x8100, 1),) * 17) + bytes(40), reason="too_deep"))
     out.append(Frame(ether(0x0800) + b"\x46" + bytes(19), reason="bad_header"))
     return [f.at(START + i * 40 * MS) for i, f in enumerate(out)]
 
@@ -374,6 +413,20 @@ def backwards(rng):
         time += rng.choice((1000, 500000, 1000000, 40 * MS)) if i % 25 else -rng.choice((1000, 5 * MS, 900 * MS))
         out.append(ip4(f"192.0.2.{1 + i % 2}", "203.0.113.1").at(time))
     return out
+
+
+def jumps(rng):
+    """Few sources, and a clock that jumps back by more than a record is kept for, time and again."""
+    out, time = [], START
+    for i in range(3000):
+        time += rng.choice((MS, 20 * MS, 300 * MS)) if i % 20 else -rng.choice((S, 2 * S, 3 * S))
+        out.append(ip4(f"192.0.2.{1 + rng.randrange(6)}", "203.0.113.1").at(time))
+    return out
+
+
+def later(frames, seconds):
+    """The same, the first of them so many seconds after 1970."""
+    return [f.at(f.time - frames[0].time + seconds * S) for f in frames]
 
 
 def spread(rng):
@@ -402,6 +455,15 @@ def main(folder):
         "damaged": (pcap(ns[:50], True)[:-7], ns[:49]), "damaged_ng": (pcapng(ns[:20])[:-9], ns[:19]),
     }
     known["lying"] = (pcap(us[:30]) + struct.pack("<IIII", 1, 1, 0x7fffffff, 60) + bytes(60), us[:30])
+    # Seconds beyond 31 bits, and beyond what is left of 32; in pcapng beyond 32.
+    for name, make in (("late_nano", lambda f: pcap(f, True)), ("late_micro", pcap),
+                       ("late_swapped", lambda f: pcap(f, swap=True))):
+        for n, first in enumerate((2**31 - 100, 2**32 - 10**4)):
+            frames = later(us, first)
+            known[f"{name}{n}"] = make(frames), frames
+    for n, first in enumerate((2**31 - 100, 2**32 - 100, 2**33)):
+        frames = later(ns, first)
+        known[f"late_ng{n}"] = pcapng(frames), frames
     for name, (data, frames) in known.items():
         with open(f"{folder}/{name}.pcap", "wb") as f:
             f.write(data)
@@ -420,13 +482,14 @@ def main(folder):
              for i in range(57444) for k in (0, 1)]
     odd["many.keys"] = pcap(twice, True)
     odd["noise.pcap"] = pcap([f.at(START + i * MS) for i, f in enumerate(noise)], True)
+    odd["jumps.pcap"] = pcap(jumps(random.Random(7)), True)
     odd["spread.pcap"] = pcap(spread(random.Random(6)), True)
     for name, data in odd.items():
         with open(f"{folder}/{name}", "wb") as f:
             f.write(data)
     for name, rules in {**POLICIES, **MORE}.items():
         with open(f"{folder}/{name}.yaml", "w") as f:
-            f.write("memory: 1M\nrules:" + rules)
+            f.write("memory: 1Mi\nrules:" + rules)
 
 
 if __name__ == "__main__":

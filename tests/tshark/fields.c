@@ -47,6 +47,12 @@ static void print_address(const struct pacer_packet *pkt, const __u32 *words)
 	printf("\t%s", text);
 }
 
+/* Its ports, and mostly its protocol, lie beyond what is read. */
+static int is_part(enum pacer_parse_result result, const struct pacer_packet *pkt)
+{
+	return result == PACER_PARSED && pkt->key[PACER_WORD_META] & PACER_META_PART;
+}
+
 static void print_ports(const struct pacer_packet *pkt)
 {
 	__u32 word = pkt->key[PACER_WORD_PORTS];
@@ -63,7 +69,7 @@ static void print_ports(const struct pacer_packet *pkt)
 static void print_line(unsigned long frame, enum pacer_parse_result result,
 		       const struct pacer_packet *pkt)
 {
-	printf("%lu\t%s\t", frame, results[result]);
+	printf("%lu\t%s\t", frame, is_part(result, pkt) ? "part" : results[result]);
 	if (pkt->vlan == PACER_VLAN_NONE)
 		printf("-");
 	else
@@ -75,6 +81,10 @@ static void print_line(unsigned long frame, enum pacer_parse_result result,
 	printf("\t%d", pkt->family == PACER_FAMILY_4 ? 4 : 6);
 	print_address(pkt, pkt->key + PACER_WORD_SADDR);
 	print_address(pkt, pkt->key + PACER_WORD_DADDR);
+	if (is_part(result, pkt)) {
+		printf("\t-\t-\t-\t-\t-\n");
+		return;
+	}
 	printf("\t%u", pkt->proto);
 	print_ports(pkt);
 	printf("\t%s\n", fragments[pkt->fragment]);

@@ -69,6 +69,15 @@ def tags():
         for kinds in itertools.product((0x8100, 0x88a8), repeat=count):
             for frame in plain:
                 yield tagged(frame, kinds)
+    for count in (4, 16, 17):
+        for frame in plain:
+            yield tagged(frame, (0x8100,) * count)
+    for count, zeros in ((1, 1), (3, 2), (3, 3), (16, 15), (16, 16)):  # the first tags of VLAN 0
+        for frame in plain:
+            b = bytearray(tagged(frame, (0x8100,) * count))
+            for i in range(zeros):
+                b[14 + 4 * i:16 + 4 * i] = b"\x60\0"
+            yield bytes(b)
 
 
 def ip4_all():

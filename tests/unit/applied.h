@@ -47,7 +47,7 @@ static inline void say_again(void)
 
 static inline struct policy *parse(const char *text)
 {
-	struct policy_error wrong = {-1, ""};
+	struct policy_error wrong = {.line = -1};
 	struct policy *policy = policy_parse(text, strlen(text), &wrong);
 
 	if (!policy)
@@ -67,7 +67,7 @@ static inline int apply_after(const char *text, const struct compile_previous *p
 {
 	int result;
 
-	error = (struct policy_error){-1, ""};
+	error = (struct policy_error){.line = -1};
 	next.policy = parse(text);
 	result = compile_policy(next.policy, previous, &host, &next.bin, &next.plan, &error);
 	if (!result) {
@@ -91,9 +91,17 @@ static inline int load(const char *text)
 /* ... and what was applied upon it, its retired limits not yet timed. */
 static inline int apply(const char *text)
 {
-	struct compile_previous previous = {now.policy, &now.bin, now.plan.lines};
+	struct compile_previous previous = {now.policy, &now.bin, now.plan.lines, false};
 
 	return apply_after(text, &previous);
+}
+
+/* The same text again, under the other secret. */
+static inline int rotate(void)
+{
+	struct compile_previous previous = {now.policy, &now.bin, now.plan.lines, true};
+
+	return apply_after(doc.s, &previous);
 }
 
 /* The change is in force: as the CLI does then. */
@@ -144,7 +152,7 @@ static inline char plan_mark(const struct applied *a, uint32_t rule, uint32_t ti
 		const struct plan_limit *l = &a->plan.limit[i];
 
 		if (l->rule == rule && l->tier == tier)
-			return l->state == PLAN_NEW ? '+' : '=';
+			return l->state == PLAN_NEW ? '+' : l->state == PLAN_MOVED ? '~' : '=';
 	}
 	return '-';
 }

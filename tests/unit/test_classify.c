@@ -63,6 +63,14 @@ static value_t value_of(const struct pacer_packet *pkt, int field)
 	return address6(&pkt->key[4]);
 }
 
+/* Whether a rule's range of this field does not exclude the packet, since nobody knows. */
+static int is_unknown(const struct pacer_packet *pkt, int field)
+{
+	if (field == PACER_DIM_SPORT || field == PACER_DIM_DPORT)
+		return pkt->ports == PACER_PORTS_UNKNOWN || pkt->ports == PACER_PORTS_ANY;
+	return field == PACER_DIM_PROTO && pkt->ports == PACER_PORTS_ANY;
+}
+
 /* An address of one family is not matched by a rule that asks for the other's. */
 static int rule_matches(const struct rule *r, const struct pacer_packet *pkt)
 {
@@ -72,8 +80,10 @@ static int rule_matches(const struct rule *r, const struct pacer_packet *pkt)
 		const struct range *f = &r->field[i];
 		int port = i == PACER_DIM_SPORT || i == PACER_DIM_DPORT;
 
-		if (f->any || (port && pkt->fragment == PACER_FRAG_LATER))
+		if (f->any || is_unknown(pkt, i))
 			continue;
+		if (port && pkt->ports == PACER_PORTS_NONE)
+			return 0;
 		if (!has_field(pkt, i) || value_of(pkt, i) < f->low || value_of(pkt, i) > f->high)
 			return 0;
 	}
@@ -182,6 +192,9 @@ static void build(void)
 
 	memset(&policy, 0, sizeof(policy));
 	policy.rules = n_rules == 64 ? ~0ull : (1ull << n_rules) - 1;
+	for (i = 0; i < n_rules; i++)
+		if (rules[i].field[PACER_DIM_SPORT].any && rules[i].field[PACER_DIM_DPORT].any)
+			policy.portless |= 1ull << i;
 	for (field = 0; field < FIELDS; field++)
 		for (i = 0; i < n_rules; i++)
 			if (!rules[i].field[field].any)
@@ -276,7 +289,7 @@ static void random_packet(struct pacer_packet *p)
 
 	memset(p, 0, sizeof(*p));
 	p->family = six ? PACER_FAMILY_6 : PACER_FAMILY_4;
-	p->fragment = draw() % 3;
+	p->ports = draw() % 4;
 	p->proto = near(PACER_DIM_PROTO);
 	p->vlan = near(PACER_DIM_VLAN);
 	p->key[8] = (uint32_t)near(PACER_DIM_SPORT) << 16 | (uint32_t)near(PACER_DIM_DPORT);
@@ -460,28 +473,40 @@ static void test_lowest(void **unused)
 	}
 }
 
-/* A later fragment falls under a rule on ports, whatever stands where its ports would. */
-static void test_later_fragments(void **unused)
+/* Unknown ports fall under a rule on ports, whatever stands in their place; so does an unknown
+ * protocol under a rule on protocols. What has no ports falls under no rule that asks for some, be
+ * it for all of them.
+ */
+static void test_unknown(void **unused)
 {
-	struct pacer_packet p = {.family = PACER_FAMILY_4, .proto = 17};
+	static const struct {
+		uint8_t proto;
+		enum pacer_ports ports;
+		uint64_t want;
+	} rows[] = {
+	    {17, PACER_PORTS_READ, 0x1c},   {17, PACER_PORTS_UNKNOWN, 0x1d},
+	    {6, PACER_PORTS_UNKNOWN, 0x1a}, {0, PACER_PORTS_ANY, 0x1f},
+	    {1, PACER_PORTS_NONE, 0x10},    {17, PACER_PORTS_NONE, 0x14},
+	};
+	struct pacer_packet p = {.family = PACER_FAMILY_4};
+	size_t i;
 
 	(void)unused;
-	n_rules = 3;
+	n_rules = 5;
 	set_rule(0, PACER_DIM_DPORT, 53, 53);
 	rules[0].field[PACER_DIM_PROTO] = (struct range){0, 17, 17};
 	set_rule(1, PACER_DIM_SPORT, 1, 1);
 	rules[1].field[PACER_DIM_PROTO] = (struct range){0, 6, 6};
 	set_rule(2, PACER_DIM_PROTO, 17, 17);
+	set_rule(3, PACER_DIM_DPORT, 0, 65535);
+	set_rule(4, PACER_DIM_SADDR4, 0, UINT32_MAX);
 	build();
-	p.key[PACER_WORD_PORTS] = 9;
-	p.fragment = PACER_FRAG_FIRST;
-	assert_int_equal(pacer_classify(&policy, &p), 4);
-	p.fragment = PACER_FRAG_LATER;
-	assert_int_equal(pacer_classify(&policy, &p), 5);
-	p.proto = 6;
-	assert_int_equal(pacer_classify(&policy, &p), 2);
-	p.proto = 1;
-	assert_int_equal(pacer_classify(&policy, &p), 0);
+	for (i = 0; i < ARRAY(rows); i++) {
+		p.key[PACER_WORD_PORTS] = rows[i].ports == PACER_PORTS_NONE ? 0 : 9;
+		p.proto = rows[i].proto;
+		p.ports = rows[i].ports;
+		assert_int_equal(pacer_classify(&policy, &p), rows[i].want);
+	}
 }
 
 static void test_no_fields(void **unused)
@@ -517,7 +542,7 @@ int main(void)
 	    cmocka_unit_test(test_random_policies), cmocka_unit_test(test_value_edges),
 	    cmocka_unit_test(test_value_edges6),    cmocka_unit_test(test_bounds),
 	    cmocka_unit_test(test_bounds6),	    cmocka_unit_test(test_lowest),
-	    cmocka_unit_test(test_later_fragments), cmocka_unit_test(test_no_fields),
+	    cmocka_unit_test(test_unknown),	    cmocka_unit_test(test_no_fields),
 	    cmocka_unit_test(test_not_in_force),
 	};
 

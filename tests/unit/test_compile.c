@@ -50,12 +50,13 @@ static int matches(const struct policy_match *m, const struct pacer_packet *pkt)
 
 	if (!in_prefixes(m->src, m->n_src, pkt, PACER_WORD_SADDR) ||
 	    !in_prefixes(m->dst, m->n_dst, pkt, PACER_WORD_DADDR) ||
-	    !in_ranges(m->proto, m->n_proto, pkt->proto) ||
+	    (!in_ranges(m->proto, m->n_proto, pkt->proto) && pkt->ports != PACER_PORTS_ANY) ||
 	    !in_ranges(m->vlan, m->n_vlan, pkt->vlan))
 		return 0;
-	return pkt->fragment == PACER_FRAG_LATER ||
-	       (in_ranges(m->sport, m->n_sport, ports >> 16) &&
-		in_ranges(m->dport, m->n_dport, ports & 0xffff));
+	if (pkt->ports == PACER_PORTS_NONE)
+		return !m->n_sport && !m->n_dport;
+	return pkt->ports != PACER_PORTS_READ || (in_ranges(m->sport, m->n_sport, ports >> 16) &&
+						  in_ranges(m->dport, m->n_dport, ports & 0xffff));
 }
 
 static void say_prefix(int family)
@@ -78,9 +79,11 @@ static void say_prefix(int family)
 
 static void say_range(uint32_t max)
 {
-	uint32_t a = draw() % 6 ? draw() % 40 : max - draw() % 3, b = a + draw() % 20;
+	uint32_t a = draw() % 6 ? draw() % 40 : max - draw() % 3, b;
 
 	a = a > max ? max : a;
+	a += max == 255 && a == 1; /* icmp is of one family */
+	b = a + draw() % 20;
 	if (draw() & 1)
 		say("%u", a);
 	else
@@ -101,10 +104,17 @@ static void say_field(const char *name, uint32_t max, int family)
 			say_prefix(family ? family : i & 1 ? 4 : 6);
 		else if (max == 4095 && !(draw() % 3))
 			say("none");
+		else if (max == 4095)
+			say("%u-%u", (uint32_t)between(1, 2000), (uint32_t)between(2000, max));
 		else
 			say_range(max);
 	}
 	say("]");
+}
+
+static const char *last_line(void)
+{
+	return strrchr(doc.s, '\n') + 1;
 }
 
 static void say_random_rules(uint32_t n)
@@ -115,13 +125,20 @@ static void say_random_rules(uint32_t n)
 	say("rules:\n");
 	for (i = 0; i < n; i++) {
 		int family = draw() % 3 == 0 ? 0 : draw() & 1 ? 4 : 6;
+		bool ported;
 
 		say("- name: r%u\n  limits: [{key: all, gap: 1s}]\n  match: {", i);
 		say_field("src", 0, family);
 		say_field("dst", 0, family);
-		say_field("proto", 255, 0);
-		say_field("sport", 65535, 0);
-		say_field("dport", 65535, 0);
+		ported = draw() & 1;
+		if (!ported)
+			say_field("proto", 255, 0);
+		else
+			say("%sproto: [6, 17-19, 132]", doc.s[doc.n - 1] == '{' ? "" : ", ");
+		if (ported || !strstr(last_line(), "proto")) { /* others go with no ports */
+			say_field("sport", 65535, 0);
+			say_field("dport", 65535, 0);
+		}
 		say_field("vlan", 4095, 0);
 		say("}\n");
 	}
@@ -170,7 +187,7 @@ static struct pacer_packet near_packet(const struct policy *policy)
 
 	near_prefix(m->src, m->n_src, family, &p.key[PACER_WORD_SADDR]);
 	near_prefix(m->dst, m->n_dst, family, &p.key[PACER_WORD_DADDR]);
-	p.fragment = draw() % 8 ? PACER_FRAG_NONE : PACER_FRAG_LATER;
+	p.ports = draw() % 4 ? PACER_PORTS_READ : draw() % 4;
 	p.proto = near_range(m->proto, m->n_proto, 255);
 	p.vlan = near_range(m->vlan, m->n_vlan, PACER_VLAN_NONE);
 	p.key[PACER_WORD_PORTS] =
@@ -334,13 +351,14 @@ static void test_all_64_rules(void **unused)
 
 static void test_key_masks(void **unused)
 {
-	static const uint32_t all = ~0u, frag = PACER_META_FRAGMENT, meta = 0x1ff;
+	static const uint32_t all = ~0u, frag = 0x300, meta = 0x3ff; /* both marks */
 	const struct {
 		const char *key;
 		uint32_t mask4[4], mask6[PACER_KEY_WORDS];
 	} cases[] = {
 	    {"flow", {all, all, all, meta}, {all, all, all, all, all, all, all, all, all, meta}},
-	    {"src", {all, 0, 0, 0}, {all, all, all, all}},
+	    {"src", {all, 0, 0, 0}, {all, all}},
+	    {"src/32,128", {all, 0, 0, 0}, {all, all, all, all}},
 	    {"src/24,56", {0xffffff00, 0, 0, 0}, {all, 0xffffff00}},
 	    {"src/1,127", {1u << 31, 0, 0, 0}, {all, all, all, ~1u}},
 	    {"src/0,1", {0, 0, 0, 0}, {1u << 31}},
@@ -348,9 +366,10 @@ static void test_key_masks(void **unused)
 	    {"src/31,32", {~1u, 0, 0, 0}, {all}},
 	    {"src/8,33", {0xff000000, 0, 0, 0}, {all, 1u << 31}},
 	    {"src/8,96", {0xff000000, 0, 0, 0}, {all, all, all}},
-	    {"dst", {0, all, 0, 0}, {0, 0, 0, 0, all, all, all, all}},
+	    {"dst", {0, all, 0, 0}, {0, 0, 0, 0, all, all}},
+	    {"dst/32,128", {0, all, 0, 0}, {0, 0, 0, 0, all, all, all, all}},
 	    {"dst/16,48", {0, 0xffff0000, 0, 0}, {0, 0, 0, 0, all, 0xffff0000}},
-	    {"src+dport", {all, 0, 0xffff, frag}, {all, all, all, all, 0, 0, 0, 0, 0xffff, frag}},
+	    {"src+dport", {all, 0, 0xffff, frag}, {all, all, 0, 0, 0, 0, 0, 0, 0xffff, frag}},
 	    {"src/24,64+dport",
 	     {0xffffff00, 0, 0xffff, frag},
 	     {all, all, 0, 0, 0, 0, 0, 0, 0xffff, frag}},
@@ -439,15 +458,32 @@ static void test_tiers(void **unused)
 	    {WIN ", {key: src, gap: 1ms, entries: 99}", "Rw+ Sg+"},
 	    {"{key: src, packets: 9, window: 1s, entries: 99}, " GAP, "Rgw+"},
 	    {GAP ", {key: src, packets: 9, window: 1s, entries: 99}", "Rgw+"},
+	    /* units of 2^21 ns, and of 2^16: more than a sixteenth of 1 ms; of 16d it is 2^15 */
+	    {"{key: src, packets: 9, window: 800d}, " GAP, "Rw+ Sg+"},
+	    {GAP ", {key: src, packets: 9, window: 800d}", "Sg+ Rw+"},
+	    {GAP ", {key: src, packets: 9, window: 800d}, " WIN, "Rgw+ Rw+"},
+	    {"{key: src, packets: 9, window: 800d}, " WIN ", " GAP, "Rw+ Rgw+"},
+	    {"{key: src, packets: 9, window: 800d}, {key: src, gap: 33554432ns}", "Rgw+"},
+	    {"{key: src, packets: 9, window: 800d}, {key: src, gap: 33554431ns}", "Rw+ Sg+"},
+	    {"clock: exact\n", NULL},
+	    {"{key: src, packets: 9, window: 16d}, " GAP, "Rgw+"},
+	    {"{key: src, packets: 9, window: 17d}, " GAP, "Rw+ Sg+"},
+	    {"{key: src, packets: 9, window: 42s}, {key: src, gap: 1ns}", "Rgw+"},
+	    {"{key: all, packets: 9, window: 800d}, {key: all, gap: 1ms}", "Rw+ Sg+"},
 	    {"{key: all, gap: 1ms}, {key: all, packets: 9, window: 1s}", "Rgw+"},
 	    {"{key: all, packets: 9, window: 1s}, {key: all, gap: 1ms}", "Rgw+"},
 	    {"{key: src, gap: 1ms}, {key: dst, packets: 9, window: 1s}", "Sg+ Rw+"},
 	};
+	const char *head = "";
 	uint32_t i;
 
 	(void)unused;
 	for (i = 0; i < ARRAY(cases); i++) {
-		assert_int_equal(load(rule_of("", cases[i].limits)), 0);
+		if (!cases[i].tiers) {
+			head = cases[i].limits;
+			continue;
+		}
+		assert_int_equal(load(rule_of(head, cases[i].limits)), 0);
 		assert_string_equal(tiers_text(0), cases[i].tiers);
 	}
 }
@@ -567,8 +603,8 @@ static void test_no_room(void **unused)
 	    {"memory: 128", "{key: all, gap: 1ms}, {key: dst, gap: 1s, entries: 8}"},
 	    {"memory: 128", "{key: src, packets: 999, window: 1s, entries: 1}"},
 	    {"memory: 64", "{key: src, packets: 1, window: 1s, entries: 1}"},
-	    {"memory: 1K", WIN},
-	    {"memory: 2K", WIN ", " NET},
+	    {"memory: 1Ki", WIN},
+	    {"memory: 2Ki", WIN ", " NET},
 	    {"memory: 192", "{key: all, packets: 1, window: 1s, slots: 58}"},
 	    {"", "{key: src, packets: 1, window: 1s, entries: 20G}"},
 	    {"", "{key: src, gap: 1s, entries: 100G}"},
@@ -576,7 +612,7 @@ static void test_no_room(void **unused)
 	    {"", "{key: src, packets: 1, window: 1s, slots: 58, entries: 4611686018427387904}"},
 	    {"", "{key: src, packets: 1, window: 1s, slots: 11, entries: 4099276460824344804}"},
 	    {"", "{key: src, gap: 20000h, ceiling: 4611686018427387904pps}"},
-	    {"memory: 255G", "{key: src, gap: 1s, entries: 4611686018427387904}"},
+	    {"memory: 255Gi", "{key: src, gap: 1s, entries: 4611686018427387904}"},
 	};
 	uint32_t i;
 
@@ -591,11 +627,11 @@ static void test_no_room(void **unused)
 	assert_int_equal(load("memory: 63\nrules: []\n"), -1);
 	assert_non_null(strstr(error.text, "write 64 or more"));
 	assert_int_equal(load("memory: 64\nrules: []\n"), 0);
-	assert_int_equal(load(rule_of("memory: 2K", WIN)), 0);
+	assert_int_equal(load(rule_of("memory: 2Ki", WIN)), 0);
 	assert_int_equal(now.plan.lines_used, 32);
 	assert_int_equal(
 	    load(rule_of("memory: 192", "{key: src, packets: 1, window: 1s, entries: 1}")), 0);
-	assert_int_equal(load(rule_of("memory: 255G", GAP)), 0);
+	assert_int_equal(load(rule_of("memory: 255Gi", GAP)), 0);
 	assert_true(now.plan.lines == 255ull << 24);
 }
 
@@ -644,6 +680,28 @@ static void test_longest_window(void **unused)
 			 0);
 	assert_int_equal(t->window.slot_ns, 2);
 	assert_int_equal(t->window.ring, 3);
+}
+
+/* From when on a record holds nothing: the window's ring and its gap have passed, and the slack. */
+static void test_idle_time(void **unused)
+{
+	static const struct {
+		const char *limits;
+		uint64_t idle_ns;
+	} cases[] = {
+	    {"{key: src, packets: 9, window: 1s, slots: 10}", 1100 * MS},
+	    {"{key: src, packets: 9, window: 1s, slots: 10}, {key: src, gap: 1ms}", 1100 * MS},
+	    {"{key: src, packets: 9, window: 1s, slots: 10}, {key: src, gap: 1s}", 1100 * MS + 1},
+	    {"{key: src, packets: 9, window: 1s, slots: 10}, {key: src, gap: 10s}", 10100 * MS + 1},
+	};
+	size_t i;
+
+	(void)unused;
+	for (i = 0; i < ARRAY(cases); i++) {
+		assert_int_equal(load(rule_of("clock: exact", cases[i].limits)), 0);
+		assert_int_equal(now.bin.rule[0].tier[0].idle_ns,
+				 cases[i].idle_ns + PACER_IDLE_SLACK_NS);
+	}
 }
 
 static void test_bytes(void **unused)
@@ -953,7 +1011,7 @@ static void test_modes_are_values(void **unused)
 	(void)unused;
 	assert_int_equal(load("rules:\n- {name: a, limits: [" WIN "]}\n"), 0);
 	assert_int_equal(now.bin.rule[0].over, PACER_OVER_DROP);
-	assert_int_equal(apply("mode: monitor\nunparsed: drop\nmemory: 1G\nrules:\n"
+	assert_int_equal(apply("mode: monitor\nunparsed: drop\nmemory: 1Gi\nrules:\n"
 			       "- {name: a, over: pass, limits: [" WIN "]}\n"),
 			 0);
 	assert_string_equal(tiers_text(0), "Rw=");
@@ -1079,7 +1137,7 @@ static void test_no_room_beside(void **unused)
 	static const char large[] = "{key: src, packets: 999, window: 1s, entries: 101}";
 
 	(void)unused;
-	assert_int_equal(load(rule_of("clock: exact\nmemory: 10K", small)), 0);
+	assert_int_equal(load(rule_of("clock: exact\nmemory: 10Ki", small)), 0);
 	assert_int_equal(apply(rule_of("clock: exact", large)), -1);
 	assert_non_null(strstr(error.text, "no room"));
 	assert_non_null(strstr(error.text, "fewer entries"));
@@ -1479,7 +1537,7 @@ static void assert_limits(void)
 
 static void test_any_changes(void **unused)
 {
-	static const char *const memory[] = {"64M", "1M", "200K", "40K"};
+	static const char *const memory[] = {"64Mi", "1Mi", "200Ki", "40Ki"};
 	uint32_t i, k, done = 0, failed = 0;
 
 	(void)unused;
@@ -1497,7 +1555,7 @@ static void test_any_changes(void **unused)
 
 			host.now_ns += magnitude(1, 30 * SECOND);
 			change_draft();
-			if (apply(draft_text("1G"))) {
+			if (apply(draft_text("1Gi"))) {
 				assert_true(strstr(error.text, "no room") ||
 					    strstr(error.text, "a rule holds") ||
 					    strstr(error.text, "throttles are needed"));
@@ -1523,7 +1581,7 @@ static void test_any_changes(void **unused)
 #define PACED_SRC    6u
 
 static struct pacer_line paced_lines[PACED_LINES];
-static __u64 paced_secret[PACER_SECRETS];
+static __u64 paced_secret[2][PACER_SECRETS];
 
 struct admission {
 	uint64_t time_ns;
@@ -1554,7 +1612,8 @@ static const char *const paced_pool[] = {
     "{key: src, packets: 7, window: 50ms, slots: 5}",
     "{key: src, packets: 12, window: 50ms, slots: 12}",
     "{key: src, packets: 12, window: 50ms, slots: 5, entries: 40}",
-    "{key: src, packets: 300, window: 20ms, slots: 4}", /* of wide records */
+    "{key: src, packets: 7, window: 50ms, slots: 5, entries: 12}", /* too few to be moved */
+    "{key: src, packets: 300, window: 20ms, slots: 4}",		   /* of wide records */
     "{key: src, packets: 300, window: 50ms, slots: 5}",
 };
 
@@ -1590,7 +1649,7 @@ static const char *paced_text(void)
 	uint32_t n = between(1, 3), i;
 
 	say_again();
-	say("memory: 64K\nclock: %s\nrules:\n- name: a\n  limits:\n", clocks[draw() % 2]);
+	say("memory: 64Ki\nclock: %s\nrules:\n- name: a\n  limits:\n", clocks[draw() % 2]);
 	for (i = 0; i < n; i++)
 		say("  - %s\n", paced_pool[draw() % ARRAY(paced_pool)]);
 	return doc.s;
@@ -1623,7 +1682,8 @@ static void assert_admissions(const struct admission *a, uint32_t n, uint32_t ep
 
 static uint32_t pace_for(uint32_t packets, uint32_t epoch)
 {
-	struct pacer_state state = {{paced_lines, PACED_LINES}, &now.bin, paced_secret, NULL, NULL};
+	struct pacer_state state = {
+	    {paced_lines, PACED_LINES}, &now.bin, paced_secret[0], NULL, NULL};
 	struct pacer_packet pkt = {.family = PACER_FAMILY_4, .proto = 17, .len_bytes = 100};
 	uint32_t i, n = 0;
 
@@ -1646,14 +1706,64 @@ static uint32_t pace_for(uint32_t packets, uint32_t epoch)
 	return n;
 }
 
+/* A gap longer than the window's ring is remembered for as long as it lasts, in a full set, too. */
+static void test_gap_outlives_the_ring(void **unused)
+{
+	static const struct {
+		uint64_t after_ns;
+		uint32_t src;
+		enum pacer_reason reason;
+	} line[] = {
+	    {0, 1, PACER_ADMIT},
+	    {2 * SECOND, 2, PACER_ADMIT}, /* takes the other record of the set */
+	    {2 * SECOND, 3, PACER_ADMIT}, /* shares */
+	    {2 * SECOND, 1, PACER_DENY_GAP},
+	    {10 * SECOND - 1, 1, PACER_DENY_GAP},
+	    {10 * SECOND, 1, PACER_ADMIT},
+	};
+	struct pacer_state state = {
+	    {paced_lines, PACED_LINES}, &now.bin, paced_secret[0], NULL, NULL};
+	size_t i;
+
+	(void)unused;
+	memset(paced_lines, 0, sizeof(paced_lines));
+	for (i = 0; i < PACER_SECRETS; i++)
+		paced_secret[0][i] = draw();
+	assert_int_equal(load(rule_of("clock: exact",
+				      "{key: src, packets: 9, window: 1s, slots: 10, entries: 2}, "
+				      "{key: src, gap: 10s}")),
+			 0);
+	assert_int_equal(now.bin.rule[0].tier[0].sets, 1);
+	for (i = 0; i < ARRAY(line); i++) {
+		struct pacer_walk walk = {.state = &state, .now_ns = SECOND + line[i].after_ns};
+
+		walk.pkt = (struct pacer_packet){.family = PACER_FAMILY_4, .len_bytes = 100};
+		walk.pkt.key[PACER_WORD_SADDR] = line[i].src;
+		assert_int_equal(pacer_pace(&walk).reason, line[i].reason);
+	}
+}
+
+/* Another policy, under another secret or not, or the same under another. */
+static int change_paced(void)
+{
+	struct compile_previous previous = {now.policy, &now.bin, now.plan.lines, false};
+	uint32_t i, kind = draw() % 4;
+
+	if (kind == 3 && compile_drained_ns(&now.bin) + RESOLUTION < host.now_ns)
+		for (i = 0; i < PACER_SECRETS; i++)
+			paced_secret[!now.bin.secret][i] = draw();
+	previous.rotate = kind > 1;
+	return apply_after(kind == 3 ? doc.s : paced_text(), &previous);
+}
+
 /* Limits hold across every change, on the real clock, whatever is kept, retired or begun anew. */
 static void test_paced_across_changes(void **unused)
 {
-	uint32_t i, e, changes = 0, n = 0;
+	uint32_t i, e, changes = 0, rotations = 0, moved = 0, n = 0;
 
 	(void)unused;
-	for (i = 0; i < PACER_SECRETS; i++)
-		paced_secret[i] = draw();
+	for (i = 0; i < 2 * PACER_SECRETS; i++)
+		paced_secret[i / PACER_SECRETS][i % PACER_SECRETS] = draw();
 	for (i = 0; i < 60; i++) {
 		memset(paced_lines, 0, sizeof(paced_lines));
 		memset(n_admitted, 0, sizeof(n_admitted));
@@ -1661,13 +1771,125 @@ static void test_paced_across_changes(void **unused)
 		begin_epoch(0);
 		for (e = 0; e < 100;) {
 			n += pace_for(draw() % 30, e);
-			if (apply(paced_text()))
+			if (change_paced())
 				continue;
 			changes++;
+			rotations += now.plan.rotated;
+			moved += !!strchr(tiers_text(0), '~');
 			begin_epoch(++e);
 		}
 	}
 	assert_true(changes == 6000 && n > 20000);
+	assert_true(rotations > 500 && moved > 200);
+}
+
+/* ---- denials, of one source, against an oracle that keeps every admission ---- */
+
+static struct oracle_deque held;
+static uint64_t last_ns;
+
+static const struct pacer_tier *tier_with(bool gap)
+{
+	const struct pacer_rule *rule = &now.bin.rule[0];
+
+	for (uint32_t i = 0; i < rule->n_tiers; i++)
+		if (gap ? rule->tier[i].gap_ns != 0 : rule->tier[i].kind == PACER_TIER_RECORD)
+			return &rule->tier[i];
+	fail_msg("no such tier: %s", doc.s);
+	return NULL;
+}
+
+/* A denial beyond what its limit states of itself is a failure. */
+static void assert_denial(enum pacer_reason reason, uint64_t time_ns)
+{
+	const struct pacer_tier *gap = tier_with(true), *window = tier_with(false);
+	uint64_t more_ns = compile_gap_more_ns(gap);
+
+	assert_true(!more_ns || more_ns < gap->gap_ns / COMPILE_GAP_SHARE);
+	if (reason == PACER_DENY_WINDOW) {
+		assert_true(deque_total(&held, time_ns) + 1 > window->window.limit);
+		return;
+	}
+	assert_int_equal(reason, PACER_DENY_GAP);
+	if (!last_ns || time_ns - last_ns >= gap->gap_ns + more_ns)
+		fail_msg(
+		    "denied %llu ns after the last, the gap being %llu and up to %llu more\n%s",
+		    (unsigned long long)(time_ns - last_ns), (unsigned long long)gap->gap_ns,
+		    (unsigned long long)more_ns, doc.s);
+}
+
+/* A source, new, under limits of which the second is a gap. */
+static void begin_source(void)
+{
+	assert_int_equal(load(doc.s), 0);
+	memset(paced_lines, 0, sizeof(paced_lines));
+	deque_free(&held);
+	held.interval = tier_with(false)->window.ring_ns - 1;
+	last_ns = 0;
+	host.now_ns = SECOND;
+}
+
+/* One packet of it, at the time as the policy's clock has it. */
+static void one_packet(uint64_t time_ns)
+{
+	struct pacer_state state = {
+	    {paced_lines, PACED_LINES}, &now.bin, paced_secret[0], NULL, NULL};
+	struct pacer_walk walk = {.state = &state, .now_ns = time_ns};
+	enum pacer_reason reason;
+
+	walk.pkt = (struct pacer_packet){.family = PACER_FAMILY_4, .proto = 17, .len_bytes = 100};
+	reason = pacer_pace(&walk).reason;
+	if (reason != PACER_ADMIT) {
+		assert_denial(reason, time_ns);
+		return;
+	}
+	assert_true(!last_ns || time_ns - last_ns >= now.policy->rule[0].limit[1].gap_ns);
+	last_ns = time_ns;
+	deque_add(&held, time_ns, 1);
+}
+
+/* A gap and a window of one key, of any lengths, on either clock. */
+static void test_denials_are_bounded(void **unused)
+{
+	uint32_t run, i, n = 0, shared = 0;
+
+	(void)unused;
+	for (run = 0; run < 400; run++) {
+		uint64_t gap_ns = magnitude(1, 3600 * SECOND);
+		uint64_t window_ns = magnitude(58, 800ull * 86400 * SECOND);
+		bool coarse = draw() & 1;
+
+		say_again();
+		say("clock: %s\nmemory: 64Ki\nrules:\n- name: a\n  limits:\n",
+		    coarse ? "coarse" : "exact");
+		say("  - {key: src, packets: %u, window: %lluns, slots: %u}\n",
+		    (uint32_t)between(1, 300), (unsigned long long)window_ns,
+		    (uint32_t)between(1, 58));
+		say("  - {key: src, gap: %lluns}\n", (unsigned long long)gap_ns);
+		begin_source();
+		shared += compile_gap_more_ns(tier_with(true)) != 0;
+		for (i = 0; i < 400; i++) {
+			host.now_ns += draw() % 3 ? between(0, 2 * gap_ns)
+						  : tier_with(true)->gap_ns + draw() % 9;
+			one_packet(host.now_ns - (coarse ? host.now_ns % RESOLUTION : 0));
+		}
+		n += held.end;
+	}
+	deque_free(&held);
+	assert_true(n > 10000 && shared > 20);
+}
+
+/* 200 packets 10 ms apart, and a gap of 1 ms: the longest window beside it denies none. */
+static void test_gap_beside_a_long_window(void **unused)
+{
+	(void)unused;
+	rule_of("clock: exact\nmemory: 64Ki",
+		"{key: src, packets: 1k, window: 800d, slots: 1}, {key: src, gap: 1ms}");
+	begin_source();
+	for (uint32_t i = 0; i < 200; i++)
+		one_packet(SECOND + i * 10 * MS);
+	assert_int_equal(held.end, 200);
+	deque_free(&held);
 }
 
 int main(void)
@@ -1690,6 +1912,8 @@ int main(void)
 	    TEST(test_no_room),
 	    TEST(test_memory),
 	    TEST(test_longest_window),
+	    TEST(test_idle_time),
+	    TEST(test_gap_outlives_the_ring),
 	    TEST(test_bytes),
 	    TEST(test_clock),
 	    TEST(test_clock_of_the_retired),
@@ -1706,6 +1930,8 @@ int main(void)
 	    TEST(test_limit_of),
 	    TEST(test_any_changes),
 	    TEST(test_paced_across_changes),
+	    TEST(test_denials_are_bounded),
+	    TEST(test_gap_beside_a_long_window),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -205,6 +205,8 @@ static void test_limits(void **unused)
 	    {{1, 0, 1, 0}, KEYS_MAX, 1},
 	    {{UINT32_MAX, 0, 1ull << 62, 0}, 1, 35791395},
 	    {{200, 50, 10 * MINUTE, 0}, 50, 1},
+	    {{239, 1, 10 * MINUTE, 0}, 1, 1}, /* every bucket but the one that is open */
+	    {{240, 1, 10 * MINUTE, 0}, 1, 0},
 	    {{0, 0, 10 * MINUTE, 0}, 1, 0},
 	    {{5, 0, 0, 0}, 1, 0},
 	    {{5, 6, 10 * MINUTE, 0}, 1, 0},

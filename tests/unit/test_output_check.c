@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What `check` says of throttles, pools and bans, against the policy and against the filter itself.
+/*
+ * What `check` says of throttles, pools and bans, against the policy and against the filter itself;
+ * its figures of memory, which have to add up; and for how long a silent key has its record.
  */
+#include <inttypes.h>
+
 #include "applied.h"
 #include "ban.h"
 #include "output.h"
+#include "table.h"
 
-/* Of the verbs' memory, which is told elsewhere. */
+#define BESIDE_BYTES 123457u
+
+/* Of the verbs' memory, which is told elsewhere: the table, throttles for two CPUs, and more. */
 uint64_t output_memory_bytes(uint64_t lines)
 {
-	return lines;
+	return lines * 64 + PACER_THROTTLES * (6248 + 2 * 32) + BESIDE_BYTES;
 }
 
 static const char policy[] =
@@ -113,11 +120,179 @@ static void test_ban_maybe(void **unused)
 	assert_true(output_ban_maybe(&bans, 0) < 1e-9);
 }
 
+/* ---- memory ---- */
+
+static const char *const memory_of[] = {
+    policy,
+    "rules: []\n",
+    "memory: 64M\nclock: coarse\nrules:\n"
+    "- {name: a, limits: [{key: src, gap: 1s}, {key: src, packets: 9, window: 1s}]}\n"
+    "- {name: b, limits: [{key: src, gap: 1s, rows: 1}, {key: dst, bytes: 1G, window: 1h}]}\n"
+    "- {name: c, limits: [{key: all, packets: 9, window: 1s}, {key: src, gap: 1s}], ban: 1s}\n"
+    "- {name: d, limits: [{key: flow, gap: 1ms}, {key: flow, packets: 9, window: 800d}]}\n"
+    "sample: {of: all, k: 64, window: 1s, snap: 128}\n",
+};
+
+static void assert_parts(const json_t *all)
+{
+	const json_t *parts = json_object_get(all, "memory_parts_bytes"), *limit;
+	json_int_t sum = 0, of_limits = 0;
+	const char *name;
+	json_t *part;
+	size_t i;
+
+	json_object_foreach((json_t *)parts, name, part) sum += number(parts, name);
+	assert_int_equal(sum, number(all, "memory_bytes"));
+	assert_int_equal(number(parts, "limits") + number(parts, "bans") + number(parts, "free"),
+			 number(all, "state_bytes"));
+	assert_int_equal(number(parts, "limits") + number(parts, "bans"),
+			 number(all, "state_used_bytes"));
+	assert_int_equal(number(parts, "rest"), BESIDE_BYTES);
+	json_array_foreach(
+	    json_object_get(all, "limits"), i,
+	    limit) if (strcmp(json_string_value(json_object_get(limit, "kind")), "throttle") != 0)
+	    of_limits += number(limit, "state_bytes");
+	assert_int_equal(number(parts, "limits"), of_limits);
+	if (!json_is_null(json_object_get(all, "sample")))
+		assert_int_equal(number(parts, "samples"),
+				 number(json_object_get(all, "sample"), "memory_bytes"));
+	if (!json_is_null(json_object_get(all, "bans")))
+		assert_int_equal(number(parts, "bans"),
+				 number(json_object_get(all, "bans"), "state_bytes"));
+}
+
+/* What `check` prints of the policy in `now`, to be freed. */
+static char *check_text(void)
+{
+	FILE *out = stdout;
+	char *text = NULL;
+	size_t n;
+
+	stdout = open_memstream(&text, &n);
+	assert_non_null(stdout);
+	assert_int_equal(output_check(now.policy, &now.bin, &now.plan), 0);
+	fclose(stdout);
+	stdout = out;
+	return text;
+}
+
+/* The number of the first line of memory is the sum of the numbers of the lines that follow. */
+static void assert_text_adds_up(const char *text)
+{
+	const char *at = strstr(text, "memory    ");
+	uint64_t all, sum = 0, part;
+	int lines = 0;
+
+	assert_non_null(at);
+	all = strtoull(at + 10, NULL, 10);
+	for (at = strchr(at, '\n') + 1; *at == ' '; at = strchr(at, '\n') + 1, lines++) {
+		assert_int_equal(sscanf(at, " %" SCNu64, &part), 1);
+		sum += part;
+	}
+	assert_true(lines > 2 && all > 0);
+	assert_int_equal(sum, all);
+}
+
+static void test_memory_adds_up(void **unused)
+{
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(memory_of); i++) {
+		json_t *all;
+		char *text;
+
+		assert_int_equal(load(memory_of[i]), 0);
+		all = output_check_json(now.policy, &now.bin, &now.plan);
+		assert_parts(all);
+		json_decref(all);
+		text = check_text();
+		assert_text_adds_up(text);
+		free(text);
+	}
+}
+
+/* ---- silence ---- */
+
+static bool is_idle(const struct pacer_tier *t, uint64_t silent_ns, uint64_t since_head_ns)
+{
+	struct pacer_entry head = {.head_ns = SECOND};
+
+	return pacer_record_idle(t, &head, SECOND + since_head_ns + silent_ns);
+}
+
+/* An admission is at the slot's beginning or at its end: what is said holds of both. */
+static void test_silence(void **unused)
+{
+	static const char limits[] = "{key: src, packets: 9, window: 1s}, {key: src, gap: 1ms}";
+	const struct pacer_tier *t;
+	json_t *all, *window;
+	uint64_t kept, after;
+	char *text;
+
+	(void)unused;
+	assert_int_equal(load(rule_of("clock: exact", limits)), 0);
+	t = &now.bin.rule[0].tier[0];
+	all = output_check_json(now.policy, &now.bin, &now.plan);
+	window = json_array_get(json_object_get(all, "limits"), 1); /* of a tier, behind the gap */
+	assert_string_equal(json_string_value(json_object_get(window, "kind")), "window");
+	kept = number(window, "kept_ns");
+	after = number(window, "newcomer_after_ns");
+	json_decref(all);
+	assert_int_equal(after, 1350 * MS);
+	assert_int_equal(kept, 1250 * MS);
+	assert_false(is_idle(t, kept, t->window.slot_ns - 1));
+	assert_true(is_idle(t, kept + 1, t->window.slot_ns - 1));
+	assert_false(is_idle(t, after - 1, 0));
+	assert_true(is_idle(t, after, 0));
+	text = check_text();
+	assert_non_null(strstr(text, "a key silent for longer than 1350ms is a newcomer again: its "
+				     "record is its own for 1250ms after its last admitted"));
+	free(text);
+	assert_int_equal(load(rule_of("clock: coarse", limits)), 0);
+	text = check_text();
+	assert_non_null(
+	    strstr(text, "silent for longer than 1358400us is")); /* slots 400 us longer */
+	free(text);
+	assert_int_equal(load(rule_of("", "{key: all, packets: 9, window: 1s}")), 0);
+	text = check_text();
+	assert_null(strstr(text, "newcomer"));
+	free(text);
+}
+
+/* A gap in units is said to be prolonged, one in a sketch of its own is not. */
+static void test_gap_more(void **unused)
+{
+	static const struct {
+		const char *gap, *said;
+		uint64_t more_ns;
+	} row[] = {
+	    {"40ms", "(kept as 40ms, and for up to 2097151ns more)", (1 << 21) - 1},
+	    {"1ms", "(kept as 1ms)\n", 0},
+	};
+	char limits[128];
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(row); i++) {
+		json_t *all, *gap;
+		char *text;
+
+		snprintf(limits, sizeof(limits),
+			 "{key: src, packets: 9, window: 800d}, {key: src, gap: %s}", row[i].gap);
+		assert_int_equal(load(rule_of("clock: exact", limits)), 0);
+		text = check_text();
+		assert_non_null(strstr(text, row[i].said));
+		free(text);
+		all = output_check_json(now.policy, &now.bin, &now.plan);
+		gap = json_array_get(json_object_get(all, "limits"), i); /* behind the other tier */
+		assert_int_equal(number(gap, "prolonged_by_ns"), row[i].more_ns);
+		json_decref(all);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_json),
-	    TEST(test_ban_maybe),
+	    TEST(test_json),	TEST(test_ban_maybe), TEST(test_memory_adds_up),
+	    TEST(test_silence), TEST(test_gap_more),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,6 +62,7 @@ static struct pacer_tier *tier(uint32_t rule, int key, uint32_t limit, uint64_t 
 				 .base = lines_used,
 				 .sets = 128,
 				 .shared = limit ? 32 : 0,
+				 .key_id = key != ALL,
 				 .gap_ns = gap_ns,
 				 .units = PACER_LINE_UNITS};
 	memcpy(t->mask4, keys[key].mask4, sizeof(t->mask4));
@@ -443,6 +444,27 @@ static void test_until(void **unused)
 	judged(&a, START + 501, PACER_ADMIT, 0, 0);
 	judged(&a, START + 502, PACER_ADMIT, 0, 0);
 	denied_uncharged(&a, START + 503, PACER_DENY_WINDOW, 1);
+}
+
+/* A gap for all is one for IPv4 and IPv6 together, whatever the secret makes of their keys. */
+static void test_gap_for_all(void **unused)
+{
+	struct pacer_packet four = packet4(1, 2, 3, 53), six = packet6(1, 2, 9, 53);
+	uint64_t seed;
+
+	(void)unused;
+	for (seed = 0; seed < 100; seed++) {
+		begin();
+		oracle_seed(seed);
+		for (uint32_t i = 0; i < PACER_SECRETS; i++)
+			secret[i] = draw();
+		tier(0, ALL, 0, 100)->rows = 1;
+		policy.rule[0].tier[0].sets = 1;
+		judged(&four, START, PACER_ADMIT, 0, 0);
+		judged(&six, START + 99, PACER_DENY_GAP, 0, 0);
+		judged(&six, START + 100, PACER_ADMIT, 0, 0);
+		judged(&four, START + 199, PACER_DENY_GAP, 0, 0);
+	}
 }
 
 static void test_bytes(void **unused)
@@ -988,6 +1010,7 @@ int main(void)
 	    cmocka_unit_test(test_uncharged_first),
 	    cmocka_unit_test(test_missing_table),
 	    cmocka_unit_test(test_until),
+	    cmocka_unit_test(test_gap_for_all),
 	    cmocka_unit_test(test_bytes),
 	    cmocka_unit_test(test_eight_tiers),
 	    cmocka_unit_test(test_denied_reads_only),

@@ -11,22 +11,26 @@
 #define ID4    0xbeefu
 #define ID6    0xdecade01u
 #define EXTS   10
+#define TAGS   (PACER_PARSE_TAGS + 2)
 
 /* What a frame is made of. */
 struct recipe {
-	uint16_t tag[3]; /* ethertypes, 0: none */
-	uint8_t family;	 /* 4, 6, or 0: ARP */
-	uint8_t options; /* words of IPv4 options */
-	uint16_t frag4;	 /* flags and offset as in the header */
+	uint16_t tag[TAGS]; /* ethertypes, 0: none */
+	uint8_t priority;   /* so many of them, from the first on, are of VLAN 0 */
+	uint8_t family;	    /* 4, 6, or 0: ARP */
+	uint8_t options;    /* words of IPv4 options */
+	uint16_t frag4;	    /* flags and offset as in the header */
 	uint8_t n_ext, ext[EXTS], ext_len;
 	uint16_t frag6; /* offset and M flag as in the header */
 	uint8_t proto;
 };
 
-/* The frame, what is to be read from it, and how many of its bytes that takes. */
+/* The frame, what is to be read from it, and how many of its bytes that takes; how many its
+ * addresses take (`base`), and its protocol (`chain`).
+ */
 struct frame {
 	uint8_t b[1024];
-	uint32_t n, l3, need;
+	uint32_t n, l3, base, chain, need;
 	enum pacer_parse_result result;
 	struct pacer_packet pkt;
 };
@@ -51,29 +55,39 @@ static void put_ethernet(struct frame *f, const struct recipe *r)
 	put(f, 0x020000000002, 6);
 	f->pkt.vlan = PACER_VLAN_NONE;
 	need(f, 2);
-	for (i = 0; i < 3 && r->tag[i]; i++) {
+	for (i = 0; i < (int)TAGS && r->tag[i]; i++) {
+		uint16_t vlan = i < r->priority ? 0 : i == r->priority ? 0xabc : 0x111;
+
 		put(f, r->tag[i], 2);
-		if (i < 2)
+		if (i < PACER_PARSE_TAGS)
 			need(f, 4);
-		if (!i)
-			f->pkt.vlan = 0x0abc;
-		put(f, i ? 0xe111 : 0xeabc, 2); /* priority and DEI are not the VLAN's */
+		if (i < PACER_PARSE_TAGS && i == r->priority)
+			f->pkt.vlan = 0xabc;
+		put(f, 0xe000 | vlan, 2); /* priority and DEI are not the VLAN's */
 	}
 	put(f, h_proto, 2);
 	f->l3 = f->n;
+	f->base = f->chain = f->need;
 	if (!r->family)
 		f->result = PACER_PARSE_NOT_IP;
-	if (i == 3)
+	if (i > PACER_PARSE_TAGS)
 		f->result = PACER_PARSE_TOO_DEEP;
+}
+
+static int has_ports(uint8_t proto)
+{
+	return proto == 6 || proto == 17 || proto == 132;
 }
 
 static void put_payload(struct frame *f, uint8_t proto, int later, uint32_t id)
 {
-	int ports = proto == 6 || proto == 17 || proto == 132;
+	int ports = has_ports(proto);
 
 	f->pkt.proto = proto;
 	f->pkt.key[PACER_WORD_META] = proto | (later ? 0x100 : 0);
 	f->pkt.key[PACER_WORD_PORTS] = later ? id : ports ? SPORT << 16 | DPORT : 0;
+	f->pkt.ports = !ports ? PACER_PORTS_NONE : later ? PACER_PORTS_UNKNOWN : PACER_PORTS_READ;
+	f->chain = f->need;
 	if (f->result == PACER_PARSED && ports && !later)
 		need(f, 4);
 	put(f, SPORT, 2);
@@ -86,7 +100,8 @@ static void put_ip4(struct frame *f, const struct recipe *r)
 	int later = r->frag4 & 0x1fff, i;
 
 	if (f->result == PACER_PARSED)
-		need(f, 20 + 4 * r->options);
+		need(f, 20);
+	f->base = f->need;
 	put(f, 0x45 + r->options, 1);
 	put(f, 0x10, 1);
 	put(f, 20 + 4 * r->options + 12, 2);
@@ -103,7 +118,20 @@ static void put_ip4(struct frame *f, const struct recipe *r)
 	f->pkt.key[PACER_WORD_SADDR] = SADDR4;
 	f->pkt.key[PACER_WORD_DADDR] = DADDR4;
 	f->pkt.fragment = later ? PACER_FRAG_LATER : r->frag4 & 0x2000 ? PACER_FRAG_FIRST : 0;
+	if (f->result == PACER_PARSED && has_ports(r->proto) && !later)
+		need(f, 0); /* the options are passed over for the ports alone */
 	put_payload(f, r->proto, later, ID4);
+	f->chain = f->base;
+}
+
+/* The packet has more headers than are followed. */
+static void read_in_part(struct pacer_packet *pkt, enum pacer_ports ports)
+{
+	if (ports == PACER_PORTS_ANY)
+		pkt->proto = 0;
+	pkt->ports = ports;
+	pkt->key[PACER_WORD_META] = 0x200 | pkt->proto;
+	pkt->key[PACER_WORD_PORTS] = 0;
 }
 
 /* One extension header. Returns 1 where what follows is not looked at any more. */
@@ -133,10 +161,11 @@ static int put_extension(struct frame *f, const struct recipe *r, uint8_t type, 
 
 static void put_ip6(struct frame *f, const struct recipe *r)
 {
-	uint32_t at = f->n, i, later = 0;
+	uint32_t at = f->n, i, n, later = 0;
 
 	if (f->result == PACER_PARSED)
 		need(f, 40);
+	f->base = f->need;
 	put(f, 0x6a912345, 4);
 	put(f, 0, 2); /* the payload's length, below */
 	put(f, r->n_ext ? r->ext[0] : r->proto, 1);
@@ -148,9 +177,14 @@ static void put_ip6(struct frame *f, const struct recipe *r)
 	f->pkt.family = PACER_FAMILY_6;
 	for (i = 0; i < r->n_ext && i < PACER_PARSE_HEADERS && !later; i++)
 		later = put_extension(f, r, r->ext[i], i + 1 < r->n_ext ? r->ext[i + 1] : r->proto);
-	if (i < r->n_ext && !later && f->result == PACER_PARSED)
-		f->result = PACER_PARSE_TOO_DEEP;
+	n = f->need;
 	put_payload(f, later ? f->pkt.proto : r->proto, later, ID6);
+	if (later && i < r->n_ext)
+		f->pkt.ports = PACER_PORTS_ANY;
+	if (!later && i < r->n_ext) {
+		read_in_part(&f->pkt, PACER_PORTS_ANY);
+		f->need = n;
+	}
 	f->b[at + 4] = (f->n - at - 40) >> 8;
 	f->b[at + 5] = f->n - at - 40;
 }
@@ -183,31 +217,62 @@ static enum pacer_parse_result parse(const uint8_t *b, uint32_t n, uint32_t len_
 	return result;
 }
 
+/* What is to be read where the buffer ends after n bytes of the frame. */
+static enum pacer_parse_result in_buffer(const struct frame *f, uint32_t n,
+					 struct pacer_packet *pkt)
+{
+	*pkt = f->pkt;
+	if (n >= f->need)
+		return f->result;
+	if (n < f->base)
+		return PACER_PARSE_TOO_DEEP;
+	if (n < f->chain)
+		pkt->fragment = PACER_FRAG_NONE;
+	read_in_part(pkt, n < f->chain ? PACER_PORTS_ANY : PACER_PORTS_UNKNOWN);
+	return PACER_PARSED;
+}
+
+/* What is to be read where the frame itself ends after n bytes. */
+static enum pacer_parse_result on_wire(const struct frame *f, uint32_t n)
+{
+	uint32_t header = f->pkt.family == PACER_FAMILY_6 ? 40 : 20;
+
+	if (f->result != PACER_PARSED)
+		return n < f->need ? PACER_PARSE_TRUNCATED : f->result;
+	if (n == f->n)
+		return f->result;
+	return n < f->l3 + header ? PACER_PARSE_TRUNCATED : PACER_PARSE_BAD_HEADER;
+}
+
+/* The fragment header may lie before or behind the buffer's end: its mark is not compared then. */
+static void packet_is(struct pacer_packet *pkt, const struct pacer_packet *want)
+{
+	if (want->key[PACER_WORD_META] & PACER_META_PART)
+		pkt->fragment = want->fragment;
+	assert_memory_equal(pkt, want, sizeof(*pkt));
+}
+
 /* Whole, cut by the buffer at every byte, cut by the wire at every byte, and padded. */
 static void frame_is_read(const struct frame *f)
 {
-	uint32_t n, header = f->pkt.family == PACER_FAMILY_6 ? 40 : 20;
+	struct pacer_packet pkt, want;
 	struct frame padded = *f;
-	struct pacer_packet pkt;
+	uint32_t n;
 
 	for (n = 0; n <= f->n; n++) {
-		enum pacer_parse_result want = n < f->need ? PACER_PARSE_TRUNCATED : f->result;
+		enum pacer_parse_result result = in_buffer(f, n, &want);
 
-		assert_int_equal(parse(f->b, n, f->n, &pkt), want);
-		if (want == PACER_PARSED)
-			assert_memory_equal(&pkt, &f->pkt, sizeof(pkt));
-		if (f->result == PACER_PARSED && n < f->n)
-			want = n < f->l3 + header ? PACER_PARSE_TRUNCATED : PACER_PARSE_BAD_HEADER;
-		if (f->result == PACER_PARSE_TOO_DEEP && f->l3 < 26 && n > f->l3 && n < f->n)
-			want = n < f->l3 + 40 ? PACER_PARSE_TRUNCATED : PACER_PARSE_BAD_HEADER;
-		assert_int_equal(parse(f->b, n, n, &pkt), want);
+		assert_int_equal(parse(f->b, n, f->n, &pkt), result);
+		if (result == PACER_PARSED)
+			packet_is(&pkt, &want);
+		assert_int_equal(parse(f->b, n, n, &pkt), on_wire(f, n));
 		assert_int_equal(pkt.len_bytes, n);
 	}
 	padded.n += 30;
 	assert_int_equal(parse(padded.b, padded.n, padded.n, &pkt), f->result);
 	pkt.len_bytes = f->n;
 	if (f->result == PACER_PARSED)
-		assert_memory_equal(&pkt, &f->pkt, sizeof(pkt));
+		packet_is(&pkt, &f->pkt);
 }
 
 static void recipe_is_read(const struct recipe *r, enum pacer_parse_result result)
@@ -254,16 +319,38 @@ static void test_tags(void **unused)
 
 	(void)unused;
 	for (i = 0; i < ARRAY(family); i++)
-		for (tags = 0; tags <= 3; tags++)
+		for (tags = 0; tags <= 4; tags++)
 			for (kinds = 0; kinds < 1u << tags; kinds++) {
 				struct recipe r = {.family = family[i], .proto = 17};
 				uint32_t k;
 
 				for (k = 0; k < tags; k++)
 					r.tag[k] = type[kinds >> k & 1];
-				recipe_is_read(&r, tags == 3	? PACER_PARSE_TOO_DEEP
-						   : !family[i] ? PACER_PARSE_NOT_IP
-								: PACER_PARSED);
+				recipe_is_read(&r, family[i] ? PACER_PARSED : PACER_PARSE_NOT_IP);
+			}
+}
+
+/* The VLAN is that of the first tag that names one; tags of VLAN 0 alone are as none. */
+static void test_many_tags(void **unused)
+{
+	uint32_t tags, priority, i;
+	struct frame f;
+
+	(void)unused;
+	for (tags = 1; tags <= TAGS; tags++)
+		for (priority = 0; priority <= tags; priority++)
+			for (i = 4; i <= 6; i += 2) {
+				struct recipe r = {.family = i, .proto = 17, .priority = priority};
+				uint32_t k;
+
+				for (k = 0; k < tags; k++)
+					r.tag[k] = 0x8100;
+				recipe_is_read(&r, tags > PACER_PARSE_TAGS ? PACER_PARSE_TOO_DEEP
+									   : PACER_PARSED);
+				build(&f, &r);
+				if (tags <= PACER_PARSE_TAGS)
+					assert_int_equal(
+					    f.pkt.vlan, priority == tags ? PACER_VLAN_NONE : 0xabc);
 			}
 }
 
@@ -321,7 +408,7 @@ static void test_ip6_chains(void **unused)
 				r.ext[i] = extensions[v % 5];
 			r.proto = protos[draw() % ARRAY(protos)];
 			r.frag6 = draw() % 4 ? 6 : 1; /* the reserved bits do not count */
-			recipe_is_read(&r, n == 9 ? PACER_PARSE_TOO_DEEP : PACER_PARSED);
+			recipe_is_read(&r, PACER_PARSED);
 		}
 	}
 }
@@ -483,22 +570,187 @@ static void test_reasons(void **unused)
 	assert_int_equal(pacer_verdict_of(PACER_TOO_DEEP), PACER_VERDICT_UNPARSED);
 }
 
+/* ---- headers that go on ---- */
+
+/* All that a packet's flow key has, by hand: the addresses and the mark. */
+static void test_part_key(void **unused)
+{
+	struct recipe r = {.family = 6, .n_ext = 9, .proto = 17};
+	struct pacer_packet pkt, more;
+	struct frame f;
+	uint32_t i;
+
+	(void)unused;
+	memset(r.ext, 60, sizeof(r.ext));
+	build(&f, &r);
+	assert_int_equal(parse(f.b, f.n, f.n, &pkt), PACER_PARSED);
+	for (i = 0; i < 8; i++)
+		assert_int_equal(pkt.key[i], 0x20010db8 + 0x01010101 * i);
+	assert_int_equal(pkt.key[PACER_WORD_PORTS], 0);
+	assert_int_equal(pkt.key[PACER_WORD_META], 0x200);
+	assert_int_equal(pkt.proto, 0);
+	assert_int_equal(pkt.ports, PACER_PORTS_ANY);
+	r.n_ext = 10; /* and so every longer chain, of whatever headers */
+	memset(r.ext, 43, sizeof(r.ext));
+	r.proto = 6;
+	build(&f, &r);
+	assert_int_equal(parse(f.b, f.n, f.n, &more), PACER_PARSED);
+	assert_memory_equal(more.key, pkt.key, sizeof(pkt.key));
+	build(&f, &(struct recipe){.family = 4, .options = 10, .proto = 6});
+	assert_int_equal(parse(f.b, f.l3 + 60, f.n, &pkt), PACER_PARSED);
+	assert_int_equal(pkt.key[PACER_WORD_META], 0x200 | 6);
+	assert_int_equal(pkt.ports, PACER_PORTS_UNKNOWN);
+}
+
+/* A first fragment that ends within its headers: Linux puts the datagram together all the same. */
+static void test_first_fragment_ends(void **unused)
+{
+	static const struct {
+		uint16_t frag6;
+		uint8_t payload,
+		    ext; /* bytes behind the fragment header; the next header's length */
+		enum pacer_parse_result result;
+		enum pacer_ports ports;
+	} rows[] = {
+	    {1, 0, 0, PACER_PARSED, PACER_PORTS_ANY},
+	    {1, 7, 0, PACER_PARSED, PACER_PORTS_ANY},
+	    {1, 8, 0, PACER_PARSED, PACER_PORTS_UNKNOWN},
+	    {1, 11, 0, PACER_PARSED, PACER_PORTS_UNKNOWN},
+	    {1, 12, 0, PACER_PARSED, PACER_PORTS_READ},
+	    {1, 8, 1, PACER_PARSED, PACER_PORTS_ANY},
+	    {0, 0, 0, PACER_PARSE_TRUNCATED, 0},
+	    {0, 8, 0, PACER_PARSE_TRUNCATED, 0},
+	    {0, 8, 1, PACER_PARSE_BAD_HEADER, 0},
+	    {8, 0, 0, PACER_PARSED, PACER_PORTS_ANY},
+	};
+	struct recipe r = {.family = 6, .n_ext = 2, .ext = {44, 60}, .proto = 17};
+	struct pacer_packet pkt;
+	struct frame f;
+	size_t i;
+
+	(void)unused;
+	for (i = 0; i < ARRAY(rows); i++) {
+		r.frag6 = rows[i].frag6;
+		build(&f, &r);
+		f.b[f.l3 + 5] = 8 + rows[i].payload;
+		f.b[f.l3 + 49] = rows[i].ext;
+		assert_int_equal(parse(f.b, f.n, f.n, &pkt), rows[i].result);
+		if (rows[i].result == PACER_PARSED)
+			assert_int_equal(pkt.ports, rows[i].ports);
+	}
+}
+
+/* A length of 0 before hop-by-hop options: Linux takes the frame's, with the jumbo option or
+ * without. Before anything else it is what it says.
+ */
+static void test_no_length(void **unused)
+{
+	struct recipe r = {.family = 6, .n_ext = 1, .ext = {0}, .proto = 17};
+	struct pacer_packet pkt;
+	struct frame f;
+
+	(void)unused;
+	build(&f, &r);
+	f.b[f.l3 + 4] = f.b[f.l3 + 5] = 0;
+	assert_int_equal(parse(f.b, f.n, f.n, &pkt), PACER_PARSED);
+	assert_memory_equal(&pkt, &f.pkt, sizeof(pkt));
+	assert_int_equal(parse(f.b, f.l3 + 51, f.l3 + 51, &pkt), PACER_PARSE_TRUNCATED);
+	assert_int_equal(parse(f.b, f.l3 + 52, f.l3 + 52, &pkt), PACER_PARSED);
+	r.ext[0] = 60;
+	build(&f, &r);
+	f.b[f.l3 + 4] = f.b[f.l3 + 5] = 0;
+	assert_int_equal(parse(f.b, f.n, f.n, &pkt), PACER_PARSE_TRUNCATED);
+}
+
+/* A later fragment of IPv6 that names a header does not hold it: its protocol is not known. */
+static void test_later_ports(void **unused)
+{
+	static const struct {
+		uint8_t family, proto;
+		enum pacer_ports ports;
+	} rows[] = {{4, 17, PACER_PORTS_UNKNOWN}, {4, 1, PACER_PORTS_NONE},
+		    {4, 60, PACER_PORTS_NONE},	  {6, 6, PACER_PORTS_UNKNOWN},
+		    {6, 50, PACER_PORTS_NONE},	  {6, 60, PACER_PORTS_ANY},
+		    {6, 0, PACER_PORTS_ANY}};
+	struct pacer_packet pkt;
+	struct frame f;
+	size_t i;
+
+	(void)unused;
+	for (i = 0; i < ARRAY(rows); i++) {
+		build(&f, &(struct recipe){.family = rows[i].family,
+					   .frag4 = 1,
+					   .n_ext = 1,
+					   .ext = {44},
+					   .frag6 = 8,
+					   .proto = rows[i].proto});
+		assert_int_equal(parse(f.b, f.n, f.n, &pkt), PACER_PARSED);
+		assert_int_equal(pkt.fragment, PACER_FRAG_LATER);
+		assert_int_equal(pkt.ports, rows[i].ports);
+	}
+}
+
+/* With nothing before the IP header: the same, but for the bytes of Ethernet. */
+static void test_raw(void **unused)
+{
+	static const uint8_t family[] = {4, 6};
+	struct pacer_packet pkt, want;
+	uint32_t i, k, n;
+	struct frame f;
+
+	(void)unused;
+	for (i = 0; i < ARRAY(family); i++)
+		for (k = 0; k < ARRAY(protos); k++) {
+			struct recipe r = {.family = family[i], .proto = protos[k]};
+
+			r.n_ext = k % 3;
+			r.ext[0] = r.ext[1] = 60;
+			build(&f, &r);
+			for (n = 0; n <= f.n - f.l3; n++) {
+				enum pacer_parse_result result = in_buffer(&f, n + f.l3, &want);
+
+				want.len_bytes = f.n - f.l3;
+				assert_int_equal(
+				    pacer_parse_raw(f.b + f.l3, f.b + f.l3 + n, f.n - f.l3, &pkt),
+				    result);
+				if (result == PACER_PARSED)
+					packet_is(&pkt, &want);
+				assert_int_equal(
+				    pacer_parse_raw(f.b + f.l3, f.b + f.l3 + n, n, &pkt),
+				    on_wire(&f, n + f.l3));
+			}
+			for (n = 0; n < 16; n++) {
+				f.b[f.l3] = n << 4 | (f.b[f.l3] & 15);
+				assert_int_equal(pacer_parse_raw(f.b + f.l3, f.b + f.n, f.n - f.l3,
+								 &pkt) == PACER_PARSE_NOT_IP,
+						 n != 4 && n != 6);
+			}
+		}
+}
+
 /* ---- garbage ---- */
 
 /* What must hold of anything that was read. */
 static void packet_is_sane(const struct pacer_packet *p, enum pacer_parse_result result)
 {
 	int later = p->fragment == PACER_FRAG_LATER;
-	int ports = p->proto == 6 || p->proto == 17 || p->proto == 132;
+	int part = p->key[PACER_WORD_META] >> 9 & 1;
+	int ports = has_ports(p->proto);
 
 	assert_in_range(result, PACER_PARSED, PACER_PARSE_TOO_DEEP);
 	assert_true(p->vlan <= PACER_VLAN_NONE);
-	assert_int_equal(p->unused[0] | p->unused[1] | p->unused[2], 0);
+	assert_int_equal(p->unused[0] | p->unused[1], 0);
 	if (result != PACER_PARSED)
 		return;
 	assert_true(p->family == PACER_FAMILY_4 || p->family == PACER_FAMILY_6);
-	assert_int_equal(p->key[PACER_WORD_META], p->proto | (later ? 0x100u : 0));
-	assert_true(later || ports || !p->key[PACER_WORD_PORTS]);
+	assert_int_equal(p->key[PACER_WORD_META],
+			 p->proto | (later ? 0x100u : 0) | (part ? 0x200u : 0));
+	assert_false(later && part);
+	assert_true(later || (ports && !part) || !p->key[PACER_WORD_PORTS]);
+	assert_int_equal(p->ports == PACER_PORTS_READ, ports && !later && !part);
+	assert_true(!part || p->ports >= PACER_PORTS_UNKNOWN);
+	assert_true(p->ports != PACER_PORTS_NONE || !ports);
+	assert_true(p->ports <= PACER_PORTS_ANY);
 	if (p->family == PACER_FAMILY_4)
 		assert_true(
 		    !(p->key[1] | p->key[2] | p->key[3] | p->key[5] | p->key[6] | p->key[7]));
@@ -517,7 +769,8 @@ static void random_recipe(struct recipe *r)
 			     .frag6 = draw() & 1 ? draw() : 0};
 	for (i = 0; i < EXTS; i++)
 		r->ext[i] = extensions[draw() % ARRAY(extensions)];
-	for (i = draw() % 4; i; i--)
+	r->priority = draw() % 8;
+	for (i = draw() % 8 ? draw() % 4 : draw() % (TAGS + 1); i; i--)
 		r->tag[i - 1] = draw() & 1 ? 0x8100 : 0x88a8;
 }
 
@@ -576,7 +829,7 @@ static void test_usual(void **unused)
 				assert_int_equal(((uint8_t *)&a)[k], 0xa5);
 			assert_false(result == PACER_PARSED && b.vlan == PACER_VLAN_NONE &&
 				     f.b[14] == 0x45 && b.fragment == PACER_FRAG_NONE &&
-				     pacer_has_ports(b.proto));
+				     b.ports == PACER_PORTS_READ);
 			continue;
 		}
 		usual++;
@@ -596,7 +849,10 @@ int main(void)
 	    cmocka_unit_test(test_ah_lengths),	  cmocka_unit_test(test_lies4),
 	    cmocka_unit_test(test_lies6),	  cmocka_unit_test(test_short_length),
 	    cmocka_unit_test(test_reasons),	  cmocka_unit_test(test_fuzz),
-	    cmocka_unit_test(test_usual),
+	    cmocka_unit_test(test_usual),	  cmocka_unit_test(test_many_tags),
+	    cmocka_unit_test(test_part_key),	  cmocka_unit_test(test_first_fragment_ends),
+	    cmocka_unit_test(test_no_length),	  cmocka_unit_test(test_later_ports),
+	    cmocka_unit_test(test_raw),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

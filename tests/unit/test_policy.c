@@ -18,7 +18,7 @@
 
 static struct policy *parse(const char *text)
 {
-	struct policy_error error = {-1, ""};
+	struct policy_error error = {.line = -1};
 	struct policy *policy = policy_parse(text, strlen(text), &error);
 
 	if (!policy)
@@ -204,7 +204,7 @@ static void throttles(void **state)
 static void every_field(void **state)
 {
 	struct policy *policy =
-	    parse("mode: monitor\nunparsed: drop\nclock: coarse\nmemory: 1GiB\n"
+	    parse("mode: monitor\nunparsed: drop\nclock: coarse\nmemory: 1Gi\n"
 		  "allow: 10.0.0.1\n"
 		  "rules:\n"
 		  "- name: one\n"
@@ -212,10 +212,10 @@ static void every_field(void **state)
 		  "  match:\n"
 		  "    src: [10.0.0.0/8, 2001:db8::/32]\n"
 		  "    dst: ::1\n"
-		  "    proto: [tcp, 17, icmpv6, sctp]\n"
+		  "    proto: [tcp, 17, 0-20, sctp]\n"
 		  "    sport: 1024-65535\n"
 		  "    dport: [53, 80-90]\n"
-		  "    vlan: [none, 0, 100-200]\n"
+		  "    vlan: [none, 1, 100-200]\n"
 		  "  limits:\n"
 		  "  - key: dst\n"
 		  "    gap: 1us\n"
@@ -246,7 +246,7 @@ static void every_field(void **state)
 	assert_int_equal(m->n_vlan, 3);
 	assert_range(&m->vlan[0], PACER_VLAN_NONE, PACER_VLAN_NONE);
 	assert_range(&m->vlan[2], 100, 200);
-	assert_key(&limit[0].key, "dst");
+	assert_key(&limit[0].key, "dst/32,64");
 	assert_int_equal(limit[0].rows, 1);
 	assert_int_equal(limit[0].ceiling, 2000000);
 	assert_int_equal(limit[0].entries, 20000);
@@ -287,6 +287,7 @@ static void samples(void **state)
 	assert_int_equal(policy->sample.of, SAMPLE_ADMITTED);
 	policy_free(policy);
 	policy = parse("rules: []\n");
+	assert_true(policy->unparsed_drop);
 	assert_false(policy->sample.on);
 	policy_free(policy);
 }
@@ -299,19 +300,19 @@ static void keys(void **state)
 		unsigned int len4, len6;
 	} c[] = {
 	    {"key: flow, gap: 1ms", "flow", KEY_FLOW, 32, 128},
-	    {"key: src, gap: 1ms", "src", KEY_SRC, 32, 128},
-	    {"key: src/24, gap: 1ms", "src/24", KEY_SRC, 24, 128},
+	    {"key: src, gap: 1ms", "src/32,64", KEY_SRC, 32, 64},
+	    {"key: src/24,56, gap: 1ms", "src/24,56", KEY_SRC, 24, 56},
 	    {"key: src/32,64, gap: 1ms", "src/32,64", KEY_SRC, 32, 64},
 	    {"key: src/32, 64, gap: 1ms", "src/32,64", KEY_SRC, 32, 64},
 	    {"gap: 1ms, key: src/32,64", "src/32,64", KEY_SRC, 32, 64},
 	    {"key: 'src/32,64', gap: 1ms", "src/32,64", KEY_SRC, 32, 64},
 	    {"key: \"src/32,64\", gap: 1ms", "src/32,64", KEY_SRC, 32, 64},
-	    {"key: src/32,128, gap: 1ms", "src", KEY_SRC, 32, 128},
+	    {"key: src/32,128, gap: 1ms", "src/32,128", KEY_SRC, 32, 128},
 	    {"key: src/0,64, gap: 1ms", "src/0,64", KEY_SRC, 0, 64},
 	    {"key: dst/16,48, gap: 1ms", "dst/16,48", KEY_DST, 16, 48},
-	    {"key: dst, gap: 1ms", "dst", KEY_DST, 32, 128},
-	    {"key: src+dport, gap: 1ms", "src+dport", KEY_SRC_DPORT, 32, 128},
-	    {"key: src/24+dport, gap: 1ms", "src/24+dport", KEY_SRC_DPORT, 24, 128},
+	    {"key: dst, gap: 1ms", "dst/32,64", KEY_DST, 32, 64},
+	    {"key: src+dport, gap: 1ms", "src/32,64+dport", KEY_SRC_DPORT, 32, 64},
+	    {"key: src/24,128+dport, gap: 1ms", "src/24,128+dport", KEY_SRC_DPORT, 24, 128},
 	    {"key: src/24,56+dport, gap: 1ms", "src/24,56+dport", KEY_SRC_DPORT, 24, 56},
 	    {"key: all, gap: 1ms", "all", KEY_ALL, 32, 128},
 	};
@@ -332,6 +333,33 @@ static void keys(void **state)
 			 "rules:\n- name: a\n  limits:\n  - key: %s\n    gap: 1ms\n", c[i].text);
 		policy = parse(buf); /* in block style, too */
 		assert_key(&policy->rule->limit[0].key, c[i].text);
+		policy_free(policy);
+	}
+}
+
+/* What a limit of a window comes to. */
+static void amounts(void **state)
+{
+	static const struct {
+		const char *fields;
+		uint64_t limit;
+	} c[] = {
+	    {"bytes: 20M, window: 1s", 20000000},      {"bytes: 20Mi, window: 1s", 20 << 20},
+	    {"bytes: 10Mbit, window: 1s", 1250000},    {"bytes: 10Mbit, window: 100ms", 1250000},
+	    {"bytes: 10Mbit/s, window: 1s", 1250000},  {"bytes: 10Mbit/s, window: 100ms", 125000},
+	    {"window: 10s, bytes: 1.5MB/s", 15000000}, {"packets: 1kpps, window: 10ms", 10},
+	    {"packets: 1k/s, window: 1999us", 1}, /* rounded down */
+	    {"packets: 2Ki, window: 1s", 2048},
+	};
+	char buf[256], limit[128];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY(c); i++) {
+		struct policy *policy;
+
+		snprintf(limit, sizeof(limit), "key: src, %s", c[i].fields);
+		policy = parse(with_limit(buf, sizeof(buf), limit));
+		assert_int_equal(policy->rule->limit->limit, c[i].limit);
 		policy_free(policy);
 	}
 }
@@ -375,7 +403,7 @@ struct wrong {
 
 static void refuse(const char *text, size_t len, int line, const char *says)
 {
-	struct policy_error error = {-1, ""};
+	struct policy_error error = {.line = -1};
 	struct policy *policy = policy_parse(text, len, &error);
 
 	if (policy || error.line != line || !strstr(error.text, says))
@@ -432,8 +460,9 @@ static const struct wrong wrong_document[] = {
     {"clock: fine\nrules: []", 1, "write auto, exact or coarse"},
     {"memory: lots\nrules: []", 1, "memory: \"lots\" is not a size"},
     {"memory: 0\nrules: []", 1, "memory: 0 is no limit"},
-    {"memory: 256G\nrules: []", 1, "memory: 256G is too much: at most 255GiB"},
-    {"memory: -1M\nrules: []", 1, "not a size"},
+    {"memory: 256Gi\nrules: []", 1, "memory: 256Gi is too much: at most 255Gi"},
+    {"memory: -1M\nrules: []", 1, "not a size: write 64Mi or 1Gi"},
+    {"memory: 64Mbit\nrules: []", 1, "not a size"},
     {"pools: scrub\nrules: []", 1, "pools: expected a list of pools, or [] for none"},
     {"bans: 0\nrules: []", 1, "bans: 0 is no limit"},
     {"bans: many\nrules: []", 1, "bans: \"many\" is not a count"},
@@ -668,12 +697,25 @@ static void wrong_matches(void **state)
 	    {"sport: http", "rules[0].match.sport: \"http\" is not a port"},
 	    {"vlan: 4096", "rules[0].match.vlan: \"4096\" is not a VLAN"},
 	    {"vlan: any", "or none"},
+	    {"vlan: 0", "\"0\" is not a VLAN: write 1 to 4095, a range as 100-199, or none"},
+	    {"vlan: [5, 0-99]", "match.vlan[1]: \"0-99\" is not a VLAN"},
 	    {"vlan: {}", "expected one value"},
 	    {"src: 10.0.0.0/8, dst: 2001:db8::/32",
 	     "rules[0].match: src is IPv4 and dst is IPv6: no packet can match"},
 	    {"src: ['::1', '::2'], dst: [10.0.0.0/8, 11.0.0.0/8]",
 	     "rules[0].match: src is IPv6 and dst is IPv4"},
 	    {"src: 10.0.0.0/8, src: 10.0.0.0/8", "rules[0].match.src: written twice"},
+	    {"proto: icmp, dport: 1",
+	     "rules[0].match.proto[0]: protocol 1 has no ports, and dport is written: no packet "
+	     "can match: leave dport out, or write tcp, udp or sctp"},
+	    {"sport: 0-65535, proto: [udp, gre]",
+	     "match.proto[1]: protocol 47 has no ports, and sport is written"},
+	    {"proto: 20-131, dport: 1, sport: 1", "match.proto[0]: protocol 20 has no ports"},
+	    {"proto: icmp, dst: 'fd00::/8'",
+	     "rules[0].match.proto[0]: icmp is not of IPv6, and dst is: no packet can match: write "
+	     "icmpv6"},
+	    {"proto: [tcp, 58], src: [10.0.0.0/8, 11.0.0.0/8]",
+	     "match.proto[1]: icmpv6 is not of IPv4, and src is: no packet can match: write icmp"},
 	};
 	char buf[1024], list[512];
 	struct policy *policy;
@@ -685,6 +727,9 @@ static void wrong_matches(void **state)
 		refuse(buf, strlen(buf), 3, c[i].says);
 	}
 	policy_free(parse(with_match(buf, sizeof(buf), "src: 10.0.0.0/8, dst: ['::1', 11.0.0.1]")));
+	policy_free(parse(with_match(buf, sizeof(buf), "proto: [0-255, sctp], sport: 1")));
+	policy_free(parse(with_match(buf, sizeof(buf), "proto: [1, 58], src: ['::1', 11.0.0.1]")));
+	policy_free(parse(with_match(buf, sizeof(buf), "proto: 0-255, dst: '::1'")));
 	policy = parse(with_match(buf, sizeof(buf), some_ports(list, sizeof(list), 64)));
 	assert_int_equal(policy->rule->match.n_dport, 64);
 	assert_range(&policy->rule->match.dport[63], 63, 63);
@@ -710,6 +755,11 @@ static const struct {
     {"key: src/64, gap: 1ms", "64 is too long for IPv4, whose length stands first: write "
 			      "/32,64"},
     {"key: src/129, gap: 1ms", "no prefix length"},
+    {"key: src/24, gap: 1ms",
+     "rules[0].limits[0].key: /24 is the length for IPv4, and that for IPv6 is missing: write "
+     "/24,56, say"},
+    {"key: dst/32, gap: 1ms", "/32 is the length for IPv4, and that for IPv6 is missing"},
+    {"key: src/24+dport, gap: 1ms", "/24 is the length for IPv4, and that for IPv6 is missing"},
     {"key: src/24,129, gap: 1ms", "\"129\" is no prefix length of IPv6"},
     {"key: 'src/24,', gap: 1ms", "\"\" is no prefix length of IPv6"},
     {"key: 'src/24,56,64', gap: 1ms", "no prefix length"},
@@ -751,11 +801,21 @@ static const struct {
     {"key: src, packets: 1, window: 1s, ceiling: 1pps", "ceiling: belongs to a gap"},
     {"key: src, packets: 0, window: 1s", "limits[0].packets: 0 is no limit"},
     {"key: src, packets: -5, window: 1s", "limits[0].packets: -5 is negative"},
-    {"key: src, packets: 5pps, window: 1s", "\"5pps\" is not a count: write 300, 20k"},
+    {"key: src, packets: 5qps, window: 1s", "\"5qps\" is not a count: write 300, 20k"},
+    {"key: src, packets: 5pps, window: 100ms",
+     "limits[0].packets: this rate comes to less than 1 in the window: write a longer window"},
+    {"key: src, packets: 0/s, window: 1s", "limits[0].packets: 0 is no limit"},
+    {"key: src, bytes: 0bit/s, window: 1s", "limits[0].bytes: 0 is no limit"},
+    {"key: src, bytes: 100000T/s, window: 20000h", "limits[0].bytes: 18446744073709551615 is more"},
+    {"key: src, bytes: 10Mbps, window: 1s",
+     "limits[0].bytes: \"10Mbps\" is no number of bytes: write 4096, 20M, 64Ki or 10Mbit, or a "
+     "rate as 10Mbit/s"},
+    {"key: src, bytes: 12bit, window: 1s", "\"12bit\" is no number of bytes"},
+    {"key: src, bytes: -1, window: 1s", "limits[0].bytes: -1 is negative"},
     {"key: src, packets: 2147483648, window: 1s",
      "limits[0].packets: 2147483648 is more than can be counted: at most 2147483647"},
     {"key: src, bytes: 140737488355328, window: 1s", "at most 140737488355327"},
-    {"key: src, bytes: 99999999999999999999, window: 1s", "is not a count"},
+    {"key: src, bytes: 99999999999999999999, window: 1s", "is no number of bytes"},
     {"key: src, packets: 1, window: 0", "limits[0].window: 0 is no limit"},
     {"key: src, packets: 1, window: 1", "limits[0].window: 1 has no unit"},
     {"key: src, packets: 1, window: 20016h", "window: 20016h is too long"},
@@ -816,7 +876,7 @@ static void wrong_limits(void **state)
 	     "limits[0].slots: belongs to packets or bytes"},
 	    {"rules:\n- name: a\n  limits:\n  - key: src\n    gap:\n      1\n", 6,
 	     "limits[0].gap: 1 has no unit"},
-	    {"rules:\n- name: a\n  limits:\n  - key: src/24\n    64:\n    gap: 1ms\n", 5,
+	    {"rules:\n- name: a\n  limits:\n  - key: src/24,64\n    64:\n    gap: 1ms\n", 5,
 	     "unknown field \"64\""},
 	};
 	char buf[512];
@@ -926,7 +986,7 @@ static void sets(void **state)
 
 	(void)state;
 	for (i = 0; i < ARRAY(set_case); i++) {
-		struct policy_error error = {-1, ""};
+		struct policy_error error = {.line = -1};
 		char *result = policy_set(set_case[i].text, strlen(set_case[i].text),
 					  set_case[i].path, set_case[i].value, &error);
 
@@ -1011,7 +1071,7 @@ static void wrong_sets(void **state)
 
 	(void)state;
 	for (i = 0; i < ARRAY(wrong_set); i++) {
-		struct policy_error error = {-1, ""};
+		struct policy_error error = {.line = -1};
 		char *result = policy_set(wrong_set[i].text, strlen(wrong_set[i].text),
 					  wrong_set[i].path, wrong_set[i].value, &error);
 
@@ -1147,7 +1207,7 @@ static void any_text(void **state)
 
 	(void)state;
 	for (i = 0; i < 40000; i++) {
-		struct policy_error error = {-1, ""};
+		struct policy_error error = {.line = -1};
 
 		len = strlen(example);
 		memcpy(text, example, len);
@@ -1172,23 +1232,15 @@ static void any_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(the_example),
-	    cmocka_unit_test(every_field),
-	    cmocka_unit_test(pools),
-	    cmocka_unit_test(throttles),
-	    cmocka_unit_test(samples),
-	    cmocka_unit_test(keys),
-	    cmocka_unit_test(accepted),
-	    cmocka_unit_test(wrong_documents),
-	    cmocka_unit_test(wrong_over_and_ban),
-	    cmocka_unit_test(wrong_rules),
-	    cmocka_unit_test(wrong_matches),
-	    cmocka_unit_test(wrong_pools),
-	    cmocka_unit_test(wrong_limits),
-	    cmocka_unit_test(too_long),
-	    cmocka_unit_test(sets),
-	    cmocka_unit_test(wrong_sets),
-	    cmocka_unit_test(set_of_the_example),
+	    cmocka_unit_test(the_example),     cmocka_unit_test(every_field),
+	    cmocka_unit_test(pools),	       cmocka_unit_test(throttles),
+	    cmocka_unit_test(samples),	       cmocka_unit_test(keys),
+	    cmocka_unit_test(accepted),	       cmocka_unit_test(amounts),
+	    cmocka_unit_test(wrong_documents), cmocka_unit_test(wrong_over_and_ban),
+	    cmocka_unit_test(wrong_rules),     cmocka_unit_test(wrong_matches),
+	    cmocka_unit_test(wrong_pools),     cmocka_unit_test(wrong_limits),
+	    cmocka_unit_test(too_long),	       cmocka_unit_test(sets),
+	    cmocka_unit_test(wrong_sets),      cmocka_unit_test(set_of_the_example),
 	    cmocka_unit_test(any_text),
 	};
 

@@ -590,6 +590,33 @@ static void test_a_change_ends_the_rest(void **unused)
 	pool_unmap(pool);
 }
 
+/* A target whose first bucket came back, and which is spent still since its limit was lowered, says
+ * nothing of when it is free: nobody rests for the others' sake.
+ */
+static void test_a_target_that_cannot_tell_lets_nobody_rest(void **unused)
+{
+	profile_t four = configured(alone(4, 2, 100, 200)), one = configured(alone(1, 1, 100, 200));
+	static const struct {
+		uint64_t after;
+		uint32_t target;
+	} uses[] = {{0, 0}, {0, 0}, {50, 0}, {50, 0}, {90, 1}};
+	struct pacer_pool_lease lease = {0};
+	pool_t *pool = pool_map();
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(uses); i++) {
+		pool->turn = uses[i].target;
+		assert_int_equal(pacer_pool_next(&four, 2, pool, &lease, START + uses[i].after),
+				 ADMIT);
+		assert_int_equal(lease.target, uses[i].target);
+	}
+	assert_int_equal(pacer_pool_next(&one, 2, pool, &lease, START + 100), FULL);
+	assert_int_equal(pacer_pool_next(&one, 2, pool, &lease, START + 149), FULL);
+	assert_int_equal(pacer_pool_next(&one, 2, pool, &lease, START + 150), ADMIT);
+	assert_int_equal(lease.target, 0);
+	pool_unmap(pool);
+}
+
 /* ---- leases ---- */
 
 static void test_two_cpus_lease_different_targets(void **unused)
@@ -751,6 +778,7 @@ int main(void)
 	    cmocka_unit_test(test_every_schedule),
 	    cmocka_unit_test(test_a_refusal_at_rest_touches_nothing_shared),
 	    cmocka_unit_test(test_a_change_ends_the_rest),
+	    cmocka_unit_test(test_a_target_that_cannot_tell_lets_nobody_rest),
 	    cmocka_unit_test(test_two_cpus_lease_different_targets),
 	    cmocka_unit_test(test_a_rest_goes_back_to_its_target),
 	    cmocka_unit_test(test_a_target_goes),

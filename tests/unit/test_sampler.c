@@ -109,9 +109,13 @@ static void test_oracle(void **state)
 	for (uint32_t run = 0; run < 400; run++) {
 		struct pacer_sampling by = random_sampling(run + 1);
 		uint32_t packets = magnitude(1, 4000), pattern = draw() % 3;
+		struct pacer_sample_item out[PACER_SAMPLE_K];
+		struct pacer_sample_rng rng = {run};
+		uint64_t tick = now_ns >> by.tick_shift;
 
 		n_times = 0;
 		assert_int_equal(pacer_sampler_n(&sampler, &by, 0), 0);
+		assert_int_equal(pacer_sampler_draw(&sampler, &by, &rng, tick, out), 0);
 		for (uint32_t i = 0; i < packets; i++) {
 			now_ns = next_time(now_ns, pattern);
 			add(&by, now_ns);

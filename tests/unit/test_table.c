@@ -58,6 +58,7 @@ static struct pacer_tier sketch(uint64_t gap_ns, uint32_t rows, uint32_t lines)
 				   .base = BASE,
 				   .rows = rows,
 				   .sets = lines,
+				   .key_id = 1,
 				   .gap_ns = gap_ns,
 				   .units = PACER_LINE_UNITS};
 }
@@ -298,6 +299,33 @@ static void test_pass_after_512_changes(void **unused)
 	bench_down(&b);
 }
 
+/* The same, where a narrow record's total and last admission are the same as well: 52 windows later
+ * only the time tells, and the window is full.
+ */
+static void test_pass_52_windows_later(void **unused)
+{
+	struct pacer_found found;
+	struct pacer_seen seen;
+	struct pacer_ask q;
+	struct bench b;
+	uint32_t i, k;
+
+	(void)unused;
+	one_set(&b, 0);
+	assert_int_equal(ask(&b, key(1), START, 1), PACER_ADMIT);
+	q = question(&b, key(1), START, 1);
+	pacer_record_locate(&q, &found);
+	assert_int_equal(pacer_entry_read(&q, &found, &seen), PACER_ADMIT);
+	for (i = 0; i < 52; i++)
+		for (k = 0; k < (i ? 10 : 2); k++)
+			assert_int_equal(ask(&b, key(1), START + (i + 1) * 1100, 1), PACER_ADMIT);
+	assert_int_equal(found.ring.head->claim, found.word);
+	assert_int_equal(pacer_load(&found.ring.head->last_off), seen.last_off);
+	assert_true(wide || pacer_ring_cum(&b.tier.window, &found.ring) == seen.cum);
+	assert_int_equal(pacer_entry_settle(&q, &found, &seen), PACER_UNDECIDED);
+	bench_down(&b);
+}
+
 static struct bench *interrupted;
 
 /* 512 packets, one a gap, the last one just before the reader's. */
@@ -342,6 +370,87 @@ static void test_read_across_512_changes(void **unused)
 		bench_down(&b);
 	}
 	assert_true(came > 3);
+}
+
+/* The ring turns twice, and then holds little. */
+static void turn(void)
+{
+	assert_int_equal(ask(interrupted, key(1), START + 1700, 6), PACER_ADMIT);
+	assert_int_equal(ask(interrupted, key(1), START + 3000, 1), PACER_ADMIT);
+}
+
+/* Before and after it the packet fits: what is read across it denies nothing. */
+static void test_denied_by_nothing_torn(void **unused)
+{
+	uint32_t at, came = 0;
+
+	(void)unused;
+	for (at = 1; came == at - 1; at++) {
+		struct pacer_hold hold;
+		struct pacer_ask q;
+		struct bench b;
+
+		one_set(&b, 0);
+		assert_int_equal(ask(&b, key(1), START, 5), PACER_ADMIT);
+		assert_int_equal(ask(&b, key(1), START + 500, 5), PACER_ADMIT);
+		q = question(&b, key(1), START + 1100, 1);
+		interrupted = &b;
+		interrupt = turn;
+		interrupt_at = at;
+		assert_int_equal(pacer_entry_check(&q, &hold), PACER_ADMIT);
+		came += !interrupt_at;
+		interrupt_at = 0;
+		bench_down(&b);
+	}
+	assert_true(came > 3);
+}
+
+static uint32_t come_back_n;
+
+/* The idle record's key comes back, so often that the claim's word is the same as before. */
+static void come_back(void)
+{
+	struct pacer_ask q = question(interrupted, key(7), START + 2 * SECOND, 1);
+	struct pacer_hold hold = {0};
+	uint32_t i;
+
+	for (i = 0; i < 512; i++) {
+		(void)pacer_entry_check(&q, &hold);
+		if (pacer_entry_reserve(&q, &hold) != PACER_ADMIT)
+			continue; /* the claim is held */
+		pacer_entry_commit(&q, &hold);
+		come_back_n++;
+	}
+}
+
+/* Whenever it does so while another takes its record for idle: it never gets more than its limit.
+ */
+static void test_taken_across_512_changes(void **unused)
+{
+	struct pacer_tier t = records(2000, SECOND, 10, 0, 1, 64);
+	uint32_t at, came = 0, whole = 0;
+
+	(void)unused;
+	for (at = 1; came == at - 1; at++) {
+		struct bench b;
+
+		bench_up(&b, &t);
+		assert_int_equal(ask(&b, key(8), START, 1), PACER_ADMIT);
+		assert_int_equal(ask(&b, key(7), START, 1), PACER_ADMIT);
+		assert_int_equal(ask(&b, key(8), START + 2 * SECOND, 1), PACER_ADMIT);
+		assert_int_equal(pacer_claim_tag(record(&b, 1)->claim), 7);
+		interrupted = &b;
+		interrupt = come_back;
+		come_back_n = 0;
+		interrupt_at = at;
+		(void)take(&b, key(9), START + 2 * SECOND, 1);
+		came += !interrupt_at;
+		interrupt_at = 0;
+		whole += come_back_n == 512;
+		assert_true(come_back_n + drain(&b, key(7), START + 2 * SECOND) <= 2000);
+		bench_down(&b);
+	}
+	assert_true(came > 10 && whole > 3);
 }
 
 /* Marks whose lower half is 0 or 1 have one tag, so one shared record. */
@@ -397,6 +506,62 @@ static void test_backward(void **unused)
 	assert_int_equal(ask(&b, key(1), START + 604, 1), PACER_DENY_GAP);
 	assert_int_equal(ask(&b, key(1), START + 605, 1), PACER_ADMIT);
 	bench_down(&b);
+}
+
+/* What a clock behind has left is no time to come, should a gap join the record. */
+static void test_backward_before_a_gap_joins(void **unused)
+{
+	struct bench b;
+
+	(void)unused;
+	one_set(&b, 0);
+	assert_int_equal(ask(&b, key(1), START, 1), PACER_ADMIT);
+	assert_int_equal(ask(&b, key(1), START - 10, 1), PACER_ADMIT);
+	b.tier.gap_ns = 50;
+	assert_int_equal(ask(&b, key(1), START + 49, 1), PACER_DENY_GAP);
+	assert_int_equal(ask(&b, key(1), START + 50, 1), PACER_ADMIT);
+	bench_down(&b);
+}
+
+/*
+ * The key's record goes to another as soon as it may, and then the clock is behind by so much. Up
+ * to the slack nothing is admitted beyond the limit; further back the key gets its limit once more,
+ * as what it had is forgotten, and no more than that.
+ */
+static void test_backward_beyond_the_slack(void **unused)
+{
+	static const struct {
+		uint64_t back;
+		uint32_t held; /* in the closed window that ends then */
+	} cases[] = {
+	    {0, 10},
+	    {1, 10},
+	    {PACER_IDLE_SLACK_NS, 10},
+	    {PACER_IDLE_SLACK_NS + 99, 10},
+	    {PACER_IDLE_SLACK_NS + 100, 20},
+	    {PACER_IDLE_SLACK_NS + 1100, 20},
+	};
+	size_t i;
+
+	(void)unused;
+	for (i = 0; i < ARRAY(cases); i++) {
+		uint64_t later = START + 1100 + PACER_IDLE_SLACK_NS, then = later - cases[i].back;
+		struct bench b;
+
+		one_set(&b, 0);
+		b.tier.idle_ns += PACER_IDLE_SLACK_NS;
+		assert_int_equal(drain(&b, key(7), START), 10);
+		assert_int_equal(drain(&b, key(8), later - 1),
+				 10); /* beside it, not in its place */
+		assert_int_equal(pacer_claim_tag(record(&b, 0)->claim), 7);
+		assert_int_equal(ask(&b, key(9), later, 1), PACER_ADMIT);
+		assert_int_equal(pacer_claim_tag(record(&b, 0)->claim), 9);
+		assert_int_equal(drain(&b, key(7), then) + (then <= START + 1000 ? 10 : 0),
+				 cases[i].held);
+		assert_int_equal(drain(&b, key(7), then), 0);
+		assert_int_equal(drain(&b, key(7), START), 0);
+		bench_down(&b);
+	}
 }
 
 /* sets == 0: one record for every key. */
@@ -473,7 +638,8 @@ static void test_missing_lines(void **unused)
 
 static void test_missing_untagged(void **unused)
 {
-	struct pacer_tier t = records(10, 1000, 10, 0, 0, 1);
+	struct pacer_tier t = records(10, 1000, 10, 0, 0, 1),
+			  longer = records(10, 5800, 58, 0, 0, 1);
 	struct bench b;
 
 	(void)unused;
@@ -481,6 +647,13 @@ static void test_missing_untagged(void **unused)
 	b.table.n = BASE;
 	assert_int_equal(ask(&b, key(2), START, 1), PACER_DENY_NO_STATE);
 	assert_int_equal(take(&b, key(2), START, 1), PACER_DENY_NO_STATE);
+	bench_down(&b);
+	bench_up(&b, &longer); /* of four lines, each missing */
+	for (b.table.n = BASE; b.table.n < BASE + tier_lines(&longer); b.table.n++) {
+		assert_int_equal(ask(&b, key(2), START, 1), PACER_DENY_NO_STATE);
+		assert_int_equal(take(&b, key(2), START, 1), PACER_DENY_NO_STATE);
+	}
+	assert_int_equal(drain(&b, key(2), START), 10);
 	bench_down(&b);
 }
 
@@ -990,6 +1163,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    EITHER(test_own_while_live),
 	    EITHER(test_pass_after_512_changes),
+	    EITHER(test_pass_52_windows_later),
+	    EITHER(test_taken_across_512_changes),
+	    EITHER(test_denied_by_nothing_torn),
 	    EITHER(test_read_across_512_changes),
 	    EITHER(test_idle_reclaimed),
 	    EITHER(test_overflow_shares),
@@ -998,6 +1174,8 @@ int main(void)
 	    EITHER(test_same_tag_zero),
 	    EITHER(test_coarse_unit),
 	    EITHER(test_backward),
+	    EITHER(test_backward_before_a_gap_joins),
+	    EITHER(test_backward_beyond_the_slack),
 	    EITHER(test_untagged),
 	    EITHER(test_wide_neighbours),
 	    EITHER(test_missing_lines),

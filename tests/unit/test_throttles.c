@@ -44,7 +44,8 @@ static void test_key_ids(void **unused)
 		uint32_t id;
 	} cases[] = {
 	    {"all", 0},
-	    {"src", PACER_KEY_ID(0, 32, 128, 0, 0)},
+	    {"src", PACER_KEY_ID(0, 32, 64, 0, 0)},
+	    {"src/32,128", PACER_KEY_ID(0, 32, 128, 0, 0)},
 	    {"src/24,56", PACER_KEY_ID(0, 24, 56, 0, 0)},
 	    {"dst/24,56", PACER_KEY_ID(0, 0, 0, 24, 56)},
 	    {"src/24,56+dport", PACER_KEY_ID(PACER_KEY_DPORT, 24, 56, 0, 0)},
@@ -461,6 +462,26 @@ static void test_targets_given_back_later(void **unused)
 	assert_int_equal(old->former[1].until_ns, 0);
 }
 
+/* ... and where it has long to cool from before, that stays, whatever the other policy made of it.
+ */
+static void test_the_longer_time_is_kept(void **unused)
+{
+	static struct pacer_policy into, from;
+	struct pacer_former was = {.until_ns = 100 * SECOND, .memory_ns = 10 * SECOND, .state = 3};
+
+	(void)unused;
+	into.former[0] = was;
+	from.pool[0].n = 1;
+	from.pool[0].state[0] = 3;
+	from.pool[0].throttle.cooldown_ns = SECOND;
+	compile_keep_targets(&into, &from, 98 * SECOND);
+	assert_memory_equal(&into.former[0], &was, sizeof(was));
+	compile_keep_targets(&into, &from, 99 * SECOND + 1);
+	assert_true(into.former[0].until_ns == 100 * SECOND + 1);
+	assert_true(into.former[0].memory_ns == SECOND);
+	assert_int_equal(into.former[1].until_ns, 0);
+}
+
 /* Three pools of 32 targets each, the CPUs from this one on. */
 static const char *full_pools(uint32_t from)
 {
@@ -563,11 +584,11 @@ static void test_bans(void **unused)
 static void test_no_room_for_bans(void **unused)
 {
 	(void)unused;
-	assert_int_equal(load(banning("memory: 1M", ", ban: 1s")), -1);
+	assert_int_equal(load(banning("memory: 1Mi", ", ban: 1s")), -1);
 	assert_non_null(strstr(error.text, "bans: no room for the table of 16384: 2097152 bytes "
 					   "wanted, 1048576 free together: write fewer or raise "
 					   "memory"));
-	assert_int_equal(load(banning("memory: 1M\nbans: 2k", ", ban: 1s")), 0);
+	assert_int_equal(load(banning("memory: 1Mi\nbans: 2k", ", ban: 1s")), 0);
 }
 
 /* ---- uses across changes of policy ---- */
@@ -673,7 +694,7 @@ static const char *text_of_all(void)
 	uint32_t n = between(1, 3);
 
 	say_again();
-	say("memory: 64K\nclock: %s\nrules:\n- name: a\n  limits:\n",
+	say("memory: 64Ki\nclock: %s\nrules:\n- name: a\n  limits:\n",
 	    draw() & 1 ? "exact" : "coarse");
 	while (n--)
 		say("  - %s\n", limits_of_all[draw() % ARRAY(limits_of_all)]);
@@ -843,6 +864,7 @@ int main(void)
 	    TEST(test_targets_cut_off),
 	    TEST(test_targets_given_back),
 	    TEST(test_targets_given_back_later),
+	    TEST(test_the_longer_time_is_kept),
 	    TEST(test_states_come_back),
 	    TEST(test_turns),
 	    TEST(test_over),

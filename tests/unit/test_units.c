@@ -112,7 +112,13 @@ static void counts(void **state)
 	    {"-1", BAD},
 	    {"1m", BAD},
 	    {"1kk", BAD},
-	    {"1Ki", BAD},
+	    {"1Ki", 1024},
+	    {"64Mi", 64 << 20},
+	    {"1.5Gi", 3ull << 29},
+	    {"2Ti", 2ull << 40},
+	    {"1ki", BAD},
+	    {"1KiB", BAD},
+	    {"1Mbit", BAD},
 	    {"300packets", BAD},
 	};
 
@@ -125,29 +131,70 @@ static void sizes(void **state)
 	static const struct quantity q[] = {
 	    {"0", 0},
 	    {"4096", 4096},
-	    {"4k", 4096},
-	    {"4K", 4096},
+	    {"4k", 4000},
+	    {"4K", 4000},
+	    {"4kB", 4000},
+	    {"4Ki", 4096},
 	    {"4KiB", 4096},
-	    {"64M", 64 << 20},
+	    {"64M", 64000000},
+	    {"64MB", 64000000},
+	    {"64Mi", 64 << 20},
 	    {"64MiB", 64 << 20},
-	    {"1G", 1 << 30},
+	    {"1G", 1000000000},
+	    {"1Gi", 1 << 30},
 	    {"1GiB", 1 << 30},
 	    {"1.5GiB", 3ull << 29},
-	    {"0.25KiB", 256},
-	    {"2T", 2ull << 40},
+	    {"0.25Ki", 256},
+	    {"2T", 2000000000000},
 	    {"2TiB", 2ull << 40},
-	    {"16777215T", 16777215ull << 40},
-	    {"16777216T", BAD},
+	    {"16777215Ti", 16777215ull << 40},
+	    {"16777216Ti", BAD},
 	    {"0.3KiB", BAD},
-	    {"64MB", BAD},
 	    {"64B", BAD},
-	    {"64Mi", BAD},
+	    {"64Mib", BAD},
+	    {"64Mbit", BAD},
 	    {"", BAD},
 	    {"M", BAD},
 	};
 
 	(void)state;
 	check(units_size, q, ARRAY(q));
+}
+
+static void bytes(void **state)
+{
+	static const struct quantity q[] = {
+	    {"4096", 4096},
+	    {"20M", 20000000},
+	    {"20MB", 20000000},
+	    {"20Mi", 20 << 20},
+	    {"10Mbit", 1250000},
+	    {"10Gbit", 1250000000},
+	    {"1.5kbit", BAD}, /* 187.5 */
+	    {"1.6kbit", 200},
+	    {"1Kbit", 125},
+	    {"1Tbit", 125000000000},
+	    {"8bit", 1},
+	    {"9bit", BAD},
+	    {"0bit", 0},
+	    {"10Mibit", BAD},
+	    {"10Mb", BAD},
+	    {"10Mbps", BAD},
+	    {"10Mbit/s", BAD},
+	    {"bit", BAD},
+	    {"18446744073709551615bit", BAD},
+	    {"18446744073709551608bit", UINT64_MAX / 8},
+	    {"", BAD},
+	};
+	static const struct quantity rate[] = {
+	    {"10Mbit/s", 1250000}, {"20M/s", 20000000}, {"64KiB/s", 65536},
+	    {"10Mbit", BAD},	   {"/s", BAD},		{"10Mbps", BAD},
+	    {"10Mpps", BAD},	   {"10Mbit/m", BAD},	{"10Mbit/s/s", BAD},
+	};
+
+	(void)state;
+	check(units_bytes, q, ARRAY(q));
+	check(units_bytes_rate, rate, ARRAY(rate));
 }
 
 static void rates(void **state)
@@ -302,11 +349,12 @@ static void texts(void **state)
 	    {"0", 0},
 	    {"1", 1},
 	    {"1000", 1000},
-	    {"1KiB", 1024},
-	    {"1536KiB", 3 << 19},
-	    {"64MiB", 64 << 20},
-	    {"1GiB", 1 << 30},
-	    {"1TiB", 1ull << 40},
+	    {"1Ki", 1024},
+	    {"1536Ki", 3 << 19},
+	    {"64Mi", 64 << 20},
+	    {"1Gi", 1 << 30},
+	    {"1Ti", 1ull << 40},
+	    {"62500Ki", 64000000},
 	    {"18446744073709551615", UINT64_MAX},
 	};
 	char buf[32];
@@ -367,7 +415,7 @@ int main(void)
 	    cmocka_unit_test(sizes),	 cmocka_unit_test(rates),
 	    cmocka_unit_test(prefixes),	 cmocka_unit_test(ranges),
 	    cmocka_unit_test(texts),	 cmocka_unit_test(texts_read_back),
-	    cmocka_unit_test(rounded),
+	    cmocka_unit_test(rounded),	 cmocka_unit_test(bytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

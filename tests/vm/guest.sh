@@ -250,6 +250,70 @@ by_other()
 	"$@"
 }
 
+# one_pacer: the dispatcher calls one, and has the only pins.
+one_pacer()
+{
+	xdp-loader status v0
+	[ "$(xdp-loader status v0 | grep -c ' pacer ')" -eq 1 ] || fail "not one pacer" || return
+	[ "$(find /sys/fs/bpf -name 'dispatch-*' | wc -l)" -eq 1 ] ||
+		fail "pins left:" "$(find /sys/fs/bpf -name 'dispatch-*')"
+}
+
+# Beside another program, a pacer takes the place of a pacer, and its state is new.
+cli_replace()
+{
+	xdp-loader load -m native -s xdp v0 /second.bpf.o
+	write_policy 20
+	xdp-pacer load v0 -c "$policy"
+	arrive 20 10.0.0.2 50 0
+	contains '"state": *"new"' xdp-pacer load v0 -c "$policy" --replace --json
+	one_pacer
+	contains ' second ' xdp-loader status v0
+	arrive 20 10.0.0.2 50 0
+	xdp-pacer unload v0
+	nothing_is_left
+	lacks dispatch- find /sys/fs/bpf
+}
+
+# killed CALL N ARGUMENT...: the CLI is killed at that call, and leaves a dispatcher's pins.
+killed()
+{
+	local code=0 call=$1 n=$2
+
+	shift 2
+	fault "$call" "$n" kill xdp-pacer "$@" || code=$?
+	[ "$code" -eq 237 ] || fail "$call $n of $*: exit code $code" || return
+	lacks prog/xdp ip link show dev v0
+	contains dispatch- find /sys/fs/bpf
+}
+
+# The third message of a load attaches; an unload unpins the link, the program, and the directory.
+# After each the next load works, and only what it made is there.
+cli_killed()
+{
+	write_policy 20
+	killed sendto 3 load v0 -c "$policy"
+	xdp-pacer load v0 -c "$policy"
+	one_pacer
+	killed unlink,rmdir 1 unload v0
+	xdp-pacer load v0 -c "$policy"
+	one_pacer
+	killed unlink,rmdir 3 unload v0
+	xdp-pacer load v0 -c "$policy"
+	one_pacer
+	xdp-pacer unload v0
+	lacks dispatch- find /sys/fs/bpf
+}
+
+# A watch through libxdp, whose queries lose descriptors.
+cli_watch()
+{
+	xdp-pacer load v0 -c "$policy"
+	[ "$( (ulimit -n 40 && fault clock_nanosleep all 0 xdp-pacer stats v0 --watch --json) |
+		grep -m 80 '"interface"' | wc -l)" -eq 80 ] || fail "not 80 readings"
+	xdp-pacer unload v0
+}
+
 kernel_is_content()
 {
 	lacks 'WARNING:|BUG:|Oops' dmesg
@@ -279,6 +343,9 @@ check cli-leaves-nothing nothing_is_left
 check cli-direct cli_direct
 check cli-sample cli_sample
 check cli-limiters cli_limiters
+check cli-replace cli_replace
+check cli-killed cli_killed
+check cli-watch cli_watch
 check cli-jumbo cli_jumbo
 for other in /other/*; do
 	[ -d "$other" ] || continue

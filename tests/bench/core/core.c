@@ -76,7 +76,7 @@ static void open_bench(struct bench *b, const char *limits, uint32_t sources)
 	struct policy_error error = {0};
 	char text[512];
 	int len =
-	    snprintf(text, sizeof(text), "memory: 256M\nrules: [{name: a, limits: [%s]}]", limits);
+	    snprintf(text, sizeof(text), "memory: 256Mi\nrules: [{name: a, limits: [%s]}]", limits);
 
 	*b = (struct bench){.sources = sources, .random = 1};
 	b->policy = policy_parse(text, len, &error);

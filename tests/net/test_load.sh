@@ -1,0 +1,282 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# The life of an attached program: what failed is said as it was; an older pacer is taken off or
+# replaced; what a killed load left is removed; a watch needs no more descriptors than one look.
+#
+#   client                                   server
+#   10.77.0.11-18   c0 ---------------- s0   a pacer, of this version or another
+#
+# shellcheck disable=SC2317 # the functions are reached through check
+# shellcheck source=tests/net/fault.sh
+. "$(dirname "$0")/fault.sh"
+
+# says PATTERN CALLS N ERRNO ARGUMENT...: that fault makes the load fail, in one line.
+says()
+{
+	faulty "$2" "$3" "$4" load s0 -c "$work/ten.yaml" "${@:5}" || exit 1
+	equal "$code $failed $(wc -l <"$work/err")" "1 true 1" "exit code, fault, lines: $(cat "$work/err")" ||
+		exit 1
+	grep -Eq -- "$1" "$work/err" || fail "no $1 in: $(cat "$work/err")" || exit 1
+	equal "$(what_is_on s0)" "{}" "left on s0" || exit 1
+}
+
+# Each cause has its own line, with and without libxdp between.
+causes()
+{
+	local way
+
+	limit ten 10
+	for way in "" --direct; do
+		# shellcheck disable=SC2086 # nothing or a word
+		says "s0: this kernel's verifier refuses the program \(Invalid" pacer all "$einval" $way
+		# shellcheck disable=SC2086
+		says 's0: no privilege to load the program .*run as root' pacer all "$eperm" $way
+		# shellcheck disable=SC2086
+		says 's0: the kernel has no memory for the state: lower memory' pacer all "$enomem" $way
+	done
+	in_server ip link set lo up
+	refused 1 'lo: its driver takes no native XDP program .*--mode skb' \
+		pacer load lo -c "$work/ten.yaml"
+	refused 1 'lo: its driver takes no native XDP program .*--mode skb' \
+		pacer load lo -c "$work/ten.yaml" --direct
+}
+
+old_kernel()
+{
+	limit ten 10
+	refused 1 '^xdp-pacer: this kernel is 2\.6\.[0-9.]+.*, and the pacer wants 6\.1 or a later one' \
+		in_server setarch --uname-2.6 "$BUILD/xdp-pacer" load s0 -c "$work/ten.yaml"
+	equal "$(what_is_on s0)" "{}" "left on s0"
+}
+
+# watched LEAST FILTER ARGUMENT...: with no time between them, so many readings of a watch are had
+# with 24 descriptors.
+watched()
+{
+	local n
+
+	n=$(in_server prlimit --nofile=24 timeout -k 1 40 "$fault" clock_nanosleep all 0 \
+		"$BUILD/xdp-pacer" "${@:3}" --watch --json 2>"$work/err" | jq -c "$2" |
+		head -n "$1" | wc -l) || true
+	equal "$n" "$1" "readings: $(cat "$work/err")"
+}
+
+watches()
+{
+	limit ten 10
+	echo 'sample: {of: all, k: 8, packets: 100}' >>"$work/ten.yaml"
+	load ten
+	arrive "10" n=20
+	watched 100 .packets stats s0
+	watched 100 .window estimate s0 --every 1s
+}
+
+# A watch follows what is attached: another pacer in the place of the first is read, too.
+watch_follows()
+{
+	limit ten 10
+	load ten
+	arrive "10" n=20
+	background "$SERVER" "$fault" clock_nanosleep all 0 "$BUILD/xdp-pacer" stats s0 --watch --json \
+		> >(jq -c --unbuffered ".rules[0].matched" >"$work/readings")
+	until_true 10 grep -qx 20 "$work/readings"
+	pacer load s0 -c "$work/ten.yaml" --replace >/dev/null
+	until_true 10 grep -qx 0 "$work/readings"
+	pacer unload s0 >/dev/null # and ends where there is none
+	wait "$pid" || code=$?
+	equal "${code:-0}" 101 "exit code of the watch, and 100 for calls that returned at once"
+}
+
+# older VERSION: the object as another version.
+older()
+{
+	python3 - "$BUILD/pacer.bpf.o" "$work/old.bpf.o" "$1" <<-'END'
+	import re, struct, sys
+	data = open(sys.argv[1], "rb").read()
+	at = [m.start() for m in re.finditer(struct.pack("<I", 0x52434150), data)]
+	assert len(at) == 1
+	data = data[:at[0] + 4] + struct.pack("<I", int(sys.argv[3])) + data[at[0] + 8:]
+	open(sys.argv[2], "wb").write(data)
+	END
+}
+
+# stranger FILE SECTION [WORD]: a program from beside this file, attached as `ip link` calls it.
+stranger()
+{
+	[ -e "$work/$1.o" ] ||
+		"${CLANG:-clang-19}" -O2 -g -target bpf "-I/usr/include/$(gcc -print-multiarch)" \
+			-c "$here/$1.bpf.c" -o "$work/$1.o"
+	in_server ip link set dev s0 "${3:-xdp}" obj "$work/$1.o" sec "$2"
+}
+
+# A pacer of another version is taken off and replaced; the other verbs name these two ways.
+another_version()
+{
+	local abi verb word
+
+	limit ten 10
+	abi=$("$BUILD/xdp-pacer" --version | sed 's/.*ABI //')
+	older 3
+	for word in xdp xdpgeneric; do
+		in_server ip link set dev s0 "$word" obj "$work/old.bpf.o" sec xdp.frags
+		for verb in status stats confirm; do
+			refused 1 "s0: its pacer has ABI version 3, this tool $abi: .*load s0 --replace.*unload s0" \
+				pacer "$verb" s0
+		done
+		refused 1 "s0: is paced already, by ABI version 3, this tool has $abi: .*load s0 --replace" \
+			pacer load s0 -c "$work/ten.yaml"
+		pacer unload s0 >/dev/null
+		equal "$(what_is_on s0)" "{}" "left on s0"
+	done
+	# One whose control map has another size, and which has no other map of ours.
+	for word in xdp xdpgeneric; do
+		stranger elder xdp.elder "$word"
+		refused 1 "s0: its pacer has ABI version 1, this tool $abi" pacer status s0
+		pacer unload s0 >/dev/null
+		equal "$(what_is_on s0)" "{}" "left on s0"
+	done
+}
+
+# The other interfaces are listed all the same.
+status_lists_the_rest()
+{
+	limit ten 10
+	older 3
+	in_server ip link set dev s0 xdp obj "$work/old.bpf.o" sec xdp.frags
+	in_server ip link set lo up
+	pacer load lo -c "$work/ten.yaml" --mode skb >/dev/null
+	! pacer status --json >"$work/out" 2>"$work/err" || fail "status has no word of s0" || return
+	equal "$(jq -rc 'map(.interface)' "$work/out")" '["lo"]' "listed"
+	equal "$(wc -l <"$work/err")" 1 "lines of complaint"
+	grep -q 's0: its pacer has ABI version 3' "$work/err"
+	pacer unload lo >/dev/null
+}
+
+replace()
+{
+	local before
+
+	limit ten 10
+	limit two 2
+	older 3
+	in_server ip link set dev s0 xdp obj "$work/old.bpf.o" sec xdp.frags
+	before=$(what_is_on s0 | jq .prog.id)
+	equal "$(pacer load s0 -c "$work/ten.yaml" --replace --json |
+		jq -rc '"\(.abi) \(.replaced | [.program_id, .abi, .state] | join(" "))"')" \
+		"$("$BUILD/xdp-pacer" --version | sed 's/.*ABI //') $before 3 new" "what load says"
+	arrive "10" n=20
+	pacer load s0 -c "$work/two.yaml" --replace | # one of the same version, too
+		grep -q 's0: took the place of program [0-9]*, ABI [0-9]*: its state is new'
+	arrive "2" n=20
+	refused 1 's0: its pacer is attached in native mode.*--mode native, or unload' \
+		pacer load s0 -c "$work/ten.yaml" --replace --mode skb
+	arrive "0" n=20
+	pacer unload s0 >/dev/null
+	pacer load s0 -c "$work/ten.yaml" --replace >/dev/null # where there is none it is a load
+	arrive "10" n=20
+	pacer unload s0 >/dev/null
+	pacer load s0 -c "$work/ten.yaml" --mode skb >/dev/null
+	refused 1 's0: its pacer is attached in skb mode.*--mode skb, or unload' \
+		pacer load s0 -c "$work/two.yaml" --replace
+	pacer load s0 -c "$work/two.yaml" --replace --mode skb >/dev/null
+	equal "$(status .mode)" skb mode
+	arrive "2" n=20
+	pacer unload s0 >/dev/null
+	equal "$(what_is_on s0)" "{}" "left on s0"
+}
+
+# While a pacer is replaced again and again, no packet gets past both: of a source that neither lets
+# through, none arrives.
+replace_leaves_no_gap()
+{
+	local i
+
+	limit one 1
+	load one
+	traffic_on 9000 100 10.77.0.18=3000
+	for i in 1 2 3 4 5; do
+		pacer load s0 -c "$work/one.yaml" --replace >/dev/null
+	done
+	traffic_off
+	[ "$sent" -gt 100 ] || fail "only $sent packets were sent" || return
+	[ "$arrived" -le 6 ] || fail "$arrived packets arrived, 6 pacers admit one each"
+}
+
+# Of somebody else's program: which `ip link` command takes it off, by its mode.
+strangers()
+{
+	limit ten 10
+	stranger other xdp.other xdp
+	refused 1 'ip link set dev s0 xdp off' pacer load s0 -c "$work/ten.yaml" --replace
+	refused 1 's0: its XDP program is not the pacer' pacer unload s0
+	off
+	stranger other xdp.other xdpgeneric
+	refused 1 'ip link set dev s0 xdpgeneric off' pacer load s0 -c "$work/ten.yaml"
+	off
+	stranger other xdp.namesake
+	refused 1 's0: its program is named pacer, but is not one' pacer unload s0
+	refused 1 's0: its program is named pacer, but is not one' \
+		pacer load s0 -c "$work/ten.yaml" --replace
+	equal "$(what_is_on s0 | jq -r .prog.name)" pacer "program on s0"
+}
+
+# What a load killed under the dispatcher leaves is planted; a file system of pins of its own.
+pins()
+{
+	local at=$work/bpf/xdp index other program
+
+	mkdir "$work/bpf"
+	mount -t bpf bpf "$work/bpf"
+	trap 'umount "$work/bpf"' EXIT
+	mkdir "$at"
+	limit ten 10
+	index=$(in_server ip -j link show s0 | jq '.[0].ifindex')
+	stranger other xdp.other
+	off
+	# The program of another namespace's interface is at work: its pins are not to be touched.
+	in_client ip link set dev c0 xdp obj "$work/other.o" sec xdp.other
+	other=$(in_client ip -j -d link show c0 | jq '.[0].xdp.prog.id')
+	for program in 4000000001 4000000002 "$other"; do
+		mkdir "$at/dispatch-$index-$program"
+	done
+	mkdir "$at/dispatch-9999-4000000001"
+	bpftool prog load "$BUILD/pacer.bpf.o" "$at/dispatch-$index-4000000001/prog0-prog"
+	bpftool map create "$at/prog-test-link-1-7" type array key 4 value 4 entries 1 name trial
+	LIBXDP_BPFFS=$work/bpf pacer load s0 -c "$work/ten.yaml" >/dev/null
+	equal "$(cd "$at" && echo *)" "dispatch-$index-$other dispatch-9999-4000000001" "pins that are left"
+	arrive "10" n=20
+	mkdir "$at/dispatch-$index-4000000001"
+	bpftool prog load "$BUILD/pacer.bpf.o" "$at/dispatch-$index-4000000001/prog0-prog"
+	LIBXDP_BPFFS=$work/bpf pacer unload s0 >/dev/null
+	equal "$(cd "$at" && echo *)" "dispatch-$index-$other dispatch-9999-4000000001" "pins that are left"
+	in_client ip link set dev c0 xdp off
+	LIBXDP_BPFFS=$work/bpf pacer load s0 -c "$work/ten.yaml" >/dev/null
+	equal "$(cd "$at" && echo *)" "dispatch-9999-4000000001" "pins that are left"
+}
+
+words()
+{
+	limit ten 10
+	refused 2 'it has no option --confirm-within' pacer load s0 -c "$work/ten.yaml" --confirm-within 60s
+	refused 2 'it has no option --confirm-within' pacer load s0 --confirm-within=60s -c "$work/ten.yaml"
+	refused 2 'it has no option --mode' pacer stats s0 --mode native
+	refused 2 'it has no option -c' pacer stats s0 -c "$work/ten.yaml"
+	"$BUILD/xdp-pacer" --version | grep -Eq '^xdp-pacer [0-9.]+, ABI [0-9]+$'
+	load ten
+	pacer status s0 | grep -q "ABI $("$BUILD/xdp-pacer" --version | sed 's/.*ABI //')$"
+}
+
+net_up
+check load-causes causes
+check load-old-kernel old_kernel
+check load-watch watches
+check load-watch-follows watch_follows
+check load-another-version another_version
+check load-status-lists-the-rest status_lists_the_rest
+check load-replace replace
+check load-replace-no-gap replace_leaves_no_gap
+check load-strangers strangers
+check load-pins pins
+check load-words words
+finish

@@ -1,0 +1,142 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Another secret for the hash, at work: no count and no ban is lost, and no limit passed.
+#
+#   client                                     server
+#   10.77.0.11-16, fd77::11-12  c0 ---- s0     the pacer; `xdp-pacer rotate`
+#
+# shellcheck disable=SC2317 # the functions are reached through check
+# shellcheck source=tests/net/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# banning NAME [ENTRIES]: a window of 60 s, whose denials ban.
+banning()
+{
+	policy "$1" <<-END
+	bans: 64
+	rules:
+	  - name: udp
+	    match: {proto: udp, dport: 9000}
+	    limits: [{key: src, packets: 10, window: 60s${2:+, entries: $2}}]
+	    ban: 60s
+	  - {name: free, match: {dport: 9001}, limits: [{key: all, packets: 10, window: 60s}]}
+	END
+}
+
+banned()
+{
+	equal "$(status '[.bans.keys[] | .key] | sort | join(" ")')" "$1" "bans"
+}
+
+rotate_reports()
+{
+	equal "$(pacer rotate s0 --json | jq -rc '[.limits.rotated, .limits.kept, .bans_waiting] | join(" ")')" \
+		"$*" "rotated, kept, bans waiting"
+}
+
+# Large tables stay where they are, small ones move; all goes on as it was.
+counts_go_on()
+{
+	local entries
+
+	for entries in "" 64; do
+		banning "go$entries" "$entries"
+		load "go$entries"
+		arrive "6 10 6 10" n=6 n=15,from=10.77.0.12 n=6,from=fd77::11 n=15,dport=9001
+		banned "10.77.0.12"
+		rotate_reports 1 1 false
+		banned "10.77.0.12"
+		arrive "0 4 4 0" n=9,from=10.77.0.12 n=9 n=9,from=fd77::11 n=9,dport=9001
+		banned "10.77.0.11 10.77.0.12 fd77::11"
+		arrive "10" n=15,from=10.77.0.13
+		equal "$(pacer unban s0 10.77.0.12 --json | jq .lifted)" 1 "bans lifted"
+		banned "10.77.0.11 10.77.0.13 fd77::11"
+		equal "$(stats '[.rules[].denied | .contended, .no_state] | add')" 0 "denied for no reason"
+		off
+	done
+}
+
+refused_twice()
+{
+	banning one
+	load one
+	pacer rotate s0 >/dev/null
+	refused 1 'needed for another 6[0-9]\.[0-9] s: rotate then' pacer rotate s0
+	off
+	limit short 3 100ms 1
+	limit other 4 100ms 1
+	load short
+	pacer rotate s0 >/dev/null
+	until_true 5 pacer rotate s0 >/dev/null 2>&1 || fail "no second rotation"
+	apply other --confirm-within 30s
+	refused 1 'waits to be confirmed' pacer rotate s0
+	refused 1 'has no pacer' pacer rotate lo
+	refused 2 'wants one interface' pacer rotate
+}
+
+# The program's own secret is replaced when a tool first changes something, or by hand.
+without_a_tool()
+{
+	limit own 7
+	in_server ip link set dev s0 xdp obj "$BUILD/pacer.bpf.o" sec xdp.frags
+	equal "$(status .secret_of)" program "secret drawn by"
+	pacer status s0 | grep -q 'secret .*xdp-pacer rotate s0' || fail "status does not say so"
+	arrive "9" n=9
+	equal "$(status .secret_of)" program "secret drawn by"
+	pacer set s0 default.packets=20 default.window=60s >/dev/null
+	equal "$(status .secret_of)" tools "secret drawn by"
+	arrive "20 20" n=40 n=40,from=fd77::11
+	off
+	in_server ip link set dev s0 xdp obj "$BUILD/pacer.bpf.o" sec xdp.frags
+	apply own --confirm-within 30s
+	equal "$(status .secret_of)" program "secret drawn by"
+	pacer confirm s0 >/dev/null
+	pacer rotate s0 >/dev/null
+	equal "$(status .secret_of)" tools "secret drawn by"
+	arrive "7" n=9
+	off
+	load own
+	equal "$(status .secret_of)" tools "secret drawn by"
+}
+
+# under_load NAME ENTRIES: six senders of several times the limit, while the secret is changed again
+# and again; no source may get more than the limit into any window.
+under_load()
+{
+	local rotations=0 source total worst before
+
+	policy "$1" <<-END
+	rules:
+	  - name: udp
+	    match: {proto: udp, dport: 9000}
+	    limits:
+	      - {key: src, packets: 20, window: 100ms, slots: 10${2:+, entries: $2}}
+	      - {key: src, gap: 500us, rows: 1}
+	END
+	load "$1"
+	before=$(handed)
+	traffic_on 9000 97 10.77.0.11=700 10.77.0.12=900 10.77.0.13=1500 10.77.0.14=100 \
+		fd77::11=800 fd77::12=1200
+	while [ "$rotations" -lt 8 ]; do
+		! pacer rotate s0 >/dev/null 2>&1 || rotations=$((rotations + 1))
+	done
+	traffic_off || return
+	equal "$(wc -l <"$work/sources")" 6 "sources that were seen" || return
+	while read -r source total worst; do
+		[ "$worst" -le 20 ] || fail "$source: $worst within 97 ms, the limit is 20" || return
+		[ "$total" -ge 20 ] || fail "$source: only $total" || return
+	done <"$work/sources"
+	equal "$(stats '.rules[0] | "\(.matched) \(.admitted) \(.denied.no_state)"')" \
+		"$sent $arrived 0" "matched, admitted, no_state" || return
+	until_true 2 all_are_counted "$before" ||
+		fail "handed to the program: $(($(handed) - before)), counted: $(stats .packets)"
+}
+
+net_up
+check rotate-counts-go-on counts_go_on
+check rotate-refused refused_twice
+check rotate-without-a-tool without_a_tool
+check rotate-under-load under_load large
+check rotate-under-load-small under_load small 64
+finish

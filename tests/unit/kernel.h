@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: a kernel made of memory, for what of user/ changes a pacer at work: its maps, its clock,
+ * its membarrier. What waits for the kernel waits here for grace_hook, so that the order of what is
+ * written before and after can be seen, every time.
+ *
+ * To be linked with -Wl,--wrap=syscall,--wrap=open.
+ */
+#ifndef PACER_TEST_KERNEL_H
+#define PACER_TEST_KERNEL_H
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "oracle.h"
+
+#define KERNEL_CPUS    3
+#define KERNEL_ENTRIES 512
+#define KERNEL_KEY     24 /* bytes, at most */
+
+enum kernel_map { KERNEL_COUNTS = 40, KERNEL_LEASES, KERNEL_ALLOW4, KERNEL_ALLOW6, KERNEL_MAPS };
+
+/* Keys to values; an array's value is 0 until it is written. */
+struct kernel_map_of {
+	size_t key_bytes, value_bytes;
+	size_t n;
+	struct {
+		uint8_t key[KERNEL_KEY];
+		void *value;
+	} at[KERNEL_ENTRIES];
+};
+
+static struct kernel_map_of kernel_maps[KERNEL_MAPS];
+static uint64_t kernel_now_ns;
+static unsigned int graces;
+static void (*grace_hook)(void); /* befalls within a grace period; NULL: nothing */
+
+static inline void kernel_map_new(enum kernel_map fd, size_t key_bytes, size_t value_bytes)
+{
+	struct kernel_map_of *m = &kernel_maps[fd];
+
+	for (size_t i = 0; i < m->n; i++)
+		free(m->at[i].value);
+	*m = (struct kernel_map_of){.key_bytes = key_bytes, .value_bytes = value_bytes};
+}
+
+static inline struct kernel_map_of *kernel_map_at(int fd)
+{
+	assert_in_range(fd, KERNEL_COUNTS, KERNEL_MAPS - 1);
+	assert_true(kernel_maps[fd].key_bytes > 0);
+	return &kernel_maps[fd];
+}
+
+static inline size_t kernel_find(const struct kernel_map_of *m, const void *key)
+{
+	size_t i = 0;
+
+	while (i < m->n && memcmp(m->at[i].key, key, m->key_bytes) != 0)
+		i++;
+	return i;
+}
+
+static inline void *kernel_value(int fd, const void *key)
+{
+	struct kernel_map_of *m = kernel_map_at(fd);
+	size_t i = kernel_find(m, key);
+
+	return i < m->n ? m->at[i].value : NULL;
+}
+
+static inline int kernel_missing(void)
+{
+	errno = ENOENT;
+	return -ENOENT;
+}
+
+int bpf_map_update_elem(int fd, const void *key, const void *value, __u64 flags)
+{
+	struct kernel_map_of *m = kernel_map_at(fd);
+	size_t i = kernel_find(m, key);
+
+	(void)flags;
+	if (i == m->n) {
+		assert_true(m->n < KERNEL_ENTRIES);
+		memcpy(m->at[i].key, key, m->key_bytes);
+		m->at[i].value = malloc(m->value_bytes);
+		assert_non_null(m->at[i].value);
+		m->n++;
+	}
+	memcpy(m->at[i].value, value, m->value_bytes);
+	return 0;
+}
+
+int bpf_map_lookup_elem(int fd, const void *key, void *value)
+{
+	const void *found = kernel_value(fd, key);
+
+	if (!found)
+		return kernel_missing();
+	memcpy(value, found, kernel_map_at(fd)->value_bytes);
+	return 0;
+}
+
+int bpf_map_delete_elem(int fd, const void *key)
+{
+	struct kernel_map_of *m = kernel_map_at(fd);
+	size_t i = kernel_find(m, key);
+
+	if (i == m->n)
+		return kernel_missing();
+	free(m->at[i].value);
+	m->at[i] = m->at[--m->n];
+	return 0;
+}
+
+int bpf_map_get_next_key(int fd, const void *key, void *next)
+{
+	struct kernel_map_of *m = kernel_map_at(fd);
+	size_t i = key ? kernel_find(m, key) + 1 : 0;
+
+	if (i >= m->n)
+		return kernel_missing();
+	memcpy(next, m->at[i].key, m->key_bytes);
+	return 0;
+}
+
+/* No map is made: membarrier does not fail here. */
+int bpf_map_create(enum bpf_map_type type, const char *name, __u32 key_size, __u32 value_size,
+		   __u32 max_entries, const struct bpf_map_create_opts *opts)
+{
+	(void)type;
+	(void)name;
+	(void)key_size;
+	(void)value_size;
+	(void)max_entries;
+	(void)opts;
+	errno = EPERM;
+	return -EPERM;
+}
+
+int libbpf_num_possible_cpus(void)
+{
+	return KERNEL_CPUS;
+}
+
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
+
+/* Only the barrier's: cmocka and the sanitizers call libc's own. */
+long __wrap_syscall(long number, ...)
+{
+	assert_int_equal(number, __NR_membarrier);
+	graces++;
+	if (grace_hook)
+		grace_hook();
+	return 0;
+}
+
+int __wrap_open(const char *path, int flags, ...);
+
+/* The lock of all changes on this machine is not this test's. */
+int __wrap_open(const char *path, int flags, ...)
+{
+	assert_string_equal(path, "/run/xdp-pacer.lock");
+	(void)flags;
+	return memfd_create("lock", MFD_CLOEXEC);
+}
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The text of a key, whatever the kind of key claims: a kind may come from a damaged table. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tally.h"
+
+static struct pacer_packet packet(uint8_t family)
+{
+	struct pacer_packet pkt = {.family = family, .proto = 17};
+
+	for (uint32_t i = 0; i < PACER_KEY_WORDS; i++)
+		pkt.key[i] = 0x01020304;
+	return pkt;
+}
+
+static const char *text_of(uint8_t family, uint8_t len4, uint8_t len6)
+{
+	static char buf[TALLY_TEXT];
+	struct policy_key kind = {KEY_SRC, len4, len6};
+	struct pacer_packet pkt = packet(family);
+
+	return tally_key_text(&kind, &pkt, buf, sizeof(buf));
+}
+
+static void test_prefix_lengths(void **state)
+{
+	(void)state;
+	assert_string_equal(text_of(PACER_FAMILY_4, 32, 128), "1.2.3.4");
+	assert_string_equal(text_of(PACER_FAMILY_4, 24, 56), "1.2.3.0/24");
+	assert_string_equal(text_of(PACER_FAMILY_6, 24, 56), "102:304:102:300::/56");
+	assert_string_equal(text_of(PACER_FAMILY_6, 24, 128), "102:304:102:304:102:304:102:304");
+}
+
+/* No address has so many bits: as long as one is, and nothing beside the buffer is written. */
+static void test_prefix_lengths_too_long(void **state)
+{
+	(void)state;
+	for (uint32_t len = 33; len <= UINT8_MAX; len++)
+		assert_string_equal(text_of(PACER_FAMILY_4, (uint8_t)len, 128), "1.2.3.4");
+	for (uint32_t len = 129; len <= UINT8_MAX; len++)
+		assert_string_equal(text_of(PACER_FAMILY_6, 32, (uint8_t)len),
+				    "102:304:102:304:102:304:102:304");
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_prefix_lengths),
+	    cmocka_unit_test(test_prefix_lengths_too_long),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

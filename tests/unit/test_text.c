@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Names that others chose, as a terminal can take them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "text.h"
+
+static void test_escape(void **state)
+{
+	static const struct {
+		const char *text, *shown;
+	} cases[] = {
+	    {"", ""},
+	    {"s0", "s0"},
+	    {"a \\ '\"`$(b)", "a \\ '\"`$(b)"},
+	    {"\033[2J", "\\x1b[2J"},
+	    {"a\nb\tc\177", "a\\x0ab\\x09c\\x7f"},
+	    {"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x90\xa2",
+	     "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x90\xa2"},
+	    {"\xc2\x9b"
+	     "2J",
+	     "\\xc2\\x9b2J"},				  /* C1's CSI */
+	    {"\xff\xfe", "\\xff\\xfe"},			  /* never UTF-8 */
+	    {"\xc3", "\\xc3"},				  /* cut off */
+	    {"\xc3(", "\\xc3("},			  /* not continued */
+	    {"\x80", "\\x80"},				  /* a continuation alone */
+	    {"\xc0\xaf", "\\xc0\\xaf"},			  /* longer than it has to be */
+	    {"\xe0\x80\xaf", "\\xe0\\x80\\xaf"},	  /* the same */
+	    {"\xed\xa0\x80", "\\xed\\xa0\\x80"},	  /* a surrogate */
+	    {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"}, /* beyond the last */
+	    {"\xe2\x80\xaegpj", "\\xe2\\x80\\xaegpj"},	  /* right to left from here */
+	    {"\xe2\x80\xa8", "\\xe2\\x80\\xa8"},	  /* a line's end */
+	    {"\xf0\x9f\x90", "\\xf0\\x9f\\x90"},	  /* cut off */
+	};
+	char buf[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		assert_string_equal(text_escape(cases[i].text, buf, sizeof(buf)), cases[i].shown);
+		assert_string_equal(printable(cases[i].text).text, cases[i].shown);
+	}
+}
+
+/* Whatever the room, the text ends within it, between characters. */
+static void test_escape_cuts(void **state)
+{
+	static const char text[] = "abc\xe2\x82\xac\033xyz";
+	static const char *const cut[] = {
+	    [4] = "...",
+	    [5] = "a...",
+	    [6] = "ab...",
+	    [7] = "abc...",
+	    [9] = "abc...",
+	    [10] = "abc\xe2\x82\xac...",
+	    [13] = "abc\xe2\x82\xac...",
+	    [14] = "abc\xe2\x82\xac\\x1bxyz",
+	};
+	char buf[16];
+
+	(void)state;
+	for (size_t size = 4; size <= 14; size++) {
+		for (size_t i = 0; i < sizeof(buf); i++)
+			buf[i] = '!';
+		text_escape(text, buf, size);
+		for (size_t i = size; i < sizeof(buf); i++)
+			assert_int_equal(buf[i], '!');
+		if (cut[size])
+			assert_string_equal(buf, cut[size]);
+	}
+}
+
+static void test_is_utf8(void **state)
+{
+	(void)state;
+	assert_true(text_is_utf8(""));
+	assert_true(text_is_utf8("caf\xc3\xa9\033\n"));
+	assert_false(text_is_utf8("caf\xe9"));
+	assert_false(text_is_utf8("\xed\xa0\x80"));
+	assert_false(text_is_utf8("\xf8\x88\x80\x80\x80"));
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_escape),
+	    cmocka_unit_test(test_escape_cuts),
+	    cmocka_unit_test(test_is_utf8),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "grace.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int map_of(int inner_fd)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, options, .inner_map_fd = inner_fd);
+	enum bpf_map_type type = inner_fd < 0 ? BPF_MAP_TYPE_ARRAY : BPF_MAP_TYPE_ARRAY_OF_MAPS;
+
+	return bpf_map_create(type, "pacer_grace", 4, 4, 1, inner_fd < 0 ? NULL : &options);
+}
+
+/*
+ * When a map is put into a map of maps, the kernel returns only after all programs that could be
+ * running have ended. A map of our own does: what it holds does not matter.
+ */
+static int wait_by_map(void)
+{
+	int inner_fd = map_of(-1), outer_fd = inner_fd < 0 ? -1 : map_of(inner_fd);
+	uint32_t first = 0;
+	int err = outer_fd < 0 ? -1 : bpf_map_update_elem(outer_fd, &first, &inner_fd, BPF_ANY);
+	int cause = errno;
+
+	if (outer_fd >= 0)
+		close(outer_fd);
+	if (inner_fd >= 0)
+		close(inner_fd);
+	errno = cause;
+	return err;
+}
+
+/* Some kernels refuse the first way: those built without it, or with CPUs that have no tick. */
+int grace(const char *ifname, struct policy_error *error)
+{
+	if (!syscall(__NR_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) || !wait_by_map())
+		return 0;
+	return policy_fail(error, 0,
+			   "%s: the kernel does not say when its CPUs are done with what was in "
+			   "force: %s: run as root, outside of what forbids membarrier and bpf",
+			   ifname, strerror(errno));
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The options of a verb, read and described by its table. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+
+#define HELP_COLUMN 32
+#define LINE_END    96
+
+/* What every verb takes. */
+static const struct option_row common[] = {
+    {"json", 'j', NULL, "print JSON", OPTION_FLAG(json)},
+    {"help", 'h', NULL, "print this", .kind = OPTION_IS_FLAG},
+    {0},
+};
+
+static const struct option_row none[] = {{0}};
+
+/* --- reading -------------------------------------------------------------------------------- */
+
+struct reading {
+	const struct verb *verb;
+	char **argv;
+	int argc, at; /* at: of the next argument */
+	struct options *options;
+};
+
+static bool is_help(const struct option_row *row)
+{
+	return row->letter == 'h';
+}
+
+static const struct option_row *const *tables_of(const struct verb *verb)
+{
+	static const struct option_row *tables[3];
+
+	tables[0] = verb->options ? verb->options : none;
+	tables[1] = common;
+	return tables;
+}
+
+/* By the whole name, or by the beginning of one alone. */
+static const struct option_row *find_name(const struct verb *verb, const char *name, size_t len)
+{
+	const struct option_row *found = NULL;
+	int n = 0;
+
+	for (const struct option_row *const *t = tables_of(verb); *t; t++)
+		for (const struct option_row *row = *t; row->name; row++) {
+			if (strncmp(row->name, name, len))
+				continue;
+			if (!row->name[len])
+				return row;
+			found = row;
+			n++;
+		}
+	return n == 1 && len ? found : NULL;
+}
+
+static const struct option_row *find_letter(const struct verb *verb, char letter)
+{
+	for (const struct option_row *const *t = tables_of(verb); *t; t++)
+		for (const struct option_row *row = *t; row->name; row++)
+			if (row->letter == letter)
+				return row;
+	return NULL;
+}
+
+static enum parsed no_option(const struct reading *r, const char *name, size_t len)
+{
+	char wrong[32];
+	struct policy_nearest nearest = {.wrong = wrong};
+
+	snprintf(wrong, sizeof(wrong), "%.*s", (int)(len < 31 ? len : 31), name);
+	for (const struct option_row *const *t = tables_of(r->verb); *t; t++)
+		for (const struct option_row *row = *t; row->name; row++)
+			policy_nearest(&nearest, row->name);
+	(void)misused(r->verb->name, "it has no option --%.*s%s%s%s", (int)len, name,
+		      nearest.name ? " (did you mean --" : "", nearest.name ? nearest.name : "",
+		      nearest.name ? "?)" : "");
+	return PARSED_WRONG;
+}
+
+static enum parsed take_time(const struct reading *r, const char *text, uint64_t *ns)
+{
+	if (!units_duration(text, ns) && *ns)
+		return PARSED;
+	(void)misused(r->verb->name, "%s is not a duration such as 90s or 10m", text);
+	return PARSED_WRONG;
+}
+
+/* `value` is of this argument; where that is NULL, and one is wanted, it is the next argument. */
+static enum parsed take(struct reading *r, const struct option_row *row, const char *value)
+{
+	char *field = (char *)r->options + row->at;
+
+	if (is_help(row))
+		return PARSED_HELP;
+	if (row->kind == OPTION_IS_FLAG) {
+		*(bool *)field = true;
+		return PARSED;
+	}
+	if (!value && r->at == r->argc) {
+		(void)misused(r->verb->name, "%s wants a value: %s", r->argv[r->at - 1],
+			      row->argument);
+		return PARSED_WRONG;
+	}
+	if (!value)
+		value = r->argv[r->at++];
+	if (row->kind == OPTION_IS_TIME)
+		return take_time(r, value, (uint64_t *)field);
+	*(const char **)field = value;
+	return PARSED;
+}
+
+/* --name, --name VALUE, --name=VALUE */
+static enum parsed take_name(struct reading *r, const char *text)
+{
+	size_t len = strcspn(text, "=");
+	const struct option_row *row = find_name(r->verb, text, len);
+
+	if (!row)
+		return no_option(r, text, len);
+	if (row->kind == OPTION_IS_FLAG && text[len]) {
+		(void)misused(r->verb->name, "--%s takes no value", row->name);
+		return PARSED_WRONG;
+	}
+	return take(r, row, text[len] ? text + len + 1 : NULL);
+}
+
+/* -jw, -c VALUE, -cVALUE */
+static enum parsed take_letters(struct reading *r, const char *text)
+{
+	enum parsed parsed = PARSED;
+
+	for (const char *at = text; *at && parsed == PARSED; at++) {
+		const struct option_row *row = find_letter(r->verb, *at);
+
+		if (!row) {
+			(void)misused(r->verb->name,
+				      "it has no option -%c, as in -%s: a file of that name goes "
+				      "behind --",
+				      *at, text);
+			return PARSED_WRONG;
+		}
+		if (row->kind != OPTION_IS_FLAG)
+			return take(r, row, at[1] ? at + 1 : NULL);
+		parsed = take(r, row, NULL);
+	}
+	return parsed;
+}
+
+enum parsed options_parse(const struct verb *verb, int argc, char **argv, struct options *options)
+{
+	struct reading r = {verb, argv, argc, 1, options};
+	enum parsed parsed = PARSED;
+	bool ended = false;
+
+	*options = (struct options){.args = argv + 1};
+	while (r.at < argc && parsed == PARSED) {
+		char *text = argv[r.at++];
+
+		if (ended || text[0] != '-' || !text[1])
+			options->args[options->n_args++] = text;
+		else if (text[1] != '-')
+			parsed = take_letters(&r, text + 1);
+		else if (text[2])
+			parsed = take_name(&r, text + 2);
+		else
+			ended = true;
+	}
+	return parsed;
+}
+
+/* --- telling -------------------------------------------------------------------------------- */
+
+/* "[--mode native|skb|hw]", "-c POLICY" */
+static int usage_text(const struct option_row *row, char *buf, size_t size)
+{
+	char name[32];
+
+	if (row->needed && row->letter)
+		snprintf(name, sizeof(name), "-%c", row->letter);
+	else
+		snprintf(name, sizeof(name), "--%s", row->name);
+	return snprintf(buf, size, "%s%s%s%s%s", row->needed ? "" : "[", name,
+			row->argument ? " " : "", row->argument ? row->argument : "",
+			row->needed ? "" : "]");
+}
+
+static void print_usage(const struct verb *verb)
+{
+	int column = printf("usage: xdp-pacer %s%s%s", verb->name, *verb->arguments ? " " : "",
+			    verb->arguments);
+
+	for (const struct option_row *const *t = tables_of(verb); *t; t++)
+		for (const struct option_row *row = *t; row->name; row++) {
+			char text[80];
+			int len = usage_text(row, text, sizeof(text));
+
+			if (is_help(row))
+				continue;
+			if (column + 1 + len > LINE_END)
+				column = printf("\n%*s", 16, "") - 1;
+			column += printf(" %s", text);
+		}
+	putchar('\n');
+}
+
+static void print_row(const struct option_row *row)
+{
+	char text[80] = "    ";
+
+	if (row->letter)
+		snprintf(text, sizeof(text), "-%c, ", row->letter);
+	snprintf(text + 4, sizeof(text) - 4, "--%s%s%s", row->name, row->argument ? " " : "",
+		 row->argument ? row->argument : "");
+	printf("  %-*s%s\n", HELP_COLUMN, text, row->help);
+}
+
+void options_help(const struct verb *verb)
+{
+	print_usage(verb);
+	printf("\n%s\n\n", verb->summary);
+	for (const struct option_row *const *t = tables_of(verb); *t; t++)
+		for (const struct option_row *row = *t; row->name; row++)
+			print_row(row);
+	printf("\nExit codes: 0 done, 1 failed, 2 usage or policy error. See xdp-pacer(8).\n");
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "pins.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <bpf/libbpf.h>
+#include <limits.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <linux/magic.h>
+#include <unistd.h>
+
+#define FIRST_PID_NAMESPACE 4026531836u /* the kernel's PROC_PID_INIT_INO */
+#define NAMESPACES_MAX	    4096
+
+/* --- who carries a program ------------------------------------------------------------------ */
+
+enum carried { CARRIED_NO, CARRIED_YES, CARRIED_UNKNOWN };
+
+static enum carried carried_here(uint32_t id)
+{
+	struct if_nameindex *all = if_nameindex();
+	enum carried result = all ? CARRIED_NO : CARRIED_UNKNOWN;
+
+	for (struct if_nameindex *i = all; i && i->if_index && result == CARRIED_NO; i++) {
+		LIBBPF_OPTS(bpf_xdp_query_opts, now);
+
+		if (bpf_xdp_query(i->if_index, 0, &now))
+			result = CARRIED_UNKNOWN;
+		else if (now.drv_prog_id == id || now.skb_prog_id == id || now.hw_prog_id == id)
+			result = CARRIED_YES;
+	}
+	if (all)
+		if_freenameindex(all);
+	return result;
+}
+
+struct seen {
+	ino_t *ino;
+	size_t n;
+};
+
+static bool seen_before(struct seen *seen, ino_t ino)
+{
+	for (size_t i = 0; i < seen->n; i++)
+		if (seen->ino[i] == ino)
+			return true;
+	if (seen->n < NAMESPACES_MAX)
+		seen->ino[seen->n++] = ino;
+	return false;
+}
+
+/* In the network namespace of that file, if it has not been looked at. */
+static enum carried carried_in(const char *path, uint32_t id, struct seen *seen)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	enum carried result = CARRIED_NO;
+	struct stat st;
+
+	if (fd < 0) /* its process has ended */
+		return CARRIED_NO;
+	if (fstat(fd, &st))
+		result = CARRIED_UNKNOWN;
+	else if (!seen_before(seen, st.st_ino))
+		result = setns(fd, CLONE_NEWNET) ? CARRIED_UNKNOWN : carried_here(id);
+	close(fd);
+	return result;
+}
+
+/* In every network namespace named by `directory`/NAME`suffix`. */
+static enum carried carried_among(const char *directory, const char *suffix, uint32_t id,
+				  struct seen *seen)
+{
+	enum carried result = CARRIED_NO;
+	DIR *d = opendir(directory);
+	struct dirent *e;
+
+	while (d && result == CARRIED_NO && (e = readdir(d))) {
+		char path[PATH_MAX];
+
+		if (e->d_name[0] == '.' || (*suffix && !strspn(e->d_name, "0123456789")))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s%s", directory, e->d_name, suffix);
+		result = carried_in(path, id, seen);
+	}
+	if (d)
+		closedir(d);
+	return result;
+}
+
+static bool sees_every_process(void)
+{
+	struct stat st;
+
+	return !stat("/proc/self/ns/pid", &st) && st.st_ino == FIRST_PID_NAMESPACE;
+}
+
+/* That open file is the program. */
+static bool is_program(int directory_fd, const char *name, uint32_t id)
+{
+	int fd = openat(directory_fd, name, O_RDONLY | O_CLOEXEC);
+	char text[1024], line[32];
+	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	text[n > 0 ? n : 0] = 0;
+	snprintf(line, sizeof(line), "prog_id:\t%u\n", id);
+	return strstr(text, line);
+}
+
+/* A process has the program open: it may stand between pinning and attaching. */
+static bool held(uint32_t id)
+{
+	struct dirent *process, *file;
+	DIR *proc = opendir("/proc");
+	bool result = !proc;
+
+	while (!result && (process = readdir(proc))) {
+		char path[PATH_MAX];
+		DIR *files;
+
+		if (!strspn(process->d_name, "0123456789"))
+			continue;
+		snprintf(path, sizeof(path), "/proc/%s/fdinfo", process->d_name);
+		files = opendir(path);
+		while (files && !result && (file = readdir(files)))
+			result =
+			    file->d_name[0] != '.' && is_program(dirfd(files), file->d_name, id);
+		if (files)
+			closedir(files);
+	}
+	if (proc)
+		closedir(proc);
+	return result;
+}
+
+/* By any interface of the machine: indices repeat between namespaces, file systems are shared. */
+static enum carried carried(uint32_t id)
+{
+	struct seen seen = {calloc(NAMESPACES_MAX, sizeof(*seen.ino)), 0};
+	int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	enum carried result = CARRIED_UNKNOWN;
+
+	if (seen.ino && home >= 0 && sees_every_process() && !held(id)) {
+		result = carried_here(id);
+		if (result == CARRIED_NO)
+			result = carried_among("/proc", "/ns/net", id, &seen);
+		if (result == CARRIED_NO)
+			result = carried_among("/run/netns", "", id, &seen);
+		if (setns(home, CLONE_NEWNET)) /* what follows would be done elsewhere */
+			abort();
+	}
+	if (home >= 0)
+		close(home);
+	free(seen.ino);
+	return result;
+}
+
+/* --- the pins ------------------------------------------------------------------------------- */
+
+static bool remove_all(int parent_fd, const char *name)
+{
+	int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+
+	while (d && (e = readdir(d)))
+		if (e->d_name[0] != '.')
+			unlinkat(fd, e->d_name, 0);
+	if (d)
+		closedir(d);
+	else if (fd >= 0)
+		close(fd);
+	return !unlinkat(parent_fd, name, AT_REMOVEDIR);
+}
+
+/* libxdp's directory, locked as libxdp locks it; -1: there is none, so that there are no pins. */
+static int open_locked(void)
+{
+	const char *bpffs = secure_getenv("LIBXDP_BPFFS");
+	struct statfs fs;
+	char path[PATH_MAX];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/xdp", bpffs ? bpffs : "/sys/fs/bpf");
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0 && (fstatfs(fd, &fs) || fs.f_type != BPF_FS_MAGIC || flock(fd, LOCK_EX))) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+int pins_sweep(int ifindex)
+{
+	int fd = open_locked(), copy, n = 0;
+	struct dirent *e;
+	DIR *d;
+
+	if (fd < 0)
+		return 0;
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, 3); /* the lock is of both, and ends with both */
+	d = copy < 0 ? NULL : fdopendir(copy);
+	while (d && (e = readdir(d))) {
+		uint32_t id;
+		int of, end = 0;
+
+		if (sscanf(e->d_name, "dispatch-%d-%u%n", &of, &id, &end) == 2 && !e->d_name[end] &&
+		    of == ifindex && carried(id) == CARRIED_NO)
+			n += remove_all(fd, e->d_name);
+		else if (!strncmp(e->d_name, "prog-test-link-", 15))
+			unlinkat(fd, e->d_name, 0); /* libxdp's trial: gone before it unlocks */
+	}
+	if (d)
+		closedir(d);
+	else if (copy >= 0)
+		close(copy);
+	close(fd);
+	return n;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "rotate.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "ban.h"
+
+#define PASSES 32
+
+/* What a reader finds in an entry, if it holds a ban that runs and nobody is writing to it. */
+static bool read_ban(struct pacer_line *line, __u64 now_ns, struct pacer_ban_key *key,
+		     __u64 *until_ns)
+{
+	__u32 before = pacer_acquire(&line->ban_claim);
+	struct pacer_line copy = *line;
+
+	PACER_BARRIER();
+	*key = (struct pacer_ban_key){copy.ban_rule, copy.ban_key_id, {0}};
+	memcpy(key->word, copy.ban_key, sizeof(key->word));
+	*until_ns = copy.ban_until_ns;
+	return !(before & PACER_CLAIM_HELD) && pacer_load(&line->ban_claim) == before &&
+	       *until_ns > now_ns;
+}
+
+/* Words that are 0 add nothing, so it does not matter how many of them the tier hashes. */
+static struct pacer_hash hash_of(const struct pacer_ban_key *key, const __u64 secret[PACER_SECRETS])
+{
+	if (key->key_id & PACER_KEY_V6)
+		return pacer_hash_words(secret, PACER_HASH_FAMILY6, key->word, PACER_KEY_WORDS);
+	return pacer_hash_words(secret, PACER_HASH_FAMILY4, key->word, 4);
+}
+
+/* The ban was lifted while it was on its way: where it came to, too. */
+static void lift_again(const struct pacer_ban_ask *q, __u64 until_ns)
+{
+	for (__u32 way = 0; way < PACER_BAN_WAYS; way++) {
+		struct pacer_line *line =
+		    PACER_LINE_AT(q->table, pacer_ban_index(q->bans, q->hash) + way);
+
+		if (line && pacer_ban_is(line, &q->key) &&
+		    pacer_cas64(&line->ban_until_ns, until_ns, 0) == until_ns)
+			return;
+	}
+}
+
+/* 1: it stands where the secret has it. 0: there is no room yet. */
+static bool move(const struct pacer_ban_ask *q, __u32 index, __u64 until_ns, size_t *moved)
+{
+	struct pacer_line *filter = pacer_ban_filter(q->table, q->bans, q->hash);
+	struct pacer_line *from = PACER_LINE_AT(q->table, index);
+
+	if (index - pacer_ban_index(q->bans, q->hash) < PACER_BAN_WAYS)
+		return filter &&
+		       pacer_ttl_raise(filter->word64, 7, pacer_ban_cells(q->hash), until_ns);
+	if (pacer_ban_add(q, until_ns) != PACER_BANNED)
+		return false;
+	if (!pacer_ban_lift(from, &q->key, q->now_ns))
+		lift_again(q, until_ns);
+	++*moved;
+	return true;
+}
+
+static size_t move_all(struct pacer_ban_ask *q, const __u64 secret[PACER_SECRETS], size_t *moved)
+{
+	size_t left = 0;
+
+	for (__u32 i = 0; i < q->bans->sets * PACER_BAN_WAYS; i++) {
+		struct pacer_line *line = PACER_LINE_AT(q->table, q->bans->base + i);
+		__u64 until_ns;
+
+		if (!line || !read_ban(line, q->now_ns, &q->key, &until_ns))
+			continue;
+		q->hash = hash_of(&q->key, secret);
+		left += !move(q, q->bans->base + i, until_ns, moved);
+	}
+	return left;
+}
+
+size_t rotate_bans(struct pacer_table *table, const struct pacer_bans *bans,
+		   const __u64 secret[2][PACER_SECRETS], __u32 to, __u64 now_ns)
+{
+	struct pacer_ban_ask q = {.table = table, .bans = bans, .now_ns = now_ns};
+	size_t left = 1, moved = 1;
+
+	/* What has moved may have made room for what had none. */
+	for (int pass = 0; left && moved && pass < PASSES; pass++) {
+		moved = 0;
+		left = move_all(&q, secret[to & 1], &moved);
+	}
+	return left;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What is said: complaints, results, and whether they got to where they should. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "text.h"
+
+#define LINE_MAX_BYTES 8192 /* two paths */
+
+static const char *at_work = "";
+static bool changed;
+static bool no_memory;	 /* for a part of the result */
+static int stdout_error; /* the first errno, -1 where it is not known */
+
+/* --- complaints ----------------------------------------------------------------------------- */
+
+static void say_line(const char *before, const char *format, va_list args, const char *after)
+{
+	static char text[LINE_MAX_BYTES], line[LINE_MAX_BYTES];
+
+	vsnprintf(text, sizeof(text), format, args);
+	fprintf(stderr, "%s: %s%s\n", before, text_escape(text, line, sizeof(line)), after);
+}
+
+void complaint(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say_line("xdp-pacer", format, args, "");
+	va_end(args);
+}
+
+int complain(const char *file, const struct policy_error *error)
+{
+	if (file && error->line > 0)
+		complaint("%s:%d: %s", file, error->line, error->text);
+	else if (file)
+		complaint("%s: %s", file, error->text);
+	else
+		complaint("%s", error->text);
+	return file && error->line != POLICY_NO_MEMORY ? EXIT_WRONG : EXIT_FAILED;
+}
+
+int misused(const char *verb, const char *format, ...)
+{
+	char before[64], after[64];
+	va_list args;
+
+	snprintf(before, sizeof(before), "xdp-pacer %s", verb);
+	snprintf(after, sizeof(after), ": see `xdp-pacer help %s`", verb);
+	va_start(args, format);
+	say_line(before, format, args, after);
+	va_end(args);
+	return EXIT_WRONG;
+}
+
+int gave_up(const char *verb, const char *what)
+{
+	complaint("%s: %s", verb, what);
+	return EXIT_FAILED;
+}
+
+/* --- results -------------------------------------------------------------------------------- */
+
+static void *json_malloc(size_t size)
+{
+	void *at = malloc(size);
+
+	no_memory |= !at;
+	return at;
+}
+
+void say_begin(const char *verb)
+{
+	at_work = verb;
+	json_set_alloc_funcs(json_malloc, free);
+}
+
+void result_lacks(void)
+{
+	no_memory = true;
+}
+
+void change_made(void)
+{
+	changed = true;
+}
+
+static int no_result(const char *why)
+{
+	complaint("%s: the result cannot be written%s%s%s", at_work, *why ? ": " : "", why,
+		  changed ? ": the change was made all the same" : "");
+	return EXIT_FAILED;
+}
+
+static void note_error(void)
+{
+	if (!stdout_error)
+		stdout_error = errno ? errno : -1;
+}
+
+bool stdout_failed(void)
+{
+	if (ferror(stdout))
+		note_error();
+	return ferror(stdout);
+}
+
+bool flushed(void)
+{
+	errno = 0;
+	if (fflush(stdout) || ferror(stdout))
+		note_error();
+	return !stdout_error;
+}
+
+int written(int code)
+{
+	if (flushed()) {
+		errno = 0;
+		if (fclose(stdout)) /* where some file systems say it first */
+			note_error();
+	}
+	if (!stdout_error && no_memory && !code)
+		return no_result("no memory for a part of it");
+	if (!stdout_error)
+		return code;
+	if (stdout_error == EPIPE) /* as SIGPIPE would have ended it, were it not ignored */
+		return code ? code : EXIT_FAILED;
+	return no_result(stdout_error > 0 ? strerror(stdout_error) : "");
+}
+
+json_t *json_text(const char *name)
+{
+	size_t size = 4 * strlen(name) + 4;
+	json_t *value;
+	char *text;
+
+	if (text_is_utf8(name))
+		return json_string(name);
+	text = json_malloc(size);
+	value = text ? json_string(text_escape(name, text, size)) : NULL;
+	free(text);
+	return value;
+}
+
+static int print_as(json_t *value, size_t flags)
+{
+	char *text = value && !no_memory ? json_dumps(value, flags) : NULL;
+
+	json_decref(value);
+	if (!text || no_memory) { /* a dump goes on where a piece of it found none */
+		free(text);
+		return no_result(no_memory ? "no memory" : "a name in it is not UTF-8");
+	}
+	errno = 0;
+	if (puts(text) == EOF)
+		note_error();
+	free(text);
+	return EXIT_DONE;
+}
+
+int print_json(json_t *value)
+{
+	return print_as(value, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+}
+
+int print_json_line(json_t *value)
+{
+	return print_as(value, JSON_COMPACT);
+}

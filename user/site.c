@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "site.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/if_link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xdp/libxdp.h>
+
+#include "abi.h"
+
+#define PROGRAM	   "pacer"
+#define DISPATCHER "xdp_dispatcher"
+#define RETRIES	   8 /* a program may go between its id and its descriptor */
+
+static int query(int ifindex, struct site *site)
+{
+	LIBBPF_OPTS(bpf_xdp_query_opts, now);
+	int err = bpf_xdp_query(ifindex, 0, &now);
+
+	if (err)
+		return err;
+	site->id = now.drv_prog_id;
+	site->mode = "native";
+	site->flags = XDP_FLAGS_DRV_MODE;
+	if (!site->id && now.skb_prog_id) {
+		site->id = now.skb_prog_id;
+		site->mode = "skb";
+		site->flags = XDP_FLAGS_SKB_MODE;
+	} else if (!site->id && now.hw_prog_id) {
+		site->id = now.hw_prog_id;
+		site->mode = "hw";
+		site->flags = XDP_FLAGS_HW_MODE;
+	}
+	return 0;
+}
+
+int64_t site_id(int ifindex)
+{
+	struct site site;
+
+	return query(ifindex, &site) ? -1 : (int64_t)site.id;
+}
+
+const char *site_ip_word(const struct site *site)
+{
+	return site->flags == XDP_FLAGS_SKB_MODE  ? "xdpgeneric"
+	       : site->flags == XDP_FLAGS_HW_MODE ? "xdpoffload"
+						  : "xdp";
+}
+
+/* The first words of a map, if it is the control map of a pacer. */
+static bool read_control(int map_fd, uint32_t *abi)
+{
+	struct bpf_map_info info = {0};
+	uint32_t len = sizeof(info), key = 0, *value;
+	bool is = false;
+
+	if (bpf_obj_get_info_by_fd(map_fd, &info, &len) || strcmp(info.name, ".data.control") ||
+	    info.type != BPF_MAP_TYPE_ARRAY || info.value_size < 2 * sizeof(*value))
+		return false;
+	value = malloc(info.value_size);
+	if (value && !bpf_map_lookup_elem(map_fd, &key, value) && value[0] == PACER_MAGIC) {
+		*abi = value[1];
+		is = true;
+	}
+	free(value);
+	return is;
+}
+
+bool site_is_pacer(int prog_fd, uint32_t *abi)
+{
+	struct bpf_prog_info info = {0};
+	uint32_t ids[64], len = sizeof(info), n;
+	bool is = false;
+
+	info.nr_map_ids = sizeof(ids) / sizeof(*ids);
+	info.map_ids = (uintptr_t)ids;
+	if (bpf_obj_get_info_by_fd(prog_fd, &info, &len) || strcmp(info.name, PROGRAM))
+		return false;
+	n = info.nr_map_ids < sizeof(ids) / sizeof(*ids) ? info.nr_map_ids
+							 : sizeof(ids) / sizeof(*ids);
+	for (uint32_t i = 0; i < n && !is; i++) {
+		int fd = bpf_map_get_fd_by_id(ids[i]);
+
+		is = fd >= 0 && read_control(fd, abi);
+		if (fd >= 0)
+			close(fd);
+	}
+	return is;
+}
+
+/* Of the programs that the dispatcher calls, the one of the pacer's name. */
+static int look_within(struct site *site)
+{
+	struct xdp_program *p = NULL;
+	long err;
+
+	site->dispatched = xdp_multiprog__get_from_ifindex(site->ifindex);
+	err = libxdp_get_error(site->dispatched);
+	if (err) {
+		site->dispatched = NULL;
+		return err == -ENOENT ? 0 : (int)err;
+	}
+	/* One whose pins are gone looks like a program that stands alone: nobody can add to it. */
+	if (xdp_multiprog__is_legacy(site->dispatched)) {
+		xdp_multiprog__close(site->dispatched);
+		site->dispatched = NULL;
+		return 0;
+	}
+	while (!site->entry && (p = xdp_multiprog__next_prog(p, site->dispatched)))
+		if (!strcmp(xdp_program__name(p), PROGRAM))
+			site->entry = p;
+	return 0;
+}
+
+struct xdp_program *site_program(const struct site *site, uint32_t id)
+{
+	struct xdp_program *p = NULL;
+
+	while (site->dispatched && (p = xdp_multiprog__next_prog(p, site->dispatched)))
+		if (xdp_program__id(p) == id)
+			return p;
+	return NULL;
+}
+
+static int look(struct site *site)
+{
+	struct bpf_prog_info info = {0};
+	uint32_t len = sizeof(info);
+	int err = query(site->ifindex, site);
+
+	if (err || !site->id)
+		return err;
+	site->fd = bpf_prog_get_fd_by_id(site->id);
+	if (site->fd < 0 || bpf_obj_get_info_by_fd(site->fd, &info, &len))
+		return -errno;
+	memcpy(site->name, info.name, sizeof(site->name));
+	if (!strcmp(site->name, PROGRAM)) {
+		site->pacer_fd = site->fd;
+		site->pacer_id = site->id;
+	} else if (!strcmp(site->name, DISPATCHER)) {
+		err = look_within(site);
+		if (err)
+			return err;
+		if (site->entry) {
+			site->pacer_fd = xdp_program__fd(site->entry);
+			site->pacer_id = xdp_program__id(site->entry);
+		}
+	}
+	site->named = site->pacer_fd >= 0;
+	site->pacer = site->named && site_is_pacer(site->pacer_fd, &site->abi);
+	return 0;
+}
+
+void site_close(struct site *site)
+{
+	if (site->dispatched)
+		xdp_multiprog__close(site->dispatched);
+	if (site->fd >= 0)
+		close(site->fd);
+	*site = (struct site){.fd = -1, .pacer_fd = -1};
+}
+
+int site_open(const char *ifname, int ifindex, struct site *site, struct policy_error *error)
+{
+	int err = -ENOENT;
+
+	for (int i = 0; i < RETRIES && err == -ENOENT; i++) {
+		*site = (struct site){.ifindex = ifindex, .fd = -1, .pacer_fd = -1};
+		err = look(site);
+		if (!err)
+			return 0;
+		site_close(site);
+	}
+	if (err == -EPERM)
+		return policy_fail(
+		    error, 0, "%s: no privilege to look at its XDP programs: run as root", ifname);
+	return policy_fail(error, 0, "%s: its XDP programs cannot be read: %s", ifname,
+			   strerror(-err));
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "text.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Bytes of the character at *text, with its number in *value; 0: that is no UTF-8. */
+static size_t character(const unsigned char *text, uint32_t *value)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	size_t n = *text < 0x80 ? 1 : *text >> 5 == 6 ? 2 : *text >> 4 == 14 ? 3 : 4;
+
+	*value = n == 1 ? *text : *text & (0x7f >> n);
+	if (n == 4 && *text >> 3 != 30)
+		return 0;
+	for (size_t i = 1; i < n; i++) {
+		if ((text[i] & 0xc0) != 0x80)
+			return 0;
+		*value = *value << 6 | (text[i] & 0x3f);
+	}
+	if (*value < least[n] || *value > 0x10ffff || (*value >= 0xd800 && *value <= 0xdfff))
+		return 0;
+	return n;
+}
+
+static bool is_harmless(uint32_t c)
+{
+	if (c < 0x20 || (c >= 0x7f && c < 0xa0))
+		return false;
+	/* Marks and overrides of direction, ends of lines and paragraphs. */
+	return !(c == 0x61c || c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) ||
+		 (c >= 0x2066 && c <= 0x2069));
+}
+
+/* What stands for the next of the text; *taken are its bytes. Returns its length. */
+static size_t next_piece(const char *text, char piece[20], size_t *taken)
+{
+	uint32_t c;
+	size_t n = character((const unsigned char *)text, &c), len = 0;
+
+	*taken = n ? n : 1;
+	if (n && is_harmless(c)) {
+		memcpy(piece, text, n);
+		return n;
+	}
+	for (size_t i = 0; i < *taken; i++)
+		len += (size_t)snprintf(piece + len, 20 - len, "\\x%02x", (unsigned char)text[i]);
+	return len;
+}
+
+char *text_escape(const char *text, char *buf, size_t size)
+{
+	size_t used = 0, cut = 0, taken; /* cut: where "..." has room */
+
+	for (; *text; text += taken) {
+		char piece[20];
+		size_t len = next_piece(text, piece, &taken);
+
+		if (used + len >= size) {
+			used = cut + (size_t)snprintf(buf + cut, size - cut, "...");
+			break;
+		}
+		memcpy(buf + used, piece, len);
+		used += len;
+		if (used + 4 <= size)
+			cut = used;
+	}
+	buf[used] = 0;
+	return buf;
+}
+
+struct printable printable(const char *text)
+{
+	struct printable p;
+
+	text_escape(text, p.text, sizeof(p.text));
+	return p;
+}
+
+bool text_is_utf8(const char *text)
+{
+	uint32_t c;
+	size_t n;
+
+	for (; *text; text += n) {
+		n = character((const unsigned char *)text, &c);
+		if (!n)
+			return false;
+	}
+	return true;
+}

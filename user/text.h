@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: names that others chose (files, interfaces, keys) as a terminal, a picture or JSON can
+ * take them. Pure.
+ *
+ * What is written: characters as they are; \xHH for each byte of a control character (C0, DEL, C1),
+ * of one that turns the direction of writing or ends a line, and for each byte that is no UTF-8.
+ * A backslash stays as it is: the text is for eyes, and is not read back.
+ */
+#ifndef PACER_TEXT_H
+#define PACER_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define TEXT_PRINTABLE 1024 /* of a name that stands in a table */
+
+struct printable {
+	char text[TEXT_PRINTABLE];
+};
+
+/* At most size - 1 bytes, cut between characters with "..." where that is too little. Returns buf.
+ */
+char *text_escape(const char *text, char *buf, size_t size);
+/* The same for an argument of printf: printable(name).text. */
+struct printable printable(const char *text);
+
+bool text_is_utf8(const char *text);
+
+#endif
