@@ -167,8 +167,7 @@ static __always_inline int is_sampled(const struct pacer_policy *policy, __u32 r
  * one is to fill.
  */
 static __attribute__((noinline)) int begin(struct xdp_md *ctx, struct pacer_walk *walk,
-					   const struct pacer_policy *policy,
-					   struct pacer_hold *hold)
+					   const struct pacer_policy *policy)
 {
 	const struct pacer_rule *rule;
 	__u32 reason;
@@ -180,7 +179,7 @@ static __attribute__((noinline)) int begin(struct xdp_md *ctx, struct pacer_walk
 	rule = &policy->rule[walk->rule & (PACER_RULES_MAX - 1)];
 	if (!rule->plain || walk->pkt.key[PACER_WORD_META] & PACER_META_PART)
 		return FURTHER | ASK;
-	result = pacer_limit_pass(walk, &rule->tier[0], hold);
+	result = pacer_limit_pass(walk, &rule->tier[0]);
 	if (result == PACER_UNDECIDED)
 		return FURTHER | SETTLE;
 	reason = pacer_opaque(result);
@@ -188,15 +187,14 @@ static __attribute__((noinline)) int begin(struct xdp_md *ctx, struct pacer_walk
 	return reason;
 }
 
-static __always_inline struct pacer_judgement judge(struct pacer_walk *walk, __u32 reason,
-						    struct pacer_hold *hold)
+static __always_inline struct pacer_judgement judge(struct pacer_walk *walk, __u32 reason)
 {
 	struct pacer_judgement j = {reason, PACER_RULES_MAX, 0, PACER_EVENT_COUNT};
 
 	if (reason == ASK)
 		return pacer_pace_rule(walk);
 	if (reason == SETTLE) {
-		j.reason = pacer_reason_of(pacer_limit_settle(walk, hold));
+		j.reason = pacer_reason_of(pacer_limit_settle(walk));
 		j.rule = walk->rule;
 	}
 	return j;
@@ -269,7 +267,6 @@ SEC("xdp.frags") int pacer(struct xdp_md *ctx)
 	const struct pacer_policy *policy;
 	struct pacer_counters *counters;
 	struct pacer_judgement j;
-	struct pacer_hold hold;
 	struct pacer_walk walk;
 	int result, verdict;
 
@@ -281,13 +278,13 @@ SEC("xdp.frags") int pacer(struct xdp_md *ctx)
 		walk.copy = pacer_in_force(word, pacer_clock(1));
 	walk.copy &= 1;
 	policy = PACER_POLICY_OF(&walk);
-	result = begin(ctx, &walk, policy, &hold);
+	result = begin(ctx, &walk, policy);
 	if (!(result & FURTHER)) {
 		if (is_sampled(policy, result))
 			sample(ctx, &walk, fate_of(result, 0, walk.rule));
 		return result == PACER_ADMIT ? XDP_PASS : XDP_DROP;
 	}
-	j = judge(&walk, result & ~FURTHER, &hold);
+	j = judge(&walk, result & ~FURTHER);
 	counters = count_judged(policy, &j, &walk);
 	if (is_sampled(policy, j.reason))
 		sample(ctx, &walk, fate_of(j.reason, j.tier, j.rule));

@@ -153,17 +153,17 @@ PACER_INLINE PACER_MUST_USE int pacer_entry_settle(const struct pacer_ask *q,
 /*
  * All steps in one, for a packet that no other limit has to judge, where the key has an entry that
  * nobody else is changing: read, claim what was read, and count. Returns a reason, with nothing
- * held, or PACER_UNDECIDED with nothing done: then the steps have to be taken, from
- * pacer_entry_reserve on, which begins at f->ring.index.
+ * held, or PACER_UNDECIDED with nothing done: then the steps have to be taken.
  */
-PACER_INLINE PACER_MUST_USE int pacer_entry_pass(const struct pacer_ask *q, struct pacer_found *f)
+PACER_INLINE PACER_MUST_USE int pacer_entry_pass(const struct pacer_ask *q)
 {
 	struct pacer_seen seen = {0};
+	struct pacer_found f;
 	int reason;
 
-	pacer_record_locate(q, f);
-	reason = pacer_entry_read(q, f, &seen);
-	return reason == PACER_ADMIT ? pacer_entry_settle(q, f, &seen) : reason;
+	pacer_record_locate(q, &f);
+	reason = pacer_entry_read(q, &f, &seen);
+	return reason == PACER_ADMIT ? pacer_entry_settle(q, &f, &seen) : reason;
 }
 
 /*
@@ -319,6 +319,7 @@ PACER_INLINE void pacer_walk_throttle_cancel(const struct pacer_walk *w, const s
 PACER_INLINE enum pacer_reason
 pacer_limit_check(const struct pacer_walk *w, const struct pacer_tier *t, struct pacer_hold *hold)
 {
+	struct pacer_hash hash;
 	struct pacer_ask q;
 
 	if (!pacer_tier_asked(t, w->now_ns))
@@ -327,8 +328,9 @@ pacer_limit_check(const struct pacer_walk *w, const struct pacer_tier *t, struct
 	case PACER_TIER_SKETCH:
 	case PACER_TIER_RECORD:
 	case PACER_TIER_RATE:
-		hold->hash = pacer_tier_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret));
-		q = pacer_walk_ask(w, t, hold->hash);
+		hash = pacer_tier_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret));
+		pacer_hold_key(hold, hash);
+		q = pacer_walk_ask(w, t, hash);
 		return pacer_entry_check(&q, hold);
 	case PACER_TIER_THROTTLE:
 		return pacer_walk_throttle_check(w, t);
@@ -336,6 +338,32 @@ pacer_limit_check(const struct pacer_walk *w, const struct pacer_tier *t, struct
 		break;
 	}
 	return PACER_DENY_NO_STATE;
+}
+
+/* Where the packet's key is looked for first. */
+PACER_INLINE struct pacer_hold pacer_limit_place(const struct pacer_walk *w,
+						 const struct pacer_tier *t)
+{
+	struct pacer_hold hold = {0};
+	struct pacer_hash hash;
+
+	switch ((enum pacer_tier_kind)t->kind) {
+	case PACER_TIER_SKETCH:
+		hash = pacer_tier_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret));
+		pacer_hold_key(&hold, hash);
+		hold.index = pacer_sketch_index(t, hash);
+		break;
+	case PACER_TIER_RECORD:
+	case PACER_TIER_RATE:
+		hash = pacer_tier_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret));
+		pacer_hold_key(&hold, hash);
+		hold.index = pacer_set_index(t, hash);
+		break;
+	case PACER_TIER_THROTTLE:
+	case PACER_TIER_NONE:
+		break;
+	}
+	return hold;
 }
 
 /*
@@ -353,7 +381,7 @@ pacer_limit_reserve(const struct pacer_walk *w, const struct pacer_tier *t, stru
 	case PACER_TIER_SKETCH:
 	case PACER_TIER_RECORD:
 	case PACER_TIER_RATE:
-		q = pacer_walk_ask(w, t, hold->hash);
+		q = pacer_walk_ask(w, t, pacer_hold_hash(hold));
 		return pacer_entry_reserve(&q, hold);
 	case PACER_TIER_THROTTLE:
 		return pacer_walk_throttle_reserve(w, t);
@@ -375,7 +403,7 @@ PACER_INLINE void pacer_limit_commit(const struct pacer_walk *w, const struct pa
 	case PACER_TIER_SKETCH:
 	case PACER_TIER_RECORD:
 	case PACER_TIER_RATE:
-		q = pacer_walk_ask(w, t, hold->hash);
+		q = pacer_walk_ask(w, t, pacer_hold_hash(hold));
 		pacer_entry_commit(&q, hold);
 		break;
 	case PACER_TIER_THROTTLE: /* it was counted when it was reserved */
@@ -396,7 +424,7 @@ PACER_INLINE void pacer_limit_cancel(const struct pacer_walk *w, const struct pa
 	case PACER_TIER_SKETCH:
 	case PACER_TIER_RECORD:
 	case PACER_TIER_RATE:
-		q = pacer_walk_ask(w, t, hold->hash);
+		q = pacer_walk_ask(w, t, pacer_hold_hash(hold));
 		pacer_entry_cancel(&q, hold);
 		break;
 	case PACER_TIER_THROTTLE:

@@ -107,57 +107,54 @@ PACER_GLOBAL int pacer_limit_many(const struct pacer_walk *w)
 
 /*
  * The same for the many rules that have one tier, as far as that goes in one pass: a reason, or
- * PACER_UNDECIDED. Then *hold is filled, and pacer_limit_settle has the last word.
+ * PACER_UNDECIDED where pacer_limit_settle has the last word.
  */
-PACER_INLINE int pacer_limit_pass(const struct pacer_walk *w, const struct pacer_tier *t,
-				  struct pacer_hold *hold)
+PACER_INLINE int pacer_limit_pass(const struct pacer_walk *w, const struct pacer_tier *t)
 {
+	struct pacer_hold hold = {0};
 	enum pacer_reason reason;
 
 	if ((t->kind == PACER_TIER_RECORD || t->kind == PACER_TIER_RATE) && !t->until_ns) {
 		struct pacer_hash hash = pacer_tier_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret));
 		struct pacer_ask q = pacer_walk_ask(w, t, hash);
-		struct pacer_found found;
-		int result = pacer_entry_pass(&q, &found);
 
-		if (result == PACER_UNDECIDED)
-			*hold = (struct pacer_hold){found.ring.index, 0, hash};
-		return result;
+		return pacer_entry_pass(&q);
 	}
-	*hold = (struct pacer_hold){0};
-	reason = pacer_limit_check(w, t, hold);
+	reason = pacer_limit_check(w, t, &hold);
 	return reason == PACER_ADMIT ? PACER_UNDECIDED : (int)reason;
 }
 
-/* A reason, for a packet that the rule's first tier may admit. A function of its own: its caller's
- * caller need not be on the stack.
+/*
+ * A reason, for a packet that the rule's first tier may admit. A function of its own, and it looks
+ * for the key anew: so what found that out need not be on the stack, nor what it found.
  */
-PACER_GLOBAL int pacer_limit_settle(const struct pacer_walk *w, struct pacer_hold *hold)
+PACER_GLOBAL int pacer_limit_settle(const struct pacer_walk *w)
 {
+	const struct pacer_tier *t;
+	struct pacer_hold hold;
 	enum pacer_reason reason;
 
-	if (!w || !hold)
+	if (!w)
 		return PACER_DENY_NO_STATE;
-	reason = pacer_limit_reserve(w, &PACER_RULE_OF(w)->tier[0], hold);
+	t = &PACER_RULE_OF(w)->tier[0];
+	hold = pacer_limit_place(w, t);
+	reason = pacer_limit_reserve(w, t, &hold);
 	if (reason == PACER_ADMIT)
-		pacer_limit_commit(w, &PACER_RULE_OF(w)->tier[0], hold);
+		pacer_limit_commit(w, t, &hold);
 	return reason;
 }
 
-PACER_GLOBAL int pacer_limit_first(const struct pacer_walk *w, struct pacer_hold *hold)
+PACER_GLOBAL int pacer_limit_first(const struct pacer_walk *w)
 {
-	if (!w || !hold)
-		return PACER_DENY_NO_STATE;
-	return pacer_limit_pass(w, &PACER_RULE_OF(w)->tier[0], hold);
+	return w ? pacer_limit_pass(w, &PACER_RULE_OF(w)->tier[0]) : (int)PACER_DENY_NO_STATE;
 }
 
 /* Both steps: a reason. */
 PACER_INLINE int pacer_limit_one(const struct pacer_walk *w)
 {
-	struct pacer_hold hold = {0};
-	int result = pacer_limit_first(w, &hold);
+	int result = pacer_limit_first(w);
 
-	return result == PACER_UNDECIDED ? pacer_limit_settle(w, &hold) : result;
+	return result == PACER_UNDECIDED ? pacer_limit_settle(w) : result;
 }
 
 /* Let every tier of the rule judge the packet, and count it in all of them or in none. */

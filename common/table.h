@@ -72,12 +72,30 @@ struct pacer_ask {
 	__u32 len_bytes; /* the packet's */
 };
 
-/* Where a key's state was looked for, and, once it is claimed, its claim's word. */
+/*
+ * Where a key's state was looked for, and, once it is claimed, its claim's word. Small, since a
+ * rule has as many of them on the stack as it has limits.
+ */
 struct pacer_hold {
 	__u32 index;
-	__u32 word;
-	struct pacer_hash hash;
+	union {
+		__u32 place; /* of the key's hash, until it is claimed */
+		__u32 word;  /* from then on */
+	};
+	__u32 mark; /* of the key's hash */
 };
+
+/* The key's hash, whose place counts until the state is claimed. */
+PACER_INLINE struct pacer_hash pacer_hold_hash(const struct pacer_hold *hold)
+{
+	return (struct pacer_hash){hold->place, hold->mark};
+}
+
+PACER_INLINE void pacer_hold_key(struct pacer_hold *hold, struct pacer_hash hash)
+{
+	hold->place = hash.place;
+	hold->mark = hash.mark;
+}
 
 PACER_INLINE __u32 pacer_tag(struct pacer_hash hash)
 {

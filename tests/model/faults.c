@@ -99,13 +99,13 @@ static enum pacer_claim_result enter_unclaimed(const struct pacer_ask *q, struct
 	result = pacer_claim_take(&first->claim, PACER_CLAIM_ANY, &word);
 	if (result != PACER_CLAIM_TAKEN)
 		return result;
-	*hold = (struct pacer_hold){index, word, q->hash};
+	*hold = (struct pacer_hold){index, {word}, q->hash.mark};
 	if (pacer_claim_tag(word) == tag)
 		return PACER_CLAIM_TAKEN;
 	hold->index = index + pacer_stride(t);
 	result = pacer_claim_take(&second->claim, tag, &hold->word);
 	if (result == PACER_CLAIM_OTHER && pacer_record_idle(t, first, q->now_ns)) {
-		*hold = (struct pacer_hold){index, word, q->hash};
+		*hold = (struct pacer_hold){index, {word}, q->hash.mark};
 		return pacer_record_adopt(q, first, hold);
 	}
 	pacer_claim_cancel(&first->claim, word); /* the fault: not yet */
@@ -143,7 +143,8 @@ static enum pacer_claim_result enter_afresh(const struct pacer_ask *q, struct pa
 		hold->index = found.ring.index;
 		return pacer_record_take(q, hold);
 	}
-	*hold = (struct pacer_hold){index, pacer_claim_set(word, pacer_tag(q->hash), 0), q->hash};
+	*hold = (struct pacer_hold){
+	    index, {pacer_claim_set(word, pacer_tag(q->hash), 0)}, q->hash.mark};
 	pacer_store64(&first->head_ns, 0);
 	pacer_store(&first->last_off, 0);
 	return PACER_CLAIM_TAKEN;
