@@ -243,6 +243,12 @@ PACER_GLOBAL int pacer_walk_ban(const struct pacer_walk *w, __u32 i)
 	return pacer_ban_add(&q, w->now_ns + PACER_RULE_OF(w)->ban_ns);
 }
 
+/* Is a denial for this reason the key's own doing? */
+PACER_INLINE int pacer_bans(enum pacer_reason reason)
+{
+	return reason == PACER_DENY_GAP || reason == PACER_DENY_WINDOW || reason == PACER_DENY_RATE;
+}
+
 /* The rule of w->pkt, the first of its policy that it matches; PACER_RULES_MAX if none. */
 PACER_INLINE __u32 pacer_walk_rule(const struct pacer_walk *w, const struct pacer_policy *policy)
 {
@@ -260,7 +266,7 @@ PACER_INLINE struct pacer_judgement pacer_pace_rule(struct pacer_walk *w)
 		packed = pacer_limit(w);
 	j.reason = pacer_reason_of(packed & 0xff);
 	j.tier = (packed >> 8) & (PACER_TIERS_MAX - 1);
-	if (ban_ns && (j.reason == PACER_DENY_GAP || j.reason == PACER_DENY_WINDOW))
+	if (ban_ns && pacer_bans(j.reason))
 		j.event = pacer_walk_ban(w, j.tier);
 	return j;
 }

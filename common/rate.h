@@ -45,7 +45,7 @@
 #define PACER_RATE_UNIT_NS_MAX	(1ull << 42) /* of one unit of cost: 73 minutes */
 #define PACER_RATE_COST_MAX	(1u << 20)   /* of one packet */
 #define PACER_RATE_BURST_NS_MAX (1ull << 56) /* 2.28 years */
-#define PACER_RATE_PER_NS_MAX	(1ull << 42) /* the longest time that a rate is said in */
+#define PACER_RATE_PER_NS_MAX	(1ull << 46) /* the longest time that a rate is said in */
 
 enum pacer_rate_error {
 	PACER_RATE_OK,

@@ -257,6 +257,9 @@ static void print_found(const struct policy_limit *l, uint64_t value)
 	if (l->kind == LIMIT_GAP)
 		printf("gap %s (is %s)", units_duration_text(value, text, sizeof(text)),
 		       units_duration_text(l->gap_ns, is, sizeof(is)));
+	else if (l->kind == LIMIT_RATE)
+		printf("burst of %" PRIu64 " %s at %s (is %" PRIu64 ")", value, judge_unit(l),
+		       units_rate_text(&l->rate, text, sizeof(text)), l->burst);
 	else
 		printf("%" PRIu64 " %s in %s (is %" PRIu64 ")", value, judge_unit(l),
 		       units_duration_text(judge_span_ns(l), text, sizeof(text)),

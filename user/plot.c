@@ -502,8 +502,12 @@ static int draw(const struct plot *p, const char *file, uint64_t start_ns, const
 
 static int open_plot(struct plot *p, const struct judge *like, const struct plot_view *view)
 {
-	int code = judge_start(&p->judge, like->name, like->policy, false);
+	int code;
 
+	if (like->policy->rule[view->rule].limit[view->limit].kind == LIMIT_RATE)
+		return misused("replay", "--plot draws gaps, windows and throttles, and this limit "
+					 "is a rate: choose another by --plot-rule and --plot-key");
+	code = judge_start(&p->judge, like->name, like->policy, false);
 	if (code)
 		return code;
 	p->view = view;
