@@ -58,4 +58,16 @@ PACER_INLINE enum pacer_reason pacer_sketch_check(const struct pacer_ask *q,
 	return reason;
 }
 
+/* The earliest time at which the key's gap is over, if nothing else comes: exact. 0: at any. */
+PACER_INLINE __u64 pacer_sketch_when(const struct pacer_ask *q)
+{
+	struct pacer_line *line =
+	    PACER_LINE_AT(q->table, pacer_sketch_index(q->tier, q->hash) / PACER_LINE_UNITS);
+
+	if (!line)
+		return PACER_NEVER;
+	return pacer_gap_when(pacer_recency_estimate(line, pacer_sketch_mark(q), q->tier->rows),
+			      q->tier->gap_ns);
+}
+
 #endif

@@ -435,4 +435,42 @@ PACER_INLINE void pacer_limit_cancel(const struct pacer_walk *w, const struct pa
 	}
 }
 
+/* --- when ------------------------------------------------------------------------------------ */
+
+/*
+ * The earliest time at which the limit would admit the packet, if nothing else came: never later
+ * than the truth. It is exact for every kind, but for uses that other CPUs hold on lease. 0: at any
+ * time; PACER_NEVER: at none. Read only; w->now_ns plays no part but in whether a retired limit is
+ * still asked. Next to writers what is read may be of two moments. Not for the packet path.
+ */
+PACER_INLINE __u64 pacer_limit_when(const struct pacer_walk *w, const struct pacer_tier *t)
+{
+	struct pacer_throttle_state *state;
+	struct pacer_found f;
+	struct pacer_ask q;
+
+	if (!pacer_tier_asked(t, w->now_ns))
+		return 0;
+	q = pacer_walk_ask(w, t, pacer_tier_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret)));
+	switch ((enum pacer_tier_kind)t->kind) {
+	case PACER_TIER_SKETCH:
+		return pacer_sketch_when(&q);
+	case PACER_TIER_RECORD:
+		pacer_record_locate(&q, &f);
+		return pacer_ring_whole(t, &f.ring) ? pacer_record_when(&q, &f.ring, f.word)
+						    : PACER_NEVER;
+	case PACER_TIER_RATE:
+		pacer_record_locate(&q, &f);
+		return f.ring.line ? pacer_rate_when(&t->rate, pacer_rate_read(&f.ring),
+						     pacer_rate_cost(&t->rate, q.len_bytes))
+				   : PACER_NEVER;
+	case PACER_TIER_THROTTLE:
+		state = PACER_THROTTLE_AT(w, t->base);
+		return state ? pacer_throttle_when(&t->throttle, state) : PACER_NEVER;
+	case PACER_TIER_NONE:
+		break;
+	}
+	return 0;
+}
+
 #endif

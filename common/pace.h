@@ -281,4 +281,36 @@ PACER_INLINE struct pacer_judgement pacer_pace(struct pacer_walk *w)
 	return pacer_pace_rule(w);
 }
 
+/* Until when a key of the packet is banned under its rule; 0: none is. */
+PACER_INLINE __u64 pacer_walk_banned_until(const struct pacer_walk *w)
+{
+	const struct pacer_rule *rule = PACER_RULE_OF(w);
+	__u64 until_ns = 0;
+	__u32 i;
+
+	for (i = 0; i < rule->n_tiers && PACER_POLICY_OF(w)->bans.sets; i++) {
+		struct pacer_ban_ask q =
+		    pacer_walk_ban_ask(w, &rule->tier[i], PACER_POLICY_OF(w)->secret);
+
+		if (rule->tier[i].key_id)
+			until_ns = pacer_later(until_ns, pacer_ban_until(&q));
+	}
+	return until_ns;
+}
+
+/*
+ * The earliest time at which the packet would be admitted under its rule, w->rule, if nothing else
+ * came: as its limits say, and its bans. As pacer_limit_when.
+ */
+PACER_INLINE __u64 pacer_rule_when(const struct pacer_walk *w)
+{
+	const struct pacer_rule *rule = PACER_RULE_OF(w);
+	__u64 when_ns = rule->ban_ns ? pacer_walk_banned_until(w) : 0;
+	__u32 i;
+
+	for (i = 0; i < rule->n_tiers; i++)
+		when_ns = pacer_later(when_ns, pacer_limit_when(w, &rule->tier[i]));
+	return when_ns;
+}
+
 #endif

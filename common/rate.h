@@ -117,7 +117,7 @@ PACER_INLINE int pacer_rate_check(const struct pacer_rate *rate, struct pacer_fi
 
 /*
  * The earliest time, in whole ns, at which a packet of this cost is admitted if nothing else comes:
- * exact. UINT64_MAX: never, it costs more than the burst. 0: at any time.
+ * exact. PACER_NEVER: it costs more than the burst. 0: at any time.
  */
 PACER_INLINE __u64 pacer_rate_when(const struct pacer_rate *rate, struct pacer_fine tat, __u32 cost)
 {
@@ -125,7 +125,7 @@ PACER_INLINE __u64 pacer_rate_when(const struct pacer_rate *rate, struct pacer_f
 	struct pacer_fine time = pacer_rate_time(rate, cost), due;
 
 	if (pacer_fine_above(time, burst))
-		return ~0ull;
+		return PACER_NEVER;
 	due = pacer_fine_sum(tat, time);
 	if (!pacer_fine_above(due, burst))
 		return 0;

@@ -78,4 +78,18 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_record_admit(const struct pacer_ask *q,
 	return word;
 }
 
+/* The earliest time at which the record's gap and window admit the packet, as both say. */
+PACER_INLINE __u64 pacer_record_when(const struct pacer_ask *q, const struct pacer_ring *r,
+				     __u32 word)
+{
+	const struct pacer_tier *t = q->tier;
+	__u64 head_ns = pacer_load64(&r->head->head_ns), last_ns = head_ns;
+
+	if (head_ns && t->gap_ns)
+		last_ns += (__u64)pacer_load(&r->head->last_off) << t->last_shift;
+	return pacer_later(pacer_gap_when(last_ns, t->gap_ns),
+			   pacer_window_when(&t->window, r, pacer_claim_cursor(word), head_ns,
+					     pacer_window_cost(&t->window, q->len_bytes)));
+}
+
 #endif

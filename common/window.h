@@ -310,4 +310,24 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_window_add(const struct pacer_window *w,
 	return cursor;
 }
 
+/*
+ * The earliest time at which `cost` units fit into the ring, whose current slot began at head_ns,
+ * if nothing else comes: exact, since slots are forgotten whole, each at its end. 0: at any time.
+ * PACER_NEVER: more than the limit. Not for the packet path: it looks at every slot.
+ */
+PACER_INLINE __u64 pacer_window_when(const struct pacer_window *w, const struct pacer_ring *r,
+				     __u32 cursor, __u64 head_ns, __u32 cost)
+{
+	__u32 cum = pacer_ring_cum(w, r), passed;
+
+	if (cost > w->limit)
+		return PACER_NEVER;
+	if (!head_ns)
+		return 0;
+	for (passed = 0; passed < w->ring; passed++)
+		if ((__u64)pacer_window_since(w, r, cum, cursor, passed) + cost <= w->limit)
+			break;
+	return passed ? head_ns + passed * w->slot_ns : 0;
+}
+
 #endif

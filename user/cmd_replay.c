@@ -163,19 +163,23 @@ static void print_row(const struct run *run, const struct replay_frame *frame,
 {
 	enum pacer_verdict verdict = pacer_verdict_of(fate->reason);
 	const struct policy_rule *rule = NULL;
-	char key[TALLY_TEXT] = "";
+	char key[TALLY_TEXT] = "", open[24] = "";
 
 	if (fate->rule < run->policy->n_rules) {
 		rule = &run->policy->rule[fate->rule];
 		tally_key_text(&rule->limit[judge_limit_of(&run->judge, fate)].key, &fate->pkt, key,
 			       sizeof(key));
 	}
-	printf("%" PRIu64 ",%" PRIu64 ",%s,%s,%s,%s\n", run->packets, frame->time_ns,
+	if (fate->open_ns == PACER_NEVER)
+		snprintf(open, sizeof(open), "never");
+	else if (fate->open_ns)
+		snprintf(open, sizeof(open), "%" PRIu64, fate->open_ns);
+	printf("%" PRIu64 ",%" PRIu64 ",%s,%s,%s,%s,%s\n", run->packets, frame->time_ns,
 	       rule ? rule->name : "", key,
 	       verdict == PACER_VERDICT_ADMIT  ? "admit"
 	       : verdict == PACER_VERDICT_DENY ? "deny"
 					       : "pass",
-	       pacer_reason_name(fate->reason));
+	       pacer_reason_name(fate->reason), open);
 }
 
 static int judge_frame(struct run *run, const struct replay_frame *frame)
@@ -527,7 +531,7 @@ static int judge_and_show(struct run *run)
 
 	if (!code) {
 		if (run->o->verdicts)
-			puts("frame,time_ns,rule,key,verdict,reason");
+			puts("frame,time_ns,rule,key,verdict,reason,open_ns");
 		code = judge_all(run);
 		if (run->tops.at)
 			tally_sort(&run->tops, most_denied);

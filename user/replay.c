@@ -434,10 +434,15 @@ int replay_judge(struct replay *r, const struct replay_frame *frame, struct repl
 	*fate = (struct replay_fate){.rule = PACER_RULES_MAX};
 	fate->reason = replay_read(r, frame, &walk.pkt);
 	fate->pkt = walk.pkt;
-	if (r->kernel && frame->captured >= 14) /* it runs no shorter ones */
-		return judge_kernel(r, frame, &walk, fate, error);
-	if (fate->reason == PACER_ADMIT)
+	if (r->kernel && frame->captured >= 14) { /* it runs no shorter ones */
+		if (judge_kernel(r, frame, &walk, fate, error))
+			return -1;
+	} else if (fate->reason == PACER_ADMIT) {
 		judge_core(&walk, fate);
+	}
+	walk.rule = fate->rule;
+	if (fate->rule < PACER_RULES_MAX && pacer_verdict_of(fate->reason) == PACER_VERDICT_DENY)
+		fate->open_ns = pacer_rule_when(&walk);
 	return 0;
 }
 
