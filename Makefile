@@ -75,6 +75,7 @@ $(BUILD)/unit/test_change: MORE := user/change.c user/allowlist.c user/grace.c u
 	   -Wl,--wrap=syscall,--wrap=open
 $(BUILD)/unit/test_throttles: MORE := user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c
 $(BUILD)/unit/test_output_check: MORE := user/output_check.c user/text.c user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c -ljansson
+$(BUILD)/unit/test_limit:   MORE := user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c
 $(BUILD)/unit/test_alloc:   MORE := user/compile.c user/sampling.c user/throttles.c user/policy.c user/units.c
 $(BUILD)/unit/test_keys:    MORE := user/keys.c user/units.c
 $(BUILD)/unit/test_sampler: MORE := user/sampling.c
