@@ -79,6 +79,7 @@ $(BUILD)/unit/test_change: MORE := user/live/change.c user/live/allowlist.c user
 	   -Wl,--wrap=syscall,--wrap=open
 $(BUILD)/unit/test_throttles: MORE := user/plan/compile.c user/plan/sampling.c user/plan/throttles.c user/config/policy.c user/config/units.c
 $(BUILD)/unit/test_output_check: MORE := user/cli/output_check.c user/config/text.c user/plan/compile.c user/plan/sampling.c user/plan/throttles.c user/config/policy.c user/config/units.c -ljansson
+$(BUILD)/unit/test_limit:   MORE := user/plan/compile.c user/plan/sampling.c user/plan/throttles.c user/config/policy.c user/config/units.c
 $(BUILD)/unit/test_alloc:   MORE := user/plan/compile.c user/plan/sampling.c user/plan/throttles.c user/config/policy.c user/config/units.c
 $(BUILD)/unit/test_keys:    MORE := user/keys/keys.c user/config/units.c
 $(BUILD)/unit/test_sampler: MORE := user/plan/sampling.c

@@ -153,14 +153,18 @@ static __always_inline int is_sampled(const struct pacer_policy *policy, __u32 r
 	return policy->sampling.reasons >> (reason & 31) & 1;
 }
 
-/* Beside a reason: the packet is not done with. */
+/* Beside a reason: the packet is not done with. In its place: the rule's limits are still to be
+ * asked, or only to be settled.
+ */
 #define FURTHER 0x100
+#define ASK	PACER_REASON_COUNT
+#define SETTLE	(PACER_REASON_COUNT + 1)
 
 /*
  * All that most packets need, in one function, since calls would cost as much as the limits: the
- * reason, where the rule is a plain one and the packet is counted, or else FURTHER and a reason
- * (PACER_REASON_COUNT: the rule's limits are still to be asked). Static, since the kernels below
- * would have a global function's caller write the walk that this one is to fill.
+ * reason, where the rule is a plain one and the packet is counted, or else FURTHER and more.
+ * Static, since the kernels below would have a global function's caller write the walk that this
+ * one is to fill.
  */
 static __attribute__((noinline)) int begin(struct xdp_md *ctx, struct pacer_walk *walk,
 					   const struct pacer_policy *policy)
@@ -174,8 +178,11 @@ static __attribute__((noinline)) int begin(struct xdp_md *ctx, struct pacer_walk
 		return FURTHER | result;
 	rule = &policy->rule[walk->rule & (PACER_RULES_MAX - 1)];
 	if (!rule->plain || walk->pkt.key[PACER_WORD_META] & PACER_META_PART)
-		return FURTHER | PACER_REASON_COUNT;
-	reason = pacer_opaque(pacer_limit_single(walk, &rule->tier[0]));
+		return FURTHER | ASK;
+	result = pacer_limit_pass(walk, &rule->tier[0]);
+	if (result == PACER_UNDECIDED)
+		return FURTHER | SETTLE;
+	reason = pacer_opaque(result);
 	count(rule->counter, reason, walk->pkt.len_bytes);
 	return reason;
 }
@@ -184,7 +191,13 @@ static __always_inline struct pacer_judgement judge(struct pacer_walk *walk, __u
 {
 	struct pacer_judgement j = {reason, PACER_RULES_MAX, 0, PACER_EVENT_COUNT};
 
-	return reason < PACER_REASON_COUNT ? j : pacer_pace_rule(walk);
+	if (reason == ASK)
+		return pacer_pace_rule(walk);
+	if (reason == SETTLE) {
+		j.reason = pacer_reason_of(pacer_limit_settle(walk));
+		j.rule = walk->rule;
+	}
+	return j;
 }
 
 /* Where j->rule is one. Some verifiers want to see that by a mask. */

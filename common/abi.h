@@ -9,8 +9,8 @@
  * changes with it.
  *
  * Memory: a line is 64 bytes and 64-byte aligned; all of a key's state under one
- * tier lies in one line or in half of one (a window of PACER_STARTS_LINE slots
- * or more that does not fit there: in the lines that follow it, too).
+ * tier lies in one line, half of one or a quarter (a window of PACER_STARTS_LINE
+ * slots or more that does not fit there: in the lines that follow it, too).
  */
 #ifndef PACER_ABI_H
 #define PACER_ABI_H
@@ -25,7 +25,8 @@
 #define PACER_STARTS_LINE  11u	/* ring words in a record's first line */
 #define PACER_LINE_WORDS   16u	/* and in each line that follows */
 #define PACER_EXTRA_MAX	   3u
-#define PACER_HALF_CELLS   16u /* of a narrow record: its running total, and ring words */
+#define PACER_UNIT_CELLS   16u /* of a narrow record: its running total, and ring words */
+#define PACER_LINE_UNITS   4u  /* entries begin at a unit, a quarter of a line */
 #define PACER_RING_MAX	   (PACER_STARTS_LINE + PACER_EXTRA_MAX * PACER_LINE_WORDS)
 #define PACER_SLOTS_MAX	   (PACER_RING_MAX - 1)
 #define PACER_CELLS	   7u /* of a sketch's line; prime, see recency.h */
@@ -64,6 +65,7 @@ enum pacer_verdict {
 	X(TOO_DEEP, UNPARSED, "too_deep", "no address within reach: too many tags")              \
 	X(DENY_GAP, DENY, "gap", "too soon after its key's last packet")                         \
 	X(DENY_WINDOW, DENY, "window", "the window's limit would be passed")                     \
+	X(DENY_RATE, DENY, "rate", "the rate and its burst would be passed")                     \
 	X(DENY_THROTTLE, DENY, "throttle", "no use has cooled down")                             \
 	X(DENY_BAN, DENY, "ban", "its key is banned")                                            \
 	X(DENY_CONTENDED, DENY, "contended", "its key's state was held by another CPU too long") \
@@ -102,24 +104,34 @@ struct pacer_counters {
 };
 
 /*
- * A record: a key's last admission and its window (recency.h, window.h). A narrow one is all of
- * this, and two share a line; a wide one begins with all of this but the cells.
+ * What every entry of the table begins with. Of a rate (rate.h) it is all, and four share a line. A
+ * record (a key's last admission and its window: recency.h, window.h) goes on behind it: a narrow
+ * one with one unit of cells, so that two share a line; a wide one with words.
  */
-struct pacer_half {
-	__u32 claim;	/* claim.h; the first word of whatever is claimed */
-	__u32 last_off; /* last admission, after head_ns, in units of the tier's */
-	__u64 head_ns;	/* when the current slot began; 0: never used */
+struct pacer_entry {
+	__u32 claim; /* claim.h; the first word of whatever is claimed */
 	union {
-		__u8 cell[PACER_HALF_CELLS]; /* cum modulo 2^8, then what it was at each start */
-		__u64 cell64[PACER_HALF_CELLS / 8];
+		__u32 last_off; /* record: last admission, after head_ns, in units of the tier's */
+		__u32 tat_frac; /* rate: 2^-32 ns, beside tat_ns */
 	};
+	union {
+		__u64 head_ns; /* record: when the current slot began; 0: never used */
+		__u64 tat_ns;  /* rate: theoretical arrival time; 0: never used */
+	};
+};
+
+/* A quarter of a line. */
+union pacer_unit {
+	struct pacer_entry entry;
+	__u8 cell[PACER_UNIT_CELLS]; /* cum modulo 2^8, then what it was at each start */
+	__u64 cell64[PACER_UNIT_CELLS / 8];
 };
 
 /* One cache line of state. What it holds depends on its tier's kind. */
 struct pacer_line {
 	union {
-		struct pacer_half half[2]; /* narrow records */
-		struct {		   /* a wide record */
+		union pacer_unit unit[PACER_LINE_UNITS];
+		struct { /* a wide record */
 			__u32 claim, last_off;
 			__u64 head_ns;
 			__u32 cum;			/* cost admitted so far, modulo 2^32 */
@@ -144,7 +156,8 @@ struct pacer_line {
 } __attribute__((aligned(64)));
 
 _Static_assert(sizeof(struct pacer_line) == 64, "a line is a cache line");
-_Static_assert(sizeof(struct pacer_half) == 32, "and holds two narrow records");
+_Static_assert(sizeof(union pacer_unit) * PACER_LINE_UNITS == 64, "and four entries of a rate");
+_Static_assert(sizeof(struct pacer_entry) == 16, "which are a unit each");
 _Static_assert(PACER_RING_MAX < 64, "a cursor has six bits");
 
 /* All lines, contiguous. */
@@ -166,8 +179,18 @@ struct pacer_window {
 	__u8 cost;	  /* enum pacer_cost */
 	__u8 cost_shift;  /* a unit is 2^cost_shift bytes, rounded up a packet */
 	__u8 extra_lines; /* lines of a record beside its first */
-	__u8 halves;	  /* half lines of a record: 1: a narrow one; else 2 a line */
+	__u8 units;	  /* of a record: 2: a narrow one; else 4 a line */
 	__u8 unused[2];
+};
+
+/* A rate with a burst, computed by the loader (rate.h). Spans are ns and fractions of 2^-32 ns. */
+struct pacer_rate {
+	__u64 unit_ns;	  /* the time of one unit of cost, rounded up */
+	__u64 burst_ns;	  /* how far ahead of now a key's theoretical arrival time may be */
+	__u32 unit_frac;  /* 2^-32 ns, beside unit_ns */
+	__u32 burst_frac; /* and beside burst_ns */
+	__u8 cost;	  /* enum pacer_cost */
+	__u8 unused[7];
 };
 
 /* Buckets come in blocks, so that a long silence ends in a few steps and not in one a bucket. */
@@ -235,12 +258,18 @@ struct pacer_pool_lease {
 
 _Static_assert(sizeof(struct pacer_pool_lease) == 64, "as pool.h says");
 
-enum pacer_tier_kind { PACER_TIER_NONE, PACER_TIER_SKETCH, PACER_TIER_RECORD, PACER_TIER_THROTTLE };
+enum pacer_tier_kind {
+	PACER_TIER_NONE,
+	PACER_TIER_SKETCH,
+	PACER_TIER_RECORD,
+	PACER_TIER_RATE,
+	PACER_TIER_THROTTLE
+};
 
 /*
  * A tier is the limits of one rule that share a key: at most one gap and one window. Its state is
- * `lines` lines of the table from `base` on: of a sketch, `sets` lines; of records, `sets` sets of
- * two records and then `shared` records (table.h).
+ * `lines` lines of the table from `base` on: of a sketch, `sets` lines; of records and rates,
+ * `sets` sets of two entries and then `shared` entries (table.h).
  */
 struct pacer_tier {
 	__u8 kind;	 /* enum pacer_tier_kind */
@@ -251,13 +280,15 @@ struct pacer_tier {
 	__u32 sets;
 	__u32 shared;
 	__u32 key_id; /* which masks these are (PACER_KEY_ID); 0: the key is the same for all */
+	__u8 units;   /* of an entry; of a sketch: a line */
 	__u8 secret;  /* which of the control's two its keys are hashed with */
-	__u8 unused_2[3];
+	__u8 unused_2[2];
 	__u64 gap_ns;	/* 0: none */
 	__u64 idle_ns;	/* after head_ns, from when on a record holds nothing */
 	__u64 until_ns; /* 0: in force; else it is asked until then (a retired tier) */
 	union {
 		struct pacer_window window;
+		struct pacer_rate rate;
 		struct pacer_throttle_profile throttle;
 	};
 	__u32 mask4[4];		      /* key: source, destination, ports, meta of IPv4 */

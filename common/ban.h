@@ -142,6 +142,20 @@ PACER_INLINE int pacer_ban_find(const struct pacer_ban_ask *q)
 	return 0;
 }
 
+/* Until when the key is banned, by the exact table; 0: it is not. Read only. */
+PACER_INLINE __u64 pacer_ban_until(const struct pacer_ban_ask *q)
+{
+	__u32 first = pacer_ban_index(q->bans, q->hash), way;
+
+	for (way = 0; way < PACER_BAN_WAYS; way++) {
+		struct pacer_line *line = PACER_LINE_AT(q->table, first + way);
+
+		if (line && pacer_ban_holds(line, q))
+			return pacer_load64(&line->ban_until_ns);
+	}
+	return 0;
+}
+
 /* Write the key into this entry, if it is the key's or has run out. */
 PACER_INLINE PACER_MUST_USE int pacer_ban_enter(struct pacer_line *line,
 						const struct pacer_ban_ask *q, __u64 until_ns)

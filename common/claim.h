@@ -13,7 +13,7 @@
  * word again, and what they read was whole if the word is the same and not held.
  * The sequence is short, so a reader that sleeps through exactly 512 changes is
  * deceived; a reader's finding is therefore a ground to deny, and to admit only
- * where it is compared again under the claim (pacer_record_settle).
+ * where it is compared again under the claim (pacer_entry_settle).
  * On machines that reorder loads a reader may be deceived more often, in the
  * same direction.
  *

@@ -31,10 +31,8 @@
 #include "abi.h"
 #include "ban.h"
 #include "classify.h"
-#include "hash.h"
+#include "limit.h"
 #include "parse.h"
-#include "table.h"
-#include "throttle.h"
 
 /* A packet's fate: its reason, the rule it fell under, and the tier that denied. */
 struct pacer_judgement {
@@ -44,201 +42,32 @@ struct pacer_judgement {
 	__u32 event; /* enum pacer_event, of a ban; PACER_EVENT_COUNT: none */
 };
 
-/* What a packet is judged by. A host that keeps these elsewhere defines the two macros below. */
-struct pacer_state {
-	struct pacer_table table;
-	const struct pacer_policy *policy;
-	const __u64 *secret; /* PACER_SECRETS of them, and of a second, if tiers have it */
-	struct pacer_throttle_state *throttle; /* PACER_THROTTLES of them */
-	struct pacer_throttle_lease *lease;    /* as many, this CPU's */
-};
-
-/* A packet on its way through the tiers of its rule. The caller fills all but `rule`. */
-struct pacer_walk {
-	struct pacer_state *state;
-	__u64 now_ns; /* not 0 */
-	__u32 copy;   /* of the policy, where the host has two */
-	__u32 rule;
-	struct pacer_packet pkt;
-};
-
-#ifndef PACER_RULE_OF
-#define PACER_POLICY_OF(walk)	       ((walk)->state->policy)
-#define PACER_RULE_OF(walk)	       (&PACER_POLICY_OF(walk)->rule[(walk)->rule])
-#define PACER_SECRET_AT(walk, which)   ((walk)->state->secret + ((which)&1) * PACER_SECRETS)
-#define PACER_TABLE_OF(walk)	       (&(walk)->state->table)
-#define PACER_THROTTLE_AT(walk, index) (&(walk)->state->throttle[(index) & (PACER_THROTTLES - 1)])
-#define PACER_LEASE_AT(walk, index)    (&(walk)->state->lease[(index) & (PACER_THROTTLES - 1)])
-#endif
-
-/* The tier's mask over the packet's words of IPv4 and of IPv6: n of them, a constant. */
-PACER_INLINE void pacer_tier_words4(const struct pacer_tier *t, const struct pacer_packet *pkt,
-				    __u32 *w, __u32 n)
-{
-	w[0] = pkt->key[PACER_WORD_SADDR] & t->mask4[0];
-	if (n < 4)
-		return;
-	w[1] = pkt->key[PACER_WORD_DADDR] & t->mask4[1];
-	w[2] = pkt->key[PACER_WORD_PORTS] & t->mask4[2];
-	w[3] = pkt->key[PACER_WORD_META] & t->mask4[3];
-}
-
-PACER_INLINE void pacer_tier_words6(const struct pacer_tier *t, const struct pacer_packet *pkt,
-				    __u32 *w, __u32 n)
-{
-	__u32 i;
-
-	for (i = 0; i < n; i++)
-		w[i] = pkt->key[i] & t->mask6[i];
-}
-
-/* The hash of what of the packet is this tier's key. */
-PACER_INLINE struct pacer_hash pacer_tier_hash(const struct pacer_tier *t,
-					       const struct pacer_packet *pkt,
-					       const __u64 secret[PACER_SECRETS])
-{
-	__u32 w[PACER_KEY_WORDS];
-
-	if (pkt->family == PACER_FAMILY_4 && t->src_only) {
-		pacer_tier_words4(t, pkt, w, 1);
-		return pacer_hash_words(secret, PACER_HASH_FAMILY4, w, 1);
-	}
-	if (pkt->family == PACER_FAMILY_4) {
-		pacer_tier_words4(t, pkt, w, 4);
-		return pacer_hash_words(secret, PACER_HASH_FAMILY4, w, 4);
-	}
-	if (t->src_only) {
-		pacer_tier_words6(t, pkt, w, 4);
-		return pacer_hash_words(secret, PACER_HASH_FAMILY6, w, 4);
-	}
-	pacer_tier_words6(t, pkt, w, PACER_KEY_WORDS);
-	return pacer_hash_words(secret, PACER_HASH_FAMILY6, w, PACER_KEY_WORDS);
-}
-
-PACER_INLINE int pacer_tier_asked(const struct pacer_tier *t, __u64 now_ns)
-{
-	return t->kind != PACER_TIER_NONE && (!t->until_ns || now_ns < t->until_ns);
-}
-
-PACER_INLINE struct pacer_ask pacer_walk_ask(const struct pacer_walk *w, const struct pacer_tier *t,
-					     struct pacer_hash hash)
-{
-	return (struct pacer_ask){PACER_TABLE_OF(w), t, w->now_ns, hash, w->pkt.len_bytes};
-}
-
-PACER_INLINE enum pacer_reason pacer_reason_of(int value)
-{
-	return value >= 0 && value < PACER_REASON_COUNT ? (enum pacer_reason)value
-							: PACER_DENY_NO_STATE;
-}
-
-PACER_INLINE enum pacer_reason pacer_throttle_reason(enum pacer_throttle_result result)
-{
-	switch (result) {
-	case PACER_THROTTLE_ADMIT:
-		return PACER_ADMIT;
-	case PACER_THROTTLE_BUSY:
-		return PACER_DENY_CONTENDED;
-	case PACER_THROTTLE_FULL:
-	case PACER_THROTTLE_MANY:
-		break;
-	}
-	return PACER_DENY_THROTTLE;
-}
-
-/* A tier that is a throttle: would it refuse? Its steps are functions apart, since the stack has to
- * hold the deepest of what one of them could call.
- */
-PACER_SUBPROG enum pacer_reason pacer_walk_throttle_peek(const struct pacer_walk *w,
-							 const struct pacer_tier *t)
-{
-	struct pacer_throttle_state *state = PACER_THROTTLE_AT(w, t->base);
-	struct pacer_throttle_lease *lease = PACER_LEASE_AT(w, t->base);
-
-	if (!state || !lease)
-		return PACER_DENY_NO_STATE;
-	return pacer_throttle_refuses(&t->throttle, state, lease, w->now_ns) ? PACER_DENY_THROTTLE
-									     : PACER_ADMIT;
-}
-
-PACER_INLINE enum pacer_reason pacer_walk_throttle_take(const struct pacer_walk *w,
-							const struct pacer_tier *t)
-{
-	struct pacer_throttle_state *state = PACER_THROTTLE_AT(w, t->base);
-	struct pacer_throttle_lease *lease = PACER_LEASE_AT(w, t->base);
-
-	if (!state || !lease)
-		return PACER_DENY_NO_STATE;
-	return pacer_throttle_reason(pacer_throttle_take(&t->throttle, state, lease, w->now_ns, 1));
-}
-
-PACER_INLINE void pacer_walk_throttle_undo(const struct pacer_walk *w, const struct pacer_tier *t)
-{
-	struct pacer_throttle_state *state = PACER_THROTTLE_AT(w, t->base);
-	struct pacer_throttle_lease *lease = PACER_LEASE_AT(w, t->base);
-
-	if (state && lease)
-		pacer_throttle_undo(&t->throttle, state, lease);
-}
-
-PACER_INLINE enum pacer_reason pacer_walk_peek(const struct pacer_walk *w,
-					       const struct pacer_tier *t, struct pacer_hold *hold)
-{
-	struct pacer_ask q;
-
-	if (!pacer_tier_asked(t, w->now_ns))
-		return PACER_ADMIT;
-	if (t->kind == PACER_TIER_THROTTLE)
-		return pacer_walk_throttle_peek(w, t);
-	hold->hash = pacer_tier_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret));
-	q = pacer_walk_ask(w, t, hold->hash);
-	return pacer_tier_peek(&q, hold);
-}
-
-PACER_GLOBAL int pacer_walk_peek_at(const struct pacer_walk *w, __u32 i, struct pacer_hold *hold)
+PACER_GLOBAL int pacer_walk_check(const struct pacer_walk *w, __u32 i, struct pacer_hold *hold)
 {
 	if (!w || !hold || i >= PACER_TIERS_MAX)
 		return PACER_DENY_NO_STATE;
-	return pacer_walk_peek(w, &PACER_RULE_OF(w)->tier[i], hold);
+	return pacer_limit_check(w, &PACER_RULE_OF(w)->tier[i], hold);
 }
 
-PACER_GLOBAL int pacer_walk_take(const struct pacer_walk *w, __u32 i, struct pacer_hold *hold)
+PACER_GLOBAL int pacer_walk_reserve(const struct pacer_walk *w, __u32 i, struct pacer_hold *hold)
 {
-	const struct pacer_tier *t;
-	struct pacer_ask q;
-
 	if (!w || !hold || i >= PACER_TIERS_MAX)
 		return PACER_DENY_NO_STATE;
-	t = &PACER_RULE_OF(w)->tier[i];
-	if (!pacer_tier_asked(t, w->now_ns))
-		return PACER_ADMIT;
-	if (t->kind == PACER_TIER_THROTTLE)
-		return pacer_walk_throttle_take(w, t);
-	q = pacer_walk_ask(w, t, hold->hash);
-	return pacer_tier_take(&q, hold);
+	return pacer_limit_reserve(w, &PACER_RULE_OF(w)->tier[i], hold);
 }
 
-PACER_GLOBAL int pacer_walk_leave(const struct pacer_walk *w, __u32 i, struct pacer_hold *hold,
-				  int commit)
+PACER_GLOBAL int pacer_walk_finish(const struct pacer_walk *w, __u32 i, struct pacer_hold *hold,
+				   int commit)
 {
 	const struct pacer_tier *t;
-	struct pacer_ask q;
 
 	if (!w || !hold || i >= PACER_TIERS_MAX)
 		return 0;
 	t = &PACER_RULE_OF(w)->tier[i];
-	if (!pacer_tier_asked(t, w->now_ns))
-		return 0;
-	if (t->kind == PACER_TIER_THROTTLE) {
-		if (!commit)
-			pacer_walk_throttle_undo(w, t);
-		return 0;
-	}
-	q = pacer_walk_ask(w, t, hold->hash);
 	if (commit)
-		pacer_tier_commit(&q, hold);
+		pacer_limit_commit(w, t, hold);
 	else
-		pacer_tier_cancel(&q, hold);
+		pacer_limit_cancel(w, t, hold);
 	return 0;
 }
 
@@ -260,53 +89,72 @@ PACER_GLOBAL int pacer_limit_many(const struct pacer_walk *w)
 	n = PACER_RULE_OF(w)->n_tiers;
 	PACER_ROLLED
 	for (i = 0; i < PACER_TIERS_MAX && i < n; i++) {
-		reason = pacer_reason_of(pacer_walk_peek_at(w, i, &hold[i]));
+		reason = pacer_reason_of(pacer_walk_check(w, i, &hold[i]));
 		if (reason != PACER_ADMIT)
 			return pacer_pack(reason, i);
 	}
 	PACER_ROLLED
 	for (held = 0; held < PACER_TIERS_MAX && held < n; held++) {
-		reason = pacer_reason_of(pacer_walk_take(w, held, &hold[held]));
+		reason = pacer_reason_of(pacer_walk_reserve(w, held, &hold[held]));
 		if (reason != PACER_ADMIT)
 			break;
 	}
 	PACER_ROLLED
 	for (i = 0; i < PACER_TIERS_MAX && i < held; i++)
-		pacer_walk_leave(w, i, &hold[i], reason == PACER_ADMIT);
+		pacer_walk_finish(w, i, &hold[i], reason == PACER_ADMIT);
 	return pacer_pack(reason, reason == PACER_ADMIT ? 0 : held);
 }
 
-/* The same for the many rules that have one tier: a reason. */
-PACER_INLINE int pacer_limit_single(const struct pacer_walk *w, const struct pacer_tier *t)
+/*
+ * The same for the many rules that have one tier, as far as that goes in one pass: a reason, or
+ * PACER_UNDECIDED where pacer_limit_settle has the last word.
+ */
+PACER_INLINE int pacer_limit_pass(const struct pacer_walk *w, const struct pacer_tier *t)
 {
+	struct pacer_hold hold = {0};
 	enum pacer_reason reason;
-	struct pacer_hold hold;
 
-	if (t->kind == PACER_TIER_RECORD && !t->until_ns) {
+	if ((t->kind == PACER_TIER_RECORD || t->kind == PACER_TIER_RATE) && !t->until_ns) {
 		struct pacer_hash hash = pacer_tier_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret));
 		struct pacer_ask q = pacer_walk_ask(w, t, hash);
-		struct pacer_found found;
-		int result = pacer_record_pass(&q, &found);
 
-		if (result != PACER_UNDECIDED)
-			return result;
-		hold = (struct pacer_hold){found.ring.index, 0, hash};
-	} else {
-		hold = (struct pacer_hold){0};
-		reason = pacer_walk_peek(w, t, &hold);
-		if (reason != PACER_ADMIT)
-			return reason;
+		return pacer_entry_pass(&q);
 	}
-	reason = pacer_reason_of(pacer_walk_take(w, 0, &hold));
+	reason = pacer_limit_check(w, t, &hold);
+	return reason == PACER_ADMIT ? PACER_UNDECIDED : (int)reason;
+}
+
+/*
+ * A reason, for a packet that the rule's first tier may admit. A function of its own, and it looks
+ * for the key anew: so what found that out need not be on the stack, nor what it found.
+ */
+PACER_GLOBAL int pacer_limit_settle(const struct pacer_walk *w)
+{
+	const struct pacer_tier *t;
+	struct pacer_hold hold;
+	enum pacer_reason reason;
+
+	if (!w)
+		return PACER_DENY_NO_STATE;
+	t = &PACER_RULE_OF(w)->tier[0];
+	hold = pacer_limit_place(w, t);
+	reason = pacer_limit_reserve(w, t, &hold);
 	if (reason == PACER_ADMIT)
-		pacer_walk_leave(w, 0, &hold, 1);
+		pacer_limit_commit(w, t, &hold);
 	return reason;
 }
 
-/* The same as a function of its own, for packets that need more than that. */
-PACER_GLOBAL int pacer_limit_one(const struct pacer_walk *w)
+PACER_GLOBAL int pacer_limit_first(const struct pacer_walk *w)
 {
-	return w ? pacer_limit_single(w, &PACER_RULE_OF(w)->tier[0]) : (int)PACER_DENY_NO_STATE;
+	return w ? pacer_limit_pass(w, &PACER_RULE_OF(w)->tier[0]) : (int)PACER_DENY_NO_STATE;
+}
+
+/* Both steps: a reason. */
+PACER_INLINE int pacer_limit_one(const struct pacer_walk *w)
+{
+	int result = pacer_limit_first(w);
+
+	return result == PACER_UNDECIDED ? pacer_limit_settle(w) : result;
 }
 
 /* Let every tier of the rule judge the packet, and count it in all of them or in none. */
@@ -395,6 +243,12 @@ PACER_GLOBAL int pacer_walk_ban(const struct pacer_walk *w, __u32 i)
 	return pacer_ban_add(&q, w->now_ns + PACER_RULE_OF(w)->ban_ns);
 }
 
+/* Is a denial for this reason the key's own doing? */
+PACER_INLINE int pacer_bans(enum pacer_reason reason)
+{
+	return reason == PACER_DENY_GAP || reason == PACER_DENY_WINDOW || reason == PACER_DENY_RATE;
+}
+
 /* The rule of w->pkt, the first of its policy that it matches; PACER_RULES_MAX if none. */
 PACER_INLINE __u32 pacer_walk_rule(const struct pacer_walk *w, const struct pacer_policy *policy)
 {
@@ -412,7 +266,7 @@ PACER_INLINE struct pacer_judgement pacer_pace_rule(struct pacer_walk *w)
 		packed = pacer_limit(w);
 	j.reason = pacer_reason_of(packed & 0xff);
 	j.tier = (packed >> 8) & (PACER_TIERS_MAX - 1);
-	if (ban_ns && (j.reason == PACER_DENY_GAP || j.reason == PACER_DENY_WINDOW))
+	if (ban_ns && pacer_bans(j.reason))
 		j.event = pacer_walk_ban(w, j.tier);
 	return j;
 }
@@ -425,6 +279,38 @@ PACER_INLINE struct pacer_judgement pacer_pace(struct pacer_walk *w)
 		return (struct pacer_judgement){PACER_NO_RULE, PACER_RULES_MAX, 0,
 						PACER_EVENT_COUNT};
 	return pacer_pace_rule(w);
+}
+
+/* Until when a key of the packet is banned under its rule; 0: none is. */
+PACER_INLINE __u64 pacer_walk_banned_until(const struct pacer_walk *w)
+{
+	const struct pacer_rule *rule = PACER_RULE_OF(w);
+	__u64 until_ns = 0;
+	__u32 i;
+
+	for (i = 0; i < rule->n_tiers && PACER_POLICY_OF(w)->bans.sets; i++) {
+		struct pacer_ban_ask q =
+		    pacer_walk_ban_ask(w, &rule->tier[i], PACER_POLICY_OF(w)->secret);
+
+		if (rule->tier[i].key_id)
+			until_ns = pacer_later(until_ns, pacer_ban_until(&q));
+	}
+	return until_ns;
+}
+
+/*
+ * The earliest time at which the packet would be admitted under its rule, w->rule, if nothing else
+ * came: as its limits say, and its bans. As pacer_limit_when.
+ */
+PACER_INLINE __u64 pacer_rule_when(const struct pacer_walk *w)
+{
+	const struct pacer_rule *rule = PACER_RULE_OF(w);
+	__u64 when_ns = rule->ban_ns ? pacer_walk_banned_until(w) : 0;
+	__u32 i;
+
+	for (i = 0; i < rule->n_tiers; i++)
+		when_ns = pacer_later(when_ns, pacer_limit_when(w, &rule->tier[i]));
+	return when_ns;
 }
 
 #endif

@@ -43,6 +43,8 @@
 #define PACER_ROLLED
 #endif
 
+#define PACER_NEVER (~0ull) /* as a time */
+
 #define PACER_BARRIER() __asm__ __volatile__("" ::: "memory")
 
 /* The value, of which the compiler now knows nothing: a mask after it stays in the code, where the

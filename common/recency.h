@@ -42,6 +42,12 @@ PACER_INLINE int pacer_gap_open(__u64 last_ns, __u64 now_ns, __u64 gap_ns)
 	return now_ns < last_ns ? !gap_ns : now_ns - last_ns >= gap_ns;
 }
 
+/* The earliest time at which pacer_gap_open says so; 0: at any. */
+PACER_INLINE __u64 pacer_gap_when(__u64 last_ns, __u64 gap_ns)
+{
+	return last_ns && gap_ns ? last_ns + gap_ns : 0;
+}
+
 /* The cell of row 0 or 1 of the key with this mark. */
 PACER_INLINE __u32 pacer_recency_cell(__u32 mark, __u32 row)
 {

@@ -72,12 +72,30 @@ struct pacer_ask {
 	__u32 len_bytes; /* the packet's */
 };
 
-/* Where a key's state was looked for, and, once it is claimed, its claim's word. */
+/*
+ * Where a key's state was looked for, and, once it is claimed, its claim's word. Small, since a
+ * rule has as many of them on the stack as it has limits.
+ */
 struct pacer_hold {
 	__u32 index;
-	__u32 word;
-	struct pacer_hash hash;
+	union {
+		__u32 place; /* of the key's hash, until it is claimed */
+		__u32 word;  /* from then on */
+	};
+	__u32 mark; /* of the key's hash */
 };
+
+/* The key's hash, whose place counts until the state is claimed. */
+PACER_INLINE struct pacer_hash pacer_hold_hash(const struct pacer_hold *hold)
+{
+	return (struct pacer_hash){hold->place, hold->mark};
+}
+
+PACER_INLINE void pacer_hold_key(struct pacer_hold *hold, struct pacer_hash hash)
+{
+	hold->place = hash.place;
+	hold->mark = hash.mark;
+}
 
 PACER_INLINE __u32 pacer_tag(struct pacer_hash hash)
 {
@@ -86,16 +104,16 @@ PACER_INLINE __u32 pacer_tag(struct pacer_hash hash)
 	return tag ? tag : 1;
 }
 
-/* From one record to the next, in half lines, as everything below that is called an index. */
+/* From one entry to the next, in units, as everything below that is called an index. */
 PACER_INLINE __u32 pacer_stride(const struct pacer_tier *t)
 {
-	return t->window.halves;
+	return t->units;
 }
 
-/* Index of the first record of the key's set. */
+/* Index of the first entry of the key's set. */
 PACER_INLINE __u32 pacer_set_index(const struct pacer_tier *t, struct pacer_hash hash)
 {
-	return (t->base + pacer_place(hash.place, t->sets) * pacer_stride(t)) * 2;
+	return t->base * PACER_LINE_UNITS + pacer_place(hash.place, t->sets) * 2 * pacer_stride(t);
 }
 
 /* One for all keys of a set that have the same tag: they may come to count in one record. */
@@ -104,26 +122,26 @@ PACER_INLINE __u32 pacer_shared_index(const struct pacer_tier *t, struct pacer_h
 	__u32 of = pacer_tag(hash) << 16 | (pacer_place(hash.place, t->sets) & 0xffff);
 
 	/* Multiplied, so that tags that differ in few bits are far apart. */
-	return 2 * t->base +
+	return t->base * PACER_LINE_UNITS +
 	       (2 * t->sets + pacer_place(of * PACER_HASH_ODD, t->shared)) * pacer_stride(t);
 }
 
-/* The half line at `index`, 0 if there is none. */
-PACER_INLINE struct pacer_half *pacer_half_at(struct pacer_table *table, __u32 index)
+/* The beginning of the entry at `index`, 0 if there is none. */
+PACER_INLINE struct pacer_entry *pacer_entry_at(struct pacer_table *table, __u32 index)
 {
-	struct pacer_line *line = PACER_LINE_AT(table, index >> 1);
+	struct pacer_line *line = PACER_LINE_AT(table, index / PACER_LINE_UNITS);
 
 	(void)table; /* where the host knows it by itself */
-	return line ? &line->half[index & 1] : 0;
+	return line ? &line->unit[index & (PACER_LINE_UNITS - 1)].entry : 0;
 }
 
 /* Does the table hold all lines of the record at r->index, whose first is r->line (0: none)? */
 PACER_INLINE PACER_MUST_USE int pacer_ring_whole(const struct pacer_tier *t,
 						 const struct pacer_ring *r)
 {
-	if (!r->line || !t->window.extra_lines)
+	if (!r->line || t->units <= PACER_LINE_UNITS)
 		return r->line != 0;
-	return PACER_LINE_AT(r->table, (r->index >> 1) + t->window.extra_lines) != 0;
+	return PACER_LINE_AT(r->table, (r->index + t->units - 1) / PACER_LINE_UNITS) != 0;
 }
 
 /* The record at `index`; 0 where the table does not hold its first line. */
@@ -132,10 +150,10 @@ PACER_INLINE PACER_MUST_USE int pacer_ring_begin(struct pacer_table *table, __u3
 {
 	r->table = table;
 	r->index = index;
-	r->line = PACER_LINE_AT(table, index >> 1);
+	r->line = PACER_LINE_AT(table, index / PACER_LINE_UNITS);
 	if (!r->line)
 		return 0;
-	r->head = &r->line->half[index & 1];
+	r->head = &r->line->unit[index & (PACER_LINE_UNITS - 1)].entry;
 	return 1;
 }
 
@@ -146,7 +164,7 @@ PACER_INLINE PACER_MUST_USE int pacer_ring_at(struct pacer_table *table, const s
 	return pacer_ring_begin(table, index, r) && pacer_ring_whole(t, r);
 }
 
-PACER_INLINE int pacer_record_idle(const struct pacer_tier *t, const struct pacer_half *head,
+PACER_INLINE int pacer_record_idle(const struct pacer_tier *t, const struct pacer_entry *head,
 				   __u64 now_ns)
 {
 	__u64 head_ns = pacer_load64(&head->head_ns);
@@ -155,10 +173,12 @@ PACER_INLINE int pacer_record_idle(const struct pacer_tier *t, const struct pace
 }
 
 /*
- * What a judgement of a record rests on, read in whatever order. While head_ns and cum are the
- * same, nothing has been counted since cum was read: within a slot cum only grows, by no more than
- * the limit, and slots do not come twice. And while last_off is, the last admission is that of
- * then.
+ * What a judgement rests on, read in whatever order.
+ *
+ * Of a record: while head_ns and cum are the same, nothing has been counted since cum was read, as
+ * within a slot cum only grows, by no more than the limit, and slots do not come twice. While
+ * last_off is the same, the last admission is that of then.
+ * Of a rate: its TAT, as head_ns and last_off, which is all that it has.
  */
 struct pacer_seen {
 	__u64 head_ns;
@@ -168,64 +188,7 @@ struct pacer_seen {
 	__u32 passed; /* slots that the ring is behind now_ns */
 };
 
-/* Does the record, whose claim's word is given, admit the packet? Nothing is changed. *seen is
- * whole where it does.
- */
-PACER_INLINE enum pacer_reason pacer_record_judge(const struct pacer_ask *q,
-						  const struct pacer_ring *r, __u32 word,
-						  struct pacer_seen *seen)
-{
-	const struct pacer_tier *t = q->tier;
-	__u64 last_ns = pacer_load64(&r->head->head_ns);
-	__u32 total;
-
-	seen->head_ns = last_ns;
-	seen->last_off = pacer_load(&r->head->last_off);
-	if (t->gap_ns) { /* else last_off, which is rounded up, may lie beyond the slot */
-		last_ns += (__u64)seen->last_off << t->last_shift;
-		if (!pacer_gap_open(last_ns, q->now_ns, t->gap_ns))
-			return PACER_DENY_GAP;
-	}
-	seen->cum = pacer_ring_cum(&t->window, r);
-	seen->now_ns = pacer_later(q->now_ns, last_ns);
-	seen->passed = pacer_window_passed(&t->window, seen->head_ns, seen->now_ns);
-	total =
-	    pacer_window_since(&t->window, r, seen->cum, pacer_claim_cursor(word), seen->passed);
-	if ((__u64)total + pacer_window_cost(&t->window, q->len_bytes) > t->window.limit)
-		return PACER_DENY_WINDOW;
-	return PACER_ADMIT;
-}
-
-/* Under the claim: does the record still hold what the judgement rests on? */
-PACER_INLINE int pacer_record_same(const struct pacer_tier *t, const struct pacer_ring *r,
-				   const struct pacer_seen *seen)
-{
-	return pacer_load64(&r->head->head_ns) == seen->head_ns &&
-	       pacer_load(&r->head->last_off) == seen->last_off &&
-	       pacer_ring_cum(&t->window, r) == seen->cum;
-}
-
-/* Count the packet, as judged. Returns the claim's word to release with. By the holder. */
-PACER_INLINE PACER_MUST_USE __u32 pacer_record_admit(const struct pacer_ask *q,
-						     const struct pacer_ring *r,
-						     const struct pacer_seen *seen, __u32 word)
-{
-	const struct pacer_tier *t = q->tier;
-	__u64 unit = (1ull << t->last_shift) - 1, head_ns = seen->head_ns;
-
-	if (seen->passed) {
-		__u32 cursor = pacer_window_advance(&t->window, r, pacer_claim_cursor(word),
-						    head_ns, seen->cum, seen->passed, seen->now_ns);
-
-		word = pacer_claim_set(word, pacer_claim_tag(word), cursor);
-		head_ns = pacer_load64(&r->head->head_ns);
-	}
-	pacer_ring_count(&t->window, r, seen->cum + pacer_window_cost(&t->window, q->len_bytes));
-	pacer_store(&r->head->last_off, (seen->now_ns - head_ns + unit) >> t->last_shift);
-	return word;
-}
-
-/* A record as a reader finds it. */
+/* An entry as a reader finds it. */
 struct pacer_found {
 	struct pacer_ring ring;
 	__u32 word; /* the claim's, as found: the reader holds nothing */
@@ -260,86 +223,14 @@ PACER_INLINE void pacer_record_locate(const struct pacer_ask *q, struct pacer_fo
 	pacer_record_look(q, pacer_shared_index(t, q->hash), f);
 }
 
-#define PACER_UNDECIDED (-1)
-
-/* A reader's judgement of the record found: a reason, or PACER_UNDECIDED where the record is just
- * being changed.
- */
-PACER_INLINE PACER_MUST_USE int
-pacer_record_read(const struct pacer_ask *q, const struct pacer_found *f, struct pacer_seen *seen)
-{
-	enum pacer_reason reason;
-
-	if (!pacer_ring_whole(q->tier, &f->ring))
-		return PACER_DENY_NO_STATE;
-	PACER_BARRIER();
-	reason = pacer_record_judge(q, &f->ring, f->word, seen);
-	PACER_BARRIER();
-	if (f->word & PACER_CLAIM_HELD)
-		return PACER_UNDECIDED;
-	if (reason != PACER_ADMIT && pacer_load(&f->ring.head->claim) != f->word)
-		return PACER_UNDECIDED;
-	return reason;
-}
-
-PACER_INLINE enum pacer_reason pacer_record_peek(const struct pacer_ask *q, struct pacer_hold *hold)
-{
-	struct pacer_found f;
-	struct pacer_seen seen;
-	int reason;
-
-	pacer_record_locate(q, &f);
-	hold->index = f.ring.index;
-	reason = pacer_record_read(q, &f, &seen);
-	return reason == PACER_UNDECIDED ? PACER_ADMIT : (enum pacer_reason)reason;
-}
-
-/*
- * Count a packet that pacer_record_read has admitted, if the record is the key's and still what was
- * read. The claim's word alone would not tell: it is the same again after 512 changes. PACER_ADMIT,
- * or PACER_UNDECIDED with nothing done; nothing is held.
- */
-PACER_INLINE PACER_MUST_USE int pacer_record_settle(const struct pacer_ask *q,
-						    const struct pacer_found *f,
-						    const struct pacer_seen *seen)
-{
-	__u32 *claim = &f->ring.head->claim;
-
-	if ((q->tier->sets && pacer_claim_tag(f->word) != pacer_tag(q->hash)) ||
-	    pacer_cas(claim, f->word, f->word | PACER_CLAIM_HELD) != f->word)
-		return PACER_UNDECIDED;
-	if (!pacer_record_same(q->tier, &f->ring, seen)) {
-		pacer_claim_cancel(claim, f->word);
-		return PACER_UNDECIDED;
-	}
-	pacer_claim_release(claim, pacer_record_admit(q, &f->ring, seen, f->word));
-	return PACER_ADMIT;
-}
-
-/*
- * All steps in one, for a packet that no other tier has to judge, where the key has a record that
- * nobody else is changing: read, claim what was read, and count. Returns a reason, with nothing
- * held, or PACER_UNDECIDED with nothing done: then the steps have to be taken, from pacer_tier_take
- * on, which begins at f->ring.index.
- */
-PACER_INLINE PACER_MUST_USE int pacer_record_pass(const struct pacer_ask *q, struct pacer_found *f)
-{
-	struct pacer_seen seen;
-	int reason;
-
-	pacer_record_locate(q, f);
-	reason = pacer_record_read(q, f, &seen);
-	return reason == PACER_ADMIT ? pacer_record_settle(q, f, &seen) : reason;
-}
-
 /* Claim the shared record. The holder of the set's first record, if there are sets. */
 PACER_INLINE PACER_MUST_USE enum pacer_claim_result pacer_shared_take(const struct pacer_ask *q,
 								      struct pacer_hold *hold)
 {
-	struct pacer_half *head;
+	struct pacer_entry *head;
 
 	hold->index = pacer_shared_index(q->tier, q->hash);
-	head = pacer_half_at(q->table, hold->index);
+	head = pacer_entry_at(q->table, hold->index);
 	if (!head)
 		return PACER_CLAIM_OTHER;
 	return pacer_claim_take(&head->claim, PACER_CLAIM_ANY, &hold->word);
@@ -369,7 +260,8 @@ PACER_INLINE PACER_MUST_USE enum pacer_claim_result pacer_record_inherit(const s
 	if (result != PACER_CLAIM_TAKEN)
 		return result;
 	pacer_store(&to.head->last_off, pacer_load(&from.head->last_off));
-	pacer_ring_copy(&q->tier->window, &to, &from);
+	if (pacer_stride(q->tier) > 1) /* else that was all */
+		pacer_ring_copy(&q->tier->window, &to, &from);
 	pacer_store64(&to.head->head_ns, pacer_load64(&from.head->head_ns));
 	hold->word =
 	    pacer_claim_set(hold->word, pacer_claim_tag(hold->word), pacer_claim_cursor(word));
@@ -379,7 +271,7 @@ PACER_INLINE PACER_MUST_USE enum pacer_claim_result pacer_record_inherit(const s
 
 /* Make the claimed line, an idle record, the key's: the tag is seen before the claim is let go. */
 PACER_INLINE PACER_MUST_USE enum pacer_claim_result
-pacer_record_adopt(const struct pacer_ask *q, struct pacer_half *head, struct pacer_hold *hold)
+pacer_record_adopt(const struct pacer_ask *q, struct pacer_entry *head, struct pacer_hold *hold)
 {
 	enum pacer_claim_result result;
 
@@ -395,7 +287,7 @@ pacer_record_adopt(const struct pacer_ask *q, struct pacer_half *head, struct pa
 
 /* The second record of a set whose first is held, found not to be the key's: take it if idle. */
 PACER_INLINE PACER_MUST_USE enum pacer_claim_result
-pacer_second_adopt(const struct pacer_ask *q, struct pacer_half *head, struct pacer_hold *hold)
+pacer_second_adopt(const struct pacer_ask *q, struct pacer_entry *head, struct pacer_hold *hold)
 {
 	__u32 seen = pacer_load(&head->claim);
 
@@ -419,7 +311,7 @@ PACER_SUBPROG PACER_MUST_USE enum pacer_claim_result pacer_record_enter(const st
 {
 	const struct pacer_tier *t = q->tier;
 	__u32 index = pacer_set_index(t, q->hash), tag = pacer_tag(q->hash), word = 0;
-	struct pacer_half *first = pacer_half_at(q->table, index), *second;
+	struct pacer_entry *first = pacer_entry_at(q->table, index), *second;
 	enum pacer_claim_result result;
 
 	if (!first)
@@ -432,7 +324,7 @@ PACER_SUBPROG PACER_MUST_USE enum pacer_claim_result pacer_record_enter(const st
 	if (pacer_claim_tag(word) == tag)
 		return PACER_CLAIM_TAKEN;
 	hold->index = index + pacer_stride(t);
-	second = pacer_half_at(q->table, hold->index);
+	second = pacer_entry_at(q->table, hold->index);
 	if (!second) {
 		pacer_claim_cancel(&first->claim, word);
 		return PACER_CLAIM_OTHER;
@@ -457,126 +349,15 @@ PACER_INLINE PACER_MUST_USE enum pacer_claim_result pacer_record_take(const stru
 {
 	const struct pacer_tier *t = q->tier;
 	enum pacer_claim_result result;
-	struct pacer_half *head;
+	struct pacer_entry *head;
 
 	if (!t->sets)
 		return pacer_shared_take(q, hold);
-	head = pacer_half_at(q->table, hold->index);
+	head = pacer_entry_at(q->table, hold->index);
 	if (!head)
 		return PACER_CLAIM_OTHER;
 	result = pacer_claim_take(&head->claim, pacer_tag(q->hash), &hold->word);
 	return result == PACER_CLAIM_OTHER ? pacer_record_enter(q, hold) : result;
-}
-
-/* What selects the key's cells. A key that is the same for all is so for IPv4 and for IPv6, whose
- * hashes differ.
- */
-PACER_INLINE __u32 pacer_sketch_mark(const struct pacer_ask *q)
-{
-	return q->tier->key_id ? q->hash.mark : 0;
-}
-
-PACER_INLINE enum pacer_reason pacer_sketch_judge(const struct pacer_ask *q,
-						  struct pacer_line *line)
-{
-	__u64 last_ns = pacer_recency_estimate(line, pacer_sketch_mark(q), q->tier->rows);
-
-	return pacer_gap_open(last_ns, q->now_ns, q->tier->gap_ns) ? PACER_ADMIT : PACER_DENY_GAP;
-}
-
-PACER_INLINE __u32 pacer_sketch_index(const struct pacer_tier *t, struct pacer_hash hash)
-{
-	return 2 * (t->base + pacer_place(hash.place, t->sets));
-}
-
-PACER_INLINE enum pacer_reason pacer_sketch_peek(const struct pacer_ask *q, struct pacer_hold *hold)
-{
-	enum pacer_reason reason;
-	struct pacer_line *line;
-	__u32 word;
-
-	hold->index = pacer_sketch_index(q->tier, q->hash);
-	line = PACER_LINE_AT(q->table, hold->index >> 1);
-	if (!line)
-		return PACER_DENY_NO_STATE;
-	word = pacer_load(&line->claim);
-	PACER_BARRIER();
-	reason = pacer_sketch_judge(q, line);
-	PACER_BARRIER();
-	if (word & PACER_CLAIM_HELD || pacer_load(&line->claim) != word)
-		return PACER_ADMIT;
-	return reason;
-}
-
-/*
- * Would the tier admit the packet? Read only; ADMIT is provisional, a denial is not. hold->index is
- * where it looked, which pacer_tier_take begins with.
- */
-PACER_INLINE enum pacer_reason pacer_tier_peek(const struct pacer_ask *q, struct pacer_hold *hold)
-{
-	return q->tier->kind == PACER_TIER_SKETCH ? pacer_sketch_peek(q, hold)
-						  : pacer_record_peek(q, hold);
-}
-
-/*
- * Claim the key's state and judge. ADMIT: the claim is held and has to be committed or cancelled.
- * Otherwise nothing is held.
- */
-PACER_INLINE enum pacer_reason pacer_tier_take(const struct pacer_ask *q, struct pacer_hold *hold)
-{
-	int sketch = q->tier->kind == PACER_TIER_SKETCH;
-	enum pacer_claim_result result = PACER_CLAIM_OTHER;
-	enum pacer_reason reason;
-	struct pacer_seen seen;
-	struct pacer_ring r;
-
-	if (!sketch)
-		result = pacer_record_take(q, hold);
-	if (!pacer_ring_begin(q->table, hold->index, &r))
-		return PACER_DENY_NO_STATE; /* then there is no claim to be held */
-	if (!pacer_ring_whole(q->tier, &r)) {
-		if (result == PACER_CLAIM_TAKEN)
-			pacer_claim_cancel(&r.head->claim, hold->word);
-		return PACER_DENY_NO_STATE;
-	}
-	if (sketch)
-		result = pacer_claim_take(&r.head->claim, PACER_CLAIM_ANY, &hold->word);
-	if (result != PACER_CLAIM_TAKEN)
-		return result == PACER_CLAIM_BUSY ? PACER_DENY_CONTENDED : PACER_DENY_NO_STATE;
-	reason =
-	    sketch ? pacer_sketch_judge(q, r.line) : pacer_record_judge(q, &r, hold->word, &seen);
-	if (reason != PACER_ADMIT)
-		pacer_claim_cancel(&r.head->claim, hold->word);
-	return reason;
-}
-
-/* Count the packet in the state that is held, and let go of it. */
-PACER_INLINE void pacer_tier_commit(const struct pacer_ask *q, const struct pacer_hold *hold)
-{
-	__u32 word = hold->word;
-	struct pacer_seen seen = {0};
-	struct pacer_ring r;
-
-	if (q->tier->kind == PACER_TIER_SKETCH) {
-		if (!pacer_ring_begin(q->table, hold->index, &r))
-			return;
-		pacer_recency_raise(r.line, pacer_sketch_mark(q), q->tier->rows, q->now_ns);
-	} else {
-		if (!pacer_ring_at(q->table, q->tier, hold->index, &r))
-			return;
-		(void)pacer_record_judge(q, &r, word, &seen);
-		word = pacer_record_admit(q, &r, &seen, word);
-	}
-	pacer_claim_release(&r.head->claim, word);
-}
-
-/* Let go of the state that is held, uncounted. */
-PACER_INLINE void pacer_tier_cancel(const struct pacer_ask *q, const struct pacer_hold *hold)
-{
-	struct pacer_half *head = pacer_half_at(q->table, hold->index);
-
-	if (head)
-		pacer_claim_cancel(&head->claim, hold->word);
 }
 
 #endif

@@ -574,4 +574,29 @@ PACER_INLINE __u32 pacer_throttle_free(const struct pacer_throttle_profile *prof
 	return pacer_throttle_room(profile, back < held ? held - back : 0);
 }
 
+/*
+ * The earliest time at which a use is free, if nothing else comes: exact for a caller without a
+ * lease. Uses that other CPUs hold on lease may be handed back before. 0: at any time. PACER_NEVER:
+ * there is none, ever. Not for the packet path: it looks at every bucket.
+ */
+PACER_INLINE __u64 pacer_throttle_when(const struct pacer_throttle_profile *profile,
+				       const struct pacer_throttle_state *state)
+{
+	__u64 number = pacer_load64(&state->head), tail = pacer_load64(&state->tail), when_ns = 0;
+	__u64 span_ns = profile->cooldown_ns ? profile->cooldown_ns : 1;
+	__u32 held = pacer_load(&state->held);
+
+	if (!profile->limit)
+		return PACER_NEVER;
+	for (; held >= profile->limit && number < tail; number++) {
+		const struct pacer_throttle_bucket *bucket =
+		    &state->bucket[pacer_throttle_place(number)];
+
+		when_ns = pacer_later(
+		    when_ns, pacer_throttle_sum(pacer_load64(&bucket->until_ns), span_ns));
+		held -= pacer_load(&bucket->count);
+	}
+	return when_ns;
+}
+
 #endif

@@ -43,7 +43,8 @@
 #define PACER_WINDOW_NS_MAX (1ull << 56) /* 2.28 years */
 #define PACER_LIMIT_MAX	    0x7fffffffu	 /* cost units */
 #define PACER_NARROW_LIMIT  0xffu	 /* of a narrow record's window */
-#define PACER_NARROW_SLOTS  (PACER_HALF_CELLS - 2)
+#define PACER_NARROW_SLOTS  (PACER_UNIT_CELLS - 2)
+#define PACER_NARROW_UNITS  2
 
 enum pacer_window_error {
 	PACER_WINDOW_OK,
@@ -58,17 +59,17 @@ enum pacer_window_error {
 #define PACER_LINE_AT(table, index) ((index) < (table)->n ? &(table)->lines[index] : 0)
 #endif
 
-/* A record: its first line, its beginning in that, and where it stands in the table, in halves. */
+/* An entry: its first line, its beginning in that, and where it stands in the table, in units. */
 struct pacer_ring {
 	struct pacer_table *table;
 	struct pacer_line *line;
-	struct pacer_half *head;
+	struct pacer_entry *head;
 	__u32 index;
 };
 
 PACER_INLINE int pacer_window_narrow(const struct pacer_window *w)
 {
-	return w->halves == 1;
+	return w->units == PACER_NARROW_UNITS;
 }
 
 /* Keep it in wide records, whatever its limit. For the loader. */
@@ -78,7 +79,7 @@ PACER_INLINE void pacer_window_widen(struct pacer_window *w)
 	    w->ring <= PACER_STARTS_LINE
 		? 0
 		: (w->ring - PACER_STARTS_LINE + PACER_LINE_WORDS - 1) / PACER_LINE_WORDS;
-	w->halves = 2 * (1 + w->extra_lines);
+	w->units = PACER_LINE_UNITS * (1 + w->extra_lines);
 }
 
 /* The largest limit that a record of this width can count to. */
@@ -122,7 +123,7 @@ pacer_window_profile(struct pacer_window *w, enum pacer_cost cost, __u64 limit, 
 	pacer_window_widen(w);
 	if (w->limit <= PACER_NARROW_LIMIT && slots <= PACER_NARROW_SLOTS) {
 		w->extra_lines = 0;
-		w->halves = 1;
+		w->units = PACER_NARROW_UNITS;
 	}
 	return PACER_WINDOW_OK;
 }
@@ -161,29 +162,36 @@ PACER_INLINE __u32 *pacer_ring_word(const struct pacer_ring *r, __u32 i)
 	struct pacer_line *line = r->line;
 
 	if (at >= PACER_LINE_WORDS)
-		line = PACER_LINE_AT(r->table, (r->index >> 1) + at / PACER_LINE_WORDS);
+		line = PACER_LINE_AT(r->table, r->index / PACER_LINE_UNITS + at / PACER_LINE_WORDS);
 	if (!line)
 		line = r->line; /* not reached: the loader gives a record its lines */
 	return &line->word[at % PACER_LINE_WORDS];
 }
 
+/* A narrow record's cells: the unit behind its beginning. */
+PACER_INLINE union pacer_unit *pacer_ring_cells(const struct pacer_ring *r)
+{
+	return &r->line->unit[pacer_opaque(r->index + 1) & (PACER_LINE_UNITS - 1)];
+}
+
 /* The cell of slot i of a narrow record. */
 PACER_INLINE __u8 *pacer_ring_cell(const struct pacer_ring *r, __u32 i)
 {
-	return &r->head->cell[(pacer_opaque(i) + 1) & (PACER_HALF_CELLS - 1)];
+	return &pacer_ring_cells(r)->cell[(pacer_opaque(i) + 1) & (PACER_UNIT_CELLS - 1)];
 }
 
 /* The running total: cost admitted so far, modulo 2^8 or 2^32. */
 PACER_INLINE __u32 pacer_ring_cum(const struct pacer_window *w, const struct pacer_ring *r)
 {
-	return pacer_window_narrow(w) ? pacer_load8(r->head->cell) : pacer_load(&r->line->cum);
+	return pacer_window_narrow(w) ? pacer_load8(pacer_ring_cells(r)->cell)
+				      : pacer_load(&r->line->cum);
 }
 
 PACER_INLINE void pacer_ring_count(const struct pacer_window *w, const struct pacer_ring *r,
 				   __u32 cum)
 {
 	if (pacer_window_narrow(w))
-		pacer_store8(r->head->cell, cum);
+		pacer_store8(pacer_ring_cells(r)->cell, cum);
 	else
 		pacer_store(&r->line->cum, cum);
 }
@@ -196,8 +204,10 @@ PACER_INLINE void pacer_ring_copy(const struct pacer_window *w, const struct pac
 	struct pacer_line *a = to->line, *b = from->line;
 
 	if (pacer_window_narrow(w)) {
-		pacer_store64(&to->head->cell64[0], pacer_load64(&from->head->cell64[0]));
-		pacer_store64(&to->head->cell64[1], pacer_load64(&from->head->cell64[1]));
+		union pacer_unit *into = pacer_ring_cells(to), *of = pacer_ring_cells(from);
+
+		pacer_store64(&into->cell64[0], pacer_load64(&of->cell64[0]));
+		pacer_store64(&into->cell64[1], pacer_load64(&of->cell64[1]));
 		return;
 	}
 	pacer_store(&a->cum, pacer_load(&b->cum));
@@ -206,8 +216,8 @@ PACER_INLINE void pacer_ring_copy(const struct pacer_window *w, const struct pac
 			pacer_store(&a->word[i], pacer_load(&b->word[i]));
 		if (!left)
 			return;
-		a = PACER_LINE_AT(to->table, (to->index >> 1) + n);
-		b = PACER_LINE_AT(from->table, (from->index >> 1) + n);
+		a = PACER_LINE_AT(to->table, to->index / PACER_LINE_UNITS + n);
+		b = PACER_LINE_AT(from->table, from->index / PACER_LINE_UNITS + n);
 		i = 0;
 	}
 }
@@ -269,6 +279,26 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_window_advance(const struct pacer_window
 	pacer_store64(&r->head->head_ns,
 		      passed >= w->ring ? now_ns : head_ns + passed * w->slot_ns);
 	return cursor;
+}
+
+/*
+ * The earliest time at which `cost` units fit into the ring, whose current slot began at head_ns,
+ * if nothing else comes: exact, since slots are forgotten whole, each at its end. 0: at any time.
+ * PACER_NEVER: more than the limit. Not for the packet path: it looks at every slot.
+ */
+PACER_INLINE __u64 pacer_window_when(const struct pacer_window *w, const struct pacer_ring *r,
+				     __u32 cursor, __u64 head_ns, __u32 cost)
+{
+	__u32 cum = pacer_ring_cum(w, r), passed;
+
+	if (cost > w->limit)
+		return PACER_NEVER;
+	if (!head_ns)
+		return 0;
+	for (passed = 0; passed < w->ring; passed++)
+		if ((__u64)pacer_window_since(w, r, cum, cursor, passed) + cost <= w->limit)
+			break;
+	return passed ? head_ns + passed * w->slot_ns : 0;
 }
 
 #endif

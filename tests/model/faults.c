@@ -55,10 +55,9 @@ static enum pacer_reason judge_and_commit(const struct pacer_ask *q, const struc
 
 	if (!pacer_ring_at(q->table, q->tier, hold->index, &r))
 		return PACER_DENY_NO_STATE;
-	reason = q->tier->kind == PACER_TIER_SKETCH ? pacer_sketch_judge(q, r.line)
-						    : pacer_record_judge(q, &r, hold->word, &seen);
+	reason = pacer_entry_judge(q, &r, hold->word, &seen);
 	if (reason == PACER_ADMIT)
-		pacer_tier_commit(q, hold);
+		pacer_entry_commit(q, hold);
 	return reason;
 }
 
@@ -69,11 +68,11 @@ struct pacer_judgement fault_no_claim(struct pacer_walk *w)
 
 	hold.index = q.tier->kind == PACER_TIER_SKETCH ? pacer_sketch_index(q.tier, q.hash)
 						       : pacer_shared_index(q.tier, q.hash);
-	hold.word = pacer_load(&pacer_half_at(q.table, hold.index)->claim);
+	hold.word = pacer_load(&pacer_entry_at(q.table, hold.index)->claim);
 	return because(judge_and_commit(&q, &hold), 0);
 }
 
-/* As pacer_tier_take and pacer_tier_commit of records, once the record is claimed. */
+/* As pacer_entry_reserve and pacer_entry_commit of records, once the record is claimed. */
 static struct pacer_judgement taken(const struct pacer_ask *q, const struct pacer_hold *hold,
 				    enum pacer_claim_result result)
 {
@@ -84,7 +83,7 @@ static struct pacer_judgement taken(const struct pacer_ask *q, const struct pace
 		    result == PACER_CLAIM_BUSY ? PACER_DENY_CONTENDED : PACER_DENY_NO_STATE, 0);
 	reason = judge_and_commit(q, hold);
 	if (reason != PACER_ADMIT)
-		pacer_tier_cancel(q, hold);
+		pacer_entry_cancel(q, hold);
 	return because(reason, 0);
 }
 
@@ -93,20 +92,20 @@ static enum pacer_claim_result enter_unclaimed(const struct pacer_ask *q, struct
 {
 	const struct pacer_tier *t = q->tier;
 	__u32 index = pacer_set_index(t, q->hash), tag = pacer_tag(q->hash), word;
-	struct pacer_half *first = pacer_half_at(q->table, index);
-	struct pacer_half *second = pacer_half_at(q->table, index + pacer_stride(t));
+	struct pacer_entry *first = pacer_entry_at(q->table, index);
+	struct pacer_entry *second = pacer_entry_at(q->table, index + pacer_stride(t));
 	enum pacer_claim_result result;
 
 	result = pacer_claim_take(&first->claim, PACER_CLAIM_ANY, &word);
 	if (result != PACER_CLAIM_TAKEN)
 		return result;
-	*hold = (struct pacer_hold){index, word, q->hash};
+	*hold = (struct pacer_hold){index, {word}, q->hash.mark};
 	if (pacer_claim_tag(word) == tag)
 		return PACER_CLAIM_TAKEN;
 	hold->index = index + pacer_stride(t);
 	result = pacer_claim_take(&second->claim, tag, &hold->word);
 	if (result == PACER_CLAIM_OTHER && pacer_record_idle(t, first, q->now_ns)) {
-		*hold = (struct pacer_hold){index, word, q->hash};
+		*hold = (struct pacer_hold){index, {word}, q->hash.mark};
 		return pacer_record_adopt(q, first, hold);
 	}
 	pacer_claim_cancel(&first->claim, word); /* the fault: not yet */
@@ -131,7 +130,7 @@ struct pacer_judgement fault_inherit_unclaimed(struct pacer_walk *w)
 static enum pacer_claim_result enter_afresh(const struct pacer_ask *q, struct pacer_hold *hold)
 {
 	__u32 index = pacer_set_index(q->tier, q->hash), word;
-	struct pacer_half *first = pacer_half_at(q->table, index);
+	struct pacer_entry *first = pacer_entry_at(q->table, index);
 	enum pacer_claim_result result;
 	struct pacer_found found;
 
@@ -144,7 +143,8 @@ static enum pacer_claim_result enter_afresh(const struct pacer_ask *q, struct pa
 		hold->index = found.ring.index;
 		return pacer_record_take(q, hold);
 	}
-	*hold = (struct pacer_hold){index, pacer_claim_set(word, pacer_tag(q->hash), 0), q->hash};
+	*hold = (struct pacer_hold){
+	    index, {pacer_claim_set(word, pacer_tag(q->hash), 0)}, q->hash.mark};
 	pacer_store64(&first->head_ns, 0);
 	pacer_store(&first->last_off, 0);
 	return PACER_CLAIM_TAKEN;
@@ -164,17 +164,17 @@ struct pacer_judgement fault_inherit_nothing(struct pacer_walk *w)
 static enum pacer_claim_result enter_unseen(const struct pacer_ask *q, struct pacer_hold *hold)
 {
 	__u32 first = pacer_set_index(q->tier, q->hash), tag = pacer_tag(q->hash), i;
-	struct pacer_half *head;
+	struct pacer_entry *head;
 
 	for (i = 0; i < 2; i++) {
 		hold->index = first + i * pacer_stride(q->tier);
-		head = pacer_half_at(q->table, hold->index);
+		head = pacer_entry_at(q->table, hold->index);
 		if (pacer_claim_tag(pacer_load(&head->claim)) == tag)
 			return pacer_claim_take(&head->claim, tag, &hold->word);
 	}
 	for (i = 0; i < 2; i++) {
 		hold->index = first + i * pacer_stride(q->tier);
-		head = pacer_half_at(q->table, hold->index);
+		head = pacer_entry_at(q->table, hold->index);
 		if (pacer_second_adopt(q, head, hold) == PACER_CLAIM_TAKEN)
 			return PACER_CLAIM_TAKEN;
 	}
@@ -195,7 +195,7 @@ struct pacer_judgement fault_release_early(struct pacer_walk *w)
 {
 	struct pacer_ask q = ask(w, 0);
 	struct pacer_hold hold = {0};
-	enum pacer_reason reason = pacer_tier_take(&q, &hold);
+	enum pacer_reason reason = pacer_entry_reserve(&q, &hold);
 	struct pacer_seen seen = {0};
 	struct pacer_ring r;
 
@@ -232,22 +232,22 @@ static struct pacer_judgement two_tiers(struct pacer_walk *w, bool at_once)
 	enum pacer_reason reason;
 
 	for (int i = 0; i < 2; i++) {
-		reason = pacer_tier_peek(&q[i], &hold[i]);
+		reason = pacer_entry_check(&q[i], &hold[i]);
 		if (reason != PACER_ADMIT)
 			return because(reason, i);
 	}
-	reason = pacer_tier_take(&q[0], &hold[0]);
+	reason = pacer_entry_reserve(&q[0], &hold[0]);
 
 	if (reason != PACER_ADMIT)
 		return because(reason, 0);
 	if (at_once)
-		pacer_tier_commit(&q[0], &hold[0]);
-	reason = pacer_tier_take(&q[1], &hold[1]);
+		pacer_entry_commit(&q[0], &hold[0]);
+	reason = pacer_entry_reserve(&q[1], &hold[1]);
 	if (reason != PACER_ADMIT)
 		return because(reason, 1);
 	if (!at_once)
-		pacer_tier_commit(&q[0], &hold[0]);
-	pacer_tier_commit(&q[1], &hold[1]);
+		pacer_entry_commit(&q[0], &hold[0]);
+	pacer_entry_commit(&q[1], &hold[1]);
 	return because(PACER_ADMIT, 0);
 }
 

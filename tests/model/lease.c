@@ -427,6 +427,7 @@ static void setup_rule(const struct lease_scenario *sc)
 		assert(window == PACER_WINDOW_OK);
 		(void)window;
 		pacer_window_widen(&t->window);
+		t->units = t->window.units;
 		t->kind = PACER_TIER_RECORD;
 		t->shared = 1;
 		t->idle_ns = t->window.ring_ns;

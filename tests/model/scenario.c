@@ -51,6 +51,7 @@ static void tier_setup(struct pacer_tier *t, const struct limits *l)
 	t->mask4[0] = t->mask4[1] = l->all ? 0 : ~0u;
 	t->key_id = !l->all;
 	if (l->kind == PACER_TIER_SKETCH) {
+		t->units = PACER_LINE_UNITS;
 		s.used += l->sets;
 		return;
 	}
@@ -62,7 +63,9 @@ static void tier_setup(struct pacer_tier *t, const struct limits *l)
 	t->idle_ns =
 	    pacer_later(t->window.ring_ns, l->gap_ns ? l->gap_ns + t->window.slot_ns + 1 : 0);
 	t->idle_ns += l->slack_ns;
-	s.used += ((2 * l->sets + l->shared) * pacer_stride(t) + 1) / 2;
+	t->units = t->window.units;
+	s.used +=
+	    ((2 * l->sets + l->shared) * pacer_stride(t) + PACER_LINE_UNITS - 1) / PACER_LINE_UNITS;
 }
 
 static void judge(const struct packet *p, struct entry *e)
@@ -103,9 +106,9 @@ static const struct pacer_tier *tier_of(size_t offset)
 /* The same, or more, of an access to a narrow record: a cell, or eight of them to be copied. */
 static int width_narrow(size_t offset)
 {
-	offset %= sizeof(struct pacer_half);
-	if (offset < offsetof(struct pacer_half, cell))
-		return offset == offsetof(struct pacer_half, head_ns) ? 8 : 4;
+	offset %= PACER_NARROW_UNITS * sizeof(union pacer_unit);
+	if (offset < sizeof(struct pacer_entry))
+		return offset == offsetof(struct pacer_entry, head_ns) ? 8 : 4;
 	return offset % 8 ? 1 : 8;
 }
 
@@ -125,17 +128,20 @@ static int width(void *arg, size_t offset)
 	return offset == offsetof(struct pacer_line, head_ns) ? 8 : 4;
 }
 
-/* Of the first half line of a record, or of a sketch's line: as pacer_hold has it. */
-static uint32_t index_of(const struct pacer_tier *t, uint32_t half)
+/* Of the first unit of an entry, or of a sketch's line: as pacer_hold has it. */
+static uint32_t index_of(const struct pacer_tier *t, uint32_t unit)
 {
-	uint32_t stride = t->kind == PACER_TIER_SKETCH ? 2 : pacer_stride(t);
-
-	return half - (half - 2 * t->base) % stride;
+	return unit - (unit - PACER_LINE_UNITS * t->base) % pacer_stride(t);
 }
 
-static struct pacer_half *half_at(struct pacer_line *lines, uint32_t index)
+static union pacer_unit *unit_at(struct pacer_line *lines, uint32_t index)
 {
-	return &lines[index / 2].half[index % 2];
+	return &lines[index / PACER_LINE_UNITS].unit[index % PACER_LINE_UNITS];
+}
+
+static struct pacer_entry *entry_at(struct pacer_line *lines, uint32_t index)
+{
+	return &unit_at(lines, index)->entry;
 }
 
 /* Who admits lets go of the record that counted the packet, and then goes to no other of its tier.
@@ -145,7 +151,7 @@ static void access(void *arg, int cpu, size_t offset)
 	const struct pacer_tier *t = tier_of(offset);
 
 	(void)arg;
-	s.index[cpu][t - s.policy.rule[0].tier] = index_of(t, offset / sizeof(struct pacer_half));
+	s.index[cpu][t - s.policy.rule[0].tier] = index_of(t, offset / sizeof(union pacer_unit));
 }
 
 static void start(void *arg)
@@ -293,8 +299,8 @@ static uint64_t counted(uint32_t tier, uint32_t index)
 
 static uint32_t cum_at(const struct pacer_tier *t, struct pacer_line *lines, uint32_t index)
 {
-	return pacer_window_narrow(&t->window) ? half_at(lines, index)->cell[0]
-					       : lines[index / 2].cum;
+	return pacer_window_narrow(&t->window) ? unit_at(lines, index + 1)->cell[0]
+					       : lines[index / PACER_LINE_UNITS].cum;
 }
 
 static uint32_t cum_mask(const struct pacer_tier *t)
@@ -309,15 +315,15 @@ static uint32_t cum_mask(const struct pacer_tier *t)
 static const char *check_cum(uint32_t tier, uint32_t index)
 {
 	const struct pacer_tier *t = &s.policy.rule[0].tier[tier];
-	uint32_t shared = 2 * t->base + 2 * t->sets * pacer_stride(t);
+	uint32_t shared = PACER_LINE_UNITS * t->base + 2 * t->sets * pacer_stride(t);
 	uint32_t grown = cum_at(t, s.lines, index) - cum_at(t, s.initial, index);
 	uint32_t begun = grown - (uint32_t)counted(tier, index);
 
 	if (!(begun & cum_mask(t)))
 		return NULL;
 	begun += cum_at(t, s.initial, index) - cum_at(t, s.initial, shared);
-	if (pacer_claim_tag(half_at(s.lines, index)->claim) !=
-		pacer_claim_tag(half_at(s.initial, index)->claim) &&
+	if (pacer_claim_tag(entry_at(s.lines, index)->claim) !=
+		pacer_claim_tag(entry_at(s.initial, index)->claim) &&
 	    (begun & cum_mask(t)) <= counted(tier, shared))
 		return NULL;
 	return FAULT("record %u counts %u, of which %" PRIu64 " were admitted in it", index,
@@ -332,11 +338,11 @@ static const char *check_lines(uint32_t tier, bool cum)
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		uint32_t index = 2 * t->base + i * (sketch ? 2 : pacer_stride(t));
+		uint32_t index = PACER_LINE_UNITS * t->base + i * pacer_stride(t);
 		const char *fault = sketch || !cum ? NULL : check_cum(tier, index);
 
-		if (half_at(s.lines, index)->claim & PACER_CLAIM_HELD)
-			return FAULT("half line %u is left held", index);
+		if (entry_at(s.lines, index)->claim & PACER_CLAIM_HELD)
+			return FAULT("entry %u is left held", index);
 		if (fault)
 			return fault;
 	}
@@ -356,11 +362,11 @@ static const char *invariant(void *arg)
 		const struct pacer_tier *t = &s.policy.rule[0].tier[i];
 
 		for (k = 0; t->kind == PACER_TIER_RECORD && k < t->sets; k++) {
-			uint32_t first = 2 * t->base + 2 * k * pacer_stride(t);
+			uint32_t first = PACER_LINE_UNITS * t->base + 2 * k * pacer_stride(t);
 			uint32_t second = first + pacer_stride(t);
-			uint32_t tag = pacer_claim_tag(half_at(s.lines, first)->claim);
+			uint32_t tag = pacer_claim_tag(entry_at(s.lines, first)->claim);
 
-			if (tag && tag == pacer_claim_tag(half_at(s.lines, second)->claim))
+			if (tag && tag == pacer_claim_tag(entry_at(s.lines, second)->claim))
 				return FAULT("tag %u has both records of set %u", tag, k);
 		}
 	}

@@ -96,7 +96,7 @@ static __always_inline struct pacer_throttle_state *hammer_throttle(__u32 index)
 /* The time with which the state that is held will count the packet: not before its last. */
 static __always_inline __u64 hammer_at(const struct pacer_ask *q, const struct pacer_hold *hold)
 {
-	struct pacer_half *head = pacer_half_at(q->table, hold->index);
+	struct pacer_entry *head = pacer_entry_at(q->table, hold->index);
 	__u64 last_ns = 0;
 
 	if (head && q->tier->kind == PACER_TIER_RECORD) {
@@ -186,12 +186,12 @@ __attribute__((noinline)) int hammer_look(__u32 cpu, __u32 key, __u32 cost)
 	cpu &= HAMMER_CPUS - 1;
 	q.hash = hammer_plan.hash[key & (HAMMER_KEYS - 1)];
 	q.now_ns = event.before_ns = bpf_ktime_get_ns() - hammer_plan.skew_ns[cpu];
-	reason = pacer_tier_peek(&q, &hold);
+	reason = pacer_entry_check(&q, &hold);
 	if (reason == PACER_ADMIT)
-		reason = pacer_tier_take(&q, &hold);
+		reason = pacer_entry_reserve(&q, &hold);
 	if (reason == PACER_ADMIT) {
 		event.at_ns = hammer_at(&q, &hold);
-		pacer_tier_commit(&q, &hold);
+		pacer_entry_commit(&q, &hold);
 		event.behind_ns = bpf_ktime_get_ns() - hammer_plan.skew_ns[cpu];
 		hammer_record(cpu, event);
 	}

@@ -261,17 +261,19 @@ static void plan(const struct scenario *s)
 				 .sets = s->sets,
 				 .shared = s->shared,
 				 .key_id = 1,
-				 .gap_ns = s->gap_ns};
+				 .gap_ns = s->gap_ns,
+				 .units = PACER_LINE_UNITS};
 	if (s->limit) {
 		assert_int_equal(
 		    pacer_window_profile(&t->window,
 					 s->cost_max > 1 ? PACER_COST_BYTES : PACER_COST_PACKETS,
 					 s->limit, s->window_ns, s->slots, 0),
 		    PACER_WINDOW_OK);
+		t->units = t->window.units;
 		/* Without the slack that the loader adds: records are to change hands often. */
 		t->idle_ns = pacer_later(t->window.ring_ns, t->window.slot_ns + 1 + s->gap_ns);
 	}
-	assert_true(s->limit ? (2 * s->sets + s->shared) * pacer_stride(t) <= 2 * HAMMER_LINES
+	assert_true(s->limit ? (2 * s->sets + s->shared) * pacer_stride(t) <= 4 * HAMMER_LINES
 			     : s->sets <= HAMMER_LINES);
 	for (i = 0; i < HAMMER_KEYS; i++)
 		h.plan->hash[i] = (struct pacer_hash){draw(), draw()};

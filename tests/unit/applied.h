@@ -169,7 +169,7 @@ static inline const char *tiers_text(uint32_t rule)
 		const struct pacer_tier *t = &now.bin.rule[rule].tier[k];
 
 		n += snprintf(text + n, sizeof(text) - n, "%s%c%s%s%c", k ? " " : "",
-			      " SRT"[t->kind], t -> gap_ns ? "g" : "",
+			      " SRGT"[t->kind], t -> gap_ns ? "g" : "",
 			      t->kind == PACER_TIER_RECORD && t->window.ring ? "w" : "",
 			      plan_mark(&now, rule, k));
 	}

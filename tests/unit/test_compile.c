@@ -521,10 +521,10 @@ static void test_one_record_for_all(void **unused)
 static void test_widths(void **unused)
 {
 	static const struct {
-		uint32_t packets, slots, halves;
-	} cases[] = {{256, 1, 2},  {256, 10, 2}, {256, 11, 4}, {256, 26, 4}, {256, 27, 6},
-		     {256, 42, 6}, {256, 43, 8}, {256, 58, 8}, {255, 1, 1},  {255, 10, 1},
-		     {255, 14, 1}, {255, 15, 4}, {9, 58, 8}};
+		uint32_t packets, slots, units;
+	} cases[] = {{256, 1, 4},   {256, 10, 4},  {256, 11, 8},  {256, 26, 8}, {256, 27, 12},
+		     {256, 42, 12}, {256, 43, 16}, {256, 58, 16}, {255, 1, 2},	{255, 10, 2},
+		     {255, 14, 2},  {255, 15, 8},  {9, 58, 16}};
 	const struct pacer_tier *t = &now.bin.rule[0].tier[0];
 	char limit[128];
 	uint32_t i, entries;
@@ -537,12 +537,12 @@ static void test_widths(void **unused)
 				 cases[i].packets, cases[i].slots, entries);
 			assert_int_equal(load(rule_of("", limit)), 0);
 			assert_int_equal(t->window.ring, cases[i].slots + 1);
-			assert_int_equal(t->window.halves, cases[i].halves);
+			assert_int_equal(t->units, cases[i].units);
 			assert_true(2 * t->sets >= entries && 2 * t->sets <= entries + 1);
 			/* and what else the last line holds */
-			assert_in_range(t->shared, t->sets, t->sets + (t->window.halves == 1));
+			assert_in_range(t->shared, t->sets, t->sets + (t->units == 2));
 			assert_int_equal(compile_tier_lines(t),
-					 ((2 * t->sets + t->shared) * cases[i].halves + 1) / 2);
+					 ((2 * t->sets + t->shared) * cases[i].units + 3) / 4);
 		}
 }
 
@@ -945,12 +945,12 @@ static void test_raised_beyond_narrow(void **unused)
 
 	(void)unused;
 	assert_int_equal(load(rule_of("clock: exact", WIN)), 0);
-	assert_int_equal(now.bin.rule[0].tier[0].window.halves, 1);
+	assert_int_equal(now.bin.rule[0].tier[0].units, 2);
 	assert_int_equal(apply(rule_of("clock: exact", more)), 0);
 	assert_string_equal(tiers_text(0), "Rw+ Rw-");
-	assert_int_equal(now.bin.rule[0].tier[0].window.halves, 2);
+	assert_int_equal(now.bin.rule[0].tier[0].units, 4);
 	t = retired_tier();
-	assert_int_equal(t->window.halves, 1);
+	assert_int_equal(t->units, 2);
 	assert_int_equal(t->window.limit, PACER_NARROW_LIMIT);
 	time_retired();
 	assert_int_equal(apply(rule_of("clock: exact", "{key: src, packets: 2000, window: 1s}")),
@@ -962,7 +962,7 @@ static void test_raised_beyond_narrow(void **unused)
 	assert_int_equal(apply(rule_of("clock: exact", WIN)), 0);
 	assert_string_equal(tiers_text(0), "Rw=");
 	assert_int_equal(now.bin.rule[0].tier[0].window.limit, 9);
-	assert_int_equal(now.bin.rule[0].tier[0].window.halves, 2);
+	assert_int_equal(now.bin.rule[0].tier[0].units, 4);
 
 	assert_int_equal(load(rule_of("clock: exact", WIN)), 0);
 	assert_int_equal(

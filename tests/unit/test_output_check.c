@@ -214,7 +214,7 @@ static void test_memory_adds_up(void **unused)
 
 static bool is_idle(const struct pacer_tier *t, uint64_t silent_ns, uint64_t since_head_ns)
 {
-	struct pacer_half head = {.head_ns = SECOND};
+	struct pacer_entry head = {.head_ns = SECOND};
 
 	return pacer_record_idle(t, &head, SECOND + since_head_ns + silent_ns);
 }

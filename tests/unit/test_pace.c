@@ -63,7 +63,8 @@ static struct pacer_tier *tier(uint32_t rule, int key, uint32_t limit, uint64_t 
 				 .sets = 128,
 				 .shared = limit ? 32 : 0,
 				 .key_id = key != ALL,
-				 .gap_ns = gap_ns};
+				 .gap_ns = gap_ns,
+				 .units = PACER_LINE_UNITS};
 	memcpy(t->mask4, keys[key].mask4, sizeof(t->mask4));
 	memcpy(t->mask6, keys[key].mask6, sizeof(t->mask6));
 	lines_used += limit ? 2 * t->sets + t->shared : t->sets;
@@ -72,6 +73,7 @@ static struct pacer_tier *tier(uint32_t rule, int key, uint32_t limit, uint64_t 
 		return t;
 	assert_int_equal(pacer_window_profile(&t->window, PACER_COST_PACKETS, limit, WINDOW, 10, 0),
 			 PACER_WINDOW_OK);
+	t->units = t->window.units;
 	t->idle_ns = pacer_later(t->window.ring_ns, t->window.slot_ns + 1 + gap_ns);
 	return t;
 }
@@ -475,6 +477,7 @@ static void test_bytes(void **unused)
 	t = tier(0, SRC, 1, 0);
 	assert_int_equal(pacer_window_profile(&t->window, PACER_COST_BYTES, 3000, WINDOW, 10, 0),
 			 PACER_WINDOW_OK);
+	t->units = t->window.units;
 	a.len_bytes = 1500;
 	judged(&a, START, PACER_ADMIT, 0, 0);
 	a.len_bytes = 1501;

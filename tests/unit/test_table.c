@@ -3,7 +3,7 @@
 #include "oracle.h"
 
 #define PACER_STEP_HOOK
-#include "table.h"
+#include "limit.h"
 
 #define SECOND 1000000000ull
 #define START  1000000ull
@@ -46,6 +46,7 @@ static struct pacer_tier records(uint64_t limit, uint64_t window_ns, uint32_t sl
 		pacer_window_widen(&t.window);
 	while (t.window.slot_ns >> t.last_shift >= UINT32_MAX)
 		t.last_shift++;
+	t.units = t.window.units;
 	unit = 1ull << t.last_shift;
 	t.idle_ns = pacer_later(t.window.ring_ns, t.window.slot_ns + unit + gap_ns);
 	return t;
@@ -58,14 +59,16 @@ static struct pacer_tier sketch(uint64_t gap_ns, uint32_t rows, uint32_t lines)
 				   .rows = rows,
 				   .sets = lines,
 				   .key_id = 1,
-				   .gap_ns = gap_ns};
+				   .gap_ns = gap_ns,
+				   .units = PACER_LINE_UNITS};
 }
 
 static uint32_t tier_lines(const struct pacer_tier *t)
 {
 	if (t->kind == PACER_TIER_SKETCH)
 		return t->sets;
-	return ((2 * t->sets + t->shared) * pacer_stride(t) + 1) / 2;
+	return ((2 * t->sets + t->shared) * pacer_stride(t) + PACER_LINE_UNITS - 1) /
+	       PACER_LINE_UNITS;
 }
 
 static void bench_up(struct bench *b, const struct pacer_tier *t)
@@ -81,13 +84,14 @@ static void bench_up(struct bench *b, const struct pacer_tier *t)
 /* Nothing before the tier is touched and no claim is left held. */
 static void bench_whole(const struct bench *b)
 {
-	uint32_t i, k, stride = b->tier.kind == PACER_TIER_SKETCH ? 2 : pacer_stride(&b->tier);
+	uint32_t i, k;
 
 	for (i = 0; i < BASE; i++)
 		for (k = 0; k < PACER_LINE_WORDS; k++)
 			assert_int_equal(b->table.lines[i].word[k], 0);
-	for (i = 2 * BASE; i < 2 * b->table.n; i += stride)
-		assert_false(b->table.lines[i / 2].half[i % 2].claim & PACER_CLAIM_HELD);
+	for (i = 4 * BASE; i + pacer_stride(&b->tier) <= 4 * b->table.n;
+	     i += pacer_stride(&b->tier))
+		assert_false(b->table.lines[i / 4].unit[i % 4].entry.claim & PACER_CLAIM_HELD);
 }
 
 static void bench_down(struct bench *b)
@@ -110,10 +114,10 @@ static enum pacer_reason take(struct bench *b, struct pacer_hash hash, uint64_t 
 	struct pacer_hold hold = {0};
 	enum pacer_reason reason;
 
-	(void)pacer_tier_peek(&q, &hold);
-	reason = pacer_tier_take(&q, &hold);
+	(void)pacer_entry_check(&q, &hold);
+	reason = pacer_entry_reserve(&q, &hold);
 	if (reason == PACER_ADMIT)
-		pacer_tier_commit(&q, &hold);
+		pacer_entry_commit(&q, &hold);
 	return reason;
 }
 
@@ -123,13 +127,13 @@ static enum pacer_reason ask(struct bench *b, struct pacer_hash hash, uint64_t n
 {
 	struct pacer_ask q = question(b, hash, now_ns, cost);
 	struct pacer_hold hold = {0};
-	enum pacer_reason peeked = pacer_tier_peek(&q, &hold), taken;
+	enum pacer_reason peeked = pacer_entry_check(&q, &hold), taken;
 
 	if (peeked != PACER_ADMIT && draw() & 1)
 		return peeked;
-	taken = pacer_tier_take(&q, &hold);
+	taken = pacer_entry_reserve(&q, &hold);
 	if (taken == PACER_ADMIT)
-		pacer_tier_commit(&q, &hold);
+		pacer_entry_commit(&q, &hold);
 	assert_int_equal(peeked, taken);
 	return taken;
 }
@@ -144,16 +148,22 @@ static uint32_t drain(struct bench *b, struct pacer_hash hash, uint64_t now_ns)
 	return n;
 }
 
-static struct pacer_half *record(struct bench *b, uint32_t i)
+static struct pacer_entry *record(struct bench *b, uint32_t i)
 {
-	uint32_t at = 2 * BASE + i * pacer_stride(&b->tier);
+	uint32_t at = 4 * BASE + i * pacer_stride(&b->tier);
 
-	return &b->table.lines[at / 2].half[at % 2];
+	return &b->table.lines[at / 4].unit[at % 4].entry;
+}
+
+/* A narrow record's. */
+static __u64 *cells(struct bench *b, uint32_t i)
+{
+	return ((union pacer_unit *)record(b, i))[1].cell64;
 }
 
 static uint32_t record_bytes(const struct pacer_tier *t)
 {
-	return pacer_stride(t) * sizeof(struct pacer_half);
+	return pacer_stride(t) * sizeof(union pacer_unit);
 }
 
 static struct pacer_hash key(uint32_t tag)
@@ -281,10 +291,10 @@ static void test_pass_after_512_changes(void **unused)
 	assert_int_equal(ask(&b, key(1), START, 1), PACER_ADMIT);
 	q = question(&b, key(1), START, 1);
 	pacer_record_locate(&q, &found);
-	assert_int_equal(pacer_record_read(&q, &found, &seen), PACER_ADMIT);
+	assert_int_equal(pacer_entry_read(&q, &found, &seen), PACER_ADMIT);
 	assert_int_equal(drain(&b, key(1), START), 512);
 	assert_int_equal(found.ring.head->claim, found.word);
-	assert_int_equal(pacer_record_settle(&q, &found, &seen), PACER_UNDECIDED);
+	assert_int_equal(pacer_entry_settle(&q, &found, &seen), PACER_UNDECIDED);
 	assert_int_equal(drain(&b, key(1), START), 0);
 	bench_down(&b);
 }
@@ -305,14 +315,14 @@ static void test_pass_52_windows_later(void **unused)
 	assert_int_equal(ask(&b, key(1), START, 1), PACER_ADMIT);
 	q = question(&b, key(1), START, 1);
 	pacer_record_locate(&q, &found);
-	assert_int_equal(pacer_record_read(&q, &found, &seen), PACER_ADMIT);
+	assert_int_equal(pacer_entry_read(&q, &found, &seen), PACER_ADMIT);
 	for (i = 0; i < 52; i++)
 		for (k = 0; k < (i ? 10 : 2); k++)
 			assert_int_equal(ask(&b, key(1), START + (i + 1) * 1100, 1), PACER_ADMIT);
 	assert_int_equal(found.ring.head->claim, found.word);
 	assert_int_equal(pacer_load(&found.ring.head->last_off), seen.last_off);
 	assert_true(wide || pacer_ring_cum(&b.tier.window, &found.ring) == seen.cum);
-	assert_int_equal(pacer_record_settle(&q, &found, &seen), PACER_UNDECIDED);
+	assert_int_equal(pacer_entry_settle(&q, &found, &seen), PACER_UNDECIDED);
 	bench_down(&b);
 }
 
@@ -348,13 +358,13 @@ static void test_read_across_512_changes(void **unused)
 		interrupted = &b;
 		interrupt = come_between;
 		interrupt_at = at;
-		reason = pacer_record_read(&q, &found, &seen);
+		reason = pacer_entry_read(&q, &found, &seen);
 		came += !interrupt_at;
 		interrupt_at = 0;
 		if (came == at) {
 			assert_int_equal(found.ring.head->claim, found.word);
 			if (reason == PACER_ADMIT)
-				assert_int_equal(pacer_record_settle(&q, &found, &seen),
+				assert_int_equal(pacer_entry_settle(&q, &found, &seen),
 						 PACER_UNDECIDED);
 		}
 		bench_down(&b);
@@ -387,7 +397,7 @@ static void test_denied_by_nothing_torn(void **unused)
 		interrupted = &b;
 		interrupt = turn;
 		interrupt_at = at;
-		assert_int_equal(pacer_tier_peek(&q, &hold), PACER_ADMIT);
+		assert_int_equal(pacer_entry_check(&q, &hold), PACER_ADMIT);
 		came += !interrupt_at;
 		interrupt_at = 0;
 		bench_down(&b);
@@ -405,10 +415,10 @@ static void come_back(void)
 	uint32_t i;
 
 	for (i = 0; i < 512; i++) {
-		(void)pacer_tier_peek(&q, &hold);
-		if (pacer_tier_take(&q, &hold) != PACER_ADMIT)
+		(void)pacer_entry_check(&q, &hold);
+		if (pacer_entry_reserve(&q, &hold) != PACER_ADMIT)
 			continue; /* the claim is held */
-		pacer_tier_commit(&q, &hold);
+		pacer_entry_commit(&q, &hold);
 		come_back_n++;
 	}
 }
@@ -574,7 +584,7 @@ static void test_untagged(void **unused)
 static void test_wide_neighbours(void **unused)
 {
 	static const uint32_t slots[] = {10, 11, 26, 27, 42, 43, 58};
-	struct pacer_half *first, before[8];
+	struct pacer_entry *first, before[16];
 	struct bench b;
 	uint64_t now;
 	size_t i;
@@ -615,7 +625,7 @@ static void test_missing_lines(void **unused)
 		b.table.n = BASE + tier_lines(&t);
 		bench_whole(&b);
 		assert_int_equal(record(&b, 0)->head_ns + record(&b, 1)->head_ns, 0);
-		assert_int_equal(record(&b, 0)->cell64[0] | record(&b, 1)->cell64[0], 0);
+		assert_int_equal(cells(&b, 0)[0] | cells(&b, 1)[0], 0);
 	}
 	assert_int_equal(drain(&b, key(2), START), 10);
 	bench_down(&b);
@@ -658,7 +668,7 @@ static void held_denies(struct bench *b, uint32_t i, struct pacer_hash hash, uin
 	memcpy(before, b->table.lines, b->bytes);
 	assert_int_equal(take(b, hash, now_ns, 1), PACER_DENY_CONTENDED);
 	assert_memory_equal(before, b->table.lines, b->bytes);
-	(void)pacer_tier_peek(&q, &hold);
+	(void)pacer_entry_check(&q, &hold);
 	assert_memory_equal(before, b->table.lines, b->bytes);
 	record(b, i)->claim &= ~PACER_CLAIM_HELD;
 	free(before);
@@ -697,9 +707,9 @@ static void test_held_peek(void **unused)
 	one_set(&b, 0);
 	assert_int_equal(drain(&b, key(2), START), 10);
 	q = question(&b, key(2), START, 1);
-	assert_int_equal(pacer_tier_peek(&q, &hold), PACER_DENY_WINDOW);
+	assert_int_equal(pacer_entry_check(&q, &hold), PACER_DENY_WINDOW);
 	record(&b, 0)->claim |= PACER_CLAIM_HELD;
-	assert_int_equal(pacer_tier_peek(&q, &hold), PACER_ADMIT);
+	assert_int_equal(pacer_entry_check(&q, &hold), PACER_ADMIT);
 	record(&b, 0)->claim &= ~PACER_CLAIM_HELD;
 	bench_down(&b);
 }
@@ -737,10 +747,10 @@ static void test_cancel(void **unused)
 		assert_int_equal(ask(&b, key(2), START, 1), PACER_ADMIT);
 		before = b.table.lines[BASE];
 		q = question(&b, key(2), START + 100, 1);
-		assert_int_equal(pacer_tier_peek(&q, &hold), PACER_ADMIT);
-		assert_int_equal(pacer_tier_take(&q, &hold), PACER_ADMIT);
+		assert_int_equal(pacer_entry_check(&q, &hold), PACER_ADMIT);
+		assert_int_equal(pacer_entry_reserve(&q, &hold), PACER_ADMIT);
 		assert_true(b.table.lines[BASE].claim & PACER_CLAIM_HELD);
-		pacer_tier_cancel(&q, &hold);
+		pacer_entry_cancel(&q, &hold);
 		assert_memory_equal(&before, &b.table.lines[BASE], sizeof(before));
 		bench_down(&b);
 	}
@@ -760,9 +770,9 @@ static void test_cancel_first(void **unused)
 	assert_int_equal(take(&b, key(2), START, 10), PACER_ADMIT);
 	assert_int_equal(take(&b, key(3), START + 600, 10), PACER_ADMIT);
 	q = question(&b, key(4), START + 1100, 1);
-	assert_int_equal(pacer_tier_peek(&q, &hold), PACER_ADMIT);
-	assert_int_equal(pacer_tier_take(&q, &hold), PACER_ADMIT);
-	pacer_tier_cancel(&q, &hold);
+	assert_int_equal(pacer_entry_check(&q, &hold), PACER_ADMIT);
+	assert_int_equal(pacer_entry_reserve(&q, &hold), PACER_ADMIT);
+	pacer_entry_cancel(&q, &hold);
 	assert_int_equal(pacer_claim_tag(record(&b, 0)->claim), 4);
 	assert_int_equal(ask(&b, key(4), START + 1, 10), PACER_ADMIT);
 	bench_down(&b);

@@ -20,7 +20,7 @@ static void ring_empty(struct ring *r, uint32_t cum)
 {
 	memset(r, 0, sizeof(*r));
 	r->table = (struct pacer_table){r->line, ARRAY(r->line)};
-	r->at = (struct pacer_ring){&r->table, r->line, r->line->half, 0};
+	r->at = (struct pacer_ring){&r->table, r->line, &r->line->unit[0].entry, 0};
 	r->line[0].cum = cum; /* of which a narrow record has the lowest byte */
 }
 
@@ -318,13 +318,13 @@ static void test_profile_lines(void **unused)
 		struct pacer_window w = profile(0, 256, SECOND, rows[i].slots);
 
 		assert_int_equal(w.extra_lines, rows[i].extra);
-		assert_int_equal(w.halves, 2 * (1 + rows[i].extra));
-		assert_int_equal(profile(0, 255, SECOND, rows[i].slots).halves,
-				 rows[i].slots <= 14 ? 1 : w.halves);
+		assert_int_equal(w.units, 4 * (1 + rows[i].extra));
+		assert_int_equal(profile(0, 255, SECOND, rows[i].slots).units,
+				 rows[i].slots <= 14 ? 2 : w.units);
 	}
 	assert_int_equal(PACER_NARROW_SLOTS, 14);
-	assert_int_equal(profile(0, 255, SECOND, 14).halves, 1);
-	assert_int_equal(profile(0, 255, SECOND, 15).halves, 4);
+	assert_int_equal(profile(0, 255, SECOND, 14).units, 2);
+	assert_int_equal(profile(0, 255, SECOND, 15).units, 8);
 }
 
 /* Bytes are rounded up a packet and the limit down, never the other way. */

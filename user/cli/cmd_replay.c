@@ -165,19 +165,23 @@ static void print_row(const struct run *run, const struct replay_frame *frame,
 {
 	enum pacer_verdict verdict = pacer_verdict_of(fate->reason);
 	const struct policy_rule *rule = NULL;
-	char key[TALLY_TEXT] = "";
+	char key[TALLY_TEXT] = "", open[24] = "";
 
 	if (fate->rule < run->policy->n_rules) {
 		rule = &run->policy->rule[fate->rule];
 		tally_key_text(&rule->limit[judge_limit_of(&run->judge, fate)].key, &fate->pkt, key,
 			       sizeof(key));
 	}
-	printf("%" PRIu64 ",%" PRIu64 ",%s,%s,%s,%s\n", run->packets, frame->time_ns,
+	if (fate->open_ns == PACER_NEVER)
+		snprintf(open, sizeof(open), "never");
+	else if (fate->open_ns)
+		snprintf(open, sizeof(open), "%" PRIu64, fate->open_ns);
+	printf("%" PRIu64 ",%" PRIu64 ",%s,%s,%s,%s,%s\n", run->packets, frame->time_ns,
 	       rule ? rule->name : "", key,
 	       verdict == PACER_VERDICT_ADMIT  ? "admit"
 	       : verdict == PACER_VERDICT_DENY ? "deny"
 					       : "pass",
-	       pacer_reason_name(fate->reason));
+	       pacer_reason_name(fate->reason), open);
 }
 
 static int judge_frame(struct run *run, const struct replay_frame *frame)
@@ -233,6 +237,10 @@ static const char *found_text(const struct policy_limit *l, uint64_t value, char
 		snprintf(buf, size, "gap %s (is %s)",
 			 units_duration_text(value, text, sizeof(text)),
 			 units_duration_text(l->gap_ns, is, sizeof(is)));
+	else if (l->kind == LIMIT_RATE)
+		snprintf(buf, size, "burst of %s %s at %s (is %s)", thousands(value).text,
+			 judge_unit(l), units_rate_text(&l->rate, text, sizeof(text)),
+			 thousands(l->burst).text);
 	else
 		snprintf(buf, size, "%s %s in %s (is %s)", thousands(value).text, judge_unit(l),
 			 units_duration_text(judge_span_ns(l), text, sizeof(text)),
@@ -525,7 +533,7 @@ static int judge_and_show(struct run *run)
 
 	if (!code) {
 		if (run->o->verdicts)
-			puts("frame,time_ns,rule,key,verdict,reason");
+			puts("frame,time_ns,rule,key,verdict,reason,open_ns");
 		code = judge_all(run);
 		if (run->tops.at)
 			tally_sort(&run->tops, most_denied);

@@ -125,6 +125,18 @@ static json_t *throttle_json(const struct policy_limit *l, const struct pacer_ti
 	return out;
 }
 
+static json_t *rate_json(const struct policy_limit *l, const struct pacer_tier *t)
+{
+	char text[TEXT];
+
+	return json_pack("{s:s, s:s, s:I, s:I, s:s, s:I, s:I, s:I, s:I}", "kind", "rate", "rate",
+			 units_rate_text(&l->rate, text, sizeof(text)), "amount",
+			 (json_int_t)l->rate.amount, "per_ns", (json_int_t)l->rate.per_ns, "unit",
+			 l->rate.bytes ? "bytes" : "packets", "burst", (json_int_t)l->burst,
+			 "effective_burst_ns", (json_int_t)t->rate.burst_ns, "entries",
+			 (json_int_t)(2ull * t->sets), "shared", (json_int_t)t->shared);
+}
+
 static json_t *limit_json(const struct policy_limit *l, const struct pacer_tier *t,
 			  const struct plan *plan)
 {
@@ -133,6 +145,8 @@ static json_t *limit_json(const struct policy_limit *l, const struct pacer_tier 
 		return gap_json(l, t);
 	case LIMIT_WINDOW:
 		return window_json(l, t, plan->resolution_ns);
+	case LIMIT_RATE:
+		return rate_json(l, t);
 	case LIMIT_THROTTLE:
 		break;
 	}
@@ -316,12 +330,24 @@ static void print_window(const struct policy_limit *l, const struct pacer_tier *
 		return;
 	printf("    %llu records of %u bytes: exact for that many sources less "
 	       "collisions; beyond, the rest share %u\n",
-	       2ull * t->sets, 32 * t->window.halves, t->shared);
+	       2ull * t->sets, 16 * t->units, t->shared);
 	units_duration_text(kept_ns(t, resolution_ns), window, sizeof(window));
 	units_duration_text(newcomer_ns(t, resolution_ns), ring, sizeof(ring));
 	printf("    a key silent for longer than %s is a newcomer again: its record is its own for "
 	       "%s after its last admitted packet\n",
 	       ring, window);
+}
+
+static void print_rate(const struct policy_limit *l, const struct pacer_tier *t)
+{
+	char text[TEXT];
+
+	printf("    never more than %" PRIu64 " %s, and %s, in any time\n", l->burst,
+	       l->rate.bytes ? "bytes" : "packets", units_rate_text(&l->rate, text, sizeof(text)));
+	if (t->sets)
+		printf("    %llu entries of 16 bytes: exact for that many sources less collisions; "
+		       "beyond, the rest share %u\n",
+		       2ull * t->sets, t->shared);
 }
 
 static void print_gap(const struct policy_limit *l, const struct pacer_tier *t)
@@ -382,6 +408,9 @@ static void print_limit(const struct policy_limit *l, const struct pacer_tier *t
 		break;
 	case LIMIT_WINDOW:
 		print_window(l, t, plan->resolution_ns);
+		break;
+	case LIMIT_RATE:
+		print_rate(l, t);
 		break;
 	case LIMIT_THROTTLE:
 		printf("    never more than %u packets in any %s\n", t->throttle.limit,

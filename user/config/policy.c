@@ -9,6 +9,7 @@
 #include "parse.h"
 #include "config/policy.h"
 #include "sample_burst.h"
+#include "rate.h"
 #include "window.h"
 
 #define ARRAY(a)       (sizeof(a) / sizeof((a)[0]))
@@ -619,6 +620,8 @@ enum limit_field {
 	FIELD_BYTES,
 	FIELD_WINDOW,
 	FIELD_SLOTS,
+	FIELD_RATE,
+	FIELD_BURST,
 	FIELD_ENTRIES,
 	FIELD_ROWS,
 	FIELD_CEILING,
@@ -766,6 +769,47 @@ static int read_window(struct source *s, const struct place *at, const yaml_node
 	return read_duration(s, at, node, &((struct policy_limit *)into)->window_ns);
 }
 
+#define RATE_BYTES_MAX	 125000000000ull /* a second: 1 Tbit/s */
+#define RATE_PACKETS_MAX 2000000000ull	 /* the smallest frames of that */
+#define RATE_FRAME_MAX	 1514		 /* the largest frame of an Ethernet without jumbo frames */
+
+static int read_rate(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	struct policy_limit *limit = into;
+	const char *text;
+
+	if (scalar(s, at, node, &text))
+		return -1;
+	if (*text == '-')
+		return fail(s, line_of(node), at, "%s is negative", shown(text).text);
+	if (units_rate_over(text, &limit->rate))
+		return fail(s, line_of(node), at,
+			    "\"%s\" is not a rate: write 1000/s, 10Mbit/s or 20MB/s, with /s, /m "
+			    "or /h",
+			    shown(text).text);
+	limit->cost = limit->rate.bytes ? PACER_COST_BYTES : PACER_COST_PACKETS;
+	return more_than_zero(s, at, node, limit->rate.amount);
+}
+
+/* Packets or bytes: the rate says which, and may stand behind it. */
+static int read_burst(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	struct policy_limit *limit = into;
+	const char *text;
+
+	if (scalar(s, at, node, &text))
+		return -1;
+	if (*text == '-')
+		return fail(s, line_of(node), at, "%s is negative", shown(text).text);
+	if (units_bytes(text, &limit->burst))
+		return fail(s, line_of(node), at,
+			    "\"%s\" is no burst: write a number of packets, as 50, or of bytes, as "
+			    "64K",
+			    shown(text).text);
+	limit->burst_bytes = units_count(text, &limit->burst) != 0;
+	return more_than_zero(s, at, node, limit->burst);
+}
+
 static int read_slots(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
 	return read_whole(s, at, node, 1, PACER_SLOTS_MAX, &((struct policy_limit *)into)->slots);
@@ -867,6 +911,8 @@ static const struct field limit_field[LIMIT_FIELDS] = {
     [FIELD_BYTES] = {"bytes", read_bytes},
     [FIELD_WINDOW] = {"window", read_window},
     [FIELD_SLOTS] = {"slots", read_slots},
+    [FIELD_RATE] = {"rate", read_rate},
+    [FIELD_BURST] = {"burst", read_burst},
     [FIELD_ENTRIES] = {"entries", read_entries},
     [FIELD_ROWS] = {"rows", read_rows},
     [FIELD_CEILING] = {"ceiling", read_ceiling},
@@ -935,6 +981,55 @@ static int MUST_USE check_window(struct source *s, const struct place *at, const
 		    (unsigned long long)limit->window_ns, limit->slots);
 }
 
+static int MUST_USE check_burst(struct source *s, const struct place *at, const yaml_node_t **seen,
+				const struct policy_limit *limit)
+{
+	struct place place = {at, "burst", 0};
+
+	if (!seen[FIELD_BURST])
+		return fail(s, limit->line, at,
+			    "rate is written, but not the burst that may come at once: write %s",
+			    limit->rate.bytes ? "burst: 64K" : "burst: 50");
+	if (limit->burst_bytes && !limit->rate.bytes)
+		return fail(s, line_of(seen[FIELD_BURST]), &place,
+			    "it is in bytes, and the rate is in packets: write burst: 50, say");
+	if (limit->rate.bytes && limit->burst < RATE_FRAME_MAX)
+		return fail(s, line_of(seen[FIELD_BURST]), &place,
+			    "%llu bytes are less than one frame of %u: write %u or more",
+			    (unsigned long long)limit->burst, RATE_FRAME_MAX, RATE_FRAME_MAX);
+	return 0;
+}
+
+static int MUST_USE check_rate(struct source *s, const struct place *at, const yaml_node_t **seen,
+			       const struct policy_limit *limit)
+{
+	unsigned __int128 most = limit->rate.bytes ? RATE_BYTES_MAX : RATE_PACKETS_MAX;
+	struct place place = {at, "rate", 0};
+	struct pacer_rate rate;
+
+	if (limit->rate.amount > most * limit->rate.per_ns / 1000000000)
+		return fail(s, line_of(seen[FIELD_RATE]), &place,
+			    "no line carries so much: write %s or less",
+			    limit->rate.bytes ? "1000Gbit/s" : "2000Mpps");
+	if (check_burst(s, at, seen, limit))
+		return -1;
+	switch (pacer_rate_profile(&rate, limit->cost, limit->rate.amount, limit->rate.per_ns,
+				   limit->burst, 0)) {
+	case PACER_RATE_OK:
+	case PACER_RATE_BAD_CLOCK:
+		return 0;
+	case PACER_RATE_BAD_RATE:
+		return fail(s, line_of(seen[FIELD_RATE]), &place,
+			    "slower than one in 73 minutes: use a throttle of uses and cooldown");
+	case PACER_RATE_BAD_BURST:
+		break;
+	}
+	place.name = "burst";
+	return fail(s, line_of(seen[FIELD_BURST]), &place,
+		    "%llu are more than can be kept at this rate: write less",
+		    (unsigned long long)limit->burst);
+}
+
 static int MUST_USE check_uses(struct source *s, const struct place *at, const yaml_node_t **seen,
 			       struct policy_limit *limit)
 {
@@ -963,6 +1058,8 @@ static const struct {
     [FIELD_BYTES] = {LIMIT_WINDOW, true},
     [FIELD_WINDOW] = {LIMIT_WINDOW, false},
     [FIELD_SLOTS] = {LIMIT_WINDOW, false},
+    [FIELD_RATE] = {LIMIT_RATE, true},
+    [FIELD_BURST] = {LIMIT_RATE, false},
     [FIELD_USES] = {LIMIT_THROTTLE, true},
     [FIELD_COOLDOWN] = {LIMIT_THROTTLE, false},
     [FIELD_MAX_COOLDOWN] = {LIMIT_THROTTLE, false},
@@ -973,8 +1070,8 @@ static const struct {
 static int MUST_USE check_kinds(struct source *s, const struct place *at, const yaml_node_t **seen,
 				enum limit_field leading)
 {
-	static const char *const owner[] = {"a gap", "packets or bytes", "uses"};
-	static const char *const is[] = {"a gap", "a window", "a throttle"};
+	static const char *const owner[] = {"a gap", "packets or bytes", "a rate", "uses"};
+	static const char *const is[] = {"a gap", "a window", "a rate", "a throttle"};
 	enum policy_limit_kind kind = field_kind[leading].kind;
 	enum limit_field f;
 	char why[80];
@@ -1009,11 +1106,13 @@ static int MUST_USE check_limit(struct source *s, const struct place *at, const 
 		leading++;
 	if (leading == LIMIT_FIELDS)
 		return fail(s, limit->line, at,
-			    "nothing is limited: write gap, packets, bytes or uses");
+			    "nothing is limited: write gap, packets, bytes, rate or uses");
 	limit->kind = field_kind[leading].kind;
 	if (check_kinds(s, at, seen, leading))
 		return -1;
 	if (limit->kind == LIMIT_THROTTLE && check_uses(s, at, seen, limit))
+		return -1;
+	if (limit->kind == LIMIT_RATE && check_rate(s, at, seen, limit))
 		return -1;
 	if (limit->key.kind == KEY_ALL &&
 	    (refuse(s, at, seen, FIELD_ENTRIES, of_all) ||

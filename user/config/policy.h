@@ -45,7 +45,7 @@ struct policy_throttle {
 	uint64_t cooldown_ns, max_cooldown_ns;
 };
 
-enum policy_limit_kind { LIMIT_GAP, LIMIT_WINDOW, LIMIT_THROTTLE };
+enum policy_limit_kind { LIMIT_GAP, LIMIT_WINDOW, LIMIT_RATE, LIMIT_THROTTLE };
 
 /* One item of `limits`. What was not written is 0, but for slots (10) and rows (2). */
 struct policy_limit {
@@ -61,6 +61,9 @@ struct policy_limit {
 	uint64_t window_ns;
 	uint32_t slots;
 	uint64_t entries; /* keys to hold state for; 0: a share of the memory */
+	struct units_rate rate; /* of `cost`s */
+	uint64_t burst;
+	bool burst_bytes; /* it was written in bytes */
 	struct policy_throttle throttle;
 };
 

@@ -6,6 +6,8 @@
 
 #include "config/units.h"
 
+#define NS_PER_S 1000000000ull
+
 #define DURATION_NS_MAX (1ull << 62)
 #define FRACTION_DIGITS 19 /* 10^19 is the last power of ten below 2^64 */
 
@@ -206,6 +208,48 @@ int units_rate(const char *text, uint64_t *per_second)
 		   : 0;
 }
 
+/* "s", "m", "h" */
+static uint64_t rate_time(const char *text)
+{
+	static const struct {
+		const char *name;
+		uint64_t ns;
+	} times[] = {{"s", NS_PER_S}, {"m", 60 * NS_PER_S}, {"h", 3600 * NS_PER_S}};
+
+	for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++)
+		if (!strcmp(text, times[i].name))
+			return times[i].ns;
+	return 0;
+}
+
+int units_rate_over(const char *text, struct units_rate *rate)
+{
+	const char *slash = strrchr(text, '/');
+	struct units_rate r = {.per_ns = slash ? rate_time(slash + 1) : 0};
+	char amount[40];
+	int len = slash ? (int)(slash - text) : 0;
+
+	if (!slash) {
+		r.per_ns = NS_PER_S;
+		if (read_before(text, "pps", units_count, &r.amount))
+			return -1;
+		*rate = r;
+		return 0;
+	}
+	if (!r.per_ns || len >= (int)sizeof(amount))
+		return -1;
+	snprintf(amount, sizeof(amount), "%.*s", len, text);
+	if (units_count(amount, &r.amount)) {
+		r.bytes = 1;
+		if (!read_before(amount, "bit", units_count, &r.amount))
+			r.per_ns *= 8;
+		else if (units_size(amount, &r.amount))
+			return -1;
+	}
+	*rate = r;
+	return 0;
+}
+
 int units_bytes_rate(const char *text, uint64_t *per_second)
 {
 	return read_before(text, "/s", units_bytes, per_second);
@@ -343,4 +387,32 @@ const char *units_size_round(uint64_t bytes, char *buf, size_t size)
 const char *units_plural(uint64_t n)
 {
 	return n == 1 ? "" : "s";
+}
+
+/* The largest of K, M and G that leaves a whole number. */
+static const char *thousands(uint64_t *n)
+{
+	static const char *const names[] = {"", "K", "M", "G"};
+	size_t i = 0;
+
+	for (; i < 3 && *n && *n % 1000 == 0; i++)
+		*n /= 1000;
+	return names[i];
+}
+
+const char *units_rate_text(const struct units_rate *rate, char *buf, size_t size)
+{
+	static const char *const times[] = {"s", "m", "h"};
+	uint64_t ns = NS_PER_S, amount = rate->amount;
+	const char *thousand = thousands(&amount);
+
+	for (size_t i = 0; i < 3; i++, ns *= 60) {
+		if (rate->per_ns == ns)
+			snprintf(buf, size, "%llu%s%s/%s", (unsigned long long)amount, thousand,
+				 rate->bytes ? "B" : "", times[i]);
+		else if (rate->per_ns == 8 * ns)
+			snprintf(buf, size, "%llu%sbit/%s", (unsigned long long)amount, thousand,
+				 times[i]);
+	}
+	return buf;
 }

@@ -30,6 +30,17 @@ int units_size(const char *text, uint64_t *bytes);
 int units_bytes(const char *text, uint64_t *bytes);
 /* "10Mbit/s", "20M/s": bytes a second. */
 int units_bytes_rate(const char *text, uint64_t *per_second);
+/* A rate that keeps its own time: `amount` packets or bytes every per_ns. */
+struct units_rate {
+	uint64_t amount, per_ns;
+	int bytes; /* they are bytes; else packets */
+};
+
+/*
+ * "1000/s", "5/m", "3/h", "2kpps": packets; "20MB/s", "64KiB/m", "10Mbit/s": bytes. Exact: 1bit/s is
+ * a byte every 8 s. 0/s is read, for the caller to refuse.
+ */
+int units_rate_over(const char *text, struct units_rate *rate);
 /* "2Mpps", "500kpps", "100pps", "2M/s": packets a second. */
 int units_rate(const char *text, uint64_t *per_second);
 /* "192.0.2.0/24", "2001:db8::/32", "192.0.2.1" (a host). Host bits must be 0. */
@@ -41,6 +52,7 @@ int units_range(const char *text, uint32_t max, struct range *range);
 
 /* The shortest exact text: 1000000 -> "1ms", 1500 -> "1500ns"... Return `buf`. */
 const char *units_duration_text(uint64_t ns, char *buf, size_t size);
+const char *units_rate_text(const struct units_rate *rate, char *buf, size_t size);
 const char *units_size_text(uint64_t bytes, char *buf, size_t size);
 /* For people: three digits and a binary unit, "64.4 MiB". Returns `buf`. */
 const char *units_size_round(uint64_t bytes, char *buf, size_t size);

@@ -69,6 +69,8 @@ uint64_t judge_capacity(const struct policy_limit *limit)
 	switch (limit->kind) {
 	case LIMIT_WINDOW:
 		return limit->limit;
+	case LIMIT_RATE:
+		return limit->burst;
 	case LIMIT_THROTTLE:
 		return limit->throttle.uses;
 	case LIMIT_GAP:
@@ -82,6 +84,9 @@ uint64_t judge_span_ns(const struct policy_limit *limit)
 	switch (limit->kind) {
 	case LIMIT_WINDOW:
 		return limit->window_ns;
+	case LIMIT_RATE:
+		return (uint64_t)((unsigned __int128)limit->burst * limit->rate.per_ns /
+				  limit->rate.amount);
 	case LIMIT_THROTTLE:
 		return limit->throttle.cooldown_ns;
 	case LIMIT_GAP:
@@ -92,7 +97,8 @@ uint64_t judge_span_ns(const struct policy_limit *limit)
 
 static bool counts_bytes(const struct policy_limit *limit)
 {
-	return limit->kind == LIMIT_WINDOW && limit->cost == PACER_COST_BYTES;
+	return (limit->kind == LIMIT_WINDOW || limit->kind == LIMIT_RATE) &&
+	       limit->cost == PACER_COST_BYTES;
 }
 
 const char *judge_unit(const struct policy_limit *limit)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "offline/least.h"
 
+#include "rate.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +26,24 @@ struct least {
 
 /* --- one reading ---------------------------------------------------------------------------- */
 
+/* A rate's burst of so many units, on an exact clock. */
+static void set_burst(struct pacer_rate *rate, uint64_t burst)
+{
+	unsigned __int128 unit = (unsigned __int128)rate->unit_ns << 32 | rate->unit_frac;
+	unsigned __int128 span = unit * burst;
+
+	rate->burst_ns = (uint64_t)(span >> 32);
+	rate->burst_frac = (uint32_t)span;
+}
+
+static uint64_t burst_of(const struct pacer_rate *rate)
+{
+	unsigned __int128 unit = (unsigned __int128)rate->unit_ns << 32 | rate->unit_frac;
+	unsigned __int128 span = (unsigned __int128)rate->burst_ns << 32 | rate->burst_frac;
+
+	return unit ? (uint64_t)(span / unit) : 0;
+}
+
 /*
  * The tightest gaps and windows; and a denial must not be remembered. Throttles lease more uses the
  * more they have, so they begin with what the reading before has found.
@@ -41,6 +61,8 @@ static void tighten(struct pacer_policy *bin)
 				t->gap_ns = GAP_ANY;
 			if (t->kind == PACER_TIER_RECORD)
 				t->window.limit = 0;
+			if (t->kind == PACER_TIER_RATE)
+				set_burst(&t->rate, 0);
 		}
 	}
 }
@@ -109,6 +131,28 @@ static bool loosen_window(const struct least *l, const struct replay_frame *fram
 	return true;
 }
 
+/* The same of a rate: its burst grows by the packet's cost at most. */
+static bool loosen_rate(const struct least *l, const struct replay_frame *frame,
+			const struct replay_fate *fate, struct pacer_tier *t)
+{
+	uint64_t small = burst_of(&t->rate);
+	uint64_t enough = small + pacer_rate_cost(&t->rate, frame->len_bytes);
+
+	if (enough > PACER_RATE_BURST_NS_MAX / (t->rate.unit_ns + 1) || enough >> 32)
+		return false;
+	while (enough - small > 1) {
+		uint64_t burst = small + (enough - small) / 2;
+
+		set_burst(&t->rate, burst);
+		if (denies(l, frame, fate))
+			small = burst;
+		else
+			enough = burst;
+	}
+	set_burst(&t->rate, enough);
+	return true;
+}
+
 static bool loosen_throttle(struct pacer_tier *t)
 {
 	if (t->throttle.limit == UINT32_MAX)
@@ -127,6 +171,8 @@ static void loosen(struct least *l, const struct replay_frame *frame,
 		done = loosen_gap(l, frame, fate, t);
 	else if (fate->reason == PACER_DENY_WINDOW && t->kind == PACER_TIER_RECORD)
 		done = loosen_window(l, frame, fate, t);
+	else if (fate->reason == PACER_DENY_RATE && t->kind == PACER_TIER_RATE)
+		done = loosen_rate(l, frame, fate, t);
 	else if (fate->reason == PACER_DENY_THROTTLE && t->kind == PACER_TIER_THROTTLE)
 		done = loosen_throttle(t);
 	else
@@ -163,6 +209,8 @@ static uint64_t value_of(const struct least *l, uint32_t rule, uint32_t limit)
 		return t->gap_ns > longer_ns ? t->gap_ns - longer_ns : 0;
 	if (t->kind == PACER_TIER_THROTTLE)
 		return t->throttle.limit;
+	if (t->kind == PACER_TIER_RATE)
+		return burst_of(&t->rate);
 	return (uint64_t)t->window.limit << t->window.cost_shift;
 }
 
@@ -187,6 +235,10 @@ static void guess_limit(struct least *l, uint32_t rule, uint32_t limit, struct p
 
 	if (from->kind == LIMIT_GAP) {
 		to->gap_ns = value && value < GAP_ANY / 2 ? value : from->gap_ns;
+		return;
+	}
+	if (from->kind == LIMIT_RATE) {
+		to->burst = value ? value : from->burst;
 		return;
 	}
 	if (from->kind == LIMIT_THROTTLE) {
@@ -220,6 +272,8 @@ static void erase(struct pacer_policy *bin)
 			t->gap_ns = 0;
 			if (t->kind == PACER_TIER_RECORD)
 				t->window.limit = 0;
+			if (t->kind == PACER_TIER_RATE)
+				set_burst(&t->rate, 0);
 		}
 	for (uint32_t i = 0; i < PACER_RULES_MAX; i++)
 		bin->rule[i].ban_ns = 0;

@@ -235,7 +235,7 @@ static int denying_tier(struct replay *r, const struct pacer_walk *walk, enum pa
 
 		if (t->kind == PACER_TIER_THROTTLE && read_lease(r, t->base))
 			return -1;
-		if (pacer_walk_peek_at(walk, i, &hold) == (int)reason)
+		if (pacer_walk_check(walk, i, &hold) == (int)reason)
 			return (int)i;
 	}
 	return -1;
@@ -430,10 +430,15 @@ int replay_judge(struct replay *r, const struct replay_frame *frame, struct repl
 	*fate = (struct replay_fate){.rule = PACER_RULES_MAX};
 	fate->reason = replay_read(r, frame, &walk.pkt);
 	fate->pkt = walk.pkt;
-	if (r->kernel && frame->captured >= 14) /* it runs no shorter ones */
-		return judge_kernel(r, frame, &walk, fate, error);
-	if (fate->reason == PACER_ADMIT)
+	if (r->kernel && frame->captured >= 14) { /* it runs no shorter ones */
+		if (judge_kernel(r, frame, &walk, fate, error))
+			return -1;
+	} else if (fate->reason == PACER_ADMIT) {
 		judge_core(&walk, fate);
+	}
+	walk.rule = fate->rule;
+	if (fate->rule < PACER_RULES_MAX && pacer_verdict_of(fate->reason) == PACER_VERDICT_DENY)
+		fate->open_ns = pacer_rule_when(&walk);
 	return 0;
 }
 
@@ -444,7 +449,7 @@ enum pacer_reason replay_peek(struct replay *r, const struct pacer_packet *pkt, 
 	    .state = &r->state, .now_ns = time_ns ? time_ns : 1, .rule = rule, .pkt = *pkt};
 	struct pacer_hold hold = {0};
 
-	return pacer_reason_of(pacer_walk_peek_at(&walk, tier, &hold));
+	return pacer_reason_of(pacer_walk_check(&walk, tier, &hold));
 }
 
 uint32_t replay_throttle_free(const struct replay *r, uint32_t rule, uint32_t tier,

@@ -7,6 +7,7 @@
 
 #include "classify.h"
 #include "parse.h"
+#include "rate.h"
 #include "recency.h"
 #include "plan/sampling.h"
 #include "table.h"
@@ -30,20 +31,29 @@ uint64_t compile_tier_lines(const struct pacer_tier *t)
 		return 0;
 	if (t->kind == PACER_TIER_SKETCH)
 		return t->sets;
-	return ((2ull * t->sets + t->shared) * t->window.halves + 1) / 2;
+	return ((2ull * t->sets + t->shared) * t->units + PACER_LINE_UNITS - 1) / PACER_LINE_UNITS;
 }
 
 uint64_t compile_tier_memory_ns(const struct pacer_tier *t)
 {
-	if (t->kind == PACER_TIER_THROTTLE)
+	switch ((enum pacer_tier_kind)t->kind) {
+	case PACER_TIER_THROTTLE:
 		return throttle_memory_ns(&t->throttle);
-	return t->kind == PACER_TIER_SKETCH ? t->gap_ns : t->idle_ns;
+	case PACER_TIER_SKETCH:
+		return t->gap_ns;
+	case PACER_TIER_RATE: /* so far ahead a TAT may be, and its fraction */
+		return t->rate.burst_ns + 1 + t->idle_ns;
+	case PACER_TIER_RECORD:
+	case PACER_TIER_NONE:
+		break;
+	}
+	return t->idle_ns;
 }
 
 /* One record for all, and throttles, are found without it. */
 bool compile_hashed(const struct pacer_tier *t)
 {
-	if (t->kind == PACER_TIER_RECORD)
+	if (t->kind == PACER_TIER_RECORD || t->kind == PACER_TIER_RATE)
 		return t->sets || t->shared != 1;
 	return t->kind == PACER_TIER_SKETCH;
 }
@@ -391,20 +401,25 @@ static int check_ceiling(const struct policy_limit *limit, size_t rule, size_t i
 	    rule, index, (unsigned long long)least);
 }
 
+static wide units_lines(wide units)
+{
+	return (units + PACER_LINE_UNITS - 1) / PACER_LINE_UNITS;
+}
+
 /* Explicit sizes, in lines; 0: a share of the memory. What no table holds is LINES_NEVER. */
 static uint64_t wanted_lines(const struct policy_limit *limit, const struct pacer_tier *t)
 {
 	wide n = limit->entries;
 
 	if (limit->key.kind == KEY_ALL)
-		return t->kind == PACER_TIER_SKETCH ? 1 : (t->window.halves + 1) / 2;
+		return units_lines(t->units);
 	if (limit->kind == LIMIT_GAP && limit->ceiling) {
 		n = ceiling_cells(limit) / PACER_CELLS;
 	} else if (limit->kind == LIMIT_GAP) {
 		n = (n + PACER_CELLS - 1) / PACER_CELLS;
 	} else {
-		n = (n + 1) / 2;			/* sets */
-		n = (3 * n * t->window.halves + 1) / 2; /* and a shared record for each */
+		n = (n + 1) / 2;		   /* sets */
+		n = units_lines(3 * n * t->units); /* and a shared entry for each */
 	}
 	return n < LINES_NEVER ? n : LINES_NEVER;
 }
@@ -421,11 +436,14 @@ static void size_tier(struct pacer_tier *t, uint64_t lines)
 		t->sets = lines;
 		return;
 	}
-	records = 2 * lines / t->window.halves;
+	if (!t->key_id) { /* of all packets: the rest of the line is left over */
+		t->sets = 0;
+		t->shared = 1;
+		return;
+	}
+	records = PACER_LINE_UNITS * lines / t->units;
 	t->sets = records / 3;
 	t->shared = records - 2ull * t->sets;
-	if (!t->sets && !t->key_id)
-		t->shared = 1; /* of all packets: half a line is left over */
 }
 
 /* A tier on its way: with the limits it was made from. */
@@ -489,6 +507,9 @@ static void finish_times(struct pacer_tier *t)
 {
 	uint64_t unit;
 
+	t->idle_ns = PACER_IDLE_SLACK_NS;
+	if (t->kind == PACER_TIER_RATE) /* after its TAT, an entry holds nothing */
+		return;
 	t->last_shift = last_shift(&t->window);
 	unit = 1ull << t->last_shift;
 	t->idle_ns = t->window.ring_ns;
@@ -505,7 +526,7 @@ static struct draft *joinable(struct draft_rule *d, const struct pacer_tier *t, 
 		struct draft *at = &d->at[i];
 		const struct pacer_tier *with = gap ? &at->tier : t, *of = gap ? t : &at->tier;
 
-		if (same_key(&at->tier, t) &&
+		if (at->tier.kind != PACER_TIER_RATE && same_key(&at->tier, t) &&
 		    (gap ? at->gap < 0 && at->window >= 0
 			 : at->window < 0 && at->gap >= 0 && !at->own) &&
 		    holds_gap(&with->window, of->gap_ns - resolution_ns))
@@ -542,12 +563,35 @@ static int add_throttle(struct draft_rule *d, const struct policy_limit *limit, 
 				&draft->tier.throttle, error);
 }
 
+static int add_rate(struct draft_rule *d, const struct policy_limit *limit, size_t rule,
+		    size_t index, const struct terms *terms, struct policy_error *error)
+{
+	struct draft *at = &d->at[d->n];
+
+	if (no_tier(d, rule, limit, index, error))
+		return -1;
+	*at = (struct draft){{.kind = PACER_TIER_RATE, .units = 1}, NULL, 0, -1, (int)index,
+			     limit->line, PLAN_NEW, false};
+	key_masks(&limit->key, &at->tier);
+	d->n++;
+	if (pacer_rate_profile(&at->tier.rate, limit->cost, limit->rate.amount, limit->rate.per_ns,
+			       limit->burst, terms->resolution_ns) != PACER_RATE_OK)
+		return policy_fail(error, limit->line,
+				   "rules[%zu].limits[%zu].burst: it lasts less than a tick of the "
+				   "coarse clock: write more, or clock: exact",
+				   rule, index);
+	at->lines = wanted_lines(limit, &at->tier);
+	at->sized = at->lines ? limit : NULL;
+	return 0;
+}
+
 static int add_limit(struct draft_rule *d, const struct policy_limit *limit, size_t rule,
 		     size_t index, const struct terms *terms, struct policy_error *error)
 {
 	bool gap = limit->kind == LIMIT_GAP;
 	bool own = gap && (limit->ceiling || limit->entries || limit->rows != PACER_ROWS_MAX);
-	struct pacer_tier t = {.kind = gap ? PACER_TIER_SKETCH : PACER_TIER_RECORD};
+	struct pacer_tier t = {.kind = gap ? PACER_TIER_SKETCH : PACER_TIER_RECORD,
+			       .units = PACER_LINE_UNITS};
 	struct draft *at;
 
 	key_masks(&limit->key, &t);
@@ -572,6 +616,7 @@ static int add_limit(struct draft_rule *d, const struct policy_limit *limit, siz
 		at->window = index;
 		at->tier.kind = PACER_TIER_RECORD;
 		at->tier.window = t.window;
+		at->tier.units = t.window.units;
 	}
 	if (own || !gap || limit->key.kind == KEY_ALL) {
 		at->lines = wanted_lines(limit, &at->tier);
@@ -602,27 +647,64 @@ static bool clock_differs(const struct succession *change, const struct draft *d
 {
 	bool coarse = old->until_ns || !(change->previous->bin->flags & PACER_CLOCK_EXACT);
 
+	if (old->kind == PACER_TIER_RATE)
+		return change->exact && coarse;
 	return change->exact && coarse && d->tier.gap_ns && d->tier.gap_ns < old->gap_ns;
+}
+
+/* What the two count, and how: alike but for the value that is not to be passed. */
+static bool same_meter(const struct pacer_tier *a, const struct pacer_tier *b)
+{
+	const struct pacer_window *w = &a->window, *v = &b->window;
+
+	switch ((enum pacer_tier_kind)a->kind) {
+	case PACER_TIER_SKETCH:
+		return a->rows == b->rows;
+	case PACER_TIER_RECORD:
+		return w->slot_ns == v->slot_ns && w->ring == v->ring && w->cost == v->cost &&
+		       w->cost_shift == v->cost_shift;
+	case PACER_TIER_RATE: /* a TAT is a time at one rate */
+		return a->rate.unit_ns == b->rate.unit_ns &&
+		       a->rate.unit_frac == b->rate.unit_frac && a->rate.cost == b->rate.cost;
+	case PACER_TIER_THROTTLE:
+	case PACER_TIER_NONE:
+		break;
+	}
+	return false;
 }
 
 /* The same limit on the same key, whatever its values and the width of its records. */
 static bool same_limit(const struct succession *change, const struct draft *d,
 		       const struct pacer_tier *old)
 {
-	const struct pacer_window *a = &d->tier.window, *b = &old->window;
-
 	return d->tier.kind == old->kind && same_key(&d->tier, old) &&
 	       (old->secret == change->secret || !compile_hashed(old)) &&
-	       (old->kind == PACER_TIER_RECORD || d->tier.rows == old->rows) &&
-	       a->slot_ns == b->slot_ns && a->ring == b->ring && a->cost == b->cost &&
-	       a->cost_shift == b->cost_shift && !clock_differs(change, d, old);
+	       same_meter(&d->tier, old) && !clock_differs(change, d, old);
+}
+
+/* What of the limit may not be passed, in units of its own: more is looser. */
+static wide allowance(const struct pacer_tier *t)
+{
+	switch ((enum pacer_tier_kind)t->kind) {
+	case PACER_TIER_RECORD:
+		return t->window.limit;
+	case PACER_TIER_RATE:
+		return (wide)t->rate.burst_ns << 32 | t->rate.burst_frac;
+	case PACER_TIER_SKETCH:
+	case PACER_TIER_THROTTLE:
+	case PACER_TIER_NONE:
+		break;
+	}
+	return 0;
 }
 
 /* Wide records serve limits that narrow ones would be enough for, too. */
 static void widen(struct draft *d, const struct pacer_tier *old)
 {
-	if (old->window.halves > d->tier.window.halves)
+	if (d->tier.kind == PACER_TIER_RECORD && old->units > d->tier.units) {
 		pacer_window_widen(&d->tier.window);
+		d->tier.units = d->tier.window.units;
+	}
 	if (d->sized)
 		d->lines = wanted_lines(d->sized, &d->tier);
 }
@@ -632,7 +714,7 @@ static bool same_shape(const struct succession *change, const struct draft *d,
 {
 	struct draft wide = *d;
 
-	if (!same_limit(change, d, old) || d->tier.window.halves > old->window.halves)
+	if (!same_limit(change, d, old) || d->tier.units > old->units)
 		return false;
 	widen(&wide, old);
 	return !wide.lines || wide.lines == compile_tier_lines(old);
@@ -655,7 +737,7 @@ static bool loses_gap(const struct draft *d, const struct pacer_tier *old)
 
 static bool loosened(const struct draft *d, const struct pacer_tier *old)
 {
-	return d->tier.gap_ns < old->gap_ns || d->tier.window.limit > old->window.limit;
+	return d->tier.gap_ns < old->gap_ns || allowance(&d->tier) > allowance(old);
 }
 
 /* The gap of a key may join any of its windows: the one that it was with knows its past. */
@@ -707,7 +789,7 @@ static bool nearer(const struct draft *d, const struct draft *other, const struc
 		return !looser;
 	if (a->gap_ns != b->gap_ns)
 		return (a->gap_ns > b->gap_ns) == looser;
-	return a->window.limit != b->window.limit && (a->window.limit < b->window.limit) == looser;
+	return allowance(a) != allowance(b) && (allowance(a) < allowance(b)) == looser;
 }
 
 static struct draft *find_heir(const struct succession *change, struct draft_rule *d,
@@ -768,7 +850,8 @@ static bool stands_in(const struct draft *other, const struct draft *d)
 	const struct pacer_tier *a = &other->tier, *b = &d->tier;
 
 	return other != d && same_key(a, b) &&
-	       (a->gap_ns > b->gap_ns || (same_span(&a->window, &b->window) &&
+	       (a->gap_ns > b->gap_ns || (a->kind == PACER_TIER_RECORD && b->kind == a->kind &&
+					  same_span(&a->window, &b->window) &&
 					  (uint64_t)a->window.limit << a->window.cost_shift <
 					      (uint64_t)b->window.limit << b->window.cost_shift));
 }
@@ -798,7 +881,8 @@ static bool is_needed(const struct succession *change, const struct draft_rule *
 		const struct draft_throttle *at = &d->throttle[k];
 
 		if (at->state == PLAN_NEW ||
-		    (like_window(change, &at->tier.throttle, &heir->tier.window) &&
+		    (heir->tier.kind == PACER_TIER_RECORD &&
+		     like_window(change, &at->tier.throttle, &heir->tier.window) &&
 		     at->tier.throttle.limit < heir->tier.window.limit))
 			return true;
 	}
@@ -974,7 +1058,8 @@ static bool throttle_needed(const struct succession *change, const struct draft_
 
 		if (!at->tier.key_id &&
 		    (at->state == PLAN_NEW ||
-		     (like_window(change, &heir->tier.throttle, &at->tier.window) &&
+		     (at->tier.kind == PACER_TIER_RECORD &&
+		      like_window(change, &heir->tier.throttle, &at->tier.window) &&
 		      at->tier.window.limit < heir->tier.throttle.limit)))
 			return true;
 	}
@@ -1288,15 +1373,31 @@ static uint64_t fine_of(const struct policy_throttle *t)
 	return open_ns < t->cooldown_ns ? open_ns : t->cooldown_ns;
 }
 
+/* The shortest time that the limit tells apart. */
+static uint64_t fine_ns(const struct policy_limit *l)
+{
+	wide burst_ns;
+
+	switch (l->kind) {
+	case LIMIT_GAP:
+		return l->gap_ns;
+	case LIMIT_WINDOW:
+		return l->window_ns / (l->slots ? l->slots : 1);
+	case LIMIT_RATE:
+		burst_ns = (wide)l->burst * l->rate.per_ns / l->rate.amount;
+		return burst_ns < UINT64_MAX ? burst_ns : UINT64_MAX;
+	case LIMIT_THROTTLE:
+		break;
+	}
+	return fine_of(&l->throttle);
+}
+
 static bool coarse_enough(const struct policy *policy, uint64_t resolution_ns)
 {
 	for (size_t r = 0; r < policy->n_rules; r++)
 		for (size_t i = 0; i < policy->rule[r].n_limits; i++) {
 			const struct policy_limit *l = &policy->rule[r].limit[i];
-			uint64_t fine = l->kind == LIMIT_GAP ? l->gap_ns
-					: l->kind == LIMIT_WINDOW
-					    ? l->window_ns / (l->slots ? l->slots : 1)
-					    : fine_of(&l->throttle);
+			uint64_t fine = fine_ns(l);
 
 			if (fine / COARSE_TICKS < resolution_ns)
 				return false;
@@ -1452,8 +1553,15 @@ static int survey(const struct policy *policy, const struct compile_previous *pr
 static int add(struct draft_rule *d, const struct policy_limit *limit, size_t rule, size_t index,
 	       const struct terms *terms, struct policy_error *error)
 {
-	if (limit->kind == LIMIT_THROTTLE)
+	switch (limit->kind) {
+	case LIMIT_GAP:
+	case LIMIT_WINDOW:
+		break;
+	case LIMIT_RATE:
+		return add_rate(d, limit, rule, index, terms, error);
+	case LIMIT_THROTTLE:
 		return add_throttle(d, limit, rule, index, terms, error);
+	}
 	return add_limit(d, limit, rule, index, terms, error);
 }
 
@@ -1604,6 +1712,7 @@ int compile_limit_of(const struct plan *plan, const struct policy *policy, size_
 		if (at->rule != rule || at->tier != tier ||
 		    (reason == PACER_DENY_GAP && kind != LIMIT_GAP) ||
 		    (reason == PACER_DENY_WINDOW && kind != LIMIT_WINDOW) ||
+		    (reason == PACER_DENY_RATE && kind != LIMIT_RATE) ||
 		    (reason == PACER_DENY_THROTTLE && kind != LIMIT_THROTTLE))
 			continue;
 		if (found < 0 || (int)at->limit < found)

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Purpose: what a key is made of, as data: which words of a packet count apart.
+ *
+ * A tier's key is a mask over the packet's words, of IPv4 and of IPv6. Its id says
+ * in one word which masks these are, so that keys can be compared, stored with a
+ * ban and told to the operator.
+ *
+ * Error: hash.h's, of two keys that agree in it. Concurrency: pure. Memory: none.
+ */
+#ifndef PACER_KEY_H
+#define PACER_KEY_H
+
+#include "abi.h"
+#include "hash.h"
+#include "parse.h"
+
+/* The tier's mask over the packet's words of IPv4 and of IPv6: n of them, a constant. */
+PACER_INLINE void pacer_tier_words4(const struct pacer_tier *t, const struct pacer_packet *pkt,
+				    __u32 *w, __u32 n)
+{
+	w[0] = pkt->key[PACER_WORD_SADDR] & t->mask4[0];
+	if (n < 4)
+		return;
+	w[1] = pkt->key[PACER_WORD_DADDR] & t->mask4[1];
+	w[2] = pkt->key[PACER_WORD_PORTS] & t->mask4[2];
+	w[3] = pkt->key[PACER_WORD_META] & t->mask4[3];
+}
+
+PACER_INLINE void pacer_tier_words6(const struct pacer_tier *t, const struct pacer_packet *pkt,
+				    __u32 *w, __u32 n)
+{
+	__u32 i;
+
+	for (i = 0; i < n; i++)
+		w[i] = pkt->key[i] & t->mask6[i];
+}
+
+/* The hash of what of the packet is this tier's key. */
+PACER_INLINE struct pacer_hash pacer_tier_hash(const struct pacer_tier *t,
+					       const struct pacer_packet *pkt,
+					       const __u64 secret[PACER_SECRETS])
+{
+	__u32 w[PACER_KEY_WORDS];
+
+	if (pkt->family == PACER_FAMILY_4 && t->src_only) {
+		pacer_tier_words4(t, pkt, w, 1);
+		return pacer_hash_words(secret, PACER_HASH_FAMILY4, w, 1);
+	}
+	if (pkt->family == PACER_FAMILY_4) {
+		pacer_tier_words4(t, pkt, w, 4);
+		return pacer_hash_words(secret, PACER_HASH_FAMILY4, w, 4);
+	}
+	if (t->src_only) {
+		pacer_tier_words6(t, pkt, w, 4);
+		return pacer_hash_words(secret, PACER_HASH_FAMILY6, w, 4);
+	}
+	pacer_tier_words6(t, pkt, w, PACER_KEY_WORDS);
+	return pacer_hash_words(secret, PACER_HASH_FAMILY6, w, PACER_KEY_WORDS);
+}
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Purpose: a rate with a burst: cost admitted in any window of length W is at
+ * most burst + rate * W.
+ *
+ * Source: the generic cell rate algorithm, ITU-T I.371, annex A, in its virtual
+ * scheduling form; the vocabulary is RFC 2697's. A key has one number, the
+ * theoretical arrival time (TAT): when it would have its whole burst again. A
+ * packet that costs c is admitted at t if
+ *
+ *   max(TAT, t) + c / rate - t <= burst / rate
+ *
+ * and TAT is then max(TAT, t) + c / rate. I.371 writes the limit as TAT - t <=
+ * tau, for cells of one size, with tau = (burst - 1) / rate. Packets differ in
+ * size, and TAT - t <= burst / rate would let the last one pass on top of the
+ * burst: so its own cost counts here.
+ *
+ * Why the promise holds. Let the first packet of a window be admitted at a and
+ * the last at b, b - a <= W. Each admission moves TAT by its cost's time or more.
+ * Before the first, max(TAT, a) >= a; after the last, TAT <= b + burst / rate. So
+ * all their costs' times together are at most b - a + burst / rate.
+ *
+ * Precision. Times are ns and fractions of 2^-32 ns. The time of a unit of cost
+ * is rounded up to such a fraction, so that a rate is never exceeded; what is
+ * lost is one part in 2^32 of a ns for each unit.
+ *
+ * The clock. Of a clock of resolution r, two readings may be r closer together
+ * than the packets were. The burst's time is r shorter, which makes up for it.
+ * A time that runs backwards is further from TAT, and so denies more.
+ *
+ * Error: a denial is false by the rounding above, by the clock's resolution, and
+ * where keys share an entry (table.h).
+ *
+ * Concurrency: pacer_rate_check and _when are pure. pacer_rate_next is stored
+ * under the entry's lock (table.h).
+ *
+ * Memory: 16 bytes a key, its lock and its tag included.
+ */
+#ifndef PACER_RATE_H
+#define PACER_RATE_H
+
+#include "abi.h"
+#include "table.h"
+
+#define PACER_RATE_UNIT_NS_MAX	(1ull << 42) /* of one unit of cost: 73 minutes */
+#define PACER_RATE_COST_MAX	(1u << 20)   /* of one packet */
+#define PACER_RATE_BURST_NS_MAX (1ull << 56) /* 2.28 years */
+#define PACER_RATE_PER_NS_MAX	(1ull << 46) /* the longest time that a rate is said in */
+
+enum pacer_rate_error {
+	PACER_RATE_OK,
+	PACER_RATE_BAD_RATE,  /* 0, slower than a unit in 73 minutes, or faster than 2^32 a ns */
+	PACER_RATE_BAD_BURST, /* 0, or longer than 2.28 years at this rate */
+	PACER_RATE_BAD_CLOCK  /* the burst's time is not longer than the clock's resolution */
+};
+
+/* A time, or a span of it: ns and 2^-32 ns. */
+struct pacer_fine {
+	__u64 ns;
+	__u32 frac;
+};
+
+PACER_INLINE struct pacer_fine pacer_fine_sum(struct pacer_fine a, struct pacer_fine b)
+{
+	struct pacer_fine sum = {a.ns + b.ns, a.frac + b.frac};
+
+	sum.ns += sum.frac < a.frac;
+	return sum;
+}
+
+/* a - b, where a is not before b. */
+PACER_INLINE struct pacer_fine pacer_fine_less(struct pacer_fine a, struct pacer_fine b)
+{
+	return (struct pacer_fine){a.ns - b.ns - (a.frac < b.frac), a.frac - b.frac};
+}
+
+/* Is a longer, or later, than b? */
+PACER_INLINE int pacer_fine_above(struct pacer_fine a, struct pacer_fine b)
+{
+	return a.ns > b.ns || (a.ns == b.ns && a.frac > b.frac);
+}
+
+/* The time of `cost` units, up to PACER_RATE_COST_MAX: below 2^63 ns. */
+PACER_INLINE struct pacer_fine pacer_rate_time(const struct pacer_rate *rate, __u32 cost)
+{
+	__u64 low = (__u64)cost * rate->unit_frac;
+
+	return (struct pacer_fine){cost * rate->unit_ns + (low >> 32), (__u32)low};
+}
+
+/* What a packet of `len_bytes` costs. */
+PACER_INLINE __u32 pacer_rate_cost(const struct pacer_rate *rate, __u32 len_bytes)
+{
+	if (rate->cost == PACER_COST_PACKETS)
+		return 1;
+	return len_bytes < PACER_RATE_COST_MAX ? len_bytes : PACER_RATE_COST_MAX;
+}
+
+/* The key's theoretical arrival time if a packet of this cost is admitted at now_ns. */
+PACER_INLINE struct pacer_fine pacer_rate_next(const struct pacer_rate *rate, struct pacer_fine tat,
+					       __u64 now_ns, __u32 cost)
+{
+	struct pacer_fine now = {now_ns, 0};
+
+	return pacer_fine_sum(pacer_fine_above(tat, now) ? tat : now, pacer_rate_time(rate, cost));
+}
+
+/* May a packet of this cost be admitted at now_ns? */
+PACER_INLINE int pacer_rate_check(const struct pacer_rate *rate, struct pacer_fine tat,
+				  __u64 now_ns, __u32 cost)
+{
+	struct pacer_fine next = pacer_rate_next(rate, tat, now_ns, cost);
+	struct pacer_fine burst = {rate->burst_ns, rate->burst_frac};
+
+	return !pacer_fine_above(pacer_fine_less(next, (struct pacer_fine){now_ns, 0}), burst);
+}
+
+/*
+ * The earliest time, in whole ns, at which a packet of this cost is admitted if nothing else comes:
+ * exact. PACER_NEVER: it costs more than the burst. 0: at any time.
+ */
+PACER_INLINE __u64 pacer_rate_when(const struct pacer_rate *rate, struct pacer_fine tat, __u32 cost)
+{
+	struct pacer_fine burst = {rate->burst_ns, rate->burst_frac};
+	struct pacer_fine time = pacer_rate_time(rate, cost), due;
+
+	if (pacer_fine_above(time, burst))
+		return PACER_NEVER;
+	due = pacer_fine_sum(tat, time);
+	if (!pacer_fine_above(due, burst))
+		return 0;
+	due = pacer_fine_less(due, burst);
+	return due.ns + !!due.frac;
+}
+
+/* From `ns` on, an entry with this TAT holds nothing that matters: its key has its whole burst. */
+PACER_INLINE __u64 pacer_rate_idle_ns(struct pacer_fine tat)
+{
+	return tat.ns + !!tat.frac;
+}
+
+/* The time of a unit of cost at `amount` units in per_ns, rounded up. 0: it cannot be kept. */
+PACER_INLINE PACER_MUST_USE int pacer_rate_unit(struct pacer_rate *rate, __u64 amount, __u64 per_ns)
+{
+	__u64 rest, frac = 0;
+	int i;
+
+	if (!amount || amount >> 62 || !per_ns || per_ns > PACER_RATE_PER_NS_MAX)
+		return 0;
+	rate->unit_ns = per_ns / amount;
+	rest = per_ns % amount;
+	for (i = 0; i < 32; i++) { /* 32 binary places of rest / amount */
+		rest <<= 1;
+		frac = frac << 1 | (rest >= amount);
+		if (rest >= amount)
+			rest -= amount;
+	}
+	frac += rest != 0;
+	rate->unit_ns += frac >> 32;
+	rate->unit_frac = (__u32)frac;
+	return rate->unit_ns <= PACER_RATE_UNIT_NS_MAX;
+}
+
+/*
+ * Fill *rate from the operator's units: `amount` packets or bytes every `per_ns`, and a burst of so
+ * many, on a clock of `resolution_ns`. For the loader: it divides.
+ */
+PACER_INLINE PACER_MUST_USE enum pacer_rate_error
+pacer_rate_profile(struct pacer_rate *rate, enum pacer_cost cost, __u64 amount, __u64 per_ns,
+		   __u64 burst, __u64 resolution_ns)
+{
+	struct pacer_fine span;
+	__u64 low, high;
+
+	__builtin_memset(rate, 0, sizeof(*rate));
+	rate->cost = cost;
+	if (!pacer_rate_unit(rate, amount, per_ns))
+		return PACER_RATE_BAD_RATE;
+	if (!burst || burst >> 32)
+		return PACER_RATE_BAD_BURST;
+	low = burst * rate->unit_frac;
+	high = rate->unit_ns + 1;
+	if (burst > PACER_RATE_BURST_NS_MAX / high)
+		return PACER_RATE_BAD_BURST;
+	span = (struct pacer_fine){burst * rate->unit_ns + (low >> 32), (__u32)low};
+	if (!pacer_fine_above(span, (struct pacer_fine){resolution_ns, 0}))
+		return PACER_RATE_BAD_CLOCK;
+	span = pacer_fine_less(span, (struct pacer_fine){resolution_ns, 0});
+	rate->burst_ns = span.ns;
+	rate->burst_frac = span.frac;
+	return PACER_RATE_OK;
+}
+
+/* --- of a key, in its entry of the table ----------------------------------------------------- */
+
+PACER_INLINE struct pacer_fine pacer_rate_read(const struct pacer_ring *r)
+{
+	return (struct pacer_fine){pacer_load64(&r->head->tat_ns), pacer_load(&r->head->tat_frac)};
+}
+
+/* Does the entry admit the packet? Nothing is changed. */
+PACER_INLINE enum pacer_reason pacer_rate_judge(const struct pacer_ask *q,
+						const struct pacer_ring *r, struct pacer_seen *seen)
+{
+	const struct pacer_rate *rate = &q->tier->rate;
+	struct pacer_fine tat = pacer_rate_read(r);
+
+	*seen = (struct pacer_seen){.head_ns = tat.ns, .last_off = tat.frac};
+	return pacer_rate_check(rate, tat, q->now_ns, pacer_rate_cost(rate, q->len_bytes))
+		   ? PACER_ADMIT
+		   : PACER_DENY_RATE;
+}
+
+/* Under the claim: does the entry still hold what the judgement rests on? */
+PACER_INLINE int pacer_rate_same(const struct pacer_ring *r, const struct pacer_seen *seen)
+{
+	struct pacer_fine tat = pacer_rate_read(r);
+
+	return tat.ns == seen->head_ns && tat.frac == seen->last_off;
+}
+
+/* Count the packet, as judged. By the holder. */
+PACER_INLINE void pacer_rate_admit(const struct pacer_ask *q, const struct pacer_ring *r,
+				   const struct pacer_seen *seen)
+{
+	const struct pacer_rate *rate = &q->tier->rate;
+	struct pacer_fine tat = {seen->head_ns, seen->last_off};
+	struct pacer_fine next =
+	    pacer_rate_next(rate, tat, q->now_ns, pacer_rate_cost(rate, q->len_bytes));
+
+	pacer_store(&r->head->tat_frac, next.frac);
+	pacer_store64(&r->head->tat_ns, next.ns);
+}
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * When a denied packet would pass, of limits of every kind, one or several to a rule: against the
+ * judgement itself, on copies of the state. At `when` it is admitted; a ns before it is denied.
+ */
+#include "applied.h"
+
+#include "pace.h"
+
+#define LINES	1024u
+#define SOURCES 9u
+
+/* All that a judgement reads or writes. */
+struct world {
+	struct pacer_line lines[LINES];
+	struct pacer_throttle_state throttle[PACER_THROTTLES];
+	struct pacer_throttle_lease lease[PACER_THROTTLES];
+};
+
+static struct world here, there;
+static __u64 secret[2][PACER_SECRETS];
+
+static struct pacer_walk walk_in(struct world *w, struct pacer_state *state, uint64_t now_ns,
+				 const struct pacer_packet *pkt)
+{
+	*state =
+	    (struct pacer_state){{w->lines, LINES}, &now.bin, secret[0], w->throttle, w->lease};
+	return (struct pacer_walk){.state = state, .now_ns = now_ns, .pkt = *pkt};
+}
+
+static struct pacer_judgement judge(struct world *w, uint64_t now_ns,
+				    const struct pacer_packet *pkt)
+{
+	struct pacer_state state;
+	struct pacer_walk walk = walk_in(w, &state, now_ns, pkt);
+
+	return pacer_pace(&walk);
+}
+
+static uint64_t when(struct world *w, uint64_t now_ns, const struct pacer_packet *pkt)
+{
+	struct pacer_state state;
+	struct pacer_walk walk = walk_in(w, &state, now_ns, pkt);
+
+	return pacer_rule_when(&walk);
+}
+
+static bool admitted_at(uint64_t now_ns, const struct pacer_packet *pkt)
+{
+	there = here;
+	return judge(&there, now_ns, pkt).reason == PACER_ADMIT;
+}
+
+static void begin(const char *text)
+{
+	assert_int_equal(load(text), 0);
+	assert_true(now.plan.lines <= LINES);
+	memset(&here, 0, sizeof(here));
+	for (uint32_t i = 0; i < PACER_SECRETS; i++)
+		secret[0][i] = draw();
+}
+
+/* What a rule's denials rest on: each kind alone, and together. */
+static const char *const pool[] = {
+    "{key: src, gap: 3ms}",
+    "{key: src, gap: 700us, rows: 1}",
+    "{key: all, gap: 90us}",
+    "{key: src, packets: 3, window: 20ms, slots: 4}",
+    "{key: src, packets: 300, window: 400ms, slots: 30}",
+    "{key: src, bytes: 4000, window: 9ms, slots: 10}",
+    "{key: src, bytes: 5G, window: 100ms, slots: 3}",
+    "{key: \"src/24,56\", packets: 9, window: 15ms, slots: 1}",
+    "{key: all, packets: 40, window: 30ms}",
+    "{key: src, rate: 500/s, burst: 4}",
+    "{key: src, rate: 7/s, burst: 2}",
+    "{key: src, rate: 10Mbit/s, burst: 4000}",
+    "{key: all, rate: 3kpps, burst: 20}",
+    "{key: src, rate: 333/m, burst: 3, entries: 3}",
+    "{key: all, uses: 30, cooldown: 40ms}",
+    "{key: all, uses: 7, cooldown: 3ms, max_cooldown: 4ms, threshold: 2}",
+    "{key: src, packets: 2, window: 8ms, entries: 3}, {key: src, gap: 1ms}",
+};
+
+static const char *policy_text(uint32_t run)
+{
+	uint32_t i, n = run < ARRAY(pool) ? 1 : between(1, 3);
+
+	say_again();
+	say("clock: exact\nmemory: 64Ki\nbans: 8\nrules:\n- name: a\n");
+	if (run >= ARRAY(pool) && !(draw() % 3)) /* what is of all bans nobody */
+		say("  ban: %s\n  limits:\n  - {key: src, packets: 50, window: 40ms}\n",
+		    draw() & 1 ? "5ms" : "80us");
+	else
+		say("  limits:\n");
+	for (i = 0; i < n; i++) {
+		char one[160];
+
+		snprintf(one, sizeof(one), "%s",
+			 pool[run < ARRAY(pool) ? run : draw() % ARRAY(pool)]);
+		if (strstr(one, "}, {")) { /* two limits of one key */
+			*strstr(one, "}, {") = 0;
+			say("  - %s}\n  - %s\n", one, "{key: src, gap: 1ms}");
+		} else {
+			say("  - %s\n", one);
+		}
+	}
+	return doc.s;
+}
+
+static struct pacer_packet random_packet(void)
+{
+	struct pacer_packet pkt = {.family = draw() & 1 ? PACER_FAMILY_4 : PACER_FAMILY_6,
+				   .proto = 17,
+				   .len_bytes = draw() % 4 ? between(60, 1514) : 60};
+
+	pkt.key[PACER_WORD_SADDR] = draw() % 4 ? 1 : between(1, SOURCES);
+	return pkt;
+}
+
+/* What a denial says of itself is so. Returns the time, or PACER_NEVER. */
+static uint64_t check_denial(uint64_t now_ns, const struct pacer_packet *pkt)
+{
+	uint64_t at_ns = when(&here, now_ns, pkt);
+
+	if (at_ns == PACER_NEVER) { /* it costs more than the limit */
+		assert_false(admitted_at(now_ns + (1ull << 60), pkt));
+		return at_ns;
+	}
+	if (at_ns <= now_ns)
+		fail_msg("denied at %llu, and the time is %llu\n%s", (unsigned long long)now_ns,
+			 (unsigned long long)at_ns, doc.s);
+	if (admitted_at(at_ns - 1, pkt))
+		fail_msg("admitted a ns before %llu\n%s", (unsigned long long)at_ns, doc.s);
+	if (!admitted_at(at_ns, pkt))
+		fail_msg("denied at %llu (%s), the time told at %llu\n%s",
+			 (unsigned long long)at_ns,
+			 pacer_reason_name(judge(&there, at_ns, pkt).reason),
+			 (unsigned long long)now_ns, doc.s);
+	return at_ns;
+}
+
+static uint64_t next_time(uint64_t now_ns, uint64_t at_ns)
+{
+	if (at_ns && at_ns != PACER_NEVER && draw() % 8 == 0)
+		return at_ns;
+	return now_ns + (draw() % 3 ? magnitude(0, 300000) : magnitude(0, 30 * MS));
+}
+
+static void test_when(void **unused)
+{
+	uint32_t by[PACER_REASON_COUNT] = {0}, run, i;
+
+	(void)unused;
+	oracle_seed(91);
+	for (run = 0; run < 300; run++) {
+		uint64_t now_ns = SECOND + draw() % SECOND, at_ns = 0;
+
+		begin(policy_text(run));
+		for (i = 0; i < 300; i++) {
+			struct pacer_packet pkt = random_packet();
+			enum pacer_reason reason;
+
+			now_ns = next_time(now_ns, at_ns);
+			reason = judge(&here, now_ns, &pkt).reason;
+			by[reason]++;
+			at_ns = reason == PACER_ADMIT ? 0 : check_denial(now_ns, &pkt);
+		}
+	}
+	assert_true(by[PACER_ADMIT] > 1000 && by[PACER_DENY_GAP] > 1000);
+	assert_true(by[PACER_DENY_WINDOW] > 1000 && by[PACER_DENY_RATE] > 1000);
+	assert_true(by[PACER_DENY_THROTTLE] > 1000 && by[PACER_DENY_BAN] > 1000);
+	assert_int_equal(by[PACER_DENY_NO_STATE] + by[PACER_DENY_CONTENDED], 0);
+}
+
+/* Of several limits, whichever is last; of a ban, its end. */
+static void test_timeline(void **unused)
+{
+	struct pacer_packet pkt = {.family = PACER_FAMILY_4, .proto = 17, .len_bytes = 100};
+
+	(void)unused;
+	oracle_seed(92);
+	begin("clock: exact\nmemory: 64Ki\nbans: 8\nrules:\n- name: a\n  limits:\n"
+	      "  - {key: src, packets: 2, window: 10ms, slots: 5}\n"
+	      "  - {key: src, rate: 10/s, burst: 3}\n");
+	assert_int_equal(when(&here, SECOND, &pkt), 0);
+	assert_int_equal(judge(&here, SECOND, &pkt).reason, PACER_ADMIT);
+	assert_int_equal(judge(&here, SECOND, &pkt).reason, PACER_ADMIT);
+	/* The window's first slot is forgotten after five more; the rate has one left. */
+	assert_int_equal(when(&here, SECOND, &pkt), SECOND + 12 * MS);
+	assert_int_equal(judge(&here, SECOND + 12 * MS, &pkt).reason, PACER_ADMIT);
+	assert_int_equal(when(&here, SECOND + 12 * MS, &pkt), SECOND + 100 * MS);
+	pkt.len_bytes = 1 << 21;
+	begin("clock: exact\nmemory: 64Ki\nrules:\n- name: a\n  limits:\n"
+	      "  - {key: src, bytes: 9000, window: 1s}\n");
+	assert_true(when(&here, SECOND, &pkt) == PACER_NEVER);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_timeline),
+	    cmocka_unit_test(test_when),
+	};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}
