@@ -243,7 +243,8 @@ int units_rate_over(const char *text, struct units_rate *rate)
 		r.bytes = 1;
 		if (!read_before(amount, "bit", units_count, &r.amount))
 			r.per_ns *= 8;
-		else if (units_size(amount, &r.amount))
+		else if (read_before(amount, "B", units_count, &r.amount) &&
+			 units_size(amount, &r.amount)) /* KiB, and what stands for itself */
 			return -1;
 	}
 	*rate = r;
