@@ -244,12 +244,13 @@ static void test_rate(void **unused)
 	assert_int_equal(number(one, "state_bytes"), 64);
 	json_decref(all);
 	text = check_text();
-	assert_non_null(strstr(
-	    text, "    never more than 64000 bytes, and 10Mbit/s, in any time\n    40"));
-	snprintf(said, sizeof(said),
-		 "\n    %u entries of 16 bytes: exact for that many sources less collisions; beyond, "
-		 "the rest share %u\n",
-		 2 * now.bin.rule[0].tier[0].sets, now.bin.rule[0].tier[0].shared);
+	assert_non_null(
+	    strstr(text, "    never more than 64000 bytes, and 10Mbit/s, in any time\n    40"));
+	snprintf(
+	    said, sizeof(said),
+	    "\n    %u entries of 16 bytes: exact for that many sources less collisions; beyond, "
+	    "the rest share %u\n",
+	    2 * now.bin.rule[0].tier[0].sets, now.bin.rule[0].tier[0].shared);
 	assert_non_null(strstr(text, said));
 	assert_non_null(strstr(text, "    never more than 1 packet, and 6K/m, in any time\n"));
 	free(text);

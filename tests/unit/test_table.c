@@ -1111,8 +1111,8 @@ static void test_sets_apart(void **unused)
 typedef unsigned __int128 bucket;
 
 /*
- * Per key an exact bucket of (cost * per_ns), which drains `amount` a ns; `units`: admitted since it
- * was last empty, each of which is rounded up by less than 2^-32 ns.
+ * Per key an exact bucket of (cost * per_ns), which drains `amount` a ns; `units`: admitted since
+ * it was last empty, each of which is rounded up by less than 2^-32 ns.
  */
 struct pail {
 	uint64_t last_ns, units;
@@ -1298,7 +1298,8 @@ static void test_rate_brought_along(void **unused)
 	bench_up(&b, &t);
 	assert_int_equal(ask(&b, key(1), START, 1), PACER_ADMIT);
 	assert_int_equal(drain(&b, key(2), START), 3);
-	assert_int_equal(drain(&b, key(3), START + 1499), 3); /* shared: the first is not idle yet */
+	assert_int_equal(drain(&b, key(3), START + 1499),
+			 3); /* shared: the first is not idle yet */
 	assert_int_equal(record(&b, 2)->tat_ns, START + 4499);
 	assert_int_equal(ask(&b, key(3), START + 1500, 1), PACER_DENY_RATE);
 	assert_int_equal(pacer_claim_tag(record(&b, 0)->claim), 1); /* a look takes nothing */

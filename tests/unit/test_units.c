@@ -251,14 +251,56 @@ static const struct {
 };
 
 static const char *const no_rate_over[] = {
-    "",		"/s",	  "s",	       "1000",	   "pps",	 "1000/",    "1000/d",
-    "1000/ms",	"1000/S", "1000 /s",   "1000/s ",  "/1000",	 "10Mbit",   "10Mbps",
-    "10Mbit/",	"-5/s",	  "+5/s",      "5//s",	   "5/s/s",	 "5/s/m",    "5pps/s",
-    "2kpps/m",	"0x5/s",  "1e3/s",     "0.5/s",	   "0.5bit/s",	 "1.5B/s",   "bit/s",
-    "B/s",	"KB/s",	  "10Mibit/s", "10MBit/s", "10Mbits/s",	 "10MBB/s",  "10Mbyte/s",
-    "1000/sec", "5/1s",	  "nan/s",     "\xc2\xb5/s", "5\n/s",	 "5/s\n",    "1 000/s",
-    "1,000/s",	"64B",	  "64KiB",     "5%/s",	   "%s%n/s",	 "18446744073709551616/s",
-    "18446744073709551616bit/s", "20000000TB/s",
+    "",
+    "/s",
+    "s",
+    "1000",
+    "pps",
+    "1000/",
+    "1000/d",
+    "1000/ms",
+    "1000/S",
+    "1000 /s",
+    "1000/s ",
+    "/1000",
+    "10Mbit",
+    "10Mbps",
+    "10Mbit/",
+    "-5/s",
+    "+5/s",
+    "5//s",
+    "5/s/s",
+    "5/s/m",
+    "5pps/s",
+    "2kpps/m",
+    "0x5/s",
+    "1e3/s",
+    "0.5/s",
+    "0.5bit/s",
+    "1.5B/s",
+    "bit/s",
+    "B/s",
+    "KB/s",
+    "10Mibit/s",
+    "10MBit/s",
+    "10Mbits/s",
+    "10MBB/s",
+    "10Mbyte/s",
+    "1000/sec",
+    "5/1s",
+    "nan/s",
+    "\xc2\xb5/s",
+    "5\n/s",
+    "5/s\n",
+    "1 000/s",
+    "1,000/s",
+    "64B",
+    "64KiB",
+    "5%/s",
+    "%s%n/s",
+    "18446744073709551616/s",
+    "18446744073709551616bit/s",
+    "20000000TB/s",
     "00000000000000000000000000000000000000000000000000000000000000000000000000000000001/s",
 };
 
@@ -286,10 +328,10 @@ static void rates_over(void **state)
 static void rate_texts(void **state)
 {
 	static const struct units_rate said[] = {
-	    {1000, S, 0}, {1500, S, 0},	    {5, 60 * S, 0},	 {20000000, S, 1},
-	    {100, S, 1},  {1, 8 * S, 1},    {10000000, 8 * S, 1}, {0, S, 0},
+	    {1000, S, 0}, {1500, S, 0},	 {5, 60 * S, 0},       {20000000, S, 1},
+	    {100, S, 1},  {1, 8 * S, 1}, {10000000, 8 * S, 1}, {0, S, 0},
 	};
-	static const char *const as[] = {"1K/s",   "1500/s", "5/m",	  "20MB/s",
+	static const char *const as[] = {"1K/s",   "1500/s", "5/m",	 "20MB/s",
 					 "100B/s", "1bit/s", "10Mbit/s", "0/s"};
 	static const uint64_t per[] = {S, 60 * S, 3600 * S, 8 * S, 480 * S, 28800 * S};
 	uint64_t seed = 5;
@@ -500,11 +542,11 @@ static void texts_read_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(durations), cmocka_unit_test(counts),
-	    cmocka_unit_test(sizes),	 cmocka_unit_test(rates),
-	    cmocka_unit_test(prefixes),	 cmocka_unit_test(ranges),
-	    cmocka_unit_test(texts),	 cmocka_unit_test(texts_read_back),
-	    cmocka_unit_test(rounded),	 cmocka_unit_test(bytes),
+	    cmocka_unit_test(durations),  cmocka_unit_test(counts),
+	    cmocka_unit_test(sizes),	  cmocka_unit_test(rates),
+	    cmocka_unit_test(prefixes),	  cmocka_unit_test(ranges),
+	    cmocka_unit_test(texts),	  cmocka_unit_test(texts_read_back),
+	    cmocka_unit_test(rounded),	  cmocka_unit_test(bytes),
 	    cmocka_unit_test(rates_over), cmocka_unit_test(rate_texts),
 	};
 
