@@ -202,12 +202,12 @@ struct pacer_judgement fault_release_early(struct pacer_walk *w)
 	if (reason != PACER_ADMIT || !pacer_ring_at(q.table, q.tier, hold.index, &r))
 		return because(reason, 0);
 	if (q.tier->kind != PACER_TIER_SKETCH)
-		(void)pacer_record_judge(&q, &r, hold.word, &seen);
+		(void)pacer_entry_judge(&q, &r, hold.word, &seen);
 	pacer_claim_release(&r.head->claim, hold.word);
 	if (q.tier->kind == PACER_TIER_SKETCH)
 		pacer_recency_raise(r.line, q.hash.mark, q.tier->rows, q.now_ns);
 	else
-		hold.word = pacer_record_admit(&q, &r, &seen, hold.word);
+		hold.word = pacer_entry_admit(&q, &r, &seen, hold.word);
 	return because(PACER_ADMIT, 0);
 }
 
@@ -259,6 +259,63 @@ struct pacer_judgement fault_charge_early(struct pacer_walk *w)
 struct pacer_judgement fault_left_held(struct pacer_walk *w)
 {
 	return two_tiers(w, false);
+}
+
+struct pacer_judgement fault_frac_late(struct pacer_walk *w)
+{
+	struct pacer_ask q = ask(w, 0);
+	const struct pacer_rate *rate = &q.tier->rate;
+	struct pacer_hold hold = {0};
+	enum pacer_reason reason = pacer_entry_reserve(&q, &hold);
+	struct pacer_fine next;
+	struct pacer_ring r;
+
+	if (reason != PACER_ADMIT || !pacer_ring_at(q.table, q.tier, hold.index, &r))
+		return because(reason, 0);
+	next = pacer_rate_next(rate, pacer_rate_read(&r), q.now_ns,
+			       pacer_rate_cost(rate, q.len_bytes));
+	pacer_store64(&r.head->tat_ns, next.ns);
+	pacer_claim_release(&r.head->claim, hold.word);
+	pacer_store(&r.head->tat_frac, next.frac);
+	return because(PACER_ADMIT, 0);
+}
+
+struct pacer_judgement fault_same_unseen(struct pacer_walk *w)
+{
+	struct pacer_ask q = ask(w, 0);
+	struct pacer_seen seen = {0};
+	struct pacer_found f;
+	int reason;
+
+	pacer_record_locate(&q, &f);
+	reason = pacer_entry_read(&q, &f, &seen);
+	if (reason != PACER_ADMIT)
+		return reason == PACER_UNDECIDED ? pacer_pace(w) : because(reason, 0);
+	if (pacer_claim_take(&f.ring.head->claim, PACER_CLAIM_ANY, &f.word) != PACER_CLAIM_TAKEN)
+		return because(PACER_DENY_CONTENDED, 0);
+	pacer_claim_release(&f.ring.head->claim, pacer_entry_admit(&q, &f.ring, &seen, f.word));
+	return because(PACER_ADMIT, 0);
+}
+
+struct pacer_judgement fault_tat_kept(struct pacer_walk *w)
+{
+	struct pacer_ask q = ask(w, 0);
+	const struct pacer_rate *rate = &q.tier->rate;
+	struct pacer_hold hold = {0};
+	struct pacer_fine next;
+	struct pacer_ring r;
+
+	if (pacer_record_take(&q, &hold) != PACER_CLAIM_TAKEN ||
+	    !pacer_ring_at(q.table, q.tier, hold.index, &r))
+		return because(PACER_DENY_CONTENDED, 0);
+	next = pacer_fine_sum(pacer_rate_read(&r), pacer_rate_time(rate, pacer_rate_cost(rate, 1)));
+	if (next.ns > q.now_ns + rate->burst_ns) {
+		pacer_claim_cancel(&r.head->claim, hold.word);
+		return because(PACER_DENY_RATE, 0);
+	}
+	pacer_store64(&r.head->tat_ns, next.ns);
+	pacer_claim_release(&r.head->claim, hold.word);
+	return because(PACER_ADMIT, 0);
 }
 
 void fault_short_ring(struct pacer_rule *r)

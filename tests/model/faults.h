@@ -28,6 +28,13 @@ judge_fn fault_charge_early;
 /* The first tier stays held when the second denies. */
 judge_fn fault_left_held;
 
+/* A rate's fraction is written once its entry is given back. */
+judge_fn fault_frac_late;
+/* A reader's finding is counted under the claim without a look whether it still holds. */
+judge_fn fault_same_unseen;
+/* A rate's time goes on from the TAT, however long that is past. */
+judge_fn fault_tat_kept;
+
 /* The source's shortened window: the current slot and m - 1 more, where W is m slots. */
 void fault_short_ring(struct pacer_rule *r);
 

@@ -38,6 +38,29 @@ static struct {
 
 #define FAULT(...) (snprintf(s.fault, sizeof(s.fault), __VA_ARGS__), s.fault)
 
+static uint32_t amount(const struct limits *l)
+{
+	return l->amount ? l->amount : 1;
+}
+
+static void tier_take_lines(struct pacer_tier *t)
+{
+	s.used +=
+	    ((2 * t->sets + t->shared) * pacer_stride(t) + PACER_LINE_UNITS - 1) / PACER_LINE_UNITS;
+}
+
+static void rate_setup(struct pacer_tier *t, const struct limits *l)
+{
+	enum pacer_rate_error error =
+	    pacer_rate_profile(&t->rate, l->cost, amount(l), l->window_ns, l->limit, 0);
+
+	assert(error == PACER_RATE_OK);
+	(void)error;
+	t->idle_ns = l->slack_ns;
+	t->units = 1;
+	tier_take_lines(t);
+}
+
 static void tier_setup(struct pacer_tier *t, const struct limits *l)
 {
 	enum pacer_window_error error;
@@ -55,6 +78,10 @@ static void tier_setup(struct pacer_tier *t, const struct limits *l)
 		s.used += l->sets;
 		return;
 	}
+	if (l->kind == PACER_TIER_RATE) {
+		rate_setup(t, l);
+		return;
+	}
 	error = pacer_window_profile(&t->window, l->cost, l->limit, l->window_ns, l->slots, 0);
 	assert(error == PACER_WINDOW_OK);
 	(void)error;
@@ -64,8 +91,7 @@ static void tier_setup(struct pacer_tier *t, const struct limits *l)
 	    pacer_later(t->window.ring_ns, l->gap_ns ? l->gap_ns + t->window.slot_ns + 1 : 0);
 	t->idle_ns += l->slack_ns;
 	t->units = t->window.units;
-	s.used +=
-	    ((2 * l->sets + l->shared) * pacer_stride(t) + PACER_LINE_UNITS - 1) / PACER_LINE_UNITS;
+	tier_take_lines(t);
 }
 
 static void judge(const struct packet *p, struct entry *e)
@@ -120,6 +146,10 @@ static int width(void *arg, size_t offset)
 	(void)arg;
 	if (t->kind == PACER_TIER_RECORD && pacer_window_narrow(&t->window))
 		return width_narrow(offset);
+	if (t->kind == PACER_TIER_RATE)
+		return offset % sizeof(struct pacer_entry) == offsetof(struct pacer_entry, tat_ns)
+			   ? 8
+			   : 4;
 	offset %= sizeof(struct pacer_line);
 	if (offset % 8)
 		return 4;
@@ -213,6 +243,25 @@ static void count_times(const struct limits *l, uint64_t at_ns[LOG_MAX])
 	}
 }
 
+/* G1 of a rate for the admission i: whichever window ends with it. */
+static const char *check_bucket(const struct limits *l, const uint64_t at_ns[LOG_MAX], int i)
+{
+	const struct entry *e = &s.log[i];
+	uint64_t now_ns = s.scenario->ahead ? pacer_later(at_ns[i], e->reached_ns) : at_ns[i], sum = 0;
+	int j;
+
+	for (j = i; j >= 0; j--) {
+		if (!at_ns[j] || tier_key(l, &s.log[j]) != tier_key(l, e))
+			continue;
+		sum += tier_cost(l, &s.log[j]);
+		if (sum * l->window_ns > l->limit * l->window_ns + amount(l) * (now_ns - at_ns[j]))
+			return FAULT("G1: key %" PRIu64 " has %" PRIu64 " from %" PRIu64
+				     " to %" PRIu64 ", over its rate with a burst of %u",
+				     e->key, sum, at_ns[j], now_ns, l->limit);
+	}
+	return NULL;
+}
+
 /* G1 for the admission i. */
 static const char *check_admission(const struct limits *l, const uint64_t at_ns[LOG_MAX], int i)
 {
@@ -221,6 +270,8 @@ static const char *check_admission(const struct limits *l, const uint64_t at_ns[
 	uint64_t sum = tier_cost(l, e);
 	int j;
 
+	if (l->kind == PACER_TIER_RATE)
+		return check_bucket(l, at_ns, i);
 	for (j = 0; j < i; j++) {
 		if (!at_ns[j] || tier_key(l, &s.log[j]) != tier_key(l, e))
 			continue;
@@ -238,6 +289,26 @@ static const char *check_admission(const struct limits *l, const uint64_t at_ns[
 	return NULL;
 }
 
+/* G2 of a rate: all that was admitted, in its order, has to leave too little for the packet. */
+static const char *check_bucket_denial(const struct limits *l, int i)
+{
+	const struct entry *e = &s.log[i];
+	uint64_t tat = 0, now = e->now_ns * amount(l); /* in units of ns / amount */
+	int j;
+
+	for (j = 0; j < s.logged; j++) {
+		const struct entry *a = &s.log[j];
+
+		if (a->reason == PACER_ADMIT &&
+		    (s.scenario->shares || tier_key(l, a) == tier_key(l, e)))
+			tat = pacer_later(tat, a->now_ns * amount(l)) + tier_cost(l, a) * l->window_ns;
+	}
+	if (pacer_later(tat, now) + tier_cost(l, e) * l->window_ns > now + l->limit * l->window_ns)
+		return NULL;
+	return FAULT("G2: key %" PRIu64 " denied at %" PRIu64 " without a ground (rate)", e->key,
+		     e->now_ns);
+}
+
 /* G2 for the denial i: is there something in the log for which the tier may have denied it? */
 static const char *check_denial(const struct limits *l, const struct pacer_tier *t,
 				const uint64_t at_ns[LOG_MAX], int i)
@@ -247,6 +318,8 @@ static const char *check_denial(const struct limits *l, const struct pacer_tier 
 	uint64_t sum = tier_cost(l, e);
 	int j;
 
+	if (l->kind == PACER_TIER_RATE)
+		return check_bucket_denial(l, i);
 	for (j = 0; j < s.logged; j++) {
 		if (!at_ns[j] || (!s.scenario->shares && tier_key(l, &s.log[j]) != tier_key(l, e)))
 			continue;
@@ -277,7 +350,8 @@ static const char *check_log(uint32_t tier)
 			fault = check_admission(l, at_ns, i);
 		else if (e->reason == PACER_DENY_CONTENDED)
 			continue;
-		else if (e->reason != PACER_DENY_GAP && e->reason != PACER_DENY_WINDOW)
+		else if (e->reason != PACER_DENY_GAP && e->reason != PACER_DENY_WINDOW &&
+			 e->reason != PACER_DENY_RATE)
 			return FAULT("key %" PRIu64 " denied for reason %" PRIu64, e->key,
 				     e->reason);
 		else if (e->tier == tier)
@@ -339,7 +413,8 @@ static const char *check_lines(uint32_t tier, bool cum)
 
 	for (i = 0; i < n; i++) {
 		uint32_t index = PACER_LINE_UNITS * t->base + i * pacer_stride(t);
-		const char *fault = sketch || !cum ? NULL : check_cum(tier, index);
+		const char *fault =
+		    t->kind != PACER_TIER_RECORD || !cum ? NULL : check_cum(tier, index);
 
 		if (entry_at(s.lines, index)->claim & PACER_CLAIM_HELD)
 			return FAULT("entry %u is left held", index);
@@ -361,7 +436,7 @@ static const char *invariant(void *arg)
 	for (i = 0; i < s.policy.rule[0].n_tiers; i++) {
 		const struct pacer_tier *t = &s.policy.rule[0].tier[i];
 
-		for (k = 0; t->kind == PACER_TIER_RECORD && k < t->sets; k++) {
+		for (k = 0; t->kind != PACER_TIER_SKETCH && k < t->sets; k++) {
 			uint32_t first = PACER_LINE_UNITS * t->base + 2 * k * pacer_stride(t);
 			uint32_t second = first + pacer_stride(t);
 			uint32_t tag = pacer_claim_tag(entry_at(s.lines, first)->claim);

@@ -30,12 +30,13 @@
 #define LINES	8
 #define LOG_MAX (AROUND + CPUS * PACKETS + AROUND)
 
-/* In the operator's units. */
+/* In the operator's units. A rate: `limit` is its burst, and `amount` (0: one) come in window_ns.
+ */
 struct limits {
 	enum pacer_tier_kind kind;
 	uint32_t rows, sets, shared;
 	uint64_t gap_ns, window_ns;
-	uint32_t limit, slots;
+	uint32_t limit, slots, amount;
 	uint64_t slack_ns; /* added to the time after which a record is idle */
 	enum pacer_cost cost;
 	bool all;    /* one key for all */

@@ -6,6 +6,7 @@
  */
 #include "applied.h"
 #include "pace.h"
+#include "rate.h"
 
 /* ---- the rule of a packet ---- */
 
@@ -434,6 +435,8 @@ static void test_fragment_keys(void **unused)
 #define WIN2   "{key: src, packets: 9, window: 2s}"
 #define USES   "{key: all, uses: 100, cooldown: 1s}"
 #define USES10 "{key: all, uses: 1000, cooldown: 10s}"
+#define RATE   "{key: src, rate: 100/s, burst: 20}"
+#define RATE2  "{key: src, rate: 5/m, burst: 5}"
 #define NET    "{key: \"src/24,56\", packets: 9, window: 1s}"
 
 static void test_tiers(void **unused)
@@ -746,6 +749,11 @@ static void test_clock(void **unused)
 	    {"", "{key: src, packets: 9, window: 128ms, slots: 2}, {key: src, gap: 1s}", false},
 	    {"", "{key: src, packets: 9, window: 128ms, slots: 2}, {key: src, gap: 10ms}", true},
 	    {"", "{key: dst, gap: 1s}, {key: src, packets: 9, window: 1s, slots: 58}", true},
+	    {"", "{key: src, rate: 125/s, burst: 8}", false}, /* 64 ms */
+	    {"", "{key: src, rate: 125/s, burst: 7}", true},
+	    {"", "{key: src, rate: 8Mbit/s, burst: 64k}", false},
+	    {"", "{key: src, rate: 8Mbit/s, burst: 63k}", true},
+	    {"clock: coarse", "{key: src, rate: 1k/s, burst: 5}", false},
 	    {"clock: exact", "{key: src, gap: 10s}, {key: src, packets: 9, window: 1h}", true},
 	    {"clock: coarse", "{key: src, gap: 1us}, {key: src, packets: 9, window: 1ms}", false},
 	};
@@ -765,6 +773,9 @@ static void test_clock(void **unused)
 
 			if (l->kind == LIMIT_GAP)
 				assert_int_equal(t->gap_ns, l->gap_ns + add);
+			else if (l->kind == LIMIT_RATE)
+				assert_int_equal(t->rate.burst_ns,
+						 l->burst * l->rate.per_ns / l->rate.amount - add);
 			else
 				assert_int_equal(t->window.slot_ns,
 						 (l->window_ns + add + l->slots - 1) / l->slots);
@@ -772,6 +783,59 @@ static void test_clock(void **unused)
 	}
 	assert_int_equal(load("rules: []\n"), 0);
 	assert_int_equal(now.bin.flags & PACER_CLOCK_EXACT, 0);
+	assert_int_equal(load(rule_of("clock: coarse", "{key: src, rate: 1k/s, burst: 4}")), -1);
+	assert_int_equal(error.line, 4);
+	assert_string_equal(error.text, "rules[0].limits[0].burst: it lasts less than a tick of "
+					"the coarse clock: write more, or clock: exact");
+}
+
+/* An entry is 16 bytes, four to a line: `entries` keys have one each, in sets of two. */
+static void test_rate_lines(void **unused)
+{
+	const struct pacer_tier *t = &now.bin.rule[0].tier[0];
+
+	(void)unused;
+	assert_int_equal(load(rule_of("", "{key: src, rate: 1/s, burst: 9, entries: 4000}")), 0);
+	assert_int_equal(t->units, 1);
+	assert_true(2 * t->sets >= 4000 && t->shared >= t->sets);
+	assert_int_equal(compile_tier_lines(t), (2 * t->sets + t->shared + 3) / 4);
+	assert_int_equal(t->idle_ns, PACER_IDLE_SLACK_NS);
+	assert_int_equal(load(rule_of("", "{key: all, rate: 1/s, burst: 9}")), 0);
+	assert_true(t->sets == 0 && t->shared == 1 && t->base + 1 <= now.plan.lines);
+	assert_int_equal(compile_tier_lines(t), 1);
+	assert_int_equal(load(rule_of("", RATE ", " RATE2)), 0);
+	assert_string_equal(tiers_text(0), "G+ G+"); /* one a tier, though of one key */
+}
+
+/* A retired rate is asked for until the TAT of its last packet is past, and its entry idle. */
+static void test_retired_rate(void **unused)
+{
+	static const char more[] = "{key: src, rate: 100/s, burst: 500}";
+
+	(void)unused;
+	assert_int_equal(load(rule_of("clock: exact", RATE)), 0);
+	assert_int_equal(apply(rule_of("clock: exact", more)), 0);
+	assert_string_equal(tiers_text(0), "G=");
+	assert_int_equal(now.bin.rule[0].tier[0].rate.burst_ns, 5 * SECOND);
+	assert_int_equal(apply(rule_of("clock: exact", RATE2)), 0);
+	assert_string_equal(tiers_text(0), "G+ G-");
+	time_retired();
+	assert_true(now.bin.rule[0].tier[1].until_ns ==
+		    host.now_ns + 5 * SECOND + 1 + PACER_IDLE_SLACK_NS);
+	assert_int_equal(compile_limit_of(&now.plan, now.policy, 0, 0, PACER_DENY_RATE), 0);
+	assert_int_equal(compile_limit_of(&now.plan, now.policy, 0, 1, PACER_DENY_RATE), -1);
+	/* back: on the coarse clock; the exact one does not know which its times were of */
+	assert_int_equal(apply(rule_of("clock: exact", RATE)), 0);
+	assert_string_equal(tiers_text(0), "G+ G- G-");
+	assert_int_equal(apply(rule_of("clock: coarse", RATE2)), 0);
+	assert_string_equal(tiers_text(0), "G= G- G-");
+	/* times of the coarse clock may lie before the truth */
+	assert_int_equal(load(rule_of("clock: coarse", RATE)), 0);
+	assert_int_equal(apply(rule_of("clock: exact", RATE)), 0);
+	assert_string_equal(tiers_text(0), "G+ G-");
+	assert_int_equal(load(rule_of("clock: exact", RATE)), 0);
+	assert_int_equal(apply(rule_of("clock: coarse", RATE)), 0);
+	assert_string_equal(tiers_text(0), "G=");
 }
 
 /* A retired limit that was made for the exact clock is judged by it to its end. */
@@ -893,6 +957,25 @@ static const struct {
      "Rw+ Rw- T="},
     {"{key: all, packets: 100, window: 1s}", "{key: all, packets: 90, window: 1s}, " USES,
      "Rw= T+"},
+    /* rates: the burst is a value; the rate is what the state is of */
+    {RATE, RATE, "G="},
+    {RATE, "{key: src, rate: 100/s, burst: 5}", "G="},
+    {RATE, "{key: src, rate: 100/s, burst: 500}", "G="},
+    {RATE, "{key: src, rate: 6000/m, burst: 20}", "G="}, /* the same, said otherwise */
+    {RATE, "{key: src, rate: 101/s, burst: 20}", "G+ G-"},
+    {RATE, "{key: src, rate: 100B/s, burst: 2K}", "G+ G-"},
+    {RATE, "{key: dst, rate: 100/s, burst: 20}", "G+ G-"},
+    {RATE, "{key: src, rate: 100/s, burst: 20, entries: 9}", "G+ G-"},
+    {RATE, RATE ", " RATE2, "G= G+"},
+    {RATE ", " RATE2, RATE2 ", " RATE, "G= G="},
+    {RATE ", " RATE2, RATE2, "G= G-"},
+    {RATE, GAP, "Sg+ G-"},
+    {RATE, WIN, "Rw+ G-"},
+    {WIN, RATE, "G+ Rw-"},
+    {USES, RATE ", " USES, "G+ T="},
+    {RATE ", " USES, USES, "G- T="},
+    {RATE, RATE ", " GAP, "G= Sg+"}, /* a gap joins no rate */
+    {"{key: all, rate: 10Mbit/s, burst: 64K}", "{key: all, rate: 10Mbit/s, burst: 1M}", "G="},
 };
 
 static const struct pacer_tier *retired_tier(void)
@@ -1284,6 +1367,11 @@ static const char *const limit_pool[] = {
     "{key: all, uses: 100, cooldown: 1s}",
     "{key: all, uses: 200, cooldown: 1s}",
     "{key: all, uses: 200, cooldown: 10s, threshold: 7}",
+    RATE,
+    RATE2,
+    "{key: src, rate: 100/s, burst: 50}",
+    "{key: all, rate: 10Mbit/s, burst: 64K}",
+    "{key: flow, rate: 3/h, burst: 3, entries: 500}",
 };
 
 struct draft_rule {
@@ -1466,6 +1554,12 @@ static void assert_tier_goes_on(const struct pacer_tier *old, const struct pacer
 		assert_int_equal(plan_mark(&now, index, k), '=');
 		if (t->kind == PACER_TIER_THROTTLE)
 			continue;
+		if (t->kind == PACER_TIER_RATE) {
+			assert_true(t->rate.unit_ns == old->rate.unit_ns);
+			assert_true(t->rate.unit_frac == old->rate.unit_frac);
+			assert_true(t->rate.cost == old->rate.cost);
+			continue;
+		}
 		assert_true(t->window.slot_ns == old->window.slot_ns);
 		assert_true(t->window.ring == old->window.ring);
 		assert_true(t->window.cost_shift == old->window.cost_shift);
@@ -1499,6 +1593,23 @@ static void assert_succession(void)
 	assert_int_equal(retired, now.plan.n_retired);
 }
 
+/* In a tier of its own, with the policy's rate and burst, the burst a tick of the clock shorter. */
+static void assert_rate(const struct plan_limit *at, const struct policy_limit *l,
+			const struct pacer_tier *t)
+{
+	struct pacer_rate rate;
+
+	assert_int_equal(
+	    compile_limit_of(&now.plan, now.policy, at->rule, at->tier, PACER_DENY_RATE),
+	    at->limit);
+	assert_int_equal(t->kind, PACER_TIER_RATE);
+	assert_int_equal(t->gap_ns, 0);
+	assert_int_equal(pacer_rate_profile(&rate, l->cost, l->rate.amount, l->rate.per_ns,
+					    l->burst, now.plan.resolution_ns),
+			 PACER_RATE_OK);
+	assert_memory_equal(&t->rate, &rate, sizeof(rate));
+}
+
 /* Every limit of the policy stands in one tier, of its key, with its value. */
 static void assert_limits(void)
 {
@@ -1520,6 +1631,10 @@ static void assert_limits(void)
 			assert_int_equal(t->throttle.limit, l->throttle.uses);
 			assert_int_equal(t->throttle.cooldown_ns,
 					 l->throttle.cooldown_ns + now.plan.resolution_ns);
+			continue;
+		}
+		if (l->kind == LIMIT_RATE) {
+			assert_rate(at, l, t);
 			continue;
 		}
 		assert_int_equal(compile_limit_of(&now.plan, now.policy, at->rule, at->tier,
@@ -1583,6 +1698,8 @@ static void test_any_changes(void **unused)
 static struct pacer_line paced_lines[PACED_LINES];
 static __u64 paced_secret[2][PACER_SECRETS];
 
+#define PACED_BYTES 100u /* of a packet */
+
 struct admission {
 	uint64_t time_ns;
 	uint32_t epoch;
@@ -1594,8 +1711,16 @@ static uint32_t n_admitted[PACED_SRC];
 /* What each epoch's policy asks of a source: the largest gap, the least limit of each window. */
 static const uint64_t paced_window_ns[] = {20 * MS, 50 * MS};
 
+/* Its rates, of packets and of bytes; `burst`: the least of each, UINT64_MAX: none. */
+static const struct units_rate paced_rate[] = {
+    {30, SECOND, 0},
+    {70, SECOND, 0},
+    {3000, SECOND, 1},
+};
+
 struct epoch {
-	uint64_t gap_ns, limit[2];
+	uint64_t gap_ns, limit[2], burst[ARRAY(paced_rate)];
+	bool anew[ARRAY(paced_rate)]; /* none of those of this rate goes on where it was */
 };
 
 static struct epoch epochs[256];
@@ -1615,14 +1740,47 @@ static const char *const paced_pool[] = {
     "{key: src, packets: 7, window: 50ms, slots: 5, entries: 12}", /* too few to be moved */
     "{key: src, packets: 300, window: 20ms, slots: 4}",		   /* of wide records */
     "{key: src, packets: 300, window: 50ms, slots: 5}",
+    "{key: src, rate: 30/s, burst: 3}",
+    "{key: src, rate: 30/s, burst: 7}",
+    "{key: src, rate: 1800/m, burst: 5, entries: 12}",
+    "{key: src, rate: 70/s, burst: 2}",
+    "{key: src, rate: 70/s, burst: 6}",
+    "{key: src, rate: 3KB/s, burst: 1600}",
+    "{key: src, rate: 24kbit/s, burst: 1514}",
 };
+
+/* Of the rates: which bursts the epoch has, and which of them have their past. */
+static void begin_rates(struct epoch *epoch)
+{
+	bool goes_on[ARRAY(paced_rate)] = {false};
+
+	for (size_t k = 0; k < ARRAY(paced_rate); k++)
+		epoch->burst[k] = UINT64_MAX;
+	for (size_t i = 0; i < now.plan.n_limits; i++) {
+		const struct plan_limit *at = &now.plan.limit[i];
+		const struct policy_limit *l = &now.policy->rule[0].limit[at->limit];
+
+		for (size_t k = 0; l->kind == LIMIT_RATE && k < ARRAY(paced_rate); k++) {
+			if (l->rate.bytes != paced_rate[k].bytes ||
+			    l->rate.amount * paced_rate[k].per_ns !=
+				l->rate.per_ns * paced_rate[k].amount)
+				continue;
+			if (l->burst < epoch->burst[k])
+				epoch->burst[k] = l->burst;
+			goes_on[k] |= at->state != PLAN_NEW && at->state != PLAN_MOVED;
+		}
+	}
+	for (size_t k = 0; k < ARRAY(paced_rate); k++)
+		epoch->anew[k] = !goes_on[k];
+}
 
 static void begin_epoch(uint32_t e)
 {
 	const struct policy_rule *rule = &now.policy->rule[0];
 	size_t i, k;
 
-	epochs[e] = (struct epoch){0, {UINT64_MAX, UINT64_MAX}};
+	epochs[e] = (struct epoch){.limit = {UINT64_MAX, UINT64_MAX}};
+	begin_rates(&epochs[e]);
 	for (i = 0; i < rule->n_limits; i++) {
 		const struct policy_limit *l = &rule->limit[i];
 
@@ -1655,6 +1813,35 @@ static const char *paced_text(void)
 	return doc.s;
 }
 
+/* Of all windows that end now: within the loosest of its epochs' bursts, which all have one. */
+static void assert_rate_kept(const struct admission *a, uint32_t n, uint32_t epoch, size_t k)
+{
+	const struct units_rate *rate = &paced_rate[k];
+	uint64_t cost = 0, most = epochs[epoch].burst[k], times = 1;
+	uint32_t e = epoch;
+
+	for (uint32_t i = n; i; i--) {
+		unsigned __int128 allowed;
+
+		for (; e > a[i - 1].epoch; e--) {
+			times += epochs[e].anew[k];
+			most = epochs[e - 1].burst[k] > most ? epochs[e - 1].burst[k] : most;
+		}
+		if (most == UINT64_MAX)
+			return;
+		cost += rate->bytes ? PACED_BYTES : 1;
+		allowed = (unsigned __int128)(a[n - 1].time_ns - a[i - 1].time_ns) * rate->amount +
+			  (unsigned __int128)times * most * rate->per_ns;
+		if ((unsigned __int128)cost * rate->per_ns > allowed)
+			fail_msg("rate %zu: %llu in %llu ns, epochs %u to %u, bursts of %llu, "
+				 "begun %llu times\n%s",
+				 k, (unsigned long long)cost,
+				 (unsigned long long)(a[n - 1].time_ns - a[i - 1].time_ns),
+				 a[i - 1].epoch, epoch, (unsigned long long)most,
+				 (unsigned long long)times, doc.s);
+	}
+}
+
 /* What was admitted is within the strictest limit that all epochs it spans have. */
 static void assert_admissions(const struct admission *a, uint32_t n, uint32_t epoch)
 {
@@ -1667,6 +1854,8 @@ static void assert_admissions(const struct admission *a, uint32_t n, uint32_t ep
 		fail_msg("%llu ns after, epoch %u after %u: the gap is %llu\n%s",
 			 (unsigned long long)(now_ns - a[n - 2].time_ns), epoch, a[n - 2].epoch,
 			 (unsigned long long)gap_ns, doc.s);
+	for (k = 0; k < ARRAY(paced_rate); k++)
+		assert_rate_kept(a, n, epoch, k);
 	for (k = 0; k < 2; k++) {
 		uint64_t most = 0;
 
@@ -1684,7 +1873,7 @@ static uint32_t pace_for(uint32_t packets, uint32_t epoch)
 {
 	struct pacer_state state = {
 	    {paced_lines, PACED_LINES}, &now.bin, paced_secret[0], NULL, NULL};
-	struct pacer_packet pkt = {.family = PACER_FAMILY_4, .proto = 17, .len_bytes = 100};
+	struct pacer_packet pkt = {.family = PACER_FAMILY_4, .proto = 17, .len_bytes = PACED_BYTES};
 	uint32_t i, n = 0;
 
 	for (i = 0; i < packets; i++) {
@@ -1916,6 +2105,8 @@ int main(void)
 	    TEST(test_gap_outlives_the_ring),
 	    TEST(test_bytes),
 	    TEST(test_clock),
+	    TEST(test_rate_lines),
+	    TEST(test_retired_rate),
 	    TEST(test_clock_of_the_retired),
 	    TEST(test_changes),
 	    TEST(test_gap_beyond_the_record),

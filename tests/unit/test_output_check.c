@@ -131,6 +131,10 @@ static const char *const memory_of[] = {
     "- {name: c, limits: [{key: all, packets: 9, window: 1s}, {key: src, gap: 1s}], ban: 1s}\n"
     "- {name: d, limits: [{key: flow, gap: 1ms}, {key: flow, packets: 9, window: 800d}]}\n"
     "sample: {of: all, k: 64, window: 1s, snap: 128}\n",
+    "rules:\n"
+    "- {name: a, limits: [{key: src, rate: 1000/s, burst: 50}, {key: src, gap: 1us}]}\n"
+    "- {name: b, limits: [{key: \"src/24,56\", rate: 10Mbit/s, burst: 64K, entries: 1000}]}\n"
+    "- {name: c, limits: [{key: all, rate: 3/h, burst: 3}, {key: src, rate: 3/h, burst: 3}]}\n",
 };
 
 static void assert_parts(const json_t *all)
@@ -208,6 +212,53 @@ static void test_memory_adds_up(void **unused)
 		assert_text_adds_up(text);
 		free(text);
 	}
+}
+
+/* A rate's lines, and its fields. */
+static void test_rate(void **unused)
+{
+	static const char limits[] = "{key: src, rate: 10Mbit/s, burst: 64k, entries: 4000}, "
+				     "{key: all, rate: 6000/m, burst: 1}";
+	json_t *all, *one;
+	char said[200];
+	char *text;
+
+	(void)unused;
+	assert_int_equal(load(rule_of("clock: exact", limits)), 0);
+	all = output_check_json(now.policy, &now.bin, &now.plan);
+	one = json_array_get(json_object_get(all, "limits"), 0);
+	assert_string_equal(json_string_value(json_object_get(one, "kind")), "rate");
+	assert_string_equal(json_string_value(json_object_get(one, "rate")), "10Mbit/s");
+	assert_string_equal(json_string_value(json_object_get(one, "unit")), "bytes");
+	assert_int_equal(number(one, "amount"), 10000000);
+	assert_int_equal(number(one, "per_ns"), 8 * SECOND);
+	assert_int_equal(number(one, "burst"), 64000);
+	assert_int_equal(number(one, "effective_burst_ns"), 51200000);
+	assert_true(number(one, "entries") >= 4000);
+	assert_int_equal(number(one, "state_bytes"),
+			 64 * ((number(one, "entries") + number(one, "shared") + 3) / 4));
+	one = json_array_get(json_object_get(all, "limits"), 1);
+	assert_string_equal(json_string_value(json_object_get(one, "unit")), "packets");
+	assert_int_equal(number(one, "entries"), 0);
+	assert_int_equal(number(one, "shared"), 1);
+	assert_int_equal(number(one, "state_bytes"), 64);
+	json_decref(all);
+	text = check_text();
+	assert_non_null(
+	    strstr(text, "    never more than 64000 bytes, and 10Mbit/s, in any time\n    40"));
+	snprintf(
+	    said, sizeof(said),
+	    "\n    %u entries of 16 bytes: exact for that many sources less collisions; beyond, "
+	    "the rest share %u\n",
+	    2 * now.bin.rule[0].tier[0].sets, now.bin.rule[0].tier[0].shared);
+	assert_non_null(strstr(text, said));
+	assert_non_null(strstr(text, "    never more than 1 packet, and 6K/m, in any time\n"));
+	free(text);
+	assert_int_equal(load(rule_of("clock: coarse", "{key: src, rate: 1/s, burst: 2}")), 0);
+	all = output_check_json(now.policy, &now.bin, &now.plan);
+	one = json_array_get(json_object_get(all, "limits"), 0);
+	assert_int_equal(number(one, "effective_burst_ns"), 2 * SECOND - RESOLUTION);
+	json_decref(all);
 }
 
 /* ---- silence ---- */
@@ -292,7 +343,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(test_json),	TEST(test_ban_maybe), TEST(test_memory_adds_up),
-	    TEST(test_silence), TEST(test_gap_more),
+	    TEST(test_silence), TEST(test_gap_more),  TEST(test_rate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@
 
 #include "example.h"
 #include "config/policy.h"
+#include "rate.h"
 #include "window.h"
 
 #define ARRAY(a) (sizeof(a) / sizeof((a)[0]))
@@ -197,6 +198,43 @@ static void throttles(void **state)
 		assert_int_equal(policy->rule->limit->kind, LIMIT_THROTTLE);
 		assert_throttle(&policy->rule->limit->throttle, c[i].uses, c[i].threshold,
 				c[i].cooldown_ns, c[i].max_cooldown_ns);
+		policy_free(policy);
+	}
+}
+
+static void rates(void **state)
+{
+	static const struct {
+		const char *limit;
+		struct units_rate rate;
+		uint64_t burst;
+	} c[] = {
+	    {"rate: 1000/s, burst: 50", {1000, SECOND, 0}, 50},
+	    {"rate: 3/h, burst: 1", {3, 3600 * SECOND, 0}, 1},
+	    {"rate: 2000Mpps, burst: 4294967295", {2000000000, SECOND, 0}, UINT32_MAX},
+	    {"rate: 10Mbit/s, burst: 64K", {10000000, 8 * SECOND, 1}, 64000},
+	    {"rate: 20MB/s, burst: 64KiB", {20000000, SECOND, 1}, 65536},
+	    {"rate: 1000Gbit/s, burst: 1514", {1000000000000, 8 * SECOND, 1}, 1514},
+	    {"rate: 1bit/s, burst: 9k", {1, 8 * SECOND, 1}, 9000},
+	    {"burst: 50, rate: 2kpps", {2000, SECOND, 0}, 50},
+	    {"burst: 16Kbit, rate: 1MB/m", {1000000, 60 * SECOND, 1}, 2000},
+	};
+	char text[200];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY(c); i++) {
+		const struct policy_limit *l;
+		struct policy *policy;
+
+		snprintf(text, sizeof(text), "rules: [{name: a, limits: [{key: src, %s}]}]",
+			 c[i].limit);
+		policy = parse(text);
+		l = policy->rule->limit;
+		assert_int_equal(l->kind, LIMIT_RATE);
+		assert_int_equal(l->cost, c[i].rate.bytes ? PACER_COST_BYTES : PACER_COST_PACKETS);
+		assert_int_equal(l->rate.amount, c[i].rate.amount);
+		assert_int_equal(l->rate.per_ns, c[i].rate.per_ns);
+		assert_int_equal(l->burst, c[i].burst);
 		policy_free(policy);
 	}
 }
@@ -750,7 +788,7 @@ static const struct {
 } wrong_limit[] = {
     {"", "rules[0].limits[0]: the key is missing"},
     {"gap: 1ms", "rules[0].limits[0]: the key is missing"},
-    {"key: src", "rules[0].limits[0]: nothing is limited: write gap, packets, bytes or uses"},
+    {"key: src", "rules[0].limits[0]: nothing is limited: write gap, packets, bytes, rate or uses"},
     {"key: src, window: 1s", "nothing is limited"},
     {"key: sorce, gap: 1ms", "rules[0].limits[0].key: \"sorce\" is not a key: write flow"},
     {"key: source, gap: 1ms", "is not a key"},
@@ -842,7 +880,8 @@ static const struct {
     {"key: all, packets: 1, window: 1s, entries: 5", "limits[0].entries: the key \"all\""},
     {"key: all, uses: 5", "limits[0]: uses is written, but not after how long each is free again: "
 			  "write cooldown: 10s"},
-    {"key: all, cooldown: 5s", "limits[0]: nothing is limited: write gap, packets, bytes or uses"},
+    {"key: all, cooldown: 5s",
+     "limits[0]: nothing is limited: write gap, packets, bytes, rate or uses"},
     {"key: all, max_cooldown: 5s", "limits[0]: nothing is limited"},
     {"key: src, uses: 5, cooldown: 1s",
      "limits[0].key: uses are of all packets of the rule together: write key: all"},
@@ -873,6 +912,67 @@ static const struct {
     {"key: src, packet: 1", "did you mean \"packets\"?"},
     {"key: src, Window: 1", "did you mean \"window\"?"},
     {"key:src, gap: 1ms", "unknown field \"key:src\": a space has to follow its ':'"},
+    {"key: src, rate: 5/s", "rules[0].limits[0]: rate is written, but not the burst that may come "
+			    "at once: write burst: 50"},
+    {"key: src, rate: 5MB/s", "not the burst that may come at once: write burst: 64K"},
+    {"key: src, burst: 5",
+     "limits[0]: nothing is limited: write gap, packets, bytes, rate or uses"},
+    {"key: src, rate: 0/s, burst: 5", "limits[0].rate: 0 is no limit: it must be more"},
+    {"key: src, rate: 0bit/s, burst: 64K", "limits[0].rate: 0 is no limit: it must be more"},
+    {"key: src, rate: -5/s, burst: 5", "limits[0].rate: -5/s is negative"},
+    {"key: src, rate: 1000, burst: 5",
+     "limits[0].rate: \"1000\" is not a rate: write 1000/s, 10Mbit/s or 20MB/s, with /s, /m or /h"},
+    {"key: src, rate: 10Mbit, burst: 64K", "limits[0].rate: \"10Mbit\" is not a rate: write"},
+    {"key: src, rate: 10Mbps, burst: 64K", "limits[0].rate: \"10Mbps\" is not a rate: write"},
+    {"key: src, rate: 5/d, burst: 5", "limits[0].rate: \"5/d\" is not a rate: write"},
+    {"key: src, rate: [5/s], burst: 5", "limits[0].rate: "},
+    {"key: src, rate: , burst: 5", "limits[0].rate: "},
+    {"key: src, rate: 5/s, burst: 0", "limits[0].burst: 0 is no limit"},
+    {"key: src, rate: 5/s, burst: -5", "limits[0].burst: -5 is negative"},
+    {"key: src, rate: 5/s, burst: many", "limits[0].burst: \"many\" is no burst: write a number of "
+					 "packets, as 50, or of bytes, as 64K"},
+    {"key: src, rate: 5/s, burst: 5/s", "limits[0].burst: \"5/s\" is no burst: write"},
+    {"key: src, rate: 5/s, burst: 1s", "limits[0].burst: \"1s\" is no burst: write"},
+    {"key: src, rate: 5/s, burst: 64KiB",
+     "limits[0].burst: it is in bytes, and the rate is in packets: write burst: 50, say"},
+    {"key: src, rate: 5/s, burst: 64KB", "limits[0].burst: it is in bytes, and the rate is in"},
+    {"key: src, rate: 5MB/s, burst: 50",
+     "limits[0].burst: 50 bytes are less than one frame of 1514: write 1514 or more"},
+    {"key: src, rate: 5MB/s, burst: 12Kbit", "limits[0].burst: 1500 bytes are less than one frame"},
+    {"key: src, rate: 5MB/s, burst: 1513", "limits[0].burst: 1513 bytes are less than one frame"},
+    {"key: src, rate: 2001Mpps, burst: 5",
+     "limits[0].rate: no line carries so much: write 2000Mpps or less"},
+    {"key: src, rate: 1001Gbit/s, burst: 64K",
+     "limits[0].rate: no line carries so much: write 1000Gbit/s or less"},
+    {"key: src, rate: 18446744073709551615/s, burst: 5", "limits[0].rate: no line carries so much"},
+    {"key: src, rate: 18446744073709551616/s, burst: 5", "is not a rate: write 1000/s"},
+    {"key: src, rate: 1/h, burst: 100000",
+     "limits[0].burst: 100000 are more than can be kept at this rate: write less"},
+    {"key: src, rate: 5/s, burst: 4294967296",
+     "limits[0].burst: 4294967296 are more than can be kept at this rate: write less"},
+    {"key: src, rate: 1bit/h, burst: 1514",
+     "limits[0].rate: slower than one in 73 minutes: use a throttle of uses and cooldown"},
+    {"key: src, rate: 5/s, burst: 5, gap: 1s",
+     "limits[0].rate: beside gap: write it as a limit of its own"},
+    {"key: src, rate: 5/s, burst: 5, packets: 5, window: 1s",
+     "limits[0].rate: beside packets: write it as a limit of its own"},
+    {"key: src, rate: 5/s, burst: 5, window: 1s",
+     "limits[0].window: belongs to packets or bytes, and this limit is a rate"},
+    {"key: src, rate: 5/s, burst: 5, slots: 5",
+     "limits[0].slots: belongs to packets or bytes, and this limit is a rate"},
+    {"key: src, rate: 5/s, burst: 5, rows: 1", "rows: belongs to a gap, and this limit is a rate"},
+    {"key: src, rate: 5/s, burst: 5, ceiling: 1kpps", "limits[0].ceiling: "},
+    {"key: src, rate: 5/s, burst: 5, cooldown: 1s",
+     "limits[0].cooldown: belongs to uses, and this limit is a rate"},
+    {"key: all, rate: 5/s, burst: 5, uses: 5, cooldown: 1s", "beside rate: write it as a limit of"},
+    {"key: all, rate: 5/s, burst: 5, entries: 9", "limits[0].entries: the key \"all\" has one"},
+    {"key: src, gap: 1s, burst: 5", "limits[0].burst: belongs to a rate, and this limit is a gap"},
+    {"key: src, packets: 5, window: 1s, burst: 5",
+     "limits[0].burst: belongs to a rate, and this limit is a window"},
+    {"key: all, uses: 5, cooldown: 1s, burst: 5",
+     "limits[0].burst: belongs to a rate, and this limit is a throttle"},
+    {"key: src, rat: 5/s, burst: 5", "did you mean \"rate\"?"},
+    {"key: src, rate: 5/s, bursts: 5", "did you mean \"burst\"?"},
     {"key: src, interval: 1", "unknown field \"interval\": a limit has key, gap"},
 };
 
@@ -978,6 +1078,10 @@ static const struct {
     {"rules: [{name: a, limits: [{key: all, uses: 5, cooldown: 1s, max_cooldown: 2s}]}]",
      "a.limits[0].max_cooldown", "3s",
      "rules: [{name: a, limits: [{key: all, uses: 5, cooldown: 1s, max_cooldown: 3s}]}]"},
+    {"rules: [{name: a, limits: [{key: src, rate: 5/s, burst: 5}]}]", "a.burst", "9",
+     "rules: [{name: a, limits: [{key: src, rate: 5/s, burst: 9}]}]"},
+    {"rules: [{name: a, limits: [{key: src, rate: 5/s, burst: 5}]}]", "a.limits[0].rate", "7/m",
+     "rules: [{name: a, limits: [{key: src, rate: 7/m, burst: 5}]}]"},
     {"rules: []\npools:\n- {name: a, each: 5}\n- name: b\n  each: 6 # c\n", "pools.b.each", "7",
      "rules: []\npools:\n- {name: a, each: 5}\n- name: b\n  each: 7 # c\n"},
     {"rules: [{name: pools, limits: [{key: src, gap: 1s}]}]", "pools.gap", "2s",
@@ -1171,6 +1275,7 @@ static void assert_sound_throttle(const struct policy_throttle *t)
 static void assert_sound(const struct policy *policy)
 {
 	struct pacer_window window;
+	struct pacer_rate rate;
 	size_t r, i;
 
 	assert_true(policy->n_rules <= PACER_RULES_MAX && policy->n_allow <= POLICY_ALLOW_MAX);
@@ -1193,6 +1298,10 @@ static void assert_sound(const struct policy *policy)
 				assert_true(l->gap_ns > 0 && l->rows >= 1 && l->rows <= 2);
 			else if (l->kind == LIMIT_THROTTLE)
 				assert_sound_throttle(&l->throttle);
+			else if (l->kind == LIMIT_RATE)
+				assert_int_equal(pacer_rate_profile(&rate, l->cost, l->rate.amount,
+								    l->rate.per_ns, l->burst, 0),
+						 PACER_RATE_OK);
 			else
 				assert_int_equal(pacer_window_profile(&window, l->cost, l->limit,
 								      l->window_ns, l->slots, 0),
@@ -1239,15 +1348,25 @@ static void any_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(the_example),     cmocka_unit_test(every_field),
-	    cmocka_unit_test(pools),	       cmocka_unit_test(throttles),
-	    cmocka_unit_test(samples),	       cmocka_unit_test(keys),
-	    cmocka_unit_test(accepted),	       cmocka_unit_test(amounts),
-	    cmocka_unit_test(wrong_documents), cmocka_unit_test(wrong_over_and_ban),
-	    cmocka_unit_test(wrong_rules),     cmocka_unit_test(wrong_matches),
-	    cmocka_unit_test(wrong_pools),     cmocka_unit_test(wrong_limits),
-	    cmocka_unit_test(too_long),	       cmocka_unit_test(sets),
-	    cmocka_unit_test(wrong_sets),      cmocka_unit_test(set_of_the_example),
+	    cmocka_unit_test(the_example),
+	    cmocka_unit_test(every_field),
+	    cmocka_unit_test(pools),
+	    cmocka_unit_test(throttles),
+	    cmocka_unit_test(rates),
+	    cmocka_unit_test(samples),
+	    cmocka_unit_test(keys),
+	    cmocka_unit_test(accepted),
+	    cmocka_unit_test(amounts),
+	    cmocka_unit_test(wrong_documents),
+	    cmocka_unit_test(wrong_over_and_ban),
+	    cmocka_unit_test(wrong_rules),
+	    cmocka_unit_test(wrong_matches),
+	    cmocka_unit_test(wrong_pools),
+	    cmocka_unit_test(wrong_limits),
+	    cmocka_unit_test(too_long),
+	    cmocka_unit_test(sets),
+	    cmocka_unit_test(wrong_sets),
+	    cmocka_unit_test(set_of_the_example),
 	    cmocka_unit_test(any_text),
 	};
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* A tier's table: keys, sets, shared records and sketches, against one exact deque a key. */
+#include <stdbool.h>
+
 #include "oracle.h"
 
 #define PACER_STEP_HOOK
@@ -61,6 +63,21 @@ static struct pacer_tier sketch(uint64_t gap_ns, uint32_t rows, uint32_t lines)
 				   .key_id = 1,
 				   .gap_ns = gap_ns,
 				   .units = PACER_LINE_UNITS};
+}
+
+static struct pacer_tier rates(enum pacer_cost cost, uint64_t amount, uint64_t per_ns,
+			       uint64_t burst, uint32_t sets, uint32_t shared)
+{
+	struct pacer_tier t = {.kind = PACER_TIER_RATE,
+			       .base = BASE,
+			       .sets = sets,
+			       .shared = shared,
+			       .units = 1,
+			       .idle_ns = 1};
+
+	assert_int_equal(pacer_rate_profile(&t.rate, cost, amount, per_ns, burst, 0),
+			 PACER_RATE_OK);
+	return t;
 }
 
 static uint32_t tier_lines(const struct pacer_tier *t)
@@ -1089,6 +1106,260 @@ static void test_sets_apart(void **unused)
 	bench_down(&b);
 }
 
+/* ---- rates ---- */
+
+typedef unsigned __int128 bucket;
+
+/*
+ * Per key an exact bucket of (cost * per_ns), which drains `amount` a ns; `units`: admitted since
+ * it was last empty, each of which is rounded up by less than 2^-32 ns.
+ */
+struct pail {
+	uint64_t last_ns, units;
+	bucket level;
+};
+
+static void pail_drain(struct pail *p, uint64_t now_ns, uint64_t amount)
+{
+	bucket drained = (bucket)(now_ns - p->last_ns) * amount;
+
+	p->level = p->level > drained ? p->level - drained : 0;
+	p->units = p->level ? p->units : 0;
+	p->last_ns = now_ns;
+}
+
+#define PAILS 40u
+
+struct rate_run {
+	struct bench bench;
+	uint64_t amount, per_ns, burst, now, admitted, denied;
+	uint32_t n;
+	struct pacer_hash hash[PAILS];
+	struct pail key[PAILS], all;
+};
+
+static void rate_begin(struct rate_run *r, uint32_t sets, uint32_t shared, uint32_t tags)
+{
+	struct pacer_tier t;
+
+	memset(r, 0, sizeof(*r));
+	r->amount = between(1, 5000);
+	r->per_ns = between(1, 100000);
+	r->burst = between(1, draw() & 1 ? 4 : 3000);
+	t = rates(PACER_COST_BYTES, r->amount, r->per_ns, r->burst, sets, shared);
+	bench_up(&r->bench, &t);
+	memset(&r->bench.table.lines[r->bench.table.n - 1].unit[(2 * sets + shared - 1) % 4 + 1],
+	       0xa5, 16 * (3 - (2 * sets + shared - 1) % 4)); /* what is left of its last line */
+	r->now = START;
+	r->n = between(1, PAILS);
+	for (uint32_t i = 0; i < PAILS; i++) {
+		r->hash[i] = (struct pacer_hash){draw(), (uint32_t)draw() << 16};
+		r->hash[i].mark |= (1 + draw() % tags) & 0xffff;
+		r->key[i].last_ns = START;
+	}
+	r->all.last_ns = START;
+}
+
+static void rate_end(struct rate_run *r)
+{
+	uint32_t used = 2 * r->bench.tier.sets + r->bench.tier.shared;
+	const uint8_t *rest = (const uint8_t *)&r->bench.table.lines[BASE] + 16 * used;
+
+	for (uint32_t i = 0; i < (4 - used % 4) % 4 * 16; i++)
+		assert_int_equal(rest[i], 0xa5);
+	if (used % 4) /* for bench_down, which looks for claims in it */
+		memset((void *)rest, 0, (4 - used % 4) * 16);
+	bench_down(&r->bench);
+}
+
+static bool pail_holds(const struct rate_run *r, const struct pail *p, uint64_t cost)
+{
+	return p->level + (bucket)cost * r->per_ns <= (bucket)r->burst * r->per_ns;
+}
+
+/* A denial is the bucket's, but for what rounding adds. */
+static bool pail_may_deny(const struct rate_run *r, const struct pail *p, uint64_t cost)
+{
+	return ((p->level + (bucket)cost * r->per_ns) << 32) +
+		   (bucket)(p->units + cost + r->burst) * r->amount >
+	       ((bucket)r->burst * r->per_ns) << 32;
+}
+
+static void rate_packet(struct rate_run *r, uint32_t k, bool own)
+{
+	uint32_t cost = between(1, draw() % 4 ? 1 + r->burst / 4 : r->burst + 1);
+	struct pail *p[2] = {&r->key[k], &r->all};
+
+	for (int i = 0; i < 2; i++)
+		pail_drain(p[i], r->now, r->amount);
+	switch (ask(&r->bench, r->hash[k], r->now, cost)) {
+	case PACER_ADMIT:
+		assert_true(pail_holds(r, p[0], cost));
+		for (int i = 0; i < 2; i++) {
+			p[i]->level += (bucket)cost * r->per_ns;
+			p[i]->units += cost;
+		}
+		r->admitted++;
+		return;
+	case PACER_DENY_RATE: /* by its own doing, or by that of all together */
+		assert_true(pail_may_deny(r, own ? p[0] : p[1], cost));
+		r->denied++;
+		return;
+	default:
+		fail_msg("another reason");
+	}
+}
+
+static void rate_packets(struct rate_run *r, uint32_t packets, bool own)
+{
+	uint64_t full_ns = r->bench.tier.rate.burst_ns + 1;
+
+	for (uint32_t i = 0; i < packets; i++) {
+		r->now += draw() % 3	? 0
+			  : draw() % 40 ? draw() % (1 + full_ns / 4)
+					: draw() % (3 * full_ns);
+		rate_packet(r, draw() % (draw() & 1 ? 2 : r->n) % r->n, own);
+	}
+}
+
+/* Random keys in a table that is too small for them: no key is ever over its rate and burst. */
+static void test_rate_runs(void **unused)
+{
+	static struct rate_run r;
+	uint64_t admitted = 0, denied = 0;
+
+	(void)unused;
+	oracle_seed(51);
+	for (uint32_t i = 0; i < 400; i++) {
+		rate_begin(&r, between(1, 4), between(1, 3), draw() & 1 ? 3 : 65536);
+		rate_packets(&r, 2000, false);
+		admitted += r.admitted;
+		denied += r.denied;
+		rate_end(&r);
+	}
+	assert_true(admitted > 100000 && denied > 100000);
+}
+
+/* In a table with room for each, a key is denied by its own doing only, to 2^-32 ns a unit. */
+static void test_rate_own(void **unused)
+{
+	static struct rate_run r;
+	uint64_t admitted = 0, denied = 0;
+
+	(void)unused;
+	oracle_seed(52);
+	for (uint32_t i = 0; i < 200; i++) {
+		rate_begin(&r, PAILS, 1, 65536);
+		for (uint32_t k = 0; k < PAILS; k++) /* a set each */
+			r.hash[k].place = (uint32_t)(((uint64_t)k << 32) / PAILS) + 1;
+		rate_packets(&r, 2000, true);
+		admitted += r.admitted;
+		denied += r.denied;
+		rate_end(&r);
+	}
+	assert_true(admitted > 50000 && denied > 50000);
+}
+
+/* Four to a line: two sets, each key's own; what is left of the last line belongs to nobody. */
+static void test_rate_neighbours(void **unused)
+{
+	struct pacer_tier t = rates(PACER_COST_PACKETS, 1, 1000, 3, 2, 1);
+	struct bench b;
+
+	(void)unused;
+	bench_up(&b, &t);
+	assert_int_equal(b.table.n, BASE + 2);
+	for (uint32_t i = 0; i < 4; i++) {
+		struct pacer_hash hash = {i << 30, i + 1}; /* first or second of set 0 or 1 */
+
+		assert_int_equal(drain(&b, hash, START), 3);
+	}
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(pacer_load64(&record(&b, i)->tat_ns), START + 3000);
+	assert_int_equal(record(&b, 4)->tat_ns, 0);
+	assert_int_equal(drain(&b, (struct pacer_hash){0, 9}, START), 3); /* the shared one */
+	assert_int_equal(record(&b, 4)->tat_ns, START + 3000);
+	assert_int_equal(drain(&b, (struct pacer_hash){0, 10}, START), 0);
+	for (uint32_t i = 5; i < 8; i++) {
+		assert_int_equal(record(&b, i)->tat_ns, 0);
+		assert_int_equal(record(&b, i)->claim, 0);
+	}
+	bench_down(&b);
+}
+
+/* A key that was counted in the shared entry takes that along; an entry is idle after its TAT. */
+static void test_rate_brought_along(void **unused)
+{
+	struct pacer_tier t = rates(PACER_COST_PACKETS, 1, 1000, 3, 1, 1);
+	struct bench b;
+
+	(void)unused;
+	t.idle_ns = 500;
+	bench_up(&b, &t);
+	assert_int_equal(ask(&b, key(1), START, 1), PACER_ADMIT);
+	assert_int_equal(drain(&b, key(2), START), 3);
+	assert_int_equal(drain(&b, key(3), START + 1499),
+			 3); /* shared: the first is not idle yet */
+	assert_int_equal(record(&b, 2)->tat_ns, START + 4499);
+	assert_int_equal(ask(&b, key(3), START + 1500, 1), PACER_DENY_RATE);
+	assert_int_equal(pacer_claim_tag(record(&b, 0)->claim), 1); /* a look takes nothing */
+	assert_int_equal(ask(&b, key(3), START + 2499, 1), PACER_ADMIT);
+	assert_int_equal(pacer_claim_tag(record(&b, 0)->claim), 3);
+	assert_int_equal(record(&b, 0)->tat_ns, START + 5499);
+	assert_int_equal(record(&b, 2)->tat_ns, START + 4499);
+	assert_int_equal(ask(&b, key(3), START + 2499, 1), PACER_DENY_RATE);
+	bench_down(&b);
+}
+
+/* A fraction of a ns is kept, and is part of what a claim compares. */
+static void test_rate_fraction(void **unused)
+{
+	struct pacer_tier t = rates(PACER_COST_PACKETS, 3, 1, 3, 1, 1); /* three a ns */
+	struct pacer_ask q;
+	struct pacer_found f;
+	struct pacer_seen seen;
+	struct bench b;
+
+	(void)unused;
+	bench_up(&b, &t);
+	assert_int_equal(drain(&b, key(1), START), 3);
+	assert_int_equal(record(&b, 0)->tat_ns, START + 1);
+	assert_int_equal(record(&b, 0)->tat_frac, 2);
+	q = question(&b, key(1), START + 1, 1);
+	pacer_record_locate(&q, &f);
+	assert_int_equal(pacer_entry_read(&q, &f, &seen), PACER_ADMIT);
+	record(&b, 0)->tat_frac++;
+	assert_int_equal(pacer_entry_settle(&q, &f, &seen), PACER_UNDECIDED);
+	record(&b, 0)->tat_frac--;
+	record(&b, 0)->tat_ns++;
+	assert_int_equal(pacer_entry_settle(&q, &f, &seen), PACER_UNDECIDED);
+	record(&b, 0)->tat_ns--;
+	assert_int_equal(pacer_entry_settle(&q, &f, &seen), PACER_ADMIT);
+	bench_down(&b);
+}
+
+/* A denied packet writes nothing, and a missing table denies. */
+static void test_rate_denied(void **unused)
+{
+	struct pacer_tier t = rates(PACER_COST_PACKETS, 1, 1000, 3, 1, 1);
+	static struct pacer_line was[BASE + 1];
+	struct bench b;
+
+	(void)unused;
+	bench_up(&b, &t);
+	assert_int_equal(drain(&b, key(1), START), 3);
+	memcpy(was, b.table.lines, sizeof(was));
+	for (uint64_t at = START; at < START + 1000; at += 111)
+		assert_int_equal(take(&b, key(1), at, 1), PACER_DENY_RATE);
+	assert_int_equal(take(&b, key(1), START / 2, 1), PACER_DENY_RATE); /* and a clock behind */
+	assert_memory_equal(was, b.table.lines, sizeof(was));
+	b.table.n = BASE;
+	assert_int_equal(take(&b, key(1), START + 1000, 1), PACER_DENY_NO_STATE);
+	b.table.n = BASE + 1;
+	assert_int_equal(take(&b, key(1), START + 1000, 1), PACER_ADMIT);
+	bench_down(&b);
+}
+
 /* ---- sketches ---- */
 
 static void test_sketch(void **unused)
@@ -1195,6 +1466,12 @@ int main(void)
 	    EITHER(test_flood),
 	    EITHER(test_undisturbed),
 	    EITHER(test_sets_apart),
+	    cmocka_unit_test(test_rate_runs),
+	    cmocka_unit_test(test_rate_own),
+	    cmocka_unit_test(test_rate_neighbours),
+	    cmocka_unit_test(test_rate_brought_along),
+	    cmocka_unit_test(test_rate_fraction),
+	    cmocka_unit_test(test_rate_denied),
 	    cmocka_unit_test(test_sketch),
 	    cmocka_unit_test(test_sketch_runs),
 	};

@@ -225,6 +225,137 @@ static void rates(void **state)
 	check(units_rate, q, ARRAY(q));
 }
 
+#define S 1000000000ull
+
+static const struct {
+	const char *text;
+	struct units_rate rate;
+} rate_over[] = {
+    {"1000/s", {1000, S, 0}},
+    {"1.5K/s", {1500, S, 0}},
+    {"5/m", {5, 60 * S, 0}},
+    {"3/h", {3, 3600 * S, 0}},
+    {"2kpps", {2000, S, 0}},
+    {"100pps", {100, S, 0}},
+    {"0/s", {0, S, 0}}, /* for the caller to refuse */
+    {"18446744073709551615/h", {UINT64_MAX, 3600 * S, 0}},
+    {"100B/s", {100, S, 1}},
+    {"20MB/s", {20000000, S, 1}},
+    {"1.5KB/m", {1500, 60 * S, 1}},
+    {"64KiB/m", {65536, 60 * S, 1}},
+    {"64Ki/h", {65536, 3600 * S, 0}},
+    {"10Mbit/s", {10000000, 8 * S, 1}},
+    {"1bit/s", {1, 8 * S, 1}},
+    {"9bit/h", {9, 8 * 3600 * S, 1}},
+    {"18446744073709551615bit/s", {UINT64_MAX, 8 * S, 1}},
+};
+
+static const char *const no_rate_over[] = {
+    "",
+    "/s",
+    "s",
+    "1000",
+    "pps",
+    "1000/",
+    "1000/d",
+    "1000/ms",
+    "1000/S",
+    "1000 /s",
+    "1000/s ",
+    "/1000",
+    "10Mbit",
+    "10Mbps",
+    "10Mbit/",
+    "-5/s",
+    "+5/s",
+    "5//s",
+    "5/s/s",
+    "5/s/m",
+    "5pps/s",
+    "2kpps/m",
+    "0x5/s",
+    "1e3/s",
+    "0.5/s",
+    "0.5bit/s",
+    "1.5B/s",
+    "bit/s",
+    "B/s",
+    "KB/s",
+    "10Mibit/s",
+    "10MBit/s",
+    "10Mbits/s",
+    "10MBB/s",
+    "10Mbyte/s",
+    "1000/sec",
+    "5/1s",
+    "nan/s",
+    "\xc2\xb5/s",
+    "5\n/s",
+    "5/s\n",
+    "1 000/s",
+    "1,000/s",
+    "64B",
+    "64KiB",
+    "5%/s",
+    "%s%n/s",
+    "18446744073709551616/s",
+    "18446744073709551616bit/s",
+    "20000000TB/s",
+    "00000000000000000000000000000000000000000000000000000000000000000000000000000000001/s",
+};
+
+static void rates_over(void **state)
+{
+	struct units_rate rate;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY(rate_over); i++) {
+		const struct units_rate *want = &rate_over[i].rate;
+
+		if (units_rate_over(rate_over[i].text, &rate) || rate.amount != want->amount ||
+		    rate.per_ns != want->per_ns || rate.bytes != want->bytes)
+			fail_msg("%s", rate_over[i].text);
+	}
+	for (size_t i = 0; i < ARRAY(no_rate_over); i++) {
+		rate = (struct units_rate){7, 7, 7};
+		if (!units_rate_over(no_rate_over[i], &rate) || rate.amount != 7 ||
+		    rate.per_ns != 7 || rate.bytes != 7)
+			fail_msg("\"%s\" is read, or written in part", no_rate_over[i]);
+	}
+}
+
+/* What is said of a rate is that rate, in the shortest form. */
+static void rate_texts(void **state)
+{
+	static const struct units_rate said[] = {
+	    {1000, S, 0}, {1500, S, 0},	 {5, 60 * S, 0},       {20000000, S, 1},
+	    {100, S, 1},  {1, 8 * S, 1}, {10000000, 8 * S, 1}, {0, S, 0},
+	};
+	static const char *const as[] = {"1K/s",   "1500/s", "5/m",	 "20MB/s",
+					 "100B/s", "1bit/s", "10Mbit/s", "0/s"};
+	static const uint64_t per[] = {S, 60 * S, 3600 * S, 8 * S, 480 * S, 28800 * S};
+	uint64_t seed = 5;
+	char buf[48];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY(said); i++)
+		assert_string_equal(units_rate_text(&said[i], buf, sizeof(buf)), as[i]);
+	for (int i = 0; i < 20000; i++) {
+		struct units_rate rate = {.per_ns = per[i % 6], .bytes = i % 6 > 2 || i % 5 == 0};
+		struct units_rate back = {0};
+
+		seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+		rate.amount = seed >> (seed % 61);
+		if (i % 4 == 0)
+			rate.amount -= rate.amount % 1000000;
+		assert_int_equal(units_rate_over(units_rate_text(&rate, buf, sizeof(buf)), &back),
+				 0);
+		assert_int_equal(back.amount, rate.amount);
+		assert_int_equal(back.per_ns, rate.per_ns);
+		assert_int_equal(back.bytes, rate.bytes);
+	}
+}
+
 static void prefixes(void **state)
 {
 	static const struct {
@@ -411,11 +542,12 @@ static void texts_read_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(durations), cmocka_unit_test(counts),
-	    cmocka_unit_test(sizes),	 cmocka_unit_test(rates),
-	    cmocka_unit_test(prefixes),	 cmocka_unit_test(ranges),
-	    cmocka_unit_test(texts),	 cmocka_unit_test(texts_read_back),
-	    cmocka_unit_test(rounded),	 cmocka_unit_test(bytes),
+	    cmocka_unit_test(durations),  cmocka_unit_test(counts),
+	    cmocka_unit_test(sizes),	  cmocka_unit_test(rates),
+	    cmocka_unit_test(prefixes),	  cmocka_unit_test(ranges),
+	    cmocka_unit_test(texts),	  cmocka_unit_test(texts_read_back),
+	    cmocka_unit_test(rounded),	  cmocka_unit_test(bytes),
+	    cmocka_unit_test(rates_over), cmocka_unit_test(rate_texts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -342,8 +342,9 @@ static void print_rate(const struct policy_limit *l, const struct pacer_tier *t)
 {
 	char text[TEXT];
 
-	printf("    never more than %" PRIu64 " %s, and %s, in any time\n", l->burst,
-	       l->rate.bytes ? "bytes" : "packets", units_rate_text(&l->rate, text, sizeof(text)));
+	printf("    never more than %" PRIu64 " %s%s, and %s, in any time\n", l->burst,
+	       l->rate.bytes ? "byte" : "packet", units_plural(l->burst),
+	       units_rate_text(&l->rate, text, sizeof(text)));
 	if (t->sets)
 		printf("    %llu entries of 16 bytes: exact for that many sources less collisions; "
 		       "beyond, the rest share %u\n",

@@ -241,9 +241,10 @@ int units_rate_over(const char *text, struct units_rate *rate)
 	snprintf(amount, sizeof(amount), "%.*s", len, text);
 	if (units_count(amount, &r.amount)) {
 		r.bytes = 1;
-		if (!read_before(amount, "bit", units_count, &r.amount))
+		if (!read_quantity(amount, bits, &r.amount))
 			r.per_ns *= 8;
-		else if (units_size(amount, &r.amount))
+		else if (read_before(amount, "B", units_count, &r.amount) &&
+			 units_size(amount, &r.amount)) /* KiB, and what stands for itself */
 			return -1;
 	}
 	*rate = r;
