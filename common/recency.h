@@ -42,6 +42,9 @@ PACER_INLINE int pacer_gap_open(__u64 last_ns, __u64 now_ns, __u64 gap_ns)
 	return now_ns < last_ns ? !gap_ns : now_ns - last_ns >= gap_ns;
 }
 
+_Static_assert(PACER_CELLS == 7, "seven cells to a line, and that is prime");
+_Static_assert(sizeof(struct pacer_line) == 8 + 8 * PACER_CELLS, "64 bytes for 7 cells");
+
 /* The cell of row 0 or 1 of the key with this mark. */
 PACER_INLINE __u32 pacer_recency_cell(__u32 mark, __u32 row)
 {
