@@ -34,6 +34,11 @@
 #define PACER_CLAIM_SEQ	    0xff80u
 #define PACER_CLAIM_SEQ_ONE 0x80u
 
+_Static_assert((PACER_CLAIM_HELD ^ PACER_CLAIM_CURSOR ^ PACER_CLAIM_SEQ) == 0xffff,
+	       "the tag is above all of them");
+_Static_assert(PACER_RING_MAX <= PACER_CLAIM_CURSOR / 2 + 1, "every slot has a cursor");
+_Static_assert(PACER_CLAIM_SEQ / PACER_CLAIM_SEQ_ONE + 1 == 512, "exactly 512 changes");
+
 enum pacer_claim_result { PACER_CLAIM_TAKEN, PACER_CLAIM_OTHER, PACER_CLAIM_BUSY };
 
 PACER_INLINE __u32 pacer_claim_tag(__u32 word)

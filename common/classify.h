@@ -28,6 +28,11 @@
 #define PACER_BUCKET_PROTO 0
 #define PACER_BUCKET_VLAN  5
 
+_Static_assert(PACER_BOUNDS_MAX == 255, "8 steps for 255 bounds");
+_Static_assert(sizeof(struct pacer_dim) == 3584, "3.5 KiB a field");
+_Static_assert(sizeof(struct pacer_dim6) == 6144 + 8, "6 KiB an IPv6 address");
+_Static_assert(sizeof(((struct pacer_policy *)0)->port_at) == 128 << 10, "128 KiB for the ports");
+
 /* The rules that match `value`; `shift` is the field's. */
 PACER_INLINE __u64 pacer_dim_match(const struct pacer_dim *d, __u32 value, __u32 shift)
 {

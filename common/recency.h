@@ -48,6 +48,9 @@ PACER_INLINE __u64 pacer_gap_when(__u64 last_ns, __u64 gap_ns)
 	return last_ns && gap_ns ? last_ns + gap_ns : 0;
 }
 
+_Static_assert(PACER_CELLS == 7, "seven cells to a line, and that is prime");
+_Static_assert(sizeof(struct pacer_line) == 8 + 8 * PACER_CELLS, "64 bytes for 7 cells");
+
 /* The cell of row 0 or 1 of the key with this mark. */
 PACER_INLINE __u32 pacer_recency_cell(__u32 mark, __u32 row)
 {

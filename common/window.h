@@ -46,6 +46,14 @@
 #define PACER_NARROW_SLOTS  (PACER_UNIT_CELLS - 2)
 #define PACER_NARROW_UNITS  2
 
+#define PACER_COST_SHIFT_MAX 16u /* bytes are counted in units of 64 KiB at most */
+#define PACER_LIMIT_BYTES    (((PACER_LIMIT_MAX + 1ull) << PACER_COST_SHIFT_MAX) - 1) /* the most */
+
+_Static_assert(PACER_STARTS_LINE == 10 + 1, "one line up to 10 slots");
+_Static_assert(PACER_STARTS_LINE + PACER_LINE_WORDS == 26 + 1, "two up to 26");
+_Static_assert(sizeof(struct pacer_line) == 4 * 10 + 24, "4 bytes a slot and 24 beside");
+_Static_assert(sizeof(struct pacer_half) == PACER_NARROW_SLOTS + 18, "a byte a slot and 18 beside");
+
 enum pacer_window_error {
 	PACER_WINDOW_OK,
 	PACER_WINDOW_BAD_LIMIT, /* 0, or more than can be counted */
@@ -104,7 +112,8 @@ pacer_window_profile(struct pacer_window *w, enum pacer_cost cost, __u64 limit, 
 		return PACER_WINDOW_BAD_TIME;
 	if (!slots || slots > PACER_SLOTS_MAX || slots > window_ns)
 		return PACER_WINDOW_BAD_SLOTS;
-	while (cost == PACER_COST_BYTES && limit >> unit > PACER_LIMIT_MAX && unit < 16)
+	while (cost == PACER_COST_BYTES && limit >> unit > PACER_LIMIT_MAX &&
+	       unit < PACER_COST_SHIFT_MAX)
 		unit++;
 	if (!(limit >> unit) || limit >> unit > PACER_LIMIT_MAX)
 		return PACER_WINDOW_BAD_LIMIT;

@@ -200,8 +200,8 @@ static int MUST_USE read_duration(struct source *s, const struct place *at, cons
 			    "\"%s\" is not a duration: write 250us, 1ms, 1.5s, 10m, 2h or 1d",
 			    shown(text).text);
 	if (*ns > PACER_WINDOW_NS_MAX)
-		return fail(s, line_of(node), at, "%s is too long: at most 20015h",
-			    shown(text).text);
+		return fail(s, line_of(node), at, "%s is too long: at most %lluh", shown(text).text,
+			    PACER_WINDOW_NS_MAX / 3600000000000ull);
 	return more_than_zero(s, at, node, *ns);
 }
 
@@ -970,7 +970,8 @@ static int MUST_USE check_window(struct source *s, const struct place *at, const
 		return fail(s, line_of(seen[field]), &place,
 			    "%llu is more than can be counted: "
 			    "at most %llu",
-			    (unsigned long long)limit->limit, (1ull << (packets ? 31 : 47)) - 1);
+			    (unsigned long long)limit->limit,
+			    packets ? PACER_LIMIT_MAX : PACER_LIMIT_BYTES);
 	case PACER_WINDOW_BAD_TIME:
 	case PACER_WINDOW_BAD_SLOTS:
 		break;

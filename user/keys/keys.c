@@ -70,6 +70,7 @@ struct keys {
 };
 
 _Static_assert(sizeof(struct keys_record) == 12776, "as the header says");
+_Static_assert(PACER_THROTTLE_BUCKETS == 240, "as the header and the man page say");
 
 static int fail_errno(struct policy_error *error, const char *path, const char *what)
 {

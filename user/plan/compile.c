@@ -367,18 +367,28 @@ static int window_of(const struct policy_limit *limit, uint64_t resolution_ns, s
 {
 	enum pacer_window_error bad = pacer_window_profile(
 	    w, limit->cost, limit->limit, limit->window_ns, limit->slots, resolution_ns);
-	static const char *const what[] = {
-	    [PACER_WINDOW_BAD_LIMIT] = "its limit cannot be counted: use 1 to 2147483647 "
-				       "packets, or 1 to 140737488289792 bytes",
-	    [PACER_WINDOW_BAD_TIME] = "its window cannot be represented: use 1ns to 834d",
-	    [PACER_WINDOW_BAD_SLOTS] = "its window cannot be cut into these slots: use 1 to 58, "
-				       "of 1ns or more each",
-	};
+	char where[64];
 
-	if (bad != PACER_WINDOW_OK)
-		return policy_fail(error, limit->line, "rules[%zu].limits[%zu]: %s", rule, index,
-				   what[bad]);
-	return 0;
+	snprintf(where, sizeof(where), "rules[%zu].limits[%zu]", rule, index);
+	switch (bad) {
+	case PACER_WINDOW_OK:
+		return 0;
+	case PACER_WINDOW_BAD_LIMIT:
+		return policy_fail(error, limit->line,
+				   "%s: its limit cannot be counted: use 1 to %u packets, or 1 to "
+				   "%llu bytes",
+				   where, PACER_LIMIT_MAX, PACER_LIMIT_BYTES);
+	case PACER_WINDOW_BAD_TIME:
+		return policy_fail(error, limit->line,
+				   "%s: its window cannot be represented: use 1ns to %lluh", where,
+				   PACER_WINDOW_NS_MAX / 3600000000000ull);
+	case PACER_WINDOW_BAD_SLOTS:
+		return policy_fail(error, limit->line,
+				   "%s: its window cannot be cut into these slots: use 1 to %u, of "
+				   "1ns or more each",
+				   where, PACER_SLOTS_MAX);
+	}
+	return -1;
 }
 
 /* Cells that admit no more than the ceiling: as many a gap, without the clock's resolution. */
