@@ -58,8 +58,10 @@ static int rules_text(const struct suggestion *s, uint32_t limit, char *buf, siz
 
 static int no_policy(const struct suggestion *s, const struct policy_error *error)
 {
-	if (error->line == POLICY_NO_MEMORY)
-		return gave_up("suggest", "no memory");
+	if (error->line == POLICY_NO_MEMORY) {
+		(void)gave_up("suggest", "no memory");
+		return EXIT_FAILED;
+	}
 	(void)misused("suggest", "--key %s and --window make no policy: %s", s->key, error->text);
 	return EXIT_WRONG;
 }

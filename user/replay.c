@@ -223,7 +223,8 @@ static int read_lease(struct replay *r, uint32_t index)
 static int denying_tier(struct replay *r, const struct pacer_walk *walk, enum pacer_reason reason)
 {
 	const struct pacer_rule *rule = &r->bin->rule[walk->rule];
-	int packed = reason == PACER_DENY_BAN ? pacer_walk_banned(walk, r->bin->secret) : PACER_ADMIT;
+	int packed =
+	    reason == PACER_DENY_BAN ? pacer_walk_banned(walk, r->bin->secret) : PACER_ADMIT;
 
 	if (packed != PACER_ADMIT)
 		return (packed >> 8) & (PACER_TIERS_MAX - 1);
