@@ -66,6 +66,8 @@ for_a_time()
 {
 	strict none ""
 	load none
+	equal "$(pacer allow s0 list) $(pacer allow s0 list --json)" "s0: no source is on the allow-list []" \
+		"an empty list"
 	pacer allow s0 add 10.77.0.11 --for 1s >/dev/null
 	pacer allow s0 add 10.77.0.12 --for 1h >/dev/null
 	arrive "20 20" n=20 n=20,from=10.77.0.12

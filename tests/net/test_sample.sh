@@ -197,10 +197,13 @@ memory()
 # What does not fit on a disk leaves no file there, and one that was there as it was.
 full_disk()
 {
-	local file
+	local file drawn
 
-	load heads
-	arrive "0" n=3
+	sampled disk '{of: all, k: 64, packets: 1000, replacement: without, snap: 64}'
+	load disk
+	arrive "3" n=3
+	drawn=$(sample '.sample | length')
+	[ "$drawn" -ge 3 ] || fail "$drawn packets in the sample"
 	mkdir -p "$work/disk"
 	mount -t tmpfs -o size=16k none "$work/disk"
 	echo before >"$work/disk/was.pcap"
@@ -214,7 +217,7 @@ full_disk()
 		"what is on the disk"
 	rm "$work/disk/filler"
 	pacer sample s0 --pcap "$work/disk/was.pcap" >/dev/null
-	equal "$(tshark -r "$work/disk/was.pcap" 2>/dev/null | wc -l)" 4 "packets, with room"
+	equal "$(tshark -r "$work/disk/was.pcap" 2>/dev/null | wc -l)" "$drawn" "packets, with room"
 	umount "$work/disk"
 	pacer sample s0 --pcap /dev/stdout >"$work/piped"
 	equal "$(head -c 4 "$work/piped" | od -An -tx1)" " 4d 3c b2 a1" "what a pipe begins with"
@@ -247,8 +250,9 @@ nothing_retired()
 	[ "$(status .retired_limits)" = 0 ]
 }
 
-# A policy that is refused at the last takes no memory.
-refused_late()
+# Limits that have expired take no place from a trial, whose sample takes its memory; four that count
+# do.
+trial_beside_expired()
 {
 	local bytes
 
@@ -258,12 +262,13 @@ refused_late()
 	echo "sample: {of: all, k: 8, window: 60s, snap: 8}" >>"$work/three.yaml"
 	load one
 	apply two
-	until_true 5 nothing_retired
 	bytes=$(status .memory_bytes)
-	refused 1 'more than 8 limits after the new ones gave way' \
+	refused 2 'a rule holds up to 8 limits' \
 		pacer apply s0 -c "$work/three.yaml" --confirm-within 5s
 	equal "$(status '"\(.serial) \(.memory_bytes)"')" "2 $bytes" "serial and memory"
-	apply three
+	until_true 5 nothing_retired
+	pacer apply s0 -c "$work/three.yaml" --confirm-within 5s >/dev/null
+	equal "$(status .serial)" 3 "serial"
 	[ "$(status .memory_bytes)" -gt "$bytes" ] || fail "a sample without memory"
 }
 
@@ -293,6 +298,6 @@ check sample-rolled-back rolled_back
 check sample-memory memory
 check sample-full-disk full_disk
 check sample-attached-by-ip attached_by_ip
-check sample-refused-late refused_late
+check sample-trial-beside-expired trial_beside_expired
 check sample-under-load under_load
 finish

@@ -31,9 +31,8 @@ static const char *const protos[] = {"udp", "tcp", "icmp", "icmpv6", "sctp", "[u
 static const char *const ports[] = {"53", "80", "1-1023", "[53, 80-90, 4000]", "1024-65535"};
 static const char *const ported[] = {"udp", "tcp", "sctp", "[udp, tcp]"};
 static const char *const vlans[] = {"none", "100", "[none, 100]", "200"};
-static const char *const keys[] = {"flow",	"src",	      "src/24,56", "src/30,62",
-				   "dst",	"src/32,128", "dst/24,64", "all",
-				   "src+dport", "src/1,1",    "all"};
+static const char *const keys[] = {"flow",	 "src",	      "src/24,56", "src/30,62", "dst",
+				   "src/32,128", "dst/24,64", "all",	   "src+dport", "src/1,1"};
 static const uint8_t numbers[] = {17, 17, 6, 6, 1, 58, 132, 50, 47};
 static const uint16_t port_numbers[] = {53, 80, 85, 4000, 50000, 1023};
 static const uint8_t extensions[] = {0, 43, 44, 51, 60};
@@ -117,7 +116,7 @@ static void random_policy(char *text, uint32_t rules)
 	n = append(text, n, "mode: %s\n", draw() % 8 ? "enforce" : "monitor");
 	n = append(text, n, "unparsed: %s\n", draw() & 1 ? "pass" : "drop");
 	n = append(text, n, "clock: %s\n", draw() & 1 ? "exact" : "coarse");
-	n = append(text, n, "bans: %s\nrules:\n", draw() & 1 ? "8" : "64");
+	n = append(text, n, "bans: %s\nrules:\n", draw() & 3 ? "8" : "64");
 	for (i = 0; i < rules; i++) {
 		snprintf(name, sizeof(name), "r%u", i);
 		n = append(text, n, "  - name: %s\n", name);

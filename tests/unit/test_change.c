@@ -637,19 +637,53 @@ static void test_a_rotation_moves_bans_and_keeps_lines(void **unused)
 	assert_int_equal(change_rotate(&pacer, &plan, &error), 0);
 }
 
-/* Where a set of the new secret's has no room, the bans in it wait, and are asked for meanwhile. */
+/* A table that is full: what would have to move waits, and is asked for under both secrets. */
 static void test_bans_that_wait_for_room(void **unused)
 {
+	uint32_t waited = 0;
+
+	for (uint32_t i = 0; i < 20; i++) {
+		begin(SMALL "bans: 8\nrules:\n- name: a\n  ban: 50s\n  limits: [" LARGE "]\n");
+		for (uint32_t k = 0; k < PACER_SECRETS; k++)
+			control.secret[0][k] = 0x9e3779b97f4a7c15ull * (i + k + 1);
+		assert_int_equal(ban_some(60), 8);
+		assert_int_equal(change_rotate(&pacer, &plan, &error), 0);
+		assert_int_equal(in_force()->bans.moving, banned_by(1, 60) < 8);
+		assert_true(banned_by(0, 60) + banned_by(1, 60) >= 8);
+		waited += in_force()->bans.moving;
+		end(unused);
+	}
+	assert_in_range(waited, 10, 20); /* of 256, one does not */
+}
+
+static void ban_by_the_old_secret(void)
+{
+	uint32_t secret = in_force()->secret;
+
+	in_force()->secret = 0;
+	assert_int_equal(ban_some(3), 3);
+	in_force()->secret = secret;
+}
+
+/* What was cut off before the bans had moved is taken up by the next change, whatever it is: when
+ * the last packet is through that may ban under the secret before.
+ */
+static void test_a_rotation_cut_off_is_taken_up(void **unused)
+{
 	(void)unused;
-	begin(SMALL BANNING(WINDOW));
-	for (uint32_t i = 0; i < PACER_SECRETS; i++)
-		control.secret[0][i] = 0x9e3779b97f4a7c15ull * (i + 1);
-	/* all that is drawn here: the same bytes, under which keys of this kind fall together */
-	assert_in_range(ban_some(60), 20, 60);
-	assert_int_equal(change_rotate(&pacer, &plan, &error), 0);
-	if (in_force()->bans.moving)
-		assert_true(banned_by(1, 60) < banned_by(0, 60) + banned_by(1, 60));
-	assert_true(banned_by(0, 60) + banned_by(1, 60) >= 20);
+	begin(SMALL BANNING(LARGE));
+	for (uint32_t k = 0; k < 2 * PACER_SECRETS; k++)
+		control.secret[k / PACER_SECRETS][k % PACER_SECRETS] =
+		    0x9e3779b97f4a7c15ull * (k + 1);
+	in_force()->secret = in_force()->rule[0].tier[0].secret = 1;
+	in_force()->bans.moving = 1;
+	grace_hook = ban_by_the_old_secret;
+	graces = 0;
+	assert_int_equal(banned_by(0, 3) + banned_by(1, 3), 0);
+	change_to(SMALL BANNING(LARGE ", " TO_DST));
+	assert_true(graces > 0);
+	assert_int_equal(in_force()->bans.moving, 0);
+	assert_int_equal(banned_by(1, 3), 3);
 }
 
 #define CASE(f) cmocka_unit_test_teardown(f, end)
@@ -676,6 +710,7 @@ int main(void)
 	    CASE(test_by_hand_in_both_lists),
 	    CASE(test_a_rotation_moves_bans_and_keeps_lines),
 	    CASE(test_bans_that_wait_for_room),
+	    CASE(test_a_rotation_cut_off_is_taken_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
