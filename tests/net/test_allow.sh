@@ -66,6 +66,8 @@ for_a_time()
 {
 	strict none ""
 	load none
+	equal "$(pacer allow s0 list) $(pacer allow s0 list --json)" "s0: no source is on the allow-list []" \
+		"an empty list"
 	pacer allow s0 add 10.77.0.11 --for 1s >/dev/null
 	pacer allow s0 add 10.77.0.12 --for 1h >/dev/null
 	arrive "20 20" n=20 n=20,from=10.77.0.12
@@ -147,7 +149,7 @@ killed()
 		in_server "$cut" execve $((n + 100)) 0 0 "$BUILD/xdp-pacer" \
 			allow s0 add 10.77.0.11 >/dev/null || code=$?
 		want=0
-		[ -z "$(pacer allow s0 list)" ] || want=1
+		[ "$(pacer allow s0 list --json | jq length)" -eq 0 ] || want=1
 		[ "$code" -eq 100 ] || break
 		((want)) || continue
 		arrive 9 n=9 || fail "killed at $n: listed, but not allowed" || exit 1
