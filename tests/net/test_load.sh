@@ -180,7 +180,7 @@ replace()
 	refused 1 's0: its pacer is attached in skb mode.*--mode skb, or unload' \
 		pacer load s0 -c "$work/two.yaml" --replace
 	pacer load s0 -c "$work/two.yaml" --replace --mode skb >/dev/null
-	equal "$(status .mode)" skb mode
+	equal "$(status .attach_mode)" skb mode
 	arrive "2" n=20
 	pacer unload s0 >/dev/null
 	equal "$(what_is_on s0)" "{}" "left on s0"

@@ -75,6 +75,8 @@ enum parsed { PARSED, PARSED_HELP, PARSED_WRONG /* and it has been said */ };
 
 /* argv[0] is the verb. Options and arguments may be mixed; behind "--" nothing is an option. */
 enum parsed options_parse(const struct verb *verb, int argc, char **argv, struct options *options);
+/* EXIT_WRONG, and that is said, where it is none of the verb's words. */
+int no_word(const struct verb *verb, const char *wrong);
 /* All that the verb's tables say, in lines of at most 80 characters. */
 void options_help(const struct verb *verb);
 /* The same of all verbs, shortly. */

@@ -15,8 +15,9 @@ static void emit_entry(const struct allow_entry *entry, uint64_t now_ns, void *a
 {
 	uint64_t hand_ns = left_ns(entry->hand_until_ns, now_ns);
 	char prefix[64], left[32];
+	size_t *n = arg;
 
-	++*(size_t *)arg;
+	(*n)++;
 	units_prefix_text(&entry->prefix, prefix, sizeof(prefix));
 	emit_row();
 	emit_object("");
@@ -33,23 +34,23 @@ static void emit_entry(const struct allow_entry *entry, uint64_t now_ns, void *a
 static int list(struct attached *a, const struct options *o)
 {
 	static const struct emit_column columns[] = {{"", false}, {"", false}, {"", true}, {0}};
-	size_t n = 0;
 	struct policy_error error = {0};
+	size_t n = 0;
 	int failed;
 
 	emit_begin(o->json);
 	emit_array("");
 	emit_table(columns, 0);
 	failed = change_allow_each(a, emit_entry, &n, &error);
-	if (!failed)
-		emit_table_end();
-	if (!failed && !n)
-		emit_text("%s: no source is on the allow-list\n", printable(a->ifname).text);
+	if (failed) {
+		emit_drop();
+		return complain(NULL, &error);
+	}
+	emit_table_end();
 	emit_close();
-	if (!failed)
-		return emit_end();
-	emit_drop();
-	return complain(NULL, &error);
+	if (!n)
+		emit_text("%s: no source is on the allow-list\n", printable(a->ifname).text);
+	return emit_end();
 }
 
 static int change(struct attached *a, const struct options *o)
@@ -79,6 +80,8 @@ static int run_allow(struct options *o)
 {
 	bool listing = o->n_args == 2 && !strcmp(o->args[1], "list");
 
+	if (o->n_args > 1 && no_word(&verb_allow, o->args[1]))
+		return EXIT_WRONG;
 	if (!listing && !(o->n_args == 3 && (!strcmp(o->args[1], "add") ||
 					     (!strcmp(o->args[1], "del") && !o->for_ns))))
 		return misused("allow", "it wants IFACE add|del PREFIX, or IFACE list");

@@ -174,6 +174,20 @@ enum parsed options_parse(const struct verb *verb, int argc, char **argv, struct
 	return parsed;
 }
 
+int no_word(const struct verb *verb, const char *wrong)
+{
+	struct policy_nearest nearest = {.wrong = wrong};
+
+	for (const struct word_row *word = verb->words; word->name; word++) {
+		if (!strcmp(word->name, wrong))
+			return EXIT_DONE;
+		policy_nearest(&nearest, word->name);
+	}
+	return misused(verb->name, "there is no word %s%s%s%s", wrong,
+		       nearest.name ? " (did you mean " : "", nearest.name ? nearest.name : "",
+		       nearest.name ? "?)" : "");
+}
+
 /* --- telling -------------------------------------------------------------------------------- */
 
 /* The text from a column on, broken between words; the cursor is at `at`. Ends the line. */
