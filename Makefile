@@ -5,13 +5,16 @@ VERSION := 0.2.0
 BUILD   ?= build
 PREFIX  ?= /usr
 LIBDIR  ?= $(PREFIX)/lib
-CC      ?= gcc
+ifeq ($(origin CC),default) # make's own is cc, which ?= would leave
+CC      := gcc
+endif
 CLANG   ?= $(firstword $(foreach c,clang-19 clang-16 clang,$(shell command -v $(c))))
 BPFTOOL ?= $(firstword $(shell command -v bpftool) /usr/sbin/bpftool)
 PKG     := libxdp libbpf yaml-0.1 jansson libpcap
 
-WARN    := -Wall -Wextra -Werror
+WARN    ?= -Wall -Wextra -Werror
 CFLAGS  ?= -O2 -g
+DEPEND   = -MMD -MP -MT $@ -MF $@.d
 USER    := -std=gnu11 -D_GNU_SOURCE $(WARN) -DPACER_VERSION='"$(VERSION)"' -Icommon -Iuser -I$(BUILD) \
 	   $(shell pkg-config --cflags $(PKG))
 LIBS    := $(shell pkg-config --libs $(PKG)) -lm
@@ -20,138 +23,134 @@ BPF     := -O2 -g -target bpf -mcpu=v3 $(WARN) -D__TARGET_ARCH_$(ARCH) -Icommon 
 	   -I/usr/include/$(shell uname -m)-linux-gnu
 
 CORE    := $(wildcard common/*.h)
-USERS   := $(wildcard user/*/*.c)
-USERH   := $(wildcard user/*/*.h)
-PURE    := $(addprefix $(BUILD)/user/,config/units.o config/policy.o plan/compile.o live/rotate.o plan/sampling.o plan/throttles.o)
-OBJS    := $(filter-out %/mkbuiltin.o,$(USERS:%.c=$(BUILD)/%.o))
-
-SANITIZE ?= -fsanitize=address,undefined -fno-sanitize-recover=undefined
-# Without sanitizers -O2, since below it gcc warns of what a denied packet leaves unset and nobody then
-# reads.
-TESTC    := $(USER) -g $(if $(strip $(SANITIZE)),-O1,-O2) -Itests/unit -Itests/model
-UNITS    := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
+MAINS   := user/cli/main.c user/plan/mkbuiltin.c
+USERS   := $(filter-out $(MAINS),$(wildcard user/*/*.c))
+OBJS    := $(USERS:%.c=$(BUILD)/%.o)
+PURE    := $(filter $(BUILD)/user/config/% $(BUILD)/user/plan/%,$(OBJS))
+ARCHIVE := $(BUILD)/user.a $(BUILD)/pure.a # of which a program links what it calls
 
 .DELETE_ON_ERROR:
-.PHONY: all install check mutants bench demo clean help format tidy unit prog
+.PHONY: all debug unit check-unit model prog check mutants bench demo format tidy compile_commands.json \
+	install uninstall clean help
 
 all: $(BUILD)/xdp-pacer $(BUILD)/pacer.bpf.o ## build the CLI and the object
 
-$(BUILD)/mkbuiltin: $(PURE) $(BUILD)/user/plan/mkbuiltin.o
-	$(CC) $(CFLAGS) $^ -o $@ $(LIBS)
+# What is built with other flags than last time is built anew.
+$(BUILD)/flags $(BUILD)/unit/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(CC) $(CFLAGS) $(USER) $(SANITIZE)' | cmp -s - $@ || echo '$(CC) $(CFLAGS) $(USER) $(SANITIZE)' > $@
+FORCE:
+
+# --- the object, and what is made of it ----------------------------------------------------------
+
+$(BUILD)/mkbuiltin: $(BUILD)/user/plan/mkbuiltin.o $(BUILD)/pure.a
+	$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
 
 $(BUILD)/builtin.h: $(BUILD)/mkbuiltin user/plan/builtin.yaml
 	$< user/plan/builtin.yaml > $@
 
-$(BUILD)/pacer.bpf.o: $(wildcard bpf/*.[ch]) bpf/clock/clock.bpf.h $(BUILD)/builtin.h $(CORE)
-	$(CLANG) $(BPF) -Ibpf/clock -c bpf/pacer.bpf.c -o $@
+# The same source on the kernel's clock, and on one that is given: for replay and for the tests.
+$(BUILD)/pacer.bpf.o: CLOCK := clock
+$(BUILD)/pacer_given.bpf.o: CLOCK := given
+$(BUILD)/pacer.bpf.o $(BUILD)/pacer_given.bpf.o: bpf/pacer.bpf.c $(BUILD)/builtin.h
+	$(CLANG) $(BPF) $(DEPEND) -Ibpf/$(CLOCK) -c $< -o $@
 
-$(BUILD)/pacer.skel.h: $(BUILD)/pacer.bpf.o
-	$(BPFTOOL) gen skeleton $< name pacer_bpf > $@ 2> $@.log || { cat $@.log; exit 1; }
+$(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
+	$(BPFTOOL) gen skeleton $< name $*_bpf > $@ 2> $@.log || { cat $@.log; exit 1; }
 
-# The same source on a clock that is given: for replay and for the tests.
-$(BUILD)/pacer_given.bpf.o: $(wildcard bpf/*.[ch]) bpf/given/clock.bpf.h $(BUILD)/builtin.h $(CORE)
-	$(CLANG) $(BPF) -Ibpf/given -c bpf/pacer.bpf.c -o $@
+# --- user space ----------------------------------------------------------------------------------
 
-$(BUILD)/pacer_given.skel.h: $(BUILD)/pacer_given.bpf.o
-	$(BPFTOOL) gen skeleton $< name pacer_given_bpf > $@ 2> $@.log || { cat $@.log; exit 1; }
-
-$(BUILD)/user/%.o: user/%.c $(USERH) $(CORE)
+$(BUILD)/user/%.o: user/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(USER) -c $< -o $@
+	$(CC) $(CFLAGS) $(USER) $(DEPEND) -c $< -o $@
 
 $(BUILD)/user/live/loader.o: $(BUILD)/pacer.skel.h
 $(BUILD)/user/offline/replay.o: $(BUILD)/pacer_given.skel.h
+$(BUILD)/pure.a: $(PURE)
+$(BUILD)/user.a: $(filter-out $(PURE),$(OBJS))
 
-$(BUILD)/xdp-pacer: $(OBJS)
+$(BUILD)/%.a:
+	@rm -f $@
+	$(AR) qcs $@ $^
+
+$(BUILD)/xdp-pacer: $(BUILD)/user/cli/main.o $(ARCHIVE)
 	$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
 
 $(BUILD)/traffic $(BUILD)/flood: $(BUILD)/%: tests/net/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -std=gnu11 -D_GNU_SOURCE $(WARN) $< -o $@
 
-# A unit test links what it tests of user/: by its own name, and what that needs.
-$(BUILD)/unit/test_policy:  MORE := user/config/policy.c user/config/units.c
-$(BUILD)/unit/test_allowlist: MORE := user/live/allowlist.c
-$(BUILD)/unit/test_units:   MORE := user/config/units.c
-$(BUILD)/unit/test_rotate:  MORE := -DCOMPILE_MOVE_SETS=8 user/live/rotate.c user/plan/compile.c user/plan/sampling.c user/plan/throttles.c user/config/policy.c user/config/units.c
-$(BUILD)/unit/test_compile: MORE := -DCOMPILE_MOVE_SETS=8 user/plan/compile.c user/plan/sampling.c user/plan/throttles.c user/config/policy.c user/config/units.c
-$(BUILD)/unit/test_change: MORE := user/live/change.c user/live/allowlist.c user/live/grace.c user/live/rotate.c user/plan/compile.c user/plan/sampling.c user/plan/throttles.c user/config/policy.c user/config/units.c \
-	   -Wl,--wrap=syscall,--wrap=open
-$(BUILD)/unit/test_throttles: MORE := user/plan/compile.c user/plan/sampling.c user/plan/throttles.c user/config/policy.c user/config/units.c
-$(BUILD)/unit/test_output_check: MORE := user/cli/output_check.c user/config/text.c user/plan/compile.c user/plan/sampling.c user/plan/throttles.c user/config/policy.c user/config/units.c -ljansson
-$(BUILD)/unit/test_limit:   MORE := user/plan/compile.c user/plan/sampling.c user/plan/throttles.c user/config/policy.c user/config/units.c
-$(BUILD)/unit/test_alloc:   MORE := user/plan/compile.c user/plan/sampling.c user/plan/throttles.c user/config/policy.c user/config/units.c
-$(BUILD)/unit/test_keys:    MORE := user/keys/keys.c user/config/units.c
-$(BUILD)/unit/test_sampler: MORE := user/plan/sampling.c
-$(BUILD)/unit/test_estimate: MORE := user/estimate/estimator.c user/estimate/exact.c user/estimate/track.c
-$(BUILD)/unit/test_pooled: MORE := user/estimate/pooled.c
-$(BUILD)/unit/test_sample_merge: MORE := user/estimate/estimator.c
-$(BUILD)/unit/test_tally: MORE := user/plan/tally.c user/config/units.c
-$(BUILD)/unit/test_text: MORE := user/config/text.c
-$(BUILD)/unit/test_emit: MORE := user/cli/emit.c -ljansson
+debug: ## build all for a debugger, with sanitizers, in build/debug
+	$(MAKE) BUILD=$(BUILD)/debug CFLAGS="-O0 -g3 -fno-omit-frame-pointer $(SANITIZE)" all
 
+# --- unit tests: objects of user/ built once with sanitizers, of which a test links what it calls ---
+
+SANITIZE ?= -fsanitize=address,undefined -fno-sanitize-recover=undefined
+# Without sanitizers -O2, since below it gcc warns of what a denied packet leaves unset and nobody then
+# reads. Tables count as large early, so that both ways of moving them are met.
+TESTC   := $(USER) -g $(if $(strip $(SANITIZE)),-O1,-O2) -Itests/unit -Itests/model -DCOMPILE_MOVE_SETS=8
+SUITES  := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
+# Those of common/ alone wait for nothing. What includes a skeleton is tested in tests/prog and tests/net.
+WINGED  := $(shell grep -lE '"(config|plan|live|offline|estimate|keys|cli)/|"applied\.h"' tests/unit/test_*.c)
+ASKED   := $(T:%=$(BUILD)/unit/test_%)
+
+ifneq ($(filter-out $(SUITES),$(ASKED)),)
+$(error T=$(T): there is no $(patsubst $(BUILD)/%,tests/%.c,$(filter-out $(SUITES),$(ASKED))))
+endif
+
+unit: $(or $(ASKED),$(SUITES)) ## build the unit tests; run one of them: make unit T=window
+	@set -e; for t in $(ASKED); do $$t; done
+
+check-unit: $(SUITES) ## build and run all unit tests, without root
+	@for t in $^; do $$t || failed="$$failed $$t"; done; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
+
+$(BUILD)/unit/user/%.o: user/%.c $(BUILD)/unit/flags
+	@mkdir -p $(@D)
+	$(CC) $(TESTC) $(SANITIZE) $(DEPEND) -c $< -o $@
+
+$(BUILD)/unit/user.a: $(patsubst %.c,$(BUILD)/unit/%.o,$(filter-out %/loader.c %/replay.c,$(USERS)))
+$(WINGED:tests/%.c=$(BUILD)/%): $(BUILD)/unit/user.a
+$(BUILD)/unit/test_change: LINK := -Wl,--wrap=syscall,--wrap=open
 # What others do between the steps of a move.
+$(BUILD)/unit/test_rotate: user/live/rotate.c
 $(BUILD)/unit/test_rotate: TESTC += -DPACER_STEP_HOOK
 
-$(BUILD)/unit/%: tests/unit/%.c $(wildcard tests/unit/*.h) $(USERS) $(USERH) $(CORE)
+$(BUILD)/unit/test_%: tests/unit/test_%.c $(BUILD)/unit/flags
+	$(CC) $(TESTC) $(SANITIZE) $(DEPEND) $(filter %.c %.a,$^) $(LINK) -o $@ -lcmocka $(LIBS)
+
+# --- every interleaving; the object under BPF_PROG_TEST_RUN; two CPUs hammering one key ------------
+
+MODEL   := $(patsubst tests/%.c,$(BUILD)/%.o,$(wildcard tests/model/*.c))
+
+$(BUILD)/model/%.o: tests/model/%.c $(BUILD)/unit/flags
 	@mkdir -p $(@D)
-	$(CC) $(TESTC) $(SANITIZE) $< $(MORE) -o $@ -lcmocka -lyaml -lm
+	$(CC) $(TESTC) -O2 $(DEPEND) -c $< -o $@
 
-unit: $(UNITS)
+model: $(BUILD)/test_model ## build the test of every interleaving, build/test_model
+$(BUILD)/test_model: $(MODEL)
+	$(CC) $(CFLAGS) $^ -o $@ -lcmocka
 
-# -O2, since below it gcc warns of what a denied packet leaves unset and nobody then reads.
-$(BUILD)/test_model: $(wildcard tests/model/*.[ch]) $(CORE)
-	@mkdir -p $(@D)
-	$(CC) $(TESTC) -O2 $(wildcard tests/model/*.c) -o $@ -lcmocka
-
-# The object under BPF_PROG_TEST_RUN; its twin on a given clock; two CPUs hammering one key.
 PROG    := $(patsubst tests/prog/%.c,$(BUILD)/prog/%,$(wildcard tests/prog/test_*.c) tests/prog/guard.c)
-HARNESS := $(wildcard tests/prog/*.h) tests/unit/oracle.h tests/unit/chi.h
+HAMMER  := $(BUILD)/prog/hammer.bpf.o $(BUILD)/prog/hammer_fault.bpf.o
 
-prog: $(PROG) $(addprefix $(BUILD)/prog/,pacer_given.bpf.o hammer.bpf.o hammer_fault.bpf.o)
+prog: $(PROG) $(HAMMER) $(BUILD)/prog/pacer_given.bpf.o ## build the tests that load the object; root runs them
 
-READER  := $(addprefix $(BUILD)/user/live/,snapshot.o change.o loader.o site.o pins.o targets.o allowlist.o grace.o samples.o)
-
-$(BUILD)/prog/test_sample: MORE := $(READER)
-$(BUILD)/prog/test_sample: $(READER)
-
-$(PROG): $(BUILD)/prog/%: tests/prog/%.c $(HARNESS) $(CORE) $(PURE) $(BUILD)/pacer.skel.h
+$(PROG): $(BUILD)/prog/%: tests/prog/%.c $(ARCHIVE) $(BUILD)/pacer.skel.h
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(USER) -Itests/unit -Itests/prog $< $(PURE) $(MORE) -o $@ $(LIBS) -lcmocka -lpthread
+	$(CC) $(CFLAGS) $(USER) $(DEPEND) -Itests/unit -Itests/prog $< $(ARCHIVE) -o $@ $(LIBS) -lcmocka -lpthread
 
 $(BUILD)/prog/pacer_given.bpf.o: $(BUILD)/pacer_given.bpf.o
 	@mkdir -p $(@D)
 	cp $< $@
 
-$(BUILD)/prog/hammer.bpf.o: tests/prog/hammer.bpf.c tests/prog/hammer.h $(CORE)
+$(BUILD)/prog/hammer_fault.bpf.o: FAULT := -DHAMMER_FAULT
+$(HAMMER): tests/prog/hammer.bpf.c
 	@mkdir -p $(@D)
-	$(CLANG) $(BPF) -Itests/prog -c $< -o $@
+	$(CLANG) $(BPF) $(DEPEND) -Itests/prog $(FAULT) -c $< -o $@
 
-$(BUILD)/prog/hammer_fault.bpf.o: tests/prog/hammer.bpf.c tests/prog/hammer.h $(CORE)
-	@mkdir -p $(@D)
-	$(CLANG) $(BPF) -Itests/prog -DHAMMER_FAULT -c $< -o $@
+# --- checks, measurements, tools -------------------------------------------------------------------
 
-tidy:
-	clang-tidy --quiet $(USERS) -- $(USER:-I$(BUILD)=-isystem $(BUILD))
-
-# Where the shells look: of zsh, Debian's has another place for packages than for what is made here.
-BASHDIR ?= $(PREFIX)/share/bash-completion/completions
-ZSHDIR  ?= $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
-
-install: all ## install under DESTDIR and PREFIX, with the core's headers
-	install -D -m 755 $(BUILD)/xdp-pacer $(DESTDIR)$(PREFIX)/sbin/xdp-pacer
-	install -D -m 644 $(BUILD)/pacer.bpf.o $(DESTDIR)$(LIBDIR)/bpf/pacer.bpf.o
-	install -d $(DESTDIR)$(PREFIX)/include/xdp-pacer
-	install -m 644 $(CORE) $(DESTDIR)$(PREFIX)/include/xdp-pacer
-	install -D -m 644 man/xdp-pacer.8 $(DESTDIR)$(PREFIX)/share/man/man8/xdp-pacer.8
-	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
-	printf 'prefix=%s\nName: xdp-pacer\nDescription: header-only packet pacing core\nVersion: %s\nCflags: -I$${prefix}/include/xdp-pacer\n' \
-		$(PREFIX) $(VERSION) > $(DESTDIR)$(LIBDIR)/pkgconfig/xdp-pacer.pc
-	install -d $(DESTDIR)$(BASHDIR) $(DESTDIR)$(ZSHDIR)
-	$(BUILD)/xdp-pacer help --completion bash > $(DESTDIR)$(BASHDIR)/xdp-pacer
-	$(BUILD)/xdp-pacer help --completion zsh > $(DESTDIR)$(ZSHDIR)/_xdp-pacer
-
-check: ## build and run every test
+check: ## build everything and run every test, as root
 	scripts/test
 
 mutants: ## plant small faults and see that the tests find them (NAMES= some of them)
@@ -166,8 +165,44 @@ demo: ## the pacer at work in two network namespaces
 format: ## format the sources
 	clang-format -i $(shell git ls-files '*.c' '*.h')
 
+tidy: $(BUILD)/pacer.skel.h $(BUILD)/pacer_given.skel.h ## clang-tidy over user/
+	clang-tidy --quiet $(USERS) $(MAINS) -- $(USER:-I$(BUILD)=-isystem $(BUILD))
+
+compile_commands.json: ## for editors and clangd, of these rules
+	$(MAKE) -nB --no-print-directory all unit model prog | scripts/compile-commands > $@
+
+# --- where it goes -----------------------------------------------------------------------------------
+
+HEADERS := $(PREFIX)/include/xdp-pacer
+PLACES  := $(PREFIX)/sbin/xdp-pacer $(LIBDIR)/bpf/pacer.bpf.o $(PREFIX)/share/man/man8/xdp-pacer.8 \
+	   $(LIBDIR)/pkgconfig/xdp-pacer.pc \
+	   $(BASHDIR)/xdp-pacer $(ZSHDIR)/_xdp-pacer
+
+# Where the shells look: of zsh, Debian's has another place for packages than for what is made here.
+BASHDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR  ?= $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
+
+install: all ## install under DESTDIR and PREFIX, with the core's headers
+	install -D -m 755 $(BUILD)/xdp-pacer $(DESTDIR)$(PREFIX)/sbin/xdp-pacer
+	install -D -m 644 $(BUILD)/pacer.bpf.o $(DESTDIR)$(LIBDIR)/bpf/pacer.bpf.o
+	install -D -m 644 -t $(DESTDIR)$(HEADERS) $(CORE)
+	install -D -m 644 man/xdp-pacer.8 $(DESTDIR)$(PREFIX)/share/man/man8/xdp-pacer.8
+	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
+	printf 'prefix=%s\nName: xdp-pacer\nDescription: header-only packet pacing core\nVersion: %s\nCflags: -I$${prefix}/include/xdp-pacer\n' \
+		$(PREFIX) $(VERSION) > $(DESTDIR)$(LIBDIR)/pkgconfig/xdp-pacer.pc
+	install -d $(DESTDIR)$(BASHDIR) $(DESTDIR)$(ZSHDIR)
+	$(BUILD)/xdp-pacer help --completion bash > $(DESTDIR)$(BASHDIR)/xdp-pacer
+	$(BUILD)/xdp-pacer help --completion zsh > $(DESTDIR)$(ZSHDIR)/_xdp-pacer
+
+uninstall: ## take away what install put there
+	rm -f $(addprefix $(DESTDIR),$(PLACES)) $(addprefix $(DESTDIR)$(HEADERS)/,$(notdir $(CORE)))
+	[ ! -d $(DESTDIR)$(HEADERS) ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(HEADERS)
+
 clean: ## remove what was built
 	rm -rf $(BUILD)
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' $(MAKEFILE_LIST) | column -t -s '|'
+	@sed -n 's/^\([a-z_.-]*\):.*## /  make \1|/p' $(firstword $(MAKEFILE_LIST)) | column -t -s '|'
+
+-include $(wildcard $(BUILD)/*.d $(BUILD)/user/*/*.d $(BUILD)/unit/*.d $(BUILD)/unit/user/*/*.d $(BUILD)/model/*.d \
+	 $(BUILD)/prog/*.d)

@@ -11,9 +11,9 @@ bench-tools: all bench-core $(BENCH)/bench
 # Of the core in user space alone: they want neither root nor a BPF object that loads.
 bench-core: $(BENCH)/core $(BENCH)/capacity
 
-$(BENCH)/core: tests/bench/core/core.c $(PURE) $(BUILD)/user/offline/replay.o $(CORE)
+$(BENCH)/core: tests/bench/core/core.c $(ARCHIVE)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(USER) $< $(PURE) $(BUILD)/user/offline/replay.o -o $@ $(LIBS)
+	$(CC) $(CFLAGS) $(USER) $< $(ARCHIVE) -o $@ $(LIBS)
 
 $(BENCH)/capacity: tests/bench/core/capacity.c $(CORE)
 	@mkdir -p $(@D)
@@ -26,8 +26,8 @@ $(BENCH)/bench.bpf.o: tests/bench/bench.bpf.c tests/bench/bench.h $(CORE)
 $(BENCH)/bench.skel.h: $(BENCH)/bench.bpf.o
 	$(BPFTOOL) gen skeleton $< name bench_bpf > $@
 
-$(BENCH)/%.o: tests/bench/%.c $(wildcard tests/bench/*.h) $(USERH) $(CORE) $(BENCH)/bench.skel.h
+$(BENCH)/%.o: tests/bench/%.c $(wildcard tests/bench/*.h) $(BENCH)/bench.skel.h
 	$(CC) $(CFLAGS) $(USER) -I$(BENCH) -Itests/bench -c $< -o $@
 
-$(BENCH)/bench: $(TOOLS) $(PURE) $(addprefix $(BUILD)/user/,live/loader.o live/targets.o)
+$(BENCH)/bench: $(TOOLS) $(ARCHIVE)
 	$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS) -lpthread
