@@ -52,7 +52,8 @@
 _Static_assert(PACER_STARTS_LINE == 10 + 1, "one line up to 10 slots");
 _Static_assert(PACER_STARTS_LINE + PACER_LINE_WORDS == 26 + 1, "two up to 26");
 _Static_assert(sizeof(struct pacer_line) == 4 * 10 + 24, "4 bytes a slot and 24 beside");
-_Static_assert(sizeof(struct pacer_half) == PACER_NARROW_SLOTS + 18, "a byte a slot and 18 beside");
+_Static_assert(PACER_NARROW_UNITS * sizeof(union pacer_unit) == PACER_NARROW_SLOTS + 18,
+	       "a byte a slot and 18 beside");
 
 enum pacer_window_error {
 	PACER_WINDOW_OK,
