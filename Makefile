@@ -109,11 +109,11 @@ $(BUILD)/unit/user/%.o: user/%.c $(BUILD)/unit/flags
 	$(CC) $(TESTC) $(SANITIZE) $(DEPEND) -c $< -o $@
 
 $(BUILD)/unit/user.a: $(patsubst %.c,$(BUILD)/unit/%.o,$(filter-out %/loader.c %/replay.c,$(USERS)))
-$(WINGED:tests/%.c=$(BUILD)/%): $(BUILD)/unit/user.a
-$(BUILD)/unit/test_change: LINK := -Wl,--wrap=syscall,--wrap=open
-# What others do between the steps of a move.
+# What others do between the steps of a move: before the archive, which has it without them.
 $(BUILD)/unit/test_rotate: user/live/rotate.c
 $(BUILD)/unit/test_rotate: TESTC += -DPACER_STEP_HOOK
+$(WINGED:tests/%.c=$(BUILD)/%): $(BUILD)/unit/user.a
+$(BUILD)/unit/test_change: LINK := -Wl,--wrap=syscall,--wrap=open
 
 $(BUILD)/unit/test_%: tests/unit/test_%.c $(BUILD)/unit/flags
 	$(CC) $(TESTC) $(SANITIZE) $(DEPEND) $(filter %.c %.a,$^) $(LINK) -o $@ -lcmocka $(LIBS)
