@@ -29,7 +29,10 @@
  * A time that runs backwards is further from TAT, and so denies more.
  *
  * Error: a denial is false by the rounding above, by the clock's resolution, and
- * where keys share an entry (table.h).
+ * where keys share an entry (table.h). Where the state of a limit begins anew beside
+ * the old one (another secret, other entries), the old one is asked until what it
+ * holds of a silent key is over. A key that has not been silent loses what it has
+ * used then, and may have its burst once more for each such beginning.
  *
  * Concurrency: pacer_rate_check and _when are pure. pacer_rate_next is stored
  * under the entry's lock (table.h).

@@ -592,8 +592,8 @@ PACER_INLINE __u64 pacer_throttle_when(const struct pacer_throttle_profile *prof
 		const struct pacer_throttle_bucket *bucket =
 		    &state->bucket[pacer_throttle_place(number)];
 
-		when_ns = pacer_later(
-		    when_ns, pacer_throttle_sum(pacer_load64(&bucket->until_ns), span_ns));
+		when_ns = pacer_later(when_ns,
+				      pacer_throttle_sum(pacer_load64(&bucket->until_ns), span_ns));
 		held -= pacer_load(&bucket->count);
 	}
 	return when_ns;

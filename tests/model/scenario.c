@@ -247,7 +247,8 @@ static void count_times(const struct limits *l, uint64_t at_ns[LOG_MAX])
 static const char *check_bucket(const struct limits *l, const uint64_t at_ns[LOG_MAX], int i)
 {
 	const struct entry *e = &s.log[i];
-	uint64_t now_ns = s.scenario->ahead ? pacer_later(at_ns[i], e->reached_ns) : at_ns[i], sum = 0;
+	uint64_t now_ns = s.scenario->ahead ? pacer_later(at_ns[i], e->reached_ns) : at_ns[i],
+		 sum = 0;
 	int j;
 
 	for (j = i; j >= 0; j--) {
@@ -301,7 +302,8 @@ static const char *check_bucket_denial(const struct limits *l, int i)
 
 		if (a->reason == PACER_ADMIT &&
 		    (s.scenario->shares || tier_key(l, a) == tier_key(l, e)))
-			tat = pacer_later(tat, a->now_ns * amount(l)) + tier_cost(l, a) * l->window_ns;
+			tat = pacer_later(tat, a->now_ns * amount(l)) +
+			      tier_cost(l, a) * l->window_ns;
 	}
 	if (pacer_later(tat, now) + tier_cost(l, e) * l->window_ns > now + l->limit * l->window_ns)
 		return NULL;

@@ -3,8 +3,7 @@
 #ifndef HAMMER_H
 #define HAMMER_H
 
-#include "table.h"
-#include "throttle.h"
+#include "limit.h"
 
 #define HAMMER_CPUS    2u
 #define HAMMER_KEYS    64u

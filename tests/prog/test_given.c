@@ -76,6 +76,23 @@ static size_t put_match(char *text, size_t n)
 	    pick_proto(has_ports, strstr(text + begin, "src:") || strstr(text + begin, "dst:")));
 }
 
+/* Bursts that let a packet through when they are a tick of the coarse clock shorter. */
+static size_t put_rate(char *text, size_t n, const char *key)
+{
+	static const char *const rates[] = {
+	    "rate: 10/s, burst: 2",	   "rate: 1K/s, burst: 50",	"rate: 3/m, burst: 2",
+	    "rate: 10Mbit/s, burst: 20k",  "rate: 1bit/s, burst: 2000", "rate: 7777/m, burst: 30",
+	    "rate: 333KB/s, burst: 64KiB",
+	};
+	static const char *const entries[] = {"", ", entries: 2", ", entries: 3", ", entries: 16"};
+
+	n = append(text, n, "      - {key: \"%s\"", key);
+	n = append(text, n, ", %s", PICK(rates));
+	if (strcmp(key, "all") != 0)
+		n = append(text, n, "%s", PICK(entries));
+	return append(text, n, "}\n%s", "");
+}
+
 static size_t put_limit(char *text, size_t n)
 {
 	static const char *const gaps[] = {"3ns", "1us", "50us", "1ms"};
@@ -92,6 +109,8 @@ static size_t put_limit(char *text, size_t n)
 		n = append(text, n, "      - {key: all, uses: %s, ", PICK(uses));
 		return append(text, n, "cooldown: %s}\n", PICK(windows));
 	}
+	if (draw() % 5 == 0)
+		return put_rate(text, n, key);
 	n = append(text, n, "      - {key: \"%s\"", key);
 	if (gap) {
 		n = append(text, n, ", gap: %s", PICK(gaps));
@@ -334,6 +353,7 @@ static void test_same(void **unused)
 	assert_true(prog.reasons_seen[PACER_ADMIT] > 1000);
 	assert_true(prog.reasons_seen[PACER_DENY_GAP] > 100);
 	assert_true(prog.reasons_seen[PACER_DENY_WINDOW] > 100);
+	assert_true(prog.reasons_seen[PACER_DENY_RATE] > 100);
 	assert_true(prog.reasons_seen[PACER_DENY_THROTTLE] > 100);
 	assert_true(prog.reasons_seen[PACER_DENY_BAN] > 100);
 	assert_true(events[PACER_BANNED] > 100);

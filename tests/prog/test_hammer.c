@@ -226,6 +226,32 @@ static uint64_t violations(uint64_t gap_ns, uint64_t window_ns, uint64_t limit, 
 	return found;
 }
 
+/*
+ * Admissions at which some window that ends there holds more than the burst and what the rate
+ * brings in it. `highest`: over all that a window may begin with, the time of its first less the
+ * time of what was admitted before. Where times are not exact, a window is as long as it can have
+ * been.
+ */
+static uint64_t over_rate(uint64_t unit_ns, uint64_t burst, int exact)
+{
+	uint64_t found = 0, end = 0;
+	int64_t cost_ns = 0, highest = 0;
+
+	qsort(h.event, h.n, sizeof(*h.event), exact ? by_at : by_before);
+	for (size_t i = 0; i < h.n; i++) {
+		struct span s = span_of(&h.event[i], exact);
+		int anew = !i || h.event[i].key != h.event[i - 1].key;
+
+		if (anew || (int64_t)s.from - cost_ns > highest)
+			highest = (int64_t)s.from - cost_ns;
+		if (anew || s.to > end)
+			end = s.to;
+		cost_ns += h.event[i].cost * unit_ns;
+		found += highest + cost_ns - (int64_t)end > (int64_t)(burst * unit_ns);
+	}
+	return found;
+}
+
 static void times_are_sane(void)
 {
 	size_t i;
@@ -244,10 +270,22 @@ static void times_are_sane(void)
 struct scenario {
 	const char *name;
 	uint64_t gap_ns, window_ns, skew_ns;
+	uint64_t unit_ns;	     /* not 0: a rate of one in so long, with a burst of `limit` */
 	uint32_t rows, limit, slots; /* limit 0: a sketch */
 	uint32_t sets, shared, keys, active;
 	uint32_t phase_log2, cost_max;
 };
+
+/* Without the slack that the loader adds: entries are to change hands often. */
+static void plan_rate(const struct scenario *s, struct pacer_tier *t)
+{
+	t->kind = PACER_TIER_RATE;
+	t->units = 1;
+	assert_int_equal(pacer_rate_profile(&t->rate,
+					    s->cost_max > 1 ? PACER_COST_BYTES : PACER_COST_PACKETS,
+					    1, s->unit_ns, s->limit, 0),
+			 PACER_RATE_OK);
+}
 
 static void plan(const struct scenario *s)
 {
@@ -263,7 +301,9 @@ static void plan(const struct scenario *s)
 				 .key_id = 1,
 				 .gap_ns = s->gap_ns,
 				 .units = PACER_LINE_UNITS};
-	if (s->limit) {
+	if (s->unit_ns) {
+		plan_rate(s, t);
+	} else if (s->limit) {
 		assert_int_equal(
 		    pacer_window_profile(&t->window,
 					 s->cost_max > 1 ? PACER_COST_BYTES : PACER_COST_PACKETS,
@@ -285,14 +325,16 @@ static void plan(const struct scenario *s)
 }
 
 /* What a CPU that looks for this time gets for one key: the limit at each turn of the ring, or a
- * packet a gap, whichever is less.
+ * packet a gap, whichever is less; of a rate, what it brings.
  */
 static uint64_t entitled(const struct scenario *s)
 {
 	const struct pacer_window *w = &h.plan->tier.window;
 	uint64_t by_window = UINT64_MAX, by_gap = UINT64_MAX;
 
-	if (s->limit)
+	if (s->unit_ns)
+		by_window = h.busy_ns / s->unit_ns;
+	else if (s->limit)
 		by_window = h.busy_ns / w->ring_ns * (s->limit - (h.plan->cost_max - 1));
 	if (s->gap_ns)
 		by_gap = h.busy_ns / s->gap_ns;
@@ -317,6 +359,12 @@ static uint64_t share(const struct scenario *s)
 	return all ? cost_admitted() * 100 / all : 100;
 }
 
+static uint64_t over(const struct scenario *s, int one_key)
+{
+	return s->unit_ns ? over_rate(s->unit_ns, s->limit, one_key)
+			  : violations(s->gap_ns, s->window_ns, s->limit, one_key);
+}
+
 static void hammered(const struct scenario *s)
 {
 	int one_key = !s->keys;
@@ -329,7 +377,7 @@ static void hammered(const struct scenario *s)
 	both = share(s);
 	if (!s->skew_ns)
 		times_are_sane();
-	found = violations(s->gap_ns, s->window_ns, s->limit, one_key);
+	found = over(s, one_key);
 	print_message("%-40s %8llu looks %6zu admitted", s->name, (unsigned long long)h.looks, h.n);
 	if (one_key)
 		print_message(" (%llu %%, alone %llu %%)", (unsigned long long)both,
@@ -386,7 +434,20 @@ static const struct scenario scenarios[] = {
      .sets = 2, .shared = 1, .keys = 16, .active = 8, .phase_log2 = 16},
     {"gap 3us and 5 in 50us, 16 keys", .gap_ns = 3 * US, .limit = 5, .window_ns = 50 * US,
      .slots = 10, .sets = 2, .shared = 1, .keys = 16, .active = 8, .phase_log2 = 16},
+    {"rate 1 in 5us, burst 1", .unit_ns = 5 * US, .limit = 1, .sets = 1, .shared = 1},
+    {"rate 1 in 3us, burst 20", .unit_ns = 3 * US, .limit = 20, .sets = 1, .shared = 1},
+    {"rate 1 in 3us, burst 20, shared", .unit_ns = 3 * US, .limit = 20, .shared = 1},
+    {"rate 1 in 3us, burst 20, 40us apart", .unit_ns = 3 * US, .limit = 20, .sets = 1, .shared = 1,
+     .skew_ns = 40 * US},
+    {"rate of 100 MB/s, burst 20000", .unit_ns = 10, .limit = 20000, .sets = 1, .shared = 1,
+     .cost_max = 1024},
+    {"rate 1 in 20us, burst 3, 16 keys", .unit_ns = 20 * US, .limit = 3, .sets = 2, .shared = 2,
+     .keys = 16, .active = 8, .phase_log2 = 16},
+    {"rate 1 in 10us, burst 4, 64 keys", .unit_ns = 10 * US, .limit = 4, .sets = 1, .shared = 2,
+     .keys = 64, .active = 2, .phase_log2 = 14},
 };
+
+#define RATE_OF_ONE 21 /* which it is above */
 
 static void test_two_cpus(void **unused)
 {
@@ -520,6 +581,10 @@ static void test_checker(void **unused)
 	assert_int_equal(violations(11, 0, 0, 1), 2);
 	assert_int_equal(violations(11, 0, 0, 0), 0);
 	assert_int_equal(violations(12, 0, 0, 0), 2);
+	assert_int_equal(over_rate(10, 1, 1), 0);
+	assert_int_equal(over_rate(11, 1, 1), 2);
+	assert_int_equal(over_rate(11, 1, 0), 1);
+	assert_int_equal(over_rate(11, 2, 1), 0);
 }
 
 /*
@@ -554,7 +619,7 @@ static uint64_t once_at_a_tier(const void *of)
 
 	plan(s);
 	run(HAMMER_CPUS);
-	return violations(s->gap_ns, s->window_ns, s->limit, 1);
+	return over(s, 1);
 }
 
 static uint64_t once_at_uses(const void *of)
@@ -566,7 +631,7 @@ static uint64_t once_at_uses(const void *of)
 
 static void test_fault_is_found(void **unused)
 {
-	static const size_t of[] = {1, 7, 8};
+	static const size_t of[] = {1, 7, 8, RATE_OF_ONE, RATE_OF_ONE + 1};
 	size_t i;
 
 	(void)unused;

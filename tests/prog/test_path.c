@@ -597,6 +597,48 @@ static void raise_window(void)
 	}
 }
 
+static void raise_rate(void)
+{
+	static const struct {
+		const char *limit;
+		uint32_t admitted; /* of udp4, 60 bytes each */
+	} rows[] = {
+	    {"{key: src, rate: 1/h, burst: 1}", 1},
+	    {"{key: src, rate: 1/h, burst: 7}", 7},
+	    {"{key: all, rate: 3/h, burst: 3}", 3},
+	    {"{key: 'src/24,56', rate: 1bit/s, burst: 1514}", 25}, /* 1500 bytes */
+	    {"{key: src, rate: 2/h, burst: 9}, {key: all, rate: 1/h, burst: 4}", 4},
+	    {"{key: src, packets: 9, window: 1h}, {key: src, rate: 1/h, burst: 2}", 2},
+	    {"{key: all, uses: 9, cooldown: 1h}, {key: src, rate: 1/h, burst: 2}", 2},
+	};
+	char policy[300];
+	uint32_t k;
+	size_t i;
+
+	for (i = 0; i < ARRAY(rows); i++) {
+		snprintf(policy, sizeof(policy), "rules:\n  - name: a\n    limits: [%s]\n",
+			 rows[i].limit);
+		prog_policy(&prog, policy);
+		for (k = 0; k < rows[i].admitted; k++)
+			judged(rows[i].limit, &udp4, XDP_PASS, 1, PACER_ADMIT);
+		for (k = 0; k < 3; k++)
+			befell(rows[i].limit, &udp4, XDP_DROP, PACER_DENY_RATE, PACER_EVENT_COUNT);
+		if (i < 2) /* IPv4 and IPv6 apart */
+			judged(rows[i].limit, &udp6, XDP_PASS, 1, PACER_ADMIT);
+		if (i == 2)
+			judged(rows[i].limit, &udp6, XDP_DROP, 1, PACER_DENY_RATE);
+	}
+	prog_policy(&prog, "bans: 64\nrules:\n  - name: a\n    ban: 1h\n"
+			   "    limits: [{key: src, rate: 1/h, burst: 1}]\n");
+	befell("rate", &udp4, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
+	befell("rate", &udp4, XDP_DROP, PACER_DENY_RATE, PACER_BANNED);
+	befell("rate", &udp4, XDP_DROP, PACER_DENY_BAN, PACER_EVENT_COUNT);
+	prog_policy(&prog, "mode: monitor\nrules:\n  - name: a\n"
+			   "    limits: [{key: src, rate: 1/h, burst: 1}]\n");
+	judged("monitor", &udp4, XDP_PASS, 1, PACER_ADMIT);
+	judged("monitor", &udp4, XDP_PASS, 1, PACER_DENY_RATE);
+}
+
 static void raise_throttle(void)
 {
 	static const struct {
@@ -665,7 +707,13 @@ static void hold(uint32_t tier, int held)
 	static const struct pacer_line empty;
 	uint64_t i, end = t->base + compile_tier_lines(t);
 
-	for (i = t->base; i < end; i++)
+	for (i = 0; t->kind == PACER_TIER_RATE && i < 2ull * t->sets + t->shared; i++) {
+		struct pacer_entry *e = &prog.lines[t->base + i / 4].unit[i % 4].entry;
+
+		if (e->tat_ns)
+			e->claim = held ? e->claim | 1 : e->claim & ~1u;
+	}
+	for (i = t->base; t->kind != PACER_TIER_RATE && i < end; i++)
 		if (memcmp(&prog.lines[i], &empty, sizeof(empty)))
 			prog.lines[i].claim =
 			    held ? prog.lines[i].claim | 1 : prog.lines[i].claim & ~1u;
@@ -681,6 +729,8 @@ static void raise_contended(void)
 	    {"[{key: src, gap: 1h, rows: 1}]", 0, PACER_DENY_GAP},
 	    {"[{key: src, packets: 2, window: 1h}]", 0, PACER_ADMIT},
 	    {"[{key: all, packets: 2, window: 1h}]", 0, PACER_ADMIT},
+	    {"[{key: src, rate: 1/h, burst: 2}]", 0, PACER_ADMIT},
+	    {"[{key: all, rate: 1/h, burst: 2}, {key: src, gap: 1ns}]", 0, PACER_ADMIT},
 	    {"[{key: src, packets: 2, window: 1h}, {key: all, packets: 2, window: 1h}]", 0,
 	     PACER_ADMIT},
 	    {"[{key: src, packets: 2, window: 1h}, {key: all, packets: 2, window: 1h}]", 1,
@@ -759,6 +809,7 @@ static const struct {
     {PACER_TOO_DEEP, "seventeen tags", raise_too_deep},
     {PACER_DENY_GAP, "the second packet within an hour", raise_gap},
     {PACER_DENY_WINDOW, "one more than the limit within an hour", raise_window},
+    {PACER_DENY_RATE, "one more than the burst at once", raise_rate},
     {PACER_DENY_THROTTLE, "one more than the uses within an hour", raise_throttle},
     {PACER_DENY_BAN, "a packet more after the one that was denied", raise_ban},
     {PACER_DENY_CONTENDED, "a claim that is never let go", raise_contended},
@@ -954,7 +1005,7 @@ static void raise_read_in_part(void)
 		befell(policy, &far, XDP_DROP, PACER_DENY_WINDOW, PACER_READ_IN_PART);
 		judged("no part of one", &udp6, XDP_PASS, PASS, PACER_NO_RULE);
 		judged("no part of one", &far4, XDP_PASS, PASS, PACER_NO_RULE);
-		deep.saddr[1]++;
+		deep.saddr[1]++; /* the /64 */
 		befell("another address", &deep, XDP_PASS, PACER_ADMIT, PACER_READ_IN_PART);
 		deep.saddr[1]--;
 	}

@@ -7,6 +7,7 @@ below knows. The oracle shares no code with the pacer: a deque of what a key was
 as common/window.h describes them, with the exact window held against it at every admission.
 """
 import collections
+import fractions
 import ipaddress
 import random
 import struct
@@ -38,6 +39,15 @@ POLICIES = {
   - name: rest
     limits: [{key: all, packets: 20, window: 5s, slots: 10}]
 allow: [192.0.2.99, "2001:db8:99::/48", 198.18.0.0/15, 198.19.0.0/16, "::/127"]
+""",
+    "rate": """
+  - name: udp
+    match: {proto: udp}
+    limits:
+      - {key: src, rate: 200/s, burst: 4}
+      - {key: dst, rate: 1Mbit/s, burst: 3000}
+  - name: rest
+    limits: [{key: all, rate: 3000/m, burst: 10}]
 """,
     # Below: user space and the kernel are compared under these, the oracle does not know them.
     "both": """
@@ -116,6 +126,13 @@ bans: 64
     "pair": """
   - name: pair
     limits: [{key: src, packets: 3, window: 1s, slots: 10, entries: 2}]
+""",
+    "rates": """
+  - name: tcp
+    match: {proto: tcp}
+    limits: [{key: src, rate: 7/s, burst: 2}, {key: all, rate: 1000/h, burst: 5}]
+  - name: rest
+    limits: [{key: flow, rate: 3/s, burst: 3}, {key: "src/24,56", rate: 11/s, burst: 3, entries: 3}]
 """,
     "throttle": """
   - name: throttle
@@ -322,6 +339,25 @@ class Window:
         self.keys[key_of(f, self.key)] = (head, number, events, exact)
 
 
+class Rate:
+    """Exact, as a bucket: of each key the level that it had, and when."""
+    reason = "rate"
+
+    def __init__(self, key, rate, burst, cost):
+        self.key, self.rate, self.burst, self.cost = key, fractions.Fraction(rate, S), burst, cost
+        self.level = collections.defaultdict(lambda: (0, 0))
+
+    def after(self, f):
+        level, last = self.level[key_of(f, self.key)]
+        return max(0, level - (f.time - last) * self.rate) + self.cost(f)
+
+    def fits(self, f):
+        return self.after(f) <= self.burst
+
+    def add(self, f):
+        self.level[key_of(f, self.key)] = (self.after(f), f.time)
+
+
 def one(_):
     return 1
 
@@ -332,6 +368,8 @@ ORACLES = {
     "tiers": lambda: [("tiers", None, [Gap("src/24,56", 10 * MS), Window("dst", 5, 2 * S, 7, one)])],
     "rules": lambda: [("bytes", 17, [Window("src+dport", 2000, S, 16, lambda f: f.wire)]),
                       ("rest", None, [Window("all", 20, 5 * S, 10, one)])],
+    "rate": lambda: [("udp", 17, [Rate("src", 200, 4, one), Rate("dst", 125000, 3000, lambda f: f.wire)]),
+                     ("rest", None, [Rate("all", 50, 10, one)])],
 }
 
 

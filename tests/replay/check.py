@@ -19,7 +19,7 @@ import xml.etree.ElementTree
 TEST, PACER, DIR = sys.argv[1:4]
 HARMLESS = "{key: all, packets: 2147483647, window: 1s, slots: 1}"
 LIMIT = re.compile(r"\{key:[^}]*\}")
-VALUE = re.compile(r"(gap|packets|bytes|uses): \w+")
+VALUE = re.compile(r"(gap|packets|bytes|uses|burst): \w+")
 
 
 def run(*args, code=(0,), **more):
@@ -111,6 +111,12 @@ def least_full():
 def least_throttle():
     """It denies nothing; here one use less would."""
     assert check_least("throttle", "nano.pcap") == 1
+
+
+def least_rate():
+    """Bursts that deny nothing; one less would."""
+    tried = sum(check_least("rates", f"{c}.pcap") for c in ("nano", "backwards", "noise", "spread"))
+    assert tried > 8, tried
 
 
 def least_once():

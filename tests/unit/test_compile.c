@@ -749,10 +749,8 @@ static void test_clock(void **unused)
 	    {"", "{key: src, packets: 9, window: 128ms, slots: 2}, {key: src, gap: 1s}", false},
 	    {"", "{key: src, packets: 9, window: 128ms, slots: 2}, {key: src, gap: 10ms}", true},
 	    {"", "{key: dst, gap: 1s}, {key: src, packets: 9, window: 1s, slots: 58}", true},
-	    {"", "{key: src, rate: 125/s, burst: 8}", false}, /* 64 ms */
-	    {"", "{key: src, rate: 125/s, burst: 7}", true},
-	    {"", "{key: src, rate: 8Mbit/s, burst: 64k}", false},
-	    {"", "{key: src, rate: 8Mbit/s, burst: 63k}", true},
+	    {"", "{key: src, rate: 1/h, burst: 1}", true}, /* the burst is to be whole */
+	    {"", "{key: src, rate: 8Mbit/s, burst: 1G}", true},
 	    {"clock: coarse", "{key: src, rate: 1k/s, burst: 5}", false},
 	    {"clock: exact", "{key: src, gap: 10s}, {key: src, packets: 9, window: 1h}", true},
 	    {"clock: coarse", "{key: src, gap: 1us}, {key: src, packets: 9, window: 1ms}", false},
@@ -783,10 +781,19 @@ static void test_clock(void **unused)
 	}
 	assert_int_equal(load("rules: []\n"), 0);
 	assert_int_equal(now.bin.flags & PACER_CLOCK_EXACT, 0);
-	assert_int_equal(load(rule_of("clock: coarse", "{key: src, rate: 1k/s, burst: 4}")), -1);
-	assert_int_equal(error.line, 4);
-	assert_string_equal(error.text, "rules[0].limits[0].burst: it lasts less than a tick of "
-					"the coarse clock: write more, or clock: exact");
+	static const char *const shut[] = {"rate: 1k/s, burst: 4", "rate: 1k/h, burst: 1",
+					   "rate: 1MB/s, burst: 5513", "rate: 1/h, burst: 1"};
+	for (i = 0; i < ARRAY(shut); i++) {
+		char limit[64];
+
+		snprintf(limit, sizeof(limit), "{key: src, %s}", shut[i]);
+		assert_int_equal(load(rule_of("clock: coarse", limit)), -1);
+		assert_int_equal(error.line, 4);
+		assert_string_equal(error.text,
+				    "rules[0].limits[0].burst: a tick of the coarse clock shorter, "
+				    "it lets no packet through: write more, or clock: exact");
+	}
+	assert_int_equal(load(rule_of("clock: coarse", "{key: src, rate: 1MB/s, burst: 5514}")), 0);
 }
 
 /* An entry is 16 bytes, four to a line: `entries` keys have one each, in sets of two. */
@@ -1746,7 +1753,7 @@ static const char *const paced_pool[] = {
     "{key: src, rate: 70/s, burst: 2}",
     "{key: src, rate: 70/s, burst: 6}",
     "{key: src, rate: 3KB/s, burst: 1600}",
-    "{key: src, rate: 24kbit/s, burst: 1514}",
+    "{key: src, rate: 24kbit/s, burst: 1540}",
 };
 
 /* Of the rates: which bursts the epoch has, and which of them have their past. */

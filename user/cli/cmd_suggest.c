@@ -58,14 +58,15 @@ static int rules_text(const struct suggestion *s, uint32_t limit, char *buf, siz
 			s->key, limit, window);
 }
 
+/* Says so. Returns the exit code, which is not EXIT_DONE. */
 static int no_policy(const struct suggestion *s, const struct policy_error *error)
 {
-	if (error->line == POLICY_NO_MEMORY) {
+	if (error->line == POLICY_NO_MEMORY)
 		(void)gave_up("suggest", "no memory");
-		return EXIT_FAILED;
-	}
-	(void)misused("suggest", "--key %s and --window make no policy: %s", s->key, error->text);
-	return EXIT_WRONG;
+	else
+		(void)misused("suggest", "--key %s and --window make no policy: %s", s->key,
+			      error->text);
+	return error->line == POLICY_NO_MEMORY ? EXIT_FAILED : EXIT_WRONG;
 }
 
 static int open_judge(const struct suggestion *s, uint32_t limit, struct policy **policy,

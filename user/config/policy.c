@@ -771,7 +771,6 @@ static int read_window(struct source *s, const struct place *at, const yaml_node
 
 #define RATE_BYTES_MAX	 125000000000ull /* a second: 1 Tbit/s */
 #define RATE_PACKETS_MAX 2000000000ull	 /* the smallest frames of that */
-#define RATE_FRAME_MAX	 1514		 /* the largest frame of an Ethernet without jumbo frames */
 
 static int read_rate(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
@@ -994,10 +993,10 @@ static int MUST_USE check_burst(struct source *s, const struct place *at, const 
 	if (limit->burst_bytes && !limit->rate.bytes)
 		return fail(s, line_of(seen[FIELD_BURST]), &place,
 			    "it is in bytes, and the rate is in packets: write burst: 50, say");
-	if (limit->rate.bytes && limit->burst < RATE_FRAME_MAX)
+	if (limit->rate.bytes && limit->burst < POLICY_FRAME_MAX)
 		return fail(s, line_of(seen[FIELD_BURST]), &place,
 			    "%llu bytes are less than one frame of %u: write %u or more",
-			    (unsigned long long)limit->burst, RATE_FRAME_MAX, RATE_FRAME_MAX);
+			    (unsigned long long)limit->burst, POLICY_FRAME_MAX, POLICY_FRAME_MAX);
 	return 0;
 }
 

@@ -15,9 +15,10 @@
 #include "abi.h"
 #include "config/units.h"
 
-#define POLICY_NAME_MAX	      32 /* a rule's name: letters, digits, '_' and '-' */
-#define POLICY_LIST_MAX	      64 /* prefixes or ranges in one field of one match */
-#define POLICY_LIMITS_MAX     8	 /* limits of a rule */
+#define POLICY_NAME_MAX	      32   /* a rule's name: letters, digits, '_' and '-' */
+#define POLICY_LIST_MAX	      64   /* prefixes or ranges in one field of one match */
+#define POLICY_FRAME_MAX      1514 /* the largest frame of an Ethernet without jumbo frames */
+#define POLICY_LIMITS_MAX     8	   /* limits of a rule */
 #define POLICY_ALLOW_MAX      PACER_ALLOW_MAX
 #define POLICY_MEMORY_DEFAULT (64ull << 20)
 #define POLICY_USES_MAX	      ((1ull << 31) - 1)
@@ -60,7 +61,7 @@ struct policy_limit {
 	enum pacer_cost cost;
 	uint64_t window_ns;
 	uint32_t slots;
-	uint64_t entries; /* keys to hold state for; 0: a share of the memory */
+	uint64_t entries;	/* keys to hold state for; 0: a share of the memory */
 	struct units_rate rate; /* of `cost`s */
 	uint64_t burst;
 	bool burst_bytes; /* it was written in bytes */

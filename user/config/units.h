@@ -37,8 +37,8 @@ struct units_rate {
 };
 
 /*
- * "1000/s", "5/m", "3/h", "2kpps": packets; "20MB/s", "64KiB/m", "10Mbit/s": bytes. Exact: 1bit/s is
- * a byte every 8 s. 0/s is read, for the caller to refuse.
+ * "1000/s", "5/m", "3/h", "2kpps": packets; "20MB/s", "64KiB/m", "10Mbit/s": bytes. Exact: 1bit/s
+ * is a byte every 8 s. 0/s is read, for the caller to refuse.
  */
 int units_rate_over(const char *text, struct units_rate *rate);
 /* "2Mpps", "500kpps", "100pps", "2M/s": packets a second. */

@@ -505,9 +505,10 @@ static int open_plot(struct plot *p, const struct judge *like, const struct plot
 		     struct policy_error *error)
 {
 	if (like->policy->rule[view->rule].limit[view->limit].kind == LIMIT_RATE)
-		return policy_fail(error, 0,
-				   "replay: --plot draws gaps, windows and throttles, and this limit is "
-				   "a rate: choose another by --plot-rule and --plot-key");
+		return policy_fail(
+		    error, 0,
+		    "replay: --plot draws gaps, windows and throttles, and this limit is "
+		    "a rate: choose another by --plot-rule and --plot-key");
 	if (judge_open(&p->judge, like->name, like->policy, false, error))
 		return -1;
 	p->view = view;

@@ -26,8 +26,8 @@ struct replay_frame {
 
 struct replay_fate {
 	enum pacer_reason reason;
-	uint32_t rule; /* index in the policy; PACER_RULES_MAX: none */
-	uint32_t tier; /* of the rule; 0 where none denied */
+	uint32_t rule;	  /* index in the policy; PACER_RULES_MAX: none */
+	uint32_t tier;	  /* of the rule; 0 where none denied */
 	uint64_t open_ns; /* of a denial: when the packet would pass if nothing else came; else 0 */
 	struct pacer_packet pkt;
 };

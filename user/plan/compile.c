@@ -573,6 +573,14 @@ static int add_throttle(struct draft_rule *d, const struct policy_limit *limit, 
 				&draft->tier.throttle, error);
 }
 
+/* Does the rate let a packet through, the burst being a tick of the clock shorter? */
+static bool opens(const struct pacer_rate *rate)
+{
+	uint32_t cost = rate->cost == PACER_COST_BYTES ? POLICY_FRAME_MAX : 1;
+
+	return pacer_rate_check(rate, (struct pacer_fine){0, 0}, 1, cost);
+}
+
 static int add_rate(struct draft_rule *d, const struct policy_limit *limit, size_t rule,
 		    size_t index, const struct terms *terms, struct policy_error *error)
 {
@@ -580,16 +588,24 @@ static int add_rate(struct draft_rule *d, const struct policy_limit *limit, size
 
 	if (no_tier(d, rule, limit, index, error))
 		return -1;
-	*at = (struct draft){{.kind = PACER_TIER_RATE, .units = 1}, NULL, 0, -1, (int)index,
-			     limit->line, PLAN_NEW, false};
+	*at = (struct draft){{.kind = PACER_TIER_RATE, .units = 1},
+			     NULL,
+			     0,
+			     -1,
+			     (int)index,
+			     limit->line,
+			     PLAN_NEW,
+			     false};
 	key_masks(&limit->key, &at->tier);
 	d->n++;
 	if (pacer_rate_profile(&at->tier.rate, limit->cost, limit->rate.amount, limit->rate.per_ns,
-			       limit->burst, terms->resolution_ns) != PACER_RATE_OK)
-		return policy_fail(error, limit->line,
-				   "rules[%zu].limits[%zu].burst: it lasts less than a tick of the "
-				   "coarse clock: write more, or clock: exact",
-				   rule, index);
+			       limit->burst, terms->resolution_ns) != PACER_RATE_OK ||
+	    !opens(&at->tier.rate))
+		return policy_fail(
+		    error, limit->line,
+		    "rules[%zu].limits[%zu].burst: a tick of the coarse clock "
+		    "shorter, it lets no packet through: write more, or clock: exact",
+		    rule, index);
 	at->lines = wanted_lines(limit, &at->tier);
 	at->sized = at->lines ? limit : NULL;
 	return 0;
@@ -1386,16 +1402,13 @@ static uint64_t fine_of(const struct policy_throttle *t)
 /* The shortest time that the limit tells apart. */
 static uint64_t fine_ns(const struct policy_limit *l)
 {
-	wide burst_ns;
-
 	switch (l->kind) {
 	case LIMIT_GAP:
 		return l->gap_ns;
 	case LIMIT_WINDOW:
 		return l->window_ns / (l->slots ? l->slots : 1);
-	case LIMIT_RATE:
-		burst_ns = (wide)l->burst * l->rate.per_ns / l->rate.amount;
-		return burst_ns < UINT64_MAX ? burst_ns : UINT64_MAX;
+	case LIMIT_RATE: /* a burst that is a tick shorter is a packet shorter, at the least */
+		return 0;
 	case LIMIT_THROTTLE:
 		break;
 	}
