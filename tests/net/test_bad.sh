@@ -67,6 +67,19 @@ policy_errors()
 	key: src, packets: 10, packets: 20, window: 1s|written twice
 	key: src, packets: 10, window: 1s, slots: 59|"59" will not do
 	key: src, packets: 5G, window: 1s|more than can be counted
+	key: src, rate: 10/s|rate is written, but not the burst .*write burst: 50
+	key: src, burst: 10|nothing is limited: write gap, packets, bytes, rate or uses
+	key: src, rate: 0/s, burst: 10|rate: 0 is no limit
+	key: src, rate: 10/s, burst: 0|burst: 0 is no limit
+	key: src, rate: -10/s, burst: 5|rate: -10/s is negative
+	key: src, rate: 10Mbit, burst: 64K|rate: "10Mbit" is not a rate: write 1000/s, 10Mbit/s or 20MB/s
+	key: src, rate: 10/s, burst: 64KiB|burst: it is in bytes, and the rate is in packets: write burst: 50
+	key: src, rate: 10Mbit/s, burst: 1000|burst: 1000 bytes are less than one frame of 1514: write 1514 or more
+	key: src, rate: 2Tbit/s, burst: 64K|rate: no line carries so much: write 1000Gbit/s or less
+	key: src, rate: 1bit/h, burst: 2000|rate: slower than one in 73 minutes
+	key: src, rate: 1/h, burst: 1G|burst: 1000000000 are more than can be kept at this rate
+	key: src, rate: 10/s, burst: 5, window: 1s|window: belongs to packets or bytes
+	key: src, gap: 1ms, burst: 5|burst: belongs to a rate
 	key: src, uses: 10, cooldown: 1s|uses are of all packets of the rule
 	key: all, uses: 10|write cooldown
 	key: all, uses: 0, cooldown: 1s|uses: 0 is no limit

@@ -39,7 +39,7 @@ at_once()
 	rated 983 100
 }
 
-# The burst comes back as the rate brings it: five in half a second at ten a second, and no sixth.
+# The burst comes back as the rate brings it: two in a fifth of a second, and no third above it.
 comes_back()
 {
 	rate back "{key: src, rate: 10/s, burst: 2}"

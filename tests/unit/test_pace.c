@@ -925,6 +925,87 @@ static void test_ban_runs(void **unused)
 	assert_true(banned > 1000);
 }
 
+/* ---- rates beside other limits ---- */
+
+/* A tier of 128 sets of a rate of one in 100 ns, with this burst. */
+static struct pacer_tier *rate_tier(int key, uint32_t burst)
+{
+	struct pacer_tier *t = tier(0, key, 0, 0);
+
+	t->kind = PACER_TIER_RATE;
+	t->units = 1;
+	t->idle_ns = 1;
+	lines_used -= t->sets;
+	t->sets = key == ALL ? 0 : t->sets; /* as the loader has it: one for all */
+	t->shared = key == ALL ? 1 : 32;
+	lines_used += (2 * t->sets + t->shared + 3) / 4;
+	assert_int_equal(pacer_rate_profile(&t->rate, PACER_COST_PACKETS, 1, 100, burst, 0),
+			 PACER_RATE_OK);
+	return t;
+}
+
+/* Whoever denies, nobody is charged: not the rate by the window, nor the window by the rate. */
+static void test_rate_uncharged(void **unused)
+{
+	struct pacer_packet a = packet4(0x0a000001, 2, 3, 53), b = packet4(0x0a000002, 2, 3, 53);
+	uint32_t i;
+
+	(void)unused;
+	begin();
+	rate_tier(SRC, 2);
+	tier(0, ALL, 3, 0);
+	judged(&a, START, PACER_ADMIT, 0, 0);
+	judged(&a, START, PACER_ADMIT, 0, 0);
+	for (i = 0; i < 5; i++)
+		denied_uncharged(&a, START + 99, PACER_DENY_RATE, 0);
+	judged(&b, START + 99, PACER_ADMIT, 0, 0);
+	for (i = 0; i < 5; i++)
+		denied_uncharged(&b, START + 99, PACER_DENY_WINDOW, 1);
+	policy.rule[0].tier[1].window.limit = 9;
+	judged(&b, START + 99, PACER_ADMIT, 0, 0); /* its second: the denials were none of it */
+	judged(&b, START + 99, PACER_DENY_RATE, 0, 0);
+	judged(&a, START + 100, PACER_ADMIT, 0, 0);
+}
+
+/* IPv4 and IPv6 are apart in a key of addresses, and together in the key of all. */
+static void test_rate_families(void **unused)
+{
+	struct pacer_packet four = packet4(0x20010db8, 2, 3, 53), six = packet6(0, 0, 0, 53);
+
+	(void)unused;
+	begin();
+	rate_tier(SRC, 1);
+	judged(&four, START, PACER_ADMIT, 0, 0);
+	judged(&six, START, PACER_ADMIT, 0, 0);
+	judged(&four, START, PACER_DENY_RATE, 0, 0);
+	judged(&six, START, PACER_DENY_RATE, 0, 0);
+	begin();
+	rate_tier(ALL, 1);
+	judged(&four, START, PACER_ADMIT, 0, 0);
+	judged(&six, START, PACER_DENY_RATE, 0, 0);
+	judged(&six, START + 100, PACER_ADMIT, 0, 0);
+	judged(&four, START + 199, PACER_DENY_RATE, 0, 0);
+}
+
+/* A denial by the key's own rate bans it; one by the rate of all does not. */
+static void test_rate_bans(void **unused)
+{
+	struct pacer_packet a = packet4(0x0a000001, 2, 3, 53), b = packet4(0x0a000002, 2, 3, 53);
+
+	(void)unused;
+	begin();
+	rate_tier(SRC, 1);
+	rate_tier(ALL, 2);
+	bans(0, 8);
+	fares(&a, START, PACER_ADMIT, 0, NOTHING);
+	fares(&a, START + 1, PACER_DENY_RATE, 0, PACER_BANNED);
+	fares(&a, START + TTL, PACER_DENY_BAN, 0, NOTHING);
+	fares(&b, START + TTL, PACER_ADMIT, 0, NOTHING);
+	fares(&a, START + 1 + TTL, PACER_ADMIT, 0, NOTHING);
+	b.key[PACER_WORD_SADDR]++;
+	fares(&b, START + 1 + TTL, PACER_DENY_RATE, 1, NOTHING);
+}
+
 /* ---- long runs: every tier keeps its promise to every key, and no denial is charged ----
  *
  * The tables have room for all, so that a denial is a key's own.
@@ -1021,6 +1102,9 @@ int main(void)
 	    cmocka_unit_test(test_throttle_undone),
 	    cmocka_unit_test(test_throttle_uncharged),
 	    cmocka_unit_test(test_throttle_until_and_missing),
+	    cmocka_unit_test(test_rate_uncharged),
+	    cmocka_unit_test(test_rate_families),
+	    cmocka_unit_test(test_rate_bans),
 	    cmocka_unit_test(test_ban),
 	    cmocka_unit_test(test_ban_not_by_all),
 	    cmocka_unit_test(test_ban_not_by_failure),

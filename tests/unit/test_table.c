@@ -1291,6 +1291,8 @@ static void test_rate_neighbours(void **unused)
 static void test_rate_brought_along(void **unused)
 {
 	struct pacer_tier t = rates(PACER_COST_PACKETS, 1, 1000, 3, 1, 1);
+	struct pacer_hold hold = {0};
+	struct pacer_ask q;
 	struct bench b;
 
 	(void)unused;
@@ -1301,7 +1303,8 @@ static void test_rate_brought_along(void **unused)
 	assert_int_equal(drain(&b, key(3), START + 1499),
 			 3); /* shared: the first is not idle yet */
 	assert_int_equal(record(&b, 2)->tat_ns, START + 4499);
-	assert_int_equal(ask(&b, key(3), START + 1500, 1), PACER_DENY_RATE);
+	q = question(&b, key(3), START + 1500, 1);
+	assert_int_equal(pacer_entry_check(&q, &hold), PACER_DENY_RATE);
 	assert_int_equal(pacer_claim_tag(record(&b, 0)->claim), 1); /* a look takes nothing */
 	assert_int_equal(ask(&b, key(3), START + 2499, 1), PACER_ADMIT);
 	assert_int_equal(pacer_claim_tag(record(&b, 0)->claim), 3);
@@ -1316,8 +1319,8 @@ static void test_rate_fraction(void **unused)
 {
 	struct pacer_tier t = rates(PACER_COST_PACKETS, 3, 1, 3, 1, 1); /* three a ns */
 	struct pacer_ask q;
-	struct pacer_found f;
-	struct pacer_seen seen;
+	struct pacer_found f = {0};
+	struct pacer_seen seen = {0};
 	struct bench b;
 
 	(void)unused;
