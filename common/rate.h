@@ -29,10 +29,16 @@
  * A time that runs backwards is further from TAT, and so denies more.
  *
  * Error: a denial is false by the rounding above, by the clock's resolution, and
- * where keys share an entry (table.h). Where the state of a limit begins anew beside
- * the old one (another secret, other entries), the old one is asked until what it
- * holds of a silent key is over. A key that has not been silent loses what it has
- * used then, and may have its burst once more for each such beginning.
+ * where keys share an entry (table.h).
+ *
+ * Beginning anew. Where the state of a limit begins anew beside the old one
+ * (another secret, other entries, another rate), the old one is asked until what it
+ * holds of a silent key is over (begin_ns). A key that is not silent has used its
+ * burst of the old one and not of the new, and would have it once more. So an entry
+ * that begins before that time has spent its burst with its first packet. Up to that
+ * packet the old one bounds what is admitted, by burst + rate * W; from then on the
+ * new one does, by rate * W alone. The error: a key that has not used its burst
+ * builds it anew, at its rate.
  *
  * Concurrency: pacer_rate_check and _when are pure. pacer_rate_next is stored
  * under the entry's lock (table.h).
@@ -231,6 +237,8 @@ PACER_INLINE void pacer_rate_admit(const struct pacer_ask *q, const struct pacer
 	struct pacer_fine next =
 	    pacer_rate_next(rate, tat, q->now_ns, pacer_rate_cost(rate, q->len_bytes));
 
+	if (!tat.ns && q->now_ns < rate->begin_ns)
+		next = (struct pacer_fine){q->now_ns + rate->burst_ns, rate->burst_frac};
 	pacer_store(&r->head->tat_frac, next.frac);
 	pacer_store64(&r->head->tat_ns, next.ns);
 }

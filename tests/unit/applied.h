@@ -116,6 +116,8 @@ static inline void time_retired(void)
 			if (t->until_ns == COMPILE_UNTIL_SET)
 				t->until_ns = host.now_ns + compile_tier_memory_ns(t);
 		}
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		compile_begin_rates(&now.bin.rule[r]);
 }
 
 /* A policy of one rule with these limits. */

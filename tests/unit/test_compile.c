@@ -1614,6 +1614,7 @@ static void assert_rate(const struct plan_limit *at, const struct policy_limit *
 	assert_int_equal(pacer_rate_profile(&rate, l->cost, l->rate.amount, l->rate.per_ns,
 					    l->burst, now.plan.resolution_ns),
 			 PACER_RATE_OK);
+	rate.begin_ns = t->rate.begin_ns;
 	assert_memory_equal(&t->rate, &rate, sizeof(rate));
 }
 
@@ -1727,7 +1728,6 @@ static const struct units_rate paced_rate[] = {
 
 struct epoch {
 	uint64_t gap_ns, limit[2], burst[ARRAY(paced_rate)];
-	bool anew[ARRAY(paced_rate)]; /* none of those of this rate goes on where it was */
 };
 
 static struct epoch epochs[256];
@@ -1756,11 +1756,9 @@ static const char *const paced_pool[] = {
     "{key: src, rate: 24kbit/s, burst: 1540}",
 };
 
-/* Of the rates: which bursts the epoch has, and which of them have their past. */
+/* Of the rates: which bursts the epoch has. */
 static void begin_rates(struct epoch *epoch)
 {
-	bool goes_on[ARRAY(paced_rate)] = {false};
-
 	for (size_t k = 0; k < ARRAY(paced_rate); k++)
 		epoch->burst[k] = UINT64_MAX;
 	for (size_t i = 0; i < now.plan.n_limits; i++) {
@@ -1774,11 +1772,8 @@ static void begin_rates(struct epoch *epoch)
 				continue;
 			if (l->burst < epoch->burst[k])
 				epoch->burst[k] = l->burst;
-			goes_on[k] |= at->state != PLAN_NEW && at->state != PLAN_MOVED;
 		}
 	}
-	for (size_t k = 0; k < ARRAY(paced_rate); k++)
-		epoch->anew[k] = !goes_on[k];
 }
 
 static void begin_epoch(uint32_t e)
@@ -1824,28 +1819,24 @@ static const char *paced_text(void)
 static void assert_rate_kept(const struct admission *a, uint32_t n, uint32_t epoch, size_t k)
 {
 	const struct units_rate *rate = &paced_rate[k];
-	uint64_t cost = 0, most = epochs[epoch].burst[k], times = 1;
+	uint64_t cost = 0, most = epochs[epoch].burst[k];
 	uint32_t e = epoch;
 
 	for (uint32_t i = n; i; i--) {
 		unsigned __int128 allowed;
 
-		for (; e > a[i - 1].epoch; e--) {
-			times += epochs[e].anew[k];
+		for (; e > a[i - 1].epoch; e--)
 			most = epochs[e - 1].burst[k] > most ? epochs[e - 1].burst[k] : most;
-		}
 		if (most == UINT64_MAX)
 			return;
 		cost += rate->bytes ? PACED_BYTES : 1;
 		allowed = (unsigned __int128)(a[n - 1].time_ns - a[i - 1].time_ns) * rate->amount +
-			  (unsigned __int128)times * most * rate->per_ns;
+			  (unsigned __int128)most * rate->per_ns;
 		if ((unsigned __int128)cost * rate->per_ns > allowed)
-			fail_msg("rate %zu: %llu in %llu ns, epochs %u to %u, bursts of %llu, "
-				 "begun %llu times\n%s",
+			fail_msg("rate %zu: %llu in %llu ns, epochs %u to %u, bursts of %llu\n%s",
 				 k, (unsigned long long)cost,
 				 (unsigned long long)(a[n - 1].time_ns - a[i - 1].time_ns),
-				 a[i - 1].epoch, epoch, (unsigned long long)most,
-				 (unsigned long long)times, doc.s);
+				 a[i - 1].epoch, epoch, (unsigned long long)most, doc.s);
 	}
 }
 

@@ -660,6 +660,8 @@ static int time_retired(const struct attached *a, struct pacer_policy *p,
 				__atomic_store_n(&t->until_ns, now_ns + compile_tier_memory_ns(t),
 						 __ATOMIC_RELEASE);
 		}
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		compile_begin_rates(&p->rule[r]);
 	return 0;
 }
 

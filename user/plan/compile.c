@@ -72,6 +72,24 @@ uint64_t compile_drained_ns(const struct pacer_policy *bin)
 	return until_ns;
 }
 
+void compile_begin_rates(struct pacer_rule *rule)
+{
+	uint64_t end_ns = 0;
+
+	for (size_t k = 0; k < rule->n_tiers; k++) {
+		const struct pacer_tier *t = &rule->tier[k];
+
+		if (t->kind == PACER_TIER_RATE && t->until_ns > end_ns)
+			end_ns = t->until_ns;
+	}
+	for (size_t k = 0; k < rule->n_tiers; k++) {
+		struct pacer_tier *t = &rule->tier[k];
+
+		if (t->kind == PACER_TIER_RATE && t->rate.begin_ns == COMPILE_UNTIL_SET)
+			__atomic_store_n(&t->rate.begin_ns, end_ns, __ATOMIC_RELEASE);
+	}
+}
+
 /* FNV-1a */
 /* --- classification ------------------------------------------------------------------------- */
 
@@ -1235,6 +1253,8 @@ static int inherit(const struct succession *change, struct draft_rule *d,
 			heir[i]->tier.base = t.base;
 			heir[i]->tier.sets = t.sets;
 			heir[i]->tier.shared = t.shared;
+			if (t.kind == PACER_TIER_RATE)
+				heir[i]->tier.rate.begin_ns = t.rate.begin_ns;
 		} else if (throttle[i]) {
 			throttle[i]->tier.base = t.base;
 		} else if (counts(change, &t)) {
@@ -1501,10 +1521,26 @@ static bool lines_are_shared(const struct draft_rule *d, size_t k)
 	return false;
 }
 
-static void emit(const struct policy *policy, const struct draft_rule *drafts,
-		 struct pacer_policy *bin, struct plan *plan)
+/* A rate that begins anew while another of its key is still asked. */
+static void begin_rates(struct draft_rule *d)
+{
+	for (size_t k = 0; k < d->n; k++)
+		for (size_t i = 0; i < d->n; i++) {
+			struct pacer_tier *t = &d->at[k].tier;
+			const struct draft *old = &d->at[i];
+
+			if (t->kind == PACER_TIER_RATE && old->tier.kind == PACER_TIER_RATE &&
+			    old->state == PLAN_RETIRED && same_key(&old->tier, t) &&
+			    (d->at[k].state == PLAN_NEW || d->at[k].state == PLAN_MOVED))
+				t->rate.begin_ns = COMPILE_UNTIL_SET;
+		}
+}
+
+static void emit(const struct policy *policy, struct draft_rule *drafts, struct pacer_policy *bin,
+		 struct plan *plan)
 {
 	for (size_t r = 0; r < policy->n_rules; r++) {
+		begin_rates(&drafts[r]);
 		emit_rule(&policy->rule[r], plan->resolution_ns, &bin->rule[r]);
 		bin->rule[r].n_tiers = drafts[r].n + drafts[r].n_throttles;
 		for (size_t k = 0; k < drafts[r].n; k++) {

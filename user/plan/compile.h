@@ -82,6 +82,11 @@ uint64_t compile_drained_ns(const struct pacer_policy *bin);
 /* Lines of state of a tier, and for how long after an admission they can matter. */
 uint64_t compile_tier_lines(const struct pacer_tier *tier);
 uint64_t compile_tier_memory_ns(const struct pacer_tier *tier);
+/*
+ * The ends of the rule's retired limits are set: until the last of its rates is over, a rate that
+ * began beside it begins without bursts (rate.h). What is written is read by packets meanwhile.
+ */
+void compile_begin_rates(struct pacer_rule *rule);
 
 /*
  * The limit of the rule that a denial by this tier for this reason comes from; -1 if a retired one.
