@@ -195,8 +195,9 @@ static void load(const struct turned *sc)
 	assert(error == PACER_WINDOW_OK);
 	(void)error;
 	pacer_window_widen(&t->window);
+	t->units = t->window.units;
 	t->idle_ns = t->window.ring_ns;
-	assert((2 * SETS + 1) * pacer_stride(t) <= 2 * LINES);
+	assert((2 * SETS + 1) * pacer_stride(t) <= PACER_LINE_UNITS * LINES);
 	s.secret[0][0] = s.secret[0][PACER_KEY_WORDS + 2 + 1] = 1ull << 32;
 	s.secret[1][2] = s.secret[1][PACER_KEY_WORDS + 2 + 3] = 1ull << 32;
 	s.state = (struct pacer_state){

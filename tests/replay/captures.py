@@ -9,6 +9,8 @@ as common/window.h describes them, with the exact window held against it at ever
 import collections
 import fractions
 import ipaddress
+import itertools
+import math
 import random
 import struct
 import sys
@@ -306,6 +308,9 @@ class Gap:
         last = self.last.get(key_of(f, self.key))
         return last is None or max(f.time, last) - last >= self.gap
 
+    def opens(self, f):
+        return self.last[key_of(f, self.key)] + self.gap
+
     def add(self, f):
         k = key_of(f, self.key)
         self.last[k] = max(f.time, self.last.get(k, 0))
@@ -329,6 +334,13 @@ class Window:
 
     def fits(self, f):
         return sum(c for _, c in self.state(f)[2]) + self.cost(f) <= self.limit
+
+    def opens(self, f):
+        """Slots are released when one begins: the first beginning at which the packet fits."""
+        if self.cost(f) > self.limit:
+            return None
+        head = self.state(f)[0]
+        return next(t for t in itertools.count(head, self.slot) if t > f.time and self.fits(f.at(t)))
 
     def add(self, f):
         head, number, events, exact = self.state(f)
@@ -354,6 +366,11 @@ class Rate:
     def fits(self, f):
         return self.after(f) <= self.burst
 
+    def opens(self, f):
+        if self.cost(f) > self.burst:
+            return None
+        return f.time + math.ceil((self.after(f) - self.burst) / self.rate)
+
     def add(self, f):
         self.level[key_of(f, self.key)] = (self.after(f), f.time)
 
@@ -373,24 +390,31 @@ ORACLES = {
 }
 
 
+def open_ns(f, limits):
+    """When the packet would pass if nothing else came: every limit has to admit it."""
+    times = [limit.opens(f) for limit in limits if not limit.fits(f)]
+    return "never" if None in times else str(max(times))
+
+
 def judge(f, rules, allow):
+    """A row's rule, key, verdict, reason and open_ns."""
     if f.reason:
-        return "", "", "pass", f.reason
+        return "", "", "pass", f.reason, ""
     if allow and any(f.src in n for n in ALLOWED if n.version == f.src.version):
-        return "", "", "pass", "allowed"
+        return "", "", "pass", "allowed", ""
     name, _, limits = next(r for r in rules if r[1] in (None, f.proto) or f.any)
     for limit in limits:
         if not limit.fits(f):
-            return name, key_of(f, limit.key), "deny", limit.reason
+            return name, key_of(f, limit.key), "deny", limit.reason, open_ns(f, limits)
     for limit in limits:
         limit.add(f)
-    return name, key_of(f, limits[0].key), "admit", "admit"
+    return name, key_of(f, limits[0].key), "admit", "admit", ""
 
 
 def rows(frames, policy):
     """A time that runs backwards counts as the latest seen."""
     rules, now = ORACLES[policy](), 0
-    out = ["frame,time_ns,rule,key,verdict,reason"]
+    out = ["frame,time_ns,rule,key,verdict,reason,open_ns"]
     for n, f in enumerate(frames, 1):
         now = max(now, f.time)
         out.append(",".join([str(n), str(f.time), *judge(f.at(now), rules, policy == "rules")]))
