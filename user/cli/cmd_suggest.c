@@ -58,7 +58,7 @@ static int rules_text(const struct suggestion *s, uint32_t limit, char *buf, siz
 			s->key, limit, window);
 }
 
-/* Says so. Returns the exit code, which is not EXIT_DONE. */
+/* Says so. Returns the exit code. */
 static int no_policy(const struct suggestion *s, const struct policy_error *error)
 {
 	if (error->line == POLICY_NO_MEMORY)
@@ -69,8 +69,9 @@ static int no_policy(const struct suggestion *s, const struct policy_error *erro
 	return error->line == POLICY_NO_MEMORY ? EXIT_FAILED : EXIT_WRONG;
 }
 
-static int open_judge(const struct suggestion *s, uint32_t limit, struct policy **policy,
-		      struct judge *judge)
+/* False: said why, and *code is the exit code. *policy is to be freed in either case. */
+static bool open_judge(const struct suggestion *s, uint32_t limit, struct policy **policy,
+		       struct judge *judge, int *code)
 {
 	struct policy_error error = {0};
 	char text[TEXT_MAX];
@@ -78,8 +79,9 @@ static int open_judge(const struct suggestion *s, uint32_t limit, struct policy 
 
 	*policy = policy_parse(text, (size_t)len, &error);
 	if (*policy && !judge_open(judge, NULL, *policy, false, &error))
-		return EXIT_DONE;
-	return no_policy(s, &error);
+		return true;
+	*code = no_policy(s, &error);
+	return false;
 }
 
 /* --- the smallest limit of every source ----------------------------------------------------- */
@@ -135,9 +137,9 @@ static int measure(struct suggestion *s)
 	struct replay_frame frame;
 	struct policy *policy;
 	struct judge judge;
-	int code = open_judge(s, PACER_NARROW_LIMIT + 1, &policy, &judge);
+	int code = EXIT_DONE;
 
-	if (!code) {
+	if (open_judge(s, PACER_NARROW_LIMIT + 1, &policy, &judge, &code)) {
 		while (capture_next(&s->capture, &frame) == 1)
 			measure_frame(s, &judge, &frame);
 		judge_close(&judge);
@@ -202,11 +204,11 @@ static int replay_try(struct suggestion *s, uint32_t try)
 	struct replay_frame frame;
 	struct policy *policy;
 	struct judge judge;
-	int code = open_judge(s, s->limit, &policy, &judge);
+	int code = EXIT_DONE;
 
 	s->denied = 0;
 	s->denied_packets = 0;
-	if (!code) {
+	if (open_judge(s, s->limit, &policy, &judge, &code)) {
 		code = restart_capture(&s->capture);
 		while (!code && capture_next(&s->capture, &frame) == 1)
 			count_frame(s, &judge, &frame, try);
