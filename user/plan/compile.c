@@ -90,7 +90,6 @@ void compile_begin_rates(struct pacer_rule *rule)
 	}
 }
 
-/* FNV-1a */
 /* --- classification ------------------------------------------------------------------------- */
 
 typedef unsigned __int128 wide;
