@@ -20,6 +20,7 @@
 
 #define FIRST_PID_NAMESPACE 4026531836u /* the kernel's PROC_PID_INIT_INO */
 #define NAMESPACES_MAX	    4096
+#define LOOKS_MAX	    8
 
 /* --- who carries a program ------------------------------------------------------------------ */
 
@@ -63,12 +64,15 @@ static enum carried carried_in(const char *path, uint32_t id, struct seen *seen)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	enum carried result = CARRIED_NO;
+	struct statfs fs;
 	struct stat st;
 
 	if (fd < 0) /* its process has ended */
 		return CARRIED_NO;
-	if (fstat(fd, &st))
+	if (fstat(fd, &st) || fstatfs(fd, &fs))
 		result = CARRIED_UNKNOWN;
+	else if (fs.f_type != NSFS_MAGIC) /* just being made or removed, or left by a kill */
+		result = CARRIED_NO;
 	else if (!seen_before(seen, st.st_ino))
 		result = setns(fd, CLONE_NEWNET) ? CARRIED_UNKNOWN : carried_here(id);
 	close(fd);
@@ -165,6 +169,16 @@ static enum carried carried(uint32_t id)
 	return result;
 }
 
+/* Interfaces that go while they are looked at leave it open: then it is looked at again. */
+static bool carried_by_none(uint32_t id)
+{
+	enum carried result = CARRIED_UNKNOWN;
+
+	for (int look = 0; look < LOOKS_MAX && result == CARRIED_UNKNOWN; look++)
+		result = carried(id);
+	return result == CARRIED_NO;
+}
+
 /* --- the pins ------------------------------------------------------------------------------- */
 
 static bool remove_all(int parent_fd, const char *name)
@@ -215,7 +229,7 @@ int pins_sweep(int ifindex)
 		int of, end = 0;
 
 		if (sscanf(e->d_name, "dispatch-%d-%u%n", &of, &id, &end) == 2 && !e->d_name[end] &&
-		    of == ifindex && carried(id) == CARRIED_NO)
+		    of == ifindex && carried_by_none(id))
 			n += remove_all(fd, e->d_name);
 		else if (!strncmp(e->d_name, "prog-test-link-", 15))
 			unlinkat(fd, e->d_name, 0); /* libxdp's trial: gone before it unlocks */
