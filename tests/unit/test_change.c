@@ -432,6 +432,22 @@ static void test_a_trial_is_confirmed_too_late(void **unused)
 #define FIVE	   SECONDS(1) ", " SECONDS(2) ", " SECONDS(3) ", " SECONDS(4) ", " SECONDS(5)
 #define FOUR	   SECONDS(6) ", " SECONDS(7) ", " SECONDS(8) ", " SECONDS(9)
 
+/* Were the rate before to come back, it would bring a second burst. Its burst alone is a value. */
+static void test_a_trial_changes_no_rate(void **unused)
+{
+	uint64_t serial;
+
+	(void)unused;
+	begin(SMALL RULE("{key: src, rate: 10/s, burst: 5}"));
+	serial = in_force()->serial;
+	assert_int_equal(change_apply(&pacer, SMALL RULE("{key: src, rate: 20/s, burst: 5}"),
+				      TRIAL_NS, &plan, &error),
+			 -1);
+	assert_non_null(strstr(error.text, "cannot be changed on trial"));
+	assert_true(in_force()->serial == serial && in_force()->rule[0].n_tiers == 1);
+	try_out(SMALL RULE("{key: src, rate: 10/s, burst: 9}"));
+}
+
 /* A trial needs room in the policy before: not what retired limits take that matter no more. */
 static void test_a_trial_beside_what_has_expired(void **unused)
 {
@@ -703,6 +719,7 @@ int main(void)
 	    CASE(test_a_trial_brings_back_what_is_retired),
 	    CASE(test_a_trial_is_confirmed),
 	    CASE(test_a_trial_is_confirmed_too_late),
+	    CASE(test_a_trial_changes_no_rate),
 	    CASE(test_a_trial_beside_what_has_expired),
 	    CASE(test_a_trial_in_the_lines_of_what_has_expired),
 	    CASE(test_a_change_by_hand_drops_what_has_expired),

@@ -666,6 +666,23 @@ static int time_retired(const struct attached *a, struct pacer_policy *p,
 }
 
 /*
+ * Does a rate begin anew beside the one before? Should that come back after a trial, its entries
+ * would not know what the trial let through, and a key could send its burst once more.
+ */
+static bool rate_begins(const struct pacer_policy *p)
+{
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		for (size_t k = 0; k < p->rule[r].n_tiers; k++) {
+			const struct pacer_tier *t = &p->rule[r].tier[k];
+
+			if (t->kind == PACER_TIER_RATE && !t->until_ns &&
+			    t->rate.begin_ns == COMPILE_UNTIL_SET)
+				return true;
+		}
+	return false;
+}
+
+/*
  * Put what lies complete in the other copy in force. A trial's limits count in the policy before
  * already when it comes into force: else it could give way, its tool being dead, to a policy that
  * does not know what it has admitted. A tool that is killed in between leaves the policy before
@@ -677,6 +694,12 @@ static int switch_to(struct attached *a, uint32_t next, uint64_t until_ns,
 	struct pacer_policy *old = &a->copy[next ^ 1].policy, *new = &a->copy[next].policy;
 	uint8_t n_tiers[PACER_RULES_MAX];
 
+	if (until_ns && rate_begins(new))
+		return policy_fail(
+		    error, 0,
+		    "%s: a rate cannot be changed on trial, nor its entries: apply it "
+		    "without --confirm-within (its burst can be tried)",
+		    a->ifname);
 	if (until_ns && retire_in_old(a, old, new, until_ns, n_tiers))
 		return policy_fail(
 		    error, 0,
