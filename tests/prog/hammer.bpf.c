@@ -176,6 +176,17 @@ __attribute__((noinline)) int hammer_next(__u32 cpu)
 	return 0;
 }
 
+/* As an interrupt would: some packets are judged long after their clock was read. */
+static __always_inline void hammer_linger(__u64 before_ns)
+{
+	__u32 i;
+
+	if (!hammer_plan.late_ns || bpf_get_prandom_u32() % HAMMER_LATE)
+		return;
+	for (i = 0; i < 1500 && bpf_ktime_get_ns() - before_ns < hammer_plan.late_ns; i++)
+		;
+}
+
 __attribute__((noinline)) int hammer_look(__u32 cpu, __u32 key, __u32 cost)
 {
 	struct pacer_ask q = {0, &hammer_plan.tier, 0, {0, 0}, cost};
@@ -186,6 +197,7 @@ __attribute__((noinline)) int hammer_look(__u32 cpu, __u32 key, __u32 cost)
 	cpu &= HAMMER_CPUS - 1;
 	q.hash = hammer_plan.hash[key & (HAMMER_KEYS - 1)];
 	q.now_ns = event.before_ns = bpf_ktime_get_ns() - hammer_plan.skew_ns[cpu];
+	hammer_linger(event.before_ns);
 	reason = pacer_entry_check(&q, &hold);
 	if (reason == PACER_ADMIT)
 		reason = pacer_entry_reserve(&q, &hold);

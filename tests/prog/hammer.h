@@ -11,6 +11,7 @@
 #define HAMMER_LOG     (1u << 18) /* admissions of one CPU */
 #define HAMMER_LINES   64u
 #define HAMMER_TARGETS 4u
+#define HAMMER_LATE    1024u
 #define HAMMER_RUN_NS  60000u /* a run of the program that takes longer was interrupted */
 
 enum hammer_kind { HAMMER_TIER, HAMMER_THROTTLE, HAMMER_POOL };
@@ -29,6 +30,7 @@ struct hammer_plan {
 	__u32 keys;		    /* keys in all, a power of two */
 	__u32 phase_log2;	    /* ns after which the active keys move on by one */
 	__u32 cost_max;		    /* of a packet, a power of two */
+	__u64 late_ns; /* one packet in HAMMER_LATE is judged so long after its clock */
 };
 
 /*
