@@ -176,7 +176,8 @@ cpus_unknown()
 		"apply s0 -c $work/one.yaml" "set s0 strict.packets=2"; do
 		# shellcheck disable=SC2086 # a verb and its arguments
 		refused 1 'the number of CPUs is not known: .*/sys/devices/system/cpu/possible' \
-			in_server unshare -m sh -c 'mount -t tmpfs none /sys/devices/system/cpu && exec "$@"' - \
+			in_server unshare -m --propagation unchanged sh -c 'mount --make-rprivate /sys &&
+				mount -t tmpfs none /sys/devices/system/cpu && exec "$@"' - \
 			"$BUILD/xdp-pacer" $verb
 	done
 	equal "$(status .serial)" 1 serial
