@@ -152,6 +152,11 @@ static __always_inline struct pacer_throttle_lease *pacer_map_lease(__u32 index)
 	return bpf_map_lookup_elem(&pacer_leases, &index);
 }
 
+static __always_inline struct pacer_counters *pacer_map_counters(__u32 slot)
+{
+	return bpf_map_lookup_elem(&pacer_counts, &slot);
+}
+
 static __always_inline struct pacer_sampler *pacer_map_sampler(__u32 cpu)
 {
 	__u32 first = 0;

@@ -11,7 +11,7 @@
 #define PACER_POOL_BPF_H
 
 #include "maps.bpf.h"
-#include "pace.h"
+#include "limit.h"
 #include "pool.h"
 
 /* A socket takes only packets of the queue that it is bound to: the kernel drops others. */

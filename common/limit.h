@@ -20,12 +20,11 @@
 #include "abi.h"
 #include "gap.h"
 #include "key.h"
+#include "outcome.h"
 #include "rate.h"
 #include "record.h"
 #include "table.h"
 #include "throttle.h"
-
-#define PACER_UNDECIDED (-1)
 
 /* --- entries of the table, whatever they hold ------------------------------------------------ */
 
@@ -93,8 +92,9 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_entry_admit(const struct pacer_ask *q,
 /* A reader's judgement of the entry found: a reason, or PACER_UNDECIDED where the entry is just
  * being changed.
  */
-PACER_INLINE PACER_MUST_USE int
-pacer_entry_read(const struct pacer_ask *q, const struct pacer_found *f, struct pacer_seen *seen)
+PACER_INLINE PACER_MUST_USE __u32 pacer_entry_read(const struct pacer_ask *q,
+						   const struct pacer_found *f,
+						   struct pacer_seen *seen)
 {
 	enum pacer_reason reason;
 
@@ -118,14 +118,14 @@ PACER_INLINE enum pacer_reason pacer_entry_check(const struct pacer_ask *q, stru
 {
 	struct pacer_found f;
 	struct pacer_seen seen;
-	int reason;
+	__u32 outcome;
 
 	if (q->tier->kind == PACER_TIER_SKETCH)
 		return pacer_sketch_check(q, hold);
 	pacer_record_locate(q, &f);
 	hold->index = f.ring.index;
-	reason = pacer_entry_read(q, &f, &seen);
-	return reason == PACER_UNDECIDED ? PACER_ADMIT : (enum pacer_reason)reason;
+	outcome = pacer_entry_read(q, &f, &seen);
+	return outcome == PACER_UNDECIDED ? PACER_ADMIT : pacer_outcome_reason(outcome);
 }
 
 /*
@@ -133,9 +133,9 @@ PACER_INLINE enum pacer_reason pacer_entry_check(const struct pacer_ask *q, stru
  * read. The claim's word alone would not tell: it is the same again after 512 changes. PACER_ADMIT,
  * or PACER_UNDECIDED with nothing done; nothing is held.
  */
-PACER_INLINE PACER_MUST_USE int pacer_entry_settle(const struct pacer_ask *q,
-						   const struct pacer_found *f,
-						   const struct pacer_seen *seen)
+PACER_INLINE PACER_MUST_USE __u32 pacer_entry_settle(const struct pacer_ask *q,
+						     const struct pacer_found *f,
+						     const struct pacer_seen *seen)
 {
 	__u32 *claim = &f->ring.head->claim;
 
@@ -155,15 +155,15 @@ PACER_INLINE PACER_MUST_USE int pacer_entry_settle(const struct pacer_ask *q,
  * nobody else is changing: read, claim what was read, and count. Returns a reason, with nothing
  * held, or PACER_UNDECIDED with nothing done: then the steps have to be taken.
  */
-PACER_INLINE PACER_MUST_USE int pacer_entry_pass(const struct pacer_ask *q)
+PACER_INLINE PACER_MUST_USE __u32 pacer_entry_pass(const struct pacer_ask *q)
 {
 	struct pacer_seen seen = {0};
 	struct pacer_found f;
-	int reason;
+	__u32 outcome;
 
 	pacer_record_locate(q, &f);
-	reason = pacer_entry_read(q, &f, &seen);
-	return reason == PACER_ADMIT ? pacer_entry_settle(q, &f, &seen) : reason;
+	outcome = pacer_entry_read(q, &f, &seen);
+	return outcome == PACER_ADMIT ? pacer_entry_settle(q, &f, &seen) : outcome;
 }
 
 /*
@@ -228,6 +228,9 @@ struct pacer_state {
 	const __u64 *secret; /* PACER_SECRETS of them, and of a second, if tiers have it */
 	struct pacer_throttle_state *throttle; /* PACER_THROTTLES of them */
 	struct pacer_throttle_lease *lease;    /* as many, this CPU's */
+	struct pacer_counters *counters; /* PACER_COUNTERS_MAX of them; NULL: nothing is counted */
+	struct pacer_sampler *sampler;	 /* NULL: nothing is sampled */
+	struct pacer_heads *heads;	 /* NULL: no heads are kept */
 };
 
 /* A packet on its way through the tiers of its rule. The caller fills all but `rule`. */
@@ -258,12 +261,6 @@ PACER_INLINE struct pacer_ask pacer_walk_ask(const struct pacer_walk *w, const s
 					     struct pacer_hash hash)
 {
 	return (struct pacer_ask){PACER_TABLE_OF(w), t, w->now_ns, hash, w->pkt.len_bytes};
-}
-
-PACER_INLINE enum pacer_reason pacer_reason_of(int value)
-{
-	return value >= 0 && value < PACER_REASON_COUNT ? (enum pacer_reason)value
-							: PACER_DENY_NO_STATE;
 }
 
 PACER_INLINE enum pacer_reason pacer_throttle_reason(enum pacer_throttle_result result)

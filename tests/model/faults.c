@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "faults.h"
 
-static struct pacer_judgement because(enum pacer_reason reason, uint32_t tier)
+static __u32 because(enum pacer_reason reason, uint32_t tier)
 {
-	return (struct pacer_judgement){reason, 0, tier, PACER_EVENT_COUNT};
+	return pacer_outcome_under(pacer_outcome(reason, tier), 0);
 }
 
 /* The question to the rule's tier i. */
@@ -15,7 +15,7 @@ static struct pacer_ask ask(struct pacer_walk *w, uint32_t i)
 				  pacer_tier_hash(t, &w->pkt, w->state->secret), w->pkt.len_bytes};
 }
 
-struct pacer_judgement fault_cas_oldest(struct pacer_walk *w)
+__u32 fault_cas_oldest(struct pacer_walk *w)
 {
 	struct pacer_ask q = ask(w, 0);
 	struct pacer_line *line = &q.table->lines[pacer_sketch_index(q.tier, q.hash)];
@@ -61,7 +61,7 @@ static enum pacer_reason judge_and_commit(const struct pacer_ask *q, const struc
 	return reason;
 }
 
-struct pacer_judgement fault_no_claim(struct pacer_walk *w)
+__u32 fault_no_claim(struct pacer_walk *w)
 {
 	struct pacer_ask q = ask(w, 0);
 	struct pacer_hold hold = {0};
@@ -73,8 +73,8 @@ struct pacer_judgement fault_no_claim(struct pacer_walk *w)
 }
 
 /* As pacer_entry_reserve and pacer_entry_commit of records, once the record is claimed. */
-static struct pacer_judgement taken(const struct pacer_ask *q, const struct pacer_hold *hold,
-				    enum pacer_claim_result result)
+static __u32 taken(const struct pacer_ask *q, const struct pacer_hold *hold,
+		   enum pacer_claim_result result)
 {
 	enum pacer_reason reason;
 
@@ -116,7 +116,7 @@ static enum pacer_claim_result enter_unclaimed(const struct pacer_ask *q, struct
 	return result;
 }
 
-struct pacer_judgement fault_inherit_unclaimed(struct pacer_walk *w)
+__u32 fault_inherit_unclaimed(struct pacer_walk *w)
 {
 	struct pacer_ask q = ask(w, 0);
 	struct pacer_hold hold = {0};
@@ -150,7 +150,7 @@ static enum pacer_claim_result enter_afresh(const struct pacer_ask *q, struct pa
 	return PACER_CLAIM_TAKEN;
 }
 
-struct pacer_judgement fault_inherit_nothing(struct pacer_walk *w)
+__u32 fault_inherit_nothing(struct pacer_walk *w)
 {
 	struct pacer_ask q = ask(w, 0);
 	struct pacer_hold hold = {0};
@@ -181,7 +181,7 @@ static enum pacer_claim_result enter_unseen(const struct pacer_ask *q, struct pa
 	return pacer_shared_take(q, hold);
 }
 
-struct pacer_judgement fault_adopt_unseen(struct pacer_walk *w)
+__u32 fault_adopt_unseen(struct pacer_walk *w)
 {
 	struct pacer_ask q = ask(w, 0);
 	struct pacer_hold hold = {0};
@@ -191,7 +191,7 @@ struct pacer_judgement fault_adopt_unseen(struct pacer_walk *w)
 	return taken(&q, &hold, result);
 }
 
-struct pacer_judgement fault_release_early(struct pacer_walk *w)
+__u32 fault_release_early(struct pacer_walk *w)
 {
 	struct pacer_ask q = ask(w, 0);
 	struct pacer_hold hold = {0};
@@ -211,7 +211,7 @@ struct pacer_judgement fault_release_early(struct pacer_walk *w)
 	return because(PACER_ADMIT, 0);
 }
 
-struct pacer_judgement fault_torn_denial(struct pacer_walk *w)
+__u32 fault_torn_denial(struct pacer_walk *w)
 {
 	struct pacer_ask q = ask(w, 0);
 	enum pacer_reason reason;
@@ -221,11 +221,11 @@ struct pacer_judgement fault_torn_denial(struct pacer_walk *w)
 	if (!pacer_ring_at(q.table, q.tier, pacer_shared_index(q.tier, q.hash), &r))
 		return because(PACER_DENY_NO_STATE, 0);
 	reason = pacer_record_judge(&q, &r, pacer_load(&r.head->claim), &seen);
-	return reason == PACER_ADMIT ? pacer_pace(w) : because(reason, 0);
+	return reason == PACER_ADMIT ? pacer_judge(w) : because(reason, 0);
 }
 
 /* Both tiers are taken; the first counts at once, or stays as it is when the second denies. */
-static struct pacer_judgement two_tiers(struct pacer_walk *w, bool at_once)
+static __u32 two_tiers(struct pacer_walk *w, bool at_once)
 {
 	struct pacer_ask q[2] = {ask(w, 0), ask(w, 1)};
 	struct pacer_hold hold[2] = {0};
@@ -251,17 +251,17 @@ static struct pacer_judgement two_tiers(struct pacer_walk *w, bool at_once)
 	return because(PACER_ADMIT, 0);
 }
 
-struct pacer_judgement fault_charge_early(struct pacer_walk *w)
+__u32 fault_charge_early(struct pacer_walk *w)
 {
 	return two_tiers(w, true);
 }
 
-struct pacer_judgement fault_left_held(struct pacer_walk *w)
+__u32 fault_left_held(struct pacer_walk *w)
 {
 	return two_tiers(w, false);
 }
 
-struct pacer_judgement fault_frac_late(struct pacer_walk *w)
+__u32 fault_frac_late(struct pacer_walk *w)
 {
 	struct pacer_ask q = ask(w, 0);
 	const struct pacer_rate *rate = &q.tier->rate;
@@ -280,24 +280,25 @@ struct pacer_judgement fault_frac_late(struct pacer_walk *w)
 	return because(PACER_ADMIT, 0);
 }
 
-struct pacer_judgement fault_same_unseen(struct pacer_walk *w)
+__u32 fault_same_unseen(struct pacer_walk *w)
 {
 	struct pacer_ask q = ask(w, 0);
 	struct pacer_seen seen = {0};
 	struct pacer_found f;
-	int reason;
+	__u32 outcome;
 
 	pacer_record_locate(&q, &f);
-	reason = pacer_entry_read(&q, &f, &seen);
-	if (reason != PACER_ADMIT)
-		return reason == PACER_UNDECIDED ? pacer_pace(w) : because(reason, 0);
+	outcome = pacer_entry_read(&q, &f, &seen);
+	if (outcome != PACER_ADMIT)
+		return outcome == PACER_UNDECIDED ? pacer_judge(w)
+						  : because(pacer_outcome_reason(outcome), 0);
 	if (pacer_claim_take(&f.ring.head->claim, PACER_CLAIM_ANY, &f.word) != PACER_CLAIM_TAKEN)
 		return because(PACER_DENY_CONTENDED, 0);
 	pacer_claim_release(&f.ring.head->claim, pacer_entry_admit(&q, &f.ring, &seen, f.word));
 	return because(PACER_ADMIT, 0);
 }
 
-struct pacer_judgement fault_tat_kept(struct pacer_walk *w)
+__u32 fault_tat_kept(struct pacer_walk *w)
 {
 	struct pacer_ask q = ask(w, 0);
 	const struct pacer_rate *rate = &q.tier->rate;

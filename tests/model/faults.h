@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Purpose: judgements with a fault each, for the explorer to find. They are the functions
- * of table.h and pace.h but for the step that each leaves out or does too early; those of
+ * of table.h and rule.h but for the step that each leaves out or does too early; those of
  * the other headers are planted in the headers themselves (planted.h).
  */
 #ifndef PACER_FAULTS_H

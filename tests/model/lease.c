@@ -74,17 +74,21 @@ static void judge_alone(const struct lease_packet *p, struct use *u)
 
 static void judge_by_pace(const struct lease_packet *p, struct use *u)
 {
-	struct pacer_state state = {
-	    {&m.line, 1}, &l.policy, (const __u64 *)l.secret, m.throttle, m.lease[u->cpu]};
+	struct pacer_state state = {.table = {&m.line, 1},
+				    .policy = &l.policy,
+				    .secret = (const __u64 *)l.secret,
+				    .throttle = m.throttle,
+				    .lease = m.lease[u->cpu]};
 	struct pacer_walk w = {.state = &state, .now_ns = p->now_ns};
-	struct pacer_judgement j;
+	__u32 outcome, tier;
 
 	w.pkt.family = PACER_FAMILY_4;
 	w.pkt.key[PACER_WORD_DADDR] = 1;
 	w.pkt.len_bytes = 100;
-	j = pacer_pace(&w);
-	u->reason = j.reason;
-	u->tier = j.tier - (j.tier && l.scenario->window);
+	outcome = pacer_judge(&w);
+	tier = pacer_outcome_tier(outcome);
+	u->reason = pacer_outcome_reason(outcome);
+	u->tier = tier - (tier && l.scenario->window);
 }
 
 static void judge(const struct lease_packet *p, uint32_t cpu, struct use *u)

@@ -2,7 +2,7 @@
 /*
  * Purpose: the faults that the model plants in the headers themselves, where they say
  * PACER_FAULT(name): a name that is not here does not compile, and test_model fails for one that no
- * row plants. Those of table.h and pace.h stand in faults.h.
+ * row plants. Those of table.h and rule.h stand in faults.h.
  */
 #ifndef PACER_PLANTED_H
 #define PACER_PLANTED_H

@@ -98,14 +98,18 @@ static void judge(const struct packet *p, struct entry *e)
 {
 	const struct scenario *sc = s.scenario;
 	struct pacer_walk w = {.state = &s.state, .now_ns = p->now_ns};
-	struct pacer_judgement j;
+	__u32 outcome;
 
 	w.pkt.family = PACER_FAMILY_4;
 	w.pkt.key[PACER_WORD_SADDR] = pacer_hash_fold(sc->key[p->key].place * ODD_INVERSE);
 	w.pkt.key[PACER_WORD_DADDR] = pacer_hash_fold(sc->key[p->key].mark);
 	w.pkt.len_bytes = p->len_bytes;
-	j = sc->judge ? sc->judge(&w) : pacer_pace(&w);
-	*e = (struct entry){p->key, p->now_ns, p->len_bytes, j.reason, j.tier, 0, {0, 0}};
+	outcome = sc->judge ? sc->judge(&w) : pacer_judge(&w);
+	*e = (struct entry){.key = p->key,
+			    .now_ns = p->now_ns,
+			    .len_bytes = p->len_bytes,
+			    .reason = pacer_outcome_reason(outcome),
+			    .tier = pacer_outcome_tier(outcome)};
 }
 
 /* Outside of the exploration, by one CPU. */
@@ -542,8 +546,8 @@ static void setup(const struct scenario *sc)
 	assert(s.used <= LINES);
 	s.secret[0] = 1ull << 32;
 	s.secret[PACER_KEY_WORDS + 2 + 1] = 1ull << 32;
-	s.state =
-	    (struct pacer_state){{s.lines, s.used}, &s.policy, (const __u64 *)s.secret, NULL, NULL};
+	s.state = (struct pacer_state){
+	    .table = {s.lines, s.used}, .policy = &s.policy, .secret = (const __u64 *)s.secret};
 	for (i = 0; i < AROUND && sc->before[i].key; i++) {
 		judge_in_turn(&sc->before[i]);
 		assert(s.log[i].reason == PACER_ADMIT);

@@ -65,7 +65,7 @@ static enum pacer_reason judge(const struct packet *p)
 		    pacer_hash_fold(place * ODD_INVERSE);
 		w.pkt.key[i ? PACER_WORD_META : PACER_WORD_DADDR] = pacer_hash_fold(at->tag);
 	}
-	return pacer_pace(&w).reason;
+	return pacer_outcome_reason(pacer_judge(&w));
 }
 
 static void judge_in_turn(const struct packet *p, enum pacer_reason *reason)
@@ -201,7 +201,7 @@ static void load(const struct turned *sc)
 	s.secret[0][0] = s.secret[0][PACER_KEY_WORDS + 2 + 1] = 1ull << 32;
 	s.secret[1][2] = s.secret[1][PACER_KEY_WORDS + 2 + 3] = 1ull << 32;
 	s.state = (struct pacer_state){
-	    {s.lines, LINES}, &s.policy, (const __u64 *)s.secret[0], NULL, NULL};
+	    .table = {s.lines, LINES}, .policy = &s.policy, .secret = (const __u64 *)s.secret[0]};
 }
 
 static void turn(void)

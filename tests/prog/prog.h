@@ -19,6 +19,7 @@
 
 #include "plan/compile.h"
 #include "frame.h"
+#include "outcome.h"
 
 #define PROG_LINES	   4096u
 #define PROG_RESOLUTION_NS 4000000ull
@@ -212,7 +213,8 @@ static inline void prog_counted(struct prog *p, uint32_t *counter, uint32_t *rea
 }
 
 struct prog_fate {
-	uint32_t verdict, counter, reason, event; /* PACER_EVENT_COUNT: none */
+	uint32_t verdict, counter;
+	uint32_t outcome; /* its reason and its event: the counters tell no more */
 };
 
 /* The one event of the rule that the packet counted for, if there was one. That it was read in part
@@ -247,17 +249,19 @@ static inline struct prog_fate prog_fate(struct prog *p, const uint8_t *b, uint3
 {
 	size_t size = p->n_lines * sizeof(*p->lines);
 	struct prog_fate fate = {0};
+	uint32_t reason = 0, event;
 
 	memcpy(p->lines_before, p->lines, size);
 	prog_counts(p, p->counts_before);
 	fate.verdict = prog_run(p, b, n);
-	prog_counted(p, &fate.counter, &fate.reason, n);
-	fate.event = prog_event(p, fate.counter);
-	if (fate.reason != PACER_ADMIT && fate.event != PACER_BANNED &&
-	    fate.event != PACER_BANS_FULL && memcmp(p->lines_before, p->lines, size))
-		fail_msg("a packet of reason %u has changed the state", fate.reason);
-	p->reasons_seen[fate.reason]++;
-	p->events_seen[fate.event]++;
+	prog_counted(p, &fate.counter, &reason, n);
+	event = prog_event(p, fate.counter);
+	if (reason != PACER_ADMIT && event != PACER_BANNED && event != PACER_BANS_FULL &&
+	    memcmp(p->lines_before, p->lines, size))
+		fail_msg("a packet of reason %u has changed the state", reason);
+	p->reasons_seen[reason]++;
+	p->events_seen[event]++;
+	fate.outcome = pacer_outcome_with(reason, event);
 	return fate;
 }
 

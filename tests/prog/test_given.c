@@ -8,7 +8,12 @@
 
 #include "prog.h"
 
-#include "pace.h"
+struct pacer_packet;
+static int is_allowed(const struct pacer_packet *pkt, uint64_t now_ns);
+
+#define PACER_IS_ALLOWED(frame, walk, exact) \
+	((void)(exact), is_allowed(&(walk)->pkt, (frame)->now_ns))
+#include "path.h"
 
 #define POLICIES 150
 #define PACKETS	 250 /* under each */
@@ -16,10 +21,12 @@
 
 static struct prog prog;
 static volatile uint64_t *given_ns;
+static int cpu; /* that both run on */
 static struct pacer_policy policy;
 static struct pacer_line *lines;
 static struct pacer_throttle_state throttles[PACER_THROTTLES];
 static struct pacer_throttle_lease leases[PACER_THROTTLES];
+static struct pacer_counters counters[PACER_COUNTERS_MAX];
 
 /* ---- chance ---- */
 
@@ -209,6 +216,7 @@ static uint64_t next_time(uint64_t now_ns)
 /* ---- both ---- */
 
 /* The allow-list of all policies: one prefix for ever, one until a time. */
+static uint64_t allowed_until_ns;
 static const uint8_t allow4[] = {10, 0, 1, 0};
 static const uint8_t allow6[16] = {0x20, 1, 0x0d, 0xb8, [15] = 3};
 
@@ -217,6 +225,7 @@ static void put_allow(uint64_t until_ns)
 	struct pacer_allow_value value = {.until_ns = until_ns};
 	struct pacer_allow6 key = {.prefixlen = PACER_ALLOW_COPY_BITS + 32};
 
+	allowed_until_ns = until_ns;
 	memcpy(key.addr, allow4, 4);
 	assert_int_equal(bpf_map_update_elem(prog.allow4_fd, &key, &value, BPF_ANY), 0);
 	memcpy(key.addr, allow6, 16);
@@ -226,72 +235,52 @@ static void put_allow(uint64_t until_ns)
 	prog.control->allowed[0] = (union pacer_allowed){{1, 1}};
 }
 
-static int is_allowed(const struct pacer_packet *pkt, uint64_t now_ns, uint64_t until_ns)
+static int is_allowed(const struct pacer_packet *pkt, uint64_t now_ns)
 {
 	if (pkt->family == PACER_FAMILY_4)
-		return pkt->key[0] == 0x0a000100 && now_ns < until_ns;
+		return pkt->key[0] == 0x0a000100 && now_ns < allowed_until_ns;
 	return pkt->key[0] == 0x20010db8 && !pkt->key[1] && !pkt->key[2] && pkt->key[3] == 3;
 }
 
-/* User space's judgement of the frame. */
-static struct pacer_judgement judge(const struct frame *f, uint64_t now_ns, uint64_t until_ns)
+/* All counters, of the CPU that runs both. */
+static void same_counters(const char *text)
 {
-	struct pacer_state state = {
-	    {lines, prog.n_lines}, &policy, prog.control->secret[0], throttles, leases};
-	struct pacer_judgement none = {PACER_NO_RULE, PACER_RULES_MAX, 0, PACER_EVENT_COUNT};
-	struct pacer_walk walk = {.state = &state, .now_ns = now_ns};
-	enum pacer_parse_result result = pacer_parse(f->b, f->b + f->n, f->n, &walk.pkt);
+	uint32_t i;
 
-	if (result != PACER_PARSED)
-		none.reason = pacer_parse_reason(result);
-	else if (is_allowed(&walk.pkt, now_ns, until_ns))
-		none.reason = PACER_ALLOWED;
-	else
-		none = pacer_pace(&walk);
-	if (result == PACER_PARSED && none.event == PACER_EVENT_COUNT &&
-	    walk.pkt.key[PACER_WORD_META] & PACER_META_PART)
-		none.event = PACER_READ_IN_PART;
-	return none;
+	for (i = 0; i < PACER_COUNTERS_MAX; i++)
+		if (memcmp(&counters[i], prog_counter(&prog, prog.counts, i, cpu),
+			   sizeof(*counters)))
+			fail_msg("counter %u differs; under\n%s", i, text);
 }
 
-static uint32_t events[PACER_EVENT_COUNT + 1];
-
-static uint32_t verdict_of(const struct pacer_judgement *j)
+static void same(const struct frame *f, uint64_t now_ns, const char *text)
 {
-	if (policy.flags & PACER_MONITOR)
-		return XDP_PASS;
-	switch (pacer_verdict_of(j->reason)) {
-	case PACER_VERDICT_UNPARSED:
-		return policy.flags & PACER_UNPARSED_DROP || j->reason == PACER_TOO_DEEP ? XDP_DROP
-											 : XDP_PASS;
-	case PACER_VERDICT_DENY:
-		return policy.rule[j->rule].over == PACER_OVER_PASS ? XDP_PASS : XDP_DROP;
-	default:
-		return XDP_PASS;
-	}
-}
-
-static void same(const struct frame *f, uint64_t now_ns, uint64_t until_ns, const char *text)
-{
-	struct pacer_judgement j = judge(f, now_ns, until_ns);
-	uint32_t counter = j.rule < PACER_RULES_MAX ? policy.rule[j.rule].counter : 0;
+	struct pacer_state state = {.table = {lines, prog.n_lines},
+				    .policy = &policy,
+				    .secret = prog.control->secret[0],
+				    .throttle = throttles,
+				    .lease = leases,
+				    .counters = counters};
+	struct pacer_frame frame = {f->b, f->b + f->n, f->n, now_ns};
+	struct pacer_walk walk = {.state = &state};
+	uint32_t outcome, reason, action = pacer_path(&frame, &walk, &outcome);
 	struct prog_fate fate;
 
 	*given_ns = now_ns;
 	fate = prog_fate(&prog, f->b, f->n);
-	if (fate.reason != j.reason || fate.counter != counter || fate.verdict != verdict_of(&j) ||
-	    fate.event != j.event)
-		fail_msg("at %llu: the kernel says reason %u, counter %u, verdict %u, event %u, "
-			 "and user space %u, %u, %u, %u; under\n%s",
-			 (unsigned long long)now_ns, fate.reason, fate.counter, fate.verdict,
-			 fate.event, j.reason, counter, verdict_of(&j), j.event, text);
-	events[j.event]++;
+	reason = pacer_outcome_reason(outcome);
+	if (fate.verdict != action || pacer_outcome_reason(fate.outcome) != reason)
+		fail_msg("at %llu: the kernel says verdict %u, reason %u, and user space %u, %u; "
+			 "under\n%s",
+			 (unsigned long long)now_ns, fate.verdict,
+			 pacer_outcome_reason(fate.outcome), action, reason, text);
+	same_counters(text);
 	if (memcmp(lines, prog.lines, prog.n_lines * sizeof(*lines)))
 		fail_msg("at %llu, reason %u: the tables differ; under\n%s",
-			 (unsigned long long)now_ns, j.reason, text);
+			 (unsigned long long)now_ns, reason, text);
 	if (memcmp(throttles, prog.throttle, sizeof(throttles)))
 		fail_msg("at %llu, reason %u: the throttles differ; under\n%s",
-			 (unsigned long long)now_ns, j.reason, text);
+			 (unsigned long long)now_ns, reason, text);
 }
 
 /* As a change of policy leaves it: counters in any order, some tiers retired until a time. */
@@ -309,22 +298,21 @@ static void change_some(uint64_t now_ns)
 
 static void run_policy(const char *text)
 {
-	uint64_t now_ns = magnitude(1ull << 33, 1ull << 50), until_ns;
+	uint64_t now_ns = magnitude(1ull << 33, 1ull << 50);
 	struct frame f;
 	uint32_t i;
 
 	change_some(now_ns);
-	until_ns = now_ns + magnitude(1, 1ull << 32);
 	prog.copy[0].policy = policy;
 	prog_clear(&prog);
 	memset(throttles, 0, sizeof(throttles));
 	memset(leases, 0, sizeof(leases));
 	memset(lines, 0, prog.n_lines * sizeof(*lines));
-	put_allow(until_ns);
+	put_allow(now_ns + magnitude(1, 1ull << 32));
 	for (i = 0; i < PACKETS; i++) {
 		random_frame(&f);
 		now_ns = next_time(now_ns);
-		same(&f, now_ns, until_ns, text);
+		same(&f, now_ns, text);
 	}
 }
 
@@ -356,9 +344,9 @@ static void test_same(void **unused)
 	assert_true(prog.reasons_seen[PACER_DENY_RATE] > 100);
 	assert_true(prog.reasons_seen[PACER_DENY_THROTTLE] > 100);
 	assert_true(prog.reasons_seen[PACER_DENY_BAN] > 100);
-	assert_true(events[PACER_BANNED] > 100);
-	assert_true(events[PACER_BANS_FULL] > 10);
-	assert_true(events[PACER_READ_IN_PART] > 100);
+	assert_true(prog.events_seen[PACER_BANNED] > 100);
+	assert_true(prog.events_seen[PACER_BANS_FULL] > 10);
+	assert_true(prog.events_seen[PACER_READ_IN_PART] > 100);
 	assert_true(prog.reasons_seen[PACER_TOO_DEEP] > 100);
 	assert_true(prog.reasons_seen[PACER_ALLOWED] > 100);
 	assert_true(prog.reasons_seen[PACER_NO_RULE] > 100);
@@ -373,7 +361,8 @@ static int setup(void **state)
 	uint32_t i;
 
 	CPU_ZERO(&one); /* leases are a CPU's own */
-	CPU_SET(sched_getcpu(), &one);
+	cpu = sched_getcpu();
+	CPU_SET(cpu, &one);
 	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
 	snprintf(path, sizeof(path), "%s/prog/pacer_given.bpf.o", build);
 	libbpf_set_print(prog_print);

@@ -41,9 +41,11 @@ static void judged_bytes(const char *what, const uint8_t *b, uint32_t n, uint32_
 {
 	struct prog_fate fate = prog_fate(&prog, b, n);
 
-	if (fate.verdict != verdict || fate.counter != counter || fate.reason != reason)
+	if (fate.verdict != verdict || fate.counter != counter ||
+	    pacer_outcome_reason(fate.outcome) != reason)
 		fail_msg("%s, %u bytes: verdict %u, counter %u, %s; not %u, %u, %s", what, n,
-			 fate.verdict, fate.counter, reason_names[fate.reason], verdict, counter,
+			 fate.verdict, fate.counter,
+			 reason_names[pacer_outcome_reason(fate.outcome)], verdict, counter,
 			 reason_names[reason]);
 }
 
@@ -65,11 +67,13 @@ static void befell(const char *what, const struct recipe *r, uint32_t verdict,
 
 	frame_build(&f, r);
 	fate = prog_fate(&prog, f.b, f.n);
-	if (fate.verdict != verdict || fate.counter != 1 || fate.reason != reason ||
-	    fate.event != event)
+	if (fate.verdict != verdict || fate.counter != 1 ||
+	    pacer_outcome_reason(fate.outcome) != reason ||
+	    pacer_outcome_event(fate.outcome) != event)
 		fail_msg("%s: verdict %u, counter %u, %s, event %u; not %u, 1, %s, %u", what,
-			 fate.verdict, fate.counter, reason_names[fate.reason], fate.event, verdict,
-			 reason_names[reason], event);
+			 fate.verdict, fate.counter,
+			 reason_names[pacer_outcome_reason(fate.outcome)],
+			 pacer_outcome_event(fate.outcome), verdict, reason_names[reason], event);
 }
 
 /* ---- what is read of a packet: a rule for each protocol, port, VLAN and address ---- */
@@ -1244,12 +1248,12 @@ static void test_no_tool(void **unused)
 	assert_int_equal(as_built.control->secret_ready, 0);
 	fate = prog_fate(&as_built, f.b, f.n);
 	assert_int_equal(fate.verdict, XDP_PASS);
-	assert_int_equal(fate.reason, PACER_ADMIT);
+	assert_int_equal(pacer_outcome_reason(fate.outcome), PACER_ADMIT);
 	assert_int_equal(fate.counter, as_built.copy[0].policy.rule[0].counter);
 	assert_int_equal(as_built.control->secret_ready, 1);
 	fate = prog_fate(&as_built, f.b, 33);
 	assert_int_equal(fate.verdict, XDP_DROP);
-	assert_int_equal(fate.reason, PACER_TRUNCATED);
+	assert_int_equal(pacer_outcome_reason(fate.outcome), PACER_TRUNCATED);
 	for (i = 0; i < (int)PACER_SECRETS; i++)
 		assert_int_not_equal(as_built.control->secret[0][i], 0);
 	pacer_bpf__destroy(skel);

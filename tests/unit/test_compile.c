@@ -5,7 +5,7 @@
  * policy keeps, retires and numbers anew. The last tests pace packets across changes.
  */
 #include "applied.h"
-#include "pace.h"
+#include "rule.h"
 #include "rate.h"
 
 /* ---- the rule of a packet ---- */
@@ -1870,7 +1870,7 @@ static void assert_admissions(const struct admission *a, uint32_t n, uint32_t ep
 static uint32_t pace_for(uint32_t packets, uint32_t epoch)
 {
 	struct pacer_state state = {
-	    {paced_lines, PACED_LINES}, &now.bin, paced_secret[0], NULL, NULL};
+	    .table = {paced_lines, PACED_LINES}, .policy = &now.bin, .secret = paced_secret[0]};
 	struct pacer_packet pkt = {.family = PACER_FAMILY_4, .proto = 17, .len_bytes = PACED_BYTES};
 	uint32_t i, n = 0;
 
@@ -1883,7 +1883,7 @@ static uint32_t pace_for(uint32_t packets, uint32_t epoch)
 		walk.now_ns = host.now_ns;
 		if (!(now.bin.flags & PACER_CLOCK_EXACT))
 			walk.now_ns -= walk.now_ns % RESOLUTION;
-		if (pacer_pace(&walk).reason != PACER_ADMIT)
+		if (pacer_outcome_reason(pacer_judge(&walk)) != PACER_ADMIT)
 			continue;
 		assert_true(n_admitted[src] < PACED_EVENTS);
 		admitted[src][n_admitted[src]++] = (struct admission){host.now_ns, epoch};
@@ -1909,7 +1909,7 @@ static void test_gap_outlives_the_ring(void **unused)
 	    {10 * SECOND, 1, PACER_ADMIT},
 	};
 	struct pacer_state state = {
-	    {paced_lines, PACED_LINES}, &now.bin, paced_secret[0], NULL, NULL};
+	    .table = {paced_lines, PACED_LINES}, .policy = &now.bin, .secret = paced_secret[0]};
 	size_t i;
 
 	(void)unused;
@@ -1926,7 +1926,7 @@ static void test_gap_outlives_the_ring(void **unused)
 
 		walk.pkt = (struct pacer_packet){.family = PACER_FAMILY_4, .len_bytes = 100};
 		walk.pkt.key[PACER_WORD_SADDR] = line[i].src;
-		assert_int_equal(pacer_pace(&walk).reason, line[i].reason);
+		assert_int_equal(pacer_outcome_reason(pacer_judge(&walk)), line[i].reason);
 	}
 }
 
@@ -2020,12 +2020,12 @@ static void begin_source(void)
 static void one_packet(uint64_t time_ns)
 {
 	struct pacer_state state = {
-	    {paced_lines, PACED_LINES}, &now.bin, paced_secret[0], NULL, NULL};
+	    .table = {paced_lines, PACED_LINES}, .policy = &now.bin, .secret = paced_secret[0]};
 	struct pacer_walk walk = {.state = &state, .now_ns = time_ns};
 	enum pacer_reason reason;
 
 	walk.pkt = (struct pacer_packet){.family = PACER_FAMILY_4, .proto = 17, .len_bytes = 100};
-	reason = pacer_pace(&walk).reason;
+	reason = pacer_outcome_reason(pacer_judge(&walk));
 	if (reason != PACER_ADMIT) {
 		assert_denial(reason, time_ns);
 		return;

@@ -5,7 +5,7 @@
  */
 #include "applied.h"
 
-#include "pace.h"
+#include "rule.h"
 
 #define LINES	1024u
 #define SOURCES 9u
@@ -23,18 +23,20 @@ static __u64 secret[2][PACER_SECRETS];
 static struct pacer_walk walk_in(struct world *w, struct pacer_state *state, uint64_t now_ns,
 				 const struct pacer_packet *pkt)
 {
-	*state =
-	    (struct pacer_state){{w->lines, LINES}, &now.bin, secret[0], w->throttle, w->lease};
+	*state = (struct pacer_state){.table = {w->lines, LINES},
+				      .policy = &now.bin,
+				      .secret = secret[0],
+				      .throttle = w->throttle,
+				      .lease = w->lease};
 	return (struct pacer_walk){.state = state, .now_ns = now_ns, .pkt = *pkt};
 }
 
-static struct pacer_judgement judge(struct world *w, uint64_t now_ns,
-				    const struct pacer_packet *pkt)
+static enum pacer_reason judge(struct world *w, uint64_t now_ns, const struct pacer_packet *pkt)
 {
 	struct pacer_state state;
 	struct pacer_walk walk = walk_in(w, &state, now_ns, pkt);
 
-	return pacer_pace(&walk);
+	return pacer_outcome_reason(pacer_judge(&walk));
 }
 
 static uint64_t when(struct world *w, uint64_t now_ns, const struct pacer_packet *pkt)
@@ -48,7 +50,7 @@ static uint64_t when(struct world *w, uint64_t now_ns, const struct pacer_packet
 static bool admitted_at(uint64_t now_ns, const struct pacer_packet *pkt)
 {
 	there = here;
-	return judge(&there, now_ns, pkt).reason == PACER_ADMIT;
+	return judge(&there, now_ns, pkt) == PACER_ADMIT;
 }
 
 static void begin(const char *text)
@@ -133,8 +135,7 @@ static uint64_t check_denial(uint64_t now_ns, const struct pacer_packet *pkt)
 		fail_msg("admitted a ns before %llu\n%s", (unsigned long long)at_ns, doc.s);
 	if (!admitted_at(at_ns, pkt))
 		fail_msg("denied at %llu (%s), the time told at %llu\n%s",
-			 (unsigned long long)at_ns,
-			 pacer_reason_name(judge(&there, at_ns, pkt).reason),
+			 (unsigned long long)at_ns, pacer_reason_name(judge(&there, at_ns, pkt)),
 			 (unsigned long long)now_ns, doc.s);
 	return at_ns;
 }
@@ -161,7 +162,7 @@ static void test_when(void **unused)
 			enum pacer_reason reason;
 
 			now_ns = next_time(now_ns, at_ns);
-			reason = judge(&here, now_ns, &pkt).reason;
+			reason = judge(&here, now_ns, &pkt);
 			by[reason]++;
 			at_ns = reason == PACER_ADMIT ? 0 : check_denial(now_ns, &pkt);
 		}
@@ -183,11 +184,11 @@ static void test_timeline(void **unused)
 	      "  - {key: src, packets: 2, window: 10ms, slots: 5}\n"
 	      "  - {key: src, rate: 10/s, burst: 3}\n");
 	assert_int_equal(when(&here, SECOND, &pkt), 0);
-	assert_int_equal(judge(&here, SECOND, &pkt).reason, PACER_ADMIT);
-	assert_int_equal(judge(&here, SECOND, &pkt).reason, PACER_ADMIT);
+	assert_int_equal(judge(&here, SECOND, &pkt), PACER_ADMIT);
+	assert_int_equal(judge(&here, SECOND, &pkt), PACER_ADMIT);
 	/* The window's first slot is forgotten after five more; the rate has one left. */
 	assert_int_equal(when(&here, SECOND, &pkt), SECOND + 12 * MS);
-	assert_int_equal(judge(&here, SECOND + 12 * MS, &pkt).reason, PACER_ADMIT);
+	assert_int_equal(judge(&here, SECOND + 12 * MS, &pkt), PACER_ADMIT);
 	assert_int_equal(when(&here, SECOND + 12 * MS, &pkt), SECOND + 100 * MS);
 	pkt.len_bytes = 1 << 21;
 	begin("clock: exact\nmemory: 64Ki\nrules:\n- name: a\n  limits:\n"

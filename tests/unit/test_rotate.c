@@ -5,7 +5,7 @@
  */
 #include "applied.h"
 #include "ban.h"
-#include "pace.h"
+#include "rule.h"
 #include "live/rotate.h"
 
 #define WIN   "{key: src, packets: 9, window: 1s}"
@@ -258,12 +258,13 @@ static struct pacer_line lines[LINES];
 
 static enum pacer_reason judge(uint32_t key)
 {
-	struct pacer_state state = {{lines, LINES}, &now.bin, secret[0], NULL, NULL};
+	struct pacer_state state = {
+	    .table = {lines, LINES}, .policy = &now.bin, .secret = secret[0]};
 	struct pacer_walk walk = {.state = &state, .now_ns = host.now_ns};
 
 	walk.pkt = (struct pacer_packet){.family = PACER_FAMILY_4, .len_bytes = 100};
 	walk.pkt.key[PACER_WORD_SADDR] = key;
-	return pacer_pace(&walk).reason;
+	return pacer_outcome_reason(pacer_judge(&walk));
 }
 
 /*

@@ -6,7 +6,7 @@
  */
 #include "applied.h"
 #include "example.h"
-#include "pace.h"
+#include "rule.h"
 #include "plan/throttles.h"
 
 static void test_the_example(void **unused)
@@ -723,15 +723,18 @@ static uint32_t pace_all(struct used *u, uint32_t packets, uint32_t epoch)
 
 	while (packets--) {
 		uint32_t cpu = draw() % USED_CPUS;
-		struct pacer_state state = {
-		    {used_lines, USED_LINES}, &now.bin, used_secret, used_state, used_lease[cpu]};
+		struct pacer_state state = {.table = {used_lines, USED_LINES},
+					    .policy = &now.bin,
+					    .secret = used_secret,
+					    .throttle = used_state,
+					    .lease = used_lease[cpu]};
 		struct pacer_walk walk = {
 		    .state = &state,
 		    .pkt = {.family = PACER_FAMILY_4, .proto = 17, .len_bytes = 100}};
 
 		host.now_ns += draw() % 30 ? draw() % (MS / 4) : draw() % (30 * MS);
 		walk.now_ns = clock_ns();
-		if (pacer_pace(&walk).reason != PACER_ADMIT)
+		if (pacer_outcome_reason(pacer_judge(&walk)) != PACER_ADMIT)
 			continue;
 		add_use(u, epoch);
 		n++;

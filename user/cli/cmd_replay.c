@@ -49,11 +49,11 @@ struct run {
 static struct tally_key key_of(const struct run *run, const struct replay_fate *fate,
 			       uint32_t limit)
 {
-	struct tally_key key =
-	    tally_key_of(judge_tier(&run->judge, fate->rule, limit),
-			 &run->policy->rule[fate->rule].limit[limit].key, &fate->pkt);
+	uint32_t rule = pacer_outcome_rule(fate->outcome);
+	struct tally_key key = tally_key_of(judge_tier(&run->judge, rule, limit),
+					    &run->policy->rule[rule].limit[limit].key, &fate->pkt);
 
-	key.rule = fate->rule;
+	key.rule = rule;
 	key.limit = limit;
 	return key;
 }
@@ -92,17 +92,19 @@ static void top_count(struct run *run, const struct replay_fate *fate, uint32_t 
 		top->closest_ns = UINT64_MAX;
 	}
 	top->denied += denied;
-	top_measure(top, &run->policy->rule[fate->rule].limit[limit], time_ns, fate->pkt.len_bytes);
+	top_measure(top, &run->policy->rule[pacer_outcome_rule(fate->outcome)].limit[limit],
+		    time_ns, fate->pkt.len_bytes);
 }
 
 static void tops_count(struct run *run, const struct replay_fate *fate, uint64_t time_ns)
 {
 	uint32_t of = judge_limit_of(&run->judge, fate);
+	uint32_t rule = pacer_outcome_rule(fate->outcome);
 	bool denied = judge_denied(fate);
 
-	if (!run->tops.at || fate->rule >= PACER_RULES_MAX || (!denied && !run->tops.n))
+	if (!run->tops.at || rule >= PACER_RULES_MAX || (!denied && !run->tops.n))
 		return;
-	for (uint32_t i = 0; i < run->policy->rule[fate->rule].n_limits; i++)
+	for (uint32_t i = 0; i < run->policy->rule[rule].n_limits; i++)
 		top_count(run, fate, i, time_ns, denied && i == of);
 }
 
@@ -133,14 +135,15 @@ static bool is_wanted(const struct run *run, uint32_t rule, uint32_t limit,
 /* Until a key is denied: the first that would do, under a window rather than a gap. */
 static void pick_first(struct run *run, const struct replay_fate *fate, uint64_t time_ns)
 {
-	const struct policy_rule *rule = &run->policy->rule[fate->rule];
+	uint32_t number = pacer_outcome_rule(fate->outcome);
+	const struct policy_rule *rule = &run->policy->rule[number];
 
 	for (uint32_t i = 0; i < rule->n_limits; i++) {
 		bool better = run->pick.found && rule->limit[i].kind != LIMIT_GAP &&
 			      rule->limit[run->pick.limit].kind == LIMIT_GAP;
 
-		if ((!run->pick.found || better) && is_wanted(run, fate->rule, i, &fate->pkt))
-			run->pick = (struct pick){true, fate->rule, i, fate->pkt, time_ns};
+		if ((!run->pick.found || better) && is_wanted(run, number, i, &fate->pkt))
+			run->pick = (struct pick){true, number, i, fate->pkt, time_ns};
 	}
 }
 
@@ -163,12 +166,14 @@ static void pick_denied(struct run *run)
 static void print_row(const struct run *run, const struct replay_frame *frame,
 		      const struct replay_fate *fate)
 {
-	enum pacer_verdict verdict = pacer_verdict_of(fate->reason);
+	enum pacer_reason reason = pacer_outcome_reason(fate->outcome);
+	uint32_t number = pacer_outcome_rule(fate->outcome);
+	enum pacer_verdict verdict = pacer_verdict_of(reason);
 	const struct policy_rule *rule = NULL;
 	char key[TALLY_TEXT] = "", open[24] = "";
 
-	if (fate->rule < run->policy->n_rules) {
-		rule = &run->policy->rule[fate->rule];
+	if (number < run->policy->n_rules) {
+		rule = &run->policy->rule[number];
 		tally_key_text(&rule->limit[judge_limit_of(&run->judge, fate)].key, &fate->pkt, key,
 			       sizeof(key));
 	}
@@ -181,7 +186,7 @@ static void print_row(const struct run *run, const struct replay_frame *frame,
 	       verdict == PACER_VERDICT_ADMIT  ? "admit"
 	       : verdict == PACER_VERDICT_DENY ? "deny"
 					       : "pass",
-	       pacer_reason_name(fate->reason), open);
+	       pacer_reason_name(reason), open);
 }
 
 static int judge_frame(struct run *run, const struct replay_frame *frame)
@@ -196,11 +201,11 @@ static int judge_frame(struct run *run, const struct replay_frame *frame)
 		run->first_ns = frame->time_ns;
 	if (frame->time_ns > run->last_ns)
 		run->last_ns = frame->time_ns;
-	run->by[fate.rule][fate.reason]++;
+	run->by[pacer_outcome_rule(fate.outcome)][pacer_outcome_reason(fate.outcome)]++;
 	if (run->o->verdicts)
 		print_row(run, frame, &fate);
 	tops_count(run, &fate, frame->now_ns);
-	if (run->o->plot && !run->pick.found && fate.rule < PACER_RULES_MAX)
+	if (run->o->plot && !run->pick.found && pacer_outcome_rule(fate.outcome) < PACER_RULES_MAX)
 		pick_first(run, &fate, frame->now_ns);
 	return EXIT_DONE;
 }
@@ -452,7 +457,8 @@ static struct plot_view view_of(const struct run *run)
 	const struct pick *pick = &run->pick;
 	const struct policy_limit *limit = &run->policy->rule[pick->rule].limit[pick->limit];
 	uint64_t span_ns = judge_span_ns(limit);
-	struct replay_fate fate = {.rule = pick->rule, .pkt = pick->pkt};
+	struct replay_fate fate = {.outcome = pacer_outcome_under(PACER_ADMIT, pick->rule),
+				   .pkt = pick->pkt};
 	struct plot_view view = {.rule = pick->rule,
 				 .limit = pick->limit,
 				 .start_ns = run->first_ns,

@@ -14,8 +14,8 @@
 
 #include "cli/cmd.h"
 #include "cli/emit.h"
-#include "pace.h"
 #include "config/text.h"
+#include "key.h"
 #include "live/snapshot.h"
 #include "offline/plot.h"
 #include "plan/sampling.h"

@@ -121,7 +121,7 @@ static void measure_frame(struct suggestion *s, const struct judge *j,
 	struct tally_key key;
 	struct note *note;
 
-	if (replay_read(j->replay, frame, &pkt) != PACER_ADMIT)
+	if (!pacer_outcome_undecided(replay_begin(j->replay, frame, &pkt)))
 		return;
 	s->packets++;
 	key = tally_key_of(t, kind, &pkt);

@@ -23,9 +23,10 @@ static struct compare_note *note_of(struct comparison *c, const struct judge *j,
 				    const struct replay_fate *fate)
 {
 	uint32_t limit = judge_limit_of(j, fate), kind;
-	const struct policy_rule *rule = &j->policy->rule[fate->rule];
+	uint32_t number = pacer_outcome_rule(fate->outcome);
+	const struct policy_rule *rule = &j->policy->rule[number];
 	struct tally_key key =
-	    tally_key_of(judge_tier(j, fate->rule, limit), &rule->limit[limit].key, &fate->pkt);
+	    tally_key_of(judge_tier(j, number, limit), &rule->limit[limit].key, &fate->pkt);
 	struct compare_note *note;
 
 	kind = kind_of(c, rule->name, &rule->limit[limit].key);

@@ -44,7 +44,7 @@ void judge_close(struct judge *j)
 
 bool judge_denied(const struct replay_fate *fate)
 {
-	return pacer_verdict_of(fate->reason) == PACER_VERDICT_DENY;
+	return pacer_outcome_denied(fate->outcome);
 }
 
 uint32_t judge_limit_of(const struct judge *j, const struct replay_fate *fate)
@@ -52,7 +52,9 @@ uint32_t judge_limit_of(const struct judge *j, const struct replay_fate *fate)
 	int limit = -1;
 
 	if (judge_denied(fate))
-		limit = compile_limit_of(j->plan, j->policy, fate->rule, fate->tier, fate->reason);
+		limit = compile_limit_of(j->plan, j->policy, pacer_outcome_rule(fate->outcome),
+					 pacer_outcome_tier(fate->outcome),
+					 pacer_outcome_reason(fate->outcome));
 	return limit < 0 ? 0 : limit;
 }
 

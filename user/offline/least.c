@@ -85,8 +85,9 @@ static bool tighten_throttles(struct pacer_policy *bin)
 static bool denies(const struct least *l, const struct replay_frame *frame,
 		   const struct replay_fate *fate)
 {
-	return replay_peek(l->judge.replay, &fate->pkt, fate->rule, fate->tier, frame->now_ns) ==
-	       fate->reason;
+	return replay_peek(l->judge.replay, &fate->pkt, pacer_outcome_rule(fate->outcome),
+			   pacer_outcome_tier(fate->outcome),
+			   frame->now_ns) == pacer_outcome_reason(fate->outcome);
 }
 
 /* The longest gap that is over by now. */
@@ -164,36 +165,40 @@ static bool loosen_throttle(struct pacer_tier *t)
 static void loosen(struct least *l, const struct replay_frame *frame,
 		   const struct replay_fate *fate)
 {
-	struct pacer_tier *t = &l->judge.bin->rule[fate->rule].tier[fate->tier];
+	enum pacer_reason reason = pacer_outcome_reason(fate->outcome);
+	uint32_t rule = pacer_outcome_rule(fate->outcome);
+	struct pacer_tier *t = &l->judge.bin->rule[rule].tier[pacer_outcome_tier(fate->outcome)];
 	bool done = false;
 
-	if (fate->reason == PACER_DENY_GAP && t->gap_ns)
+	if (reason == PACER_DENY_GAP && t->gap_ns)
 		done = loosen_gap(l, frame, fate, t);
-	else if (fate->reason == PACER_DENY_WINDOW && t->kind == PACER_TIER_RECORD)
+	else if (reason == PACER_DENY_WINDOW && t->kind == PACER_TIER_RECORD)
 		done = loosen_window(l, frame, fate, t);
-	else if (fate->reason == PACER_DENY_RATE && t->kind == PACER_TIER_RATE)
+	else if (reason == PACER_DENY_RATE && t->kind == PACER_TIER_RATE)
 		done = loosen_rate(l, frame, fate, t);
-	else if (fate->reason == PACER_DENY_THROTTLE && t->kind == PACER_TIER_THROTTLE)
+	else if (reason == PACER_DENY_THROTTLE && t->kind == PACER_TIER_THROTTLE)
 		done = loosen_throttle(t);
 	else
-		l->hopeless[fate->rule] = true;
+		l->hopeless[rule] = true;
 	if (!done)
-		l->beyond[fate->rule][judge_limit_of(&l->judge, fate)] = true;
+		l->beyond[rule][judge_limit_of(&l->judge, fate)] = true;
 }
 
 /* Each limit of the rule may deny in turn. */
 int least_feed(struct least *l, const struct replay_frame *frame, struct policy_error *error)
 {
 	struct replay_fate fate;
+	uint32_t rule = 0;
 
 	for (int i = 0; i < 2 * POLICY_LIMITS_MAX; i++) {
 		if (replay_judge(l->judge.replay, frame, &fate, error))
 			return -1;
-		if (!judge_denied(&fate) || l->beyond[fate.rule][judge_limit_of(&l->judge, &fate)])
+		rule = pacer_outcome_rule(fate.outcome);
+		if (!judge_denied(&fate) || l->beyond[rule][judge_limit_of(&l->judge, &fate)])
 			return 0;
 		loosen(l, frame, &fate);
 	}
-	l->hopeless[fate.rule] = true;
+	l->hopeless[rule] = true;
 	return 0;
 }
 

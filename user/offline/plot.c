@@ -162,7 +162,7 @@ static bool is_key(struct plot *p, const struct replay_fate *fate)
 {
 	struct tally_key key;
 
-	if (fate->rule != p->view->rule)
+	if (pacer_outcome_rule(fate->outcome) != p->view->rule)
 		return false;
 	key = tally_key_of(p->tier, &p->limit->key, &fate->pkt);
 	key.rule = p->view->key.rule;

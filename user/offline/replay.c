@@ -5,14 +5,20 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <sched.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "pace.h"
 #include "pacer_given.skel.h"
 #include "sample.h"
+
+struct pacer_walk;
+static bool is_allowed(const struct pacer_walk *walk);
+
+#define PACER_IS_ALLOWED(frame, walk, exact) ((void)(frame), (void)(exact), is_allowed(walk))
+#include "path.h"
 
 /* Addresses of one family that are allowed: from first to last, both included. */
 struct span {
@@ -120,27 +126,36 @@ static bool spans_hold(const struct spans *s, const uint32_t saddr[4])
 	return low < s->n && s->at[low].first <= address;
 }
 
-/* --- user space ----------------------------------------------------------------------------- */
-
-enum pacer_reason replay_read(const struct replay *r, const struct replay_frame *frame,
-			      struct pacer_packet *pkt)
+/* What is asked stands in a struct replay. */
+static bool is_allowed(const struct pacer_walk *walk)
 {
-	uint32_t head = frame->captured < REPLAY_HEAD_BYTES ? frame->captured : REPLAY_HEAD_BYTES;
-	int result = pacer_parse(frame->data, frame->data + head, frame->len_bytes, pkt);
-	const struct spans *allow = pkt->family == PACER_FAMILY_4 ? &r->allow4 : &r->allow6;
+	const struct replay *r =
+	    (const void *)((const char *)walk->state - offsetof(struct replay, state));
+	const struct spans *allow = walk->pkt.family == PACER_FAMILY_4 ? &r->allow4 : &r->allow6;
 
-	if (result != PACER_PARSED)
-		return pacer_parse_reason(result);
-	return spans_hold(allow, &pkt->key[PACER_WORD_SADDR]) ? PACER_ALLOWED : PACER_ADMIT;
+	return spans_hold(allow, &walk->pkt.key[PACER_WORD_SADDR]);
 }
 
-static void judge_core(struct pacer_walk *walk, struct replay_fate *fate)
-{
-	struct pacer_judgement j = pacer_pace(walk);
+/* --- user space ----------------------------------------------------------------------------- */
 
-	fate->reason = j.reason;
-	fate->rule = j.rule;
-	fate->tier = j.tier;
+static struct pacer_frame frame_of(const struct replay_frame *frame)
+{
+	uint32_t head = frame->captured < REPLAY_HEAD_BYTES ? frame->captured : REPLAY_HEAD_BYTES;
+
+	return (struct pacer_frame){.data = frame->data,
+				    .end = frame->data + head,
+				    .len_bytes = frame->len_bytes,
+				    .now_ns = frame->now_ns ? frame->now_ns : 1};
+}
+
+uint32_t replay_begin(struct replay *r, const struct replay_frame *frame, struct pacer_packet *pkt)
+{
+	struct pacer_walk walk = {.state = &r->state};
+	struct pacer_frame f = frame_of(frame);
+	uint32_t outcome = pacer_path_begin(&f, &walk, r->bin);
+
+	*pkt = walk.pkt;
+	return outcome;
 }
 
 /* --- the kernel ----------------------------------------------------------------------------- */
@@ -224,11 +239,11 @@ static int read_lease(struct replay *r, uint32_t index)
 static int denying_tier(struct replay *r, const struct pacer_walk *walk, enum pacer_reason reason)
 {
 	const struct pacer_rule *rule = &r->bin->rule[walk->rule];
-	int packed =
+	uint32_t banned =
 	    reason == PACER_DENY_BAN ? pacer_walk_banned(walk, r->bin->secret) : PACER_ADMIT;
 
-	if (packed != PACER_ADMIT)
-		return (packed >> 8) & (PACER_TIERS_MAX - 1);
+	if (banned != PACER_ADMIT)
+		return (int)pacer_outcome_tier(banned);
 	for (uint32_t i = 0; i < rule->n_tiers; i++) {
 		const struct pacer_tier *t = &rule->tier[i];
 		struct pacer_hold hold = {0};
@@ -257,32 +272,34 @@ static int run_kernel(struct kernel *k, const struct replay_frame *frame, uint64
 }
 
 static int judge_kernel(struct replay *r, const struct replay_frame *frame, struct pacer_walk *walk,
-			struct replay_fate *fate, struct policy_error *error)
+			uint32_t *outcome, struct policy_error *error)
 {
+	struct pacer_frame f = frame_of(frame);
 	struct kernel *k = r->kernel;
+	enum pacer_reason reason;
 	uint32_t likely = 0;
-	int counter, tier;
+	int counter, tier = 0;
 
-	if (fate->reason == PACER_ADMIT) {
-		walk->rule = pacer_walk_classify(walk);
-		if (walk->rule < PACER_RULES_MAX)
-			likely = r->bin->rule[walk->rule].counter;
-	}
-	if (run_kernel(k, frame, walk->now_ns, error))
+	(void)pacer_path_begin(&f, walk, r->bin);
+	walk->now_ns = f.now_ns;
+	if (walk->rule < PACER_RULES_MAX)
+		likely = r->bin->rule[walk->rule].counter;
+	if (run_kernel(k, frame, f.now_ns, error))
 		return -1;
-	counter = find_counter(k, likely, frame->len_bytes, &fate->reason);
+	counter = find_counter(k, likely, frame->len_bytes, &reason);
 	if (counter < 0)
 		return fail(error, "the kernel's counters do not tell what became of the frame",
 			    ENODATA);
-	fate->rule = rule_of(r->bin, counter);
-	walk->rule = fate->rule;
-	if (fate->rule >= PACER_RULES_MAX || pacer_verdict_of(fate->reason) != PACER_VERDICT_DENY)
+	walk->rule = rule_of(r->bin, counter);
+	*outcome = reason;
+	if (walk->rule >= PACER_RULES_MAX)
 		return 0;
-	tier = denying_tier(r, walk, fate->reason);
+	if (pacer_outcome_denied(reason))
+		tier = denying_tier(r, walk, reason);
 	if (tier < 0)
 		return fail(error, "the kernel's state does not tell which limit denied the frame",
 			    ENODATA);
-	fate->tier = tier;
+	*outcome = pacer_outcome_under(pacer_outcome(reason, tier), walk->rule);
 	return 0;
 }
 
@@ -410,8 +427,11 @@ struct replay *replay_open(const struct policy *policy, const struct pacer_polic
 		return NULL;
 	}
 	r->bin = bin;
-	r->state = (struct pacer_state){
-	    {NULL, lines}, bin, (const __u64 *)r->secret, r->throttle, r->lease};
+	r->state = (struct pacer_state){.table = {NULL, lines},
+					.policy = bin,
+					.secret = (const __u64 *)r->secret,
+					.throttle = r->throttle,
+					.lease = r->lease};
 	fill_secret(r->secret);
 	if (spans_fill(&r->allow4, policy, 4) || spans_fill(&r->allow6, policy, 6)) {
 		fail(error, "no memory for the allow-list", ENOMEM);
@@ -425,19 +445,16 @@ struct replay *replay_open(const struct policy *policy, const struct pacer_polic
 int replay_judge(struct replay *r, const struct replay_frame *frame, struct replay_fate *fate,
 		 struct policy_error *error)
 {
-	struct pacer_walk walk = {.state = &r->state, .now_ns = frame->now_ns ? frame->now_ns : 1};
+	struct pacer_walk walk = {.state = &r->state};
+	struct pacer_frame f = frame_of(frame);
 
-	*fate = (struct replay_fate){.rule = PACER_RULES_MAX};
-	fate->reason = replay_read(r, frame, &walk.pkt);
+	*fate = (struct replay_fate){0};
+	if (!r->kernel || frame->captured < 14) /* the kernel runs no shorter ones */
+		(void)pacer_path(&f, &walk, &fate->outcome);
+	else if (judge_kernel(r, frame, &walk, &fate->outcome, error))
+		return -1;
 	fate->pkt = walk.pkt;
-	if (r->kernel && frame->captured >= 14) { /* it runs no shorter ones */
-		if (judge_kernel(r, frame, &walk, fate, error))
-			return -1;
-	} else if (fate->reason == PACER_ADMIT) {
-		judge_core(&walk, fate);
-	}
-	walk.rule = fate->rule;
-	if (fate->rule < PACER_RULES_MAX && pacer_verdict_of(fate->reason) == PACER_VERDICT_DENY)
+	if (walk.rule < PACER_RULES_MAX && pacer_outcome_denied(fate->outcome))
 		fate->open_ns = pacer_rule_when(&walk);
 	return 0;
 }
@@ -449,7 +466,7 @@ enum pacer_reason replay_peek(struct replay *r, const struct pacer_packet *pkt, 
 	    .state = &r->state, .now_ns = time_ns ? time_ns : 1, .rule = rule, .pkt = *pkt};
 	struct pacer_hold hold = {0};
 
-	return pacer_reason_of(pacer_walk_check(&walk, tier, &hold));
+	return pacer_outcome_reason(pacer_walk_check(&walk, tier, &hold));
 }
 
 uint32_t replay_throttle_free(const struct replay *r, uint32_t rule, uint32_t tier,

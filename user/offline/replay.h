@@ -10,6 +10,7 @@
 #define PACER_REPLAY_H
 
 #include "plan/compile.h"
+#include "outcome.h"
 #include "parse.h"
 
 /* What of a frame is read: headers behind it count as cut short, as behind a driver's first buffer.
@@ -25,9 +26,7 @@ struct replay_frame {
 };
 
 struct replay_fate {
-	enum pacer_reason reason;
-	uint32_t rule;	  /* index in the policy; PACER_RULES_MAX: none */
-	uint32_t tier;	  /* of the rule; 0 where none denied */
+	uint32_t outcome; /* outcome.h; the kernel's is without an event */
 	uint64_t open_ns; /* of a denial: when the packet would pass if nothing else came; else 0 */
 	struct pacer_packet pkt;
 };
@@ -42,9 +41,9 @@ int replay_judge(struct replay *r, const struct replay_frame *frame, struct repl
 		 struct policy_error *error);
 void replay_close(struct replay *r);
 
-/* What stands before any limit: the reason, or ADMIT with *pkt where a rule has to be found. */
-enum pacer_reason replay_read(const struct replay *r, const struct replay_frame *frame,
-			      struct pacer_packet *pkt);
+/* What stands before any limit: an outcome, undecided where *pkt is for a rule's limits to judge.
+ */
+uint32_t replay_begin(struct replay *r, const struct replay_frame *frame, struct pacer_packet *pkt);
 
 /*
  * What one tier of a rule would say to the packet at this time. Nothing is changed, so it may be

@@ -110,7 +110,7 @@ static void judge(struct bench *b, uint32_t source)
 	memcpy(b->data + SADDR_AT, &source, sizeof(source));
 	b->frame.time_ns += STEP_NS;
 	(void)replay_judge(b->replay, &b->frame, &fate, &error);
-	b->denied += fate.reason != PACER_ADMIT;
+	b->denied += pacer_outcome_reason(fate.outcome) != PACER_ADMIT;
 	b->judged++;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Purpose: the whole judgement of a packet: (policy, state, packet, time) ->
- * reason. It composes the limiters and is what the kernel and user space run.
+ * Purpose: what a packet's rule says of it: its limits, in all of them or in none,
+ * and its bans.
  *
  * A packet is admitted only if every tier of its rule admits it. All tiers are
  * first asked by reading alone, so a packet that is denied writes nothing that
@@ -25,22 +25,16 @@
  * Error: that of the limiters (recency.h, window.h, table.h, throttle.h, ban.h).
  * Contention beyond PACER_SPINS looks denies.
  */
-#ifndef PACER_PACE_H
-#define PACER_PACE_H
+#ifndef PACER_RULE_H
+#define PACER_RULE_H
 
 #include "abi.h"
 #include "ban.h"
 #include "classify.h"
 #include "limit.h"
-#include "parse.h"
+#include "outcome.h"
 
-/* A packet's fate: its reason, the rule it fell under, and the tier that denied. */
-struct pacer_judgement {
-	enum pacer_reason reason;
-	__u32 rule;  /* index in the policy; PACER_RULES_MAX: none */
-	__u32 tier;  /* of the rule; 0 where none denied */
-	__u32 event; /* enum pacer_event, of a ban; PACER_EVENT_COUNT: none */
-};
+/* --- the limits of a rule ------------------------------------------------------------------- */
 
 PACER_GLOBAL int pacer_walk_check(const struct pacer_walk *w, __u32 i, struct pacer_hold *hold)
 {
@@ -71,14 +65,8 @@ PACER_GLOBAL int pacer_walk_finish(const struct pacer_walk *w, __u32 i, struct p
 	return 0;
 }
 
-/* A judgement in one word, as a function of its own returns it: the reason, and the tier above. */
-PACER_INLINE int pacer_pack(enum pacer_reason reason, __u32 tier)
-{
-	return reason | tier << 8;
-}
-
 /* All tiers of a rule: asked, then claimed in their order, then counted in all or in none. */
-PACER_GLOBAL int pacer_limit_many(const struct pacer_walk *w)
+PACER_GLOBAL __u32 pacer_limit_many(const struct pacer_walk *w)
 {
 	struct pacer_hold hold[PACER_TIERS_MAX] = {0};
 	enum pacer_reason reason = PACER_ADMIT;
@@ -89,27 +77,27 @@ PACER_GLOBAL int pacer_limit_many(const struct pacer_walk *w)
 	n = PACER_RULE_OF(w)->n_tiers;
 	PACER_ROLLED
 	for (i = 0; i < PACER_TIERS_MAX && i < n; i++) {
-		reason = pacer_reason_of(pacer_walk_check(w, i, &hold[i]));
+		reason = pacer_outcome_reason(pacer_walk_check(w, i, &hold[i]));
 		if (reason != PACER_ADMIT)
-			return pacer_pack(reason, i);
+			return pacer_outcome(reason, i);
 	}
 	PACER_ROLLED
 	for (held = 0; held < PACER_TIERS_MAX && held < n; held++) {
-		reason = pacer_reason_of(pacer_walk_reserve(w, held, &hold[held]));
+		reason = pacer_outcome_reason(pacer_walk_reserve(w, held, &hold[held]));
 		if (reason != PACER_ADMIT)
 			break;
 	}
 	PACER_ROLLED
 	for (i = 0; i < PACER_TIERS_MAX && i < held; i++)
 		pacer_walk_finish(w, i, &hold[i], reason == PACER_ADMIT);
-	return pacer_pack(reason, reason == PACER_ADMIT ? 0 : held);
+	return pacer_outcome(reason, reason == PACER_ADMIT ? 0 : held);
 }
 
 /*
- * The same for the many rules that have one tier, as far as that goes in one pass: a reason, or
- * PACER_UNDECIDED where pacer_limit_settle has the last word.
+ * The same for the many rules that have one tier, as far as that goes in one pass; undecided where
+ * pacer_limit_settle has the last word.
  */
-PACER_INLINE int pacer_limit_pass(const struct pacer_walk *w, const struct pacer_tier *t)
+PACER_INLINE __u32 pacer_limit_pass(const struct pacer_walk *w, const struct pacer_tier *t)
 {
 	struct pacer_hold hold = {0};
 	enum pacer_reason reason;
@@ -121,14 +109,14 @@ PACER_INLINE int pacer_limit_pass(const struct pacer_walk *w, const struct pacer
 		return pacer_entry_pass(&q);
 	}
 	reason = pacer_limit_check(w, t, &hold);
-	return reason == PACER_ADMIT ? PACER_UNDECIDED : (int)reason;
+	return reason == PACER_ADMIT ? PACER_UNDECIDED : (__u32)reason;
 }
 
 /*
  * A reason, for a packet that the rule's first tier may admit. A function of its own, and it looks
  * for the key anew: so what found that out need not be on the stack, nor what it found.
  */
-PACER_GLOBAL int pacer_limit_settle(const struct pacer_walk *w)
+PACER_GLOBAL __u32 pacer_limit_settle(const struct pacer_walk *w)
 {
 	const struct pacer_tier *t;
 	struct pacer_hold hold;
@@ -144,32 +132,26 @@ PACER_GLOBAL int pacer_limit_settle(const struct pacer_walk *w)
 	return reason;
 }
 
-PACER_GLOBAL int pacer_limit_first(const struct pacer_walk *w)
+PACER_GLOBAL __u32 pacer_limit_first(const struct pacer_walk *w)
 {
-	return w ? pacer_limit_pass(w, &PACER_RULE_OF(w)->tier[0]) : (int)PACER_DENY_NO_STATE;
+	return w ? pacer_limit_pass(w, &PACER_RULE_OF(w)->tier[0]) : (__u32)PACER_DENY_NO_STATE;
 }
 
-/* Both steps: a reason. */
-PACER_INLINE int pacer_limit_one(const struct pacer_walk *w)
+/* Both steps. */
+PACER_INLINE __u32 pacer_limit_one(const struct pacer_walk *w)
 {
-	int result = pacer_limit_first(w);
+	__u32 outcome = pacer_limit_first(w);
 
-	return result == PACER_UNDECIDED ? pacer_limit_settle(w) : result;
+	return pacer_outcome_undecided(outcome) ? pacer_limit_settle(w) : outcome;
 }
 
 /* Let every tier of the rule judge the packet, and count it in all of them or in none. */
-PACER_INLINE int pacer_limit(const struct pacer_walk *w)
+PACER_INLINE __u32 pacer_limit(const struct pacer_walk *w)
 {
 	return PACER_RULE_OF(w)->n_tiers == 1 ? pacer_limit_one(w) : pacer_limit_many(w);
 }
 
-/* The first rule that the packet matches, PACER_RULES_MAX if none. */
-PACER_GLOBAL int pacer_walk_classify(const struct pacer_walk *w)
-{
-	__u64 rules = w ? pacer_classify(PACER_POLICY_OF(w), &w->pkt) : 0;
-
-	return rules ? pacer_lowest(rules) : PACER_RULES_MAX;
-}
+/* --- its bans ------------------------------------------------------------------------------- */
 
 PACER_INLINE struct pacer_ban_ask pacer_walk_ban_ask(const struct pacer_walk *w,
 						     const struct pacer_tier *t, __u32 secret)
@@ -200,8 +182,8 @@ PACER_GLOBAL int pacer_walk_confirm(const struct pacer_walk *w, __u32 i, __u32 s
 	return pacer_ban_find(&q);
 }
 
-/* Is the packet's key banned under a tier of the rule, by this secret? A judgement, packed. */
-PACER_GLOBAL int pacer_walk_banned(const struct pacer_walk *w, __u32 secret)
+/* Is the packet's key banned under a tier of the rule, by this secret? An outcome. */
+PACER_GLOBAL __u32 pacer_walk_banned(const struct pacer_walk *w, __u32 secret)
 {
 	const struct pacer_tier *t;
 	__u32 i;
@@ -216,20 +198,19 @@ PACER_GLOBAL int pacer_walk_banned(const struct pacer_walk *w, __u32 secret)
 				    pacer_tier_hash(t, &w->pkt, PACER_SECRET_AT(w, secret)),
 				    w->now_ns) &&
 		    pacer_walk_confirm(w, i, secret))
-			return pacer_pack(PACER_DENY_BAN, i);
+			return pacer_outcome(PACER_DENY_BAN, i);
 	}
 	return PACER_ADMIT;
 }
 
 /* ... or, while bans are being moved, by the one before? That first, as bans come from there. */
-PACER_INLINE int pacer_walk_any_ban(const struct pacer_walk *w)
+PACER_INLINE __u32 pacer_walk_any_ban(const struct pacer_walk *w)
 {
-	__u32 secret = PACER_POLICY_OF(w)->secret;
-	int packed = PACER_ADMIT;
+	__u32 secret = PACER_POLICY_OF(w)->secret, outcome = PACER_ADMIT;
 
 	if (PACER_POLICY_OF(w)->bans.moving)
-		packed = pacer_walk_banned(w, secret ^ 1);
-	return packed == PACER_ADMIT ? pacer_walk_banned(w, secret) : packed;
+		outcome = pacer_walk_banned(w, secret ^ 1);
+	return outcome == PACER_ADMIT ? pacer_walk_banned(w, secret) : outcome;
 }
 
 /* Ban the packet's key under the tier that denied it. Returns what came of it, as an event. */
@@ -249,37 +230,44 @@ PACER_INLINE int pacer_bans(enum pacer_reason reason)
 	return reason == PACER_DENY_GAP || reason == PACER_DENY_WINDOW || reason == PACER_DENY_RATE;
 }
 
-/* The rule of w->pkt, the first of its policy that it matches; PACER_RULES_MAX if none. */
+/* --- a packet's rule, and what that says ---------------------------------------------------- */
+
+/* The first rule that the packet matches, PACER_RULES_MAX if none. */
+PACER_GLOBAL int pacer_walk_classify(const struct pacer_walk *w)
+{
+	__u64 rules = w ? pacer_classify(PACER_POLICY_OF(w), &w->pkt) : 0;
+
+	return rules ? pacer_lowest(rules) : PACER_RULES_MAX;
+}
+
+/* The same, where most policies spare the call. */
 PACER_INLINE __u32 pacer_walk_rule(const struct pacer_walk *w, const struct pacer_policy *policy)
 {
 	return policy->dims || !(policy->rules & 1) ? pacer_walk_classify(w) : 0;
 }
 
 /* Judge w->pkt by the rule that it falls under, w->rule, at w->now_ns. */
-PACER_INLINE struct pacer_judgement pacer_pace_rule(struct pacer_walk *w)
+PACER_INLINE __u32 pacer_judge_rule(const struct pacer_walk *w)
 {
-	struct pacer_judgement j = {PACER_NO_RULE, w->rule, 0, PACER_EVENT_COUNT};
 	__u64 ban_ns = PACER_RULE_OF(w)->ban_ns;
-	int packed = ban_ns ? pacer_walk_any_ban(w) : PACER_ADMIT;
+	__u32 outcome = ban_ns ? pacer_walk_any_ban(w) : PACER_ADMIT;
 
-	if (packed == PACER_ADMIT)
-		packed = pacer_limit(w);
-	j.reason = pacer_reason_of(packed & 0xff);
-	j.tier = (packed >> 8) & (PACER_TIERS_MAX - 1);
-	if (ban_ns && pacer_bans(j.reason))
-		j.event = pacer_walk_ban(w, j.tier);
-	return j;
+	if (outcome == PACER_ADMIT)
+		outcome = pacer_limit(w);
+	if (ban_ns && pacer_bans(pacer_outcome_reason(outcome)))
+		outcome =
+		    pacer_outcome_with(outcome, pacer_walk_ban(w, pacer_outcome_tier(outcome)));
+	return pacer_outcome_under(outcome, w->rule);
 }
 
 /* Judge w->pkt, which was parsed and is not on the allow-list, at w->now_ns. */
-PACER_INLINE struct pacer_judgement pacer_pace(struct pacer_walk *w)
+PACER_INLINE __u32 pacer_judge(struct pacer_walk *w)
 {
 	w->rule = pacer_walk_rule(w, PACER_POLICY_OF(w));
-	if (w->rule >= PACER_RULES_MAX)
-		return (struct pacer_judgement){PACER_NO_RULE, PACER_RULES_MAX, 0,
-						PACER_EVENT_COUNT};
-	return pacer_pace_rule(w);
+	return w->rule < PACER_RULES_MAX ? pacer_judge_rule(w) : (__u32)PACER_NO_RULE;
 }
+
+/* --- when ----------------------------------------------------------------------------------- */
 
 /* Until when a key of the packet is banned under its rule; 0: none is. */
 PACER_INLINE __u64 pacer_walk_banned_until(const struct pacer_walk *w)

@@ -4,7 +4,7 @@
 
 #include "oracle.h"
 
-#include "pace.h"
+#include "rule.h"
 
 #define START  1000000ull
 #define WINDOW 1000ull
@@ -14,10 +14,14 @@
 static struct pacer_policy policy;
 static struct pacer_line lines[LINES] __attribute__((aligned(4096)));
 static struct pacer_line before[LINES];
-static __u64 secret[PACER_SECRETS];
+static __u64 secret[2 * PACER_SECRETS]; /* two */
 static struct pacer_throttle_state throttle[PACER_THROTTLES], throttle_before[PACER_THROTTLES];
 static struct pacer_throttle_lease lease[2][PACER_THROTTLES]; /* of two CPUs */
-static struct pacer_state state = {{lines, LINES}, &policy, secret, throttle, lease[0]};
+static struct pacer_state state = {.table = {lines, LINES},
+				   .policy = &policy,
+				   .secret = secret,
+				   .throttle = throttle,
+				   .lease = lease[0]};
 static uint32_t lines_used;
 
 static void begin(void)
@@ -27,8 +31,10 @@ static void begin(void)
 	oracle_seed(31);
 	memset(&policy, 0, sizeof(policy));
 	memset(lines, 0, sizeof(lines));
-	for (i = 0; i < PACER_SECRETS; i++)
+	for (i = 0; i < PACER_SECRETS; i++) {
 		secret[i] = draw();
+		secret[PACER_SECRETS + i] = secret[i] * 0x9e3779b97f4a7c15ull + i;
+	}
 	policy.rules = 1;
 	lines_used = 0;
 	memset(throttle, 0, sizeof(throttle));
@@ -100,26 +106,26 @@ static struct pacer_packet packet6(uint32_t site, uint32_t host, uint32_t dst, u
 	    .proto = 17};
 }
 
-static struct pacer_judgement pace(const struct pacer_packet *pkt, uint64_t now_ns)
+static uint32_t judge(const struct pacer_packet *pkt, uint64_t now_ns)
 {
 	struct pacer_walk walk = {.state = &state, .pkt = *pkt, .now_ns = now_ns};
 
-	return pacer_pace(&walk);
+	return pacer_judge(&walk);
 }
 
 static enum pacer_reason reason_of(const struct pacer_packet *pkt, uint64_t now_ns)
 {
-	return pace(pkt, now_ns).reason;
+	return pacer_outcome_reason(judge(pkt, now_ns));
 }
 
 static void judged(const struct pacer_packet *pkt, uint64_t now_ns, enum pacer_reason reason,
 		   uint32_t rule, uint32_t tier_index)
 {
-	struct pacer_judgement j = pace(pkt, now_ns);
+	uint32_t outcome = judge(pkt, now_ns);
 
-	assert_int_equal(j.reason, reason);
-	assert_int_equal(j.rule, rule);
-	assert_int_equal(j.tier, tier_index);
+	assert_int_equal(pacer_outcome_reason(outcome), reason);
+	assert_int_equal(pacer_outcome_rule(outcome), rule);
+	assert_int_equal(pacer_outcome_tier(outcome), tier_index);
 }
 
 /* Are a and b one key? With a limit of 1, the second tells. */
@@ -726,11 +732,11 @@ static void bans(uint32_t rule, uint32_t sets)
 static void fares(const struct pacer_packet *pkt, uint64_t now_ns, enum pacer_reason reason,
 		  uint32_t tier_index, enum pacer_event event)
 {
-	struct pacer_judgement j = pace(pkt, now_ns);
+	uint32_t outcome = judge(pkt, now_ns);
 
-	assert_int_equal(j.reason, reason);
-	assert_int_equal(j.tier, tier_index);
-	assert_int_equal(j.event, event);
+	assert_int_equal(pacer_outcome_reason(outcome), reason);
+	assert_int_equal(pacer_outcome_tier(outcome), tier_index);
+	assert_int_equal(pacer_outcome_event(outcome), event);
 }
 
 #define NOTHING PACER_EVENT_COUNT
@@ -896,6 +902,47 @@ static void test_ban_full(void **unused)
 	}
 }
 
+/* While bans are moved, one that stands under either secret holds; a new one is the policy's. */
+static void test_ban_moving(void **unused)
+{
+	struct pacer_packet a = packet4(0x0a000001, 2, 3, 53), b = packet4(0x0a000002, 2, 3, 53);
+
+	(void)unused;
+	begin();
+	tier(0, SRC, 1, 0);
+	bans(0, 8);
+	fares(&a, START, PACER_ADMIT, 0, NOTHING);
+	fares(&a, START, PACER_DENY_WINDOW, 0, PACER_BANNED);
+	policy.secret = 1;
+	policy.bans.moving = 1;
+	fares(&a, START + 1, PACER_DENY_BAN, 0, NOTHING);
+	fares(&b, START + 1, PACER_ADMIT, 0, NOTHING);
+	fares(&b, START + 1, PACER_DENY_WINDOW, 0, PACER_BANNED);
+	policy.bans.moving = 0;
+	fares(&b, START + 2, PACER_DENY_BAN, 0, NOTHING);
+	fares(&a, START + 2, PACER_DENY_WINDOW, 0, PACER_BANNED);
+}
+
+/* A tier's keys are hashed with the secret that it names, alone and among others. */
+static void test_secret_of_the_tier(void **unused)
+{
+	struct pacer_packet a = packet4(0x0a000001, 2, 3, 53);
+	uint32_t tiers;
+
+	(void)unused;
+	for (tiers = 1; tiers <= 2; tiers++) {
+		begin();
+		tier(0, SRC, 1, 0);
+		if (tiers == 2)
+			tier(0, ALL, 100, 0);
+		judged(&a, START, PACER_ADMIT, 0, 0);
+		judged(&a, START, PACER_DENY_WINDOW, 0, 0);
+		policy.rule[0].tier[0].secret = 1;
+		judged(&a, START, PACER_ADMIT, 0, 0);
+		judged(&a, START, PACER_DENY_WINDOW, 0, 0);
+	}
+}
+
 /* Long runs of sources that are banned now and then: exactly who was, exactly as long. */
 static void test_ban_runs(void **unused)
 {
@@ -911,14 +958,16 @@ static void test_ban_runs(void **unused)
 		memset(until, 0, sizeof(until));
 		for (i = 0, now = START; i < 5000; i++) {
 			struct pacer_packet p = packet4(s = draw() % ARRAY(until), 2, 3, 53);
-			struct pacer_judgement j;
+			uint32_t outcome;
 
 			now += draw() % 40;
-			j = pace(&p, now);
-			assert_int_equal(j.reason == PACER_DENY_BAN, now < until[s]);
-			assert_int_equal(j.event != NOTHING, j.reason == PACER_DENY_WINDOW);
-			banned += j.event == PACER_BANNED;
-			if (j.event == PACER_BANNED)
+			outcome = judge(&p, now);
+			assert_int_equal(pacer_outcome_reason(outcome) == PACER_DENY_BAN,
+					 now < until[s]);
+			assert_int_equal(pacer_outcome_event(outcome) != NOTHING,
+					 pacer_outcome_reason(outcome) == PACER_DENY_WINDOW);
+			banned += pacer_outcome_event(outcome) == PACER_BANNED;
+			if (pacer_outcome_event(outcome) == PACER_BANNED)
 				until[s] = now + TTL;
 		}
 	}
@@ -1032,7 +1081,7 @@ static uint32_t key_in(uint32_t tier_index, uint32_t s)
 static void run_packet(struct tally *tally, uint32_t s, uint64_t now)
 {
 	struct pacer_packet p = packet4(0x0a000000 + (s / 8 << 8) + s, 2, 3, 53);
-	struct pacer_judgement j = pace(&p, now);
+	uint32_t outcome = judge(&p, now);
 	uint32_t i;
 
 	for (i = 0; i < 3; i++) {
@@ -1040,11 +1089,11 @@ static void run_packet(struct tally *tally, uint32_t s, uint64_t now)
 		struct oracle_deque *closed = of(tally[i].closed, key_in(i, s), WINDOW);
 		struct oracle_deque *wide = of(tally[i].wide, key_in(i, s), w->ring_ns - 1);
 
-		if (j.reason == PACER_ADMIT) {
+		if (pacer_outcome_reason(outcome) == PACER_ADMIT) {
 			assert_true(deque_add(closed, now, 1) <= w->limit);
 			deque_add(wide, now, 1);
-		} else if (i == j.tier) {
-			assert_int_equal(j.reason, PACER_DENY_WINDOW);
+		} else if (i == pacer_outcome_tier(outcome)) {
+			assert_int_equal(pacer_outcome_reason(outcome), PACER_DENY_WINDOW);
 			assert_true(deque_total(wide, now) >= w->limit);
 		}
 	}
@@ -1112,6 +1161,8 @@ int main(void)
 	    cmocka_unit_test(test_ban_of_the_rule_and_family),
 	    cmocka_unit_test(test_ban_full),
 	    cmocka_unit_test(test_ban_runs),
+	    cmocka_unit_test(test_ban_moving),
+	    cmocka_unit_test(test_secret_of_the_tier),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Purpose: the whole way of a packet, once for every host: parse, allow-list, rule, bans, limits,
+ * count, sample, verdict. The kernel's program, replay and the tests run it; a host says by a few
+ * macros where it keeps what a packet is judged by.
+ *
+ * Concurrency: any number of CPUs, as rule.h says. A walk is one CPU's, and its
+ * leases, counters and sampler are only that CPU's.
+ *
+ * Error: that of the rule. What is not read to the end has a verdict of its own.
+ */
+#ifndef PACER_PATH_H
+#define PACER_PATH_H
+
+#include "abi.h"
+#include "outcome.h"
+#include "parse.h"
+#include "rule.h"
+#include "sampler.h"
+
+/* What is done with a packet: XDP's numbers. */
+enum pacer_action { PACER_DROP = 1, PACER_PASS = 2, PACER_REDIRECT = 4 };
+
+/*
+ * The host. One that has its frames, its clock, its allow-list, its counters or its samplers
+ * elsewhere defines these, and gives PACER_FRAME a type of its own. Here a frame is in memory and
+ * has its time, nobody is on an allow-list, and no pool has a target.
+ */
+#ifndef PACER_FRAME
+struct pacer_frame {
+	const __u8 *data, *end; /* what of it is there */
+	__u32 len_bytes;	/* the whole frame's */
+	__u64 now_ns;		/* at which it is judged; not 0 */
+};
+
+PACER_INLINE int pacer_frame_load(const struct pacer_frame *frame, void *to, __u32 len)
+{
+	__u8 *byte = to;
+	__u32 i;
+
+	for (i = 0; i < len && frame->data + i < frame->end; i++)
+		byte[i] = frame->data[i];
+	return 0;
+}
+
+#define PACER_FRAME const struct pacer_frame
+#define PACER_FRAME_PARSE(frame, pkt) \
+	pacer_parse((frame)->data, (frame)->end, (frame)->len_bytes, pkt)
+#define PACER_FRAME_LOAD(frame, to, len) pacer_frame_load(frame, to, len)
+#define PACER_FRAME_NOW(frame, exact)	 ((void)(exact), (frame)->now_ns)
+#define PACER_COUNTERS_AT(walk, slot)	 ((walk)->state->counters ? &(walk)->state->counters[slot] : 0)
+#define PACER_SAMPLER_OF(walk)		 ((walk)->state->sampler)
+#define PACER_HEADS_OF(walk)		 ((walk)->state->heads)
+#define PACER_TO_POOL(frame, walk)	 ((void)(frame), (void)(walk), PACER_POOL_SPENT)
+#endif
+#ifndef PACER_IS_ALLOWED
+#define PACER_IS_ALLOWED(frame, walk, exact) ((void)(frame), (void)(walk), (void)(exact), 0)
+#endif
+
+/* --- counters ------------------------------------------------------------------------------- */
+
+PACER_INLINE struct pacer_counters *pacer_count(const struct pacer_walk *w, __u32 slot,
+						__u32 outcome)
+{
+	struct pacer_counters *counters = PACER_COUNTERS_AT(w, slot);
+	__u32 reason = pacer_opaque(outcome & 0xff);
+
+	if (!counters || reason >= PACER_REASON_COUNT)
+		return 0;
+	counters->by[reason].packets++;
+	counters->by[reason].bytes += w->pkt.len_bytes;
+	return counters;
+}
+
+PACER_INLINE void pacer_count_event(struct pacer_counters *counters, __u32 event)
+{
+	event = pacer_opaque(event);
+	if (counters && event < PACER_EVENT_COUNT)
+		counters->events[event]++;
+}
+
+/* With what befell the packet beside. */
+PACER_INLINE struct pacer_counters *pacer_count_all(const struct pacer_walk *w, __u32 outcome)
+{
+	__u32 slot = w->rule < PACER_RULES_MAX ? PACER_RULE_OF(w)->counter : 0;
+	struct pacer_counters *counters = pacer_count(w, slot, outcome);
+
+	pacer_count_event(counters, pacer_outcome_event(outcome));
+	if (w->pkt.key[PACER_WORD_META] & PACER_META_PART)
+		pacer_count_event(counters, PACER_READ_IN_PART);
+	return counters;
+}
+
+/* --- samples -------------------------------------------------------------------------------- */
+
+/* Does the policy sample packets with such an outcome? */
+PACER_INLINE int pacer_is_sampled(const struct pacer_policy *policy, __u32 outcome)
+{
+	return policy->sampling.reasons >> (outcome & 31) & 1;
+}
+
+/* The rule's number, and the hash of the key that was judged: of the tier that denied, or of the
+ * first. 0: there is none.
+ */
+PACER_INLINE void pacer_sample_judged(struct pacer_sample_item *item, const struct pacer_walk *w,
+				      __u32 outcome)
+{
+	__u32 tier = pacer_opaque(outcome >> 8) & (PACER_TIERS_MAX - 1);
+	__u32 rule = pacer_outcome_rule(outcome);
+	const struct pacer_rule *judged;
+
+	item->reason = outcome;
+	item->rule = 0;
+	item->key = 0;
+	if (rule >= PACER_RULES_MAX)
+		return;
+	judged = &PACER_POLICY_OF(w)->rule[pacer_opaque(rule) & (PACER_RULES_MAX - 1)];
+	item->rule = judged->counter;
+	item->key = pacer_tier_hash(&judged->tier[tier], &w->pkt,
+				    PACER_SECRET_AT(w, judged->tier[tier].secret))
+			.place;
+}
+
+PACER_GLOBAL int pacer_sample_fill(const struct pacer_walk *w, __u32 outcome,
+				   struct pacer_sample_item *item)
+{
+	const struct pacer_packet *pkt;
+	__u32 i, ports;
+
+	if (!w || !item)
+		return 0;
+	pkt = &w->pkt;
+	ports = pkt->key[PACER_WORD_PORTS];
+	for (i = 0; i < 4; i++) {
+		item->saddr[i] = pkt->key[PACER_WORD_SADDR + i];
+		item->daddr[i] = pkt->key[PACER_WORD_DADDR + i];
+	}
+	item->sport = ports >> 16;
+	item->dport = ports;
+	item->len_bytes = pkt->len_bytes;
+	item->family = pkt->family | (pkt->fragment == PACER_FRAG_LATER ? PACER_SAMPLER_LATER : 0);
+	item->proto = pkt->proto;
+	pacer_sample_judged(item, w, outcome);
+	return 0;
+}
+
+/* The frame's first bytes, 1 to PACER_SNAP_MAX of them. Verifiers want to see that they are. */
+PACER_INLINE void pacer_head_load(PACER_FRAME *frame, struct pacer_heads *heads, __u32 len)
+{
+	len = (pacer_opaque(len - 1) & (PACER_SNAP_MAX - 1)) + 1;
+	PACER_FRAME_LOAD(frame, heads->last, len);
+}
+
+/* They are kept beside every sample that took the packet. */
+PACER_GLOBAL int pacer_head_keep(PACER_FRAME *frame, const struct pacer_walk *w,
+				 const struct pacer_sampler *s, __u32 len)
+{
+	struct pacer_heads *heads;
+	__u64 left;
+	__u32 i;
+
+	if (!w || !s || !len)
+		return 0;
+	heads = PACER_HEADS_OF(w);
+	if (!heads)
+		return 0;
+	pacer_head_load(frame, heads, len);
+	left = s->took;
+	PACER_ROLLED
+	for (i = 0; i < PACER_SAMPLE_K && left; i++) {
+		__u32 place = pacer_sampler_place(s, pacer_sampler_lowest(left));
+
+		left &= left - 1;
+		__builtin_memcpy(heads->at[place], heads->last, PACER_SNAP_MAX / 2);
+		if (len > PACER_SNAP_MAX / 2)
+			__builtin_memcpy(&heads->at[place][PACER_SNAP_MAX / 16],
+					 &heads->last[PACER_SNAP_MAX / 16], PACER_SNAP_MAX / 2);
+	}
+	return 0;
+}
+
+/* Of a packet that is to be taken. */
+PACER_GLOBAL int pacer_sample_take(PACER_FRAME *frame, const struct pacer_walk *w, __u32 outcome,
+				   __u64 now_ns, struct pacer_sampler *s)
+{
+	struct pacer_sample_item item = {.time_ns = now_ns};
+	const struct pacer_sampling *by;
+	__u32 len;
+
+	if (!w || !s)
+		return 0;
+	by = &PACER_POLICY_OF(w)->sampling;
+	len = w->pkt.len_bytes < by->snap ? w->pkt.len_bytes : by->snap;
+	pacer_sample_fill(w, outcome, &item);
+	pacer_sample_write_begin(&s->seq);
+	pacer_sampler_take(s, by, &item);
+	if (by->snap)
+		pacer_head_keep(frame, w, s, len);
+	pacer_sample_write_end(&s->seq);
+	return 0;
+}
+
+/* A packet that the policy samples. Most are only counted. */
+PACER_GLOBAL int pacer_sample(PACER_FRAME *frame, const struct pacer_walk *w, __u32 outcome)
+{
+	const struct pacer_policy *policy;
+	struct pacer_sampler *s;
+	__u64 now_ns;
+
+	if (!w)
+		return 0;
+	policy = PACER_POLICY_OF(w);
+	s = PACER_SAMPLER_OF(w);
+	if (!s)
+		return 0;
+	/* Who is on the allow-list is let through without a look at the clock. */
+	now_ns = w->now_ns;
+	if (!now_ns)
+		now_ns = PACER_FRAME_NOW(frame, !!(policy->flags & PACER_CLOCK_EXACT));
+	if (pacer_sampler_due(s, &policy->sampling, now_ns))
+		pacer_sample_take(frame, w, outcome, now_ns, s);
+	return 0;
+}
+
+/* --- the way -------------------------------------------------------------------------------- */
+
+/* A packet that no rule is looked for: it has neither a time nor a rule. */
+PACER_INLINE __u32 pacer_path_unjudged(struct pacer_walk *w, enum pacer_reason reason)
+{
+	w->now_ns = 0;
+	w->rule = PACER_RULES_MAX;
+	return reason;
+}
+
+/*
+ * What has to be known of a packet before a limit can be asked. Undecided, with w->rule, where the
+ * rule's limits are to be; else its outcome.
+ */
+PACER_INLINE __u32 pacer_path_begin(PACER_FRAME *frame, struct pacer_walk *w,
+				    const struct pacer_policy *policy)
+{
+	int exact = !!(policy->flags & PACER_CLOCK_EXACT);
+	int result = PACER_FRAME_PARSE(frame, &w->pkt);
+
+	if (result != PACER_PARSED)
+		return pacer_path_unjudged(w, pacer_parse_reason(result));
+	if (PACER_IS_ALLOWED(frame, w, exact))
+		return pacer_path_unjudged(w, PACER_ALLOWED);
+	w->now_ns = PACER_FRAME_NOW(frame, exact);
+	w->rule = pacer_walk_rule(w, policy);
+	return w->rule < PACER_RULES_MAX ? PACER_UNDECIDED : PACER_NO_RULE;
+}
+
+/* Is one pass over the packet's rule enough, if nobody is in the way? */
+PACER_INLINE int pacer_path_plain(const struct pacer_walk *w, const struct pacer_rule *rule)
+{
+	return rule->plain && !(w->pkt.key[PACER_WORD_META] & PACER_META_PART);
+}
+
+/*
+ * All that most packets need, in one function, since calls would cost as much as the limits. An
+ * outcome with a rule is the last word, and the packet is counted: its rule is a plain one. Static,
+ * since old kernels would have a global function's caller write the walk that this one is to fill.
+ */
+PACER_SUBPROG __u32 pacer_path_fast(PACER_FRAME *frame, struct pacer_walk *w,
+				    const struct pacer_policy *policy)
+{
+	__u32 outcome = pacer_path_begin(frame, w, policy);
+	const struct pacer_rule *rule;
+
+	if (outcome != PACER_UNDECIDED)
+		return outcome;
+	rule = &policy->rule[w->rule & (PACER_RULES_MAX - 1)];
+	if (!pacer_path_plain(w, rule))
+		return PACER_UNDECIDED;
+	outcome = pacer_limit_pass(w, &rule->tier[0]);
+	if (outcome == PACER_UNDECIDED)
+		return PACER_UNDECIDED;
+	pacer_count(w, rule->counter, outcome);
+	return pacer_outcome_under(outcome, w->rule);
+}
+
+/* The packet that is undecided: what of its rule has not been asked yet. */
+PACER_INLINE __u32 pacer_path_judge(const struct pacer_walk *w)
+{
+	if (pacer_path_plain(w, PACER_RULE_OF(w)))
+		return pacer_outcome_under(pacer_limit_settle(w), w->rule);
+	return pacer_judge_rule(w);
+}
+
+PACER_INLINE enum pacer_over pacer_over_of(const struct pacer_walk *w)
+{
+	return w->rule < PACER_RULES_MAX ? PACER_RULE_OF(w)->over : PACER_OVER_DROP;
+}
+
+PACER_INLINE enum pacer_action pacer_action_of(const struct pacer_walk *w,
+					       const struct pacer_policy *policy, __u32 outcome)
+{
+	enum pacer_reason reason = pacer_outcome_reason(outcome);
+
+	switch (pacer_verdict_of(reason)) {
+	case PACER_VERDICT_PASS:
+	case PACER_VERDICT_ADMIT:
+		return PACER_PASS;
+	case PACER_VERDICT_UNPARSED:
+		if (policy->flags & PACER_MONITOR)
+			return PACER_PASS;
+		/* The stack may take what is too deep: it passes by no limit. */
+		return policy->flags & PACER_UNPARSED_DROP || reason == PACER_TOO_DEEP ? PACER_DROP
+										       : PACER_PASS;
+	case PACER_VERDICT_DENY:
+		break;
+	}
+	return policy->flags & PACER_MONITOR || pacer_over_of(w) == PACER_OVER_PASS ? PACER_PASS
+										    : PACER_DROP;
+}
+
+/*
+ * The way. w->copy and w->state say by what the packet is judged; the rest of *w, and *outcome, are
+ * filled.
+ */
+PACER_INLINE enum pacer_action pacer_path(PACER_FRAME *frame, struct pacer_walk *w, __u32 *outcome)
+{
+	const struct pacer_policy *policy = PACER_POLICY_OF(w);
+	__u32 told = pacer_path_fast(frame, w, policy);
+	struct pacer_counters *counters;
+	enum pacer_action action;
+
+	if (told >> 16) { /* it has a rule */
+		*outcome = told;
+		if (pacer_is_sampled(policy, told))
+			pacer_sample(frame, w, told);
+		return (told & 0xff) == PACER_ADMIT ? PACER_PASS : PACER_DROP;
+	}
+	if (told == PACER_UNDECIDED)
+		told = pacer_path_judge(w);
+	counters = pacer_count_all(w, told);
+	if (pacer_is_sampled(policy, told))
+		pacer_sample(frame, w, told);
+	action = pacer_action_of(w, policy, told);
+	if (action == PACER_DROP && pacer_over_of(w) == PACER_OVER_POOL) {
+		told = pacer_outcome_with(told, PACER_TO_POOL(frame, w));
+		pacer_count_event(counters, pacer_outcome_event(told));
+		if (pacer_outcome_event(told) == PACER_REDIRECTED)
+			action = PACER_REDIRECT;
+	}
+	*outcome = told;
+	return action;
+}
+
+#endif
