@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What `check` says of throttles, pools and bans, against the policy and against the filter itself;
- * its figures of memory, which have to add up; and for how long a silent key has its record.
+ * What `check` says of throttles, pools and bans, against the policy; its figures of memory, which
+ * have to add up; and for how long a silent key has its record.
  */
 #include <inttypes.h>
 
 #include "applied.h"
-#include "ban.h"
+#include "cli/cmd.h"
+#include "cli/emit.h"
 #include "cli/output.h"
 #include "table.h"
 
@@ -33,6 +34,40 @@ static const char policy[] =
     "- {name: scrub, targets: [veth1, veth2], each: 500, cooldown: 10m, max_cooldown: 11m,"
     " threshold: 50}\n";
 
+/* What `check` says of the policy in `now`, to be freed. */
+static char *check_as(bool json)
+{
+	FILE *out = stdout;
+	char *text = NULL;
+	size_t n;
+
+	stdout = open_memstream(&text, &n);
+	assert_non_null(stdout);
+	emit_begin(json);
+	emit_object("");
+	output_check(now.policy, &now.bin, &now.plan);
+	emit_close();
+	assert_int_equal(emit_end(), EXIT_DONE);
+	fclose(stdout);
+	stdout = out;
+	return text;
+}
+
+static char *check_text(void)
+{
+	return check_as(false);
+}
+
+static json_t *check_json(void)
+{
+	char *text = check_as(true);
+	json_t *all = json_loads(text, 0, NULL);
+
+	assert_non_null(all);
+	free(text);
+	return all;
+}
+
 static json_int_t number(const json_t *of, const char *name)
 {
 	const json_t *value = json_object_get(of, name);
@@ -48,7 +83,7 @@ static void test_json(void **unused)
 
 	(void)unused;
 	assert_int_equal(load(policy), 0);
-	all = output_check_json(now.policy, &now.bin, &now.plan);
+	all = check_json();
 	throttle = json_array_get(json_object_get(all, "limits"), 1);
 	assert_string_equal(json_string_value(json_object_get(throttle, "kind")), "throttle");
 	assert_int_equal(number(throttle, "uses"), 1000);
@@ -79,45 +114,10 @@ static void test_json(void **unused)
 			 64 * (compile_tier_lines(&now.bin.rule[0].tier[0]) + 2024));
 	json_decref(all);
 	assert_int_equal(load("rules: []\n"), 0);
-	all = output_check_json(now.policy, &now.bin, &now.plan);
+	all = check_json();
 	assert_true(json_is_null(json_object_get(all, "bans")));
 	assert_int_equal(json_array_size(json_object_get(all, "pools")), 0);
 	json_decref(all);
-}
-
-/* The chance of a maybe, beside how often the filter says it. */
-static void test_ban_maybe(void **unused)
-{
-	enum { LINES = 256, RUNS = 40, ASKED = 4000 };
-	static struct pacer_line lines[LINES];
-	static const uint32_t keys[] = {1, 30, 128, 256, 600, 2000};
-	const struct pacer_bans bans = {.sets = 1, .filter_mask = LINES - 1};
-	struct pacer_table table = {lines, LINES};
-
-	(void)unused;
-	for (size_t i = 0; i < ARRAY(keys); i++) {
-		double maybe = 0, chance = output_ban_maybe(&bans, keys[i]);
-
-		for (uint32_t run = 0; run < RUNS; run++) {
-			memset(lines, 0, sizeof(lines));
-			for (uint32_t k = 0; k < keys[i]; k++) {
-				struct pacer_hash hash = {draw(), draw()};
-
-				assert_true(
-				    pacer_ttl_raise(pacer_ban_filter(&table, &bans, hash)->word64,
-						    7, pacer_ban_cells(hash), SECOND));
-			}
-			for (uint32_t k = 0; k < ASKED; k++) {
-				struct pacer_hash hash = {draw(), draw()};
-
-				maybe += pacer_ban_maybe(&table, &bans, hash, 1);
-			}
-		}
-		maybe /= RUNS * ASKED;
-		if (maybe > chance + 0.01 || maybe < chance - 0.01)
-			fail_msg("%u keys: %f, and said is %f", keys[i], maybe, chance);
-	}
-	assert_true(output_ban_maybe(&bans, 0) < 1e-9);
 }
 
 /* ---- memory ---- */
@@ -165,21 +165,6 @@ static void assert_parts(const json_t *all)
 				 number(json_object_get(all, "bans"), "state_bytes"));
 }
 
-/* What `check` prints of the policy in `now`, to be freed. */
-static char *check_text(void)
-{
-	FILE *out = stdout;
-	char *text = NULL;
-	size_t n;
-
-	stdout = open_memstream(&text, &n);
-	assert_non_null(stdout);
-	assert_int_equal(output_check(now.policy, &now.bin, &now.plan), 0);
-	fclose(stdout);
-	stdout = out;
-	return text;
-}
-
 /* The number of the first line of memory is the sum of the numbers of the lines that follow. */
 static void assert_text_adds_up(const char *text)
 {
@@ -205,7 +190,7 @@ static void test_memory_adds_up(void **unused)
 		char *text;
 
 		assert_int_equal(load(memory_of[i]), 0);
-		all = output_check_json(now.policy, &now.bin, &now.plan);
+		all = check_json();
 		assert_parts(all);
 		json_decref(all);
 		text = check_text();
@@ -225,7 +210,7 @@ static void test_rate(void **unused)
 
 	(void)unused;
 	assert_int_equal(load(rule_of("clock: exact", limits)), 0);
-	all = output_check_json(now.policy, &now.bin, &now.plan);
+	all = check_json();
 	one = json_array_get(json_object_get(all, "limits"), 0);
 	assert_string_equal(json_string_value(json_object_get(one, "kind")), "rate");
 	assert_string_equal(json_string_value(json_object_get(one, "rate")), "10Mbit/s");
@@ -255,7 +240,7 @@ static void test_rate(void **unused)
 	assert_non_null(strstr(text, "    never more than 1 packet, and 6K/m, in any time\n"));
 	free(text);
 	assert_int_equal(load(rule_of("clock: coarse", "{key: src, rate: 1/s, burst: 2}")), 0);
-	all = output_check_json(now.policy, &now.bin, &now.plan);
+	all = check_json();
 	one = json_array_get(json_object_get(all, "limits"), 0);
 	assert_int_equal(number(one, "effective_burst_ns"), 2 * SECOND - RESOLUTION);
 	json_decref(all);
@@ -282,7 +267,7 @@ static void test_silence(void **unused)
 	(void)unused;
 	assert_int_equal(load(rule_of("clock: exact", limits)), 0);
 	t = &now.bin.rule[0].tier[0];
-	all = output_check_json(now.policy, &now.bin, &now.plan);
+	all = check_json();
 	window = json_array_get(json_object_get(all, "limits"), 1); /* of a tier, behind the gap */
 	assert_string_equal(json_string_value(json_object_get(window, "kind")), "window");
 	kept = number(window, "kept_ns");
@@ -332,7 +317,7 @@ static void test_gap_more(void **unused)
 		text = check_text();
 		assert_non_null(strstr(text, row[i].said));
 		free(text);
-		all = output_check_json(now.policy, &now.bin, &now.plan);
+		all = check_json();
 		gap = json_array_get(json_object_get(all, "limits"), i); /* behind the other tier */
 		assert_int_equal(number(gap, "prolonged_by_ns"), row[i].more_ns);
 		json_decref(all);
@@ -342,8 +327,8 @@ static void test_gap_more(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_json),	TEST(test_ban_maybe), TEST(test_memory_adds_up),
-	    TEST(test_silence), TEST(test_gap_more),  TEST(test_rate),
+	    TEST(test_json),	 TEST(test_memory_adds_up), TEST(test_silence),
+	    TEST(test_gap_more), TEST(test_rate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,55 +3,49 @@
 #include <stdlib.h>
 
 #include "cli/cmd.h"
+#include "cli/emit.h"
 #include "cli/output.h"
+#include "config/text.h"
 #include "live/targets.h"
 
 /*
  * A policy is valid whatever this machine has, but load would refuse it here: said of each target
- * that is not there. `missing` NULL: as text.
+ * that is not there.
  */
-static void find_missing(const struct policy *policy, json_t *missing)
+static void emit_missing(const struct policy *policy)
 {
-	bool first = true;
+	const char *before = "\n";
 	char name[64];
 
+	emit_array("missing_targets");
 	for (size_t i = 0; i < policy->n_pools; i++)
 		for (size_t k = 0; k < policy->pool[i].n; k++) {
 			const struct policy_target *target = &policy->pool[i].target[k];
-			const char *lack = targets_lack(target);
+			const char *pool = policy->pool[i].name, *lack = targets_lack(target);
 
 			if (!lack)
 				continue;
 			policy_target_text(target, name, sizeof(name));
-			if (missing)
-				json_array_append_new(missing,
-						      json_pack("{s:s, s:s, s:s}", "pool",
-								policy->pool[i].name, "target",
-								name, "why", lack));
-			else
-				printf("%shere      pool %s: %s: %s on this machine: load would "
-				       "refuse the policy\n",
-				       first ? "\n" : "", policy->pool[i].name, name, lack);
-			first = false;
+			emit_object("");
+			emit_string("pool", pool, "%shere      pool %s: ", before, pool);
+			emit_string("target", name, "%s: ", printable(name).text);
+			emit_string("why", lack,
+				    "%s on this machine: load would refuse the policy\n", lack);
+			emit_close();
+			before = "";
 		}
+	emit_close();
 }
 
 static int show(const struct policy *policy, const struct pacer_policy *bin,
 		const struct plan *plan, bool json)
 {
-	json_t *out, *missing;
-	int code;
-
-	if (!json) {
-		code = output_check(policy, bin, plan);
-		find_missing(policy, NULL);
-		return code;
-	}
-	out = output_check_json(policy, bin, plan);
-	missing = json_array();
-	find_missing(policy, missing);
-	json_object_set_new(out, "missing_targets", missing);
-	return print_json(out);
+	emit_begin(json);
+	emit_object("");
+	output_check(policy, bin, plan);
+	emit_missing(policy);
+	emit_close();
+	return emit_end();
 }
 
 static int run_check(struct options *o)

@@ -2,6 +2,7 @@
 #include "cli/emit.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,7 +148,7 @@ void emit_uint(const char *name, uint64_t value, const char *format, ...)
 
 void emit_real(const char *name, double value, const char *format, ...)
 {
-	FIELD(json_real(value));
+	FIELD(isfinite(value) ? json_real(value) : json_null());
 }
 
 void emit_flag(const char *name, bool value, const char *format, ...)

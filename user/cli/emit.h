@@ -34,6 +34,7 @@ void emit_close(void);
 #define EMIT_FORMAT(n) __attribute__((format(printf, n, (n) + 1)))
 
 void emit_uint(const char *name, uint64_t value, const char *format, ...) EMIT_FORMAT(3);
+/* Null, where the value is no number or has no end. */
 void emit_real(const char *name, double value, const char *format, ...) EMIT_FORMAT(3);
 void emit_flag(const char *name, bool value, const char *format, ...) EMIT_FORMAT(3);
 void emit_null(const char *name, const char *format, ...) EMIT_FORMAT(2);
