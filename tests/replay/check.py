@@ -259,8 +259,8 @@ def compare_bound():
     assert out["keys_differing"] == len(out["keys"]) == 57344
     assert out["denials_of_further_keys"] == 100 and out["denied"] == [57444, 0]
     text = run(*args).stdout
-    assert "and 100 denials of further keys: 57344 are told apart" in text
-    assert "and 57324 more: --json has them all" in text
+    assert "and 100 denials of further keys: 57,344 are told apart" in text
+    assert "and 57,324 more: --json has them all" in text
 
 
 # ---- suggest ----

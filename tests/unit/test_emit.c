@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* A result said once: the JSON that it makes, and tables at the widths of terminals. */
 #include <fcntl.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,6 +23,12 @@ int print_json(json_t *value)
 	printed = json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(6));
 	json_decref(value);
 	return EXIT_DONE;
+}
+
+int print_json_line(json_t *value)
+{
+	(void)print_json(value);
+	return EXIT_FAILED; /* so that it is told from the other */
 }
 
 json_t *json_text(const char *name)
@@ -107,6 +114,26 @@ static void test_dropped(void **unused)
 	free(printed);
 }
 
+static void say_line(bool json)
+{
+	emit_begin(json);
+	emit_object("");
+	emit_real("none", NAN, "%s", "-");
+	emit_real("more", INFINITY, "\n");
+	emit_close();
+	assert_int_equal(emit_end_line(), json ? EXIT_FAILED : EXIT_DONE);
+}
+
+/* What is no number is null; JSON in a line. */
+static void test_line(void **unused)
+{
+	(void)unused;
+	assert_string_equal(text_of(say_line, false), "-\n");
+	text_of(say_line, true);
+	assert_string_equal(printed, "{\"none\":null,\"more\":null}");
+	free(printed);
+}
+
 static void say_table(bool json)
 {
 	static const struct emit_column columns[] = {
@@ -170,6 +197,60 @@ static void test_table(void **unused)
 	assert_int_equal(lacks, 0);
 }
 
+/* Rows that come bit by bit; what is there after each cell of the second. */
+static void say_at_once(bool json)
+{
+	static const struct emit_column columns[] = {
+	    {"UNTIL", true}, {"VALUE", false}, {"KEY", false}, {0}};
+	static const size_t widths[] = {7, 6, 0};
+
+	emit_begin(json);
+	emit_object("");
+	emit_array("rows");
+	emit_table_at_once(columns, widths, 1);
+	for (unsigned int i = 1; i <= 3; i++) {
+		emit_row();
+		emit_object("");
+		emit_uint("until", i, "%us", i);
+		emit_text("%s", i == 2 ? "wider than it" : "v");
+		if (!json)
+			printf("|");
+		if (i < 3)
+			emit_string("key", "k", "k%u", i);
+		else
+			emit_skip(1);
+		emit_close();
+	}
+	if (!json)
+		printf("|");
+	emit_table_end();
+	emit_close();
+	emit_close();
+	(void)emit_end();
+}
+
+static void test_at_once(void **unused)
+{
+	(void)unused;
+	setenv("COLUMNS", "80", 1);
+	assert_string_equal(text_of(say_at_once, false), "|   UNTIL  VALUE   KEY\n"
+							 "      1s  v       k1\n"
+							 "|      2s  wider than it  k2\n"
+							 "|      3s  v\n"
+							 "|");
+	setenv("COLUMNS", "17", 1);
+	assert_string_equal(text_of(say_at_once, false), "|   UNTIL  VALUE\n     KEY\n"
+							 "      1s  v\n     k1\n"
+							 "|      2s\n     wider than it\n     k2\n"
+							 "|      3s  v\n"
+							 "|");
+	text_of(say_at_once, true);
+	assert_string_equal(printed, "{\"rows\":[{\"until\":1,\"key\":\"k\"},"
+				     "{\"until\":2,\"key\":\"k\"},{\"until\":3}]}");
+	free(printed);
+	assert_int_equal(lacks, 0);
+}
+
 /* On a terminal; colours on none but that, and not where they are unwanted. */
 static void test_style(void **unused)
 {
@@ -229,7 +310,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_once),    cmocka_unit_test(test_dropped),
 	    cmocka_unit_test(test_table),   cmocka_unit_test(test_style),
-	    cmocka_unit_test(test_numbers),
+	    cmocka_unit_test(test_numbers), cmocka_unit_test(test_line),
+	    cmocka_unit_test(test_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

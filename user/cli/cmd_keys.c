@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/cmd.h"
+#include "cli/emit.h"
 #include "keys/keys.h"
 #include "config/text.h"
 
@@ -202,16 +203,20 @@ static void wait_for(const struct keys_run *run, uint64_t ns)
 /* 0, or the exit code. */
 static int answer(const struct keys_run *run, const struct keys_given *given)
 {
-	const char *name = given->name ? given->name : "-";
-	int code = EXIT_DONE;
+	const char *name = given->name;
+	int code;
 
-	if (!run->o->json)
-		puts(isatty(STDOUT_FILENO) ? printable(name).text : name);
-	else if (given->name)
-		code = print_json_line(json_pack("{s:s}", "key", name));
-	else
-		code = print_json_line(
-		    json_pack("{s:n, s:I}", "key", "wait_ns", (json_int_t)given->wait_ns));
+	emit_begin(run->o->json);
+	emit_object("");
+	if (name) {
+		emit_string("key", name, "%s\n",
+			    isatty(STDOUT_FILENO) ? printable(name).text : name);
+	} else {
+		emit_null("key", "-\n");
+		emit_uint("wait_ns", given->wait_ns, NULL);
+	}
+	emit_close();
+	code = emit_end_line();
 	return flushed() ? code : EXIT_FAILED;
 }
 

@@ -1,74 +1,99 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What `replay --compare` shows. */
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "cli/captured.h"
 #include "cli/cmd.h"
+#include "cli/emit.h"
 #include "config/text.h"
 #include "offline/compare.h"
 
 #define SHOWN 20u
 
-static json_t *key_json(const struct comparison *c, uint32_t i)
+/* What each of the two policies denied, under one name in the JSON. */
+static void emit_pair(const char *name, const uint64_t n[2])
+{
+	emit_array(name);
+	emit_uint("", n[0], "%s", thousands(n[0]).text);
+	emit_uint("", n[1], "%s", thousands(n[1]).text);
+	emit_close();
+}
+
+static void emit_policies(const struct comparison *c)
+{
+	static const struct emit_column columns[] = {
+	    {"", false}, {"FIRST", true}, {"SECOND", true}, {0}};
+
+	emit_table(columns, 2);
+	emit_row();
+	emit_text("policy");
+	emit_array("policies");
+	for (int i = 0; i < 2; i++)
+		emit_string("", c->judge[i].name, "%s", printable(c->judge[i].name).text);
+	emit_close();
+	emit_row();
+	emit_text("denied");
+	emit_pair("denied", c->denied);
+	emit_row();
+	emit_text("denied alone");
+	emit_pair("denied_alone", c->only);
+	emit_table_end();
+}
+
+static void emit_key(const struct comparison *c, uint32_t i)
 {
 	const struct compare_note *note = tally_note_at(&c->keys, i);
 	const struct compare_kind *kind = compare_kind_at(c, i);
 	char text[TALLY_TEXT], by[64];
 
-	return json_pack("{s:s, s:s, s:s, s:[I,I], s:[I,I]}", "rule", kind->rule, "by",
-			 policy_key_text(&kind->key, by, sizeof(by)), "key",
-			 tally_key_text(&kind->key, &note->pkt, text, sizeof(text)), "denied",
-			 (json_int_t)note->denied[0], (json_int_t)note->denied[1], "denied_alone",
-			 (json_int_t)note->only[0], (json_int_t)note->only[1]);
+	policy_key_text(&kind->key, by, sizeof(by));
+	tally_key_text(&kind->key, &note->pkt, text, sizeof(text));
+	emit_row();
+	emit_object("");
+	emit_string("rule", kind->rule, "%s", kind->rule);
+	emit_string("by", by, "%s", by);
+	emit_string("key", text, "%s", text);
+	emit_pair("denied", note->denied);
+	emit_pair("denied_alone", note->only);
+	emit_close();
 }
 
-static int show_json(const struct comparison *c, uint32_t n)
+static void emit_keys(const struct comparison *c, uint32_t n)
 {
-	json_t *keys = json_array();
+	static const struct emit_column columns[] = {
+	    {"RULE", false},	      {"BY", false},
+	    {"KEY", false},	      {"DENIED BY FIRST", true},
+	    {"BY SECOND", true},      {"ONLY BY FIRST", true},
+	    {"ONLY BY SECOND", true}, {0}};
+	uint32_t shown = emit_is_json() || n < SHOWN ? n : SHOWN;
 
-	for (uint32_t i = 0; i < n; i++)
-		json_array_append_new(keys, key_json(c, i));
-	return print_json(json_pack(
-	    "{s:I, s:[o,o], s:[I,I], s:[I,I], s:I, s:o, s:I}", "packets", (json_int_t)c->packets,
-	    "policies", json_text(c->judge[0].name), json_text(c->judge[1].name), "denied",
-	    (json_int_t)c->denied[0], (json_int_t)c->denied[1], "denied_alone",
-	    (json_int_t)c->only[0], (json_int_t)c->only[1], "keys_differing", (json_int_t)n, "keys",
-	    keys, "denials_of_further_keys", (json_int_t)c->keys.lost));
+	emit_uint("keys_differing", n, "%s key%s differently\n", thousands(n).text,
+		  n == 1 ? " fares" : "s fare");
+	emit_array("keys");
+	emit_table(columns, 2);
+	for (uint32_t i = 0; i < shown; i++)
+		emit_key(c, i);
+	emit_table_end();
+	emit_close();
+	if (shown < n)
+		emit_text("  and %s more: --json has them all\n", thousands(n - shown).text);
+	emit_uint("denials_of_further_keys", c->keys.lost,
+		  c->keys.lost ? "  and %s denials of further keys: %s are told apart\n" : NULL,
+		  thousands(c->keys.lost).text, thousands(tally_room(&c->keys)).text);
 }
 
-static void show_key(const struct comparison *c, uint32_t i)
+static int show(const struct comparison *c, const char *file, uint32_t n, bool json)
 {
-	const struct compare_note *note = tally_note_at(&c->keys, i);
-	const struct compare_kind *kind = compare_kind_at(c, i);
-	char text[TALLY_TEXT], by[64];
-
-	printf("  %s %s %s: denied %" PRIu64 " by the first, %" PRIu64 " by the second; %" PRIu64
-	       " only by the first, %" PRIu64 " only by the second\n",
-	       kind->rule, policy_key_text(&kind->key, by, sizeof(by)),
-	       tally_key_text(&kind->key, &note->pkt, text, sizeof(text)), note->denied[0],
-	       note->denied[1], note->only[0], note->only[1]);
-}
-
-static int show_text(const struct comparison *c, const char *file, uint32_t n)
-{
-	printf("%s: %" PRIu64 " packets in %.6g s: %" PRIu64 " fare differently\n",
-	       printable(file).text, c->packets, (double)(c->last_ns - c->first_ns) / 1e9,
-	       c->only[0] + c->only[1]);
-	printf("  first   %s: denied %" PRIu64 ", of them %" PRIu64 " alone\n",
-	       printable(c->judge[0].name).text, c->denied[0], c->only[0]);
-	printf("  second  %s: denied %" PRIu64 ", of them %" PRIu64 " alone\n",
-	       printable(c->judge[1].name).text, c->denied[1], c->only[1]);
-	printf("%u key%s differently\n", n, n == 1 ? " fares" : "s fare");
-	for (uint32_t i = 0; i < n && i < SHOWN; i++)
-		show_key(c, i);
-	if (n > SHOWN)
-		printf("  and %u more: --json has them all\n", n - SHOWN);
-	if (c->keys.lost)
-		printf("  and %" PRIu64 " denials of further keys: %u are told apart\n",
-		       c->keys.lost, tally_room(&c->keys));
-	return EXIT_DONE;
+	emit_begin(json);
+	emit_object("");
+	emit_uint("packets", c->packets, "%s: %s packets in %.6g s: %s fare differently\n",
+		  printable(file).text, thousands(c->packets).text,
+		  (double)(c->last_ns - c->first_ns) / 1e9,
+		  thousands(c->only[0] + c->only[1]).text);
+	emit_policies(c);
+	emit_keys(c, n);
+	emit_close();
+	return emit_end();
 }
 
 static int read_and_show(struct comparison *c, struct capture *capture, bool json)
@@ -82,7 +107,7 @@ static int read_and_show(struct comparison *c, struct capture *capture, bool jso
 	else if (capture->damaged)
 		code = EXIT_FAILED;
 	n = compare_sort(c);
-	shown = json ? show_json(c, n) : show_text(c, capture->file, n);
+	shown = show(c, capture->file, n, json);
 	return code ? code : shown;
 }
 

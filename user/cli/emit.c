@@ -17,11 +17,19 @@
 #define FURTHER	    4 /* blanks more before the further lines of a row */
 #define BETWEEN	    2
 
+struct layout {
+	size_t width[COLUMNS_MAX];
+	bool breaks[COLUMNS_MAX]; /* before the column */
+	bool titles;
+};
+
 struct cells {
 	const struct emit_column *columns; /* NULL: no table is open */
 	size_t n_columns, indent;
 	char **text; /* of rows, n_columns each; NULL: empty */
 	size_t rows, room, at;
+	const size_t *widths; /* of rows that are written as they come; NULL: at the end */
+	bool titled;	      /* the titles have been written */
 };
 
 static struct {
@@ -97,12 +105,22 @@ void emit_drop(void)
 	forget_table();
 }
 
-int emit_end(void)
+static int end_by(int (*print)(json_t *value))
 {
 	json_t *root = now.root;
 
 	now.root = NULL;
-	return now.json ? print_json(root) : EXIT_DONE;
+	return now.json ? print(root) : EXIT_DONE;
+}
+
+int emit_end(void)
+{
+	return end_by(print_json);
+}
+
+int emit_end_line(void)
+{
+	return end_by(print_json_line);
 }
 
 /* --- fields --------------------------------------------------------------------------------- */
@@ -110,14 +128,15 @@ int emit_end(void)
 static void add_cell(const char *format, va_list args)
 {
 	struct cells *t = &now.table;
-	size_t at = (t->rows - 1) * t->n_columns + t->at++;
+	size_t at = (t->rows - 1) * t->n_columns + t->at;
 
-	if (!t->rows || t->at > t->n_columns)
+	if (!t->rows || t->at >= t->n_columns)
 		return; /* there was no memory for the row, and that is known */
 	if (vasprintf(&t->text[at], format, args) < 0) {
 		t->text[at] = NULL;
 		result_lacks();
 	}
+	emit_skip(1);
 }
 
 static void say(const char *format, va_list args)
@@ -210,6 +229,12 @@ void emit_table(const struct emit_column *columns, size_t indent)
 		now.table.n_columns++;
 }
 
+void emit_table_at_once(const struct emit_column *columns, const size_t *widths, size_t indent)
+{
+	emit_table(columns, indent);
+	now.table.widths = widths;
+}
+
 void emit_row(void)
 {
 	struct cells *t = &now.table;
@@ -219,7 +244,7 @@ void emit_row(void)
 	if (!t->columns)
 		return;
 	t->at = 0;
-	if (t->rows == t->room) {
+	if (t->rows >= t->room) {
 		text = realloc(t->text, room * t->n_columns * sizeof(*text));
 		if (!text) {
 			result_lacks();
@@ -233,17 +258,6 @@ void emit_row(void)
 	}
 	t->rows++;
 }
-
-void emit_skip(size_t n)
-{
-	now.table.at += n;
-}
-
-struct layout {
-	size_t width[COLUMNS_MAX];
-	bool breaks[COLUMNS_MAX]; /* before the column */
-	bool titles;
-};
 
 static const char *cell_of(const struct cells *t, size_t row, size_t column)
 {
@@ -260,6 +274,8 @@ static struct layout lay_out(const struct cells *t)
 	for (size_t c = 0; c < t->n_columns; c++) {
 		l.width[c] = width_of(t->columns[c].title);
 		l.titles |= l.width[c] != 0;
+		if (t->widths && l.width[c] < t->widths[c])
+			l.width[c] = t->widths[c];
 		for (size_t r = 0; r < t->rows; r++) {
 			size_t width = width_of(cell_of(t, r, c));
 
@@ -283,7 +299,7 @@ struct cursor {
 
 static void print_cell(struct cursor *at, const char *text, size_t width, bool right)
 {
-	size_t fill = width - width_of(text);
+	size_t taken = width_of(text), fill = width > taken ? width - taken : 0;
 
 	at->blanks += right ? fill : 0;
 	if (*text) {
@@ -314,21 +330,41 @@ static void print_line(const struct cells *t, const struct layout *l, size_t row
 		putchar('\n');
 }
 
-void emit_table_end(void)
+/* The rows that there are, under titles where none were written yet. */
+static void print_rows(struct cells *t)
 {
-	const struct cells *t = &now.table;
-	struct layout l;
+	struct layout l = lay_out(t);
 
-	if (!t->columns)
-		return;
-	l = lay_out(t);
-	if (l.titles && t->rows) {
+	if (l.titles && t->rows && !t->titled) {
 		fputs(emit_style(EMIT_BOLD), stdout);
 		print_line(t, &l, SIZE_MAX);
 		fputs(emit_style(EMIT_PLAIN), stdout);
+		t->titled = true;
 	}
 	for (size_t r = 0; r < t->rows; r++)
 		print_line(t, &l, r);
+}
+
+void emit_skip(size_t n)
+{
+	struct cells *t = &now.table;
+
+	t->at += n;
+	if (!t->widths || !t->rows || t->at < t->n_columns)
+		return;
+	print_rows(t);
+	for (size_t c = 0; c < t->n_columns; c++) {
+		free(t->text[c]);
+		t->text[c] = NULL;
+	}
+	t->rows = 0;
+}
+
+void emit_table_end(void)
+{
+	if (!now.table.columns)
+		return;
+	print_rows(&now.table);
 	forget_table();
 }
 

@@ -22,6 +22,7 @@
 void emit_begin(bool json);
 /* Returns the exit code. */
 int emit_end(void);
+int emit_end_line(void); /* the JSON without a line break in it */
 /* Instead of emit_end() where there is no result after all. */
 void emit_drop(void);
 bool emit_is_json(void);
@@ -53,6 +54,11 @@ struct emit_column {
 
 /* The columns have to last until emit_table_end(); before the first of them are `indent` blanks. */
 void emit_table(const struct emit_column *columns, size_t indent);
+/*
+ * The same, for results that come bit by bit: each row is written with its last cell. Each column
+ * is as wide as `widths` says, and only a cell that is wider moves what follows it.
+ */
+void emit_table_at_once(const struct emit_column *columns, const size_t *widths, size_t indent);
 void emit_row(void);
 /* So many cells stay empty. */
 void emit_skip(size_t n);

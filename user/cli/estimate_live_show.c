@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "cli/cmd.h"
+#include "cli/emit.h"
 #include "cli/estimate_show.h"
 #include "estimate/estimator.h"
 #include "plan/sampling.h"
@@ -27,189 +28,189 @@ static const char *key_text(const struct estimate_live *live, uint32_t i, char *
 	return estimate_key_text(&live->want->key, &pkt, buf);
 }
 
-/* --- JSON ----------------------------------------------------------------------------------- */
+/* --- a value -------------------------------------------------------------------------------- */
 
-static json_t *real(double x)
+/* "6.52 (6.21..6.83)", in hundredths say; low..high alone where there is no value. */
+static const char *value_text(const struct pooled_value *v, double unit, char *buf, size_t size)
 {
-	return isfinite(x) ? json_real(x) : json_null();
+	int len = isnan(v->value) ? 0 : snprintf(buf, size, "%.3g (", unit * shown(v));
+
+	snprintf(buf + len, size - len, "%.3g..%.3g%s", unit * v->low, unit * v->high,
+		 len ? ")" : "");
+	return buf;
 }
 
-static json_t *value_json(const struct pooled_value *v)
+static void emit_fields(const struct pooled_value *v)
 {
-	return json_pack("{s:o, s:o, s:o}", "value", real(shown(v)), "low", real(v->low), "high",
-			 real(v->high));
+	emit_real("value", shown(v), NULL);
+	emit_real("low", v->low, NULL);
+	emit_real("high", v->high, NULL);
 }
 
-static json_t *keys_json(const struct estimate_live *live)
-{
-	json_t *all = json_array();
-	char text[TALLY_TEXT];
+/* --- a whole reading ------------------------------------------------------------------------ */
 
-	for (uint32_t i = 0; i < live->keys; i++)
-		json_array_append_new(all,
-				      json_pack("{s:s, s:i, s:o}", "key", key_text(live, i, text),
-						"samples", (int)live->key[i].times, "share",
-						value_json(&live->key[i].share)));
-	return all;
-}
-
-static json_t *cpus_json(const struct estimate_live *live)
-{
-	json_t *cpus = json_array();
-
-	for (uint32_t cpu = 0; cpu < live->cpus; cpu++)
-		json_array_append_new(cpus, json_integer((json_int_t)live->part[cpu].n));
-	return cpus;
-}
-
-static void add_values(const struct estimate_live *live, json_t *all)
-{
-	const struct pooled_values *v = &live->values;
-	char moment[8];
-
-	snprintf(moment, sizeof(moment), "F%u", live->want->moment);
-	json_object_set_new(all, "entropy", value_json(&v->entropy));
-	json_object_set_new(all, "H2", value_json(&v->h2));
-	json_object_set_new(all, moment, value_json(&v->moment));
-	json_object_set_new(all, "single", value_json(&v->single));
-	json_object_set_new(all, "keys", keys_json(live));
-}
-
-static json_t *live_json(const struct estimate_live *live)
+static void emit_window(const struct estimate_live *live)
 {
 	const struct policy_sample *s = live->sample;
+	const char *replacement = s->without_replacement ? "without" : "with";
+	const char *of = sampling_of_text(s->of), *key = live->want->key.text;
 	const struct pooled_values *v = &live->values;
-	json_t *all = json_pack(
-	    "{s:o, s:I, s:s, s:s, s:I, s:I, s:i, s:s, s:I, s:o, s:i, s:f, s:i, s:f, s:I, s:i, s:I}",
-	    "interface", json_text(live->a->ifname), "time_ns", (json_int_t)live->now_ns, "of",
-	    sampling_of_text(s->of), "replacement", s->without_replacement ? "without" : "with",
-	    "window_packets", (json_int_t)s->packets, "window_ns", (json_int_t)s->window_ns, "k",
-	    (int)s->k, "key", live->want->key.text, "packets", (json_int_t)v->n, "by_cpu",
-	    cpus_json(live), "samples", (int)v->samples, "worth", v->worth, "distinct",
-	    (int)v->distinct, "delta", ESTIMATE_DELTA, "read_ns", (json_int_t)live->read_ns,
-	    "cpus_behind", (int)live->behind, "sampler_bytes", (json_int_t)live->bytes);
-
-	add_values(live, all);
-	return all;
-}
-
-/* --- text ----------------------------------------------------------------------------------- */
-
-static void print_window(const struct estimate_live *live)
-{
-	const struct policy_sample *s = live->sample;
 	char window[64];
 
-	printf("%s: %" PRIu64 " packets (%s", printable(live->a->ifname).text, live->values.n,
-	       sampling_of_text(s->of));
-	if (s->packets)
-		printf(", the last %" PRIu32 " of each CPU)", s->packets);
-	else
-		printf(", of the last %s)",
-		       units_duration_text(s->window_ns, window, sizeof(window)));
-	printf(" by %s, from %" PRIu32 " samples %s replacement\n", live->want->key.text,
-	       live->values.samples, s->without_replacement ? "without" : "with");
+	emit_string("interface", live->a->ifname, "%s: ", printable(live->a->ifname).text);
+	emit_uint("packets", v->n, "%" PRIu64 " packets ", v->n);
+	emit_string("of", of, "(%s, ", of);
+	emit_uint("window_packets", s->packets,
+		  s->packets ? "the last %" PRIu32 " of each CPU) " : NULL, s->packets);
+	emit_uint("window_ns", s->window_ns, s->packets ? NULL : "of the last %s) ",
+		  units_duration_text(s->window_ns, window, sizeof(window)));
+	emit_string("key", key, "by %s, ", key);
+	emit_uint("samples", v->samples, "from %" PRIu32 " samples ", v->samples);
+	emit_string("replacement", replacement, "%s replacement\n", replacement);
 }
 
-/* low..high alone where there is no value. */
-static void print_value(const char *name, const struct pooled_value *v, double unit,
-			const char *unit_text)
+/* For the JSON alone. */
+static void emit_counts(const struct estimate_live *live)
+{
+	emit_uint("time_ns", live->now_ns, NULL);
+	emit_uint("k", live->sample->k, NULL);
+	emit_uint("distinct", live->values.distinct, NULL);
+	emit_array("by_cpu");
+	for (uint32_t cpu = 0; cpu < live->cpus; cpu++)
+		emit_uint("", live->part[cpu].n, NULL);
+	emit_close();
+}
+
+static void emit_value(const char *name, const char *title, const struct pooled_value *v,
+		       double unit, const char *unit_text)
 {
 	char text[64];
 
-	if (isnan(v->value))
-		snprintf(text, sizeof(text), "%.3g..%.3g", unit * v->low, unit * v->high);
-	else
-		snprintf(text, sizeof(text), "%.3g (%.3g..%.3g)", unit * shown(v), unit * v->low,
-			 unit * v->high);
-	printf("  %-10s %s%s\n", name, text, unit_text);
+	emit_row();
+	emit_text("%s", title);
+	emit_text("%s%s", value_text(v, unit, text, sizeof(text)), unit_text);
+	emit_object(name);
+	emit_fields(v);
+	emit_close();
 }
 
-static void print_values(const struct estimate_live *live)
+static void emit_values(const struct estimate_live *live)
 {
 	const struct pooled_values *v = &live->values;
 	char text[96];
 
 	snprintf(text, sizeof(text), " bits, of at most %.3g", log2((double)v->n));
-	print_value("entropy", &v->entropy, 1, text);
+	emit_value("entropy", "entropy", &v->entropy, 1, text);
 	snprintf(text, sizeof(text), " bits: by coincidences, as of %.3g..%.3g equal keys",
 		 exp2(v->h2.low), exp2(v->h2.high));
-	print_value("H2", &v->h2, 1, text);
+	emit_value("H2", "H2", &v->h2, 1, text);
 	snprintf(text, sizeof(text), "F%u", live->want->moment);
-	print_value(text, &v->moment, 1, "");
-	print_value("seen once", &v->single, 100, " % of the sample");
+	emit_value(text, text, &v->moment, 1, "");
+	emit_value("single", "seen once", &v->single, 100, " % of the sample");
 }
 
-static void print_keys(const struct estimate_live *live)
+/* Keys that are in the sample once would fill the text. */
+static void emit_keys(const struct estimate_live *live)
 {
-	char text[TALLY_TEXT];
-	uint32_t i;
+	char text[TALLY_TEXT], value[64];
 
-	for (i = 0; i < live->keys && live->key[i].times > 1; i++) {
-		const struct pooled_value *share = &live->key[i].share;
+	emit_array("keys");
+	for (uint32_t i = 0; i < live->keys; i++) {
+		const struct pooled_key *key = &live->key[i];
 
-		printf("  %-10s %.3g (%.3g..%.3g) %%  %s\n", i ? "" : "keys", 100 * shown(share),
-		       100 * share->low, 100 * share->high, key_text(live, i, text));
+		key_text(live, i, text);
+		if (key->times > 1) {
+			emit_row();
+			emit_text("%s", i ? "" : "keys");
+			emit_text("%s %%  %s", value_text(&key->share, 100, value, sizeof(value)),
+				  text);
+		}
+		emit_object("");
+		emit_string("key", text, NULL);
+		emit_uint("samples", key->times, NULL);
+		emit_object("share");
+		emit_fields(&key->share);
+		emit_close();
+		emit_close();
 	}
-	if (!i)
-		printf("  %-10s none is in the sample twice: none has more than %.3g %%\n", "keys",
-		       100 * live->key[0].share.high);
+	emit_close();
+	if (live->keys && live->key[0].times == 1) {
+		emit_row();
+		emit_text("keys");
+		emit_text("none is in the sample twice: none has more than %.3g %%",
+			  100 * live->key[0].share.high);
+	}
 }
 
-static void print_costs(const struct estimate_live *live)
+static void emit_costs(const struct estimate_live *live)
 {
+	uint64_t tick_ns = 1ull << live->by.tick_shift;
 	char text[64];
 
-	if (live->behind)
-		printf("  %" PRIu32
-		       " of the CPUs changed while read: without the current tick of %s\n",
-		       live->behind,
-		       units_duration_text(1ull << live->by.tick_shift, text, sizeof(text)));
-	printf("  low..high hold at %g%%, all keys' together; the samples are worth %.3g of one "
-	       "stream\n",
-	       100 * (1 - ESTIMATE_DELTA), live->values.worth);
-	printf("  cost: the sampler's, %s and what it takes a packet; this reading %.3f ms, and "
-	       "packets nothing\n",
-	       units_size_round(live->bytes, text, sizeof(text)), live->read_ns / 1e6);
+	emit_uint("cpus_behind", live->behind,
+		  live->behind ? "  %" PRIu32 " of the CPUs changed while read: without the "
+				 "current tick of %s\n"
+			       : NULL,
+		  live->behind, units_duration_text(tick_ns, text, sizeof(text)));
+	emit_real("delta", ESTIMATE_DELTA, "  low..high hold at %g%%, all keys' together; ",
+		  100 * (1 - ESTIMATE_DELTA));
+	emit_real("worth", live->values.worth, "the samples are worth %.3g of one stream\n",
+		  live->values.worth);
+	emit_uint("sampler_bytes", live->bytes,
+		  "  cost: the sampler's, %s and what it takes a packet; ",
+		  units_size_round(live->bytes, text, sizeof(text)));
+	emit_uint("read_ns", live->read_ns, "this reading %.3f ms, and packets nothing\n",
+		  live->read_ns / 1e6);
 }
 
-static void print_live(const struct estimate_live *live)
+/* Of an empty window there is nothing more to say to people. */
+static int show_whole(const struct estimate_live *live, bool json)
 {
-	print_window(live);
-	if (!live->values.n)
-		return;
-	print_values(live);
-	print_keys(live);
-	print_costs(live);
+	static const struct emit_column columns[] = {{"", false}, {"", false}, {0}};
+
+	emit_begin(json);
+	emit_object("");
+	emit_window(live);
+	emit_counts(live);
+	if (live->values.n || json) {
+		emit_table(columns, 2);
+		emit_values(live);
+		emit_keys(live);
+		emit_table_end();
+		emit_costs(live);
+	}
+	emit_close();
+	return emit_end();
 }
 
 /* --- a row ---------------------------------------------------------------------------------- */
 
-static const char *range_text(const struct pooled_value *v, char *buf, size_t size)
+static void open_rows(const struct estimate_live *live)
 {
-	if (isnan(v->value))
-		snprintf(buf, size, "%.3g..%.3g", v->low, v->high);
-	else
-		snprintf(buf, size, "%.3g (%.3g..%.3g)", shown(v), v->low, v->high);
-	return buf;
+	static const struct emit_column columns[] = {
+	    {"packets", true},	 {"entropy", false},	   {"H2", false},
+	    {"seen once", true}, {"most frequent", false}, {0}};
+	static const size_t widths[] = {10, 14, 22, 9, 0};
+
+	emit_begin(false);
+	emit_window(live);
+	emit_table_at_once(columns, widths, 0);
 }
 
-static void print_row(const struct estimate_live *live, bool first)
+static void show_row(const struct estimate_live *live)
 {
 	const struct pooled_values *v = &live->values;
-	char entropy[64], h2[64], key[TALLY_TEXT];
+	char text[64], key[TALLY_TEXT];
 
-	if (first) {
-		print_window(live);
-		printf("%10s  %-14s %-22s %9s  %s\n", "packets", "entropy", "H2", "seen once",
-		       "most frequent");
-	}
-	printf("%10" PRIu64 "  %-14s %-22s %8.0f%%", v->n,
-	       range_text(&v->entropy, entropy, sizeof(entropy)),
-	       range_text(&v->h2, h2, sizeof(h2)), 100 * v->single.value);
+	emit_row();
+	emit_text("%" PRIu64, v->n);
+	emit_text("%s", value_text(&v->entropy, 1, text, sizeof(text)));
+	emit_text("%s", value_text(&v->h2, 1, text, sizeof(text)));
+	emit_text("%.0f%%", 100 * v->single.value);
 	if (live->keys)
-		printf("  %.0f%% %s", 100 * live->key[0].share.value, key_text(live, 0, key));
-	putchar('\n');
+		emit_text("%.0f%% %s", 100 * live->key[0].share.value, key_text(live, 0, key));
+	else
+		emit_skip(1);
 }
 
 /* --- the verb's half ------------------------------------------------------------------------ */
@@ -223,14 +224,15 @@ struct shown_to {
 static bool show(const struct estimate_live *live, void *arg)
 {
 	struct shown_to *to = arg;
+	bool rows = live->want->watch && !to->json;
 
-	if (to->json)
-		to->code = print_json(live_json(live));
-	else if (live->want->watch)
-		print_row(live, !to->headed);
-	else
-		print_live(live);
+	if (rows && !to->headed)
+		open_rows(live);
 	to->headed = true;
+	if (rows)
+		show_row(live);
+	else
+		to->code = show_whole(live, to->json);
 	return flushed() && !to->code;
 }
 
@@ -238,8 +240,8 @@ int estimate_show_live(const struct estimate_want *want, bool json)
 {
 	struct shown_to to = {.json = json};
 	struct policy_error error = {0};
+	int failed = estimate_live(want, show, &to, &error);
 
-	if (estimate_live(want, show, &to, &error))
-		return complain(NULL, &error);
-	return to.code;
+	emit_table_end();
+	return failed ? complain(NULL, &error) : to.code;
 }

@@ -6,15 +6,15 @@
 
 #include "cli/captured.h"
 #include "cli/cmd.h"
+#include "cli/emit.h"
 #include "cli/estimate_show.h"
 #include "config/text.h"
 #include "config/units.h"
 
-/* Where readings go. */
-struct shown_to {
-	bool json, headed;
-	json_t *intervals;
-};
+#define UNTIL_WIDTH    10
+#define PACKETS_WIDTH  10
+#define ESTIMATE_WIDTH 32 /* "1.265e+04 (1.051e+04..1.479e+04)" */
+#define EXACT_WIDTH    12 /* " = 1.262e+04" */
 
 /* --- a reading ------------------------------------------------------------------------------ */
 
@@ -40,140 +40,126 @@ static double shown(const struct estimate *e)
 	return fmax(e->low, fmin(e->high, e->value));
 }
 
-static json_t *real(double x)
-{
-	return isfinite(x) ? json_real(x) : json_null();
-}
-
-static json_t *reading_json(const struct estimate_run *run, const struct estimate_reading *r)
-{
-	json_t *all = json_object();
-
-	json_object_set_new(all, "time_ns", json_integer((json_int_t)r->at_ns));
-	json_object_set_new(all, "packets", json_integer((json_int_t)r->n));
-	if (run->exact)
-		json_object_set_new(all, "distinct", json_integer((json_int_t)r->distinct));
-	for (int q = 0; q < QUANTITIES; q++) {
-		const struct estimate *e = &r->of[q];
-		json_t *one;
-
-		if (!is_wanted(run, q))
-			continue;
-		one = json_pack("{s:o, s:o, s:o, s:b, s:o}", "value", real(shown(e)), "low",
-				real(e->low), "high", real(e->high), "vacuous", e->vacuous, "prior",
-				real(e->prior));
-		if (run->exact)
-			json_object_set_new(one, "exact", real(r->exact[q]));
-		if (q == TRIANGLES)
-			json_object_set_new(one, "dropped", json_integer(r->dropped));
-		json_object_set_new(all, quantity_name(run, q), one);
-	}
-	return all;
-}
-
 /* "6.52 (6.21..6.83)", and the exact value. */
-static void print_estimate(const struct estimate_run *run, const struct estimate_reading *r,
-			   enum quantity q)
+static const char *estimate_text(const struct estimate_run *run, const struct estimate_reading *r,
+				 enum quantity q, char *buf, size_t size)
+{
+	const struct estimate *e = &r->of[q];
+	int len = snprintf(buf, size, "%.4g (%.4g..%.4g)", shown(e), e->low, e->high);
+
+	if (run->exact)
+		snprintf(buf + len, size - len, " = %.4g", r->exact[q]);
+	return buf;
+}
+
+static void emit_estimate(const struct estimate_run *run, const struct estimate_reading *r,
+			  enum quantity q)
 {
 	const struct estimate *e = &r->of[q];
 	char text[96];
-	int len = snprintf(text, sizeof(text), "%.4g (%.4g..%.4g)", shown(e), e->low, e->high);
 
+	emit_object(quantity_name(run, q));
+	emit_real("value", shown(e), "%s", estimate_text(run, r, q, text, sizeof(text)));
+	emit_real("low", e->low, NULL);
+	emit_real("high", e->high, NULL);
+	emit_flag("vacuous", e->vacuous, NULL);
+	emit_real("prior", e->prior, NULL);
 	if (run->exact)
-		snprintf(text + len, sizeof(text) - len, " = %.4g", r->exact[q]);
-	printf("  %-*s", run->exact ? 40 : 30, text);
+		emit_real("exact", r->exact[q], NULL);
+	if (q == TRIANGLES)
+		emit_uint("dropped", r->dropped, NULL);
+	emit_close();
 }
 
-static void print_row(struct shown_to *to, const struct estimate_run *run,
-		      const struct estimate_reading *r)
+/* A row, and an object of that name. */
+static void emit_reading(const struct estimate_run *run, const struct estimate_reading *r,
+			 const char *name)
 {
-	if (!to->headed) {
-		printf("%10s %10s", "until", "packets");
-		for (int q = 0; q < QUANTITIES; q++)
-			if (is_wanted(run, q))
-				printf("  %-*s", run->exact ? 40 : 30, quantity_name(run, q));
-		putchar('\n');
-	}
-	to->headed = true;
-	printf("%9.3fs %10" PRIu64, (double)(r->at_ns - run->first_ns) / 1e9, r->n);
+	emit_row();
+	emit_object(name);
+	emit_uint("time_ns", r->at_ns, "%.3fs", (double)(r->at_ns - run->first_ns) / 1e9);
+	emit_uint("packets", r->n, "%" PRIu64, r->n);
+	if (run->exact)
+		emit_uint("distinct", r->distinct, NULL);
 	for (int q = 0; q < QUANTITIES; q++)
 		if (is_wanted(run, q))
-			print_estimate(run, r, q);
-	putchar('\n');
+			emit_estimate(run, r, q);
+	emit_close();
+}
+
+/* A reading may be long in coming, so each is written at once. */
+static void open_readings(const struct estimate_run *run)
+{
+	static struct emit_column columns[QUANTITIES + 3];
+	static size_t widths[QUANTITIES + 2];
+	size_t n = 2;
+
+	columns[0] = (struct emit_column){"until", true};
+	columns[1] = (struct emit_column){"packets", true};
+	widths[0] = UNTIL_WIDTH;
+	widths[1] = PACKETS_WIDTH;
+	for (int q = 0; q < QUANTITIES; q++) {
+		if (!is_wanted(run, q))
+			continue;
+		widths[n] = ESTIMATE_WIDTH + (run->exact ? EXACT_WIDTH : 0);
+		columns[n++] = (struct emit_column){quantity_name(run, q), false};
+	}
+	columns[n] = (struct emit_column){0};
+	emit_table_at_once(columns, widths, 0);
 }
 
 /* --- all of it ------------------------------------------------------------------------------ */
 
-static void print_priors(const struct estimate_run *run, const struct estimate_reading *r)
+static void emit_prior(const struct estimate_run *run, const struct estimate_reading *r,
+		       enum quantity q)
 {
-	printf("promised before a packet was seen, but for a chance of %g, of %u samples:\n",
-	       ESTIMATE_DELTA, run->want->samples);
-	for (int q = 0; q < QUANTITIES; q++) {
-		const struct estimate *e = &r->of[q];
+	const struct estimate *e = &r->of[q];
 
-		if (!is_wanted(run, q))
-			continue;
-		printf("  %-10s", quantity_name(run, q));
-		if (q == ENTROPY)
-			printf("%.3g bits%s", e->prior,
-			       e->prior >= log2((double)r->n) ? ": nothing, no entropy is greater"
-							      : "");
-		else if (e->prior < 1)
-			printf("%.3g%%", 100 * e->prior);
-		else
-			printf("nothing: these samples are too few");
-		printf("; measured: %s\n",
-		       e->vacuous ? "nothing either, the interval is wider than the value"
-				  : "the interval above");
-	}
+	emit_text("  %-10s", quantity_name(run, q));
+	if (q == ENTROPY)
+		emit_text("%.3g bits%s", e->prior,
+			  e->prior >= log2((double)r->n) ? ": nothing, no entropy is greater" : "");
+	else if (e->prior < 1)
+		emit_text("%.3g%%", 100 * e->prior);
+	else
+		emit_text("nothing: these samples are too few");
+	emit_text("; measured: %s\n", e->vacuous
+					  ? "nothing either, the interval is wider than the value"
+					  : "the interval above");
+}
+
+static void emit_priors(const struct estimate_run *run, const struct estimate_reading *r)
+{
+	emit_text("promised before a packet was seen, but for a chance of %g, of %u samples:\n",
+		  ESTIMATE_DELTA, run->want->samples);
+	for (int q = 0; q < QUANTITIES; q++)
+		if (is_wanted(run, q))
+			emit_prior(run, r, q);
 	if (r->dropped)
-		printf(
+		emit_text(
 		    "  triangles are more than said: %u samples saw more vertices than they keep\n",
 		    r->dropped);
 }
 
-static void print_head(const struct estimate_run *run)
+static void emit_head(const struct estimate_run *run)
 {
-	char window[32], memory[32];
+	const struct estimate_want *want = run->want;
+	uint64_t window = track_window(run->track), bytes = track_bytes(run->track);
+	char text[32];
 
-	if (run->want->by_time)
-		units_duration_text(track_window(run->track), window, sizeof(window));
+	if (want->by_time)
+		units_duration_text(window, text, sizeof(text));
 	else
-		snprintf(window, sizeof(window), "%" PRIu64 " packets", run->want->window);
-	printf("%s: %" PRIu64 " packets in %.6g s by %s, %" PRIu64
-	       " frames of no address; window %s; %u samples in %s; low..high hold at %g%%\n",
-	       printable(run->want->name).text, run->packets,
-	       (double)(run->last_ns - run->first_ns) / 1e9, run->want->key.text, run->others,
-	       window, run->want->samples,
-	       units_size_round(track_bytes(run->track), memory, sizeof(memory)),
-	       100 * (1 - ESTIMATE_DELTA));
-}
-
-static json_t *whole_json(struct shown_to *to, struct estimate_run *run,
-			  const struct estimate_reading *r)
-{
-	json_t *all = json_pack("{s:o, s:I, s:I, s:s, s:i, s:f, s:I, s:I, s:O, s:o}", "file",
-				json_text(run->want->name), "packets", (json_int_t)run->packets,
-				"others", (json_int_t)run->others, "key", run->want->key.text,
-				"samples", (int)run->want->samples, "delta", ESTIMATE_DELTA,
-				"memory_bytes", (json_int_t)track_bytes(run->track),
-				run->want->by_time ? "window_ns" : "window_packets",
-				(json_int_t)track_window(run->track), "intervals", to->intervals,
-				"last", reading_json(run, r));
-
-	if (run->want->steps)
-		json_object_set_new(all, "step_biased", estimate_steps_json(run));
-	return all;
-}
-
-static void print_whole(struct shown_to *to, struct estimate_run *run,
-			const struct estimate_reading *r)
-{
-	print_row(to, run, r);
-	print_head(run);
-	print_priors(run, r);
-	if (run->want->steps)
-		estimate_print_steps(run);
+		snprintf(text, sizeof(text), "%" PRIu64 " packets", window);
+	emit_string("file", want->name, "%s: ", printable(want->name).text);
+	emit_uint("packets", run->packets, "%" PRIu64 " packets in %.6g s ", run->packets,
+		  (double)(run->last_ns - run->first_ns) / 1e9);
+	emit_string("key", want->key.text, "by %s, ", want->key.text);
+	emit_uint("others", run->others, "%" PRIu64 " frames of no address; ", run->others);
+	emit_uint(want->by_time ? "window_ns" : "window_packets", window, "window %s; ", text);
+	emit_uint("samples", want->samples, "%u samples ", want->samples);
+	emit_uint("memory_bytes", bytes, "in %s; ", units_size_round(bytes, text, sizeof(text)));
+	emit_real("delta", ESTIMATE_DELTA, "low..high hold at %g%%\n", 100 * (1 - ESTIMATE_DELTA));
 }
 
 /* --- the capture ---------------------------------------------------------------------------- */
@@ -181,33 +167,39 @@ static void print_whole(struct shown_to *to, struct estimate_run *run,
 static void take_reading(const struct estimate_run *run, const struct estimate_reading *r,
 			 void *arg)
 {
-	struct shown_to *to = arg;
-
-	if (to->json)
-		json_array_append_new(to->intervals, reading_json(run, r));
-	else
-		print_row(to, run, r);
+	(void)arg;
+	emit_reading(run, r, "");
 }
 
-static int read_and_show(struct estimate_run *run, struct shown_to *to)
+static int read_and_show(struct estimate_run *run, bool json)
 {
 	struct policy_error error = {0};
 	struct estimate_reading last;
-	int code = EXIT_DONE;
+	int code;
 
-	if (estimate_run_read(run, &last, &error))
+	emit_begin(json);
+	emit_object("");
+	emit_array("intervals");
+	open_readings(run);
+	if (estimate_run_read(run, &last, &error)) {
+		emit_drop();
 		return complain(NULL, &error);
-	if (to->json)
-		code = print_json(whole_json(to, run, &last));
-	else
-		print_whole(to, run, &last);
+	}
+	emit_close();
+	emit_reading(run, &last, "last");
+	emit_table_end();
+	emit_head(run);
+	emit_priors(run, &last);
+	if (run->want->steps)
+		estimate_show_steps(run);
+	emit_close();
+	code = emit_end();
 	return run->capture.damaged ? EXIT_FAILED : code;
 }
 
 int estimate_show_file(const struct estimate_want *want, bool json)
 {
-	struct shown_to to = {.json = json, .intervals = json_array()};
-	struct estimate_listener listener = {take_reading, stdout_failed, &to};
+	struct estimate_listener listener = {take_reading, stdout_failed, NULL};
 	struct policy_error error = {0};
 	struct estimate_run run = {0};
 	int code = start_capture(&run.capture, want->name);
@@ -215,8 +207,7 @@ int estimate_show_file(const struct estimate_want *want, bool json)
 	if (!code && estimate_run_open(&run, want, &listener, &error))
 		code = complain(NULL, &error);
 	if (!code)
-		code = read_and_show(&run, &to);
+		code = read_and_show(&run, json);
 	estimate_run_close(&run);
-	json_decref(to.intervals);
 	return code;
 }

@@ -3,8 +3,6 @@
 #ifndef PACER_ESTIMATE_SHOW_H
 #define PACER_ESTIMATE_SHOW_H
 
-#include <jansson.h>
-
 #include "estimate/estimate_live.h"
 #include "estimate/estimate_run.h"
 
@@ -12,8 +10,7 @@
 int estimate_show_file(const struct estimate_want *want, bool json);
 int estimate_show_live(const struct estimate_want *want, bool json);
 
-/* estimate_steps.c: a step-biased sample of what was read. */
-json_t *estimate_steps_json(struct estimate_run *run);
-void estimate_print_steps(struct estimate_run *run);
+/* estimate_steps.c: a step-biased sample of what was read, into the object that is open. */
+void estimate_show_steps(struct estimate_run *run);
 
 #endif
