@@ -189,43 +189,6 @@ static void test_keys6(void **unused)
 			same_key(k, &base, &rows[i].pkt, rows[i].same[k]);
 }
 
-/* Every word of the key is in the hash, and under the mask none is. */
-static void test_hash_words(void **unused)
-{
-	struct pacer_packet a = packet6(1, 2, 3, 4), b;
-	struct pacer_tier t;
-	struct pacer_hash h, g;
-	uint32_t family, i, k;
-
-	(void)unused;
-	begin();
-	for (family = PACER_FAMILY_4; family <= PACER_FAMILY_6; family++)
-		for (i = 0; i < PACER_KEY_WORDS; i++) {
-			uint32_t in4 = i == PACER_WORD_SADDR   ? 1
-				       : i == PACER_WORD_DADDR ? 2
-				       : i == PACER_WORD_PORTS ? 3
-				       : i == PACER_WORD_META  ? 4
-							       : 0;
-
-			t = (struct pacer_tier){0};
-			if (in4)
-				t.mask4[in4 - 1] = 0xf0;
-			t.mask6[i] = 0xf0;
-			a.family = family;
-			for (k = 0; k < 32; k++) {
-				int in = k >= 4 && k < 8 && (in4 || family == PACER_FAMILY_6);
-
-				b = a;
-				b.key[i] ^= 1u << k;
-				h = pacer_tier_hash(&t, &a, secret);
-				g = pacer_tier_hash(&t, &b, secret);
-				assert_int_equal(h.place != g.place, in);
-				assert_int_equal(h.mark != g.mark, in);
-				assert_int_not_equal(h.place, h.mark); /* of two members */
-			}
-		}
-}
-
 /* Later fragments: one key a datagram, which no port pair shares. */
 static void test_fragments(void **unused)
 {
@@ -1129,7 +1092,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_keys4),
 	    cmocka_unit_test(test_keys6),
-	    cmocka_unit_test(test_hash_words),
 	    cmocka_unit_test(test_fragments),
 	    cmocka_unit_test(test_no_rule),
 	    cmocka_unit_test(test_first_rule),

@@ -1,203 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A tier's table: keys, sets, shared records and sketches, against one exact deque a key. */
-#include <stdbool.h>
-
-#include "oracle.h"
-
-#define PACER_STEP_HOOK
-#include "limit.h"
-
-#define SECOND 1000000000ull
-#define START  1000000ull
-#define BASE   3u /* lines before the tier's, which it must not touch */
-
-/* A tier in a table that ends with it. */
-struct bench {
-	struct pacer_tier tier;
-	struct pacer_table table;
-	uint32_t bytes;
-};
-
-static int wide; /* records are, all of them */
-
-/* What befalls a reader before its `interrupt_at`th access from now on; 0: nothing. */
-static uint32_t interrupt_at;
-static void (*interrupt)(void);
-
-void pacer_step(const volatile void *p)
-{
-	(void)p;
-	if (interrupt_at && !--interrupt_at)
-		interrupt();
-}
-
-static struct pacer_tier records(uint64_t limit, uint64_t window_ns, uint32_t slots,
-				 uint64_t gap_ns, uint32_t sets, uint32_t shared)
-{
-	struct pacer_tier t = {.kind = PACER_TIER_RECORD,
-			       .base = BASE,
-			       .sets = sets,
-			       .shared = shared,
-			       .gap_ns = gap_ns};
-	uint64_t unit;
-
-	assert_int_equal(
-	    pacer_window_profile(&t.window, PACER_COST_BYTES, limit, window_ns, slots, 0),
-	    PACER_WINDOW_OK);
-	if (wide)
-		pacer_window_widen(&t.window);
-	while (t.window.slot_ns >> t.last_shift >= UINT32_MAX)
-		t.last_shift++;
-	t.units = t.window.units;
-	unit = 1ull << t.last_shift;
-	t.idle_ns = pacer_later(t.window.ring_ns, t.window.slot_ns + unit + gap_ns);
-	return t;
-}
-
-static struct pacer_tier sketch(uint64_t gap_ns, uint32_t rows, uint32_t lines)
-{
-	return (struct pacer_tier){.kind = PACER_TIER_SKETCH,
-				   .base = BASE,
-				   .rows = rows,
-				   .sets = lines,
-				   .key_id = 1,
-				   .gap_ns = gap_ns,
-				   .units = PACER_LINE_UNITS};
-}
-
-static struct pacer_tier rates(enum pacer_cost cost, uint64_t amount, uint64_t per_ns,
-			       uint64_t burst, uint32_t sets, uint32_t shared)
-{
-	struct pacer_tier t = {.kind = PACER_TIER_RATE,
-			       .base = BASE,
-			       .sets = sets,
-			       .shared = shared,
-			       .units = 1,
-			       .idle_ns = 1};
-
-	assert_int_equal(pacer_rate_profile(&t.rate, cost, amount, per_ns, burst, 0),
-			 PACER_RATE_OK);
-	return t;
-}
-
-static uint32_t tier_lines(const struct pacer_tier *t)
-{
-	if (t->kind == PACER_TIER_SKETCH)
-		return t->sets;
-	return ((2 * t->sets + t->shared) * pacer_stride(t) + PACER_LINE_UNITS - 1) /
-	       PACER_LINE_UNITS;
-}
-
-static void bench_up(struct bench *b, const struct pacer_tier *t)
-{
-	b->tier = *t;
-	b->table.n = BASE + tier_lines(t);
-	b->bytes = b->table.n * sizeof(struct pacer_line);
-	b->table.lines = aligned_alloc(64, b->bytes);
-	assert_non_null(b->table.lines);
-	memset(b->table.lines, 0, b->bytes);
-}
-
-/* Nothing before the tier is touched and no claim is left held. */
-static void bench_whole(const struct bench *b)
-{
-	uint32_t i, k;
-
-	for (i = 0; i < BASE; i++)
-		for (k = 0; k < PACER_LINE_WORDS; k++)
-			assert_int_equal(b->table.lines[i].word[k], 0);
-	for (i = 4 * BASE; i + pacer_stride(&b->tier) <= 4 * b->table.n;
-	     i += pacer_stride(&b->tier))
-		assert_false(b->table.lines[i / 4].unit[i % 4].entry.claim & PACER_CLAIM_HELD);
-}
-
-static void bench_down(struct bench *b)
-{
-	bench_whole(b);
-	free(b->table.lines);
-}
-
-static struct pacer_ask question(struct bench *b, struct pacer_hash hash, uint64_t now_ns,
-				 uint32_t cost)
-{
-	return (struct pacer_ask){&b->table, &b->tier, now_ns, hash, cost};
-}
-
-/* Claim, judge and count, whatever a look would have found; only where it looked is of use. */
-static enum pacer_reason take(struct bench *b, struct pacer_hash hash, uint64_t now_ns,
-			      uint32_t cost)
-{
-	struct pacer_ask q = question(b, hash, now_ns, cost);
-	struct pacer_hold hold = {0};
-	enum pacer_reason reason;
-
-	(void)pacer_entry_check(&q, &hold);
-	reason = pacer_entry_reserve(&q, &hold);
-	if (reason == PACER_ADMIT)
-		pacer_entry_commit(&q, &hold);
-	return reason;
-}
-
-/* As a packet goes: a look, and a claim if the look did not deny. With one CPU the two agree. */
-static enum pacer_reason ask(struct bench *b, struct pacer_hash hash, uint64_t now_ns,
-			     uint32_t cost)
-{
-	struct pacer_ask q = question(b, hash, now_ns, cost);
-	struct pacer_hold hold = {0};
-	enum pacer_reason peeked = pacer_entry_check(&q, &hold), taken;
-
-	if (peeked != PACER_ADMIT && draw() & 1)
-		return peeked;
-	taken = pacer_entry_reserve(&q, &hold);
-	if (taken == PACER_ADMIT)
-		pacer_entry_commit(&q, &hold);
-	assert_int_equal(peeked, taken);
-	return taken;
-}
-
-/* How many packets of the key pass at now_ns. */
-static uint32_t drain(struct bench *b, struct pacer_hash hash, uint64_t now_ns)
-{
-	uint32_t n = 0;
-
-	while (ask(b, hash, now_ns, 1) == PACER_ADMIT)
-		n++;
-	return n;
-}
-
-static struct pacer_entry *record(struct bench *b, uint32_t i)
-{
-	uint32_t at = 4 * BASE + i * pacer_stride(&b->tier);
-
-	return &b->table.lines[at / 4].unit[at % 4].entry;
-}
-
-/* A narrow record's. */
-static __u64 *cells(struct bench *b, uint32_t i)
-{
-	return ((union pacer_unit *)record(b, i))[1].cell64;
-}
-
-static uint32_t record_bytes(const struct pacer_tier *t)
-{
-	return pacer_stride(t) * sizeof(union pacer_unit);
-}
-
-static struct pacer_hash key(uint32_t tag)
-{
-	return (struct pacer_hash){tag & 1, tag};
-}
+/* A tier's table: keys, sets and shared entries, against one exact deque or bucket a key. */
+#include "table_bench.h"
 
 /* ---- one set, by hand ---- */
-
-/* One set of two and one shared record; 10 in 1000 ns, in 10 slots: the ring forgets after 1100. */
-static void one_set(struct bench *b, uint64_t gap_ns)
-{
-	struct pacer_tier t = records(10, 1000, 10, gap_ns, 1, 1);
-
-	bench_up(b, &t);
-	assert_int_equal(b->tier.idle_ns, 1100);
-}
 
 static void test_own_while_live(void **unused)
 {
@@ -482,64 +287,6 @@ static void test_same_tag_zero(void **unused)
 	assert_int_equal(pacer_shared_index(&t, zero), pacer_shared_index(&t, one));
 }
 
-/* Without a gap, packets within one unit of last_off do not push the ring's head into the future.
- */
-static void test_coarse_unit(void **unused)
-{
-	struct pacer_tier t = records(10, 60 * SECOND, 1, 0, 1, 1);
-	uint64_t edge = START + 2 * t.window.slot_ns - 1;
-	struct bench b;
-
-	(void)unused;
-	assert_true(t.last_shift > 0);
-	bench_up(&b, &t);
-	assert_int_equal(ask(&b, key(1), START, 1), PACER_ADMIT);
-	assert_int_equal(ask(&b, key(1), edge - 60 * SECOND, 7), PACER_ADMIT);
-	assert_int_equal(ask(&b, key(1), edge, 1), PACER_ADMIT);
-	assert_int_equal(ask(&b, key(1), edge, 1), PACER_ADMIT);
-	assert_int_equal(ask(&b, key(1), edge, 1), PACER_DENY_WINDOW); /* 9, and 1 of the slot */
-	assert_int_equal(ask(&b, key(1), edge + 1, 8), PACER_ADMIT);
-	assert_int_equal(ask(&b, key(1), edge + 1, 1), PACER_DENY_WINDOW);
-	bench_down(&b);
-}
-
-/* A clock that is behind what the record has seen counts as that. */
-static void test_backward(void **unused)
-{
-	struct bench b;
-
-	(void)unused;
-	one_set(&b, 0);
-	assert_int_equal(ask(&b, key(1), START, 1), PACER_ADMIT);
-	assert_int_equal(ask(&b, key(1), START + 555, 1), PACER_ADMIT);
-	assert_int_equal(ask(&b, key(1), 1, 8), PACER_ADMIT);
-	assert_int_equal(ask(&b, key(1), 1, 1), PACER_DENY_WINDOW);
-	assert_int_equal(ask(&b, key(1), START + 1599, 2), PACER_DENY_WINDOW);
-	assert_int_equal(ask(&b, key(1), START + 1600, 10), PACER_ADMIT);
-	bench_down(&b);
-	one_set(&b, 50);
-	assert_int_equal(ask(&b, key(1), START + 555, 1), PACER_ADMIT);
-	assert_int_equal(ask(&b, key(1), 1, 1), PACER_DENY_GAP);
-	assert_int_equal(ask(&b, key(1), START + 604, 1), PACER_DENY_GAP);
-	assert_int_equal(ask(&b, key(1), START + 605, 1), PACER_ADMIT);
-	bench_down(&b);
-}
-
-/* What a clock behind has left is no time to come, should a gap join the record. */
-static void test_backward_before_a_gap_joins(void **unused)
-{
-	struct bench b;
-
-	(void)unused;
-	one_set(&b, 0);
-	assert_int_equal(ask(&b, key(1), START, 1), PACER_ADMIT);
-	assert_int_equal(ask(&b, key(1), START - 10, 1), PACER_ADMIT);
-	b.tier.gap_ns = 50;
-	assert_int_equal(ask(&b, key(1), START + 49, 1), PACER_DENY_GAP);
-	assert_int_equal(ask(&b, key(1), START + 50, 1), PACER_ADMIT);
-	bench_down(&b);
-}
-
 /*
  * The key's record goes to another as soon as it may, and then the clock is behind by so much. Up
  * to the slack nothing is admitted beyond the limit; further back the key gets its limit once more,
@@ -627,7 +374,7 @@ static void test_wide_neighbours(void **unused)
 /* A table that ends too soon denies; nothing is held or counted afterwards. */
 static void test_missing_lines(void **unused)
 {
-	struct pacer_tier t = records(10, 1000, 10, 0, 1, 1), s = sketch(100, 2, 1);
+	struct pacer_tier t = records(10, 1000, 10, 0, 1, 1);
 	struct bench b;
 	uint32_t n;
 
@@ -645,11 +392,6 @@ static void test_missing_lines(void **unused)
 		assert_int_equal(cells(&b, 0)[0] | cells(&b, 1)[0], 0);
 	}
 	assert_int_equal(drain(&b, key(2), START), 10);
-	bench_down(&b);
-	bench_up(&b, &s);
-	b.table.n = BASE;
-	assert_int_equal(ask(&b, key(2), START, 1), PACER_DENY_NO_STATE);
-	assert_int_equal(take(&b, key(2), START, 1), PACER_DENY_NO_STATE);
 	bench_down(&b);
 }
 
@@ -674,26 +416,8 @@ static void test_missing_untagged(void **unused)
 	bench_down(&b);
 }
 
-/* With record i held, the packet is denied as contended and no byte of the table changes. */
-static void held_denies(struct bench *b, uint32_t i, struct pacer_hash hash, uint64_t now_ns)
-{
-	struct pacer_ask q = question(b, hash, now_ns, 1);
-	struct pacer_hold hold = {0};
-	struct pacer_line *before = malloc(b->bytes);
-
-	record(b, i)->claim |= PACER_CLAIM_HELD;
-	memcpy(before, b->table.lines, b->bytes);
-	assert_int_equal(take(b, hash, now_ns, 1), PACER_DENY_CONTENDED);
-	assert_memory_equal(before, b->table.lines, b->bytes);
-	(void)pacer_entry_check(&q, &hold);
-	assert_memory_equal(before, b->table.lines, b->bytes);
-	record(b, i)->claim &= ~PACER_CLAIM_HELD;
-	free(before);
-}
-
 static void test_held(void **unused)
 {
-	struct pacer_tier t = sketch(100, 2, 1);
 	struct bench b;
 
 	(void)unused;
@@ -707,9 +431,6 @@ static void test_held(void **unused)
 	held_denies(&b, 0, key(4), START + 1);		   /* the door of its set */
 	held_denies(&b, 2, key(4), START + 1);		   /* the shared one */
 	assert_int_equal(drain(&b, key(3), START + 1), 9); /* who is not concerned passes */
-	bench_down(&b);
-	bench_up(&b, &t);
-	held_denies(&b, 0, key(2), START + 1);
 	bench_down(&b);
 }
 
@@ -751,26 +472,10 @@ static void test_held_while_adopting(void **unused)
 /* A cancelled packet is not counted. */
 static void test_cancel(void **unused)
 {
-	struct pacer_tier tiers[] = {records(10, 1000, 10, 5, 1, 1), sketch(100, 2, 1)};
-	struct pacer_line before;
-	struct pacer_hold hold = {0};
-	struct pacer_ask q;
-	struct bench b;
-	size_t i;
+	struct pacer_tier t = records(10, 1000, 10, 5, 1, 1);
 
 	(void)unused;
-	for (i = 0; i < ARRAY(tiers); i++) {
-		bench_up(&b, &tiers[i]);
-		assert_int_equal(ask(&b, key(2), START, 1), PACER_ADMIT);
-		before = b.table.lines[BASE];
-		q = question(&b, key(2), START + 100, 1);
-		assert_int_equal(pacer_entry_check(&q, &hold), PACER_ADMIT);
-		assert_int_equal(pacer_entry_reserve(&q, &hold), PACER_ADMIT);
-		assert_true(b.table.lines[BASE].claim & PACER_CLAIM_HELD);
-		pacer_entry_cancel(&q, &hold);
-		assert_memory_equal(&before, &b.table.lines[BASE], sizeof(before));
-		bench_down(&b);
-	}
+	cancel_changes_nothing(&t);
 }
 
 /* A cancelled packet that was its key's first leaves a record that was never used, even for a clock
@@ -798,21 +503,12 @@ static void test_cancel_first(void **unused)
 /* A packet that is denied under the claim leaves not a bit changed. */
 static void test_denied_writes_nothing(void **unused)
 {
-	struct pacer_tier tiers[] = {records(10, 1000, 10, 0, 1, 1), records(10, 1000, 10, 5, 0, 1),
-				     sketch(100, 2, 1)};
-	struct pacer_line before[BASE + 3];
-	struct bench b;
-	size_t i;
+	struct pacer_tier own = records(10, 1000, 10, 0, 1, 1);
+	struct pacer_tier all = records(10, 1000, 10, 5, 0, 1);
 
 	(void)unused;
-	for (i = 0; i < ARRAY(tiers); i++) {
-		bench_up(&b, &tiers[i]);
-		assert_true(drain(&b, key(2), START) > 0);
-		memcpy(before, b.table.lines, b.bytes);
-		assert_int_not_equal(take(&b, key(2), START + 1, 1), PACER_ADMIT);
-		assert_memory_equal(before, b.table.lines, b.bytes);
-		bench_down(&b);
-	}
+	denial_changes_nothing(&own);
+	denial_changes_nothing(&all);
 }
 
 /* ---- long runs with many keys ---- */
@@ -1363,75 +1059,6 @@ static void test_rate_denied(void **unused)
 	bench_down(&b);
 }
 
-/* ---- sketches ---- */
-
-static void test_sketch(void **unused)
-{
-	struct pacer_hash k = {0, 0}, same_line = {0, 0xffffffff}, other_line = {~0u, 0};
-	struct pacer_tier t = sketch(100, 2, 2);
-	struct bench b;
-
-	(void)unused;
-	bench_up(&b, &t);
-	assert_int_equal(ask(&b, k, START, 1), PACER_ADMIT);
-	assert_int_equal(ask(&b, k, START + 99, 1), PACER_DENY_GAP);
-	assert_int_equal(ask(&b, k, 1, 1), PACER_DENY_GAP);
-	assert_int_equal(ask(&b, same_line, START + 50, 1), PACER_ADMIT);
-	assert_int_equal(ask(&b, other_line, START + 99, 1), PACER_ADMIT);
-	assert_int_equal(ask(&b, k, START + 100, 1), PACER_ADMIT);
-	assert_int_equal(ask(&b, k, START + 199, 1), PACER_DENY_GAP);
-	bench_down(&b);
-}
-
-static void test_sketch_runs(void **unused)
-{
-	static struct oracle_seen seen;
-	uint64_t now, i, k, admitted = 0;
-	struct bench b;
-
-	(void)unused;
-	oracle_seed(18);
-	for (i = 0; i < 40; i++) {
-		struct pacer_tier t = sketch(between(1, 500), between(1, 2), between(1, 4));
-		struct pacer_hash hash[50];
-
-		for (k = 0; k < 50; k++)
-			hash[k] = (struct pacer_hash){draw(), draw()};
-		memset(&seen, 0, sizeof(seen));
-		bench_up(&b, &t);
-		for (now = START; now < START + 20000; now += draw() % 20) {
-			k = draw() % 50;
-			if (ask(&b, hash[k], now, 1) != PACER_ADMIT)
-				continue;
-			assert_true(!seen.last[k] || now - seen.last[k] >= t.gap_ns);
-			seen.last[k] = now;
-			admitted++;
-		}
-		bench_down(&b);
-	}
-	assert_true(admitted > 5000);
-}
-
-static int narrow_where_it_may(void **unused)
-{
-	(void)unused;
-	wide = 0;
-	return 0;
-}
-
-static int always_wide(void **unused)
-{
-	(void)unused;
-	wide = 1;
-	return 0;
-}
-
-#define EITHER(test)                                           \
-	{#test, test, narrow_where_it_may, NULL, NULL},        \
-	{                                                      \
-#test " (wide)", test, always_wide, NULL, NULL \
-	}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1446,9 +1073,6 @@ int main(void)
 	    EITHER(test_brought_along),
 	    EITHER(test_same_tag),
 	    EITHER(test_same_tag_zero),
-	    EITHER(test_coarse_unit),
-	    EITHER(test_backward),
-	    EITHER(test_backward_before_a_gap_joins),
 	    EITHER(test_backward_beyond_the_slack),
 	    EITHER(test_untagged),
 	    EITHER(test_wide_neighbours),
@@ -1475,8 +1099,6 @@ int main(void)
 	    cmocka_unit_test(test_rate_brought_along),
 	    cmocka_unit_test(test_rate_fraction),
 	    cmocka_unit_test(test_rate_denied),
-	    cmocka_unit_test(test_sketch),
-	    cmocka_unit_test(test_sketch_runs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
