@@ -13,6 +13,8 @@
 
 #define ESTIMATE_VERB	"estimate"
 #define SAMPLES_DEFAULT 1024
+#define TEXT_OF_(macro) #macro
+#define TEXT_OF(macro)	TEXT_OF_(macro)
 #define SECOND_NS	1000000000ull
 
 _Static_assert(ESTIMATE_MOMENT_MAX == POOLED_MOMENT_MAX, "--moment goes as far for both");
@@ -199,8 +201,11 @@ static const struct option_row estimate_options[] = {
     {"window-packets", 0, "N", "or so many packets", OPTION_TEXT(window_packets)},
     {"every", 0, "TIME", "a row each such time", OPTION_TEXT(every)},
     {"watch", 'w', NULL, "of an interface: a row a second", OPTION_FLAG(watch)},
-    {"moment", 0, "K", "the power of the counts, 1 to 8: 2 unless said", OPTION_TEXT(moment)},
-    {"samples", 0, "K", "held of a capture's window: 1024 unless said", OPTION_TEXT(samples)},
+    {"moment", 0, "K",
+     "the power of the counts, 1 to " TEXT_OF(ESTIMATE_MOMENT_MAX) ": 2 unless said",
+     OPTION_TEXT(moment)},
+    {"samples", 0, "K", "held of a capture's window: " TEXT_OF(SAMPLES_DEFAULT) " unless said",
+     OPTION_TEXT(samples)},
     {"step", 0, "WINDOW:WEIGHT,...", "draw a sample with newer packets more likely",
      OPTION_TEXT(step)},
     {"triangles", 0, NULL, "count triples of addresses that all sent to each other",

@@ -129,8 +129,8 @@ static int read_count(const char *option, const char *text, uint32_t *count)
 	if (!text)
 		return 0;
 	if (units_count(text, &value) || !value || value > UINT32_MAX)
-		return misused("keys", "%s %s is not a number from 1 to 4294967295, such as 500",
-			       option, text);
+		return misused("keys", "%s %s is not a number from 1 to %u, such as 500", option,
+			       text, UINT32_MAX);
 	*count = (uint32_t)value;
 	return 0;
 }

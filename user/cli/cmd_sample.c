@@ -15,6 +15,7 @@
 #include "cli/cmd.h"
 #include "cli/emit.h"
 #include "config/text.h"
+#include "estimate/estimate_key.h"
 #include "key.h"
 #include "live/snapshot.h"
 #include "offline/plot.h"
@@ -30,24 +31,6 @@ struct shown {
 };
 
 /* --- a row ---------------------------------------------------------------------------------- */
-
-static struct pacer_packet packet_of(const struct pacer_sample_item *item)
-{
-	struct pacer_packet pkt = {.len_bytes = item->len_bytes,
-				   .vlan = PACER_VLAN_NONE,
-				   .family = item->family & ~PACER_SAMPLER_LATER,
-				   .proto = item->proto};
-
-	memcpy(&pkt.key[PACER_WORD_SADDR], item->saddr, sizeof(item->saddr));
-	memcpy(&pkt.key[PACER_WORD_DADDR], item->daddr, sizeof(item->daddr));
-	pkt.key[PACER_WORD_PORTS] = (uint32_t)item->sport << 16 | item->dport;
-	pkt.key[PACER_WORD_META] = item->proto;
-	if (item->family & PACER_SAMPLER_LATER) {
-		pkt.fragment = PACER_FRAG_LATER;
-		pkt.key[PACER_WORD_META] |= PACER_META_FRAGMENT;
-	}
-	return pkt;
-}
 
 /* The place in the policy of the rule that the packet fell under; PACER_RULES_MAX: none. */
 static size_t rule_of(const struct shown *s, const struct pacer_sample_item *item)
@@ -69,7 +52,7 @@ static const char *rule_name(const struct shown *s, const struct pacer_sample_it
 static const char *key_text(const struct shown *s, const struct pacer_sample_item *item, char *buf,
 			    size_t size)
 {
-	struct pacer_packet pkt = packet_of(item);
+	struct pacer_packet pkt = estimate_packet(item);
 	size_t rule = rule_of(s, item);
 
 	for (size_t k = 0; rule < PACER_RULES_MAX && k < s->bin->rule[rule].n_tiers; k++) {
@@ -151,7 +134,7 @@ static void emit_item(const struct shown *s, const struct sample_row *row)
 {
 	static const struct policy_key flow = {KEY_FLOW, 32, 128};
 	const struct pacer_sample_item *item = &row->item;
-	struct pacer_packet pkt = packet_of(item);
+	struct pacer_packet pkt = estimate_packet(item);
 	char packet[TALLY_TEXT], key[TALLY_TEXT];
 
 	emit_row();

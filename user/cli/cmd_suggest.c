@@ -15,6 +15,7 @@
 #include "cli/emit.h"
 #include "offline/capture.h"
 #include "offline/judge.h"
+#include "offline/search.h"
 #include "plan/tally.h"
 #include "window.h"
 
@@ -87,27 +88,18 @@ static bool open_judge(const struct suggestion *s, uint32_t limit, struct policy
 /* --- the smallest limit of every source ----------------------------------------------------- */
 
 /* What the source needs for this packet to be let in: by one more mostly, unless it shares. */
-static uint32_t need(const struct judge *j, struct pacer_tier *t, const struct pacer_packet *pkt,
-		     uint64_t time_ns, uint32_t least)
+static uint32_t need(const struct judge *j, const struct pacer_packet *pkt, uint64_t time_ns,
+		     uint32_t least)
 {
-	uint64_t small = least, enough = least;
+	struct search search = {.judge = j, .pkt = pkt, .now_ns = time_ns};
+	uint32_t small = least, enough = least;
 
-	for (uint64_t step = 1;; step *= 2) {
-		t->window.limit = (uint32_t)enough;
-		if (enough == PACER_LIMIT_MAX ||
-		    replay_peek(j->replay, pkt, 0, 0, time_ns) == PACER_ADMIT)
-			break;
+	for (uint64_t step = 1; enough != PACER_LIMIT_MAX && !search_admits(&search, enough);
+	     step *= 2) {
 		small = enough;
 		enough = enough + step < PACER_LIMIT_MAX ? enough + step : PACER_LIMIT_MAX;
 	}
-	while (enough - small > 1) {
-		t->window.limit = (uint32_t)(small + (enough - small) / 2);
-		if (replay_peek(j->replay, pkt, 0, 0, time_ns) == PACER_ADMIT)
-			enough = t->window.limit;
-		else
-			small = t->window.limit;
-	}
-	return (uint32_t)enough;
+	return search_smallest(&search, small, enough);
 }
 
 static void measure_frame(struct suggestion *s, const struct judge *j,
@@ -127,7 +119,7 @@ static void measure_frame(struct suggestion *s, const struct judge *j,
 	key = tally_key_of(t, kind, &pkt);
 	note = tally_put(&s->sources, &key);
 	if (note)
-		note->least = need(j, t, &pkt, frame->now_ns, note->least);
+		note->least = need(j, &pkt, frame->now_ns, note->least);
 	t->window.limit = PACER_LIMIT_MAX;
 	(void)replay_judge(j->replay, frame, &fate, &error); /* in user space it cannot fail */
 }

@@ -40,13 +40,12 @@ static const char *const event_texts[] = {
 
 /* --- status --------------------------------------------------------------------------------- */
 
-static struct policy *policy_in_force(const struct attached *a)
+/* To be freed. */
+static struct policy *policy_of(const struct attached *a)
 {
-	const char *text = a->copy[change_in_force(a)].text;
-	struct policy_error error = {0};
-	struct policy *policy = policy_parse(text, strnlen(text, PACER_DOC_MAX), &error);
+	struct policy *policy = change_policy(a);
 
-	if (error.line == POLICY_NO_MEMORY)
+	if (!policy)
 		result_lacks();
 	return policy;
 }
@@ -179,7 +178,7 @@ static void emit_state(const struct attached *a, const struct pacer_policy *p)
 void output_status(const struct attached *a)
 {
 	const struct pacer_policy *p = &a->copy[change_in_force(a)].policy;
-	struct policy *policy = policy_in_force(a);
+	struct policy *policy = policy_of(a);
 	uint64_t pending_ns = change_pending(a);
 	bool weak = change_weak_secret(a);
 
@@ -360,7 +359,7 @@ void output_stats(const struct attached *a, struct output_round *round)
 	    {"", true},	     {"", true},	{"", false},	    {0}};
 	static struct pacer_counters counters[PACER_RULES_MAX + 1];
 	const struct pacer_policy *p = &a->copy[change_in_force(a)].policy;
-	struct policy *policy = policy_in_force(a);
+	struct policy *policy = policy_of(a);
 	bool monitor = p->flags & PACER_MONITOR;
 	size_t n = policy ? policy->n_rules : 0;
 	struct totals t = {0};

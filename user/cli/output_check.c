@@ -96,7 +96,7 @@ static void emit_window(const struct policy_limit *l, const struct pacer_tier *t
 		  t->sets ? "    %llu records of %u bytes: exact for that many sources less "
 			    "collisions; beyond, the rest share %u\n"
 			  : NULL,
-		  2ull * t->sets, 16 * t->units, t->shared);
+		  2ull * t->sets, (unsigned int)sizeof(union pacer_unit) * t->units, t->shared);
 	emit_silence(t, resolution_ns);
 }
 
@@ -115,10 +115,10 @@ static void emit_rate(const struct policy_limit *l, const struct pacer_tier *t)
 	emit_string("unit", l->rate.bytes ? "bytes" : "packets", NULL);
 	emit_uint("effective_burst_ns", t->rate.burst_ns, NULL);
 	emit_uint("entries", 2ull * t->sets,
-		  t->sets ? "    %llu entries of 16 bytes: exact for that many sources less "
+		  t->sets ? "    %llu entries of %zu bytes: exact for that many sources less "
 			    "collisions; beyond, the rest "
 			  : NULL,
-		  2ull * t->sets);
+		  2ull * t->sets, sizeof(struct pacer_entry));
 	emit_uint("shared", t->shared, t->sets ? "share %u\n" : NULL, t->shared);
 }
 

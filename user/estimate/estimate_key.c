@@ -94,7 +94,9 @@ const char *estimate_key_text(const struct estimate_key *key, const struct pacer
 
 struct pacer_packet estimate_packet(const struct pacer_sample_item *item)
 {
-	struct pacer_packet pkt = {.family = item->family & ~PACER_SAMPLER_LATER,
+	struct pacer_packet pkt = {.len_bytes = item->len_bytes,
+				   .vlan = PACER_VLAN_NONE,
+				   .family = item->family & ~PACER_SAMPLER_LATER,
 				   .proto = item->proto};
 
 	for (int i = 0; i < 4; i++) {

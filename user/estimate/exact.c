@@ -9,6 +9,9 @@ struct element {
 	uint64_t tick, key, ends[2];
 };
 
+_Static_assert(sizeof(struct element) == 32, "as the header says");
+_Static_assert(EXACT_MAX * sizeof(struct element) == 128 << 20, "128 MiB, as the header says");
+
 struct exact {
 	uint64_t window, tick_ns, base_ns, last_ns, seen;
 	struct element *at; /* a ring of `room`, a power of two */

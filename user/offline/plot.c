@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "config/text.h"
+#include "offline/search.h"
 
 #define POINTS 1600u
 #define CELLS  4096u /* that a window's uses are gathered in */
@@ -102,21 +103,14 @@ static bool admits(const struct plot *p, uint64_t now_ns)
 /* A window of a limit of L admits one more unit if L is above what it holds. */
 static uint64_t window_free(const struct plot *p, uint64_t now_ns)
 {
+	struct search s = {&p->judge, p->view->rule, p->tier_index, &p->pkt, now_ns};
+	uint32_t limit = p->tier->window.limit, enough;
 	uint64_t gap_ns = p->tier->gap_ns;
-	uint32_t limit = p->tier->window.limit;
-	uint32_t small = 0, enough = limit + 1; /* held + 1 is enough */
 
 	p->tier->gap_ns = 0;
-	while (enough - small > 1) {
-		p->tier->window.limit = small + (enough - small) / 2;
-		if (admits(p, now_ns))
-			enough = p->tier->window.limit;
-		else
-			small = p->tier->window.limit;
-	}
+	enough = search_smallest(&s, 0, limit + 1); /* what it holds and 1 is enough */
 	p->tier->gap_ns = gap_ns;
-	p->tier->window.limit = limit;
-	return (uint64_t)(limit - small) << p->tier->window.cost_shift;
+	return (uint64_t)(limit + 1 - enough) << p->tier->window.cost_shift;
 }
 
 static uint64_t reported_free(const struct plot *p, uint64_t now_ns)
