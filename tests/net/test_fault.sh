@@ -105,7 +105,7 @@ refused_by_grace()
 	# Both are: nothing may be written over.
 	hampered "$grace" all 1 apply s0 -c "$work/new.yaml"
 	equal "$reached $code" "yes 1" "apply without any grace period: exit code"
-	grep -q '^xdp-pacer: s0: the kernel does not say when its CPUs are done' "$work/said" ||
+	grep -q '^xdp-pacer: s0: the kernel cannot tell when its CPUs are done' "$work/said" ||
 		fail "it says: $(cat "$work/said")"
 	equal "$(status .)" "$policy" status
 	equal "$(pacer allow s0 list --json)" "$was" "allow-list"

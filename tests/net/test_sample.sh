@@ -175,7 +175,7 @@ memory()
 	equal "$with" "$(pacer check -c "$work/plain.yaml" --json | jq .memory_bytes)" "memory, check"
 	arrive "10" n=12
 	equal "$(rows)" "2 10.77.0.11 10.77.0.1 17 4000 9000 42 udp window 10.77.0.11" "rows of the sample"
-	refused 1 "keeps no packets' heads: add snap: 128" pacer sample s0 --pcap "$work/x.pcap"
+	refused 1 "keeps no packet heads: add snap: 128" pacer sample s0 --pcap "$work/x.pcap"
 	apply heads
 	bytes=$(status .memory_bytes)
 	[ "$bytes" -gt "$with" ] || fail "memory with heads $bytes, without $with"

@@ -131,7 +131,7 @@ def least_once():
 
     assert json.loads(piped("flow", "--json")) == \
         json.loads(replay(policy("flow"), "nano.pcap", "--json").stdout)
-    assert "src/32,64: packets: the capture would have to be read again, and stdin or a pipe cannot" in \
+    assert "src/32,64: packets: the capture has to be read twice, and stdin or a pipe cannot be" in \
         piped("crowd")
     assert '"unsettled"' in piped("crowd", "--json")
 
@@ -392,7 +392,7 @@ def plot_usage():
 
     fails(2, "has no rule two", "--plot", path("x.svg"), "--plot-rule", "two")
     fails(2, "want --plot", "--plot-rule", "one")
-    fails(1, "no packet of it has the key", "--plot", path("x.svg"), "--plot-key", "192.0.2.200")
+    fails(1, "no packet in it has the key", "--plot", path("x.svg"), "--plot-key", "192.0.2.200")
     fails(1, "No such file", "--plot", path("absent/x.svg"))
     fails(1, "install gnuplot-nox", "--plot", path("x.svg"), env={"PATH": "/nonexistent"})
     with open(path("nano.pcap"), "rb") as f:

@@ -8,9 +8,9 @@
 
 #include "cli/cmd.h"
 
-static time_t shown; /* when the progress was, last; 0: it is not on the terminal */
+static time_t shown; /* when progress was last shown; 0: none is on the terminal */
 
-/* Once a second, where somebody looks. */
+/* Once a second, on a terminal only. */
 static void show_progress(const struct capture *c)
 {
 	time_t now = time(NULL);

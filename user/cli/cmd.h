@@ -12,7 +12,7 @@ enum exit_code { EXIT_DONE, EXIT_FAILED, EXIT_WRONG };
 
 /* --- options (option.c) --------------------------------------------------------------------- */
 
-/* What the options of all verbs are read into; which of them a verb takes is its own table. */
+/* The values of the options of all verbs. Each verb has a table of those that it takes. */
 struct options {
 	const char *policy, *compare;
 	struct loader_options load; /* its mode is read by `load` */
@@ -28,15 +28,15 @@ struct options {
 
 enum option_kind { OPTION_IS_FLAG, OPTION_IS_TEXT, OPTION_IS_TIME };
 
-/* The parser, the usage and the help come of the same rows. */
+/* The parser, the usage line and the help use the same rows. */
 struct option_row {
 	const char *name;     /* without its dashes; NULL: the table's end */
-	int letter;	      /* 0: it has none */
-	const char *argument; /* NULL: of a flag */
+	int letter;	      /* 0: none */
+	const char *argument; /* NULL: a flag */
 	const char *help;
 	size_t at; /* in struct options */
 	enum option_kind kind;
-	bool needed; /* for the usage: the verb itself says what it wants */
+	bool needed; /* shown in the usage line; the verb itself checks it */
 };
 
 #define OPTION_FLAG(field) .at = offsetof(struct options, field), .kind = OPTION_IS_FLAG
@@ -48,12 +48,12 @@ struct option_row {
 		    .needed = true                                                             \
 	}
 
-/* What may stand behind the interface. In capitals: what it stands for. */
+/* What may follow the interface. A word in capitals stands for a value. */
 struct word_row {
 	const char *name, *arguments, *help; /* name NULL: the table's end */
 };
 
-/* By task, in the order of the help. */
+/* By task, in the order in which the help lists them. */
 enum verb_group { VERBS_FIND, VERBS_PLACE, VERBS_LOOK, VERBS_CHANGE, VERBS_SCRIPT };
 
 struct verb {
@@ -75,63 +75,60 @@ enum parsed { PARSED, PARSED_HELP, PARSED_WRONG /* and it has been said */ };
 
 /* argv[0] is the verb. Options and arguments may be mixed; behind "--" nothing is an option. */
 enum parsed options_parse(const struct verb *verb, int argc, char **argv, struct options *options);
-/* EXIT_WRONG, and that is said, where it is none of the verb's words. */
+/* Says that it is none of the verb's words. Returns EXIT_WRONG. */
 int no_word(const struct verb *verb, const char *wrong);
-/* All that the verb's tables say, in lines of at most 80 characters. */
+/* Prints all that the verb's tables say, in lines of at most 80 characters. */
 void options_help(const struct verb *verb);
-/* The same of all verbs, shortly. */
+/* A summary of all verbs. */
 void verbs_help(FILE *to);
-/* The verb's own options, then what every verb takes, then NULL; good until the next call. */
+/* The verb's own options, the options of every verb, and NULL. Valid until the next call. */
 const struct option_row *const *option_tables(const struct verb *verb);
 
-/* A script that completes by the tables, for `bash` or `zsh` (complete.c). The exit code. */
+/* Prints a completion script for `bash` or `zsh` (complete.c). Returns the exit code. */
 int complete(const char *shell);
 
 /* --- what is said (say.c) ------------------------------------------------------------------- */
 
-/* The verb at work, for what is said of its result. Call it before anything is printed. */
+/* Names the verb, for messages about its result. Call it before anything is printed. */
 void say_begin(const char *verb);
-/* "xdp-pacer: ..." on stderr, one line, whatever the names in it hold. */
+/* "xdp-pacer: ..." on stderr. It is one line, whatever characters the names in it have. */
 void complaint(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* One line on stderr; returns EXIT_FAILED, or EXIT_WRONG where `file` is not NULL. */
 int complain(const char *file, const struct policy_error *error);
-/* "xdp-pacer VERB: ..." with the way to the help; returns EXIT_WRONG. */
+/* "xdp-pacer VERB: ..." and how to get help, on stderr; returns EXIT_WRONG. */
 int misused(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* "xdp-pacer: VERB: WHAT" on stderr; returns EXIT_FAILED. */
 int gave_up(const char *verb, const char *what);
 
-/* The verb has changed something: where its result cannot be shown, that is said. */
+/* The verb has changed something. If its result cannot be written, the error says so. */
 void change_made(void);
-/* A part of the result found no memory: it is not printed as JSON, and it is a failure as text. */
+/* There was no memory for a part of the result. It is a failure, and no JSON is printed. */
 void result_lacks(void);
-/* Ask right after printing, where much is printed: what follows would be for nothing. */
+/* Ask this after each part of a long output: after a failure the rest would be in vain. */
 bool stdout_failed(void);
-/* Bring to stdout what was printed; false: it did not get there, and nothing more will. */
+/* Writes what was printed so far. False: it could not be written, and nothing more can. */
 bool flushed(void);
-/* The end of every verb: `code`, or EXIT_FAILED, said in one line (but quietly where nobody reads
- * any more), where not everything got to stdout.
- */
+/* Ends every verb. Returns `code`. If the output could not be written, it says so in one line and
+ * returns EXIT_FAILED; a reader that went away gets no line. */
 int written(int code);
 
-/* A name as JSON, which is made of characters: bytes that are none are written \xHH. */
+/* A name as JSON. Bytes that are not UTF-8 are written as \xHH. */
 json_t *json_text(const char *name);
-/*
- * Print and free. Not a byte is printed of a value that is not whole: one that is NULL, or for
- * which any part found no memory, which makes no other check of jansson's results necessary.
- */
+/* Prints the value and frees it. If it is NULL, or if there was no memory for any part of it,
+ * nothing is printed. So no other result of jansson's has to be checked. */
 int print_json(json_t *value);
 int print_json_line(json_t *value);
 
 /* --- what verbs have in common (main.c) ----------------------------------------------------- */
 
-/* Find the pacer of the interface that is the first argument, for `run`. Returns the exit code. */
+/* Finds the pacer of the interface in the first argument and calls `run`. Returns the exit code. */
 int with_pacer(const struct options *options,
 	       int (*run)(struct attached *a, const struct options *options));
 
-/* The file's text, to be freed, and its policy, to be freed; 0 or the exit code. "-" is stdin. */
+/* Reads the file ("-": stdin). The caller frees *text and *policy. Returns 0 or the exit code. */
 int read_policy(const char *file, char **text, struct policy **policy);
 
-/* What `status` says of it, for `load` too. */
+/* Shows what `status` says; `load` uses it, too. */
 int show_status(struct attached *a, const struct options *options);
 
 #endif

@@ -31,11 +31,11 @@ static int report(const char *ifname, const struct options *o, const struct plan
 		  units_duration_text(o->confirm_ns, text, sizeof(text)), printable(ifname).text);
 	emit_close();
 	if (plan->rotated)
-		emit_text("it has a new secret, as the program had drawn the one before itself\n");
+		emit_text("it has a new secret: the program itself had drawn the old one\n");
 	return emit_end();
 }
 
-/* It is in force, whatever else there is to say. */
+/* The policy is in force, even if there is a complaint. */
 static int in_force(const char *ifname, const struct options *o, const struct plan *plan, int code,
 		    const struct policy_error *error)
 {
@@ -130,7 +130,7 @@ static int set(struct attached *a, const struct options *o)
 	if (result >= 0)
 		return in_force(a->ifname, o, &plan, result, &error);
 	if (result == CHANGE_WRONG)
-		error.line = 0; /* of a text that nobody sees */
+		error.line = 0; /* the line is of a text that the operator does not see */
 	return complain(result == CHANGE_WRONG || error.line ? "set" : NULL, &error);
 }
 

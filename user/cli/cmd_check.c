@@ -8,10 +8,7 @@
 #include "config/text.h"
 #include "live/targets.h"
 
-/*
- * A policy is valid whatever this machine has, but load would refuse it here: said of each target
- * that is not there.
- */
+/* A policy can be valid and still be refused by load, where this machine lacks a target. */
 static void emit_missing(const struct policy *policy)
 {
 	const char *before = "\n";

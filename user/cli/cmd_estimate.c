@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* estimate: what a sample of a sliding window tells of the traffic of a capture, or of a pacer at
- * work.
- */
+/* estimate: what a sample of a sliding window says about a capture or about live traffic. */
 #include <inttypes.h>
 #include <net/if.h>
 #include <stdio.h>
@@ -65,7 +63,7 @@ static int read_numbers(const struct options *o, struct estimate_want *w)
 	return code;
 }
 
-/* One "1s:8" of --step. */
+/* One element of --step, such as "1s:8". */
 static int take_step(struct estimate_want *w, char *text)
 {
 	char *colon = strchr(text, ':');
@@ -86,8 +84,8 @@ static int take_step(struct estimate_want *w, char *text)
 		    w->by_time ? "1s:8,10s:1" : "100:8,1000:1", PACER_ESTIMATE_WEIGHT_MAX);
 	s->weight = weight;
 	if (before && (s->window <= before->window || s->weight > before->weight))
-		return misused(ESTIMATE_VERB,
-			       "--step: windows rise and weights fall, from the newest on");
+		return misused(ESTIMATE_VERB, "--step: each window is longer than the one before, "
+					      "and its weight is not greater");
 	w->steps++;
 	return EXIT_DONE;
 }
@@ -107,7 +105,7 @@ static int take_steps(struct estimate_want *w, const char *text)
 	return code;
 }
 
-/* A file wins over an interface of its name. */
+/* If a file and an interface have the same name, it is the file. */
 static bool is_interface(const char *name)
 {
 	return strcmp(name, "-") && access(name, F_OK) && if_nametoindex(name);

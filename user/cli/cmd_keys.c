@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* keys: a filter for scripts. A line in, the name of a key that may be used now out. */
+/* keys: a filter for scripts. For each line of input it prints a key that may be used now. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -17,19 +17,19 @@
 
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
-/* What has been read of stdin and not answered yet. */
+/* What was read from stdin and is not answered yet. */
 struct input {
 	char bytes[4096];
 	size_t at, end;
 	bool ended; /* nothing follows */
-	int error;  /* why, where that was no end: an errno */
+	int error;  /* errno of the read that failed, or 0 */
 };
 
 struct keys_run {
 	struct keys *keys;
 	const struct options *o;
 	struct input input;
-	sigset_t waiting; /* signals that are let in while nothing is at stake */
+	sigset_t waiting; /* the signal mask while it waits, when nothing can be lost */
 	struct policy_error error;
 };
 
@@ -73,7 +73,7 @@ static int read_boot(uint8_t boot[16], struct policy_error *error)
 	if (digits == 32)
 		return 0;
 	return policy_fail(error, 0,
-			   "%s cannot be read: --state needs it, to know a restart of the machine",
+			   "%s cannot be read: --state needs it to notice a restart of the machine",
 			   BOOT_ID);
 }
 
@@ -113,7 +113,8 @@ static int read_keys(const char *given, struct keys_list *list)
 	}
 	text = read_text(given, &len);
 	if (!text && errno == ENOENT)
-		return misused("keys", "--keys %s: there is no such file, and a list has a comma",
+		return misused("keys",
+			       "--keys %s: there is no such file, and a list of keys has a comma",
 			       given);
 	if (!text)
 		return misused("keys", "--keys %s: %s", given, strerror(errno));
@@ -153,7 +154,7 @@ static int read_limits(const struct options *o, struct keys_limits *limits)
 	return code ? code : read_count("--threshold", o->threshold, &limits->threshold);
 }
 
-/* A character more of stdin, or -1 at its end, at a signal or on an error. */
+/* The next character of stdin, or -1 at the end, at a signal or on an error. */
 static int read_byte(struct keys_run *run)
 {
 	struct pollfd poll = {STDIN_FILENO, POLLIN, 0};
@@ -179,7 +180,7 @@ static int read_byte(struct keys_run *run)
 	return -1;
 }
 
-/* A line more; the last one needs no end. */
+/* Reads a line. The last one needs no newline. */
 static bool read_line(struct keys_run *run)
 {
 	bool any = false;
@@ -220,7 +221,7 @@ static int answer(const struct keys_run *run, const struct keys_given *given)
 	return flushed() ? code : EXIT_FAILED;
 }
 
-/* An answer to each line, until the end of them. Returns the exit code. */
+/* Answers each line until the input ends. Returns the exit code. */
 static int filter(struct keys_run *run)
 {
 	while (read_line(run)) {
@@ -247,7 +248,7 @@ static int filter(struct keys_run *run)
 	return EXIT_DONE;
 }
 
-/* Signals end it between two answers, when the state has been brought to the disk. */
+/* A signal ends it between two answers, after the state has been synced to the disk. */
 static void take_signals(struct keys_run *run)
 {
 	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
@@ -263,7 +264,7 @@ static void take_signals(struct keys_run *run)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* To whoever started this it ended by the signal. */
+/* The parent process has to see that the signal ended it. */
 static void end_by_signal(const struct keys_run *run)
 {
 	signal(stopped, SIG_DFL);
@@ -296,7 +297,7 @@ static int hand_out(const struct options *o, const struct keys_list *list,
 	return code;
 }
 
-/* JSON is made of characters: keys that are not are refused before one is given. */
+/* JSON is UTF-8. Keys that are not are refused before the first one is handed out. */
 static int check_text(const struct keys_list *list)
 {
 	for (uint32_t i = 0; i < list->n; i++) {

@@ -22,7 +22,7 @@ static int read_mode(const char *text, enum loader_mode *mode)
 	return text ? misused("load", "there is no mode %s: native, skb or hw", text) : 0;
 }
 
-/* What status says of it, and whose place it took. */
+/* What status says, and which pacer it replaced. */
 static int show_loaded(struct attached *a, const struct options *o,
 		       const struct loader_replaced *replaced)
 {
@@ -34,9 +34,9 @@ static int show_loaded(struct attached *a, const struct options *o,
 		emit_uint("program_id", replaced->program_id, "%s: took the place of program %u, ",
 			  printable(a->ifname).text, replaced->program_id);
 		emit_uint("abi", replaced->abi, "ABI %u: ", replaced->abi);
-		emit_string("state", "new",
-			    "its state is new, and what that one had counted, banned and allowed "
-			    "is gone\n");
+		emit_string(
+		    "state", "new",
+		    "its state is new, and the counts, bans and allow-list of that one are gone\n");
 		emit_close();
 	}
 	emit_close();

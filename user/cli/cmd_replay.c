@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* replay: what a policy would have made of a capture, on the capture's own times. */
+/* replay: what a policy would have done with a capture, at the times in the capture. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,13 +14,13 @@
 #include "plan/tally.h"
 
 #define TOP_SHOWN    10
-#define TOP_PLACES   65536u /* denied keys that are told apart: 7/8 of it */
-#define PLOT_WINDOWS 6	    /* of a capture that is longer, about the first denial */
+#define TOP_PLACES   65536u /* 7/8 of this many denied keys can be told apart */
+#define PLOT_WINDOWS 6	    /* drawn of a longer capture, around the first denial */
 
-/* What was seen of a key of a limit of a rule from its first denial on. */
+/* What came of one key of one limit, from its first denial on. */
 struct top {
 	uint64_t denied, offered, first_ns, last_ns, closest_ns;
-	uint64_t begin_ns, held, peak; /* of windows laid end to end */
+	uint64_t begin_ns, held, peak; /* in windows laid end to end */
 	struct pacer_packet pkt;       /* of the first denial */
 };
 
@@ -29,7 +29,7 @@ struct pick {
 	bool found;
 	uint32_t rule, limit;
 	struct pacer_packet pkt;
-	uint64_t time_ns; /* about which */
+	uint64_t time_ns; /* the picture is around it */
 };
 
 struct run {
@@ -58,13 +58,14 @@ static struct tally_key key_of(const struct run *run, const struct replay_fate *
 	return key;
 }
 
-/* How much came within one window of the limit, how close two packets were. */
+/* Measures how much came within one window, and how close two packets were. */
 static void top_measure(struct top *top, const struct policy_limit *limit, uint64_t time_ns,
 			uint32_t len_bytes)
 {
 	uint64_t cost = judge_cost(limit, len_bytes);
 
-	if (time_ns < top->last_ns) /* a clock that jumps back: as the limit sees it */
+	if (time_ns <
+	    top->last_ns) /* the limit, too, takes a time that runs backwards for the latest one */
 		time_ns = top->last_ns;
 	if (top->offered && time_ns - top->last_ns < top->closest_ns)
 		top->closest_ns = time_ns - top->last_ns;
@@ -132,7 +133,7 @@ static bool is_wanted(const struct run *run, uint32_t rule, uint32_t limit,
 		       run->o->plot_key);
 }
 
-/* Until a key is denied: the first that would do, under a window rather than a gap. */
+/* Until a key is denied, the first that fits is drawn. A window is better than a gap. */
 static void pick_first(struct run *run, const struct replay_fate *fate, uint64_t time_ns)
 {
 	uint32_t number = pacer_outcome_rule(fate->outcome);
@@ -147,7 +148,7 @@ static void pick_first(struct run *run, const struct replay_fate *fate, uint64_t
 	}
 }
 
-/* The tallies sorted, what was denied most counts. */
+/* The tallies are sorted: the first that fits was denied most. */
 static void pick_denied(struct run *run)
 {
 	for (uint32_t i = 0; i < run->tops.n; i++) {
@@ -210,7 +211,7 @@ static int judge_frame(struct run *run, const struct replay_frame *frame)
 	return EXIT_DONE;
 }
 
-/* Every frame that can be read. */
+/* Judges every frame that can be read. */
 static int judge_all(struct run *run)
 {
 	struct policy_error error = {0};
@@ -229,8 +230,9 @@ static int judge_all(struct run *run)
 static const char *unsettled(const struct run *run)
 {
 	return capture_repeats(&run->capture)
-		   ? "where the state lies changes with the limit, and no limit settles it"
-		   : "the capture would have to be read again, and stdin or a pipe cannot";
+		   ? "the limit decides where its state lies, and no limit agrees with what it "
+		     "decides"
+		   : "the capture has to be read twice, and stdin or a pipe cannot be";
 }
 
 /* "gap 12us (is 1ms)", "412 packets in 1s (is 300)" */
@@ -313,7 +315,7 @@ static uint64_t sum_all(const struct run *run, enum pacer_verdict verdict)
 	return sum_of(run, 0, PACER_RULES_MAX + 1, verdict);
 }
 
-/* "12 (gap 10, window 2)"; with names, those of JSON's members. */
+/* "12 (gap 10, window 2)". `named`: the reasons are members of the JSON, too. */
 static void emit_reasons(const struct run *run, size_t i, enum pacer_verdict verdict, bool named)
 {
 	const char *before = " (";
@@ -353,7 +355,7 @@ static void emit_rule(const struct run *run, uint32_t i)
 	emit_close();
 }
 
-/* The most that came of the key from its first denial on, against what its limit lets through. */
+/* The most that came of the key after its first denial, and what its limit allows. */
 static void emit_peak(const struct policy_limit *limit, const struct top *top)
 {
 	char text[32], closest[32];
@@ -451,7 +453,7 @@ static int show(const struct run *run)
 
 /* --- the picture ---------------------------------------------------------------------------- */
 
-/* All of the capture, or the windows about the first denial. */
+/* The whole capture, or the windows around the first denial. */
 static struct plot_view view_of(const struct run *run)
 {
 	const struct pick *pick = &run->pick;
@@ -487,10 +489,9 @@ static int plot(struct run *run)
 
 	pick_denied(run);
 	if (!run->pick.found) {
-		complaint(
-		    "%s: no packet of it has the key to be drawn: name another by --plot-rule "
-		    "or --plot-key",
-		    run->capture.file);
+		complaint("%s: no packet in it has the key to draw: choose another with "
+			  "--plot-rule or --plot-key",
+			  run->capture.file);
 		return EXIT_FAILED;
 	}
 	view = view_of(run);
@@ -597,7 +598,7 @@ static int check_usage(const struct options *o)
 	if (o->json && o->verdicts)
 		return misused("replay", "--json and --verdicts are two outputs: choose one");
 	if (o->compare && (o->verdicts || o->plot))
-		return misused("replay", "--compare shows keys: without --verdicts and --plot");
+		return misused("replay", "--compare shows keys: leave out --verdicts and --plot");
 	for (size_t i = 0; i < 3; i++)
 		from_stdin += inputs[i] && !strcmp(inputs[i], "-");
 	if (from_stdin > 1)

@@ -4,7 +4,7 @@
 #include "cli/emit.h"
 #include "config/text.h"
 
-/* For how long the old secret is asked beside the new one. */
+/* For how long lookups use the old secret, too. */
 static uint64_t left_ns(const struct attached *a)
 {
 	uint64_t until_ns = compile_drained_ns(&a->copy[change_in_force(a)].policy);
@@ -29,10 +29,10 @@ static int report(const struct attached *a, const struct options *o, const struc
 	emit_object("limits");
 	emit_uint("rotated", plan->n_limits - kept, "%zu limit%s hashed with it, ",
 		  plan->n_limits - kept, units_plural(plan->n_limits - kept));
-	emit_uint("kept", kept, "%zu without need of it\n", kept);
+	emit_uint("kept", kept, "%zu do not need it\n", kept);
 	emit_close();
 	emit_uint("old_secret_ns", left,
-		  left ? "the old one is asked beside it for another %.1f s\n" : NULL, left / 1e9);
+		  left ? "the old one is used beside it for another %.1f s\n" : NULL, left / 1e9);
 	emit_flag("bans_waiting", moving,
 		  moving ? "some bans wait for room in their table; each change moves what it can\n"
 			 : NULL);

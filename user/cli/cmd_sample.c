@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* sample: some packets of the window, drawn at random, and what became of them. */
+/* sample: random packets of the last window, and what happened to them. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -22,7 +22,7 @@
 #include "plan/sampling.h"
 #include "plan/tally.h"
 
-/* What is shown: the sample, and the policy in force that it is of. */
+/* The sample, and the policy that was in force. */
 struct shown {
 	const struct attached *a;
 	const struct sample *sample;
@@ -32,7 +32,7 @@ struct shown {
 
 /* --- a row ---------------------------------------------------------------------------------- */
 
-/* The place in the policy of the rule that the packet fell under; PACER_RULES_MAX: none. */
+/* The index of the rule that the packet matched; PACER_RULES_MAX: none. */
 static size_t rule_of(const struct shown *s, const struct pacer_sample_item *item)
 {
 	for (size_t r = 0; r < s->policy->n_rules; r++)
@@ -48,7 +48,7 @@ static const char *rule_name(const struct shown *s, const struct pacer_sample_it
 	return rule < PACER_RULES_MAX ? s->policy->rule[rule].name : item->rule ? "(gone)" : "-";
 }
 
-/* The key that was judged is that of the rule's tier under which its hash comes out. */
+/* The sample has the hash of the judged key. The tier that gives this hash has the key. */
 static const char *key_text(const struct shown *s, const struct pacer_sample_item *item, char *buf,
 			    size_t size)
 {
@@ -105,13 +105,15 @@ static void emit_error(const struct shown *s)
 	uint64_t tick_ns = 1ull << sample->by.tick_shift;
 	char tick[64];
 
-	emit_real("merge_error", 0, "\n  error: none by merging, the CPUs' counts are exact; ");
+	emit_real("merge_error", 0,
+		  "\n  error: merging adds none, since the count of each CPU is exact; ");
 	emit_uint("read_ns", sample->read_ns, "read within %.3f ms of each other\n",
 		  sample->read_ns / 1e6);
 	emit_uint("cpus_behind", sample->behind,
-		  sample->behind ? "  %" PRIu32
-				   " CPU%s changed while read: without the current tick of %s\n"
-				 : NULL,
+		  sample->behind
+		      ? "  %" PRIu32
+			" CPU%s changed while it was read: the current tick of %s is left out\n"
+		      : NULL,
 		  sample->behind, units_plural(sample->behind),
 		  units_duration_text(tick_ns, tick, sizeof(tick)));
 	emit_uint("tick_ns", s->policy->sample.packets ? 0 : tick_ns, NULL);
@@ -188,7 +190,7 @@ static int show_sample(const struct shown *s, bool json)
 
 /* --- pcap ----------------------------------------------------------------------------------- */
 
-/* What has to be added to a monotonic time for the time of day. */
+/* Added to a monotonic time, this gives the time of day. */
 static int64_t day_minus_monotonic_ns(void)
 {
 	struct timespec day;
@@ -205,7 +207,7 @@ static void dump_rows(const struct sample *sample, pcap_dumper_t *dumper)
 		const struct sample_row *row = &sample->row[i];
 		int64_t ns = (int64_t)row->item.time_ns + offset_ns;
 		struct pcap_pkthdr header = {
-		    .ts = {ns / 1000000000, ns % 1000000000}, /* ns, as the file says */
+		    .ts = {ns / 1000000000, ns % 1000000000}, /* ns: the file header says so */
 		    .caplen = row->head_len,
 		    .len = row->item.len_bytes};
 
@@ -262,11 +264,10 @@ static int show(const struct shown *s, const struct options *o)
 	if (o->pcap && !s->sample->by.snap) {
 		struct policy_error error = {0};
 
-		policy_explain(
-		    &error, 0,
-		    "%s: its sample keeps no packets' heads: add snap: %u to the policy's "
-		    "sample and apply it",
-		    s->a->ifname, PACER_SNAP_MAX);
+		policy_explain(&error, 0,
+			       "%s: its sample keeps no packet heads: add snap: %u to the policy's "
+			       "sample and apply it",
+			       s->a->ifname, PACER_SNAP_MAX);
 		return complain(NULL, &error);
 	}
 	if (o->pcap)

@@ -90,7 +90,7 @@ static int show_stats(const struct attached *a, const struct options *o)
 	return emit_end();
 }
 
-/* Found once: to look for it again every second would take descriptors that libxdp keeps. */
+/* The pacer is searched once. Each search leaks a descriptor in libxdp. */
 static int run_stats(struct options *o)
 {
 	struct policy_error error = {0};

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * suggest: from a capture, a policy that would deny at most a given share of its sources. Each
- * source gets the smallest limit that would have denied it nothing, in wide records, as no limit is
- * known yet; the share decides which of these is written down, and a replay of the whole policy has
- * to confirm it.
- */
+/* suggest: from a capture, a policy that would deny at most a given share of its sources. For each
+ * source it finds the smallest limit that would have denied it nothing. It uses wide records, since
+ * no limit is known yet. The share decides which of these limits is written down. A replay of the
+ * whole policy has to confirm it. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -19,7 +17,7 @@
 #include "plan/tally.h"
 #include "window.h"
 
-#define PLACES	    (1u << 20) /* sources that are told apart: 7/8 of it */
+#define PLACES	    (1u << 20) /* 7/8 of this many sources can be told apart */
 #define TRIES_MAX   16
 #define TEXT_MAX    4096
 #define KEY_DEFAULT "src/32,64"
@@ -27,7 +25,7 @@
 /* Of one source. */
 struct note {
 	uint32_t least;	 /* packets in a window: the smallest limit that denies it nothing */
-	uint32_t denied; /* by the policy in question: of this try */
+	uint32_t denied; /* the number of the last try that denied it something */
 };
 
 struct suggestion {
@@ -47,7 +45,7 @@ struct suggestion {
 
 /* --- the policy ----------------------------------------------------------------------------- */
 
-/* As it is shown, but for what is said about it above. */
+/* The policy as it is shown, without the comment above it. */
 static int rules_text(const struct suggestion *s, uint32_t limit, char *buf, size_t size)
 {
 	char window[32];
@@ -65,12 +63,12 @@ static int no_policy(const struct suggestion *s, const struct policy_error *erro
 	if (error->line == POLICY_NO_MEMORY)
 		(void)gave_up("suggest", "no memory");
 	else
-		(void)misused("suggest", "--key %s and --window make no policy: %s", s->key,
-			      error->text);
+		(void)misused("suggest", "no policy can be made of --key %s and --window: %s",
+			      s->key, error->text);
 	return error->line == POLICY_NO_MEMORY ? EXIT_FAILED : EXIT_WRONG;
 }
 
-/* False: said why, and *code is the exit code. *policy is to be freed in either case. */
+/* False: it has said why, and *code is the exit code. The caller frees *policy in either case. */
 static bool open_judge(const struct suggestion *s, uint32_t limit, struct policy **policy,
 		       struct judge *judge, int *code)
 {
@@ -87,7 +85,7 @@ static bool open_judge(const struct suggestion *s, uint32_t limit, struct policy
 
 /* --- the smallest limit of every source ----------------------------------------------------- */
 
-/* What the source needs for this packet to be let in: by one more mostly, unless it shares. */
+/* The limit that the source needs for this packet. Mostly it is one more than before. */
 static uint32_t need(const struct judge *j, const struct pacer_packet *pkt, uint64_t time_ns,
 		     uint32_t least)
 {
@@ -147,7 +145,7 @@ static int greatest_first(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
-/* As many sources as the share allows need more than the limit. */
+/* Chooses the limit: no more sources than the share allows need a greater one. */
 static int choose(struct suggestion *s)
 {
 	uint32_t n = 0;
@@ -210,7 +208,7 @@ static int replay_try(struct suggestion *s, uint32_t try)
 	return code;
 }
 
-/* The next of the sources' limits that is greater than this one. */
+/* Takes the next greater limit that a source needs. */
 static void raise_limit(struct suggestion *s)
 {
 	uint32_t i = s->sources.n;
@@ -220,10 +218,8 @@ static void raise_limit(struct suggestion *s)
 	s->limit = i ? s->least[i - 1] : s->limit + 1;
 }
 
-/*
- * What sources that share state do to each other under a limit differs a little from what they do
- * without one, so the replay may deny one source more.
- */
+/* Sources that share an entry disturb each other. Under a limit they do so a little differently
+ * than without one. So the replay may deny one source more. */
 static int confirm(struct suggestion *s)
 {
 	if (!capture_repeats(&s->capture))
@@ -320,7 +316,7 @@ static int read_share(const char *text, double *share)
 	return EXIT_DONE;
 }
 
-/* As it is printed: both lengths, so that who reads the policy need not know what `src` means. */
+/* Writes the key with both prefix lengths, so that the policy explains itself. */
 static int spell_key(struct suggestion *s)
 {
 	struct policy_error error = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* unban: lift a key's ban, or all of them. */
+/* unban: lift the ban of a key, or all bans. */
 #include <string.h>
 
 #include "cli/cmd.h"

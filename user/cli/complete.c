@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Completion for shells, written from the verbs' tables. What a word may be is told by what the
- * tables call it: FILE and POLICY are files, IFACE an interface, and "native|skb|hw" is its words.
- * Names of interfaces are data to the scripts: they may hold what a shell would run.
+ * Completion for shells, written from the verbs' tables. The name of an argument in the tables says
+ * what it may be: FILE and POLICY are files, IFACE is an interface, and "native|skb|hw" lists the
+ * words. The scripts never evaluate names of interfaces, which may hold what a shell would run.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ static void print_spaced(const char *words)
 		putchar(*words == '|' ? ' ' : *words);
 }
 
-/* The options' rows, one a call; NULL: no more. */
+/* The next row of the options, or NULL. */
 struct rows {
 	const struct option_row *const *table;
 	const struct option_row *at;
@@ -73,7 +73,7 @@ static void print_names(const struct option_row *row, const char *between)
 	printf("--%s", row->name);
 }
 
-/* What is behind an option: nothing is offered where the table calls it by another name. */
+/* The argument of an option. Nothing is offered for other names in the table. */
 static void bash_argument(const struct option_row *row)
 {
 	printf("\t\t");
@@ -88,7 +88,7 @@ static void bash_argument(const struct option_row *row)
 	printf("' ;;\n");
 }
 
-/* By how many words that are no options stand before. */
+/* Words are offered by how many non-option words come before. */
 static void bash_places(const struct verb *verb)
 {
 	bool interface = strstr(verb->arguments, "IFACE"), file = strstr(verb->arguments, "FILE");
@@ -208,7 +208,7 @@ static void complete_bash(void)
 
 /* --- zsh ------------------------------------------------------------------------------------ */
 
-/* Of a specification of _arguments, between single quotes. */
+/* Prints text for a specification of _arguments, within single quotes. */
 static void print_zsh(const char *text)
 {
 	for (; *text; text++) {

@@ -14,7 +14,7 @@
 
 #define DEPTH_MAX   8
 #define COLUMNS_MAX 16
-#define FURTHER	    4 /* blanks more before the further lines of a row */
+#define FURTHER	    4 /* blanks more before each continuation line of a row */
 #define BETWEEN	    2
 
 struct layout {
@@ -131,7 +131,7 @@ static void add_cell(const char *format, va_list args)
 	size_t at = (t->rows - 1) * t->n_columns + t->at;
 
 	if (!t->rows || t->at >= t->n_columns)
-		return; /* there was no memory for the row, and that is known */
+		return; /* there was no memory for the row; emit_row has noted it */
 	if (vasprintf(&t->text[at], format, args) < 0) {
 		t->text[at] = NULL;
 		result_lacks();
@@ -196,7 +196,7 @@ void emit_text(const char *format, ...)
 
 /* --- tables --------------------------------------------------------------------------------- */
 
-/* Of characters, as far as each takes one place. */
+/* Counts characters. Each is taken to be one column wide. */
 static size_t width_of(const char *text)
 {
 	size_t n = 0;
@@ -206,7 +206,7 @@ static size_t width_of(const char *text)
 	return n;
 }
 
-/* What a line may hold; SIZE_MAX where nobody looks at it. */
+/* The width of a line; SIZE_MAX where the output is no terminal. */
 static size_t line_width(void)
 {
 	const char *columns = getenv("COLUMNS");
@@ -291,7 +291,7 @@ static struct layout lay_out(const struct cells *t)
 	return l;
 }
 
-/* Blanks are written when something follows them, so that no line ends with any. */
+/* Blanks are written before the next cell, so that no line ends with blanks. */
 struct cursor {
 	size_t blanks;
 	bool any; /* the line has something */
@@ -310,7 +310,7 @@ static void print_cell(struct cursor *at, const char *text, size_t width, bool r
 	at->blanks += (right ? 0 : fill) + BETWEEN;
 }
 
-/* row SIZE_MAX: the titles. A further line that has nothing is left out. */
+/* Row SIZE_MAX is the titles. An empty continuation line is left out. */
 static void print_line(const struct cells *t, const struct layout *l, size_t row)
 {
 	struct cursor at = {t->indent, false};
@@ -330,7 +330,7 @@ static void print_line(const struct cells *t, const struct layout *l, size_t row
 		putchar('\n');
 }
 
-/* The rows that there are, under titles where none were written yet. */
+/* Prints the rows so far, and the titles before the first of them. */
 static void print_rows(struct cells *t)
 {
 	struct layout l = lay_out(t);

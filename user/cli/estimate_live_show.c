@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What `estimate` says of a pacer at work. */
+/* What `estimate` says about live traffic. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "config/text.h"
 #include "config/units.h"
 
-/* Where the bounds know more than the value, what they leave of it. */
+/* The value, moved into the bounds where it lies outside them. */
 static double shown(const struct pooled_value *v)
 {
 	return isnan(v->value) ? v->value : fmax(v->low, fmin(v->high, v->value));
@@ -30,7 +30,7 @@ static const char *key_text(const struct estimate_live *live, uint32_t i, char *
 
 /* --- a value -------------------------------------------------------------------------------- */
 
-/* "6.52 (6.21..6.83)", in hundredths say; low..high alone where there is no value. */
+/* "6.52 (6.21..6.83)", times `unit`; without a value, "6.21..6.83". */
 static const char *value_text(const struct pooled_value *v, double unit, char *buf, size_t size)
 {
 	int len = isnan(v->value) ? 0 : snprintf(buf, size, "%.3g (", unit * shown(v));
@@ -69,7 +69,7 @@ static void emit_window(const struct estimate_live *live)
 	emit_string("replacement", replacement, "%s replacement\n", replacement);
 }
 
-/* For the JSON alone. */
+/* For the JSON only. */
 static void emit_counts(const struct estimate_live *live)
 {
 	emit_uint("time_ns", live->now_ns, NULL);
@@ -109,7 +109,7 @@ static void emit_values(const struct estimate_live *live)
 	emit_value("single", "seen once", &v->single, 100, " % of the sample");
 }
 
-/* Keys that are in the sample once would fill the text. */
+/* The text leaves out keys that are in the sample once. */
 static void emit_keys(const struct estimate_live *live)
 {
 	char text[TALLY_TEXT], value[64];
@@ -137,7 +137,7 @@ static void emit_keys(const struct estimate_live *live)
 	if (live->keys && live->key[0].times == 1) {
 		emit_row();
 		emit_text("keys");
-		emit_text("none is in the sample twice: none has more than %.3g %%",
+		emit_text("no key is in the sample twice: none has more than %.3g %%",
 			  100 * live->key[0].share.high);
 	}
 }
@@ -148,22 +148,22 @@ static void emit_costs(const struct estimate_live *live)
 	char text[64];
 
 	emit_uint("cpus_behind", live->behind,
-		  live->behind ? "  %" PRIu32 " of the CPUs changed while read: without the "
-				 "current tick of %s\n"
+		  live->behind ? "  %" PRIu32 " of the CPUs changed while they were read: their "
+					      "current tick of %s is left out\n"
 			       : NULL,
 		  live->behind, units_duration_text(tick_ns, text, sizeof(text)));
-	emit_real("delta", ESTIMATE_DELTA, "  low..high hold at %g%%, all keys' together; ",
+	emit_real("delta", ESTIMATE_DELTA, "  low..high hold at %g%%, for all keys together; ",
 		  100 * (1 - ESTIMATE_DELTA));
-	emit_real("worth", live->values.worth, "the samples are worth %.3g of one stream\n",
+	emit_real("worth", live->values.worth, "the samples are worth %.3g of a single stream\n",
 		  live->values.worth);
 	emit_uint("sampler_bytes", live->bytes,
-		  "  cost: the sampler's, %s and what it takes a packet; ",
+		  "  cost: the sampler, with %s and its time for each packet; ",
 		  units_size_round(live->bytes, text, sizeof(text)));
-	emit_uint("read_ns", live->read_ns, "this reading %.3f ms, and packets nothing\n",
-		  live->read_ns / 1e6);
+	emit_uint("read_ns", live->read_ns,
+		  "this reading, with %.3f ms and no time of any packet\n", live->read_ns / 1e6);
 }
 
-/* Of an empty window there is nothing more to say to people. */
+/* The text says nothing more about an empty window. */
 static int show_whole(const struct estimate_live *live, bool json)
 {
 	static const struct emit_column columns[] = {{"", false}, {"", false}, {0}};
@@ -220,7 +220,7 @@ struct shown_to {
 	int code;
 };
 
-/* Whether somebody still looks. */
+/* Returns whether somebody still reads the output. */
 static bool show(const struct estimate_live *live, void *arg)
 {
 	struct shown_to *to = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What `estimate` says of a capture. */
+/* What `estimate` says about a capture. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ static bool is_wanted(const struct estimate_run *run, enum quantity q)
 	return q != TRIANGLES || run->want->triangles;
 }
 
-/* Where the bounds know more than the mean, what they leave of it. */
+/* The mean, moved into the bounds where it lies outside them. */
 static double shown(const struct estimate *e)
 {
 	return fmax(e->low, fmin(e->high, e->value));
@@ -71,7 +71,7 @@ static void emit_estimate(const struct estimate_run *run, const struct estimate_
 	emit_close();
 }
 
-/* A row, and an object of that name. */
+/* A row in the text; in the JSON, an object of that name. */
 static void emit_reading(const struct estimate_run *run, const struct estimate_reading *r,
 			 const char *name)
 {
@@ -87,7 +87,7 @@ static void emit_reading(const struct estimate_run *run, const struct estimate_r
 	emit_close();
 }
 
-/* A reading may be long in coming, so each is written at once. */
+/* The next reading may take long, so each is written at once. */
 static void open_readings(const struct estimate_run *run)
 {
 	static struct emit_column columns[QUANTITIES + 3];
@@ -130,15 +130,16 @@ static void emit_prior(const struct estimate_run *run, const struct estimate_rea
 
 static void emit_priors(const struct estimate_run *run, const struct estimate_reading *r)
 {
-	emit_text("promised before a packet was seen, but for a chance of %g, of %u samples:\n",
-		  ESTIMATE_DELTA, run->want->samples);
+	emit_text(
+	    "promised before a packet was seen, with a chance of %g to be wrong, for %u samples:\n",
+	    ESTIMATE_DELTA, run->want->samples);
 	for (int q = 0; q < QUANTITIES; q++)
 		if (is_wanted(run, q))
 			emit_prior(run, r, q);
 	if (r->dropped)
-		emit_text(
-		    "  triangles are more than said: %u samples saw more vertices than they keep\n",
-		    r->dropped);
+		emit_text("  there are more triangles than this: %u samples saw more vertices than "
+			  "they can keep\n",
+			  r->dropped);
 }
 
 static void emit_head(const struct estimate_run *run)
@@ -155,7 +156,7 @@ static void emit_head(const struct estimate_run *run)
 	emit_uint("packets", run->packets, "%" PRIu64 " packets in %.6g s ", run->packets,
 		  (double)(run->last_ns - run->first_ns) / 1e9);
 	emit_string("key", want->key.text, "by %s, ", want->key.text);
-	emit_uint("others", run->others, "%" PRIu64 " frames of no address; ", run->others);
+	emit_uint("others", run->others, "%" PRIu64 " frames without an address; ", run->others);
 	emit_uint(want->by_time ? "window_ns" : "window_packets", window, "window %s; ", text);
 	emit_uint("samples", want->samples, "%u samples ", want->samples);
 	emit_uint("memory_bytes", bytes, "in %s; ", units_size_round(bytes, text, sizeof(text)));

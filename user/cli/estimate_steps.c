@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The step-biased sample of a capture's end: newer packets with more weight. */
+/* The step-biased sample at the end of a capture: newer packets have more weight. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static int by_text(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
-/* How often each key is in the sorted texts, the most frequent first. */
+/* Shows how often each key occurs in the sorted texts, the most frequent first. */
 static void show_counts(char text[][TALLY_TEXT], uint32_t n)
 {
 	static const struct emit_column columns[] = {{"", true}, {"", false}, {0}};

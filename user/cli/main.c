@@ -27,7 +27,7 @@ int with_pacer(const struct options *o,
 	return code;
 }
 
-/* As much of a file as tells a text that is too long; *len is its length. NULL: see errno. */
+/* The file, or of one that is too long as much as shows it; *len is the length. NULL: see errno. */
 static char *read_all(FILE *f, size_t *len)
 {
 	char *text = malloc(PACER_DOC_MAX + 1);
@@ -82,7 +82,7 @@ static int version(void)
 	return EXIT_DONE;
 }
 
-/* NULL, and that is said, where there is none of the name. */
+/* If no verb has this name, it says so and returns NULL. */
 static const struct verb *find_verb(const char *name)
 {
 	bool option = name[0] == '-';
@@ -102,7 +102,7 @@ static const struct verb *find_verb(const char *name)
 	return NULL;
 }
 
-/* `more`: the argument behind it, or NULL. */
+/* `more`: the next argument, or NULL. */
 static int help_of(const char *name, const char *more)
 {
 	const struct verb *verb;
@@ -154,7 +154,7 @@ static int begin(int argc, char **argv)
 	return run(argc - 1, argv + 1);
 }
 
-/* Where one of the three was closed, the next file to be opened would take its place. */
+/* If stdin, stdout or stderr is closed, the next file opened would take its number. */
 static void open_standard(void)
 {
 	for (int fd = 0; fd < 3; fd++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The options of a verb, read and described by its table. */
+/* Reads the options of a verb by its table, and describes them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #define HELP_COLUMN 32
 #define LINE_END    80
 
-/* What every verb takes. */
+/* The options that every verb takes. */
 static const struct option_row common[] = {
     {"json", 'j', NULL, "print JSON", OPTION_FLAG(json)},
     {"help", 'h', NULL, "print this", .kind = OPTION_IS_FLAG},
@@ -23,7 +23,7 @@ static const struct option_row none[] = {{0}};
 struct reading {
 	const struct verb *verb;
 	char **argv;
-	int argc, at; /* at: of the next argument */
+	int argc, at; /* at: the index of the next argument */
 	struct options *options;
 };
 
@@ -41,7 +41,7 @@ const struct option_row *const *option_tables(const struct verb *verb)
 	return tables;
 }
 
-/* By the whole name, or by the beginning of one alone. */
+/* Finds an option by its name, or by a beginning that no other option has. */
 static const struct option_row *find_name(const struct verb *verb, const char *name, size_t len)
 {
 	const struct option_row *found = NULL;
@@ -91,7 +91,8 @@ static enum parsed take_time(const struct reading *r, const char *text, uint64_t
 	return PARSED_WRONG;
 }
 
-/* `value` is of this argument; where that is NULL, and one is wanted, it is the next argument. */
+/* `value` comes from the same argument. If it is NULL and one is needed, the next argument is it.
+ */
 static enum parsed take(struct reading *r, const struct option_row *row, const char *value)
 {
 	char *field = (char *)r->options + row->at;
@@ -190,7 +191,8 @@ int no_word(const struct verb *verb, const char *wrong)
 
 /* --- telling -------------------------------------------------------------------------------- */
 
-/* The text from a column on, broken between words; the cursor is at `at`. Ends the line. */
+/* Prints the text from a column on, broken between words, and ends the line. The cursor is at `at`.
+ */
 static void print_words(FILE *to, int at, int column, const char *text)
 {
 	bool first = true;

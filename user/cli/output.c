@@ -17,7 +17,7 @@
 #include "window.h"
 
 #define TEXT	   64
-#define BANS_SHOWN 32 /* lines of status */
+#define BANS_SHOWN 32 /* at most, in the text of status */
 #define SECOND_NS  1e9
 
 static const char *const reason_texts[] = {
@@ -40,7 +40,7 @@ static const char *const event_texts[] = {
 
 /* --- status --------------------------------------------------------------------------------- */
 
-/* To be freed. */
+/* The caller frees it. */
 static struct policy *policy_of(const struct attached *a)
 {
 	struct policy *policy = change_policy(a);
@@ -79,7 +79,7 @@ static uint64_t memory_of(const struct attached *a)
 	       a->mapped[LOADER_HEADS];
 }
 
-/* Of one pass, so that their number is theirs. */
+/* The bans are collected first, so that their number agrees with the list. */
 struct ban_list {
 	struct ban *ban;
 	size_t n, room;
@@ -169,8 +169,8 @@ static void emit_state(const struct attached *a, const struct pacer_policy *p)
 	emit_uint("allowed", allowed, "  allowed   %u prefix%s\n", allowed,
 		  allowed == 1 ? "" : "es");
 	emit_uint("retired_limits", old,
-		  old ? "  retired   %zu limit%s of the policy before, until the windows have "
-			"passed\n"
+		  old ? "  retired   %zu limit%s of the policy before, kept until their windows "
+			"have passed\n"
 		      : NULL,
 		  old, units_plural(old));
 }
@@ -258,10 +258,8 @@ static void add_totals(struct totals *t, const struct pacer_counters *c)
 		t->bytes += c->by[r].bytes;
 }
 
-/*
- * The row of a reason or an event that has come up: its count stands in that column. Who watches is
- * not told again every second what it means.
- */
+/* The row of a reason or an event that has occurred, with its count in that column. With --watch
+ * its explanation is left out. */
 static void emit_kind(const char *name, const char *text, uint64_t count, size_t column)
 {
 	if (count) {
@@ -288,7 +286,8 @@ static void emit_reasons(const struct pacer_counters *c, bool of_rule, size_t co
 	}
 }
 
-/* How fast it grew since the round before; not of a round that is the first, or of other rules. */
+/* How fast it grew since the last round. The first round has no rate, nor has one after a change of
+ * rules. */
 static void emit_rate(struct output_round *round, uint32_t slot, struct pacer_count count)
 {
 	struct pacer_count *was = &round->was[slot];
@@ -341,7 +340,7 @@ static void emit_totals(const struct totals *t, const struct pacer_counters *non
 	emit_uint("packets", t->packets, "%s", thousands(t->packets).text);
 	emit_uint("admitted", t->admitted, "%s", thousands(t->admitted).text);
 	emit_uint("denied", t->denied, "%s", thousands(t->denied).text);
-	emit_rate(round, 0, (struct pacer_count){t->packets, t->bytes}); /* no rule has slot 0 */
+	emit_rate(round, 0, (struct pacer_count){t->packets, t->bytes}); /* no rule uses slot 0 */
 	emit_uint("unparsed", t->unparsed, NULL);
 	emit_uint("passed", t->passed, NULL);
 	emit_row();

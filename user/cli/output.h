@@ -5,27 +5,27 @@
 
 #include "live/change.h"
 
-/* The fields of status, into the object that is open. */
+/* Emits the fields of status into the open object. */
 void output_status(const struct attached *a);
 
-/* What rates are counted from; 0 before the first round. */
+/* The round before, for rates; all 0 before the first round. */
 struct output_round {
-	bool watched; /* there are further rounds */
+	bool watched; /* more rounds follow */
 	uint64_t before_ns, now_ns;
 	struct pacer_count was[PACER_COUNTERS_MAX];
 };
 
-/* An object. With the rates since the round before, as text. */
+/* Emits an object. The text has the rates since the round before. */
 void output_stats(const struct attached *a, struct output_round *round);
 
-/* What a policy would take and promise: the fields of check, into the object that is open. */
+/* Emits the fields of check into the open object: what a policy takes and promises. */
 void output_check(const struct policy *policy, const struct pacer_policy *bin,
 		  const struct plan *plan);
 
-/* All that the pacer takes at load, with so many lines of state. */
+/* The memory that the pacer takes at load, with so many lines of state. */
 uint64_t output_memory_bytes(uint64_t lines);
 
-/* -1 with *error filled where the policy wants more memory than this machine has free. */
+/* -1 with *error filled if the policy wants more memory than this machine has free. */
 int output_memory_error(const struct policy *policy, struct policy_error *error);
 
 #endif

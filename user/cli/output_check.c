@@ -18,13 +18,13 @@ static uint64_t memory_of(const struct pacer_policy *bin, const struct plan *pla
 	return output_memory_bytes(plan->lines) + sampling_bytes(&bin->sampling, plan->cpus);
 }
 
-/* What the memory is taken for. Together it is all of it. */
+/* What the memory is used for. The parts add up to all of it. */
 enum part { PART_LIMITS, PART_BANS, PART_FREE, PART_THROTTLES, PART_SAMPLES, PART_REST, PARTS };
 
 static const struct {
 	const char *name, *text;
 } part_of[PARTS] = {
-    [PART_LIMITS] = {"limits", "state of the limits but throttles"},
+    [PART_LIMITS] = {"limits", "state of the limits, without throttles"},
     [PART_BANS] = {"bans", "the table of bans"},
     [PART_FREE] = {"free", "free, for later changes of policy"},
     [PART_THROTTLES] = {"throttles", "states and leases of throttles and of targets of pools, "
@@ -84,7 +84,7 @@ static void emit_window(const struct policy_limit *l, const struct pacer_tier *t
 	emit_uint("slots", l->slots, NULL);
 	emit_uint("slot_ns", t->window.slot_ns, NULL);
 	emit_uint("false_denial_beyond_ns", t->window.ring_ns,
-		  "    denied wrongly only what would not fit into %s; ",
+		  "    a packet is denied wrongly only if it would not fit into %s; ",
 		  units_duration_text(t->window.ring_ns, text, sizeof(text)));
 	emit_real("sustains", sustained, "a steady flow gets at least %.1f%%\n", 100 * sustained);
 	emit_uint("unit_bytes", bytes ? unit_bytes : 0,
@@ -122,7 +122,7 @@ static void emit_rate(const struct policy_limit *l, const struct pacer_tier *t)
 	emit_uint("shared", t->shared, t->sets ? "share %u\n" : NULL, t->shared);
 }
 
-/* The chances that a key is delayed by others, for some numbers of them. */
+/* The chance that others delay a key, for several numbers of keys. */
 static void emit_false_delay(const struct pacer_tier *t)
 {
 	static const uint32_t keys[] = {1000, 65536, 1048576};
@@ -166,10 +166,8 @@ static void emit_gap(const struct policy_limit *l, const struct pacer_tier *t)
 	emit_text("\n");
 }
 
-/*
- * `to` whom never more than its uses are admitted, and when there is a refusal all the same:
- * throttle.h has the bound.
- */
+/* Never more than its uses are admitted `to` somebody. Then: when a packet is refused wrongly.
+ * throttle.h has the bound. */
 static void emit_throttle(const char *to, const char *refused,
 			  const struct policy_throttle *throttle,
 			  const struct pacer_throttle_profile *p, uint32_t cpus)
@@ -195,12 +193,13 @@ static void emit_throttle(const char *to, const char *refused,
 	else
 		emit_null("max_cooldown_ns", NULL);
 	emit_uint("lease", p->lease, "\n    a CPU leases %u at a time", p->lease);
-	emit_uint("lease_ns", p->lease_ns, p->lease > 1 ? " for up to %s: what that adds, " : NULL,
+	emit_uint("lease_ns", p->lease_ns,
+		  p->lease > 1 ? " for up to %s; these numbers include " : NULL,
 		  units_duration_text(p->lease_ns, text, sizeof(text)));
 	emit_uint("leased_elsewhere", h,
-		  p->lease > 1 ? "%u uses that other CPUs hold, is in these numbers, and a use may "
-				 "come back so much later"
-			       : NULL,
+		  p->lease > 1
+		      ? "%u uses that other CPUs may hold, and a use may come back that much later"
+		      : NULL,
 		  h);
 	emit_uint("cpus", cpus, NULL);
 	emit_uint("buckets", p->buckets, "\n    up to %u buckets of ", p->buckets);
@@ -290,7 +289,7 @@ static void emit_bans(const struct policy *policy, const struct pacer_bans *bans
 				  units_duration_text(policy->rule[r].ban_ns, text, sizeof(text)));
 	emit_close();
 	emit_uint("entries", entries,
-		  "\n    up to %" PRIu64 " keys at once; a change of that number begins anew\n",
+		  "\n    up to %" PRIu64 " keys at once; a change of this number ends all bans\n",
 		  entries);
 	emit_uint("filter_cells", 8 * (bans->filter_mask + 1ull), NULL);
 	emit_real("maybe_when_full", maybe,
@@ -323,7 +322,8 @@ static void emit_sample(const struct policy *policy, const struct pacer_sampling
 		  units_duration_text(p->window_ns, text, sizeof(text)));
 	emit_text("%s", p->packets ? "each CPU, " : "");
 	emit_string("replacement", replacement, "%s replacement", replacement);
-	emit_uint("tick_ns", tick_ns, p->packets ? NULL : "; in ticks of %.3g s, up to two more",
+	emit_uint("tick_ns", tick_ns,
+		  p->packets ? NULL : "; counted in ticks of %.3g s, up to two ticks more",
 		  tick_ns / 1e9);
 	emit_text("\n    uniform; merging the CPUs adds no error\n");
 	emit_uint("snap_bytes", p->snap_bytes, NULL);
@@ -363,7 +363,7 @@ static void emit_clock(bool exact, uint64_t resolution_ns)
 
 	emit_string("clock", clock, "clock     %s", clock);
 	emit_uint("resolution_ns", resolution_ns,
-		  exact ? NULL : ": %s, which windows, gaps and cooldowns grow by",
+		  exact ? NULL : ": %s, which is added to windows, gaps and cooldowns",
 		  units_duration_text(resolution_ns, text, sizeof(text)));
 	emit_text("\n");
 }

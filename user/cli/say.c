@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What is said: complaints, results, and whether they got to where they should. */
+/* Writes errors and results, and checks that they were written. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,12 +9,12 @@
 #include "cli/cmd.h"
 #include "config/text.h"
 
-#define LINE_MAX_BYTES 8192 /* two paths */
+#define LINE_MAX_BYTES 8192 /* room for two paths */
 
 static const char *at_work = "";
 static bool changed;
-static bool no_memory;	 /* for a part of the result */
-static int stdout_error; /* the first errno, -1 where it is not known */
+static bool no_memory;	 /* ... for a part of the result */
+static int stdout_error; /* the first errno; -1: not known */
 
 /* --- complaints ----------------------------------------------------------------------------- */
 
@@ -125,14 +125,14 @@ int written(int code)
 {
 	if (flushed()) {
 		errno = 0;
-		if (fclose(stdout)) /* where some file systems say it first */
+		if (fclose(stdout)) /* some file systems report errors only here */
 			note_error();
 	}
 	if (!stdout_error && no_memory && !code)
 		return no_result("no memory for a part of it");
 	if (!stdout_error)
 		return code;
-	if (stdout_error == EPIPE) /* as SIGPIPE would have ended it, were it not ignored */
+	if (stdout_error == EPIPE) /* quiet, as if SIGPIPE had ended it */
 		return code ? code : EXIT_FAILED;
 	return no_result(stdout_error > 0 ? strerror(stdout_error) : "");
 }
@@ -156,7 +156,7 @@ static int print_as(json_t *value, size_t flags)
 	char *text = value && !no_memory ? json_dumps(value, flags) : NULL;
 
 	json_decref(value);
-	if (!text || no_memory) { /* a dump goes on where a piece of it found none */
+	if (!text || no_memory) { /* json_dumps goes on after an allocation failed */
 		free(text);
 		return no_result(no_memory ? "no memory" : "a name in it is not UTF-8");
 	}

@@ -309,8 +309,8 @@ static int check_file(const struct keys_file *file, size_t bytes, const struct k
 	if (memcmp(&file->limits, limits, sizeof(*limits)))
 		return policy_fail(
 		    error, 0,
-		    "it is kept for --max %u --window %s, and not the same "
-		    "--max-window and --threshold: give these, or another file",
+		    "it is kept for --max %u --window %s, and another --max-window or --threshold: "
+		    "give the same, or another file",
 		    file->limits.max,
 		    units_duration_text(file->limits.window_ns, window, sizeof(window)));
 	for (uint32_t i = 0; i < file->n; i++)
@@ -429,7 +429,7 @@ static enum keys_opened open_file(struct keys *keys, const struct keys_limits *l
 		close(keys->fd); /* removed while this waited for the lock */
 		keys->fd = -1;
 	}
-	policy_explain(error, 0, "%s: whenever it is made it is gone: is it a link to nowhere?",
+	policy_explain(error, 0, "%s: it vanishes whenever it is made: is it a link to nowhere?",
 		       keys->path);
 	return KEYS_UNABLE;
 }
@@ -708,7 +708,7 @@ int keys_close(struct keys *keys, struct policy_error *error)
 			result = fdatasync(keys->fd);
 		}
 		if (result)
-			fail_errno(error, keys->path, "cannot be brought to the disk");
+			fail_errno(error, keys->path, "cannot be synced to the disk");
 	}
 	discard(keys);
 	return result ? -1 : 0;

@@ -41,7 +41,7 @@ int grace(const char *ifname, struct policy_error *error)
 	if (!syscall(__NR_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) || !wait_by_map())
 		return 0;
 	return policy_fail(error, 0,
-			   "%s: the kernel does not say when its CPUs are done with what was in "
-			   "force: %s: run as root, outside of what forbids membarrier and bpf",
+			   "%s: the kernel cannot tell when its CPUs are done with the old policy: "
+			   "%s: run as root, where membarrier and bpf are not forbidden",
 			   ifname, strerror(errno));
 }

@@ -245,7 +245,8 @@ static int stands_alone(const char *ifname, const struct site *site, struct poli
 	if (lost_its_pins(site))
 		return policy_fail(
 		    error, 0,
-		    "%s: what its libxdp dispatcher (id %u) calls cannot be read: its pins are "
+		    "%s: the programs of its libxdp dispatcher (id %u) cannot be read: its pins "
+		    "are "
 		    "gone, or /sys/fs/bpf is hidden here: look from outside `ip netns exec`, or "
 		    "take it off with `ip link set dev %s %s off`",
 		    ifname, site->id, ifname, site_ip_word(site));

@@ -96,8 +96,12 @@ static int put_one(const struct target_maps *maps, uint32_t copy, uint32_t numbe
 	case PACER_TARGET_SOCKET:
 		break;
 	}
-	if (pool->target[k].number >= PACER_SOCKETS_MAX)
-		return fail(error, pool, k, "sockets are numbered from 0 to 63", "");
+	if (pool->target[k].number >= PACER_SOCKETS_MAX) {
+		char last[16];
+
+		snprintf(last, sizeof(last), "%u", PACER_SOCKETS_MAX - 1);
+		return fail(error, pool, k, "sockets are numbered from 0 to ", last);
+	}
 	return 0;
 }
 

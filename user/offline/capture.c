@@ -160,11 +160,11 @@ static void tell_time(struct capture *c, struct replay_frame *frame)
 
 	if (frame->time_ns < c->now_ns && !c->ran_back) {
 		c->ran_back = true;
-		warn(c,
-		     "frame %" PRIu64 " is %s before one that stands before it: it counts at the "
-		     "latest time seen, as do all like it",
-		     c->frames,
-		     units_duration_text(c->now_ns - frame->time_ns, text, sizeof(text)));
+		warn(
+		    c,
+		    "frame %" PRIu64
+		    " is %s before an earlier frame: all such frames count at the latest time seen",
+		    c->frames, units_duration_text(c->now_ns - frame->time_ns, text, sizeof(text)));
 	}
 	if (frame->time_ns > c->now_ns)
 		c->now_ns = frame->time_ns;
