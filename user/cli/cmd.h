@@ -81,6 +81,8 @@ int no_word(const struct verb *verb, const char *wrong);
 void options_help(const struct verb *verb);
 /* A summary of all verbs. */
 void verbs_help(FILE *to);
+/* The fields of a limit. */
+void limits_help(void);
 /* The verb's own options, the options of every verb, and NULL. Valid until the next call. */
 const struct option_row *const *option_tables(const struct verb *verb);
 

@@ -111,6 +111,10 @@ static int help_of(const char *name, const char *more)
 		return help(stdout);
 	if (!strcmp(name, "--completion"))
 		return complete(more);
+	if (!strcmp(name, "limits")) {
+		limits_help();
+		return EXIT_DONE;
+	}
 	verb = find_verb(name);
 	if (!verb)
 		return EXIT_WRONG;

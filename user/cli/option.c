@@ -278,6 +278,33 @@ void options_help(const struct verb *verb)
 	print_end(stdout);
 }
 
+static void fields_help(const char *kind, const char *title)
+{
+	struct policy_limit_field field;
+
+	printf("\n%s\n", title);
+	for (size_t i = 0; policy_limit_field(i, &field); i++)
+		if (!strcmp(field.kind, kind))
+			print_words(stdout, printf("  %s %s", field.name, field.value), HELP_COLUMN,
+				    field.help);
+}
+
+void limits_help(void)
+{
+	char title[32];
+
+	printf("The fields of a limit, as {key: src/32,64, gap: 1ms}. It is of one kind.\n");
+	fields_help("any", "of any limit");
+	for (int kind = 0; kind < POLICY_LIMIT_KINDS; kind++) {
+		const char *name = policy_limit_kind_name((enum policy_limit_kind)kind);
+
+		snprintf(title, sizeof(title), "of a %s", name);
+		fields_help(name, title);
+	}
+	printf("\n");
+	print_end(stdout);
+}
+
 void verbs_help(FILE *to)
 {
 	static const char *const tasks[] = {
@@ -294,7 +321,7 @@ void verbs_help(FILE *to)
 			fprintf(to, "\n%s\n", tasks[(*v)->group]);
 		print_words(to, fprintf(to, "  %s", (*v)->name), 12, (*v)->summary);
 	}
-	fprintf(to, "\n`xdp-pacer help VERB` shows a verb's options and an example, -V the "
-		    "version.\n");
+	fprintf(to, "\n`xdp-pacer help VERB` shows a verb's options and an example, `help limits` "
+		    "the\nfields of a limit, -V the version.\n");
 	print_end(to);
 }

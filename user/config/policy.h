@@ -47,6 +47,7 @@ struct policy_throttle {
 };
 
 enum policy_limit_kind { LIMIT_GAP, LIMIT_WINDOW, LIMIT_RATE, LIMIT_THROTTLE };
+#define POLICY_LIMIT_KINDS (LIMIT_THROTTLE + 1)
 
 /* One item of `limits`. What was not written is 0, but for slots (10) and rows (2). */
 struct policy_limit {
@@ -187,6 +188,18 @@ const char *policy_key_text(const struct policy_key *key, char *buf, size_t size
 const char *policy_target_text(const struct policy_target *target, char *buf, size_t size);
 
 bool policy_bans(const struct policy *policy); /* does any rule ban? */
+
+const char *policy_limit_kind_name(enum policy_limit_kind kind); /* "gap" */
+
+/* A field of a limit as help and the man page tell it: what it is called, what it takes, what that
+ * says, and in which kind of limit ("gap", "any").
+ */
+struct policy_limit_field {
+	const char *name, *value, *help, *kind;
+};
+
+/* The field of that number, in the order of the table; false: no more. */
+bool policy_limit_field(size_t i, struct policy_limit_field *field);
 
 /* What a wrong name was meant to be: offer the names that there are; `name` is the nearest of them,
  * or NULL where none is near.

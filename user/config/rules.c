@@ -1,0 +1,879 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/document.h"
+#include "config/limits.h"
+#include "parse.h"
+#include "sample_burst.h"
+
+#define MEMORY_MAX (255ull << 30) /* of lines that 32 bits can count */
+
+/* match */
+
+static int one_prefix(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	struct prefix *prefix = into, host;
+	const char *text, *slash;
+	char buf[64];
+
+	if (doc_scalar(s, at, node, &text))
+		return -1;
+	if (!units_prefix(text, prefix))
+		return 0;
+	if (!units_prefix_masked(text, &host))
+		return doc_fail(s, doc_line(node), at, "%s has bits beyond its length: write %s",
+				doc_shown(text).text, units_prefix_text(&host, buf, sizeof(buf)));
+	slash = strchr(text, '/');
+	if (slash) {
+		snprintf(buf, sizeof(buf), "%.*s", (int)doc_least((size_t)(slash - text), 63),
+			 text);
+		if (!units_prefix(buf, &host))
+			return doc_fail(s, doc_line(node), at, "%s: the length is 0 to %u",
+					doc_shown(text).text, host.len);
+	}
+	return doc_fail(s, doc_line(node), at,
+			"\"%s\" is not a prefix: write 192.0.2.0/24, 192.0.2.1 or 2001:db8::/32",
+			doc_shown(text).text);
+}
+
+static int one_port(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	const char *text;
+
+	if (doc_scalar(s, at, node, &text))
+		return -1;
+	if (units_range(text, 65535, into))
+		return doc_fail(s, doc_line(node), at,
+				"\"%s\" is not a port: write 0 to 65535, or a range as 1024-65535",
+				doc_shown(text).text);
+	return 0;
+}
+
+static int one_vlan(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	struct range *range = into;
+	const char *text;
+
+	if (doc_scalar(s, at, node, &text))
+		return -1;
+	if (!strcmp(text, "none")) {
+		*range = (struct range){PACER_VLAN_NONE, PACER_VLAN_NONE};
+		return 0;
+	}
+	if (units_range(text, PACER_VLAN_NONE - 1, range) || !range->low)
+		return doc_fail(
+		    s, doc_line(node), at,
+		    "\"%s\" is not a VLAN: write 1 to 4095, a range as 100-199, or none (as "
+		    "which frames count whose tags are all of VLAN 0)",
+		    doc_shown(text).text);
+	return 0;
+}
+
+static int one_proto(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	static const struct choice protos[] = {
+	    {"icmp", 1},  {"igmp", 2},	 {"ipip", 4},	 {"tcp", 6},	{"egp", 8},
+	    {"udp", 17},  {"dccp", 33},	 {"ipv6", 41},	 {"rsvp", 46},	{"gre", 47},
+	    {"esp", 50},  {"ah", 51},	 {"icmpv6", 58}, {"eigrp", 88}, {"ospf", 89},
+	    {"pim", 103}, {"vrrp", 112}, {"l2tp", 115},	 {"sctp", 132}, {"udplite", 136},
+	};
+	struct range *range = into;
+	const char *text;
+	size_t i;
+
+	if (doc_scalar(s, at, node, &text))
+		return -1;
+	for (i = 0; i < ARRAY(protos); i++) {
+		if (!strcmp(text, protos[i].name)) {
+			*range =
+			    (struct range){(uint32_t)protos[i].value, (uint32_t)protos[i].value};
+			return 0;
+		}
+	}
+	if (units_range(text, 255, range))
+		return doc_fail(
+		    s, doc_line(node), at,
+		    "\"%s\" is not a protocol: write 0 to 255, or tcp, udp, icmp, icmpv6, "
+		    "sctp, gre, esp, ah, igmp, ospf ...",
+		    doc_shown(text).text);
+	return 0;
+}
+
+static int MUST_USE read_some(struct source *s, const struct place *at, const yaml_node_t *node,
+			      const struct list *list)
+{
+	if (doc_list(s, at, node, list))
+		return -1;
+	if (!*list->n)
+		return doc_fail(s, doc_line(node), at,
+				"an empty list matches nothing: leave the field out to match all");
+	return 0;
+}
+
+#define MATCH_FIELD(field, item)                                                                   \
+	static int read_##field(struct source *s, const struct place *at, const yaml_node_t *node, \
+				void *into)                                                        \
+	{                                                                                          \
+		struct policy_match *m = into;                                                     \
+		struct list list = {item, m->field, sizeof(m->field[0]), POLICY_LIST_MAX,          \
+				    &m->n_##field};                                                \
+                                                                                                   \
+		return read_some(s, at, node, &list);                                              \
+	}
+
+MATCH_FIELD(src, one_prefix)
+MATCH_FIELD(dst, one_prefix)
+MATCH_FIELD(sport, one_port)
+MATCH_FIELD(dport, one_port)
+MATCH_FIELD(proto, one_proto)
+MATCH_FIELD(vlan, one_vlan)
+
+/* 4 or 6 if all of the prefixes are of that family, else 0. */
+static int family_of(const struct prefix *prefixes, size_t n)
+{
+	size_t i;
+
+	for (i = 1; i < n; i++)
+		if (prefixes[i].family != prefixes[0].family)
+			return 0;
+	return n ? prefixes[0].family : 0;
+}
+
+enum match_field {
+	FIELD_SRC,
+	FIELD_DST,
+	FIELD_PROTO,
+	FIELD_SPORT,
+	FIELD_DPORT,
+	FIELD_VLAN,
+	MATCH_FIELDS
+};
+
+static const struct field match_field[MATCH_FIELDS] = {
+    [FIELD_SRC] = {"src", read_src},	   [FIELD_DST] = {"dst", read_dst},
+    [FIELD_PROTO] = {"proto", read_proto}, [FIELD_SPORT] = {"sport", read_sport},
+    [FIELD_DPORT] = {"dport", read_dport}, [FIELD_VLAN] = {"vlan", read_vlan},
+};
+
+/* Is every packet of the prefixes of this family? No prefix: of either. */
+static bool only_of(const struct policy_match *m, int family)
+{
+	return family_of(m->src, m->n_src) == family || family_of(m->dst, m->n_dst) == family;
+}
+
+/* Of a range, one that has the ports. */
+static bool has_ports(const struct range *range)
+{
+	for (uint32_t proto = range->low; proto <= range->high; proto++)
+		if (pacer_has_ports((uint8_t)proto))
+			return true;
+	return false;
+}
+
+static bool is_proto(const struct range *range, uint32_t proto)
+{
+	return range->low == proto && range->high == proto;
+}
+
+/* Each protocol of the list has to be one that a packet with the rule's other fields can have. */
+static int MUST_USE check_protos(struct source *s, const struct place *at, const yaml_node_t **seen,
+				 const struct policy_match *m)
+{
+	struct place list = {at, "proto", 0}, item = {&list, NULL, 0};
+	const char *port = m->n_dport ? "dport" : "sport";
+
+	for (size_t i = 0; i < m->n_proto; i++) {
+		const struct range *range = &m->proto[i];
+		bool icmp = is_proto(range, 1);
+
+		item.index = i;
+		if ((m->n_dport || m->n_sport) && !has_ports(range))
+			return doc_fail(
+			    s, doc_line(seen[FIELD_PROTO]), &item,
+			    "protocol %u has no ports, and %s is written: no packet can "
+			    "match: leave %s out, or write tcp, udp or sctp",
+			    range->low, port, port);
+		if ((icmp && only_of(m, 6)) || (is_proto(range, 58) && only_of(m, 4)))
+			return doc_fail(
+			    s, doc_line(seen[FIELD_PROTO]), &item,
+			    "%s is not of IPv%d, and %s is: no packet can match: write %s",
+			    icmp ? "icmp" : "icmpv6", icmp ? 6 : 4,
+			    family_of(m->src, m->n_src) ? "src" : "dst", icmp ? "icmpv6" : "icmp");
+	}
+	return 0;
+}
+
+static int read_match(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	static const struct fields fields = {"a match", match_field, MATCH_FIELDS};
+	const yaml_node_t *seen[MATCH_FIELDS] = {0};
+	struct policy_match *m = &((struct policy_rule *)into)->match;
+	int src, dst;
+
+	if (doc_fields(s, at, node, &fields, m, seen))
+		return -1;
+	src = family_of(m->src, m->n_src);
+	dst = family_of(m->dst, m->n_dst);
+	if (src && dst && src != dst)
+		return doc_fail(s, doc_line(seen[FIELD_DST]), at,
+				"src is IPv%d and dst is IPv%d: no packet can match", src, dst);
+	return check_protos(s, at, seen, m);
+}
+
+/* rules */
+
+static int MUST_USE read_name_of(struct source *s, const struct place *at, int line,
+				 const char *text, char name[POLICY_NAME_MAX])
+{
+	static const char *const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+					   "0123456789_-";
+
+	if (!*text || text[strspn(text, letters)] || strlen(text) >= POLICY_NAME_MAX)
+		return doc_fail(s, line, at,
+				"\"%s\" will not do: 1 to %d letters, digits, '_' and '-'",
+				doc_shown(text).text, POLICY_NAME_MAX - 1);
+	memcpy(name, text, strlen(text) + 1);
+	return 0;
+}
+
+static int read_name(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	const char *text;
+
+	if (doc_scalar(s, at, node, &text))
+		return -1;
+	return read_name_of(s, at, doc_line(node), text, ((struct policy_rule *)into)->name);
+}
+
+static int read_over(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	struct policy_rule *rule = into;
+	const char *text;
+
+	if (doc_scalar(s, at, node, &text))
+		return -1;
+	rule->over_line = doc_line(node);
+	if (!strcmp(text, "pool"))
+		return doc_fail(s, doc_line(node), at, "which pool is missing: write pool NAME");
+	if (!strncmp(text, "pool ", 5)) {
+		rule->over = PACER_OVER_POOL;
+		return read_name_of(s, at, doc_line(node), text + 5 + strspn(text + 5, " "),
+				    rule->pool_name);
+	}
+	if (strcmp(text, "drop") && strcmp(text, "pass"))
+		return doc_fail(s, doc_line(node), at,
+				"\"%s\" is not known: write drop, pass or pool NAME",
+				doc_shown(text).text);
+	rule->over = *text == 'd' ? PACER_OVER_DROP : PACER_OVER_PASS;
+	return 0;
+}
+
+static int read_ban(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	return doc_duration(s, at, node, &((struct policy_rule *)into)->ban_ns);
+}
+
+enum rule_field { FIELD_NAME, FIELD_MATCH, FIELD_LIMITS, FIELD_OVER, FIELD_BAN, RULE_FIELDS };
+
+static const struct field rule_field[RULE_FIELDS] = {
+    [FIELD_NAME] = {"name", read_name},	      [FIELD_MATCH] = {"match", read_match},
+    [FIELD_LIMITS] = {"limits", limits_read}, [FIELD_OVER] = {"over", read_over},
+    [FIELD_BAN] = {"ban", read_ban},
+};
+
+/* A ban is of a key: one that is the same for all would ban everybody. */
+static int MUST_USE check_ban(struct source *s, const struct place *at, const yaml_node_t *ban,
+			      const struct policy_rule *rule)
+{
+	struct place place = {at, "ban", 0};
+	size_t i, keyed = 0;
+
+	for (i = 0; i < rule->n_limits && ban; i++) {
+		const struct policy_key *key = &rule->limit[i].key;
+
+		if (key->kind == KEY_ALL)
+			continue;
+		keyed++;
+		if (!key->len4 || !key->len6)
+			return doc_fail(
+			    s, doc_line(ban), &place,
+			    "limits[%zu] has one key for all of IPv%d, whom it would ban "
+			    "together: give that a length above 0",
+			    i, key->len4 ? 6 : 4);
+	}
+	if (!ban || keyed)
+		return 0;
+	return doc_fail(
+	    s, doc_line(ban), &place,
+	    "every limit of the rule has the key all, whose denials ban nobody: add a limit "
+	    "by src, say");
+}
+
+static int read_rule(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	static const struct fields fields = {"a rule", rule_field, RULE_FIELDS};
+	const yaml_node_t *seen[RULE_FIELDS] = {0};
+	struct policy_rule *rule = into, *other = rule - at->index;
+	struct place place = {at, "name", 0};
+
+	rule->line = doc_line(node);
+	if (doc_fields(s, at, node, &fields, rule, seen))
+		return -1;
+	if (!seen[FIELD_NAME])
+		return doc_fail(s, rule->line, at,
+				"the name is missing: write name: dns, for example");
+	if (!seen[FIELD_LIMITS])
+		return doc_fail(s, rule->line, at,
+				"the limits are missing: write limits: and a list");
+	for (; other < rule; other++)
+		if (!strcmp(other->name, rule->name))
+			return doc_fail(s, doc_line(seen[FIELD_NAME]), &place,
+					"\"%s\" is the name of the rule in line %d, too",
+					rule->name, other->line);
+	return check_ban(s, at, seen[FIELD_BAN], rule);
+}
+
+static int read_rules(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	struct policy *policy = into;
+	struct list list = {read_rule, policy->rule, sizeof(policy->rule[0]), PACER_RULES_MAX,
+			    &policy->n_rules};
+
+	if (node->type != YAML_SEQUENCE_NODE)
+		return doc_fail(s, doc_line(node), at, "expected a list of rules, or [] for none");
+	return doc_list(s, at, node, &list);
+}
+
+/* pools */
+
+enum pool_field {
+	FIELD_POOL_NAME,
+	FIELD_TARGETS,
+	FIELD_EACH,
+	FIELD_POOL_COOLDOWN,
+	FIELD_POOL_MAX_COOLDOWN,
+	FIELD_POOL_THRESHOLD,
+	POOL_FIELDS
+};
+
+static int read_pool_name(struct source *s, const struct place *at, const yaml_node_t *node,
+			  void *into)
+{
+	const char *text;
+
+	if (doc_scalar(s, at, node, &text))
+		return -1;
+	return read_name_of(s, at, doc_line(node), text, ((struct policy_pool *)into)->name);
+}
+
+/* The kernel takes any other byte in an interface's name. */
+static bool names_interface(const char *text)
+{
+	return !text[strcspn(text, "/: \t\n\v\f\r")] && strcmp(text, ".") && strcmp(text, "..");
+}
+
+static int one_target(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	struct policy_target *target = into;
+	unsigned int most = POLICY_TARGET_MAX;
+	struct range number;
+	const char *text;
+
+	if (doc_scalar(s, at, node, &text))
+		return -1;
+	if (!strncmp(text, "cpu:", 4) || !strncmp(text, "xsk:", 4)) {
+		target->kind = *text == 'c' ? PACER_TARGET_CPU : PACER_TARGET_SOCKET;
+		if (target->kind == PACER_TARGET_SOCKET)
+			most = PACER_SOCKETS_MAX - 1;
+		if (units_range(text + 4, most, &number) || number.low != number.high)
+			return doc_fail(s, doc_line(node), at,
+					"\"%s\" will not do: write %.4s0 to %.4s%u",
+					doc_shown(text).text, text, text, most);
+		target->number = number.low;
+		return 0;
+	}
+	if (!names_interface(text))
+		return doc_fail(s, doc_line(node), at,
+				"\"%s\" is no target: write an interface, cpu:1 or xsk:0",
+				doc_shown(text).text);
+	if (strlen(text) >= POLICY_TARGET_NAME)
+		return doc_fail(s, doc_line(node), at,
+				"\"%s\" is too long for an interface: at most %d",
+				doc_shown(text).text, POLICY_TARGET_NAME - 1);
+	memcpy(target->name, text, strlen(text) + 1);
+	return 0;
+}
+
+static int read_targets(struct source *s, const struct place *at, const yaml_node_t *node,
+			void *into)
+{
+	struct policy_pool *pool = into;
+	struct list list = {one_target, pool->target, sizeof(pool->target[0]), PACER_TARGETS_MAX,
+			    &pool->n};
+
+	if (doc_list(s, at, node, &list))
+		return -1;
+	if (!pool->n)
+		return doc_fail(s, doc_line(node), at,
+				"the list is empty: a pool has 1 to %u targets", PACER_TARGETS_MAX);
+	return 0;
+}
+
+#define POOL_FIELD(name, how, field)                                                              \
+	static int read_##name(struct source *s, const struct place *at, const yaml_node_t *node, \
+			       void *into)                                                        \
+	{                                                                                         \
+		return how(s, at, node, &((struct policy_pool *)into)->field);                    \
+	}
+
+POOL_FIELD(each, limits_uses, each)
+POOL_FIELD(pool_threshold, limits_uses, throttle.threshold)
+POOL_FIELD(pool_cooldown, doc_duration, throttle.cooldown_ns)
+POOL_FIELD(pool_max_cooldown, doc_duration, throttle.max_cooldown_ns)
+
+static const struct field pool_field[POOL_FIELDS] = {
+    [FIELD_POOL_NAME] = {"name", read_pool_name},
+    [FIELD_TARGETS] = {"targets", read_targets},
+    [FIELD_EACH] = {"each", read_each},
+    [FIELD_POOL_COOLDOWN] = {"cooldown", read_pool_cooldown},
+    [FIELD_POOL_MAX_COOLDOWN] = {"max_cooldown", read_pool_max_cooldown},
+    [FIELD_POOL_THRESHOLD] = {"threshold", read_pool_threshold},
+};
+
+const char *policy_target_text(const struct policy_target *target, char *buf, size_t size)
+{
+	if (target->kind == PACER_TARGET_INTERFACE)
+		snprintf(buf, size, "%s", target->name);
+	else
+		snprintf(buf, size, "%s:%u", target->kind == PACER_TARGET_CPU ? "cpu" : "xsk",
+			 target->number);
+	return buf;
+}
+
+static bool same_target(const struct policy_target *a, const struct policy_target *b)
+{
+	return a->kind == b->kind && a->number == b->number && !strcmp(a->name, b->name);
+}
+
+/* All of one kind, and each in no other place, of this pool or one before it. */
+static int MUST_USE check_targets(struct source *s, const struct place *at,
+				  const yaml_node_t *targets, const struct policy_pool *pool)
+{
+	static const char *const kinds[] = {"an interface", "a CPU", "a socket"};
+	const struct policy_pool *other;
+	struct place list = {at, "targets", 0}, item = {&list, NULL, 0};
+	char text[32];
+	size_t i, k;
+
+	for (i = 0; i < pool->n; i++) {
+		item.index = i;
+		policy_target_text(&pool->target[i], text, sizeof(text));
+		if (pool->target[i].kind != pool->target[0].kind)
+			return doc_fail(s, doc_line(targets), &item,
+					"%s is %s, and the first target %s: a pool is of one kind",
+					text, kinds[pool->target[i].kind],
+					kinds[pool->target[0].kind]);
+		for (other = pool - at->index; other <= pool; other++)
+			for (k = 0; k < (other == pool ? i : other->n); k++)
+				if (same_target(&other->target[k], &pool->target[i]))
+					return doc_fail(
+					    s, doc_line(targets), &item,
+					    "%s is a target of pool %s already: a target "
+					    "is in one place of one pool",
+					    text, other->name);
+	}
+	return 0;
+}
+
+static int MUST_USE check_pool(struct source *s, const struct place *at, const yaml_node_t **seen,
+			       const struct policy_pool *pool)
+{
+	static const char *const example[POOL_FIELDS] = {
+	    [FIELD_POOL_NAME] = "scrub",
+	    [FIELD_TARGETS] = "[veth1, veth2]",
+	    [FIELD_EACH] = "500",
+	    [FIELD_POOL_COOLDOWN] = "10m",
+	};
+	const struct policy_pool *other = pool - at->index;
+	struct place place = {at, "name", 0};
+	enum pool_field f;
+
+	for (f = 0; f < POOL_FIELDS; f++)
+		if (example[f] && !seen[f])
+			return doc_fail(s, pool->line, at,
+					"%s is missing: write %s: %s, for example",
+					pool_field[f].name, pool_field[f].name, example[f]);
+	for (; other < pool; other++)
+		if (!strcmp(other->name, pool->name))
+			return doc_fail(s, doc_line(seen[FIELD_POOL_NAME]), &place,
+					"\"%s\" is the name of the pool in line %d, too",
+					pool->name, other->line);
+	return 0;
+}
+
+static int read_pool(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	static const struct fields fields = {"a pool", pool_field, POOL_FIELDS};
+	const yaml_node_t *seen[POOL_FIELDS] = {0};
+	struct policy_pool *pool = into;
+	struct place each = {at, "each", 0};
+
+	pool->line = doc_line(node);
+	if (doc_fields(s, at, node, &fields, pool, seen) || check_pool(s, at, seen, pool) ||
+	    check_targets(s, at, seen[FIELD_TARGETS], pool))
+		return -1;
+	pool->throttle.uses = pool->n * pool->each;
+	if (pool->throttle.uses > POLICY_USES_MAX)
+		return doc_fail(
+		    s, doc_line(seen[FIELD_EACH]), &each,
+		    "%llu of all targets together are more than can be counted: at most "
+		    "%llu",
+		    (unsigned long long)pool->throttle.uses, POLICY_USES_MAX);
+	limits_complete_throttle(&pool->throttle);
+	return limits_check_throttle(s, at, &pool->throttle, doc_line(seen[FIELD_POOL_THRESHOLD]),
+				     doc_line(seen[FIELD_POOL_MAX_COOLDOWN]));
+}
+
+static int read_pools(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	struct policy *policy = into;
+	struct list list = {read_pool, policy->pool, sizeof(policy->pool[0]), PACER_POOLS_MAX,
+			    &policy->n_pools};
+
+	if (node->type != YAML_SEQUENCE_NODE)
+		return doc_fail(s, doc_line(node), at, "expected a list of pools, or [] for none");
+	return doc_list(s, at, node, &list);
+}
+
+static size_t pool_named(const struct policy *policy, const char *name)
+{
+	size_t i = 0;
+
+	while (i < policy->n_pools && strcmp(policy->pool[i].name, name))
+		i++;
+	return i;
+}
+
+/* The pools that rules name; they may stand behind the rules. */
+static int MUST_USE find_pools(struct source *s, struct policy *policy)
+{
+	struct place rules = {NULL, "rules", 0}, at = {&rules, NULL, 0}, over = {&at, "over", 0};
+	char names[200] = "";
+	size_t i, r;
+
+	for (i = 0; i < policy->n_pools; i++)
+		doc_append(names, sizeof(names), "%s%s", i ? ", " : "", policy->pool[i].name);
+	for (r = 0; r < policy->n_rules; r++) {
+		struct policy_rule *rule = &policy->rule[r];
+
+		if (rule->over != PACER_OVER_POOL)
+			continue;
+		rule->pool = pool_named(policy, rule->pool_name);
+		at.index = r;
+		if (rule->pool == policy->n_pools)
+			return doc_fail(s, rule->over_line, &over,
+					"there is no pool %s: there %s%s", rule->pool_name,
+					i ? "are " : "is none: add it to pools:", names);
+	}
+	return 0;
+}
+
+/* sample */
+
+enum sample_field {
+	FIELD_OF,
+	FIELD_K,
+	FIELD_LAST,
+	FIELD_WITHIN,
+	FIELD_REPLACEMENT,
+	FIELD_SNAP,
+	SAMPLE_FIELDS
+};
+
+static int read_of(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	static const struct choice ofs[] = {{"denied", SAMPLE_DENIED},
+					    {"admitted", SAMPLE_ADMITTED},
+					    {"all", SAMPLE_ALL},
+					    {NULL, 0}};
+	struct policy_sample *sample = into;
+	int of;
+
+	if (doc_choose(s, at, node, ofs, &of))
+		return -1;
+	sample->of = (enum policy_sampled)of;
+	return 0;
+}
+
+static int read_k(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	return doc_whole(s, at, node, 1, PACER_SAMPLE_K, &((struct policy_sample *)into)->k);
+}
+
+static int read_last(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	uint64_t packets;
+
+	if (doc_count(s, at, node, &packets))
+		return -1;
+	if (packets >= PACER_SAMPLE_BURST_C_MAX)
+		return doc_fail(s, doc_line(node), at,
+				"%llu is more than a sample's window: at most %u",
+				(unsigned long long)packets, PACER_SAMPLE_BURST_C_MAX - 1);
+	((struct policy_sample *)into)->packets = (uint32_t)packets;
+	return 0;
+}
+
+static int read_within(struct source *s, const struct place *at, const yaml_node_t *node,
+		       void *into)
+{
+	return doc_duration(s, at, node, &((struct policy_sample *)into)->window_ns);
+}
+
+static int read_replacement(struct source *s, const struct place *at, const yaml_node_t *node,
+			    void *into)
+{
+	static const struct choice replacements[] = {{"with", 0}, {"without", 1}, {NULL, 0}};
+	struct policy_sample *sample = into;
+	int without;
+
+	if (doc_choose(s, at, node, replacements, &without))
+		return -1;
+	sample->without_replacement = without;
+	return 0;
+}
+
+static int read_snap(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	return doc_whole(s, at, node, 0, POLICY_SNAP_MAX,
+			 &((struct policy_sample *)into)->snap_bytes);
+}
+
+static const struct field sample_field[SAMPLE_FIELDS] = {
+    [FIELD_OF] = {"of", read_of},
+    [FIELD_K] = {"k", read_k},
+    [FIELD_LAST] = {"packets", read_last},
+    [FIELD_WITHIN] = {"window", read_within},
+    [FIELD_REPLACEMENT] = {"replacement", read_replacement},
+    [FIELD_SNAP] = {"snap", read_snap},
+};
+
+static int read_sample(struct source *s, const struct place *at, const yaml_node_t *node,
+		       void *into)
+{
+	static const struct fields fields = {"a sample", sample_field, SAMPLE_FIELDS};
+	struct place place = {at, "replacement", 0};
+	const yaml_node_t *seen[SAMPLE_FIELDS] = {0};
+	struct policy_sample *sample = &((struct policy *)into)->sample;
+
+	if (doc_fields(s, at, node, &fields, sample, seen))
+		return -1;
+	sample->on = true;
+	sample->line = doc_line(node);
+	if (!seen[FIELD_OF])
+		return doc_fail(s, sample->line, at,
+				"what is sampled is missing: write of: denied, admitted or all");
+	if (!seen[FIELD_K])
+		return doc_fail(s, sample->line, at, "its size is missing: write k: 1 to %d",
+				PACER_SAMPLE_K);
+	if (seen[FIELD_LAST] && seen[FIELD_WITHIN])
+		return doc_fail(s, doc_line(seen[FIELD_WITHIN]), at,
+				"packets and window are both written: a sample has one of them");
+	if (!seen[FIELD_LAST] && !seen[FIELD_WITHIN])
+		return doc_fail(
+		    s, sample->line, at,
+		    "of what it is a sample is missing: write window: 60s or packets: 1M");
+	if (seen[FIELD_REPLACEMENT] && sample->without_replacement != !!sample->packets)
+		return doc_fail(
+		    s, doc_line(seen[FIELD_REPLACEMENT]), &place,
+		    sample->packets
+			? "the last packets are sampled without replacement only: write "
+			  "without, or leave it out"
+			: "a window of time is sampled with replacement only: write "
+			  "packets instead of window, or with");
+	sample->without_replacement = sample->packets;
+	return 0;
+}
+
+/* The whole */
+
+static int read_mode(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	static const struct choice modes[] = {{"enforce", 0}, {"monitor", 1}, {NULL, 0}};
+	struct policy *policy = into;
+	int monitor;
+
+	if (doc_choose(s, at, node, modes, &monitor))
+		return -1;
+	policy->monitor = monitor;
+	return 0;
+}
+
+static int read_unparsed(struct source *s, const struct place *at, const yaml_node_t *node,
+			 void *into)
+{
+	static const struct choice verdicts[] = {{"pass", 0}, {"drop", 1}, {NULL, 0}};
+	struct policy *policy = into;
+	int drop;
+
+	if (doc_choose(s, at, node, verdicts, &drop))
+		return -1;
+	policy->unparsed_drop = drop;
+	return 0;
+}
+
+static int read_clock(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	static const struct choice clocks[] = {
+	    {"auto", CLOCK_AUTO}, {"exact", CLOCK_EXACT}, {"coarse", CLOCK_COARSE}, {NULL, 0}};
+	struct policy *policy = into;
+	int value;
+
+	if (doc_choose(s, at, node, clocks, &value))
+		return -1;
+	policy->clock = (enum policy_clock)value;
+	return 0;
+}
+
+static int read_memory(struct source *s, const struct place *at, const yaml_node_t *node,
+		       void *into)
+{
+	struct policy *policy = into;
+	const char *text;
+	char most[32];
+
+	if (doc_scalar(s, at, node, &text))
+		return -1;
+	if (units_size(text, &policy->memory_bytes))
+		return doc_fail(s, doc_line(node), at, "\"%s\" is not a size: write 64Mi or 1Gi",
+				doc_shown(text).text);
+	if (policy->memory_bytes > MEMORY_MAX)
+		return doc_fail(s, doc_line(node), at, "%s is too much: at most %s",
+				doc_shown(text).text,
+				units_size_text(MEMORY_MAX, most, sizeof(most)));
+	return doc_more_than_zero(s, at, node, policy->memory_bytes);
+}
+
+static int read_bans(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	uint64_t *bans = &((struct policy *)into)->bans;
+
+	if (doc_count(s, at, node, bans))
+		return -1;
+	if (*bans > POLICY_BANS_MAX)
+		return doc_fail(s, doc_line(node), at, "%llu is too much: at most %u",
+				(unsigned long long)*bans, POLICY_BANS_MAX);
+	return 0;
+}
+
+bool policy_bans(const struct policy *policy)
+{
+	for (size_t r = 0; r < policy->n_rules; r++)
+		if (policy->rule[r].ban_ns)
+			return true;
+	return false;
+}
+
+static int read_allow(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	struct policy *policy = into;
+	struct list list = {one_prefix, policy->allow, sizeof(policy->allow[0]), POLICY_ALLOW_MAX,
+			    &policy->n_allow};
+
+	return doc_list(s, at, node, &list);
+}
+
+enum policy_field {
+	FIELD_MODE,
+	FIELD_ALLOW,
+	FIELD_UNPARSED,
+	FIELD_CLOCK,
+	FIELD_MEMORY,
+	FIELD_RULES,
+	FIELD_POOLS,
+	FIELD_BANS,
+	FIELD_SAMPLE,
+	POLICY_FIELDS
+};
+
+static const struct field policy_field[POLICY_FIELDS] = {
+    [FIELD_MODE] = {"mode", read_mode},
+    [FIELD_ALLOW] = {"allow", read_allow},
+    [FIELD_UNPARSED] = {"unparsed", read_unparsed},
+    [FIELD_CLOCK] = {"clock", read_clock},
+    [FIELD_MEMORY] = {"memory", read_memory},
+    [FIELD_RULES] = {"rules", read_rules},
+    [FIELD_POOLS] = {"pools", read_pools},
+    [FIELD_BANS] = {"bans", read_bans},
+    [FIELD_SAMPLE] = {"sample", read_sample},
+};
+
+static int MUST_USE read_policy(struct source *s, struct policy *policy)
+{
+	static const struct fields fields = {"a policy", policy_field, POLICY_FIELDS};
+	const yaml_node_t *root = yaml_document_get_root_node(&s->doc);
+	const yaml_node_t *seen[POLICY_FIELDS] = {0};
+
+	policy->memory_bytes = POLICY_MEMORY_DEFAULT;
+	policy->bans = POLICY_BANS_DEFAULT;
+	if (doc_fields(s, NULL, root, &fields, policy, seen))
+		return -1;
+	if (!seen[FIELD_RULES])
+		return doc_fail(s, doc_line(root), NULL,
+				"the rules are missing: write rules: and a list, or rules: []");
+	return find_pools(s, policy);
+}
+
+struct policy *policy_parse(const char *text, size_t len, struct policy_error *error)
+{
+	struct policy *policy = calloc(1, sizeof(*policy));
+	struct source s;
+	int result;
+
+	if (doc_open(&s, text, len, error)) {
+		free(policy);
+		return NULL;
+	}
+	if (policy) {
+		policy->rule = calloc(PACER_RULES_MAX, sizeof(*policy->rule));
+		policy->allow = calloc(POLICY_ALLOW_MAX, sizeof(*policy->allow));
+		policy->unparsed_drop = true; /* no stack takes such frames */
+	}
+	if (policy && policy->rule && policy->allow)
+		result = read_policy(&s, policy);
+	else
+		result = doc_no_memory(&s);
+	doc_close(&s);
+	if (!result)
+		return policy;
+	policy_free(policy);
+	return NULL;
+}
+
+void policy_free(struct policy *policy)
+{
+	if (!policy)
+		return;
+	free(policy->rule);
+	free(policy->allow);
+	free(policy);
+}
+
+const char *policy_key_text(const struct policy_key *key, char *buf, size_t size)
+{
+	static const char *const names[] = {
+	    [KEY_FLOW] = "flow",     [KEY_SRC] = "src", [KEY_DST] = "dst",
+	    [KEY_SRC_DPORT] = "src", [KEY_ALL] = "all",
+	};
+	char lengths[16] = "";
+
+	if (key->kind != KEY_FLOW && key->kind != KEY_ALL)
+		snprintf(lengths, sizeof(lengths), "/%u,%u", key->len4, key->len6);
+	snprintf(buf, size, "%s%s%s", names[key->kind], lengths,
+		 key->kind == KEY_SRC_DPORT ? "+dport" : "");
+	return buf;
+}
+
+/* Setting a value: where it stands in the text, and what the text then is. */
