@@ -912,20 +912,26 @@ static const struct {
     {WIN, WIN ", " NET, "Rw= Rw+"},
     {NET ", " WIN, WIN ", " NET, "Rw= Rw="},
     {NET ", " WIN, WIN, "Rw= Rw-"},
-    /* a gap may come to a record, and go where nothing else begins anew */
+    /* a gap may come to a record; where it goes, it stays in force with its record */
     {WIN, WIN ", " GAP, "Rgw="},
-    {WIN ", " GAP, WIN, "Rw="},
-    {WIN ", " GAP ", " NET, NET ", " WIN, "Rw= Rw="},
-    /* it stays with its record when another could be joined */
+    {WIN ", " GAP, WIN, "Rw+ Rgw-"},
+    {WIN ", " GAP ", " NET, NET ", " WIN, "Rw= Rw+ Rgw-"},
+    /* it is with the shortest window, in whatever order they are written */
     {WIN ", " GAP, WIN2 ", " WIN ", " GAP5, "Rw+ Rgw="},
     {WIN ", " WIN2 ", " GAP, WIN2 ", " WIN ", " GAP, "Rw= Rgw="},
+    {WIN2 ", " GAP ", " WIN, GAP ", " WIN ", " WIN2, "Rgw= Rw="},
+    {WIN2 ", " GAP, WIN2 ", " GAP ", " WIN, "Rw+ Rgw+ Rgw-"},
     /* where the gap goes on elsewhere, what knows its past stays */
     {WIN ", " GAP, WIN ", {key: src, gap: 1ms, rows: 1}", "Rw+ Sg+ Rgw-"},
     {WIN ", " GAP, WIN ", {key: \"src/24,56\", gap: 1ms}", "Rw+ Sg+ Rgw-"},
     {WIN ", " GAP ", " NET, WIN ", " NET ", {key: dst, gap: 1ms}", "Rw+ Rw= Sg+ Rgw-"},
     /* so where a looser limit stands beside a new one of its key */
     {GAP5, GAP ", {key: src, gap: 5ms, rows: 1}", "Sg+ Sg+ Sg-"},
-    {WIN, "{key: src, packets: 20, window: 1s}, " WIN2, "Rw+ Rw+ Rw-"},
+    {WIN, "{key: src, packets: 20, window: 1s}, " WIN2, "Rw= Rw+"},
+    {WIN, "{key: src, packets: 20, window: 1s}, {key: src, packets: 9, window: 1s, slots: 9}",
+     "Rw+ Rw+ Rw-"},
+    {WIN, "{key: src, packets: 20, window: 1s}, {key: src, packets: 20, window: 1s, slots: 9}",
+     "Rw= Rw+"},
     {WIN, "{key: src, packets: 20, window: 1s}, " NET, "Rw= Rw+"},
     {WIN, "{key: src, packets: 8, window: 1s}, " WIN2, "Rw= Rw+"},
     {GAP ", " GAP5, GAP5 ", " GAP, "Sg= Sg="},
@@ -935,8 +941,9 @@ static const struct {
     {USES, USES, "T="},
     {USES, "{key: all, uses: 9, cooldown: 1s}", "T="},
     {USES, "{key: all, uses: 900, cooldown: 1s}", "T="},
-    {USES, "{key: all, uses: 100, cooldown: 5s, threshold: 3}", "T="},
-    {USES, USES10, "T="},
+    {USES, "{key: all, uses: 100, cooldown: 1s, threshold: 3}", "T="},
+    {USES, "{key: all, uses: 100, cooldown: 5s, threshold: 3}", "T+ T-"},
+    {USES, USES10, "T+ T-"},
     {USES, USES ", " WIN, "Rw+ T="},
     {USES ", " WIN, WIN, "Rw= T-"},
     {WIN ", " USES, GAP ", " USES, "Sg+ Rw- T="},
@@ -946,9 +953,9 @@ static const struct {
     {USES, USES10 ", {key: all, uses: 50, cooldown: 1s}", "T+ T="},
     /* loosened where another may be the one that it was */
     {USES10, USES ", " USES10, "T+ T="},
-    {USES10, USES ", {key: all, uses: 2000, cooldown: 10s}", "T+ T+ T-"},
-    {USES, "{key: all, uses: 900, cooldown: 1s}, {key: all, packets: 100, window: 1s}",
-     "Rw+ T+ T-"},
+    {USES10, USES ", {key: all, uses: 2000, cooldown: 10s}", "T+ T="},
+    {USES, "{key: all, uses: 900, cooldown: 1s}, {key: all, packets: 100, window: 1s}", "Rw+ T="},
+    {USES, "{key: all, uses: 900, cooldown: 1s}, {key: all, uses: 500, cooldown: 1s}", "T+ T="},
     {USES, "{key: all, uses: 900, cooldown: 1s}, " WIN, "Rw+ T="},
     {"{key: all, packets: 100, window: 1s}", "{key: all, packets: 900, window: 1s}, " USES,
      "Rw+ Rw- T+"},
@@ -959,9 +966,9 @@ static const struct {
     {USES ", {key: all, uses: 150, cooldown: 1s}",
      "{key: all, uses: 200, cooldown: 1s}, {key: all, uses: 90, cooldown: 1s}", "T+ T= T-"},
     {USES ", {key: all, packets: 150, window: 1s}",
-     "{key: all, uses: 200, cooldown: 1s}, {key: all, packets: 150, window: 1s}", "Rw= T+ T-"},
+     "{key: all, uses: 200, cooldown: 1s}, {key: all, packets: 150, window: 1s}", "Rw= T="},
     {USES ", {key: all, packets: 50, window: 1s}", USES ", {key: all, packets: 150, window: 1s}",
-     "Rw+ Rw- T="},
+     "Rw= T="},
     {"{key: all, packets: 100, window: 1s}", "{key: all, packets: 90, window: 1s}, " USES,
      "Rw= T+"},
     /* rates: the burst is a value; the rate is what the state is of */
@@ -993,11 +1000,6 @@ static const struct pacer_tier *retired_tier(void)
 	return NULL;
 }
 
-/*
- * Raised to more than its narrow records count to, a limit gets wide ones, and they stay when it is
- * lowered. Meanwhile the old ones let through what they can count, unless another limit needs them
- * as they were.
- */
 /* Whom the packet path may deal with in short: rules whose every word it then reads. */
 static void test_plain(void **unused)
 {
@@ -1028,6 +1030,10 @@ static void test_plain(void **unused)
 	assert_int_equal(now.bin.rule[0].plain, 0);
 }
 
+/*
+ * Raised to more than its narrow records count to, a limit gets wide ones, and they stay when it is
+ * lowered. That is another shape: until its window has passed, the old value holds, too.
+ */
 static void test_raised_beyond_narrow(void **unused)
 {
 	static const char more[] = "{key: src, packets: 1000, window: 1s}";
@@ -1041,24 +1047,18 @@ static void test_raised_beyond_narrow(void **unused)
 	assert_int_equal(now.bin.rule[0].tier[0].units, 4);
 	t = retired_tier();
 	assert_int_equal(t->units, 2);
-	assert_int_equal(t->window.limit, PACER_NARROW_LIMIT);
+	assert_int_equal(t->window.limit, 9);
 	time_retired();
 	assert_int_equal(apply(rule_of("clock: exact", "{key: src, packets: 2000, window: 1s}")),
 			 0);
 	assert_string_equal(tiers_text(0), "Rw= Rw-");
-	assert_int_equal(retired_tier()->window.limit, PACER_NARROW_LIMIT);
+	assert_int_equal(retired_tier()->window.limit, 9);
 	time_retired();
 	host.now_ns += 10 * SECOND;
 	assert_int_equal(apply(rule_of("clock: exact", WIN)), 0);
 	assert_string_equal(tiers_text(0), "Rw=");
 	assert_int_equal(now.bin.rule[0].tier[0].window.limit, 9);
 	assert_int_equal(now.bin.rule[0].tier[0].units, 4);
-
-	assert_int_equal(load(rule_of("clock: exact", WIN)), 0);
-	assert_int_equal(
-	    apply(rule_of("clock: exact", "{key: src, packets: 1000, window: 1s}, " WIN2)), 0);
-	assert_string_equal(tiers_text(0), "Rw+ Rw+ Rw-");
-	assert_int_equal(retired_tier()->window.limit, 9);
 }
 
 static void test_changes(void **unused)
@@ -1082,7 +1082,7 @@ static void test_changes(void **unused)
 	}
 }
 
-/* A new gap on a record that has forgotten what it would ask for is no heir of the old gap. */
+/* A gap is with the window that has the shortest memory, and that remembers it for as long. */
 static void test_gap_beyond_the_record(void **unused)
 {
 	static const char one[] = "{key: src, packets: 9, window: 1h}, {key: src, gap: 1m}, "
@@ -1091,9 +1091,10 @@ static void test_gap_beyond_the_record(void **unused)
 
 	(void)unused;
 	assert_int_equal(load(rule_of("clock: exact", one)), 0);
-	assert_string_equal(tiers_text(0), "Rgw+ Rw+");
+	assert_string_equal(tiers_text(0), "Rw+ Rgw+");
+	assert_true(now.bin.rule[0].tier[1].idle_ns > 60 * SECOND);
 	assert_int_equal(apply(rule_of("clock: exact", two)), 0);
-	assert_string_equal(tiers_text(0), "Rgw= Rgw-");
+	assert_string_equal(tiers_text(0), "Rgw= Rw-");
 }
 
 static void test_modes_are_values(void **unused)
@@ -1151,7 +1152,7 @@ static void test_retired_and_back(void **unused)
 	assert_string_equal(tiers_text(0), "Rw+ Rw-");
 }
 
-/* A retired limit stands in for the past of those that began anew: it is not loosened. */
+/* Nor is a retired limit loosened where a tighter one of its key and time stands beside it. */
 static void test_retired_and_looser(void **unused)
 {
 	static const char one_row[] = "{key: src, gap: 5ms, rows: 1}";
@@ -1178,6 +1179,12 @@ static void test_retired_and_looser(void **unused)
 	time_retired();
 	assert_int_equal(apply(rule_of("clock: exact", WIN ", {key: dst, gap: 1ms}")), 0);
 	assert_string_equal(tiers_text(0), "Rw+ Sg= Rw- Rgw-");
+	/* a window that comes back alone may be any */
+	assert_int_equal(load(rule_of("clock: exact", WIN)), 0);
+	assert_int_equal(apply(rule_of("clock: exact", WIN2)), 0);
+	time_retired();
+	assert_int_equal(apply(rule_of("clock: exact", "{key: src, packets: 20, window: 1s}")), 0);
+	assert_string_equal(tiers_text(0), "Rw= Rw-");
 }
 
 /* A retired limit ends at until_ns, not before. */
@@ -1536,13 +1543,9 @@ static void assert_regions(void)
 static void assert_tier_goes_on(const struct pacer_tier *old, const struct pacer_rule *rule,
 				uint32_t index)
 {
-	int anew = 0, found = 0;
+	int found = 0;
 	uint32_t k;
 
-	/* A throttle, which is of all packets, is no gap of a key in another place. */
-	for (k = 0; k < rule->n_tiers; k++)
-		anew |= plan_mark(&now, index, k) == '+' &&
-			(rule->tier[k].kind != PACER_TIER_THROTTLE || !old->key_id);
 	for (k = 0; k < rule->n_tiers; k++) {
 		const struct pacer_tier *t = &rule->tier[k];
 		struct pacer_tier timed = *old;
@@ -1559,8 +1562,10 @@ static void assert_tier_goes_on(const struct pacer_tier *old, const struct pacer
 			continue;
 		}
 		assert_int_equal(plan_mark(&now, index, k), '=');
-		if (t->kind == PACER_TIER_THROTTLE)
+		if (t->kind == PACER_TIER_THROTTLE) {
+			assert_true(t->throttle.cooldown_ns == old->throttle.cooldown_ns);
 			continue;
+		}
 		if (t->kind == PACER_TIER_RATE) {
 			assert_true(t->rate.unit_ns == old->rate.unit_ns);
 			assert_true(t->rate.unit_frac == old->rate.unit_frac);
@@ -1571,7 +1576,7 @@ static void assert_tier_goes_on(const struct pacer_tier *old, const struct pacer
 		assert_true(t->window.ring == old->window.ring);
 		assert_true(t->window.cost_shift == old->window.cost_shift);
 		assert_true(t->kind != PACER_TIER_SKETCH || t->rows == old->rows);
-		assert_true(t->gap_ns || !old->gap_ns || !anew);
+		assert_true(t->gap_ns || !old->gap_ns);
 	}
 	assert_int_equal(found, 1);
 }

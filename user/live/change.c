@@ -517,7 +517,7 @@ static int clear_new(struct attached *a, const struct pacer_policy *old,
 
 		if (l->state != PLAN_NEW)
 			continue;
-		if (t->kind == PACER_TIER_THROTTLE)
+		if (!compile_in_lines(t))
 			result = clear_throttle(a, t->base, error);
 		else
 			memset(&a->lines[t->base], 0, compile_tier_lines(t) * sizeof(*a->lines));
@@ -553,11 +553,11 @@ static bool any_expired(const struct attached *a, const struct pacer_policy *p)
 static struct pacer_tier *tier_in(const struct attached *a, struct pacer_rule *rule,
 				  const struct pacer_tier *t)
 {
-	bool throttle = t->kind == PACER_TIER_THROTTLE;
+	bool lines = compile_in_lines(t);
 
 	for (size_t k = 0; k < rule->n_tiers; k++)
 		if (rule->tier[k].base == t->base && !has_expired(a, &rule->tier[k]) &&
-		    (rule->tier[k].kind == PACER_TIER_THROTTLE) == throttle &&
+		    compile_in_lines(&rule->tier[k]) == lines &&
 		    (rule->tier[k].secret == t->secret || !compile_hashed(t)))
 			return &rule->tier[k];
 	return NULL;

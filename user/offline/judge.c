@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "plan/kinds.h"
+
 static int open_judge(struct judge *j, bool kernel, struct policy_error *error)
 {
 	struct compile_host host = {0, 1, 1}; /* the capture's clock is exact; one taker */
@@ -68,46 +70,26 @@ struct pacer_tier *judge_tier(const struct judge *j, uint32_t rule, uint32_t lim
 
 uint64_t judge_capacity(const struct policy_limit *limit)
 {
-	switch (limit->kind) {
-	case LIMIT_WINDOW:
-		return limit->limit;
-	case LIMIT_RATE:
-		return limit->burst;
-	case LIMIT_THROTTLE:
-		return limit->throttle.uses;
-	case LIMIT_GAP:
-		break;
-	}
-	return 1;
+	const struct limit_kind *kind = limit_kind_of(limit);
+
+	return kind->by_time ? 1 : *kind->value_of((struct policy_limit *)limit);
 }
 
 uint64_t judge_span_ns(const struct policy_limit *limit)
 {
-	switch (limit->kind) {
-	case LIMIT_WINDOW:
-		return limit->window_ns;
-	case LIMIT_RATE:
-		return (uint64_t)((unsigned __int128)limit->burst * limit->rate.per_ns /
-				  limit->rate.amount);
-	case LIMIT_THROTTLE:
-		return limit->throttle.cooldown_ns;
-	case LIMIT_GAP:
-		break;
-	}
-	return limit->gap_ns;
+	return limit_kind_of(limit)->span_ns(limit);
 }
 
 static bool counts_bytes(const struct policy_limit *limit)
 {
-	return (limit->kind == LIMIT_WINDOW || limit->kind == LIMIT_RATE) &&
-	       limit->cost == PACER_COST_BYTES;
+	return limit_kind_of(limit)->counts_bytes && limit->cost == PACER_COST_BYTES;
 }
 
 const char *judge_unit(const struct policy_limit *limit)
 {
-	if (limit->kind == LIMIT_THROTTLE)
-		return "uses";
-	return counts_bytes(limit) ? "bytes" : "packets";
+	const char *unit = limit_kind_of(limit)->unit;
+
+	return unit ? unit : counts_bytes(limit) ? "bytes" : "packets";
 }
 
 uint64_t judge_cost(const struct policy_limit *limit, uint32_t len_bytes)

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "offline/least.h"
 
-#include "rate.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "offline/judge.h"
-#include "window.h"
+#include "plan/kinds.h"
 
-#define GAP_ANY	     (1ull << 62) /* longer than any capture */
-#define READINGS_MAX 6		  /* values that move the state settle in two or three */
+#define READINGS_MAX 6 /* values that move the state settle in two or three */
 
 struct least {
 	const struct policy *policy; /* the operator's */
@@ -19,65 +16,34 @@ struct least {
 	struct judge judge;
 	bool beyond[PACER_RULES_MAX][POLICY_LIMITS_MAX]; /* more than the units can count */
 	bool hopeless[PACER_RULES_MAX];			 /* a denial that no limit's value mends */
-	bool idle[PACER_RULES_MAX][POLICY_LIMITS_MAX];	 /* a throttle that nothing came to */
-	bool throttles; /* in the first reading they began at nothing, too */
+	bool idle[PACER_RULES_MAX][POLICY_LIMITS_MAX];	 /* nothing came to it at first */
+	bool first; /* a reading in which what is shaped by its value began at nothing, too */
 	bool settled;
 };
 
 /* --- one reading ---------------------------------------------------------------------------- */
 
-/* A rate's burst of so many units, on an exact clock. */
-static void set_burst(struct pacer_rate *rate, uint64_t burst)
-{
-	unsigned __int128 unit = (unsigned __int128)rate->unit_ns << 32 | rate->unit_frac;
-	unsigned __int128 span = unit * burst;
-
-	rate->burst_ns = (uint64_t)(span >> 32);
-	rate->burst_frac = (uint32_t)span;
-}
-
-static uint64_t burst_of(const struct pacer_rate *rate)
-{
-	unsigned __int128 unit = (unsigned __int128)rate->unit_ns << 32 | rate->unit_frac;
-	unsigned __int128 span = (unsigned __int128)rate->burst_ns << 32 | rate->burst_frac;
-
-	return unit ? (uint64_t)(span / unit) : 0;
-}
-
 /*
- * The tightest gaps and windows; and a denial must not be remembered. Throttles lease more uses the
- * more they have, so they begin with what the reading before has found.
+ * The tightest values; and a denial must not be remembered. What is shaped by its value (a throttle
+ * leases more uses the more it has) begins with what the reading before has found. But for the
+ * first reading, which finds about how many it takes.
  */
-static void tighten(struct pacer_policy *bin)
-{
-	for (uint32_t i = 0; i < PACER_RULES_MAX; i++) {
-		struct pacer_rule *rule = &bin->rule[i];
-
-		rule->ban_ns = 0;
-		for (uint32_t k = 0; k < rule->n_tiers; k++) {
-			struct pacer_tier *t = &rule->tier[k];
-
-			if (t->gap_ns)
-				t->gap_ns = GAP_ANY;
-			if (t->kind == PACER_TIER_RECORD)
-				t->window.limit = 0;
-			if (t->kind == PACER_TIER_RATE)
-				set_burst(&t->rate, 0);
-		}
-	}
-}
-
-/* But for the first reading, which finds about how many it takes. */
-static bool tighten_throttles(struct pacer_policy *bin)
+static bool tighten(struct least *l, bool first)
 {
 	bool any = false;
 
 	for (uint32_t i = 0; i < PACER_RULES_MAX; i++)
-		for (uint32_t k = 0; k < bin->rule[i].n_tiers; k++)
-			if (bin->rule[i].tier[k].kind == PACER_TIER_THROTTLE) {
-				bin->rule[i].tier[k].throttle.limit = 0;
-				any = true;
-			}
+		l->judge.bin->rule[i].ban_ns = 0;
+	for (size_t i = 0; i < l->judge.plan->n_limits; i++) {
+		const struct plan_limit *at = &l->judge.plan->limit[i];
+		const struct limit_kind *kind =
+		    limit_kind_of(&l->policy->rule[at->rule].limit[at->limit]);
+		struct pacer_tier *t = &l->judge.bin->rule[at->rule].tier[at->tier];
+
+		any |= kind->shaped_by_value;
+		if (first || !kind->shaped_by_value)
+			kind->tune(t, kind->by_time ? kind->most(t) : 0);
+	}
 	return any;
 }
 
@@ -90,97 +56,45 @@ static bool denies(const struct least *l, const struct replay_frame *frame,
 			   frame->now_ns) == pacer_outcome_reason(fate->outcome);
 }
 
-/* The longest gap that is over by now. */
-static bool loosen_gap(const struct least *l, const struct replay_frame *frame,
-		       const struct replay_fate *fate, struct pacer_tier *t)
+/* The value nearest to what is denied that lets the packet in. False: there is none. */
+static bool loosen_tier(const struct least *l, const struct replay_frame *frame,
+			const struct replay_fate *fate, struct pacer_tier *t,
+			const struct limit_kind *kind)
 {
-	uint64_t open = 0, shut = t->gap_ns;
+	uint64_t shut = kind->value(t), open = kind->enough(t, frame->len_bytes);
 
-	while (shut - open > 1) {
-		t->gap_ns = open + (shut - open) / 2;
-		if (denies(l, frame, fate))
-			shut = t->gap_ns;
-		else
-			open = t->gap_ns;
-	}
-	t->gap_ns = open;
-	return true;
-}
-
-/* The least that holds the packet as well: at most its cost more, for what came before fitted. */
-static bool loosen_window(const struct least *l, const struct replay_frame *frame,
-			  const struct replay_fate *fate, struct pacer_tier *t)
-{
-	uint64_t small = t->window.limit;
-	uint64_t enough = small + pacer_window_cost(&t->window, frame->len_bytes);
-
-	if (enough > pacer_window_limit_max(&t->window)) {
-		enough = t->window.limit = pacer_window_limit_max(&t->window);
-		if (denies(l, frame, fate)) {
-			t->window.limit = small;
+	if (open > kind->most(t)) {
+		open = kind->most(t);
+		kind->tune(t, open);
+		if (open <= shut || denies(l, frame, fate)) {
+			kind->tune(t, shut);
 			return false;
 		}
 	}
-	while (enough - small > 1) {
-		t->window.limit = small + (enough - small) / 2;
+	while ((open > shut ? open - shut : shut - open) > 1) {
+		uint64_t between =
+		    open > shut ? shut + (open - shut) / 2 : open + (shut - open) / 2;
+
+		kind->tune(t, between);
 		if (denies(l, frame, fate))
-			small = t->window.limit;
+			shut = between;
 		else
-			enough = t->window.limit;
+			open = between;
 	}
-	t->window.limit = enough;
-	return true;
-}
-
-/* The same of a rate: its burst grows by the packet's cost at most. */
-static bool loosen_rate(const struct least *l, const struct replay_frame *frame,
-			const struct replay_fate *fate, struct pacer_tier *t)
-{
-	uint64_t small = burst_of(&t->rate);
-	uint64_t enough = small + pacer_rate_cost(&t->rate, frame->len_bytes);
-
-	if (enough > PACER_RATE_BURST_NS_MAX / (t->rate.unit_ns + 1) || enough >> 32)
-		return false;
-	while (enough - small > 1) {
-		uint64_t burst = small + (enough - small) / 2;
-
-		set_burst(&t->rate, burst);
-		if (denies(l, frame, fate))
-			small = burst;
-		else
-			enough = burst;
-	}
-	set_burst(&t->rate, enough);
-	return true;
-}
-
-static bool loosen_throttle(struct pacer_tier *t)
-{
-	if (t->throttle.limit == UINT32_MAX)
-		return false;
-	t->throttle.limit++;
+	kind->tune(t, open);
 	return true;
 }
 
 static void loosen(struct least *l, const struct replay_frame *frame,
 		   const struct replay_fate *fate)
 {
-	enum pacer_reason reason = pacer_outcome_reason(fate->outcome);
 	uint32_t rule = pacer_outcome_rule(fate->outcome);
 	struct pacer_tier *t = &l->judge.bin->rule[rule].tier[pacer_outcome_tier(fate->outcome)];
-	bool done = false;
+	const struct limit_kind *kind = kind_of_reason(pacer_outcome_reason(fate->outcome));
 
-	if (reason == PACER_DENY_GAP && t->gap_ns)
-		done = loosen_gap(l, frame, fate, t);
-	else if (reason == PACER_DENY_WINDOW && t->kind == PACER_TIER_RECORD)
-		done = loosen_window(l, frame, fate, t);
-	else if (reason == PACER_DENY_RATE && t->kind == PACER_TIER_RATE)
-		done = loosen_rate(l, frame, fate, t);
-	else if (reason == PACER_DENY_THROTTLE && t->kind == PACER_TIER_THROTTLE)
-		done = loosen_throttle(t);
-	else
+	if (!kind)
 		l->hopeless[rule] = true;
-	if (!done)
+	if (!kind || !loosen_tier(l, frame, fate, t, kind))
 		l->beyond[rule][judge_limit_of(&l->judge, fate)] = true;
 }
 
@@ -207,57 +121,31 @@ int least_feed(struct least *l, const struct replay_frame *frame, struct policy_
 /* The operator's limit, in ns, packets or bytes, as the last reading left it. */
 static uint64_t value_of(const struct least *l, uint32_t rule, uint32_t limit)
 {
-	const struct pacer_tier *t = judge_tier(&l->judge, rule, limit);
-	uint64_t longer_ns = l->judge.plan->resolution_ns;
-
-	if (l->policy->rule[rule].limit[limit].kind == LIMIT_GAP)
-		return t->gap_ns > longer_ns ? t->gap_ns - longer_ns : 0;
-	if (t->kind == PACER_TIER_THROTTLE)
-		return t->throttle.limit;
-	if (t->kind == PACER_TIER_RATE)
-		return burst_of(&t->rate);
-	return (uint64_t)t->window.limit << t->window.cost_shift;
+	return limit_kind_of(&l->policy->rule[rule].limit[limit])
+	    ->value(judge_tier(&l->judge, rule, limit));
 }
 
-/* A threshold that was all of the uses, or the hundredth that is not written, goes with them. */
-static void guess_throttle(const struct policy_throttle *from, uint64_t uses,
-			   struct policy_throttle *to)
+/* Has nothing come to it, or no two packets of a key? */
+static bool untouched(const struct limit_kind *kind, const struct pacer_tier *t, uint64_t value)
 {
-	to->uses = uses ? uses : from->uses;
-	if (from->threshold == from->uses)
-		to->threshold = to->uses;
-	else if (from->threshold == (from->uses + 99) / 100)
-		to->threshold = (to->uses + 99) / 100;
-	else if (to->uses < to->threshold)
-		to->uses = to->threshold;
+	return kind->by_time ? value >= kind->most(t) / 2 : !value;
 }
 
 /* What the next reading is under: what was found, and where that counted too small, more. */
 static void guess_limit(struct least *l, uint32_t rule, uint32_t limit, struct policy_limit *to)
 {
 	const struct policy_limit *from = &l->policy->rule[rule].limit[limit];
+	const struct limit_kind *kind = limit_kind_of(from);
+	const struct pacer_tier *t = judge_tier(&l->judge, rule, limit);
 	uint64_t value = value_of(l, rule, limit);
 
-	if (from->kind == LIMIT_GAP) {
-		to->gap_ns = value && value < GAP_ANY / 2 ? value : from->gap_ns;
-		return;
-	}
-	if (from->kind == LIMIT_RATE) {
-		to->burst = value ? value : from->burst;
-		return;
-	}
-	if (from->kind == LIMIT_THROTTLE) {
-		l->idle[rule][limit] |= !value;
-		guess_throttle(&from->throttle, value, &to->throttle);
-		return;
-	}
-	if (l->beyond[rule][limit]) {
-		const struct pacer_window *w = &judge_tier(&l->judge, rule, limit)->window;
-
-		if (pacer_window_narrow(w) || from->cost == PACER_COST_BYTES)
-			value = (pacer_window_limit_max(w) + 1ull) << w->cost_shift;
-	}
-	to->limit = value ? value : from->limit;
+	l->idle[rule][limit] |= kind->shaped_by_value && !value;
+	if (!value || untouched(kind, t, value))
+		value = *kind->value_of((struct policy_limit *)from);
+	if (kind->retune)
+		kind->retune(to, from, value, l->beyond[rule][limit] ? t : NULL);
+	else
+		*kind->value_of(to) = value;
 }
 
 static void guess(struct least *l)
@@ -267,21 +155,20 @@ static void guess(struct least *l)
 			guess_limit(l, rule, k, &l->guess.rule[rule].limit[k]);
 }
 
-/* What the readings change, but for throttles: these lease by their limits. */
+/* What the readings change, but for what is shaped by its value. */
 static void erase(struct pacer_policy *bin)
 {
-	for (uint32_t i = 0; i < PACER_RULES_MAX; i++)
+	for (uint32_t i = 0; i < PACER_RULES_MAX; i++) {
+		bin->rule[i].ban_ns = 0;
 		for (uint32_t k = 0; k < PACER_TIERS_MAX; k++) {
 			struct pacer_tier *t = &bin->rule[i].tier[k];
+			const struct limit_kind *kind = kind_of_tier(t);
 
 			t->gap_ns = 0;
-			if (t->kind == PACER_TIER_RECORD)
-				t->window.limit = 0;
-			if (t->kind == PACER_TIER_RATE)
-				set_burst(&t->rate, 0);
+			if (kind && !kind->shaped_by_value)
+				kind->tune(t, 0);
 		}
-	for (uint32_t i = 0; i < PACER_RULES_MAX; i++)
-		bin->rule[i].ban_ns = 0;
+	}
 }
 
 /* Does the state lie in the same way, whatever the limits? */
@@ -307,15 +194,15 @@ static int open_next(struct least *l, bool *settled, struct policy_error *error)
 	guess(l);
 	if (judge_open(&next, NULL, &l->guess, false, error))
 		return -1;
-	*settled = !l->throttles && same_layout(next.bin, l->judge.bin);
+	*settled = !l->first && same_layout(next.bin, l->judge.bin);
 	if (*settled) {
 		judge_close(&next);
 		return 0;
 	}
 	judge_close(&l->judge);
 	l->judge = next;
-	l->throttles = false;
-	tighten(l->judge.bin);
+	l->first = false;
+	(void)tighten(l, false);
 	memset(l->beyond, 0, sizeof(l->beyond));
 	memset(l->hopeless, 0, sizeof(l->hopeless));
 	return 0;
@@ -351,14 +238,15 @@ int least_settle(struct least *l, struct capture *c, struct policy_error *error)
 
 struct least_limit least_of(const struct least *l, uint32_t rule, uint32_t limit)
 {
-	bool gap = l->policy->rule[rule].limit[limit].kind == LIMIT_GAP;
+	const struct limit_kind *kind = limit_kind_of(&l->policy->rule[rule].limit[limit]);
 	struct least_limit least = {LEAST_FOUND, value_of(l, rule, limit)};
 
 	if (!l->settled)
 		least.state = LEAST_UNSETTLED;
-	else if (l->hopeless[rule] || l->beyond[rule][limit] || (gap && !least.value))
+	else if (l->hopeless[rule] || l->beyond[rule][limit] || (kind->by_time && !least.value))
 		least.state = LEAST_NONE;
-	else if (l->idle[rule][limit] || (gap ? least.value >= GAP_ANY / 2 : !least.value))
+	else if (l->idle[rule][limit] ||
+		 untouched(kind, judge_tier(&l->judge, rule, limit), least.value))
 		least.state = LEAST_ANY;
 	return least;
 }
@@ -378,8 +266,7 @@ struct least *least_open(const struct policy *policy, struct policy_error *error
 		if (rules)
 			memcpy(l->guess.rule, policy->rule, rules);
 		if (!judge_open(&l->judge, NULL, policy, false, error)) {
-			tighten(l->judge.bin);
-			l->throttles = tighten_throttles(l->judge.bin);
+			l->first = tighten(l, true);
 			return l;
 		}
 	}

@@ -4,21 +4,24 @@
  * plan of where state lies and what every limit promises. Pure: the clock's resolution and the time
  * come in.
  *
- * A change of policy keeps state: a limit of the same rule (by name), key and shape (kind, window,
- * slots, unit) keeps its lines, whatever its value. A limit that is gone or has another shape stays
- * in force, retired, beside the new ones for as long as its state can matter; so no window across
- * the change admits more than the old limit or the new one would.
+ * A change of policy (migrate.c): a limit that keeps its rule (by name), key and shape keeps its
+ * state, and its new value counts at once. Any other change leaves the old limit in force beside
+ * the new one, retired, until its memory has run out. So no window across a change admits more than
+ * the loosest of its policies would.
  *
- * Three kinds of limit begin anew beside the old one although their shape is the same: one whose
- * value is loosened, or whose gap leaves its record, while another may stand for it with less of
- * its past; one that was retired, until its end, if it comes back looser; and a gap that comes back
- * from the coarse clock, whose times may lie before the truth, to the exact one.
+ * The shape is all but the value: of a window its length, slots, unit, the width of its entries and
+ * their number where that is written; of a gap its rows and cells; of a rate the rate, and its
+ * entries; of a throttle its cooldown. A tick of the coarse clock is a part of these times. Two
+ * limits of one key stand together where a gap is kept in a window's entries: a gap that goes is
+ * another shape of both.
  *
- * A throttle goes on with the state of one of its rule's of the same cooldown, or, if both are the
- * only ones, of any; but as above where it is loosened, or CPUs may hold more of the old one's uses
- * than the new limit. Of a pool, each target has its own state, which goes with it from pool to
- * pool: what it was sent before counts, also if it was in no pool for a while. Leases of a pool end
- * with each change.
+ * A looser value is another change, too, where a tighter limit of the same key and time stands
+ * beside it (in the policy it has no effect then), where the state has times of the coarse clock
+ * and the new policy the exact one, and where CPUs may hold more uses of a throttle than it has
+ * now.
+ *
+ * Of a pool, each target has its own state, which goes with it from pool to pool: what it was sent
+ * before counts, also if it was in no pool for a while. Leases of a pool end with each change.
  *
  * Bans go on as long as their table has the same size; where that is changed, or no rule banned,
  * they begin anew.
@@ -38,12 +41,8 @@
 #ifndef PACER_COMPILE_H
 #define PACER_COMPILE_H
 
-#include "plan/plan.h"
-
-/* Tables of fewer sets than this get lines of their own for another secret. */
-#ifndef COMPILE_MOVE_SETS
-#define COMPILE_MOVE_SETS 4096
-#endif
+#include "plan/keymask.h"
+#include "plan/kinds.h"
 
 /*
  * Fill *bin and *plan from *policy; `previous` NULL: for a table made for it. Returns 0, or -1 with
@@ -56,21 +55,8 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 		   const struct compile_host *host, struct pacer_policy *bin, struct plan *plan,
 		   struct policy_error *error);
 
-/*
- * A gap is kept in the record of a window of the same key only where what that adds to it is below
- * this share of it; else it has a sketch of its own. And by how much at most it is prolonged.
- */
-#define COMPILE_GAP_SHARE 16u
-uint64_t compile_gap_more_ns(const struct pacer_tier *tier);
-
-/* The key of a pacer_tier.key_id. */
-struct policy_key compile_key_of(uint32_t key_id);
-
 /* The table of bans and the filter before it, in lines. */
 uint64_t compile_ban_lines(const struct pacer_bans *bans);
-
-/* Does where the tier's state lies depend on the secret? */
-bool compile_hashed(const struct pacer_tier *tier);
 
 /*
  * Until when, in monotonic time, the limits of *bin need the secret that is not bin->secret; 0:
@@ -79,9 +65,6 @@ bool compile_hashed(const struct pacer_tier *tier);
  */
 uint64_t compile_drained_ns(const struct pacer_policy *bin);
 
-/* Lines of state of a tier, and for how long after an admission they can matter. */
-uint64_t compile_tier_lines(const struct pacer_tier *tier);
-uint64_t compile_tier_memory_ns(const struct pacer_tier *tier);
 /*
  * The ends of the rule's retired limits are set: until the last of its rates is over, a rate that
  * began beside it begins without bursts (rate.h). What is written is read by packets meanwhile.

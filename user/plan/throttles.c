@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "plan/throttles.h"
 
+#include "plan/kinds.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -98,6 +100,13 @@ int throttle_profile(const struct policy_throttle *throttle, const struct thrott
 	return 0;
 }
 
+uint64_t throttle_fine_ns(const struct policy_throttle *throttle)
+{
+	uint64_t open_ns = throttle->max_cooldown_ns - throttle->cooldown_ns;
+
+	return open_ns < throttle->cooldown_ns ? open_ns : throttle->cooldown_ns;
+}
+
 uint64_t throttle_memory_ns(const struct pacer_throttle_profile *profile)
 {
 	return pacer_throttle_sum(profile->cooldown_ns, profile->lease_ns);
@@ -124,7 +133,7 @@ void throttle_survey(const struct pacer_policy *bin, uint64_t now_ns,
 	memset(states, 0, sizeof(*states));
 	for (size_t r = 0; bin && r < PACER_RULES_MAX; r++)
 		for (size_t k = 0; k < bin->rule[r].n_tiers; k++)
-			if (bin->rule[r].tier[k].kind == PACER_TIER_THROTTLE)
+			if (!compile_in_lines(&bin->rule[r].tier[k]))
 				states->taken[bin->rule[r].tier[k].base] = true;
 	for (size_t i = 0; bin && i < PACER_POOLS_MAX; i++)
 		for (size_t k = 0; k < bin->pool[i].n; k++)

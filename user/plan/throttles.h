@@ -28,6 +28,9 @@ int throttle_profile(const struct policy_throttle *throttle, const struct thrott
 		     uint32_t cpus, uint64_t resolution_ns, struct pacer_throttle_profile *profile,
 		     struct policy_error *error);
 
+/* How long a bucket is open, or cools: what is shorter. */
+uint64_t throttle_fine_ns(const struct policy_throttle *throttle);
+
 /* After a use, for how long it can matter. */
 uint64_t throttle_memory_ns(const struct pacer_throttle_profile *profile);
 

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Rules to bit vectors: for each field, which rules each of its intervals matches. */
+#include "plan/classifier.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "classify.h"
+
+typedef unsigned __int128 wide;
+
+struct interval {
+	wide low, high;
+};
+
+struct field {
+	const char *name;
+	wide max;
+	size_t n[PACER_RULES_MAX]; /* of intervals */
+	bool any[PACER_RULES_MAX]; /* the rule does not look at the field */
+	struct interval at[PACER_RULES_MAX][POLICY_LIST_MAX];
+};
+
+struct field_out {
+	wide bound[PACER_BOUNDS_MAX];
+	uint64_t mask[PACER_BOUNDS_MAX + 1];
+	size_t n;
+	bool used;
+};
+
+static int compare_wide(const void *a, const void *b)
+{
+	wide x = *(const wide *)a, y = *(const wide *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static uint64_t rules_at(const struct field *f, size_t n_rules, wide value)
+{
+	uint64_t mask = 0;
+
+	for (size_t r = 0; r < n_rules; r++) {
+		bool hit = f->any[r];
+
+		for (size_t i = 0; i < f->n[r] && !hit; i++)
+			hit = f->at[r][i].low <= value && value <= f->at[r][i].high;
+		mask |= (uint64_t)hit << r;
+	}
+	return mask;
+}
+
+static int cut(const struct field *f, const struct policy *policy, struct field_out *out,
+	       struct policy_error *error)
+{
+	static wide bounds[2 * PACER_RULES_MAX * POLICY_LIST_MAX];
+	size_t n = 0;
+
+	memset(out, 0, sizeof(*out));
+	for (size_t r = 0; r < policy->n_rules; r++) {
+		out->used |= !f->any[r];
+		for (size_t i = 0; i < f->n[r]; i++) {
+			if (f->at[r][i].low)
+				bounds[n++] = f->at[r][i].low;
+			if (f->at[r][i].high < f->max)
+				bounds[n++] = f->at[r][i].high + 1;
+		}
+	}
+	qsort(bounds, n, sizeof(*bounds), compare_wide);
+	out->mask[0] = rules_at(f, policy->n_rules, 0);
+	for (size_t i = 0; i < n; i++) {
+		uint64_t mask;
+
+		if (i && bounds[i] == bounds[i - 1])
+			continue;
+		mask = rules_at(f, policy->n_rules, bounds[i]);
+		if (mask == out->mask[out->n])
+			continue;
+		if (out->n == PACER_BOUNDS_MAX)
+			return policy_fail(
+			    error, 0,
+			    "rules: their %s cut the values into more than %u ranges: use "
+			    "fewer or adjacent ones",
+			    f->name, PACER_BOUNDS_MAX + 1);
+		out->bound[out->n++] = bounds[i];
+		out->mask[out->n] = mask;
+	}
+	for (size_t i = out->n + 1; i <= PACER_BOUNDS_MAX; i++)
+		out->mask[i] = out->mask[out->n];
+	return 0;
+}
+
+static uint32_t top_of(size_t n)
+{
+	uint32_t top = 1;
+
+	while (2 * top <= n)
+		top *= 2;
+	return n ? top : 0;
+}
+
+static void put_dim(const struct field_out *o, struct pacer_dim *d)
+{
+	memcpy(d->mask, o->mask, sizeof(d->mask));
+	for (size_t i = 0; i <= PACER_BOUNDS_MAX; i++)
+		d->bound[i] = i < o->n ? (uint32_t)o->bound[i] : UINT32_MAX;
+}
+
+static void put_dim6(const struct field_out *o, struct pacer_dim6 *d)
+{
+	memcpy(d->mask, o->mask, sizeof(d->mask));
+	for (size_t i = 0; i <= PACER_BOUNDS_MAX; i++) {
+		d->hi[i] = i < o->n ? (uint64_t)(o->bound[i] >> 64) : UINT64_MAX;
+		d->lo[i] = i < o->n ? (uint64_t)o->bound[i] : UINT64_MAX;
+	}
+	d->top = top_of(o->n);
+}
+
+static wide prefix_address(const struct prefix *p)
+{
+	size_t bytes = p->family == 4 ? 4 : 16;
+	wide value = 0;
+
+	for (size_t i = 0; i < bytes; i++)
+		value = value << 8 | p->addr[i];
+	return value;
+}
+
+static void prefixes_of(struct field *f, const struct policy *policy, bool source, int family)
+{
+	unsigned int bits = family == 4 ? 32 : 128;
+
+	f->max = family == 4 ? (wide)UINT32_MAX : ~(wide)0;
+	f->name = source ? "source prefixes" : "destination prefixes";
+	for (size_t r = 0; r < policy->n_rules; r++) {
+		const struct policy_match *m = &policy->rule[r].match;
+		const struct prefix *list = source ? m->src : m->dst;
+		size_t n = source ? m->n_src : m->n_dst;
+
+		f->any[r] = !n;
+		f->n[r] = 0;
+		for (size_t i = 0; i < n; i++) {
+			wide low = prefix_address(&list[i]);
+			wide host = list[i].len >= bits ? 0 : f->max >> list[i].len;
+
+			if (list[i].family == family)
+				f->at[r][f->n[r]++] = (struct interval){low, low | host};
+		}
+	}
+}
+
+static void ranges_of(struct field *f, const struct policy *policy, enum pacer_dim_id dim)
+{
+	static const char *const names[] = {
+	    [PACER_DIM_SPORT] = "source ports",
+	    [PACER_DIM_DPORT] = "destination ports",
+	    [PACER_DIM_PROTO] = "protocols",
+	    [PACER_DIM_VLAN] = "VLANs",
+	};
+
+	f->max = dim == PACER_DIM_PROTO ? 255 : dim == PACER_DIM_VLAN ? PACER_VLAN_NONE : 65535;
+	f->name = names[dim];
+	for (size_t r = 0; r < policy->n_rules; r++) {
+		const struct policy_match *m = &policy->rule[r].match;
+		const struct range *list = dim == PACER_DIM_SPORT   ? m->sport
+					   : dim == PACER_DIM_DPORT ? m->dport
+					   : dim == PACER_DIM_PROTO ? m->proto
+								    : m->vlan;
+		size_t n = dim == PACER_DIM_SPORT   ? m->n_sport
+			   : dim == PACER_DIM_DPORT ? m->n_dport
+			   : dim == PACER_DIM_PROTO ? m->n_proto
+						    : m->n_vlan;
+
+		f->any[r] = !n;
+		f->n[r] = n;
+		for (size_t i = 0; i < n; i++)
+			f->at[r][i] = (struct interval){list[i].low, list[i].high};
+	}
+}
+
+int compile_classifier(const struct policy *policy, struct pacer_policy *bin,
+		       struct policy_error *error)
+{
+	static struct field f;
+	static struct field_out o;
+
+	bin->rules = policy->n_rules >= 64 ? ~0ull : (1ull << policy->n_rules) - 1;
+	for (size_t r = 0; r < policy->n_rules; r++)
+		if (!policy->rule[r].match.n_sport && !policy->rule[r].match.n_dport)
+			bin->portless |= 1ull << r;
+	for (int dim = 0; dim < PACER_DIM_COUNT + 2; dim++) {
+		memset(&f, 0, sizeof(f));
+		if (dim == PACER_DIM_SADDR4 || dim == PACER_DIM_DADDR4)
+			prefixes_of(&f, policy, dim == PACER_DIM_SADDR4, 4);
+		else if (dim >= PACER_DIM_COUNT)
+			prefixes_of(&f, policy, dim == PACER_DIM_SADDR6, 6);
+		else
+			ranges_of(&f, policy, dim);
+		if (cut(&f, policy, &o, error))
+			return -1;
+		bin->dims |= (uint32_t)o.used << dim;
+		if (dim < PACER_DIM_COUNT)
+			put_dim(&o, &bin->dim[dim]);
+		else
+			put_dim6(&o, &bin->dim6[dim - PACER_DIM_COUNT]);
+	}
+	pacer_classify_index(bin);
+	return 0;
+}

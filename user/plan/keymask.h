@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Purpose: the operator's keys as the masks that the packet path hashes under (key.h). Pure. */
+#ifndef PACER_KEYMASK_H
+#define PACER_KEYMASK_H
+
+#include <string.h>
+
+#include "config/policy.h"
+
+/* Fill mask4, mask6, key_id and src_only. */
+void key_masks(const struct policy_key *key, struct pacer_tier *t);
+
+/* The key of a pacer_tier.key_id. */
+struct policy_key compile_key_of(uint32_t key_id);
+
+static inline bool same_key(const struct pacer_tier *a, const struct pacer_tier *b)
+{
+	return !memcmp(a->mask4, b->mask4, sizeof(a->mask4)) &&
+	       !memcmp(a->mask6, b->mask6, sizeof(a->mask6));
+}
+
+#endif

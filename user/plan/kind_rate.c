@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A rate with a burst. */
+#include "plan/compile.h"
+#include "rate.h"
+#include "table.h"
+
+/* Does it let a packet through, the burst being a tick of the clock shorter? */
+static bool opens(const struct pacer_rate *rate)
+{
+	uint32_t cost = rate->cost == PACER_COST_BYTES ? POLICY_FRAME_MAX : 1;
+
+	return pacer_rate_check(rate, (struct pacer_fine){0, 0}, 1, cost);
+}
+
+static int profile(const struct policy_limit *limit, const struct terms *terms, const char *path,
+		   struct pacer_tier *t, struct policy_error *error)
+{
+	t->units = 1;
+	t->idle_ns = PACER_IDLE_SLACK_NS; /* after its TAT, an entry holds nothing */
+	if (pacer_rate_profile(&t->rate, limit->cost, limit->rate.amount, limit->rate.per_ns,
+			       limit->burst, terms->resolution_ns) == PACER_RATE_OK &&
+	    opens(&t->rate))
+		return 0;
+	return policy_fail(error, limit->line,
+			   "%s.burst: a tick of the coarse clock shorter, it lets no packet "
+			   "through: write more, or clock: exact",
+			   path);
+}
+
+/* A burst that is a tick shorter is a packet shorter, at the least. */
+static uint64_t fine_ns(const struct policy_limit *limit)
+{
+	(void)limit;
+	return 0;
+}
+
+static uint64_t *value_of(struct policy_limit *limit)
+{
+	return &limit->burst;
+}
+
+static uint64_t span_ns(const struct policy_limit *limit)
+{
+	return (uint64_t)((u128)limit->burst * limit->rate.per_ns / limit->rate.amount);
+}
+
+/* So far ahead a TAT may be, and its fraction. */
+static uint64_t memory_ns(const struct pacer_tier *t)
+{
+	return t->rate.burst_ns + 1 + t->idle_ns;
+}
+
+/* A TAT is a time at one rate. */
+static bool same_time(const struct pacer_tier *a, const struct pacer_tier *b)
+{
+	return a->rate.unit_ns == b->rate.unit_ns && a->rate.unit_frac == b->rate.unit_frac &&
+	       a->rate.cost == b->rate.cost;
+}
+
+static bool same_shape(struct pacer_tier *t, const struct pacer_tier *old, uint32_t cpus)
+{
+	(void)cpus;
+	t->rate.begin_ns = old->rate.begin_ns;
+	return same_time(t, old);
+}
+
+static u128 allowance(const struct pacer_tier *t)
+{
+	return (u128)t->rate.burst_ns << 32 | t->rate.burst_frac;
+}
+
+/* It begins with its burst used up where the other may have let one through. */
+static void beside(struct pacer_tier *t, const struct pacer_tier *retired)
+{
+	if (t->rate.begin_ns < retired->until_ns)
+		t->rate.begin_ns = retired->until_ns;
+}
+
+void compile_begin_rates(struct pacer_rule *rule)
+{
+	uint64_t end_ns = 0;
+
+	for (size_t k = 0; k < rule->n_tiers; k++) {
+		const struct pacer_tier *t = &rule->tier[k];
+
+		if (t->kind == PACER_TIER_RATE && t->until_ns > end_ns)
+			end_ns = t->until_ns;
+	}
+	for (size_t k = 0; k < rule->n_tiers; k++) {
+		struct pacer_tier *t = &rule->tier[k];
+
+		if (t->kind == PACER_TIER_RATE && t->rate.begin_ns == COMPILE_UNTIL_SET)
+			__atomic_store_n(&t->rate.begin_ns, end_ns, __ATOMIC_RELEASE);
+	}
+}
+
+static u128 unit_of(const struct pacer_tier *t)
+{
+	return (u128)t->rate.unit_ns << 32 | t->rate.unit_frac;
+}
+
+static uint64_t value(const struct pacer_tier *t)
+{
+	return unit_of(t) ? (uint64_t)(allowance(t) / unit_of(t)) : 0;
+}
+
+/* On an exact clock. */
+static void tune(struct pacer_tier *t, uint64_t value)
+{
+	u128 span = unit_of(t) * value;
+
+	t->rate.burst_ns = (uint64_t)(span >> 32);
+	t->rate.burst_frac = (uint32_t)span;
+}
+
+static uint64_t most(const struct pacer_tier *t)
+{
+	uint64_t n = PACER_RATE_BURST_NS_MAX / (t->rate.unit_ns + 1);
+
+	return n < UINT32_MAX ? n : UINT32_MAX;
+}
+
+static uint64_t enough(const struct pacer_tier *t, uint32_t len_bytes)
+{
+	return value(t) + pacer_rate_cost(&t->rate, len_bytes);
+}
+
+const struct limit_kind kind_rate = {
+    .limit = LIMIT_RATE,
+    .tier = PACER_TIER_RATE,
+    .reason = PACER_DENY_RATE,
+    .counts_bytes = true,
+    .keeps_times = true,
+    .profile = profile,
+    .fine_ns = fine_ns,
+    .value_of = value_of,
+    .span_ns = span_ns,
+    .lines = entries_lines,
+    .wanted = entries_wanted,
+    .size = entries_size,
+    .hashed = entries_hashed,
+    .memory_ns = memory_ns,
+    .same_shape = same_shape,
+    .allowance = allowance,
+    .same_time = same_time,
+    .beside = beside,
+    .value = value,
+    .tune = tune,
+    .most = most,
+    .enough = enough,
+};

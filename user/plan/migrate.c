@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A change of policy. A limit that keeps its rule, key and shape keeps its state, and its new value
+ * counts at once. Any other change leaves the old limit in force beside the new one (retired) until
+ * its memory has run out.
+ *
+ * Why no window across a change admits more than the loosest of its policies would. Of the limits
+ * of one key and time, let s be the tightest of the policy that was in force when the window began:
+ * it has counted all that the window admitted. It stays in force for as long as that matters, kept
+ * or retired, and is never looser than some policy's tightest limit of that key and time: for where
+ * a tighter one stands beside it, a looser value is another change (outdone). In the policy such a
+ * value has no effect, so nobody waits for it.
+ */
+#include "plan/draft.h"
+#include "plan/keymask.h"
+
+/* Tables of fewer sets than this get lines of their own for another secret. */
+#ifndef COMPILE_MOVE_SETS
+#define COMPILE_MOVE_SETS 4096
+#endif
+
+const struct pacer_rule *migrate_previous(const struct compile_previous *previous, const char *name)
+{
+	for (size_t r = 0; previous && r < previous->policy->n_rules; r++)
+		if (!strcmp(previous->policy->rule[r].name, name))
+			return &previous->bin->rule[r];
+	return NULL;
+}
+
+static bool still_counts(const struct change *change, const struct pacer_tier *t)
+{
+	return t->kind != PACER_TIER_NONE && (!t->until_ns || t->until_ns > change->now_ns);
+}
+
+/*
+ * The coarse clock's times lie up to its resolution before the truth. An exact policy goes on with
+ * them only under a gap that is no smaller than the old one, which included that.
+ */
+static bool clock_differs(const struct change *change, const struct pacer_tier *t,
+			  const struct pacer_tier *old)
+{
+	bool coarse = old->until_ns || !(change->previous->bin->flags & PACER_CLOCK_EXACT);
+
+	return change->exact && coarse &&
+	       (kind_of_tier(old)->keeps_times || (t->gap_ns && t->gap_ns < old->gap_ns));
+}
+
+/* May the draft go on with the old tier's state? Then *as is what it becomes. */
+static bool same_shape(const struct change *change, const struct draft *d,
+		       const struct pacer_tier *old, struct pacer_tier *as)
+{
+	uint64_t lines;
+
+	*as = d->tier;
+	if (as->kind != old->kind || !same_key(as, old) || clock_differs(change, as, old) ||
+	    (old->secret != change->secret && compile_hashed(old)) ||
+	    !kind_of_tier(old)->same_shape(as, old, change->cpus))
+		return false;
+	lines = draft_wanted(d, as);
+	if (old->gap_ns && !as->gap_ns) /* a gap that goes is a limit that goes */
+		return false;
+	if (lines && lines != compile_tier_lines(old))
+		return false;
+	as->base = old->base;
+	as->sets = old->sets;
+	as->shared = old->shared;
+	return true;
+}
+
+/* Is a looser than b (1), tighter (-1), or neither? Of one shape. */
+static int compare(const struct pacer_tier *a, const struct pacer_tier *b)
+{
+	u128 x = kind_of_tier(a)->allowance(a), y = kind_of_tier(b)->allowance(b);
+
+	if (x != y)
+		return x > y ? 1 : -1;
+	return a->gap_ns == b->gap_ns ? 0 : a->gap_ns < b->gap_ns ? 1 : -1;
+}
+
+/* Of two drafts of the old tier's shape: the loosest that is no looser than it, or the tightest. */
+static bool nearer(const struct pacer_tier *a, const struct pacer_tier *b,
+		   const struct pacer_tier *old)
+{
+	bool looser = compare(a, old) > 0;
+
+	if (looser != (compare(b, old) > 0))
+		return !looser;
+	return (compare(a, b) > 0) == !looser;
+}
+
+/* Is a value of the draft looser than before, and one beside it the tighter of its key and time? */
+static bool outdone(const struct draft_rule *d, const struct pacer_tier *t, const struct draft *of,
+		    const struct pacer_tier *old)
+{
+	const struct limit_kind *kind = kind_of_tier(t);
+	bool more = kind->allowance(t) > kind->allowance(old);
+
+	for (size_t k = 0; k < d->n; k++) {
+		const struct pacer_tier *other = &d->at[k].tier;
+
+		if (&d->at[k] == of || d->at[k].state == PLAN_RETIRED || !same_key(other, t))
+			continue;
+		if ((t->gap_ns < old->gap_ns && t->gap_ns < other->gap_ns) ||
+		    (more && other->kind == t->kind && kind->same_time(other, t) &&
+		     kind->allowance(other) < kind->allowance(t)))
+			return true;
+	}
+	return false;
+}
+
+static bool goes_on(const struct change *change, struct draft_rule *d, const struct pacer_tier *old)
+{
+	struct draft *best = NULL;
+	struct pacer_tier as, found;
+
+	for (size_t k = 0; k < d->n; k++) {
+		struct draft *at = &d->at[k];
+
+		if (at->state != PLAN_NEW || !same_shape(change, at, old, &as) ||
+		    (best && !nearer(&as, &found, old)))
+			continue;
+		best = at;
+		found = as;
+	}
+	if (!best || outdone(d, &found, best, old))
+		return false;
+	best->tier = found;
+	best->lines = draft_wanted(best, &found);
+	best->state = PLAN_KEPT;
+	return true;
+}
+
+static int full(const struct policy_rule *rule, bool rotate, struct policy_error *error)
+{
+	if (rotate)
+		return policy_fail(
+		    error, rule->line,
+		    "rule %s: a rule holds up to %u limits, and a new secret wants two places "
+		    "for each, those just retired included: use fewer, or unload and load, "
+		    "which draws a secret, too",
+		    rule->name, PACER_TIERS_MAX);
+	return policy_fail(error, rule->line,
+			   "rule %s: a rule holds up to %u limits, and those that this change "
+			   "retires stay until their windows have passed: apply again later, or "
+			   "in steps",
+			   rule->name, PACER_TIERS_MAX);
+}
+
+static int retire(struct draft_rule *d, const struct pacer_tier *old,
+		  const struct policy_rule *rule, bool rotate, struct plan *plan,
+		  struct policy_error *error)
+{
+	struct draft *to = &d->at[d->n];
+
+	if (d->n == PACER_TIERS_MAX)
+		return full(rule, rotate, error);
+	*to = (struct draft){*old, NULL, -1, -1, rule->line, 0, PLAN_RETIRED};
+	if (!to->tier.until_ns)
+		to->tier.until_ns = COMPILE_UNTIL_SET;
+	d->n++;
+	plan->n_retired++;
+	return 0;
+}
+
+/* Who chooses first among the new limits: what is in force, and the looser of one kind. */
+static bool chooses_before(const struct pacer_tier *a, const struct pacer_tier *b)
+{
+	if (!a->until_ns != !b->until_ns)
+		return !a->until_ns;
+	return a->kind == b->kind ? compare(a, b) > 0 : a->kind < b->kind;
+}
+
+static void by_turn(const struct pacer_rule *old, const struct pacer_tier *turn[PACER_TIERS_MAX])
+{
+	for (size_t i = 0, k; i < old->n_tiers; i++) {
+		for (k = i; k && chooses_before(&old->tier[i], turn[k - 1]); k--)
+			turn[k] = turn[k - 1];
+		turn[k] = &old->tier[i];
+	}
+}
+
+/* Under another secret a limit goes on twice: as it was, retired, and as one that begins anew. */
+static int rotate(const struct change *change, struct draft_rule *d, const struct policy_rule *rule,
+		  struct plan *plan, struct policy_error *error)
+{
+	for (size_t k = 0, n = d->n; k < n; k++) {
+		struct draft *at = &d->at[k];
+
+		if (at->state == PLAN_RETIRED)
+			continue;
+		if (at->state == PLAN_KEPT && compile_hashed(&at->tier)) {
+			if (retire(d, &at->tier, rule, true, plan, error))
+				return -1;
+			at->state = at->tier.sets < COMPILE_MOVE_SETS ? PLAN_NEW : PLAN_MOVED;
+			if (at->state == PLAN_NEW)
+				at->lines = compile_tier_lines(&at->tier);
+		}
+		at->tier.secret = change->secret ^ 1;
+	}
+	return 0;
+}
+
+/* Tiers in the same lines agree on when a record is idle; and who begins anew knows of the old. */
+static void agree(struct draft_rule *d)
+{
+	for (size_t i = 0; i < d->n; i++)
+		for (size_t k = 0; k < d->n; k++) {
+			struct pacer_tier *a = &d->at[i].tier, *b = &d->at[k].tier;
+			bool anew = d->at[i].state == PLAN_NEW;
+
+			if (!anew && d->at[k].state != PLAN_NEW && compile_in_lines(a) &&
+			    compile_in_lines(b) && a->base == b->base && a->idle_ns < b->idle_ns)
+				a->idle_ns = b->idle_ns;
+			if ((anew || d->at[i].state == PLAN_MOVED) &&
+			    d->at[k].state == PLAN_RETIRED && a->kind == b->kind &&
+			    same_key(a, b) && kind_of_tier(a)->beside)
+				kind_of_tier(a)->beside(a, b);
+		}
+}
+
+int migrate_rule(const struct change *change, struct draft_rule *d, const struct policy_rule *rule,
+		 struct plan *plan, struct policy_error *error)
+{
+	const struct pacer_rule *old = migrate_previous(change->previous, rule->name);
+	const struct pacer_tier *turn[PACER_TIERS_MAX];
+	bool retires[PACER_TIERS_MAX] = {false};
+
+	for (size_t k = 0; k < d->n; k++)
+		d->at[k].tier.secret = change->secret;
+	if (old)
+		by_turn(old, turn);
+	for (size_t i = 0; old && i < old->n_tiers; i++)
+		if (still_counts(change, turn[i]) && !goes_on(change, d, turn[i]))
+			retires[turn[i] - old->tier] = true;
+	for (size_t i = 0; old && i < old->n_tiers; i++)
+		if (retires[i] && retire(d, &old->tier[i], rule, false, plan, error))
+			return -1;
+	if (change->rotate && rotate(change, d, rule, plan, error))
+		return -1;
+	agree(d);
+	return 0;
+}
