@@ -336,7 +336,8 @@ static void test_lies(void **unused)
 	"\", packets: 1, window: 1h}]\n"
 
 /* After udp4 or udp6 the other packet is denied if it has the same key. */
-static void same_key(const char *policy, const struct recipe *a, const struct recipe *b, int same)
+static void assert_same_key(const char *policy, const struct recipe *a, const struct recipe *b,
+			    int same)
 {
 	prog_policy(&prog, policy);
 	judged(policy, a, XDP_PASS, 1, PACER_ADMIT);
@@ -357,23 +358,23 @@ static void test_keys(void **unused)
 	host6.saddr[3] ^= 1;
 	net6.saddr[1] ^= 0x100;
 	dport6.dport++;
-	same_key(ONE("src"), &udp4, &udp4, 1);
-	same_key(ONE("src"), &udp4, &sport4, 1);
-	same_key(ONE("src"), &udp4, &dst4, 1);
-	same_key(ONE("src"), &udp4, &host4, 0);
-	same_key(ONE("src"), &udp4, &udp6, 0);
-	same_key(ONE("src/24,56"), &udp4, &host4, 1);
-	same_key(ONE("src/24,56"), &udp4, &net4, 0);
-	same_key(ONE("src/24,56"), &udp6, &host6, 1);
-	same_key(ONE("src/24,56"), &udp6, &net6, 0);
-	same_key(ONE("flow"), &udp4, &udp4, 1);
-	same_key(ONE("flow"), &udp4, &sport4, 0);
-	same_key(ONE("flow"), &udp6, &dport6, 0);
-	same_key(ONE("src+dport"), &udp4, &sport4, 1);
-	same_key(ONE("src+dport"), &udp4, &dport4, 0);
-	same_key(ONE("dst"), &udp4, &host4, 1);
-	same_key(ONE("dst"), &udp4, &dst4, 0);
-	same_key(ONE("all"), &udp4, &udp6, 1);
+	assert_same_key(ONE("src"), &udp4, &udp4, 1);
+	assert_same_key(ONE("src"), &udp4, &sport4, 1);
+	assert_same_key(ONE("src"), &udp4, &dst4, 1);
+	assert_same_key(ONE("src"), &udp4, &host4, 0);
+	assert_same_key(ONE("src"), &udp4, &udp6, 0);
+	assert_same_key(ONE("src/24,56"), &udp4, &host4, 1);
+	assert_same_key(ONE("src/24,56"), &udp4, &net4, 0);
+	assert_same_key(ONE("src/24,56"), &udp6, &host6, 1);
+	assert_same_key(ONE("src/24,56"), &udp6, &net6, 0);
+	assert_same_key(ONE("flow"), &udp4, &udp4, 1);
+	assert_same_key(ONE("flow"), &udp4, &sport4, 0);
+	assert_same_key(ONE("flow"), &udp6, &dport6, 0);
+	assert_same_key(ONE("src+dport"), &udp4, &sport4, 1);
+	assert_same_key(ONE("src+dport"), &udp4, &dport4, 0);
+	assert_same_key(ONE("dst"), &udp4, &host4, 1);
+	assert_same_key(ONE("dst"), &udp4, &dst4, 0);
+	assert_same_key(ONE("all"), &udp4, &udp6, 1);
 }
 
 /* A later fragment is known by its datagram. */
@@ -384,29 +385,29 @@ static void test_fragment_keys(void **unused)
 
 	(void)unused;
 	first4.frag = 0x2000;
-	same_key(ONE("flow"), &udp4, &first4, 1);
+	assert_same_key(ONE("flow"), &udp4, &first4, 1);
 	later4.frag = 0x2010;
 	ports4.sport = 0;
 	ports4.dport = later4.id;
-	same_key(ONE("flow"), &ports4, &later4, 0);
+	assert_same_key(ONE("flow"), &ports4, &later4, 0);
 	other4.frag = 0x0020;
 	other4.id++;
-	same_key(ONE("flow"), &udp4, &later4, 0);
-	same_key(ONE("flow"), &later4, &later4, 1);
-	same_key(ONE("flow"), &later4, &other4, 0);
+	assert_same_key(ONE("flow"), &udp4, &later4, 0);
+	assert_same_key(ONE("flow"), &later4, &later4, 1);
+	assert_same_key(ONE("flow"), &later4, &other4, 0);
 	other4.id--;
-	same_key(ONE("flow"), &later4, &other4, 1);
+	assert_same_key(ONE("flow"), &later4, &other4, 1);
 	later6.n_ext = 1;
 	later6.ext[0] = 44;
 	later6.frag = 0x0010;
 	first6 = later6;
 	first6.frag = 1;
-	same_key(ONE("flow"), &udp6, &first6, 1);
+	assert_same_key(ONE("flow"), &udp6, &first6, 1);
 	other6 = later6;
 	other6.id ^= 0x10000;
-	same_key(ONE("flow"), &udp6, &later6, 0);
-	same_key(ONE("flow"), &later6, &later6, 1);
-	same_key(ONE("flow"), &later6, &other6, 0);
+	assert_same_key(ONE("flow"), &udp6, &later6, 0);
+	assert_same_key(ONE("flow"), &later6, &later6, 1);
+	assert_same_key(ONE("flow"), &later6, &other6, 0);
 }
 
 /* ---- reasons ---- */
