@@ -189,7 +189,7 @@ struct pacer_rate {
 	__u64 burst_ns;	  /* how far ahead of now a key's theoretical arrival time may be */
 	__u32 unit_frac;  /* 2^-32 ns, beside unit_ns */
 	__u32 burst_frac; /* and beside burst_ns */
-	__u64 begin_ns;	  /* an entry that begins before it begins without its burst */
+	__u64 begin_ns;	  /* not 0: at which no key has any of its burst */
 	__u8 cost;	  /* enum pacer_cost */
 	__u8 unused[7];
 };

@@ -438,7 +438,8 @@ PACER_INLINE void pacer_limit_cancel(const struct pacer_walk *w, const struct pa
  * The earliest time at which the limit would admit the packet, if nothing else came: never later
  * than the truth. It is exact for every kind, but for uses that other CPUs hold on lease. 0: at any
  * time; PACER_NEVER: at none. Read only; w->now_ns plays no part but in whether a retired limit is
- * still asked. Next to writers what is read may be of two moments. Not for the packet path.
+ * still asked, and whether a rate has begun. Next to writers what is read may be of two moments.
+ * Not for the packet path.
  */
 PACER_INLINE __u64 pacer_limit_when(const struct pacer_walk *w, const struct pacer_tier *t)
 {
@@ -458,7 +459,7 @@ PACER_INLINE __u64 pacer_limit_when(const struct pacer_walk *w, const struct pac
 						    : PACER_NEVER;
 	case PACER_TIER_RATE:
 		pacer_record_locate(&q, &f);
-		return f.ring.line ? pacer_rate_when(&t->rate, pacer_rate_read(&f.ring),
+		return f.ring.line ? pacer_rate_when(&t->rate, pacer_rate_read(&f.ring), w->now_ns,
 						     pacer_rate_cost(&t->rate, q.len_bytes))
 				   : PACER_NEVER;
 	case PACER_TIER_THROTTLE:

@@ -31,14 +31,15 @@
  * Error: a denial is false by the rounding above, by the clock's resolution, and
  * where keys share an entry (table.h).
  *
- * Beginning anew. Where the state of a limit begins anew beside the old one
- * (another secret, other entries, another rate), the old one is asked until what it
- * holds of a silent key is over (begin_ns). A key that is not silent has used its
- * burst of the old one and not of the new, and would have it once more. So an entry
- * that begins before that time has spent its burst with its first packet. Up to that
- * packet the old one bounds what is admitted, by burst + rate * W; from then on the
- * new one does, by rate * W alone. The error: a key that has not used its burst
- * builds it anew, at its rate.
+ * Beginning. Where the state of a limit begins anew beside the old one (another
+ * secret, other entries, another rate), the old one is asked until what it holds of a
+ * silent key is over: until begin_ns. A key that is not silent has used its burst of
+ * the old one and maybe not of the new, and would have it once more. So at begin_ns no
+ * key has any of its burst: from then on a TAT counts as begin_ns + burst / rate at
+ * least. Before, the old one bounds what is admitted, by burst + rate * W; from then
+ * on the new one does, by rate * W alone. The same holds for a limit that comes back
+ * when one on trial gives way, which it has not counted under. The error: a key that
+ * has not used its burst builds it anew, at its rate, from begin_ns on.
  *
  * Concurrency: pacer_rate_check and _when are pure. pacer_rate_next is stored
  * under the entry's lock (table.h).
@@ -105,6 +106,16 @@ PACER_INLINE __u32 pacer_rate_cost(const struct pacer_rate *rate, __u32 len_byte
 	return len_bytes < PACER_RATE_COST_MAX ? len_bytes : PACER_RATE_COST_MAX;
 }
 
+/* The TAT that counts at now_ns. */
+PACER_INLINE struct pacer_fine pacer_rate_tat(const struct pacer_rate *rate, struct pacer_fine tat,
+					      __u64 now_ns)
+{
+	struct pacer_fine spent = {rate->begin_ns + rate->burst_ns, rate->burst_frac};
+
+	return rate->begin_ns && now_ns >= rate->begin_ns && pacer_fine_above(spent, tat) ? spent
+											  : tat;
+}
+
 /* The key's theoretical arrival time if a packet of this cost is admitted at now_ns. */
 PACER_INLINE struct pacer_fine pacer_rate_next(const struct pacer_rate *rate, struct pacer_fine tat,
 					       __u64 now_ns, __u32 cost)
@@ -124,22 +135,36 @@ PACER_INLINE int pacer_rate_check(const struct pacer_rate *rate, struct pacer_fi
 	return !pacer_fine_above(pacer_fine_less(next, (struct pacer_fine){now_ns, 0}), burst);
 }
 
-/*
- * The earliest time, in whole ns, at which a packet of this cost is admitted if nothing else comes:
- * exact. PACER_NEVER: it costs more than the burst. 0: at any time.
- */
-PACER_INLINE __u64 pacer_rate_when(const struct pacer_rate *rate, struct pacer_fine tat, __u32 cost)
+/* When a packet of this time is within the burst, whatever begins. 0: at any time. */
+PACER_INLINE __u64 pacer_rate_due(const struct pacer_rate *rate, struct pacer_fine tat,
+				  struct pacer_fine time)
 {
 	struct pacer_fine burst = {rate->burst_ns, rate->burst_frac};
-	struct pacer_fine time = pacer_rate_time(rate, cost), due;
+	struct pacer_fine due = pacer_fine_sum(tat, time);
 
-	if (pacer_fine_above(time, burst))
-		return PACER_NEVER;
-	due = pacer_fine_sum(tat, time);
 	if (!pacer_fine_above(due, burst))
 		return 0;
 	due = pacer_fine_less(due, burst);
 	return due.ns + !!due.frac;
+}
+
+/*
+ * The earliest time, in whole ns, at which a packet of this cost is admitted from now_ns on if
+ * nothing else comes: exact. PACER_NEVER: it costs more than the burst. 0: at any time.
+ */
+PACER_INLINE __u64 pacer_rate_when(const struct pacer_rate *rate, struct pacer_fine tat,
+				   __u64 now_ns, __u32 cost)
+{
+	struct pacer_fine burst = {rate->burst_ns, rate->burst_frac};
+	struct pacer_fine time = pacer_rate_time(rate, cost);
+	__u64 due_ns = pacer_rate_due(rate, pacer_rate_tat(rate, tat, now_ns), time);
+
+	if (pacer_fine_above(time, burst))
+		return PACER_NEVER;
+	if (!rate->begin_ns || now_ns >= rate->begin_ns ||
+	    pacer_later(due_ns, now_ns) < rate->begin_ns)
+		return due_ns;
+	return pacer_rate_due(rate, pacer_rate_tat(rate, tat, rate->begin_ns), time);
 }
 
 /* From `ns` on, an entry with this TAT holds nothing that matters: its key has its whole burst. */
@@ -215,6 +240,7 @@ PACER_INLINE enum pacer_reason pacer_rate_judge(const struct pacer_ask *q,
 	struct pacer_fine tat = pacer_rate_read(r);
 
 	*seen = (struct pacer_seen){.head_ns = tat.ns, .last_off = tat.frac};
+	tat = pacer_rate_tat(rate, tat, q->now_ns);
 	return pacer_rate_check(rate, tat, q->now_ns, pacer_rate_cost(rate, q->len_bytes))
 		   ? PACER_ADMIT
 		   : PACER_DENY_RATE;
@@ -234,11 +260,10 @@ PACER_INLINE void pacer_rate_admit(const struct pacer_ask *q, const struct pacer
 {
 	const struct pacer_rate *rate = &q->tier->rate;
 	struct pacer_fine tat = {seen->head_ns, seen->last_off};
-	struct pacer_fine next =
-	    pacer_rate_next(rate, tat, q->now_ns, pacer_rate_cost(rate, q->len_bytes));
+	struct pacer_fine next;
 
-	if (!tat.ns && q->now_ns < rate->begin_ns)
-		next = (struct pacer_fine){q->now_ns + rate->burst_ns, rate->burst_frac};
+	tat = pacer_rate_tat(rate, tat, q->now_ns);
+	next = pacer_rate_next(rate, tat, q->now_ns, pacer_rate_cost(rate, q->len_bytes));
 	pacer_store(&r->head->tat_frac, next.frac);
 	pacer_store64(&r->head->tat_ns, next.ns);
 }

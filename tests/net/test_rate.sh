@@ -69,7 +69,7 @@ set_burst()
 	arrive "0 5" n=50 n=50,from=10.77.0.12
 }
 
-# Another rate begins anew beside the one before, and with the burst used up: nobody gets two bursts.
+# Another rate begins anew beside the one before, which knows what came: nobody gets two bursts.
 another_rate()
 {
 	rate one "{key: src, rate: 20/h, burst: 20}"
@@ -77,7 +77,7 @@ another_rate()
 	load one
 	arrive "20 8" n=50 n=8,from=10.77.0.12
 	apply two
-	arrive "0 1 1" n=50 n=50,from=10.77.0.12 n=50,from=10.77.0.13
+	arrive "0 10 10" n=50 n=50,from=10.77.0.12 n=50,from=10.77.0.13
 }
 
 # Under load, the policy changed again and again: in no window of a second does more than the burst

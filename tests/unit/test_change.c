@@ -432,20 +432,45 @@ static void test_a_trial_is_confirmed_too_late(void **unused)
 #define FIVE	   SECONDS(1) ", " SECONDS(2) ", " SECONDS(3) ", " SECONDS(4) ", " SECONDS(5)
 #define FOUR	   SECONDS(6) ", " SECONDS(7) ", " SECONDS(8) ", " SECONDS(9)
 
-/* Were the rate before to come back, it would bring a second burst. Its burst alone is a value. */
-static void test_a_trial_changes_no_rate(void **unused)
+/* The rate that comes back begins when what the trial's one let through is over: its burst is spent
+ * then.
+ */
+static void test_a_trial_of_a_rate(void **unused)
 {
-	uint64_t serial;
+	const struct pacer_tier *tried;
+	uint64_t end_ns;
 
 	(void)unused;
-	begin(SMALL RULE("{key: src, rate: 10/s, burst: 5}"));
-	serial = in_force()->serial;
-	assert_int_equal(change_apply(&pacer, SMALL RULE("{key: src, rate: 20/s, burst: 5}"),
+	begin(SMALL RULE("{key: src, rate: 10/m, burst: 50}"));
+	try_out(SMALL RULE("{key: src, rate: 20/m, burst: 50}"));
+	tried = &in_force()->rule[0].tier[0];
+	end_ns = kernel_now_ns + TRIAL_NS + compile_tier_memory_ns(tried);
+	assert_int_equal(rule_before()->n_tiers, 2);
+	assert_true(rule_before()->tier[0].rate.begin_ns == end_ns);
+	assert_true(rule_before()->tier[1].until_ns == end_ns);
+	/* and that of the trial when the one before is over */
+	assert_int_equal(in_force()->rule[0].n_tiers, 2);
+	assert_true(tried->rate.begin_ns == in_force()->rule[0].tier[1].until_ns);
+	assert_true(tried->rate.begin_ns > kernel_now_ns + 300 * SECOND);
+	/* it has come back, and builds its bursts: a short trial would end too early */
+	kernel_now_ns += TRIAL_NS;
+	assert_int_equal(change_apply(&pacer, SMALL RULE("{key: src, rate: 30/m, burst: 50}"),
 				      TRIAL_NS, &plan, &error),
 			 -1);
-	assert_non_null(strstr(error.text, "cannot be changed on trial"));
-	assert_true(in_force()->serial == serial && in_force()->rule[0].n_tiers == 1);
+	assert_non_null(strstr(error.text, "builds its bursts"));
+	kernel_now_ns = end_ns + 300 * SECOND + 1 - TRIAL_NS;
+	try_out(SMALL RULE("{key: src, rate: 30/m, burst: 50}"));
+}
+
+/* Another value is of the same state: nothing has to wait. */
+static void test_a_trial_of_a_burst(void **unused)
+{
+	(void)unused;
+	begin(SMALL RULE("{key: src, rate: 10/s, burst: 5}"));
 	try_out(SMALL RULE("{key: src, rate: 10/s, burst: 9}"));
+	assert_int_equal(rule_before()->n_tiers, 1);
+	assert_int_equal(rule_before()->tier[0].rate.begin_ns, 0);
+	assert_int_equal(in_force()->rule[0].tier[0].rate.begin_ns, 0);
 }
 
 /* A trial needs room in the policy before: not what retired limits take that matter no more. */
@@ -719,7 +744,8 @@ int main(void)
 	    CASE(test_a_trial_brings_back_what_is_retired),
 	    CASE(test_a_trial_is_confirmed),
 	    CASE(test_a_trial_is_confirmed_too_late),
-	    CASE(test_a_trial_changes_no_rate),
+	    CASE(test_a_trial_of_a_rate),
+	    CASE(test_a_trial_of_a_burst),
 	    CASE(test_a_trial_beside_what_has_expired),
 	    CASE(test_a_trial_in_the_lines_of_what_has_expired),
 	    CASE(test_a_change_by_hand_drops_what_has_expired),

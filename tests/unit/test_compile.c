@@ -1948,6 +1948,48 @@ static int change_paced(void)
 	return apply_after(kind == 3 ? doc.s : paced_text(), &previous);
 }
 
+/* One packet of source 1; is it admitted? */
+static bool paced_one(uint64_t now_ns)
+{
+	struct pacer_state state = {
+	    {paced_lines, PACED_LINES}, &now.bin, paced_secret[0], NULL, NULL};
+	struct pacer_walk walk = {.state = &state, .now_ns = now_ns};
+
+	walk.pkt = (struct pacer_packet){.family = PACER_FAMILY_4, .len_bytes = 100};
+	walk.pkt.key[PACER_WORD_SADDR] = 1;
+	return pacer_pace(&walk).reason == PACER_ADMIT;
+}
+
+/*
+ * A rate is kept that came later than the one that retires, of the same rate: it has not counted
+ * the burst before it came, and must not let another through when the older one is over.
+ */
+static void test_a_young_rate_has_no_second_burst(void **unused)
+{
+	static const char old[] = "{key: src, rate: 10/s, burst: 50}";
+	static const char young[] = "{key: src, rate: 10/s, burst: 40, entries: 40}";
+	char both[128];
+	uint32_t n = 0;
+
+	(void)unused;
+	snprintf(both, sizeof(both), "%s, %s", old, young);
+	memset(paced_lines, 0, sizeof(paced_lines));
+	assert_int_equal(load(rule_of("memory: 64Ki\nclock: exact", old)), 0);
+	for (uint32_t i = 0; i < 60; i++)
+		n += paced_one(host.now_ns);
+	assert_int_equal(n, 50);
+	assert_int_equal(apply(rule_of("clock: exact", both)), 0);
+	time_retired();
+	assert_int_equal(apply(rule_of("clock: exact", young)), 0);
+	assert_string_equal(tiers_text(0), "G= G-");
+	time_retired();
+	for (uint32_t i = 1; i <= 10000; i++) { /* ten seconds, at ten times the rate */
+		n += paced_one(host.now_ns + i * MS);
+		assert_true(n <= 50 + i / 100);
+	}
+	assert_true(n >= 50 + 90);
+}
+
 /* Limits hold across every change, on the real clock, whatever is kept, retired or begun anew. */
 static void test_paced_across_changes(void **unused)
 {
@@ -2123,6 +2165,7 @@ int main(void)
 	    TEST(test_counters_run_out),
 	    TEST(test_limit_of),
 	    TEST(test_any_changes),
+	    TEST(test_a_young_rate_has_no_second_burst),
 	    TEST(test_paced_across_changes),
 	    TEST(test_denials_are_bounded),
 	    TEST(test_gap_beside_a_long_window),

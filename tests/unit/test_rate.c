@@ -64,9 +64,11 @@ struct paced {
 
 static bool pass(struct paced *p, uint64_t now_ns, uint32_t cost)
 {
-	if (!pacer_rate_check(&p->rate, p->tat, now_ns, cost))
+	struct pacer_fine tat = pacer_rate_tat(&p->rate, p->tat, now_ns);
+
+	if (!pacer_rate_check(&p->rate, tat, now_ns, cost))
 		return false;
-	p->tat = pacer_rate_next(&p->rate, p->tat, now_ns, cost);
+	p->tat = pacer_rate_next(&p->rate, tat, now_ns, cost);
 	return true;
 }
 
@@ -238,7 +240,7 @@ static void test_random(void **unused)
 		b.last_ns = now_ns;
 		for (int i = 0; i < 200; i++) {
 			uint32_t cost = draw_cost(&b);
-			uint64_t when = pacer_rate_when(&p.rate, p.tat, cost);
+			uint64_t when = pacer_rate_when(&p.rate, p.tat, now_ns, cost);
 			struct paced then = p;
 
 			if (when == UINT64_MAX)
@@ -377,6 +379,64 @@ static void test_idle(void **unused)
 	}
 }
 
+/* At begin_ns no key has any of its burst, whatever it sent before; then it builds at the rate. */
+static void test_begin(void **unused)
+{
+	struct paced p = paced(PACER_COST_PACKETS, 10, NS_S, 5);
+	uint64_t begin_ns = START + 100 * NS_S, unit_ns = NS_S / 10;
+
+	(void)unused;
+	p.rate.begin_ns = begin_ns;
+	for (int sent = 0; sent < 3; sent++) { /* nothing, some and all of its burst before */
+		struct paced q = p;
+
+		for (int i = 0; i < 3 * sent; i++)
+			(void)pass(&q, begin_ns - 1, 1);
+		assert_false(pass(&q, begin_ns, 1));
+		assert_false(pass(&q, begin_ns + unit_ns - 1, 1));
+		for (int i = 0; i < 3; i++)
+			assert_true(pass(&q, begin_ns + 3 * unit_ns, 1));
+		assert_false(pass(&q, begin_ns + 3 * unit_ns, 1));
+		for (int i = 0; i < 5; i++)
+			assert_true(pass(&q, begin_ns + 99 * unit_ns, 1));
+		assert_false(pass(&q, begin_ns + 99 * unit_ns, 1));
+	}
+}
+
+/* When a packet passes, beside a beginning: from now on, and not a moment later. */
+static void test_when_it_begins(void **unused)
+{
+	uint32_t before = 0, after = 0;
+
+	(void)unused;
+	oracle_seed(11);
+	for (int run = 0; run < 20000; run++) {
+		uint64_t now_ns = (1ull << 57) + magnitude(0, 1ull << 40), when, at;
+		uint32_t cost;
+		struct paced p;
+		struct bucket b;
+
+		draw_profile(&p, &b, 0);
+		cost = draw_cost(&b);
+		p.tat.ns = now_ns - p.rate.burst_ns + between(0, 3 * p.rate.burst_ns);
+		p.rate.begin_ns = now_ns - p.rate.burst_ns + between(0, 3 * p.rate.burst_ns);
+		when = pacer_rate_when(&p.rate, p.tat, now_ns, cost);
+		if (when == UINT64_MAX)
+			continue;
+		at = when > now_ns ? when : now_ns;
+		before += at < p.rate.begin_ns;
+		after += at >= p.rate.begin_ns;
+		assert_true(pass(&(struct paced){p.rate, p.tat}, at, cost));
+		if (at == now_ns)
+			continue;
+		assert_false(pass(&(struct paced){p.rate, p.tat}, at - 1, cost));
+		for (int i = 0; i < 20; i++)
+			assert_false(pass(&(struct paced){p.rate, p.tat},
+					  now_ns + draw() % (at - now_ns), cost));
+	}
+	assert_true(before > 1000 && after > 1000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -385,6 +445,7 @@ int main(void)
 	    cmocka_unit_test(test_cost),     cmocka_unit_test(test_oracle),
 	    cmocka_unit_test(test_random),   cmocka_unit_test(test_coarse),
 	    cmocka_unit_test(test_backward), cmocka_unit_test(test_idle),
+	    cmocka_unit_test(test_begin),    cmocka_unit_test(test_when_it_begins),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -666,20 +666,37 @@ static int time_retired(const struct attached *a, struct pacer_policy *p,
 }
 
 /*
- * Does a rate begin anew beside the one before? Should that come back after a trial, its entries
- * would not know what the trial let through, and a key could send its burst once more.
+ * A limit that comes back after the trial has not counted what its stand-in of the trial let
+ * through. It begins when that is over, if it has done with what it waited for before; else -1.
+ * `try`: nothing is written.
  */
-static bool rate_begins(const struct pacer_policy *p)
+static int begin_in_old(const struct attached *a, struct pacer_policy *old,
+			const struct pacer_policy *new, uint64_t until_ns, bool try)
 {
-	for (size_t r = 0; r < PACER_RULES_MAX; r++)
-		for (size_t k = 0; k < p->rule[r].n_tiers; k++) {
-			const struct pacer_tier *t = &p->rule[r].tier[k];
+	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
+		struct pacer_rule *rule = rule_of_counter(old, new->rule[r].counter);
 
-			if (t->kind == PACER_TIER_RATE && !t->until_ns &&
-			    t->rate.begin_ns == COMPILE_UNTIL_SET)
-				return true;
+		for (size_t k = 0; rule && k < new->rule[r].n_tiers; k++) {
+			struct pacer_tier t = new->rule[r].tier[k], *was;
+			const struct limit_kind *kind = kind_of_tier(&t);
+
+			was = t.until_ns ? NULL : tier_in(a, rule, &t);
+			if (t.until_ns || (was && !was->until_ns) || !kind->beside)
+				continue;
+			t.until_ns = until_ns + compile_tier_memory_ns(&t);
+			for (size_t i = 0; i < rule->n_tiers; i++) {
+				struct pacer_tier *at = &rule->tier[i];
+
+				if (at->until_ns || at->kind != t.kind || !keymask_same(at, &t))
+					continue;
+				if (try && !kind->has_waited(at, until_ns))
+					return -1;
+				if (!try)
+					kind->beside(at, &t);
+			}
 		}
-	return false;
+	}
+	return 0;
 }
 
 /*
@@ -694,11 +711,11 @@ static int switch_to(struct attached *a, uint32_t next, uint64_t until_ns,
 	struct pacer_policy *old = &a->copy[next ^ 1].policy, *new = &a->copy[next].policy;
 	uint8_t n_tiers[PACER_RULES_MAX];
 
-	if (until_ns && rate_begins(new))
+	if (until_ns && begin_in_old(a, old, new, until_ns, true))
 		return policy_fail(
 		    error, 0,
-		    "%s: a rate cannot be changed on trial, nor its entries: apply it "
-		    "without --confirm-within (its burst can be tried)",
+		    "%s: a rate that has just been changed still builds its bursts when the "
+		    "trial ends: try it for longer, or later",
 		    a->ifname);
 	if (until_ns && retire_in_old(a, old, new, until_ns, n_tiers))
 		return policy_fail(
@@ -707,6 +724,7 @@ static int switch_to(struct attached *a, uint32_t next, uint64_t until_ns,
 		    "those just retired included: apply without --confirm-within, or later",
 		    a->ifname);
 	if (until_ns) {
+		(void)begin_in_old(a, old, new, until_ns, false);
 		extend_in_old(a, old, new, until_ns);
 		compile_keep_targets(old, new, until_ns);
 	}

@@ -64,7 +64,7 @@ static void find_host(const struct policy_rule *rule, struct made *made, size_t 
 	int best = -1;
 
 	for (size_t k = 0; kind->join && k < rule->n_limits; k++)
-		if (same_key(&t[k], &t[i]) && kind->join(&rule->limit[i], &t[i], &t[k], true) &&
+		if (keymask_same(&t[k], &t[i]) && kind->join(&rule->limit[i], &t[i], &t[k], true) &&
 		    (best < 0 || t[k].window.ring_ns < t[best].window.ring_ns))
 			best = k;
 	if (best < 0)

@@ -66,8 +66,8 @@ uint64_t compile_ban_lines(const struct pacer_bans *bans);
 uint64_t compile_drained_ns(const struct pacer_policy *bin);
 
 /*
- * The ends of the rule's retired limits are set: until the last of its rates is over, a rate that
- * began beside it begins without bursts (rate.h). What is written is read by packets meanwhile.
+ * The ends of the rule's retired limits are set: at the last of its rates', those beside them begin
+ * (rate.h). What is written is read by packets meanwhile.
  */
 void compile_begin_rates(struct pacer_rule *rule);
 

@@ -69,28 +69,39 @@ static u128 allowance(const struct pacer_tier *t)
 	return (u128)t->rate.burst_ns << 32 | t->rate.burst_frac;
 }
 
-/* It begins with its burst used up where the other may have let one through. */
+/* It begins when the other, which may have let its burst through, is over (rate.h). */
 static void beside(struct pacer_tier *t, const struct pacer_tier *retired)
 {
 	if (t->rate.begin_ns < retired->until_ns)
-		t->rate.begin_ns = retired->until_ns;
+		__atomic_store_n(&t->rate.begin_ns, retired->until_ns, __ATOMIC_RELEASE);
 }
 
+/* From then on no key is without its burst for that. */
+static bool has_waited(const struct pacer_tier *t, uint64_t at_ns)
+{
+	return !t->rate.begin_ns ||
+	       (t->rate.begin_ns < at_ns && at_ns - t->rate.begin_ns >= t->rate.burst_ns + 1);
+}
+
+/* All that the rate waits for ends at one time: it can begin but once. */
 void compile_begin_rates(struct pacer_rule *rule)
 {
-	uint64_t end_ns = 0;
-
-	for (size_t k = 0; k < rule->n_tiers; k++) {
-		const struct pacer_tier *t = &rule->tier[k];
-
-		if (t->kind == PACER_TIER_RATE && t->until_ns > end_ns)
-			end_ns = t->until_ns;
-	}
 	for (size_t k = 0; k < rule->n_tiers; k++) {
 		struct pacer_tier *t = &rule->tier[k];
+		uint64_t end_ns = 0;
 
-		if (t->kind == PACER_TIER_RATE && t->rate.begin_ns == COMPILE_UNTIL_SET)
-			__atomic_store_n(&t->rate.begin_ns, end_ns, __ATOMIC_RELEASE);
+		if (t->kind != PACER_TIER_RATE || t->until_ns ||
+		    t->rate.begin_ns != COMPILE_UNTIL_SET)
+			continue;
+		for (size_t i = 0; i < rule->n_tiers; i++)
+			if (rule->tier[i].kind == PACER_TIER_RATE &&
+			    keymask_same(&rule->tier[i], t) && rule->tier[i].until_ns > end_ns)
+				end_ns = rule->tier[i].until_ns;
+		for (size_t i = 0; i < rule->n_tiers; i++)
+			if (rule->tier[i].kind == PACER_TIER_RATE &&
+			    keymask_same(&rule->tier[i], t) && rule->tier[i].until_ns)
+				__atomic_store_n(&rule->tier[i].until_ns, end_ns, __ATOMIC_RELEASE);
+		__atomic_store_n(&t->rate.begin_ns, end_ns, __ATOMIC_RELEASE);
 	}
 }
 
@@ -144,6 +155,7 @@ const struct limit_kind kind_rate = {
     .allowance = allowance,
     .same_time = same_time,
     .beside = beside,
+    .has_waited = has_waited,
     .value = value,
     .tune = tune,
     .most = most,

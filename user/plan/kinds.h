@@ -64,6 +64,7 @@ struct limit_kind {
 	bool (*same_time)(const struct pacer_tier *a, const struct pacer_tier *b);
 	/* NULL, or: a tier of the same key is retired beside this one, which may have to wait. */
 	void (*beside)(struct pacer_tier *t, const struct pacer_tier *retired);
+	bool (*has_waited)(const struct pacer_tier *t, uint64_t at_ns); /* is that over by then? */
 
 	/* --- the smallest value that denies nothing (least.h) ------------------------------- */
 

@@ -52,7 +52,7 @@ static bool same_shape(const struct change *change, const struct draft *d,
 	uint64_t lines;
 
 	*as = d->tier;
-	if (as->kind != old->kind || !same_key(as, old) || clock_differs(change, as, old) ||
+	if (as->kind != old->kind || !keymask_same(as, old) || clock_differs(change, as, old) ||
 	    (old->secret != change->secret && compile_hashed(old)) ||
 	    !kind_of_tier(old)->same_shape(as, old, change->cpus))
 		return false;
@@ -98,7 +98,7 @@ static bool outdone(const struct draft_rule *d, const struct pacer_tier *t, cons
 	for (size_t k = 0; k < d->n; k++) {
 		const struct pacer_tier *other = &d->at[k].tier;
 
-		if (&d->at[k] == of || d->at[k].state == PLAN_RETIRED || !same_key(other, t))
+		if (&d->at[k] == of || d->at[k].state == PLAN_RETIRED || !keymask_same(other, t))
 			continue;
 		if ((t->gap_ns < old->gap_ns && t->gap_ns < other->gap_ns) ||
 		    (more && other->kind == t->kind && kind->same_time(other, t) &&
@@ -200,20 +200,28 @@ static int rotate(const struct change *change, struct draft_rule *d, const struc
 	return 0;
 }
 
-/* Tiers in the same lines agree on when a record is idle; and who begins anew knows of the old. */
+/* May the retired tier let through what this one, in force, has not counted or will let through? */
+static bool waits(const struct draft *d, const struct draft *retired)
+{
+	const struct limit_kind *kind = kind_of_tier(&d->tier);
+
+	return kind->beside && d->state != PLAN_RETIRED && retired->state == PLAN_RETIRED &&
+	       d->tier.kind == retired->tier.kind && keymask_same(&d->tier, &retired->tier) &&
+	       (d->state != PLAN_KEPT || kind->same_time(&d->tier, &retired->tier));
+}
+
+/* Tiers in the same lines agree on when a record is idle; and who has to wait for others does. */
 static void agree(struct draft_rule *d)
 {
 	for (size_t i = 0; i < d->n; i++)
 		for (size_t k = 0; k < d->n; k++) {
 			struct pacer_tier *a = &d->at[i].tier, *b = &d->at[k].tier;
-			bool anew = d->at[i].state == PLAN_NEW;
 
-			if (!anew && d->at[k].state != PLAN_NEW && compile_in_lines(a) &&
-			    compile_in_lines(b) && a->base == b->base && a->idle_ns < b->idle_ns)
+			if (d->at[i].state != PLAN_NEW && d->at[k].state != PLAN_NEW &&
+			    compile_in_lines(a) && compile_in_lines(b) && a->base == b->base &&
+			    a->idle_ns < b->idle_ns)
 				a->idle_ns = b->idle_ns;
-			if ((anew || d->at[i].state == PLAN_MOVED) &&
-			    d->at[k].state == PLAN_RETIRED && a->kind == b->kind &&
-			    same_key(a, b) && kind_of_tier(a)->beside)
+			if (waits(&d->at[i], &d->at[k]))
 				kind_of_tier(a)->beside(a, b);
 		}
 }
