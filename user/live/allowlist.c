@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A policy and the list before it, each full in both families. */
+/* Room for a policy and the list before it, both full in both families. */
 #define ROOM (4 * (size_t)PACER_ALLOW_MAX + 2)
 
 uint64_t allow_until_ns(const struct allow_entry *entry)
@@ -38,7 +38,7 @@ bool allowlist_append(struct allowlist *list, const struct allow_entry *entry)
 	return true;
 }
 
-/* By family, address, length. */
+/* Orders by family, address and length. */
 static int by_prefix(const void *a, const void *b)
 {
 	const struct prefix *p = &((const struct allow_entry *)a)->prefix;
@@ -74,7 +74,7 @@ size_t allowlist_count(const struct allowlist *list, int family)
 	return n;
 }
 
-/* Entries of one prefix side by side become one. */
+/* Merges neighbouring entries of the same prefix. */
 static void merge_equal(struct allowlist *list)
 {
 	size_t n = 0;

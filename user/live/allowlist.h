@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Purpose: an allow-list as a value: what the next one holds, of a policy and of the list before.
+ * Purpose: an allow-list as a value. It computes the next list from a policy and the list before.
  * Pure; change.h writes it.
  *
- * A prefix can stand on a list for two reasons, each by itself: the policy lists it, for as long as
- * that is in force, and the operator put it there by hand, for ever or for a time.
+ * A prefix can be on a list for two independent reasons. The policy lists it, for as long as that
+ * policy is in force. Or the operator put it there by hand, for ever or for a time.
  *
  * Memory: room for PACER_ALLOW_MAX prefixes of each family, freed with allowlist_free.
  */
@@ -28,32 +28,30 @@ struct allowlist {
 	size_t n, room;
 };
 
-/* Until when packets of it are let through; 0: for ever. */
+/* Until when its packets are let through; 0: for ever. */
 uint64_t allow_until_ns(const struct allow_entry *entry);
 bool allow_has_lapsed(const struct allow_entry *entry, uint64_t now_ns);
 
-/* 0, or -1: no memory. */
+/* 0, or -1 without memory. */
 int allowlist_init(struct allowlist *list);
 void allowlist_free(struct allowlist *list);
-/* False: there is no room. */
+/* False: no room. */
 bool allowlist_append(struct allowlist *list, const struct allow_entry *entry);
 void allowlist_sort(struct allowlist *list);
 
-/* Of sorted lists. NULL: it is not there. */
+/* Searches a sorted list. NULL: it is not there. */
 const struct allow_entry *allowlist_find(const struct allowlist *list, const struct prefix *prefix);
 size_t allowlist_count(const struct allowlist *list, int family);
 
-/*
- * The list of `policy`, sorted, with what was put on the sorted list `now` by hand and has time
- * left. Returns 0, or the family of which that is more than PACER_ALLOW_MAX prefixes.
- */
+/* Makes the sorted list of `policy`. Entries that the operator put on the sorted list `now` stay
+ * until their time is over. Returns 0, or a family that has more than PACER_ALLOW_MAX prefixes. */
 int allowlist_next(const struct policy *policy, const struct allowlist *now, uint64_t now_ns,
 		   struct allowlist *next);
 
-/* What `entry`, by hand, makes of the entry `old` of the same prefix (NULL: there is none). */
+/* Combines `entry`, made by hand, with the entry `old` of the same prefix (NULL: none). */
 struct allow_entry allow_by_hand(const struct allow_entry *entry, const struct allow_entry *old);
 
-/* For how long, in the two units that tell, rounded up: "59m 30s". */
+/* The time left in its two greatest units, rounded up: "59m 30s". */
 const char *allow_left_text(uint64_t left_ns, char *buf, size_t size);
 
 #endif

@@ -19,7 +19,7 @@ size_t bans_room(const struct attached *a)
 	return (size_t)table_of(a)->sets * PACER_BAN_WAYS;
 }
 
-/* A consistent copy of the entry, if it holds a ban that runs. */
+/* Takes a consistent copy of the entry, if it holds a ban that has not ended. */
 static bool read_entry(const struct pacer_line *line, uint64_t now_ns, struct pacer_line *copy)
 {
 	uint32_t before = pacer_acquire((__u32 *)&line->ban_claim);
@@ -30,7 +30,7 @@ static bool read_entry(const struct pacer_line *line, uint64_t now_ns, struct pa
 	       copy->ban_until_ns > now_ns;
 }
 
-/* A packet that has the entry's key. */
+/* Makes a packet that has the entry's key. */
 static struct pacer_packet packet_of(const struct pacer_line *entry)
 {
 	struct pacer_packet pkt = {.family = PACER_FAMILY_6};

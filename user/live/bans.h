@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Purpose: the bans that run on an interface, for people: which key, under which rule, for how
- * long; and lifting one. Read and lifted in the packet path's own table (common/ban.h), while it
- * works.
+ * Purpose: lists the bans on an interface for people (which key, which rule, for how long), and
+ * lifts bans. It works on the packet path's own table (common/ban.h), while packets go on.
  */
 #ifndef PACER_BANS_H
 #define PACER_BANS_H
@@ -11,25 +10,22 @@
 #include "plan/tally.h"
 
 struct ban {
-	char rule[POLICY_NAME_MAX]; /* "?" of a rule that is not in the policy any more */
+	char rule[POLICY_NAME_MAX]; /* "?" if the policy no longer has the rule */
 	char key[TALLY_TEXT];
 	uint64_t left_ns; /* above 0 */
 };
 
-/*
- * Call `each` for every ban that runs under the policy in force, whose rules are named by `policy`.
- * Returns how many there are. What is banned or lifted meanwhile may or may not be among them.
- */
+/* Calls `each` for every ban under the policy in force. `policy` gives the names of the rules.
+ * Returns the number of bans. A ban that is made or lifted meanwhile may be missed. */
 size_t bans_each(const struct attached *a, const struct policy *policy,
 		 void (*each)(const struct ban *, void *), void *arg);
 
-/* Lift the bans of the key as bans_each names it, under the rule or, with NULL, under all; with a
- * key of NULL, of all keys. Returns how many ran until then.
- */
+/* Lifts the bans of a key, named as by bans_each, under a rule. A key of NULL means all keys, a
+ * rule of NULL all rules. Returns how many bans it lifted. */
 size_t bans_lift(const struct attached *a, const struct policy *policy, const char *key,
 		 const char *rule);
 
-/* Entries of the table of bans, 0 where no rule bans. */
+/* The entries of the table of bans; 0 if no rule bans. */
 size_t bans_room(const struct attached *a);
 
 #endif

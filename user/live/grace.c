@@ -16,10 +16,8 @@ static int map_of(int inner_fd)
 	return bpf_map_create(type, "pacer_grace", 4, 4, 1, inner_fd < 0 ? NULL : &options);
 }
 
-/*
- * When a map is put into a map of maps, the kernel returns only after all programs that could be
- * running have ended. A map of our own does: what it holds does not matter.
- */
+/* Updating a map of maps returns only after all BPF programs that were running have ended. The
+ * content does not matter, so a map of our own serves. */
 static int wait_by_map(void)
 {
 	int inner_fd = map_of(-1), outer_fd = inner_fd < 0 ? -1 : map_of(inner_fd);
@@ -35,7 +33,7 @@ static int wait_by_map(void)
 	return err;
 }
 
-/* Some kernels refuse the first way: those built without it, or with CPUs that have no tick. */
+/* Some kernels refuse the first way: they are built without it, or have CPUs without a tick. */
 int grace(const char *ifname, struct policy_error *error)
 {
 	if (!syscall(__NR_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) || !wait_by_map())

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Purpose: wait until no CPU still judges by what it read before now. What was in force then may be
- * written over from there on.
+ * Purpose: waits until no CPU uses what it read before now. After that the old policy may be
+ * overwritten.
  *
- * Error: where the wait cannot be had, that is said, and nothing may be written over.
+ * Error: if it cannot wait, it says so, and nothing may be overwritten.
  */
 #ifndef PACER_GRACE_H
 #define PACER_GRACE_H

@@ -25,17 +25,17 @@
 #include "live/site.h"
 
 #define SECTION	     "xdp.frags"
-#define KERNEL_MAJOR 6 /* the oldest that is known to take the program */
+#define KERNEL_MAJOR 6 /* the oldest kernel known to load the program */
 #define KERNEL_MINOR 1
-#define PACERS_MAX   10 /* of one interface: where a replacement was killed, two */
+#define PACERS_MAX   10 /* on one interface; a killed replacement leaves two */
 
-/* The last complaint of the libraries: the cause in our own one line. */
+/* The last message of the libraries. It becomes the cause in our error line. */
 static char complaint[300];
-/* The verifier has refused the program itself, and its last words. */
+/* Whether the verifier refused the program, and its reason. */
 static bool refused;
 static char verdict[200];
 
-/* Before its figures, the verifier's log ends with the reason. */
+/* The reason is the line of the verifier's log before its statistics. */
 static void keep_verdict(char *log)
 {
 	char *rest = NULL;
@@ -146,9 +146,8 @@ static int interface_is_up(const char *ifname, struct policy_error *error)
 	return 0;
 }
 
-/* How the interface's frames begin: 0 with Ethernet's header, 1 with the IP header. One that shows
- * XDP other bytes before them would have all its packets pass as what they are not.
- */
+/* How the interface's frames begin: 0: with the Ethernet header, 1: with the IP header. Other
+ * interfaces are refused: their packets would be parsed wrongly and pass. */
 static int interface_is_raw_ip(const char *ifname, struct policy_error *error)
 {
 	struct ifreq request = {0}, flags;
@@ -175,7 +174,7 @@ static int interface_is_raw_ip(const char *ifname, struct policy_error *error)
 	case ARPHRD_IP6GRE:
 	case ARPHRD_RAWIP:
 		return 1;
-	case ARPHRD_IPGRE: /* of many peers: XDP is shown the outer header */
+	case ARPHRD_IPGRE: /* with many peers XDP sees the outer header */
 		if (flags.ifr_flags & IFF_POINTOPOINT)
 			return 1;
 	}
@@ -201,10 +200,8 @@ static int kernel_is_known(struct policy_error *error)
 	return 0;
 }
 
-/*
- * Some privileges suffice to load and to attach, and not to find what is attached: what no other
- * verb could then change or take off is not attached either.
- */
+/* Some privileges are enough to load and attach a program, but not to find it again. No verb could
+ * change or detach it then, so it is not attached either. */
 static int may_use_bpf(const char *ifname, struct policy_error *error)
 {
 	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "pacer_trial", sizeof(uint32_t),
@@ -239,7 +236,7 @@ static bool lost_its_pins(const struct site *site)
 	return !strcmp(site->name, "xdp_dispatcher") && !site->dispatched;
 }
 
-/* A program that is not the pacer, and that the pacer cannot stand beside. */
+/* The interface has another program, and the pacer cannot run beside it. */
 static int stands_alone(const char *ifname, const struct site *site, struct policy_error *error)
 {
 	if (lost_its_pins(site))
@@ -311,7 +308,7 @@ static int may_attach(const char *ifname, const struct loader_options *options,
 	return 0;
 }
 
-/* A trie that holds the policy's prefixes of one family already. */
+/* Makes a trie with the policy's prefixes of one family. */
 static int fill_trie(struct bpf_map *map, const struct policy *policy, int family, uint32_t *count,
 		     struct policy_error *error)
 {
@@ -348,7 +345,7 @@ static void *map_memory(int fd, size_t len)
 	return at == MAP_FAILED ? NULL : at;
 }
 
-/* Where the policy samples: the memory for it, a CPU's each, in maps that the object is given. */
+/* If the policy samples: makes the memory for each CPU, in maps that replace the object's. */
 static int make_samplers(struct pacer_bpf *skel, const struct pacer_sampling *sampling,
 			 struct policy_error *error)
 {
@@ -376,7 +373,8 @@ static int make_samplers(struct pacer_bpf *skel, const struct pacer_sampling *sa
 	return result;
 }
 
-/* In place of a map of the object, an equal one of so many entries, which can be filled already. */
+/* Makes a map with so many entries instead of one of the object, so that it can be filled before
+ * the load. */
 static int make_map(struct bpf_map *map, enum bpf_map_type type, uint32_t entries)
 {
 	int fd = bpf_map_create(type, bpf_map__name(map), bpf_map__key_size(map),
@@ -389,7 +387,7 @@ static int make_map(struct bpf_map *map, enum bpf_map_type type, uint32_t entrie
 	return fd;
 }
 
-/* The maps that packets are redirected through, filled before the first packet. */
+/* Makes and fills the maps for redirection before the first packet. */
 static int make_targets(struct pacer_bpf *skel, const struct loader_policy *begin,
 			struct policy_error *error)
 {
@@ -451,7 +449,7 @@ static int prepare(struct pacer_bpf *skel, const struct loader_policy *begin,
 struct loading {
 	const char *ifname;
 	const struct loader_options *options;
-	int raw_ip; /* the interface's frames begin with the IP header */
+	int raw_ip; /* frames begin with the IP header */
 	struct site before;
 	struct pacer_bpf *skel;
 	struct policy_error *error;
@@ -470,7 +468,7 @@ static uint32_t id_of(int prog_fd)
 	return prog_fd < 0 || bpf_obj_get_info_by_fd(prog_fd, &info, &len) ? 0 : info.id;
 }
 
-/* The object did not get into the kernel. */
+/* Says why the kernel did not load the object. */
 static int load_failed(const struct loading *l, int err)
 {
 	if (err == -EPERM)
@@ -491,7 +489,7 @@ static int load_failed(const struct loading *l, int err)
 			   strerror(-err), *complaint ? ": " : "", complaint);
 }
 
-/* The kernel has the program, and the interface does not take it. */
+/* Says why the loaded program could not be attached. */
 static int attach_failed(const struct loading *l, int err)
 {
 	enum loader_mode mode = l->options->mode;
@@ -520,7 +518,7 @@ static int attach_failed(const struct loading *l, int err)
 			   strerror(-err), *complaint ? ": " : "", complaint);
 }
 
-/* By itself, or in the place of a pacer that stands by itself, in one step. */
+/* Attaches without a dispatcher. A pacer that is attached so is replaced in one step. */
 static int attach_direct(const struct loading *l)
 {
 	LIBBPF_OPTS(bpf_xdp_attach_opts, instead, .old_prog_fd = l->before.fd);
@@ -568,10 +566,8 @@ static int detach(const struct site *site, uint32_t id)
 	return bpf_xdp_detach(site->ifindex, site->flags, &this_one);
 }
 
-/*
- * After a failure: what was on the interface before is there again. A call that says that it failed
- * may have done its work, so that only a look tells. Not 0: the program is still there.
- */
+/* After a failure: restores what was on the interface before. A call that reports a failure may
+ * have worked all the same, so it looks. Not 0: the new program is still there. */
 static int take_back(const struct loading *l)
 {
 	struct policy_error unused;
@@ -596,7 +592,7 @@ static int take_back(const struct loading *l)
 	return err;
 }
 
-/* Beside the new pacer the dispatcher still calls the one before. */
+/* The dispatcher calls both pacers now. Detaches the old one. */
 static int detach_before(const struct loading *l)
 {
 	struct site now;
@@ -611,7 +607,7 @@ static int detach_before(const struct loading *l)
 		   : 0;
 }
 
-/* What is attached is found as every other verb will find it, or it is not left attached. */
+/* Finds the new pacer as every other verb will. If it cannot be found, it is not left attached. */
 static int settle(const struct loading *l, struct attached *a)
 {
 	if (l->before.dispatched && l->before.pacer && detach_before(l))
@@ -692,7 +688,7 @@ int loader_load(const char *ifname, const struct loader_options *options,
 
 /* --- find ----------------------------------------------------------------------------------- */
 
-/* The map in a map, if it has one; NULL: not, or it holds something else. */
+/* The inner map of a map of maps. NULL: it has none, or another kind. */
 static void *map_inner(int outer_fd, size_t value_size, uint32_t *entries, size_t *len)
 {
 	struct bpf_map_info info = {0};
@@ -711,7 +707,7 @@ static void *map_inner(int outer_fd, size_t value_size, uint32_t *entries, size_
 	return at;
 }
 
-/* Keep the map if it is one of ours, under its name; the caller closes fd otherwise. */
+/* Keeps the map if it is one of ours by name. Otherwise the caller closes fd. */
 static bool take_map(struct attached *a, int fd, const struct bpf_map_info *info)
 {
 	size_t len = (size_t)info->value_size * info->max_entries;
@@ -908,7 +904,7 @@ bool loader_gone(const struct attached *a)
 	return gone;
 }
 
-/* Whether it is off is seen by looking again: a call that failed may have done its work. */
+/* Looks again whether it is detached: a call that failed may have worked all the same. */
 static int unload_all(const char *ifname, int ifindex, struct policy_error *error)
 {
 	uint32_t last = 0;

@@ -59,7 +59,7 @@ static bool seen_before(struct seen *seen, ino_t ino)
 	return false;
 }
 
-/* In the network namespace of that file, if it has not been looked at. */
+/* Looks into the network namespace of that file, if it has not yet. */
 static enum carried carried_in(const char *path, uint32_t id, struct seen *seen)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -71,7 +71,8 @@ static enum carried carried_in(const char *path, uint32_t id, struct seen *seen)
 		return CARRIED_NO;
 	if (fstat(fd, &st) || fstatfs(fd, &fs))
 		result = CARRIED_UNKNOWN;
-	else if (fs.f_type != NSFS_MAGIC) /* just being made or removed, or left by a kill */
+	else if (fs.f_type !=
+		 NSFS_MAGIC) /* it is being made or removed, or a killed process left it */
 		result = CARRIED_NO;
 	else if (!seen_before(seen, st.st_ino))
 		result = setns(fd, CLONE_NEWNET) ? CARRIED_UNKNOWN : carried_here(id);
@@ -79,7 +80,7 @@ static enum carried carried_in(const char *path, uint32_t id, struct seen *seen)
 	return result;
 }
 
-/* In every network namespace named by `directory`/NAME`suffix`. */
+/* Looks into every network namespace at `directory`/NAME`suffix`. */
 static enum carried carried_among(const char *directory, const char *suffix, uint32_t id,
 				  struct seen *seen)
 {
@@ -107,7 +108,7 @@ static bool sees_every_process(void)
 	return !stat("/proc/self/ns/pid", &st) && st.st_ino == FIRST_PID_NAMESPACE;
 }
 
-/* That open file is the program. */
+/* Is that open file the program? */
 static bool is_program(int directory_fd, const char *name, uint32_t id)
 {
 	int fd = openat(directory_fd, name, O_RDONLY | O_CLOEXEC);
@@ -121,7 +122,7 @@ static bool is_program(int directory_fd, const char *name, uint32_t id)
 	return strstr(text, line);
 }
 
-/* A process has the program open: it may stand between pinning and attaching. */
+/* Has a process the program open? It may be between pinning and attaching. */
 static bool held(uint32_t id)
 {
 	struct dirent *process, *file;
@@ -147,7 +148,8 @@ static bool held(uint32_t id)
 	return result;
 }
 
-/* By any interface of the machine: indices repeat between namespaces, file systems are shared. */
+/* Does any interface of the machine carry it? Namespaces share the file system, and their indices
+ * repeat. */
 static enum carried carried(uint32_t id)
 {
 	struct seen seen = {calloc(NAMESPACES_MAX, sizeof(*seen.ino)), 0};
@@ -160,7 +162,7 @@ static enum carried carried(uint32_t id)
 			result = carried_among("/proc", "/ns/net", id, &seen);
 		if (result == CARRIED_NO)
 			result = carried_among("/run/netns", "", id, &seen);
-		if (setns(home, CLONE_NEWNET)) /* what follows would be done elsewhere */
+		if (setns(home, CLONE_NEWNET)) /* going on would change another namespace */
 			abort();
 	}
 	if (home >= 0)
@@ -169,7 +171,7 @@ static enum carried carried(uint32_t id)
 	return result;
 }
 
-/* Interfaces that go while they are looked at leave it open: then it is looked at again. */
+/* An interface that goes meanwhile makes the answer uncertain. Then it looks again. */
 static bool carried_by_none(uint32_t id)
 {
 	enum carried result = CARRIED_UNKNOWN;
@@ -197,7 +199,7 @@ static bool remove_all(int parent_fd, const char *name)
 	return !unlinkat(parent_fd, name, AT_REMOVEDIR);
 }
 
-/* libxdp's directory, locked as libxdp locks it; -1: there is none, so that there are no pins. */
+/* Opens libxdp's directory and locks it as libxdp does. -1: there is none, and so no pins. */
 static int open_locked(void)
 {
 	const char *bpffs = secure_getenv("LIBXDP_BPFFS");
@@ -222,7 +224,7 @@ int pins_sweep(int ifindex)
 
 	if (fd < 0)
 		return 0;
-	copy = fcntl(fd, F_DUPFD_CLOEXEC, 3); /* the lock is of both, and ends with both */
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, 3); /* the two descriptors share the lock */
 	d = copy < 0 ? NULL : fdopendir(copy);
 	while (d && (e = readdir(d))) {
 		uint32_t id;
@@ -232,7 +234,8 @@ int pins_sweep(int ifindex)
 		    of == ifindex && carried_by_none(id))
 			n += remove_all(fd, e->d_name);
 		else if (!strncmp(e->d_name, "prog-test-link-", 15))
-			unlinkat(fd, e->d_name, 0); /* libxdp's trial: gone before it unlocks */
+			unlinkat(fd, e->d_name,
+				 0); /* a probe of libxdp's, which it removes before it unlocks */
 	}
 	if (d)
 		closedir(d);

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Purpose: what a load or an unload under the libxdp dispatcher leaves in the BPF file system where
- * it was killed: pins of a dispatcher that no interface carries, which hold programs and their
- * memory for ever.
+ * Purpose: removes what a killed load or unload under the libxdp dispatcher left in the BPF file
+ * system. These are pins of a dispatcher that no interface carries. They would hold programs and
+ * their memory for ever.
  *
- * Concurrency: under libxdp's own lock, so that no one else is half way.
- * Error: what may still be at work somewhere is left alone, since to take its pins away is to
- * detach it: a dispatcher of another network namespace, and all of them where processes of the
- * machine are out of sight.
+ * Concurrency: it holds libxdp's own lock, so nobody else is half way.
+ * Error: removing the pins of a dispatcher at work would detach it. So it leaves alone what another
+ * network namespace may use. If it cannot see all processes of the machine, it removes nothing.
  */
 #ifndef PACER_PINS_H
 #define PACER_PINS_H
 
-/* Remove the pins of this interface's index that no interface uses; how many dispatchers' it was.
- */
+/* Removes the unused pins of this interface's index. Returns the number of dispatchers removed. */
 int pins_sweep(int ifindex);
 
 #endif

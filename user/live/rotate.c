@@ -8,7 +8,7 @@
 
 #define PASSES 32
 
-/* What a reader finds in an entry, if it holds a ban that runs and nobody is writing to it. */
+/* Reads a ban that has not ended, if nobody is writing to its entry. */
 static bool read_ban(struct pacer_line *line, __u64 now_ns, struct pacer_ban_key *key,
 		     __u64 *until_ns)
 {
@@ -23,7 +23,7 @@ static bool read_ban(struct pacer_line *line, __u64 now_ns, struct pacer_ban_key
 	       *until_ns > now_ns;
 }
 
-/* Words that are 0 add nothing, so it does not matter how many of them the tier hashes. */
+/* Words that are 0 do not change the hash, so it may hash more words than the tier did. */
 static struct pacer_hash hash_of(const struct pacer_ban_key *key, const __u64 secret[PACER_SECRETS])
 {
 	if (key->key_id & PACER_KEY_V6)
@@ -31,7 +31,7 @@ static struct pacer_hash hash_of(const struct pacer_ban_key *key, const __u64 se
 	return pacer_hash_words(secret, PACER_HASH_FAMILY4, key->word, 4);
 }
 
-/* The ban was lifted while it was on its way: where it came to, too. */
+/* The ban was lifted while it moved: lifts it in its new place, too. */
 static void lift_again(const struct pacer_ban_ask *q, __u64 until_ns)
 {
 	for (__u32 way = 0; way < PACER_BAN_WAYS; way++) {
@@ -44,7 +44,7 @@ static void lift_again(const struct pacer_ban_ask *q, __u64 until_ns)
 	}
 }
 
-/* 1: it stands where the secret has it. 0: there is no room yet. */
+/* Returns 1 if the ban is where the secret places it, 0 if there is no room yet. */
 static bool move(const struct pacer_ban_ask *q, __u32 index, __u64 until_ns, size_t *moved)
 {
 	struct pacer_line *filter = pacer_ban_filter(q->table, q->bans, q->hash);
@@ -83,7 +83,7 @@ size_t rotate_bans(struct pacer_table *table, const struct pacer_bans *bans,
 	struct pacer_ban_ask q = {.table = table, .bans = bans, .now_ns = now_ns};
 	size_t left = 1, moved = 1;
 
-	/* What has moved may have made room for what had none. */
+	/* A ban that moved may have made room for another. */
 	for (int pass = 0; left && moved && pass < PASSES; pass++) {
 		moved = 0;
 		left = move_all(&q, secret[to & 1], &moved);

@@ -62,7 +62,7 @@ static int draw_seeds(int fd, int cpus)
 	return err;
 }
 
-/* Put in whole: from then on a packet may find it. */
+/* The map is complete before it is put in, since packets may use it from then on. */
 static int put_inner(int outer_fd, int inner_fd, int seeded_cpus)
 {
 	int err = inner_fd < 0 ? -1 : 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Purpose: the memory of samples. It hangs in two maps of one map each, which every pacer has, and
- * is made when the first policy that samples comes, at load or later: so that who never samples
- * spends none, and a pacer that no tool of ours loaded can sample, too.
+ * Purpose: the memory of samples. Every pacer has two maps of maps with one entry each. The inner
+ * maps are made for the first policy that samples, at load or later. So a pacer that never samples
+ * spends no memory, and one that no tool of ours loaded can sample, too.
  *
- * Memory: a sampler a CPU, and where heads are kept those (sampler.h). Once there it stays until
- * the pacer goes.
+ * Memory: a sampler for each CPU, and its heads if they are kept (sampler.h). It stays until the
+ * pacer goes.
  */
 #ifndef PACER_SAMPLES_H
 #define PACER_SAMPLES_H
@@ -19,9 +19,9 @@ struct sample_maps {
 	int samplers_fd, heads_fd;
 };
 
-/* Such a map, empty, where there is no object yet that brings it. -1: errno says why. */
+/* Makes such a map, empty, before an object is loaded. -1: see errno. */
 int samples_outer(const char *name, size_t value_size);
-/* That map of values; -1: there is none. To be closed. */
+/* Opens the inner map; -1: there is none. */
 int samples_inner(int outer_fd);
 
 /* What was made, so that it can be undone. */
@@ -29,7 +29,7 @@ struct samples_made {
 	bool samplers, heads;
 };
 
-/* What a policy needs is there, for so many CPUs. 0, or -1 with *error filled and nothing made. */
+/* Makes what the policy needs for so many CPUs. 0, or -1 with *error filled and nothing made. */
 int samples_make(const struct sample_maps *maps, const struct pacer_sampling *sampling, int cpus,
 		 struct samples_made *made, struct policy_error *error);
 void samples_undo(const struct sample_maps *maps, const struct samples_made *made);

@@ -14,7 +14,7 @@
 
 #define PROGRAM	   "pacer"
 #define DISPATCHER "xdp_dispatcher"
-#define RETRIES	   8 /* a program may go between its id and its descriptor */
+#define RETRIES	   8 /* a program may end before its id is opened */
 
 static int query(int ifindex, struct site *site)
 {
@@ -52,7 +52,7 @@ const char *site_ip_word(const struct site *site)
 						  : "xdp";
 }
 
-/* The first words of a map, if it is the control map of a pacer. */
+/* Reads the first words of a map, if it is the control map of a pacer. */
 static bool read_control(int map_fd, uint32_t *abi)
 {
 	struct bpf_map_info info = {0};
@@ -93,7 +93,7 @@ bool site_is_pacer(int prog_fd, uint32_t *abi)
 	return is;
 }
 
-/* Of the programs that the dispatcher calls, the one of the pacer's name. */
+/* Finds the program with the pacer's name among those that the dispatcher calls. */
 static int look_within(struct site *site)
 {
 	struct xdp_program *p = NULL;
@@ -105,7 +105,7 @@ static int look_within(struct site *site)
 		site->dispatched = NULL;
 		return err == -ENOENT ? 0 : (int)err;
 	}
-	/* One whose pins are gone looks like a program that stands alone: nobody can add to it. */
+	/* A dispatcher without its pins counts as a single program: nobody can add to it. */
 	if (xdp_multiprog__is_legacy(site->dispatched)) {
 		xdp_multiprog__close(site->dispatched);
 		site->dispatched = NULL;

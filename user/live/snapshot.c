@@ -16,7 +16,7 @@ static uint32_t acquire(const uint32_t *word)
 	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 
-/* What tells whether a copy is whole: read before, and after it. */
+/* They are read before and after a copy. If they are equal, the copy is consistent. */
 struct marks {
 	uint64_t id;
 	uint32_t seq, wor_seq, ticks;
@@ -94,7 +94,7 @@ enum sample_copied sample_copy(const struct pacer_sampler *live, const struct pa
 
 /* --- of one CPU ----------------------------------------------------------------------------- */
 
-/* Of all CPUs: their copies in turn, and rows that their items stand for until they are chosen. */
+/* Reads all CPUs in turn. Items stand for rows until the final sample is drawn. */
 struct reading {
 	const struct attached *a;
 	struct sample *out;
@@ -103,11 +103,11 @@ struct reading {
 	struct pacer_sample_part *part;
 	struct pacer_sample_item *item; /* PACER_SAMPLE_K a CPU, as are the rows */
 	struct sample_row *row;
-	uint64_t *time; /* of the items, while they bear their places instead */
+	uint64_t *time; /* the times of the items, while the items hold their places instead */
 	struct pacer_sample_rng rng;
 };
 
-/* A drawing gives items. So that they tell where they lay, they bear their places for times. */
+/* Drawing gives items without their places. So each item holds its place instead of its time. */
 static void bear_places(struct reading *r)
 {
 	const struct pacer_sampling *by = &r->out->by;
@@ -133,7 +133,7 @@ static void fill_row(const struct reading *r, uint32_t cpu, const struct pacer_s
 	memcpy(row->head, r->heads->at[place], row->head_len);
 }
 
-/* A CPU's sample; its items bear the numbers of their rows for times. */
+/* Reads the sample of one CPU. Its items hold the numbers of their rows instead of times. */
 static int read_cpu(struct reading *r, uint32_t cpu)
 {
 	const struct pacer_heads *live = r->heads ? &r->a->heads[cpu] : NULL;

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Packets that wait for a CPU, at most. */
+/* At most this many packets wait for a CPU. */
 #define QUEUE_PACKETS 2048
 
 static int fail(struct policy_error *error, const struct plan_pool *pool, size_t k,
@@ -78,7 +78,7 @@ static int put_cpu(const struct target_maps *maps, const struct plan_pool *pool,
 	if (cpu >= maps->cpus_max || (int)cpu >= libbpf_num_possible_cpus())
 		return fail(error, pool, k, "there is no such CPU", "");
 	if (!bpf_map_lookup_elem(maps->cpus_fd, &cpu, &there) && there.qsize == QUEUE_PACKETS)
-		return 0; /* of the policy in force: its queue goes on */
+		return 0; /* the policy in force has it: its queue stays */
 	if (bpf_map_update_elem(maps->cpus_fd, &cpu, &value, BPF_ANY))
 		return fail(error, pool, k,
 			    "packets cannot be redirected to it: ", strerror(errno));
@@ -123,7 +123,7 @@ static int forget_leases(const struct target_maps *maps, uint32_t copy, struct p
 	return failed ? -1 : 0;
 }
 
-/* What the policy before had in this copy's part; a hole in it hides what nobody reads. */
+/* Removes what an older policy had in this copy's part. Nobody reads entries behind a hole. */
 static void forget_devices(const struct target_maps *maps, uint32_t copy)
 {
 	for (uint32_t i = 0; i < PACER_POOLS_MAX; i++)

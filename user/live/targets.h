@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Purpose: the targets of a policy's pools, from their names to the maps that packets are
- * redirected through. Each copy of the policy has a part of its own of them, which is filled before
- * the copy is in force; so no packet goes by half a list. AF_XDP sockets are put into their map by
- * whoever owns them.
+ * Purpose: puts the targets of a policy's pools into the maps that packets are redirected through.
+ * Each copy of the policy has its own part of these maps. The part is filled before the copy comes
+ * into force, so no packet sees half a list. The owner of an AF_XDP socket puts it into its map.
  */
 #ifndef PACER_TARGETS_H
 #define PACER_TARGETS_H
@@ -15,14 +14,12 @@ struct target_maps {
 	uint32_t cpus_max; /* entries of the map of CPUs */
 };
 
-/*
- * Fill this copy's part from the plan, and forget what its CPUs had leased. Returns 0, or -1 with
- * *error filled: an interface that is not there, is down or is no target, a CPU that there is not.
- */
+/* Fills this copy's part from the plan, and clears the leases of its CPUs. Returns 0, or -1 with
+ * *error filled if an interface is missing, down or no target, or if a CPU is missing. */
 int targets_put(const struct target_maps *maps, uint32_t copy, const struct plan *plan,
 		struct policy_error *error);
 
-/* Why packets cannot be redirected to it on this machine as it is; NULL: they can. */
+/* Why this machine cannot redirect packets to it now; NULL: it can. */
 const char *targets_lack(const struct policy_target *target);
 
 #endif
