@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* `estimate` of a capture: its packets into samples of their sliding window, and readings of them.
- */
+/* `estimate` of a capture: samples the sliding window of its packets, and reads the samples. */
 
 #include "estimate/estimate_run.h"
 
-#define CLASSES 64 /* of third vertices of a triangle */
+#define CLASSES 64 /* for third vertices of triangles */
 
 /* --- readings ------------------------------------------------------------------------------- */
 
@@ -31,7 +30,7 @@ static int take_reading(struct estimate_run *run, uint64_t now_ns, struct estima
 	return 0;
 }
 
-/* Of the window that ends before at_ns. */
+/* Reports the window that ends before at_ns. */
 static int report(struct estimate_run *run, uint64_t at_ns, struct policy_error *error)
 {
 	struct estimate_reading r;
@@ -44,9 +43,7 @@ static int report(struct estimate_run *run, uint64_t at_ns, struct policy_error 
 	return 0;
 }
 
-/* Reports at every interval's end up to now; empty windows and those that have not changed are
- * passed over.
- */
+/* Reports at the end of every interval up to now, but no window that is empty or unchanged. */
 static int report_until(struct estimate_run *run, uint64_t now_ns, struct policy_error *error)
 {
 	uint64_t every = run->every_ns;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* `estimate` of a pacer at work: the samples of its packet path, read once or again and again. */
+/* `estimate` of live traffic: reads the samples of the packet path, once or repeatedly. */
 #include "estimate/estimate_live.h"
 
 #include <errno.h>
@@ -25,10 +25,10 @@ struct reader {
 	struct estimate_live *live;
 	struct pacer_sampler *copy;
 	struct pacer_sample_rng rng;
-	uint64_t *key; /* PACER_SAMPLE_K a CPU */
+	uint64_t *key; /* PACER_SAMPLE_K per CPU */
 };
 
-/* Without replacement the order of a drawing is that of places; what goes by halves wants any. */
+/* Without replacement, a drawing is in the order of places. The halves need a random order. */
 static void shuffle(struct pacer_sample_rng *rng, struct pacer_sample_item *item, uint32_t k)
 {
 	for (uint32_t j = k; j > 1; j--) {
@@ -106,14 +106,14 @@ static int read_all(struct reader *r, struct policy_error *error)
 
 /* --- one reading ---------------------------------------------------------------------------- */
 
-/* Whom to show to. */
+/* Who shows the readings. */
 struct shower {
 	bool (*show)(const struct estimate_live *live, void *arg);
 	void *arg;
-	bool more; /* he asks for more */
+	bool more; /* another reading is wanted */
 };
 
-/* There is a sample to read: its policy's text tells of it. */
+/* Reads and shows the sample, which the policy's text describes. */
 static int read_and_show(struct estimate_live *live, const char *text, struct shower *to,
 			 struct policy_error *error)
 {

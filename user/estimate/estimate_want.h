@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What `estimate` is asked for: of a capture (estimate_run.h), or of a pacer at work. */
+/* What `estimate` is asked for, about a capture (estimate_run.h) or about live traffic. */
 #ifndef PACER_ESTIMATE_WANT_H
 #define PACER_ESTIMATE_WANT_H
 
@@ -12,7 +12,7 @@ struct estimate_step {
 };
 
 struct estimate_want {
-	const char *name; /* of the file, "-", or of the interface */
+	const char *name; /* a file, "-", or an interface */
 	struct estimate_key key;
 	bool by_time, exact, triangles, watch;
 	uint64_t window, every_ns, seed;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* Mean and sum of squared deviations so far (Welford). */
+/* The mean and the sum of squared deviations so far (Welford). */
 struct mean {
 	uint32_t k;
 	double mean, m2;
@@ -18,7 +18,8 @@ static void mean_add(struct mean *m, double x)
 	m->m2 += off * (x - m->mean);
 }
 
-/* The half width that but for 3/4 of delta is not passed by values within a range of `range`. */
+/* The half width of the interval, for values within `range`. It fails with a chance of 3/4 delta.
+ */
 static double half_width(const struct mean *m, double range, double delta)
 {
 	double hoeffding = range * sqrt(log(8 / delta) / (2.0 * m->k));
@@ -74,7 +75,7 @@ double estimate_share_max(uint32_t most, uint32_t k, double delta)
 	return high;
 }
 
-/* The most that r can be. */
+/* The greatest possible r. */
 static double r_max(const struct estimate_view *v, double delta)
 {
 	double n = (double)v->n;
@@ -84,7 +85,7 @@ static double r_max(const struct estimate_view *v, double delta)
 
 /* ---- Corollary 6.2 --------------------------------------------------------------------------- */
 
-/* r^k - (r-1)^k, by r^k - q^k = (r - q)(r^(k-1) + .. + q^(k-1)): nothing is subtracted. */
+/* r^k - (r-1)^k without a subtraction: r^k - q^k = (r - q)(r^(k-1) + .. + q^(k-1)). */
 static double power_step(double r, uint32_t k)
 {
 	double sum = 0, power = 1;
@@ -125,7 +126,7 @@ static double xlog(double x)
 	return x > 0 ? x * log2(x) : 0;
 }
 
-/* r log(n/r) - (r-1) log(n/(r-1)): falls with r, from log n to no less than -log e. */
+/* r log(n/r) - (r-1) log(n/(r-1)). It falls with r, from log n, and stays above -log e. */
 static double entropy_step(double n, double r)
 {
 	return log2(n) - (xlog(r) - xlog(r - 1));
@@ -144,7 +145,7 @@ struct estimate estimate_entropy(const struct estimate_view *v, double delta)
 	top = r_max(v, delta);
 	half = half_width(&m, log2(n) - entropy_step(n, top), delta);
 	e.value = limit(m.mean, 0, log2(n));
-	e.low = limit(m.mean - half, log2(n / top), log2(n)); /* no key's share exceeds top / n */
+	e.low = limit(m.mean - half, log2(n / top), log2(n)); /* no share is above top / n */
 	e.high = limit(m.mean + half, e.low, log2(n));
 	e.vacuous = half >= log2(n) && n > 1;
 	e.prior = (log2(n) + M_LOG2E) * sqrt(log(2 / delta) / (2.0 * v->k));
@@ -196,9 +197,8 @@ struct estimate estimate_triangles(const struct estimate_view *v, double delta)
 
 /* ---- Merging --------------------------------------------------------------------------------- */
 
-/* The set that is most favoured takes parts whose share is too great; a part's true share is least
- * with its least and all others' most.
- */
+/* The worst set has all parts that count for too much. The true share of a part is least if it has
+ * its least and all others have their most. */
 double estimate_merge_error(const uint64_t *least, const uint64_t *mean, const uint64_t *most,
 			    uint32_t parts)
 {

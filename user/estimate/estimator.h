@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Purpose: what a sample of a window tells of the window: entropy and entropy norm of its keys,
- * frequency moments, triangles. Pure: a view of a merged sample to numbers with their error.
+ * Purpose: estimates from a sample of a window: entropy and entropy norm of its keys, frequency
+ *moments, triangles. Pure: it turns a view of a merged sample into numbers with their error.
  *
  * Source: "Succinct Sampling on Streams", section 6, corollaries 6.2 to 6.4, and the algorithms
  * that they carry over (common/estimate.h names them). Each is the mean of K independent values X_j
- * with the right mean, one a sample:
+ *with the right mean, one for each sample:
  *
  *	moment		n (r^k - (r-1)^k)				F_k = sum x_i^k
  *	entropy		r log(n/r) - (r-1) log(n/(r-1))			H = -sum x_i/n log x_i/n
@@ -55,21 +55,23 @@
 struct estimate_view {
 	uint64_t n;	       /* elements of the window */
 	uint32_t k;	       /* samples; 0 only of an empty window */
-	const uint32_t *r;     /* of each: occurrences of its key from it on */
-	uint32_t most;	       /* samples that have the key which most have */
-	const uint32_t *beta;  /* of each: triangles that closed on it; NULL: not watched */
+	const uint32_t *r;     /* for each: how often its key occurs from it on */
+	uint32_t most;	       /* how many samples have the most frequent key */
+	const uint32_t *beta;  /* for each: the triangles that closed on it; NULL: not watched */
 	uint32_t classes;      /* of third vertices */
-	uint32_t beta_max;     /* that one sample can have */
-	uint32_t beta_dropped; /* samples of which some were not watched: the estimate is too low */
+	uint32_t beta_max;     /* at most, for one sample */
+	uint32_t beta_dropped; /* samples with triangles that were not watched: the estimate is too
+				  low */
 };
 
 struct estimate {
 	double value, low, high;
-	double prior; /* relative; in bits of the entropy */
+	double prior; /* relative; of the entropy in bits */
 	bool vacuous;
 };
 
-/* Of a share p from a share u, in nats a sample: Chernoff's bound is exp(-samples * divergence). */
+/* The divergence of a share p from a share u, in nats. Chernoff's bound is exp(-samples *
+ * divergence). */
 static inline double estimate_divergence(double p, double u)
 {
 	double d = p > 0 ? p * log(p / u) : 0;
@@ -77,21 +79,19 @@ static inline double estimate_divergence(double p, double u)
 	return p < 1 ? d + (1 - p) * log((1 - p) / (1 - u)) : d;
 }
 
-/* What `most` is; sorts the keys. */
+/* Computes `most`; sorts the keys. */
 uint32_t estimate_most(uint64_t *key, uint32_t k);
-/* No key's share of the window is greater, but for a chance of `delta`. */
+/* No key has a greater share of the window, except with a chance of `delta`. */
 double estimate_share_max(uint32_t most, uint32_t k, double delta);
 
-/* Of an empty window everything is 0. moment: from 1 to ESTIMATE_MOMENT_MAX. */
+/* For an empty window everything is 0. moment is from 1 to ESTIMATE_MOMENT_MAX. */
 struct estimate estimate_moment(const struct estimate_view *v, uint32_t moment, double delta);
 struct estimate estimate_entropy(const struct estimate_view *v, double delta);
 struct estimate estimate_norm(const struct estimate_view *v, double delta);
 struct estimate estimate_triangles(const struct estimate_view *v, double delta);
 
-/*
- * The most that the share of any set of elements in a merged sample is off (common/sample_merge.h)
- * where part i has between least[i] and most[i] elements and counts as mean[i].
- */
+/* The greatest error of any set's share in a merged sample (common/sample_merge.h), if part i has
+ * least[i] to most[i] elements and counts as mean[i]. */
 double estimate_merge_error(const uint64_t *least, const uint64_t *mean, const uint64_t *most,
 			    uint32_t parts);
 

@@ -154,7 +154,7 @@ static int by_ends(const void *a, const void *b)
 	return (x->b > y->b) - (x->b < y->b);
 }
 
-/* The window's different edges, sorted. */
+/* Collects the different edges of the window, sorted. */
 static uint64_t edges_of(const struct exact *e, struct edge *edge)
 {
 	uint64_t n = 0, kept = 0;
@@ -193,7 +193,7 @@ static uint64_t degree_of(const uint64_t *ends, uint64_t n, uint64_t vertex)
 	return low[1] - low[0];
 }
 
-/* From the end of lower degree to the other: no vertex then has more than sqrt(2 n) edges. */
+/* Directs each edge to the end of higher degree. Then at most sqrt(2 n) edges leave a vertex. */
 static bool direct(struct edge *edge, uint64_t n)
 {
 	uint64_t *ends = calloc(2 * n + 1, sizeof(*ends));
@@ -217,7 +217,7 @@ static bool direct(struct edge *edge, uint64_t n)
 	return true;
 }
 
-/* The first edge of the vertex, or the first after them. */
+/* The first edge of the vertex, or the next edge if it has none. */
 static uint64_t edges_from(const struct edge *edge, uint64_t n, uint64_t vertex)
 {
 	uint64_t from = 0, to = n;
@@ -233,7 +233,7 @@ static uint64_t edges_from(const struct edge *edge, uint64_t n, uint64_t vertex)
 	return from;
 }
 
-/* Vertices to which both the ends of the i-th edge lead. */
+/* Counts the vertices that both ends of edge i lead to. */
 static uint64_t common_ends(const struct edge *edge, uint64_t n, uint64_t i)
 {
 	uint64_t x = edges_from(edge, n, edge[i].a), y = edges_from(edge, n, edge[i].b), both = 0;

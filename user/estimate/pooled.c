@@ -9,7 +9,7 @@
 /* Those of C: the greatest share from both sides, three from each; and the unseen keys' share. */
 #define EVENTS 9
 
-/* A key, and how often each part has it: in all, and in its first half. */
+/* A key, and how often each part has it, in all its samples and in the first half. */
 struct entry {
 	uint32_t part, item; /* its first sample */
 	uint32_t times;
@@ -18,7 +18,7 @@ struct entry {
 
 struct part {
 	uint64_t n;
-	uint32_t k, number; /* number: the caller's */
+	uint32_t k, number; /* number: as the caller counts */
 	double weight;	    /* of each of its samples */
 };
 
@@ -27,7 +27,7 @@ struct pooled {
 	uint32_t parts, samples, distinct;
 	bool without, whole; /* whole: the samples are the window */
 	double b;
-	struct part *part; /* those that are not empty */
+	struct part *part; /* without empty ones */
 	struct entry *entry;
 	uint8_t *counts;
 };
@@ -67,7 +67,7 @@ static void take_parts(struct pooled *p, const struct pooled_part *part, uint32_
 	}
 }
 
-/* All samples, sorted by key. */
+/* Sorts all samples by key. */
 static struct drawn *sorted(const struct pooled *p, const struct pooled_part *part)
 {
 	struct drawn *d = calloc(p->samples + 1, sizeof(*d));
@@ -139,9 +139,8 @@ void pooled_close(struct pooled *p)
 
 /* --- the bound ------------------------------------------------------------------------------ */
 
-/* Of `terms` terms that are at most `most` and whose sum is `sum`: the greatest mean, but for a
- * chance of exp(-l), or of exp(-l) times that mean where `itself`.
- */
+/* The sum of `terms` terms, each at most `most`, is `sum`. Returns the greatest mean of such a sum,
+ * except with a chance of exp(-l). With `itself` the chance is exp(-l) times that mean. */
 static double mean_high(double terms, double most, double sum, double l, bool itself)
 {
 	double all = terms * most, s, low, high = 1;
@@ -160,9 +159,8 @@ static double mean_high(double terms, double most, double sum, double l, bool it
 	return high * all;
 }
 
-/* The least. Where `itself`, what is compared falls with the mean as long as that is a term below
- * the sum.
- */
+/* The least mean, likewise. With `itself` the compared value falls with the mean as long as the
+ * mean is a term below the sum. */
 static double mean_low(double terms, double most, double sum, double l, bool itself)
 {
 	double all = terms * most, s, low = 0, high;
@@ -185,7 +183,7 @@ static double mean_low(double terms, double most, double sum, double l, bool its
 
 /* --- coincidences --------------------------------------------------------------------------- */
 
-/* m (m-1) .. (m-a+1) */
+/* m (m-1) .. (m-a+1), a factors */
 static double falling(double m, uint32_t a)
 {
 	double product = 1;
@@ -195,7 +193,7 @@ static double falling(double m, uint32_t a)
 	return product;
 }
 
-/* n^a (m)_a / (k)_a, or without replacement (n)_a for n^a. In powers of the window's n. */
+/* n^a (m)_a / (k)_a, in powers of the window's n. Without replacement it has (n)_a for n^a. */
 static double factor(const struct pooled *p, const struct part *c, uint32_t m, uint32_t a)
 {
 	double n = (double)c->n, of = 1;
@@ -207,7 +205,7 @@ static double factor(const struct pooled *p, const struct part *c, uint32_t m, u
 	return of * falling(m, a) / falling(c->k, a);
 }
 
-/* S(a, j): sets of a into j parts. */
+/* S(a, j): the number of ways to divide a set of a into j parts. */
 static double stirling(uint32_t a, uint32_t j)
 {
 	double sum = 0, sign = 1, choose = 1, below = falling(j, j);
@@ -268,9 +266,9 @@ static double coincidence(const struct pooled *p, uint32_t moment)
 
 /* --- the sums of p^2 and of what is unseen -------------------------------------------------- */
 
-/* The halves of each part: which one is fixed, and what the other one, `told`, tells of. */
+/* The two halves of each part. One is fixed, and the other one tells about it. */
 struct halves {
-	bool second; /* is the fixed one */
+	bool second; /* the second half is the fixed one */
 	double told, most, blind;
 };
 
@@ -279,7 +277,7 @@ static uint32_t fixed_k(const struct part *c, bool second)
 	return second ? c->k - c->k / 2 : c->k / 2;
 }
 
-/* The share of all packets that the half that is not fixed is of, or nothing is. */
+/* The share of all packets that the other half stands for. */
 static double rest(const struct pooled *p, const struct part *c, bool second)
 {
 	return (double)(c->n - (p->without ? fixed_k(c, second) : 0)) / (double)p->n;
@@ -301,7 +299,7 @@ static struct halves halve(const struct pooled *p, bool second)
 	return h;
 }
 
-/* Of a key: what its fixed samples weigh, what it has by the others, and by what is fixed. */
+/* The weights of a key: of its fixed samples, by the other samples, and what is known exactly. */
 struct sides {
 	double fixed, other, known;
 };
@@ -324,7 +322,7 @@ static struct sides sides_of(const struct pooled *p, const struct entry *e, bool
 	return s;
 }
 
-/* The sum of q p over the fixed half. */
+/* Bounds the sum of q p over the fixed half. */
 static struct pooled_value half_square(const struct pooled *p, bool second, double l)
 {
 	struct halves h = halve(p, second);
@@ -401,7 +399,7 @@ static uint32_t first_keys(const struct pooled *p)
 	return n;
 }
 
-/* The bound rises with what is unseen as long as that leaves 1 - d / (e n). */
+/* The bound rises with the unseen share g up to g = 1 - d / (e n). */
 static double entropy_high(const struct pooled *p, double l)
 {
 	double n = (double)p->n, d = first_keys(p), g = unseen_high(p, l);

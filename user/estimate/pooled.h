@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Purpose: what the samples of several CPUs tell of all of them together: frequency moments and
- * collision entropy by coincidences, bounds of the Shannon entropy, what is in the sample once, and
- * the shares of keys. Pure. For samples that bear no count of what came after them, as those of the
- * packet path; user/estimate/estimator.h has more to go by.
+ * Purpose: estimates from the samples of several CPUs together: frequency moments and collision
+ *entropy by coincidences, bounds of the Shannon entropy, the share of keys seen once, and the
+ *shares of keys. Pure. It is for the samples of the packet path, which do not count what came after
+ *them. With such counts user/estimate/estimator.h can say more.
  *
  * Merging the CPUs' samples would keep k of them. Here each CPU's k count, with weights: CPU c has
  * the share w_c = n_c / n of the packets, exactly, so each of its samples stands for w_c / k_c of
@@ -63,30 +63,30 @@
 #define POOLED_MOMENT_MAX 8
 #define POOLED_K_MAX	  255
 
-/* Of a CPU: k samples of a window of n, independent ones or, without replacement, different ones
- * (n of them, if it has fewer than were asked for). Their order must tell nothing.
- */
+/* One CPU: k samples of a window of n packets. With replacement they are independent. Without it
+ * they are different, and if the window has fewer than k, they are all of it. Their order must be
+ * random. */
 struct pooled_part {
 	uint64_t n;
-	uint32_t k; /* at most POOLED_K_MAX; 0 only of an empty window */
+	uint32_t k; /* at most POOLED_K_MAX; 0 only for an empty window */
 	const uint64_t *key;
 };
 
-/* value: NAN where there is none; where the bounds know more, it may lie outside them. */
+/* value is NAN if there is none. It may lie outside the bounds. */
 struct pooled_value {
 	double value, low, high;
 };
 
 struct pooled_values {
 	uint64_t n;
-	uint32_t samples, distinct; /* of the CPUs, and the keys that they have */
+	uint32_t samples, distinct; /* of all CPUs, and of their keys */
 	double worth;
 	struct pooled_value moment, h2, entropy, single;
 };
 
 /* A key of the samples. */
 struct pooled_key {
-	uint32_t part, item; /* of which sample it is */
+	uint32_t part, item; /* of the first sample with this key */
 	uint32_t times;	     /* in all samples */
 	struct pooled_value share;
 };
@@ -98,9 +98,9 @@ struct pooled *pooled_open(const struct pooled_part *part, uint32_t parts,
 			   bool without_replacement);
 void pooled_close(struct pooled *p);
 
-/* moment: 1 to POOLED_MOMENT_MAX. Of an empty window everything is 0. */
+/* moment is from 1 to POOLED_MOMENT_MAX. For an empty window everything is 0. */
 struct pooled_values pooled_read(const struct pooled *p, uint32_t moment, double delta);
-/* The most frequent keys, the first one first. Returns their number, at most `most`. */
+/* The most frequent keys, the most frequent first. Returns how many, at most `most`. */
 uint32_t pooled_keys(const struct pooled *p, double delta, struct pooled_key *out, uint32_t most);
 
 #endif

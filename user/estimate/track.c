@@ -5,7 +5,7 @@
 
 #include "estimate.h"
 
-/* One sampler of 64; a window is of one kind. */
+/* One sampler of 64 samples, for a window of packets or of time. */
 union sampler {
 	struct pacer_sample_skip skip;
 	struct pacer_sample_burst burst;
@@ -13,17 +13,17 @@ union sampler {
 
 struct track {
 	struct track_config config;
-	uint32_t samplers, places; /* places of a sampler */
+	uint32_t samplers, places; /* places in one sampler */
 	uint64_t tick_ns, t0, base_ns, last_ns, seen, bytes;
-	size_t each; /* bytes of a sampler */
+	size_t each; /* bytes of one sampler */
 	char *sampler;
 	struct pacer_sample_rng rng;
 	struct pacer_estimate_counts counts;
-	struct pacer_estimate_ref *ref; /* a place each, of all samplers */
+	struct pacer_estimate_ref *ref; /* one for each place of all samplers */
 	struct pacer_estimate_watches watches;
 	struct pacer_estimate_ticks ticks;
 	struct estimate_view view;
-	uint32_t *drawn; /* places of the view's samples */
+	uint32_t *drawn; /* the places of the view's samples */
 	uint32_t *r, *beta;
 	uint64_t *key;
 	struct pacer_sample_item *item;
@@ -37,7 +37,7 @@ static union sampler *sampler(const struct track *t, uint32_t i)
 /* ---- Opening and closing ----------------------------------------------------------------------
  */
 
-/* NULL only if there is no memory. */
+/* NULL: no memory. */
 static void *take(struct track *t, uint64_t n, size_t size)
 {
 	t->bytes += n * size;
@@ -160,13 +160,13 @@ void track_close(struct track *t)
 /* ---- Elements ---------------------------------------------------------------------------------
  */
 
-/* From 1: 0 is before all. */
+/* Ticks begin at 1; 0 is before all of them. */
 static uint64_t tick_of(const struct track *t, uint64_t time_ns)
 {
 	return (time_ns - t->base_ns) / t->tick_ns + 1;
 }
 
-/* Takes the element into sampler i if it is due there. */
+/* Takes the element into sampler i if that draws it. */
 static uint32_t offer(struct track *t, uint32_t i, uint64_t tick,
 		      const struct pacer_sample_item *item, uint16_t stored[PACER_SAMPLE_K])
 {
@@ -226,7 +226,7 @@ uint64_t track_n(struct track *t, uint64_t now_ns)
 	return t->ticks.n;
 }
 
-/* Of all samplers, or of none. */
+/* Draws from all samplers, or from none. */
 static uint32_t draw(struct track *t, uint64_t now_ns)
 {
 	uint16_t place[PACER_SAMPLE_K];

@@ -15,9 +15,9 @@
 
 #define KEYS_MAGIC   "PACERKEY"
 #define KEYS_VERSION 1u
-#define OPEN_TRIES   100 /* while others remove the file, or the name leads nowhere */
+#define OPEN_TRIES   100 /* others may remove the file meanwhile, or the name leads nowhere */
 
-/* A throttle with what tells that it is whole. */
+/* A throttle and its checksum. */
 struct keys_copy {
 	uint64_t check;
 	struct pacer_throttle_state throttle;
@@ -25,22 +25,20 @@ struct keys_copy {
 
 struct keys_record {
 	char name[KEYS_NAME_MAX + 1];
-	uint32_t in_force; /* which copy; the one word that makes a use count */
+	uint32_t in_force; /* which copy; storing this word makes a use count */
 	uint32_t unused;
 	struct keys_copy copy[2];
 };
 
-/* How time goes on since a start of the machine. */
+/* The file's time since a start of the machine. */
 struct keys_epoch {
 	uint8_t boot[16];
 	uint64_t base_ns;   /* the file's time at that start */
 	uint64_t closed_ns; /* before this no key is handed out */
 };
 
-/*
- * The file: up to `check` it stays as it was made. Records follow, in the order in which keys were
- * first seen, and are never moved; there may be a blank one more than n says.
- */
+/* The file. The part up to `check` never changes. The records follow, in the order in which keys
+ * were first seen, and never move. There may be one blank record more than n says. */
 struct keys_file {
 	char magic[8];
 	uint32_t version;
@@ -48,8 +46,8 @@ struct keys_file {
 	struct keys_limits limits;
 	uint64_t check;
 	uint32_t n;
-	uint32_t last;	   /* record of the last key handed out, and 1; 0: none yet */
-	uint32_t dirty;	   /* may hold what has not reached the disk */
+	uint32_t last;	   /* 1 + the record of the last key handed out; 0: none yet */
+	uint32_t dirty;	   /* it may have changes that are not on the disk */
 	uint32_t in_force; /* which epoch */
 	uint64_t seen_ns;  /* the latest time */
 	struct keys_epoch epoch[2];
@@ -65,7 +63,7 @@ struct keys {
 	size_t bytes;
 	int fd;
 	bool marked;
-	uint32_t turn; /* place in the list that is asked first, where the file does not say */
+	uint32_t turn; /* the key asked first, if the file does not say which */
 	uint32_t at[]; /* the record of each key of the list */
 };
 
@@ -79,7 +77,7 @@ static int fail_errno(struct policy_error *error, const char *path, const char *
 
 /* ---- the list ---- */
 
-/* The key in text, trimmed, into *name. 1, 0 where there is none, -1 with *error filled. */
+/* Copies the trimmed key into *name. 1; 0: there is none; -1 with *error filled. */
 static int parse_key(const char *text, size_t len, char separator, char *name,
 		     struct policy_error *error)
 {
@@ -203,7 +201,7 @@ int keys_profile(const struct keys_limits *limits, uint32_t n,
 					    div_up(limits->window_ns, PACER_THROTTLE_BUCKETS - 1),
 					text, sizeof(text)));
 	params.threshold = limits->threshold / n ? limits->threshold / n : !!limits->threshold;
-	if (!params.threshold) /* half of the buckets, or what is left of them */
+	if (!params.threshold) /* uses half of the buckets, or those that are left */
 		params.threshold = div_up(limits->max, open ? PACER_THROTTLE_BUCKETS - open
 							    : PACER_THROTTLE_BUCKETS / 2);
 	full = div_up(limits->max, params.threshold);
@@ -225,7 +223,7 @@ int keys_profile(const struct keys_limits *limits, uint32_t n,
 
 /* ---- the file, as bytes ---- */
 
-/* Of whole words: tells a torn or damaged part, not a forged one. */
+/* Over whole words. It detects torn and damaged parts, not forged ones. */
 static uint64_t checksum(const void *from, size_t bytes)
 {
 	uint64_t sum = 0xcbf29ce484222325, word;
@@ -253,7 +251,7 @@ static size_t bytes_of(uint32_t records)
 	return sizeof(struct keys_file) + records * sizeof(struct keys_record);
 }
 
-/* The one store that makes what was prepared count; all of that is done before it. */
+/* One store makes the prepared change count. All writes before it are done by then. */
 static void put_in_force(uint32_t *word, uint32_t value)
 {
 	__atomic_store_n(word, value, __ATOMIC_RELEASE);
@@ -284,7 +282,7 @@ static int record_whole(const struct keys_record *record)
 		   check_of_copy(&record->copy[record->in_force]);
 }
 
-/* 0, or -1 and why the file cannot be gone on with. It is only read. */
+/* Checks the file without changing it. 0, or -1 with *error filled. */
 static int check_file(const struct keys_file *file, size_t bytes, const struct keys_limits *limits,
 		      struct policy_error *error)
 {
@@ -328,7 +326,7 @@ static enum keys_opened unable(struct policy_error *error, const char *path, con
 	return KEYS_UNABLE;
 }
 
-/* The lock goes with the open file: whoever is killed lets go of it. */
+/* The lock belongs to the open file, so a killed process releases it. */
 static int lock_file(const struct keys *keys, short type)
 {
 	struct flock lock = {.l_type = type, .l_whence = SEEK_SET};
@@ -342,7 +340,7 @@ static int lock_file(const struct keys *keys, short type)
 	return result;
 }
 
-/* Is the file still what the path stands for, and as long as it was? */
+/* Does the file still exist, and is it as long as it was? */
 static int still_there(const struct keys *keys)
 {
 	struct stat at;
@@ -351,7 +349,7 @@ static int still_there(const struct keys *keys)
 	       (!fstat(keys->fd, &at) && at.st_nlink && (uint64_t)at.st_size >= keys->bytes);
 }
 
-/* Bring the name to the disk as well. */
+/* Syncs the name to the disk as well. */
 static int sync_folder(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -377,7 +375,7 @@ static int write_whole(int fd, const void *from, size_t bytes)
 	return written == (ssize_t)bytes ? 0 : -1;
 }
 
-/* Make a whole, empty state and then give it its name, if that is still free. */
+/* Makes a complete, empty state and then gives it its name, if that is still free. */
 static int make_file(const char *path, const struct keys_limits *limits,
 		     const struct keys_clock *clock)
 {
@@ -402,7 +400,7 @@ static int make_file(const char *path, const struct keys_limits *limits,
 	return result ? -1 : 0;
 }
 
-/* Open the file, or make it, and lock it. It has the name that it was opened by. */
+/* Opens the file, or makes it, and locks it. Under the lock it still has its name. */
 static enum keys_opened open_file(struct keys *keys, const struct keys_limits *limits,
 				  struct policy_error *error)
 {
@@ -426,7 +424,7 @@ static enum keys_opened open_file(struct keys *keys, const struct keys_limits *l
 		keys->bytes = (size_t)at.st_size;
 		if (at.st_nlink)
 			return KEYS_OPEN;
-		close(keys->fd); /* removed while this waited for the lock */
+		close(keys->fd); /* it was removed while this process waited for the lock */
 		keys->fd = -1;
 	}
 	policy_explain(error, 0, "%s: it vanishes whenever it is made: is it a link to nowhere?",
@@ -459,7 +457,7 @@ static uint32_t find_record(const struct keys_file *file, const char *name)
 	return i;
 }
 
-/* Room for so many records, on the disk too. */
+/* Makes room for so many records, in memory and on the disk. */
 static int grow_file(struct keys *keys, uint32_t records)
 {
 	int why;
@@ -473,7 +471,7 @@ static int grow_file(struct keys *keys, uint32_t records)
 	return -1;
 }
 
-/* Records for the list's keys that have none yet; they count when all are there. -1: see errno. */
+/* Adds records for keys that have none yet. They count when all are there. -1: see errno. */
 static int add_records(struct keys *keys)
 {
 	const struct keys_list *list = keys->list;
@@ -501,10 +499,8 @@ static int add_records(struct keys *keys)
 	return 0;
 }
 
-/*
- * After a start of the machine, time goes on from where it was. If it stopped with something not on
- * the disk, uses may be missing, none of them later than that start.
- */
+/* After a start of the machine, time goes on from where it was. If changes had not reached the disk
+ * before, uses may be missing. All of these were before that start. */
 static void begin_epoch(struct keys *keys)
 {
 	struct keys_file *file = keys->file;
@@ -577,10 +573,8 @@ enum keys_opened keys_open(const struct keys_list *list, const struct keys_limit
 
 /* ---- handing out ---- */
 
-/*
- * Before the first use since the file last was on the disk as it is. What another process says of
- * that is not enough at first: it may have been killed before it was so.
- */
+/* Called before the first use after a sync. That another process has set `dirty` is not enough at
+ * first: it may have been killed before this was on the disk. */
 static int mark_dirty(struct keys *keys)
 {
 	if (!keys->path || (keys->marked && keys->file->dirty))
@@ -595,7 +589,7 @@ static const struct pacer_throttle_state *throttle_of(const struct keys_record *
 	return &record->copy[record->in_force].throttle;
 }
 
-/* When the first of a spent key's uses are free again. */
+/* When the first uses of an exhausted key are free again. */
 static uint64_t back_ns(const struct pacer_throttle_profile *profile,
 			const struct pacer_throttle_state *state)
 {
@@ -605,7 +599,8 @@ static uint64_t back_ns(const struct pacer_throttle_profile *profile,
 	return pacer_throttle_sum(oldest->until_ns, profile->cooldown_ns);
 }
 
-/* A use of the record's key, which has one free: in the other copy, which then comes into force. */
+/* Counts a use of a key that has one free. It changes the other copy, which then comes into force.
+ */
 static int count_use(struct keys *keys, uint32_t at, uint64_t now_ns)
 {
 	struct keys_record *record = &keys->file->record[at];
@@ -620,7 +615,7 @@ static int count_use(struct keys *keys, uint32_t at, uint64_t now_ns)
 	return 0;
 }
 
-/* The place in the list behind the last key that any process handed out, or this one. */
+/* The place after the last key handed out, by any process or, if unknown, by this one. */
 static uint32_t first_place(const struct keys *keys)
 {
 	uint32_t n = keys->list->n, last = keys->file->last;
@@ -656,7 +651,7 @@ static enum keys_answer rotate(struct keys *keys, uint64_t now_ns, struct keys_g
 	return KEYS_NONE;
 }
 
-/* By the holder of the lock. */
+/* The caller holds the lock. */
 static enum keys_answer next_locked(struct keys *keys, struct keys_given *given,
 				    struct policy_error *error)
 {

@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Purpose: hands out the names of keys, each at most `max` times within `window`, in a fixed
- * rotation and under a throttle of its own (common/throttle.h; common/pool.h says why the rotation
- * may pass over spent keys), and keeps count in memory or in a file that processes share.
+ * Purpose: hands out the names of keys in a fixed rotation, each at most `max` times within
+ * `window`. Each key has a throttle of its own (common/throttle.h). common/pool.h says why the
+ * rotation may skip exhausted keys. The count is in memory, or in a file that processes share.
  *
  * Source: "Key usage coding challenge": get_next_key.
  *
- * Error: no key is handed out more than `max` times in any (t - window, t]. None is said only if
- * all uses of all keys lie within max_window and fewer than `threshold` are free in all: each key's
- * own threshold is threshold / keys. Not given, both are as fine as 240 buckets a key allow; up to
- * a max of 120 that is exact. A process that is killed after it counted a use and before it told of
- * it loses that use.
+ * Error: no key is handed out more than `max` times in any (t - window, t]. It answers that there
+ * is none only if all uses of all keys lie within max_window and fewer than `threshold` are free in
+ * all. The threshold of one key is threshold / keys. If the two are not given, they are as fine as
+ * 240 buckets for each key allow, which is exact up to a max of 120. If a process is killed after
+ * it counted a use and before it answered, that use is lost.
  *
- * Clock: it is passed in, and counts from the machine's start, sleep included (CLOCK_BOOTTIME). No
- * setting of the date moves it. Across a restart of the machine, of which the boot id tells, time
- * goes on where it was last looked at: the time that the machine was off counts as none, so keys
- * come back later than they might, never sooner. What had not reached the disk when the power
- * failed is not known: after a start without a sync at the end, no key is handed out until the
- * machine has been up for a window. Time namespaces with other clocks must not share a file.
+ * Clock: it is passed in and counts from the start of the machine, sleep included (CLOCK_BOOTTIME).
+ * Setting the date does not move it. The boot id shows a restart of the machine. After one, time
+ * goes on from the last time seen, as if the machine had not been off. So keys come back later than
+ * they might, never sooner. A power failure may lose what had not reached the disk. So if there was
+ * no sync at the end, no key is handed out until the machine has been up for a window. Time
+ * namespaces with other clocks must not share a file.
  *
- * File: see struct keys_file in keys.c. It is made whole before it gets its name. A use is prepared
- * in a second copy of the key's throttle and comes into force by one store, so the file is right
- * whatever instruction a process was killed at. Keys are remembered by name: those that are taken
- * off the list keep their uses for when they come back, new ones begin with none. It holds the
- * names, so it is for its owner's eyes (mode 0600).
+ * File: see struct keys_file in keys.c. It is complete before it gets its name. A use is prepared
+ * in a second copy of the key's throttle and comes into force by one store. So the file is right at
+ * whatever instruction a process is killed. Keys are remembered by name. A key that leaves the list
+ * keeps its uses in case it comes back; a new key begins with none. The file has the names, so only
+ * its owner may read it (mode 0600).
  *
  * Concurrency: processes exclude each other by a lock of the open file (F_OFD_SETLKW), which dies
  * with its holder. One thread at a time for one struct keys.
  *
- * Memory: 12,776 bytes a key, whatever max.
+ * Memory: 12,776 bytes for each key, whatever max is.
  */
 #ifndef PACER_KEYS_H
 #define PACER_KEYS_H
@@ -55,7 +55,7 @@ struct keys_limits {
 struct keys_clock {
 	uint64_t (*now)(void *arg);
 	void *arg;
-	uint8_t boot[16]; /* the machine's start that it counts from */
+	uint8_t boot[16]; /* the boot id of the start that it counts from */
 };
 
 struct keys;
@@ -65,34 +65,30 @@ enum keys_answer { KEYS_GIVEN, KEYS_NONE, KEYS_FAILED };
 
 struct keys_given {
 	const char *name; /* KEYS_GIVEN */
-	uint64_t wait_ns; /* KEYS_NONE: until one may be free */
+	uint64_t wait_ns; /* KEYS_NONE: the time until one may be free */
 };
 
-/*
- * The keys of a text, between commas or a line each; of lines, blank ones and those that begin with
- * # are none. 0, or -1 with *error filled (a line of 0: none). To be freed.
- */
+/* Reads the keys of a text, separated by commas or one on a line. Blank lines and lines that begin
+ * with # are skipped. 0, or -1 with *error filled (a line of 0: none). The list is to be freed. */
 int keys_parse(const char *text, size_t len, char separator, struct keys_list *list,
 	       struct policy_error *error);
 void keys_list_free(struct keys_list *list);
 
-/* The throttle of each of n keys, or -1 with *error filled. Pure. */
+/* Computes the throttle of each of n keys, or -1 with *error filled. Pure. */
 int keys_profile(const struct keys_limits *limits, uint32_t n,
 		 struct pacer_throttle_profile *profile, struct policy_error *error);
 
-/*
- * With the state in the file of that name, which is made if there is none, or in memory (NULL).
- * What is passed in has to outlive *keys. REFUSED: the file, left as it was, is not of this
- * program, these limits or whole, or the limits are not sound; UNABLE: the system says no. Both
- * fill *error, the latter with the file's name.
- */
+/* The state is in the file of that name, which is made if there is none, or in memory (NULL). The
+ * arguments have to outlive *keys. REFUSED: the limits are wrong, or the file is of another
+ * program, has other limits or is damaged; it is not changed. UNABLE: the system refuses. Both fill
+ * *error, the latter with the file's name. */
 enum keys_opened keys_open(const struct keys_list *list, const struct keys_limits *limits,
 			   const char *path, const struct keys_clock *clock, struct keys **keys,
 			   struct policy_error *error);
 
 enum keys_answer keys_next(struct keys *keys, struct keys_given *given, struct policy_error *error);
 
-/* Brings the file to the disk. -1 with *error filled if that failed; it is closed all the same. */
+/* Syncs the file to the disk and closes. -1 with *error filled if the sync failed. */
 int keys_close(struct keys *keys, struct policy_error *error);
 
 #endif

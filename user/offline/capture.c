@@ -27,7 +27,7 @@ static int unknown_link(const struct capture *c, struct policy_error *error)
 	return -1;
 }
 
-/* Does it begin as pcapng does? The byte stays to be read. */
+/* Does it begin like pcapng? The byte is put back. */
 static bool is_ng(FILE *f)
 {
 	int first = getc(f);
@@ -90,10 +90,9 @@ void capture_close(struct capture *c)
 	c->pcap = NULL;
 }
 
-/*
- * In ns since 1970; before that is 0, and what ns cannot count is their last. The seconds of a
- * classic file are 32 bits without a sign, which libpcap takes for one: from 2038 on.
- */
+/* Time in ns since 1970. A time before counts as 0, a time beyond the range as the last one. A
+ * classic file has unsigned 32-bit seconds. libpcap takes them for signed ones, which is wrong from
+ * 2038 on. */
 static uint64_t time_of(const struct capture *c, const struct pcap_pkthdr *header)
 {
 	int64_t s = c->classic ? (uint32_t)header->ts.tv_sec : header->ts.tv_sec;
@@ -103,7 +102,7 @@ static uint64_t time_of(const struct capture *c, const struct pcap_pkthdr *heade
 	return (uint64_t)s * 1000000000u + (uint64_t)header->ts.tv_usec;
 }
 
-/* Raw IP gets the Ethernet header that XDP would have seen before it, and counts with it. */
+/* Raw IP gets an Ethernet header, as XDP would have seen it. The header counts in the length. */
 static struct replay_frame frame_of(const struct capture *c, const struct pcap_pkthdr *header,
 				    const uint8_t *data)
 {
@@ -153,7 +152,8 @@ static int at_end(struct capture *c, int got)
 	return 0;
 }
 
-/* The clock that counts: it does not run backwards. Said once, at whichever frame does so first. */
+/* Sets the time at which the frame counts, which never runs backwards. It warns once, at the first
+ * frame whose own time does. */
 static void tell_time(struct capture *c, struct replay_frame *frame)
 {
 	char text[32];

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Purpose: the frames of a capture, classic or pcapng, of Ethernet or raw IP, in their order, with
- * their times. Raw IP gets the Ethernet header that XDP would have seen before it.
+ * Purpose: reads the frames of a capture in order, with their times. A capture is classic pcap or
+ * pcapng, of Ethernet or raw IP. Raw IP gets an Ethernet header, as XDP would have seen it.
  *
- * Error: the frames before a damage count; the listener hears of it. So it does of the first frame
- * that is before another which came earlier: all such count as of the latest time.
+ * Error: if the capture is damaged, the frames before the damage count, and the listener is told.
+ * The listener is also told of the first frame with a time before an earlier frame. Such frames
+ * count at the latest time seen.
  *
  * Concurrency: one capture at a time. Memory: libpcap's, and of one frame.
  */
@@ -18,11 +19,11 @@
 
 struct capture;
 
-/* Whoever shows what happens on the way. */
+/* Shows warnings and progress. */
 struct capture_listener {
 	void (*warn)(const struct capture *c, const char *text); /* one line about the file */
 	void (*progress)(const struct capture *c);		 /* each 65,536 frames */
-	void (*end)(const struct capture *c);			 /* of the progress */
+	void (*end)(const struct capture *c);			 /* of progress */
 };
 
 /* All zero is closed. */
@@ -31,22 +32,22 @@ struct capture {
 	const struct capture_listener *listener;
 	pcap_t *pcap;
 	int link;
-	int pass;	 /* how often it was opened */
-	uint64_t frames; /* read in this pass */
+	int pass;	 /* how often it was read from the start */
+	uint64_t frames; /* in this pass */
 	bool damaged;	 /* and said so */
 	bool classic;	 /* a classic file, whose 32 bits of seconds last until 2106 */
-	bool ran_back;	 /* its clock, and said so */
-	uint64_t now_ns; /* the latest time read in this pass */
+	bool ran_back;	 /* its clock ran backwards, and the listener was told */
+	uint64_t now_ns; /* the latest time seen in this pass */
 };
 
 /* "-" is stdin. The listener has to stay. 0, or -1 with *error filled. */
 int capture_open(struct capture *c, const char *file, const struct capture_listener *listener,
 		 struct policy_error *error);
-/* Whether capture_again can read it once more: a file can be, stdin and a pipe cannot. */
+/* Can capture_again read it once more? A file yes, stdin and a pipe no. */
 bool capture_repeats(const struct capture *c);
-/* From the start, as capture_open. */
+/* Reads it from the start again; returns like capture_open. */
 int capture_again(struct capture *c, struct policy_error *error);
-/* 1 and a frame, which lasts until the next call; 0 at the end, or where the capture is damaged. */
+/* 1 and a frame, valid until the next call; 0 at the end or at a damage. */
 int capture_next(struct capture *c, struct replay_frame *frame);
 void capture_close(struct capture *c);
 

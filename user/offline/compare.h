@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Purpose: a capture under two policies: which packets and which keys fare differently. A packet's
- * key is that of the limit that denied it; limits of both policies with the same key in rules of
- * the same name count as one. Compared is what was judged, whatever monitor and over: pass make of
- * it.
+ * Purpose: judges a capture under two policies and finds the packets and keys that fare
+ * differently. A packet counts under the key of the limit that denied it. Limits of the two
+ * policies count as one if their rules have the same name and their keys are the same. It compares
+ * the judgements; monitor and over: pass do not matter.
  *
  * Concurrency: one thread.
  *
- * Error: keys are counted from their first denial by either policy on, exactly, up to the table's
- * room; what came of further keys is told as one number.
+ * Error: a key is counted exactly from its first denial by either policy on, as long as the table
+ * has room. Denials of further keys are one number.
  *
- * Memory: the tables of both policies and that of the keys; nothing grows with the capture.
+ * Memory: the state of both policies and the table of keys; nothing grows with the capture.
  */
 #ifndef PACER_COMPARE_H
 #define PACER_COMPARE_H
@@ -21,15 +21,15 @@
 
 #define COMPARE_KINDS_MAX (2 * PACER_RULES_MAX * POLICY_LIMITS_MAX)
 
-/* What keys of limits of the two policies have in common: a rule's name and the kind of key. */
+/* Limits of the two policies count as one if these are the same. */
 struct compare_kind {
 	const char *rule;
 	struct policy_key key;
 };
 
-/* Of a key. */
+/* Counted for one key. */
 struct compare_note {
-	uint64_t denied[2], only[2]; /* by each policy, and by it alone */
+	uint64_t denied[2], only[2]; /* by each policy; by it alone */
 	struct pacer_packet pkt;
 };
 
@@ -48,7 +48,7 @@ int compare_open(struct comparison *c, struct judge judge[2], struct policy_erro
 int compare_read(struct comparison *c, struct capture *capture, struct policy_error *error);
 void compare_close(struct comparison *c);
 
-/* After reading: sorts the keys, which differ most first, and returns how many differ. */
+/* After reading: sorts the keys, the greatest difference first. Returns how many differ. */
 uint32_t compare_sort(struct comparison *c);
 const struct compare_kind *compare_kind_at(const struct comparison *c, uint32_t i);
 

@@ -18,7 +18,7 @@
 #include "offline/search.h"
 
 #define POINTS 1600u
-#define CELLS  4096u /* that a window's uses are gathered in */
+#define CELLS  4096u /* for the uses within a window */
 /* Okabe and Ito's colours, which the colour-blind can tell apart. */
 #define USED	   "#D55E00"
 #define RELEASED   "#0072B2"
@@ -33,7 +33,7 @@ struct point {
 	uint64_t used, free, reported, denied; /* used and denied: since the view began */
 };
 
-/* Uses within the window, gathered by when they were made: the last time of each cell counts. */
+/* Uses within the window, in cells by time. All uses of a cell count as of its last time. */
 struct recent {
 	struct {
 		uint64_t time_ns, uses;
@@ -48,7 +48,7 @@ struct plot {
 	struct judge judge;
 	struct pacer_tier *tier;
 	uint32_t tier_index;
-	struct pacer_packet pkt; /* one of the key's, for asking the limiter */
+	struct pacer_packet pkt; /* a packet of the key, to ask the limiter with */
 	bool seen;
 	uint64_t capacity, span_ns; /* uses, each released after so long */
 	uint64_t used, denied, base_used, base_denied, now_ns;
@@ -77,7 +77,7 @@ static void recent_add(struct plot *p, uint64_t now_ns, uint64_t uses)
 	r->n++;
 }
 
-/* A window holds what is as old as itself; a gap is over by then. */
+/* A use as old as the window still counts; a gap of that age is over. */
 static uint64_t recent_held(struct plot *p, uint64_t now_ns)
 {
 	struct recent *r = &p->recent;
@@ -100,7 +100,7 @@ static bool admits(const struct plot *p, uint64_t now_ns)
 	       PACER_ADMIT;
 }
 
-/* A window of a limit of L admits one more unit if L is above what it holds. */
+/* A window with limit L admits one more unit if it holds less than L. */
 static uint64_t window_free(const struct plot *p, uint64_t now_ns)
 {
 	struct search s = {&p->judge, p->view->rule, p->tier_index, &p->pkt, now_ns};
@@ -108,7 +108,7 @@ static uint64_t window_free(const struct plot *p, uint64_t now_ns)
 	uint64_t gap_ns = p->tier->gap_ns;
 
 	p->tier->gap_ns = 0;
-	enough = search_smallest(&s, 0, limit + 1); /* what it holds and 1 is enough */
+	enough = search_smallest(&s, 0, limit + 1); /* one more than it holds is enough */
 	p->tier->gap_ns = gap_ns;
 	return (uint64_t)(limit + 1 - enough) << p->tier->window.cost_shift;
 }
@@ -132,7 +132,7 @@ static uint64_t point_time(const struct plot *p, uint32_t i)
 	       (uint64_t)((double)(p->view->to_ns - p->view->from_ns) * i / POINTS);
 }
 
-/* Note the points before this time. */
+/* Notes the points before this time. */
 static void note_until(struct plot *p, uint64_t time_ns)
 {
 	for (; p->n <= POINTS && point_time(p, p->n) < time_ns; p->n++) {
@@ -147,7 +147,7 @@ static void note_until(struct plot *p, uint64_t time_ns)
 		p->point[p->n] =
 		    (struct point){p->used - p->base_used, free, reported_free(p, at_ns),
 				   p->denied - p->base_denied};
-		if (p->point[p->n].reported > free) /* the cells of what is really free are wider */
+		if (p->point[p->n].reported > free) /* the cells may hold uses a little longer */
 			p->point[p->n].reported = free;
 	}
 }
@@ -202,12 +202,10 @@ static int read_capture(struct plot *p, struct capture *c, struct policy_error *
 
 /* --- drawing -------------------------------------------------------------------------------- */
 
-/*
- * A gnuplot string: pieces between single quotes, within which nothing means anything to it
- * (between double quotes it runs what is in backticks), joined by the quotes that were in the text:
- * it does not take a doubled one at a piece's beginning. Markup ("a_b") is switched off where the
- * string is used, by noenhanced.
- */
+/* Writes a gnuplot string. Nothing is special between single quotes; between double quotes gnuplot
+ * would run what is in backticks. The text is cut at its own single quotes, which are joined in
+ * between, since gnuplot does not take a doubled quote at the beginning of a piece. Markup ("a_b")
+ * is switched off by noenhanced where the string is used. */
 static void write_string(FILE *to, const char *text)
 {
 	struct printable shown = printable(text);
@@ -246,7 +244,7 @@ static const char *limit_text(const struct plot *p, char *buf, size_t size)
 	return buf;
 }
 
-/* A point of time in seconds since the capture's start, and the heights of the lines. */
+/* Writes each point: seconds since the capture's start, and the heights of the lines. */
 static void write_data(FILE *to, const struct plot *p, uint64_t start_ns)
 {
 	fprintf(to, "$d << END_OF_DATA\n");
@@ -261,7 +259,7 @@ static void write_data(FILE *to, const struct plot *p, uint64_t start_ns)
 	fprintf(to, "END_OF_DATA\n");
 }
 
-/* The lines' names beside their ends, pushed apart where they would cover each other. */
+/* Writes the names of the lines beside their ends, moved apart so that they do not overlap. */
 static void write_labels(FILE *to, const struct plot *p, double top)
 {
 	const struct point *end = &p->point[p->n - 1];
@@ -277,7 +275,7 @@ static void write_labels(FILE *to, const struct plot *p, double top)
 	}
 }
 
-/* What the areas are, above the picture. */
+/* Writes what the areas mean, above the picture. */
 static void write_areas(FILE *to)
 {
 	static const struct {
@@ -344,7 +342,7 @@ static void write_plot(FILE *to, const struct plot *p, const char *file, uint64_
 	fputc('\n', to);
 }
 
-/* gnuplot with its input at *to and its output at `svg`; 0, or an errno. */
+/* Starts gnuplot. *to is its input, `svg` its output. 0, or an errno. */
 static int start_gnuplot(int svg, FILE **to, pid_t *pid)
 {
 	char *argv[] = {"gnuplot", "-d", "-", NULL};
@@ -377,7 +375,7 @@ static int not_drawn(const char *svg, const char *why, struct policy_error *erro
 	return -1;
 }
 
-/* All of the one behind what is in the other; 0, or an errno. */
+/* Appends all of one file to the other; 0, or an errno. */
 static int copy_all(int from, int to)
 {
 	char buf[65536];
@@ -394,7 +392,7 @@ static int copy_all(int from, int to)
 	return n ? errno : 0;
 }
 
-/* As the file that was there, or as any new one. */
+/* Gives it the owner and mode of the old file, or of a new one. */
 static void set_mode(int fd, const struct stat *was)
 {
 	mode_t mask;
@@ -409,7 +407,7 @@ static void set_mode(int fd, const struct stat *was)
 	(void)fchmod(fd, 0666 & ~mask);
 }
 
-/* What is not a regular file (a pipe, a terminal) is written to as it is; 0, or an errno. */
+/* Writes straight into what is no regular file (a pipe, a terminal); 0, or an errno. */
 static int write_straight(int from, const char *svg)
 {
 	int fd = open(svg, O_WRONLY | O_CLOEXEC | O_NOCTTY), err;
@@ -420,7 +418,7 @@ static int write_straight(int from, const char *svg)
 	return close(fd) && !err ? errno : err;
 }
 
-/* Beside `svg` under another name, and in its place when it is whole; 0, or an errno. */
+/* Writes a file beside `svg` and renames it when it is whole; 0, or an errno. */
 static int write_beside(int from, const char *svg, const struct stat *was)
 {
 	char name[PATH_MAX + 8];
@@ -454,7 +452,7 @@ int plot_write_file(int from, const char *svg)
 	return realpath(svg, real) ? write_beside(from, real, &was) : errno;
 }
 
-/* gnuplot's exit code says nothing of an output that was cut. */
+/* gnuplot's exit code does not tell of an output that was cut. */
 static bool is_whole(int fd)
 {
 	static const char end[] = "</svg>";

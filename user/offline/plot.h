@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Purpose: the picture of a limit at work on one key: uses and released uses over time as rising
- * lines, between them what is really free, the limiter's own account of that, and the gap between
- * the two, in which it denies wrongly. Drawn by gnuplot, as SVG.
+ * Purpose: draws a limit at work on one key, with gnuplot, as SVG. Uses and released uses are
+ * rising lines over time. Between them are what is really free, what the limiter reports as free,
+ * and the difference, where it denies wrongly.
  *
- * Source: "Key usage throttler", whose graphs these are. A use is a packet or a byte that the limit
- * admitted; it is released when it has left the window (or the gap is over).
+ * Source: the graphs of "Key usage throttler". A use is a packet or a byte that the limit admitted.
+ * It is released when it has left the window or its gap is over.
  *
- * Concurrency: one thread; gnuplot is a process of its own, waited for.
+ * Concurrency: one thread; it waits for gnuplot, a process of its own.
  *
- * Error: times are told to 1/1600 of the picture, and what is really free to 1/4096 of the window.
+ * Error: times are exact to 1/1600 of the picture, and what is really free to 1/4096 of the window.
  *
- * Memory: a fixed number of points. The capture is read once more.
+ * Memory: a fixed number of points. It reads the capture again.
  */
 #ifndef PACER_PLOT_H
 #define PACER_PLOT_H
@@ -24,14 +24,14 @@ struct plot_view {
 	uint32_t rule, limit;
 	struct tally_key key;
 	char key_text[TALLY_TEXT];
-	uint64_t start_ns, from_ns, to_ns; /* start: of the capture */
+	uint64_t start_ns, from_ns, to_ns; /* start_ns: of the capture */
 };
 
-/* Judge the capture again, from its start, and draw into `svg`. 0, or -1 with *error filled. */
+/* Judges the capture again from its start and draws into `svg`. 0, or -1 with *error filled. */
 int plot_capture(struct capture *c, const struct judge *like, const struct plot_view *view,
 		 const char *svg, struct policy_error *error);
 
-/* What is in `from`, to the file: whole, or as it was before. 0, or an errno. */
+/* Writes what is in `from` to the file, all of it or nothing. 0, or an errno. */
 int plot_write_file(int from, const char *file);
 
 #endif
