@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Every map, and nowhere else. The two .data maps are addressed without a look-up and are mapped by
- * the CLI, which finds them by their names among the maps of an interface's program.
+ * All maps are here. The two .data maps are addressed without a look-up. The CLI finds them by
+ * their names among the maps of an interface's program, and maps them.
  */
 #ifndef PACER_MAPS_BPF_H
 #define PACER_MAPS_BPF_H
@@ -69,9 +69,9 @@ struct {
 } pacer_allow6 SEC(".maps");
 
 /*
- * Samples (sampler.h): maps of one map each, an array of as many values as there are CPUs. It is
- * put in when the first policy that samples comes, by the tool: an object alone cannot know how
- * many.
+ * Samples (sampler.h): maps of maps with one entry. The inner map is an array with a value for each
+ * CPU. The tool puts it in for the first policy that samples, since the object does not know how
+ * many CPUs there are.
  */
 struct pacer_sampler_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -105,8 +105,9 @@ struct {
 
 const volatile struct pacer_built pacer_built SEC(".rodata.built") = {0};
 
-/* Targets of pools: interfaces (pacer_target_index), CPUs by their number, and AF_XDP sockets by
- * theirs, which whoever owns them puts in.
+/*
+ * Targets of pools: interfaces (pacer_target_index), CPUs by number, and AF_XDP sockets by number.
+ * The owner of a socket puts it in.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP);
@@ -129,7 +130,7 @@ struct {
 	__type(value, __u32);
 } pacer_sockets SEC(".maps");
 
-/* Of each copy's pools: what this CPU has leased. */
+/* What this CPU has leased from the pools of each copy. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 2 * PACER_POOLS_MAX);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Purpose: what is over a rule's limits goes to a target of its pool, in turns. What no target can
- * take is the rule's again: it is dropped.
+ * Purpose: sends packets over a rule's limits to the targets of its pool, in turns. If no target
+ * can take a packet, it is dropped.
  *
- * Concurrency: pool.h's; the turn lies in the policy's copy, beside what it is the turn of.
+ * Concurrency: pool.h's. The turn is in the policy's copy, beside its pool.
  *
- * Error: a packet that was given to a target which is gone by then has had that target's use.
+ * Error: if the target is gone when a packet is redirected, the use is lost.
  */
 #ifndef PACER_POOL_BPF_H
 #define PACER_POOL_BPF_H
@@ -14,7 +14,7 @@
 #include "limit.h"
 #include "pool.h"
 
-/* A socket takes only packets of the queue that it is bound to: the kernel drops others. */
+/* A socket takes only packets of the queue that it is bound to. The kernel drops others. */
 static __always_inline int to_socket(struct xdp_md *ctx, __u32 number)
 {
 	struct bpf_xdp_sock *socket = bpf_map_lookup_elem(&pacer_sockets, &number);
@@ -41,7 +41,8 @@ static __always_inline int to_target(struct xdp_md *ctx, const struct pacer_walk
 	return XDP_DROP;
 }
 
-/* Send the packet of this rule to the pool's target whose turn it is. Returns what came of it, an
+/*
+ * Sends the packet to the target of the rule's pool whose turn it is. Returns what happened, an
  * enum pacer_event.
  */
 __attribute__((noinline)) int to_pool(struct xdp_md *ctx, const struct pacer_walk *walk)

@@ -20,13 +20,13 @@
 #define PACER_MAGIC	   0x52434150u /* "PACR" */
 #define PACER_ABI_VERSION  6u
 #define PACER_RULES_MAX	   64u
-#define PACER_TIERS_MAX	   8u	/* of a rule; those that a change of policy retires included */
-#define PACER_COUNTERS_MAX 129u /* those of two copies of the rules, and 0: no rule */
+#define PACER_TIERS_MAX	   8u	/* of a rule, with those that a change of policy retired */
+#define PACER_COUNTERS_MAX 129u /* for the rules of both copies, and 0 for no rule */
 #define PACER_STARTS_LINE  11u	/* ring words in a record's first line */
 #define PACER_LINE_WORDS   16u	/* and in each line that follows */
 #define PACER_EXTRA_MAX	   3u
 #define PACER_UNIT_CELLS   16u /* of a narrow record: its running total, and ring words */
-#define PACER_LINE_UNITS   4u  /* entries begin at a unit, a quarter of a line */
+#define PACER_LINE_UNITS   4u  /* units, quarters of a line, at which entries begin */
 #define PACER_RING_MAX	   (PACER_STARTS_LINE + PACER_EXTRA_MAX * PACER_LINE_WORDS)
 #define PACER_SLOTS_MAX	   (PACER_RING_MAX - 1)
 #define PACER_CELLS	   7u /* of a sketch's line; prime, see recency.h */
@@ -34,13 +34,13 @@
 #define PACER_BOUNDS_MAX   255u /* values at which one field's set of matching rules changes */
 #define PACER_BUCKETS	   256u
 #define PACER_DOC_MAX	   65536u
-#define PACER_ALLOW_MAX	   4096u /* prefixes of a family on a copy's allow-list */
+#define PACER_ALLOW_MAX	   4096u /* prefixes of one family on the allow-list of a copy */
 #define PACER_VLAN_NONE	   4096u
 #define PACER_KEY_WORDS	   10u
-#define PACER_THROTTLES	   128u /* states: of limits, the retired included, and of targets */
+#define PACER_THROTTLES	   128u /* states, of limits (retired ones too) and of targets */
 #define PACER_POOLS_MAX	   8u
 #define PACER_TARGETS_MAX  32u /* of a pool */
-#define PACER_CPUS_MAX	   8u  /* that can be targets where no loader sized the map */
+#define PACER_CPUS_MAX	   8u  /* that can be targets if no loader sized the map */
 #define PACER_SOCKETS_MAX  64u /* numbers of sockets that can be targets */
 #define PACER_BAN_WAYS	   4u  /* entries of a set of the ban table */
 
@@ -52,8 +52,8 @@ enum pacer_verdict {
 };
 
 /*
- * Why a packet fared as it did: the one list behind the enum, the verdict, the counters, the CLI's
- * words and the names of the metrics. X(NAME, verdict, name, text)
+ * The reasons of verdicts. The enum, the counters, the CLI's words and the metrics come from this
+ * one list. X(NAME, verdict, name, text)
  */
 #define PACER_REASONS(X)                                                                         \
 	X(ADMIT, ADMIT, "admit", "within every limit of its rule")                               \
@@ -82,7 +82,7 @@ struct pacer_count {
 	__u64 packets, bytes;
 };
 
-/* What befell packets of a rule beside their reason. X(NAME, name, text) */
+/* Events of a rule's packets, counted beside their reasons. X(NAME, name, text) */
 #define PACER_EVENTS(X)                                                                         \
 	X(BANNED, "banned", "a key was banned")                                                 \
 	X(BANS_FULL, "bans_full", "a key was not banned: the table of bans had no room for it") \
@@ -104,9 +104,9 @@ struct pacer_counters {
 };
 
 /*
- * What every entry of the table begins with. Of a rate (rate.h) it is all, and four share a line. A
- * record (a key's last admission and its window: recency.h, window.h) goes on behind it: a narrow
- * one with one unit of cells, so that two share a line; a wide one with words.
+ * The beginning of every entry of the table. An entry of a rate (rate.h) is this alone, and four
+ * share a line. A record has a key's last admission and its window (recency.h, window.h), and is
+ * longer. A narrow record has one more unit of cells, so two share a line. A wide record has words.
  */
 struct pacer_entry {
 	__u32 claim; /* claim.h; the first word of whatever is claimed */
@@ -120,7 +120,7 @@ struct pacer_entry {
 	};
 };
 
-/* A quarter of a line. */
+/* A unit: a quarter of a line. */
 union pacer_unit {
 	struct pacer_entry entry;
 	__u8 cell[PACER_UNIT_CELLS]; /* cum modulo 2^8, then what it was at each start */
@@ -137,7 +137,7 @@ struct pacer_line {
 			__u32 cum;			/* cost admitted so far, modulo 2^32 */
 			__u32 start[PACER_STARTS_LINE]; /* cum when each slot began */
 		};
-		struct { /* sketch: last-seen times of whoever hashes here */
+		struct { /* sketch: last-seen times of the keys that hash here */
 			__u32 sketch_claim;
 			__u32 sketch_unused;
 			__u64 cell[PACER_CELLS];
@@ -168,10 +168,10 @@ struct pacer_table {
 
 enum pacer_cost { PACER_COST_PACKETS, PACER_COST_BYTES };
 
-/* A window's profile, computed by the loader (window.h says how from the operator's units). */
+/* A window's profile. The loader computes it from the operator's units (window.h says how). */
 struct pacer_window {
 	__u64 slot_ns;	  /* T, at least 1 */
-	__u64 ring_ns;	  /* ring * slot_ns; after it nothing is remembered */
+	__u64 ring_ns;	  /* ring * slot_ns; the ring remembers nothing older */
 	__u32 limit;	  /* of cost units */
 	__u32 mul;	  /* floor(2^32 / (slot_ns >> shift)) or less */
 	__u8 shift;	  /* of time before the multiplication */
@@ -194,13 +194,13 @@ struct pacer_rate {
 	__u8 unused[7];
 };
 
-/* Buckets come in blocks, so that a long silence ends in a few steps and not in one a bucket. */
+/* Buckets are grouped in blocks, so that after a long silence they are freed in a few steps. */
 #define PACER_THROTTLE_BLOCK   16u /* buckets; a power of two, as the next */
 #define PACER_THROTTLE_BLOCKS  16u
 #define PACER_THROTTLE_RING    (PACER_THROTTLE_BLOCK * PACER_THROTTLE_BLOCKS)
 #define PACER_THROTTLE_BUCKETS (PACER_THROTTLE_RING - PACER_THROTTLE_BLOCK) /* the most at once */
 
-/* What the packet path needs of them. All zero (never configured): everything is denied. */
+/* What the packet path needs of the params. All zero means not configured: everything is denied. */
 struct pacer_throttle_profile {
 	__u32 limit;
 	__u32 threshold;
@@ -219,8 +219,9 @@ struct pacer_throttle_bucket {
 };
 
 /*
- * Buckets head to tail - 1, by number; the place of one is its number modulo the ring's size. One
- * block is always left free, so that none holds both the oldest and the newest.
+ * The buckets have the numbers head to tail - 1. The place of a bucket is its number modulo the
+ * size of the ring. One block is always free, so that no block has both the oldest and the newest
+ * bucket.
  */
 struct pacer_throttle_state {
 	__u32 claim; /* claim.h; no tag, no cursor */
@@ -234,7 +235,7 @@ struct pacer_throttle_state {
 	struct pacer_throttle_bucket bucket[PACER_THROTTLE_RING];
 };
 
-/* A CPU's own. */
+/* One for each CPU. */
 struct pacer_throttle_lease {
 	__u64 seen_ns;	/* latest time seen; after a use, its time */
 	__u64 until_ns; /* the last moment at which `left` can be used */
@@ -246,15 +247,15 @@ struct pacer_throttle_lease {
 _Static_assert(sizeof(struct pacer_throttle_state) == 6248, "as throttle.h says");
 _Static_assert(sizeof(struct pacer_throttle_lease) == 32, "as throttle.h says");
 
-/* A CPU's own, of a pool (pool.h). */
+/* One for each CPU and pool (pool.h). */
 struct pacer_pool_lease {
 	struct pacer_throttle_lease lease;
 	__u32 target;	   /* of the lease; after a use, of the use */
-	__u32 targets;	   /* for resume_ns to hold, the profile has to have these three */
+	__u32 targets;	   /* resume_ns holds while the profile has these three values */
 	__u64 cooldown_ns; /* the second */
 	__u32 limit;	   /* the third */
 	__u32 unused;
-	__u64 resume_ns; /* until then every target is spent */
+	__u64 resume_ns; /* every target is spent until then */
 } __attribute__((aligned(64)));
 
 _Static_assert(sizeof(struct pacer_pool_lease) == 64, "as pool.h says");
@@ -268,25 +269,25 @@ enum pacer_tier_kind {
 };
 
 /*
- * A tier is the limits of one rule that share a key: at most one gap and one window. Its state is
- * `lines` lines of the table from `base` on: of a sketch, `sets` lines; of records and rates,
- * `sets` sets of two entries and then `shared` entries (table.h).
+ * A tier has the limits of one rule that share a key: at most one gap and one window. Its state is
+ * in the table, from line `base` on. A sketch has `sets` lines. Records and rates have `sets` sets
+ * of two entries each, and then `shared` entries (table.h).
  */
 struct pacer_tier {
 	__u8 kind;	 /* enum pacer_tier_kind */
 	__u8 rows;	 /* cells of a key in a sketch's line, 1 to PACER_ROWS_MAX */
 	__u8 last_shift; /* unit of last_off: 2^last_shift ns */
-	__u8 src_only;	 /* of a key, all but the source's address is masked out */
+	__u8 src_only;	 /* only the source address counts in the key */
 	__u32 base;	 /* of a throttle: which state */
 	__u32 sets;
 	__u32 shared;
 	__u32 key_id; /* which masks these are (PACER_KEY_ID); 0: the key is the same for all */
 	__u8 units;   /* of an entry; of a sketch: a line */
-	__u8 secret;  /* which of the control's two its keys are hashed with */
+	__u8 secret;  /* which of the two secrets of the control hashes its keys */
 	__u8 unused_2[2];
 	__u64 gap_ns;	/* 0: none */
-	__u64 idle_ns;	/* after head_ns, from when on a record holds nothing */
-	__u64 until_ns; /* 0: in force; else it is asked until then (a retired tier) */
+	__u64 idle_ns;	/* this long after head_ns a record holds nothing any more */
+	__u64 until_ns; /* 0: in force; else retired, and asked until then */
 	union {
 		struct pacer_window window;
 		struct pacer_rate rate;
@@ -297,8 +298,8 @@ struct pacer_tier {
 };
 
 /*
- * pacer_tier.key_id: what two limits of one rule with the same key have in common. ports and proto
- * say whether the key has them; the lengths are of the addresses for IPv4 and IPv6.
+ * pacer_tier.key_id: two limits of a rule with the same key have the same. ports and proto say
+ * whether the key has them. The lengths are those of the addresses, for IPv4 and IPv6.
  */
 #define PACER_KEY_SPORT 1u
 #define PACER_KEY_DPORT 2u
@@ -315,20 +316,20 @@ struct pacer_rule {
 	__u8 over;     /* enum pacer_over */
 	__u8 n_tiers;  /* throttles last, but for what a roll-back adds */
 	__u8 pool;     /* over == PACER_OVER_POOL */
-	__u8 plain;    /* one tier, a denial drops and bans nobody, and the policy is enforced */
-	__u32 id;      /* of its name: what a ban is remembered by */
+	__u8 plain;    /* one tier, enforced, and a denial drops and bans nobody */
+	__u32 id;      /* of its name; a ban remembers the rule by it */
 	__u32 unused_2;
 	__u64 ban_ns; /* 0: a denial bans nobody */
 	struct pacer_tier tier[PACER_TIERS_MAX];
 };
 
-/* What a target of a pool is: each kind has a map of its own. */
+/* The kinds of targets of a pool. Each kind has a map of its own. */
 enum pacer_target { PACER_TARGET_INTERFACE, PACER_TARGET_CPU, PACER_TARGET_SOCKET };
 
 /*
- * Where packets over a limit are sent, in turns (pool.h). Each target has a throttle of its own,
- * whose state goes with the target from policy to policy: so none gets more than `each` across a
- * change of pools.
+ * Packets over a limit are sent to the targets of a pool, in turns (pool.h). Each target has a
+ * throttle of its own. Its state stays with the target from policy to policy, so no target gets
+ * more than `each` across a change of pools.
  */
 struct pacer_pool {
 	struct pacer_throttle_profile throttle; /* of each target */
@@ -341,7 +342,8 @@ struct pacer_pool {
 					    name */
 };
 
-/* Where a pool's target stands in the map of interfaces: each copy of the policy has its own part.
+/*
+ * The place of a pool's target in the map of interfaces. Each copy of the policy has its own part.
  */
 PACER_INLINE __u32 pacer_target_index(__u32 copy, __u32 pool, __u32 target)
 {
@@ -349,12 +351,12 @@ PACER_INLINE __u32 pacer_target_index(__u32 copy, __u32 pool, __u32 target)
 }
 
 /*
- * A target that is in no pool any more, while what it got still counts: should it come back, it
- * goes on with its state. Only for the tools.
+ * A target that left its pool, while its uses still count. If it comes back, it keeps its state.
+ * Only for the tools.
  */
 struct pacer_former {
 	__u64 until_ns;	 /* 0: none */
-	__u64 memory_ns; /* for how long after a use that can matter */
+	__u64 memory_ns; /* how long after a use it can matter */
 	__u32 target;
 	__u16 state;
 	__u8 kind;
@@ -367,7 +369,7 @@ struct pacer_bans {
 	__u32 sets;	   /* 0: no rule bans */
 	__u32 filter;	   /* the filter's first line, of 8 cells each */
 	__u32 filter_mask; /* its lines, a power of two, less 1 */
-	__u32 moving;	   /* 1: bans may still stand under the other secret */
+	__u32 moving;	   /* 1: bans may still be in their places under the other secret */
 };
 
 /* How packets are sampled (sampler.h). */
@@ -379,7 +381,7 @@ enum pacer_sample_form {
 #define PACER_SNAP_MAX 128u /* bytes kept of a frame's head */
 
 struct pacer_sampling {
-	__u64 id;	 /* a sampler that was begun under another one begins anew */
+	__u64 id;	 /* a sampler with another id begins anew */
 	__u64 window;	 /* packets, or ticks of 2^tick_shift ns */
 	__u32 reasons;	 /* whose packets are sampled: 1 << enum pacer_reason; 0: off */
 	__u32 k;	 /* 1 to PACER_SAMPLE_K */
@@ -404,9 +406,10 @@ enum pacer_dim_id {
 #define PACER_DIM_DADDR6 (PACER_DIM_COUNT + 1)
 
 /*
- * Elementary intervals of one field: value v lies in interval i, the number of bounds <= v, and
- * matches the rules of mask[i]. Values fall into buckets (classify.h): first[b] is the interval of
- * the first value of bucket b, more[b] the number of bounds that lie further in.
+ * The elementary intervals of one field. Value v is in interval i, the number of bounds <= v, and
+ * matches the rules of mask[i]. Values are grouped in buckets (classify.h): first[b] is the
+ * interval of the first value of bucket b, and more[b] is the number of bounds after it in the
+ * bucket.
  */
 struct pacer_dim {
 	__u64 mask[PACER_BOUNDS_MAX + 1];
@@ -414,7 +417,7 @@ struct pacer_dim {
 	__u8 first[PACER_BUCKETS], more[PACER_BUCKETS];
 };
 
-/* The same of a wide field, in one bucket. */
+/* The same for a wide field, with one bucket. */
 struct pacer_dim6 {
 	__u64 mask[PACER_BOUNDS_MAX + 1];
 	__u64 hi[PACER_BOUNDS_MAX + 1], lo[PACER_BOUNDS_MAX + 1];
@@ -424,7 +427,7 @@ struct pacer_dim6 {
 
 enum pacer_policy_flags {
 	PACER_MONITOR = 1,	 /* judge, count, pass */
-	PACER_UNPARSED_DROP = 2, /* else such frames pass, but for those that are too deep */
+	PACER_UNPARSED_DROP = 2, /* else such frames pass, except those that are too deep */
 	PACER_CLOCK_EXACT = 4,	 /* else the coarse clock, whose resolution the limits include */
 };
 
@@ -445,7 +448,7 @@ struct pacer_policy {
 	__u8 port_at[2][65536]; /* of each source and destination port: its interval in dim[] */
 };
 
-/* One copy: the policy (or its bytes, as the built-in one is given in) and the text it is from. */
+/* One copy: the policy and its text. The built-in policy is given as bytes. */
 struct pacer_copy {
 	union {
 		__u8 bytes[sizeof(struct pacer_policy)];
@@ -454,7 +457,7 @@ struct pacer_copy {
 	char text[PACER_DOC_MAX];
 };
 
-/* What a pacer was loaded with and cannot come by later. */
+/* What has to be known at load and cannot be found out later. */
 struct pacer_built {
 	__u32 raw_ip; /* the interface's frames begin with the IP header */
 	__u32 unused;
@@ -462,7 +465,7 @@ struct pacer_built {
 
 #define PACER_SECRETS (2 * (PACER_KEY_WORDS + 2))
 
-/* Prefixes on an allow-list, so that an empty one costs nothing. */
+/* How many prefixes an allow-list has, so that an empty one costs nothing. */
 union pacer_allowed {
 	struct {
 		__u32 v4, v6;
@@ -490,8 +493,9 @@ PACER_INLINE __u64 pacer_later(__u64 a_ns, __u64 b_ns)
 }
 
 /*
- * The copy in force, 0 or 1, at now_ns. The word is the copy, and above its lowest bit a time: not
- * 0, it is when an unconfirmed policy gives way to the copy beside it, with no tool's help.
+ * The copy in force at now_ns, 0 or 1. The lowest bit of the word is the copy, the rest is a time.
+ * If the time is not 0, the policy is unconfirmed, and at that time the other copy takes over. No
+ * tool has to help.
  */
 PACER_INLINE __u32 pacer_in_force(__u64 word, __u64 now_ns)
 {
@@ -501,12 +505,12 @@ PACER_INLINE __u32 pacer_in_force(__u64 word, __u64 now_ns)
 }
 
 /*
- * The tries of the allow-lists, one of a family: prefix length, the copy whose list it is on, and
- * then the address, big-endian. The length counts the copy's bits, so that every look-up is of one
- * list alone.
+ * A key in the tries of the allow-lists, one trie for each family: the prefix length, the copy that
+ * the list belongs to, and the address, big-endian. The length includes the copy's bits, so a
+ * look-up sees only one list.
  */
 #define PACER_ALLOW_COPY_BITS 32u
-/* Both lists, and one: some kernels change no entry of a trie that is full. */
+/* Room for both lists, and one more: some kernels cannot change an entry of a full trie. */
 #define PACER_ALLOW_ENTRIES (2 * PACER_ALLOW_MAX + 1)
 
 struct pacer_allow4 {
@@ -521,10 +525,10 @@ struct pacer_allow6 {
 	__u8 addr[16];
 };
 
-/* Why a prefix is on the list: the policy has it there, or the operator, or both. */
+/* Why a prefix is on the list: because of the policy, the operator, or both. */
 struct pacer_allow_value {
-	__u64 until_ns;	     /* what packets are judged by: monotonic; 0: for ever */
-	__u64 hand_until_ns; /* the same, of the operator's */
+	__u64 until_ns;	     /* packets pass until then: monotonic; 0: for ever */
+	__u64 hand_until_ns; /* the operator's part of it */
 	__u32 of_policy;
 	__u32 by_hand;
 };
@@ -543,7 +547,7 @@ PACER_INLINE enum pacer_verdict pacer_verdict_of(enum pacer_reason reason)
 	return PACER_VERDICT_DENY;
 }
 
-/* "deny_window": in results and metrics. "?" of what is none of them. */
+/* Its name in results and metrics, such as "window"; "?" if it is no reason. */
 PACER_INLINE const char *pacer_reason_name(__u32 reason)
 {
 	switch (reason) {

@@ -8,24 +8,25 @@
  * certain, "live" is a maybe that the table confirms (recency.h). The two cells
  * of a key lie in one line.
  *
- * An entry is a line with the whole key in it, so nobody is banned for another's
- * hash. A key's entry stands in one of the four lines of its set. A key is
- * banned in the first that is its own or has run out; where all four hold bans
- * that still run, it is not banned (its limits hold it as before), and that is
- * counted. So a full table never bans a key that did not earn it, nor forgets a
- * ban.
+ * An entry is a line with the whole key in it, so nobody is banned for
+ * another's hash. A key's entry stands in one of the four lines of its set. A
+ * ban takes the first of them that is the key's own or has run out. If all four
+ * hold bans that still run, the key is not banned, which is counted. Its limits
+ * hold it as before. So a full table never bans a key that did not earn it, nor
+ * forgets a ban.
  *
  * Concurrency: any number of CPUs. An entry is written under its line's claim;
- * readers take none (claim.h). The filter is raised before the entry is written:
- * who sees the entry can see the filter. A ban is lifted from outside by setting
- * its time to 0, with a compare-and-swap.
+ * readers take none (claim.h). The filter is raised before the entry is
+ * written, so whoever sees the entry can see it in the filter, too. A ban is
+ * lifted from outside by setting its time to 0, with a compare-and-swap.
  *
- * Error: a ban may begin a packet late where another CPU is just entering it, and
- * be missed by a packet just when another CPU puts its end off; two CPUs may enter
- * one key twice. Never bans too many, nor longer than the time asked for and the
- * clock's resolution; nor shorter, where CPUs with different clocks ask.
+ * Error: a ban may begin a packet late while another CPU enters it. A packet
+ * may miss it at the moment when another CPU extends it. Two CPUs may enter a
+ * key twice. It never bans a wrong key, nor longer than asked for plus the
+ * clock's resolution. It does not ban shorter either if CPUs have different
+ * clocks.
  *
- * Memory: 64 bytes an entry, and 64 for each 8 cells of the filter.
+ * Memory: 64 bytes for each entry, and 64 for each 8 cells of the filter.
  */
 #ifndef PACER_BAN_H
 #define PACER_BAN_H
@@ -39,7 +40,7 @@
 #define PACER_LINE_AT(table, index) ((index) < (table)->n ? &(table)->lines[index] : 0)
 #endif
 
-/* A key under a rule: what an entry is told by. */
+/* A key under a rule. It identifies an entry. */
 struct pacer_ban_key {
 	__u32 rule;   /* pacer_rule.id */
 	__u32 key_id; /* pacer_tier.key_id and the family */
@@ -101,10 +102,10 @@ PACER_INLINE int pacer_ban_runs(struct pacer_line *line, __u64 now_ns)
 }
 
 /*
- * Is the key banned by this entry? 0 also if it is just being written. Who holds the claim raises
- * its sequence and sets the time to 0 before it changes the key: so an entry that is held, but has
- * its time and its sequence still, is whole. The time alone would not tell: a ban may be lifted,
- * and the entry be another key's until the same time.
+ * Is the key banned by this entry? 0 also while it is being written. The holder of the claim raises
+ * its sequence and sets the time to 0 before it changes the key. So a held entry that still has the
+ * same time and sequence is whole. The time alone is not enough: the ban may have been lifted, and
+ * another key may have got the entry until the same time.
  */
 PACER_INLINE int pacer_ban_holds(struct pacer_line *line, const struct pacer_ban_ask *q)
 {
@@ -156,7 +157,7 @@ PACER_INLINE __u64 pacer_ban_until(const struct pacer_ban_ask *q)
 	return 0;
 }
 
-/* Write the key into this entry, if it is the key's or has run out. */
+/* Writes the key into this entry, if the entry is the key's own or has run out. */
 PACER_INLINE PACER_MUST_USE int pacer_ban_enter(struct pacer_line *line,
 						const struct pacer_ban_ask *q, __u64 until_ns)
 {
@@ -169,7 +170,7 @@ PACER_INLINE PACER_MUST_USE int pacer_ban_enter(struct pacer_line *line,
 		return 0;
 	own = pacer_ban_is(line, &q->key);
 	if (!PACER_FAULT(BAN_JUDGED_ONCE) &&
-	    pacer_ban_runs(line, q->now_ns)) { /* if it is the key's own, the later end holds */
+	    pacer_ban_runs(line, q->now_ns)) { /* the key's own ban: the later end counts */
 		if (own && pacer_load64(&line->ban_until_ns) < until_ns)
 			pacer_store64(&line->ban_until_ns, until_ns);
 		pacer_claim_cancel(&line->ban_claim, word);
@@ -194,7 +195,7 @@ PACER_INLINE PACER_MUST_USE int pacer_ban_raise(struct pacer_line *filter,
 }
 
 /*
- * Ban the key until until_ns. Returns PACER_BANNED, or PACER_BANS_FULL where its set has no room or
+ * Bans the key until until_ns. Returns PACER_BANNED, or PACER_BANS_FULL if its set has no room or
  * another CPU was in the way.
  */
 PACER_INLINE PACER_MUST_USE enum pacer_event pacer_ban_add(const struct pacer_ban_ask *q,
@@ -221,8 +222,8 @@ PACER_INLINE PACER_MUST_USE enum pacer_event pacer_ban_add(const struct pacer_ba
 }
 
 /*
- * Lift the ban of this entry if it is the key's. From outside the packet path, at any time: a
- * reader sees the ban or does not. Returns 1 if a ban ran until then.
+ * Lifts the ban of this entry if it is the key's. It may be called from outside the packet path at
+ * any time: a reader sees the ban or does not. Returns 1 if it ended a ban.
  */
 PACER_INLINE PACER_MUST_USE int pacer_ban_lift(struct pacer_line *line,
 					       const struct pacer_ban_key *key, __u64 now_ns)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Purpose: one word that owns a line of state: whose line it is, where its ring
- * stands, and whether a CPU is changing it.
+ * Purpose: one word that locks a line of state. It says whose line it is, where
+ * its ring stands, and whether a CPU is changing it.
  *
  *   bit 0       held
  *   bits 1-6    cursor: the ring's current slot
@@ -9,16 +9,15 @@
  *   bits 16-31  tag of the key; 0: nobody's
  *
  * Concurrency: pacer_claim_take makes the caller the only writer until it
- * releases. Readers take no claim: they read the word, then the line, then the
- * word again, and what they read was whole if the word is the same and not held.
- * The sequence is short, so a reader that sleeps through exactly 512 changes is
- * deceived; a reader's finding is therefore a ground to deny, and to admit only
- * where it is compared again under the claim (pacer_entry_settle).
- * On machines that reorder loads a reader may be deceived more often, in the
- * same direction.
+ * releases. Readers take no claim. They read the word, then the line, then the
+ * word again. What they read was whole if the word is the same and not held.
+ * The sequence is short: a reader that sleeps through exactly 512 changes does
+ * not notice. So a reader may deny by what it found, but to admit it has to
+ * compare again under the claim (pacer_entry_settle). On machines that reorder
+ * loads this can happen more often, with the same result.
  *
- * Error: a claim that is not had within PACER_SPINS looks is given up, and its
- * packet is denied as contended.
+ * Error: if a claim cannot be had within PACER_SPINS looks, the packet is
+ * denied as contended.
  */
 #ifndef PACER_CLAIM_H
 #define PACER_CLAIM_H
@@ -51,13 +50,13 @@ PACER_INLINE __u32 pacer_claim_cursor(__u32 word)
 	return (word & PACER_CLAIM_CURSOR) >> 1;
 }
 
-/* The word with a tag (0 to 65535) and a cursor (0 to 63) of the caller's. */
+/* Sets the tag (0 to 65535) and the cursor (0 to 63) in the word. */
 PACER_INLINE __u32 pacer_claim_set(__u32 word, __u32 tag, __u32 cursor)
 {
 	return (word & (PACER_CLAIM_SEQ | PACER_CLAIM_HELD)) | (tag << 16) | (cursor << 1);
 }
 
-#define PACER_CLAIM_ANY 0x10000u /* as a tag: whatever it is */
+#define PACER_CLAIM_ANY 0x10000u /* instead of a tag: any tag */
 
 /* One look: BUSY if the line is held, or if another CPU took it just now. */
 PACER_INLINE PACER_MUST_USE enum pacer_claim_result pacer_claim_try(__u32 *claim, __u32 tag,
@@ -73,7 +72,7 @@ PACER_INLINE PACER_MUST_USE enum pacer_claim_result pacer_claim_try(__u32 *claim
 	return PACER_CLAIM_TAKEN;
 }
 
-/* The looks after the first. */
+/* All looks after the first. */
 PACER_GLOBAL PACER_MUST_USE int pacer_claim_spin(__u32 *claim, __u32 tag, __u32 *word)
 {
 	int i;
@@ -90,8 +89,8 @@ PACER_GLOBAL PACER_MUST_USE int pacer_claim_spin(__u32 *claim, __u32 tag, __u32 
 }
 
 /*
- * Take the line if its tag is `tag`, or whatever its tag. *word is the word found, with the held
- * bit set, as it now stands in memory. BUSY after PACER_SPINS looks.
+ * Takes the line if its tag is `tag`, or with any tag. *word is the word in memory then: the word
+ * found, with the held bit set. BUSY after PACER_SPINS looks.
  */
 PACER_INLINE PACER_MUST_USE enum pacer_claim_result pacer_claim_take(__u32 *claim, __u32 tag,
 								     __u32 *word)
@@ -105,19 +104,19 @@ PACER_INLINE PACER_MUST_USE enum pacer_claim_result pacer_claim_take(__u32 *clai
 	return result == PACER_CLAIM_BUSY ? PACER_CLAIM_BUSY : PACER_CLAIM_OTHER;
 }
 
-/* Give the line back unchanged. Only by its holder. */
+/* Gives the line back unchanged. Only for its holder. */
 PACER_INLINE void pacer_claim_cancel(__u32 *claim, __u32 word)
 {
 	pacer_release(claim, word & ~PACER_CLAIM_HELD);
 }
 
-/* The word with its sequence raised. */
+/* Raises the sequence in the word. */
 PACER_INLINE __u32 pacer_claim_next(__u32 word)
 {
 	return (word & ~PACER_CLAIM_SEQ) | ((word + PACER_CLAIM_SEQ_ONE) & PACER_CLAIM_SEQ);
 }
 
-/* Give the line back changed: readers see that it was. Only by its holder. */
+/* Gives the line back changed, so that readers notice. Only for its holder. */
 PACER_INLINE void pacer_claim_release(__u32 *claim, __u32 word)
 {
 	pacer_release(claim, pacer_claim_next(word) & ~PACER_CLAIM_HELD);

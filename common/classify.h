@@ -7,15 +7,16 @@
  * the intervals in which the set of matching rules is the same; each interval
  * has that set as 64 bits; the sets of all fields are ANDed and the lowest bit
  * left is the first rule. An interval is found by a binary search without
- * branches, at most 8 steps for 255 bounds, of those bounds that share the
- * value's highest bits: mostly none. That of a port stands in a table.
+ * branches among the bounds that share the value's highest bits: at most 8
+ * steps for 255 bounds, and mostly none. For ports there is a table.
  *
- * Where a packet's ports are unknown, as a later fragment's are, the rules' ports
- * do not exclude it, nor does their protocol where that is unknown: nothing slips
- * by a rule that way. A protocol without ports is of no rule that asks for some.
+ * If a packet's ports are unknown, as in a later fragment, it matches whatever
+ * ports a rule has. The same holds for an unknown protocol. So nothing slips
+ * past a rule that way. A protocol without ports matches no rule that asks for
+ * ports.
  *
- * Concurrency: pure. Memory: 3.5 KiB a field, 6 KiB an IPv6 address, 128 KiB for
- * the ports.
+ * Concurrency: pure. Memory: 3.5 KiB for each field, 6 KiB for each IPv6
+ * address, 128 KiB for the ports.
  */
 #ifndef PACER_CLASSIFY_H
 #define PACER_CLASSIFY_H
@@ -23,7 +24,7 @@
 #include "abi.h"
 #include "parse.h"
 
-/* The bucket of a value is the value without its lowest bits, so many. */
+/* The bucket of a value is the value without this many of its lowest bits. */
 #define PACER_BUCKET_ADDR4 24
 #define PACER_BUCKET_PROTO 0
 #define PACER_BUCKET_VLAN  5
@@ -40,7 +41,7 @@ PACER_INLINE __u64 pacer_dim_match(const struct pacer_dim *d, __u32 value, __u32
 	__u32 i = d->first[bucket], more = d->more[bucket];
 	int k;
 
-	/* The interval is one from i to i + more. */
+	/* Finds the interval, from i to i + more. */
 	PACER_ROLLED
 	for (k = 0; k < 8 && more; k++, more >>= 1) {
 		__u32 half = (more + 1) >> 1, at = (i + half - 1) & PACER_BOUNDS_MAX;
@@ -51,8 +52,7 @@ PACER_INLINE __u64 pacer_dim_match(const struct pacer_dim *d, __u32 value, __u32
 	return d->mask[i & PACER_BOUNDS_MAX];
 }
 
-/* How many bounds, from the `from`th on, are `value` or less. Those that pad the list are 2^32 - 1.
- */
+/* Counts the bounds from number `from` on that are `value` or less. Unused bounds are 2^32 - 1. */
 PACER_INLINE __u32 pacer_dim_count(const struct pacer_dim *d, __u32 from, __u32 value)
 {
 	while (from < PACER_BOUNDS_MAX && d->bound[from] <= value)
@@ -60,7 +60,7 @@ PACER_INLINE __u32 pacer_dim_count(const struct pacer_dim *d, __u32 from, __u32 
 	return from;
 }
 
-/* Fill d->first and d->more from d->bound. */
+/* Fills d->first and d->more from d->bound. */
 PACER_INLINE void pacer_dim_index(struct pacer_dim *d, __u32 shift)
 {
 	__u32 bucket, first = 0;
@@ -74,7 +74,7 @@ PACER_INLINE void pacer_dim_index(struct pacer_dim *d, __u32 shift)
 	}
 }
 
-/* Fill what is looked up in the bounds. For the loader, once the bounds are there. */
+/* Fills all tables that depend on the bounds. For the loader, after it has set the bounds. */
 PACER_INLINE void pacer_classify_index(struct pacer_policy *p)
 {
 	const struct pacer_dim *d = &p->dim[PACER_DIM_SPORT];
@@ -110,9 +110,9 @@ PACER_INLINE __u64 pacer_dim6_match(const struct pacer_dim6 *d, const __u32 addr
 }
 
 /*
- * Index of the lowest bit of a set that is not empty. By branches: those of the packet before are
- * foreseen, so that nothing has to wait for the sum; a branch is kept one by what compilers do not
- * see through.
+ * Index of the lowest bit of a set that is not empty. It uses branches: they are predicted as for
+ * the packet before, so nothing waits for a sum. The opaque values keep compilers from removing the
+ * branches.
  */
 PACER_INLINE __u32 pacer_lowest(__u64 set)
 {
@@ -126,7 +126,7 @@ PACER_INLINE __u32 pacer_lowest(__u64 set)
 	return i;
 }
 
-/* Of the fields that rules match on, those that the packet has and that are known. */
+/* The fields that rules match on, without those that the packet lacks or that are unknown. */
 PACER_INLINE __u32 pacer_classify_dims(const struct pacer_policy *p, __u8 ports)
 {
 	__u32 unknown = 1u << PACER_DIM_SPORT | 1u << PACER_DIM_DPORT;

@@ -5,8 +5,9 @@
  *
  * Source, error, memory: recency.h's.
  *
- * Concurrency: pacer_sketch_check reads. It is whole if the line's claim word is
- * the same afterwards; else it says ADMIT, and reserving decides.
+ * Concurrency: pacer_sketch_check only reads. What it read is whole if the
+ * line's claim word is the same afterwards. Otherwise it returns ADMIT, and
+ * reserving decides.
  */
 #ifndef PACER_GAP_H
 #define PACER_GAP_H
@@ -16,8 +17,9 @@
 #include "recency.h"
 #include "table.h"
 
-/* What selects the key's cells. A key that is the same for all is so for IPv4 and for IPv6, whose
- * hashes differ.
+/*
+ * The mark that selects the key's cells. IPv4 and IPv6 have different hashes, but the key `all` is
+ * one key for both.
  */
 PACER_INLINE __u32 pacer_sketch_mark(const struct pacer_ask *q)
 {

@@ -5,17 +5,17 @@
  * Source: the recency sketch asks for a hash that selects cells; the family is
  * Carter and Wegman's multilinear one: secret[0] + sum secret[i+1] * word[i]
  * modulo 2^64, of which the upper half is strongly universal for 32-bit words.
- * Two independent members give 64 bits. The sums of keys that follow one another
- * are evenly spaced, which under some secrets puts most of them into few of the
- * sets; so each half is folded upon itself, and the place is multiplied. Both are
- * bijections of 32 bits: what is said of the family below holds as before.
+ * Two independent members give 64 bits. The sums of consecutive keys are evenly
+ * spaced. Under some secrets this would put most of them into few sets. So each
+ * half is folded upon itself, and the place is multiplied. Both are bijections
+ * of 32 bits, so what is said below of the family still holds.
  *
- * Error: two keys of one length agree in one half with a probability of 2^-32
- * over the secret, whatever the keys: who does not learn the verdicts of chosen
- * keys cannot aim at a place. Who can (a source that sees which of its own
- * packets pass) may find sources that share a place with it; the harm is
- * shared denial and never admission. Keys of IPv4 and IPv6 have first secrets of
- * their own, so they are as independent.
+ * Error: any two keys of one length agree in one half with a probability of
+ * 2^-32 over the secret. Whoever does not learn the verdicts of chosen keys
+ * cannot aim at a place. A source that sees which of its own packets pass may
+ * find sources that share a place with it. The harm is shared denial, never
+ * admission. IPv4 and IPv6 have first secrets of their own, so their keys are
+ * just as independent.
  *
  * The secret: the loader draws it from the kernel's random numbers, and can draw
  * another at work (user/live/rotate.h, table.h). An object that was attached without it
@@ -41,8 +41,8 @@
 #include "abi.h"
 
 struct pacer_hash {
-	__u32 place; /* selects the set, the line, the way */
-	__u32 mark;  /* the tag's bits and the shared record's place */
+	__u32 place; /* selects the set, the line or the way */
+	__u32 mark;  /* has the tag's bits, and selects the shared record */
 };
 
 #define PACER_HASH_FAMILY4 PACER_KEY_WORDS	 /* index of IPv4's first secret */
@@ -54,7 +54,7 @@ PACER_INLINE const __u64 *pacer_hash_member(const __u64 secret[PACER_SECRETS], u
 	return secret + which * (PACER_KEY_WORDS + 2);
 }
 
-#define PACER_HASH_ODD 0x9e3779b1u /* of 2^32 times the golden ratio, the nearest prime */
+#define PACER_HASH_ODD 0x9e3779b1u /* the prime nearest to 2^32 times the golden ratio */
 
 PACER_INLINE __u32 pacer_hash_fold(__u32 sum)
 {
@@ -62,8 +62,8 @@ PACER_INLINE __u32 pacer_hash_fold(__u32 sum)
 }
 
 /*
- * Hash of the first n words of a key of the family that `family` is the first secret of. Words that
- * are 0 add nothing, so those behind the last that is not may be left out. n: a constant.
+ * Hashes the first n words of a key. `family` is the index of its family's first secret. Words that
+ * are 0 add nothing, so zeros at the end may be left out. n is a constant.
  */
 PACER_INLINE struct pacer_hash pacer_hash_words(const __u64 secret[PACER_SECRETS],
 						unsigned int family, const __u32 *w, unsigned int n)
@@ -80,7 +80,7 @@ PACER_INLINE struct pacer_hash pacer_hash_words(const __u64 secret[PACER_SECRETS
 				   pacer_hash_fold(mark >> 32)};
 }
 
-/* The place of a hash among n: 0 to n - 1, without division. n from 1 to 2^32 - 1. */
+/* Maps a hash to one of n places, 0 to n - 1, without division. n is from 1 to 2^32 - 1. */
 PACER_INLINE __u32 pacer_place(__u32 hash, __u32 n)
 {
 	return ((__u64)hash * n) >> 32;

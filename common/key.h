@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Purpose: what a key is made of, as data: which words of a packet count apart.
+ * Purpose: what a key is made of, as data: which bits of a packet tell keys
+ * apart.
  *
- * A tier's key is a mask over the packet's words, of IPv4 and of IPv6. Its id says
- * in one word which masks these are, so that keys can be compared, stored with a
- * ban and told to the operator.
+ * The key of a tier is a mask over the packet's words, one for IPv4 and one for
+ * IPv6. The key's id says in one word which masks these are. So keys can be
+ * compared, stored with a ban and shown to the operator.
  *
- * Error: hash.h's, of two keys that agree in it. Concurrency: pure. Memory: none.
+ * Error: two keys may have the same hash (hash.h). Concurrency: pure. Memory:
+ * none.
  */
 #ifndef PACER_KEY_H
 #define PACER_KEY_H
@@ -15,7 +17,7 @@
 #include "hash.h"
 #include "parse.h"
 
-/* The tier's mask over the packet's words of IPv4 and of IPv6: n of them, a constant. */
+/* The first n words of the packet under the tier's mask, for IPv4 and for IPv6. n is a constant. */
 PACER_INLINE void pacer_tier_words4(const struct pacer_tier *t, const struct pacer_packet *pkt,
 				    __u32 *w, __u32 n)
 {
@@ -36,7 +38,7 @@ PACER_INLINE void pacer_tier_words6(const struct pacer_tier *t, const struct pac
 		w[i] = pkt->key[i] & t->mask6[i];
 }
 
-/* The hash of what of the packet is this tier's key. */
+/* The hash of the packet's key under this tier. */
 PACER_INLINE struct pacer_hash pacer_tier_hash(const struct pacer_tier *t,
 					       const struct pacer_packet *pkt,
 					       const __u64 secret[PACER_SECRETS])

@@ -9,22 +9,24 @@
  * TCP, UDP and SCTP. The outer IP header counts; tunnels are not opened.
  *
  * The VLAN is that of the first tag that names one. A tag of VLAN 0 (a priority
- * tag) names none: Linux takes it off and goes on, so with such tags alone a frame
- * is as one without.
+ * tag) names none: Linux removes it and goes on. So a frame with such tags
+ * alone counts as untagged.
  *
- * A later fragment has no ports. In its key the datagram's identification stands
- * where the ports would, and a mark keeps it apart from every port pair. Of IPv6's
- * later fragments the protocol is not known either, and 0: what they say of it is
- * theirs to choose, since stacks go by the first fragment alone.
+ * A later fragment has no ports. Its key has the datagram's identification in
+ * the place of the ports, and a mark that no pair of ports has. In IPv6 the
+ * protocol of a later fragment is unknown, too, and is 0: the sender may write
+ * anything there, since stacks use only that of the first fragment.
  *
- * A stack follows more headers than this does, and sees more of the frame than its
- * first buffer. A packet whose addresses are known and whose headers go on is read
- * in part: it has no ports, and a mark of its own in its key; its protocol is 0
- * where that is not known either. So none gets round a limit by its headers.
+ * A stack follows more headers than this parser, and sees more than the first
+ * buffer of a frame. If the addresses are known but the headers go on, the
+ * packet is read in part. It has no ports, a mark of its own in its key, and
+ * the protocol 0 if that is not known. So no packet avoids a limit by its
+ * headers.
  *
- * Error: what is cut short or contradicts itself is said to be so and nothing of
- * it is used: no stack takes that. What a stack may take although no address is in
- * reach is said to be too deep. IPv4's checksum is not looked at.
+ * Error: a frame that is cut short or contradicts itself is reported so, and
+ * nothing of it is used, since no stack accepts it. If a stack might accept a
+ * frame but no address is in reach, it is reported as too deep. IPv4's checksum
+ * is not checked.
  *
  * Concurrency: pure. Memory: none.
  */
@@ -58,15 +60,15 @@ enum pacer_key_word {
 
 #define PACER_META_PROTO    0xffu
 #define PACER_META_FRAGMENT 0x100u /* a later fragment */
-#define PACER_META_PART	    0x200u /* read in part: its ports lie beyond what is read */
+#define PACER_META_PART	    0x200u /* read in part: its ports are beyond what is read */
 #define PACER_META_MARKS    (PACER_META_FRAGMENT | PACER_META_PART)
 
-/* What is known of a packet's ports. */
+/* What is known about a packet's ports. */
 enum pacer_ports {
 	PACER_PORTS_READ,
 	PACER_PORTS_NONE,    /* its protocol has none */
 	PACER_PORTS_UNKNOWN, /* it has some */
-	PACER_PORTS_ANY	     /* it may have: nor is the protocol known */
+	PACER_PORTS_ANY	     /* unknown, since the protocol is unknown */
 };
 
 struct pacer_packet {
@@ -78,10 +80,11 @@ struct pacer_packet {
 	__u8 proto;	 /* that follows the last header read; 0 where that is not known */
 	__u8 ports;	 /* enum pacer_ports */
 	__u8 unused[2];
-} __attribute__((aligned(8))); /* so that it is zeroed by long words */
+} __attribute__((aligned(8))); /* so that it can be zeroed in 8-byte words */
 
-/* Where the parser stands: `p` in a buffer that ends at `end`, and `left` bytes of IP to come,
- * which may be more than the buffer holds.
+/*
+ * The position of the parser: `p`, in a buffer that ends at `end`. `left` bytes of IP follow,
+ * perhaps more than the buffer has.
  */
 struct pacer_cursor {
 	const __u8 *p, *end;
@@ -113,7 +116,9 @@ PACER_INLINE enum pacer_parse_result pacer_parse_part(struct pacer_packet *pkt,
 	return PACER_PARSED;
 }
 
-/* The datagram ends within its headers. Of a first fragment a later one may hold the rest. */
+/*
+ * The datagram ends within its headers. If it is a first fragment, a later one may have the rest.
+ */
 PACER_INLINE enum pacer_parse_result pacer_parse_ended(struct pacer_packet *pkt,
 						       enum pacer_ports ports,
 						       enum pacer_parse_result otherwise)
@@ -121,7 +126,7 @@ PACER_INLINE enum pacer_parse_result pacer_parse_ended(struct pacer_packet *pkt,
 	return pkt->fragment == PACER_FRAG_FIRST ? pacer_parse_part(pkt, ports) : otherwise;
 }
 
-/* The ports, where the protocol has some, of anything but a later fragment. */
+/* Reads the ports, if the protocol has some. Not for later fragments. */
 PACER_INLINE enum pacer_parse_result pacer_parse_ports(const struct pacer_cursor *c,
 						       struct pacer_packet *pkt)
 {
@@ -159,7 +164,7 @@ PACER_INLINE enum pacer_parse_result pacer_parse_ip4(struct pacer_cursor *c,
 		return PACER_PARSE_TOO_DEEP;
 	header = (c->p[0] & 0x0f) * 4u;
 	total = pacer_be16(c->p + 2);
-	/* Version 4, and 5 words or more: the first byte is 0x45 to 0x4f. */
+	/* Version 4 and at least 5 words: the first byte is 0x45 to 0x4f. */
 	if (c->p[0] - 0x45u > 0x4f - 0x45u || total < header || total > c->left)
 		return PACER_PARSE_BAD_HEADER;
 	pkt->family = PACER_FAMILY_4;
@@ -179,8 +184,9 @@ PACER_INLINE enum pacer_parse_result pacer_parse_ip4(struct pacer_cursor *c,
 	return pacer_parse_ports(c, pkt);
 }
 
-/* The extension headers that are followed: hop-by-hop options, routing, fragment, authentication
- * and destination options, a bit each.
+/*
+ * One bit for each extension header that is followed: hop-by-hop options, routing, fragment,
+ * authentication and destination options.
  */
 #define PACER_EXTENSIONS (1ull << 0 | 1ull << 43 | 1ull << 44 | 1ull << 51 | 1ull << 60)
 
@@ -189,22 +195,22 @@ PACER_INLINE int pacer_is_extension(__u8 type)
 	return type < 64 && PACER_EXTENSIONS >> type & 1;
 }
 
-/* 1 where the types are the same, else 0, by arithmetic: a branch would be one more path to verify.
- */
+/* 1 if the types are the same, else 0. By arithmetic, since a branch is one more path to verify. */
 PACER_INLINE __u32 pacer_same_type(__u8 a, __u8 b)
 {
 	return pacer_opaque((a ^ b) - 1u) >> 31;
 }
 
-/* Length of the extension header at c->p: 8 bytes, and as many times 8 more as its second byte
- * says; of AH as many times 4; of a fragment header none, its second byte is not a length.
+/*
+ * Length of the extension header at c->p: 8 bytes, plus 8 for each unit in its second byte. In AH a
+ * unit is 4 bytes. In a fragment header the second byte is no length, and adds nothing.
  */
 PACER_INLINE __u32 pacer_extension_len(const struct pacer_cursor *c, __u8 type)
 {
 	__u32 ah = pacer_same_type(type, 51), fragment = pacer_same_type(type, 44);
 	__u32 more = c->p[1] & (fragment - 1);
 
-	/* At most 2048; the mask says so to verifiers that do not follow the multiplication. */
+	/* At most 2048. The mask is for verifiers that do not follow the multiplication. */
 	return pacer_opaque(8 + more * (8 - 4 * ah)) & 0xfff;
 }
 
@@ -257,7 +263,7 @@ PACER_INLINE enum pacer_parse_result pacer_parse_ip6(struct pacer_cursor *c,
 	pkt->proto = c->p[6];
 	for (i = 0; i < 8; i++)
 		pkt->key[PACER_WORD_SADDR + i] = pacer_be32(c->p + 8 + 4 * i);
-	/* As a jumbogram's length: without the option of one, too, Linux takes the frame's. */
+	/* As in a jumbogram: Linux takes the length of the frame, even without the option. */
 	if (!payload && !pkt->proto)
 		payload = c->left - 40;
 	c->p += 40;
@@ -266,8 +272,9 @@ PACER_INLINE enum pacer_parse_result pacer_parse_ip6(struct pacer_cursor *c,
 }
 
 /*
- * What most frames are: untagged, IPv4 without options, in one piece, with ports. All of it lies at
- * places known beforehand and within one bound. 0: it is another one, and nothing was written.
+ * Reads the usual frame: untagged, IPv4 without options, not fragmented, with ports. All its fields
+ * are at fixed places, so one check of the length is enough. 0: it is another frame, and nothing
+ * was written.
  */
 PACER_INLINE int pacer_parse_usual(const __u8 *p, const __u8 *end, __u32 len_bytes,
 				   struct pacer_packet *pkt)
@@ -307,7 +314,7 @@ PACER_INLINE void pacer_parse_nothing(struct pacer_packet *pkt, __u32 len_bytes)
 	pkt->vlan = PACER_VLAN_NONE;
 }
 
-/* Any frame, from header to header. */
+/* Reads any frame, header by header. */
 PACER_INLINE PACER_MUST_USE enum pacer_parse_result
 pacer_parse_any(const void *data, const void *data_end, __u32 len_bytes, struct pacer_packet *pkt)
 {
@@ -336,14 +343,15 @@ pacer_parse_any(const void *data, const void *data_end, __u32 len_bytes, struct 
 	}
 	if (vlan)
 		pkt->vlan = vlan;
-	/* What follows is the same behind any number of tags. The kernel's verifier sees that, and
-	 * goes through it once, where the number comes out of memory.
+	/*
+	 * The rest is the same after any number of tags. The kernel's verifier walks it only once
+	 * if it has to load the number from memory.
 	 */
 	pacer_store(&pkt->key[0], l2);
 	l2 = pacer_load(&pkt->key[0]) & 0x7f;
 	pkt->key[0] = 0;
 	c.p = (const __u8 *)data + l2;
-	c.left = pacer_opaque(len_bytes) - l2; /* else compilers saturate, dearly */
+	c.left = pacer_opaque(len_bytes) - l2; /* without it compilers add costly saturating code */
 	if (h_proto == PACER_ETH_IP4)
 		return pacer_parse_ip4(&c, pkt);
 	if (h_proto == PACER_ETH_IP6)
@@ -351,7 +359,7 @@ pacer_parse_any(const void *data, const void *data_end, __u32 len_bytes, struct 
 	return pacer_is_tag(h_proto) ? PACER_PARSE_TOO_DEEP : PACER_PARSE_NOT_IP;
 }
 
-/* A packet with nothing before its IP header, as tunnels' devices hand it over. */
+/* Reads a packet that begins with its IP header, as tunnel devices pass it. */
 PACER_INLINE PACER_MUST_USE enum pacer_parse_result
 pacer_parse_raw(const void *data, const void *data_end, __u32 len_bytes, struct pacer_packet *pkt)
 {
@@ -368,8 +376,8 @@ pacer_parse_raw(const void *data, const void *data_end, __u32 len_bytes, struct 
 }
 
 /*
- * Read the frame of `len_bytes` whose first bytes are data..data_end (all of them, or less where a
- * capture or a driver's first buffer holds less). *pkt is zeroed but for what was read.
+ * Reads a frame of `len_bytes`. data..data_end has its first bytes: all, or fewer if a capture or a
+ * driver's first buffer has fewer. *pkt has what was read; all else in it is 0.
  */
 PACER_INLINE PACER_MUST_USE enum pacer_parse_result
 pacer_parse(const void *data, const void *data_end, __u32 len_bytes, struct pacer_packet *pkt)
@@ -379,7 +387,7 @@ pacer_parse(const void *data, const void *data_end, __u32 len_bytes, struct pace
 	return pacer_parse_any(data, data_end, len_bytes, pkt);
 }
 
-/* The reason that a result other than PACER_PARSED stands for. */
+/* The reason for a result other than PACER_PARSED. */
 PACER_INLINE enum pacer_reason pacer_parse_reason(int result)
 {
 	if (result == PACER_PARSE_NOT_IP)

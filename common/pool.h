@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Purpose: K targets, each to be used at most `each` times in any `cooldown`,
- * handed out in a fixed rotation; none when all are spent. The source's
- * get_next_key, for redirect targets.
+ * Purpose: hands out K targets in a fixed rotation. Each target is used at most
+ * `each` times in any `cooldown`. If all are spent, it hands out none. It is
+ * the source's get_next_key, for redirect targets.
  *
  * Source: "Key usage coding challenge" and its "Key usage throttler": the
  * problem (500 times every 10 minutes), the first observation ("we need never
  * re-order our keys"), class SlidingWindowMap.
  *
  * How. Every target has a throttle of its own (throttle.h). A CPU leases up to
- * `lease` uses of the target whose turn it is, makes them out of its own
- * memory, hands back what is left once the lease has ended, and goes on to the
- * target whose turn it is then. Spent targets are passed over. The turn moves
- * on by one a lease, so two CPUs are at different targets' lines nearly always
- * and meet at the turn's once a lease. With a lease of one this is the source's
- * rotation: 0, 1, ... K - 1, 0, ...
+ * `lease` uses of the target whose turn it is, and makes them in its own
+ * memory. When the lease has ended, it hands back what is left and goes on to
+ * the next target whose turn it is. Spent targets are skipped. Each lease moves
+ * the turn on by one. So two CPUs are nearly always at different targets, and
+ * meet only at the turn, once for each lease. With a lease of one this is the
+ * source's rotation: 0, 1, ... K - 1, 0, ...
  *
  * Why it is the source's. He keeps one throttle of K * each uses and cycles
  * through the keys. Let there be one taker with a lease of one, and let both
@@ -52,10 +52,9 @@
  * no target that was asked had a use and one was held by others for too long.
  *
  * Refusals. A CPU that found every target spent notes when the first bucket
- * comes back, and refuses out of its own memory until then. What else could be
- * free earlier is what other CPUs hand back, and that is in h already. It looks
- * again at once where the limit, the cooldown or the number of targets is
- * another.
+ * comes back. Until then it refuses without a look. Only uses that other CPUs
+ * hand back could be free earlier, and h counts them already. If the limit, the
+ * cooldown or the number of targets changes, it looks again at once.
  *
  * Work: the CPU's own line for a use out of a lease and for a refusal of the
  * kind above; else at most PACER_POOL_TARGETS looks and, but for a race, one
@@ -67,19 +66,19 @@
  * target's place begins with the uses of what was there: it gets less for a
  * time, never more.
  *
- * Concurrency: any number of CPUs, each with its own pool lease; whatever may
- * interrupt a taker on its CPU and take as well is a CPU more, in `cpus` too.
- * The turn is stored without order: two CPUs at once may begin at the same
- * target, which costs them one look at each other's line. State and leases
+ * Concurrency: any number of CPUs, each with its own pool lease. If something
+ * may interrupt a taker on its CPU and take as well, it counts as another CPU,
+ * in `cpus`, too. The turn is stored without order. Two CPUs may begin at the
+ * same target, which costs them one look at each other's line. State and leases
  * begin zeroed, and are zeroed together.
  *
  * The packet path asks enum pacer_throttle_result pacer_pool_next(each,
  * targets, state, lease, now_ns): ADMIT, redirect to lease->target; FULL, none
- * is free; BUSY, contended. A packet that cannot be redirected after all has
- * had its use: that errs towards less.
+ * is free; BUSY, contended. If a packet cannot be redirected after all, its use
+ * is lost, so the target gets less.
  *
- * Memory: 6,272 bytes of state a target and 64 beside them; 64 a CPU; whatever
- * the limits.
+ * Memory: 6,272 bytes of state for each target, 64 for the turn, and 64 for
+ * each CPU, whatever the limits.
  */
 #ifndef PACER_POOL_H
 #define PACER_POOL_H
@@ -90,9 +89,9 @@
 #define PACER_POOL_BUSY_MAX 2u
 
 /*
- * Where the turn and the targets' throttles are kept. A host that keeps them otherwise defines all
- * three; PACER_POOL_THROTTLE is the throttle of a target below PACER_POOL_TARGETS, NULL if it is
- * missing.
+ * Where the turn and the targets' throttles are kept. A host that keeps them in another way defines
+ * all three macros. PACER_POOL_THROTTLE is the throttle of a target below PACER_POOL_TARGETS, or
+ * NULL.
  */
 #ifndef PACER_POOL_STATE
 struct pacer_pool_target {
@@ -113,13 +112,17 @@ _Static_assert(sizeof(struct pacer_pool_target) == 6272, "as the header says");
 #define PACER_POOL_THROTTLE(state, at) (&(state)->target[at].throttle)
 #endif
 
-/* Each target's threshold, for fewer than `total` uses to be free in all where none is given. */
+/*
+ * Each target's threshold. With it, none is given only if fewer than `total` uses are free in all.
+ */
 PACER_INLINE __u32 pacer_pool_threshold(__u32 total, __u32 targets)
 {
 	return total / targets ? total / targets : 1;
 }
 
-/* pacer_throttle_spent of one use; then *back_ns is when its first bucket comes back, 0: unknown.
+/*
+ * pacer_throttle_spent for one use. If it is spent, *back_ns is when its first bucket comes back;
+ * 0: unknown.
  */
 PACER_INLINE int pacer_pool_spent(const struct pacer_throttle_profile *each,
 				  const struct pacer_throttle_state *state, __u64 now_ns,
@@ -149,7 +152,7 @@ PACER_INLINE int pacer_pool_spent(const struct pacer_throttle_profile *each,
 /* One call's way through the targets. */
 struct pacer_pool_round {
 	__u64 now_ns;
-	__u64 resume_ns; /* the earliest at which a bucket of those asked so far comes back */
+	__u64 resume_ns; /* when the first bucket of the targets asked so far comes back */
 	__u32 targets;
 	__u32 target; /* whose turn it is */
 	__u32 busy;   /* targets that were held for too long */
@@ -157,8 +160,8 @@ struct pacer_pool_round {
 };
 
 /*
- * A use of the round's target, and a lease if there is more; the lease holds nothing. Else the
- * round goes on. Returns an enum pacer_throttle_result.
+ * Makes a use of the round's target, and leases more if it can. The caller's lease is empty.
+ * Otherwise the round goes on. Returns an enum pacer_throttle_result.
  */
 PACER_GLOBAL PACER_MUST_USE int pacer_pool_try(const struct pacer_throttle_profile *each,
 					       struct pacer_throttle_state *state,
@@ -189,7 +192,7 @@ PACER_INLINE struct pacer_throttle_state *pacer_pool_at(PACER_POOL_STATE *state,
 	return PACER_POOL_THROTTLE(state, target);
 }
 
-/* Hand back what is left of the lease, to its target. 0: that was held for too long. */
+/* Hands back the rest of the lease to its target. 0: other CPUs held that for too long. */
 PACER_INLINE int pacer_pool_hand_back(PACER_POOL_STATE *state, struct pacer_pool_lease *lease)
 {
 	struct pacer_throttle_state *throttle;
@@ -210,7 +213,7 @@ PACER_INLINE int pacer_pool_hand_back(PACER_POOL_STATE *state, struct pacer_pool
 	return 1;
 }
 
-/* Is every target known to be spent, and has nothing changed that might say otherwise? */
+/* Is every target known to be spent, and is that still valid? */
 PACER_INLINE int pacer_pool_resting(const struct pacer_throttle_profile *each, __u32 targets,
 				    const struct pacer_pool_lease *lease, __u64 now_ns)
 {
@@ -227,7 +230,7 @@ PACER_INLINE void pacer_pool_rest(const struct pacer_throttle_profile *each, __u
 	lease->resume_ns = resume_ns;
 }
 
-/* pacer_pool_next where the lease is of no more use: ask the targets, from the turn on. */
+/* pacer_pool_next after the lease has ended: asks the targets, from the turn on. */
 PACER_SUBPROG PACER_MUST_USE enum pacer_throttle_result
 pacer_pool_rotate(const struct pacer_throttle_profile *each, __u32 targets, PACER_POOL_STATE *state,
 		  struct pacer_pool_lease *lease, __u64 now_ns)
@@ -259,8 +262,8 @@ pacer_pool_rotate(const struct pacer_throttle_profile *each, __u32 targets, PACE
 }
 
 /*
- * One use, of lease->target if it is admitted. `each` is the profile of one target's throttle;
- * there are `targets`, at most PACER_POOL_TARGETS.
+ * Makes one use. If it is admitted, it is of lease->target. `each` is the profile of one target's
+ * throttle. `targets` is at most PACER_POOL_TARGETS.
  */
 PACER_INLINE PACER_MUST_USE enum pacer_throttle_result
 pacer_pool_next(const struct pacer_throttle_profile *each, __u32 targets, PACER_POOL_STATE *state,

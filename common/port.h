@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Purpose: the only file that knows its host. Types, inlining, single-copy
- * loads and stores, and the two atomics that the core is written with, for
- * the kernel (clang -target bpf), for user space (gcc, clang) and for the model
- * checker, which is told of every step.
+ * loads and stores, and the two atomics of the core. It serves the kernel
+ * (clang -target bpf), user space (gcc, clang) and the model checker, which
+ * sees every step.
  *
  * Concurrency: pacer_load and pacer_store are single-copy accesses without
  * order. pacer_cas is fully ordered. pacer_release orders every access before it; where the machine
@@ -13,9 +13,9 @@
  * void pacer_step(const volatile void *p); it is called before each access to
  * shared memory at p, and nowhere else.
  *
- * PACER_FAULT(name): true where the model checker plants the fault of that name,
- * a step that is left out or done too early, which it then has to find. Nowhere
- * else: it is the constant 0, and compilers leave nothing of it.
+ * PACER_FAULT(name): true if the model checker plants the fault of that name. A
+ * fault leaves out a step or does it too early, and the checker has to find it.
+ * Elsewhere it is the constant 0, and compilers remove it.
  */
 #ifndef PACER_PORT_H
 #define PACER_PORT_H
@@ -25,9 +25,10 @@
 #define PACER_INLINE   static inline __attribute__((always_inline, unused))
 #define PACER_MUST_USE __attribute__((warn_unused_result))
 
-/* PACER_SUBPROG: a function of its own in the kernel, which keeps the caller short.
- * PACER_GLOBAL: one that the kernel verifies by itself, once, knowing of its arguments only their
- * types, instead of at every call: scalars, and pointers to plain data.
+/*
+ * PACER_SUBPROG: a function of its own in the kernel, which keeps the caller short. PACER_GLOBAL:
+ * the kernel verifies this function once, by itself, and not at every call. It knows only the types
+ * of the arguments, which are scalars and pointers to plain data.
  */
 #define PACER_SUBPROG static __attribute__((noinline, unused))
 #ifdef __bpf__
@@ -36,7 +37,7 @@
 #define PACER_GLOBAL static inline __attribute__((unused))
 #endif
 
-/* Before a loop: keep it one. Unrolled, it would cost the kernel's small stack and its verifier. */
+/* Before a loop: it is not unrolled, which would cost stack and verification in the kernel. */
 #ifdef __clang__
 #define PACER_ROLLED _Pragma("clang loop unroll(disable)")
 #else
@@ -47,8 +48,9 @@
 
 #define PACER_BARRIER() __asm__ __volatile__("" ::: "memory")
 
-/* The value, of which the compiler now knows nothing: a mask after it stays in the code, where the
- * kernel's verifier wants to see it.
+/*
+ * Returns the value, but the compiler knows nothing about it. So a mask after it stays in the code,
+ * where the kernel's verifier needs it.
  */
 PACER_INLINE __u32 pacer_opaque(__u32 v)
 {
@@ -103,7 +105,7 @@ PACER_INLINE void pacer_store64(__u64 *p, __u64 v)
 	*(volatile __u64 *)p = v;
 }
 
-/* Returns what *p held; it is `new` from then on if and only if that equals `old`. */
+/* Returns what *p was. *p becomes `new` if and only if it was `old`. */
 PACER_INLINE PACER_MUST_USE __u32 pacer_cas(__u32 *p, __u32 old, __u32 new)
 {
 	PACER_STEP(p);
@@ -154,7 +156,7 @@ PACER_INLINE void pacer_release(__u32 *p, __u32 v)
 	pacer_store(p, v);
 }
 
-/* A load before which nothing that follows it is done. */
+/* A load. Nothing after it is done before it. */
 PACER_INLINE __u32 pacer_acquire(__u32 *p)
 {
 	__u32 v = pacer_load(p);

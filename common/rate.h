@@ -12,8 +12,8 @@
  *
  * and TAT is then max(TAT, t) + c / rate. I.371 writes the limit as TAT - t <=
  * tau, for cells of one size, with tau = (burst - 1) / rate. Packets differ in
- * size, and TAT - t <= burst / rate would let the last one pass on top of the
- * burst: so its own cost counts here.
+ * size, and TAT - t <= burst / rate would let the last packet pass on top of
+ * the burst. So the packet's own cost counts here.
  *
  * Why the promise holds. Let the first packet of a window be admitted at a and
  * the last at b, b - a <= W. Each admission moves TAT by its cost's time or more.
@@ -21,15 +21,15 @@
  * all their costs' times together are at most b - a + burst / rate.
  *
  * Precision. Times are ns and fractions of 2^-32 ns. The time of a unit of cost
- * is rounded up to such a fraction, so that a rate is never exceeded; what is
- * lost is one part in 2^32 of a ns for each unit.
+ * is rounded up to such a fraction, so a rate is never exceeded. Each unit
+ * loses less than 2^-32 ns.
  *
- * The clock. Of a clock of resolution r, two readings may be r closer together
- * than the packets were. The burst's time is r shorter, which makes up for it.
- * A time that runs backwards is further from TAT, and so denies more.
+ * The clock. On a clock of resolution r, two readings may be r closer together
+ * than the packets were. The burst's time is r shorter to make up for it. A
+ * time that runs backwards is further from TAT, and so it denies more.
  *
- * Error: a denial is false by the rounding above, by the clock's resolution, and
- * where keys share an entry (table.h).
+ * Error: a denial may be false because of the rounding above, the clock's
+ * resolution, and keys that share an entry (table.h).
  *
  * Beginning. Where the state of a limit begins anew beside the old one (another
  * secret, other entries, another rate), the old one is asked until what it holds of a
@@ -44,7 +44,7 @@
  * Concurrency: pacer_rate_check and _when are pure. pacer_rate_next is stored
  * under the entry's lock (table.h).
  *
- * Memory: 16 bytes a key, its lock and its tag included.
+ * Memory: 16 bytes for each key, with its lock and its tag.
  */
 #ifndef PACER_RATE_H
 #define PACER_RATE_H
@@ -52,16 +52,16 @@
 #include "abi.h"
 #include "table.h"
 
-#define PACER_RATE_UNIT_NS_MAX	(1ull << 42) /* of one unit of cost: 73 minutes */
+#define PACER_RATE_UNIT_NS_MAX	(1ull << 42) /* the longest time of a unit of cost: 73 minutes */
 #define PACER_RATE_COST_MAX	(1u << 20)   /* of one packet */
 #define PACER_RATE_BURST_NS_MAX (1ull << 56) /* 2.28 years */
-#define PACER_RATE_PER_NS_MAX	(1ull << 46) /* the longest time that a rate is said in */
+#define PACER_RATE_PER_NS_MAX	(1ull << 46) /* the longest time in a rate's definition */
 
 enum pacer_rate_error {
 	PACER_RATE_OK,
 	PACER_RATE_BAD_RATE,  /* 0, slower than a unit in 73 minutes, or faster than 2^32 a ns */
 	PACER_RATE_BAD_BURST, /* 0, or longer than 2.28 years at this rate */
-	PACER_RATE_BAD_CLOCK  /* the burst's time is not longer than the clock's resolution */
+	PACER_RATE_BAD_CLOCK  /* the burst's time is within the clock's resolution */
 };
 
 /* A time, or a span of it: ns and 2^-32 ns. */
@@ -78,7 +78,7 @@ PACER_INLINE struct pacer_fine pacer_fine_sum(struct pacer_fine a, struct pacer_
 	return sum;
 }
 
-/* a - b, where a is not before b. */
+/* a - b; a is not before b. */
 PACER_INLINE struct pacer_fine pacer_fine_less(struct pacer_fine a, struct pacer_fine b)
 {
 	return (struct pacer_fine){a.ns - b.ns - (a.frac < b.frac), a.frac - b.frac};
@@ -98,7 +98,7 @@ PACER_INLINE struct pacer_fine pacer_rate_time(const struct pacer_rate *rate, __
 	return (struct pacer_fine){cost * rate->unit_ns + (low >> 32), (__u32)low};
 }
 
-/* What a packet of `len_bytes` costs. */
+/* The cost of a packet of `len_bytes`. */
 PACER_INLINE __u32 pacer_rate_cost(const struct pacer_rate *rate, __u32 len_bytes)
 {
 	if (rate->cost == PACER_COST_PACKETS)
@@ -173,7 +173,7 @@ PACER_INLINE __u64 pacer_rate_idle_ns(struct pacer_fine tat)
 	return tat.ns + !!tat.frac;
 }
 
-/* The time of a unit of cost at `amount` units in per_ns, rounded up. 0: it cannot be kept. */
+/* The time of a unit of cost at `amount` units in per_ns, rounded up. 0: out of range. */
 PACER_INLINE PACER_MUST_USE int pacer_rate_unit(struct pacer_rate *rate, __u64 amount, __u64 per_ns)
 {
 	__u64 rest, frac = 0;
@@ -196,8 +196,8 @@ PACER_INLINE PACER_MUST_USE int pacer_rate_unit(struct pacer_rate *rate, __u64 a
 }
 
 /*
- * Fill *rate from the operator's units: `amount` packets or bytes every `per_ns`, and a burst of so
- * many, on a clock of `resolution_ns`. For the loader: it divides.
+ * Fills *rate from the operator's units: `amount` packets or bytes every `per_ns`, and a burst, on
+ * a clock of `resolution_ns`. For the loader: it divides.
  */
 PACER_INLINE PACER_MUST_USE enum pacer_rate_error
 pacer_rate_profile(struct pacer_rate *rate, enum pacer_cost cost, __u64 amount, __u64 per_ns,
@@ -232,7 +232,7 @@ PACER_INLINE struct pacer_fine pacer_rate_read(const struct pacer_ring *r)
 	return (struct pacer_fine){pacer_load64(&r->head->tat_ns), pacer_load(&r->head->tat_frac)};
 }
 
-/* Does the entry admit the packet? Nothing is changed. */
+/* Does the entry admit the packet? Read only. */
 PACER_INLINE enum pacer_reason pacer_rate_judge(const struct pacer_ask *q,
 						const struct pacer_ring *r, struct pacer_seen *seen)
 {
@@ -246,7 +246,7 @@ PACER_INLINE enum pacer_reason pacer_rate_judge(const struct pacer_ask *q,
 		   : PACER_DENY_RATE;
 }
 
-/* Under the claim: does the entry still hold what the judgement rests on? */
+/* Under the claim: is the entry still as it was when it was judged? */
 PACER_INLINE int pacer_rate_same(const struct pacer_ring *r, const struct pacer_seen *seen)
 {
 	struct pacer_fine tat = pacer_rate_read(r);
@@ -254,7 +254,7 @@ PACER_INLINE int pacer_rate_same(const struct pacer_ring *r, const struct pacer_
 	return tat.ns == seen->head_ns && tat.frac == seen->last_off;
 }
 
-/* Count the packet, as judged. By the holder. */
+/* Counts the judged packet. Only for the holder. */
 PACER_INLINE void pacer_rate_admit(const struct pacer_ask *q, const struct pacer_ring *r,
 				   const struct pacer_seen *seen)
 {

@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Purpose: when was a key last seen, at the latest, in fixed memory; and the two
- * uses of it: a minimum gap between a key's packets, and a filter before a table
+ * Purpose: an upper bound for when a key was last seen, in fixed memory. It has
+ * two uses: a minimum gap between a key's packets, and a filter before a table
  * of things that expire.
  *
  * Source: "RecencySketch". An array of times; a key's hash selects cells; the
  * estimate is the earliest of them and is never older than the truth.
  *
  * The gap. With two or more rows, a compare-and-swap on the oldest cell alone
- * over-admits: one CPU raises cell a, and before it raises b another finds b old
- * and admits the key again (tests/model finds it). Here the rows of a key lie in
- * one line, seven cells to a line, under the line's claim. Two CPUs of one key
- * meet at the claim, so judging and raising are one step.
+ * admits too much. One CPU raises cell a. Before it raises b, another CPU finds
+ * b old and admits the key again (tests/model finds it). Here all cells of a
+ * key are in one line of seven cells, under the line's claim. Two CPUs with the
+ * same key meet at the claim, so judging and raising are one step.
  *
- * The cells of a key are the pair {a, a + 1 + b} modulo 7, a of 0..6, b of 0..5:
- * two distinct cells since 7 is prime, and every pair as likely as another.
+ * The cells of a key are the pair {a, a + 1 + b} modulo 7, with a in 0..6 and b
+ * in 0..5. They are two different cells, and every pair is equally likely.
  *
- * Error: a key is denied wrongly only if other keys have raised every one of its
- * cells within the gap. Admissions are at most one a cell a gap, whatever the
- * number of keys: `rows` times fewer for keys that share none.
+ * Error: a key is denied wrongly only if other keys have raised every one of
+ * its cells within the gap. However many keys there are, each cell admits at
+ * most one packet in a gap. If keys share no cells, it is one packet for each
+ * `rows` cells.
  *
- * Concurrency: the gap's functions as said at each. The TTL filter's are
- * lock-free and may be called by any number at once.
+ * Concurrency: each function of the gap says its own. The functions of the TTL
+ * filter are lock-free, for any number of callers.
  *
- * Memory: 64 bytes for 7 cells. 8 bytes a cell of the filter.
+ * Memory: 64 bytes for 7 cells. 8 bytes for each cell of the filter.
  */
 #ifndef PACER_RECENCY_H
 #define PACER_RECENCY_H
@@ -32,8 +33,8 @@
 #include "claim.h"
 
 /*
- * May a key last seen at last_ns (0: never) be admitted at now_ns? A clock behind last_ns reads as
- * last_ns: only a gap of 0 is over.
+ * May a key last seen at last_ns (0: never) be admitted at now_ns? A time before last_ns counts as
+ * last_ns, when only a gap of 0 is over.
  */
 PACER_INLINE int pacer_gap_open(__u64 last_ns, __u64 now_ns, __u64 gap_ns)
 {
@@ -62,13 +63,15 @@ PACER_INLINE __u32 pacer_recency_cell(__u32 mark, __u32 row)
 	return b >= PACER_CELLS ? b - PACER_CELLS : b;
 }
 
-/* Cell i, 0 to 6, of a line: its words but the first. */
+/* Cell i of a line, 0 to 6. The cells are all words but the first. */
 PACER_INLINE __u64 *pacer_line_cell(struct pacer_line *line, __u32 i)
 {
 	return &line->word64[pacer_opaque(i + 1) & PACER_CELLS];
 }
 
-/* The latest time at which the key may have been seen: never before the truth. rows: 1 or 2. */
+/*
+ * The latest time at which the key may have been seen. It is never before the truth. rows: 1 or 2.
+ */
 PACER_INLINE __u64 pacer_recency_estimate(struct pacer_line *line, __u32 mark, __u32 rows)
 {
 	__u64 a = pacer_load64(pacer_line_cell(line, pacer_recency_cell(mark, 0)));
@@ -80,7 +83,7 @@ PACER_INLINE __u64 pacer_recency_estimate(struct pacer_line *line, __u32 mark, _
 	return a < b ? a : b;
 }
 
-/* The key is seen at now_ns: its cells are raised to it. By the line's holder. */
+/* Raises the key's cells to now_ns. Only for the line's holder. */
 PACER_INLINE void pacer_recency_raise(struct pacer_line *line, __u32 mark, __u32 rows, __u64 now_ns)
 {
 	__u32 row;
@@ -94,9 +97,9 @@ PACER_INLINE void pacer_recency_raise(struct pacer_line *line, __u32 mark, __u32
 }
 
 /*
- * The second use: a filter for a time-based cache. "Expired" is certain; "live" may be the doing of
- * another key and has to be confirmed by an exact table. `cells` is an array of mask + 1 times, a
- * power of two; a key has the cells of both halves of its hash.
+ * The second use: a filter for a time-based cache. "Expired" is certain. "Live" may come from
+ * another key, and an exact table has to confirm it. `cells` is an array of mask + 1 times, a power
+ * of two. The two halves of a key's hash select its cells.
  *
  * The source's two variants differ in what is raised and what is asked:
  *   insertion stored:  raise to now,        live if estimate + ttl > now (one TTL for all)
@@ -124,8 +127,8 @@ PACER_INLINE PACER_MUST_USE int pacer_ttl_raise_cell(__u64 *cell, __u64 to_ns)
 }
 
 /*
- * Raise the key's cells to at least to_ns. 0 if another CPU changed a cell PACER_SPINS times
- * meanwhile: the key may then read as expired, and the caller must not enter it in its table.
+ * Raises the key's cells to at least to_ns. 0 if other CPUs changed a cell PACER_SPINS times
+ * meanwhile. Then the key may read as expired, and the caller must not enter it in its table.
  */
 PACER_INLINE PACER_MUST_USE int pacer_ttl_raise(__u64 *cells, __u32 mask, struct pacer_ttl_key key,
 						__u64 to_ns)

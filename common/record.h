@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Purpose: a window, with or without a gap, of one key in one entry of the table.
+ * Purpose: one key's window, with or without a gap, in one entry of the table.
  *
- * Source: window.h's and recency.h's. The last admission is kept beside the ring,
- * in units of 2^last_shift ns after the current slot's beginning, rounded up.
+ * Source: window.h and recency.h. The last admission is kept beside the ring,
+ * as the time since the current slot began, in units of 2^last_shift ns,
+ * rounded up.
  *
- * Concurrency: pacer_record_judge reads, and may be called beside a writer if its
- * finding is checked with the claim's word (claim.h). pacer_record_admit is the
- * holder's.
+ * Concurrency: pacer_record_judge only reads. It may run beside a writer if the
+ * caller checks the claim's word afterwards (claim.h). pacer_record_admit is
+ * for the holder.
  *
  * Error: window.h's. A gap is prolonged by less than one unit of last_shift.
  *
@@ -21,8 +22,9 @@
 #include "table.h"
 #include "window.h"
 
-/* Does the record, whose claim's word is given, admit the packet? Nothing is changed. *seen is
- * whole where it does.
+/*
+ * Does the record admit the packet? `word` is its claim's word. Read only. If it admits, *seen is
+ * complete.
  */
 PACER_INLINE enum pacer_reason pacer_record_judge(const struct pacer_ask *q,
 						  const struct pacer_ring *r, __u32 word,
@@ -34,7 +36,7 @@ PACER_INLINE enum pacer_reason pacer_record_judge(const struct pacer_ask *q,
 
 	seen->head_ns = last_ns;
 	seen->last_off = pacer_load(&r->head->last_off);
-	if (t->gap_ns) { /* else last_off, which is rounded up, may lie beyond the slot */
+	if (t->gap_ns) { /* without a gap last_off, rounded up, may be beyond the slot */
 		last_ns += (__u64)seen->last_off << t->last_shift;
 		if (!pacer_gap_open(last_ns, q->now_ns, t->gap_ns))
 			return PACER_DENY_GAP;
@@ -49,7 +51,7 @@ PACER_INLINE enum pacer_reason pacer_record_judge(const struct pacer_ask *q,
 	return PACER_ADMIT;
 }
 
-/* Under the claim: does the record still hold what the judgement rests on? */
+/* Under the claim: is the record still as it was when it was judged? */
 PACER_INLINE int pacer_record_same(const struct pacer_tier *t, const struct pacer_ring *r,
 				   const struct pacer_seen *seen)
 {
@@ -58,7 +60,7 @@ PACER_INLINE int pacer_record_same(const struct pacer_tier *t, const struct pace
 	       pacer_ring_cum(&t->window, r) == seen->cum;
 }
 
-/* Count the packet, as judged. Returns the claim's word to release with. By the holder. */
+/* Counts the judged packet. Returns the word to release the claim with. Only for the holder. */
 PACER_INLINE PACER_MUST_USE __u32 pacer_record_admit(const struct pacer_ask *q,
 						     const struct pacer_ring *r,
 						     const struct pacer_seen *seen, __u32 word)
@@ -78,7 +80,7 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_record_admit(const struct pacer_ask *q,
 	return word;
 }
 
-/* The earliest time at which the record's gap and window admit the packet, as both say. */
+/* The earliest time at which both the gap and the window of the record admit the packet. */
 PACER_INLINE __u64 pacer_record_when(const struct pacer_ask *q, const struct pacer_ring *r,
 				     __u32 word)
 {

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Purpose: the samplers of one CPU as the packet path keeps them, under one policy or the next: of
- * each packet that is sampled, count it or take it; and what a reader draws from a copy.
+ * Purpose: the sampler of one CPU in the packet path, across policies. It counts or takes each
+ * packet. A reader draws from a copy of it.
  *
- *	for a packet		pacer_sampler_due, and if it says so pacer_sampler_take
- *	from a copy		pacer_sampler_n, pacer_sampler_draw
+ * 	for a packet		pacer_sampler_due, and if it says so pacer_sampler_take
+ * 	from a copy		pacer_sampler_n, pacer_sampler_draw
  *
  * Source: "Succinct Sampling on Streams"; the forms are pacer_sample_seq_wor of sample.h for the
- * last packets and pacer_sample_burst of sample_burst.h for those of a time. The last packets with
- * replacement are no form of their own: a sample of as many without it tells more, for less work.
+ * last packets and pacer_sample_burst of sample_burst.h for those of a time. There is no form for
+ * the last packets with replacement: a sample without it says more, for less work.
  *
- * A sampler belongs to the pacer_sampling whose id it bears. A packet that meets another one's
- * begins anew, in constant time: 2 KiB of ticks are zeroed. So no tool has to see to it that an old
- * policy's packets are gone, and none can be killed before it has.
+ * A sampler has the id of the pacer_sampling that it belongs to. A packet that finds another id
+ * begins the sampler anew, in constant time: 2 KiB of ticks are zeroed. So no tool has to remove
+ * the packets of an old policy, and it does not matter if a tool is killed.
  *
  * Concurrency: one writer, its CPU. `seq` is odd while a packet is taken or the sampler begins
- * anew. A copy is whole if seq and, of the last packets, wor.seq, were even before it
- * and are the same after it. Of the time form a reader may be content with the state at the last
- * tick's end: burst.ticks the same and even, id the same, and count 0 in the copy. Heads that
- * belong to the samples are written with them, inside seq.
+ * anew. A copy is whole if seq was even before it and is the same after it; for the last packets,
+ * wor.seq, too. For the time form a reader may use the state at the end of the last tick:
+ * burst.ticks is the same and even, id is the same, and count is set to 0 in the copy. Heads are
+ * written with their samples, inside seq.
  *
  * Error: none of its own. The number of elements of a window is exact: of the last packets
  * because they are counted, of the time form because `tick` remembers what came before each tick of
  * it. A time window is its last `window` ticks, the current one included.
  *
- * Memory: 348,672 bytes, whatever the form; PACER_SNAP_MAX bytes more a place for heads.
+ * Memory: 348,672 bytes, whatever the form. Heads take PACER_SNAP_MAX bytes more for each place.
  */
 #ifndef PACER_SAMPLER_H
 #define PACER_SAMPLER_H
@@ -40,13 +40,13 @@
  */
 #define PACER_SAMPLER_LATER 0x80u
 
-/* A tick that had packets: those before its first one. */
+/* A tick that had packets, and how many came before it. */
 struct pacer_sampler_tick {
 	__u64 T;
 	__u64 before;
 };
 
-/* All zero but for the permutations of pacer_sampler_init: no packet yet. */
+/* No packet yet: all zero, except the permutations of pacer_sampler_init. */
 struct pacer_sampler {
 	__u64 id; /* pacer_sampling.id */
 	struct pacer_sample_rng rng;
@@ -70,7 +70,7 @@ struct pacer_heads {
 
 _Static_assert(sizeof(struct pacer_sampler) == 348672, "as the header says");
 
-/* Before there is a writer. */
+/* Call it before there is a writer. */
 PACER_INLINE void pacer_sampler_init(struct pacer_sampler *s, __u64 seed)
 {
 	bool good = pacer_sample_burst_init(&s->burst, 1, 1);
@@ -117,7 +117,7 @@ PACER_INLINE __u64 pacer_sampler_tick_of(const struct pacer_sampling *by, __u64 
 	return now_ns >> (by->tick_shift & 63);
 }
 
-/* Counts the packet, or says that it is the caller's turn to pacer_sampler_take it. */
+/* Counts the packet. If it returns true, the caller has to pacer_sampler_take it. */
 PACER_INLINE PACER_MUST_USE bool pacer_sampler_due(struct pacer_sampler *s,
 						   const struct pacer_sampling *by, __u64 now_ns)
 {
@@ -160,8 +160,9 @@ PACER_INLINE void pacer_sampler_take(struct pacer_sampler *s, const struct pacer
 	}
 }
 
-/* The lowest bit's number, by the count of those below it: without a branch, as every one would
- * double what the kernel's verifier has to walk.
+/*
+ * The number of the lowest bit, by counting the bits below it. Every branch would double the work
+ * of the kernel's verifier.
  */
 PACER_INLINE __u32 pacer_sampler_lowest(__u64 set)
 {
@@ -173,7 +174,7 @@ PACER_INLINE __u32 pacer_sampler_lowest(__u64 set)
 	return (x * 0x0101010101010101ull >> 56) & (PACER_SAMPLE_K - 1);
 }
 
-/* Where the j-th sample put the last packet that was taken, if it took it. */
+/* Where sample j has put the last packet taken, if it took it. */
 PACER_INLINE __u32 pacer_sampler_place(const struct pacer_sampler *s, __u32 j)
 {
 	__u32 r = s->burst.R[s->open & (PACER_SAMPLE_BURST_BUCKETS - 1)][j];
@@ -183,7 +184,7 @@ PACER_INLINE __u32 pacer_sampler_place(const struct pacer_sampler *s, __u32 j)
 
 /* ---- Of a copy ------------------------------------------------------------------------------ */
 
-/* Elements of the window at `tick`, exactly. */
+/* The exact number of elements in the window at `tick`. */
 PACER_INLINE __u64 pacer_sampler_n_time(const struct pacer_sampler *s, __u64 tick)
 {
 	const struct pacer_sample_burst *b = &s->burst;
@@ -193,7 +194,7 @@ PACER_INLINE __u64 pacer_sampler_n_time(const struct pacer_sampler *s, __u64 tic
 	for (i = 0; i < PACER_SAMPLER_TICKS; i++) {
 		const struct pacer_sampler_tick *at = &s->tick[i];
 
-		/* Of a copy, a tick may have begun that the rest of it does not know of. */
+		/* In a copy, a tick may have begun that the rest of the copy lacks. */
 		if (at->T > b->T || at->T >= oldest || pacer_sample_expired(at->T, t, b->t0))
 			continue;
 		oldest = at->T;
@@ -214,7 +215,7 @@ PACER_INLINE __u64 pacer_sampler_n(const struct pacer_sampler *s, const struct p
 	return N < by->window ? N : by->window;
 }
 
-/* The items by their places. */
+/* Reads the items at their places. */
 PACER_INLINE struct pacer_sample_item *
 pacer_sampler_item(struct pacer_sampler *s, const struct pacer_sampling *by, __u32 place)
 {
@@ -225,8 +226,9 @@ pacer_sampler_item(struct pacer_sampler *s, const struct pacer_sampling *by, __u
 	return &s->wor.X[v][in].item;
 }
 
-/* Draws a sample of the window at `tick`. Returns the number of items in out: k, or 0 of an empty
- * window; without replacement all of the window if it holds fewer.
+/*
+ * Draws a sample of the window at `tick`. Returns the number of items in out: k, or 0 for an empty
+ * window. Without replacement it is the whole window if that has fewer than k.
  */
 PACER_INLINE __u32 pacer_sampler_draw(const struct pacer_sampler *s,
 				      const struct pacer_sampling *by, struct pacer_sample_rng *rng,

@@ -1,56 +1,59 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Purpose: a tier's state, from a key's hash to the record that holds it, and the
- * three steps in which a packet asks it: peek (read only), take (claim and
- * judge), and commit or cancel; or, where no other tier has a say, all in one.
+ * Purpose: finds the entry of a key by its hash. A packet asks a tier in three
+ * steps: peek (read only), take (claim and judge), and commit or cancel. If no
+ * other tier has to judge the packet, it is all one step.
  *
- * Records (a window, with or without a gap) stand in sets of two, beside each
- * other in memory, tagged with 16 bits of their key's hash. A key that has no
- * record takes one of its set that is idle: that holds nothing any more which
- * could matter. Where neither is idle the key shares a record with others like
- * it. A record that is taken begins with what the shared record holds, so that
- * a key which was counted there brings its count along: nobody buys a fresh
- * allowance by filling the table, and a key with a record is not disturbed by
- * those without.
+ * Records (a window, with or without a gap) are in sets of two, side by side in
+ * memory. A record has 16 bits of its key's hash as a tag. A key without a
+ * record takes one of its set that is idle: nothing in it matters any more. If
+ * neither is idle, the key shares a record with other keys of that kind. A
+ * record that is taken begins with what the shared record holds. So a key that
+ * was counted there brings its count along. Nobody buys a fresh allowance by
+ * filling the table, and keys without a record do not disturb a key with one.
  *
  * Sketches (a gap alone) are recency.h's lines, selected by the hash.
  *
- * Concurrency: any number of CPUs. Who puts a key into a set, or counts it in
- * the shared record, holds the claim of the set's first record while it looks
- * for the key in both; so a key never has two. Claims are taken in one order:
- * first record, second record, shared record, then the next tier's. Each is
- * given up after PACER_SPINS looks, and the packet denied as contended.
+ * Concurrency: any number of CPUs. To put a key into a set, or to count it in
+ * the shared record, a CPU holds the claim of the set's first record while it
+ * looks for the key in both. So a key never has two records. Claims are taken
+ * in one order: first record, second record, shared record, then those of the
+ * next tier. After PACER_SPINS looks a CPU gives up, and the packet is denied
+ * as contended.
  *
- * The clocks of two packets may disagree: one that was read before the other may
- * be judged after it. A key's own record makes up for that (a time that runs
- * backwards counts as the latest seen), but another key may have taken the record
- * meanwhile. So a record is idle only PACER_IDLE_SLACK_NS after its state has
- * ceased to matter (the loader adds it): G1 is exact as long as no packet is
- * judged later than that after its clock was read. Beyond that it is exact for a
- * key that keeps its record; one whose record was taken by another meanwhile
- * begins anew, and may get its limit once more at each such jump back. (replay
- * counts every frame at the latest time seen, and so is exact on that.)
+ * Two packets may be judged in another order than their clocks were read. A
+ * key's own record makes up for that, since a time that runs backwards counts
+ * as the latest seen. But another key may have taken the record meanwhile. So a
+ * record is idle only PACER_IDLE_SLACK_NS after its state has ceased to matter
+ * (the loader adds this time). G1 is exact if every packet is judged within
+ * that time after its clock was read. Otherwise it is exact for a key that
+ * keeps its record. A key that lost its record to another begins anew, and may
+ * get its limit once more at each such jump back. (replay counts every frame at
+ * the latest time seen, so there it is exact.)
  *
- * Error: on top of recency.h's and window.h's, a key is denied wrongly where it
- * shares: with a key of its set that has the same tag (2^-16 a pair), or, while
- * its set is full, with the others of its shared record; and, when it then gets
- * a record of its own, for as long as what it brought along lasts. A gap in a
- * record is prolonged by less than the unit of its last admission, 2^last_shift
- * ns, which the loader keeps to a sixteenth of the gap at most.
+ * Error: beside the errors of recency.h and window.h, a key is denied wrongly
+ * if it shares a record: with a key of its set that has the same tag (2^-16 for
+ * a pair), or, while its set is full, with the others of its shared record. If
+ * it then gets a record of its own, this lasts as long as what it brought
+ * along. A gap in a record is prolonged by less than the unit of its last
+ * admission, 2^last_shift ns. The loader keeps that to a sixteenth of the gap
+ * at most.
  *
- * While the hash's secret is changed, a rule has two tiers of one limit, which may
- * have the same lines: one that begins under the new secret, and the one before,
- * until its memory has run out. To each, the other's entries are those of other
- * keys, and both count every packet that is admitted, so no limit is passed, and
- * a table can be fuller by as many entries as there are sources meanwhile. Both agree on when a
- * record is idle. A packet claims for both, one after the other, so two CPUs may
- * wait for each other, until one gives up after PACER_SPINS looks; and a key whose
- * two places fall together cannot have both, and is denied as contended until the
- * old tier's end: where both are new in one set, want one shared record, or are in
- * one line of a sketch. Of n sets these are 1/n to 2/n of the keys.
+ * While the hash's secret changes, a rule has two tiers for one limit, which
+ * may have the same lines. One begins under the new secret. The other goes on
+ * under the old one until its memory has run out. To each tier, the other's
+ * entries are those of other keys. Both count every packet that is admitted, so
+ * no limit is passed. Meanwhile the table can be fuller by one entry for each
+ * source. Both agree on when a record is idle. A packet claims for both, one
+ * after the other. So two CPUs may wait for each other until one gives up after
+ * PACER_SPINS looks. A key whose two places fall together cannot have both, and
+ * is denied as contended until the old tier's end. That happens if both are new
+ * in one set, want one shared record, or are in one line of a sketch. With n
+ * sets it is 1/n to 2/n of the keys.
  *
- * Memory: 32 bytes a narrow record (window.h), so that a set is a cache line;
- * 64 a wide one (128 to 256 above 10 slots); half as much again for the shared.
+ * Memory: 32 bytes for a narrow record (window.h), so a set is a cache line; 64
+ * for a wide one, or 128 to 256 with more than 10 slots. The shared records
+ * take half as much again.
  */
 #ifndef PACER_TABLE_H
 #define PACER_TABLE_H
@@ -63,7 +66,7 @@
 
 #define PACER_IDLE_SLACK_NS 250000000u
 
-/* One packet's question to one tier. now_ns is not 0. */
+/* What one packet asks one tier. now_ns is not 0. */
 struct pacer_ask {
 	struct pacer_table *table;
 	const struct pacer_tier *tier;
@@ -73,8 +76,8 @@ struct pacer_ask {
 };
 
 /*
- * Where a key's state was looked for, and, once it is claimed, its claim's word. Small, since a
- * rule has as many of them on the stack as it has limits.
+ * Where a key's state was looked for. Once that is claimed, the claim's word. It is small, since
+ * the stack has one for each limit of a rule.
  */
 struct pacer_hold {
 	__u32 index;
@@ -104,7 +107,7 @@ PACER_INLINE __u32 pacer_tag(struct pacer_hash hash)
 	return tag ? tag : 1;
 }
 
-/* From one entry to the next, in units, as everything below that is called an index. */
+/* The distance from one entry to the next, in units. Every index below is in units, too. */
 PACER_INLINE __u32 pacer_stride(const struct pacer_tier *t)
 {
 	return t->units;
@@ -116,17 +119,17 @@ PACER_INLINE __u32 pacer_set_index(const struct pacer_tier *t, struct pacer_hash
 	return t->base * PACER_LINE_UNITS + pacer_place(hash.place, t->sets) * 2 * pacer_stride(t);
 }
 
-/* One for all keys of a set that have the same tag: they may come to count in one record. */
+/* The same for all keys of a set with the same tag, since they may come to count in one record. */
 PACER_INLINE __u32 pacer_shared_index(const struct pacer_tier *t, struct pacer_hash hash)
 {
 	__u32 of = pacer_tag(hash) << 16 | (pacer_place(hash.place, t->sets) & 0xffff);
 
-	/* Multiplied, so that tags that differ in few bits are far apart. */
+	/* The multiplication moves similar tags far apart. */
 	return t->base * PACER_LINE_UNITS +
 	       (2 * t->sets + pacer_place(of * PACER_HASH_ODD, t->shared)) * pacer_stride(t);
 }
 
-/* The beginning of the entry at `index`, 0 if there is none. */
+/* The beginning of the entry at `index`; 0: none. */
 PACER_INLINE struct pacer_entry *pacer_entry_at(struct pacer_table *table, __u32 index)
 {
 	struct pacer_line *line = PACER_LINE_AT(table, index / PACER_LINE_UNITS);
@@ -144,7 +147,7 @@ PACER_INLINE PACER_MUST_USE int pacer_ring_whole(const struct pacer_tier *t,
 	return PACER_LINE_AT(r->table, (r->index + t->units - 1) / PACER_LINE_UNITS) != 0;
 }
 
-/* The record at `index`; 0 where the table does not hold its first line. */
+/* The record at `index`; 0: its first line is not in the table. */
 PACER_INLINE PACER_MUST_USE int pacer_ring_begin(struct pacer_table *table, __u32 index,
 						 struct pacer_ring *r)
 {
@@ -157,7 +160,7 @@ PACER_INLINE PACER_MUST_USE int pacer_ring_begin(struct pacer_table *table, __u3
 	return 1;
 }
 
-/* The same; 0 where the table does not hold all of its lines. */
+/* The same; 0: not all its lines are in the table. */
 PACER_INLINE PACER_MUST_USE int pacer_ring_at(struct pacer_table *table, const struct pacer_tier *t,
 					      __u32 index, struct pacer_ring *r)
 {
@@ -173,28 +176,28 @@ PACER_INLINE int pacer_record_idle(const struct pacer_tier *t, const struct pace
 }
 
 /*
- * What a judgement rests on, read in whatever order.
+ * What a judgement is based on, read in any order.
  *
- * Of a record: while head_ns and cum are the same, nothing has been counted since cum was read, as
- * within a slot cum only grows, by no more than the limit, and slots do not come twice. While
- * last_off is the same, the last admission is that of then.
- * Of a rate: its TAT, as head_ns and last_off, which is all that it has.
+ * Of a record: while head_ns and cum are the same, nothing has been counted since cum was read. For
+ * within a slot cum only grows, by no more than the limit, and slots do not repeat. While last_off
+ * is the same, so is the last admission. Of a rate: its TAT, in head_ns and last_off; it has
+ * nothing else.
  */
 struct pacer_seen {
 	__u64 head_ns;
-	__u64 now_ns; /* the packet's time, or the latest seen */
+	__u64 now_ns; /* the packet's time, or the latest seen if that is later */
 	__u32 last_off;
 	__u32 cum;
 	__u32 passed; /* slots that the ring is behind now_ns */
 };
 
-/* An entry as a reader finds it. */
+/* An entry as a reader found it. */
 struct pacer_found {
 	struct pacer_ring ring;
-	__u32 word; /* the claim's, as found: the reader holds nothing */
+	__u32 word; /* the claim's word as found; the reader holds no claim */
 };
 
-/* Look at `index`. 0: there is no line. */
+/* Looks at `index`. 0: there is no line. */
 PACER_INLINE int pacer_record_look(const struct pacer_ask *q, __u32 index, struct pacer_found *f)
 {
 	if (!pacer_ring_begin(q->table, index, &f->ring))
@@ -204,9 +207,9 @@ PACER_INLINE int pacer_record_look(const struct pacer_ask *q, __u32 index, struc
 }
 
 /*
- * Where the key stands as far as a reader can tell: its record, or the shared one. A key that has a
- * record has the first of its set unless that was taken, so this one is looked at alone: the second
- * would be a line more in the cache for every key.
+ * Finds the key's record or the shared one, as far as a reader can tell. Mostly a key has the first
+ * record of its set, so that one is looked at first, alone. To look at both would touch another
+ * cache line for every key.
  */
 PACER_INLINE void pacer_record_locate(const struct pacer_ask *q, struct pacer_found *f)
 {
@@ -223,7 +226,7 @@ PACER_INLINE void pacer_record_locate(const struct pacer_ask *q, struct pacer_fo
 	pacer_record_look(q, pacer_shared_index(t, q->hash), f);
 }
 
-/* Claim the shared record. The holder of the set's first record, if there are sets. */
+/* Claims the shared record. If there are sets, the caller holds the set's first record. */
 PACER_INLINE PACER_MUST_USE enum pacer_claim_result pacer_shared_take(const struct pacer_ask *q,
 								      struct pacer_hold *hold)
 {
@@ -237,9 +240,9 @@ PACER_INLINE PACER_MUST_USE enum pacer_claim_result pacer_shared_take(const stru
 }
 
 /*
- * Fill the claimed record at hold->index with what the shared record holds, or with nothing where
- * that is idle. A shared record that a CPU of this key still writes to is held: it was claimed
- * before that CPU let go of the set.
+ * Fills the claimed record at hold->index with what the shared record holds, or with nothing if
+ * that is idle. If another CPU still writes to the shared record for this key, it holds that
+ * record: it claimed it before it released the set.
  */
 PACER_INLINE PACER_MUST_USE enum pacer_claim_result pacer_record_inherit(const struct pacer_ask *q,
 									 struct pacer_hold *hold)
@@ -269,7 +272,7 @@ PACER_INLINE PACER_MUST_USE enum pacer_claim_result pacer_record_inherit(const s
 	return PACER_CLAIM_TAKEN;
 }
 
-/* Make the claimed line, an idle record, the key's: the tag is seen before the claim is let go. */
+/* Gives the claimed idle record to the key. Other CPUs see the tag before the claim is released. */
 PACER_INLINE PACER_MUST_USE enum pacer_claim_result
 pacer_record_adopt(const struct pacer_ask *q, struct pacer_entry *head, struct pacer_hold *hold)
 {
@@ -285,7 +288,10 @@ pacer_record_adopt(const struct pacer_ask *q, struct pacer_entry *head, struct p
 	return result;
 }
 
-/* The second record of a set whose first is held, found not to be the key's: take it if idle. */
+/*
+ * The caller holds the first record of the set, and the second is not the key's. Takes the second
+ * if it is idle.
+ */
 PACER_INLINE PACER_MUST_USE enum pacer_claim_result
 pacer_second_adopt(const struct pacer_ask *q, struct pacer_entry *head, struct pacer_hold *hold)
 {
@@ -303,8 +309,8 @@ pacer_second_adopt(const struct pacer_ask *q, struct pacer_entry *head, struct p
 }
 
 /*
- * Find the key in its set, or a record for it, or the shared record, and claim that. The set's
- * first record is claimed meanwhile.
+ * Finds the key in its set, or a record for it, or the shared record, and claims that. Meanwhile it
+ * holds the set's first record.
  */
 PACER_SUBPROG PACER_MUST_USE enum pacer_claim_result pacer_record_enter(const struct pacer_ask *q,
 									struct pacer_hold *hold)

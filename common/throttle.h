@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Purpose: `limit` uses, each free again `cooldown` after it was made, for a
- * whole rule or a pool, in memory that does not grow with the limit.
+ * Purpose: `limit` uses for a whole rule or a pool. Each use is free again
+ * `cooldown` after it was made. The memory does not grow with the limit.
  *
  * Source: "Key usage coding challenge" and its "Key usage throttler": sections
  * "Buckets", "Generalizing", "The code". Uses are gathered in an active bucket,
@@ -99,15 +99,15 @@
  * whose uses are undone needs a throttle for each resource, as pool.h has it.
  *
  * Concurrency: pacer_throttle_use has one caller at a time. pacer_throttle_take
- * is for any number of CPUs, each with its own lease. Whatever may interrupt a
- * taker on its CPU and take as well needs its own lease, and is a CPU more in
- * `cpus`. pacer_throttle_undo and _refuses are the same taker's. Uses of a lease
- * touch the caller's memory only. Refusals write nothing
- * shared, but for one that has something to hand back or to take back first.
- * pacer_throttle_free is read only, and next to writers an estimate. State and leases begin zeroed,
- * and are zeroed together.
+ * is for any number of CPUs, each with its own lease. If something may
+ * interrupt a taker on its CPU and take as well, it needs a lease of its own
+ * and counts as another CPU in `cpus`. pacer_throttle_undo and _refuses are for
+ * the same taker. Uses out of a lease touch only the caller's memory. Refusals
+ * write nothing shared, unless something has to be handed back or taken back
+ * first. pacer_throttle_free only reads; beside writers it is an estimate.
+ * State and leases begin zeroed, and are zeroed together.
  *
- * Memory: 6,248 bytes of state, 32 a CPU, whatever the limit.
+ * Memory: 6,248 bytes of state and 32 for each CPU, whatever the limit.
  */
 #ifndef PACER_THROTTLE_H
 #define PACER_THROTTLE_H
@@ -135,15 +135,15 @@ enum pacer_throttle_error {
 	PACER_THROTTLE_BAD_BUCKETS /* more than PACER_THROTTLE_BUCKETS would be needed */
 };
 
-/* The operator's units. For one caller at a time: cpus 1, lease 1, lease_ns 0. */
+/* In the operator's units. For one caller at a time, cpus and lease are 1 and lease_ns is 0. */
 struct pacer_throttle_params {
 	__u32 limit;
 	__u32 threshold;
-	__u32 cpus; /* CPUs, or other takers with a lease of their own */
+	__u32 cpus; /* CPUs, and other takers with a lease of their own */
 	__u32 lease;
 	__u64 cooldown_ns;
 	__u64 max_cooldown_ns; /* UINT64_MAX: no requirement A */
-	__u64 lease_ns;	       /* 0: a lease is good for one reading of the clock */
+	__u64 lease_ns;	       /* 0: a lease lasts for one reading of the clock */
 	__u64 resolution_ns;
 };
 
@@ -176,7 +176,7 @@ PACER_INLINE __u64 pacer_throttle_buckets(const struct pacer_throttle_params *pa
 				  pacer_throttle_div_up(params->limit, full));
 }
 
-/* Fill *profile, or say why not and leave it alone. For the loader: it divides. */
+/* Fills *profile, or returns why not and leaves it unchanged. For the loader: it divides. */
 PACER_INLINE PACER_MUST_USE enum pacer_throttle_error
 pacer_throttle_configure(struct pacer_throttle_profile *profile,
 			 const struct pacer_throttle_params *params)
@@ -207,8 +207,8 @@ pacer_throttle_configure(struct pacer_throttle_profile *profile,
 }
 
 /*
- * The largest lease that pacer_throttle_configure accepts beside the other params; 0: they are
- * refused with any. For the loader: it divides.
+ * The largest lease that pacer_throttle_configure accepts with the other params; 0: it refuses them
+ * with any lease. For the loader: it divides.
  */
 PACER_INLINE __u32 pacer_throttle_lease_max(struct pacer_throttle_params params)
 {
@@ -237,7 +237,7 @@ PACER_INLINE __u32 pacer_throttle_block(__u64 number)
 	return (number / PACER_THROTTLE_BLOCK) & (PACER_THROTTLE_BLOCKS - 1);
 }
 
-/* Has bucket `number`, if it is there, cooled down, and with it all before it? */
+/* Does bucket `number` exist, and has it cooled down, and so all before it? */
 PACER_INLINE int pacer_throttle_cooled(const struct pacer_throttle_profile *profile,
 				       const struct pacer_throttle_state *state, __u64 number,
 				       __u64 now_ns)
@@ -253,7 +253,7 @@ PACER_INLINE __u32 pacer_throttle_room(const struct pacer_throttle_profile *prof
 	return held < profile->limit ? profile->limit - held : 0;
 }
 
-/* Without writing: are fewer than n uses free, and has nothing cooled down? */
+/* Are fewer than n uses free, and has nothing cooled down? Read only. */
 PACER_INLINE int pacer_throttle_bare(const struct pacer_throttle_profile *profile,
 				     const struct pacer_throttle_state *state, __u64 now_ns,
 				     __u32 n)
@@ -265,8 +265,8 @@ PACER_INLINE int pacer_throttle_bare(const struct pacer_throttle_profile *profil
 }
 
 /*
- * The same next to writers; 0 also if no look was undisturbed. It looks again rather than claim at
- * once: who claims only to be refused disturbs the next one's look, and so on.
+ * The same beside writers; 0 also if every look was disturbed. It looks again instead of claiming
+ * at once: a CPU that claims and is refused disturbs the next one's look, and so on.
  */
 PACER_INLINE int pacer_throttle_spent(const struct pacer_throttle_profile *profile,
 				      const struct pacer_throttle_state *state, __u64 now_ns,
@@ -287,8 +287,9 @@ PACER_INLINE int pacer_throttle_spent(const struct pacer_throttle_profile *profi
 	return 0;
 }
 
-/* Add n uses, of which -n may be handed back, to bucket `number`. Only by the state's holder, as
- * all that follow to pacer_throttle_grant.
+/*
+ * Adds n uses to bucket `number`; a negative n hands uses back. Only for the state's holder, as is
+ * all that follows up to pacer_throttle_grant.
  */
 PACER_INLINE void pacer_throttle_count(struct pacer_throttle_state *state, __u64 number, __u32 n)
 {
@@ -300,8 +301,9 @@ PACER_INLINE void pacer_throttle_count(struct pacer_throttle_state *state, __u64
 	pacer_store(&state->held, pacer_load(&state->held) + n);
 }
 
-/* Take back every bucket that has cooled down: whole blocks, then buckets. Returns how many uses
- * are free then.
+/*
+ * Takes back every bucket that has cooled down, first whole blocks, then buckets. Returns how many
+ * uses are free then.
  */
 PACER_INLINE __u32 pacer_throttle_release(const struct pacer_throttle_profile *profile,
 					  struct pacer_throttle_state *state, __u64 now_ns)
@@ -330,7 +332,7 @@ PACER_INLINE __u32 pacer_throttle_release(const struct pacer_throttle_profile *p
 	return pacer_throttle_room(profile, pacer_load(&state->held));
 }
 
-/* See to it that the newest bucket takes a use; returns how many it takes. */
+/* Opens a new bucket if the newest takes no more uses. Returns how many it takes. */
 PACER_INLINE __u32 pacer_throttle_open(const struct pacer_throttle_profile *profile,
 				       struct pacer_throttle_state *state, __u64 now_ns)
 {
@@ -343,7 +345,7 @@ PACER_INLINE __u32 pacer_throttle_open(const struct pacer_throttle_profile *prof
 	if (there && count < profile->threshold && now_ns <= pacer_load64(&newest->close_ns))
 		return profile->threshold - count;
 	if (there >= PACER_THROTTLE_BUCKETS)
-		return ~0u; /* only after a change of policy: share, do not forget */
+		return ~0u; /* only after a change of policy: uses share a bucket */
 	pacer_store64(&bucket->close_ns, pacer_throttle_sum(now_ns, profile->open_ns));
 	pacer_store64(&bucket->until_ns, there ? pacer_load64(&newest->until_ns) : 0);
 	pacer_store(&bucket->count, 0);
@@ -351,7 +353,7 @@ PACER_INLINE __u32 pacer_throttle_open(const struct pacer_throttle_profile *prof
 	return profile->threshold;
 }
 
-/* Count n uses into the newest bucket, to be made at until_ns at the latest. */
+/* Counts n uses in the newest bucket. They are made at until_ns at the latest. */
 PACER_INLINE void pacer_throttle_put(struct pacer_throttle_state *state, __u64 until_ns, __u32 n)
 {
 	__u64 number = pacer_load64(&state->tail) - 1;
@@ -361,8 +363,9 @@ PACER_INLINE void pacer_throttle_put(struct pacer_throttle_state *state, __u64 u
 	pacer_throttle_count(state, number, n);
 }
 
-/* Make n uses now, at most threshold, which the caller has seen to be free. Returns the number of
- * the first.
+/*
+ * Makes n uses now, at most threshold. The caller has checked that they are free. Returns the
+ * number of the first.
  */
 PACER_INLINE __u32 pacer_throttle_make(const struct pacer_throttle_profile *profile,
 				       struct pacer_throttle_state *state, __u64 now_ns, __u32 n)
@@ -383,7 +386,7 @@ PACER_INLINE __u32 pacer_throttle_make(const struct pacer_throttle_profile *prof
 	return number;
 }
 
-/* Hand back what is left of a lease. */
+/* Hands back what is left of a lease. */
 PACER_INLINE void pacer_throttle_settle(struct pacer_throttle_state *state,
 					struct pacer_throttle_lease *lease)
 {
@@ -402,7 +405,8 @@ PACER_INLINE void pacer_throttle_settle(struct pacer_throttle_state *state,
 		lease->left = 0;
 }
 
-/* After n uses: lease what they leave of profile->lease, if the newest bucket and `room` have it.
+/*
+ * After n uses: leases the rest of profile->lease, as far as the newest bucket and `room` have it.
  */
 PACER_INLINE void pacer_throttle_grant(const struct pacer_throttle_profile *profile,
 				       struct pacer_throttle_state *state,
@@ -432,7 +436,7 @@ PACER_INLINE void pacer_throttle_grant(const struct pacer_throttle_profile *prof
 	lease->bucket = number;
 }
 
-/* pacer_throttle_take where the shared state has to be changed. */
+/* pacer_throttle_take if it has to change the shared state. */
 PACER_SUBPROG PACER_MUST_USE enum pacer_throttle_result
 pacer_throttle_refill(const struct pacer_throttle_profile *profile,
 		      struct pacer_throttle_state *state, struct pacer_throttle_lease *lease,
@@ -464,8 +468,8 @@ pacer_throttle_refill(const struct pacer_throttle_profile *profile,
 }
 
 /*
- * Would pacer_throttle_take refuse one use? Read only. A refusal stands for the moment of the look;
- * 0 is provisional.
+ * Would pacer_throttle_take refuse one use? Read only. A refusal is right at the moment of the
+ * look; 0 is provisional.
  */
 PACER_INLINE int pacer_throttle_refuses(const struct pacer_throttle_profile *profile,
 					const struct pacer_throttle_state *state,
@@ -477,7 +481,7 @@ PACER_INLINE int pacer_throttle_refuses(const struct pacer_throttle_profile *pro
 	return pacer_throttle_spent(profile, state, now_ns, 1);
 }
 
-/* Make n uses, at most threshold, all or none, as one of several CPUs. */
+/* Makes n uses, at most threshold, all or none. For one of several CPUs. */
 PACER_INLINE PACER_MUST_USE enum pacer_throttle_result
 pacer_throttle_take(const struct pacer_throttle_profile *profile,
 		    struct pacer_throttle_state *state, struct pacer_throttle_lease *lease,
@@ -502,13 +506,12 @@ pacer_throttle_take(const struct pacer_throttle_profile *profile,
 }
 
 /*
- * Take back the one use that pacer_throttle_take has just made for this CPU, at the same reading of
- * the clock. It goes back to the lease it was made from, or to its bucket where there is none: if
- * the claim on that is not had, the CPU holds one use more than the bounds above count with until
- * it comes again. Where another CPU opened a bucket since, an empty one may stay behind, which the
- * bound on buckets does not count: with thresholds of a few uses, and many undone within a
- * cooldown, uses may come to share the newest and come back later. The number of a use is not taken
- * back.
+ * Takes back the one use that pacer_throttle_take has just made for this CPU, at the same reading
+ * of the clock. The use goes back to its lease, or without one to its bucket. If the bucket cannot
+ * be claimed, the CPU holds one use more than the bounds above allow for, until it comes again. If
+ * another CPU opened a bucket since, an empty bucket may stay behind, which the bound on buckets
+ * does not count. With thresholds of a few uses, and many uses undone within a cooldown, uses may
+ * then share the newest bucket and come back later. The number of a use is not taken back.
  */
 PACER_SUBPROG void pacer_throttle_undo(const struct pacer_throttle_profile *profile,
 				       struct pacer_throttle_state *state,
@@ -529,8 +532,9 @@ PACER_SUBPROG void pacer_throttle_undo(const struct pacer_throttle_profile *prof
 }
 
 /*
- * Make n uses, at most threshold, all or none, as the only caller. Where not one is free it writes
- * nothing; that it forgets this time costs nothing, as no use can be made before a later one.
+ * Makes n uses, at most threshold, all or none. For the only caller. If not one is free it writes
+ * nothing. It does not note the time then, which is harmless: no use can be made before a later
+ * one.
  */
 PACER_INLINE PACER_MUST_USE enum pacer_throttle_result
 pacer_throttle_use(const struct pacer_throttle_profile *profile, struct pacer_throttle_state *state,
@@ -549,7 +553,7 @@ pacer_throttle_use(const struct pacer_throttle_profile *profile, struct pacer_th
 	return PACER_THROTTLE_ADMIT;
 }
 
-/* Uses that can be made at now_ns, those on lease not among them. */
+/* The uses that can be made at now_ns, without those on lease. */
 PACER_INLINE __u32 pacer_throttle_free(const struct pacer_throttle_profile *profile,
 				       const struct pacer_throttle_state *state, __u64 now_ns)
 {
@@ -575,9 +579,9 @@ PACER_INLINE __u32 pacer_throttle_free(const struct pacer_throttle_profile *prof
 }
 
 /*
- * The earliest time at which a use is free, if nothing else comes: exact for a caller without a
- * lease. Uses that other CPUs hold on lease may be handed back before. 0: at any time. PACER_NEVER:
- * there is none, ever. Not for the packet path: it looks at every bucket.
+ * The earliest time at which a use is free if nothing else comes. It is exact for a caller without
+ * a lease. Other CPUs may hand back leased uses before. 0: at any time. PACER_NEVER: never. Not for
+ * the packet path: it looks at every bucket.
  */
 PACER_INLINE __u64 pacer_throttle_when(const struct pacer_throttle_profile *profile,
 				       const struct pacer_throttle_state *state)

@@ -6,18 +6,18 @@
  * Approximation": slots of width T, advance and clear, one clear for a jump
  * longer than the ring. Two things differ:
  *
- * - The source shortens the window to make up for the slots (300 per 1.0 s kept
- *   as 300 per 0.9 s). A ring of m slots of W/m forgets an event after between
- *   W - T and W, so up to twice the limit passes across an edge. Here the ring
- *   has m + 1 slots with m * T >= W: an event of the slot that began at s, so at
- *   s <= e < s + T, is forgotten at s + (m + 1) T > e + m T >= e + W.
- * - Instead of a count a slot and a running total, the ring holds what the
- *   running total was when each slot began. The total of the window is then one
- *   subtraction, whatever the slots.
+ * - The source shortens the window to make up for the slots (300 per 1.0 s kept as 300 per 0.9 s).
+ * A ring of m slots of W/m forgets an event after W - T to W, so up to twice
+ * the limit passes across an edge. Here the ring has m + 1 slots with m * T >=
+ * W. An event in the slot that began at s, so at s <= e < s + T, is forgotten
+ * at s + (m + 1) T > e + m T >= e + W.
+ * - The source keeps a count for each slot, and a running total. Here the ring holds the running
+ * total at the beginning of each slot. The total of the window is then one
+ * subtraction, whatever the slots.
  *
- * The slots are counted from the first event after the ring was empty, not from
- * the multiples of T: their widths are exact without a division. Time 0 is not a
- * time: a head of 0 is a ring that was never used.
+ * Slots begin at the first event after the ring was empty, not at multiples of
+ * T. So their widths are exact without a division. Time 0 is no time: a head of
+ * 0 means that the ring was never used.
  *
  * Error: G1 is exact for the closed window [t-W, t]. A denial is false only if
  * the cost over (t - (m+1) T, t] would not fit, which is W + T where m divides W.
@@ -25,15 +25,16 @@
  * window are counted in units of 2^cost_shift bytes, rounded up for each packet.
  * A time before the current slot counts as the slot's beginning.
  *
- * Concurrency: pacer_window_since reads, and may be called beside a writer if its
- * finding is checked with the claim's word (claim.h); pacer_window_advance and
- * pacer_ring_count only by the line's holder. The source's add(n) and check(now)
- * are those together (tests/unit/window_oracle.h), as table.h has them.
+ * Concurrency: pacer_window_since only reads. It may run beside a writer if the
+ * caller checks the claim's word afterwards (claim.h). pacer_window_advance and
+ * pacer_ring_count are for the line's holder. The source's add(n) and
+ * check(now) are those together (tests/unit/window_oracle.h), as table.h has
+ * them.
  *
- * Memory: 4 bytes a slot and 24 beside: one line up to 10 slots, two up to 26.
- * Of a limit of up to PACER_NARROW_LIMIT the totals are kept modulo 2^8, as what
- * the ring holds is never more than the limit: a byte a slot and 18 beside, half
- * a line up to PACER_NARROW_SLOTS slots.
+ * Memory: 4 bytes for each slot and 24 more: one line up to 10 slots, two up to
+ * 26. The ring never holds more than the limit. So for limits up to
+ * PACER_NARROW_LIMIT the totals are kept modulo 2^8: a byte for each slot and
+ * 18 more, half a line up to PACER_NARROW_SLOTS slots.
  */
 #ifndef PACER_WINDOW_H
 #define PACER_WINDOW_H
@@ -62,13 +63,12 @@ enum pacer_window_error {
 	PACER_WINDOW_BAD_SLOTS	/* 0, more than PACER_SLOTS_MAX, or more than the window has ns */
 };
 
-/* How the host finds a line, 0 if there is none; one that keeps them otherwise defines it itself.
- */
+/* Finds a line; 0: none. A host that stores lines in another way defines it itself. */
 #ifndef PACER_LINE_AT
 #define PACER_LINE_AT(table, index) ((index) < (table)->n ? &(table)->lines[index] : 0)
 #endif
 
-/* An entry: its first line, its beginning in that, and where it stands in the table, in units. */
+/* An entry: its first line, its beginning in that line, and its index in the table, in units. */
 struct pacer_ring {
 	struct pacer_table *table;
 	struct pacer_line *line;
@@ -81,7 +81,7 @@ PACER_INLINE int pacer_window_narrow(const struct pacer_window *w)
 	return w->units == PACER_NARROW_UNITS;
 }
 
-/* Keep it in wide records, whatever its limit. For the loader. */
+/* Makes its records wide, whatever the limit. For the loader. */
 PACER_INLINE void pacer_window_widen(struct pacer_window *w)
 {
 	w->extra_lines =
@@ -98,9 +98,9 @@ PACER_INLINE __u32 pacer_window_limit_max(const struct pacer_window *w)
 }
 
 /*
- * Fill *w from the operator's units: `limit` packets or bytes in any `window_ns`, held in `slots`
- * slots, on a clock of `resolution_ns` (which the window grows by, so that G1 holds in real time).
- * For the loader: it divides.
+ * Fills *w from the operator's units: `limit` packets or bytes in any `window_ns`, with `slots`
+ * slots, on a clock of `resolution_ns`. The window grows by the resolution, so that G1 holds in
+ * real time. For the loader: it divides.
  */
 PACER_INLINE PACER_MUST_USE enum pacer_window_error
 pacer_window_profile(struct pacer_window *w, enum pacer_cost cost, __u64 limit, __u64 window_ns,
@@ -138,7 +138,7 @@ pacer_window_profile(struct pacer_window *w, enum pacer_cost cost, __u64 limit, 
 	return PACER_WINDOW_OK;
 }
 
-/* What a packet of `len_bytes` costs, in the window's units. */
+/* The cost of a packet of `len_bytes`, in the window's units. */
 PACER_INLINE __u32 pacer_window_cost(const struct pacer_window *w, __u32 len_bytes)
 {
 	if (w->cost == PACER_COST_PACKETS)
@@ -174,7 +174,7 @@ PACER_INLINE __u32 *pacer_ring_word(const struct pacer_ring *r, __u32 i)
 	if (at >= PACER_LINE_WORDS)
 		line = PACER_LINE_AT(r->table, r->index / PACER_LINE_UNITS + at / PACER_LINE_WORDS);
 	if (!line)
-		line = r->line; /* not reached: the loader gives a record its lines */
+		line = r->line; /* not reached: the loader gives each record enough lines */
 	return &line->word[at % PACER_LINE_WORDS];
 }
 
@@ -206,7 +206,7 @@ PACER_INLINE void pacer_ring_count(const struct pacer_window *w, const struct pa
 		pacer_store(&r->line->cum, cum);
 }
 
-/* Copy the totals of one record to another, line by line. By the holder of both. */
+/* Copies the totals of one record to another, line by line. Only for the holder of both. */
 PACER_INLINE void pacer_ring_copy(const struct pacer_window *w, const struct pacer_ring *to,
 				  const struct pacer_ring *from)
 {
@@ -232,7 +232,7 @@ PACER_INLINE void pacer_ring_copy(const struct pacer_window *w, const struct pac
 	}
 }
 
-/* The slot after this one, by arithmetic: every branch in a loop is one more path to verify. */
+/* The next slot. By arithmetic, since every branch in a loop is one more path to verify. */
 PACER_INLINE __u32 pacer_ring_next(const struct pacer_window *w, __u32 cursor)
 {
 	__u32 beyond = pacer_opaque(cursor + 1 - w->ring);
@@ -240,7 +240,7 @@ PACER_INLINE __u32 pacer_ring_next(const struct pacer_window *w, __u32 cursor)
 	return (beyond + (w->ring & -(beyond >> 31))) & 63;
 }
 
-/* Slots that the ring has to advance to reach now_ns: all of them if it was never used. */
+/* How many slots the ring has to advance to reach now_ns: all if it was never used. */
 PACER_INLINE __u32 pacer_window_passed(const struct pacer_window *w, __u64 head_ns, __u64 now_ns)
 {
 	if (!head_ns)
@@ -248,7 +248,7 @@ PACER_INLINE __u32 pacer_window_passed(const struct pacer_window *w, __u64 head_
 	return now_ns > head_ns ? pacer_window_slots(w, now_ns - head_ns) : 0;
 }
 
-/* Cost units in the ring, whose running total is cum, once it has advanced by `passed` slots. */
+/* The cost units in the ring after it advances by `passed` slots. cum is its running total. */
 PACER_INLINE __u32 pacer_window_since(const struct pacer_window *w, const struct pacer_ring *r,
 				      __u32 cum, __u32 cursor, __u32 passed)
 {
@@ -264,8 +264,8 @@ PACER_INLINE __u32 pacer_window_since(const struct pacer_window *w, const struct
 }
 
 /*
- * Advance the ring, whose current slot began at head_ns and whose running total is cum, by `passed`
- * slots to now_ns. Returns the new cursor.
+ * Advances the ring by `passed` slots to now_ns. Its current slot began at head_ns, and its running
+ * total is cum. Returns the new cursor.
  */
 PACER_INLINE PACER_MUST_USE __u32 pacer_window_advance(const struct pacer_window *w,
 						       const struct pacer_ring *r, __u32 cursor,
@@ -292,9 +292,9 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_window_advance(const struct pacer_window
 }
 
 /*
- * The earliest time at which `cost` units fit into the ring, whose current slot began at head_ns,
- * if nothing else comes: exact, since slots are forgotten whole, each at its end. 0: at any time.
- * PACER_NEVER: more than the limit. Not for the packet path: it looks at every slot.
+ * The earliest time at which `cost` units fit into the ring if nothing else comes. The current slot
+ * began at head_ns. The time is exact, since slots are forgotten as a whole. 0: at any time.
+ * PACER_NEVER: the cost is above the limit. Not for the packet path: it looks at every slot.
  */
 PACER_INLINE __u64 pacer_window_when(const struct pacer_window *w, const struct pacer_ring *r,
 				     __u32 cursor, __u64 head_ns, __u32 cost)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The kernel's clocks. Replays are built with another file of this name, whose clock is given. */
+/*
+ * The kernel's clocks. The object for replays has another file of this name, with a clock that is
+ * given.
+ */
 #ifndef PACER_CLOCK_BPF_H
 #define PACER_CLOCK_BPF_H
 

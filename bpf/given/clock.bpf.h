@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A clock that is given, and a length: in place of bpf/clock for an object whose every packet has
- * its time and, where a capture holds only its beginning, the length that it had.
+ * A clock and a length that are given. It replaces bpf/clock in an object for captures. Each packet
+ * has its time, and the length that the frame had if the capture has only its beginning.
  */
 #ifndef PACER_CLOCK_BPF_H
 #define PACER_CLOCK_BPF_H
@@ -9,7 +9,7 @@
 #include <bpf/bpf_helpers.h>
 
 volatile __u64 pacer_given_ns SEC(".data.clock") = 1;
-volatile __u64 pacer_given_len SEC(".data.length") = 0; /* 0: as long as it is */
+volatile __u64 pacer_given_len SEC(".data.length") = 0; /* 0: the length of the packet */
 
 static __always_inline __u64 pacer_clock(int exact)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the verbs on captures share. Each returns EXIT_DONE, or another exit code after its error
- * line. */
+/*
+ * What the verbs on captures share. Each returns EXIT_DONE, or another exit code after its error
+ * line.
+ */
 #ifndef PACER_CAPTURED_H
 #define PACER_CAPTURED_H
 

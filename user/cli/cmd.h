@@ -110,14 +110,18 @@ void result_lacks(void);
 bool stdout_failed(void);
 /* Writes what was printed so far. False: it could not be written, and nothing more can. */
 bool flushed(void);
-/* Ends every verb. Returns `code`. If the output could not be written, it says so in one line and
- * returns EXIT_FAILED; a reader that went away gets no line. */
+/*
+ * Ends every verb. Returns `code`. If the output could not be written, it says so in one line and
+ * returns EXIT_FAILED; a reader that went away gets no line.
+ */
 int written(int code);
 
 /* A name as JSON. Bytes that are not UTF-8 are written as \xHH. */
 json_t *json_text(const char *name);
-/* Prints the value and frees it. If it is NULL, or if there was no memory for any part of it,
- * nothing is printed. So no other result of jansson's has to be checked. */
+/*
+ * Prints the value and frees it. If it is NULL, or if there was no memory for any part of it,
+ * nothing is printed. So no other result of jansson's has to be checked.
+ */
 int print_json(json_t *value);
 int print_json_line(json_t *value);
 

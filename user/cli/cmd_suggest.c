@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* suggest: from a capture, a policy that would deny at most a given share of its sources. For each
+/*
+ * suggest: from a capture, a policy that would deny at most a given share of its sources. For each
  * source it finds the smallest limit that would have denied it nothing. It uses wide records, since
  * no limit is known yet. The share decides which of these limits is written down. A replay of the
- * whole policy has to confirm it. */
+ * whole policy has to confirm it.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -218,8 +220,10 @@ static void raise_limit(struct suggestion *s)
 	s->limit = i ? s->least[i - 1] : s->limit + 1;
 }
 
-/* Sources that share an entry disturb each other. Under a limit they do so a little differently
- * than without one. So the replay may deny one source more. */
+/*
+ * Sources that share an entry disturb each other. Under a limit they do so a little differently
+ * than without one. So the replay may deny one source more.
+ */
 static int confirm(struct suggestion *s)
 {
 	if (!capture_repeats(&s->capture))

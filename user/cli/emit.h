@@ -54,8 +54,10 @@ struct emit_column {
 
 /* `columns` must stay valid until emit_table_end(). Each line begins with `indent` blanks. */
 void emit_table(const struct emit_column *columns, size_t indent);
-/* The same for results that come bit by bit: a row is written as soon as its last cell is set.
- * `widths` gives the width of each column. A wider cell moves what follows it in its row. */
+/*
+ * The same for results that come bit by bit: a row is written as soon as its last cell is set.
+ * `widths` gives the width of each column. A wider cell moves what follows it in its row.
+ */
 void emit_table_at_once(const struct emit_column *columns, const size_t *widths, size_t indent);
 void emit_row(void);
 /* Leaves n cells empty. */
@@ -67,8 +69,10 @@ void emit_table_end(void);
 
 enum emit_style { EMIT_PLAIN, EMIT_BOLD, EMIT_ALARM, EMIT_STYLES };
 
-/* The escape sequence that turns a style on; EMIT_PLAIN turns it off. It is empty unless stdout is
- * a terminal, NO_COLOR is unset or empty, and TERM is not dumb. */
+/*
+ * The escape sequence that turns a style on; EMIT_PLAIN turns it off. It is empty unless stdout is
+ * a terminal, NO_COLOR is unset or empty, and TERM is not dumb.
+ */
 const char *emit_style(enum emit_style style);
 
 struct emit_number {

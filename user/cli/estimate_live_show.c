@@ -149,7 +149,7 @@ static void emit_costs(const struct estimate_live *live)
 
 	emit_uint("cpus_behind", live->behind,
 		  live->behind ? "  %" PRIu32 " of the CPUs changed while they were read: their "
-					      "current tick of %s is left out\n"
+				 "current tick of %s is left out\n"
 			       : NULL,
 		  live->behind, units_duration_text(tick_ns, text, sizeof(text)));
 	emit_real("delta", ESTIMATE_DELTA, "  low..high hold at %g%%, for all keys together; ",

@@ -91,7 +91,8 @@ static enum parsed take_time(const struct reading *r, const char *text, uint64_t
 	return PARSED_WRONG;
 }
 
-/* `value` comes from the same argument. If it is NULL and one is needed, the next argument is it.
+/*
+ * `value` comes from the same argument. If it is NULL and one is needed, the next argument is it.
  */
 static enum parsed take(struct reading *r, const struct option_row *row, const char *value)
 {
@@ -191,7 +192,8 @@ int no_word(const struct verb *verb, const char *wrong)
 
 /* --- telling -------------------------------------------------------------------------------- */
 
-/* Prints the text from a column on, broken between words, and ends the line. The cursor is at `at`.
+/*
+ * Prints the text from a column on, broken between words, and ends the line. The cursor is at `at`.
  */
 static void print_words(FILE *to, int at, int column, const char *text)
 {

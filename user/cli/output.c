@@ -258,8 +258,10 @@ static void add_totals(struct totals *t, const struct pacer_counters *c)
 		t->bytes += c->by[r].bytes;
 }
 
-/* The row of a reason or an event that has occurred, with its count in that column. With --watch
- * its explanation is left out. */
+/*
+ * The row of a reason or an event that has occurred, with its count in that column. With --watch
+ * its explanation is left out.
+ */
 static void emit_kind(const char *name, const char *text, uint64_t count, size_t column)
 {
 	if (count) {
@@ -286,8 +288,10 @@ static void emit_reasons(const struct pacer_counters *c, bool of_rule, size_t co
 	}
 }
 
-/* How fast it grew since the last round. The first round has no rate, nor has one after a change of
- * rules. */
+/*
+ * How fast it grew since the last round. The first round has no rate, nor has one after a change of
+ * rules.
+ */
 static void emit_rate(struct output_round *round, uint32_t slot, struct pacer_count count)
 {
 	struct pacer_count *was = &round->was[slot];

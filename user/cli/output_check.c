@@ -166,8 +166,10 @@ static void emit_gap(const struct policy_limit *l, const struct pacer_tier *t)
 	emit_text("\n");
 }
 
-/* Never more than its uses are admitted `to` somebody. Then: when a packet is refused wrongly.
- * throttle.h has the bound. */
+/*
+ * Never more than its uses are admitted `to` somebody. Then: when a packet is refused wrongly.
+ * throttle.h has the bound.
+ */
 static void emit_throttle(const char *to, const char *refused,
 			  const struct policy_throttle *throttle,
 			  const struct pacer_throttle_profile *p, uint32_t cpus)

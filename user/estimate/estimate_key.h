@@ -18,8 +18,10 @@ struct estimate_key {
 	const char *text;
 };
 
-/* Reads a key as a policy's limit has it: src, dst, src/24,56, flow, src+dport, all. 0, and the key
- * is to be closed; or -1 with *error filled. */
+/*
+ * Reads a key as a policy's limit has it: src, dst, src/24,56, flow, src+dport, all. 0, and the key
+ * is to be closed; or -1 with *error filled.
+ */
 int estimate_key_open(const char *text, struct estimate_key *key, struct policy_error *error);
 void estimate_key_close(struct estimate_key *key);
 

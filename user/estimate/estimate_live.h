@@ -32,8 +32,10 @@ struct estimate_live {
 	uint32_t keys;
 };
 
-/* Reads and shows the samples: once, or every want->every_ns until `show` returns false. 0, or -1
- * with *error filled. */
+/*
+ * Reads and shows the samples: once, or every want->every_ns until `show` returns false. 0, or -1
+ * with *error filled.
+ */
 int estimate_live(const struct estimate_want *want,
 		  bool (*show)(const struct estimate_live *live, void *arg), void *arg,
 		  struct policy_error *error);

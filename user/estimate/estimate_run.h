@@ -51,8 +51,10 @@ int estimate_run_read(struct estimate_run *run, struct estimate_reading *last,
 		      struct policy_error *error);
 void estimate_run_close(struct estimate_run *run);
 
-/* Draws the step-biased sample of what was read: ESTIMATE_STEP_SAMPLES items, or none if nothing
- * was read. */
+/*
+ * Draws the step-biased sample of what was read: ESTIMATE_STEP_SAMPLES items, or none if nothing
+ * was read.
+ */
 uint32_t estimate_run_steps(struct estimate_run *run, struct pacer_sample_item *out);
 
 #endif

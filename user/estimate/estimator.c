@@ -18,7 +18,8 @@ static void mean_add(struct mean *m, double x)
 	m->m2 += off * (x - m->mean);
 }
 
-/* The half width of the interval, for values within `range`. It fails with a chance of 3/4 delta.
+/*
+ * The half width of the interval, for values within `range`. It fails with a chance of 3/4 delta.
  */
 static double half_width(const struct mean *m, double range, double delta)
 {
@@ -197,8 +198,10 @@ struct estimate estimate_triangles(const struct estimate_view *v, double delta)
 
 /* ---- Merging --------------------------------------------------------------------------------- */
 
-/* The worst set has all parts that count for too much. The true share of a part is least if it has
- * its least and all others have their most. */
+/*
+ * The worst set has all parts that count for too much. The true share of a part is least if it has
+ * its least and all others have their most.
+ */
 double estimate_merge_error(const uint64_t *least, const uint64_t *mean, const uint64_t *most,
 			    uint32_t parts)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Purpose: estimates from a sample of a window: entropy and entropy norm of its keys, frequency
- *moments, triangles. Pure: it turns a view of a merged sample into numbers with their error.
+ * moments, triangles. Pure: it turns a view of a merged sample into numbers with their error.
  *
  * Source: "Succinct Sampling on Streams", section 6, corollaries 6.2 to 6.4, and the algorithms
  * that they carry over (common/estimate.h names them). Each is the mean of K independent values X_j
- *with the right mean, one for each sample:
+ * with the right mean, one for each sample:
  *
- *	moment		n (r^k - (r-1)^k)				F_k = sum x_i^k
- *	entropy		r log(n/r) - (r-1) log(n/(r-1))			H = -sum x_i/n log x_i/n
- *	norm		n (r log r - (r-1) log(r-1))			F_H = sum x_i log x_i
- *	triangles	n C beta					triangles of the graph
+ * 	moment		n (r^k - (r-1)^k)				F_k = sum x_i^k
+ * 	entropy		r log(n/r) - (r-1) log(n/(r-1))			H = -sum x_i/n log x_i/n
+ * 	norm		n (r log r - (r-1) log(r-1))			F_H = sum x_i log x_i
+ * 	triangles	n C beta					triangles of the graph
  *
  * Logarithms are to base 2, so that entropy is in bits.
  *
@@ -60,8 +60,7 @@ struct estimate_view {
 	const uint32_t *beta;  /* for each: the triangles that closed on it; NULL: not watched */
 	uint32_t classes;      /* of third vertices */
 	uint32_t beta_max;     /* at most, for one sample */
-	uint32_t beta_dropped; /* samples with triangles that were not watched: the estimate is too
-				  low */
+	uint32_t beta_dropped; /* samples with triangles that were not watched: too low */
 };
 
 struct estimate {
@@ -70,8 +69,10 @@ struct estimate {
 	bool vacuous;
 };
 
-/* The divergence of a share p from a share u, in nats. Chernoff's bound is exp(-samples *
- * divergence). */
+/*
+ * The divergence of a share p from a share u, in nats. Chernoff's bound is exp(-samples *
+ * divergence).
+ */
 static inline double estimate_divergence(double p, double u)
 {
 	double d = p > 0 ? p * log(p / u) : 0;
@@ -90,8 +91,10 @@ struct estimate estimate_entropy(const struct estimate_view *v, double delta);
 struct estimate estimate_norm(const struct estimate_view *v, double delta);
 struct estimate estimate_triangles(const struct estimate_view *v, double delta);
 
-/* The greatest error of any set's share in a merged sample (common/sample_merge.h), if part i has
- * least[i] to most[i] elements and counts as mean[i]. */
+/*
+ * The greatest error of any set's share in a merged sample (common/sample_merge.h), if part i has
+ * least[i] to most[i] elements and counts as mean[i].
+ */
 double estimate_merge_error(const uint64_t *least, const uint64_t *mean, const uint64_t *most,
 			    uint32_t parts);
 

@@ -19,8 +19,10 @@
 
 struct exact;
 
-/* tick_ns 0: the window is the last `window` elements; else it is the last window / tick_ns ticks.
- * NULL: no memory. */
+/*
+ * tick_ns 0: the window is the last `window` elements; else it is the last window / tick_ns ticks.
+ * NULL: no memory.
+ */
 struct exact *exact_open(uint64_t window, uint64_t tick_ns);
 void exact_close(struct exact *e);
 /* False: no room. The window has more than EXACT_MAX elements, or there is no memory. */

@@ -139,8 +139,10 @@ void pooled_close(struct pooled *p)
 
 /* --- the bound ------------------------------------------------------------------------------ */
 
-/* The sum of `terms` terms, each at most `most`, is `sum`. Returns the greatest mean of such a sum,
- * except with a chance of exp(-l). With `itself` the chance is exp(-l) times that mean. */
+/*
+ * The sum of `terms` terms, each at most `most`, is `sum`. Returns the greatest mean of such a sum,
+ * except with a chance of exp(-l). With `itself` the chance is exp(-l) times that mean.
+ */
 static double mean_high(double terms, double most, double sum, double l, bool itself)
 {
 	double all = terms * most, s, low, high = 1;
@@ -159,8 +161,10 @@ static double mean_high(double terms, double most, double sum, double l, bool it
 	return high * all;
 }
 
-/* The least mean, likewise. With `itself` the compared value falls with the mean as long as the
- * mean is a term below the sum. */
+/*
+ * The least mean, likewise. With `itself` the compared value falls with the mean as long as the
+ * mean is a term below the sum.
+ */
 static double mean_low(double terms, double most, double sum, double l, bool itself)
 {
 	double all = terms * most, s, low = 0, high;

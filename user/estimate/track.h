@@ -7,9 +7,9 @@
  * whole ticks and ends with the tick of the reading. A time that runs backwards counts as the
  * latest one seen.
  *
- * Concurrency: one thread. Error: none of its own; two runs of one seed are the same.
- * Memory: taken by track_open; track_bytes says how much. An element costs a look-up and a
- * comparison for each 64 samples. One that is stored costs more, and is rare.
+ * Concurrency: one thread. Error: none of its own; two runs of one seed are the same. Memory: taken
+ * by track_open; track_bytes says how much. An element costs a look-up and a comparison for each 64
+ * samples. One that is stored costs more, and is rare.
  */
 #ifndef PACER_TRACK_H
 #define PACER_TRACK_H

@@ -37,8 +37,10 @@ struct keys_epoch {
 	uint64_t closed_ns; /* before this no key is handed out */
 };
 
-/* The file. The part up to `check` never changes. The records follow, in the order in which keys
- * were first seen, and never move. There may be one blank record more than n says. */
+/*
+ * The file. The part up to `check` never changes. The records follow, in the order in which keys
+ * were first seen, and never move. There may be one blank record more than n says.
+ */
 struct keys_file {
 	char magic[8];
 	uint32_t version;
@@ -499,8 +501,10 @@ static int add_records(struct keys *keys)
 	return 0;
 }
 
-/* After a start of the machine, time goes on from where it was. If changes had not reached the disk
- * before, uses may be missing. All of these were before that start. */
+/*
+ * After a start of the machine, time goes on from where it was. If changes had not reached the disk
+ * before, uses may be missing. All of these were before that start.
+ */
 static void begin_epoch(struct keys *keys)
 {
 	struct keys_file *file = keys->file;
@@ -573,8 +577,10 @@ enum keys_opened keys_open(const struct keys_list *list, const struct keys_limit
 
 /* ---- handing out ---- */
 
-/* Called before the first use after a sync. That another process has set `dirty` is not enough at
- * first: it may have been killed before this was on the disk. */
+/*
+ * Called before the first use after a sync. That another process has set `dirty` is not enough at
+ * first: it may have been killed before this was on the disk.
+ */
 static int mark_dirty(struct keys *keys)
 {
 	if (!keys->path || (keys->marked && keys->file->dirty))
@@ -599,7 +605,8 @@ static uint64_t back_ns(const struct pacer_throttle_profile *profile,
 	return pacer_throttle_sum(oldest->until_ns, profile->cooldown_ns);
 }
 
-/* Counts a use of a key that has one free. It changes the other copy, which then comes into force.
+/*
+ * Counts a use of a key that has one free. It changes the other copy, which then comes into force.
  */
 static int count_use(struct keys *keys, uint32_t at, uint64_t now_ns)
 {

@@ -68,8 +68,10 @@ struct keys_given {
 	uint64_t wait_ns; /* KEYS_NONE: the time until one may be free */
 };
 
-/* Reads the keys of a text, separated by commas or one on a line. Blank lines and lines that begin
- * with # are skipped. 0, or -1 with *error filled (a line of 0: none). The list is to be freed. */
+/*
+ * Reads the keys of a text, separated by commas or one on a line. Blank lines and lines that begin
+ * with # are skipped. 0, or -1 with *error filled (a line of 0: none). The list is to be freed.
+ */
 int keys_parse(const char *text, size_t len, char separator, struct keys_list *list,
 	       struct policy_error *error);
 void keys_list_free(struct keys_list *list);
@@ -78,10 +80,12 @@ void keys_list_free(struct keys_list *list);
 int keys_profile(const struct keys_limits *limits, uint32_t n,
 		 struct pacer_throttle_profile *profile, struct policy_error *error);
 
-/* The state is in the file of that name, which is made if there is none, or in memory (NULL). The
+/*
+ * The state is in the file of that name, which is made if there is none, or in memory (NULL). The
  * arguments have to outlive *keys. REFUSED: the limits are wrong, or the file is of another
  * program, has other limits or is damaged; it is not changed. UNABLE: the system refuses. Both fill
- * *error, the latter with the file's name. */
+ * *error, the latter with the file's name.
+ */
 enum keys_opened keys_open(const struct keys_list *list, const struct keys_limits *limits,
 			   const char *path, const struct keys_clock *clock, struct keys **keys,
 			   struct policy_error *error);

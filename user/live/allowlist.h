@@ -43,8 +43,10 @@ void allowlist_sort(struct allowlist *list);
 const struct allow_entry *allowlist_find(const struct allowlist *list, const struct prefix *prefix);
 size_t allowlist_count(const struct allowlist *list, int family);
 
-/* Makes the sorted list of `policy`. Entries that the operator put on the sorted list `now` stay
- * until their time is over. Returns 0, or a family that has more than PACER_ALLOW_MAX prefixes. */
+/*
+ * Makes the sorted list of `policy`. Entries that the operator put on the sorted list `now` stay
+ * until their time is over. Returns 0, or a family that has more than PACER_ALLOW_MAX prefixes.
+ */
 int allowlist_next(const struct policy *policy, const struct allowlist *now, uint64_t now_ns,
 		   struct allowlist *next);
 

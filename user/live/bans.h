@@ -15,13 +15,17 @@ struct ban {
 	uint64_t left_ns; /* above 0 */
 };
 
-/* Calls `each` for every ban under the policy in force. `policy` gives the names of the rules.
- * Returns the number of bans. A ban that is made or lifted meanwhile may be missed. */
+/*
+ * Calls `each` for every ban under the policy in force. `policy` gives the names of the rules.
+ * Returns the number of bans. A ban that is made or lifted meanwhile may be missed.
+ */
 size_t bans_each(const struct attached *a, const struct policy *policy,
 		 void (*each)(const struct ban *, void *), void *arg);
 
-/* Lifts the bans of a key, named as by bans_each, under a rule. A key of NULL means all keys, a
- * rule of NULL all rules. Returns how many bans it lifted. */
+/*
+ * Lifts the bans of a key, named as by bans_each, under a rule. A key of NULL means all keys, a
+ * rule of NULL all rules. Returns how many bans it lifted.
+ */
 size_t bans_lift(const struct attached *a, const struct policy *policy, const char *key,
 		 const char *rule);
 

@@ -16,8 +16,10 @@ static int map_of(int inner_fd)
 	return bpf_map_create(type, "pacer_grace", 4, 4, 1, inner_fd < 0 ? NULL : &options);
 }
 
-/* Updating a map of maps returns only after all BPF programs that were running have ended. The
- * content does not matter, so a map of our own serves. */
+/*
+ * Updating a map of maps returns only after all BPF programs that were running have ended. The
+ * content does not matter, so a map of our own serves.
+ */
 static int wait_by_map(void)
 {
 	int inner_fd = map_of(-1), outer_fd = inner_fd < 0 ? -1 : map_of(inner_fd);

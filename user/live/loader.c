@@ -146,8 +146,10 @@ static int interface_is_up(const char *ifname, struct policy_error *error)
 	return 0;
 }
 
-/* How the interface's frames begin: 0: with the Ethernet header, 1: with the IP header. Other
- * interfaces are refused: their packets would be parsed wrongly and pass. */
+/*
+ * How the interface's frames begin: 0: with the Ethernet header, 1: with the IP header. Other
+ * interfaces are refused: their packets would be parsed wrongly and pass.
+ */
 static int interface_is_raw_ip(const char *ifname, struct policy_error *error)
 {
 	struct ifreq request = {0}, flags;
@@ -200,8 +202,10 @@ static int kernel_is_known(struct policy_error *error)
 	return 0;
 }
 
-/* Some privileges are enough to load and attach a program, but not to find it again. No verb could
- * change or detach it then, so it is not attached either. */
+/*
+ * Some privileges are enough to load and attach a program, but not to find it again. No verb could
+ * change or detach it then, so it is not attached either.
+ */
 static int may_use_bpf(const char *ifname, struct policy_error *error)
 {
 	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "pacer_trial", sizeof(uint32_t),
@@ -373,8 +377,10 @@ static int make_samplers(struct pacer_bpf *skel, const struct pacer_sampling *sa
 	return result;
 }
 
-/* Makes a map with so many entries instead of one of the object, so that it can be filled before
- * the load. */
+/*
+ * Makes a map with so many entries instead of one of the object, so that it can be filled before
+ * the load.
+ */
 static int make_map(struct bpf_map *map, enum bpf_map_type type, uint32_t entries)
 {
 	int fd = bpf_map_create(type, bpf_map__name(map), bpf_map__key_size(map),
@@ -566,8 +572,10 @@ static int detach(const struct site *site, uint32_t id)
 	return bpf_xdp_detach(site->ifindex, site->flags, &this_one);
 }
 
-/* After a failure: restores what was on the interface before. A call that reports a failure may
- * have worked all the same, so it looks. Not 0: the new program is still there. */
+/*
+ * After a failure: restores what was on the interface before. A call that reports a failure may
+ * have worked all the same, so it looks. Not 0: the new program is still there.
+ */
 static int take_back(const struct loading *l)
 {
 	struct policy_error unused;

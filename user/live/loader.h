@@ -70,8 +70,10 @@ struct loader_policy {
 	uint64_t resolution_ns;
 };
 
-/* Attaches a pacer to an interface, or replaces the one there, and finds it. If it fails, the
- * interface is as it was before. */
+/*
+ * Attaches a pacer to an interface, or replaces the one there, and finds it. If it fails, the
+ * interface is as it was before.
+ */
 int loader_load(const char *ifname, const struct loader_options *options,
 		const struct loader_policy *begin, struct attached *attached,
 		struct loader_replaced *replaced, struct policy_error *error);

@@ -71,8 +71,7 @@ static enum carried carried_in(const char *path, uint32_t id, struct seen *seen)
 		return CARRIED_NO;
 	if (fstat(fd, &st) || fstatfs(fd, &fs))
 		result = CARRIED_UNKNOWN;
-	else if (fs.f_type !=
-		 NSFS_MAGIC) /* it is being made or removed, or a killed process left it */
+	else if (fs.f_type != NSFS_MAGIC) /* being made or removed, or left by a killed process */
 		result = CARRIED_NO;
 	else if (!seen_before(seen, st.st_ino))
 		result = setns(fd, CLONE_NEWNET) ? CARRIED_UNKNOWN : carried_here(id);
@@ -148,8 +147,10 @@ static bool held(uint32_t id)
 	return result;
 }
 
-/* Does any interface of the machine carry it? Namespaces share the file system, and their indices
- * repeat. */
+/*
+ * Does any interface of the machine carry it? Namespaces share the file system, and their indices
+ * repeat.
+ */
 static enum carried carried(uint32_t id)
 {
 	struct seen seen = {calloc(NAMESPACES_MAX, sizeof(*seen.ino)), 0};
@@ -234,8 +235,7 @@ int pins_sweep(int ifindex)
 		    of == ifindex && carried_by_none(id))
 			n += remove_all(fd, e->d_name);
 		else if (!strncmp(e->d_name, "prog-test-link-", 15))
-			unlinkat(fd, e->d_name,
-				 0); /* a probe of libxdp's, which it removes before it unlocks */
+			unlinkat(fd, e->d_name, 0); /* libxdp's probe: gone before it unlocks */
 	}
 	if (d)
 		closedir(d);

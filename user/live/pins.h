@@ -4,9 +4,9 @@
  * system. These are pins of a dispatcher that no interface carries. They would hold programs and
  * their memory for ever.
  *
- * Concurrency: it holds libxdp's own lock, so nobody else is half way.
- * Error: removing the pins of a dispatcher at work would detach it. So it leaves alone what another
- * network namespace may use. If it cannot see all processes of the machine, it removes nothing.
+ * Concurrency: it holds libxdp's own lock, so nobody else is half way. Error: removing the pins of
+ * a dispatcher at work would detach it. So it leaves alone what another network namespace may use.
+ * If it cannot see all processes of the machine, it removes nothing.
  */
 #ifndef PACER_PINS_H
 #define PACER_PINS_H

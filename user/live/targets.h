@@ -14,8 +14,10 @@ struct target_maps {
 	uint32_t cpus_max; /* entries of the map of CPUs */
 };
 
-/* Fills this copy's part from the plan, and clears the leases of its CPUs. Returns 0, or -1 with
- * *error filled if an interface is missing, down or no target, or if a CPU is missing. */
+/*
+ * Fills this copy's part from the plan, and clears the leases of its CPUs. Returns 0, or -1 with
+ * *error filled if an interface is missing, down or no target, or if a CPU is missing.
+ */
 int targets_put(const struct target_maps *maps, uint32_t copy, const struct plan *plan,
 		struct policy_error *error);
 

@@ -90,9 +90,11 @@ void capture_close(struct capture *c)
 	c->pcap = NULL;
 }
 
-/* Time in ns since 1970. A time before counts as 0, a time beyond the range as the last one. A
+/*
+ * Time in ns since 1970. A time before counts as 0, a time beyond the range as the last one. A
  * classic file has unsigned 32-bit seconds. libpcap takes them for signed ones, which is wrong from
- * 2038 on. */
+ * 2038 on.
+ */
 static uint64_t time_of(const struct capture *c, const struct pcap_pkthdr *header)
 {
 	int64_t s = c->classic ? (uint32_t)header->ts.tv_sec : header->ts.tv_sec;
@@ -152,8 +154,10 @@ static int at_end(struct capture *c, int got)
 	return 0;
 }
 
-/* Sets the time at which the frame counts, which never runs backwards. It warns once, at the first
- * frame whose own time does. */
+/*
+ * Sets the time at which the frame counts, which never runs backwards. It warns once, at the first
+ * frame whose own time does.
+ */
 static void tell_time(struct capture *c, struct replay_frame *frame)
 {
 	char text[32];

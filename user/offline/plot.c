@@ -202,10 +202,12 @@ static int read_capture(struct plot *p, struct capture *c, struct policy_error *
 
 /* --- drawing -------------------------------------------------------------------------------- */
 
-/* Writes a gnuplot string. Nothing is special between single quotes; between double quotes gnuplot
+/*
+ * Writes a gnuplot string. Nothing is special between single quotes; between double quotes gnuplot
  * would run what is in backticks. The text is cut at its own single quotes, which are joined in
  * between, since gnuplot does not take a doubled quote at the beginning of a piece. Markup ("a_b")
- * is switched off by noenhanced where the string is used. */
+ * is switched off by noenhanced where the string is used.
+ */
 static void write_string(FILE *to, const char *text)
 {
 	struct printable shown = printable(text);
