@@ -22,9 +22,9 @@
 enum pacer_action { PACER_DROP = 1, PACER_PASS = 2, PACER_REDIRECT = 4 };
 
 /*
- * The host. One that has its frames, its clock, its allow-list, its counters or its samplers
- * elsewhere defines these, and gives PACER_FRAME a type of its own. Here a frame is in memory and
- * has its time, nobody is on an allow-list, and no pool has a target.
+ * The host. One that has these elsewhere defines the macros below, a group of them at a time. Here
+ * a frame is in memory and has its time, counters and samplers are the state's, nobody is on an
+ * allow-list, and no pool has a target.
  */
 #ifndef PACER_FRAME
 struct pacer_frame {
@@ -48,13 +48,17 @@ PACER_INLINE int pacer_frame_load(const struct pacer_frame *frame, void *to, __u
 	pacer_parse((frame)->data, (frame)->end, (frame)->len_bytes, pkt)
 #define PACER_FRAME_LOAD(frame, to, len) pacer_frame_load(frame, to, len)
 #define PACER_FRAME_NOW(frame, exact)	 ((void)(exact), (frame)->now_ns)
-#define PACER_COUNTERS_AT(walk, slot)	 ((walk)->state->counters ? &(walk)->state->counters[slot] : 0)
-#define PACER_SAMPLER_OF(walk)		 ((walk)->state->sampler)
-#define PACER_HEADS_OF(walk)		 ((walk)->state->heads)
-#define PACER_TO_POOL(frame, walk)	 ((void)(frame), (void)(walk), PACER_POOL_SPENT)
+#endif
+#ifndef PACER_COUNTERS_AT
+#define PACER_COUNTERS_AT(walk, slot) ((walk)->state->counters ? &(walk)->state->counters[slot] : 0)
+#define PACER_SAMPLER_OF(walk)	      ((walk)->state->sampler)
+#define PACER_HEADS_OF(walk)	      ((walk)->state->heads)
 #endif
 #ifndef PACER_IS_ALLOWED
 #define PACER_IS_ALLOWED(frame, walk, exact) ((void)(frame), (void)(walk), (void)(exact), 0)
+#endif
+#ifndef PACER_TO_POOL
+#define PACER_TO_POOL(frame, walk) ((void)(frame), (void)(walk), PACER_POOL_SPENT)
 #endif
 
 /* --- counters ------------------------------------------------------------------------------- */

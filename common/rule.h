@@ -260,13 +260,6 @@ PACER_INLINE __u32 pacer_judge_rule(const struct pacer_walk *w)
 	return pacer_outcome_under(outcome, w->rule);
 }
 
-/* Judge w->pkt, which was parsed and is not on the allow-list, at w->now_ns. */
-PACER_INLINE __u32 pacer_judge(struct pacer_walk *w)
-{
-	w->rule = pacer_walk_rule(w, PACER_POLICY_OF(w));
-	return w->rule < PACER_RULES_MAX ? pacer_judge_rule(w) : (__u32)PACER_NO_RULE;
-}
-
 /* --- when ----------------------------------------------------------------------------------- */
 
 /* Until when a key of the packet is banned under its rule; 0: none is. */

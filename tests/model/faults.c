@@ -221,7 +221,7 @@ __u32 fault_torn_denial(struct pacer_walk *w)
 	if (!pacer_ring_at(q.table, q.tier, pacer_shared_index(q.tier, q.hash), &r))
 		return because(PACER_DENY_NO_STATE, 0);
 	reason = pacer_record_judge(&q, &r, pacer_load(&r.head->claim), &seen);
-	return reason == PACER_ADMIT ? pacer_judge(w) : because(reason, 0);
+	return reason == PACER_ADMIT ? judge_parsed(w) : because(reason, 0);
 }
 
 /* Both tiers are taken; the first counts at once, or stays as it is when the second denies. */
@@ -290,7 +290,7 @@ __u32 fault_same_unseen(struct pacer_walk *w)
 	pacer_record_locate(&q, &f);
 	outcome = pacer_entry_read(&q, &f, &seen);
 	if (outcome != PACER_ADMIT)
-		return outcome == PACER_UNDECIDED ? pacer_judge(w)
+		return outcome == PACER_UNDECIDED ? judge_parsed(w)
 						  : because(pacer_outcome_reason(outcome), 0);
 	if (pacer_claim_take(&f.ring.head->claim, PACER_CLAIM_ANY, &f.word) != PACER_CLAIM_TAKEN)
 		return because(PACER_DENY_CONTENDED, 0);

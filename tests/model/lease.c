@@ -85,7 +85,7 @@ static void judge_by_pace(const struct lease_packet *p, struct use *u)
 	w.pkt.family = PACER_FAMILY_4;
 	w.pkt.key[PACER_WORD_DADDR] = 1;
 	w.pkt.len_bytes = 100;
-	outcome = pacer_judge(&w);
+	outcome = judge_parsed(&w);
 	tier = pacer_outcome_tier(outcome);
 	u->reason = pacer_outcome_reason(outcome);
 	u->tier = tier - (tier && l.scenario->window);

@@ -36,7 +36,7 @@ struct lease_scenario {
 	const char *name;
 	struct pacer_throttle_params throttle[LEASE_THROTTLES]; /* limit 0: none */
 	uint32_t window;					/* packets; 0: none */
-	bool pace; /* judge by pacer_judge, else by the throttles alone */
+	bool pace; /* judge by the path, else by the throttles alone */
 	enum planted fault;
 	struct lease_packet before[LEASE_AROUND];
 	struct lease_packet cpu[CPUS][LEASE_PACKETS];

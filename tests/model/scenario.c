@@ -104,7 +104,7 @@ static void judge(const struct packet *p, struct entry *e)
 	w.pkt.key[PACER_WORD_SADDR] = pacer_hash_fold(sc->key[p->key].place * ODD_INVERSE);
 	w.pkt.key[PACER_WORD_DADDR] = pacer_hash_fold(sc->key[p->key].mark);
 	w.pkt.len_bytes = p->len_bytes;
-	outcome = sc->judge ? sc->judge(&w) : pacer_judge(&w);
+	outcome = sc->judge ? sc->judge(&w) : judge_parsed(&w);
 	*e = (struct entry){.key = p->key,
 			    .now_ns = p->now_ns,
 			    .len_bytes = p->len_bytes,

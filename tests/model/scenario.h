@@ -20,7 +20,7 @@
 
 #include "explore.h"
 #include "planted.h"
-#include "rule.h"
+#include "parsed.h"
 
 #define TIERS	2
 #define KEYS	8 /* 1 to 7; 0 ends a list */
@@ -64,7 +64,7 @@ struct scenario {
 	bool still;	    /* all are denied by reading: nothing is written */
 	bool ahead; /* a time counts as that of the clock furthest ahead, whichever key it judged */
 	uint64_t states_min;
-	judge_fn *judge;		     /* instead of pacer_judge */
+	judge_fn *judge;		     /* instead of judge_parsed */
 	void (*spoil)(struct pacer_rule *r); /* the loader's work */
 	const char *finds;		     /* the fault that has to be found; NULL: none */
 };

@@ -65,7 +65,7 @@ static enum pacer_reason judge(const struct packet *p)
 		    pacer_hash_fold(place * ODD_INVERSE);
 		w.pkt.key[i ? PACER_WORD_META : PACER_WORD_DADDR] = pacer_hash_fold(at->tag);
 	}
-	return pacer_outcome_reason(pacer_judge(&w));
+	return pacer_outcome_reason(judge_parsed(&w));
 }
 
 static void judge_in_turn(const struct packet *p, enum pacer_reason *reason)

@@ -5,7 +5,7 @@
  * policy keeps, retires and numbers anew. The last tests pace packets across changes.
  */
 #include "applied.h"
-#include "rule.h"
+#include "parsed.h"
 #include "rate.h"
 
 /* ---- the rule of a packet ---- */
@@ -1888,7 +1888,7 @@ static uint32_t pace_for(uint32_t packets, uint32_t epoch)
 		walk.now_ns = host.now_ns;
 		if (!(now.bin.flags & PACER_CLOCK_EXACT))
 			walk.now_ns -= walk.now_ns % RESOLUTION;
-		if (pacer_outcome_reason(pacer_judge(&walk)) != PACER_ADMIT)
+		if (pacer_outcome_reason(judge_parsed(&walk)) != PACER_ADMIT)
 			continue;
 		assert_true(n_admitted[src] < PACED_EVENTS);
 		admitted[src][n_admitted[src]++] = (struct admission){host.now_ns, epoch};
@@ -1931,7 +1931,7 @@ static void test_gap_outlives_the_ring(void **unused)
 
 		walk.pkt = (struct pacer_packet){.family = PACER_FAMILY_4, .len_bytes = 100};
 		walk.pkt.key[PACER_WORD_SADDR] = line[i].src;
-		assert_int_equal(pacer_outcome_reason(pacer_judge(&walk)), line[i].reason);
+		assert_int_equal(pacer_outcome_reason(judge_parsed(&walk)), line[i].reason);
 	}
 }
 
@@ -2072,7 +2072,7 @@ static void one_packet(uint64_t time_ns)
 	enum pacer_reason reason;
 
 	walk.pkt = (struct pacer_packet){.family = PACER_FAMILY_4, .proto = 17, .len_bytes = 100};
-	reason = pacer_outcome_reason(pacer_judge(&walk));
+	reason = pacer_outcome_reason(judge_parsed(&walk));
 	if (reason != PACER_ADMIT) {
 		assert_denial(reason, time_ns);
 		return;

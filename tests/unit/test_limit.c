@@ -5,7 +5,7 @@
  */
 #include "applied.h"
 
-#include "rule.h"
+#include "parsed.h"
 
 #define LINES	1024u
 #define SOURCES 9u
@@ -36,7 +36,7 @@ static enum pacer_reason judge(struct world *w, uint64_t now_ns, const struct pa
 	struct pacer_state state;
 	struct pacer_walk walk = walk_in(w, &state, now_ns, pkt);
 
-	return pacer_outcome_reason(pacer_judge(&walk));
+	return pacer_outcome_reason(judge_parsed(&walk));
 }
 
 static uint64_t when(struct world *w, uint64_t now_ns, const struct pacer_packet *pkt)

@@ -5,7 +5,7 @@
  */
 #include "applied.h"
 #include "ban.h"
-#include "rule.h"
+#include "parsed.h"
 #include "live/rotate.h"
 
 #define WIN   "{key: src, packets: 9, window: 1s}"
@@ -265,7 +265,7 @@ static enum pacer_reason judge(uint32_t key)
 
 	walk.pkt = (struct pacer_packet){.family = PACER_FAMILY_4, .len_bytes = 100};
 	walk.pkt.key[PACER_WORD_SADDR] = key;
-	return pacer_outcome_reason(pacer_judge(&walk));
+	return pacer_outcome_reason(judge_parsed(&walk));
 }
 
 /*

@@ -4,7 +4,7 @@
 
 #include "oracle.h"
 
-#include "rule.h"
+#include "parsed.h"
 
 #define START  1000000ull
 #define WINDOW 1000ull
@@ -110,7 +110,7 @@ static uint32_t judge(const struct pacer_packet *pkt, uint64_t now_ns)
 {
 	struct pacer_walk walk = {.state = &state, .pkt = *pkt, .now_ns = now_ns};
 
-	return pacer_judge(&walk);
+	return judge_parsed(&walk);
 }
 
 static enum pacer_reason reason_of(const struct pacer_packet *pkt, uint64_t now_ns)

@@ -6,7 +6,7 @@
  */
 #include "applied.h"
 #include "example.h"
-#include "rule.h"
+#include "parsed.h"
 #include "plan/throttles.h"
 
 static void test_the_example(void **unused)
@@ -732,7 +732,7 @@ static uint32_t pace_all(struct used *u, uint32_t packets, uint32_t epoch)
 
 		host.now_ns += draw() % 30 ? draw() % (MS / 4) : draw() % (30 * MS);
 		walk.now_ns = clock_ns();
-		if (pacer_outcome_reason(pacer_judge(&walk)) != PACER_ADMIT)
+		if (pacer_outcome_reason(judge_parsed(&walk)) != PACER_ADMIT)
 			continue;
 		add_use(u, epoch);
 		n++;
