@@ -845,6 +845,30 @@ static void test_retired_rate(void **unused)
 	assert_string_equal(tiers_text(0), "G=");
 }
 
+/* A rate begins but once: all that it waits for ends together, the short ones with the long. */
+static void test_retired_rates_end_together(void **unused)
+{
+	const struct pacer_tier *t = now.bin.rule[0].tier;
+
+	(void)unused;
+	assert_int_equal(load(rule_of("clock: exact", "{key: src, rate: 10/s, burst: 50}")), 0);
+	assert_int_equal(apply(rule_of("clock: exact", "{key: src, rate: 20/s, burst: 20}")), 0);
+	time_retired();
+	assert_true(t[0].rate.begin_ns == t[1].until_ns);
+	assert_int_equal(apply(rule_of("clock: exact", "{key: src, rate: 30/s, burst: 20}")), 0);
+	assert_string_equal(tiers_text(0), "G+ G- G-");
+	assert_true(t[0].rate.begin_ns == COMPILE_UNTIL_SET);
+	time_retired();
+	assert_true(t[0].rate.begin_ns == host.now_ns + 5 * SECOND + 1 + PACER_IDLE_SLACK_NS);
+	assert_true(t[1].until_ns == t[0].rate.begin_ns && t[2].until_ns == t[0].rate.begin_ns);
+	/* of another key it waits for nothing */
+	assert_int_equal(apply(rule_of("clock: exact", "{key: src, rate: 30/s, burst: 20}, "
+						       "{key: dst, rate: 30/s, burst: 20}")),
+			 0);
+	assert_string_equal(tiers_text(0), "G= G+ G- G-");
+	assert_int_equal(t[1].rate.begin_ns, 0);
+}
+
 /* A retired limit that was made for the exact clock is judged by it to its end. */
 static void test_clock_of_the_retired(void **unused)
 {
@@ -1581,6 +1605,57 @@ static void assert_tier_goes_on(const struct pacer_tier *old, const struct pacer
 	assert_int_equal(found, 1);
 }
 
+static bool same_keys(const struct pacer_tier *a, const struct pacer_tier *b)
+{
+	return !memcmp(a->mask4, b->mask4, sizeof(a->mask4)) &&
+	       !memcmp(a->mask6, b->mask6, sizeof(a->mask6));
+}
+
+/* What a limit is, but for its value; of windows alone in their records, and of sketches. */
+static bool same_shapes(const struct pacer_tier *a, const struct pacer_tier *b)
+{
+	const struct pacer_window *w = &a->window, *v = &b->window;
+
+	if (a->kind != b->kind || !same_keys(a, b) || a->secret != b->secret)
+		return false;
+	if (a->kind == PACER_TIER_SKETCH)
+		return a->rows == b->rows && a->sets == b->sets;
+	return a->kind == PACER_TIER_RECORD && !a->gap_ns && !b->gap_ns && a->units == b->units &&
+	       a->sets == b->sets && w->slot_ns == v->slot_ns && w->ring == v->ring &&
+	       w->cost == v->cost && w->cost_shift == v->cost_shift;
+}
+
+/* Is there a tighter limit of the same key and time, so that this one has no effect? */
+static bool has_no_effect(const struct pacer_tier *t, const struct pacer_rule *rule)
+{
+	for (size_t i = 0; i < rule->n_tiers; i++) {
+		const struct pacer_tier *other = &rule->tier[i];
+
+		if (other == t || other->until_ns || !same_keys(other, t))
+			continue;
+		if (t->kind == PACER_TIER_SKETCH && other->gap_ns > t->gap_ns)
+			return true;
+		if (t->kind == PACER_TIER_RECORD && other->kind == PACER_TIER_RECORD &&
+		    other->window.limit < t->window.limit)
+			return true;
+	}
+	return false;
+}
+
+/* No limit begins anew beside one of its shape that goes, but a looser one that has no effect. */
+static void assert_kept(const struct pacer_tier *old, const struct pacer_rule *rule, uint32_t index)
+{
+	for (uint32_t k = 0; k < rule->n_tiers; k++) {
+		const struct pacer_tier *t = &rule->tier[k];
+
+		if (plan_mark(&now, index, k) != '+' || !same_shapes(t, old))
+			continue;
+		assert_true(t->kind == PACER_TIER_SKETCH ? t->gap_ns < old->gap_ns
+							 : t->window.limit > old->window.limit);
+		assert_true(has_no_effect(t, rule));
+	}
+}
+
 static void assert_succession(void)
 {
 	uint32_t r, k, retired = 0;
@@ -1601,6 +1676,9 @@ static void assert_succession(void)
 		for (k = 0; old && k < old->n_tiers; k++)
 			if (!old->tier[k].until_ns || old->tier[k].until_ns > host.now_ns)
 				assert_tier_goes_on(&old->tier[k], rule, r);
+		for (k = 0; k < rule->n_tiers; k++)
+			if (rule->tier[k].until_ns && before.bin.flags == now.bin.flags)
+				assert_kept(&rule->tier[k], rule, r);
 	}
 	assert_int_equal(retired, now.plan.n_retired);
 }
@@ -2152,6 +2230,7 @@ int main(void)
 	    TEST(test_clock),
 	    TEST(test_rate_lines),
 	    TEST(test_retired_rate),
+	    TEST(test_retired_rates_end_together),
 	    TEST(test_clock_of_the_retired),
 	    TEST(test_changes),
 	    TEST(test_gap_beyond_the_record),

@@ -681,7 +681,7 @@ static int begin_in_old(const struct attached *a, struct pacer_policy *old,
 			const struct limit_kind *kind = kind_of_tier(&t);
 
 			was = t.until_ns ? NULL : tier_in(a, rule, &t);
-			if (t.until_ns || (was && !was->until_ns) || !kind->beside)
+			if (t.until_ns || (was && !was->until_ns) || !kind || !kind->beside)
 				continue;
 			t.until_ns = until_ns + compile_tier_memory_ns(&t);
 			for (size_t i = 0; i < rule->n_tiers; i++) {
