@@ -159,6 +159,7 @@ quiet_cpu()
 	counted_uses 401 100
 }
 
+# Another cooldown is another shape: the throttle before holds beside it until all has cooled down.
 across_apply()
 {
 	uses ten "key: all, uses: 10, cooldown: 60s"
@@ -175,9 +176,10 @@ across_apply()
 	arrive "0" n=20
 	apply longer
 	arrive "0" n=20
+	equal "$(status .retired_limits)" 1 "retired limits"
 	pacer set s0 udp.uses=20 >/dev/null
-	arrive "5" n=20
-	denied "0 100 0"
+	arrive "0" n=20
+	denied "0 105 0"
 }
 
 # A throttle that a policy leaves out holds on until all has cooled down.

@@ -328,13 +328,15 @@ static void test_retired_last_from_the_last_packet_on(void **unused)
 static void test_former_targets_last_from_the_last_packet_on(void **unused)
 {
 	const struct pacer_former *former;
+	uint32_t gone;
 
 	(void)unused;
 	begin(SMALL RULE(WINDOW) POOL("veth1, veth2"));
+	gone = in_force()->pool[0].state[1];
 	grace_hook = judge_late;
 	change_to(SMALL RULE(WINDOW) POOL("veth1"));
 	assert_int_equal(graces, 2);
-	former = &in_force()->former[0];
+	former = &in_force()->former[gone];
 	assert_true(former->memory_ns >= SECOND);
 	assert_true(former->until_ns == kernel_now_ns + former->memory_ns);
 }

@@ -378,9 +378,9 @@ static void test_targets_go_on(void **unused)
 	assert_int_equal(apply_pools(POOL("b", "x")), 0);
 	assert_int_equal(now.bin.pool[0].state[0], x);
 	assert_int_equal(formers(), 2); /* y and z */
-	assert_true(now.bin.former[0].until_ns == COMPILE_UNTIL_SET);
+	assert_true(now.bin.former[y].until_ns == COMPILE_UNTIL_SET);
 	time_retired();
-	assert_int_equal(now.bin.former[0].until_ns, host.now_ns + SECOND + RESOLUTION);
+	assert_int_equal(now.bin.former[y].until_ns, host.now_ns + SECOND + RESOLUTION);
 	/* while y's uses count, it comes back with them; nobody else gets its state */
 	host.now_ns += SECOND + RESOLUTION - 1;
 	assert_int_equal(apply_pools(POOL("b", "w, v, y, u")), 0);
@@ -418,7 +418,7 @@ static void test_targets_cut_off(void **unused)
 	assert_int_equal(apply_pools(""), 0);
 	host.now_ns += 3600 * SECOND;
 	assert_int_equal(apply_pools(""), 0);
-	assert_true(now.bin.former[0].until_ns == COMPILE_UNTIL_SET);
+	assert_true(now.bin.former[x].until_ns == COMPILE_UNTIL_SET);
 	assert_int_equal(apply_pools(POOL("b", "x")), 0);
 	assert_int_equal(now.bin.pool[0].state[0], x);
 }
@@ -435,9 +435,8 @@ static void test_targets_given_back(void **unused)
 	z = now.bin.pool[0].state[1];
 	compile_keep_targets(old, &now.bin, 60 * SECOND);
 	compile_keep_targets(old, &now.bin, 60 * SECOND); /* once is enough */
-	assert_true(old->former[0].until_ns == 61 * SECOND + RESOLUTION);
-	assert_int_equal(old->former[0].state, z);
-	assert_int_equal(old->former[1].until_ns, 0);
+	assert_true(old->former[z].until_ns == 61 * SECOND + RESOLUTION);
+	assert_int_equal(old->former[z].state, z);
 }
 
 /* ... and where it had one before, that counts until it has cooled down from the other policy. */
@@ -451,13 +450,12 @@ static void test_targets_given_back_later(void **unused)
 	y = now.bin.pool[0].state[1];
 	assert_int_equal(apply_pools(POOL("a", "x")), 0);
 	time_retired();
-	assert_int_equal(now.bin.former[0].until_ns, 2 * SECOND + RESOLUTION);
+	assert_int_equal(now.bin.former[y].until_ns, 2 * SECOND + RESOLUTION);
 	assert_int_equal(apply_pools(POOL("a", "x, y")), 0);
 	assert_int_equal(now.bin.pool[0].state[1], y);
 	compile_keep_targets(old, &now.bin, 60 * SECOND);
-	assert_true(old->former[0].until_ns == 61 * SECOND + RESOLUTION);
-	assert_int_equal(old->former[0].state, y);
-	assert_int_equal(old->former[1].until_ns, 0);
+	assert_true(old->former[y].until_ns == 61 * SECOND + RESOLUTION);
+	assert_int_equal(old->former[y].state, y);
 }
 
 /* ... and where it has long to cool from before, that stays, whatever the other policy made of it.
@@ -468,16 +466,15 @@ static void test_the_longer_time_is_kept(void **unused)
 	struct pacer_former was = {.until_ns = 100 * SECOND, .memory_ns = 10 * SECOND, .state = 3};
 
 	(void)unused;
-	into.former[0] = was;
+	into.former[3] = was;
 	from.pool[0].n = 1;
 	from.pool[0].state[0] = 3;
 	from.pool[0].throttle.cooldown_ns = SECOND;
 	compile_keep_targets(&into, &from, 98 * SECOND);
-	assert_memory_equal(&into.former[0], &was, sizeof(was));
+	assert_memory_equal(&into.former[3], &was, sizeof(was));
 	compile_keep_targets(&into, &from, 99 * SECOND + 1);
-	assert_true(into.former[0].until_ns == 100 * SECOND + 1);
-	assert_true(into.former[0].memory_ns == SECOND);
-	assert_int_equal(into.former[1].until_ns, 0);
+	assert_true(into.former[3].until_ns == 100 * SECOND + 1);
+	assert_true(into.former[3].memory_ns == SECOND);
 }
 
 /* Three pools of 32 targets each, the CPUs from this one on. */

@@ -148,27 +148,28 @@ static void prefixes_of(struct field *f, const struct policy *policy, bool sourc
 	}
 }
 
+/* Where a match has its ranges of each field. */
+#define RANGES(field) offsetof(struct policy_match, field), offsetof(struct policy_match, n_##field)
+
+static const struct {
+	const char *name;
+	uint32_t max;
+	size_t list, n;
+} ranges[PACER_DIM_COUNT] = {
+    [PACER_DIM_SPORT] = {"source ports", 65535, RANGES(sport)},
+    [PACER_DIM_DPORT] = {"destination ports", 65535, RANGES(dport)},
+    [PACER_DIM_PROTO] = {"protocols", 255, RANGES(proto)},
+    [PACER_DIM_VLAN] = {"VLANs", PACER_VLAN_NONE, RANGES(vlan)},
+};
+
 static void ranges_of(struct field *f, const struct policy *policy, enum pacer_dim_id dim)
 {
-	static const char *const names[] = {
-	    [PACER_DIM_SPORT] = "source ports",
-	    [PACER_DIM_DPORT] = "destination ports",
-	    [PACER_DIM_PROTO] = "protocols",
-	    [PACER_DIM_VLAN] = "VLANs",
-	};
-
-	f->max = dim == PACER_DIM_PROTO ? 255 : dim == PACER_DIM_VLAN ? PACER_VLAN_NONE : 65535;
-	f->name = names[dim];
+	f->max = ranges[dim].max;
+	f->name = ranges[dim].name;
 	for (size_t r = 0; r < policy->n_rules; r++) {
-		const struct policy_match *m = &policy->rule[r].match;
-		const struct range *list = dim == PACER_DIM_SPORT   ? m->sport
-					   : dim == PACER_DIM_DPORT ? m->dport
-					   : dim == PACER_DIM_PROTO ? m->proto
-								    : m->vlan;
-		size_t n = dim == PACER_DIM_SPORT   ? m->n_sport
-			   : dim == PACER_DIM_DPORT ? m->n_dport
-			   : dim == PACER_DIM_PROTO ? m->n_proto
-						    : m->n_vlan;
+		const char *m = (const char *)&policy->rule[r].match;
+		const struct range *list = (const void *)(m + ranges[dim].list);
+		size_t n = *(const size_t *)(const void *)(m + ranges[dim].n);
 
 		f->any[r] = !n;
 		f->n[r] = n;

@@ -139,8 +139,7 @@ void throttle_survey(const struct pacer_policy *bin, uint64_t now_ns,
 		for (size_t k = 0; k < bin->pool[i].n; k++)
 			states->taken[bin->pool[i].state[k]] = true;
 	for (size_t i = 0; bin && i < PACER_THROTTLES; i++)
-		if (counts(&bin->former[i], now_ns))
-			states->taken[bin->former[i].state] = true;
+		states->taken[i] |= counts(&bin->former[i], now_ns);
 }
 
 int throttle_take(struct throttle_states *states, int line, struct policy_error *error)
@@ -176,7 +175,7 @@ static int state_of(const struct pacer_policy *old, uint8_t kind, uint32_t id, u
 	for (size_t i = 0; old && i < PACER_THROTTLES; i++)
 		if (old->former[i].kind == kind && old->former[i].target == id &&
 		    counts(&old->former[i], now_ns))
-			return old->former[i].state;
+			return i;
 	return -1;
 }
 
@@ -251,66 +250,44 @@ static uint32_t turn_of(const struct policy_pool *pool, const struct compile_pre
 	return 0;
 }
 
-/*
- * Remember what is in no pool: in the place that its state has already, for the longer time of the
- * two. until_ns as in compile.h. There is always room, as there are no more states than places.
- */
+/* What is in no pool is remembered in the place of its state, for the longer of two times. */
 static void leave(struct pacer_policy *bin, const struct pacer_former *former)
 {
-	struct pacer_former *at = NULL;
+	struct pacer_former *at = &bin->former[former->state];
 
-	for (size_t i = 0; i < PACER_THROTTLES; i++) {
-		struct pacer_former *other = &bin->former[i];
-
-		if (other->until_ns && other->state == former->state) {
-			if (other->until_ns < former->until_ns)
-				*other = *former;
-			return;
-		}
-		if (!other->until_ns && !at)
-			at = other;
-	}
-	if (at)
+	if (!has_state(bin, former->state) && at->until_ns < former->until_ns)
 		*at = *former;
 }
 
-static struct pacer_former former_of(const struct pacer_pool *pool, size_t target,
-				     uint64_t until_ns)
+/* The targets of *from that *bin does not have. until_ns as in plan.h. */
+static void leave_all(struct pacer_policy *bin, const struct pacer_policy *from, uint64_t until_ns)
 {
-	return (struct pacer_former){
-	    .until_ns = until_ns,
-	    .memory_ns = throttle_memory_ns(&pool->throttle),
-	    .target = pool->target[target],
-	    .state = pool->state[target],
-	    .kind = pool->kind,
-	};
+	for (size_t i = 0; i < PACER_POOLS_MAX; i++)
+		for (size_t k = 0; k < from->pool[i].n; k++) {
+			uint64_t memory_ns = throttle_memory_ns(&from->pool[i].throttle);
+
+			leave(bin, &(struct pacer_former){
+				       .until_ns = pacer_throttle_sum(until_ns, memory_ns),
+				       .memory_ns = memory_ns,
+				       .target = from->pool[i].target[k],
+				       .state = from->pool[i].state[k],
+				       .kind = from->pool[i].kind,
+				   });
+		}
 }
 
 static void keep_former(const struct pacer_policy *old, uint64_t now_ns, struct pacer_policy *bin)
 {
 	for (size_t i = 0; i < PACER_THROTTLES; i++)
-		if (counts(&old->former[i], now_ns) && !has_state(bin, old->former[i].state))
+		if (counts(&old->former[i], now_ns))
 			leave(bin, &old->former[i]);
-	for (size_t i = 0; i < PACER_POOLS_MAX; i++)
-		for (size_t k = 0; k < old->pool[i].n; k++) {
-			struct pacer_former former = former_of(&old->pool[i], k, COMPILE_UNTIL_SET);
-
-			if (!has_state(bin, former.state))
-				leave(bin, &former);
-		}
+	leave_all(bin, old, COMPILE_UNTIL_SET);
 }
 
 void compile_keep_targets(struct pacer_policy *into, const struct pacer_policy *from,
 			  uint64_t until_ns)
 {
-	for (size_t i = 0; i < PACER_POOLS_MAX; i++)
-		for (size_t k = 0; k < from->pool[i].n; k++) {
-			struct pacer_former former = former_of(&from->pool[i], k, 0);
-
-			former.until_ns = pacer_throttle_sum(until_ns, former.memory_ns);
-			if (!has_state(into, former.state))
-				leave(into, &former);
-		}
+	leave_all(into, from, until_ns);
 }
 
 void compile_time_targets(struct pacer_policy *bin, uint64_t now_ns)
