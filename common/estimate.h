@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Purpose: what the estimators of user/estimate.h need of a stream beside its samples, in integers:
+ * Purpose: what the estimators (user/estimate/estimator.h) need beside samples of a stream, in
+ * integers:
  *
- *	pacer_estimate_counts	how often a sample's key has come since the sample was taken
- *	pacer_estimate_watches	which triangles have closed on a sample's edge since
- *	pacer_estimate_ticks	the number of elements of a time window
- *	pacer_estimate_step	which of several windows a step-biased sample is drawn from
+ * 	pacer_estimate_counts	how often a sample's key has come since the sample was taken
+ * 	pacer_estimate_watches	which triangles have closed on a sample's edge since
+ * 	pacer_estimate_ticks	the number of elements of a time window
+ * 	pacer_estimate_step	which of several windows a step-biased sample is drawn from
  *
  * Source: "Succinct Sampling on Streams", section 6. Corollary 6.1 carries a sampling algorithm
- * over to sliding windows; what makes it true of those that follow is that all they keep of a
- * sampled element p is made of elements after p: while p is active these are active too, so that a
- * window that slides has nothing to take back. The algorithms that the corollaries cite:
+ * over to sliding windows. It holds for the following ones, since all that they keep of a sampled
+ * element p comes from elements after p. While p is active, so are these, and a sliding window has
+ * nothing to take back. The algorithms that the corollaries cite:
  *
- *	6.2	Alon, Matias, Szegedy: p uniform among n elements, r the occurrences of its value
- *		from p on; n (r^k - (r-1)^k) has mean F_k.
- *	6.3	Buriol, Frahling, Leonardi, Marchetti-Spaccamela, Sohler: an edge (a, b), a third
- *		vertex v, and whether (a, v) and (b, v) come later.
- *	6.4	Chakrabarti, Cormode, McGregor: r as in 6.2; the mean of f(r) - f(r-1), f(r) =
- *		(r / n) log(n / r), n times, is the entropy.
+ * 	6.2	Alon, Matias, Szegedy: p uniform among n elements, r the occurrences of its value
+ * 		from p on; n (r^k - (r-1)^k) has mean F_k.
+ * 	6.3	Buriol, Frahling, Leonardi, Marchetti-Spaccamela, Sohler: an edge (a, b), a third
+ * 		vertex v, and whether (a, v) and (b, v) come later.
+ * 	6.4	Chakrabarti, Cormode, McGregor: r as in 6.2; the mean of f(r) - f(r-1), f(r) =
+ * 		(r / n) log(n / r), n times, is the entropy.
  *
- * Four things that the section leaves open, and what is done here. (a) Of a time window n is not
+ * The section leaves four things open. Here they are solved so. (a) Of a time window n is not
  * known, and the means above are in proportion to it: pacer_estimate_ticks counts it exactly, a
  * word a tick. (b) Edges repeat: a sample that is not its edge's last occurrence in the window
  * counts for nothing, so that each different edge is chosen with probability 1 / n, and a triangle
@@ -28,21 +29,22 @@
  * PACER_ESTIMATE_SLOTS. A class takes a vertex with probability 1 / C as a draw among C vertices
  * would. (d) Step-biased samples too need the windows' n.
  *
- * Concurrency: one writer. A reader works where the writer stands.
+ * Concurrency: one thread, which writes and reads.
  *
- * Error: counts and n are exact, but that keys and vertices are 64-bit hashes: two of one hash
- * count as one. More than PACER_ESTIMATE_SLOTS vertices of a class on one edge: the rest is not
- * watched, `more` says so, and the estimate is too low. The variances are estimator.h's.
+ * Error: counts and n are exact, except that keys and vertices are 64-bit hashes: two with the same
+ * hash count as one. If an edge has more than PACER_ESTIMATE_SLOTS vertices of a class, the rest is
+ * not watched. `more` says so, and the estimate is too low. For the variances see estimator.h.
  *
- * Memory: arrays of the caller, as many entries as the samplers have places: fixed. An element
- * costs one look-up of its key; an edge three, and a step for each watch that they find.
+ * Memory: arrays of the caller, with as many entries as the samplers have places, so it is fixed.
+ * An element costs one look-up of its key. An edge costs three, and a step for each watch that they
+ * find.
  */
 #ifndef PACER_ESTIMATE_H
 #define PACER_ESTIMATE_H
 
 #include "sample_burst.h"
 
-/* A finaliser: every bit of the result depends on every bit of x. */
+/* A finaliser: each bit of the result depends on each bit of x. */
 PACER_INLINE __u64 pacer_estimate_mix(__u64 x)
 {
 	struct pacer_sample_rng rng = {x};
@@ -56,7 +58,7 @@ PACER_INLINE __u64 pacer_estimate_mix(__u64 x)
 
 #define PACER_ESTIMATE_SEQ_PLACES (2 * PACER_SAMPLE_K)
 
-/* Takes the item, and says into which places. Returns their number. */
+/* Takes the item, and lists the places that it went to. Returns their number. */
 PACER_INLINE __u32 pacer_estimate_seq_take(struct pacer_sample_skip *s,
 					   struct pacer_sample_rng *rng,
 					   const struct pacer_sample_item *item,
@@ -72,8 +74,9 @@ PACER_INLINE __u32 pacer_estimate_seq_take(struct pacer_sample_skip *s,
 	return got;
 }
 
-/* The same of the burst form. A reservoir that took the element has drawn its next one anew, which
- * is later: one whose next has not changed did not take it.
+/*
+ * The same for the burst form. A reservoir that took the element has drawn a later next one. If its
+ * next has not changed, it did not take the element.
  */
 PACER_INLINE __u32 pacer_estimate_time_take(struct pacer_sample_burst *s,
 					    struct pacer_sample_rng *rng, __u64 tick,
@@ -92,7 +95,7 @@ PACER_INLINE __u32 pacer_estimate_time_take(struct pacer_sample_burst *s,
 	return got;
 }
 
-/* The places of a sample of the window. Return their number: k, or 0 of an empty window. */
+/* The places of a sample of the window. Return their number: k, or 0 for an empty window. */
 PACER_INLINE __u32 pacer_estimate_seq_draw(const struct pacer_sample_skip *s,
 					   __u16 place[PACER_SAMPLE_K])
 {
@@ -119,7 +122,7 @@ struct pacer_estimate_key {
 	__u32 unused;
 };
 
-/* Of a place. entry 0: it holds nothing. */
+/* One for each place. entry 0: it holds nothing. */
 struct pacer_estimate_ref {
 	__u32 entry;
 	__u32 mark;
@@ -166,7 +169,7 @@ PACER_INLINE __u32 pacer_estimate_find(const struct pacer_estimate_counts *c, __
 	return i;
 }
 
-/* For every element, before it is stored anywhere. */
+/* Call it for every element before it is stored anywhere. */
 PACER_INLINE void pacer_estimate_seen(struct pacer_estimate_counts *c, __u64 key)
 {
 	__u32 i = pacer_estimate_find(c, key);
@@ -191,8 +194,9 @@ PACER_INLINE void pacer_estimate_release(struct pacer_estimate_counts *c,
 	c->free = ref->entry;
 }
 
-/* The element that was seen last is stored in the place. There is a free entry: a place that lets
- * its own go holds none, and there are as many entries as places.
+/*
+ * Stores the last element seen in the place. There is a free entry: the place gives up its own, and
+ * there are as many entries as places.
  */
 PACER_INLINE void pacer_estimate_hold(struct pacer_estimate_counts *c,
 				      struct pacer_estimate_ref *ref, __u64 key)
@@ -231,7 +235,10 @@ PACER_INLINE __u32 pacer_estimate_r(const struct pacer_estimate_counts *c,
 
 enum pacer_estimate_side { PACER_ESTIMATE_A = 1, PACER_ESTIMATE_B = 2, PACER_ESTIMATE_BOTH = 3 };
 
-/* Of a place: its edge, the class of third vertices, and which of them were seen beside a and b. */
+/*
+ * One for each place: its edge, the class of third vertices, and which of them were seen beside a
+ * and b.
+ */
 struct pacer_estimate_watch {
 	__u64 end[2];
 	__u64 vertex[PACER_ESTIMATE_SLOTS];
@@ -304,7 +311,7 @@ PACER_INLINE void pacer_estimate_stop(struct pacer_estimate_watches *w, __u32 pl
 		pacer_estimate_unlink(w, 3 * place + which);
 }
 
-/* The vertex was seen beside an end of the edge. */
+/* Notes that the vertex was seen beside an end of the edge. */
 PACER_INLINE void pacer_estimate_mark(struct pacer_estimate_watch *p, __u64 vertex, __u8 side)
 {
 	__u32 i;
@@ -323,7 +330,7 @@ PACER_INLINE void pacer_estimate_mark(struct pacer_estimate_watch *p, __u64 vert
 	p->side[i] = side;
 }
 
-/* Edge (x, y), of watches that have x as an end and y in their class. */
+/* Notes edge (x, y) in the watches that have x as an end and y in their class. */
 PACER_INLINE void pacer_estimate_beside(struct pacer_estimate_watches *w, __u64 x, __u64 y)
 {
 	__u32 class = pacer_estimate_class(w, y), i;
@@ -337,7 +344,7 @@ PACER_INLINE void pacer_estimate_beside(struct pacer_estimate_watches *w, __u64 
 	}
 }
 
-/* For every edge, before it is stored anywhere. x = y is none. */
+/* Call it for every edge before it is stored anywhere. x = y is no edge. */
 PACER_INLINE void pacer_estimate_edge_seen(struct pacer_estimate_watches *w, __u64 x, __u64 y)
 {
 	__u32 i, next;
@@ -360,7 +367,7 @@ PACER_INLINE void pacer_estimate_edge_seen(struct pacer_estimate_watches *w, __u
 	pacer_estimate_beside(w, y, x);
 }
 
-/* The edge that was seen last is stored in the place. */
+/* Stores the last edge seen in the place. */
 PACER_INLINE void pacer_estimate_watch_edge(struct pacer_estimate_watches *w,
 					    struct pacer_sample_rng *rng, __u32 place, __u64 x,
 					    __u64 y)
@@ -377,8 +384,9 @@ PACER_INLINE void pacer_estimate_watch_edge(struct pacer_estimate_watches *w,
 	pacer_estimate_link(w, 3 * place + 3, pacer_estimate_edge(w, x, y));
 }
 
-/* Beta: the triangles that closed, of a class of third vertices. n C beta has their number as its
- * mean.
+/*
+ * Beta: the triangles that closed, of one class of third vertices. The mean of n C beta is the
+ * number of triangles.
  */
 PACER_INLINE __u32 pacer_estimate_closed(const struct pacer_estimate_watch *p)
 {
@@ -400,7 +408,7 @@ struct pacer_estimate_ticks {
 	__u32 count[PACER_ESTIMATE_TICKS];
 };
 
-/* Moves on to `tick`; what has left the window is taken from n. */
+/* Moves on to `tick` and subtracts from n what has left the window. */
 PACER_INLINE void pacer_estimate_ticks_to(struct pacer_estimate_ticks *c, __u64 tick)
 {
 	bool all = tick > c->tick && tick - c->tick >= c->t0;

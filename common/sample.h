@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Purpose: uniform random samples of the elements of a sliding window, in memory that is fixed in
- * the worst case and not in expectation. The paper has four samplers:
+ * Purpose: uniform random samples of the elements of a sliding window. The memory is fixed in the
+ * worst case, not only in expectation. The paper has four samplers:
  *
- *	section 2	the last n elements, k samples with replacement
- *	section 3	the last n elements, k samples without replacement
- *	section 4	the elements of the last t0, with replacement
- *	section 5	the elements of the last t0, without replacement
+ * 	section 2	the last n elements, k samples with replacement
+ * 	section 3	the last n elements, k samples without replacement
+ * 	section 4	the elements of the last t0, with replacement
+ * 	section 5	the elements of the last t0, without replacement
  *
- * That of section 3 does constant work an element and serves in the packet path as it is:
- * pacer_sample_seq_wor. The others do work in proportion to k an element. sample_burst.h has
- * cheaper forms of sections 2 and 4, and shares with this header the drawing and the coins; the
- * paper's own are what the tests compare with (tests/unit/sample_oracle.h).
+ * The sampler of section 3 does constant work for each element, and the packet path uses it as it
+ * is: pacer_sample_seq_wor. The others do work in proportion to k for each element. sample_burst.h
+ * has cheaper forms of sections 2 and 4. It shares the drawing and the coins with this header. The
+ * tests compare them with the paper's own samplers (tests/unit/sample_oracle.h).
  *
  * Source: "Succinct Sampling on Streams" (Braverman, Ostrovsky, Zaniolo), sections 2 to 5 and the
  * appendix. Names are the paper's: bucket B(x, y) is the elements p_x .. p_(y-1), BS(x, y) its
@@ -24,14 +24,14 @@
  * An element is active at t if t - T < t0. A timestamp that runs backwards counts as the latest
  * one seen.
  *
- * Concurrency: one writer for each sampler (one per CPU), no locks. A reader works on a copy. Where
- * a sampler has a word `seq`, it is odd while the writer is inside: a copy is whole if seq was even
- * before it and is the same after it, and what a writer changes outside is a single word. A draw
- * from a copy does not disturb the sampler.
+ * Concurrency: one writer for each sampler (one per CPU), no locks. A reader works on a copy. A
+ * sampler's word `seq` is odd while the writer is inside. A copy is whole if seq was even before it
+ * and is the same after it. Outside, a writer changes only a single word. A draw from a copy does
+ * not disturb the sampler.
  *
- * Error: no sampler has a chance of failure. Integer arithmetic only; the one deviation from exact
- * uniformity is that of pacer_sample_below: a probability is off by a factor of at most
- * 1 + n / 2^64.
+ * Error: no sampler can fail. It uses integer arithmetic only. The one deviation from exact
+ * uniformity is that of pacer_sample_below: a probability is off by a factor of at most 1 + n /
+ * 2^64.
  *
  * Memory: fixed arrays, no allocation. With PACER_SAMPLE_K = 64, seq and seq_wor take 8,224 bytes
  * each, Theta(k).
@@ -45,7 +45,7 @@
 #define PACER_SAMPLE_K	       64	  /* the largest k; a power of two */
 #define PACER_SAMPLE_SEQ_N_MAX (1u << 31) /* the longest sequence window */
 
-/* What is kept of a packet. The samplers read and write time_ns and nothing else. */
+/* What is kept of a packet. The samplers themselves use only time_ns. */
 struct pacer_sample_item {
 	__u64 time_ns;
 	__u32 saddr[4]; /* as in parse.h's keys: host order, of IPv4 the first word */
@@ -53,7 +53,7 @@ struct pacer_sample_item {
 	__u16 sport; /* host order */
 	__u16 dport;
 	__u32 len_bytes;
-	__u32 key; /* hash of the key that was judged; 0: none was */
+	__u32 key; /* hash of the key that was judged; 0: none */
 	__u8 family;
 	__u8 proto;
 	__u8 rule; /* pacer_rule.counter, which a rule keeps across changes of policy; 0: none */
@@ -66,9 +66,10 @@ struct pacer_sample_pick {
 	__u64 index;
 };
 
-/* SplitMix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom Number Generators", 2014): a
- * counter and a finaliser, period 2^64, every seed good. Statistical, not cryptographic: whoever
- * must not predict the sample must not see the seed.
+/*
+ * SplitMix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom Number Generators", 2014): a
+ * counter and a finaliser, period 2^64, every seed good. It is statistical, not cryptographic:
+ * whoever sees the seed can predict the sample.
  */
 struct pacer_sample_rng {
 	__u64 state;
@@ -84,7 +85,7 @@ PACER_INLINE __u64 pacer_sample_random(struct pacer_sample_rng *rng)
 	return z ^ (z >> 31);
 }
 
-/* The upper half of the product, in halves because BPF has no 128-bit one. */
+/* The upper half of the product. It is computed in halves, since BPF has no 128-bit product. */
 PACER_INLINE __u64 pacer_sample_mulhi(__u64 a, __u64 b)
 {
 	__u64 al = (__u32)a, ah = a >> 32, bl = (__u32)b, bh = b >> 32;
@@ -113,10 +114,11 @@ PACER_INLINE bool pacer_sample_expired(__u64 T, __u64 t, __u64 t0)
 
 /* ---- Section 2: sequence-based windows, with replacement ---------------------------------- */
 
-/* The stream is cut into buckets of n elements. V = B(x, x + n) is the newest that has an
- * element, U the one before it; X_V and X_U are k reservoirs of one element each. A full V
- * stays V until the next element: all of U is expired then, so that the paper's case of no partial
- * bucket needs no code.
+/*
+ * The stream is divided into buckets of n elements. V = B(x, x + n) is the newest that has an
+ * element, and U is the one before it. X_V and X_U are k reservoirs of one element each. A full V
+ * stays V until the next element comes. All of U has expired then, so the paper's case without a
+ * partial bucket needs no code.
  */
 struct pacer_sample_seq {
 	__u64 N;
@@ -144,7 +146,7 @@ PACER_INLINE PACER_MUST_USE bool pacer_sample_seq_init(struct pacer_sample_seq *
 	return good;
 }
 
-/* A writer's changes stand between the two. */
+/* A writer makes its changes between these two. */
 PACER_INLINE void pacer_sample_write_begin(__u32 *seq)
 {
 	pacer_release(seq, *seq + 1);
@@ -169,7 +171,7 @@ PACER_INLINE const struct pacer_sample_pick *pacer_sample_seq_pick(const struct 
 	return z;
 }
 
-/* Returns the number of samples in out: k, or 0 of an empty stream. */
+/* Returns the number of samples in out: k, or 0 for an empty stream. */
 PACER_INLINE __u32 pacer_sample_seq_draw(const struct pacer_sample_seq *s,
 					 struct pacer_sample_item *out)
 {
@@ -184,8 +186,9 @@ PACER_INLINE __u32 pacer_sample_seq_draw(const struct pacer_sample_seq *s,
 
 /* ---- Section 3: sequence-based windows, without replacement ------------------------------- */
 
-/* As above, but X_V and X_U are one reservoir of k elements each. One draw an element, and a packet
- * that is not stored changes N alone.
+/*
+ * As above, but X_V and X_U are one reservoir of k elements each. Each element needs one draw, and
+ * a packet that is not stored changes only N.
  */
 struct pacer_sample_seq_wor {
 	__u64 N;
@@ -213,8 +216,9 @@ PACER_INLINE PACER_MUST_USE bool pacer_sample_seq_wor_init(struct pacer_sample_s
 	return good;
 }
 
-/* The reservoir's place for the next element. Below k: the caller stores the element there with
- * pacer_sample_seq_wor_store. Otherwise it is counted, and that is all.
+/*
+ * The reservoir's place for the next element. If it is below k, the caller stores the element there
+ * with pacer_sample_seq_wor_store. Otherwise the element is only counted.
  */
 PACER_INLINE PACER_MUST_USE __u32 pacer_sample_seq_wor_place(struct pacer_sample_seq_wor *s,
 							     struct pacer_sample_rng *rng)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Purpose: the samplers of sample.h with replacement, in the form that the packet path can afford.
- * The literal ones toss k coins for every element; here a reservoir knows the number of its next
- * change, and most packets only count.
+ * Purpose: the samplers of sample.h with replacement, in a form that the packet path can afford.
+ * The literal ones toss k coins for every element. Here a reservoir knows the number of its next
+ * change, and most packets are only counted.
  *
- *	pacer_sample_skip	the last n elements (section 2), same samples and same drawing
- *	pacer_sample_burst	the elements of the last t0 ticks (section 4), a tick being a burst
+ * 	pacer_sample_skip	the last n elements (section 2), same samples and same drawing
+ * 	pacer_sample_burst	the elements of the last t0 ticks (section 4), a tick being a burst
  *
  * Source: "Succinct Sampling on Streams", sections 2 and 4, with the names of sample.h.
  *
@@ -14,7 +14,7 @@
  * only that R1 and Q1 are independent uniform samples of B1, that p_a is expired and p_b is not,
  * and that |B1| <= |B2|: so any division into buckets of whole bursts will do in which
  *
- *	(1)  a bucket of more than one burst is no larger than all that follows it,
+ * 	(1)  a bucket of more than one burst is no larger than all that follows it,
  *
  * for a bucket of one burst is never partly expired. At a tick's end its burst becomes the newest
  * bucket, and of the pairs of neighbours that (1) lets be united, the newest is: the last p with
@@ -25,7 +25,7 @@
  *
  * The number of buckets. Let M_i be the number of buckets from i on. Claim: always
  *
- *	(2)  M_i <= 2 log2(S_i + 1) - 1   for every i.
+ * 	(2)  M_i <= 2 log2(S_i + 1) - 1   for every i.
  *
  * First, buckets from i on of which no pair can be united obey (2): then S_j >= 2 S_(j+2) + 1 for
  * each j >= i, so that the least possible S_i for M_i = 1, 2, 3, 4, 5, 6, 7 .. is 1, 2, 3, 5, 7,
@@ -41,26 +41,26 @@
  * With the open burst's elements counted in n, that is 2 log2(n) + 1 structures in all, which is
  * within the paper's 3 log2 n for every n >= 2.
  *
- * Cost: a packet counts, or those of the k reservoirs whose turn it is store it: k (1 + ln c) times
- * in a burst or bucket of c elements, with a division and a look at all k each time. So the mean
- * falls with c: a tick or a window of few packets costs more a packet, but there are few. The first
- * packet of a tick is the dearest: it is stored k times and pays for the union, 2 k coins, and for
- * k draws of Q. No loop depends on the traffic.
+ * Cost: a packet is counted, or the reservoirs whose turn it is store it. In a burst or bucket of c
+ * elements this happens k (1 + ln c) times, each with a division and a look at all k. So the mean
+ * falls with c. In a tick or window of few packets each packet costs more, but there are few. The
+ * first packet of a tick is the most expensive: it is stored k times, and pays for the union, 2 k
+ * coins, and k draws of Q. No loop depends on the traffic.
  *
- * A window of t0 ticks is the current one and the t0 - 1 before it. To cover W nanoseconds of real
- * time it takes ceil(W / tick) + 1 of them, and then covers up to a tick more.
+ * A window of t0 ticks is the current tick and the t0 - 1 before it. To cover W nanoseconds of real
+ * time it needs ceil(W / tick) + 1 ticks, and then covers up to a tick more.
  *
  * Concurrency: one writer for each sampler (one per CPU), no locks. A reader works on a copy. `seq`
- * is odd while the writer is inside, `ticks` likewise but only at a tick's end: if `ticks` was even
- * before the copy and is the same after it, the closed buckets are whole, and if `seq` was and is,
- * the open one too. A reader that cannot get the latter sets count to 0 in its copy, which is the
- * state at the last tick's end.
+ * is odd while the writer is inside. `ticks` is odd while the writer ends a tick. If `ticks` was
+ * even before the copy and is the same after it, the closed buckets are whole. If the same holds
+ * for `seq`, the open one is whole, too. A reader that cannot get the open one sets count to 0 in
+ * its copy. That is the state at the last tick's end.
  *
- * Error: none but the rounding of pacer_sample_below, and of pacer_sample_skip_next: a probability
- * is off by a factor of at most 1 + 2^-31. Beyond 2^32 - 2 active elements the oldest bucket may be
+ * Error: only the rounding of pacer_sample_below and of pacer_sample_skip_next: a probability is
+ * off by a factor of at most 1 + 2^-31. Beyond 2^32 - 2 active elements the oldest bucket may be
  * dropped: `lost` counts its elements, and the sample is one of the rest. A tick of 2^30 elements
- * or more is cut into several bursts, without loss. A torn copy can give a wrong sample, never an
- * access outside it.
+ * or more is divided into several bursts, without loss. A torn copy can give a wrong sample, never
+ * an access outside it.
  *
  * Memory: with PACER_SAMPLE_K = 64, pacer_sample_burst takes 338,312 bytes and pacer_sample_skip
  * 8,504. A bucket's items stay where they were stored: uniting two buckets exchanges the numbers of
@@ -97,14 +97,18 @@ PACER_INLINE __u32 pacer_sample_skip_next(struct pacer_sample_rng *rng, __u32 c)
 	return next < PACER_SAMPLE_BURST_C_MAX ? next : PACER_SAMPLE_BURST_C_MAX;
 }
 
-/* Loops below load afresh, at each turn, what they compare, and leave their results in memory. The
- * kernel's verifier keeps what it learns of a value in a register, a path for each value, but
- * forgets what is in memory: its work then grows with the length of a loop and not with a power.
+/*
+ * The loops below load what they compare anew in each turn, and keep their results in memory. The
+ * kernel's verifier follows a path for each value in a register, but forgets what is in memory. So
+ * its work grows with the length of a loop, and not with a power of it.
  */
 
 /* ---- Section 2 ------------------------------------------------------------------------------ */
 
-/* pacer_sample_seq, and for each sample the place in V of the next element that it takes. */
+/*
+ * Like pacer_sample_seq. For each sample it also has the place in V of the next element that it
+ * takes.
+ */
 struct pacer_sample_skip {
 	__u64 due;   /* the index of the first element that any of them takes */
 	__u32 least; /* the same as a place in V */
@@ -116,7 +120,7 @@ struct pacer_sample_skip {
 
 _Static_assert(sizeof(struct pacer_sample_skip) == 8504, "as the header says");
 
-/* In constant time, whatever was in it. */
+/* Takes constant time, whatever was in it. */
 PACER_INLINE PACER_MUST_USE bool pacer_sample_skip_init(struct pacer_sample_skip *s, __u32 n,
 							__u32 k)
 {
@@ -127,7 +131,7 @@ PACER_INLINE PACER_MUST_USE bool pacer_sample_skip_init(struct pacer_sample_skip
 	return pacer_sample_seq_init(&s->seq, n < PACER_SAMPLE_BURST_C_MAX ? n : 0, k);
 }
 
-/* Counts the packet, or says that it is the caller's turn to pacer_sample_skip_take it. */
+/* Counts the packet. If it returns true, the caller has to pacer_sample_skip_take it. */
 PACER_INLINE PACER_MUST_USE bool pacer_sample_skip_due(struct pacer_sample_skip *s)
 {
 	__u64 index = s->seq.N + 1;
@@ -173,7 +177,7 @@ PACER_SUBPROG void pacer_sample_skip_take(struct pacer_sample_skip *s, struct pa
 
 /* ---- Section 4 ------------------------------------------------------------------------------ */
 
-/* An R sample, and the tick that it expires by. */
+/* An R sample, and the tick that decides when it expires. */
 struct pacer_sample_place {
 	struct pacer_sample_item item;
 	__u64 T;
@@ -193,9 +197,10 @@ struct pacer_sample_bucket {
 	__u64 T_last;
 };
 
-/* Buckets have fixed numbers below BUCKETS; order[head + i], i < len, are the closed ones from the
- * oldest, order[head + len] is the open one and the rest are free. R[b][j] is the place of the
- * j-th R sample of bucket b; R as a whole is a permutation of the places. All zero is off.
+/*
+ * Buckets have fixed numbers below BUCKETS. order[head + i] for i < len are the closed buckets, the
+ * oldest first. order[head + len] is the open one, and the rest are free. R[b][j] is the place of
+ * the j-th R sample of bucket b. R as a whole is a permutation of the places. All zero means off.
  */
 struct pacer_sample_burst {
 	__u64 T;     /* the open burst's tick, the latest that was seen */
@@ -221,8 +226,9 @@ struct pacer_sample_burst {
 
 _Static_assert(sizeof(struct pacer_sample_burst) == 338312, "as the header says");
 
-/* Of a sampler that was initialised before: an empty one, in constant time. The two permutations
- * stay, as they are as good as any, and so do the words that a reader compares.
+/*
+ * Empties an initialised sampler in constant time. The two permutations stay, since any will do. So
+ * do the words that a reader compares.
  */
 PACER_INLINE PACER_MUST_USE bool pacer_sample_burst_restart(struct pacer_sample_burst *s,
 							    __u64 window_ticks, __u32 k)
@@ -237,7 +243,7 @@ PACER_INLINE PACER_MUST_USE bool pacer_sample_burst_restart(struct pacer_sample_
 	return good;
 }
 
-/* False, and a sampler that is off, if a parameter is out of bounds. */
+/* If a parameter is out of bounds, it returns false and the sampler is off. */
 PACER_INLINE PACER_MUST_USE bool pacer_sample_burst_init(struct pacer_sample_burst *s,
 							 __u64 window_ticks, __u32 k)
 {
@@ -252,7 +258,7 @@ PACER_INLINE PACER_MUST_USE bool pacer_sample_burst_init(struct pacer_sample_bur
 	return pacer_sample_burst_restart(s, window_ticks, k);
 }
 
-/* The number of the i-th bucket from the oldest; that of the open one for i = len. */
+/* The number of the i-th bucket from the oldest. For i = len it is the open one. */
 PACER_INLINE __u32 pacer_sample_burst_nth(const struct pacer_sample_burst *s, __u32 i)
 {
 	__u32 mask = PACER_SAMPLE_BURST_BUCKETS - 1;
@@ -285,9 +291,10 @@ PACER_INLINE void pacer_sample_burst_find(struct pacer_sample_burst *s)
 	}
 }
 
-/* Unites the pair, buckets a and c. R of both are uniform, so that of the union is that of a with
- * probability |a| / (|a| + |c|); the places that are not chosen are c's, which is free then. The
- * masks are all ones for c: a branch would be guessed wrong half the time.
+/*
+ * Unites buckets a and c. Both have uniform R samples. So a sample of the union is that of a with
+ * probability |a| / (|a| + |c|), else that of c. The places that are not chosen go to c, which
+ * becomes free. A mask of all ones chooses c, since a branch would be mispredicted half the time.
  */
 PACER_INLINE void pacer_sample_burst_unite(struct pacer_sample_burst *s,
 					   struct pacer_sample_rng *rng)
@@ -311,7 +318,7 @@ PACER_INLINE void pacer_sample_burst_unite(struct pacer_sample_burst *s,
 	}
 }
 
-/* Takes the newer of the pair out of the order and puts it behind the open bucket. */
+/* Moves the newer of the pair behind the open bucket in the order. */
 PACER_INLINE void pacer_sample_burst_free(struct pacer_sample_burst *s)
 {
 	__u32 mask = PACER_SAMPLE_BURST_BUCKETS - 1, p = pacer_load(&s->pair) + 1, i;
@@ -323,7 +330,7 @@ PACER_INLINE void pacer_sample_burst_free(struct pacer_sample_burst *s)
 	s->len--;
 }
 
-/* Lemma 4.2, but for whole bursts: what is left is at most one partly expired bucket, the first. */
+/* Lemma 4.2 for whole bursts: afterwards at most the first bucket is partly expired. */
 PACER_INLINE void pacer_sample_burst_expire(struct pacer_sample_burst *s, __u64 t)
 {
 	__u32 i;
@@ -336,8 +343,9 @@ PACER_INLINE void pacer_sample_burst_expire(struct pacer_sample_burst *s, __u64 
 	}
 }
 
-/* The open burst becomes a bucket. Its Q need no reservoir: of a Q sample only its index and its
- * tick are used, the tick is the burst's, and now the size is known.
+/*
+ * The open burst becomes a bucket. Its Q samples need no reservoir. Of a Q sample only the index
+ * and the tick are used. The tick is that of the burst, and the size is known now.
  */
 PACER_INLINE void pacer_sample_burst_close(struct pacer_sample_burst *s,
 					   struct pacer_sample_rng *rng)
@@ -364,7 +372,7 @@ PACER_INLINE void pacer_sample_burst_close(struct pacer_sample_burst *s,
 	s->len++;
 }
 
-/* The end of a tick, or of a burst that is cut. */
+/* Ends a tick, or a burst that has too many elements. */
 PACER_SUBPROG void pacer_sample_burst_tick(struct pacer_sample_burst *s,
 					   struct pacer_sample_rng *rng, __u64 tick)
 {
@@ -378,7 +386,7 @@ PACER_SUBPROG void pacer_sample_burst_tick(struct pacer_sample_burst *s,
 	pacer_sample_write_end(&s->ticks);
 }
 
-/* Counts the packet, or says that it is the caller's turn to pacer_sample_burst_take it. */
+/* Counts the packet. If it returns true, the caller has to pacer_sample_burst_take it. */
 PACER_INLINE PACER_MUST_USE bool pacer_sample_burst_due(struct pacer_sample_burst *s, __u64 tick)
 {
 	__u32 place = s->count + 1;
@@ -495,7 +503,8 @@ pacer_sample_burst_pick(const struct pacer_sample_burst *s, struct pacer_sample_
 	return pacer_sample_burst_r2(s, w->first, pacer_sample_below(rng, w->beta), j);
 }
 
-/* k of them, by their places in s->place. Returns their number: k, or 0 if the window is empty. A
+/*
+ * Draws k samples, as places in s->place. Returns their number: k, or 0 if the window is empty. A
  * tick before the latest one seen counts as that one.
  */
 PACER_INLINE __u32 pacer_sample_burst_places(const struct pacer_sample_burst *s,
@@ -513,7 +522,7 @@ PACER_INLINE __u32 pacer_sample_burst_places(const struct pacer_sample_burst *s,
 	return j;
 }
 
-/* The same, the items themselves. */
+/* The same, with the items themselves. */
 PACER_INLINE __u32 pacer_sample_burst_draw(const struct pacer_sample_burst *s,
 					   struct pacer_sample_rng *rng, __u64 tick,
 					   struct pacer_sample_item *out)

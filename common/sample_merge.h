@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Purpose: one sample of what several samplers saw, one for each CPU: each element of the union of
- * their windows with the same chance.
+ * Purpose: one sample from several samplers, one of each CPU. Each element of the union of their
+ * windows has the same chance.
  *
- *	pacer_sample_merge	samples with replacement: k independent ones
- *	pacer_sample_merge_wor	samples without replacement: any k of all with the same chance
+ * 	pacer_sample_merge	samples with replacement: k independent ones
+ * 	pacer_sample_merge_wor	samples without replacement: any k of all with the same chance
  *
- * Source: "Succinct Sampling on Streams" has one stream; that a uniform sample of a union is one of
- * a part chosen in proportion to the parts' sizes is how theorem 4.6 draws from a decomposition,
- * and lemma 4.5 its R2.
+ * Source: "Succinct Sampling on Streams" has one stream. To sample a union, one chooses a part in
+ * proportion to the sizes of the parts, and samples that. Theorem 4.6 draws from a decomposition in
+ * this way, and lemma 4.5 draws its R2.
  *
- * Concurrency: pure but for the random source; the reader's, on copies. No loop has a constant
- * bound: for user space.
+ * Concurrency: pure, except for the random source. Readers use it on copies. The loops have no
+ * constant bounds: it is for user space.
  *
- * Error: none where the parts' n are exact. Where each is off by a factor of at most 1 +- e, the
- * chance of a part, and with it of any set of elements, is off by at most (1 - sqrt(1 - e^2)) / e,
- * which is e / 2 for small e: a part of share p, too large by 1 + e among others too small by
- * 1 - e, is chosen 2 e p (1 - p) / (1 + e (2 p - 1)) too often, and the maximum over p is that.
- * Every other error of the parts' samples stays what it is.
+ * Error: none if the n of all parts are exact. If each is off by a factor of at most 1 +- e, the
+ * chance of a part, and so of any set of elements, is off by at most (1 - sqrt(1 - e^2)) / e. For
+ * small e that is e / 2. For a part of share p, too large by 1 + e among others too small by 1 - e,
+ * is chosen 2 e p (1 - p) / (1 + e (2 p - 1)) too often, and this is the maximum over p. Other
+ * errors of the parts' samples do not change.
  *
  * Memory: the caller's arrays. n in all stays below 2^64.
  */
@@ -26,20 +26,20 @@
 
 #include "sample.h"
 
-/* A CPU's sample: `k` items of a window of n elements; k = 0 only if it is empty. */
+/* The sample of a CPU: `k` items of a window of n elements. k is 0 only if that is empty. */
 struct pacer_sample_part {
 	__u64 n;
 	__u32 k;
 	struct pacer_sample_item *item;
 };
 
-/* An item of a merged sample: which part it is from, and which of its items. */
+/* An item of a merged sample: its part, and its index in the part. */
 struct pacer_sample_origin {
 	__u32 part;
 	__u32 item;
 };
 
-/* A part that holds items, in proportion to its n; `parts` if all are empty. */
+/* Chooses a part with items, in proportion to its n; `parts` if all are empty. */
 PACER_INLINE __u32 pacer_sample_merge_part(const struct pacer_sample_part *part, __u32 parts,
 					   struct pacer_sample_rng *rng)
 {
@@ -61,9 +61,10 @@ PACER_INLINE __u32 pacer_sample_merge_part(const struct pacer_sample_part *part,
 	return i;
 }
 
-/* Where the j-th of a merged sample comes from: the j-th of a part. Those are independent, so that
- * these are. A part of fewer samples than are asked for repeats itself: then they are uniform, but
- * not independent. part == parts if all are empty.
+/*
+ * Item j of a merged sample is item j of a part. Those are independent, so these are, too. A part
+ * with fewer samples than wanted repeats them. Then the samples are uniform but not independent.
+ * part == parts if all are empty.
  */
 PACER_INLINE struct pacer_sample_origin
 pacer_sample_merge_origin(const struct pacer_sample_part *part, __u32 parts,
@@ -93,10 +94,11 @@ PACER_INLINE __u32 pacer_sample_merge(const struct pacer_sample_part *part, __u3
 	return j;
 }
 
-/* Draws elements of the union one after the other: of a part in proportion to its elements not yet
- * drawn, and there any of its items left. Takes the parts apart: their n, k and the order of their
- * items change. A part of fewer than k items holds all its window, and n is their number. Returns
- * the number in out: k, or all there are.
+/*
+ * Draws elements of the union one after the other. It chooses a part in proportion to its elements
+ * not yet drawn, and there any item that is left. It uses up the parts: their n, k and the order of
+ * their items change. A part with fewer than k items has its whole window, and n is their number.
+ * Returns the number in out: k, or all there are.
  */
 PACER_INLINE __u32 pacer_sample_merge_wor(struct pacer_sample_part *part, __u32 parts,
 					  struct pacer_sample_rng *rng, __u32 k,
