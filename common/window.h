@@ -55,6 +55,8 @@ _Static_assert(PACER_STARTS_LINE + PACER_LINE_WORDS == 26 + 1, "two up to 26");
 _Static_assert(sizeof(struct pacer_line) == 4 * 10 + 24, "4 bytes a slot and 24 beside");
 _Static_assert(PACER_NARROW_UNITS * sizeof(union pacer_unit) == PACER_NARROW_SLOTS + 18,
 	       "a byte a slot and 18 beside");
+_Static_assert(2 * PACER_NARROW_UNITS * sizeof(union pacer_unit) == sizeof(struct pacer_line),
+	       "half a line, so that a set of two is a line");
 
 enum pacer_window_error {
 	PACER_WINDOW_OK,

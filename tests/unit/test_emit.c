@@ -286,6 +286,40 @@ static void test_style(void **unused)
 	assert_false(on);
 }
 
+/* What clearing the screen writes to a terminal of this kind. */
+static const char *screen_of(const char *kind, bool json)
+{
+	int out = dup(STDOUT_FILENO), master = posix_openpt(O_RDWR | O_NOCTTY), slave;
+	static char got[64];
+	ssize_t n;
+
+	assert_true(master >= 0 && !grantpt(master) && !unlockpt(master));
+	slave = open(ptsname(master), O_RDWR | O_NOCTTY);
+	assert_true(slave >= 0);
+	setenv("TERM", kind, 1);
+	fflush(stdout);
+	dup2(slave, STDOUT_FILENO);
+	emit_begin(json);
+	emit_screen();
+	printf("|");
+	fflush(stdout);
+	dup2(out, STDOUT_FILENO);
+	n = read(master, got, sizeof(got) - 1);
+	got[n > 0 ? n : 0] = 0;
+	close(slave);
+	close(master);
+	close(out);
+	return got;
+}
+
+static void test_screen(void **unused)
+{
+	(void)unused;
+	assert_string_equal(screen_of("xterm", false), "\033[H\033[J|");
+	assert_string_equal(screen_of("xterm", true), "|");
+	assert_string_equal(screen_of("dumb", false), "|");
+}
+
 static void test_numbers(void **unused)
 {
 	static const struct {
@@ -311,7 +345,7 @@ int main(void)
 	    cmocka_unit_test(test_once),    cmocka_unit_test(test_dropped),
 	    cmocka_unit_test(test_table),   cmocka_unit_test(test_style),
 	    cmocka_unit_test(test_numbers), cmocka_unit_test(test_line),
-	    cmocka_unit_test(test_at_once),
+	    cmocka_unit_test(test_at_once), cmocka_unit_test(test_screen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

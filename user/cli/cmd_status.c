@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* status, stats: what is attached where, and what it has counted. */
-#include <stdio.h>
 #include <unistd.h>
 
 #include "cli/cmd.h"
@@ -82,10 +81,10 @@ static int show_stats(const struct attached *a, const struct options *o)
 {
 	static struct output_round round;
 
-	if (o->watch && !o->json && isatty(STDOUT_FILENO))
-		printf("\033[H\033[J");
 	round.watched = o->watch;
 	emit_begin(o->json);
+	if (o->watch)
+		emit_screen();
 	output_stats(a, &round);
 	return emit_end();
 }

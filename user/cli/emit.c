@@ -370,14 +370,26 @@ void emit_table_end(void)
 
 /* --- what it looks like --------------------------------------------------------------------- */
 
+/* Does stdout take escape sequences? */
+static bool has_screen(void)
+{
+	const char *term = getenv("TERM");
+
+	return term && strcmp(term, "dumb") != 0 && isatty(STDOUT_FILENO);
+}
+
 const char *emit_style(enum emit_style style)
 {
 	static const char *const codes[EMIT_STYLES] = {"\033[0m", "\033[1m", "\033[1;31m"};
-	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+	const char *no_color = getenv("NO_COLOR");
 
-	if ((no_color && *no_color) || !term || !strcmp(term, "dumb") || !isatty(STDOUT_FILENO))
-		return "";
-	return codes[style];
+	return (no_color && *no_color) || !has_screen() ? "" : codes[style];
+}
+
+void emit_screen(void)
+{
+	if (!now.json && has_screen())
+		fputs("\033[H\033[J", stdout);
 }
 
 struct emit_number thousands(uint64_t n)

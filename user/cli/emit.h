@@ -75,6 +75,9 @@ enum emit_style { EMIT_PLAIN, EMIT_BOLD, EMIT_ALARM, EMIT_STYLES };
  */
 const char *emit_style(enum emit_style style);
 
+/* Clears the screen for text, on a terminal that can do so. */
+void emit_screen(void);
+
 struct emit_number {
 	char text[32];
 };
