@@ -2030,12 +2030,12 @@ static int change_paced(void)
 static bool paced_one(uint64_t now_ns)
 {
 	struct pacer_state state = {
-	    {paced_lines, PACED_LINES}, &now.bin, paced_secret[0], NULL, NULL};
+	    .table = {paced_lines, PACED_LINES}, .policy = &now.bin, .secret = paced_secret[0]};
 	struct pacer_walk walk = {.state = &state, .now_ns = now_ns};
 
 	walk.pkt = (struct pacer_packet){.family = PACER_FAMILY_4, .len_bytes = 100};
 	walk.pkt.key[PACER_WORD_SADDR] = 1;
-	return pacer_pace(&walk).reason == PACER_ADMIT;
+	return pacer_outcome_reason(judge_parsed(&walk)) == PACER_ADMIT;
 }
 
 /*
