@@ -324,11 +324,27 @@ static void test_gap_more(void **unused)
 	}
 }
 
+/* One use is not "1 uses". */
+static void test_one_use(void **unused)
+{
+	char *text;
+
+	(void)unused;
+	assert_int_equal(load(rule_of("", "{key: all, uses: 3, cooldown: 1s, threshold: 1}")), 0);
+	text = check_text();
+	assert_non_null(strstr(text, "denied wrongly only while fewer than 1 use is free\n"));
+	free(text);
+	assert_int_equal(load(rule_of("", "{key: all, uses: 9, cooldown: 1s, threshold: 2}")), 0);
+	text = check_text();
+	assert_non_null(strstr(text, "denied wrongly only while fewer than 2 uses are free\n"));
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(test_json),	 TEST(test_memory_adds_up), TEST(test_silence),
-	    TEST(test_gap_more), TEST(test_rate),
+	    TEST(test_gap_more), TEST(test_rate),	    TEST(test_one_use),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

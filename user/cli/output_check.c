@@ -186,7 +186,8 @@ static void emit_throttle(const char *to, const char *refused,
 	emit_text("    %s wrongly only while", refused);
 	emit_uint("threshold", p->threshold, NULL);
 	emit_uint("false_denial_free_below", p->threshold + h,
-		  below ? " fewer than %u uses are free" : NULL, p->threshold + h);
+		  below ? " fewer than %u use%s free" : NULL, p->threshold + h,
+		  p->threshold + h == 1 ? " is" : "s are");
 	if (within)
 		emit_uint("max_cooldown_ns", throttle->max_cooldown_ns,
 			  "%s %u or more lie within %s", below ? " and" : "", p->limit - h,
