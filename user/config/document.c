@@ -55,11 +55,6 @@ static void append_place(char *text, size_t size, const struct place *at)
 		doc_append(text, size, "[%zu]", at->index);
 }
 
-int doc_failed(void)
-{
-	return -1;
-}
-
 /* Says what is wrong; the caller returns what this gives. */
 FORMAT(4)
 void doc_say(struct source *s, int line, const struct place *at, const char *format, ...)
@@ -270,7 +265,7 @@ static const struct field *MUST_USE find_field(struct source *s, const struct pl
 	size_t i;
 
 	if (key->type != YAML_SCALAR_NODE) {
-		doc_fail(s, doc_line(key), at, "expected the name of a field");
+		doc_say(s, doc_line(key), at, "expected the name of a field");
 		return NULL;
 	}
 	for (i = 0; i < fields->n; i++)

@@ -68,10 +68,9 @@ int MUST_USE doc_open(struct source *s, const char *text, size_t len, struct pol
 void doc_close(struct source *s);
 
 /* Says what is wrong; the caller returns what this gives. */
-#define doc_fail(...) (doc_say(__VA_ARGS__), doc_failed())
+#define doc_fail(...) (doc_say(__VA_ARGS__), -1)
 FORMAT(4)
 void doc_say(struct source *s, int line, const struct place *at, const char *format, ...);
-int doc_failed(void);
 int doc_no_memory(struct source *s);
 
 struct doc_shown doc_shown(const char *text);

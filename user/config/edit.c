@@ -169,8 +169,8 @@ static int find_named(struct source *s, const char *path, const char *at, size_t
 		doc_append(names, sizeof(names), "%s%s", *names ? ", " : "",
 			   doc_shown((const char *)name->data.scalar.value).text);
 	}
-	doc_fail(s, 0, NULL, "%s: no such %s: there %s%s", doc_shown(path).text,
-		 pools ? "pool" : "rule", *names ? "are " : "is none", names);
+	doc_say(s, 0, NULL, "%s: no such %s: there %s%s", doc_shown(path).text,
+		pools ? "pool" : "rule", *names ? "are " : "is none", names);
 	return 0;
 }
 
@@ -441,17 +441,17 @@ static char *set_value(struct source *s, const char *path, const char *value)
 	if (!text) {
 		doc_no_memory(s);
 	} else if (strlen(text) > PACER_DOC_MAX - 1) {
-		doc_fail(s, 0, NULL, "%s: the policy would have %zu bytes: at most %u",
-			 doc_shown(path).text, strlen(text), PACER_DOC_MAX - 1);
+		doc_say(s, 0, NULL, "%s: the policy would have %zu bytes: at most %u",
+			doc_shown(path).text, strlen(text), PACER_DOC_MAX - 1);
 	} else if (check_edit(text, path, value, &out_of_memory)) {
 		if (out_of_memory)
 			doc_no_memory(s);
 		else
-			doc_fail(
-			    s, doc_line(node_of(s, target.value ? target.value : target.parent)),
-			    NULL,
-			    "%s: cannot be set in this text as it is laid out: edit it by hand",
-			    doc_shown(path).text);
+			doc_say(s,
+				doc_line(node_of(s, target.value ? target.value : target.parent)),
+				NULL,
+				"%s: cannot be set in this text as it is laid out: edit it by hand",
+				doc_shown(path).text);
 	} else {
 		return text;
 	}

@@ -152,9 +152,12 @@ enum match_field {
 };
 
 static const struct field match_field[MATCH_FIELDS] = {
-    [FIELD_SRC] = {"src", read_src},	   [FIELD_DST] = {"dst", read_dst},
-    [FIELD_PROTO] = {"proto", read_proto}, [FIELD_SPORT] = {"sport", read_sport},
-    [FIELD_DPORT] = {"dport", read_dport}, [FIELD_VLAN] = {"vlan", read_vlan},
+    [FIELD_SRC] = {.name = "src", .read = read_src},
+    [FIELD_DST] = {.name = "dst", .read = read_dst},
+    [FIELD_PROTO] = {.name = "proto", .read = read_proto},
+    [FIELD_SPORT] = {.name = "sport", .read = read_sport},
+    [FIELD_DPORT] = {.name = "dport", .read = read_dport},
+    [FIELD_VLAN] = {.name = "vlan", .read = read_vlan},
 };
 
 /* Is every packet of the prefixes of this family? No prefix: of either. */
@@ -278,9 +281,11 @@ static int read_ban(struct source *s, const struct place *at, const yaml_node_t 
 enum rule_field { FIELD_NAME, FIELD_MATCH, FIELD_LIMITS, FIELD_OVER, FIELD_BAN, RULE_FIELDS };
 
 static const struct field rule_field[RULE_FIELDS] = {
-    [FIELD_NAME] = {"name", read_name},	      [FIELD_MATCH] = {"match", read_match},
-    [FIELD_LIMITS] = {"limits", limits_read}, [FIELD_OVER] = {"over", read_over},
-    [FIELD_BAN] = {"ban", read_ban},
+    [FIELD_NAME] = {.name = "name", .read = read_name},
+    [FIELD_MATCH] = {.name = "match", .read = read_match},
+    [FIELD_LIMITS] = {.name = "limits", .read = limits_read},
+    [FIELD_OVER] = {.name = "over", .read = read_over},
+    [FIELD_BAN] = {.name = "ban", .read = read_ban},
 };
 
 /* A ban is of a key: one that is the same for all would ban everybody. */
@@ -434,12 +439,12 @@ POOL_FIELD(pool_cooldown, doc_duration, throttle.cooldown_ns)
 POOL_FIELD(pool_max_cooldown, doc_duration, throttle.max_cooldown_ns)
 
 static const struct field pool_field[POOL_FIELDS] = {
-    [FIELD_POOL_NAME] = {"name", read_pool_name},
-    [FIELD_TARGETS] = {"targets", read_targets},
-    [FIELD_EACH] = {"each", read_each},
-    [FIELD_POOL_COOLDOWN] = {"cooldown", read_pool_cooldown},
-    [FIELD_POOL_MAX_COOLDOWN] = {"max_cooldown", read_pool_max_cooldown},
-    [FIELD_POOL_THRESHOLD] = {"threshold", read_pool_threshold},
+    [FIELD_POOL_NAME] = {.name = "name", .read = read_pool_name},
+    [FIELD_TARGETS] = {.name = "targets", .read = read_targets},
+    [FIELD_EACH] = {.name = "each", .read = read_each},
+    [FIELD_POOL_COOLDOWN] = {.name = "cooldown", .read = read_pool_cooldown},
+    [FIELD_POOL_MAX_COOLDOWN] = {.name = "max_cooldown", .read = read_pool_max_cooldown},
+    [FIELD_POOL_THRESHOLD] = {.name = "threshold", .read = read_pool_threshold},
 };
 
 const char *policy_target_text(const struct policy_target *target, char *buf, size_t size)
@@ -652,12 +657,12 @@ static int read_snap(struct source *s, const struct place *at, const yaml_node_t
 }
 
 static const struct field sample_field[SAMPLE_FIELDS] = {
-    [FIELD_OF] = {"of", read_of},
-    [FIELD_K] = {"k", read_k},
-    [FIELD_LAST] = {"packets", read_last},
-    [FIELD_WITHIN] = {"window", read_within},
-    [FIELD_REPLACEMENT] = {"replacement", read_replacement},
-    [FIELD_SNAP] = {"snap", read_snap},
+    [FIELD_OF] = {.name = "of", .read = read_of},
+    [FIELD_K] = {.name = "k", .read = read_k},
+    [FIELD_LAST] = {.name = "packets", .read = read_last},
+    [FIELD_WITHIN] = {.name = "window", .read = read_within},
+    [FIELD_REPLACEMENT] = {.name = "replacement", .read = read_replacement},
+    [FIELD_SNAP] = {.name = "snap", .read = read_snap},
 };
 
 static int read_sample(struct source *s, const struct place *at, const yaml_node_t *node,
@@ -799,15 +804,15 @@ enum policy_field {
 };
 
 static const struct field policy_field[POLICY_FIELDS] = {
-    [FIELD_MODE] = {"mode", read_mode},
-    [FIELD_ALLOW] = {"allow", read_allow},
-    [FIELD_UNPARSED] = {"unparsed", read_unparsed},
-    [FIELD_CLOCK] = {"clock", read_clock},
-    [FIELD_MEMORY] = {"memory", read_memory},
-    [FIELD_RULES] = {"rules", read_rules},
-    [FIELD_POOLS] = {"pools", read_pools},
-    [FIELD_BANS] = {"bans", read_bans},
-    [FIELD_SAMPLE] = {"sample", read_sample},
+    [FIELD_MODE] = {.name = "mode", .read = read_mode},
+    [FIELD_ALLOW] = {.name = "allow", .read = read_allow},
+    [FIELD_UNPARSED] = {.name = "unparsed", .read = read_unparsed},
+    [FIELD_CLOCK] = {.name = "clock", .read = read_clock},
+    [FIELD_MEMORY] = {.name = "memory", .read = read_memory},
+    [FIELD_RULES] = {.name = "rules", .read = read_rules},
+    [FIELD_POOLS] = {.name = "pools", .read = read_pools},
+    [FIELD_BANS] = {.name = "bans", .read = read_bans},
+    [FIELD_SAMPLE] = {.name = "sample", .read = read_sample},
 };
 
 static int MUST_USE read_policy(struct source *s, struct policy *policy)

@@ -319,7 +319,7 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 	    lay(policy, previous, drafts, bin, plan, error))
 		return -1;
 	/* A retired limit of an exact policy does not include the coarse clock's resolution. */
-	exact |= plan->n_retired && previous->bin->flags & PACER_CLOCK_EXACT;
+	exact |= previous && plan->n_retired && previous->bin->flags & PACER_CLOCK_EXACT;
 	bin->flags = (policy->monitor ? PACER_MONITOR : 0) |
 		     (policy->unparsed_drop ? PACER_UNPARSED_DROP : 0) |
 		     (exact ? PACER_CLOCK_EXACT : 0);
