@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "cli/output.h"
 
-#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <inttypes.h>
 #include <math.h>
@@ -14,6 +13,7 @@
 #include "cli/emit.h"
 #include "config/text.h"
 #include "live/bans.h"
+#include "live/figures.h"
 #include "window.h"
 
 #define TEXT	   64
@@ -207,28 +207,10 @@ void output_status(const struct attached *a)
 
 enum { STATS_RULE, STATS_MATCHED, STATS_ADMITTED, STATS_DENIED, STATS_PPS, STATS_BITS, STATS_TEXT };
 
-static void add_counters(struct pacer_counters *sum, const struct pacer_counters *c)
-{
-	for (int r = 0; r < PACER_REASON_COUNT; r++) {
-		sum->by[r].packets += c->by[r].packets;
-		sum->by[r].bytes += c->by[r].bytes;
-	}
-	for (int e = 0; e < PACER_EVENT_COUNT; e++)
-		sum->events[e] += c->events[e];
-}
-
 static void read_counters(const struct attached *a, uint32_t slot, struct pacer_counters *sum)
 {
-	int cpus = libbpf_num_possible_cpus();
-	struct pacer_counters *each = calloc(cpus > 0 ? cpus : 1, sizeof(*each));
-
-	memset(sum, 0, sizeof(*sum));
-	if (!each || cpus <= 0)
+	if (figures_counters(a, slot, sum))
 		result_lacks();
-	if (each && cpus > 0 && !bpf_map_lookup_elem(a->counts_fd, &slot, each))
-		for (int cpu = 0; cpu < cpus; cpu++)
-			add_counters(sum, &each[cpu]);
-	free(each);
 }
 
 static struct pacer_count of_verdict(const struct pacer_counters *c, enum pacer_verdict verdict)

@@ -89,6 +89,19 @@ size_t bans_each(const struct attached *a, const struct policy *policy,
 	return n;
 }
 
+void bans_count(const struct attached *a, void (*each)(uint32_t rule_id, void *), void *arg)
+{
+	const struct pacer_bans *table = table_of(a);
+	uint64_t now_ns = loader_now();
+
+	for (size_t i = 0; i < bans_room(a); i++) {
+		struct pacer_line copy;
+
+		if (read_entry(&a->lines[table->base + i], now_ns, &copy))
+			each(copy.ban_rule, arg);
+	}
+}
+
 static bool is_meant(const struct ban *ban, const char *key, const char *rule)
 {
 	return (!key || !strcmp(ban->key, key)) && (!rule || !strcmp(ban->rule, rule));

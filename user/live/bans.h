@@ -23,6 +23,11 @@ size_t bans_each(const struct attached *a, const struct policy *policy,
 		 void (*each)(const struct ban *, void *), void *arg);
 
 /*
+ * Calls each for every ban with its pacer_rule.id and no more, for a caller that only counts them.
+ */
+void bans_count(const struct attached *a, void (*each)(uint32_t rule_id, void *), void *arg);
+
+/*
  * Lifts the bans of a key, named as by bans_each, under a rule. A key of NULL means all keys, a
  * rule of NULL all rules. Returns how many bans it lifted.
  */

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Which tier carries out a limit, against what the compiler says, across changes of policy; and how
+ * full a table is, against a count of all of it.
+ */
+#include "applied.h"
+#include "pace.h"
+#include "plan/occupancy.h"
+
+#define LINES 131072
+
+/* Every window and rate is found where it was compiled to, and nothing else is. */
+static void assert_found(const struct applied *p)
+{
+	for (size_t i = 0; i < p->plan.n_limits; i++) {
+		const struct plan_limit *at = &p->plan.limit[i];
+		const struct policy_limit *limit = &p->policy->rule[at->rule].limit[at->limit];
+		const struct pacer_rule *rule = &p->bin.rule[at->rule];
+		bool table = limit->kind == LIMIT_WINDOW || limit->kind == LIMIT_RATE;
+		const struct pacer_tier *want = table ? &rule->tier[at->tier] : NULL;
+
+		if (occupancy_tier(rule, limit) != want)
+			fail_msg("limit %zu: tier %td, compiled to %d\n%s", at->limit,
+				 occupancy_tier(rule, limit) - rule->tier,
+				 want ? (int)at->tier : -1, doc.s);
+	}
+}
+
+static void say_limit(uint32_t i)
+{
+	static const char *const keys[] = {"src/32,64", "src/24,56", "dst",
+					   "all",	"flow",	     "src+dport"};
+	const char *key = keys[draw() % 6];
+	uint32_t n = (uint32_t)between(100, 4000) * 8 + i; /* no two limits are alike */
+	uint32_t s = (uint32_t)between(1, 60);
+
+	switch (draw() % 5) {
+	case 0:
+		say("  - {key: '%s', packets: %u, window: %us, slots: %u}\n", key, n, s,
+		    (uint32_t)between(1, 58));
+		break;
+	case 1:
+		say("  - {key: '%s', bytes: %uK, window: %us}\n", key, n, s);
+		break;
+	case 2:
+		say("  - {key: '%s', rate: %u/s, burst: %u}\n", key, n, (uint32_t)between(50, 500));
+		break;
+	case 3:
+		say("  - {key: '%s', gap: %uus}\n", key, n);
+		break;
+	default:
+		say("  - {key: all, uses: %u, cooldown: %us}\n", n, s);
+	}
+}
+
+static void say_policy(void)
+{
+	uint32_t n = (uint32_t)between(1, 5);
+
+	say_again();
+	say("memory: 4Mi\nclock: %s\nrules:\n- name: a\n  limits:\n",
+	    draw() & 1 ? "exact" : "coarse");
+	for (uint32_t i = 0; i < n; i++)
+		say_limit(i);
+}
+
+/* Also where limits went on, were retired, or moved under another secret. */
+static void test_found_across_changes(void **unused)
+{
+	uint32_t changed = 0, rotated = 0;
+
+	(void)unused;
+	for (uint32_t run = 0; run < 300; run++) {
+		say_policy();
+		if (load(doc.s))
+			continue;
+		assert_found(&now);
+		for (uint32_t i = 0; i < 3; i++) {
+			host.now_ns += between(1, 60 * SECOND);
+			if (draw() & 1) {
+				rotated += !rotate();
+			} else {
+				say_policy();
+				changed += !apply(doc.s);
+			}
+			time_retired();
+			assert_found(&now);
+		}
+	}
+	assert_true(changed > 100 && rotated > 100);
+}
+
+static const struct pacer_tier *tier_of(const char *limit)
+{
+	rule_of("memory: 8Mi\nclock: exact", limit);
+	assert_int_equal(load(doc.s), 0);
+	return &now.bin.rule[0].tier[0];
+}
+
+/* Each entry for itself, and those behind the sets, by the layout that table.h states. */
+static uint64_t count_all(const struct pacer_tier *t, const struct pacer_line *lines, bool shared)
+{
+	uint64_t from = shared ? 2ull * t->sets : 0, n = shared ? t->shared : 2ull * t->sets,
+		 used = 0;
+
+	for (uint64_t i = from; i < from + n; i++) {
+		uint64_t unit = i * t->units;
+		const struct pacer_line *line = &lines[t->base + unit / PACER_LINE_UNITS];
+
+		used +=
+		    !pacer_record_idle(t, &line->unit[unit % PACER_LINE_UNITS].entry, host.now_ns);
+	}
+	return used;
+}
+
+/* Entries that hold something, that have held something, and that were never used. */
+static void fill(const struct pacer_tier *t, struct pacer_line *lines, uint32_t share)
+{
+	for (uint64_t i = 0; i < 2ull * t->sets + t->shared; i++) {
+		uint64_t unit = i * t->units;
+		struct pacer_entry *e =
+		    &lines[t->base + unit / PACER_LINE_UNITS].unit[unit % PACER_LINE_UNITS].entry;
+
+		if (draw() % 100 < share)
+			e->head_ns = host.now_ns;
+		else
+			e->head_ns = draw() & 1 ? 0 : host.now_ns - t->idle_ns;
+	}
+}
+
+static void test_how_full(void **unused)
+{
+	static const char *const limits[] = {
+	    "{key: src, packets: 300, window: 1s}",
+	    "{key: src, packets: 300, window: 1s, entries: 3000}",
+	    "{key: src, packets: 100000, window: 1s}",
+	    "{key: src, packets: 100000, window: 1s, slots: 40, entries: 9000}",
+	    "{key: src, rate: 10/s, burst: 5}",
+	    "{key: src, rate: 10/s, burst: 5, entries: 100}",
+	};
+	struct pacer_line *lines = aligned_alloc(64, LINES * sizeof(*lines));
+	uint32_t exact = 0;
+
+	(void)unused;
+	assert_non_null(lines);
+	host.now_ns = 1000000 * SECOND;
+	for (uint32_t i = 0; i < sizeof(limits) / sizeof(*limits); i++)
+		for (uint32_t share = 0; share <= 100; share += 20)
+			for (uint32_t shared = 0; shared < 2; shared++) {
+				const struct pacer_tier *t = tier_of(limits[i]);
+				uint64_t capacity, got, all;
+
+				fill(t, lines, share);
+				got =
+				    occupancy_used(t, lines, LINES, host.now_ns, shared, &capacity);
+				all = count_all(t, lines, shared);
+				assert_int_equal(capacity, shared ? t->shared : 2 * t->sets);
+				exact += t->sets <= OCCUPANCY_SETS;
+				if ((shared ? t->shared : t->sets) <= OCCUPANCY_SETS)
+					assert_int_equal(got, all);
+				else
+					assert_in_range(got + capacity / 60, all,
+							all + 2 * (capacity / 60));
+				assert_true(got <= capacity);
+			}
+	assert_true(exact > 30);
+	free(lines);
+}
+
+/* The table is the kernel's, and the tier may be half written: nothing beyond the table is read. */
+static void test_beyond_the_table(void **unused)
+{
+	struct pacer_line line[2] = {0};
+	struct pacer_tier t = *tier_of("{key: src, rate: 10/s, burst: 5}");
+	uint64_t capacity;
+
+	(void)unused;
+	line[1].unit[0].entry.head_ns = host.now_ns;
+	t.base = 1;
+	assert_int_equal(occupancy_used(&t, line, 2, host.now_ns, false, &capacity) > 0, true);
+	t.base = UINT32_MAX;
+	assert_int_equal(occupancy_used(&t, line, 2, host.now_ns, true, &capacity), 0);
+	t.sets = 0;
+	assert_int_equal(occupancy_used(&t, line, 2, host.now_ns, false, &capacity), 0);
+	assert_int_equal(capacity, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(test_found_across_changes),
+	    TEST(test_how_full),
+	    TEST(test_beyond_the_table),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "live/figures.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "live/bans.h"
+#include "live/change.h"
+#include "plan/occupancy.h"
+
+/* --- counters ------------------------------------------------------------------------------- */
+
+static void add_counters(struct pacer_counters *sum, const struct pacer_counters *c)
+{
+	for (int r = 0; r < PACER_REASON_COUNT; r++) {
+		sum->by[r].packets += c->by[r].packets;
+		sum->by[r].bytes += c->by[r].bytes;
+	}
+	for (int e = 0; e < PACER_EVENT_COUNT; e++)
+		sum->events[e] += c->events[e];
+}
+
+int figures_counters(const struct attached *a, uint32_t slot, struct pacer_counters *sum)
+{
+	struct policy_error unused;
+	int cpus = loader_cpus(&unused), result = -1;
+	struct pacer_counters *each = cpus > 0 ? calloc(cpus, sizeof(*each)) : NULL;
+
+	memset(sum, 0, sizeof(*sum));
+	if (each)
+		result = bpf_map_lookup_elem(a->counts_fd, &slot, each) ? -1 : 0;
+	for (int cpu = 0; cpu < cpus && !result; cpu++)
+		add_counters(sum, &each[cpu]);
+	free(each);
+	return result;
+}
+
+/* --- what is held --------------------------------------------------------------------------- */
+
+static void read_tables(const struct attached *a, const struct pacer_policy *p, struct figures *f)
+{
+	uint64_t now_ns = loader_now();
+
+	f->n_tables = 0;
+	for (size_t r = 0; r < f->policy->n_rules; r++)
+		for (size_t l = 0; l < f->policy->rule[r].n_limits; l++) {
+			const struct pacer_tier *t =
+			    occupancy_tier(&p->rule[r], &f->policy->rule[r].limit[l]);
+			struct figures_table *table = &f->table[f->n_tables];
+
+			/* One record for all keys is no table. */
+			if (!t || !t->sets)
+				continue;
+			table->rule = r;
+			table->limit = l;
+			table->used = occupancy_used(t, a->lines, a->n_lines, now_ns, false,
+						     &table->capacity);
+			table->shared = occupancy_used(t, a->lines, a->n_lines, now_ns, true,
+						       &table->shared_capacity);
+			f->n_tables++;
+		}
+}
+
+static void add_ban(uint32_t rule_id, void *arg)
+{
+	struct figures *f = arg;
+
+	for (size_t r = 0; r < f->policy->n_rules; r++)
+		if (compile_name_id(f->policy->rule[r].name) == rule_id) {
+			f->bans[r]++;
+			return;
+		}
+	f->bans_of_gone++;
+}
+
+static void read_bans(const struct attached *a, struct figures *f)
+{
+	memset(f->bans, 0, sizeof(f->bans));
+	f->bans_of_gone = 0;
+	f->ban_room = bans_room(a);
+	f->bans_counted = f->ban_room && f->ban_room <= FIGURES_BANS;
+	if (f->bans_counted)
+		bans_count(a, add_ban, f);
+}
+
+/* --- all of it ------------------------------------------------------------------------------ */
+
+static uint64_t serial_of(const struct attached *a, uint32_t copy)
+{
+	return pacer_load64((const __u64 *)&a->copy[copy].policy.serial);
+}
+
+static int read_once(const struct attached *a, uint32_t copy, struct figures *f,
+		     struct policy_error *error)
+{
+	const struct pacer_policy *p = &a->copy[copy].policy;
+	const char *text = a->copy[copy].text;
+	struct policy_error why = {0};
+	int result;
+
+	f->policy = policy_parse(text, strnlen(text, PACER_DOC_MAX), &why);
+	if (!f->policy)
+		return policy_fail(error, 0, "its policy cannot be read: %s", why.text);
+	f->pending_ns = change_pending(a);
+	f->monitor = p->flags & PACER_MONITOR;
+	f->exact = p->flags & PACER_CLOCK_EXACT;
+	result = figures_counters(a, 0, &f->none);
+	for (size_t r = 0; r < f->policy->n_rules && !result; r++)
+		result = figures_counters(a, p->rule[r].counter, &f->rule[r]);
+	if (result)
+		return policy_fail(error, 0, "its counters cannot be read: %s", strerror(errno));
+	read_tables(a, p, f);
+	read_bans(a, f);
+	return 0;
+}
+
+int figures_read(const struct attached *a, struct figures *f, struct policy_error *error)
+{
+	struct policy_error why = {0};
+
+	f->policy = NULL;
+	for (int i = 0; i < FIGURES_TRIES; i++) {
+		uint32_t copy = change_in_force(a);
+		int result;
+
+		f->serial = serial_of(a, copy);
+		result = read_once(a, copy, f, &why);
+		if (copy == change_in_force(a) && f->serial == serial_of(a, copy)) {
+			if (!result)
+				return 0;
+			figures_free(f);
+			return policy_fail(error, 0, "%s: %s", a->ifname, why.text);
+		}
+		figures_free(f);
+	}
+	return policy_fail(error, 0,
+			   "%s: its policy changes faster than its counters can be read: try again",
+			   a->ifname);
+}
+
+void figures_free(struct figures *f)
+{
+	if (f->policy)
+		policy_free(f->policy);
+	f->policy = NULL;
+}
