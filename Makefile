@@ -10,7 +10,7 @@ CC      := gcc
 endif
 CLANG   ?= $(firstword $(foreach c,clang-19 clang-16 clang,$(shell command -v $(c))))
 BPFTOOL ?= $(firstword $(shell command -v bpftool) /usr/sbin/bpftool)
-PKG     := libxdp libbpf yaml-0.1 jansson libpcap
+PKG     := libxdp libbpf yaml-0.1 jansson libpcap libmicrohttpd
 
 WARN    ?= -Wall -Wextra -Werror
 CFLAGS  ?= -O2 -g

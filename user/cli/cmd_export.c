@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* export: figures for Prometheus, over HTTP or as a file for the node exporter. */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/cmd.h"
+#include "cli/emit.h"
+#include "cli/http.h"
+#include "cli/metrics.h"
+#include "live/watch.h"
+
+#define LISTEN	  "127.0.0.1:10477"
+#define FILE_MODE 0644 /* the node exporter is another user */
+
+/* --- figures -------------------------------------------------------------------------------- */
+
+/* What has been found wrong is said once, until it is right again. */
+static void tell(struct watched *at, bool right)
+{
+	if (!right && !at->told)
+		complain(NULL, &at->error);
+	at->told = !right;
+}
+
+/* Returns how many of the interfaces could be read. */
+static size_t read_all(struct watch *w, struct metrics_interface *to, struct figures *figures,
+		       size_t *n)
+{
+	size_t up = 0;
+
+	for (size_t i = 0; i < w->n; i++) {
+		struct watched *at = &w->at[i];
+		struct metrics_interface *m = &to[*n];
+		uint64_t begin_ns = loader_now();
+
+		if (!at->shown)
+			continue;
+		*m = (struct metrics_interface){.ifname = at->ifname};
+		if (at->found && !figures_read(&at->a, &figures[*n], &at->error)) {
+			m->figures = &figures[*n];
+			m->mode = at->a.mode;
+			m->dispatcher = at->a.dispatcher;
+			m->read_ns = loader_now() - begin_ns;
+			up++;
+		}
+		tell(at, m->figures);
+		(*n)++;
+	}
+	return up;
+}
+
+struct made {
+	size_t interfaces, up;
+};
+
+/* NULL: no memory. */
+static char *make(struct watch *w, enum metrics_form form, size_t *len, struct made *made)
+{
+	struct policy_error error = {0};
+	struct metrics_interface *to;
+	struct figures *figures;
+	char *text = NULL;
+
+	*made = (struct made){0};
+	if (watch_look(w, &error))
+		complain(NULL, &error);
+	to = calloc(w->n + 1, sizeof(*to));
+	figures = calloc(w->n + 1, sizeof(*figures));
+	if (to && figures) {
+		made->up = read_all(w, to, figures, &made->interfaces);
+		text = metrics_text(form, to, made->interfaces, len);
+	}
+	for (size_t i = 0; i < made->interfaces; i++)
+		figures_free(&figures[i]);
+	free(to);
+	free(figures);
+	return text;
+}
+
+/* --- over HTTP ------------------------------------------------------------------------------ */
+
+static char *make_page(const char *accept, size_t *len, const char **type, void *arg)
+{
+	enum metrics_form form = metrics_wanted(accept);
+	struct made made;
+
+	*type = metrics_type(form);
+	return make(arg, form, len, &made);
+}
+
+static void idle(void *arg)
+{
+	watch_tidy(arg);
+}
+
+static int serve(struct watch *w, const struct options *o)
+{
+	const struct http_page page = {make_page, idle, w};
+	struct policy_error error = {0};
+	char bound[HTTP_TEXT];
+	int fd = http_listen(o->listen ? o->listen : LISTEN, bound, &error);
+
+	if (fd < 0)
+		return error.line ? misused("export", "%s", error.text) : complain(NULL, &error);
+	emit_begin(o->json);
+	emit_object("");
+	emit_string("listen", bound, "metrics are on http://%s" HTTP_PATH "\n", bound);
+	emit_close();
+	if (emit_end() || !flushed()) {
+		close(fd);
+		return EXIT_FAILED;
+	}
+	return http_serve(fd, &page, &error) ? complain(NULL, &error) : EXIT_DONE;
+}
+
+/* --- as a file ------------------------------------------------------------------------------ */
+
+static int write_all(int fd, const char *text, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, text, len);
+
+		if (n < 0)
+			return errno;
+		text += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+/* The new name outlasts a power failure, too. */
+static int sync_folder(const char *file)
+{
+	char path[PATH_MAX];
+	int fd, err;
+
+	snprintf(path, sizeof(path), "%s", file);
+	fd = open(dirname(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return errno;
+	err =
+	    fsync(fd) && errno != EINVAL ? errno : 0; /* of which some file systems know nothing */
+	close(fd);
+	return err;
+}
+
+/* Under another name, and in the file's place when it is whole; 0, or an errno. */
+static int write_beside(const char *file, const char *text, size_t len)
+{
+	char name[PATH_MAX];
+	int fd, err;
+
+	if (snprintf(name, sizeof(name), "%s.XXXXXX", file) >= (int)sizeof(name))
+		return ENAMETOOLONG;
+	fd = mkostemp(name, O_CLOEXEC);
+	if (fd < 0)
+		return errno;
+	err = write_all(fd, text, len);
+	if (!err && (fchmod(fd, FILE_MODE) || fsync(fd)))
+		err = errno;
+	if (close(fd) && !err)
+		err = errno;
+	if (!err && rename(name, file))
+		err = errno;
+	if (err)
+		unlink(name);
+	return err ? err : sync_folder(file);
+}
+
+static int write_file(const char *file, const char *text, size_t len)
+{
+	struct stat was;
+	int err;
+
+	if (!strcmp(file, "-")) {
+		fwrite(text, 1, len, stdout); /* whether it got there is said at the end */
+		return EXIT_DONE;
+	}
+	if (!stat(file, &was) && !S_ISREG(was.st_mode)) {
+		complaint("%s: it is no file that could be replaced: name another, or - for stdout",
+			  file);
+		return EXIT_FAILED;
+	}
+	err = write_beside(file, text, len);
+	if (!err)
+		return EXIT_DONE;
+	complaint("%s: the metrics cannot be written: %s", file, strerror(err));
+	return EXIT_FAILED;
+}
+
+static int write_once(struct watch *w, const struct options *o)
+{
+	struct made made;
+	size_t len = 0;
+	char *text = make(w, METRICS_PLAIN, &len, &made);
+	int code;
+
+	if (!text)
+		return gave_up("export", "no memory");
+	code = write_file(o->textfile, text, len);
+	free(text);
+	if (!code && o->json && strcmp(o->textfile, "-") != 0) {
+		emit_begin(true);
+		emit_object("");
+		emit_string("textfile", o->textfile, NULL);
+		emit_uint("interfaces", made.interfaces, NULL);
+		emit_uint("up", made.up, NULL);
+		emit_close();
+		code = emit_end();
+	}
+	return code || made.up < made.interfaces ? EXIT_FAILED : EXIT_DONE;
+}
+
+/* --- the verb ------------------------------------------------------------------------------- */
+
+static int run_export(struct options *o)
+{
+	bool all = !o->n_args || (o->n_args == 1 && !strcmp(o->args[0], "all"));
+	struct watch w;
+	int code;
+
+	if (o->listen && o->textfile)
+		return misused("export", "it wants --listen or --textfile, not both");
+	for (int i = 0; i < o->n_args && !all; i++)
+		if (strlen(o->args[i]) >= IF_NAMESIZE)
+			return misused("export", "%s is longer than an interface's name",
+				       o->args[i]);
+	if (watch_begin(&w, o->args, all ? 0 : (size_t)o->n_args))
+		return gave_up("export", "no memory");
+	code = o->textfile ? write_once(&w, o) : serve(&w, o);
+	watch_end(&w);
+	return code;
+}
+
+static const struct option_row options[] = {
+    {"listen", 'l', "ADDR:PORT", "where HTTP is served; 127.0.0.1:10477 unless said",
+     OPTION_TEXT(listen)},
+    {"textfile", 't', "FILE", "write a file for the node exporter instead", OPTION_TEXT(textfile)},
+    {0},
+};
+
+const struct verb verb_export = {"export",
+				 "[IFACE...|all]",
+				 "counters and state for Prometheus",
+				 options,
+				 run_export,
+				 .group = VERBS_LOOK,
+				 .example = "xdp-pacer export eth0 --listen 127.0.0.1:10477"};

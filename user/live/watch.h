@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: the pacers of some interfaces, or of all, for somebody who looks again and again while
+ * pacers and interfaces come and go.
+ *
+ * A pacer is found once, and again only where the interface's program is another: each time, libxdp
+ * keeps a descriptor where it has a dispatcher. Of all interfaces, those are watched that have had
+ * a pacer since, for as long as they exist.
+ *
+ * Memory: what is held of a pacer that is gone is let go by the next watch_look or watch_tidy. One
+ * thread.
+ */
+#ifndef PACER_WATCH_H
+#define PACER_WATCH_H
+
+#include "live/loader.h"
+
+struct watched {
+	char ifname[IF_NAMESIZE];
+	bool shown; /* it was named, or has had a pacer */
+	bool found; /* `a` is its pacer */
+	struct attached a;
+	struct policy_error error; /* else: why not */
+	int64_t passed; /* the interface's program, where that is no pacer that can be read */
+	bool told;	/* for the caller: he has said why not */
+};
+
+struct watch {
+	struct watched *at;
+	size_t n;
+	bool all;
+};
+
+/* Of these interfaces, of which some may come later; n 0: of all. -1: no memory. */
+int watch_begin(struct watch *watch, char *const *ifnames, size_t n);
+void watch_end(struct watch *watch);
+
+/* Find what there is now. -1 with *error filled where the interfaces cannot be listed. */
+int watch_look(struct watch *watch, struct policy_error *error);
+/* Only let go of what is not there any more. */
+void watch_tidy(struct watch *watch);
+
+#endif
