@@ -11,6 +11,7 @@
 . "$(dirname "$0")/lib.sh"
 
 python=/usr/bin/python3 # which has the packages of scripts/setup
+monitoring=$here/../../docs/monitoring
 exporter="" url="" watcher=""
 
 # every: a policy with a limit of each kind; what is counted depends on no clock.
@@ -343,6 +344,79 @@ full_disk()
 		"xdp-pacer: $work/small/m.prom: the metrics cannot be written: No space left on device" "the complaint"
 }
 
+# --- Prometheus -----------------------------------------------------------------------------------
+
+alerts()
+{
+	promtool check rules "$monitoring/alerts.yaml"
+	promtool test rules "$here/alerts.yaml"
+}
+
+# ask PATH FILTER: what the Prometheus says.
+ask()
+{
+	in_server "$python" -c 'import sys, urllib.request as u
+sys.stdout.write(u.urlopen(sys.argv[1]).read().decode())' "http://$at/$1" | jq -rc "$2"
+}
+
+# scrapes: how many there have been.
+scrapes()
+{
+	ask 'api/v1/query?query=count_over_time(xdp_pacer_up%5B1h%5D)' '.data.result[0].value[1] // 0' \
+		2>/dev/null || echo 0
+}
+
+# is_scraped N: so often, at least.
+is_scraped()
+{
+	local n
+
+	n=$(scrapes)
+	[ "${n:-0}" -ge "$1" ]
+}
+
+# A real one, on a port that is free in this namespace. Meanwhile, somebody says nothing.
+prometheus()
+{
+	local at=127.0.0.1:9090 server idle
+
+	every
+	load every
+	serve s0 --listen 127.0.0.1:10477
+	cat >"$work/prometheus.yaml" <<-END
+	global: {scrape_interval: 500ms, evaluation_interval: 500ms}
+	rule_files: [$(realpath "$monitoring")/alerts.yaml]
+	scrape_configs:
+	  - job_name: xdp-pacer
+	    static_configs: [{targets: ["127.0.0.1:10477"]}]
+	END
+	background "$SERVER" "$python" "$here/scrape.py" idle "$url"
+	idle=$pid
+	background "$SERVER" "$(type -P prometheus)" --config.file="$work/prometheus.yaml" \
+		--storage.tsdb.path="$work/tsdb" --web.listen-address=$at --log.level=warn \
+		>"$work/prometheus.log" 2>&1
+	server=$pid
+	until_true 10 is_scraped 1 || fail "nothing is scraped: $(tail -1 "$work/prometheus.log")"
+	traffic
+	until_true 10 is_scraped $(($(scrapes) + 2))
+	equal "$(ask api/v1/targets '.data.activeTargets[0] | .health + .lastError')" up "the target"
+	equal "$(ask 'api/v1/targets/metadata?metric=xdp_pacer_packets' '.data[0] | [.type, .unit]')" \
+		'["counter","packets"]' "what it knows of a counter, which only OpenMetrics tells"
+	equal "$(ask 'api/v1/query?query=sum(xdp_pacer_packets_total)' '.data.result[0].value[1]')" \
+		"$(stats .packets)" "packets"
+	scrape queries "http://$at" "$monitoring/dashboard.json"
+	until_true 10 are_judged || fail "rules: $(ask api/v1/rules .data)"
+	kill "$server"
+	wait "$server"
+	wait "$idle" || fail "an idle client was not cut off in time"
+	ended 0
+}
+
+are_judged()
+{
+	[ "$(ask api/v1/rules '[.data.groups[].rules[].health] | unique')" = '["ok"]' ]
+}
+
 net_up
 in_server ip link set lo up
 check export-equals-stats equals_stats
@@ -355,4 +429,6 @@ check export-unload unload_meanwhile
 check export-taken taken
 check export-missing missing
 check export-full-disk full_disk
+check export-alerts alerts
+check export-prometheus prometheus
 finish
