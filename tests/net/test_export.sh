@@ -179,8 +179,8 @@ changes()
 	equal "$(value limit_packets)" 20 "the new limit"
 }
 
-# Policies come and go, and their rules' counters with them: the next rule gets the place of one that
-# is gone, and no scrape takes the one's count for the other's.
+# Policies come and go, and their rules' counters with them; tests/unit/test_figures.c has what
+# befalls in the midst of a scrape.
 never_back()
 {
 	local i
