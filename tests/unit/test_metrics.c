@@ -15,7 +15,7 @@
 
 #define ODD_NAME "a\"b\\c\nd"
 
-static struct figures one, two;
+static struct reading one, two;
 static char *text;
 static size_t len;
 
@@ -42,7 +42,7 @@ static int setup(void **unused)
 {
 	(void)unused;
 	one =
-	    (struct figures){.serial = 7, .pending_ns = 1500000000, .monitor = true, .n_tables = 1};
+	    (struct reading){.serial = 7, .pending_ns = 1500000000, .monitor = true, .n_tables = 1};
 	one.policy = parse("rules:\n"
 			   "- name: dns\n"
 			   "  ban: 30s\n"
@@ -55,7 +55,7 @@ static int setup(void **unused)
 			   "  - {key: all, uses: 1000, cooldown: 10s}\n"
 			   "- name: other\n"
 			   "  limits: [{key: src, packets: 5, window: 1s}]\n");
-	one.table[0] = (struct figures_table){0, 1, 12, 2000, 3, 1000};
+	one.table[0] = (struct reading_table){0, 1, 12, 2000, 3, 1000};
 	one.ban_room = 16384;
 	one.bans_counted = true;
 	one.bans[0] = 4;
@@ -63,22 +63,22 @@ static int setup(void **unused)
 	count(&one.none, 100);
 	count(&one.rule[0], 200);
 	count(&one.rule[1], 18446744073709550000ull);
-	two = (struct figures){.exact = true, .policy = parse("rules: []\n")};
+	two = (struct reading){.exact = true, .policy = parse("rules: []\n")};
 	return 0;
 }
 
 static int teardown(void **unused)
 {
 	(void)unused;
-	figures_free(&one);
-	figures_free(&two);
+	reading_free(&one);
+	reading_free(&two);
 	free(text);
 	text = NULL;
 	return 0;
 }
 
-/* figures.c has it, among what needs a kernel. */
-void figures_free(struct figures *f)
+/* reading.c has it, among what needs a kernel. */
+void reading_free(struct reading *f)
 {
 	policy_free(f->policy);
 	f->policy = NULL;
@@ -87,9 +87,9 @@ void figures_free(struct figures *f)
 static void make(enum metrics_form form, const char *ifname)
 {
 	const struct metrics_interface at[] = {
-	    {.ifname = ifname, .figures = &one, .mode = "native", .read_ns = 1234567},
+	    {.ifname = ifname, .reading = &one, .mode = "native", .read_ns = 1234567},
 	    {.ifname = "gone"},
-	    {.ifname = "eth1", .figures = &two, .mode = "skb", .dispatcher = true},
+	    {.ifname = "eth1", .reading = &two, .mode = "skb", .dispatcher = true},
 	};
 
 	free(text);

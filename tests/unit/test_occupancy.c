@@ -4,7 +4,7 @@
  * full a table is, against a count of all of it.
  */
 #include "applied.h"
-#include "pace.h"
+#include "rule.h"
 #include "plan/occupancy.h"
 
 #define LINES 131072

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "live/change.h"
-#include "live/figures.h"
+#include "live/reading.h"
 
 #define CPUS 2
 
@@ -89,7 +89,7 @@ static int setup(void **unused)
 	return 0;
 }
 
-static void assert_of_one_policy(const struct figures *f)
+static void assert_of_one_policy(const struct reading *f)
 {
 	const char *name = f->policy->rule[0].name;
 	uint64_t want = CPUS * (*name == 'a' ? 100 : *name == 'b' ? 7 : 3);
@@ -123,42 +123,42 @@ static void always(uint32_t answer)
 static void test_at_rest(void **unused)
 {
 	struct policy_error error = {0};
-	static struct figures f;
+	static struct reading f;
 
 	(void)unused;
-	assert_int_equal(figures_read(&pacer, &f, &error), 0);
+	assert_int_equal(reading_take(&pacer, &f, &error), 0);
 	assert_string_equal(f.policy->rule[0].name, "a");
 	assert_of_one_policy(&f);
 	assert_int_equal(answers, 2);
-	figures_free(&f);
+	reading_free(&f);
 }
 
 static void test_changes_meanwhile(void **unused)
 {
 	void (*const changes[])(uint32_t) = {once, twice};
 	struct policy_error error = {0};
-	static struct figures f;
+	static struct reading f;
 
 	for (size_t i = 0; i < 2; i++)
 		for (when = 0; when < 2; when++) {
 			setup(unused);
 			befalls = changes[i];
-			assert_int_equal(figures_read(&pacer, &f, &error), 0);
+			assert_int_equal(reading_take(&pacer, &f, &error), 0);
 			assert_of_one_policy(&f);
 			assert_int_equal(*f.policy->rule[0].name, i ? 'c' : 'b');
 			assert_int_equal(answers, 4);
-			figures_free(&f);
+			reading_free(&f);
 		}
 }
 
 static void test_changes_without_end(void **unused)
 {
 	struct policy_error error = {0};
-	static struct figures f;
+	static struct reading f;
 
 	(void)unused;
 	befalls = always;
-	assert_int_equal(figures_read(&pacer, &f, &error), -1);
+	assert_int_equal(reading_take(&pacer, &f, &error), -1);
 	assert_non_null(strstr(error.text, "eth0: its policy changes faster"));
 	assert_null(f.policy);
 	assert_int_equal(answers, 2 * FIGURES_TRIES);
@@ -167,16 +167,16 @@ static void test_changes_without_end(void **unused)
 static void test_cannot_be_read(void **unused)
 {
 	struct policy_error error = {0};
-	static struct figures f;
+	static struct reading f;
 
 	(void)unused;
 	fails = true;
-	assert_int_equal(figures_read(&pacer, &f, &error), -1);
+	assert_int_equal(reading_take(&pacer, &f, &error), -1);
 	assert_string_equal(error.text,
 			    "eth0: its counters cannot be read: Operation not permitted");
 	fails = false;
 	strcpy(copies[0].text, "rules: [{");
-	assert_int_equal(figures_read(&pacer, &f, &error), -1);
+	assert_int_equal(reading_take(&pacer, &f, &error), -1);
 	assert_non_null(strstr(error.text, "eth0: its policy cannot be read: "));
 }
 

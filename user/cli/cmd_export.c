@@ -29,7 +29,7 @@ static void tell(struct watched *at, bool right)
 }
 
 /* Returns how many of the interfaces could be read. */
-static size_t read_all(struct watch *w, struct metrics_interface *to, struct figures *figures,
+static size_t read_all(struct watch *w, struct metrics_interface *to, struct reading *reading,
 		       size_t *n)
 {
 	size_t up = 0;
@@ -42,14 +42,14 @@ static size_t read_all(struct watch *w, struct metrics_interface *to, struct fig
 		if (!at->shown)
 			continue;
 		*m = (struct metrics_interface){.ifname = at->ifname};
-		if (at->found && !figures_read(&at->a, &figures[*n], &at->error)) {
-			m->figures = &figures[*n];
+		if (at->found && !reading_take(&at->a, &reading[*n], &at->error)) {
+			m->reading = &reading[*n];
 			m->mode = at->a.mode;
 			m->dispatcher = at->a.dispatcher;
 			m->read_ns = loader_now() - begin_ns;
 			up++;
 		}
-		tell(at, m->figures);
+		tell(at, m->reading);
 		(*n)++;
 	}
 	return up;
@@ -64,22 +64,22 @@ static char *make(struct watch *w, enum metrics_form form, size_t *len, struct m
 {
 	struct policy_error error = {0};
 	struct metrics_interface *to;
-	struct figures *figures;
+	struct reading *reading;
 	char *text = NULL;
 
 	*made = (struct made){0};
 	if (watch_look(w, &error))
 		complain(NULL, &error);
 	to = calloc(w->n + 1, sizeof(*to));
-	figures = calloc(w->n + 1, sizeof(*figures));
-	if (to && figures) {
-		made->up = read_all(w, to, figures, &made->interfaces);
+	reading = calloc(w->n + 1, sizeof(*reading));
+	if (to && reading) {
+		made->up = read_all(w, to, reading, &made->interfaces);
 		text = metrics_text(form, to, made->interfaces, len);
 	}
 	for (size_t i = 0; i < made->interfaces; i++)
-		figures_free(&figures[i]);
+		reading_free(&reading[i]);
 	free(to);
-	free(figures);
+	free(reading);
 	return text;
 }
 

@@ -23,7 +23,7 @@ struct row {
 	FILE *to;
 	const struct family *family;
 	const struct metrics_interface *of;
-	const struct figures *f; /* of->figures */
+	const struct reading *f; /* of->reading */
 };
 
 struct family {
@@ -150,7 +150,7 @@ static void ban_row(const struct row *row, const char *rule, uint64_t bans)
 
 static void bans_rows(const struct row *row)
 {
-	const struct figures *f = row->f;
+	const struct reading *f = row->f;
 
 	for (size_t r = 0; f->bans_counted && r < f->policy->n_rules; r++)
 		if (f->policy->rule[r].ban_ns || f->bans[r])
@@ -261,27 +261,27 @@ static void begin_limit(const struct row *row, size_t rule, size_t limit)
 	put_label(row, "key", policy_key_text(&of->limit[limit].key, key, sizeof(key)));
 }
 
-static uint64_t used_of(const struct figures_table *t)
+static uint64_t used_of(const struct reading_table *t)
 {
 	return t->used;
 }
 
-static uint64_t capacity_of(const struct figures_table *t)
+static uint64_t capacity_of(const struct reading_table *t)
 {
 	return t->capacity;
 }
 
-static uint64_t shared_of(const struct figures_table *t)
+static uint64_t shared_of(const struct reading_table *t)
 {
 	return t->shared;
 }
 
-static uint64_t shared_capacity_of(const struct figures_table *t)
+static uint64_t shared_capacity_of(const struct reading_table *t)
 {
 	return t->shared_capacity;
 }
 
-static void table_rows(const struct row *row, uint64_t (*value)(const struct figures_table *))
+static void table_rows(const struct row *row, uint64_t (*value)(const struct reading_table *))
 {
 	for (size_t i = 0; i < row->f->n_tables; i++) {
 		begin_limit(row, row->f->table[i].rule, row->f->table[i].limit);
@@ -405,7 +405,7 @@ static bool limit_cooldown(const struct policy_limit *l, char *text)
 
 /* --- all of it ------------------------------------------------------------------------------ */
 
-_Static_assert(2 * OCCUPANCY_SETS == 32768 && FIGURES_BANS == 262144, "as the help texts say");
+_Static_assert(2 * OCCUPANCY_SETS == 32768 && READING_BANS == 262144, "as the help texts say");
 
 #define FAMILY(name, unit, help, rows, value, kind)        \
 	{                                                  \
@@ -481,7 +481,7 @@ static void put_family(FILE *to, enum metrics_form form, const struct family *fa
 	row.to = open_memstream(&rows, &len);
 	for (size_t i = 0; row.to && i < n; i++) {
 		row.of = &interfaces[i];
-		row.f = row.of->figures;
+		row.f = row.of->reading;
 		if (row.f || family->of_missing)
 			family->rows(&row);
 	}

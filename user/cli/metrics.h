@@ -7,13 +7,13 @@
 #ifndef PACER_METRICS_H
 #define PACER_METRICS_H
 
-#include "live/figures.h"
+#include "live/reading.h"
 
 enum metrics_form { METRICS_PLAIN, METRICS_OPEN };
 
 struct metrics_interface {
 	const char *ifname;
-	const struct figures *figures; /* NULL: no pacer could be read */
+	const struct reading *reading; /* NULL: no pacer could be read */
 	const char *mode;	       /* "native", "skb", "hw" */
 	bool dispatcher;
 	uint64_t read_ns; /* how long that took */

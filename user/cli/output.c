@@ -13,7 +13,7 @@
 #include "cli/emit.h"
 #include "config/text.h"
 #include "live/bans.h"
-#include "live/figures.h"
+#include "live/reading.h"
 #include "window.h"
 
 #define TEXT	   64
@@ -209,7 +209,7 @@ enum { STATS_RULE, STATS_MATCHED, STATS_ADMITTED, STATS_DENIED, STATS_PPS, STATS
 
 static void read_counters(const struct attached *a, uint32_t slot, struct pacer_counters *sum)
 {
-	if (figures_counters(a, slot, sum))
+	if (reading_counters(a, slot, sum))
 		result_lacks();
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "live/figures.h"
+#include "live/reading.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -22,7 +22,7 @@ static void add_counters(struct pacer_counters *sum, const struct pacer_counters
 		sum->events[e] += c->events[e];
 }
 
-int figures_counters(const struct attached *a, uint32_t slot, struct pacer_counters *sum)
+int reading_counters(const struct attached *a, uint32_t slot, struct pacer_counters *sum)
 {
 	struct policy_error unused;
 	int cpus = loader_cpus(&unused), result = -1;
@@ -39,7 +39,7 @@ int figures_counters(const struct attached *a, uint32_t slot, struct pacer_count
 
 /* --- what is held --------------------------------------------------------------------------- */
 
-static void read_tables(const struct attached *a, const struct pacer_policy *p, struct figures *f)
+static void read_tables(const struct attached *a, const struct pacer_policy *p, struct reading *f)
 {
 	uint64_t now_ns = loader_now();
 
@@ -48,7 +48,7 @@ static void read_tables(const struct attached *a, const struct pacer_policy *p, 
 		for (size_t l = 0; l < f->policy->rule[r].n_limits; l++) {
 			const struct pacer_tier *t =
 			    occupancy_tier(&p->rule[r], &f->policy->rule[r].limit[l]);
-			struct figures_table *table = &f->table[f->n_tables];
+			struct reading_table *table = &f->table[f->n_tables];
 
 			/* One record for all keys is no table. */
 			if (!t || !t->sets)
@@ -65,7 +65,7 @@ static void read_tables(const struct attached *a, const struct pacer_policy *p, 
 
 static void add_ban(uint32_t rule_id, void *arg)
 {
-	struct figures *f = arg;
+	struct reading *f = arg;
 
 	for (size_t r = 0; r < f->policy->n_rules; r++)
 		if (compile_name_id(f->policy->rule[r].name) == rule_id) {
@@ -75,12 +75,12 @@ static void add_ban(uint32_t rule_id, void *arg)
 	f->bans_of_gone++;
 }
 
-static void read_bans(const struct attached *a, struct figures *f)
+static void read_bans(const struct attached *a, struct reading *f)
 {
 	memset(f->bans, 0, sizeof(f->bans));
 	f->bans_of_gone = 0;
 	f->ban_room = bans_room(a);
-	f->bans_counted = f->ban_room && f->ban_room <= FIGURES_BANS;
+	f->bans_counted = f->ban_room && f->ban_room <= READING_BANS;
 	if (f->bans_counted)
 		bans_count(a, add_ban, f);
 }
@@ -92,7 +92,7 @@ static uint64_t serial_of(const struct attached *a, uint32_t copy)
 	return pacer_load64((const __u64 *)&a->copy[copy].policy.serial);
 }
 
-static int read_once(const struct attached *a, uint32_t copy, struct figures *f,
+static int read_once(const struct attached *a, uint32_t copy, struct reading *f,
 		     struct policy_error *error)
 {
 	const struct pacer_policy *p = &a->copy[copy].policy;
@@ -106,9 +106,9 @@ static int read_once(const struct attached *a, uint32_t copy, struct figures *f,
 	f->pending_ns = change_pending(a);
 	f->monitor = p->flags & PACER_MONITOR;
 	f->exact = p->flags & PACER_CLOCK_EXACT;
-	result = figures_counters(a, 0, &f->none);
+	result = reading_counters(a, 0, &f->none);
 	for (size_t r = 0; r < f->policy->n_rules && !result; r++)
-		result = figures_counters(a, p->rule[r].counter, &f->rule[r]);
+		result = reading_counters(a, p->rule[r].counter, &f->rule[r]);
 	if (result)
 		return policy_fail(error, 0, "its counters cannot be read: %s", strerror(errno));
 	read_tables(a, p, f);
@@ -116,7 +116,7 @@ static int read_once(const struct attached *a, uint32_t copy, struct figures *f,
 	return 0;
 }
 
-int figures_read(const struct attached *a, struct figures *f, struct policy_error *error)
+int reading_take(const struct attached *a, struct reading *f, struct policy_error *error)
 {
 	struct policy_error why = {0};
 
@@ -130,17 +130,17 @@ int figures_read(const struct attached *a, struct figures *f, struct policy_erro
 		if (copy == change_in_force(a) && f->serial == serial_of(a, copy)) {
 			if (!result)
 				return 0;
-			figures_free(f);
+			reading_free(f);
 			return policy_fail(error, 0, "%s: %s", a->ifname, why.text);
 		}
-		figures_free(f);
+		reading_free(f);
 	}
 	return policy_fail(error, 0,
 			   "%s: its policy changes faster than its counters can be read: try again",
 			   a->ifname);
 }
 
-void figures_free(struct figures *f)
+void reading_free(struct reading *f)
 {
 	if (f->policy)
 		policy_free(f->policy);

@@ -8,44 +8,44 @@
  * have got the counters of others, they are read again, FIGURES_TRIES times.
  *
  * Error: of entries in use, what occupancy.h says. Bans are exact, or not counted where there is
- * room for more than FIGURES_BANS.
+ * room for more than READING_BANS.
  *
  * Memory: a parsed policy, and a CPU's counters each.
  */
-#ifndef PACER_FIGURES_H
-#define PACER_FIGURES_H
+#ifndef PACER_READING_H
+#define PACER_READING_H
 
 #include "live/loader.h"
 
 #define FIGURES_TRIES 8
-#define FIGURES_BANS  (1u << 18)
+#define READING_BANS  (1u << 18)
 
 /* Of a limit whose keys have entries: a window or a rate. */
-struct figures_table {
+struct reading_table {
 	size_t rule, limit; /* in the policy */
 	uint64_t used, capacity;
 	uint64_t shared, shared_capacity; /* of keys that found no entry; 0: the limit has none */
 };
 
-struct figures {
+struct reading {
 	struct policy *policy; /* the one in force */
 	uint64_t serial;
 	uint64_t pending_ns; /* until it gives way, unless confirmed; 0: it stays */
 	bool monitor, exact;
 	struct pacer_counters none; /* of packets that no rule judged */
 	struct pacer_counters rule[PACER_RULES_MAX];
-	struct figures_table table[PACER_RULES_MAX * PACER_TIERS_MAX];
+	struct reading_table table[PACER_RULES_MAX * PACER_TIERS_MAX];
 	size_t n_tables;
 	uint64_t ban_room; /* 0: no rule bans */
 	bool bans_counted;
 	uint64_t bans[PACER_RULES_MAX], bans_of_gone; /* of rules that are in the policy no more */
 };
 
-/* 0 and figures to be freed with figures_free, or -1 with *error filled. */
-int figures_read(const struct attached *a, struct figures *figures, struct policy_error *error);
-void figures_free(struct figures *figures);
+/* 0 and figures to be freed with reading_free, or -1 with *error filled. */
+int reading_take(const struct attached *a, struct reading *reading, struct policy_error *error);
+void reading_free(struct reading *reading);
 
 /* The sum over all CPUs of the counters of a pacer_rule.counter (0: no rule). -1: see errno. */
-int figures_counters(const struct attached *a, uint32_t slot, struct pacer_counters *sum);
+int reading_counters(const struct attached *a, uint32_t slot, struct pacer_counters *sum);
 
 #endif
