@@ -49,10 +49,10 @@ $(BUILD)/mkbuiltin: $(BUILD)/user/plan/mkbuiltin.o $(BUILD)/pure.a
 $(BUILD)/builtin.h: $(BUILD)/mkbuiltin user/plan/builtin.yaml
 	$< user/plan/builtin.yaml > $@
 
-# The same source on the kernel's clock, and on one that is given: for replay and for the tests.
+# The same source on the kernel's clock, and on a fake one: for replay and for the tests.
 $(BUILD)/pacer.bpf.o: CLOCK := clock
-$(BUILD)/pacer_given.bpf.o: CLOCK := given
-$(BUILD)/pacer.bpf.o $(BUILD)/pacer_given.bpf.o: bpf/pacer.bpf.c $(BUILD)/builtin.h
+$(BUILD)/pacer_fake.bpf.o: CLOCK := fake
+$(BUILD)/pacer.bpf.o $(BUILD)/pacer_fake.bpf.o: bpf/pacer.bpf.c $(BUILD)/builtin.h
 	$(CLANG) $(BPF) $(DEPEND) -Ibpf/$(CLOCK) -c $< -o $@
 
 $(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
@@ -65,7 +65,7 @@ $(BUILD)/user/%.o: user/%.c $(BUILD)/flags
 	$(CC) $(CFLAGS) $(USER) $(DEPEND) -c $< -o $@
 
 $(BUILD)/user/live/loader.o: $(BUILD)/pacer.skel.h
-$(BUILD)/user/offline/replay.o: $(BUILD)/pacer_given.skel.h
+$(BUILD)/user/offline/replay.o: $(BUILD)/pacer_fake.skel.h
 $(BUILD)/pure.a: $(PURE)
 $(BUILD)/user.a: $(filter-out $(PURE),$(OBJS))
 
@@ -133,13 +133,13 @@ $(BUILD)/test_model: $(MODEL)
 PROG    := $(patsubst tests/prog/%.c,$(BUILD)/prog/%,$(wildcard tests/prog/test_*.c) tests/prog/guard.c)
 HAMMER  := $(BUILD)/prog/hammer.bpf.o $(BUILD)/prog/hammer_fault.bpf.o
 
-prog: $(PROG) $(HAMMER) $(BUILD)/prog/pacer_given.bpf.o ## build the tests that load the object; root runs them
+prog: $(PROG) $(HAMMER) $(BUILD)/prog/pacer_fake.bpf.o ## build the tests that load the object; root runs them
 
 $(PROG): $(BUILD)/prog/%: tests/prog/%.c $(ARCHIVE) $(BUILD)/pacer.skel.h
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(USER) $(DEPEND) -Itests/unit -Itests/prog $< $(ARCHIVE) -o $@ $(LIBS) -lcmocka -lpthread
 
-$(BUILD)/prog/pacer_given.bpf.o: $(BUILD)/pacer_given.bpf.o
+$(BUILD)/prog/pacer_fake.bpf.o: $(BUILD)/pacer_fake.bpf.o
 	@mkdir -p $(@D)
 	cp $< $@
 
@@ -165,7 +165,7 @@ demo: ## the pacer at work in two network namespaces
 format: ## format the sources
 	clang-format -i $(shell git ls-files '*.c' '*.h')
 
-tidy: $(BUILD)/pacer.skel.h $(BUILD)/pacer_given.skel.h ## clang-tidy over user/
+tidy: $(BUILD)/pacer.skel.h $(BUILD)/pacer_fake.skel.h ## clang-tidy over user/
 	clang-tidy --quiet $(USERS) $(MAINS) -- $(USER:-I$(BUILD)=-isystem $(BUILD))
 
 compile_commands.json: ## for editors and clangd, of these rules

@@ -9,7 +9,7 @@
  * changes with it.
  *
  * Memory: a line is 64 bytes and 64-byte aligned; all of a key's state under one
- * tier lies in one line, half of one or a quarter (a window of PACER_STARTS_LINE
+ * limit lies in one line, half of one or a quarter (a window of PACER_STARTS_LINE
  * slots or more that does not fit there: in the lines that follow it, too).
  */
 #ifndef PACER_ABI_H
@@ -20,7 +20,7 @@
 #define PACER_MAGIC	   0x52434150u /* "PACR" */
 #define PACER_ABI_VERSION  6u
 #define PACER_RULES_MAX	   64u
-#define PACER_TIERS_MAX	   8u	/* of a rule, with those that a change of policy retired */
+#define PACER_LIMITERS_MAX 8u	/* of a rule, with those that a change of policy draining */
 #define PACER_COUNTERS_MAX 129u /* for the rules of both copies, and 0 for no rule */
 #define PACER_STARTS_LINE  11u	/* ring words in a record's first line */
 #define PACER_LINE_WORDS   16u	/* and in each line that follows */
@@ -37,7 +37,7 @@
 #define PACER_ALLOW_MAX	   4096u /* prefixes of one family on the allow-list of a copy */
 #define PACER_VLAN_NONE	   4096u
 #define PACER_KEY_WORDS	   10u
-#define PACER_THROTTLES	   128u /* states, of limits (retired ones too) and of targets */
+#define PACER_THROTTLES	   128u /* states, of limits (draining ones too) and of targets */
 #define PACER_POOLS_MAX	   8u
 #define PACER_TARGETS_MAX  32u /* of a pool */
 #define PACER_CPUS_MAX	   8u  /* that can be targets if no loader sized the map */
@@ -109,9 +109,9 @@ struct pacer_counters {
  * longer. A narrow record has one more unit of cells, so two share a line. A wide record has words.
  */
 struct pacer_entry {
-	__u32 claim; /* claim.h; the first word of whatever is claimed */
+	__u32 lock; /* lock.h; the first word of whatever is locked */
 	union {
-		__u32 last_off; /* record: last admission, after head_ns, in units of the tier's */
+		__u32 last_off; /* record: last admission, after head_ns, in units of the limit's */
 		__u32 tat_frac; /* rate: 2^-32 ns, beside tat_ns */
 	};
 	union {
@@ -127,26 +127,26 @@ union pacer_unit {
 	__u64 cell64[PACER_UNIT_CELLS / 8];
 };
 
-/* One cache line of state. What it holds depends on its tier's kind. */
+/* One cache line of state. What it holds depends on its limit's kind. */
 struct pacer_line {
 	union {
 		union pacer_unit unit[PACER_LINE_UNITS];
 		struct { /* a wide record */
-			__u32 claim, last_off;
+			__u32 lock, last_off;
 			__u64 head_ns;
-			__u32 cum;			/* cost admitted so far, modulo 2^32 */
+			__u32 running;			/* cost admitted so far, modulo 2^32 */
 			__u32 start[PACER_STARTS_LINE]; /* cum when each slot began */
 		};
 		struct { /* sketch: last-seen times of the keys that hash here */
-			__u32 sketch_claim;
+			__u32 sketch_lock;
 			__u32 sketch_unused;
 			__u64 cell[PACER_CELLS];
 		};
 		struct { /* ban: a key that is banned under a rule until a time (ban.h) */
-			__u32 ban_claim; /* its tag is not used */
-			__u32 ban_rule;	 /* pacer_rule.id */
+			__u32 ban_lock; /* its tag is not used */
+			__u32 ban_rule; /* pacer_rule.id */
 			__u64 ban_until_ns;
-			__u32 ban_key_id; /* pacer_tier.key_id, and the family */
+			__u32 ban_key_id; /* pacer_limiter.key_id, and the family */
 			__u32 ban_unused;
 			__u32 ban_key[PACER_KEY_WORDS]; /* masked; of IPv4 the first four */
 		};
@@ -224,9 +224,9 @@ struct pacer_throttle_bucket {
  * bucket.
  */
 struct pacer_throttle_state {
-	__u32 claim; /* claim.h; no tag, no cursor */
-	__u32 held;  /* uses in buckets */
-	__u32 next;  /* number of the next use, below limit */
+	__u32 lock; /* lock.h; no tag, no cursor */
+	__u32 held; /* uses in buckets */
+	__u32 next; /* number of the next use, below limit */
 	__u32 unused;
 	__u64 seen_ns; /* latest time seen */
 	__u64 head;
@@ -260,21 +260,21 @@ struct pacer_pool_lease {
 
 _Static_assert(sizeof(struct pacer_pool_lease) == 64, "as pool.h says");
 
-enum pacer_tier_kind {
-	PACER_TIER_NONE,
-	PACER_TIER_SKETCH,
-	PACER_TIER_RECORD,
-	PACER_TIER_RATE,
-	PACER_TIER_THROTTLE
+enum pacer_limiter_kind {
+	PACER_LIMITER_NONE,
+	PACER_LIMITER_GAP,
+	PACER_LIMITER_WINDOW,
+	PACER_LIMITER_RATE,
+	PACER_LIMITER_THROTTLE
 };
 
 /*
- * A tier has the limits of one rule that share a key: at most one gap and one window. Its state is
+ * A limit has the limits of one rule that share a key: at most one gap and one window. Its state is
  * in the table, from line `base` on. A sketch has `sets` lines. Records and rates have `sets` sets
  * of two entries each, and then `shared` entries (table.h).
  */
-struct pacer_tier {
-	__u8 kind;	 /* enum pacer_tier_kind */
+struct pacer_limiter {
+	__u8 kind;	 /* enum pacer_limiter_kind */
 	__u8 rows;	 /* cells of a key in a sketch's line, 1 to PACER_ROWS_MAX */
 	__u8 last_shift; /* unit of last_off: 2^last_shift ns */
 	__u8 src_only;	 /* only the source address counts in the key */
@@ -287,7 +287,7 @@ struct pacer_tier {
 	__u8 unused_2[2];
 	__u64 gap_ns;	/* 0: none */
 	__u64 idle_ns;	/* this long after head_ns a record holds nothing any more */
-	__u64 until_ns; /* 0: in force; else retired, and asked until then */
+	__u64 until_ns; /* 0: in force; else draining, and asked until then */
 	union {
 		struct pacer_window window;
 		struct pacer_rate rate;
@@ -298,7 +298,7 @@ struct pacer_tier {
 };
 
 /*
- * pacer_tier.key_id: two limits of a rule with the same key have the same. ports and proto say
+ * pacer_limiter.key_id: two limits of a rule with the same key have the same. ports and proto say
  * whether the key has them. The lengths are those of the addresses, for IPv4 and IPv6.
  */
 #define PACER_KEY_SPORT 1u
@@ -312,15 +312,15 @@ struct pacer_tier {
 enum pacer_over { PACER_OVER_DROP, PACER_OVER_PASS, PACER_OVER_POOL };
 
 struct pacer_rule {
-	__u32 counter; /* index into the counters; kept across changes of policy */
-	__u8 over;     /* enum pacer_over */
-	__u8 n_tiers;  /* throttles last, but for what a roll-back adds */
-	__u8 pool;     /* over == PACER_OVER_POOL */
-	__u8 plain;    /* one tier, enforced, and a denial drops and bans nobody */
-	__u32 id;      /* of its name; a ban remembers the rule by it */
+	__u32 counter;	 /* index into the counters; kept across changes of policy */
+	__u8 over;	 /* enum pacer_over */
+	__u8 n_limiters; /* throttles last, but for what a roll-back adds */
+	__u8 pool;	 /* over == PACER_OVER_POOL */
+	__u8 plain;	 /* one limit, enforced, and a denial drops and bans nobody */
+	__u32 id;	 /* of its name; a ban remembers the rule by it */
 	__u32 unused_2;
 	__u64 ban_ns; /* 0: a denial bans nobody */
-	struct pacer_tier tier[PACER_TIERS_MAX];
+	struct pacer_limiter limiter[PACER_LIMITERS_MAX];
 };
 
 /* The kinds of targets of a pool. Each kind has a map of its own. */
@@ -354,7 +354,7 @@ PACER_INLINE __u32 pacer_target_index(__u32 copy, __u32 pool, __u32 target)
  * A target that left its pool, while its uses still count. If it comes back, it keeps its state.
  * Only for the tools.
  */
-struct pacer_former {
+struct pacer_draining {
 	__u64 until_ns;	 /* 0: none */
 	__u64 memory_ns; /* how long after a use it can matter */
 	__u32 target;
@@ -440,9 +440,9 @@ struct pacer_policy {
 	struct pacer_dim dim[PACER_DIM_COUNT];
 	struct pacer_dim6 dim6[2]; /* source, destination */
 	struct pacer_bans bans;
-	__u32 secret; /* of new tiers, and of bans */
+	__u32 secret; /* of new limits, and of bans */
 	struct pacer_pool pool[PACER_POOLS_MAX];
-	struct pacer_former former[PACER_THROTTLES];
+	struct pacer_draining draining[PACER_THROTTLES];
 	struct pacer_sampling sampling;
 	struct pacer_rule rule[PACER_RULES_MAX];
 	__u8 port_at[2][65536]; /* of each source and destination port: its interval in dim[] */

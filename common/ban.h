@@ -15,8 +15,8 @@
  * hold it as before. So a full table never bans a key that did not earn it, nor
  * forgets a ban.
  *
- * Concurrency: any number of CPUs. An entry is written under its line's claim;
- * readers take none (claim.h). The filter is raised before the entry is
+ * Concurrency: any number of CPUs. An entry is written under its line's lock;
+ * readers take none (lock.h). The filter is raised before the entry is
  * written, so whoever sees the entry can see it in the filter, too. A ban is
  * lifted from outside by setting its time to 0, with a compare-and-swap.
  *
@@ -32,7 +32,7 @@
 #define PACER_BAN_H
 
 #include "abi.h"
-#include "claim.h"
+#include "lock.h"
 #include "hash.h"
 #include "recency.h"
 
@@ -43,7 +43,7 @@
 /* A key under a rule. It identifies an entry. */
 struct pacer_ban_key {
 	__u32 rule;   /* pacer_rule.id */
-	__u32 key_id; /* pacer_tier.key_id and the family */
+	__u32 key_id; /* pacer_limiter.key_id and the family */
 	__u32 word[PACER_KEY_WORDS];
 };
 
@@ -66,7 +66,7 @@ PACER_INLINE struct pacer_ttl_key pacer_ban_cells(struct pacer_hash hash)
 PACER_INLINE struct pacer_line *
 pacer_ban_filter(struct pacer_table *table, const struct pacer_bans *bans, struct pacer_hash hash)
 {
-	return PACER_LINE_AT(table, bans->filter + (hash.place & bans->filter_mask));
+	return PACER_LINE_AT(table, bans->filter + (hash.home & bans->filter_mask));
 }
 
 /* May the key be banned? 0 is certain. */
@@ -80,7 +80,7 @@ PACER_INLINE int pacer_ban_maybe(struct pacer_table *table, const struct pacer_b
 
 PACER_INLINE __u32 pacer_ban_index(const struct pacer_bans *bans, struct pacer_hash hash)
 {
-	return bans->base + pacer_place(hash.place, bans->sets) * PACER_BAN_WAYS;
+	return bans->base + pacer_reduce(hash.home, bans->sets) * PACER_BAN_WAYS;
 }
 
 PACER_INLINE int pacer_ban_is(struct pacer_line *line, const struct pacer_ban_key *key)
@@ -102,14 +102,14 @@ PACER_INLINE int pacer_ban_runs(struct pacer_line *line, __u64 now_ns)
 }
 
 /*
- * Is the key banned by this entry? 0 also while it is being written. The holder of the claim raises
+ * Is the key banned by this entry? 0 also while it is being written. The holder of the lock raises
  * its sequence and sets the time to 0 before it changes the key. So a held entry that still has the
  * same time and sequence is whole. The time alone is not enough: the ban may have been lifted, and
  * another key may have got the entry until the same time.
  */
 PACER_INLINE int pacer_ban_holds(struct pacer_line *line, const struct pacer_ban_ask *q)
 {
-	__u32 word = pacer_load(&line->ban_claim), after;
+	__u32 word = pacer_load(&line->ban_lock), after;
 	__u64 until_ns;
 
 	PACER_BARRIER();
@@ -124,8 +124,8 @@ PACER_INLINE int pacer_ban_holds(struct pacer_line *line, const struct pacer_ban
 	if (PACER_FAULT(BAN_READ_BY_TIME))
 		return 1;
 	PACER_BARRIER();
-	after = pacer_load(&line->ban_claim);
-	return !((word ^ after) & ~PACER_CLAIM_HELD);
+	after = pacer_load(&line->ban_lock);
+	return !((word ^ after) & ~PACER_LOCK_HELD);
 }
 
 /* Is the key banned, by the exact table? Read only. */
@@ -164,27 +164,27 @@ PACER_INLINE PACER_MUST_USE int pacer_ban_enter(struct pacer_line *line,
 	__u32 word, i;
 	int own;
 
-	if (PACER_FAULT(BAN_UNCLAIMED))
-		word = pacer_load(&line->ban_claim);
-	else if (pacer_claim_take(&line->ban_claim, PACER_CLAIM_ANY, &word) != PACER_CLAIM_TAKEN)
+	if (PACER_FAULT(BAN_UNLOCKED))
+		word = pacer_load(&line->ban_lock);
+	else if (pacer_lock_take(&line->ban_lock, PACER_LOCK_ANY, &word) != PACER_LOCK_TAKEN)
 		return 0;
 	own = pacer_ban_is(line, &q->key);
 	if (!PACER_FAULT(BAN_JUDGED_ONCE) &&
 	    pacer_ban_runs(line, q->now_ns)) { /* the key's own ban: the later end counts */
 		if (own && pacer_load64(&line->ban_until_ns) < until_ns)
 			pacer_store64(&line->ban_until_ns, until_ns);
-		pacer_claim_cancel(&line->ban_claim, word);
+		pacer_lock_cancel(&line->ban_lock, word);
 		return own;
 	}
-	word = pacer_claim_next(word);
-	pacer_store(&line->ban_claim, word);
+	word = pacer_lock_next(word);
+	pacer_store(&line->ban_lock, word);
 	pacer_store64(&line->ban_until_ns, 0);
 	pacer_store(&line->ban_rule, q->key.rule);
 	pacer_store(&line->ban_key_id, q->key.key_id);
 	for (i = 0; i < PACER_KEY_WORDS; i++)
 		pacer_store(&line->ban_key[i], q->key.word[i]);
 	pacer_store64(&line->ban_until_ns, until_ns);
-	pacer_claim_release(&line->ban_claim, word);
+	pacer_lock_release(&line->ban_lock, word);
 	return 1;
 }
 

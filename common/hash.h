@@ -41,8 +41,8 @@
 #include "abi.h"
 
 struct pacer_hash {
-	__u32 place; /* selects the set, the line or the way */
-	__u32 mark;  /* has the tag's bits, and selects the shared record */
+	__u32 home; /* selects the set, the line or the way */
+	__u32 mark; /* has the tag's bits, and selects the shared record */
 };
 
 #define PACER_HASH_FAMILY4 PACER_KEY_WORDS	 /* index of IPv4's first secret */
@@ -69,19 +69,19 @@ PACER_INLINE struct pacer_hash pacer_hash_words(const __u64 secret[PACER_SECRETS
 						unsigned int family, const __u32 *w, unsigned int n)
 {
 	const __u64 *a = pacer_hash_member(secret, 0), *b = pacer_hash_member(secret, 1);
-	__u64 place = a[family], mark = b[family];
+	__u64 home = a[family], mark = b[family];
 	unsigned int i;
 
 	for (i = 0; i < n; i++) {
-		place += a[i] * w[i];
+		home += a[i] * w[i];
 		mark += b[i] * w[i];
 	}
-	return (struct pacer_hash){pacer_hash_fold(place >> 32) * PACER_HASH_ODD,
+	return (struct pacer_hash){pacer_hash_fold(home >> 32) * PACER_HASH_ODD,
 				   pacer_hash_fold(mark >> 32)};
 }
 
 /* Maps a hash to one of n places, 0 to n - 1, without division. n is from 1 to 2^32 - 1. */
-PACER_INLINE __u32 pacer_place(__u32 hash, __u32 n)
+PACER_INLINE __u32 pacer_reduce(__u32 hash, __u32 n)
 {
 	return ((__u64)hash * n) >> 32;
 }

@@ -3,7 +3,7 @@
  * Purpose: what a key is made of, as data: which bits of a packet tell keys
  * apart.
  *
- * The key of a tier is a mask over the packet's words, one for IPv4 and one for
+ * The key of a limit is a mask over the packet's words, one for IPv4 and one for
  * IPv6. The key's id says in one word which masks these are. So keys can be
  * compared, stored with a ban and shown to the operator.
  *
@@ -17,9 +17,10 @@
 #include "hash.h"
 #include "parse.h"
 
-/* The first n words of the packet under the tier's mask, for IPv4 and for IPv6. n is a constant. */
-PACER_INLINE void pacer_tier_words4(const struct pacer_tier *t, const struct pacer_packet *pkt,
-				    __u32 *w, __u32 n)
+/* The first n words of the packet under the limit's mask, for IPv4 and for IPv6. n is a constant.
+ */
+PACER_INLINE void pacer_limiter_words4(const struct pacer_limiter *t,
+				       const struct pacer_packet *pkt, __u32 *w, __u32 n)
 {
 	w[0] = pkt->key[PACER_WORD_SADDR] & t->mask4[0];
 	if (n < 4)
@@ -29,8 +30,8 @@ PACER_INLINE void pacer_tier_words4(const struct pacer_tier *t, const struct pac
 	w[3] = pkt->key[PACER_WORD_META] & t->mask4[3];
 }
 
-PACER_INLINE void pacer_tier_words6(const struct pacer_tier *t, const struct pacer_packet *pkt,
-				    __u32 *w, __u32 n)
+PACER_INLINE void pacer_limiter_words6(const struct pacer_limiter *t,
+				       const struct pacer_packet *pkt, __u32 *w, __u32 n)
 {
 	__u32 i;
 
@@ -38,26 +39,26 @@ PACER_INLINE void pacer_tier_words6(const struct pacer_tier *t, const struct pac
 		w[i] = pkt->key[i] & t->mask6[i];
 }
 
-/* The hash of the packet's key under this tier. */
-PACER_INLINE struct pacer_hash pacer_tier_hash(const struct pacer_tier *t,
-					       const struct pacer_packet *pkt,
-					       const __u64 secret[PACER_SECRETS])
+/* The hash of the packet's key under this limit. */
+PACER_INLINE struct pacer_hash pacer_limiter_hash(const struct pacer_limiter *t,
+						  const struct pacer_packet *pkt,
+						  const __u64 secret[PACER_SECRETS])
 {
 	__u32 w[PACER_KEY_WORDS];
 
 	if (pkt->family == PACER_FAMILY_4 && t->src_only) {
-		pacer_tier_words4(t, pkt, w, 1);
+		pacer_limiter_words4(t, pkt, w, 1);
 		return pacer_hash_words(secret, PACER_HASH_FAMILY4, w, 1);
 	}
 	if (pkt->family == PACER_FAMILY_4) {
-		pacer_tier_words4(t, pkt, w, 4);
+		pacer_limiter_words4(t, pkt, w, 4);
 		return pacer_hash_words(secret, PACER_HASH_FAMILY4, w, 4);
 	}
 	if (t->src_only) {
-		pacer_tier_words6(t, pkt, w, 4);
+		pacer_limiter_words6(t, pkt, w, 4);
 		return pacer_hash_words(secret, PACER_HASH_FAMILY6, w, 4);
 	}
-	pacer_tier_words6(t, pkt, w, PACER_KEY_WORDS);
+	pacer_limiter_words6(t, pkt, w, PACER_KEY_WORDS);
 	return pacer_hash_words(secret, PACER_HASH_FAMILY6, w, PACER_KEY_WORDS);
 }
 

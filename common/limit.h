@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Purpose: what a limit does with a packet, whatever its kind: check (read only),
- * reserve (claim the key's state and judge), and commit or cancel. Each step is one
+ * reserve (lock the key's state and judge), and commit or cancel. Each step is one
  * switch over the kinds: a kind that is missing in one does not compile. Limits
  * whose state is an entry of the table can also do all of it in one pass, where no
  * other limit has a say.
  *
- * A throttle has no claim to hold between reserving and committing: it takes the
+ * A throttle has no lock to hold between reserving and committing: it takes the
  * use at once, and cancelling hands it back.
  *
- * Concurrency: any number of CPUs; table.h says how claims are taken. A reader's
- * finding is a ground to deny. To admit, it is compared again under the claim.
+ * Concurrency: any number of CPUs; table.h says how locks are taken. A reader's
+ * finding is a ground to deny. To admit, it is compared again under the lock.
  *
  * Error: that of the limiters and of table.h. Memory: none of its own.
  */
@@ -29,61 +29,61 @@
 /* --- entries of the table, whatever they hold ------------------------------------------------ */
 
 /*
- * Does the entry, whose claim's word is given, admit the packet? Nothing is changed. *seen is whole
+ * Does the entry, whose lock word is given, admit the packet? Nothing is changed. *seen is whole
  * where it does.
  */
 PACER_INLINE enum pacer_reason pacer_entry_judge(const struct pacer_ask *q,
 						 const struct pacer_ring *r, __u32 word,
 						 struct pacer_seen *seen)
 {
-	switch ((enum pacer_tier_kind)q->tier->kind) {
-	case PACER_TIER_RECORD:
+	switch ((enum pacer_limiter_kind)q->limiter->kind) {
+	case PACER_LIMITER_WINDOW:
 		return pacer_record_judge(q, r, word, seen);
-	case PACER_TIER_RATE:
+	case PACER_LIMITER_RATE:
 		return pacer_rate_judge(q, r, seen);
-	case PACER_TIER_SKETCH:
+	case PACER_LIMITER_GAP:
 		*seen = (struct pacer_seen){0};
 		return pacer_sketch_judge(q, r->line);
-	case PACER_TIER_NONE:
-	case PACER_TIER_THROTTLE:
+	case PACER_LIMITER_NONE:
+	case PACER_LIMITER_THROTTLE:
 		break;
 	}
 	return PACER_DENY_NO_STATE;
 }
 
-/* Under the claim: does the entry still hold what the judgement rests on? */
-PACER_INLINE int pacer_entry_same(const struct pacer_tier *t, const struct pacer_ring *r,
+/* Under the lock: does the entry still hold what the judgement rests on? */
+PACER_INLINE int pacer_entry_same(const struct pacer_limiter *t, const struct pacer_ring *r,
 				  const struct pacer_seen *seen)
 {
-	switch ((enum pacer_tier_kind)t->kind) {
-	case PACER_TIER_RECORD:
+	switch ((enum pacer_limiter_kind)t->kind) {
+	case PACER_LIMITER_WINDOW:
 		return pacer_record_same(t, r, seen);
-	case PACER_TIER_RATE:
+	case PACER_LIMITER_RATE:
 		return pacer_rate_same(r, seen);
-	case PACER_TIER_NONE:
-	case PACER_TIER_SKETCH:
-	case PACER_TIER_THROTTLE:
+	case PACER_LIMITER_NONE:
+	case PACER_LIMITER_GAP:
+	case PACER_LIMITER_THROTTLE:
 		break;
 	}
 	return 0;
 }
 
-/* Count the packet, as judged. Returns the claim's word to release with. By the holder. */
+/* Count the packet, as judged. Returns the lock word to release with. By the holder. */
 PACER_INLINE PACER_MUST_USE __u32 pacer_entry_admit(const struct pacer_ask *q,
 						    const struct pacer_ring *r,
 						    const struct pacer_seen *seen, __u32 word)
 {
-	switch ((enum pacer_tier_kind)q->tier->kind) {
-	case PACER_TIER_RECORD:
+	switch ((enum pacer_limiter_kind)q->limiter->kind) {
+	case PACER_LIMITER_WINDOW:
 		return pacer_record_admit(q, r, seen, word);
-	case PACER_TIER_RATE:
+	case PACER_LIMITER_RATE:
 		pacer_rate_admit(q, r, seen);
 		break;
-	case PACER_TIER_SKETCH:
-		pacer_recency_raise(r->line, pacer_sketch_mark(q), q->tier->rows, q->now_ns);
+	case PACER_LIMITER_GAP:
+		pacer_recency_raise(r->line, pacer_sketch_mark(q), q->limiter->rows, q->now_ns);
 		break;
-	case PACER_TIER_NONE:
-	case PACER_TIER_THROTTLE:
+	case PACER_LIMITER_NONE:
+	case PACER_LIMITER_THROTTLE:
 		break;
 	}
 	return word;
@@ -98,14 +98,14 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_entry_read(const struct pacer_ask *q,
 {
 	enum pacer_reason reason;
 
-	if (!pacer_ring_whole(q->tier, &f->ring))
+	if (!pacer_ring_whole(q->limiter, &f->ring))
 		return PACER_DENY_NO_STATE;
 	PACER_BARRIER();
 	reason = pacer_entry_judge(q, &f->ring, f->word, seen);
 	PACER_BARRIER();
-	if (f->word & PACER_CLAIM_HELD)
+	if (f->word & PACER_LOCK_HELD)
 		return PACER_UNDECIDED;
-	if (reason != PACER_ADMIT && pacer_load(&f->ring.head->claim) != f->word)
+	if (reason != PACER_ADMIT && pacer_load(&f->ring.head->lock) != f->word)
 		return PACER_UNDECIDED;
 	return reason;
 }
@@ -120,7 +120,7 @@ PACER_INLINE enum pacer_reason pacer_entry_check(const struct pacer_ask *q, stru
 	struct pacer_seen seen;
 	__u32 outcome;
 
-	if (q->tier->kind == PACER_TIER_SKETCH)
+	if (q->limiter->kind == PACER_LIMITER_GAP)
 		return pacer_sketch_check(q, hold);
 	pacer_record_locate(q, &f);
 	hold->index = f.ring.index;
@@ -130,29 +130,29 @@ PACER_INLINE enum pacer_reason pacer_entry_check(const struct pacer_ask *q, stru
 
 /*
  * Count a packet that pacer_entry_read has admitted, if the entry is the key's and still what was
- * read. The claim's word alone would not tell: it is the same again after 512 changes. PACER_ADMIT,
+ * read. The lock word alone would not tell: it is the same again after 512 changes. PACER_ADMIT,
  * or PACER_UNDECIDED with nothing done; nothing is held.
  */
-PACER_INLINE PACER_MUST_USE __u32 pacer_entry_settle(const struct pacer_ask *q,
-						     const struct pacer_found *f,
-						     const struct pacer_seen *seen)
+PACER_INLINE PACER_MUST_USE __u32 pacer_entry_commit_seen(const struct pacer_ask *q,
+							  const struct pacer_found *f,
+							  const struct pacer_seen *seen)
 {
-	__u32 *claim = &f->ring.head->claim;
+	__u32 *lock = &f->ring.head->lock;
 
-	if ((q->tier->sets && pacer_claim_tag(f->word) != pacer_tag(q->hash)) ||
-	    pacer_cas(claim, f->word, f->word | PACER_CLAIM_HELD) != f->word)
+	if ((q->limiter->sets && pacer_lock_tag(f->word) != pacer_tag(q->hash)) ||
+	    pacer_cas(lock, f->word, f->word | PACER_LOCK_HELD) != f->word)
 		return PACER_UNDECIDED;
-	if (!pacer_entry_same(q->tier, &f->ring, seen)) {
-		pacer_claim_cancel(claim, f->word);
+	if (!pacer_entry_same(q->limiter, &f->ring, seen)) {
+		pacer_lock_cancel(lock, f->word);
 		return PACER_UNDECIDED;
 	}
-	pacer_claim_release(claim, pacer_entry_admit(q, &f->ring, seen, f->word));
+	pacer_lock_release(lock, pacer_entry_admit(q, &f->ring, seen, f->word));
 	return PACER_ADMIT;
 }
 
 /*
  * All steps in one, for a packet that no other limit has to judge, where the key has an entry that
- * nobody else is changing: read, claim what was read, and count. Returns a reason, with nothing
+ * nobody else is changing: read, lock what was read, and count. Returns a reason, with nothing
  * held, or PACER_UNDECIDED with nothing done: then the steps have to be taken.
  */
 PACER_INLINE PACER_MUST_USE __u32 pacer_entry_pass(const struct pacer_ask *q)
@@ -163,18 +163,18 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_entry_pass(const struct pacer_ask *q)
 
 	pacer_record_locate(q, &f);
 	outcome = pacer_entry_read(q, &f, &seen);
-	return outcome == PACER_ADMIT ? pacer_entry_settle(q, &f, &seen) : outcome;
+	return outcome == PACER_ADMIT ? pacer_entry_commit_seen(q, &f, &seen) : outcome;
 }
 
 /*
- * Claim the key's entry and judge. ADMIT: the claim is held and has to be committed or cancelled.
+ * Lock the key's entry and judge. ADMIT: the lock is held and has to be committed or cancelled.
  * Otherwise nothing is held.
  */
 PACER_INLINE enum pacer_reason pacer_entry_reserve(const struct pacer_ask *q,
 						   struct pacer_hold *hold)
 {
-	int sketch = q->tier->kind == PACER_TIER_SKETCH;
-	enum pacer_claim_result result = PACER_CLAIM_OTHER;
+	int sketch = q->limiter->kind == PACER_LIMITER_GAP;
+	enum pacer_lock_result result = PACER_LOCK_OTHER;
 	enum pacer_reason reason;
 	struct pacer_seen seen;
 	struct pacer_ring r;
@@ -182,19 +182,19 @@ PACER_INLINE enum pacer_reason pacer_entry_reserve(const struct pacer_ask *q,
 	if (!sketch)
 		result = pacer_record_take(q, hold);
 	if (!pacer_ring_begin(q->table, hold->index, &r))
-		return PACER_DENY_NO_STATE; /* then there is no claim to be held */
-	if (!pacer_ring_whole(q->tier, &r)) {
-		if (result == PACER_CLAIM_TAKEN)
-			pacer_claim_cancel(&r.head->claim, hold->word);
+		return PACER_DENY_NO_STATE; /* then there is no lock to be held */
+	if (!pacer_ring_whole(q->limiter, &r)) {
+		if (result == PACER_LOCK_TAKEN)
+			pacer_lock_cancel(&r.head->lock, hold->word);
 		return PACER_DENY_NO_STATE;
 	}
 	if (sketch)
-		result = pacer_claim_take(&r.head->claim, PACER_CLAIM_ANY, &hold->word);
-	if (result != PACER_CLAIM_TAKEN)
-		return result == PACER_CLAIM_BUSY ? PACER_DENY_CONTENDED : PACER_DENY_NO_STATE;
+		result = pacer_lock_take(&r.head->lock, PACER_LOCK_ANY, &hold->word);
+	if (result != PACER_LOCK_TAKEN)
+		return result == PACER_LOCK_BUSY ? PACER_DENY_CONTENDED : PACER_DENY_NO_STATE;
 	reason = pacer_entry_judge(q, &r, hold->word, &seen);
 	if (reason != PACER_ADMIT)
-		pacer_claim_cancel(&r.head->claim, hold->word);
+		pacer_lock_cancel(&r.head->lock, hold->word);
 	return reason;
 }
 
@@ -204,10 +204,10 @@ PACER_INLINE void pacer_entry_commit(const struct pacer_ask *q, const struct pac
 	struct pacer_seen seen = {0};
 	struct pacer_ring r;
 
-	if (!pacer_ring_at(q->table, q->tier, hold->index, &r))
+	if (!pacer_ring_at(q->table, q->limiter, hold->index, &r))
 		return;
 	(void)pacer_entry_judge(q, &r, hold->word, &seen);
-	pacer_claim_release(&r.head->claim, pacer_entry_admit(q, &r, &seen, hold->word));
+	pacer_lock_release(&r.head->lock, pacer_entry_admit(q, &r, &seen, hold->word));
 }
 
 /* Let go of the entry that is held, uncounted. */
@@ -216,7 +216,7 @@ PACER_INLINE void pacer_entry_cancel(const struct pacer_ask *q, const struct pac
 	struct pacer_entry *head = pacer_entry_at(q->table, hold->index);
 
 	if (head)
-		pacer_claim_cancel(&head->claim, hold->word);
+		pacer_lock_cancel(&head->lock, hold->word);
 }
 
 /* --- limits of every kind -------------------------------------------------------------------- */
@@ -225,7 +225,7 @@ PACER_INLINE void pacer_entry_cancel(const struct pacer_ask *q, const struct pac
 struct pacer_state {
 	struct pacer_table table;
 	const struct pacer_policy *policy;
-	const __u64 *secret; /* PACER_SECRETS of them, and of a second, if tiers have it */
+	const __u64 *secret; /* PACER_SECRETS of them, and of a second, if limits have it */
 	struct pacer_throttle_state *throttle; /* PACER_THROTTLES of them */
 	struct pacer_throttle_lease *lease;    /* as many, this CPU's */
 	struct pacer_counters *counters; /* PACER_COUNTERS_MAX of them; NULL: nothing is counted */
@@ -233,7 +233,7 @@ struct pacer_state {
 	struct pacer_heads *heads;	 /* NULL: no heads are kept */
 };
 
-/* A packet on its way through the tiers of its rule. The caller fills all but `rule`. */
+/* A packet on its way through the limits of its rule. The caller fills all but `rule`. */
 struct pacer_walk {
 	struct pacer_state *state;
 	__u64 now_ns; /* not 0 */
@@ -251,14 +251,14 @@ struct pacer_walk {
 #define PACER_LEASE_AT(walk, index)    (&(walk)->state->lease[(index) & (PACER_THROTTLES - 1)])
 #endif
 
-/* Is the limit in force at now_ns, or retired and still needed? */
-PACER_INLINE int pacer_tier_asked(const struct pacer_tier *t, __u64 now_ns)
+/* Is the limit in force at now_ns, or draining and still needed? */
+PACER_INLINE int pacer_limiter_asked(const struct pacer_limiter *t, __u64 now_ns)
 {
-	return t->kind != PACER_TIER_NONE && (!t->until_ns || now_ns < t->until_ns);
+	return t->kind != PACER_LIMITER_NONE && (!t->until_ns || now_ns < t->until_ns);
 }
 
-PACER_INLINE struct pacer_ask pacer_walk_ask(const struct pacer_walk *w, const struct pacer_tier *t,
-					     struct pacer_hash hash)
+PACER_INLINE struct pacer_ask pacer_walk_ask(const struct pacer_walk *w,
+					     const struct pacer_limiter *t, struct pacer_hash hash)
 {
 	return (struct pacer_ask){PACER_TABLE_OF(w), t, w->now_ns, hash, w->pkt.len_bytes};
 }
@@ -281,7 +281,7 @@ PACER_INLINE enum pacer_reason pacer_throttle_reason(enum pacer_throttle_result 
  * of what one of them could call.
  */
 PACER_SUBPROG enum pacer_reason pacer_walk_throttle_check(const struct pacer_walk *w,
-							  const struct pacer_tier *t)
+							  const struct pacer_limiter *t)
 {
 	struct pacer_throttle_state *state = PACER_THROTTLE_AT(w, t->base);
 	struct pacer_throttle_lease *lease = PACER_LEASE_AT(w, t->base);
@@ -293,7 +293,7 @@ PACER_SUBPROG enum pacer_reason pacer_walk_throttle_check(const struct pacer_wal
 }
 
 PACER_INLINE enum pacer_reason pacer_walk_throttle_reserve(const struct pacer_walk *w,
-							   const struct pacer_tier *t)
+							   const struct pacer_limiter *t)
 {
 	struct pacer_throttle_state *state = PACER_THROTTLE_AT(w, t->base);
 	struct pacer_throttle_lease *lease = PACER_LEASE_AT(w, t->base);
@@ -303,7 +303,8 @@ PACER_INLINE enum pacer_reason pacer_walk_throttle_reserve(const struct pacer_wa
 	return pacer_throttle_reason(pacer_throttle_take(&t->throttle, state, lease, w->now_ns, 1));
 }
 
-PACER_INLINE void pacer_walk_throttle_cancel(const struct pacer_walk *w, const struct pacer_tier *t)
+PACER_INLINE void pacer_walk_throttle_cancel(const struct pacer_walk *w,
+					     const struct pacer_limiter *t)
 {
 	struct pacer_throttle_state *state = PACER_THROTTLE_AT(w, t->base);
 	struct pacer_throttle_lease *lease = PACER_LEASE_AT(w, t->base);
@@ -313,51 +314,52 @@ PACER_INLINE void pacer_walk_throttle_cancel(const struct pacer_walk *w, const s
 }
 
 /* Would the limit admit the packet? Read only; ADMIT is provisional, a denial is not. */
-PACER_INLINE enum pacer_reason
-pacer_limit_check(const struct pacer_walk *w, const struct pacer_tier *t, struct pacer_hold *hold)
+PACER_INLINE enum pacer_reason pacer_limit_check(const struct pacer_walk *w,
+						 const struct pacer_limiter *t,
+						 struct pacer_hold *hold)
 {
 	struct pacer_hash hash;
 	struct pacer_ask q;
 
-	if (!pacer_tier_asked(t, w->now_ns))
+	if (!pacer_limiter_asked(t, w->now_ns))
 		return PACER_ADMIT;
-	switch ((enum pacer_tier_kind)t->kind) {
-	case PACER_TIER_SKETCH:
-	case PACER_TIER_RECORD:
-	case PACER_TIER_RATE:
-		hash = pacer_tier_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret));
+	switch ((enum pacer_limiter_kind)t->kind) {
+	case PACER_LIMITER_GAP:
+	case PACER_LIMITER_WINDOW:
+	case PACER_LIMITER_RATE:
+		hash = pacer_limiter_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret));
 		pacer_hold_key(hold, hash);
 		q = pacer_walk_ask(w, t, hash);
 		return pacer_entry_check(&q, hold);
-	case PACER_TIER_THROTTLE:
+	case PACER_LIMITER_THROTTLE:
 		return pacer_walk_throttle_check(w, t);
-	case PACER_TIER_NONE:
+	case PACER_LIMITER_NONE:
 		break;
 	}
 	return PACER_DENY_NO_STATE;
 }
 
 /* Where the packet's key is looked for first. */
-PACER_INLINE struct pacer_hold pacer_limit_place(const struct pacer_walk *w,
-						 const struct pacer_tier *t)
+PACER_INLINE struct pacer_hold pacer_limit_home(const struct pacer_walk *w,
+						const struct pacer_limiter *t)
 {
 	struct pacer_hold hold = {0};
 	struct pacer_hash hash;
 
-	switch ((enum pacer_tier_kind)t->kind) {
-	case PACER_TIER_SKETCH:
-		hash = pacer_tier_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret));
+	switch ((enum pacer_limiter_kind)t->kind) {
+	case PACER_LIMITER_GAP:
+		hash = pacer_limiter_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret));
 		pacer_hold_key(&hold, hash);
 		hold.index = pacer_sketch_index(t, hash);
 		break;
-	case PACER_TIER_RECORD:
-	case PACER_TIER_RATE:
-		hash = pacer_tier_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret));
+	case PACER_LIMITER_WINDOW:
+	case PACER_LIMITER_RATE:
+		hash = pacer_limiter_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret));
 		pacer_hold_key(&hold, hash);
 		hold.index = pacer_set_index(t, hash);
 		break;
-	case PACER_TIER_THROTTLE:
-	case PACER_TIER_NONE:
+	case PACER_LIMITER_THROTTLE:
+	case PACER_LIMITER_NONE:
 		break;
 	}
 	return hold;
@@ -367,67 +369,68 @@ PACER_INLINE struct pacer_hold pacer_limit_place(const struct pacer_walk *w,
  * Judge the packet for good. ADMIT: the limit's state waits to be committed or cancelled. hold is
  * as pacer_limit_check left it.
  */
-PACER_INLINE enum pacer_reason
-pacer_limit_reserve(const struct pacer_walk *w, const struct pacer_tier *t, struct pacer_hold *hold)
+PACER_INLINE enum pacer_reason pacer_limit_reserve(const struct pacer_walk *w,
+						   const struct pacer_limiter *t,
+						   struct pacer_hold *hold)
 {
 	struct pacer_ask q;
 
-	if (!pacer_tier_asked(t, w->now_ns))
+	if (!pacer_limiter_asked(t, w->now_ns))
 		return PACER_ADMIT;
-	switch ((enum pacer_tier_kind)t->kind) {
-	case PACER_TIER_SKETCH:
-	case PACER_TIER_RECORD:
-	case PACER_TIER_RATE:
+	switch ((enum pacer_limiter_kind)t->kind) {
+	case PACER_LIMITER_GAP:
+	case PACER_LIMITER_WINDOW:
+	case PACER_LIMITER_RATE:
 		q = pacer_walk_ask(w, t, pacer_hold_hash(hold));
 		return pacer_entry_reserve(&q, hold);
-	case PACER_TIER_THROTTLE:
+	case PACER_LIMITER_THROTTLE:
 		return pacer_walk_throttle_reserve(w, t);
-	case PACER_TIER_NONE:
+	case PACER_LIMITER_NONE:
 		break;
 	}
 	return PACER_DENY_NO_STATE;
 }
 
 /* Count the packet that was reserved. */
-PACER_INLINE void pacer_limit_commit(const struct pacer_walk *w, const struct pacer_tier *t,
+PACER_INLINE void pacer_limit_commit(const struct pacer_walk *w, const struct pacer_limiter *t,
 				     const struct pacer_hold *hold)
 {
 	struct pacer_ask q;
 
-	if (!pacer_tier_asked(t, w->now_ns))
+	if (!pacer_limiter_asked(t, w->now_ns))
 		return;
-	switch ((enum pacer_tier_kind)t->kind) {
-	case PACER_TIER_SKETCH:
-	case PACER_TIER_RECORD:
-	case PACER_TIER_RATE:
+	switch ((enum pacer_limiter_kind)t->kind) {
+	case PACER_LIMITER_GAP:
+	case PACER_LIMITER_WINDOW:
+	case PACER_LIMITER_RATE:
 		q = pacer_walk_ask(w, t, pacer_hold_hash(hold));
 		pacer_entry_commit(&q, hold);
 		break;
-	case PACER_TIER_THROTTLE: /* it was counted when it was reserved */
-	case PACER_TIER_NONE:
+	case PACER_LIMITER_THROTTLE: /* it was counted when it was reserved */
+	case PACER_LIMITER_NONE:
 		break;
 	}
 }
 
 /* Undo the reservation. */
-PACER_INLINE void pacer_limit_cancel(const struct pacer_walk *w, const struct pacer_tier *t,
+PACER_INLINE void pacer_limit_cancel(const struct pacer_walk *w, const struct pacer_limiter *t,
 				     const struct pacer_hold *hold)
 {
 	struct pacer_ask q;
 
-	if (!pacer_tier_asked(t, w->now_ns))
+	if (!pacer_limiter_asked(t, w->now_ns))
 		return;
-	switch ((enum pacer_tier_kind)t->kind) {
-	case PACER_TIER_SKETCH:
-	case PACER_TIER_RECORD:
-	case PACER_TIER_RATE:
+	switch ((enum pacer_limiter_kind)t->kind) {
+	case PACER_LIMITER_GAP:
+	case PACER_LIMITER_WINDOW:
+	case PACER_LIMITER_RATE:
 		q = pacer_walk_ask(w, t, pacer_hold_hash(hold));
 		pacer_entry_cancel(&q, hold);
 		break;
-	case PACER_TIER_THROTTLE:
+	case PACER_LIMITER_THROTTLE:
 		pacer_walk_throttle_cancel(w, t);
 		break;
-	case PACER_TIER_NONE:
+	case PACER_LIMITER_NONE:
 		break;
 	}
 }
@@ -437,35 +440,35 @@ PACER_INLINE void pacer_limit_cancel(const struct pacer_walk *w, const struct pa
 /*
  * The earliest time at which the limit would admit the packet, if nothing else came: never later
  * than the truth. It is exact for every kind, but for uses that other CPUs hold on lease. 0: at any
- * time; PACER_NEVER: at none. Read only; w->now_ns plays no part but in whether a retired limit is
+ * time; PACER_NEVER: at none. Read only; w->now_ns plays no part but in whether a draining limit is
  * still asked, and whether a rate has begun. Next to writers what is read may be of two moments.
  * Not for the packet path.
  */
-PACER_INLINE __u64 pacer_limit_when(const struct pacer_walk *w, const struct pacer_tier *t)
+PACER_INLINE __u64 pacer_limit_when(const struct pacer_walk *w, const struct pacer_limiter *t)
 {
 	struct pacer_throttle_state *state;
 	struct pacer_found f;
 	struct pacer_ask q;
 
-	if (!pacer_tier_asked(t, w->now_ns))
+	if (!pacer_limiter_asked(t, w->now_ns))
 		return 0;
-	q = pacer_walk_ask(w, t, pacer_tier_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret)));
-	switch ((enum pacer_tier_kind)t->kind) {
-	case PACER_TIER_SKETCH:
+	q = pacer_walk_ask(w, t, pacer_limiter_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret)));
+	switch ((enum pacer_limiter_kind)t->kind) {
+	case PACER_LIMITER_GAP:
 		return pacer_sketch_when(&q);
-	case PACER_TIER_RECORD:
+	case PACER_LIMITER_WINDOW:
 		pacer_record_locate(&q, &f);
 		return pacer_ring_whole(t, &f.ring) ? pacer_record_when(&q, &f.ring, f.word)
 						    : PACER_NEVER;
-	case PACER_TIER_RATE:
+	case PACER_LIMITER_RATE:
 		pacer_record_locate(&q, &f);
 		return f.ring.line ? pacer_rate_when(&t->rate, pacer_rate_read(&f.ring), w->now_ns,
 						     pacer_rate_cost(&t->rate, q.len_bytes))
 				   : PACER_NEVER;
-	case PACER_TIER_THROTTLE:
+	case PACER_LIMITER_THROTTLE:
 		state = PACER_THROTTLE_AT(w, t->base);
 		return state ? pacer_throttle_when(&t->throttle, state) : PACER_NEVER;
-	case PACER_TIER_NONE:
+	case PACER_LIMITER_NONE:
 		break;
 	}
 	return 0;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Purpose: what became of a packet, in one word: the reason, the tier that denied it, the rule that
- * it fell under, and what befell it beside. The packet path, replay, the counters, the samples and
- * the tests all speak of it in this word.
+ * Purpose: what became of a packet, in one word: the reason, the limit that denied it, the rule
+ *that it fell under, and what happened to it beside. The packet path, replay, the counters, the
+ *samples and the tests all speak of it in this word.
  *
  *	bits 0 to 7	enum pacer_reason, or PACER_UNDECIDED
- *	bits 8 to 15	the tier that denied; 0 where none did
+ *	bits 8 to 15	the limit that denied; 0 where none did
  *	bits 16 to 23	1 + the rule's number; 0: none
  *	bits 24 to 31	1 + enum pacer_event; 0: none
  *
- * So a reason alone is an outcome: of a packet without a rule. The reason and the tier together
- * tell the limit, since a tier has at most one of each kind.
+ * So a reason alone is an outcome: of a packet without a rule. The reason and the limit together
+ * tell the limit, since a limit has at most one of each kind.
  *
  * Error: what is no reason reads as a denial. Concurrency: pure. Memory: none.
  */
@@ -22,13 +22,13 @@
 /* In the reason's place: no reason yet, more steps have to be taken. */
 #define PACER_UNDECIDED PACER_REASON_COUNT
 
-_Static_assert(PACER_UNDECIDED <= 0xff && PACER_TIERS_MAX <= 0x100 && PACER_RULES_MAX < 0xff &&
+_Static_assert(PACER_UNDECIDED <= 0xff && PACER_LIMITERS_MAX <= 0x100 && PACER_RULES_MAX < 0xff &&
 		   PACER_EVENT_COUNT < 0x7f,
 	       "a byte each, and an int is enough");
 
-PACER_INLINE __u32 pacer_outcome(__u32 reason, __u32 tier)
+PACER_INLINE __u32 pacer_outcome(__u32 reason, __u32 limiter)
 {
-	return reason | tier << 8;
+	return reason | limiter << 8;
 }
 
 /* The outcome, which has no rule yet, of a packet under a rule. */
@@ -56,9 +56,9 @@ PACER_INLINE enum pacer_reason pacer_outcome_reason(__u32 outcome)
 	return reason < PACER_REASON_COUNT ? (enum pacer_reason)reason : PACER_DENY_NO_STATE;
 }
 
-PACER_INLINE __u32 pacer_outcome_tier(__u32 outcome)
+PACER_INLINE __u32 pacer_outcome_limiter(__u32 outcome)
 {
-	return (outcome >> 8) & (PACER_TIERS_MAX - 1);
+	return (outcome >> 8) & (PACER_LIMITERS_MAX - 1);
 }
 
 /* The rule's number; PACER_RULES_MAX: none. */

@@ -276,8 +276,8 @@ PACER_INLINE enum pacer_parse_result pacer_parse_ip6(struct pacer_cursor *c,
  * are at fixed places, so one check of the length is enough. 0: it is another frame, and nothing
  * was written.
  */
-PACER_INLINE int pacer_parse_usual(const __u8 *p, const __u8 *end, __u32 len_bytes,
-				   struct pacer_packet *pkt)
+PACER_INLINE int pacer_parse_fast(const __u8 *p, const __u8 *end, __u32 len_bytes,
+				  struct pacer_packet *pkt)
 {
 	pacer_alias64 *out = (pacer_alias64 *)pkt;
 	__u32 saddr, daddr, ports, total;
@@ -382,7 +382,7 @@ pacer_parse_raw(const void *data, const void *data_end, __u32 len_bytes, struct 
 PACER_INLINE PACER_MUST_USE enum pacer_parse_result
 pacer_parse(const void *data, const void *data_end, __u32 len_bytes, struct pacer_packet *pkt)
 {
-	if (pacer_parse_usual(data, data_end, len_bytes, pkt))
+	if (pacer_parse_fast(data, data_end, len_bytes, pkt))
 		return PACER_PARSED;
 	return pacer_parse_any(data, data_end, len_bytes, pkt);
 }

@@ -83,7 +83,7 @@ PACER_INLINE void pacer_count_event(struct pacer_counters *counters, __u32 event
 		counters->events[event]++;
 }
 
-/* With what befell the packet beside. */
+/* With what happened to the packet beside. */
 PACER_INLINE struct pacer_counters *pacer_count_all(const struct pacer_walk *w, __u32 outcome)
 {
 	__u32 slot = w->rule < PACER_RULES_MAX ? PACER_RULE_OF(w)->counter : 0;
@@ -103,13 +103,13 @@ PACER_INLINE int pacer_is_sampled(const struct pacer_policy *policy, __u32 outco
 	return policy->sampling.reasons >> (outcome & 31) & 1;
 }
 
-/* The rule's number, and the hash of the key that was judged: of the tier that denied, or of the
+/* The rule's number, and the hash of the key that was judged: of the limit that denied, or of the
  * first. 0: there is none.
  */
 PACER_INLINE void pacer_sample_judged(struct pacer_sample_item *item, const struct pacer_walk *w,
 				      __u32 outcome)
 {
-	__u32 tier = pacer_opaque(outcome >> 8) & (PACER_TIERS_MAX - 1);
+	__u32 limiter = pacer_opaque(outcome >> 8) & (PACER_LIMITERS_MAX - 1);
 	__u32 rule = pacer_outcome_rule(outcome);
 	const struct pacer_rule *judged;
 
@@ -120,9 +120,9 @@ PACER_INLINE void pacer_sample_judged(struct pacer_sample_item *item, const stru
 		return;
 	judged = &PACER_POLICY_OF(w)->rule[pacer_opaque(rule) & (PACER_RULES_MAX - 1)];
 	item->rule = judged->counter;
-	item->key = pacer_tier_hash(&judged->tier[tier], &w->pkt,
-				    PACER_SECRET_AT(w, judged->tier[tier].secret))
-			.place;
+	item->key = pacer_limiter_hash(&judged->limiter[limiter], &w->pkt,
+				       PACER_SECRET_AT(w, judged->limiter[limiter].secret))
+			.home;
 }
 
 PACER_GLOBAL int pacer_sample_fill(const struct pacer_walk *w, __u32 outcome,
@@ -277,7 +277,7 @@ PACER_SUBPROG __u32 pacer_path_fast(PACER_FRAME *frame, struct pacer_walk *w,
 	rule = &policy->rule[w->rule & (PACER_RULES_MAX - 1)];
 	if (!pacer_path_plain(w, rule))
 		return PACER_UNDECIDED;
-	outcome = pacer_limit_pass(w, &rule->tier[0]);
+	outcome = pacer_limit_pass(w, &rule->limiter[0]);
 	if (outcome == PACER_UNDECIDED)
 		return PACER_UNDECIDED;
 	pacer_count(w, rule->counter, outcome);
@@ -288,7 +288,7 @@ PACER_SUBPROG __u32 pacer_path_fast(PACER_FRAME *frame, struct pacer_walk *w,
 PACER_INLINE __u32 pacer_path_judge(const struct pacer_walk *w)
 {
 	if (pacer_path_plain(w, PACER_RULE_OF(w)))
-		return pacer_outcome_under(pacer_limit_settle(w), w->rule);
+		return pacer_outcome_under(pacer_limit_finish_one(w), w->rule);
 	return pacer_judge_rule(w);
 }
 

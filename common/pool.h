@@ -58,7 +58,7 @@
  *
  * Work: the CPU's own line for a use out of a lease and for a refusal of the
  * kind above; else at most PACER_POOL_TARGETS looks and, but for a race, one
- * claim beside the hand-back. At most PACER_POOL_BUSY_MAX targets are waited
+ * lock beside the hand-back. At most PACER_POOL_BUSY_MAX targets are waited
  * for.
  *
  * A change of policy may put another profile over the same state, as in
@@ -121,27 +121,27 @@ PACER_INLINE __u32 pacer_pool_threshold(__u32 total, __u32 targets)
 }
 
 /*
- * pacer_throttle_spent for one use. If it is spent, *back_ns is when its first bucket comes back;
- * 0: unknown.
+ * pacer_throttle_exhausted for one use. If it is spent, *back_ns is when its first bucket comes
+ * back; 0: unknown.
  */
 PACER_INLINE int pacer_pool_spent(const struct pacer_throttle_profile *each,
 				  const struct pacer_throttle_state *state, __u64 now_ns,
 				  __u64 *back_ns)
 {
-	__u32 claim, i;
+	__u32 lock, i;
 	__u64 head, until_ns;
 
 	for (i = 0; i < PACER_THROTTLE_LOOKS; i++) {
-		claim = pacer_load(&state->claim);
-		if (claim & PACER_CLAIM_HELD)
+		lock = pacer_load(&state->lock);
+		if (lock & PACER_LOCK_HELD)
 			continue;
 		if (!pacer_throttle_bare(each, state, now_ns, 1))
 			return 0;
 		head = pacer_load64(&state->head);
-		until_ns = pacer_load64(&state->bucket[pacer_throttle_place(head)].until_ns);
+		until_ns = pacer_load64(&state->bucket[pacer_throttle_ring_index(head)].until_ns);
 		if (head >= pacer_load64(&state->tail))
 			until_ns = 0;
-		if (pacer_load(&state->claim) != claim)
+		if (pacer_load(&state->lock) != lock)
 			continue;
 		*back_ns = until_ns ? pacer_throttle_sum(until_ns, each->cooldown_ns) : 0;
 		return 1;
@@ -196,20 +196,20 @@ PACER_INLINE struct pacer_throttle_state *pacer_pool_at(PACER_POOL_STATE *state,
 PACER_INLINE int pacer_pool_hand_back(PACER_POOL_STATE *state, struct pacer_pool_lease *lease)
 {
 	struct pacer_throttle_state *throttle;
-	__u32 claim = 0;
+	__u32 lock = 0;
 
 	if (!lease->lease.left)
 		return 1;
 	if (PACER_FAULT(POOL_TO_OTHER))
 		lease->target = !lease->target;
 	throttle = pacer_pool_at(state, lease->target);
-	if (PACER_FAULT(POOL_UNCLAIMED) && throttle)
-		pacer_throttle_settle(throttle, &lease->lease);
+	if (PACER_FAULT(POOL_UNLOCKED) && throttle)
+		pacer_throttle_book(throttle, &lease->lease);
 	if (!throttle ||
-	    pacer_claim_take(&throttle->claim, PACER_CLAIM_ANY, &claim) != PACER_CLAIM_TAKEN)
+	    pacer_lock_take(&throttle->lock, PACER_LOCK_ANY, &lock) != PACER_LOCK_TAKEN)
 		return 0;
-	pacer_throttle_settle(throttle, &lease->lease);
-	pacer_claim_release(&throttle->claim, claim);
+	pacer_throttle_book(throttle, &lease->lease);
+	pacer_lock_release(&throttle->lock, lock);
 	return 1;
 }
 

@@ -236,7 +236,7 @@ PACER_INLINE struct pacer_fine pacer_rate_read(const struct pacer_ring *r)
 PACER_INLINE enum pacer_reason pacer_rate_judge(const struct pacer_ask *q,
 						const struct pacer_ring *r, struct pacer_seen *seen)
 {
-	const struct pacer_rate *rate = &q->tier->rate;
+	const struct pacer_rate *rate = &q->limiter->rate;
 	struct pacer_fine tat = pacer_rate_read(r);
 
 	*seen = (struct pacer_seen){.head_ns = tat.ns, .last_off = tat.frac};
@@ -246,7 +246,7 @@ PACER_INLINE enum pacer_reason pacer_rate_judge(const struct pacer_ask *q,
 		   : PACER_DENY_RATE;
 }
 
-/* Under the claim: is the entry still as it was when it was judged? */
+/* Under the lock: is the entry still as it was when it was judged? */
 PACER_INLINE int pacer_rate_same(const struct pacer_ring *r, const struct pacer_seen *seen)
 {
 	struct pacer_fine tat = pacer_rate_read(r);
@@ -258,7 +258,7 @@ PACER_INLINE int pacer_rate_same(const struct pacer_ring *r, const struct pacer_
 PACER_INLINE void pacer_rate_admit(const struct pacer_ask *q, const struct pacer_ring *r,
 				   const struct pacer_seen *seen)
 {
-	const struct pacer_rate *rate = &q->tier->rate;
+	const struct pacer_rate *rate = &q->limiter->rate;
 	struct pacer_fine tat = {seen->head_ns, seen->last_off};
 	struct pacer_fine next;
 

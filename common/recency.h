@@ -10,8 +10,8 @@
  * The gap. With two or more rows, a compare-and-swap on the oldest cell alone
  * admits too much. One CPU raises cell a. Before it raises b, another CPU finds
  * b old and admits the key again (tests/model finds it). Here all cells of a
- * key are in one line of seven cells, under the line's claim. Two CPUs with the
- * same key meet at the claim, so judging and raising are one step.
+ * key are in one line of seven cells, under the line's lock. Two CPUs with the
+ * same key meet at the lock, so judging and raising are one step.
  *
  * The cells of a key are the pair {a, a + 1 + b} modulo 7, with a in 0..6 and b
  * in 0..5. They are two different cells, and every pair is equally likely.
@@ -30,7 +30,7 @@
 #define PACER_RECENCY_H
 
 #include "abi.h"
-#include "claim.h"
+#include "lock.h"
 
 /*
  * May a key last seen at last_ns (0: never) be admitted at now_ns? A time before last_ns counts as

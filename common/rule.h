@@ -3,22 +3,22 @@
  * Purpose: what a packet's rule says of it: its limits, in all of them or in none,
  * and its bans.
  *
- * A packet is admitted only if every tier of its rule admits it. All tiers are
+ * A packet is admitted only if every limit of its rule admits it. All limits are
  * first asked by reading alone, so a packet that is denied writes nothing that
- * is shared. Then their states are claimed one after the other, judged again
- * under the claim, and counted only when the last has admitted: a denial by one
- * charges no other. A throttle holds no claim between judging and counting, but
+ * is shared. Then their states are locked one after the other, judged again
+ * under the lock, and counted only when the last has admitted: a denial by one
+ * charges no other. A throttle holds no lock between judging and counting, but
  * hands a use back; so the loader puts throttles last, where that is rare. A rule
- * of one tier of records counts what it has read in one pass, if the claim finds
+ * of one limit of records counts what it has read in one pass, if the lock finds
  * that unchanged.
  *
- * Where the rule bans, a key of its tiers that is banned is denied first of all,
- * and one that a tier denies is banned from then on. A tier whose key is the same
- * for all bans nobody, nor does a denial for want of a claim or of state.
+ * Where the rule bans, a key of its limits that is banned is denied first of all,
+ * and one that a limit denies is banned from then on. A limit whose key is the same
+ * for all bans nobody, nor does a denial for want of a lock or of state.
  *
- * Concurrency: any number of CPUs. Claims of a rule are taken in the order of
- * its tiers and every tier has lines of its own, so no two CPUs wait for each
- * other in a circle; but for the two tiers of a limit whose secret is changed
+ * Concurrency: any number of CPUs. Locks of a rule are taken in the order of
+ * its limits and every limit has lines of its own, so no two CPUs wait for each
+ * other in a circle; but for the two limiters of a limit whose secret is changed
  * (table.h), where they do so for PACER_SPINS looks. A walk is one CPU's, and its
  * leases are only that CPU's.
  *
@@ -38,26 +38,26 @@
 
 PACER_GLOBAL int pacer_walk_check(const struct pacer_walk *w, __u32 i, struct pacer_hold *hold)
 {
-	if (!w || !hold || i >= PACER_TIERS_MAX)
+	if (!w || !hold || i >= PACER_LIMITERS_MAX)
 		return PACER_DENY_NO_STATE;
-	return pacer_limit_check(w, &PACER_RULE_OF(w)->tier[i], hold);
+	return pacer_limit_check(w, &PACER_RULE_OF(w)->limiter[i], hold);
 }
 
 PACER_GLOBAL int pacer_walk_reserve(const struct pacer_walk *w, __u32 i, struct pacer_hold *hold)
 {
-	if (!w || !hold || i >= PACER_TIERS_MAX)
+	if (!w || !hold || i >= PACER_LIMITERS_MAX)
 		return PACER_DENY_NO_STATE;
-	return pacer_limit_reserve(w, &PACER_RULE_OF(w)->tier[i], hold);
+	return pacer_limit_reserve(w, &PACER_RULE_OF(w)->limiter[i], hold);
 }
 
 PACER_GLOBAL int pacer_walk_finish(const struct pacer_walk *w, __u32 i, struct pacer_hold *hold,
 				   int commit)
 {
-	const struct pacer_tier *t;
+	const struct pacer_limiter *t;
 
-	if (!w || !hold || i >= PACER_TIERS_MAX)
+	if (!w || !hold || i >= PACER_LIMITERS_MAX)
 		return 0;
-	t = &PACER_RULE_OF(w)->tier[i];
+	t = &PACER_RULE_OF(w)->limiter[i];
 	if (commit)
 		pacer_limit_commit(w, t, hold);
 	else
@@ -65,45 +65,46 @@ PACER_GLOBAL int pacer_walk_finish(const struct pacer_walk *w, __u32 i, struct p
 	return 0;
 }
 
-/* All tiers of a rule: asked, then claimed in their order, then counted in all or in none. */
+/* All limits of a rule: asked, then locked in their order, then counted in all or in none. */
 PACER_GLOBAL __u32 pacer_limit_many(const struct pacer_walk *w)
 {
-	struct pacer_hold hold[PACER_TIERS_MAX] = {0};
+	struct pacer_hold hold[PACER_LIMITERS_MAX] = {0};
 	enum pacer_reason reason = PACER_ADMIT;
 	__u32 i, held, n;
 
 	if (!w)
 		return PACER_DENY_NO_STATE;
-	n = PACER_RULE_OF(w)->n_tiers;
+	n = PACER_RULE_OF(w)->n_limiters;
 	PACER_ROLLED
-	for (i = 0; i < PACER_TIERS_MAX && i < n; i++) {
+	for (i = 0; i < PACER_LIMITERS_MAX && i < n; i++) {
 		reason = pacer_outcome_reason(pacer_walk_check(w, i, &hold[i]));
 		if (reason != PACER_ADMIT)
 			return pacer_outcome(reason, i);
 	}
 	PACER_ROLLED
-	for (held = 0; held < PACER_TIERS_MAX && held < n; held++) {
+	for (held = 0; held < PACER_LIMITERS_MAX && held < n; held++) {
 		reason = pacer_outcome_reason(pacer_walk_reserve(w, held, &hold[held]));
 		if (reason != PACER_ADMIT)
 			break;
 	}
 	PACER_ROLLED
-	for (i = 0; i < PACER_TIERS_MAX && i < held; i++)
+	for (i = 0; i < PACER_LIMITERS_MAX && i < held; i++)
 		pacer_walk_finish(w, i, &hold[i], reason == PACER_ADMIT);
 	return pacer_outcome(reason, reason == PACER_ADMIT ? 0 : held);
 }
 
 /*
- * The same for the many rules that have one tier, as far as that goes in one pass; undecided where
- * pacer_limit_settle has the last word.
+ * The same for the many rules that have one limit, as far as that goes in one pass; undecided where
+ * pacer_limit_finish_one has the last word.
  */
-PACER_INLINE __u32 pacer_limit_pass(const struct pacer_walk *w, const struct pacer_tier *t)
+PACER_INLINE __u32 pacer_limit_pass(const struct pacer_walk *w, const struct pacer_limiter *t)
 {
 	struct pacer_hold hold = {0};
 	enum pacer_reason reason;
 
-	if ((t->kind == PACER_TIER_RECORD || t->kind == PACER_TIER_RATE) && !t->until_ns) {
-		struct pacer_hash hash = pacer_tier_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret));
+	if ((t->kind == PACER_LIMITER_WINDOW || t->kind == PACER_LIMITER_RATE) && !t->until_ns) {
+		struct pacer_hash hash =
+		    pacer_limiter_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret));
 		struct pacer_ask q = pacer_walk_ask(w, t, hash);
 
 		return pacer_entry_pass(&q);
@@ -113,19 +114,19 @@ PACER_INLINE __u32 pacer_limit_pass(const struct pacer_walk *w, const struct pac
 }
 
 /*
- * A reason, for a packet that the rule's first tier may admit. A function of its own, and it looks
+ * A reason, for a packet that the rule's first limit may admit. A function of its own, and it looks
  * for the key anew: so what found that out need not be on the stack, nor what it found.
  */
-PACER_GLOBAL __u32 pacer_limit_settle(const struct pacer_walk *w)
+PACER_GLOBAL __u32 pacer_limit_finish_one(const struct pacer_walk *w)
 {
-	const struct pacer_tier *t;
+	const struct pacer_limiter *t;
 	struct pacer_hold hold;
 	enum pacer_reason reason;
 
 	if (!w)
 		return PACER_DENY_NO_STATE;
-	t = &PACER_RULE_OF(w)->tier[0];
-	hold = pacer_limit_place(w, t);
+	t = &PACER_RULE_OF(w)->limiter[0];
+	hold = pacer_limit_home(w, t);
 	reason = pacer_limit_reserve(w, t, &hold);
 	if (reason == PACER_ADMIT)
 		pacer_limit_commit(w, t, &hold);
@@ -134,7 +135,7 @@ PACER_GLOBAL __u32 pacer_limit_settle(const struct pacer_walk *w)
 
 PACER_GLOBAL __u32 pacer_limit_first(const struct pacer_walk *w)
 {
-	return w ? pacer_limit_pass(w, &PACER_RULE_OF(w)->tier[0]) : (__u32)PACER_DENY_NO_STATE;
+	return w ? pacer_limit_pass(w, &PACER_RULE_OF(w)->limiter[0]) : (__u32)PACER_DENY_NO_STATE;
 }
 
 /* Both steps. */
@@ -142,60 +143,60 @@ PACER_INLINE __u32 pacer_limit_one(const struct pacer_walk *w)
 {
 	__u32 outcome = pacer_limit_first(w);
 
-	return pacer_outcome_undecided(outcome) ? pacer_limit_settle(w) : outcome;
+	return pacer_outcome_undecided(outcome) ? pacer_limit_finish_one(w) : outcome;
 }
 
-/* Let every tier of the rule judge the packet, and count it in all of them or in none. */
+/* Let every limit of the rule judge the packet, and count it in all of them or in none. */
 PACER_INLINE __u32 pacer_limit(const struct pacer_walk *w)
 {
-	return PACER_RULE_OF(w)->n_tiers == 1 ? pacer_limit_one(w) : pacer_limit_many(w);
+	return PACER_RULE_OF(w)->n_limiters == 1 ? pacer_limit_one(w) : pacer_limit_many(w);
 }
 
 /* --- its bans ------------------------------------------------------------------------------- */
 
 PACER_INLINE struct pacer_ban_ask pacer_walk_ban_ask(const struct pacer_walk *w,
-						     const struct pacer_tier *t, __u32 secret)
+						     const struct pacer_limiter *t, __u32 secret)
 {
 	struct pacer_ban_ask q = {PACER_TABLE_OF(w),
 				  &PACER_POLICY_OF(w)->bans,
 				  w->now_ns,
-				  pacer_tier_hash(t, &w->pkt, PACER_SECRET_AT(w, secret)),
+				  pacer_limiter_hash(t, &w->pkt, PACER_SECRET_AT(w, secret)),
 				  {PACER_RULE_OF(w)->id, t->key_id, {0}}};
 
 	if (w->pkt.family == PACER_FAMILY_4) {
-		pacer_tier_words4(t, &w->pkt, q.key.word, 4);
+		pacer_limiter_words4(t, &w->pkt, q.key.word, 4);
 		return q;
 	}
 	q.key.key_id |= PACER_KEY_V6;
-	pacer_tier_words6(t, &w->pkt, q.key.word, PACER_KEY_WORDS);
+	pacer_limiter_words6(t, &w->pkt, q.key.word, PACER_KEY_WORDS);
 	return q;
 }
 
-/* Does the exact table say that the packet's key under this tier is banned? */
+/* Does the exact table say that the packet's key under this limit is banned? */
 PACER_GLOBAL int pacer_walk_confirm(const struct pacer_walk *w, __u32 i, __u32 secret)
 {
 	struct pacer_ban_ask q;
 
-	if (!w || i >= PACER_TIERS_MAX)
+	if (!w || i >= PACER_LIMITERS_MAX)
 		return 0;
-	q = pacer_walk_ban_ask(w, &PACER_RULE_OF(w)->tier[i], secret);
+	q = pacer_walk_ban_ask(w, &PACER_RULE_OF(w)->limiter[i], secret);
 	return pacer_ban_find(&q);
 }
 
-/* Is the packet's key banned under a tier of the rule, by this secret? An outcome. */
+/* Is the packet's key banned under a limit of the rule, by this secret? An outcome. */
 PACER_GLOBAL __u32 pacer_walk_banned(const struct pacer_walk *w, __u32 secret)
 {
-	const struct pacer_tier *t;
+	const struct pacer_limiter *t;
 	__u32 i;
 
 	if (!w || !PACER_POLICY_OF(w)->bans.sets)
 		return PACER_ADMIT;
 	PACER_ROLLED
-	for (i = 0; i < PACER_TIERS_MAX && i < PACER_RULE_OF(w)->n_tiers; i++) {
-		t = &PACER_RULE_OF(w)->tier[i];
+	for (i = 0; i < PACER_LIMITERS_MAX && i < PACER_RULE_OF(w)->n_limiters; i++) {
+		t = &PACER_RULE_OF(w)->limiter[i];
 		if (t->key_id &&
 		    pacer_ban_maybe(PACER_TABLE_OF(w), &PACER_POLICY_OF(w)->bans,
-				    pacer_tier_hash(t, &w->pkt, PACER_SECRET_AT(w, secret)),
+				    pacer_limiter_hash(t, &w->pkt, PACER_SECRET_AT(w, secret)),
 				    w->now_ns) &&
 		    pacer_walk_confirm(w, i, secret))
 			return pacer_outcome(PACER_DENY_BAN, i);
@@ -213,14 +214,14 @@ PACER_INLINE __u32 pacer_walk_any_ban(const struct pacer_walk *w)
 	return outcome == PACER_ADMIT ? pacer_walk_banned(w, secret) : outcome;
 }
 
-/* Ban the packet's key under the tier that denied it. Returns what came of it, as an event. */
+/* Ban the packet's key under the limit that denied it. Returns what came of it, as an event. */
 PACER_GLOBAL int pacer_walk_ban(const struct pacer_walk *w, __u32 i)
 {
 	struct pacer_ban_ask q;
 
-	if (!w || i >= PACER_TIERS_MAX || !PACER_RULE_OF(w)->tier[i].key_id)
+	if (!w || i >= PACER_LIMITERS_MAX || !PACER_RULE_OF(w)->limiter[i].key_id)
 		return PACER_EVENT_COUNT;
-	q = pacer_walk_ban_ask(w, &PACER_RULE_OF(w)->tier[i], PACER_POLICY_OF(w)->secret);
+	q = pacer_walk_ban_ask(w, &PACER_RULE_OF(w)->limiter[i], PACER_POLICY_OF(w)->secret);
 	return pacer_ban_add(&q, w->now_ns + PACER_RULE_OF(w)->ban_ns);
 }
 
@@ -256,7 +257,7 @@ PACER_INLINE __u32 pacer_judge_rule(const struct pacer_walk *w)
 		outcome = pacer_limit(w);
 	if (ban_ns && pacer_bans(pacer_outcome_reason(outcome)))
 		outcome =
-		    pacer_outcome_with(outcome, pacer_walk_ban(w, pacer_outcome_tier(outcome)));
+		    pacer_outcome_with(outcome, pacer_walk_ban(w, pacer_outcome_limiter(outcome)));
 	return pacer_outcome_under(outcome, w->rule);
 }
 
@@ -269,11 +270,11 @@ PACER_INLINE __u64 pacer_walk_banned_until(const struct pacer_walk *w)
 	__u64 until_ns = 0;
 	__u32 i;
 
-	for (i = 0; i < rule->n_tiers && PACER_POLICY_OF(w)->bans.sets; i++) {
+	for (i = 0; i < rule->n_limiters && PACER_POLICY_OF(w)->bans.sets; i++) {
 		struct pacer_ban_ask q =
-		    pacer_walk_ban_ask(w, &rule->tier[i], PACER_POLICY_OF(w)->secret);
+		    pacer_walk_ban_ask(w, &rule->limiter[i], PACER_POLICY_OF(w)->secret);
 
-		if (rule->tier[i].key_id)
+		if (rule->limiter[i].key_id)
 			until_ns = pacer_later(until_ns, pacer_ban_until(&q));
 	}
 	return until_ns;
@@ -289,8 +290,8 @@ PACER_INLINE __u64 pacer_rule_when(const struct pacer_walk *w)
 	__u64 when_ns = rule->ban_ns ? pacer_walk_banned_until(w) : 0;
 	__u32 i;
 
-	for (i = 0; i < rule->n_tiers; i++)
-		when_ns = pacer_later(when_ns, pacer_limit_when(w, &rule->tier[i]));
+	for (i = 0; i < rule->n_limiters; i++)
+		when_ns = pacer_later(when_ns, pacer_limit_when(w, &rule->limiter[i]));
 	return when_ns;
 }
 

@@ -23,7 +23,7 @@
  * begins with the partly expired bucket is no exception: the lemmas do not ask how many of B1 are
  * expired.)
  *
- * The number of buckets. Let M_i be the number of buckets from i on. Claim: always
+ * The number of buckets. Let M_i be the number of buckets from i on. Lock: always
  *
  * 	(2)  M_i <= 2 log2(S_i + 1) - 1   for every i.
  *
@@ -110,8 +110,8 @@ PACER_INLINE __u32 pacer_sample_skip_next(struct pacer_sample_rng *rng, __u32 c)
  * takes.
  */
 struct pacer_sample_skip {
-	__u64 due;   /* the index of the first element that any of them takes */
-	__u32 least; /* the same as a place in V */
+	__u64 due;	/* the index of the first element that any of them takes */
+	__u32 smallest; /* the same as a place in V */
 	__u32 unused;
 	__u64 took; /* which samples took the last element that was taken, a bit each */
 	__u32 next[PACER_SAMPLE_K];
@@ -125,7 +125,7 @@ PACER_INLINE PACER_MUST_USE bool pacer_sample_skip_init(struct pacer_sample_skip
 							__u32 k)
 {
 	s->due = 1;
-	s->least = 1;
+	s->smallest = 1;
 	s->unused = 0;
 	s->took = 0;
 	return pacer_sample_seq_init(&s->seq, n < PACER_SAMPLE_BURST_C_MAX ? n : 0, k);
@@ -156,7 +156,7 @@ PACER_SUBPROG void pacer_sample_skip_take(struct pacer_sample_skip *s, struct pa
 		s->seq.v ^= 1;
 	}
 	place = index + 1 - s->seq.x;
-	s->least = s->seq.n + 1;
+	s->smallest = s->seq.n + 1;
 	pacer_store64(&s->took, 0);
 	for (j = 0; j < PACER_SAMPLE_K && j < pacer_load(&s->seq.k); j++) {
 		if (place == 1 || place == s->next[j]) {
@@ -167,11 +167,11 @@ PACER_SUBPROG void pacer_sample_skip_take(struct pacer_sample_skip *s, struct pa
 			s->next[j] = pacer_sample_skip_next(rng, place);
 			pacer_store64(&s->took, pacer_load64(&s->took) | 1ull << j);
 		}
-		if (pacer_load(&s->next[j]) < pacer_load(&s->least))
-			pacer_store(&s->least, s->next[j]);
+		if (pacer_load(&s->next[j]) < pacer_load(&s->smallest))
+			pacer_store(&s->smallest, s->next[j]);
 	}
 	s->seq.N = index;
-	s->due = s->seq.x + s->least - 1;
+	s->due = s->seq.x + s->smallest - 1;
 	pacer_sample_write_end(&s->seq.seq);
 }
 

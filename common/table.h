@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Purpose: finds the entry of a key by its hash. A packet asks a tier in three
- * steps: peek (read only), take (claim and judge), and commit or cancel. If no
- * other tier has to judge the packet, it is all one step.
+ * Purpose: finds the entry of a key by its hash. A packet asks a limit in three
+ * steps: check (read only), reserve (lock and judge), and commit or cancel. If no
+ * other limit has to judge the packet, it is all one step.
  *
  * Records (a window, with or without a gap) are in sets of two, side by side in
  * memory. A record has 16 bits of its key's hash as a tag. A key without a
@@ -15,10 +15,10 @@
  * Sketches (a gap alone) are recency.h's lines, selected by the hash.
  *
  * Concurrency: any number of CPUs. To put a key into a set, or to count it in
- * the shared record, a CPU holds the claim of the set's first record while it
- * looks for the key in both. So a key never has two records. Claims are taken
+ * the shared record, a CPU holds the lock of the set's first record while it
+ * looks for the key in both. So a key never has two records. Locks are taken
  * in one order: first record, second record, shared record, then those of the
- * next tier. After PACER_SPINS looks a CPU gives up, and the packet is denied
+ * next limit. After PACER_SPINS looks a CPU gives up, and the packet is denied
  * as contended.
  *
  * Two packets may be judged in another order than their clocks were read. A
@@ -39,15 +39,15 @@
  * admission, 2^last_shift ns. The loader keeps that to a sixteenth of the gap
  * at most.
  *
- * While the hash's secret changes, a rule has two tiers for one limit, which
+ * While the hash's secret changes, a rule has two limiters for one limit, which
  * may have the same lines. One begins under the new secret. The other goes on
- * under the old one until its memory has run out. To each tier, the other's
+ * under the old one until its memory has run out. To each limit, the other's
  * entries are those of other keys. Both count every packet that is admitted, so
  * no limit is passed. Meanwhile the table can be fuller by one entry for each
- * source. Both agree on when a record is idle. A packet claims for both, one
+ * source. Both agree on when a record is idle. A packet locks for both, one
  * after the other. So two CPUs may wait for each other until one gives up after
  * PACER_SPINS looks. A key whose two places fall together cannot have both, and
- * is denied as contended until the old tier's end. That happens if both are new
+ * is denied as contended until the old limit's end. That happens if both are new
  * in one set, want one shared record, or are in one line of a sketch. With n
  * sets it is 1/n to 2/n of the keys.
  *
@@ -59,44 +59,44 @@
 #define PACER_TABLE_H
 
 #include "abi.h"
-#include "claim.h"
+#include "lock.h"
 #include "hash.h"
 #include "recency.h"
 #include "window.h"
 
 #define PACER_IDLE_SLACK_NS 250000000u
 
-/* What one packet asks one tier. now_ns is not 0. */
+/* What one packet asks one limit. now_ns is not 0. */
 struct pacer_ask {
 	struct pacer_table *table;
-	const struct pacer_tier *tier;
+	const struct pacer_limiter *limiter;
 	__u64 now_ns;
 	struct pacer_hash hash;
 	__u32 len_bytes; /* the packet's */
 };
 
 /*
- * Where a key's state was looked for. Once that is claimed, the claim's word. It is small, since
+ * Where a key's state was looked for. Once that is locked, the lock word. It is small, since
  * the stack has one for each limit of a rule.
  */
 struct pacer_hold {
 	__u32 index;
 	union {
-		__u32 place; /* of the key's hash, until it is claimed */
-		__u32 word;  /* from then on */
+		__u32 home; /* of the key's hash, until it is locked */
+		__u32 word; /* from then on */
 	};
 	__u32 mark; /* of the key's hash */
 };
 
-/* The key's hash, whose place counts until the state is claimed. */
+/* The key's hash, whose place counts until the state is locked. */
 PACER_INLINE struct pacer_hash pacer_hold_hash(const struct pacer_hold *hold)
 {
-	return (struct pacer_hash){hold->place, hold->mark};
+	return (struct pacer_hash){hold->home, hold->mark};
 }
 
 PACER_INLINE void pacer_hold_key(struct pacer_hold *hold, struct pacer_hash hash)
 {
-	hold->place = hash.place;
+	hold->home = hash.home;
 	hold->mark = hash.mark;
 }
 
@@ -108,25 +108,25 @@ PACER_INLINE __u32 pacer_tag(struct pacer_hash hash)
 }
 
 /* The distance from one entry to the next, in units. Every index below is in units, too. */
-PACER_INLINE __u32 pacer_stride(const struct pacer_tier *t)
+PACER_INLINE __u32 pacer_stride(const struct pacer_limiter *t)
 {
 	return t->units;
 }
 
 /* Index of the first entry of the key's set. */
-PACER_INLINE __u32 pacer_set_index(const struct pacer_tier *t, struct pacer_hash hash)
+PACER_INLINE __u32 pacer_set_index(const struct pacer_limiter *t, struct pacer_hash hash)
 {
-	return t->base * PACER_LINE_UNITS + pacer_place(hash.place, t->sets) * 2 * pacer_stride(t);
+	return t->base * PACER_LINE_UNITS + pacer_reduce(hash.home, t->sets) * 2 * pacer_stride(t);
 }
 
 /* The same for all keys of a set with the same tag, since they may come to count in one record. */
-PACER_INLINE __u32 pacer_shared_index(const struct pacer_tier *t, struct pacer_hash hash)
+PACER_INLINE __u32 pacer_shared_index(const struct pacer_limiter *t, struct pacer_hash hash)
 {
-	__u32 of = pacer_tag(hash) << 16 | (pacer_place(hash.place, t->sets) & 0xffff);
+	__u32 of = pacer_tag(hash) << 16 | (pacer_reduce(hash.home, t->sets) & 0xffff);
 
 	/* The multiplication moves similar tags far apart. */
 	return t->base * PACER_LINE_UNITS +
-	       (2 * t->sets + pacer_place(of * PACER_HASH_ODD, t->shared)) * pacer_stride(t);
+	       (2 * t->sets + pacer_reduce(of * PACER_HASH_ODD, t->shared)) * pacer_stride(t);
 }
 
 /* The beginning of the entry at `index`; 0: none. */
@@ -139,7 +139,7 @@ PACER_INLINE struct pacer_entry *pacer_entry_at(struct pacer_table *table, __u32
 }
 
 /* Does the table hold all lines of the record at r->index, whose first is r->line (0: none)? */
-PACER_INLINE PACER_MUST_USE int pacer_ring_whole(const struct pacer_tier *t,
+PACER_INLINE PACER_MUST_USE int pacer_ring_whole(const struct pacer_limiter *t,
 						 const struct pacer_ring *r)
 {
 	if (!r->line || t->units <= PACER_LINE_UNITS)
@@ -161,13 +161,14 @@ PACER_INLINE PACER_MUST_USE int pacer_ring_begin(struct pacer_table *table, __u3
 }
 
 /* The same; 0: not all its lines are in the table. */
-PACER_INLINE PACER_MUST_USE int pacer_ring_at(struct pacer_table *table, const struct pacer_tier *t,
-					      __u32 index, struct pacer_ring *r)
+PACER_INLINE PACER_MUST_USE int pacer_ring_at(struct pacer_table *table,
+					      const struct pacer_limiter *t, __u32 index,
+					      struct pacer_ring *r)
 {
 	return pacer_ring_begin(table, index, r) && pacer_ring_whole(t, r);
 }
 
-PACER_INLINE int pacer_record_idle(const struct pacer_tier *t, const struct pacer_entry *head,
+PACER_INLINE int pacer_record_idle(const struct pacer_limiter *t, const struct pacer_entry *head,
 				   __u64 now_ns)
 {
 	__u64 head_ns = pacer_load64(&head->head_ns);
@@ -187,14 +188,14 @@ struct pacer_seen {
 	__u64 head_ns;
 	__u64 now_ns; /* the packet's time, or the latest seen if that is later */
 	__u32 last_off;
-	__u32 cum;
+	__u32 running;
 	__u32 passed; /* slots that the ring is behind now_ns */
 };
 
 /* An entry as a reader found it. */
 struct pacer_found {
 	struct pacer_ring ring;
-	__u32 word; /* the claim's word as found; the reader holds no claim */
+	__u32 word; /* the lock word as found; the reader holds no lock */
 };
 
 /* Looks at `index`. 0: there is no line. */
@@ -202,7 +203,7 @@ PACER_INLINE int pacer_record_look(const struct pacer_ask *q, __u32 index, struc
 {
 	if (!pacer_ring_begin(q->table, index, &f->ring))
 		return 0;
-	f->word = pacer_load(&f->ring.head->claim);
+	f->word = pacer_load(&f->ring.head->lock);
 	return 1;
 }
 
@@ -213,77 +214,77 @@ PACER_INLINE int pacer_record_look(const struct pacer_ask *q, __u32 index, struc
  */
 PACER_INLINE void pacer_record_locate(const struct pacer_ask *q, struct pacer_found *f)
 {
-	const struct pacer_tier *t = q->tier;
+	const struct pacer_limiter *t = q->limiter;
 	__u32 index = pacer_set_index(t, q->hash), tag = pacer_tag(q->hash);
 
 	if (t->sets) {
-		if (pacer_record_look(q, index, f) && pacer_claim_tag(f->word) == tag)
+		if (pacer_record_look(q, index, f) && pacer_lock_tag(f->word) == tag)
 			return;
 		index += pacer_stride(t);
-		if (pacer_record_look(q, index, f) && pacer_claim_tag(f->word) == tag)
+		if (pacer_record_look(q, index, f) && pacer_lock_tag(f->word) == tag)
 			return;
 	}
 	pacer_record_look(q, pacer_shared_index(t, q->hash), f);
 }
 
-/* Claims the shared record. If there are sets, the caller holds the set's first record. */
-PACER_INLINE PACER_MUST_USE enum pacer_claim_result pacer_shared_take(const struct pacer_ask *q,
-								      struct pacer_hold *hold)
+/* Locks the shared record. If there are sets, the caller holds the set's first record. */
+PACER_INLINE PACER_MUST_USE enum pacer_lock_result pacer_shared_take(const struct pacer_ask *q,
+								     struct pacer_hold *hold)
 {
 	struct pacer_entry *head;
 
-	hold->index = pacer_shared_index(q->tier, q->hash);
+	hold->index = pacer_shared_index(q->limiter, q->hash);
 	head = pacer_entry_at(q->table, hold->index);
 	if (!head)
-		return PACER_CLAIM_OTHER;
-	return pacer_claim_take(&head->claim, PACER_CLAIM_ANY, &hold->word);
+		return PACER_LOCK_OTHER;
+	return pacer_lock_take(&head->lock, PACER_LOCK_ANY, &hold->word);
 }
 
 /*
- * Fills the claimed record at hold->index with what the shared record holds, or with nothing if
+ * Fills the locked record at hold->index with what the shared record holds, or with nothing if
  * that is idle. If another CPU still writes to the shared record for this key, it holds that
- * record: it claimed it before it released the set.
+ * record: it locked it before it released the set.
  */
-PACER_INLINE PACER_MUST_USE enum pacer_claim_result pacer_record_inherit(const struct pacer_ask *q,
-									 struct pacer_hold *hold)
+PACER_INLINE PACER_MUST_USE enum pacer_lock_result pacer_record_inherit(const struct pacer_ask *q,
+									struct pacer_hold *hold)
 {
-	enum pacer_claim_result result;
+	enum pacer_lock_result result;
 	struct pacer_ring to, from;
 	__u32 word = 0;
 
-	if (!pacer_ring_at(q->table, q->tier, hold->index, &to) ||
-	    !pacer_ring_at(q->table, q->tier, pacer_shared_index(q->tier, q->hash), &from))
-		return PACER_CLAIM_OTHER;
+	if (!pacer_ring_at(q->table, q->limiter, hold->index, &to) ||
+	    !pacer_ring_at(q->table, q->limiter, pacer_shared_index(q->limiter, q->hash), &from))
+		return PACER_LOCK_OTHER;
 	pacer_store64(&to.head->head_ns, 0);
 	pacer_store(&to.head->last_off, 0);
-	if (!(pacer_acquire(&from.head->claim) & PACER_CLAIM_HELD) &&
-	    pacer_record_idle(q->tier, from.head, q->now_ns))
-		return PACER_CLAIM_TAKEN;
-	result = pacer_claim_take(&from.head->claim, PACER_CLAIM_ANY, &word);
-	if (result != PACER_CLAIM_TAKEN)
+	if (!(pacer_acquire(&from.head->lock) & PACER_LOCK_HELD) &&
+	    pacer_record_idle(q->limiter, from.head, q->now_ns))
+		return PACER_LOCK_TAKEN;
+	result = pacer_lock_take(&from.head->lock, PACER_LOCK_ANY, &word);
+	if (result != PACER_LOCK_TAKEN)
 		return result;
 	pacer_store(&to.head->last_off, pacer_load(&from.head->last_off));
-	if (pacer_stride(q->tier) > 1) /* else that was all */
-		pacer_ring_copy(&q->tier->window, &to, &from);
+	if (pacer_stride(q->limiter) > 1) /* else that was all */
+		pacer_ring_copy(&q->limiter->window, &to, &from);
 	pacer_store64(&to.head->head_ns, pacer_load64(&from.head->head_ns));
 	hold->word =
-	    pacer_claim_set(hold->word, pacer_claim_tag(hold->word), pacer_claim_cursor(word));
-	pacer_claim_cancel(&from.head->claim, word);
-	return PACER_CLAIM_TAKEN;
+	    pacer_lock_set(hold->word, pacer_lock_tag(hold->word), pacer_lock_cursor(word));
+	pacer_lock_cancel(&from.head->lock, word);
+	return PACER_LOCK_TAKEN;
 }
 
-/* Gives the claimed idle record to the key. Other CPUs see the tag before the claim is released. */
-PACER_INLINE PACER_MUST_USE enum pacer_claim_result
+/* Gives the locked idle record to the key. Other CPUs see the tag before the lock is released. */
+PACER_INLINE PACER_MUST_USE enum pacer_lock_result
 pacer_record_adopt(const struct pacer_ask *q, struct pacer_entry *head, struct pacer_hold *hold)
 {
-	enum pacer_claim_result result;
+	enum pacer_lock_result result;
 
-	hold->word = pacer_claim_set(hold->word, pacer_tag(q->hash), 0);
-	pacer_store(&head->claim, hold->word);
+	hold->word = pacer_lock_set(hold->word, pacer_tag(q->hash), 0);
+	pacer_store(&head->lock, hold->word);
 	result = pacer_record_inherit(q, hold);
-	if (result != PACER_CLAIM_TAKEN) {
-		hold->word = pacer_claim_set(hold->word, 0, 0);
-		pacer_claim_release(&head->claim, hold->word);
+	if (result != PACER_LOCK_TAKEN) {
+		hold->word = pacer_lock_set(hold->word, 0, 0);
+		pacer_lock_release(&head->lock, hold->word);
 	}
 	return result;
 }
@@ -292,51 +293,51 @@ pacer_record_adopt(const struct pacer_ask *q, struct pacer_entry *head, struct p
  * The caller holds the first record of the set, and the second is not the key's. Takes the second
  * if it is idle.
  */
-PACER_INLINE PACER_MUST_USE enum pacer_claim_result
+PACER_INLINE PACER_MUST_USE enum pacer_lock_result
 pacer_second_adopt(const struct pacer_ask *q, struct pacer_entry *head, struct pacer_hold *hold)
 {
-	__u32 seen = pacer_load(&head->claim);
+	__u32 seen = pacer_load(&head->lock);
 
-	if (seen & PACER_CLAIM_HELD || !pacer_record_idle(q->tier, head, q->now_ns) ||
-	    pacer_cas(&head->claim, seen, seen | PACER_CLAIM_HELD) != seen)
-		return PACER_CLAIM_OTHER;
-	hold->word = seen | PACER_CLAIM_HELD;
-	if (!pacer_record_idle(q->tier, head, q->now_ns)) {
-		pacer_claim_cancel(&head->claim, hold->word);
-		return PACER_CLAIM_OTHER;
+	if (seen & PACER_LOCK_HELD || !pacer_record_idle(q->limiter, head, q->now_ns) ||
+	    pacer_cas(&head->lock, seen, seen | PACER_LOCK_HELD) != seen)
+		return PACER_LOCK_OTHER;
+	hold->word = seen | PACER_LOCK_HELD;
+	if (!pacer_record_idle(q->limiter, head, q->now_ns)) {
+		pacer_lock_cancel(&head->lock, hold->word);
+		return PACER_LOCK_OTHER;
 	}
 	return pacer_record_adopt(q, head, hold);
 }
 
 /*
- * Finds the key in its set, or a record for it, or the shared record, and claims that. Meanwhile it
+ * Finds the key in its set, or a record for it, or the shared record, and locks that. Meanwhile it
  * holds the set's first record.
  */
-PACER_SUBPROG PACER_MUST_USE enum pacer_claim_result pacer_record_enter(const struct pacer_ask *q,
-									struct pacer_hold *hold)
+PACER_SUBPROG PACER_MUST_USE enum pacer_lock_result pacer_record_enter(const struct pacer_ask *q,
+								       struct pacer_hold *hold)
 {
-	const struct pacer_tier *t = q->tier;
+	const struct pacer_limiter *t = q->limiter;
 	__u32 index = pacer_set_index(t, q->hash), tag = pacer_tag(q->hash), word = 0;
 	struct pacer_entry *first = pacer_entry_at(q->table, index), *second;
-	enum pacer_claim_result result;
+	enum pacer_lock_result result;
 
 	if (!first)
-		return PACER_CLAIM_OTHER;
-	result = pacer_claim_take(&first->claim, PACER_CLAIM_ANY, &word);
-	if (result != PACER_CLAIM_TAKEN)
+		return PACER_LOCK_OTHER;
+	result = pacer_lock_take(&first->lock, PACER_LOCK_ANY, &word);
+	if (result != PACER_LOCK_TAKEN)
 		return result;
 	hold->index = index;
 	hold->word = word;
-	if (pacer_claim_tag(word) == tag)
-		return PACER_CLAIM_TAKEN;
+	if (pacer_lock_tag(word) == tag)
+		return PACER_LOCK_TAKEN;
 	hold->index = index + pacer_stride(t);
 	second = pacer_entry_at(q->table, hold->index);
 	if (!second) {
-		pacer_claim_cancel(&first->claim, word);
-		return PACER_CLAIM_OTHER;
+		pacer_lock_cancel(&first->lock, word);
+		return PACER_LOCK_OTHER;
 	}
-	result = pacer_claim_take(&second->claim, tag, &hold->word);
-	if (result == PACER_CLAIM_OTHER) {
+	result = pacer_lock_take(&second->lock, tag, &hold->word);
+	if (result == PACER_LOCK_OTHER) {
 		if (pacer_record_idle(t, first, q->now_ns)) {
 			hold->index = index;
 			hold->word = word;
@@ -344,26 +345,26 @@ PACER_SUBPROG PACER_MUST_USE enum pacer_claim_result pacer_record_enter(const st
 		}
 		result = pacer_second_adopt(q, second, hold);
 	}
-	if (result == PACER_CLAIM_OTHER)
+	if (result == PACER_LOCK_OTHER)
 		result = pacer_shared_take(q, hold);
-	pacer_claim_cancel(&first->claim, word);
+	pacer_lock_cancel(&first->lock, word);
 	return result;
 }
 
-PACER_INLINE PACER_MUST_USE enum pacer_claim_result pacer_record_take(const struct pacer_ask *q,
-								      struct pacer_hold *hold)
+PACER_INLINE PACER_MUST_USE enum pacer_lock_result pacer_record_take(const struct pacer_ask *q,
+								     struct pacer_hold *hold)
 {
-	const struct pacer_tier *t = q->tier;
-	enum pacer_claim_result result;
+	const struct pacer_limiter *t = q->limiter;
+	enum pacer_lock_result result;
 	struct pacer_entry *head;
 
 	if (!t->sets)
 		return pacer_shared_take(q, hold);
 	head = pacer_entry_at(q->table, hold->index);
 	if (!head)
-		return PACER_CLAIM_OTHER;
-	result = pacer_claim_take(&head->claim, pacer_tag(q->hash), &hold->word);
-	return result == PACER_CLAIM_OTHER ? pacer_record_enter(q, hold) : result;
+		return PACER_LOCK_OTHER;
+	result = pacer_lock_take(&head->lock, pacer_tag(q->hash), &hold->word);
+	return result == PACER_LOCK_OTHER ? pacer_record_enter(q, hold) : result;
 }
 
 #endif

@@ -78,7 +78,7 @@
  *     cooldown + min(lease_ns, O) + 2 * resolution old.
  * (n uses at once: n - 1 fewer, n - 1 more.) h is less than threshold, so leases
  * at most double the error of B; for one CPU, and with a lease of one, h is 0.
- * Beside that a use is denied (BUSY) if the claim was not had within PACER_SPINS
+ * Beside that a use is denied (BUSY) if the lock was not had within PACER_SPINS
  * looks. A CPU whose clock leaps ahead stops the state's clock until the others
  * have caught up: what cools meanwhile comes back late. On a machine that
  * reorders loads a refusal may rest on two different moments' state.
@@ -113,7 +113,7 @@
 #define PACER_THROTTLE_H
 
 #include "abi.h"
-#include "claim.h"
+#include "lock.h"
 
 #define PACER_THROTTLE_LOOKS (PACER_SPINS < 32 ? PACER_SPINS : 32)
 
@@ -227,7 +227,7 @@ PACER_INLINE __u32 pacer_throttle_lease_max(struct pacer_throttle_params params)
 	return lease < params.threshold ? lease : params.threshold;
 }
 
-PACER_INLINE __u32 pacer_throttle_place(__u64 number)
+PACER_INLINE __u32 pacer_throttle_ring_index(__u64 number)
 {
 	return number & (PACER_THROTTLE_RING - 1);
 }
@@ -242,7 +242,7 @@ PACER_INLINE int pacer_throttle_cooled(const struct pacer_throttle_profile *prof
 				       const struct pacer_throttle_state *state, __u64 number,
 				       __u64 now_ns)
 {
-	__u64 until_ns = pacer_load64(&state->bucket[pacer_throttle_place(number)].until_ns);
+	__u64 until_ns = pacer_load64(&state->bucket[pacer_throttle_ring_index(number)].until_ns);
 
 	return number < pacer_load64(&state->tail) && now_ns > until_ns &&
 	       now_ns - until_ns >= profile->cooldown_ns;
@@ -265,23 +265,23 @@ PACER_INLINE int pacer_throttle_bare(const struct pacer_throttle_profile *profil
 }
 
 /*
- * The same beside writers; 0 also if every look was disturbed. It looks again instead of claiming
- * at once: a CPU that claims and is refused disturbs the next one's look, and so on.
+ * The same beside writers; 0 also if every look was disturbed. It looks again instead of locking
+ * at once: a CPU that locks and is refused disturbs the next one's look, and so on.
  */
-PACER_INLINE int pacer_throttle_spent(const struct pacer_throttle_profile *profile,
-				      const struct pacer_throttle_state *state, __u64 now_ns,
-				      __u32 n)
+PACER_INLINE int pacer_throttle_exhausted(const struct pacer_throttle_profile *profile,
+					  const struct pacer_throttle_state *state, __u64 now_ns,
+					  __u32 n)
 {
-	__u32 claim;
+	__u32 lock;
 	int i;
 
 	for (i = 0; i < PACER_THROTTLE_LOOKS; i++) {
-		claim = pacer_load(&state->claim);
-		if (claim & PACER_CLAIM_HELD)
+		lock = pacer_load(&state->lock);
+		if (lock & PACER_LOCK_HELD)
 			continue;
 		if (!pacer_throttle_bare(profile, state, now_ns, n))
 			return 0;
-		if (PACER_FAULT(THROTTLE_TORN_LOOK) || pacer_load(&state->claim) == claim)
+		if (PACER_FAULT(THROTTLE_TORN_LOOK) || pacer_load(&state->lock) == lock)
 			return 1;
 	}
 	return 0;
@@ -293,7 +293,7 @@ PACER_INLINE int pacer_throttle_spent(const struct pacer_throttle_profile *profi
  */
 PACER_INLINE void pacer_throttle_count(struct pacer_throttle_state *state, __u64 number, __u32 n)
 {
-	__u32 *count = &state->bucket[pacer_throttle_place(number)].count;
+	__u32 *count = &state->bucket[pacer_throttle_ring_index(number)].count;
 	__u32 *block = &state->block[pacer_throttle_block(number)];
 
 	pacer_store(count, pacer_load(count) + n);
@@ -324,8 +324,9 @@ PACER_INLINE __u32 pacer_throttle_release(const struct pacer_throttle_profile *p
 		head = pacer_load64(&state->head);
 		if (!pacer_throttle_cooled(profile, state, head, now_ns))
 			break;
-		pacer_throttle_count(state, head,
-				     -pacer_load(&state->bucket[pacer_throttle_place(head)].count));
+		pacer_throttle_count(
+		    state, head,
+		    -pacer_load(&state->bucket[pacer_throttle_ring_index(head)].count));
 		pacer_store64(&state->head, head + 1);
 	}
 	pacer_store64(&state->seen_ns, now_ns);
@@ -337,8 +338,8 @@ PACER_INLINE __u32 pacer_throttle_open(const struct pacer_throttle_profile *prof
 				       struct pacer_throttle_state *state, __u64 now_ns)
 {
 	__u64 tail = pacer_load64(&state->tail);
-	struct pacer_throttle_bucket *newest = &state->bucket[pacer_throttle_place(tail - 1)];
-	struct pacer_throttle_bucket *bucket = &state->bucket[pacer_throttle_place(tail)];
+	struct pacer_throttle_bucket *newest = &state->bucket[pacer_throttle_ring_index(tail - 1)];
+	struct pacer_throttle_bucket *bucket = &state->bucket[pacer_throttle_ring_index(tail)];
 	__u32 count = pacer_load(&newest->count);
 	__u64 there = tail - pacer_load64(&state->head);
 
@@ -357,7 +358,7 @@ PACER_INLINE __u32 pacer_throttle_open(const struct pacer_throttle_profile *prof
 PACER_INLINE void pacer_throttle_put(struct pacer_throttle_state *state, __u64 until_ns, __u32 n)
 {
 	__u64 number = pacer_load64(&state->tail) - 1;
-	__u64 *until = &state->bucket[pacer_throttle_place(number)].until_ns;
+	__u64 *until = &state->bucket[pacer_throttle_ring_index(number)].until_ns;
 
 	pacer_store64(until, pacer_later(pacer_load64(until), until_ns));
 	pacer_throttle_count(state, number, n);
@@ -387,8 +388,8 @@ PACER_INLINE __u32 pacer_throttle_make(const struct pacer_throttle_profile *prof
 }
 
 /* Hands back what is left of a lease. */
-PACER_INLINE void pacer_throttle_settle(struct pacer_throttle_state *state,
-					struct pacer_throttle_lease *lease)
+PACER_INLINE void pacer_throttle_book(struct pacer_throttle_state *state,
+				      struct pacer_throttle_lease *lease)
 {
 	__u64 head = pacer_load64(&state->head);
 	__u64 tail = pacer_load64(&state->tail);
@@ -414,7 +415,7 @@ PACER_INLINE void pacer_throttle_grant(const struct pacer_throttle_profile *prof
 				       __u32 room)
 {
 	__u64 number = pacer_load64(&state->tail) - 1;
-	struct pacer_throttle_bucket *bucket = &state->bucket[pacer_throttle_place(number)];
+	struct pacer_throttle_bucket *bucket = &state->bucket[pacer_throttle_ring_index(number)];
 	__u32 count = pacer_load(&bucket->count);
 	__u64 until_ns = pacer_throttle_sum(now_ns, profile->lease_ns);
 	__u64 close_ns = pacer_load64(&bucket->close_ns);
@@ -443,13 +444,13 @@ pacer_throttle_refill(const struct pacer_throttle_profile *profile,
 		      __u64 now_ns, __u32 n)
 {
 	enum pacer_throttle_result result = PACER_THROTTLE_FULL;
-	__u32 claim = 0, room;
+	__u32 lock = 0, room;
 
-	if (pacer_claim_take(&state->claim, PACER_CLAIM_ANY, &claim) != PACER_CLAIM_TAKEN)
+	if (pacer_lock_take(&state->lock, PACER_LOCK_ANY, &lock) != PACER_LOCK_TAKEN)
 		return PACER_THROTTLE_BUSY;
 	now_ns = pacer_later(now_ns, pacer_load64(&state->seen_ns));
 	lease->seen_ns = now_ns;
-	pacer_throttle_settle(state, lease);
+	pacer_throttle_book(state, lease);
 	room = pacer_throttle_release(profile, state, now_ns);
 	if (PACER_FAULT(THROTTLE_JUDGED_ONCE))
 		room = n;
@@ -458,12 +459,12 @@ pacer_throttle_refill(const struct pacer_throttle_profile *profile,
 		lease->bucket = pacer_load64(&state->tail) - 1;
 		lease->until_ns = now_ns;
 		if (PACER_FAULT(THROTTLE_LET_GO_EARLY))
-			pacer_claim_release(&state->claim, claim);
+			pacer_lock_release(&state->lock, lock);
 		pacer_throttle_grant(profile, state, lease, now_ns, n, room - n);
 		result = PACER_THROTTLE_ADMIT;
 	}
 	if (!PACER_FAULT(THROTTLE_LET_GO_EARLY) || result != PACER_THROTTLE_ADMIT)
-		pacer_claim_release(&state->claim, claim);
+		pacer_lock_release(&state->lock, lock);
 	return result;
 }
 
@@ -478,7 +479,7 @@ PACER_INLINE int pacer_throttle_refuses(const struct pacer_throttle_profile *pro
 	now_ns = pacer_later(now_ns, lease->seen_ns);
 	if (lease->left) /* usable, or to be handed back first */
 		return 0;
-	return pacer_throttle_spent(profile, state, now_ns, 1);
+	return pacer_throttle_exhausted(profile, state, now_ns, 1);
 }
 
 /* Makes n uses, at most threshold, all or none. For one of several CPUs. */
@@ -500,7 +501,8 @@ pacer_throttle_take(const struct pacer_throttle_profile *profile,
 	}
 	if (n > profile->threshold)
 		return PACER_THROTTLE_MANY;
-	if ((live || !lease->left) && pacer_throttle_spent(profile, state, now_ns, n - lease->left))
+	if ((live || !lease->left) &&
+	    pacer_throttle_exhausted(profile, state, now_ns, n - lease->left))
 		return PACER_THROTTLE_FULL;
 	return pacer_throttle_refill(profile, state, lease, now_ns, n);
 }
@@ -508,7 +510,7 @@ pacer_throttle_take(const struct pacer_throttle_profile *profile,
 /*
  * Takes back the one use that pacer_throttle_take has just made for this CPU, at the same reading
  * of the clock. The use goes back to its lease, or without one to its bucket. If the bucket cannot
- * be claimed, the CPU holds one use more than the bounds above allow for, until it comes again. If
+ * be locked, the CPU holds one use more than the bounds above allow for, until it comes again. If
  * another CPU opened a bucket since, an empty bucket may stay behind, which the bound on buckets
  * does not count. With thresholds of a few uses, and many uses undone within a cooldown, uses may
  * then share the newest bucket and come back later. The number of a use is not taken back.
@@ -517,18 +519,18 @@ PACER_SUBPROG void pacer_throttle_undo(const struct pacer_throttle_profile *prof
 				       struct pacer_throttle_state *state,
 				       struct pacer_throttle_lease *lease)
 {
-	__u32 claim = 0;
+	__u32 lock = 0;
 
 	if (PACER_FAULT(UNDO_FORGETS))
 		return;
 	lease->left++;
-	if (PACER_FAULT(UNDO_UNCLAIMED))
-		pacer_throttle_settle(state, lease);
+	if (PACER_FAULT(UNDO_UNLOCKED))
+		pacer_throttle_book(state, lease);
 	if (lease->left < profile->lease ||
-	    pacer_claim_take(&state->claim, PACER_CLAIM_ANY, &claim) != PACER_CLAIM_TAKEN)
+	    pacer_lock_take(&state->lock, PACER_LOCK_ANY, &lock) != PACER_LOCK_TAKEN)
 		return;
-	pacer_throttle_settle(state, lease);
-	pacer_claim_release(&state->claim, claim);
+	pacer_throttle_book(state, lease);
+	pacer_lock_release(&state->lock, lock);
 }
 
 /*
@@ -573,7 +575,7 @@ PACER_INLINE __u32 pacer_throttle_free(const struct pacer_throttle_profile *prof
 	for (i = 0; i < PACER_THROTTLE_BLOCK; i++, head++) {
 		if (!pacer_throttle_cooled(profile, state, head, now_ns))
 			break;
-		back += pacer_load(&state->bucket[pacer_throttle_place(head)].count);
+		back += pacer_load(&state->bucket[pacer_throttle_ring_index(head)].count);
 	}
 	return pacer_throttle_room(profile, back < held ? held - back : 0);
 }
@@ -594,7 +596,7 @@ PACER_INLINE __u64 pacer_throttle_when(const struct pacer_throttle_profile *prof
 		return PACER_NEVER;
 	for (; held >= profile->limit && number < tail; number++) {
 		const struct pacer_throttle_bucket *bucket =
-		    &state->bucket[pacer_throttle_place(number)];
+		    &state->bucket[pacer_throttle_ring_index(number)];
 
 		when_ns = pacer_later(when_ns,
 				      pacer_throttle_sum(pacer_load64(&bucket->until_ns), span_ns));

@@ -26,7 +26,7 @@
  * A time before the current slot counts as the slot's beginning.
  *
  * Concurrency: pacer_window_since only reads. It may run beside a writer if the
- * caller checks the claim's word afterwards (claim.h). pacer_window_advance and
+ * caller checks the lock word afterwards (lock.h). pacer_window_advance and
  * pacer_ring_count are for the line's holder. The source's add(n) and
  * check(now) are those together (tests/unit/window_oracle.h), as table.h has
  * them.
@@ -193,19 +193,19 @@ PACER_INLINE __u8 *pacer_ring_cell(const struct pacer_ring *r, __u32 i)
 }
 
 /* The running total: cost admitted so far, modulo 2^8 or 2^32. */
-PACER_INLINE __u32 pacer_ring_cum(const struct pacer_window *w, const struct pacer_ring *r)
+PACER_INLINE __u32 pacer_ring_running(const struct pacer_window *w, const struct pacer_ring *r)
 {
 	return pacer_window_narrow(w) ? pacer_load8(pacer_ring_cells(r)->cell)
-				      : pacer_load(&r->line->cum);
+				      : pacer_load(&r->line->running);
 }
 
 PACER_INLINE void pacer_ring_count(const struct pacer_window *w, const struct pacer_ring *r,
-				   __u32 cum)
+				   __u32 running)
 {
 	if (pacer_window_narrow(w))
-		pacer_store8(pacer_ring_cells(r)->cell, cum);
+		pacer_store8(pacer_ring_cells(r)->cell, running);
 	else
-		pacer_store(&r->line->cum, cum);
+		pacer_store(&r->line->running, running);
 }
 
 /* Copies the totals of one record to another, line by line. Only for the holder of both. */
@@ -222,7 +222,7 @@ PACER_INLINE void pacer_ring_copy(const struct pacer_window *w, const struct pac
 		pacer_store64(&into->cell64[1], pacer_load64(&of->cell64[1]));
 		return;
 	}
-	pacer_store(&a->cum, pacer_load(&b->cum));
+	pacer_store(&a->running, pacer_load(&b->running));
 	for (n = 1; n <= PACER_EXTRA_MAX + 1 && a && b; n++) {
 		for (; i < PACER_LINE_WORDS && left; i++, left--)
 			pacer_store(&a->word[i], pacer_load(&b->word[i]));
@@ -252,7 +252,7 @@ PACER_INLINE __u32 pacer_window_passed(const struct pacer_window *w, __u64 head_
 
 /* The cost units in the ring after it advances by `passed` slots. cum is its running total. */
 PACER_INLINE __u32 pacer_window_since(const struct pacer_window *w, const struct pacer_ring *r,
-				      __u32 cum, __u32 cursor, __u32 passed)
+				      __u32 running, __u32 cursor, __u32 passed)
 {
 	__u32 oldest = cursor + passed + 1;
 
@@ -261,8 +261,8 @@ PACER_INLINE __u32 pacer_window_since(const struct pacer_window *w, const struct
 	if (oldest >= w->ring)
 		oldest -= w->ring;
 	if (pacer_window_narrow(w))
-		return (cum - pacer_load8(pacer_ring_cell(r, oldest))) & 0xff;
-	return cum - pacer_load(pacer_ring_word(r, oldest));
+		return (running - pacer_load8(pacer_ring_cell(r, oldest))) & 0xff;
+	return running - pacer_load(pacer_ring_word(r, oldest));
 }
 
 /*
@@ -271,7 +271,7 @@ PACER_INLINE __u32 pacer_window_since(const struct pacer_window *w, const struct
  */
 PACER_INLINE PACER_MUST_USE __u32 pacer_window_advance(const struct pacer_window *w,
 						       const struct pacer_ring *r, __u32 cursor,
-						       __u64 head_ns, __u32 cum, __u32 passed,
+						       __u64 head_ns, __u32 running, __u32 passed,
 						       __u64 now_ns)
 {
 	__u32 i;
@@ -281,12 +281,12 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_window_advance(const struct pacer_window
 	if (pacer_window_narrow(w))
 		for (i = 0; i <= PACER_NARROW_SLOTS && i < passed; i++) {
 			cursor = pacer_ring_next(w, cursor);
-			pacer_store8(pacer_ring_cell(r, cursor), cum);
+			pacer_store8(pacer_ring_cell(r, cursor), running);
 		}
 	else
 		for (i = 0; i < PACER_RING_MAX && i < passed; i++) {
 			cursor = pacer_ring_next(w, cursor);
-			pacer_store(pacer_ring_word(r, cursor), cum);
+			pacer_store(pacer_ring_word(r, cursor), running);
 		}
 	pacer_store64(&r->head->head_ns,
 		      passed >= w->ring ? now_ns : head_ns + passed * w->slot_ns);
@@ -301,14 +301,14 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_window_advance(const struct pacer_window
 PACER_INLINE __u64 pacer_window_when(const struct pacer_window *w, const struct pacer_ring *r,
 				     __u32 cursor, __u64 head_ns, __u32 cost)
 {
-	__u32 cum = pacer_ring_cum(w, r), passed;
+	__u32 running = pacer_ring_running(w, r), passed;
 
 	if (cost > w->limit)
 		return PACER_NEVER;
 	if (!head_ns)
 		return 0;
 	for (passed = 0; passed < w->ring; passed++)
-		if ((__u64)pacer_window_since(w, r, cum, cursor, passed) + cost <= w->limit)
+		if ((__u64)pacer_window_since(w, r, running, cursor, passed) + cost <= w->limit)
 			break;
 	return passed ? head_ns + passed * w->slot_ns : 0;
 }

@@ -111,7 +111,7 @@ SEC("xdp.frags") int layer_hash(struct xdp_md *ctx)
 		return XDP_PASS;
 	w[0] = pkt.key[PACER_WORD_SADDR];
 	hash = pacer_hash_words(secret, PACER_HASH_FAMILY4, w, 1);
-	KEEP(hash.place);
+	KEEP(hash.home);
 	KEEP(hash.mark);
 	return XDP_DROP;
 }
@@ -150,7 +150,7 @@ SEC("xdp.frags") int layer_read(struct xdp_md *ctx)
 	KEEP(bpf_ktime_get_coarse_ns());
 	w[0] = pkt.key[PACER_WORD_SADDR];
 	hash = pacer_hash_words(secret, PACER_HASH_FAMILY4, w, 1);
-	place = pacer_place(hash.place, BENCH_LINES);
+	place = pacer_reduce(hash.home, BENCH_LINES);
 	line = bpf_map_lookup_elem(&lines, &place);
 	return line && !pacer_load64(&line->word64[0]) ? XDP_DROP : XDP_PASS;
 }

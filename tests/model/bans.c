@@ -137,7 +137,7 @@ static const char *invariant(void *arg)
 
 	(void)arg;
 	for (way = 1; way <= PACER_BAN_WAYS && !fault; way++)
-		if (!(lines[way].ban_claim & PACER_CLAIM_HELD) && lines[way].ban_until_ns)
+		if (!(lines[way].ban_lock & PACER_LOCK_HELD) && lines[way].ban_until_ns)
 			fault = check_entry(&lines[way]);
 	return fault;
 }
@@ -203,8 +203,8 @@ static void tally_end(void)
 		banned += b.log[i].op == BAN_ADD && b.log[i].result;
 	if (banned > b.outcome->most)
 		b.outcome->most = banned;
-	if (banned < b.outcome->least)
-		b.outcome->least = banned;
+	if (banned < b.outcome->smallest)
+		b.outcome->smallest = banned;
 }
 
 static const char *check(void *arg, const struct explore_note *notes, int n)
@@ -220,7 +220,7 @@ static const char *check(void *arg, const struct explore_note *notes, int n)
 	for (i = b.before; i < (uint32_t)b.logged && !fault; i++)
 		fault = check_done(&b.log[i], i);
 	for (i = 1; i <= PACER_BAN_WAYS && !fault; i++)
-		if (lines[i].ban_claim & PACER_CLAIM_HELD)
+		if (lines[i].ban_lock & PACER_LOCK_HELD)
 			fault = FAULT("entry %u is left held", i);
 	for (i = 1; i < BAN_KEYS && !fault; i++) {
 		uint64_t until_ns = ends(i);
@@ -258,7 +258,7 @@ void bans_explore(const struct ban_scenario *sc, struct outcome *outcome)
 	while (model.cpus < CPUS && sc->cpu[model.cpus][0].op)
 		model.cpus++;
 	memset(outcome, 0, sizeof(*outcome));
-	outcome->least = ~0u;
+	outcome->smallest = ~0u;
 	b.outcome = outcome;
 	explore(&model, &outcome->explored);
 	plant(FAULT_NONE);
@@ -295,7 +295,7 @@ const struct ban_scenario ban_sound[] = {
 	.cpu = {{{BAN_ADD, 1, 1000}, {BAN_FIND, 1, 1010}},
 		{{BAN_FIND, 1, 1001}, {BAN_ADD, 1, 1001}, {BAN_FIND, 1, 1100}}},
 	.most = 2,
-	.least = 2,
+	.smallest = 2,
 	.states_min = 200000,
     },
     {
@@ -303,7 +303,7 @@ const struct ban_scenario ban_sound[] = {
 	.cpu = {{{BAN_ADD, 1, 1000}, {BAN_FIND, 1, 1010}},
 		{{BAN_ADD, 1, 1000}, {BAN_FIND, 1, 1001}, {BAN_FIND, 1, 1100}}},
 	.most = 2,
-	.least = 2,
+	.smallest = 2,
 	.states_min = 200000,
     },
     {
@@ -312,7 +312,7 @@ const struct ban_scenario ban_sound[] = {
 	.cpu = {{{BAN_ADD, 2, 1001}, {BAN_FIND, 2, 1002}},
 		{{BAN_FIND, 5, 999}, {BAN_FIND, 1, 1002}, {BAN_FIND, 5, 1002}}},
 	.most = 1,
-	.least = 1,
+	.smallest = 1,
 	.states_min = 60000,
     },
     {
@@ -321,7 +321,7 @@ const struct ban_scenario ban_sound[] = {
 	.cpu = {{{BAN_ADD, 1, 1001}, {BAN_FIND, 1, 1002}},
 		{{BAN_ADD, 2, 1001}, {BAN_FIND, 2, 1002}}},
 	.most = 1,
-	.least = 1,
+	.smallest = 1,
 	.states_min = 80000,
     },
     {
@@ -329,7 +329,7 @@ const struct ban_scenario ban_sound[] = {
 	.cpu = {{{BAN_ADD, 1, 1000}, {BAN_FIND, 2, 1001}},
 		{{BAN_ADD, 2, 1000}, {BAN_FIND, 1, 1001}}},
 	.most = 2,
-	.least = 2,
+	.smallest = 2,
 	.states_min = 100000,
     },
     {
@@ -338,7 +338,7 @@ const struct ban_scenario ban_sound[] = {
 	.cpu = {{{BAN_ADD, 1, 1001}, {BAN_FIND, 1, 1002}},
 		{{BAN_ADD, 5, 1001}, {BAN_FIND, 2, 1099}, {BAN_FIND, 6, 1099}}},
 	.most = 0,
-	.least = 0,
+	.smallest = 0,
 	.states_min = 30000,
     },
     {
@@ -346,7 +346,7 @@ const struct ban_scenario ban_sound[] = {
 	.before = {{BAN_ADD, 1, 1000}},
 	.cpu = {{{BAN_ADD, 1, 990}, {BAN_FIND, 1, 1001}}, {{BAN_ADD, 1, 1010}}},
 	.most = 2,
-	.least = 2,
+	.smallest = 2,
 	.states_min = 10000,
     },
     {
@@ -355,7 +355,7 @@ const struct ban_scenario ban_sound[] = {
 	.cpu = {{{BAN_LIFT, 1, 1001}, {BAN_FIND, 1, 1002}},
 		{{BAN_ADD, 6, 1001}, {BAN_FIND, 2, 1002}, {BAN_FIND, 1, 1003}}},
 	.most = 1,
-	.least = 1,
+	.smallest = 1,
 	.states_min = 20000,
     },
     {
@@ -363,7 +363,7 @@ const struct ban_scenario ban_sound[] = {
 	.before = {{BAN_ADD, 1, 900}, {BAN_ADD, 3, 1000}, {BAN_ADD, 4, 1000}, {BAN_ADD, 6, 1000}},
 	.cpu = {{{BAN_LIFT, 1, 999}}, {{BAN_ADD, 2, 1000}, {BAN_FIND, 2, 1001}}},
 	.most = 1,
-	.least = 1,
+	.smallest = 1,
 	.states_min = 5000,
     },
     {
@@ -372,7 +372,7 @@ const struct ban_scenario ban_sound[] = {
 	.before = SAME_TIME_BEFORE,
 	.cpu = SAME_TIME,
 	.most = 1,
-	.least = 1,
+	.smallest = 1,
 	.states_min = 1000,
     },
 };
@@ -396,7 +396,7 @@ const struct ban_scenario ban_faulty[] = {
     },
     {
 	.name = "fault: an entry is written without its claim",
-	.fault = FAULT_BAN_UNCLAIMED,
+	.fault = FAULT_BAN_UNLOCKED,
 	.cpu = {{{BAN_ADD, 1, 1000}}, {{BAN_ADD, 2, 1000}}},
 	.finds = "an entry bans what nobody banned",
     },

@@ -30,7 +30,7 @@ struct ban_scenario {
 	const char *name;
 	struct ban_step before[BAN_AROUND], cpu[CPUS][BAN_OPS];
 	enum planted fault;
-	unsigned int most, least; /* that are banned by the CPUs, in any schedule */
+	unsigned int most, smallest; /* that are banned by the CPUs, in any schedule */
 	uint64_t states_min;
 	const char *finds; /* the fault that has to be found; NULL: none */
 };

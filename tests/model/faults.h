@@ -11,26 +11,26 @@
 
 /* Two rows: compare and swap the older cell, then raise the other. */
 judge_fn fault_cas_oldest;
-/* Read, judge, write: nothing is claimed. */
-judge_fn fault_no_claim;
-/* The set's claim is given back before the shared record or an idle one is claimed. */
-judge_fn fault_inherit_unclaimed;
+/* Read, judge, write: nothing is locked. */
+judge_fn fault_no_lock;
+/* The set's lock is given back before the shared record or an idle one is locked. */
+judge_fn fault_inherit_unlocked;
 /* An adopted record begins with nothing. */
 judge_fn fault_inherit_nothing;
-/* A record is adopted by what was seen before the set was claimed. */
+/* A record is adopted by what was seen before the set was locked. */
 judge_fn fault_adopt_unseen;
-/* The claim is given back, then the packet is counted. */
+/* The lock is given back, then the packet is counted. */
 judge_fn fault_release_early;
 /* A reader's denial stands although the record changed while it was read. */
 judge_fn fault_torn_denial;
-/* The first tier counts the packet before the second has judged it. */
+/* The first limit counts the packet before the second has judged it. */
 judge_fn fault_charge_early;
-/* The first tier stays held when the second denies. */
+/* The first limit stays held when the second denies. */
 judge_fn fault_left_held;
 
 /* A rate's fraction is written once its entry is given back. */
 judge_fn fault_frac_late;
-/* A reader's finding is counted under the claim without a look whether it still holds. */
+/* A reader's finding is counted under the lock without a look whether it still holds. */
 judge_fn fault_same_unseen;
 /* A rate's time goes on from the TAT, however long that is past. */
 judge_fn fault_tat_kept;

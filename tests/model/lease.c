@@ -13,7 +13,7 @@
 /* What a packet came to; the words of a note. */
 struct use {
 	uint64_t now_ns, reason;
-	uint32_t tier, cpu;		  /* tier: the throttle that denied it */
+	uint32_t limiter, cpu;		  /* limit: the throttle that denied it */
 	uint64_t reached_ns;		  /* the latest time read by any CPU by then */
 	uint64_t at_ns[LEASE_THROTTLES];  /* on the clock of use */
 	uint32_t bucket[LEASE_THROTTLES]; /* that it is counted in */
@@ -60,7 +60,7 @@ static void judge_alone(const struct lease_packet *p, struct use *u)
 
 	u->reason = PACER_ADMIT;
 	for (k = 0; k < l.throttles && u->reason == PACER_ADMIT; k++) {
-		u->tier = k;
+		u->limiter = k;
 		u->reason = reason_of(
 		    pacer_throttle_take(&l.profile[k], &m.throttle[k], &lease[k], p->now_ns, 1));
 	}
@@ -80,15 +80,15 @@ static void judge_by_pace(const struct lease_packet *p, struct use *u)
 				    .throttle = m.throttle,
 				    .lease = m.lease[u->cpu]};
 	struct pacer_walk w = {.state = &state, .now_ns = p->now_ns};
-	__u32 outcome, tier;
+	__u32 outcome, limiter;
 
 	w.pkt.family = PACER_FAMILY_4;
 	w.pkt.key[PACER_WORD_DADDR] = 1;
 	w.pkt.len_bytes = 100;
 	outcome = judge_parsed(&w);
-	tier = pacer_outcome_tier(outcome);
+	limiter = pacer_outcome_limiter(outcome);
 	u->reason = pacer_outcome_reason(outcome);
-	u->tier = tier - (tier && l.scenario->window);
+	u->limiter = limiter - (limiter && l.scenario->window);
 }
 
 static void judge(const struct lease_packet *p, uint32_t cpu, struct use *u)
@@ -224,7 +224,7 @@ static const char *check_uses(uint32_t k)
 static bool took(const struct use *u, uint32_t k)
 {
 	return u->reason == PACER_ADMIT || u->reason == UNDONE ||
-	       (u->reason != PACER_DENY_WINDOW && u->tier > k);
+	       (u->reason != PACER_DENY_WINDOW && u->limiter > k);
 }
 
 /*
@@ -278,7 +278,7 @@ static const char *check_denial(uint32_t k, int i)
 /* Is the denial one for which throttle k has to have a ground? */
 static bool denied_by(const struct use *u, uint32_t k)
 {
-	return u->reason == PACER_DENY_THROTTLE && u->tier == k;
+	return u->reason == PACER_DENY_THROTTLE && u->limiter == k;
 }
 
 static uint32_t counted(uint32_t k, uint64_t bucket)
@@ -300,10 +300,10 @@ static const char *check_state(uint32_t k)
 	uint32_t held = 0, block[PACER_THROTTLE_BLOCKS] = {0};
 	uint64_t number;
 
-	if (t->claim & PACER_CLAIM_HELD)
+	if (t->lock & PACER_LOCK_HELD)
 		return FAULT("throttle %u is left held", k);
 	for (number = t->head; number < t->tail; number++) {
-		uint32_t count = t->bucket[pacer_throttle_place(number)].count;
+		uint32_t count = t->bucket[pacer_throttle_ring_index(number)].count;
 
 		if (count != counted(k, number))
 			return FAULT("throttle %u: bucket %" PRIu64 " holds %d, of which %u were "
@@ -326,10 +326,10 @@ static const char *check_window(void)
 
 	for (i = 0; i < l.logged; i++)
 		admitted += l.log[i].reason == PACER_ADMIT;
-	if (m.line.claim & PACER_CLAIM_HELD)
+	if (m.line.lock & PACER_LOCK_HELD)
 		return FAULT("the window's record is left held");
-	if (l.scenario->window && m.line.cum != admitted)
-		return FAULT("the window counts %u of %u", m.line.cum, admitted);
+	if (l.scenario->window && m.line.running != admitted)
+		return FAULT("the window counts %u of %u", m.line.running, admitted);
 	return NULL;
 }
 
@@ -367,7 +367,7 @@ static const char *invariant(void *arg)
 	    memcmp(&m.line, &initial.line, sizeof(m) - offsetof(struct memory, line)) != 0)
 		return FAULT("a denied packet wrote");
 	for (k = 0; k < l.throttles; k++)
-		if (!(m.throttle[k].claim & PACER_CLAIM_HELD) &&
+		if (!(m.throttle[k].lock & PACER_LOCK_HELD) &&
 		    m.throttle[k].held > l.scenario->throttle[k].limit)
 			return FAULT("throttle %u holds %d", k, (int)m.throttle[k].held);
 	return NULL;
@@ -387,8 +387,8 @@ static void tally_end(void)
 		o->most = admitted;
 	if (contended)
 		o->contended++;
-	else if (admitted < o->least)
-		o->least = admitted;
+	else if (admitted < o->smallest)
+		o->smallest = admitted;
 }
 
 static const char *check(void *arg, const struct explore_note *notes, int n)
@@ -421,7 +421,7 @@ static void setup_rule(const struct lease_scenario *sc)
 {
 	struct pacer_rule *r = &l.policy.rule[0];
 	enum pacer_window_error window;
-	struct pacer_tier *t = r->tier;
+	struct pacer_limiter *t = r->limiter;
 	uint32_t k;
 
 	l.policy.rules = 1;
@@ -432,17 +432,17 @@ static void setup_rule(const struct lease_scenario *sc)
 		(void)window;
 		pacer_window_widen(&t->window);
 		t->units = t->window.units;
-		t->kind = PACER_TIER_RECORD;
+		t->kind = PACER_LIMITER_WINDOW;
 		t->shared = 1;
 		t->idle_ns = t->window.ring_ns;
 		t++;
 	}
 	for (k = 0; k < l.throttles; k++, t++) {
-		t->kind = PACER_TIER_THROTTLE;
+		t->kind = PACER_LIMITER_THROTTLE;
 		t->base = k;
 		t->throttle = l.profile[k];
 	}
-	r->n_tiers = t - r->tier;
+	r->n_limiters = t - r->limiter;
 }
 
 static void setup(const struct lease_scenario *sc)
@@ -498,7 +498,7 @@ void lease_explore(const struct lease_scenario *sc, struct outcome *outcome)
 		spans[2].bytes = 0;
 	}
 	memset(outcome, 0, sizeof(*outcome));
-	outcome->least = ~0u;
+	outcome->smallest = ~0u;
 	l.outcome = outcome;
 	explore(&model, &outcome->explored);
 	plant(FAULT_NONE);

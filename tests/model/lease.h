@@ -41,8 +41,8 @@ struct lease_scenario {
 	struct lease_packet before[LEASE_AROUND];
 	struct lease_packet cpu[CPUS][LEASE_PACKETS];
 	struct lease_packet after[LEASE_AROUND];
-	unsigned int most, least; /* as in struct scenario */
-	bool still;		  /* all are denied by reading */
+	unsigned int most, smallest; /* as in struct scenario */
+	bool still;		     /* all are denied by reading */
 	uint64_t states_min;
 	const char *finds; /* the fault that has to be found; NULL: none */
 };

@@ -20,7 +20,7 @@ const struct lease_scenario lease_sound[] = {
 	.cpu = {{{1000}, {1099}, {1101}}, {{1001}, {1100}}},
 	.after = {{1200, 0}, {1201, 1}, {1301, 0}, {1302, 1}},
 	.most = 2,
-	.least = 2,
+	.smallest = 2,
 	.states_min = 100000,
     },
     {
@@ -30,7 +30,7 @@ const struct lease_scenario lease_sound[] = {
 	.cpu = {{{1049}, {1050}, {1061}}, {{1055}, {1060}}},
 	.after = {{1150, 0}, {1160, 1}, {1161, 0}},
 	.most = 2,
-	.least = 2,
+	.smallest = 2,
 	.states_min = 300000,
     },
     {
@@ -39,7 +39,7 @@ const struct lease_scenario lease_sound[] = {
 	.cpu = {{{1000}, {1010}, {1030}}, {{1005}, {1020}, {1030}}},
 	.after = {{1101, 0}, {1125, 1}, {1130, 0}, {1131, 1}, {1260, 0}, {1260, 0}, {1260, 1}},
 	.most = 3,
-	.least = 3,
+	.smallest = 3,
 	.states_min = 50000,
     },
     {
@@ -49,7 +49,7 @@ const struct lease_scenario lease_sound[] = {
 	.cpu = {{{1011}, {1012}}, {{1005}, {1011}}},
 	.after = {{1111, 0}, {1112, 1}, {1121, 0}, {1130, 1}},
 	.most = 3,
-	.least = 3,
+	.smallest = 3,
 	.states_min = 9000,
     },
     {
@@ -59,7 +59,7 @@ const struct lease_scenario lease_sound[] = {
 	.cpu = {{{1130}, {1131}}, {{1120}, {1121}, {1130}}},
 	.after = {{1131, 1}, {1230, 0}, {1240, 1}, {1250, 0}, {1360, 1}},
 	.most = 3,
-	.least = 2,
+	.smallest = 2,
 	.states_min = 4000,
     },
     {
@@ -69,7 +69,7 @@ const struct lease_scenario lease_sound[] = {
 	.cpu = {{{1010}, {1121}}, {{1015}, {1122}}},
 	.after = {{1123, 0}, {1123, 1}, {1260, 0}, {1260, 1}, {1260, 0}},
 	.most = 3,
-	.least = 3,
+	.smallest = 3,
 	.states_min = 100000,
     },
     {
@@ -78,7 +78,7 @@ const struct lease_scenario lease_sound[] = {
 	.cpu = {{{1000}, {1001}, {1102}}, {{1021}, {1090}, {1130}}},
 	.after = {{1131, 0}, {1150, 1}, {1250, 0}},
 	.most = 5,
-	.least = 3,
+	.smallest = 3,
 	.states_min = 300000,
     },
     {
@@ -87,7 +87,7 @@ const struct lease_scenario lease_sound[] = {
 	.cpu = {{{1000}, {1001}, {1110}}, {{1150}, {1151}}},
 	.after = {{1152, 0}, {1250, 1}, {1265, 0}},
 	.most = 4,
-	.least = 2,
+	.smallest = 2,
 	.states_min = 50000,
     },
     {
@@ -97,7 +97,7 @@ const struct lease_scenario lease_sound[] = {
 	.cpu = {{{1006}, {1115}, {1116}}, {{1111}, {1112}, {1117}}},
 	.after = {{1216, 1}, {1222, 0}, {1225, 1}, {1235, 0}},
 	.most = 3,
-	.least = 2,
+	.smallest = 2,
 	.states_min = 70000,
     },
     {
@@ -107,7 +107,7 @@ const struct lease_scenario lease_sound[] = {
 	.cpu = {{{1015}, {1105}, {1116}}, {{1016}, {1115}}},
 	.after = {{1117, 0}, {1215, 1}, {1230, 0}},
 	.most = 3,
-	.least = 2,
+	.smallest = 2,
 	.states_min = 400000,
     },
     {
@@ -116,7 +116,7 @@ const struct lease_scenario lease_sound[] = {
 	.cpu = {{{1000}, {1001}}, {{1002}}, {{1003}}},
 	.after = {{1030, 0}, {1030, 1}, {1130, 2}, {1150, 0}, {1150, 1}},
 	.most = 3,
-	.least = 2,
+	.smallest = 2,
 	.states_min = 200000,
     },
     {
@@ -126,7 +126,7 @@ const struct lease_scenario lease_sound[] = {
 	.cpu = {{{1000}}, {{1001}}, {{1002}}},
 	.after = {{1003, 0}, {1100, 1}, {1102, 2}, {1103, 0}},
 	.most = 2,
-	.least = 2,
+	.smallest = 2,
 	.states_min = 800000,
     },
     {
@@ -135,7 +135,7 @@ const struct lease_scenario lease_sound[] = {
 	.cpu = {{{1000, .undo = true}, {1010}, {1021}}, {{1005}, {1006, .undo = true}}},
 	.after = {{1030, 0}, {1030, 1}, {1125, 0}, {1130, 1}, {1140, 0}},
 	.most = 3,
-	.least = 2,
+	.smallest = 2,
 	.states_min = 200000,
     },
     {
@@ -144,7 +144,7 @@ const struct lease_scenario lease_sound[] = {
 	.cpu = {{{1000, .undo = true}, {1001, .undo = true}}, {{1002}, {1003}}},
 	.after = {{1004, 0}, {1005, 1}, {1110, 0}, {1150, 1}},
 	.most = 2,
-	.least = 0,
+	.smallest = 0,
 	.states_min = 200000,
     },
     {
@@ -153,7 +153,7 @@ const struct lease_scenario lease_sound[] = {
 	.cpu = {{{1000, .undo = true}, {1110}}, {{1101}, {1102}}},
 	.after = {{1150, 0}, {1201, 1}, {1211, 0}},
 	.most = 2,
-	.least = 2,
+	.smallest = 2,
 	.states_min = 100000,
     },
     {
@@ -162,7 +162,7 @@ const struct lease_scenario lease_sound[] = {
 	.cpu = {{{1000, .undo = true}}, {{1001}}, {{1002}}},
 	.after = {{1003, 0}, {1003, 1}, {1110, 2}},
 	.most = 2,
-	.least = 1,
+	.smallest = 1,
 	.states_min = 600000,
     },
     {
@@ -171,7 +171,7 @@ const struct lease_scenario lease_sound[] = {
 	.cpu = {{{1000}, {1001}}, {{1002}, {1003}}},
 	.after = {{1030, 0}, {1104, 0}, {1105, 1}, {1210, 1}},
 	.most = 1,
-	.least = 1,
+	.smallest = 1,
 	.states_min = 500000,
     },
     {
@@ -181,7 +181,7 @@ const struct lease_scenario lease_sound[] = {
 	.cpu = {{{1000}, {1001}}, {{1002}}},
 	.after = {{1030, 0}, {1104, 0}, {1105, 1}, {1210, 1}},
 	.most = 1,
-	.least = 1,
+	.smallest = 1,
 	.states_min = 30000,
     },
     {
@@ -192,7 +192,7 @@ const struct lease_scenario lease_sound[] = {
 	.cpu = {{{1000}, {1001}}, {{1002}, {1003}}},
 	.after = {{1030, 0}, {1104, 0}, {1125, 1}, {1250, 1}},
 	.most = 2,
-	.least = 2,
+	.smallest = 2,
 	.states_min = 20000,
     },
     {
@@ -203,7 +203,7 @@ const struct lease_scenario lease_sound[] = {
 	.cpu = {{{1000}, {1001}}, {{1002}, {1201}}},
 	.after = {{1202, 0}, {1402, 1}, {1610, 0}},
 	.most = 2,
-	.least = 1,
+	.smallest = 1,
 	.states_min = 30000,
     },
     {
@@ -214,7 +214,7 @@ const struct lease_scenario lease_sound[] = {
 	.cpu = {{{1000}}, {{1001}}},
 	.after = {{1050, 0}, {1102, 0}, {1210, 1}, {1330, 0}},
 	.most = 1,
-	.least = 1,
+	.smallest = 1,
 	.states_min = 20000,
     },
     {
@@ -312,7 +312,7 @@ const struct lease_scenario lease_faulty[] = {
     {
 	.name = "fault: a use is undone without the claim",
 	.throttle = {THROTTLE(2, 2, 2, 1, 150, 0, 0)},
-	.fault = FAULT_UNDO_UNCLAIMED,
+	.fault = FAULT_UNDO_UNLOCKED,
 	.cpu = {{{1000, .undo = true}}, {{1001}}},
 	.finds = "throttle 0",
     },

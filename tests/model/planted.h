@@ -10,9 +10,9 @@
 /* clang-format off */
 #define PLANTED_FAULTS(x) \
 	x(TTL_PLAIN_STORE)       /* the filter's cells are raised without a compare-and-swap */ \
-	x(THROTTLE_TORN_LOOK)    /* a refusal by reading does not look at the claim again */ \
-	x(THROTTLE_JUDGED_ONCE)  /* what was seen free is taken without a look under the claim */ \
-	x(THROTTLE_LET_GO_EARLY) /* the claim is given back before the lease is counted */ \
+	x(THROTTLE_TORN_LOOK)    /* a refusal by reading does not look at the lock again */ \
+	x(THROTTLE_JUDGED_ONCE)  /* what was seen free is taken without a look under the lock */ \
+	x(THROTTLE_LET_GO_EARLY) /* the lock is given back before the lease is counted */ \
 	x(LEASE_FORFEIT)         /* what is left of a lease is not handed back */ \
 	x(LEASE_TWICE)           /* it is handed back, and stays on lease */ \
 	x(LEASE_TO_NEWEST)       /* it is handed back to the newest bucket, not to its own */ \
@@ -20,15 +20,15 @@
 	x(LEASE_NO_END)          /* a lease is used after its end */ \
 	x(BUCKET_COOLS_EARLY)    /* a bucket cools from when it was leased from */ \
 	x(UNDO_FORGETS)          /* the use that is undone is not given back */ \
-	x(UNDO_UNCLAIMED)        /* a use is undone in the shared state without its claim */ \
-	x(BAN_READ_ONCE)         /* an entry is read without its claim */ \
+	x(UNDO_UNLOCKED)        /* a use is undone in the shared state without its lock */ \
+	x(BAN_READ_ONCE)         /* an entry is read without its lock */ \
 	x(BAN_READ_BY_TIME)      /* it is whole where its time is the same after the look */ \
-	x(BAN_UNCLAIMED)         /* an entry is written without its claim */ \
-	x(BAN_JUDGED_ONCE)       /* an entry is claimed, and not looked at again */ \
+	x(BAN_UNLOCKED)         /* an entry is written without its lock */ \
+	x(BAN_JUDGED_ONCE)       /* an entry is locked, and not looked at again */ \
 	x(BAN_FILTER_LATE)       /* the filter is raised when the entry is there */ \
 	x(BAN_EVICTS)            /* a full set makes room */ \
 	x(POOL_TO_OTHER)         /* a pool's lease is handed back to the other target */ \
-	x(POOL_UNCLAIMED)        /* and without a claim */ \
+	x(POOL_UNLOCKED)        /* and without a lock */ \
 	x(POOL_NO_END)           /* and used after its end */
 /* clang-format on */
 

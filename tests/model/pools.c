@@ -36,7 +36,7 @@ static struct {
 	struct explore_note
 	    note[CPUS + EXPLORE_NOTES_MAX]; /* of what was before, then of the CPUs */
 	int before;
-	unsigned int most, least; /* uses in all */
+	unsigned int most, smallest; /* uses in all */
 } p;
 
 static struct explore_result result;
@@ -119,7 +119,7 @@ static const char *check(void *arg, const struct explore_note *notes, int n)
 			return "a target got too many";
 	}
 	p.most = all > p.most ? all : p.most;
-	p.least = all < p.least ? all : p.least;
+	p.smallest = all < p.smallest ? all : p.smallest;
 	for (unsigned int i = 0; i < TARGETS * p.each.limit; i++)
 		if (pacer_pool_next(&p.each, TARGETS, &memory.pool, &lease, FAR) !=
 		    PACER_THROTTLE_ADMIT)
@@ -156,7 +156,7 @@ static void follow(const struct pool_scenario *scenario)
 	memset(&memory, 0, sizeof(memory));
 	memset(&p, 0, sizeof(p));
 	p.scenario = scenario;
-	p.least = ~0u;
+	p.smallest = ~0u;
 	assert_int_equal(pacer_throttle_configure(&p.each, &scenario->each), PACER_THROTTLE_OK);
 	plant(scenario->fault);
 	run_before();
@@ -166,7 +166,7 @@ static void follow(const struct pool_scenario *scenario)
 	if (result.faults)
 		printf("%llu faulty: %s\n", (unsigned long long)result.faults, result.fault);
 	else
-		printf("%u to %u uses\n", p.least, p.most);
+		printf("%u to %u uses\n", p.smallest, p.most);
 }
 
 void test_pool_interleavings(void **state)
@@ -215,7 +215,7 @@ void test_pool_finds_faults(void **state)
 	     {3, 3, 2, 2, 100, 200, 20, 0},
 	     {1000, 1001},
 	     {{1030}, {1030}},
-	     FAULT_POOL_UNCLAIMED,
+	     FAULT_POOL_UNLOCKED,
 	     "uses have been lost"},
 	    {"used after its end",
 	     {2, 2, 2, 2, 100, 200, 20, 0},

@@ -13,7 +13,7 @@ _Static_assert(ODD_INVERSE *PACER_HASH_ODD == 1, "keys come to the places asked 
  * any CPU had gone to the shared memory by then, which the real time cannot be before.
  */
 struct entry {
-	uint64_t key, now_ns, len_bytes, reason, tier, reached_ns, index[TIERS];
+	uint64_t key, now_ns, len_bytes, reason, limiter, reached_ns, index[LIMITERS];
 };
 
 _Static_assert(sizeof(struct entry) == EXPLORE_NOTE_WORDS * sizeof(uint64_t), "a note's words");
@@ -29,10 +29,10 @@ static struct {
 	struct entry
 	    log[LOG_MAX]; /* in order of commitment; those before, the CPUs', those after */
 	int before, logged;
-	uint64_t reached_ns[2];	     /* by what is over: before the CPUs start, and since */
-	uint64_t now_ns[CPUS];	     /* of the packet that the CPU is at */
-	uint64_t since[CPUS];	     /* the CPU's accesses when it began with that */
-	uint64_t index[CPUS][TIERS]; /* the record of each tier that the CPU was at last */
+	uint64_t reached_ns[2];		/* by what is over: before the CPUs start, and since */
+	uint64_t now_ns[CPUS];		/* of the packet that the CPU is at */
+	uint64_t since[CPUS];		/* the CPU's accesses when it began with that */
+	uint64_t index[CPUS][LIMITERS]; /* the record of each limit that the CPU was at last */
 	char fault[EXPLORE_FAULT_MAX];
 } s;
 
@@ -43,13 +43,13 @@ static uint32_t amount(const struct limits *l)
 	return l->amount ? l->amount : 1;
 }
 
-static void tier_take_lines(struct pacer_tier *t)
+static void limiter_take_lines(struct pacer_limiter *t)
 {
 	s.used +=
 	    ((2 * t->sets + t->shared) * pacer_stride(t) + PACER_LINE_UNITS - 1) / PACER_LINE_UNITS;
 }
 
-static void rate_setup(struct pacer_tier *t, const struct limits *l)
+static void rate_setup(struct pacer_limiter *t, const struct limits *l)
 {
 	enum pacer_rate_error error =
 	    pacer_rate_profile(&t->rate, l->cost, amount(l), l->window_ns, l->limit, 0);
@@ -58,10 +58,10 @@ static void rate_setup(struct pacer_tier *t, const struct limits *l)
 	(void)error;
 	t->idle_ns = l->slack_ns;
 	t->units = 1;
-	tier_take_lines(t);
+	limiter_take_lines(t);
 }
 
-static void tier_setup(struct pacer_tier *t, const struct limits *l)
+static void limiter_setup(struct pacer_limiter *t, const struct limits *l)
 {
 	enum pacer_window_error error;
 
@@ -73,12 +73,12 @@ static void tier_setup(struct pacer_tier *t, const struct limits *l)
 	t->gap_ns = l->gap_ns;
 	t->mask4[0] = t->mask4[1] = l->all ? 0 : ~0u;
 	t->key_id = !l->all;
-	if (l->kind == PACER_TIER_SKETCH) {
+	if (l->kind == PACER_LIMITER_GAP) {
 		t->units = PACER_LINE_UNITS;
 		s.used += l->sets;
 		return;
 	}
-	if (l->kind == PACER_TIER_RATE) {
+	if (l->kind == PACER_LIMITER_RATE) {
 		rate_setup(t, l);
 		return;
 	}
@@ -91,7 +91,7 @@ static void tier_setup(struct pacer_tier *t, const struct limits *l)
 	    pacer_later(t->window.ring_ns, l->gap_ns ? l->gap_ns + t->window.slot_ns + 1 : 0);
 	t->idle_ns += l->slack_ns;
 	t->units = t->window.units;
-	tier_take_lines(t);
+	limiter_take_lines(t);
 }
 
 static void judge(const struct packet *p, struct entry *e)
@@ -101,7 +101,7 @@ static void judge(const struct packet *p, struct entry *e)
 	__u32 outcome;
 
 	w.pkt.family = PACER_FAMILY_4;
-	w.pkt.key[PACER_WORD_SADDR] = pacer_hash_fold(sc->key[p->key].place * ODD_INVERSE);
+	w.pkt.key[PACER_WORD_SADDR] = pacer_hash_fold(sc->key[p->key].home * ODD_INVERSE);
 	w.pkt.key[PACER_WORD_DADDR] = pacer_hash_fold(sc->key[p->key].mark);
 	w.pkt.len_bytes = p->len_bytes;
 	outcome = sc->judge ? sc->judge(&w) : judge_parsed(&w);
@@ -109,7 +109,7 @@ static void judge(const struct packet *p, struct entry *e)
 			    .now_ns = p->now_ns,
 			    .len_bytes = p->len_bytes,
 			    .reason = pacer_outcome_reason(outcome),
-			    .tier = pacer_outcome_tier(outcome)};
+			    .limiter = pacer_outcome_limiter(outcome)};
 }
 
 /* Outside of the exploration, by one CPU. */
@@ -123,14 +123,14 @@ static void judge_in_turn(const struct packet *p)
 	e->reached_ns = s.reached_ns[0];
 }
 
-static const struct pacer_tier *tier_of(size_t offset)
+static const struct pacer_limiter *limiter_of(size_t offset)
 {
 	uint32_t line = offset / sizeof(struct pacer_line);
-	uint32_t tier = s.policy.rule[0].n_tiers;
+	uint32_t limiter = s.policy.rule[0].n_limiters;
 
-	while (tier-- && line < s.policy.rule[0].tier[tier].base)
+	while (limiter-- && line < s.policy.rule[0].limiter[limiter].base)
 		;
-	return &s.policy.rule[0].tier[tier];
+	return &s.policy.rule[0].limiter[limiter];
 }
 
 /* The same, or more, of an access to a narrow record: a cell, or eight of them to be copied. */
@@ -145,25 +145,25 @@ static int width_narrow(size_t offset)
 /* Of an access: times have 8 bytes, a record's head and all cells of a sketch. */
 static int width(void *arg, size_t offset)
 {
-	const struct pacer_tier *t = tier_of(offset);
+	const struct pacer_limiter *t = limiter_of(offset);
 
 	(void)arg;
-	if (t->kind == PACER_TIER_RECORD && pacer_window_narrow(&t->window))
+	if (t->kind == PACER_LIMITER_WINDOW && pacer_window_narrow(&t->window))
 		return width_narrow(offset);
-	if (t->kind == PACER_TIER_RATE)
+	if (t->kind == PACER_LIMITER_RATE)
 		return offset % sizeof(struct pacer_entry) == offsetof(struct pacer_entry, tat_ns)
 			   ? 8
 			   : 4;
 	offset %= sizeof(struct pacer_line);
 	if (offset % 8)
 		return 4;
-	if (t->kind == PACER_TIER_SKETCH)
+	if (t->kind == PACER_LIMITER_GAP)
 		return offset ? 8 : 4;
 	return offset == offsetof(struct pacer_line, head_ns) ? 8 : 4;
 }
 
 /* Of the first unit of an entry, or of a sketch's line: as pacer_hold has it. */
-static uint32_t index_of(const struct pacer_tier *t, uint32_t unit)
+static uint32_t index_of(const struct pacer_limiter *t, uint32_t unit)
 {
 	return unit - (unit - PACER_LINE_UNITS * t->base) % pacer_stride(t);
 }
@@ -178,14 +178,14 @@ static struct pacer_entry *entry_at(struct pacer_line *lines, uint32_t index)
 	return &unit_at(lines, index)->entry;
 }
 
-/* Who admits lets go of the record that counted the packet, and then goes to no other of its tier.
+/* Who admits lets go of the record that counted the packet, and then goes to no other of its limit.
  */
 static void access(void *arg, int cpu, size_t offset)
 {
-	const struct pacer_tier *t = tier_of(offset);
+	const struct pacer_limiter *t = limiter_of(offset);
 
 	(void)arg;
-	s.index[cpu][t - s.policy.rule[0].tier] = index_of(t, offset / sizeof(union pacer_unit));
+	s.index[cpu][t - s.policy.rule[0].limiter] = index_of(t, offset / sizeof(union pacer_unit));
 }
 
 static void start(void *arg)
@@ -211,7 +211,7 @@ static void run(void *arg, int cpu)
 		for (k = 0; k < CPUS; k++)
 			if (s.now_ns[k] && explore_steps(k) > s.since[k])
 				s.reached_ns[1] = pacer_later(s.reached_ns[1], s.now_ns[k]);
-		for (k = 0; k < TIERS && e.reason == PACER_ADMIT; k++)
+		for (k = 0; k < LIMITERS && e.reason == PACER_ADMIT; k++)
 			e.index[k] = s.index[cpu][k];
 		if (s.scenario->ahead && e.reason == PACER_ADMIT)
 			e.reached_ns = s.reached_ns[1];
@@ -221,12 +221,12 @@ static void run(void *arg, int cpu)
 	}
 }
 
-static uint64_t tier_key(const struct limits *l, const struct entry *e)
+static uint64_t limiter_key(const struct limits *l, const struct entry *e)
 {
 	return l->all ? 0 : e->key;
 }
 
-static uint32_t tier_cost(const struct limits *l, const struct entry *e)
+static uint32_t limiter_cost(const struct limits *l, const struct entry *e)
 {
 	return l->cost == PACER_COST_BYTES ? e->len_bytes : 1;
 }
@@ -242,7 +242,7 @@ static void count_times(const struct limits *l, uint64_t at_ns[LOG_MAX])
 			continue;
 		at_ns[i] = s.log[i].now_ns;
 		for (j = 0; j < i; j++)
-			if (tier_key(l, &s.log[j]) == tier_key(l, &s.log[i]))
+			if (limiter_key(l, &s.log[j]) == limiter_key(l, &s.log[i]))
 				at_ns[i] = pacer_later(at_ns[i], at_ns[j]);
 	}
 }
@@ -256,9 +256,9 @@ static const char *check_bucket(const struct limits *l, const uint64_t at_ns[LOG
 	int j;
 
 	for (j = i; j >= 0; j--) {
-		if (!at_ns[j] || tier_key(l, &s.log[j]) != tier_key(l, e))
+		if (!at_ns[j] || limiter_key(l, &s.log[j]) != limiter_key(l, e))
 			continue;
-		sum += tier_cost(l, &s.log[j]);
+		sum += limiter_cost(l, &s.log[j]);
 		if (sum * l->window_ns > l->limit * l->window_ns + amount(l) * (now_ns - at_ns[j]))
 			return FAULT("G1: key %" PRIu64 " has %" PRIu64 " from %" PRIu64
 				     " to %" PRIu64 ", over its rate with a burst of %u",
@@ -272,20 +272,20 @@ static const char *check_admission(const struct limits *l, const uint64_t at_ns[
 {
 	const struct entry *e = &s.log[i];
 	uint64_t now_ns = s.scenario->ahead ? pacer_later(at_ns[i], e->reached_ns) : at_ns[i];
-	uint64_t sum = tier_cost(l, e);
+	uint64_t sum = limiter_cost(l, e);
 	int j;
 
-	if (l->kind == PACER_TIER_RATE)
+	if (l->kind == PACER_LIMITER_RATE)
 		return check_bucket(l, at_ns, i);
 	for (j = 0; j < i; j++) {
-		if (!at_ns[j] || tier_key(l, &s.log[j]) != tier_key(l, e))
+		if (!at_ns[j] || limiter_key(l, &s.log[j]) != limiter_key(l, e))
 			continue;
 		if (now_ns - at_ns[j] < l->gap_ns)
 			return FAULT("G1: key %" PRIu64 " admitted at %" PRIu64 " and %" PRIu64
 				     ", gap %" PRIu64,
 				     e->key, at_ns[j], now_ns, l->gap_ns);
 		if (now_ns - at_ns[j] <= l->window_ns)
-			sum += tier_cost(l, &s.log[j]);
+			sum += limiter_cost(l, &s.log[j]);
 	}
 	if (l->limit && sum > l->limit)
 		return FAULT("G1: key %" PRIu64 " has %" PRIu64 " in the window to %" PRIu64
@@ -305,34 +305,36 @@ static const char *check_bucket_denial(const struct limits *l, int i)
 		const struct entry *a = &s.log[j];
 
 		if (a->reason == PACER_ADMIT &&
-		    (s.scenario->shares || tier_key(l, a) == tier_key(l, e)))
+		    (s.scenario->shares || limiter_key(l, a) == limiter_key(l, e)))
 			tat = pacer_later(tat, a->now_ns * amount(l)) +
-			      tier_cost(l, a) * l->window_ns;
+			      limiter_cost(l, a) * l->window_ns;
 	}
-	if (pacer_later(tat, now) + tier_cost(l, e) * l->window_ns > now + l->limit * l->window_ns)
+	if (pacer_later(tat, now) + limiter_cost(l, e) * l->window_ns >
+	    now + l->limit * l->window_ns)
 		return NULL;
 	return FAULT("G2: key %" PRIu64 " denied at %" PRIu64 " without a ground (rate)", e->key,
 		     e->now_ns);
 }
 
-/* G2 for the denial i: is there something in the log for which the tier may have denied it? */
-static const char *check_denial(const struct limits *l, const struct pacer_tier *t,
+/* G2 for the denial i: is there something in the log for which the limit may have denied it? */
+static const char *check_denial(const struct limits *l, const struct pacer_limiter *t,
 				const uint64_t at_ns[LOG_MAX], int i)
 {
 	const struct entry *e = &s.log[i];
 	bool gap = e->reason == PACER_DENY_GAP;
-	uint64_t sum = tier_cost(l, e);
+	uint64_t sum = limiter_cost(l, e);
 	int j;
 
-	if (l->kind == PACER_TIER_RATE)
+	if (l->kind == PACER_LIMITER_RATE)
 		return check_bucket_denial(l, i);
 	for (j = 0; j < s.logged; j++) {
-		if (!at_ns[j] || (!s.scenario->shares && tier_key(l, &s.log[j]) != tier_key(l, e)))
+		if (!at_ns[j] ||
+		    (!s.scenario->shares && limiter_key(l, &s.log[j]) != limiter_key(l, e)))
 			continue;
 		if (gap && at_ns[j] + l->gap_ns > e->now_ns)
 			return NULL;
 		if (at_ns[j] + t->window.ring_ns > e->now_ns)
-			sum += tier_cost(l, &s.log[j]);
+			sum += limiter_cost(l, &s.log[j]);
 	}
 	if (gap || sum <= l->limit)
 		return FAULT("G2: key %" PRIu64 " denied at %" PRIu64 " without a ground (%s)",
@@ -340,10 +342,10 @@ static const char *check_denial(const struct limits *l, const struct pacer_tier 
 	return NULL;
 }
 
-static const char *check_log(uint32_t tier)
+static const char *check_log(uint32_t limiter)
 {
-	const struct limits *l = &s.scenario->tier[tier];
-	const struct pacer_tier *t = &s.policy.rule[0].tier[tier];
+	const struct limits *l = &s.scenario->limiter[limiter];
+	const struct pacer_limiter *t = &s.policy.rule[0].limiter[limiter];
 	uint64_t at_ns[LOG_MAX];
 	const char *fault = NULL;
 	int i;
@@ -360,30 +362,30 @@ static const char *check_log(uint32_t tier)
 			 e->reason != PACER_DENY_RATE)
 			return FAULT("key %" PRIu64 " denied for reason %" PRIu64, e->key,
 				     e->reason);
-		else if (e->tier == tier)
+		else if (e->limiter == limiter)
 			fault = check_denial(l, t, at_ns, i);
 	}
 	return fault;
 }
 
-static uint64_t counted(uint32_t tier, uint32_t index)
+static uint64_t counted(uint32_t limiter, uint32_t index)
 {
 	uint64_t sum = 0;
 	int i;
 
 	for (i = s.before; i < s.logged; i++)
-		if (s.log[i].reason == PACER_ADMIT && s.log[i].index[tier] == index)
-			sum += tier_cost(&s.scenario->tier[tier], &s.log[i]);
+		if (s.log[i].reason == PACER_ADMIT && s.log[i].index[limiter] == index)
+			sum += limiter_cost(&s.scenario->limiter[limiter], &s.log[i]);
 	return sum;
 }
 
-static uint32_t cum_at(const struct pacer_tier *t, struct pacer_line *lines, uint32_t index)
+static uint32_t running_at(const struct pacer_limiter *t, struct pacer_line *lines, uint32_t index)
 {
 	return pacer_window_narrow(&t->window) ? unit_at(lines, index + 1)->cell[0]
-					       : lines[index / PACER_LINE_UNITS].cum;
+					       : lines[index / PACER_LINE_UNITS].running;
 }
 
-static uint32_t cum_mask(const struct pacer_tier *t)
+static uint32_t running_mask(const struct pacer_limiter *t)
 {
 	return pacer_window_narrow(&t->window) ? 0xff : ~0u;
 }
@@ -392,37 +394,38 @@ static uint32_t cum_mask(const struct pacer_tier *t)
  * What a record's cum has grown by is what was admitted in it; one that changed hands may have
  * begun with what the shared record held at some moment.
  */
-static const char *check_cum(uint32_t tier, uint32_t index)
+static const char *check_running(uint32_t limiter, uint32_t index)
 {
-	const struct pacer_tier *t = &s.policy.rule[0].tier[tier];
+	const struct pacer_limiter *t = &s.policy.rule[0].limiter[limiter];
 	uint32_t shared = PACER_LINE_UNITS * t->base + 2 * t->sets * pacer_stride(t);
-	uint32_t grown = cum_at(t, s.lines, index) - cum_at(t, s.initial, index);
-	uint32_t begun = grown - (uint32_t)counted(tier, index);
+	uint32_t grown = running_at(t, s.lines, index) - running_at(t, s.initial, index);
+	uint32_t begun = grown - (uint32_t)counted(limiter, index);
 
-	if (!(begun & cum_mask(t)))
+	if (!(begun & running_mask(t)))
 		return NULL;
-	begun += cum_at(t, s.initial, index) - cum_at(t, s.initial, shared);
-	if (pacer_claim_tag(entry_at(s.lines, index)->claim) !=
-		pacer_claim_tag(entry_at(s.initial, index)->claim) &&
-	    (begun & cum_mask(t)) <= counted(tier, shared))
+	begun += running_at(t, s.initial, index) - running_at(t, s.initial, shared);
+	if (pacer_lock_tag(entry_at(s.lines, index)->lock) !=
+		pacer_lock_tag(entry_at(s.initial, index)->lock) &&
+	    (begun & running_mask(t)) <= counted(limiter, shared))
 		return NULL;
 	return FAULT("record %u counts %u, of which %" PRIu64 " were admitted in it", index,
-		     grown & cum_mask(t), counted(tier, index));
+		     grown & running_mask(t), counted(limiter, index));
 }
 
-static const char *check_lines(uint32_t tier, bool cum)
+static const char *check_lines(uint32_t limiter, bool running)
 {
-	const struct pacer_tier *t = &s.policy.rule[0].tier[tier];
-	bool sketch = t->kind == PACER_TIER_SKETCH;
+	const struct pacer_limiter *t = &s.policy.rule[0].limiter[limiter];
+	bool sketch = t->kind == PACER_LIMITER_GAP;
 	uint32_t n = sketch ? t->sets : 2 * t->sets + t->shared;
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
 		uint32_t index = PACER_LINE_UNITS * t->base + i * pacer_stride(t);
-		const char *fault =
-		    t->kind != PACER_TIER_RECORD || !cum ? NULL : check_cum(tier, index);
+		const char *fault = t->kind != PACER_LIMITER_WINDOW || !running
+					? NULL
+					: check_running(limiter, index);
 
-		if (entry_at(s.lines, index)->claim & PACER_CLAIM_HELD)
+		if (entry_at(s.lines, index)->lock & PACER_LOCK_HELD)
 			return FAULT("entry %u is left held", index);
 		if (fault)
 			return fault;
@@ -439,15 +442,15 @@ static const char *invariant(void *arg)
 	(void)arg;
 	if (s.scenario->still && memcmp(s.lines, s.initial, sizeof(s.lines)) != 0)
 		return FAULT("a denied packet wrote");
-	for (i = 0; i < s.policy.rule[0].n_tiers; i++) {
-		const struct pacer_tier *t = &s.policy.rule[0].tier[i];
+	for (i = 0; i < s.policy.rule[0].n_limiters; i++) {
+		const struct pacer_limiter *t = &s.policy.rule[0].limiter[i];
 
-		for (k = 0; t->kind != PACER_TIER_SKETCH && k < t->sets; k++) {
+		for (k = 0; t->kind != PACER_LIMITER_GAP && k < t->sets; k++) {
 			uint32_t first = PACER_LINE_UNITS * t->base + 2 * k * pacer_stride(t);
 			uint32_t second = first + pacer_stride(t);
-			uint32_t tag = pacer_claim_tag(entry_at(s.lines, first)->claim);
+			uint32_t tag = pacer_lock_tag(entry_at(s.lines, first)->lock);
 
-			if (tag && tag == pacer_claim_tag(entry_at(s.lines, second)->claim))
+			if (tag && tag == pacer_lock_tag(entry_at(s.lines, second)->lock))
 				return FAULT("tag %u has both records of set %u", tag, k);
 		}
 	}
@@ -473,18 +476,18 @@ static void tally_end(void)
 		o->most = admitted;
 	if (tally(PACER_DENY_CONTENDED))
 		o->contended++;
-	else if (admitted < o->least)
-		o->least = admitted;
+	else if (admitted < o->smallest)
+		o->smallest = admitted;
 }
 
 /* `cum`: none but the CPUs' packets have been judged, so that it is known where. */
-static const char *check_all(bool cum)
+static const char *check_all(bool running)
 {
 	const char *fault = NULL;
 	uint32_t i;
 
-	for (i = 0; i < s.policy.rule[0].n_tiers && !fault; i++) {
-		fault = check_lines(i, cum);
+	for (i = 0; i < s.policy.rule[0].n_limiters && !fault; i++) {
+		fault = check_lines(i, running);
 		if (!fault)
 			fault = check_log(i);
 	}
@@ -539,8 +542,8 @@ static void setup(const struct scenario *sc)
 	memset(&s, 0, sizeof(s));
 	s.scenario = sc;
 	s.policy.rules = 1;
-	for (i = 0; i < TIERS && sc->tier[i].kind != PACER_TIER_NONE; i++)
-		tier_setup(&r->tier[r->n_tiers++], &sc->tier[i]);
+	for (i = 0; i < LIMITERS && sc->limiter[i].kind != PACER_LIMITER_NONE; i++)
+		limiter_setup(&r->limiter[r->n_limiters++], &sc->limiter[i]);
 	if (sc->spoil)
 		sc->spoil(r);
 	assert(s.used <= LINES);
@@ -573,7 +576,7 @@ void scenario_explore(const struct scenario *sc, struct outcome *outcome)
 		model.cpus++;
 	setup(sc);
 	memset(outcome, 0, sizeof(*outcome));
-	outcome->least = ~0u;
+	outcome->smallest = ~0u;
 	s.outcome = outcome;
 	model.bytes = s.used * sizeof(s.lines[0]);
 	outcome->in_turn[0] = run_in_turn(0, 1, model.cpus);

@@ -22,18 +22,18 @@
 #include "planted.h"
 #include "parsed.h"
 
-#define TIERS	2
-#define KEYS	8 /* 1 to 7; 0 ends a list */
-#define CPUS	3
-#define PACKETS 3
-#define AROUND	6
-#define LINES	8
-#define LOG_MAX (AROUND + CPUS * PACKETS + AROUND)
+#define LIMITERS 2
+#define KEYS	 8 /* 1 to 7; 0 ends a list */
+#define CPUS	 3
+#define PACKETS	 3
+#define AROUND	 6
+#define LINES	 8
+#define LOG_MAX	 (AROUND + CPUS * PACKETS + AROUND)
 
 /* In the operator's units. A rate: `limit` is its burst, and `amount` (0: one) come in window_ns.
  */
 struct limits {
-	enum pacer_tier_kind kind;
+	enum pacer_limiter_kind kind;
 	uint32_t rows, sets, shared;
 	uint64_t gap_ns, window_ns;
 	uint32_t limit, slots, amount;
@@ -53,15 +53,15 @@ typedef __u32 judge_fn(struct pacer_walk *w);
 
 struct scenario {
 	const char *name;
-	struct limits tier[TIERS];
+	struct limits limiter[LIMITERS];
 	struct pacer_hash key[KEYS];
 	struct packet before[AROUND];	  /* admitted in turn, before the CPUs start */
 	struct packet cpu[CPUS][PACKETS]; /* each CPU's, at once with the others' */
 	struct packet after[AROUND];	  /* in turn, after each schedule */
-	unsigned int most;  /* of the CPUs' packets are admitted by the best schedule */
-	unsigned int least; /* and by the worst in which none is denied as contended */
-	bool shares;	    /* keys may be denied on account of each other */
-	bool still;	    /* all are denied by reading: nothing is written */
+	unsigned int most;     /* of the CPUs' packets are admitted by the best schedule */
+	unsigned int smallest; /* and by the worst in which none is denied as contended */
+	bool shares;	       /* keys may be denied on account of each other */
+	bool still;	       /* all are denied by reading: nothing is written */
 	bool ahead; /* a time counts as that of the clock furthest ahead, whichever key it judged */
 	uint64_t states_min;
 	judge_fn *judge;		     /* instead of judge_parsed */
@@ -71,9 +71,9 @@ struct scenario {
 
 struct outcome {
 	struct explore_result explored;
-	unsigned int in_turn[2];  /* admitted with the CPUs one after the other, from either end */
-	unsigned int most, least; /* least: of the ends without contended denials */
-	uint64_t contended;	  /* ends with them */
+	unsigned int in_turn[2]; /* admitted with the CPUs one after the other, from either end */
+	unsigned int most, smallest; /* least: of the ends without contended denials */
+	uint64_t contended;	     /* ends with them */
 };
 
 void scenario_explore(const struct scenario *scenario, struct outcome *outcome);

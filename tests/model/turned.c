@@ -30,7 +30,7 @@ struct turned {
 	struct packet cpu[OF][OF];    /* by both */
 	struct packet after[AROUND];
 	bool together; /* a key's two places are one record */
-	unsigned int most, least;
+	unsigned int most, smallest;
 	bool contended; /* is anything ever? */
 	uint64_t states_min;
 	void (*spoil)(struct pacer_rule *r);
@@ -44,7 +44,7 @@ static struct {
 	uint64_t secret[2][PACER_SECRETS];
 	struct pacer_state state;
 	struct packet admitted[LOG_MAX];
-	unsigned int before, n, contended, most, least;
+	unsigned int before, n, contended, most, smallest;
 	char fault[EXPLORE_FAULT_MAX];
 } s;
 
@@ -136,7 +136,7 @@ static const char *check_released(void)
 	uint32_t i;
 
 	for (i = 0; i < LINES; i++)
-		if (s.lines[i].claim & PACER_CLAIM_HELD)
+		if (s.lines[i].lock & PACER_LOCK_HELD)
 			return FAULT("line %u is left held", i);
 	return NULL;
 }
@@ -170,8 +170,8 @@ static const char *check(void *arg, const struct explore_note *notes, int n)
 		fault = check_note(&notes[i]);
 	if (s.n - s.before > s.most)
 		s.most = s.n - s.before;
-	if (contended == s.contended && s.n - s.before < s.least)
-		s.least = s.n - s.before;
+	if (contended == s.contended && s.n - s.before < s.smallest)
+		s.smallest = s.n - s.before;
 	if (!fault)
 		fault = check_admitted();
 	return fault ? fault : check_after();
@@ -181,15 +181,16 @@ static const char *check(void *arg, const struct explore_note *notes, int n)
 static void load(const struct turned *sc)
 {
 	struct pacer_rule *r = &s.policy.rule[0];
-	struct pacer_tier *t = &r->tier[0];
+	struct pacer_limiter *t = &r->limiter[0];
 	enum pacer_window_error error;
 
 	memset(&s, 0, sizeof(s));
 	s.scenario = sc;
-	s.least = ~0u;
+	s.smallest = ~0u;
 	s.policy.rules = 1;
-	r->n_tiers = 1;
-	*t = (struct pacer_tier){.kind = PACER_TIER_RECORD, .sets = SETS, .shared = 1, .key_id = 1};
+	r->n_limiters = 1;
+	*t = (struct pacer_limiter){
+	    .kind = PACER_LIMITER_WINDOW, .sets = SETS, .shared = 1, .key_id = 1};
 	memset(t->mask4, 0xff, sizeof(t->mask4));
 	error = pacer_window_profile(&t->window, PACER_COST_PACKETS, LIMIT, WINDOW_NS, 1, 0);
 	assert(error == PACER_WINDOW_OK);
@@ -208,10 +209,10 @@ static void turn(void)
 {
 	struct pacer_rule *r = &s.policy.rule[0];
 
-	r->tier[1] = r->tier[0];
-	r->tier[1].until_ns = 1000000;
-	r->tier[0].secret = 1;
-	r->n_tiers = 2;
+	r->limiter[1] = r->limiter[0];
+	r->limiter[1].until_ns = 1000000;
+	r->limiter[0].secret = 1;
+	r->n_limiters = 2;
 	if (s.scenario->spoil)
 		s.scenario->spoil(r);
 }
@@ -240,23 +241,23 @@ static void explore_turned(const struct turned *sc, struct explore_result *resul
 	explore(&model, result);
 	printf("%s\n  %" PRIu64 " states, %" PRIu64
 	       " ends, %.2g interleavings, %u to %u admitted\n",
-	       sc->name, result->states, result->ends, result->interleavings, s.least, s.most);
+	       sc->name, result->states, result->ends, result->interleavings, s.smallest, s.most);
 	if (result->faults) {
 		printf("  %" PRIu64 " faulty; the shortest: %s\n", result->faults, result->fault);
 		explore_print(stdout, &result->shortest);
 	}
 }
 
-/* The old tier is not asked any more. */
+/* The old limit is not asked any more. */
 static void forget_old(struct pacer_rule *r)
 {
-	r->tier[1].until_ns = 1;
+	r->limiter[1].until_ns = 1;
 }
 
-/* The new tier takes the old one's records for idle before they are. */
+/* The new limit takes the old one's records for idle before they are. */
 static void idle_apart(struct pacer_rule *r)
 {
-	r->tier[0].idle_ns = 50;
+	r->limiter[0].idle_ns = 50;
 }
 
 /* Of the key 1 under both secrets: sets apart; those of 2 are the other way round. */
@@ -277,7 +278,7 @@ static const struct turned sound[] = {
 	.cpu = {{{1, 1010}, {1, 1011}}, {{2, 1010}, {2, 1012}}},
 	.after = {{1, 1020}, {2, 1020}},
 	.most = 2,
-	.least = 2,
+	.smallest = 2,
 	.contended = true,
 	.states_min = 10000,
     },
@@ -287,7 +288,7 @@ static const struct turned sound[] = {
 	.cpu = {{{1, 1010}, {2, 1011}}, {{2, 1010}}},
 	.after = {{1, 1020}, {2, 1020}, {1, 1021}, {2, 1022}},
 	.most = 3,
-	.least = 3,
+	.smallest = 3,
 	.contended = true,
 	.states_min = 10000,
     },
@@ -298,7 +299,7 @@ static const struct turned sound[] = {
 	.cpu = {{{1, 1010}, {1, 1011}}, {{1, 1010}, {1, 1012}}},
 	.after = {{1, 1020}},
 	.most = 1,
-	.least = 1,
+	.smallest = 1,
 	.contended = true,
 	.states_min = 1000,
     },
@@ -309,7 +310,7 @@ static const struct turned sound[] = {
 	.after = {{4, 1020}, {1, 1021}},
 	.together = true,
 	.most = 1,
-	.least = ~0u,
+	.smallest = ~0u,
 	.contended = true,
 	.states_min = 100,
     },
@@ -346,7 +347,7 @@ void test_turned(void **unused)
 		assert_int_equal(result.faults, 0);
 		assert_true(result.states >= sound[i].states_min && result.ends > 0);
 		assert_int_equal(s.most, sound[i].most);
-		assert_int_equal(s.least, sound[i].least);
+		assert_int_equal(s.smallest, sound[i].smallest);
 		assert_int_equal(s.contended > 0, sound[i].contended);
 	}
 }

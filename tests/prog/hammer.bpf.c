@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Packets of a few keys against one tier, or against a throttle or a pool, as fast as a CPU can,
- * with the time of every admission kept. HAMMER_FAULT makes claims that exclude nobody: the checker
+ * Packets of a few keys against one limit, or against a throttle or a pool, as fast as a CPU can,
+ * with the time of every admission kept. HAMMER_FAULT makes locks that exclude nobody: the checker
  * has to find that.
  */
 #include <linux/bpf.h>
@@ -99,10 +99,10 @@ static __always_inline __u64 hammer_at(const struct pacer_ask *q, const struct p
 	struct pacer_entry *head = pacer_entry_at(q->table, hold->index);
 	__u64 last_ns = 0;
 
-	if (head && q->tier->kind == PACER_TIER_RECORD) {
+	if (head && q->limiter->kind == PACER_LIMITER_WINDOW) {
 		last_ns = pacer_load64(&head->head_ns);
-		if (q->tier->gap_ns)
-			last_ns += (__u64)pacer_load(&head->last_off) << q->tier->last_shift;
+		if (q->limiter->gap_ns)
+			last_ns += (__u64)pacer_load(&head->last_off) << q->limiter->last_shift;
 	}
 	return pacer_later(q->now_ns, last_ns);
 }
@@ -189,7 +189,7 @@ static __always_inline void hammer_linger(__u64 before_ns)
 
 __attribute__((noinline)) int hammer_look(__u32 cpu, __u32 key, __u32 cost)
 {
-	struct pacer_ask q = {0, &hammer_plan.tier, 0, {0, 0}, cost};
+	struct pacer_ask q = {0, &hammer_plan.limiter, 0, {0, 0}, cost};
 	struct pacer_hold hold = {0};
 	struct hammer_event event = {.key = key, .cost = cost};
 	enum pacer_reason reason;

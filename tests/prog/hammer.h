@@ -14,11 +14,11 @@
 #define HAMMER_LATE    1024u
 #define HAMMER_RUN_NS  60000u /* a run of the program that takes longer was interrupted */
 
-enum hammer_kind { HAMMER_TIER, HAMMER_THROTTLE, HAMMER_POOL };
+enum hammer_kind { HAMMER_LIMITER, HAMMER_THROTTLE, HAMMER_POOL };
 
-/* What is hammered: one tier, and how its keys are drawn; a throttle; or a pool's targets. */
+/* What is hammered: one limit, and how its keys are drawn; a throttle; or a pool's targets. */
 struct hammer_plan {
-	struct pacer_tier tier;
+	struct pacer_limiter limiter;
 	struct pacer_throttle_profile throttle; /* of a pool's each target */
 	__u32 kind;				/* enum hammer_kind */
 	__u32 targets;

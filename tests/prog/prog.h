@@ -212,7 +212,7 @@ static inline void prog_counted(struct prog *p, uint32_t *counter, uint32_t *rea
 	assert_int_equal(changed, 1);
 }
 
-struct prog_fate {
+struct prog_judged {
 	uint32_t verdict, counter;
 	uint32_t outcome; /* its reason and its event: the counters tell no more */
 };
@@ -245,24 +245,24 @@ static inline uint32_t prog_event(struct prog *p, uint32_t counter)
 /* One packet: what became of it. Unless it was admitted or has banned its key, no line of state has
  * changed.
  */
-static inline struct prog_fate prog_fate(struct prog *p, const uint8_t *b, uint32_t n)
+static inline struct prog_judged prog_judged(struct prog *p, const uint8_t *b, uint32_t n)
 {
 	size_t size = p->n_lines * sizeof(*p->lines);
-	struct prog_fate fate = {0};
+	struct prog_judged judged = {0};
 	uint32_t reason = 0, event;
 
 	memcpy(p->lines_before, p->lines, size);
 	prog_counts(p, p->counts_before);
-	fate.verdict = prog_run(p, b, n);
-	prog_counted(p, &fate.counter, &reason, n);
-	event = prog_event(p, fate.counter);
+	judged.verdict = prog_run(p, b, n);
+	prog_counted(p, &judged.counter, &reason, n);
+	event = prog_event(p, judged.counter);
 	if (reason != PACER_ADMIT && event != PACER_BANNED && event != PACER_BANS_FULL &&
 	    memcmp(p->lines_before, p->lines, size))
 		fail_msg("a packet of reason %u has changed the state", reason);
 	p->reasons_seen[reason]++;
 	p->events_seen[event]++;
-	fate.outcome = pacer_outcome_with(reason, event);
-	return fate;
+	judged.outcome = pacer_outcome_with(reason, event);
+	return judged;
 }
 
 #endif

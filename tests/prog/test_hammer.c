@@ -2,7 +2,7 @@
 /*
  * Two CPUs on the same keys, the same throttle and the same pool in the kernel. Of all times at
  * which a key was admitted, no window holds more than its limit and no two are nearer than the gap;
- * and together they get what one CPU alone would get. A build without claims has to fail that.
+ * and together they get what one CPU alone would get. A build without locks has to fail that.
  */
 #include "prog.h"
 
@@ -280,9 +280,9 @@ struct scenario {
 };
 
 /* Without the slack that the loader adds: entries are to change hands often. */
-static void plan_rate(const struct scenario *s, struct pacer_tier *t)
+static void plan_rate(const struct scenario *s, struct pacer_limiter *t)
 {
-	t->kind = PACER_TIER_RATE;
+	t->kind = PACER_LIMITER_RATE;
 	t->units = 1;
 	assert_int_equal(pacer_rate_profile(&t->rate,
 					    s->cost_max > 1 ? PACER_COST_BYTES : PACER_COST_PACKETS,
@@ -292,18 +292,18 @@ static void plan_rate(const struct scenario *s, struct pacer_tier *t)
 
 static void plan(const struct scenario *s)
 {
-	struct pacer_tier *t = &h.plan->tier;
+	struct pacer_limiter *t = &h.plan->limiter;
 	uint32_t i;
 
 	oracle_seed(41);
 	memset(h.plan, 0, sizeof(*h.plan));
-	*t = (struct pacer_tier){.kind = s->limit ? PACER_TIER_RECORD : PACER_TIER_SKETCH,
-				 .rows = s->rows,
-				 .sets = s->sets,
-				 .shared = s->shared,
-				 .key_id = 1,
-				 .gap_ns = s->gap_ns,
-				 .units = PACER_LINE_UNITS};
+	*t = (struct pacer_limiter){.kind = s->limit ? PACER_LIMITER_WINDOW : PACER_LIMITER_GAP,
+				    .rows = s->rows,
+				    .sets = s->sets,
+				    .shared = s->shared,
+				    .key_id = 1,
+				    .gap_ns = s->gap_ns,
+				    .units = PACER_LINE_UNITS};
 	if (s->unit_ns) {
 		plan_rate(s, t);
 	} else if (s->limit) {
@@ -333,7 +333,7 @@ static void plan(const struct scenario *s)
  */
 static uint64_t entitled(const struct scenario *s)
 {
-	const struct pacer_window *w = &h.plan->tier.window;
+	const struct pacer_window *w = &h.plan->limiter.window;
 	uint64_t by_window = UINT64_MAX, by_gap = UINT64_MAX;
 
 	if (s->unit_ns)
@@ -598,7 +598,7 @@ static void test_checker(void **unused)
 }
 
 /*
- * Run with claims that exclude nobody until a gap or a window is passed. One is passed once in 1 to
+ * Run with locks that exclude nobody until a gap or a window is passed. One is passed once in 1 to
  * 700 meetings; were it once in 7000, none would be in FAULT_MEETINGS with a chance below a
  * millionth. Where the machine does not run the CPUs at once they do not meet: that is said, and is
  * no finding.
@@ -623,7 +623,7 @@ static void fault_is_found(const char *name, uint64_t (*once)(const void *of), c
 	assert_true(found);
 }
 
-static uint64_t once_at_a_tier(const void *of)
+static uint64_t once_at_a_limiter(const void *of)
 {
 	const struct scenario *s = of;
 
@@ -648,7 +648,7 @@ static void test_fault_is_found(void **unused)
 	open_object("hammer_fault.bpf.o");
 	h.met = prog_mmap(h.obj, ".data.met");
 	for (i = 0; i < ARRAY(of); i++)
-		fault_is_found(scenarios[of[i]].name, once_at_a_tier, &scenarios[of[i]]);
+		fault_is_found(scenarios[of[i]].name, once_at_a_limiter, &scenarios[of[i]]);
 	for (i = 0; i < ARRAY(uses); i++)
 		if (uses[i].lease > 1 && !uses[i].skew_ns)
 			fault_is_found(uses[i].name, once_at_uses, &uses[i]);

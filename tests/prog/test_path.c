@@ -5,7 +5,7 @@
  */
 #include "prog.h"
 
-#include "claim.h"
+#include "lock.h"
 #include "pacer.skel.h"
 
 static struct prog prog;
@@ -39,13 +39,13 @@ static const struct recipe udp6 = {.family = 6,
 static void judged_bytes(const char *what, const uint8_t *b, uint32_t n, uint32_t verdict,
 			 uint32_t counter, enum pacer_reason reason)
 {
-	struct prog_fate fate = prog_fate(&prog, b, n);
+	struct prog_judged judged = prog_judged(&prog, b, n);
 
-	if (fate.verdict != verdict || fate.counter != counter ||
-	    pacer_outcome_reason(fate.outcome) != reason)
+	if (judged.verdict != verdict || judged.counter != counter ||
+	    pacer_outcome_reason(judged.outcome) != reason)
 		fail_msg("%s, %u bytes: verdict %u, counter %u, %s; not %u, %u, %s", what, n,
-			 fate.verdict, fate.counter,
-			 reason_names[pacer_outcome_reason(fate.outcome)], verdict, counter,
+			 judged.verdict, judged.counter,
+			 reason_names[pacer_outcome_reason(judged.outcome)], verdict, counter,
 			 reason_names[reason]);
 }
 
@@ -58,22 +58,22 @@ static void judged(const char *what, const struct recipe *r, uint32_t verdict, u
 	judged_bytes(what, f.b, f.n, verdict, counter, reason);
 }
 
-/* The same of a packet under rule 1, and what befell it beside. */
-static void befell(const char *what, const struct recipe *r, uint32_t verdict,
-		   enum pacer_reason reason, uint32_t event)
+/* The same of a packet under rule 1, and what happened to it beside. */
+static void expect_event(const char *what, const struct recipe *r, uint32_t verdict,
+			 enum pacer_reason reason, uint32_t event)
 {
 	static struct frame f;
-	struct prog_fate fate;
+	struct prog_judged judged;
 
 	frame_build(&f, r);
-	fate = prog_fate(&prog, f.b, f.n);
-	if (fate.verdict != verdict || fate.counter != 1 ||
-	    pacer_outcome_reason(fate.outcome) != reason ||
-	    pacer_outcome_event(fate.outcome) != event)
+	judged = prog_judged(&prog, f.b, f.n);
+	if (judged.verdict != verdict || judged.counter != 1 ||
+	    pacer_outcome_reason(judged.outcome) != reason ||
+	    pacer_outcome_event(judged.outcome) != event)
 		fail_msg("%s: verdict %u, counter %u, %s, event %u; not %u, 1, %s, %u", what,
-			 fate.verdict, fate.counter,
-			 reason_names[pacer_outcome_reason(fate.outcome)],
-			 pacer_outcome_event(fate.outcome), verdict, reason_names[reason], event);
+			 judged.verdict, judged.counter,
+			 reason_names[pacer_outcome_reason(judged.outcome)],
+			 pacer_outcome_event(judged.outcome), verdict, reason_names[reason], event);
 }
 
 /* ---- what is read of a packet: a rule for each protocol, port, VLAN and address ---- */
@@ -627,7 +627,8 @@ static void raise_rate(void)
 		for (k = 0; k < rows[i].admitted; k++)
 			judged(rows[i].limit, &udp4, XDP_PASS, 1, PACER_ADMIT);
 		for (k = 0; k < 3; k++)
-			befell(rows[i].limit, &udp4, XDP_DROP, PACER_DENY_RATE, PACER_EVENT_COUNT);
+			expect_event(rows[i].limit, &udp4, XDP_DROP, PACER_DENY_RATE,
+				     PACER_EVENT_COUNT);
 		if (i < 2) /* IPv4 and IPv6 apart */
 			judged(rows[i].limit, &udp6, XDP_PASS, 1, PACER_ADMIT);
 		if (i == 2)
@@ -635,9 +636,9 @@ static void raise_rate(void)
 	}
 	prog_policy(&prog, "bans: 64\nrules:\n  - name: a\n    ban: 1h\n"
 			   "    limits: [{key: src, rate: 1/h, burst: 1}]\n");
-	befell("rate", &udp4, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
-	befell("rate", &udp4, XDP_DROP, PACER_DENY_RATE, PACER_BANNED);
-	befell("rate", &udp4, XDP_DROP, PACER_DENY_BAN, PACER_EVENT_COUNT);
+	expect_event("rate", &udp4, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
+	expect_event("rate", &udp4, XDP_DROP, PACER_DENY_RATE, PACER_BANNED);
+	expect_event("rate", &udp4, XDP_DROP, PACER_DENY_BAN, PACER_EVENT_COUNT);
 	prog_policy(&prog, "mode: monitor\nrules:\n  - name: a\n"
 			   "    limits: [{key: src, rate: 1/h, burst: 1}]\n");
 	judged("monitor", &udp4, XDP_PASS, 1, PACER_ADMIT);
@@ -692,43 +693,44 @@ static void raise_ban(void)
 		const struct pacer_bans *bans = &prog.copy[0].policy.bans;
 
 		prog_policy(&prog, policies[i]);
-		befell(policies[i], &udp4, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
-		befell(policies[i], &udp4, XDP_DROP, PACER_DENY_WINDOW, PACER_BANNED);
+		expect_event(policies[i], &udp4, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
+		expect_event(policies[i], &udp4, XDP_DROP, PACER_DENY_WINDOW, PACER_BANNED);
 		for (k = 0; k < 3; k++)
-			befell(policies[i], &udp4, XDP_DROP, PACER_DENY_BAN, PACER_EVENT_COUNT);
-		befell(policies[i], &other, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
-		befell(policies[i], &udp6, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
+			expect_event(policies[i], &udp4, XDP_DROP, PACER_DENY_BAN,
+				     PACER_EVENT_COUNT);
+		expect_event(policies[i], &other, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
+		expect_event(policies[i], &udp6, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
 		for (k = 0; k < bans->sets * PACER_BAN_WAYS; k++)
 			prog.lines[bans->base + k].ban_until_ns = 0;
-		befell(policies[i], &udp4, XDP_DROP, PACER_DENY_WINDOW, PACER_BANNED);
-		befell(policies[i], &udp4, XDP_DROP, PACER_DENY_BAN, PACER_EVENT_COUNT);
+		expect_event(policies[i], &udp4, XDP_DROP, PACER_DENY_WINDOW, PACER_BANNED);
+		expect_event(policies[i], &udp4, XDP_DROP, PACER_DENY_BAN, PACER_EVENT_COUNT);
 	}
 }
 
-/* The claim's held bit of every line that is in use, among those of one tier of the rule. */
-static void hold(uint32_t tier, int held)
+/* The lock's held bit of every line that is in use, among those of one limit of the rule. */
+static void hold(uint32_t limiter, int held)
 {
-	const struct pacer_tier *t = &prog.copy[0].policy.rule[0].tier[tier];
+	const struct pacer_limiter *t = &prog.copy[0].policy.rule[0].limiter[limiter];
 	static const struct pacer_line empty;
-	uint64_t i, end = t->base + compile_tier_lines(t);
+	uint64_t i, end = t->base + compile_limiter_lines(t);
 
-	for (i = 0; t->kind == PACER_TIER_RATE && i < 2ull * t->sets + t->shared; i++) {
+	for (i = 0; t->kind == PACER_LIMITER_RATE && i < 2ull * t->sets + t->shared; i++) {
 		struct pacer_entry *e = &prog.lines[t->base + i / 4].unit[i % 4].entry;
 
 		if (e->tat_ns)
-			e->claim = held ? e->claim | 1 : e->claim & ~1u;
+			e->lock = held ? e->lock | 1 : e->lock & ~1u;
 	}
-	for (i = t->base; t->kind != PACER_TIER_RATE && i < end; i++)
+	for (i = t->base; t->kind != PACER_LIMITER_RATE && i < end; i++)
 		if (memcmp(&prog.lines[i], &empty, sizeof(empty)))
-			prog.lines[i].claim =
-			    held ? prog.lines[i].claim | 1 : prog.lines[i].claim & ~1u;
+			prog.lines[i].lock =
+			    held ? prog.lines[i].lock | 1 : prog.lines[i].lock & ~1u;
 }
 
 static void raise_contended(void)
 {
 	static const struct {
 		const char *limits;
-		uint32_t tier; /* that is held */
+		uint32_t limiter; /* that is held */
 		enum pacer_reason then;
 	} rows[] = {
 	    {"[{key: src, gap: 1h, rows: 1}]", 0, PACER_DENY_GAP},
@@ -750,23 +752,23 @@ static void raise_contended(void)
 			 rows[i].limits);
 		prog_policy(&prog, policy);
 		judged(policy, &udp4, XDP_PASS, 1, PACER_ADMIT);
-		hold(rows[i].tier, 1);
+		hold(rows[i].limiter, 1);
 		judged(policy, &udp4, XDP_DROP, 1, PACER_DENY_CONTENDED);
 		judged(policy, &udp4, XDP_DROP, 1, PACER_DENY_CONTENDED);
-		hold(rows[i].tier, 0);
+		hold(rows[i].limiter, 0);
 		judged(policy, &udp4, rows[i].then ? XDP_DROP : XDP_PASS, 1, rows[i].then);
 	}
 	prog_policy(&prog, "rules:\n  - name: a\n    limits: [{key: src, packets: 9, window: 1h}, "
 			   "{key: all, uses: 2, cooldown: 1h}]\n");
 	judged("a throttle", &udp4, XDP_PASS, 1, PACER_ADMIT);
-	prog.throttle[prog.copy[0].policy.rule[0].tier[1].base].claim |= PACER_CLAIM_HELD;
+	prog.throttle[prog.copy[0].policy.rule[0].limiter[1].base].lock |= PACER_LOCK_HELD;
 	judged("a throttle that is held", &udp4, XDP_DROP, 1, PACER_DENY_CONTENDED);
-	prog.throttle[prog.copy[0].policy.rule[0].tier[1].base].claim &= ~PACER_CLAIM_HELD;
+	prog.throttle[prog.copy[0].policy.rule[0].limiter[1].base].lock &= ~PACER_LOCK_HELD;
 	judged("a throttle", &udp4, XDP_PASS, 1, PACER_ADMIT);
 	judged("a throttle", &udp4, XDP_DROP, 1, PACER_DENY_THROTTLE);
 }
 
-/* A tier whose lines lie beyond the table, the only one and the last of three. */
+/* A limit whose lines lie beyond the table, the only one and the last of three. */
 static void raise_no_state(void)
 {
 	static const char *const limits[] = {
@@ -785,17 +787,17 @@ static void raise_no_state(void)
 		snprintf(policy, sizeof(policy), "rules:\n  - name: a\n    limits: %s\n",
 			 limits[i]);
 		prog_policy(&prog, policy);
-		rule->tier[rule->n_tiers - 1].base = prog.n_lines;
+		rule->limiter[rule->n_limiters - 1].base = prog.n_lines;
 		judged(limits[i], &udp4, XDP_DROP, 1, PACER_DENY_NO_STATE);
 		judged(limits[i], &udp6, XDP_DROP, 1, PACER_DENY_NO_STATE);
 	}
 	prog_policy(&prog, "rules:\n  - name: a\n    limits: [{key: all, packets: 2, window: 1h, "
 			   "slots: 30}]\n");
-	prog.copy[0].policy.rule[0].tier[0].base = prog.n_lines - 1;
+	prog.copy[0].policy.rule[0].limiter[0].base = prog.n_lines - 1;
 	judged("the last two of its three lines", &udp4, XDP_DROP, 1, PACER_DENY_NO_STATE);
 	prog_policy(&prog, "rules:\n  - name: a\n    limits: [{key: src, packets: 2, window: 1h}, "
 			   "{key: all, uses: 2, cooldown: 1h}]\n");
-	prog.copy[0].policy.rule[0].tier[1].base = PACER_THROTTLES;
+	prog.copy[0].policy.rule[0].limiter[1].base = PACER_THROTTLES;
 	judged("a throttle that there is not", &udp4, XDP_DROP, 1, PACER_DENY_NO_STATE);
 }
 
@@ -856,29 +858,29 @@ static void pool_policy(const char *text)
 	prog_policy(&prog, text);
 	for (k = 0; k < 2; k++)
 		assert_int_equal(bpf_map_update_elem(prog.devices_fd, &k, &lo, BPF_ANY), 0);
-	befell(text, &udp4, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
+	expect_event(text, &udp4, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
 }
 
 static void over(const char *what, uint32_t event)
 {
-	befell(what, &udp4, event == PACER_REDIRECTED ? XDP_REDIRECT : XDP_DROP, PACER_DENY_WINDOW,
-	       event);
+	expect_event(what, &udp4, event == PACER_REDIRECTED ? XDP_REDIRECT : XDP_DROP,
+		     PACER_DENY_WINDOW, event);
 }
 
 static void raise_banned(void)
 {
 	prog_policy(&prog, BANS("{key: src, gap: 1h}"));
-	befell("a gap", &udp4, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
-	befell("a gap", &udp4, XDP_DROP, PACER_DENY_GAP, PACER_BANNED);
+	expect_event("a gap", &udp4, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
+	expect_event("a gap", &udp4, XDP_DROP, PACER_DENY_GAP, PACER_BANNED);
 	prog_policy(&prog,
 		    BANS("{key: all, packets: 1, window: 1h}, {key: src, packets: 1, window: "
 			 "1h}"));
-	befell("all together", &udp4, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
-	befell("all together", &udp4, XDP_DROP, PACER_DENY_WINDOW, PACER_EVENT_COUNT);
+	expect_event("all together", &udp4, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
+	expect_event("all together", &udp4, XDP_DROP, PACER_DENY_WINDOW, PACER_EVENT_COUNT);
 	prog_policy(&prog, BANS("{key: src, packets: 9, window: 1h}, {key: all, uses: 1, cooldown: "
 				"1h}"));
-	befell("by a throttle", &udp4, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
-	befell("by a throttle", &udp4, XDP_DROP, PACER_DENY_THROTTLE, PACER_EVENT_COUNT);
+	expect_event("by a throttle", &udp4, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
+	expect_event("by a throttle", &udp4, XDP_DROP, PACER_DENY_THROTTLE, PACER_EVENT_COUNT);
 }
 
 /* No room, no filter, no table, and entries that others hold: denied as before, never banned. */
@@ -892,21 +894,21 @@ static void raise_bans_full(void)
 			   "packets: 1, window: 1h}]\n");
 	assert_int_equal(bans->sets, 1);
 	for (k = 0; k < 6; k++, r.saddr[0]++) {
-		befell("first", &r, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
-		befell("second", &r, XDP_DROP, PACER_DENY_WINDOW,
-		       k < PACER_BAN_WAYS ? PACER_BANNED : PACER_BANS_FULL);
-		befell("third", &r, XDP_DROP,
-		       k < PACER_BAN_WAYS ? PACER_DENY_BAN : PACER_DENY_WINDOW,
-		       k < PACER_BAN_WAYS ? PACER_EVENT_COUNT : PACER_BANS_FULL);
+		expect_event("first", &r, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
+		expect_event("second", &r, XDP_DROP, PACER_DENY_WINDOW,
+			     k < PACER_BAN_WAYS ? PACER_BANNED : PACER_BANS_FULL);
+		expect_event("third", &r, XDP_DROP,
+			     k < PACER_BAN_WAYS ? PACER_DENY_BAN : PACER_DENY_WINDOW,
+			     k < PACER_BAN_WAYS ? PACER_EVENT_COUNT : PACER_BANS_FULL);
 	}
 	for (k = 0; k < 3; k++) {
 		prog_policy(&prog, BANS("{key: src, packets: 1, window: 1h}"));
-		befell("first", &udp4, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
+		expect_event("first", &udp4, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
 		for (uint32_t i = 0; k == 2 && i < bans->sets * PACER_BAN_WAYS; i++)
-			prog.lines[bans->base + i].ban_claim |= PACER_CLAIM_HELD;
+			prog.lines[bans->base + i].ban_lock |= PACER_LOCK_HELD;
 		*(k ? &bans->base : &bans->filter) = k == 2 ? bans->base : prog.n_lines;
-		befell("second", &udp4, XDP_DROP, PACER_DENY_WINDOW, PACER_BANS_FULL);
-		befell("third", &udp4, XDP_DROP, PACER_DENY_WINDOW, PACER_BANS_FULL);
+		expect_event("second", &udp4, XDP_DROP, PACER_DENY_WINDOW, PACER_BANS_FULL);
+		expect_event("third", &udp4, XDP_DROP, PACER_DENY_WINDOW, PACER_BANS_FULL);
 	}
 }
 
@@ -936,7 +938,7 @@ static void raise_pool_spent(void)
 	pool->state[0] = pool->state[1] = PACER_THROTTLES;
 	over("their throttles are not there", PACER_POOL_SPENT);
 	pool_policy(TWO_DEVICES);
-	prog.throttle[pool->state[0]].claim |= PACER_CLAIM_HELD;
+	prog.throttle[pool->state[0]].lock |= PACER_LOCK_HELD;
 	over("the first is held, and it is the second's turn", PACER_REDIRECTED);
 	over("the first is held, and it is the second's turn", PACER_REDIRECTED);
 	over("the first is held, and the second is spent", PACER_POOL_SPENT);
@@ -1004,19 +1006,20 @@ static void raise_read_in_part(void)
 			 "    limits: [{key: %s, packets: 1, window: 1h}]\n",
 			 keys[i]);
 		prog_policy(&prog, policy);
-		befell(policy, &deep, XDP_PASS, PACER_ADMIT, PACER_READ_IN_PART);
-		befell(policy, &deep, XDP_DROP, PACER_DENY_WINDOW, PACER_READ_IN_PART);
-		befell(policy, &other, XDP_DROP, PACER_DENY_WINDOW, PACER_READ_IN_PART);
-		befell(policy, &far, XDP_DROP, PACER_DENY_WINDOW, PACER_READ_IN_PART);
+		expect_event(policy, &deep, XDP_PASS, PACER_ADMIT, PACER_READ_IN_PART);
+		expect_event(policy, &deep, XDP_DROP, PACER_DENY_WINDOW, PACER_READ_IN_PART);
+		expect_event(policy, &other, XDP_DROP, PACER_DENY_WINDOW, PACER_READ_IN_PART);
+		expect_event(policy, &far, XDP_DROP, PACER_DENY_WINDOW, PACER_READ_IN_PART);
 		judged("no part of one", &udp6, XDP_PASS, PASS, PACER_NO_RULE);
 		judged("no part of one", &far4, XDP_PASS, PASS, PACER_NO_RULE);
 		deep.saddr[1]++; /* the /64 */
-		befell("another address", &deep, XDP_PASS, PACER_ADMIT, PACER_READ_IN_PART);
+		expect_event("another address", &deep, XDP_PASS, PACER_ADMIT, PACER_READ_IN_PART);
 		deep.saddr[1]--;
 	}
 	far.n_ext = 2; /* its protocol is in the first buffer */
 	prog_policy(&prog, "rules:\n" RULE("udp", "proto: udp, dport: 7"));
-	befell("udp, its ports beyond the buffer", &far, XDP_PASS, PACER_ADMIT, PACER_READ_IN_PART);
+	expect_event("udp, its ports beyond the buffer", &far, XDP_PASS, PACER_ADMIT,
+		     PACER_READ_IN_PART);
 	far.proto = 6;
 	judged("tcp, its ports beyond the buffer", &far, XDP_PASS, PASS, PACER_NO_RULE);
 }
@@ -1067,7 +1070,7 @@ static void test_monitor_and_over(void **unused)
 		judged(policy, &udp4, rows[i].verdict, 1, PACER_DENY_WINDOW);
 	}
 	pool_policy("mode: monitor\n" TWO_DEVICES);
-	befell("monitor, pool", &udp4, XDP_PASS, PACER_DENY_WINDOW, PACER_EVENT_COUNT);
+	expect_event("monitor, pool", &udp4, XDP_PASS, PACER_DENY_WINDOW, PACER_EVENT_COUNT);
 }
 
 /* The first rule that matches counts, and the second's state is its own. */
@@ -1239,7 +1242,7 @@ static void test_no_tool(void **unused)
 	struct pacer_bpf *skel = pacer_bpf__open_and_load();
 	struct prog as_built;
 	static struct frame f;
-	struct prog_fate fate;
+	struct prog_judged judged;
 	int i;
 
 	(void)unused;
@@ -1247,14 +1250,14 @@ static void test_no_tool(void **unused)
 	prog_open(&as_built, skel->obj);
 	frame_build(&f, &udp4);
 	assert_int_equal(as_built.control->secret_ready, 0);
-	fate = prog_fate(&as_built, f.b, f.n);
-	assert_int_equal(fate.verdict, XDP_PASS);
-	assert_int_equal(pacer_outcome_reason(fate.outcome), PACER_ADMIT);
-	assert_int_equal(fate.counter, as_built.copy[0].policy.rule[0].counter);
+	judged = prog_judged(&as_built, f.b, f.n);
+	assert_int_equal(judged.verdict, XDP_PASS);
+	assert_int_equal(pacer_outcome_reason(judged.outcome), PACER_ADMIT);
+	assert_int_equal(judged.counter, as_built.copy[0].policy.rule[0].counter);
 	assert_int_equal(as_built.control->secret_ready, 1);
-	fate = prog_fate(&as_built, f.b, 33);
-	assert_int_equal(fate.verdict, XDP_DROP);
-	assert_int_equal(pacer_outcome_reason(fate.outcome), PACER_TRUNCATED);
+	judged = prog_judged(&as_built, f.b, 33);
+	assert_int_equal(judged.verdict, XDP_DROP);
+	assert_int_equal(pacer_outcome_reason(judged.outcome), PACER_TRUNCATED);
 	for (i = 0; i < (int)PACER_SECRETS; i++)
 		assert_int_not_equal(as_built.control->secret[0][i], 0);
 	pacer_bpf__destroy(skel);

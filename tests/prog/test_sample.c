@@ -21,7 +21,7 @@
 
 static struct prog prog;
 static struct attached attached;
-static volatile uint64_t *given_ns;
+static volatile uint64_t *fake_ns;
 static uint32_t cpus;
 
 static void reseed(void)
@@ -150,7 +150,7 @@ static void run_form(const char *sample, uint64_t begin_ns)
 			prog.copy[0].policy.sampling.id++;
 		}
 		random_frame(&f);
-		*given_ns = now_ns += step_ns();
+		*fake_ns = now_ns += step_ns();
 		prog_run(&prog, f.b, f.n);
 		feed_mine(&f, now_ns);
 		same_as_mine(sample, i);
@@ -214,7 +214,7 @@ static void send_all(const struct stream *s, uint64_t begin_ns)
 	for (uint32_t cpu = 0; cpu < 2; cpu++) {
 		on_cpu(cpu);
 		for (uint32_t i = 0; i < s->on[cpu]; i++) {
-			*given_ns = begin_ns + i * (uint64_t)s->gap_ns;
+			*fake_ns = begin_ns + i * (uint64_t)s->gap_ns;
 			send_from(i + cpu * s->on[0]);
 		}
 	}
@@ -327,7 +327,7 @@ static void *write_on(void *arg)
 
 	on_cpu(1);
 	for (; !w->stop; w->packets++) {
-		*given_ns = *given_ns + 40;
+		*fake_ns = *fake_ns + 40;
 		send_from(w->packets & 0xffffff);
 	}
 	return NULL;
@@ -383,7 +383,7 @@ static void hammer(const char *text, uint32_t reads)
 
 	prog_policy(&prog, text);
 	reseed();
-	*given_ns = 1ull << 40;
+	*fake_ns = 1ull << 40;
 	assert_int_equal(pthread_create(&w.thread, NULL, write_on, &w), 0);
 	on_cpu(0);
 	while (!((volatile struct pacer_sampler *)attached.sampler)[1].id)
@@ -421,7 +421,7 @@ static int setup(void **state)
 	struct bpf_object *obj;
 	char path[300];
 
-	snprintf(path, sizeof(path), "%s/prog/pacer_given.bpf.o", build);
+	snprintf(path, sizeof(path), "%s/prog/pacer_fake.bpf.o", build);
 	libbpf_set_print(prog_print);
 	obj = bpf_object__open_file(path, NULL);
 	assert_non_null(obj);
@@ -434,7 +434,7 @@ static int setup(void **state)
 		prog.control->secret[0][i] = draw();
 	attached.control = prog.control;
 	attached.copy = prog.copy;
-	given_ns = prog_mmap(obj, ".data.clock");
+	fake_ns = prog_mmap(obj, ".data.clock");
 	lines = aligned_alloc(64, prog.n_lines * sizeof(*lines));
 	assert_non_null(lines);
 	*state = obj;

@@ -89,7 +89,7 @@ static inline int load(const char *text)
 	return apply_after(text, NULL);
 }
 
-/* ... and what was applied upon it, its retired limits not yet timed. */
+/* ... and what was applied upon it, its draining limits not yet timed. */
 static inline int apply(const char *text)
 {
 	struct compile_previous previous = {now.policy, &now.bin, now.plan.lines, false};
@@ -106,15 +106,15 @@ static inline int rotate(void)
 }
 
 /* The change is in force: as the CLI does then. */
-static inline void time_retired(void)
+static inline void time_draining(void)
 {
 	compile_time_targets(&now.bin, host.now_ns);
 	for (size_t r = 0; r < PACER_RULES_MAX; r++)
-		for (size_t k = 0; k < now.bin.rule[r].n_tiers; k++) {
-			struct pacer_tier *t = &now.bin.rule[r].tier[k];
+		for (size_t k = 0; k < now.bin.rule[r].n_limiters; k++) {
+			struct pacer_limiter *t = &now.bin.rule[r].limiter[k];
 
 			if (t->until_ns == COMPILE_UNTIL_SET)
-				t->until_ns = host.now_ns + compile_tier_memory_ns(t);
+				t->until_ns = host.now_ns + compile_limiter_memory_ns(t);
 		}
 	for (size_t r = 0; r < PACER_RULES_MAX; r++)
 		compile_begin_rates(&now.bin.rule[r]);
@@ -147,32 +147,32 @@ static inline int teardown(void **unused)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-static inline char plan_mark(const struct applied *a, uint32_t rule, uint32_t tier)
+static inline char plan_mark(const struct applied *a, uint32_t rule, uint32_t limiter)
 {
 	size_t i;
 
 	for (i = 0; i < a->plan.n_limits; i++) {
 		const struct plan_limit *l = &a->plan.limit[i];
 
-		if (l->rule == rule && l->tier == tier)
+		if (l->rule == rule && l->limiter == limiter)
 			return l->state == PLAN_NEW ? '+' : l->state == PLAN_MOVED ? '~' : '=';
 	}
 	return '-';
 }
 
-/* "Rgw+ Sg= T-": a new record with gap and window, a sketch that is kept, a throttle retired. */
-static inline const char *tiers_text(uint32_t rule)
+/* "Rgw+ Sg= T-": a new record with gap and window, a sketch that is kept, a throttle draining. */
+static inline const char *limiters_text(uint32_t rule)
 {
-	static char text[PACER_TIERS_MAX * 8];
+	static char text[PACER_LIMITERS_MAX * 8];
 	uint32_t k, n = 0;
 
 	text[0] = 0;
-	for (k = 0; k < now.bin.rule[rule].n_tiers; k++) {
-		const struct pacer_tier *t = &now.bin.rule[rule].tier[k];
+	for (k = 0; k < now.bin.rule[rule].n_limiters; k++) {
+		const struct pacer_limiter *t = &now.bin.rule[rule].limiter[k];
 
 		n += snprintf(text + n, sizeof(text) - n, "%s%c%s%s%c", k ? " " : "",
 			      " SRGT"[t->kind], t -> gap_ns ? "g" : "",
-			      t->kind == PACER_TIER_RECORD && t->window.ring ? "w" : "",
+			      t->kind == PACER_LIMITER_WINDOW && t->window.ring ? "w" : "",
 			      plan_mark(&now, rule, k));
 	}
 	return text;

@@ -87,7 +87,7 @@ PACER_INLINE void pacer_sample_burst_add(struct pacer_sample_burst *s, struct pa
  * uses the same Q1, so that the two are not independent.
  */
 struct pacer_sample_size {
-	__u64 least;
+	__u64 smallest;
 	__u64 most;
 	__u64 mean;
 };
@@ -105,7 +105,7 @@ PACER_INLINE struct pacer_sample_size pacer_sample_burst_n(const struct pacer_sa
 	q = s->Q[w.b1 & (PACER_SAMPLE_BURST_BUCKETS - 1)];
 	for (j = 0; j < PACER_SAMPLE_K && j < s->k; j++)
 		active += !pacer_sample_expired(q[j].T, t, s->t0);
-	n.least += 1;
+	n.smallest += 1;
 	n.most += w.alpha - 1;
 	if (s->k)
 		n.mean += w.alpha * active / s->k;

@@ -286,7 +286,7 @@ static void test_a_clock_behind_shortens_nothing(void **unused)
 	assert_false(pacer_ban_find(&ahead));
 }
 
-/* While another CPU holds an entry's claim, and has changed nothing yet, the ban is in force; once
+/* While another CPU holds an entry's lock, and has changed nothing yet, the ban is in force; once
  * it has begun to write, nobody is banned by the entry.
  */
 static void test_a_held_entry(void **unused)
@@ -300,11 +300,11 @@ static void test_a_held_entry(void **unused)
 	assert_int_equal(pacer_ban_add(&q, START + 100), PACER_BANNED);
 	line = &lines[bans.base];
 	assert_int_equal(line->ban_key_id, q.key.key_id);
-	line->ban_claim |= PACER_CLAIM_HELD;
+	line->ban_lock |= PACER_LOCK_HELD;
 	assert_true(pacer_ban_find(&q));
 	line->ban_until_ns = 0;
 	assert_false(pacer_ban_find(&q));
-	line->ban_claim &= ~PACER_CLAIM_HELD;
+	line->ban_lock &= ~PACER_LOCK_HELD;
 }
 
 /* Every entry that has room is held: the key is not banned, and that is told. */
@@ -317,10 +317,10 @@ static void test_contended_is_told(void **unused)
 	one_key(1);
 	q = ask(0, START);
 	for (way = 0; way < PACER_BAN_WAYS; way++)
-		lines[way].ban_claim |= PACER_CLAIM_HELD;
+		lines[way].ban_lock |= PACER_LOCK_HELD;
 	assert_int_equal(pacer_ban_add(&q, START + 100), PACER_BANS_FULL);
 	assert_false(pacer_ban_find(&q));
-	lines[PACER_BAN_WAYS - 1].ban_claim = 0;
+	lines[PACER_BAN_WAYS - 1].ban_lock = 0;
 	assert_int_equal(pacer_ban_add(&q, START + 100), PACER_BANNED);
 	assert_true(pacer_ban_find(&q));
 }

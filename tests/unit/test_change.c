@@ -170,9 +170,9 @@ static void assert_lines(uint64_t base, uint64_t lines, uint8_t byte)
 	assert_bytes(&pacer.lines[base], lines * sizeof(*pacer.lines), byte);
 }
 
-static void assert_tier(const struct pacer_tier *t, uint8_t byte)
+static void assert_limiter(const struct pacer_limiter *t, uint8_t byte)
 {
-	assert_lines(t->base, compile_tier_lines(t), byte);
+	assert_lines(t->base, compile_limiter_lines(t), byte);
 }
 
 /* A throttle's state, and what each CPU has leased of it. */
@@ -197,8 +197,8 @@ static void test_new_limits_begin_at_zero(void **unused)
 	begin(SMALL RULE(WINDOW));
 	soil();
 	change_to(SMALL RULE(WINDOW ", " TO_DST));
-	assert_tier(&in_force()->rule[0].tier[0], DIRT);
-	assert_tier(&in_force()->rule[0].tier[1], 0);
+	assert_limiter(&in_force()->rule[0].limiter[0], DIRT);
+	assert_limiter(&in_force()->rule[0].limiter[1], 0);
 }
 
 static void test_new_throttles_begin_at_zero(void **unused)
@@ -209,8 +209,8 @@ static void test_new_throttles_begin_at_zero(void **unused)
 	begin(SMALL RULE(USES));
 	soil();
 	change_to(SMALL RULE(USES) "- name: b\n  limits: [" USES "]\n");
-	kept = in_force()->rule[0].tier[0].base;
-	made = in_force()->rule[1].tier[0].base;
+	kept = in_force()->rule[0].limiter[0].base;
+	made = in_force()->rule[1].limiter[0].base;
 	assert_int_not_equal(kept, made);
 	assert_throttle(kept, DIRT);
 	assert_throttle(made, 0);
@@ -283,16 +283,16 @@ static void test_cleared_after_the_last_writer(void **unused)
 	grace_hook = soil;
 	change_to(SMALL RULE(WINDOW ", " TO_DST ", " USES) BANS("128"));
 	assert_int_equal(graces, 1);
-	assert_tier(&in_force()->rule[0].tier[1], 0);
-	assert_throttle(in_force()->rule[0].tier[2].base, 0);
+	assert_limiter(&in_force()->rule[0].limiter[1], 0);
+	assert_throttle(in_force()->rule[0].limiter[2].base, 0);
 	assert_lines(in_force()->bans.base, compile_ban_lines(&in_force()->bans), 0);
 }
 
-static const struct pacer_tier *retired(void)
+static const struct pacer_limiter *draining(void)
 {
-	for (size_t k = 0; k < in_force()->rule[0].n_tiers; k++)
-		if (in_force()->rule[0].tier[k].until_ns)
-			return &in_force()->rule[0].tier[k];
+	for (size_t k = 0; k < in_force()->rule[0].n_limiters; k++)
+		if (in_force()->rule[0].limiter[k].until_ns)
+			return &in_force()->rule[0].limiter[k];
 	fail_msg("nothing is retired");
 	return NULL;
 }
@@ -303,31 +303,31 @@ static void judge_late(void)
 	kernel_now_ns += JUDGING_NS;
 }
 
-static void judge_late_by_the_retired(void)
+static void judge_late_by_the_draining(void)
 {
 	if (graces == 2)
-		assert_true(retired()->until_ns == COMPILE_UNTIL_SET);
+		assert_true(draining()->until_ns == COMPILE_UNTIL_SET);
 	judge_late();
 }
 
-static void test_retired_last_from_the_last_packet_on(void **unused)
+static void test_draining_last_from_the_last_packet_on(void **unused)
 {
 	uint64_t begun_ns;
 
 	(void)unused;
 	begin(SMALL RULE(WINDOW));
 	begun_ns = kernel_now_ns;
-	grace_hook = judge_late_by_the_retired;
+	grace_hook = judge_late_by_the_draining;
 	change_to(SMALL RULE(TO_DST));
 	assert_int_equal(graces, 2);
 	assert_true(kernel_now_ns == begun_ns + 2 * JUDGING_NS);
-	assert_true(retired()->until_ns == kernel_now_ns + compile_tier_memory_ns(retired()));
+	assert_true(draining()->until_ns == kernel_now_ns + compile_limiter_memory_ns(draining()));
 }
 
 /* The same of a pool's target that goes: what it got counts until it has cooled down. */
-static void test_former_targets_last_from_the_last_packet_on(void **unused)
+static void test_draining_targets_last_from_the_last_packet_on(void **unused)
 {
-	const struct pacer_former *former;
+	const struct pacer_draining *draining;
 	uint32_t gone;
 
 	(void)unused;
@@ -336,9 +336,9 @@ static void test_former_targets_last_from_the_last_packet_on(void **unused)
 	grace_hook = judge_late;
 	change_to(SMALL RULE(WINDOW) POOL("veth1"));
 	assert_int_equal(graces, 2);
-	former = &in_force()->former[gone];
-	assert_true(former->memory_ns >= SECOND);
-	assert_true(former->until_ns == kernel_now_ns + former->memory_ns);
+	draining = &in_force()->draining[gone];
+	assert_true(draining->memory_ns >= SECOND);
+	assert_true(draining->until_ns == kernel_now_ns + draining->memory_ns);
 }
 
 /* --- a trial, which gives way unless it is confirmed ---------------------------------------- */
@@ -361,7 +361,7 @@ static const struct pacer_rule *rule_before(void)
 static void test_a_trial_gives_way(void **unused)
 {
 	const struct pacer_rule *rule;
-	const struct pacer_tier *t;
+	const struct pacer_limiter *t;
 	uint64_t end_ns;
 
 	(void)unused;
@@ -374,29 +374,29 @@ static void test_a_trial_gives_way(void **unused)
 	assert_ptr_not_equal(in_force()->rule, rule);
 	kernel_now_ns = end_ns;
 	assert_ptr_equal(in_force()->rule, rule);
-	assert_int_equal(rule->n_tiers, 2);
+	assert_int_equal(rule->n_limiters, 2);
 	assert_false(rule->plain);
-	t = &rule->tier[1];
+	t = &rule->limiter[1];
 	assert_int_equal(t->mask4[1], 0xffffffff);
-	assert_true(t->until_ns == end_ns + compile_tier_memory_ns(t));
+	assert_true(t->until_ns == end_ns + compile_limiter_memory_ns(t));
 }
 
-/* The limit that was just retired is in the policy tried: should that give way, it is needed for as
- * long again.
+/* The limit that was just draining is in the policy tried: should that give way, it is needed for
+ * as long again.
  */
-static void test_a_trial_brings_back_what_is_retired(void **unused)
+static void test_a_trial_brings_back_what_is_draining(void **unused)
 {
-	const struct pacer_tier *t;
+	const struct pacer_limiter *t;
 
 	(void)unused;
 	begin(SMALL RULE(WINDOW));
 	change_to(SMALL RULE(TO_DST));
-	t = retired();
-	assert_true(t->until_ns == kernel_now_ns + compile_tier_memory_ns(t));
+	t = draining();
+	assert_true(t->until_ns == kernel_now_ns + compile_limiter_memory_ns(t));
 	try_out(SMALL RULE(TO_DST ", " WINDOW));
-	assert_int_equal(rule_before()->n_tiers, 2);
-	t = &rule_before()->tier[1];
-	assert_true(t->until_ns == kernel_now_ns + TRIAL_NS + compile_tier_memory_ns(t));
+	assert_int_equal(rule_before()->n_limiters, 2);
+	t = &rule_before()->limiter[1];
+	assert_true(t->until_ns == kernel_now_ns + TRIAL_NS + compile_limiter_memory_ns(t));
 }
 
 static void test_a_trial_is_confirmed(void **unused)
@@ -439,20 +439,20 @@ static void test_a_trial_is_confirmed_too_late(void **unused)
  */
 static void test_a_trial_of_a_rate(void **unused)
 {
-	const struct pacer_tier *tried;
+	const struct pacer_limiter *tried;
 	uint64_t end_ns;
 
 	(void)unused;
 	begin(SMALL RULE("{key: src, rate: 10/m, burst: 50}"));
 	try_out(SMALL RULE("{key: src, rate: 20/m, burst: 50}"));
-	tried = &in_force()->rule[0].tier[0];
-	end_ns = kernel_now_ns + TRIAL_NS + compile_tier_memory_ns(tried);
-	assert_int_equal(rule_before()->n_tiers, 2);
-	assert_true(rule_before()->tier[0].rate.begin_ns == end_ns);
-	assert_true(rule_before()->tier[1].until_ns == end_ns);
+	tried = &in_force()->rule[0].limiter[0];
+	end_ns = kernel_now_ns + TRIAL_NS + compile_limiter_memory_ns(tried);
+	assert_int_equal(rule_before()->n_limiters, 2);
+	assert_true(rule_before()->limiter[0].rate.begin_ns == end_ns);
+	assert_true(rule_before()->limiter[1].until_ns == end_ns);
 	/* and that of the trial when the one before is over */
-	assert_int_equal(in_force()->rule[0].n_tiers, 2);
-	assert_true(tried->rate.begin_ns == in_force()->rule[0].tier[1].until_ns);
+	assert_int_equal(in_force()->rule[0].n_limiters, 2);
+	assert_true(tried->rate.begin_ns == in_force()->rule[0].limiter[1].until_ns);
 	assert_true(tried->rate.begin_ns > kernel_now_ns + 300 * SECOND);
 	/* it has come back, and builds its bursts: a short trial would end too early */
 	kernel_now_ns += TRIAL_NS;
@@ -470,12 +470,12 @@ static void test_a_trial_of_a_burst(void **unused)
 	(void)unused;
 	begin(SMALL RULE("{key: src, rate: 10/s, burst: 5}"));
 	try_out(SMALL RULE("{key: src, rate: 10/s, burst: 9}"));
-	assert_int_equal(rule_before()->n_tiers, 1);
-	assert_int_equal(rule_before()->tier[0].rate.begin_ns, 0);
-	assert_int_equal(in_force()->rule[0].tier[0].rate.begin_ns, 0);
+	assert_int_equal(rule_before()->n_limiters, 1);
+	assert_int_equal(rule_before()->limiter[0].rate.begin_ns, 0);
+	assert_int_equal(in_force()->rule[0].limiter[0].rate.begin_ns, 0);
 }
 
-/* A trial needs room in the policy before: not what retired limits take that matter no more. */
+/* A trial needs room in the policy before: not what draining limits take that matter no more. */
 static void test_a_trial_beside_what_has_expired(void **unused)
 {
 	uint64_t serial;
@@ -483,37 +483,37 @@ static void test_a_trial_beside_what_has_expired(void **unused)
 	(void)unused;
 	begin(SMALL RULE(FIVE));
 	change_to(SMALL RULE(TO_DST));
-	assert_int_equal(in_force()->rule[0].n_tiers, 6);
+	assert_int_equal(in_force()->rule[0].n_limiters, 6);
 	assert_int_equal(change_apply(&pacer, SMALL RULE(FOUR), TRIAL_NS, &plan, &error), -1);
-	assert_int_equal(in_force()->rule[0].n_tiers, 6);
+	assert_int_equal(in_force()->rule[0].n_limiters, 6);
 	serial = in_force()->serial;
 	kernel_now_ns += 60 * SECOND;
 	try_out(SMALL RULE(FOUR));
-	assert_int_equal(rule_before()->n_tiers, 5);
-	assert_int_equal(rule_before()->tier[0].until_ns, 0);
+	assert_int_equal(rule_before()->n_limiters, 5);
+	assert_int_equal(rule_before()->limiter[0].until_ns, 0);
 	assert_true(in_force()->serial == serial + 1);
 }
 
-/* The lines of a limit that has expired may be another's in the policy tried: that one is retired
+/* The lines of a limit that has expired may be another's in the policy tried: that one is draining
  * should the policy give way, and not the one before in its lines.
  */
 static void test_a_trial_in_the_lines_of_what_has_expired(void **unused)
 {
-	const struct pacer_tier *t;
+	const struct pacer_limiter *t;
 	uint32_t base;
 
 	(void)unused;
 	begin("memory: 64K\nclock: exact\n" RULE(WINDOW ", " SECONDS(2)));
-	base = in_force()->rule[0].tier[1].base;
+	base = in_force()->rule[0].limiter[1].base;
 	change_to("memory: 64K\nclock: exact\n" RULE(WINDOW));
 	kernel_now_ns += 60 * SECOND;
 	try_out("memory: 64K\nclock: exact\n" RULE(WINDOW ", " TO_DST));
-	assert_int_equal(in_force()->rule[0].tier[1].base, base);
-	assert_int_equal(rule_before()->n_tiers, 2);
-	t = &rule_before()->tier[1];
+	assert_int_equal(in_force()->rule[0].limiter[1].base, base);
+	assert_int_equal(rule_before()->n_limiters, 2);
+	t = &rule_before()->limiter[1];
 	assert_int_equal(t->mask4[0], 0);
 	assert_int_equal(t->mask4[1], 0xffffffff);
-	assert_true(t->until_ns == kernel_now_ns + TRIAL_NS + compile_tier_memory_ns(t));
+	assert_true(t->until_ns == kernel_now_ns + TRIAL_NS + compile_limiter_memory_ns(t));
 }
 
 static const struct pacer_allow_value *allowed_in(uint32_t copy, uint32_t addr)
@@ -541,10 +541,10 @@ static void test_a_change_by_hand_drops_what_has_expired(void **unused)
 	begin(SMALL RULE(WINDOW));
 	change_to("allow: [192.0.2.1, 192.0.2.2]\n" SMALL RULE(TO_DST));
 	assert_int_equal(change_allow_add(&pacer, &three, &error), 0);
-	assert_int_equal(in_force()->rule[0].n_tiers, 2);
+	assert_int_equal(in_force()->rule[0].n_limiters, 2);
 	kernel_now_ns += 60 * SECOND;
 	assert_int_equal(change_allow_del(&pacer, &two.prefix, &error), 0);
-	assert_int_equal(in_force()->rule[0].n_tiers, 1);
+	assert_int_equal(in_force()->rule[0].n_limiters, 1);
 	assert_true(in_force()->rule[0].plain);
 	assert_non_null(allowed_in(change_in_force(&pacer), 1));
 	assert_null(allowed_in(change_in_force(&pacer), 2));
@@ -662,17 +662,17 @@ static void test_a_rotation_moves_bans_and_keeps_lines(void **unused)
 	begin(SMALL BANNING(LARGE));
 	memset(control.secret, 0x55, sizeof(control.secret));
 	control.secret[0][PACER_HASH_FAMILY4] = 7;
-	memset(&pacer.lines[in_force()->rule[0].tier[0].base], DIRT,
-	       compile_tier_lines(&in_force()->rule[0].tier[0]) * sizeof(*pacer.lines));
+	memset(&pacer.lines[in_force()->rule[0].limiter[0].base], DIRT,
+	       compile_limiter_lines(&in_force()->rule[0].limiter[0]) * sizeof(*pacer.lines));
 	assert_int_equal(ban_some(3), 3);
 	grace_hook = look_at_moving;
 	assert_int_equal(change_rotate(&pacer, &plan, &error), 0);
 	assert_true(moving_in_grace && in_force()->secret == 1);
 	assert_int_equal(in_force()->bans.moving, 0);
 	assert_int_equal(banned_by(1, 3), 3);
-	assert_int_equal(in_force()->rule[0].n_tiers, 2);
-	assert_int_equal(in_force()->rule[0].tier[1].secret, 0);
-	assert_tier(&in_force()->rule[0].tier[0], DIRT);
+	assert_int_equal(in_force()->rule[0].n_limiters, 2);
+	assert_int_equal(in_force()->rule[0].limiter[1].secret, 0);
+	assert_limiter(&in_force()->rule[0].limiter[0], DIRT);
 	assert_int_equal(change_rotate(&pacer, &plan, &error), -1);
 	assert_non_null(strstr(error.text, "needed for another"));
 	grace_hook = NULL;
@@ -718,7 +718,7 @@ static void test_a_rotation_cut_off_is_taken_up(void **unused)
 	for (uint32_t k = 0; k < 2 * PACER_SECRETS; k++)
 		control.secret[k / PACER_SECRETS][k % PACER_SECRETS] =
 		    0x9e3779b97f4a7c15ull * (k + 1);
-	in_force()->secret = in_force()->rule[0].tier[0].secret = 1;
+	in_force()->secret = in_force()->rule[0].limiter[0].secret = 1;
 	in_force()->bans.moving = 1;
 	grace_hook = ban_by_the_old_secret;
 	graces = 0;
@@ -740,10 +740,10 @@ int main(void)
 	    CASE(test_bans_that_move_begin_at_zero),
 	    CASE(test_new_rules_count_from_zero),
 	    CASE(test_cleared_after_the_last_writer),
-	    CASE(test_retired_last_from_the_last_packet_on),
-	    CASE(test_former_targets_last_from_the_last_packet_on),
+	    CASE(test_draining_last_from_the_last_packet_on),
+	    CASE(test_draining_targets_last_from_the_last_packet_on),
 	    CASE(test_a_trial_gives_way),
-	    CASE(test_a_trial_brings_back_what_is_retired),
+	    CASE(test_a_trial_brings_back_what_is_draining),
 	    CASE(test_a_trial_is_confirmed),
 	    CASE(test_a_trial_is_confirmed_too_late),
 	    CASE(test_a_trial_of_a_rate),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * From policies as their operators write them to what the packet path reads: the classifier against
- * a matcher that asks one rule after the other, keys, tiers and their places, and what a change of
+ * a matcher that asks one rule after the other, keys, limits and their places, and what a change of
  * policy keeps, retires and numbers anew. The last tests pace packets across changes.
  */
 #include "applied.h"
@@ -326,7 +326,7 @@ static void test_no_rules(void **unused)
 	assert_int_equal(now.bin.rules, 1);
 	assert_int_equal(now.bin.serial, 2);
 	assert_int_equal(apply("rules: []\n"), 0);
-	assert_int_equal(now.plan.n_retired, 0);
+	assert_int_equal(now.plan.n_draining, 0);
 	assert_int_equal(now.plan.lines, (64 << 20) / 64);
 }
 
@@ -382,7 +382,7 @@ static void test_key_masks(void **unused)
 	(void)unused;
 	for (i = 0; i < ARRAY(cases); i++)
 		for (k = 0; k < 2; k++) {
-			const struct pacer_tier *t = &now.bin.rule[0].tier[0];
+			const struct pacer_limiter *t = &now.bin.rule[0].limiter[0];
 
 			snprintf(limit, sizeof(limit), "{key: \"%s\", %s}", cases[i].key,
 				 k ? "packets: 9, window: 1s" : "gap: 1ms");
@@ -411,23 +411,23 @@ static void test_fragment_keys(void **unused)
 	other = later;
 	other.key[PACER_WORD_PORTS] = 78;
 	for (i = 0; i < 2; i++) {
-		const struct pacer_tier *t = &now.bin.rule[0].tier[0];
+		const struct pacer_limiter *t = &now.bin.rule[0].limiter[0];
 		char limit[64];
 
 		snprintf(limit, sizeof(limit), "{key: %s, gap: 1ms}", keys[i]);
 		assert_int_equal(load(rule_of("", limit)), 0);
 		for (p.family = later.family = other.family = PACER_FAMILY_4;
 		     p.family <= PACER_FAMILY_6; p.family++, later.family++, other.family++) {
-			struct pacer_hash a = pacer_tier_hash(t, &p, secret);
-			struct pacer_hash b = pacer_tier_hash(t, &later, secret);
-			struct pacer_hash c = pacer_tier_hash(t, &other, secret);
+			struct pacer_hash a = pacer_limiter_hash(t, &p, secret);
+			struct pacer_hash b = pacer_limiter_hash(t, &later, secret);
+			struct pacer_hash c = pacer_limiter_hash(t, &other, secret);
 
 			assert_true(a.mark != b.mark && b.mark != c.mark && a.mark != c.mark);
 		}
 	}
 }
 
-/* ---- tiers ---- */
+/* ---- limits ---- */
 
 #define GAP    "{key: src, gap: 1ms}"
 #define GAP5   "{key: src, gap: 5ms}"
@@ -439,10 +439,10 @@ static void test_fragment_keys(void **unused)
 #define RATE2  "{key: src, rate: 5/m, burst: 5}"
 #define NET    "{key: \"src/24,56\", packets: 9, window: 1s}"
 
-static void test_tiers(void **unused)
+static void test_limiters(void **unused)
 {
 	static const struct {
-		const char *limits, *tiers;
+		const char *limits, *limiters;
 	} cases[] = {
 	    {GAP, "Sg+"},
 	    {WIN, "Rw+"},
@@ -482,12 +482,12 @@ static void test_tiers(void **unused)
 
 	(void)unused;
 	for (i = 0; i < ARRAY(cases); i++) {
-		if (!cases[i].tiers) {
+		if (!cases[i].limiters) {
 			head = cases[i].limits;
 			continue;
 		}
 		assert_int_equal(load(rule_of(head, cases[i].limits)), 0);
-		assert_string_equal(tiers_text(0), cases[i].tiers);
+		assert_string_equal(limiters_text(0), cases[i].limiters);
 	}
 }
 
@@ -510,13 +510,13 @@ static void test_one_record_for_all(void **unused)
 
 	(void)unused;
 	for (i = 0; i < ARRAY(cases); i++) {
-		const struct pacer_tier *t = &now.bin.rule[0].tier[0];
+		const struct pacer_limiter *t = &now.bin.rule[0].limiter[0];
 
 		assert_int_equal(load(rule_of("memory: 256", cases[i].limits)), 0);
-		assert_int_equal(now.bin.rule[0].n_tiers, 1);
+		assert_int_equal(now.bin.rule[0].n_limiters, 1);
 		assert_int_equal(t->sets, cases[i].sets);
 		assert_int_equal(t->shared, cases[i].shared);
-		assert_int_equal(compile_tier_lines(t), cases[i].lines);
+		assert_int_equal(compile_limiter_lines(t), cases[i].lines);
 		assert_int_equal(now.plan.lines_used, cases[i].lines);
 	}
 }
@@ -528,7 +528,7 @@ static void test_widths(void **unused)
 	} cases[] = {{256, 1, 4},   {256, 10, 4},  {256, 11, 8},  {256, 26, 8}, {256, 27, 12},
 		     {256, 42, 12}, {256, 43, 16}, {256, 58, 16}, {255, 1, 2},	{255, 10, 2},
 		     {255, 14, 2},  {255, 15, 8},  {9, 58, 16}};
-	const struct pacer_tier *t = &now.bin.rule[0].tier[0];
+	const struct pacer_limiter *t = &now.bin.rule[0].limiter[0];
 	char limit[128];
 	uint32_t i, entries;
 
@@ -544,7 +544,7 @@ static void test_widths(void **unused)
 			assert_true(2 * t->sets >= entries && 2 * t->sets <= entries + 1);
 			/* and what else the last line holds */
 			assert_in_range(t->shared, t->sets, t->sets + (t->units == 2));
-			assert_int_equal(compile_tier_lines(t),
+			assert_int_equal(compile_limiter_lines(t),
 					 ((2 * t->sets + t->shared) * cases[i].units + 3) / 4);
 		}
 }
@@ -559,7 +559,7 @@ static void test_ceiling(void **unused)
 	    {"3ms", "100kpps", 3 * MS, 100000},	  {"1s", "7pps", SECOND, 7},
 	    {"250us", "500kpps", MS / 4, 500000}, {"10s", "999pps", 10 * SECOND, 999},
 	};
-	const struct pacer_tier *t = &now.bin.rule[0].tier[0];
+	const struct pacer_limiter *t = &now.bin.rule[0].limiter[0];
 	char limit[96];
 	uint32_t i, k;
 
@@ -588,9 +588,9 @@ static void test_entries_of_a_sketch(void **unused)
 {
 	(void)unused;
 	assert_int_equal(load(rule_of("", "{key: src, gap: 1ms, entries: 7}")), 0);
-	assert_int_equal(now.bin.rule[0].tier[0].sets, 1);
+	assert_int_equal(now.bin.rule[0].limiter[0].sets, 1);
 	assert_int_equal(load(rule_of("", "{key: src, gap: 1ms, entries: 8}")), 0);
-	assert_int_equal(now.bin.rule[0].tier[0].sets, 2);
+	assert_int_equal(now.bin.rule[0].limiter[0].sets, 2);
 }
 
 /* ---- room ---- */
@@ -655,8 +655,8 @@ static void test_memory(void **unused)
 		}
 		assert_int_equal(load(doc.s), 0);
 		assert_true(now.plan.lines * 64 <= bytes && (now.plan.lines + 1) * 64 > bytes);
-		for (k = 0; k < now.bin.rule[0].n_tiers; k++)
-			used += compile_tier_lines(&now.bin.rule[0].tier[k]);
+		for (k = 0; k < now.bin.rule[0].n_limiters; k++)
+			used += compile_limiter_lines(&now.bin.rule[0].limiter[k]);
 		assert_int_equal(now.plan.lines_used, used);
 		assert_true(used > now.plan.lines / 2 && used <= now.plan.lines);
 	}
@@ -666,7 +666,7 @@ static void test_memory(void **unused)
 
 static void test_longest_window(void **unused)
 {
-	const struct pacer_tier *t = &now.bin.rule[0].tier[0];
+	const struct pacer_limiter *t = &now.bin.rule[0].limiter[0];
 
 	(void)unused;
 	assert_int_equal(load(rule_of("clock: coarse", "{key: src, packets: 2147483647, "
@@ -677,7 +677,7 @@ static void test_longest_window(void **unused)
 	assert_true(t->gap_ns == 20015ull * 3600 * SECOND + RESOLUTION);
 	assert_true(t->window.slot_ns >> t->last_shift < UINT32_MAX);
 	assert_true(t->idle_ns >= t->window.ring_ns && t->idle_ns >= t->gap_ns);
-	assert_true(compile_tier_memory_ns(t) == t->idle_ns);
+	assert_true(compile_limiter_memory_ns(t) == t->idle_ns);
 	assert_int_equal(load(rule_of("clock: exact", "{key: src, packets: 1, window: 2ns, "
 						      "slots: 2}")),
 			 0);
@@ -702,7 +702,7 @@ static void test_idle_time(void **unused)
 	(void)unused;
 	for (i = 0; i < ARRAY(cases); i++) {
 		assert_int_equal(load(rule_of("clock: exact", cases[i].limits)), 0);
-		assert_int_equal(now.bin.rule[0].tier[0].idle_ns,
+		assert_int_equal(now.bin.rule[0].limiter[0].idle_ns,
 				 cases[i].idle_ns + PACER_IDLE_SLACK_NS);
 	}
 }
@@ -719,7 +719,7 @@ static void test_bytes(void **unused)
 	    {"140737488355327", 0x7fffffff, 16},
 	    {"20M", 20000000, 0},
 	};
-	const struct pacer_tier *t = &now.bin.rule[0].tier[0];
+	const struct pacer_limiter *t = &now.bin.rule[0].limiter[0];
 	char limit[96];
 	uint32_t i;
 
@@ -767,7 +767,7 @@ static void test_clock(void **unused)
 		for (k = 0; k < now.plan.n_limits; k++) {
 			const struct plan_limit *at = &now.plan.limit[k];
 			const struct policy_limit *l = &now.policy->rule[0].limit[at->limit];
-			const struct pacer_tier *t = &now.bin.rule[0].tier[at->tier];
+			const struct pacer_limiter *t = &now.bin.rule[0].limiter[at->limiter];
 
 			if (l->kind == LIMIT_GAP)
 				assert_int_equal(t->gap_ns, l->gap_ns + add);
@@ -799,109 +799,109 @@ static void test_clock(void **unused)
 /* An entry is 16 bytes, four to a line: `entries` keys have one each, in sets of two. */
 static void test_rate_lines(void **unused)
 {
-	const struct pacer_tier *t = &now.bin.rule[0].tier[0];
+	const struct pacer_limiter *t = &now.bin.rule[0].limiter[0];
 
 	(void)unused;
 	assert_int_equal(load(rule_of("", "{key: src, rate: 1/s, burst: 9, entries: 4000}")), 0);
 	assert_int_equal(t->units, 1);
 	assert_true(2 * t->sets >= 4000 && t->shared >= t->sets);
-	assert_int_equal(compile_tier_lines(t), (2 * t->sets + t->shared + 3) / 4);
+	assert_int_equal(compile_limiter_lines(t), (2 * t->sets + t->shared + 3) / 4);
 	assert_int_equal(t->idle_ns, PACER_IDLE_SLACK_NS);
 	assert_int_equal(load(rule_of("", "{key: all, rate: 1/s, burst: 9}")), 0);
 	assert_true(t->sets == 0 && t->shared == 1 && t->base + 1 <= now.plan.lines);
-	assert_int_equal(compile_tier_lines(t), 1);
+	assert_int_equal(compile_limiter_lines(t), 1);
 	assert_int_equal(load(rule_of("", RATE ", " RATE2)), 0);
-	assert_string_equal(tiers_text(0), "G+ G+"); /* one a tier, though of one key */
+	assert_string_equal(limiters_text(0), "G+ G+"); /* one a limit, though of one key */
 }
 
-/* A retired rate is asked for until the TAT of its last packet is past, and its entry idle. */
-static void test_retired_rate(void **unused)
+/* A draining rate is asked for until the TAT of its last packet is past, and its entry idle. */
+static void test_draining_rate(void **unused)
 {
 	static const char more[] = "{key: src, rate: 100/s, burst: 500}";
 
 	(void)unused;
 	assert_int_equal(load(rule_of("clock: exact", RATE)), 0);
 	assert_int_equal(apply(rule_of("clock: exact", more)), 0);
-	assert_string_equal(tiers_text(0), "G=");
-	assert_int_equal(now.bin.rule[0].tier[0].rate.burst_ns, 5 * SECOND);
+	assert_string_equal(limiters_text(0), "G=");
+	assert_int_equal(now.bin.rule[0].limiter[0].rate.burst_ns, 5 * SECOND);
 	assert_int_equal(apply(rule_of("clock: exact", RATE2)), 0);
-	assert_string_equal(tiers_text(0), "G+ G-");
-	time_retired();
-	assert_true(now.bin.rule[0].tier[1].until_ns ==
+	assert_string_equal(limiters_text(0), "G+ G-");
+	time_draining();
+	assert_true(now.bin.rule[0].limiter[1].until_ns ==
 		    host.now_ns + 5 * SECOND + 1 + PACER_IDLE_SLACK_NS);
 	assert_int_equal(compile_limit_of(&now.plan, now.policy, 0, 0, PACER_DENY_RATE), 0);
 	assert_int_equal(compile_limit_of(&now.plan, now.policy, 0, 1, PACER_DENY_RATE), -1);
 	/* back: on the coarse clock; the exact one does not know which its times were of */
 	assert_int_equal(apply(rule_of("clock: exact", RATE)), 0);
-	assert_string_equal(tiers_text(0), "G+ G- G-");
+	assert_string_equal(limiters_text(0), "G+ G- G-");
 	assert_int_equal(apply(rule_of("clock: coarse", RATE2)), 0);
-	assert_string_equal(tiers_text(0), "G= G- G-");
+	assert_string_equal(limiters_text(0), "G= G- G-");
 	/* times of the coarse clock may lie before the truth */
 	assert_int_equal(load(rule_of("clock: coarse", RATE)), 0);
 	assert_int_equal(apply(rule_of("clock: exact", RATE)), 0);
-	assert_string_equal(tiers_text(0), "G+ G-");
+	assert_string_equal(limiters_text(0), "G+ G-");
 	assert_int_equal(load(rule_of("clock: exact", RATE)), 0);
 	assert_int_equal(apply(rule_of("clock: coarse", RATE)), 0);
-	assert_string_equal(tiers_text(0), "G=");
+	assert_string_equal(limiters_text(0), "G=");
 }
 
 /* A rate begins but once: all that it waits for ends together, the short ones with the long. */
-static void test_retired_rates_end_together(void **unused)
+static void test_draining_rates_end_together(void **unused)
 {
-	const struct pacer_tier *t = now.bin.rule[0].tier;
+	const struct pacer_limiter *t = now.bin.rule[0].limiter;
 
 	(void)unused;
 	assert_int_equal(load(rule_of("clock: exact", "{key: src, rate: 10/s, burst: 50}")), 0);
 	assert_int_equal(apply(rule_of("clock: exact", "{key: src, rate: 20/s, burst: 20}")), 0);
-	time_retired();
+	time_draining();
 	assert_true(t[0].rate.begin_ns == t[1].until_ns);
 	assert_int_equal(apply(rule_of("clock: exact", "{key: src, rate: 30/s, burst: 20}")), 0);
-	assert_string_equal(tiers_text(0), "G+ G- G-");
+	assert_string_equal(limiters_text(0), "G+ G- G-");
 	assert_true(t[0].rate.begin_ns == COMPILE_UNTIL_SET);
-	time_retired();
+	time_draining();
 	assert_true(t[0].rate.begin_ns == host.now_ns + 5 * SECOND + 1 + PACER_IDLE_SLACK_NS);
 	assert_true(t[1].until_ns == t[0].rate.begin_ns && t[2].until_ns == t[0].rate.begin_ns);
 	/* of another key it waits for nothing */
 	assert_int_equal(apply(rule_of("clock: exact", "{key: src, rate: 30/s, burst: 20}, "
 						       "{key: dst, rate: 30/s, burst: 20}")),
 			 0);
-	assert_string_equal(tiers_text(0), "G= G+ G- G-");
+	assert_string_equal(limiters_text(0), "G= G+ G- G-");
 	assert_int_equal(t[1].rate.begin_ns, 0);
 }
 
-/* A retired limit that was made for the exact clock is judged by it to its end. */
-static void test_clock_of_the_retired(void **unused)
+/* A draining limit that was made for the exact clock is judged by it to its end. */
+static void test_clock_of_the_draining(void **unused)
 {
 	(void)unused;
 	assert_int_equal(load(rule_of("clock: exact", WIN)), 0);
 	assert_int_equal(apply(rule_of("clock: coarse", WIN)), 0);
-	assert_string_equal(tiers_text(0), "Rw+ Rw-");
+	assert_string_equal(limiters_text(0), "Rw+ Rw-");
 	assert_true(now.bin.flags & PACER_CLOCK_EXACT);
 	assert_int_equal(now.plan.resolution_ns, RESOLUTION);
-	time_retired();
+	time_draining();
 	host.now_ns += 1;
 	assert_int_equal(apply(rule_of("clock: coarse", WIN)), 0);
-	assert_string_equal(tiers_text(0), "Rw= Rw-");
+	assert_string_equal(limiters_text(0), "Rw= Rw-");
 	assert_true(now.bin.flags & PACER_CLOCK_EXACT);
 	host.now_ns += 10 * SECOND;
 	assert_int_equal(apply(rule_of("clock: coarse", WIN)), 0);
-	assert_string_equal(tiers_text(0), "Rw=");
+	assert_string_equal(limiters_text(0), "Rw=");
 	assert_false(now.bin.flags & PACER_CLOCK_EXACT);
 	/* a sketch goes on: its times were exact, and the gap now includes the resolution */
 	assert_int_equal(load(rule_of("clock: exact", GAP)), 0);
 	assert_int_equal(apply(rule_of("clock: coarse", GAP)), 0);
-	assert_string_equal(tiers_text(0), "Sg=");
+	assert_string_equal(limiters_text(0), "Sg=");
 	/* but not back: its times may lie before the truth */
 	assert_int_equal(apply(rule_of("clock: exact", GAP)), 0);
-	assert_string_equal(tiers_text(0), "Sg+ Sg-");
-	assert_int_equal(now.bin.rule[0].tier[1].gap_ns, MS + RESOLUTION);
+	assert_string_equal(limiters_text(0), "Sg+ Sg-");
+	assert_int_equal(now.bin.rule[0].limiter[1].gap_ns, MS + RESOLUTION);
 }
 
 /* ---- changes ---- */
 
 /* One rule, then another of the same name: what becomes of its limits. */
 static const struct {
-	const char *from, *to, *tiers;
+	const char *from, *to, *limiters;
 } changes[] = {
     /* values */
     {WIN, "{key: src, packets: 1, window: 1s}", "Rw="},
@@ -1016,11 +1016,11 @@ static const struct {
     {"{key: all, rate: 10Mbit/s, burst: 64K}", "{key: all, rate: 10Mbit/s, burst: 1M}", "G="},
 };
 
-static const struct pacer_tier *retired_tier(void)
+static const struct pacer_limiter *draining_limiter(void)
 {
-	for (uint32_t k = 0; k < now.bin.rule[0].n_tiers; k++)
+	for (uint32_t k = 0; k < now.bin.rule[0].n_limiters; k++)
 		if (plan_mark(&now, 0, k) == '-')
-			return &now.bin.rule[0].tier[k];
+			return &now.bin.rule[0].limiter[k];
 	return NULL;
 }
 
@@ -1033,7 +1033,7 @@ static void test_plain(void **unused)
 	} rows[] = {
 	    {"", "{key: src, gap: 1s}", 1},
 	    {"", WIN, 1},
-	    {"", "{key: src, gap: 1s}, " WIN, 1}, /* of one key: one tier */
+	    {"", "{key: src, gap: 1s}, " WIN, 1}, /* of one key: one limit */
 	    {"", "{key: all, uses: 10, cooldown: 1s}", 1},
 	    {"", WIN ", {key: dst, gap: 1s}", 0},
 	    {"", WIN ", {key: all, uses: 10, cooldown: 1s}", 0},
@@ -1050,7 +1050,7 @@ static void test_plain(void **unused)
 	}
 	assert_int_equal(load(rule_of("", "{key: src, gap: 1s}")), 0);
 	assert_int_equal(apply(rule_of("", "{key: dst, gap: 1s}")), 0);
-	assert_int_equal(now.bin.rule[0].n_tiers, 2); /* the new one, and one retired */
+	assert_int_equal(now.bin.rule[0].n_limiters, 2); /* the new one, and one draining */
 	assert_int_equal(now.bin.rule[0].plain, 0);
 }
 
@@ -1061,28 +1061,28 @@ static void test_plain(void **unused)
 static void test_raised_beyond_narrow(void **unused)
 {
 	static const char more[] = "{key: src, packets: 1000, window: 1s}";
-	const struct pacer_tier *t;
+	const struct pacer_limiter *t;
 
 	(void)unused;
 	assert_int_equal(load(rule_of("clock: exact", WIN)), 0);
-	assert_int_equal(now.bin.rule[0].tier[0].units, 2);
+	assert_int_equal(now.bin.rule[0].limiter[0].units, 2);
 	assert_int_equal(apply(rule_of("clock: exact", more)), 0);
-	assert_string_equal(tiers_text(0), "Rw+ Rw-");
-	assert_int_equal(now.bin.rule[0].tier[0].units, 4);
-	t = retired_tier();
+	assert_string_equal(limiters_text(0), "Rw+ Rw-");
+	assert_int_equal(now.bin.rule[0].limiter[0].units, 4);
+	t = draining_limiter();
 	assert_int_equal(t->units, 2);
 	assert_int_equal(t->window.limit, 9);
-	time_retired();
+	time_draining();
 	assert_int_equal(apply(rule_of("clock: exact", "{key: src, packets: 2000, window: 1s}")),
 			 0);
-	assert_string_equal(tiers_text(0), "Rw= Rw-");
-	assert_int_equal(retired_tier()->window.limit, 9);
-	time_retired();
+	assert_string_equal(limiters_text(0), "Rw= Rw-");
+	assert_int_equal(draining_limiter()->window.limit, 9);
+	time_draining();
 	host.now_ns += 10 * SECOND;
 	assert_int_equal(apply(rule_of("clock: exact", WIN)), 0);
-	assert_string_equal(tiers_text(0), "Rw=");
-	assert_int_equal(now.bin.rule[0].tier[0].window.limit, 9);
-	assert_int_equal(now.bin.rule[0].tier[0].units, 4);
+	assert_string_equal(limiters_text(0), "Rw=");
+	assert_int_equal(now.bin.rule[0].limiter[0].window.limit, 9);
+	assert_int_equal(now.bin.rule[0].limiter[0].units, 4);
 }
 
 static void test_changes(void **unused)
@@ -1093,16 +1093,16 @@ static void test_changes(void **unused)
 	for (i = 0; i < ARRAY(changes); i++) {
 		assert_int_equal(load(rule_of("clock: exact", changes[i].from)), 0);
 		assert_int_equal(apply(rule_of("clock: exact", changes[i].to)), 0);
-		if (strcmp(tiers_text(0), changes[i].tiers))
+		if (strcmp(limiters_text(0), changes[i].limiters))
 			fail_msg("%s -> %s: %s, not %s", changes[i].from, changes[i].to,
-				 tiers_text(0), changes[i].tiers);
+				 limiters_text(0), changes[i].limiters);
 		/* the same again changes nothing */
-		time_retired();
+		time_draining();
 		assert_int_equal(apply(rule_of("clock: exact", changes[i].to)), 0);
-		assert_null(strchr(tiers_text(0), '+'));
-		assert_int_equal(before.bin.rule[0].n_tiers, now.bin.rule[0].n_tiers);
-		assert_memory_equal(before.bin.rule[0].tier, now.bin.rule[0].tier,
-				    sizeof(now.bin.rule[0].tier));
+		assert_null(strchr(limiters_text(0), '+'));
+		assert_int_equal(before.bin.rule[0].n_limiters, now.bin.rule[0].n_limiters);
+		assert_memory_equal(before.bin.rule[0].limiter, now.bin.rule[0].limiter,
+				    sizeof(now.bin.rule[0].limiter));
 	}
 }
 
@@ -1115,10 +1115,10 @@ static void test_gap_beyond_the_record(void **unused)
 
 	(void)unused;
 	assert_int_equal(load(rule_of("clock: exact", one)), 0);
-	assert_string_equal(tiers_text(0), "Rw+ Rgw+");
-	assert_true(now.bin.rule[0].tier[1].idle_ns > 60 * SECOND);
+	assert_string_equal(limiters_text(0), "Rw+ Rgw+");
+	assert_true(now.bin.rule[0].limiter[1].idle_ns > 60 * SECOND);
 	assert_int_equal(apply(rule_of("clock: exact", two)), 0);
-	assert_string_equal(tiers_text(0), "Rgw= Rw-");
+	assert_string_equal(limiters_text(0), "Rgw= Rw-");
 }
 
 static void test_modes_are_values(void **unused)
@@ -1129,55 +1129,55 @@ static void test_modes_are_values(void **unused)
 	assert_int_equal(apply("mode: monitor\nunparsed: drop\nmemory: 1Gi\nrules:\n"
 			       "- {name: a, over: pass, limits: [" WIN "]}\n"),
 			 0);
-	assert_string_equal(tiers_text(0), "Rw=");
+	assert_string_equal(limiters_text(0), "Rw=");
 	assert_int_equal(now.bin.rule[0].over, PACER_OVER_PASS);
 	assert_int_equal(now.bin.flags, PACER_MONITOR | PACER_UNPARSED_DROP);
 	assert_int_equal(now.plan.lines, (64 << 20) / 64); /* the table that there is */
 	assert_int_equal(now.bin.serial, 2);
 }
 
-static void test_retired_and_back(void **unused)
+static void test_draining_and_back(void **unused)
 {
-	struct pacer_tier was, t;
+	struct pacer_limiter was, t;
 
 	(void)unused;
 	assert_int_equal(load(rule_of("clock: exact", WIN)), 0);
-	was = now.bin.rule[0].tier[0];
+	was = now.bin.rule[0].limiter[0];
 	assert_int_equal(apply(rule_of("clock: exact", WIN2)), 0);
-	t = now.bin.rule[0].tier[1];
+	t = now.bin.rule[0].limiter[1];
 	assert_true(t.until_ns == COMPILE_UNTIL_SET);
 	t.until_ns = 0;
 	assert_memory_equal(&t, &was, sizeof(t));
-	assert_int_equal(now.plan.n_retired, 1);
+	assert_int_equal(now.plan.n_draining, 1);
 	/* a change that was cut off in between left it so: it is still to be timed */
 	assert_int_equal(apply(rule_of("clock: exact", WIN2)), 0);
-	assert_true(now.bin.rule[0].tier[1].until_ns == COMPILE_UNTIL_SET);
-	assert_int_equal(now.plan.n_retired, 1);
-	time_retired();
-	assert_true(now.bin.rule[0].tier[1].until_ns ==
+	assert_true(now.bin.rule[0].limiter[1].until_ns == COMPILE_UNTIL_SET);
+	assert_int_equal(now.plan.n_draining, 1);
+	time_draining();
+	assert_true(now.bin.rule[0].limiter[1].until_ns ==
 		    host.now_ns + 1100 * MS + PACER_IDLE_SLACK_NS);
 	host.now_ns += SECOND;
 	assert_int_equal(apply(rule_of("clock: exact", WIN2 ", " NET)), 0);
-	assert_string_equal(tiers_text(0), "Rw= Rw+ Rw-");
-	assert_true(now.bin.rule[0].tier[2].until_ns ==
+	assert_string_equal(limiters_text(0), "Rw= Rw+ Rw-");
+	assert_true(now.bin.rule[0].limiter[2].until_ns ==
 		    2 * SECOND + 100 * MS + PACER_IDLE_SLACK_NS);
 	/* back: in force again where it was */
 	assert_int_equal(apply(rule_of("clock: exact", "{key: src, packets: 3, window: 1s}")), 0);
-	assert_string_equal(tiers_text(0), "Rw= Rw- Rw-");
-	t = now.bin.rule[0].tier[0];
+	assert_string_equal(limiters_text(0), "Rw= Rw- Rw-");
+	t = now.bin.rule[0].limiter[0];
 	assert_true(t.until_ns == 0 && t.base == was.base && t.sets == was.sets);
 	assert_int_equal(t.window.limit, 3);
-	time_retired();
+	time_draining();
 	/* and what has passed is gone */
 	host.now_ns += 10 * SECOND;
 	assert_int_equal(apply(rule_of("clock: exact", WIN)), 0);
-	assert_string_equal(tiers_text(0), "Rw=");
+	assert_string_equal(limiters_text(0), "Rw=");
 	assert_int_equal(apply(rule_of("clock: exact", WIN2)), 0);
-	assert_string_equal(tiers_text(0), "Rw+ Rw-");
+	assert_string_equal(limiters_text(0), "Rw+ Rw-");
 }
 
-/* Nor is a retired limit loosened where a tighter one of its key and time stands beside it. */
-static void test_retired_and_looser(void **unused)
+/* Nor is a draining limit loosened where a tighter one of its key and time stands beside it. */
+static void test_draining_and_looser(void **unused)
 {
 	static const char one_row[] = "{key: src, gap: 5ms, rows: 1}";
 	char both[128];
@@ -1185,52 +1185,52 @@ static void test_retired_and_looser(void **unused)
 	(void)unused;
 	assert_int_equal(load(rule_of("clock: exact", GAP5)), 0);
 	assert_int_equal(apply(rule_of("clock: exact", one_row)), 0);
-	assert_string_equal(tiers_text(0), "Sg+ Sg-");
-	time_retired();
+	assert_string_equal(limiters_text(0), "Sg+ Sg-");
+	time_draining();
 	snprintf(both, sizeof(both), "%s, {key: src, gap: 6ms}", one_row);
 	assert_int_equal(apply(rule_of("clock: exact", both)), 0);
-	assert_string_equal(tiers_text(0), "Sg= Sg=");
+	assert_string_equal(limiters_text(0), "Sg= Sg=");
 	assert_int_equal(apply(rule_of("clock: exact", one_row)), 0);
-	time_retired();
+	time_draining();
 	snprintf(both, sizeof(both), "%s, " GAP, one_row);
 	assert_int_equal(apply(rule_of("clock: exact", both)), 0);
-	assert_string_equal(tiers_text(0), "Sg= Sg+ Sg-");
-	assert_int_equal(now.bin.rule[0].tier[2].gap_ns, 6 * MS);
+	assert_string_equal(limiters_text(0), "Sg= Sg+ Sg-");
+	assert_int_equal(now.bin.rule[0].limiter[2].gap_ns, 6 * MS);
 	/* nor does it lose its gap */
 	assert_int_equal(load(rule_of("clock: exact", WIN ", " GAP)), 0);
 	assert_int_equal(apply(rule_of("clock: exact", WIN2 ", {key: dst, gap: 1ms}")), 0);
-	assert_string_equal(tiers_text(0), "Rw+ Sg+ Rgw-");
-	time_retired();
+	assert_string_equal(limiters_text(0), "Rw+ Sg+ Rgw-");
+	time_draining();
 	assert_int_equal(apply(rule_of("clock: exact", WIN ", {key: dst, gap: 1ms}")), 0);
-	assert_string_equal(tiers_text(0), "Rw+ Sg= Rw- Rgw-");
+	assert_string_equal(limiters_text(0), "Rw+ Sg= Rw- Rgw-");
 	/* a window that comes back alone may be any */
 	assert_int_equal(load(rule_of("clock: exact", WIN)), 0);
 	assert_int_equal(apply(rule_of("clock: exact", WIN2)), 0);
-	time_retired();
+	time_draining();
 	assert_int_equal(apply(rule_of("clock: exact", "{key: src, packets: 20, window: 1s}")), 0);
-	assert_string_equal(tiers_text(0), "Rw= Rw-");
+	assert_string_equal(limiters_text(0), "Rw= Rw-");
 }
 
-/* A retired limit ends at until_ns, not before. */
-static void test_end_of_the_retired(void **unused)
+/* A draining limit ends at until_ns, not before. */
+static void test_end_of_the_draining(void **unused)
 {
 	uint64_t until_ns;
 
 	(void)unused;
 	assert_int_equal(load(rule_of("clock: exact", GAP)), 0);
 	assert_int_equal(apply(rule_of("clock: exact", "{key: dst, gap: 1ms}")), 0);
-	time_retired();
-	until_ns = now.bin.rule[0].tier[1].until_ns;
+	time_draining();
+	until_ns = now.bin.rule[0].limiter[1].until_ns;
 	assert_true(until_ns == host.now_ns + MS);
 	host.now_ns = until_ns - 1;
 	assert_int_equal(apply(rule_of("clock: exact", "{key: dst, gap: 2ms}")), 0);
-	assert_string_equal(tiers_text(0), "Sg= Sg-");
+	assert_string_equal(limiters_text(0), "Sg= Sg-");
 	host.now_ns = until_ns;
 	assert_int_equal(apply(rule_of("clock: exact", "{key: dst, gap: 3ms}")), 0);
-	assert_string_equal(tiers_text(0), "Sg=");
+	assert_string_equal(limiters_text(0), "Sg=");
 }
 
-static void test_too_many_tiers(void **unused)
+static void test_too_many_limiters(void **unused)
 {
 	uint32_t i, k;
 
@@ -1263,7 +1263,7 @@ static void test_no_room_beside(void **unused)
 	assert_non_null(strstr(error.text, "no room"));
 	assert_non_null(strstr(error.text, "fewer entries"));
 	assert_int_equal(apply(rule_of("clock: exact", small)), 0);
-	assert_string_equal(tiers_text(0), "Rw=");
+	assert_string_equal(limiters_text(0), "Rw=");
 }
 
 /* ---- rules and their counters ---- */
@@ -1289,16 +1289,17 @@ static void test_rules_move(void **unused)
 			       "- {name: d, limits: [" GAP "]}\n"
 			       "- {name: a, limits: [" WIN "]}\n"),
 			 0);
-	assert_string_equal(tiers_text(0), "Rw=");
-	assert_string_equal(tiers_text(1), "Sg+"); /* renamed: another rule */
-	assert_string_equal(tiers_text(2), "Rw=");
-	assert_int_equal(now.plan.n_retired, 0);
+	assert_string_equal(limiters_text(0), "Rw=");
+	assert_string_equal(limiters_text(1), "Sg+"); /* renamed: another rule */
+	assert_string_equal(limiters_text(2), "Rw=");
+	assert_int_equal(now.plan.n_draining, 0);
 	assert_int_equal(rule_named(&now, "a")->counter, rule_named(&before, "a")->counter);
 	assert_int_equal(rule_named(&now, "c")->counter, rule_named(&before, "c")->counter);
-	assert_int_equal(rule_named(&now, "a")->tier[0].base,
-			 rule_named(&before, "a")->tier[0].base);
+	assert_int_equal(rule_named(&now, "a")->limiter[0].base,
+			 rule_named(&before, "a")->limiter[0].base);
 	assert_true(rule_named(&now, "d")->counter != rule_named(&before, "b")->counter);
-	assert_true(rule_named(&now, "d")->tier[0].base != rule_named(&before, "b")->tier[0].base);
+	assert_true(rule_named(&now, "d")->limiter[0].base !=
+		    rule_named(&before, "b")->limiter[0].base);
 }
 
 static void say_rules(const char *stem, uint32_t n)
@@ -1361,7 +1362,7 @@ static void test_limit_of(void **unused)
 	(void)unused;
 	assert_int_equal(
 	    load(rule_of("clock: exact", "{key: dst, gap: 1s}, " WIN ", " NET ", " GAP)), 0);
-	assert_string_equal(tiers_text(0), "Sg+ Rgw+ Rw+");
+	assert_string_equal(limiters_text(0), "Sg+ Rgw+ Rw+");
 	assert_int_equal(compile_limit_of(&now.plan, now.policy, 0, 0, PACER_DENY_GAP), 0);
 	assert_int_equal(compile_limit_of(&now.plan, now.policy, 0, 1, PACER_DENY_GAP), 3);
 	assert_int_equal(compile_limit_of(&now.plan, now.policy, 0, 1, PACER_DENY_WINDOW), 1);
@@ -1373,7 +1374,7 @@ static void test_limit_of(void **unused)
 	assert_int_equal(apply("clock: exact\nrules:\n- {name: b, limits: [" NET "]}\n"
 			       "- {name: a, limits: [" WIN2 "]}\n"),
 			 0);
-	assert_string_equal(tiers_text(1), "Rw+ Sg- Rgw- Rw-");
+	assert_string_equal(limiters_text(1), "Rw+ Sg- Rgw- Rw-");
 	assert_int_equal(compile_limit_of(&now.plan, now.policy, 1, 0, PACER_DENY_WINDOW), 0);
 	assert_int_equal(compile_limit_of(&now.plan, now.policy, 1, 1, PACER_DENY_GAP), -1);
 	assert_int_equal(compile_limit_of(&now.plan, now.policy, 1, 2, PACER_DENY_WINDOW), -1);
@@ -1505,57 +1506,57 @@ static const char *draft_text(const char *memory)
 	return doc.s;
 }
 
-static int same_place(const struct pacer_tier *a, const struct pacer_tier *b)
+static int same_place(const struct pacer_limiter *a, const struct pacer_limiter *b)
 {
 	return a->base == b->base && a->sets == b->sets && a->shared == b->shared &&
 	       a->kind == b->kind;
 }
 
-static int overlap(const struct pacer_tier *a, const struct pacer_tier *b)
+static int overlap(const struct pacer_limiter *a, const struct pacer_limiter *b)
 {
-	bool throttle = a->kind == PACER_TIER_THROTTLE;
+	bool throttle = a->kind == PACER_LIMITER_THROTTLE;
 
-	if (throttle != (b->kind == PACER_TIER_THROTTLE))
+	if (throttle != (b->kind == PACER_LIMITER_THROTTLE))
 		return 0;
 	if (throttle)
 		return a->base == b->base;
-	return a->base < b->base + compile_tier_lines(b) &&
-	       b->base < a->base + compile_tier_lines(a);
+	return a->base < b->base + compile_limiter_lines(b) &&
+	       b->base < a->base + compile_limiter_lines(a);
 }
 
 static void assert_place(const struct pacer_rule *rule, size_t k)
 {
-	const struct pacer_tier *t = &rule->tier[k];
+	const struct pacer_limiter *t = &rule->limiter[k];
 
-	if (t->kind == PACER_TIER_THROTTLE) {
-		assert_true(t->base < PACER_THROTTLES && !compile_tier_lines(t));
+	if (t->kind == PACER_LIMITER_THROTTLE) {
+		assert_true(t->base < PACER_THROTTLES && !compile_limiter_lines(t));
 		return;
 	}
-	assert_true(!k || rule->tier[k - 1].kind != PACER_TIER_THROTTLE); /* they are last */
-	assert_true(compile_tier_lines(t) > 0);
-	assert_true(t->base + compile_tier_lines(t) <= now.plan.lines);
-	assert_true(t->kind == PACER_TIER_SKETCH ? t->sets > 0 && !t->shared : t->shared > 0);
+	assert_true(!k || rule->limiter[k - 1].kind != PACER_LIMITER_THROTTLE); /* they are last */
+	assert_true(compile_limiter_lines(t) > 0);
+	assert_true(t->base + compile_limiter_lines(t) <= now.plan.lines);
+	assert_true(t->kind == PACER_LIMITER_GAP ? t->sets > 0 && !t->shared : t->shared > 0);
 }
 
-/* No line has two tiers, and a new tier none of the policy before. */
+/* No line has two limits, and a new limit none of the policy before. */
 static void assert_regions(void)
 {
 	uint64_t used = 0, old;
 	size_t r, k, i, j;
 
 	for (r = 0; r < now.policy->n_rules; r++)
-		for (k = 0; k < now.bin.rule[r].n_tiers; k++) {
-			const struct pacer_tier *t = &now.bin.rule[r].tier[k];
+		for (k = 0; k < now.bin.rule[r].n_limiters; k++) {
+			const struct pacer_limiter *t = &now.bin.rule[r].limiter[k];
 
-			used += compile_tier_lines(t);
+			used += compile_limiter_lines(t);
 			assert_place(&now.bin.rule[r], k);
 			for (i = 0; i < now.policy->n_rules; i++)
-				for (j = 0; j < now.bin.rule[i].n_tiers; j++)
+				for (j = 0; j < now.bin.rule[i].n_limiters; j++)
 					assert_true((i == r && j == k) ||
-						    !overlap(t, &now.bin.rule[i].tier[j]));
+						    !overlap(t, &now.bin.rule[i].limiter[j]));
 			for (i = 0; i < PACER_RULES_MAX; i++)
-				for (j = 0; j < before.bin.rule[i].n_tiers; j++) {
-					old = overlap(t, &before.bin.rule[i].tier[j]);
+				for (j = 0; j < before.bin.rule[i].n_limiters; j++) {
+					old = overlap(t, &before.bin.rule[i].limiter[j]);
 					assert_true(!old || plan_mark(&now, r, k) != '+');
 				}
 		}
@@ -1563,16 +1564,16 @@ static void assert_regions(void)
 	assert_true(used <= now.plan.lines);
 }
 
-/* Every tier that counts goes on where it was, in force or to its end. */
-static void assert_tier_goes_on(const struct pacer_tier *old, const struct pacer_rule *rule,
-				uint32_t index)
+/* Every limit that counts goes on where it was, in force or to its end. */
+static void assert_limiter_goes_on(const struct pacer_limiter *old, const struct pacer_rule *rule,
+				   uint32_t index)
 {
 	int found = 0;
 	uint32_t k;
 
-	for (k = 0; k < rule->n_tiers; k++) {
-		const struct pacer_tier *t = &rule->tier[k];
-		struct pacer_tier timed = *old;
+	for (k = 0; k < rule->n_limiters; k++) {
+		const struct pacer_limiter *t = &rule->limiter[k];
+		struct pacer_limiter timed = *old;
 
 		if (!same_place(t, old))
 			continue;
@@ -1586,11 +1587,11 @@ static void assert_tier_goes_on(const struct pacer_tier *old, const struct pacer
 			continue;
 		}
 		assert_int_equal(plan_mark(&now, index, k), '=');
-		if (t->kind == PACER_TIER_THROTTLE) {
+		if (t->kind == PACER_LIMITER_THROTTLE) {
 			assert_true(t->throttle.cooldown_ns == old->throttle.cooldown_ns);
 			continue;
 		}
-		if (t->kind == PACER_TIER_RATE) {
+		if (t->kind == PACER_LIMITER_RATE) {
 			assert_true(t->rate.unit_ns == old->rate.unit_ns);
 			assert_true(t->rate.unit_frac == old->rate.unit_frac);
 			assert_true(t->rate.cost == old->rate.cost);
@@ -1599,43 +1600,43 @@ static void assert_tier_goes_on(const struct pacer_tier *old, const struct pacer
 		assert_true(t->window.slot_ns == old->window.slot_ns);
 		assert_true(t->window.ring == old->window.ring);
 		assert_true(t->window.cost_shift == old->window.cost_shift);
-		assert_true(t->kind != PACER_TIER_SKETCH || t->rows == old->rows);
+		assert_true(t->kind != PACER_LIMITER_GAP || t->rows == old->rows);
 		assert_true(t->gap_ns || !old->gap_ns);
 	}
 	assert_int_equal(found, 1);
 }
 
-static bool same_keys(const struct pacer_tier *a, const struct pacer_tier *b)
+static bool same_keys(const struct pacer_limiter *a, const struct pacer_limiter *b)
 {
 	return !memcmp(a->mask4, b->mask4, sizeof(a->mask4)) &&
 	       !memcmp(a->mask6, b->mask6, sizeof(a->mask6));
 }
 
 /* What a limit is, but for its value; of windows alone in their records, and of sketches. */
-static bool same_shapes(const struct pacer_tier *a, const struct pacer_tier *b)
+static bool same_shapes(const struct pacer_limiter *a, const struct pacer_limiter *b)
 {
 	const struct pacer_window *w = &a->window, *v = &b->window;
 
 	if (a->kind != b->kind || !same_keys(a, b) || a->secret != b->secret)
 		return false;
-	if (a->kind == PACER_TIER_SKETCH)
+	if (a->kind == PACER_LIMITER_GAP)
 		return a->rows == b->rows && a->sets == b->sets;
-	return a->kind == PACER_TIER_RECORD && !a->gap_ns && !b->gap_ns && a->units == b->units &&
-	       a->sets == b->sets && w->slot_ns == v->slot_ns && w->ring == v->ring &&
-	       w->cost == v->cost && w->cost_shift == v->cost_shift;
+	return a->kind == PACER_LIMITER_WINDOW && !a->gap_ns && !b->gap_ns &&
+	       a->units == b->units && a->sets == b->sets && w->slot_ns == v->slot_ns &&
+	       w->ring == v->ring && w->cost == v->cost && w->cost_shift == v->cost_shift;
 }
 
 /* Is there a tighter limit of the same key and time, so that this one has no effect? */
-static bool has_no_effect(const struct pacer_tier *t, const struct pacer_rule *rule)
+static bool has_no_effect(const struct pacer_limiter *t, const struct pacer_rule *rule)
 {
-	for (size_t i = 0; i < rule->n_tiers; i++) {
-		const struct pacer_tier *other = &rule->tier[i];
+	for (size_t i = 0; i < rule->n_limiters; i++) {
+		const struct pacer_limiter *other = &rule->limiter[i];
 
 		if (other == t || other->until_ns || !same_keys(other, t))
 			continue;
-		if (t->kind == PACER_TIER_SKETCH && other->gap_ns > t->gap_ns)
+		if (t->kind == PACER_LIMITER_GAP && other->gap_ns > t->gap_ns)
 			return true;
-		if (t->kind == PACER_TIER_RECORD && other->kind == PACER_TIER_RECORD &&
+		if (t->kind == PACER_LIMITER_WINDOW && other->kind == PACER_LIMITER_WINDOW &&
 		    other->window.limit < t->window.limit)
 			return true;
 	}
@@ -1643,14 +1644,15 @@ static bool has_no_effect(const struct pacer_tier *t, const struct pacer_rule *r
 }
 
 /* No limit begins anew beside one of its shape that goes, but a looser one that has no effect. */
-static void assert_kept(const struct pacer_tier *old, const struct pacer_rule *rule, uint32_t index)
+static void assert_kept(const struct pacer_limiter *old, const struct pacer_rule *rule,
+			uint32_t index)
 {
-	for (uint32_t k = 0; k < rule->n_tiers; k++) {
-		const struct pacer_tier *t = &rule->tier[k];
+	for (uint32_t k = 0; k < rule->n_limiters; k++) {
+		const struct pacer_limiter *t = &rule->limiter[k];
 
 		if (plan_mark(&now, index, k) != '+' || !same_shapes(t, old))
 			continue;
-		assert_true(t->kind == PACER_TIER_SKETCH ? t->gap_ns < old->gap_ns
+		assert_true(t->kind == PACER_LIMITER_GAP ? t->gap_ns < old->gap_ns
 							 : t->window.limit > old->window.limit);
 		assert_true(has_no_effect(t, rule));
 	}
@@ -1658,41 +1660,42 @@ static void assert_kept(const struct pacer_tier *old, const struct pacer_rule *r
 
 static void assert_succession(void)
 {
-	uint32_t r, k, retired = 0;
+	uint32_t r, k, draining = 0;
 
 	for (r = 0; r < now.policy->n_rules; r++) {
 		const struct pacer_rule *rule = &now.bin.rule[r];
 		const struct pacer_rule *old = rule_named(&before, now.policy->rule[r].name);
 
-		for (k = 0; k < rule->n_tiers; k++) {
+		for (k = 0; k < rule->n_limiters; k++) {
 			char mark = plan_mark(&now, r, k);
 
-			assert_int_equal(mark == '-', rule->tier[k].until_ns != 0);
-			assert_true(rule->tier[k].until_ns == 0 ||
-				    rule->tier[k].until_ns > host.now_ns);
+			assert_int_equal(mark == '-', rule->limiter[k].until_ns != 0);
+			assert_true(rule->limiter[k].until_ns == 0 ||
+				    rule->limiter[k].until_ns > host.now_ns);
 			assert_true(old || mark == '+');
-			retired += mark == '-';
+			draining += mark == '-';
 		}
-		for (k = 0; old && k < old->n_tiers; k++)
-			if (!old->tier[k].until_ns || old->tier[k].until_ns > host.now_ns)
-				assert_tier_goes_on(&old->tier[k], rule, r);
-		for (k = 0; k < rule->n_tiers; k++)
-			if (rule->tier[k].until_ns && before.bin.flags == now.bin.flags)
-				assert_kept(&rule->tier[k], rule, r);
+		for (k = 0; old && k < old->n_limiters; k++)
+			if (!old->limiter[k].until_ns || old->limiter[k].until_ns > host.now_ns)
+				assert_limiter_goes_on(&old->limiter[k], rule, r);
+		for (k = 0; k < rule->n_limiters; k++)
+			if (rule->limiter[k].until_ns && before.bin.flags == now.bin.flags)
+				assert_kept(&rule->limiter[k], rule, r);
 	}
-	assert_int_equal(retired, now.plan.n_retired);
+	assert_int_equal(draining, now.plan.n_draining);
 }
 
-/* In a tier of its own, with the policy's rate and burst, the burst a tick of the clock shorter. */
+/* In a limit of its own, with the policy's rate and burst, the burst a tick of the clock shorter.
+ */
 static void assert_rate(const struct plan_limit *at, const struct policy_limit *l,
-			const struct pacer_tier *t)
+			const struct pacer_limiter *t)
 {
 	struct pacer_rate rate;
 
 	assert_int_equal(
-	    compile_limit_of(&now.plan, now.policy, at->rule, at->tier, PACER_DENY_RATE),
+	    compile_limit_of(&now.plan, now.policy, at->rule, at->limiter, PACER_DENY_RATE),
 	    at->limit);
-	assert_int_equal(t->kind, PACER_TIER_RATE);
+	assert_int_equal(t->kind, PACER_LIMITER_RATE);
 	assert_int_equal(t->gap_ns, 0);
 	assert_int_equal(pacer_rate_profile(&rate, l->cost, l->rate.amount, l->rate.per_ns,
 					    l->burst, now.plan.resolution_ns),
@@ -1701,7 +1704,7 @@ static void assert_rate(const struct plan_limit *at, const struct policy_limit *
 	assert_memory_equal(&t->rate, &rate, sizeof(rate));
 }
 
-/* Every limit of the policy stands in one tier, of its key, with its value. */
+/* Every limit of the policy stands in one limit, of its key, with its value. */
 static void assert_limits(void)
 {
 	size_t r, n = 0, i;
@@ -1712,12 +1715,12 @@ static void assert_limits(void)
 	for (i = 0; i < n; i++) {
 		const struct plan_limit *at = &now.plan.limit[i];
 		const struct policy_limit *l = &now.policy->rule[at->rule].limit[at->limit];
-		const struct pacer_tier *t = &now.bin.rule[at->rule].tier[at->tier];
+		const struct pacer_limiter *t = &now.bin.rule[at->rule].limiter[at->limiter];
 		int gap = l->kind == LIMIT_GAP;
 
 		if (l->kind == LIMIT_THROTTLE) {
-			assert_int_equal(compile_limit_of(&now.plan, now.policy, at->rule, at->tier,
-							  PACER_DENY_THROTTLE),
+			assert_int_equal(compile_limit_of(&now.plan, now.policy, at->rule,
+							  at->limiter, PACER_DENY_THROTTLE),
 					 at->limit);
 			assert_int_equal(t->throttle.limit, l->throttle.uses);
 			assert_int_equal(t->throttle.cooldown_ns,
@@ -1728,7 +1731,7 @@ static void assert_limits(void)
 			assert_rate(at, l, t);
 			continue;
 		}
-		assert_int_equal(compile_limit_of(&now.plan, now.policy, at->rule, at->tier,
+		assert_int_equal(compile_limit_of(&now.plan, now.policy, at->rule, at->limiter,
 						  gap ? PACER_DENY_GAP : PACER_DENY_WINDOW),
 				 at->limit);
 		if (gap)
@@ -1737,7 +1740,7 @@ static void assert_limits(void)
 			assert_int_equal(t->window.limit, l->limit >> t->window.cost_shift);
 		assert_int_equal(t->mask4[1] != 0,
 				 l->key.kind == KEY_DST || l->key.kind == KEY_FLOW);
-		assert_true(t->kind == PACER_TIER_RECORD || gap);
+		assert_true(t->kind == PACER_LIMITER_WINDOW || gap);
 	}
 }
 
@@ -1773,7 +1776,7 @@ static void test_any_changes(void **unused)
 			assert_succession();
 			assert_counters();
 			assert_limits();
-			time_retired();
+			time_draining();
 			done++;
 		}
 	}
@@ -1877,13 +1880,13 @@ static void begin_epoch(uint32_t e)
 	}
 	for (i = 0; i < now.plan.n_limits; i++) {
 		const struct plan_limit *l = &now.plan.limit[i];
-		const struct pacer_tier *t = &now.bin.rule[0].tier[l->tier];
+		const struct pacer_limiter *t = &now.bin.rule[0].limiter[l->limiter];
 
 		if (l->state == PLAN_NEW)
 			memset(&paced_lines[t->base], 0,
-			       compile_tier_lines(t) * sizeof(*paced_lines));
+			       compile_limiter_lines(t) * sizeof(*paced_lines));
 	}
-	time_retired();
+	time_draining();
 }
 
 static const char *paced_text(void)
@@ -2003,7 +2006,7 @@ static void test_gap_outlives_the_ring(void **unused)
 				      "{key: src, packets: 9, window: 1s, slots: 10, entries: 2}, "
 				      "{key: src, gap: 10s}")),
 			 0);
-	assert_int_equal(now.bin.rule[0].tier[0].sets, 1);
+	assert_int_equal(now.bin.rule[0].limiter[0].sets, 1);
 	for (i = 0; i < ARRAY(line); i++) {
 		struct pacer_walk walk = {.state = &state, .now_ns = SECOND + line[i].after_ns};
 
@@ -2057,10 +2060,10 @@ static void test_a_young_rate_has_no_second_burst(void **unused)
 		n += paced_one(host.now_ns);
 	assert_int_equal(n, 50);
 	assert_int_equal(apply(rule_of("clock: exact", both)), 0);
-	time_retired();
+	time_draining();
 	assert_int_equal(apply(rule_of("clock: exact", young)), 0);
-	assert_string_equal(tiers_text(0), "G= G-");
-	time_retired();
+	assert_string_equal(limiters_text(0), "G= G-");
+	time_draining();
 	for (uint32_t i = 1; i <= 10000; i++) { /* ten seconds, at ten times the rate */
 		n += paced_one(host.now_ns + i * MS);
 		assert_true(n <= 50 + i / 100);
@@ -2068,7 +2071,7 @@ static void test_a_young_rate_has_no_second_burst(void **unused)
 	assert_true(n >= 50 + 90);
 }
 
-/* Limits hold across every change, on the real clock, whatever is kept, retired or begun anew. */
+/* Limits hold across every change, on the real clock, whatever is kept, draining or begun anew. */
 static void test_paced_across_changes(void **unused)
 {
 	uint32_t i, e, changes = 0, rotations = 0, moved = 0, n = 0;
@@ -2087,7 +2090,7 @@ static void test_paced_across_changes(void **unused)
 				continue;
 			changes++;
 			rotations += now.plan.rotated;
-			moved += !!strchr(tiers_text(0), '~');
+			moved += !!strchr(limiters_text(0), '~');
 			begin_epoch(++e);
 		}
 	}
@@ -2100,13 +2103,14 @@ static void test_paced_across_changes(void **unused)
 static struct oracle_deque held;
 static uint64_t last_ns;
 
-static const struct pacer_tier *tier_with(bool gap)
+static const struct pacer_limiter *limiter_with(bool gap)
 {
 	const struct pacer_rule *rule = &now.bin.rule[0];
 
-	for (uint32_t i = 0; i < rule->n_tiers; i++)
-		if (gap ? rule->tier[i].gap_ns != 0 : rule->tier[i].kind == PACER_TIER_RECORD)
-			return &rule->tier[i];
+	for (uint32_t i = 0; i < rule->n_limiters; i++)
+		if (gap ? rule->limiter[i].gap_ns != 0
+			: rule->limiter[i].kind == PACER_LIMITER_WINDOW)
+			return &rule->limiter[i];
 	fail_msg("no such tier: %s", doc.s);
 	return NULL;
 }
@@ -2114,7 +2118,7 @@ static const struct pacer_tier *tier_with(bool gap)
 /* A denial beyond what its limit states of itself is a failure. */
 static void assert_denial(enum pacer_reason reason, uint64_t time_ns)
 {
-	const struct pacer_tier *gap = tier_with(true), *window = tier_with(false);
+	const struct pacer_limiter *gap = limiter_with(true), *window = limiter_with(false);
 	uint64_t more_ns = compile_gap_more_ns(gap);
 
 	assert_true(!more_ns || more_ns < gap->gap_ns / COMPILE_GAP_SHARE);
@@ -2136,7 +2140,7 @@ static void begin_source(void)
 	assert_int_equal(load(doc.s), 0);
 	memset(paced_lines, 0, sizeof(paced_lines));
 	deque_free(&held);
-	held.interval = tier_with(false)->window.ring_ns - 1;
+	held.interval = limiter_with(false)->window.ring_ns - 1;
 	last_ns = 0;
 	host.now_ns = SECOND;
 }
@@ -2179,10 +2183,10 @@ static void test_denials_are_bounded(void **unused)
 		    (uint32_t)between(1, 58));
 		say("  - {key: src, gap: %lluns}\n", (unsigned long long)gap_ns);
 		begin_source();
-		shared += compile_gap_more_ns(tier_with(true)) != 0;
+		shared += compile_gap_more_ns(limiter_with(true)) != 0;
 		for (i = 0; i < 400; i++) {
 			host.now_ns += draw() % 3 ? between(0, 2 * gap_ns)
-						  : tier_with(true)->gap_ns + draw() % 9;
+						  : limiter_with(true)->gap_ns + draw() % 9;
 			one_packet(host.now_ns - (coarse ? host.now_ns % RESOLUTION : 0));
 		}
 		n += held.end;
@@ -2214,7 +2218,7 @@ int main(void)
 	    TEST(test_all_64_rules),
 	    TEST(test_key_masks),
 	    TEST(test_fragment_keys),
-	    TEST(test_tiers),
+	    TEST(test_limiters),
 	    TEST(test_one_record_for_all),
 	    TEST(test_widths),
 	    TEST(test_plain),
@@ -2229,16 +2233,16 @@ int main(void)
 	    TEST(test_bytes),
 	    TEST(test_clock),
 	    TEST(test_rate_lines),
-	    TEST(test_retired_rate),
-	    TEST(test_retired_rates_end_together),
-	    TEST(test_clock_of_the_retired),
+	    TEST(test_draining_rate),
+	    TEST(test_draining_rates_end_together),
+	    TEST(test_clock_of_the_draining),
 	    TEST(test_changes),
 	    TEST(test_gap_beyond_the_record),
 	    TEST(test_modes_are_values),
-	    TEST(test_retired_and_back),
-	    TEST(test_retired_and_looser),
-	    TEST(test_end_of_the_retired),
-	    TEST(test_too_many_tiers),
+	    TEST(test_draining_and_back),
+	    TEST(test_draining_and_looser),
+	    TEST(test_end_of_the_draining),
+	    TEST(test_too_many_limiters),
 	    TEST(test_no_room_beside),
 	    TEST(test_rules_move),
 	    TEST(test_counters_run_out),

@@ -49,7 +49,7 @@ static void test_false_delay(void **unused)
 
 	(void)unused;
 	for (size_t i = 0; i < 2 * ARRAY(keys); i++) {
-		struct pacer_tier t = {.sets = LINES, .rows = 1 + i % 2};
+		struct pacer_limiter t = {.sets = LINES, .rows = 1 + i % 2};
 		double delayed = 0, chance = figures_false_delay(&t, keys[i / 2]);
 
 		for (uint32_t run = 0; run < RUNS; run++) {

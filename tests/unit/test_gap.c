@@ -5,7 +5,7 @@
 static void test_sketch(void **unused)
 {
 	struct pacer_hash k = {0, 0}, same_line = {0, 0xffffffff}, other_line = {~0u, 0};
-	struct pacer_tier t = sketch(100, 2, 2);
+	struct pacer_limiter t = sketch(100, 2, 2);
 	struct bench b;
 
 	(void)unused;
@@ -29,7 +29,7 @@ static void test_sketch_runs(void **unused)
 	(void)unused;
 	oracle_seed(18);
 	for (i = 0; i < 40; i++) {
-		struct pacer_tier t = sketch(between(1, 500), between(1, 2), between(1, 4));
+		struct pacer_limiter t = sketch(between(1, 500), between(1, 2), between(1, 4));
 		struct pacer_hash hash[50];
 
 		for (k = 0; k < 50; k++)
@@ -52,7 +52,7 @@ static void test_sketch_runs(void **unused)
 /* Of a key that is the same for all, no member of the hash selects the cells. */
 static void test_all_alike(void **unused)
 {
-	struct pacer_tier t = sketch(100, 2, 1);
+	struct pacer_limiter t = sketch(100, 2, 1);
 	struct bench b;
 
 	(void)unused;
@@ -67,7 +67,7 @@ static void test_all_alike(void **unused)
 /* When a packet of the key passes: at any time, at the gap's end, or never where no line is. */
 static void test_when(void **unused)
 {
-	struct pacer_tier t = sketch(100, 2, 1);
+	struct pacer_limiter t = sketch(100, 2, 1);
 	struct pacer_ask q;
 	struct bench b;
 
@@ -86,7 +86,7 @@ static void test_when(void **unused)
 
 static void test_missing(void **unused)
 {
-	struct pacer_tier t = sketch(100, 2, 1);
+	struct pacer_limiter t = sketch(100, 2, 1);
 	struct bench b;
 
 	(void)unused;
@@ -99,7 +99,7 @@ static void test_missing(void **unused)
 
 static void test_held(void **unused)
 {
-	struct pacer_tier t = sketch(100, 2, 1);
+	struct pacer_limiter t = sketch(100, 2, 1);
 	struct bench b;
 
 	(void)unused;
@@ -110,7 +110,7 @@ static void test_held(void **unused)
 
 static void test_nothing_changed(void **unused)
 {
-	struct pacer_tier t = sketch(100, 2, 1);
+	struct pacer_limiter t = sketch(100, 2, 1);
 
 	(void)unused;
 	cancel_changes_nothing(&t);

@@ -24,7 +24,7 @@ static uint32_t hash(int family, unsigned int which, const __u32 *w)
 	struct pacer_hash h = family == 4 ? pacer_hash_words(secret, PACER_HASH_FAMILY4, w, 4)
 					  : pacer_hash_words(secret, PACER_HASH_FAMILY6, w, 10);
 
-	return which ? h.mark : h.place;
+	return which ? h.mark : h.home;
 }
 
 /* ---- the value ---- */
@@ -121,7 +121,7 @@ static void test_sequences(void **unused)
 		draw_secret();
 		memset(count, 0, sizeof(count));
 		for (i = 0; i < 65536; i++, w[0]++)
-			beyond += count[pacer_place(hash(4, 0, w), ARRAY(count))]++ >= 2;
+			beyond += count[pacer_reduce(hash(4, 0, w), ARRAY(count))]++ >= 2;
 		assert_in_range(beyond, 0, 65536 * 55 / 100);
 		mean += beyond / 300.0;
 	}
@@ -265,7 +265,7 @@ static void test_collisions(void **unused)
 				w[2] += kind == 2 ? i << 16 : 0;
 				w[0] ^= kind == 3 ? i << 4 : 0;
 				w[1] ^= kind == 3 ? i << 4 : 0;
-				collisions += count[pacer_place(hash(4, 0, w), 1024)]++;
+				collisions += count[pacer_reduce(hash(4, 0, w), 1024)]++;
 			}
 			mean += collisions / (double)rounds;
 			square += (double)collisions * collisions / rounds;
@@ -287,14 +287,14 @@ static void test_place(void **unused)
 	oracle_seed(46);
 	for (k = 0; k < 1000; k++) {
 		n = k < ARRAY(sizes) ? sizes[k] : magnitude(1, ~0u);
-		assert_int_equal(pacer_place(0, n), 0);
-		assert_int_equal(pacer_place(~0u, n), n - 1);
+		assert_int_equal(pacer_reduce(0, n), 0);
+		assert_int_equal(pacer_reduce(~0u, n), n - 1);
 		for (i = 0; i < 100 && n > 1; i++) {
 			uint64_t place = n < 100 ? 1 + i % (n - 1) : between(1, n - 1);
 
 			edge = ((place << 32) + n - 1) / n;
-			assert_int_equal(pacer_place(edge, n), place);
-			assert_int_equal(pacer_place(edge - 1, n), place - 1);
+			assert_int_equal(pacer_reduce(edge, n), place);
+			assert_int_equal(pacer_reduce(edge - 1, n), place - 1);
 		}
 	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a key is made of: the words under a tier's mask, and no others. */
+/* What a key is made of: the words under a limit's mask, and no others. */
 #include "oracle.h"
 
 #include "key.h"
@@ -10,7 +10,7 @@ static __u64 secret[PACER_SECRETS];
 static void test_hash_words(void **unused)
 {
 	struct pacer_packet a = {0}, b;
-	struct pacer_tier t;
+	struct pacer_limiter t;
 	struct pacer_hash h, g;
 	uint32_t family, i, k;
 
@@ -26,7 +26,7 @@ static void test_hash_words(void **unused)
 				       : i == PACER_WORD_META  ? 4
 							       : 0;
 
-			t = (struct pacer_tier){0};
+			t = (struct pacer_limiter){0};
 			if (in4)
 				t.mask4[in4 - 1] = 0xf0;
 			t.mask6[i] = 0xf0;
@@ -36,11 +36,11 @@ static void test_hash_words(void **unused)
 
 				b = a;
 				b.key[i] ^= 1u << k;
-				h = pacer_tier_hash(&t, &a, secret);
-				g = pacer_tier_hash(&t, &b, secret);
-				assert_int_equal(h.place != g.place, in);
+				h = pacer_limiter_hash(&t, &a, secret);
+				g = pacer_limiter_hash(&t, &b, secret);
+				assert_int_equal(h.home != g.home, in);
 				assert_int_equal(h.mark != g.mark, in);
-				assert_int_not_equal(h.place, h.mark); /* of two members */
+				assert_int_not_equal(h.home, h.mark); /* of two members */
 			}
 		}
 }
@@ -48,7 +48,7 @@ static void test_hash_words(void **unused)
 /* The short way of a key of sources alone: other words and families count as without it. */
 static void test_src_only(void **unused)
 {
-	struct pacer_tier t = {.src_only = 1, .mask4 = {~0u}, .mask6 = {~0u, ~0u, ~0u, ~0u}};
+	struct pacer_limiter t = {.src_only = 1, .mask4 = {~0u}, .mask6 = {~0u, ~0u, ~0u, ~0u}};
 	struct pacer_hash h[2], g;
 	uint32_t i;
 
@@ -62,15 +62,15 @@ static void test_src_only(void **unused)
 
 		for (i = 0; i < PACER_KEY_WORDS; i++)
 			a.key[i] = draw();
-		h[family == PACER_FAMILY_6] = pacer_tier_hash(&t, &a, secret);
+		h[family == PACER_FAMILY_6] = pacer_limiter_hash(&t, &a, secret);
 		for (i = 0; i < PACER_KEY_WORDS; i++) {
 			b = a;
 			b.key[i]++;
-			g = pacer_tier_hash(&t, &b, secret);
-			assert_int_equal(g.place != h[family == PACER_FAMILY_6].place, i < words);
+			g = pacer_limiter_hash(&t, &b, secret);
+			assert_int_equal(g.home != h[family == PACER_FAMILY_6].home, i < words);
 		}
 	}
-	assert_int_not_equal(h[0].place, h[1].place);
+	assert_int_not_equal(h[0].home, h[1].home);
 }
 
 int main(void)

@@ -279,7 +279,7 @@ static void judge_none(const struct run *r, const struct keys_given *given)
 	assert_true(given->wait_ns > 0);
 }
 
-static void judge_given(struct run *r, const char *name)
+static void judge_fake(struct run *r, const char *name)
 {
 	struct oracle *used = &r->used[*name - 'a'];
 
@@ -343,7 +343,7 @@ static void run_random(struct run *r, const char *name, int calls)
 		}
 		switch (keys_next(keys[who], &given, &error)) {
 		case KEYS_GIVEN:
-			judge_given(r, given.name);
+			judge_fake(r, given.name);
 			break;
 		case KEYS_NONE:
 			judge_none(r, &given);

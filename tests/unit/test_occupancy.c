@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which tier carries out a limit, against what the compiler says, across changes of policy; and how
- * full a table is, against a count of all of it.
+ * Which limit carries out a limit, against what the compiler says, across changes of policy; and
+ * how full a table is, against a count of all of it.
  */
 #include "applied.h"
 #include "rule.h"
@@ -17,12 +17,12 @@ static void assert_found(const struct applied *p)
 		const struct policy_limit *limit = &p->policy->rule[at->rule].limit[at->limit];
 		const struct pacer_rule *rule = &p->bin.rule[at->rule];
 		bool table = limit->kind == LIMIT_WINDOW || limit->kind == LIMIT_RATE;
-		const struct pacer_tier *want = table ? &rule->tier[at->tier] : NULL;
+		const struct pacer_limiter *want = table ? &rule->limiter[at->limiter] : NULL;
 
-		if (occupancy_tier(rule, limit) != want)
+		if (occupancy_limiter(rule, limit) != want)
 			fail_msg("limit %zu: tier %td, compiled to %d\n%s", at->limit,
-				 occupancy_tier(rule, limit) - rule->tier,
-				 want ? (int)at->tier : -1, doc.s);
+				 occupancy_limiter(rule, limit) - rule->limiter,
+				 want ? (int)at->limiter : -1, doc.s);
 	}
 }
 
@@ -64,7 +64,7 @@ static void say_policy(void)
 		say_limit(i);
 }
 
-/* Also where limits went on, were retired, or moved under another secret. */
+/* Also where limits went on, were draining, or moved under another secret. */
 static void test_found_across_changes(void **unused)
 {
 	uint32_t changed = 0, rotated = 0;
@@ -83,22 +83,23 @@ static void test_found_across_changes(void **unused)
 				say_policy();
 				changed += !apply(doc.s);
 			}
-			time_retired();
+			time_draining();
 			assert_found(&now);
 		}
 	}
 	assert_true(changed > 100 && rotated > 100);
 }
 
-static const struct pacer_tier *tier_of(const char *limit)
+static const struct pacer_limiter *limiter_of(const char *limit)
 {
 	rule_of("memory: 8Mi\nclock: exact", limit);
 	assert_int_equal(load(doc.s), 0);
-	return &now.bin.rule[0].tier[0];
+	return &now.bin.rule[0].limiter[0];
 }
 
 /* Each entry for itself, and those behind the sets, by the layout that table.h states. */
-static uint64_t count_all(const struct pacer_tier *t, const struct pacer_line *lines, bool shared)
+static uint64_t count_all(const struct pacer_limiter *t, const struct pacer_line *lines,
+			  bool shared)
 {
 	uint64_t from = shared ? 2ull * t->sets : 0, n = shared ? t->shared : 2ull * t->sets,
 		 used = 0;
@@ -114,7 +115,7 @@ static uint64_t count_all(const struct pacer_tier *t, const struct pacer_line *l
 }
 
 /* Entries that hold something, that have held something, and that were never used. */
-static void fill(const struct pacer_tier *t, struct pacer_line *lines, uint32_t share)
+static void fill(const struct pacer_limiter *t, struct pacer_line *lines, uint32_t share)
 {
 	for (uint64_t i = 0; i < 2ull * t->sets + t->shared; i++) {
 		uint64_t unit = i * t->units;
@@ -147,7 +148,7 @@ static void test_how_full(void **unused)
 	for (uint32_t i = 0; i < sizeof(limits) / sizeof(*limits); i++)
 		for (uint32_t share = 0; share <= 100; share += 20)
 			for (uint32_t shared = 0; shared < 2; shared++) {
-				const struct pacer_tier *t = tier_of(limits[i]);
+				const struct pacer_limiter *t = limiter_of(limits[i]);
 				uint64_t capacity, got, all;
 
 				fill(t, lines, share);
@@ -167,11 +168,12 @@ static void test_how_full(void **unused)
 	free(lines);
 }
 
-/* The table is the kernel's, and the tier may be half written: nothing beyond the table is read. */
+/* The table is the kernel's, and the limit may be half written: nothing beyond the table is read.
+ */
 static void test_beyond_the_table(void **unused)
 {
 	struct pacer_line line[2] = {0};
-	struct pacer_tier t = *tier_of("{key: src, rate: 10/s, burst: 5}");
+	struct pacer_limiter t = *limiter_of("{key: src, rate: 10/s, burst: 5}");
 	uint64_t capacity;
 
 	(void)unused;

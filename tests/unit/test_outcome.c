@@ -6,19 +6,19 @@
 
 static void test_parts(void **unused)
 {
-	uint32_t reason, tier, rule, event;
+	uint32_t reason, limiter, rule, event;
 
 	(void)unused;
 	for (reason = 0; reason < PACER_REASON_COUNT; reason++)
-		for (tier = 0; tier < PACER_TIERS_MAX; tier++)
+		for (limiter = 0; limiter < PACER_LIMITERS_MAX; limiter++)
 			for (rule = 0; rule < PACER_RULES_MAX; rule++)
 				for (event = 0; event <= PACER_EVENT_COUNT; event++) {
-					uint32_t outcome =
-					    pacer_outcome_under(pacer_outcome(reason, tier), rule);
+					uint32_t outcome = pacer_outcome_under(
+					    pacer_outcome(reason, limiter), rule);
 
 					outcome = pacer_outcome_with(outcome, event);
 					assert_int_equal(pacer_outcome_reason(outcome), reason);
-					assert_int_equal(pacer_outcome_tier(outcome), tier);
+					assert_int_equal(pacer_outcome_limiter(outcome), limiter);
 					assert_int_equal(pacer_outcome_rule(outcome), rule);
 					assert_int_equal(pacer_outcome_event(outcome), event);
 					assert_false(pacer_outcome_undecided(outcome));
@@ -32,7 +32,7 @@ static void test_less(void **unused)
 
 	(void)unused;
 	assert_int_equal(pacer_outcome_reason(outcome), PACER_TRUNCATED);
-	assert_int_equal(pacer_outcome_tier(outcome), 0);
+	assert_int_equal(pacer_outcome_limiter(outcome), 0);
 	assert_int_equal(pacer_outcome_rule(outcome), PACER_RULES_MAX);
 	assert_int_equal(pacer_outcome_event(outcome), PACER_EVENT_COUNT);
 	outcome = pacer_outcome_with(outcome, PACER_BANNED);

@@ -111,7 +111,7 @@ static void test_json(void **unused)
 	assert_int_equal(number(bans, "state_bytes"), 64 * (1000 + 1024));
 	assert_int_equal(number(json_object_get(bans, "rules_ns"), "dns"), 30 * SECOND);
 	assert_int_equal(number(all, "state_used_bytes"),
-			 64 * (compile_tier_lines(&now.bin.rule[0].tier[0]) + 2024));
+			 64 * (compile_limiter_lines(&now.bin.rule[0].limiter[0]) + 2024));
 	json_decref(all);
 	assert_int_equal(load("rules: []\n"), 0);
 	all = check_json();
@@ -235,7 +235,7 @@ static void test_rate(void **unused)
 	    said, sizeof(said),
 	    "\n    %u entries of 16 bytes: exact for that many sources less collisions; beyond, "
 	    "the rest share %u\n",
-	    2 * now.bin.rule[0].tier[0].sets, now.bin.rule[0].tier[0].shared);
+	    2 * now.bin.rule[0].limiter[0].sets, now.bin.rule[0].limiter[0].shared);
 	assert_non_null(strstr(text, said));
 	assert_non_null(strstr(text, "    never more than 1 packet, and 6K/m, in any time\n"));
 	free(text);
@@ -248,7 +248,7 @@ static void test_rate(void **unused)
 
 /* ---- silence ---- */
 
-static bool is_idle(const struct pacer_tier *t, uint64_t silent_ns, uint64_t since_head_ns)
+static bool is_idle(const struct pacer_limiter *t, uint64_t silent_ns, uint64_t since_head_ns)
 {
 	struct pacer_entry head = {.head_ns = SECOND};
 
@@ -259,16 +259,16 @@ static bool is_idle(const struct pacer_tier *t, uint64_t silent_ns, uint64_t sin
 static void test_silence(void **unused)
 {
 	static const char limits[] = "{key: src, packets: 9, window: 1s}, {key: src, gap: 1ms}";
-	const struct pacer_tier *t;
+	const struct pacer_limiter *t;
 	json_t *all, *window;
 	uint64_t kept, after;
 	char *text;
 
 	(void)unused;
 	assert_int_equal(load(rule_of("clock: exact", limits)), 0);
-	t = &now.bin.rule[0].tier[0];
+	t = &now.bin.rule[0].limiter[0];
 	all = check_json();
-	window = json_array_get(json_object_get(all, "limits"), 1); /* of a tier, behind the gap */
+	window = json_array_get(json_object_get(all, "limits"), 1); /* of a limit, behind the gap */
 	assert_string_equal(json_string_value(json_object_get(window, "kind")), "window");
 	kept = number(window, "kept_ns");
 	after = number(window, "newcomer_after_ns");
@@ -318,7 +318,8 @@ static void test_gap_more(void **unused)
 		assert_non_null(strstr(text, row[i].said));
 		free(text);
 		all = check_json();
-		gap = json_array_get(json_object_get(all, "limits"), i); /* behind the other tier */
+		gap =
+		    json_array_get(json_object_get(all, "limits"), i); /* behind the other limit */
 		assert_int_equal(number(gap, "prolonged_by_ns"), row[i].more_ns);
 		json_decref(all);
 	}

@@ -37,7 +37,7 @@ static struct pacer_state state = {.table = {lines, LINES},
 static void begin(void)
 {
 	struct pacer_rule *r = &policy.rule[0];
-	struct pacer_tier *t = &r->tier[0];
+	struct pacer_limiter *t = &r->limiter[0];
 	uint32_t i;
 
 	oracle_seed(71);
@@ -52,18 +52,18 @@ static void begin(void)
 	for (i = 0; i < PACER_SECRETS; i++)
 		secret[i] = draw();
 	policy.rules = 1;
-	*r = (struct pacer_rule){.counter = COUNTER, .n_tiers = 1, .plain = 1};
-	*t = (struct pacer_tier){.kind = PACER_TIER_SKETCH,
-				 .rows = 2,
-				 .sets = LINES,
-				 .key_id = 1,
-				 .gap_ns = 1000,
-				 .units = PACER_LINE_UNITS,
-				 .src_only = 1,
-				 .mask4 = {~0u}};
+	*r = (struct pacer_rule){.counter = COUNTER, .n_limiters = 1, .plain = 1};
+	*t = (struct pacer_limiter){.kind = PACER_LIMITER_GAP,
+				    .rows = 2,
+				    .sets = LINES,
+				    .key_id = 1,
+				    .gap_ns = 1000,
+				    .units = PACER_LINE_UNITS,
+				    .src_only = 1,
+				    .mask4 = {~0u}};
 }
 
-/* Run n bytes of it: what is done, the outcome without its tier, and exactly these counters. */
+/* Run n bytes of it: what is done, the outcome without its limit, and exactly these counters. */
 static void goes(const uint8_t *b, uint32_t n, uint64_t now_ns, enum pacer_action action,
 		 uint32_t slot, enum pacer_reason reason)
 {
@@ -219,15 +219,16 @@ static void test_sample(void **unused)
 	assert_int_equal(item->proto, 17);
 	assert_int_equal(item->rule, COUNTER);
 	assert_int_equal(item->reason, PACER_DENY_GAP);
-	assert_int_equal(item->key, pacer_tier_hash(&policy.rule[0].tier[0], &pkt, secret).place);
+	assert_int_equal(item->key,
+			 pacer_limiter_hash(&policy.rule[0].limiter[0], &pkt, secret).home);
 	assert_memory_equal(heads.at[sampler.first + sampler.place], udp4, sizeof(udp4));
 }
 
-/* The key is that of the tier which denied. */
-static void test_sample_tier(void **unused)
+/* The key is that of the limit which denied. */
+static void test_sample_limiter(void **unused)
 {
 	struct pacer_packet pkt = {.key = {0xc0000201}, .family = PACER_FAMILY_4};
-	struct pacer_tier *t = policy.rule[0].tier;
+	struct pacer_limiter *t = policy.rule[0].limiter;
 
 	(void)unused;
 	begin();
@@ -235,13 +236,13 @@ static void test_sample_tier(void **unused)
 	t[0].gap_ns = 10;
 	t[0].mask4[0] = 0xffffff00;
 	t[0].sets = t[1].sets = t[1].base = LINES / 2;
-	policy.rule[0].n_tiers = 2;
+	policy.rule[0].n_limiters = 2;
 	policy.rule[0].plain = 0;
 	policy.sampling =
 	    (struct pacer_sampling){.id = 1, .window = 1, .reasons = 1u << PACER_DENY_GAP, .k = 1};
 	udp(START, PACER_PASS, COUNTER, PACER_ADMIT);
 	udp(START + 20, PACER_DROP, COUNTER, PACER_DENY_GAP);
-	assert_int_equal(last_sample()->key, pacer_tier_hash(&t[1], &pkt, secret).place);
+	assert_int_equal(last_sample()->key, pacer_limiter_hash(&t[1], &pkt, secret).home);
 }
 
 /* Of a packet under no rule there is no key; and the time of one that is not judged is asked for.
@@ -266,11 +267,11 @@ static void test_sample_unjudged(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_limit),	  cmocka_unit_test(test_over),
-	    cmocka_unit_test(test_before_limits), cmocka_unit_test(test_too_deep),
-	    cmocka_unit_test(test_part),	  cmocka_unit_test(test_bare),
-	    cmocka_unit_test(test_sample),	  cmocka_unit_test(test_sample_unjudged),
-	    cmocka_unit_test(test_sample_tier),
+	    cmocka_unit_test(test_limit),	   cmocka_unit_test(test_over),
+	    cmocka_unit_test(test_before_limits),  cmocka_unit_test(test_too_deep),
+	    cmocka_unit_test(test_part),	   cmocka_unit_test(test_bare),
+	    cmocka_unit_test(test_sample),	   cmocka_unit_test(test_sample_unjudged),
+	    cmocka_unit_test(test_sample_limiter),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -277,13 +277,13 @@ static void judge_denial(struct faults *f, const struct run *r, uint64_t t)
 {
 	const params_t *p = &r->params;
 	uint64_t h = (uint64_t)(p->cpus - 1) * (p->lease - 1);
-	uint64_t slack = least(p->lease_ns, p->max_cooldown_ns - p->cooldown_ns);
+	uint64_t slack = smallest(p->lease_ns, p->max_cooldown_ns - p->cooldown_ns);
 	uint64_t far = pacer_throttle_sum(p->max_cooldown_ns, 2 * p->resolution_ns);
 	uint64_t near = p->cooldown_ns + slack + 2 * p->resolution_ns;
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < r->targets; i++) {
-		uint32_t idle = p->limit - least(p->limit, oracle_within(&r->used[i], t, near));
+		uint32_t idle = p->limit - smallest(p->limit, oracle_within(&r->used[i], t, near));
 
 		f->a += oracle_within(&r->used[i], t, far) + h < p->limit;
 		f->b += idle >= p->threshold + h;
@@ -296,7 +296,7 @@ static void judge_end(struct faults *f, const struct run *r, uint64_t t)
 {
 	const params_t *p = &r->params;
 
-	t += p->cooldown_ns + least(p->lease_ns, p->max_cooldown_ns - p->cooldown_ns) +
+	t += p->cooldown_ns + smallest(p->lease_ns, p->max_cooldown_ns - p->cooldown_ns) +
 	     2 * p->resolution_ns;
 	for (uint32_t i = 0; i < r->targets; i++)
 		f->leaked +=
@@ -321,7 +321,7 @@ static void run_cpus(struct run *r, struct faults *f, int calls)
 		t += draw() % 4 ? 0 : step(p);
 		if (draw() % 64 == 0) /* the others go quiet, with what they have */
 			awake = between(1, p->cpus);
-		lease = &r->lease[draw() % least(awake, p->cpus)];
+		lease = &r->lease[draw() % smallest(awake, p->cpus)];
 		result = faulty_next(r, lease, t - between(0, p->resolution_ns));
 		assert_int_not_equal(result, BUSY);
 		if (result == ADMIT) {
@@ -357,7 +357,7 @@ static params_t draw_params(void)
 			p.max_cooldown_ns =
 			    p.cooldown_ns + between(1, draw() % 2 ? p.cooldown_ns : 4);
 		p.cpus = between(1, CPUS);
-		p.lease_ns = draw() % 4 ? between(0, least(2 * p.cooldown_ns, 400)) : 0;
+		p.lease_ns = draw() % 4 ? between(0, smallest(2 * p.cooldown_ns, 400)) : 0;
 		p.resolution_ns = draw() % 2 ? between(0, 20) : 0;
 		max = pacer_throttle_lease_max(p);
 		p.lease = max ? between(1, max) : 1;
@@ -454,12 +454,12 @@ static void check_refusal(const struct world *w)
 	const params_t *p = &w->params;
 	uint32_t h = (p->cpus - 1) * (p->lease - 1), sum = 0;
 	uint64_t r = 2 * p->resolution_ns;
-	uint64_t slack = least(p->lease_ns, p->max_cooldown_ns - p->cooldown_ns);
+	uint64_t slack = smallest(p->lease_ns, p->max_cooldown_ns - p->cooldown_ns);
 
 	refused++;
 	for (int i = 0; i < 2; i++) {
 		uint32_t idle =
-		    p->limit - least(p->limit, within(w, i, p->cooldown_ns + slack + r));
+		    p->limit - smallest(p->limit, within(w, i, p->cooldown_ns + slack + r));
 
 		assert_true(within(w, i, p->max_cooldown_ns + r) + h >= p->limit);
 		assert_true(idle < p->threshold + h);
@@ -686,21 +686,21 @@ static void test_held_targets_are_passed_over(void **unused)
 	pool_t *pool = pool_map();
 
 	(void)unused;
-	pool->target[0].throttle.claim = PACER_CLAIM_HELD;
+	pool->target[0].throttle.lock = PACER_LOCK_HELD;
 	assert_int_equal(pacer_pool_next(&each, 3, pool, &lease, START), ADMIT);
 	assert_int_equal(lease.target, 1);
 	pool->turn = 0;
 	lease = (struct pacer_pool_lease){0};
-	pool->target[1].throttle.claim |= PACER_CLAIM_HELD; /* two are waited for, no third */
+	pool->target[1].throttle.lock |= PACER_LOCK_HELD; /* two are waited for, no third */
 	assert_int_equal(pacer_pool_next(&each, 3, pool, &lease, START), BUSY);
 	assert_int_equal(lease.resume_ns, 0);
-	pool->target[1].throttle.claim &= ~PACER_CLAIM_HELD;
+	pool->target[1].throttle.lock &= ~PACER_LOCK_HELD;
 	assert_int_equal(pacer_pool_next(&each, 3, pool, &lease, START), ADMIT);
-	pool->target[1].throttle.claim |= PACER_CLAIM_HELD;
+	pool->target[1].throttle.lock |= PACER_LOCK_HELD;
 	assert_int_equal(lease.lease.left, 1); /* which cannot be handed back now */
 	assert_int_equal(pacer_pool_next(&each, 3, pool, &lease, START + 11), BUSY);
 	assert_int_equal(lease.lease.left, 1);
-	pool->target[1].throttle.claim &= ~PACER_CLAIM_HELD;
+	pool->target[1].throttle.lock &= ~PACER_LOCK_HELD;
 	assert_int_equal(pacer_pool_next(&each, 3, pool, &lease, START + 11), ADMIT);
 	pool_unmap(pool);
 }

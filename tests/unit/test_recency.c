@@ -265,7 +265,7 @@ static void test_estimate(void **unused)
 	pacer_recency_raise(&line, 0x12345678, 1, 50);
 	assert_int_equal(line.cell[a], 50);
 	assert_int_equal(line.cell[b], 40);
-	assert_int_equal(line.claim, 0);
+	assert_int_equal(line.lock, 0);
 }
 
 /* ---- the filter ---- */

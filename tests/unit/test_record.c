@@ -6,7 +6,7 @@
  */
 static void test_coarse_unit(void **unused)
 {
-	struct pacer_tier t = records(10, 60 * SECOND, 1, 0, 1, 1);
+	struct pacer_limiter t = records(10, 60 * SECOND, 1, 0, 1, 1);
 	uint64_t edge = START + 2 * t.window.slot_ns - 1;
 	struct bench b;
 
@@ -54,13 +54,13 @@ static void test_backward_before_a_gap_joins(void **unused)
 	one_set(&b, 0);
 	assert_int_equal(ask(&b, key(1), START, 1), PACER_ADMIT);
 	assert_int_equal(ask(&b, key(1), START - 10, 1), PACER_ADMIT);
-	b.tier.gap_ns = 50;
+	b.limiter.gap_ns = 50;
 	assert_int_equal(ask(&b, key(1), START + 49, 1), PACER_DENY_GAP);
 	assert_int_equal(ask(&b, key(1), START + 50, 1), PACER_ADMIT);
 	bench_down(&b);
 }
 
-/* What a judgement rests on is compared again under the claim: each part of it counts. */
+/* What a judgement rests on is compared again under the lock: each part of it counts. */
 static void test_same(void **unused)
 {
 	struct pacer_found f = {0};
@@ -77,15 +77,15 @@ static void test_same(void **unused)
 	q = question(&b, key(1), START + 20, 1);
 	pacer_record_locate(&q, &f);
 	assert_int_equal(pacer_entry_read(&q, &f, &seen), PACER_ADMIT);
-	assert_int_equal(seen.cum, 3);
+	assert_int_equal(seen.running, 3);
 	assert_int_equal(seen.last_off, 7);
 	e->head_ns++;
-	assert_int_equal(pacer_entry_settle(&q, &f, &seen), PACER_UNDECIDED);
+	assert_int_equal(pacer_entry_commit_seen(&q, &f, &seen), PACER_UNDECIDED);
 	e->head_ns--;
 	e->last_off++;
-	assert_int_equal(pacer_entry_settle(&q, &f, &seen), PACER_UNDECIDED);
+	assert_int_equal(pacer_entry_commit_seen(&q, &f, &seen), PACER_UNDECIDED);
 	e->last_off--;
-	assert_int_equal(pacer_entry_settle(&q, &f, &seen), PACER_ADMIT);
+	assert_int_equal(pacer_entry_commit_seen(&q, &f, &seen), PACER_ADMIT);
 	bench_down(&b);
 }
 

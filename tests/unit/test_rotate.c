@@ -41,17 +41,17 @@ static void draw_secrets(void)
 		secret[i / PACER_SECRETS][i % PACER_SECRETS] = draw();
 }
 
-static const struct pacer_tier *tier(uint32_t k)
+static const struct pacer_limiter *limiter(uint32_t k)
 {
-	return &now.bin.rule[0].tier[k];
+	return &now.bin.rule[0].limiter[k];
 }
 
 /* ---- limits ---- */
 
-static void test_tiers(void **unused)
+static void test_limiters(void **unused)
 {
 	static const struct {
-		const char *limits, *tiers;
+		const char *limits, *limiters;
 	} cases[] = {
 	    {WIN, "Rw~ Rw-"}, {SMALL, "Rw+ Rw-"},
 	    {GAP, "Sg~ Sg-"}, {ALL, "Rw="},
@@ -64,29 +64,29 @@ static void test_tiers(void **unused)
 		assert_int_equal(load(rule_of("clock: exact", cases[i].limits)), 0);
 		assert_int_equal(now.bin.secret, 0);
 		assert_int_equal(rotate(), 0);
-		assert_string_equal(tiers_text(0), cases[i].tiers);
+		assert_string_equal(limiters_text(0), cases[i].limiters);
 		assert_true(now.bin.secret == 1 && now.plan.rotated);
-		for (k = 0; k < now.bin.rule[0].n_tiers; k++) {
-			const struct pacer_tier *t = tier(k);
+		for (k = 0; k < now.bin.rule[0].n_limiters; k++) {
+			const struct pacer_limiter *t = limiter(k);
 
 			assert_true(!compile_hashed(t) || t->secret == !t->until_ns);
 			assert_true(!t->until_ns || t->until_ns == COMPILE_UNTIL_SET);
 		}
 		/* and nothing but a rotation changes it again */
-		time_retired();
+		time_draining();
 		assert_int_equal(apply(doc.s), 0);
 		assert_true(now.bin.secret == 1 && !now.plan.rotated);
-		assert_null(strpbrk(tiers_text(0), "+~"));
-		assert_memory_equal(before.bin.rule[0].tier, now.bin.rule[0].tier,
-				    sizeof(now.bin.rule[0].tier));
+		assert_null(strpbrk(limiters_text(0), "+~"));
+		assert_memory_equal(before.bin.rule[0].limiter, now.bin.rule[0].limiter,
+				    sizeof(now.bin.rule[0].limiter));
 	}
 }
 
-/* The two tiers of one limit: the same but for the secret and the end, in the same lines if large.
+/* The two limits of one limit: the same but for the secret and the end, in the same lines if large.
  */
 static void test_lines(void **unused)
 {
-	struct pacer_tier a, b;
+	struct pacer_limiter a, b;
 	uint64_t used;
 
 	(void)unused;
@@ -94,8 +94,8 @@ static void test_lines(void **unused)
 	used = now.plan.lines_used;
 	assert_int_equal(rotate(), 0);
 	assert_int_equal(now.plan.lines_used, used);
-	a = *tier(0);
-	b = *tier(1);
+	a = *limiter(0);
+	b = *limiter(1);
 	b.secret = 1;
 	b.until_ns = 0;
 	assert_memory_equal(&a, &b, sizeof(a));
@@ -104,8 +104,9 @@ static void test_lines(void **unused)
 	used = now.plan.lines_used;
 	assert_int_equal(rotate(), 0);
 	assert_int_equal(now.plan.lines_used, 2 * used);
-	assert_true(tier(0)->sets == tier(1)->sets && tier(0)->shared == tier(1)->shared);
-	assert_true(tier(0)->base >= tier(1)->base + compile_tier_lines(tier(1)));
+	assert_true(limiter(0)->sets == limiter(1)->sets &&
+		    limiter(0)->shared == limiter(1)->shared);
+	assert_true(limiter(0)->base >= limiter(1)->base + compile_limiter_lines(limiter(1)));
 }
 
 /* Neither of the two may take the other's records for idle before their time. */
@@ -115,21 +116,22 @@ static void test_idle(void **unused)
 
 	(void)unused;
 	assert_int_equal(load(rule_of("clock: exact", WIN)), 0);
-	idle_ns = tier(0)->idle_ns;
+	idle_ns = limiter(0)->idle_ns;
 	assert_int_equal(rotate(), 0);
-	time_retired();
+	time_draining();
 	assert_int_equal(apply(rule_of("clock: exact", WIN ", {key: src, gap: 1m}")), 0);
-	assert_string_equal(tiers_text(0), "Rgw= Rw-");
-	assert_true(tier(0)->idle_ns > 60 * SECOND);
-	assert_true(tier(1)->idle_ns == tier(0)->idle_ns);
+	assert_string_equal(limiters_text(0), "Rgw= Rw-");
+	assert_true(limiter(0)->idle_ns > 60 * SECOND);
+	assert_true(limiter(1)->idle_ns == limiter(0)->idle_ns);
 	assert_int_equal(apply(rule_of("clock: exact", WIN)), 0);
-	assert_string_equal(tiers_text(0), "Rw+ Rgw- Rw-");
-	assert_true(tier(1)->idle_ns == tier(2)->idle_ns && tier(1)->idle_ns > 60 * SECOND);
-	time_retired();
+	assert_string_equal(limiters_text(0), "Rw+ Rgw- Rw-");
+	assert_true(limiter(1)->idle_ns == limiter(2)->idle_ns &&
+		    limiter(1)->idle_ns > 60 * SECOND);
+	time_draining();
 	host.now_ns += 62 * SECOND;
 	assert_int_equal(apply(rule_of("clock: exact", WIN)), 0);
-	assert_string_equal(tiers_text(0), "Rw=");
-	assert_true(tier(0)->idle_ns == idle_ns);
+	assert_string_equal(limiters_text(0), "Rw=");
+	assert_true(limiter(0)->idle_ns == idle_ns);
 }
 
 /* With a change of policy in one step, the old ones hold what they would hold without a rotation.
@@ -145,29 +147,30 @@ static void test_with_a_change(void **unused)
 							     "{key: dst, packets: 9, window: 1s}"),
 				     &previous),
 			 0);
-	assert_string_equal(tiers_text(0), "Rw~ Rw+ Sg- Rw-");
-	assert_true(tier(0)->secret && tier(1)->secret && !tier(2)->secret && !tier(3)->secret);
-	assert_true(tier(0)->window.limit == 99 && tier(3)->window.limit == 99);
+	assert_string_equal(limiters_text(0), "Rw~ Rw+ Sg- Rw-");
+	assert_true(limiter(0)->secret && limiter(1)->secret && !limiter(2)->secret &&
+		    !limiter(3)->secret);
+	assert_true(limiter(0)->window.limit == 99 && limiter(3)->window.limit == 99);
 }
 
 /* A limit under the old secret is no other's past: it would have its lines without its secret. */
-static void test_no_heir(void **unused)
+static void test_no_successor(void **unused)
 {
 	(void)unused;
 	assert_int_equal(load(rule_of("clock: exact", WIN)), 0);
 	assert_int_equal(rotate(), 0);
-	time_retired();
+	time_draining();
 	assert_int_equal(apply(rule_of("clock: exact", WIN ", {key: src, packets: 5, window: 1s}")),
 			 0);
-	assert_string_equal(tiers_text(0), "Rw= Rw+ Rw-");
+	assert_string_equal(limiters_text(0), "Rw= Rw+ Rw-");
 	/* but one record for all is the same under both */
 	assert_int_equal(load(rule_of("clock: exact", ALL ", " WIN)), 0);
 	assert_int_equal(apply(rule_of("clock: exact", WIN)), 0);
-	time_retired();
+	time_draining();
 	assert_int_equal(rotate(), 0);
-	time_retired();
+	time_draining();
 	assert_int_equal(apply(rule_of("clock: exact", ALL ", " WIN)), 0);
-	assert_string_equal(tiers_text(0), "Rw= Rw= Rw-");
+	assert_string_equal(limiters_text(0), "Rw= Rw= Rw-");
 }
 
 /* Bans are asked under both secrets until the tools have moved them, if their table goes on. */
@@ -188,7 +191,7 @@ static void test_moving(void **unused)
 		    i % 3 < 2 ? "ban: 9s, " : "");
 		assert_int_equal(apply_after(doc.s, &previous), 0);
 		assert_int_equal(now.bin.bans.moving, !i);
-		time_retired();
+		time_draining();
 		host.now_ns += 9 * SECOND;
 		assert_int_equal(rotate(), i ? 0 : -1);
 		assert_true(i || strstr(error.text, "wait for room"));
@@ -207,25 +210,26 @@ static void test_twice(void **unused)
 	assert_true(compile_drained_ns(&now.bin) == COMPILE_UNTIL_SET);
 	assert_int_equal(rotate(), -1);
 	assert_non_null(strstr(error.text, "cut off"));
-	time_retired();
+	time_draining();
 	until_ns = compile_drained_ns(&now.bin);
-	assert_true(until_ns == host.now_ns + tier(1)->idle_ns);
+	assert_true(until_ns == host.now_ns + limiter(1)->idle_ns);
 	assert_int_equal(rotate(), -1);
 	assert_non_null(strstr(error.text, "needed for another 1."));
 	host.now_ns = until_ns + RESOLUTION;
 	assert_int_equal(rotate(), -1);
 	host.now_ns++;
 	assert_int_equal(rotate(), 0);
-	assert_string_equal(tiers_text(0), "Rw~ Rw-");
-	assert_true(now.bin.secret == 0 && tier(0)->secret == 0 && tier(1)->secret == 1);
-	/* a limit that was retired before, under the secret that now is the old one, counts as well
+	assert_string_equal(limiters_text(0), "Rw~ Rw-");
+	assert_true(now.bin.secret == 0 && limiter(0)->secret == 0 && limiter(1)->secret == 1);
+	/* a limit that was draining before, under the secret that now is the old one, counts as
+	 * well
 	 */
 	assert_int_equal(load(rule_of("clock: exact", WIN)), 0);
 	assert_int_equal(apply(rule_of("clock: exact", GAP)), 0);
-	time_retired();
+	time_draining();
 	assert_int_equal(rotate(), 0);
-	assert_string_equal(tiers_text(0), "Sg~ Rw- Sg-");
-	time_retired();
+	assert_string_equal(limiters_text(0), "Sg~ Rw- Sg-");
+	time_draining();
 	host.now_ns += 100 * MS;
 	assert_int_equal(rotate(), -1);
 	host.now_ns += 2 * SECOND;
@@ -281,13 +285,13 @@ static void false_denials(const char *limits, uint32_t shared)
 		draw_secrets();
 		host.now_ns = SECOND;
 		assert_int_equal(load(rule_of("clock: exact\nmemory: 64K", limits)), 0);
-		sets = tier(0)->sets;
+		sets = limiter(0)->sets;
 		for (k = 0; k < 10; k++)
 			assert_true(judge(k) == PACER_ADMIT || shared);
 		host.now_ns += 60 * MS;
 		assert_int_equal(rotate(), 0);
-		assert_non_null(strchr(tiers_text(0), '~'));
-		time_retired();
+		assert_non_null(strchr(limiters_text(0), '~'));
+		time_draining();
 		for (k = 0; k < 20; k++) { /* those of before, and as many that are new */
 			enum pacer_reason reason = judge(k);
 
@@ -545,7 +549,7 @@ static void test_packets_while_bans_move(void **unused)
 	}
 	host.now_ns += 5 * SECOND;
 	assert_int_equal(rotate(), 0);
-	time_retired();
+	time_draining();
 	assert_true(now.bin.bans.moving && now.bin.secret == 1);
 	for (key = 1; key <= 4; key++)
 		assert_int_equal(judge(key), PACER_DENY_BAN);
@@ -557,8 +561,8 @@ static void test_packets_while_bans_move(void **unused)
 		assert_int_equal(judge(key), PACER_ADMIT);
 }
 
-/* A rule of one limit that was rotated, and whose old tier is gone: by the new secret. */
-static void test_one_tier_of_the_new_secret(void **unused)
+/* A rule of one limit that was rotated, and whose old limit is gone: by the new secret. */
+static void test_one_limiter_of_the_new_secret(void **unused)
 {
 	uint64_t old_ns;
 
@@ -570,7 +574,7 @@ static void test_one_tier_of_the_new_secret(void **unused)
 				      "{key: src, packets: 1, window: 60s, entries: 64}")),
 			 0);
 	assert_int_equal(rotate(), 0);
-	time_retired();
+	time_draining();
 	assert_int_equal(judge(1), PACER_ADMIT);
 	assert_int_equal(judge(1), PACER_DENY_WINDOW);
 	old_ns = compile_drained_ns(&now.bin);
@@ -578,7 +582,7 @@ static void test_one_tier_of_the_new_secret(void **unused)
 	assert_int_equal(judge(2), PACER_ADMIT);
 	host.now_ns = old_ns + 1;
 	assert_int_equal(apply(doc.s), 0);
-	assert_string_equal(tiers_text(0), "Rw=");
+	assert_string_equal(limiters_text(0), "Rw=");
 	assert_true(now.bin.rule[0].plain);
 	assert_int_equal(judge(2), PACER_DENY_WINDOW);
 }
@@ -586,11 +590,11 @@ static void test_one_tier_of_the_new_secret(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_tiers),
+	    TEST(test_limiters),
 	    TEST(test_lines),
 	    TEST(test_idle),
 	    TEST(test_with_a_change),
-	    TEST(test_no_heir),
+	    TEST(test_no_successor),
 	    TEST(test_moving),
 	    TEST(test_twice),
 	    TEST(test_refused),
@@ -600,7 +604,7 @@ int main(void)
 	    TEST(test_bans_lifted),
 	    TEST(test_lifted_on_the_way),
 	    TEST(test_packets_while_bans_move),
-	    TEST(test_one_tier_of_the_new_secret),
+	    TEST(test_one_limiter_of_the_new_secret),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

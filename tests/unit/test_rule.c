@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The whole judgement of a packet: rules, tiers and their keys, all charged or none. */
+/* The whole judgement of a packet: rules, limits and their keys, all charged or none. */
 #include <sys/mman.h>
 
 #include "oracle.h"
@@ -57,20 +57,20 @@ static const struct {
     [ALL] = {{0}, {0}},
 };
 
-/* Add a tier of records (limit) or a sketch (limit 0) to the rule. */
-static struct pacer_tier *tier(uint32_t rule, int key, uint32_t limit, uint64_t gap_ns)
+/* Add a limit of records (limit) or a sketch (limit 0) to the rule. */
+static struct pacer_limiter *limiter(uint32_t rule, int key, uint32_t limit, uint64_t gap_ns)
 {
 	struct pacer_rule *r = &policy.rule[rule];
-	struct pacer_tier *t = &r->tier[r->n_tiers++];
+	struct pacer_limiter *t = &r->limiter[r->n_limiters++];
 
-	*t = (struct pacer_tier){.kind = limit ? PACER_TIER_RECORD : PACER_TIER_SKETCH,
-				 .rows = 2,
-				 .base = lines_used,
-				 .sets = 128,
-				 .shared = limit ? 32 : 0,
-				 .key_id = key != ALL,
-				 .gap_ns = gap_ns,
-				 .units = PACER_LINE_UNITS};
+	*t = (struct pacer_limiter){.kind = limit ? PACER_LIMITER_WINDOW : PACER_LIMITER_GAP,
+				    .rows = 2,
+				    .base = lines_used,
+				    .sets = 128,
+				    .shared = limit ? 32 : 0,
+				    .key_id = key != ALL,
+				    .gap_ns = gap_ns,
+				    .units = PACER_LINE_UNITS};
 	memcpy(t->mask4, keys[key].mask4, sizeof(t->mask4));
 	memcpy(t->mask6, keys[key].mask6, sizeof(t->mask6));
 	lines_used += limit ? 2 * t->sets + t->shared : t->sets;
@@ -119,24 +119,24 @@ static enum pacer_reason reason_of(const struct pacer_packet *pkt, uint64_t now_
 }
 
 static void judged(const struct pacer_packet *pkt, uint64_t now_ns, enum pacer_reason reason,
-		   uint32_t rule, uint32_t tier_index)
+		   uint32_t rule, uint32_t limiter_index)
 {
 	uint32_t outcome = judge(pkt, now_ns);
 
 	assert_int_equal(pacer_outcome_reason(outcome), reason);
 	assert_int_equal(pacer_outcome_rule(outcome), rule);
-	assert_int_equal(pacer_outcome_tier(outcome), tier_index);
+	assert_int_equal(pacer_outcome_limiter(outcome), limiter_index);
 }
 
 /* Are a and b one key? With a limit of 1, the second tells. */
 static void same_key(int key, const struct pacer_packet *a, const struct pacer_packet *b, int same)
 {
 	begin();
-	tier(0, key, 1, 0);
+	limiter(0, key, 1, 0);
 	assert_int_equal(reason_of(a, START), PACER_ADMIT);
 	assert_int_equal(reason_of(b, START), same ? PACER_DENY_WINDOW : PACER_ADMIT);
 	begin();
-	tier(0, key, 0, 100);
+	limiter(0, key, 0, 100);
 	assert_int_equal(reason_of(a, START), PACER_ADMIT);
 	assert_int_equal(reason_of(b, START), same ? PACER_DENY_GAP : PACER_ADMIT);
 }
@@ -228,7 +228,7 @@ static void test_no_rule(void **unused)
 
 	(void)unused;
 	begin();
-	tier(0, ALL, 1, 0);
+	limiter(0, ALL, 1, 0);
 	policy.rules = 0;
 	judged(&pkt, START, PACER_NO_RULE, PACER_RULES_MAX, 0);
 	judged(&pkt, START, PACER_NO_RULE, PACER_RULES_MAX, 0);
@@ -255,8 +255,8 @@ static void test_first_rule(void **unused)
 	policy.dims = 1u << PACER_DIM_DPORT;
 	split(&policy.dim[PACER_DIM_DPORT], 54, ~0ull, ~0ull << 4);
 	pacer_classify_index(&policy);
-	tier(3, ALL, 1, 0);
-	tier(63, ALL, 2, 0);
+	limiter(3, ALL, 1, 0);
+	limiter(63, ALL, 2, 0);
 	judged(&dns, START, PACER_ADMIT, 3, 0);
 	judged(&dns, START, PACER_DENY_WINDOW, 3, 0);
 	judged(&web, START, PACER_ADMIT, 63, 0);
@@ -264,30 +264,30 @@ static void test_first_rule(void **unused)
 	judged(&web, START, PACER_DENY_WINDOW, 63, 0);
 }
 
-static void test_no_tiers(void **unused)
+static void test_no_limiters(void **unused)
 {
 	struct pacer_packet pkt = packet4(1, 2, 3, 53);
 
 	(void)unused;
 	begin();
 	judged(&pkt, START, PACER_ADMIT, 0, 0);
-	tier(0, ALL, 1, 0)->kind = PACER_TIER_NONE;
+	limiter(0, ALL, 1, 0)->kind = PACER_LIMITER_NONE;
 	judged(&pkt, START, PACER_ADMIT, 0, 0);
 	judged(&pkt, START, PACER_ADMIT, 0, 0);
 }
 
-/* ---- tiers ---- */
+/* ---- limits ---- */
 
-static void test_tiers(void **unused)
+static void test_limiters(void **unused)
 {
 	struct pacer_packet a = packet4(0x0a000001, 2, 3, 53), b = packet4(0x0a000002, 2, 3, 53);
 	struct pacer_packet c = packet4(0x0b000001, 2, 3, 53);
 
 	(void)unused;
 	begin();
-	tier(0, SRC, 0, 100);
-	tier(0, SRC24, 3, 0);
-	tier(0, ALL, 4, 0);
+	limiter(0, SRC, 0, 100);
+	limiter(0, SRC24, 3, 0);
+	limiter(0, ALL, 4, 0);
 	judged(&a, START, PACER_ADMIT, 0, 0);
 	judged(&a, START + 99, PACER_DENY_GAP, 0, 0);
 	judged(&b, START + 99, PACER_ADMIT, 0, 0);
@@ -301,10 +301,10 @@ static void test_tiers(void **unused)
 
 /* The packet is denied, and not a byte of any state is another than before. */
 static void denied_uncharged(const struct pacer_packet *pkt, uint64_t now_ns,
-			     enum pacer_reason reason, uint32_t tier_index)
+			     enum pacer_reason reason, uint32_t limiter_index)
 {
 	memcpy(before, lines, sizeof(lines));
-	judged(pkt, now_ns, reason, 0, tier_index);
+	judged(pkt, now_ns, reason, 0, limiter_index);
 	assert_memory_equal(before, lines, sizeof(lines));
 }
 
@@ -315,9 +315,9 @@ static void test_uncharged(void **unused)
 
 	(void)unused;
 	begin();
-	tier(0, SRC, 5, 0);
-	tier(0, DST, 0, 10);
-	tier(0, ALL, 4, 0);
+	limiter(0, SRC, 5, 0);
+	limiter(0, DST, 0, 10);
+	limiter(0, ALL, 4, 0);
 	for (i = 0; i < 4; i++)
 		judged(&a, START + 10 * i, PACER_ADMIT, 0, 0);
 	for (i = 0; i < 9; i++)
@@ -327,12 +327,12 @@ static void test_uncharged(void **unused)
 		denied_uncharged(&b, START + 41 + i, PACER_DENY_WINDOW, 2);
 	}
 	/* the source has 1 of its 5 left, and used none of it on what was denied */
-	policy.rule[0].tier[2].window.limit = 100;
+	policy.rule[0].limiter[2].window.limit = 100;
 	judged(&a, START + 200, PACER_ADMIT, 0, 0);
 	denied_uncharged(&a, START + 300, PACER_DENY_WINDOW, 0);
 }
 
-/* A later tier is contended: those before it are claimed by then, and are given back as they were.
+/* A later limit is contended: those before it are locked by then, and are given back as they were.
  */
 static void test_uncharged_contended(void **unused)
 {
@@ -342,18 +342,18 @@ static void test_uncharged_contended(void **unused)
 
 	(void)unused;
 	begin();
-	tier(0, SRC, 5, 0);
-	tier(0, FLOW, 0, 10);
-	tier(0, SRC24, 5, 10);
-	tier(0, ALL, 5, 0);
+	limiter(0, SRC, 5, 0);
+	limiter(0, FLOW, 0, 10);
+	limiter(0, SRC24, 5, 10);
+	limiter(0, ALL, 5, 0);
 	judged(&a, START, PACER_ADMIT, 0, 0);
-	for (i = policy.rule[0].tier[3].base; i < LINES; i++)
-		if (lines[i].claim)
+	for (i = policy.rule[0].limiter[3].base; i < LINES; i++)
+		if (lines[i].lock)
 			all = &lines[i];
 	assert_non_null(all);
-	all->claim |= PACER_CLAIM_HELD;
+	all->lock |= PACER_LOCK_HELD;
 	denied_uncharged(&a, START + 50, PACER_DENY_CONTENDED, 3);
-	all->claim &= ~PACER_CLAIM_HELD;
+	all->lock &= ~PACER_LOCK_HELD;
 	judged(&a, START + 50, PACER_ADMIT, 0, 0);
 }
 
@@ -366,18 +366,18 @@ static void test_uncharged_first(void **unused)
 
 	(void)unused;
 	begin();
-	tier(0, SRC, 1, 10);
-	tier(0, ALL, 5, 0);
+	limiter(0, SRC, 1, 10);
+	limiter(0, ALL, 5, 0);
 	judged(&a, START, PACER_ADMIT, 0, 0);
-	for (i = policy.rule[0].tier[1].base; i < LINES; i++)
-		if (lines[i].claim)
+	for (i = policy.rule[0].limiter[1].base; i < LINES; i++)
+		if (lines[i].lock)
 			all = &lines[i];
 	assert_non_null(all);
-	all->claim |= PACER_CLAIM_HELD;
+	all->lock |= PACER_LOCK_HELD;
 	judged(&b, START + 50, PACER_DENY_CONTENDED, 0, 1);
-	all->claim &= ~PACER_CLAIM_HELD;
+	all->lock &= ~PACER_LOCK_HELD;
 	for (i = 0; i < LINES; i++)
-		assert_false(lines[i].claim & PACER_CLAIM_HELD);
+		assert_false(lines[i].lock & PACER_LOCK_HELD);
 	judged(&b, START + 50, PACER_ADMIT, 0, 0);
 	judged(&b, START + 60, PACER_DENY_WINDOW, 0, 0);
 }
@@ -388,28 +388,28 @@ static void test_missing_table(void **unused)
 
 	(void)unused;
 	begin();
-	tier(0, SRC, 5, 0);
-	tier(0, ALL, 5, 0)->base = LINES;
+	limiter(0, SRC, 5, 0);
+	limiter(0, ALL, 5, 0)->base = LINES;
 	denied_uncharged(&a, START, PACER_DENY_NO_STATE, 1);
-	policy.rule[0].tier[0].base = LINES;
+	policy.rule[0].limiter[0].base = LINES;
 	denied_uncharged(&a, START, PACER_DENY_NO_STATE, 0);
 }
 
-/* A retired tier is asked and charged until its time is up, and not from then on. */
+/* A draining limit is asked and charged until its time is up, and not from then on. */
 static void test_until(void **unused)
 {
 	struct pacer_packet a = packet4(1, 2, 3, 53);
 
 	(void)unused;
 	begin();
-	tier(0, SRC, 2, 0)->until_ns = START + 500;
-	tier(0, ALL, 5, 0);
+	limiter(0, SRC, 2, 0)->until_ns = START + 500;
+	limiter(0, ALL, 5, 0);
 	judged(&a, START, PACER_ADMIT, 0, 0);
 	judged(&a, START + 498, PACER_ADMIT, 0, 0);
 	denied_uncharged(&a, START + 499, PACER_DENY_WINDOW, 0);
 	memcpy(before, lines, sizeof(lines));
 	judged(&a, START + 500, PACER_ADMIT, 0, 0);
-	assert_memory_equal(before, lines, policy.rule[0].tier[1].base * sizeof(*lines));
+	assert_memory_equal(before, lines, policy.rule[0].limiter[1].base * sizeof(*lines));
 	judged(&a, START + 501, PACER_ADMIT, 0, 0);
 	judged(&a, START + 502, PACER_ADMIT, 0, 0);
 	denied_uncharged(&a, START + 503, PACER_DENY_WINDOW, 1);
@@ -427,8 +427,8 @@ static void test_gap_for_all(void **unused)
 		oracle_seed(seed);
 		for (uint32_t i = 0; i < PACER_SECRETS; i++)
 			secret[i] = draw();
-		tier(0, ALL, 0, 100)->rows = 1;
-		policy.rule[0].tier[0].sets = 1;
+		limiter(0, ALL, 0, 100)->rows = 1;
+		policy.rule[0].limiter[0].sets = 1;
 		judged(&four, START, PACER_ADMIT, 0, 0);
 		judged(&six, START + 99, PACER_DENY_GAP, 0, 0);
 		judged(&six, START + 100, PACER_ADMIT, 0, 0);
@@ -439,11 +439,11 @@ static void test_gap_for_all(void **unused)
 static void test_bytes(void **unused)
 {
 	struct pacer_packet a = packet4(1, 2, 3, 53);
-	struct pacer_tier *t;
+	struct pacer_limiter *t;
 
 	(void)unused;
 	begin();
-	t = tier(0, SRC, 1, 0);
+	t = limiter(0, SRC, 1, 0);
 	assert_int_equal(pacer_window_profile(&t->window, PACER_COST_BYTES, 3000, WINDOW, 10, 0),
 			 PACER_WINDOW_OK);
 	t->units = t->window.units;
@@ -457,23 +457,23 @@ static void test_bytes(void **unused)
 	judged(&a, START + WINDOW, PACER_DENY_WINDOW, 0, 0);
 }
 
-/* As many tiers as there may be: each of them can deny, and is the one that is named. */
-static void test_eight_tiers(void **unused)
+/* As many limits as there may be: each of them can deny, and is the one that is named. */
+static void test_eight_limiters(void **unused)
 {
 	struct pacer_packet a = packet4(1, 2, 3, 53);
 	uint32_t i, low;
 
 	(void)unused;
-	for (low = 0; low < PACER_TIERS_MAX; low++) {
+	for (low = 0; low < PACER_LIMITERS_MAX; low++) {
 		begin();
-		for (i = 0; i < PACER_TIERS_MAX; i++)
-			tier(0, i % (ALL + 1), i == low ? 1 : 2, 0);
+		for (i = 0; i < PACER_LIMITERS_MAX; i++)
+			limiter(0, i % (ALL + 1), i == low ? 1 : 2, 0);
 		judged(&a, START, PACER_ADMIT, 0, 0);
 		denied_uncharged(&a, START + 1, PACER_DENY_WINDOW, low);
 	}
 }
 
-/* A packet over a limit is denied by reading alone, whichever tier it is: memory that nobody may
+/* A packet over a limit is denied by reading alone, whichever limit it is: memory that nobody may
  * write to does as well.
  */
 static void test_denied_reads_only(void **unused)
@@ -483,11 +483,11 @@ static void test_denied_reads_only(void **unused)
 
 	(void)unused;
 	for (flags = 0; flags <= PACER_MONITOR; flags++)
-		for (low = 0; low < PACER_TIERS_MAX; low++) {
+		for (low = 0; low < PACER_LIMITERS_MAX; low++) {
 			begin();
 			policy.flags = flags;
-			for (i = 0; i < PACER_TIERS_MAX; i++)
-				tier(0, i % (ALL + 1), i == low ? 1 : 2, 0);
+			for (i = 0; i < PACER_LIMITERS_MAX; i++)
+				limiter(0, i % (ALL + 1), i == low ? 1 : 2, 0);
 			judged(&a, START, PACER_ADMIT, 0, 0);
 			assert_int_equal(mprotect(lines, sizeof(lines), PROT_READ), 0);
 			judged(&a, START + 1, PACER_DENY_WINDOW, 0, low);
@@ -505,8 +505,8 @@ static void test_monitor(void **unused)
 	(void)unused;
 	for (round = 0; round < 2; round++) {
 		begin();
-		tier(0, SRC, 10, 5);
-		tier(0, ALL, 20, 0);
+		limiter(0, SRC, 10, 5);
+		limiter(0, ALL, 20, 0);
 		policy.flags = round ? PACER_MONITOR | PACER_UNPARSED_DROP : 0;
 		policy.rule[0].over = round ? PACER_OVER_PASS : PACER_OVER_DROP;
 		for (i = 0; i < ARRAY(reason); i++) {
@@ -527,15 +527,15 @@ static void test_monitor(void **unused)
 
 #define COOLDOWN 1000ull
 
-/* A tier that is a throttle: of `limit` uses, in buckets of as many, for two CPUs. */
-static void throttle_tier(uint32_t rule, uint32_t index, uint32_t limit, uint32_t lease_n)
+/* A limit that is a throttle: of `limit` uses, in buckets of as many, for two CPUs. */
+static void throttle_limiter(uint32_t rule, uint32_t index, uint32_t limit, uint32_t lease_n)
 {
 	struct pacer_throttle_params params = {limit,	 limit,	       2,  lease_n,
 					       COOLDOWN, 2 * COOLDOWN, 50, 0};
 	struct pacer_rule *r = &policy.rule[rule];
-	struct pacer_tier *t = &r->tier[r->n_tiers++];
+	struct pacer_limiter *t = &r->limiter[r->n_limiters++];
 
-	t->kind = PACER_TIER_THROTTLE;
+	t->kind = PACER_LIMITER_THROTTLE;
 	t->base = index;
 	assert_int_equal(pacer_throttle_configure(&t->throttle, &params), PACER_THROTTLE_OK);
 }
@@ -546,7 +546,7 @@ static uint32_t used(uint32_t index)
 	return throttle[index].held - lease[0][index].left - lease[1][index].left;
 }
 
-/* A rule whose only tier, and one whose first tiers, are throttles. */
+/* A rule whose only limit, and one whose first limits, are throttles. */
 static void test_throttle(void **unused)
 {
 	struct pacer_packet a = packet4(1, 2, 3, 53), b = packet6(1, 2, 3, 53);
@@ -554,7 +554,7 @@ static void test_throttle(void **unused)
 
 	(void)unused;
 	begin();
-	throttle_tier(0, 3, 5, 1);
+	throttle_limiter(0, 3, 5, 1);
 	for (i = 0; i < 5; i++)
 		judged(i & 1 ? &b : &a, START + i, PACER_ADMIT, 0, 0);
 	memcpy(throttle_before, throttle, sizeof(throttle));
@@ -563,8 +563,8 @@ static void test_throttle(void **unused)
 	assert_memory_equal(throttle, throttle_before, sizeof(throttle));
 	judged(&b, START + COOLDOWN + 4, PACER_ADMIT, 0, 0);
 	begin();
-	throttle_tier(0, 0, 3, 1);
-	throttle_tier(0, PACER_THROTTLES - 1, 2, 1);
+	throttle_limiter(0, 0, 3, 1);
+	throttle_limiter(0, PACER_THROTTLES - 1, 2, 1);
 	judged(&a, START, PACER_ADMIT, 0, 0);
 	judged(&a, START, PACER_ADMIT, 0, 0);
 	judged(&a, START + 1, PACER_DENY_THROTTLE, 0, 1);
@@ -579,7 +579,7 @@ static void test_throttle_leases(void **unused)
 
 	(void)unused;
 	begin();
-	throttle_tier(0, 0, 4, 3);
+	throttle_limiter(0, 0, 4, 3);
 	judged(&a, START, PACER_ADMIT, 0, 0);
 	state.lease = lease[1];
 	judged(&a, START + 1, PACER_ADMIT, 0, 0);
@@ -591,7 +591,7 @@ static void test_throttle_leases(void **unused)
 	assert_int_equal(used(0), 4);
 }
 
-/* The second throttle denies when the window is claimed and the first has made its use, which is
+/* The second throttle denies when the window is locked and the first has made its use, which is
  * given back, with a lease and without.
  */
 static void test_throttle_undone(void **unused)
@@ -602,15 +602,15 @@ static void test_throttle_undone(void **unused)
 	(void)unused;
 	for (lease_n = 1; lease_n <= 3; lease_n++) {
 		begin();
-		tier(0, SRC, 8, 0);
-		throttle_tier(0, 0, 6, lease_n);
-		throttle_tier(0, 1, 6, 1);
+		limiter(0, SRC, 8, 0);
+		throttle_limiter(0, 0, 6, lease_n);
+		throttle_limiter(0, 1, 6, 1);
 		for (i = 0; i < 5; i++) {
 			judged(&a, START + i, PACER_ADMIT, 0, 0);
-			throttle[1].claim |= PACER_CLAIM_HELD;
+			throttle[1].lock |= PACER_LOCK_HELD;
 			denied_uncharged(&a, START + i, PACER_DENY_CONTENDED, 2);
 			denied_uncharged(&a, START + i, PACER_DENY_CONTENDED, 2);
-			throttle[1].claim &= ~PACER_CLAIM_HELD;
+			throttle[1].lock &= ~PACER_LOCK_HELD;
 			assert_int_equal(used(0), i + 1);
 			assert_int_equal(used(1), i + 1);
 		}
@@ -627,8 +627,8 @@ static void test_throttle_uncharged(void **unused)
 
 	(void)unused;
 	begin();
-	tier(0, SRC, 2, 0);
-	throttle_tier(0, 0, 3, 2);
+	limiter(0, SRC, 2, 0);
+	throttle_limiter(0, 0, 3, 2);
 	judged(&a, START, PACER_ADMIT, 0, 0);
 	judged(&a, START, PACER_ADMIT, 0, 0);
 	memcpy(throttle_before, throttle, sizeof(throttle));
@@ -648,15 +648,15 @@ static void test_throttle_until_and_missing(void **unused)
 
 	(void)unused;
 	begin();
-	throttle_tier(0, 0, 1, 1);
-	policy.rule[0].tier[0].until_ns = START + 20;
+	throttle_limiter(0, 0, 1, 1);
+	policy.rule[0].limiter[0].until_ns = START + 20;
 	judged(&a, START, PACER_ADMIT, 0, 0);
 	judged(&a, START + 19, PACER_DENY_THROTTLE, 0, 0);
 	judged(&a, START + 20, PACER_ADMIT, 0, 0);
 	assert_int_equal(throttle[0].held, 1);
 	begin();
-	throttle_tier(0, 0, 1, 1);
-	memset(&policy.rule[0].tier[0].throttle, 0, sizeof(struct pacer_throttle_profile));
+	throttle_limiter(0, 0, 1, 1);
+	memset(&policy.rule[0].limiter[0].throttle, 0, sizeof(struct pacer_throttle_profile));
 	judged(&a, START, PACER_DENY_THROTTLE, 0, 0);
 }
 
@@ -664,7 +664,7 @@ static void test_throttle_until_and_missing(void **unused)
 
 #define TTL 5000ull
 
-/* The rule bans, in a table of so many sets; its tiers' keys are told apart. */
+/* The rule bans, in a table of so many sets; its limits' keys are told apart. */
 static void bans(uint32_t rule, uint32_t sets)
 {
 	static const uint32_t key_id[] = {
@@ -681,10 +681,10 @@ static void bans(uint32_t rule, uint32_t sets)
 
 	r->ban_ns = TTL;
 	r->id = 100 + rule;
-	for (i = 0; i < r->n_tiers; i++)
+	for (i = 0; i < r->n_limiters; i++)
 		for (k = 0; k < ARRAY(keys); k++)
-			if (!memcmp(r->tier[i].mask4, keys[k].mask4, sizeof(keys[k].mask4)))
-				r->tier[i].key_id = key_id[k];
+			if (!memcmp(r->limiter[i].mask4, keys[k].mask4, sizeof(keys[k].mask4)))
+				r->limiter[i].key_id = key_id[k];
 	policy.bans = (struct pacer_bans){.base = lines_used,
 					  .sets = sets,
 					  .filter = lines_used + sets * PACER_BAN_WAYS,
@@ -693,12 +693,12 @@ static void bans(uint32_t rule, uint32_t sets)
 }
 
 static void fares(const struct pacer_packet *pkt, uint64_t now_ns, enum pacer_reason reason,
-		  uint32_t tier_index, enum pacer_event event)
+		  uint32_t limiter_index, enum pacer_event event)
 {
 	uint32_t outcome = judge(pkt, now_ns);
 
 	assert_int_equal(pacer_outcome_reason(outcome), reason);
-	assert_int_equal(pacer_outcome_tier(outcome), tier_index);
+	assert_int_equal(pacer_outcome_limiter(outcome), limiter_index);
 	assert_int_equal(pacer_outcome_event(outcome), event);
 }
 
@@ -712,7 +712,7 @@ static void test_ban(void **unused)
 
 	(void)unused;
 	begin();
-	tier(0, SRC, 0, 100);
+	limiter(0, SRC, 0, 100);
 	bans(0, 8);
 	fares(&a, START, PACER_ADMIT, 0, NOTHING);
 	fares(&a, START + 99, PACER_DENY_GAP, 0, PACER_BANNED);
@@ -734,29 +734,29 @@ static void test_ban_not_by_all(void **unused)
 
 	(void)unused;
 	begin();
-	tier(0, SRC, 5, 0);
-	tier(0, ALL, 1, 0);
-	throttle_tier(0, 0, 1, 1);
+	limiter(0, SRC, 5, 0);
+	limiter(0, ALL, 1, 0);
+	throttle_limiter(0, 0, 1, 1);
 	bans(0, 8);
 	fares(&a, START, PACER_ADMIT, 0, NOTHING);
 	fares(&a, START + 1, PACER_DENY_WINDOW, 1, NOTHING);
-	policy.rule[0].tier[1].window.limit = 9;
+	policy.rule[0].limiter[1].window.limit = 9;
 	fares(&a, START + 2, PACER_DENY_THROTTLE, 2, NOTHING);
 	fares(&a, START + COOLDOWN, PACER_ADMIT, 0, NOTHING);
 }
 
-static struct pacer_line *claimed_line(uint32_t from, uint32_t to)
+static struct pacer_line *locked_line(uint32_t from, uint32_t to)
 {
 	uint32_t i;
 
 	for (i = from; i < to; i++)
-		if (lines[i].claim)
+		if (lines[i].lock)
 			return &lines[i];
 	fail();
 	return NULL;
 }
 
-/* Nor for want of a claim, or of state. */
+/* Nor for want of a lock, or of state. */
 static void test_ban_not_by_failure(void **unused)
 {
 	struct pacer_packet a = packet4(0x0a000001, 2, 3, 53);
@@ -764,31 +764,31 @@ static void test_ban_not_by_failure(void **unused)
 
 	(void)unused;
 	begin();
-	tier(0, SRC, 5, 0);
-	tier(0, SRC24, 5, 0);
+	limiter(0, SRC, 5, 0);
+	limiter(0, SRC24, 5, 0);
 	bans(0, 8);
 	fares(&a, START, PACER_ADMIT, 0, NOTHING);
-	line = claimed_line(policy.rule[0].tier[1].base, policy.bans.base);
-	line->claim |= PACER_CLAIM_HELD;
+	line = locked_line(policy.rule[0].limiter[1].base, policy.bans.base);
+	line->lock |= PACER_LOCK_HELD;
 	fares(&a, START + 1, PACER_DENY_CONTENDED, 1, NOTHING);
-	line->claim &= ~PACER_CLAIM_HELD;
+	line->lock &= ~PACER_LOCK_HELD;
 	fares(&a, START + 2, PACER_ADMIT, 0, NOTHING);
-	policy.rule[0].tier[1].base = LINES;
+	policy.rule[0].limiter[1].base = LINES;
 	fares(&a, START + 3, PACER_DENY_NO_STATE, 1, NOTHING);
-	policy.rule[0].n_tiers = 1;
+	policy.rule[0].n_limiters = 1;
 	fares(&a, START + 4, PACER_ADMIT, 0, NOTHING);
 }
 
-/* The key of the tier that denied is banned: a host, or the whole of its network. */
-static void test_ban_of_the_tier(void **unused)
+/* The key of the limit that denied is banned: a host, or the whole of its network. */
+static void test_ban_of_the_limiter(void **unused)
 {
 	struct pacer_packet a = packet4(0x0a000001, 2, 3, 53), b = packet4(0x0a000002, 2, 3, 53);
 	struct pacer_packet c = packet4(0x0a000101, 2, 3, 53);
 
 	(void)unused;
 	begin();
-	tier(0, SRC, 0, 100);
-	tier(0, SRC24, 3, 0);
+	limiter(0, SRC, 0, 100);
+	limiter(0, SRC24, 3, 0);
 	bans(0, 8);
 	fares(&a, START, PACER_ADMIT, 0, NOTHING);
 	fares(&a, START + 1, PACER_DENY_GAP, 0, PACER_BANNED);
@@ -820,8 +820,8 @@ static void test_ban_of_the_rule_and_family(void **unused)
 	policy.dims = 1u << PACER_DIM_DPORT;
 	split(&policy.dim[PACER_DIM_DPORT], 54, 1, 2);
 	pacer_classify_index(&policy);
-	tier(0, SRC, 0, 100);
-	tier(1, SRC, 0, 100);
+	limiter(0, SRC, 0, 100);
+	limiter(1, SRC, 0, 100);
 	bans(0, 1);
 	bans(1, 1);
 	fares(&dns, START, PACER_ADMIT, 0, NOTHING);
@@ -830,7 +830,7 @@ static void test_ban_of_the_rule_and_family(void **unused)
 	fares(&web, START + 3, PACER_ADMIT, 0, NOTHING);
 	fares(&six, START + 200, PACER_ADMIT, 0, NOTHING);
 	fares(&six, START + 201, PACER_DENY_GAP, 0, PACER_BANNED);
-	policy.rule[0].tier[0].key_id = PACER_KEY_ID(0, 24, 56, 0, 0); /* 10.0.0.0/24 */
+	policy.rule[0].limiter[0].key_id = PACER_KEY_ID(0, 24, 56, 0, 0); /* 10.0.0.0/24 */
 	fares(&dns, START + 400, PACER_ADMIT, 0, NOTHING);
 }
 
@@ -841,7 +841,7 @@ static void test_ban_full(void **unused)
 
 	(void)unused;
 	begin();
-	tier(0, SRC, 1, 0);
+	limiter(0, SRC, 1, 0);
 	bans(0, 1);
 	for (i = 0; i < 8; i++) {
 		struct pacer_packet p = packet4(0x0a000001 + i, 2, 3, 53);
@@ -872,7 +872,7 @@ static void test_ban_moving(void **unused)
 
 	(void)unused;
 	begin();
-	tier(0, SRC, 1, 0);
+	limiter(0, SRC, 1, 0);
 	bans(0, 8);
 	fares(&a, START, PACER_ADMIT, 0, NOTHING);
 	fares(&a, START, PACER_DENY_WINDOW, 0, PACER_BANNED);
@@ -886,21 +886,21 @@ static void test_ban_moving(void **unused)
 	fares(&a, START + 2, PACER_DENY_WINDOW, 0, PACER_BANNED);
 }
 
-/* A tier's keys are hashed with the secret that it names, alone and among others. */
-static void test_secret_of_the_tier(void **unused)
+/* A limit's keys are hashed with the secret that it names, alone and among others. */
+static void test_secret_of_the_limiter(void **unused)
 {
 	struct pacer_packet a = packet4(0x0a000001, 2, 3, 53);
-	uint32_t tiers;
+	uint32_t limiters;
 
 	(void)unused;
-	for (tiers = 1; tiers <= 2; tiers++) {
+	for (limiters = 1; limiters <= 2; limiters++) {
 		begin();
-		tier(0, SRC, 1, 0);
-		if (tiers == 2)
-			tier(0, ALL, 100, 0);
+		limiter(0, SRC, 1, 0);
+		if (limiters == 2)
+			limiter(0, ALL, 100, 0);
 		judged(&a, START, PACER_ADMIT, 0, 0);
 		judged(&a, START, PACER_DENY_WINDOW, 0, 0);
-		policy.rule[0].tier[0].secret = 1;
+		policy.rule[0].limiter[0].secret = 1;
 		judged(&a, START, PACER_ADMIT, 0, 0);
 		judged(&a, START, PACER_DENY_WINDOW, 0, 0);
 	}
@@ -916,7 +916,7 @@ static void test_ban_runs(void **unused)
 	for (round = 0; round < 20; round++) {
 		begin();
 		oracle_seed(90 + round);
-		tier(0, SRC, between(1, 5), 0);
+		limiter(0, SRC, between(1, 5), 0);
 		bans(0, 32);
 		memset(until, 0, sizeof(until));
 		for (i = 0, now = START; i < 5000; i++) {
@@ -939,12 +939,12 @@ static void test_ban_runs(void **unused)
 
 /* ---- rates beside other limits ---- */
 
-/* A tier of 128 sets of a rate of one in 100 ns, with this burst. */
-static struct pacer_tier *rate_tier(int key, uint32_t burst)
+/* A limit of 128 sets of a rate of one in 100 ns, with this burst. */
+static struct pacer_limiter *rate_limiter(int key, uint32_t burst)
 {
-	struct pacer_tier *t = tier(0, key, 0, 0);
+	struct pacer_limiter *t = limiter(0, key, 0, 0);
 
-	t->kind = PACER_TIER_RATE;
+	t->kind = PACER_LIMITER_RATE;
 	t->units = 1;
 	t->idle_ns = 1;
 	lines_used -= t->sets;
@@ -964,8 +964,8 @@ static void test_rate_uncharged(void **unused)
 
 	(void)unused;
 	begin();
-	rate_tier(SRC, 2);
-	tier(0, ALL, 3, 0);
+	rate_limiter(SRC, 2);
+	limiter(0, ALL, 3, 0);
 	judged(&a, START, PACER_ADMIT, 0, 0);
 	judged(&a, START, PACER_ADMIT, 0, 0);
 	for (i = 0; i < 5; i++)
@@ -973,7 +973,7 @@ static void test_rate_uncharged(void **unused)
 	judged(&b, START + 99, PACER_ADMIT, 0, 0);
 	for (i = 0; i < 5; i++)
 		denied_uncharged(&b, START + 99, PACER_DENY_WINDOW, 1);
-	policy.rule[0].tier[1].window.limit = 9;
+	policy.rule[0].limiter[1].window.limit = 9;
 	judged(&b, START + 99, PACER_ADMIT, 0, 0); /* its second: the denials were none of it */
 	judged(&b, START + 99, PACER_DENY_RATE, 0, 0);
 	judged(&a, START + 100, PACER_ADMIT, 0, 0);
@@ -986,13 +986,13 @@ static void test_rate_families(void **unused)
 
 	(void)unused;
 	begin();
-	rate_tier(SRC, 1);
+	rate_limiter(SRC, 1);
 	judged(&four, START, PACER_ADMIT, 0, 0);
 	judged(&six, START, PACER_ADMIT, 0, 0);
 	judged(&four, START, PACER_DENY_RATE, 0, 0);
 	judged(&six, START, PACER_DENY_RATE, 0, 0);
 	begin();
-	rate_tier(ALL, 1);
+	rate_limiter(ALL, 1);
 	judged(&four, START, PACER_ADMIT, 0, 0);
 	judged(&six, START, PACER_DENY_RATE, 0, 0);
 	judged(&six, START + 100, PACER_ADMIT, 0, 0);
@@ -1006,8 +1006,8 @@ static void test_rate_bans(void **unused)
 
 	(void)unused;
 	begin();
-	rate_tier(SRC, 1);
-	rate_tier(ALL, 2);
+	rate_limiter(SRC, 1);
+	rate_limiter(ALL, 2);
 	bans(0, 8);
 	fares(&a, START, PACER_ADMIT, 0, NOTHING);
 	fares(&a, START + 1, PACER_DENY_RATE, 0, PACER_BANNED);
@@ -1018,7 +1018,7 @@ static void test_rate_bans(void **unused)
 	fares(&b, START + 1 + TTL, PACER_DENY_RATE, 1, NOTHING);
 }
 
-/* ---- long runs: every tier keeps its promise to every key, and no denial is charged ----
+/* ---- long runs: every limit keeps its promise to every key, and no denial is charged ----
  *
  * The tables have room for all, so that a denial is a key's own.
  */
@@ -1035,10 +1035,10 @@ static struct oracle_deque *of(struct oracle_deque *d, uint32_t key, uint64_t in
 	return &d[key];
 }
 
-/* The tiers' own keys of source s: itself, its eighth, everyone. */
-static uint32_t key_in(uint32_t tier_index, uint32_t s)
+/* The limits' own keys of source s: itself, its eighth, everyone. */
+static uint32_t key_in(uint32_t limiter_index, uint32_t s)
 {
-	return tier_index == 0 ? s : tier_index == 1 ? s / 8 : SOURCES;
+	return limiter_index == 0 ? s : limiter_index == 1 ? s / 8 : SOURCES;
 }
 
 static void run_packet(struct tally *tally, uint32_t s, uint64_t now)
@@ -1048,14 +1048,14 @@ static void run_packet(struct tally *tally, uint32_t s, uint64_t now)
 	uint32_t i;
 
 	for (i = 0; i < 3; i++) {
-		const struct pacer_window *w = &policy.rule[0].tier[i].window;
+		const struct pacer_window *w = &policy.rule[0].limiter[i].window;
 		struct oracle_deque *closed = of(tally[i].closed, key_in(i, s), WINDOW);
 		struct oracle_deque *wide = of(tally[i].wide, key_in(i, s), w->ring_ns - 1);
 
 		if (pacer_outcome_reason(outcome) == PACER_ADMIT) {
 			assert_true(deque_add(closed, now, 1) <= w->limit);
 			deque_add(wide, now, 1);
-		} else if (i == pacer_outcome_tier(outcome)) {
+		} else if (i == pacer_outcome_limiter(outcome)) {
 			assert_int_equal(pacer_outcome_reason(outcome), PACER_DENY_WINDOW);
 			assert_true(deque_total(wide, now) >= w->limit);
 		}
@@ -1072,9 +1072,9 @@ static void test_runs(void **unused)
 	for (round = 0; round < 30; round++) {
 		begin();
 		oracle_seed(round);
-		tier(0, SRC, between(1, 10), 0);
-		tier(0, SRC24, between(5, 40), 0);
-		tier(0, ALL, between(10, 100), 0);
+		limiter(0, SRC, between(1, 10), 0);
+		limiter(0, SRC24, between(5, 40), 0);
+		limiter(0, ALL, between(10, 100), 0);
 		for (i = 0, now = START; i < 3000; i++) {
 			now += draw() % 200 ? draw() % 30 : draw() % (3 * WINDOW);
 			run_packet(tally, draw() % (draw() & 1 ? 4 : SOURCES), now);
@@ -1095,8 +1095,8 @@ int main(void)
 	    cmocka_unit_test(test_fragments),
 	    cmocka_unit_test(test_no_rule),
 	    cmocka_unit_test(test_first_rule),
-	    cmocka_unit_test(test_no_tiers),
-	    cmocka_unit_test(test_tiers),
+	    cmocka_unit_test(test_no_limiters),
+	    cmocka_unit_test(test_limiters),
 	    cmocka_unit_test(test_uncharged),
 	    cmocka_unit_test(test_uncharged_contended),
 	    cmocka_unit_test(test_uncharged_first),
@@ -1104,7 +1104,7 @@ int main(void)
 	    cmocka_unit_test(test_until),
 	    cmocka_unit_test(test_gap_for_all),
 	    cmocka_unit_test(test_bytes),
-	    cmocka_unit_test(test_eight_tiers),
+	    cmocka_unit_test(test_eight_limiters),
 	    cmocka_unit_test(test_denied_reads_only),
 	    cmocka_unit_test(test_monitor),
 	    cmocka_unit_test(test_runs),
@@ -1119,12 +1119,12 @@ int main(void)
 	    cmocka_unit_test(test_ban),
 	    cmocka_unit_test(test_ban_not_by_all),
 	    cmocka_unit_test(test_ban_not_by_failure),
-	    cmocka_unit_test(test_ban_of_the_tier),
+	    cmocka_unit_test(test_ban_of_the_limiter),
 	    cmocka_unit_test(test_ban_of_the_rule_and_family),
 	    cmocka_unit_test(test_ban_full),
 	    cmocka_unit_test(test_ban_runs),
 	    cmocka_unit_test(test_ban_moving),
-	    cmocka_unit_test(test_secret_of_the_tier),
+	    cmocka_unit_test(test_secret_of_the_limiter),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,9 +22,9 @@ static struct pacer_sample_rng rng;
 /* ---- What holds after every end of tick ------------------------------------------------------ */
 
 /* The least S_i for M_i buckets: 1, 2, 3, 5, 7, 11, 15 .. */
-static uint64_t least_size(uint32_t buckets)
+static uint64_t smallest_size(uint32_t buckets)
 {
-	return buckets < 3 ? buckets : 2 * least_size(buckets - 2) + 1;
+	return buckets < 3 ? buckets : 2 * smallest_size(buckets - 2) + 1;
 }
 
 static void check_permutations(const struct pacer_sample_burst *s)
@@ -60,7 +60,7 @@ static uint64_t check_buckets(const struct pacer_sample_burst *s)
 		assert_false(pacer_sample_expired(b->T_last, s->T, s->t0));
 		if (m < s->len)
 			assert_false(pacer_sample_expired(b->T_first, s->T, s->t0));
-		assert_true(follow + b->size >= least_size(m));
+		assert_true(follow + b->size >= smallest_size(m));
 		if (pacer_sample_expired(b->T_first, s->T, s->t0)) {
 			assert_int_equal(m, s->len);
 			break;
@@ -163,12 +163,12 @@ static void test_long_series(void **state)
 static void test_bound_is_met(void **state)
 {
 	(void)state;
-	assert_int_equal(least_size(7), 15);
-	assert_int_equal(least_size(62), 3 * (1ull << 30) - 1);
-	assert_int_equal(least_size(63), (1ull << 32) - 1);
+	assert_int_equal(smallest_size(7), 15);
+	assert_int_equal(smallest_size(62), 3 * (1ull << 30) - 1);
+	assert_int_equal(smallest_size(63), (1ull << 32) - 1);
 	assert_true(pacer_sample_burst_init(&burst, 1000, 1));
 	for (uint32_t m = 62; m > 0; m--) {
-		uint64_t size = least_size(m) - (m > 1 ? least_size(m - 1) : 0);
+		uint64_t size = smallest_size(m) - (m > 1 ? smallest_size(m - 1) : 0);
 
 		/* The greatest is more than a burst can be, but not more than a bucket. */
 		burst.count = 0;
@@ -386,8 +386,8 @@ static void test_number_of_elements(void **state)
 
 			for (uint64_t tick = BURSTS + t - T0 + 1; tick <= BURSTS; tick++)
 				truth += counts[tick - 1];
-			assert_true(n.least <= truth && truth <= n.most && w.alpha <= w.beta);
-			assert_true(n.least <= n.mean + 1 && n.mean <= n.most + 1);
+			assert_true(n.smallest <= truth && truth <= n.most && w.alpha <= w.beta);
+			assert_true(n.smallest <= n.mean + 1 && n.mean <= n.most + 1);
 			/* mean is rounded down: 3/8 is what that takes away at most, with k = 4. */
 			sum[t] += n.mean - (double)truth;
 			most[t] = w.alpha;

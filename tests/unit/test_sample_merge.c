@@ -175,15 +175,15 @@ static void test_error_of_inexact_counts(void **state)
 		assert_true(worst <= bound + 1e-12 && worst > bound - 1e-4);
 	}
 	for (uint32_t run = 0; run < 2000; run++) {
-		uint64_t truth[3], least[3], mean[3], most[3];
+		uint64_t truth[3], smallest[3], mean[3], most[3];
 		double n = 0, counted = 0, over = 0;
 
 		rng.state = run;
 		for (int i = 0; i < 3; i++) {
-			least[i] = pacer_sample_below(&rng, 50);
-			truth[i] = least[i] + pacer_sample_below(&rng, 20);
-			mean[i] = least[i] + pacer_sample_below(&rng, 20);
-			most[i] = least[i] + 20;
+			smallest[i] = pacer_sample_below(&rng, 50);
+			truth[i] = smallest[i] + pacer_sample_below(&rng, 20);
+			mean[i] = smallest[i] + pacer_sample_below(&rng, 20);
+			most[i] = smallest[i] + 20;
 			n += truth[i];
 			counted += mean[i];
 		}
@@ -191,7 +191,7 @@ static void test_error_of_inexact_counts(void **state)
 			continue;
 		for (int i = 0; i < 3; i++)
 			over += fmax(0, mean[i] / counted - truth[i] / n);
-		assert_true(over <= estimate_merge_error(least, mean, most, 3) + 1e-12);
+		assert_true(over <= estimate_merge_error(smallest, mean, most, 3) + 1e-12);
 		assert_true(estimate_merge_error(truth, truth, truth, 3) < 1e-12);
 	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A tier's table: keys, sets and shared entries, against one exact deque or bucket a key. */
+/* A limit's table: keys, sets and shared entries, against one exact deque or bucket a key. */
 #include "table_bench.h"
 
 /* ---- one set, by hand ---- */
@@ -15,17 +15,17 @@ static void test_own_while_live(void **unused)
 	assert_int_equal(drain(&b, key(8), START + 1), 10);
 	for (i = 0; i < 1100; i += 50) { /* others share what is left, all of them together */
 		assert_int_equal(drain(&b, key(100 + i), START + 2 + i), i ? 0 : 10);
-		assert_int_equal(pacer_claim_tag(record(&b, 0)->claim) +
-				     pacer_claim_tag(record(&b, 1)->claim),
+		assert_int_equal(pacer_lock_tag(record(&b, 0)->lock) +
+				     pacer_lock_tag(record(&b, 1)->lock),
 				 7 + 8);
 	}
-	assert_int_equal(pacer_claim_tag(record(&b, 2)->claim), 0);
+	assert_int_equal(pacer_lock_tag(record(&b, 2)->lock), 0);
 	assert_int_equal(drain(&b, key(7), START + 1099), 0);
 	assert_int_equal(drain(&b, key(7), START + 1100), 10);
 	bench_down(&b);
 }
 
-static void test_idle_reclaimed(void **unused)
+static void test_idle_reused(void **unused)
 {
 	struct bench b;
 
@@ -35,8 +35,8 @@ static void test_idle_reclaimed(void **unused)
 	assert_int_equal(ask(&b, key(8), START, 1), PACER_ADMIT);
 	assert_int_equal(drain(&b, key(9), START + 1100), 10);
 	assert_int_equal(drain(&b, key(10), START + 1100), 10);
-	assert_int_equal(
-	    pacer_claim_tag(record(&b, 0)->claim) + pacer_claim_tag(record(&b, 1)->claim), 9 + 10);
+	assert_int_equal(pacer_lock_tag(record(&b, 0)->lock) + pacer_lock_tag(record(&b, 1)->lock),
+			 9 + 10);
 	assert_int_equal(record(&b, 2)->head_ns, 0);
 	bench_down(&b);
 }
@@ -74,7 +74,7 @@ static void test_brought_along(void **unused)
 	assert_int_equal(ask(&b, k, START + 1102, 1), PACER_DENY_GAP);
 	assert_int_equal(take(&b, k, START + 1102, 1), PACER_DENY_GAP);
 	assert_int_equal(take(&b, k, START + 1105, 1), PACER_DENY_WINDOW);
-	assert_int_equal(pacer_claim_tag(record(&b, 0)->claim), 3);
+	assert_int_equal(pacer_lock_tag(record(&b, 0)->lock), 3);
 	assert_int_equal(record(&b, 0)->head_ns, START + 900 + 100);
 	assert_int_equal(take(&b, k, START + 1999, 1), PACER_DENY_WINDOW);
 	assert_int_equal(take(&b, k, START + 2000, 9), PACER_ADMIT);
@@ -86,7 +86,7 @@ static void test_brought_along(void **unused)
 static void test_same_tag(void **unused)
 {
 	struct pacer_hash one = {0, 0x00010007}, other = {1, 0xffff0007};
-	struct pacer_tier t = records(10, 1000, 10, 0, 1, 64);
+	struct pacer_limiter t = records(10, 1000, 10, 0, 1, 64);
 	struct bench b;
 
 	(void)unused;
@@ -99,10 +99,10 @@ static void test_same_tag(void **unused)
 	bench_down(&b);
 }
 
-/* The claim's word is the same again after 512 changes, when what was read is long out of date. */
+/* The lock word is the same again after 512 changes, when what was read is long out of date. */
 static void test_pass_after_512_changes(void **unused)
 {
-	struct pacer_tier t = records(513, 1000, 10, 0, 1, 64);
+	struct pacer_limiter t = records(513, 1000, 10, 0, 1, 64);
 	struct pacer_found found = {0};
 	struct pacer_seen seen = {0};
 	struct pacer_ask q;
@@ -115,8 +115,8 @@ static void test_pass_after_512_changes(void **unused)
 	pacer_record_locate(&q, &found);
 	assert_int_equal(pacer_entry_read(&q, &found, &seen), PACER_ADMIT);
 	assert_int_equal(drain(&b, key(1), START), 512);
-	assert_int_equal(found.ring.head->claim, found.word);
-	assert_int_equal(pacer_entry_settle(&q, &found, &seen), PACER_UNDECIDED);
+	assert_int_equal(found.ring.head->lock, found.word);
+	assert_int_equal(pacer_entry_commit_seen(&q, &found, &seen), PACER_UNDECIDED);
 	assert_int_equal(drain(&b, key(1), START), 0);
 	bench_down(&b);
 }
@@ -141,10 +141,10 @@ static void test_pass_52_windows_later(void **unused)
 	for (i = 0; i < 52; i++)
 		for (k = 0; k < (i ? 10 : 2); k++)
 			assert_int_equal(ask(&b, key(1), START + (i + 1) * 1100, 1), PACER_ADMIT);
-	assert_int_equal(found.ring.head->claim, found.word);
+	assert_int_equal(found.ring.head->lock, found.word);
 	assert_int_equal(pacer_load(&found.ring.head->last_off), seen.last_off);
-	assert_true(wide || pacer_ring_cum(&b.tier.window, &found.ring) == seen.cum);
-	assert_int_equal(pacer_entry_settle(&q, &found, &seen), PACER_UNDECIDED);
+	assert_true(wide || pacer_ring_running(&b.limiter.window, &found.ring) == seen.running);
+	assert_int_equal(pacer_entry_commit_seen(&q, &found, &seen), PACER_UNDECIDED);
 	bench_down(&b);
 }
 
@@ -162,7 +162,7 @@ static void come_between(void)
 /* The same, as they come between any two of the reads: then the latest of them still has a gap. */
 static void test_read_across_512_changes(void **unused)
 {
-	struct pacer_tier t = records(2000, SECOND, 10, 10, 1, 64);
+	struct pacer_limiter t = records(2000, SECOND, 10, 10, 1, 64);
 	uint32_t at, came = 0;
 
 	(void)unused;
@@ -184,9 +184,9 @@ static void test_read_across_512_changes(void **unused)
 		came += !interrupt_at;
 		interrupt_at = 0;
 		if (came == at) {
-			assert_int_equal(found.ring.head->claim, found.word);
+			assert_int_equal(found.ring.head->lock, found.word);
 			if (reason == PACER_ADMIT)
-				assert_int_equal(pacer_entry_settle(&q, &found, &seen),
+				assert_int_equal(pacer_entry_commit_seen(&q, &found, &seen),
 						 PACER_UNDECIDED);
 		}
 		bench_down(&b);
@@ -229,7 +229,7 @@ static void test_denied_by_nothing_torn(void **unused)
 
 static uint32_t come_back_n;
 
-/* The idle record's key comes back, so often that the claim's word is the same as before. */
+/* The idle record's key comes back, so often that the lock word is the same as before. */
 static void come_back(void)
 {
 	struct pacer_ask q = question(interrupted, key(7), START + 2 * SECOND, 1);
@@ -239,7 +239,7 @@ static void come_back(void)
 	for (i = 0; i < 512; i++) {
 		(void)pacer_entry_check(&q, &hold);
 		if (pacer_entry_reserve(&q, &hold) != PACER_ADMIT)
-			continue; /* the claim is held */
+			continue; /* the lock is held */
 		pacer_entry_commit(&q, &hold);
 		come_back_n++;
 	}
@@ -249,7 +249,7 @@ static void come_back(void)
  */
 static void test_taken_across_512_changes(void **unused)
 {
-	struct pacer_tier t = records(2000, SECOND, 10, 0, 1, 64);
+	struct pacer_limiter t = records(2000, SECOND, 10, 0, 1, 64);
 	uint32_t at, came = 0, whole = 0;
 
 	(void)unused;
@@ -260,7 +260,7 @@ static void test_taken_across_512_changes(void **unused)
 		assert_int_equal(ask(&b, key(8), START, 1), PACER_ADMIT);
 		assert_int_equal(ask(&b, key(7), START, 1), PACER_ADMIT);
 		assert_int_equal(ask(&b, key(8), START + 2 * SECOND, 1), PACER_ADMIT);
-		assert_int_equal(pacer_claim_tag(record(&b, 1)->claim), 7);
+		assert_int_equal(pacer_lock_tag(record(&b, 1)->lock), 7);
 		interrupted = &b;
 		interrupt = come_back;
 		come_back_n = 0;
@@ -278,7 +278,7 @@ static void test_taken_across_512_changes(void **unused)
 /* Marks whose lower half is 0 or 1 have one tag, so one shared record. */
 static void test_same_tag_zero(void **unused)
 {
-	struct pacer_tier t = records(10, 1000, 10, 0, 1, 1u << 17);
+	struct pacer_limiter t = records(10, 1000, 10, 0, 1, 1u << 17);
 	struct pacer_hash zero = {0, 0}, one = {0, 1};
 
 	(void)unused;
@@ -313,13 +313,13 @@ static void test_backward_beyond_the_slack(void **unused)
 		struct bench b;
 
 		one_set(&b, 0);
-		b.tier.idle_ns += PACER_IDLE_SLACK_NS;
+		b.limiter.idle_ns += PACER_IDLE_SLACK_NS;
 		assert_int_equal(drain(&b, key(7), START), 10);
 		assert_int_equal(drain(&b, key(8), later - 1),
 				 10); /* beside it, not in its place */
-		assert_int_equal(pacer_claim_tag(record(&b, 0)->claim), 7);
+		assert_int_equal(pacer_lock_tag(record(&b, 0)->lock), 7);
 		assert_int_equal(ask(&b, key(9), later, 1), PACER_ADMIT);
-		assert_int_equal(pacer_claim_tag(record(&b, 0)->claim), 9);
+		assert_int_equal(pacer_lock_tag(record(&b, 0)->lock), 9);
 		assert_int_equal(drain(&b, key(7), then) + (then <= START + 1000 ? 10 : 0),
 				 cases[i].held);
 		assert_int_equal(drain(&b, key(7), then), 0);
@@ -331,7 +331,7 @@ static void test_backward_beyond_the_slack(void **unused)
 /* sets == 0: one record for every key. */
 static void test_untagged(void **unused)
 {
-	struct pacer_tier t = records(10, 1000, 10, 0, 0, 1);
+	struct pacer_limiter t = records(10, 1000, 10, 0, 0, 1);
 	struct bench b;
 
 	(void)unused;
@@ -340,7 +340,7 @@ static void test_untagged(void **unused)
 	assert_int_equal(ask(&b, (struct pacer_hash){~0u, ~0u}, START + 1000, 6), PACER_ADMIT);
 	assert_int_equal(drain(&b, key(5), START + 1099), 0);
 	assert_int_equal(drain(&b, key(5), START + 1100), 4);
-	assert_int_equal(pacer_claim_tag(record(&b, 0)->claim), 0);
+	assert_int_equal(pacer_lock_tag(record(&b, 0)->lock), 0);
 	bench_down(&b);
 }
 
@@ -355,11 +355,11 @@ static void test_wide_neighbours(void **unused)
 
 	(void)unused;
 	for (i = 0; i < ARRAY(slots); i++) {
-		struct pacer_tier t = records(10, slots[i] * 10, slots[i], 0, 1, 1);
+		struct pacer_limiter t = records(10, slots[i] * 10, slots[i], 0, 1, 1);
 
 		bench_up(&b, &t);
 		assert_int_equal(ask(&b, key(2), START, 3), PACER_ADMIT);
-		first = pacer_claim_tag(record(&b, 0)->claim) ? record(&b, 0) : record(&b, 1);
+		first = pacer_lock_tag(record(&b, 0)->lock) ? record(&b, 0) : record(&b, 1);
 		memcpy(before, first, record_bytes(&t));
 		for (now = START; now < START + 5 * t.window.ring_ns; now += 7)
 			ask(&b, key(3), now, 1);
@@ -374,19 +374,19 @@ static void test_wide_neighbours(void **unused)
 /* A table that ends too soon denies; nothing is held or counted afterwards. */
 static void test_missing_lines(void **unused)
 {
-	struct pacer_tier t = records(10, 1000, 10, 0, 1, 1);
+	struct pacer_limiter t = records(10, 1000, 10, 0, 1, 1);
 	struct bench b;
 	uint32_t n;
 
 	(void)unused;
 	bench_up(&b, &t);
-	for (n = 0; n < BASE + tier_lines(&t); n++) {
+	for (n = 0; n < BASE + limiter_lines(&t); n++) {
 		memset(b.table.lines, 0, b.bytes);
 		b.table.n = n;
 		assert_int_equal(ask(&b, key(2), START, 1), PACER_DENY_NO_STATE);
 		assert_int_equal(take(&b, key(2), START, 1), PACER_DENY_NO_STATE);
 		assert_int_equal(take(&b, key(3), START, 1), PACER_DENY_NO_STATE);
-		b.table.n = BASE + tier_lines(&t);
+		b.table.n = BASE + limiter_lines(&t);
 		bench_whole(&b);
 		assert_int_equal(record(&b, 0)->head_ns + record(&b, 1)->head_ns, 0);
 		assert_int_equal(cells(&b, 0)[0] | cells(&b, 1)[0], 0);
@@ -397,8 +397,8 @@ static void test_missing_lines(void **unused)
 
 static void test_missing_untagged(void **unused)
 {
-	struct pacer_tier t = records(10, 1000, 10, 0, 0, 1),
-			  longer = records(10, 5800, 58, 0, 0, 1);
+	struct pacer_limiter t = records(10, 1000, 10, 0, 0, 1),
+			     longer = records(10, 5800, 58, 0, 0, 1);
 	struct bench b;
 
 	(void)unused;
@@ -408,7 +408,7 @@ static void test_missing_untagged(void **unused)
 	assert_int_equal(take(&b, key(2), START, 1), PACER_DENY_NO_STATE);
 	bench_down(&b);
 	bench_up(&b, &longer); /* of four lines, each missing */
-	for (b.table.n = BASE; b.table.n < BASE + tier_lines(&longer); b.table.n++) {
+	for (b.table.n = BASE; b.table.n < BASE + limiter_lines(&longer); b.table.n++) {
 		assert_int_equal(ask(&b, key(2), START, 1), PACER_DENY_NO_STATE);
 		assert_int_equal(take(&b, key(2), START, 1), PACER_DENY_NO_STATE);
 	}
@@ -425,7 +425,7 @@ static void test_held(void **unused)
 	assert_int_equal(ask(&b, key(2), START, 1), PACER_ADMIT);
 	assert_int_equal(ask(&b, key(3), START, 1), PACER_ADMIT);
 	assert_int_equal(ask(&b, key(4), START, 1), PACER_ADMIT);
-	assert_int_equal(pacer_claim_tag(record(&b, 0)->claim), 2);
+	assert_int_equal(pacer_lock_tag(record(&b, 0)->lock), 2);
 	held_denies(&b, 0, key(2), START + 1); /* its own */
 	held_denies(&b, 1, key(3), START + 1);
 	held_denies(&b, 0, key(4), START + 1);		   /* the door of its set */
@@ -434,7 +434,7 @@ static void test_held(void **unused)
 	bench_down(&b);
 }
 
-/* What is just being changed is not judged by a look: the claim tells. */
+/* What is just being changed is not judged by a look: the lock tells. */
 static void test_held_peek(void **unused)
 {
 	struct pacer_hold hold = {0};
@@ -446,9 +446,9 @@ static void test_held_peek(void **unused)
 	assert_int_equal(drain(&b, key(2), START), 10);
 	q = question(&b, key(2), START, 1);
 	assert_int_equal(pacer_entry_check(&q, &hold), PACER_DENY_WINDOW);
-	record(&b, 0)->claim |= PACER_CLAIM_HELD;
+	record(&b, 0)->lock |= PACER_LOCK_HELD;
 	assert_int_equal(pacer_entry_check(&q, &hold), PACER_ADMIT);
-	record(&b, 0)->claim &= ~PACER_CLAIM_HELD;
+	record(&b, 0)->lock &= ~PACER_LOCK_HELD;
 	bench_down(&b);
 }
 
@@ -459,11 +459,11 @@ static void test_held_while_adopting(void **unused)
 
 	(void)unused;
 	one_set(&b, 0);
-	record(&b, 2)->claim |= PACER_CLAIM_HELD;
+	record(&b, 2)->lock |= PACER_LOCK_HELD;
 	assert_int_equal(take(&b, key(2), START, 1), PACER_DENY_CONTENDED);
-	record(&b, 2)->claim &= ~PACER_CLAIM_HELD;
+	record(&b, 2)->lock &= ~PACER_LOCK_HELD;
 	bench_whole(&b);
-	assert_int_equal(pacer_claim_tag(record(&b, 0)->claim), 0);
+	assert_int_equal(pacer_lock_tag(record(&b, 0)->lock), 0);
 	assert_int_equal(record(&b, 0)->head_ns, 0);
 	assert_int_equal(drain(&b, key(2), START), 10);
 	bench_down(&b);
@@ -472,7 +472,7 @@ static void test_held_while_adopting(void **unused)
 /* A cancelled packet is not counted. */
 static void test_cancel(void **unused)
 {
-	struct pacer_tier t = records(10, 1000, 10, 5, 1, 1);
+	struct pacer_limiter t = records(10, 1000, 10, 5, 1, 1);
 
 	(void)unused;
 	cancel_changes_nothing(&t);
@@ -495,16 +495,16 @@ static void test_cancel_first(void **unused)
 	assert_int_equal(pacer_entry_check(&q, &hold), PACER_ADMIT);
 	assert_int_equal(pacer_entry_reserve(&q, &hold), PACER_ADMIT);
 	pacer_entry_cancel(&q, &hold);
-	assert_int_equal(pacer_claim_tag(record(&b, 0)->claim), 4);
+	assert_int_equal(pacer_lock_tag(record(&b, 0)->lock), 4);
 	assert_int_equal(ask(&b, key(4), START + 1, 10), PACER_ADMIT);
 	bench_down(&b);
 }
 
-/* A packet that is denied under the claim leaves not a bit changed. */
+/* A packet that is denied under the lock leaves not a bit changed. */
 static void test_denied_writes_nothing(void **unused)
 {
-	struct pacer_tier own = records(10, 1000, 10, 0, 1, 1);
-	struct pacer_tier all = records(10, 1000, 10, 5, 0, 1);
+	struct pacer_limiter own = records(10, 1000, 10, 0, 1, 1);
+	struct pacer_limiter all = records(10, 1000, 10, 5, 0, 1);
 
 	(void)unused;
 	denial_changes_nothing(&own);
@@ -530,7 +530,7 @@ struct run {
 };
 
 /* tags: how many different ones there are */
-static void run_begin(struct run *r, const struct pacer_tier *t, uint32_t n, uint32_t tags)
+static void run_begin(struct run *r, const struct pacer_limiter *t, uint32_t n, uint32_t tags)
 {
 	uint32_t i;
 
@@ -559,7 +559,7 @@ static void run_end(struct run *r)
 /* Admitted: the key has no more than its limit. Denied: all keys together would have had more. */
 static void run_packet(struct run *r, struct actor *a)
 {
-	const struct pacer_tier *t = &r->bench.tier;
+	const struct pacer_limiter *t = &r->bench.limiter;
 	uint64_t unit = (1ull << t->last_shift) - 1;
 	uint32_t cost = draw() % 8 ? 1 : between(1, t->window.limit);
 
@@ -586,7 +586,7 @@ static void run_packet(struct run *r, struct actor *a)
 
 static uint64_t random_step(const struct run *r)
 {
-	const struct pacer_tier *t = &r->bench.tier;
+	const struct pacer_limiter *t = &r->bench.limiter;
 	uint64_t slot = t->window.slot_ns;
 
 	switch (draw() % 32) {
@@ -625,7 +625,7 @@ static void run_packets(struct run *r, uint32_t packets)
 	}
 }
 
-static struct pacer_tier random_tier(uint32_t slots_max, int with_gap, uint64_t window_max)
+static struct pacer_limiter random_limiter(uint32_t slots_max, int with_gap, uint64_t window_max)
 {
 	uint32_t slots = between(1, slots_max), sets = between(1, 4);
 	uint64_t window = slots * between(2, window_max / slots);
@@ -641,7 +641,7 @@ static void random_runs(uint32_t slots_max, int with_gap, uint64_t window_max)
 	int i;
 
 	for (i = 0; i < 250; i++) {
-		struct pacer_tier t = random_tier(slots_max, with_gap, window_max);
+		struct pacer_limiter t = random_limiter(slots_max, with_gap, window_max);
 
 		run_begin(&r, &t, between(1, 30), draw() & 1 ? 3 : 65536);
 		run_packets(&r, 2500);
@@ -666,7 +666,7 @@ static void test_runs_same_tag(void **unused)
 	oracle_seed(10);
 	for (i = 0; i < 300; i++) {
 		uint32_t slots = between(1, 4);
-		struct pacer_tier t =
+		struct pacer_limiter t =
 		    records(between(2, 4), slots * 50, slots, i & 1 ? 3 : 0, 1, between(2, 8));
 
 		run_begin(&r, &t, between(4, 6), 3);
@@ -724,7 +724,7 @@ static void test_flood(void **unused)
 	(void)unused;
 	oracle_seed(16);
 	for (round = 0; round < 60; round++) {
-		struct pacer_tier t =
+		struct pacer_limiter t =
 		    records(5, 1000, between(1, 10), round & 1 ? 7 : 0, between(1, 4), 1);
 
 		run_begin(&r, &t, KEYS_MAX, 65536);
@@ -746,7 +746,7 @@ static void test_flood(void **unused)
 /* ---- whom a key does not disturb ---- */
 
 /* The watched key fares as it does alone: same verdicts, same record. */
-static void undisturbed(const struct pacer_tier *t, uint32_t packets)
+static void undisturbed(const struct pacer_limiter *t, uint32_t packets)
 {
 	struct pacer_hash watched = {0, 0x12340001};
 	uint32_t bytes = record_bytes(t), i;
@@ -778,8 +778,8 @@ static void test_undisturbed(void **unused)
 	(void)unused;
 	oracle_seed(17);
 	for (i = 0; i < ARRAY(slots); i++) {
-		struct pacer_tier t = records(8, slots[i] * 100, slots[i], 0, 1, 1);
-		struct pacer_tier g = records(8, slots[i] * 100, slots[i], 20, 1, 1);
+		struct pacer_limiter t = records(8, slots[i] * 100, slots[i], 0, 1, 1);
+		struct pacer_limiter g = records(8, slots[i] * 100, slots[i], 20, 1, 1);
 
 		undisturbed(&t, 20000);
 		undisturbed(&g, 20000);
@@ -789,7 +789,7 @@ static void test_undisturbed(void **unused)
 /* Keys of other sets do not meet at all. */
 static void test_sets_apart(void **unused)
 {
-	struct pacer_tier t = records(10, 1000, 10, 0, 64, 16);
+	struct pacer_limiter t = records(10, 1000, 10, 0, 64, 16);
 	struct bench b;
 	uint64_t i;
 
@@ -836,7 +836,7 @@ struct rate_run {
 
 static void rate_begin(struct rate_run *r, uint32_t sets, uint32_t shared, uint32_t tags)
 {
-	struct pacer_tier t;
+	struct pacer_limiter t;
 
 	memset(r, 0, sizeof(*r));
 	r->amount = between(1, 5000);
@@ -858,12 +858,12 @@ static void rate_begin(struct rate_run *r, uint32_t sets, uint32_t shared, uint3
 
 static void rate_end(struct rate_run *r)
 {
-	uint32_t used = 2 * r->bench.tier.sets + r->bench.tier.shared;
+	uint32_t used = 2 * r->bench.limiter.sets + r->bench.limiter.shared;
 	const uint8_t *rest = (const uint8_t *)&r->bench.table.lines[BASE] + 16 * used;
 
 	for (uint32_t i = 0; i < (4 - used % 4) % 4 * 16; i++)
 		assert_int_equal(rest[i], 0xa5);
-	if (used % 4) /* for bench_down, which looks for claims in it */
+	if (used % 4) /* for bench_down, which looks for locks in it */
 		memset((void *)rest, 0, (4 - used % 4) * 16);
 	bench_down(&r->bench);
 }
@@ -908,7 +908,7 @@ static void rate_packet(struct rate_run *r, uint32_t k, bool own)
 
 static void rate_packets(struct rate_run *r, uint32_t packets, bool own)
 {
-	uint64_t full_ns = r->bench.tier.rate.burst_ns + 1;
+	uint64_t full_ns = r->bench.limiter.rate.burst_ns + 1;
 
 	for (uint32_t i = 0; i < packets; i++) {
 		r->now += draw() % 3	? 0
@@ -947,7 +947,7 @@ static void test_rate_own(void **unused)
 	for (uint32_t i = 0; i < 200; i++) {
 		rate_begin(&r, PAILS, 1, 65536);
 		for (uint32_t k = 0; k < PAILS; k++) /* a set each */
-			r.hash[k].place = (uint32_t)(((uint64_t)k << 32) / PAILS) + 1;
+			r.hash[k].home = (uint32_t)(((uint64_t)k << 32) / PAILS) + 1;
 		rate_packets(&r, 2000, true);
 		admitted += r.admitted;
 		denied += r.denied;
@@ -959,7 +959,7 @@ static void test_rate_own(void **unused)
 /* Four to a line: two sets, each key's own; what is left of the last line belongs to nobody. */
 static void test_rate_neighbours(void **unused)
 {
-	struct pacer_tier t = rates(PACER_COST_PACKETS, 1, 1000, 3, 2, 1);
+	struct pacer_limiter t = rates(PACER_COST_PACKETS, 1, 1000, 3, 2, 1);
 	struct bench b;
 
 	(void)unused;
@@ -978,7 +978,7 @@ static void test_rate_neighbours(void **unused)
 	assert_int_equal(drain(&b, (struct pacer_hash){0, 10}, START), 0);
 	for (uint32_t i = 5; i < 8; i++) {
 		assert_int_equal(record(&b, i)->tat_ns, 0);
-		assert_int_equal(record(&b, i)->claim, 0);
+		assert_int_equal(record(&b, i)->lock, 0);
 	}
 	bench_down(&b);
 }
@@ -986,7 +986,7 @@ static void test_rate_neighbours(void **unused)
 /* A key that was counted in the shared entry takes that along; an entry is idle after its TAT. */
 static void test_rate_brought_along(void **unused)
 {
-	struct pacer_tier t = rates(PACER_COST_PACKETS, 1, 1000, 3, 1, 1);
+	struct pacer_limiter t = rates(PACER_COST_PACKETS, 1, 1000, 3, 1, 1);
 	struct pacer_hold hold = {0};
 	struct pacer_ask q;
 	struct bench b;
@@ -1001,19 +1001,19 @@ static void test_rate_brought_along(void **unused)
 	assert_int_equal(record(&b, 2)->tat_ns, START + 4499);
 	q = question(&b, key(3), START + 1500, 1);
 	assert_int_equal(pacer_entry_check(&q, &hold), PACER_DENY_RATE);
-	assert_int_equal(pacer_claim_tag(record(&b, 0)->claim), 1); /* a look takes nothing */
+	assert_int_equal(pacer_lock_tag(record(&b, 0)->lock), 1); /* a look takes nothing */
 	assert_int_equal(ask(&b, key(3), START + 2499, 1), PACER_ADMIT);
-	assert_int_equal(pacer_claim_tag(record(&b, 0)->claim), 3);
+	assert_int_equal(pacer_lock_tag(record(&b, 0)->lock), 3);
 	assert_int_equal(record(&b, 0)->tat_ns, START + 5499);
 	assert_int_equal(record(&b, 2)->tat_ns, START + 4499);
 	assert_int_equal(ask(&b, key(3), START + 2499, 1), PACER_DENY_RATE);
 	bench_down(&b);
 }
 
-/* A fraction of a ns is kept, and is part of what a claim compares. */
+/* A fraction of a ns is kept, and is part of what a lock compares. */
 static void test_rate_fraction(void **unused)
 {
-	struct pacer_tier t = rates(PACER_COST_PACKETS, 3, 1, 3, 1, 1); /* three a ns */
+	struct pacer_limiter t = rates(PACER_COST_PACKETS, 3, 1, 3, 1, 1); /* three a ns */
 	struct pacer_ask q;
 	struct pacer_found f = {0};
 	struct pacer_seen seen = {0};
@@ -1028,19 +1028,19 @@ static void test_rate_fraction(void **unused)
 	pacer_record_locate(&q, &f);
 	assert_int_equal(pacer_entry_read(&q, &f, &seen), PACER_ADMIT);
 	record(&b, 0)->tat_frac++;
-	assert_int_equal(pacer_entry_settle(&q, &f, &seen), PACER_UNDECIDED);
+	assert_int_equal(pacer_entry_commit_seen(&q, &f, &seen), PACER_UNDECIDED);
 	record(&b, 0)->tat_frac--;
 	record(&b, 0)->tat_ns++;
-	assert_int_equal(pacer_entry_settle(&q, &f, &seen), PACER_UNDECIDED);
+	assert_int_equal(pacer_entry_commit_seen(&q, &f, &seen), PACER_UNDECIDED);
 	record(&b, 0)->tat_ns--;
-	assert_int_equal(pacer_entry_settle(&q, &f, &seen), PACER_ADMIT);
+	assert_int_equal(pacer_entry_commit_seen(&q, &f, &seen), PACER_ADMIT);
 	bench_down(&b);
 }
 
 /* A denied packet writes nothing, and a missing table denies. */
 static void test_rate_denied(void **unused)
 {
-	struct pacer_tier t = rates(PACER_COST_PACKETS, 1, 1000, 3, 1, 1);
+	struct pacer_limiter t = rates(PACER_COST_PACKETS, 1, 1000, 3, 1, 1);
 	static struct pacer_line was[BASE + 1];
 	struct bench b;
 
@@ -1068,7 +1068,7 @@ int main(void)
 	    EITHER(test_taken_across_512_changes),
 	    EITHER(test_denied_by_nothing_torn),
 	    EITHER(test_read_across_512_changes),
-	    EITHER(test_idle_reclaimed),
+	    EITHER(test_idle_reused),
 	    EITHER(test_overflow_shares),
 	    EITHER(test_brought_along),
 	    EITHER(test_same_tag),

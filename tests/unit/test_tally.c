@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The text of a key, whatever the kind of key claims: a kind may come from a damaged table. */
+/* The text of a key, whatever the kind of key locks: a kind may come from a damaged table. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

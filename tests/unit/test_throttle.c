@@ -406,7 +406,7 @@ static void judge_denial_leased(struct faults *f, const struct oracle *o, const 
 				uint64_t t, uint32_t n)
 {
 	uint64_t h = (uint64_t)(p->cpus - 1) * (p->lease - 1);
-	uint64_t slack = least(p->lease_ns, p->max_cooldown_ns - p->cooldown_ns);
+	uint64_t slack = smallest(p->lease_ns, p->max_cooldown_ns - p->cooldown_ns);
 	uint32_t used = oracle_within(o, t, p->cooldown_ns + slack + 2 * p->resolution_ns);
 	uint64_t far = pacer_throttle_sum(p->max_cooldown_ns, 2 * p->resolution_ns);
 
@@ -434,7 +434,7 @@ static struct faults run_cpus(struct cpus *s, int calls)
 		t += draw() % 4 ? 0 : step(p);
 		if (draw() % 64 == 0) /* the others go quiet, with what they have */
 			awake = between(1, p->cpus);
-		result = faulty_take(s, &s->lease[draw() % least(awake, p->cpus)],
+		result = faulty_take(s, &s->lease[draw() % smallest(awake, p->cpus)],
 				     t - between(0, p->resolution_ns), n);
 		if (result == FULL)
 			judge_denial_leased(&f, &s->oracle, p, t, n);
@@ -443,7 +443,7 @@ static struct faults run_cpus(struct cpus *s, int calls)
 		f.over += oracle_within(&s->oracle, t, p->cooldown_ns) > p->limit;
 		f.buckets += buckets(&s->state) > s->profile.buckets;
 	}
-	t += p->cooldown_ns + least(p->lease_ns, p->max_cooldown_ns - p->cooldown_ns) +
+	t += p->cooldown_ns + smallest(p->lease_ns, p->max_cooldown_ns - p->cooldown_ns) +
 	     2 * p->resolution_ns;
 	f.told += pacer_throttle_free(&s->profile, &s->state, t) != p->limit; /* nothing leaks */
 	return f;
@@ -458,7 +458,7 @@ static params_t draw_params_leased(void)
 	do {
 		p = draw_params(draw() % 3);
 		p.cpus = between(1, CPUS);
-		p.lease_ns = draw() % 4 ? between(0, least(2 * p.cooldown_ns, 400)) : 0;
+		p.lease_ns = draw() % 4 ? between(0, smallest(2 * p.cooldown_ns, 400)) : 0;
 		p.resolution_ns = draw() % 2 ? between(0, 20) : 0;
 		max = pacer_throttle_lease_max(p);
 		p.lease = max ? between(1, max) : 1;
@@ -563,19 +563,19 @@ static void test_refusals_write_nothing_shared(void **unused)
 	free(state);
 }
 
-static void test_a_held_claim_is_given_up(void **unused)
+static void test_a_held_lock_is_given_up(void **unused)
 {
 	profile_t profile = configured((params_t){4, 4, 2, 2, 100, 200, 10, 0});
 	state_t *state = calloc(1, sizeof(*state));
 	lease_t lease = {0};
 
 	(void)unused;
-	state->claim = PACER_CLAIM_HELD;
+	state->lock = PACER_LOCK_HELD;
 	assert_int_equal(pacer_throttle_take(&profile, state, &lease, START, 1),
 			 PACER_THROTTLE_BUSY);
-	state->claim = 0;
+	state->lock = 0;
 	assert_int_equal(pacer_throttle_take(&profile, state, &lease, START, 1), ADMIT);
-	assert_int_equal(state->claim & PACER_CLAIM_HELD, 0);
+	assert_int_equal(state->lock & PACER_LOCK_HELD, 0);
 	free(state);
 }
 
@@ -623,7 +623,7 @@ static void test_an_ended_lease_stays_ended_when_time_runs_back(void **unused)
 	(void)unused;
 	assert_int_equal(pacer_throttle_take(&profile, state, &lease, START, 1), ADMIT);
 	assert_int_equal(pacer_throttle_take(&profile, state, &lease, START + 10, 1), ADMIT);
-	state->claim |= PACER_CLAIM_HELD;
+	state->lock |= PACER_LOCK_HELD;
 	assert_int_equal(pacer_throttle_take(&profile, state, &lease, START + 11, 1),
 			 PACER_THROTTLE_BUSY);
 	assert_int_equal(pacer_throttle_take(&profile, state, &lease, START + 10, 1),
@@ -652,7 +652,7 @@ static void test_undo_gives_back(void **unused)
 	free(state);
 }
 
-/* The claim is not had: the use stays with the CPU, to be made or handed back when it comes again.
+/* The lock is not had: the use stays with the CPU, to be made or handed back when it comes again.
  */
 static void test_undo_contended(void **unused)
 {
@@ -663,9 +663,9 @@ static void test_undo_contended(void **unused)
 	(void)unused;
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(pacer_throttle_take(&profile, state, &a, START, 1), ADMIT);
-		state->claim |= PACER_CLAIM_HELD;
+		state->lock |= PACER_LOCK_HELD;
 		pacer_throttle_undo(&profile, state, &a);
-		state->claim &= ~PACER_CLAIM_HELD;
+		state->lock &= ~PACER_LOCK_HELD;
 		assert_int_equal(a.left, 1);
 		assert_int_equal(state->held, 1);
 		assert_false(pacer_throttle_refuses(&profile, state, &a, START + i));
@@ -744,7 +744,7 @@ static void test_refuses_and_undo_at_length(void **unused)
 			assert_true(buckets(&state) <= PACER_THROTTLE_BUCKETS);
 			t += draw() % 4 ? 0 : step(&p);
 		}
-		t += p.cooldown_ns + least(p.lease_ns, p.max_cooldown_ns - p.cooldown_ns) +
+		t += p.cooldown_ns + smallest(p.lease_ns, p.max_cooldown_ns - p.cooldown_ns) +
 		     2 * p.resolution_ns;
 		assert_int_equal(pacer_throttle_free(&profile, &state, t), p.limit);
 	}
@@ -1001,7 +1001,7 @@ static void unpack_world(struct world *w, const struct key *key)
 
 	for (int i = 0; i < w->history; i++)
 		w->made[i] = unpack(&p, 3);
-	s->claim = s->held = 0;
+	s->lock = s->held = 0;
 	memset(s->block, 0, sizeof(s->block));
 	s->head = 1000 + (key->word[0] ^ key->word[1]) % PACER_THROTTLE_RING;
 	s->seen_ns = absolute(unpack(&p, 2), lag);
@@ -1057,7 +1057,7 @@ static void check_denial(const struct world *w)
 {
 	const params_t *p = &w->params;
 	uint64_t h = (uint64_t)(p->cpus - 1) * (p->lease - 1), r = p->resolution_ns;
-	uint64_t slack = least(p->lease_ns, p->max_cooldown_ns - p->cooldown_ns - 1);
+	uint64_t slack = smallest(p->lease_ns, p->max_cooldown_ns - p->cooldown_ns - 1);
 
 	if (p->max_cooldown_ns != FOREVER)
 		assert_true(made_within(w, p->max_cooldown_ns + 2 * r) + h >= p->limit);
@@ -1207,7 +1207,7 @@ int main(void)
 	    cmocka_unit_test(test_planted_faults_are_found),
 	    cmocka_unit_test(test_a_lease_is_used_alone_and_handed_back),
 	    cmocka_unit_test(test_refusals_write_nothing_shared),
-	    cmocka_unit_test(test_a_held_claim_is_given_up),
+	    cmocka_unit_test(test_a_held_lock_is_given_up),
 	    cmocka_unit_test(test_a_sleeper_hands_back_to_no_other_bucket),
 	    cmocka_unit_test(test_a_cpu_that_is_behind_uses_at_the_latest_time_seen),
 	    cmocka_unit_test(test_an_ended_lease_stays_ended_when_time_runs_back),

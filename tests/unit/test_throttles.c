@@ -16,10 +16,10 @@ static void test_the_example(void **unused)
 
 	(void)unused;
 	assert_int_equal(load(example), 0);
-	assert_string_equal(tiers_text(0), "Rgw+ Rw+ T+");
-	assert_int_equal(rule->tier[2].throttle.limit, 100000);
-	assert_int_equal(rule->tier[2].throttle.threshold, 1000);
-	assert_int_equal(rule->tier[2].key_id, 0);
+	assert_string_equal(limiters_text(0), "Rgw+ Rw+ T+");
+	assert_int_equal(rule->limiter[2].throttle.limit, 100000);
+	assert_int_equal(rule->limiter[2].throttle.threshold, 1000);
+	assert_int_equal(rule->limiter[2].key_id, 0);
 	assert_int_equal(rule->ban_ns, 30 * SECOND);
 	assert_int_equal(rule->over, PACER_OVER_DROP);
 	assert_int_equal(pool->n, 2);
@@ -31,8 +31,8 @@ static void test_the_example(void **unused)
 	assert_string_equal(now.plan.pool[0].name, "scrub");
 	assert_string_equal(now.plan.pool[0].target[1].name, "veth2");
 	/* three states, all different */
-	assert_true(pool->state[0] != pool->state[1] && pool->state[0] != rule->tier[2].base &&
-		    pool->state[1] != rule->tier[2].base);
+	assert_true(pool->state[0] != pool->state[1] && pool->state[0] != rule->limiter[2].base &&
+		    pool->state[1] != rule->limiter[2].base);
 }
 
 /* ---- keys and names ---- */
@@ -59,7 +59,7 @@ static void test_key_ids(void **unused)
 	for (size_t i = 0; i < ARRAY(cases); i++) {
 		snprintf(limit, sizeof(limit), "{key: \"%s\", gap: 1ms}", cases[i].key);
 		assert_int_equal(load(rule_of("", limit)), 0);
-		assert_int_equal(now.bin.rule[0].tier[0].key_id, cases[i].id);
+		assert_int_equal(now.bin.rule[0].limiter[0].key_id, cases[i].id);
 		key = compile_key_of(cases[i].id);
 		written = &now.policy->rule[0].limit[0];
 		assert_true(key.kind == written->key.kind && key.len4 == written->key.len4 &&
@@ -92,8 +92,8 @@ static const struct pacer_throttle_profile *throttle_of(const char *head, const 
 {
 	if (load(rule_of(head, limit)))
 		fail_msg("%s: %s", limit, error.text);
-	assert_int_equal(now.bin.rule[0].tier[0].kind, PACER_TIER_THROTTLE);
-	return &now.bin.rule[0].tier[0].throttle;
+	assert_int_equal(now.bin.rule[0].limiter[0].kind, PACER_LIMITER_THROTTLE);
+	return &now.bin.rule[0].limiter[0].throttle;
 }
 
 static void test_profiles(void **unused)
@@ -109,7 +109,8 @@ static void test_profiles(void **unused)
 	assert_int_equal(throttle_elsewhere(p, 2), 25);
 	assert_int_equal(p->lease_ns, 100 * MS);
 	assert_int_equal(p->buckets, 10 + 14); /* of 75 uses at least */
-	assert_int_equal(compile_tier_memory_ns(&now.bin.rule[0].tier[0]), 10 * SECOND + 100 * MS);
+	assert_int_equal(compile_limiter_memory_ns(&now.bin.rule[0].limiter[0]),
+			 10 * SECOND + 100 * MS);
 	p = throttle_of("clock: coarse", both);
 	assert_true(p->cooldown_ns == 10 * SECOND + RESOLUTION);
 	host.cpus = 1; /* nothing to lease from each other */
@@ -240,9 +241,9 @@ static void test_defaults_fit(void **unused)
 
 /* ---- states ---- */
 
-static void test_retired(void **unused)
+static void test_draining(void **unused)
 {
-	const struct pacer_tier *t = &now.bin.rule[0].tier[1];
+	const struct pacer_limiter *t = &now.bin.rule[0].limiter[1];
 	uint32_t base;
 
 	(void)unused;
@@ -251,31 +252,31 @@ static void test_retired(void **unused)
 			 0);
 	base = t->base;
 	assert_int_equal(apply(rule_of("clock: exact", "{key: src, gap: 1s}")), 0);
-	assert_string_equal(tiers_text(0), "Sg= T-");
-	assert_int_equal(now.plan.n_retired, 1);
+	assert_string_equal(limiters_text(0), "Sg= T-");
+	assert_int_equal(now.plan.n_draining, 1);
 	assert_true(t->base == base && t->until_ns == COMPILE_UNTIL_SET);
-	time_retired();
+	time_draining();
 	assert_true(t->until_ns ==
 		    host.now_ns + SECOND); /* a threshold of one: nothing is leased */
 	/* another cooldown beside it until its end: another state */
 	assert_int_equal(apply(rule_of("clock: exact", "{key: src, gap: 1s}, "
 						       "{key: all, uses: 200, cooldown: 2s}")),
 			 0);
-	assert_string_equal(tiers_text(0), "Sg= T+ T-");
-	assert_int_not_equal(now.bin.rule[0].tier[1].base, base);
+	assert_string_equal(limiters_text(0), "Sg= T+ T-");
+	assert_int_not_equal(now.bin.rule[0].limiter[1].base, base);
 	/* the same: the state that it had */
 	assert_int_equal(apply(rule_of("clock: exact", "{key: src, gap: 1s}, {key: all, uses: 200, "
 						       "cooldown: 2s}, {key: all, uses: 90, "
 						       "cooldown: 1s}")),
 			 0);
-	assert_string_equal(tiers_text(0), "Sg= T= T=");
-	assert_int_equal(now.bin.rule[0].tier[2].base, base);
-	assert_int_equal(now.bin.rule[0].tier[2].until_ns, 0);
+	assert_string_equal(limiters_text(0), "Sg= T= T=");
+	assert_int_equal(now.bin.rule[0].limiter[2].base, base);
+	assert_int_equal(now.bin.rule[0].limiter[2].until_ns, 0);
 	assert_int_equal(apply(rule_of("clock: exact", "{key: src, gap: 1s}")), 0);
-	time_retired();
+	time_draining();
 	host.now_ns += 3 * SECOND;
 	assert_int_equal(apply(rule_of("clock: exact", "{key: src, gap: 1s}")), 0);
-	assert_string_equal(tiers_text(0), "Sg=");
+	assert_string_equal(limiters_text(0), "Sg=");
 }
 
 /* A tick of the clock is a part of the cooldown, and that of the shape. */
@@ -286,11 +287,11 @@ static void test_clock_of_a_state(void **unused)
 	(void)unused;
 	assert_int_equal(load(rule_of("clock: exact", uses)), 0);
 	assert_int_equal(apply(rule_of("clock: coarse", uses)), 0);
-	assert_string_equal(tiers_text(0), "T+ T-");
+	assert_string_equal(limiters_text(0), "T+ T-");
 	assert_int_equal(load(rule_of("clock: coarse", uses)), 0);
 	assert_int_equal(apply(rule_of("clock: exact", "{key: all, uses: 100, cooldown: 1004ms}")),
 			 0);
-	assert_string_equal(tiers_text(0), "T=");
+	assert_string_equal(limiters_text(0), "T=");
 }
 
 /* What two CPUs may still have on lease is no more than the new limit, or the state is another. */
@@ -301,10 +302,10 @@ static void test_leases_of_a_state(void **unused)
 	(void)unused;
 	assert_int_equal(throttle_of("clock: exact", uses)->lease, 8);
 	assert_int_equal(apply(rule_of("clock: exact", "{key: all, uses: 14, cooldown: 1s}")), 0);
-	assert_string_equal(tiers_text(0), "T=");
+	assert_string_equal(limiters_text(0), "T=");
 	assert_int_equal(load(rule_of("clock: exact", uses)), 0);
 	assert_int_equal(apply(rule_of("clock: exact", "{key: all, uses: 13, cooldown: 1s}")), 0);
-	assert_string_equal(tiers_text(0), "T+ T-");
+	assert_string_equal(limiters_text(0), "T+ T-");
 }
 
 static void test_states_run_out(void **unused)
@@ -325,7 +326,7 @@ static void test_states_run_out(void **unused)
 	}
 	assert_int_equal(load(doc.s), 0);
 	for (uint32_t i = 0; i < 32; i++)
-		seen[now.bin.rule[i].tier[0].base] = true;
+		seen[now.bin.rule[i].limiter[0].base] = true;
 	for (uint32_t i = 0; i < now.policy->n_pools; i++)
 		for (uint32_t k = 0; k < 32; k++)
 			seen[now.bin.pool[i].state[k]] = true;
@@ -350,12 +351,12 @@ static int apply_pools(const char *pools)
 	return apply(doc.s);
 }
 
-static uint32_t formers(void)
+static uint32_t draining_throttles(void)
 {
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < PACER_THROTTLES; i++)
-		n += !!now.bin.former[i].until_ns;
+		n += !!now.bin.draining[i].until_ns;
 	return n;
 }
 
@@ -377,10 +378,10 @@ static void test_targets_go_on(void **unused)
 	assert_int_equal(now.plan.pool[0].state[0], PLAN_NEW);
 	assert_int_equal(apply_pools(POOL("b", "x")), 0);
 	assert_int_equal(now.bin.pool[0].state[0], x);
-	assert_int_equal(formers(), 2); /* y and z */
-	assert_true(now.bin.former[y].until_ns == COMPILE_UNTIL_SET);
-	time_retired();
-	assert_int_equal(now.bin.former[y].until_ns, host.now_ns + SECOND + RESOLUTION);
+	assert_int_equal(draining_throttles(), 2); /* y and z */
+	assert_true(now.bin.draining[y].until_ns == COMPILE_UNTIL_SET);
+	time_draining();
+	assert_int_equal(now.bin.draining[y].until_ns, host.now_ns + SECOND + RESOLUTION);
 	/* while y's uses count, it comes back with them; nobody else gets its state */
 	host.now_ns += SECOND + RESOLUTION - 1;
 	assert_int_equal(apply_pools(POOL("b", "w, v, y, u")), 0);
@@ -388,23 +389,23 @@ static void test_targets_go_on(void **unused)
 	for (uint32_t i = 0; i < 4; i++)
 		assert_true(i == 2 ||
 			    (now.bin.pool[0].state[i] != y && now.bin.pool[0].state[i] != x));
-	assert_int_equal(formers(), 2); /* x and z */
-	time_retired();
+	assert_int_equal(draining_throttles(), 2); /* x and z */
+	time_draining();
 	/* a CPU of the same number is another target than a socket */
 	assert_int_equal(apply_pools(POOL("c", "cpu:1")), 0);
 	x = now.bin.pool[0].state[0];
-	time_retired();
+	time_draining();
 	assert_int_equal(apply_pools(POOL("c", "xsk:1")), 0);
 	assert_int_not_equal(now.bin.pool[0].state[0], x);
-	time_retired();
+	time_draining();
 	/* and later it is as if they had never been */
 	host.now_ns += 2 * SECOND;
 	assert_int_equal(apply_pools(""), 0);
-	time_retired();
+	time_draining();
 	host.now_ns += 2 * SECOND;
 	assert_int_equal(apply_pools(POOL("a", "x")), 0);
 	assert_int_equal(now.plan.pool[0].state[0], PLAN_NEW);
-	assert_int_equal(formers(), 0);
+	assert_int_equal(draining_throttles(), 0);
 }
 
 /* A change that was cut off before its switch was timed: what it gave up still counts. */
@@ -418,7 +419,7 @@ static void test_targets_cut_off(void **unused)
 	assert_int_equal(apply_pools(""), 0);
 	host.now_ns += 3600 * SECOND;
 	assert_int_equal(apply_pools(""), 0);
-	assert_true(now.bin.former[x].until_ns == COMPILE_UNTIL_SET);
+	assert_true(now.bin.draining[x].until_ns == COMPILE_UNTIL_SET);
 	assert_int_equal(apply_pools(POOL("b", "x")), 0);
 	assert_int_equal(now.bin.pool[0].state[0], x);
 }
@@ -435,8 +436,8 @@ static void test_targets_given_back(void **unused)
 	z = now.bin.pool[0].state[1];
 	compile_keep_targets(old, &now.bin, 60 * SECOND);
 	compile_keep_targets(old, &now.bin, 60 * SECOND); /* once is enough */
-	assert_true(old->former[z].until_ns == 61 * SECOND + RESOLUTION);
-	assert_int_equal(old->former[z].state, z);
+	assert_true(old->draining[z].until_ns == 61 * SECOND + RESOLUTION);
+	assert_int_equal(old->draining[z].state, z);
 }
 
 /* ... and where it had one before, that counts until it has cooled down from the other policy. */
@@ -449,13 +450,13 @@ static void test_targets_given_back_later(void **unused)
 	assert_int_equal(load("rules: []\npools:\n" POOL("a", "x, y")), 0);
 	y = now.bin.pool[0].state[1];
 	assert_int_equal(apply_pools(POOL("a", "x")), 0);
-	time_retired();
-	assert_int_equal(now.bin.former[y].until_ns, 2 * SECOND + RESOLUTION);
+	time_draining();
+	assert_int_equal(now.bin.draining[y].until_ns, 2 * SECOND + RESOLUTION);
 	assert_int_equal(apply_pools(POOL("a", "x, y")), 0);
 	assert_int_equal(now.bin.pool[0].state[1], y);
 	compile_keep_targets(old, &now.bin, 60 * SECOND);
-	assert_true(old->former[y].until_ns == 61 * SECOND + RESOLUTION);
-	assert_int_equal(old->former[y].state, y);
+	assert_true(old->draining[y].until_ns == 61 * SECOND + RESOLUTION);
+	assert_int_equal(old->draining[y].state, y);
 }
 
 /* ... and where it has long to cool from before, that stays, whatever the other policy made of it.
@@ -463,18 +464,19 @@ static void test_targets_given_back_later(void **unused)
 static void test_the_longer_time_is_kept(void **unused)
 {
 	static struct pacer_policy into, from;
-	struct pacer_former was = {.until_ns = 100 * SECOND, .memory_ns = 10 * SECOND, .state = 3};
+	struct pacer_draining was = {
+	    .until_ns = 100 * SECOND, .memory_ns = 10 * SECOND, .state = 3};
 
 	(void)unused;
-	into.former[3] = was;
+	into.draining[3] = was;
 	from.pool[0].n = 1;
 	from.pool[0].state[0] = 3;
 	from.pool[0].throttle.cooldown_ns = SECOND;
 	compile_keep_targets(&into, &from, 98 * SECOND);
-	assert_memory_equal(&into.former[3], &was, sizeof(was));
+	assert_memory_equal(&into.draining[3], &was, sizeof(was));
 	compile_keep_targets(&into, &from, 99 * SECOND + 1);
-	assert_true(into.former[3].until_ns == 100 * SECOND + 1);
-	assert_true(into.former[3].memory_ns == SECOND);
+	assert_true(into.draining[3].until_ns == 100 * SECOND + 1);
+	assert_true(into.draining[3].memory_ns == SECOND);
 }
 
 /* Three pools of 32 targets each, the CPUs from this one on. */
@@ -497,14 +499,14 @@ static void test_states_come_back(void **unused)
 	(void)unused;
 	assert_int_equal(load(full_pools(0)), 0);
 	assert_int_equal(apply_pools(""), 0);
-	time_retired();
-	assert_int_equal(formers(), 96);
+	time_draining();
+	assert_int_equal(draining_throttles(), 96);
 	host.now_ns += SECOND + RESOLUTION - 1;
 	assert_int_equal(apply(full_pools(96)), -1);
 	assert_non_null(strstr(error.text, "more than 128 throttles are needed"));
 	host.now_ns++;
 	assert_int_equal(apply(full_pools(96)), 0);
-	assert_int_equal(formers(), 0);
+	assert_int_equal(draining_throttles(), 0);
 }
 
 /* A pool of the same name goes on where it was, if that is still a target. */
@@ -543,7 +545,7 @@ static const char *banning(const char *head, const char *ban)
 static void test_bans(void **unused)
 {
 	const struct pacer_bans *bans = &now.bin.bans;
-	const struct pacer_tier *t = &now.bin.rule[0].tier[0];
+	const struct pacer_limiter *t = &now.bin.rule[0].limiter[0];
 	struct pacer_bans was;
 
 	(void)unused;
@@ -554,9 +556,9 @@ static void test_bans(void **unused)
 	assert_int_equal(bans->filter_mask, 16383);
 	assert_int_equal(now.plan.bans, PLAN_NEW);
 	assert_int_equal(compile_ban_lines(bans), 2 * 16384);
-	assert_int_equal(now.plan.lines_used, compile_tier_lines(t) + 2 * 16384);
+	assert_int_equal(now.plan.lines_used, compile_limiter_lines(t) + 2 * 16384);
 	assert_int_equal(now.bin.rule[0].ban_ns, 10 * SECOND + RESOLUTION);
-	assert_true(bans->base >= t->base + compile_tier_lines(t) ||
+	assert_true(bans->base >= t->base + compile_limiter_lines(t) ||
 		    bans->base + 2 * 16384 <= t->base);
 	assert_true(bans->base + 2 * 16384 <= now.plan.lines);
 	assert_int_equal(bans->filter, bans->base + 16384);
@@ -565,8 +567,8 @@ static void test_bans(void **unused)
 	assert_int_equal(apply("rules:\n- {name: b, limits: [{key: dst, gap: 1s}], ban: 1s}\n"), 0);
 	assert_memory_equal(bans, &was, sizeof(was));
 	assert_int_equal(now.plan.bans, PLAN_KEPT);
-	t = &now.bin.rule[0].tier[0];
-	assert_true(bans->base >= t->base + compile_tier_lines(t) ||
+	t = &now.bin.rule[0].limiter[0];
+	assert_true(bans->base >= t->base + compile_limiter_lines(t) ||
 		    bans->base + 2 * 16384 <= t->base);
 	/* another size is another table */
 	assert_int_equal(apply(banning("bans: 10", ", ban: 10s")), 0);
@@ -643,19 +645,19 @@ static void begin_states(void)
 {
 	for (size_t i = 0; i < now.plan.n_limits; i++) {
 		const struct plan_limit *l = &now.plan.limit[i];
-		const struct pacer_tier *t = &now.bin.rule[l->rule].tier[l->tier];
+		const struct pacer_limiter *t = &now.bin.rule[l->rule].limiter[l->limiter];
 
-		if (l->state == PLAN_NEW && t->kind == PACER_TIER_THROTTLE)
+		if (l->state == PLAN_NEW && t->kind == PACER_LIMITER_THROTTLE)
 			clear_state(t->base);
 		else if (l->state == PLAN_NEW)
 			memset(&used_lines[t->base], 0,
-			       compile_tier_lines(t) * sizeof(*used_lines));
+			       compile_limiter_lines(t) * sizeof(*used_lines));
 	}
 	for (size_t i = 0; i < now.plan.n_pools; i++)
 		for (size_t k = 0; k < now.plan.pool[i].n; k++)
 			if (now.plan.pool[i].state[k] == PLAN_NEW)
 				clear_state(now.bin.pool[i].state[k]);
-	time_retired();
+	time_draining();
 }
 
 static uint64_t clock_ns(void)
@@ -854,7 +856,7 @@ int main(void)
 	    TEST(test_clocks),
 	    TEST(test_too_many_buckets),
 	    TEST(test_defaults_fit),
-	    TEST(test_retired),
+	    TEST(test_draining),
 	    TEST(test_clock_of_a_state),
 	    TEST(test_leases_of_a_state),
 	    TEST(test_states_run_out),

@@ -16,12 +16,12 @@ struct ring {
 	uint32_t cursor;
 };
 
-static void ring_empty(struct ring *r, uint32_t cum)
+static void ring_empty(struct ring *r, uint32_t running)
 {
 	memset(r, 0, sizeof(*r));
 	r->table = (struct pacer_table){r->line, ARRAY(r->line)};
 	r->at = (struct pacer_ring){&r->table, r->line, &r->line->unit[0].entry, 0};
-	r->line[0].cum = cum; /* of which a narrow record has the lowest byte */
+	r->line[0].running = running; /* of which a narrow record has the lowest byte */
 }
 
 static uint32_t look(const struct pacer_window *w, const struct ring *r, uint64_t now_ns)
@@ -223,7 +223,7 @@ static void test_long_silence(void **unused)
 	}
 }
 
-static void test_cum_wraps(void **unused)
+static void test_running_total_wraps(void **unused)
 {
 	struct pacer_window w = profile(PACER_COST_BYTES, PACER_LIMIT_MAX, 100, 10);
 	uint64_t now = START, i;
@@ -696,7 +696,7 @@ int main(void)
 	    cmocka_unit_test(test_series_slots),    cmocka_unit_test(test_walk_exact),
 	    cmocka_unit_test(test_walk_source),	    cmocka_unit_test(test_walk_slots),
 	    cmocka_unit_test(test_decay),	    cmocka_unit_test(test_backward_clock),
-	    cmocka_unit_test(test_long_silence),    cmocka_unit_test(test_cum_wraps),
+	    cmocka_unit_test(test_long_silence),    cmocka_unit_test(test_running_total_wraps),
 	    cmocka_unit_test(test_narrow_wraps),    cmocka_unit_test(test_profile_errors),
 	    cmocka_unit_test(test_profile_lines),   cmocka_unit_test(test_scaled_cost),
 	    cmocka_unit_test(test_slots_exact),	    cmocka_unit_test(test_slots_extremes),

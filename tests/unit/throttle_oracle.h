@@ -78,7 +78,7 @@ static inline int article_use(struct article *a, uint64_t now)
 
 /* ---- runs ---- */
 
-static inline uint64_t least(uint64_t a, uint64_t b)
+static inline uint64_t smallest(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
@@ -100,7 +100,7 @@ static inline profile_t configured(params_t params)
 /* A time to the next call, often just at one of the throttle's own times. */
 static inline uint64_t step(const params_t *p)
 {
-	uint64_t open = least(p->max_cooldown_ns - p->cooldown_ns, p->cooldown_ns);
+	uint64_t open = smallest(p->max_cooldown_ns - p->cooldown_ns, p->cooldown_ns);
 
 	switch (draw() % 16) {
 	case 0:

@@ -55,7 +55,7 @@ struct word_row {
 };
 
 /* By task, in the order in which the help lists them. */
-enum verb_group { VERBS_FIND, VERBS_PLACE, VERBS_LOOK, VERBS_CHANGE, VERBS_SCRIPT };
+enum verb_group { VERBS_FIND, VERBS_ARG, VERBS_LOOK, VERBS_CHANGE, VERBS_SCRIPT };
 
 struct verb {
 	const char *name, *arguments, *summary; /* arguments: what is not an option */

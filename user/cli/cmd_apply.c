@@ -24,7 +24,7 @@ static int report(const char *ifname, const struct options *o, const struct plan
 	emit_object("limits");
 	emit_uint("kept", kept, "%zu limit%s kept their state, ", kept, units_plural(kept));
 	emit_uint("new", fresh, "%zu new, ", fresh);
-	emit_uint("retired", plan->n_retired, "%zu retired\n", plan->n_retired);
+	emit_uint("retired", plan->n_draining, "%zu retired\n", plan->n_draining);
 	emit_close();
 	emit_uint("confirm_within_ns", o->confirm_ns,
 		  o->confirm_ns ? "confirm it within %s: xdp-pacer confirm %s\n" : NULL,

@@ -27,17 +27,17 @@ static int read_duration(const char *what, const char *text, uint64_t *ns)
 	return EXIT_DONE;
 }
 
-static int read_count(const char *what, const char *text, uint64_t least, uint64_t most,
+static int read_count(const char *what, const char *text, uint64_t smallest, uint64_t most,
 		      uint64_t *count)
 {
 	uint64_t n;
 
 	if (!text)
 		return EXIT_DONE;
-	if (units_count(text, &n) || n < least || n > most)
+	if (units_count(text, &n) || n < smallest || n > most)
 		return misused(ESTIMATE_VERB,
 			       "--%s %s is not a number from %" PRIu64 " to %" PRIu64, what, text,
-			       least, most);
+			       smallest, most);
 	*count = n;
 	return EXIT_DONE;
 }
@@ -132,7 +132,7 @@ static int check_interface(const struct options *o)
 	return EXIT_DONE;
 }
 
-static int check_given(const struct options *o, struct estimate_want *w)
+static int check_fake(const struct options *o, struct estimate_want *w)
 {
 	if (o->window && o->window_packets)
 		return misused(ESTIMATE_VERB,
@@ -161,7 +161,7 @@ static int read_want(const struct options *o, struct estimate_want *w)
 	if (o->n_args != 1)
 		return misused(ESTIMATE_VERB, "it wants one capture or interface");
 	w->name = o->args[0];
-	code = check_given(o, w);
+	code = check_fake(o, w);
 	return code ? code : take_steps(w, o->step);
 }
 

@@ -111,7 +111,7 @@ const struct verb verb_load = {"load",
 			       "attach the pacer to an interface",
 			       load_options,
 			       run_load,
-			       .group = VERBS_PLACE,
+			       .group = VERBS_ARG,
 			       .example = "xdp-pacer load eth0 -c policy.yaml --monitor"};
 
 static int unload(const char *ifname, const struct options *o)
@@ -141,5 +141,5 @@ const struct verb verb_unload = {"unload",
 				 "detach it and remove what it left",
 				 NULL,
 				 run_unload,
-				 .group = VERBS_PLACE,
+				 .group = VERBS_ARG,
 				 .example = "xdp-pacer unload eth0"};

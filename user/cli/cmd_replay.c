@@ -9,7 +9,7 @@
 #include "cli/emit.h"
 #include "config/text.h"
 #include "offline/compare.h"
-#include "offline/least.h"
+#include "offline/smallest.h"
 #include "offline/plot.h"
 #include "plan/tally.h"
 
@@ -37,7 +37,7 @@ struct run {
 	struct capture capture;
 	struct judge judge;
 	const struct policy *policy; /* the judge's */
-	struct least *least;	     /* NULL: not asked for */
+	struct smallest *smallest;   /* NULL: not asked for */
 	uint64_t packets, first_ns, last_ns;
 	uint64_t by[PACER_RULES_MAX + 1][PACER_REASON_COUNT]; /* the last: no rule */
 	struct tally tops;
@@ -46,12 +46,13 @@ struct run {
 
 /* --- the keys that were denied -------------------------------------------------------------- */
 
-static struct tally_key key_of(const struct run *run, const struct replay_fate *fate,
+static struct tally_key key_of(const struct run *run, const struct replay_judged *judged,
 			       uint32_t limit)
 {
-	uint32_t rule = pacer_outcome_rule(fate->outcome);
-	struct tally_key key = tally_key_of(judge_tier(&run->judge, rule, limit),
-					    &run->policy->rule[rule].limit[limit].key, &fate->pkt);
+	uint32_t rule = pacer_outcome_rule(judged->outcome);
+	struct tally_key key =
+	    tally_key_of(judge_limiter(&run->judge, rule, limit),
+			 &run->policy->rule[rule].limit[limit].key, &judged->pkt);
 
 	key.rule = rule;
 	key.limit = limit;
@@ -78,34 +79,34 @@ static void top_measure(struct top *top, const struct policy_limit *limit, uint6
 		top->peak = top->held;
 }
 
-static void top_count(struct run *run, const struct replay_fate *fate, uint32_t limit,
+static void top_count(struct run *run, const struct replay_judged *judged, uint32_t limit,
 		      uint64_t time_ns, bool denied)
 {
-	struct tally_key key = key_of(run, fate, limit);
+	struct tally_key key = key_of(run, judged, limit);
 	struct top *top = denied ? tally_put(&run->tops, &key) : tally_find(&run->tops, &key);
 
 	if (!top)
 		return;
 	if (!top->offered) {
-		top->pkt = fate->pkt;
+		top->pkt = judged->pkt;
 		top->first_ns = time_ns;
 		top->closest_ns = UINT64_MAX;
 	}
 	top->denied += denied;
-	top_measure(top, &run->policy->rule[pacer_outcome_rule(fate->outcome)].limit[limit],
-		    time_ns, fate->pkt.len_bytes);
+	top_measure(top, &run->policy->rule[pacer_outcome_rule(judged->outcome)].limit[limit],
+		    time_ns, judged->pkt.len_bytes);
 }
 
-static void tops_count(struct run *run, const struct replay_fate *fate, uint64_t time_ns)
+static void tops_count(struct run *run, const struct replay_judged *judged, uint64_t time_ns)
 {
-	uint32_t of = judge_limit_of(&run->judge, fate);
-	uint32_t rule = pacer_outcome_rule(fate->outcome);
-	bool denied = judge_denied(fate);
+	uint32_t of = judge_limit_of(&run->judge, judged);
+	uint32_t rule = pacer_outcome_rule(judged->outcome);
+	bool denied = judge_denied(judged);
 
 	if (!run->tops.at || rule >= PACER_RULES_MAX || (!denied && !run->tops.n))
 		return;
 	for (uint32_t i = 0; i < run->policy->rule[rule].n_limits; i++)
-		top_count(run, fate, i, time_ns, denied && i == of);
+		top_count(run, judged, i, time_ns, denied && i == of);
 }
 
 static int most_denied(const void *a, const void *b)
@@ -133,17 +134,17 @@ static bool is_wanted(const struct run *run, uint32_t rule, uint32_t limit,
 }
 
 /* Until a key is denied, the first that fits is drawn. A window is better than a gap. */
-static void pick_first(struct run *run, const struct replay_fate *fate, uint64_t time_ns)
+static void pick_first(struct run *run, const struct replay_judged *judged, uint64_t time_ns)
 {
-	uint32_t number = pacer_outcome_rule(fate->outcome);
+	uint32_t number = pacer_outcome_rule(judged->outcome);
 	const struct policy_rule *rule = &run->policy->rule[number];
 
 	for (uint32_t i = 0; i < rule->n_limits; i++) {
 		bool better = run->pick.found && rule->limit[i].kind != LIMIT_GAP &&
 			      rule->limit[run->pick.limit].kind == LIMIT_GAP;
 
-		if ((!run->pick.found || better) && is_wanted(run, number, i, &fate->pkt))
-			run->pick = (struct pick){true, number, i, fate->pkt, time_ns};
+		if ((!run->pick.found || better) && is_wanted(run, number, i, &judged->pkt))
+			run->pick = (struct pick){true, number, i, judged->pkt, time_ns};
 	}
 }
 
@@ -164,23 +165,23 @@ static void pick_denied(struct run *run)
 /* --- frames --------------------------------------------------------------------------------- */
 
 static void print_row(const struct run *run, const struct replay_frame *frame,
-		      const struct replay_fate *fate)
+		      const struct replay_judged *judged)
 {
-	enum pacer_reason reason = pacer_outcome_reason(fate->outcome);
-	uint32_t number = pacer_outcome_rule(fate->outcome);
+	enum pacer_reason reason = pacer_outcome_reason(judged->outcome);
+	uint32_t number = pacer_outcome_rule(judged->outcome);
 	enum pacer_verdict verdict = pacer_verdict_of(reason);
 	const struct policy_rule *rule = NULL;
 	char key[TALLY_TEXT] = "", open[24] = "";
 
 	if (number < run->policy->n_rules) {
 		rule = &run->policy->rule[number];
-		tally_key_text(&rule->limit[judge_limit_of(&run->judge, fate)].key, &fate->pkt, key,
-			       sizeof(key));
+		tally_key_text(&rule->limit[judge_limit_of(&run->judge, judged)].key, &judged->pkt,
+			       key, sizeof(key));
 	}
-	if (fate->open_ns == PACER_NEVER)
+	if (judged->open_ns == PACER_NEVER)
 		snprintf(open, sizeof(open), "never");
-	else if (fate->open_ns)
-		snprintf(open, sizeof(open), "%" PRIu64, fate->open_ns);
+	else if (judged->open_ns)
+		snprintf(open, sizeof(open), "%" PRIu64, judged->open_ns);
 	printf("%" PRIu64 ",%" PRIu64 ",%s,%s,%s,%s,%s\n", run->packets, frame->time_ns,
 	       rule ? rule->name : "", key,
 	       verdict == PACER_VERDICT_ADMIT  ? "admit"
@@ -192,21 +193,22 @@ static void print_row(const struct run *run, const struct replay_frame *frame,
 static int judge_frame(struct run *run, const struct replay_frame *frame)
 {
 	struct policy_error error = {0};
-	struct replay_fate fate;
+	struct replay_judged judged;
 
-	if (replay_judge(run->judge.replay, frame, &fate, &error) ||
-	    (run->least && least_feed(run->least, frame, &error)))
+	if (replay_judge(run->judge.replay, frame, &judged, &error) ||
+	    (run->smallest && smallest_feed(run->smallest, frame, &error)))
 		return complain(NULL, &error);
 	if (!run->packets++ || frame->time_ns < run->first_ns)
 		run->first_ns = frame->time_ns;
 	if (frame->time_ns > run->last_ns)
 		run->last_ns = frame->time_ns;
-	run->by[pacer_outcome_rule(fate.outcome)][pacer_outcome_reason(fate.outcome)]++;
+	run->by[pacer_outcome_rule(judged.outcome)][pacer_outcome_reason(judged.outcome)]++;
 	if (run->o->verdicts)
-		print_row(run, frame, &fate);
-	tops_count(run, &fate, frame->now_ns);
-	if (run->o->plot && !run->pick.found && pacer_outcome_rule(fate.outcome) < PACER_RULES_MAX)
-		pick_first(run, &fate, frame->now_ns);
+		print_row(run, frame, &judged);
+	tops_count(run, &judged, frame->now_ns);
+	if (run->o->plot && !run->pick.found &&
+	    pacer_outcome_rule(judged.outcome) < PACER_RULES_MAX)
+		pick_first(run, &judged, frame->now_ns);
 	return EXIT_DONE;
 }
 
@@ -219,7 +221,7 @@ static int judge_all(struct run *run)
 
 	while (!code && !stdout_failed() && capture_next(&run->capture, &frame) == 1)
 		code = judge_frame(run, &frame);
-	if (!code && run->least && least_settle(run->least, &run->capture, &error))
+	if (!code && run->smallest && smallest_settle(run->smallest, &run->capture, &error))
 		code = complain(NULL, &error);
 	return code ? code : run->capture.damaged ? EXIT_FAILED : EXIT_DONE;
 }
@@ -254,15 +256,15 @@ static const char *found_text(const struct policy_limit *l, uint64_t value, char
 	return buf;
 }
 
-static void emit_least(const struct run *run, uint32_t rule, uint32_t limit)
+static void emit_smallest(const struct run *run, uint32_t rule, uint32_t limit)
 {
-	static const char *const states[] = {[LEAST_FOUND] = "found",
-					     [LEAST_ANY] = "any",
-					     [LEAST_NONE] = "none",
-					     [LEAST_UNSETTLED] = "unsettled"};
+	static const char *const states[] = {[SMALLEST_FOUND] = "found",
+					     [SMALLEST_ANY] = "any",
+					     [SMALLEST_NONE] = "none",
+					     [SMALLEST_UNSETTLED] = "unsettled"};
 	const struct policy_limit *l = &run->policy->rule[rule].limit[limit];
-	struct least_limit least = least_of(run->least, rule, limit);
-	bool gap = l->kind == LIMIT_GAP, found = least.state == LEAST_FOUND;
+	struct smallest_limit smallest = smallest_of(run->smallest, rule, limit);
+	bool gap = l->kind == LIMIT_GAP, found = smallest.state == SMALLEST_FOUND;
 	char key[64], text[128];
 
 	emit_object("");
@@ -272,19 +274,19 @@ static void emit_least(const struct run *run, uint32_t rule, uint32_t limit)
 	emit_string("unit", gap ? "gap_ns" : judge_unit(l),
 		    found ? NULL : "%s: ", gap ? "gap" : judge_unit(l));
 	emit_uint("is", gap ? l->gap_ns : judge_capacity(l), NULL);
-	emit_string("state", states[least.state], found ? NULL : "%s\n",
-		    least.state == LEAST_ANY	? "any would do"
-		    : least.state == LEAST_NONE ? "none would do"
-						: unsettled(run));
+	emit_string("state", states[smallest.state], found ? NULL : "%s\n",
+		    smallest.state == SMALLEST_ANY    ? "any would do"
+		    : smallest.state == SMALLEST_NONE ? "none would do"
+						      : unsettled(run));
 	if (found)
-		emit_uint("least", least.value, "%s\n",
-			  found_text(l, least.value, text, sizeof(text)));
+		emit_uint("least", smallest.value, "%s\n",
+			  found_text(l, smallest.value, text, sizeof(text)));
 	else
 		emit_null("least", NULL);
 	emit_close();
 }
 
-static void emit_leasts(const struct run *run, uint32_t rule)
+static void emit_all_smallest(const struct run *run, uint32_t rule)
 {
 	const struct policy_rule *r = &run->policy->rule[rule];
 
@@ -292,7 +294,7 @@ static void emit_leasts(const struct run *run, uint32_t rule)
 		  units_plural(r->n_limits), r->n_limits == 1 ? "" : ", together");
 	emit_array("denies_nothing");
 	for (uint32_t i = 0; i < r->n_limits; i++)
-		emit_least(run, rule, i);
+		emit_smallest(run, rule, i);
 	emit_close();
 }
 
@@ -350,7 +352,7 @@ static void emit_rule(const struct run *run, uint32_t i)
 	emit_text("%s\n", rule->over == PACER_OVER_PASS
 			      ? " (over: pass: what is denied would pass, too)"
 			      : "");
-	emit_leasts(run, i);
+	emit_all_smallest(run, i);
 	emit_close();
 }
 
@@ -458,15 +460,15 @@ static struct plot_view view_of(const struct run *run)
 	const struct pick *pick = &run->pick;
 	const struct policy_limit *limit = &run->policy->rule[pick->rule].limit[pick->limit];
 	uint64_t span_ns = judge_span_ns(limit);
-	struct replay_fate fate = {.outcome = pacer_outcome_under(PACER_ADMIT, pick->rule),
-				   .pkt = pick->pkt};
+	struct replay_judged judged = {.outcome = pacer_outcome_under(PACER_ADMIT, pick->rule),
+				       .pkt = pick->pkt};
 	struct plot_view view = {.rule = pick->rule,
 				 .limit = pick->limit,
 				 .start_ns = run->first_ns,
 				 .from_ns = run->first_ns,
 				 .to_ns = run->last_ns};
 
-	view.key = key_of(run, &fate, pick->limit);
+	view.key = key_of(run, &judged, pick->limit);
 	tally_key_text(&limit->key, &pick->pkt, view.key_text, sizeof(view.key_text));
 	if ((run->last_ns - run->first_ns) / (PLOT_WINDOWS + 2) >= span_ns) {
 		uint64_t into_ns = pick->time_ns - run->first_ns;
@@ -522,8 +524,8 @@ static int open_run(struct run *run)
 	struct policy_error error = {0};
 
 	if (!run->o->verdicts) {
-		run->least = least_open(run->policy, &error);
-		if (!run->least)
+		run->smallest = smallest_open(run->policy, &error);
+		if (!run->smallest)
 			return complain(NULL, &error);
 	}
 	if ((!run->o->json && !run->o->verdicts) || run->o->plot) {
@@ -549,7 +551,7 @@ static int judge_and_show(struct run *run)
 				shown = plot(run);
 		}
 	}
-	least_close(run->least);
+	smallest_close(run->smallest);
 	tally_close(&run->tops);
 	return code ? code : shown;
 }

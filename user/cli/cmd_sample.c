@@ -48,18 +48,18 @@ static const char *rule_name(const struct shown *s, const struct pacer_sample_it
 	return rule < PACER_RULES_MAX ? s->policy->rule[rule].name : item->rule ? "(gone)" : "-";
 }
 
-/* The sample has the hash of the judged key. The tier that gives this hash has the key. */
+/* The sample has the hash of the judged key. The limit that gives this hash has the key. */
 static const char *key_text(const struct shown *s, const struct pacer_sample_item *item, char *buf,
 			    size_t size)
 {
 	struct pacer_packet pkt = estimate_packet(item);
 	size_t rule = rule_of(s, item);
 
-	for (size_t k = 0; rule < PACER_RULES_MAX && k < s->bin->rule[rule].n_tiers; k++) {
-		const struct pacer_tier *t = &s->bin->rule[rule].tier[k];
+	for (size_t k = 0; rule < PACER_RULES_MAX && k < s->bin->rule[rule].n_limiters; k++) {
+		const struct pacer_limiter *t = &s->bin->rule[rule].limiter[k];
 		struct policy_key key = compile_key_of(t->key_id);
 
-		if (pacer_tier_hash(t, &pkt, s->a->control->secret[t->secret & 1]).place ==
+		if (pacer_limiter_hash(t, &pkt, s->a->control->secret[t->secret & 1]).home ==
 		    item->key)
 			return tally_key_text(&key, &pkt, buf, size);
 	}

@@ -26,8 +26,8 @@
 
 /* Of one source. */
 struct note {
-	uint32_t least;	 /* packets in a window: the smallest limit that denies it nothing */
-	uint32_t denied; /* the number of the last try that denied it something */
+	uint32_t smallest; /* packets in a window: the smallest limit that denies it nothing */
+	uint32_t denied;   /* the number of the last try that denied it something */
 };
 
 struct suggestion {
@@ -37,7 +37,7 @@ struct suggestion {
 	char key[48];
 	struct capture capture;
 	struct tally sources;
-	uint32_t *least; /* of every source, the greatest first */
+	uint32_t *smallest; /* of every source, the greatest first */
 	uint64_t packets;
 	uint32_t allowed; /* sources */
 	uint32_t limit, denied;
@@ -89,10 +89,10 @@ static bool open_judge(const struct suggestion *s, uint32_t limit, struct policy
 
 /* The limit that the source needs for this packet. Mostly it is one more than before. */
 static uint32_t need(const struct judge *j, const struct pacer_packet *pkt, uint64_t time_ns,
-		     uint32_t least)
+		     uint32_t smallest)
 {
 	struct search search = {.judge = j, .pkt = pkt, .now_ns = time_ns};
-	uint32_t small = least, enough = least;
+	uint32_t small = smallest, enough = smallest;
 
 	for (uint64_t step = 1; enough != PACER_LIMIT_MAX && !search_admits(&search, enough);
 	     step *= 2) {
@@ -106,10 +106,10 @@ static void measure_frame(struct suggestion *s, const struct judge *j,
 			  const struct replay_frame *frame)
 {
 	const struct policy_key *kind = &j->policy->rule[0].limit[0].key;
-	struct pacer_tier *t = &j->bin->rule[0].tier[0];
+	struct pacer_limiter *t = &j->bin->rule[0].limiter[0];
 	struct policy_error error;
 	struct pacer_packet pkt = {0};
-	struct replay_fate fate;
+	struct replay_judged judged;
 	struct tally_key key;
 	struct note *note;
 
@@ -119,9 +119,9 @@ static void measure_frame(struct suggestion *s, const struct judge *j,
 	key = tally_key_of(t, kind, &pkt);
 	note = tally_put(&s->sources, &key);
 	if (note)
-		note->least = need(j, &pkt, frame->now_ns, note->least);
+		note->smallest = need(j, &pkt, frame->now_ns, note->smallest);
 	t->window.limit = PACER_LIMIT_MAX;
-	(void)replay_judge(j->replay, frame, &fate, &error); /* in user space it cannot fail */
+	(void)replay_judge(j->replay, frame, &judged, &error); /* in user space it cannot fail */
 }
 
 static int measure(struct suggestion *s)
@@ -156,15 +156,15 @@ static int choose(struct suggestion *s)
 		complaint("%s: no IP packet in it: there is nothing to suggest", s->capture.file);
 		return EXIT_FAILED;
 	}
-	s->least = malloc(s->sources.n * sizeof(*s->least));
-	if (!s->least)
+	s->smallest = malloc(s->sources.n * sizeof(*s->smallest));
+	if (!s->smallest)
 		return gave_up("suggest", "no memory");
 	for (uint32_t i = 0; i < s->sources.places; i++)
 		if (tally_key_at(&s->sources, i)->family != PACER_FAMILY_NONE)
-			s->least[n++] = ((struct note *)tally_note_at(&s->sources, i))->least;
-	qsort(s->least, n, sizeof(*s->least), greatest_first);
+			s->smallest[n++] = ((struct note *)tally_note_at(&s->sources, i))->smallest;
+	qsort(s->smallest, n, sizeof(*s->smallest), greatest_first);
 	s->allowed = (uint32_t)floor(s->share * n);
-	s->limit = s->allowed < n ? s->least[s->allowed] : 1;
+	s->limit = s->allowed < n ? s->smallest[s->allowed] : 1;
 	return EXIT_DONE;
 }
 
@@ -175,15 +175,15 @@ static void count_frame(struct suggestion *s, const struct judge *j,
 {
 	const struct policy_key *kind = &j->policy->rule[0].limit[0].key;
 	struct policy_error error;
-	struct replay_fate fate;
+	struct replay_judged judged;
 	struct tally_key key;
 	struct note *note;
 
-	(void)replay_judge(j->replay, frame, &fate, &error);
-	if (!judge_denied(&fate))
+	(void)replay_judge(j->replay, frame, &judged, &error);
+	if (!judge_denied(&judged))
 		return;
 	s->denied_packets++;
-	key = tally_key_of(&j->bin->rule[0].tier[0], kind, &fate.pkt);
+	key = tally_key_of(&j->bin->rule[0].limiter[0], kind, &judged.pkt);
 	note = tally_find(&s->sources, &key);
 	if (note && note->denied != try) {
 		note->denied = try;
@@ -215,9 +215,9 @@ static void raise_limit(struct suggestion *s)
 {
 	uint32_t i = s->sources.n;
 
-	while (i && s->least[i - 1] <= s->limit)
+	while (i && s->smallest[i - 1] <= s->limit)
 		i--;
-	s->limit = i ? s->least[i - 1] : s->limit + 1;
+	s->limit = i ? s->smallest[i - 1] : s->limit + 1;
 }
 
 /*
@@ -383,7 +383,7 @@ static int run_suggest(struct options *o)
 		code = suggest(&s);
 	capture_close(&s.capture);
 	tally_close(&s.sources);
-	free(s.least);
+	free(s.smallest);
 	return code;
 }
 

@@ -89,7 +89,7 @@ static void bash_argument(const struct option_row *row)
 }
 
 /* Words are offered by how many non-option words come before. */
-static void bash_places(const struct verb *verb)
+static void bash_args(const struct verb *verb)
 {
 	bool interface = strstr(verb->arguments, "IFACE"), file = strstr(verb->arguments, "FILE");
 
@@ -122,7 +122,7 @@ static void bash_verb(const struct verb *verb)
 			print_names(row, " ");
 		}
 	printf(" '\n");
-	bash_places(verb);
+	bash_args(verb);
 	printf("\t\tcase $prev in\n");
 	for (rows = rows_of(verb); (row = next_row(&rows));)
 		if (row->argument)

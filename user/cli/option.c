@@ -311,7 +311,7 @@ void verbs_help(FILE *to)
 {
 	static const char *const tasks[] = {
 	    [VERBS_FIND] = "find a policy and try it, without a pacer",
-	    [VERBS_PLACE] = "put it on an interface",
+	    [VERBS_ARG] = "put it on an interface",
 	    [VERBS_LOOK] = "see what it does",
 	    [VERBS_CHANGE] = "change it at work",
 	    [VERBS_SCRIPT] = "use its limiter in scripts",

@@ -62,14 +62,14 @@ uint64_t output_memory_bytes(uint64_t lines)
 	       (cpus > 0 ? cpus : 1) * of_cpu;
 }
 
-static size_t retired(const struct pacer_policy *p)
+static size_t draining(const struct pacer_policy *p)
 {
 	uint64_t now_ns = loader_now();
 	size_t n = 0;
 
 	for (size_t r = 0; r < PACER_RULES_MAX; r++)
-		for (size_t k = 0; k < p->rule[r].n_tiers; k++)
-			n += p->rule[r].tier[k].until_ns > now_ns;
+		for (size_t k = 0; k < p->rule[r].n_limiters; k++)
+			n += p->rule[r].limiter[k].until_ns > now_ns;
 	return n;
 }
 
@@ -159,7 +159,7 @@ static void emit_state(const struct attached *a, const struct pacer_policy *p)
 {
 	uint64_t memory = memory_of(a), state = a->n_lines * sizeof(struct pacer_line);
 	unsigned int allowed = change_allowed(a);
-	size_t old = retired(p);
+	size_t old = draining(p);
 	char text[TEXT];
 
 	emit_uint("memory_bytes", memory, "\n  memory    %s",

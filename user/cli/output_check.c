@@ -49,7 +49,7 @@ static void find_parts(const struct pacer_policy *bin, const struct plan *plan,
 
 /* --- what is shown -------------------------------------------------------------------------- */
 
-static void emit_silence(const struct pacer_tier *t, uint64_t resolution_ns)
+static void emit_silence(const struct pacer_limiter *t, uint64_t resolution_ns)
 {
 	uint64_t kept = figures_kept_ns(t, resolution_ns),
 		 newcomer = figures_newcomer_ns(t, resolution_ns);
@@ -67,7 +67,7 @@ static void emit_silence(const struct pacer_tier *t, uint64_t resolution_ns)
 		  units_duration_text(kept, text, sizeof(text)));
 }
 
-static void emit_window(const struct policy_limit *l, const struct pacer_tier *t,
+static void emit_window(const struct policy_limit *l, const struct pacer_limiter *t,
 			uint64_t resolution_ns)
 {
 	bool bytes = l->cost == PACER_COST_BYTES;
@@ -100,7 +100,7 @@ static void emit_window(const struct policy_limit *l, const struct pacer_tier *t
 	emit_silence(t, resolution_ns);
 }
 
-static void emit_rate(const struct policy_limit *l, const struct pacer_tier *t)
+static void emit_rate(const struct policy_limit *l, const struct pacer_limiter *t)
 {
 	const char *unit = l->rate.bytes ? "byte" : "packet";
 	char text[TEXT];
@@ -123,10 +123,10 @@ static void emit_rate(const struct policy_limit *l, const struct pacer_tier *t)
 }
 
 /* The chance that others delay a key, for several numbers of keys. */
-static void emit_false_delay(const struct pacer_tier *t)
+static void emit_false_delay(const struct pacer_limiter *t)
 {
 	static const uint32_t keys[] = {1000, 65536, 1048576};
-	bool sketch = t->kind == PACER_TIER_SKETCH;
+	bool sketch = t->kind == PACER_LIMITER_GAP;
 
 	emit_array("false_delay");
 	for (size_t i = 0; sketch && i < sizeof(keys) / sizeof(*keys); i++) {
@@ -141,10 +141,10 @@ static void emit_false_delay(const struct pacer_tier *t)
 	emit_close();
 }
 
-static void emit_gap(const struct policy_limit *l, const struct pacer_tier *t)
+static void emit_gap(const struct policy_limit *l, const struct pacer_limiter *t)
 {
 	uint64_t more = compile_gap_more_ns(t), cells = figures_records(t);
-	bool sketch = t->kind == PACER_TIER_SKETCH;
+	bool sketch = t->kind == PACER_LIMITER_GAP;
 	double ceiling = figures_ceiling(t);
 	char text[TEXT];
 
@@ -210,7 +210,7 @@ static void emit_throttle(const char *to, const char *refused,
 		  PACER_THROTTLE_BUCKETS);
 }
 
-static void emit_kind(const struct policy_limit *l, const struct pacer_tier *t,
+static void emit_kind(const struct policy_limit *l, const struct pacer_limiter *t,
 		      const struct plan *plan)
 {
 	switch (l->kind) {
@@ -233,7 +233,7 @@ static void emit_limit(const struct policy *policy, const struct pacer_policy *b
 		       const struct plan *plan, const struct plan_limit *at)
 {
 	const struct policy_limit *l = &policy->rule[at->rule].limit[at->limit];
-	const struct pacer_tier *t = &bin->rule[at->rule].tier[at->tier];
+	const struct pacer_limiter *t = &bin->rule[at->rule].limiter[at->limiter];
 	const char *rule = policy->rule[at->rule].name;
 	uint64_t bytes = figures_limit_bytes(l, t, plan->cpus);
 	char text[TEXT];

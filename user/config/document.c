@@ -201,7 +201,7 @@ int doc_list(struct source *s, const struct place *at, const yaml_node_t *node,
 	return 0;
 }
 
-size_t doc_least(size_t a, size_t b)
+size_t doc_smallest(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
@@ -218,10 +218,10 @@ static size_t distance(const char *a, const char *b)
 			d[i][j] = i ? i : j;
 			if (!i || !j)
 				continue;
-			d[i][j] = doc_least(d[i - 1][j], d[i][j - 1]) + 1;
-			d[i][j] = doc_least(d[i][j], d[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
+			d[i][j] = doc_smallest(d[i - 1][j], d[i][j - 1]) + 1;
+			d[i][j] = doc_smallest(d[i][j], d[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
 			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-				d[i][j] = doc_least(d[i][j], d[i - 2][j - 2] + 1);
+				d[i][j] = doc_smallest(d[i][j], d[i - 2][j - 2] + 1);
 		}
 	}
 	return d[m][n];
@@ -232,7 +232,7 @@ void policy_nearest(struct policy_nearest *nearest, const char *name)
 	size_t found = distance(nearest->wrong, name);
 
 	if (!nearest->best)
-		nearest->best = 1 + doc_least(strlen(nearest->wrong) / 2, 2);
+		nearest->best = 1 + doc_smallest(strlen(nearest->wrong) / 2, 2);
 	if (found >= nearest->best)
 		return;
 	nearest->best = found;
@@ -275,7 +275,7 @@ static const struct field *MUST_USE find_field(struct source *s, const struct pl
 	return NULL;
 }
 
-static int is_plain(const yaml_node_t *node)
+static int is_fast(const yaml_node_t *node)
 {
 	return node->type == YAML_SCALAR_NODE && node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 }
@@ -291,12 +291,12 @@ static const char *limit_key_tail(struct source *s, const yaml_node_t *mapping,
 	const char *text;
 	size_t digits;
 
-	if (mapping->data.mapping.style != YAML_FLOW_MAPPING_STYLE || !is_plain(value) ||
+	if (mapping->data.mapping.style != YAML_FLOW_MAPPING_STYLE || !is_fast(value) ||
 	    ++pair >= mapping->data.mapping.pairs.top)
 		return NULL;
 	key = yaml_document_get_node(&s->doc, pair->key);
 	value = yaml_document_get_node(&s->doc, pair->value);
-	if (!is_plain(key) || !is_plain(value) || value->data.scalar.length)
+	if (!is_fast(key) || !is_fast(value) || value->data.scalar.length)
 		return NULL;
 	text = (const char *)key->data.scalar.value;
 	digits = strspn(text, "0123456789");
@@ -365,14 +365,14 @@ static int MUST_USE syntax_error(struct source *s, const yaml_parser_t *parser)
 			line += s->text[i] == '\n';
 	} else if (parser->context) {
 		doc_append(context, sizeof(context), "%s in line %zu: ", parser->context,
-			   doc_least(parser->context_mark.line + 1, lines));
+			   doc_smallest(parser->context_mark.line + 1, lines));
 	}
 	if (parser->problem && strstr(parser->problem, "cannot start any token"))
 		hint = " (indent with spaces, not tabs; quote a text that begins with @ or `)";
 	else if (strstr(context, "flow") || strstr(context, "plain scalar"))
 		hint = " (within [] and {}, put a space behind a field's ':', and quote an "
 		       "address that begins or ends with ':')";
-	return doc_fail(s, (int)doc_least(line, lines), NULL, "not YAML: %s%s%s", context,
+	return doc_fail(s, (int)doc_smallest(line, lines), NULL, "not YAML: %s%s%s", context,
 			parser->problem, hint);
 }
 

@@ -77,7 +77,7 @@ struct doc_shown doc_shown(const char *text);
 int doc_line(const yaml_node_t *node); /* 0 of NULL */
 /* Append to the text, which is cut where it is full. */
 FORMAT(3) void doc_append(char *text, size_t size, const char *format, ...);
-size_t doc_least(size_t a, size_t b);
+size_t doc_smallest(size_t a, size_t b);
 
 /* The text of a single value. */
 int MUST_USE doc_scalar(struct source *s, const struct place *at, const yaml_node_t *node,

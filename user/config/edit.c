@@ -294,7 +294,7 @@ static void edit_behind(struct source *s, const struct target *target, const cha
 {
 	const yaml_node_t *parent = node_of(s, target->parent);
 	const yaml_node_pair_t *pair = find_pair(s, target->parent, target->behind);
-	size_t column = doc_least(node_of(s, pair->key)->start_mark.column, 64);
+	size_t column = doc_smallest(node_of(s, pair->key)->start_mark.column, 64);
 
 	edit->from = byte_of(s, node_of(s, pair->value)->end_mark.index);
 	if (parent->data.mapping.style == YAML_FLOW_MAPPING_STYLE) {
@@ -324,7 +324,7 @@ static void edit_first(struct source *s, const struct target *target, const char
 	} else {
 		if (more) {
 			start = node_of(s, first->key)->start_mark.index;
-			column = doc_least(node_of(s, first->key)->start_mark.column, 64);
+			column = doc_smallest(node_of(s, first->key)->start_mark.column, 64);
 		}
 		edit->from = byte_of(s, start);
 		snprintf(edit->by, sizeof(edit->by), "%s: %s%s%*s", target->name, value,

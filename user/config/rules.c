@@ -27,7 +27,7 @@ static int one_prefix(struct source *s, const struct place *at, const yaml_node_
 				doc_shown(text).text, units_prefix_text(&host, buf, sizeof(buf)));
 	slash = strchr(text, '/');
 	if (slash) {
-		snprintf(buf, sizeof(buf), "%.*s", (int)doc_least((size_t)(slash - text), 63),
+		snprintf(buf, sizeof(buf), "%.*s", (int)doc_smallest((size_t)(slash - text), 63),
 			 text);
 		if (!units_prefix(buf, &host))
 			return doc_fail(s, doc_line(node), at, "%s: the length is 0 to %u",

@@ -8,7 +8,7 @@
 /* Bytes of the character at *text, with its number in *value; 0: that is no UTF-8. */
 static size_t character(const unsigned char *text, uint32_t *value)
 {
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
 	size_t n = *text < 0x80 ? 1 : *text >> 5 == 6 ? 2 : *text >> 4 == 14 ? 3 : 4;
 
 	*value = n == 1 ? *text : *text & (0x7f >> n);
@@ -19,7 +19,7 @@ static size_t character(const unsigned char *text, uint32_t *value)
 			return 0;
 		*value = *value << 6 | (text[i] & 0x3f);
 	}
-	if (*value < least[n] || *value > 0x10ffff || (*value >= 0xd800 && *value <= 0xdfff))
+	if (*value < smallest[n] || *value > 0x10ffff || (*value >= 0xd800 && *value <= 0xdfff))
 		return 0;
 	return n;
 }

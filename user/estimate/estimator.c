@@ -202,24 +202,24 @@ struct estimate estimate_triangles(const struct estimate_view *v, double delta)
  * The worst set has all parts that count for too much. The true share of a part is least if it has
  * its least and all others have their most.
  */
-double estimate_merge_error(const uint64_t *least, const uint64_t *mean, const uint64_t *most,
+double estimate_merge_error(const uint64_t *smallest, const uint64_t *mean, const uint64_t *most,
 			    uint32_t parts)
 {
-	double all_least = 0, all_mean = 0, all_most = 0, over = 0, under = 0;
+	double all_smallest = 0, all_mean = 0, all_most = 0, over = 0, under = 0;
 
 	for (uint32_t i = 0; i < parts; i++) {
-		all_least += (double)least[i];
+		all_smallest += (double)smallest[i];
 		all_mean += (double)mean[i];
 		all_most += (double)most[i];
 	}
 	for (uint32_t i = 0; i < parts && all_mean > 0; i++) {
-		double low = (double)least[i], high = (double)most[i];
+		double low = (double)smallest[i], high = (double)most[i];
 		double share = (double)mean[i] / all_mean;
 
 		if (low > 0)
 			low /= low + (all_most - high);
 		if (high > 0)
-			high /= high + (all_least - (double)least[i]);
+			high /= high + (all_smallest - (double)smallest[i]);
 		over += fmax(0, share - low);
 		under += fmax(0, high - share);
 	}

@@ -95,7 +95,7 @@ struct estimate estimate_triangles(const struct estimate_view *v, double delta);
  * The greatest error of any set's share in a merged sample (common/sample_merge.h), if part i has
  * least[i] to most[i] elements and counts as mean[i].
  */
-double estimate_merge_error(const uint64_t *least, const uint64_t *mean, const uint64_t *most,
+double estimate_merge_error(const uint64_t *smallest, const uint64_t *mean, const uint64_t *most,
 			    uint32_t parts);
 
 #endif

@@ -600,7 +600,7 @@ static uint64_t back_ns(const struct pacer_throttle_profile *profile,
 			const struct pacer_throttle_state *state)
 {
 	const struct pacer_throttle_bucket *oldest =
-	    &state->bucket[pacer_throttle_place(state->head)];
+	    &state->bucket[pacer_throttle_ring_index(state->head)];
 
 	return pacer_throttle_sum(oldest->until_ns, profile->cooldown_ns);
 }

@@ -22,11 +22,11 @@ size_t bans_room(const struct attached *a)
 /* Takes a consistent copy of the entry, if it holds a ban that has not ended. */
 static bool read_entry(const struct pacer_line *line, uint64_t now_ns, struct pacer_line *copy)
 {
-	uint32_t before = pacer_acquire((__u32 *)&line->ban_claim);
+	uint32_t before = pacer_acquire((__u32 *)&line->ban_lock);
 
 	*copy = *line;
 	PACER_BARRIER();
-	return !(before & PACER_CLAIM_HELD) && pacer_load(&line->ban_claim) == before &&
+	return !(before & PACER_LOCK_HELD) && pacer_load(&line->ban_lock) == before &&
 	       copy->ban_until_ns > now_ns;
 }
 

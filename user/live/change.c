@@ -513,14 +513,14 @@ static int clear_new(struct attached *a, const struct pacer_policy *old,
 
 	for (size_t i = 0; i < plan->n_limits && !result; i++) {
 		const struct plan_limit *l = &plan->limit[i];
-		const struct pacer_tier *t = &new->rule[l->rule].tier[l->tier];
+		const struct pacer_limiter *t = &new->rule[l->rule].limiter[l->limiter];
 
 		if (l->state != PLAN_NEW)
 			continue;
 		if (!compile_in_lines(t))
 			result = clear_throttle(a, t->base, error);
 		else
-			memset(&a->lines[t->base], 0, compile_tier_lines(t) * sizeof(*a->lines));
+			memset(&a->lines[t->base], 0, compile_limiter_lines(t) * sizeof(*a->lines));
 	}
 	for (size_t i = 0; i < plan->n_pools && !result; i++)
 		for (size_t k = 0; k < plan->pool[i].n && !result; k++)
@@ -531,8 +531,8 @@ static int clear_new(struct attached *a, const struct pacer_policy *old,
 	return result;
 }
 
-/* Is it retired, and nothing that it counted matters any more, by whatever clock? */
-static bool has_expired(const struct attached *a, const struct pacer_tier *t)
+/* Is it draining, and nothing that it counted matters any more, by whatever clock? */
+static bool has_expired(const struct attached *a, const struct pacer_limiter *t)
 {
 	return t->until_ns && t->until_ns != COMPILE_UNTIL_SET &&
 	       t->until_ns + a->control->resolution_ns < loader_now();
@@ -541,25 +541,25 @@ static bool has_expired(const struct attached *a, const struct pacer_tier *t)
 static bool any_expired(const struct attached *a, const struct pacer_policy *p)
 {
 	for (size_t r = 0; r < PACER_RULES_MAX; r++)
-		for (size_t k = 0; k < p->rule[r].n_tiers; k++)
-			if (has_expired(a, &p->rule[r].tier[k]))
+		for (size_t k = 0; k < p->rule[r].n_limiters; k++)
+			if (has_expired(a, &p->rule[r].limiter[k]))
 				return true;
 	return false;
 }
 
-/* The rule's tier with the state of that one; NULL: it has none. The state of one that has expired
+/* The rule's limit with the state of that one; NULL: it has none. The state of one that has expired
  * may be another's by now.
  */
-static struct pacer_tier *tier_in(const struct attached *a, struct pacer_rule *rule,
-				  const struct pacer_tier *t)
+static struct pacer_limiter *limiter_in(const struct attached *a, struct pacer_rule *rule,
+					const struct pacer_limiter *t)
 {
 	bool lines = compile_in_lines(t);
 
-	for (size_t k = 0; k < rule->n_tiers; k++)
-		if (rule->tier[k].base == t->base && !has_expired(a, &rule->tier[k]) &&
-		    compile_in_lines(&rule->tier[k]) == lines &&
-		    (rule->tier[k].secret == t->secret || !compile_hashed(t)))
-			return &rule->tier[k];
+	for (size_t k = 0; k < rule->n_limiters; k++)
+		if (rule->limiter[k].base == t->base && !has_expired(a, &rule->limiter[k]) &&
+		    compile_in_lines(&rule->limiter[k]) == lines &&
+		    (rule->limiter[k].secret == t->secret || !compile_hashed(t)))
+			return &rule->limiter[k];
 	return NULL;
 }
 
@@ -572,46 +572,46 @@ static struct pacer_rule *rule_of_counter(struct pacer_policy *p, uint32_t id)
 }
 
 /*
- * Should the new policy give way at until_ns, then its limits are retired beside those of the old
- * one, which have not counted what was admitted meanwhile. They are put behind the tiers that
+ * Should the new policy give way at until_ns, then its limits are draining beside those of the old
+ * one, which have not counted what was admitted meanwhile. They are put behind the limits that
  * packets are being judged by; to make them count is the caller's last step.
  */
 static int retire_in_old(const struct attached *a, struct pacer_policy *old,
 			 const struct pacer_policy *new, uint64_t until_ns,
-			 uint8_t n_tiers[PACER_RULES_MAX])
+			 uint8_t n_limiters[PACER_RULES_MAX])
 {
-	memset(n_tiers, 0, PACER_RULES_MAX);
+	memset(n_limiters, 0, PACER_RULES_MAX);
 	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
 		struct pacer_rule *rule = rule_of_counter(old, new->rule[r].counter);
-		uint8_t *n = rule ? &n_tiers[rule - old->rule] : NULL;
+		uint8_t *n = rule ? &n_limiters[rule - old->rule] : NULL;
 
 		if (rule)
-			*n = rule->n_tiers;
-		for (size_t k = 0; rule && k < new->rule[r].n_tiers; k++) {
-			const struct pacer_tier *t = &new->rule[r].tier[k];
+			*n = rule->n_limiters;
+		for (size_t k = 0; rule && k < new->rule[r].n_limiters; k++) {
+			const struct pacer_limiter *t = &new->rule[r].limiter[k];
 
-			if (t->until_ns || tier_in(a, rule, t))
+			if (t->until_ns || limiter_in(a, rule, t))
 				continue;
-			if (*n == PACER_TIERS_MAX)
+			if (*n == PACER_LIMITERS_MAX)
 				return -1;
-			rule->tier[*n] = *t;
-			rule->tier[(*n)++].until_ns = until_ns + compile_tier_memory_ns(t);
+			rule->limiter[*n] = *t;
+			rule->limiter[(*n)++].until_ns = until_ns + compile_limiter_memory_ns(t);
 		}
 	}
 	return 0;
 }
 
-/* A limit of the new policy that was retired in the old one already has to last as long. */
+/* A limit of the new policy that was draining in the old one already has to last as long. */
 static void extend_in_old(const struct attached *a, struct pacer_policy *old,
 			  const struct pacer_policy *new, uint64_t until_ns)
 {
 	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
 		struct pacer_rule *rule = rule_of_counter(old, new->rule[r].counter);
 
-		for (size_t k = 0; rule && k < new->rule[r].n_tiers; k++) {
-			const struct pacer_tier *t = &new->rule[r].tier[k];
-			struct pacer_tier *was = t->until_ns ? NULL : tier_in(a, rule, t);
-			uint64_t end_ns = until_ns + compile_tier_memory_ns(t);
+		for (size_t k = 0; rule && k < new->rule[r].n_limiters; k++) {
+			const struct pacer_limiter *t = &new->rule[r].limiter[k];
+			struct pacer_limiter *was = t->until_ns ? NULL : limiter_in(a, rule, t);
+			uint64_t end_ns = until_ns + compile_limiter_memory_ns(t);
 
 			if (was && was->until_ns && was->until_ns < end_ns)
 				__atomic_store_n(&was->until_ns, end_ns, __ATOMIC_RELEASE);
@@ -624,19 +624,19 @@ static bool retires(const struct pacer_policy *p)
 	bool found = false;
 
 	for (size_t r = 0; r < PACER_RULES_MAX; r++)
-		for (size_t k = 0; k < p->rule[r].n_tiers; k++)
-			found |= p->rule[r].tier[k].until_ns == COMPILE_UNTIL_SET;
+		for (size_t k = 0; k < p->rule[r].n_limiters; k++)
+			found |= p->rule[r].limiter[k].until_ns == COMPILE_UNTIL_SET;
 	for (size_t i = 0; i < PACER_THROTTLES; i++)
-		found |= p->former[i].until_ns == COMPILE_UNTIL_SET;
+		found |= p->draining[i].until_ns == COMPILE_UNTIL_SET;
 	return found;
 }
 
 /*
- * The new policy is in force: what it retired is needed for as long as its state can matter. Where
+ * The new policy is in force: what it draining is needed for as long as its state can matter. Where
  * it is not known since when, it stays until the next change, which denies more than it has to.
  */
-static int time_retired(const struct attached *a, struct pacer_policy *p,
-			struct policy_error *error)
+static int time_draining(const struct attached *a, struct pacer_policy *p,
+			 struct policy_error *error)
 {
 	struct policy_error why;
 	uint64_t now_ns;
@@ -653,11 +653,12 @@ static int time_retired(const struct attached *a, struct pacer_policy *p,
 	now_ns = loader_now();
 	compile_time_targets(p, now_ns);
 	for (size_t r = 0; r < PACER_RULES_MAX; r++)
-		for (size_t k = 0; k < p->rule[r].n_tiers; k++) {
-			struct pacer_tier *t = &p->rule[r].tier[k];
+		for (size_t k = 0; k < p->rule[r].n_limiters; k++) {
+			struct pacer_limiter *t = &p->rule[r].limiter[k];
 
 			if (t->until_ns == COMPILE_UNTIL_SET)
-				__atomic_store_n(&t->until_ns, now_ns + compile_tier_memory_ns(t),
+				__atomic_store_n(&t->until_ns,
+						 now_ns + compile_limiter_memory_ns(t),
 						 __ATOMIC_RELEASE);
 		}
 	for (size_t r = 0; r < PACER_RULES_MAX; r++)
@@ -676,16 +677,16 @@ static int begin_in_old(const struct attached *a, struct pacer_policy *old,
 	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
 		struct pacer_rule *rule = rule_of_counter(old, new->rule[r].counter);
 
-		for (size_t k = 0; rule && k < new->rule[r].n_tiers; k++) {
-			struct pacer_tier t = new->rule[r].tier[k], *was;
-			const struct limit_kind *kind = kind_of_tier(&t);
+		for (size_t k = 0; rule && k < new->rule[r].n_limiters; k++) {
+			struct pacer_limiter t = new->rule[r].limiter[k], *was;
+			const struct limit_kind *kind = kind_of_limiter(&t);
 
-			was = t.until_ns ? NULL : tier_in(a, rule, &t);
+			was = t.until_ns ? NULL : limiter_in(a, rule, &t);
 			if (t.until_ns || (was && !was->until_ns) || !kind || !kind->beside)
 				continue;
-			t.until_ns = until_ns + compile_tier_memory_ns(&t);
-			for (size_t i = 0; i < rule->n_tiers; i++) {
-				struct pacer_tier *at = &rule->tier[i];
+			t.until_ns = until_ns + compile_limiter_memory_ns(&t);
+			for (size_t i = 0; i < rule->n_limiters; i++) {
+				struct pacer_limiter *at = &rule->limiter[i];
 
 				if (at->until_ns || at->kind != t.kind || !keymask_same(at, &t))
 					continue;
@@ -709,7 +710,7 @@ static int switch_to(struct attached *a, uint32_t next, uint64_t until_ns,
 		     struct policy_error *error)
 {
 	struct pacer_policy *old = &a->copy[next ^ 1].policy, *new = &a->copy[next].policy;
-	uint8_t n_tiers[PACER_RULES_MAX];
+	uint8_t n_limiters[PACER_RULES_MAX];
 
 	if (until_ns && begin_in_old(a, old, new, until_ns, true))
 		return policy_fail(
@@ -717,7 +718,7 @@ static int switch_to(struct attached *a, uint32_t next, uint64_t until_ns,
 		    "%s: a rate that has just been changed still builds its bursts when the "
 		    "trial ends: try it for longer, or later",
 		    a->ifname);
-	if (until_ns && retire_in_old(a, old, new, until_ns, n_tiers))
+	if (until_ns && retire_in_old(a, old, new, until_ns, n_limiters))
 		return policy_fail(
 		    error, 0,
 		    "%s: a rule would hold more than 8 limits after the new ones gave way, "
@@ -729,9 +730,9 @@ static int switch_to(struct attached *a, uint32_t next, uint64_t until_ns,
 		compile_keep_targets(old, new, until_ns);
 	}
 	for (size_t r = 0; until_ns && r < PACER_RULES_MAX; r++)
-		if (n_tiers[r]) {
-			old->rule[r].plain &= n_tiers[r] == 1;
-			__atomic_store_n(&old->rule[r].n_tiers, n_tiers[r], __ATOMIC_RELEASE);
+		if (n_limiters[r]) {
+			old->rule[r].plain &= n_limiters[r] == 1;
+			__atomic_store_n(&old->rule[r].n_limiters, n_limiters[r], __ATOMIC_RELEASE);
 		}
 	set_word(a, until_ns, next);
 	return 0;
@@ -871,7 +872,7 @@ static int replace(struct attached *a, const char *text, uint64_t confirm_ns, en
 		samples_undo(&a->samples, &made);
 		goto out;
 	}
-	result = time_retired(a, &a->copy[next].policy, error);
+	result = time_draining(a, &a->copy[next].policy, error);
 	if (move_bans(a, &a->copy[next].policy, error) && !result)
 		result = CHANGE_LASTS;
 out:
@@ -955,7 +956,7 @@ int change_rotate(struct attached *a, struct plan *plan, struct policy_error *er
 	if (fd < 0)
 		return -1;
 	/* Of a change that was cut off. */
-	if (time_retired(a, &a->copy[change_in_force(a)].policy, error)) {
+	if (time_draining(a, &a->copy[change_in_force(a)].policy, error)) {
 		close(fd);
 		return -1;
 	}

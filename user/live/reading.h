@@ -34,7 +34,7 @@ struct reading {
 	bool monitor, exact;
 	struct pacer_counters none; /* of packets that no rule judged */
 	struct pacer_counters rule[PACER_RULES_MAX];
-	struct reading_table table[PACER_RULES_MAX * PACER_TIERS_MAX];
+	struct reading_table table[PACER_RULES_MAX * PACER_LIMITERS_MAX];
 	size_t n_tables;
 	uint64_t ban_room; /* 0: no rule bans */
 	bool bans_counted;

@@ -12,18 +12,18 @@
 static bool read_ban(struct pacer_line *line, __u64 now_ns, struct pacer_ban_key *key,
 		     __u64 *until_ns)
 {
-	__u32 before = pacer_acquire(&line->ban_claim);
+	__u32 before = pacer_acquire(&line->ban_lock);
 	struct pacer_line copy = *line;
 
 	PACER_BARRIER();
 	*key = (struct pacer_ban_key){copy.ban_rule, copy.ban_key_id, {0}};
 	memcpy(key->word, copy.ban_key, sizeof(key->word));
 	*until_ns = copy.ban_until_ns;
-	return !(before & PACER_CLAIM_HELD) && pacer_load(&line->ban_claim) == before &&
+	return !(before & PACER_LOCK_HELD) && pacer_load(&line->ban_lock) == before &&
 	       *until_ns > now_ns;
 }
 
-/* Words that are 0 do not change the hash, so it may hash more words than the tier did. */
+/* Words that are 0 do not change the hash, so it may hash more words than the limit did. */
 static struct pacer_hash hash_of(const struct pacer_ban_key *key, const __u64 secret[PACER_SECRETS])
 {
 	if (key->key_id & PACER_KEY_V6)

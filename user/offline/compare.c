@@ -20,13 +20,13 @@ static uint32_t kind_of(struct comparison *c, const char *rule, const struct pol
 }
 
 static struct compare_note *note_of(struct comparison *c, const struct judge *j,
-				    const struct replay_fate *fate)
+				    const struct replay_judged *judged)
 {
-	uint32_t limit = judge_limit_of(j, fate), kind;
-	uint32_t number = pacer_outcome_rule(fate->outcome);
+	uint32_t limit = judge_limit_of(j, judged), kind;
+	uint32_t number = pacer_outcome_rule(judged->outcome);
 	const struct policy_rule *rule = &j->policy->rule[number];
 	struct tally_key key =
-	    tally_key_of(judge_tier(j, number, limit), &rule->limit[limit].key, &fate->pkt);
+	    tally_key_of(judge_limiter(j, number, limit), &rule->limit[limit].key, &judged->pkt);
 	struct compare_note *note;
 
 	kind = kind_of(c, rule->name, &rule->limit[limit].key);
@@ -34,13 +34,13 @@ static struct compare_note *note_of(struct comparison *c, const struct judge *j,
 	key.limit = kind & 0xff;
 	note = tally_put(&c->keys, &key);
 	if (note && !note->denied[0] && !note->denied[1])
-		note->pkt = fate->pkt;
+		note->pkt = judged->pkt;
 	return note;
 }
 
-static void count_frame(struct comparison *c, const struct replay_fate fate[2])
+static void count_frame(struct comparison *c, const struct replay_judged judged[2])
 {
-	bool denied[2] = {judge_denied(&fate[0]), judge_denied(&fate[1])};
+	bool denied[2] = {judge_denied(&judged[0]), judge_denied(&judged[1])};
 
 	for (int i = 0; i < 2; i++) {
 		struct compare_note *note;
@@ -49,7 +49,7 @@ static void count_frame(struct comparison *c, const struct replay_fate fate[2])
 			continue;
 		c->denied[i]++;
 		c->only[i] += !denied[!i];
-		note = note_of(c, &c->judge[i], &fate[i]);
+		note = note_of(c, &c->judge[i], &judged[i]);
 		if (!note)
 			continue;
 		note->denied[i]++;
@@ -67,18 +67,18 @@ int compare_open(struct comparison *c, struct judge judge[2], struct policy_erro
 
 int compare_read(struct comparison *c, struct capture *capture, struct policy_error *error)
 {
-	struct replay_fate fate[2];
+	struct replay_judged judged[2];
 	struct replay_frame frame;
 
 	while (capture_next(capture, &frame) == 1) {
 		for (int i = 0; i < 2; i++)
-			if (replay_judge(c->judge[i].replay, &frame, &fate[i], error))
+			if (replay_judge(c->judge[i].replay, &frame, &judged[i], error))
 				return -1;
 		if (!c->packets++ || frame.time_ns < c->first_ns)
 			c->first_ns = frame.time_ns;
 		if (frame.time_ns > c->last_ns)
 			c->last_ns = frame.time_ns;
-		count_frame(c, fate);
+		count_frame(c, judged);
 	}
 	return 0;
 }

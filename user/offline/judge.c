@@ -44,28 +44,28 @@ void judge_close(struct judge *j)
 	j->plan = NULL;
 }
 
-bool judge_denied(const struct replay_fate *fate)
+bool judge_denied(const struct replay_judged *judged)
 {
-	return pacer_outcome_denied(fate->outcome);
+	return pacer_outcome_denied(judged->outcome);
 }
 
-uint32_t judge_limit_of(const struct judge *j, const struct replay_fate *fate)
+uint32_t judge_limit_of(const struct judge *j, const struct replay_judged *judged)
 {
 	int limit = -1;
 
-	if (judge_denied(fate))
-		limit = compile_limit_of(j->plan, j->policy, pacer_outcome_rule(fate->outcome),
-					 pacer_outcome_tier(fate->outcome),
-					 pacer_outcome_reason(fate->outcome));
+	if (judge_denied(judged))
+		limit = compile_limit_of(j->plan, j->policy, pacer_outcome_rule(judged->outcome),
+					 pacer_outcome_limiter(judged->outcome),
+					 pacer_outcome_reason(judged->outcome));
 	return limit < 0 ? 0 : limit;
 }
 
-struct pacer_tier *judge_tier(const struct judge *j, uint32_t rule, uint32_t limit)
+struct pacer_limiter *judge_limiter(const struct judge *j, uint32_t rule, uint32_t limit)
 {
 	for (size_t i = 0; i < j->plan->n_limits; i++)
 		if (j->plan->limit[i].rule == rule && j->plan->limit[i].limit == limit)
-			return &j->bin->rule[rule].tier[j->plan->limit[i].tier];
-	return &j->bin->rule[rule].tier[0];
+			return &j->bin->rule[rule].limiter[j->plan->limit[i].limiter];
+	return &j->bin->rule[rule].limiter[0];
 }
 
 uint64_t judge_capacity(const struct policy_limit *limit)

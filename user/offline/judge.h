@@ -25,10 +25,10 @@ int judge_open(struct judge *j, const char *name, const struct policy *policy, b
 void judge_close(struct judge *j);
 
 /* Of the rule that the frame fell under, the limit that denied it, or the first. */
-uint32_t judge_limit_of(const struct judge *j, const struct replay_fate *fate);
+uint32_t judge_limit_of(const struct judge *j, const struct replay_judged *judged);
 
-/* The tier that a limit of a rule became. */
-struct pacer_tier *judge_tier(const struct judge *j, uint32_t rule, uint32_t limit);
+/* The limit that a limit of a rule became. */
+struct pacer_limiter *judge_limiter(const struct judge *j, uint32_t rule, uint32_t limit);
 
 /* What a limit allows: so many packets, bytes or uses (one, of a gap), each free again so long
  * after. */
@@ -40,6 +40,6 @@ const char *judge_unit(const struct policy_limit *limit); /* "packets", "bytes",
 uint64_t judge_cost(const struct policy_limit *limit, uint32_t len_bytes);
 
 /* Was it denied? What monitor or over: pass make of that is another question. */
-bool judge_denied(const struct replay_fate *fate);
+bool judge_denied(const struct replay_judged *judged);
 
 #endif

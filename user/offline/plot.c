@@ -46,8 +46,8 @@ struct plot {
 	const struct plot_view *view;
 	const struct policy_limit *limit;
 	struct judge judge;
-	struct pacer_tier *tier;
-	uint32_t tier_index;
+	struct pacer_limiter *limiter;
+	uint32_t limiter_index;
 	struct pacer_packet pkt; /* a packet of the key, to ask the limiter with */
 	bool seen;
 	uint64_t capacity, span_ns; /* uses, each released after so long */
@@ -96,21 +96,21 @@ static uint64_t recent_held(struct plot *p, uint64_t now_ns)
 
 static bool admits(const struct plot *p, uint64_t now_ns)
 {
-	return replay_peek(p->judge.replay, &p->pkt, p->view->rule, p->tier_index, now_ns) ==
+	return replay_peek(p->judge.replay, &p->pkt, p->view->rule, p->limiter_index, now_ns) ==
 	       PACER_ADMIT;
 }
 
 /* A window with limit L admits one more unit if it holds less than L. */
 static uint64_t window_free(const struct plot *p, uint64_t now_ns)
 {
-	struct search s = {&p->judge, p->view->rule, p->tier_index, &p->pkt, now_ns};
-	uint32_t limit = p->tier->window.limit, enough;
-	uint64_t gap_ns = p->tier->gap_ns;
+	struct search s = {&p->judge, p->view->rule, p->limiter_index, &p->pkt, now_ns};
+	uint32_t limit = p->limiter->window.limit, enough;
+	uint64_t gap_ns = p->limiter->gap_ns;
 
-	p->tier->gap_ns = 0;
+	p->limiter->gap_ns = 0;
 	enough = search_smallest(&s, 0, limit + 1); /* one more than it holds is enough */
-	p->tier->gap_ns = gap_ns;
-	return (uint64_t)(limit + 1 - enough) << p->tier->window.cost_shift;
+	p->limiter->gap_ns = gap_ns;
+	return (uint64_t)(limit + 1 - enough) << p->limiter->window.cost_shift;
 }
 
 static uint64_t reported_free(const struct plot *p, uint64_t now_ns)
@@ -120,7 +120,8 @@ static uint64_t reported_free(const struct plot *p, uint64_t now_ns)
 	if (p->limit->kind == LIMIT_WINDOW)
 		return window_free(p, now_ns);
 	if (p->limit->kind == LIMIT_THROTTLE)
-		return replay_throttle_free(p->judge.replay, p->view->rule, p->tier_index, now_ns);
+		return replay_throttle_free(p->judge.replay, p->view->rule, p->limiter_index,
+					    now_ns);
 	return admits(p, now_ns);
 }
 
@@ -152,30 +153,30 @@ static void note_until(struct plot *p, uint64_t time_ns)
 	}
 }
 
-static bool is_key(struct plot *p, const struct replay_fate *fate)
+static bool is_key(struct plot *p, const struct replay_judged *judged)
 {
 	struct tally_key key;
 
-	if (pacer_outcome_rule(fate->outcome) != p->view->rule)
+	if (pacer_outcome_rule(judged->outcome) != p->view->rule)
 		return false;
-	key = tally_key_of(p->tier, &p->limit->key, &fate->pkt);
+	key = tally_key_of(p->limiter, &p->limit->key, &judged->pkt);
 	key.rule = p->view->key.rule;
 	key.limit = p->view->key.limit;
 	return !memcmp(&key, &p->view->key, sizeof(key));
 }
 
 static void take_frame(struct plot *p, const struct replay_frame *frame,
-		       const struct replay_fate *fate)
+		       const struct replay_judged *judged)
 {
 	uint64_t uses = judge_cost(p->limit, frame->len_bytes);
 
-	if (!is_key(p, fate))
+	if (!is_key(p, judged))
 		return;
 	if (!p->seen)
-		p->pkt = fate->pkt;
+		p->pkt = judged->pkt;
 	p->pkt.len_bytes = 1;
 	p->seen = true;
-	if (judge_denied(fate)) {
+	if (judge_denied(judged)) {
 		p->denied++;
 		return;
 	}
@@ -187,14 +188,14 @@ static void take_frame(struct plot *p, const struct replay_frame *frame,
 static int read_capture(struct plot *p, struct capture *c, struct policy_error *error)
 {
 	struct replay_frame frame;
-	struct replay_fate fate;
+	struct replay_judged judged;
 
 	while (capture_next(c, &frame) == 1) {
 		p->now_ns = frame.now_ns;
 		note_until(p, p->now_ns);
-		if (replay_judge(p->judge.replay, &frame, &fate, error))
+		if (replay_judge(p->judge.replay, &frame, &judged, error))
 			return -1;
-		take_frame(p, &frame, &fate);
+		take_frame(p, &frame, &judged);
 	}
 	note_until(p, UINT64_MAX);
 	return 0;
@@ -507,8 +508,8 @@ static int open_plot(struct plot *p, const struct judge *like, const struct plot
 		return -1;
 	p->view = view;
 	p->limit = &like->policy->rule[view->rule].limit[view->limit];
-	p->tier = judge_tier(&p->judge, view->rule, view->limit);
-	p->tier_index = (uint32_t)(p->tier - p->judge.bin->rule[view->rule].tier);
+	p->limiter = judge_limiter(&p->judge, view->rule, view->limit);
+	p->limiter_index = (uint32_t)(p->limiter - p->judge.bin->rule[view->rule].limiter);
 	p->capacity = judge_capacity(p->limit);
 	p->span_ns = judge_span_ns(p->limit);
 	return 0;

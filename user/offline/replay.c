@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "pacer_given.skel.h"
+#include "pacer_fake.skel.h"
 #include "sample.h"
 
 struct pacer_walk;
@@ -32,7 +32,7 @@ struct spans {
 
 /* The object, what of it is mapped, and its counters as they were after the last frame. */
 struct kernel {
-	struct pacer_given_bpf *skel;
+	struct pacer_fake_bpf *skel;
 	struct pacer_counters seen[PACER_COUNTERS_MAX];
 	struct pacer_counters *each;	       /* of one counter, a CPU each */
 	struct pacer_throttle_lease *leases;   /* of one throttle, a CPU each */
@@ -232,23 +232,24 @@ static int read_lease(struct replay *r, uint32_t index)
 }
 
 /*
- * The tier that denied; -1 where it cannot be told. A denied packet changed nothing that it was
+ * The limit that denied; -1 where it cannot be told. A denied packet changed nothing that it was
  * judged by, so the kernel's state still tells: of a limit by asking each in turn, and of a ban by
  * looking for it.
  */
-static int denying_tier(struct replay *r, const struct pacer_walk *walk, enum pacer_reason reason)
+static int denying_limiter(struct replay *r, const struct pacer_walk *walk,
+			   enum pacer_reason reason)
 {
 	const struct pacer_rule *rule = &r->bin->rule[walk->rule];
 	uint32_t banned =
 	    reason == PACER_DENY_BAN ? pacer_walk_banned(walk, r->bin->secret) : PACER_ADMIT;
 
 	if (banned != PACER_ADMIT)
-		return (int)pacer_outcome_tier(banned);
-	for (uint32_t i = 0; i < rule->n_tiers; i++) {
-		const struct pacer_tier *t = &rule->tier[i];
+		return (int)pacer_outcome_limiter(banned);
+	for (uint32_t i = 0; i < rule->n_limiters; i++) {
+		const struct pacer_limiter *t = &rule->limiter[i];
 		struct pacer_hold hold = {0};
 
-		if (t->kind == PACER_TIER_THROTTLE && read_lease(r, t->base))
+		if (t->kind == PACER_LIMITER_THROTTLE && read_lease(r, t->base))
 			return -1;
 		if (pacer_walk_check(walk, i, &hold) == (int)reason)
 			return (int)i;
@@ -264,8 +265,8 @@ static int run_kernel(struct kernel *k, const struct replay_frame *frame, uint64
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame->data, .data_size_in = head,
 		    .data_out = out, .data_size_out = sizeof(out), .repeat = 1);
 
-	k->skel->data_clock->pacer_given_ns = now_ns;
-	k->skel->data_length->pacer_given_len = frame->len_bytes;
+	k->skel->data_clock->pacer_fake_ns = now_ns;
+	k->skel->data_length->pacer_fake_len = frame->len_bytes;
 	if (bpf_prog_test_run_opts(bpf_program__fd(k->skel->progs.pacer), &opts))
 		return fail(error, "the kernel does not run the frame", errno);
 	return 0;
@@ -278,7 +279,7 @@ static int judge_kernel(struct replay *r, const struct replay_frame *frame, stru
 	struct kernel *k = r->kernel;
 	enum pacer_reason reason;
 	uint32_t likely = 0;
-	int counter, tier = 0;
+	int counter, limiter = 0;
 
 	(void)pacer_path_begin(&f, walk, r->bin);
 	walk->now_ns = f.now_ns;
@@ -295,15 +296,15 @@ static int judge_kernel(struct replay *r, const struct replay_frame *frame, stru
 	if (walk->rule >= PACER_RULES_MAX)
 		return 0;
 	if (pacer_outcome_denied(reason))
-		tier = denying_tier(r, walk, reason);
-	if (tier < 0)
+		limiter = denying_limiter(r, walk, reason);
+	if (limiter < 0)
 		return fail(error, "the kernel's state does not tell which limit denied the frame",
 			    ENODATA);
-	*outcome = pacer_outcome_under(pacer_outcome(reason, tier), walk->rule);
+	*outcome = pacer_outcome_under(pacer_outcome(reason, limiter), walk->rule);
 	return 0;
 }
 
-static int kernel_allow(struct pacer_given_bpf *skel, const struct policy *policy)
+static int kernel_allow(struct pacer_fake_bpf *skel, const struct policy *policy)
 {
 	struct pacer_control *control = &skel->data_control->pacer_control;
 	struct pacer_allow_value value = {.of_policy = 1};
@@ -359,7 +360,7 @@ static int kernel_load(struct replay *r, const struct policy *policy, uint64_t l
 
 	libbpf_set_print(no_print);
 	k->cpus = libbpf_num_possible_cpus();
-	k->skel = pacer_given_bpf__open();
+	k->skel = pacer_fake_bpf__open();
 	if (!k->skel || k->cpus < 1)
 		return -1;
 	k->each = calloc(k->cpus, sizeof(*k->each));
@@ -370,7 +371,7 @@ static int kernel_load(struct replay *r, const struct policy *policy, uint64_t l
 	k->skel->data_policy->pacer_copies[0].policy = *r->bin;
 	if (!k->each || !k->leases || stay_on_cpu(k) ||
 	    bpf_map__set_max_entries(k->skel->maps.pacer_lines, lines) ||
-	    pacer_given_bpf__load(k->skel) || kernel_allow(k->skel, policy))
+	    pacer_fake_bpf__load(k->skel) || kernel_allow(k->skel, policy))
 		return -1;
 	r->state.table.lines =
 	    map_memory(k->skel->maps.pacer_lines, lines * sizeof(struct pacer_line));
@@ -442,37 +443,37 @@ struct replay *replay_open(const struct policy *policy, const struct pacer_polic
 	return NULL;
 }
 
-int replay_judge(struct replay *r, const struct replay_frame *frame, struct replay_fate *fate,
+int replay_judge(struct replay *r, const struct replay_frame *frame, struct replay_judged *judged,
 		 struct policy_error *error)
 {
 	struct pacer_walk walk = {.state = &r->state};
 	struct pacer_frame f = frame_of(frame);
 
-	*fate = (struct replay_fate){0};
+	*judged = (struct replay_judged){0};
 	if (!r->kernel || frame->captured < 14) /* the kernel runs no shorter ones */
-		(void)pacer_path(&f, &walk, &fate->outcome);
-	else if (judge_kernel(r, frame, &walk, &fate->outcome, error))
+		(void)pacer_path(&f, &walk, &judged->outcome);
+	else if (judge_kernel(r, frame, &walk, &judged->outcome, error))
 		return -1;
-	fate->pkt = walk.pkt;
-	if (walk.rule < PACER_RULES_MAX && pacer_outcome_denied(fate->outcome))
-		fate->open_ns = pacer_rule_when(&walk);
+	judged->pkt = walk.pkt;
+	if (walk.rule < PACER_RULES_MAX && pacer_outcome_denied(judged->outcome))
+		judged->open_ns = pacer_rule_when(&walk);
 	return 0;
 }
 
 enum pacer_reason replay_peek(struct replay *r, const struct pacer_packet *pkt, uint32_t rule,
-			      uint32_t tier, uint64_t time_ns)
+			      uint32_t limiter, uint64_t time_ns)
 {
 	struct pacer_walk walk = {
 	    .state = &r->state, .now_ns = time_ns ? time_ns : 1, .rule = rule, .pkt = *pkt};
 	struct pacer_hold hold = {0};
 
-	return pacer_outcome_reason(pacer_walk_check(&walk, tier, &hold));
+	return pacer_outcome_reason(pacer_walk_check(&walk, limiter, &hold));
 }
 
-uint32_t replay_throttle_free(const struct replay *r, uint32_t rule, uint32_t tier,
+uint32_t replay_throttle_free(const struct replay *r, uint32_t rule, uint32_t limiter,
 			      uint64_t time_ns)
 {
-	const struct pacer_tier *t = &r->bin->rule[rule].tier[tier];
+	const struct pacer_limiter *t = &r->bin->rule[rule].limiter[limiter];
 	const struct pacer_throttle_lease *lease = &r->lease[t->base % PACER_THROTTLES];
 
 	return pacer_throttle_free(&t->throttle, &r->throttle[t->base % PACER_THROTTLES], time_ns) +
@@ -486,7 +487,7 @@ void replay_close(struct replay *r)
 	if (r->state.table.lines)
 		munmap(r->state.table.lines, r->state.table.n * sizeof(struct pacer_line));
 	if (r->kernel) {
-		pacer_given_bpf__destroy(r->kernel->skel);
+		pacer_fake_bpf__destroy(r->kernel->skel);
 		if (r->kernel->throttle)
 			munmap(r->kernel->throttle, sizeof(r->throttle));
 		free(r->kernel->leases);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Purpose: judge frames at times that are given, by the core in user space or by the same core in
- * the kernel (BPF_PROG_TEST_RUN of the object on a given clock, which needs root). The two agree
+ * the kernel (BPF_PROG_TEST_RUN of the object on a fake clock, which needs root). The two agree
  * frame by frame: the hash's secret is the same in every run, so that a replay can be repeated.
  *
  * Memory: the policy's table; nothing grows with the frames. One thread.
@@ -25,7 +25,7 @@ struct replay_frame {
 	uint64_t now_ns;     /* at which it counts: the latest time seen */
 };
 
-struct replay_fate {
+struct replay_judged {
 	uint32_t outcome; /* outcome.h; the kernel's is without an event */
 	uint64_t open_ns; /* of a denial: when the packet would pass if nothing else came; else 0 */
 	struct pacer_packet pkt;
@@ -37,7 +37,7 @@ struct replay;
 struct replay *replay_open(const struct policy *policy, const struct pacer_policy *bin,
 			   uint64_t lines, bool kernel, struct policy_error *error);
 /* 0, or -1 with *error filled: only the kernel can fail to judge. */
-int replay_judge(struct replay *r, const struct replay_frame *frame, struct replay_fate *fate,
+int replay_judge(struct replay *r, const struct replay_frame *frame, struct replay_judged *judged,
 		 struct policy_error *error);
 void replay_close(struct replay *r);
 
@@ -46,14 +46,14 @@ void replay_close(struct replay *r);
 uint32_t replay_begin(struct replay *r, const struct replay_frame *frame, struct pacer_packet *pkt);
 
 /*
- * What one tier of a rule would say to the packet at this time. Nothing is changed, so it may be
+ * What one limit of a rule would say to the packet at this time. Nothing is changed, so it may be
  * asked under one value of a limit after another; only in user space.
  */
 enum pacer_reason replay_peek(struct replay *r, const struct pacer_packet *pkt, uint32_t rule,
-			      uint32_t tier, uint64_t time_ns);
+			      uint32_t limiter, uint64_t time_ns);
 
 /* Uses that a throttle counts as free at this time. */
-uint32_t replay_throttle_free(const struct replay *r, uint32_t rule, uint32_t tier,
+uint32_t replay_throttle_free(const struct replay *r, uint32_t rule, uint32_t limiter,
 			      uint64_t time_ns);
 
 #endif

@@ -3,12 +3,13 @@
 
 bool search_admits(const struct search *s, uint32_t limit)
 {
-	struct pacer_tier *t = &s->judge->bin->rule[s->rule].tier[s->tier];
+	struct pacer_limiter *t = &s->judge->bin->rule[s->rule].limiter[s->limiter];
 	uint32_t own = t->window.limit;
 	bool admits;
 
 	t->window.limit = limit;
-	admits = replay_peek(s->judge->replay, s->pkt, s->rule, s->tier, s->now_ns) == PACER_ADMIT;
+	admits =
+	    replay_peek(s->judge->replay, s->pkt, s->rule, s->limiter, s->now_ns) == PACER_ADMIT;
 	t->window.limit = own;
 	return admits;
 }

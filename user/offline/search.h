@@ -7,12 +7,12 @@
 
 struct search {
 	const struct judge *judge;
-	uint32_t rule, tier; /* a window's tier of that rule */
+	uint32_t rule, limiter; /* a window's limit of that rule */
 	const struct pacer_packet *pkt;
 	uint64_t now_ns;
 };
 
-/* Would it be admitted under this limit? The tier's own limit stays. */
+/* Would it be admitted under this limit? The limit's own limit stays. */
 bool search_admits(const struct search *s, uint32_t limit);
 
 /* The smallest of the limits above `small`, which is too small, up to `enough`, which is enough. */

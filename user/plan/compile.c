@@ -17,8 +17,8 @@ uint64_t compile_drained_ns(const struct pacer_policy *bin)
 	uint64_t until_ns = 0;
 
 	for (size_t r = 0; r < PACER_RULES_MAX; r++)
-		for (size_t k = 0; k < bin->rule[r].n_tiers; k++) {
-			const struct pacer_tier *t = &bin->rule[r].tier[k];
+		for (size_t k = 0; k < bin->rule[r].n_limiters; k++) {
+			const struct pacer_limiter *t = &bin->rule[r].limiter[k];
 
 			if (compile_hashed(t) && t->secret != bin->secret && t->until_ns > until_ns)
 				until_ns = t->until_ns;
@@ -26,11 +26,11 @@ uint64_t compile_drained_ns(const struct pacer_policy *bin)
 	return until_ns;
 }
 
-/* --- a rule's tiers -------------------------------------------------------------------------- */
+/* --- a rule's limits -------------------------------------------------------------------------- */
 
-/* Limits of a rule as tiers of their own, and which of them is a guest in which. */
+/* Limits of a rule as limits of their own, and which of them is a guest in which. */
 struct made {
-	struct pacer_tier tier[POLICY_LIMITS_MAX];
+	struct pacer_limiter limiter[POLICY_LIMITS_MAX];
 	int host[POLICY_LIMITS_MAX], guest[POLICY_LIMITS_MAX]; /* -1: none */
 };
 
@@ -44,10 +44,10 @@ static int make(const struct policy_rule *rule, size_t r, const struct terms *te
 		const struct limit_kind *kind = limit_kind_of(&rule->limit[i]);
 
 		made->host[i] = made->guest[i] = -1;
-		made->tier[i].kind = kind->tier;
-		key_masks(&rule->limit[i].key, &made->tier[i]);
+		made->limiter[i].kind = kind->limiter;
+		key_masks(&rule->limit[i].key, &made->limiter[i]);
 		snprintf(path, sizeof(path), "rules[%zu].limits[%zu]", r, i);
-		if (kind->profile(&rule->limit[i], terms, path, &made->tier[i], error))
+		if (kind->profile(&rule->limit[i], terms, path, &made->limiter[i], error))
 			return -1;
 	}
 	return 0;
@@ -60,7 +60,7 @@ static int make(const struct policy_rule *rule, size_t r, const struct terms *te
 static void find_host(const struct policy_rule *rule, struct made *made, size_t i)
 {
 	const struct limit_kind *kind = limit_kind_of(&rule->limit[i]);
-	struct pacer_tier *t = made->tier;
+	struct pacer_limiter *t = made->limiter;
 	int best = -1;
 
 	for (size_t k = 0; kind->join && k < rule->n_limits; k++)
@@ -74,7 +74,7 @@ static void find_host(const struct policy_rule *rule, struct made *made, size_t 
 	made->guest[best] = i;
 }
 
-/* In the order of the limits; a tier of two stands where the first of them does. */
+/* In the order of the limits; a limit of two stands where the first of them does. */
 static int draft_rule(const struct policy_rule *rule, size_t r, const struct terms *terms,
 		      struct draft_rule *d, struct policy_error *error)
 {
@@ -95,12 +95,12 @@ static int draft_rule(const struct policy_rule *rule, size_t r, const struct ter
 			continue;
 		done[at] = true;
 		d->n++;
-		*to = (struct draft){made.tier[at],  &rule->limit[at],	  at,
-				     made.guest[at], rule->limit[i].line, 0,
+		*to = (struct draft){made.limiter[at], &rule->limit[at],    at,
+				     made.guest[at],   rule->limit[i].line, 0,
 				     PLAN_NEW};
 		if (kind->finish)
-			kind->finish(&to->tier);
-		to->lines = draft_wanted(to, &to->tier);
+			kind->finish(&to->limiter);
+		to->lines = draft_wanted(to, &to->limiter);
 	}
 	return 0;
 }
@@ -164,26 +164,28 @@ static void emit_rule(const struct policy_rule *rule, uint64_t resolution_ns,
 	out->ban_ns = rule->ban_ns ? rule->ban_ns + resolution_ns : 0;
 }
 
-static bool is_plain(const struct pacer_policy *bin, const struct pacer_rule *rule)
+static bool is_fast(const struct pacer_policy *bin, const struct pacer_rule *rule)
 {
-	return rule->n_tiers == 1 && rule->over == PACER_OVER_DROP && !rule->ban_ns &&
+	return rule->n_limiters == 1 && rule->over == PACER_OVER_DROP && !rule->ban_ns &&
 	       !(bin->flags & PACER_MONITOR);
 }
 
-/* Are its lines those of a tier before it? */
+/* Are its lines those of a limit before it? */
 static bool lines_are_shared(const struct draft_rule *d, size_t k)
 {
 	for (size_t i = 0; i < k; i++)
-		if (compile_in_lines(&d->at[i].tier) && d->at[i].tier.base == d->at[k].tier.base)
+		if (compile_in_lines(&d->at[i].limiter) &&
+		    d->at[i].limiter.base == d->at[k].limiter.base)
 			return true;
 	return false;
 }
 
-static void emit_tier(const struct draft *d, size_t r, struct pacer_rule *rule, struct plan *plan)
+static void emit_limiter(const struct draft *d, size_t r, struct pacer_rule *rule,
+			 struct plan *plan)
 {
-	struct plan_limit at = {r, 0, rule->n_tiers, d->state};
+	struct plan_limit at = {r, 0, rule->n_limiters, d->state};
 
-	rule->tier[rule->n_tiers++] = d->tier;
+	rule->limiter[rule->n_limiters++] = d->limiter;
 	at.limit = d->guest;
 	if (d->guest >= 0)
 		plan->limit[plan->n_limits++] = at;
@@ -203,13 +205,14 @@ static void emit(const struct policy *policy, struct draft_rule *drafts, struct 
 		emit_rule(&policy->rule[r], plan->resolution_ns, rule);
 		for (int last = 0; last < 2; last++)
 			for (size_t k = 0; k < d->n; k++) {
-				if (compile_in_lines(&d->at[k].tier) == last)
+				if (compile_in_lines(&d->at[k].limiter) == last)
 					continue;
-				emit_tier(&d->at[k], r, rule, plan);
+				emit_limiter(&d->at[k], r, rule, plan);
 				if (!last && !lines_are_shared(d, k))
-					plan->lines_used += compile_tier_lines(&d->at[k].tier);
+					plan->lines_used +=
+					    compile_limiter_lines(&d->at[k].limiter);
 			}
-		rule->plain = is_plain(bin, rule);
+		rule->plain = is_fast(bin, rule);
 	}
 }
 
@@ -254,12 +257,12 @@ static int take_states(const struct policy *policy, const struct compile_previou
 			struct draft *d = &drafts[r].at[k];
 			int state;
 
-			if (d->state != PLAN_NEW || compile_in_lines(&d->tier))
+			if (d->state != PLAN_NEW || compile_in_lines(&d->limiter))
 				continue;
 			state = throttle_take(&states, d->line, error);
 			if (state < 0)
 				return -1;
-			d->tier.base = state;
+			d->limiter.base = state;
 		}
 	return throttle_pools(policy, previous, host, &states, bin, plan, error);
 }
@@ -318,8 +321,8 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 	    take_states(policy, previous, host, drafts, bin, plan, error) ||
 	    lay(policy, previous, drafts, bin, plan, error))
 		return -1;
-	/* A retired limit of an exact policy does not include the coarse clock's resolution. */
-	exact |= previous && plan->n_retired && previous->bin->flags & PACER_CLOCK_EXACT;
+	/* A draining limit of an exact policy does not include the coarse clock's resolution. */
+	exact |= previous && plan->n_draining && previous->bin->flags & PACER_CLOCK_EXACT;
 	bin->flags = (policy->monitor ? PACER_MONITOR : 0) |
 		     (policy->unparsed_drop ? PACER_UNPARSED_DROP : 0) |
 		     (exact ? PACER_CLOCK_EXACT : 0);
@@ -330,9 +333,9 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 	return 0;
 }
 
-/* A denial for a reason of no kind is of the first limit in the tier. */
+/* A denial for a reason of no kind is of the first limit in the limit. */
 int compile_limit_of(const struct plan *plan, const struct policy *policy, size_t rule,
-		     uint32_t tier, enum pacer_reason reason)
+		     uint32_t limiter, enum pacer_reason reason)
 {
 	const struct limit_kind *of = kind_of_reason(reason);
 	int found = -1;
@@ -340,7 +343,7 @@ int compile_limit_of(const struct plan *plan, const struct policy *policy, size_
 	for (size_t i = 0; i < plan->n_limits; i++) {
 		const struct plan_limit *at = &plan->limit[i];
 
-		if (at->rule != rule || at->tier != tier ||
+		if (at->rule != rule || at->limiter != limiter ||
 		    (of && limit_kind_of(&policy->rule[rule].limit[at->limit]) != of))
 			continue;
 		if (found < 0 || (int)at->limit < found)

@@ -6,8 +6,8 @@
  *
  * A change of policy (migrate.c): a limit that keeps its rule (by name), key and shape keeps its
  * state, and its new value counts at once. Any other change leaves the old limit in force beside
- * the new one, retired, until its memory has run out. So no window across a change admits more than
- * the loosest of its policies would.
+ * the new one, draining, until its memory has run out. So no window across a change admits more
+ * than the loosest of its policies would.
  *
  * The shape is all but the value: of a window its length, slots, unit, the width of its entries and
  * their number where that is written; of a gap its rows and cells; of a rate the rate, and its
@@ -27,7 +27,7 @@
  * they begin anew.
  *
  * A change of the hash's secret (`rotate`) goes with a change of policy, or with none: each limit
- * that goes on does so in two tiers, one that begins anew under the new secret and, retired, its
+ * that goes on does so in two limits, one that begins anew under the new secret and, draining, its
  * own under the old one. A large table serves both: an entry of a key under one secret is to the
  * other that of some other key, so that sharing errs towards denial. What is counted from then on
  * is counted under both; so entries move as they are used, and the old ones, which nobody asks for
@@ -48,7 +48,7 @@
  * Fill *bin and *plan from *policy; `previous` NULL: for a table made for it. Returns 0, or -1 with
  * *error filled (a window that the clock or the counters cannot hold, more ranges in a field than
  * PACER_BOUNDS_MAX, a ceiling below a sketch of one line, more state than the table has room for,
- * more tiers of a rule, counters or throttles than there are beside those of the previous policy,
+ * more limits of a rule, counters or throttles than there are beside those of the previous policy,
  * a throttle of too many buckets, a rotation while the last one's old secret is still needed).
  */
 int compile_policy(const struct policy *policy, const struct compile_previous *previous,
@@ -66,16 +66,17 @@ uint64_t compile_ban_lines(const struct pacer_bans *bans);
 uint64_t compile_drained_ns(const struct pacer_policy *bin);
 
 /*
- * The ends of the rule's retired limits are set: at the last of its rates', those beside them begin
- * (rate.h). What is written is read by packets meanwhile.
+ * The ends of the rule's draining limits are set: at the last of its rates', those beside them
+ * begin (rate.h). What is written is read by packets meanwhile.
  */
 void compile_begin_rates(struct pacer_rule *rule);
 
 /*
- * The limit of the rule that a denial by this tier for this reason comes from; -1 if a retired one.
- * What is neither the gap's nor the window's denial is said to be of the first limit in the tier.
+ * The limit of the rule that a denial by this limit for this reason comes from; -1 if a draining
+ * one. What is neither the gap's nor the window's denial is said to be of the first limit in the
+ * limit.
  */
 int compile_limit_of(const struct plan *plan, const struct policy *policy, size_t rule,
-		     uint32_t tier, enum pacer_reason reason);
+		     uint32_t limiter, enum pacer_reason reason);
 
 #endif

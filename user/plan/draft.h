@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Purpose: a rule's tiers on their way from the policy to the packet path: made from limits
+ * Purpose: a rule's limits on their way from the policy to the packet path: made from limits
  * (compile.c), given the state of those before (migrate.c), and laid (lay.c).
  */
 #ifndef PACER_DRAFT_H
@@ -9,8 +9,8 @@
 #include "plan/kinds.h"
 
 struct draft {
-	struct pacer_tier tier;
-	const struct policy_limit *from; /* NULL: a retired one */
+	struct pacer_limiter limiter;
+	const struct policy_limit *from; /* NULL: a draining one */
 	int limit, guest; /* indices in the rule: of `from`, and of a gap that is with it; or -1 */
 	int line;
 	uint64_t lines; /* that `from` asks for; 0: a share of the memory */
@@ -18,7 +18,7 @@ struct draft {
 };
 
 struct draft_rule {
-	struct draft at[PACER_TIERS_MAX];
+	struct draft at[PACER_LIMITERS_MAX];
 	size_t n;
 };
 
@@ -32,7 +32,7 @@ struct change {
 	bool rotate;	/* to the other one */
 };
 
-static inline uint64_t draft_wanted(const struct draft *d, const struct pacer_tier *t)
+static inline uint64_t draft_wanted(const struct draft *d, const struct pacer_limiter *t)
 {
 	const struct limit_kind *kind = limit_kind_of(d->from);
 
@@ -43,12 +43,12 @@ static inline uint64_t draft_wanted(const struct draft *d, const struct pacer_ti
 const struct pacer_rule *migrate_previous(const struct compile_previous *previous,
 					  const char *name);
 
-/* Which of the rule's drafts go on with the state of its tiers before, and which of these retire.
+/* Which of the rule's drafts go on with the state of its limits before, and which of these retire.
  */
 int migrate_rule(const struct change *change, struct draft_rule *d, const struct policy_rule *rule,
 		 struct plan *plan, struct policy_error *error);
 
-/* Where the table of bans and the lines of new tiers lie, beside what is in use. */
+/* Where the table of bans and the lines of new limits lie, beside what is in use. */
 int lay(const struct policy *policy, const struct compile_previous *previous,
 	struct draft_rule *drafts, struct pacer_policy *bin, struct plan *plan,
 	struct policy_error *error);

@@ -8,7 +8,7 @@
  * leaves j given ones as they are with C(7-j, r) / C(7, r). The sum is over the subsets of a key's
  * r cells.
  */
-double figures_false_delay(const struct pacer_tier *t, double keys)
+double figures_false_delay(const struct pacer_limiter *t, double keys)
 {
 	double load = keys / (t->sets ? t->sets : 1);
 
@@ -17,13 +17,13 @@ double figures_false_delay(const struct pacer_tier *t, double keys)
 	return 1 - 2 * exp(-load * (1 - 15.0 / 21)) + exp(-load * (1 - 10.0 / 21));
 }
 
-uint64_t figures_records(const struct pacer_tier *t)
+uint64_t figures_records(const struct pacer_limiter *t)
 {
-	return t->kind == PACER_TIER_SKETCH ? (uint64_t)t->sets * PACER_CELLS
+	return t->kind == PACER_LIMITER_GAP ? (uint64_t)t->sets * PACER_CELLS
 					    : 2ull * t->sets + t->shared;
 }
 
-double figures_ceiling(const struct pacer_tier *t)
+double figures_ceiling(const struct pacer_limiter *t)
 {
 	return figures_records(t) * 1e9 / t->gap_ns;
 }
@@ -32,12 +32,12 @@ double figures_ceiling(const struct pacer_tier *t)
  * A record is idle so long after its current slot began, and the last admission was in that slot.
  * The coarse clock may be behind by its resolution at either end.
  */
-uint64_t figures_kept_ns(const struct pacer_tier *t, uint64_t resolution_ns)
+uint64_t figures_kept_ns(const struct pacer_limiter *t, uint64_t resolution_ns)
 {
 	return t->idle_ns - t->window.slot_ns - resolution_ns;
 }
 
-uint64_t figures_newcomer_ns(const struct pacer_tier *t, uint64_t resolution_ns)
+uint64_t figures_newcomer_ns(const struct pacer_limiter *t, uint64_t resolution_ns)
 {
 	return t->idle_ns + resolution_ns;
 }
@@ -47,14 +47,14 @@ uint64_t figures_throttle_bytes(uint32_t cpus)
 	return sizeof(struct pacer_throttle_state) + cpus * sizeof(struct pacer_throttle_lease);
 }
 
-uint64_t figures_limit_bytes(const struct policy_limit *l, const struct pacer_tier *t,
+uint64_t figures_limit_bytes(const struct policy_limit *l, const struct pacer_limiter *t,
 			     uint32_t cpus)
 {
-	if (t->kind == PACER_TIER_THROTTLE)
+	if (t->kind == PACER_LIMITER_THROTTLE)
 		return figures_throttle_bytes(cpus);
-	if (l->kind == LIMIT_GAP && t->kind == PACER_TIER_RECORD)
+	if (l->kind == LIMIT_GAP && t->kind == PACER_LIMITER_WINDOW)
 		return 0;
-	return compile_tier_lines(t) * sizeof(struct pacer_line);
+	return compile_limiter_lines(t) * sizeof(struct pacer_line);
 }
 
 /*

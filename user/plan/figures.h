@@ -6,26 +6,26 @@
 #include "plan/compile.h"
 
 /* The records, entries or cells of a limit, those that sources share included. */
-uint64_t figures_records(const struct pacer_tier *t);
+uint64_t figures_records(const struct pacer_limiter *t);
 
 /* Packets a second of all keys of a gap together: one for each cell or record in each gap. */
-double figures_ceiling(const struct pacer_tier *t);
+double figures_ceiling(const struct pacer_limiter *t);
 
 /*
  * The chance that a key of a gap's sketch is delayed by others when `keys` of them were admitted
  * within the gap (recency.h: cells of a key in one line of seven).
  */
-double figures_false_delay(const struct pacer_tier *t, double keys);
+double figures_false_delay(const struct pacer_limiter *t, double keys);
 
 /* For how long a silent key keeps its record for itself. */
-uint64_t figures_kept_ns(const struct pacer_tier *t, uint64_t resolution_ns);
+uint64_t figures_kept_ns(const struct pacer_limiter *t, uint64_t resolution_ns);
 /* After how long at the latest anybody may take the record of a silent key. */
-uint64_t figures_newcomer_ns(const struct pacer_tier *t, uint64_t resolution_ns);
+uint64_t figures_newcomer_ns(const struct pacer_limiter *t, uint64_t resolution_ns);
 
 /* Of one throttle, or of one target of a pool. */
 uint64_t figures_throttle_bytes(uint32_t cpus);
 /* 0 for a gap in a window's record: the window counts it. */
-uint64_t figures_limit_bytes(const struct policy_limit *l, const struct pacer_tier *t,
+uint64_t figures_limit_bytes(const struct policy_limit *l, const struct pacer_limiter *t,
 			     uint32_t cpus);
 
 /* How many keys can be banned at once. */

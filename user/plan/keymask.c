@@ -55,7 +55,7 @@ struct policy_key compile_key_of(uint32_t key_id)
 }
 
 /* A fragment's identification stands for both ports; dport alone keeps its lower half. */
-void key_masks(const struct policy_key *key, struct pacer_tier *t)
+void key_masks(const struct policy_key *key, struct pacer_limiter *t)
 {
 	bool src = key->kind == KEY_SRC || key->kind == KEY_SRC_DPORT || key->kind == KEY_FLOW;
 	bool dst = key->kind == KEY_DST || key->kind == KEY_FLOW;

@@ -11,9 +11,9 @@ static u128 ceiling_cells(const struct policy_limit *limit)
 }
 
 static int profile(const struct policy_limit *limit, const struct terms *terms, const char *path,
-		   struct pacer_tier *t, struct policy_error *error)
+		   struct pacer_limiter *t, struct policy_error *error)
 {
-	u128 least = ((u128)PACER_CELLS * NS_PER_S + limit->gap_ns - 1) / limit->gap_ns;
+	u128 smallest = ((u128)PACER_CELLS * NS_PER_S + limit->gap_ns - 1) / limit->gap_ns;
 
 	t->gap_ns = limit->gap_ns + terms->resolution_ns;
 	t->rows = limit->key.kind == KEY_ALL ? 1 : limit->rows;
@@ -23,7 +23,7 @@ static int profile(const struct policy_limit *limit, const struct terms *terms, 
 	return policy_fail(error, limit->line,
 			   "%s.ceiling: a sketch of this gap admits up to %llupps: write that or "
 			   "more, or limit the key \"all\"",
-			   path, (unsigned long long)least);
+			   path, (unsigned long long)smallest);
 }
 
 static uint64_t fine_ns(const struct policy_limit *limit)
@@ -35,11 +35,11 @@ static uint64_t fine_ns(const struct policy_limit *limit)
  * Not one that asked for a sketch. The unit of the last admission grows with the window, and the
  * gap is prolonged by less than one: it has to be a small share of the gap.
  */
-static bool join(const struct policy_limit *limit, const struct pacer_tier *t,
-		 struct pacer_tier *host, bool try)
+static bool join(const struct policy_limit *limit, const struct pacer_limiter *t,
+		 struct pacer_limiter *host, bool try)
 {
-	if (host->kind != PACER_TIER_RECORD || host->gap_ns || limit->ceiling || limit->entries ||
-	    limit->rows != PACER_ROWS_MAX ||
+	if (host->kind != PACER_LIMITER_WINDOW || host->gap_ns || limit->ceiling ||
+	    limit->entries || limit->rows != PACER_ROWS_MAX ||
 	    (host->last_shift && !(limit->gap_ns / COMPILE_GAP_SHARE >> host->last_shift)))
 		return false;
 	if (!try) {
@@ -49,9 +49,9 @@ static bool join(const struct policy_limit *limit, const struct pacer_tier *t,
 	return true;
 }
 
-uint64_t compile_gap_more_ns(const struct pacer_tier *t)
+uint64_t compile_gap_more_ns(const struct pacer_limiter *t)
 {
-	return t->kind == PACER_TIER_RECORD ? (1ull << t->last_shift) - 1 : 0;
+	return t->kind == PACER_LIMITER_WINDOW ? (1ull << t->last_shift) - 1 : 0;
 }
 
 static uint64_t *value_of(struct policy_limit *limit)
@@ -59,12 +59,12 @@ static uint64_t *value_of(struct policy_limit *limit)
 	return &limit->gap_ns;
 }
 
-static uint64_t lines(const struct pacer_tier *t)
+static uint64_t lines(const struct pacer_limiter *t)
 {
 	return t->sets;
 }
 
-static uint64_t wanted(const struct policy_limit *limit, const struct pacer_tier *t)
+static uint64_t wanted(const struct policy_limit *limit, const struct pacer_limiter *t)
 {
 	u128 n = ((u128)limit->entries + PACER_CELLS - 1) / PACER_CELLS;
 
@@ -75,54 +75,54 @@ static uint64_t wanted(const struct policy_limit *limit, const struct pacer_tier
 	return (uint64_t)(n < LINES_NEVER ? n : LINES_NEVER);
 }
 
-static void size(struct pacer_tier *t, uint64_t n)
+static void size(struct pacer_limiter *t, uint64_t n)
 {
 	t->sets = n;
 }
 
-static bool hashed(const struct pacer_tier *t)
+static bool hashed(const struct pacer_limiter *t)
 {
 	(void)t;
 	return true;
 }
 
-static uint64_t gap_ns(const struct pacer_tier *t)
+static uint64_t gap_ns(const struct pacer_limiter *t)
 {
 	return t->gap_ns;
 }
 
-static bool same_shape(struct pacer_tier *t, const struct pacer_tier *old, uint32_t cpus)
+static bool same_shape(struct pacer_limiter *t, const struct pacer_limiter *old, uint32_t cpus)
 {
 	(void)cpus;
 	return t->rows == old->rows;
 }
 
 /* Gaps are compared apart, as they may be guests. */
-static u128 allowance(const struct pacer_tier *t)
+static u128 allowance(const struct pacer_limiter *t)
 {
 	(void)t;
 	return 0;
 }
 
-static bool same_time(const struct pacer_tier *a, const struct pacer_tier *b)
+static bool same_time(const struct pacer_limiter *a, const struct pacer_limiter *b)
 {
 	(void)a;
 	(void)b;
 	return false;
 }
 
-static void tune(struct pacer_tier *t, uint64_t value)
+static void tune(struct pacer_limiter *t, uint64_t value)
 {
 	t->gap_ns = value;
 }
 
-static uint64_t most(const struct pacer_tier *t)
+static uint64_t most(const struct pacer_limiter *t)
 {
 	(void)t;
 	return 1ull << 62; /* longer than any capture */
 }
 
-static uint64_t enough(const struct pacer_tier *t, uint32_t len_bytes)
+static uint64_t enough(const struct pacer_limiter *t, uint32_t len_bytes)
 {
 	(void)t;
 	(void)len_bytes;
@@ -131,7 +131,7 @@ static uint64_t enough(const struct pacer_tier *t, uint32_t len_bytes)
 
 const struct limit_kind kind_gap = {
     .limit = LIMIT_GAP,
-    .tier = PACER_TIER_SKETCH,
+    .limiter = PACER_LIMITER_GAP,
     .reason = PACER_DENY_GAP,
     .by_time = true,
     .profile = profile,

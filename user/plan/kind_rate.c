@@ -13,7 +13,7 @@ static bool opens(const struct pacer_rate *rate)
 }
 
 static int profile(const struct policy_limit *limit, const struct terms *terms, const char *path,
-		   struct pacer_tier *t, struct policy_error *error)
+		   struct pacer_limiter *t, struct policy_error *error)
 {
 	t->units = 1;
 	t->idle_ns = PACER_IDLE_SLACK_NS; /* after its TAT, an entry holds nothing */
@@ -45,39 +45,39 @@ static uint64_t span_ns(const struct policy_limit *limit)
 }
 
 /* So far ahead a TAT may be, and its fraction. */
-static uint64_t memory_ns(const struct pacer_tier *t)
+static uint64_t memory_ns(const struct pacer_limiter *t)
 {
 	return t->rate.burst_ns + 1 + t->idle_ns;
 }
 
 /* A TAT is a time at one rate. */
-static bool same_time(const struct pacer_tier *a, const struct pacer_tier *b)
+static bool same_time(const struct pacer_limiter *a, const struct pacer_limiter *b)
 {
 	return a->rate.unit_ns == b->rate.unit_ns && a->rate.unit_frac == b->rate.unit_frac &&
 	       a->rate.cost == b->rate.cost;
 }
 
-static bool same_shape(struct pacer_tier *t, const struct pacer_tier *old, uint32_t cpus)
+static bool same_shape(struct pacer_limiter *t, const struct pacer_limiter *old, uint32_t cpus)
 {
 	(void)cpus;
 	t->rate.begin_ns = old->rate.begin_ns;
 	return same_time(t, old);
 }
 
-static u128 allowance(const struct pacer_tier *t)
+static u128 allowance(const struct pacer_limiter *t)
 {
 	return (u128)t->rate.burst_ns << 32 | t->rate.burst_frac;
 }
 
 /* It begins when the other, which may have let its burst through, is over (rate.h). */
-static void beside(struct pacer_tier *t, const struct pacer_tier *retired)
+static void beside(struct pacer_limiter *t, const struct pacer_limiter *draining)
 {
-	if (t->rate.begin_ns < retired->until_ns)
-		__atomic_store_n(&t->rate.begin_ns, retired->until_ns, __ATOMIC_RELEASE);
+	if (t->rate.begin_ns < draining->until_ns)
+		__atomic_store_n(&t->rate.begin_ns, draining->until_ns, __ATOMIC_RELEASE);
 }
 
 /* From then on no key is without its burst for that. */
-static bool has_waited(const struct pacer_tier *t, uint64_t at_ns)
+static bool has_waited(const struct pacer_limiter *t, uint64_t at_ns)
 {
 	return !t->rate.begin_ns ||
 	       (t->rate.begin_ns < at_ns && at_ns - t->rate.begin_ns >= t->rate.burst_ns + 1);
@@ -86,37 +86,39 @@ static bool has_waited(const struct pacer_tier *t, uint64_t at_ns)
 /* All that the rate waits for ends at one time: it can begin but once. */
 void compile_begin_rates(struct pacer_rule *rule)
 {
-	for (size_t k = 0; k < rule->n_tiers; k++) {
-		struct pacer_tier *t = &rule->tier[k];
+	for (size_t k = 0; k < rule->n_limiters; k++) {
+		struct pacer_limiter *t = &rule->limiter[k];
 		uint64_t end_ns = 0;
 
-		if (t->kind != PACER_TIER_RATE || t->until_ns ||
+		if (t->kind != PACER_LIMITER_RATE || t->until_ns ||
 		    t->rate.begin_ns != COMPILE_UNTIL_SET)
 			continue;
-		for (size_t i = 0; i < rule->n_tiers; i++)
-			if (rule->tier[i].kind == PACER_TIER_RATE &&
-			    keymask_same(&rule->tier[i], t) && rule->tier[i].until_ns > end_ns)
-				end_ns = rule->tier[i].until_ns;
-		for (size_t i = 0; i < rule->n_tiers; i++)
-			if (rule->tier[i].kind == PACER_TIER_RATE &&
-			    keymask_same(&rule->tier[i], t) && rule->tier[i].until_ns)
-				__atomic_store_n(&rule->tier[i].until_ns, end_ns, __ATOMIC_RELEASE);
+		for (size_t i = 0; i < rule->n_limiters; i++)
+			if (rule->limiter[i].kind == PACER_LIMITER_RATE &&
+			    keymask_same(&rule->limiter[i], t) &&
+			    rule->limiter[i].until_ns > end_ns)
+				end_ns = rule->limiter[i].until_ns;
+		for (size_t i = 0; i < rule->n_limiters; i++)
+			if (rule->limiter[i].kind == PACER_LIMITER_RATE &&
+			    keymask_same(&rule->limiter[i], t) && rule->limiter[i].until_ns)
+				__atomic_store_n(&rule->limiter[i].until_ns, end_ns,
+						 __ATOMIC_RELEASE);
 		__atomic_store_n(&t->rate.begin_ns, end_ns, __ATOMIC_RELEASE);
 	}
 }
 
-static u128 unit_of(const struct pacer_tier *t)
+static u128 unit_of(const struct pacer_limiter *t)
 {
 	return (u128)t->rate.unit_ns << 32 | t->rate.unit_frac;
 }
 
-static uint64_t value(const struct pacer_tier *t)
+static uint64_t value(const struct pacer_limiter *t)
 {
 	return unit_of(t) ? (uint64_t)(allowance(t) / unit_of(t)) : 0;
 }
 
 /* On an exact clock. */
-static void tune(struct pacer_tier *t, uint64_t value)
+static void tune(struct pacer_limiter *t, uint64_t value)
 {
 	u128 span = unit_of(t) * value;
 
@@ -124,21 +126,21 @@ static void tune(struct pacer_tier *t, uint64_t value)
 	t->rate.burst_frac = (uint32_t)span;
 }
 
-static uint64_t most(const struct pacer_tier *t)
+static uint64_t most(const struct pacer_limiter *t)
 {
 	uint64_t n = PACER_RATE_BURST_NS_MAX / (t->rate.unit_ns + 1);
 
 	return n < UINT32_MAX ? n : UINT32_MAX;
 }
 
-static uint64_t enough(const struct pacer_tier *t, uint32_t len_bytes)
+static uint64_t enough(const struct pacer_limiter *t, uint32_t len_bytes)
 {
 	return value(t) + pacer_rate_cost(&t->rate, len_bytes);
 }
 
 const struct limit_kind kind_rate = {
     .limit = LIMIT_RATE,
-    .tier = PACER_TIER_RATE,
+    .limiter = PACER_LIMITER_RATE,
     .reason = PACER_DENY_RATE,
     .counts_bytes = true,
     .keeps_times = true,

@@ -4,9 +4,9 @@
 #include "plan/throttles.h"
 
 static int profile(const struct policy_limit *limit, const struct terms *terms, const char *path,
-		   struct pacer_tier *t, struct policy_error *error)
+		   struct pacer_limiter *t, struct policy_error *error)
 {
-	struct throttle_place at = {limit->line, "", 1};
+	struct throttle_ring_index at = {limit->line, "", 1};
 
 	snprintf(at.path, sizeof(at.path), "%s", path);
 	return throttle_profile(&limit->throttle, &at, terms->cpus, terms->resolution_ns,
@@ -30,7 +30,7 @@ static uint64_t span_ns(const struct policy_limit *limit)
 
 /* A threshold that was all of the uses, or the hundredth that is not written, goes with them. */
 static void retune(struct policy_limit *limit, const struct policy_limit *from, uint64_t value,
-		   const struct pacer_tier *beyond)
+		   const struct pacer_limiter *beyond)
 {
 	const struct policy_throttle *was = &from->throttle;
 	struct policy_throttle *t = &limit->throttle;
@@ -45,44 +45,44 @@ static void retune(struct policy_limit *limit, const struct policy_limit *from, 
 		t->uses = t->threshold;
 }
 
-static uint64_t memory_ns(const struct pacer_tier *t)
+static uint64_t memory_ns(const struct pacer_limiter *t)
 {
 	return throttle_memory_ns(&t->throttle);
 }
 
-static bool same_time(const struct pacer_tier *a, const struct pacer_tier *b)
+static bool same_time(const struct pacer_limiter *a, const struct pacer_limiter *b)
 {
 	return a->throttle.cooldown_ns == b->throttle.cooldown_ns;
 }
 
 /* Not where CPUs may hold more uses of the old one than the new one has. */
-static bool same_shape(struct pacer_tier *t, const struct pacer_tier *old, uint32_t cpus)
+static bool same_shape(struct pacer_limiter *t, const struct pacer_limiter *old, uint32_t cpus)
 {
 	return same_time(t, old) && (uint64_t)cpus * (old->throttle.lease - 1) <= t->throttle.limit;
 }
 
-static u128 allowance(const struct pacer_tier *t)
+static u128 allowance(const struct pacer_limiter *t)
 {
 	return t->throttle.limit;
 }
 
-static uint64_t value(const struct pacer_tier *t)
+static uint64_t value(const struct pacer_limiter *t)
 {
 	return t->throttle.limit;
 }
 
-static void tune(struct pacer_tier *t, uint64_t value)
+static void tune(struct pacer_limiter *t, uint64_t value)
 {
 	t->throttle.limit = value;
 }
 
-static uint64_t most(const struct pacer_tier *t)
+static uint64_t most(const struct pacer_limiter *t)
 {
 	(void)t;
 	return UINT32_MAX;
 }
 
-static uint64_t enough(const struct pacer_tier *t, uint32_t len_bytes)
+static uint64_t enough(const struct pacer_limiter *t, uint32_t len_bytes)
 {
 	(void)len_bytes;
 	return t->throttle.limit + 1ull;
@@ -90,7 +90,7 @@ static uint64_t enough(const struct pacer_tier *t, uint32_t len_bytes)
 
 const struct limit_kind kind_throttle = {
     .limit = LIMIT_THROTTLE,
-    .tier = PACER_TIER_THROTTLE,
+    .limiter = PACER_LIMITER_THROTTLE,
     .reason = PACER_DENY_THROTTLE,
     .shaped_by_value = true,
     .unit = "uses",

@@ -5,7 +5,7 @@
 #include "window.h"
 
 static int profile(const struct policy_limit *limit, const struct terms *terms, const char *path,
-		   struct pacer_tier *t, struct policy_error *error)
+		   struct pacer_limiter *t, struct policy_error *error)
 {
 	enum pacer_window_error bad =
 	    pacer_window_profile(&t->window, limit->cost, limit->limit, limit->window_ns,
@@ -53,7 +53,7 @@ static uint64_t span_ns(const struct policy_limit *limit)
 
 /* What counts in units that are too small for it gets larger ones, and narrow records wide ones. */
 static void retune(struct policy_limit *limit, const struct policy_limit *from, uint64_t value,
-		   const struct pacer_tier *beyond)
+		   const struct pacer_limiter *beyond)
 {
 	const struct pacer_window *w = &beyond->window;
 
@@ -63,7 +63,7 @@ static void retune(struct policy_limit *limit, const struct policy_limit *from, 
 }
 
 /* From when on a record holds nothing. */
-static void finish(struct pacer_tier *t)
+static void finish(struct pacer_limiter *t)
 {
 	uint64_t gap_ns = t->gap_ns + t->window.slot_ns + (1ull << t->last_shift);
 
@@ -73,13 +73,13 @@ static void finish(struct pacer_tier *t)
 	t->idle_ns += PACER_IDLE_SLACK_NS;
 }
 
-static uint64_t memory_ns(const struct pacer_tier *t)
+static uint64_t memory_ns(const struct pacer_limiter *t)
 {
 	return t->idle_ns;
 }
 
 /* Wide records serve limits that narrow ones would be enough for, too. */
-static bool same_shape(struct pacer_tier *t, const struct pacer_tier *old, uint32_t cpus)
+static bool same_shape(struct pacer_limiter *t, const struct pacer_limiter *old, uint32_t cpus)
 {
 	struct pacer_window *w = &t->window;
 	const struct pacer_window *v = &old->window;
@@ -96,13 +96,13 @@ static bool same_shape(struct pacer_tier *t, const struct pacer_tier *old, uint3
 }
 
 /* In bytes, so that units of different sizes compare. */
-static u128 allowance(const struct pacer_tier *t)
+static u128 allowance(const struct pacer_limiter *t)
 {
 	return (u128)t->window.limit << t->window.cost_shift;
 }
 
 /* As long, but for what the slots round up. */
-static bool same_time(const struct pacer_tier *a, const struct pacer_tier *b)
+static bool same_time(const struct pacer_limiter *a, const struct pacer_limiter *b)
 {
 	const struct pacer_window *w = &a->window, *v = &b->window;
 	uint64_t x = w->slot_ns * (w->ring - 1), y = v->slot_ns * (v->ring - 1);
@@ -110,23 +110,23 @@ static bool same_time(const struct pacer_tier *a, const struct pacer_tier *b)
 	return w->cost == v->cost && (x > y ? x - y : y - x) < PACER_SLOTS_MAX;
 }
 
-static uint64_t value(const struct pacer_tier *t)
+static uint64_t value(const struct pacer_limiter *t)
 {
 	return (uint64_t)allowance(t);
 }
 
-static void tune(struct pacer_tier *t, uint64_t value)
+static void tune(struct pacer_limiter *t, uint64_t value)
 {
 	t->window.limit = value >> t->window.cost_shift;
 }
 
-static uint64_t most(const struct pacer_tier *t)
+static uint64_t most(const struct pacer_limiter *t)
 {
 	return (uint64_t)pacer_window_limit_max(&t->window) << t->window.cost_shift;
 }
 
 /* At most its cost more, as what came before fitted. */
-static uint64_t enough(const struct pacer_tier *t, uint32_t len_bytes)
+static uint64_t enough(const struct pacer_limiter *t, uint32_t len_bytes)
 {
 	return value(t) +
 	       ((uint64_t)pacer_window_cost(&t->window, len_bytes) << t->window.cost_shift);
@@ -134,7 +134,7 @@ static uint64_t enough(const struct pacer_tier *t, uint32_t len_bytes)
 
 const struct limit_kind kind_window = {
     .limit = LIMIT_WINDOW,
-    .tier = PACER_TIER_RECORD,
+    .limiter = PACER_LIMITER_WINDOW,
     .reason = PACER_DENY_WINDOW,
     .counts_bytes = true,
     .profile = profile,

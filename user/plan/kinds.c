@@ -13,10 +13,10 @@ const struct limit_kind *limit_kind_of(const struct policy_limit *limit)
 	return kinds[limit->kind];
 }
 
-const struct limit_kind *kind_of_tier(const struct pacer_tier *t)
+const struct limit_kind *kind_of_limiter(const struct pacer_limiter *t)
 {
 	for (size_t i = 0; i < POLICY_LIMIT_KINDS; i++)
-		if (kinds[i]->tier == (enum pacer_tier_kind)t->kind)
+		if (kinds[i]->limiter == (enum pacer_limiter_kind)t->kind)
 			return kinds[i];
 	return NULL;
 }
@@ -29,30 +29,30 @@ const struct limit_kind *kind_of_reason(enum pacer_reason reason)
 	return NULL;
 }
 
-uint64_t compile_tier_lines(const struct pacer_tier *t)
+uint64_t compile_limiter_lines(const struct pacer_limiter *t)
 {
-	const struct limit_kind *kind = kind_of_tier(t);
+	const struct limit_kind *kind = kind_of_limiter(t);
 
 	return kind && kind->lines ? kind->lines(t) : 0;
 }
 
-uint64_t compile_tier_memory_ns(const struct pacer_tier *t)
+uint64_t compile_limiter_memory_ns(const struct pacer_limiter *t)
 {
-	const struct limit_kind *kind = kind_of_tier(t);
+	const struct limit_kind *kind = kind_of_limiter(t);
 
 	return kind ? kind->memory_ns(t) : 0;
 }
 
-bool compile_hashed(const struct pacer_tier *t)
+bool compile_hashed(const struct pacer_limiter *t)
 {
-	const struct limit_kind *kind = kind_of_tier(t);
+	const struct limit_kind *kind = kind_of_limiter(t);
 
 	return kind && kind->hashed && kind->hashed(t);
 }
 
-bool compile_in_lines(const struct pacer_tier *t)
+bool compile_in_lines(const struct pacer_limiter *t)
 {
-	const struct limit_kind *kind = kind_of_tier(t);
+	const struct limit_kind *kind = kind_of_limiter(t);
 
 	return kind && kind->lines;
 }
@@ -64,12 +64,12 @@ static u128 units_lines(u128 units)
 	return (units + PACER_LINE_UNITS - 1) / PACER_LINE_UNITS;
 }
 
-uint64_t entries_lines(const struct pacer_tier *t)
+uint64_t entries_lines(const struct pacer_limiter *t)
 {
 	return (uint64_t)units_lines((2ull * t->sets + t->shared) * t->units);
 }
 
-uint64_t entries_wanted(const struct policy_limit *limit, const struct pacer_tier *t)
+uint64_t entries_wanted(const struct policy_limit *limit, const struct pacer_limiter *t)
 {
 	u128 sets = ((u128)limit->entries + 1) / 2, lines;
 
@@ -82,7 +82,7 @@ uint64_t entries_wanted(const struct policy_limit *limit, const struct pacer_tie
  * A shared entry for each set. In a flood of more sources than there are entries, who comes new
  * shares at first, and the fewer others have been counted in his, the more of his packets pass.
  */
-void entries_size(struct pacer_tier *t, uint64_t lines)
+void entries_size(struct pacer_limiter *t, uint64_t lines)
 {
 	uint64_t entries = PACER_LINE_UNITS * lines / t->units;
 
@@ -91,7 +91,7 @@ void entries_size(struct pacer_tier *t, uint64_t lines)
 }
 
 /* One for all is found without it. */
-bool entries_hashed(const struct pacer_tier *t)
+bool entries_hashed(const struct pacer_limiter *t)
 {
 	return t->sets || t->shared != 1;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Purpose: what the tools know of each kind of limit: one row a kind, and its functions in a file
- * of its own (kind_NAME.c). Whoever asks a limit or a tier something asks its row. Its fields, and
+ * of its own (kind_NAME.c). Whoever asks a limit or a limit something asks its row. Its fields, and
  * what these have to agree in, are a table of the policy's (config/limits.c). Pure.
  *
- * A row is of a kind of limit (policy.h) and of the kind of tier that such a limit is kept in
- * (abi.h). A gap may be a guest in the tier of a window of its key; then both rows have a say.
+ * A row is of a kind of limit (policy.h) and of the kind of limit that such a limit is kept in
+ * (abi.h). A gap may be a guest in the limit of a window of its key; then both rows have a say.
  */
 #ifndef PACER_KINDS_H
 #define PACER_KINDS_H
@@ -22,7 +22,7 @@ struct terms {
 
 struct limit_kind {
 	enum policy_limit_kind limit;
-	enum pacer_tier_kind tier;
+	enum pacer_limiter_kind limiter;
 	enum pacer_reason reason; /* of its denials */
 	bool counts_bytes;	  /* where its cost says so */
 	bool by_time;		  /* its value is a time, and more of it is stricter */
@@ -34,75 +34,77 @@ struct limit_kind {
 
 	/* Fill *t, but for its key and where it lies. `path` is that of the limit in the policy. */
 	int (*profile)(const struct policy_limit *limit, const struct terms *terms,
-		       const char *path, struct pacer_tier *t, struct policy_error *error);
+		       const char *path, struct pacer_limiter *t, struct policy_error *error);
 	uint64_t (*fine_ns)(
 	    const struct policy_limit *limit); /* the shortest time it tells apart */
-	/* NULL, or: may it be a guest in the tier of another limit of its key? It is made one. */
-	bool (*join)(const struct policy_limit *limit, const struct pacer_tier *t,
-		     struct pacer_tier *host, bool try);
+	/* NULL, or: may it be a guest in the limit of another limit of its key? It is made one. */
+	bool (*join)(const struct policy_limit *limit, const struct pacer_limiter *t,
+		     struct pacer_limiter *host, bool try);
 	/* The value that is tuned, and for how long each of what it lets through counts. */
 	uint64_t *(*value_of)(struct policy_limit *limit);
 	uint64_t (*span_ns)(const struct policy_limit *limit);
 	/* NULL, or: what the next reading of a capture is under (least.h), where the last one has
-	 * found this value; `beyond`: and more than the tier can be tuned to, else NULL.
+	 * found this value; `beyond`: and more than the limit can be tuned to, else NULL.
 	 */
 	void (*retune)(struct policy_limit *limit, const struct policy_limit *from, uint64_t value,
-		       const struct pacer_tier *beyond);
+		       const struct pacer_limiter *beyond);
 
-	/* --- of the tier -------------------------------------------------------------------- */
+	/* --- of the limit -------------------------------------------------------------------- */
 
-	void (*finish)(struct pacer_tier *t); /* NULL, or: when all of its guests are there */
+	void (*finish)(struct pacer_limiter *t); /* NULL, or: when all of its guests are there */
 	/* Lines, or none where its state lies elsewhere; how many are wanted, 0: a share. */
-	uint64_t (*lines)(const struct pacer_tier *t);
-	uint64_t (*wanted)(const struct policy_limit *limit, const struct pacer_tier *t);
-	void (*size)(struct pacer_tier *t, uint64_t lines);
-	bool (*hashed)(const struct pacer_tier *t); /* does where it lies depend on the secret? */
-	uint64_t (*memory_ns)(const struct pacer_tier *t); /* after a packet it can matter */
+	uint64_t (*lines)(const struct pacer_limiter *t);
+	uint64_t (*wanted)(const struct policy_limit *limit, const struct pacer_limiter *t);
+	void (*size)(struct pacer_limiter *t, uint64_t lines);
+	bool (*hashed)(
+	    const struct pacer_limiter *t); /* does where it lies depend on the secret? */
+	uint64_t (*memory_ns)(const struct pacer_limiter *t); /* after a packet it can matter */
 	/* Has it the shape of the old one? Then *t is what it is in the entries of that. */
-	bool (*same_shape)(struct pacer_tier *t, const struct pacer_tier *old, uint32_t cpus);
-	u128 (*allowance)(const struct pacer_tier *t); /* more is looser */
-	bool (*same_time)(const struct pacer_tier *a, const struct pacer_tier *b);
-	/* NULL, or: a tier of the same key is retired beside this one, which may have to wait. */
-	void (*beside)(struct pacer_tier *t, const struct pacer_tier *retired);
-	bool (*has_waited)(const struct pacer_tier *t, uint64_t at_ns); /* is that over by then? */
+	bool (*same_shape)(struct pacer_limiter *t, const struct pacer_limiter *old, uint32_t cpus);
+	u128 (*allowance)(const struct pacer_limiter *t); /* more is looser */
+	bool (*same_time)(const struct pacer_limiter *a, const struct pacer_limiter *b);
+	/* NULL, or: a limit of the same key is draining beside this one, which may have to wait. */
+	void (*beside)(struct pacer_limiter *t, const struct pacer_limiter *draining);
+	bool (*has_waited)(const struct pacer_limiter *t,
+			   uint64_t at_ns); /* is that over by then? */
 
 	/* --- the smallest value that denies nothing (least.h) ------------------------------- */
 
-	uint64_t (*value)(const struct pacer_tier *t);
-	void (*tune)(struct pacer_tier *t, uint64_t value);
-	uint64_t (*most)(const struct pacer_tier *t); /* that it can be tuned to */
+	uint64_t (*value)(const struct pacer_limiter *t);
+	void (*tune)(struct pacer_limiter *t, uint64_t value);
+	uint64_t (*most)(const struct pacer_limiter *t); /* that it can be tuned to */
 	/* A value at which a packet that is denied now is let through. */
-	uint64_t (*enough)(const struct pacer_tier *t, uint32_t len_bytes);
+	uint64_t (*enough)(const struct pacer_limiter *t, uint32_t len_bytes);
 };
 
 extern const struct limit_kind kind_gap, kind_window, kind_rate, kind_throttle;
 
 const struct limit_kind *limit_kind_of(const struct policy_limit *limit);
-const struct limit_kind *kind_of_tier(const struct pacer_tier *t); /* NULL of none */
-const struct limit_kind *kind_of_reason(enum pacer_reason reason); /* NULL of any other */
+const struct limit_kind *kind_of_limiter(const struct pacer_limiter *t); /* NULL of none */
+const struct limit_kind *kind_of_reason(enum pacer_reason reason);	 /* NULL of any other */
 
 /* What several kinds have in common: entries of the table, in sets of two and shared ones. */
-uint64_t entries_lines(const struct pacer_tier *t);
-uint64_t entries_wanted(const struct policy_limit *limit, const struct pacer_tier *t);
-void entries_size(struct pacer_tier *t, uint64_t lines);
-bool entries_hashed(const struct pacer_tier *t);
+uint64_t entries_lines(const struct pacer_limiter *t);
+uint64_t entries_wanted(const struct policy_limit *limit, const struct pacer_limiter *t);
+void entries_size(struct pacer_limiter *t, uint64_t lines);
+bool entries_hashed(const struct pacer_limiter *t);
 
 /* What no table holds. */
 #define LINES_NEVER (1ull << 40)
 
-/* Lines of state of a tier, and for how long after an admission they can matter. */
-uint64_t compile_tier_lines(const struct pacer_tier *tier);
-uint64_t compile_tier_memory_ns(const struct pacer_tier *tier);
-/* Does where the tier's state lies depend on the secret? */
-bool compile_hashed(const struct pacer_tier *tier);
+/* Lines of state of a limit, and for how long after an admission they can matter. */
+uint64_t compile_limiter_lines(const struct pacer_limiter *limiter);
+uint64_t compile_limiter_memory_ns(const struct pacer_limiter *limiter);
+/* Does where the limit's state lies depend on the secret? */
+bool compile_hashed(const struct pacer_limiter *limiter);
 /* Does its state lie in the table's lines? Else it is one of the throttles'. */
-bool compile_in_lines(const struct pacer_tier *tier);
+bool compile_in_lines(const struct pacer_limiter *limiter);
 
 /*
  * A gap is kept in the record of a window of the same key only where what that adds to it is below
  * this share of it; else it has a sketch of its own. And by how much at most it is prolonged.
  */
 #define COMPILE_GAP_SHARE 16u
-uint64_t compile_gap_more_ns(const struct pacer_tier *tier);
+uint64_t compile_gap_more_ns(const struct pacer_limiter *limiter);
 
 #endif

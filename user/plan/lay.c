@@ -7,16 +7,16 @@
 #include "plan/throttles.h"
 
 /* Of a table's lines that limits without a size share; the rest is for later changes of policy. */
-#define SHARE_NUM      3
-#define SHARE_DEN      4
-#define TIER_LINES_MIN 32
+#define SHARE_NUM	  3
+#define SHARE_DEN	  4
+#define LIMITER_LINES_MIN 32
 
 struct region {
 	uint64_t base, lines;
 };
 
 struct regions {
-	struct region at[2 * PACER_RULES_MAX * PACER_TIERS_MAX + 4];
+	struct region at[2 * PACER_RULES_MAX * PACER_LIMITERS_MAX + 4];
 	size_t n;
 	uint64_t total;
 };
@@ -60,8 +60,8 @@ static int place(struct regions *r, struct draft *d, uint64_t lines, const char 
 		    "rule %s: no room for its state: %llu bytes wanted, %llu free together: "
 		    "give it fewer entries or raise memory and load again",
 		    rule, (unsigned long long)lines * 64, (unsigned long long)free.lines * 64);
-	d->tier.base = free.base;
-	kind_of_tier(&d->tier)->size(&d->tier, lines);
+	d->limiter.base = free.base;
+	kind_of_limiter(&d->limiter)->size(&d->limiter, lines);
 	occupy(r, free.base, lines);
 	return 0;
 }
@@ -118,7 +118,7 @@ static int place_all(struct draft_rule *drafts, const struct policy *policy, str
 		for (size_t k = 0; k < drafts[i].n; k++) {
 			struct draft *d = &drafts[i].at[k];
 
-			if (d->state == PLAN_RETIRED || !compile_in_lines(&d->tier))
+			if (d->state == PLAN_DRAINING || !compile_in_lines(&d->limiter))
 				continue;
 			autos += !d->lines;
 			left += !d->lines && d->state == PLAN_NEW;
@@ -134,13 +134,13 @@ static int place_all(struct draft_rule *drafts, const struct policy *policy, str
 			uint64_t most = find_free(r, 0).lines / SHARE_DEN * SHARE_NUM;
 			uint64_t lines = share;
 
-			if (d->state != PLAN_NEW || d->lines || !compile_in_lines(&d->tier))
+			if (d->state != PLAN_NEW || d->lines || !compile_in_lines(&d->limiter))
 				continue;
 			if (left && lines > most / left)
 				lines = most / left;
 			left--;
-			if (lines < TIER_LINES_MIN)
-				lines = TIER_LINES_MIN;
+			if (lines < LIMITER_LINES_MIN)
+				lines = LIMITER_LINES_MIN;
 			if (place(r, d, lines, policy->rule[i].name, error))
 				return -1;
 		}
@@ -164,11 +164,11 @@ static int survey(const struct policy *policy, const struct compile_previous *pr
 	}
 	regions->total = previous->lines;
 	for (size_t r = 0; r < PACER_RULES_MAX; r++)
-		for (size_t k = 0; k < previous->bin->rule[r].n_tiers; k++) {
-			const struct pacer_tier *t = &previous->bin->rule[r].tier[k];
+		for (size_t k = 0; k < previous->bin->rule[r].n_limiters; k++) {
+			const struct pacer_limiter *t = &previous->bin->rule[r].limiter[k];
 
 			if (compile_in_lines(t))
-				occupy(regions, t->base, compile_tier_lines(t));
+				occupy(regions, t->base, compile_limiter_lines(t));
 		}
 	if (previous->bin->bans.sets)
 		occupy(regions, previous->bin->bans.base, compile_ban_lines(&previous->bin->bans));

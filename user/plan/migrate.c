@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A change of policy. A limit that keeps its rule, key and shape keeps its state, and its new value
- * counts at once. Any other change leaves the old limit in force beside the new one (retired) until
- * its memory has run out.
+ * counts at once. Any other change leaves the old limit in force beside the new one (draining)
+ * until its memory has run out.
  *
  * Why no window across a change admits more than the loosest of its policies would. Of the limits
  * of one key and time, let s be the tightest of the policy that was in force when the window began:
  * it has counted all that the window admitted. It stays in force for as long as that matters, kept
- * or retired, and is never looser than some policy's tightest limit of that key and time: for where
- * a tighter one stands beside it, a looser value is another change (outdone). In the policy such a
- * value has no effect, so nobody waits for it.
+ * or draining, and is never looser than some policy's tightest limit of that key and time: for
+ * where a tighter one stands beside it, a looser value is another change (outdone). In the policy
+ * such a value has no effect, so nobody waits for it.
  */
 #include "plan/draft.h"
 #include "plan/keymask.h"
@@ -27,39 +27,39 @@ const struct pacer_rule *migrate_previous(const struct compile_previous *previou
 	return NULL;
 }
 
-static bool still_counts(const struct change *change, const struct pacer_tier *t)
+static bool still_counts(const struct change *change, const struct pacer_limiter *t)
 {
-	return t->kind != PACER_TIER_NONE && (!t->until_ns || t->until_ns > change->now_ns);
+	return t->kind != PACER_LIMITER_NONE && (!t->until_ns || t->until_ns > change->now_ns);
 }
 
 /*
  * The coarse clock's times lie up to its resolution before the truth. An exact policy goes on with
  * them only under a gap that is no smaller than the old one, which included that.
  */
-static bool clock_differs(const struct change *change, const struct pacer_tier *t,
-			  const struct pacer_tier *old)
+static bool clock_differs(const struct change *change, const struct pacer_limiter *t,
+			  const struct pacer_limiter *old)
 {
 	bool coarse = old->until_ns || !(change->previous->bin->flags & PACER_CLOCK_EXACT);
 
 	return change->exact && coarse &&
-	       (kind_of_tier(old)->keeps_times || (t->gap_ns && t->gap_ns < old->gap_ns));
+	       (kind_of_limiter(old)->keeps_times || (t->gap_ns && t->gap_ns < old->gap_ns));
 }
 
-/* May the draft go on with the old tier's state? Then *as is what it becomes. */
+/* May the draft go on with the old limit's state? Then *as is what it becomes. */
 static bool same_shape(const struct change *change, const struct draft *d,
-		       const struct pacer_tier *old, struct pacer_tier *as)
+		       const struct pacer_limiter *old, struct pacer_limiter *as)
 {
 	uint64_t lines;
 
-	*as = d->tier;
+	*as = d->limiter;
 	if (as->kind != old->kind || !keymask_same(as, old) || clock_differs(change, as, old) ||
 	    (old->secret != change->secret && compile_hashed(old)) ||
-	    !kind_of_tier(old)->same_shape(as, old, change->cpus))
+	    !kind_of_limiter(old)->same_shape(as, old, change->cpus))
 		return false;
 	lines = draft_wanted(d, as);
 	if (old->gap_ns && !as->gap_ns) /* a gap that goes is a limit that goes */
 		return false;
-	if (lines && lines != compile_tier_lines(old))
+	if (lines && lines != compile_limiter_lines(old))
 		return false;
 	as->base = old->base;
 	as->sets = old->sets;
@@ -68,18 +68,19 @@ static bool same_shape(const struct change *change, const struct draft *d,
 }
 
 /* Is a looser than b (1), tighter (-1), or neither? Of one shape. */
-static int compare(const struct pacer_tier *a, const struct pacer_tier *b)
+static int compare(const struct pacer_limiter *a, const struct pacer_limiter *b)
 {
-	u128 x = kind_of_tier(a)->allowance(a), y = kind_of_tier(b)->allowance(b);
+	u128 x = kind_of_limiter(a)->allowance(a), y = kind_of_limiter(b)->allowance(b);
 
 	if (x != y)
 		return x > y ? 1 : -1;
 	return a->gap_ns == b->gap_ns ? 0 : a->gap_ns < b->gap_ns ? 1 : -1;
 }
 
-/* Of two drafts of the old tier's shape: the loosest that is no looser than it, or the tightest. */
-static bool nearer(const struct pacer_tier *a, const struct pacer_tier *b,
-		   const struct pacer_tier *old)
+/* Of two drafts of the old limit's shape: the loosest that is no looser than it, or the tightest.
+ */
+static bool nearer(const struct pacer_limiter *a, const struct pacer_limiter *b,
+		   const struct pacer_limiter *old)
 {
 	bool looser = compare(a, old) > 0;
 
@@ -89,16 +90,16 @@ static bool nearer(const struct pacer_tier *a, const struct pacer_tier *b,
 }
 
 /* Is a value of the draft looser than before, and one beside it the tighter of its key and time? */
-static bool outdone(const struct draft_rule *d, const struct pacer_tier *t, const struct draft *of,
-		    const struct pacer_tier *old)
+static bool outdone(const struct draft_rule *d, const struct pacer_limiter *t,
+		    const struct draft *of, const struct pacer_limiter *old)
 {
-	const struct limit_kind *kind = kind_of_tier(t);
+	const struct limit_kind *kind = kind_of_limiter(t);
 	bool more = kind->allowance(t) > kind->allowance(old);
 
 	for (size_t k = 0; k < d->n; k++) {
-		const struct pacer_tier *other = &d->at[k].tier;
+		const struct pacer_limiter *other = &d->at[k].limiter;
 
-		if (&d->at[k] == of || d->at[k].state == PLAN_RETIRED || !keymask_same(other, t))
+		if (&d->at[k] == of || d->at[k].state == PLAN_DRAINING || !keymask_same(other, t))
 			continue;
 		if ((t->gap_ns < old->gap_ns && t->gap_ns < other->gap_ns) ||
 		    (more && other->kind == t->kind && kind->same_time(other, t) &&
@@ -108,10 +109,11 @@ static bool outdone(const struct draft_rule *d, const struct pacer_tier *t, cons
 	return false;
 }
 
-static bool goes_on(const struct change *change, struct draft_rule *d, const struct pacer_tier *old)
+static bool goes_on(const struct change *change, struct draft_rule *d,
+		    const struct pacer_limiter *old)
 {
 	struct draft *best = NULL;
-	struct pacer_tier as, found;
+	struct pacer_limiter as, found;
 
 	for (size_t k = 0; k < d->n; k++) {
 		struct draft *at = &d->at[k];
@@ -124,7 +126,7 @@ static bool goes_on(const struct change *change, struct draft_rule *d, const str
 	}
 	if (!best || outdone(d, &found, best, old))
 		return false;
-	best->tier = found;
+	best->limiter = found;
 	best->lines = draft_wanted(best, &found);
 	best->state = PLAN_KEPT;
 	return true;
@@ -138,91 +140,94 @@ static int full(const struct policy_rule *rule, bool rotate, struct policy_error
 		    "rule %s: a rule holds up to %u limits, and a new secret wants two places "
 		    "for each, those just retired included: use fewer, or unload and load, "
 		    "which draws a secret, too",
-		    rule->name, PACER_TIERS_MAX);
+		    rule->name, PACER_LIMITERS_MAX);
 	return policy_fail(error, rule->line,
 			   "rule %s: a rule holds up to %u limits, and those that this change "
 			   "retires stay until their windows have passed: apply again later, or "
 			   "in steps",
-			   rule->name, PACER_TIERS_MAX);
+			   rule->name, PACER_LIMITERS_MAX);
 }
 
-static int retire(struct draft_rule *d, const struct pacer_tier *old,
+static int retire(struct draft_rule *d, const struct pacer_limiter *old,
 		  const struct policy_rule *rule, bool rotate, struct plan *plan,
 		  struct policy_error *error)
 {
 	struct draft *to = &d->at[d->n];
 
-	if (d->n == PACER_TIERS_MAX)
+	if (d->n == PACER_LIMITERS_MAX)
 		return full(rule, rotate, error);
-	*to = (struct draft){*old, NULL, -1, -1, rule->line, 0, PLAN_RETIRED};
-	if (!to->tier.until_ns)
-		to->tier.until_ns = COMPILE_UNTIL_SET;
+	*to = (struct draft){*old, NULL, -1, -1, rule->line, 0, PLAN_DRAINING};
+	if (!to->limiter.until_ns)
+		to->limiter.until_ns = COMPILE_UNTIL_SET;
 	d->n++;
-	plan->n_retired++;
+	plan->n_draining++;
 	return 0;
 }
 
 /* Who chooses first among the new limits: what is in force, and the looser of one kind. */
-static bool chooses_before(const struct pacer_tier *a, const struct pacer_tier *b)
+static bool chooses_before(const struct pacer_limiter *a, const struct pacer_limiter *b)
 {
 	if (!a->until_ns != !b->until_ns)
 		return !a->until_ns;
 	return a->kind == b->kind ? compare(a, b) > 0 : a->kind < b->kind;
 }
 
-static void by_turn(const struct pacer_rule *old, const struct pacer_tier *turn[PACER_TIERS_MAX])
+static void by_turn(const struct pacer_rule *old,
+		    const struct pacer_limiter *turn[PACER_LIMITERS_MAX])
 {
-	for (size_t i = 0, k; i < old->n_tiers; i++) {
-		for (k = i; k && chooses_before(&old->tier[i], turn[k - 1]); k--)
+	for (size_t i = 0, k; i < old->n_limiters; i++) {
+		for (k = i; k && chooses_before(&old->limiter[i], turn[k - 1]); k--)
 			turn[k] = turn[k - 1];
-		turn[k] = &old->tier[i];
+		turn[k] = &old->limiter[i];
 	}
 }
 
-/* Under another secret a limit goes on twice: as it was, retired, and as one that begins anew. */
+/* Under another secret a limit goes on twice: as it was, draining, and as one that begins anew. */
 static int rotate(const struct change *change, struct draft_rule *d, const struct policy_rule *rule,
 		  struct plan *plan, struct policy_error *error)
 {
 	for (size_t k = 0, n = d->n; k < n; k++) {
 		struct draft *at = &d->at[k];
 
-		if (at->state == PLAN_RETIRED)
+		if (at->state == PLAN_DRAINING)
 			continue;
-		if (at->state == PLAN_KEPT && compile_hashed(&at->tier)) {
-			if (retire(d, &at->tier, rule, true, plan, error))
+		if (at->state == PLAN_KEPT && compile_hashed(&at->limiter)) {
+			if (retire(d, &at->limiter, rule, true, plan, error))
 				return -1;
-			at->state = at->tier.sets < COMPILE_MOVE_SETS ? PLAN_NEW : PLAN_MOVED;
+			at->state = at->limiter.sets < COMPILE_MOVE_SETS ? PLAN_NEW : PLAN_MOVED;
 			if (at->state == PLAN_NEW)
-				at->lines = compile_tier_lines(&at->tier);
+				at->lines = compile_limiter_lines(&at->limiter);
 		}
-		at->tier.secret = change->secret ^ 1;
+		at->limiter.secret = change->secret ^ 1;
 	}
 	return 0;
 }
 
-/* May the retired tier let through what this one, in force, has not counted or will let through? */
-static bool waits(const struct draft *d, const struct draft *retired)
+/* May the draining limit let through what this one, in force, has not counted or will let through?
+ */
+static bool waits(const struct draft *d, const struct draft *draining)
 {
-	const struct limit_kind *kind = kind_of_tier(&d->tier);
+	const struct limit_kind *kind = kind_of_limiter(&d->limiter);
 
-	return kind->beside && d->state != PLAN_RETIRED && retired->state == PLAN_RETIRED &&
-	       d->tier.kind == retired->tier.kind && keymask_same(&d->tier, &retired->tier) &&
-	       (d->state != PLAN_KEPT || kind->same_time(&d->tier, &retired->tier));
+	return kind->beside && d->state != PLAN_DRAINING && draining->state == PLAN_DRAINING &&
+	       d->limiter.kind == draining->limiter.kind &&
+	       keymask_same(&d->limiter, &draining->limiter) &&
+	       (d->state != PLAN_KEPT || kind->same_time(&d->limiter, &draining->limiter));
 }
 
-/* Tiers in the same lines agree on when a record is idle; and who has to wait for others does. */
+/* Limits in the same lines agree on when a record is idle; and who has to wait for others does. */
 static void agree(struct draft_rule *d)
 {
 	for (size_t i = 0; i < d->n; i++)
 		for (size_t k = 0; k < d->n; k++) {
-			struct pacer_tier *a = &d->at[i].tier, *b = &d->at[k].tier;
+			struct pacer_limiter *a = &d->at[i].limiter, *b = &d->at[k].limiter;
 
 			if (d->at[i].state != PLAN_NEW && d->at[k].state != PLAN_NEW &&
 			    compile_in_lines(a) && compile_in_lines(b) && a->base == b->base &&
 			    a->idle_ns < b->idle_ns)
 				a->idle_ns = b->idle_ns;
 			if (waits(&d->at[i], &d->at[k]))
-				kind_of_tier(a)->beside(a, b);
+				kind_of_limiter(a)->beside(a, b);
 		}
 }
 
@@ -230,18 +235,18 @@ int migrate_rule(const struct change *change, struct draft_rule *d, const struct
 		 struct plan *plan, struct policy_error *error)
 {
 	const struct pacer_rule *old = migrate_previous(change->previous, rule->name);
-	const struct pacer_tier *turn[PACER_TIERS_MAX];
-	bool retires[PACER_TIERS_MAX] = {false};
+	const struct pacer_limiter *turn[PACER_LIMITERS_MAX];
+	bool retires[PACER_LIMITERS_MAX] = {false};
 
 	for (size_t k = 0; k < d->n; k++)
-		d->at[k].tier.secret = change->secret;
+		d->at[k].limiter.secret = change->secret;
 	if (old)
 		by_turn(old, turn);
-	for (size_t i = 0; old && i < old->n_tiers; i++)
+	for (size_t i = 0; old && i < old->n_limiters; i++)
 		if (still_counts(change, turn[i]) && !goes_on(change, d, turn[i]))
-			retires[turn[i] - old->tier] = true;
-	for (size_t i = 0; old && i < old->n_tiers; i++)
-		if (retires[i] && retire(d, &old->tier[i], rule, false, plan, error))
+			retires[turn[i] - old->limiter] = true;
+	for (size_t i = 0; old && i < old->n_limiters; i++)
+		if (retires[i] && retire(d, &old->limiter[i], rule, false, plan, error))
 			return -1;
 	if (change->rotate && rotate(change, d, rule, plan, error))
 		return -1;

@@ -16,7 +16,7 @@ static const struct pacer_entry *entry_at(const struct pacer_line *lines, uint64
 	return line < n_lines ? &lines[line].unit[unit % PACER_LINE_UNITS].entry : NULL;
 }
 
-uint64_t occupancy_used(const struct pacer_tier *t, const struct pacer_line *lines,
+uint64_t occupancy_used(const struct pacer_limiter *t, const struct pacer_line *lines,
 			uint64_t n_lines, uint64_t now_ns, bool shared, uint64_t *capacity)
 {
 	uint64_t places = shared ? t->shared : t->sets, each = shared ? 1 : 2, used = 0;
@@ -38,7 +38,7 @@ uint64_t occupancy_used(const struct pacer_tier *t, const struct pacer_line *lin
 	return looked ? used * places / looked : 0;
 }
 
-static bool same_key(const struct pacer_tier *t, const struct policy_key *key)
+static bool same_key(const struct pacer_limiter *t, const struct policy_key *key)
 {
 	struct policy_key of = compile_key_of(t->key_id);
 
@@ -67,18 +67,18 @@ static bool same_rate(const struct pacer_rate *rate, const struct policy_limit *
 	       wanted.burst_ns - rate->burst_ns <= CLOCK_COARSEST_NS;
 }
 
-const struct pacer_tier *occupancy_tier(const struct pacer_rule *rule,
-					const struct policy_limit *limit)
+const struct pacer_limiter *occupancy_limiter(const struct pacer_rule *rule,
+					      const struct policy_limit *limit)
 {
-	for (size_t k = 0; k < rule->n_tiers && k < PACER_TIERS_MAX; k++) {
-		const struct pacer_tier *t = &rule->tier[k];
+	for (size_t k = 0; k < rule->n_limiters && k < PACER_LIMITERS_MAX; k++) {
+		const struct pacer_limiter *t = &rule->limiter[k];
 
 		if (t->until_ns || !same_key(t, &limit->key))
 			continue;
-		if (limit->kind == LIMIT_WINDOW && t->kind == PACER_TIER_RECORD &&
+		if (limit->kind == LIMIT_WINDOW && t->kind == PACER_LIMITER_WINDOW &&
 		    same_window(&t->window, limit))
 			return t;
-		if (limit->kind == LIMIT_RATE && t->kind == PACER_TIER_RATE &&
+		if (limit->kind == LIMIT_RATE && t->kind == PACER_LIMITER_RATE &&
 		    same_rate(&t->rate, limit))
 			return t;
 	}

@@ -17,14 +17,14 @@
 #define OCCUPANCY_SETS 16384u
 
 /*
- * Entries of the tier's table that hold something at now_ns, and in *capacity how many there are:
+ * Entries of the limit's table that hold something at now_ns, and in *capacity how many there are:
  * of those that keys have for themselves, or of those that they share.
  */
-uint64_t occupancy_used(const struct pacer_tier *tier, const struct pacer_line *lines,
+uint64_t occupancy_used(const struct pacer_limiter *limiter, const struct pacer_line *lines,
 			uint64_t n_lines, uint64_t now_ns, bool shared, uint64_t *capacity);
 
-/* The tier that carries out this window or rate of the rule; NULL: it is of another kind. */
-const struct pacer_tier *occupancy_tier(const struct pacer_rule *rule,
-					const struct policy_limit *limit);
+/* The limit that carries out this window or rate of the rule; NULL: it is of another kind. */
+const struct pacer_limiter *occupancy_limiter(const struct pacer_rule *rule,
+					      const struct policy_limit *limit);
 
 #endif

@@ -8,13 +8,13 @@
 
 #include "config/policy.h"
 
-/* Moved: new, and in the lines of a retired one, under another secret. */
-enum plan_state { PLAN_NEW, PLAN_KEPT, PLAN_RETIRED, PLAN_MOVED };
+/* Moved: new, and in the lines of a draining one, under another secret. */
+enum plan_state { PLAN_NEW, PLAN_KEPT, PLAN_DRAINING, PLAN_MOVED };
 
 /* What became of one limit. */
 struct plan_limit {
 	size_t rule, limit; /* in the policy */
-	uint32_t tier;	    /* of the rule */
+	uint32_t limiter;   /* of the rule */
 	enum plan_state state;
 };
 
@@ -28,11 +28,11 @@ struct plan_pool {
 
 struct plan {
 	uint64_t lines;		/* of the table */
-	uint64_t lines_used;	/* by this policy's tiers, the retired ones included */
+	uint64_t lines_used;	/* by this policy's limits, the draining ones included */
 	uint64_t resolution_ns; /* that the limits include; 0 with the exact clock */
 	struct plan_limit limit[PACER_RULES_MAX * POLICY_LIMITS_MAX];
 	size_t n_limits;
-	size_t n_retired;
+	size_t n_draining;
 	struct plan_pool pool[PACER_POOLS_MAX]; /* as in the policy */
 	size_t n_pools;
 	enum plan_state bans; /* of the table of bans, if there is one */

@@ -14,7 +14,7 @@ _Static_assert(sizeof(struct tally_key) % 4 == 0, "a key has no padding that cou
 
 /* --- keys ----------------------------------------------------------------------------------- */
 
-struct tally_key tally_key_of(const struct pacer_tier *t, const struct policy_key *kind,
+struct tally_key tally_key_of(const struct pacer_limiter *t, const struct policy_key *kind,
 			      const struct pacer_packet *pkt)
 {
 	static const uint32_t four[] = {PACER_WORD_SADDR, PACER_WORD_DADDR, PACER_WORD_PORTS,
@@ -37,7 +37,7 @@ static const char *address_text(const struct pacer_packet *pkt, uint32_t word,
 {
 	bool four = pkt->family == PACER_FAMILY_4;
 	uint8_t len = four ? kind->len4 : kind->len6, whole = four ? 32 : 128;
-	/* A kind that was read of a damaged table may claim more than there is. */
+	/* A kind that was read of a damaged table may lock more than there is. */
 	struct prefix prefix = {.family = four ? 4 : 6, .len = len < whole ? len : whole};
 
 	for (uint32_t bit = 0; bit < prefix.len; bit++)

@@ -33,8 +33,8 @@ struct tally {
 	uint64_t lost; /* calls of tally_put that found no room */
 };
 
-/* The packet's key under this limit, which is the tier's. */
-struct tally_key tally_key_of(const struct pacer_tier *tier, const struct policy_key *kind,
+/* The packet's key under this limit, which is the limit's. */
+struct tally_key tally_key_of(const struct pacer_limiter *limiter, const struct policy_key *kind,
 			      const struct pacer_packet *pkt);
 
 /* "192.0.2.1", "192.0.2.0/24", "all", "src dport", "src>dst proto sport dport". Returns buf. */

@@ -42,8 +42,8 @@ static uint64_t lease_ns_of(const struct pacer_throttle_params *p)
 }
 
 /* What would do in place of too many buckets: the threshold alone, or max_cooldown alone. */
-static int too_many_buckets(const struct pacer_throttle_params *p, const struct throttle_place *at,
-			    struct policy_error *error)
+static int too_many_buckets(const struct pacer_throttle_params *p,
+			    const struct throttle_ring_index *at, struct policy_error *error)
 {
 	uint64_t open_ns = p->max_cooldown_ns - p->cooldown_ns;
 	uint64_t cool_ns = p->cooldown_ns + p->resolution_ns;
@@ -71,7 +71,7 @@ static int too_many_buckets(const struct pacer_throttle_params *p, const struct 
 					: "a larger threshold and a larger max_cooldown");
 }
 
-int throttle_profile(const struct policy_throttle *throttle, const struct throttle_place *at,
+int throttle_profile(const struct policy_throttle *throttle, const struct throttle_ring_index *at,
 		     uint32_t cpus, uint64_t resolution_ns, struct pacer_throttle_profile *profile,
 		     struct policy_error *error)
 {
@@ -122,9 +122,9 @@ uint32_t throttle_elsewhere(const struct pacer_throttle_profile *profile, uint32
 /* --- states --------------------------------------------------------------------------------- */
 
 /* Do this target's uses of the time before its end still count? */
-static bool counts(const struct pacer_former *former, uint64_t now_ns)
+static bool counts(const struct pacer_draining *draining, uint64_t now_ns)
 {
-	return former->until_ns > now_ns;
+	return draining->until_ns > now_ns;
 }
 
 void throttle_survey(const struct pacer_policy *bin, uint64_t now_ns,
@@ -132,14 +132,14 @@ void throttle_survey(const struct pacer_policy *bin, uint64_t now_ns,
 {
 	memset(states, 0, sizeof(*states));
 	for (size_t r = 0; bin && r < PACER_RULES_MAX; r++)
-		for (size_t k = 0; k < bin->rule[r].n_tiers; k++)
-			if (!compile_in_lines(&bin->rule[r].tier[k]))
-				states->taken[bin->rule[r].tier[k].base] = true;
+		for (size_t k = 0; k < bin->rule[r].n_limiters; k++)
+			if (!compile_in_lines(&bin->rule[r].limiter[k]))
+				states->taken[bin->rule[r].limiter[k].base] = true;
 	for (size_t i = 0; bin && i < PACER_POOLS_MAX; i++)
 		for (size_t k = 0; k < bin->pool[i].n; k++)
 			states->taken[bin->pool[i].state[k]] = true;
 	for (size_t i = 0; bin && i < PACER_THROTTLES; i++)
-		states->taken[i] |= counts(&bin->former[i], now_ns);
+		states->taken[i] |= counts(&bin->draining[i], now_ns);
 }
 
 int throttle_take(struct throttle_states *states, int line, struct policy_error *error)
@@ -173,8 +173,8 @@ static int state_of(const struct pacer_policy *old, uint8_t kind, uint32_t id, u
 			if (old->pool[i].kind == kind && old->pool[i].target[k] == id)
 				return old->pool[i].state[k];
 	for (size_t i = 0; old && i < PACER_THROTTLES; i++)
-		if (old->former[i].kind == kind && old->former[i].target == id &&
-		    counts(&old->former[i], now_ns))
+		if (old->draining[i].kind == kind && old->draining[i].target == id &&
+		    counts(&old->draining[i], now_ns))
 			return i;
 	return -1;
 }
@@ -193,7 +193,7 @@ static int pool_profile(const struct policy_pool *pool, size_t index,
 			struct policy_error *error)
 {
 	struct policy_throttle each = pool->throttle;
-	struct throttle_place at = {pool->line, "", pool->n};
+	struct throttle_ring_index at = {pool->line, "", pool->n};
 
 	snprintf(at.path, sizeof(at.path), "pools[%zu]", index);
 	each.uses = pool->each;
@@ -251,12 +251,12 @@ static uint32_t turn_of(const struct policy_pool *pool, const struct compile_pre
 }
 
 /* What is in no pool is remembered in the place of its state, for the longer of two times. */
-static void leave(struct pacer_policy *bin, const struct pacer_former *former)
+static void leave(struct pacer_policy *bin, const struct pacer_draining *draining)
 {
-	struct pacer_former *at = &bin->former[former->state];
+	struct pacer_draining *at = &bin->draining[draining->state];
 
-	if (!has_state(bin, former->state) && at->until_ns < former->until_ns)
-		*at = *former;
+	if (!has_state(bin, draining->state) && at->until_ns < draining->until_ns)
+		*at = *draining;
 }
 
 /* The targets of *from that *bin does not have. until_ns as in plan.h. */
@@ -266,7 +266,7 @@ static void leave_all(struct pacer_policy *bin, const struct pacer_policy *from,
 		for (size_t k = 0; k < from->pool[i].n; k++) {
 			uint64_t memory_ns = throttle_memory_ns(&from->pool[i].throttle);
 
-			leave(bin, &(struct pacer_former){
+			leave(bin, &(struct pacer_draining){
 				       .until_ns = pacer_throttle_sum(until_ns, memory_ns),
 				       .memory_ns = memory_ns,
 				       .target = from->pool[i].target[k],
@@ -276,11 +276,11 @@ static void leave_all(struct pacer_policy *bin, const struct pacer_policy *from,
 		}
 }
 
-static void keep_former(const struct pacer_policy *old, uint64_t now_ns, struct pacer_policy *bin)
+static void keep_draining(const struct pacer_policy *old, uint64_t now_ns, struct pacer_policy *bin)
 {
 	for (size_t i = 0; i < PACER_THROTTLES; i++)
-		if (counts(&old->former[i], now_ns))
-			leave(bin, &old->former[i]);
+		if (counts(&old->draining[i], now_ns))
+			leave(bin, &old->draining[i]);
 	leave_all(bin, old, COMPILE_UNTIL_SET);
 }
 
@@ -293,9 +293,9 @@ void compile_keep_targets(struct pacer_policy *into, const struct pacer_policy *
 void compile_time_targets(struct pacer_policy *bin, uint64_t now_ns)
 {
 	for (size_t i = 0; i < PACER_THROTTLES; i++)
-		if (bin->former[i].until_ns == COMPILE_UNTIL_SET)
-			bin->former[i].until_ns =
-			    pacer_throttle_sum(now_ns, bin->former[i].memory_ns);
+		if (bin->draining[i].until_ns == COMPILE_UNTIL_SET)
+			bin->draining[i].until_ns =
+			    pacer_throttle_sum(now_ns, bin->draining[i].memory_ns);
 }
 
 int throttle_pools(const struct policy *policy, const struct compile_previous *previous,
@@ -318,6 +318,6 @@ int throttle_pools(const struct policy *policy, const struct compile_previous *p
 	}
 	plan->n_pools = policy->n_pools;
 	if (old)
-		keep_former(old, host->now_ns, bin);
+		keep_draining(old, host->now_ns, bin);
 	return 0;
 }

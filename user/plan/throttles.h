@@ -17,14 +17,14 @@
 #include "plan/plan.h"
 
 /* Where a throttle stands in the policy: for an error, and for its units. */
-struct throttle_place {
+struct throttle_ring_index {
 	int line;
 	char path[64];	  /* "rules[0].limits[3]" */
 	uint32_t targets; /* that share its threshold; 1 but for a pool */
 };
 
 /* Fill *profile, or *error where too many buckets would be needed. */
-int throttle_profile(const struct policy_throttle *throttle, const struct throttle_place *at,
+int throttle_profile(const struct policy_throttle *throttle, const struct throttle_ring_index *at,
 		     uint32_t cpus, uint64_t resolution_ns, struct pacer_throttle_profile *profile,
 		     struct policy_error *error);
 

@@ -103,14 +103,14 @@ static void close_bench(struct bench *b)
 static void judge(struct bench *b, uint32_t source)
 {
 	struct policy_error error;
-	struct replay_fate fate;
+	struct replay_judged judged;
 
 	/* In one store, as the parser loads it: see bench.bpf.c. */
 	source = htonl(NETWORK | source);
 	memcpy(b->data + SADDR_AT, &source, sizeof(source));
 	b->frame.time_ns += STEP_NS;
-	(void)replay_judge(b->replay, &b->frame, &fate, &error);
-	b->denied += pacer_outcome_reason(fate.outcome) != PACER_ADMIT;
+	(void)replay_judge(b->replay, &b->frame, &judged, &error);
+	b->denied += pacer_outcome_reason(judged.outcome) != PACER_ADMIT;
 	b->judged++;
 }
 

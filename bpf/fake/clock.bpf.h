@@ -8,22 +8,22 @@
 
 #include <bpf/bpf_helpers.h>
 
-volatile __u64 pacer_given_ns SEC(".data.clock") = 1;
-volatile __u64 pacer_given_len SEC(".data.length") = 0; /* 0: the length of the packet */
+volatile __u64 pacer_fake_ns SEC(".data.clock") = 1;
+volatile __u64 pacer_fake_len SEC(".data.length") = 0; /* 0: the length of the packet */
 
 static __always_inline __u64 pacer_clock(int exact)
 {
 	(void)exact;
-	return pacer_given_ns;
+	return pacer_fake_ns;
 }
 
-static __always_inline __u64 given_len(struct xdp_md *ctx)
+static __always_inline __u64 fake_len(struct xdp_md *ctx)
 {
-	__u64 len = pacer_given_len;
+	__u64 len = pacer_fake_len;
 
 	return len ? len : bpf_xdp_get_buff_len(ctx);
 }
 
-#define bpf_xdp_get_buff_len(ctx) given_len(ctx)
+#define bpf_xdp_get_buff_len(ctx) fake_len(ctx)
 
 #endif

@@ -20,7 +20,7 @@ static int is_allowed(const struct pacer_packet *pkt, uint64_t now_ns);
 #define TEXT_MAX 65536
 
 static struct prog prog;
-static volatile uint64_t *given_ns;
+static volatile uint64_t *fake_ns;
 static int cpu; /* that both run on */
 static struct pacer_policy policy;
 static struct pacer_line *lines;
@@ -264,16 +264,16 @@ static void same(const struct frame *f, uint64_t now_ns, const char *text)
 	struct pacer_frame frame = {f->b, f->b + f->n, f->n, now_ns};
 	struct pacer_walk walk = {.state = &state};
 	uint32_t outcome, reason, action = pacer_path(&frame, &walk, &outcome);
-	struct prog_fate fate;
+	struct prog_judged judged;
 
-	*given_ns = now_ns;
-	fate = prog_fate(&prog, f->b, f->n);
+	*fake_ns = now_ns;
+	judged = prog_judged(&prog, f->b, f->n);
 	reason = pacer_outcome_reason(outcome);
-	if (fate.verdict != action || pacer_outcome_reason(fate.outcome) != reason)
+	if (judged.verdict != action || pacer_outcome_reason(judged.outcome) != reason)
 		fail_msg("at %llu: the kernel says verdict %u, reason %u, and user space %u, %u; "
 			 "under\n%s",
-			 (unsigned long long)now_ns, fate.verdict,
-			 pacer_outcome_reason(fate.outcome), action, reason, text);
+			 (unsigned long long)now_ns, judged.verdict,
+			 pacer_outcome_reason(judged.outcome), action, reason, text);
 	same_counters(text);
 	if (memcmp(lines, prog.lines, prog.n_lines * sizeof(*lines)))
 		fail_msg("at %llu, reason %u: the tables differ; under\n%s",
@@ -283,16 +283,17 @@ static void same(const struct frame *f, uint64_t now_ns, const char *text)
 			 (unsigned long long)now_ns, reason, text);
 }
 
-/* As a change of policy leaves it: counters in any order, some tiers retired until a time. */
+/* As a change of policy leaves it: counters in any order, some limits draining until a time. */
 static void change_some(uint64_t now_ns)
 {
 	uint32_t r, i;
 
 	for (r = 0; r < PACER_RULES_MAX; r++) {
 		policy.rule[r].counter = PACER_COUNTERS_MAX - 1 - r;
-		for (i = 0; i < policy.rule[r].n_tiers; i++)
+		for (i = 0; i < policy.rule[r].n_limiters; i++)
 			if (draw() % 8 == 0)
-				policy.rule[r].tier[i].until_ns = now_ns + magnitude(1, 1ull << 34);
+				policy.rule[r].limiter[i].until_ns =
+				    now_ns + magnitude(1, 1ull << 34);
 	}
 }
 
@@ -364,12 +365,12 @@ static int setup(void **state)
 	cpu = sched_getcpu();
 	CPU_SET(cpu, &one);
 	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
-	snprintf(path, sizeof(path), "%s/prog/pacer_given.bpf.o", build);
+	snprintf(path, sizeof(path), "%s/prog/pacer_fake.bpf.o", build);
 	libbpf_set_print(prog_print);
 	obj = bpf_object__open_file(path, NULL);
 	assert_non_null(obj);
 	prog_load(&prog, obj, PROG_LINES);
-	given_ns = prog_mmap(obj, ".data.clock");
+	fake_ns = prog_mmap(obj, ".data.clock");
 	oracle_seed(50);
 	for (i = 0; i < PACER_SECRETS; i++)
 		prog.control->secret[0][i] = draw();

@@ -16,35 +16,35 @@
  * Concurrency: one thread. Memory: the policy's table once more; nothing grows with the capture or
  * its keys.
  */
-#ifndef PACER_LEAST_H
-#define PACER_LEAST_H
+#ifndef PACER_SMALLEST_H
+#define PACER_SMALLEST_H
 
 #include "offline/capture.h"
 
-enum least_state {
-	LEAST_FOUND,
-	LEAST_ANY,	/* nothing came, or no two packets of a key: any limit denies nothing */
-	LEAST_NONE,	/* no limit can be so loose */
-	LEAST_UNSETTLED /* the capture would have to be read again, and cannot be */
+enum smallest_state {
+	SMALLEST_FOUND,
+	SMALLEST_ANY,	   /* nothing came, or no two packets of a key: any limit denies nothing */
+	SMALLEST_NONE,	   /* no limit can be so loose */
+	SMALLEST_UNSETTLED /* the capture would have to be read again, and cannot be */
 };
 
-struct least_limit {
-	enum least_state state;
+struct smallest_limit {
+	enum smallest_state state;
 	uint64_t value; /* ns, packets, bytes or uses */
 };
 
-struct least;
+struct smallest;
 
 /* NULL with *error filled. `policy` has to stay. */
-struct least *least_open(const struct policy *policy, struct policy_error *error);
-int least_feed(struct least *l, const struct replay_frame *frame, struct policy_error *error);
+struct smallest *smallest_open(const struct policy *policy, struct policy_error *error);
+int smallest_feed(struct smallest *l, const struct replay_frame *frame, struct policy_error *error);
 
 /* After the last frame; reads the capture again where it has to and can. 0, or -1 with
  * *error filled.
  */
-int least_settle(struct least *l, struct capture *c, struct policy_error *error);
+int smallest_settle(struct smallest *l, struct capture *c, struct policy_error *error);
 
-struct least_limit least_of(const struct least *l, uint32_t rule, uint32_t limit);
-void least_close(struct least *l);
+struct smallest_limit smallest_of(const struct smallest *l, uint32_t rule, uint32_t limit);
+void smallest_close(struct smallest *l);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "offline/least.h"
+#include "offline/smallest.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #define READINGS_MAX 6 /* values that move the state settle in two or three */
 
-struct least {
+struct smallest {
 	const struct policy *policy; /* the operator's */
 	struct policy guess;	     /* the same with the limits that this reading is under */
 	struct judge judge;
@@ -28,7 +28,7 @@ struct least {
  * leases more uses the more it has) begins with what the reading before has found. But for the
  * first reading, which finds about how many it takes.
  */
-static bool tighten(struct least *l, bool first)
+static bool tighten(struct smallest *l, bool first)
 {
 	bool any = false;
 
@@ -38,7 +38,7 @@ static bool tighten(struct least *l, bool first)
 		const struct plan_limit *at = &l->judge.plan->limit[i];
 		const struct limit_kind *kind =
 		    limit_kind_of(&l->policy->rule[at->rule].limit[at->limit]);
-		struct pacer_tier *t = &l->judge.bin->rule[at->rule].tier[at->tier];
+		struct pacer_limiter *t = &l->judge.bin->rule[at->rule].limiter[at->limiter];
 
 		any |= kind->shaped_by_value;
 		if (first || !kind->shaped_by_value)
@@ -47,26 +47,26 @@ static bool tighten(struct least *l, bool first)
 	return any;
 }
 
-/* Is the packet denied for this reason by this tier alone? */
-static bool denies(const struct least *l, const struct replay_frame *frame,
-		   const struct replay_fate *fate)
+/* Is the packet denied for this reason by this limit alone? */
+static bool denies(const struct smallest *l, const struct replay_frame *frame,
+		   const struct replay_judged *judged)
 {
-	return replay_peek(l->judge.replay, &fate->pkt, pacer_outcome_rule(fate->outcome),
-			   pacer_outcome_tier(fate->outcome),
-			   frame->now_ns) == pacer_outcome_reason(fate->outcome);
+	return replay_peek(l->judge.replay, &judged->pkt, pacer_outcome_rule(judged->outcome),
+			   pacer_outcome_limiter(judged->outcome),
+			   frame->now_ns) == pacer_outcome_reason(judged->outcome);
 }
 
 /* The value nearest to what is denied that lets the packet in. False: there is none. */
-static bool loosen_tier(const struct least *l, const struct replay_frame *frame,
-			const struct replay_fate *fate, struct pacer_tier *t,
-			const struct limit_kind *kind)
+static bool loosen_limiter(const struct smallest *l, const struct replay_frame *frame,
+			   const struct replay_judged *judged, struct pacer_limiter *t,
+			   const struct limit_kind *kind)
 {
 	uint64_t shut = kind->value(t), open = kind->enough(t, frame->len_bytes);
 
 	if (open > kind->most(t)) {
 		open = kind->most(t);
 		kind->tune(t, open);
-		if (open <= shut || denies(l, frame, fate)) {
+		if (open <= shut || denies(l, frame, judged)) {
 			kind->tune(t, shut);
 			return false;
 		}
@@ -76,7 +76,7 @@ static bool loosen_tier(const struct least *l, const struct replay_frame *frame,
 		    open > shut ? shut + (open - shut) / 2 : open + (shut - open) / 2;
 
 		kind->tune(t, between);
-		if (denies(l, frame, fate))
+		if (denies(l, frame, judged))
 			shut = between;
 		else
 			open = between;
@@ -85,32 +85,33 @@ static bool loosen_tier(const struct least *l, const struct replay_frame *frame,
 	return true;
 }
 
-static void loosen(struct least *l, const struct replay_frame *frame,
-		   const struct replay_fate *fate)
+static void loosen(struct smallest *l, const struct replay_frame *frame,
+		   const struct replay_judged *judged)
 {
-	uint32_t rule = pacer_outcome_rule(fate->outcome);
-	struct pacer_tier *t = &l->judge.bin->rule[rule].tier[pacer_outcome_tier(fate->outcome)];
-	const struct limit_kind *kind = kind_of_reason(pacer_outcome_reason(fate->outcome));
+	uint32_t rule = pacer_outcome_rule(judged->outcome);
+	struct pacer_limiter *t =
+	    &l->judge.bin->rule[rule].limiter[pacer_outcome_limiter(judged->outcome)];
+	const struct limit_kind *kind = kind_of_reason(pacer_outcome_reason(judged->outcome));
 
 	if (!kind)
 		l->hopeless[rule] = true;
-	if (!kind || !loosen_tier(l, frame, fate, t, kind))
-		l->beyond[rule][judge_limit_of(&l->judge, fate)] = true;
+	if (!kind || !loosen_limiter(l, frame, judged, t, kind))
+		l->beyond[rule][judge_limit_of(&l->judge, judged)] = true;
 }
 
 /* Each limit of the rule may deny in turn. */
-int least_feed(struct least *l, const struct replay_frame *frame, struct policy_error *error)
+int smallest_feed(struct smallest *l, const struct replay_frame *frame, struct policy_error *error)
 {
-	struct replay_fate fate;
+	struct replay_judged judged;
 	uint32_t rule = 0;
 
 	for (int i = 0; i < 2 * POLICY_LIMITS_MAX; i++) {
-		if (replay_judge(l->judge.replay, frame, &fate, error))
+		if (replay_judge(l->judge.replay, frame, &judged, error))
 			return -1;
-		rule = pacer_outcome_rule(fate.outcome);
-		if (!judge_denied(&fate) || l->beyond[rule][judge_limit_of(&l->judge, &fate)])
+		rule = pacer_outcome_rule(judged.outcome);
+		if (!judge_denied(&judged) || l->beyond[rule][judge_limit_of(&l->judge, &judged)])
 			return 0;
-		loosen(l, frame, &fate);
+		loosen(l, frame, &judged);
 	}
 	l->hopeless[rule] = true;
 	return 0;
@@ -119,24 +120,24 @@ int least_feed(struct least *l, const struct replay_frame *frame, struct policy_
 /* --- from reading to reading ---------------------------------------------------------------- */
 
 /* The operator's limit, in ns, packets or bytes, as the last reading left it. */
-static uint64_t value_of(const struct least *l, uint32_t rule, uint32_t limit)
+static uint64_t value_of(const struct smallest *l, uint32_t rule, uint32_t limit)
 {
 	return limit_kind_of(&l->policy->rule[rule].limit[limit])
-	    ->value(judge_tier(&l->judge, rule, limit));
+	    ->value(judge_limiter(&l->judge, rule, limit));
 }
 
 /* Has nothing come to it, or no two packets of a key? */
-static bool untouched(const struct limit_kind *kind, const struct pacer_tier *t, uint64_t value)
+static bool untouched(const struct limit_kind *kind, const struct pacer_limiter *t, uint64_t value)
 {
 	return kind->by_time ? value >= kind->most(t) / 2 : !value;
 }
 
 /* What the next reading is under: what was found, and where that counted too small, more. */
-static void guess_limit(struct least *l, uint32_t rule, uint32_t limit, struct policy_limit *to)
+static void guess_limit(struct smallest *l, uint32_t rule, uint32_t limit, struct policy_limit *to)
 {
 	const struct policy_limit *from = &l->policy->rule[rule].limit[limit];
 	const struct limit_kind *kind = limit_kind_of(from);
-	const struct pacer_tier *t = judge_tier(&l->judge, rule, limit);
+	const struct pacer_limiter *t = judge_limiter(&l->judge, rule, limit);
 	uint64_t value = value_of(l, rule, limit);
 
 	l->idle[rule][limit] |= kind->shaped_by_value && !value;
@@ -148,7 +149,7 @@ static void guess_limit(struct least *l, uint32_t rule, uint32_t limit, struct p
 		*kind->value_of(to) = value;
 }
 
-static void guess(struct least *l)
+static void guess(struct smallest *l)
 {
 	for (uint32_t rule = 0; rule < l->policy->n_rules; rule++)
 		for (uint32_t k = 0; k < l->policy->rule[rule].n_limits; k++)
@@ -160,9 +161,9 @@ static void erase(struct pacer_policy *bin)
 {
 	for (uint32_t i = 0; i < PACER_RULES_MAX; i++) {
 		bin->rule[i].ban_ns = 0;
-		for (uint32_t k = 0; k < PACER_TIERS_MAX; k++) {
-			struct pacer_tier *t = &bin->rule[i].tier[k];
-			const struct limit_kind *kind = kind_of_tier(t);
+		for (uint32_t k = 0; k < PACER_LIMITERS_MAX; k++) {
+			struct pacer_limiter *t = &bin->rule[i].limiter[k];
+			const struct limit_kind *kind = kind_of_limiter(t);
 
 			t->gap_ns = 0;
 			if (kind && !kind->shaped_by_value)
@@ -187,7 +188,7 @@ static bool same_layout(const struct pacer_policy *a, const struct pacer_policy 
 }
 
 /* A judge under the guess in place of the last one; *settled: its state lies as that one's. */
-static int open_next(struct least *l, bool *settled, struct policy_error *error)
+static int open_next(struct smallest *l, bool *settled, struct policy_error *error)
 {
 	struct judge next;
 
@@ -208,19 +209,19 @@ static int open_next(struct least *l, bool *settled, struct policy_error *error)
 	return 0;
 }
 
-static int read_again(struct least *l, struct capture *c, struct policy_error *error)
+static int read_again(struct smallest *l, struct capture *c, struct policy_error *error)
 {
 	struct replay_frame frame;
 
 	if (capture_again(c, error))
 		return -1;
 	while (capture_next(c, &frame) == 1)
-		if (least_feed(l, &frame, error))
+		if (smallest_feed(l, &frame, error))
 			return -1;
 	return 0;
 }
 
-int least_settle(struct least *l, struct capture *c, struct policy_error *error)
+int smallest_settle(struct smallest *l, struct capture *c, struct policy_error *error)
 {
 	for (int reading = 1; reading <= READINGS_MAX; reading++) {
 		if (open_next(l, &l->settled, error))
@@ -236,24 +237,24 @@ int least_settle(struct least *l, struct capture *c, struct policy_error *error)
 
 /* --- what is asked for ---------------------------------------------------------------------- */
 
-struct least_limit least_of(const struct least *l, uint32_t rule, uint32_t limit)
+struct smallest_limit smallest_of(const struct smallest *l, uint32_t rule, uint32_t limit)
 {
 	const struct limit_kind *kind = limit_kind_of(&l->policy->rule[rule].limit[limit]);
-	struct least_limit least = {LEAST_FOUND, value_of(l, rule, limit)};
+	struct smallest_limit smallest = {SMALLEST_FOUND, value_of(l, rule, limit)};
 
 	if (!l->settled)
-		least.state = LEAST_UNSETTLED;
-	else if (l->hopeless[rule] || l->beyond[rule][limit] || (kind->by_time && !least.value))
-		least.state = LEAST_NONE;
+		smallest.state = SMALLEST_UNSETTLED;
+	else if (l->hopeless[rule] || l->beyond[rule][limit] || (kind->by_time && !smallest.value))
+		smallest.state = SMALLEST_NONE;
 	else if (l->idle[rule][limit] ||
-		 untouched(kind, judge_tier(&l->judge, rule, limit), least.value))
-		least.state = LEAST_ANY;
-	return least;
+		 untouched(kind, judge_limiter(&l->judge, rule, limit), smallest.value))
+		smallest.state = SMALLEST_ANY;
+	return smallest;
 }
 
-struct least *least_open(const struct policy *policy, struct policy_error *error)
+struct smallest *smallest_open(const struct policy *policy, struct policy_error *error)
 {
-	struct least *l = calloc(1, sizeof(*l));
+	struct smallest *l = calloc(1, sizeof(*l));
 	size_t rules = policy->n_rules * sizeof(*policy->rule);
 
 	*error = (struct policy_error){.text = "replay: no memory"};
@@ -275,7 +276,7 @@ struct least *least_open(const struct policy *policy, struct policy_error *error
 	return NULL;
 }
 
-void least_close(struct least *l)
+void smallest_close(struct smallest *l)
 {
 	if (!l)
 		return;

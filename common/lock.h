@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Purpose: one word that locks a line of state. It says whose line it is, where
+ * its ring stands, and whether a CPU is changing it.
+ *
+ *   bit 0       held
+ *   bits 1-6    cursor: the ring's current slot
+ *   bits 7-15   sequence, raised by every change
+ *   bits 16-31  tag of the key; 0: nobody's
+ *
+ * Concurrency: pacer_lock_take makes the caller the only writer until it
+ * releases. Readers take no lock. They read the word, then the line, then the
+ * word again. What they read was whole if the word is the same and not held.
+ * The sequence is short: a reader that sleeps through exactly 512 changes does
+ * not notice. So a reader may deny by what it found, but to admit it has to
+ * compare again under the lock (pacer_entry_commit_seen). On machines that reorder
+ * loads this can happen more often, with the same result.
+ *
+ * Error: if a lock cannot be had within PACER_SPINS looks, the packet is
+ * denied as contended.
+ */
+#ifndef PACER_LOCK_H
+#define PACER_LOCK_H
+
+#include "abi.h"
+
+#ifndef PACER_SPINS
+#define PACER_SPINS 256
+#endif
+
+#define PACER_LOCK_HELD	   1u
+#define PACER_LOCK_CURSOR  0x7eu
+#define PACER_LOCK_SEQ	   0xff80u
+#define PACER_LOCK_SEQ_ONE 0x80u
+
+_Static_assert((PACER_LOCK_HELD ^ PACER_LOCK_CURSOR ^ PACER_LOCK_SEQ) == 0xffff,
+	       "the tag is above all of them");
+_Static_assert(PACER_RING_MAX <= PACER_LOCK_CURSOR / 2 + 1, "every slot has a cursor");
+_Static_assert(PACER_LOCK_SEQ / PACER_LOCK_SEQ_ONE + 1 == 512, "exactly 512 changes");
+
+enum pacer_lock_result { PACER_LOCK_TAKEN, PACER_LOCK_OTHER, PACER_LOCK_BUSY };
+
+PACER_INLINE __u32 pacer_lock_tag(__u32 word)
+{
+	return word >> 16;
+}
+
+PACER_INLINE __u32 pacer_lock_cursor(__u32 word)
+{
+	return (word & PACER_LOCK_CURSOR) >> 1;
+}
+
+/* Sets the tag (0 to 65535) and the cursor (0 to 63) in the word. */
+PACER_INLINE __u32 pacer_lock_set(__u32 word, __u32 tag, __u32 cursor)
+{
+	return (word & (PACER_LOCK_SEQ | PACER_LOCK_HELD)) | (tag << 16) | (cursor << 1);
+}
+
+#define PACER_LOCK_ANY 0x10000u /* instead of a tag: any tag */
+
+/* One look: BUSY if the line is held, or if another CPU took it just now. */
+PACER_INLINE PACER_MUST_USE enum pacer_lock_result pacer_lock_try(__u32 *lock, __u32 tag,
+								  __u32 *word)
+{
+	__u32 seen = pacer_load(lock);
+
+	if (tag != PACER_LOCK_ANY && pacer_lock_tag(seen) != tag)
+		return PACER_LOCK_OTHER;
+	if (seen & PACER_LOCK_HELD || pacer_cas(lock, seen, seen | PACER_LOCK_HELD) != seen)
+		return PACER_LOCK_BUSY;
+	*word = seen | PACER_LOCK_HELD;
+	return PACER_LOCK_TAKEN;
+}
+
+/* All looks after the first. */
+PACER_GLOBAL PACER_MUST_USE int pacer_lock_spin(__u32 *lock, __u32 tag, __u32 *word)
+{
+	int i;
+
+	if (!lock || !word)
+		return PACER_LOCK_OTHER;
+	for (i = 1; i < PACER_SPINS; i++) {
+		enum pacer_lock_result result = pacer_lock_try(lock, tag, word);
+
+		if (result != PACER_LOCK_BUSY)
+			return result;
+	}
+	return PACER_LOCK_BUSY;
+}
+
+/*
+ * Takes the line if its tag is `tag`, or with any tag. *word is the word in memory then: the word
+ * found, with the held bit set. BUSY after PACER_SPINS looks.
+ */
+PACER_INLINE PACER_MUST_USE enum pacer_lock_result pacer_lock_take(__u32 *lock, __u32 tag,
+								   __u32 *word)
+{
+	int result = pacer_lock_try(lock, tag, word);
+
+	if (result == PACER_LOCK_BUSY)
+		result = pacer_lock_spin(lock, tag, word);
+	if (result == PACER_LOCK_TAKEN)
+		return PACER_LOCK_TAKEN;
+	return result == PACER_LOCK_BUSY ? PACER_LOCK_BUSY : PACER_LOCK_OTHER;
+}
+
+/* Gives the line back unchanged. Only for its holder. */
+PACER_INLINE void pacer_lock_cancel(__u32 *lock, __u32 word)
+{
+	pacer_release(lock, word & ~PACER_LOCK_HELD);
+}
+
+/* Raises the sequence in the word. */
+PACER_INLINE __u32 pacer_lock_next(__u32 word)
+{
+	return (word & ~PACER_LOCK_SEQ) | ((word + PACER_LOCK_SEQ_ONE) & PACER_LOCK_SEQ);
+}
+
+/* Gives the line back changed, so that readers notice. Only for its holder. */
+PACER_INLINE void pacer_lock_release(__u32 *lock, __u32 word)
+{
+	pacer_release(lock, pacer_lock_next(word) & ~PACER_LOCK_HELD);
+}
+
+#endif
