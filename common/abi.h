@@ -43,6 +43,8 @@
 #define PACER_CPUS_MAX	   8u  /* that can be targets if no loader sized the map */
 #define PACER_SOCKETS_MAX  64u /* numbers of sockets that can be targets */
 #define PACER_BAN_WAYS	   4u  /* entries of a set of the ban table */
+#define PACER_BAN_SOURCE   0u  /* for a rule's id: none has it */
+#define PACER_BAN_LENGTHS  4u  /* of banned prefixes, of a family */
 
 enum pacer_verdict {
 	PACER_VERDICT_PASS,
@@ -146,8 +148,8 @@ struct pacer_line {
 			__u32 ban_lock; /* its tag is not used */
 			__u32 ban_rule; /* pacer_rule.id */
 			__u64 ban_until_ns;
-			__u32 ban_key_id; /* pacer_limiter.key_id, and the family */
-			__u32 ban_unused;
+			__u32 ban_key_id;		/* pacer_limiter.key_id, and the family */
+			__u32 ban_outside;		/* 1: somebody said so; 0: the rule did */
 			__u32 ban_key[PACER_KEY_WORDS]; /* masked; of IPv4 the first four */
 		};
 		__u64 word64[PACER_CELLS + 1]; /* of a sketch: its cells are all but the first */
@@ -316,10 +318,10 @@ struct pacer_rule {
 	__u8 over;	 /* enum pacer_over */
 	__u8 n_limiters; /* throttles last, but for what a roll-back adds */
 	__u8 pool;	 /* over == PACER_OVER_POOL */
-	__u8 plain;	 /* one limit, enforced, and a denial drops and bans nobody */
-	__u32 id;	 /* of its name; a ban remembers the rule by it */
-	__u32 unused_2;
-	__u64 ban_ns; /* 0: a denial bans nobody */
+	__u8 plain;	 /* one limit, enforced, a denial drops, and no key is banned */
+	__u32 id;	 /* of its name; a ban remembers the rule by it; not 0 */
+	__u32 outside;	 /* 1: keys are banned under it from outside; it need not ban itself */
+	__u64 ban_ns;	 /* 0: a denial bans nobody */
 	struct pacer_limiter limiter[PACER_LIMITERS_MAX];
 };
 
@@ -366,10 +368,14 @@ struct pacer_draining {
 /* The table of bans and the filter before it (ban.h), in lines of the table. */
 struct pacer_bans {
 	__u32 base;	   /* the entries: sets of PACER_BAN_WAYS lines */
-	__u32 sets;	   /* 0: no rule bans */
+	__u32 sets;	   /* 0: there is no table */
 	__u32 filter;	   /* the filter's first line, of 8 cells each */
 	__u32 filter_mask; /* its lines, a power of two, less 1 */
 	__u32 moving;	   /* 1: bans may still be in their places under the other secret */
+	/* Lengths of the prefixes of which sources are banned from outside; 0: none. They are
+	 * looked at if the policy has PACER_SOURCES_BANNED.
+	 */
+	__u8 len4[PACER_BAN_LENGTHS], len6[PACER_BAN_LENGTHS];
 };
 
 /* How packets are sampled (sampler.h). */
@@ -429,6 +435,7 @@ enum pacer_policy_flags {
 	PACER_MONITOR = 1,	 /* judge, count, pass */
 	PACER_UNPARSED_DROP = 2, /* else such frames pass, except those that are too deep */
 	PACER_CLOCK_EXACT = 4,	 /* else the coarse clock, whose resolution the limits include */
+	PACER_SOURCES_BANNED = 8 /* from outside, whatever their rule */
 };
 
 struct pacer_policy {

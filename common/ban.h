@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Purpose: keys that are banned under a rule for a while, because the rule
- * denied them: an exact table, and the TTL filter before it, which spares every
- * key that was never banned the look into the table.
+ * Purpose: keys that are banned for a while, under a rule, because the rule denied
+ * them or somebody said so, or as sources, under every rule and under none: an exact
+ * table, and the TTL filter before it, which spares every key that was never banned
+ * the look into the table.
  *
  * Source: "RecencySketch", the second use: cells hold expiry times; "expired" is
  * certain, "live" is a maybe that the table confirms (recency.h). The two cells
  * of a key lie in one line.
  *
  * An entry is a line with the whole key in it, so nobody is banned for
- * another's hash. A key's entry stands in one of the four lines of its set. A
- * ban takes the first of them that is the key's own or has run out. If all four
+ * another's hash. A key has two sets of four lines, by both halves of its hash.
+ * A ban is entered in the set that has more room, in the first line that is the
+ * key's own or has run out. So hardly a key finds no room in a table that is
+ * three fifths full; with one set, every sixteenth would. If all eight lines
  * hold bans that still run, the key is not banned, which is counted. Its limits
  * hold it as before. So a full table never bans a key that did not earn it, nor
  * forgets a ban.
@@ -34,18 +37,55 @@
 #include "abi.h"
 #include "lock.h"
 #include "hash.h"
+#include "parse.h"
 #include "recency.h"
 
 #ifndef PACER_LINE_AT
 #define PACER_LINE_AT(table, index) ((index) < (table)->n ? &(table)->lines[index] : 0)
 #endif
 
+/* The most lines that a key's entry may be in. */
+#define PACER_BAN_PLACES (2 * PACER_BAN_WAYS)
+
 /* A key under a rule. It identifies an entry. */
 struct pacer_ban_key {
-	__u32 rule;   /* pacer_rule.id */
+	__u32 rule;   /* pacer_rule.id; PACER_BAN_SOURCE: a source, whatever the rule */
 	__u32 key_id; /* pacer_limiter.key_id and the family */
 	__u32 word[PACER_KEY_WORDS];
 };
+
+/* The i-th word of an address, of which the first `len` bits count. */
+PACER_INLINE __u32 pacer_ban_masked(const __u32 *addr, __u32 i, __u32 len)
+{
+	__u32 bits = len > 32 * i ? len - 32 * i : 0;
+
+	return bits >= 32 ? addr[i] : bits ? addr[i] & ~0u << (32 - bits) : 0;
+}
+
+/* The first `len` bits of a source's address, as a ban has them that is of no rule. */
+PACER_INLINE struct pacer_ban_key pacer_ban_source(__u32 family, const __u32 *saddr, __u32 len)
+{
+	struct pacer_ban_key key = {PACER_BAN_SOURCE, PACER_KEY_ID(0, len, 0, 0, 0), {0}};
+	__u32 i;
+
+	key.word[0] = pacer_ban_masked(saddr, 0, len);
+	if (family == PACER_FAMILY_4)
+		return key;
+	key.key_id = PACER_KEY_ID(0, 0, len, 0, 0) | PACER_KEY_V6;
+	for (i = 1; i < 4; i++)
+		key.word[i] = pacer_ban_masked(saddr, i, len);
+	return key;
+}
+
+/* As the key's limit hashes it. Words that are 0 add nothing: it does not matter how many it takes.
+ */
+PACER_INLINE struct pacer_hash pacer_ban_hash(const struct pacer_ban_key *key,
+					      const __u64 secret[PACER_SECRETS])
+{
+	return key->key_id & PACER_KEY_V6
+		   ? pacer_hash_words(secret, PACER_HASH_FAMILY6, key->word, PACER_KEY_WORDS)
+		   : pacer_hash_words(secret, PACER_HASH_FAMILY4, key->word, 4);
+}
 
 /* A question about a key. now_ns is not 0. */
 struct pacer_ban_ask {
@@ -54,6 +94,7 @@ struct pacer_ban_ask {
 	__u64 now_ns;
 	struct pacer_hash hash;
 	struct pacer_ban_key key;
+	__u32 outside; /* of who bans: pacer_line.ban_outside */
 };
 
 PACER_INLINE struct pacer_ttl_key pacer_ban_cells(struct pacer_hash hash)
@@ -78,9 +119,34 @@ PACER_INLINE int pacer_ban_maybe(struct pacer_table *table, const struct pacer_b
 	return line && pacer_ttl_expiry_live(line->word64, 7, pacer_ban_cells(hash), now_ns);
 }
 
-PACER_INLINE __u32 pacer_ban_index(const struct pacer_bans *bans, struct pacer_hash hash)
+/* The first line of one of the key's two sets. They may be the same. */
+PACER_INLINE __u32 pacer_ban_set(const struct pacer_bans *bans, struct pacer_hash hash, __u32 which)
 {
-	return bans->base + pacer_reduce(hash.home, bans->sets) * PACER_BAN_WAYS;
+	__u32 place = which ? hash.mark * PACER_HASH_ODD : hash.home;
+
+	return bans->base + pacer_reduce(place, bans->sets) * PACER_BAN_WAYS;
+}
+
+/* The lines where the key's entry may stand: PACER_BAN_WAYS from each of two on. */
+struct pacer_ban_places {
+	__u32 set[2];
+	__u32 n; /* of lines: those of sets that are the same count once */
+};
+
+PACER_INLINE struct pacer_ban_places pacer_ban_places(const struct pacer_bans *bans,
+						      struct pacer_hash hash)
+{
+	struct pacer_ban_places p = {{pacer_ban_set(bans, hash, 0), pacer_ban_set(bans, hash, 1)},
+				     PACER_BAN_PLACES};
+
+	if (p.set[0] == p.set[1])
+		p.n = PACER_BAN_WAYS;
+	return p;
+}
+
+PACER_INLINE __u32 pacer_ban_place(const struct pacer_ban_places *p, __u32 i)
+{
+	return (i < PACER_BAN_WAYS ? p->set[0] : p->set[1]) + (i & (PACER_BAN_WAYS - 1));
 }
 
 PACER_INLINE int pacer_ban_is(struct pacer_line *line, const struct pacer_ban_key *key)
@@ -131,11 +197,12 @@ PACER_INLINE int pacer_ban_holds(struct pacer_line *line, const struct pacer_ban
 /* Is the key banned, by the exact table? Read only. */
 PACER_INLINE int pacer_ban_find(const struct pacer_ban_ask *q)
 {
-	__u32 first = pacer_ban_index(q->bans, q->hash), way;
+	struct pacer_ban_places at = pacer_ban_places(q->bans, q->hash);
+	__u32 i;
 
 	PACER_ROLLED
-	for (way = 0; way < PACER_BAN_WAYS; way++) {
-		struct pacer_line *line = PACER_LINE_AT(q->table, first + way);
+	for (i = 0; i < PACER_BAN_PLACES && i < at.n; i++) {
+		struct pacer_line *line = PACER_LINE_AT(q->table, pacer_ban_place(&at, i));
 
 		if (line && pacer_ban_holds(line, q))
 			return 1;
@@ -146,15 +213,17 @@ PACER_INLINE int pacer_ban_find(const struct pacer_ban_ask *q)
 /* Until when the key is banned, by the exact table; 0: it is not. Read only. */
 PACER_INLINE __u64 pacer_ban_until(const struct pacer_ban_ask *q)
 {
-	__u32 first = pacer_ban_index(q->bans, q->hash), way;
+	struct pacer_ban_places at = pacer_ban_places(q->bans, q->hash);
+	__u64 until_ns = 0;
+	__u32 i;
 
-	for (way = 0; way < PACER_BAN_WAYS; way++) {
-		struct pacer_line *line = PACER_LINE_AT(q->table, first + way);
+	for (i = 0; i < at.n; i++) {
+		struct pacer_line *line = PACER_LINE_AT(q->table, pacer_ban_place(&at, i));
 
 		if (line && pacer_ban_holds(line, q))
-			return pacer_load64(&line->ban_until_ns);
+			until_ns = pacer_later(until_ns, pacer_load64(&line->ban_until_ns));
 	}
-	return 0;
+	return until_ns;
 }
 
 /* Writes the key into this entry, if the entry is the key's own or has run out. */
@@ -171,6 +240,8 @@ PACER_INLINE PACER_MUST_USE int pacer_ban_enter(struct pacer_line *line,
 	own = pacer_ban_is(line, &q->key);
 	if (!PACER_FAULT(BAN_JUDGED_ONCE) &&
 	    pacer_ban_runs(line, q->now_ns)) { /* the key's own ban: the later end counts */
+		if (own && q->outside)
+			pacer_store(&line->ban_outside, 1);
 		if (own && pacer_load64(&line->ban_until_ns) < until_ns)
 			pacer_store64(&line->ban_until_ns, until_ns);
 		pacer_lock_cancel(&line->ban_lock, word);
@@ -181,6 +252,7 @@ PACER_INLINE PACER_MUST_USE int pacer_ban_enter(struct pacer_line *line,
 	pacer_store64(&line->ban_until_ns, 0);
 	pacer_store(&line->ban_rule, q->key.rule);
 	pacer_store(&line->ban_key_id, q->key.key_id);
+	pacer_store(&line->ban_outside, q->outside);
 	for (i = 0; i < PACER_KEY_WORDS; i++)
 		pacer_store(&line->ban_key[i], q->key.word[i]);
 	pacer_store64(&line->ban_until_ns, until_ns);
@@ -194,23 +266,56 @@ PACER_INLINE PACER_MUST_USE int pacer_ban_raise(struct pacer_line *filter,
 	return pacer_ttl_raise(filter->word64, 7, pacer_ban_cells(q->hash), until_ns);
 }
 
+/* How full the set is for the key: 0 where it stands in it, else the bans that run, and 1. */
+PACER_INLINE __u32 pacer_ban_fill(const struct pacer_ban_ask *q, __u32 set)
+{
+	__u32 way, n = 1;
+
+	PACER_ROLLED
+	for (way = 0; way < PACER_BAN_WAYS; way++) {
+		struct pacer_line *line = PACER_LINE_AT(q->table, set + way);
+
+		if (!line || !pacer_ban_runs(line, q->now_ns))
+			continue;
+		if (pacer_ban_is(line, &q->key))
+			return 0;
+		n++;
+	}
+	return n;
+}
+
+/* The set with more room comes first. */
+PACER_INLINE struct pacer_ban_places pacer_ban_choose(const struct pacer_ban_ask *q)
+{
+	struct pacer_ban_places at = pacer_ban_places(q->bans, q->hash);
+	__u32 first = at.set[0];
+
+	if (at.n > PACER_BAN_WAYS && pacer_ban_fill(q, first) > pacer_ban_fill(q, at.set[1])) {
+		at.set[0] = at.set[1];
+		at.set[1] = first;
+	}
+	return at;
+}
+
 /*
- * Bans the key until until_ns. Returns PACER_BANNED, or PACER_BANS_FULL if its set has no room or
+ * Bans the key until until_ns. Returns PACER_BANNED, or PACER_BANS_FULL if its sets have no room or
  * another CPU was in the way.
  */
 PACER_INLINE PACER_MUST_USE enum pacer_event pacer_ban_add(const struct pacer_ban_ask *q,
 							   __u64 until_ns)
 {
-	__u32 first = pacer_ban_index(q->bans, q->hash), way;
 	struct pacer_line *filter = pacer_ban_filter(q->table, q->bans, q->hash), *line;
+	struct pacer_ban_places at;
+	__u32 i;
 
 	if (!filter || !q->bans->sets)
 		return PACER_BANS_FULL;
 	if (!PACER_FAULT(BAN_FILTER_LATE) && !pacer_ban_raise(filter, q, until_ns))
 		return PACER_BANS_FULL;
+	at = pacer_ban_choose(q);
 	PACER_ROLLED
-	for (way = 0; way < PACER_BAN_WAYS; way++) {
-		line = PACER_LINE_AT(q->table, first + way);
+	for (i = 0; i < PACER_BAN_PLACES && i < at.n; i++) {
+		line = PACER_LINE_AT(q->table, pacer_ban_place(&at, i));
 		if (line && (!pacer_ban_runs(line, q->now_ns) || pacer_ban_is(line, &q->key)) &&
 		    pacer_ban_enter(line, q, until_ns)) {
 			if (PACER_FAULT(BAN_FILTER_LATE) && !pacer_ban_raise(filter, q, until_ns))

@@ -238,7 +238,8 @@ PACER_INLINE __u32 pacer_path_unjudged(struct pacer_walk *w, enum pacer_reason r
 
 /*
  * What has to be known of a packet before a limit can be asked. Undecided, with w->rule, where the
- * rule's limits are to be; else its outcome.
+ * rule's limits are to be; or with none, where the bans of sources are, and then the rules: that is
+ * no work for here, where there is no stack for it. Else its outcome.
  */
 PACER_INLINE __u32 pacer_path_begin(PACER_FRAME *frame, struct pacer_walk *w,
 				    const struct pacer_policy *policy)
@@ -251,6 +252,9 @@ PACER_INLINE __u32 pacer_path_begin(PACER_FRAME *frame, struct pacer_walk *w,
 	if (PACER_IS_ALLOWED(frame, w, exact))
 		return pacer_path_unjudged(w, PACER_ALLOWED);
 	w->now_ns = PACER_FRAME_NOW(frame, exact);
+	w->rule = PACER_RULES_MAX;
+	if (policy->flags & PACER_SOURCES_BANNED)
+		return PACER_UNDECIDED;
 	w->rule = pacer_walk_rule(w, policy);
 	return w->rule < PACER_RULES_MAX ? PACER_UNDECIDED : PACER_NO_RULE;
 }
@@ -272,7 +276,7 @@ PACER_SUBPROG __u32 pacer_path_fast(PACER_FRAME *frame, struct pacer_walk *w,
 	__u32 outcome = pacer_path_begin(frame, w, policy);
 	const struct pacer_rule *rule;
 
-	if (outcome != PACER_UNDECIDED)
+	if (outcome != PACER_UNDECIDED || w->rule >= PACER_RULES_MAX)
 		return outcome;
 	rule = &policy->rule[w->rule & (PACER_RULES_MAX - 1)];
 	if (!pacer_path_plain(w, rule))
@@ -284,9 +288,11 @@ PACER_SUBPROG __u32 pacer_path_fast(PACER_FRAME *frame, struct pacer_walk *w,
 	return pacer_outcome_under(outcome, w->rule);
 }
 
-/* The packet that is undecided: what of its rule has not been asked yet. */
-PACER_INLINE __u32 pacer_path_judge(const struct pacer_walk *w)
+/* The packet that is undecided: what has not been asked yet. */
+PACER_INLINE __u32 pacer_path_judge(struct pacer_walk *w)
 {
+	if (w->rule >= PACER_RULES_MAX)
+		return pacer_judge(w);
 	if (pacer_path_plain(w, PACER_RULE_OF(w)))
 		return pacer_outcome_under(pacer_limit_finish_one(w), w->rule);
 	return pacer_judge_rule(w);

@@ -12,8 +12,10 @@
  * of one limit of records counts what it has read in one pass, if the lock finds
  * that unchanged.
  *
- * Where the rule bans, a key of its limits that is banned is denied first of all,
- * and one that a limit denies is banned from then on. A limit whose key is the same
+ * A source that is banned from outside is denied before a rule is looked for. Where
+ * the rule bans, or keys may be banned under it from outside, a key of its limits
+ * that is banned is denied first of all; where it bans, one that a limit denies is
+ * banned from then on. A limit whose key is the same
  * for all bans nobody, nor does a denial for want of a lock or of state.
  *
  * Concurrency: any number of CPUs. Locks of a rule are taken in the order of
@@ -161,7 +163,8 @@ PACER_INLINE struct pacer_ban_ask pacer_walk_ban_ask(const struct pacer_walk *w,
 				  &PACER_POLICY_OF(w)->bans,
 				  w->now_ns,
 				  pacer_limiter_hash(t, &w->pkt, PACER_SECRET_AT(w, secret)),
-				  {PACER_RULE_OF(w)->id, t->key_id, {0}}};
+				  {PACER_RULE_OF(w)->id, t->key_id, {0}},
+				  0};
 
 	if (w->pkt.family == PACER_FAMILY_4) {
 		pacer_limiter_words4(t, &w->pkt, q.key.word, 4);
@@ -214,6 +217,41 @@ PACER_INLINE __u32 pacer_walk_any_ban(const struct pacer_walk *w)
 	return outcome == PACER_ADMIT ? pacer_walk_banned(w, secret) : outcome;
 }
 
+/* Is the packet's source banned from outside, by this secret? */
+PACER_GLOBAL int pacer_walk_source(const struct pacer_walk *w, __u32 secret)
+{
+	const struct pacer_bans *bans;
+	struct pacer_ban_ask q;
+	__u32 i, len;
+
+	if (!w || !PACER_POLICY_OF(w)->bans.sets)
+		return 0;
+	bans = &PACER_POLICY_OF(w)->bans;
+	q = (struct pacer_ban_ask){PACER_TABLE_OF(w), bans, w->now_ns, {0, 0}, {0, 0, {0}}, 0};
+	PACER_ROLLED
+	for (i = 0; i < PACER_BAN_LENGTHS; i++) {
+		len = w->pkt.family == PACER_FAMILY_4 ? bans->len4[i] : bans->len6[i];
+		if (!len)
+			continue;
+		q.key = pacer_ban_source(w->pkt.family, &w->pkt.key[PACER_WORD_SADDR], len);
+		q.hash = pacer_ban_hash(&q.key, PACER_SECRET_AT(w, secret));
+		if (pacer_ban_maybe(q.table, bans, q.hash, q.now_ns) && pacer_ban_find(&q))
+			return 1;
+	}
+	return 0;
+}
+
+/* ... by that of the policy or, while bans are being moved, by the one before? */
+PACER_INLINE int pacer_walk_source_banned(const struct pacer_walk *w)
+{
+	__u32 secret = PACER_POLICY_OF(w)->secret;
+
+	if (!(PACER_POLICY_OF(w)->flags & PACER_SOURCES_BANNED))
+		return 0;
+	return (PACER_POLICY_OF(w)->bans.moving && pacer_walk_source(w, secret ^ 1)) ||
+	       pacer_walk_source(w, secret);
+}
+
 /* Ban the packet's key under the limit that denied it. Returns what came of it, as an event. */
 PACER_GLOBAL int pacer_walk_ban(const struct pacer_walk *w, __u32 i)
 {
@@ -251,7 +289,8 @@ PACER_INLINE __u32 pacer_walk_rule(const struct pacer_walk *w, const struct pace
 PACER_INLINE __u32 pacer_judge_rule(const struct pacer_walk *w)
 {
 	__u64 ban_ns = PACER_RULE_OF(w)->ban_ns;
-	__u32 outcome = ban_ns ? pacer_walk_any_ban(w) : PACER_ADMIT;
+	int banning = ban_ns || PACER_RULE_OF(w)->outside;
+	__u32 outcome = banning ? pacer_walk_any_ban(w) : PACER_ADMIT;
 
 	if (outcome == PACER_ADMIT)
 		outcome = pacer_limit(w);
@@ -261,23 +300,45 @@ PACER_INLINE __u32 pacer_judge_rule(const struct pacer_walk *w)
 	return pacer_outcome_under(outcome, w->rule);
 }
 
+/*
+ * Judge w->pkt, for which no rule was looked yet: a source that is banned from outside is denied
+ * before. w->rule is filled; it is PACER_RULES_MAX before.
+ */
+PACER_INLINE __u32 pacer_judge(struct pacer_walk *w)
+{
+	if (pacer_walk_source_banned(w))
+		return PACER_DENY_BAN;
+	w->rule = pacer_walk_rule(w, PACER_POLICY_OF(w));
+	return w->rule < PACER_RULES_MAX ? pacer_judge_rule(w) : (__u32)PACER_NO_RULE;
+}
+
 /* --- when ----------------------------------------------------------------------------------- */
 
-/* Until when a key of the packet is banned under its rule; 0: none is. */
-PACER_INLINE __u64 pacer_walk_banned_until(const struct pacer_walk *w)
+/* Until when a key of the packet is banned under its rule, by this secret; 0: none is. */
+PACER_INLINE __u64 pacer_walk_until(const struct pacer_walk *w, __u32 secret)
 {
 	const struct pacer_rule *rule = PACER_RULE_OF(w);
 	__u64 until_ns = 0;
 	__u32 i;
 
 	for (i = 0; i < rule->n_limiters && PACER_POLICY_OF(w)->bans.sets; i++) {
-		struct pacer_ban_ask q =
-		    pacer_walk_ban_ask(w, &rule->limiter[i], PACER_POLICY_OF(w)->secret);
+		struct pacer_ban_ask q = pacer_walk_ban_ask(w, &rule->limiter[i], secret);
 
-		if (rule->limiter[i].key_id)
+		if (rule->limiter[i].key_id && pacer_ban_maybe(q.table, q.bans, q.hash, q.now_ns))
 			until_ns = pacer_later(until_ns, pacer_ban_until(&q));
 	}
 	return until_ns;
+}
+
+PACER_INLINE __u64 pacer_walk_banned_until(const struct pacer_walk *w)
+{
+	const struct pacer_policy *p = PACER_POLICY_OF(w);
+	const struct pacer_rule *rule = PACER_RULE_OF(w);
+
+	if (!rule->ban_ns && !rule->outside)
+		return 0;
+	return pacer_later(pacer_walk_until(w, p->secret),
+			   p->bans.moving ? pacer_walk_until(w, p->secret ^ 1) : 0);
 }
 
 /*
@@ -287,7 +348,7 @@ PACER_INLINE __u64 pacer_walk_banned_until(const struct pacer_walk *w)
 PACER_INLINE __u64 pacer_rule_when(const struct pacer_walk *w)
 {
 	const struct pacer_rule *rule = PACER_RULE_OF(w);
-	__u64 when_ns = rule->ban_ns ? pacer_walk_banned_until(w) : 0;
+	__u64 when_ns = pacer_walk_banned_until(w);
 	__u32 i;
 
 	for (i = 0; i < rule->n_limiters; i++)

@@ -45,7 +45,7 @@ static struct pacer_ban_ask ask_of(uint32_t key, uint64_t now_ns)
 	static const uint32_t mark[BAN_KEYS] = {
 	    [1] = 0, [2] = 1, [3] = 2, [4] = 1, [5] = 1, [6] = 4};
 
-	return (struct pacer_ban_ask){&b.table, &b.bans, now_ns, {0, mark[key]}, keys[key]};
+	return (struct pacer_ban_ask){&b.table, &b.bans, now_ns, {0, mark[key]}, keys[key], 0};
 }
 
 static uint32_t lift(uint32_t key, uint64_t now_ns)

@@ -167,6 +167,30 @@ gone()
 	! bpftool "$1" show id "$2" >/dev/null 2>&1
 }
 
+# What had been counted until it was off is said, as `stats` would have.
+last_counters()
+{
+	local text last
+
+	limit three 3
+	load three
+	arrive "3" n=5
+	text=$(pacer stats s0 --json | jq -c '.rules')
+	last=$(pacer unload s0 --json)
+	equal "$(jq -c '[.attached, .last.interface, .last.rules]' <<<"$last")" "[false,\"s0\",$text]" "the last counters"
+	load three
+	arrive "3" n=4
+	text=$(pacer unload s0)
+	grep -q '^s0: the pacer is off; what it had counted:$' <<<"$text" || fail "$text"
+	grep -Eq '^ +udp +4 +3 +1( |$)' <<<"$text" || fail "$text"
+	nothing_is_left_of_it || fail "something is left"
+}
+
+nothing_is_left_of_it()
+{
+	! in_server ip link show s0 | grep -q xdp
+}
+
 net_up
 check attach-native native
 check attach-direct direct
@@ -178,4 +202,5 @@ check attach-by-xdp-loader by_xdp_loader
 check attach-builtin builtin_paces
 check attach-no-bpffs no_bpffs
 check attach-nothing-left nothing_is_left
+check attach-last-counters last_counters
 finish

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# A key that a rule denied is banned for a while: then, and nobody else.
+# A key that a rule denied is banned for a while, and so is who is banned from outside: then, and
+# nobody else.
 #
 #   client                                  server
-#   10.77.0.11-18, fd77::11-18  c0 ---- s0  the pacer; `xdp-pacer status` and `unban`
+#   10.77.0.11-18, fd77::11-18  c0 ---- s0  the pacer; `xdp-pacer status` and `ban`
 #
 # shellcheck disable=SC2317 # the functions are reached through check
 # shellcheck source=tests/net/lib.sh
@@ -90,8 +91,8 @@ prefix()
 	arrive "3 0 1" n=4 n=1,from=10.77.0.12 n=1,from=10.78.0.1
 	arrive "3 0 1" n=4,from=fd77::11 n=1,from=fd77:0:0:0ff::1 n=1,from=fd77:0:0:100::1
 	banned "10.77.0.0/24/udp fd77::/56/udp"
-	refused 1 '10.77.0.11 is not banned' pacer unban s0 10.77.0.11
-	pacer unban s0 fd77::/56 >/dev/null
+	refused 1 '10.77.0.11 is not banned' pacer ban s0 del 10.77.0.11
+	pacer ban s0 del fd77::/56 >/dev/null
 	banned "10.77.0.0/24/udp"
 }
 
@@ -101,7 +102,7 @@ other_keys()
 	load flow
 	arrive "1 1" n=3 n=1,sport=4001
 	banned "10.77.0.11>10.77.0.1 udp 4000 9000/udp"
-	pacer unban s0 "10.77.0.11>10.77.0.1 udp 4000 9000" udp >/dev/null
+	pacer ban s0 del "10.77.0.11>10.77.0.1 udp 4000 9000" --rule udp >/dev/null
 	banned ""
 	off
 	banning dport "key: src+dport, packets: 1, window: 60s"
@@ -165,23 +166,24 @@ lifted()
 	    ban: 60s
 	END
 	load rules
-	refused 1 's0: 10.77.0.11 is not banned' pacer unban s0 10.77.0.11
+	refused 1 's0: 10.77.0.11 is not banned' pacer ban s0 del 10.77.0.11
 	arrive "3 3 3" n=4,dport=9001 n=4,dport=9002 n=4,dport=9001,from=10.77.0.12
 	banned "10.77.0.11/one 10.77.0.11/two 10.77.0.12/one"
-	refused 1 '10.77.0.12 is not banned under two' pacer unban s0 10.77.0.12 two
-	pacer unban s0 10.77.0.11 two >/dev/null
+	refused 1 '10.77.0.12 is not banned under two' pacer ban s0 del 10.77.0.12 --rule two
+	pacer ban s0 del 10.77.0.11 --rule two >/dev/null
 	banned "10.77.0.11/one 10.77.0.12/one"
 	arrive "0 3" n=3,dport=9001,wait_ms=250 n=3,dport=9002
-	equal "$(pacer unban s0 10.77.0.11 --json | jq .lifted)" 1 "bans lifted"
-	refused 1 '10.77.0.11 is not banned' pacer unban s0 10.77.0.11
+	equal "$(pacer ban s0 del 10.77.0.11 --json | jq .lifted)" 1 "bans lifted"
+	refused 1 '10.77.0.11 is not banned' pacer ban s0 del 10.77.0.11
 	arrive "3 0" n=4,dport=9001,wait_ms=250 n=3,dport=9001,from=10.77.0.12
 	banned "10.77.0.11/one 10.77.0.12/one"
-	pacer unban s0 all one >/dev/null
-	pacer unban s0 all >/dev/null
+	pacer ban s0 del all --rule one >/dev/null
+	pacer ban s0 del all >/dev/null
 	banned ""
 	arrive "3 3" n=3,dport=9001,wait_ms=250 n=3,dport=9001,from=10.77.0.12
-	refused 2 'wants IFACE KEY' pacer unban s0
-	refused 1 'has no pacer' pacer unban lo all
+	refused 2 'wants IFACE add|del KEY' pacer ban s0
+	refused 2 'wants IFACE add|del KEY' pacer ban s0 del
+	refused 1 'has no pacer' pacer ban lo del all
 }
 
 # The allow-list is asked first; the ban goes on beside it.
@@ -212,7 +214,7 @@ full()
 	arrive "3 2" n=3,from=10.77.0.13,wait_ms=250 n=2,from=10.77.0.14
 	arrive "0 0 0 0" n=4 n=4,from=10.77.0.12 n=4,from=fd77::11 n=4,from=fd77::12
 	denied "10 16"
-	pacer unban s0 fd77::12 >/dev/null
+	pacer ban s0 del fd77::12 >/dev/null
 	arrive "3" n=9,from=10.77.0.13,wait_ms=250
 	events "5 6"
 	banned "10.77.0.11/udp 10.77.0.12/udp 10.77.0.13/udp fd77::11/udp"
@@ -280,8 +282,248 @@ all_together()
 	load none
 	equal "$(status '.bans | "\(.banned) \(.room)"')" "0 0" "banned and room"
 	pacer status s0 | grep -q banned && fail "status speaks of bans"
-	refused 1 '10.77.0.11 is not banned' pacer unban s0 10.77.0.11
-	equal "$(pacer unban s0 all --json | jq .lifted)" 0 "bans lifted"
+	refused 1 '10.77.0.11 is not banned' pacer ban s0 del 10.77.0.11
+	equal "$(pacer ban s0 del all --json | jq .lifted)" 0 "bans lifted"
+}
+
+# --- from outside ----------------------------------------------------------------------------------
+
+# window NAME [FIELD...]: rules that ban nobody, one of them without a key for sources.
+window()
+{
+	policy "$1" <<-END
+	bans: ${2:-64}
+	rules:
+	  - {name: udp, match: {proto: udp, dport: 9000}, limits: [{key: src/32,128, packets: 9, window: 60s}]}
+	  - {name: all, match: {proto: udp, dport: 9001}, limits: [{key: all, packets: 99, window: 60s}]}
+	  - {name: over, match: {proto: udp, dport: 9002}, limits: [{key: all, packets: 1, window: 60s}], over: pass}
+	END
+}
+
+# listed_bans "KEY/RULE...": as `ban list` does, sorted.
+listed_bans()
+{
+	equal "$(pacer ban s0 list --json | jq -r '[.[] | .key + "/" + (.rule // "")] | sort | join(" ")')" \
+		"$1" "bans listed"
+}
+
+# A source is banned under every rule and under none, but for the allow-list; and then lifted.
+source_banned()
+{
+	window win
+	load win
+	equal "$(pacer ban s0 list)" "s0: no key is banned" "an empty list"
+	pacer ban s0 add 10.77.0.11 >/dev/null
+	equal "$(pacer ban s0 add fd77:0::11 --json | jq -c '[.banned, .left_out]')" "[1,0]" "banned"
+	listed_bans "10.77.0.11/ fd77::11/"
+	banned "10.77.0.11/ fd77::11/"
+	arrive "0 0 0 0 0" n=3 n=3,dport=9001 n=3,dport=9002 n=3,dport=7 n=3,proto=6
+	arrive "0 0" n=3,from=fd77::11 n=3,from=fd77::11,dport=7
+	arrive "3 3 3" n=3,from=10.77.0.12 n=3,from=fd77::12 n=3,from=10.77.0.12,dport=7
+	equal "$(stats '"\(.banned_sources) \(.denied) \(.rules[0].matched)"')" "21 21 6" "counted"
+	pacer stats s0 | grep -Eq '^ *\(banned sources\) +21$' || fail "$(pacer stats s0)"
+	pacer ban s0 list | grep -Eq '^10\.77\.0\.11 +\(source\) +by hand +until it is lifted$' ||
+		fail "$(pacer ban s0 list)"
+	pacer allow s0 add 10.77.0.11 >/dev/null
+	arrive "3 0" n=3 n=3,from=fd77::11
+	pacer allow s0 del 10.77.0.11 >/dev/null
+	pacer set s0 mode=monitor >/dev/null
+	arrive "3 3" n=3,dport=7 n=3,from=fd77::11
+	pacer set s0 mode=enforce >/dev/null
+	arrive "0 0" n=3,dport=7 n=3,from=fd77::11
+	pacer ban s0 del FD77::0011 >/dev/null
+	listed_bans "10.77.0.11/"
+	arrive "0 3" n=3,dport=7 n=3,from=fd77::11,dport=7
+	pacer ban s0 del all >/dev/null
+	arrive "3 3" n=3,dport=7 n=3,from=fd77::11,dport=7
+	refused 1 's0: 10.77.0.11 is not banned' pacer ban s0 del 10.77.0.11
+}
+
+prefix_banned()
+{
+	window win
+	load win
+	pacer ban s0 add 10.77.0.0/29 >/dev/null
+	pacer ban s0 add 10.77.0.16/31 >/dev/null
+	pacer ban s0 add fd77::/64 >/dev/null
+	arrive "3 0 0 3" n=3 n=3,from=10.77.0.17 n=3,from=10.77.0.7,dport=7 n=3,from=10.77.0.18
+	arrive "0 3" n=3,from=fd77::11 n=3,from=fd78::11
+	pacer ban s0 add 10.78.0.0/16 >/dev/null
+	pacer ban s0 add 10.79.0.1 >/dev/null
+	refused 2 'prefixes of 4 other lengths are banned' pacer ban s0 add 10.80.0.0/15
+	refused 2 'is everybody' pacer ban s0 add 0.0.0.0/0
+	pacer ban s0 del 10.78.0.0/16 >/dev/null
+	pacer ban s0 add 10.80.0.0/15 >/dev/null
+	arrive "0 3" n=3,from=10.81.1.1 n=3,from=10.78.0.1
+}
+
+# Under one rule, which bans nobody by itself; by its limits' keys.
+under_a_rule()
+{
+	window win
+	load win
+	pacer ban s0 add 10.77.0.11 --rule udp >/dev/null
+	listed_bans "10.77.0.11/udp"
+	arrive "0 3 3 3" n=3 n=3,dport=9001 n=3,dport=7 n=3,from=10.77.0.12
+	denied "0 3"
+	events "0 0"
+	refused 2 '10.77.0.11 is no key of rule all, which counts by all' pacer ban s0 add 10.77.0.11 --rule all
+	refused 2 '10.77.0.0/24 is no key of rule udp, which counts by src/32,128' \
+		pacer ban s0 add 10.77.0.0/24 --rule udp
+	refused 2 's0: its policy has no rule dns' pacer ban s0 add 10.77.0.11 --rule dns
+	pacer ban s0 add 10.77.0.11 >/dev/null
+	listed_bans "10.77.0.11/ 10.77.0.11/udp"
+	equal "$(pacer ban s0 del 10.77.0.11 --rule udp --json | jq .lifted)" 1 "lifted"
+	listed_bans "10.77.0.11/"
+	equal "$(pacer ban s0 del 10.77.0.11 --json | jq .lifted)" 1 "lifted"
+	arrive "3" n=3
+	off
+	banning flow "key: flow, packets: 9, window: 60s}, {key: dst, packets: 99, window: 60s"
+	load flow
+	pacer ban s0 add "10.77.0.11>10.77.0.1 udp 4001 9000" --rule udp >/dev/null
+	arrive "3 0" n=3 n=3,sport=4001
+	pacer ban s0 add 10.77.0.1 --rule udp --for 1h >/dev/null
+	listed_bans "10.77.0.1/udp 10.77.0.11>10.77.0.1 udp 4001 9000/udp"
+	arrive "0" n=3
+}
+
+# By the kernel's clock: what a ban says is left has passed when packets arrive again, and not before.
+for_a_time_from_outside()
+{
+	local begin
+
+	window win
+	load win
+	begin=$(date +%s%N)
+	pacer ban s0 add 10.77.0.11 --for 2s >/dev/null
+	pacer ban s0 add 10.77.0.12 --for 5h >/dev/null
+	pacer ban s0 add 10.77.0.12 --for 1s >/dev/null # the later end holds
+	arrive "0" n=3
+	pacer ban s0 list | grep -Eq '^10\.77\.0\.11 .* [0-2]\.[0-9] s left$' || fail "$(pacer ban s0 list)"
+	pacer ban s0 list | grep -Eq '^10\.77\.0\.12 .* 4h 59m left$|5h left$' || fail "$(pacer ban s0 list)"
+	until_true 5 one_is_banned
+	[ $(($(date +%s%N) - begin)) -ge 2000000000 ] || fail "it ended too soon"
+	arrive "3 0" n=3,wait_ms=20 n=3,from=10.77.0.12
+}
+
+one_is_banned()
+{
+	[ "$(status .bans.banned)" = 1 ]
+}
+
+from_stdin()
+{
+	local text
+
+	window win
+	load win
+	printf '# those of today\n10.77.0.11\n\n  fd77::11 --for 1h\r\n10.77.0.0/24x\n10.77.0.12\n' >"$work/wrong"
+	text=$(pacer ban s0 add - <"$work/wrong" 2>&1) && fail "a wrong line was taken"
+	grep -q '^xdp-pacer: -:5: 10.77.0.0/24x is no source' <<<"$text" || fail "$text"
+	equal "$(wc -l <<<"$text")" 1 "lines said"
+	listed_bans ""
+	arrive "3" n=3
+	sed -i 's/24x/24/; s/1h/1hour/' "$work/wrong"
+	text=$(pacer ban s0 add - <"$work/wrong" 2>&1) && fail "a wrong time was taken"
+	grep -q '^xdp-pacer: -:4: 1hour is not a duration' <<<"$text" || fail "$text"
+	printf '10.77.0.1\0\n' >"$work/nul"
+	text=$(pacer ban s0 add - <"$work/nul" 2>&1) && fail "a NUL was taken"
+	grep -q '^xdp-pacer: -:1: 10.77.0.1 is no line of text' <<<"$text" || fail "$text"
+	listed_bans ""
+	sed 's/1hour/1h/; /24/d' "$work/wrong" >"$work/right"
+	equal "$(pacer ban s0 add - <"$work/right")" "s0: 3 keys banned" "said"
+	listed_bans "10.77.0.11/ 10.77.0.12/ fd77::11/"
+	equal "$(pacer ban s0 list --json | jq -c '[.[] | .left_ns // 0 | . > 0] | sort')" \
+		"[false,false,true]" "times"
+	arrive "0 0 0 3" n=3 n=3,from=10.77.0.12 n=3,from=fd77::11 n=3,from=fd77::12
+	printf '10.77.0.11\n10.77.0.13\n10.77.0.14\n' >"$work/some"
+	text=$(pacer ban s0 del - <"$work/some" 2>"$work/said") && fail "two that are not banned were lifted"
+	equal "$text" "s0: 1 ban lifted" said
+	grep -q '10.77.0.13 is not banned, nor is 1 other: see' "$work/said" || fail "$(cat "$work/said")"
+	listed_bans "10.77.0.12/ fd77::11/"
+	pacer ban s0 add - </dev/null >/dev/null
+	listed_bans "10.77.0.12/ fd77::11/"
+}
+
+# Ten thousand in a table of 16,384: every one has room.
+many()
+{
+	local n
+
+	policy many <<-END
+	memory: 8Mi
+	bans: 16384
+	rules: []
+	END
+	sed -i 1d "$work/many.yaml"
+	load many
+	for ((n = 0; n < 10000; n++)); do
+		echo "10.$((n % 7)).$((n / 250)).$((n % 250))"
+	done >"$work/many"
+	equal "$(pacer ban s0 add - --json <"$work/many" | jq -c '[.banned, .left_out]')" "[10000,0]" "banned"
+	equal "$(status .bans.banned)" 10000 "banned"
+	pacer rotate s0 >/dev/null
+	equal "$(status .bans.banned)" 10000 "banned after a rotation"
+	arrive "0 0 3" n=3,from=10.3.39.249 n=3,from=10.0.0.0 n=3,from=10.3.39.248
+	equal "$(pacer ban s0 del - <"$work/many")" "s0: 10000 bans lifted" "said"
+	arrive "3 3" n=3,from=10.3.39.249 n=3,from=10.0.0.0
+}
+
+# No table, a full one.
+no_room()
+{
+	local text
+
+	limit none 9
+	load none
+	refused 1 's0: its policy keeps no table of bans: `xdp-pacer set s0 bans=16384` makes one' \
+		pacer ban s0 add 10.77.0.11
+	pacer set s0 bans=4 >/dev/null
+	printf '10.0.0.%s\n' 1 2 3 4 5 6 >"$work/six"
+	text=$(pacer ban s0 add - <"$work/six" 2>"$work/said") && fail "six are in four"
+	equal "$text" "s0: 4 keys banned" said
+	equal "$(cat "$work/said")" "xdp-pacer: s0: there was no room for 2 of 6 keys, of which 10.0.0.5 is the first: raise bans in the policy" said
+	refused 2 'is no source, such as' pacer ban s0 add 10.77.0.11/24
+	refused 2 'is no source, such as' pacer ban s0 add "10.77.0.11 9000"
+	refused 2 'is no source, such as' pacer ban s0 add ""
+	refused 2 'wants IFACE add|del KEY' pacer ban s0 del 10.77.0.11 --for 1s
+	refused 1 'nosuch0' pacer ban nosuch0 add 10.77.0.11
+	refused 1 'has no pacer' pacer ban lo add 10.77.0.11
+}
+
+# They go with the table, from policy to policy, whether its rules ban or not.
+outside_across_changes()
+{
+	window win
+	window other
+	banning fewer "key: src/32,128, packets: 5, window: 60s"
+	sed -i 's/packets: 9,/packets: 8,/' "$work/other.yaml"
+	load win
+	pacer ban s0 add 10.77.0.11 >/dev/null
+	pacer ban s0 add 10.77.0.12 --rule udp >/dev/null
+	pacer ban s0 add 10.77.0.13 --rule all 2>/dev/null && fail "a limit by all has no keys"
+	apply other
+	arrive "0 0 3" n=3,dport=7 n=3,from=10.77.0.12 n=3,from=10.77.0.12,dport=7
+	apply fewer
+	arrive "0 0" n=3,dport=7 n=3,from=10.77.0.12
+	sed 's/name: udp/name: dns/' "$work/win.yaml" >"$work/renamed.yaml"
+	apply renamed
+	listed_bans "10.77.0.11/ 10.77.0.12/?"
+	arrive "3" n=3,from=10.77.0.12
+	apply win --confirm-within 1s
+	pacer ban s0 add 10.77.0.14 >/dev/null
+	arrive "0 0 0" n=3 n=3,from=10.77.0.12 n=3,from=10.77.0.14
+	until_true 4 not_pending
+	arrive "0 0 3" n=3,dport=7 n=3,from=10.77.0.14 n=3,from=10.77.0.12
+	sed 's/bans: 64/bans: 128/' "$work/win.yaml" >"$work/bigger.yaml"
+	apply bigger --confirm-within 1s
+	listed_bans ""
+	pacer ban s0 add 10.77.0.15 >/dev/null
+	pacer ban s0 del 10.77.0.11 2>/dev/null
+	arrive "0" n=3,from=10.77.0.15
+	until_true 4 not_pending
+	listed_bans "10.77.0.12/? 10.77.0.14/ 10.77.0.15/"
+	arrive "3 0" n=3,dport=7 n=3,from=10.77.0.15
 }
 
 net_up
@@ -297,4 +539,12 @@ check ban-table-full full
 check ban-across-changes across_changes
 check ban-across-roll-back across_roll_back
 check ban-all-together all_together
+check ban-source source_banned
+check ban-prefix-outside prefix_banned
+check ban-under-a-rule under_a_rule
+check ban-for-a-time-from-outside for_a_time_from_outside
+check ban-from-stdin from_stdin
+check ban-many many
+check ban-no-room no_room
+check ban-outside-across-changes outside_across_changes
 finish

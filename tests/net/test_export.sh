@@ -154,10 +154,12 @@ entries()
 	equal "$(value limit_packets rule=window)" 20 "the window's packets"
 	equal "$(value limit_gap_seconds)" 0.000001 "the gap"
 	pacer set s0 few.packets=101 >/dev/null
-	pacer unban s0 all >/dev/null
+	pacer ban s0 del all >/dev/null
+	pacer ban s0 add 203.0.113.9 >/dev/null
 	textfile s0
 	equal "$(value limit_packets rule=few)" 101 "packets that were set"
 	equal "$(value bans rule=ban)" 0 "bans that were lifted"
+	equal "$(value bans rule=)" 1 "bans of sources"
 	equal "$(value entries rule=window limit=0)" 7 "entries across a change"
 }
 

@@ -110,7 +110,7 @@ hostile_interface()
 	in_server ip link set "$name" name s0
 	in_server ip link set s0 up
 	! LC_ALL=C grep -q '[^ -~]' "$work/out" || fail "raw: $(head -c 2000 "$work/out" | od -c)" || return
-	equal "$(grep -c "^$shown: " "$work/out")" 6 "lines of text with the name" || return
+	equal "$(grep -c "^$shown: " "$work/out")" 7 "lines of text with the name" || return
 	equal "$(grep -c "^$shown\$" "$work/out")" 4 "names in JSON"
 }
 

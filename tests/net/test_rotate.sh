@@ -50,7 +50,7 @@ counts_go_on()
 		arrive "0 4 4 0" n=9,from=10.77.0.12 n=9 n=9,from=fd77::11 n=9,dport=9001
 		banned "10.77.0.11 10.77.0.12 fd77::/64"
 		arrive "10" n=15,from=10.77.0.13
-		equal "$(pacer unban s0 10.77.0.12 --json | jq .lifted)" 1 "bans lifted"
+		equal "$(pacer ban s0 del 10.77.0.12 --json | jq .lifted)" 1 "bans lifted"
 		banned "10.77.0.11 10.77.0.13 fd77::/64"
 		equal "$(stats '[.rules[].denied | .contended, .no_state] | add')" 0 "denied for no reason"
 		off

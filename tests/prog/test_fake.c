@@ -14,6 +14,8 @@ static int is_allowed(const struct pacer_packet *pkt, uint64_t now_ns);
 #define PACER_IS_ALLOWED(frame, walk, exact) \
 	((void)(exact), is_allowed(&(walk)->pkt, (frame)->now_ns))
 #include "path.h"
+#include "live/ban_notes.h"
+#include "plan/why.h"
 
 #define POLICIES 150
 #define PACKETS	 250 /* under each */
@@ -253,8 +255,89 @@ static void same_counters(const char *text)
 			fail_msg("counter %u differs; under\n%s", i, text);
 }
 
+static uint32_t sources_banned, keys_banned; /* from outside */
+
+/* ---- what `why` says beforehand ---- */
+
+static struct policy *named;
+static uint32_t whys_later; /* denials that were to end at a time, and did */
+
+/* With a state that may be changed: would the packet pass at this time? */
+static enum pacer_reason reason_at(const struct pacer_packet *pkt, uint64_t now_ns)
+{
+	static struct pacer_throttle_state throttles_copy[PACER_THROTTLES];
+	static struct pacer_throttle_lease leases_copy[PACER_THROTTLES];
+	static struct pacer_line lines_copy[PROG_LINES];
+	struct pacer_state state = {.table = {lines_copy, prog.n_lines},
+				    .policy = &policy,
+				    .secret = prog.control->secret[0],
+				    .throttle = throttles_copy,
+				    .lease = leases_copy};
+	struct pacer_walk walk = {.state = &state, .now_ns = now_ns, .pkt = *pkt};
+
+	memcpy(lines_copy, lines, prog.n_lines * sizeof(*lines));
+	memcpy(throttles_copy, throttles, sizeof(throttles));
+	memcpy(leases_copy, leases, sizeof(leases));
+	walk.rule = PACER_RULES_MAX;
+	return pacer_outcome_reason(pacer_judge(&walk));
+}
+
+static void passes_then(const struct why *why, const struct pacer_packet *pkt, uint64_t now_ns,
+			const char *text)
+{
+	if (why->when_ns == PACER_NEVER || why->when_ns <= now_ns)
+		return;
+	if (pacer_verdict_of(reason_at(pkt, why->when_ns)) == PACER_VERDICT_DENY ||
+	    (why->when_ns - 1 > now_ns &&
+	     pacer_verdict_of(reason_at(pkt, why->when_ns - 1)) != PACER_VERDICT_DENY))
+		fail_msg(
+		    "at %llu: why says %llu, and that is not when it passes (%u, %u); under\n%s",
+		    (unsigned long long)now_ns, (unsigned long long)why->when_ns,
+		    reason_at(pkt, why->when_ns), reason_at(pkt, why->when_ns - 1), text);
+	whys_later++;
+}
+
+/* What is said of a packet that is to come, and nothing is changed by that. */
+static struct why ask_why(const struct frame *f, uint64_t now_ns, const char *text)
+{
+	struct pacer_state state = {.table = {lines, prog.n_lines},
+				    .policy = &policy,
+				    .secret = prog.control->secret[0],
+				    .throttle = throttles,
+				    .lease = leases};
+	struct pacer_walk walk = {.state = &state, .now_ns = now_ns};
+	struct why why = {.reason = PACER_REASON_COUNT};
+
+	if (pacer_parse(f->b, f->b + f->n, f->n, &walk.pkt) != PACER_PARSED)
+		return why;
+	why_packet(&walk, named, &why);
+	if (draw() % 16 == 0)
+		passes_then(&why, &walk.pkt, now_ns, text);
+	return why;
+}
+
+/* Of a frame that was parsed and is not on the allow-list. */
+static void agrees(const struct why *why, uint32_t outcome, uint64_t now_ns, const char *text)
+{
+	enum pacer_reason reason = pacer_outcome_reason(outcome);
+	uint32_t rule = pacer_outcome_rule(outcome);
+	bool source = reason == PACER_DENY_BAN && rule == PACER_RULES_MAX;
+	int limiter =
+	    pacer_outcome_denied(outcome) && !source ? (int)pacer_outcome_limiter(outcome) : -1;
+
+	if (why->reason == PACER_REASON_COUNT || reason == PACER_ALLOWED)
+		return;
+	if (why->reason != reason || why->denied != limiter || !!why->source_ns != source ||
+	    (!source && why->rule != rule))
+		fail_msg("at %llu: why says reason %u, rule %u, limit %d, source %d, and it was "
+			 "%u, %u, %d, %d; under\n%s",
+			 (unsigned long long)now_ns, why->reason, why->rule, why->denied,
+			 !!why->source_ns, reason, rule, limiter, source, text);
+}
+
 static void same(const struct frame *f, uint64_t now_ns, const char *text)
 {
+	struct why why = ask_why(f, now_ns, text);
 	struct pacer_state state = {.table = {lines, prog.n_lines},
 				    .policy = &policy,
 				    .secret = prog.control->secret[0],
@@ -263,7 +346,7 @@ static void same(const struct frame *f, uint64_t now_ns, const char *text)
 				    .counters = counters};
 	struct pacer_frame frame = {f->b, f->b + f->n, f->n, now_ns};
 	struct pacer_walk walk = {.state = &state};
-	uint32_t outcome, reason, action = pacer_path(&frame, &walk, &outcome);
+	uint32_t outcome, reason, rule, action = pacer_path(&frame, &walk, &outcome);
 	struct prog_judged judged;
 
 	*fake_ns = now_ns;
@@ -275,6 +358,11 @@ static void same(const struct frame *f, uint64_t now_ns, const char *text)
 			 (unsigned long long)now_ns, judged.verdict,
 			 pacer_outcome_reason(judged.outcome), action, reason, text);
 	same_counters(text);
+	agrees(&why, outcome, now_ns, text);
+	rule = pacer_outcome_rule(outcome);
+	sources_banned += reason == PACER_DENY_BAN && rule == PACER_RULES_MAX;
+	keys_banned +=
+	    reason == PACER_DENY_BAN && rule < PACER_RULES_MAX && !policy.rule[rule].ban_ns;
 	if (memcmp(lines, prog.lines, prog.n_lines * sizeof(*lines)))
 		fail_msg("at %llu, reason %u: the tables differ; under\n%s",
 			 (unsigned long long)now_ns, reason, text);
@@ -297,13 +385,58 @@ static void change_some(uint64_t now_ns)
 	}
 }
 
+static void ban(struct pacer_line *at, const struct pacer_ban_key *key, uint64_t now_ns,
+		uint64_t until_ns)
+{
+	struct pacer_table table = {at, prog.n_lines};
+	struct pacer_ban_ask q = {&table, &policy.bans, now_ns, {0, 0}, *key, 1};
+	enum pacer_event event;
+
+	q.hash = pacer_ban_hash(key, prog.control->secret[policy.secret]);
+	event = pacer_ban_add(&q, until_ns);
+	assert_true(event == PACER_BANNED || event == PACER_BANS_FULL);
+}
+
+/* From outside: the frame's source, or a prefix of it; or its key under a rule. */
+static void ban_outside(const struct frame *f, uint64_t now_ns)
+{
+	uint64_t until_ns = draw() & 3 ? now_ns + magnitude(1, 1ull << 32) : PACER_NEVER;
+	struct pacer_state state = {.table = {lines, prog.n_lines}, .policy = &policy};
+	struct pacer_walk walk = {.state = &state, .now_ns = now_ns};
+	const uint8_t len[2][3] = {{32, 30, 24}, {128, 127, 64}};
+	struct pacer_ban_key key;
+	const struct pacer_rule *rule;
+
+	if (pacer_parse(f->b, f->b + f->n, f->n, &walk.pkt) != PACER_PARSED || !policy.bans.sets)
+		return;
+	key = pacer_ban_source(walk.pkt.family, walk.pkt.key,
+			       len[walk.pkt.family == PACER_FAMILY_6][draw() % 3]);
+	walk.rule = pacer_walk_rule(&walk, &policy);
+	if (walk.rule < PACER_RULES_MAX && draw() & 1) {
+		rule = &policy.rule[walk.rule];
+		state.secret = prog.control->secret[0];
+		key = pacer_walk_ban_ask(&walk, &rule->limiter[draw() % rule->n_limiters], 0).key;
+		if (!(key.key_id & ~PACER_KEY_V6))
+			return;
+	}
+	ban(lines, &key, now_ns, until_ns);
+	ban(prog.lines, &key, now_ns, until_ns);
+	ban_notes_write(lines, &policy, now_ns);
+	ban_notes_write(prog.lines, &prog.copy[0].policy, now_ns);
+	assert_memory_equal(&prog.copy[0].policy.bans, &policy.bans, sizeof(policy.bans));
+}
+
 static void run_policy(const char *text)
 {
 	uint64_t now_ns = magnitude(1ull << 33, 1ull << 50);
+	struct policy_error error;
 	struct frame f;
 	uint32_t i;
 
 	change_some(now_ns);
+	policy_free(named);
+	named = policy_parse(text, strlen(text), &error);
+	assert_non_null(named);
 	prog.copy[0].policy = policy;
 	prog_clear(&prog);
 	memset(throttles, 0, sizeof(throttles));
@@ -313,6 +446,8 @@ static void run_policy(const char *text)
 	for (i = 0; i < PACKETS; i++) {
 		random_frame(&f);
 		now_ns = next_time(now_ns);
+		if (draw() % 64 == 0)
+			ban_outside(&f, now_ns);
 		same(&f, now_ns, text);
 	}
 }
@@ -345,6 +480,9 @@ static void test_same(void **unused)
 	assert_true(prog.reasons_seen[PACER_DENY_RATE] > 100);
 	assert_true(prog.reasons_seen[PACER_DENY_THROTTLE] > 100);
 	assert_true(prog.reasons_seen[PACER_DENY_BAN] > 100);
+	print_message("%u denials end when why says\n", whys_later);
+	assert_true(whys_later > 200);
+	assert_true(sources_banned > 100 && keys_banned > 100);
 	assert_true(prog.events_seen[PACER_BANNED] > 100);
 	assert_true(prog.events_seen[PACER_BANS_FULL] > 10);
 	assert_true(prog.events_seen[PACER_READ_IN_PART] > 100);
@@ -383,6 +521,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	bpf_object__close(*state);
+	policy_free(named);
 	free(lines);
 	return 0;
 }

@@ -10,8 +10,10 @@ import io
 import json
 import os
 import pty
+import random
 import re
 import resource
+import struct
 import subprocess
 import sys
 import xml.etree.ElementTree
@@ -190,6 +192,82 @@ def late():
         capture = name.removesuffix(".flow.rows") + ".pcap"
         with open(path(name)) as f:
             assert replay(policy("flow"), capture, "--verdicts").stdout == f.read(), capture
+
+
+# ---- what `why` says beforehand ----
+
+
+def why(policy_name, *args):
+    return json.loads(run("why", "-c", path(policy_name + ".yaml"), "--json", *args).stdout)
+
+
+def agrees(answer, row, now, bans):
+    """The answer beforehand, and the row of what became of it."""
+    assert (answer["verdict"], answer["reason"]) == (row["verdict"], row["reason"]), (answer, row)
+    assert (answer["rule"] or "") == row["rule"] or row["verdict"] == "pass", (answer, row)
+    if row["verdict"] != "deny" or (bans and row["reason"] != "ban"):
+        return 0  # who is banned by this very packet passes later than without it
+    opens = "" if answer["wait_ns"] is None else str(now + answer["wait_ns"])
+    assert opens == row["open_ns"] or (row["open_ns"], opens) == ("never", ""), (answer, row, now)
+    return 1
+
+
+def why_frame():
+    """Of a frame of a capture, just before it is judged: reason, rule and time are the row's."""
+    rng, seen, times = random.Random(15), collections.Counter(), 0
+    for name in ("gap", "flow", "tiers", "rules", "rate", "both", "crowd", "ban", "full", "one"):
+        for capture in ("nano.pcap", "backwards.pcap", "shapes.pcap", "jumps.pcap"):
+            table = rows(policy(name), capture)
+            bans, now, latest = "ban:" in policy(name), 0, []
+            for row in table:
+                now = max(now, int(row["time_ns"]))
+                latest.append(now)
+            by = collections.defaultdict(list)
+            for i, row in enumerate(table):
+                by[row["reason"]].append(i)
+            for i in [i for of in by.values() for i in rng.sample(of, min(4, len(of)))]:
+                answer = why(name, "--replay", path(capture), "--frame", str(i + 1))
+                times += agrees(answer, table[i], latest[i], bans)
+                seen[table[i]["reason"]] += 1
+    assert times > 100 and min(seen[r] for r in ("gap", "window", "rate", "ban", "admit")) > 4, seen
+
+
+def records(data):
+    """The records of a classic capture in ns: time, bytes."""
+    at = 24
+    while at < len(data):
+        seconds, ns, captured, _ = struct.unpack_from("<IIII", data, at)
+        yield seconds * 10**9 + ns, data[at:at + 16 + captured]
+        at += 16 + captured
+
+
+def why_at():
+    """Of a packet that is written, at a time: as if it stood in the capture there."""
+    with open(path("nano.pcap"), "rb") as f:
+        data = f.read()
+    frames, rng, asked = list(records(data)), random.Random(16), collections.Counter()
+    for name in ("gap", "flow", "tiers", "rules", "rate", "crowd", "ban", "one") * 6:
+        n, k = rng.randrange(len(frames)), rng.randrange(len(frames) - 1)
+        found = why(name, "--replay", path("nano.pcap"), "--frame", str(n + 1))
+        flow = re.fullmatch(r"(\S+)>(\S+) (udp|tcp) (\d+) (\d+)", found["packet"])
+        record = frames[n][1]
+        if not flow or len(record) - 16 < 60 or record[28:30] not in (b"\x08\0", b"\x86\xdd"):
+            continue
+        time = rng.randrange(frames[k][0], frames[k + 1][0] + 1)
+        k += frames[k + 1][0] <= time
+        while k + 1 < len(frames) and frames[k + 1][0] <= time:
+            k += 1
+        made = struct.pack("<II", time // 10**9, time % 10**9) + record[8:]
+        with open(path("inserted.long"), "wb") as f:
+            f.write(data[:24] + b"".join([r for _, r in frames[:k + 1]] + [made]))
+        row = rows(policy(name), "inserted.long")[k + 1]
+        src, dst, proto, sport, dport = flow.groups()
+        end = "[{}]:{}" if ":" in src else "{}:{}"
+        text = f"{proto} {end.format(src, sport)} > {end.format(dst, dport)} len {found['len_bytes']}"
+        answer = why(name, text, "--replay", path("nano.pcap"), "--at", f"{time - frames[0][0]}ns")
+        agrees(answer, row, time, "ban:" in policy(name))
+        asked[row["verdict"]] += 1
+    assert asked["admit"] > 3 and asked["deny"] > 3, asked
 
 
 # ---- user space and the kernel ----

@@ -35,7 +35,7 @@ static void begin(uint32_t sets, uint32_t filter_lines)
 
 static struct pacer_ban_ask ask(uint32_t k, uint64_t now)
 {
-	return (struct pacer_ban_ask){&table, &bans, now, who[k].hash, who[k].key};
+	return (struct pacer_ban_ask){&table, &bans, now, who[k].hash, who[k].key, 0};
 }
 
 /* Groups of eight keys with one hash, as they are in a collision: the words differ in one place, or
@@ -76,29 +76,32 @@ static void draw_keys(void)
 	}
 }
 
-static uint32_t set_of(uint32_t k)
+/* The i-th line where the key may stand: by both halves of the hash, those of one set twice. */
+static struct pacer_line *line_of(const struct pacer_bans *b, struct pacer_hash hash, uint32_t i)
 {
-	return pacer_ban_index(&bans, who[k].hash);
+	uint64_t place = i < PACER_BAN_WAYS ? hash.home : (uint32_t)(hash.mark * PACER_HASH_ODD);
+
+	return &lines[b->base + (place * b->sets >> 32) * PACER_BAN_WAYS + i % PACER_BAN_WAYS];
 }
 
-/* Has the key's set an entry that has run out, or a ban of the key's that runs? */
+/* Has one of the key's sets an entry that has run out, or a ban of the key's that runs? */
 static int has_room(uint32_t k, uint64_t now)
 {
-	uint32_t way;
+	uint32_t i;
 
-	for (way = 0; way < PACER_BAN_WAYS; way++)
-		if (lines[set_of(k) + way].ban_until_ns <= now)
+	for (i = 0; i < PACER_BAN_PLACES; i++)
+		if (line_of(&bans, who[k].hash, i)->ban_until_ns <= now)
 			return 1;
 	return who[k].until > now;
 }
 
 static int lift(uint32_t k, uint64_t now)
 {
-	uint32_t way;
+	uint32_t i;
 	int lifted = 0;
 
-	for (way = 0; way < PACER_BAN_WAYS; way++)
-		lifted += pacer_ban_lift(&lines[set_of(k) + way], &who[k].key, now);
+	for (i = 0; i < PACER_BAN_PLACES; i++)
+		lifted += pacer_ban_lift(line_of(&bans, who[k].hash, i), &who[k].key, now);
 	return lifted;
 }
 
@@ -171,14 +174,43 @@ static void test_runs(void **unused)
 	assert_true(f.banned > 10000 && f.full > 1000);
 }
 
+/* How many of n keys at once find no room in a table of so many sets. */
+static uint32_t without_room(uint32_t sets, uint32_t n)
+{
+	uint32_t i, full = 0;
+
+	begin(sets, FILTER_MAX);
+	for (i = 0; i < n; i++) {
+		struct pacer_ban_ask q = {&table,	    &bans,	     START,
+					  {draw(), draw()}, {1, 0x200, {i}}, 0};
+
+		full += pacer_ban_add(&q, START + 10) != PACER_BANNED;
+	}
+	return full;
+}
+
+/* Of one set, every sixteenth key would find it full when the table is three fifths full. */
+static void test_room(void **unused)
+{
+	uint32_t i, full = 0, n = LINES_MAX * 3 / 5;
+
+	(void)unused;
+	oracle_seed(73);
+	for (i = 0; i < 200; i++)
+		full += without_room(SETS_MAX, n);
+	print_message("    %u keys of %u\n", full, 200 * n);
+	assert_true(full < 200 * n / 500);
+	assert_int_equal(without_room(1, 10), 10 - PACER_BAN_WAYS);
+}
+
 /* ---- faults that the same run finds ---- */
 
 static int find_by(const struct pacer_ban_ask *q, int rule, int key_id, uint32_t words, int time)
 {
-	uint32_t way, i;
+	uint32_t place, i;
 
-	for (way = 0; way < PACER_BAN_WAYS; way++) {
-		struct pacer_line *line = &lines[pacer_ban_index(q->bans, q->hash) + way];
+	for (place = 0; place < PACER_BAN_PLACES; place++) {
+		struct pacer_line *line = line_of(q->bans, q->hash, place);
 		uint32_t differs = (rule && line->ban_rule != q->key.rule) ||
 				   (key_id && line->ban_key_id != q->key.key_id);
 
@@ -218,7 +250,7 @@ static int fault_filter_alone(const struct pacer_ban_ask *q)
 
 static int fault_first_way(const struct pacer_ban_ask *q)
 {
-	return pacer_ban_holds(&lines[pacer_ban_index(q->bans, q->hash)], q);
+	return pacer_ban_holds(line_of(q->bans, q->hash, 0), q);
 }
 
 static void test_planted_faults_are_found(void **unused)
@@ -428,6 +460,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_runs),
+	    cmocka_unit_test(test_room),
 	    cmocka_unit_test(test_planted_faults_are_found),
 	    cmocka_unit_test(test_until_exactly_then),
 	    cmocka_unit_test(test_a_clock_behind_shortens_nothing),

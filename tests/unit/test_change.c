@@ -621,8 +621,8 @@ static uint32_t ban_some(uint32_t n)
 	uint32_t banned = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		struct pacer_ban_ask q = {
-		    &table, &in_force()->bans, kernel_now_ns, {0, 0}, {1, 1, {i + 1}}};
+		struct pacer_ban_ask q = {&table, &in_force()->bans, kernel_now_ns,
+					  {0, 0}, {1, 1, {i + 1}},   0};
 
 		q.hash = pacer_hash_words(control.secret[in_force()->secret], PACER_HASH_FAMILY4,
 					  q.key.word, 4);
@@ -637,8 +637,8 @@ static uint32_t banned_by(uint32_t secret, uint32_t n)
 	uint32_t found = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		struct pacer_ban_ask q = {
-		    &table, &in_force()->bans, kernel_now_ns, {0, 0}, {1, 1, {i + 1}}};
+		struct pacer_ban_ask q = {&table, &in_force()->bans, kernel_now_ns,
+					  {0, 0}, {1, 1, {i + 1}},   0};
 
 		q.hash =
 		    pacer_hash_words(control.secret[secret], PACER_HASH_FAMILY4, q.key.word, 4);

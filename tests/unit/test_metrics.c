@@ -58,6 +58,7 @@ static int setup(void **unused)
 	one.table[0] = (struct reading_table){0, 1, 12, 2000, 3, 1000};
 	one.ban_room = 16384;
 	one.bans_counted = true;
+	one.bans_of_sources = 3;
 	one.bans[0] = 4;
 	one.bans_of_gone = 2;
 	count(&one.none, 100);
@@ -286,6 +287,8 @@ static void test_counters(void **unused)
 	has("xdp_pacer_bytes_total{interface=\"eth0\",rule=\"dns\",verdict=\"deny\",reason="
 	    "\"window\"}"
 	    " 208000");
+	has("xdp_pacer_packets_total{interface=\"eth0\",rule=\"\",verdict=\"deny\",reason=\"ban\"}"
+	    " 111");
 	has("xdp_pacer_packets_total{interface=\"eth0\",rule=\"\",verdict=\"pass\",reason=\"no_"
 	    "rule\"} "
 	    "101");
@@ -311,6 +314,7 @@ static void test_state(void **unused)
 	    "2000");
 	has("xdp_pacer_entries_shared{interface=\"eth0\",rule=\"dns\",limit=\"1\",key=\"src/"
 	    "24,56\"} 3");
+	has("xdp_pacer_bans{interface=\"eth0\",rule=\"\"} 3");
 	has("xdp_pacer_bans{interface=\"eth0\",rule=\"dns\"} 4");
 	has("xdp_pacer_bans{interface=\"eth0\",rule=\"?\"} 2");
 	has("xdp_pacer_bans_capacity{interface=\"eth0\"} 16384");

@@ -63,6 +63,21 @@ uint64_t change_pending(const struct attached *a)
 	return 0;
 }
 
+/* Nothing is changed here. */
+int change_lock(const struct attached *a, struct policy_error *error)
+{
+	(void)a;
+	(void)error;
+	return -1;
+}
+
+struct policy *change_policy_of(const struct attached *a, uint32_t copy)
+{
+	(void)a;
+	(void)copy;
+	return NULL;
+}
+
 /* As an apply does it: into the copy that is not in force, and then that is. */
 static void apply(const char *rule, uint32_t counter, uint64_t count)
 {
@@ -180,6 +195,32 @@ static void test_cannot_be_read(void **unused)
 	assert_non_null(strstr(error.text, "eth0: its policy cannot be read: "));
 }
 
+/* By the rule's name; of sources, under none; and of a rule that the policy has no more. */
+static void test_bans(void **unused)
+{
+	static struct pacer_line lines[2 * PACER_BAN_WAYS];
+	struct attached banning = pacer;
+	struct policy_error error = {0};
+	static struct reading f;
+
+	(void)unused;
+	copies[0].policy.bans.sets = 2;
+	banning.lines = lines;
+	banning.n_lines = 2 * PACER_BAN_WAYS;
+	for (size_t i = 0; i < 6; i++)
+		lines[i].ban_until_ns = PACER_NEVER;
+	lines[0].ban_rule = lines[5].ban_rule = PACER_BAN_SOURCE;
+	lines[1].ban_rule = lines[2].ban_rule = lines[4].ban_rule = compile_name_id("a");
+	lines[3].ban_rule = compile_name_id("gone");
+	assert_int_equal(reading_take(&banning, &f, &error), 0);
+	assert_true(f.bans_counted);
+	assert_int_equal(f.ban_room, 2 * PACER_BAN_WAYS);
+	assert_int_equal(f.bans_of_sources, 2);
+	assert_int_equal(f.bans[0], 3);
+	assert_int_equal(f.bans_of_gone, 1);
+	reading_free(&f);
+}
+
 #define TEST(f) cmocka_unit_test_setup(f, setup)
 
 int main(void)
@@ -189,6 +230,7 @@ int main(void)
 	    TEST(test_changes_meanwhile),
 	    TEST(test_changes_without_end),
 	    TEST(test_cannot_be_read),
+	    TEST(test_bans),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

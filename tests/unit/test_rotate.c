@@ -332,7 +332,7 @@ static uint32_t n_banned;
 
 static struct pacer_ban_ask ask(const struct pacer_ban_key *key, uint32_t which)
 {
-	struct pacer_ban_ask q = {&table, &bans, host.now_ns, {0, 0}, *key};
+	struct pacer_ban_ask q = {&table, &bans, host.now_ns, {0, 0}, *key, 0};
 	const __u64 *by = secret[which];
 
 	q.hash = key->key_id & PACER_KEY_V6
@@ -409,7 +409,8 @@ static size_t waiting(void)
 		memcpy(key.word, line->ban_key, sizeof(key.word));
 		q = ask(&key, 1);
 		n += line->ban_until_ns > host.now_ns &&
-		     pacer_ban_index(&bans, q.hash) != bans.base + i - i % PACER_BAN_WAYS;
+		     pacer_ban_set(&bans, q.hash, 0) != bans.base + i - i % PACER_BAN_WAYS &&
+		     pacer_ban_set(&bans, q.hash, 1) != bans.base + i - i % PACER_BAN_WAYS;
 	}
 	return n;
 }
@@ -494,7 +495,7 @@ static void test_bans_lifted(void **unused)
 	}
 }
 
-/* As `unban` does, entry for entry. */
+/* As `ban del` does, entry for entry. */
 static void lift_it(void)
 {
 	uint32_t i, lifted = 0;

@@ -1087,6 +1087,107 @@ static void test_runs(void **unused)
 	}
 }
 
+/* ---- bans from outside ---- */
+
+static void ban_key(const struct pacer_ban_key *key, uint32_t which, uint64_t until_ns)
+{
+	struct pacer_ban_ask q = {&state.table, &policy.bans, START, {0, 0}, *key, 1};
+
+	q.hash = pacer_ban_hash(key, secret + which * PACER_SECRETS);
+	assert_int_equal(pacer_ban_add(&q, until_ns), PACER_BANNED);
+}
+
+/* A source is: under each rule and under none, by so many bits of its address, and its family. */
+static void test_banned_sources(void **unused)
+{
+	struct pacer_packet a = packet4(0x0a000001, 2, 3, 53), b = packet4(0x0a000002, 2, 3, 53);
+	struct pacer_packet c = packet4(0x0b000001, 2, 3, 53);
+	struct pacer_packet d = packet6(1, 7, 2, 53), e = packet6(1, 8, 2, 53),
+			    f = packet6(2, 7, 2, 53);
+	struct pacer_packet like_a = packet6(0, 0, 0, 53);
+	struct pacer_ban_key key;
+
+	(void)unused;
+	begin();
+	limiter(0, SRC, 9, 0);
+	bans(0, 8);
+	policy.rule[0].ban_ns = 0;
+	key = pacer_ban_source(PACER_FAMILY_4, a.key, 32);
+	ban_key(&key, 0, START + 100);
+	fares(&a, START, PACER_ADMIT, 0, NOTHING); /* nothing says that there are any */
+	policy.flags |= PACER_SOURCES_BANNED;
+	fares(&a, START, PACER_ADMIT, 0, NOTHING);
+	policy.bans.len4[2] = 32;
+	fares(&a, START + 99, PACER_DENY_BAN, 0, NOTHING);
+	assert_int_equal(pacer_outcome_rule(judge(&a, START + 99)), PACER_RULES_MAX);
+	fares(&b, START + 99, PACER_ADMIT, 0, NOTHING);
+	fares(&a, START + 100, PACER_ADMIT, 0, NOTHING);
+
+	key = pacer_ban_source(PACER_FAMILY_4, b.key, 30);
+	ban_key(&key, 0, PACER_NEVER);
+	policy.bans.len4[0] = 30;
+	fares(&a, START + 101, PACER_DENY_BAN, 0, NOTHING);
+	fares(&b, START + 101, PACER_DENY_BAN, 0, NOTHING);
+	fares(&c, START + 101, PACER_ADMIT, 0, NOTHING);
+
+	key = pacer_ban_source(PACER_FAMILY_6, d.key, 64);
+	ban_key(&key, 0, PACER_NEVER);
+	fares(&d, START + 101, PACER_ADMIT, 0, NOTHING);
+	policy.bans.len6[3] = 64;
+	fares(&d, START + 102, PACER_DENY_BAN, 0, NOTHING);
+	fares(&e, START + 102, PACER_DENY_BAN, 0, NOTHING);
+	fares(&f, START + 102, PACER_ADMIT, 0, NOTHING);
+	memset(like_a.key, 0, sizeof(like_a.key));
+	like_a.key[0] = a.key[0];
+	policy.bans.len6[0] = 30;
+	fares(&like_a, START + 102, PACER_ADMIT, 0, NOTHING);
+
+	policy.rules = 0;
+	fares(&d, START + 103, PACER_DENY_BAN, 0, NOTHING);
+	fares(&f, START + 103, PACER_NO_RULE, 0, NOTHING);
+}
+
+/* A key, under a rule that bans nobody; and by the other secret, while bans are being moved. */
+static void test_banned_keys(void **unused)
+{
+	static __u64 two[2 * PACER_SECRETS];
+	struct pacer_packet a = packet4(0x0a000001, 2, 3, 53), b = packet4(0x0a000001, 2, 4, 53);
+	struct pacer_walk walk = {.state = &state, .pkt = a, .now_ns = START};
+	struct pacer_ban_key key;
+
+	(void)unused;
+	begin();
+	limiter(0, SRC, 9, 0);
+	limiter(0, FLOW, 9, 0);
+	bans(0, 8);
+	policy.rule[0].ban_ns = 0;
+	key = pacer_walk_ban_ask(&walk, &policy.rule[0].limiter[1], 0).key;
+	ban_key(&key, 0, START + 100);
+	fares(&a, START, PACER_ADMIT, 0, NOTHING);
+	policy.rule[0].outside = 1;
+	fares(&a, START + 99, PACER_DENY_BAN, 1, NOTHING);
+	fares(&b, START + 99, PACER_ADMIT, 0, NOTHING);
+	assert_int_equal(pacer_rule_when(&walk), START + 100);
+	fares(&a, START + 100, PACER_ADMIT, 0, NOTHING);
+	for (uint32_t i = 0; i < 2 * PACER_SECRETS; i++)
+		two[i] = i < PACER_SECRETS ? secret[i] : draw();
+	state.secret = two;
+	ban_key(&key, 0, START + 300);
+	policy.secret = 1;
+	fares(&a, START + 200, PACER_ADMIT, 0, NOTHING);
+	assert_int_equal(pacer_rule_when(&walk), 0);
+	policy.bans.moving = 1;
+	fares(&a, START + 200, PACER_DENY_BAN, 1, NOTHING);
+	assert_int_equal(pacer_rule_when(&walk), START + 300);
+	key = pacer_ban_source(PACER_FAMILY_4, b.key, 32);
+	ban_key(&key, 0, START + 400);
+	policy.flags |= PACER_SOURCES_BANNED;
+	policy.bans.len4[0] = 32;
+	fares(&b, START + 399, PACER_DENY_BAN, 0, NOTHING);
+	fares(&b, START + 400, PACER_ADMIT, 0, NOTHING);
+	state.secret = secret;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1125,6 +1226,8 @@ int main(void)
 	    cmocka_unit_test(test_ban_runs),
 	    cmocka_unit_test(test_ban_moving),
 	    cmocka_unit_test(test_secret_of_the_limiter),
+	    cmocka_unit_test(test_banned_sources),
+	    cmocka_unit_test(test_banned_keys),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

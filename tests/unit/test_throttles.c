@@ -549,7 +549,10 @@ static void test_bans(void **unused)
 	struct pacer_bans was;
 
 	(void)unused;
+	/* where the policy says how large it is, for bans from outside */
 	assert_int_equal(load(banning("bans: 9", "")), 0);
+	assert_true(bans->sets == 3 && !now.bin.rule[0].ban_ns && now.bin.rule[0].plain);
+	assert_int_equal(load(banning("", "")), 0);
 	assert_true(!bans->sets && !now.bin.rule[0].ban_ns && !compile_ban_lines(bans));
 	assert_int_equal(apply(banning("", ", ban: 10s")), 0);
 	assert_int_equal(bans->sets, 4096);

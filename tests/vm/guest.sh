@@ -226,7 +226,7 @@ cli_limiters()
 	contains '10.0.0.2 +udp' xdp-pacer status v0
 	arrive 10 10.0.0.3 100 0
 	contains '"throttle": *90[^0-9]' xdp-pacer stats v0 --json
-	contains '1 ban lifted' xdp-pacer unban v0 10.0.0.2
+	contains '1 ban lifted' xdp-pacer ban v0 del 10.0.0.2
 	lacks '10.0.0.2 +udp' xdp-pacer status v0
 	xdp-pacer unload v0
 }

@@ -19,6 +19,7 @@ struct options {
 	const char *mode;
 	bool monitor, json, watch, verdicts, kernel, wait, exact, triangles;
 	uint64_t confirm_ns, for_ns;
+	const char *rule, *replay, *at, *frame;
 	const char *pcap, *plot, *plot_rule, *plot_key;
 	const char *deny_share, *window, *window_packets, *max_window, *key, *keys, *max;
 	const char *threshold, *state, *moment, *samples, *every, *step, *seed;
@@ -69,7 +70,7 @@ struct verb {
 extern const struct verb *const verbs[]; /* main.c's list of all, by group; ends with NULL */
 
 extern const struct verb verb_load, verb_unload, verb_status, verb_stats, verb_check, verb_apply,
-    verb_confirm, verb_set, verb_rotate, verb_allow, verb_unban, verb_sample, verb_replay,
+    verb_confirm, verb_set, verb_rotate, verb_allow, verb_ban, verb_why, verb_sample, verb_replay,
     verb_estimate, verb_suggest, verb_keys, verb_export;
 
 enum parsed { PARSED, PARSED_HELP, PARSED_WRONG /* and it has been said */ };

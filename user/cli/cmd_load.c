@@ -114,19 +114,34 @@ const struct verb verb_load = {"load",
 			       .group = VERBS_ARG,
 			       .example = "xdp-pacer load eth0 -c policy.yaml --monitor"};
 
+/* The counters are there for as long as they are looked at; those of another version cannot be. */
 static int unload(const char *ifname, const struct options *o)
 {
-	struct policy_error error = {0};
+	struct output_round round = {0};
+	struct policy_error error = {0}, unused;
+	struct attached last;
+	bool known = !loader_find(ifname, &last, &unused);
+	int code;
 
-	if (loader_unload(ifname, &error))
-		return complain(NULL, &error);
-	change_made();
-	emit_begin(o->json);
-	emit_object("");
-	emit_string("interface", ifname, "%s: ", printable(ifname).text);
-	emit_flag("attached", false, "the pacer is off\n");
-	emit_close();
-	return emit_end();
+	if (loader_unload(ifname, &error)) {
+		code = complain(NULL, &error);
+	} else {
+		change_made();
+		emit_begin(o->json);
+		emit_object("");
+		emit_string("interface", ifname, "%s: ", printable(ifname).text);
+		emit_flag("attached", false, "the pacer is off%s\n",
+			  known ? "; what it had counted:" : "");
+		if (known)
+			output_stats(&last, "last", &round);
+		else
+			emit_null("last", NULL);
+		emit_close();
+		code = emit_end();
+	}
+	if (known)
+		loader_release(&last);
+	return code;
 }
 
 static int run_unload(struct options *o)

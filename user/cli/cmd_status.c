@@ -85,7 +85,7 @@ static int show_stats(const struct attached *a, const struct options *o)
 	emit_begin(o->json);
 	if (o->watch)
 		emit_screen();
-	output_stats(a, &round);
+	output_stats(a, "", &round);
 	return emit_end();
 }
 

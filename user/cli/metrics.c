@@ -152,6 +152,8 @@ static void bans_rows(const struct row *row)
 {
 	const struct reading *f = row->f;
 
+	if (f->bans_counted)
+		ban_row(row, "", f->bans_of_sources);
 	for (size_t r = 0; f->bans_counted && r < f->policy->n_rules; r++)
 		if (f->policy->rule[r].ban_ns || f->bans[r])
 			ban_row(row, f->policy->rule[r].name, f->bans[r]);
@@ -182,8 +184,8 @@ static bool may_befall(enum pacer_reason reason, bool ruled)
 	switch (pacer_verdict_of(reason)) {
 	case PACER_VERDICT_ADMIT:
 		return ruled;
-	case PACER_VERDICT_DENY: /* a packet that has come to no rule, since something is missing */
-		return ruled || reason == PACER_DENY_NO_STATE;
+	case PACER_VERDICT_DENY: /* without a rule: something is missing, or a source is banned */
+		return ruled || reason == PACER_DENY_NO_STATE || reason == PACER_DENY_BAN;
 	case PACER_VERDICT_PASS:
 	case PACER_VERDICT_UNPARSED:
 		break;

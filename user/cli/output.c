@@ -103,37 +103,76 @@ static void add_ban(const struct ban *ban, void *arg)
 	list->ban[list->n++] = *ban;
 }
 
-static void emit_bans(const struct attached *a, const struct policy *policy)
+static void list_bans(const struct attached *a, const struct policy *policy, struct ban_list *list)
 {
-	static const struct emit_column columns[] = {{"", false}, {"", false}, {"", true}, {0}};
-	size_t room = bans_room(a);
-	struct ban_list list = {0};
+	*list = (struct ban_list){0};
+	bans_each(a, policy, add_ban, list);
+}
 
-	bans_each(a, policy, add_ban, &list);
-	emit_object("bans");
-	emit_uint("banned", list.n, room ? "  banned    %zu key%s" : NULL, list.n,
-		  units_plural(list.n));
-	emit_uint("room", room, room ? " of %zu at most\n" : NULL, room);
-	emit_array("keys");
-	emit_table(columns, 12);
-	for (size_t i = 0; i < list.n; i++) {
-		const struct ban *ban = &list.ban[i];
-		bool shown = emit_is_json() || i < BANS_SHOWN;
+static void emit_left(uint64_t left_ns)
+{
+	char text[TEXT];
 
-		if (!shown)
-			break;
+	if (left_ns == PACER_NEVER)
+		emit_null("left_ns", "until it is lifted");
+	else if (left_ns < 100 * SECOND_NS)
+		emit_uint("left_ns", left_ns, "%.1f s left", left_ns / SECOND_NS);
+	else
+		emit_uint("left_ns", left_ns, "%s left",
+			  allow_left_text(left_ns, text, sizeof(text)));
+}
+
+static void emit_bans(const char *name, const struct ban_list *list, size_t indent, size_t shown)
+{
+	static const struct emit_column columns[] = {
+	    {"", false}, {"", false}, {"", false}, {"", true}, {0}};
+
+	emit_array(name);
+	emit_table(columns, indent);
+	for (size_t i = 0; i < list->n && (emit_is_json() || i < shown); i++) {
+		const struct ban *ban = &list->ban[i];
+
 		emit_row();
 		emit_object("");
 		emit_string("key", ban->key, "%s", ban->key);
-		emit_string("rule", ban->rule, "%s", ban->rule);
-		emit_uint("left_ns", ban->left_ns, "%.1f s left", ban->left_ns / SECOND_NS);
+		if (*ban->rule)
+			emit_string("rule", ban->rule, "%s", ban->rule);
+		else
+			emit_null("rule", "(source)");
+		emit_flag("by_hand", ban->outside, "%s", ban->outside ? "by hand" : "");
+		emit_left(ban->left_ns);
 		emit_close();
 	}
 	emit_table_end();
 	emit_close();
+	if (list->n > shown)
+		emit_text("%*sand %zu more: see --json\n", (int)indent, "", list->n - shown);
+}
+
+size_t output_bans(const struct attached *a, const char *name, size_t indent, size_t shown)
+{
+	struct policy *policy = policy_of(a);
+	struct ban_list list;
+
+	list_bans(a, policy, &list);
+	emit_bans(name, &list, indent, shown);
+	free(list.ban);
+	policy_free(policy);
+	return list.n;
+}
+
+static void emit_banned(const struct attached *a, const struct policy *policy)
+{
+	size_t room = bans_room(a);
+	struct ban_list list;
+
+	list_bans(a, policy, &list);
+	emit_object("bans");
+	emit_uint("banned", list.n, room ? "  banned    %zu key%s" : NULL, list.n,
+		  units_plural(list.n));
+	emit_uint("room", room, room ? " of %zu at most\n" : NULL, room);
+	emit_bans("keys", &list, 12, BANS_SHOWN);
 	emit_close();
-	if (list.n > BANS_SHOWN)
-		emit_text("            and %zu more: see --json\n", list.n - BANS_SHOWN);
 	free(list.ban);
 }
 
@@ -191,7 +230,7 @@ void output_status(const struct attached *a)
 	emit_uint("abi", a->control->abi_version, "ABI %u\n", a->control->abi_version);
 	emit_policy(p, policy);
 	emit_state(a, p);
-	emit_bans(a, policy);
+	emit_banned(a, policy);
 	emit_uint("confirm_within_ns", pending_ns,
 		  pending_ns ? "  %sPENDING%s   rolls back in %.1f s unless confirmed\n" : NULL,
 		  emit_style(EMIT_ALARM), emit_style(EMIT_PLAIN), pending_ns / SECOND_NS);
@@ -318,6 +357,17 @@ static void emit_rule(const char *name, const struct pacer_counters *c, uint32_t
 	emit_close();
 }
 
+/* Of sources that are banned whatever their rule, which is not looked for. */
+static void emit_sources(uint64_t denied)
+{
+	if (denied) {
+		emit_row();
+		emit_text("(banned sources)");
+		emit_skip(STATS_DENIED - 1);
+	}
+	emit_uint("banned_sources", denied, denied ? "%s" : NULL, thousands(denied).text);
+}
+
 static void emit_totals(const struct totals *t, const struct pacer_counters *none,
 			struct output_round *round)
 {
@@ -335,9 +385,10 @@ static void emit_totals(const struct totals *t, const struct pacer_counters *non
 	emit_object("no_limit");
 	emit_reasons(none, false, STATS_MATCHED, round->watched);
 	emit_close();
+	emit_sources(none->by[PACER_DENY_BAN].packets);
 }
 
-void output_stats(const struct attached *a, struct output_round *round)
+void output_stats(const struct attached *a, const char *name, struct output_round *round)
 {
 	static const struct emit_column columns[] = {
 	    {"RULE", false}, {"MATCHED", true}, {"ADMITTED", true}, {"DENIED", true},
@@ -355,7 +406,7 @@ void output_stats(const struct attached *a, struct output_round *round)
 		read_counters(a, i < n ? p->rule[i].counter : 0, &counters[i]);
 		add_totals(&t, &counters[i]);
 	}
-	emit_object("");
+	emit_object(name);
 	emit_string("interface", a->ifname, "%s: ", printable(a->ifname).text);
 	emit_string("mode", monitor ? "monitor" : "enforce", "%s%s%s\n",
 		    emit_style(monitor ? EMIT_ALARM : EMIT_PLAIN),

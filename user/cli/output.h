@@ -8,6 +8,12 @@
 /* Emits the fields of status into the open object. */
 void output_status(const struct attached *a);
 
+/*
+ * Emits the bans that run, as an array, and a table of `shown` rows at most, indented. Returns how
+ * many there are.
+ */
+size_t output_bans(const struct attached *a, const char *name, size_t indent, size_t shown);
+
 /* The round before, for rates; all 0 before the first round. */
 struct output_round {
 	bool watched; /* more rounds follow */
@@ -15,8 +21,8 @@ struct output_round {
 	struct pacer_count was[PACER_COUNTERS_MAX];
 };
 
-/* Emits an object. The text has the rates since the round before. */
-void output_stats(const struct attached *a, struct output_round *round);
+/* Emits an object of that name. The text has the rates since the round before. */
+void output_stats(const struct attached *a, const char *name, struct output_round *round);
 
 /* Emits the fields of check into the open object: what a policy takes and promises. */
 void output_check(const struct policy *policy, const struct pacer_policy *bin,

@@ -290,6 +290,8 @@ static void emit_bans(const struct policy *policy, const struct pacer_bans *bans
 			emit_uint(policy->rule[r].name, policy->rule[r].ban_ns, "%s %s for %s",
 				  n++ ? "," : "", policy->rule[r].name,
 				  units_duration_text(policy->rule[r].ban_ns, text, sizeof(text)));
+		else if (!n && r + 1 == policy->n_rules)
+			emit_text(" from outside alone (`xdp-pacer ban`)");
 	emit_close();
 	emit_uint("entries", entries,
 		  "\n    up to %" PRIu64 " keys at once; a change of this number ends all bans\n",

@@ -134,7 +134,8 @@ struct policy {
 	size_t n_rules; /* 0 to PACER_RULES_MAX */
 	struct policy_pool pool[PACER_POOLS_MAX];
 	size_t n_pools;
-	uint64_t bans; /* entries of the table of bans */
+	uint64_t bans;	/* entries of the table of bans */
+	bool bans_said; /* so it is made, even where no rule bans */
 	struct policy_sample sample;
 };
 
@@ -187,7 +188,8 @@ const char *policy_key_text(const struct policy_key *key, char *buf, size_t size
 /* "veth1", "cpu:1", "xsk:0", as in a policy. Returns buf. */
 const char *policy_target_text(const struct policy_target *target, char *buf, size_t size);
 
-bool policy_bans(const struct policy *policy); /* does any rule ban? */
+/* Is there a table of bans? Where a rule bans, or the policy says how large it is. */
+bool policy_bans(const struct policy *policy);
 
 const char *policy_limit_kind_name(enum policy_limit_kind kind); /* "gap" */
 

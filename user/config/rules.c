@@ -763,8 +763,10 @@ static int read_memory(struct source *s, const struct place *at, const yaml_node
 
 static int read_bans(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
-	uint64_t *bans = &((struct policy *)into)->bans;
+	struct policy *policy = into;
+	uint64_t *bans = &policy->bans;
 
+	policy->bans_said = true;
 	if (doc_count(s, at, node, bans))
 		return -1;
 	if (*bans > POLICY_BANS_MAX)
@@ -778,7 +780,7 @@ bool policy_bans(const struct policy *policy)
 	for (size_t r = 0; r < policy->n_rules; r++)
 		if (policy->rule[r].ban_ns)
 			return true;
-	return false;
+	return policy->bans_said;
 }
 
 static int read_allow(struct source *s, const struct place *at, const yaml_node_t *node, void *into)

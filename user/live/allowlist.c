@@ -8,6 +8,14 @@
 /* Room for a policy and the list before it, both full in both families. */
 #define ROOM (4 * (size_t)PACER_ALLOW_MAX + 2)
 
+bool allow_holds(const struct prefix *prefix, const struct prefix *address)
+{
+	uint8_t bits = prefix->len % 8, bytes = prefix->len / 8;
+
+	return prefix->family == address->family && !memcmp(prefix->addr, address->addr, bytes) &&
+	       (!bits || !((prefix->addr[bytes] ^ address->addr[bytes]) >> (8 - bits)));
+}
+
 uint64_t allow_until_ns(const struct allow_entry *entry)
 {
 	return entry->of_policy ? 0 : entry->hand_until_ns;

@@ -28,6 +28,9 @@ struct allowlist {
 	size_t n, room;
 };
 
+/* Is the other, an address or a prefix that is not shorter, of this prefix? */
+bool allow_holds(const struct prefix *prefix, const struct prefix *other);
+
 /* Until when its packets are let through; 0: for ever. */
 uint64_t allow_until_ns(const struct allow_entry *entry);
 bool allow_has_lapsed(const struct allow_entry *entry, uint64_t now_ns);

@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Purpose: lists the bans on an interface for people (which key, which rule, for how long), and
- * lifts bans. It works on the packet path's own table (common/ban.h), while packets go on.
+ * Purpose: lists the bans on an interface for people (which key, which rule, for how long), bans
+ * from outside, and lifts bans. It works on the packet path's own table (common/ban.h), while
+ * packets go on.
+ *
+ * A ban from outside is of a source (an address or a prefix) whatever the rule, or of a key under
+ * one rule, whether that bans by itself or not. The packet path looks for such bans only if a
+ * policy says that there are some (ban_notes.h).
+ *
+ * Changes wait for each other (change.h). While a policy is on trial, a ban is entered and lifted
+ * in its table and in that of the policy before.
  */
 #ifndef PACER_BANS_H
 #define PACER_BANS_H
@@ -10,9 +18,10 @@
 #include "plan/tally.h"
 
 struct ban {
-	char rule[POLICY_NAME_MAX]; /* "?" if the policy no longer has the rule */
+	char rule[POLICY_NAME_MAX]; /* "": of a source; "?" if the policy no longer has the rule */
 	char key[TALLY_TEXT];
-	uint64_t left_ns; /* above 0 */
+	uint64_t left_ns; /* above 0; PACER_NEVER: until it is lifted */
+	bool outside;
 };
 
 /*
@@ -24,17 +33,41 @@ size_t bans_each(const struct attached *a, const struct policy *policy,
 
 /*
  * Calls each for every ban with its pacer_rule.id and no more, for a caller that only counts them.
+ * A source's has PACER_BAN_SOURCE.
  */
 void bans_count(const struct attached *a, void (*each)(uint32_t rule_id, void *), void *arg);
 
-/*
- * Lifts the bans of a key, named as by bans_each, under a rule. A key of NULL means all keys, a
- * rule of NULL all rules. Returns how many bans it lifted.
- */
-size_t bans_lift(const struct attached *a, const struct policy *policy, const char *key,
-		 const char *rule);
+/* A key that is to be banned or let off. */
+struct ban_wish {
+	const char *key; /* as bans_each writes it */
+	uint64_t for_ns; /* 0: until it is lifted */
+	int line;	 /* for who wishes: where it was read */
+};
 
-/* The entries of the table of bans; 0 if no rule bans. */
+struct bans_done {
+	size_t done;	 /* wishes that are banned, or bans that were lifted */
+	size_t left_out; /* wishes for which there was no room, or that were not banned */
+	size_t which;	 /* the first of them; of BANS_WRONG: the wish that is wrong */
+};
+
+/* One of the wishes is not right: *error says what of it is not. Nothing is changed. */
+#define BANS_WRONG (-2)
+
+/*
+ * Ban every key of n, under the rule or, with NULL, as sources. A ban that runs already lasts until
+ * the later of both ends. 0, BANS_WRONG, or -1 with *error filled and nothing changed.
+ */
+int bans_add(struct attached *a, const char *rule, const struct ban_wish *wish, size_t n,
+	     struct bans_done *done, struct policy_error *error);
+
+/*
+ * Lift the bans of every key of n, under the rule or, with NULL, whatever the rule; with a wish of
+ * NULL, of all keys. 0, or -1 with *error filled.
+ */
+int bans_lift(struct attached *a, const char *rule, const struct ban_wish *wish, size_t n,
+	      struct bans_done *done, struct policy_error *error);
+
+/* The entries of the table of bans; 0 if there is none. */
 size_t bans_room(const struct attached *a);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "live/change.h"
+#include "live/ban_notes.h"
 #include "live/rotate.h"
 
 #include <bpf/bpf.h>
@@ -31,8 +32,7 @@ static int lock(struct policy_error *error)
 	return fd;
 }
 
-/* The lock, of a pacer that is still there; -1 if not. */
-static int lock_present(const struct attached *a, struct policy_error *error)
+int change_lock(const struct attached *a, struct policy_error *error)
 {
 	int fd = lock(error);
 
@@ -59,12 +59,17 @@ uint32_t change_in_force(const struct attached *a)
 	return pacer_in_force(word_of(a), loader_now());
 }
 
-struct policy *change_policy(const struct attached *a)
+struct policy *change_policy_of(const struct attached *a, uint32_t copy)
 {
-	const char *text = a->copy[change_in_force(a)].text;
+	const char *text = a->copy[copy].text;
 	struct policy_error error;
 
 	return policy_parse(text, strnlen(text, PACER_DOC_MAX), &error);
+}
+
+struct policy *change_policy(const struct attached *a)
+{
+	return change_policy_of(a, change_in_force(a));
 }
 
 uint64_t change_pending(const struct attached *a)
@@ -269,6 +274,30 @@ int change_allow_each(const struct attached *a,
 	return 0;
 }
 
+int change_allow_find(const struct attached *a, const struct prefix *address,
+		      struct allow_entry *found, struct policy_error *error)
+{
+	const struct allow_entry *longest = NULL;
+	int fd = lock(error), result;
+	struct allowlist list;
+
+	if (fd < 0)
+		return -1;
+	result = read_list(a, change_in_force(a), &list, error);
+	close(fd);
+	if (result)
+		return -1;
+	for (size_t i = 0; i < list.n; i++)
+		if (allow_holds(&list.entry[i].prefix, address) &&
+		    (!longest || list.entry[i].prefix.len > longest->prefix.len))
+			longest = &list.entry[i];
+	if (longest)
+		*found = *longest;
+	result = longest && !allow_has_lapsed(longest, loader_now());
+	allowlist_free(&list);
+	return result;
+}
+
 /*
  * The lists that a change by hand is made to: the one in force, and, while a policy is on trial,
  * first the one that it would give way to. What comes back is never the narrower one.
@@ -378,7 +407,7 @@ static int add_to_lists(struct attached *a, struct lists *l, const struct allow_
 int change_allow_add(struct attached *a, const struct allow_entry *entry,
 		     struct policy_error *error)
 {
-	int fd = lock_present(a, error), result;
+	int fd = change_lock(a, error), result;
 	struct lists lists;
 
 	if (fd < 0)
@@ -432,7 +461,7 @@ static int remove_from_lists(struct attached *a, const struct lists *l, const st
 
 int change_allow_del(struct attached *a, const struct prefix *prefix, struct policy_error *error)
 {
-	int fd = lock_present(a, error), result;
+	int fd = change_lock(a, error), result;
 	struct lists lists;
 
 	if (fd < 0)
@@ -845,6 +874,8 @@ static int replace(struct attached *a, const char *text, uint64_t confirm_ns, en
 	if (!new ||
 	    compile(a, new, &previous, how == REPLACE_ROTATED, confirm_ns, bin, plan, error))
 		goto out;
+	if (plan->bans == PLAN_KEPT)
+		ban_notes_write(a->lines, bin, loader_now());
 	if (how == REPLACE_BY_ITSELF)
 		bin->serial = a->copy[now].policy.serial;
 	/* By itself: what was taken off the list by hand stays off. */
@@ -918,7 +949,7 @@ static void tidy(struct attached *a)
 /* The lock, with nothing pending; -1 if not. */
 static int lock_settled(struct attached *a, struct policy_error *error)
 {
-	int fd = lock_present(a, error);
+	int fd = change_lock(a, error);
 
 	if (fd >= 0 && change_pending(a)) {
 		close(fd);
@@ -1026,7 +1057,7 @@ static int keep_pending(struct attached *a, uint64_t until_ns, uint32_t copy)
 
 int change_confirm(struct attached *a, struct policy_error *error)
 {
-	int fd = lock_present(a, error), result = -1;
+	int fd = change_lock(a, error), result = -1;
 	uint64_t until_ns;
 	uint32_t copy;
 

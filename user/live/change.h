@@ -16,10 +16,17 @@
 #include "live/allowlist.h"
 #include "live/loader.h"
 
+/*
+ * What keeps other changes out, of a pacer that is still there: a descriptor to be closed, or -1.
+ */
+int change_lock(const struct attached *a, struct policy_error *error);
+
 /* The copy in force now: 0 or 1. */
 uint32_t change_in_force(const struct attached *a);
 /* Its text, parsed again: to be freed with policy_free; NULL if there is no memory. */
 struct policy *change_policy(const struct attached *a);
+/* The same of either copy. */
+struct policy *change_policy_of(const struct attached *a, uint32_t copy);
 /* Nanoseconds until an unconfirmed policy gives way; 0: nothing is pending. */
 uint64_t change_pending(const struct attached *a);
 
@@ -66,6 +73,12 @@ int change_allow_del(struct attached *a, const struct prefix *prefix, struct pol
 int change_allow_each(const struct attached *a,
 		      void (*each)(const struct allow_entry *, uint64_t now_ns, void *), void *arg,
 		      struct policy_error *error);
+/*
+ * Does the list in force let this address (a prefix of all its bits) through, and by which entry?
+ * 1, 0, or -1 with *error filled. As packets do, it goes by the longest prefix, lapsed or not.
+ */
+int change_allow_find(const struct attached *a, const struct prefix *address,
+		      struct allow_entry *found, struct policy_error *error);
 /* How many there are, those that have lapsed included. */
 uint32_t change_allowed(const struct attached *a);
 

@@ -67,6 +67,10 @@ static void add_ban(uint32_t rule_id, void *arg)
 {
 	struct reading *f = arg;
 
+	if (rule_id == PACER_BAN_SOURCE) {
+		f->bans_of_sources++;
+		return;
+	}
 	for (size_t r = 0; r < f->policy->n_rules; r++)
 		if (compile_name_id(f->policy->rule[r].name) == rule_id) {
 			f->bans[r]++;
@@ -78,6 +82,7 @@ static void add_ban(uint32_t rule_id, void *arg)
 static void read_bans(const struct attached *a, struct reading *f)
 {
 	memset(f->bans, 0, sizeof(f->bans));
+	f->bans_of_sources = 0;
 	f->bans_of_gone = 0;
 	f->ban_room = bans_room(a);
 	f->bans_counted = f->ban_room && f->ban_room <= READING_BANS;

@@ -36,8 +36,9 @@ struct reading {
 	struct pacer_counters rule[PACER_RULES_MAX];
 	struct reading_table table[PACER_RULES_MAX * PACER_LIMITERS_MAX];
 	size_t n_tables;
-	uint64_t ban_room; /* 0: no rule bans */
+	uint64_t ban_room; /* 0: there is no table */
 	bool bans_counted;
+	uint64_t bans_of_sources;		      /* from outside, whatever the rule */
 	uint64_t bans[PACER_RULES_MAX], bans_of_gone; /* of rules that are in the policy no more */
 };
 

@@ -9,34 +9,28 @@
 #define PASSES 32
 
 /* Reads a ban that has not ended, if nobody is writing to its entry. */
-static bool read_ban(struct pacer_line *line, __u64 now_ns, struct pacer_ban_key *key,
+static bool read_ban(struct pacer_line *line, __u64 now_ns, struct pacer_ban_ask *q,
 		     __u64 *until_ns)
 {
 	__u32 before = pacer_acquire(&line->ban_lock);
 	struct pacer_line copy = *line;
 
 	PACER_BARRIER();
-	*key = (struct pacer_ban_key){copy.ban_rule, copy.ban_key_id, {0}};
-	memcpy(key->word, copy.ban_key, sizeof(key->word));
+	q->key = (struct pacer_ban_key){copy.ban_rule, copy.ban_key_id, {0}};
+	memcpy(q->key.word, copy.ban_key, sizeof(q->key.word));
+	q->outside = copy.ban_outside;
 	*until_ns = copy.ban_until_ns;
 	return !(before & PACER_LOCK_HELD) && pacer_load(&line->ban_lock) == before &&
 	       *until_ns > now_ns;
 }
 
-/* Words that are 0 do not change the hash, so it may hash more words than the limit did. */
-static struct pacer_hash hash_of(const struct pacer_ban_key *key, const __u64 secret[PACER_SECRETS])
-{
-	if (key->key_id & PACER_KEY_V6)
-		return pacer_hash_words(secret, PACER_HASH_FAMILY6, key->word, PACER_KEY_WORDS);
-	return pacer_hash_words(secret, PACER_HASH_FAMILY4, key->word, 4);
-}
-
 /* The ban was lifted while it moved: lifts it in its new place, too. */
 static void lift_again(const struct pacer_ban_ask *q, __u64 until_ns)
 {
-	for (__u32 way = 0; way < PACER_BAN_WAYS; way++) {
-		struct pacer_line *line =
-		    PACER_LINE_AT(q->table, pacer_ban_index(q->bans, q->hash) + way);
+	struct pacer_ban_places at = pacer_ban_places(q->bans, q->hash);
+
+	for (__u32 i = 0; i < at.n; i++) {
+		struct pacer_line *line = PACER_LINE_AT(q->table, pacer_ban_place(&at, i));
 
 		if (line && pacer_ban_is(line, &q->key) &&
 		    pacer_cas64(&line->ban_until_ns, until_ns, 0) == until_ns)
@@ -49,8 +43,9 @@ static bool move(const struct pacer_ban_ask *q, __u32 index, __u64 until_ns, siz
 {
 	struct pacer_line *filter = pacer_ban_filter(q->table, q->bans, q->hash);
 	struct pacer_line *from = PACER_LINE_AT(q->table, index);
+	struct pacer_ban_places at = pacer_ban_places(q->bans, q->hash);
 
-	if (index - pacer_ban_index(q->bans, q->hash) < PACER_BAN_WAYS)
+	if (index - at.set[0] < PACER_BAN_WAYS || index - at.set[1] < PACER_BAN_WAYS)
 		return filter &&
 		       pacer_ttl_raise(filter->word64, 7, pacer_ban_cells(q->hash), until_ns);
 	if (pacer_ban_add(q, until_ns) != PACER_BANNED)
@@ -69,9 +64,9 @@ static size_t move_all(struct pacer_ban_ask *q, const __u64 secret[PACER_SECRETS
 		struct pacer_line *line = PACER_LINE_AT(q->table, q->bans->base + i);
 		__u64 until_ns;
 
-		if (!line || !read_ban(line, q->now_ns, &q->key, &until_ns))
+		if (!line || !read_ban(line, q->now_ns, q, &until_ns))
 			continue;
-		q->hash = hash_of(&q->key, secret);
+		q->hash = pacer_ban_hash(&q->key, secret);
 		left += !move(q, q->bans->base + i, until_ns, moved);
 	}
 	return left;

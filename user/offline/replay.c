@@ -470,6 +470,12 @@ enum pacer_reason replay_peek(struct replay *r, const struct pacer_packet *pkt, 
 	return pacer_outcome_reason(pacer_walk_check(&walk, limiter, &hold));
 }
 
+struct pacer_walk replay_walk(struct replay *r, const struct pacer_packet *pkt, uint64_t time_ns)
+{
+	return (struct pacer_walk){
+	    .state = &r->state, .now_ns = time_ns ? time_ns : 1, .pkt = *pkt};
+}
+
 uint32_t replay_throttle_free(const struct replay *r, uint32_t rule, uint32_t limiter,
 			      uint64_t time_ns)
 {

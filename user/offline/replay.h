@@ -52,6 +52,9 @@ uint32_t replay_begin(struct replay *r, const struct replay_frame *frame, struct
 enum pacer_reason replay_peek(struct replay *r, const struct pacer_packet *pkt, uint32_t rule,
 			      uint32_t limiter, uint64_t time_ns);
 
+/* What a packet at this time would be judged by, in user space; to be read alone. */
+struct pacer_walk replay_walk(struct replay *r, const struct pacer_packet *pkt, uint64_t time_ns);
+
 /* Uses that a throttle counts as free at this time. */
 uint32_t replay_throttle_free(const struct replay *r, uint32_t rule, uint32_t limiter,
 			      uint64_t time_ns);

@@ -278,7 +278,7 @@ static int may_rotate(const struct compile_previous *previous, const struct comp
 	if (previous->bin->bans.moving)
 		return policy_fail(error, 0,
 				   "bans of the last rotation wait for room in their table: "
-				   "rotate when some have run out, or unban some");
+				   "rotate when some have run out, or lift some");
 	until_ns = compile_drained_ns(previous->bin);
 	/* What the coarse clock reads as before the end may be later. */
 	if (!until_ns || (until_ns != COMPILE_UNTIL_SET && until_ns + host->resolution_ns < now_ns))

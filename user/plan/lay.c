@@ -89,6 +89,8 @@ static int place_bans(const struct policy *policy, const struct compile_previous
 	plan->lines_used += compile_ban_lines(bans);
 	if (old && old->sets == bans->sets) {
 		*bans = *old;
+		memset(bans->len4, 0, sizeof(bans->len4)); /* the tools say anew (ban_notes.h) */
+		memset(bans->len6, 0, sizeof(bans->len6));
 		bans->moving |= previous->rotate;
 		plan->bans = PLAN_KEPT;
 		return 0;

@@ -117,6 +117,109 @@ const char *tally_key_text(const struct policy_key *kind, const struct pacer_pac
 	return buf;
 }
 
+/* --- and back ------------------------------------------------------------------------------- */
+
+#define READ_MAX 64 /* of an address, a protocol or a port */
+
+/* The next piece of the text, up to `end`; false: it is longer than any, or there is no end. */
+static bool next_piece(const char **text, char end, char piece[READ_MAX])
+{
+	const char *to = strchr(*text, end);
+	size_t len = to ? (size_t)(to - *text) : 0;
+
+	if (!to || len >= READ_MAX)
+		return false;
+	memcpy(piece, *text, len);
+	piece[len] = 0;
+	*text = end ? to + 1 : to;
+	return true;
+}
+
+static int read_address(const char *text, const struct policy_key *kind, uint32_t word,
+			struct pacer_packet *pkt)
+{
+	uint8_t family;
+	struct prefix prefix;
+
+	if (units_prefix(text, &prefix) ||
+	    prefix.len != (prefix.family == 4 ? kind->len4 : kind->len6))
+		return -1;
+	family = prefix.family == 4 ? PACER_FAMILY_4 : PACER_FAMILY_6;
+	if (pkt->family != PACER_FAMILY_NONE && pkt->family != family)
+		return -1;
+	pkt->family = family;
+	for (uint32_t i = 0; i < (prefix.family == 4 ? 1 : 4); i++)
+		pkt->key[word + i] = pacer_be32(&prefix.addr[4 * i]);
+	return 0;
+}
+
+static int read_number(const char *text, uint32_t max, uint32_t *value)
+{
+	struct range range;
+
+	if (units_range(text, max, &range) || range.low != range.high)
+		return -1;
+	*value = range.low;
+	return 0;
+}
+
+static int read_proto(const char *text, struct pacer_packet *pkt)
+{
+	char name[16];
+	uint32_t proto;
+
+	for (proto = 0; proto < 256; proto++)
+		if (!strcmp(proto_text(proto, name, sizeof(name)), text))
+			break;
+	if (proto == 256 && read_number(text, 255, &proto))
+		return -1;
+	pkt->proto = proto;
+	pkt->key[PACER_WORD_META] = proto;
+	return 0;
+}
+
+static int read_flow(const char *text, const struct policy_key *kind, struct pacer_packet *pkt)
+{
+	char src[READ_MAX], dst[READ_MAX], proto[READ_MAX], sport[READ_MAX], dport[READ_MAX];
+	uint32_t from, to;
+
+	if (!next_piece(&text, '>', src) || !next_piece(&text, ' ', dst) ||
+	    !next_piece(&text, ' ', proto) || !next_piece(&text, ' ', sport) ||
+	    !next_piece(&text, 0, dport))
+		return -1;
+	if (read_address(src, kind, PACER_WORD_SADDR, pkt) ||
+	    read_address(dst, kind, PACER_WORD_DADDR, pkt) || read_proto(proto, pkt) ||
+	    read_number(sport, 65535, &from) || read_number(dport, 65535, &to))
+		return -1;
+	pkt->key[PACER_WORD_PORTS] = from << 16 | to;
+	return 0;
+}
+
+int tally_key_read(const struct policy_key *kind, const char *text, struct pacer_packet *pkt)
+{
+	char src[READ_MAX], dport[READ_MAX];
+
+	*pkt = (struct pacer_packet){.family = PACER_FAMILY_NONE, .vlan = PACER_VLAN_NONE};
+	switch (kind->kind) {
+	case KEY_FLOW:
+		return read_flow(text, kind, pkt);
+	case KEY_SRC:
+		return read_address(text, kind, PACER_WORD_SADDR, pkt);
+	case KEY_DST:
+		return read_address(text, kind, PACER_WORD_DADDR, pkt);
+	case KEY_SRC_DPORT:
+		if (!next_piece(&text, ' ', src) || !next_piece(&text, 0, dport))
+			return -1;
+		return read_address(src, kind, PACER_WORD_SADDR, pkt) ||
+			       read_number(dport, 65535, &pkt->key[PACER_WORD_PORTS])
+			   ? -1
+			   : 0;
+	case KEY_ALL:
+		break;
+	}
+	return -1;
+}
+
 /* --- the table ------------------------------------------------------------------------------ */
 
 int tally_open(struct tally *t, uint32_t places, size_t note_size)

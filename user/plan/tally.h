@@ -41,6 +41,13 @@ struct tally_key tally_key_of(const struct pacer_limiter *limiter, const struct 
 const char *tally_key_text(const struct policy_key *kind, const struct pacer_packet *pkt, char *buf,
 			   size_t size);
 
+/*
+ * The packet of a text that tally_key_text would write of it, or that names the same key; only what
+ * the key has is filled in. -1: it names no key of that kind. Of fragments, and where ports or the
+ * protocol are not known, none is read.
+ */
+int tally_key_read(const struct policy_key *kind, const char *text, struct pacer_packet *pkt);
+
 /* Room for 7/8 of `places` keys (a power of two) with a note of `note_size` each; -1: no memory. */
 int tally_open(struct tally *t, uint32_t places, size_t note_size);
 void tally_close(struct tally *t);

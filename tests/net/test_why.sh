@@ -1,0 +1,198 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What `why` says of packets to come is what becomes of them; and asking charges nothing.
+#
+#   client                                  server
+#   10.77.0.11-18, fd77::11-18  c0 ---- s0  the pacer; `xdp-pacer why`
+#
+# That its answers agree with the very next packet, whatever the policy and the state, is in
+# tests/prog/test_fake.c and, of captures, in tests/replay.
+#
+# shellcheck disable=SC2317 # the functions are reached through check
+# shellcheck source=tests/net/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+readonly packet="udp 10.77.0.11:4000 > 10.77.0.1:9000 len 80"
+
+# why FILTER ARGUMENT...
+why()
+{
+	pacer why s0 "${@:2}" --json | jq -rc "$1"
+}
+
+of_a_packet()
+{
+	local text
+
+	policy two <<-END
+	rules:
+	  - name: udp
+	    match: {proto: udp, dport: 9000}
+	    limits:
+	      - {key: "src/24,56", packets: 100, window: 60s}
+	      - {key: src/32,128, packets: 3, window: 60s, slots: 10}
+	END
+	load two
+	equal "$(why '[.verdict, .reason, .rule, .wait_ns, .denied_by]' "$packet")" \
+		'["admit","admit","udp",0,null]' "of the first"
+	equal "$(why '[.limits[] | [.limit, .key, .entry, .used, .max]]' "$packet")" \
+		'[[0,"10.77.0.0/24","none",0,100],[1,"10.77.0.11","none",0,3]]' "its limits"
+	arrive "3 2" n=4 n=2,from=10.77.0.12
+	equal "$(why '[.verdict, .reason, .rule, .denied_by]' "$packet")" '["deny","window","udp",1]' "of the fifth"
+	equal "$(why '[.limits[] | [.limit, .key, .entry, .used, .max, .asked, .unit]]' "$packet")" \
+		'[[0,"10.77.0.0/24","own",5,100,1,"packets"],[1,"10.77.0.11","own",3,3,1,"packets"]]' "its limits"
+	equal "$(why '.wait_ns == .limits[1].wait_ns and .wait_ns > 20e9 and .wait_ns <= 66e9' "$packet")" \
+		true "the time"
+	equal "$(stats '.rules[0].matched')" 6 "packets counted"
+	arrive "0 1" n=1 n=2,from=10.77.0.12
+	text=$(pacer why s0 "$packet")
+	grep -q '^s0: 10.77.0.11>10.77.0.1 udp 4000 9000, 80 bytes: is dropped (window: ' <<<"$text" || fail "$text"
+	grep -Eq '^  passes    in [0-9.]+ s, if nothing else comes$' <<<"$text" || fail "$text"
+	grep -Eq '^  udp\.limits\[1\]: 3 packets in 1m +10.77.0.11 +its own entry +3 of 3 packets +in [0-9.]+ s$' \
+		<<<"$text" || fail "$text"
+	equal "$(why '[.verdict, .reason, .rule]' tcp 10.77.0.11:1 '>' 10.77.0.1:9000)" '["pass","no_rule",null]' "no rule"
+	equal "$(why .verdict "10.77.0.13>10.77.0.1 udp 1 9000")" admit "of another"
+	pacer set s0 mode=monitor >/dev/null
+	equal "$(why '[.verdict, .fate]' "$packet")" '["deny","passes, since the policy only looks on"]' "monitor"
+}
+
+# The time that it says: not before, and then.
+when_it_passes()
+{
+	local ms
+
+	banning=$(printf 'rules:\n  - {name: g, match: {dport: 9000}, limits: [{key: "src/32,128", gap: 2s}]}\n')
+	policy gap <<<"$banning"
+	load gap
+	arrive "1" n=2
+	ms=$(why '.wait_ns / 1e6 | ceil' "$packet")
+	{ [ "$ms" -gt 0 ] && [ "$ms" -le 2020 ]; } || fail "$ms ms"
+	arrive "0" n=1
+	arrive "1" n=1,wait_ms=$((ms + 40))
+	equal "$(why '.limits[0] | [.entry, .last_ago_ns < 2e9]' "$packet")" '["cells",true]' "the gap's state"
+}
+
+of_a_key()
+{
+	local text
+
+	policy rules <<-END
+	bans: 64
+	rules:
+	  - {name: a, match: {dport: 9000}, limits: [{key: src/32,128, packets: 3, window: 60s}, {key: all, packets: 99, window: 60s}]}
+	  - {name: b, match: {src: 10.77.0.0/28, dport: 9001}, limits: [{key: src/32,128, rate: 1/m, burst: 5}]}
+	  - {name: c, match: {src: 10.78.0.0/16}, limits: [{key: src/32,128, packets: 3, window: 60s}]}
+	  - {name: d, limits: [{key: "src/24,56", packets: 50, window: 60s}, {key: flow, packets: 9, window: 60s}]}
+	END
+	load rules
+	arrive "3 2 1" n=4 n=2,dport=9001 n=1,dport=9002
+	equal "$(why '[.rules[] | [.name, (.limits[] | .used)]]' 10.77.0.11)" '[["a",3],["b",2]]' "of an address"
+	equal "$(why '[.rules[] | .name]' 10.78.0.1)" '["a","c"]' "of another"
+	equal "$(why '[.rules[] | [.name, (.limits[] | .used)]]' 10.77.0.0/24)" '[["d",1]]' "of a prefix"
+	equal "$(why '[.rules[] | .limits[] | [.reason, .wait_ns > 0]]' 10.77.0.11)" \
+		'[["window",true],["admit",false]]' "what they say"
+	text=$(pacer why s0 fd77::5/128)
+	grep -q '^s0: fd77::5/128$' <<<"$text" || fail "$text"
+	grep -q 'no entry yet' <<<"$text" || fail "$text"
+	pacer why s0 10.77.0.0/25 | grep -q 'no rule counts by such a key' || fail "of a length that no limit has"
+}
+
+on_lists()
+{
+	limit three 3
+	sed -i '1i bans: 64' "$work/three.yaml"
+	load three
+	arrive "3" n=3
+	pacer allow s0 add 10.77.0.0/24 >/dev/null
+	pacer allow s0 add 10.77.0.8/29 --for 1h >/dev/null
+	equal "$(why '[.verdict, .reason, .allowed.prefix, .rule]' "$packet")" '["pass","allowed","10.77.0.8/29",null]' "allowed"
+	equal "$(why '[.allowed.prefix, .allowed.left_ns > 3e12]' 10.77.0.11)" '["10.77.0.8/29",true]' "a key"
+	equal "$(why '[.allowed.prefix, .allowed.left_ns]' 10.77.0.16)" '["10.77.0.0/24",null]' "another"
+	pacer allow s0 del 10.77.0.0/24 >/dev/null
+	pacer allow s0 del 10.77.0.8/29 >/dev/null
+	equal "$(why .allowed "$packet")" null "allowed no more"
+	pacer ban s0 add 10.77.0.11 --rule udp --for 1h >/dev/null
+	equal "$(why '[.reason, .rule, .limits[0].banned_ns > 3.5e12, .wait_ns > 3.5e12, .banned_source]' "$packet")" \
+		'["ban","udp",true,true,null]' "banned under the rule"
+	pacer ban s0 add 10.77.0.0/28 >/dev/null
+	equal "$(why '[.reason, .rule, .banned_source.prefix, .banned_source.left_ns, .wait_ns]' "$packet")" \
+		'["ban","udp","10.77.0.0/28",null,null]' "banned as a source"
+	pacer why s0 "$packet" | grep -q '^  banned    as 10.77.0.0/28, whatever the rule, until it is lifted$' ||
+		fail "$(pacer why s0 "$packet")"
+	equal "$(why '.banned_source.prefix' 10.77.0.3)" 10.77.0.0/28 "a key"
+	equal "$(why '.banned_source' 10.77.0.16)" null "not banned"
+	arrive "0 3" n=3 n=3,from=10.77.0.16
+}
+
+# A throttle's uses are a CPU's own for a while: asked of all of them.
+of_a_throttle()
+{
+	policy uses <<-END
+	rules: [{name: u, match: {dport: 9000}, limits: [{key: all, uses: 5, cooldown: 60s, threshold: 5}]}]
+	END
+	load uses
+	equal "$(why '[.verdict, .limits[0].used, .limits[0].max, .limits[0].unit, .limits[0].entry]' "$packet")" \
+		'["admit",0,5,"uses","one"]' "before"
+	arrive "5" n=7
+	equal "$(why '[.verdict, .reason, .cpus_admit, .limits[0].used, .wait_ns > 30e9]' "$packet")" \
+		'["deny","throttle",0,5,true]' "after"
+}
+
+of_a_frame()
+{
+	limit three 3
+	load three
+	arrive "3" n=3
+	python3 - "$work/one.pcap" <<-END
+	import struct, sys
+	ip = bytes.fromhex("450000200000400040110000") + bytes([10, 77, 0, 11, 10, 77, 0, 1])
+	udp = struct.pack(">HHHH", 4000, 9000, 12, 0) + bytes(4)
+	frames = [bytes(12) + b"\x08\x00" + ip + udp + bytes(14), bytes(12) + b"\x08\x06" + bytes(46)]
+	with open(sys.argv[1], "wb") as f:
+	    f.write(struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 1))
+	    for x in frames:
+	        f.write(struct.pack("<IIII", 5, 0, len(x), len(x)) + x)
+	END
+	equal "$(why '[.packet, .verdict, .reason, .len_bytes]' --pcap "$work/one.pcap" --frame 1)" \
+		'["10.77.0.11>10.77.0.1 udp 4000 9000","deny","window",60]' "the first frame"
+	equal "$(why '[.verdict, .reason]' --pcap "$work/one.pcap" --frame 2)" '["pass","not_ip"]' "the second"
+	refused 1 'one.pcap: there is no frame 3: it has 2' pacer why s0 --pcap "$work/one.pcap" --frame 3
+	refused 1 'nosuch.pcap' pacer why s0 --pcap "$work/nosuch.pcap" --frame 3
+	refused 2 '--frame 0 is not a number of a frame' pacer why s0 --pcap "$work/one.pcap" --frame 0
+}
+
+wrong()
+{
+	limit three 3
+	load three
+	refused 1 'nosuch0' pacer why nosuch0 192.0.2.1
+	refused 1 'has no pacer' pacer why lo 192.0.2.1
+	refused 2 'it wants IFACE KEY' pacer why s0
+	refused 2 'it wants IFACE KEY' pacer why s0 192.0.2.1 --at 1s
+	refused 2 'it wants IFACE KEY' pacer why s0 192.0.2.1 --frame 1
+	refused 2 'with --replay it wants -c POLICY' pacer why 192.0.2.1 -c "$work/three.yaml"
+	refused 2 'with --replay it wants -c POLICY' pacer why -c "$work/three.yaml" --replay x.pcap
+	refused 1 'x.pcap' pacer why 192.0.2.1 -c "$work/three.yaml" --replay "$work/x.pcap"
+	for key in "" x 192.0.2.1/24 192.0.2.256 "192.0.2.1 x" 0.0.0.0/0; do
+		refused 2 'is no key, such as 192.0.2.1' pacer why s0 "$key"
+	done
+	for key in ">" "udp 192.0.2.1 > 192.0.2.2" "icmp 192.0.2.1:1 > 192.0.2.2:2" "udp 192.0.2.1:1 > 2001:db8::1" \
+		"udp 192.0.2.1:1 > 192.0.2.2:2 len 59" "udp 192.0.2.1:1 > 192.0.2.2:2 len" "upd 192.0.2.1:1 > 192.0.2.2:2" \
+		"udp 192.0.2.1:70000 > 192.0.2.2:2" "udp [2001:db8::1:1 > [2001:db8::2]:1" "udp 192.0.2.1:1 > 192.0.2.2:2 vlan 5000"; do
+		refused 2 'is no packet, such as' pacer why s0 "$key"
+	done
+	equal "$(why .packet "udp [2001:db8::1]:1 > [2001:db8::2]:9000 vlan 7 len 1514")" \
+		"2001:db8::1>2001:db8::2 udp 1 9000" "of IPv6"
+	equal "$(why .packet "icmpv6 2001:db8::1 > 2001:db8::2")" "2001:db8::1>2001:db8::2 icmpv6 0 0" "without ports"
+}
+
+net_up
+check why-of-a-packet of_a_packet
+check why-when-it-passes when_it_passes
+check why-of-a-key of_a_key
+check why-on-lists on_lists
+check why-of-a-throttle of_a_throttle
+check why-of-a-frame of_a_frame
+check why-wrong wrong
+finish

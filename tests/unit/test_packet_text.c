@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A packet as somebody writes it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "plan/packet_text.h"
+#include "plan/tally.h"
+
+static const struct policy_key flow = {KEY_FLOW, 32, 128};
+
+/* As a flow, and what a flow does not say. */
+static void reads(const char *text, const char *want, uint32_t len, uint16_t vlan, uint8_t ports)
+{
+	struct policy_error error;
+	struct pacer_packet pkt;
+	char buf[TALLY_TEXT];
+
+	if (packet_text_read(text, &pkt, &error))
+		fail_msg("%s", error.text);
+	assert_string_equal(tally_key_text(&flow, &pkt, buf, sizeof(buf)), want);
+	assert_int_equal(pkt.len_bytes, len);
+	assert_int_equal(pkt.vlan, vlan);
+	assert_int_equal(pkt.ports, ports);
+	assert_int_equal(pkt.fragment, PACER_FRAG_NONE);
+}
+
+static void test_read(void **state)
+{
+	(void)state;
+	reads("udp 192.0.2.1:4000 > 192.0.2.2:53", "192.0.2.1>192.0.2.2 udp 4000 53", 60,
+	      PACER_VLAN_NONE, PACER_PORTS_READ);
+	reads("  udp 192.0.2.1:4000>192.0.2.2:53 len 1514 vlan 7 ",
+	      "192.0.2.1>192.0.2.2 udp 4000 53", 1514, 7, PACER_PORTS_READ);
+	reads("tcp [2001:db8::1]:1 > [2001:DB8:0::2]:65535 vlan 0",
+	      "2001:db8::1>2001:db8::2 tcp 1 65535", 60, 0, PACER_PORTS_READ);
+	reads("icmpv6 2001:db8::1 > [2001:db8::2]", "2001:db8::1>2001:db8::2 icmpv6 0 0", 60,
+	      PACER_VLAN_NONE, PACER_PORTS_NONE);
+	reads("47 192.0.2.1 > 192.0.2.2", "192.0.2.1>192.0.2.2 47 0 0", 60, PACER_VLAN_NONE,
+	      PACER_PORTS_NONE);
+	reads("192.0.2.1>192.0.2.2 sctp 7 8", "192.0.2.1>192.0.2.2 sctp 7 8", 60, PACER_VLAN_NONE,
+	      PACER_PORTS_READ);
+}
+
+static void test_wrong(void **state)
+{
+	static const char *const wrong[] = {
+	    "",
+	    ">",
+	    "udp",
+	    "udp 192.0.2.1:1 >",
+	    "udp 192.0.2.1:1 192.0.2.2:2",
+	    "udp 192.0.2.1 > 192.0.2.2:2",
+	    "udp 192.0.2.1:1 > 192.0.2.2",
+	    "udp 192.0.2.1: > 192.0.2.2:2",
+	    "udp [192.0.2.1: > 192.0.2.2:2",
+	    "udp [2001:db8::1]: > [2001:db8::2]:2",
+	    "udp [2001:db8::1]1 > [2001:db8::2]:2",
+	    "udp 2001:db8::1:1 > 2001:db8::2:2",
+	    "icmp 192.0.2.1:1 > 192.0.2.2:1",
+	    "udp 192.0.2.0/24:1 > 192.0.2.2:1",
+	    "udp 192.0.2.1:1 > 2001:db8::2",
+	    "udp 192.0.2.1:1 > 192.0.2.2:65536",
+	    "udp 192.0.2.1:1 > 192.0.2.2:1-2",
+	    "256 192.0.2.1 > 192.0.2.2",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 len",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 len 59",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 len 65536",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 vlan 4096",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 ttl 1",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 len 60 vlan 1 len 60 vlan 1",
+	    "192.0.2.1>192.0.2.2 udp 1 2 len 60",
+	    "udp 11111111111111111111111111111111111111111111111111111111111111111:1 > 192.0.2.2:1",
+	};
+	struct policy_error error;
+	struct pacer_packet pkt;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+		if (!packet_text_read(wrong[i], &pkt, &error))
+			fail_msg("%s was read", wrong[i]);
+	assert_true(packet_text_is("udp 192.0.2.1:1>192.0.2.2:2"));
+	assert_false(packet_text_is("192.0.2.1 53"));
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_read),
+	    cmocka_unit_test(test_wrong),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

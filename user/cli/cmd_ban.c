@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* ban: keys that are denied until a time, whoever says so. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cmd.h"
+#include "cli/emit.h"
+#include "cli/output.h"
+#include "config/text.h"
+#include "live/bans.h"
+
+/* --- what is to be banned, or let off -------------------------------------------------------- */
+
+struct wishes {
+	struct ban_wish *wish;
+	size_t n, room;
+	char *text; /* that they point into */
+};
+
+static void free_wishes(struct wishes *w)
+{
+	free(w->wish);
+	free(w->text);
+}
+
+static bool add_wish(struct wishes *w, const char *key, uint64_t for_ns, int line)
+{
+	size_t room = w->room ? 2 * w->room : 256;
+	struct ban_wish *more;
+
+	if (w->n == w->room) {
+		more = calloc(room, sizeof(*more));
+		if (!more)
+			return false;
+		if (w->n)
+			memcpy(more, w->wish, w->n * sizeof(*more));
+		free(w->wish);
+		w->wish = more;
+		w->room = room;
+	}
+	w->wish[w->n++] = (struct ban_wish){key, for_ns, line};
+	return true;
+}
+
+/* Cut the blanks around it away. */
+static char *trimmed(char *text)
+{
+	size_t len;
+
+	text += strspn(text, " \t\r");
+	for (len = strlen(text); len && strchr(" \t\r", text[len - 1]);)
+		text[--len] = 0;
+	return text;
+}
+
+static int wrong_line(int line, const char *what, const char *text)
+{
+	struct policy_error error;
+
+	policy_explain(&error, line, "%.200s %s", text, what);
+	return complain("-", &error);
+}
+
+/* KEY, or with `add` KEY --for TIME; nothing, or what begins with #, is no wish. */
+static int read_line(struct wishes *w, char *text, int line, bool add, uint64_t for_ns)
+{
+	char *key = trimmed(text), *time = add ? strstr(key, " --for ") : NULL;
+
+	if (!*key || *key == '#')
+		return EXIT_DONE;
+	if (time) {
+		*time = 0;
+		time = trimmed(time + strlen(" --for "));
+		if (units_duration(time, &for_ns) || !for_ns)
+			return wrong_line(line, "is not a duration such as 90s or 10m", time);
+	}
+	return add_wish(w, trimmed(key), for_ns, line) ? EXIT_DONE : gave_up("ban", "no memory");
+}
+
+/* All of stdin, which ends with a NUL; NULL: see errno. */
+static char *read_stdin(size_t *len)
+{
+	size_t room = 65536;
+	char *text = malloc(room), *more;
+
+	for (*len = 0; text;) {
+		size_t n = fread(text + *len, 1, room - 1 - *len, stdin);
+
+		*len += n;
+		if (ferror(stdin)) {
+			free(text);
+			return NULL;
+		}
+		if (!n)
+			break;
+		if (*len < room - 1)
+			continue;
+		more = realloc(text, room *= 2);
+		if (!more)
+			free(text);
+		text = more;
+	}
+	if (text)
+		text[*len] = 0;
+	return text;
+}
+
+static int read_lines(struct wishes *w, bool add, uint64_t for_ns)
+{
+	char *at, *end;
+	size_t len;
+	int code = EXIT_DONE;
+
+	errno = ENOMEM;
+	w->text = read_stdin(&len);
+	if (!w->text) {
+		complaint("-: %s", strerror(errno));
+		return EXIT_FAILED;
+	}
+	at = w->text;
+	for (int line = 1; !code && at <= w->text + len; line++) {
+		end = memchr(at, '\n', w->text + len - at);
+		if (!end)
+			end = w->text + len;
+		*end = 0;
+		if (strlen(at) != (size_t)(end - at))
+			return wrong_line(line, "is no line of text", at);
+		code = read_line(w, at, line, add, for_ns);
+		at = end + 1;
+	}
+	return code;
+}
+
+static int read_wishes(const struct options *o, struct wishes *w)
+{
+	bool add = !strcmp(o->args[1], "add");
+
+	*w = (struct wishes){0};
+	if (!strcmp(o->args[2], "-"))
+		return read_lines(w, add, o->for_ns);
+	return add_wish(w, o->args[2], o->for_ns, 0) ? EXIT_DONE : gave_up("ban", "no memory");
+}
+
+/* --- add, del, list -------------------------------------------------------------------------- */
+
+static void emit_done(const struct attached *a, const char *name, const char *said, size_t done,
+		      size_t left_out)
+{
+	emit_object("");
+	emit_string("interface", a->ifname, "%s: ", printable(a->ifname).text);
+	emit_uint(name, done, said, done, units_plural(done));
+	emit_uint("left_out", left_out, NULL);
+	emit_close();
+}
+
+static const char *which_key(const struct wishes *w, size_t which)
+{
+	return which < w->n ? w->wish[which].key : "";
+}
+
+static int add_wishes(struct attached *a, const struct options *o, const struct wishes *w)
+{
+	struct policy_error error = {0};
+	struct bans_done done = {0};
+	int code = bans_add(a, o->rule, w->wish, w->n, &done, &error);
+
+	if (code == BANS_WRONG && done.which < w->n) {
+		error.line = w->wish[done.which].line;
+		return error.line ? complain("-", &error) : misused("ban", "%s", error.text);
+	}
+	if (code)
+		return complain(NULL, &error);
+	change_made();
+	emit_begin(o->json);
+	emit_done(a, "banned", "%zu key%s banned\n", done.done, done.left_out);
+	code = emit_end();
+	if (!done.left_out)
+		return code;
+	complaint("%s: there was no room for %zu of %zu keys, of which %s is the first: raise "
+		  "bans in the policy",
+		  a->ifname, done.left_out, w->n, which_key(w, done.which));
+	return EXIT_FAILED;
+}
+
+static int add(struct attached *a, const struct options *o)
+{
+	struct wishes w;
+	int code = read_wishes(o, &w);
+
+	if (!code)
+		code = add_wishes(a, o, &w);
+	free_wishes(&w);
+	return code;
+}
+
+static int not_banned(const struct attached *a, const struct options *o, const struct wishes *w,
+		      const struct bans_done *done)
+{
+	char more[64] = "";
+
+	if (done->left_out > 1)
+		snprintf(more, sizeof(more), ", nor %s %zu other%s",
+			 done->left_out == 2 ? "is" : "are", done->left_out - 1,
+			 units_plural(done->left_out - 1));
+	complaint("%s: %s is not banned%s%s%s: see `xdp-pacer ban %s list` for the keys as they "
+		  "are written",
+		  a->ifname, which_key(w, done->which), o->rule ? " under " : "",
+		  o->rule ? o->rule : "", more, a->ifname);
+	return EXIT_FAILED;
+}
+
+/* w NULL: of all keys. */
+static int lift(struct attached *a, const struct options *o, const struct wishes *w)
+{
+	struct policy_error error = {0};
+	struct bans_done done = {0};
+	int code;
+
+	if (bans_lift(a, o->rule, w ? w->wish : NULL, w ? w->n : 0, &done, &error))
+		return complain(NULL, &error);
+	if (w && done.left_out && !done.done)
+		return not_banned(a, o, w, &done);
+	change_made();
+	emit_begin(o->json);
+	emit_done(a, "lifted", "%zu ban%s lifted\n", done.done, done.left_out);
+	code = emit_end();
+	return w && done.left_out ? not_banned(a, o, w, &done) : code;
+}
+
+static int del(struct attached *a, const struct options *o)
+{
+	struct wishes w;
+	int code;
+
+	if (!strcmp(o->args[2], "all"))
+		return lift(a, o, NULL);
+	code = read_wishes(o, &w);
+	if (!code)
+		code = lift(a, o, &w);
+	free_wishes(&w);
+	return code;
+}
+
+static int list(struct attached *a, const struct options *o)
+{
+	size_t n;
+
+	emit_begin(o->json);
+	n = output_bans(a, "", 0, SIZE_MAX);
+	if (!n)
+		emit_text("%s: no key is banned\n", printable(a->ifname).text);
+	return emit_end();
+}
+
+static int run_ban(struct options *o)
+{
+	bool adds, dels, lists;
+
+	if (o->n_args > 1 && no_word(&verb_ban, o->args[1]))
+		return EXIT_WRONG;
+	adds = o->n_args == 3 && !strcmp(o->args[1], "add");
+	dels = o->n_args == 3 && !strcmp(o->args[1], "del") && !o->for_ns;
+	lists = o->n_args == 2 && !strcmp(o->args[1], "list") && !o->for_ns && !o->rule;
+	if (!adds && !dels && !lists)
+		return misused("ban", "it wants IFACE add|del KEY, or IFACE list");
+	return with_pacer(o, adds ? add : dels ? del : list);
+}
+
+static const struct option_row ban_options[] = {
+    {"for", 0, "TIME", "of add: until that time has passed, else until it is lifted",
+     OPTION_TIME(for_ns)},
+    {"rule", 0, "RULE", "under this rule alone; KEY is one of its limits' keys", OPTION_TEXT(rule)},
+    {0},
+};
+
+static const struct word_row ban_words[] = {
+    {"add", "KEY|-", "ban a source, or many: a KEY [--for TIME] on each line of stdin"},
+    {"del", "KEY|all|-", "lift the key's bans, or all"},
+    {"list", "", "show each ban, its rule and how long it lasts"},
+    {0},
+};
+
+const struct verb verb_ban = {"ban",
+			      "IFACE add|del|list [KEY]",
+			      "deny keys until a time, and lift bans",
+			      ban_options,
+			      run_ban,
+			      .group = VERBS_CHANGE,
+			      .words = ban_words,
+			      .example = "xdp-pacer ban eth0 add 192.0.2.1 --for 1h"};

@@ -1,0 +1,705 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* why: what a packet or a key would fare like, and on what account; of a pacer at work, or of a
+ * policy at a moment of a capture.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/captured.h"
+#include "cli/cmd.h"
+#include "cli/emit.h"
+#include "config/text.h"
+#include "live/look.h"
+#include "plan/packet_text.h"
+#include "plan/why.h"
+
+#define SECOND_NS 1e9
+#define TEXT	  64
+
+/* What is asked, and of what. */
+struct question {
+	const struct options *o;
+	const char *of;		 /* the interface, or the policy's file */
+	char *key;		 /* NULL: a packet */
+	struct pacer_packet pkt; /* of a key: with its source's address, if it has one */
+	enum pacer_reason read;	 /* ADMIT, or why no rule is looked for */
+	bool of_frame, raw_ip;
+	const struct policy *policy;
+	const struct pacer_policy *bin;
+	uint64_t now_ns;
+	bool allowed;
+	struct prefix by; /* allowed by */
+	uint64_t lapses_ns;
+	uint32_t cpus, admit; /* CPUs, and how many of them would let it pass */
+};
+
+/* --- what is asked ---------------------------------------------------------------------------- */
+
+/* The words behind the interface as one text: NULL where there is no memory. */
+static char *joined(const struct options *o, int from)
+{
+	size_t size = 1, n = 0;
+	char *text;
+
+	for (int i = from; i < o->n_args; i++)
+		size += strlen(o->args[i]) + 1;
+	text = calloc(1, size);
+	for (int i = from; text && i < o->n_args; i++)
+		n += snprintf(text + n, size - n, "%s%s", i > from ? " " : "", o->args[i]);
+	return text;
+}
+
+static int read_number(const char *text, uint64_t *n)
+{
+	if (!units_count(text, n) && *n)
+		return EXIT_DONE;
+	return misused("why", "--frame %s is not a number of a frame, from 1", text);
+}
+
+static void parse_frame(struct question *q, const struct replay_frame *frame)
+{
+	uint32_t head = frame->captured < REPLAY_HEAD_BYTES ? frame->captured : REPLAY_HEAD_BYTES;
+	int result = pacer_parse(frame->data, frame->data + head, frame->len_bytes, &q->pkt);
+
+	if (q->raw_ip && q->pkt.len_bytes > 14) /* the header that a capture is read with */
+		q->pkt.len_bytes -= 14;
+	q->read = result == PACER_PARSED ? PACER_ADMIT : pacer_parse_reason(result);
+}
+
+static int no_frame(const struct capture *c, uint64_t wanted)
+{
+	complaint("%s: there is no frame %llu: it has %llu", c->file, (unsigned long long)wanted,
+		  (unsigned long long)c->frames);
+	return EXIT_FAILED;
+}
+
+static int read_frame(struct question *q, const char *file, uint64_t number)
+{
+	struct replay_frame frame = {0};
+	struct capture c = {0};
+	int code = start_capture(&c, file);
+
+	while (!code && c.frames < number)
+		if (!capture_next(&c, &frame))
+			code = no_frame(&c, number);
+	if (!code && frame.data)
+		parse_frame(q, &frame);
+	capture_close(&c);
+	return code;
+}
+
+/* A key that is an address, or begins with one, has a source to be looked up by. */
+static void read_source(struct question *q)
+{
+	static const enum policy_key_kind kinds[] = {KEY_SRC, KEY_SRC_DPORT};
+	struct pacer_packet pkt;
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		for (uint8_t len = 1; len <= 128; len++) {
+			struct policy_key kind = {kinds[i], len, len};
+
+			if (tally_key_read(&kind, q->key, &pkt))
+				continue;
+			q->pkt = pkt;
+			q->by = (struct prefix){.len = len}; /* for how much of it there is */
+			return;
+		}
+}
+
+static int read_text(struct question *q, int from)
+{
+	struct policy_error error;
+	char *text = joined(q->o, from);
+	int code = EXIT_DONE;
+
+	if (!text)
+		return gave_up("why", "no memory");
+	if (!packet_text_is(text)) {
+		q->key = text;
+		read_source(q);
+		q->pkt.len_bytes = PACKET_LEN_SMALLEST;
+		if (q->pkt.family == PACER_FAMILY_NONE)
+			code = misused("why",
+				       "%s is no key, such as 192.0.2.1 or 192.0.2.0/24, nor a "
+				       "packet, such as \"udp 192.0.2.1:4000 > 192.0.2.2:53\"",
+				       text);
+		return code;
+	}
+	if (packet_text_read(text, &q->pkt, &error))
+		code = misused("why", "%s", error.text);
+	free(text);
+	return code;
+}
+
+static struct prefix source_of(const struct pacer_packet *pkt, uint8_t len)
+{
+	bool four = pkt->family == PACER_FAMILY_4;
+	struct prefix p = {.family = four ? 4 : 6, .len = len ? len : four ? 32 : 128};
+
+	for (int i = 0; i < (four ? 4 : 16); i++)
+		p.addr[i] = pkt->key[PACER_WORD_SADDR + i / 4] >> (24 - i % 4 * 8);
+	return p;
+}
+
+/* --- the answer ------------------------------------------------------------------------------- */
+
+static const char *span_text(uint64_t ns, char *buf, size_t size)
+{
+	if (ns < 1000000)
+		snprintf(buf, size, "%llu ns", (unsigned long long)ns);
+	else if (ns < 100 * (uint64_t)SECOND_NS)
+		snprintf(buf, size, "%.3f s", ns / SECOND_NS);
+	else
+		allow_left_text(ns, buf, size);
+	return buf;
+}
+
+/* As a field, and as " in 1.5 s", "never" or "now". */
+static void emit_wait(const char *name, const struct question *q, uint64_t when_ns)
+{
+	uint64_t wait_ns = when_ns > q->now_ns ? when_ns - q->now_ns : 0;
+	char text[TEXT];
+
+	if (when_ns == PACER_NEVER)
+		emit_null(name, "never");
+	else if (!wait_ns)
+		emit_uint(name, 0, "now");
+	else
+		emit_uint(name, wait_ns, "in %s", span_text(wait_ns, text, sizeof(text)));
+}
+
+static const char *limit_text(const struct policy_limit *l, char *buf, size_t size)
+{
+	char one[TEXT] = "", two[TEXT];
+	const char *unit = l->cost == PACER_COST_BYTES ? "bytes" : "packets";
+
+	switch (l->kind) {
+	case LIMIT_GAP:
+		snprintf(buf, size, "gap %s", units_duration_text(l->gap_ns, one, sizeof(one)));
+		break;
+	case LIMIT_WINDOW:
+		snprintf(buf, size, "%llu %s in %s", (unsigned long long)l->limit, unit,
+			 units_duration_text(l->window_ns, one, sizeof(one)));
+		break;
+	case LIMIT_RATE:
+		snprintf(buf, size, "%s, burst %llu", units_rate_text(&l->rate, one, sizeof(one)),
+			 (unsigned long long)l->burst);
+		break;
+	case LIMIT_THROTTLE:
+		snprintf(buf, size, "%llu uses, each %s", (unsigned long long)l->throttle.uses,
+			 units_duration_text(l->throttle.cooldown_ns, two, sizeof(two)));
+		break;
+	}
+	return buf;
+}
+
+static void emit_limit_name(const struct policy_rule *rule, const struct why_limit *l)
+{
+	char text[3 * TEXT], more[2 * TEXT] = "";
+
+	if (l->limit < 0) {
+		emit_null("limit", "a limit of the policy before");
+		return;
+	}
+	if (l->gap >= 0 && l->gap != l->limit)
+		snprintf(more, sizeof(more), ", gap %s",
+			 units_duration_text(rule->limit[l->gap].gap_ns, text, sizeof(text)));
+	limit_text(&rule->limit[l->limit], text, sizeof(text));
+	emit_uint("limit", l->limit, "%s.limits[%d]: %s%s", rule->name, l->limit, text, more);
+}
+
+static const char *const entry_names[] = {[WHY_NO_ENTRY] = "none",
+					  [WHY_OWN] = "own",
+					  [WHY_SHARED] = "shared",
+					  [WHY_CELLS] = "cells",
+					  [WHY_ONE] = "one"};
+static const char *const entry_texts[] = {[WHY_NO_ENTRY] = "no entry yet",
+					  [WHY_OWN] = "its own entry",
+					  [WHY_SHARED] = "an entry shared with others",
+					  [WHY_CELLS] = "cells of a sketch",
+					  [WHY_ONE] = "one for all"};
+
+static void emit_held(const struct question *q, const struct why_limit *l)
+{
+	static const char *const units[] = {
+	    [PACER_COST_PACKETS] = "packets", [PACER_COST_BYTES] = "bytes"};
+	bool uses = l->kind == PACER_LIMITER_THROTTLE;
+	uint64_t ago_ns = l->last_ns && q->now_ns > l->last_ns ? q->now_ns - l->last_ns : 0;
+	const char *unit = uses ? "uses" : units[l->cost];
+	char text[TEXT];
+
+	if (l->max) {
+		emit_string("unit", unit, NULL);
+		emit_uint("used", l->used, NULL);
+		emit_uint("max", l->max, NULL);
+		emit_uint("asked", l->asked, NULL);
+	}
+	if (uses)
+		emit_uint("leased", l->leased, NULL);
+	if (l->last_ns)
+		emit_uint("last_ago_ns", ago_ns, NULL);
+	if (l->last_ns && !l->max)
+		emit_text("seen %s ago", span_text(ago_ns, text, sizeof(text)));
+	else if (l->max)
+		emit_text("%s of %s %s", thousands(l->used).text, thousands(l->max).text, unit);
+	else
+		emit_text("nothing");
+}
+
+static void emit_limit(const struct question *q, const struct policy_rule *rule,
+		       const struct why_limit *l)
+{
+	emit_row();
+	emit_object("");
+	emit_limit_name(rule, l);
+	emit_string("key", l->key, "%s", l->key);
+	emit_string("entry", entry_names[l->entry], "%s", entry_texts[l->entry]);
+	emit_held(q, l);
+	emit_string("reason", pacer_reason_name(l->reason), NULL);
+	emit_wait("wait_ns", q, pacer_later(l->when_ns, l->banned_ns));
+	if (l->banned_ns)
+		emit_wait("banned_ns", q, l->banned_ns);
+	else
+		emit_skip(1);
+	emit_close();
+}
+
+static void emit_limits(const struct question *q, const struct why *why)
+{
+	static const struct emit_column columns[] = {{"LIMIT", false},
+						     {"KEY", false},
+						     {"STATE", false},
+						     {"HOLDS", false},
+						     {"PASSES", false},
+						     {"BAN ENDS", false},
+						     {0}};
+
+	emit_array("limits");
+	emit_table(columns, 2);
+	for (size_t i = 0; i < why->n; i++)
+		emit_limit(q, &q->policy->rule[why->rule], &why->limit[i]);
+	emit_table_end();
+	emit_close();
+}
+
+static void emit_allowed(const struct question *q)
+{
+	char text[TEXT];
+
+	if (!q->allowed) {
+		emit_null("allowed", NULL);
+		return;
+	}
+	units_prefix_text(&q->by, text, sizeof(text));
+	emit_object("allowed");
+	emit_string("prefix", text, "  allowed   by %s of the allow-list: no limit is asked", text);
+	if (q->lapses_ns)
+		emit_uint("left_ns", q->lapses_ns - q->now_ns, ", for another %s\n",
+			  span_text(q->lapses_ns - q->now_ns, text, sizeof(text)));
+	else
+		emit_null("left_ns", "\n");
+	emit_close();
+}
+
+static void emit_source(const struct question *q, const char *source, uint64_t source_ns)
+{
+	uint64_t left_ns = source_ns > q->now_ns ? source_ns - q->now_ns : 0;
+	char text[TEXT];
+
+	if (!source_ns) {
+		emit_null("banned_source", NULL);
+		return;
+	}
+	emit_object("banned_source");
+	emit_string("prefix", source, "  banned    as %s, whatever the rule, ", source);
+	if (source_ns == PACER_NEVER)
+		emit_null("left_ns", "until it is lifted\n");
+	else
+		emit_uint("left_ns", left_ns, "for another %s\n",
+			  span_text(left_ns, text, sizeof(text)));
+	emit_close();
+}
+
+/* What becomes of it: not what is denied where the policy only looks on. */
+static const char *judged(const struct question *q, const struct why *why, enum pacer_reason reason)
+{
+	bool monitor = q->bin->flags & PACER_MONITOR;
+	enum pacer_over over =
+	    why->rule < PACER_RULES_MAX && !why->source_ns ? q->bin->rule[why->rule].over : 0;
+
+	switch (pacer_verdict_of(reason)) {
+	case PACER_VERDICT_PASS:
+	case PACER_VERDICT_ADMIT:
+		return "passes";
+	case PACER_VERDICT_UNPARSED:
+		return !monitor && (q->bin->flags & PACER_UNPARSED_DROP || reason == PACER_TOO_DEEP)
+			   ? "is dropped"
+			   : "passes";
+	case PACER_VERDICT_DENY:
+		break;
+	}
+	if (monitor)
+		return "passes, since the policy only looks on";
+	return over == PACER_OVER_PASS	 ? "passes, since its rule only counts"
+	       : over == PACER_OVER_POOL ? "is sent to the rule's pool, if that has room"
+					 : "is dropped";
+}
+
+static const char *const reason_texts[] = {
+#define REASON_TEXT(name, verdict, id, text) [PACER_##name] = text,
+    PACER_REASONS(REASON_TEXT)
+#undef REASON_TEXT
+};
+
+static const char *reason_text(enum pacer_reason reason)
+{
+	return reason < PACER_REASON_COUNT ? reason_texts[reason] : "?";
+}
+
+static const char *verdict_name(enum pacer_reason reason)
+{
+	switch (pacer_verdict_of(reason)) {
+	case PACER_VERDICT_ADMIT:
+		return "admit";
+	case PACER_VERDICT_DENY:
+		return "deny";
+	case PACER_VERDICT_PASS:
+	case PACER_VERDICT_UNPARSED:
+		break;
+	}
+	return "pass";
+}
+
+static void emit_packet(const struct question *q)
+{
+	static const struct policy_key flow = {KEY_FLOW, 32, 128};
+	char text[TALLY_TEXT];
+
+	if (q->pkt.family == PACER_FAMILY_NONE)
+		snprintf(text, sizeof(text), "a frame without addresses");
+	else
+		tally_key_text(&flow, &q->pkt, text, sizeof(text));
+	emit_string("packet", text, "%s", text);
+	emit_uint("len_bytes", q->pkt.len_bytes, ", %u bytes: ", q->pkt.len_bytes);
+}
+
+static void emit_answer(const struct question *q, const struct why *why, enum pacer_reason reason)
+{
+	bool denied = pacer_verdict_of(reason) == PACER_VERDICT_DENY;
+	const char *of = q->of;
+
+	emit_string("of", of, "%s: ", printable(of).text);
+	emit_packet(q);
+	emit_string("fate", judged(q, why, reason), "%s", judged(q, why, reason));
+	emit_string("verdict", verdict_name(reason), NULL);
+	emit_string("reason", pacer_reason_name(reason), " (%s: %s)\n", pacer_reason_name(reason),
+		    reason_text(reason));
+	emit_allowed(q);
+	emit_source(q, why->source, why->source_ns);
+	if (why->rule < PACER_RULES_MAX)
+		emit_string("rule", q->policy->rule[why->rule].name, "  rule      %s\n",
+			    q->policy->rule[why->rule].name);
+	else
+		emit_null("rule", NULL);
+	if (q->cpus && q->admit && q->admit < q->cpus)
+		emit_text("  leases    %u of %u CPUs would let it pass, the others have no use of "
+			  "the throttle left\n",
+			  q->admit, q->cpus);
+	emit_uint("cpus_admit", q->admit, NULL);
+	if (why->denied >= 0)
+		emit_uint("denied_by", why->denied, NULL);
+	else
+		emit_null("denied_by", NULL);
+	emit_text(denied ? "  passes    " : "");
+	if (denied) {
+		emit_wait("wait_ns", q, why->when_ns);
+		emit_text(", if nothing else comes\n");
+	} else {
+		emit_uint("wait_ns", 0, NULL);
+	}
+	emit_limits(q, why);
+}
+
+/* Not where the key is a source's that cannot fall under the rule. */
+static bool may_match(const struct policy_rule *rule, const struct why *why,
+		      const struct prefix *source)
+{
+	bool found = !rule->match.n_src;
+
+	for (size_t i = 0; i < why->n; i++)
+		found |= why->limit[i].by.kind == KEY_DST;
+	for (size_t i = 0; i < rule->match.n_src && !found; i++) {
+		const struct prefix *p = &rule->match.src[i];
+
+		found = p->len <= source->len ? allow_holds(p, source) : allow_holds(source, p);
+	}
+	return found;
+}
+
+static void emit_key(const struct question *q, struct pacer_walk *walk, const struct prefix *source)
+{
+	char prefix[TEXT];
+	uint64_t source_ns = why_source(walk, source->len, prefix, sizeof(prefix));
+	struct why why;
+	size_t n = 0;
+
+	emit_string("of", q->of, "%s: ", printable(q->of).text);
+	emit_string("key", q->key, "%s\n", q->key);
+	emit_allowed(q);
+	emit_source(q, prefix, source_ns);
+	emit_array("rules");
+	for (size_t r = 0; r < q->policy->n_rules; r++) {
+		walk->rule = r;
+		why_key(walk, q->policy, q->key, &why);
+		if (!why.n || !may_match(&q->policy->rule[r], &why, source))
+			continue;
+		n++;
+		emit_object("");
+		emit_string("name", q->policy->rule[r].name, "  rule      %s\n",
+			    q->policy->rule[r].name);
+		emit_limits(q, &why);
+		emit_close();
+	}
+	emit_close();
+	if (!n)
+		emit_text("  no rule counts by such a key: ask for a packet, such as \"udp "
+			  "192.0.2.1:4000 > 192.0.2.2:53\"\n");
+}
+
+static int show_key(const struct question *q, struct pacer_walk *walk, const struct prefix *source)
+{
+	emit_begin(q->o->json);
+	emit_object("");
+	emit_key(q, walk, source);
+	emit_close();
+	return emit_end();
+}
+
+static int show_packet(const struct question *q, const struct why *why)
+{
+	struct why none = {.rule = PACER_RULES_MAX, .denied = -1};
+	enum pacer_reason reason = q->read != PACER_ADMIT ? q->read
+				   : q->allowed		  ? PACER_ALLOWED
+							  : why->reason;
+
+	emit_begin(q->o->json);
+	emit_object("");
+	emit_answer(q, reason == why->reason ? why : &none, reason);
+	emit_close();
+	return emit_end();
+}
+
+/* --- of a pacer at work ----------------------------------------------------------------------- */
+
+/* On the CPU that would let it pass, if one would. */
+static void ask_cpus(struct question *q, const struct look *look, struct why *why)
+{
+	for (uint32_t cpu = 0; cpu < look->cpus; cpu++) {
+		struct pacer_state state = look_state(look, cpu);
+		struct pacer_walk walk = {.state = &state, .now_ns = look->now_ns, .pkt = q->pkt};
+		struct why one;
+
+		why_packet(&walk, q->policy, &one);
+		q->admit += one.reason == PACER_ADMIT;
+		if (!cpu || (one.reason == PACER_ADMIT && why->reason != PACER_ADMIT) ||
+		    (one.reason != PACER_ADMIT && why->reason != PACER_ADMIT &&
+		     one.when_ns < why->when_ns))
+			*why = one;
+	}
+	q->cpus = look->cpus;
+}
+
+static int ask_look(struct question *q, const struct attached *a, const struct look *look)
+{
+	struct prefix source = source_of(&q->pkt, q->key ? q->by.len : 0);
+	struct pacer_state state = look_state(look, 0);
+	struct pacer_walk walk = {.state = &state, .now_ns = look->now_ns, .pkt = q->pkt};
+	struct policy_error error = {0};
+	struct allow_entry entry;
+	struct why why = {.reason = PACER_REASON_COUNT};
+	int found = q->read != PACER_ADMIT ? 0 : change_allow_find(a, &source, &entry, &error);
+
+	if (found < 0)
+		return complain(NULL, &error);
+	q->bin = look->policy;
+	q->now_ns = look->now_ns;
+	q->allowed = found;
+	if (found) {
+		q->by = entry.prefix;
+		q->lapses_ns = allow_until_ns(&entry);
+	}
+	if (q->key)
+		return show_key(q, &walk, &source);
+	if (q->read == PACER_ADMIT)
+		ask_cpus(q, look, &why);
+	return show_packet(q, &why);
+}
+
+static int ask_live(struct attached *a, const struct options *o)
+{
+	struct question q = {.o = o, .of = a->ifname, .raw_ip = a->control->raw_ip};
+	struct policy_error error = {0};
+	struct policy *policy;
+	struct look look;
+	uint64_t number = 0;
+	int code = o->pcap ? read_number(o->frame, &number) : read_text(&q, 1);
+
+	if (!code && o->pcap)
+		code = read_frame(&q, o->pcap, number);
+	policy = code ? NULL : change_policy(a);
+	if (!code && !policy)
+		code = gave_up("why", "no memory for the policy");
+	if (!code && look_open(a, &look, &error))
+		code = complain(NULL, &error);
+	else if (!code) {
+		q.policy = policy;
+		code = ask_look(&q, a, &look);
+		look_close(&look);
+	}
+	policy_free(policy);
+	free(q.key);
+	return code;
+}
+
+/* --- at a moment of a capture ------------------------------------------------------------------
+ */
+
+static void allow_by_policy(struct question *q, const struct prefix *source)
+{
+	for (size_t i = 0; i < q->policy->n_allow; i++) {
+		const struct prefix *p = &q->policy->allow[i];
+
+		if (allow_holds(p, source) && (!q->allowed || p->len > q->by.len)) {
+			q->allowed = true;
+			q->by = *p;
+		}
+	}
+}
+
+/* Judge what comes until the moment. Returns the exit code. */
+static int replay_until(struct question *q, struct capture *c, struct judge *j, uint64_t number,
+			uint64_t at_ns)
+{
+	uint64_t first_ns = 0;
+	struct replay_frame frame;
+	struct replay_judged unused;
+	struct policy_error error;
+
+	while (capture_next(c, &frame)) {
+		if (c->frames == 1)
+			first_ns = frame.now_ns;
+		if (number ? c->frames == number : frame.now_ns - first_ns > at_ns) {
+			if (number)
+				q->now_ns = frame.now_ns;
+			if (q->of_frame)
+				parse_frame(q, &frame);
+			number = 0;
+			break;
+		}
+		q->now_ns = frame.now_ns;
+		if (replay_judge(j->replay, &frame, &unused, &error))
+			return complain(NULL, &error);
+	}
+	if (number)
+		return no_frame(c, number);
+	if (q->o->at)
+		q->now_ns = first_ns + at_ns;
+	return EXIT_DONE;
+}
+
+static int ask_replay(struct question *q, struct judge *j)
+{
+	struct pacer_walk walk = replay_walk(j->replay, &q->pkt, q->now_ns);
+	struct prefix source = source_of(&q->pkt, q->key ? q->by.len : 0);
+	struct why why = {.reason = PACER_REASON_COUNT};
+
+	q->bin = j->bin;
+	q->now_ns = walk.now_ns;
+	if (q->read == PACER_ADMIT)
+		allow_by_policy(q, &source);
+	if (q->key)
+		return show_key(q, &walk, &source);
+	if (q->read == PACER_ADMIT)
+		why_packet(&walk, q->policy, &why);
+	q->admit = why.reason == PACER_ADMIT;
+	return show_packet(q, &why);
+}
+
+static int replay_and_ask(struct question *q, uint64_t number, uint64_t at_ns)
+{
+	struct judge judge = {0};
+	struct capture c = {0};
+	int code = start_judge(&judge, q->of, q->policy, false);
+
+	if (!code)
+		code = start_capture(&c, q->o->replay);
+	if (!code)
+		code = replay_until(q, &c, &judge, number, at_ns);
+	if (!code)
+		code = ask_replay(q, &judge);
+	capture_close(&c);
+	judge_close(&judge);
+	return code;
+}
+
+static int ask_capture(const struct options *o)
+{
+	struct question q = {.o = o, .of = o->policy, .of_frame = !o->n_args};
+	uint64_t number = 0, at_ns = UINT64_MAX;
+	struct policy *policy = NULL;
+	char *text = NULL;
+	int code = o->n_args ? read_text(&q, 0) : EXIT_DONE;
+
+	if (!code && o->frame)
+		code = read_number(o->frame, &number);
+	if (!code && o->at && units_duration(o->at, &at_ns))
+		code = misused("why", "--at %s is not a time since the first frame, such as 12.5s",
+			       o->at);
+	if (!code)
+		code = read_policy(o->policy, &text, &policy);
+	q.policy = policy;
+	if (!code)
+		code = replay_and_ask(&q, number, at_ns);
+	policy_free(policy);
+	free(text);
+	free(q.key);
+	return code;
+}
+
+static int run_why(struct options *o)
+{
+	bool frame = o->pcap && o->frame;
+
+	if (o->policy || o->replay) {
+		if (!o->policy || !o->replay || o->pcap || (o->at && o->frame) ||
+		    (!o->n_args && !o->frame))
+			return misused("why", "with --replay it wants -c POLICY, and a KEY or a "
+					      "PACKET with --at TIME, or --frame N");
+		return ask_capture(o);
+	}
+	if (o->at || (!frame && (o->pcap || o->frame)) || o->n_args < 1 ||
+	    (o->n_args == 1) != frame)
+		return misused("why", "it wants IFACE KEY, IFACE PACKET, or IFACE --pcap FILE "
+				      "--frame N");
+	return with_pacer(o, ask_live);
+}
+
+static const struct option_row why_options[] = {
+    {"pcap", 0, "FILE", "ask for a frame of this capture", OPTION_TEXT(pcap)},
+    {"frame", 0, "N", "which one, from 1; of --replay just before it is judged",
+     OPTION_TEXT(frame)},
+    {"policy", 'c', "POLICY", "ask under this policy, beside --replay", OPTION_TEXT(policy)},
+    {"replay", 0, "FILE", "at a moment of this capture, in place of a pacer at work",
+     OPTION_TEXT(replay)},
+    {"at", 0, "TIME", "so long after its first frame; else at its end", OPTION_TEXT(at)},
+    {0},
+};
+
+const struct verb verb_why = {"why",
+			      "[IFACE] [KEY|PACKET]",
+			      "what a packet would fare like, and why, and when it would pass",
+			      why_options,
+			      run_why,
+			      .group = VERBS_LOOK,
+			      .example = "xdp-pacer why eth0 203.0.113.9"};

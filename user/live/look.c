@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "live/look.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "live/change.h"
+
+static uint64_t clock_ns(const struct pacer_policy *p)
+{
+	struct timespec ts = {0, 0};
+
+	clock_gettime(p->flags & PACER_CLOCK_EXACT ? CLOCK_MONOTONIC : CLOCK_MONOTONIC_COARSE, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+static int read_leases(const struct attached *a, struct look *look)
+{
+	struct pacer_throttle_lease *each = calloc(look->cpus, sizeof(*each));
+
+	for (uint32_t i = 0; each && i < PACER_THROTTLES; i++) {
+		if (bpf_map_lookup_elem(a->leases_fd, &i, each)) {
+			free(each);
+			return -1;
+		}
+		for (uint32_t cpu = 0; cpu < look->cpus; cpu++)
+			look->lease[cpu * PACER_THROTTLES + i] = each[cpu];
+	}
+	free(each);
+	return each ? 0 : -1;
+}
+
+int look_open(const struct attached *a, struct look *look, struct policy_error *error)
+{
+	int cpus = loader_cpus(error);
+
+	if (cpus < 1)
+		return -1;
+	*look = (struct look){.copy = change_in_force(a), .cpus = cpus, .a = a};
+	look->policy = &a->copy[look->copy].policy;
+	look->now_ns = clock_ns(look->policy);
+	look->lease = calloc((size_t)cpus * PACER_THROTTLES, sizeof(*look->lease));
+	if (look->lease && !read_leases(a, look))
+		return 0;
+	look_close(look);
+	return policy_fail(error, 0, "%s: its leases cannot be read: %s", a->ifname,
+			   strerror(errno));
+}
+
+void look_close(struct look *look)
+{
+	free(look->lease);
+	look->lease = NULL;
+}
+
+struct pacer_state look_state(const struct look *look, uint32_t cpu)
+{
+	const struct attached *a = look->a;
+
+	return (struct pacer_state){.table = {a->lines, a->n_lines},
+				    .policy = look->policy,
+				    .secret = a->control->secret[0],
+				    .throttle = a->throttle,
+				    .lease = look->lease + (size_t)cpu * PACER_THROTTLES};
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: why a packet would fare as it would: what its rule's limits hold for it, its bans, the
+ * verdict now, and the time at which it would pass. Read alone: nothing is charged, and the state
+ * is what it was.
+ *
+ * Error: the verdict is that of the very next packet on the CPU whose leases are given, if that
+ * comes at that time and no other CPU is at the same entries just then. The time is never later
+ * than the truth, if nothing else comes; uses that other CPUs hold on lease may come back before.
+ *
+ * Concurrency: beside packets that are judged; then what is read may be of two moments.
+ * Memory: of a call, a copy of each throttle of the rule.
+ */
+#ifndef PACER_WHY_H
+#define PACER_WHY_H
+
+#include <stdbool.h>
+
+#include "rule.h"
+#include "plan/compile.h"
+#include "plan/tally.h"
+
+/* Where the key's state is. */
+enum why_entry {
+	WHY_NO_ENTRY, /* it has none: its next packet is a newcomer's */
+	WHY_OWN,
+	WHY_SHARED, /* with others, whose packets count */
+	WHY_CELLS,  /* of a gap's sketch, that others may have raised */
+	WHY_ONE	    /* one for all keys */
+};
+
+/* A limit of the rule: limits that share a key. */
+struct why_limit {
+	enum pacer_limiter_kind kind;
+	int limit, gap;	      /* which of the rule's in the policy; -1: none */
+	uint64_t draining_ns; /* asked until then, since a policy before had it; 0: in force */
+	struct policy_key by; /* how keys are told apart */
+	char key[TALLY_TEXT]; /* the packet's */
+	enum why_entry entry;
+	enum pacer_cost cost;	  /* the unit of the next three; uses of a throttle are packets */
+	uint64_t used, max;	  /* of a window, a rate's burst or a throttle */
+	uint64_t asked;		  /* what the packet costs */
+	uint64_t last_ns;	  /* of a gap: when the key was seen last; 0: never, or long ago */
+	uint64_t leased;	  /* of a throttle: uses that the CPU holds, among the free ones */
+	uint64_t banned_ns;	  /* until then the key is banned under the rule; 0: it is not */
+	uint64_t when_ns;	  /* when the limit would admit the packet; 0: at any time */
+	enum pacer_reason reason; /* what it says now */
+};
+
+struct why {
+	enum pacer_reason reason;
+	uint32_t rule;	    /* that the packet falls under; PACER_RULES_MAX: none */
+	int denied;	    /* which of `limit`, or whose ban; -1: none */
+	uint64_t source_ns; /* until then its source is banned, whatever the rule; 0: it is not */
+	char source[64];    /* as this prefix */
+	uint64_t when_ns;   /* of a denial: when the packet would pass; else now */
+	size_t n;
+	struct why_limit limit[PACER_LIMITERS_MAX];
+};
+
+/* Of w->pkt, which was parsed and is not on the allow-list, at w->now_ns. `policy` has the names.
+ */
+void why_packet(const struct pacer_walk *w, const struct policy *policy, struct why *why);
+
+/*
+ * Of a key, as tally_key_text writes it, under rule w->rule: the limits that count by such keys,
+ * and until when the key is banned. Without a reason: it needs a packet to fall under a rule.
+ * w->pkt's length is that of its packets.
+ */
+void why_key(const struct pacer_walk *w, const struct policy *policy, const char *key,
+	     struct why *why);
+
+/*
+ * Until when w->pkt's source is banned, whatever the rule, and as which prefix, of `most` bits at
+ * most; 0: it is not.
+ */
+uint64_t why_source(const struct pacer_walk *w, uint8_t most, char *prefix, size_t size);
+
+#endif
