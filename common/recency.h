@@ -146,15 +146,6 @@ PACER_INLINE __u64 pacer_ttl_estimate(const __u64 *cells, __u32 mask, struct pac
 	return a < b ? a : b;
 }
 
-/* Cells hold insertion times: may a key whose entries live for ttl_ns be live? 0 is certain. */
-PACER_INLINE int pacer_ttl_inserted_live(const __u64 *cells, __u32 mask, struct pacer_ttl_key key,
-					 __u64 now_ns, __u64 ttl_ns)
-{
-	__u64 seen_ns = pacer_ttl_estimate(cells, mask, key);
-
-	return seen_ns && (seen_ns >= now_ns || now_ns - seen_ns < ttl_ns);
-}
-
 /* Cells hold expiry times: may the key be live? 0 is certain. */
 PACER_INLINE int pacer_ttl_expiry_live(const __u64 *cells, __u32 mask, struct pacer_ttl_key key,
 				       __u64 now_ns)

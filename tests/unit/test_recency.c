@@ -273,11 +273,20 @@ static void test_estimate(void **unused)
 #define CELLS 64u
 #define KEYS  40u
 
+/* Cells hold insertion times: may a key whose entries live for ttl_ns be live? 0 is certain. */
+static int ttl_inserted_live(const __u64 *cells, __u32 mask, struct pacer_ttl_key key, __u64 now_ns,
+			     __u64 ttl_ns)
+{
+	__u64 seen_ns = pacer_ttl_estimate(cells, mask, key);
+
+	return seen_ns && (seen_ns >= now_ns || now_ns - seen_ns < ttl_ns);
+}
+
 static int filter_live(const __u64 *cells, struct pacer_ttl_key key, uint64_t now, uint64_t ttl,
 		       int expiry)
 {
 	return expiry ? pacer_ttl_expiry_live(cells, CELLS - 1, key, now)
-		      : pacer_ttl_inserted_live(cells, CELLS - 1, key, now, ttl);
+		      : ttl_inserted_live(cells, CELLS - 1, key, now, ttl);
 }
 
 /* An exact table of expiry times beside the filter: what that says is expired is. */

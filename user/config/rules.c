@@ -817,7 +817,7 @@ static const struct field policy_field[POLICY_FIELDS] = {
     [FIELD_SAMPLE] = {.name = "sample", .read = read_sample},
 };
 
-static int MUST_USE read_policy(struct source *s, struct policy *policy)
+static int MUST_USE read_root(struct source *s, struct policy *policy)
 {
 	static const struct fields fields = {"a policy", policy_field, POLICY_FIELDS};
 	const yaml_node_t *root = yaml_document_get_root_node(&s->doc);
@@ -849,7 +849,7 @@ struct policy *policy_parse(const char *text, size_t len, struct policy_error *e
 		policy->unparsed_drop = true; /* no stack takes such frames */
 	}
 	if (policy && policy->rule && policy->allow)
-		result = read_policy(&s, policy);
+		result = read_root(&s, policy);
 	else
 		result = doc_no_memory(&s);
 	doc_close(&s);
