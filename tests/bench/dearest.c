@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the dearest single packets of a sampled path cost: those that k = 64 samples take at once.
- * Of a window of time that is the first packet of each tick, which also pays for the tick's end; of
- * a window of packets the first of each n.
+ * What the dearest single packets of a sampled path cost: those that are taken. Of a window of time
+ * that is the first packet of each tick, which k = 64 samples take at once, and which also pays for
+ * the tick's end. Of a window of packets one sample takes each.
  *
  *   dearest XDP_PACER SAMPLES
  *
@@ -62,12 +62,12 @@ static void load_kind(size_t i, const char *cli)
 		die("%s", error.text);
 }
 
-/* Have all 64 samples taken a packet since? They have if this has changed. */
+/* Was a packet taken since, of a window of time by all 64 samples? It was if this has changed. */
 static uint64_t turn_of(const struct attached *a, int cpu)
 {
 	const volatile struct pacer_sampler *s = &a->sampler[cpu];
 
-	return s->burst.ticks + s->skip.seq.x;
+	return s->burst.ticks + s->wor.seq;
 }
 
 static uint32_t run_one(const struct attached *a)

@@ -122,8 +122,8 @@ def print_sampling(rows):
 
 def print_dearest(rows):
     rows = [r for r in rows if r["part"] == "dearest"]
-    table("The dearest single packets of a sampled path, taken by all 64 samples at once (of time: at a "
-          "tick's end): ns", ["counted", "median", "90 %", "99 %"],
+    table("The dearest single packets of a sampled path (of time: at a tick's end, taken by all 64 "
+          "samples at once; of packets: taken by one): ns", ["counted", "median", "90 %", "99 %"],
           [(r["name"] + (", cold caches" if r["cold"] else ""),
             [f"{r['counted_ns']}"] + [f"{quantile(r['taken_ns'], q)}" for q in (0.5, 0.9, 0.99)])
            for r in rows])
