@@ -110,14 +110,14 @@ static inline void time_draining(void)
 {
 	compile_time_targets(&now.bin, host.now_ns);
 	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		compile_begin_rates(&now.bin.rule[r], host.now_ns);
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
 		for (size_t k = 0; k < now.bin.rule[r].n_limiters; k++) {
 			struct pacer_limiter *t = &now.bin.rule[r].limiter[k];
 
 			if (t->until_ns == COMPILE_UNTIL_SET)
 				t->until_ns = host.now_ns + compile_limiter_memory_ns(t);
 		}
-	for (size_t r = 0; r < PACER_RULES_MAX; r++)
-		compile_begin_rates(&now.bin.rule[r]);
 }
 
 /* A policy of one rule with these limits. */

@@ -661,7 +661,7 @@ static bool retires(const struct pacer_policy *p)
 }
 
 /*
- * The new policy is in force: what it draining is needed for as long as its state can matter. Where
+ * The new policy is in force: what drains is needed for as long as its state can matter. Where
  * it is not known since when, it stays until the next change, which denies more than it has to.
  */
 static int time_draining(const struct attached *a, struct pacer_policy *p,
@@ -682,6 +682,8 @@ static int time_draining(const struct attached *a, struct pacer_policy *p,
 	now_ns = loader_now();
 	compile_time_targets(p, now_ns);
 	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		compile_begin_rates(&p->rule[r], now_ns);
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
 		for (size_t k = 0; k < p->rule[r].n_limiters; k++) {
 			struct pacer_limiter *t = &p->rule[r].limiter[k];
 
@@ -690,8 +692,6 @@ static int time_draining(const struct attached *a, struct pacer_policy *p,
 						 now_ns + compile_limiter_memory_ns(t),
 						 __ATOMIC_RELEASE);
 		}
-	for (size_t r = 0; r < PACER_RULES_MAX; r++)
-		compile_begin_rates(&p->rule[r]);
 	return 0;
 }
 

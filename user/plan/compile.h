@@ -66,10 +66,11 @@ uint64_t compile_ban_lines(const struct pacer_bans *bans);
 uint64_t compile_drained_ns(const struct pacer_policy *bin);
 
 /*
- * The ends of the rule's draining limits are set: at the last of its rates', those beside them
- * begin (rate.h). What is written is read by packets meanwhile.
+ * A change is in force since now_ns: sets when the rule's draining rates end, and that those beside
+ * them begin then (rate.h). Call it before other draining limits get their ends. Packets read what
+ * it writes.
  */
-void compile_begin_rates(struct pacer_rule *rule);
+void compile_begin_rates(struct pacer_rule *rule, uint64_t now_ns);
 
 /*
  * The limit of the rule that a denial by this limit for this reason comes from; -1 if a draining

@@ -83,28 +83,62 @@ static bool has_waited(const struct pacer_limiter *t, uint64_t at_ns)
 	       (t->rate.begin_ns < at_ns && at_ns - t->rate.begin_ns >= t->rate.burst_ns + 1);
 }
 
-/* All that the rate waits for ends at one time: it can begin but once. */
-void compile_begin_rates(struct pacer_rule *rule)
+static bool is_waiting(const struct pacer_limiter *t)
 {
+	return t->kind == PACER_LIMITER_RATE && !t->until_ns &&
+	       t->rate.begin_ns == COMPILE_UNTIL_SET;
+}
+
+/* Does the first wait for the second? */
+static bool waits_for(const struct pacer_limiter *t, const struct pacer_limiter *draining)
+{
+	return is_waiting(t) && draining->kind == PACER_LIMITER_RATE && draining->until_ns &&
+	       keymask_same(draining, t);
+}
+
+/* All that the rate waits for ends at one time: it can begin but once. */
+static uint64_t end_of(const struct pacer_rule *rule, const struct pacer_limiter *t,
+		       uint64_t now_ns)
+{
+	uint64_t end_ns = 0;
+
+	for (size_t i = 0; i < rule->n_limiters; i++) {
+		const struct pacer_limiter *at = &rule->limiter[i];
+		uint64_t at_ns =
+		    at->until_ns == COMPILE_UNTIL_SET ? now_ns + memory_ns(at) : at->until_ns;
+
+		if (waits_for(t, at))
+			end_ns = pacer_later(end_ns, at_ns);
+	}
+	return end_ns;
+}
+
+/*
+ * Whoever is killed in between leaves limits in force for longer, and never a rate that does not
+ * begin beside one that ends: what ends too early is put off first, then the rate is told when it
+ * begins, and last comes the end of what has none yet.
+ */
+void compile_begin_rates(struct pacer_rule *rule, uint64_t now_ns)
+{
+	uint64_t end_ns[PACER_LIMITERS_MAX] = {0};
+
 	for (size_t k = 0; k < rule->n_limiters; k++) {
 		struct pacer_limiter *t = &rule->limiter[k];
-		uint64_t end_ns = 0;
 
-		if (t->kind != PACER_LIMITER_RATE || t->until_ns ||
-		    t->rate.begin_ns != COMPILE_UNTIL_SET)
-			continue;
 		for (size_t i = 0; i < rule->n_limiters; i++)
-			if (rule->limiter[i].kind == PACER_LIMITER_RATE &&
-			    keymask_same(&rule->limiter[i], t) &&
-			    rule->limiter[i].until_ns > end_ns)
-				end_ns = rule->limiter[i].until_ns;
-		for (size_t i = 0; i < rule->n_limiters; i++)
-			if (rule->limiter[i].kind == PACER_LIMITER_RATE &&
-			    keymask_same(&rule->limiter[i], t) && rule->limiter[i].until_ns)
-				__atomic_store_n(&rule->limiter[i].until_ns, end_ns,
-						 __ATOMIC_RELEASE);
-		__atomic_store_n(&t->rate.begin_ns, end_ns, __ATOMIC_RELEASE);
+			if (waits_for(t, &rule->limiter[i]))
+				end_ns[i] = end_of(rule, t, now_ns);
 	}
+	for (size_t i = 0; i < rule->n_limiters; i++)
+		if (end_ns[i] && rule->limiter[i].until_ns != COMPILE_UNTIL_SET)
+			__atomic_store_n(&rule->limiter[i].until_ns, end_ns[i], __ATOMIC_RELEASE);
+	for (size_t k = 0; k < rule->n_limiters; k++)
+		if (is_waiting(&rule->limiter[k]))
+			__atomic_store_n(&rule->limiter[k].rate.begin_ns,
+					 end_of(rule, &rule->limiter[k], now_ns), __ATOMIC_RELEASE);
+	for (size_t i = 0; i < rule->n_limiters; i++)
+		if (end_ns[i])
+			__atomic_store_n(&rule->limiter[i].until_ns, end_ns[i], __ATOMIC_RELEASE);
 }
 
 static u128 unit_of(const struct pacer_limiter *t)
