@@ -64,7 +64,7 @@ $(BUILD)/user/%.o: user/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(USER) $(DEPEND) -c $< -o $@
 
-$(BUILD)/user/live/loader.o: $(BUILD)/pacer.skel.h
+$(BUILD)/user/live/object.o: $(BUILD)/pacer.skel.h
 $(BUILD)/user/offline/replay.o: $(BUILD)/pacer_fake.skel.h
 $(BUILD)/pure.a: $(PURE)
 $(BUILD)/user.a: $(filter-out $(PURE),$(OBJS))
@@ -108,7 +108,7 @@ $(BUILD)/unit/user/%.o: user/%.c $(BUILD)/unit/flags
 	@mkdir -p $(@D)
 	$(CC) $(TESTC) $(SANITIZE) $(DEPEND) -c $< -o $@
 
-$(BUILD)/unit/user.a: $(patsubst %.c,$(BUILD)/unit/%.o,$(filter-out %/loader.c %/replay.c,$(USERS)))
+$(BUILD)/unit/user.a: $(patsubst %.c,$(BUILD)/unit/%.o,$(filter-out %/object.c %/replay.c,$(USERS)))
 # What others do between the steps of a move: before the archive, which has it without them.
 $(BUILD)/unit/test_rotate: user/live/rotate.c
 $(BUILD)/unit/test_rotate: TESTC += -DPACER_STEP_HOOK

@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "live/loader.h"
+#include "live/attached.h"
 
 #define CACHE_BYTES (16u << 20)
 #define BETWEEN	    16 /* packets from one look at the caches to the next */
@@ -58,7 +58,7 @@ static void load_kind(size_t i, const char *cli)
 	if (system(command))
 		die("the pacer that samples %s was not loaded", kinds[i].name);
 	snprintf(command, sizeof(command), "p%zu", i);
-	if (loader_find(command, &at[i], &error))
+	if (attached_find(command, &at[i], &error))
 		die("%s", error.text);
 }
 

@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "live/loader.h"
+#include "live/attached.h"
 
 #define CASES_MAX  128
 #define ROUNDS_MAX 64
@@ -197,7 +197,7 @@ static void load_pacer(struct pacer *p, size_t i, const char *cli)
 		die("the pacer with the policy \"%s\" was not loaded", p->name);
 	unlink(path);
 	snprintf(command, sizeof(command), "p%zu", i);
-	if (loader_find(command, &p->at, &error))
+	if (attached_find(command, &p->at, &error))
 		die("%s", error.text);
 	if (strstr(p->name, "no filter"))
 		fill_filter(&p->at);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Purpose: an opened object made to be loaded with memory for samples, as user/live/loader.c does.
+/* Purpose: an opened object made to be loaded with memory for samples, as user/live/object.c does.
  */
 #ifndef BUILT_H
 #define BUILT_H

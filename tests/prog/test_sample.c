@@ -12,6 +12,7 @@
 #include "built.h"
 #include "chi.h"
 #include "path.h"
+#include "live/host.h"
 #include "live/snapshot.h"
 #include "sampler.h"
 
@@ -254,7 +255,7 @@ static void run_stream(const struct stream *s, uint32_t runs)
 		uint64_t span = (uint64_t)s->gap_ns * (s->on[0] > s->on[1] ? s->on[0] : s->on[1]);
 
 		prog.copy[0].policy.sampling.id = run + 10;
-		send_all(s, (loader_now() - span) >> 30 << 30);
+		send_all(s, (host_now_ns() - span) >> 30 << 30);
 		assert_int_equal(sample_read(&attached, run, &sample, &error), 0);
 		assert_true(sample.window[0] == kept[0] && sample.window[1] == kept[1]);
 		assert_true(sample.n == kept[0] + kept[1] && sample.behind == 0);

@@ -7,7 +7,11 @@
 #include "kernel.h"
 
 #include "ban.h"
+#include "live/allow.h"
 #include "live/change.h"
+#include "live/copies.h"
+#include "live/host.h"
+#include "live/secret.h"
 
 #define JUDGING_NS (5 * SECOND) /* how long a packet may be judged by what was in force */
 #define DIRT	   0xa5
@@ -20,17 +24,17 @@ static struct plan plan;
 
 /* --- what else of the tools a change calls -------------------------------------------------- */
 
-uint64_t loader_now(void)
+uint64_t host_now_ns(void)
 {
 	return kernel_now_ns;
 }
 
-uint64_t loader_resolution(void)
+uint64_t host_resolution_ns(void)
 {
 	return RESOLUTION;
 }
 
-bool loader_gone(const struct attached *attached)
+bool attached_gone(const struct attached *attached)
 {
 	(void)attached;
 	return false;
@@ -46,7 +50,7 @@ int targets_put(const struct target_maps *maps, uint32_t copy, const struct plan
 	return 0;
 }
 
-int loader_cpus(struct policy_error *why)
+int host_cpus(struct policy_error *why)
 {
 	(void)why;
 	return KERNEL_CPUS;
@@ -73,7 +77,7 @@ void samples_undo(const struct sample_maps *maps, const struct samples_made *mad
 
 static struct pacer_policy *in_force(void)
 {
-	return &copies[change_in_force(&pacer)].policy;
+	return &copies[copies_in_force(&pacer)].policy;
 }
 
 static void make_maps(void)
@@ -349,12 +353,12 @@ static void try_out(const char *text)
 {
 	if (change_apply(&pacer, text, TRIAL_NS, &plan, &error))
 		fail_msg("%d: %s", error.line, error.text);
-	assert_true(change_pending(&pacer) == TRIAL_NS);
+	assert_true(copies_pending_ns(&pacer) == TRIAL_NS);
 }
 
 static const struct pacer_rule *rule_before(void)
 {
-	return &copies[change_in_force(&pacer) ^ 1].policy.rule[0];
+	return &copies[copies_in_force(&pacer) ^ 1].policy.rule[0];
 }
 
 /* With no tool's help: and what it admitted counts on beside the limits that come back. */
@@ -411,7 +415,7 @@ static void test_a_trial_is_confirmed(void **unused)
 	assert_int_equal(change_confirm(&pacer, &error), 0);
 	kernel_now_ns += TRIAL_NS;
 	assert_ptr_equal(in_force()->rule, rule);
-	assert_int_equal(change_pending(&pacer), 0);
+	assert_int_equal(copies_pending_ns(&pacer), 0);
 	assert_int_equal(change_confirm(&pacer, &error), -1);
 }
 
@@ -540,16 +544,16 @@ static void test_a_change_by_hand_drops_what_has_expired(void **unused)
 	(void)unused;
 	begin(SMALL RULE(WINDOW));
 	change_to("allow: [192.0.2.1, 192.0.2.2]\n" SMALL RULE(TO_DST));
-	assert_int_equal(change_allow_add(&pacer, &three, &error), 0);
+	assert_int_equal(allow_add(&pacer, &three, &error), 0);
 	assert_int_equal(in_force()->rule[0].n_limiters, 2);
 	kernel_now_ns += 60 * SECOND;
-	assert_int_equal(change_allow_del(&pacer, &two.prefix, &error), 0);
+	assert_int_equal(allow_del(&pacer, &two.prefix, &error), 0);
 	assert_int_equal(in_force()->rule[0].n_limiters, 1);
 	assert_true(in_force()->rule[0].plain);
-	assert_non_null(allowed_in(change_in_force(&pacer), 1));
-	assert_null(allowed_in(change_in_force(&pacer), 2));
-	assert_non_null(allowed_in(change_in_force(&pacer), 3));
-	assert_int_equal(change_allowed(&pacer), 2);
+	assert_non_null(allowed_in(copies_in_force(&pacer), 1));
+	assert_null(allowed_in(copies_in_force(&pacer), 2));
+	assert_non_null(allowed_in(copies_in_force(&pacer), 3));
+	assert_int_equal(allow_count(&pacer), 2);
 }
 
 /* --- the allow-list, which is its policy's -------------------------------------------------- */
@@ -561,9 +565,9 @@ static void test_lists_are_of_their_policies(void **unused)
 	(void)unused;
 	begin("allow: [192.0.2.1, 192.0.2.2]\n" SMALL RULE(WINDOW));
 	change_to("allow: [192.0.2.1, 192.0.2.2]\n" SMALL RULE(WINDOW));
-	before_it = change_in_force(&pacer);
+	before_it = copies_in_force(&pacer);
 	try_out("allow: [192.0.2.2, 192.0.2.3]\n" SMALL RULE(WINDOW));
-	tried = change_in_force(&pacer);
+	tried = copies_in_force(&pacer);
 	assert_int_equal(tried, before_it ^ 1);
 	assert_true(allowed_in(before_it, 1) && allowed_in(before_it, 2));
 	assert_null(allowed_in(before_it, 3));
@@ -576,8 +580,8 @@ static void test_lists_are_of_their_policies(void **unused)
 	assert_true(allowed_in(tried, 3)->of_policy && !allowed_in(tried, 3)->by_hand);
 	assert_int_equal(change_confirm(&pacer, &error), 0);
 	change_to(SMALL RULE(WINDOW));
-	assert_int_equal(change_allowed(&pacer), 0);
-	assert_null(allowed_in(change_in_force(&pacer), 2));
+	assert_int_equal(allow_count(&pacer), 0);
+	assert_null(allowed_in(copies_in_force(&pacer), 2));
 }
 
 /* By hand, and for a time: also beside the policy's, which is for ever. In both during a trial. */
@@ -590,24 +594,24 @@ static void test_by_hand_in_both_lists(void **unused)
 	begin(SMALL RULE(WINDOW));
 	one = entry(1, kernel_now_ns + SECOND);
 	two = entry(2, kernel_now_ns + 90 * SECOND);
-	assert_int_equal(change_allow_add(&pacer, &one, &error), 0);
-	assert_false(allowed_in(change_in_force(&pacer), 1)->of_policy);
+	assert_int_equal(allow_add(&pacer, &one, &error), 0);
+	assert_false(allowed_in(copies_in_force(&pacer), 1)->of_policy);
 	try_out("allow: [192.0.2.1]\n" SMALL RULE(WINDOW));
-	assert_int_equal(change_allow_add(&pacer, &two, &error), 0);
+	assert_int_equal(allow_add(&pacer, &two, &error), 0);
 	for (copy = 0; copy < 2; copy++) {
 		assert_true(allowed_in(copy, 2)->until_ns == two.hand_until_ns);
 		assert_true(allowed_in(copy, 1)->hand_until_ns == one.hand_until_ns);
 		assert_int_equal(control.allowed[copy].v4, 2);
 	}
-	copy = change_in_force(&pacer);
+	copy = copies_in_force(&pacer);
 	assert_true(!allowed_in(copy, 1)->until_ns && allowed_in(copy, 1)->of_policy);
 	assert_true(allowed_in(copy ^ 1, 1)->until_ns == one.hand_until_ns);
-	assert_int_equal(change_allow_del(&pacer, &two.prefix, &error), 0);
+	assert_int_equal(allow_del(&pacer, &two.prefix, &error), 0);
 	assert_true(!allowed_in(0, 2) && !allowed_in(1, 2));
 	kernel_now_ns += 31 * SECOND; /* it has given way, and what was by hand has run out */
-	assert_int_equal(change_allow_add(&pacer, &two, &error), 0);
-	assert_null(allowed_in(change_in_force(&pacer), 1));
-	assert_int_equal(change_allowed(&pacer), 1);
+	assert_int_equal(allow_add(&pacer, &two, &error), 0);
+	assert_null(allowed_in(copies_in_force(&pacer), 1));
+	assert_int_equal(allow_count(&pacer), 1);
 }
 
 /* --- another secret ------------------------------------------------------------------------- */

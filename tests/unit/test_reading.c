@@ -12,7 +12,8 @@
 
 #include <cmocka.h>
 
-#include "live/change.h"
+#include "live/copies.h"
+#include "live/host.h"
 #include "live/reading.h"
 
 #define CPUS 2
@@ -41,47 +42,27 @@ int bpf_map_lookup_elem(int fd, const void *key, void *value)
 	return 0;
 }
 
-int loader_cpus(struct policy_error *error)
+int host_cpus(struct policy_error *error)
 {
 	(void)error;
 	return CPUS;
 }
 
-uint64_t loader_now(void)
+uint64_t host_now_ns(void)
 {
 	return 1000000000;
 }
 
-uint32_t change_in_force(const struct attached *a)
+bool attached_gone(const struct attached *attached)
 {
-	return a->control->in_force & 1;
-}
-
-uint64_t change_pending(const struct attached *a)
-{
-	(void)a;
-	return 0;
-}
-
-/* Nothing is changed here. */
-int change_lock(const struct attached *a, struct policy_error *error)
-{
-	(void)a;
-	(void)error;
-	return -1;
-}
-
-struct policy *change_policy_of(const struct attached *a, uint32_t copy)
-{
-	(void)a;
-	(void)copy;
-	return NULL;
+	(void)attached;
+	return false;
 }
 
 /* As an apply does it: into the copy that is not in force, and then that is. */
 static void apply(const char *rule, uint32_t counter, uint64_t count)
 {
-	uint32_t next = change_in_force(&pacer) ^ 1;
+	uint32_t next = copies_in_force(&pacer) ^ 1;
 	uint64_t serial = copies[next ^ 1].policy.serial + 1;
 
 	copies[next].policy.rule[0].counter = counter;

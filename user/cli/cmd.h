@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "live/change.h"
+#include "live/attach.h"
 
 enum exit_code { EXIT_DONE, EXIT_FAILED, EXIT_WRONG };
 
@@ -15,7 +15,7 @@ enum exit_code { EXIT_DONE, EXIT_FAILED, EXIT_WRONG };
 /* The values of the options of all verbs. Each verb has a table of those that it takes. */
 struct options {
 	const char *policy, *compare;
-	struct loader_options load; /* its mode is read by `load` */
+	struct attach_options load; /* its mode is read by `load` */
 	const char *mode;
 	bool monitor, json, watch, verdicts, kernel, wait, exact, triangles;
 	uint64_t confirm_ns, for_ns;

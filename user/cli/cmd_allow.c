@@ -5,6 +5,8 @@
 #include "cli/cmd.h"
 #include "cli/emit.h"
 #include "config/text.h"
+#include "live/allow.h"
+#include "live/host.h"
 
 static uint64_t left_ns(uint64_t until_ns, uint64_t now_ns)
 {
@@ -41,7 +43,7 @@ static int list(struct attached *a, const struct options *o)
 	emit_begin(o->json);
 	emit_array("");
 	emit_table(columns, 0);
-	failed = change_allow_each(a, emit_entry, &n, &error);
+	failed = allow_each(a, emit_entry, &n, &error);
 	if (failed) {
 		emit_drop();
 		return complain(NULL, &error);
@@ -57,14 +59,14 @@ static int change(struct attached *a, const struct options *o)
 {
 	struct policy_error error = {0};
 	bool add = !strcmp(o->args[1], "add");
-	struct allow_entry entry = {.hand_until_ns = o->for_ns ? loader_now() + o->for_ns : 0};
+	struct allow_entry entry = {.hand_until_ns = o->for_ns ? host_now_ns() + o->for_ns : 0};
 
 	if (units_prefix(o->args[2], &entry.prefix))
 		return misused("allow",
 			       "%s is not a prefix such as 192.0.2.0/24 or 2001:db8::/32 "
 			       "with its host bits 0",
 			       o->args[2]);
-	if (add ? change_allow_add(a, &entry, &error) : change_allow_del(a, &entry.prefix, &error))
+	if (add ? allow_add(a, &entry, &error) : allow_del(a, &entry.prefix, &error))
 		return complain(NULL, &error);
 	change_made();
 	emit_begin(o->json);

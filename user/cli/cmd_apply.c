@@ -7,6 +7,8 @@
 #include "cli/emit.h"
 #include "cli/output.h"
 #include "config/text.h"
+#include "live/attached.h"
+#include "live/change.h"
 
 static int report(const char *ifname, const struct options *o, const struct plan *plan)
 {
@@ -61,7 +63,7 @@ static int run_apply(struct options *o)
 		return code;
 	memory = policy->memory_bytes;
 	policy_free(policy);
-	if (loader_find(o->args[0], &a, &error)) {
+	if (attached_find(o->args[0], &a, &error)) {
 		free(text);
 		return complain(NULL, &error);
 	}
@@ -69,7 +71,7 @@ static int run_apply(struct options *o)
 		complaint("%s: memory stays as it was at load: unload and load to change it",
 			  o->args[0]);
 	code = change_apply(&a, text, o->confirm_ns, &plan, &error);
-	loader_release(&a);
+	attached_release(&a);
 	free(text);
 	if (code < 0)
 		return complain(error.line ? o->policy : NULL, &error);

@@ -6,7 +6,9 @@
 #include "cli/emit.h"
 #include "cli/output.h"
 #include "config/text.h"
+#include "live/host.h"
 #include "live/targets.h"
+#include "plan/compile.h"
 
 /* A policy can be valid and still be refused by load, where this machine lacks a target. */
 static void emit_missing(const struct policy *policy)
@@ -48,8 +50,8 @@ static int show(const struct policy *policy, const struct pacer_policy *bin,
 static int run_check(struct options *o)
 {
 	struct policy_error error = {0};
-	int cpus = loader_cpus(&error);
-	struct compile_host host = {loader_resolution(), loader_now(), cpus};
+	int cpus = host_cpus(&error);
+	struct compile_host host = {host_resolution_ns(), host_now_ns(), cpus};
 	static struct pacer_policy bin;
 	static struct plan plan;
 	struct policy *policy;

@@ -13,6 +13,7 @@
 #include "cli/emit.h"
 #include "cli/http.h"
 #include "cli/metrics.h"
+#include "live/host.h"
 #include "live/watch.h"
 
 #define LISTEN	  "127.0.0.1:10477"
@@ -37,7 +38,7 @@ static size_t read_all(struct watch *w, struct metrics_interface *to, struct rea
 	for (size_t i = 0; i < w->n; i++) {
 		struct watched *at = &w->at[i];
 		struct metrics_interface *m = &to[*n];
-		uint64_t begin_ns = loader_now();
+		uint64_t begin_ns = host_now_ns();
 
 		if (!at->shown)
 			continue;
@@ -46,7 +47,7 @@ static size_t read_all(struct watch *w, struct metrics_interface *to, struct rea
 			m->reading = &reading[*n];
 			m->mode = at->a.mode;
 			m->dispatcher = at->a.dispatcher;
-			m->read_ns = loader_now() - begin_ns;
+			m->read_ns = host_now_ns() - begin_ns;
 			up++;
 		}
 		tell(at, m->reading);

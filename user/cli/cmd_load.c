@@ -8,15 +8,17 @@
 #include "cli/emit.h"
 #include "cli/output.h"
 #include "config/text.h"
+#include "live/attach.h"
+#include "live/attached.h"
+#include "live/host.h"
+#include "plan/compile.h"
 
 /* 0, or the exit code. */
-static int read_mode(const char *text, enum loader_mode *mode)
+static int read_mode(const char *text, enum site_mode *mode)
 {
-	static const char *const modes[] = {"native", "skb", "hw"};
-
-	for (int i = 0; text && i < 3; i++)
-		if (!strcmp(text, modes[i])) {
-			*mode = i;
+	for (enum site_mode m = SITE_NATIVE; text && m <= SITE_HW; m++)
+		if (!strcmp(text, site_mode_name(m))) {
+			*mode = m;
 			return 0;
 		}
 	return text ? misused("load", "there is no mode %s: native, skb or hw", text) : 0;
@@ -24,7 +26,7 @@ static int read_mode(const char *text, enum loader_mode *mode)
 
 /* What status says, and which pacer it replaced. */
 static int show_loaded(struct attached *a, const struct options *o,
-		       const struct loader_replaced *replaced)
+		       const struct attach_replaced *replaced)
 {
 	emit_begin(o->json);
 	emit_object("");
@@ -46,14 +48,14 @@ static int show_loaded(struct attached *a, const struct options *o,
 static int load(const char *ifname, const struct options *o, char **text, struct policy **policy)
 {
 	struct policy_error error = {0};
-	int cpus = loader_cpus(&error), code;
-	struct compile_host host = {loader_resolution(), loader_now(), cpus};
-	struct loader_replaced replaced;
+	int cpus = host_cpus(&error), code;
+	struct compile_host host = {host_resolution_ns(), host_now_ns(), cpus};
+	struct attach_replaced replaced;
 	struct attached a;
 	static struct pacer_policy bin;
 	static struct plan plan;
-	struct loader_options load = o->load;
-	struct loader_policy begin;
+	struct attach_options load = o->load;
+	struct object_begin begin;
 
 	if (cpus < 0)
 		return complain(NULL, &error);
@@ -71,12 +73,12 @@ static int load(const char *ifname, const struct options *o, char **text, struct
 	if (output_memory_error(*policy, &error) ||
 	    compile_policy(*policy, NULL, &host, &bin, &plan, &error))
 		return complain(o->policy, &error);
-	begin = (struct loader_policy){*policy, &bin, &plan, *text, plan.lines, host.resolution_ns};
-	if (loader_load(ifname, &load, &begin, &a, &replaced, &error))
+	begin = (struct object_begin){*policy, &bin, &plan, *text, plan.lines, host.resolution_ns};
+	if (attach_pacer(ifname, &load, &begin, &a, &replaced, &error))
 		return complain(NULL, &error);
 	change_made();
 	code = show_loaded(&a, o, &replaced);
-	loader_release(&a);
+	attached_release(&a);
 	return code;
 }
 
@@ -120,10 +122,10 @@ static int unload(const char *ifname, const struct options *o)
 	struct output_round round = {0};
 	struct policy_error error = {0}, unused;
 	struct attached last;
-	bool known = !loader_find(ifname, &last, &unused);
+	bool known = !attached_find(ifname, &last, &unused);
 	int code;
 
-	if (loader_unload(ifname, &error)) {
+	if (attach_undo(ifname, &error)) {
 		code = complain(NULL, &error);
 	} else {
 		change_made();
@@ -140,7 +142,7 @@ static int unload(const char *ifname, const struct options *o)
 		code = emit_end();
 	}
 	if (known)
-		loader_release(&last);
+		attached_release(&last);
 	return code;
 }
 

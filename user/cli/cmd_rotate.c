@@ -3,19 +3,23 @@
 #include "cli/cmd.h"
 #include "cli/emit.h"
 #include "config/text.h"
+#include "live/change.h"
+#include "live/copies.h"
+#include "live/host.h"
+#include "plan/compile.h"
 
 /* For how long lookups use the old secret, too. */
 static uint64_t left_ns(const struct attached *a)
 {
-	uint64_t until_ns = compile_drained_ns(&a->copy[change_in_force(a)].policy);
-	uint64_t now_ns = loader_now();
+	uint64_t until_ns = compile_drained_ns(&a->copy[copies_in_force(a)].policy);
+	uint64_t now_ns = host_now_ns();
 
 	return until_ns > now_ns ? until_ns - now_ns : 0;
 }
 
 static int report(const struct attached *a, const struct options *o, const struct plan *plan)
 {
-	bool moving = a->copy[change_in_force(a)].policy.bans.moving;
+	bool moving = a->copy[copies_in_force(a)].policy.bans.moving;
 	uint64_t left = left_ns(a);
 	size_t kept = 0;
 

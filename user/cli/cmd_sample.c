@@ -16,6 +16,7 @@
 #include "cli/emit.h"
 #include "config/text.h"
 #include "estimate/estimate_key.h"
+#include "live/host.h"
 #include "key.h"
 #include "live/snapshot.h"
 #include "offline/plot.h"
@@ -196,7 +197,7 @@ static int64_t day_minus_monotonic_ns(void)
 	struct timespec day;
 
 	clock_gettime(CLOCK_REALTIME, &day);
-	return (int64_t)(day.tv_sec * 1000000000ll + day.tv_nsec - (int64_t)loader_now());
+	return (int64_t)(day.tv_sec * 1000000000ll + day.tv_nsec - (int64_t)host_now_ns());
 }
 
 static void dump_rows(const struct sample *sample, pcap_dumper_t *dumper)

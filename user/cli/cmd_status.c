@@ -5,6 +5,7 @@
 #include "cli/cmd.h"
 #include "cli/emit.h"
 #include "cli/output.h"
+#include "live/attached.h"
 
 struct listing {
 	int n, failed;
@@ -16,7 +17,7 @@ static int list(const char *ifname, void *arg)
 	struct policy_error error;
 	struct attached a;
 
-	if (loader_find(ifname, &a, &error)) {
+	if (attached_find(ifname, &a, &error)) {
 		complain(NULL, &error);
 		l->failed++; /* those that can be read are listed all the same */
 		return 0;
@@ -25,7 +26,7 @@ static int list(const char *ifname, void *arg)
 	emit_object("");
 	output_status(&a);
 	emit_close();
-	loader_release(&a);
+	attached_release(&a);
 	return 0;
 }
 
@@ -37,7 +38,7 @@ static int status_all(const struct options *o)
 
 	emit_begin(o->json);
 	emit_array("");
-	result = loader_each(list, &l, &error);
+	result = attached_each(list, &l, &error);
 	emit_close();
 	if (result)
 		complain(NULL, &error);
@@ -99,14 +100,14 @@ static int run_stats(struct options *o)
 	if (o->n_args != 1)
 		return misused("stats", "it wants one interface");
 	for (;;) {
-		if (loader_follow(o->args[0], &a, &error))
+		if (attached_follow(o->args[0], &a, &error))
 			return complain(NULL, &error);
 		code = show_stats(&a, o);
 		if (!flushed() || code || !o->watch)
 			break;
 		sleep(1);
 	}
-	loader_release(&a);
+	attached_release(&a);
 	return code;
 }
 

@@ -10,6 +10,8 @@
 #include "cli/cmd.h"
 #include "cli/emit.h"
 #include "config/text.h"
+#include "live/allow.h"
+#include "live/copies.h"
 #include "live/look.h"
 #include "plan/packet_text.h"
 #include "plan/why.h"
@@ -518,7 +520,7 @@ static int ask_look(struct question *q, const struct attached *a, const struct l
 	struct policy_error error = {0};
 	struct allow_entry entry;
 	struct why why = {.reason = PACER_REASON_COUNT};
-	int found = q->read != PACER_ADMIT ? 0 : change_allow_find(a, &source, &entry, &error);
+	int found = q->read != PACER_ADMIT ? 0 : allow_find(a, &source, &entry, &error);
 
 	if (found < 0)
 		return complain(NULL, &error);
@@ -547,7 +549,7 @@ static int ask_live(struct attached *a, const struct options *o)
 
 	if (!code && o->pcap)
 		code = read_frame(&q, o->pcap, number);
-	policy = code ? NULL : change_policy(a);
+	policy = code ? NULL : copies_policy(a, copies_in_force(a), &error);
 	if (!code && !policy)
 		code = gave_up("why", "no memory for the policy");
 	if (!code && look_open(a, &look, &error))

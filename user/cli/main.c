@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/cmd.h"
+#include "live/attached.h"
 
 const struct verb *const verbs[] = {
     &verb_check,  &verb_replay, &verb_suggest, &verb_load,   &verb_unload,
@@ -21,10 +22,10 @@ int with_pacer(const struct options *o,
 	struct attached a;
 	int code;
 
-	if (loader_find(o->args[0], &a, &error))
+	if (attached_find(o->args[0], &a, &error))
 		return complain(NULL, &error);
 	code = run(&a, o);
-	loader_release(&a);
+	attached_release(&a);
 	return code;
 }
 

@@ -12,8 +12,12 @@
 #include "cli/cmd.h"
 #include "cli/emit.h"
 #include "config/text.h"
+#include "live/allow.h"
 #include "live/bans.h"
+#include "live/copies.h"
+#include "live/host.h"
 #include "live/reading.h"
+#include "live/secret.h"
 #include "window.h"
 
 #define TEXT	   64
@@ -43,7 +47,8 @@ static const char *const event_texts[] = {
 /* The caller frees it. */
 static struct policy *policy_of(const struct attached *a)
 {
-	struct policy *policy = change_policy(a);
+	struct policy_error error;
+	struct policy *policy = copies_policy(a, copies_in_force(a), &error);
 
 	if (!policy)
 		result_lacks();
@@ -64,7 +69,7 @@ uint64_t output_memory_bytes(uint64_t lines)
 
 static size_t draining(const struct pacer_policy *p)
 {
-	uint64_t now_ns = loader_now();
+	uint64_t now_ns = host_now_ns();
 	size_t n = 0;
 
 	for (size_t r = 0; r < PACER_RULES_MAX; r++)
@@ -75,8 +80,8 @@ static size_t draining(const struct pacer_policy *p)
 
 static uint64_t memory_of(const struct attached *a)
 {
-	return output_memory_bytes(a->n_lines) + a->mapped[LOADER_SAMPLERS] +
-	       a->mapped[LOADER_HEADS];
+	return output_memory_bytes(a->n_lines) + a->mapped[ATTACHED_SAMPLERS] +
+	       a->mapped[ATTACHED_HEADS];
 }
 
 /* The bans are collected first, so that their number agrees with the list. */
@@ -197,7 +202,7 @@ static void emit_policy(const struct pacer_policy *p, const struct policy *polic
 static void emit_state(const struct attached *a, const struct pacer_policy *p)
 {
 	uint64_t memory = memory_of(a), state = a->n_lines * sizeof(struct pacer_line);
-	unsigned int allowed = change_allowed(a);
+	unsigned int allowed = allow_count(a);
 	size_t old = draining(p);
 	char text[TEXT];
 
@@ -216,10 +221,10 @@ static void emit_state(const struct attached *a, const struct pacer_policy *p)
 
 void output_status(const struct attached *a)
 {
-	const struct pacer_policy *p = &a->copy[change_in_force(a)].policy;
+	const struct pacer_policy *p = &a->copy[copies_in_force(a)].policy;
 	struct policy *policy = policy_of(a);
-	uint64_t pending_ns = change_pending(a);
-	bool weak = change_weak_secret(a);
+	uint64_t pending_ns = copies_pending_ns(a);
+	bool weak = secret_is_weak(a);
 
 	emit_string("interface", a->ifname, "%s%s%s: paced ", emit_style(EMIT_BOLD),
 		    printable(a->ifname).text, emit_style(EMIT_PLAIN));
@@ -394,14 +399,14 @@ void output_stats(const struct attached *a, const char *name, struct output_roun
 	    {"RULE", false}, {"MATCHED", true}, {"ADMITTED", true}, {"DENIED", true},
 	    {"", true},	     {"", true},	{"", false},	    {0}};
 	static struct pacer_counters counters[PACER_RULES_MAX + 1];
-	const struct pacer_policy *p = &a->copy[change_in_force(a)].policy;
+	const struct pacer_policy *p = &a->copy[copies_in_force(a)].policy;
 	struct policy *policy = policy_of(a);
 	bool monitor = p->flags & PACER_MONITOR;
 	size_t n = policy ? policy->n_rules : 0;
 	struct totals t = {0};
 
 	round->before_ns = round->now_ns;
-	round->now_ns = loader_now();
+	round->now_ns = host_now_ns();
 	for (size_t i = 0; i <= n; i++) {
 		read_counters(a, i < n ? p->rule[i].counter : 0, &counters[i]);
 		add_totals(&t, &counters[i]);

@@ -3,7 +3,8 @@
 #ifndef PACER_OUTPUT_H
 #define PACER_OUTPUT_H
 
-#include "live/change.h"
+#include "live/attached.h"
+#include "plan/plan.h"
 
 /* Emits the fields of status into the open object. */
 void output_status(const struct attached *a);

@@ -10,8 +10,10 @@
 #include <time.h>
 
 #include "estimate/estimator.h"
+#include "live/attached.h"
 #include "plan/sampling.h"
-#include "live/change.h"
+#include "live/copies.h"
+#include "live/host.h"
 #include "live/snapshot.h"
 
 static int fail(const struct estimate_live *live, struct policy_error *error, const char *what)
@@ -46,7 +48,7 @@ static int read_cpu(struct reader *r, uint32_t cpu, struct policy_error *error)
 	const struct pacer_sampling *by = &live->by;
 	struct pacer_sample_item *item = &live->item[(size_t)cpu * PACER_SAMPLE_K];
 	enum sample_copied copied = sample_copy(&live->a->sampler[cpu], NULL, by, r->copy, NULL);
-	uint64_t tick = pacer_sampler_tick_of(by, loader_now());
+	uint64_t tick = pacer_sampler_tick_of(by, host_now_ns());
 	uint64_t *key = &r->key[(size_t)cpu * PACER_SAMPLE_K];
 	uint64_t n = copied == SAMPLE_TORN ? 0 : pacer_sampler_n(r->copy, by, tick);
 	uint32_t k = n ? pacer_sampler_draw(r->copy, by, &r->rng, tick, item) : 0;
@@ -69,7 +71,7 @@ static int read_cpu(struct reader *r, uint32_t cpu, struct policy_error *error)
 static int read_cpus(struct reader *r, struct policy_error *error)
 {
 	struct estimate_live *live = r->live;
-	uint64_t begin_ns = loader_now();
+	uint64_t begin_ns = host_now_ns();
 	struct pooled *p;
 	int code = 0;
 
@@ -77,7 +79,7 @@ static int read_cpus(struct reader *r, struct policy_error *error)
 		code = read_cpu(r, cpu, error);
 	if (code)
 		return code;
-	live->now_ns = loader_now();
+	live->now_ns = host_now_ns();
 	live->read_ns = live->now_ns - begin_ns;
 	p = pooled_open(live->part, live->cpus, live->by.form == PACER_SAMPLE_LAST);
 	if (!p)
@@ -144,9 +146,9 @@ static int read_once(const struct estimate_want *want, struct attached *a, struc
 	const struct pacer_copy *copy;
 	struct estimate_live live;
 
-	if (loader_follow(want->name, a, error))
+	if (attached_follow(want->name, a, error))
 		return -1;
-	copy = &a->copy[change_in_force(a)];
+	copy = &a->copy[copies_in_force(a)];
 	live = (struct estimate_live){
 	    .want = want, .a = a, .by = copy->policy.sampling, .cpus = a->n_samplers};
 	if (live.by.reasons && a->sampler)
@@ -171,7 +173,7 @@ int estimate_live(const struct estimate_want *want,
 		  struct policy_error *error)
 {
 	struct shower to = {.show = show, .arg = arg};
-	uint64_t next_ns = loader_now();
+	uint64_t next_ns = host_now_ns();
 	struct attached a = {0};
 	int failed;
 
@@ -183,6 +185,6 @@ int estimate_live(const struct estimate_want *want,
 		wait_until(next_ns);
 	}
 	if (a.ifindex)
-		loader_release(&a);
+		attached_release(&a);
 	return failed;
 }

@@ -13,7 +13,7 @@
 #define PACER_ESTIMATE_LIVE_H
 
 #include "estimate/estimate_want.h"
-#include "live/loader.h"
+#include "live/attached.h"
 #include "estimate/pooled.h"
 
 #define LIVE_KEYS 5 /* at most, to be shown */

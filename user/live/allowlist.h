@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Purpose: an allow-list as a value. It computes the next list from a policy and the list before.
- * Pure; change.h writes it.
+ * Pure; allow_maps.h writes it.
  *
  * A prefix can be on a list for two independent reasons. The policy lists it, for as long as that
  * policy is in force. Or the operator put it there by hand, for ever or for a time.

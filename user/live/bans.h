@@ -8,13 +8,13 @@
  * one rule, whether that bans by itself or not. The packet path looks for such bans only if a
  * policy says that there are some (ban_notes.h).
  *
- * Changes wait for each other (change.h). While a policy is on trial, a ban is entered and lifted
+ * Changes wait for each other (copies.h). While a policy is on trial, a ban is entered and lifted
  * in its table and in that of the policy before.
  */
 #ifndef PACER_BANS_H
 #define PACER_BANS_H
 
-#include "live/loader.h"
+#include "live/attached.h"
 #include "plan/tally.h"
 
 struct ban {

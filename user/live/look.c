@@ -8,6 +8,8 @@
 #include <time.h>
 
 #include "live/change.h"
+#include "live/copies.h"
+#include "live/host.h"
 
 static uint64_t clock_ns(const struct pacer_policy *p)
 {
@@ -35,11 +37,11 @@ static int read_leases(const struct attached *a, struct look *look)
 
 int look_open(const struct attached *a, struct look *look, struct policy_error *error)
 {
-	int cpus = loader_cpus(error);
+	int cpus = host_cpus(error);
 
 	if (cpus < 1)
 		return -1;
-	*look = (struct look){.copy = change_in_force(a), .cpus = cpus, .a = a};
+	*look = (struct look){.copy = copies_in_force(a), .cpus = cpus, .a = a};
 	look->policy = &a->copy[look->copy].policy;
 	look->now_ns = clock_ns(look->policy);
 	look->lease = calloc((size_t)cpus * PACER_THROTTLES, sizeof(*look->lease));

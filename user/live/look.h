@@ -8,7 +8,7 @@
 #ifndef PACER_LOOK_H
 #define PACER_LOOK_H
 
-#include "live/loader.h"
+#include "live/attached.h"
 #include "limit.h"
 
 struct look {

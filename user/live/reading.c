@@ -8,6 +8,8 @@
 
 #include "live/bans.h"
 #include "live/change.h"
+#include "live/copies.h"
+#include "live/host.h"
 #include "plan/occupancy.h"
 
 /* --- counters ------------------------------------------------------------------------------- */
@@ -25,7 +27,7 @@ static void add_counters(struct pacer_counters *sum, const struct pacer_counters
 int reading_counters(const struct attached *a, uint32_t slot, struct pacer_counters *sum)
 {
 	struct policy_error unused;
-	int cpus = loader_cpus(&unused), result = -1;
+	int cpus = host_cpus(&unused), result = -1;
 	struct pacer_counters *each = cpus > 0 ? calloc(cpus, sizeof(*each)) : NULL;
 
 	memset(sum, 0, sizeof(*sum));
@@ -41,7 +43,7 @@ int reading_counters(const struct attached *a, uint32_t slot, struct pacer_count
 
 static void read_tables(const struct attached *a, const struct pacer_policy *p, struct reading *f)
 {
-	uint64_t now_ns = loader_now();
+	uint64_t now_ns = host_now_ns();
 
 	f->n_tables = 0;
 	for (size_t r = 0; r < f->policy->n_rules; r++)
@@ -108,7 +110,7 @@ static int read_once(const struct attached *a, uint32_t copy, struct reading *f,
 	f->policy = policy_parse(text, strnlen(text, PACER_DOC_MAX), &why);
 	if (!f->policy)
 		return policy_fail(error, 0, "its policy cannot be read: %s", why.text);
-	f->pending_ns = change_pending(a);
+	f->pending_ns = copies_pending_ns(a);
 	f->monitor = p->flags & PACER_MONITOR;
 	f->exact = p->flags & PACER_CLOCK_EXACT;
 	result = reading_counters(a, 0, &f->none);
@@ -127,12 +129,12 @@ int reading_take(const struct attached *a, struct reading *f, struct policy_erro
 
 	f->policy = NULL;
 	for (int i = 0; i < FIGURES_TRIES; i++) {
-		uint32_t copy = change_in_force(a);
+		uint32_t copy = copies_in_force(a);
 		int result;
 
 		f->serial = serial_of(a, copy);
 		result = read_once(a, copy, f, &why);
-		if (copy == change_in_force(a) && f->serial == serial_of(a, copy)) {
+		if (copy == copies_in_force(a) && f->serial == serial_of(a, copy)) {
 			if (!result)
 				return 0;
 			reading_free(f);

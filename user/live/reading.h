@@ -15,7 +15,7 @@
 #ifndef PACER_READING_H
 #define PACER_READING_H
 
-#include "live/loader.h"
+#include "live/attached.h"
 
 #define FIGURES_TRIES 8
 #define READING_BANS  (1u << 18)

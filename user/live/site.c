@@ -16,6 +16,8 @@
 #define DISPATCHER "xdp_dispatcher"
 #define RETRIES	   8 /* a program may end before its id is opened */
 
+_Static_assert(SITE_NAME == BPF_OBJ_NAME_LEN, "a name would not fit");
+
 static int query(int ifindex, struct site *site)
 {
 	LIBBPF_OPTS(bpf_xdp_query_opts, now);
@@ -24,16 +26,13 @@ static int query(int ifindex, struct site *site)
 	if (err)
 		return err;
 	site->id = now.drv_prog_id;
-	site->mode = "native";
-	site->flags = XDP_FLAGS_DRV_MODE;
+	site->mode = SITE_NATIVE;
 	if (!site->id && now.skb_prog_id) {
 		site->id = now.skb_prog_id;
-		site->mode = "skb";
-		site->flags = XDP_FLAGS_SKB_MODE;
+		site->mode = SITE_SKB;
 	} else if (!site->id && now.hw_prog_id) {
 		site->id = now.hw_prog_id;
-		site->mode = "hw";
-		site->flags = XDP_FLAGS_HW_MODE;
+		site->mode = SITE_HW;
 	}
 	return 0;
 }
@@ -45,11 +44,28 @@ int64_t site_id(int ifindex)
 	return query(ifindex, &site) ? -1 : (int64_t)site.id;
 }
 
+static const struct {
+	const char *name, *ip_word;
+	uint32_t flag;
+} modes[] = {
+    [SITE_NATIVE] = {"native", "xdp", XDP_FLAGS_DRV_MODE},
+    [SITE_SKB] = {"skb", "xdpgeneric", XDP_FLAGS_SKB_MODE},
+    [SITE_HW] = {"hw", "xdpoffload", XDP_FLAGS_HW_MODE},
+};
+
+const char *site_mode_name(enum site_mode mode)
+{
+	return modes[mode].name;
+}
+
+uint32_t site_mode_flag(enum site_mode mode)
+{
+	return modes[mode].flag;
+}
+
 const char *site_ip_word(const struct site *site)
 {
-	return site->flags == XDP_FLAGS_SKB_MODE  ? "xdpgeneric"
-	       : site->flags == XDP_FLAGS_HW_MODE ? "xdpoffload"
-						  : "xdp";
+	return modes[site->mode].ip_word;
 }
 
 /* Reads the first words of a map, if it is the control map of a pacer. */
@@ -181,4 +197,9 @@ int site_open(const char *ifname, int ifindex, struct site *site, struct policy_
 		    error, 0, "%s: no privilege to look at its XDP programs: run as root", ifname);
 	return policy_fail(error, 0, "%s: its XDP programs cannot be read: %s", ifname,
 			   strerror(-err));
+}
+
+bool site_lost_its_pins(const struct site *site)
+{
+	return !strcmp(site->name, DISPATCHER) && !site->dispatched;
 }

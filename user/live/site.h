@@ -11,7 +11,6 @@
 #ifndef PACER_SITE_H
 #define PACER_SITE_H
 
-#include <linux/bpf.h>
 #include <stdbool.h>
 
 #include "config/policy.h"
@@ -19,13 +18,16 @@
 struct xdp_multiprog;
 struct xdp_program;
 
+#define SITE_NAME 16 /* of a program, as the kernel cuts it */
+
+enum site_mode { SITE_NATIVE, SITE_SKB, SITE_HW };
+
 struct site {
 	int ifindex;
-	const char *mode; /* "native", "skb", "hw" */
-	uint32_t flags;	  /* the kernel's flag of that mode */
-	uint32_t id;	  /* of the program that the driver calls; 0: none */
+	enum site_mode mode;
+	uint32_t id; /* of the program that the driver calls; 0: none */
 	int fd;
-	char name[BPF_OBJ_NAME_LEN];
+	char name[SITE_NAME];
 	struct xdp_multiprog *dispatched; /* what the dispatcher calls; NULL: no dispatcher */
 	struct xdp_program *entry;	  /* the pacer among them */
 	bool named;			  /* a program has the pacer's name */
@@ -41,11 +43,18 @@ void site_close(struct site *site);
 /* The program with that id among those that the dispatcher calls; NULL: none. */
 struct xdp_program *site_program(const struct site *site, uint32_t id);
 
+/* Does it carry a dispatcher whose pins are gone? What that calls is not known then. */
+bool site_lost_its_pins(const struct site *site);
+
 /* The id of the program that the driver calls; 0: none; -1: unknown. */
 int64_t site_id(int ifindex);
 
 /* Is the program a pacer, and of which ABI version? */
 bool site_is_pacer(int prog_fd, uint32_t *abi);
+
+/* "native", "skb", "hw"; and the kernel's flag of the mode. */
+const char *site_mode_name(enum site_mode mode);
+uint32_t site_mode_flag(enum site_mode mode);
 
 /* The mode as `ip link` names it: `ip link set dev IFACE WORD off` detaches the program. */
 const char *site_ip_word(const struct site *site);

@@ -7,6 +7,8 @@
 #include <time.h>
 
 #include "live/change.h"
+#include "live/copies.h"
+#include "live/host.h"
 #include "sample_merge.h"
 
 /* --- a copy --------------------------------------------------------------------------------- */
@@ -140,7 +142,7 @@ static int read_cpu(struct reading *r, uint32_t cpu)
 	struct pacer_sample_part *part = &r->part[cpu];
 	const struct pacer_sampling *by = &r->out->by;
 	enum sample_copied copied = sample_copy(&r->a->sampler[cpu], live, by, r->copy, r->heads);
-	uint64_t tick = pacer_sampler_tick_of(by, loader_now());
+	uint64_t tick = pacer_sampler_tick_of(by, host_now_ns());
 
 	if (copied == SAMPLE_TORN)
 		return -1;
@@ -212,7 +214,7 @@ static void give_memory(struct reading *r)
 static int read_all(struct reading *r, struct policy_error *error)
 {
 	struct sample *out = r->out;
-	uint64_t begin_ns = loader_now();
+	uint64_t begin_ns = host_now_ns();
 
 	for (uint32_t cpu = 0; cpu < out->cpus; cpu++)
 		if (read_cpu(r, cpu))
@@ -221,7 +223,7 @@ static int read_all(struct reading *r, struct policy_error *error)
 			    "%s: the sample changes faster than it can be read: give it a "
 			    "longer window or a smaller k",
 			    r->a->ifname);
-	out->now_ns = loader_now();
+	out->now_ns = host_now_ns();
 	out->read_ns = out->now_ns - begin_ns;
 	merge(r);
 	return 0;
@@ -233,7 +235,7 @@ int sample_read(const struct attached *a, uint64_t seed, struct sample *sample,
 	struct reading r = {.a = a, .out = sample, .rng = {seed}};
 	int result;
 
-	*sample = (struct sample){.copy = &a->copy[change_in_force(a)], .cpus = a->n_samplers};
+	*sample = (struct sample){.copy = &a->copy[copies_in_force(a)], .cpus = a->n_samplers};
 	sample->by = sample->copy->policy.sampling;
 	if (!sample->by.reasons)
 		return policy_fail(error, 0,

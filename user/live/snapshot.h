@@ -17,7 +17,7 @@
 #ifndef PACER_SNAPSHOT_H
 #define PACER_SNAPSHOT_H
 
-#include "live/loader.h"
+#include "live/attached.h"
 
 #define SNAPSHOT_TRIES	  50
 #define SNAPSHOT_PAUSE_NS 20000

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "abi.h"
+#include "live/attached.h"
 #include "live/site.h"
 
 static struct watched *find(const struct watch *w, const char *ifname)
@@ -44,7 +45,7 @@ int watch_begin(struct watch *w, char *const *ifnames, size_t n)
 static void let_go(struct watched *at)
 {
 	if (at->found)
-		loader_release(&at->a);
+		attached_release(&at->a);
 	at->found = false;
 }
 
@@ -90,7 +91,7 @@ static void look(struct watched *at)
 	if (id > 0 && id == at->passed)
 		return;
 	at->passed = id > 0 ? passed_by(at, (int)ifindex) : 0;
-	at->found = !loader_find(at->ifname, &at->a, &at->error);
+	at->found = !attached_find(at->ifname, &at->a, &at->error);
 }
 
 /* Interfaces that carry something and are not watched yet. */

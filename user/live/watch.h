@@ -13,7 +13,7 @@
 #ifndef PACER_WATCH_H
 #define PACER_WATCH_H
 
-#include "live/loader.h"
+#include "live/attached.h"
 
 struct watched {
 	char ifname[IF_NAMESIZE];

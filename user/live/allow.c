@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "live/allow.h"
+
+#include <unistd.h>
+
+#include "live/allow_maps.h"
+#include "live/change.h"
+#include "live/copies.h"
+#include "live/host.h"
+
+int allow_each(const struct attached *a,
+	       void (*each)(const struct allow_entry *, uint64_t now_ns, void *), void *arg,
+	       struct policy_error *error)
+{
+	struct allowlist list;
+	int fd = copies_lock(error), result;
+	uint64_t now_ns;
+
+	if (fd < 0)
+		return -1;
+	result = allow_maps_read(a, copies_in_force(a), &list, error);
+	close(fd);
+	if (result)
+		return -1;
+	now_ns = host_now_ns();
+	for (size_t i = 0; i < list.n; i++)
+		if (!allow_has_lapsed(&list.entry[i], now_ns))
+			each(&list.entry[i], now_ns, arg);
+	allowlist_free(&list);
+	return 0;
+}
+
+int allow_find(const struct attached *a, const struct prefix *address, struct allow_entry *found,
+	       struct policy_error *error)
+{
+	const struct allow_entry *longest = NULL;
+	int fd = copies_lock(error), result;
+	struct allowlist list;
+
+	if (fd < 0)
+		return -1;
+	result = allow_maps_read(a, copies_in_force(a), &list, error);
+	close(fd);
+	if (result)
+		return -1;
+	for (size_t i = 0; i < list.n; i++)
+		if (allow_holds(&list.entry[i].prefix, address) &&
+		    (!longest || list.entry[i].prefix.len > longest->prefix.len))
+			longest = &list.entry[i];
+	if (longest)
+		*found = *longest;
+	result = longest && !allow_has_lapsed(longest, host_now_ns());
+	allowlist_free(&list);
+	return result;
+}
+
+uint32_t allow_count(const struct attached *a)
+{
+	const union pacer_allowed *counts = &a->control->allowed[copies_in_force(a)];
+
+	return counts->v4 + counts->v6;
+}
+
+/*
+ * The lists that a change by hand is made to: the one in force, and, while a policy is on trial,
+ * first the one that it would give way to. What comes back is never the narrower one.
+ */
+struct lists {
+	uint32_t n, copy[2];
+	struct allowlist list[2];
+};
+
+static void free_lists(struct lists *l)
+{
+	for (uint32_t i = 0; i < l->n; i++)
+		allowlist_free(&l->list[i]);
+}
+
+static int read_lists(const struct attached *a, struct lists *l, struct policy_error *error)
+{
+	uint64_t until_ns;
+	uint32_t trial = copies_put_last(a, &until_ns), n = 1;
+
+	*l = (struct lists){.copy = {copies_in_force(a)}};
+	if (copies_pending_ns(a)) {
+		l->copy[0] = trial ^ 1;
+		l->copy[1] = trial;
+		n = 2;
+	}
+	for (; l->n < n; l->n++)
+		if (allow_maps_read(a, l->copy[l->n], &l->list[l->n], error)) {
+			free_lists(l);
+			return -1;
+		}
+	return 0;
+}
+
+/* What has lapsed makes room. */
+static int drop_lapsed(struct attached *a, uint32_t copy, struct allowlist *list,
+		       struct policy_error *error)
+{
+	uint64_t now_ns = host_now_ns();
+	size_t n = 0;
+
+	for (size_t i = 0; i < list->n; i++) {
+		if (!allow_has_lapsed(&list->entry[i], now_ns))
+			list->entry[n++] = list->entry[i];
+		else if (allow_maps_remove(a, copy, &list->entry[i].prefix))
+			return allow_maps_failed(a, error);
+	}
+	list->n = n;
+	allow_maps_count(a, copy, list);
+	return 0;
+}
+
+static int make_room(struct attached *a, uint32_t copy, struct allowlist *list,
+		     const struct prefix *prefix, struct policy_error *error)
+{
+	if (drop_lapsed(a, copy, list, error))
+		return -1;
+	if (!allowlist_find(list, prefix) &&
+	    allowlist_count(list, prefix->family) >= PACER_ALLOW_MAX)
+		return allow_maps_full(a, prefix->family, error);
+	return 0;
+}
+
+/* As it was read. */
+static void restore(struct attached *a, uint32_t copy, const struct allowlist *list,
+		    const struct prefix *prefix)
+{
+	const struct allow_entry *old = allowlist_find(list, prefix);
+
+	if (old)
+		(void)allow_maps_put(a, copy, old);
+	else
+		(void)allow_maps_remove(a, copy, prefix);
+	allow_maps_count(a, copy, list);
+}
+
+/* The count goes up first, so that the entry is never passed over. */
+static int add_to(struct attached *a, uint32_t copy, const struct allowlist *list,
+		  const struct allow_entry *entry)
+{
+	const struct allow_entry *old = allowlist_find(list, &entry->prefix);
+	struct allow_entry new = allow_by_hand(entry, old);
+	bool four = entry->prefix.family == 4;
+
+	if (!old)
+		allow_maps_set_counts(a, copy, allowlist_count(list, 4) + four,
+				      allowlist_count(list, 6) + !four);
+	return allow_maps_put(a, copy, &new);
+}
+
+static int add_to_lists(struct attached *a, struct lists *l, const struct allow_entry *entry,
+			struct policy_error *error)
+{
+	for (uint32_t i = 0; i < l->n; i++)
+		if (make_room(a, l->copy[i], &l->list[i], &entry->prefix, error))
+			return -1;
+	for (uint32_t i = 0; i < l->n; i++) {
+		if (!add_to(a, l->copy[i], &l->list[i], entry))
+			continue;
+		allow_maps_failed(a, error);
+		for (uint32_t k = 0; k <= i; k++)
+			restore(a, l->copy[k], &l->list[k], &entry->prefix);
+		return -1;
+	}
+	return 0;
+}
+
+int allow_add(struct attached *a, const struct allow_entry *entry, struct policy_error *error)
+{
+	int fd = copies_lock_of(a, error), result;
+	struct lists lists;
+
+	if (fd < 0)
+		return -1;
+	result = read_lists(a, &lists, error);
+	if (!result) {
+		result = add_to_lists(a, &lists, entry, error);
+		free_lists(&lists);
+	}
+	if (!result)
+		change_tidy(a);
+	close(fd);
+	return result;
+}
+
+static int remove_from(struct attached *a, uint32_t copy, const struct allowlist *list,
+		       const struct prefix *prefix)
+{
+	size_t n4 = allowlist_count(list, 4), n6 = allowlist_count(list, 6);
+
+	if (!allowlist_find(list, prefix))
+		return 0;
+	if (allow_maps_remove(a, copy, prefix))
+		return -1;
+	allow_maps_set_counts(a, copy, n4 - (prefix->family == 4), n6 - (prefix->family == 6));
+	return 0;
+}
+
+static int remove_from_lists(struct attached *a, const struct lists *l, const struct prefix *prefix,
+			     struct policy_error *error)
+{
+	bool found = false;
+	char text[64];
+
+	for (uint32_t i = 0; i < l->n; i++)
+		found |= !!allowlist_find(&l->list[i], prefix);
+	if (!found)
+		return policy_fail(
+		    error, 0, "%s: %s: is not on the allow-list: see `xdp-pacer allow %s list`",
+		    a->ifname, units_prefix_text(prefix, text, sizeof(text)), a->ifname);
+	for (uint32_t i = l->n; i-- > 0;) {
+		if (!remove_from(a, l->copy[i], &l->list[i], prefix))
+			continue;
+		allow_maps_failed(a, error);
+		for (uint32_t k = i; k < l->n; k++)
+			restore(a, l->copy[k], &l->list[k], prefix);
+		return -1;
+	}
+	return 0;
+}
+
+int allow_del(struct attached *a, const struct prefix *prefix, struct policy_error *error)
+{
+	int fd = copies_lock_of(a, error), result;
+	struct lists lists;
+
+	if (fd < 0)
+		return -1;
+	result = read_lists(a, &lists, error);
+	if (!result) {
+		result = remove_from_lists(a, &lists, prefix, error);
+		free_lists(&lists);
+	}
+	if (!result)
+		change_tidy(a);
+	close(fd);
+	return result;
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "live/attach.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/if_link.h>
+#include <string.h>
+#include <unistd.h>
+#include <xdp/libxdp.h>
+
+#include "live/attached.h"
+#include "live/complaint.h"
+#include "live/device.h"
+#include "live/pins.h"
+#include "live/refusal.h"
+#include "live/site.h"
+
+#define SECTION	   "xdp.frags"
+#define PACERS_MAX 10 /* on one interface; a killed replacement leaves two */
+
+struct loading {
+	const char *ifname;
+	const struct attach_options *options;
+	int raw_ip; /* frames begin with the IP header */
+	struct site before;
+	struct pacer_bpf *skel;
+	struct policy_error *error;
+};
+
+static uint32_t id_of(int prog_fd)
+{
+	struct bpf_prog_info info = {0};
+	uint32_t len = sizeof(info);
+
+	return prog_fd < 0 || bpf_obj_get_info_by_fd(prog_fd, &info, &len) ? 0 : info.id;
+}
+
+/* Says why the kernel did not load the object. */
+static int load_failed(const struct loading *l, int err)
+{
+	if (err == -EPERM)
+		return policy_fail(l->error, 0,
+				   "%s: no privilege to load the program (%s): run as root",
+				   l->ifname, strerror(-err));
+	if (err == -ENOMEM)
+		return policy_fail(l->error, 0,
+				   "%s: the kernel has no memory for the state: lower memory",
+				   l->ifname);
+	if (complaint_refused())
+		return policy_fail(
+		    l->error, 0,
+		    "%s: this kernel's verifier refuses the program (%s%s): KERNELS in "
+		    "xdp-pacer(8) says which kernels are known to take it",
+		    l->ifname, strerror(-err), complaint_verifier());
+	return policy_fail(l->error, 0, "%s: the program was not loaded: %s%s", l->ifname,
+			   strerror(-err), complaint_cause());
+}
+
+/* Says why the loaded program could not be attached. */
+static int attach_failed(const struct loading *l, int err)
+{
+	enum site_mode mode = l->options->mode;
+
+	if (err == -EPERM || err == -EACCES)
+		return policy_fail(l->error, 0,
+				   "%s: no privilege to attach the program (%s): run as root",
+				   l->ifname, strerror(-err));
+	if (mode == SITE_HW)
+		return policy_fail(
+		    l->error, 0,
+		    "%s: its driver does not take the program into hardware (%s): use "
+		    "--mode native",
+		    l->ifname, strerror(-err));
+	if ((err == -EOPNOTSUPP || err == -EINVAL) && mode == SITE_NATIVE)
+		return policy_fail(
+		    l->error, 0,
+		    "%s: its driver takes no native XDP program (%s%s): use --mode skb, "
+		    "slower, on purpose",
+		    l->ifname, strerror(-err), complaint_cause());
+	if (err == -EBUSY || err == -EEXIST)
+		return policy_fail(l->error, 0,
+				   "%s: another XDP program holds it: see `xdp-loader status`",
+				   l->ifname);
+	return policy_fail(l->error, 0, "%s: the program was not attached: %s%s", l->ifname,
+			   strerror(-err), complaint_cause());
+}
+
+/* Attaches without a dispatcher. A pacer that is attached so is replaced in one step. */
+static int attach_direct(const struct loading *l)
+{
+	LIBBPF_OPTS(bpf_xdp_attach_opts, instead, .old_prog_fd = l->before.fd);
+	uint32_t flags = site_mode_flag(l->options->mode);
+	int err = bpf_object__load(object_of(l->skel));
+
+	if (err)
+		return err;
+	if (l->before.id)
+		return bpf_xdp_attach(l->before.ifindex, object_program_fd(l->skel), flags,
+				      &instead);
+	return bpf_xdp_attach(l->before.ifindex, object_program_fd(l->skel),
+			      flags | XDP_FLAGS_UPDATE_IF_NOEXIST, NULL);
+}
+
+static int attach_libxdp(const struct loading *l)
+{
+	struct xdp_program *p = xdp_program__from_bpf_obj(object_of(l->skel), SECTION);
+	enum site_mode mode = l->options->mode;
+	int err = libxdp_get_error(p);
+
+	if (err)
+		return err;
+	err = xdp_program__set_xdp_frags_support(p, true);
+	if (!err)
+		err = xdp_program__attach(p, l->before.ifindex,
+					  mode == SITE_SKB  ? XDP_MODE_SKB
+					  : mode == SITE_HW ? XDP_MODE_HW
+							    : XDP_MODE_NATIVE,
+					  0);
+	xdp_program__close(p);
+	return err;
+}
+
+static int detach(const struct site *site, uint32_t id)
+{
+	LIBBPF_OPTS(bpf_xdp_attach_opts, this_one, .old_prog_fd = site->fd);
+	struct xdp_program *p = site_program(site, id);
+
+	if (p)
+		return xdp_program__detach(p, site->ifindex,
+					   xdp_multiprog__attach_mode(site->dispatched), 0);
+	return bpf_xdp_detach(site->ifindex, site_mode_flag(site->mode), &this_one);
+}
+
+/*
+ * After a failure: restores what was on the interface before. A call that reports a failure may
+ * have worked all the same, so it looks. Not 0: the new program is still there.
+ */
+static int take_back(const struct loading *l)
+{
+	struct policy_error unused;
+	uint32_t id = id_of(object_program_fd(l->skel));
+	struct site now;
+	int err = 0;
+
+	if (site_open(l->ifname, l->before.ifindex, &now, &unused))
+		return -1;
+	if (now.id == l->before.id) {
+		/* nothing was done */
+	} else if (site_program(&now, id)) {
+		err = detach(&now, id);
+	} else if (now.id && (now.id == id || site_lost_its_pins(&now))) {
+		LIBBPF_OPTS(bpf_xdp_attach_opts, instead, .old_prog_fd = now.fd);
+
+		err = bpf_xdp_attach(now.ifindex, l->before.id ? l->before.fd : -1,
+				     site_mode_flag(now.mode), &instead);
+	}
+	site_close(&now);
+	pins_sweep(l->before.ifindex);
+	return err;
+}
+
+/* The dispatcher calls both pacers now. Detaches the old one. */
+static int detach_before(const struct loading *l)
+{
+	struct site now;
+	int err;
+
+	if (site_open(l->ifname, l->before.ifindex, &now, l->error))
+		return -1;
+	err = site_program(&now, l->before.pacer_id) ? detach(&now, l->before.pacer_id) : 0;
+	site_close(&now);
+	return err ? policy_fail(l->error, 0, "%s: the pacer before was not detached and stays: %s",
+				 l->ifname, strerror(-err))
+		   : 0;
+}
+
+/* Finds the new pacer as every other verb will. If it cannot be found, it is not left attached. */
+static int settle(const struct loading *l, struct attached *a)
+{
+	if (l->before.dispatched && l->before.pacer && detach_before(l))
+		return -1;
+	if (attached_find(l->ifname, a, l->error))
+		return -1;
+	if (a->prog_id == id_of(object_program_fd(l->skel)))
+		return 0;
+	attached_release(a);
+	return policy_fail(l->error, 0,
+			   "%s: another pacer has taken its place: see `xdp-pacer status %s`",
+			   l->ifname, l->ifname);
+}
+
+static int put_on(const struct loading *l, struct attached *a)
+{
+	bool direct = l->options->direct || (l->before.pacer && !l->before.dispatched);
+	struct policy_error why;
+	int err, result;
+
+	complaint_begin();
+	err = direct ? attach_direct(l) : attach_libxdp(l);
+	if (!err)
+		result = settle(l, a);
+	else
+		result =
+		    object_program_fd(l->skel) < 0 ? load_failed(l, err) : attach_failed(l, err);
+	if (!result || !take_back(l))
+		return result;
+	why = *l->error;
+	return policy_fail(l->error, 0,
+			   "%s; and it is still attached: take it off with `xdp-pacer unload %s`",
+			   why.text, l->ifname);
+}
+
+static int load_with(struct loading *l, const struct object_begin *begin, struct attached *a)
+{
+	int result;
+
+	l->skel = object_open(l->ifname, begin, l->raw_ip, l->error);
+	if (!l->skel)
+		return -1;
+	result = put_on(l, a);
+	object_close(l->skel);
+	return result;
+}
+
+int attach_pacer(const char *ifname, const struct attach_options *options,
+		 const struct object_begin *begin, struct attached *a,
+		 struct attach_replaced *replaced, struct policy_error *error)
+{
+	struct loading l = {.ifname = ifname, .options = options, .error = error};
+	int ifindex, result = -1;
+
+	complaint_begin();
+	ifindex = device_index(ifname, error);
+	if (ifindex < 0 || device_is_up(ifname, error) || refusal_by_host(ifname, error))
+		return -1;
+	l.raw_ip = device_is_raw_ip(ifname, error);
+	if (l.raw_ip < 0)
+		return -1;
+	pins_sweep(ifindex);
+	if (site_open(ifname, ifindex, &l.before, error))
+		return -1;
+	if (!refusal_by_site(ifname, &l.before, options->mode, options->direct, options->replace,
+			     error))
+		result = load_with(&l, begin, a);
+	*replaced = (struct attach_replaced){l.before.pacer_id, l.before.abi};
+	site_close(&l.before);
+	return result;
+}
+
+/* --- detach --------------------------------------------------------------------------------- */
+
+/* Looks again whether it is detached: a call that failed may have worked all the same. */
+static int unload_all(const char *ifname, int ifindex, struct policy_error *error)
+{
+	uint32_t last = 0;
+	int err = 0;
+
+	for (int i = 0; i < PACERS_MAX; i++) {
+		struct site site;
+		int result;
+
+		if (site_open(ifname, ifindex, &site, error))
+			return -1;
+		if (!site.pacer) {
+			result = last	      ? 0
+				 : site.named ? refusal_not_a_pacer(ifname, error)
+					      : refusal_no_pacer(ifname, &site, error);
+			site_close(&site);
+			return result;
+		}
+		if (site.pacer_id == last) {
+			site_close(&site);
+			break;
+		}
+		last = site.pacer_id;
+		err = detach(&site, last);
+		site_close(&site);
+	}
+	return policy_fail(error, 0, "%s: the pacer was not detached: %s%s", ifname, strerror(-err),
+			   complaint_cause());
+}
+
+int attach_undo(const char *ifname, struct policy_error *error)
+{
+	int ifindex, result;
+
+	complaint_begin();
+	ifindex = device_index(ifname, error);
+	if (ifindex < 0)
+		return -1;
+	result = unload_all(ifname, ifindex, error);
+	if (!result)
+		pins_sweep(ifindex);
+	return result;
+}

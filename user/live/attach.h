@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: puts a pacer on an interface, by itself or under libxdp's dispatcher, and takes it off.
+ *
+ * Functions return 0, or -1 with *error filled with one line: what, where, what to do. One thread.
+ */
+#ifndef PACER_ATTACH_H
+#define PACER_ATTACH_H
+
+#include "live/attached.h"
+#include "live/object.h"
+#include "live/site.h"
+
+struct attach_options {
+	enum site_mode mode;
+	bool direct;  /* not through the libxdp dispatcher, even where the kernel has it */
+	bool replace; /* replace a pacer of any version */
+};
+
+/* The pacer that was replaced; program_id 0: none. */
+struct attach_replaced {
+	uint32_t program_id, abi;
+};
+
+/*
+ * Attaches a pacer to an interface, or replaces the one there, and finds it. If it fails, the
+ * interface is as it was before.
+ */
+int attach_pacer(const char *ifname, const struct attach_options *options,
+		 const struct object_begin *begin, struct attached *attached,
+		 struct attach_replaced *replaced, struct policy_error *error);
+/* Detaches a pacer of any version and removes its pins. */
+int attach_undo(const char *ifname, struct policy_error *error);
+
+#endif

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "live/attached.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "live/complaint.h"
+#include "live/device.h"
+#include "live/host.h"
+#include "live/refusal.h"
+#include "live/site.h"
+
+static void *map_memory(int fd, size_t len)
+{
+	void *at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	return at == MAP_FAILED ? NULL : at;
+}
+
+/* The inner map of a map of maps. NULL: it has none, or another kind. */
+static void *map_inner(int outer_fd, size_t value_size, uint32_t *entries, size_t *len)
+{
+	struct bpf_map_info info = {0};
+	uint32_t info_len = sizeof(info);
+	int fd = samples_inner(outer_fd);
+	void *at = NULL;
+
+	if (fd < 0)
+		return NULL;
+	if (!bpf_obj_get_info_by_fd(fd, &info, &info_len) && info.value_size == value_size) {
+		*entries = info.max_entries;
+		*len = value_size * info.max_entries;
+		at = map_memory(fd, *len);
+	}
+	close(fd);
+	return at;
+}
+
+/* Keeps the map if it is one of ours by name. Otherwise the caller closes fd. */
+static bool take_map(struct attached *a, int fd, const struct bpf_map_info *info)
+{
+	size_t len = (size_t)info->value_size * info->max_entries;
+
+	if (!strcmp(info->name, ".data.control") && !a->control) {
+		a->control = map_memory(fd, a->mapped[ATTACHED_CONTROL] = len);
+	} else if (!strcmp(info->name, ".data.policy") && !a->copy &&
+		   len == 2 * sizeof(struct pacer_copy)) {
+		a->copy = map_memory(fd, a->mapped[ATTACHED_COPIES] = len);
+	} else if (!strcmp(info->name, "pacer_lines") && !a->lines) {
+		a->n_lines = info->max_entries;
+		a->lines = map_memory(fd, a->mapped[ATTACHED_LINES] = len);
+	} else if (!strcmp(info->name, "pacer_throttles") && !a->throttle &&
+		   len == PACER_THROTTLES * sizeof(struct pacer_throttle_state)) {
+		a->throttle = map_memory(fd, a->mapped[ATTACHED_THROTTLES] = len);
+	} else if (!strcmp(info->name, "pacer_samples") && a->samples.samplers_fd < 0) {
+		a->samples.samplers_fd = fd;
+		a->sampler = map_inner(fd, sizeof(*a->sampler), &a->n_samplers,
+				       &a->mapped[ATTACHED_SAMPLERS]);
+		return true;
+	} else if (!strcmp(info->name, "pacer_heads") && a->samples.heads_fd < 0) {
+		uint32_t cpus;
+
+		a->samples.heads_fd = fd;
+		a->heads = map_inner(fd, sizeof(*a->heads), &cpus, &a->mapped[ATTACHED_HEADS]);
+		return true;
+	} else if (!strcmp(info->name, "pacer_leases") && a->leases_fd < 0 &&
+		   info->value_size == sizeof(struct pacer_throttle_lease)) {
+		a->leases_fd = fd;
+		return true;
+	} else if (!strcmp(info->name, "pacer_devices") && a->targets.devices_fd < 0) {
+		a->targets.devices_fd = fd;
+		return true;
+	} else if (!strcmp(info->name, "pacer_cpus") && a->targets.cpus_fd < 0) {
+		a->targets.cpus_fd = fd;
+		a->targets.cpus_max = info->max_entries;
+		return true;
+	} else if (!strncmp(info->name, "pacer_pool_leases", BPF_OBJ_NAME_LEN - 1) &&
+		   a->targets.leases_fd < 0 &&
+		   info->value_size == sizeof(struct pacer_pool_lease)) {
+		a->targets.leases_fd = fd;
+		return true;
+	} else if (!strcmp(info->name, "pacer_counts") && a->counts_fd < 0 &&
+		   info->value_size == sizeof(struct pacer_counters)) {
+		a->counts_fd = fd;
+		return true;
+	} else if (!strcmp(info->name, "pacer_allow4") && a->allow4_fd < 0) {
+		a->allow4_fd = fd;
+		return true;
+	} else if (!strcmp(info->name, "pacer_allow6") && a->allow6_fd < 0) {
+		a->allow6_fd = fd;
+		return true;
+	}
+	return false;
+}
+
+static int open_maps(struct attached *a, struct policy_error *error)
+{
+	struct bpf_prog_info info = {0};
+	uint32_t ids[32], len = sizeof(info);
+
+	info.nr_map_ids = sizeof(ids) / sizeof(*ids);
+	info.map_ids = (uintptr_t)ids;
+	if (bpf_obj_get_info_by_fd(a->prog_fd, &info, &len))
+		return policy_fail(error, 0, "%s: its program cannot be read: %s", a->ifname,
+				   strerror(errno));
+	a->prog_id = info.id;
+	for (uint32_t i = 0; i < info.nr_map_ids && i < sizeof(ids) / sizeof(*ids); i++) {
+		struct bpf_map_info map = {0};
+		uint32_t map_len = sizeof(map);
+		int fd = bpf_map_get_fd_by_id(ids[i]);
+
+		if (fd < 0)
+			return policy_fail(error, 0,
+					   "%s: its maps cannot be opened: %s: run as root",
+					   a->ifname, strerror(errno));
+		if (bpf_obj_get_info_by_fd(fd, &map, &map_len) || !take_map(a, fd, &map))
+			close(fd);
+	}
+	return 0;
+}
+
+static int check_abi(const struct attached *a, struct policy_error *error)
+{
+	if (!a->control || a->mapped[ATTACHED_CONTROL] < 2 * sizeof(uint32_t) ||
+	    a->control->magic != PACER_MAGIC)
+		return refusal_not_a_pacer(a->ifname, error);
+	if (a->control->abi_version != PACER_ABI_VERSION ||
+	    a->mapped[ATTACHED_CONTROL] != sizeof(struct pacer_control))
+		return policy_fail(
+		    error, 0,
+		    "%s: its pacer has ABI version %u, this tool %u: `xdp-pacer load %s "
+		    "--replace -c POLICY` takes over, `xdp-pacer unload %s` takes it off",
+		    a->ifname, a->control->abi_version, PACER_ABI_VERSION, a->ifname, a->ifname);
+	if (!a->copy || !a->lines || !a->throttle || a->counts_fd < 0 || a->allow4_fd < 0 ||
+	    a->allow6_fd < 0 || a->leases_fd < 0 || a->targets.devices_fd < 0 ||
+	    a->targets.cpus_fd < 0 || a->targets.leases_fd < 0 || a->samples.samplers_fd < 0 ||
+	    a->samples.heads_fd < 0)
+		return policy_fail(error, 0,
+				   "%s: its pacer lacks a map: `xdp-pacer load %s --replace -c "
+				   "POLICY` puts a new one in its place",
+				   a->ifname, a->ifname);
+	return 0;
+}
+
+void attached_release(struct attached *a)
+{
+	void *at[ATTACHED_MAPPINGS] = {a->control,  a->copy,	a->lines,
+				       a->throttle, a->sampler, a->heads};
+	int fds[] = {a->prog_fd,	 a->counts_fd,	       a->allow4_fd,
+		     a->allow6_fd,	 a->leases_fd,	       a->targets.devices_fd,
+		     a->targets.cpus_fd, a->targets.leases_fd, a->samples.samplers_fd,
+		     a->samples.heads_fd};
+
+	for (size_t i = 0; i < ATTACHED_MAPPINGS; i++)
+		if (at[i])
+			munmap(at[i], a->mapped[i]);
+	for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	memset(a, 0, sizeof(*a));
+}
+
+int attached_find(const char *ifname, struct attached *a, struct policy_error *error)
+{
+	struct site site;
+
+	complaint_begin();
+	*a = (struct attached){.prog_fd = -1,
+			       .counts_fd = -1,
+			       .allow4_fd = -1,
+			       .allow6_fd = -1,
+			       .leases_fd = -1,
+			       .targets = {-1, -1, -1, 0},
+			       .samples = {-1, -1}};
+	a->ifindex = device_index(ifname, error);
+	if (a->ifindex < 0 || host_cpus(error) < 0)
+		return -1;
+	snprintf(a->ifname, sizeof(a->ifname), "%s", ifname);
+	if (site_open(ifname, a->ifindex, &site, error))
+		return -1;
+	if (!site.named) {
+		refusal_no_pacer(ifname, &site, error);
+		site_close(&site);
+		return -1;
+	}
+	a->dispatcher = site.dispatched;
+	a->mode = site_mode_name(site.mode);
+	a->site_id = site.id;
+	a->prog_fd = fcntl(site.pacer_fd, F_DUPFD_CLOEXEC, 3);
+	site_close(&site);
+	if (a->prog_fd < 0)
+		policy_explain(error, 0, "%s: its program cannot be opened: %s", ifname,
+			       strerror(errno));
+	else if (!open_maps(a, error) && !check_abi(a, error))
+		return 0;
+	attached_release(a);
+	return -1;
+}
+
+int attached_follow(const char *ifname, struct attached *a, struct policy_error *error)
+{
+	if (a->ifindex && site_id(a->ifindex) == a->site_id &&
+	    if_nametoindex(ifname) == (unsigned int)a->ifindex)
+		return 0;
+	if (a->ifindex)
+		attached_release(a);
+	return attached_find(ifname, a, error);
+}
+
+bool attached_gone(const struct attached *a)
+{
+	struct policy_error error;
+	struct attached other;
+	bool gone;
+
+	if (attached_find(a->ifname, &other, &error))
+		return true;
+	gone = other.prog_id != a->prog_id;
+	attached_release(&other);
+	return gone;
+}
+
+int attached_each(int (*each)(const char *ifname, void *arg), void *arg, struct policy_error *error)
+{
+	struct if_nameindex *all = if_nameindex();
+	int result = 0;
+
+	complaint_begin();
+	if (!all)
+		return policy_fail(error, 0, "the interfaces cannot be listed: %s",
+				   strerror(errno));
+	for (struct if_nameindex *i = all; i->if_index && !result; i++) {
+		struct site site;
+		bool named;
+
+		if (site_open(i->if_name, i->if_index, &site, error)) {
+			result = -1;
+			break;
+		}
+		named = site.named;
+		site_close(&site);
+		if (named)
+			result = each(i->if_name, arg);
+	}
+	if_freenameindex(all);
+	return result;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: the pacer on an interface, found by the interface's program and that program's maps,
+ * whoever attached it. We pin nothing under a path of our own.
+ *
+ * Functions return 0, or -1 with *error filled with one line: what, where, what to do. One thread.
+ */
+#ifndef PACER_ATTACHED_H
+#define PACER_ATTACHED_H
+
+#include <net/if.h>
+
+#include "config/policy.h"
+#include "live/samples.h"
+#include "live/targets.h"
+
+enum attached_mapping {
+	ATTACHED_CONTROL,
+	ATTACHED_COPIES,
+	ATTACHED_LINES,
+	ATTACHED_THROTTLES,
+	ATTACHED_SAMPLERS,
+	ATTACHED_HEADS,
+	ATTACHED_MAPPINGS
+};
+
+/* A pacer on an interface. Its maps are mapped: the next packet sees what is written here. */
+struct attached {
+	char ifname[IF_NAMESIZE];
+	int ifindex;
+	const char *mode; /* "native", "skb", "hw" */
+	bool dispatcher;
+	uint32_t prog_id;
+	uint32_t site_id; /* of the program that the driver calls: the dispatcher or the pacer */
+	int prog_fd, counts_fd, allow4_fd, allow6_fd, leases_fd;
+	struct target_maps targets;
+	struct pacer_control *control;
+	struct pacer_copy *copy; /* two */
+	struct pacer_line *lines;
+	uint64_t n_lines;
+	struct pacer_throttle_state *throttle; /* PACER_THROTTLES of them */
+	struct sample_maps samples;
+	struct pacer_sampler *sampler; /* one per CPU; NULL: no policy has sampled yet */
+	struct pacer_heads *heads;     /* the same for packet heads */
+	uint32_t n_samplers;
+	size_t mapped[ATTACHED_MAPPINGS]; /* lengths of the mappings above, in their order */
+};
+
+/* Finds the pacer of an interface. */
+int attached_find(const char *ifname, struct attached *attached, struct policy_error *error);
+void attached_release(struct attached *attached);
+/* Finds it again only if something else may be attached by now. Begin with all of it 0. */
+int attached_follow(const char *ifname, struct attached *attached, struct policy_error *error);
+/* Is it no longer on its interface, or replaced? */
+bool attached_gone(const struct attached *attached);
+/* Calls `each` for every interface of this network namespace that has a pacer. */
+int attached_each(int (*each)(const char *ifname, void *arg), void *arg,
+		  struct policy_error *error);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "live/ban_tables.h"
+
+#include "live/ban_notes.h"
+#include "live/copies.h"
+#include "live/host.h"
+
+void ban_tables_close(struct ban_tables *t)
+{
+	for (uint32_t i = 0; i < t->n; i++)
+		policy_free(t->policy[i]);
+}
+
+int ban_tables_open(const struct attached *a, struct ban_tables *t, struct policy_error *error)
+{
+	uint32_t in_force = copies_in_force(a), n = copies_pending_ns(a) ? 2 : 1;
+	struct policy_error why;
+
+	*t = (struct ban_tables){.copy = {in_force, in_force ^ 1}};
+	for (; t->n < n; t->n++) {
+		t->policy[t->n] = copies_policy(a, t->copy[t->n], &why);
+		if (!t->policy[t->n]) {
+			ban_tables_close(t);
+			return policy_fail(error, 0, "%s: no memory for its policy", a->ifname);
+		}
+	}
+	return 0;
+}
+
+bool ban_tables_shared(const struct attached *a, const struct ban_tables *t, uint32_t i)
+{
+	const struct pacer_bans *bans = &a->copy[t->copy[i]].policy.bans;
+
+	return i && bans->sets && a->copy[t->copy[0]].policy.bans.base == bans->base;
+}
+
+void ban_tables_note(struct attached *a, const struct ban_tables *t)
+{
+	for (uint32_t i = 0; i < t->n; i++)
+		ban_notes_write(a->lines, &a->copy[t->copy[i]].policy, host_now_ns());
+}

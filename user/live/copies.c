@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "live/copies.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "live/attached.h"
+#include "live/host.h"
+
+#define LOCK_FILE "/run/xdp-pacer.lock"
+
+int copies_lock(struct policy_error *error)
+{
+	int fd = open(LOCK_FILE, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	if (fd < 0 || flock(fd, LOCK_EX)) {
+		policy_explain(error, 0, "%s: %s", LOCK_FILE, strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+int copies_lock_of(const struct attached *a, struct policy_error *error)
+{
+	int fd = copies_lock(error);
+
+	if (fd >= 0 && attached_gone(a)) {
+		close(fd);
+		return policy_fail(error, 0, "%s: its pacer was taken off or replaced meanwhile",
+				   a->ifname);
+	}
+	return fd;
+}
+
+static uint64_t word_of(const struct attached *a)
+{
+	return __atomic_load_n(&a->control->in_force, __ATOMIC_ACQUIRE);
+}
+
+void copies_put_in_force(struct attached *a, uint32_t copy, uint64_t until_ns)
+{
+	__atomic_store_n(&a->control->in_force, until_ns << 1 | copy, __ATOMIC_RELEASE);
+}
+
+uint32_t copies_in_force(const struct attached *a)
+{
+	return pacer_in_force(word_of(a), host_now_ns());
+}
+
+uint32_t copies_put_last(const struct attached *a, uint64_t *until_ns)
+{
+	uint64_t word = word_of(a);
+
+	*until_ns = word >> 1;
+	return word & 1;
+}
+
+struct policy *copies_policy(const struct attached *a, uint32_t copy, struct policy_error *error)
+{
+	const char *text = a->copy[copy].text;
+
+	return policy_parse(text, strnlen(text, PACER_DOC_MAX), error);
+}
+
+uint64_t copies_pending_ns(const struct attached *a)
+{
+	uint64_t until_ns = word_of(a) >> 1, now_ns = host_now_ns();
+
+	return until_ns > now_ns ? until_ns - now_ns : 0;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: the two copies of a pacer's policy: which is in force, for how long, and its text. Who
+ * writes to a pacer holds the lock (a file in /run), so changes of several processes wait for each
+ * other.
+ */
+#ifndef PACER_COPIES_H
+#define PACER_COPIES_H
+
+#include "live/attached.h"
+
+/* The lock, to be closed; -1: with *error filled. */
+int copies_lock(struct policy_error *error);
+/* The same, of a pacer that is still there. */
+int copies_lock_of(const struct attached *a, struct policy_error *error);
+
+/* The copy in force now: 0 or 1. */
+uint32_t copies_in_force(const struct attached *a);
+/* The copy that was put in force last, on trial until until_ns; 0: it stays. */
+uint32_t copies_put_last(const struct attached *a, uint64_t *until_ns);
+/* Puts a copy in force; until_ns, if not 0, is when it gives way to the other. */
+void copies_put_in_force(struct attached *a, uint32_t copy, uint64_t until_ns);
+/* Nanoseconds until an unconfirmed policy gives way; 0: nothing is pending. */
+uint64_t copies_pending_ns(const struct attached *a);
+
+/* The policy of a copy, parsed again: to be freed with policy_free. NULL: with *error filled. */
+struct policy *copies_policy(const struct attached *a, uint32_t copy, struct policy_error *error);
+
+#endif

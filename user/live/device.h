@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: whether an interface is there, and can be paced.
+ *
+ * Functions return what they say, or -1 with *error filled with one line. One thread.
+ */
+#ifndef PACER_DEVICE_H
+#define PACER_DEVICE_H
+
+#include "config/policy.h"
+
+/* Its index. */
+int device_index(const char *ifname, struct policy_error *error);
+/* 0: it is up. */
+int device_is_up(const char *ifname, struct policy_error *error);
+/*
+ * How its frames begin: 0: with the Ethernet header, 1: with the IP header. Other interfaces are
+ * refused: their packets would be parsed wrongly and pass.
+ */
+int device_is_raw_ip(const char *ifname, struct policy_error *error);
+
+#endif

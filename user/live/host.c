@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "live/host.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "live/complaint.h"
+
+uint64_t host_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+uint64_t host_resolution_ns(void)
+{
+	struct timespec ts;
+
+	clock_getres(CLOCK_MONOTONIC_COARSE, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+int host_cpus(struct policy_error *error)
+{
+	int cpus;
+
+	complaint_begin();
+	cpus = libbpf_num_possible_cpus();
+	if (cpus < 1)
+		return policy_fail(error, 0,
+				   "the number of CPUs is not known: %s: is /sys mounted, with "
+				   "/sys/devices/system/cpu/possible?",
+				   strerror(cpus ? -cpus : ENODATA));
+	return cpus;
+}

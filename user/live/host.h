@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Purpose: the machine's clocks and CPUs, as the packet path will find them. One thread. */
+#ifndef PACER_HOST_H
+#define PACER_HOST_H
+
+#include "config/policy.h"
+
+/* The number of CPUs that may judge packets, or -1 with *error filled. It is read once. */
+int host_cpus(struct policy_error *error);
+/* The time of the exact clock, and the resolution of the coarse one, in ns. */
+uint64_t host_now_ns(void);
+uint64_t host_resolution_ns(void);
+
+#endif

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "live/object.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "pacer.skel.h"
+#include "live/host.h"
+#include "live/samples.h"
+#include "live/targets.h"
+
+/* Makes a trie with the policy's prefixes of one family. */
+static int fill_trie(struct bpf_map *map, const struct policy *policy, int family, uint32_t *count,
+		     struct policy_error *error)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_NO_PREALLOC);
+	int fd = bpf_map_create(BPF_MAP_TYPE_LPM_TRIE, bpf_map__name(map), bpf_map__key_size(map),
+				bpf_map__value_size(map), PACER_ALLOW_ENTRIES, &options);
+	struct pacer_allow_value value = {.of_policy = 1};
+	int err = fd < 0 ? -1 : 0;
+
+	for (size_t i = 0; i < policy->n_allow && !err; i++) {
+		struct pacer_allow6 key = {PACER_ALLOW_COPY_BITS + policy->allow[i].len, 0, {0}};
+
+		if (policy->allow[i].family != family)
+			continue;
+		memcpy(key.addr, policy->allow[i].addr, family == 4 ? 4 : 16);
+		err = bpf_map_update_elem(fd, &key, &value, BPF_ANY);
+		++*count;
+	}
+	if (!err)
+		err = bpf_map__reuse_fd(map, fd);
+	if (err && errno == EPERM)
+		policy_explain(error, 0, "no privilege to make a BPF map: run as root");
+	else if (err)
+		policy_explain(error, 0, "the allow-list cannot be made: %s", strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return err ? -1 : 0;
+}
+
+/* If the policy samples: makes the memory for each CPU, in maps that replace the object's. */
+static int make_samplers(struct pacer_bpf *skel, const struct pacer_sampling *sampling,
+			 struct policy_error *error)
+{
+	struct sample_maps maps;
+	struct samples_made made;
+	int cpus = host_cpus(error), result;
+
+	if (!sampling->reasons)
+		return 0;
+	if (cpus < 1)
+		return -1;
+	maps.samplers_fd = samples_outer("pacer_samples", sizeof(struct pacer_sampler));
+	maps.heads_fd = samples_outer("pacer_heads", sizeof(struct pacer_heads));
+	if (maps.samplers_fd < 0 || maps.heads_fd < 0 ||
+	    bpf_map__reuse_fd(skel->maps.pacer_samples, maps.samplers_fd) ||
+	    bpf_map__reuse_fd(skel->maps.pacer_heads, maps.heads_fd))
+		result = policy_fail(error, 0, "the maps of samples cannot be made: %s%s",
+				     strerror(errno), errno == EPERM ? ": run as root" : "");
+	else
+		result = samples_make(&maps, sampling, cpus, &made, error);
+	if (maps.samplers_fd >= 0)
+		close(maps.samplers_fd);
+	if (maps.heads_fd >= 0)
+		close(maps.heads_fd);
+	return result;
+}
+
+/*
+ * Makes a map with so many entries instead of one of the object, so that it can be filled before
+ * the load.
+ */
+static int make_map(struct bpf_map *map, enum bpf_map_type type, uint32_t entries)
+{
+	int fd = bpf_map_create(type, bpf_map__name(map), bpf_map__key_size(map),
+				bpf_map__value_size(map), entries, NULL);
+
+	if (fd >= 0 && bpf_map__reuse_fd(map, fd)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* Makes and fills the maps for redirection before the first packet. */
+static int make_targets(struct pacer_bpf *skel, const struct object_begin *begin,
+			struct policy_error *error)
+{
+	int cpus = host_cpus(error);
+	struct target_maps maps = {
+	    .devices_fd = make_map(skel->maps.pacer_devices, BPF_MAP_TYPE_DEVMAP,
+				   bpf_map__max_entries(skel->maps.pacer_devices)),
+	    .cpus_fd = make_map(skel->maps.pacer_cpus, BPF_MAP_TYPE_CPUMAP, cpus),
+	    .leases_fd = make_map(skel->maps.pacer_pool_leases, BPF_MAP_TYPE_PERCPU_ARRAY,
+				  bpf_map__max_entries(skel->maps.pacer_pool_leases)),
+	    .cpus_max = cpus,
+	};
+	int fds[] = {maps.devices_fd, maps.cpus_fd, maps.leases_fd};
+	int result = 0;
+
+	if (cpus < 1)
+		result = -1;
+	else if (maps.devices_fd < 0 || maps.cpus_fd < 0 || maps.leases_fd < 0)
+		result = policy_fail(error, 0, "the maps of targets cannot be made: %s%s",
+				     strerror(errno), errno == EPERM ? ": run as root" : "");
+	else
+		result = targets_put(&maps, 0, begin->plan, error);
+	for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	return result;
+}
+
+static int prepare(struct pacer_bpf *skel, const struct object_begin *begin,
+		   struct policy_error *error)
+{
+	struct pacer_control *control = &skel->data_control->pacer_control;
+	struct pacer_copy *copy = &skel->data_policy->pacer_copies[0];
+
+	if (begin->lines > INT32_MAX ||
+	    bpf_map__set_max_entries(skel->maps.pacer_lines, begin->lines))
+		return policy_fail(error, 0,
+				   "memory: %llu lines are more than a map can hold: use less",
+				   (unsigned long long)begin->lines);
+	if (strlen(begin->text) >= PACER_DOC_MAX)
+		return policy_fail(error, 0, "the policy's text is longer than %u bytes",
+				   PACER_DOC_MAX - 1);
+	if (getrandom(control->secret, sizeof(control->secret), 0) != sizeof(control->secret))
+		return policy_fail(error, 0, "no random numbers for the hash's secret: %s",
+				   strerror(errno));
+	control->secret_ready = PACER_SECRET_OF_TOOLS;
+	control->in_force = 0;
+	control->resolution_ns = begin->resolution_ns;
+	copy->policy = *begin->bin;
+	memset(copy->text, 0, sizeof(copy->text));
+	memcpy(copy->text, begin->text, strlen(begin->text));
+	if (make_samplers(skel, &begin->bin->sampling, error) || make_targets(skel, begin, error))
+		return -1;
+	if (fill_trie(skel->maps.pacer_allow4, begin->policy, 4, &control->allowed[0].v4, error))
+		return -1;
+	return fill_trie(skel->maps.pacer_allow6, begin->policy, 6, &control->allowed[0].v6, error);
+}
+
+struct pacer_bpf *object_open(const char *ifname, const struct object_begin *begin, bool raw_ip,
+			      struct policy_error *error)
+{
+	struct pacer_bpf *skel = pacer_bpf__open();
+	struct policy_error why = {0};
+
+	if (!skel) {
+		policy_explain(error, 0, "the built-in object cannot be opened: %s",
+			       strerror(errno));
+		return NULL;
+	}
+	skel->rodata_built->pacer_built.raw_ip = raw_ip;
+	skel->data_control->pacer_control.raw_ip = raw_ip;
+	if (!prepare(skel, begin, &why))
+		return skel;
+	policy_explain(error, 0, "%s: %s", ifname, why.text);
+	pacer_bpf__destroy(skel);
+	return NULL;
+}
+
+void object_close(struct pacer_bpf *skel)
+{
+	pacer_bpf__destroy(skel);
+}
+
+struct bpf_object *object_of(const struct pacer_bpf *skel)
+{
+	return skel->obj;
+}
+
+int object_program_fd(const struct pacer_bpf *skel)
+{
+	return bpf_program__fd(skel->progs.pacer);
+}

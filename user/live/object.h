@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: the program built into the tool, opened, with its constants set and its maps sized and
+ * filled: ready to be loaded. Only object.c uses the skeleton. One thread.
+ */
+#ifndef PACER_OBJECT_H
+#define PACER_OBJECT_H
+
+#include "plan/plan.h"
+
+struct bpf_object;
+struct pacer_bpf;
+
+/* What a new pacer begins with. */
+struct object_begin {
+	const struct policy *policy; /* its allow-list is in place before the first packet */
+	const struct pacer_policy *bin;
+	const struct plan *plan;
+	const char *text;
+	uint64_t lines;
+	uint64_t resolution_ns;
+};
+
+/*
+ * Opened and prepared for an interface whose frames begin with the IP header, or not. To be closed
+ * with object_close. NULL: with *error filled.
+ */
+struct pacer_bpf *object_open(const char *ifname, const struct object_begin *begin, bool raw_ip,
+			      struct policy_error *error);
+void object_close(struct pacer_bpf *skel);
+
+struct bpf_object *object_of(const struct pacer_bpf *skel);
+/* Its program; negative: it is not loaded. */
+int object_program_fd(const struct pacer_bpf *skel);
+
+#endif

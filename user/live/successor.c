@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "live/successor.h"
+
+#include <bpf/bpf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "live/allow_maps.h"
+#include "live/ban_notes.h"
+#include "live/copies.h"
+#include "live/grace.h"
+#include "live/host.h"
+#include "live/secret.h"
+#include "plan/compile.h"
+
+static bool counter_in(const struct pacer_policy *p, uint32_t id)
+{
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		if (p->rule[r].counter == id)
+			return true;
+	return false;
+}
+
+static bool same_bans(const struct pacer_bans *a, const struct pacer_bans *b)
+{
+	return a->base == b->base && a->sets == b->sets && a->filter == b->filter &&
+	       a->filter_mask == b->filter_mask;
+}
+
+static void clear_bans(struct attached *a, const struct pacer_bans *bans)
+{
+	memset(&a->lines[bans->base], 0, (size_t)bans->sets * PACER_BAN_WAYS * sizeof(*a->lines));
+	memset(&a->lines[bans->filter], 0, (bans->filter_mask + 1ull) * sizeof(*a->lines));
+}
+
+static int clear_counters(struct attached *a, const struct pacer_policy *old,
+			  const struct pacer_policy *new, struct policy_error *error)
+{
+	int cpus = host_cpus(error), result = 0;
+	struct pacer_counters *zero = cpus < 1 ? NULL : calloc(cpus, sizeof(*zero));
+
+	if (!zero)
+		return cpus < 1 ? -1 : policy_fail(error, 0, "%s: no memory", a->ifname);
+	for (size_t r = 0; r < PACER_RULES_MAX && !result; r++) {
+		uint32_t id = new->rule[r].counter;
+
+		if (id && !counter_in(old, id) && bpf_map_update_elem(a->counts_fd, &id, zero, 0))
+			result =
+			    policy_fail(error, 0, "%s: its counters cannot be written", a->ifname);
+	}
+	free(zero);
+	return result;
+}
+
+/* A throttle that nobody asks: its state, and what CPUs had leased of it. */
+static int clear_throttle(struct attached *a, uint32_t index, struct policy_error *error)
+{
+	int cpus = host_cpus(error), result = 0;
+	struct pacer_throttle_lease *zero = cpus < 1 ? NULL : calloc(cpus, sizeof(*zero));
+
+	if (!zero)
+		return cpus < 1 ? -1 : policy_fail(error, 0, "%s: no memory", a->ifname);
+	memset(&a->throttle[index], 0, sizeof(a->throttle[index]));
+	if (bpf_map_update_elem(a->leases_fd, &index, zero, 0))
+		result = policy_fail(error, 0, "%s: its leases cannot be written", a->ifname);
+	free(zero);
+	return result;
+}
+
+/* What the new policy uses and the present one does not begins at zero. */
+static int clear_new(struct attached *a, const struct pacer_policy *old,
+		     const struct pacer_policy *new, const struct plan *plan,
+		     struct policy_error *error)
+{
+	int result = clear_counters(a, old, new, error);
+
+	for (size_t i = 0; i < plan->n_limits && !result; i++) {
+		const struct plan_limit *l = &plan->limit[i];
+		const struct pacer_limiter *t = &new->rule[l->rule].limiter[l->limiter];
+
+		if (l->state != PLAN_NEW)
+			continue;
+		if (!compile_in_lines(t))
+			result = clear_throttle(a, t->base, error);
+		else
+			memset(&a->lines[t->base], 0, compile_limiter_lines(t) * sizeof(*a->lines));
+	}
+	for (size_t i = 0; i < plan->n_pools && !result; i++)
+		for (size_t k = 0; k < plan->pool[i].n && !result; k++)
+			if (plan->pool[i].state[k] == PLAN_NEW)
+				result = clear_throttle(a, new->pool[i].state[k], error);
+	if (!result && new->bans.sets && !same_bans(&old->bans, &new->bans))
+		clear_bans(a, &new->bans);
+	return result;
+}
+
+static int put_targets(struct attached *a, uint32_t copy, const struct plan *plan,
+		       struct policy_error *error)
+{
+	struct policy_error why = {0};
+
+	if (!targets_put(&a->targets, copy, plan, &why))
+		return 0;
+	return policy_fail(error, 0, "%s: %.300s", a->ifname, why.text);
+}
+
+static int make_samples(struct attached *a, const struct pacer_sampling *sampling,
+			struct samples_made *made, struct policy_error *error)
+{
+	struct policy_error why = {0};
+	int cpus = host_cpus(error);
+
+	if (cpus < 1)
+		return -1;
+	if (!samples_make(&a->samples, sampling, cpus, made, &why))
+		return 0;
+	return policy_fail(error, 0, "%s: %.300s", a->ifname, why.text);
+}
+
+/* With another secret where that is asked for, or where the present one is weak and it can be. */
+static int compile(struct attached *a, const struct policy *new, struct compile_previous *previous,
+		   bool rotate, bool trial, struct pacer_policy *bin, struct plan *plan,
+		   struct policy_error *error)
+{
+	int cpus = host_cpus(error);
+	struct compile_host host = {a->control->resolution_ns, host_now_ns(), cpus};
+	struct policy_error why;
+
+	if (cpus < 1)
+		return -1;
+	if (!host.resolution_ns)
+		host.resolution_ns = host_resolution_ns();
+	previous->rotate = rotate || (!trial && secret_is_weak(a));
+	if (!compile_policy(new, previous, &host, bin, plan, rotate ? error : &why))
+		return 0;
+	previous->rotate = false;
+	return rotate ? -1 : compile_policy(new, previous, &host, bin, plan, error);
+}
+
+int successor_plan(struct attached *a, const char *text, enum successor_how how, bool trial,
+		   struct successor *s, struct policy_error *error)
+{
+	uint32_t now = copies_in_force(a);
+	struct policy *old = copies_policy(a, now, error);
+	struct policy *new = old ? policy_parse(text, strlen(text), error) : NULL;
+	struct compile_previous previous = {old, &a->copy[now].policy, a->n_lines, false};
+	int result = -1;
+
+	s->list = (struct allowlist){0};
+	s->bin = malloc(sizeof(*s->bin));
+	if (!s->bin)
+		policy_explain(error, 0, "%s: no memory", a->ifname);
+	else if (new)
+		result = compile(a, new, &previous, how == SUCCESSOR_ROTATED, trial, s->bin,
+				 s->plan, error);
+	if (!result && how == SUCCESSOR_BY_ITSELF)
+		s->bin->serial = a->copy[now].policy.serial;
+	/* By itself: what was taken off the list by hand stays off. */
+	if (!result)
+		result = how == SUCCESSOR_BY_ITSELF ? allow_maps_read(a, now, &s->list, error)
+						    : allow_maps_next(a, new, &s->list, error);
+	policy_free(old);
+	policy_free(new);
+	if (result)
+		successor_free(s);
+	return result;
+}
+
+int successor_write(struct attached *a, const char *text, struct successor *s,
+		    struct policy_error *error)
+{
+	uint32_t now = copies_in_force(a), next = now ^ 1;
+
+	if (s->plan->bans == PLAN_KEPT)
+		ban_notes_write(a->lines, s->bin, host_now_ns());
+	if (grace(a->ifname, error) ||
+	    (s->plan->rotated && secret_draw(a, s->bin->secret, error)) ||
+	    clear_new(a, &a->copy[now].policy, s->bin, s->plan, error) ||
+	    put_targets(a, next, s->plan, error) || allow_maps_write(a, next, &s->list, error) ||
+	    make_samples(a, &s->bin->sampling, &s->made, error))
+		return -1;
+	a->copy[next].policy = *s->bin;
+	memset(a->copy[next].text, 0, PACER_DOC_MAX);
+	memcpy(a->copy[next].text, text, strlen(text));
+	return 0;
+}
+
+void successor_undo(const struct attached *a, const struct successor *s)
+{
+	samples_undo(&a->samples, &s->made);
+}
+
+void successor_free(struct successor *s)
+{
+	allowlist_free(&s->list);
+	free(s->bin);
+	s->bin = NULL;
+}

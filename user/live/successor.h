@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: the policy that is to follow the one in force, made ready in the copy that no packet is
+ * judged by.
+ *
+ * Functions return 0, or -1 with *error filled: then what is in force is what was. Who calls them
+ * holds the lock (copies.h).
+ *
+ * Memory: a compiled policy and an allow-list, until successor_free.
+ */
+#ifndef PACER_SUCCESSOR_H
+#define PACER_SUCCESSOR_H
+
+#include "live/allowlist.h"
+#include "live/attached.h"
+#include "plan/plan.h"
+
+/* By itself: the same policy, without what has expired. */
+enum successor_how { SUCCESSOR, SUCCESSOR_ROTATED, SUCCESSOR_BY_ITSELF };
+
+struct successor {
+	struct plan *plan; /* the caller's: what becomes of the state */
+	struct pacer_policy *bin;
+	struct allowlist list;
+	struct samples_made made;
+};
+
+/* Compiles it: nothing of the pacer is changed. s->plan is set before. */
+int successor_plan(struct attached *a, const char *text, enum successor_how how, bool trial,
+		   struct successor *s, struct policy_error *error);
+/*
+ * Writes it, and clears what it uses and the present one does not. Then it lies complete in the
+ * other copy.
+ */
+int successor_write(struct attached *a, const char *text, struct successor *s,
+		    struct policy_error *error);
+/* It does not come into force after all: gives back what was made for it alone. */
+void successor_undo(const struct attached *a, const struct successor *s);
+void successor_free(struct successor *s);
+
+#endif

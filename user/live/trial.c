@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "live/trial.h"
+
+#include <string.h>
+
+#include "live/copies.h"
+#include "live/draining.h"
+#include "live/host.h"
+#include "plan/compile.h"
+#include "plan/throttles.h"
+
+/*
+ * The rule's limit with the state of that one; NULL: it has none. The state of one that has expired
+ * may be another's by now.
+ */
+static struct pacer_limiter *limiter_in(const struct attached *a, struct pacer_rule *rule,
+					const struct pacer_limiter *t)
+{
+	bool lines = compile_in_lines(t);
+
+	for (size_t k = 0; k < rule->n_limiters; k++)
+		if (rule->limiter[k].base == t->base && !draining_expired(a, &rule->limiter[k]) &&
+		    compile_in_lines(&rule->limiter[k]) == lines &&
+		    (rule->limiter[k].secret == t->secret || !compile_hashed(t)))
+			return &rule->limiter[k];
+	return NULL;
+}
+
+static struct pacer_rule *rule_of_counter(struct pacer_policy *p, uint32_t id)
+{
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		if (id && p->rule[r].counter == id)
+			return &p->rule[r];
+	return NULL;
+}
+
+/*
+ * Should the new policy give way at until_ns, then its limits are draining beside those of the old
+ * one, which have not counted what was admitted meanwhile. They are put behind the limits that
+ * packets are being judged by; to make them count is the caller's last step.
+ */
+static int retire_in_old(const struct attached *a, struct pacer_policy *old,
+			 const struct pacer_policy *new, uint64_t until_ns,
+			 uint8_t n_limiters[PACER_RULES_MAX])
+{
+	memset(n_limiters, 0, PACER_RULES_MAX);
+	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
+		struct pacer_rule *rule = rule_of_counter(old, new->rule[r].counter);
+		uint8_t *n = rule ? &n_limiters[rule - old->rule] : NULL;
+
+		if (rule)
+			*n = rule->n_limiters;
+		for (size_t k = 0; rule && k < new->rule[r].n_limiters; k++) {
+			const struct pacer_limiter *t = &new->rule[r].limiter[k];
+
+			if (t->until_ns || limiter_in(a, rule, t))
+				continue;
+			if (*n == PACER_LIMITERS_MAX)
+				return -1;
+			rule->limiter[*n] = *t;
+			rule->limiter[(*n)++].until_ns = until_ns + compile_limiter_memory_ns(t);
+		}
+	}
+	return 0;
+}
+
+/* A limit of the new policy that was draining in the old one already has to last as long. */
+static void extend_in_old(const struct attached *a, struct pacer_policy *old,
+			  const struct pacer_policy *new, uint64_t until_ns)
+{
+	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
+		struct pacer_rule *rule = rule_of_counter(old, new->rule[r].counter);
+
+		for (size_t k = 0; rule && k < new->rule[r].n_limiters; k++) {
+			const struct pacer_limiter *t = &new->rule[r].limiter[k];
+			struct pacer_limiter *was = t->until_ns ? NULL : limiter_in(a, rule, t);
+			uint64_t end_ns = until_ns + compile_limiter_memory_ns(t);
+
+			if (was && was->until_ns && was->until_ns < end_ns)
+				__atomic_store_n(&was->until_ns, end_ns, __ATOMIC_RELEASE);
+		}
+	}
+}
+
+/*
+ * A limit that comes back after the trial has not counted what its stand-in of the trial let
+ * through. It begins when that is over, if it has done with what it waited for before; else -1.
+ * `try`: nothing is written.
+ */
+static int begin_in_old(const struct attached *a, struct pacer_policy *old,
+			const struct pacer_policy *new, uint64_t until_ns, bool try)
+{
+	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
+		struct pacer_rule *rule = rule_of_counter(old, new->rule[r].counter);
+
+		for (size_t k = 0; rule && k < new->rule[r].n_limiters; k++) {
+			struct pacer_limiter t = new->rule[r].limiter[k], *was;
+			const struct limit_kind *kind = kind_of_limiter(&t);
+
+			was = t.until_ns ? NULL : limiter_in(a, rule, &t);
+			if (t.until_ns || (was && !was->until_ns) || !kind || !kind->beside)
+				continue;
+			t.until_ns = until_ns + compile_limiter_memory_ns(&t);
+			for (size_t i = 0; i < rule->n_limiters; i++) {
+				struct pacer_limiter *at = &rule->limiter[i];
+
+				if (at->until_ns || at->kind != t.kind || !keymask_same(at, &t))
+					continue;
+				if (try && !kind->has_waited(at, until_ns))
+					return -1;
+				if (!try)
+					kind->beside(at, &t);
+			}
+		}
+	}
+	return 0;
+}
+
+int trial_begin(const struct attached *a, struct pacer_policy *old, const struct pacer_policy *new,
+		uint64_t until_ns, struct policy_error *error)
+{
+	uint8_t n_limiters[PACER_RULES_MAX];
+
+	if (begin_in_old(a, old, new, until_ns, true))
+		return policy_fail(
+		    error, 0,
+		    "%s: a rate that has just been changed still builds its bursts when the "
+		    "trial ends: try it for longer, or later",
+		    a->ifname);
+	if (retire_in_old(a, old, new, until_ns, n_limiters))
+		return policy_fail(
+		    error, 0,
+		    "%s: a rule would hold more than 8 limits after the new ones gave way, "
+		    "those just retired included: apply without --confirm-within, or later",
+		    a->ifname);
+	(void)begin_in_old(a, old, new, until_ns, false);
+	extend_in_old(a, old, new, until_ns);
+	compile_keep_targets(old, new, until_ns);
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		if (n_limiters[r]) {
+			old->rule[r].plain &= n_limiters[r] == 1;
+			__atomic_store_n(&old->rule[r].n_limiters, n_limiters[r], __ATOMIC_RELEASE);
+		}
+	return 0;
+}
+
+/* 0 where its time passed before it was kept: it has given way then, and stays so. */
+static int keep(struct attached *a, uint64_t until_ns, uint32_t copy)
+{
+	if (!copies_pending_ns(a))
+		return 0;
+	copies_put_in_force(a, copy, 0);
+	if (host_now_ns() < until_ns)
+		return 1;
+	copies_put_in_force(a, copy, until_ns);
+	return 0;
+}
+
+int trial_confirm(struct attached *a, struct policy_error *error)
+{
+	uint64_t until_ns;
+	uint32_t copy = copies_put_last(a, &until_ns);
+
+	if (!until_ns)
+		return policy_fail(error, 0, "%s: no policy waits to be confirmed", a->ifname);
+	if (keep(a, until_ns, copy))
+		return 0;
+	return policy_fail(error, 0,
+			   "%s: the time to confirm has passed and the policy before is in force "
+			   "again: apply the new one once more",
+			   a->ifname);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: a policy on trial, and what it leaves in the one that it may give way to. A trial's
+ * limits count in the policy before already when it comes into force. Otherwise it could give way,
+ * its tool being dead, to a policy that does not know what it has admitted. A tool that is killed
+ * in between leaves the policy before stricter than it says, by those limits, until they expire;
+ * never the other way round.
+ *
+ * Functions return 0, or -1 with *error filled: then what is in force is what was. Who calls them
+ * holds the lock (copies.h).
+ */
+#ifndef PACER_TRIAL_H
+#define PACER_TRIAL_H
+
+#include "live/attached.h"
+
+/* Readies `old`, which is in force, to follow `new` at until_ns. Call it before `new` is put in
+ * force.
+ */
+int trial_begin(const struct attached *a, struct pacer_policy *old, const struct pacer_policy *new,
+		uint64_t until_ns, struct policy_error *error);
+/* The policy on trial stays. */
+int trial_confirm(struct attached *a, struct policy_error *error);
+
+#endif
