@@ -5,6 +5,7 @@ VERSION := 0.2.0
 BUILD   ?= build
 PREFIX  ?= /usr
 LIBDIR  ?= $(PREFIX)/lib
+MANDIR  ?= $(PREFIX)/share/man
 ifeq ($(origin CC),default) # make's own is cc, which ?= would leave
 CC      := gcc
 endif
@@ -174,7 +175,7 @@ compile_commands.json: ## for editors and clangd, of these rules
 # --- where it goes -----------------------------------------------------------------------------------
 
 HEADERS := $(PREFIX)/include/xdp-pacer
-PLACES  := $(PREFIX)/sbin/xdp-pacer $(LIBDIR)/bpf/pacer.bpf.o $(PREFIX)/share/man/man8/xdp-pacer.8 \
+PLACES  := $(PREFIX)/sbin/xdp-pacer $(LIBDIR)/bpf/pacer.bpf.o $(MANDIR)/man8/xdp-pacer.8 $(MANDIR)/man5/xdp-pacer-policy.5 \
 	   $(LIBDIR)/pkgconfig/xdp-pacer.pc \
 	   $(BASHDIR)/xdp-pacer $(ZSHDIR)/_xdp-pacer
 
@@ -186,7 +187,8 @@ install: all ## install under DESTDIR and PREFIX, with the core's headers
 	install -D -m 755 $(BUILD)/xdp-pacer $(DESTDIR)$(PREFIX)/sbin/xdp-pacer
 	install -D -m 644 $(BUILD)/pacer.bpf.o $(DESTDIR)$(LIBDIR)/bpf/pacer.bpf.o
 	install -D -m 644 -t $(DESTDIR)$(HEADERS) $(CORE)
-	install -D -m 644 man/xdp-pacer.8 $(DESTDIR)$(PREFIX)/share/man/man8/xdp-pacer.8
+	install -D -m 644 -t $(DESTDIR)$(MANDIR)/man8 man/xdp-pacer.8
+	install -D -m 644 -t $(DESTDIR)$(MANDIR)/man5 man/xdp-pacer-policy.5
 	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
 	printf 'prefix=%s\nName: xdp-pacer\nDescription: header-only packet pacing core\nVersion: %s\nCflags: -I$${prefix}/include/xdp-pacer\n' \
 		$(PREFIX) $(VERSION) > $(DESTDIR)$(LIBDIR)/pkgconfig/xdp-pacer.pc
