@@ -75,17 +75,20 @@ _Static_assert((int)PACER_DROP == (int)XDP_DROP && (int)PACER_PASS == (int)XDP_P
 SEC("xdp.frags") int pacer(struct xdp_md *ctx)
 {
 	__u64 word = *(volatile __u64 *)&pacer_control.in_force;
+	__u32 copy = word, outcome;
 	struct pacer_walk walk;
-	__u32 outcome;
 
+	if (word >> 1) /* an unconfirmed policy */
+		copy = pacer_in_force(word, pacer_clock(1));
+	copy &= 1;
+	outcome = pacer_path_short(ctx, 0, &pacer_copies[copy].policy);
+	if (outcome != PACER_UNDECIDED)
+		return pacer_outcome_reason(outcome) == PACER_ADMIT ? XDP_PASS : XDP_DROP;
 	/* Not all of it is written on every path: kernels before 6.1.192 want to see that it is. */
 	walk.state = 0;
 	walk.rule = 0;
-	walk.copy = word;
-	if (word >> 1) /* an unconfirmed policy */
-		walk.copy = pacer_in_force(word, pacer_clock(1));
-	walk.copy &= 1;
+	walk.copy = copy;
 	if (!pacer_control.secret_ready)
 		draw_secret();
-	return pacer_path(ctx, &walk, &outcome);
+	return pacer_path_long(ctx, &walk, &outcome);
 }

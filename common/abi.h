@@ -111,10 +111,15 @@ struct pacer_counters {
  * longer. A narrow record has one more unit of cells, so two share a line. A wide record has words.
  */
 struct pacer_entry {
-	__u32 lock; /* lock.h; the first word of whatever is locked */
 	union {
-		__u32 last_off; /* record: last admission, after head_ns, in units of the limit's */
-		__u32 tat_frac; /* rate: 2^-32 ns, beside tat_ns */
+		struct {
+			__u32 lock; /* lock.h; the first word of whatever is locked */
+			union {
+				__u32 last;	/* record: its last admission (record.h) */
+				__u32 tat_frac; /* rate: 2^-32 ns, beside tat_ns */
+			};
+		};
+		__u64 words; /* both at once */
 	};
 	union {
 		__u64 head_ns; /* record: when the current slot began; 0: never used */
@@ -134,7 +139,7 @@ struct pacer_line {
 	union {
 		union pacer_unit unit[PACER_LINE_UNITS];
 		struct { /* a wide record */
-			__u32 lock, last_off;
+			__u32 lock, last;
 			__u64 head_ns;
 			__u32 running;			/* cost admitted so far, modulo 2^32 */
 			__u32 start[PACER_STARTS_LINE]; /* cum when each slot began */
@@ -278,15 +283,16 @@ enum pacer_limiter_kind {
 struct pacer_limiter {
 	__u8 kind;	 /* enum pacer_limiter_kind */
 	__u8 rows;	 /* cells of a key in a sketch's line, 1 to PACER_ROWS_MAX */
-	__u8 last_shift; /* unit of last_off: 2^last_shift ns */
+	__u8 last_shift; /* unit of a record's last admission: 2^last_shift ns */
 	__u8 src_only;	 /* only the source address counts in the key */
 	__u32 base;	 /* of a throttle: which state */
 	__u32 sets;
 	__u32 shared;
-	__u32 key_id; /* which masks these are (PACER_KEY_ID); 0: the key is the same for all */
-	__u8 units;   /* of an entry; of a sketch: a line */
-	__u8 secret;  /* which of the two secrets of the control hashes its keys */
-	__u8 unused_2[2];
+	__u32 key_id;	 /* which masks these are (PACER_KEY_ID); 0: the key is the same for all */
+	__u8 units;	 /* of an entry; of a sketch: a line */
+	__u8 secret;	 /* which of the two secrets of the control hashes its keys */
+	__u8 generation; /* of its value; 0 to PACER_GENERATIONS - 1 (record.h) */
+	__u8 unused_2;
 	__u64 gap_ns;	/* 0: none */
 	__u64 idle_ns;	/* this long after head_ns a record holds nothing any more */
 	__u64 until_ns; /* 0: in force; else draining, and asked until then */
@@ -313,12 +319,19 @@ struct pacer_limiter {
 
 enum pacer_over { PACER_OVER_DROP, PACER_OVER_PASS, PACER_OVER_POOL };
 
+/* Does a rule have one limit, is that enforced, and does a denial drop? */
+enum pacer_plain {
+	PACER_PLAIN_NOT,
+	PACER_PLAIN,	    /* and no key is banned under it */
+	PACER_PLAIN_BANNING /* but keys may be */
+};
+
 struct pacer_rule {
 	__u32 counter;	 /* index into the counters; kept across changes of policy */
 	__u8 over;	 /* enum pacer_over */
 	__u8 n_limiters; /* throttles last, but for what a roll-back adds */
 	__u8 pool;	 /* over == PACER_OVER_POOL */
-	__u8 plain;	 /* one limit, enforced, a denial drops, and no key is banned */
+	__u8 plain;	 /* enum pacer_plain */
 	__u32 id;	 /* of its name; a ban remembers the rule by it; not 0 */
 	__u32 outside;	 /* 1: keys are banned under it from outside; it need not ban itself */
 	__u64 ban_ns;	 /* 0: a denial bans nobody */
@@ -365,7 +378,7 @@ struct pacer_draining {
 	__u8 unused;
 };
 
-/* The table of bans and the filter before it (ban.h), in lines of the table. */
+/* The table of bans and the filter before it (ban.h), in lines of the table. A line follows. */
 struct pacer_bans {
 	__u32 base;	   /* the entries: sets of PACER_BAN_WAYS lines */
 	__u32 sets;	   /* 0: there is no table */
@@ -438,12 +451,46 @@ enum pacer_policy_flags {
 	PACER_SOURCES_BANNED = 8 /* from outside, whatever their rule */
 };
 
+/* What the short way of a packet is for (path.h): a limit of this kind. */
+enum pacer_short_kind {
+	PACER_SHORT_NONE,
+	PACER_SHORT_NARROW,	/* a window, in narrow records */
+	PACER_SHORT_NARROW_GAP, /* with a gap */
+	PACER_SHORT_WIDE,	/* a window, with or without a gap, in records of a line each */
+	PACER_SHORT_RATE
+};
+
+/*
+ * What the short way needs of a policy, side by side. It is made of the one rule, its limit and the
+ * secret (pacer_short_arm), and says nothing that is not in them.
+ */
+struct pacer_short {
+	__u32 kind; /* enum pacer_short_kind */
+	__u32 mask; /* of the source's address */
+	__u32 base; /* the first line of the limit's sets */
+	__u32 sets;
+	__u64 home_factor, home_first; /* of the key's hash, as hash.h has them of one word */
+	__u64 mark_factor, mark_first;
+	__u64 key;     /* pacer_closed_of */
+	__u64 slot_ns; /* of a window */
+	__u64 gap_ns;  /* 0: none */
+	__u32 counter; /* the rule's */
+	__u8 last_shift;
+	__u8 bans;  /* PACER_SHORT_WATCH and so on; tools change it while packets are judged */
+	__u8 exact; /* the clock */
+	__u8 unused;
+};
+
+#define PACER_SHORT_WATCH 1u /* a packet may fall under a ban */
+#define PACER_SHORT_BANS  2u /* a refusal bans */
+
 struct pacer_policy {
 	__u64 rules;	/* a bit for each rule in force */
 	__u64 portless; /* those that ask for no ports */
 	__u32 flags;	/* enum pacer_policy_flags */
 	__u32 dims;	/* fields that any rule matches on */
 	__u64 serial;	/* of the apply that wrote it */
+	struct pacer_short brief;
 	struct pacer_dim dim[PACER_DIM_COUNT];
 	struct pacer_dim6 dim6[2]; /* source, destination */
 	struct pacer_bans bans;

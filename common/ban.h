@@ -18,9 +18,13 @@
  * hold it as before. So a full table never bans a key that did not earn it, nor
  * forgets a ban.
  *
+ * Most of the time nobody is banned. So before all of it stands one time, in a
+ * line of its own: the end of the last ban, rounded up. After it no key is
+ * banned, for certain, and a packet looks no further.
+ *
  * Concurrency: any number of CPUs. An entry is written under its line's lock;
- * readers take none (lock.h). The filter is raised before the entry is
- * written, so whoever sees the entry can see it in the filter, too. A ban is
+ * readers take none (lock.h). That time and the filter are raised before the
+ * entry is written, so whoever sees the entry can see it in them, too. A ban is
  * lifted from outside by setting its time to 0, with a compare-and-swap.
  *
  * Error: a ban may begin a packet late while another CPU enters it. A packet
@@ -29,7 +33,8 @@
  * clock's resolution. It does not ban shorter either if CPUs have different
  * clocks.
  *
- * Memory: 64 bytes for each entry, and 64 for each 8 cells of the filter.
+ * Memory: 64 bytes for each entry, and 64 for each 8 cells of the filter; and a
+ * line.
  */
 #ifndef PACER_BAN_H
 #define PACER_BAN_H
@@ -108,6 +113,27 @@ PACER_INLINE struct pacer_line *
 pacer_ban_filter(struct pacer_table *table, const struct pacer_bans *bans, struct pacer_hash hash)
 {
 	return PACER_LINE_AT(table, bans->filter + (hash.home & bans->filter_mask));
+}
+
+/* The end of the last ban is rounded up to this, less 1: so it is seldom written. */
+#define PACER_BAN_STEP_NS (1ull << 27)
+
+/* Where that end is. 0: there is no table. */
+PACER_INLINE __u64 *pacer_ban_last(struct pacer_table *table, const struct pacer_bans *bans)
+{
+	struct pacer_line *line =
+	    bans->sets ? PACER_LINE_AT(table, bans->filter + bans->filter_mask + 1) : 0;
+
+	return line ? line->word64 : 0;
+}
+
+/* Is no key and no source banned at now_ns? 1 is certain. Read only. */
+PACER_INLINE int pacer_ban_none(struct pacer_table *table, const struct pacer_bans *bans,
+				__u64 now_ns)
+{
+	__u64 *last_ns = pacer_ban_last(table, bans);
+
+	return !last_ns || pacer_load64(last_ns) <= now_ns;
 }
 
 /* May the key be banned? 0 is certain. */
@@ -260,10 +286,18 @@ PACER_INLINE PACER_MUST_USE int pacer_ban_enter(struct pacer_line *line,
 	return 1;
 }
 
-PACER_INLINE PACER_MUST_USE int pacer_ban_raise(struct pacer_line *filter,
-						const struct pacer_ban_ask *q, __u64 until_ns)
+/*
+ * What stands before the table tells of the ban. 0: other CPUs were in the way; the key must not be
+ * entered.
+ */
+PACER_INLINE PACER_MUST_USE int pacer_ban_raise(const struct pacer_ban_ask *q, __u64 until_ns)
 {
-	return pacer_ttl_raise(filter->word64, 7, pacer_ban_cells(q->hash), until_ns);
+	struct pacer_line *filter = pacer_ban_filter(q->table, q->bans, q->hash);
+	__u64 *last_ns = pacer_ban_last(q->table, q->bans);
+
+	return filter && last_ns &&
+	       pacer_ttl_raise_cell(last_ns, until_ns | (PACER_BAN_STEP_NS - 1)) &&
+	       pacer_ttl_raise(filter->word64, 7, pacer_ban_cells(q->hash), until_ns);
 }
 
 /* How full the set is for the key: 0 where it stands in it, else the bans that run, and 1. */
@@ -304,13 +338,11 @@ PACER_INLINE struct pacer_ban_places pacer_ban_choose(const struct pacer_ban_ask
 PACER_INLINE PACER_MUST_USE enum pacer_event pacer_ban_add(const struct pacer_ban_ask *q,
 							   __u64 until_ns)
 {
-	struct pacer_line *filter = pacer_ban_filter(q->table, q->bans, q->hash), *line;
 	struct pacer_ban_places at;
+	struct pacer_line *line;
 	__u32 i;
 
-	if (!filter || !q->bans->sets)
-		return PACER_BANS_FULL;
-	if (!PACER_FAULT(BAN_FILTER_LATE) && !pacer_ban_raise(filter, q, until_ns))
+	if (!q->bans->sets || (!PACER_FAULT(BAN_FILTER_LATE) && !pacer_ban_raise(q, until_ns)))
 		return PACER_BANS_FULL;
 	at = pacer_ban_choose(q);
 	PACER_ROLLED
@@ -318,7 +350,7 @@ PACER_INLINE PACER_MUST_USE enum pacer_event pacer_ban_add(const struct pacer_ba
 		line = PACER_LINE_AT(q->table, pacer_ban_place(&at, i));
 		if (line && (!pacer_ban_runs(line, q->now_ns) || pacer_ban_is(line, &q->key)) &&
 		    pacer_ban_enter(line, q, until_ns)) {
-			if (PACER_FAULT(BAN_FILTER_LATE) && !pacer_ban_raise(filter, q, until_ns))
+			if (PACER_FAULT(BAN_FILTER_LATE) && !pacer_ban_raise(q, until_ns))
 				return PACER_BANS_FULL;
 			return PACER_BANNED;
 		}

@@ -36,7 +36,7 @@ PACER_INLINE enum pacer_reason pacer_entry_judge(const struct pacer_ask *q,
 						 const struct pacer_ring *r, __u32 word,
 						 struct pacer_seen *seen)
 {
-	switch ((enum pacer_limiter_kind)q->limiter->kind) {
+	switch ((enum pacer_limiter_kind)q->kind) {
 	case PACER_LIMITER_WINDOW:
 		return pacer_record_judge(q, r, word, seen);
 	case PACER_LIMITER_RATE:
@@ -52,12 +52,12 @@ PACER_INLINE enum pacer_reason pacer_entry_judge(const struct pacer_ask *q,
 }
 
 /* Under the lock: does the entry still hold what the judgement rests on? */
-PACER_INLINE int pacer_entry_same(const struct pacer_limiter *t, const struct pacer_ring *r,
+PACER_INLINE int pacer_entry_same(const struct pacer_ask *q, const struct pacer_ring *r,
 				  const struct pacer_seen *seen)
 {
-	switch ((enum pacer_limiter_kind)t->kind) {
+	switch ((enum pacer_limiter_kind)q->kind) {
 	case PACER_LIMITER_WINDOW:
-		return pacer_record_same(t, r, seen);
+		return pacer_record_same(r, seen);
 	case PACER_LIMITER_RATE:
 		return pacer_rate_same(r, seen);
 	case PACER_LIMITER_NONE:
@@ -73,7 +73,7 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_entry_admit(const struct pacer_ask *q,
 						    const struct pacer_ring *r,
 						    const struct pacer_seen *seen, __u32 word)
 {
-	switch ((enum pacer_limiter_kind)q->limiter->kind) {
+	switch ((enum pacer_limiter_kind)q->kind) {
 	case PACER_LIMITER_WINDOW:
 		return pacer_record_admit(q, r, seen, word);
 	case PACER_LIMITER_RATE:
@@ -120,7 +120,7 @@ PACER_INLINE enum pacer_reason pacer_entry_check(const struct pacer_ask *q, stru
 	struct pacer_seen seen;
 	__u32 outcome;
 
-	if (q->limiter->kind == PACER_LIMITER_GAP)
+	if (q->kind == PACER_LIMITER_GAP)
 		return pacer_sketch_check(q, hold);
 	pacer_record_locate(q, &f);
 	hold->index = f.ring.index;
@@ -142,7 +142,7 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_entry_commit_seen(const struct pacer_ask
 	if ((q->limiter->sets && pacer_lock_tag(f->word) != pacer_tag(q->hash)) ||
 	    pacer_cas(lock, f->word, f->word | PACER_LOCK_HELD) != f->word)
 		return PACER_UNDECIDED;
-	if (!pacer_entry_same(q->limiter, &f->ring, seen)) {
+	if (!pacer_entry_same(q, &f->ring, seen)) {
 		pacer_lock_cancel(lock, f->word);
 		return PACER_UNDECIDED;
 	}
@@ -152,9 +152,22 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_entry_commit_seen(const struct pacer_ask
 
 /*
  * All steps in one, for a packet that no other limit has to judge, where the key has an entry that
- * nobody else is changing: read, lock what was read, and count. Returns a reason, with nothing
- * held, or PACER_UNDECIDED with nothing done: then the steps have to be taken.
+ * nobody else is changing: read, lock what was read, and count. The first entry of its set was
+ * looked at. Returns a reason, with nothing held, or PACER_UNDECIDED with nothing done: then the
+ * steps have to be taken.
  */
+PACER_INLINE PACER_MUST_USE __u32 pacer_entry_pass_on(const struct pacer_ask *q,
+						      struct pacer_found *f)
+{
+	struct pacer_seen seen = {0};
+	__u32 outcome;
+
+	pacer_record_locate_on(q, f);
+	outcome = pacer_entry_read(q, f, &seen);
+	return outcome == PACER_ADMIT ? pacer_entry_commit_seen(q, f, &seen) : outcome;
+}
+
+/* The same from the beginning. */
 PACER_INLINE PACER_MUST_USE __u32 pacer_entry_pass(const struct pacer_ask *q)
 {
 	struct pacer_seen seen = {0};
@@ -173,7 +186,7 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_entry_pass(const struct pacer_ask *q)
 PACER_INLINE enum pacer_reason pacer_entry_reserve(const struct pacer_ask *q,
 						   struct pacer_hold *hold)
 {
-	int sketch = q->limiter->kind == PACER_LIMITER_GAP;
+	int sketch = q->kind == PACER_LIMITER_GAP;
 	enum pacer_lock_result result = PACER_LOCK_OTHER;
 	enum pacer_reason reason;
 	struct pacer_seen seen;
@@ -181,7 +194,7 @@ PACER_INLINE enum pacer_reason pacer_entry_reserve(const struct pacer_ask *q,
 
 	if (!sketch)
 		result = pacer_record_take(q, hold);
-	if (!pacer_ring_begin(q->table, hold->index, &r))
+	if (!pacer_ring_begin(q->table, pacer_ask_narrow(q), hold->index, &r))
 		return PACER_DENY_NO_STATE; /* then there is no lock to be held */
 	if (!pacer_ring_whole(q->limiter, &r)) {
 		if (result == PACER_LOCK_TAKEN)
@@ -260,7 +273,7 @@ PACER_INLINE int pacer_limiter_asked(const struct pacer_limiter *t, __u64 now_ns
 PACER_INLINE struct pacer_ask pacer_walk_ask(const struct pacer_walk *w,
 					     const struct pacer_limiter *t, struct pacer_hash hash)
 {
-	return (struct pacer_ask){PACER_TABLE_OF(w), t, w->now_ns, hash, w->pkt.len_bytes};
+	return pacer_ask_of(PACER_TABLE_OF(w), t, w->now_ns, hash, w->pkt.len_bytes);
 }
 
 PACER_INLINE enum pacer_reason pacer_throttle_reason(enum pacer_throttle_result result)

@@ -272,25 +272,35 @@ PACER_INLINE enum pacer_parse_result pacer_parse_ip6(struct pacer_cursor *c,
 }
 
 /*
- * Reads the usual frame: untagged, IPv4 without options, not fragmented, with ports. All its fields
- * are at fixed places, so one check of the length is enough. 0: it is another frame, and nothing
- * was written.
+ * Is it the usual frame: untagged, IPv4 without options, not fragmented, with ports? All its fields
+ * are at fixed places, so one check of the length is enough.
  */
+PACER_INLINE int pacer_parse_usual(const __u8 *p, const __u8 *end, __u32 len_bytes)
+{
+	__u32 total;
+
+	/* The type and the IP header's first byte lie in one word, and the byte behind is any. */
+	if (p + 14 + 20 + 4 > end || pacer_be32(p + 12) >> 8 != (PACER_ETH_IP4 << 8 | 0x45) ||
+	    pacer_be16(p + 20) & 0x3fff)
+		return 0;
+	total = pacer_be16(p + 16);
+	return total >= 20 + 4 && total + 14 <= len_bytes && pacer_has_ports(p[23]);
+}
+
+#define PACER_USUAL_SADDR (14 + 12) /* in it, where the source's address is */
+
+/* Reads the usual frame. 0: it is another one, and nothing was written. */
 PACER_INLINE int pacer_parse_fast(const __u8 *p, const __u8 *end, __u32 len_bytes,
 				  struct pacer_packet *pkt)
 {
 	pacer_alias64 *out = (pacer_alias64 *)pkt;
-	__u32 saddr, daddr, ports, total;
+	__u32 saddr, daddr, ports;
 	__u8 proto;
 
-	if (p + 14 + 20 + 4 > end || pacer_be16(p + 12) != PACER_ETH_IP4 || p[14] != 0x45 ||
-	    pacer_be16(p + 20) & 0x3fff)
+	if (!pacer_parse_usual(p, end, len_bytes))
 		return 0;
-	total = pacer_be16(p + 16);
 	proto = p[23];
-	if (total < 20 + 4 || total + 14 > len_bytes || !pacer_has_ports(proto))
-		return 0;
-	saddr = pacer_be32(p + 26);
+	saddr = pacer_be32(p + PACER_USUAL_SADDR);
 	daddr = pacer_be32(p + 30);
 	ports = pacer_be32(p + 34);
 	out[0] = pacer_two_words(saddr, 0);

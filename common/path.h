@@ -17,6 +17,7 @@
 #include "parse.h"
 #include "rule.h"
 #include "sampler.h"
+#include "short.h"
 
 /* What is done with a packet: XDP's numbers. */
 enum pacer_action { PACER_DROP = 1, PACER_PASS = 2, PACER_REDIRECT = 4 };
@@ -46,6 +47,9 @@ PACER_INLINE int pacer_frame_load(const struct pacer_frame *frame, void *to, __u
 #define PACER_FRAME const struct pacer_frame
 #define PACER_FRAME_PARSE(frame, pkt) \
 	pacer_parse((frame)->data, (frame)->end, (frame)->len_bytes, pkt)
+#define PACER_FRAME_DATA(frame)		 ((frame)->data)
+#define PACER_FRAME_END(frame)		 ((frame)->end)
+#define PACER_FRAME_LEN(frame)		 ((frame)->len_bytes)
 #define PACER_FRAME_LOAD(frame, to, len) pacer_frame_load(frame, to, len)
 #define PACER_FRAME_NOW(frame, exact)	 ((void)(exact), (frame)->now_ns)
 #endif
@@ -53,6 +57,9 @@ PACER_INLINE int pacer_frame_load(const struct pacer_frame *frame, void *to, __u
 #define PACER_COUNTERS_AT(walk, slot) ((walk)->state->counters ? &(walk)->state->counters[slot] : 0)
 #define PACER_SAMPLER_OF(walk)	      ((walk)->state->sampler)
 #define PACER_HEADS_OF(walk)	      ((walk)->state->heads)
+#endif
+#ifndef PACER_ANY_ALLOWED
+#define PACER_ANY_ALLOWED(walk) ((void)(walk), 0)
 #endif
 #ifndef PACER_IS_ALLOWED
 #define PACER_IS_ALLOWED(frame, walk, exact) ((void)(frame), (void)(walk), (void)(exact), 0)
@@ -63,16 +70,23 @@ PACER_INLINE int pacer_frame_load(const struct pacer_frame *frame, void *to, __u
 
 /* --- counters ------------------------------------------------------------------------------- */
 
+/* A mask is one instruction, and verifiers follow it; what it lets through is in the counters. */
+#define PACER_REASON_MASK 15u
+_Static_assert(PACER_REASON_COUNT <= PACER_REASON_MASK + 1 &&
+		   (PACER_REASON_MASK + 1) * sizeof(struct pacer_count) <=
+		       sizeof(struct pacer_counters),
+	       "a masked reason is in the counters");
+
 PACER_INLINE struct pacer_counters *pacer_count(const struct pacer_walk *w, __u32 slot,
-						__u32 outcome)
+						__u32 outcome, __u32 len_bytes)
 {
 	struct pacer_counters *counters = PACER_COUNTERS_AT(w, slot);
-	__u32 reason = pacer_opaque(outcome & 0xff);
+	__u32 reason = pacer_opaque(outcome) & PACER_REASON_MASK;
 
-	if (!counters || reason >= PACER_REASON_COUNT)
+	if (!counters)
 		return 0;
 	counters->by[reason].packets++;
-	counters->by[reason].bytes += w->pkt.len_bytes;
+	counters->by[reason].bytes += len_bytes;
 	return counters;
 }
 
@@ -87,7 +101,7 @@ PACER_INLINE void pacer_count_event(struct pacer_counters *counters, __u32 event
 PACER_INLINE struct pacer_counters *pacer_count_all(const struct pacer_walk *w, __u32 outcome)
 {
 	__u32 slot = w->rule < PACER_RULES_MAX ? PACER_RULE_OF(w)->counter : 0;
-	struct pacer_counters *counters = pacer_count(w, slot, outcome);
+	struct pacer_counters *counters = pacer_count(w, slot, outcome, w->pkt.len_bytes);
 
 	pacer_count_event(counters, pacer_outcome_event(outcome));
 	if (w->pkt.key[PACER_WORD_META] & PACER_META_PART)
@@ -228,6 +242,76 @@ PACER_GLOBAL int pacer_sample(PACER_FRAME *frame, const struct pacer_walk *w, __
 
 /* --- the way -------------------------------------------------------------------------------- */
 
+/*
+ * The short way (short.h), of a kind that is a constant. As pacer_path_fast, but undecided leaves
+ * all of the walk to be filled.
+ */
+PACER_INLINE __u32 pacer_path_short_as(PACER_FRAME *frame, const struct pacer_walk *w,
+				       const struct pacer_policy *policy, __u32 kind)
+{
+	const __u8 *data = PACER_FRAME_DATA(frame);
+	__u32 len_bytes = PACER_FRAME_LEN(frame), bans = policy->brief.bans, source, outcome = 0;
+	__u64 now_ns;
+
+	if (!pacer_parse_usual(data, PACER_FRAME_END(frame), len_bytes) || PACER_ANY_ALLOWED(w))
+		return PACER_UNDECIDED;
+	source = pacer_be32(data + PACER_USUAL_SADDR) & policy->brief.mask;
+	now_ns = PACER_FRAME_NOW(frame, policy->brief.exact);
+	if (bans && !pacer_ban_none(PACER_TABLE_OF(w), &policy->bans, now_ns))
+		outcome = pacer_short_banned(policy, PACER_TABLE_OF(w), source, now_ns);
+	if (outcome == 1)
+		outcome = PACER_DENY_BAN;
+	else if (outcome == 0)
+		outcome =
+		    pacer_short_pass(policy, PACER_TABLE_OF(w), kind, source, now_ns, len_bytes);
+	if (outcome == PACER_UNDECIDED || (bans & PACER_SHORT_BANS && pacer_bans(outcome)))
+		return PACER_UNDECIDED;
+	pacer_count(w, policy->brief.counter, outcome, len_bytes);
+	return pacer_outcome_under(outcome, 0);
+}
+
+PACER_SUBPROG __u32 pacer_short_narrow(PACER_FRAME *frame, const struct pacer_walk *w,
+				       const struct pacer_policy *policy)
+{
+	return pacer_path_short_as(frame, w, policy, PACER_SHORT_NARROW);
+}
+
+PACER_SUBPROG __u32 pacer_short_narrow_gap(PACER_FRAME *frame, const struct pacer_walk *w,
+					   const struct pacer_policy *policy)
+{
+	return pacer_path_short_as(frame, w, policy, PACER_SHORT_NARROW_GAP);
+}
+
+PACER_SUBPROG __u32 pacer_short_wide(PACER_FRAME *frame, const struct pacer_walk *w,
+				     const struct pacer_policy *policy)
+{
+	return pacer_path_short_as(frame, w, policy, PACER_SHORT_WIDE);
+}
+
+PACER_SUBPROG __u32 pacer_short_rate(PACER_FRAME *frame, const struct pacer_walk *w,
+				     const struct pacer_policy *policy)
+{
+	return pacer_path_short_as(frame, w, policy, PACER_SHORT_RATE);
+}
+
+PACER_INLINE __u32 pacer_path_short(PACER_FRAME *frame, const struct pacer_walk *w,
+				    const struct pacer_policy *policy)
+{
+	switch ((enum pacer_short_kind)policy->brief.kind) {
+	case PACER_SHORT_NARROW:
+		return pacer_short_narrow(frame, w, policy);
+	case PACER_SHORT_NARROW_GAP:
+		return pacer_short_narrow_gap(frame, w, policy);
+	case PACER_SHORT_WIDE:
+		return pacer_short_wide(frame, w, policy);
+	case PACER_SHORT_RATE:
+		return pacer_short_rate(frame, w, policy);
+	case PACER_SHORT_NONE:
+		break;
+	}
+	return PACER_UNDECIDED;
+}
+
 /* A packet that no rule is looked for: it has neither a time nor a rule. */
 PACER_INLINE __u32 pacer_path_unjudged(struct pacer_walk *w, enum pacer_reason reason)
 {
@@ -262,7 +346,7 @@ PACER_INLINE __u32 pacer_path_begin(PACER_FRAME *frame, struct pacer_walk *w,
 /* Is one pass over the packet's rule enough, if nobody is in the way? */
 PACER_INLINE int pacer_path_plain(const struct pacer_walk *w, const struct pacer_rule *rule)
 {
-	return rule->plain && !(w->pkt.key[PACER_WORD_META] & PACER_META_PART);
+	return rule->plain == PACER_PLAIN && !(w->pkt.key[PACER_WORD_META] & PACER_META_PART);
 }
 
 /*
@@ -284,7 +368,7 @@ PACER_SUBPROG __u32 pacer_path_fast(PACER_FRAME *frame, struct pacer_walk *w,
 	outcome = pacer_limit_pass(w, &rule->limiter[0]);
 	if (outcome == PACER_UNDECIDED)
 		return PACER_UNDECIDED;
-	pacer_count(w, rule->counter, outcome);
+	pacer_count(w, rule->counter, outcome, w->pkt.len_bytes);
 	return pacer_outcome_under(outcome, w->rule);
 }
 
@@ -325,11 +409,9 @@ PACER_INLINE enum pacer_action pacer_action_of(const struct pacer_walk *w,
 										    : PACER_DROP;
 }
 
-/*
- * The way. w->copy and w->state say by what the packet is judged; the rest of *w, and *outcome, are
- * filled.
- */
-PACER_INLINE enum pacer_action pacer_path(PACER_FRAME *frame, struct pacer_walk *w, __u32 *outcome)
+/* The way of what the short one has left. As pacer_path. */
+PACER_INLINE enum pacer_action pacer_path_long(PACER_FRAME *frame, struct pacer_walk *w,
+					       __u32 *outcome)
 {
 	const struct pacer_policy *policy = PACER_POLICY_OF(w);
 	__u32 told = pacer_path_fast(frame, w, policy);
@@ -356,6 +438,19 @@ PACER_INLINE enum pacer_action pacer_path(PACER_FRAME *frame, struct pacer_walk 
 	}
 	*outcome = told;
 	return action;
+}
+
+/*
+ * The way. w->copy and w->state say by what the packet is judged; the rest of *w, and *outcome, are
+ * filled.
+ */
+PACER_INLINE enum pacer_action pacer_path(PACER_FRAME *frame, struct pacer_walk *w, __u32 *outcome)
+{
+	*outcome = pacer_path_short(frame, w, PACER_POLICY_OF(w));
+	if (*outcome == PACER_UNDECIDED)
+		return pacer_path_long(frame, w, outcome);
+	w->rule = 0;
+	return pacer_outcome_reason(*outcome) == PACER_ADMIT ? PACER_PASS : PACER_DROP;
 }
 
 #endif

@@ -133,6 +133,12 @@ typedef __u64 __attribute__((may_alias)) pacer_alias64;
 #define PACER_TWO_WORDS(first, second) ((__u64)(first) << 32 | (second))
 #endif
 
+/* Two words that were loaded as one: the lower half is that at the lower address. */
+PACER_INLINE __u64 pacer_halves(__u64 words)
+{
+	return PACER_TWO_WORDS(words & 0xffffffff, words >> 32);
+}
+
 /* Two words as one, the first at the lower address. */
 PACER_INLINE __u64 pacer_two_words(__u32 first, __u32 second)
 {

@@ -232,6 +232,31 @@ PACER_INLINE struct pacer_fine pacer_rate_read(const struct pacer_ring *r)
 	return (struct pacer_fine){pacer_load64(&r->head->tat_ns), pacer_load(&r->head->tat_frac)};
 }
 
+/*
+ * A refusal as one expression, as record.h has it: the packet is refused where an entry's TAT is
+ * later than this, and the key's. In whole nanoseconds, so that it refuses a little too few.
+ */
+PACER_INLINE __u64 pacer_rate_left(const struct pacer_rate *rate, __u64 now_ns, __u32 len_bytes)
+{
+	return now_ns + rate->burst_ns + 1 -
+	       pacer_rate_time(rate, pacer_rate_cost(rate, len_bytes)).ns;
+}
+
+/*
+ * Is the entry the key's, and its TAT later? Then the highest bit of closed->window is set. The TAT
+ * never goes back either, and is read first.
+ */
+PACER_INLINE void pacer_rate_closed(struct pacer_entry *entry, __u64 key, __u64 left_ns,
+				    struct pacer_closed *closed)
+{
+	__u64 ahead_ns = left_ns - pacer_load64(&entry->tat_ns);
+	__u32 lock;
+
+	PACER_BARRIER();
+	lock = pacer_load(&entry->lock);
+	closed->window |= ahead_ns & (((lock & (__u32)PACER_CLOSED_BITS) ^ key) - 1);
+}
+
 /* Does the entry admit the packet? Read only. */
 PACER_INLINE enum pacer_reason pacer_rate_judge(const struct pacer_ask *q,
 						const struct pacer_ring *r, struct pacer_seen *seen)
@@ -239,7 +264,7 @@ PACER_INLINE enum pacer_reason pacer_rate_judge(const struct pacer_ask *q,
 	const struct pacer_rate *rate = &q->limiter->rate;
 	struct pacer_fine tat = pacer_rate_read(r);
 
-	*seen = (struct pacer_seen){.head_ns = tat.ns, .last_off = tat.frac};
+	*seen = (struct pacer_seen){.head_ns = tat.ns, .last = tat.frac};
 	tat = pacer_rate_tat(rate, tat, q->now_ns);
 	return pacer_rate_check(rate, tat, q->now_ns, pacer_rate_cost(rate, q->len_bytes))
 		   ? PACER_ADMIT
@@ -251,7 +276,7 @@ PACER_INLINE int pacer_rate_same(const struct pacer_ring *r, const struct pacer_
 {
 	struct pacer_fine tat = pacer_rate_read(r);
 
-	return tat.ns == seen->head_ns && tat.frac == seen->last_off;
+	return tat.ns == seen->head_ns && tat.frac == seen->last;
 }
 
 /* Counts the judged packet. Only for the holder. */
@@ -259,7 +284,7 @@ PACER_INLINE void pacer_rate_admit(const struct pacer_ask *q, const struct pacer
 				   const struct pacer_seen *seen)
 {
 	const struct pacer_rate *rate = &q->limiter->rate;
-	struct pacer_fine tat = {seen->head_ns, seen->last_off};
+	struct pacer_fine tat = {seen->head_ns, seen->last};
 	struct pacer_fine next;
 
 	tat = pacer_rate_tat(rate, tat, q->now_ns);

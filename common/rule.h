@@ -105,9 +105,8 @@ PACER_INLINE __u32 pacer_limit_pass(const struct pacer_walk *w, const struct pac
 	enum pacer_reason reason;
 
 	if ((t->kind == PACER_LIMITER_WINDOW || t->kind == PACER_LIMITER_RATE) && !t->until_ns) {
-		struct pacer_hash hash =
-		    pacer_limiter_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret));
-		struct pacer_ask q = pacer_walk_ask(w, t, hash);
+		struct pacer_ask q = pacer_walk_ask(
+		    w, t, pacer_limiter_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret)));
 
 		return pacer_entry_pass(&q);
 	}
@@ -192,7 +191,7 @@ PACER_GLOBAL __u32 pacer_walk_banned(const struct pacer_walk *w, __u32 secret)
 	const struct pacer_limiter *t;
 	__u32 i;
 
-	if (!w || !PACER_POLICY_OF(w)->bans.sets)
+	if (!w)
 		return PACER_ADMIT;
 	PACER_ROLLED
 	for (i = 0; i < PACER_LIMITERS_MAX && i < PACER_RULE_OF(w)->n_limiters; i++) {
@@ -212,6 +211,8 @@ PACER_INLINE __u32 pacer_walk_any_ban(const struct pacer_walk *w)
 {
 	__u32 secret = PACER_POLICY_OF(w)->secret, outcome = PACER_ADMIT;
 
+	if (pacer_ban_none(PACER_TABLE_OF(w), &PACER_POLICY_OF(w)->bans, w->now_ns))
+		return PACER_ADMIT;
 	if (PACER_POLICY_OF(w)->bans.moving)
 		outcome = pacer_walk_banned(w, secret ^ 1);
 	return outcome == PACER_ADMIT ? pacer_walk_banned(w, secret) : outcome;
@@ -224,7 +225,7 @@ PACER_GLOBAL int pacer_walk_source(const struct pacer_walk *w, __u32 secret)
 	struct pacer_ban_ask q;
 	__u32 i, len;
 
-	if (!w || !PACER_POLICY_OF(w)->bans.sets)
+	if (!w)
 		return 0;
 	bans = &PACER_POLICY_OF(w)->bans;
 	q = (struct pacer_ban_ask){PACER_TABLE_OF(w), bans, w->now_ns, {0, 0}, {0, 0, {0}}, 0};
@@ -246,7 +247,8 @@ PACER_INLINE int pacer_walk_source_banned(const struct pacer_walk *w)
 {
 	__u32 secret = PACER_POLICY_OF(w)->secret;
 
-	if (!(PACER_POLICY_OF(w)->flags & PACER_SOURCES_BANNED))
+	if (!(PACER_POLICY_OF(w)->flags & PACER_SOURCES_BANNED) ||
+	    pacer_ban_none(PACER_TABLE_OF(w), &PACER_POLICY_OF(w)->bans, w->now_ns))
 		return 0;
 	return (PACER_POLICY_OF(w)->bans.moving && pacer_walk_source(w, secret ^ 1)) ||
 	       pacer_walk_source(w, secret);

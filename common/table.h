@@ -66,14 +66,30 @@
 
 #define PACER_IDLE_SLACK_NS 250000000u
 
-/* What one packet asks one limit. now_ns is not 0. */
+/*
+ * What one packet asks one limit. now_ns is not 0. The limiter's kind and units are here by value:
+ * where a caller has compared them with constants, what is of another kind falls away.
+ */
 struct pacer_ask {
 	struct pacer_table *table;
 	const struct pacer_limiter *limiter;
 	__u64 now_ns;
 	struct pacer_hash hash;
 	__u32 len_bytes; /* the packet's */
+	__u32 kind, units;
 };
+
+PACER_INLINE struct pacer_ask pacer_ask_of(struct pacer_table *table, const struct pacer_limiter *t,
+					   __u64 now_ns, struct pacer_hash hash, __u32 len_bytes)
+{
+	return (struct pacer_ask){table, t, now_ns, hash, len_bytes, t->kind, t->units};
+}
+
+/* Are its entries narrow records? */
+PACER_INLINE int pacer_ask_narrow(const struct pacer_ask *q)
+{
+	return q->units == PACER_NARROW_UNITS;
+}
 
 /*
  * Where a key's state was looked for. Once that is locked, the lock word. It is small, since
@@ -114,19 +130,30 @@ PACER_INLINE __u32 pacer_stride(const struct pacer_limiter *t)
 }
 
 /* Index of the first entry of the key's set. */
+PACER_INLINE __u32 pacer_set_at(const struct pacer_limiter *t, __u32 units, struct pacer_hash hash)
+{
+	return t->base * PACER_LINE_UNITS + pacer_reduce(hash.home, t->sets) * 2 * units;
+}
+
 PACER_INLINE __u32 pacer_set_index(const struct pacer_limiter *t, struct pacer_hash hash)
 {
-	return t->base * PACER_LINE_UNITS + pacer_reduce(hash.home, t->sets) * 2 * pacer_stride(t);
+	return pacer_set_at(t, t->units, hash);
 }
 
 /* The same for all keys of a set with the same tag, since they may come to count in one record. */
-PACER_INLINE __u32 pacer_shared_index(const struct pacer_limiter *t, struct pacer_hash hash)
+PACER_INLINE __u32 pacer_shared_at(const struct pacer_limiter *t, __u32 units,
+				   struct pacer_hash hash)
 {
 	__u32 of = pacer_tag(hash) << 16 | (pacer_reduce(hash.home, t->sets) & 0xffff);
 
 	/* The multiplication moves similar tags far apart. */
 	return t->base * PACER_LINE_UNITS +
-	       (2 * t->sets + pacer_reduce(of * PACER_HASH_ODD, t->shared)) * pacer_stride(t);
+	       (2 * t->sets + pacer_reduce(of * PACER_HASH_ODD, t->shared)) * units;
+}
+
+PACER_INLINE __u32 pacer_shared_index(const struct pacer_limiter *t, struct pacer_hash hash)
+{
+	return pacer_shared_at(t, t->units, hash);
 }
 
 /* The beginning of the entry at `index`; 0: none. */
@@ -142,16 +169,17 @@ PACER_INLINE struct pacer_entry *pacer_entry_at(struct pacer_table *table, __u32
 PACER_INLINE PACER_MUST_USE int pacer_ring_whole(const struct pacer_limiter *t,
 						 const struct pacer_ring *r)
 {
-	if (!r->line || t->units <= PACER_LINE_UNITS)
+	if (!r->line || r->narrow || t->units <= PACER_LINE_UNITS)
 		return r->line != 0;
 	return PACER_LINE_AT(r->table, (r->index + t->units - 1) / PACER_LINE_UNITS) != 0;
 }
 
 /* The record at `index`; 0: its first line is not in the table. */
-PACER_INLINE PACER_MUST_USE int pacer_ring_begin(struct pacer_table *table, __u32 index,
+PACER_INLINE PACER_MUST_USE int pacer_ring_begin(struct pacer_table *table, int narrow, __u32 index,
 						 struct pacer_ring *r)
 {
 	r->table = table;
+	r->narrow = narrow;
 	r->index = index;
 	r->line = PACER_LINE_AT(table, index / PACER_LINE_UNITS);
 	if (!r->line)
@@ -165,7 +193,8 @@ PACER_INLINE PACER_MUST_USE int pacer_ring_at(struct pacer_table *table,
 					      const struct pacer_limiter *t, __u32 index,
 					      struct pacer_ring *r)
 {
-	return pacer_ring_begin(table, index, r) && pacer_ring_whole(t, r);
+	return pacer_ring_begin(table, t->units == PACER_NARROW_UNITS, index, r) &&
+	       pacer_ring_whole(t, r);
 }
 
 PACER_INLINE int pacer_record_idle(const struct pacer_limiter *t, const struct pacer_entry *head,
@@ -180,16 +209,34 @@ PACER_INLINE int pacer_record_idle(const struct pacer_limiter *t, const struct p
  * What a judgement is based on, read in any order.
  *
  * Of a record: while head_ns and cum are the same, nothing has been counted since cum was read. For
- * within a slot cum only grows, by no more than the limit, and slots do not repeat. While last_off
- * is the same, so is the last admission. Of a rate: its TAT, in head_ns and last_off; it has
+ * within a slot cum only grows, by no more than the limit, and slots do not repeat. While `last`
+ * is the same, so is the last admission. Of a rate: its TAT, in head_ns and `last`; it has
  * nothing else.
  */
 struct pacer_seen {
 	__u64 head_ns;
 	__u64 now_ns; /* the packet's time, or the latest seen if that is later */
-	__u32 last_off;
+	__u32 last;
 	__u32 running;
 	__u32 passed; /* slots that the ring is behind now_ns */
+	__u32 total;  /* in the window at now_ns */
+};
+
+/*
+ * A refusal as one expression (record.h, rate.h): these bits of an entry's two words are compared
+ * with those of a key of this tag, of the limit's generation.
+ */
+#define PACER_CLOSED_BITS ((3ull << 32) | 0xffff0000u | PACER_LOCK_HELD)
+
+/* The key without a tag, for which bits 16 to 31 are. */
+PACER_INLINE __u64 pacer_closed_of(const struct pacer_limiter *t)
+{
+	return t->kind == PACER_LIMITER_RATE ? 0 : (t->generation + 1ull) << 32;
+}
+
+/* In their highest bits: does the gap or the window of an entry refuse the packet? Or its rate. */
+struct pacer_closed {
+	__u64 gap, window;
 };
 
 /* An entry as a reader found it. */
@@ -201,30 +248,54 @@ struct pacer_found {
 /* Looks at `index`. 0: there is no line. */
 PACER_INLINE int pacer_record_look(const struct pacer_ask *q, __u32 index, struct pacer_found *f)
 {
-	if (!pacer_ring_begin(q->table, index, &f->ring))
+	if (!pacer_ring_begin(q->table, pacer_ask_narrow(q), index, &f->ring))
 		return 0;
 	f->word = pacer_load(&f->ring.head->lock);
 	return 1;
 }
 
-/*
- * Finds the key's record or the shared one, as far as a reader can tell. Mostly a key has the first
- * record of its set, so that one is looked at first, alone. To look at both would touch another
- * cache line for every key.
+/* From the first entry of the key's set, which was looked at, to the second. 0: there is no line.
  */
+PACER_INLINE int pacer_record_second(const struct pacer_ask *q, struct pacer_found *f)
+{
+	__u32 stride = q->units;
+
+	if (stride >= PACER_LINE_UNITS)
+		return pacer_record_look(q, f->ring.index + stride, f);
+	if (!f->ring.line)
+		return 0;
+	f->ring.index += stride;
+	f->ring.head =
+	    &f->ring.line->unit[pacer_opaque(f->ring.index) & (PACER_LINE_UNITS - 1)].entry;
+	f->word = pacer_load(&f->ring.head->lock);
+	return 1;
+}
+
+/*
+ * Finds the key's record or the shared one, as far as a reader can tell; the first of its set was
+ * looked at. Mostly it is that one. To look at both would touch another cache line for every key.
+ */
+PACER_INLINE void pacer_record_locate_on(const struct pacer_ask *q, struct pacer_found *f)
+{
+	__u32 tag = pacer_tag(q->hash);
+
+	if ((f->ring.line && pacer_lock_tag(f->word) == tag) ||
+	    (pacer_record_second(q, f) && pacer_lock_tag(f->word) == tag))
+		return;
+	pacer_record_look(q, pacer_shared_at(q->limiter, q->units, q->hash), f);
+}
+
+/* The same from the beginning. */
 PACER_INLINE void pacer_record_locate(const struct pacer_ask *q, struct pacer_found *f)
 {
 	const struct pacer_limiter *t = q->limiter;
-	__u32 index = pacer_set_index(t, q->hash), tag = pacer_tag(q->hash);
 
-	if (t->sets) {
-		if (pacer_record_look(q, index, f) && pacer_lock_tag(f->word) == tag)
-			return;
-		index += pacer_stride(t);
-		if (pacer_record_look(q, index, f) && pacer_lock_tag(f->word) == tag)
-			return;
+	if (!t->sets) {
+		pacer_record_look(q, pacer_shared_at(t, q->units, q->hash), f);
+		return;
 	}
-	pacer_record_look(q, pacer_shared_index(t, q->hash), f);
+	(void)pacer_record_look(q, pacer_set_at(t, q->units, q->hash), f);
+	pacer_record_locate_on(q, f);
 }
 
 /* Locks the shared record. If there are sets, the caller holds the set's first record. */
@@ -233,7 +304,7 @@ PACER_INLINE PACER_MUST_USE enum pacer_lock_result pacer_shared_take(const struc
 {
 	struct pacer_entry *head;
 
-	hold->index = pacer_shared_index(q->limiter, q->hash);
+	hold->index = pacer_shared_at(q->limiter, q->units, q->hash);
 	head = pacer_entry_at(q->table, hold->index);
 	if (!head)
 		return PACER_LOCK_OTHER;
@@ -253,18 +324,19 @@ PACER_INLINE PACER_MUST_USE enum pacer_lock_result pacer_record_inherit(const st
 	__u32 word = 0;
 
 	if (!pacer_ring_at(q->table, q->limiter, hold->index, &to) ||
-	    !pacer_ring_at(q->table, q->limiter, pacer_shared_index(q->limiter, q->hash), &from))
+	    !pacer_ring_at(q->table, q->limiter, pacer_shared_at(q->limiter, q->units, q->hash),
+			   &from))
 		return PACER_LOCK_OTHER;
 	pacer_store64(&to.head->head_ns, 0);
-	pacer_store(&to.head->last_off, 0);
+	pacer_store(&to.head->last, 0);
 	if (!(pacer_acquire(&from.head->lock) & PACER_LOCK_HELD) &&
 	    pacer_record_idle(q->limiter, from.head, q->now_ns))
 		return PACER_LOCK_TAKEN;
 	result = pacer_lock_take(&from.head->lock, PACER_LOCK_ANY, &word);
 	if (result != PACER_LOCK_TAKEN)
 		return result;
-	pacer_store(&to.head->last_off, pacer_load(&from.head->last_off));
-	if (pacer_stride(q->limiter) > 1) /* else that was all */
+	pacer_store(&to.head->last, pacer_load(&from.head->last));
+	if (q->units > 1) /* else that was all */
 		pacer_ring_copy(&q->limiter->window, &to, &from);
 	pacer_store64(&to.head->head_ns, pacer_load64(&from.head->head_ns));
 	hold->word =
@@ -317,7 +389,7 @@ PACER_SUBPROG PACER_MUST_USE enum pacer_lock_result pacer_record_enter(const str
 								       struct pacer_hold *hold)
 {
 	const struct pacer_limiter *t = q->limiter;
-	__u32 index = pacer_set_index(t, q->hash), tag = pacer_tag(q->hash), word = 0;
+	__u32 index = pacer_set_at(t, q->units, q->hash), tag = pacer_tag(q->hash), word = 0;
 	struct pacer_entry *first = pacer_entry_at(q->table, index), *second;
 	enum pacer_lock_result result;
 
@@ -330,7 +402,7 @@ PACER_SUBPROG PACER_MUST_USE enum pacer_lock_result pacer_record_enter(const str
 	hold->word = word;
 	if (pacer_lock_tag(word) == tag)
 		return PACER_LOCK_TAKEN;
-	hold->index = index + pacer_stride(t);
+	hold->index = index + q->units;
 	second = pacer_entry_at(q->table, hold->index);
 	if (!second) {
 		pacer_lock_cancel(&first->lock, word);

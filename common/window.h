@@ -70,12 +70,16 @@ enum pacer_window_error {
 #define PACER_LINE_AT(table, index) ((index) < (table)->n ? &(table)->lines[index] : 0)
 #endif
 
-/* An entry: its first line, its beginning in that line, and its index in the table, in units. */
+/*
+ * An entry: its first line, its beginning in that line, and its index in the table, in units. By
+ * value here is also what compilers should know where they can.
+ */
 struct pacer_ring {
 	struct pacer_table *table;
 	struct pacer_line *line;
 	struct pacer_entry *head;
 	__u32 index;
+	__u32 narrow; /* 1: of a narrow record */
 };
 
 PACER_INLINE int pacer_window_narrow(const struct pacer_window *w)
@@ -193,16 +197,14 @@ PACER_INLINE __u8 *pacer_ring_cell(const struct pacer_ring *r, __u32 i)
 }
 
 /* The running total: cost admitted so far, modulo 2^8 or 2^32. */
-PACER_INLINE __u32 pacer_ring_running(const struct pacer_window *w, const struct pacer_ring *r)
+PACER_INLINE __u32 pacer_ring_running(const struct pacer_ring *r)
 {
-	return pacer_window_narrow(w) ? pacer_load8(pacer_ring_cells(r)->cell)
-				      : pacer_load(&r->line->running);
+	return r->narrow ? pacer_load8(pacer_ring_cells(r)->cell) : pacer_load(&r->line->running);
 }
 
-PACER_INLINE void pacer_ring_count(const struct pacer_window *w, const struct pacer_ring *r,
-				   __u32 running)
+PACER_INLINE void pacer_ring_count(const struct pacer_ring *r, __u32 running)
 {
-	if (pacer_window_narrow(w))
+	if (r->narrow)
 		pacer_store8(pacer_ring_cells(r)->cell, running);
 	else
 		pacer_store(&r->line->running, running);
@@ -215,7 +217,7 @@ PACER_INLINE void pacer_ring_copy(const struct pacer_window *w, const struct pac
 	__u32 left = w->ring, i = PACER_LINE_WORDS - PACER_STARTS_LINE, n;
 	struct pacer_line *a = to->line, *b = from->line;
 
-	if (pacer_window_narrow(w)) {
+	if (to->narrow) {
 		union pacer_unit *into = pacer_ring_cells(to), *of = pacer_ring_cells(from);
 
 		pacer_store64(&into->cell64[0], pacer_load64(&of->cell64[0]));
@@ -260,7 +262,7 @@ PACER_INLINE __u32 pacer_window_since(const struct pacer_window *w, const struct
 		return 0;
 	if (oldest >= w->ring)
 		oldest -= w->ring;
-	if (pacer_window_narrow(w))
+	if (r->narrow)
 		return (running - pacer_load8(pacer_ring_cell(r, oldest))) & 0xff;
 	return running - pacer_load(pacer_ring_word(r, oldest));
 }
@@ -278,7 +280,7 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_window_advance(const struct pacer_window
 
 	if (!passed)
 		return cursor;
-	if (pacer_window_narrow(w))
+	if (r->narrow)
 		for (i = 0; i <= PACER_NARROW_SLOTS && i < passed; i++) {
 			cursor = pacer_ring_next(w, cursor);
 			pacer_store8(pacer_ring_cell(r, cursor), running);
@@ -301,7 +303,7 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_window_advance(const struct pacer_window
 PACER_INLINE __u64 pacer_window_when(const struct pacer_window *w, const struct pacer_ring *r,
 				     __u32 cursor, __u64 head_ns, __u32 cost)
 {
-	__u32 running = pacer_ring_running(w, r), passed;
+	__u32 running = pacer_ring_running(r), passed;
 
 	if (cost > w->limit)
 		return PACER_NEVER;

@@ -11,9 +11,8 @@ static struct pacer_ask ask(struct pacer_walk *w, uint32_t i)
 {
 	const struct pacer_limiter *t = &w->state->policy->rule[0].limiter[i];
 
-	return (struct pacer_ask){&w->state->table, t, w->now_ns,
-				  pacer_limiter_hash(t, &w->pkt, w->state->secret),
-				  w->pkt.len_bytes};
+	return pacer_ask_of(&w->state->table, t, w->now_ns,
+			    pacer_limiter_hash(t, &w->pkt, w->state->secret), w->pkt.len_bytes);
 }
 
 __u32 fault_cas_oldest(struct pacer_walk *w)
@@ -147,7 +146,7 @@ static enum pacer_lock_result enter_afresh(const struct pacer_ask *q, struct pac
 	*hold =
 	    (struct pacer_hold){index, {pacer_lock_set(word, pacer_tag(q->hash), 0)}, q->hash.mark};
 	pacer_store64(&first->head_ns, 0);
-	pacer_store(&first->last_off, 0);
+	pacer_store(&first->last, 0);
 	return PACER_LOCK_TAKEN;
 }
 

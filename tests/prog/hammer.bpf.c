@@ -102,7 +102,8 @@ static __always_inline __u64 hammer_at(const struct pacer_ask *q, const struct p
 	if (head && q->limiter->kind == PACER_LIMITER_WINDOW) {
 		last_ns = pacer_load64(&head->head_ns);
 		if (q->limiter->gap_ns)
-			last_ns += (__u64)pacer_load(&head->last_off) << q->limiter->last_shift;
+			last_ns =
+			    pacer_record_last(q->limiter, last_ns, pacer_load(&head->last));
 	}
 	return pacer_later(q->now_ns, last_ns);
 }
@@ -189,7 +190,8 @@ static __always_inline void hammer_linger(__u64 before_ns)
 
 __attribute__((noinline)) int hammer_look(__u32 cpu, __u32 key, __u32 cost)
 {
-	struct pacer_ask q = {0, &hammer_plan.limiter, 0, {0, 0}, cost};
+	struct pacer_ask q =
+	    pacer_ask_of(0, &hammer_plan.limiter, 0, (struct pacer_hash){0, 0}, cost);
 	struct pacer_hold hold = {0};
 	struct hammer_event event = {.key = key, .cost = cost};
 	enum pacer_reason reason;

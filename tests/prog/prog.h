@@ -20,6 +20,7 @@
 #include "plan/compile.h"
 #include "frame.h"
 #include "outcome.h"
+#include "short.h"
 
 #define PROG_LINES	   4096u
 #define PROG_RESOLUTION_NS 4000000ull
@@ -152,6 +153,7 @@ static inline void prog_clear(struct prog *p)
 static inline void prog_policy(struct prog *p, const char *text)
 {
 	prog_compile(p, text, &p->copy[0].policy);
+	pacer_short_arm(&p->copy[0].policy, p->control->secret[0], 0); /* the first secret */
 	prog_clear(p);
 	p->control->in_force = 0;
 	p->control->allowed[0].any = 0;

@@ -438,6 +438,7 @@ static void run_policy(const char *text)
 	named = policy_parse(text, strlen(text), &error);
 	assert_non_null(named);
 	prog.copy[0].policy = policy;
+	pacer_short_arm(&prog.copy[0].policy, prog.control->secret[0], 0);
 	prog_clear(&prog);
 	memset(throttles, 0, sizeof(throttles));
 	memset(leases, 0, sizeof(leases));

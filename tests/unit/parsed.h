@@ -16,6 +16,9 @@ struct parsed {
 };
 
 #define PACER_FRAME			 const struct parsed
+#define PACER_FRAME_DATA(frame)		 ((void)(frame), (const __u8 *)"") /* no short way */
+#define PACER_FRAME_END(frame)		 ((void)(frame), (const __u8 *)"")
+#define PACER_FRAME_LEN(frame)		 ((void)(frame), 0)
 #define PACER_FRAME_PARSE(frame, to)	 (*(to) = (frame)->pkt, PACER_PARSED)
 #define PACER_FRAME_LOAD(frame, to, len) ((void)(frame), (void)(to), (void)(len))
 #define PACER_FRAME_NOW(frame, exact)	 ((void)(exact), (frame)->now_ns)

@@ -49,8 +49,7 @@ static inline struct pacer_limiter records(uint64_t limit, uint64_t window_ns, u
 	    PACER_WINDOW_OK);
 	if (wide)
 		pacer_window_widen(&t.window);
-	while (t.window.slot_ns >> t.last_shift >= UINT32_MAX)
-		t.last_shift++;
+	t.last_shift = pacer_last_shift(t.window.slot_ns);
 	t.units = t.window.units;
 	unit = 1ull << t.last_shift;
 	t.idle_ns = pacer_later(t.window.ring_ns, t.window.slot_ns + unit + gap_ns);
@@ -123,7 +122,7 @@ static inline void bench_down(struct bench *b)
 static inline struct pacer_ask question(struct bench *b, struct pacer_hash hash, uint64_t now_ns,
 					uint32_t cost)
 {
-	return (struct pacer_ask){&b->table, &b->limiter, now_ns, hash, cost};
+	return pacer_ask_of(&b->table, &b->limiter, now_ns, hash, cost);
 }
 
 /* Lock, judge and count, whatever a look would have found; only where it looked is of use. */

@@ -461,17 +461,17 @@ static void test_limiters(void **unused)
 	    {WIN ", {key: src, gap: 1ms, entries: 99}", "Rw+ Sg+"},
 	    {"{key: src, packets: 9, window: 1s, entries: 99}, " GAP, "Rgw+"},
 	    {GAP ", {key: src, packets: 9, window: 1s, entries: 99}", "Rgw+"},
-	    /* units of 2^21 ns, and of 2^16: more than a sixteenth of 1 ms; of 16d it is 2^15 */
+	    /* units of 2^29 ns, and of 2^16: more than a sixteenth of 1 ms; of 1h it is 2^15 */
 	    {"{key: src, packets: 9, window: 800d}, " GAP, "Rw+ Sg+"},
 	    {GAP ", {key: src, packets: 9, window: 800d}", "Sg+ Rw+"},
 	    {GAP ", {key: src, packets: 9, window: 800d}, " WIN, "Rgw+ Rw+"},
 	    {"{key: src, packets: 9, window: 800d}, " WIN ", " GAP, "Rw+ Rgw+"},
-	    {"{key: src, packets: 9, window: 800d}, {key: src, gap: 33554432ns}", "Rgw+"},
-	    {"{key: src, packets: 9, window: 800d}, {key: src, gap: 33554431ns}", "Rw+ Sg+"},
+	    {"{key: src, packets: 9, window: 800d}, {key: src, gap: 8589934592ns}", "Rgw+"},
+	    {"{key: src, packets: 9, window: 800d}, {key: src, gap: 8589934591ns}", "Rw+ Sg+"},
 	    {"clock: exact\n", NULL},
-	    {"{key: src, packets: 9, window: 16d}, " GAP, "Rgw+"},
-	    {"{key: src, packets: 9, window: 17d}, " GAP, "Rw+ Sg+"},
-	    {"{key: src, packets: 9, window: 42s}, {key: src, gap: 1ns}", "Rgw+"},
+	    {"{key: src, packets: 9, window: 1h}, " GAP, "Rgw+"},
+	    {"{key: src, packets: 9, window: 3h}, " GAP, "Rw+ Sg+"},
+	    {"{key: src, packets: 9, window: 160ms}, {key: src, gap: 1ns}", "Rgw+"},
 	    {"{key: all, packets: 9, window: 800d}, {key: all, gap: 1ms}", "Rw+ Sg+"},
 	    {"{key: all, gap: 1ms}, {key: all, packets: 9, window: 1s}", "Rgw+"},
 	    {"{key: all, packets: 9, window: 1s}, {key: all, gap: 1ms}", "Rgw+"},
@@ -675,7 +675,7 @@ static void test_longest_window(void **unused)
 			 0);
 	assert_true(t->window.ring_ns == 2 * (20015ull * 3600 * SECOND + RESOLUTION));
 	assert_true(t->gap_ns == 20015ull * 3600 * SECOND + RESOLUTION);
-	assert_true(t->window.slot_ns >> t->last_shift < UINT32_MAX);
+	assert_true(t->window.slot_ns >> t->last_shift < PACER_LAST_OFF_MAX);
 	assert_true(t->idle_ns >= t->window.ring_ns && t->idle_ns >= t->gap_ns);
 	assert_true(compile_limiter_memory_ns(t) == t->idle_ns);
 	assert_int_equal(load(rule_of("clock: exact", "{key: src, packets: 1, window: 2ns, "
@@ -694,8 +694,8 @@ static void test_idle_time(void **unused)
 	} cases[] = {
 	    {"{key: src, packets: 9, window: 1s, slots: 10}", 1100 * MS},
 	    {"{key: src, packets: 9, window: 1s, slots: 10}, {key: src, gap: 1ms}", 1100 * MS},
-	    {"{key: src, packets: 9, window: 1s, slots: 10}, {key: src, gap: 1s}", 1100 * MS + 1},
-	    {"{key: src, packets: 9, window: 1s, slots: 10}, {key: src, gap: 10s}", 10100 * MS + 1},
+	    {"{key: src, packets: 9, window: 1s, slots: 10}, {key: src, gap: 1s}", 1100 * MS + 8},
+	    {"{key: src, packets: 9, window: 1s, slots: 10}, {key: src, gap: 10s}", 10100 * MS + 8},
 	};
 	size_t i;
 
@@ -1037,7 +1037,7 @@ static void test_plain(void **unused)
 	    {"", "{key: all, uses: 10, cooldown: 1s}", 1},
 	    {"", WIN ", {key: dst, gap: 1s}", 0},
 	    {"", WIN ", {key: all, uses: 10, cooldown: 1s}", 0},
-	    {"", WIN "]\n  ban: 1s #", 0},
+	    {"", WIN "]\n  ban: 1s #", PACER_PLAIN_BANNING},
 	    {"", WIN "]\n  over: pass #", 0},
 	    {"mode: monitor", WIN, 0},
 	};

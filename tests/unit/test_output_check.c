@@ -108,10 +108,10 @@ static void test_json(void **unused)
 	bans = json_object_get(all, "bans");
 	assert_int_equal(number(bans, "entries"), 1000);
 	assert_int_equal(number(bans, "filter_cells"), 8 * 1024);
-	assert_int_equal(number(bans, "state_bytes"), 64 * (1000 + 1024));
+	assert_int_equal(number(bans, "state_bytes"), 64 * (1000 + 1024 + 1));
 	assert_int_equal(number(json_object_get(bans, "rules_ns"), "dns"), 30 * SECOND);
 	assert_int_equal(number(all, "state_used_bytes"),
-			 64 * (compile_limiter_lines(&now.bin.rule[0].limiter[0]) + 2024));
+			 64 * (compile_limiter_lines(&now.bin.rule[0].limiter[0]) + 2025));
 	json_decref(all);
 	assert_int_equal(load("rules: []\n"), 0);
 	all = check_json();
@@ -301,7 +301,7 @@ static void test_gap_more(void **unused)
 		const char *gap, *said;
 		uint64_t more_ns;
 	} row[] = {
-	    {"40ms", "(kept as 40ms, and for up to 2097151ns more)", (1 << 21) - 1},
+	    {"10s", "(kept as 10s, and for up to 536870911ns more)", (1 << 29) - 1},
 	    {"1ms", "(kept as 1ms)\n", 0},
 	};
 	char limits[128];

@@ -142,8 +142,9 @@ static void test_pass_52_windows_later(void **unused)
 		for (k = 0; k < (i ? 10 : 2); k++)
 			assert_int_equal(ask(&b, key(1), START + (i + 1) * 1100, 1), PACER_ADMIT);
 	assert_int_equal(found.ring.head->lock, found.word);
-	assert_int_equal(pacer_load(&found.ring.head->last_off), seen.last_off);
-	assert_true(wide || pacer_ring_running(&b.limiter.window, &found.ring) == seen.running);
+	assert_int_equal(pacer_load(&found.ring.head->last) >> PACER_LAST_OFF,
+			 seen.last >> PACER_LAST_OFF);
+	assert_true(wide || pacer_ring_running(&found.ring) == seen.running);
 	assert_int_equal(pacer_entry_commit_seen(&q, &found, &seen), PACER_UNDECIDED);
 	bench_down(&b);
 }
@@ -162,7 +163,7 @@ static void come_between(void)
 /* The same, as they come between any two of the reads: then the latest of them still has a gap. */
 static void test_read_across_512_changes(void **unused)
 {
-	struct pacer_limiter t = records(2000, SECOND, 10, 10, 1, 64);
+	struct pacer_limiter t = records(2000, SECOND / 10, 10, 10, 1, 64);
 	uint32_t at, came = 0;
 
 	(void)unused;
@@ -225,6 +226,44 @@ static void test_denied_by_nothing_torn(void **unused)
 		bench_down(&b);
 	}
 	assert_true(came > 3);
+}
+
+/* The window was full, and is open; a packet is admitted. */
+static void admit_one(void)
+{
+	assert_int_equal(ask(interrupted, key(1), START + 1100, 1), PACER_ADMIT);
+}
+
+/* Nor does a refusal that is one expression, and looks at nothing twice. */
+static void test_closed_by_nothing_torn(void **unused)
+{
+	uint32_t at, came = 0;
+
+	(void)unused;
+	for (at = 1; came == at - 1; at++) {
+		struct pacer_closed closed = {0, 0};
+		struct pacer_short s;
+		struct bench b;
+
+		one_set(&b, 0);
+		assert_int_equal(ask(&b, key(1), START, 10), PACER_ADMIT);
+		s = (struct pacer_short){.slot_ns = b.limiter.window.slot_ns};
+		interrupted = &b;
+		interrupt = admit_one;
+		interrupt_at = at;
+		pacer_record_closed(&s, 0, record(&b, 0),
+				    pacer_closed_of(&b.limiter) | pacer_tag(key(1)) << 16,
+				    START + 1100, &closed);
+		came += !interrupt_at;
+		interrupt_at = 0;
+		assert_false(closed.window >> 63);
+		pacer_record_closed(&s, 0, record(&b, 0),
+				    pacer_closed_of(&b.limiter) | pacer_tag(key(1)) << 16,
+				    START + 1099, &closed);
+		assert_int_equal(closed.window >> 63, came != at);
+		bench_down(&b);
+	}
+	assert_int_equal(came, 2);
 }
 
 static uint32_t come_back_n;
@@ -1067,6 +1106,7 @@ int main(void)
 	    EITHER(test_pass_52_windows_later),
 	    EITHER(test_taken_across_512_changes),
 	    EITHER(test_denied_by_nothing_torn),
+	    EITHER(test_closed_by_nothing_torn),
 	    EITHER(test_read_across_512_changes),
 	    EITHER(test_idle_reused),
 	    EITHER(test_overflow_shares),

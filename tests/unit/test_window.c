@@ -20,17 +20,19 @@ static void ring_empty(struct ring *r, uint32_t running)
 {
 	memset(r, 0, sizeof(*r));
 	r->table = (struct pacer_table){r->line, ARRAY(r->line)};
-	r->at = (struct pacer_ring){&r->table, r->line, &r->line->unit[0].entry, 0};
+	r->at = (struct pacer_ring){&r->table, r->line, &r->line->unit[0].entry, 0, 0};
 	r->line[0].running = running; /* of which a narrow record has the lowest byte */
 }
 
-static uint32_t look(const struct pacer_window *w, const struct ring *r, uint64_t now_ns)
+static uint32_t look(const struct pacer_window *w, struct ring *r, uint64_t now_ns)
 {
+	r->at.narrow = pacer_window_narrow(w);
 	return pacer_window_total(w, &r->at, r->cursor, now_ns);
 }
 
 static uint32_t add(const struct pacer_window *w, struct ring *r, uint64_t now_ns, uint32_t cost)
 {
+	r->at.narrow = pacer_window_narrow(w);
 	r->cursor = pacer_window_add(w, &r->at, r->cursor, now_ns, cost);
 	return look(w, r, now_ns);
 }

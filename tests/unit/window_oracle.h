@@ -17,7 +17,7 @@ PACER_INLINE __u32 pacer_window_total(const struct pacer_window *w, const struct
 {
 	__u64 head_ns = pacer_load64(&r->head->head_ns);
 
-	return pacer_window_since(w, r, pacer_ring_running(w, r), cursor,
+	return pacer_window_since(w, r, pacer_ring_running(r), cursor,
 				  pacer_window_passed(w, head_ns, now_ns));
 }
 
@@ -30,11 +30,11 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_window_add(const struct pacer_window *w,
 						   __u64 now_ns, __u32 cost)
 {
 	__u64 head_ns = pacer_load64(&r->head->head_ns);
-	__u32 running = pacer_ring_running(w, r);
+	__u32 running = pacer_ring_running(r);
 
 	cursor = pacer_window_advance(w, r, cursor, head_ns, running,
 				      pacer_window_passed(w, head_ns, now_ns), now_ns);
-	pacer_ring_count(w, r, running + cost);
+	pacer_ring_count(r, running + cost);
 	return cursor;
 }
 

@@ -3,6 +3,7 @@
 
 #include "lock.h"
 #include "plan/compile.h"
+#include "short.h"
 
 bool ban_notes_read(const struct pacer_line *line, uint64_t now_ns, struct pacer_line *copy)
 {
@@ -91,13 +92,14 @@ void ban_notes_write(const struct pacer_line *lines, struct pacer_policy *p, uin
 	any |= put_lengths(p->bans.len6, noted.len6, 128);
 	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
 		__atomic_store_n(&p->rule[r].outside, noted.rule[r], __ATOMIC_RELEASE);
-		if (noted.rule[r])
-			__atomic_store_n(&p->rule[r].plain, 0, __ATOMIC_RELEASE);
+		if (noted.rule[r] && p->rule[r].plain)
+			__atomic_store_n(&p->rule[r].plain, PACER_PLAIN_BANNING, __ATOMIC_RELEASE);
 	}
 	if (any)
 		__atomic_or_fetch(&p->flags, PACER_SOURCES_BANNED, __ATOMIC_RELEASE);
 	else
 		__atomic_and_fetch(&p->flags, ~PACER_SOURCES_BANNED, __ATOMIC_RELEASE);
+	__atomic_store_n(&p->brief.bans, pacer_short_bans_of(p), __ATOMIC_RELEASE);
 }
 
 void ban_notes_lengths(const struct pacer_line *lines, const struct pacer_policy *p,

@@ -12,6 +12,7 @@
 #include "live/host.h"
 #include "live/samples.h"
 #include "live/targets.h"
+#include "short.h"
 
 /* Makes a trie with the policy's prefixes of one family. */
 static int fill_trie(struct bpf_map *map, const struct policy *policy, int family, uint32_t *count,
@@ -137,6 +138,7 @@ static int prepare(struct pacer_bpf *skel, const struct object_begin *begin,
 	control->in_force = 0;
 	control->resolution_ns = begin->resolution_ns;
 	copy->policy = *begin->bin;
+	pacer_short_arm(&copy->policy, control->secret[begin->bin->secret], control->raw_ip);
 	memset(copy->text, 0, sizeof(copy->text));
 	memcpy(copy->text, begin->text, strlen(begin->text));
 	if (make_samplers(skel, &begin->bin->sampling, error) || make_targets(skel, begin, error))

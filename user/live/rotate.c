@@ -41,13 +41,11 @@ static void lift_again(const struct pacer_ban_ask *q, __u64 until_ns)
 /* Returns 1 if the ban is where the secret places it, 0 if there is no room yet. */
 static bool move(const struct pacer_ban_ask *q, __u32 index, __u64 until_ns, size_t *moved)
 {
-	struct pacer_line *filter = pacer_ban_filter(q->table, q->bans, q->hash);
 	struct pacer_line *from = PACER_LINE_AT(q->table, index);
 	struct pacer_ban_places at = pacer_ban_places(q->bans, q->hash);
 
 	if (index - at.set[0] < PACER_BAN_WAYS || index - at.set[1] < PACER_BAN_WAYS)
-		return filter &&
-		       pacer_ttl_raise(filter->word64, 7, pacer_ban_cells(q->hash), until_ns);
+		return pacer_ban_raise(q, until_ns);
 	if (pacer_ban_add(q, until_ns) != PACER_BANNED)
 		return false;
 	if (!pacer_ban_lift(from, &q->key, q->now_ns))

@@ -2,6 +2,7 @@
 #include "live/successor.h"
 
 #include <bpf/bpf.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,8 @@
 #include "live/host.h"
 #include "live/secret.h"
 #include "plan/compile.h"
+#include "record.h"
+#include "short.h"
 
 static bool counter_in(const struct pacer_policy *p, uint32_t id)
 {
@@ -30,7 +33,7 @@ static bool same_bans(const struct pacer_bans *a, const struct pacer_bans *b)
 static void clear_bans(struct attached *a, const struct pacer_bans *bans)
 {
 	memset(&a->lines[bans->base], 0, (size_t)bans->sets * PACER_BAN_WAYS * sizeof(*a->lines));
-	memset(&a->lines[bans->filter], 0, (bans->filter_mask + 1ull) * sizeof(*a->lines));
+	memset(&a->lines[bans->filter], 0, (bans->filter_mask + 2ull) * sizeof(*a->lines));
 }
 
 static int clear_counters(struct attached *a, const struct pacer_policy *old,
@@ -92,6 +95,59 @@ static int clear_new(struct attached *a, const struct pacer_policy *old,
 	if (!result && new->bans.sets && !same_bans(&old->bans, &new->bans))
 		clear_bans(a, &new->bans);
 	return result;
+}
+
+/* The limiter that had this one's lines before. NULL: none. */
+static const struct pacer_limiter *limiter_before(const struct pacer_policy *old,
+						  const struct pacer_limiter *t)
+{
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		for (size_t k = 0; k < old->rule[r].n_limiters; k++)
+			if (old->rule[r].limiter[k].kind == t->kind &&
+			    old->rule[r].limiter[k].base == t->base)
+				return &old->rule[r].limiter[k];
+	return NULL;
+}
+
+/* A packet holds an entry for less than a microsecond, unless its CPU is interrupted. */
+#define HELD_LOOKS 100000
+
+static int forget_generation(struct attached *a, const struct pacer_limiter *t,
+			     struct policy_error *error)
+{
+	uint32_t n = 2 * t->sets + t->shared, looks = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t at = t->base * PACER_LINE_UNITS + i * t->units;
+		union pacer_unit *unit =
+		    &a->lines[at / PACER_LINE_UNITS].unit[at % PACER_LINE_UNITS];
+
+		while (!pacer_record_forget(&unit->entry, t->generation)) {
+			if (++looks == HELD_LOOKS)
+				return policy_fail(error, 0,
+						   "%s: an entry stays held: is the machine "
+						   "overloaded? Try again",
+						   a->ifname);
+			sched_yield();
+		}
+	}
+	return 0;
+}
+
+/* Entries may still have the generation from three values ago: it must not speak for this one. */
+static int forget_generations(struct attached *a, const struct pacer_policy *old,
+			      const struct pacer_policy *new, struct policy_error *error)
+{
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		for (size_t k = 0; k < new->rule[r].n_limiters; k++) {
+			const struct pacer_limiter *t = &new->rule[r].limiter[k];
+			const struct pacer_limiter *before = limiter_before(old, t);
+
+			if (t->kind == PACER_LIMITER_WINDOW && before &&
+			    before->generation != t->generation && forget_generation(a, t, error))
+				return -1;
+		}
+	return 0;
 }
 
 static int put_targets(struct attached *a, uint32_t copy, const struct plan *plan,
@@ -176,9 +232,11 @@ int successor_write(struct attached *a, const char *text, struct successor *s,
 	if (grace(a->ifname, error) ||
 	    (s->plan->rotated && secret_draw(a, s->bin->secret, error)) ||
 	    clear_new(a, &a->copy[now].policy, s->bin, s->plan, error) ||
+	    forget_generations(a, &a->copy[now].policy, s->bin, error) ||
 	    put_targets(a, next, s->plan, error) || allow_maps_write(a, next, &s->list, error) ||
 	    make_samples(a, &s->bin->sampling, &s->made, error))
 		return -1;
+	pacer_short_arm(s->bin, a->control->secret[s->bin->secret], a->control->raw_ip);
 	a->copy[next].policy = *s->bin;
 	memset(a->copy[next].text, 0, PACER_DOC_MAX);
 	memcpy(a->copy[next].text, text, strlen(text));

@@ -138,7 +138,11 @@ int trial_begin(const struct attached *a, struct pacer_policy *old, const struct
 	compile_keep_targets(old, new, until_ns);
 	for (size_t r = 0; r < PACER_RULES_MAX; r++)
 		if (n_limiters[r]) {
-			old->rule[r].plain &= n_limiters[r] == 1;
+			if (n_limiters[r] != 1) {
+				old->rule[r].plain = PACER_PLAIN_NOT;
+				__atomic_store_n(&old->brief.kind, PACER_SHORT_NONE,
+						 __ATOMIC_RELEASE);
+			}
 			__atomic_store_n(&old->rule[r].n_limiters, n_limiters[r], __ATOMIC_RELEASE);
 		}
 	return 0;

@@ -164,10 +164,11 @@ static void emit_rule(const struct policy_rule *rule, uint64_t resolution_ns,
 	out->ban_ns = rule->ban_ns ? rule->ban_ns + resolution_ns : 0;
 }
 
-static bool is_fast(const struct pacer_policy *bin, const struct pacer_rule *rule)
+static enum pacer_plain plain_of(const struct pacer_policy *bin, const struct pacer_rule *rule)
 {
-	return rule->n_limiters == 1 && rule->over == PACER_OVER_DROP && !rule->ban_ns &&
-	       !(bin->flags & PACER_MONITOR);
+	if (rule->n_limiters != 1 || rule->over != PACER_OVER_DROP || bin->flags & PACER_MONITOR)
+		return PACER_PLAIN_NOT;
+	return rule->ban_ns ? PACER_PLAIN_BANNING : PACER_PLAIN;
 }
 
 /* Are its lines those of a limit before it? */
@@ -212,7 +213,7 @@ static void emit(const struct policy *policy, struct draft_rule *drafts, struct 
 					plan->lines_used +=
 					    compile_limiter_lines(&d->at[k].limiter);
 			}
-		rule->plain = is_fast(bin, rule);
+		rule->plain = plain_of(bin, rule);
 	}
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* A window, in records; a gap of its key may be with it. */
 #include "plan/kinds.h"
-#include "table.h"
+#include "record.h"
 #include "window.h"
 
 static int profile(const struct policy_limit *limit, const struct terms *terms, const char *path,
@@ -12,9 +12,7 @@ static int profile(const struct policy_limit *limit, const struct terms *terms, 
 				 limit->slots, terms->resolution_ns);
 
 	t->units = t->window.units;
-	/* The offset of the last admission is in units of 2^last_shift ns. */
-	while (t->window.slot_ns >> t->last_shift >= UINT32_MAX)
-		t->last_shift++;
+	t->last_shift = pacer_last_shift(t->window.slot_ns);
 	switch (bad) {
 	case PACER_WINDOW_OK:
 		return 0;
@@ -92,6 +90,7 @@ static bool same_shape(struct pacer_limiter *t, const struct pacer_limiter *old,
 		pacer_window_widen(w);
 		t->units = w->units;
 	}
+	t->generation = (old->generation + (w->limit != v->limit)) % PACER_GENERATIONS;
 	return true;
 }
 

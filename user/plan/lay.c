@@ -68,7 +68,7 @@ static int place(struct regions *r, struct draft *d, uint64_t lines, const char 
 
 uint64_t compile_ban_lines(const struct pacer_bans *bans)
 {
-	return bans->sets ? (uint64_t)bans->sets * PACER_BAN_WAYS + bans->filter_mask + 1 : 0;
+	return bans->sets ? (uint64_t)bans->sets * PACER_BAN_WAYS + bans->filter_mask + 2 : 0;
 }
 
 /* The filter has a line, which is eight cells, an entry at least. */

@@ -111,14 +111,14 @@ static void fill_window(const struct pacer_ask *q, const struct pacer_found *f, 
 	uint32_t passed;
 
 	if (head_ns && t->gap_ns) {
-		last_ns += (uint64_t)pacer_load(&f->ring.head->last_off) << t->last_shift;
+		last_ns = pacer_record_last(t, last_ns, pacer_load(&f->ring.head->last));
 		l->last_ns = last_ns;
 	}
 	if (!pacer_ring_whole(t, &f->ring))
 		return;
 	passed = pacer_window_passed(w, head_ns, pacer_later(q->now_ns, last_ns));
 	l->cost = w->cost;
-	l->used = (uint64_t)pacer_window_since(w, &f->ring, pacer_ring_running(w, &f->ring),
+	l->used = (uint64_t)pacer_window_since(w, &f->ring, pacer_ring_running(&f->ring),
 					       pacer_lock_cursor(f->word), passed)
 		  << w->cost_shift;
 	l->max = (uint64_t)w->limit << w->cost_shift;

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The short way beside the way for all: packets of few sources in small tables, at times that also
+ * run backwards, under limits of every kind that has a short way, with bans and while the limit is
+ * changed. Both have the same outcome, count the same, and leave the same table, packet by packet.
+ */
+#include "oracle.h"
+
+#include "path.h"
+
+#define START	1000000000ull
+#define LINES	128u
+#define COUNTER 5u
+#define BANS	64u /* the first of their lines */
+#define RUNS	60
+#define PACKETS 4000
+
+/* Ethernet, IPv4, UDP. */
+static uint8_t udp4[60] = {
+    2,	0,  0, 0, 0,   1, 2, 0, 0,   0,	 0,   2, 0x08, 0x00, 0x45, 0,  0, 46, 0, 0, 0,	  0,
+    64, 17, 0, 0, 192, 0, 2, 1, 198, 51, 100, 2, 0x12, 0x34, 0,	   53, 0, 26, 0, 0, 0xab,
+};
+
+/* One of the two: what it is judged by, and what it has. */
+struct side {
+	struct pacer_policy policy;
+	struct pacer_line lines[LINES];
+	struct pacer_counters counters[PACER_COUNTERS_MAX];
+	struct pacer_state state;
+};
+
+static struct side armed, plain;
+static __u64 secret[PACER_SECRETS];
+static uint32_t seen[PACER_REASON_COUNT], passed; /* by the short way */
+
+static void put_policy(const struct pacer_limiter *t, uint64_t ban_ns)
+{
+	struct pacer_policy *p = &plain.policy;
+
+	memset(p, 0, sizeof(*p));
+	p->rules = 1;
+	p->bans =
+	    (struct pacer_bans){.base = BANS, .sets = 4, .filter = BANS + 16, .filter_mask = 7};
+	p->rule[0] = (struct pacer_rule){.counter = COUNTER,
+					 .n_limiters = 1,
+					 .plain = ban_ns ? PACER_PLAIN_BANNING : PACER_PLAIN,
+					 .id = 77,
+					 .ban_ns = ban_ns};
+	p->rule[0].limiter[0] = *t;
+	armed.policy = *p;
+	pacer_short_arm(&armed.policy, secret, 0);
+}
+
+static void begin(struct side *s)
+{
+	memset(s->lines, 0, sizeof(s->lines));
+	memset(s->counters, 0, sizeof(s->counters));
+	s->state = (struct pacer_state){.table = {s->lines, LINES},
+					.policy = &s->policy,
+					.secret = secret,
+					.counters = s->counters};
+}
+
+static uint32_t go(struct side *s, uint32_t len_bytes, uint64_t now_ns)
+{
+	struct pacer_frame frame = {udp4, udp4 + sizeof(udp4), len_bytes, now_ns};
+	struct pacer_walk walk = {.state = &s->state};
+	uint32_t outcome;
+
+	(void)pacer_path(&frame, &walk, &outcome);
+	return outcome;
+}
+
+/* Would the short way alone decide? It is asked first: then nothing may have changed. */
+static void note_short(uint32_t len_bytes, uint64_t now_ns)
+{
+	static struct side copy;
+	struct pacer_frame frame = {udp4, udp4 + sizeof(udp4), len_bytes, now_ns};
+	struct pacer_walk walk = {.state = &copy.state};
+	uint32_t outcome;
+
+	copy = armed;
+	copy.state.table.lines = copy.lines;
+	copy.state.policy = &copy.policy;
+	copy.state.counters = copy.counters;
+	outcome = pacer_path_short(&frame, &walk, &copy.policy);
+	if (outcome != PACER_UNDECIDED) {
+		seen[pacer_outcome_reason(outcome)]++;
+		return;
+	}
+	passed++;
+	assert_memory_equal(copy.lines, armed.lines, sizeof(copy.lines));
+	assert_memory_equal(copy.counters, armed.counters, sizeof(copy.counters));
+}
+
+static void send(uint32_t source, uint32_t len_bytes, uint64_t now_ns)
+{
+	udp4[29] = source;
+	note_short(len_bytes, now_ns);
+	assert_int_equal(go(&armed, len_bytes, now_ns), go(&plain, len_bytes, now_ns));
+	assert_memory_equal(armed.lines, plain.lines, sizeof(armed.lines));
+	assert_memory_equal(armed.counters, plain.counters, sizeof(armed.counters));
+}
+
+/* --- limits ---------------------------------------------------------------------------------- */
+
+static struct pacer_limiter source_limiter(uint8_t kind, uint32_t units)
+{
+	return (struct pacer_limiter){.kind = kind,
+				      .sets = 3,
+				      .shared = 2,
+				      .units = units,
+				      .src_only = 1,
+				      .key_id = PACER_KEY_ID(0, 32, 64, 0, 0),
+				      .mask4 = {~0u}};
+}
+
+static struct pacer_limiter window(bool wide, uint32_t limit, uint64_t gap_ns)
+{
+	struct pacer_limiter t = source_limiter(PACER_LIMITER_WINDOW, 0);
+
+	assert_int_equal(
+	    pacer_window_profile(&t.window, PACER_COST_PACKETS, limit, 1000000, 1 + draw() % 10, 0),
+	    PACER_WINDOW_OK);
+	if (wide)
+		pacer_window_widen(&t.window);
+	t.units = t.window.units;
+	t.gap_ns = gap_ns;
+	t.last_shift = draw() % 3;
+	t.idle_ns = t.window.ring_ns + gap_ns + t.window.slot_ns;
+	return t;
+}
+
+static struct pacer_limiter rate(enum pacer_cost cost)
+{
+	struct pacer_limiter t = source_limiter(PACER_LIMITER_RATE, 1);
+
+	assert_int_equal(cost == PACER_COST_PACKETS
+			     ? pacer_rate_profile(&t.rate, cost, 7, 1000000, 3, 0)
+			     : pacer_rate_profile(&t.rate, cost, 900, 1000000, 400, 0),
+			 PACER_RATE_OK);
+	t.rate.begin_ns = 1;
+	t.idle_ns = t.rate.burst_ns + 1;
+	return t;
+}
+
+/* --- runs ------------------------------------------------------------------------------------ */
+
+static uint64_t later(uint64_t now_ns)
+{
+	if (!(draw() % 50))
+		return now_ns - draw() % 300000; /* a CPU whose clock is behind */
+	return now_ns + (draw() % 30 ? draw() % 20000 : draw() % 3000000);
+}
+
+static void run(const struct pacer_limiter *t, uint64_t ban_ns)
+{
+	uint64_t now_ns = START;
+	uint32_t i;
+
+	put_policy(t, ban_ns);
+	begin(&armed);
+	begin(&plain);
+	for (i = 0; i < PACKETS / RUNS; i++) {
+		uint32_t sources = 1 + draw() % 12;
+
+		now_ns = later(now_ns);
+		send(1 + draw() % sources, 60 + draw() % 3 * 20, now_ns);
+	}
+}
+
+static void expect_seen(enum pacer_reason reason)
+{
+	if (!seen[reason])
+		fail_msg("the short way never said %s", pacer_reason_name(reason));
+}
+
+static void begin_counting(void)
+{
+	oracle_seed(19);
+	for (uint32_t i = 0; i < PACER_SECRETS; i++)
+		secret[i] = (__u64)draw() << 32 | draw();
+	memset(seen, 0, sizeof(seen));
+	passed = 0;
+}
+
+static void test_windows(void **unused)
+{
+	(void)unused;
+	begin_counting();
+	for (int i = 0; i < 4 * RUNS; i++) {
+		struct pacer_limiter t =
+		    window(i & 1, 1 + draw() % 6, i & 2 ? 1000 + draw() % 90000 : 0);
+
+		run(&t, 0);
+	}
+	expect_seen(PACER_ADMIT);
+	expect_seen(PACER_DENY_WINDOW);
+	expect_seen(PACER_DENY_GAP);
+	assert_true(passed > 0);
+}
+
+static void test_rates(void **unused)
+{
+	(void)unused;
+	begin_counting();
+	for (int i = 0; i < 2 * RUNS; i++) {
+		struct pacer_limiter t = rate(i & 1 ? PACER_COST_BYTES : PACER_COST_PACKETS);
+
+		run(&t, 0);
+	}
+	expect_seen(PACER_ADMIT);
+	expect_seen(PACER_DENY_RATE);
+}
+
+/* Rules that ban: a refusal is left to the other way, and who is banned is known here. */
+static void test_bans(void **unused)
+{
+	(void)unused;
+	begin_counting();
+	for (int i = 0; i < 3 * RUNS; i++) {
+		struct pacer_limiter t =
+		    i % 3 ? window(i % 3 - 1, 1 + draw() % 6, 0) : rate(PACER_COST_PACKETS);
+
+		run(&t, 1 + draw() % 400000);
+	}
+	expect_seen(PACER_ADMIT);
+	expect_seen(PACER_DENY_BAN);
+	assert_int_equal(seen[PACER_DENY_WINDOW] + seen[PACER_DENY_RATE], 0);
+}
+
+/* --- a limit that is changed ----------------------------------------------------------------- */
+
+static void forget(struct side *s, const struct pacer_limiter *t)
+{
+	for (uint32_t i = 0; i < 2 * t->sets + t->shared; i++) {
+		uint32_t at = t->base * PACER_LINE_UNITS + i * t->units;
+
+		assert_true(pacer_record_forget(
+		    &s->lines[at / PACER_LINE_UNITS].unit[at % PACER_LINE_UNITS].entry,
+		    t->generation));
+	}
+}
+
+/* The value counts at once, looser or tighter, whatever entries say of the values before. */
+static void test_changed(void **unused)
+{
+	(void)unused;
+	begin_counting();
+	for (int i = 0; i < 2 * RUNS; i++) {
+		struct pacer_limiter t = window(i & 1, 1 + draw() % 6, 0);
+		uint64_t now_ns = START;
+
+		put_policy(&t, 0);
+		begin(&armed);
+		begin(&plain);
+		for (uint32_t k = 0; k < PACKETS / RUNS; k++) {
+			if (!(draw() % 12)) {
+				t.window.limit = 1 + draw() % 6;
+				t.generation = (t.generation + 1) % PACER_GENERATIONS;
+				forget(&armed, &t);
+				forget(&plain, &t);
+				put_policy(&t, 0);
+			}
+			now_ns = later(now_ns);
+			send(1 + draw() % 8, 60, now_ns);
+		}
+	}
+	expect_seen(PACER_DENY_WINDOW);
+}
+
+/* An entry that a CPU holds is not changed; one of another generation needs no change. */
+static void test_forget_held(void **unused)
+{
+	struct pacer_entry entry = {.lock = 5u << 16, .last = 7u << PACER_LAST_OFF | 2};
+
+	(void)unused;
+	assert_true(pacer_record_forget(&entry, 0));
+	assert_int_equal(entry.last & PACER_LAST_GENERATION, 2);
+	entry.lock |= PACER_LOCK_HELD;
+	assert_true(pacer_record_forget(&entry, 0));
+	assert_false(pacer_record_forget(&entry, 1));
+	assert_int_equal(entry.last & PACER_LAST_GENERATION, 2);
+	entry.lock &= ~PACER_LOCK_HELD;
+	assert_true(pacer_record_forget(&entry, 1));
+	assert_int_equal(entry.last, 7u << PACER_LAST_OFF);
+	assert_int_equal(entry.lock, 5u << 16);
+}
+
+/* --- who has no short way ----------------------------------------------------------------------
+ */
+
+static enum pacer_short_kind kind_with(void (*change)(struct pacer_policy *p))
+{
+	struct pacer_limiter t = window(false, 3, 0);
+
+	put_policy(&t, 0);
+	change(&armed.policy);
+	pacer_short_arm(&armed.policy, secret, 0);
+	return armed.policy.brief.kind;
+}
+
+static void nothing(struct pacer_policy *p)
+{
+	(void)p;
+}
+
+static void match(struct pacer_policy *p)
+{
+	p->dims = 1;
+}
+
+static void sample(struct pacer_policy *p)
+{
+	p->sampling.reasons = 1;
+}
+
+static void second_limit(struct pacer_policy *p)
+{
+	p->rule[0].n_limiters = 2;
+}
+
+static void not_plain(struct pacer_policy *p)
+{
+	p->rule[0].plain = PACER_PLAIN_NOT;
+}
+
+static void flow(struct pacer_policy *p)
+{
+	p->rule[0].limiter[0].src_only = 0;
+}
+
+static void draining(struct pacer_policy *p)
+{
+	p->rule[0].limiter[0].until_ns = START;
+}
+
+static void other_secret(struct pacer_policy *p)
+{
+	p->rule[0].limiter[0].secret = 1;
+}
+
+static void no_rule(struct pacer_policy *p)
+{
+	p->rules = 0;
+}
+
+static void test_kinds(void **unused)
+{
+	void (*const none[])(struct pacer_policy *) = {match, sample,	second_limit, not_plain,
+						       flow,  draining, other_secret, no_rule};
+	struct pacer_limiter t = window(true, 3, 0);
+
+	(void)unused;
+	begin_counting();
+	assert_int_equal(kind_with(nothing), PACER_SHORT_NARROW);
+	for (size_t i = 0; i < ARRAY(none); i++)
+		assert_int_equal(kind_with(none[i]), PACER_SHORT_NONE);
+	put_policy(&t, 0);
+	assert_int_equal(armed.policy.brief.kind, PACER_SHORT_WIDE);
+	pacer_short_arm(&armed.policy, secret, 1); /* frames without Ethernet */
+	assert_int_equal(armed.policy.brief.kind, PACER_SHORT_NONE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_windows), cmocka_unit_test(test_rates),
+	    cmocka_unit_test(test_bans),    cmocka_unit_test(test_changed),
+	    cmocka_unit_test(test_kinds),   cmocka_unit_test(test_forget_held),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
