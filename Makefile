@@ -131,14 +131,15 @@ model: $(BUILD)/test_model ## build the test of every interleaving, build/test_m
 $(BUILD)/test_model: $(MODEL)
 	$(CC) $(CFLAGS) $^ -o $@ -lcmocka
 
-PROG    := $(patsubst tests/prog/%.c,$(BUILD)/prog/%,$(wildcard tests/prog/test_*.c) tests/prog/guard.c)
+PROG    := $(patsubst tests/prog/%.c,$(BUILD)/prog/%,$(wildcard tests/prog/test_*.c) tests/prog/guard.c tests/prog/steps.c)
 HAMMER  := $(BUILD)/prog/hammer.bpf.o $(BUILD)/prog/hammer_fault.bpf.o
 
 prog: $(PROG) $(HAMMER) $(BUILD)/prog/pacer_fake.bpf.o ## build the tests that load the object; root runs them
 
+$(BUILD)/prog/steps: PROGLIBS := -lunicorn
 $(PROG): $(BUILD)/prog/%: tests/prog/%.c $(ARCHIVE) $(BUILD)/pacer.skel.h
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(USER) $(DEPEND) -Itests/unit -Itests/prog $< $(ARCHIVE) -o $@ $(LIBS) -lcmocka -lpthread
+	$(CC) $(CFLAGS) $(USER) $(DEPEND) -Itests/unit -Itests/prog $< $(ARCHIVE) -o $@ $(LIBS) -lcmocka -lpthread $(PROGLIBS)
 
 $(BUILD)/prog/pacer_fake.bpf.o: $(BUILD)/pacer_fake.bpf.o
 	@mkdir -p $(@D)

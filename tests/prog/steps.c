@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * How many machine instructions a packet takes, counted and not timed: the code that the kernel's
+ * JIT has made of the object is run step by step in an emulated processor, with the object's own
+ * maps as they are after some packets. Prints a line for each case: its name and the number, kernel
+ * helpers left out. With -v, where they go.
+ */
+#include <bpf/btf.h>
+#include <ctype.h>
+#include <unicorn/unicorn.h>
+
+#include "path.h"
+#include "prog.h"
+
+#include "pacer.skel.h"
+
+#define PAGE	    4096ull
+#define LINES	    (16 * PROG_LINES) /* room for bans */
+#define FUNCS_MAX   256
+#define STACK_AT    0x7f0000000000ull
+#define STACK_BYTES (64 * PAGE)
+#define DATA_AT	    0x7e0000000000ull /* the frame and what the kernel says of it */
+#define CPU_AT	    0x7d0000000000ull /* stands for all memory of this CPU */
+#define CPU_BYTES   (64 * PAGE)
+#define RETURN_AT   0x7c0000000000ull /* to where the program returns */
+
+#define RETURN 0xc3 /* the instruction */
+
+struct function {
+	uint64_t at, len;
+	uint32_t steps;
+	char name[64];
+};
+
+static struct emulation {
+	struct prog prog;
+	struct bpf_object *obj;
+	uc_engine *cpu;
+	uint8_t *code;
+	struct bpf_insn *insn;
+	struct bpf_prog_info info;
+	struct function function[FUNCS_MAX];
+	uint32_t frame_bytes;
+	uint32_t steps, helpers;
+} emu;
+
+static void must(uc_err error, const char *what)
+{
+	if (error != UC_ERR_OK)
+		fail_msg("%s: %s", what, uc_strerror(error));
+}
+
+/* --- what the kernel has made of it ----------------------------------------------------------- */
+
+static void read_sizes(struct bpf_prog_info *info)
+{
+	__u32 len = sizeof(*info);
+
+	memset(info, 0, sizeof(*info));
+	assert_int_equal(bpf_obj_get_info_by_fd(emu.prog.fd, info, &len), 0);
+	assert_in_range(info->nr_jited_func_lens, 1, FUNCS_MAX);
+	assert_true(info->jited_prog_len > 0);
+}
+
+/* The functions' names are the BTF's. */
+static void name_functions(const struct bpf_func_info *func, uint32_t n)
+{
+	struct btf *btf = btf__load_from_kernel_by_id(emu.info.btf_id);
+
+	assert_non_null(btf);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct btf_type *type = btf__type_by_id(btf, func[i].type_id);
+
+		snprintf(emu.function[i].name, sizeof(emu.function[i].name), "%s",
+			 btf__name_by_offset(btf, type->name_off));
+	}
+	btf__free(btf);
+}
+
+static void read_code(void)
+{
+	static struct bpf_func_info func[FUNCS_MAX];
+	static uint64_t at[FUNCS_MAX];
+	static uint32_t bytes[FUNCS_MAX];
+	struct bpf_prog_info sizes, *info = &emu.info;
+	__u32 len = sizeof(*info);
+
+	read_sizes(&sizes);
+	emu.code = calloc(1, sizes.jited_prog_len);
+	emu.insn = calloc(1, sizes.xlated_prog_len);
+	assert_true(emu.code && emu.insn);
+	*info = (struct bpf_prog_info){
+	    .jited_prog_insns = (unsigned long)emu.code,
+	    .jited_prog_len = sizes.jited_prog_len,
+	    .xlated_prog_insns = (unsigned long)emu.insn,
+	    .xlated_prog_len = sizes.xlated_prog_len,
+	    .jited_ksyms = (unsigned long)at,
+	    .nr_jited_ksyms = sizes.nr_jited_ksyms,
+	    .jited_func_lens = (unsigned long)bytes,
+	    .nr_jited_func_lens = sizes.nr_jited_func_lens,
+	    .func_info = (unsigned long)func,
+	    .nr_func_info = sizes.nr_func_info,
+	    .func_info_rec_size = sizeof(func[0]),
+	};
+	assert_int_equal(bpf_obj_get_info_by_fd(emu.prog.fd, info, &len), 0);
+	if (!at[0])
+		fail_msg("the kernel hides its addresses: see bpf_jit_harden");
+	for (uint32_t i = 0; i < info->nr_jited_func_lens; i++)
+		emu.function[i] = (struct function){at[i], bytes[i], 0, ""};
+	if (info->nr_func_info == info->nr_jited_func_lens)
+		name_functions(func, info->nr_func_info);
+}
+
+/* --- memory of the emulated processor -----------------------------------------------------------
+ */
+
+static bool is_there(uint64_t address)
+{
+	uint8_t byte;
+
+	return uc_mem_read(emu.cpu, address, &byte, 1) == UC_ERR_OK;
+}
+
+static void make_memory(uint64_t address, uint64_t bytes, uint32_t prot)
+{
+	uint64_t page = address & ~(PAGE - 1), end = (address + bytes + PAGE - 1) & ~(PAGE - 1);
+
+	for (; page < end; page += PAGE)
+		if (!is_there(page))
+			must(uc_mem_map(emu.cpu, page, PAGE, prot), "memory");
+}
+
+/* The memory of a map, in which the program and this process see the same. */
+static void share_memory(uint64_t address, void *at, uint64_t bytes)
+{
+	bytes = (bytes + PAGE - 1) & ~(PAGE - 1);
+	if (!is_there(address))
+		must(uc_mem_map_ptr(emu.cpu, address, bytes, UC_PROT_READ | UC_PROT_WRITE, at),
+		     "a map's memory");
+}
+
+/* An array with a value for each CPU has pointers to them: all go to the same memory. */
+static void make_pointers(uint64_t address)
+{
+	uint64_t page = address & ~(PAGE - 1), fake[PAGE / 8];
+
+	for (size_t i = 0; i < PAGE / 8; i++)
+		fake[i] = CPU_AT;
+	make_memory(page, 2 * PAGE, UC_PROT_READ | UC_PROT_WRITE);
+	must(uc_mem_write(emu.cpu, page, fake, PAGE), "pointers");
+	must(uc_mem_write(emu.cpu, page + PAGE, fake, PAGE), "pointers");
+}
+
+/* The code has the address of this map's value at `off`, or of the map itself. */
+static void place_map(uint32_t id, bool of_value, uint32_t off, uint64_t address)
+{
+	struct bpf_map_info info = {0};
+	__u32 len = sizeof(info);
+	int fd = bpf_map_get_fd_by_id(id);
+	uint64_t value = of_value ? address - off : (address + PAGE - 1) & ~(PAGE - 1);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bpf_obj_get_info_by_fd(fd, &info, &len), 0);
+	close(fd);
+	if (strstr(info.name, "control"))
+		share_memory(value, emu.prog.control, sizeof(*emu.prog.control));
+	else if (strstr(info.name, "policy"))
+		share_memory(value, emu.prog.copy, 2 * sizeof(*emu.prog.copy));
+	else if (!strcmp(info.name, "pacer_lines"))
+		share_memory(value, emu.prog.lines, emu.prog.n_lines * sizeof(*emu.prog.lines));
+	else if (!strcmp(info.name, "pacer_throttles"))
+		share_memory(value, emu.prog.throttle,
+			     PACER_THROTTLES * sizeof(*emu.prog.throttle));
+	else if (info.type == BPF_MAP_TYPE_PERCPU_ARRAY)
+		make_pointers(address);
+	else
+		make_memory(address, PAGE, UC_PROT_READ | UC_PROT_WRITE);
+}
+
+/* "movabs $address, %reg" of a kernel address: where the next one is in the code. 0: nowhere. */
+static size_t next_address(size_t from, uint64_t *address)
+{
+	for (; from + 10 <= emu.info.jited_prog_len; from++) {
+		memcpy(address, emu.code + from + 2, sizeof(*address));
+		if ((emu.code[from] & 0xfe) == 0x48 && (emu.code[from + 1] & 0xf8) == 0xb8 &&
+		    *address >> 47 == 0x1ffff)
+			return from + 10;
+	}
+	return 0;
+}
+
+/* The n-th of them is the n-th address of a map in the BPF. */
+static void place_maps(void)
+{
+	size_t n = emu.info.xlated_prog_len / sizeof(*emu.insn), from = 0, i;
+	uint64_t address;
+
+	for (i = 0; i + 1 < n; i++) {
+		const struct bpf_insn *insn = &emu.insn[i];
+
+		if (insn->code != (BPF_LD | BPF_IMM | BPF_DW))
+			continue;
+		i++;
+		if (insn->src_reg != BPF_PSEUDO_MAP_FD && insn->src_reg != BPF_PSEUDO_MAP_VALUE)
+			continue;
+		from = next_address(from, &address);
+		assert_true(from > 0);
+		place_map(insn->imm, insn->src_reg == BPF_PSEUDO_MAP_VALUE, insn[1].imm, address);
+	}
+	assert_int_equal(next_address(from, &address), 0);
+}
+
+static void place_code(void)
+{
+	size_t from = 0;
+
+	for (uint32_t i = 0; i < emu.info.nr_jited_func_lens; i++) {
+		const struct function *f = &emu.function[i];
+
+		make_memory(f->at, f->len, UC_PROT_ALL);
+		must(uc_mem_write(emu.cpu, f->at, emu.code + from, f->len), "code");
+		from += f->len;
+	}
+	assert_int_equal(from, emu.info.jited_prog_len);
+}
+
+/* --- steps ---------------------------------------------------------------------------------- */
+
+static struct function *function_at(uint64_t address)
+{
+	for (uint32_t i = 0; i < emu.info.nr_jited_func_lens; i++)
+		if (address - emu.function[i].at < emu.function[i].len)
+			return &emu.function[i];
+	return NULL;
+}
+
+/* The kernel's name of the function that begins here. */
+static void kernel_name(uint64_t address, char name[128])
+{
+	unsigned long long at;
+	char line[256], type;
+	FILE *f = fopen("/proc/kallsyms", "r");
+
+	assert_non_null(f);
+	strcpy(name, "?");
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "%llx %c %127s", &at, &type, name) == 3 && at == address &&
+		    tolower(type) == 't')
+			break;
+	fclose(f);
+}
+
+/* What the kernel's function returns, as far as the packet path asks. */
+static void call_kernel(uint64_t address)
+{
+	struct timespec now;
+	uint64_t result = 0;
+	char name[128];
+
+	kernel_name(address, name);
+	if (strstr(name, "return_thunk"))
+		return;
+	emu.helpers++;
+	if (strstr(name, "ktime_get")) {
+		clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+		result = now.tv_sec * 1000000000ull + now.tv_nsec;
+	} else if (strstr(name, "get_buff_len")) {
+		result = emu.frame_bytes;
+	} else {
+		fail_msg("the packet path calls %s, which is not known here", name);
+	}
+	must(uc_reg_write(emu.cpu, UC_X86_REG_RAX, &result), "rax");
+}
+
+static void step(uc_engine *cpu, uint64_t address, uint32_t size, void *unused)
+{
+	struct function *f = function_at(address);
+
+	(void)cpu;
+	(void)size;
+	(void)unused;
+	if (!f) {
+		call_kernel(address);
+		return;
+	}
+	f->steps++;
+	emu.steps++;
+}
+
+/* Kernel memory that is not known here: its functions only return, its data is 0. */
+static bool unmapped(uc_engine *cpu, uc_mem_type type, uint64_t address, int size, int64_t value,
+		     void *unused)
+{
+	uint8_t page[PAGE];
+
+	(void)cpu;
+	(void)value;
+	(void)unused;
+	memset(page, type == UC_MEM_FETCH_UNMAPPED ? RETURN : 0, sizeof(page));
+	address &= ~(PAGE - 1);
+	(void)size;
+	return uc_mem_map(emu.cpu, address, PAGE, UC_PROT_ALL) == UC_ERR_OK &&
+	       uc_mem_write(emu.cpu, address, page, PAGE) == UC_ERR_OK;
+}
+
+static void power_on(void)
+{
+	uc_hook hook[2];
+
+	must(uc_open(UC_ARCH_X86, UC_MODE_64, &emu.cpu), "the emulator");
+	must(uc_hook_add(emu.cpu, &hook[0], UC_HOOK_CODE, step, NULL, 1, 0), "a hook");
+	must(uc_hook_add(emu.cpu, &hook[1], UC_HOOK_MEM_UNMAPPED, unmapped, NULL, 1, 0), "a hook");
+	make_memory(STACK_AT, STACK_BYTES, UC_PROT_READ | UC_PROT_WRITE);
+	make_memory(DATA_AT, 4 * PAGE, UC_PROT_READ | UC_PROT_WRITE);
+	make_memory(CPU_AT, CPU_BYTES, UC_PROT_READ | UC_PROT_WRITE);
+	place_code();
+	place_maps();
+}
+
+/* The frame as a driver hands it over: the kernel's struct xdp_buff, and its data. */
+static void put_frame(const struct frame *f)
+{
+	uint64_t data = DATA_AT + PAGE, buff[8] = {data, data + f->n, data, DATA_AT + 512};
+
+	emu.frame_bytes = f->n;
+	must(uc_mem_write(emu.cpu, DATA_AT, buff, sizeof(buff)), "xdp_buff");
+	must(uc_mem_write(emu.cpu, data, f->b, f->n), "the frame");
+}
+
+/* One packet: its verdict. */
+static uint32_t emulate(const struct frame *f)
+{
+	uint64_t rsp = STACK_AT + STACK_BYTES - PAGE, ctx = DATA_AT, back = RETURN_AT, rax = 0;
+
+	put_frame(f);
+	for (uint32_t i = 0; i < emu.info.nr_jited_func_lens; i++)
+		emu.function[i].steps = 0;
+	emu.steps = 0;
+	emu.helpers = 0;
+	must(uc_mem_write(emu.cpu, rsp, &back, sizeof(back)), "the stack");
+	must(uc_reg_write(emu.cpu, UC_X86_REG_RSP, &rsp), "rsp");
+	must(uc_reg_write(emu.cpu, UC_X86_REG_RDI, &ctx), "rdi");
+	must(uc_emu_start(emu.cpu, emu.function[0].at, RETURN_AT, 0, 100000), "a packet");
+	must(uc_reg_read(emu.cpu, UC_X86_REG_RAX, &rax), "rax");
+	return rax;
+}
+
+/* --- cases ---------------------------------------------------------------------------------- */
+
+#define LIMITS(list) "rules: [{name: a, limits: [" list "]}]"
+#define BANS(list)   "rules: [{name: a, ban: 1h, limits: [" list "]}]"
+#define ONE_AN_HOUR  "{key: src, packets: 1, window: 1h, slots: 10}"
+#define MANY	     "{key: src, packets: 2000000000, window: 1h, slots: 10}"
+
+static const struct step_case {
+	const char *name, *policy;
+	uint32_t before; /* packets before */
+	uint32_t verdict;
+} cases[] = {
+    {"refused, window", LIMITS(ONE_AN_HOUR), 2, PACER_DROP},
+    {"refused, gap and window", LIMITS("{key: src, gap: 30m}, " ONE_AN_HOUR), 2, PACER_DROP},
+    {"refused, gap", LIMITS("{key: src, gap: 30m}"), 2, PACER_DROP},
+    {"refused, rate", LIMITS("{key: src, rate: 1/h, burst: 1}"), 2, PACER_DROP},
+    {"refused, banned", BANS(ONE_AN_HOUR), 3, PACER_DROP},
+    {"admitted, narrow window", LIMITS("{key: src, packets: 255, window: 1h, slots: 10}"), 2,
+     PACER_PASS},
+    {"admitted, window", LIMITS(MANY), 2, PACER_PASS},
+    {"admitted, rate", LIMITS("{key: src, rate: 1000/s, burst: 1000}"), 2, PACER_PASS},
+    {"admitted, nobody banned", BANS(MANY), 2, PACER_PASS},
+};
+
+static void show_functions(void)
+{
+	for (uint32_t i = 0; i < emu.info.nr_jited_func_lens; i++)
+		if (emu.function[i].steps)
+			printf("\t%5u %s\n", emu.function[i].steps, emu.function[i].name);
+}
+
+static void run_case(const struct step_case *c, bool verbose)
+{
+	static const struct recipe udp4 = {.family = 4,
+					   .proto = 17,
+					   .saddr = {0xc0000201},
+					   .daddr = {0xc6336402},
+					   .sport = 0x1234,
+					   .dport = 53,
+					   .id = 0xbeef,
+					   .payload = 26};
+	static struct frame f;
+	uint32_t verdict;
+
+	frame_build(&f, &udp4);
+	prog_policy(&emu.prog, c->policy);
+	for (uint32_t i = 0; i < c->before; i++)
+		prog_run(&emu.prog, f.b, f.n);
+	verdict = emulate(&f);
+	if (verdict != c->verdict)
+		fail_msg("%s: the verdict is %u, not %u", c->name, verdict, c->verdict);
+	assert_int_equal(prog_run(&emu.prog, f.b, f.n), verdict);
+	printf("%s\t%u\n", c->name, emu.steps);
+	if (verbose)
+		show_functions();
+}
+
+int main(int argc, char **argv)
+{
+	struct pacer_bpf *skel;
+
+	(void)argv;
+	libbpf_set_print(prog_print);
+	skel = pacer_bpf__open();
+	assert_non_null(skel);
+	emu.obj = skel->obj;
+	prog_load(&emu.prog, emu.obj, LINES);
+	read_code();
+	power_on();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		run_case(&cases[i], argc > 1);
+	uc_close(emu.cpu);
+	pacer_bpf__destroy(skel);
+	return 0;
+}
