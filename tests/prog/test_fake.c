@@ -310,7 +310,7 @@ static struct why ask_why(const struct frame *f, uint64_t now_ns, const char *te
 
 	if (pacer_parse(f->b, f->b + f->n, f->n, &walk.pkt) != PACER_PARSED)
 		return why;
-	why_packet(&walk, named, &why);
+	why_packet(&walk, named, 0, &why);
 	if (draw() % 16 == 0)
 		passes_then(&why, &walk.pkt, now_ns, text);
 	return why;

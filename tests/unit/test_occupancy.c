@@ -5,11 +5,13 @@
  */
 #include "applied.h"
 #include "rule.h"
+#include "plan/kinds.h"
 #include "plan/occupancy.h"
 
 #define LINES 131072
 
-/* Every window and rate is found where it was compiled to, and nothing else is. */
+/* Every limit is found where it was compiled to, alone or as a guest, and entries of no other kind.
+ */
 static void assert_found(const struct applied *p)
 {
 	for (size_t i = 0; i < p->plan.n_limits; i++) {
@@ -19,9 +21,15 @@ static void assert_found(const struct applied *p)
 		bool table = limit->kind == LIMIT_WINDOW || limit->kind == LIMIT_RATE;
 		const struct pacer_limiter *want = table ? &rule->limiter[at->limiter] : NULL;
 
-		if (occupancy_limiter(rule, limit) != want)
+		for (size_t k = 0; k < rule->n_limiters; k++)
+			if ((limit_is(limit, &rule->limiter[k], RESOLUTION) ||
+			     limit_is_guest(limit, &rule->limiter[k], RESOLUTION)) !=
+			    (k == at->limiter))
+				fail_msg("limit %zu: compiled to %u, and %zu\n%s", at->limit,
+					 at->limiter, k, doc.s);
+		if (occupancy_limiter(rule, limit, RESOLUTION) != want)
 			fail_msg("limit %zu: tier %td, compiled to %d\n%s", at->limit,
-				 occupancy_limiter(rule, limit) - rule->limiter,
+				 occupancy_limiter(rule, limit, RESOLUTION) - rule->limiter,
 				 want ? (int)at->limiter : -1, doc.s);
 	}
 }

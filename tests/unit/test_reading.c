@@ -48,6 +48,11 @@ int host_cpus(struct policy_error *error)
 	return CPUS;
 }
 
+uint64_t host_resolution_ns(void)
+{
+	return 4000000;
+}
+
 uint64_t host_now_ns(void)
 {
 	return 1000000000;

@@ -48,7 +48,7 @@ static struct why ask(uint32_t cpu, uint64_t now_ns)
 
 	memcpy(before, throttle, sizeof(before));
 	memcpy(leases_before, lease, sizeof(lease));
-	why_packet(&walk, policy, &why);
+	why_packet(&walk, policy, 0, &why);
 	assert_memory_equal(before, throttle, sizeof(before));
 	assert_memory_equal(leases_before, lease, sizeof(lease));
 	return why;
@@ -96,12 +96,12 @@ static void test_on_lease(void **unused)
 	assert_int_equal(why.reason, PACER_DENY_THROTTLE);
 	when_ns = why.when_ns; /* the uses on lease might be made until the lease ends */
 	assert_true(when_ns >= START + COOLDOWN && when_ns < START + 2 * COOLDOWN);
-	assert_int_equal(why.limit[0].used, why.limit[0].max);
+	assert_int_equal(why.limit[0].held.used, why.limit[0].held.max);
 	why = ask(1, START);
 	assert_int_equal(why.reason, PACER_ADMIT);
 	assert_int_equal(why.limit[0].when_ns, 0);
-	assert_true(why.limit[0].leased > 0);
-	assert_int_equal(why.limit[0].max - why.limit[0].used, why.limit[0].leased);
+	assert_true(why.limit[0].held.leased > 0);
+	assert_int_equal(why.limit[0].held.max - why.limit[0].held.used, why.limit[0].held.leased);
 	assert_int_equal(pace(1, START), PACER_ADMIT);
 	assert_int_equal(pace(0, when_ns - 1), PACER_DENY_THROTTLE);
 	assert_int_equal(pace(0, when_ns), PACER_ADMIT);
@@ -118,7 +118,7 @@ static void test_after_a_lease(void **unused)
 	spend(now_ns);
 	why = ask(1, now_ns);
 	assert_int_equal(why.reason, PACER_DENY_THROTTLE);
-	assert_int_equal(why.limit[0].leased, 0);
+	assert_int_equal(why.limit[0].held.leased, 0);
 	assert_true(why.when_ns > now_ns);
 	assert_int_equal(pace(1, now_ns), PACER_DENY_THROTTLE);
 }

@@ -133,15 +133,20 @@ static bool is_wanted(const struct run *run, uint32_t rule, uint32_t limit,
 		       run->o->plot_key);
 }
 
-/* Until a key is denied, the first that fits is drawn. A window is better than a gap. */
+static bool by_time(const struct policy_limit *limit)
+{
+	return limit_kind_of(limit)->by_time;
+}
+
+/* Until a key is denied, the first that fits is drawn. What counts is better than a gap. */
 static void pick_first(struct run *run, const struct replay_judged *judged, uint64_t time_ns)
 {
 	uint32_t number = pacer_outcome_rule(judged->outcome);
 	const struct policy_rule *rule = &run->policy->rule[number];
 
 	for (uint32_t i = 0; i < rule->n_limits; i++) {
-		bool better = run->pick.found && rule->limit[i].kind != LIMIT_GAP &&
-			      rule->limit[run->pick.limit].kind == LIMIT_GAP;
+		bool better = run->pick.found && !by_time(&rule->limit[i]) &&
+			      by_time(&rule->limit[run->pick.limit]);
 
 		if ((!run->pick.found || better) && is_wanted(run, number, i, &judged->pkt))
 			run->pick = (struct pick){true, number, i, judged->pkt, time_ns};
@@ -239,20 +244,20 @@ static const char *unsettled(const struct run *run)
 /* "gap 12us (is 1ms)", "412 packets in 1s (is 300)" */
 static const char *found_text(const struct policy_limit *l, uint64_t value, char *buf, size_t size)
 {
-	char text[32], is[32];
+	const struct limit_kind *kind = limit_kind_of(l);
+	char span[32], per[48], found[32];
 
-	if (l->kind == LIMIT_GAP)
-		snprintf(buf, size, "gap %s (is %s)",
-			 units_duration_text(value, text, sizeof(text)),
-			 units_duration_text(l->gap_ns, is, sizeof(is)));
-	else if (l->kind == LIMIT_RATE)
-		snprintf(buf, size, "burst of %s %s at %s (is %s)", thousands(value).text,
-			 judge_unit(l), units_rate_text(&l->rate, text, sizeof(text)),
-			 thousands(l->burst).text);
-	else
-		snprintf(buf, size, "%s %s in %s (is %s)", thousands(value).text, judge_unit(l),
-			 units_duration_text(judge_span_ns(l), text, sizeof(text)),
-			 thousands(judge_capacity(l)).text);
+	units_duration_text(judge_span_ns(l), span, sizeof(span));
+	if (kind->by_time) {
+		snprintf(buf, size, "%s %s (is %s)", kind->name,
+			 units_duration_text(value, found, sizeof(found)), span);
+		return buf;
+	}
+	snprintf(per, sizeof(per), " in %s", span);
+	if (kind->per)
+		kind->per(l, per, sizeof(per));
+	snprintf(buf, size, "%s%s %s%s (is %s)", kind->value_is ? kind->value_is : "",
+		 thousands(value).text, limit_unit(l), per, thousands(judge_capacity(l)).text);
 	return buf;
 }
 
@@ -264,16 +269,18 @@ static void emit_smallest(const struct run *run, uint32_t rule, uint32_t limit)
 					     [SMALLEST_UNSETTLED] = "unsettled"};
 	const struct policy_limit *l = &run->policy->rule[rule].limit[limit];
 	struct smallest_limit smallest = smallest_of(run->smallest, rule, limit);
-	bool gap = l->kind == LIMIT_GAP, found = smallest.state == SMALLEST_FOUND;
+	const struct limit_kind *kind = limit_kind_of(l);
+	bool found = smallest.state == SMALLEST_FOUND;
+	const char *unit = kind->by_time ? kind->name : limit_unit(l);
 	char key[64], text[128];
 
 	emit_object("");
 	emit_uint("limit_index", limit, NULL);
 	policy_key_text(&l->key, key, sizeof(key));
 	emit_string("key", key, "    %s: ", key);
-	emit_string("unit", gap ? "gap_ns" : judge_unit(l),
-		    found ? NULL : "%s: ", gap ? "gap" : judge_unit(l));
-	emit_uint("is", gap ? l->gap_ns : judge_capacity(l), NULL);
+	snprintf(text, sizeof(text), "%s%s", unit, kind->by_time ? "_ns" : "");
+	emit_string("unit", text, found ? NULL : "%s: ", unit);
+	emit_uint("is", kind->by_time ? judge_span_ns(l) : judge_capacity(l), NULL);
 	emit_string("state", states[smallest.state], found ? NULL : "%s\n",
 		    smallest.state == SMALLEST_ANY    ? "any would do"
 		    : smallest.state == SMALLEST_NONE ? "none would do"
@@ -361,19 +368,20 @@ static void emit_peak(const struct policy_limit *limit, const struct top *top)
 {
 	char text[32], closest[32];
 
-	if (limit->kind != LIMIT_GAP) {
+	if (!by_time(limit)) {
 		emit_text("at least %s %s in %s against %s", thousands(top->peak).text,
-			  judge_unit(limit),
+			  limit_unit(limit),
 			  units_duration_text(judge_span_ns(limit), text, sizeof(text)),
 			  thousands(judge_capacity(limit)).text);
 		return;
 	}
-	units_duration_text(limit->gap_ns, text, sizeof(text));
+	units_duration_text(judge_span_ns(limit), text, sizeof(text));
 	if (top->closest_ns == UINT64_MAX)
-		emit_text("against a gap of %s", text);
+		emit_text("against a %s of %s", limit_kind_of(limit)->name, text);
 	else
-		emit_text("down to %s apart against a gap of %s",
-			  units_duration_text(top->closest_ns, closest, sizeof(closest)), text);
+		emit_text("down to %s apart against a %s of %s",
+			  units_duration_text(top->closest_ns, closest, sizeof(closest)),
+			  limit_kind_of(limit)->name, text);
 }
 
 static void emit_top(const struct run *run, uint32_t i)

@@ -120,7 +120,7 @@ static void measure_frame(struct suggestion *s, const struct judge *j,
 	note = tally_put(&s->sources, &key);
 	if (note)
 		note->smallest = need(j, &pkt, frame->now_ns, note->smallest);
-	t->window.limit = PACER_LIMIT_MAX;
+	kind_of_limiter(t)->tune(t, PACER_LIMIT_MAX);
 	(void)replay_judge(j->replay, frame, &judged, &error); /* in user space it cannot fail */
 }
 

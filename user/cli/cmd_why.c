@@ -30,6 +30,7 @@ struct question {
 	const struct policy *policy;
 	const struct pacer_policy *bin;
 	uint64_t now_ns;
+	uint64_t resolution_ns; /* of the coarse clock; of a capture 0 */
 	bool allowed;
 	struct prefix by; /* allowed by */
 	uint64_t lapses_ns;
@@ -171,80 +172,55 @@ static void emit_wait(const char *name, const struct question *q, uint64_t when_
 		emit_uint(name, wait_ns, "in %s", span_text(wait_ns, text, sizeof(text)));
 }
 
-static const char *limit_text(const struct policy_limit *l, char *buf, size_t size)
-{
-	char one[TEXT] = "", two[TEXT];
-	const char *unit = l->cost == PACER_COST_BYTES ? "bytes" : "packets";
-
-	switch (l->kind) {
-	case LIMIT_GAP:
-		snprintf(buf, size, "gap %s", units_duration_text(l->gap_ns, one, sizeof(one)));
-		break;
-	case LIMIT_WINDOW:
-		snprintf(buf, size, "%llu %s in %s", (unsigned long long)l->limit, unit,
-			 units_duration_text(l->window_ns, one, sizeof(one)));
-		break;
-	case LIMIT_RATE:
-		snprintf(buf, size, "%s, burst %llu", units_rate_text(&l->rate, one, sizeof(one)),
-			 (unsigned long long)l->burst);
-		break;
-	case LIMIT_THROTTLE:
-		snprintf(buf, size, "%llu uses, each %s", (unsigned long long)l->throttle.uses,
-			 units_duration_text(l->throttle.cooldown_ns, two, sizeof(two)));
-		break;
-	}
-	return buf;
-}
-
 static void emit_limit_name(const struct policy_rule *rule, const struct why_limit *l)
 {
-	char text[3 * TEXT], more[2 * TEXT] = "";
+	const struct policy_limit *limit;
+	char text[3 * TEXT], with[2 * TEXT] = "";
 
 	if (l->limit < 0) {
 		emit_null("limit", "a limit of the policy before");
 		return;
 	}
-	if (l->gap >= 0 && l->gap != l->limit)
-		snprintf(more, sizeof(more), ", gap %s",
-			 units_duration_text(rule->limit[l->gap].gap_ns, text, sizeof(text)));
-	limit_text(&rule->limit[l->limit], text, sizeof(text));
-	emit_uint("limit", l->limit, "%s.limits[%d]: %s%s", rule->name, l->limit, text, more);
+	limit = &rule->limit[l->limit];
+	limit_kind_of(limit)->text(limit, text, sizeof(text));
+	if (l->guest >= 0) {
+		limit = &rule->limit[l->guest];
+		limit_kind_of(limit)->text(limit, with, sizeof(with));
+	}
+	emit_uint("limit", l->limit, "%s.limits[%d]: %s%s%s", rule->name, l->limit, text,
+		  *with ? ", " : "", with);
 }
 
-static const char *const entry_names[] = {[WHY_NO_ENTRY] = "none",
-					  [WHY_OWN] = "own",
-					  [WHY_SHARED] = "shared",
-					  [WHY_CELLS] = "cells",
-					  [WHY_ONE] = "one"};
-static const char *const entry_texts[] = {[WHY_NO_ENTRY] = "no entry yet",
-					  [WHY_OWN] = "its own entry",
-					  [WHY_SHARED] = "an entry shared with others",
-					  [WHY_CELLS] = "cells of a sketch",
-					  [WHY_ONE] = "one for all"};
+static const char *const entry_names[] = {[HELD_BY_NONE] = "none",
+					  [HELD_BY_OWN] = "own",
+					  [HELD_BY_SHARED] = "shared",
+					  [HELD_BY_CELLS] = "cells",
+					  [HELD_BY_ONE] = "one"};
+static const char *const entry_texts[] = {[HELD_BY_NONE] = "no entry yet",
+					  [HELD_BY_OWN] = "its own entry",
+					  [HELD_BY_SHARED] = "an entry shared with others",
+					  [HELD_BY_CELLS] = "cells of a sketch",
+					  [HELD_BY_ONE] = "one for all"};
 
-static void emit_held(const struct question *q, const struct why_limit *l)
+static void emit_held(const struct question *q, const struct limit_held *h)
 {
-	static const char *const units[] = {
-	    [PACER_COST_PACKETS] = "packets", [PACER_COST_BYTES] = "bytes"};
-	bool uses = l->kind == PACER_LIMITER_THROTTLE;
-	uint64_t ago_ns = l->last_ns && q->now_ns > l->last_ns ? q->now_ns - l->last_ns : 0;
-	const char *unit = uses ? "uses" : units[l->cost];
+	uint64_t ago_ns = h->last_ns && q->now_ns > h->last_ns ? q->now_ns - h->last_ns : 0;
 	char text[TEXT];
 
-	if (l->max) {
-		emit_string("unit", unit, NULL);
-		emit_uint("used", l->used, NULL);
-		emit_uint("max", l->max, NULL);
-		emit_uint("asked", l->asked, NULL);
+	if (h->unit) {
+		emit_string("unit", h->unit, NULL);
+		emit_uint("used", h->used, NULL);
+		emit_uint("max", h->max, NULL);
+		emit_uint("asked", h->asked, NULL);
 	}
-	if (uses)
-		emit_uint("leased", l->leased, NULL);
-	if (l->last_ns)
+	if (h->leases)
+		emit_uint("leased", h->leased, NULL);
+	if (h->last_ns)
 		emit_uint("last_ago_ns", ago_ns, NULL);
-	if (l->last_ns && !l->max)
+	if (h->last_ns && !h->unit)
 		emit_text("seen %s ago", span_text(ago_ns, text, sizeof(text)));
-	else if (l->max)
-		emit_text("%s of %s %s", thousands(l->used).text, thousands(l->max).text, unit);
+	else if (h->unit)
+		emit_text("%s of %s %s", thousands(h->used).text, thousands(h->max).text, h->unit);
 	else
 		emit_text("nothing");
 }
@@ -256,8 +232,8 @@ static void emit_limit(const struct question *q, const struct policy_rule *rule,
 	emit_object("");
 	emit_limit_name(rule, l);
 	emit_string("key", l->key, "%s", l->key);
-	emit_string("entry", entry_names[l->entry], "%s", entry_texts[l->entry]);
-	emit_held(q, l);
+	emit_string("entry", entry_names[l->held.by], "%s", entry_texts[l->held.by]);
+	emit_held(q, &l->held);
 	emit_string("reason", pacer_reason_name(l->reason), NULL);
 	emit_wait("wait_ns", q, pacer_later(l->when_ns, l->banned_ns));
 	if (l->banned_ns)
@@ -453,7 +429,7 @@ static void emit_key(const struct question *q, struct pacer_walk *walk, const st
 	emit_array("rules");
 	for (size_t r = 0; r < q->policy->n_rules; r++) {
 		walk->rule = r;
-		why_key(walk, q->policy, q->key, &why);
+		why_key(walk, q->policy, q->resolution_ns, q->key, &why);
 		if (!why.n || !may_match(&q->policy->rule[r], &why, source))
 			continue;
 		n++;
@@ -502,7 +478,7 @@ static void ask_cpus(struct question *q, const struct look *look, struct why *wh
 		struct pacer_walk walk = {.state = &state, .now_ns = look->now_ns, .pkt = q->pkt};
 		struct why one;
 
-		why_packet(&walk, q->policy, &one);
+		why_packet(&walk, q->policy, q->resolution_ns, &one);
 		q->admit += one.reason == PACER_ADMIT;
 		if (!cpu || (one.reason == PACER_ADMIT && why->reason != PACER_ADMIT) ||
 		    (one.reason != PACER_ADMIT && why->reason != PACER_ADMIT &&
@@ -540,7 +516,10 @@ static int ask_look(struct question *q, const struct attached *a, const struct l
 
 static int ask_live(struct attached *a, const struct options *o)
 {
-	struct question q = {.o = o, .of = a->ifname, .raw_ip = a->control->raw_ip};
+	struct question q = {.o = o,
+			     .of = a->ifname,
+			     .raw_ip = a->control->raw_ip,
+			     .resolution_ns = copies_resolution_ns(a)};
 	struct policy_error error = {0};
 	struct policy *policy;
 	struct look look;
@@ -623,7 +602,7 @@ static int ask_replay(struct question *q, struct judge *j)
 	if (q->key)
 		return show_key(q, &walk, &source);
 	if (q->read == PACER_ADMIT)
-		why_packet(&walk, q->policy, &why);
+		why_packet(&walk, q->policy, q->resolution_ns, &why);
 	q->admit = why.reason == PACER_ADMIT;
 	return show_packet(q, &why);
 }

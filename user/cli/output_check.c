@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/cmd.h"
 #include "cli/emit.h"
 #include "cli/output.h"
 #include "plan/figures.h"
@@ -49,184 +50,42 @@ static void find_parts(const struct pacer_policy *bin, const struct plan *plan,
 
 /* --- what is shown -------------------------------------------------------------------------- */
 
-static void emit_silence(const struct pacer_limiter *t, uint64_t resolution_ns)
+/* A fact's text is complete: it is no format. */
+static void emit_fact(const struct fact *fact)
 {
-	uint64_t kept = figures_kept_ns(t, resolution_ns),
-		 newcomer = figures_newcomer_ns(t, resolution_ns);
-	char text[TEXT];
+	const char *text = *fact->text ? "%s" : NULL;
 
-	if (!t->sets) {
-		emit_null("newcomer_after_ns", NULL);
-		emit_null("kept_ns", NULL);
-		return;
-	}
-	emit_uint("newcomer_after_ns", newcomer,
-		  "    a key silent for longer than %s is a newcomer again: ",
-		  units_duration_text(newcomer, text, sizeof(text)));
-	emit_uint("kept_ns", kept, "its record is its own for %s after its last admitted packet\n",
-		  units_duration_text(kept, text, sizeof(text)));
-}
-
-static void emit_window(const struct policy_limit *l, const struct pacer_limiter *t,
-			uint64_t resolution_ns)
-{
-	bool bytes = l->cost == PACER_COST_BYTES;
-	double sustained = (double)l->window_ns / t->window.ring_ns;
-	const char *unit = bytes ? "bytes" : "packets";
-	uint32_t unit_bytes = 1u << t->window.cost_shift;
-	char text[TEXT];
-
-	emit_string("kind", "window", NULL);
-	emit_uint("limit", l->limit, "    never more than %" PRIu64 " ", l->limit);
-	emit_string("unit", unit, "%s in any ", unit);
-	emit_uint("window_ns", l->window_ns, "%s\n",
-		  units_duration_text(l->window_ns, text, sizeof(text)));
-	emit_uint("slots", l->slots, NULL);
-	emit_uint("slot_ns", t->window.slot_ns, NULL);
-	emit_uint("false_denial_beyond_ns", t->window.ring_ns,
-		  "    a packet is denied wrongly only if it would not fit into %s; ",
-		  units_duration_text(t->window.ring_ns, text, sizeof(text)));
-	emit_real("sustains", sustained, "a steady flow gets at least %.1f%%\n", 100 * sustained);
-	emit_uint("unit_bytes", bytes ? unit_bytes : 0,
-		  t->window.cost_shift
-		      ? "    counted in units of %u bytes, rounded up for each packet\n"
-		      : NULL,
-		  unit_bytes);
-	emit_uint("records", figures_records(t),
-		  t->sets ? "    %llu records of %u bytes: exact for that many sources less "
-			    "collisions; beyond, the rest share %u\n"
-			  : NULL,
-		  2ull * t->sets, (unsigned int)sizeof(union pacer_unit) * t->units, t->shared);
-	emit_silence(t, resolution_ns);
-}
-
-static void emit_rate(const struct policy_limit *l, const struct pacer_limiter *t)
-{
-	const char *unit = l->rate.bytes ? "byte" : "packet";
-	char text[TEXT];
-
-	units_rate_text(&l->rate, text, sizeof(text));
-	emit_string("kind", "rate", NULL);
-	emit_uint("burst", l->burst, "    never more than %" PRIu64 " %s%s, ", l->burst, unit,
-		  units_plural(l->burst));
-	emit_string("rate", text, "and %s, in any time\n", text);
-	emit_uint("amount", l->rate.amount, NULL);
-	emit_uint("per_ns", l->rate.per_ns, NULL);
-	emit_string("unit", l->rate.bytes ? "bytes" : "packets", NULL);
-	emit_uint("effective_burst_ns", t->rate.burst_ns, NULL);
-	emit_uint("entries", 2ull * t->sets,
-		  t->sets ? "    %llu entries of %zu bytes: exact for that many sources less "
-			    "collisions; beyond, the rest "
-			  : NULL,
-		  2ull * t->sets, sizeof(struct pacer_entry));
-	emit_uint("shared", t->shared, t->sets ? "share %u\n" : NULL, t->shared);
-}
-
-/* The chance that others delay a key, for several numbers of keys. */
-static void emit_false_delay(const struct pacer_limiter *t)
-{
-	static const uint32_t keys[] = {1000, 65536, 1048576};
-	bool sketch = t->kind == PACER_LIMITER_GAP;
-
-	emit_array("false_delay");
-	for (size_t i = 0; sketch && i < sizeof(keys) / sizeof(*keys); i++) {
-		double chance = figures_false_delay(t, keys[i]);
-
-		emit_object("");
-		emit_uint("keys", keys[i], "%s with %u%s", i ? "," : "", keys[i],
-			  i ? "" : " keys a gap");
-		emit_real("chance", chance, " %.2g", chance);
+	switch (fact->is) {
+	case FACT_UINT:
+		emit_uint(fact->name, fact->value, text, fact->text);
+		break;
+	case FACT_REAL:
+		emit_real(fact->name, fact->real, text, fact->text);
+		break;
+	case FACT_STRING:
+		emit_string(fact->name, fact->string, text, fact->text);
+		break;
+	case FACT_NULL:
+		emit_null(fact->name, text, fact->text);
+		break;
+	case FACT_ARRAY:
+		emit_array(fact->name);
+		break;
+	case FACT_OBJECT:
+		emit_object(fact->name);
+		break;
+	case FACT_CLOSE:
 		emit_close();
+		break;
 	}
-	emit_close();
 }
 
-static void emit_gap(const struct policy_limit *l, const struct pacer_limiter *t)
+static void emit_facts(const struct facts *facts)
 {
-	uint64_t more = compile_gap_more_ns(t), cells = figures_records(t);
-	bool sketch = t->kind == PACER_LIMITER_GAP;
-	double ceiling = figures_ceiling(t);
-	char text[TEXT];
-
-	emit_string("kind", "gap", NULL);
-	emit_uint("gap_ns", l->gap_ns, "    at least %s between two packets of a key ",
-		  units_duration_text(l->gap_ns, text, sizeof(text)));
-	emit_uint("effective_gap_ns", t->gap_ns, "(kept as %s",
-		  units_duration_text(t->gap_ns, text, sizeof(text)));
-	emit_uint("prolonged_by_ns", more, more ? ", and for up to %s more" : NULL,
-		  units_duration_text(more, text, sizeof(text)));
-	emit_real("ceiling_pps", ceiling,
-		  ")\n    ceiling of all keys together: %.0f packets a second\n", ceiling);
-	emit_string("state", sketch ? "sketch" : "record",
-		    sketch ? NULL : "    in the window's record: no memory of its own");
-	emit_uint("cells", cells,
-		  sketch ? "    %" PRIu64 " cells, %u a key; chance of a false delay" : NULL, cells,
-		  t->rows);
-	emit_false_delay(t);
-	emit_text("\n");
-}
-
-/*
- * Never more than its uses are admitted `to` somebody. Then: when a packet is refused wrongly.
- * throttle.h has the bound.
- */
-static void emit_throttle(const char *to, const char *refused,
-			  const struct policy_throttle *throttle,
-			  const struct pacer_throttle_profile *p, uint32_t cpus)
-{
-	bool within = throttle->max_cooldown_ns != UINT64_MAX, below = p->threshold < p->limit;
-	uint64_t resolution_ns = p->cooldown_ns - throttle->cooldown_ns;
-	uint32_t h = throttle_elsewhere(p, cpus);
-	char text[TEXT];
-
-	emit_uint("uses", p->limit, "    never more than %u packets%s in any ", p->limit, to);
-	emit_uint("cooldown_ns", throttle->cooldown_ns, "%s\n",
-		  units_duration_text(throttle->cooldown_ns, text, sizeof(text)));
-	emit_uint("effective_cooldown_ns", p->cooldown_ns, NULL);
-	emit_text("    %s wrongly only while", refused);
-	emit_uint("threshold", p->threshold, NULL);
-	emit_uint("false_denial_free_below", p->threshold + h,
-		  below ? " fewer than %u use%s free" : NULL, p->threshold + h,
-		  p->threshold + h == 1 ? " is" : "s are");
-	if (within)
-		emit_uint("max_cooldown_ns", throttle->max_cooldown_ns,
-			  "%s %u or more lie within %s", below ? " and" : "", p->limit - h,
-			  units_duration_text(throttle->max_cooldown_ns + 2 * resolution_ns, text,
-					      sizeof(text)));
-	else
-		emit_null("max_cooldown_ns", NULL);
-	emit_uint("lease", p->lease, "\n    a CPU leases %u at a time", p->lease);
-	emit_uint("lease_ns", p->lease_ns,
-		  p->lease > 1 ? " for up to %s; these numbers include " : NULL,
-		  units_duration_text(p->lease_ns, text, sizeof(text)));
-	emit_uint("leased_elsewhere", h,
-		  p->lease > 1
-		      ? "%u uses that other CPUs may hold, and a use may come back that much later"
-		      : NULL,
-		  h);
-	emit_uint("cpus", cpus, NULL);
-	emit_uint("buckets", p->buckets, "\n    up to %u buckets of ", p->buckets);
-	emit_uint("buckets_max", PACER_THROTTLE_BUCKETS, "the %u that there are\n",
-		  PACER_THROTTLE_BUCKETS);
-}
-
-static void emit_kind(const struct policy_limit *l, const struct pacer_limiter *t,
-		      const struct plan *plan)
-{
-	switch (l->kind) {
-	case LIMIT_GAP:
-		emit_gap(l, t);
-		break;
-	case LIMIT_WINDOW:
-		emit_window(l, t, plan->resolution_ns);
-		break;
-	case LIMIT_RATE:
-		emit_rate(l, t);
-		break;
-	case LIMIT_THROTTLE:
-		emit_string("kind", "throttle", NULL);
-		emit_throttle("", "denied", &l->throttle, &t->throttle, plan->cpus);
-	}
+	for (size_t i = 0; i < facts->n; i++)
+		emit_fact(&facts->at[i]);
+	if (facts->full)
+		result_lacks();
 }
 
 static void emit_limit(const struct policy *policy, const struct pacer_policy *bin,
@@ -235,7 +94,9 @@ static void emit_limit(const struct policy *policy, const struct pacer_policy *b
 	const struct policy_limit *l = &policy->rule[at->rule].limit[at->limit];
 	const struct pacer_limiter *t = &bin->rule[at->rule].limiter[at->limiter];
 	const char *rule = policy->rule[at->rule].name;
+	struct kind_subject of = {l, t, plan};
 	uint64_t bytes = figures_limit_bytes(l, t, plan->cpus);
+	struct facts facts = {0};
 	char text[TEXT];
 
 	emit_object("");
@@ -243,7 +104,9 @@ static void emit_limit(const struct policy *policy, const struct pacer_policy *b
 	emit_uint("limit_index", at->limit, "limit %zu, ", at->limit);
 	policy_key_text(&l->key, text, sizeof(text));
 	emit_string("key", text, "by %s\n", text);
-	emit_kind(l, t, plan);
+	emit_string("kind", limit_kind_of(l)->name, NULL);
+	limit_kind_of(l)->facts(&of, &facts);
+	emit_facts(&facts);
 	emit_uint("state_bytes", bytes, bytes ? "    %s of state\n" : NULL,
 		  units_size_round(bytes, text, sizeof(text)));
 	emit_close();
@@ -252,6 +115,7 @@ static void emit_limit(const struct policy *policy, const struct pacer_policy *b
 static void emit_pool(const struct policy_pool *pool, const struct pacer_pool *bin, uint32_t cpus)
 {
 	uint64_t bytes = pool->n * figures_throttle_bytes(cpus);
+	struct facts facts = {0};
 	char text[TEXT];
 
 	emit_object("");
@@ -263,8 +127,9 @@ static void emit_pool(const struct policy_pool *pool, const struct pacer_pool *b
 	}
 	emit_close();
 	emit_text("\n");
-	emit_throttle(" to one of them", "each is passed over", &pool->throttle, &bin->throttle,
-		      cpus);
+	throttle_facts(" to one of them", "each is passed over", &pool->throttle, &bin->throttle,
+		       cpus, &facts);
+	emit_facts(&facts);
 	emit_uint("state_bytes", bytes, "    %s of state\n",
 		  units_size_round(bytes, text, sizeof(text)));
 	emit_close();

@@ -73,3 +73,10 @@ uint64_t copies_pending_ns(const struct attached *a)
 
 	return until_ns > now_ns ? until_ns - now_ns : 0;
 }
+
+uint64_t copies_resolution_ns(const struct attached *a)
+{
+	uint64_t resolution_ns = a->control->resolution_ns;
+
+	return resolution_ns ? resolution_ns : host_resolution_ns();
+}

@@ -23,6 +23,9 @@ void copies_put_in_force(struct attached *a, uint32_t copy, uint64_t until_ns);
 /* Nanoseconds until an unconfirmed policy gives way; 0: nothing is pending. */
 uint64_t copies_pending_ns(const struct attached *a);
 
+/* Of the coarse clock that its policies are compiled for. */
+uint64_t copies_resolution_ns(const struct attached *a);
+
 /* The policy of a copy, parsed again: to be freed with policy_free. NULL: with *error filled. */
 struct policy *copies_policy(const struct attached *a, uint32_t copy, struct policy_error *error);
 

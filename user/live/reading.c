@@ -48,8 +48,8 @@ static void read_tables(const struct attached *a, const struct pacer_policy *p, 
 	f->n_tables = 0;
 	for (size_t r = 0; r < f->policy->n_rules; r++)
 		for (size_t l = 0; l < f->policy->rule[r].n_limits; l++) {
-			const struct pacer_limiter *t =
-			    occupancy_limiter(&p->rule[r], &f->policy->rule[r].limit[l]);
+			const struct pacer_limiter *t = occupancy_limiter(
+			    &p->rule[r], &f->policy->rule[r].limit[l], copies_resolution_ns(a));
 			struct reading_table *table = &f->table[f->n_tables];
 
 			/* One record for all keys is no table. */

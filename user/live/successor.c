@@ -179,13 +179,11 @@ static int compile(struct attached *a, const struct policy *new, struct compile_
 		   struct policy_error *error)
 {
 	int cpus = host_cpus(error);
-	struct compile_host host = {a->control->resolution_ns, host_now_ns(), cpus};
+	struct compile_host host = {copies_resolution_ns(a), host_now_ns(), cpus};
 	struct policy_error why;
 
 	if (cpus < 1)
 		return -1;
-	if (!host.resolution_ns)
-		host.resolution_ns = host_resolution_ns();
 	previous->rotate = rotate || (!trial && secret_is_weak(a));
 	if (!compile_policy(new, previous, &host, bin, plan, rotate ? error : &why))
 		return 0;

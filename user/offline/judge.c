@@ -80,19 +80,8 @@ uint64_t judge_span_ns(const struct policy_limit *limit)
 	return limit_kind_of(limit)->span_ns(limit);
 }
 
-static bool counts_bytes(const struct policy_limit *limit)
-{
-	return limit_kind_of(limit)->counts_bytes && limit->cost == PACER_COST_BYTES;
-}
-
-const char *judge_unit(const struct policy_limit *limit)
-{
-	const char *unit = limit_kind_of(limit)->unit;
-
-	return unit ? unit : counts_bytes(limit) ? "bytes" : "packets";
-}
-
 uint64_t judge_cost(const struct policy_limit *limit, uint32_t len_bytes)
 {
-	return counts_bytes(limit) ? len_bytes : 1;
+	return limit_kind_of(limit)->counts_bytes && limit->cost == PACER_COST_BYTES ? len_bytes
+										     : 1;
 }

@@ -34,7 +34,6 @@ struct pacer_limiter *judge_limiter(const struct judge *j, uint32_t rule, uint32
  * after. */
 uint64_t judge_capacity(const struct policy_limit *limit);
 uint64_t judge_span_ns(const struct policy_limit *limit);
-const char *judge_unit(const struct policy_limit *limit); /* "packets", "bytes", "uses" */
 
 /* What a packet of this length costs under it. */
 uint64_t judge_cost(const struct policy_limit *limit, uint32_t len_bytes);

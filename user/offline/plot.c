@@ -16,6 +16,7 @@
 
 #include "config/text.h"
 #include "offline/search.h"
+#include "plan/kinds.h"
 
 #define POINTS 1600u
 #define CELLS  4096u /* for the uses within a window */
@@ -81,7 +82,7 @@ static void recent_add(struct plot *p, uint64_t now_ns, uint64_t uses)
 static uint64_t recent_held(struct plot *p, uint64_t now_ns)
 {
 	struct recent *r = &p->recent;
-	bool closed = p->limit->kind == LIMIT_WINDOW;
+	bool closed = limit_kind_of(p->limit)->closed;
 
 	while (r->n && now_ns >= r->cell[r->head].time_ns &&
 	       now_ns - r->cell[r->head].time_ns >= p->span_ns + closed) {
@@ -100,29 +101,29 @@ static bool admits(const struct plot *p, uint64_t now_ns)
 	       PACER_ADMIT;
 }
 
-/* A window with limit L admits one more unit if it holds less than L. */
-static uint64_t window_free(const struct plot *p, uint64_t now_ns)
+/* What is held lets a packet through under each value that is greater. */
+static uint64_t value_free(const struct plot *p, uint64_t now_ns)
 {
 	struct search s = {&p->judge, p->view->rule, p->limiter_index, &p->pkt, now_ns};
-	uint32_t limit = p->limiter->window.limit, enough;
+	const struct limit_kind *kind = limit_kind_of(p->limit);
+	uint64_t most = kind->enough(p->limiter, 1), enough; /* a packet more than its value */
 	uint64_t gap_ns = p->limiter->gap_ns;
 
 	p->limiter->gap_ns = 0;
-	enough = search_smallest(&s, 0, limit + 1); /* one more than it holds is enough */
+	enough = search_smallest(&s, 0, most);
 	p->limiter->gap_ns = gap_ns;
-	return (uint64_t)(limit + 1 - enough) << p->limiter->window.cost_shift;
+	return most - enough;
 }
 
 static uint64_t reported_free(const struct plot *p, uint64_t now_ns)
 {
 	if (!p->seen)
 		return p->capacity;
-	if (p->limit->kind == LIMIT_WINDOW)
-		return window_free(p, now_ns);
-	if (p->limit->kind == LIMIT_THROTTLE)
-		return replay_throttle_free(p->judge.replay, p->view->rule, p->limiter_index,
-					    now_ns);
-	return admits(p, now_ns);
+	if (limit_kind_of(p->limit)->by_time)
+		return admits(p, now_ns);
+	if (compile_in_lines(p->limiter))
+		return value_free(p, now_ns);
+	return replay_throttle_free(p->judge.replay, p->view->rule, p->limiter_index, now_ns);
 }
 
 /* --- reading -------------------------------------------------------------------------------- */
@@ -233,17 +234,18 @@ static const char *base_of(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/* "300 packets in 1s", "a gap of 1ms" */
+/* "300 packets in any 1s", "a gap of 1ms" */
 static const char *limit_text(const struct plot *p, char *buf, size_t size)
 {
+	const struct limit_kind *kind = limit_kind_of(p->limit);
 	char time[32];
 
 	units_duration_text(p->span_ns, time, sizeof(time));
-	if (p->limit->kind != LIMIT_GAP)
-		snprintf(buf, size, "%" PRIu64 " %s in any %s", p->capacity, judge_unit(p->limit),
+	if (!kind->by_time)
+		snprintf(buf, size, "%" PRIu64 " %s in any %s", p->capacity, limit_unit(p->limit),
 			 time);
 	else
-		snprintf(buf, size, "a gap of %s", time);
+		snprintf(buf, size, "a %s of %s", kind->name, time);
 	return buf;
 }
 
@@ -311,7 +313,7 @@ static void write_frame(FILE *to, const struct plot *p, const char *file)
 		"set border 3\nset tics out nomirror\nset grid ytics lt 1 lw 1 lc rgb '#dddddd'\n"
 		"set xlabel 'seconds since the capture began'\nset ylabel '%s'\n"
 		"set format y '%%.0f'\nunset key\n",
-		judge_unit(p->limit));
+		limit_unit(p->limit));
 }
 
 static void write_plot(FILE *to, const struct plot *p, const char *file, uint64_t start_ns)
@@ -499,15 +501,20 @@ static int draw(const struct plot *p, const char *file, uint64_t start_ns, const
 static int open_plot(struct plot *p, const struct judge *like, const struct plot_view *view,
 		     struct policy_error *error)
 {
-	if (like->policy->rule[view->rule].limit[view->limit].kind == LIMIT_RATE)
+	const struct policy_limit *limit = &like->policy->rule[view->rule].limit[view->limit];
+	const struct limit_kind *kind = limit_kind_of(limit);
+
+	if (kind->refills)
 		return policy_fail(
 		    error, 0,
-		    "replay: --plot draws gaps, windows and throttles, and this limit is "
-		    "a rate: choose another by --plot-rule and --plot-key");
+		    "replay: --plot draws uses that are free again one by one, and those of "
+		    "this limit, a %s, come back bit by bit: choose another by --plot-rule and "
+		    "--plot-key",
+		    kind->name);
 	if (judge_open(&p->judge, like->name, like->policy, false, error))
 		return -1;
 	p->view = view;
-	p->limit = &like->policy->rule[view->rule].limit[view->limit];
+	p->limit = limit;
 	p->limiter = judge_limiter(&p->judge, view->rule, view->limit);
 	p->limiter_index = (uint32_t)(p->limiter - p->judge.bin->rule[view->rule].limiter);
 	p->capacity = judge_capacity(p->limit);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Purpose: the smallest limit of a window under which a packet would be admitted. */
+/* Purpose: the smallest value of a limit under which a packet would be admitted. */
 #ifndef PACER_SEARCH_H
 #define PACER_SEARCH_H
 
@@ -7,15 +7,15 @@
 
 struct search {
 	const struct judge *judge;
-	uint32_t rule, limiter; /* a window's limit of that rule */
+	uint32_t rule, limiter; /* of that rule */
 	const struct pacer_packet *pkt;
 	uint64_t now_ns;
 };
 
-/* Would it be admitted under this limit? The limit's own limit stays. */
-bool search_admits(const struct search *s, uint32_t limit);
+/* Would it be admitted under this value? The limit's own stays. */
+bool search_admits(const struct search *s, uint64_t value);
 
-/* The smallest of the limits above `small`, which is too small, up to `enough`, which is enough. */
-uint32_t search_smallest(const struct search *s, uint32_t small, uint32_t enough);
+/* The smallest of the values above `small`, which is too small, up to `enough`, which is enough. */
+uint64_t search_smallest(const struct search *s, uint64_t small, uint64_t enough);
 
 #endif

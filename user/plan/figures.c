@@ -17,17 +17,6 @@ double figures_false_delay(const struct pacer_limiter *t, double keys)
 	return 1 - 2 * exp(-load * (1 - 15.0 / 21)) + exp(-load * (1 - 10.0 / 21));
 }
 
-uint64_t figures_records(const struct pacer_limiter *t)
-{
-	return t->kind == PACER_LIMITER_GAP ? (uint64_t)t->sets * PACER_CELLS
-					    : 2ull * t->sets + t->shared;
-}
-
-double figures_ceiling(const struct pacer_limiter *t)
-{
-	return figures_records(t) * 1e9 / t->gap_ns;
-}
-
 /*
  * A record is idle so long after its current slot began, and the last admission was in that slot.
  * The coarse clock may be behind by its resolution at either end.
@@ -50,10 +39,10 @@ uint64_t figures_throttle_bytes(uint32_t cpus)
 uint64_t figures_limit_bytes(const struct policy_limit *l, const struct pacer_limiter *t,
 			     uint32_t cpus)
 {
-	if (t->kind == PACER_LIMITER_THROTTLE)
-		return figures_throttle_bytes(cpus);
-	if (l->kind == LIMIT_GAP && t->kind == PACER_LIMITER_WINDOW)
+	if (limit_kind_of(l) != kind_of_limiter(t))
 		return 0;
+	if (!compile_in_lines(t))
+		return figures_throttle_bytes(cpus);
 	return compile_limiter_lines(t) * sizeof(struct pacer_line);
 }
 

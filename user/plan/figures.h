@@ -5,12 +5,6 @@
 
 #include "plan/compile.h"
 
-/* The records, entries or cells of a limit, those that sources share included. */
-uint64_t figures_records(const struct pacer_limiter *t);
-
-/* Packets a second of all keys of a gap together: one for each cell or record in each gap. */
-double figures_ceiling(const struct pacer_limiter *t);
-
 /*
  * The chance that a key of a gap's sketch is delayed by others when `keys` of them were admitted
  * within the gap (recency.h: cells of a key in one line of seven).
@@ -24,7 +18,7 @@ uint64_t figures_newcomer_ns(const struct pacer_limiter *t, uint64_t resolution_
 
 /* Of one throttle, or of one target of a pool. */
 uint64_t figures_throttle_bytes(uint32_t cpus);
-/* 0 for a gap in a window's record: the window counts it. */
+/* 0 of a limit that is kept with another one, which counts it: of a gap in a window's record. */
 uint64_t figures_limit_bytes(const struct policy_limit *l, const struct pacer_limiter *t,
 			     uint32_t cpus);
 

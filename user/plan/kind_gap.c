@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* A gap: in a sketch of its own, or in the record of a window of its key. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "config/units.h"
+#include "plan/figures.h"
 #include "plan/kinds.h"
+#include "rule.h"
 
 #define NS_PER_S 1000000000u
 
@@ -129,7 +135,78 @@ static uint64_t enough(const struct pacer_limiter *t, uint32_t len_bytes)
 	return 0;
 }
 
+static bool is(const struct policy_limit *limit, const struct pacer_limiter *t,
+	       uint64_t resolution_ns)
+{
+	return t->gap_ns == limit->gap_ns || t->gap_ns == limit->gap_ns + resolution_ns;
+}
+
+static void text(const struct policy_limit *limit, char *buf, size_t size)
+{
+	char gap[32];
+
+	snprintf(buf, size, "gap %s", units_duration_text(limit->gap_ns, gap, sizeof(gap)));
+}
+
+/* The chance that others delay a key, for several numbers of keys. */
+static void false_delay(const struct pacer_limiter *t, struct facts *to)
+{
+	static const uint32_t keys[] = {1000, 65536, 1048576};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+		double chance = figures_false_delay(t, keys[i]);
+
+		facts_object(to, "");
+		facts_uint(to, "keys", keys[i], "%s with %u%s", i ? "," : "", keys[i],
+			   i ? "" : " keys a gap");
+		facts_real(to, "chance", chance, " %.2g", chance);
+		facts_close(to);
+	}
+}
+
+static void facts(const struct kind_subject *of, struct facts *to)
+{
+	const struct pacer_limiter *t = of->limiter;
+	bool sketch = t->kind == PACER_LIMITER_GAP;
+	uint64_t gap_ns = of->limit->gap_ns, more = compile_gap_more_ns(t);
+	uint64_t cells = sketch ? t->sets * (uint64_t)PACER_CELLS : entries_number(t);
+	double ceiling = cells * 1e9 / t->gap_ns; /* one for each cell or record in each gap */
+	char text[32];
+
+	facts_uint(to, "gap_ns", gap_ns, "    at least %s between two packets of a key ",
+		   units_duration_text(gap_ns, text, sizeof(text)));
+	facts_uint(to, "effective_gap_ns", t->gap_ns, "(kept as %s",
+		   units_duration_text(t->gap_ns, text, sizeof(text)));
+	facts_uint(to, "prolonged_by_ns", more, more ? ", and for up to %s more" : NULL,
+		   units_duration_text(more, text, sizeof(text)));
+	facts_real(to, "ceiling_pps", ceiling,
+		   ")\n    ceiling of all keys together: %.0f packets a second\n", ceiling);
+	facts_string(to, "state", sketch ? "sketch" : "record",
+		     sketch ? NULL : "    in the window's record: no memory of its own");
+	facts_uint(to, "cells", cells,
+		   sketch ? "    %" PRIu64 " cells, %u a key; chance of a false delay" : NULL,
+		   cells, t->rows);
+	facts_array(to, "false_delay");
+	if (sketch)
+		false_delay(t, to);
+	facts_close(to);
+	facts_text(to, "\n");
+}
+
+static void held(const struct pacer_walk *w, const struct pacer_limiter *t, struct limit_held *held)
+{
+	struct pacer_ask q =
+	    pacer_walk_ask(w, t, pacer_limiter_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret)));
+	struct pacer_line *line =
+	    PACER_LINE_AT(q.table, pacer_sketch_index(t, q.hash) / PACER_LINE_UNITS);
+
+	held->by = t->key_id ? HELD_BY_CELLS : HELD_BY_ONE;
+	if (line)
+		held->last_ns = pacer_recency_estimate(line, pacer_sketch_mark(&q), t->rows);
+}
+
 const struct limit_kind kind_gap = {
+    .name = "gap",
     .limit = LIMIT_GAP,
     .limiter = PACER_LIMITER_GAP,
     .reason = PACER_DENY_GAP,
@@ -139,6 +216,10 @@ const struct limit_kind kind_gap = {
     .join = join,
     .value_of = value_of,
     .span_ns = fine_ns,
+    .is = is,
+    .text = text,
+    .facts = facts,
+    .held = held,
     .lines = lines,
     .wanted = wanted,
     .size = size,

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* A rate with a burst. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "config/text.h"
+#include "config/units.h"
 #include "plan/compile.h"
+#include "rule.h"
 #include "rate.h"
 #include "table.h"
 
@@ -172,16 +178,97 @@ static uint64_t enough(const struct pacer_limiter *t, uint32_t len_bytes)
 	return value(t) + pacer_rate_cost(&t->rate, len_bytes);
 }
 
+static bool is(const struct policy_limit *limit, const struct pacer_limiter *t,
+	       uint64_t resolution_ns)
+{
+	struct pacer_limiter wanted;
+
+	return pacer_rate_profile(&wanted.rate, limit->cost, limit->rate.amount, limit->rate.per_ns,
+				  limit->burst, 0) == PACER_RATE_OK &&
+	       same_time(&wanted, t) && t->rate.burst_ns <= wanted.rate.burst_ns &&
+	       wanted.rate.burst_ns - t->rate.burst_ns <= resolution_ns;
+}
+
+static void text(const struct policy_limit *limit, char *buf, size_t size)
+{
+	char rate[32];
+
+	snprintf(buf, size, "%s, burst %" PRIu64, units_rate_text(&limit->rate, rate, sizeof(rate)),
+		 limit->burst);
+}
+
+static void per(const struct policy_limit *limit, char *buf, size_t size)
+{
+	char rate[32];
+
+	snprintf(buf, size, " at %s", units_rate_text(&limit->rate, rate, sizeof(rate)));
+}
+
+static void facts(const struct kind_subject *of, struct facts *to)
+{
+	const struct policy_limit *l = of->limit;
+	const struct pacer_limiter *t = of->limiter;
+	const char *unit = l->rate.bytes ? "byte" : "packet";
+	char text[64];
+
+	units_rate_text(&l->rate, text, sizeof(text));
+	facts_uint(to, "burst", l->burst, "    never more than %" PRIu64 " %s%s, ", l->burst, unit,
+		   units_plural(l->burst));
+	facts_string(to, "rate", text, "and %s, in any time\n", text);
+	facts_uint(to, "amount", l->rate.amount, NULL);
+	facts_uint(to, "per_ns", l->rate.per_ns, NULL);
+	facts_string(to, "unit", limit_unit(l), NULL);
+	facts_uint(to, "effective_burst_ns", t->rate.burst_ns, NULL);
+	facts_uint(to, "entries", 2ull * t->sets,
+		   t->sets ? "    %llu entries of %zu bytes: exact for that many sources less "
+			     "collisions; beyond, the rest "
+			   : NULL,
+		   2ull * t->sets, sizeof(struct pacer_entry));
+	facts_uint(to, "shared", t->shared, t->sets ? "share %u\n" : NULL, t->shared);
+}
+
+static u128 fine(struct pacer_fine t)
+{
+	return (u128)t.ns << 32 | t.frac;
+}
+
+static void held(const struct pacer_walk *w, const struct pacer_limiter *t, struct limit_held *held)
+{
+	struct pacer_ask q =
+	    pacer_walk_ask(w, t, pacer_limiter_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret)));
+	u128 now = fine((struct pacer_fine){q.now_ns, 0}), tat, ahead;
+	struct pacer_found f = {0};
+
+	if (!entries_find(&q, &f, held))
+		return;
+	tat = fine(pacer_rate_read(&f.ring));
+	ahead = tat > now ? tat - now : 0;
+	held->unit = t->rate.cost == PACER_COST_BYTES ? "bytes" : "packets";
+	held->max = value(t);
+	held->used = held->max;
+	if (ahead < allowance(t))
+		held->used -= (uint64_t)((allowance(t) - ahead) / unit_of(t));
+	held->asked = pacer_rate_cost(&t->rate, q.len_bytes);
+}
+
 const struct limit_kind kind_rate = {
+    .name = "rate",
     .limit = LIMIT_RATE,
     .limiter = PACER_LIMITER_RATE,
     .reason = PACER_DENY_RATE,
     .counts_bytes = true,
     .keeps_times = true,
+    .refills = true,
     .profile = profile,
     .fine_ns = fine_ns,
     .value_of = value_of,
     .span_ns = span_ns,
+    .is = is,
+    .text = text,
+    .value_is = "burst of ",
+    .per = per,
+    .facts = facts,
+    .held = held,
     .lines = entries_lines,
     .wanted = entries_wanted,
     .size = entries_size,

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* A window, in records; a gap of its key may be with it. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "config/units.h"
+#include "plan/figures.h"
 #include "plan/kinds.h"
 #include "record.h"
+#include "rule.h"
+#include "table.h"
 #include "window.h"
 
 static int profile(const struct policy_limit *limit, const struct terms *terms, const char *path,
@@ -131,16 +138,123 @@ static uint64_t enough(const struct pacer_limiter *t, uint32_t len_bytes)
 	       ((uint64_t)pacer_window_cost(&t->window, len_bytes) << t->window.cost_shift);
 }
 
+/* But for what the rounding up of slots adds, too. */
+static bool is(const struct policy_limit *limit, const struct pacer_limiter *t,
+	       uint64_t resolution_ns)
+{
+	const struct pacer_window *w = &t->window;
+	uint64_t span_ns = w->slot_ns * (w->ring - 1);
+
+	return w->ring == limit->slots + 1 && w->cost == limit->cost &&
+	       (uint64_t)w->limit == limit->limit >> w->cost_shift && span_ns >= limit->window_ns &&
+	       span_ns - limit->window_ns <= resolution_ns + limit->slots;
+}
+
+static void text(const struct policy_limit *limit, char *buf, size_t size)
+{
+	char time[32];
+
+	snprintf(buf, size, "%" PRIu64 " %s in %s", limit->limit, limit_unit(limit),
+		 units_duration_text(limit->window_ns, time, sizeof(time)));
+}
+
+static void silence(const struct pacer_limiter *t, uint64_t resolution_ns, struct facts *to)
+{
+	uint64_t kept = figures_kept_ns(t, resolution_ns);
+	uint64_t newcomer = figures_newcomer_ns(t, resolution_ns);
+	char text[32];
+
+	if (!t->sets) {
+		facts_null(to, "newcomer_after_ns");
+		facts_null(to, "kept_ns");
+		return;
+	}
+	facts_uint(to, "newcomer_after_ns", newcomer,
+		   "    a key silent for longer than %s is a newcomer again: ",
+		   units_duration_text(newcomer, text, sizeof(text)));
+	facts_uint(to, "kept_ns", kept,
+		   "its record is its own for %s after its last admitted packet\n",
+		   units_duration_text(kept, text, sizeof(text)));
+}
+
+static void facts(const struct kind_subject *of, struct facts *to)
+{
+	const struct policy_limit *l = of->limit;
+	const struct pacer_limiter *t = of->limiter;
+	double sustained = (double)l->window_ns / t->window.ring_ns;
+	uint32_t unit_bytes = 1u << t->window.cost_shift;
+	const char *unit = limit_unit(l);
+	char text[32];
+
+	facts_uint(to, "limit", l->limit, "    never more than %" PRIu64 " ", l->limit);
+	facts_string(to, "unit", unit, "%s in any ", unit);
+	facts_uint(to, "window_ns", l->window_ns, "%s\n",
+		   units_duration_text(l->window_ns, text, sizeof(text)));
+	facts_uint(to, "slots", l->slots, NULL);
+	facts_uint(to, "slot_ns", t->window.slot_ns, NULL);
+	facts_uint(to, "false_denial_beyond_ns", t->window.ring_ns,
+		   "    a packet is denied wrongly only if it would not fit into %s; ",
+		   units_duration_text(t->window.ring_ns, text, sizeof(text)));
+	facts_real(to, "sustains", sustained, "a steady flow gets at least %.1f%%\n",
+		   100 * sustained);
+	facts_uint(to, "unit_bytes", l->cost == PACER_COST_BYTES ? unit_bytes : 0,
+		   t->window.cost_shift
+		       ? "    counted in units of %u bytes, rounded up for each packet\n"
+		       : NULL,
+		   unit_bytes);
+	facts_uint(to, "records", entries_number(t),
+		   t->sets ? "    %llu records of %u bytes: exact for that many sources less "
+			     "collisions; beyond, the rest share %u\n"
+			   : NULL,
+		   2ull * t->sets, (unsigned int)sizeof(union pacer_unit) * t->units, t->shared);
+	silence(t, of->plan->resolution_ns, to);
+}
+
+static void held(const struct pacer_walk *w, const struct pacer_limiter *t, struct limit_held *held)
+{
+	static const char *const units[] = {
+	    [PACER_COST_PACKETS] = "packets", [PACER_COST_BYTES] = "bytes"};
+	struct pacer_ask q =
+	    pacer_walk_ask(w, t, pacer_limiter_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret)));
+	const struct pacer_window *v = &t->window;
+	uint64_t head_ns, last_ns;
+	struct pacer_found f = {0};
+	uint32_t passed;
+
+	if (!entries_find(&q, &f, held))
+		return;
+	head_ns = last_ns = pacer_load64(&f.ring.head->head_ns);
+	if (head_ns && t->gap_ns) {
+		last_ns = pacer_record_last(t, last_ns, pacer_load(&f.ring.head->last));
+		held->last_ns = last_ns;
+	}
+	if (!pacer_ring_whole(t, &f.ring))
+		return;
+	passed = pacer_window_passed(v, head_ns, pacer_later(q.now_ns, last_ns));
+	held->unit = units[v->cost];
+	held->used = (uint64_t)pacer_window_since(v, &f.ring, pacer_ring_running(&f.ring),
+						  pacer_lock_cursor(f.word), passed)
+		     << v->cost_shift;
+	held->max = value(t);
+	held->asked = (uint64_t)pacer_window_cost(v, q.len_bytes) << v->cost_shift;
+}
+
 const struct limit_kind kind_window = {
+    .name = "window",
     .limit = LIMIT_WINDOW,
     .limiter = PACER_LIMITER_WINDOW,
     .reason = PACER_DENY_WINDOW,
     .counts_bytes = true,
+    .closed = true,
     .profile = profile,
     .fine_ns = fine_ns,
     .value_of = value_of,
     .span_ns = span_ns,
     .retune = retune,
+    .is = is,
+    .text = text,
+    .facts = facts,
+    .held = held,
     .finish = finish,
     .lines = entries_lines,
     .wanted = entries_wanted,

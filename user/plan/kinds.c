@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "plan/kinds.h"
 
+#include "plan/keymask.h"
+#include "rule.h"
+
 static const struct limit_kind *const kinds[POLICY_LIMIT_KINDS] = {
     [LIMIT_GAP] = &kind_gap,
     [LIMIT_WINDOW] = &kind_window,
@@ -27,6 +30,42 @@ const struct limit_kind *kind_of_reason(enum pacer_reason reason)
 		if (kinds[i]->reason == reason)
 			return kinds[i];
 	return NULL;
+}
+
+static bool same_key(const struct policy_limit *limit, const struct pacer_limiter *t)
+{
+	struct policy_key of = compile_key_of(t->key_id);
+	const struct policy_key *key = &limit->key;
+
+	return of.kind == key->kind &&
+	       (key->kind == KEY_ALL || (of.len4 == key->len4 && of.len6 == key->len6));
+}
+
+bool limit_is(const struct policy_limit *limit, const struct pacer_limiter *t,
+	      uint64_t resolution_ns)
+{
+	const struct limit_kind *kind = limit_kind_of(limit);
+
+	return !t->until_ns && kind == kind_of_limiter(t) && same_key(limit, t) &&
+	       kind->is(limit, t, resolution_ns);
+}
+
+bool limit_is_guest(const struct policy_limit *limit, const struct pacer_limiter *t,
+		    uint64_t resolution_ns)
+{
+	const struct limit_kind *kind = limit_kind_of(limit);
+
+	return !t->until_ns && kind->join && kind != kind_of_limiter(t) && same_key(limit, t) &&
+	       kind->is(limit, t, resolution_ns);
+}
+
+const char *limit_unit(const struct policy_limit *limit)
+{
+	const struct limit_kind *kind = limit_kind_of(limit);
+
+	if (kind->unit)
+		return kind->unit;
+	return kind->counts_bytes && limit->cost == PACER_COST_BYTES ? "bytes" : "packets";
 }
 
 uint64_t compile_limiter_lines(const struct pacer_limiter *t)
@@ -94,4 +133,47 @@ void entries_size(struct pacer_limiter *t, uint64_t lines)
 bool entries_hashed(const struct pacer_limiter *t)
 {
 	return t->sets || t->shared != 1;
+}
+
+uint64_t entries_number(const struct pacer_limiter *t)
+{
+	return 2ull * t->sets + t->shared;
+}
+
+static bool looks_own(const struct pacer_ask *q, uint32_t index)
+{
+	struct pacer_found f = {0};
+
+	return pacer_record_look(q, index, &f) && pacer_lock_tag(f.word) == pacer_tag(q->hash);
+}
+
+static bool is_idle(const struct pacer_ask *q, uint32_t index)
+{
+	const struct pacer_entry *head = pacer_entry_at(q->table, index);
+
+	return head && pacer_record_idle(q->limiter, head, q->now_ns);
+}
+
+static enum held_by held_by(const struct pacer_ask *q)
+{
+	const struct pacer_limiter *t = q->limiter;
+	uint32_t first = pacer_set_index(t, q->hash), second = first + pacer_stride(t);
+
+	if (!t->sets)
+		return t->key_id ? HELD_BY_SHARED : HELD_BY_ONE;
+	if (looks_own(q, first))
+		return is_idle(q, first) ? HELD_BY_NONE : HELD_BY_OWN;
+	if (looks_own(q, second))
+		return is_idle(q, second) ? HELD_BY_NONE : HELD_BY_OWN;
+	return is_idle(q, pacer_shared_index(t, q->hash)) &&
+		       (is_idle(q, first) || is_idle(q, second))
+		   ? HELD_BY_NONE
+		   : HELD_BY_SHARED;
+}
+
+bool entries_find(const struct pacer_ask *q, struct pacer_found *found, struct limit_held *held)
+{
+	pacer_record_locate(q, found);
+	held->by = held_by(q);
+	return found->ring.line;
 }

@@ -10,7 +10,10 @@
 #ifndef PACER_KINDS_H
 #define PACER_KINDS_H
 
+#include "plan/facts.h"
 #include "plan/plan.h"
+
+struct pacer_walk;
 
 typedef unsigned __int128 u128;
 
@@ -20,13 +23,43 @@ struct terms {
 	uint32_t cpus;
 };
 
+/* A limit of a policy with what it was compiled to, for `check`. */
+struct kind_subject {
+	const struct policy_limit *limit;
+	const struct pacer_limiter *limiter;
+	const struct plan *plan;
+};
+
+/* Where the state of a packet's key is. */
+enum held_by {
+	HELD_BY_NONE, /* its next packet is a newcomer's */
+	HELD_BY_OWN,
+	HELD_BY_SHARED, /* with others, whose packets count */
+	HELD_BY_CELLS,	/* of a gap's sketch, that others may have raised */
+	HELD_BY_ONE	/* one for all keys */
+};
+
+/* What a limit holds of a packet's key. */
+struct limit_held {
+	enum held_by by;
+	const char *unit;   /* of the next three; NULL: they are not known */
+	uint64_t used, max; /* of a window, a rate's burst or a throttle */
+	uint64_t asked;	    /* what the packet costs */
+	uint64_t last_ns;   /* of a gap: when the key was seen last; 0: never, or long ago */
+	bool leases;	    /* a throttle, which takes what it gives at once */
+	uint64_t leased;    /* uses that the CPU holds, among the free ones */
+};
+
 struct limit_kind {
+	const char *name;
 	enum policy_limit_kind limit;
 	enum pacer_limiter_kind limiter;
 	enum pacer_reason reason; /* of its denials */
 	bool counts_bytes;	  /* where its cost says so */
 	bool by_time;		  /* its value is a time, and more of it is stricter */
 	bool keeps_times;	  /* the state is the clock's times as they were read */
+	bool closed;		  /* what it let through its whole span ago counts still */
+	bool refills;		  /* what was used comes back bit by bit, not use by use */
 	bool shaped_by_value;	  /* how its state lies depends on its value */
 	const char *unit;	  /* what it counts, where that is no packets or bytes */
 
@@ -48,6 +81,28 @@ struct limit_kind {
 	 */
 	void (*retune)(struct policy_limit *limit, const struct policy_limit *from, uint64_t value,
 		       const struct pacer_limiter *beyond);
+
+	/*
+	 * Is *t, of this kind or with a guest of it, made from the limit? It may include the coarse
+	 * clock's resolution, or not.
+	 */
+	bool (*is)(const struct policy_limit *limit, const struct pacer_limiter *t,
+		   uint64_t resolution_ns);
+
+	/* --- what is said of it ------------------------------------------------------------- */
+
+	/* "300 packets in 1s" */
+	void (*text)(const struct policy_limit *limit, char *buf, size_t size);
+	/* "412 packets in 1s": what stands before the value ("burst of "; NULL: nothing), and what
+	 * stands behind (NULL: " in " and the span)
+	 */
+	const char *value_is;
+	void (*per)(const struct policy_limit *limit, char *buf, size_t size);
+	/* What `check` says: facts for the JSON, and lines of text. */
+	void (*facts)(const struct kind_subject *of, struct facts *to);
+	/* What it holds of w->pkt's key, read alone. */
+	void (*held)(const struct pacer_walk *w, const struct pacer_limiter *t,
+		     struct limit_held *held);
 
 	/* --- of the limit -------------------------------------------------------------------- */
 
@@ -79,6 +134,18 @@ struct limit_kind {
 
 extern const struct limit_kind kind_gap, kind_window, kind_rate, kind_throttle;
 
+/* What it counts in: "packets", "bytes", "uses". */
+const char *limit_unit(const struct policy_limit *limit);
+
+/*
+ * Is the limiter, or the guest that is with it, what this limit of its rule was compiled to? On a
+ * host whose coarse clock has this resolution.
+ */
+bool limit_is(const struct policy_limit *limit, const struct pacer_limiter *t,
+	      uint64_t resolution_ns);
+bool limit_is_guest(const struct policy_limit *limit, const struct pacer_limiter *t,
+		    uint64_t resolution_ns);
+
 const struct limit_kind *limit_kind_of(const struct policy_limit *limit);
 const struct limit_kind *kind_of_limiter(const struct pacer_limiter *t); /* NULL of none */
 const struct limit_kind *kind_of_reason(enum pacer_reason reason);	 /* NULL of any other */
@@ -88,6 +155,14 @@ uint64_t entries_lines(const struct pacer_limiter *t);
 uint64_t entries_wanted(const struct policy_limit *limit, const struct pacer_limiter *t);
 void entries_size(struct pacer_limiter *t, uint64_t lines);
 bool entries_hashed(const struct pacer_limiter *t);
+
+/* How many, those that keys share included. */
+uint64_t entries_number(const struct pacer_limiter *t);
+
+/* The entry of the walk's packet, and where it stands. False: there is none to be read. */
+struct pacer_ask;
+struct pacer_found;
+bool entries_find(const struct pacer_ask *q, struct pacer_found *found, struct limit_held *held);
 
 /* What no table holds. */
 #define LINES_NEVER (1ull << 40)

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "plan/occupancy.h"
 
-#include "plan/compile.h"
-#include "rate.h"
+#include "plan/kinds.h"
 #include "table.h"
-
-#define CLOCK_COARSEST_NS 100000000u /* what a limit is longer by at most on a coarse clock */
 
 /* The entry that begins at the unit; NULL: beyond the table. */
 static const struct pacer_entry *entry_at(const struct pacer_line *lines, uint64_t n_lines,
@@ -38,49 +35,14 @@ uint64_t occupancy_used(const struct pacer_limiter *t, const struct pacer_line *
 	return looked ? used * places / looked : 0;
 }
 
-static bool same_key(const struct pacer_limiter *t, const struct policy_key *key)
-{
-	struct policy_key of = compile_key_of(t->key_id);
-
-	return of.kind == key->kind &&
-	       (key->kind == KEY_ALL || (of.len4 == key->len4 && of.len6 == key->len6));
-}
-
-/* But for what a coarse clock and the rounding up of slots add. */
-static bool same_window(const struct pacer_window *w, const struct policy_limit *limit)
-{
-	uint64_t span_ns = w->slot_ns * (w->ring - 1);
-
-	return w->ring == limit->slots + 1 && w->cost == limit->cost &&
-	       (uint64_t)w->limit == limit->limit >> w->cost_shift && span_ns >= limit->window_ns &&
-	       span_ns - limit->window_ns <= CLOCK_COARSEST_NS + limit->slots;
-}
-
-static bool same_rate(const struct pacer_rate *rate, const struct policy_limit *limit)
-{
-	struct pacer_rate wanted;
-
-	return pacer_rate_profile(&wanted, limit->cost, limit->rate.amount, limit->rate.per_ns,
-				  limit->burst, 0) == PACER_RATE_OK &&
-	       rate->cost == wanted.cost && rate->unit_ns == wanted.unit_ns &&
-	       rate->unit_frac == wanted.unit_frac && rate->burst_ns <= wanted.burst_ns &&
-	       wanted.burst_ns - rate->burst_ns <= CLOCK_COARSEST_NS;
-}
-
 const struct pacer_limiter *occupancy_limiter(const struct pacer_rule *rule,
-					      const struct policy_limit *limit)
+					      const struct policy_limit *limit,
+					      uint64_t resolution_ns)
 {
-	for (size_t k = 0; k < rule->n_limiters && k < PACER_LIMITERS_MAX; k++) {
-		const struct pacer_limiter *t = &rule->limiter[k];
-
-		if (t->until_ns || !same_key(t, &limit->key))
-			continue;
-		if (limit->kind == LIMIT_WINDOW && t->kind == PACER_LIMITER_WINDOW &&
-		    same_window(&t->window, limit))
-			return t;
-		if (limit->kind == LIMIT_RATE && t->kind == PACER_LIMITER_RATE &&
-		    same_rate(&t->rate, limit))
-			return t;
-	}
+	if (limit_kind_of(limit)->lines != entries_lines)
+		return NULL;
+	for (size_t k = 0; k < rule->n_limiters && k < PACER_LIMITERS_MAX; k++)
+		if (limit_is(limit, &rule->limiter[k], resolution_ns))
+			return &rule->limiter[k];
 	return NULL;
 }

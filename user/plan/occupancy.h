@@ -23,8 +23,9 @@
 uint64_t occupancy_used(const struct pacer_limiter *limiter, const struct pacer_line *lines,
 			uint64_t n_lines, uint64_t now_ns, bool shared, uint64_t *capacity);
 
-/* The limit that carries out this window or rate of the rule; NULL: it is of another kind. */
+/* The limiter of the rule that carries out this limit in entries (limit_is); NULL: it has none. */
 const struct pacer_limiter *occupancy_limiter(const struct pacer_rule *rule,
-					      const struct policy_limit *limit);
+					      const struct policy_limit *limit,
+					      uint64_t resolution_ns);
 
 #endif

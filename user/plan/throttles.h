@@ -14,6 +14,7 @@
 #ifndef PACER_THROTTLES_H
 #define PACER_THROTTLES_H
 
+#include "plan/facts.h"
 #include "plan/plan.h"
 
 /* Where a throttle stands in the policy: for an error, and for its units. */
@@ -36,6 +37,14 @@ uint64_t throttle_memory_ns(const struct pacer_throttle_profile *profile);
 
 /* The uses beside its own that other CPUs may hold: h. */
 uint32_t throttle_elsewhere(const struct pacer_throttle_profile *profile, uint32_t cpus);
+
+/*
+ * What `check` says of it: never more than its uses are admitted `to_whom`. Then: when a packet is
+ * `refused` wrongly. throttle.h has the bound.
+ */
+void throttle_facts(const char *to_whom, const char *refused,
+		    const struct policy_throttle *throttle, const struct pacer_throttle_profile *p,
+		    uint32_t cpus, struct facts *to);
 
 /* States that are taken. */
 struct throttle_states {

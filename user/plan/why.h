@@ -20,28 +20,13 @@
 #include "plan/compile.h"
 #include "plan/tally.h"
 
-/* Where the key's state is. */
-enum why_entry {
-	WHY_NO_ENTRY, /* it has none: its next packet is a newcomer's */
-	WHY_OWN,
-	WHY_SHARED, /* with others, whose packets count */
-	WHY_CELLS,  /* of a gap's sketch, that others may have raised */
-	WHY_ONE	    /* one for all keys */
-};
-
 /* A limit of the rule: limits that share a key. */
 struct why_limit {
-	enum pacer_limiter_kind kind;
-	int limit, gap;	      /* which of the rule's in the policy; -1: none */
+	int limit, guest; /* which of the rule's in the policy, and which is with it; -1: none */
 	uint64_t draining_ns; /* asked until then, since a policy before had it; 0: in force */
 	struct policy_key by; /* how keys are told apart */
 	char key[TALLY_TEXT]; /* the packet's */
-	enum why_entry entry;
-	enum pacer_cost cost;	  /* the unit of the next three; uses of a throttle are packets */
-	uint64_t used, max;	  /* of a window, a rate's burst or a throttle */
-	uint64_t asked;		  /* what the packet costs */
-	uint64_t last_ns;	  /* of a gap: when the key was seen last; 0: never, or long ago */
-	uint64_t leased;	  /* of a throttle: uses that the CPU holds, among the free ones */
+	struct limit_held held;
 	uint64_t banned_ns;	  /* until then the key is banned under the rule; 0: it is not */
 	uint64_t when_ns;	  /* when the limit would admit the packet; 0: at any time */
 	enum pacer_reason reason; /* what it says now */
@@ -58,17 +43,20 @@ struct why {
 	struct why_limit limit[PACER_LIMITERS_MAX];
 };
 
-/* Of w->pkt, which was parsed and is not on the allow-list, at w->now_ns. `policy` has the names.
+/*
+ * Of w->pkt, which was parsed and is not on the allow-list, at w->now_ns. `policy` has the names;
+ * resolution_ns is the host's coarse clock's.
  */
-void why_packet(const struct pacer_walk *w, const struct policy *policy, struct why *why);
+void why_packet(const struct pacer_walk *w, const struct policy *policy, uint64_t resolution_ns,
+		struct why *why);
 
 /*
  * Of a key, as tally_key_text writes it, under rule w->rule: the limits that count by such keys,
  * and until when the key is banned. Without a reason: it needs a packet to fall under a rule.
  * w->pkt's length is that of its packets.
  */
-void why_key(const struct pacer_walk *w, const struct policy *policy, const char *key,
-	     struct why *why);
+void why_key(const struct pacer_walk *w, const struct policy *policy, uint64_t resolution_ns,
+	     const char *key, struct why *why);
 
 /*
  * Until when w->pkt's source is banned, whatever the rule, and as which prefix, of `most` bits at
