@@ -6,12 +6,12 @@
  *   bit 0       held
  *   bits 1-6    cursor: the ring's current slot
  *   bits 7-15   sequence, raised by every change
- *   bits 16-31  tag of the key; 0: nobody's
+ *   bits 16-31  tag: a part of the key's hash; 0: no key has the line
  *
  * Concurrency: pacer_lock_take makes the caller the only writer until it
  * releases. Readers take no lock. They read the word, then the line, then the
  * word again. What they read was whole if the word is the same and not held.
- * The sequence is short: a reader that sleeps through exactly 512 changes does
+ * The sequence has 9 bits: a reader that sleeps through exactly 512 changes does
  * not notice. So a reader may deny by what it found, but to admit it has to
  * compare again under the lock (pacer_entry_commit_seen). On machines that reorder
  * loads this can happen more often, with the same result.
@@ -50,15 +50,18 @@ PACER_INLINE __u32 pacer_lock_cursor(__u32 word)
 	return (word & PACER_LOCK_CURSOR) >> 1;
 }
 
-/* Sets the tag (0 to 65535) and the cursor (0 to 63) in the word. */
+/* The word with another tag (0 to 65535) and cursor (0 to 63). Nothing is written. */
 PACER_INLINE __u32 pacer_lock_set(__u32 word, __u32 tag, __u32 cursor)
 {
 	return (word & (PACER_LOCK_SEQ | PACER_LOCK_HELD)) | (tag << 16) | (cursor << 1);
 }
 
-#define PACER_LOCK_ANY 0x10000u /* instead of a tag: any tag */
+#define PACER_LOCK_ANY 0x10000u /* in place of a tag */
 
-/* One look: BUSY if the line is held, or if another CPU took it just now. */
+/*
+ * Looks once, as pacer_lock_take does. OTHER: the line has another tag. BUSY: it is held, or
+ * another CPU changed the word just now.
+ */
 PACER_INLINE PACER_MUST_USE enum pacer_lock_result pacer_lock_try(__u32 *lock, __u32 tag,
 								  __u32 *word)
 {
@@ -72,7 +75,10 @@ PACER_INLINE PACER_MUST_USE enum pacer_lock_result pacer_lock_try(__u32 *lock, _
 	return PACER_LOCK_TAKEN;
 }
 
-/* All looks after the first. */
+/*
+ * Looks up to PACER_SPINS - 1 times more. A function of its own, since the verifier then checks the
+ * loop once for all callers; so its result is an int (enum pacer_lock_result).
+ */
 PACER_GLOBAL PACER_MUST_USE int pacer_lock_spin(__u32 *lock, __u32 tag, __u32 *word)
 {
 	int i;
@@ -89,8 +95,9 @@ PACER_GLOBAL PACER_MUST_USE int pacer_lock_spin(__u32 *lock, __u32 tag, __u32 *w
 }
 
 /*
- * Takes the line if its tag is `tag`, or with any tag. *word is the word in memory then: the word
- * found, with the held bit set. BUSY after PACER_SPINS looks.
+ * Makes the caller the line's holder, if the line has this tag (0 to 65535; PACER_LOCK_ANY:
+ * whatever its tag). Then *word is the word as it is in memory now, held. Any CPU may call it at
+ * any time. OTHER: the line has another tag. BUSY: it was held at each of PACER_SPINS looks.
  */
 PACER_INLINE PACER_MUST_USE enum pacer_lock_result pacer_lock_take(__u32 *lock, __u32 tag,
 								   __u32 *word)
@@ -104,19 +111,19 @@ PACER_INLINE PACER_MUST_USE enum pacer_lock_result pacer_lock_take(__u32 *lock, 
 	return result == PACER_LOCK_BUSY ? PACER_LOCK_BUSY : PACER_LOCK_OTHER;
 }
 
-/* Gives the line back unchanged. Only for its holder. */
+/* The holder gives the line back as it was when it took it. */
 PACER_INLINE void pacer_lock_cancel(__u32 *lock, __u32 word)
 {
 	pacer_release(lock, word & ~PACER_LOCK_HELD);
 }
 
-/* Raises the sequence in the word. */
+/* The word with the next sequence, modulo 512. Nothing is written. */
 PACER_INLINE __u32 pacer_lock_next(__u32 word)
 {
 	return (word & ~PACER_LOCK_SEQ) | ((word + PACER_LOCK_SEQ_ONE) & PACER_LOCK_SEQ);
 }
 
-/* Gives the line back changed, so that readers notice. Only for its holder. */
+/* The holder gives the line back with this tag and cursor, and readers see that it was changed. */
 PACER_INLINE void pacer_lock_release(__u32 *lock, __u32 word)
 {
 	pacer_release(lock, pacer_lock_next(word) & ~PACER_LOCK_HELD);

@@ -124,15 +124,23 @@ int doc_more_than_zero(struct source *s, const struct place *at, const yaml_node
 	return 0;
 }
 
+int doc_unsigned(struct source *s, const struct place *at, const yaml_node_t *node,
+		 const char **text)
+{
+	if (doc_scalar(s, at, node, text))
+		return -1;
+	if (**text == '-')
+		return doc_fail(s, doc_line(node), at, "%s is negative", doc_shown(*text).text);
+	return 0;
+}
+
 int doc_duration(struct source *s, const struct place *at, const yaml_node_t *node, uint64_t *ns)
 {
 	const char *text;
 	size_t digits;
 
-	if (doc_scalar(s, at, node, &text))
+	if (doc_unsigned(s, at, node, &text))
 		return -1;
-	if (*text == '-')
-		return doc_fail(s, doc_line(node), at, "%s is negative", doc_shown(text).text);
 	digits = strspn(text, "0123456789.");
 	if (!text[digits] && strspn(text, "0.") != digits)
 		return doc_fail(s, doc_line(node), at, "%s has no unit: write %sms, %ss ...",
@@ -151,10 +159,8 @@ int doc_count(struct source *s, const struct place *at, const yaml_node_t *node,
 {
 	const char *text;
 
-	if (doc_scalar(s, at, node, &text))
+	if (doc_unsigned(s, at, node, &text))
 		return -1;
-	if (*text == '-')
-		return doc_fail(s, doc_line(node), at, "%s is negative", doc_shown(text).text);
 	if (units_count(text, count))
 		return doc_fail(s, doc_line(node), at,
 				"\"%s\" is not a count: write 300, 20k or 1.5M",

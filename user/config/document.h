@@ -82,6 +82,9 @@ size_t doc_smallest(size_t a, size_t b);
 /* The text of a single value. */
 int MUST_USE doc_scalar(struct source *s, const struct place *at, const yaml_node_t *node,
 			const char **text);
+/* The same, of a quantity: what begins with a minus is refused. */
+int MUST_USE doc_unsigned(struct source *s, const struct place *at, const yaml_node_t *node,
+			  const char **text);
 int MUST_USE doc_choose(struct source *s, const struct place *at, const yaml_node_t *node,
 			const struct choice *choices, int *value);
 int MUST_USE doc_more_than_zero(struct source *s, const struct place *at, const yaml_node_t *node,

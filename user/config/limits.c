@@ -145,10 +145,8 @@ static int read_bytes(struct source *s, const struct place *at, const yaml_node_
 	const char *text;
 
 	limit->cost = PACER_COST_BYTES;
-	if (doc_scalar(s, at, node, &text))
+	if (doc_unsigned(s, at, node, &text))
 		return -1;
-	if (*text == '-')
-		return doc_fail(s, doc_line(node), at, "%s is negative", doc_shown(text).text);
 	limit->per_second = !units_bytes_rate(text, &limit->limit);
 	if (!limit->per_second && units_bytes(text, &limit->limit))
 		return doc_fail(
@@ -167,10 +165,8 @@ static int read_rate(struct source *s, const struct place *at, const yaml_node_t
 	struct policy_limit *limit = into;
 	const char *text;
 
-	if (doc_scalar(s, at, node, &text))
+	if (doc_unsigned(s, at, node, &text))
 		return -1;
-	if (*text == '-')
-		return doc_fail(s, doc_line(node), at, "%s is negative", doc_shown(text).text);
 	if (units_rate_over(text, &limit->rate))
 		return doc_fail(
 		    s, doc_line(node), at,
@@ -187,10 +183,8 @@ static int read_burst(struct source *s, const struct place *at, const yaml_node_
 	struct policy_limit *limit = into;
 	const char *text;
 
-	if (doc_scalar(s, at, node, &text))
+	if (doc_unsigned(s, at, node, &text))
 		return -1;
-	if (*text == '-')
-		return doc_fail(s, doc_line(node), at, "%s is negative", doc_shown(text).text);
 	if (units_bytes(text, &limit->burst))
 		return doc_fail(
 		    s, doc_line(node), at,

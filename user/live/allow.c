@@ -8,19 +8,27 @@
 #include "live/copies.h"
 #include "live/host.h"
 
+/* The list in force, to be freed. */
+static int read_in_force(const struct attached *a, struct allowlist *list,
+			 struct policy_error *error)
+{
+	int fd = copies_lock(error), result;
+
+	if (fd < 0)
+		return -1;
+	result = allow_maps_read(a, copies_in_force(a), list, error);
+	close(fd);
+	return result;
+}
+
 int allow_each(const struct attached *a,
 	       void (*each)(const struct allow_entry *, uint64_t now_ns, void *), void *arg,
 	       struct policy_error *error)
 {
 	struct allowlist list;
-	int fd = copies_lock(error), result;
 	uint64_t now_ns;
 
-	if (fd < 0)
-		return -1;
-	result = allow_maps_read(a, copies_in_force(a), &list, error);
-	close(fd);
-	if (result)
+	if (read_in_force(a, &list, error))
 		return -1;
 	now_ns = host_now_ns();
 	for (size_t i = 0; i < list.n; i++)
@@ -34,14 +42,10 @@ int allow_find(const struct attached *a, const struct prefix *address, struct al
 	       struct policy_error *error)
 {
 	const struct allow_entry *longest = NULL;
-	int fd = copies_lock(error), result;
 	struct allowlist list;
+	int result;
 
-	if (fd < 0)
-		return -1;
-	result = allow_maps_read(a, copies_in_force(a), &list, error);
-	close(fd);
-	if (result)
+	if (read_in_force(a, &list, error))
 		return -1;
 	for (size_t i = 0; i < list.n; i++)
 		if (allow_holds(&list.entry[i].prefix, address) &&
@@ -168,24 +172,6 @@ static int add_to_lists(struct attached *a, struct lists *l, const struct allow_
 	return 0;
 }
 
-int allow_add(struct attached *a, const struct allow_entry *entry, struct policy_error *error)
-{
-	int fd = copies_lock_of(a, error), result;
-	struct lists lists;
-
-	if (fd < 0)
-		return -1;
-	result = read_lists(a, &lists, error);
-	if (!result) {
-		result = add_to_lists(a, &lists, entry, error);
-		free_lists(&lists);
-	}
-	if (!result)
-		change_tidy(a);
-	close(fd);
-	return result;
-}
-
 static int remove_from(struct attached *a, uint32_t copy, const struct allowlist *list,
 		       const struct prefix *prefix)
 {
@@ -199,9 +185,10 @@ static int remove_from(struct attached *a, uint32_t copy, const struct allowlist
 	return 0;
 }
 
-static int remove_from_lists(struct attached *a, const struct lists *l, const struct prefix *prefix,
+static int remove_from_lists(struct attached *a, struct lists *l, const struct allow_entry *entry,
 			     struct policy_error *error)
 {
+	const struct prefix *prefix = &entry->prefix;
 	bool found = false;
 	char text[64];
 
@@ -222,7 +209,10 @@ static int remove_from_lists(struct attached *a, const struct lists *l, const st
 	return 0;
 }
 
-int allow_del(struct attached *a, const struct prefix *prefix, struct policy_error *error)
+static int change_lists(struct attached *a,
+			int (*change)(struct attached *, struct lists *, const struct allow_entry *,
+				      struct policy_error *),
+			const struct allow_entry *entry, struct policy_error *error)
 {
 	int fd = copies_lock_of(a, error), result;
 	struct lists lists;
@@ -231,11 +221,23 @@ int allow_del(struct attached *a, const struct prefix *prefix, struct policy_err
 		return -1;
 	result = read_lists(a, &lists, error);
 	if (!result) {
-		result = remove_from_lists(a, &lists, prefix, error);
+		result = change(a, &lists, entry, error);
 		free_lists(&lists);
 	}
 	if (!result)
 		change_tidy(a);
 	close(fd);
 	return result;
+}
+
+int allow_add(struct attached *a, const struct allow_entry *entry, struct policy_error *error)
+{
+	return change_lists(a, add_to_lists, entry, error);
+}
+
+int allow_del(struct attached *a, const struct prefix *prefix, struct policy_error *error)
+{
+	struct allow_entry entry = {.prefix = *prefix};
+
+	return change_lists(a, remove_from_lists, &entry, error);
 }
