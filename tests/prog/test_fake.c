@@ -15,7 +15,7 @@ static int is_allowed(const struct pacer_packet *pkt, uint64_t now_ns);
 	((void)(exact), is_allowed(&(walk)->pkt, (frame)->now_ns))
 #include "path.h"
 #include "live/ban_notes.h"
-#include "plan/why.h"
+#include "inspect/why.h"
 
 #define POLICIES 150
 #define PACKETS	 250 /* under each */

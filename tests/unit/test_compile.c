@@ -464,7 +464,7 @@ static void test_limiters(void **unused)
 	    /* units of 2^29 ns, and of 2^16: more than a sixteenth of 1 ms; of 1h it is 2^15 */
 	    {"{key: src, packets: 9, window: 800d}, " GAP, "Rw+ Sg+"},
 	    {GAP ", {key: src, packets: 9, window: 800d}", "Sg+ Rw+"},
-	    {GAP ", {key: src, packets: 9, window: 800d}, " WIN, "Rgw+ Rw+"},
+	    {GAP ", {key: src, packets: 9, window: 800d}, " WIN, "Rw+ Rgw+"},
 	    {"{key: src, packets: 9, window: 800d}, " WIN ", " GAP, "Rw+ Rgw+"},
 	    {"{key: src, packets: 9, window: 800d}, {key: src, gap: 8589934592ns}", "Rgw+"},
 	    {"{key: src, packets: 9, window: 800d}, {key: src, gap: 8589934591ns}", "Rw+ Sg+"},

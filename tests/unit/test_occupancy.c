@@ -6,7 +6,7 @@
 #include "applied.h"
 #include "rule.h"
 #include "plan/kinds.h"
-#include "plan/occupancy.h"
+#include "inspect/occupancy.h"
 
 #define LINES 131072
 

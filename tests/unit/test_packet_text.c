@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "plan/packet_text.h"
-#include "plan/tally.h"
+#include "inspect/packet_text.h"
+#include "inspect/tally.h"
 
 static const struct policy_key flow = {KEY_FLOW, 32, 128};
 

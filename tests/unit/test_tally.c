@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "plan/tally.h"
+#include "inspect/tally.h"
 
 static struct pacer_packet packet(uint8_t family)
 {

@@ -4,7 +4,7 @@
  */
 #include "oracle.h"
 
-#include "plan/why.h"
+#include "inspect/why.h"
 
 #define START	 1000000000ull
 #define COOLDOWN 1000000000ull

@@ -11,7 +11,7 @@
 #include "offline/compare.h"
 #include "offline/smallest.h"
 #include "offline/plot.h"
-#include "plan/tally.h"
+#include "inspect/tally.h"
 
 #define TOP_SHOWN    10
 #define TOP_PLACES   65536u /* 7/8 of this many denied keys can be told apart */

@@ -21,7 +21,7 @@
 #include "live/snapshot.h"
 #include "offline/plot.h"
 #include "plan/sampling.h"
-#include "plan/tally.h"
+#include "inspect/tally.h"
 
 /* The sample, and the policy that was in force. */
 struct shown {

@@ -16,7 +16,7 @@
 #include "offline/capture.h"
 #include "offline/judge.h"
 #include "offline/search.h"
-#include "plan/tally.h"
+#include "inspect/tally.h"
 #include "window.h"
 
 #define PLACES	    (1u << 20) /* 7/8 of this many sources can be told apart */

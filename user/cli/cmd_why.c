@@ -13,8 +13,8 @@
 #include "live/allow.h"
 #include "live/copies.h"
 #include "live/look.h"
-#include "plan/packet_text.h"
-#include "plan/why.h"
+#include "inspect/packet_text.h"
+#include "inspect/why.h"
 
 #define SECOND_NS 1e9
 #define TEXT	  64

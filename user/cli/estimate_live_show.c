@@ -9,7 +9,7 @@
 #include "cli/estimate_show.h"
 #include "estimate/estimator.h"
 #include "plan/sampling.h"
-#include "plan/tally.h"
+#include "inspect/tally.h"
 #include "config/text.h"
 #include "config/units.h"
 

@@ -5,7 +5,7 @@
 
 #include "cli/emit.h"
 #include "cli/estimate_show.h"
-#include "plan/tally.h"
+#include "inspect/tally.h"
 
 #define SHOWN 10
 

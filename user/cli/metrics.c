@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "config/text.h"
-#include "plan/occupancy.h"
+#include "inspect/occupancy.h"
 
 #define PREFIX	     "xdp_pacer_"
 #define KEY_TEXT     64

@@ -6,7 +6,7 @@
 
 #include "estimate.h"
 #include "sampler.h"
-#include "plan/tally.h"
+#include "inspect/tally.h"
 
 int estimate_key_open(const char *key, struct estimate_key *out, struct policy_error *error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "plan/occupancy.h"
+#include "inspect/occupancy.h"
 
 #include "plan/kinds.h"
 #include "table.h"

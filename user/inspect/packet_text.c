@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "plan/packet_text.h"
+#include "inspect/packet_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "config/units.h"
-#include "plan/tally.h"
+#include "inspect/tally.h"
 
 #define WORDS_MAX 8
 #define WORD_MAX  64

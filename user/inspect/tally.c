@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "plan/tally.h"
+#include "inspect/tally.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "plan/why.h"
+#include "inspect/why.h"
 
 #include <stdio.h>
 #include <string.h>

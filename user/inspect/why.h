@@ -18,7 +18,7 @@
 
 #include "rule.h"
 #include "plan/compile.h"
-#include "plan/tally.h"
+#include "inspect/tally.h"
 
 /* A limit of the rule: limits that share a key. */
 struct why_limit {

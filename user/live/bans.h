@@ -15,7 +15,7 @@
 #define PACER_BANS_H
 
 #include "live/attached.h"
-#include "plan/tally.h"
+#include "inspect/tally.h"
 
 struct ban {
 	char rule[POLICY_NAME_MAX]; /* "": of a source; "?" if the policy no longer has the rule */

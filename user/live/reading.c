@@ -10,7 +10,7 @@
 #include "live/change.h"
 #include "live/copies.h"
 #include "live/host.h"
-#include "plan/occupancy.h"
+#include "inspect/occupancy.h"
 
 /* --- counters ------------------------------------------------------------------------------- */
 

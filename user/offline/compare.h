@@ -17,7 +17,7 @@
 
 #include "offline/capture.h"
 #include "offline/judge.h"
-#include "plan/tally.h"
+#include "inspect/tally.h"
 
 #define COMPARE_KINDS_MAX (2 * PACER_RULES_MAX * POLICY_LIMITS_MAX)
 

@@ -18,7 +18,7 @@
 
 #include "offline/capture.h"
 #include "offline/judge.h"
-#include "plan/tally.h"
+#include "inspect/tally.h"
 
 struct plot_view {
 	uint32_t rule, limit;

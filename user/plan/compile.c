@@ -74,12 +74,11 @@ static void find_host(const struct policy_rule *rule, struct made *made, size_t 
 	made->guest[best] = i;
 }
 
-/* In the order of the limits; a limit of two stands where the first of them does. */
+/* In the order of the limits. A guest stands where its host does. */
 static int draft_rule(const struct policy_rule *rule, size_t r, const struct terms *terms,
 		      struct draft_rule *d, struct policy_error *error)
 {
 	struct made made;
-	bool done[POLICY_LIMITS_MAX] = {false};
 
 	if (make(rule, r, terms, &made, error))
 		return -1;
@@ -87,16 +86,14 @@ static int draft_rule(const struct policy_rule *rule, size_t r, const struct ter
 		find_host(rule, &made, i);
 	d->n = 0;
 	for (size_t i = 0; i < rule->n_limits; i++) {
-		size_t at = made.host[i] < 0 ? i : (size_t)made.host[i];
-		const struct limit_kind *kind = limit_kind_of(&rule->limit[at]);
+		const struct limit_kind *kind = limit_kind_of(&rule->limit[i]);
 		struct draft *to = &d->at[d->n];
 
-		if (done[at])
+		if (made.host[i] >= 0)
 			continue;
-		done[at] = true;
 		d->n++;
-		*to = (struct draft){made.limiter[at], &rule->limit[at],    at,
-				     made.guest[at],   rule->limit[i].line, 0,
+		*to = (struct draft){made.limiter[i], &rule->limit[i],	   i,
+				     made.guest[i],   rule->limit[i].line, 0,
 				     PLAN_NEW};
 		if (kind->finish)
 			kind->finish(&to->limiter);

@@ -29,7 +29,7 @@ const struct pacer_rule *migrate_previous(const struct compile_previous *previou
 
 static bool still_counts(const struct change *change, const struct pacer_limiter *t)
 {
-	return t->kind != PACER_LIMITER_NONE && (!t->until_ns || t->until_ns > change->now_ns);
+	return !t->until_ns || t->until_ns > change->now_ns;
 }
 
 /*
