@@ -15,6 +15,8 @@
  *   gap_us    time between two frames; wait_ms: time before the first
  *   raw       the frame from its EtherType on, in hex, in place of all this
  *
+ * SHOTS_PAIR=1 takes c1 and s1 in place of c0 and s0.
+ *
  * Prints the arrivals of each shot, in one line. Nothing is waited for but what is sent: after a
  * few frames goes a mark (neither IPv4 nor IPv6, so it passes), and the next few only when it has
  * arrived. So no queue overflows, and a frame that has not arrived by then was dropped.
@@ -270,15 +272,19 @@ static void shoot(struct ends *e, struct shot *s)
 int main(int argc, char **argv)
 {
 	static struct shot shots[SHOTS_MAX];
+	const char *pair = getenv("SHOTS_PAIR");
 	struct ends e = {.mark = getpid()};
+	char client[4], server[4];
 	int n = argc - 3;
 
 	if (n < 1 || n > SHOTS_MAX)
 		errx(2, "usage: shots CLIENT SERVER SHOT...");
 	for (int i = 0; i < n; i++)
 		parse(&shots[i], argv[3 + i]);
-	e.client = socket_in(argv[1], "c0", 0);
-	e.server = socket_in(argv[2], "s0", ETH_P_ALL);
+	snprintf(client, sizeof(client), "c%.1s", pair ? pair : "0");
+	snprintf(server, sizeof(server), "s%.1s", pair ? pair : "0");
+	e.client = socket_in(argv[1], client, 0);
+	e.server = socket_in(argv[2], server, ETH_P_ALL);
 	for (int i = 0; i < n; i++)
 		shoot(&e, &shots[i]);
 	for (int i = 0; i < n; i++)

@@ -170,9 +170,9 @@ usage()
 {
 	limit good 10
 	refused 2 'there is no verb laod' pacer laod s0
-	bad 2 'wants one interface and -c' load s0
-	bad 2 'wants one interface and -c' load -c "$work/good.yaml"
-	bad 2 'wants one interface and -c' load s0 s1 -c "$work/good.yaml"
+	bad 2 'wants one interface or more, and -c' load s0
+	bad 2 'wants one interface or more, and -c' load -c "$work/good.yaml"
+	bad 2 's0 is named twice' load s0 s0 -c "$work/good.yaml"
 	bad 2 'no option --polciy' load s0 --polciy "$work/good.yaml"
 	bad 2 'no option --watch' load s0 -c "$work/good.yaml" --watch
 	bad 2 '-c wants a value' load s0 -c
@@ -181,7 +181,8 @@ usage()
 	bad 2 'wants -c POLICY' check s0 -c "$work/good.yaml"
 	bad 2 'wants one interface' unload
 	bad 2 'wants one interface' stats
-	bad 2 'wants one interface' status s0 s0
+	bad 2 's0 is named twice' status s0 s0
+	bad 2 '--watch is of one interface' estimate s0 lo --watch
 	bad 2 'wants one interface' confirm
 	bad 2 'wants one interface and RULE.FIELD=VALUE' set s0
 	bad 2 'wants IFACE add' allow s0

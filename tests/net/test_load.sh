@@ -36,9 +36,9 @@ causes()
 		says 's0: the kernel has no memory for the state: lower memory' pacer all "$enomem" $way
 	done
 	in_server ip link set lo up
-	refused 1 'lo: its driver takes no native XDP program .*--mode skb' \
+	refused 1 'lo: its driver takes no native XDP program: .*--mode skb' \
 		pacer load lo -c "$work/ten.yaml"
-	refused 1 'lo: its driver takes no native XDP program .*--mode skb' \
+	refused 1 'lo: its driver takes no native XDP program: .*--mode skb' \
 		pacer load lo -c "$work/ten.yaml" --direct
 }
 

@@ -17,7 +17,7 @@ struct options {
 	const char *policy, *compare;
 	struct attach_options load; /* its mode is read by `load` */
 	const char *mode;
-	bool monitor, json, watch, verdicts, kernel, wait, exact, triangles;
+	bool monitor, shared, json, watch, verdicts, kernel, wait, exact, triangles;
 	uint64_t confirm_ns, for_ns;
 	const char *rule, *replay, *at, *frame;
 	const char *pcap, *plot, *plot_rule, *plot_key;
@@ -58,6 +58,12 @@ struct word_row {
 /* By task, in the order in which the help lists them. */
 enum verb_group { VERBS_FIND, VERBS_ARG, VERBS_LOOK, VERBS_CHANGE, VERBS_SCRIPT };
 
+/*
+ * Its arguments are the names of interfaces, or begin with some: then it can be told several, and
+ * `all` (several.h). A verb of none sees to its interfaces itself.
+ */
+enum verb_interfaces { INTERFACES_NONE, INTERFACES_ONLY, INTERFACES_LEAD };
+
 struct verb {
 	const char *name, *arguments, *summary; /* arguments: what is not an option */
 	const struct option_row *options;	/* beside --json and --help; NULL: none */
@@ -65,6 +71,8 @@ struct verb {
 	enum verb_group group;
 	const struct word_row *words; /* NULL: none */
 	const char *example;	      /* a line for the shell */
+	enum verb_interfaces interfaces;
+	bool watches_all; /* with --watch it takes several by itself */
 };
 
 extern const struct verb *const verbs[]; /* main.c's list of all, by group; ends with NULL */

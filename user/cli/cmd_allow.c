@@ -103,10 +103,11 @@ static const struct word_row allow_words[] = {
 };
 
 const struct verb verb_allow = {"allow",
-				"IFACE add|del|list [PREFIX]",
+				"IFACE... add|del|list [PREFIX]",
 				"sources that no rule limits",
 				allow_options,
 				run_allow,
 				.group = VERBS_CHANGE,
+				.interfaces = INTERFACES_LEAD,
 				.words = allow_words,
 				.example = "xdp-pacer allow eth0 add 192.0.2.0/24 --for 10m"};

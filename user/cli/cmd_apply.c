@@ -86,11 +86,12 @@ static const struct option_row apply_options[] = {
 };
 
 const struct verb verb_apply = {"apply",
-				"IFACE",
+				"IFACE...",
 				"change the policy in place, keeping state",
 				apply_options,
 				run_apply,
 				.group = VERBS_CHANGE,
+				.interfaces = INTERFACES_ONLY,
 				.example = "xdp-pacer apply eth0 -c new.yaml --confirm-within 60s"};
 
 static int confirm(struct attached *a, const struct options *o)
@@ -116,11 +117,12 @@ static int run_confirm(struct options *o)
 }
 
 const struct verb verb_confirm = {"confirm",
-				  "IFACE",
+				  "IFACE...",
 				  "keep a policy that was applied --confirm-within",
 				  NULL,
 				  run_confirm,
 				  .group = VERBS_CHANGE,
+				  .interfaces = INTERFACES_ONLY,
 				  .example = "xdp-pacer confirm eth0"};
 
 static int set(struct attached *a, const struct options *o)
@@ -144,9 +146,10 @@ static int run_set(struct options *o)
 }
 
 const struct verb verb_set = {"set",
-			      "IFACE RULE.FIELD=VALUE...",
+			      "IFACE... RULE.FIELD=VALUE...",
 			      "change values of the policy in place",
 			      NULL,
 			      run_set,
 			      .group = VERBS_CHANGE,
+			      .interfaces = INTERFACES_LEAD,
 			      .example = "xdp-pacer set eth0 dns.packets=300 mode=enforce"};

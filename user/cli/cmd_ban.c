@@ -283,10 +283,11 @@ static const struct word_row ban_words[] = {
 };
 
 const struct verb verb_ban = {"ban",
-			      "IFACE add|del|list [KEY]",
+			      "IFACE... add|del|list [KEY]",
 			      "deny keys until a time, and lift bans",
 			      ban_options,
 			      run_ban,
 			      .group = VERBS_CHANGE,
+			      .interfaces = INTERFACES_LEAD,
 			      .words = ban_words,
 			      .example = "xdp-pacer ban eth0 add 192.0.2.1 --for 1h"};

@@ -65,7 +65,7 @@ static int run_check(struct options *o)
 	code = read_policy(o->policy, &text, &policy);
 	if (code)
 		return code;
-	if (output_memory_error(policy, &error) ||
+	if (output_memory_error(policy, 1, &error) ||
 	    compile_policy(policy, NULL, &host, &bin, &plan, &error))
 		code = complain(o->policy, &error);
 	else

@@ -215,9 +215,10 @@ static const struct option_row estimate_options[] = {
 
 const struct verb verb_estimate = {
     "estimate",
-    "FILE.pcap|IFACE",
+    "FILE.pcap|IFACE...",
     "what a sample of the packets tells: entropy, moments, frequent keys",
     estimate_options,
     run_estimate,
     .group = VERBS_LOOK,
+    .interfaces = INTERFACES_LEAD,
     .example = "xdp-pacer estimate traffic.pcap --window 10s --key src/24,48"};

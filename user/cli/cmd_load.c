@@ -25,10 +25,8 @@ static int read_mode(const char *text, enum site_mode *mode)
 }
 
 /* What status says, and which pacer it replaced. */
-static int show_loaded(struct attached *a, const struct options *o,
-		       const struct attach_replaced *replaced)
+static void emit_loaded(struct attached *a, const struct attach_replaced *replaced)
 {
-	emit_begin(o->json);
 	emit_object("");
 	output_status(a);
 	if (replaced->program_id) {
@@ -42,25 +40,61 @@ static int show_loaded(struct attached *a, const struct options *o,
 		emit_close();
 	}
 	emit_close();
-	return emit_end();
 }
 
-static int load(const char *ifname, const struct options *o, char **text, struct policy **policy)
+static int show_loaded(struct attached *a, const struct options *o,
+		       const struct attach_replaced *replaced)
+{
+	if (o->n_args == 1)
+		emit_begin(o->json);
+	else
+		emit_many_begin(o->json);
+	for (int i = 0; i < o->n_args; i++) {
+		if (o->n_args > 1)
+			emit_many_next(o->args[i], false);
+		emit_loaded(&a[i], &replaced[i]);
+	}
+	return o->n_args == 1 ? emit_end() : emit_many_end();
+}
+
+/* All of the interfaces, or none. */
+static int attach(const struct options *o, const struct object_begin *begin)
+{
+	struct attached *a = calloc((size_t)o->n_args, sizeof(*a));
+	struct attach_replaced *replaced = calloc((size_t)o->n_args, sizeof(*replaced));
+	struct attach_options load = o->load;
+	struct policy_error error = {0};
+	int code = EXIT_FAILED;
+
+	if (!a || !replaced) {
+		code = gave_up("load", "no memory");
+	} else if (read_mode(o->mode, &load.mode)) {
+		code = EXIT_WRONG;
+	} else if (attach_pacers((const char *const *)o->args, (size_t)o->n_args, &load, begin,
+				 o->shared, a, replaced, &error)) {
+		code = complain(NULL, &error);
+	} else {
+		change_made();
+		code = show_loaded(a, o, replaced);
+		for (int i = 0; i < o->n_args; i++)
+			attached_release(&a[i]);
+	}
+	free(replaced);
+	free(a);
+	return code;
+}
+
+static int load(const struct options *o, char **text, struct policy **policy)
 {
 	struct policy_error error = {0};
-	int cpus = host_cpus(&error), code;
+	int cpus = host_cpus(&error);
 	struct compile_host host = {host_resolution_ns(), host_now_ns(), cpus};
-	struct attach_replaced replaced;
-	struct attached a;
 	static struct pacer_policy bin;
 	static struct plan plan;
-	struct attach_options load = o->load;
 	struct object_begin begin;
 
 	if (cpus < 0)
 		return complain(NULL, &error);
-	if (read_mode(o->mode, &load.mode))
-		return EXIT_WRONG;
 	if (o->monitor) {
 		char *monitored = policy_set(*text, strlen(*text), "mode", "monitor", &error);
 
@@ -70,30 +104,38 @@ static int load(const char *ifname, const struct options *o, char **text, struct
 		*text = monitored;
 		(*policy)->monitor = true;
 	}
-	if (output_memory_error(*policy, &error) ||
+	if (output_memory_error(*policy, o->shared ? 1 : (uint64_t)o->n_args, &error) ||
 	    compile_policy(*policy, NULL, &host, &bin, &plan, &error))
 		return complain(o->policy, &error);
 	begin = (struct object_begin){*policy, &bin, &plan, *text, plan.lines, host.resolution_ns};
-	if (attach_pacer(ifname, &load, &begin, &a, &replaced, &error))
-		return complain(NULL, &error);
-	change_made();
-	code = show_loaded(&a, o, &replaced);
-	attached_release(&a);
-	return code;
+	return attach(o, &begin);
+}
+
+/* 0, or the exit code. */
+static int check_names(const struct options *o)
+{
+	if (o->n_args < 1 || !o->policy)
+		return misused("load", "it wants one interface or more, and -c POLICY");
+	if (o->shared && o->n_args < 2)
+		return misused("load", "--shared wants two interfaces or more");
+	for (int i = 0; i < o->n_args; i++)
+		for (int k = 0; k < i; k++)
+			if (!strcmp(o->args[i], o->args[k]))
+				return misused("load", "%s is named twice", o->args[i]);
+	return EXIT_DONE;
 }
 
 static int run_load(struct options *o)
 {
 	struct policy *policy;
 	char *text;
-	int code;
+	int code = check_names(o);
 
-	if (o->n_args != 1 || !o->policy)
-		return misused("load", "it wants one interface and -c POLICY");
-	code = read_policy(o->policy, &text, &policy);
+	if (!code)
+		code = read_policy(o->policy, &text, &policy);
 	if (code)
 		return code;
-	code = load(o->args[0], o, &text, &policy);
+	code = load(o, &text, &policy);
 	policy_free(policy);
 	free(text);
 	return code;
@@ -103,14 +145,16 @@ static const struct option_row load_options[] = {
     OPTION_POLICY,
     {"mode", 'm', "native|skb|hw", "where to attach: native unless said", OPTION_TEXT(mode)},
     {"monitor", 0, NULL, "judge and count, and let everything pass", OPTION_FLAG(monitor)},
+    {"shared", 0, NULL, "one state for all of these interfaces: a limit holds over them together",
+     OPTION_FLAG(shared)},
     {"direct", 0, NULL, "not through the libxdp dispatcher", OPTION_FLAG(load.direct)},
     {"replace", 0, NULL, "take the place of a pacer of any version", OPTION_FLAG(load.replace)},
     {0},
 };
 
 const struct verb verb_load = {"load",
-			       "IFACE",
-			       "attach the pacer to an interface",
+			       "IFACE...",
+			       "attach the pacer to an interface, or to several",
 			       load_options,
 			       run_load,
 			       .group = VERBS_ARG,
@@ -135,6 +179,8 @@ static int unload(const char *ifname, const struct options *o)
 		emit_flag("attached", false, "the pacer is off%s\n",
 			  known ? "; what it had counted:" : "");
 		if (known)
+			output_partners(&last, "state shared with ", ", which goes on with it\n");
+		if (known)
 			output_stats(&last, "last", &round);
 		else
 			emit_null("last", NULL);
@@ -154,9 +200,10 @@ static int run_unload(struct options *o)
 }
 
 const struct verb verb_unload = {"unload",
-				 "IFACE",
+				 "IFACE...",
 				 "detach it and remove what it left",
 				 NULL,
 				 run_unload,
 				 .group = VERBS_ARG,
+				 .interfaces = INTERFACES_ONLY,
 				 .example = "xdp-pacer unload eth0"};

@@ -65,9 +65,10 @@ static int run_rotate(struct options *o)
 }
 
 const struct verb verb_rotate = {"rotate",
-				 "IFACE",
+				 "IFACE...",
 				 "draw another secret for the hash, keeping every limit",
 				 NULL,
 				 run_rotate,
 				 .group = VERBS_CHANGE,
+				 .interfaces = INTERFACES_ONLY,
 				 .example = "xdp-pacer rotate eth0"};

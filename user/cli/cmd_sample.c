@@ -321,9 +321,10 @@ static const struct option_row sample_options[] = {
 };
 
 const struct verb verb_sample = {"sample",
-				 "IFACE",
+				 "IFACE...",
 				 "packets of the last window, drawn at random",
 				 sample_options,
 				 run_sample,
 				 .group = VERBS_LOOK,
+				 .interfaces = INTERFACES_ONLY,
 				 .example = "xdp-pacer sample eth0 --pcap drawn.pcap"};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* status, stats: what is attached where, and what it has counted. */
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "cli/cmd.h"
@@ -64,50 +65,70 @@ int show_status(struct attached *a, const struct options *o)
 static int run_status(struct options *o)
 {
 	if (o->n_args > 1)
-		return misused("status", "it wants one interface, or none for all");
+		return misused("status", "it wants interfaces, or none for all");
 	if (!o->n_args)
 		return status_all(o);
 	return with_pacer(o, show_status);
 }
 
 const struct verb verb_status = {"status",
-				 "[IFACE]",
+				 "[IFACE...]",
 				 "what is attached where, and by which policy",
 				 NULL,
 				 run_status,
 				 .group = VERBS_LOOK,
+				 .interfaces = INTERFACES_ONLY,
 				 .example = "xdp-pacer status"};
 
-static int show_stats(const struct attached *a, const struct options *o)
-{
-	static struct output_round round;
-
-	round.watched = o->watch;
-	emit_begin(o->json);
-	if (o->watch)
-		emit_screen();
-	output_stats(a, "", &round);
-	return emit_end();
-}
-
-/* The pacer is searched once. Each search leaks a descriptor in libxdp. */
-static int run_stats(struct options *o)
+/* A round: of several interfaces one result. */
+static int show_stats(const struct options *o, struct attached *a, struct output_round *rounds)
 {
 	struct policy_error error = {0};
-	struct attached a = {0};
-	int code;
+	int n = o->n_args;
 
-	if (o->n_args != 1)
-		return misused("stats", "it wants one interface");
-	for (;;) {
-		if (attached_follow(o->args[0], &a, &error))
+	if (n == 1)
+		emit_begin(o->json);
+	else
+		emit_many_begin(o->json);
+	if (o->watch)
+		emit_screen();
+	for (int i = 0; i < n; i++) {
+		if (attached_follow(o->args[i], &a[i], &error)) {
+			emit_drop();
 			return complain(NULL, &error);
-		code = show_stats(&a, o);
+		}
+		if (n > 1)
+			emit_many_next(o->args[i], false);
+		rounds[i].watched = o->watch;
+		output_stats(&a[i], "", &rounds[i]);
+	}
+	return n == 1 ? emit_end() : emit_many_end();
+}
+
+/* The pacers are searched once. Each search leaks a descriptor in libxdp. */
+static int run_stats(struct options *o)
+{
+	struct attached *a;
+	struct output_round *rounds;
+	int code = EXIT_FAILED;
+
+	if (o->n_args < 1)
+		return misused("stats", "it wants one interface or more");
+	a = calloc((size_t)o->n_args, sizeof(*a));
+	rounds = calloc((size_t)o->n_args, sizeof(*rounds));
+	if (!a || !rounds)
+		code = gave_up("stats", "no memory");
+	while (a && rounds) {
+		code = show_stats(o, a, rounds);
 		if (!flushed() || code || !o->watch)
 			break;
 		sleep(1);
 	}
-	attached_release(&a);
+	for (int i = 0; a && i < o->n_args; i++)
+		if (a[i].ifindex)
+			attached_release(&a[i]);
+	free(rounds);
+	free(a);
 	return code;
 }
 
@@ -117,9 +138,11 @@ static const struct option_row stats_options[] = {
 };
 
 const struct verb verb_stats = {"stats",
-				"IFACE",
+				"IFACE...",
 				"counters by rule and reason",
 				stats_options,
 				run_stats,
 				.group = VERBS_LOOK,
+				.interfaces = INTERFACES_ONLY,
+				.watches_all = true,
 				.example = "xdp-pacer stats eth0 -w"};

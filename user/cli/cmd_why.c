@@ -678,9 +678,10 @@ static const struct option_row why_options[] = {
 };
 
 const struct verb verb_why = {"why",
-			      "[IFACE] [KEY|PACKET]",
+			      "[IFACE...] [KEY|PACKET]",
 			      "what a packet would fare like, and why, and when it would pass",
 			      why_options,
 			      run_why,
 			      .group = VERBS_LOOK,
+			      .interfaces = INTERFACES_LEAD,
 			      .example = "xdp-pacer why eth0 203.0.113.9"};

@@ -11,8 +11,10 @@
 #include <unistd.h>
 
 #include "cli/cmd.h"
+#include "config/text.h"
 
-#define DEPTH_MAX   8
+#define DEPTH_MAX   10
+#define MANY_DEPTH  2 /* the array, and the object of an interface */
 #define COLUMNS_MAX 16
 #define FURTHER	    4 /* blanks more before each continuation line of a row */
 #define BETWEEN	    2
@@ -36,6 +38,7 @@ static struct {
 	bool json;
 	json_t *root, *open[DEPTH_MAX];
 	int depth;
+	bool many; /* a result is of one of several interfaces */
 	struct cells table;
 } now;
 
@@ -45,7 +48,9 @@ static void put(const char *name, json_t *value)
 {
 	json_t *into = now.depth ? now.open[now.depth - 1] : NULL;
 
-	if (!now.depth)
+	if (now.many && now.depth == MANY_DEPTH)
+		json_object_set_new(into, "result", value);
+	else if (!now.depth)
 		now.root = value;
 	else if (json_is_array(into))
 		json_array_append_new(into, value);
@@ -88,6 +93,8 @@ static void forget_table(void)
 
 void emit_begin(bool json)
 {
+	if (now.many)
+		return;
 	now.json = json;
 	now.depth = 0;
 	now.root = NULL;
@@ -100,13 +107,47 @@ bool emit_is_json(void)
 
 void emit_drop(void)
 {
+	forget_table();
+	if (now.many) {
+		if (now.json)
+			json_object_set_new(now.open[MANY_DEPTH - 1], "result", json_null());
+		now.depth = now.json ? MANY_DEPTH : 0;
+		return;
+	}
 	json_decref(now.root);
 	now.root = NULL;
-	forget_table();
+}
+
+void emit_many_begin(bool json)
+{
+	emit_begin(json);
+	emit_array("");
+	now.many = true;
+}
+
+void emit_many_next(const char *ifname, bool headed)
+{
+	if (now.json) {
+		now.depth = 1;
+		emit_object("");
+		json_object_set_new(now.open[MANY_DEPTH - 1], "interface", json_text(ifname));
+		json_object_set_new(now.open[MANY_DEPTH - 1], "result", json_null());
+	} else if (headed) {
+		printf("%s:\n", printable(ifname).text);
+	}
+}
+
+int emit_many_end(void)
+{
+	now.many = false;
+	now.depth = 0;
+	return emit_end();
 }
 
 static int end_by(int (*print)(json_t *value))
 {
+	if (now.many)
+		return EXIT_DONE;
 	json_t *root = now.root;
 
 	now.root = NULL;

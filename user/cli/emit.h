@@ -32,6 +32,15 @@ void emit_object(const char *name);
 void emit_array(const char *name);
 void emit_close(void);
 
+/*
+ * Several results as one: an array of objects, each with the interface's name and what is then
+ * said between emit_begin() and emit_end(), or null if that was dropped, as "result". `headed`: as
+ * text, the name stands above it.
+ */
+void emit_many_begin(bool json);
+void emit_many_next(const char *ifname, bool headed);
+int emit_many_end(void); /* returns the exit code */
+
 #define EMIT_FORMAT(n) __attribute__((format(printf, n, (n) + 1)))
 
 void emit_uint(const char *name, uint64_t value, const char *format, ...) EMIT_FORMAT(3);

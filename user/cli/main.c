@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/cmd.h"
+#include "cli/several.h"
 #include "live/attached.h"
 
 const struct verb *const verbs[] = {
@@ -133,7 +134,7 @@ static int run(int argc, char **argv)
 		return EXIT_WRONG;
 	switch (options_parse(verb, argc, argv, &options)) {
 	case PARSED:
-		return verb->run(&options);
+		return several_run(verb, &options);
 	case PARSED_HELP:
 		options_help(verb);
 		return EXIT_DONE;

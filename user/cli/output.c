@@ -219,6 +219,31 @@ static void emit_state(const struct attached *a, const struct pacer_policy *p)
 		  old, units_plural(old));
 }
 
+struct partner_list {
+	const char *before;
+	size_t n;
+};
+
+static int emit_partner(const char *ifname, void *arg)
+{
+	struct partner_list *list = arg;
+
+	emit_string("", ifname, "%s%s", list->n++ ? ", " : list->before, printable(ifname).text);
+	return 0;
+}
+
+void output_partners(const struct attached *a, const char *before, const char *after)
+{
+	struct partner_list list = {before, 0};
+	struct policy_error unused;
+
+	emit_array("shared_with");
+	(void)attached_each_partner(a, emit_partner, &list, &unused);
+	emit_close();
+	if (list.n)
+		emit_text("%s", after);
+}
+
 void output_status(const struct attached *a)
 {
 	const struct pacer_policy *p = &a->copy[copies_in_force(a)].policy;
@@ -233,6 +258,7 @@ void output_status(const struct attached *a)
 	emit_string("attach_mode", a->mode, "%s mode, ", a->mode);
 	emit_uint("program_id", a->prog_id, "program %u, ", a->prog_id);
 	emit_uint("abi", a->control->abi_version, "ABI %u\n", a->control->abi_version);
+	output_partners(a, "  shared    with ", ": one state and one policy\n");
 	emit_policy(p, policy);
 	emit_state(a, p);
 	emit_banned(a, policy);

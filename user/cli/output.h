@@ -33,6 +33,8 @@ void output_check(const struct policy *policy, const struct pacer_policy *bin,
 uint64_t output_memory_bytes(uint64_t lines);
 
 /* -1 with *error filled if the policy wants more memory than this machine has free. */
-int output_memory_error(const struct policy *policy, struct policy_error *error);
+int output_memory_error(const struct policy *policy, uint64_t times, struct policy_error *error);
+/* The interfaces that share its state, as "shared_with"; where there are some, as text, too. */
+void output_partners(const struct attached *a, const char *before, const char *after);
 
 #endif

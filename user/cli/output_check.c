@@ -258,7 +258,7 @@ void output_check(const struct policy *policy, const struct pacer_policy *bin,
 	emit_sample(policy, &bin->sampling, plan->cpus);
 }
 
-int output_memory_error(const struct policy *policy, struct policy_error *error)
+int output_memory_error(const struct policy *policy, uint64_t times, struct policy_error *error)
 {
 	uint64_t free_bytes = 0;
 	char line[128], want[TEXT], have[TEXT];
@@ -270,11 +270,11 @@ int output_memory_error(const struct policy *policy, struct policy_error *error)
 	if (f)
 		fclose(f);
 	free_bytes *= 1024;
-	if (!free_bytes || policy->memory_bytes <= free_bytes)
+	if (!free_bytes || policy->memory_bytes <= free_bytes / times)
 		return 0;
 	return policy_fail(
 	    error, 0,
 	    "memory: %s of state is more than the %s that this machine has free: lower it",
-	    units_size_round(policy->memory_bytes, want, sizeof(want)),
+	    units_size_round(policy->memory_bytes * times, want, sizeof(want)),
 	    units_size_round(free_bytes, have, sizeof(have)));
 }

@@ -5,6 +5,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/if_link.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <xdp/libxdp.h>
@@ -24,6 +25,7 @@ struct loading {
 	const struct attach_options *options;
 	int raw_ip; /* frames begin with the IP header */
 	struct site before;
+	bool looked; /* `before` is to be closed */
 	struct pacer_bpf *skel;
 	struct policy_error *error;
 };
@@ -61,6 +63,7 @@ static int load_failed(const struct loading *l, int err)
 static int attach_failed(const struct loading *l, int err)
 {
 	enum site_mode mode = l->options->mode;
+	char advice[280];
 
 	if (err == -EPERM || err == -EACCES)
 		return policy_fail(l->error, 0,
@@ -73,11 +76,9 @@ static int attach_failed(const struct loading *l, int err)
 		    "--mode native",
 		    l->ifname, strerror(-err));
 	if ((err == -EOPNOTSUPP || err == -EINVAL) && mode == SITE_NATIVE)
-		return policy_fail(
-		    l->error, 0,
-		    "%s: its driver takes no native XDP program (%s%s): use --mode skb, "
-		    "slower, on purpose",
-		    l->ifname, strerror(-err), complaint_cause());
+		return policy_fail(l->error, 0, "%s: %s (%s)", l->ifname,
+				   device_advice(l->ifname, advice, sizeof(advice)),
+				   strerror(-err));
 	if (err == -EBUSY || err == -EEXIST)
 		return policy_fail(l->error, 0,
 				   "%s: another XDP program holds it: see `xdp-loader status`",
@@ -190,61 +191,107 @@ static int settle(const struct loading *l, struct attached *a)
 			   l->ifname, l->ifname);
 }
 
-static int put_on(const struct loading *l, struct attached *a)
+static int put_on(const struct loading *l)
 {
 	bool direct = l->options->direct || (l->before.pacer && !l->before.dispatched);
-	struct policy_error why;
-	int err, result;
+	int err;
 
 	complaint_begin();
 	err = direct ? attach_direct(l) : attach_libxdp(l);
 	if (!err)
-		result = settle(l, a);
-	else
-		result =
-		    object_program_fd(l->skel) < 0 ? load_failed(l, err) : attach_failed(l, err);
-	if (!result || !take_back(l))
-		return result;
-	why = *l->error;
-	return policy_fail(l->error, 0,
-			   "%s; and it is still attached: take it off with `xdp-pacer unload %s`",
-			   why.text, l->ifname);
+		return 0;
+	return object_program_fd(l->skel) < 0 ? load_failed(l, err) : attach_failed(l, err);
 }
 
-static int load_with(struct loading *l, const struct object_begin *begin, struct attached *a)
+/* Looks whether a pacer may be attached. Nothing is changed, but for what nobody uses any more. */
+static int look(struct loading *l)
 {
-	int result;
+	int ifindex = device_index(l->ifname, l->error);
 
-	l->skel = object_open(l->ifname, begin, l->raw_ip, l->error);
-	if (!l->skel)
+	if (ifindex < 0 || device_is_up(l->ifname, l->error) ||
+	    refusal_by_host(l->ifname, l->error))
 		return -1;
-	result = put_on(l, a);
-	object_close(l->skel);
-	return result;
-}
-
-int attach_pacer(const char *ifname, const struct attach_options *options,
-		 const struct object_begin *begin, struct attached *a,
-		 struct attach_replaced *replaced, struct policy_error *error)
-{
-	struct loading l = {.ifname = ifname, .options = options, .error = error};
-	int ifindex, result = -1;
-
-	complaint_begin();
-	ifindex = device_index(ifname, error);
-	if (ifindex < 0 || device_is_up(ifname, error) || refusal_by_host(ifname, error))
-		return -1;
-	l.raw_ip = device_is_raw_ip(ifname, error);
-	if (l.raw_ip < 0)
+	l->raw_ip = device_is_raw_ip(l->ifname, l->error);
+	if (l->raw_ip < 0)
 		return -1;
 	pins_sweep(ifindex);
-	if (site_open(ifname, ifindex, &l.before, error))
+	if (site_open(l->ifname, ifindex, &l->before, l->error))
 		return -1;
-	if (!refusal_by_site(ifname, &l.before, options->mode, options->direct, options->replace,
-			     error))
-		result = load_with(&l, begin, a);
-	*replaced = (struct attach_replaced){l.before.pacer_id, l.before.abi};
-	site_close(&l.before);
+	l->looked = true;
+	return refusal_by_site(l->ifname, &l->before, l->options->mode, l->options->direct,
+			       l->options->replace, l->error);
+}
+
+/* `first`: the one whose state is shared; NULL: it has a state of its own. */
+static int load(struct loading *l, const struct object_begin *begin, const struct loading *first)
+{
+	if (first && first->raw_ip != l->raw_ip)
+		return policy_fail(
+		    l->error, 0,
+		    "%s: its frames do not begin as those of %s do, so that no state "
+		    "can be shared: load it by itself",
+		    l->ifname, first->ifname);
+	l->skel = first ? object_open_shared(l->ifname, first->skel, l->error)
+			: object_open(l->ifname, begin, l->raw_ip, l->error);
+	return l->skel ? put_on(l) : -1;
+}
+
+/* After a failure: all interfaces as they were. The error says where that could not be. */
+static void take_all_back(struct loading *all, size_t n)
+{
+	for (size_t i = n; i-- > 0;) {
+		struct policy_error why = *all[i].error;
+
+		if (all[i].skel && take_back(&all[i]))
+			policy_explain(all[i].error, 0,
+				       "%.*s; and %s still has the new pacer: take it off with "
+				       "`xdp-pacer unload %s`",
+				       (int)sizeof(why.text) / 2, why.text, all[i].ifname,
+				       all[i].ifname);
+	}
+}
+
+static int load_all(struct loading *all, size_t n, const struct object_begin *begin, bool shared,
+		    struct attached *a)
+{
+	size_t settled = 0;
+	int result = 0;
+
+	for (size_t i = 0; i < n && !result; i++)
+		result = look(&all[i]);
+	for (size_t i = 0; i < n && !result; i++)
+		result = load(&all[i], begin, shared && i ? &all[0] : NULL);
+	for (; settled < n && !result; settled += !result)
+		result = settle(&all[settled], &a[settled]);
+	if (!result)
+		return 0;
+	while (settled-- > 0)
+		attached_release(&a[settled]);
+	take_all_back(all, n);
+	return -1;
+}
+
+int attach_pacers(const char *const *ifnames, size_t n, const struct attach_options *options,
+		  const struct object_begin *begin, bool shared, struct attached *a,
+		  struct attach_replaced *replaced, struct policy_error *error)
+{
+	struct loading *all = calloc(n, sizeof(*all));
+	int result;
+
+	if (!all)
+		return policy_fail(error, 0, "%s: no memory", ifnames[0]);
+	complaint_begin();
+	for (size_t i = 0; i < n; i++)
+		all[i] = (struct loading){.ifname = ifnames[i], .options = options, .error = error};
+	result = load_all(all, n, begin, shared, a);
+	for (size_t i = 0; i < n; i++) {
+		replaced[i] = (struct attach_replaced){all[i].before.pacer_id, all[i].before.abi};
+		if (all[i].skel)
+			object_close(all[i].skel);
+		if (all[i].looked)
+			site_close(&all[i].before);
+	}
+	free(all);
 	return result;
 }
 

@@ -23,12 +23,13 @@ struct attach_replaced {
 };
 
 /*
- * Attaches a pacer to an interface, or replaces the one there, and finds it. If it fails, the
- * interface is as it was before.
+ * Attaches a pacer to each of n interfaces, or replaces the one there, and finds it: a[i] and
+ * replaced[i] are of ifnames[i]. Each has a state of its own, or (`shared`) all have one. If one
+ * fails, all interfaces are as they were before.
  */
-int attach_pacer(const char *ifname, const struct attach_options *options,
-		 const struct object_begin *begin, struct attached *attached,
-		 struct attach_replaced *replaced, struct policy_error *error);
+int attach_pacers(const char *const *ifnames, size_t n, const struct attach_options *options,
+		  const struct object_begin *begin, bool shared, struct attached *a,
+		  struct attach_replaced *replaced, struct policy_error *error);
 /* Detaches a pacer of any version and removes its pins. */
 int attach_undo(const char *ifname, struct policy_error *error);
 

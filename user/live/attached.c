@@ -48,6 +48,7 @@ static bool take_map(struct attached *a, int fd, const struct bpf_map_info *info
 
 	if (!strcmp(info->name, ".data.control") && !a->control) {
 		a->control = map_memory(fd, a->mapped[ATTACHED_CONTROL] = len);
+		a->control_id = info->id;
 	} else if (!strcmp(info->name, ".data.policy") && !a->copy &&
 		   len == 2 * sizeof(struct pacer_copy)) {
 		a->copy = map_memory(fd, a->mapped[ATTACHED_COPIES] = len);
@@ -249,4 +250,49 @@ int attached_each(int (*each)(const char *ifname, void *arg), void *arg, struct 
 	}
 	if_freenameindex(all);
 	return result;
+}
+
+struct partners {
+	const struct attached *a;
+	int (*each)(const char *ifname, void *arg);
+	void *arg;
+};
+
+static bool uses_map(int prog_fd, uint32_t id)
+{
+	struct bpf_prog_info info = {0};
+	uint32_t ids[32], len = sizeof(info);
+
+	info.nr_map_ids = sizeof(ids) / sizeof(*ids);
+	info.map_ids = (uintptr_t)ids;
+	if (bpf_obj_get_info_by_fd(prog_fd, &info, &len))
+		return false;
+	for (uint32_t i = 0; i < info.nr_map_ids && i < sizeof(ids) / sizeof(*ids); i++)
+		if (ids[i] == id)
+			return true;
+	return false;
+}
+
+static int each_partner(const char *ifname, void *arg)
+{
+	struct partners *p = arg;
+	struct policy_error unused;
+	struct site site;
+	bool shares;
+
+	/* One that has just gone is no partner any more. */
+	if (!strcmp(ifname, p->a->ifname) ||
+	    site_open(ifname, (int)if_nametoindex(ifname), &site, &unused))
+		return 0;
+	shares = site.named && uses_map(site.pacer_fd, p->a->control_id);
+	site_close(&site);
+	return shares ? p->each(ifname, p->arg) : 0;
+}
+
+int attached_each_partner(const struct attached *a, int (*each)(const char *ifname, void *arg),
+			  void *arg, struct policy_error *error)
+{
+	struct partners partners = {a, each, arg};
+
+	return attached_each(each_partner, &partners, error);
 }

@@ -31,7 +31,8 @@ struct attached {
 	const char *mode; /* "native", "skb", "hw" */
 	bool dispatcher;
 	uint32_t prog_id;
-	uint32_t site_id; /* of the program that the driver calls: the dispatcher or the pacer */
+	uint32_t control_id; /* of the control map: the same where the state is shared */
+	uint32_t site_id;    /* of the program that the driver calls: the dispatcher or the pacer */
 	int prog_fd, counts_fd, allow4_fd, allow6_fd, leases_fd;
 	struct target_maps targets;
 	struct pacer_control *control;
@@ -53,6 +54,9 @@ void attached_release(struct attached *attached);
 int attached_follow(const char *ifname, struct attached *attached, struct policy_error *error);
 /* Is it no longer on its interface, or replaced? */
 bool attached_gone(const struct attached *attached);
+/* Calls `each` for every other interface of this network namespace that shares its state. */
+int attached_each_partner(const struct attached *a, int (*each)(const char *ifname, void *arg),
+			  void *arg, struct policy_error *error);
 /* Calls `each` for every interface of this network namespace that has a pacer. */
 int attached_each(int (*each)(const char *ifname, void *arg), void *arg,
 		  struct policy_error *error);

@@ -2,8 +2,12 @@
 #include "live/device.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <net/if.h> /* first: the kernel's headers leave out what it has */
 #include <linux/if_arp.h>
+#include <linux/ethtool.h>
+#include <linux/if_vlan.h>
+#include <linux/sockios.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -72,4 +76,79 @@ int device_is_raw_ip(const char *ifname, struct policy_error *error)
 			   "%s: its link type (ARPHRD %d) is neither Ethernet nor raw IP: pace the "
 			   "interface below it",
 			   ifname, request.ifr_hwaddr.sa_family);
+}
+
+/* A driver as ethtool has it; "": unknown. */
+static void read_driver(const char *ifname, char driver[ETHTOOL_BUSINFO_LEN])
+{
+	struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
+	struct ifreq request = {0};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	*driver = 0;
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", ifname);
+	request.ifr_data = (void *)&info;
+	if (fd >= 0 && !ioctl(fd, SIOCETHTOOL, &request))
+		snprintf(driver, ETHTOOL_BUSINFO_LEN, "%.31s", info.driver);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* The interface below a VLAN's; "the interface below" if it is not told. */
+static const char *parent_of(const char *ifname, char *buf, size_t size)
+{
+	struct vlan_ioctl_args vlan = {.cmd = GET_VLAN_REALDEV_NAME_CMD};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	snprintf(vlan.device1, sizeof(vlan.device1), "%s", ifname);
+	if (fd >= 0 && !ioctl(fd, SIOCGIFVLAN, &vlan))
+		snprintf(buf, size, "%s", vlan.u.device2);
+	else
+		snprintf(buf, size, "the interface below");
+	if (fd >= 0)
+		close(fd);
+	return buf;
+}
+
+#define OR_SKB "or use --mode skb, which costs each packet a buffer before it is judged"
+
+const char *device_advice(const char *ifname, char *buf, size_t size)
+{
+	static const struct {
+		const char *driver, *is, *below;
+	} kinds[] = {
+	    {"bridge", "a bridge", "its ports (`ip link show master"},
+	    {"bonding", "this bond, of these members,", "its members (`ip link show master"},
+	    {"team", "a team", "its ports (`ip link show master"},
+	};
+	char driver[ETHTOOL_BUSINFO_LEN], parent[IF_NAMESIZE + 16];
+
+	read_driver(ifname, driver);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (!strcmp(driver, kinds[i].driver)) {
+			snprintf(buf, size, "%s takes no native XDP program: load %s %s`), " OR_SKB,
+				 kinds[i].is, kinds[i].below, ifname);
+			return buf;
+		}
+	if (!strncmp(driver, "802.1Q VLAN", 11))
+		snprintf(buf, size,
+			 "a VLAN takes no native XDP program: load %s with a rule that matches the "
+			 "VLAN, " OR_SKB,
+			 parent_of(ifname, parent, sizeof(parent)));
+	else if (!strcmp(driver, "wireguard"))
+		snprintf(buf, size,
+			 "WireGuard takes no native XDP program: use --mode skb, which judges the "
+			 "packets within the tunnel, or load the interface below, which sees its "
+			 "UDP alone");
+	else if (!strcmp(driver, "vxlan") || !strcmp(driver, "macvlan") ||
+		 !strcmp(driver, "ipvlan") || !strcmp(driver, "ip_gre") || !strcmp(driver, "gre"))
+		snprintf(buf, size,
+			 "%s takes no native XDP program: load the interface below it, " OR_SKB,
+			 driver);
+	else
+		snprintf(buf, size,
+			 "its driver%s%s takes no native XDP program: use --mode skb, which costs "
+			 "each packet a buffer before it is judged",
+			 *driver ? " " : "", driver);
+	return buf;
 }

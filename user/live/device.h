@@ -19,4 +19,10 @@ int device_is_up(const char *ifname, struct policy_error *error);
  */
 int device_is_raw_ip(const char *ifname, struct policy_error *error);
 
+/*
+ * What takes no native XDP program here, and what to do in place of it: of a bridge, a bond, a VLAN
+ * and their like by their kind, of others by the driver alone. To be put behind "IFACE: ".
+ */
+const char *device_advice(const char *ifname, char *buf, size_t size);
+
 #endif

@@ -168,6 +168,39 @@ struct pacer_bpf *object_open(const char *ifname, const struct object_begin *beg
 	return NULL;
 }
 
+/* All but the constants of the program, which are its own. */
+static int share_maps(struct pacer_bpf *skel, const struct pacer_bpf *like)
+{
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, skel->obj)
+	{
+		const struct bpf_map *other =
+		    bpf_object__find_map_by_name(like->obj, bpf_map__name(map));
+
+		if (strstr(bpf_map__name(map), ".rodata"))
+			continue;
+		if (!other || bpf_map__reuse_fd(map, bpf_map__fd(other)))
+			return -1;
+	}
+	return 0;
+}
+
+struct pacer_bpf *object_open_shared(const char *ifname, const struct pacer_bpf *like,
+				     struct policy_error *error)
+{
+	struct pacer_bpf *skel = pacer_bpf__open();
+
+	if (skel)
+		skel->rodata_built->pacer_built.raw_ip = like->rodata_built->pacer_built.raw_ip;
+	if (skel && !share_maps(skel, like))
+		return skel;
+	policy_explain(error, 0, "%s: the maps of the first interface cannot be shared: %s", ifname,
+		       strerror(errno));
+	pacer_bpf__destroy(skel);
+	return NULL;
+}
+
 void object_close(struct pacer_bpf *skel)
 {
 	pacer_bpf__destroy(skel);

@@ -27,6 +27,9 @@ struct object_begin {
  */
 struct pacer_bpf *object_open(const char *ifname, const struct object_begin *begin, bool raw_ip,
 			      struct policy_error *error);
+/* The same, on the maps of `like`, which is loaded: one state for both. */
+struct pacer_bpf *object_open_shared(const char *ifname, const struct pacer_bpf *like,
+				     struct policy_error *error);
 void object_close(struct pacer_bpf *skel);
 
 struct bpf_object *object_of(const struct pacer_bpf *skel);

@@ -1,0 +1,315 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Several interfaces: a state each or one for all, all of them or none, and the odd ones.
+#
+#   client                                          server
+#   10.77.0.11-18   c0 ------veth------ s0          a pacer each,
+#   10.77.0.11-18   c1 ------veth------ s1          or one for both
+#
+# shellcheck disable=SC2317 # the functions are reached through check
+# shellcheck source=tests/net/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+second_pair()
+{
+	in_client ip link add c1 type veth peer name s1 netns "$SERVER"
+	in_client ip link set c1 addrgenmode none
+	in_server ip link set s1 addrgenmode none
+	in_client ethtool -K c1 gro on
+	in_client ip link set c1 up
+	in_server ip link set s1 up
+}
+
+# both_off: no program on either.
+both_off()
+{
+	off
+	in_server ip link set dev s1 xdp off
+	in_server ip link set dev s1 xdpgeneric off
+}
+
+# on PAIR "N..." SHOT...: as arrive, by that pair.
+on()
+{
+	SHOTS_PAIR=$1 arrive "${@:2}"
+}
+
+both()
+{
+	pacer load s0 s1 -c "$work/$1.yaml" "${@:2}" >/dev/null
+}
+
+# Each of the two lets ten through.
+state_each()
+{
+	both_off
+	limit ten 10
+	both ten
+	on 0 "10 0" n=15 n=5
+	on 1 "10 0" n=15 n=5
+	equal "$(status .shared_with)" "[]" "with whom s0 shares"
+	pacer set s0 udp.packets=12 >/dev/null
+	on 0 "2" n=5
+	on 1 "0" n=5
+}
+
+# Both together let ten through, and each change is of both.
+one_for_both()
+{
+	both_off
+	limit ten 10
+	both ten --shared
+	on 0 "6" n=6
+	on 1 "4 0" n=6 n=5
+	on 0 "0" n=5
+	equal "$(stats '.rules[0] | "\(.matched) \(.admitted)"')" "22 10" "matched, admitted"
+	equal "$(pacer stats s1 --json | jq -r '.rules[0].matched')" 22 "what s1 has counted"
+	equal "$(status .shared_with)" '["s1"]' "with whom s0 shares"
+	equal "$(pacer status s1 --json | jq -c .shared_with)" '["s0"]' "with whom s1 shares"
+	pacer status s0 | grep -q 'shared    with s1' || fail "status does not say that it is shared"
+	pacer set s1 udp.packets=12 >/dev/null
+	on 0 "1" n=1
+	on 1 "1 0" n=5 n=1
+	pacer allow s0 add 10.77.0.12 >/dev/null
+	on 1 "20" n=20,from=10.77.0.12
+	pacer ban s1 add 10.77.0.12 >/dev/null 2>&1 || true # the allow-list goes before
+	pacer allow s1 del 10.77.0.12 >/dev/null
+	limit more 20
+	pacer apply s0 -c "$work/more.yaml" >/dev/null
+	on 1 "8 0" n=10 n=1
+}
+
+# A change that names both is done once; its result says so of the second.
+changed_once()
+{
+	local serial
+
+	both_off
+	limit ten 10
+	limit more 20
+	both ten --shared
+	serial=$(status .serial)
+	pacer apply s0 s1 -c "$work/more.yaml" --json >"$work/out"
+	equal "$(jq -rc '[.[] | .interface, .result.limits.kept, .result.shared_with] | tostring' "$work/out")" \
+		'["s0",1,null,"s1",null,"s0"]' "the result of apply s0 s1"
+	equal "$(status .serial)" $((serial + 1)) "how often the policy was changed"
+	pacer apply s0 s1 -c - <"$work/ten.yaml" --confirm-within 60s >/dev/null
+	pacer confirm all >/dev/null
+	equal "$(status .confirm_within_ns)" 0 "what is still to be confirmed"
+	pacer set all udp.packets=11 >/dev/null
+	on 1 "11" n=15
+}
+
+# From stdin the policy is read once, and is there for each.
+from_stdin()
+{
+	both_off
+	limit ten 10
+	limit more 20
+	both ten
+	pacer apply s0 s1 -c - <"$work/more.yaml" >/dev/null
+	on 0 "20" n=25
+	on 1 "20" n=25
+}
+
+# The other goes on, with what was counted and the policy's time.
+one_leaves()
+{
+	both_off
+	limit ten 10
+	both ten --shared
+	on 0 "6" n=6
+	equal "$(pacer unload s0 --json | jq -c .shared_with)" '["s1"]' "with whom it was shared"
+	equal "$(what_is_on s0)" "{}" "what is on s0"
+	on 0 "20" n=20
+	on 1 "4 0" n=5 n=5
+	equal "$(pacer status s1 --json | jq -c .shared_with)" '[]' "with whom s1 shares"
+	pacer set s1 udp.packets=11 >/dev/null
+	on 1 "1" n=5
+	pacer unload all >/dev/null
+	equal "$(what_is_on s1)" "{}" "what is on s1"
+}
+
+# Each failure leaves both as they were.
+all_or_none()
+{
+	local before
+
+	both_off
+	limit ten 10
+	refused 1 'nosuch: there is no such interface' pacer load s0 nosuch -c "$work/ten.yaml"
+	equal "$(what_is_on s0)" "{}" "what is on s0"
+	in_server ip link set s1 down
+	refused 1 's1: the interface is down' pacer load s0 s1 -c "$work/ten.yaml" --shared
+	in_server ip link set s1 up
+	equal "$(what_is_on s0)" "{}" "what is on s0"
+	# Only the attaching fails: of the second, after the first.
+	in_server ip link add br0 type bridge
+	in_server ip link set br0 up
+	refused 1 'br0: a bridge takes no native' pacer load s0 br0 -c "$work/ten.yaml"
+	equal "$(what_is_on s0)" "{}" "what is on s0"
+	# One that was there stays, with what it had counted.
+	load ten
+	on 0 "6" n=6
+	before=$(status .program_id)
+	refused 1 'br0: a bridge takes no native' pacer load s0 br0 -c "$work/ten.yaml" --replace
+	equal "$(status .program_id)" "$before" "the program on s0"
+	on 0 "4" n=6
+	refused 1 's0: is paced already' pacer load s1 s0 -c "$work/ten.yaml"
+	equal "$(what_is_on s1)" "{}" "what is on s1"
+	in_server ip link del br0
+	# Both are replaced, by one state.
+	both ten --shared --replace
+	on 0 "6" n=6
+	on 1 "4" n=6
+}
+
+# A verb that changes something does nothing if one has no pacer.
+none_where_one_lacks()
+{
+	local serial
+
+	both_off
+	limit ten 10
+	limit more 20
+	load ten
+	serial=$(status .serial)
+	refused 1 's1: has no pacer' pacer apply s0 s1 -c "$work/more.yaml"
+	refused 1 's1: has no pacer' pacer set s0 s1 udp.packets=3
+	refused 2 's0 is named twice' pacer set s0 s0 udp.packets=3
+	refused 2 's0 is named twice' pacer load s0 s0 -c "$work/ten.yaml"
+	refused 2 'wants two interfaces' pacer load s0 -c "$work/ten.yaml" --shared
+	equal "$(status .serial)" "$serial" "the policy's serial number"
+	off
+	refused 1 'no interface of this network namespace has a pacer' pacer unload all
+}
+
+# Verbs that only look, of several: a name and a result each.
+looked_at()
+{
+	local verb
+
+	both_off
+	limit ten 10
+	both ten
+	on 0 "1" n=1
+	for verb in status stats "why s0 s1 10.77.0.11" "allow s0 s1 list" "ban s0 s1 list"; do
+		case $verb in
+		*\ *) ;;
+		*) verb="$verb s0 s1" ;;
+		esac
+		# shellcheck disable=SC2086 # words
+		pacer $verb --json >"$work/out"
+		equal "$(jq -rc '[.[].interface] | tostring' "$work/out")" '["s0","s1"]' "$verb --json"
+		equal "$(jq -rc '[.[] | .result == null] | any' "$work/out")" false "null results of $verb"
+		# shellcheck disable=SC2086
+		pacer $verb >"$work/out"
+		grep -q '^s0:' "$work/out" || fail "$verb does not say s0"
+		grep -q '^s1:' "$work/out" || fail "$verb does not say s1"
+	done
+	off
+	refused_in_part
+}
+
+# What one of them lacks is null, and the others are there; the exit code says it.
+refused_in_part()
+{
+	local code=0
+
+	pacer stats s0 s1 --json >"$work/out" 2>"$work/err" || code=$?
+	equal "$code" 1 "the exit code"
+	equal "$(jq -rc '[.[] | .result == null] | tostring' "$work/out")" '[true,false]' "what is null"
+	grep -q 's0: has no pacer' "$work/err" || fail "stderr: $(cat "$work/err")"
+}
+
+# odd TYPE NAME COMMAND...: makes it, if this kernel can; what native mode says, and skb works.
+odd()
+{
+	local pattern=$1 name=$2
+
+	shift 2
+	if ! in_server "$@" 2>"$work/err"; then
+		echo "# $name: this kernel makes none: $(head -n 1 "$work/err")"
+		return 0
+	fi
+	in_server ip link set "$name" up
+	if [ "$pattern" = native ]; then
+		pacer load "$name" -c "$work/ten.yaml" >/dev/null || fail "$name: not loaded"
+	else
+		refused 1 "$name: $pattern" pacer load "$name" -c "$work/ten.yaml" || return
+		equal "$(what_is_on "$name")" "{}" "what is on $name" || return
+		pacer load "$name" -c "$work/ten.yaml" --mode skb >/dev/null || fail "$name: no skb mode" ||
+			return
+		equal "$(pacer status "$name" --json | jq -r .attach_mode)" skb "the mode on $name" || return
+	fi
+	pacer unload "$name" >/dev/null
+	in_server ip link del "$name"
+}
+
+odd_ones()
+{
+	both_off
+	limit ten 10
+	odd 'a bridge takes no native XDP program: load its ports .*show master odd0' odd0 \
+		ip link add odd0 type bridge
+	odd 'a VLAN takes no native XDP program: load s1 with a rule .* VLAN' odd1 \
+		ip link add link s1 name odd1 type vlan id 5
+	odd 'macvlan takes no native XDP program: load the interface below' odd2 \
+		ip link add link s1 name odd2 type macvlan
+	odd 'vxlan takes no native XDP program: load the interface below' odd3 \
+		ip link add odd3 type vxlan id 3 dstport 4789
+	odd 'WireGuard takes no native XDP program: use --mode skb' odd4 ip link add odd4 type wireguard
+	odd 'this bond.*takes no native XDP program: load its members' odd5 ip link add odd5 type bond
+	odd native odd6 ip tuntap add odd6 mode tap
+	odd 'its driver tun takes no native XDP program: use --mode skb' odd7 ip tuntap add odd7 mode tun
+	odd 'its driver.* takes no native XDP program: use --mode skb' odd8 ip link add odd8 type ifb
+}
+
+# A bridge's traffic is judged at its ports, and under one limit.
+ports_of_a_bridge()
+{
+	both_off
+	limit ten 10
+	in_server ip link add br0 type bridge
+	in_server ip link set br0 up
+	in_server ip link set s0 master br0
+	in_server ip link set s1 master br0
+	both ten --shared
+	in_server ip link set s0 nomaster
+	in_server ip link set s1 nomaster
+	in_server ip link del br0
+	on 0 "6" n=6
+	on 1 "4" n=6
+}
+
+# Frames that begin otherwise cannot share: what is sampled could not be told apart.
+unlike_frames()
+{
+	both_off
+	limit ten 10
+	in_server ip tuntap add odd9 mode tun
+	in_server ip link set odd9 up
+	refused 1 'odd9: its frames do not begin as those of s0 do' \
+		pacer load s0 odd9 -c "$work/ten.yaml" --shared --mode skb
+	equal "$(what_is_on s0)" "{}" "what is on s0"
+	both_off
+	pacer load s0 odd9 -c "$work/ten.yaml" --mode skb >/dev/null
+	pacer unload s0 odd9 >/dev/null
+	in_server ip link del odd9
+}
+
+net_up
+second_pair
+check several-state-each state_each
+check several-one-for-both one_for_both
+check several-changed-once changed_once
+check several-from-stdin from_stdin
+check several-one-leaves one_leaves
+check several-all-or-none all_or_none
+check several-none-where-one-lacks none_where_one_lacks
+check several-looked-at looked_at
+check several-odd-ones odd_ones
+check several-ports-of-a-bridge ports_of_a_bridge
+check several-unlike-frames unlike_frames
+finish

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "cli/several.h"
+
+#include <net/if.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "cli/emit.h"
+#include "config/text.h"
+#include "live/attached.h"
+
+#define SEVERAL_MAX 256
+
+/* The interfaces, and which of them was first with the same state; itself: it is. */
+struct several {
+	char name[SEVERAL_MAX][IF_NAMESIZE];
+	uint32_t control_id[SEVERAL_MAX];
+	size_t n;
+};
+
+static int put(struct several *s, const char *ifname)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (!strcmp(s->name[i], ifname))
+			return -1;
+	if (s->n < SEVERAL_MAX)
+		snprintf(s->name[s->n++], IF_NAMESIZE, "%s", ifname);
+	return 0;
+}
+
+static int put_found(const char *ifname, void *arg)
+{
+	(void)put(arg, ifname);
+	return 0;
+}
+
+static bool is_word(const struct verb *verb, const char *text)
+{
+	for (const struct word_row *w = verb->words; w && w->name; w++)
+		if (!strcmp(w->name, text))
+			return true;
+	return false;
+}
+
+/* How many arguments name interfaces. */
+static int count_names(const struct verb *verb, const struct options *o)
+{
+	int n = 1;
+
+	if (verb->interfaces == INTERFACES_ONLY)
+		return o->n_args;
+	while (n < o->n_args && !is_word(verb, o->args[n]) && if_nametoindex(o->args[n]))
+		n++;
+	return n;
+}
+
+static bool is_all(const struct options *o, int n_names)
+{
+	return n_names == 1 && !strcmp(o->args[0], "all") && !if_nametoindex("all");
+}
+
+/* 0, or the exit code. */
+static int find_names(const struct verb *verb, const struct options *o, int n_names,
+		      struct several *s)
+{
+	struct policy_error error = {0};
+
+	s->n = 0;
+	if (is_all(o, n_names)) {
+		if (attached_each(put_found, s, &error))
+			return complain(NULL, &error);
+		return s->n ? EXIT_DONE
+			    : gave_up(verb->name,
+				      "no interface of this network namespace has a pacer");
+	}
+	for (int i = 0; i < n_names; i++) {
+		if (strlen(o->args[i]) >= IF_NAMESIZE)
+			return misused(verb->name, "%s is longer than an interface's name can be",
+				       o->args[i]);
+		if (put(s, o->args[i]))
+			return misused(verb->name, "%s is named twice", o->args[i]);
+	}
+	return n_names <= SEVERAL_MAX ? EXIT_DONE : gave_up(verb->name, "too many interfaces");
+}
+
+/* Before anything is changed: each has a pacer. */
+static int find_pacers(struct several *s)
+{
+	int code = EXIT_DONE;
+
+	for (size_t i = 0; i < s->n; i++) {
+		struct policy_error error = {0};
+		struct attached a;
+
+		if (attached_find(s->name[i], &a, &error)) {
+			code = complain(NULL, &error);
+			continue;
+		}
+		s->control_id[i] = a.control_id;
+		attached_release(&a);
+	}
+	return code;
+}
+
+static const char *first_with_state(const struct several *s, size_t i)
+{
+	size_t k = 0;
+
+	while (s->control_id[k] != s->control_id[i])
+		k++;
+	return s->name[k];
+}
+
+static void show_shared(const struct options *o, const char *ifname, const char *with)
+{
+	emit_begin(o->json);
+	emit_object("");
+	emit_string("interface", ifname, "%s: ", printable(ifname).text);
+	emit_string("shared_with", with, "has the pacer of %s: done for both\n",
+		    printable(with).text);
+	emit_close();
+	(void)emit_end();
+}
+
+/* What was read from stdin is there for the next interface, too. -1: there is no memory. */
+static int keep_stdin(const struct options *o)
+{
+	bool used = o->policy && !strcmp(o->policy, "-");
+	char buf[4096];
+	ssize_t n = 0;
+	int fd;
+
+	for (int i = 0; i < o->n_args; i++)
+		used |= !strcmp(o->args[i], "-");
+	if (!used)
+		return 0;
+	fd = memfd_create("stdin", MFD_CLOEXEC);
+	while (fd >= 0 && (n = read(STDIN_FILENO, buf, sizeof(buf))) > 0)
+		if (write(fd, buf, (size_t)n) != n)
+			n = -1;
+	if (fd < 0 || n < 0 || dup2(fd, STDIN_FILENO) < 0) {
+		if (fd >= 0)
+			close(fd);
+		return -1;
+	}
+	close(fd);
+	return 0;
+}
+
+/* The options with that interface alone, before the arguments behind the names. */
+static int run_one(const struct verb *verb, const struct options *o, int n_names, char *ifname)
+{
+	struct options one = *o;
+	int code;
+
+	one.n_args = o->n_args - n_names + 1;
+	one.args = calloc((size_t)one.n_args + 1, sizeof(*one.args));
+	if (!one.args)
+		return gave_up(verb->name, "no memory");
+	one.args[0] = ifname;
+	memcpy(one.args + 1, o->args + n_names, (size_t)(o->n_args - n_names) * sizeof(*one.args));
+	rewind(stdin);
+	code = verb->run(&one);
+	free(one.args);
+	return code;
+}
+
+static int run_all(const struct verb *verb, const struct options *o, int n_names, struct several *s)
+{
+	bool changes = verb->group == VERBS_CHANGE;
+	bool listing = verb->group == VERBS_LOOK || is_word(verb, o->args[o->n_args - 1]);
+	int code = changes ? find_pacers(s) : EXIT_DONE, last;
+
+	if (code)
+		return code;
+	if (keep_stdin(o))
+		return gave_up(verb->name, "stdin cannot be read");
+	emit_many_begin(o->json);
+	for (size_t i = 0; i < s->n; i++) {
+		const char *first = changes ? first_with_state(s, i) : s->name[i];
+
+		emit_many_next(s->name[i], listing);
+		if (strcmp(first, s->name[i])) {
+			show_shared(o, s->name[i], first);
+			continue;
+		}
+		last = run_one(verb, o, n_names, s->name[i]);
+		code = last > code ? last : code;
+	}
+	last = emit_many_end();
+	return last > code ? last : code;
+}
+
+/* The verb sees to all of them in each round. `code`: of finding them. */
+static int watch_all(const struct verb *verb, const struct options *o, struct several *s, int code)
+{
+	char *args[SEVERAL_MAX];
+	struct options all = *o;
+
+	if (code)
+		return code;
+	for (size_t i = 0; i < s->n; i++)
+		args[i] = s->name[i];
+	all.args = args;
+	all.n_args = (int)s->n;
+	return verb->run(&all);
+}
+
+int several_run(const struct verb *verb, struct options *o)
+{
+	static struct several s;
+	int n_names, code;
+
+	if (verb->interfaces == INTERFACES_NONE || !o->n_args)
+		return verb->run(o);
+	n_names = count_names(verb, o);
+	if (n_names == 1 && !is_all(o, n_names))
+		return verb->run(o);
+	if (o->watch && verb->watches_all)
+		return watch_all(verb, o, &s, find_names(verb, o, n_names, &s));
+	if (o->watch || o->pcap)
+		return misused(verb->name, "--%s is of one interface", o->watch ? "watch" : "pcap");
+	code = find_names(verb, o, n_names, &s);
+	return code ? code : run_all(verb, o, n_names, &s);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Purpose: a verb for several interfaces, or for `all` that have a pacer: one after the other. */
+#ifndef PACER_SEVERAL_H
+#define PACER_SEVERAL_H
+
+#include "cli/cmd.h"
+
+/*
+ * Runs the verb, once for each interface that its arguments begin with. Of several it is one result
+ * (emit_many_begin). What changes something is done once for interfaces that share their state, and
+ * for none if one of them has no pacer. Returns the exit code, the worst of all.
+ */
+int several_run(const struct verb *verb, struct options *options);
+
+#endif
