@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "live/bans.h"
-#include "live/change.h"
 #include "live/copies.h"
 #include "live/host.h"
 #include "inspect/occupancy.h"
@@ -99,7 +98,9 @@ static uint64_t serial_of(const struct attached *a, uint32_t copy)
 	return pacer_load64((const __u64 *)&a->copy[copy].policy.serial);
 }
 
-static int read_once(const struct attached *a, uint32_t copy, struct reading *f,
+enum parts { COUNTERS_ALONE, ALL_PARTS };
+
+static int read_once(const struct attached *a, uint32_t copy, enum parts parts, struct reading *f,
 		     struct policy_error *error)
 {
 	const struct pacer_policy *p = &a->copy[copy].policy;
@@ -113,27 +114,35 @@ static int read_once(const struct attached *a, uint32_t copy, struct reading *f,
 	f->pending_ns = copies_pending_ns(a);
 	f->monitor = p->flags & PACER_MONITOR;
 	f->exact = p->flags & PACER_CLOCK_EXACT;
+	f->now_ns = host_now_ns();
 	result = reading_counters(a, 0, &f->none);
 	for (size_t r = 0; r < f->policy->n_rules && !result; r++)
 		result = reading_counters(a, p->rule[r].counter, &f->rule[r]);
 	if (result)
 		return policy_fail(error, 0, "its counters cannot be read: %s", strerror(errno));
+	f->n_tables = 0;
+	f->ban_room = 0;
+	f->bans_counted = false;
+	if (parts == COUNTERS_ALONE)
+		return 0;
 	read_tables(a, p, f);
 	read_bans(a, f);
 	return 0;
 }
 
-int reading_take(const struct attached *a, struct reading *f, struct policy_error *error)
+static int read_parts(const struct attached *a, enum parts parts, struct reading *f,
+		      struct policy_error *error)
 {
 	struct policy_error why = {0};
 
 	f->policy = NULL;
+	f->prog_id = a->prog_id;
 	for (int i = 0; i < FIGURES_TRIES; i++) {
 		uint32_t copy = copies_in_force(a);
 		int result;
 
 		f->serial = serial_of(a, copy);
-		result = read_once(a, copy, f, &why);
+		result = read_once(a, copy, parts, f, &why);
 		if (copy == copies_in_force(a) && f->serial == serial_of(a, copy)) {
 			if (!result)
 				return 0;
@@ -145,6 +154,28 @@ int reading_take(const struct attached *a, struct reading *f, struct policy_erro
 	return policy_fail(error, 0,
 			   "%s: its policy changes faster than its counters can be read: try again",
 			   a->ifname);
+}
+
+int reading_take(const struct attached *a, struct reading *f, struct policy_error *error)
+{
+	return read_parts(a, ALL_PARTS, f, error);
+}
+
+int reading_count(const struct attached *a, struct reading *f, struct policy_error *error)
+{
+	return read_parts(a, COUNTERS_ALONE, f, error);
+}
+
+struct pacer_count reading_of_verdict(const struct pacer_counters *c, enum pacer_verdict verdict)
+{
+	struct pacer_count sum = {0, 0};
+
+	for (int r = 0; r < PACER_REASON_COUNT; r++)
+		if (pacer_verdict_of(r) == verdict) {
+			sum.packets += c->by[r].packets;
+			sum.bytes += c->by[r].bytes;
+		}
+	return sum;
 }
 
 void reading_free(struct reading *f)

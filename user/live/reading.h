@@ -30,6 +30,8 @@ struct reading_table {
 struct reading {
 	struct policy *policy; /* the one in force */
 	uint64_t serial;
+	uint32_t prog_id;    /* of the pacer */
+	uint64_t now_ns;     /* monotonic, when its counters were read */
 	uint64_t pending_ns; /* until it gives way, unless confirmed; 0: it stays */
 	bool monitor, exact;
 	struct pacer_counters none; /* of packets that no rule judged */
@@ -44,9 +46,14 @@ struct reading {
 
 /* 0 and figures to be freed with reading_free, or -1 with *error filled. */
 int reading_take(const struct attached *a, struct reading *reading, struct policy_error *error);
+/* The same of counters alone: no tables, and no room for bans. */
+int reading_count(const struct attached *a, struct reading *reading, struct policy_error *error);
 void reading_free(struct reading *reading);
 
 /* The sum over all CPUs of the counters of a pacer_rule.counter (0: no rule). -1: see errno. */
 int reading_counters(const struct attached *a, uint32_t slot, struct pacer_counters *sum);
+
+/* The sum over the reasons of a verdict. */
+struct pacer_count reading_of_verdict(const struct pacer_counters *c, enum pacer_verdict verdict);
 
 #endif
