@@ -25,7 +25,9 @@ struct done {
 
 _Static_assert(sizeof(struct done) == EXPLORE_NOTE_WORDS * sizeof(uint64_t), "a note's words");
 
-static struct pacer_line lines[1 + PACER_BAN_WAYS]; /* the filter, the set */
+#define SET 2 /* its first line */
+
+static struct pacer_line lines[SET + PACER_BAN_WAYS]; /* the filter, the last end, the set */
 
 static struct {
 	const struct ban_scenario *scenario;
@@ -53,7 +55,7 @@ static uint32_t lift(uint32_t key, uint64_t now_ns)
 	uint32_t way, lifted = 0;
 
 	for (way = 0; way < PACER_BAN_WAYS; way++)
-		lifted += pacer_ban_lift(&lines[1 + way], &keys[key], now_ns);
+		lifted += pacer_ban_lift(&lines[SET + way], &keys[key], now_ns);
 	return lifted;
 }
 
@@ -127,6 +129,9 @@ static const char *check_entry(const struct pacer_line *line)
 				     ", by the filter until %" PRIu64,
 				     key, (uint64_t)line->ban_until_ns, until_ns);
 	}
+	if (lines[1].word64[0] < line->ban_until_ns)
+		return FAULT("key %u is banned until %" PRIu64 ", and the last ban ends before",
+			     key, (uint64_t)line->ban_until_ns);
 	return NULL;
 }
 
@@ -136,7 +141,7 @@ static const char *invariant(void *arg)
 	uint32_t way;
 
 	(void)arg;
-	for (way = 1; way <= PACER_BAN_WAYS && !fault; way++)
+	for (way = SET; way < SET + PACER_BAN_WAYS && !fault; way++)
 		if (!(lines[way].ban_lock & PACER_LOCK_HELD) && lines[way].ban_until_ns)
 			fault = check_entry(&lines[way]);
 	return fault;
@@ -219,7 +224,7 @@ static const char *check(void *arg, const struct explore_note *notes, int n)
 	tally_end();
 	for (i = b.before; i < (uint32_t)b.logged && !fault; i++)
 		fault = check_done(&b.log[i], i);
-	for (i = 1; i <= PACER_BAN_WAYS && !fault; i++)
+	for (i = SET; i < SET + PACER_BAN_WAYS && !fault; i++)
 		if (lines[i].ban_lock & PACER_LOCK_HELD)
 			fault = FAULT("entry %u is left held", i);
 	for (i = 1; i < BAN_KEYS && !fault; i++) {
@@ -251,7 +256,7 @@ void bans_explore(const struct ban_scenario *sc, struct outcome *outcome)
 	plant(sc->fault);
 	b.scenario = sc;
 	b.table = (struct pacer_table){lines, ARRAY(lines)};
-	b.bans = (struct pacer_bans){.base = 1, .sets = 1, .filter = 0, .filter_mask = 0};
+	b.bans = (struct pacer_bans){.base = SET, .sets = 1, .filter = 0, .filter_mask = 0};
 	for (; b.logged < BAN_AROUND && sc->before[b.logged].op; b.logged++)
 		act(&sc->before[b.logged], CPUS, &b.log[b.logged]);
 	b.before = b.logged;

@@ -655,7 +655,7 @@ static const struct scenario faulty[] = {
 	.key = RECORD_KEYS,
 	.cpu = {{{1, 1000}}, {{1, 1001}}},
 	.judge = fault_no_lock,
-	.finds = "G1: key 1 has 2",
+	.finds = "record 0 counts 1, of which 2",
     },
     {
 	.name = "fault: the shared record's count is inherited without the set's claim",
@@ -697,7 +697,7 @@ static const struct scenario faulty[] = {
 	.key = RECORD_KEYS,
 	.cpu = {{{1, 1000}}, {{1, 1001}}},
 	.judge = fault_release_early,
-	.finds = "G1: key 1 has 2",
+	.finds = "record 0 counts 1, of which 2",
     },
     {
 	.name = "fault: a denial by what was read while it was written",
