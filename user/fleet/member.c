@@ -1,0 +1,684 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "fleet/member.h"
+
+#include <string.h>
+
+#include "port.h"
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t most(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static struct fleet_slot *mine(const struct fleet_member *m, struct fleet_record *record)
+{
+	struct fleet_slot *slot = fleet_slot_of(record, m->id);
+
+	return slot && slot->session && slot->session == m->session ? slot : NULL;
+}
+
+static uint64_t lasts_ns(const struct fleet_member *m)
+{
+	return PACER_FAULT(CLOCKS_EQUAL) ? m->ttl_ns : fleet_within(m->ttl_ns);
+}
+
+uint64_t fleet_end_ns(const struct fleet_member *m)
+{
+	return m->session && m->renewed_ns ? m->renewed_ns + lasts_ns(m) : 0;
+}
+
+bool fleet_holds(const struct fleet_member *m, const struct fleet_share *s, uint64_t now_ns)
+{
+	return s->sure && now_ns < fleet_end_ns(m);
+}
+
+static bool in_doubt(const struct fleet_share *s)
+{
+	return !s->revision || (s->revision <= s->doubt && !PACER_FAULT(RAISE_IN_DOUBT));
+}
+
+void fleet_start(struct fleet_member *m)
+{
+	m->number = m->session = m->revision = m->renewed_ns = m->retry_ns = 0;
+	m->flight = FLEET_IDLE;
+	m->taken = m->went_back = m->leaving = m->left = m->stale = false;
+	m->hurry = true;
+	for (uint32_t i = 0; i < m->shares; i++) {
+		struct fleet_share *s = &m->share[i];
+
+		s->revision = s->got_ns = s->doubt = s->dead = 0;
+		s->read = s->sure = false;
+		s->trouble = FLEET_WELL;
+		memset(s->give, 0, sizeof(s->give));
+		memset(&s->record, 0, sizeof(s->record));
+	}
+}
+
+/* --- the datapath ---------------------------------------------------------------------------- */
+
+static bool clean(const struct fleet_member *m, uint64_t now_ns)
+{
+	return now_ns >= m->clean_ns || PACER_FAULT(RESERVE_UNCLEAN);
+}
+
+/* By which value the datapath judges the lane's key. */
+static uint64_t judged_by(const struct fleet_picture *p, uint32_t lane)
+{
+	return p->value[p->own[lane] ? lane : 0];
+}
+
+/* The end has come: the datapath has fallen back, and what was to be given up is given up. */
+static void fall_back(struct fleet_share *s, uint64_t now_ns)
+{
+	if (now_ns < s->applied.until_ns)
+		return;
+	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++) {
+		s->applied.value[k] = s->applied.floor;
+		s->applied.own[k] = false;
+		s->give[k] = false;
+	}
+	s->applied.until_ns = 0;
+}
+
+static bool winding_down(const struct fleet_record *record, uint32_t lane)
+{
+	if (!lane)
+		return false;
+	for (uint32_t i = 0; i < record->slots; i++)
+		if (record->slot[i].cell[lane].own && record->slot[i].cell[lane].want)
+			return false;
+	return true;
+}
+
+/* What the lane is to come to: its goal, or what lane 0 has where nobody needs it any more. */
+static uint64_t surplus(const struct fleet_record *record, const struct fleet_slot *slot,
+			uint32_t lane)
+{
+	const struct fleet_cell *c = &slot->cell[lane];
+
+	if (!winding_down(record, lane))
+		return fleet_surplus(record, slot, lane);
+	return c->held > slot->cell[0].held ? c->held - slot->cell[0].held : 0;
+}
+
+/* How much of a cell is to be given up now; `record` is of now. */
+static uint64_t giving(const struct fleet_member *m, const struct fleet_share *s,
+		       const struct fleet_record *record, const struct fleet_slot *slot,
+		       uint32_t lane)
+{
+	const struct fleet_cell *c = &slot->cell[lane];
+
+	if (m->flight != FLEET_IDLE || m->stale || s->give[lane] || in_doubt(s) ||
+	    PACER_FAULT(GIVE_UNAPPLIED))
+		return 0;
+	if (m->leaving)
+		return c->held - slot->reserve;
+	if (c->cool && !s->params.counts_hot) /* a cell cools once at a time */
+		return 0;
+	return surplus(record, slot, lane);
+}
+
+/* The record as it is by now. */
+static void now_of(const struct fleet_share *s, uint64_t now_ns, struct fleet_record *record)
+{
+	*record = s->record;
+	fleet_age(record,
+		  PACER_FAULT(COOLS_FAST) ? now_ns - s->got_ns : fleet_surely(now_ns - s->got_ns));
+}
+
+/* What the datapath is to have of one lane. */
+static uint64_t value_of(const struct fleet_member *m, const struct fleet_share *s,
+			 const struct fleet_record *record, const struct fleet_slot *slot,
+			 uint32_t lane, uint64_t now_ns)
+{
+	uint64_t held = slot->cell[lane].held, has = judged_by(&s->applied, lane);
+	uint64_t give = giving(m, s, record, slot, lane);
+
+	if (!clean(m, now_ns))
+		held -= slot->reserve;
+	if (s->give[lane] || in_doubt(s))
+		return least(held, has);
+	return held > give ? held - give : 0;
+}
+
+static void paint(const struct fleet_member *m, const struct fleet_share *s, uint64_t now_ns,
+		  struct fleet_picture *p, struct fleet_record *record)
+{
+	struct fleet_slot *slot;
+
+	memset(p, 0, sizeof(*p));
+	p->floor = clean(m, now_ns) ? s->floor : 0;
+	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
+		p->value[k] = p->floor;
+	now_of(s, now_ns, record);
+	slot = mine(m, record);
+	if (!slot || !fleet_holds(m, s, now_ns))
+		return;
+	p->until_ns = fleet_end_ns(m);
+	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++) {
+		p->own[k] = k && slot->cell[k].own;
+		if (k && in_doubt(s)) /* an own value is not above what there is; so it may stay */
+			p->own[k] |= s->applied.own[k];
+		if (p->own[k] && !slot->cell[k].own)
+			p->value[k] = s->applied.value[k];
+		else if (!k || p->own[k])
+			p->value[k] = value_of(m, s, record, slot, k, now_ns);
+	}
+}
+
+static bool differs(const struct fleet_member *m, const struct fleet_picture *a,
+		    const struct fleet_picture *b)
+{
+	if (a->floor != b->floor || a->until_ns < b->until_ns ||
+	    a->until_ns - b->until_ns > m->ttl_ns / 8)
+		return true;
+	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
+		if (a->own[k] != b->own[k] || judged_by(a, k) != judged_by(b, k))
+			return true;
+	return false;
+}
+
+void fleet_applied(struct fleet_member *m, uint32_t share, const struct fleet_picture *picture,
+		   const uint64_t *hot)
+{
+	struct fleet_share *s = &m->share[share];
+	const struct fleet_slot *slot = mine(m, &s->record);
+
+	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++) {
+		s->hot[k] = hot && s->params.counts_hot ? hot[k] : UINT64_MAX;
+		if (slot && picture->until_ns && !in_doubt(s) && clean(m, picture->until_ns) &&
+		    (!k || (slot->cell[k].own && picture->own[k])) &&
+		    picture->value[k] < slot->cell[k].held &&
+		    picture->value[k] < judged_by(&s->applied, k))
+			s->give[k] = true;
+	}
+	s->applied = *picture;
+}
+
+/* --- the record ------------------------------------------------------------------------------- */
+
+/* The member's slot with its session, made where there is none. NULL: there is no place. */
+static struct fleet_slot *join(const struct fleet_member *m, const struct fleet_share *s,
+			       struct fleet_record *record, bool *changed)
+{
+	struct fleet_slot *slot = fleet_slot_of(record, m->id);
+
+	if (!slot) {
+		if (record->slots == FLEET_MEMBERS_MAX)
+			return NULL;
+		slot = fleet_add_slot(record, m->id);
+	}
+	if (slot->session != m->session) {
+		if (slot->session && !PACER_FAULT(RESUME_CELLS))
+			fleet_end_session(record, slot);
+		slot->session = m->session;
+		*changed = true;
+	}
+	if (slot->limit != s->params.limit) {
+		slot->limit = s->params.limit;
+		*changed = true;
+	}
+	return slot;
+}
+
+/* Sets aside what it is to keep when it is cut off: in each lane, or in none. */
+static void set_aside(const struct fleet_share *s, struct fleet_record *record,
+		      struct fleet_slot *slot, bool *changed)
+{
+	uint64_t units = s->params.reserve - least(s->params.reserve, slot->reserve);
+
+	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
+		if ((!k || slot->cell[k].own) && fleet_free(record, slot, k) < units)
+			return;
+	if (!units)
+		return;
+	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
+		if (!k || slot->cell[k].own)
+			fleet_raise(slot, k, units);
+	slot->reserve += units;
+	*changed = true;
+}
+
+/* Takes part in the lane, with the same units as until now. */
+static void take_part(struct fleet_slot *slot, uint32_t lane)
+{
+	slot->cell[lane] = slot->cell[0];
+	slot->cell[lane].want = 0;
+	slot->cell[lane].own = true;
+	if (PACER_FAULT(LANE_COLD))
+		slot->cell[lane].cool = 0;
+}
+
+static uint32_t lane_of(const struct fleet_record *record, const char *key)
+{
+	for (uint32_t k = 1; k < FLEET_LANES_MAX; k++)
+		if (!strcmp(record->key[k], key))
+			return k;
+	return 0;
+}
+
+/* Units of want that the member says of the lane's key. */
+static uint64_t wanted(const struct fleet_share *s, const struct fleet_record *record,
+		       uint32_t lane)
+{
+	if (!lane)
+		return s->want[0];
+	for (uint32_t i = 1; i < FLEET_LANES_MAX; i++)
+		if (s->want_key[i][0] && !strcmp(s->want_key[i], record->key[lane]))
+			return s->want[i];
+	return 0;
+}
+
+/* A lane for each key that needs one, as far as there are any. */
+static void open_lanes(const struct fleet_share *s, struct fleet_record *record)
+{
+	for (uint32_t i = 1; i < FLEET_LANES_MAX; i++) {
+		uint32_t lane = 0;
+
+		if (s->want_key[i][0] && s->want[i] && !lane_of(record, s->want_key[i]))
+			lane = lane_of(record, "");
+		if (lane)
+			memcpy(record->key[lane], s->want_key[i], FLEET_KEY_TEXT);
+	}
+}
+
+/* Goes back to what lane 0 says, where nobody needs the lane and that is not too much. */
+static void step_out(struct fleet_record *record, struct fleet_slot *slot, uint32_t lane,
+		     bool *changed)
+{
+	struct fleet_cell was = slot->cell[lane];
+
+	if (was.cool || was.held > slot->cell[0].held || !winding_down(record, lane))
+		return;
+	memset(&slot->cell[lane], 0, sizeof(slot->cell[lane]));
+	if (fleet_sum(record, lane) > fleet_limit(record) && !PACER_FAULT(STEP_OUT_FULL))
+		slot->cell[lane] = was;
+	else
+		*changed = true;
+}
+
+static void settle_lanes(const struct fleet_share *s, struct fleet_record *record,
+			 struct fleet_slot *slot, bool *changed)
+{
+	open_lanes(s, record);
+	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++) {
+		uint64_t want = wanted(s, record, k);
+
+		if (k && !record->key[k][0])
+			continue;
+		if (k && !slot->cell[k].own && (want || !winding_down(record, k))) {
+			take_part(slot, k);
+			*changed = true;
+		}
+		if ((!k || slot->cell[k].own) && slot->cell[k].want != want) {
+			slot->cell[k].want = want;
+			*changed = true;
+		}
+		if (k && slot->cell[k].own && !want)
+			step_out(record, slot, k, changed);
+	}
+}
+
+static void give_up(const struct fleet_share *s, struct fleet_record *record,
+		    struct fleet_slot *slot, bool *changed)
+{
+	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++) {
+		if (PACER_FAULT(GIVE_UNAPPLIED) && fleet_surplus(record, slot, k)) {
+			fleet_lower(record, slot, k, fleet_goal(record, slot, k), UINT64_MAX);
+			*changed = true;
+		}
+		if (!s->give[k] || (k && !slot->cell[k].own) ||
+		    s->applied.value[k] >= slot->cell[k].held)
+			continue;
+		fleet_lower(record, slot, k, most(s->applied.value[k], slot->reserve), s->hot[k]);
+		*changed = true;
+	}
+}
+
+static void take(const struct fleet_share *s, struct fleet_record *record, struct fleet_slot *slot,
+		 bool *changed)
+{
+	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++) {
+		struct fleet_cell *c = &slot->cell[k];
+		uint64_t goal = fleet_goal(record, slot, k), units;
+
+		if ((k && (!c->own || winding_down(record, k))) || s->give[k] || c->held >= goal)
+			continue;
+		units = least(goal - c->held, fleet_free(record, slot, k));
+		if (PACER_FAULT(RAISE_OVER))
+			units = goal - c->held;
+		if (!units)
+			continue;
+		fleet_raise(slot, k, units);
+		*changed = true;
+	}
+}
+
+static void end_dead(const struct fleet_share *s, struct fleet_request *r, bool *changed)
+{
+	for (uint32_t i = 0; s->dead && i < r->record.slots; i++)
+		if (r->record.slot[i].session == s->dead) {
+			fleet_end_session(&r->record, &r->record.slot[i]);
+			*changed = true;
+			return;
+		}
+}
+
+/* Is there something to be raised, if only nothing were in doubt? */
+static bool held_back(const struct fleet_share *s, const struct fleet_record *record,
+		      const struct fleet_slot *slot)
+{
+	if (!in_doubt(s))
+		return false;
+	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
+		if ((!k || slot->cell[k].own) &&
+		    (slot->cell[k].held > judged_by(&s->applied, k) || slot->reserve > s->floor ||
+		     fleet_surplus(record, slot, k)))
+			return true;
+	return false;
+}
+
+/* Writes the record anew if there is something to say. */
+static bool compose(struct fleet_member *m, uint32_t share, uint64_t now_ns,
+		    struct fleet_request *r)
+{
+	struct fleet_share *s = &m->share[share];
+	struct fleet_slot *slot;
+	bool changed = false;
+
+	if (s->revision)
+		now_of(s, now_ns, &r->record);
+	else
+		fleet_begin(&r->record, s->params.limit, s->params.memory_ns, m->ttl_ns);
+	fleet_tidy(&r->record);
+	end_dead(s, r, &changed);
+	slot = join(m, s, &r->record, &changed);
+	if (!slot) {
+		s->trouble = FLEET_CROWDED;
+		return false;
+	}
+	give_up(s, &r->record, slot, &changed);
+	if (!m->leaving) {
+		set_aside(s, &r->record, slot, &changed);
+		settle_lanes(s, &r->record, slot, &changed);
+		take(s, &r->record, slot, &changed);
+	}
+	if (!changed && !held_back(s, &r->record, slot))
+		return false;
+	r->op = FLEET_WRITE;
+	r->share = share;
+	r->follows = s->revision;
+	r->session = m->session;
+	return true;
+}
+
+/* --- requests ----------------------------------------------------------------------------------
+ */
+
+static bool send_request(struct fleet_member *m, uint64_t now_ns, struct fleet_request *r)
+{
+	r->number = ++m->number;
+	m->flight = r->op;
+	m->flight_ns = now_ns;
+	m->flight_follows = r->follows;
+	m->flight_share = r->share;
+	return true;
+}
+
+/* Has all been given up that can be? */
+static bool gave_all(const struct fleet_member *m)
+{
+	for (uint32_t i = 0; i < m->shares; i++) {
+		struct fleet_share *s = &m->share[i];
+		const struct fleet_slot *slot = mine(m, &s->record);
+
+		for (uint32_t k = 0; slot && k < FLEET_LANES_MAX; k++)
+			if ((!k || slot->cell[k].own) && slot->cell[k].held > slot->reserve)
+				return false;
+	}
+	return true;
+}
+
+/* When the session is to be renewed, or asked for. */
+static uint64_t renew_at(const struct fleet_member *m)
+{
+	if (m->hurry)
+		return 0;
+	return m->session ? m->renewed_ns + m->ttl_ns / 3 : m->retry_ns;
+}
+
+static bool next_request(struct fleet_member *m, uint64_t now_ns, struct fleet_request *r)
+{
+	r->op = FLEET_IDLE;
+	r->session = r->follows = 0;
+	r->share = 0;
+	if (now_ns >= renew_at(m) && !(m->leaving && !m->session)) {
+		r->op = FLEET_RENEW;
+		r->follows = m->revision;
+		return send_request(m, now_ns, r);
+	}
+	if (now_ns >= fleet_end_ns(m))
+		return false;
+	if (m->stale) {
+		r->op = FLEET_FETCH;
+		return send_request(m, now_ns, r);
+	}
+	for (uint32_t i = 0; i < m->shares; i++)
+		if (m->share[i].read && m->share[i].trouble <= FLEET_CROWDED &&
+		    compose(m, i, now_ns, r))
+			return send_request(m, now_ns, r);
+	if (m->leaving && gave_all(m)) {
+		r->op = FLEET_LEAVE;
+		r->follows = m->revision;
+		return send_request(m, now_ns, r);
+	}
+	return false;
+}
+
+/* When something changes by itself. */
+static uint64_t wake_at(const struct fleet_member *m, uint64_t now_ns)
+{
+	uint64_t at = renew_at(m);
+
+	for (uint32_t i = 0; i < m->shares; i++) {
+		const struct fleet_share *s = &m->share[i];
+
+		if (s->applied.until_ns > now_ns)
+			at = least(at, s->applied.until_ns);
+		for (uint32_t n = 0; n < s->record.slots; n++)
+			for (uint32_t k = 0; k < FLEET_LANES_MAX; k++) {
+				uint64_t left = s->record.slot[n].cell[k].left_ns;
+
+				if (left && s->got_ns + fleet_over(left) > now_ns)
+					at = least(at, s->got_ns + fleet_over(left));
+			}
+	}
+	if (m->clean_ns > now_ns)
+		at = least(at, m->clean_ns);
+	return most(at, now_ns + 1);
+}
+
+enum fleet_next fleet_next(struct fleet_member *m, uint64_t now_ns, uint32_t *share,
+			   struct fleet_picture *picture, struct fleet_request *request,
+			   uint64_t *wake_ns)
+{
+	for (uint32_t i = 0; i < m->shares; i++) {
+		struct fleet_share *s = &m->share[i];
+
+		fall_back(s, now_ns);
+		paint(m, s, now_ns, picture, &request->record);
+		if (!differs(m, picture, &s->applied))
+			continue;
+		*share = i;
+		return FLEET_APPLY;
+	}
+	if (m->flight == FLEET_IDLE && !m->left && !m->went_back &&
+	    next_request(m, now_ns, request))
+		return FLEET_SEND;
+	*wake_ns = wake_at(m, now_ns);
+	return FLEET_WAIT;
+}
+
+/* --- answers -----------------------------------------------------------------------------------
+ */
+
+/* It is another session, or none: what the last one had is lost. */
+static void change_session(struct fleet_member *m, uint64_t session)
+{
+	m->session = session;
+	m->renewed_ns = 0;
+	for (uint32_t i = 0; i < m->shares; i++) {
+		m->share[i].sure = false;
+		memset(m->share[i].give, 0, sizeof(m->share[i].give));
+	}
+}
+
+static void renewed(struct fleet_member *m, uint64_t now_ns, const struct fleet_answer *a)
+{
+	uint64_t session = a->mine ? a->session : 0;
+
+	m->taken = a->session && !a->mine;
+	if (session != m->session)
+		change_session(m, session);
+	if (m->leaving && !session) {
+		m->left = true;
+		return;
+	}
+	m->revision = session ? a->revision : 0;
+	m->retry_ns = now_ns + m->ttl_ns / 4;
+	m->hurry = !a->done && !m->taken;
+	if (a->done)
+		m->renewed_ns = PACER_FAULT(END_FROM_ANSWER) ? now_ns : m->flight_ns;
+}
+
+/* Are the cells in the store, for this session? */
+static void confirm(struct fleet_member *m, struct fleet_share *s)
+{
+	const struct fleet_slot *slot = mine(m, &s->record);
+
+	s->sure = slot != NULL;
+	if (!slot) {
+		memset(s->give, 0, sizeof(s->give));
+		return;
+	}
+	if (!in_doubt(s))
+		s->floor = slot->reserve;
+	s->trouble = fleet_limit(&s->record) < s->params.limit ? FLEET_SMALLER : FLEET_WELL;
+}
+
+static bool is_live(const struct fleet_answer *a, uint64_t session)
+{
+	for (uint32_t i = 0; i < a->lives; i++)
+		if (a->live[i] == session)
+			return true;
+	return false;
+}
+
+static uint64_t first_dead(const struct fleet_member *m, const struct fleet_share *s,
+			   const struct fleet_answer *a)
+{
+	for (uint32_t i = 0; i < s->record.slots; i++) {
+		const struct fleet_slot *slot = &s->record.slot[i];
+
+		if (slot->session && slot->id != m->id && !is_live(a, slot->session))
+			return slot->session;
+	}
+	return 0;
+}
+
+static enum fleet_trouble trouble_of(const struct fleet_share *s, const struct fleet_read *read)
+{
+	if (read->trouble != FLEET_WELL || !read->revision)
+		return read->trouble;
+	if (fleet_unsound(read->record))
+		return FLEET_UNSOUND;
+	return read->record->memory_ns != s->params.memory_ns ? FLEET_OTHER_WINDOW : FLEET_WELL;
+}
+
+static void fetched_one(struct fleet_member *m, struct fleet_share *s, uint64_t now_ns,
+			const struct fleet_read *read, const struct fleet_answer *a)
+{
+	s->trouble = trouble_of(s, read);
+	if (s->trouble != FLEET_WELL) {
+		s->sure = false;
+		return;
+	}
+	if (read->revision && read->revision < s->revision) {
+		m->went_back = true;
+		s->trouble = FLEET_WENT_BACK;
+		s->sure = false;
+		return;
+	}
+	if (!s->read && !PACER_FAULT(START_TRUSTING))
+		s->doubt = read->revision;
+	s->read = true;
+	if (read->revision != s->revision) {
+		s->revision = read->revision;
+		if (read->revision)
+			s->record = *read->record;
+		else
+			memset(&s->record, 0, sizeof(s->record));
+		s->got_ns = PACER_FAULT(COOLS_SINCE_SENT) ? m->flight_ns : now_ns;
+	}
+	s->dead = first_dead(m, s, a);
+	confirm(m, s);
+}
+
+static void written(struct fleet_member *m, uint64_t now_ns, const struct fleet_answer *a)
+{
+	struct fleet_share *s = &m->share[m->flight_share];
+
+	if (!a->done) { /* a copy of the request may have been done before */
+		s->doubt = most(s->doubt, m->flight_follows);
+		m->stale = true;
+		return;
+	}
+	s->record = *a->record;
+	s->revision = a->revision;
+	s->got_ns = now_ns;
+	s->dead = 0;
+	memset(s->give, 0, sizeof(s->give));
+	confirm(m, s);
+}
+
+void fleet_answered(struct fleet_member *m, uint64_t now_ns, const struct fleet_answer *answer)
+{
+	if (m->flight == FLEET_IDLE || answer->number != m->number)
+		return;
+	if (m->flight == FLEET_RENEW || m->flight == FLEET_LEAVE)
+		renewed(m, now_ns, answer);
+	if (m->flight == FLEET_RENEW || m->flight == FLEET_FETCH) {
+		m->stale = false;
+		for (uint32_t i = 0; i < m->shares; i++)
+			fetched_one(m, &m->share[i], now_ns, &answer->read[i], answer);
+	}
+	if (m->flight == FLEET_WRITE)
+		written(m, now_ns, answer);
+	m->flight = FLEET_IDLE;
+}
+
+void fleet_lost(struct fleet_member *m)
+{
+	if (m->flight == FLEET_WRITE) {
+		struct fleet_share *s = &m->share[m->flight_share];
+
+		s->doubt = most(s->doubt, m->flight_follows);
+	}
+	m->stale = true;
+	m->flight = FLEET_IDLE;
+}
+
+void fleet_nudge(struct fleet_member *m)
+{
+	m->stale = true;
+}
+
+void fleet_leave(struct fleet_member *m)
+{
+	m->leaving = true;
+}

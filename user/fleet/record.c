@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "fleet/record.h"
+
+#include <string.h>
+
+#include "port.h"
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+void fleet_begin(struct fleet_record *record, uint64_t limit, uint64_t memory_ns, uint64_t ttl_ns)
+{
+	memset(record, 0, sizeof(*record));
+	record->memory_ns = memory_ns;
+	if (PACER_FAULT(BEGIN_EMPTY))
+		return;
+	record->slots = 1;
+	record->slot[0].cell[0].cool = limit;
+	record->slot[0].cell[0].left_ns = memory_ns + 2 * ttl_ns;
+}
+
+static const char *unsound_slot(const struct fleet_record *record, const struct fleet_slot *slot)
+{
+	if (slot->limit > FLEET_UNITS_MAX || slot->reserve > FLEET_UNITS_MAX)
+		return "it has a limit that is too large";
+	if (slot->session && !slot->id)
+		return "it has a session of nobody";
+	for (const struct fleet_slot *s = record->slot; s < slot; s++)
+		if (s->id == slot->id)
+			return "it has a member twice";
+	for (uint32_t i = 0; i < FLEET_LANES_MAX; i++) {
+		const struct fleet_cell *c = &slot->cell[i];
+
+		if (c->held > FLEET_UNITS_MAX || c->cool > FLEET_UNITS_MAX ||
+		    c->want > FLEET_UNITS_MAX || c->left_ns > 2 * FLEET_MEMORY_MAX)
+			return "it has a share that is too large";
+		if ((i == 0 || c->own) && c->held < slot->reserve)
+			return "it has a share below its reserve";
+		if (i && c->own && !record->key[i][0])
+			return "it has a share of no key";
+	}
+	return NULL;
+}
+
+const char *fleet_unsound(const struct fleet_record *record)
+{
+	const char *why = NULL;
+
+	if (!record->memory_ns || record->memory_ns > FLEET_MEMORY_MAX)
+		return "its window is out of range";
+	if (record->slots > FLEET_MEMBERS_MAX)
+		return "it has too many members";
+	for (uint32_t i = 0; i < record->slots && !why; i++)
+		why = unsound_slot(record, &record->slot[i]);
+	return why;
+}
+
+void fleet_age(struct fleet_record *record, uint64_t ns)
+{
+	for (uint32_t i = 0; i < record->slots; i++)
+		for (uint32_t k = 0; k < FLEET_LANES_MAX; k++) {
+			struct fleet_cell *c = &record->slot[i].cell[k];
+
+			c->left_ns -= least(c->left_ns, ns);
+			if (!c->left_ns || !c->cool)
+				c->cool = c->left_ns = 0;
+		}
+}
+
+struct fleet_slot *fleet_slot_of(struct fleet_record *record, uint64_t id)
+{
+	for (uint32_t i = 0; i < record->slots; i++)
+		if (record->slot[i].id == id)
+			return &record->slot[i];
+	return NULL;
+}
+
+struct fleet_slot *fleet_add_slot(struct fleet_record *record, uint64_t id)
+{
+	uint32_t at = record->slots++;
+
+	for (; at && record->slot[at - 1].id > id; at--)
+		record->slot[at] = record->slot[at - 1];
+	memset(&record->slot[at], 0, sizeof(record->slot[at]));
+	record->slot[at].id = id;
+	return &record->slot[at];
+}
+
+uint64_t fleet_limit(const struct fleet_record *record)
+{
+	uint64_t limit = 0;
+
+	for (uint32_t i = 0; i < record->slots; i++) {
+		const struct fleet_slot *s = &record->slot[i];
+
+		if (s->session)
+			limit = limit ? least(limit, s->limit) : s->limit;
+	}
+	return limit;
+}
+
+/* The cell by which the member's packets of the lane's key are judged. */
+static const struct fleet_cell *judging(const struct fleet_slot *slot, uint32_t lane)
+{
+	return &slot->cell[slot->cell[lane].own ? lane : 0];
+}
+
+uint64_t fleet_charge(const struct fleet_slot *slot, uint32_t lane)
+{
+	const struct fleet_cell *c = judging(slot, lane);
+
+	return c->held + c->cool;
+}
+
+uint64_t fleet_sum(const struct fleet_record *record, uint32_t lane)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < record->slots; i++)
+		sum += fleet_charge(&record->slot[i], lane);
+	return sum;
+}
+
+static uint64_t room(const struct fleet_record *record, uint32_t lane)
+{
+	uint64_t limit = fleet_limit(record), sum = fleet_sum(record, lane);
+
+	return sum < limit ? limit - sum : 0;
+}
+
+uint64_t fleet_free(const struct fleet_record *record, const struct fleet_slot *slot, uint32_t lane)
+{
+	uint64_t free = room(record, lane);
+
+	if (lane || PACER_FAULT(RAISE_ONE_LANE))
+		return free;
+	for (uint32_t k = 1; k < FLEET_LANES_MAX; k++)
+		if (!slot->cell[k].own && record->key[k][0])
+			free = least(free, room(record, k));
+	return free;
+}
+
+/* Does the slot take what is divided in this lane? */
+static bool divides(const struct fleet_slot *slot, uint32_t lane)
+{
+	return slot->session && (!lane || slot->cell[lane].own);
+}
+
+static uint64_t need(const struct fleet_slot *slot, uint32_t lane)
+{
+	uint64_t want = slot->cell[lane].want;
+
+	return want > slot->reserve ? want - slot->reserve : 0;
+}
+
+/* What is to be divided in a lane: n members share `rest` after those are served who need `fair` or
+ * less; where all are, `rest` is left of it.
+ */
+struct division {
+	uint64_t fair, rest;
+	uint32_t n;
+	bool all;
+};
+
+/* The units of a lane without the reserves, and what those hold who do not divide. */
+static uint64_t divisible(const struct fleet_record *record, uint32_t lane, uint32_t *n)
+{
+	uint64_t units = fleet_limit(record);
+
+	*n = 0;
+	for (uint32_t i = 0; i < record->slots; i++) {
+		const struct fleet_slot *s = &record->slot[i];
+		bool in = divides(s, lane);
+
+		*n += in;
+		units -= least(units, in ? s->reserve : fleet_charge(s, lane));
+	}
+	return units;
+}
+
+static struct division divide(const struct fleet_record *record, uint32_t lane)
+{
+	struct division d = {0};
+	uint32_t members, open;
+	uint64_t units = divisible(record, lane, &members), served;
+
+	d.fair = members ? units / members : 0;
+	for (uint32_t round = 0; round <= FLEET_MEMBERS_MAX; round++) {
+		served = open = 0;
+		for (uint32_t i = 0; i < record->slots; i++) {
+			const struct fleet_slot *s = &record->slot[i];
+
+			if (!divides(s, lane))
+				continue;
+			if (need(s, lane) <= d.fair)
+				served += need(s, lane);
+			else
+				open++;
+		}
+		d.rest = units - served;
+		d.all = !open;
+		d.n = open ? open : members;
+		if (!open || d.rest / open == d.fair)
+			break;
+		d.fair = d.rest / open;
+	}
+	return d;
+}
+
+uint64_t fleet_goal(const struct fleet_record *record, const struct fleet_slot *slot, uint32_t lane)
+{
+	struct division d;
+	uint64_t goal = slot->reserve;
+	uint32_t rank = 0;
+
+	if (!divides(slot, lane))
+		return goal;
+	d = divide(record, lane);
+	if (!d.n) /* not reached: the slot itself takes part */
+		return goal;
+	for (const struct fleet_slot *s = record->slot; s < slot; s++)
+		rank += divides(s, lane) && (d.all || need(s, lane) > d.fair);
+	if (need(slot, lane) <= d.fair)
+		goal += need(slot, lane);
+	if (d.all || need(slot, lane) > d.fair)
+		goal += d.rest / d.n + (rank < d.rest % d.n);
+	return goal;
+}
+
+uint64_t fleet_surplus(const struct fleet_record *record, const struct fleet_slot *slot,
+		       uint32_t lane)
+{
+	uint64_t goal = fleet_goal(record, slot, lane), held = slot->cell[lane].held;
+	uint64_t limit = fleet_limit(record), lacking = 0, coming = 0, sum = 0;
+
+	if (held <= goal)
+		return 0;
+	for (uint32_t i = 0; i < record->slots; i++) {
+		const struct fleet_slot *s = &record->slot[i];
+		const struct fleet_cell *c = judging(s, lane);
+		uint64_t its = divides(s, lane) ? fleet_goal(record, s, lane) : 0;
+
+		lacking += its > c->held ? its - c->held : 0;
+		sum += c->held;
+	}
+	if (sum < limit) /* free, or cooling: it comes by itself */
+		coming = limit - sum;
+	else
+		lacking += sum - limit;
+	return lacking > coming ? least(held - goal, lacking - coming) : 0;
+}
+
+void fleet_lower(struct fleet_record *record, struct fleet_slot *slot, uint32_t lane, uint64_t to,
+		 uint64_t hot)
+{
+	struct fleet_cell *c = &slot->cell[lane];
+
+	hot = least(hot, c->held);
+	if (hot > to && !PACER_FAULT(LOWER_COLD)) {
+		c->cool += hot - to;
+		c->left_ns = record->memory_ns;
+	}
+	c->held = to;
+}
+
+void fleet_raise(struct fleet_slot *slot, uint32_t lane, uint64_t units)
+{
+	slot->cell[lane].held += units;
+}
+
+void fleet_end_session(struct fleet_record *record, struct fleet_slot *slot)
+{
+	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++) {
+		struct fleet_cell *c = &slot->cell[k];
+
+		if (k && !c->own)
+			continue;
+		if (PACER_FAULT(END_COLD))
+			c->held = slot->reserve;
+		else
+			fleet_lower(record, slot, k, slot->reserve, UINT64_MAX);
+		c->want = 0;
+	}
+	if (PACER_FAULT(END_TAKES_RESERVE))
+		for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
+			slot->cell[k].held = 0;
+	slot->session = 0;
+}
+
+static bool counts(const struct fleet_slot *slot)
+{
+	bool any = slot->session || slot->reserve;
+
+	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
+		any |= slot->cell[k].held || slot->cell[k].cool;
+	return any;
+}
+
+/* Without a session, a share of its own that is the reserve says no more than lane 0 does. */
+static void step_back(struct fleet_slot *slot)
+{
+	for (uint32_t k = 1; k < FLEET_LANES_MAX; k++)
+		if (!slot->session && !slot->cell[k].cool && !slot->cell[0].cool)
+			memset(&slot->cell[k], 0, sizeof(slot->cell[k]));
+}
+
+void fleet_tidy(struct fleet_record *record)
+{
+	uint32_t kept = 0;
+	bool used;
+
+	for (uint32_t i = 0; i < record->slots; i++)
+		step_back(&record->slot[i]);
+
+	for (uint32_t i = 0; i < record->slots; i++)
+		if (counts(&record->slot[i])) {
+			if (kept != i)
+				record->slot[kept] = record->slot[i];
+			kept++;
+		}
+	memset(&record->slot[kept], 0, (record->slots - kept) * sizeof(record->slot[0]));
+	record->slots = kept;
+	for (uint32_t k = 1; k < FLEET_LANES_MAX; k++) {
+		used = false;
+		for (uint32_t i = 0; i < record->slots; i++)
+			used |= record->slot[i].cell[k].own;
+		if (!used)
+			memset(record->key[k], 0, sizeof(record->key[k]));
+	}
+}
