@@ -11,7 +11,7 @@ CC      := gcc
 endif
 CLANG   ?= $(firstword $(foreach c,clang-19 clang-16 clang,$(shell command -v $(c))))
 BPFTOOL ?= $(firstword $(shell command -v bpftool) /usr/sbin/bpftool)
-PKG     := libxdp libbpf yaml-0.1 jansson libpcap libmicrohttpd
+PKG     := libxdp libbpf yaml-0.1 jansson libpcap libmicrohttpd libcurl
 
 WARN    ?= -Wall -Wextra -Werror
 CFLAGS  ?= -O2 -g
@@ -31,7 +31,7 @@ PURE    := $(filter $(BUILD)/user/config/% $(BUILD)/user/plan/%,$(OBJS))
 ARCHIVE := $(BUILD)/user.a $(BUILD)/pure.a # of which a program links what it calls
 
 .DELETE_ON_ERROR:
-.PHONY: all debug unit check-unit model prog check mutants bench demo format tidy compile_commands.json \
+.PHONY: all debug unit check-unit model model-fleet prog check mutants bench demo format tidy compile_commands.json \
 	install uninstall clean help
 
 all: $(BUILD)/xdp-pacer $(BUILD)/pacer.bpf.o ## build the CLI and the object
@@ -92,7 +92,7 @@ SANITIZE ?= -fsanitize=address,undefined -fno-sanitize-recover=undefined
 TESTC   := $(USER) -g $(if $(strip $(SANITIZE)),-O1,-O2) -Itests/unit -Itests/model -DCOMPILE_MOVE_SETS=8
 SUITES  := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
 # Those of common/ alone wait for nothing. What includes a skeleton is tested in tests/prog and tests/net.
-WINGED  := $(shell grep -lE '"(config|plan|inspect|live|offline|estimate|keys|cli)/|"applied\.h"' tests/unit/test_*.c)
+WINGED  := $(shell grep -lE '"(config|plan|inspect|fleet|live|offline|estimate|keys|cli)/|"applied\.h"' tests/unit/test_*.c)
 ASKED   := $(T:%=$(BUILD)/unit/test_%)
 
 ifneq ($(filter-out $(SUITES),$(ASKED)),)
@@ -130,6 +130,24 @@ $(BUILD)/model/%.o: tests/model/%.c $(BUILD)/unit/flags
 model: $(BUILD)/test_model ## build the test of every interleaving, build/test_model
 $(BUILD)/test_model: $(MODEL)
 	$(CC) $(CFLAGS) $^ -o $@ -lcmocka
+
+# The fleet's agent, in every state of a small fleet.
+FLEET   := $(patsubst tests/%.c,$(BUILD)/%.o,$(wildcard tests/model/fleet/*.c))
+
+$(BUILD)/model/fleet/%.o: tests/model/fleet/%.c $(BUILD)/unit/flags
+	@mkdir -p $(@D)
+	$(CC) $(TESTC) -O2 -Itests/model/fleet $(DEPEND) -c $< -o $@
+
+$(BUILD)/test_fleet: $(FLEET)
+	$(CC) $(CFLAGS) $^ -o $@ -lcmocka
+
+model-fleet: $(BUILD)/test_fleet ## every state of larger fleets: minutes, and gigabytes
+	$(BUILD)/test_fleet --long
+
+# One call of the store's client a line; see tests/fleet/run.
+$(BUILD)/fleet/store: tests/fleet/store.c $(BUILD)/unit/user.a
+	@mkdir -p $(@D)
+	$(CC) $(TESTC) $(SANITIZE) $(DEPEND) $^ -o $@ $(LIBS)
 
 PROG    := $(patsubst tests/prog/%.c,$(BUILD)/prog/%,$(wildcard tests/prog/test_*.c) tests/prog/guard.c tests/prog/steps.c)
 HAMMER  := $(BUILD)/prog/hammer.bpf.o $(BUILD)/prog/hammer_fault.bpf.o
@@ -208,4 +226,5 @@ help: ## this list
 	@sed -n 's/^\([a-z_.-]*\):.*## /  make \1|/p' $(firstword $(MAKEFILE_LIST)) | column -t -s '|'
 
 -include $(wildcard $(BUILD)/*.d $(BUILD)/user/*/*.d $(BUILD)/unit/*.d $(BUILD)/unit/user/*/*.d $(BUILD)/model/*.d \
+	 $(BUILD)/model/fleet/*.d $(BUILD)/fleet/*.d \
 	 $(BUILD)/prog/*.d)
