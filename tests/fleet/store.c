@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The store's client, one call a line of input, for tests/fleet/run:
+ *
+ *   store [--ca FILE] [--cert FILE] [--key FILE] [--timeout MS] ENDPOINT...
+ *
+ *   hold KEY VALUE FOLLOWS TTL    read    write KEY VALUE FOLLOWS GUARD CREATED
+ *   drop KEY FOLLOWS              watch MS (once it has been begun: what was written since `read`)
+ *
+ * A line is printed for each: "done", "refused" or "unknown: WHY", and what was asked for.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fleet/store.h"
+
+#define WORDS 8
+
+static const struct store_kind *kind = &store_etcd;
+static uint64_t seen; /* the store's revision */
+
+static void show(struct store *s, enum store_result result)
+{
+	if (result == STORE_UNKNOWN)
+		printf("unknown: %s", kind->why(s));
+	else
+		printf("%s", result == STORE_DONE ? "done" : "refused");
+}
+
+static void show_all(struct store_snapshot *now)
+{
+	for (size_t i = 0; i < now->n; i++)
+		printf(" %s=%s@%llu/%llu", now->at[i].key, now->at[i].value,
+		       (unsigned long long)now->at[i].created,
+		       (unsigned long long)now->at[i].revision);
+	if (now->revision)
+		seen = now->revision;
+	store_snapshot_free(now);
+}
+
+static uint64_t number(const char *word)
+{
+	return strtoull(word, NULL, 10);
+}
+
+static void run(struct store *s, char **w, int n)
+{
+	struct store_snapshot now = {0};
+	uint64_t revision = 0;
+
+	if (!strcmp(w[0], "hold") && n == 5) {
+		show(s, kind->hold(s, w[1], w[2], number(w[3]), number(w[4]), &now));
+		show_all(&now);
+	} else if (!strcmp(w[0], "read")) {
+		show(s, kind->read(s, &now));
+		show_all(&now);
+	} else if (!strcmp(w[0], "write") && n == 6) {
+		show(s, kind->write(s, w[1], w[2], number(w[3]), w[4], number(w[5]), &revision));
+		printf(" %llu", (unsigned long long)revision);
+	} else if (!strcmp(w[0], "drop") && n == 3) {
+		show(s, kind->drop(s, w[1], number(w[2])));
+	} else if (!strcmp(w[0], "watch") && n == 2) {
+		int change = kind->watch(s, "limit/", "member/", seen, number(w[1]));
+
+		printf("%s", change < 0 ? kind->why(s) : change ? "change" : "nothing");
+	} else {
+		printf("what is %s?", w[0]);
+	}
+	printf("\n");
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	struct store_options o = {.prefix = "/xdp-pacer/test/", .timeout_ms = 2000};
+	char why[STORE_WHY], line[4096], *word[WORDS];
+	struct store *s;
+
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--ca"))
+			o.ca = argv[++i];
+		else if (!strcmp(argv[i], "--cert"))
+			o.cert = argv[++i];
+		else if (!strcmp(argv[i], "--key"))
+			o.key = argv[++i];
+		else if (!strcmp(argv[i], "--timeout"))
+			o.timeout_ms = number(argv[++i]);
+		else if (o.endpoints < STORE_ENDPOINTS_MAX)
+			o.endpoint[o.endpoints++] = argv[i];
+	}
+	s = kind->open(&o, why);
+	if (!s) {
+		fprintf(stderr, "%s\n", why);
+		return 1;
+	}
+	while (fgets(line, sizeof(line), stdin)) {
+		int n = 0;
+
+		for (char *w = strtok(line, " \n"); w && n < WORDS; w = strtok(NULL, " \n"))
+			word[n++] = w;
+		if (n)
+			run(s, word, n);
+	}
+	kind->close(s);
+	return 0;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Records as text, and what is no record of ours; how a limit is divided. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fleet/codec.h"
+
+#define ARRAY(a) (sizeof(a) / sizeof((a)[0]))
+
+/* A record of n members with a limit; each wants and holds so much. */
+static void make(struct fleet_record *r, uint64_t limit, uint32_t n, const uint64_t *want,
+		 const uint64_t *held)
+{
+	memset(r, 0, sizeof(*r));
+	r->memory_ns = 1000;
+	for (uint32_t i = 0; i < n; i++) {
+		struct fleet_slot *slot = fleet_add_slot(r, n - i); /* put in order */
+
+		slot->session = 100 + n - i;
+		slot->limit = limit;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		r->slot[i].cell[0].want = want[i];
+		r->slot[i].cell[0].held = held[i];
+	}
+}
+
+static void test_there_and_back(void **state)
+{
+	struct fleet_record r, back;
+	char why[FLEET_WHY], *text;
+
+	(void)state;
+	make(&r, FLEET_UNITS_MAX, 3, (uint64_t[]){1, 2, 3}, (uint64_t[]){4, 5, FLEET_UNITS_MAX});
+	strcpy(r.key[2], "192.0.2.1>\"x\"");
+	r.slot[1].cell[2] = (struct fleet_cell){7, 8, 9, 10, true};
+	r.slot[2].reserve = 5;
+	text = fleet_write_record(&r);
+	assert_int_equal(fleet_read_record(text, strlen(text), &back, why), FLEET_WELL);
+	assert_memory_equal(&r, &back, sizeof(r));
+	free(text);
+}
+
+#define MEMBER(id, held)                                                                 \
+	"{\"id\":" id                                                                    \
+	",\"session\":7,\"limit\":9,\"reserve\":0,\"cells\":[{\"lane\":0,\"held\":" held \
+	",\"cool\":0,\"left_ns\":0,\"want\":0}]}"
+#define RECORD(v, keys, members)                                                                  \
+	"{\"is\":\"limit\",\"v\":" v ",\"memory_ns\":5,\"keys\":[" keys "],\"members\":[" members \
+	"]}"
+
+static const struct {
+	const char *text;
+	enum fleet_trouble trouble;
+	const char *why;
+} wrong[] = {
+    {RECORD("1", "", ""), FLEET_WELL, NULL},
+    {RECORD("1", "", MEMBER("1", "3")), FLEET_WELL, NULL},
+    {"", FLEET_STRANGE, "it is no record of a limit"},
+    {"hello", FLEET_STRANGE, "it is no record of a limit"},
+    {"[]", FLEET_STRANGE, "it is no record of a limit"},
+    {"{\"is\":\"member\",\"v\":1}", FLEET_STRANGE, "it is no record of a limit"},
+    {"{\"is\":\"limit\"}", FLEET_STRANGE, "it is no record of a limit"},
+    {RECORD("2", "", ""), FLEET_OTHER_VERSION, "it is of version 2, and this is version 1"},
+    {RECORD("\"1\"", "", ""), FLEET_STRANGE, "it is no record of a limit"},
+    {RECORD("1", "", MEMBER("1", "-1")), FLEET_STRANGE, "it is no record of a limit"},
+    {RECORD("1", "", MEMBER("1", "1.5")), FLEET_STRANGE, "it is no record of a limit"},
+    {RECORD("1", "", MEMBER("1", "281474976710656")), FLEET_UNSOUND,
+     "it has a share that is too large"},
+    {RECORD("1", "", MEMBER("1", "3") "," MEMBER("1", "3")), FLEET_UNSOUND,
+     "it has a member twice"},
+    {RECORD("1", "", MEMBER("0", "3")), FLEET_UNSOUND, "it has a session of nobody"},
+    {RECORD("1", "{\"lane\":0,\"key\":\"x\"}", ""), FLEET_STRANGE, "it is no record of a limit"},
+    {RECORD("1", "{\"lane\":1,\"key\":\"\"}", ""), FLEET_STRANGE, "it is no record of a limit"},
+    {"{\"is\":\"limit\",\"v\":1,\"memory_ns\":0,\"keys\":[],\"members\":[]}", FLEET_UNSOUND,
+     "its window is out of range"},
+    {"{\"is\":\"limit\",\"v\":1,\"memory_ns\":5,\"keys\":[],\"members\":[],\"new\":1}",
+     FLEET_STRANGE, "it is no record of a limit"},
+};
+
+static void test_wrong(void **state)
+{
+	struct fleet_record r, none = {0};
+	char why[FLEET_WHY];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY(wrong); i++) {
+		enum fleet_trouble trouble =
+		    fleet_read_record(wrong[i].text, strlen(wrong[i].text), &r, why);
+
+		assert_int_equal(trouble, wrong[i].trouble);
+		if (!wrong[i].why)
+			continue;
+		assert_string_equal(why, wrong[i].why);
+		assert_memory_equal(&r, &none, sizeof(r));
+	}
+}
+
+static void test_session(void **state)
+{
+	struct fleet_token token = {5, "boot", 7}, other;
+	char *text = fleet_write_session(&token);
+
+	(void)state;
+	assert_true(fleet_is_session_of(text, strlen(text), &token));
+	other = (struct fleet_token){6, "boot", 7};
+	assert_false(fleet_is_session_of(text, strlen(text), &other));
+	other = (struct fleet_token){5, "reboot", 7};
+	assert_false(fleet_is_session_of(text, strlen(text), &other));
+	other = (struct fleet_token){5, "boot", 8};
+	assert_false(fleet_is_session_of(text, strlen(text), &other));
+	assert_false(fleet_is_session_of("x", 1, &token));
+	free(text);
+}
+
+/* Max-min: who wants less than his part gets it, and the others share the rest. */
+static const struct {
+	uint64_t limit, want[4], goal[4];
+} divided[] = {
+    {12, {9, 9, 9, 9}, {3, 3, 3, 3}},	     {14, {9, 9, 9, 9}, {4, 4, 3, 3}},
+    {12, {1, 9, 9, 9}, {1, 4, 4, 3}},	     {12, {12, 0, 0, 0}, {12, 0, 0, 0}},
+    {12, {12, 1, 0, 2}, {9, 1, 0, 2}},	     {12, {0, 0, 0, 0}, {3, 3, 3, 3}},
+    {12, {1, 1, 1, 1}, {3, 3, 3, 3}},	     {2, {9, 9, 9, 9}, {1, 1, 0, 0}},
+    {100, {60, 30, 5, 60}, {33, 30, 5, 32}},
+};
+
+static void test_goals(void **state)
+{
+	struct fleet_record r;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY(divided); i++) {
+		make(&r, divided[i].limit, 4, divided[i].want, (uint64_t[4]){0});
+		for (int k = 0; k < 4; k++)
+			assert_int_equal(fleet_goal(&r, &r.slot[k], 0), divided[i].goal[k]);
+	}
+}
+
+/* Units are given up only where others lack them, and none are free or on their way. */
+static void test_surplus(void **state)
+{
+	struct fleet_record r;
+
+	(void)state;
+	make(&r, 12, 2, (uint64_t[]){12, 12}, (uint64_t[]){12, 0});
+	assert_int_equal(fleet_surplus(&r, &r.slot[0], 0), 6);
+	assert_int_equal(fleet_surplus(&r, &r.slot[1], 0), 0);
+	make(&r, 12, 2, (uint64_t[]){12, 12}, (uint64_t[]){8, 0});
+	r.slot[1].cell[0].cool = 4; /* that come, and 2 more are to */
+	assert_int_equal(fleet_surplus(&r, &r.slot[0], 0), 2);
+	make(&r, 12, 2, (uint64_t[]){12, 12}, (uint64_t[]){12, 0});
+	r.slot[1].limit = 8; /* the smaller holds */
+	assert_int_equal(fleet_limit(&r), 8);
+	assert_int_equal(fleet_surplus(&r, &r.slot[0], 0), 8);
+}
+
+static void test_clocks(void **state)
+{
+	(void)state;
+	assert_int_equal(fleet_surely(1024), 1023);
+	assert_int_equal(fleet_surely(1), 0);
+	assert_int_equal(fleet_within(10240), 10220);
+	for (uint64_t ns = 1; ns < 1ull << 50; ns = ns * 3 + 1)
+		assert_true(fleet_surely(fleet_over(ns)) >= ns);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_wrong),
+	    cmocka_unit_test(test_session),	   cmocka_unit_test(test_goals),
+	    cmocka_unit_test(test_surplus),	   cmocka_unit_test(test_clocks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "fleet/codec.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+static json_t *cell_json(const struct fleet_cell *c, uint32_t lane)
+{
+	return json_pack("{s:i,s:I,s:I,s:I,s:I}", "lane", (int)lane, "held", (json_int_t)c->held,
+			 "cool", (json_int_t)c->cool, "left_ns", (json_int_t)c->left_ns, "want",
+			 (json_int_t)c->want);
+}
+
+static json_t *slot_json(const struct fleet_slot *slot)
+{
+	json_t *cells = json_array();
+
+	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
+		if (!k || slot->cell[k].own)
+			json_array_append_new(cells, cell_json(&slot->cell[k], k));
+	return json_pack("{s:I,s:I,s:I,s:I,s:o}", "id", (json_int_t)slot->id, "session",
+			 (json_int_t)slot->session, "limit", (json_int_t)slot->limit, "reserve",
+			 (json_int_t)slot->reserve, "cells", cells);
+}
+
+char *fleet_write_record(const struct fleet_record *record)
+{
+	json_t *members = json_array(), *keys = json_array(), *all;
+	char *text;
+
+	for (uint32_t k = 1; k < FLEET_LANES_MAX; k++)
+		if (record->key[k][0])
+			json_array_append_new(
+			    keys, json_pack("{s:i,s:s}", "lane", (int)k, "key", record->key[k]));
+	for (uint32_t i = 0; i < record->slots; i++)
+		json_array_append_new(members, slot_json(&record->slot[i]));
+	all = json_pack("{s:s,s:i,s:I,s:o,s:o}", "is", "limit", "v", FLEET_VERSION, "memory_ns",
+			(json_int_t)record->memory_ns, "keys", keys, "members", members);
+	text = all ? json_dumps(all, JSON_COMPACT) : NULL;
+	json_decref(all);
+	return text;
+}
+
+/* A number that is there, an integer, and not negative. */
+static bool number(json_t *json, const char *field, uint64_t *to)
+{
+	json_t *value = json_object_get(json, field);
+
+	if (!json_is_integer(value) || json_integer_value(value) < 0)
+		return false;
+	*to = (uint64_t)json_integer_value(value);
+	return true;
+}
+
+static bool read_cell(json_t *json, struct fleet_slot *slot)
+{
+	struct fleet_cell c = {0};
+	uint64_t lane;
+
+	if (json_object_size(json) != 5 || !number(json, "lane", &lane) ||
+	    lane >= FLEET_LANES_MAX || slot->cell[lane].own || !number(json, "held", &c.held) ||
+	    !number(json, "cool", &c.cool) || !number(json, "left_ns", &c.left_ns) ||
+	    !number(json, "want", &c.want))
+		return false;
+	c.own = true; /* lane 0 too, so that none comes twice */
+	slot->cell[lane] = c;
+	return true;
+}
+
+static bool read_slot(json_t *json, struct fleet_slot *slot)
+{
+	json_t *cells = json_object_get(json, "cells"), *cell;
+	size_t i;
+
+	memset(slot, 0, sizeof(*slot));
+	if (json_object_size(json) != 5 || !number(json, "id", &slot->id) ||
+	    !number(json, "session", &slot->session) || !number(json, "limit", &slot->limit) ||
+	    !number(json, "reserve", &slot->reserve) || !json_is_array(cells))
+		return false;
+	json_array_foreach(cells, i, cell)
+	{
+		if (!read_cell(cell, slot))
+			return false;
+	}
+	if (!slot->cell[0].own)
+		return false;
+	slot->cell[0].own = false;
+	return true;
+}
+
+static bool read_key(json_t *json, struct fleet_record *record)
+{
+	const char *key = json_string_value(json_object_get(json, "key"));
+	uint64_t lane;
+
+	if (json_object_size(json) != 2 || !key || !*key || strlen(key) >= FLEET_KEY_TEXT ||
+	    !number(json, "lane", &lane) || !lane || lane >= FLEET_LANES_MAX ||
+	    record->key[lane][0])
+		return false;
+	snprintf(record->key[lane], FLEET_KEY_TEXT, "%s", key);
+	return true;
+}
+
+static bool read_parts(json_t *all, struct fleet_record *record)
+{
+	json_t *members = json_object_get(all, "members"), *keys = json_object_get(all, "keys");
+	json_t *part;
+	size_t i;
+
+	if (json_object_size(all) != 5 || !number(all, "memory_ns", &record->memory_ns) ||
+	    !json_is_array(members) || !json_is_array(keys) ||
+	    json_array_size(members) > FLEET_MEMBERS_MAX)
+		return false;
+	json_array_foreach(keys, i, part)
+	{
+		if (!read_key(part, record))
+			return false;
+	}
+	json_array_foreach(members, i, part)
+	{
+		if (!read_slot(part, &record->slot[record->slots++]))
+			return false;
+	}
+	return true;
+}
+
+static enum fleet_trouble read_all(json_t *all, struct fleet_record *record, char why[FLEET_WHY])
+{
+	const char *is = json_string_value(json_object_get(all, "is")), *unsound;
+	json_t *version = json_object_get(all, "v");
+
+	snprintf(why, FLEET_WHY, "it is no record of a limit");
+	if (!is || strcmp(is, "limit") != 0 || !json_is_integer(version))
+		return FLEET_STRANGE;
+	if (json_integer_value(version) != FLEET_VERSION) {
+		snprintf(why, FLEET_WHY, "it is of version %lld, and this is version %d",
+			 (long long)json_integer_value(version), FLEET_VERSION);
+		return FLEET_OTHER_VERSION;
+	}
+	if (!read_parts(all, record))
+		return FLEET_STRANGE;
+	unsound = fleet_unsound(record);
+	if (!unsound)
+		return FLEET_WELL;
+	snprintf(why, FLEET_WHY, "%s", unsound);
+	return FLEET_UNSOUND;
+}
+
+enum fleet_trouble fleet_read_record(const char *text, size_t len, struct fleet_record *record,
+				     char why[FLEET_WHY])
+{
+	json_t *all = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
+	enum fleet_trouble trouble;
+
+	memset(record, 0, sizeof(*record));
+	trouble = read_all(all, record, why);
+	if (trouble != FLEET_WELL)
+		memset(record, 0, sizeof(*record));
+	json_decref(all);
+	return trouble;
+}
+
+char *fleet_write_session(const struct fleet_token *token)
+{
+	json_t *all = json_pack("{s:s,s:i,s:I,s:s,s:I}", "is", "member", "v", FLEET_VERSION, "id",
+				(json_int_t)token->id, "boot", token->boot, "datapath",
+				(json_int_t)token->datapath);
+	char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
+
+	json_decref(all);
+	return text;
+}
+
+bool fleet_is_session_of(const char *text, size_t len, const struct fleet_token *token)
+{
+	json_t *all = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
+	const char *boot = json_string_value(json_object_get(all, "boot"));
+	uint64_t version, id, datapath;
+	bool same = number(all, "v", &version) && version == FLEET_VERSION &&
+		    number(all, "id", &id) && id == token->id &&
+		    number(all, "datapath", &datapath) && datapath == token->datapath && boot &&
+		    !strcmp(boot, token->boot);
+
+	json_decref(all);
+	return same;
+}

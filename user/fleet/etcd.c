@@ -1,0 +1,665 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * etcd's v3 API, as JSON over HTTP (its gateway; 3.4 and later). Source: etcd's api_reference_v3
+ * and api_grpc_gateway.
+ *
+ * A session's key is renewed by a new lease each time, and never by LeaseKeepAlive. A lease is
+ * granted by consensus, and a leader that has been deposed can grant none. But it can answer a
+ * keep-alive that the new leader does not know of, and the lease ends before its holder thinks
+ * (etcd names grant, revoke and put as linearizable, and not keep-alive: api_guarantees). Leases
+ * that no key has any more end by themselves.
+ */
+#include <curl/curl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "fleet/store.h"
+
+#define URL_MAX	 512
+#define NO_SPACE 8 /* gRPC's RESOURCE_EXHAUSTED */
+
+struct body {
+	char *text;
+	size_t len;
+	bool overflow;
+};
+
+struct store {
+	struct store_options options;
+	char *endpoint[STORE_ENDPOINTS_MAX];
+	char *prefix, *ca, *cert, *key;
+	size_t at; /* the endpoint that answered last */
+	CURL *calls, *watch;
+	CURLM *multi;
+	struct curl_slist *headers;
+	char *watch_body;
+	struct body watched;
+	char failed[CURL_ERROR_SIZE], watch_failed[CURL_ERROR_SIZE];
+	char why[STORE_WHY];
+};
+
+/* --- base64, as JSON has bytes ---------------------------------------------------------------- */
+
+static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+static char *encode(const char *text, size_t len)
+{
+	char *out = malloc((len + 2) / 3 * 4 + 1), *to = out;
+
+	for (size_t i = 0; out && i < len; i += 3) {
+		uint32_t n = (uint8_t)text[i] << 16;
+
+		n |= i + 1 < len ? (uint8_t)text[i + 1] << 8 : 0;
+		n |= i + 2 < len ? (uint8_t)text[i + 2] : 0;
+		*to++ = digits[n >> 18];
+		*to++ = digits[n >> 12 & 63];
+		*to++ = i + 1 < len ? digits[n >> 6 & 63] : '=';
+		*to++ = i + 2 < len ? digits[n & 63] : '=';
+	}
+	if (out)
+		*to = 0;
+	return out;
+}
+
+static char *decode(const char *text, size_t *len)
+{
+	size_t n = strlen(text);
+	char *out = malloc(n / 4 * 3 + 4);
+	uint32_t bits = 0, have = 0;
+
+	*len = 0;
+	for (size_t i = 0; out && i < n && text[i] != '='; i++) {
+		const char *digit = strchr(digits, text[i]);
+
+		if (!digit || !text[i]) {
+			free(out);
+			return NULL;
+		}
+		bits = bits << 6 | (uint32_t)(digit - digits);
+		have += 6;
+		if (have >= 8) {
+			have -= 8;
+			out[(*len)++] = (char)(bits >> have);
+		}
+	}
+	if (out)
+		out[*len] = 0;
+	return out;
+}
+
+/* --- calls ------------------------------------------------------------------------------------ */
+
+static size_t take(char *data, size_t size, size_t n, void *arg)
+{
+	struct body *body = arg;
+	char *grown;
+
+	size *= n;
+	if (body->len + size > STORE_BYTES_MAX) {
+		body->overflow = true;
+		return 0;
+	}
+	grown = realloc(body->text, body->len + size + 1);
+	if (!grown)
+		return 0;
+	body->text = grown;
+	memcpy(grown + body->len, data, size);
+	body->len += size;
+	grown[body->len] = 0;
+	return size;
+}
+
+__attribute__((format(printf, 2, 3))) static enum store_result fail(struct store *s,
+								    const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(s->why, sizeof(s->why), format, args);
+	va_end(args);
+	for (char *c = s->why; *c; c++) /* of what others say, one line */
+		if ((unsigned char)*c < ' ' || *c == 127)
+			*c = ' ';
+	return STORE_UNKNOWN;
+}
+
+static void set_up(struct store *s, CURL *curl, char *failed)
+{
+	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, s->headers);
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
+	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, failed);
+	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
+	curl_easy_setopt(curl, CURLOPT_PROXY, "");
+	curl_easy_setopt(curl, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2);
+	if (s->ca)
+		curl_easy_setopt(curl, CURLOPT_CAINFO, s->ca);
+	if (s->cert)
+		curl_easy_setopt(curl, CURLOPT_SSLCERT, s->cert);
+	if (s->key)
+		curl_easy_setopt(curl, CURLOPT_SSLKEY, s->key);
+}
+
+static enum store_result tls_failed(struct store *s, CURLcode code)
+{
+	const char *at = s->endpoint[s->at];
+	const char *said = s->failed[0] ? s->failed : curl_easy_strerror(code);
+
+	if (code == CURLE_PEER_FAILED_VERIFICATION)
+		return fail(
+		    s, "%s: its certificate is not right: %s: see fleet.ca, and the names in it",
+		    at, said);
+	return fail(s, "%s: no TLS with it: %s: see fleet.cert, fleet.key and fleet.ca", at, said);
+}
+
+static enum store_result call_failed(struct store *s, CURLcode code, const struct body *body)
+{
+	const char *at = s->endpoint[s->at];
+	const char *said = s->failed[0] ? s->failed : curl_easy_strerror(code);
+	curl_off_t shook = 0;
+
+	switch (code) {
+	case CURLE_OPERATION_TIMEDOUT:
+		return fail(s, "%s: no answer within %u ms: look at its load, and at the way to it",
+			    at, s->options.timeout_ms);
+	case CURLE_PEER_FAILED_VERIFICATION:
+	case CURLE_SSL_CONNECT_ERROR:
+	case CURLE_SSL_CERTPROBLEM:
+	case CURLE_SSL_CACERT_BADFILE:
+	case CURLE_SSL_ENGINE_NOTFOUND:
+		return tls_failed(s, code);
+	default:
+		break;
+	}
+	curl_easy_getinfo(s->calls, CURLINFO_APPCONNECT_TIME_T, &shook);
+	if (shook) /* hands were shaken, and it hung up: so it does if it wants a certificate */
+		return tls_failed(s, code);
+	if (body->overflow)
+		return fail(s, "%s: an answer of more than %u MiB: look what lies under %s", at,
+			    STORE_BYTES_MAX >> 20, s->prefix);
+	return fail(s, "%s: %s: is etcd there, and may this host reach it?", at, said);
+}
+
+/* What etcd says in place of an answer. */
+static enum store_result complaint(struct store *s, long status, const json_t *answer)
+{
+	const char *at = s->endpoint[s->at];
+	const char *said = json_string_value(json_object_get(answer, "message"));
+
+	if (!said)
+		said = json_string_value(json_object_get(answer, "error"));
+	if (!said)
+		return fail(
+		    s,
+		    "%s: this is no etcd with the v3 API: it says %ld: name the client URLs of "
+		    "etcd 3.4 or later in fleet.store",
+		    at, status);
+	if (json_integer_value(json_object_get(answer, "code")) == NO_SPACE)
+		return fail(s,
+			    "%s: the store is full: %s: compact and defragment it, then `etcdctl "
+			    "alarm disarm`",
+			    at, said);
+	return fail(s, "%s: the store says: %s", at, said);
+}
+
+static json_t *answer_of(struct store *s, long status, const struct body *body)
+{
+	json_t *answer = body->text ? json_loadb(body->text, body->len, 0, NULL) : NULL;
+
+	if (status == 200 && json_is_object(json_object_get(answer, "header")))
+		return answer;
+	(void)complaint(s, status, answer);
+	json_decref(answer);
+	return NULL;
+}
+
+/* One call; NULL: it may have been done or not, and s->why says what failed. */
+static json_t *call(struct store *s, const char *path, json_t *request)
+{
+	char url[URL_MAX];
+	struct body body = {0};
+	char *text = json_dumps(request, JSON_COMPACT);
+	json_t *answer = NULL;
+	long status = 0;
+	CURLcode code;
+
+	snprintf(url, sizeof(url), "%s/v3/%s", s->endpoint[s->at], path);
+	s->failed[0] = 0;
+	curl_easy_setopt(s->calls, CURLOPT_URL, url);
+	curl_easy_setopt(s->calls, CURLOPT_POSTFIELDS, text);
+	curl_easy_setopt(s->calls, CURLOPT_WRITEDATA, &body);
+	curl_easy_setopt(s->calls, CURLOPT_TIMEOUT_MS, (long)s->options.timeout_ms);
+	code = text ? curl_easy_perform(s->calls) : CURLE_OUT_OF_MEMORY;
+	curl_easy_getinfo(s->calls, CURLINFO_RESPONSE_CODE, &status);
+	if (code == CURLE_OK)
+		answer = answer_of(s, status, &body);
+	else
+		(void)call_failed(s, code, &body);
+	if (!answer) /* another one may do */
+		s->at = (s->at + 1) % s->options.endpoints;
+	free(body.text);
+	free(text);
+	json_decref(request);
+	return answer;
+}
+
+/* --- what is asked ---------------------------------------------------------------------------- */
+
+static json_t *bytes_of(const char *text, size_t len)
+{
+	char *encoded = encode(text, len);
+	json_t *json = json_string(encoded ? encoded : "");
+
+	free(encoded);
+	return json;
+}
+
+static json_t *key_of(const struct store *s, const char *key)
+{
+	char whole[URL_MAX];
+	int len = snprintf(whole, sizeof(whole), "%s%s", s->prefix, key);
+
+	return bytes_of(whole, len);
+}
+
+/* Where the keys end that begin with it: its last byte is one more. */
+static json_t *end_of(const struct store *s, const char *key)
+{
+	char whole[URL_MAX];
+	int len = snprintf(whole, sizeof(whole), "%s%s", s->prefix, key);
+
+	whole[len - 1]++;
+	return bytes_of(whole, len);
+}
+
+static json_t *number(uint64_t n)
+{
+	return json_sprintf("%llu", (unsigned long long)n);
+}
+
+static json_t *range_all(const struct store *s)
+{
+	return json_pack("{s:{s:o,s:o}}", "request_range", "key", key_of(s, ""), "range_end",
+			 end_of(s, ""));
+}
+
+static json_t *is_at(const struct store *s, const char *key, const char *target, const char *field,
+		     uint64_t revision)
+{
+	return json_pack("{s:o,s:s,s:s,s:o}", "key", key_of(s, key), "result", "EQUAL", "target",
+			 target, field, number(revision));
+}
+
+static uint64_t number_of(const json_t *json, const char *field)
+{
+	const json_t *value = json_object_get(json, field);
+
+	if (json_is_string(value))
+		return strtoull(json_string_value(value), NULL, 10);
+	return json_is_integer(value) ? (uint64_t)json_integer_value(value) : 0;
+}
+
+static bool take_entry(const struct store *s, const json_t *kv, struct store_entry *entry)
+{
+	const char *value = json_string_value(json_object_get(kv, "value"));
+	const char *key = json_string_value(json_object_get(kv, "key"));
+	size_t len, skip = strlen(s->prefix);
+
+	memset(entry, 0, sizeof(*entry));
+	entry->key = key ? decode(key, &len) : NULL;
+	entry->value = decode(value ? value : "", &entry->len);
+	entry->created = number_of(kv, "create_revision");
+	entry->revision = number_of(kv, "mod_revision");
+	if (!entry->key || !entry->value || len < skip || !entry->created || !entry->revision ||
+	    memcmp(entry->key, s->prefix, skip) != 0) {
+		free(entry->key);
+		free(entry->value);
+		return false;
+	}
+	memmove(entry->key, entry->key + skip, len - skip + 1);
+	return true;
+}
+
+/* Of a range's answer. */
+static enum store_result take_range(struct store *s, const json_t *header, const json_t *range,
+				    struct store_snapshot *now)
+{
+	const json_t *kvs = json_object_get(range, "kvs"), *kv;
+	size_t i;
+
+	memset(now, 0, sizeof(*now));
+	now->revision = number_of(header, "revision");
+	now->at = calloc(json_array_size(kvs) + 1, sizeof(*now->at));
+	if (!now->at)
+		return fail(s, "no memory for what the store has");
+	json_array_foreach(kvs, i, kv)
+	{
+		if (!take_entry(s, kv, &now->at[now->n])) {
+			store_snapshot_free(now);
+			return fail(s,
+				    "%s: it answers with keys that were not asked for: is it etcd?",
+				    s->endpoint[s->at]);
+		}
+		now->n++;
+	}
+	return STORE_DONE;
+}
+
+void store_snapshot_free(struct store_snapshot *snapshot)
+{
+	for (size_t i = 0; i < snapshot->n; i++) {
+		free(snapshot->at[i].key);
+		free(snapshot->at[i].value);
+	}
+	free(snapshot->at);
+	memset(snapshot, 0, sizeof(*snapshot));
+}
+
+const struct store_entry *store_find(const struct store_snapshot *snapshot, const char *key)
+{
+	for (size_t i = 0; i < snapshot->n; i++)
+		if (!strcmp(snapshot->at[i].key, key))
+			return &snapshot->at[i];
+	return NULL;
+}
+
+/* --- the store ----------------------------------------------------------------------------------
+ */
+
+static enum store_result read_all(struct store *s, struct store_snapshot *now)
+{
+	json_t *answer =
+	    call(s, "kv/range",
+		 json_pack("{s:o,s:o}", "key", key_of(s, ""), "range_end", end_of(s, "")));
+	enum store_result result = STORE_UNKNOWN;
+
+	memset(now, 0, sizeof(*now));
+	if (answer)
+		result = take_range(s, json_object_get(answer, "header"), answer, now);
+	json_decref(answer);
+	return result;
+}
+
+static uint64_t grant(struct store *s, uint32_t ttl_s)
+{
+	json_t *answer = call(s, "lease/grant", json_pack("{s:o}", "TTL", number(ttl_s)));
+	uint64_t lease = number_of(answer, "ID");
+
+	if (answer && (!lease || number_of(answer, "TTL") < ttl_s)) {
+		(void)fail(s, "%s: it grants no lease of %u s", s->endpoint[s->at], ttl_s);
+		lease = 0;
+	}
+	json_decref(answer);
+	return lease;
+}
+
+static enum store_result hold(struct store *s, const char *key, const char *value, uint64_t follows,
+			      uint32_t ttl_s, struct store_snapshot *now)
+{
+	enum store_result result = STORE_UNKNOWN;
+	uint64_t lease = grant(s, ttl_s);
+	json_t *answer;
+
+	memset(now, 0, sizeof(*now));
+	if (!lease)
+		return STORE_UNKNOWN;
+	answer =
+	    call(s, "kv/txn",
+		 json_pack("{s:[o],s:[{s:{s:o,s:o,s:o}},o],s:[o]}", "compare",
+			   is_at(s, key, "MOD", "mod_revision", follows), "success", "request_put",
+			   "key", key_of(s, key), "value", bytes_of(value, strlen(value)), "lease",
+			   number(lease), range_all(s), "failure", range_all(s)));
+	if (answer) {
+		bool done = json_is_true(json_object_get(answer, "succeeded"));
+		json_t *part = json_array_get(json_object_get(answer, "responses"), done);
+
+		result = take_range(s, json_object_get(answer, "header"),
+				    json_object_get(part, "response_range"), now);
+		if (result == STORE_DONE && !done)
+			result = STORE_REFUSED;
+	}
+	json_decref(answer);
+	return result;
+}
+
+static enum store_result changed(struct store *s, json_t *request, uint64_t *revision)
+{
+	enum store_result result = STORE_UNKNOWN;
+	json_t *answer = call(s, "kv/txn", request);
+
+	if (answer) {
+		result =
+		    json_is_true(json_object_get(answer, "succeeded")) ? STORE_DONE : STORE_REFUSED;
+		*revision = number_of(json_object_get(answer, "header"), "revision");
+	}
+	json_decref(answer);
+	return result;
+}
+
+static enum store_result write_key(struct store *s, const char *key, const char *value,
+				   uint64_t follows, const char *guard, uint64_t created,
+				   uint64_t *revision)
+{
+	return changed(s,
+		       json_pack("{s:[o,o],s:[{s:{s:o,s:o}}]}", "compare",
+				 is_at(s, key, "MOD", "mod_revision", follows),
+				 is_at(s, guard, "CREATE", "create_revision", created), "success",
+				 "request_put", "key", key_of(s, key), "value",
+				 bytes_of(value, strlen(value))),
+		       revision);
+}
+
+static enum store_result drop(struct store *s, const char *key, uint64_t follows)
+{
+	uint64_t revision;
+
+	return changed(s,
+		       json_pack("{s:[o],s:[{s:{s:o}}]}", "compare",
+				 is_at(s, key, "MOD", "mod_revision", follows), "success",
+				 "request_delete_range", "key", key_of(s, key)),
+		       &revision);
+}
+
+/* --- watching -----------------------------------------------------------------------------------
+ */
+
+static void stop_watch(struct store *s)
+{
+	if (s->watch) {
+		curl_multi_remove_handle(s->multi, s->watch);
+		curl_easy_cleanup(s->watch);
+	}
+	s->watch = NULL;
+	free(s->watch_body);
+	s->watch_body = NULL;
+	free(s->watched.text);
+	memset(&s->watched, 0, sizeof(s->watched));
+}
+
+static json_t *watch_of(const struct store *s, const char *under, uint64_t after, bool rarely)
+{
+	json_t *create = json_pack("{s:o,s:o,s:o}", "key", key_of(s, under), "range_end",
+				   end_of(s, under), "start_revision", number(after + 1));
+
+	if (rarely)
+		json_object_set_new(create, "filters", json_pack("[s]", "NOPUT"));
+	return json_pack("{s:o}", "create_request", create);
+}
+
+static bool start_watch(struct store *s, const char *often, const char *rarely, uint64_t after)
+{
+	json_t *a = watch_of(s, often, after, false), *b = watch_of(s, rarely, after, true);
+	char *first = json_dumps(a, JSON_COMPACT), *second = json_dumps(b, JSON_COMPACT);
+	char url[URL_MAX];
+
+	json_decref(a);
+	json_decref(b);
+	snprintf(url, sizeof(url), "%s/v3/watch", s->endpoint[s->at]);
+	s->watch = curl_easy_init();
+	if (first && second && asprintf(&s->watch_body, "%s\n%s\n", first, second) < 0)
+		s->watch_body = NULL;
+	free(first);
+	free(second);
+	if (!s->watch || !s->watch_body) {
+		(void)fail(s, "no memory to watch the store");
+		stop_watch(s);
+		return false;
+	}
+	set_up(s, s->watch, s->watch_failed);
+	curl_easy_setopt(s->watch, CURLOPT_URL, url);
+	curl_easy_setopt(s->watch, CURLOPT_POSTFIELDS, s->watch_body);
+	curl_easy_setopt(s->watch, CURLOPT_WRITEDATA, &s->watched);
+	curl_easy_setopt(s->watch, CURLOPT_CONNECTTIMEOUT_MS, (long)s->options.timeout_ms);
+	curl_multi_add_handle(s->multi, s->watch);
+	return true;
+}
+
+/*
+ * What came, a line each: the answer to a request for a watch is none that says of a change. What
+ * cannot be read may be one.
+ */
+static bool says_change(struct body *body)
+{
+	bool change = false;
+	char *line = body->text, *end;
+
+	while (line && (end = memchr(line, '\n', body->text + body->len - line))) {
+		json_t *said = json_loadb(line, end - line, 0, NULL);
+		json_t *result = json_object_get(said, "result");
+
+		change |= !result || json_object_get(result, "events") ||
+			  json_is_true(json_object_get(result, "canceled"));
+		json_decref(said);
+		line = end + 1;
+	}
+	if (line) {
+		body->len -= line - body->text;
+		memmove(body->text, line, body->len + 1);
+	}
+	return change;
+}
+
+/* Has the watch ended? It never does by itself. */
+static bool ended(struct store *s)
+{
+	int left;
+	CURLMsg *said = curl_multi_info_read(s->multi, &left);
+
+	if (!said || said->msg != CURLMSG_DONE)
+		return false;
+	(void)fail(s, "%s: it cannot be watched: %s", s->endpoint[s->at],
+		   s->watch_failed[0] ? s->watch_failed : curl_easy_strerror(said->data.result));
+	return true;
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static int watch(struct store *s, const char *often, const char *rarely, uint64_t after,
+		 uint32_t wait_ms)
+{
+	uint64_t end_ms = now_ms() + wait_ms, at_ms;
+	int running = 0;
+	bool change;
+
+	if (!s->watch && !start_watch(s, often, rarely, after))
+		return -1;
+	for (;;) {
+		curl_multi_perform(s->multi, &running);
+		change = says_change(&s->watched);
+		at_ms = now_ms();
+		if (change || !running || at_ms >= end_ms)
+			break;
+		curl_multi_poll(s->multi, NULL, 0, (int)(end_ms - at_ms), NULL);
+	}
+	if (!running || ended(s)) {
+		(void)ended(s);
+		stop_watch(s);
+		return change ? 1 : -1;
+	}
+	return change;
+}
+
+/* --- opening and closing ------------------------------------------------------------------------
+ */
+
+static void close_store(struct store *s)
+{
+	if (!s)
+		return;
+	stop_watch(s);
+	curl_easy_cleanup(s->calls);
+	curl_multi_cleanup(s->multi);
+	curl_slist_free_all(s->headers);
+	for (size_t i = 0; i < STORE_ENDPOINTS_MAX; i++)
+		free(s->endpoint[i]);
+	free(s->prefix);
+	free(s->ca);
+	free(s->cert);
+	free(s->key);
+	free(s);
+}
+
+static char *copy(const char *text)
+{
+	return text ? strdup(text) : NULL;
+}
+
+static struct store *open_store(const struct store_options *options, char why[STORE_WHY])
+{
+	struct store *s = calloc(1, sizeof(*s));
+	bool whole = s && curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
+
+	snprintf(why, STORE_WHY, "no memory for the store's client");
+	if (!whole) {
+		free(s);
+		return NULL;
+	}
+	s->options = *options;
+	for (size_t i = 0; i < options->endpoints; i++) {
+		s->endpoint[i] = strdup(options->endpoint[i]);
+		whole &= s->endpoint[i] != NULL;
+		while (s->endpoint[i] && *s->endpoint[i] && /* "https://a:2379/" is meant without */
+		       s->endpoint[i][strlen(s->endpoint[i]) - 1] == '/')
+			s->endpoint[i][strlen(s->endpoint[i]) - 1] = 0;
+	}
+	s->prefix = strdup(options->prefix);
+	s->ca = copy(options->ca);
+	s->cert = copy(options->cert);
+	s->key = copy(options->key);
+	s->headers = curl_slist_append(NULL, "Content-Type: application/json");
+	s->calls = curl_easy_init();
+	s->multi = curl_multi_init();
+	if (!whole || !s->prefix || !s->headers || !s->calls || !s->multi) {
+		close_store(s);
+		return NULL;
+	}
+	set_up(s, s->calls, s->failed);
+	return s;
+}
+
+static const char *why_of(const struct store *s)
+{
+	return s->why;
+}
+
+const struct store_kind store_etcd = {
+    .name = "etcd",
+    .open = open_store,
+    .close = close_store,
+    .hold = hold,
+    .read = read_all,
+    .write = write_key,
+    .drop = drop,
+    .watch = watch,
+    .why = why_of,
+};

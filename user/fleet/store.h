@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: what a fleet needs of a store, so that more than one kind will do. A store is fit if
+ * every one of these is done as a whole and at one moment (linearizable), if what it has said to be
+ * done is never forgotten, and if no two versions of a key have the same revision: a later one has
+ * a greater. Whose answers may be lost is no matter: see member.h.
+ *
+ * Error: STORE_UNKNOWN says that it may have been done, or may yet be; store->why is one line with
+ * what, where and what to do.
+ *
+ * Concurrency: one caller at a time. A call returns within timeout_ms.
+ *
+ * Memory: a snapshot is freed by its caller.
+ */
+#ifndef PACER_FLEET_STORE_H
+#define PACER_FLEET_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define STORE_ENDPOINTS_MAX 16
+#define STORE_WHY	    512
+#define STORE_BYTES_MAX	    (16u << 20) /* of an answer */
+
+enum store_result {
+	STORE_DONE,
+	STORE_REFUSED, /* the keys are not as the caller says; nothing was changed */
+	STORE_UNKNOWN
+};
+
+struct store_entry {
+	char *key;   /* without the prefix */
+	char *value; /* with a NUL behind it */
+	size_t len;
+	uint64_t created, revision; /* of the key: when it was made, and written last */
+};
+
+/* What lies under the prefix, all at one moment. */
+struct store_snapshot {
+	struct store_entry *at;
+	size_t n;
+	uint64_t revision; /* of the store */
+};
+
+struct store_options {
+	const char *endpoint[STORE_ENDPOINTS_MAX]; /* "https://10.0.0.1:2379" */
+	size_t endpoints;
+	const char *ca, *cert, *key; /* files; NULL: none */
+	const char *prefix;	     /* of all keys: it ends with '/' */
+	uint32_t timeout_ms;	     /* of a call */
+};
+
+struct store;
+
+/* What a kind of store can do. Keys are without the prefix. */
+struct store_kind {
+	const char *name;
+	struct store *(*open)(const struct store_options *options, char why[STORE_WHY]);
+	void (*close)(struct store *store);
+	/*
+	 * Writes `key`, which goes away ttl_s after this by the store's clock, or later, but not
+	 * before ttl_s after the call began. Only if its revision is `follows` (0: it is not
+	 * there). Done or not, *now is what lies under the prefix then.
+	 */
+	enum store_result (*hold)(struct store *store, const char *key, const char *value,
+				  uint64_t follows, uint32_t ttl_s, struct store_snapshot *now);
+	enum store_result (*read)(struct store *store, struct store_snapshot *now);
+	/* Writes `key` only if its revision is `follows` and `guard` was made at `created`. */
+	enum store_result (*write)(struct store *store, const char *key, const char *value,
+				   uint64_t follows, const char *guard, uint64_t created,
+				   uint64_t *revision);
+	/* Takes `key` away, only if its revision is `follows`. */
+	enum store_result (*drop)(struct store *store, const char *key, uint64_t follows);
+	/*
+	 * Waits up to wait_ms for a change under prefix + `often` of any kind, or of a key under
+	 * prefix + `rarely` that goes away. 1: there was one, or there may have been; 0: none; -1:
+	 * it cannot be watched now (store->why), and the caller reads now and then.
+	 */
+	int (*watch)(struct store *store, const char *often, const char *rarely,
+		     uint64_t after_revision, uint32_t wait_ms);
+	const char *(*why)(const struct store *store);
+};
+
+extern const struct store_kind store_etcd;
+
+void store_snapshot_free(struct store_snapshot *snapshot);
+const struct store_entry *store_find(const struct store_snapshot *snapshot, const char *key);
+
+#endif
