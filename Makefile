@@ -141,7 +141,7 @@ $(BUILD)/model/fleet/%.o: tests/model/fleet/%.c $(BUILD)/unit/flags
 $(BUILD)/test_fleet: $(FLEET)
 	$(CC) $(CFLAGS) $^ -o $@ -lcmocka
 
-model-fleet: $(BUILD)/test_fleet ## every state of larger fleets: minutes, and gigabytes
+model-fleet: $(BUILD)/test_fleet ## every state of larger fleets: it takes long, and gigabytes
 	$(BUILD)/test_fleet --long
 
 # One call of the store's client a line; see tests/fleet/run.

@@ -394,7 +394,7 @@ static bool compose(struct fleet_member *m, uint32_t share, uint64_t now_ns,
 	if (s->revision)
 		now_of(s, now_ns, &r->record);
 	else
-		fleet_begin(&r->record, s->params.limit, s->params.memory_ns, m->ttl_ns);
+		fleet_begin(&r->record, s->params.memory_ns, m->ttl_ns);
 	fleet_tidy(&r->record);
 	end_dead(s, r, &changed);
 	slot = join(m, s, &r->record, &changed);

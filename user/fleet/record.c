@@ -10,14 +10,14 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-void fleet_begin(struct fleet_record *record, uint64_t limit, uint64_t memory_ns, uint64_t ttl_ns)
+void fleet_begin(struct fleet_record *record, uint64_t memory_ns, uint64_t ttl_ns)
 {
 	memset(record, 0, sizeof(*record));
 	record->memory_ns = memory_ns;
 	if (PACER_FAULT(BEGIN_EMPTY))
 		return;
 	record->slots = 1;
-	record->slot[0].cell[0].cool = limit;
+	record->slot[0].cell[0].cool = FLEET_UNITS_MAX;
 	record->slot[0].cell[0].left_ns = memory_ns + 2 * ttl_ns;
 }
 

@@ -103,9 +103,10 @@ static inline uint64_t fleet_over(uint64_t ns)
 
 /*
  * Begins a record where none was found. Somebody may have taken it away, and members may go on by
- * what it said: all units cool, as nobody's, for memory_ns + ttl_ns, by when their shares are over.
+ * what it said: any number of units cool, as nobody's, for memory_ns + ttl_ns, by when their shares
+ * are over.
  */
-void fleet_begin(struct fleet_record *record, uint64_t limit, uint64_t memory_ns, uint64_t ttl_ns);
+void fleet_begin(struct fleet_record *record, uint64_t memory_ns, uint64_t ttl_ns);
 
 /*
  * What is wrong with a record that was read, in a few words; NULL: nothing. Whatever its numbers,

@@ -5,7 +5,7 @@
  * that. The third table plants faults, and each has to be found.
  *
  *   test_fleet [WORD...]     only those whose names have one of the words
- *   test_fleet --long        larger ones, too: minutes, and gigabytes
+ *   test_fleet --long        larger ones, too: long, and gigabytes
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,8 +45,8 @@ static const struct world_scenario sound[] = {
 };
 
 static const struct world_scenario larger[] = {
-    {.name = "a request is lost", TWO, .lost = 1, .states_min = 1000000},
-    {.name = "a request is late", TWO, .lost = 1, .late = 1, .states_min = 1000000},
+    {.name = "a request is lost", TWO, .lost = 1, .states_min = 500000},
+    {.name = "a request is late", TWO, .lost = 1, .late = 1, .states_min = 500000},
     {.name = "a request is done twice", TWO, .doubled = 1, .states_min = 1000000},
     {.name = "answers are late", TWO, .slow = true, .states_min = 1000000},
     {.name = "an agent begins anew", TWO, .restarts = 1, .late = 1, .states_min = 1000000},
