@@ -103,8 +103,8 @@ static inline uint64_t fleet_over(uint64_t ns)
 
 /*
  * Begins a record where none was found. Somebody may have taken it away, and members may go on by
- * what it said: any number of units cool, as nobody's, for memory_ns + ttl_ns, by when their shares
- * are over.
+ * what it said: any number of units cool, as nobody's, for memory_ns + 2 * ttl_ns, by when their
+ * shares are over.
  */
 void fleet_begin(struct fleet_record *record, uint64_t memory_ns, uint64_t ttl_ns);
 
