@@ -92,7 +92,7 @@ SANITIZE ?= -fsanitize=address,undefined -fno-sanitize-recover=undefined
 TESTC   := $(USER) -g $(if $(strip $(SANITIZE)),-O1,-O2) -Itests/unit -Itests/model -DCOMPILE_MOVE_SETS=8
 SUITES  := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
 # Those of common/ alone wait for nothing. What includes a skeleton is tested in tests/prog and tests/net.
-WINGED  := $(shell grep -lE '"(config|plan|inspect|fleet|live|offline|estimate|keys|cli)/|"applied\.h"' tests/unit/test_*.c)
+WINGED  := $(shell grep -lE '"(config|plan|inspect|fleet|live|offline|estimate|keys|cli|episodes)/|"applied\.h"' tests/unit/test_*.c)
 ASKED   := $(T:%=$(BUILD)/unit/test_%)
 
 ifneq ($(filter-out $(SUITES),$(ASKED)),)

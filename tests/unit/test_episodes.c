@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Episodes and what is told of them, from series that are made up. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "episodes/detector.h"
+#include "sample.h"
+
+#define MS 1000000ull
+#define S  1000000000ull
+
+static const struct episode_settings usual = {EPISODE_LEAST, EPISODE_QUIET_NS};
+
+/* --- one rule's episode ---------------------------------------------------------------------- */
+
+/* Of a rule: so many packets are admitted and denied until a time. */
+struct stretch {
+	uint64_t until_ms;
+	double admitted, denied; /* a second */
+};
+
+struct told {
+	enum episode_step step;
+	uint64_t at_ms, began_ms, ended_ms, denied;
+};
+
+static struct pacer_counters counters_at(const struct stretch *s, size_t n, uint64_t ms)
+{
+	struct pacer_counters c = {0};
+	double admitted = 0, denied = 0;
+	uint64_t from = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		uint64_t to = ms < s[i].until_ms ? ms : s[i].until_ms;
+
+		if (to > from) {
+			admitted += s[i].admitted * (to - from) / 1000;
+			denied += s[i].denied * (to - from) / 1000;
+			from = to;
+		}
+	}
+	c.by[PACER_ADMIT].packets = (uint64_t)admitted;
+	c.by[PACER_ADMIT].bytes = (uint64_t)admitted * 100;
+	c.by[PACER_DENY_WINDOW].packets = (uint64_t)denied;
+	c.by[PACER_DENY_WINDOW].bytes = (uint64_t)denied * 60;
+	return c;
+}
+
+/* Reads each `every` ms; *told has what was told. */
+static size_t follow(const struct stretch *s, size_t n, uint64_t every_ms, struct told *told,
+		     size_t most)
+{
+	struct episode e = {0};
+	size_t out = 0;
+
+	for (uint64_t ms = every_ms; ms <= s[n - 1].until_ms; ms += every_ms) {
+		struct pacer_counters c = counters_at(s, n, ms);
+		enum episode_step step = episode_feed(&e, &usual, &c, ms * MS);
+
+		if (!step)
+			continue;
+		assert_true(out < most);
+		told[out++] = (struct told){step, ms, e.began_ns / MS, e.excess_ns / MS,
+					    episode_so_far(&e).denied};
+		episode_told(&e);
+	}
+	return out;
+}
+
+static void begins_and_ends(void **state)
+{
+	const struct stretch s[] = {{2000, 500, 0}, {8000, 500, 1000}, {30000, 500, 0}};
+	struct told told[8];
+
+	(void)state;
+	/* 100 denied in a reading, of which 1 is ordinary, and 1.5 of the 150 that match. */
+	assert_int_equal(follow(s, 3, 100, told, 8), 3);
+	assert_int_equal(told[0].step, EPISODE_STARTS);
+	assert_int_equal(told[0].at_ms, 2200);
+	assert_int_equal(told[0].began_ms, 2000);
+	assert_int_equal(told[0].denied, 200);
+	assert_int_equal(told[1].step, EPISODE_GOES_ON);
+	assert_int_equal(told[1].at_ms, 7200);
+	assert_int_equal(told[2].step, EPISODE_ENDS);
+	assert_int_equal(told[2].ended_ms, 8200); /* the end of the second that had the last */
+	assert_int_equal(told[2].at_ms, 18200);
+	assert_int_equal(told[2].denied, 6000);
+}
+
+static void of_the_ordinary(void **state)
+{
+	static const struct stretch quiet[][2] = {
+	    {{600000, 0, 9.9}},		      /* below ten a second */
+	    {{600000, 99000, 990}},	      /* one in a hundred */
+	    {{10000, 5, 0}, {10100, 5, 980}}, /* 98 at once */
+	    {{600000, 1000000, 0}},	      /* all is well */
+	};
+	struct told told[1];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(quiet) / sizeof(*quiet); i++)
+		assert_int_equal(follow(quiet[i], quiet[i][1].until_ms ? 2 : 1, 100, told, 1), 0);
+}
+
+/* As episode.h says: least / r, and a reading. */
+static void how_late(void **state)
+{
+	struct pacer_sample_rng rng = {7};
+	struct told told[64];
+
+	(void)state;
+	for (int i = 0; i < 300; i++) {
+		double pps = 20 + pacer_sample_below(&rng, 100000);
+		double excess = pps - EPISODE_ORDINARY_PPS - pps / EPISODE_ORDINARY_SHARE;
+		uint64_t from = 1000 + pacer_sample_below(&rng, 1000), every = 50 + i % 3 * 50;
+		struct stretch s[] = {{from, 0, 0}, {from + 40000, 0, pps}};
+		uint64_t wanted = (uint64_t)(EPISODE_LEAST / excess * 1000);
+		size_t n = follow(s, 2, every, told, 64);
+
+		assert_true(n >= 1 && told[0].step == EPISODE_STARTS);
+		assert_true(told[0].at_ms >= from + wanted);
+		/* and a packet that counts in the next reading */
+		assert_true(told[0].at_ms <=
+			    from + wanted + 2 * every + 1 + (uint64_t)(2000 / excess));
+		assert_true(told[0].began_ms <= from + every && told[0].began_ms + every >= from);
+	}
+}
+
+static void another_pacer(void **state)
+{
+	struct episode e = {0};
+	struct pacer_counters c = {0}, zero = {0};
+
+	(void)state;
+	assert_int_equal(episode_feed(&e, &usual, &c, S), EPISODE_NOTHING);
+	c.by[PACER_DENY_GAP].packets = 1000;
+	assert_int_equal(episode_feed(&e, &usual, &c, 2 * S), EPISODE_STARTS);
+	episode_told(&e);
+	assert_int_equal(episode_so_far(&e).most, PACER_DENY_GAP);
+	assert_int_equal(episode_feed(&e, &usual, &zero, 3 * S), EPISODE_ENDS);
+	assert_int_equal(episode_so_far(&e).denied, 1000);
+	assert_int_equal(e.excess_ns, 2 * S);
+	assert_int_equal(episode_feed(&e, &usual, &zero, 4 * S), EPISODE_NOTHING);
+	assert_int_equal(episode_feed(&e, &usual, &zero, 5 * S), EPISODE_NOTHING);
+	assert_int_equal(episode_stop(&e), EPISODE_NOTHING);
+}
+
+/* What the second of two has is its own. */
+static void two_in_turn(void **state)
+{
+	const struct stretch s[] = {
+	    {1000, 0, 0}, {3000, 0, 500}, {20000, 0, 0}, {22000, 0, 500}, {40000, 0, 0}};
+	struct told told[8];
+
+	(void)state;
+	assert_int_equal(follow(s, 5, 100, told, 8), 4);
+	assert_int_equal(told[1].step, EPISODE_ENDS);
+	assert_int_equal(told[2].step, EPISODE_STARTS);
+	assert_int_equal(told[2].began_ms, 20000);
+	assert_int_equal(told[3].denied, 1000);
+}
+
+/* It is told of less and less often. */
+static void news(void **state)
+{
+	const struct stretch s[] = {{1000000, 0, 1000}};
+	struct told told[32];
+	size_t n = follow(s, 1, 100, told, 32);
+
+	(void)state;
+	assert_int_equal(told[1].at_ms - told[0].at_ms, 5000);
+	assert_int_equal(told[2].at_ms - told[1].at_ms, 10000);
+	assert_int_equal(told[3].at_ms - told[2].at_ms, 20000);
+	assert_true(told[n - 1].at_ms - told[n - 2].at_ms <= 320000);
+	assert_int_equal(n, 9);
+}
+
+/* --- heavy keys ------------------------------------------------------------------------------ */
+
+struct key_told {
+	char key[TALLY_TEXT];
+	bool began;
+};
+
+struct keys_told {
+	struct key_told at[64];
+	size_t n;
+};
+
+static void note_key(const struct heavy_key *key, bool began, void *arg)
+{
+	struct keys_told *told = arg;
+
+	assert_true(told->n < 64);
+	snprintf(told->at[told->n].key, sizeof(told->at[0].key), "%s", key->key);
+	told->at[told->n++].began = began;
+}
+
+static void heavy_keys(void **state)
+{
+	const struct heavy_seen a = {"a", {0.5, 0.3, 0.7}}, b = {"b", {0.15, 0.09, 0.3}};
+	const struct heavy_seen both[] = {a, b};
+	struct keys_told told = {.n = 0};
+	struct heavy h = {0};
+
+	(void)state;
+	heavy_feed(&h, both, 2, S, 10 * S, note_key, &told);
+	heavy_feed(&h, both, 2, 2 * S, 10 * S, note_key, &told);
+	assert_int_equal(told.n, 1); /* b may have less than a tenth */
+	assert_string_equal(told.at[0].key, "a");
+	heavy_feed(&h, &b, 1, 11 * S, 10 * S, note_key, &told);
+	assert_int_equal(told.n, 1);
+	heavy_feed(&h, &b, 1, 12 * S, 10 * S, note_key, &told);
+	assert_int_equal(told.n, 2);
+	assert_false(told.at[1].began);
+	heavy_feed(&h, &a, 1, 13 * S, 10 * S, note_key, &told);
+	heavy_stop(&h, note_key, &told);
+	assert_int_equal(told.n, 4);
+	heavy_stop(&h, note_key, &told);
+	assert_int_equal(told.n, 4);
+}
+
+static void too_many_keys(void **state)
+{
+	struct keys_told told = {.n = 0};
+	struct heavy h = {0};
+
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		char key[16];
+		struct heavy_seen seen = {key, {0.5, 0.3, 0.7}};
+
+		snprintf(key, sizeof(key), "k%d", i);
+		heavy_feed(&h, &seen, 1, S + i, 10 * S, note_key, &told);
+	}
+	assert_int_equal(told.n, HEAVY_KEYS);
+	assert_int_equal(h.lost, 20 - HEAVY_KEYS);
+}
+
+/* --- who sends -------------------------------------------------------------------------------- */
+
+static struct crowd_packet packet_from(uint32_t saddr, uint32_t rule, uint64_t time_ns)
+{
+	struct crowd_packet p = {.time_ns = time_ns,
+				 .rule = rule,
+				 .reason = PACER_DENY_WINDOW,
+				 .by = {KEY_SRC, 32, 128}};
+
+	p.pkt.family = PACER_FAMILY_4;
+	p.pkt.len_bytes = 100;
+	p.pkt.key[PACER_WORD_SADDR] = saddr;
+	return p;
+}
+
+static uint32_t anywhere(struct pacer_sample_rng *rng)
+{
+	return pacer_sample_random(rng);
+}
+
+static uint32_t of_a_network(struct pacer_sample_rng *rng)
+{
+	return 0x0a000000 | pacer_sample_below(rng, 1 << 22);
+}
+
+static uint32_t of_eight(struct pacer_sample_rng *rng)
+{
+	return 0x0a000000 | pacer_sample_below(rng, 8);
+}
+
+static uint32_t of_one(struct pacer_sample_rng *rng)
+{
+	return pacer_sample_below(rng, 10) ? 0x0a000001 : of_a_network(rng);
+}
+
+static void kinds_of_crowds(void **state)
+{
+	static const struct {
+		uint32_t (*draw)(struct pacer_sample_rng *rng);
+		enum crowd_kind kind;
+	} rows[] = {{anywhere, CROWD_SPOOFED},
+		    {of_a_network, CROWD_MANY},
+		    {of_eight, CROWD_FEW},
+		    {of_one, CROWD_ONE}};
+	struct crowd_packet p[CROWD_MAX];
+	struct pacer_sample_rng rng = {1};
+	struct crowd c;
+
+	(void)state;
+	for (size_t r = 0; r < 4; r++)
+		for (int run = 0, wrong = 0; run < 200; run++) {
+			for (size_t i = 0; i < CROWD_MAX; i++)
+				p[i] = packet_from(rows[r].draw(&rng), 3, S);
+			crowd_read(&c, p, CROWD_MAX, 100000, 3, 0);
+			assert_int_equal(c.samples, CROWD_MAX);
+			wrong += c.kind != rows[r].kind;
+			if (wrong > 10)
+				fail_msg("%zu: %s, entropy to %f", r, crowd_kind_name(c.kind),
+					 c.entropy.high);
+		}
+	crowd_read(&c, p, CROWD_MAX, 100000, 2, 0); /* of a rule that has none */
+	assert_int_equal(c.kind, CROWD_UNKNOWN);
+	crowd_read(&c, p, CROWD_MAX, 100000, 3, 2 * S);
+	assert_int_equal(c.kind, CROWD_UNKNOWN);
+	crowd_read(&c, p, 3, 100000, 3, S); /* too few to tell */
+	assert_int_equal(c.kind, CROWD_UNCLEAR);
+}
+
+/* The interval of the greatest key's share holds it, though others' packets are in the sample. */
+static void shares_of_keys(void **state)
+{
+	struct crowd_packet p[CROWD_MAX];
+	struct pacer_sample_rng rng = {2};
+	int outside = 0;
+
+	(void)state;
+	for (int run = 0; run < 500; run++) {
+		struct crowd c;
+
+		for (size_t i = 0; i < CROWD_MAX; i++)
+			p[i] = pacer_sample_below(&rng, 2)
+				   ? packet_from(anywhere(&rng), 1, S)
+				   : packet_from(pacer_sample_below(&rng, 10) < 3 ? 0x0a000001
+										  : anywhere(&rng),
+						 0, S);
+		crowd_read(&c, p, CROWD_MAX, 100000, 0, 0);
+		assert_true(c.keys > 0);
+		if (strcmp(c.key[0].key, "10.0.0.1") != 0)
+			continue;
+		outside += c.key[0].share.low > 0.3 || c.key[0].share.high < 0.3;
+	}
+	assert_true(outside <= 25);
+}
+
+/* --- what would have to be set --------------------------------------------------------------- */
+
+static void needed_values(void **state)
+{
+	static const struct {
+		const char *limit, *text;
+		enum pacer_reason reason;
+		double value;
+	} rows[] = {
+	    /* 0.5 of 200 a second, of 100 bytes each */
+	    {"{key: src/32,128, packets: 10, window: 2s}", "packets=370", PACER_DENY_WINDOW, 210},
+	    {"{key: src/32,128, bytes: 1000, window: 1s}", "bytes=19000", PACER_DENY_WINDOW, 11000},
+	    {"{key: src/32,128, gap: 100ms}", "gap=5263157ns", PACER_DENY_GAP, 1e9 / 110},
+	    {"{key: src/32,128, rate: 20/s, burst: 5}", "rate=200/s", PACER_DENY_RATE, 120},
+	    {"{key: src/32,128, rate: 80kbit/s, burst: 5k}", "rate=224000bit/s", PACER_DENY_RATE,
+	     20000},
+	};
+	struct crowd_key key = {
+	    .by = {KEY_SRC, 32, 128}, .share = {0.5, 0.2, 0.9}, .len_bytes = 100};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct policy_error error;
+		struct needed needed;
+		char text[256];
+		struct policy *p;
+
+		snprintf(text, sizeof(text), "rules: [{name: r, limits: [%s]}]", rows[i].limit);
+		p = policy_parse(text, strlen(text), &error);
+		if (!p)
+			fail_msg("%s", error.text);
+		needed_find(&needed, &p->rule[0], rows[i].reason, &key, 200);
+		assert_int_equal(needed.limit, 0);
+		assert_float_equal(needed.value, rows[i].value, rows[i].value / 1e6);
+		assert_string_equal(needed_text(&needed, text, sizeof(text)), rows[i].text);
+		needed_find(&needed, &p->rule[0], PACER_DENY_BAN, &key, 200);
+		assert_int_equal(needed.limit, -1);
+		policy_free(p);
+	}
+}
+
+/* --- all of it -------------------------------------------------------------------------------- */
+
+static char said[4096];
+
+static void note(const struct event *event, void *arg)
+{
+	size_t at = strlen(said);
+
+	(void)arg;
+	snprintf(said + at, sizeof(said) - at, "%llu %s %s%s%s%s\n",
+		 (unsigned long long)(event->told_ns / MS), event_name(event->kind), event->rule,
+		 event->key ? " " : "", event->key ? event->key : "",
+		 event->crowd ? crowd_kind_name(event->crowd->kind) : "");
+}
+
+static struct policy *parsed(const char *text)
+{
+	struct policy_error error;
+	struct policy *p = policy_parse(text, strlen(text), &error);
+
+	if (!p)
+		fail_msg("%s", error.text);
+	return p;
+}
+
+#define LIMITS "limits: [{key: src/32,128, packets: 10, window: 1s}]"
+
+/* Two rules; the second is flooded by one source, then another policy comes, and quiet. */
+static void told_in_order(void **state)
+{
+	struct policy *one = parsed("rules: [{name: a, match: {dport: 1}, " LIMITS
+				    "}, {name: b, " LIMITS "}]"),
+		      *two = parsed("rules: [{name: b, " LIMITS "}, {name: c, " LIMITS "}]"),
+		      *three = parsed("rules: [{name: c, " LIMITS "}]");
+	const uint32_t first[] = {1, 2}, second[] = {2, 3}, third[] = {3};
+	struct pacer_counters c[2] = {0};
+	struct crowd_packet p[CROWD_MAX];
+	struct detector d;
+
+	(void)state;
+	for (size_t i = 0; i < CROWD_MAX; i++)
+		p[i] = packet_from(0x0a000001, 1, 1100 * MS);
+	*said = 0;
+	detector_open(&d, &usual, note, NULL);
+	detector_policy(&d, one, first);
+	assert_false(detector_read(&d, c, S));
+	c[1].by[PACER_DENY_WINDOW].packets = 500;
+	assert_true(detector_read(&d, c, 1200 * MS));
+	detector_tell(&d, p, CROWD_MAX, 500);
+	assert_string_equal(said, "1200 start bone\n1200 key_start b 10.0.0.1\n");
+	assert_false(detector_read(&d, c, 1300 * MS));
+	detector_policy(&d, two, second); /* b has moved, and goes on */
+	c[0] = c[1];
+	c[1] = (struct pacer_counters){0};
+	for (uint64_t ms = 1400; ms < 11200; ms += 100)
+		if (detector_read(&d, c, ms * MS))
+			detector_tell(&d, NULL, 0, 0);
+	*said = 0;
+	detector_policy(&d, three, third);
+	assert_string_equal(said, "11100 key_end b 10.0.0.1\n11100 end b\n");
+	*said = 0;
+	detector_table(&d, 0, 0, 1000, 10, 2000, 12 * S);
+	detector_table(&d, 0, 0, 1000, 11, 2000, 13 * S);
+	detector_table(&d, 0, 0, 1000, 12, 2000, 14 * S);
+	detector_table(&d, 0, 0, 1000, 0, 2000, 23 * S);
+	detector_table(&d, 0, 0, 1000, 0, 2000, 24 * S);
+	assert_string_equal(said, "13000 sharing c\n24000 sharing_end c\n");
+	detector_stop(&d);
+	policy_free(one);
+	policy_free(two);
+	policy_free(three);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(begins_and_ends), cmocka_unit_test(of_the_ordinary),
+	    cmocka_unit_test(how_late),	       cmocka_unit_test(another_pacer),
+	    cmocka_unit_test(two_in_turn),     cmocka_unit_test(news),
+	    cmocka_unit_test(heavy_keys),      cmocka_unit_test(too_many_keys),
+	    cmocka_unit_test(kinds_of_crowds), cmocka_unit_test(shares_of_keys),
+	    cmocka_unit_test(needed_values),   cmocka_unit_test(told_in_order),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

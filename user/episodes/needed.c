@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "episodes/needed.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "plan/kinds.h"
+
+static const double second_ns = 1e9;
+
+static bool same_key(const struct policy_key *a, const struct policy_key *b)
+{
+	return a->kind == b->kind &&
+	       (a->kind == KEY_ALL || (a->len4 == b->len4 && a->len6 == b->len6));
+}
+
+static int limit_of(const struct policy_rule *rule, enum pacer_reason reason,
+		    const struct policy_key *by)
+{
+	for (size_t i = 0; i < rule->n_limits; i++)
+		if (limit_kind_of(&rule->limit[i])->reason == reason &&
+		    same_key(&rule->limit[i].key, by))
+			return (int)i;
+	return -1;
+}
+
+/* Of a key that is denied so many packets a second of such a length. */
+static double value_for(const struct policy_limit *l, double pps, double len_bytes)
+{
+	double each = l->cost == PACER_COST_BYTES ? len_bytes : 1;
+
+	switch (l->kind) {
+	case LIMIT_GAP:
+		return second_ns / (second_ns / l->gap_ns + pps);
+	case LIMIT_WINDOW:
+		return l->limit + pps * each * l->window_ns / second_ns;
+	case LIMIT_RATE:
+		return l->rate.amount * second_ns / l->rate.per_ns + pps * each;
+	case LIMIT_THROTTLE:
+		return l->throttle.uses + pps * l->throttle.cooldown_ns / second_ns;
+	}
+	return NAN;
+}
+
+static const char *field_of(const struct policy_limit *l)
+{
+	switch (l->kind) {
+	case LIMIT_GAP:
+		return "gap";
+	case LIMIT_WINDOW:
+		return l->cost == PACER_COST_BYTES ? "bytes" : "packets";
+	case LIMIT_RATE:
+		return "rate";
+	case LIMIT_THROTTLE:
+		return "uses";
+	}
+	return "";
+}
+
+void needed_find(struct needed *needed, const struct policy_rule *rule, enum pacer_reason reason,
+		 const struct crowd_key *key, double pps)
+{
+	const struct policy_limit *l;
+
+	*needed = (struct needed){.limit = limit_of(rule, reason, &key->by)};
+	if (needed->limit < 0)
+		return;
+	l = &rule->limit[needed->limit];
+	needed->of = l;
+	needed->field = field_of(l);
+	needed->value = value_for(l, pps * key->share.value, key->len_bytes);
+	needed->enough = value_for(l, pps * key->share.high, key->len_bytes);
+}
+
+const char *needed_text(const struct needed *n, char *buf, size_t size)
+{
+	switch (n->of->kind) {
+	case LIMIT_GAP:
+		snprintf(buf, size, "gap=%.0fns", floor(n->enough));
+		break;
+	case LIMIT_RATE:
+		if (n->of->cost == PACER_COST_BYTES)
+			snprintf(buf, size, "rate=%.0fbit/s", ceil(n->enough * 8));
+		else
+			snprintf(buf, size, "rate=%.0f/s", ceil(n->enough));
+		break;
+	case LIMIT_WINDOW:
+	case LIMIT_THROTTLE:
+		snprintf(buf, size, "%s=%.0f", n->field, ceil(n->enough));
+		break;
+	}
+	return buf;
+}
