@@ -66,6 +66,7 @@ static __always_inline int parse(struct xdp_md *ctx, struct pacer_packet *pkt)
 #define PACER_COUNTERS_AT(walk, slot) ((void)(walk), pacer_map_counters(slot))
 #define PACER_SAMPLER_OF(walk)	      ((void)(walk), pacer_map_sampler(bpf_get_smp_processor_id()))
 #define PACER_HEADS_OF(walk)	      ((void)(walk), pacer_map_heads(bpf_get_smp_processor_id()))
+#define PACER_LOG_OF(walk)	      ((void)(walk), pacer_map_log())
 #define PACER_TO_POOL(ctx, walk)      to_pool(ctx, walk)
 
 #endif

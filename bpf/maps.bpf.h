@@ -138,6 +138,22 @@ struct {
 	__type(value, struct pacer_pool_lease);
 } pacer_pool_leases SEC(".maps");
 
+/* Notes of bans, and of what tools did. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct pacer_log);
+} pacer_log SEC(".maps");
+
+static __always_inline struct pacer_log *pacer_map_log(void)
+{
+	__u32 first = 0;
+
+	return bpf_map_lookup_elem(&pacer_log, &first);
+}
+
 static __always_inline struct pacer_line *pacer_map_line(__u32 index)
 {
 	return bpf_map_lookup_elem(&pacer_lines, &index);

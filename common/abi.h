@@ -18,7 +18,7 @@
 #include "port.h"
 
 #define PACER_MAGIC	   0x52434150u /* "PACR" */
-#define PACER_ABI_VERSION  6u
+#define PACER_ABI_VERSION  7u
 #define PACER_RULES_MAX	   64u
 #define PACER_LIMITERS_MAX 8u	/* of a rule, with those that a change of policy draining */
 #define PACER_COUNTERS_MAX 129u /* for the rules of both copies, and 0 for no rule */
@@ -39,12 +39,15 @@
 #define PACER_KEY_WORDS	   10u
 #define PACER_THROTTLES	   128u /* states, of limits (draining ones too) and of targets */
 #define PACER_POOLS_MAX	   8u
-#define PACER_TARGETS_MAX  32u /* of a pool */
-#define PACER_CPUS_MAX	   8u  /* that can be targets if no loader sized the map */
-#define PACER_SOCKETS_MAX  64u /* numbers of sockets that can be targets */
-#define PACER_BAN_WAYS	   4u  /* entries of a set of the ban table */
-#define PACER_BAN_SOURCE   0u  /* for a rule's id: none has it */
-#define PACER_BAN_LENGTHS  4u  /* of banned prefixes, of a family */
+#define PACER_TARGETS_MAX  32u	 /* of a pool */
+#define PACER_CPUS_MAX	   8u	 /* that can be targets if no loader sized the map */
+#define PACER_SOCKETS_MAX  64u	 /* numbers of sockets that can be targets */
+#define PACER_BAN_WAYS	   4u	 /* entries of a set of the ban table */
+#define PACER_BAN_SOURCE   0u	 /* for a rule's id: none has it */
+#define PACER_BAN_LENGTHS  4u	 /* of banned prefixes, of a family */
+#define PACER_NOTES	   1024u /* of bans that are kept; a power of two */
+#define PACER_SAID	   256u	 /* of what tools did; a power of two */
+#define PACER_SAID_TEXT	   208u
 
 enum pacer_verdict {
 	PACER_VERDICT_PASS,
@@ -540,6 +543,38 @@ struct pacer_control {
 	__u64 secret[2][PACER_SECRETS]; /* the hash's; two, so that one can follow the other */
 	__u64 resolution_ns;		/* of the coarse clock, as the loader found it */
 };
+
+/* A note of a ban that a rule made (log.h). */
+struct pacer_note {
+	__u32 number; /* 1 + how many came before it, modulo 2^32; 0: it is being written */
+	__u32 rule;   /* pacer_rule.id */
+	__u64 time_ns, until_ns;
+	__u32 key_id; /* pacer_limiter.key_id, and the family */
+	__u32 key[PACER_KEY_WORDS];
+	__u32 unused;
+};
+
+/* What a tool did, and who had it do so. */
+struct pacer_said {
+	__u32 number; /* as above */
+	__u32 pid;
+	__u64 time_ns;
+	__u32 uid; /* of the login, where that is known */
+	__u32 what;
+	char text[PACER_SAID_TEXT]; /* and its end */
+	__u64 unused[3];
+};
+
+struct pacer_log {
+	__u64 noted, said;		   /* how many there were, ever */
+	__u64 open_ns[PACER_COUNTERS_MAX]; /* of each rule: log.h */
+	__u64 lost[PACER_COUNTERS_MAX];	   /* bans of each rule that were not noted */
+	struct pacer_note note[PACER_NOTES];
+	struct pacer_said saying[PACER_SAID];
+};
+
+_Static_assert(sizeof(struct pacer_note) == 72 && sizeof(struct pacer_said) == 256,
+	       "as tools read them");
 
 PACER_INLINE __u64 pacer_later(__u64 a_ns, __u64 b_ns)
 {

@@ -244,6 +244,7 @@ struct pacer_state {
 	struct pacer_counters *counters; /* PACER_COUNTERS_MAX of them; NULL: nothing is counted */
 	struct pacer_sampler *sampler;	 /* NULL: nothing is sampled */
 	struct pacer_heads *heads;	 /* NULL: no heads are kept */
+	struct pacer_log *log;		 /* NULL: no bans are noted */
 };
 
 /* A packet on its way through the limits of its rule. The caller fills all but `rule`. */

@@ -13,6 +13,7 @@
 #define PACER_PATH_H
 
 #include "abi.h"
+#include "log.h"
 #include "outcome.h"
 #include "parse.h"
 #include "rule.h"
@@ -57,6 +58,7 @@ PACER_INLINE int pacer_frame_load(const struct pacer_frame *frame, void *to, __u
 #define PACER_COUNTERS_AT(walk, slot) ((walk)->state->counters ? &(walk)->state->counters[slot] : 0)
 #define PACER_SAMPLER_OF(walk)	      ((walk)->state->sampler)
 #define PACER_HEADS_OF(walk)	      ((walk)->state->heads)
+#define PACER_LOG_OF(walk)	      ((walk)->state->log)
 #endif
 #ifndef PACER_ANY_ALLOWED
 #define PACER_ANY_ALLOWED(walk) ((void)(walk), 0)
@@ -107,6 +109,24 @@ PACER_INLINE struct pacer_counters *pacer_count_all(const struct pacer_walk *w, 
 	if (w->pkt.key[PACER_WORD_META] & PACER_META_PART)
 		pacer_count_event(counters, PACER_READ_IN_PART);
 	return counters;
+}
+
+/* --- notes ---------------------------------------------------------------------------------- */
+
+/* Whom the packet's rule has banned: a key of the limit that denied the packet. */
+PACER_GLOBAL int pacer_path_note(const struct pacer_walk *w, __u32 outcome)
+{
+	const struct pacer_rule *rule;
+	struct pacer_log *log;
+
+	if (!w || w->rule >= PACER_RULES_MAX)
+		return 0;
+	log = PACER_LOG_OF(w);
+	rule = PACER_RULE_OF(w);
+	if (log)
+		pacer_log_ban(log, rule, &rule->limiter[pacer_outcome_limiter(outcome)], &w->pkt,
+			      w->now_ns);
+	return 0;
 }
 
 /* --- samples -------------------------------------------------------------------------------- */
@@ -427,6 +447,8 @@ PACER_INLINE enum pacer_action pacer_path_long(PACER_FRAME *frame, struct pacer_
 	if (told == PACER_UNDECIDED)
 		told = pacer_path_judge(w);
 	counters = pacer_count_all(w, told);
+	if (pacer_outcome_event(told) == PACER_BANNED)
+		pacer_path_note(w, told);
 	if (pacer_is_sampled(policy, told))
 		pacer_sample(frame, w, told);
 	action = pacer_action_of(w, policy, told);

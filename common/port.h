@@ -118,6 +118,13 @@ PACER_INLINE PACER_MUST_USE __u64 pacer_cas64(__u64 *p, __u64 old, __u64 new)
 	return __sync_val_compare_and_swap(p, old, new);
 }
 
+/* Returns what *p was. */
+PACER_INLINE __u64 pacer_add64(__u64 *p, __u64 n)
+{
+	PACER_STEP(p);
+	return __sync_fetch_and_add(p, n);
+}
+
 /* Big-endian fields at any address. The kernel and the machines it runs on read unaligned words. */
 typedef __u16 __attribute__((may_alias)) pacer_alias16;
 typedef __u32 __attribute__((may_alias)) pacer_alias32;

@@ -33,7 +33,8 @@ struct prog {
 	struct pacer_copy *copy; /* two */
 	struct pacer_line *lines;
 	uint64_t n_lines;
-	struct pacer_throttle_state *throttle;	       /* PACER_THROTTLES */
+	struct pacer_throttle_state *throttle; /* PACER_THROTTLES */
+	struct pacer_log *log;
 	struct pacer_counters *counts, *counts_before; /* [counter][cpu] */
 	struct pacer_line *lines_before;
 	uint32_t reasons_seen[PACER_REASON_COUNT];
@@ -88,6 +89,7 @@ static inline void prog_open(struct prog *p, struct bpf_object *obj)
 	p->copy = prog_mmap(obj, ".data.policy");
 	p->lines = prog_mmap(obj, "pacer_lines");
 	p->n_lines = bpf_map__max_entries(prog_map(obj, "pacer_lines"));
+	p->log = prog_mmap(obj, "pacer_log");
 	p->throttle = prog_mmap(obj, "pacer_throttles");
 	assert_true(p->cpus <= PROG_CPUS);
 	counts = PACER_COUNTERS_MAX * p->cpus;

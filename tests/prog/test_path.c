@@ -676,6 +676,19 @@ static void raise_throttle(void)
 
 #define BANS(limits) "bans: 64\nrules:\n  - name: a\n    ban: 1h\n    limits: [" limits "]\n"
 
+/* The ban of the packet's source, of this length in the key, was noted last. */
+static void expect_note(const struct recipe *r, uint32_t len)
+{
+	const struct pacer_note *note = &prog.log->note[(prog.log->noted - 1) & (PACER_NOTES - 1)];
+
+	assert_int_equal(note->number, prog.log->noted);
+	assert_int_equal(note->rule, prog.copy[0].policy.rule[0].id);
+	assert_true(note->until_ns - note->time_ns >= 3600000000000ull &&
+		    note->until_ns - note->time_ns <= 3600000000000ull + 2 * PROG_RESOLUTION_NS);
+	assert_int_equal(note->key_id >> 4 & 0x3f, len);
+	assert_int_equal(note->key[0], r->saddr[0] & ~0u << (32 - len));
+}
+
 /* Denied once, then banned; another source is not. The ban taken away, it is denied once more. */
 static void raise_ban(void)
 {
@@ -685,12 +698,14 @@ static void raise_ban(void)
 	    BANS("{key: all, packets: 9, window: 1h}, {key: 'src/24,56', packets: 1, window: 1h}"),
 	    BANS("{key: src, packets: 1, window: 1h}, {key: all, uses: 9, cooldown: 1h}"),
 	};
+	static const uint32_t lengths[] = {32, 32, 24, 32};
 	struct recipe other = udp4;
 	size_t i, k;
 
 	other.saddr[0] ^= 0x10000;
 	for (i = 0; i < ARRAY(policies); i++) {
 		const struct pacer_bans *bans = &prog.copy[0].policy.bans;
+		uint64_t noted = prog.log->noted;
 
 		prog_policy(&prog, policies[i]);
 		expect_event(policies[i], &udp4, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
@@ -704,6 +719,8 @@ static void raise_ban(void)
 			prog.lines[bans->base + k].ban_until_ns = 0;
 		expect_event(policies[i], &udp4, XDP_DROP, PACER_DENY_WINDOW, PACER_BANNED);
 		expect_event(policies[i], &udp4, XDP_DROP, PACER_DENY_BAN, PACER_EVENT_COUNT);
+		assert_int_equal(prog.log->noted, noted + 2);
+		expect_note(&udp4, lengths[i]);
 	}
 }
 

@@ -62,7 +62,7 @@ uint64_t output_memory_bytes(uint64_t lines)
 			  PACER_THROTTLES * sizeof(struct pacer_throttle_lease);
 
 	return lines * sizeof(struct pacer_line) + 2 * sizeof(struct pacer_copy) +
-	       sizeof(struct pacer_control) +
+	       sizeof(struct pacer_control) + sizeof(struct pacer_log) +
 	       PACER_THROTTLES * sizeof(struct pacer_throttle_state) +
 	       (cpus > 0 ? cpus : 1) * of_cpu;
 }

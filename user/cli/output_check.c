@@ -31,7 +31,7 @@ static const struct {
     [PART_THROTTLES] = {"throttles", "states and leases of throttles and of targets of pools, "
 				     "however many there are"},
     [PART_SAMPLES] = {"samples", "samples, of each CPU"},
-    [PART_REST] = {"rest", "the policy, twice, and counters of each CPU"},
+    [PART_REST] = {"rest", "the policy, twice, counters of each CPU, and notes for events"},
 };
 
 static void find_parts(const struct pacer_policy *bin, const struct plan *plan,

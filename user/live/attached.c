@@ -58,6 +58,8 @@ static bool take_map(struct attached *a, int fd, const struct bpf_map_info *info
 	} else if (!strcmp(info->name, "pacer_throttles") && !a->throttle &&
 		   len == PACER_THROTTLES * sizeof(struct pacer_throttle_state)) {
 		a->throttle = map_memory(fd, a->mapped[ATTACHED_THROTTLES] = len);
+	} else if (!strcmp(info->name, "pacer_log") && !a->log && len == sizeof(struct pacer_log)) {
+		a->log = map_memory(fd, a->mapped[ATTACHED_LOG] = len);
 	} else if (!strcmp(info->name, "pacer_samples") && a->samples.samplers_fd < 0) {
 		a->samples.samplers_fd = fd;
 		a->sampler = map_inner(fd, sizeof(*a->sampler), &a->n_samplers,
@@ -137,7 +139,7 @@ static int check_abi(const struct attached *a, struct policy_error *error)
 		    "%s: its pacer has ABI version %u, this tool %u: `xdp-pacer load %s "
 		    "--replace -c POLICY` takes over, `xdp-pacer unload %s` takes it off",
 		    a->ifname, a->control->abi_version, PACER_ABI_VERSION, a->ifname, a->ifname);
-	if (!a->copy || !a->lines || !a->throttle || a->counts_fd < 0 || a->allow4_fd < 0 ||
+	if (!a->copy || !a->lines || !a->throttle || !a->log || a->counts_fd < 0 || a->allow4_fd < 0 ||
 	    a->allow6_fd < 0 || a->leases_fd < 0 || a->targets.devices_fd < 0 ||
 	    a->targets.cpus_fd < 0 || a->targets.leases_fd < 0 || a->samples.samplers_fd < 0 ||
 	    a->samples.heads_fd < 0)
@@ -150,8 +152,8 @@ static int check_abi(const struct attached *a, struct policy_error *error)
 
 void attached_release(struct attached *a)
 {
-	void *at[ATTACHED_MAPPINGS] = {a->control,  a->copy,	a->lines,
-				       a->throttle, a->sampler, a->heads};
+	void *at[ATTACHED_MAPPINGS] = {a->control, a->copy,  a->lines, a->throttle,
+				       a->sampler, a->heads, a->log};
 	int fds[] = {a->prog_fd,	 a->counts_fd,	       a->allow4_fd,
 		     a->allow6_fd,	 a->leases_fd,	       a->targets.devices_fd,
 		     a->targets.cpus_fd, a->targets.leases_fd, a->samples.samplers_fd,

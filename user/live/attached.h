@@ -21,6 +21,7 @@ enum attached_mapping {
 	ATTACHED_THROTTLES,
 	ATTACHED_SAMPLERS,
 	ATTACHED_HEADS,
+	ATTACHED_LOG,
 	ATTACHED_MAPPINGS
 };
 
@@ -44,6 +45,7 @@ struct attached {
 	struct pacer_sampler *sampler; /* one per CPU; NULL: no policy has sampled yet */
 	struct pacer_heads *heads;     /* the same for packet heads */
 	uint32_t n_samplers;
+	struct pacer_log *log;
 	size_t mapped[ATTACHED_MAPPINGS]; /* lengths of the mappings above, in their order */
 };
 

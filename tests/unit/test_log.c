@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Notes of bans: what they say, how many a rule may write, and what is lost. */
+#include <stdlib.h>
+
+#include "oracle.h"
+
+#include "log.h"
+
+#define S 1000000000ull
+
+static struct pacer_log *begin(void **state)
+{
+	*state = calloc(1, sizeof(struct pacer_log));
+	return *state;
+}
+
+static int end(void **state)
+{
+	free(*state);
+	return 0;
+}
+
+static const struct pacer_rule rule = {.counter = 3, .id = 77, .ban_ns = 30 * S};
+static const struct pacer_limiter by_net = {
+    .key_id = PACER_KEY_ID(0, 24, 56, 0, 0),
+    .mask4 = {0xffffff00},
+    .mask6 = {~0u, 0xffffff00},
+};
+static const struct pacer_packet four = {.family = PACER_FAMILY_4,
+					 .key = {0x0a010203, 5, 6, 7, 8, 9}};
+static const struct pacer_packet six = {.family = PACER_FAMILY_6,
+					.key = {0x20010db8, 0x01020304, 5, 6, 7}};
+
+static void what_is_noted(void **state)
+{
+	struct pacer_log *log = begin(state);
+	const struct pacer_note *n = log->note;
+
+	pacer_log_ban(log, &rule, &by_net, &four, S);
+	pacer_log_ban(log, &rule, &by_net, &six, 2 * S);
+	assert_int_equal(log->noted, 2);
+	assert_int_equal(n[0].number, 1);
+	assert_int_equal(n[0].rule, 77);
+	assert_int_equal(n[0].time_ns, S);
+	assert_int_equal(n[0].until_ns, 31 * S);
+	assert_int_equal(n[0].key_id, by_net.key_id);
+	assert_int_equal(n[0].key[0], 0x0a010200);
+	for (uint32_t i = 1; i < PACER_KEY_WORDS; i++)
+		assert_int_equal(n[0].key[i], 0);
+	assert_int_equal(n[1].number, 2);
+	assert_int_equal(n[1].key_id, by_net.key_id | PACER_KEY_V6);
+	assert_int_equal(n[1].key[0], 0x20010db8);
+	assert_int_equal(n[1].key[1], 0x01020300);
+	assert_int_equal(n[1].key[2], 0);
+}
+
+/* Of random bursts: in no time are there more than the burst and its rate; the others are lost. */
+static void how_many(void **state)
+{
+	struct pacer_log *log = begin(state);
+	uint64_t now_ns = S, offered = 0, times[4000], n = 0;
+
+	oracle_seed(3);
+	while (offered < 20000 && n < 4000) {
+		now_ns += between(1, 10) == 1 ? between(1, S) : between(1, 1000000);
+		for (uint64_t k = between(1, 50); k; k--) {
+			uint64_t before = log->noted;
+
+			pacer_log_ban(log, &rule, &by_net, &four, now_ns);
+			offered++;
+			if (log->noted != before && n < 4000)
+				times[n++] = now_ns;
+		}
+	}
+	assert_int_equal(log->noted + log->lost[3], offered);
+	assert_true(log->lost[3] > 0 && log->noted > 300);
+	for (uint64_t i = 0; i < n; i++)
+		for (uint64_t j = i + 1; j < n; j += 7)
+			assert_true(j - i + 1 <= PACER_NOTE_BURST +
+						     (times[j] - times[i]) / PACER_NOTE_EVERY_NS +
+						     1);
+}
+
+/* One rule's flood leaves the notes of another to be written. */
+static void rules_apart(void **state)
+{
+	struct pacer_rule other = rule, none = rule;
+	struct pacer_log *log = begin(state);
+
+	other.counter = 4;
+	none.counter = PACER_COUNTERS_MAX;
+	for (int i = 0; i < 100; i++)
+		pacer_log_ban(log, &rule, &by_net, &four, S);
+	assert_int_equal(log->noted, PACER_NOTE_BURST);
+	assert_int_equal(log->lost[3], 100 - PACER_NOTE_BURST);
+	pacer_log_ban(log, &other, &by_net, &four, S);
+	pacer_log_ban(log, &none, &by_net, &four, S);
+	assert_int_equal(log->noted, PACER_NOTE_BURST + 1);
+	assert_int_equal(log->lost[4], 0);
+	pacer_log_ban(log, &rule, &by_net, &four, S - S / 2); /* a clock that is behind */
+	assert_int_equal(log->noted, PACER_NOTE_BURST + 1);
+	pacer_log_ban(log, &rule, &by_net, &four, 2 * S);
+	assert_int_equal(log->noted, PACER_NOTE_BURST + 2);
+}
+
+/* The oldest is written over. */
+static void round_and_round(void **state)
+{
+	struct pacer_log *log = begin(state);
+
+	for (uint64_t i = 0; i < PACER_NOTES + 5; i++)
+		pacer_log_ban(log, &rule, &by_net, &four, S + i * PACER_NOTE_EVERY_NS);
+	assert_int_equal(log->noted, PACER_NOTES + 5);
+	assert_int_equal(log->note[4].number, PACER_NOTES + 5);
+	assert_int_equal(log->note[5].number, 6);
+	assert_int_equal(log->lost[3], 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_teardown(what_is_noted, end),
+	    cmocka_unit_test_teardown(how_many, end),
+	    cmocka_unit_test_teardown(rules_apart, end),
+	    cmocka_unit_test_teardown(round_and_round, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
