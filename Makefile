@@ -12,6 +12,7 @@ endif
 CLANG   ?= $(firstword $(foreach c,clang-19 clang-16 clang,$(shell command -v $(c))))
 BPFTOOL ?= $(firstword $(shell command -v bpftool) /usr/sbin/bpftool)
 PKG     := libxdp libbpf yaml-0.1 jansson libpcap libmicrohttpd libcurl
+PKG     := libxdp libbpf yaml-0.1 jansson libpcap libmicrohttpd libsystemd
 
 WARN    ?= -Wall -Wextra -Werror
 CFLAGS  ?= -O2 -g

@@ -346,8 +346,10 @@ static void needed_values(void **state)
 		double value;
 	} rows[] = {
 	    /* 0.5 of 200 a second, of 100 bytes each */
-	    {"{key: src/32,128, packets: 10, window: 2s}", "packets=370", PACER_DENY_WINDOW, 210},
-	    {"{key: src/32,128, bytes: 1000, window: 1s}", "bytes=19000", PACER_DENY_WINDOW, 11000},
+	    {"{key: src/32,128, packets: 10, window: 2s, slots: 10}", "packets=406",
+	     PACER_DENY_WINDOW, 230},
+	    {"{key: src/32,128, bytes: 1000, window: 1s, slots: 10}", "bytes=20800",
+	     PACER_DENY_WINDOW, 12000},
 	    {"{key: src/32,128, gap: 100ms}", "gap=5263157ns", PACER_DENY_GAP, 1e9 / 110},
 	    {"{key: src/32,128, rate: 20/s, burst: 5}", "rate=200/s", PACER_DENY_RATE, 120},
 	    {"{key: src/32,128, rate: 80kbit/s, burst: 5k}", "rate=224000bit/s", PACER_DENY_RATE,
@@ -436,7 +438,7 @@ static void told_in_order(void **state)
 			detector_tell(&d, NULL, 0, 0);
 	*said = 0;
 	detector_policy(&d, three, third);
-	assert_string_equal(said, "11100 key_end b 10.0.0.1\n11100 end b\n");
+	assert_string_equal(said, "11100 key_end b 10.0.0.1\n11100 end bone\n");
 	*said = 0;
 	detector_table(&d, 0, 0, 1000, 10, 2000, 12 * S);
 	detector_table(&d, 0, 0, 1000, 11, 2000, 13 * S);

@@ -18,12 +18,14 @@ struct options {
 	struct attach_options load; /* its mode is read by `load` */
 	const char *mode;
 	bool monitor, shared, json, watch, verdicts, kernel, wait, exact, triangles;
-	uint64_t confirm_ns, for_ns;
+	bool follow, journal;
+	uint64_t confirm_ns, for_ns, quiet_ns;
 	const char *rule, *replay, *at, *frame;
 	const char *pcap, *plot, *plot_rule, *plot_key;
 	const char *deny_share, *window, *window_packets, *max_window, *key, *keys, *max;
 	const char *threshold, *state, *moment, *samples, *every, *step, *seed;
 	const char *listen, *textfile;
+	const char *least, *exec;
 	char **args; /* what is not an option */
 	int n_args;
 };
@@ -79,7 +81,7 @@ extern const struct verb *const verbs[]; /* main.c's list of all, by group; ends
 
 extern const struct verb verb_load, verb_unload, verb_status, verb_stats, verb_check, verb_apply,
     verb_confirm, verb_set, verb_rotate, verb_allow, verb_ban, verb_why, verb_sample, verb_replay,
-    verb_estimate, verb_suggest, verb_keys, verb_export;
+    verb_estimate, verb_suggest, verb_keys, verb_export, verb_events;
 
 enum parsed { PARSED, PARSED_HELP, PARSED_WRONG /* and it has been said */ };
 
@@ -101,8 +103,10 @@ int complete(const char *shell);
 
 /* --- what is said (say.c) ------------------------------------------------------------------- */
 
-/* Names the verb, for messages about its result. Call it before anything is printed. */
-void say_begin(const char *verb);
+/* Names the verb, for messages about its result, and the command, for notes of what was done, as
+ * its arguments. Call it before anything is printed.
+ */
+void say_begin(const char *verb, char *const *arguments);
 /* "xdp-pacer: ..." on stderr. It is one line, whatever characters the names in it have. */
 void complaint(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* One line on stderr; returns EXIT_FAILED, or EXIT_WRONG where `file` is not NULL. */
@@ -114,6 +118,8 @@ int gave_up(const char *verb, const char *what);
 
 /* The verb has changed something. If its result cannot be written, the error says so. */
 void change_made(void);
+/* The same of a pacer, which gets a note of who had what done: the command as it was given. */
+void change_noted(struct attached *a);
 /* There was no memory for a part of the result. It is a failure, and no JSON is printed. */
 void result_lacks(void);
 /* Ask this after each part of a long output: after a failure the rest would be in vain. */

@@ -68,7 +68,7 @@ static int change(struct attached *a, const struct options *o)
 			       o->args[2]);
 	if (add ? allow_add(a, &entry, &error) : allow_del(a, &entry.prefix, &error))
 		return complain(NULL, &error);
-	change_made();
+	change_noted(a);
 	emit_begin(o->json);
 	emit_object("");
 	emit_string("interface", a->ifname, "%s: ", printable(a->ifname).text);

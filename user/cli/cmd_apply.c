@@ -19,7 +19,6 @@ static int report(const char *ifname, const struct options *o, const struct plan
 		kept += plan->limit[i].state == PLAN_KEPT;
 		fresh += plan->limit[i].state == PLAN_NEW || plan->limit[i].state == PLAN_MOVED;
 	}
-	change_made();
 	emit_begin(o->json);
 	emit_object("");
 	emit_string("interface", ifname, "%s: the policy is in force: ", printable(ifname).text);
@@ -71,6 +70,8 @@ static int run_apply(struct options *o)
 		complaint("%s: memory stays as it was at load: unload and load to change it",
 			  o->args[0]);
 	code = change_apply(&a, text, o->confirm_ns, &plan, &error);
+	if (code >= 0)
+		change_noted(&a);
 	attached_release(&a);
 	free(text);
 	if (code < 0)
@@ -100,7 +101,7 @@ static int confirm(struct attached *a, const struct options *o)
 
 	if (change_confirm(a, &error))
 		return complain(NULL, &error);
-	change_made();
+	change_noted(a);
 	emit_begin(o->json);
 	emit_object("");
 	emit_string("interface", a->ifname, "%s: ", printable(a->ifname).text);
@@ -131,8 +132,10 @@ static int set(struct attached *a, const struct options *o)
 	static struct plan plan;
 	int result = change_set(a, o->args + 1, o->n_args - 1, &plan, &error);
 
-	if (result >= 0)
+	if (result >= 0) {
+		change_noted(a);
 		return in_force(a->ifname, o, &plan, result, &error);
+	}
 	if (result == CHANGE_WRONG)
 		error.line = 0; /* the line is of a text that the operator does not see */
 	return complain(result == CHANGE_WRONG || error.line ? "set" : NULL, &error);

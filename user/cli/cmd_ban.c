@@ -172,7 +172,7 @@ static int add_wishes(struct attached *a, const struct options *o, const struct 
 	}
 	if (code)
 		return complain(NULL, &error);
-	change_made();
+	change_noted(a);
 	emit_begin(o->json);
 	emit_done(a, "banned", "%zu key%s banned\n", done.done, done.left_out);
 	code = emit_end();
@@ -222,7 +222,7 @@ static int lift(struct attached *a, const struct options *o, const struct wishes
 		return complain(NULL, &error);
 	if (w && done.left_out && !done.done)
 		return not_banned(a, o, w, &done);
-	change_made();
+	change_noted(a);
 	emit_begin(o->json);
 	emit_done(a, "lifted", "%zu ban%s lifted\n", done.done, done.left_out);
 	code = emit_end();

@@ -74,7 +74,8 @@ static int attach(const struct options *o, const struct object_begin *begin)
 				 o->shared, a, replaced, &error)) {
 		code = complain(NULL, &error);
 	} else {
-		change_made();
+		for (int i = 0; i < o->n_args; i++)
+			change_noted(&a[i]);
 		code = show_loaded(a, o, replaced);
 		for (int i = 0; i < o->n_args; i++)
 			attached_release(&a[i]);
@@ -172,7 +173,10 @@ static int unload(const char *ifname, const struct options *o)
 	if (attach_undo(ifname, &error)) {
 		code = complain(NULL, &error);
 	} else {
-		change_made();
+		if (known)
+			change_noted(&last); /* for whoever follows it */
+		else
+			change_made();
 		emit_begin(o->json);
 		emit_object("");
 		emit_string("interface", ifname, "%s: ", printable(ifname).text);

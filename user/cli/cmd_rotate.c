@@ -17,7 +17,7 @@ static uint64_t left_ns(const struct attached *a)
 	return until_ns > now_ns ? until_ns - now_ns : 0;
 }
 
-static int report(const struct attached *a, const struct options *o, const struct plan *plan)
+static int report(struct attached *a, const struct options *o, const struct plan *plan)
 {
 	bool moving = a->copy[copies_in_force(a)].policy.bans.moving;
 	uint64_t left = left_ns(a);
@@ -25,7 +25,7 @@ static int report(const struct attached *a, const struct options *o, const struc
 
 	for (size_t i = 0; i < plan->n_limits; i++)
 		kept += plan->limit[i].state == PLAN_KEPT;
-	change_made();
+	change_noted(a);
 	emit_begin(o->json);
 	emit_object("");
 	emit_string("interface", a->ifname,

@@ -164,6 +164,15 @@ int emit_end_line(void)
 	return end_by(print_json_line);
 }
 
+char *emit_end_text(void)
+{
+	char *text = now.root ? json_dumps(now.root, JSON_COMPACT | JSON_REAL_PRECISION(6)) : NULL;
+
+	json_decref(now.root);
+	now.root = NULL;
+	return text;
+}
+
 /* --- fields --------------------------------------------------------------------------------- */
 
 static void add_cell(const char *format, va_list args)

@@ -23,6 +23,8 @@ void emit_begin(bool json);
 /* Returns the exit code. */
 int emit_end(void);
 int emit_end_line(void); /* the JSON without a line break in it */
+/* Its JSON on one line, to be freed, instead of printing it; NULL: there was no memory. */
+char *emit_end_text(void);
 /* Ends without a result, instead of emit_end(). */
 void emit_drop(void);
 bool emit_is_json(void);

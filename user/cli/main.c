@@ -10,10 +10,10 @@
 #include "live/attached.h"
 
 const struct verb *const verbs[] = {
-    &verb_check,  &verb_replay, &verb_suggest, &verb_load,   &verb_unload,
-    &verb_status, &verb_stats,	&verb_why,     &verb_sample, &verb_estimate,
-    &verb_export, &verb_apply,	&verb_confirm, &verb_set,    &verb_rotate,
-    &verb_allow,  &verb_ban,	&verb_keys,    NULL,
+    &verb_check,  &verb_replay, &verb_suggest, &verb_load,    &verb_unload,
+    &verb_status, &verb_stats,	&verb_why,     &verb_sample,  &verb_estimate,
+    &verb_events, &verb_export, &verb_apply,   &verb_confirm, &verb_set,
+    &verb_rotate, &verb_allow,	&verb_ban,     &verb_keys,    NULL,
 };
 
 int with_pacer(const struct options *o,
@@ -153,7 +153,7 @@ static int begin(int argc, char **argv)
 {
 	if (argc < 2)
 		return help(stderr);
-	say_begin(argv[1]);
+	say_begin(argv[1], argv + 1);
 	if (is_one_of(argv[1], "help", "--help", "-h"))
 		return argc > 2 ? help_of(argv[2], argv[3]) : help(stdout);
 	if (is_one_of(argv[1], "version", "--version", "-V"))

@@ -8,10 +8,12 @@
 
 #include "cli/cmd.h"
 #include "config/text.h"
+#include "live/notes.h"
 
 #define LINE_MAX_BYTES 8192 /* room for two paths */
 
 static const char *at_work = "";
+static char *const *command; /* its arguments, to a NULL */
 static bool changed;
 static bool no_memory;	 /* ... for a part of the result */
 static int stdout_error; /* the first errno; -1: not known */
@@ -77,9 +79,10 @@ static void *json_malloc(size_t size)
 	return at;
 }
 
-void say_begin(const char *verb)
+void say_begin(const char *verb, char *const *arguments)
 {
 	at_work = verb;
+	command = arguments;
 	json_set_alloc_funcs(json_malloc, free);
 }
 
@@ -91,6 +94,18 @@ void result_lacks(void)
 void change_made(void)
 {
 	changed = true;
+}
+
+void change_noted(struct attached *a)
+{
+	char text[PACER_SAID_TEXT], line[PACER_SAID_TEXT];
+	size_t n = 0;
+
+	change_made();
+	*text = 0;
+	for (int i = 0; command && command[i] && n < sizeof(text); i++)
+		n += snprintf(text + n, sizeof(text) - n, "%s%s", i ? " " : "", command[i]);
+	notes_say(a, NOTE_CHANGE, text_escape(text, line, sizeof(line)));
 }
 
 static int no_result(const char *why)

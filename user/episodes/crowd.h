@@ -58,7 +58,7 @@ struct crowd_packet {
 };
 
 struct crowd_key {
-	char key[TALLY_TEXT];
+	char key[TALLY_TEXT]; /* of a limit of all: the source */
 	struct policy_key by;
 	struct heavy_share share; /* of the denied packets */
 	double len_bytes;	  /* a packet's, on average */

@@ -59,7 +59,10 @@ static void tell_key(const struct heavy_key *key, bool began, void *arg)
 	struct event event = event_of(t->d, t->rule, began ? EVENT_KEY_START : EVENT_KEY_END);
 
 	event.began_ns = key->began_ns;
-	event.ended_ns = began ? 0 : key->heavy_ns;
+	if (!began) /* it was sampled a little longer than it was denied */
+		event.ended_ns = key->heavy_ns < t->rule->episode.excess_ns
+				     ? key->heavy_ns
+				     : pacer_later(t->rule->episode.excess_ns, key->began_ns);
 	event.key = key->key;
 	event.share = key->share;
 	t->d->tell(&event, t->d->arg);
@@ -82,7 +85,18 @@ static double pps_of(const struct episode_sum *sum)
 	return sum->ns ? sum->denied * 1e9 / sum->ns : 0;
 }
 
-static void tell_step(struct detector *d, struct detector_rule *rule, const struct crowd *crowd)
+/* Denials a second: lately, and in the end of all of it, but for the quiet at its end. */
+static double pps_now(const struct detector_rule *rule, const struct event *event)
+{
+	struct episode_sum all = event->so_far;
+
+	if (rule->step != EPISODE_ENDS)
+		return pps_of(&event->lately);
+	all.ns = rule->episode.excess_ns - rule->episode.began_ns;
+	return pps_of(&all);
+}
+
+static void tell_step(struct detector *d, struct detector_rule *rule)
 {
 	static const enum event_kind kinds[] = {[EPISODE_STARTS] = EVENT_START,
 						[EPISODE_GOES_ON] = EVENT_GOES_ON,
@@ -91,11 +105,11 @@ static void tell_step(struct detector *d, struct detector_rule *rule, const stru
 	struct telling t = {d, rule};
 	struct needed needed = {.limit = -1};
 
-	if (crowd->kind != CROWD_UNKNOWN) {
-		event.crowd = crowd;
-		if (crowd->keys)
+	if (rule->crowd.kind != CROWD_UNKNOWN) {
+		event.crowd = &rule->crowd;
+		if (rule->crowd.keys)
 			needed_find(&needed, policy_rule(d, rule), event.so_far.most,
-				    &crowd->key[0], pps_of(&event.lately));
+				    &rule->crowd.key[0], pps_now(rule, &event));
 	}
 	if (needed.limit >= 0)
 		event.needed = &needed;
@@ -106,6 +120,8 @@ static void tell_step(struct detector *d, struct detector_rule *rule, const stru
 	}
 	d->tell(&event, d->arg);
 	episode_told(&rule->episode);
+	if (rule->step == EPISODE_ENDS)
+		rule->crowd.kind = CROWD_UNKNOWN;
 	rule->step = EPISODE_NOTHING;
 }
 
@@ -131,11 +147,9 @@ static bool stays(const struct policy *policy, const uint32_t *counter,
 
 static void stop(struct detector *d, struct detector_rule *rule)
 {
-	static const struct crowd none;
-
 	rule->step = episode_stop(&rule->episode);
 	if (rule->step)
-		tell_step(d, rule, &none);
+		tell_step(d, rule);
 }
 
 void detector_policy(struct detector *d, const struct policy *policy, const uint32_t *counter)
@@ -181,14 +195,22 @@ bool detector_read(struct detector *d, const struct pacer_counters *counters, ui
 	return true;
 }
 
-static void feed_keys(struct detector *d, struct detector_rule *rule, const struct crowd *crowd)
+/* In the quiet before an end, the sample is of what was before. */
+static bool denies(const struct detector *d, const struct detector_rule *rule)
 {
+	return rule->episode.on && d->now_ns - rule->episode.excess_ns <= 2 * EPISODE_BLOCK_NS;
+}
+
+static void feed_keys(struct detector *d, struct detector_rule *rule)
+{
+	const struct crowd *crowd = &rule->crowd;
 	struct telling t = {d, rule};
 	struct heavy_seen seen[CROWD_KEYS];
 
 	for (uint32_t i = 0; i < crowd->keys; i++)
 		seen[i] = (struct heavy_seen){crowd->key[i].key, crowd->key[i].share};
-	heavy_feed(&rule->heavy, seen, crowd->keys, d->now_ns, d->by.quiet_ns, tell_key, &t);
+	heavy_feed(&rule->heavy, seen, crowd->keys, d->now_ns, d->by.quiet_ns + 2 * SAMPLE_NS,
+		   tell_key, &t);
 }
 
 /* A start comes before those of its keys. */
@@ -197,16 +219,14 @@ void detector_tell(struct detector *d, const struct crowd_packet *sample, uint32
 {
 	for (size_t i = 0; i < d->policy->n_rules; i++) {
 		struct detector_rule *rule = &d->rule[i];
-		struct crowd crowd = {.kind = CROWD_UNKNOWN};
+		bool looked = sample && denies(d, rule);
 
-		if (!rule->step && !rule->episode.on)
-			continue;
-		if (sample)
-			crowd_read(&crowd, sample, samples, n, i, rule->episode.began_ns);
+		if (looked)
+			crowd_read(&rule->crowd, sample, samples, n, i, rule->episode.began_ns);
 		if (rule->step)
-			tell_step(d, rule, &crowd);
-		if (rule->episode.on && crowd.kind != CROWD_UNKNOWN)
-			feed_keys(d, rule, &crowd);
+			tell_step(d, rule);
+		if (looked)
+			feed_keys(d, rule);
 	}
 }
 

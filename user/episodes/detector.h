@@ -82,6 +82,7 @@ struct detector_rule {
 	struct episode episode;
 	struct heavy heavy;
 	enum episode_step step; /* to be told */
+	struct crowd crowd;	/* as it last was while more was denied than is ordinary */
 };
 
 /* Of a limit's table. */

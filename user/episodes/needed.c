@@ -34,7 +34,9 @@ static double value_for(const struct policy_limit *l, double pps, double len_byt
 	case LIMIT_GAP:
 		return second_ns / (second_ns / l->gap_ns + pps);
 	case LIMIT_WINDOW:
-		return l->limit + pps * each * l->window_ns / second_ns;
+		/* It remembers a slot more than its window. */
+		return l->limit +
+		       pps * each * (l->window_ns + (double)l->window_ns / l->slots) / second_ns;
 	case LIMIT_RATE:
 		return l->rate.amount * second_ns / l->rate.per_ns + pps * each;
 	case LIMIT_THROTTLE:
@@ -61,6 +63,8 @@ static const char *field_of(const struct policy_limit *l)
 void needed_find(struct needed *needed, const struct policy_rule *rule, enum pacer_reason reason,
 		 const struct crowd_key *key, double pps)
 {
+	const struct heavy_share whole = {1, 1, 1};
+	const struct heavy_share *share = key->by.kind == KEY_ALL ? &whole : &key->share;
 	const struct policy_limit *l;
 
 	*needed = (struct needed){.limit = limit_of(rule, reason, &key->by)};
@@ -69,8 +73,8 @@ void needed_find(struct needed *needed, const struct policy_rule *rule, enum pac
 	l = &rule->limit[needed->limit];
 	needed->of = l;
 	needed->field = field_of(l);
-	needed->value = value_for(l, pps * key->share.value, key->len_bytes);
-	needed->enough = value_for(l, pps * key->share.high, key->len_bytes);
+	needed->value = value_for(l, pps * share->value, key->len_bytes);
+	needed->enough = value_for(l, pps * share->high, key->len_bytes);
 }
 
 const char *needed_text(const struct needed *n, char *buf, size_t size)

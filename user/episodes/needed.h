@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Purpose: the limit that would have to be set so that a key is denied nothing: from the rate at
- * which it is denied now, beside what its limit lets through. Pure.
+ * which it is denied now, beside what its limit lets through. Of a limit of all, so that nobody is.
+ * Pure.
  *
  * Error: the key's rate is its share of the rule's, so it has that interval; `enough` is of the
  * upper end. It supposes that the key uses all that its limit allows, and that the limit alone

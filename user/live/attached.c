@@ -139,8 +139,8 @@ static int check_abi(const struct attached *a, struct policy_error *error)
 		    "%s: its pacer has ABI version %u, this tool %u: `xdp-pacer load %s "
 		    "--replace -c POLICY` takes over, `xdp-pacer unload %s` takes it off",
 		    a->ifname, a->control->abi_version, PACER_ABI_VERSION, a->ifname, a->ifname);
-	if (!a->copy || !a->lines || !a->throttle || !a->log || a->counts_fd < 0 || a->allow4_fd < 0 ||
-	    a->allow6_fd < 0 || a->leases_fd < 0 || a->targets.devices_fd < 0 ||
+	if (!a->copy || !a->lines || !a->throttle || !a->log || a->counts_fd < 0 ||
+	    a->allow4_fd < 0 || a->allow6_fd < 0 || a->leases_fd < 0 || a->targets.devices_fd < 0 ||
 	    a->targets.cpus_fd < 0 || a->targets.leases_fd < 0 || a->samples.samplers_fd < 0 ||
 	    a->samples.heads_fd < 0)
 		return policy_fail(error, 0,

@@ -25,20 +25,20 @@ size_t bans_room(const struct attached *a)
 	return (size_t)table_of(a)->sets * PACER_BAN_WAYS;
 }
 
-/* Makes a packet that has the entry's key. */
-static struct pacer_packet packet_of(const struct pacer_line *entry)
+/* Makes a packet that has the key. */
+static struct pacer_packet packet_of(uint32_t key_id, const uint32_t words[PACER_KEY_WORDS])
 {
 	struct pacer_packet pkt = {.family = PACER_FAMILY_6};
 	uint32_t meta;
 
-	if (entry->ban_key_id & PACER_KEY_V6) {
-		memcpy(pkt.key, entry->ban_key, sizeof(pkt.key));
+	if (key_id & PACER_KEY_V6) {
+		memcpy(pkt.key, words, sizeof(pkt.key));
 	} else {
 		pkt.family = PACER_FAMILY_4;
-		pkt.key[PACER_WORD_SADDR] = entry->ban_key[0];
-		pkt.key[PACER_WORD_DADDR] = entry->ban_key[1];
-		pkt.key[PACER_WORD_PORTS] = entry->ban_key[2];
-		pkt.key[PACER_WORD_META] = entry->ban_key[3];
+		pkt.key[PACER_WORD_SADDR] = words[0];
+		pkt.key[PACER_WORD_DADDR] = words[1];
+		pkt.key[PACER_WORD_PORTS] = words[2];
+		pkt.key[PACER_WORD_META] = words[3];
 	}
 	meta = pkt.key[PACER_WORD_META];
 	pkt.proto = meta & PACER_META_PROTO;
@@ -48,19 +48,24 @@ static struct pacer_packet packet_of(const struct pacer_line *entry)
 	return pkt;
 }
 
+void bans_key_text(uint32_t key_id, const uint32_t words[PACER_KEY_WORDS], char *buf, size_t size)
+{
+	struct policy_key kind = compile_key_of(key_id);
+	struct pacer_packet pkt = packet_of(key_id, words);
+
+	tally_key_text(&kind, &pkt, buf, size);
+}
+
 static void describe(const struct pacer_line *entry, const struct policy *policy, uint64_t now_ns,
 		     struct ban *ban)
 {
-	struct policy_key kind = compile_key_of(entry->ban_key_id);
-	struct pacer_packet pkt = packet_of(entry);
-
 	snprintf(ban->rule, sizeof(ban->rule), "?");
 	for (size_t i = 0; policy && i < policy->n_rules; i++)
 		if (compile_name_id(policy->rule[i].name) == entry->ban_rule)
 			snprintf(ban->rule, sizeof(ban->rule), "%s", policy->rule[i].name);
 	if (entry->ban_rule == PACER_BAN_SOURCE)
 		*ban->rule = 0;
-	tally_key_text(&kind, &pkt, ban->key, sizeof(ban->key));
+	bans_key_text(entry->ban_key_id, entry->ban_key, ban->key, sizeof(ban->key));
 	ban->outside = entry->ban_outside;
 	ban->left_ns =
 	    entry->ban_until_ns == PACER_NEVER ? PACER_NEVER : entry->ban_until_ns - now_ns;

@@ -37,6 +37,9 @@ size_t bans_each(const struct attached *a, const struct policy *policy,
  */
 void bans_count(const struct attached *a, void (*each)(uint32_t rule_id, void *), void *arg);
 
+/* The text of a key that a ban or a note of one has: pacer_line.ban_key_id and its words. */
+void bans_key_text(uint32_t key_id, const uint32_t words[PACER_KEY_WORDS], char *buf, size_t size);
+
 /* A key that is to be banned or let off. */
 struct ban_wish {
 	const char *key; /* as bans_each writes it */

@@ -1,0 +1,388 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What `events` tells of a real pacer: attacks that begin and end and who sends them, bans, changes and
+# who made them, tables that share; to the terminal, to a command, to a journal; and of the past.
+#
+#   client                                   server
+#   10.77.0.11-18   c0 ----------------- s0  the pacer, `xdp-pacer events`
+#   10.128.0.0/9 (a flood)
+#
+# When an episode is told, of series that are made up, is in tests/unit/test_episodes.c; of captures in
+# tests/cli/events.
+#
+# shellcheck disable=SC2317,SC2034 # the functions are reached through check
+# shellcheck source=tests/net/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+follower=""
+
+# attack NAME [FIELD...]: of the rule udp, ten packets a source; what is denied is sampled.
+attacked()
+{
+	policy "$1" <<-END
+	bans: 64
+	rules:
+	  - name: udp
+	    match: {proto: udp, dport: 9000}
+	    limits:
+	      - {key: src/32,128, packets: 10, window: 60s, slots: 10${2:-}}
+	    ${3:-}
+	sample: {of: denied, k: 64, window: 10s}
+	END
+}
+
+# follow [ARGUMENT...]: $work/events has each event as JSON, from before this returns.
+follow()
+{
+	[ ! -e "$work/follower" ] || kill "$(cat "$work/follower")" 2>/dev/null || true # of a test that failed
+	rm -f "$work/events"
+	background "$SERVER" "$BUILD/xdp-pacer" events s0 --follow --json --quiet 1s "$@" >"$work/events" 2>"$work/said"
+	follower=$pid
+	echo "$pid" >"$work/follower"
+	until_true 5 is_followed
+}
+
+is_followed()
+{
+	pacer allow s0 add 192.0.2.99/32 >/dev/null
+	pacer allow s0 del 192.0.2.99/32 >/dev/null
+	grep -q '"event":"change"' "$work/events"
+}
+
+unfollow()
+{
+	kill "$follower"
+	wait "$follower" || fail "it ended with $?"
+	[ ! -s "$work/said" ] || fail "$(cat "$work/said")"
+}
+
+# told FILTER: of the events so far, as an array.
+told()
+{
+	jq -sc "$1" "$work/events"
+}
+
+# tells FILTER: is it so by now?
+tells()
+{
+	[ "$(told "$1" 2>/dev/null)" = true ]
+}
+
+# soon FILTER: it comes to be so.
+soon()
+{
+	until_true 5 tells "$1" || fail "not so: $1 of $(cat "$work/events")"
+}
+
+shoot()
+{
+	timeout -k 1 "$hang_s" "$shots" "$CLIENT" "$SERVER" "$@" >"$work/arrived"
+}
+
+of_one_source()
+{
+	attacked one
+	load one
+	follow
+	shoot n=300 n=12,from=10.77.0.12
+	soon 'any(.[]; .event == "end")'
+	equal "$(told '[.[] | select(.event == "start" or .event == "end") | .event]')" '["start","end"]' "the episode"
+	equal "$(told '.[] | select(.event == "start") |
+		[.rule, .reason, .packets >= 100, .packets <= 292, .sources.kind, .keys[0].key, .keys[0].share.low > 0.5]')" \
+		'["udp","window",true,true,"one","10.77.0.11",true]' "its start"
+	equal "$(told '.[] | select(.event == "end") | [.rule, .matched, .packets, .bytes, .ended_ns > .began_ns,
+		.time_ns - .ended_ns >= 1e9]')" '["udp",312,292,12264,true,true]' "its end"
+	equal "$(told '[.[] | select(.event | startswith("key_")) | [.event, .rule, .key, .share.high >= .share.low]]')" \
+		'[["key_start","udp","10.77.0.11",true],["key_end","udp","10.77.0.11",true]]' "its key"
+	told '.[] | select(.event == "start") | .needed.set' | grep -Eq '^"udp.limits\[0\].packets=[0-9]+"$' ||
+		fail "what would have to be set: $(told '.[] | select(.event == "start") | .needed')"
+	unfollow
+}
+
+# What the sample says would have to be set is enough, of a source that sends all the time.
+of_what_is_needed()
+{
+	local set
+
+	policy rate <<-END
+	rules: [{name: udp, match: {dport: 9000}, limits: [{key: src/32,128, rate: 100/s, burst: 20}]}]
+	sample: {of: denied, k: 64, window: 10s}
+	END
+	load rate
+	follow
+	traffic_on 9000 1000 10.77.0.11=1000
+	soon 'any(.[]; .event == "goes_on")'
+	set=$(told '.[] | select(.event == "goes_on") | .needed.set' | tr -d '"')
+	[[ $set == udp.limits\[0\].rate=*/s ]] || fail "$set"
+	equal "$(told '[.[] | select(.event == "goes_on") | .needed | .value > 700 and .value < 1300][0]')" true \
+		"1000 a second are needed: $set"
+	pacer set s0 "$set" udp.limits[0].burst=200 >/dev/null
+	soon 'any(.[]; .event == "end")'
+	traffic_off
+	unfollow
+}
+
+of_a_flood()
+{
+	attacked many
+	sed -i 's,key: src/32\,128,key: all,' "$work/many.yaml"
+	sed -i '/^bans/d' "$work/many.yaml"
+	load many
+	follow
+	in_client "$BUILD/flood" c0 1000 4 >"$work/sent"
+	soon 'any(.[]; .event == "end")'
+	equal "$(told '[.[] | select(.event == "end")] | .[0] | [.sources.kind, .packets, .sources.entropy.low > 4]')" \
+		"[\"many\",$(($(tr -dc 0-9 <"$work/sent") - 10)),true]" "a flood of many sources"
+	equal "$(told 'any(.[]; .event == "key_start")')" false "no key of it is heavy"
+	unfollow
+}
+
+# A few denials are nobody's attack.
+of_the_ordinary()
+{
+	attacked one
+	load one
+	follow
+	shoot n=60 n=50,from=10.77.0.12
+	pacer allow s0 add 192.0.2.98/32 >/dev/null
+	soon 'any(.[]; .what == "allow s0 add 192.0.2.98/32")'
+	equal "$(told 'all(.[]; .event == "change")')" true "90 denials are ordinary: $(told '[.[].event]')"
+	equal "$(stats '.rules[0].denied.window')" 90 "denied"
+	unfollow
+	follow --least 20
+	shoot n=30,from=10.77.0.13
+	shoot n=30,from=10.77.0.13
+	soon 'any(.[]; .event == "end")'
+	unfollow
+}
+
+of_bans()
+{
+	attacked ban "" "ban: 1h"
+	load ban
+	follow
+	shoot n=12 n=13,from=10.77.0.12 n=9,from=10.77.0.13
+	soon '[.[] | select(.event == "ban")] | length == 2'
+	equal "$(told '[.[] | select(.event == "ban") | [.rule, .key, ((.until_ns - .time_ns) / 6e10 | round)]]')" \
+		'[["udp","10.77.0.11",60],["udp","10.77.0.12",60]]' "bans"
+	# Of 400 sources, the table has room for fewer than 64, and a rule notes 32 and 16 a second.
+	sed -i 's/packets: 10/packets: 0/; s/packets: 0,/gap: 1h,/; s/, window: 60s, slots: 10//' "$work/ban.yaml"
+	apply ban
+	traffic_of_many
+	soon 'any(.[]; .event == "bans_full" and .rule == "udp" and .n > 0)'
+	soon 'any(.[]; .event == "lost" and .rule == "udp" and .what == "bans" and .n > 0)'
+	soon '([.[] | select(.event == "ban")] | length) + ([.[] | select(.event == "lost" and .what == "bans") | .n] | add)
+		== '"$(stats '.rules[0].events.banned')"
+	unfollow
+}
+
+# Every source of the flood twice, so that a gap denies it: the generator begins anew.
+traffic_of_many()
+{
+	in_client "$BUILD/flood" c0 20000 0.02 7 >/dev/null
+	in_client "$BUILD/flood" c0 20000 0.02 7 >/dev/null
+}
+
+of_changes()
+{
+	attacked one
+	load one
+	follow
+	pacer set s0 udp.limits[0].packets=20 >/dev/null
+	pacer ban s0 add 192.0.2.1 --for 1h >/dev/null
+	pacer rotate s0 >/dev/null
+	soon 'any(.[]; .what == "rotate s0")'
+	equal "$(told '[.[] | select(.event == "change" and (.what | test("192.0.2.99") | not)) | [.what, .who, .pid > 1]]')" \
+		'[["set s0 udp.limits[0].packets=20","root",true],["ban s0 add 192.0.2.1 --for 1h","root",true],["rotate s0","root",true]]' \
+		"changes"
+	unfollow
+	off
+	load one
+	follow
+	pacer apply s0 -c "$work/one.yaml" --confirm-within 1s >/dev/null
+	soon 'any(.[]; .event == "rolled_back")'
+	equal "$(told '[.[] | select(.event == "rolled_back")] | length')" 1 "a policy that nobody confirmed"
+	equal "$(told 'any(.[]; .what // "" | test("no tool says"))')" false "that is no change by nobody"
+	unfollow
+}
+
+of_sudo()
+{
+	attacked one
+	load one
+	follow
+	[ "$(cat /proc/self/loginuid)" = 4294967295 ] || return 0 # the login counts, and is whoever's
+	in_server env SUDO_UID=12345 "$BUILD/xdp-pacer" set s0 udp.limits[0].packets=21 >/dev/null
+	soon 'any(.[]; .who == "user 12345")'
+	unfollow
+}
+
+of_a_table_that_shares()
+{
+	attacked few ", entries: 2"
+	sed -i '/^bans/d; s/slots: 10/slots: 11/' "$work/few.yaml"
+	load few
+	follow
+	shoot n=2 n=2,from=10.77.0.12 n=2,from=10.77.0.13 n=2,from=10.77.0.14 n=2,from=10.77.0.15 n=2,from=10.77.0.16
+	soon 'any(.[]; .event == "sharing")'
+	equal "$(told '[.[] | select(.event == "sharing")][0] | [.rule, .limit, .used, .capacity, .shared > 0]')" \
+		'["udp",0,2,2,true]' "the table"
+	unfollow
+}
+
+comes_and_goes()
+{
+	attacked one
+	load one
+	follow
+	pacer unload s0 >/dev/null
+	soon 'any(.[]; .event == "gone")'
+	load one
+	soon 'any(.[]; .event == "back")'
+	shoot n=300
+	soon 'any(.[]; .event == "start")'
+	equal "$(told '[.[] | select(.event == "change" and (.what | startswith("unload"))) | .what]')" '["unload s0"]' "who took it off"
+	unfollow
+}
+
+to_a_command()
+{
+	attacked one
+	load one
+	follow --exec "cat >>$work/json; echo \$XDP_PACER_EVENT \$XDP_PACER_INTERFACE \$XDP_PACER_RULE \$XDP_PACER_KEY >>$work/env; echo said"
+	shoot n=300
+	soon 'any(.[]; .event == "end")'
+	until_true 10 grep -q '^end s0 udp$' "$work/env" || fail "$(cat "$work/env")"
+	grep -q '^start s0 udp$' "$work/env" && grep -q '^key_start s0 udp 10.77.0.11$' "$work/env" || fail "$(cat "$work/env")"
+	equal "$(jq -sc '[.[] | select(.event == "end")] | .[0].packets' "$work/json")" 290 "on its stdin"
+	kill "$follower"
+	wait "$follower"
+	grep -vq '^said$' "$work/said" && fail "$(cat "$work/said")"
+	grep -q '^said$' "$work/said" || fail "its stdout is not stderr"
+}
+
+# Commands that hang hold up nobody; those for which there is no place are told as lost.
+to_commands_that_hang()
+{
+	local i hung
+
+	attacked one
+	load one
+	follow --exec "echo \$\$ >>$work/pids; exec sleep 1000"
+	for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+		pacer allow s0 add "192.0.2.$i/32" >/dev/null
+	done
+	soon 'any(.[]; .event == "lost" and .what == "runs of --exec" and .n >= 4)'
+	soon 'any(.[]; .what == "allow s0 add 192.0.2.12/32")'
+	hung=$(pgrep -cP "$follower")
+	equal "$hung" 8 "that hang"
+	unfollow
+}
+
+to_a_journal()
+{
+	attacked one
+	load one
+	refused 1 '/run/systemd/journal/socket is not there' in_server unshare -m bash -c \
+		"mount -t tmpfs none /run && exec $BUILD/xdp-pacer events s0 --follow --journal"
+	cat >"$work/journald.py" <<-'END'
+	import os, socket, sys
+	os.makedirs("/run/systemd/journal")
+	s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+	s.bind("/run/systemd/journal/socket")
+	follower = os.spawnvp(os.P_NOWAIT, sys.argv[2], sys.argv[2:])
+	out = open(sys.argv[1], "w")
+	while True:
+	    out.write(s.recv(1 << 20).decode() + "\n")
+	    out.flush()
+	END
+	background "$SERVER" unshare -m bash -c "mount -t tmpfs none /run && exec python3 $work/journald.py $work/journal \
+		$BUILD/xdp-pacer events s0 --follow --journal --quiet 1s" >"$work/events" 2>&1
+	until_true 10 grep -q "from now on" "$work/events" || fail "$(cat "$work/events")"
+	pgrep -P "$pid" >>"$work/pids"
+	shoot n=300
+	until_true 15 grep -q '^XDP_PACER_EVENT=end$' "$work/journal" || fail "$(cat "$work/journal")"
+	for field in PRIORITY=4 SYSLOG_IDENTIFIER=xdp-pacer XDP_PACER_EVENT=start XDP_PACER_INTERFACE=s0 XDP_PACER_RULE=udp \
+		XDP_PACER_SOURCES=one XDP_PACER_PACKETS=290 XDP_PACER_KEY=10.77.0.11; do
+		grep -qx "$field" "$work/journal" || fail "no $field: $(cat "$work/journal")"
+	done
+	grep -Eq '^MESSAGE=[0-9TZ:.-]+ s0 start udp: [0-9]+ of [0-9]+ packets denied' "$work/journal" || fail "no message"
+	grep -E '^MESSAGE_ID=[0-9a-f]{32}$' "$work/journal" | sort -u | wc -l | grep -qx '[4-9]' || fail "kinds are not told apart"
+	sed -n 's/^XDP_PACER_JSON=//p' "$work/journal" | jq -e 'select(.event == "end") | .packets == 290' >/dev/null ||
+		fail "its JSON"
+	kill "$(pgrep -P "$pid")"
+}
+
+of_the_past()
+{
+	local text
+
+	attacked one "" "ban: 1h"
+	load one
+	equal "$(pacer events s0 --json | jq -c '[.events[] | [.event, .what // .key]]')" \
+		"[[\"change\",\"load s0 -c $work/one.yaml\"]]" "at first"
+	shoot n=12
+	pacer set s0 udp.limits[0].packets=20 >/dev/null
+	equal "$(pacer events s0 --json | jq -c '[.interface, [.events[] | [.event, .key // .what, .who]][1:], .lost]')" \
+		'["s0",[["ban","10.77.0.11",null],["change","set s0 udp.limits[0].packets=20","root"]],{"bans":0,"others":0}]' "then"
+	text=$(pacer events s0)
+	grep -Eq '^s0: 1 ban and 2 changes or episodes noted; bans since 20[0-9TZ:.-]+; the rest since 20' <<<"$text" || fail "$text"
+	grep -q 'only counters are kept unless somebody follows' <<<"$text" || fail "$text"
+	# What somebody was told, the next one can see, once.
+	off
+	attacked one
+	load one
+	follow
+	background "$SERVER" "$BUILD/xdp-pacer" events s0 --follow --quiet 1s >"$work/second"
+	until_true 5 grep -q 'from now on' "$work/second"
+	shoot n=300
+	soon 'any(.[]; .event == "end")'
+	until_true 10 grep -q ' s0 end udp: ' "$work/second" || fail "$(cat "$work/second")"
+	kill "$pid"
+	wait "$pid"
+	unfollow
+	equal "$(pacer events s0 --json | jq -c '[.events[] | select(.event == "start" or .event == "end") | [.event, .rule]]')" \
+		'[["start","udp"],["end","udp"]]' "episodes"
+	pacer events s0 | grep -Eq ' s0 end udp: 290 of 300 packets denied in [0-9.]+ s, most by window; sources: one$' ||
+		fail "$(pacer events s0)"
+	# What was written over is said.
+	for _ in $(seq 130); do
+		pacer allow s0 add 192.0.2.99/32 >/dev/null
+		pacer allow s0 del 192.0.2.99/32 >/dev/null
+	done
+	equal "$(pacer events s0 --json | jq -c '[(.events | length), .lost.others > 0]')" '[256,true]' "written over"
+}
+
+wrong()
+{
+	attacked one
+	load one
+	refused 1 'nosuch0' pacer events nosuch0
+	refused 1 'nosuch0' pacer events nosuch0 --follow
+	refused 1 'lo: has no pacer' pacer events lo --follow
+	refused 2 'it wants one interface' pacer events
+	refused 2 'are for --follow' pacer events s0 --exec true
+	refused 2 'least 0 is not a number' pacer events s0 --follow --least 0
+	refused 2 'longer than an interface' pacer events s0123456789012345 --follow
+	refused 2 'with --replay it wants -c POLICY' pacer events --replay x.pcap
+	refused 2 'that for no interface' pacer events s0 -c "$work/one.yaml"
+	refused 1 'x.pcap' pacer events -c "$work/one.yaml" --replay "$work/x.pcap"
+}
+
+net_up
+check events-of-one-source of_one_source
+check events-of-what-is-needed of_what_is_needed
+check events-of-a-flood of_a_flood
+check events-of-the-ordinary of_the_ordinary
+check events-of-bans of_bans
+check events-of-changes of_changes
+check events-of-sudo of_sudo
+check events-of-a-table-that-shares of_a_table_that_shares
+check events-comes-and-goes comes_and_goes
+check events-to-a-command to_a_command
+check events-to-commands-that-hang to_commands_that_hang
+check events-to-a-journal to_a_journal
+check events-of-the-past of_the_past
+check events-wrong wrong
+finish

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* events: when an attack began and ended, who sent it, and who changed what. */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/captured.h"
+#include "cli/cmd.h"
+#include "cli/emit.h"
+#include "cli/events_pass.h"
+#include "config/text.h"
+#include "episodes/follow.h"
+#include "episodes/replayed.h"
+#include "live/host.h"
+#include "live/watch.h"
+
+#define LOOK_ROUNDS 10 /* of pacers that come and go, once a second */
+
+struct telling {
+	const struct options *o;
+	struct event_place place;
+	struct events_pass pass;
+	uint64_t told;
+};
+
+static void show(const struct telling *t, const char *text, const char *json)
+{
+	emit_begin(false);
+	emit_text("%s\n", t->o->json ? json : text);
+	(void)emit_end();
+}
+
+static void tell(const struct event *event, void *arg)
+{
+	struct telling *t = arg;
+	char text[EVENT_TEXT], line[EVENT_TEXT];
+	char *json = event_json(event, &t->place);
+
+	if (!json) {
+		result_lacks();
+		return;
+	}
+	event_text(event, &t->place, text, sizeof(text));
+	text_escape(text, line, sizeof(line));
+	t->told++;
+	show(t, line, json);
+	events_pass(&t->pass, event, &t->place, line, json);
+	free(json);
+}
+
+static int read_settings(const struct options *o, struct episode_settings *by)
+{
+	*by =
+	    (struct episode_settings){EPISODE_LEAST, o->quiet_ns ? o->quiet_ns : EPISODE_QUIET_NS};
+	if (!o->least || (!units_count(o->least, &by->least) && by->least))
+		return EXIT_DONE;
+	return misused("events", "--least %s is not a number of packets, from 1", o->least);
+}
+
+/* --- of a capture ----------------------------------------------------------------------------- */
+
+static int replay(struct judge *j, const struct options *o, const struct episode_settings *by)
+{
+	struct telling t = {o, {o->replay, 0}, {.command = o->exec, .journal = o->journal}, 0};
+	struct policy_error error = {0};
+	struct capture c = {0};
+	struct replayed sum;
+	int code = start_capture(&c, o->replay);
+
+	if (!code && replayed_run(j, &c, by, tell, &t, &sum, &error))
+		code = complain(NULL, &error);
+	capture_close(&c);
+	if (code || o->json)
+		return code;
+	emit_begin(false);
+	emit_text("%s: %" PRIu64 " event%s in %s packets of %.1f s, of which %s were denied\n",
+		  printable(o->replay).text, t.told, units_plural(t.told),
+		  thousands(sum.packets).text, (sum.last_ns - sum.first_ns) / 1e9,
+		  thousands(sum.denied).text);
+	return emit_end();
+}
+
+static int run_replay(const struct options *o, const struct episode_settings *by)
+{
+	struct policy *policy;
+	struct judge j;
+	char *text;
+	int code;
+
+	if (o->n_args || !o->policy)
+		return misused("events", "with --replay it wants -c POLICY and no interface");
+	code = read_policy(o->policy, &text, &policy);
+	if (code)
+		return code;
+	code = start_judge(&j, o->policy, policy, false);
+	if (!code)
+		code = replay(&j, o, by);
+	judge_close(&j);
+	policy_free(policy);
+	free(text);
+	return code;
+}
+
+/* --- of a pacer at work ----------------------------------------------------------------------- */
+
+/* Added to a monotonic time, this gives the time of day. */
+static int64_t day_minus_monotonic_ns(void)
+{
+	struct timespec day;
+
+	clock_gettime(CLOCK_REALTIME, &day);
+	return (int64_t)(day.tv_sec * 1000000000ll + day.tv_nsec - (int64_t)host_now_ns());
+}
+
+/* An interface that is followed. */
+struct followed {
+	struct followed *next;
+	char ifname[IF_NAMESIZE];
+	struct telling *t;
+	struct follow follow;
+	uint32_t prog_id; /* 0: it has no pacer */
+	bool seen;	  /* it had one before */
+	bool wrong;	  /* it cannot be read, which was said */
+};
+
+struct following {
+	const struct options *o;
+	struct episode_settings by;
+	struct watch watch;
+	struct telling t;
+	struct followed *first;
+};
+
+/* The clock may have been set since. */
+static void tell_of(const struct event *event, void *arg)
+{
+	struct followed *at = arg;
+
+	at->t->place = (struct event_place){at->ifname, day_minus_monotonic_ns()};
+	tell(event, at->t);
+}
+
+static struct followed *followed_of(struct following *f, const char *ifname)
+{
+	struct followed *at = f->first;
+
+	while (at && strcmp(at->ifname, ifname) != 0)
+		at = at->next;
+	if (at)
+		return at;
+	at = calloc(1, sizeof(*at));
+	if (!at)
+		return NULL;
+	snprintf(at->ifname, sizeof(at->ifname), "%s", ifname);
+	at->t = &f->t;
+	at->next = f->first;
+	return f->first = at;
+}
+
+static void leave(struct followed *at, enum event_kind kind)
+{
+	struct event event = {.kind = kind, .told_ns = host_now_ns(), .what = "its pacer is gone"};
+
+	follow_close(&at->follow);
+	at->prog_id = 0;
+	tell_of(&event, at);
+}
+
+static void enter(struct following *f, struct followed *at, struct attached *a)
+{
+	struct event event = {
+	    .kind = EVENT_BACK, .told_ns = host_now_ns(), .what = "it has a pacer"};
+	struct policy_error error = {0};
+
+	if (follow_open(&at->follow, a, &f->by, tell_of, at, &error)) {
+		if (!at->wrong)
+			complain(NULL, &error);
+		at->wrong = true;
+		return;
+	}
+	at->prog_id = a->prog_id;
+	at->wrong = false;
+	if (at->seen)
+		tell_of(&event, at);
+	at->seen = true;
+}
+
+/* Who has come, and who is gone. */
+static int look(struct following *f)
+{
+	struct policy_error error = {0};
+
+	if (watch_look(&f->watch, &error))
+		return complain(NULL, &error);
+	for (size_t i = 0; i < f->watch.n; i++) {
+		struct watched *w = &f->watch.at[i];
+		struct followed *at = followed_of(f, w->ifname);
+
+		if (!at)
+			return gave_up("events", "no memory");
+		at->follow.a = &w->a;
+		if (at->prog_id && (!w->found || w->a.prog_id != at->prog_id))
+			leave(at, EVENT_GONE);
+		if (!at->prog_id && w->found)
+			enter(f, at, &w->a);
+	}
+	return EXIT_DONE;
+}
+
+static void round_of_all(struct following *f)
+{
+	struct policy_error error = {0};
+
+	for (struct followed *at = f->first; at; at = at->next) {
+		bool wrong = at->prog_id && follow_round(&at->follow, &error);
+
+		if (wrong && !at->wrong)
+			complain(NULL, &error);
+		at->wrong = wrong;
+	}
+}
+
+/* What could not be handed on. */
+static void tell_lost(struct following *f)
+{
+	struct event event = {.kind = EVENT_LOST, .told_ns = host_now_ns()};
+	struct events_pass *p = &f->t.pass;
+
+	if (!f->first || (!p->lost && !p->lost_journal))
+		return;
+	event.what = p->lost ? "runs of --exec" : "entries of the journal";
+	event.n = p->lost ? p->lost : p->lost_journal;
+	p->lost = 0;
+	p->lost_journal = 0;
+	tell_of(&event, f->first);
+	p->lost = 0; /* that this could not be handed on either is known */
+	p->lost_journal = 0;
+}
+
+/* True: it is to end. */
+static bool wait_until(uint64_t at_ns, const sigset_t *ends)
+{
+	uint64_t now_ns = host_now_ns(), left_ns = at_ns > now_ns ? at_ns - now_ns : 0;
+	struct timespec left = {left_ns / 1000000000, left_ns % 1000000000};
+
+	return sigtimedwait(ends, NULL, &left) > 0;
+}
+
+static int follow_all(struct following *f, const sigset_t *ends)
+{
+	uint64_t next_ns = host_now_ns();
+	int code = EXIT_DONE;
+
+	for (uint64_t n = 0; !code && flushed(); n++) {
+		if (n % LOOK_ROUNDS == 0) {
+			code = look(f);
+			tell_lost(f);
+		}
+		round_of_all(f);
+		events_tidy(&f->t.pass);
+		next_ns = pacer_later(next_ns + FOLLOW_EVERY_NS, host_now_ns());
+		if (!flushed() || wait_until(next_ns, ends))
+			break;
+	}
+	return code;
+}
+
+/* Of those that are named, each has to have a pacer at first. */
+static int begin(struct following *f)
+{
+	int code = look(f);
+
+	for (size_t i = 0; i < f->watch.n && !code && !f->watch.all; i++)
+		if (!f->watch.at[i].found)
+			code = complain(NULL, &f->watch.at[i].error);
+	if (code)
+		return code;
+	emit_begin(f->o->json);
+	emit_text("events of ");
+	for (size_t i = 0; i < f->watch.n; i++)
+		emit_text("%s%s", i ? ", " : "", printable(f->watch.at[i].ifname).text);
+	emit_text("%s, from now on; ctrl-C ends it\n", f->watch.all ? "all" : "");
+	return EXIT_DONE;
+}
+
+static int follow(const struct options *o, const struct episode_settings *by)
+{
+	bool all = !o->n_args || (o->n_args == 1 && !strcmp(o->args[0], "all"));
+	static struct following f;
+	sigset_t ends;
+	int code;
+
+	f = (struct following){
+	    .o = o, .by = *by, .t = {o, {0}, {.command = o->exec, .journal = o->journal}, 0}};
+	if (watch_begin(&f.watch, o->args, all ? 0 : (size_t)o->n_args))
+		return gave_up("events", "no memory");
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	sigprocmask(SIG_BLOCK, &ends, NULL);
+	code = begin(&f);
+	if (!code)
+		code = follow_all(&f, &ends);
+	while (f.first) {
+		struct followed *next = f.first->next;
+
+		policy_free(f.first->follow.policy);
+		free(f.first);
+		f.first = next;
+	}
+	watch_end(&f.watch);
+	return code;
+}
+
+/* --- the past --------------------------------------------------------------------------------- */
+
+static void emit_reach(const struct follow_past *past, const struct event_place *place)
+{
+	char time[EVENT_TIME];
+
+	emit_text("%s: %" PRIu64 " ban%s and %" PRIu64 " change%s or episode%s noted",
+		  printable(place->ifname).text, past->bans, units_plural(past->bans), past->said,
+		  units_plural(past->said), units_plural(past->said));
+	if (past->bans)
+		emit_text("; bans since %s", event_time(place, past->bans_since_ns, time));
+	if (past->said)
+		emit_text("; the rest since %s", event_time(place, past->said_since_ns, time));
+	if (past->bans_lost || past->said_lost)
+		emit_text("; lost: %" PRIu64 " bans, %" PRIu64 " others", past->bans_lost,
+			  past->said_lost);
+	emit_text("\nof what was denied, only counters are kept unless somebody follows: "
+		  "`xdp-pacer events %s --follow`\n",
+		  printable(place->ifname).text);
+}
+
+struct looking_back {
+	const struct event_place *place;
+	bool json;
+};
+
+static void tell_past(const struct event *event, void *arg)
+{
+	const struct looking_back *l = arg;
+	char text[EVENT_TEXT], line[EVENT_TEXT];
+
+	if (!l->json)
+		emit_text("%s\n", text_escape(event_text(event, l->place, text, sizeof(text)), line,
+					      sizeof(line)));
+	emit_object("");
+	event_emit(event, l->place);
+	emit_close();
+}
+
+static int show_past(struct attached *a, const struct options *o)
+{
+	struct event_place place = {a->ifname, day_minus_monotonic_ns()};
+	struct looking_back l = {&place, o->json};
+	struct policy_error error = {0};
+	struct follow_past past;
+
+	emit_begin(o->json);
+	emit_object("");
+	emit_string("interface", a->ifname, NULL);
+	emit_array("events");
+	if (follow_past(a, tell_past, &l, &past, &error)) {
+		emit_drop();
+		return complain(NULL, &error);
+	}
+	emit_close();
+	emit_object("lost");
+	emit_uint("bans", past.bans_lost, NULL);
+	emit_uint("others", past.said_lost, NULL);
+	emit_close();
+	emit_close();
+	if (!o->json)
+		emit_reach(&past, &place);
+	return emit_end();
+}
+
+/* --- the verb --------------------------------------------------------------------------------- */
+
+static int check_names(const struct options *o)
+{
+	for (int i = 0; i < o->n_args; i++)
+		if (strlen(o->args[i]) >= IF_NAMESIZE)
+			return misused("events", "%s is longer than an interface's name",
+				       o->args[i]);
+	return EXIT_DONE;
+}
+
+static int run_events(struct options *o)
+{
+	struct episode_settings by;
+	int code = read_settings(o, &by);
+
+	if (!code)
+		code = check_names(o);
+	if (code)
+		return code;
+	if (o->journal && !events_journal())
+		return gave_up("events",
+			       "--journal: /run/systemd/journal/socket is not there: start "
+			       "systemd-journald, or leave --journal out");
+	if (o->replay && !o->follow)
+		return run_replay(o, &by);
+	if (o->policy || o->replay)
+		return misused("events", "-c POLICY is for --replay, and that for no interface");
+	if (o->follow)
+		return follow(o, &by);
+	if (o->exec || o->journal || o->least || o->quiet_ns)
+		return misused("events", "--exec, --journal, --least and --quiet are for --follow "
+					 "and --replay");
+	if (o->n_args != 1)
+		return misused("events", "it wants one interface, or with --follow some or all");
+	return with_pacer(o, show_past);
+}
+
+static const struct option_row events_options[] = {
+    {"follow", 'f', NULL, "tell each event as it happens, until it is ended", OPTION_FLAG(follow)},
+    {"exec", 0, "COMMAND", "run it for each, with the event as JSON on its stdin",
+     OPTION_TEXT(exec)},
+    {"journal", 0, NULL, "hand each to systemd's journal, too", OPTION_FLAG(journal)},
+    {"least", 0, "N", "packets beyond the ordinary before a start is told: 100 unless said",
+     OPTION_TEXT(least)},
+    {"quiet", 0, "TIME", "without more than is ordinary, and it is over: 10s unless said",
+     OPTION_TIME(quiet_ns)},
+    {"replay", 0, "FILE", "those of a capture, judged by -c POLICY", OPTION_TEXT(replay)},
+    {"policy", 'c', "POLICY", "with --replay: the policy's file; - is stdin", OPTION_TEXT(policy)},
+    {0},
+};
+
+const struct verb verb_events = {"events",
+				 "[IFACE...|all]",
+				 "when an attack began and ended, who was banned, who changed what",
+				 events_options,
+				 run_events,
+				 .group = VERBS_LOOK,
+				 .example =
+				     "xdp-pacer events eth0 --follow --exec 'mail -s pacer root'"};

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: hands an event to the operator's command and to the journal.
+ *
+ * A command is run by /bin/sh for each event, EVENTS_PASS_MAX of them at once and for
+ * EVENTS_PASS_NS at most. On stdin it has the event as JSON; in its environment XDP_PACER_EVENT,
+ * _INTERFACE, _RULE, _KEY, _TEXT. Its stdout is stderr. An event for which there is no place is not
+ * handed on, which is counted.
+ *
+ * In the journal an event is an entry with the fields XDP_PACER_EVENT, _INTERFACE, _RULE, _KEY,
+ * _SOURCES, _PACKETS, _BYTES, _WHO, _JSON, and a MESSAGE_ID of its kind.
+ *
+ * Concurrency: one thread. Whoever follows never waits for either.
+ */
+#ifndef PACER_EVENTS_PASS_H
+#define PACER_EVENTS_PASS_H
+
+#include <sys/types.h>
+
+#include "cli/events_show.h"
+
+#define EVENTS_PASS_MAX 8
+#define EVENTS_PASS_NS	60000000000ull
+
+struct events_pass {
+	const char *command; /* NULL: none */
+	bool journal;
+	struct {
+		pid_t pid; /* 0: none */
+		uint64_t since_ns;
+	} running[EVENTS_PASS_MAX];
+	uint64_t lost, lost_journal; /* not handed on, and not told so yet */
+};
+
+/* Is there a journal that takes entries? */
+bool events_journal(void);
+void events_pass(struct events_pass *p, const struct event *event, const struct event_place *place,
+		 const char *text, const char *json);
+/* Buries commands that have ended, and ends those that take too long. Call it now and then. */
+void events_tidy(struct events_pass *p);
+
+#endif

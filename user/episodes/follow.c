@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "episodes/follow.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "estimate/estimate_key.h"
+#include "key.h"
+#include "live/copies.h"
+#include "live/host.h"
+#include "live/reading.h"
+#include "live/snapshot.h"
+#include "plan/compile.h"
+#include "plan/occupancy.h"
+
+#define UNSPOKEN_NS 2000000000ull  /* a tool speaks of its change within this time */
+#define TORN_NS	    60000000000ull /* what is lost again and again is told as often */
+#define NAME	    64
+
+/* --- what counters cannot tell ---------------------------------------------------------------- */
+
+static void lose(struct follow *f, const char *rule, const char *what, uint64_t n)
+{
+	struct event event = {
+	    .kind = EVENT_LOST, .told_ns = f->last_ns, .rule = rule, .what = what, .n = n};
+
+	if (n)
+		f->tell(&event, f->arg);
+}
+
+static struct event event_of_ban(const struct note_ban *ban)
+{
+	return (struct event){.kind = EVENT_BAN,
+			      .told_ns = ban->time_ns,
+			      .rule = ban->rule,
+			      .key = ban->key,
+			      .until_ns = ban->until_ns};
+}
+
+static void tell_bans(struct follow *f)
+{
+	uint64_t noted = notes_noted(f->a), first = notes_first(noted, PACER_NOTES), lost = 0;
+
+	if (f->noted < first) {
+		lost = first - f->noted;
+		f->noted = first;
+	}
+	for (; f->noted < noted; f->noted++) {
+		struct note_ban ban;
+		struct event event;
+
+		if (!notes_ban(f->a, f->policy, f->noted, &ban)) {
+			lost++;
+			continue;
+		}
+		event = event_of_ban(&ban);
+		f->tell(&event, f->arg);
+	}
+	lose(f, NULL, "bans", lost);
+}
+
+/* "name", or "user 1000" of one who has none. */
+static const char *user_name(uint32_t uid, char *buf)
+{
+	const struct passwd *user = getpwuid(uid);
+
+	if (user)
+		snprintf(buf, NAME, "%.*s", NAME - 1, user->pw_name);
+	else
+		snprintf(buf, NAME, "user %u", uid);
+	return buf;
+}
+
+/* Room for the names in an event. */
+struct names {
+	char who[NAME], rule[POLICY_NAME_MAX];
+};
+
+/* What is said of an episode begins with its rule. */
+static void take_rule(struct event *event, struct names *names)
+{
+	const char *end = strstr(event->what, ": ");
+
+	if (!end || (size_t)(end - event->what) >= sizeof(names->rule))
+		return;
+	snprintf(names->rule, sizeof(names->rule), "%.*s", (int)(end - event->what), event->what);
+	event->rule = names->rule;
+	event->what = end + 2;
+}
+
+static struct event event_of_saying(const struct note_said *said, struct names *names)
+{
+	static const enum event_kind kinds[] = {
+	    [NOTE_CHANGE] = EVENT_CHANGE, [NOTE_START] = EVENT_START, [NOTE_END] = EVENT_END};
+	struct event event = {.kind = said->what <= NOTE_END ? kinds[said->what] : EVENT_CHANGE,
+			      .told_ns = said->time_ns,
+			      .what = said->text};
+
+	if (event.kind != EVENT_CHANGE) {
+		take_rule(&event, names);
+		return event;
+	}
+	event.who = user_name(said->uid, names->who);
+	event.pid = said->pid;
+	return event;
+}
+
+/* Of what other followers have said of episodes, nothing: they are told here as well. */
+static void tell_sayings(struct follow *f)
+{
+	uint64_t said = notes_said(f->a), first = notes_first(said, PACER_SAID), lost = 0;
+
+	if (f->said < first) {
+		lost = first - f->said;
+		f->said = first;
+	}
+	for (; f->said < said; f->said++) {
+		struct note_said saying;
+		struct names names;
+		struct event event;
+
+		if (!notes_saying(f->a, f->said, &saying)) {
+			lost++;
+			continue;
+		}
+		if (saying.what != NOTE_CHANGE)
+			continue;
+		event = event_of_saying(&saying, &names);
+		f->tell(&event, f->arg);
+		f->changed_ns = 0;
+	}
+	lose(f, NULL, "changes", lost);
+}
+
+static void tell_unspoken(struct follow *f)
+{
+	struct event event = {.kind = EVENT_CHANGE,
+			      .told_ns = f->last_ns,
+			      .what = "the policy, and no tool says that it did so"};
+
+	if (!f->changed_ns || f->last_ns - f->changed_ns < UNSPOKEN_NS)
+		return;
+	f->changed_ns = 0;
+	f->tell(&event, f->arg);
+}
+
+/* --- what is noted for who comes later -------------------------------------------------------- */
+
+/* Has somebody else noted this of the rule's episode already? Its end only if it has a start. */
+static bool is_noted(const struct follow *f, const struct event *e, enum note_what what,
+		     const char *before)
+{
+	uint64_t said = notes_said(f->a), first = notes_first(said, PACER_SAID);
+
+	for (; said > first; said--) {
+		struct note_said saying;
+
+		if (notes_saying(f->a, said - 1, &saying) && saying.what != NOTE_CHANGE &&
+		    !strncmp(saying.text, before, strlen(before)))
+			return what == NOTE_END
+				   ? saying.what == NOTE_END
+				   : saying.what == NOTE_START && saying.time_ns >= e->began_ns;
+	}
+	return what == NOTE_END;
+}
+
+static void note_episode(struct follow *f, const struct event *e)
+{
+	enum note_what what = e->kind == EVENT_START ? NOTE_START : NOTE_END;
+	char text[PACER_SAID_TEXT], before[POLICY_NAME_MAX + 4];
+
+	snprintf(before, sizeof(before), "%s: ", e->rule);
+	if (!f->a->log || is_noted(f, e, what, before))
+		return;
+	snprintf(text, sizeof(text), "%s%llu of %llu packets denied in %.1f s, most by %s%s%s",
+		 before, (unsigned long long)e->so_far.denied,
+		 (unsigned long long)e->so_far.matched,
+		 ((e->ended_ns ? e->ended_ns : e->told_ns) - e->began_ns) / 1e9,
+		 pacer_reason_name(e->so_far.most), e->crowd ? "; sources: " : "",
+		 e->crowd ? crowd_kind_name(e->crowd->kind) : "");
+	notes_say(f->a, what, text);
+}
+
+static void told(const struct event *event, void *arg)
+{
+	struct follow *f = arg;
+
+	f->tell(event, f->arg);
+	if (event->kind == EVENT_START || event->kind == EVENT_END)
+		note_episode(f, event);
+}
+
+/* --- the policy ------------------------------------------------------------------------------- */
+
+static uint64_t word_of(const struct attached *a)
+{
+	return __atomic_load_n(&a->control->in_force, __ATOMIC_ACQUIRE);
+}
+
+static uint64_t serial_of(const struct attached *a, uint32_t copy)
+{
+	return pacer_load64((const __u64 *)&a->copy[copy].policy.serial);
+}
+
+static void tell_losses(struct follow *f)
+{
+	for (size_t r = 0; r < f->policy->n_rules; r++) {
+		uint32_t c = f->counter[r];
+		uint64_t lost = notes_lost(f->a, c);
+
+		lose(f, f->policy->rule[r].name, "bans", lost - f->lost[c]);
+		f->lost[c] = lost;
+	}
+}
+
+static void tell_roll_back(struct follow *f, uint32_t copy)
+{
+	struct event event = {.kind = EVENT_ROLLED_BACK,
+			      .told_ns = f->last_ns,
+			      .what = "the policy before is in force again"};
+
+	if (f->word >> 1 && f->last_ns >= f->word >> 1 && copy != (f->word & 1)) {
+		f->changed_ns = 0;
+		f->tell(&event, f->arg);
+	}
+}
+
+static int take_policy(struct follow *f, uint32_t copy, uint64_t serial, struct policy_error *error)
+{
+	struct policy *policy = copies_policy(f->a, copy, error), *before = f->policy;
+
+	if (!policy)
+		return -1;
+	for (size_t r = 0; r < policy->n_rules; r++)
+		f->counter[r] = f->a->copy[copy].policy.rule[r].counter;
+	f->copy = copy;
+	f->serial = serial;
+	f->policy = policy;
+	detector_policy(&f->detector, policy, f->counter);
+	if (before)
+		policy_free(before);
+	return 0;
+}
+
+static int follow_policy(struct follow *f, struct policy_error *error)
+{
+	uint32_t copy = copies_in_force(f->a);
+	uint64_t serial = serial_of(f->a, copy);
+
+	if (copy == f->copy && serial == f->serial) {
+		f->word = word_of(f->a);
+		return 0;
+	}
+	f->changed_ns = f->last_ns;
+	tell_roll_back(f, copy);
+	f->word = word_of(f->a);
+	return take_policy(f, copy, serial, error);
+}
+
+/* --- counters --------------------------------------------------------------------------------- */
+
+static void tell_full(struct follow *f, size_t rule, uint64_t full)
+{
+	uint64_t *was = &f->full[f->counter[rule]];
+	struct event event = {.kind = EVENT_BANS_FULL,
+			      .told_ns = f->last_ns,
+			      .rule = f->policy->rule[rule].name,
+			      .n = full - *was};
+
+	if (*was != UINT64_MAX && full > *was) /* else it was not read before */
+		f->tell(&event, f->arg);
+	*was = full;
+}
+
+/* 1: another policy came into force meanwhile, whose rules may have these counters. */
+static int read_counters(struct follow *f, struct pacer_counters *counters,
+			 struct policy_error *error)
+{
+	for (size_t r = 0; r < f->policy->n_rules; r++)
+		if (reading_counters(f->a, f->counter[r], &counters[r]))
+			return policy_fail(error, 0, "%s: its counters cannot be read: %s",
+					   f->a->ifname, strerror(errno));
+	return copies_in_force(f->a) != f->copy || serial_of(f->a, f->copy) != f->serial;
+}
+
+/* --- the sample ------------------------------------------------------------------------------- */
+
+static size_t rule_of(const struct follow *f, const struct pacer_sample_item *item)
+{
+	for (size_t r = 0; r < f->policy->n_rules; r++)
+		if (item->rule && f->counter[r] == item->rule)
+			return r;
+	return PACER_RULES_MAX;
+}
+
+/* The sample has the hash of the judged key. The limit that gives this hash has the key. */
+static struct policy_key key_of(const struct follow *f, size_t rule,
+				const struct pacer_sample_item *item,
+				const struct pacer_packet *pkt)
+{
+	const struct pacer_rule *of = &f->a->copy[f->copy].policy.rule[rule];
+
+	for (uint32_t k = 0; k < of->n_limiters && k < PACER_LIMITERS_MAX; k++) {
+		const struct pacer_limiter *t = &of->limiter[k];
+
+		if (pacer_limiter_hash(t, pkt, f->a->control->secret[t->secret & 1]).home ==
+		    item->key)
+			return compile_key_of(t->key_id);
+	}
+	return (struct policy_key){KEY_SRC, 32, 128};
+}
+
+static struct crowd_packet packet_of(const struct follow *f, const struct pacer_sample_item *item)
+{
+	bool denied = pacer_verdict_of(item->reason) == PACER_VERDICT_DENY;
+	struct crowd_packet p = {.time_ns = item->time_ns,
+				 .rule = denied ? rule_of(f, item) : PACER_RULES_MAX,
+				 .reason = item->reason,
+				 .pkt = estimate_packet(item)};
+
+	if (p.rule < PACER_RULES_MAX)
+		p.by = key_of(f, p.rule, item, &p.pkt);
+	return p;
+}
+
+/* What could not be read is told at first, and once a minute. */
+static void tell_torn(struct follow *f)
+{
+	if (f->torn_ns && f->last_ns - f->torn_ns < TORN_NS)
+		return;
+	f->torn_ns = f->last_ns;
+	lose(f, NULL, "samples", 1);
+}
+
+static void tell_detected(struct follow *f)
+{
+	static struct sample sample; /* large; one thread */
+	struct crowd_packet packet[PACER_SAMPLE_K];
+	struct policy_error unused;
+	uint64_t seed;
+
+	if (!f->a->copy[f->copy].policy.sampling.reasons || !f->a->sampler) {
+		detector_tell(&f->detector, NULL, 0, 0);
+		return;
+	}
+	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed) ||
+	    sample_read(f->a, seed, &sample, &unused)) {
+		tell_torn(f);
+		detector_tell(&f->detector, NULL, 0, 0);
+		return;
+	}
+	for (uint32_t i = 0; i < sample.rows; i++)
+		packet[i] = packet_of(f, &sample.row[i].item);
+	detector_tell(&f->detector, packet, sample.rows, sample.n);
+	sample_free(&sample);
+}
+
+/* --- tables ----------------------------------------------------------------------------------- */
+
+static void look_at_table(struct follow *f, size_t rule, size_t limit)
+{
+	const struct pacer_limiter *t = occupancy_limiter(&f->a->copy[f->copy].policy.rule[rule],
+							  &f->policy->rule[rule].limit[limit]);
+	uint64_t used, shared, capacity, unused;
+
+	if (!t || !t->sets) /* one record for all keys is no table */
+		return;
+	used = occupancy_used(t, f->a->lines, f->a->n_lines, f->last_ns, false, &capacity);
+	shared = occupancy_used(t, f->a->lines, f->a->n_lines, f->last_ns, true, &unused);
+	detector_table(&f->detector, rule, limit, used, shared, capacity, f->last_ns);
+}
+
+static void look_at_tables(struct follow *f)
+{
+	if (f->last_ns - f->slow_ns < FOLLOW_TABLES_NS)
+		return;
+	f->slow_ns = f->last_ns;
+	for (size_t r = 0; r < f->policy->n_rules; r++)
+		for (size_t l = 0; l < f->policy->rule[r].n_limits; l++)
+			look_at_table(f, r, l);
+	tell_losses(f);
+}
+
+/* --- a round ---------------------------------------------------------------------------------- */
+
+int follow_open(struct follow *f, struct attached *a, const struct episode_settings *by,
+		event_tell *tell, void *arg, struct policy_error *error)
+{
+	uint32_t copy = copies_in_force(a);
+
+	*f = (struct follow){.a = a, .tell = tell, .arg = arg, .last_ns = host_now_ns()};
+	detector_open(&f->detector, by, told, f);
+	f->noted = notes_noted(a);
+	f->said = notes_said(a);
+	memset(f->full, 0xff, sizeof(f->full));
+	for (uint32_t c = 0; c < PACER_COUNTERS_MAX; c++)
+		f->lost[c] = notes_lost(a, c);
+	f->word = word_of(a);
+	return take_policy(f, copy, serial_of(a, copy), error);
+}
+
+/* A round that comes late has a longer time to look back on, which the detector is told. */
+static void tell_late(struct follow *f, uint64_t now_ns)
+{
+	uint64_t rounds = (now_ns - f->last_ns) / FOLLOW_EVERY_NS;
+
+	f->last_ns = now_ns;
+	if (rounds > 10)
+		lose(f, NULL, "readings of the counters", rounds - 1);
+}
+
+int follow_round(struct follow *f, struct policy_error *error)
+{
+	static struct pacer_counters counters[PACER_RULES_MAX];
+	int result;
+
+	tell_late(f, host_now_ns());
+	result = follow_policy(f, error);
+	if (!result)
+		result = read_counters(f, counters, error);
+	if (result)
+		return result < 0 ? -1 : 0; /* the next round finds the new policy */
+	tell_sayings(f);
+	tell_unspoken(f);
+	tell_bans(f);
+	for (size_t r = 0; r < f->policy->n_rules; r++)
+		tell_full(f, r, counters[r].events[PACER_BANS_FULL]);
+	if (detector_read(&f->detector, counters, f->last_ns))
+		tell_detected(f);
+	look_at_tables(f);
+	return 0;
+}
+
+void follow_close(struct follow *f)
+{
+	detector_stop(&f->detector);
+	policy_free(f->policy);
+	f->policy = NULL;
+}
+
+/* --- the past --------------------------------------------------------------------------------- */
+
+struct past {
+	struct note_ban ban;
+	struct note_said saying;
+	bool has_ban, has_saying;
+	uint64_t noted, said; /* the numbers of the next */
+};
+
+static void next_ban(const struct attached *a, const struct policy *policy, uint64_t n,
+		     struct past *p, struct follow_past *sum)
+{
+	while (!p->has_ban && p->noted < n) {
+		p->has_ban = notes_ban(a, policy, p->noted++, &p->ban);
+		sum->bans_lost += !p->has_ban;
+	}
+}
+
+static void next_saying(const struct attached *a, uint64_t n, struct past *p,
+			struct follow_past *sum)
+{
+	while (!p->has_saying && p->said < n) {
+		p->has_saying = notes_saying(a, p->said++, &p->saying);
+		sum->said_lost += !p->has_saying;
+	}
+}
+
+static void tell_older(struct past *p, event_tell *tell, void *arg, struct follow_past *sum)
+{
+	bool ban = p->has_ban && (!p->has_saying || p->ban.time_ns <= p->saying.time_ns);
+	struct names names;
+	struct event event;
+
+	if (ban) {
+		event = event_of_ban(&p->ban);
+		if (!sum->bans++)
+			sum->bans_since_ns = event.told_ns;
+		p->has_ban = false;
+	} else {
+		event = event_of_saying(&p->saying, &names);
+		if (!sum->said++)
+			sum->said_since_ns = event.told_ns;
+		p->has_saying = false;
+	}
+	tell(&event, arg);
+}
+
+int follow_past(struct attached *a, event_tell *tell, void *arg, struct follow_past *sum,
+		struct policy_error *error)
+{
+	uint64_t noted = notes_noted(a), said = notes_said(a);
+	struct past p = {.noted = notes_first(noted, PACER_NOTES),
+			 .said = notes_first(said, PACER_SAID)};
+	struct policy *policy = copies_policy(a, copies_in_force(a), error);
+
+	if (!policy)
+		return -1;
+	*sum = (struct follow_past){.bans_lost = p.noted, .said_lost = p.said};
+	for (uint32_t i = 0; i < PACER_COUNTERS_MAX; i++)
+		sum->bans_lost += notes_lost(a, i);
+	for (;;) {
+		next_ban(a, policy, noted, &p, sum);
+		next_saying(a, said, &p, sum);
+		if (!p.has_ban && !p.has_saying)
+			break;
+		tell_older(&p, tell, arg, sum);
+	}
+	policy_free(policy);
+	return 0;
+}

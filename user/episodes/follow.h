@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: the events of a pacer at work, as they happen. Somebody calls it again and again, every
+ * FOLLOW_EVERY_NS as near as he can; it reads the counters of each CPU, and the samples only while
+ * a rule denies more than is ordinary. What counters cannot tell comes out of the notes (whose key
+ * was banned, who changed what).
+ *
+ * Concurrency: one thread, beside packets and other tools. It changes nothing that packets are
+ * judged by. What it tells of episodes, it notes beside what tools did, once, however many follow.
+ *
+ * Error: that of detector.h. What it could not read or was too late for is told as lost.
+ *
+ * Memory: the policy in force, parsed, and while a sample is read, a copy of one CPU's.
+ */
+#ifndef PACER_FOLLOW_H
+#define PACER_FOLLOW_H
+
+#include "episodes/detector.h"
+#include "live/notes.h"
+
+#define FOLLOW_EVERY_NS	 100000000ull
+#define FOLLOW_TABLES_NS 1000000000ull /* tables are looked at as often */
+
+struct follow {
+	struct detector detector;
+	struct attached *a;
+	event_tell *tell;
+	void *arg;
+	struct policy *policy;
+	uint64_t word; /* control.in_force, as it was */
+	uint64_t serial;
+	uint32_t copy;
+	uint32_t counter[PACER_RULES_MAX];
+	uint64_t noted, said; /* what was told of them */
+	/* By counter, as they were: bans that were not noted, and that found no room. */
+	uint64_t lost[PACER_COUNTERS_MAX], full[PACER_COUNTERS_MAX];
+	uint64_t changed_ns;		    /* since a change of policy of which nobody spoke; 0 */
+	uint64_t last_ns, slow_ns, torn_ns; /* of the last round, look at tables, torn sample */
+};
+
+/* From now on. 0, or -1 with *error filled. `a` has to stay until it is closed. */
+int follow_open(struct follow *f, struct attached *a, const struct episode_settings *by,
+		event_tell *tell, void *arg, struct policy_error *error);
+/* One round. 0, or -1 with *error filled. */
+int follow_round(struct follow *f, struct policy_error *error);
+/* The pacer is gone, or nobody follows any more. Ends every episode. */
+void follow_close(struct follow *f);
+
+/* Tells all that the notes still have, the oldest first. 0, or -1 with *error filled. */
+struct follow_past {
+	uint64_t bans, bans_lost; /* that are told, and that were written over or never noted */
+	uint64_t said, said_lost;
+	uint64_t bans_since_ns, said_since_ns; /* the oldest that is told; 0: none */
+};
+int follow_past(struct attached *a, event_tell *tell, void *arg, struct follow_past *past,
+		struct policy_error *error);
+
+#endif
