@@ -246,6 +246,33 @@ comes_and_goes()
 	unfollow
 }
 
+# Of all interfaces: one that comes later, and goes with its pacer.
+of_all()
+{
+	in_server ip link add pacer-ev0 type veth peer name pacer-ev1
+	in_server ip link set pacer-ev0 up
+	attacked one
+	load one
+	background "$SERVER" "$BUILD/xdp-pacer" events --follow --json >"$work/events" 2>"$work/said"
+	follower=$pid
+	echo "$pid" >"$work/follower"
+	until_true 5 is_followed
+	pacer load pacer-ev0 -c "$work/one.yaml" >/dev/null
+	until_true 5 follows pacer-ev0
+	in_server ip link del pacer-ev0
+	soon 'any(.[]; .event == "gone" and .interface == "pacer-ev0")'
+	shoot n=300
+	soon 'any(.[]; .event == "start" and .interface == "s0")'
+	unfollow
+}
+
+# follows INTERFACE
+follows()
+{
+	pacer allow "$1" add 192.0.2.98/32 >/dev/null
+	tells 'any(.[]; .interface == "'"$1"'")'
+}
+
 to_a_command()
 {
 	attacked one
@@ -380,6 +407,7 @@ check events-of-changes of_changes
 check events-of-sudo of_sudo
 check events-of-a-table-that-shares of_a_table_that_shares
 check events-comes-and-goes comes_and_goes
+check events-of-all of_all
 check events-to-a-command to_a_command
 check events-to-commands-that-hang to_commands_that_hang
 check events-to-a-journal to_a_journal

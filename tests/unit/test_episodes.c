@@ -165,6 +165,22 @@ static void two_in_turn(void **state)
 	assert_int_equal(told[3].denied, 1000);
 }
 
+/* In the very reading after an end. */
+static void right_after_an_end(void **state)
+{
+	const struct stretch s[] = {{2000, 0, 0}, {8000, 0, 1000}, {18200, 0, 0}, {19000, 0, 5000}};
+	struct told told[8];
+
+	(void)state;
+	assert_int_equal(follow(s, 4, 100, told, 8), 4);
+	assert_int_equal(told[2].step, EPISODE_ENDS);
+	assert_int_equal(told[2].at_ms, 18200);
+	assert_int_equal(told[3].step, EPISODE_STARTS);
+	assert_int_equal(told[3].at_ms, 18300);
+	assert_int_equal(told[3].began_ms, 18200);
+	assert_int_equal(told[3].denied, 500);
+}
+
 /* It is told of less and less often. */
 static void news(void **state)
 {
@@ -455,12 +471,19 @@ static void told_in_order(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(begins_and_ends), cmocka_unit_test(of_the_ordinary),
-	    cmocka_unit_test(how_late),	       cmocka_unit_test(another_pacer),
-	    cmocka_unit_test(two_in_turn),     cmocka_unit_test(news),
-	    cmocka_unit_test(heavy_keys),      cmocka_unit_test(too_many_keys),
-	    cmocka_unit_test(kinds_of_crowds), cmocka_unit_test(shares_of_keys),
-	    cmocka_unit_test(needed_values),   cmocka_unit_test(told_in_order),
+	    cmocka_unit_test(begins_and_ends),
+	    cmocka_unit_test(of_the_ordinary),
+	    cmocka_unit_test(how_late),
+	    cmocka_unit_test(another_pacer),
+	    cmocka_unit_test(two_in_turn),
+	    cmocka_unit_test(right_after_an_end),
+	    cmocka_unit_test(news),
+	    cmocka_unit_test(heavy_keys),
+	    cmocka_unit_test(too_many_keys),
+	    cmocka_unit_test(kinds_of_crowds),
+	    cmocka_unit_test(shares_of_keys),
+	    cmocka_unit_test(needed_values),
+	    cmocka_unit_test(told_in_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

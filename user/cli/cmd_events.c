@@ -187,6 +187,23 @@ static void enter(struct following *f, struct followed *at, struct attached *a)
 	at->seen = true;
 }
 
+/* Those whose interfaces are gone, and are not watched any more. */
+static void leave_forgotten(struct following *f)
+{
+	static struct attached none;
+
+	for (struct followed *at = f->first; at; at = at->next) {
+		size_t i = 0;
+
+		while (i < f->watch.n && strcmp(f->watch.at[i].ifname, at->ifname) != 0)
+			i++;
+		if (i < f->watch.n || !at->prog_id)
+			continue;
+		at->follow.a = &none;
+		leave(at, EVENT_GONE);
+	}
+}
+
 /* Who has come, and who is gone. */
 static int look(struct following *f)
 {
@@ -194,6 +211,7 @@ static int look(struct following *f)
 
 	if (watch_look(&f->watch, &error))
 		return complain(NULL, &error);
+	leave_forgotten(f);
 	for (size_t i = 0; i < f->watch.n; i++) {
 		struct watched *w = &f->watch.at[i];
 		struct followed *at = followed_of(f, w->ifname);

@@ -74,8 +74,10 @@ static void add_crowd(struct line *l, const struct crowd *c)
 
 static const char *needed_key(const struct event *e)
 {
-	const struct crowd_key *key = &e->crowd->key[0];
+	const struct crowd_key *key = e->crowd ? &e->crowd->key[0] : NULL;
 
+	if (!key)
+		return "";
 	return key->by.kind == KEY_ALL ? "all" : key->key;
 }
 

@@ -78,11 +78,11 @@ typedef void event_tell(const struct event *event, void *arg);
 /* Of a rule: its episode and its heavy keys. */
 struct detector_rule {
 	char name[POLICY_NAME_MAX];
-	uint32_t counter; /* pacer_rule.counter: another one begins from zero */
+	uint32_t counter;	/* pacer_rule.counter: another one begins from zero */
+	enum episode_step step; /* to be told */
 	struct episode episode;
 	struct heavy heavy;
-	enum episode_step step; /* to be told */
-	struct crowd crowd;	/* as it last was while more was denied than is ordinary */
+	struct crowd crowd; /* as it last was while more was denied than is ordinary */
 };
 
 /* Of a limit's table. */

@@ -12,8 +12,9 @@
  *
  * Error: of traffic with r denials a second beyond the ordinary, the start is told least / r
  * seconds after the first, rounded up to the next reading. An episode has at least `least` denials.
- * A start is early by no more than the time between two readings, an end by no more than that and
- * EPISODE_BLOCK_NS.
+ * When it began is early by no more than the time between two readings, and 1 /
+ * EPISODE_ORDINARY_PPS seconds for each packet that was denied shortly before; its end is late by
+ * no more than EPISODE_BLOCK_NS and a reading.
  *
  * Concurrency: one thread. Memory: that of the struct.
  */

@@ -15,7 +15,7 @@
 #include "live/reading.h"
 #include "live/snapshot.h"
 #include "plan/compile.h"
-#include "plan/occupancy.h"
+#include "inspect/occupancy.h"
 
 #define UNSPOKEN_NS 2000000000ull  /* a tool speaks of its change within this time */
 #define TORN_NS	    60000000000ull /* what is lost again and again is told as often */

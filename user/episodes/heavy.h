@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "plan/tally.h"
+#include "inspect/tally.h"
 
 #define HEAVY_SHARE 0.1
 #define HEAVY_KEYS  16u

@@ -20,7 +20,7 @@
 
 #include "config/policy.h"
 #include "live/attached.h"
-#include "plan/tally.h"
+#include "inspect/tally.h"
 
 /* What is said: a change, or an episode that somebody watched. */
 enum note_what { NOTE_CHANGE, NOTE_START, NOTE_END };
