@@ -253,7 +253,7 @@ of_all()
 	in_server ip link set pacer-ev0 up
 	attacked one
 	load one
-	background "$SERVER" "$BUILD/xdp-pacer" events --follow --json >"$work/events" 2>"$work/said"
+	background "$SERVER" "$BUILD/xdp-pacer" events all --follow --json >"$work/events" 2>"$work/said"
 	follower=$pid
 	echo "$pid" >"$work/follower"
 	until_true 5 is_followed
@@ -389,6 +389,8 @@ wrong()
 	refused 1 'nosuch0' pacer events nosuch0 --follow
 	refused 1 'lo: has no pacer' pacer events lo --follow
 	refused 2 'it wants one interface' pacer events
+	refused 2 'it wants one interface' pacer events --follow
+	refused 2 'it wants one interface' pacer events s0 s0
 	refused 2 'are for --follow' pacer events s0 --exec true
 	refused 2 'least 0 is not a number' pacer events s0 --follow --least 0
 	refused 2 'longer than an interface' pacer events s0123456789012345 --follow

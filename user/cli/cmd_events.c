@@ -305,7 +305,7 @@ static int begin(struct following *f)
 
 static int follow(const struct options *o, const struct episode_settings *by)
 {
-	bool all = !o->n_args || (o->n_args == 1 && !strcmp(o->args[0], "all"));
+	bool all = o->n_args == 1 && !strcmp(o->args[0], "all");
 	static struct following f;
 	sigset_t ends;
 	int code;
@@ -425,6 +425,8 @@ static int run_events(struct options *o)
 		return run_replay(o, &by);
 	if (o->policy || o->replay)
 		return misused("events", "-c POLICY is for --replay, and that for no interface");
+	if (!o->n_args)
+		return misused("events", "it wants one interface, or with --follow some or all");
 	if (o->follow)
 		return follow(o, &by);
 	if (o->exec || o->journal || o->least || o->quiet_ns)
@@ -445,12 +447,12 @@ static const struct option_row events_options[] = {
     {"quiet", 0, "TIME", "without more than is ordinary, and it is over: 10s unless said",
      OPTION_TIME(quiet_ns)},
     {"replay", 0, "FILE", "those of a capture, judged by -c POLICY", OPTION_TEXT(replay)},
-    {"policy", 'c', "POLICY", "with --replay: the policy's file; - is stdin", OPTION_TEXT(policy)},
+    {"policy", 'c', "POLICY", "of a capture: the policy's file; - is stdin", OPTION_TEXT(policy)},
     {0},
 };
 
 const struct verb verb_events = {"events",
-				 "[IFACE...|all]",
+				 "IFACE...|all",
 				 "when an attack began and ended, who was banned, who changed what",
 				 events_options,
 				 run_events,
