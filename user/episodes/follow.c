@@ -363,8 +363,9 @@ static void tell_detected(struct follow *f)
 
 static void look_at_table(struct follow *f, size_t rule, size_t limit)
 {
-	const struct pacer_limiter *t = occupancy_limiter(&f->a->copy[f->copy].policy.rule[rule],
-							  &f->policy->rule[rule].limit[limit]);
+	const struct pacer_limiter *t =
+	    occupancy_limiter(&f->a->copy[f->copy].policy.rule[rule],
+			      &f->policy->rule[rule].limit[limit], f->a->control->resolution_ns);
 	uint64_t used, shared, capacity, unused;
 
 	if (!t || !t->sets) /* one record for all keys is no table */
