@@ -12,6 +12,7 @@
 #include "live/copies.h"
 #include "live/host.h"
 #include "live/secret.h"
+#include "record.h"
 
 #define JUDGING_NS (5 * SECOND) /* how long a packet may be judged by what was in force */
 #define DIRT	   0xa5
@@ -359,6 +360,69 @@ static void try_out(const char *text)
 static const struct pacer_rule *rule_before(void)
 {
 	return &copies[copies_in_force(&pacer) ^ 1].policy.rule[0];
+}
+
+/* Every entry's word, as if its last packet had filled it under this generation; its key's tag. */
+static void fill_words(const struct pacer_limiter *t, uint32_t generation)
+{
+	for (uint32_t i = 0; i < 2 * t->sets + t->shared; i++) {
+		uint32_t at = t->base * PACER_LINE_UNITS + i * t->units;
+		struct pacer_entry *entry =
+		    &pacer.lines[at / PACER_LINE_UNITS].unit[at % PACER_LINE_UNITS].entry;
+
+		entry->lock = (i + 1) << 16;
+		entry->last = 9u << PACER_LAST_OFF | 5u << PACER_LAST_FULL | (generation + 1);
+	}
+}
+
+/* How many entries say that of this generation, with all else as it was. */
+static uint32_t speak(const struct pacer_limiter *t, uint32_t generation)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < 2 * t->sets + t->shared; i++) {
+		uint32_t at = t->base * PACER_LINE_UNITS + i * t->units;
+		const struct pacer_entry *entry =
+		    &pacer.lines[at / PACER_LINE_UNITS].unit[at % PACER_LINE_UNITS].entry;
+
+		assert_int_equal(entry->lock, (i + 1) << 16);
+		assert_int_equal(entry->last & ~PACER_LAST_GENERATION,
+				 9u << PACER_LAST_OFF | 5u << PACER_LAST_FULL);
+		n += (entry->last & PACER_LAST_GENERATION) == generation + 1;
+	}
+	return n;
+}
+
+/* An entry that was full is not full by another value, which gets a generation of its own; where
+ * that was in use three values before, no entry speaks for it any more. The same value keeps its.
+ */
+static void test_a_value_has_its_generation(void **unused)
+{
+	static const char *const values[] = {"8", "9", "7", "7", "8", "9", "3"};
+	const struct pacer_limiter *t;
+	char text[256];
+
+	(void)unused;
+	begin(SMALL RULE("{key: src, packets: 5, window: 60s}"));
+	t = &in_force()->rule[0].limiter[0];
+	assert_int_equal(t->generation, 0);
+	for (uint32_t i = 0, last = 0; i < ARRAY(values); i++) {
+		bool same = i && !strcmp(values[i], values[i - 1]);
+		uint32_t next = same ? last : (last + 1) % PACER_GENERATIONS, all;
+
+		fill_words(t, next);
+		all = speak(t, next);
+		assert_true(all > 1);
+		snprintf(text, sizeof(text), SMALL RULE("{key: src, packets: %s, window: 60s}"),
+			 values[i]);
+		change_to(text);
+		t = &in_force()->rule[0].limiter[0];
+		assert_int_equal(t->generation, next);
+		assert_int_equal(in_force()->brief.kind, PACER_SHORT_NARROW);
+		assert_true(in_force()->brief.key == (next + 1ull) << 32);
+		assert_int_equal(speak(t, next), same ? all : 0);
+		last = next;
+	}
 }
 
 /* With no tool's help: and what it admitted counts on beside the limits that come back. */
@@ -746,6 +810,7 @@ int main(void)
 	    CASE(test_cleared_after_the_last_writer),
 	    CASE(test_draining_last_from_the_last_packet_on),
 	    CASE(test_draining_targets_last_from_the_last_packet_on),
+	    CASE(test_a_value_has_its_generation),
 	    CASE(test_a_trial_gives_way),
 	    CASE(test_a_trial_brings_back_what_is_draining),
 	    CASE(test_a_trial_is_confirmed),

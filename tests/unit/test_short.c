@@ -229,6 +229,47 @@ static void test_bans(void **unused)
 	assert_int_equal(seen[PACER_DENY_WINDOW] + seen[PACER_DENY_RATE], 0);
 }
 
+/* --- the expression alone -------------------------------------------------------------------- */
+
+/* What it says of source 1 now: it needs nothing but the set's entries. */
+static enum pacer_reason closed(uint64_t now_ns)
+{
+	const struct pacer_short *s = &armed.policy.brief;
+	uint32_t source = 192u << 24 | 2 << 8 | 1;
+	struct pacer_ask q = pacer_ask_of(&armed.state.table, &armed.policy.rule[0].limiter[0],
+					  now_ns, pacer_short_hash(s, source), 60);
+	struct pacer_ring r;
+
+	assert_true(pacer_short_find(s, s->kind, &q, &r));
+	return pacer_short_closed(s, s->kind, &q, &r);
+}
+
+/* Who has filled a window is refused by it, up to the nanosecond before it opens. */
+static void test_closed_until(void **unused)
+{
+	(void)unused;
+	begin_counting();
+	for (int i = 0; i < 2 * RUNS; i++) {
+		uint32_t limit = 1 + draw() % 6, k;
+		struct pacer_limiter t = window(i & 1, limit, 0);
+		uint64_t now_ns = START, open_ns;
+
+		put_policy(&t, 0);
+		begin(&armed);
+		begin(&plain);
+		for (k = 0; k < limit; k++) {
+			assert_int_equal(closed(now_ns), PACER_ADMIT);
+			send(1, 60, now_ns);
+			now_ns += k + 1 < limit ? draw() % (t.window.slot_ns / 2) : 0;
+		}
+		open_ns = now_ns;
+		while (closed(open_ns) == PACER_DENY_WINDOW)
+			open_ns += t.window.slot_ns / 7 + 1;
+		assert_true(open_ns > START + t.window.ring_ns - t.window.slot_ns);
+		assert_int_equal(pacer_outcome_reason(go(&plain, 60, open_ns)), PACER_ADMIT);
+	}
+}
+
 /* --- a limit that is changed ----------------------------------------------------------------- */
 
 static void forget(struct side *s, const struct pacer_limiter *t)
@@ -365,9 +406,10 @@ static void test_kinds(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_windows), cmocka_unit_test(test_rates),
-	    cmocka_unit_test(test_bans),    cmocka_unit_test(test_changed),
-	    cmocka_unit_test(test_kinds),   cmocka_unit_test(test_forget_held),
+	    cmocka_unit_test(test_windows),	cmocka_unit_test(test_rates),
+	    cmocka_unit_test(test_bans),	cmocka_unit_test(test_closed_until),
+	    cmocka_unit_test(test_changed),	cmocka_unit_test(test_kinds),
+	    cmocka_unit_test(test_forget_held),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
