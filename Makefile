@@ -11,8 +11,7 @@ CC      := gcc
 endif
 CLANG   ?= $(firstword $(foreach c,clang-19 clang-16 clang,$(shell command -v $(c))))
 BPFTOOL ?= $(firstword $(shell command -v bpftool) /usr/sbin/bpftool)
-PKG     := libxdp libbpf yaml-0.1 jansson libpcap libmicrohttpd libcurl
-PKG     := libxdp libbpf yaml-0.1 jansson libpcap libmicrohttpd libsystemd
+PKG     := libxdp libbpf yaml-0.1 jansson libpcap libmicrohttpd libcurl libsystemd zlib
 
 WARN    ?= -Wall -Wextra -Werror
 CFLAGS  ?= -O2 -g
@@ -115,7 +114,7 @@ $(BUILD)/unit/user.a: $(patsubst %.c,$(BUILD)/unit/%.o,$(filter-out %/object.c %
 $(BUILD)/unit/test_rotate: user/live/rotate.c
 $(BUILD)/unit/test_rotate: TESTC += -DPACER_STEP_HOOK
 $(WINGED:tests/%.c=$(BUILD)/%): $(BUILD)/unit/user.a
-$(BUILD)/unit/test_change: LINK := -Wl,--wrap=syscall,--wrap=open
+$(BUILD)/unit/test_change $(BUILD)/unit/test_restore: LINK := -Wl,--wrap=syscall,--wrap=open
 
 $(BUILD)/unit/test_%: tests/unit/test_%.c $(BUILD)/unit/flags
 	$(CC) $(TESTC) $(SANITIZE) $(DEPEND) $(filter %.c %.a,$^) $(LINK) -o $@ -lcmocka $(LIBS)

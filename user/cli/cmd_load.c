@@ -11,6 +11,8 @@
 #include "live/attach.h"
 #include "live/attached.h"
 #include "live/host.h"
+#include "live/restore.h"
+#include "live/state_file.h"
 #include "plan/compile.h"
 
 /* 0, or the exit code. */
@@ -25,7 +27,8 @@ static int read_mode(const char *text, enum site_mode *mode)
 }
 
 /* What status says, and which pacer it replaced. */
-static void emit_loaded(struct attached *a, const struct attach_replaced *replaced)
+static void emit_loaded(struct attached *a, const struct attach_replaced *replaced,
+			const struct restored *restored)
 {
 	emit_object("");
 	output_status(a);
@@ -34,16 +37,19 @@ static void emit_loaded(struct attached *a, const struct attach_replaced *replac
 		emit_uint("program_id", replaced->program_id, "%s: took the place of program %u, ",
 			  printable(a->ifname).text, replaced->program_id);
 		emit_uint("abi", replaced->abi, "ABI %u: ", replaced->abi);
-		emit_string(
-		    "state", "new",
-		    "its state is new, and the counts, bans and allow-list of that one are gone\n");
+		emit_string("state", restored ? "restored" : "new",
+			    restored ? "its state is that of the file\n"
+				     : "its state is new, and the counts, bans and allow-list of "
+				       "that one are gone\n");
 		emit_close();
 	}
+	if (restored)
+		output_restored(restored);
 	emit_close();
 }
 
 static int show_loaded(struct attached *a, const struct options *o,
-		       const struct attach_replaced *replaced)
+		       const struct attach_replaced *replaced, const struct restored *restored)
 {
 	if (o->n_args == 1)
 		emit_begin(o->json);
@@ -52,13 +58,14 @@ static int show_loaded(struct attached *a, const struct options *o,
 	for (int i = 0; i < o->n_args; i++) {
 		if (o->n_args > 1)
 			emit_many_next(o->args[i], false);
-		emit_loaded(&a[i], &replaced[i]);
+		emit_loaded(&a[i], &replaced[i], restored);
 	}
 	return o->n_args == 1 ? emit_end() : emit_many_end();
 }
 
-/* All of the interfaces, or none. */
-static int attach(const struct options *o, const struct object_begin *begin)
+/* All of the interfaces, or none. restored NULL: they begin with no state. */
+static int attach(const struct options *o, const struct object_begin *begin,
+		  const struct restored *restored)
 {
 	struct attached *a = calloc((size_t)o->n_args, sizeof(*a));
 	struct attach_replaced *replaced = calloc((size_t)o->n_args, sizeof(*replaced));
@@ -76,7 +83,7 @@ static int attach(const struct options *o, const struct object_begin *begin)
 	} else {
 		for (int i = 0; i < o->n_args; i++)
 			change_noted(&a[i]);
-		code = show_loaded(a, o, replaced);
+		code = show_loaded(a, o, replaced, restored);
 		for (int i = 0; i < o->n_args; i++)
 			attached_release(&a[i]);
 	}
@@ -85,13 +92,16 @@ static int attach(const struct options *o, const struct object_begin *begin)
 	return code;
 }
 
-static int load(const struct options *o, char **text, struct policy **policy)
+/* state NULL: it begins with none. */
+static int load(const struct options *o, char **text, struct policy **policy, struct state *state)
 {
 	struct policy_error error = {0};
 	int cpus = host_cpus(&error);
-	struct compile_host host = {host_resolution_ns(), host_now_ns(), cpus};
+	const struct clocks now = clocks_read();
+	struct compile_host host = {host_resolution_ns(), now.mono_ns, cpus};
 	static struct pacer_policy bin;
 	static struct plan plan;
+	struct restored restored;
 	struct object_begin begin;
 
 	if (cpus < 0)
@@ -106,10 +116,12 @@ static int load(const struct options *o, char **text, struct policy **policy)
 		(*policy)->monitor = true;
 	}
 	if (output_memory_error(*policy, o->shared ? 1 : (uint64_t)o->n_args, &error) ||
-	    compile_policy(*policy, NULL, &host, &bin, &plan, &error))
+	    (state ? restore_plan(state, *policy, &now, &host, &bin, &plan, &restored, &error)
+		   : compile_policy(*policy, NULL, &host, &bin, &plan, &error)))
 		return complain(o->policy, &error);
-	begin = (struct object_begin){*policy, &bin, &plan, *text, plan.lines, host.resolution_ns};
-	return attach(o, &begin);
+	begin = (struct object_begin){*policy, &bin, &plan, *text, plan.lines, host.resolution_ns,
+				      state};
+	return attach(o, &begin, state ? &restored : NULL);
 }
 
 /* 0, or the exit code. */
@@ -119,11 +131,26 @@ static int check_names(const struct options *o)
 		return misused("load", "it wants one interface or more, and -c POLICY");
 	if (o->shared && o->n_args < 2)
 		return misused("load", "--shared wants two interfaces or more");
+	if (o->restore && o->n_args > 1)
+		return misused("load", "--restore wants one interface: a file is one pacer's state");
 	for (int i = 0; i < o->n_args; i++)
 		for (int k = 0; k < i; k++)
 			if (!strcmp(o->args[i], o->args[k]))
 				return misused("load", "%s is named twice", o->args[i]);
 	return EXIT_DONE;
+}
+
+static int load_restored(const struct options *o, char **text, struct policy **policy)
+{
+	struct policy_error error = {0};
+	struct state state;
+	int code;
+
+	if (state_read(o->restore, &state, &error))
+		return complain(NULL, &error);
+	code = load(o, text, policy, &state);
+	state_free(&state);
+	return code;
 }
 
 static int run_load(struct options *o)
@@ -136,7 +163,7 @@ static int run_load(struct options *o)
 		code = read_policy(o->policy, &text, &policy);
 	if (code)
 		return code;
-	code = load(o, &text, &policy);
+	code = o->restore ? load_restored(o, &text, &policy) : load(o, &text, &policy, NULL);
 	policy_free(policy);
 	free(text);
 	return code;
@@ -150,6 +177,7 @@ static const struct option_row load_options[] = {
      OPTION_FLAG(shared)},
     {"direct", 0, NULL, "not through the libxdp dispatcher", OPTION_FLAG(load.direct)},
     {"replace", 0, NULL, "take the place of a pacer of any version", OPTION_FLAG(load.replace)},
+    {"restore", 0, "FILE", "go on with the state that `save` wrote", OPTION_TEXT(restore)},
     {0},
 };
 

@@ -29,6 +29,10 @@ void output_stats(const struct attached *a, const char *name, struct output_roun
 void output_check(const struct policy *policy, const struct pacer_policy *bin,
 		  const struct plan *plan);
 
+/* Emits an object: what a pacer went on with that was loaded with saved state. */
+struct restored;
+void output_restored(const struct restored *restored);
+
 /* The memory that the pacer takes at load, with so many lines of state. */
 uint64_t output_memory_bytes(uint64_t lines);
 

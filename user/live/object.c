@@ -10,9 +10,12 @@
 
 #include "pacer.skel.h"
 #include "live/host.h"
+#include "live/restore.h"
 #include "live/samples.h"
 #include "live/targets.h"
 #include "short.h"
+
+#define MAPS_MAX 64
 
 /* Makes a trie with the policy's prefixes of one family. */
 static int fill_trie(struct bpf_map *map, const struct policy *policy, int family, uint32_t *count,
@@ -42,6 +45,14 @@ static int fill_trie(struct bpf_map *map, const struct policy *policy, int famil
 	if (fd >= 0)
 		close(fd);
 	return err ? -1 : 0;
+}
+
+static int fill_tries(struct pacer_bpf *skel, const struct policy *policy,
+		      struct pacer_control *control, struct policy_error *error)
+{
+	if (fill_trie(skel->maps.pacer_allow4, policy, 4, &control->allowed[0].v4, error))
+		return -1;
+	return fill_trie(skel->maps.pacer_allow6, policy, 6, &control->allowed[0].v6, error);
 }
 
 /* If the policy samples: makes the memory for each CPU, in maps that replace the object's. */
@@ -138,21 +149,27 @@ static int prepare(struct pacer_bpf *skel, const struct object_begin *begin,
 	control->in_force = 0;
 	control->resolution_ns = begin->resolution_ns;
 	copy->policy = *begin->bin;
-	pacer_short_arm(&copy->policy, control->secret[begin->bin->secret], control->raw_ip);
 	memset(copy->text, 0, sizeof(copy->text));
 	memcpy(copy->text, begin->text, strlen(begin->text));
 	if (make_samplers(skel, &begin->bin->sampling, error) || make_targets(skel, begin, error))
 		return -1;
-	if (fill_trie(skel->maps.pacer_allow4, begin->policy, 4, &control->allowed[0].v4, error))
+	if (begin->restored
+		? restore_fill(begin->restored,
+			       &(struct restore_maps){
+				   skel->maps.pacer_lines, skel->maps.pacer_throttles,
+				   skel->maps.pacer_counts, skel->maps.pacer_allow4,
+				   skel->maps.pacer_allow6},
+			       control, error)
+		: fill_tries(skel, begin->policy, control, error))
 		return -1;
-	return fill_trie(skel->maps.pacer_allow6, begin->policy, 6, &control->allowed[0].v6, error);
+	/* The secret may be that of what is restored. */
+	pacer_short_arm(&copy->policy, control->secret[begin->bin->secret], control->raw_ip);
+	return 0;
 }
 
-struct pacer_bpf *object_open(const char *ifname, const struct object_begin *begin, bool raw_ip,
-			      struct policy_error *error)
+static struct pacer_bpf *open_for(bool raw_ip, struct policy_error *error)
 {
 	struct pacer_bpf *skel = pacer_bpf__open();
-	struct policy_error why = {0};
 
 	if (!skel) {
 		policy_explain(error, 0, "the built-in object cannot be opened: %s",
@@ -161,11 +178,28 @@ struct pacer_bpf *object_open(const char *ifname, const struct object_begin *beg
 	}
 	skel->rodata_built->pacer_built.raw_ip = raw_ip;
 	skel->data_control->pacer_control.raw_ip = raw_ip;
-	if (!prepare(skel, begin, &why))
+	return skel;
+}
+
+struct pacer_bpf *object_open(const char *ifname, const struct object_begin *begin, bool raw_ip,
+			      struct policy_error *error)
+{
+	struct pacer_bpf *skel = open_for(raw_ip, error);
+	struct policy_error why = {0};
+
+	if (!skel || !prepare(skel, begin, &why))
 		return skel;
 	policy_explain(error, 0, "%s: %s", ifname, why.text);
 	pacer_bpf__destroy(skel);
 	return NULL;
+}
+
+/* --- over the maps of another ---------------------------------------------------------------- */
+
+/* What is known at load and is the new program's own. */
+static bool is_constant(const struct bpf_map *map)
+{
+	return strstr(bpf_map__name(map), ".rodata") != NULL;
 }
 
 /* All but the constants of the program, which are its own. */
@@ -178,7 +212,7 @@ static int share_maps(struct pacer_bpf *skel, const struct pacer_bpf *like)
 		const struct bpf_map *other =
 		    bpf_object__find_map_by_name(like->obj, bpf_map__name(map));
 
-		if (strstr(bpf_map__name(map), ".rodata"))
+		if (is_constant(map))
 			continue;
 		if (!other || bpf_map__reuse_fd(map, bpf_map__fd(other)))
 			return -1;
@@ -197,6 +231,77 @@ struct pacer_bpf *object_open_shared(const char *ifname, const struct pacer_bpf 
 		return skel;
 	policy_explain(error, 0, "%s: the maps of the first interface cannot be shared: %s", ifname,
 		       strerror(errno));
+	pacer_bpf__destroy(skel);
+	return NULL;
+}
+
+/* May the new program have this map in the place of its own? Sizes that a load chooses may differ.
+ */
+static bool takes(const struct bpf_map *map, const struct bpf_map_info *info)
+{
+	return !strncmp(info->name, bpf_map__name(map), sizeof(info->name) - 1) &&
+	       info->type == bpf_map__type(map) && info->key_size == bpf_map__key_size(map) &&
+	       info->value_size == bpf_map__value_size(map) &&
+	       info->map_flags == bpf_map__map_flags(map);
+}
+
+/* 1 where it took the map, 0 where that is none of its own. */
+static int take_over(struct pacer_bpf *skel, uint32_t id)
+{
+	struct bpf_map_info info = {0};
+	uint32_t len = sizeof(info);
+	int fd = bpf_map_get_fd_by_id(id), result = 0;
+	struct bpf_map *map;
+
+	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &len)) {
+		result = -1;
+	} else {
+		bpf_object__for_each_map(map, skel->obj)
+		{
+			if (!is_constant(map) && takes(map, &info))
+				result = bpf_map__reuse_fd(map, fd) ? -1 : 1;
+		}
+	}
+	if (fd >= 0)
+		close(fd);
+	return result;
+}
+
+static int take_all_over(struct pacer_bpf *skel, int prog_fd)
+{
+	struct bpf_prog_info info = {0};
+	uint32_t ids[MAPS_MAX], len = sizeof(info), n = 0, wanted = 0;
+	struct bpf_map *map;
+
+	info.nr_map_ids = MAPS_MAX;
+	info.map_ids = (uintptr_t)ids;
+	if (bpf_obj_get_info_by_fd(prog_fd, &info, &len) || info.nr_map_ids > MAPS_MAX)
+		return -1;
+	for (uint32_t i = 0; i < info.nr_map_ids; i++) {
+		int took = take_over(skel, ids[i]);
+
+		if (took < 0)
+			return -1;
+		n += took;
+	}
+	bpf_object__for_each_map(map, skel->obj)
+	{
+		wanted += !is_constant(map);
+	}
+	return n == wanted ? 0 : -1;
+}
+
+struct pacer_bpf *object_open_over(const char *ifname, int prog_fd, bool raw_ip,
+				   struct policy_error *error)
+{
+	struct pacer_bpf *skel = open_for(raw_ip, error);
+
+	if (!skel || !take_all_over(skel, prog_fd))
+		return skel;
+	policy_explain(error, 0,
+		       "%s: its pacer's maps are not those of this program: `xdp-pacer load %s "
+		       "--replace -c POLICY` takes over, with new state",
+		       ifname, ifname);
 	pacer_bpf__destroy(skel);
 	return NULL;
 }

@@ -11,6 +11,8 @@
 struct bpf_object;
 struct pacer_bpf;
 
+struct state;
+
 /* What a new pacer begins with. */
 struct object_begin {
 	const struct policy *policy; /* its allow-list is in place before the first packet */
@@ -19,6 +21,7 @@ struct object_begin {
 	const char *text;
 	uint64_t lines;
 	uint64_t resolution_ns;
+	const struct state *restored; /* NULL: with no state; else as restore_plan left it */
 };
 
 /*
@@ -30,6 +33,12 @@ struct pacer_bpf *object_open(const char *ifname, const struct object_begin *beg
 /* The same, on the maps of `like`, which is loaded: one state for both. */
 struct pacer_bpf *object_open_shared(const char *ifname, const struct pacer_bpf *like,
 				     struct policy_error *error);
+/*
+ * The same, with the very maps of a pacer that runs: it takes over that one's policy and all that
+ * it holds. NULL also where a map of that one is missing or of another size.
+ */
+struct pacer_bpf *object_open_over(const char *ifname, int prog_fd, bool raw_ip,
+				   struct policy_error *error);
 void object_close(struct pacer_bpf *skel);
 
 struct bpf_object *object_of(const struct pacer_bpf *skel);

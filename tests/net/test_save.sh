@@ -1,0 +1,194 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# State in a file: what a pacer held goes on in the next one, and nothing is let through twice.
+#
+#   client                                     server
+#   10.77.0.11-16, fd77::11-12  c0 ---- s0     the pacer; `save`, `load --restore`
+#
+# shellcheck disable=SC2317 # the functions are reached through check
+# shellcheck source=tests/net/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+file() { echo "$work/s0.state"; }
+
+# every NAME [PACKETS]: a policy with a limit of each kind, bans and an allow-list.
+every()
+{
+	policy "$1" <<-END
+	bans: 64
+	allow: [10.77.0.18]
+	rules:
+	  - name: window
+	    match: {proto: udp, dport: 9000}
+	    limits: [{key: src, packets: ${2:-10}, window: 600s, slots: 10}]
+	    ban: 600s
+	  - name: rate
+	    match: {proto: udp, dport: 9001}
+	    limits: [{key: src, rate: 1/m, burst: 5}]
+	  - name: gap
+	    match: {proto: udp, dport: 9002}
+	    limits: [{key: src, gap: 600s}]
+	  - name: uses
+	    match: {proto: udp, dport: 9003}
+	    limits: [{key: all, uses: 7, cooldown: 600s}]
+	END
+}
+
+restore()
+{
+	pacer load s0 -c "$work/$1.yaml" --restore "$(file)" "${@:2}" --json
+}
+
+# What was used before is used after, by every kind of limit; bans, counters and the list by hand too.
+goes_on()
+{
+	local how=$1 restored
+
+	every all
+	load all
+	pacer allow s0 add 10.77.0.17 --for 1h >/dev/null
+	arrive "6 15 10 4 1 7 9" n=6 n=15,from=10.77.0.18 n=12,from=10.77.0.12 n=4,dport=9001 \
+		n=3,dport=9002 n=9,dport=9003 n=9,from=10.77.0.17
+	if [ "$how" = unload ]; then
+		pacer save s0 "$(file)" --and-unload --json >"$work/out"
+		equal "$(jq -c '[.exact, .attached]' "$work/out")" "[true,false]" "exact, attached"
+		equal "$(what_is_on s0)" "{}" "what is on s0"
+	else
+		pacer save s0 "$(file)" --json >"$work/out"
+		equal "$(jq -c '[.exact, .attached]' "$work/out")" "[false,true]" "exact, attached"
+		arrive "1" n=1 # not in the file
+		off
+	fi
+	equal "$(stat -c '%a' "$(file)")" 600 "mode of the file"
+	equal "$(stat -c %s "$(file)")" "$(jq .bytes "$work/out")" "bytes"
+	restored=$(restore all | jq -c '.restored | [.limits.kept, .limits.new, .bans, .allowed, .away_by]')
+	equal "$restored" '[4,0,1,1,"same_boot"]' "restored"
+	arrive "4 0 1 0 0 9 5" n=9 n=9,from=10.77.0.12 n=3,dport=9001 n=3,dport=9002 n=3,dport=9003 \
+		n=9,from=10.77.0.17 n=5,from=10.77.0.18
+	equal "$(stats '[.rules[] | "\(.matched) \(.admitted)"] | join(", ")')" \
+		"36 20, 7 5, 6 1, 12 7" "matched and admitted, before and after"
+}
+
+from_the_copy() { goes_on copy; }
+from_the_last_packet() { goes_on unload; }
+
+# A limit that keeps its shape keeps its state under another value; one that does not drains.
+another_policy()
+{
+	every all
+	load all
+	arrive "6 4 7" n=6 n=4,dport=9001 n=9,dport=9003
+	pacer save s0 "$(file)" --and-unload >/dev/null
+	every other 12
+	sed -i 's/window: 600s, slots: 10/window: 600s, slots: 10, entries: 64/; s/cooldown: 600s/cooldown: 500s/
+		s/name: gap/name: gone/; s/^bans: 64/bans: 128/' "$work/other.yaml"
+	equal "$(restore other | jq -c '.restored | [.limits.kept, .limits.new, .limits.retired,
+		.left_out.counters]')" "[1,3,2,1]" "kept, new, retired, counters left out"
+	arrive "4 1 0 1" n=9 n=3,dport=9001 n=3,dport=9003 n=3,dport=9002
+	equal "$(stats '.rules[0].matched')" 15 "matched, before and after"
+}
+
+# Bans go on in a table of another size.
+bans_move()
+{
+	every all
+	load all
+	arrive "10 10" n=15 n=15,from=10.77.0.13
+	pacer ban s0 add 10.77.0.14 --for 1h >/dev/null
+	pacer save s0 "$(file)" --and-unload >/dev/null
+	every wide
+	sed -i 's/^bans: 64/bans: 256/' "$work/wide.yaml"
+	equal "$(restore wide | jq -c '.restored | [.bans, .left_out.bans]')" "[3,0]" "bans, left out"
+	equal "$(status '[.bans.keys[] | .key] | sort | join(" ")')" "10.77.0.11 10.77.0.13 10.77.0.14" "bans"
+	arrive "0 0 10" n=5 n=5,from=10.77.0.14,dport=9009 n=12,from=10.77.0.15
+}
+
+# Each file is refused in one line, and nothing is attached.
+bad_files()
+{
+	local size at
+
+	limit one 5
+	load one
+	arrive "3" n=3
+	pacer save s0 "$(file)" --and-unload >/dev/null
+	cp "$(file)" "$work/good"
+	refused 1 'gone.state: the state cannot be read: No such file' \
+		pacer load s0 -c "$work/one.yaml" --restore "$work/gone.state"
+	size=$(stat -c %s "$work/good")
+	for at in 0 1 100 1000 $((size / 2)) $((size - 1)); do
+		head -c "$at" "$work/good" >"$(file)"
+		refused 1 'cut off' pacer load s0 -c "$work/one.yaml" --restore "$(file)"
+	done
+	{ cat "$work/good"; echo; } >"$(file)"
+	refused 1 'is cut off or damaged' pacer load s0 -c "$work/one.yaml" --restore "$(file)"
+	printf '\2' | dd of="$work/good" bs=1 seek=8 conv=notrunc status=none
+	refused 1 'has version 2 of saved state, this tool reads 1' \
+		pacer load s0 -c "$work/one.yaml" --restore "$work/good"
+	refused 1 'is no saved state' pacer load s0 -c "$work/one.yaml" --restore "$work/one.yaml"
+	equal "$(what_is_on s0)" "{}" "what is on s0"
+}
+
+# What cannot be saved leaves the pacer and the file as they were.
+bad_places()
+{
+	limit one 5
+	load one
+	arrive "3" n=3
+	mkdir "$work/full"
+	mount -t tmpfs -o size=64k none "$work/full"
+	trap 'umount "$work/full"' EXIT
+	echo before >"$work/full/s0.state"
+	refused 1 'full/s0.state: the state cannot be written: No space left' \
+		pacer save s0 "$work/full/s0.state"
+	refused 1 'No space left' pacer save s0 "$work/full/s0.state" --and-unload
+	equal "$(cat "$work/full/"*)" before "what is in the directory"
+	refused 1 'is no regular file' pacer save s0 /dev/null
+	refused 1 'No such file' pacer save s0 "$work/no/such/place"
+	refused 2 'wants one interface and a file' pacer save s0
+	refused 1 'has no pacer' pacer save lo "$(file)"
+	arrive "2" n=5
+	apply one --confirm-within 60s
+	refused 1 'waits to be confirmed' pacer save s0 "$(file)" --and-unload
+	pacer save s0 "$(file)" >/dev/null
+	pacer confirm s0 >/dev/null
+}
+
+# six sources of several times their limit; saved, taken off and restored again and again: no window
+# of any source has more than the limit, whatever arrives while nothing is on the interface.
+under_load()
+{
+	local rounds=0 source total worst
+
+	policy load <<-END
+	rules:
+	  - name: udp
+	    match: {proto: udp, dport: 9000}
+	    limits: [{key: src, packets: 20, window: 100ms, slots: 10}, {key: src, gap: 500us, rows: 1}]
+	END
+	load load
+	traffic_on 9000 97 10.77.0.11=700 10.77.0.12=900 10.77.0.13=1500 10.77.0.14=100 \
+		fd77::11=800 fd77::12=1200
+	while [ "$rounds" -lt 6 ]; do
+		pacer save s0 "$(file)" >/dev/null
+		pacer load s0 -c "$work/load.yaml" --replace --restore "$(file)" >/dev/null
+		rounds=$((rounds + 1))
+	done
+	traffic_off || return
+	equal "$(wc -l <"$work/sources")" 6 "sources that were seen" || return
+	while read -r source total worst; do
+		[ "$worst" -le 40 ] || fail "$source: $worst within 97 ms, twice the limit is 40" || return
+		[ "$total" -ge 20 ] || fail "$source: only $total" || return
+	done <"$work/sources"
+}
+
+net_up
+check save-goes-on from_the_copy
+check save-goes-on-to-the-last-packet from_the_last_packet
+check save-another-policy another_policy
+check save-bans-move bans_move
+check save-bad-files bad_files
+check save-bad-places bad_places
+check save-under-load under_load
+finish

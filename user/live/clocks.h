@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Purpose: the clocks of the machine, read at one moment (absence.h). */
+#ifndef PACER_CLOCKS_H
+#define PACER_CLOCKS_H
+
+#include "plan/absence.h"
+
+/*
+ * Reads them. Where the kernel does not say which boot this is, boot_id is empty, which is never
+ * another's: callers have to refuse it. Any number of callers.
+ */
+struct clocks clocks_read(void);
+
+#endif

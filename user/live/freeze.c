@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "live/freeze.h"
+
+#include <string.h>
+
+#include "live/allow_maps.h"
+#include "live/copies.h"
+#include "live/grace.h"
+#include "live/host.h"
+#include "short.h"
+
+static void deny_all(struct pacer_policy *p)
+{
+	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
+		struct pacer_rule *rule = &p->rule[r];
+
+		if (!rule->n_limiters)
+			continue;
+		memset(rule->limiter, 0, sizeof(rule->limiter)); /* of no kind: denied */
+		rule->n_limiters = 1;
+		rule->plain = 0;
+		rule->ban_ns = 0;
+		if (rule->over == PACER_OVER_POOL)
+			rule->over = PACER_OVER_DROP;
+	}
+}
+
+/* The allow-list goes on. */
+static int mirror_allowed(struct attached *a, uint32_t from, uint32_t to,
+			  struct policy_error *error)
+{
+	struct allowlist list;
+	int result;
+
+	if (allow_maps_read(a, from, &list, error))
+		return -1;
+	result = allow_maps_write(a, to, &list, error);
+	allowlist_free(&list);
+	return result;
+}
+
+int freeze(struct attached *a, struct policy_error *error)
+{
+	uint32_t now = copies_in_force(a), next = now ^ 1;
+
+	if (copies_pending_ns(a))
+		return policy_fail(error, 0,
+				   "%s: a policy waits to be confirmed: `xdp-pacer confirm` it, or "
+				   "let it roll back, first",
+				   a->ifname);
+	copies_put_in_force(a, now, 0);
+	/* Nobody is to be judged by the other copy while it is written. */
+	if (grace(a->ifname, error) || mirror_allowed(a, now, next, error))
+		return -1;
+	a->copy[next] = a->copy[now];
+	deny_all(&a->copy[next].policy);
+	/* Else the short way would go on by the limit that was there. */
+	pacer_short_arm(&a->copy[next].policy, a->control->secret[a->copy[next].policy.secret],
+			a->control->raw_ip);
+	copies_put_in_force(a, next, host_now_ns() + FREEZE_NS);
+	if (!grace(a->ifname, error))
+		return 0;
+	thaw(a);
+	return -1;
+}
+
+int freeze_longer(struct attached *a, struct policy_error *error)
+{
+	uint64_t until_ns;
+	uint32_t frozen = copies_put_last(a, &until_ns);
+
+	if (copies_pending_ns(a)) {
+		copies_put_in_force(a, frozen, host_now_ns() + FREEZE_NS);
+		if (copies_pending_ns(a))
+			return 0;
+	}
+	return policy_fail(
+	    error, 0,
+	    "%s: it took too long, and packets have been let through again meanwhile: "
+	    "try again",
+	    a->ifname);
+}
+
+void thaw(struct attached *a)
+{
+	uint64_t until_ns;
+
+	copies_put_in_force(a, copies_put_last(a, &until_ns) ^ 1, 0);
+}

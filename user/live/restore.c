@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "live/restore.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "ban.h"
+#include "live/ban_notes.h"
+#include "live/host.h"
+#include "plan/carry.h"
+#include "plan/throttles.h"
+
+/* --- what the policy goes on with ------------------------------------------------------------ */
+
+/* Of a table of so many lines, new ones empty. */
+static int grow(struct state *s, uint64_t n_lines, struct policy_error *error)
+{
+	void *at;
+
+	if (n_lines <= s->n_lines)
+		return 0;
+	at = mremap(s->lines, s->room * sizeof(*s->lines), n_lines * sizeof(*s->lines),
+		    MREMAP_MAYMOVE);
+	if (at == MAP_FAILED)
+		return policy_fail(error, 0, "no memory for %llu lines of state",
+				   (unsigned long long)n_lines);
+	s->lines = at;
+	s->n_lines = s->room = n_lines;
+	return 0;
+}
+
+/* What it retires is needed from now on for as long as it remembers: no packet is judged yet. */
+static void time_draining(struct pacer_policy *bin, uint64_t now_ns)
+{
+	compile_time_targets(bin, now_ns);
+	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
+		struct pacer_rule *rule = &bin->rule[r];
+
+		compile_begin_rates(rule, now_ns);
+		for (size_t k = 0; k < rule->n_limiters; k++)
+			if (rule->limiter[k].until_ns == COMPILE_UNTIL_SET)
+				rule->limiter[k].until_ns =
+				    now_ns + compile_limiter_memory_ns(&rule->limiter[k]);
+	}
+}
+
+static void count_limits(const struct plan *plan, struct restored *what)
+{
+	for (size_t i = 0; i < plan->n_limits; i++) {
+		what->limits_kept += plan->limit[i].state == PLAN_KEPT;
+		what->limits_new += plan->limit[i].state == PLAN_NEW;
+	}
+	what->limits_draining = plan->n_draining;
+}
+
+/* --- bans ------------------------------------------------------------------------------------ */
+
+/* Into a table of another size: its key and its end are all that a ban is. */
+static bool enter_ban(const struct state *s, struct pacer_table *table,
+		      const struct pacer_policy *bin, const struct pacer_line *from,
+		      uint64_t now_ns)
+{
+	struct pacer_ban_ask q = {table,
+				  &bin->bans,
+				  now_ns,
+				  {0, 0},
+				  {from->ban_rule, from->ban_key_id, {0}},
+				  from->ban_outside};
+
+	if (!bin->bans.sets)
+		return false;
+	memcpy(q.key.word, from->ban_key, sizeof(q.key.word));
+	q.hash = pacer_ban_hash(&q.key, (const __u64 *)s->secret[bin->secret & 1]);
+	return pacer_ban_add(&q, from->ban_until_ns) == PACER_BANNED;
+}
+
+static void go_on_banning(struct state *s, struct pacer_policy *bin, bool kept, uint64_t now_ns,
+			  struct restored *what)
+{
+	const struct pacer_bans *old = &s->bin->bans;
+	struct pacer_table table = {s->lines, (uint32_t)s->n_lines};
+	uint64_t n = old->sets ? (uint64_t)old->sets * PACER_BAN_WAYS : 0;
+
+	for (uint64_t i = 0; i < n; i++) {
+		struct pacer_line copy;
+
+		if (!ban_notes_read(&s->lines[old->base + i], now_ns, &copy))
+			continue;
+		if (kept || enter_ban(s, &table, bin, &copy, now_ns))
+			what->bans++;
+		else
+			what->bans_left_out++;
+	}
+	if (bin->bans.sets)
+		ban_notes_write(s->lines, bin, now_ns);
+}
+
+/* --- counters and the allow-list ------------------------------------------------------------- */
+
+static bool counts_on(const struct pacer_policy *bin, size_t n_rules, uint32_t slot)
+{
+	for (size_t r = 0; r < n_rules; r++)
+		if (bin->rule[r].counter == slot)
+			return true;
+	return false;
+}
+
+/* Of rules that are no more. Slot 0 is of no rule. */
+static void leave_counters(struct state *s, const struct policy *policy,
+			   const struct pacer_policy *bin, struct restored *what)
+{
+	for (size_t r = 0; r < s->policy->n_rules; r++) {
+		uint32_t slot = s->bin->rule[r].counter;
+
+		if (counts_on(bin, policy->n_rules, slot))
+			continue;
+		memset(&s->counter[slot], 0, sizeof(s->counter[slot]));
+		what->counters_left_out++;
+	}
+}
+
+/* For how long it lets packets through: what may have passed since has passed. False: over. */
+static bool still_allowed(struct allow_entry *e, const struct state *s, const struct absence *away,
+			  uint64_t now_ns)
+{
+	uint64_t left_ns;
+
+	if (!e->hand_until_ns)
+		return true;
+	if (e->hand_until_ns <= s->clocks.mono_ns)
+		return false;
+	left_ns = e->hand_until_ns - s->clocks.mono_ns;
+	if (away->at_most_ns >= left_ns)
+		return false;
+	e->hand_until_ns = now_ns + (left_ns - away->at_most_ns);
+	return true;
+}
+
+/* *s->allow is then the whole list. */
+static int go_on_allowing(struct state *s, const struct policy *policy, uint64_t now_ns,
+			  struct restored *what, struct policy_error *error)
+{
+	struct allowlist next;
+	size_t n = 0;
+	int family;
+
+	for (size_t i = 0; i < s->allow.n; i++)
+		if (still_allowed(&s->allow.entry[i], s, &what->absence, now_ns)) {
+			s->allow.entry[n] = s->allow.entry[i];
+			s->allow.entry[n++].of_policy = false;
+		}
+	what->allowed = n;
+	what->allowed_left_out = s->allow.n - n;
+	s->allow.n = n;
+	allowlist_sort(&s->allow);
+	if (allowlist_init(&next))
+		return policy_fail(error, 0, "no memory");
+	family = allowlist_next(policy, &s->allow, now_ns, &next);
+	allowlist_free(&s->allow);
+	s->allow = next;
+	return family ? policy_fail(error, 0,
+				    "the allow-list holds %u IPv%d prefixes, and those of the "
+				    "policy and those saved are more",
+				    PACER_ALLOW_MAX, family)
+		      : 0;
+}
+
+int restore_plan(struct state *s, const struct policy *policy, const struct clocks *now,
+		 const struct compile_host *host, struct pacer_policy *bin, struct plan *plan,
+		 struct restored *what, struct policy_error *error)
+{
+	uint64_t lines = policy->memory_bytes / sizeof(struct pacer_line);
+	struct compile_previous previous = {s->policy, s->bin, 0, false};
+
+	memset(what, 0, sizeof(*what));
+	what->absence = absence_between(&s->clocks, now);
+	if (grow(s, lines, error))
+		return -1;
+	carry(s->bin, s->lines, s->n_lines, s->throttle, what->absence.shift_ns, host->now_ns);
+	previous.lines = s->n_lines;
+	if (compile_policy(policy, &previous, host, bin, plan, error))
+		return -1;
+	time_draining(bin, host->now_ns);
+	count_limits(plan, what);
+	go_on_banning(s, bin, plan->bans == PLAN_KEPT, host->now_ns, what);
+	leave_counters(s, policy, bin, what);
+	return go_on_allowing(s, policy, host->now_ns, what, error);
+}
+
+/* --- the maps -------------------------------------------------------------------------------- */
+
+static int no_map(const char *what, struct policy_error *error)
+{
+	return policy_fail(error, 0, "the map of %s cannot be made: %s%s", what, strerror(errno),
+			   errno == EPERM ? ": run as root" : "");
+}
+
+/* One that holds `bytes` at `from`, in the place of the object's. */
+static int make_array(struct bpf_map *map, uint64_t entries, const void *from, uint64_t bytes,
+		      const char *what, struct policy_error *error)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, bpf_map__name(map), bpf_map__key_size(map),
+				bpf_map__value_size(map), (uint32_t)entries, &options);
+	void *at =
+	    fd < 0 ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	int result = 0;
+
+	if (at == MAP_FAILED || bpf_map__reuse_fd(map, fd))
+		result = no_map(what, error);
+	else
+		memcpy(at, from, bytes);
+	if (at != MAP_FAILED)
+		munmap(at, bytes);
+	if (fd >= 0)
+		close(fd);
+	return result;
+}
+
+static int fill_counts(struct bpf_map *map, const struct state *s, struct policy_error *error)
+{
+	int cpus = host_cpus(error), result = 0;
+	struct pacer_counters *each = cpus < 1 ? NULL : calloc(cpus, sizeof(*each));
+	int fd =
+	    bpf_map_create(BPF_MAP_TYPE_PERCPU_ARRAY, bpf_map__name(map), bpf_map__key_size(map),
+			   bpf_map__value_size(map), bpf_map__max_entries(map), NULL);
+
+	if (!each || fd < 0)
+		result = cpus < 1 ? -1 : no_map("counters", error);
+	for (uint32_t i = 0; i < PACER_COUNTERS_MAX && !result; i++) {
+		each[0] = s->counter[i]; /* sums: whose CPU they were nobody asks */
+		if (bpf_map_update_elem(fd, &i, each, BPF_ANY))
+			result = no_map("counters", error);
+	}
+	if (!result && bpf_map__reuse_fd(map, fd))
+		result = no_map("counters", error);
+	free(each);
+	if (fd >= 0)
+		close(fd);
+	return result;
+}
+
+static int fill_trie(struct bpf_map *map, const struct state *s, int family,
+		     struct policy_error *error)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_NO_PREALLOC);
+	int fd = bpf_map_create(BPF_MAP_TYPE_LPM_TRIE, bpf_map__name(map), bpf_map__key_size(map),
+				bpf_map__value_size(map), PACER_ALLOW_ENTRIES, &options);
+	int result = fd < 0 ? no_map("the allow-list", error) : 0;
+
+	for (size_t i = 0; i < s->allow.n && !result; i++) {
+		const struct allow_entry *e = &s->allow.entry[i];
+		struct pacer_allow6 key = {PACER_ALLOW_COPY_BITS + e->prefix.len, 0, {0}};
+		struct pacer_allow_value value = {allow_until_ns(e), e->hand_until_ns, e->of_policy,
+						  e->by_hand};
+
+		memcpy(key.addr, e->prefix.addr, family == 4 ? 4 : 16);
+		if (e->prefix.family == family && bpf_map_update_elem(fd, &key, &value, BPF_ANY))
+			result = no_map("the allow-list", error);
+	}
+	if (!result && bpf_map__reuse_fd(map, fd))
+		result = no_map("the allow-list", error);
+	if (fd >= 0)
+		close(fd);
+	return result;
+}
+
+int restore_fill(const struct state *s, const struct restore_maps *maps,
+		 struct pacer_control *control, struct policy_error *error)
+{
+	control->allowed[0].v4 = (uint32_t)allowlist_count(&s->allow, 4);
+	control->allowed[0].v6 = (uint32_t)allowlist_count(&s->allow, 6);
+	if (s->secret_ready != PACER_SECRET_NONE) { /* else none has been used */
+		memcpy(control->secret, s->secret, sizeof(control->secret));
+		control->secret_ready = s->secret_ready;
+	}
+	if (make_array(maps->lines, s->n_lines, s->lines, s->n_lines * sizeof(*s->lines), "state",
+		       error) ||
+	    make_array(maps->throttles, PACER_THROTTLES, s->throttle,
+		       PACER_THROTTLES * sizeof(*s->throttle), "throttles", error) ||
+	    fill_counts(maps->counts, s, error))
+		return -1;
+	return fill_trie(maps->allow4, s, 4, error) || fill_trie(maps->allow6, s, 6, error) ? -1
+											    : 0;
+}

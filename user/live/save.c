@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "live/save.h"
+
+#include <unistd.h>
+
+#include "live/attach.h"
+#include "live/copies.h"
+#include "live/freeze.h"
+#include "live/state_file.h"
+
+static int begin(const struct attached *a, struct state *s, struct policy_error *error)
+{
+	if (state_init(s, a->n_lines))
+		return policy_fail(error, 0, "%s: no memory for a copy of its state", a->ifname);
+	if (!state_take_allowed(a, s, error))
+		return 0;
+	state_free(s);
+	return -1;
+}
+
+int save_running(struct attached *a, const char *file, struct saved *saved,
+		 struct policy_error *error)
+{
+	struct state s;
+	int fd, result = -1;
+
+	*saved = (struct saved){0, false};
+	if (begin(a, &s, error))
+		return -1;
+	fd = copies_lock_of(a, error);
+	if (fd >= 0) {
+		result = state_take(a, copies_in_force(a), &s, error);
+		close(fd);
+	}
+	if (!result)
+		result = state_write(file, &s, &saved->bytes, error);
+	state_free(&s);
+	return result;
+}
+
+/* It is frozen. If it gives way before it is off, the file lacks packets, and so it stays. */
+static int take_off(struct attached *a, const char *file, struct state *s, struct saved *saved,
+		    struct policy_error *error)
+{
+	if (state_take(a, copies_in_force(a) ^ 1, s, error) || freeze_longer(a, error))
+		return -1;
+	s->frozen = true;
+	if (state_write(file, s, &saved->bytes, error) || freeze_longer(a, error))
+		return -1;
+	return attach_undo(a->ifname, error);
+}
+
+int save_and_unload(struct attached *a, const char *file, struct saved *saved,
+		    struct policy_error *error)
+{
+	struct state s;
+	int fd, result = -1;
+
+	*saved = (struct saved){0, true};
+	if (begin(a, &s, error))
+		return -1;
+	fd = copies_lock_of(a, error);
+	if (fd >= 0 && !freeze(a, error)) {
+		result = take_off(a, file, &s, saved, error);
+		if (result)
+			thaw(a);
+	}
+	if (fd >= 0)
+		close(fd);
+	state_free(&s);
+	return result;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: saves what a pacer holds: beside packets, or for good, with the pacer taken off. Then it
+ * is frozen first (freeze.h), so that the file has every packet that it let through. If it cannot
+ * be saved, it goes on as before.
+ *
+ * Functions return 0, or -1 with *error filled with one line. One thread.
+ */
+#ifndef PACER_SAVE_H
+#define PACER_SAVE_H
+
+#include "live/attached.h"
+
+struct saved {
+	uint64_t bytes;
+	bool exact; /* nothing was let through since */
+};
+
+int save_running(struct attached *a, const char *file, struct saved *saved,
+		 struct policy_error *error);
+int save_and_unload(struct attached *a, const char *file, struct saved *saved,
+		    struct policy_error *error);
+
+#endif

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "live/state_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#define MAGIC	  "PACERST\n"
+#define ORDER	  0x01020304u
+#define BYTES_MAX (64ull << 30)
+#define RUN_LINES 4096u /* lines that are looked at together for being empty at the end */
+#define SUM_BYTES sizeof(uint32_t)
+#define CHUNK_MAX (1u << 30) /* of zlib */
+
+/* What follows, in this order: the policy, its text, counters, throttles, the allow-list, runs of
+ * lines, the checksum.
+ */
+struct header {
+	char magic[8];
+	uint32_t version, order;
+	uint32_t abi, line_bytes, policy_bytes, counters_bytes, throttle_bytes, allow_bytes;
+	uint64_t file_bytes;
+	uint64_t n_lines, n_runs;
+	uint32_t n_throttles, n_allow, text_bytes, secret_ready;
+	uint32_t frozen, unused;
+	struct clocks clocks;
+	uint64_t secret[2][PACER_SECRETS];
+};
+
+struct run {
+	uint64_t first, n;
+};
+
+/* --- writing --------------------------------------------------------------------------------- */
+
+struct out {
+	FILE *f; /* NULL: only count */
+	uint64_t bytes;
+	uint32_t sum;
+	bool failed;
+};
+
+static uint32_t sum_over(uint32_t sum, const void *at, size_t bytes)
+{
+	const unsigned char *p = at;
+
+	for (size_t n; bytes; p += n, bytes -= n) {
+		n = bytes < CHUNK_MAX ? bytes : CHUNK_MAX;
+		sum = (uint32_t)crc32(sum, p, (uInt)n);
+	}
+	return sum;
+}
+
+static void put(struct out *o, const void *at, size_t bytes)
+{
+	o->bytes += bytes;
+	if (!o->f || o->failed)
+		return;
+	o->sum = sum_over(o->sum, at, bytes);
+	o->failed = bytes && fwrite(at, bytes, 1, o->f) != 1;
+}
+
+static bool is_zero(const void *at, size_t bytes)
+{
+	const unsigned char *p = at;
+
+	return !bytes || (!p[0] && !memcmp(p, p + 1, bytes - 1));
+}
+
+/* The next run of lines from `first` on that hold something. n 0: there is none. */
+static struct run next_run(const struct state *s, uint64_t first)
+{
+	struct run run = {first, 0};
+
+	while (run.first < s->n_lines && is_zero(&s->lines[run.first], sizeof(*s->lines)))
+		run.first++;
+	while (run.first + run.n < s->n_lines && run.n < RUN_LINES &&
+	       !is_zero(&s->lines[run.first + run.n], sizeof(*s->lines)))
+		run.n++;
+	return run;
+}
+
+static uint64_t put_lines(struct out *o, const struct state *s)
+{
+	uint64_t n = 0;
+
+	for (struct run run = next_run(s, 0); run.n; run = next_run(s, run.first + run.n)) {
+		put(o, &run, sizeof(run));
+		put(o, &s->lines[run.first], run.n * sizeof(*s->lines));
+		n++;
+	}
+	return n;
+}
+
+static uint32_t put_throttles(struct out *o, const struct state *s)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < PACER_THROTTLES; i++) {
+		if (is_zero(&s->throttle[i], sizeof(s->throttle[i])))
+			continue;
+		put(o, &i, sizeof(i));
+		put(o, &s->throttle[i], sizeof(s->throttle[i]));
+		n++;
+	}
+	return n;
+}
+
+static void put_body(struct out *o, const struct state *s, struct header *h)
+{
+	put(o, s->bin, sizeof(*s->bin));
+	put(o, s->text, h->text_bytes);
+	put(o, s->counter, sizeof(s->counter));
+	h->n_throttles = put_throttles(o, s);
+	put(o, s->allow.entry, s->allow.n * sizeof(*s->allow.entry));
+	h->n_runs = put_lines(o, s);
+}
+
+static void fill_header(const struct state *s, struct header *h)
+{
+	struct out count = {.f = NULL};
+
+	memset(h, 0, sizeof(*h));
+	memcpy(h->magic, MAGIC, sizeof(h->magic));
+	h->version = STATE_FILE_VERSION;
+	h->order = ORDER;
+	h->abi = PACER_ABI_VERSION;
+	h->line_bytes = sizeof(*s->lines);
+	h->policy_bytes = sizeof(*s->bin);
+	h->counters_bytes = sizeof(s->counter);
+	h->throttle_bytes = sizeof(*s->throttle);
+	h->allow_bytes = sizeof(*s->allow.entry);
+	h->n_lines = s->n_lines;
+	h->n_allow = (uint32_t)s->allow.n;
+	h->text_bytes = (uint32_t)strlen(s->text);
+	h->secret_ready = s->secret_ready;
+	h->frozen = s->frozen;
+	h->clocks = s->clocks;
+	memcpy(h->secret, s->secret, sizeof(h->secret));
+	put_body(&count, s, h);
+	h->file_bytes = sizeof(*h) + count.bytes + SUM_BYTES;
+}
+
+static bool put_all(FILE *f, const struct state *s, uint64_t *bytes)
+{
+	struct out o = {.f = f};
+	struct header h;
+	uint32_t sum;
+
+	fill_header(s, &h);
+	put(&o, &h, sizeof(h));
+	put_body(&o, s, &h);
+	sum = o.sum;
+	put(&o, &sum, sizeof(sum));
+	explicit_bzero(h.secret, sizeof(h.secret));
+	*bytes = o.bytes;
+	return !o.failed && !fflush(f) && !fsync(fileno(f));
+}
+
+/* The directory knows the new name when the machine comes up again. */
+static bool sync_directory(const char *file)
+{
+	char path[PATH_MAX], *slash;
+	int fd, err;
+
+	snprintf(path, sizeof(path), "%s", file);
+	slash = strrchr(path, '/');
+	if (slash)
+		slash[slash == path] = 0;
+	fd = open(slash ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	err = fsync(fd) && errno != EINVAL; /* of a file system that has nothing to write */
+	close(fd);
+	return !err;
+}
+
+static int no_write(const char *file, struct policy_error *error)
+{
+	int cause = errno;
+
+	error->file = NULL;
+	return policy_fail(error, 0,
+			   "%.200s: the state cannot be written: %s: what was there stays", file,
+			   strerror(cause));
+}
+
+static int write_beside(const char *file, char *path, const struct state *s, uint64_t *bytes,
+			struct policy_error *error)
+{
+	int fd = mkostemp(path, O_CLOEXEC); /* of mode 0600 */
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+	bool done = f && put_all(f, s, bytes);
+	int cause = errno;
+
+	if (f && fclose(f) && done) {
+		done = false;
+		cause = errno;
+	} else if (!f && fd >= 0) {
+		close(fd);
+	}
+	if (done && !rename(path, file) && sync_directory(file))
+		return 0;
+	if (done)
+		cause = errno;
+	if (fd >= 0)
+		unlink(path);
+	errno = cause;
+	return no_write(file, error);
+}
+
+int state_write(const char *file, const struct state *s, uint64_t *bytes,
+		struct policy_error *error)
+{
+	char path[PATH_MAX];
+	sigset_t stops, before;
+	struct stat st;
+	int result;
+
+	if (!lstat(file, &st) && !S_ISREG(st.st_mode))
+		return policy_fail(
+		    error, 0, "%.200s: is no regular file, and would be replaced: name another",
+		    file);
+	if (snprintf(path, sizeof(path), "%s.save-XXXXXX", file) >= (int)sizeof(path)) {
+		errno = ENAMETOOLONG;
+		return no_write(file, error);
+	}
+	sigemptyset(&stops);
+	sigaddset(&stops, SIGINT);
+	sigaddset(&stops, SIGTERM);
+	sigaddset(&stops, SIGHUP);
+	sigprocmask(SIG_BLOCK, &stops, &before);
+	result = write_beside(file, path, s, bytes, error);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return result;
+}
+
+/* --- reading --------------------------------------------------------------------------------- */
+
+struct in {
+	const char *file;
+	unsigned char *at;
+	size_t bytes, next;
+};
+
+/* The next so many bytes; NULL: there are fewer. */
+static const void *take(struct in *in, size_t bytes)
+{
+	const void *at = in->at + in->next;
+
+	if (bytes > in->bytes - in->next)
+		return NULL;
+	in->next += bytes;
+	return at;
+}
+
+static bool take_into(struct in *in, void *to, size_t bytes)
+{
+	const void *at = take(in, bytes);
+
+	if (at && bytes)
+		memcpy(to, at, bytes);
+	return at;
+}
+
+static int not_read(const char *file, int cause, struct policy_error *error)
+{
+	return policy_fail(error, 0, "%.200s: the state cannot be read: %s", file, strerror(cause));
+}
+
+static int read_whole(struct in *in, struct policy_error *error)
+{
+	int fd = open(in->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+	size_t got = 0;
+
+	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || (uint64_t)st.st_size > BYTES_MAX) {
+		int cause = fd < 0 ? errno : EINVAL;
+
+		if (fd >= 0)
+			close(fd);
+		return not_read(in->file, cause, error);
+	}
+	in->bytes = (size_t)st.st_size;
+	in->at = malloc(in->bytes + 1);
+	errno = in->at ? 0 : ENOMEM;
+	while (in->at && got < in->bytes) {
+		ssize_t n = read(fd, in->at + got, in->bytes - got);
+
+		if (n <= 0 && errno != EINTR)
+			break;
+		got += n > 0 ? (size_t)n : 0;
+	}
+	close(fd);
+	if (in->at && got == in->bytes)
+		return 0;
+	return not_read(in->file, errno ? errno : EIO, error);
+}
+
+static int cut_off(const char *file, struct policy_error *error)
+{
+	return policy_fail(error, 0, "%.200s: is cut off or damaged: nothing is restored from it",
+			   file);
+}
+
+/* Whose file is it, and is it whole? */
+static int check(const struct in *in, const struct header *h, struct policy_error *error)
+{
+	uint32_t sum;
+
+	if (in->bytes < sizeof(*h) || memcmp(h->magic, MAGIC, sizeof(h->magic)) != 0)
+		return policy_fail(error, 0, "%.200s: is no saved state of a pacer, or cut off",
+				   in->file);
+	if (h->order != ORDER && h->order == __builtin_bswap32(ORDER))
+		return policy_fail(error, 0, "%.200s: was saved on a machine of another byte order",
+				   in->file);
+	if (h->order == ORDER && h->version != STATE_FILE_VERSION)
+		return policy_fail(
+		    error, 0,
+		    "%.200s: has version %u of saved state, this tool reads %u: load "
+		    "without it",
+		    in->file, h->version, STATE_FILE_VERSION);
+	memcpy(&sum, in->at + in->bytes - SUM_BYTES, SUM_BYTES);
+	if (h->file_bytes != in->bytes || sum_over(0, in->at, in->bytes - SUM_BYTES) != sum)
+		return cut_off(in->file, error);
+	if (h->abi != PACER_ABI_VERSION || h->line_bytes != sizeof(struct pacer_line) ||
+	    h->policy_bytes != sizeof(struct pacer_policy) ||
+	    h->counters_bytes != sizeof(((struct state *)NULL)->counter) ||
+	    h->throttle_bytes != sizeof(struct pacer_throttle_state) ||
+	    h->allow_bytes != sizeof(struct allow_entry))
+		return policy_fail(error, 0,
+				   "%.200s: holds state of ABI version %u, this tool has %u: load "
+				   "without it",
+				   in->file, h->abi, PACER_ABI_VERSION);
+	return 0;
+}
+
+static bool read_throttles(struct in *in, const struct header *h, struct state *s)
+{
+	for (uint32_t k = 0; k < h->n_throttles; k++) {
+		uint32_t i;
+
+		if (!take_into(in, &i, sizeof(i)) || i >= PACER_THROTTLES ||
+		    !take_into(in, &s->throttle[i], sizeof(s->throttle[i])))
+			return false;
+	}
+	return true;
+}
+
+static bool read_allowed(struct in *in, const struct header *h, struct state *s)
+{
+	for (uint32_t k = 0; k < h->n_allow; k++) {
+		struct allow_entry entry;
+
+		if (!take_into(in, &entry, sizeof(entry)) ||
+		    (entry.prefix.family != 4 && entry.prefix.family != 6) ||
+		    entry.prefix.len > (entry.prefix.family == 4 ? 32 : 128) ||
+		    !allowlist_append(&s->allow, &entry))
+			return false;
+	}
+	return true;
+}
+
+static bool read_lines(struct in *in, const struct header *h, struct state *s)
+{
+	for (uint64_t k = 0; k < h->n_runs; k++) {
+		struct run run;
+
+		if (!take_into(in, &run, sizeof(run)) || run.n > RUN_LINES ||
+		    run.first > s->n_lines || run.n > s->n_lines - run.first ||
+		    !take_into(in, &s->lines[run.first], run.n * sizeof(*s->lines)))
+			return false;
+	}
+	return true;
+}
+
+static bool read_body(struct in *in, const struct header *h, struct state *s)
+{
+	struct policy_error unused;
+	const char *text;
+
+	if (!take_into(in, s->bin, sizeof(*s->bin)) || h->text_bytes >= PACER_DOC_MAX)
+		return false;
+	text = take(in, h->text_bytes);
+	s->text = text ? strndup(text, h->text_bytes) : NULL;
+	if (!s->text || strlen(s->text) != h->text_bytes ||
+	    !take_into(in, s->counter, sizeof(s->counter)) || !read_throttles(in, h, s) ||
+	    !read_allowed(in, h, s) || !read_lines(in, h, s) || in->next != in->bytes - SUM_BYTES)
+		return false;
+	s->policy = policy_parse(s->text, h->text_bytes, &unused);
+	return s->policy && state_is_sound(s);
+}
+
+static int read_checked(struct in *in, struct state *s, struct policy_error *error)
+{
+	struct header h = {.order = 0};
+
+	if (in->bytes >= sizeof(h))
+		memcpy(&h, in->at, sizeof(h));
+	if (check(in, &h, error))
+		return -1;
+	if (state_init(s, h.n_lines))
+		return policy_fail(error, 0, "%.200s: no memory for its %llu lines of state",
+				   in->file, (unsigned long long)h.n_lines);
+	s->clocks = h.clocks;
+	s->clocks.boot_id[CLOCKS_BOOT_ID - 1] = 0;
+	s->frozen = h.frozen;
+	s->secret_ready = h.secret_ready;
+	memcpy(s->secret, h.secret, sizeof(s->secret));
+	in->next = sizeof(h);
+	if (read_body(in, &h, s))
+		return 0;
+	state_free(s);
+	return cut_off(in->file, error);
+}
+
+int state_read(const char *file, struct state *s, struct policy_error *error)
+{
+	struct in in = {.file = file};
+	int result = read_whole(&in, error);
+
+	memset(s, 0, sizeof(*s));
+	if (!result)
+		result = read_checked(&in, s, error);
+	free(in.at);
+	return result;
+}
