@@ -1,0 +1,818 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Saved state: taken from a pacer made of memory, written, read, put on another clock and gone on
+ * with, over boots that are made up. Exact lists of what was admitted, on a clock that no boot
+ * stops, say that no limit is passed, and that what is denied was denied for a reason.
+ */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "applied.h"
+#include "kernel.h"
+
+#include "live/host.h"
+#include "live/restore.h"
+#include "live/state_file.h"
+#include "path.h"
+#include "plan/carry.h"
+
+#define KEYS	   6
+#define CPUS	   2
+#define OLD_MAX	   4
+#define EVENTS_MAX 40000
+
+/* --- what else of the tools is called -------------------------------------------------------- */
+
+uint64_t host_now_ns(void)
+{
+	return kernel_now_ns;
+}
+
+uint64_t host_resolution_ns(void)
+{
+	return RESOLUTION;
+}
+
+bool attached_gone(const struct attached *attached)
+{
+	(void)attached;
+	return false;
+}
+
+int host_cpus(struct policy_error *why)
+{
+	(void)why;
+	return KERNEL_CPUS;
+}
+
+int targets_put(const struct target_maps *maps, uint32_t copy, const struct plan *wanted,
+		struct policy_error *why)
+{
+	(void)maps;
+	(void)copy;
+	(void)wanted;
+	(void)why;
+	return 0;
+}
+
+int samples_make(const struct sample_maps *maps, const struct pacer_sampling *sampling, int cpus,
+		 struct samples_made *made, struct policy_error *why)
+{
+	(void)maps;
+	(void)sampling;
+	(void)cpus;
+	(void)why;
+	*made = (struct samples_made){false, false};
+	return 0;
+}
+
+void samples_undo(const struct sample_maps *maps, const struct samples_made *made)
+{
+	(void)maps;
+	(void)made;
+}
+
+/* --- a pacer --------------------------------------------------------------------------------- */
+
+static struct attached pacer;
+static struct pacer_control control;
+static struct pacer_copy *copies;
+static struct pacer_throttle_lease lease[CPUS][PACER_THROTTLES];
+static struct plan plan;
+static char path[64];
+
+/* What goes on from boot to boot: the sum of what is certain to have passed. */
+static uint64_t base_ns; /* certain time when the boot's clock was 0 */
+static uint64_t boot;	 /* which */
+
+static uint64_t certain(void)
+{
+	return base_ns + kernel_now_ns;
+}
+
+static struct clocks clocks_now(void)
+{
+	struct clocks c = {.mono_ns = kernel_now_ns,
+			   .boot_ns = kernel_now_ns,
+			   .real_ns = 1000 * SECOND,
+			   .believed = 1};
+
+	snprintf(c.boot_id, sizeof(c.boot_id), "boot-%llu", (unsigned long long)boot);
+	return c;
+}
+
+static void make_counts(void)
+{
+	static struct pacer_counters none[KERNEL_CPUS];
+
+	kernel_map_new(KERNEL_COUNTS, sizeof(uint32_t),
+		       KERNEL_CPUS * sizeof(struct pacer_counters));
+	for (uint32_t i = 0; i < PACER_COUNTERS_MAX; i++)
+		assert_int_equal(bpf_map_update_elem(KERNEL_COUNTS, &i, none, 0), 0);
+	kernel_map_new(KERNEL_ALLOW4, sizeof(struct pacer_allow4),
+		       sizeof(struct pacer_allow_value));
+	kernel_map_new(KERNEL_ALLOW6, sizeof(struct pacer_allow6),
+		       sizeof(struct pacer_allow_value));
+}
+
+static struct compile_host host_now(void)
+{
+	return (struct compile_host){RESOLUTION, kernel_now_ns, CPUS};
+}
+
+static void attach(const char *text, uint64_t n_lines)
+{
+	copies = calloc(2, sizeof(*copies));
+	assert_non_null(copies);
+	memcpy(copies[0].text, text, strlen(text));
+	control = (struct pacer_control){.resolution_ns = RESOLUTION,
+					 .secret_ready = PACER_SECRET_OF_TOOLS};
+	for (size_t i = 0; i < PACER_SECRETS; i++)
+		control.secret[0][i] = draw();
+	pacer = (struct attached){.ifname = "eth0",
+				  .counts_fd = KERNEL_COUNTS,
+				  .allow4_fd = KERNEL_ALLOW4,
+				  .allow6_fd = KERNEL_ALLOW6,
+				  .control = &control,
+				  .copy = copies,
+				  .n_lines = n_lines};
+	pacer.throttle = calloc(PACER_THROTTLES, sizeof(*pacer.throttle));
+	pacer.lines = aligned_alloc(64, n_lines * sizeof(struct pacer_line));
+	assert_true(pacer.throttle && pacer.lines);
+	memset(pacer.lines, 0, n_lines * sizeof(struct pacer_line));
+	memset(lease, 0, sizeof(lease));
+}
+
+static void detach(void)
+{
+	free(copies);
+	free(pacer.throttle);
+	free(pacer.lines);
+	copies = NULL;
+	pacer.lines = NULL;
+	pacer.throttle = NULL;
+}
+
+static void begin(const char *text)
+{
+	struct compile_host host_of = host_now();
+	struct policy *policy = parse(text);
+
+	make_counts();
+	attach(text, policy->memory_bytes / sizeof(struct pacer_line));
+	if (compile_policy(policy, NULL, &host_of, &copies[0].policy, &plan, &error))
+		fail_msg("%d: %s\n%s", error.line, error.text, text);
+	policy_free(policy);
+}
+
+static enum pacer_reason judge(uint32_t key, uint32_t cpu)
+{
+	struct pacer_state state = {.table = {pacer.lines, (uint32_t)pacer.n_lines},
+				    .policy = &copies[0].policy,
+				    .secret = control.secret[0],
+				    .throttle = pacer.throttle,
+				    .lease = lease[cpu]};
+	struct pacer_walk walk = {.state = &state, .now_ns = kernel_now_ns};
+
+	walk.pkt = (struct pacer_packet){.family = PACER_FAMILY_4, .proto = 17, .len_bytes = 100};
+	walk.pkt.key[PACER_WORD_SADDR] = 0x0a000000 + key;
+	return pacer_outcome_reason(pacer_judge(&walk));
+}
+
+/* Taken, written, read: as the tools do it. */
+static void save_and_read(struct state *s)
+{
+	struct state taken;
+	struct stat st;
+	uint64_t bytes;
+
+	assert_int_equal(state_init(&taken, pacer.n_lines), 0);
+	assert_int_equal(state_take_allowed(&pacer, &taken, &error), 0);
+	if (state_take(&pacer, 0, &taken, &error))
+		fail_msg("%s", error.text);
+	taken.clocks = clocks_now();
+	if (state_write(path, &taken, &bytes, &error))
+		fail_msg("%s", error.text);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	assert_int_equal(st.st_size, bytes);
+	if (state_read(path, s, &error))
+		fail_msg("%s", error.text);
+	assert_memory_equal(s->lines, taken.lines, s->n_lines * sizeof(*s->lines));
+	state_free(&taken);
+}
+
+/* A new pacer with that state. False: the policy cannot go on with it. */
+static bool go_on(struct state *s, const char *text, struct restored *what)
+{
+	struct compile_host host_of = host_now();
+	struct clocks at = clocks_now();
+	struct policy *policy = parse(text);
+	static struct pacer_policy bin;
+	bool done = !restore_plan(s, policy, &at, &host_of, &bin, &plan, what, &error);
+
+	policy_free(policy);
+	if (!done)
+		return false;
+	detach();
+	attach(text, s->n_lines);
+	copies[0].policy = bin;
+	memcpy(control.secret, s->secret, sizeof(control.secret));
+	memcpy(pacer.lines, s->lines, s->n_lines * sizeof(*s->lines));
+	memcpy(pacer.throttle, s->throttle, PACER_THROTTLES * sizeof(*s->throttle));
+	return true;
+}
+
+/* --- the oracle ------------------------------------------------------------------------------ */
+
+enum { WINDOW, GAP, RATE, USES, KINDS };
+
+struct limit {
+	uint64_t amount,
+	    ns;		/* packets in a window, a gap, a burst at one in ns, uses in a cooldown */
+	uint64_t slots; /* of the window; 0: there is no such limit */
+};
+
+struct rules {
+	struct limit limit[KINDS];
+	uint64_t ban_ns;
+	uint64_t since; /* certain time from which it is in force */
+	uint64_t until; /* 0: in force; else since when not */
+};
+
+static struct {
+	uint64_t at;
+	uint32_t key;
+} events[EVENTS_MAX];
+static size_t n_events;
+static struct rules in_force, old[OLD_MAX];
+static size_t n_old;
+static uint64_t banned_until[KEYS];
+static uint64_t booted[64]; /* certain times of boots */
+static size_t n_boots;
+static unsigned int changed;
+
+static uint64_t admitted(uint32_t key, uint64_t from, uint64_t to)
+{
+	uint64_t n = 0;
+
+	for (size_t i = n_events; i-- > 0 && events[i].at >= from;)
+		n += (key == KEYS || events[i].key == key) && events[i].at <= to;
+	return n;
+}
+
+static uint64_t back(uint64_t at, uint64_t ns)
+{
+	return at > ns ? at - ns : 0;
+}
+
+/* Of the key, one more than fits: GCRA, of all that was admitted since `since`. */
+static bool over_rate(const struct limit *l, uint32_t key, uint64_t since, uint64_t now_at)
+{
+	uint64_t tat = 0;
+
+	for (size_t i = 0; i < n_events; i++)
+		if (events[i].key == key && events[i].at >= since)
+			tat = (tat > events[i].at ? tat : events[i].at) + l->ns;
+	return (tat > now_at ? tat : now_at) + l->ns - now_at > l->amount * l->ns;
+}
+
+/* Would the limit be passed by one more, where a window must have begun before `before`? */
+static bool over(const struct rules *r, int kind, uint32_t key, uint64_t now_at, uint64_t before)
+{
+	const struct limit *l = &r->limit[kind];
+	uint64_t from;
+
+	if (!l->slots)
+		return false;
+	if (kind == RATE)
+		return now_at < before && over_rate(l, key, r->since, now_at);
+	if (back(now_at, l->ns) >= before)
+		return false;
+	from = back(now_at, l->ns) + (kind != WINDOW);
+	from = from > r->since ? from : r->since;
+	switch (kind) {
+	case WINDOW:
+		return admitted(key, from, now_at) >= l->amount;
+	case GAP:
+		return admitted(key, from, now_at) > 0;
+	case USES:
+		return admitted(KEYS, from, now_at) >= l->amount;
+	}
+	return false;
+}
+
+static void must_not_be_over(uint32_t key, uint64_t now_at)
+{
+	for (int kind = 0; kind < KINDS; kind++) {
+		if (over(&in_force, kind, key, now_at, UINT64_MAX))
+			fail_msg("kind %d: passed at %llu, key %u", kind,
+				 (unsigned long long)now_at, key);
+		for (size_t i = 0; i < n_old; i++)
+			if (over(&old[i], kind, key, now_at, old[i].until))
+				fail_msg("kind %d: the one before is passed at %llu", kind,
+					 (unsigned long long)now_at);
+	}
+	if (now_at < banned_until[key])
+		fail_msg("key %u is let through, %llu ns before its ban ends", key,
+			 (unsigned long long)(banned_until[key] - now_at));
+}
+
+/* Boots after `from`: what each may have made later. */
+static uint64_t boots_since(uint64_t from)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < n_boots; i++)
+		n += booted[i] >= from;
+	return n;
+}
+
+/* In force without another before it, is the denial within the bounds that carry.h states? */
+static void must_be_owed(enum pacer_reason reason, uint32_t key, uint64_t now_at)
+{
+	const struct limit *w = &in_force.limit[WINDOW], *g = &in_force.limit[GAP];
+	uint64_t slot = w->slots ? w->ns / w->slots + 1 : 0, from;
+
+	switch (reason) {
+	case PACER_DENY_WINDOW:
+		from = back(now_at, w->ns + slot + slot * boots_since(back(now_at, 2 * w->ns)));
+		assert_true(admitted(key, from, now_at) >= w->amount);
+		break;
+	case PACER_DENY_GAP:
+		from = back(now_at, g->ns + g->ns / 16);
+		assert_true(admitted(key, from, now_at) > 0 || boots_since(from) > 0);
+		break;
+	case PACER_DENY_RATE:
+		assert_true(over_rate(&in_force.limit[RATE], key, 0, now_at));
+		break;
+	case PACER_DENY_BAN:
+		assert_true(now_at < banned_until[key]);
+		break;
+	default:
+		break;
+	}
+}
+
+/* --- random runs ----------------------------------------------------------------------------- */
+
+static const uint64_t spans[] = {20 * MS, 100 * MS, 1000 * MS, 7 * SECOND, 60 * SECOND};
+static const uint64_t rates[] = {1, 2, 5, 10, 20, 100, 1000};
+static const uint64_t slots[] = {1, 2, 5, 10, 20, 40};
+
+/* A policy of one rule: its text is in doc, its limits are in in_force. */
+static void random_rules(uint32_t of)
+{
+	struct rules r = {.ban_ns = draw() % 3 || of == 8 ? 0 : spans[draw() % ARRAY(spans)]};
+	struct limit *l = r.limit;
+
+	say_again();
+	say("clock: exact\nmemory: 2Mi\nbans: 64\nrules:\n- name: a\n  limits:\n");
+	if (of & 1) {
+		l[WINDOW] = (struct limit){between(1, 300), spans[draw() % ARRAY(spans)],
+					   slots[draw() % ARRAY(slots)]};
+		say("  - {key: 'src/32,64', packets: %llu, window: %llums, slots: %llu, entries: "
+		    "4k}\n",
+		    (unsigned long long)l[WINDOW].amount, (unsigned long long)(l[WINDOW].ns / MS),
+		    (unsigned long long)l[WINDOW].slots);
+	}
+	if (of & 2) {
+		l[GAP] = (struct limit){1, spans[draw() % ARRAY(spans)] / 10, 1};
+		say("  - {key: 'src/32,64', gap: %lluus%s}\n",
+		    (unsigned long long)(l[GAP].ns / 1000), "");
+	}
+	if (of & 4) {
+		l[RATE] = (struct limit){between(1, 30), SECOND / rates[draw() % ARRAY(rates)], 1};
+		say("  - {key: 'src/32,64', rate: %llu/s, burst: %llu, entries: 4k}\n",
+		    (unsigned long long)(SECOND / l[RATE].ns), (unsigned long long)l[RATE].amount);
+	}
+	if (of & 8) {
+		l[USES] = (struct limit){between(4, 200), spans[draw() % ARRAY(spans)], 1};
+		say("  - {key: all, uses: %llu, cooldown: %llums, max_cooldown: %llums, threshold: "
+		    "%llu}\n",
+		    (unsigned long long)l[USES].amount, (unsigned long long)(l[USES].ns / MS),
+		    (unsigned long long)(l[USES].ns * 2 / MS),
+		    (unsigned long long)(l[USES].amount / 4 + 1));
+	}
+	if (r.ban_ns)
+		say("  ban: %llums\n", (unsigned long long)(r.ban_ns / MS));
+	r.since = certain();
+	in_force = r;
+}
+
+static void one_packet(void)
+{
+	uint32_t key = draw() % KEYS;
+	enum pacer_reason reason = judge(key, draw() % CPUS);
+	uint64_t at = certain();
+
+	if (reason == PACER_ADMIT) {
+		must_not_be_over(key, at);
+		assert_true(n_events < EVENTS_MAX);
+		events[n_events].at = at;
+		events[n_events++].key = key;
+		return;
+	}
+	assert_int_not_equal(reason, PACER_DENY_NO_STATE);
+	assert_int_not_equal(reason, PACER_DENY_CONTENDED);
+	if (in_force.since == 100 * SECOND) /* the first of the run */
+		must_be_owed(reason, key, at);
+	if (in_force.ban_ns && pacer_bans(reason) && banned_until[key] < at + in_force.ban_ns)
+		banned_until[key] = at + in_force.ban_ns;
+}
+
+/* The clock of the new boot, and what is certain to have passed: its time, or more by the clock of
+ * the day. The same boot: its clock goes on.
+ */
+static void boot_again(struct state *s, bool same)
+{
+	uint64_t was = certain(), away = draw() % 2 ? 0 : magnitude(1, 20 * SECOND);
+
+	if (same) {
+		kernel_now_ns += magnitude(1, 2 * SECOND);
+		return;
+	}
+	boot++;
+	kernel_now_ns = 1 + magnitude(1, 5 * SECOND);
+	s->clocks.believed = away != 0;
+	s->clocks.error_ns = draw() % MS;
+	base_ns = was; /* and what the clock of the day says beyond the boot's */
+	if (away)
+		s->clocks.real_ns = 1000 * SECOND - kernel_now_ns - away - s->clocks.error_ns;
+	base_ns += away;
+	assert_true(n_boots < ARRAY(booted));
+	booted[n_boots++] = base_ns;
+}
+
+/* False: that policy cannot go on with it, and the one before does. */
+static bool away_and_back(const char *text, const char *before_text)
+{
+	struct restored what;
+	struct clocks saved;
+	struct state s;
+	bool done;
+
+	save_and_read(&s);
+	boot_again(&s, !(draw() % 3));
+	saved = s.clocks;
+	done = go_on(&s, text, &what);
+	if (!done) {
+		assert_ptr_not_equal(text, before_text);
+		assert_true(strlen(error.text) > 20);
+		state_free(&s);
+		assert_int_equal(state_read(path, &s, &error), 0);
+		s.clocks = saved;
+		assert_true(go_on(&s, before_text, &what));
+	}
+	if (done && text != before_text && !what.limits_kept) {
+		assert_true(n_old < OLD_MAX);
+		old[n_old] = in_force;
+		old[n_old++].until = certain();
+	}
+	state_free(&s);
+	return done;
+}
+
+/* The policy changes while the machine is off. */
+static void change_while_away(uint32_t of, char *text)
+{
+	struct rules was = in_force, next;
+
+	random_rules(of);
+	next = in_force;
+	in_force = was;
+	if (!away_and_back(doc.s, text))
+		return;
+	memcpy(text, doc.s, doc.n + 1);
+	next.since = certain();
+	in_force = next;
+	if (!next.ban_ns) /* nobody asks for them then */
+		memset(banned_until, 0, sizeof(banned_until));
+	changed++;
+}
+
+static void a_run(uint32_t of, bool changes)
+{
+	char text[4096];
+
+	n_events = n_old = n_boots = 0;
+	memset(banned_until, 0, sizeof(banned_until));
+	boot = 0;
+	base_ns = 0;
+	kernel_now_ns = 100 * SECOND;
+	random_rules(of);
+	memcpy(text, doc.s, doc.n + 1);
+	begin(text);
+	for (int away = 0; away < 6; away++) {
+		uint64_t step = magnitude(1000, 50 * MS);
+
+		for (int i = between(20, 300); i > 0; i--) {
+			kernel_now_ns += draw() % 3 ? draw() % step : 0;
+			if (draw() % 100 == 0)
+				kernel_now_ns += magnitude(1, 2 * SECOND);
+			one_packet();
+		}
+		if (changes && away == 2)
+			change_while_away(of, text);
+		else
+			away_and_back(text, text);
+	}
+	detach();
+}
+
+static void no_limit_is_passed(void **unused)
+{
+	(void)unused;
+	for (int i = 0; i < 120; i++)
+		a_run(1 + i % 15, false);
+}
+
+static void nor_under_another_policy(void **unused)
+{
+	(void)unused;
+	for (int i = 0; i < 60; i++)
+		a_run(1 + i % 15, true);
+	assert_true(changed > 30);
+}
+
+/* --- times ----------------------------------------------------------------------------------- */
+
+static void times_are_carried(void **unused)
+{
+	(void)unused;
+	assert_true(carry_time(0, 5) == 0);
+	assert_true(carry_time(7, 5) == 12);
+	assert_true(carry_time(7, -6) == 1);
+	assert_true(carry_time(7, -7) == 1);
+	assert_true(carry_time(7, INT64_MIN) == 1);
+	assert_true(carry_time(UINT64_MAX, -6) == UINT64_MAX);
+	assert_true(carry_time(UINT64_MAX - 3, 6) == UINT64_MAX - 1);
+}
+
+static void absences(void **unused)
+{
+	const struct clocks then = {"a", 100 * SECOND, 120 * SECOND, 5000 * SECOND, SECOND, 1};
+	static const struct {
+		struct clocks now;
+		enum absence_by by;
+		uint64_t at_least, at_most;
+		int64_t shift;
+	} cases[] = {
+	    {{"a", 130 * SECOND, 0, 9000 * SECOND, 0, 1},
+	     ABSENCE_SAME_BOOT,
+	     30 * SECOND,
+	     30 * SECOND,
+	     0},
+	    {{"a", 90 * SECOND, 0, 0, 0, 0}, ABSENCE_SAME_BOOT, 0, 0, -(int64_t)(10 * SECOND)},
+	    {{"b", 4 * SECOND, 4 * SECOND, 9000 * SECOND, 0, 0},
+	     ABSENCE_SINCE_BOOT,
+	     4 * SECOND,
+	     UINT64_MAX,
+	     -(int64_t)(100 * SECOND)},
+	    {{"b", 4 * SECOND, 9 * SECOND, 4000 * SECOND, 0, 1},
+	     ABSENCE_SINCE_BOOT,
+	     9 * SECOND,
+	     UINT64_MAX,
+	     -(int64_t)(105 * SECOND)},
+	    {{"b", 4 * SECOND, 4 * SECOND, 5060 * SECOND, SECOND, 1},
+	     ABSENCE_BY_DAY,
+	     58 * SECOND,
+	     62 * SECOND,
+	     -(int64_t)(154 * SECOND)},
+	    {{"b", 4 * SECOND, 4 * SECOND, 5005 * SECOND, SECOND, 1},
+	     ABSENCE_SINCE_BOOT,
+	     4 * SECOND,
+	     UINT64_MAX,
+	     -(int64_t)(100 * SECOND)},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(cases); i++) {
+		struct absence a = absence_between(&then, &cases[i].now);
+
+		assert_int_equal(a.by, cases[i].by);
+		assert_true(a.at_least_ns == cases[i].at_least);
+		assert_true(a.at_most_ns == cases[i].at_most);
+		assert_true(a.shift_ns == cases[i].shift);
+	}
+}
+
+/* Not believed at the save, or too far back: only the boot's own time counts. */
+static void a_clock_that_errs(void **unused)
+{
+	struct clocks then = {"a", 100 * SECOND, 120 * SECOND, 5000 * SECOND, 0, 0};
+	struct clocks at = {"b", SECOND, SECOND, 9000 * SECOND, 0, 1};
+
+	(void)unused;
+	assert_int_equal(absence_between(&then, &at).by, ABSENCE_SINCE_BOOT);
+	then.believed = 1;
+	assert_int_equal(absence_between(&then, &at).by, ABSENCE_BY_DAY);
+	then.error_ns = UINT64_MAX;
+	assert_int_equal(absence_between(&then, &at).by, ABSENCE_SINCE_BOOT);
+}
+
+/* What lets packets through for a time ends when that may be over; what does for ever stays. */
+static void what_is_allowed(void **unused)
+{
+	const char *text = "memory: 64Ki\nrules:\n- {name: a, limits: [{key: all, gap: 1s}]}\n";
+	struct allow_entry e = {{4, 32, {10, 0, 0, 1}}, false, true, 0};
+	struct restored what;
+	struct state s;
+
+	(void)unused;
+	kernel_now_ns = 100 * SECOND;
+	boot = 0;
+	begin(text);
+	for (int known = 0; known < 2; known++) {
+		save_and_read(&s);
+		assert_true(allowlist_append(&s.allow, &e));
+		e.prefix.addr[3] = 2;
+		e.hand_until_ns = kernel_now_ns + 60 * SECOND;
+		assert_true(allowlist_append(&s.allow, &e));
+		e.prefix.addr[3] = 3;
+		e.hand_until_ns = kernel_now_ns + 20 * SECOND;
+		assert_true(allowlist_append(&s.allow, &e));
+		e = (struct allow_entry){{4, 32, {10, 0, 0, 1}}, false, true, 0};
+		boot++;
+		kernel_now_ns = 10 * SECOND;
+		s.clocks.believed = known;
+		s.clocks.real_ns = 970 * SECOND;
+		assert_true(go_on(&s, text, &what));
+		assert_int_equal(what.allowed, known ? 2 : 1);
+		assert_int_equal(what.allowed_left_out, known ? 1 : 2);
+		if (known)
+			assert_true(s.allow.entry[1].hand_until_ns == 40 * SECOND);
+		state_free(&s);
+		kernel_now_ns = 100 * SECOND;
+	}
+	detach();
+}
+
+/* --- files ----------------------------------------------------------------------------------- */
+
+static void put_file(const void *at, size_t n)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	assert_int_equal(fwrite(at, 1, n, f), n);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void must_be_refused(void)
+{
+	struct state s;
+
+	error = (struct policy_error){.line = -1};
+	assert_int_equal(state_read(path, &s, &error), -1);
+	assert_true(strlen(error.text) > 20);
+	assert_null(strchr(error.text, '\n'));
+	assert_null(s.lines);
+}
+
+/* Changes the byte there. */
+static void poke(int fd, off_t at, unsigned char value)
+{
+	assert_int_equal(pwrite(fd, &value, 1, at), 1);
+}
+
+/*
+ * A bit of every byte that says how the rest is to be read, of the text, of every line, and of
+ * every 97th byte between: one is as good as the other to a checksum over all of them.
+ */
+static void damaged(void **unused)
+{
+	unsigned char *good;
+	struct state s;
+	size_t n, i;
+	FILE *f;
+	int fd;
+
+	(void)unused;
+	kernel_now_ns = 100 * SECOND;
+	begin("memory: 64Ki\nrules:\n- {name: a, limits: [{key: src, packets: 9, window: 1s}]}\n");
+	assert_int_equal(judge(1, 0), PACER_ADMIT);
+	save_and_read(&s);
+	state_free(&s);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	good = malloc(1 << 20);
+	n = fread(good, 1, 1 << 20, f);
+	assert_int_equal(fclose(f), 0);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	for (i = 0; i < n; i += i < 1000 || i > n - 500 ? 1 : 97) {
+		poke(fd, (off_t)i, good[i] ^ (unsigned char)(1 << draw() % 8));
+		must_be_refused();
+		poke(fd, (off_t)i, good[i]);
+	}
+	close(fd);
+	assert_int_equal(state_read(path, &s, &error), 0);
+	state_free(&s);
+	for (i = 0; i < n; i += i < 800 || i > n - 200 ? 1 : 997) {
+		put_file(good, i);
+		must_be_refused();
+	}
+	free(good);
+	detach();
+}
+
+/* Right by its checksum, but made by somebody else: what points beyond the table is not followed.
+ */
+static void made_by_others(void **unused)
+{
+	struct pacer_limiter *t;
+	uint64_t bytes;
+
+	(void)unused;
+	kernel_now_ns = 100 * SECOND;
+	begin("memory: 64Ki\nbans: 8\nrules:\n- name: a\n  limits: [{key: src, packets: 9, window: "
+	      "1s, entries: 8}]\n  ban: 1s\n");
+	for (int fault = 0; fault < 12; fault++) {
+		struct state s;
+
+		save_and_read(&s);
+		t = &s.bin->rule[0].limiter[0];
+		switch (fault) {
+		case 0:
+			t->base = (uint32_t)s.n_lines;
+			break;
+		case 1:
+			t->sets = 1 << 20;
+			break;
+		case 2:
+			t->shared = UINT32_MAX;
+			break;
+		case 3:
+			t->units = 0;
+			break;
+		case 4:
+			t->window.ring = 250;
+			break;
+		case 5:
+			t->kind = 77;
+			break;
+		case 6:
+			s.bin->rule[3].n_limiters = 200;
+			break;
+		case 7:
+			s.bin->bans.filter_mask = UINT32_MAX;
+			break;
+		case 8:
+			s.bin->bans.base = (uint32_t)s.n_lines - 1;
+			break;
+		case 9:
+			s.bin->rule[0].counter = PACER_COUNTERS_MAX;
+			break;
+		case 10:
+			s.bin->pool[2].n = 33;
+			break;
+		case 11:
+			t->secret = 2;
+			break;
+		}
+		assert_false(state_is_sound(&s));
+		assert_int_equal(state_write(path, &s, &bytes, &error), 0);
+		state_free(&s);
+		must_be_refused();
+	}
+	detach();
+}
+
+static int setup_file(void **unused)
+{
+	int fd;
+
+	setup(unused);
+	snprintf(path, sizeof(path), "/tmp/pacer-restore-XXXXXX");
+	fd = mkstemp(path);
+	close(fd);
+	return fd < 0;
+}
+
+static int remove_file(void **unused)
+{
+	(void)unused;
+	unlink(path);
+	make_counts();
+	for (int fd = KERNEL_COUNTS; fd < KERNEL_MAPS; fd++)
+		kernel_map_new(fd, 4, 4);
+	return 0;
+}
+
+#define FILE_TEST(f) cmocka_unit_test_setup_teardown(f, setup_file, remove_file)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    FILE_TEST(times_are_carried),
+	    FILE_TEST(absences),
+	    FILE_TEST(a_clock_that_errs),
+	    FILE_TEST(no_limit_is_passed),
+	    FILE_TEST(nor_under_another_policy),
+	    FILE_TEST(what_is_allowed),
+	    FILE_TEST(damaged),
+	    FILE_TEST(made_by_others),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
