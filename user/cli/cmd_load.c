@@ -132,7 +132,8 @@ static int check_names(const struct options *o)
 	if (o->shared && o->n_args < 2)
 		return misused("load", "--shared wants two interfaces or more");
 	if (o->restore && o->n_args > 1)
-		return misused("load", "--restore wants one interface: a file is one pacer's state");
+		return misused("load",
+			       "--restore wants one interface: a file is one pacer's state");
 	for (int i = 0; i < o->n_args; i++)
 		for (int k = 0; k < i; k++)
 			if (!strcmp(o->args[i], o->args[k]))

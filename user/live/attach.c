@@ -295,6 +295,62 @@ int attach_pacers(const char *const *ifnames, size_t n, const struct attach_opti
 	return result;
 }
 
+/* --- upgrade -------------------------------------------------------------------------------- */
+
+static int may_upgrade(const char *ifname, const struct site *site, struct policy_error *error)
+{
+	if (!site->pacer)
+		return site->named ? refusal_not_a_pacer(ifname, error)
+				   : refusal_no_pacer(ifname, site, error);
+	if (site->abi == PACER_ABI_VERSION)
+		return 0;
+	return policy_fail(
+	    error, 0,
+	    "%s: its pacer has ABI version %u, this tool %u, which cannot go on with "
+	    "its state: `xdp-pacer load %s --replace -c POLICY` takes over, with new "
+	    "state",
+	    ifname, site->abi, PACER_ABI_VERSION, ifname);
+}
+
+static int upgrade_with(struct loading *l, struct attached *a)
+{
+	int result;
+
+	l->skel = object_open_over(l->ifname, l->before.pacer_fd, l->raw_ip, l->error);
+	if (!l->skel)
+		return -1;
+	result = put_on(l) || settle(l, a) ? -1 : 0;
+	if (result)
+		take_all_back(l, 1);
+	object_close(l->skel);
+	return result;
+}
+
+int attach_upgrade(const char *ifname, struct attached *a, struct attach_replaced *replaced,
+		   struct policy_error *error)
+{
+	struct attach_options options = {.replace = true};
+	struct loading l = {.ifname = ifname, .options = &options, .error = error};
+	int ifindex, result = -1;
+
+	complaint_begin();
+	ifindex = device_index(ifname, error);
+	if (ifindex < 0 || refusal_by_host(ifname, error))
+		return -1;
+	l.raw_ip = device_is_raw_ip(ifname, error);
+	if (l.raw_ip < 0)
+		return -1;
+	pins_sweep(ifindex);
+	if (site_open(ifname, ifindex, &l.before, error))
+		return -1;
+	options.mode = l.before.mode;
+	if (!may_upgrade(ifname, &l.before, error))
+		result = upgrade_with(&l, a);
+	*replaced = (struct attach_replaced){l.before.pacer_id, l.before.abi};
+	site_close(&l.before);
+	return result;
+}
+
 /* --- detach --------------------------------------------------------------------------------- */
 
 /* Looks again whether it is detached: a call that failed may have worked all the same. */

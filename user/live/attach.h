@@ -30,6 +30,14 @@ struct attach_replaced {
 int attach_pacers(const char *const *ifnames, size_t n, const struct attach_options *options,
 		  const struct object_begin *begin, bool shared, struct attached *a,
 		  struct attach_replaced *replaced, struct policy_error *error);
+/*
+ * Puts this program in the place of the pacer's, over the same maps: its policy, what it holds and
+ * its counters go on, and every packet is judged by the one or the other (under the libxdp
+ * dispatcher, for a moment by both). Refused where the ABI differs. If it fails, the interface is
+ * as it was before.
+ */
+int attach_upgrade(const char *ifname, struct attached *attached, struct attach_replaced *replaced,
+		   struct policy_error *error);
 /* Detaches a pacer of any version and removes its pins. */
 int attach_undo(const char *ifname, struct policy_error *error);
 

@@ -153,14 +153,13 @@ static int prepare(struct pacer_bpf *skel, const struct object_begin *begin,
 	memcpy(copy->text, begin->text, strlen(begin->text));
 	if (make_samplers(skel, &begin->bin->sampling, error) || make_targets(skel, begin, error))
 		return -1;
-	if (begin->restored
-		? restore_fill(begin->restored,
-			       &(struct restore_maps){
-				   skel->maps.pacer_lines, skel->maps.pacer_throttles,
-				   skel->maps.pacer_counts, skel->maps.pacer_allow4,
-				   skel->maps.pacer_allow6},
-			       control, error)
-		: fill_tries(skel, begin->policy, control, error))
+	if (begin->restored ? restore_fill(begin->restored,
+					   &(struct restore_maps){
+					       skel->maps.pacer_lines, skel->maps.pacer_throttles,
+					       skel->maps.pacer_counts, skel->maps.pacer_allow4,
+					       skel->maps.pacer_allow6},
+					   control, error)
+			    : fill_tries(skel, begin->policy, control, error))
 		return -1;
 	/* The secret may be that of what is restored. */
 	pacer_short_arm(&copy->policy, control->secret[begin->bin->secret], control->raw_ip);
@@ -241,8 +240,7 @@ static bool takes(const struct bpf_map *map, const struct bpf_map_info *info)
 {
 	return !strncmp(info->name, bpf_map__name(map), sizeof(info->name) - 1) &&
 	       info->type == bpf_map__type(map) && info->key_size == bpf_map__key_size(map) &&
-	       info->value_size == bpf_map__value_size(map) &&
-	       info->map_flags == bpf_map__map_flags(map);
+	       info->value_size == bpf_map__value_size(map);
 }
 
 /* 1 where it took the map, 0 where that is none of its own. */

@@ -94,8 +94,8 @@ static void carry_sketch(const struct pacer_limiter *t, struct pacer_line *line,
 }
 
 /*
- * What an entry's word says of its window was true of a generation of its limit. Which one the limit
- * gets next is not known here: so it says nothing, but when the key was last admitted.
+ * What an entry's word says of its window was true of a generation of its limit. Which one the
+ * limit gets next is not known here: so it says nothing, but when the key was last admitted.
  */
 static void forget_full(struct pacer_entry *entry)
 {

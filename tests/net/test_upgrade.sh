@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# A new version of the program takes over in place: with the policy, what is held, and the counters.
+#
+#   client                                     server
+#   10.77.0.11-16, fd77::11-12  c0 ---- s0     the pacer; `xdp-pacer upgrade`
+#
+# shellcheck disable=SC2317 # the functions are reached through check
+# shellcheck source=tests/net/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+goes_on()
+{
+	local before
+
+	policy all <<-END
+	bans: 64
+	allow: [10.77.0.18]
+	rules:
+	  - name: udp
+	    match: {proto: udp, dport: 9000}
+	    limits: [{key: src, packets: 10, window: 600s}, {key: all, uses: 30, cooldown: 600s}]
+	    ban: 600s
+	END
+	load all "$@"
+	pacer allow s0 add 10.77.0.17 >/dev/null
+	arrive "6 10 9 15" n=6 n=12,from=10.77.0.12 n=9,from=10.77.0.17 n=15,from=10.77.0.18
+	before=$(status .program_id)
+	equal "$(pacer upgrade s0 --json | jq -c '[.replaced.program_id, .replaced.state]')" \
+		"[$before,\"kept\"]" "replaced"
+	[ "$(status .program_id)" != "$before" ] || fail "it is the same program"
+	arrive "4 0 9 15" n=9 n=9,from=10.77.0.12 n=9,from=10.77.0.17 n=15,from=10.77.0.18
+	equal "$(stats '.rules[] | "\(.matched) \(.admitted)"')" "36 20" "matched, admitted"
+	equal "$(status '[.bans.keys[].key] | sort | join(" ")')" "10.77.0.11 10.77.0.12" "bans"
+	arrive "10" n=15,from=10.77.0.13
+	pacer set s0 udp.uses=31 >/dev/null
+	arrive "1" n=9,from=10.77.0.14
+}
+
+skb_mode() { goes_on --mode skb; }
+native_mode() { goes_on; }
+
+refused_upgrade()
+{
+	refused 1 's0: has no pacer' pacer upgrade s0
+	refused 2 'wants one interface' pacer upgrade
+	refused 1 'no such interface' pacer upgrade nosuch0
+	"${CLANG:-clang-19}" -O2 -g -target bpf "-I/usr/include/$(gcc -print-multiarch)" -c "$here/elder.bpf.c" \
+		-o "$work/elder.o"
+	in_server ip link set dev s0 xdp obj "$work/elder.o" sec xdp.elder
+	refused 1 'has ABI version [0-9]+, this tool [0-9]+, which cannot go on' pacer upgrade s0
+}
+
+# Packets flow all the while: each is judged once, and by no window more than the limit passes.
+under_load()
+{
+	local rounds before source total worst
+
+	policy load <<-END
+	rules:
+	  - name: udp
+	    match: {proto: udp, dport: 9000}
+	    limits: [{key: src, packets: 20, window: 100ms, slots: 10}, {key: src, gap: 500us, rows: 1}]
+	END
+	load load
+	before=$(handed)
+	traffic_on 9000 97 10.77.0.11=700 10.77.0.12=900 10.77.0.13=1500 10.77.0.14=100 \
+		fd77::11=800 fd77::12=1200
+	for ((rounds = 0; rounds < 10; rounds++)); do
+		pacer upgrade s0 >/dev/null
+	done
+	traffic_off || return
+	equal "$(wc -l <"$work/sources")" 6 "sources that were seen" || return
+	while read -r source total worst; do
+		[ "$worst" -le 20 ] || fail "$source: $worst within 97 ms, the limit is 20" || return
+		[ "$total" -ge 20 ] || fail "$source: only $total" || return
+	done <"$work/sources"
+	equal "$(stats '.rules[0] | "\(.matched) \(.admitted) \(.denied.no_state)"')" \
+		"$sent $arrived 0" "matched, admitted, no_state" || return
+	until_true 2 all_are_counted "$before" ||
+		fail "handed to the program: $(($(handed) - before)), counted: $(stats .packets)"
+}
+
+net_up
+check upgrade-goes-on native_mode
+check upgrade-goes-on-skb skb_mode
+check upgrade-refused refused_upgrade
+check upgrade-under-load under_load
+finish
