@@ -27,7 +27,8 @@ struct options {
 	const char *listen, *textfile;
 	const char *least, *exec;
 	const char *restore;
-	bool and_unload;
+	bool and_unload, dry_run;
+	uint64_t every_ns;
 	char **args; /* what is not an option */
 	int n_args;
 };
@@ -83,7 +84,8 @@ extern const struct verb *const verbs[]; /* main.c's list of all, by group; ends
 
 extern const struct verb verb_load, verb_unload, verb_status, verb_stats, verb_check, verb_apply,
     verb_confirm, verb_set, verb_rotate, verb_allow, verb_ban, verb_why, verb_sample, verb_replay,
-    verb_estimate, verb_suggest, verb_keys, verb_export, verb_events, verb_save, verb_upgrade;
+    verb_estimate, verb_suggest, verb_keys, verb_export, verb_events, verb_save, verb_upgrade,
+    verb_serve, verb_clean;
 
 enum parsed { PARSED, PARSED_HELP, PARSED_WRONG /* and it has been said */ };
 
@@ -148,6 +150,9 @@ int print_json_line(json_t *value);
 /* Finds the pacer of the interface in the first argument and calls `run`. Returns the exit code. */
 int with_pacer(const struct options *options,
 	       int (*run)(struct attached *a, const struct options *options));
+
+/* "native", "skb", "hw"; NULL leaves *mode. Returns 0, or EXIT_WRONG after it was said. */
+int read_site_mode(const char *verb, const char *text, enum site_mode *mode);
 
 /* Reads the file ("-": stdin). The caller frees *text and *policy. Returns 0 or the exit code. */
 int read_policy(const char *file, char **text, struct policy **policy);

@@ -16,14 +16,14 @@
 #include "plan/compile.h"
 
 /* 0, or the exit code. */
-static int read_mode(const char *text, enum site_mode *mode)
+int read_site_mode(const char *verb, const char *text, enum site_mode *mode)
 {
 	for (enum site_mode m = SITE_NATIVE; text && m <= SITE_HW; m++)
 		if (!strcmp(text, site_mode_name(m))) {
 			*mode = m;
 			return 0;
 		}
-	return text ? misused("load", "there is no mode %s: native, skb or hw", text) : 0;
+	return text ? misused(verb, "there is no mode %s: native, skb or hw", text) : 0;
 }
 
 /* What status says, and which pacer it replaced. */
@@ -75,7 +75,7 @@ static int attach(const struct options *o, const struct object_begin *begin,
 
 	if (!a || !replaced) {
 		code = gave_up("load", "no memory");
-	} else if (read_mode(o->mode, &load.mode)) {
+	} else if (read_site_mode("load", o->mode, &load.mode)) {
 		code = EXIT_WRONG;
 	} else if (attach_pacers((const char *const *)o->args, (size_t)o->n_args, &load, begin,
 				 o->shared, a, replaced, &error)) {

@@ -26,7 +26,7 @@ int device_index(const char *ifname, struct policy_error *error)
 int device_is_up(const char *ifname, struct policy_error *error)
 {
 	struct ifreq request = {0};
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	int failed;
 
 	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", ifname);
@@ -45,7 +45,7 @@ int device_is_up(const char *ifname, struct policy_error *error)
 int device_is_raw_ip(const char *ifname, struct policy_error *error)
 {
 	struct ifreq request = {0}, flags;
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	int failed;
 
 	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", ifname);

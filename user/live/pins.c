@@ -2,6 +2,7 @@
 #include "live/pins.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <bpf/libbpf.h>
 #include <limits.h>
@@ -67,8 +68,8 @@ static enum carried carried_in(const char *path, uint32_t id, struct seen *seen)
 	struct statfs fs;
 	struct stat st;
 
-	if (fd < 0) /* its process has ended */
-		return CARRIED_NO;
+	if (fd < 0) /* its process has ended, or it is another user's */
+		return errno == ENOENT || errno == ESRCH ? CARRIED_NO : CARRIED_UNKNOWN;
 	if (fstat(fd, &st) || fstatfs(fd, &fs))
 		result = CARRIED_UNKNOWN;
 	else if (fs.f_type != NSFS_MAGIC) /* being made or removed, or left by a killed process */
@@ -100,11 +101,13 @@ static enum carried carried_among(const char *directory, const char *suffix, uin
 	return result;
 }
 
+/* Of all, and as one who may look into them: /proc may be mounted so that it shows only one's own. */
 static bool sees_every_process(void)
 {
 	struct stat st;
 
-	return !stat("/proc/self/ns/pid", &st) && st.st_ino == FIRST_PID_NAMESPACE;
+	return !stat("/proc/self/ns/pid", &st) && st.st_ino == FIRST_PID_NAMESPACE &&
+	       !stat("/proc/1/ns/net", &st);
 }
 
 /* Is that open file the program? */
@@ -217,7 +220,38 @@ static int open_locked(void)
 	return fd;
 }
 
-int pins_sweep(int ifindex)
+struct sweep {
+	int ifindex; /* 0: any */
+	bool look;
+	void (*each)(const char *path, void *arg);
+	void *arg;
+};
+
+/* Is it the directory of a dispatcher that no interface carries? */
+static bool is_unused(const struct sweep *s, const char *name)
+{
+	uint32_t id;
+	int of, end = 0;
+
+	return sscanf(name, "dispatch-%d-%u%n", &of, &id, &end) == 2 && !name[end] &&
+	       (!s->ifindex || of == s->ifindex) && carried_by_none(id);
+}
+
+static int sweep_one(const struct sweep *s, int fd, const char *name)
+{
+	if (!is_unused(s, name)) {
+		if (!s->look && !strncmp(name, "prog-test-link-", 15))
+			unlinkat(fd, name, 0); /* libxdp's probe: gone before it unlocks */
+		return 0;
+	}
+	if (!s->look && !remove_all(fd, name))
+		return 0;
+	if (s->each)
+		s->each(name, s->arg);
+	return 1;
+}
+
+static int sweep(const struct sweep *s)
 {
 	int fd = open_locked(), copy, n = 0;
 	struct dirent *e;
@@ -227,20 +261,26 @@ int pins_sweep(int ifindex)
 		return 0;
 	copy = fcntl(fd, F_DUPFD_CLOEXEC, 3); /* the two descriptors share the lock */
 	d = copy < 0 ? NULL : fdopendir(copy);
-	while (d && (e = readdir(d))) {
-		uint32_t id;
-		int of, end = 0;
-
-		if (sscanf(e->d_name, "dispatch-%d-%u%n", &of, &id, &end) == 2 && !e->d_name[end] &&
-		    of == ifindex && carried_by_none(id))
-			n += remove_all(fd, e->d_name);
-		else if (!strncmp(e->d_name, "prog-test-link-", 15))
-			unlinkat(fd, e->d_name, 0); /* libxdp's probe: gone before it unlocks */
-	}
+	while (d && (e = readdir(d)))
+		n += sweep_one(s, fd, e->d_name);
 	if (d)
 		closedir(d);
 	else if (copy >= 0)
 		close(copy);
 	close(fd);
 	return n;
+}
+
+int pins_sweep(int ifindex)
+{
+	const struct sweep s = {.ifindex = ifindex};
+
+	return ifindex ? sweep(&s) : 0;
+}
+
+int pins_clean(bool look, void (*each)(const char *path, void *arg), void *arg)
+{
+	const struct sweep s = {0, look, each, arg};
+
+	return sweep(&s);
 }

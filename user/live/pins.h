@@ -11,6 +11,14 @@
 #ifndef PACER_PINS_H
 #define PACER_PINS_H
 
+#include <stdbool.h>
+
+/*
+ * Calls `each` for every unused dispatcher's directory, whatever interface it was for, and removes
+ * it unless `look` is true. Returns how many there were.
+ */
+int pins_clean(bool look, void (*each)(const char *path, void *arg), void *arg);
+
 /* Removes the unused pins of this interface's index. Returns the number of dispatchers removed. */
 int pins_sweep(int ifindex);
 

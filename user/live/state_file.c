@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "live/state_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -8,12 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #define MAGIC	  "PACERST\n"
 #define ORDER	  0x01020304u
+#define BESIDE	  ".save-"
 #define BYTES_MAX (64ull << 30)
 #define RUN_LINES 4096u /* lines that are looked at together for being empty at the end */
 #define SUM_BYTES sizeof(uint32_t)
@@ -197,7 +200,7 @@ static int write_beside(const char *file, char *path, const struct state *s, uin
 {
 	int fd = mkostemp(path, O_CLOEXEC); /* of mode 0600 */
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
-	bool done = f && put_all(f, s, bytes);
+	bool done = f && !flock(fd, LOCK_EX) && put_all(f, s, bytes); /* state_clean looks */
 	int cause = errno;
 
 	if (f && fclose(f) && done) {
@@ -228,7 +231,7 @@ int state_write(const char *file, const struct state *s, uint64_t *bytes,
 		return policy_fail(
 		    error, 0, "%.200s: is no regular file, and would be replaced: name another",
 		    file);
-	if (snprintf(path, sizeof(path), "%s.save-XXXXXX", file) >= (int)sizeof(path)) {
+	if (snprintf(path, sizeof(path), "%s" BESIDE "XXXXXX", file) >= (int)sizeof(path)) {
 		errno = ENAMETOOLONG;
 		return no_write(file, error);
 	}
@@ -240,6 +243,51 @@ int state_write(const char *file, const struct state *s, uint64_t *bytes,
 	result = write_beside(file, path, s, bytes, error);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return result;
+}
+
+/* --- what killed saves left ---------------------------------------------------------------- */
+
+/* Nobody writes to it. */
+static bool is_left(int directory_fd, const char *name)
+{
+	const char *end = strstr(name, BESIDE);
+	int fd;
+	bool left;
+
+	if (!end || strlen(end) != strlen(BESIDE) + 6)
+		return false;
+	fd = openat(directory_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	left = fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB);
+	if (fd >= 0)
+		close(fd);
+	return left;
+}
+
+int state_clean(const char *directory, bool look, void (*each)(const char *path, void *arg),
+		void *arg, struct policy_error *error)
+{
+	DIR *d = opendir(directory);
+	struct dirent *e;
+	int n = 0;
+
+	if (!d && errno == ENOENT)
+		return 0;
+	if (!d)
+		return policy_fail(error, 0, "%.200s: cannot be read: %s", directory,
+				   strerror(errno));
+	while ((e = readdir(d))) {
+		char path[PATH_MAX];
+
+		if (!is_left(dirfd(d), e->d_name))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", directory, e->d_name);
+		if (!look && unlinkat(dirfd(d), e->d_name, 0))
+			continue;
+		each(path, arg);
+		n++;
+	}
+	closedir(d);
+	return n;
 }
 
 /* --- reading --------------------------------------------------------------------------------- */

@@ -23,6 +23,12 @@
 /* Writes it whole, or leaves what is there. *bytes is its length. */
 int state_write(const char *file, const struct state *s, uint64_t *bytes,
 		struct policy_error *error);
+/*
+ * Calls `each` for what killed saves left in the directory, and removes it unless `look` is true.
+ * Returns how many there were; -1 with *error filled: the directory cannot be read.
+ */
+int state_clean(const char *directory, bool look, void (*each)(const char *path, void *arg),
+		void *arg, struct policy_error *error);
 /* Reads one that state_free frees. */
 int state_read(const char *file, struct state *s, struct policy_error *error);
 

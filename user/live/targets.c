@@ -28,7 +28,7 @@ static int fail(struct policy_error *error, const struct plan_pool *pool, size_t
 static bool is_down(const char *ifname)
 {
 	struct ifreq request = {0};
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	bool down;
 
 	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", ifname);

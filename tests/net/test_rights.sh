@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# The table of docs/rights.md: with a verb's capabilities and no others it does its work as a user that is
+# not root; without any one of them it fails, in one line.
+#
+#   server: s0, the pacer; verbs as nobody, in a mount namespace with a lock that is theirs
+#
+# shellcheck disable=SC2317 # the functions are reached through check
+# shellcheck source=tests/net/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+TABLE=$here/../../docs/rights.md
+
+# as "CAP CAP" COMMAND...: as nobody, with these capabilities.
+as()
+{
+	local caps=-all cap
+
+	for cap in $1; do
+		caps+=,+${cap#CAP_}
+	done
+	# shellcheck disable=SC2016
+	in_server timeout -k 1 "$hang_s" unshare -m sh -c '
+		mount -t tmpfs none /run && : >/run/xdp-pacer.lock && chmod 666 /run/xdp-pacer.lock || exit 99
+		caps=$1
+		shift
+		exec setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs \
+			--inh-caps "$caps" --ambient-caps "$caps" --bounding-set "$caps" "$@"' \
+		sh "$(tr A-Z a-z <<<"$caps")" "$bin" "${@:2}"
+}
+
+# What each verb is tried with, and what has to be before.
+prepare()
+{
+	off
+	case $1 in
+	load | serve) ;;
+	confirm)
+		load one
+		apply one --confirm-within 60s
+		;;
+	*) load one ;;
+	esac
+}
+
+try()
+{
+	local caps=$1
+
+	case $2 in
+	check) as "$caps" check -c "$open/one.yaml" ;;
+	replay) as "$caps" replay -c "$open/one.yaml" "$open/none.pcap" ;;
+	help) as "$caps" help ;;
+	status | stats | confirm | rotate | unload | upgrade) as "$caps" "$2" s0 ;;
+	why) as "$caps" why s0 10.77.0.11 ;;
+	export) as "$caps" export --textfile - >"$work/metrics" && grep -q 'interface="s0"' "$work/metrics" ;;
+	save) as "$caps" save s0 "$open/free/s0.state" ;;
+	apply | load) as "$caps" "$2" s0 -c "$open/one.yaml" ;;
+	set) as "$caps" set s0 udp.packets=6 ;;
+	allow) as "$caps" allow s0 add 10.79.0.1 ;;
+	ban) as "$caps" ban s0 add 10.79.0.2 ;;
+	*) fail "there is no trial of $2" ;;
+	esac
+}
+
+# One that goes on until it is stopped is tried by what it has put on.
+try_serve()
+{
+	local served
+
+	as "$1" serve s0 -c "$open/one.yaml" --state "$open/free/s0.state" >"$work/out" 2>"$work/err" &
+	served=$!
+	until_true 10 sh -c "grep -q 'the pacer is' '$work/out' || ! kill -0 $served 2>/dev/null"
+	if ! grep -q 'the pacer is' "$work/out"; then
+		wait "$served"
+		return
+	fi
+	kill -TERM "$(pgrep -f "^$bin serve")"
+	wait "$served"
+}
+
+attempt()
+{
+	rm -f "$open/free/"*
+	prepare "$2" >/dev/null
+	if [ "$2" = serve ]; then
+		try_serve "$1"
+	else
+		try "$1" "$2" >"$work/out" 2>"$work/err"
+	fi
+}
+
+one_verb()
+{
+	local verb=$1 caps=$2 cap
+
+	attempt "$caps" "$verb" || fail "$verb with ${caps:-none}: $(cat "$work/err")" || return
+	for cap in $caps; do
+		! attempt "${caps//$cap/}" "$verb" || fail "$verb does without $cap" || return
+		[ "$verb" = export ] || # it tells whoever scrapes it
+			equal "$(wc -l <"$work/err")" 1 "$verb without $cap: lines of complaint" || return
+	done
+}
+
+the_table()
+{
+	local verbs caps verb n=0
+
+	open=$work/open bin=$work/open/xdp-pacer
+	mkdir -m 755 "$open"
+	mkdir -m 777 "$open/free"
+	chmod 755 "$work"
+	limit one 5
+	echo "bans: 64" >>"$work/one.yaml"
+	cp "$BUILD/xdp-pacer" "$work/one.yaml" "$open"
+	chmod 644 "$open/one.yaml"
+	printf '\324\303\262\241\2\0\4\0\0\0\0\0\0\0\0\0\0\0\4\0\1\0\0\0' >"$open/none.pcap"
+	while IFS='|' read -r _ verbs caps _; do
+		for verb in ${verbs//,/ }; do
+			case $verb in keys | suggest) continue ;; esac # of files alone, as replay is
+			one_verb "$verb" "$(tr -d , <<<"${caps/none/}" | xargs)" || return
+			n=$((n + 1))
+		done
+	done < <(grep '^| [a-z]' "$TABLE" | grep -v '^| verbs')
+	[ "$n" -ge 17 ] || fail "only $n verbs are in the table"
+}
+
+net_up
+check rights-of-each-verb the_table
+finish

@@ -1,0 +1,203 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# A pacer as a service: what `serve` does for systemd, by systemd's own protocol, and what it leaves
+# behind however it ends; the unit itself.
+#
+#   client                                     server
+#   10.77.0.11-16, fd77::11-12  c0 ---- s0     the pacer; `xdp-pacer serve`, `clean`
+#
+# shellcheck disable=SC2317 # the functions are reached through check
+# shellcheck source=tests/net/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+UNIT=$here/../../systemd/xdp-pacer@.service
+
+# serve [OPTION...]: until it is ready; its pid is in $pid. What it says to systemd is in $work/notes.
+serve()
+{
+	: >"$work/notes"
+	rm -f "$work/notify"
+	background "$SERVER" python3 -u -c '
+import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind(sys.argv[1])
+while True:
+    print(s.recv(4096).decode(), flush=True)' "$work/notify" >>"$work/notes"
+	until_true 10 test -S "$work/notify"
+	NOTIFY_SOCKET=$work/notify background "$SERVER" "$BUILD/xdp-pacer" serve s0 -c "$work/one.yaml" \
+		--state "$work/s0.state" "$@" >"$work/out" 2>"$work/err"
+	until_true 20 ready "$pid" || fail "it is not ready: $(cat "$work/err")"
+	grep -q READY=1 "$work/notes" || fail "it ended: $(cat "$work/err")"
+}
+
+ready()
+{
+	grep -q READY=1 "$work/notes" || ! kill -0 "$1" 2>/dev/null
+}
+
+# stop SIGNAL CODE
+stop()
+{
+	local code=0
+
+	kill "-$1" "$pid"
+	wait "$pid" || code=$?
+	equal "$code" "$2" "exit code after $1: $(cat "$work/err")"
+}
+
+begun()
+{
+	equal "$(cat "$work/out")" "s0: the pacer is $1" "what it says"
+}
+
+# Loaded; taken over after a stop, which leaves it at work; restored when it was taken off.
+from_stop_to_start()
+{
+	limit one 10
+	serve
+	begun "loaded, with new state"
+	arrive "4" n=4
+	stop TERM 0
+	grep -q STOPPING=1 "$work/notes"
+	[ "$(what_is_on s0)" != "{}" ] || fail "the pacer is off after a stop"
+	arrive "3" n=3
+	serve
+	begun "taken over as it was"
+	arrive "2" n=2
+	stop TERM 0
+	off
+	serve
+	begun "loaded, with the state that was saved"
+	arrive "1" n=5
+	equal "$(stats '.rules[0] | "\(.matched) \(.admitted)"')" "14 10" "matched, admitted"
+	stop INT 0
+}
+
+and_unload()
+{
+	limit one 10
+	rm -f "$work/s0.state"
+	serve --and-unload
+	arrive "4" n=4
+	stop TERM 0
+	equal "$(what_is_on s0)" "{}" "what is on s0"
+	serve
+	begun "loaded, with the state that was saved"
+	arrive "6" n=9
+	stop TERM 0
+}
+
+# Killed: the pacer goes on, and the next one takes over. It saves on its own from time to time.
+killed()
+{
+	limit one 10
+	rm -f "$work/s0.state"
+	serve --every 100ms
+	arrive "4" n=4
+	until_true 20 test -s "$work/s0.state"
+	stop KILL 137
+	arrive "3" n=3
+	serve
+	begun "taken over as it was"
+	arrive "3" n=9
+	stop TERM 0
+}
+
+# A policy that changed meanwhile is applied; `apply`, which is the unit's reload, goes beside it.
+reload()
+{
+	limit one 10
+	rm -f "$work/s0.state"
+	serve
+	arrive "4" n=4
+	limit one 12
+	apply one
+	arrive "8" n=20
+	stop TERM 0
+	limit one 15
+	serve
+	arrive "3" n=20
+	stop TERM 0
+}
+
+# What cannot be restored does not keep it from pacing, and is said in one line.
+bad_state()
+{
+	limit one 10
+	echo nonsense >"$work/s0.state"
+	serve
+	begun "loaded, with new state"
+	equal "$(wc -l <"$work/err")" 1 "lines of complaint"
+	grep -q 's0.state: is no saved state' "$work/err"
+	arrive "10" n=12
+	stop TERM 0
+}
+
+# An interface that is down is put up; one that goes, or whose pacer somebody takes off, ends it.
+interfaces()
+{
+	limit one 10
+	rm -f "$work/s0.state"
+	in_server ip link set s0 down
+	serve
+	in_server ip -j link show s0 | jq -e '.[0].flags | index("UP")' >/dev/null
+	in_server ip addr add fd77::1/64 dev s0 nodad 2>/dev/null || true
+	pacer unload s0 >/dev/null
+	wait "$pid"
+	grep -q 'no longer served: s0: has no pacer' "$work/err"
+	in_server ip link add gone0 type veth peer name gone1
+	in_server ip link set gone0 up
+	pacer load gone0 -c "$work/one.yaml" >/dev/null
+	in_server ip link set gone0 down
+	in_server ip link set gone0 name new0
+	equal "$(pacer status new0 --json | jq -r .interface)" new0 "paced under its new name"
+	in_server ip link del new0
+	refused 1 'gone0: there is no such interface' pacer serve gone0 -c "$work/one.yaml" \
+		--state "$work/gone.state"
+	refused 2 'wants one interface, -c POLICY and --state FILE' pacer serve s0
+}
+
+# A save that was cut off is found and removed; one that is being written stays.
+clean_up()
+{
+	mkdir -p "$work/states"
+	: >"$work/states/s0.state.save-AbCdEf"
+	: >"$work/states/s1.state.save-GhIjKl"
+	: >"$work/states/s0.state"
+	exec 5<"$work/states/s1.state.save-GhIjKl"
+	flock -x 5
+	equal "$(pacer clean --dry-run --state "$work/states" --json | jq -c '[(.found | length), .removed]')" \
+		"[1,false]" "found, removed"
+	pacer clean --state "$work/states" | grep -q 'removed a save that was cut off: .*s0.state.save-AbCdEf'
+	equal "$(ls "$work/states" | xargs)" "s0.state s1.state.save-GhIjKl" "what stays"
+	pacer clean --state "$work/states" | grep -q 'nothing was left behind'
+	exec 5<&-
+}
+
+# The unit is one, and is hardened. Its verbs and options are this program's.
+the_unit()
+{
+	local line
+
+	mkdir -p "$work/root/usr/sbin"
+	sed "s|/usr/sbin/xdp-pacer|$BUILD/xdp-pacer|; /^Documentation=/d" "$UNIT" >"$work/xdp-pacer@.service"
+	systemd-analyze verify "$work/xdp-pacer@.service" 2>&1 | tee "$work/verify"
+	[ ! -s "$work/verify" ] || fail "systemd-analyze verify: $(head -n 1 "$work/verify")"
+	systemd-analyze security --offline=true --threshold=20 "$UNIT" >"$work/security" ||
+		fail "$(tail -n 1 "$work/security")"
+	for line in $(grep 'xdp-pacer serve' "$UNIT" | grep -o ' --[a-z-]*' | sort -u); do
+		"$BUILD/xdp-pacer" serve --help | grep -q -- "$line" || fail "serve has no $line"
+	done
+}
+
+net_up
+check serve-from-stop-to-start from_stop_to_start
+check serve-and-unload and_unload
+check serve-killed killed
+check serve-reload reload
+check serve-bad-state bad_state
+check serve-interfaces interfaces
+check serve-clean clean_up
+check serve-unit the_unit
+finish

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* clean: removes what tools that were killed left behind. */
+#include "cli/cmd.h"
+#include "cli/emit.h"
+#include "config/text.h"
+#include "live/pins.h"
+#include "live/state_file.h"
+
+#define STATES "/var/lib/xdp-pacer"
+
+struct found {
+	const char *kind, *folder;
+	const struct options *o;
+	size_t n;
+};
+
+static void show(const char *path, void *arg)
+{
+	struct found *f = arg;
+
+	f->n++;
+	emit_object("");
+	emit_string("kind", f->kind, "%s ", f->o->dry_run ? "found" : "removed");
+	emit_string("path", path, "%s: %s%s\n", f->kind, f->folder, printable(path).text);
+	emit_close();
+}
+
+static int run_clean(struct options *o)
+{
+	struct found pins = {"pins of a dispatcher that no interface carries", "/sys/fs/bpf/xdp/",
+			     o, 0};
+	struct found saves = {"a save that was cut off", "", o, 0};
+	struct policy_error error = {0};
+	int n;
+
+	if (o->n_args)
+		return misused("clean", "it wants no interface");
+	emit_begin(o->json);
+	emit_object("");
+	emit_array("found");
+	pins_clean(o->dry_run, show, &pins);
+	n = state_clean(o->state ? o->state : STATES, o->dry_run, show, &saves, &error);
+	emit_close();
+	if (n < 0) {
+		emit_drop();
+		return complain(NULL, &error);
+	}
+	if (pins.n + saves.n && !o->dry_run)
+		change_made();
+	emit_flag("removed", !o->dry_run && pins.n + saves.n,
+		  pins.n + saves.n ? NULL : "nothing was left behind\n");
+	emit_close();
+	return emit_end();
+}
+
+static const struct option_row clean_options[] = {
+    {"dry-run", 'n', NULL, "say what there is, and leave it", OPTION_FLAG(dry_run)},
+    {"state", 0, "FOLDER", "where states are saved: " STATES " unless said", OPTION_TEXT(state)},
+    {0},
+};
+
+const struct verb verb_clean = {"clean",
+				"",
+				"remove what killed tools left behind",
+				clean_options,
+				run_clean,
+				.group = VERBS_ARG,
+				.example = "xdp-pacer clean --dry-run"};

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * serve: a pacer as a service: puts it on, says when it is there, saves what it holds from time to
+ * time and at the end. The pacer itself does not need it: it goes on when this ends, however it
+ * ends.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
+
+#include "cli/cmd.h"
+#include "cli/emit.h"
+#include "cli/output.h"
+#include "config/text.h"
+#include "live/host.h"
+#include "live/save.h"
+#include "live/serve.h"
+
+#define EVERY_NS (10 * 60 * 1000000000ull)
+#define LOOK_NS	 2000000000ull /* at whether the pacer is still there */
+
+static const char *begun_text(enum served served)
+{
+	switch (served) {
+	case SERVED_LOADED:
+		return "loaded, with new state";
+	case SERVED_RESTORED:
+		return "loaded, with the state that was saved";
+	case SERVED_TAKEN_OVER:
+		return "taken over as it was";
+	}
+	return "?";
+}
+
+static const char *begun_name(enum served served)
+{
+	return served == SERVED_LOADED	   ? "loaded"
+	       : served == SERVED_RESTORED ? "restored"
+					   : "taken_over";
+}
+
+static int begin(const char *ifname, const struct options *o, struct attached *a)
+{
+	struct policy_error error = {0}, why;
+	struct attach_options load = o->load;
+	struct policy *policy;
+	enum served served;
+	int code, result;
+	char *text;
+
+	if (read_site_mode("serve", o->mode, &load.mode))
+		return EXIT_WRONG;
+	code = read_policy(o->policy, &text, &policy);
+	if (code)
+		return code;
+	result = output_memory_error(policy, 1, &error)
+		     ? -1
+		     : serve_begin(ifname, &load, text, policy, o->state, a, &served, &why, &error);
+	policy_free(policy);
+	free(text);
+	if (result)
+		return complain(error.line ? o->policy : NULL, &error);
+	change_noted(a);
+	if (*why.text)
+		complaint("%s", why.text);
+	emit_begin(o->json);
+	emit_object("");
+	emit_string("interface", ifname, "%s: ", printable(ifname).text);
+	emit_string("pacer", begun_name(served), "the pacer is %s\n", begun_text(served));
+	emit_close();
+	code = emit_end_line();
+	if (code || !flushed())
+		attached_release(a);
+	return code;
+}
+
+/* Until a signal comes, or so much time has passed. The signal, or 0. */
+static int wait_for(const sigset_t *signals, uint64_t ns)
+{
+	const struct timespec left = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+	int signal = sigtimedwait(signals, NULL, &left);
+
+	return signal > 0 ? signal : 0;
+}
+
+static void save_now(struct attached *a, const char *file)
+{
+	struct policy_error error = {0};
+	struct saved saved;
+
+	if (save_running(a, file, &saved, &error))
+		complaint("%s", error.text);
+	else
+		sd_notifyf(0, "STATUS=its state was saved: %" PRIu64 " bytes", saved.bytes);
+}
+
+/*
+ * Until a signal comes. False: nobody paces the interface any more, which is somebody else's wish,
+ * and *a is released. A pacer that took the place of the other is served as that was.
+ */
+static bool attend(const char *ifname, struct attached *a, const struct options *o,
+		   const sigset_t *signals)
+{
+	uint64_t every_ns = o->every_ns ? o->every_ns : EVERY_NS;
+	uint64_t due_ns = host_now_ns() + every_ns;
+	struct policy_error error = {0};
+	bool stopped = false;
+
+	while (!stopped) {
+		uint64_t now_ns = host_now_ns(), left_ns = due_ns > now_ns ? due_ns - now_ns : 0;
+
+		stopped = wait_for(signals, left_ns < LOOK_NS ? left_ns : LOOK_NS);
+		if (attached_follow(ifname, a, &error)) {
+			if (!stopped)
+				complaint("it is no longer served: %s", error.text);
+			return false;
+		}
+		if (!stopped && host_now_ns() >= due_ns) {
+			save_now(a, o->state);
+			due_ns = host_now_ns() + every_ns;
+		}
+	}
+	return true;
+}
+
+static int end(struct attached *a, const struct options *o)
+{
+	struct policy_error error = {0};
+	struct saved saved;
+
+	sd_notify(0, "STOPPING=1\nSTATUS=saving its state");
+	if (o->and_unload ? save_and_unload(a, o->state, &saved, &error)
+			  : save_running(a, o->state, &saved, &error))
+		return complain(NULL, &error);
+	return EXIT_DONE;
+}
+
+static int run_serve(struct options *o)
+{
+	struct attached a;
+	sigset_t signals;
+	int code;
+
+	if (o->n_args != 1 || !o->policy || !o->state)
+		return misused("serve", "it wants one interface, -c POLICY and --state FILE");
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	sigprocmask(SIG_BLOCK, &signals, NULL); /* one that comes early counts, too */
+	code = begin(o->args[0], o, &a);
+	if (code)
+		return code;
+	sd_notify(0, "READY=1\nSTATUS=pacing");
+	if (!attend(o->args[0], &a, o, &signals))
+		return EXIT_DONE;
+	code = end(&a, o);
+	attached_release(&a);
+	return code;
+}
+
+static const struct option_row serve_options[] = {
+    OPTION_POLICY,
+    {"state", 0, "FILE", "where its state is saved and restored from", OPTION_TEXT(state),
+     .needed = true},
+    {"every", 0, "TIME", "how often it is saved: 10m unless said", OPTION_TIME(every_ns)},
+    {"and-unload", 0, NULL, "take the pacer off at the end", OPTION_FLAG(and_unload)},
+    {"mode", 'm', "native|skb|hw", "where to attach: native unless said", OPTION_TEXT(mode)},
+    {"direct", 0, NULL, "not through the libxdp dispatcher", OPTION_FLAG(load.direct)},
+    {0},
+};
+
+const struct verb verb_serve = {"serve",
+				"IFACE",
+				"put it on and save its state until stopped, for a service",
+				serve_options,
+				run_serve,
+				.group = VERBS_ARG,
+				.example =
+				    "xdp-pacer serve eth0 -c /etc/xdp-pacer/eth0.yaml --state "
+				    "/var/lib/xdp-pacer/eth0.state"};

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "live/serve.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "live/change.h"
+#include "live/device.h"
+#include "live/host.h"
+#include "live/site.h"
+#include "live/state_file.h"
+
+/* An interface that is down takes no pacer, and at the boot nobody may have put it up yet. */
+static int put_up(const char *ifname, struct policy_error *error)
+{
+	struct ifreq request = {0};
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), failed;
+
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", ifname);
+	failed = fd < 0 || ioctl(fd, SIOCGIFFLAGS, &request);
+	if (!failed && !(request.ifr_flags & IFF_UP)) {
+		request.ifr_flags |= IFF_UP;
+		failed = ioctl(fd, SIOCSIFFLAGS, &request);
+	}
+	if (fd >= 0)
+		close(fd);
+	return failed ? policy_fail(error, 0, "%s: cannot be put up: %s", ifname, strerror(errno))
+		      : 0;
+}
+
+struct beginning {
+	const char *ifname;
+	const struct attach_options *options;
+	const char *text;
+	const struct policy *policy;
+};
+
+static int load(const struct beginning *b, struct state *state, struct attached *a,
+		struct policy_error *error)
+{
+	static struct pacer_policy bin;
+	static struct plan plan;
+	const struct clocks now = clocks_read();
+	int cpus = host_cpus(error);
+	struct compile_host host = {host_resolution_ns(), now.mono_ns, cpus};
+	struct attach_replaced replaced;
+	struct restored restored;
+	struct object_begin begin;
+
+	if (cpus < 1 ||
+	    (state ? restore_plan(state, b->policy, &now, &host, &bin, &plan, &restored, error)
+		   : compile_policy(b->policy, NULL, &host, &bin, &plan, error)))
+		return -1;
+	begin = (struct object_begin){b->policy,	  &bin, &plan, b->text, plan.lines,
+				      host.resolution_ns, state};
+	return attach_pacers(&b->ifname, 1, b->options, &begin, false, a, &replaced, error);
+}
+
+/* It is better to pace with new state than not at all. */
+static int load_or_restore(const struct beginning *b, const char *file, struct attached *a,
+			   enum served *served, struct policy_error *why,
+			   struct policy_error *error)
+{
+	struct state state;
+	int result;
+
+	*served = SERVED_LOADED;
+	if (access(file, F_OK) && errno == ENOENT)
+		return load(b, NULL, a, error);
+	if (!state_read(file, &state, why)) {
+		result = load(b, &state, a, why);
+		state_free(&state);
+		if (!result) {
+			*served = SERVED_RESTORED;
+			why->text[0] = 0;
+			return 0;
+		}
+	}
+	return load(b, NULL, a, error);
+}
+
+/* The program is replaced even by the same: which one it is cannot be told from outside. */
+static int take_over(const struct beginning *b, struct attached *a, struct policy_error *error)
+{
+	static struct plan plan;
+	struct attach_replaced replaced;
+
+	if (attach_upgrade(b->ifname, a, &replaced, error))
+		return -1;
+	if (change_apply(a, b->text, 0, &plan, error) >= 0)
+		return 0;
+	attached_release(a);
+	return -1;
+}
+
+static int look(const char *ifname, bool *paced, uint32_t *abi, struct policy_error *error)
+{
+	int ifindex = device_index(ifname, error);
+	struct site site;
+
+	if (ifindex < 0 || site_open(ifname, ifindex, &site, error))
+		return -1;
+	*paced = site.pacer;
+	*abi = site.abi;
+	site_close(&site);
+	return 0;
+}
+
+int serve_begin(const char *ifname, const struct attach_options *options, const char *text,
+		const struct policy *policy, const char *file, struct attached *a,
+		enum served *served, struct policy_error *why, struct policy_error *error)
+{
+	struct attach_options replacing = *options;
+	struct beginning b = {ifname, &replacing, text, policy};
+	uint32_t abi = 0;
+	bool paced = false;
+
+	*why = (struct policy_error){0};
+	if (look(ifname, &paced, &abi, error) || put_up(ifname, error))
+		return -1;
+	if (paced && abi == PACER_ABI_VERSION) {
+		*served = SERVED_TAKEN_OVER;
+		return take_over(&b, a, error);
+	}
+	replacing.replace = paced;
+	if (load_or_restore(&b, file, a, served, why, error))
+		return -1;
+	if (paced && *served == SERVED_LOADED && !*why->text)
+		policy_explain(why, 0,
+			       "%s: its pacer had ABI version %u, this tool has %u: its state is "
+			       "gone",
+			       ifname, abi, PACER_ABI_VERSION);
+	return 0;
+}
