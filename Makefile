@@ -196,7 +196,11 @@ compile_commands.json: ## for editors and clangd, of these rules
 HEADERS := $(PREFIX)/include/xdp-pacer
 PLACES  := $(PREFIX)/sbin/xdp-pacer $(LIBDIR)/bpf/pacer.bpf.o $(MANDIR)/man8/xdp-pacer.8 $(MANDIR)/man5/xdp-pacer-policy.5 \
 	   $(LIBDIR)/pkgconfig/xdp-pacer.pc \
-	   $(BASHDIR)/xdp-pacer $(ZSHDIR)/_xdp-pacer
+	   $(BASHDIR)/xdp-pacer $(ZSHDIR)/_xdp-pacer \
+	   $(UNITDIR)/xdp-pacer@.service $(LIBDIR)/sysusers.d/xdp-pacer.conf $(LIBDIR)/tmpfiles.d/xdp-pacer.conf
+
+# Where systemd looks. The unit names the command where it is.
+UNITDIR ?= $(LIBDIR)/systemd/system
 
 # Where the shells look: of zsh, Debian's has another place for packages than for what is made here.
 BASHDIR ?= $(PREFIX)/share/bash-completion/completions
@@ -211,6 +215,11 @@ install: all ## install under DESTDIR and PREFIX, with the core's headers
 	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
 	printf 'prefix=%s\nName: xdp-pacer\nDescription: header-only packet pacing core\nVersion: %s\nCflags: -I$${prefix}/include/xdp-pacer\n' \
 		$(PREFIX) $(VERSION) > $(DESTDIR)$(LIBDIR)/pkgconfig/xdp-pacer.pc
+	install -d $(DESTDIR)$(UNITDIR)
+	sed 's|/usr/sbin/|$(PREFIX)/sbin/|' systemd/xdp-pacer@.service > $(DESTDIR)$(UNITDIR)/xdp-pacer@.service
+	chmod 644 $(DESTDIR)$(UNITDIR)/xdp-pacer@.service
+	install -D -m 644 systemd/xdp-pacer.sysusers $(DESTDIR)$(LIBDIR)/sysusers.d/xdp-pacer.conf
+	install -D -m 644 systemd/xdp-pacer.tmpfiles $(DESTDIR)$(LIBDIR)/tmpfiles.d/xdp-pacer.conf
 	install -d $(DESTDIR)$(BASHDIR) $(DESTDIR)$(ZSHDIR)
 	$(BUILD)/xdp-pacer help --completion bash > $(DESTDIR)$(BASHDIR)/xdp-pacer
 	$(BUILD)/xdp-pacer help --completion zsh > $(DESTDIR)$(ZSHDIR)/_xdp-pacer

@@ -179,6 +179,4 @@ const struct verb verb_serve = {"serve",
 				serve_options,
 				run_serve,
 				.group = VERBS_ARG,
-				.example =
-				    "xdp-pacer serve eth0 -c /etc/xdp-pacer/eth0.yaml --state "
-				    "/var/lib/xdp-pacer/eth0.state"};
+				.example = "xdp-pacer serve eth0 -c eth0.yaml --state eth0.state"};
