@@ -15,7 +15,7 @@
 #define MS	   1000000ull
 #define SECOND	   (1000 * MS)
 #define BOOTS	   6
-#define PACKETS	   1500 /* a boot */
+#define PACKETS	   3000 /* a boot */
 #define SOURCES	   4
 #define EVENTS_MAX (BOOTS * PACKETS)
 #define LINES	   4096u
@@ -225,9 +225,10 @@ static void test_reboots(void **unused)
 		boot(file, number + 1, 1 + magnitude(1, 2 * SECOND));
 	}
 	unlink(file);
-	/* In 18 s and more: each limit has let through most of what it owes, and not more. */
-	assert_true(n_of[1] > SOURCES * 20 * 3 && n_of[2] > 500);
-	assert_true(n_of[3] > SOURCES * 10 * 15 && n_of[4] > 150 * 4);
+	/* In 36 s: what is owed is let through, but for what comes back at the boot. */
+	if (n_of[1] < SOURCES * 20 * 7 || n_of[2] < 1000 || n_of[3] < SOURCES * 10 * 28 ||
+	    n_of[4] < 150 * 6)
+		fail_msg("admitted: %zu %zu %zu %zu", n_of[1], n_of[2], n_of[3], n_of[4]);
 }
 
 static int setup(void **unused)
