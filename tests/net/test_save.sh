@@ -183,7 +183,30 @@ under_load()
 	done <"$work/sources"
 }
 
+# Packets flow while it is frozen, saved and taken off: what was let through until then, and no more, is in
+# the file. The counter says how much that is.
+exact()
+{
+	local i admitted
+
+	limit exact 1000 600s
+	for i in 1 2 3; do
+		load exact
+		traffic_on 9000 1000 10.77.0.11=2000
+		until_true 5 sh -c "[ \"\$(nsenter --net=/run/netns/$SERVER $BUILD/xdp-pacer stats s0 --json |
+			jq '.rules[0].admitted')\" -gt $((i * 50)) ]"
+		pacer save s0 "$(file)" --and-unload >/dev/null
+		traffic_off
+		restore exact >/dev/null
+		admitted=$(stats '.rules[0].admitted')
+		[ "$admitted" -gt 50 ] && [ "$admitted" -lt 1000 ] || fail "admitted before: $admitted" || return
+		arrive $((1000 - admitted)) n=1000 || return
+		off
+	done
+}
+
 net_up
+check save-exact exact
 check save-goes-on from_the_copy
 check save-goes-on-to-the-last-packet from_the_last_packet
 check save-another-policy another_policy

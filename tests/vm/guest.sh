@@ -275,6 +275,56 @@ cli_replace()
 	lacks dispatch- find /sys/fs/bpf
 }
 
+# Its state goes on in the next one, and over an upgrade, beside the other program all the while.
+cli_state()
+{
+	xdp-loader load -m native -s xdp v0 /second.bpf.o
+	write_policy 20
+	xdp-pacer load v0 -c "$policy"
+	arrive 8 10.0.0.2 8 0
+	contains '"exact": *true' xdp-pacer save v0 /tmp/v0.state --and-unload --json
+	contains '"kept": *1' xdp-pacer load v0 -c "$policy" --restore /tmp/v0.state --json
+	arrive 7 10.0.0.2 7 0
+	contains '"state": *"kept"' xdp-pacer upgrade v0 --json
+	one_pacer
+	contains ' second ' xdp-loader status v0
+	arrive 5 10.0.0.2 50 0
+	xdp-pacer unload v0
+	nothing_is_left
+	contains 'nothing was left behind' xdp-pacer clean
+}
+
+# as CAPS ARGUMENT...: the CLI as nobody, with these capabilities.
+as()
+{
+	local caps=$1
+
+	shift
+	/usr/bin/setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs --inh-caps "-all$caps" \
+		--ambient-caps "-all$caps" --bounding-set "-all$caps" xdp-pacer "$@"
+}
+
+# docs/rights.md holds on this kernel, and what it says of the dispatcher's pins.
+cli_rights()
+{
+	write_policy 20
+	chmod 666 "$policy"
+	: >/run/xdp-pacer.lock
+	chmod 666 /run/xdp-pacer.lock
+	! as ,+sys_admin,+net_admin load v0 -c "$policy" || fail "pins without CAP_DAC_OVERRIDE" || return
+	as ,+sys_admin,+net_admin load v0 -c "$policy" --direct
+	as ,+sys_admin status v0
+	as ,+sys_admin apply v0 -c "$policy"
+	! as ,+net_admin status v0 || fail "status without CAP_SYS_ADMIN" || return
+	! as ,+sys_admin unload v0 || fail "unload without CAP_NET_ADMIN" || return
+	as ,+sys_admin,+net_admin unload v0
+	as ,+sys_admin,+net_admin,+dac_override load v0 -c "$policy"
+	contains '"attach": *"dispatcher"' xdp-pacer status v0 --json
+	as ,+sys_admin,+net_admin,+dac_override upgrade v0
+	as ,+sys_admin,+net_admin,+dac_override unload v0
+	nothing_is_left
+}
+
 # killed CALL N ARGUMENT...: the CLI is killed at that call, and leaves a dispatcher's pins.
 killed()
 {
@@ -344,6 +394,8 @@ check cli-direct cli_direct
 check cli-sample cli_sample
 check cli-limiters cli_limiters
 check cli-replace cli_replace
+check cli-state cli_state
+check cli-rights cli_rights
 check cli-killed cli_killed
 check cli-watch cli_watch
 check cli-jumbo cli_jumbo

@@ -9,14 +9,19 @@
 #include "live/host.h"
 #include "short.h"
 
-static void deny_all(struct pacer_policy *p)
+/* Each rule has one limit, whose entries lie beyond the table: it is denied for want of state. */
+static void deny_all(struct pacer_policy *p, uint64_t n_lines)
 {
+	const struct pacer_limiter none = {
+	    .kind = PACER_LIMITER_RATE, .base = (uint32_t)n_lines, .shared = 1, .units = 1};
+
 	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
 		struct pacer_rule *rule = &p->rule[r];
 
 		if (!rule->n_limiters)
 			continue;
-		memset(rule->limiter, 0, sizeof(rule->limiter)); /* of no kind: denied */
+		memset(rule->limiter, 0, sizeof(rule->limiter));
+		rule->limiter[0] = none;
 		rule->n_limiters = 1;
 		rule->plain = 0;
 		rule->ban_ns = 0;
@@ -53,7 +58,7 @@ int freeze(struct attached *a, struct policy_error *error)
 	if (grace(a->ifname, error) || mirror_allowed(a, now, next, error))
 		return -1;
 	a->copy[next] = a->copy[now];
-	deny_all(&a->copy[next].policy);
+	deny_all(&a->copy[next].policy, a->n_lines);
 	/* Else the short way would go on by the limit that was there. */
 	pacer_short_arm(&a->copy[next].policy, a->control->secret[a->copy[next].policy.secret],
 			a->control->raw_ip);
