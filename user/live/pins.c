@@ -101,7 +101,8 @@ static enum carried carried_among(const char *directory, const char *suffix, uin
 	return result;
 }
 
-/* Of all, and as one who may look into them: /proc may be mounted so that it shows only one's own. */
+/* Of all, and as one who may look into them: /proc may be mounted so that it shows only one's own.
+ */
 static bool sees_every_process(void)
 {
 	struct stat st;
