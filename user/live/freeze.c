@@ -59,6 +59,7 @@ int freeze(struct attached *a, struct policy_error *error)
 		return -1;
 	a->copy[next] = a->copy[now];
 	deny_all(&a->copy[next].policy, a->n_lines);
+	a->copy[next].policy.serial = 0; /* no policy that could be confirmed */
 	/* Else the short way would go on by the limit that was there. */
 	pacer_short_arm(&a->copy[next].policy, a->control->secret[a->copy[next].policy.secret],
 			a->control->raw_ip);

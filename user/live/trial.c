@@ -165,7 +165,8 @@ int trial_confirm(struct attached *a, struct policy_error *error)
 	uint64_t until_ns;
 	uint32_t copy = copies_put_last(a, &until_ns);
 
-	if (!until_ns)
+	/* What a killed save left frozen is nobody's policy (freeze.h): it gives way by itself. */
+	if (!until_ns || !a->copy[copy].policy.serial)
 		return policy_fail(error, 0, "%s: no policy waits to be confirmed", a->ifname);
 	if (keep(a, until_ns, copy))
 		return 0;
