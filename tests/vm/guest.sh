@@ -294,37 +294,6 @@ cli_state()
 	contains 'nothing was left behind' xdp-pacer clean
 }
 
-# as CAPS ARGUMENT...: the CLI as nobody, with these capabilities.
-as()
-{
-	local caps=$1
-
-	shift
-	/usr/bin/setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs --inh-caps "-all$caps" \
-		--ambient-caps "-all$caps" --bounding-set "-all$caps" xdp-pacer "$@"
-}
-
-# docs/rights.md holds on this kernel, and what it says of the dispatcher's pins.
-cli_rights()
-{
-	write_policy 20
-	chmod 666 "$policy"
-	: >/run/xdp-pacer.lock
-	chmod 666 /run/xdp-pacer.lock
-	! as ,+sys_admin,+net_admin load v0 -c "$policy" || fail "pins without CAP_DAC_OVERRIDE" || return
-	as ,+sys_admin,+net_admin load v0 -c "$policy" --direct
-	as ,+sys_admin status v0
-	as ,+sys_admin apply v0 -c "$policy"
-	! as ,+net_admin status v0 || fail "status without CAP_SYS_ADMIN" || return
-	! as ,+sys_admin unload v0 || fail "unload without CAP_NET_ADMIN" || return
-	as ,+sys_admin,+net_admin unload v0
-	as ,+sys_admin,+net_admin,+dac_override load v0 -c "$policy"
-	contains '"attach": *"dispatcher"' xdp-pacer status v0 --json
-	as ,+sys_admin,+net_admin,+dac_override upgrade v0
-	as ,+sys_admin,+net_admin,+dac_override unload v0
-	nothing_is_left
-}
-
 # killed CALL N ARGUMENT...: the CLI is killed at that call, and leaves a dispatcher's pins.
 killed()
 {
@@ -395,7 +364,6 @@ check cli-sample cli_sample
 check cli-limiters cli_limiters
 check cli-replace cli_replace
 check cli-state cli_state
-check cli-rights cli_rights
 check cli-killed cli_killed
 check cli-watch cli_watch
 check cli-jumbo cli_jumbo
