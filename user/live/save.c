@@ -38,6 +38,29 @@ int save_running(struct attached *a, const char *file, struct saved *saved,
 	return result;
 }
 
+struct shared {
+	const struct attached *a;
+	struct policy_error *error;
+};
+
+static int shares(const char *ifname, void *arg)
+{
+	const struct shared *s = arg;
+
+	return policy_fail(s->error, 0,
+			   "%s: its state is shared with %s, which would let nothing through "
+			   "meanwhile: `xdp-pacer save` it, then unload it",
+			   s->a->ifname, ifname);
+}
+
+/* 0, or -1 and it is said: those that share the state would be frozen, too. */
+static int look_for_partners(const struct attached *a, struct policy_error *error)
+{
+	struct shared s = {a, error};
+
+	return attached_each_partner(a, shares, &s, error);
+}
+
 /* It is frozen. If it gives way before it is off, the file lacks packets, and so it stays. */
 static int take_off(struct attached *a, const char *file, struct state *s, struct saved *saved,
 		    struct policy_error *error)
@@ -57,7 +80,7 @@ int save_and_unload(struct attached *a, const char *file, struct saved *saved,
 	int fd, result = -1;
 
 	*saved = (struct saved){0, true};
-	if (begin(a, &s, error))
+	if (look_for_partners(a, error) || begin(a, &s, error))
 		return -1;
 	fd = copies_lock_of(a, error);
 	if (fd >= 0 && !freeze(a, error)) {
