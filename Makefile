@@ -27,7 +27,7 @@ CORE    := $(wildcard common/*.h)
 MAINS   := user/cli/main.c user/plan/mkbuiltin.c
 USERS   := $(filter-out $(MAINS),$(wildcard user/*/*.c))
 OBJS    := $(USERS:%.c=$(BUILD)/%.o)
-PURE    := $(filter $(BUILD)/user/config/% $(BUILD)/user/plan/%,$(OBJS))
+PURE    := $(filter $(BUILD)/user/config/% $(BUILD)/user/sets/% $(BUILD)/user/plan/%,$(OBJS))
 ARCHIVE := $(BUILD)/user.a $(BUILD)/pure.a # of which a program links what it calls
 
 .DELETE_ON_ERROR:
@@ -92,7 +92,7 @@ SANITIZE ?= -fsanitize=address,undefined -fno-sanitize-recover=undefined
 TESTC   := $(USER) -g $(if $(strip $(SANITIZE)),-O1,-O2) -Itests/unit -Itests/model -DCOMPILE_MOVE_SETS=8
 SUITES  := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
 # Those of common/ alone wait for nothing. What includes a skeleton is tested in tests/prog and tests/net.
-WINGED  := $(shell grep -lE '"(config|plan|inspect|fleet|live|offline|estimate|keys|cli|episodes)/|"applied\.h"' tests/unit/test_*.c)
+WINGED  := $(shell grep -lE '"(config|sets|plan|inspect|fleet|live|offline|estimate|keys|cli|episodes)/|"(applied|set_oracle)\.h"' tests/unit/test_*.c)
 ASKED   := $(T:%=$(BUILD)/unit/test_%)
 
 ifneq ($(filter-out $(SUITES),$(ASKED)),)

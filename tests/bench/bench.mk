@@ -9,7 +9,7 @@ TOOLS   := $(patsubst tests/bench/%.c,$(BENCH)/%.o,$(filter-out %.bpf.c,$(wildca
 bench-tools: all bench-core $(BENCH)/bench
 
 # Of the core in user space alone: they want neither root nor a BPF object that loads.
-bench-core: $(BENCH)/core $(BENCH)/capacity
+bench-core: $(BENCH)/core $(BENCH)/capacity $(BENCH)/sets
 
 $(BENCH)/core: tests/bench/core/core.c $(ARCHIVE)
 	@mkdir -p $(@D)
@@ -18,6 +18,10 @@ $(BENCH)/core: tests/bench/core/core.c $(ARCHIVE)
 $(BENCH)/capacity: tests/bench/core/capacity.c $(CORE)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(USER) $< -o $@ -lm
+
+$(BENCH)/sets: tests/bench/core/sets.c $(BUILD)/pure.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(USER) $< $(BUILD)/pure.a -o $@ $(LIBS)
 
 $(BENCH)/bench.bpf.o: tests/bench/bench.bpf.c tests/bench/bench.h $(CORE)
 	@mkdir -p $(@D)
