@@ -152,7 +152,7 @@ $(BUILD)/fleet/store: tests/fleet/store.c $(BUILD)/unit/user.a
 PROG    := $(patsubst tests/prog/%.c,$(BUILD)/prog/%,$(wildcard tests/prog/test_*.c) tests/prog/guard.c tests/prog/steps.c)
 HAMMER  := $(BUILD)/prog/hammer.bpf.o $(BUILD)/prog/hammer_fault.bpf.o
 
-prog: $(PROG) $(HAMMER) $(BUILD)/prog/pacer_fake.bpf.o ## build the tests that load the object; root runs them
+prog: $(PROG) $(HAMMER) $(BUILD)/prog/set.bpf.o $(BUILD)/prog/pacer_fake.bpf.o ## build the tests that load the object; root runs them
 
 $(BUILD)/prog/steps: PROGLIBS := -lunicorn
 $(PROG): $(BUILD)/prog/%: tests/prog/%.c $(ARCHIVE) $(BUILD)/pacer.skel.h
@@ -167,6 +167,10 @@ $(BUILD)/prog/hammer_fault.bpf.o: FAULT := -DHAMMER_FAULT
 $(HAMMER): tests/prog/hammer.bpf.c
 	@mkdir -p $(@D)
 	$(CLANG) $(BPF) $(DEPEND) -Itests/prog $(FAULT) -c $< -o $@
+
+$(BUILD)/prog/set.bpf.o: tests/prog/set.bpf.c
+	@mkdir -p $(@D)
+	$(CLANG) $(BPF) $(DEPEND) -Itests/prog -c $< -o $@
 
 # --- checks, measurements, tools -------------------------------------------------------------------
 

@@ -30,6 +30,7 @@
 
 #include "port.h"
 
+#define PACER_SETS_MAX	 16u	     /* of a policy */
 #define PACER_SET_FORMAT 0x31544553u /* "SET1" */
 #define PACER_SET_BROKEN (-1)
 #define PACER_SET_PLAIN	 1u /* a flag: no values but 1 */
@@ -51,14 +52,14 @@ typedef __u32 pacer_set_at;
 /* Line 0. */
 struct pacer_set_head {
 	__u32 format, flags;
-	__u32 lines;	   /* of the set, this one included */
+	__u32 lines;	   /* that packets read, this one included */
 	__u32 front[2];	   /* the first line by 16 bits, of IPv4 and of IPv6; 0: it has none */
 	__u32 levels;	   /* a bit for each that has cells */
 	__u32 cells;	   /* the first line of cells */
 	__u32 cell_lines;  /* how many */
 	__u64 secret[2];   /* of the hash, odd */
 	__u32 prefixes[2]; /* of IPv4 and of IPv6 */
-	__u32 unused[2];
+	__u64 list_bytes;  /* of what follows the lines: the prefixes, for the tools */
 };
 
 /*
@@ -215,25 +216,20 @@ PACER_INLINE int pacer_set_is_cell(const struct pacer_set_cells *c, __u32 i,
 	       c->lowest[i] == (k->low >> 16 & 0xffff);
 }
 
-/* The value that a cell has for the 16 bits after its key; 0 where a shorter prefix is to say. */
-PACER_INLINE int pacer_set_cell(PACER_SET *set, __u32 flags, const struct pacer_set_cells *c,
-				__u32 i, __u32 next)
-{
-	__u32 range = c->range[i];
+/* What a cell says; a key without a cell has one of no range and no value. */
+struct pacer_set_found {
+	__u32 range, value;
+};
 
-	if (!c->value[i])
-		return pacer_set_at_value(set, flags, range, next);
-	return next >= range >> 16 && next <= (range & 0xffff) ? c->value[i] : 0;
-}
-
-/* The value by the cells of one level; 0: there is none. A cell is in one of two lines. */
-PACER_INLINE int pacer_set_level(PACER_SET *set, const struct pacer_set_head *head, __u64 high,
-				 __u64 low, __u32 level)
+/* A cell is in one of two lines. 0; PACER_SET_BROKEN. */
+PACER_INLINE int pacer_set_cell(PACER_SET *set, const struct pacer_set_head *head,
+				const struct pacer_set_key *k, __u32 level,
+				struct pacer_set_found *found)
 {
-	struct pacer_set_key k = pacer_set_key(high, low, level);
-	__u64 hash = pacer_set_hash(head, &k, level);
+	__u64 hash = pacer_set_hash(head, k, level);
 	__u32 choice, i;
 
+	found->range = found->value = 0;
 	PACER_ROLLED
 	for (choice = 0; choice < 2; choice++) {
 		const union pacer_set_line *line = PACER_SET_LINE(set, pacer_set_home(head, hash));
@@ -241,13 +237,31 @@ PACER_INLINE int pacer_set_level(PACER_SET *set, const struct pacer_set_head *he
 		if (!line)
 			return PACER_SET_BROKEN;
 		for (i = 0; i < PACER_SET_CELLS; i++)
-			if (pacer_set_is_cell(&line->cells, i, &k, level))
-				return pacer_set_cell(set, head->flags, &line->cells, i, k.next);
+			if (pacer_set_is_cell(&line->cells, i, k, level)) {
+				found->range = line->cells.range[i];
+				found->value = line->cells.value[i];
+				return 0;
+			}
 		if (!line->cells.more)
 			return 0;
 		hash = pacer_set_other(head, hash);
 	}
 	return 0;
+}
+
+/* The value by the cells of one level; 0: a shorter prefix is to say. */
+PACER_INLINE int pacer_set_level(PACER_SET *set, const struct pacer_set_head *head, __u64 high,
+				 __u64 low, __u32 level)
+{
+	struct pacer_set_key k = pacer_set_key(high, low, level);
+	struct pacer_set_found found;
+
+	if (pacer_set_cell(set, head, &k, level, &found))
+		return PACER_SET_BROKEN;
+	if (!found.value)
+		return pacer_set_at_value(set, head->flags, found.range, k.next);
+	return k.next >= found.range >> 16 && k.next <= (found.range & 0xffff) ? (int)found.value
+									       : 0;
 }
 
 /*

@@ -2,6 +2,10 @@
 /* Sets of prefixes: every look-up is that of an oracle which looks at every prefix. */
 #include "set_oracle.h"
 
+#include <errno.h>
+
+#include "sets/pack.h"
+
 static int find(const struct pacer_set *set, const struct set_asked *a)
 {
 	uint32_t addr[4];
@@ -324,12 +328,47 @@ static void memory(void **unused)
 	}
 }
 
+/* What is packed and unpacked is the same list; what is no list is refused, whatever it is. */
+static void packed(void **unused)
+{
+	(void)unused;
+	oracle_seed(8);
+	for (int i = 0; i < 500; i++) {
+		struct set_drawn d = {
+		    .n = magnitude(1, 400),
+		    .clumps = draw() % 3 ? magnitude(1, 64) : 0,
+		    .near = between(1, 128),
+		    .least = between(0, 128),
+		    .most = 128,
+		    .values = draw() & 1 ? 1 : magnitude(1, 65535),
+		};
+		struct set_list list = {0}, again = {0}, noise = {0};
+		struct set_packed p;
+
+		set_draw(&d, &list);
+		set_sorted(&list);
+		assert_int_equal(set_pack(&list, &p), 0);
+		assert_int_equal(set_unpack(p.byte, p.n, &again), 0);
+		assert_int_equal(list.n, again.n);
+		for (size_t k = 0; k < list.n; k++)
+			assert_memory_equal(&list.entry[k], &again.entry[k], sizeof(*list.entry));
+		for (size_t k = 0; k < p.n && k < 40; k++)
+			p.byte[draw() % p.n] = draw();
+		if (set_unpack(p.byte, p.n, &noise))
+			assert_int_equal(errno, EBADMSG);
+		set_packed_free(&p);
+		set_list_free(&list);
+		set_list_free(&again);
+		set_list_free(&noise);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(as_the_oracle), cmocka_unit_test(crowded), cmocka_unit_test(deepest),
 	    cmocka_unit_test(edges),	     cmocka_unit_test(sorted),	cmocka_unit_test(broken),
-	    cmocka_unit_test(of_noise),	     cmocka_unit_test(memory),
+	    cmocka_unit_test(of_noise),	     cmocka_unit_test(memory),	cmocka_unit_test(packed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: the sets of prefixes of a pacer at work: a map of maps, with a place for each set of
+ * each copy of the policy. A set is put in its place whole and at once: a packet has the old one or
+ * the new one, and whoever is killed has put it there or not. Its prefixes lie behind the lines
+ * that packets read, so they come and go with them.
+ *
+ * Functions return 0, or -1 with errno. One thread; changes of several processes wait for each
+ * other elsewhere (change.h).
+ */
+#ifndef PACER_SET_MAPS_H
+#define PACER_SET_MAPS_H
+
+#include "sets/build.h"
+
+/* An empty map of maps of that many places, before an object is loaded: its descriptor, or -1. */
+int set_maps_make(uint32_t places);
+/* The lines that a set takes with its list, 64 bytes each; 0: errno. It builds them and lets go. */
+uint64_t set_maps_lines(const struct set_list *list);
+/*
+ * Put a sorted list in its place: on return no packet has what was there before. ENOMEM: the kernel
+ * has no room for it.
+ */
+int set_maps_put(int fd, uint32_t place, const struct set_list *list);
+/* Put the set of one place into another, too. ENOENT: there is none, and the other is empty now. */
+int set_maps_share(int fd, uint32_t from, uint32_t to);
+/* ENOENT: there was none. */
+int set_maps_remove(int fd, uint32_t place);
+/* The head of the set at a place. ENOENT: there is none. */
+int set_maps_head(int fd, uint32_t place, struct pacer_set_head *head);
+/* Its prefixes, sorted: appended to *list. ENOENT; EBADMSG: what is there is no set. */
+int set_maps_list(int fd, uint32_t place, struct set_list *list);
+
+#endif
