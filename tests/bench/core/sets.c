@@ -21,6 +21,7 @@
 #include <time.h>
 
 #include "sets/build.h"
+#include "sets/read.h"
 
 #define ARRAY(a) (sizeof(a) / sizeof((a)[0]))
 #define ROUNDS	 5
@@ -589,6 +590,41 @@ static void run(const struct kind *kind, size_t n, size_t lookups, struct ask *a
 	set_list_free(&list);
 }
 
+/* A file of that many prefixes of both families, to the lines that packets read. */
+static void load(size_t n)
+{
+	struct set_source source = {"file", 0};
+	struct policy_error error;
+	struct set_lines lines;
+	struct set_text text;
+	char *file = get(n * 48);
+	double from, read_s;
+	size_t len = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct set_entry e = entry(&kinds[i % 4 ? 1 : 5]);
+		struct prefix prefix = set_entry_prefix(&e);
+
+		units_prefix_text(&prefix, file + len, 48);
+		len += strlen(file + len);
+		file[len++] = '\n';
+	}
+	from = now_s();
+	if (set_read(file, len, &source, &text, &error)) {
+		fprintf(stderr, "sets: line %d: %s\n", error.line, error.text);
+		exit(1);
+	}
+	read_s = now_s() - from;
+	if (set_build(&text.list, 1, &lines))
+		exit(1);
+	printf("{\"part\": \"sets\", \"set\": \"a file\", \"prefixes\": %zu, \"read_s\": %.3f, "
+	       "\"build_s\": %.3f, \"file_bytes\": %zu}\n",
+	       n, read_s, now_s() - from - read_s, len);
+	set_lines_free(&lines);
+	set_text_free(&text);
+	munmap(file, n * 48);
+}
+
 int main(int argc, char **argv)
 {
 	static const size_t sizes[] = {50000, 1000000};
@@ -599,6 +635,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: sets [LOOKUPS [PREFIXES]...]\n");
 		return 2;
 	}
+	load(1000000);
 	for (size_t s = 0; s < (argc > 2 ? (size_t)argc - 2 : ARRAY(sizes)); s++)
 		for (size_t k = 0; k < ARRAY(kinds); k++)
 			run(&kinds[k], argc > 2 ? strtoul(argv[s + 2], NULL, 10) : sizes[s],

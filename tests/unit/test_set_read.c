@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Files of prefixes: what feeds and people write is read, and what is wrong is named. */
+#include "oracle.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "sets/read.h"
+
+static struct policy_error error;
+
+static int read_len(const char *text, size_t len, uint32_t value_field, struct set_text *out)
+{
+	struct set_source source = {"drop.txt", value_field};
+
+	memset(&error, 0, sizeof(error));
+	return set_read(text, len, &source, out, &error);
+}
+
+/* The list as text: "192.0.2.0/24 2001:db8::/32", with "=NAME" where there are values. */
+static const char *listed(const struct set_text *t)
+{
+	static char all[4096];
+	size_t n = 0;
+
+	all[0] = 0;
+	for (size_t i = 0; i < t->list.n && n + 200 < sizeof(all); i++) {
+		struct prefix p = set_entry_prefix(&t->list.entry[i]);
+		char one[64];
+
+		n +=
+		    (size_t)snprintf(all + n, sizeof(all) - n, "%s%s%s%s", i ? " " : "",
+				     units_prefix_text(&p, one, sizeof(one)), t->names.n ? "=" : "",
+				     t->names.n ? t->names.name[t->list.entry[i].value - 1] : "");
+	}
+	return all;
+}
+
+struct text {
+	const char *text, *want;
+	uint32_t value_field;
+};
+
+static const struct text right[] = {
+    {"192.0.2.1\n", "192.0.2.1", 0},
+    {"192.0.2.1", "192.0.2.1", 0},
+    {"192.0.2.0/24\r\n2001:db8::/32\r\n", "192.0.2.0/24 2001:db8::/32", 0},
+    {"\xef\xbb\xbf"
+     "0.0.0.0/0\n::/0\n",
+     "0.0.0.0/0 ::/0", 0},
+    {"255.255.255.255/32\n::1/128\n", "255.255.255.255 ::1", 0},
+    {"# a\n; b\n\n   \n  192.0.2.1  # c\n192.0.2.2 ; SBL256894\n192.0.2.3\t#d\n",
+     "192.0.2.1 192.0.2.2 192.0.2.3", 0},
+    /* Sorted, and each once. */
+    {"2001:db8::\n10.0.0.0/8\n10.1.0.0/16\n10.0.0.0/8\n10.0.0.0\n",
+     "10.0.0.0/8 10.0.0.0 10.1.0.0/16 2001:db8::", 0},
+    /* Ranges, as few prefixes as there can be. */
+    {"192.0.2.0-192.0.2.255", "192.0.2.0/24", 0},
+    {"192.0.2.1-192.0.2.6", "192.0.2.1 192.0.2.2/31 192.0.2.4/31 192.0.2.6", 0},
+    {"192.0.2.7 - 192.0.2.8", "192.0.2.7 192.0.2.8", 0},
+    {"192.0.2.7- 192.0.2.7", "192.0.2.7", 0},
+    {"0.0.0.0-255.255.255.255", "0.0.0.0/0", 0},
+    {"255.255.255.254-255.255.255.255", "255.255.255.254/31", 0},
+    {"::-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "::/0", 0},
+    {"2001:db8::ffff-2001:db8::1:0", "2001:db8::ffff 2001:db8::1:0", 0},
+    /* ipset save */
+    {"create drop hash:net family inet hashsize 1024 maxelem 65536\nadd drop 192.0.2.0/24\n"
+     "add drop 198.51.100.1 comment \"a # b\"\n",
+     "192.0.2.0/24 198.51.100.1", 0},
+    {"add x 192.0.2.1 packets 5 bytes 6 skbprio 1:2\n", "192.0.2.1", 0},
+    /* nft list set */
+    {"table inet filter {\n\tset drop {\n\t\ttype ipv4_addr\n\t\tflags interval\n"
+     "\t\telements = { 192.0.2.0/24, 198.51.100.1-198.51.100.2,\n"
+     "\t\t\t     203.0.113.9 counter packets 1 bytes 2 }\n\t}\n}\n",
+     "192.0.2.0/24 198.51.100.1 198.51.100.2 203.0.113.9", 0},
+    {"flush set inet filter x\nadd element inet filter x { 192.0.2.1, 2001:db8::1 }\n",
+     "192.0.2.1 2001:db8::1", 0},
+    {"{ 192.0.2.1,\n 192.0.2.2,\n}\n", "192.0.2.1 192.0.2.2", 0},
+    /* CSV */
+    {"192.0.2.1,2024-01-01,bot\n198.51.100.0/24,x\n", "192.0.2.1 198.51.100.0/24", 0},
+    {"network,geoname_id\n192.0.2.0/24,\"a,b\"\n", "192.0.2.0/24", 0},
+    {"192.0.2.0/24,XY\n198.51.100.0/24,\"ZZ\"\n2001:db8::/32, XY\n",
+     "192.0.2.0/24=XY 198.51.100.0/24=ZZ 2001:db8::/32=XY", 2},
+    {"\"192.0.2.0\",\"192.0.2.255\",\"XY\",\"Xyland\"\n", "192.0.2.0/24=XY", 3},
+    {"192.0.2.0/24\tXY\n", "192.0.2.0/24=XY", 2},
+    {"start_ip,end-ip,country\n192.0.2.0/24,a,1\n192.0.2.0/24,b,1\n192.0.2.0/25,c,2\n",
+     "192.0.2.0/24=1 192.0.2.0/25=2", 3},
+};
+
+static void feeds(void **unused)
+{
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(right); i++) {
+		struct set_text t;
+
+		if (read_len(right[i].text, strlen(right[i].text), right[i].value_field, &t))
+			fail_msg("%s: line %d: %s", right[i].text, error.line, error.text);
+		assert_string_equal(listed(&t), right[i].want);
+		set_text_free(&t);
+	}
+}
+
+struct bad {
+	const char *text;
+	int line;
+	const char *want; /* all of the error */
+	uint32_t value_field;
+};
+
+#define WRITE "write 192.0.2.0/24, 2001:db8::/32 or 192.0.2.1-192.0.2.9"
+
+static const struct bad bad[] = {
+    {"", 0, "it has no prefix: a set that is meant to be empty is written of: []", 0},
+    {"# nothing\n", 0, "it has no prefix: a set that is meant to be empty is written of: []", 0},
+    {"192.0.2.1\nexample.org\n", 2, "no address, prefix or range 'example.org': " WRITE, 0},
+    {"<html>\n", 1, "no address, prefix or range '<html>': " WRITE, 0},
+    {"192.0.2.256", 1, "no address, prefix or range '192.0.2.256': " WRITE, 0},
+    {"192.0.2", 1, "no address, prefix or range '192.0.2': " WRITE, 0},
+    {"192.0.2.01", 1, "no address, prefix or range '192.0.2.01': " WRITE, 0},
+    {"192.0.2.1.2", 1, "no address, prefix or range '192.0.2.1.2': " WRITE, 0},
+    {"fe80::1%eth0", 1, "no address, prefix or range 'fe80::1%eth0': " WRITE, 0},
+    {"10/8", 1, "no address, prefix or range '10/8': " WRITE, 0},
+    {"/24", 1, "no address, prefix or range '/24': " WRITE, 0},
+    {"-", 1, "no address, prefix or range '-': " WRITE, 0},
+    {"\x1b[31mred", 1, "no address, prefix or range '\\x1b[31mred': " WRITE, 0},
+    {"\n\n192.0.2.1/24", 3,
+     "'192.0.2.1/24' has host bits: write 192.0.2.0/24 for the network, or 192.0.2.1 for the host",
+     0},
+    {"2001:db8::1/32", 1,
+     "'2001:db8::1/32' has host bits: write 2001:db8::/32 for the network, or 2001:db8::1 for the "
+     "host",
+     0},
+    {"192.0.2.0/33", 1,
+     "no length of a prefix '192.0.2.0/33': write /0 to /32 for IPv4, /0 to /128 for IPv6", 0},
+    {"2001:db8::/129", 1,
+     "no length of a prefix '2001:db8::/129': write /0 to /32 for IPv4, /0 to /128 for IPv6", 0},
+    {"192.0.2.0/", 1,
+     "no length of a prefix '192.0.2.0/': write /0 to /32 for IPv4, /0 to /128 for IPv6", 0},
+    {"192.0.2.0/255.255.255.0", 1,
+     "a netmask '192.0.2.0/255.255.255.0': write the length of the prefix: /24", 0},
+    {"192.0.2.9-192.0.2.1", 1,
+     "a range that ends before it begins '192.0.2.9-192.0.2.1': exchange its ends", 0},
+    {"192.0.2.9-2001:db8::", 1,
+     "a range from one family to the other '192.0.2.9-2001:db8::': write two ranges", 0},
+    {"::ffff:192.0.2.1", 1,
+     "an IPv4 address in the form of IPv6 '::ffff:192.0.2.1': no packet has it: write 192.0.2.1",
+     0},
+    {"192.0.2.1 192.0.2.2", 1,
+     "more than an address: '192.0.2.2': one on a line; # begins a comment", 0},
+    {"192.0.2.1, 192.0.2.2", 1,
+     "two addresses: with '192.0.2.2': write a range as 192.0.2.1-192.0.2.9, or one address on a "
+     "line",
+     0},
+    {"create x hash:ip,port family inet\n", 1,
+     "an ipset of type 'hash:ip,port': sets are of addresses alone: hash:ip, hash:net or bitmap:ip",
+     0},
+    {"add x 192.0.2.1\nadd y 192.0.2.2\n", 2, "a second ipset 'y': save one alone: ipset save NAME",
+     0},
+    {"add x 192.0.2.0/24 nomatch\n", 1,
+     "an exception 'nomatch': sets have none: leave it out, and let an earlier rule pass it", 0},
+    {"elements = { 192.0.2.1,\n192.0.2.2\n", 2, "it ends within braces: add a '}'", 0},
+    {"set x {\n\ttype inet_service\n", 2,
+     "a set of 'type inet_service': sets are of addresses alone", 0},
+    {"\x1f\x8b\x08", 1, "it is compressed: unpack it with gunzip", 0},
+    {"192.0.2.0/24\n", 1, "1 field, and value is field 2: add it, or say which it is", 2},
+    {"192.0.2.0/24,\n", 1, "no value '': it has 1 to 63 characters", 2},
+    {"192.0.2.0/24,a\n192.0.2.0/24,b\n", 2, "192.0.2.0/24 is b here and a in line 1: leave one out",
+     2},
+};
+
+static void wrong_lines(void **unused)
+{
+	struct set_text nul;
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(bad); i++) {
+		struct set_text t;
+
+		if (!read_len(bad[i].text, strlen(bad[i].text), bad[i].value_field, &t))
+			fail_msg("%zu is read: %s", i, listed(&t));
+		assert_string_equal(error.text, bad[i].want);
+		assert_int_equal(error.line, bad[i].line);
+		assert_string_equal(error.file, "drop.txt");
+	}
+	assert_int_equal(read_len("192.0.2.1\n\0\n", 12, 0, &nul), -1);
+	assert_string_equal(error.text,
+			    "a NUL byte: it is no text: unpack it, or name another file");
+	assert_int_equal(error.line, 2);
+}
+
+/* Lines of 10 MB: of comment and of elements they are read; else the error has their begin. */
+static void long_lines(void **unused)
+{
+	size_t len = 10 << 20, n = 0;
+	char *text = malloc(len + 1);
+	struct set_text t;
+
+	(void)unused;
+	assert_non_null(text);
+	memset(text, 'x', len);
+	assert_int_equal(read_len(text, len, 0, &t), -1);
+	assert_true(strlen(error.text) < 200);
+	memset(text, '1', len);
+	assert_int_equal(read_len(text, len, 0, &t), -1);
+	memcpy(text, "192.0.2.1 #", 11);
+	assert_int_equal(read_len(text, len, 0, &t), 0);
+	assert_int_equal(t.list.n, 1);
+	set_text_free(&t);
+	n = (size_t)sprintf(text, "elements = {");
+	for (uint32_t i = 0; n + 40 < len; i++)
+		n += (size_t)sprintf(text + n, " 10.%u.%u.%u,", i >> 16 & 255, i >> 8 & 255,
+				     i & 255);
+	n += (size_t)sprintf(text + n, "}\n");
+	assert_int_equal(read_len(text, n, 0, &t), 0);
+	assert_true(t.list.n > 600000);
+	set_text_free(&t);
+	free(text);
+}
+
+/* The times of elements are counted, as they are not kept. */
+static void timeouts(void **unused)
+{
+	const char *text =
+	    "add x 192.0.2.1 timeout 50\nadd x 192.0.2.2\nadd x 192.0.2.3 timeout 9\n";
+	struct set_text t;
+
+	(void)unused;
+	assert_int_equal(read_len(text, strlen(text), 0, &t), 0);
+	assert_int_equal(t.timeouts, 2);
+	set_text_free(&t);
+}
+
+/* Every range is cut into prefixes that do not overlap, are adjacent, and are the fewest. */
+static void ranges(void **unused)
+{
+	(void)unused;
+	oracle_seed(21);
+	for (int i = 0; i < 20000; i++) {
+		uint32_t a = draw() >> (draw() & 31) & 0xff, b = draw() & 0xff;
+		uint32_t first = a < b ? a : b, last = a < b ? b : a, next = first, fewest = 0;
+		struct set_list list = {0};
+		char text[80];
+
+		snprintf(text, sizeof(text),
+			 i & 1 ? "10.0.0.%u-10.0.0.%u" : "2001:db8::%x-2001:db8::%x", first, last);
+		assert_int_equal(set_read_element(text, 1, 1, &list, &error), 0);
+		for (size_t k = 0; k < list.n; k++) {
+			const struct set_entry *e = &list.entry[k];
+			uint32_t at = (e->family == 4 ? e->high >> 32 : e->low) & 0xff;
+
+			assert_int_equal(at, next);
+			next += 1u << ((e->family == 4 ? 32 : 128) - e->len);
+		}
+		assert_int_equal(next, last + 1);
+		/* Greedily: the largest that fits is never wrong. */
+		for (next = first; next <= last; fewest++) {
+			uint32_t size = 1;
+
+			while (!(next & size) && next + 2 * size - 1 <= last && size < 256)
+				size *= 2;
+			next += size;
+		}
+		assert_int_equal(list.n, fewest);
+		set_list_free(&list);
+	}
+}
+
+/* Whatever is read, it is read or refused: nothing leaks, and nothing is half done. */
+static void noise(void **unused)
+{
+	(void)unused;
+	oracle_seed(22);
+	for (int i = 0; i < 40000; i++) {
+		const struct text *from = &right[draw() % ARRAY(right)];
+		size_t len = strlen(from->text);
+		char *text = malloc(len + 1);
+		struct set_text t;
+
+		memcpy(text, from->text, len);
+		for (uint64_t k = draw() % 6; k && len; k--)
+			text[draw() % len] =
+			    draw() & 1 ? (char)draw() : " \n,-/{}#\"."[draw() % 10];
+		len = draw() & 1 ? len : draw() % (len + 1);
+		text = realloc(text, len ? len : 1);
+		if (!read_len(text, len, draw() % 4 ? from->value_field : draw() % 5, &t)) {
+			assert_true(t.list.n > 0);
+			set_text_free(&t);
+		} else {
+			assert_true(error.text[0] && !strchr(error.text, '\n'));
+			assert_null(t.list.entry);
+			assert_null(t.names.name);
+		}
+		free(text);
+	}
+}
+
+static void names(void **unused)
+{
+	struct set_names names = {0};
+
+	(void)unused;
+	assert_int_equal(set_names_find(&names, "a"), 0);
+	for (int i = 0; i < 65535; i++) {
+		char name[16];
+		struct set_word word = {name, (size_t)snprintf(name, sizeof(name), "n%d", i)};
+
+		assert_int_equal(set_names_add(&names, word), i + 1);
+		assert_int_equal(set_names_add(&names, word), i + 1);
+	}
+	assert_int_equal(set_names_add(&names, (struct set_word){"more", 4}), -1);
+	assert_int_equal(errno, EFBIG);
+	assert_int_equal(set_names_find(&names, "n0"), 1);
+	assert_int_equal(set_names_find(&names, "n65534"), 65535);
+	assert_int_equal(set_names_find(&names, "n"), 0);
+	set_names_free(&names);
+}
+
+/* Files that are none. */
+static void files(void **unused)
+{
+	struct set_source source = {"f", 0};
+	char path[] = "/tmp/test_set_read.XXXXXX";
+	int fd = mkstemp(path);
+	struct set_text t;
+
+	(void)unused;
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "192.0.2.1\n", 10), 10);
+	assert_int_equal(set_read_file(path, &source, &t, &error), 0);
+	assert_int_equal(t.list.n, 1);
+	set_text_free(&t);
+	assert_int_equal(set_read_file("/tmp", &source, &t, &error), -1);
+	assert_string_equal(error.text, "it is a directory: name a file of prefixes");
+	assert_int_equal(set_read_file("/nowhere/x", &source, &t, &error), -1);
+	assert_string_equal(error.text, "No such file or directory: name a file of prefixes");
+	close(fd);
+	unlink(path);
+	fd = open("/dev/null", O_RDONLY);
+	assert_true(dup2(fd, 0) == 0);
+	assert_int_equal(set_read_file("-", &source, &t, &error), -1);
+	assert_string_equal(error.text,
+			    "it has no prefix: a set that is meant to be empty is written of: []");
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(feeds),  cmocka_unit_test(wrong_lines), cmocka_unit_test(long_lines),
+	    cmocka_unit_test(ranges), cmocka_unit_test(timeouts),    cmocka_unit_test(noise),
+	    cmocka_unit_test(names),  cmocka_unit_test(files),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "sets/read.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config/text.h"
+
+#define SHOWN	   48u /* bytes of a wrong word that an error tells */
+#define FIELDS_MAX 64u
+#define FILE_MAX   (4ull << 30)
+
+/* Words that begin the lines of `ipset save` and of `nft list set`. */
+enum style { STYLE_PLAIN, STYLE_NFT };
+
+struct reading {
+	const struct set_source *source;
+	struct set_text *out;
+	struct policy_error *error;
+	uint32_t line;
+	enum style style;
+	bool in_braces;
+	bool any;	     /* a line that is no comment has been read */
+	struct set_word set; /* the ipset's name */
+};
+
+struct shown {
+	char text[4 * SHOWN + 8];
+};
+
+static struct shown shown(struct set_word word)
+{
+	struct shown s;
+	char cut[SHOWN + 4];
+
+	snprintf(cut, sizeof(cut), "%.*s%s", (int)(word.n < SHOWN ? word.n : SHOWN), word.at,
+		 word.n > SHOWN ? "..." : "");
+	text_escape(cut, s.text, sizeof(s.text));
+	return s;
+}
+
+static int wrong(const struct reading *r, const char *what, struct set_word word, const char *todo)
+{
+	return policy_fail(r->error, (int)r->line, "%s '%s': %s", what, shown(word).text, todo);
+}
+
+static int no_memory(const struct reading *r)
+{
+	return policy_fail(r->error, POLICY_NO_MEMORY, "no memory for its prefixes");
+}
+
+/* --- one element ---------------------------------------------------------------------------- */
+
+static const char *range_text(const struct set_range *range, char *buf, size_t size)
+{
+	struct set_list one = {0};
+
+	buf[0] = 0;
+	if (!set_range_add(range, 1, 0, &one)) {
+		struct prefix prefix = set_entry_prefix(&one.entry[0]);
+
+		units_prefix_text(&prefix, buf, size);
+	}
+	set_list_free(&one);
+	return buf;
+}
+
+static int element_wrong(const struct reading *r, struct set_word word, enum set_wrong why,
+			 const struct set_range *range)
+{
+	struct set_word address = word;
+	const char *slash = memchr(word.at, '/', word.n);
+	char meant[64];
+
+	switch (why) {
+	case SET_RIGHT:
+		return 0;
+	case SET_HOST_BITS:
+		address.n = slash ? (size_t)(slash - word.at) : word.n;
+		return policy_fail(
+		    r->error, (int)r->line,
+		    "'%s' has host bits: write %s for the network, or %s for the host",
+		    shown(word).text, range_text(range, meant, sizeof(meant)), shown(address).text);
+	case SET_NO_LENGTH:
+		return wrong(r, "no length of a prefix", word,
+			     "write /0 to /32 for IPv4, /0 to /128 for IPv6");
+	case SET_NETMASK:
+		return wrong(r, "a netmask", word, "write the length of the prefix: /24");
+	case SET_BACKWARDS:
+		return wrong(r, "a range that ends before it begins", word, "exchange its ends");
+	case SET_FAMILIES:
+		return wrong(r, "a range from one family to the other", word, "write two ranges");
+	case SET_MAPPED:
+		return wrong(r, "an IPv4 address in the form of IPv6", word,
+			     "no packet has it: write 192.0.2.1");
+	case SET_NO_ADDRESS:
+		break;
+	}
+	return wrong(r, "no address, prefix or range", word,
+		     "write 192.0.2.0/24, 2001:db8::/32 or 192.0.2.1-192.0.2.9");
+}
+
+static int add_range(struct reading *r, const struct set_range *range, uint16_t value)
+{
+	struct set_list *list = &r->out->list;
+
+	if (set_range_add(range, value, r->line, list))
+		return no_memory(r);
+	if (list->n > SET_PREFIXES_MAX)
+		return policy_fail(r->error, (int)r->line,
+				   "more than %u prefixes up to here: divide the set",
+				   SET_PREFIXES_MAX);
+	return 0;
+}
+
+static int add_element(struct reading *r, struct set_word word, uint16_t value)
+{
+	struct set_range range;
+	enum set_wrong why = set_range_read(word, &range);
+
+	return why ? element_wrong(r, word, why, &range) : add_range(r, &range, value);
+}
+
+int set_read_element(const char *text, uint16_t value, uint32_t line, struct set_list *list,
+		     struct policy_error *error)
+{
+	struct set_text out = {.list = *list};
+	struct reading r = {.out = &out, .error = error, .line = line};
+	int result = add_element(&r, (struct set_word){text, strlen(text)}, value);
+
+	*list = out.list;
+	return result;
+}
+
+/* --- lines ---------------------------------------------------------------------------------- */
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r';
+}
+
+/* The first word of *rest, which moves behind it; "like this" is one. */
+static struct set_word next_word(struct set_word *rest)
+{
+	struct set_word word = set_trim(*rest);
+	bool quoted = false;
+	size_t n = 0;
+
+	while (n < word.n && (quoted || !is_blank(word.at[n])))
+		quoted ^= word.at[n++] == '"';
+	rest->at = word.at + n;
+	rest->n = word.n - n;
+	word.n = n;
+	return word;
+}
+
+static bool is(struct set_word word, const char *text)
+{
+	return word.n == strlen(text) && !memcmp(word.at, text, word.n);
+}
+
+static struct set_word unquoted(struct set_word word)
+{
+	word = set_trim(word);
+	if (word.n >= 2 && word.at[0] == '"' && word.at[word.n - 1] == '"') {
+		word.at++;
+		word.n -= 2;
+	}
+	return set_trim(word);
+}
+
+/* Without the comment: from the first '#' or ';' that nothing or a blank is before. */
+static struct set_word without_comment(struct set_word line)
+{
+	bool quoted = false;
+
+	for (size_t i = 0; i < line.n; i++) {
+		quoted ^= line.at[i] == '"';
+		if (!quoted && (line.at[i] == '#' || line.at[i] == ';') &&
+		    (!i || is_blank(line.at[i - 1])))
+			line.n = i;
+	}
+	return set_trim(line);
+}
+
+/* What may stand behind an element of ipset and nft, and is not kept. */
+static int read_options(struct reading *r, struct set_word rest)
+{
+	struct set_word word;
+
+	while ((word = next_word(&rest)).n) {
+		if (is(word, "nomatch"))
+			return wrong(
+			    r, "an exception", word,
+			    "sets have none: leave it out, and let an earlier rule pass it");
+		if (is(word, "timeout")) {
+			r->out->timeouts++;
+			(void)next_word(&rest);
+		} else if (is(word, "expires") || is(word, "comment") || is(word, "packets") ||
+			   is(word, "bytes") || is(word, "skbmark") || is(word, "skbprio") ||
+			   is(word, "skbqueue")) {
+			(void)next_word(&rest);
+		} else if (!is(word, "counter")) {
+			return wrong(r, "more than an address:", word,
+				     "one on a line; # begins a comment");
+		}
+	}
+	return 0;
+}
+
+/* "create drop hash:net family inet ..." */
+static int ipset_create(struct reading *r, struct set_word rest)
+{
+	struct set_word type;
+
+	r->set = next_word(&rest);
+	type = next_word(&rest);
+	if (!is(type, "hash:ip") && !is(type, "hash:net") && !is(type, "bitmap:ip"))
+		return wrong(r, "an ipset of type", type,
+			     "sets are of addresses alone: hash:ip, hash:net or bitmap:ip");
+	return 0;
+}
+
+/* "add drop 192.0.2.0/24 timeout 5" */
+static int ipset_add(struct reading *r, struct set_word rest)
+{
+	struct set_word name = next_word(&rest), element = next_word(&rest);
+
+	if (r->set.n && (name.n != r->set.n || memcmp(name.at, r->set.at, name.n)))
+		return wrong(r, "a second ipset", name, "save one alone: ipset save NAME");
+	r->set = name;
+	return add_element(r, element, 1) ? -1 : read_options(r, rest);
+}
+
+/* Elements between commas, up to the brace that ends them. */
+static int nft_elements(struct reading *r, struct set_word rest)
+{
+	while (rest.n && r->in_braces) {
+		const char *end = rest.at;
+		struct set_word element, word;
+
+		while (end < rest.at + rest.n && *end != ',' && *end != '}')
+			end++;
+		element = (struct set_word){rest.at, (size_t)(end - rest.at)};
+		rest.n -= element.n;
+		rest.at = end;
+		if (rest.n) {
+			r->in_braces = *end != '}';
+			rest.at++;
+			rest.n--;
+		}
+		word = next_word(&element);
+		if (word.n && (add_element(r, word, 1) || read_options(r, element)))
+			return -1;
+	}
+	return 0;
+}
+
+/* Of what nft lists, only the elements count. */
+static int nft_line(struct reading *r, struct set_word line)
+{
+	const char *brace = memchr(line.at, '{', line.n);
+	struct set_word word = next_word(&(struct set_word){line.at, line.n});
+
+	if (is(word, "add") || is(word, "elements") || word.at[0] == '{') {
+		if (!brace)
+			return wrong(r, "elements without a brace", line,
+				     "write elements = { 192.0.2.0/24, ... }");
+		r->in_braces = true;
+		line.n -= (size_t)(brace + 1 - line.at);
+		line.at = brace + 1;
+		return nft_elements(r, line);
+	}
+	if (is(word, "type") && !strstr(shown(line).text, "ipv4_addr") &&
+	    !strstr(shown(line).text, "ipv6_addr"))
+		return wrong(r, "a set of", line, "sets are of addresses alone");
+	return 0;
+}
+
+/* The value's number; 1 in a plain set; 0: *r->error says what is wrong. */
+static uint16_t value_of(struct reading *r, const struct set_word *field, size_t n)
+{
+	struct set_word name;
+	int value;
+
+	if (!r->source->value_field)
+		return 1;
+	if (n < r->source->value_field) {
+		policy_explain(r->error, (int)r->line,
+			       "%zu field%s, and value is field %u: add it, or say which it is", n,
+			       units_plural(n), r->source->value_field);
+		return 0;
+	}
+	name = unquoted(field[r->source->value_field - 1]);
+	if (!name.n || name.n > SET_NAME_MAX || memchr(name.at, '"', name.n)) {
+		wrong(r, "no value", name, "it has 1 to 63 characters");
+		return 0;
+	}
+	value = set_names_add(&r->out->names, name);
+	if (value < 0 && errno == EFBIG)
+		wrong(r, "a 65536th value", name, "use a field that has fewer");
+	else if (value < 0)
+		no_memory(r);
+	return value < 0 ? 0 : (uint16_t)value;
+}
+
+static size_t split(struct set_word line, struct set_word *field)
+{
+	char mark = memchr(line.at, ',', line.n) ? ',' : '\t';
+	size_t n = 0, from = 0;
+	bool quoted = false;
+
+	for (size_t i = 0; i <= line.n && n < FIELDS_MAX; i++) {
+		if (i < line.n && line.at[i] == '"')
+			quoted = !quoted;
+		if (i < line.n && (quoted || line.at[i] != mark))
+			continue;
+		field[n++] = (struct set_word){line.at + from, i - from};
+		from = i + 1;
+	}
+	return n;
+}
+
+/* "192.0.2.0,192.0.2.255,XX": a range in two fields, where the value says that there are more. */
+static int two_addresses(struct reading *r, const struct set_word *field, uint16_t value)
+{
+	char text[128];
+	struct set_word first = unquoted(field[0]), last = unquoted(field[1]);
+	struct set_word range = {text, 0};
+
+	if (r->source->value_field < 3)
+		return wrong(r, "two addresses: with", last,
+			     "write a range as 192.0.2.1-192.0.2.9, or one address on a line");
+	if (first.n + last.n + 2 > sizeof(text))
+		return wrong(r, "no address", first, "it is too long");
+	memcpy(text, first.at, first.n);
+	text[first.n] = '-';
+	memcpy(text + first.n + 1, last.at, last.n);
+	range.n = first.n + 1 + last.n;
+	return add_element(r, range, value);
+}
+
+/* The names of the fields, as the first line of a table has them. */
+static bool is_heading(const struct reading *r, struct set_word first, size_t fields)
+{
+	if (r->any || fields < 2 || !first.n)
+		return false;
+	for (size_t i = 0; i < first.n; i++)
+		if (!((first.at[i] | 32) >= 'a' && (first.at[i] | 32) <= 'z') &&
+		    !strchr("_- ", first.at[i]))
+			return false;
+	return true;
+}
+
+static int read_fields(struct reading *r, struct set_word line)
+{
+	struct set_word field[FIELDS_MAX], first;
+	size_t n = split(line, field);
+	uint16_t value;
+
+	first = unquoted(field[0]);
+	if (is_heading(r, first, n))
+		return 0;
+	value = value_of(r, field, n);
+	if (!value)
+		return -1;
+	if (n > 1 && set_is_address(unquoted(field[1])) && set_is_address(first))
+		return two_addresses(r, field, value);
+	return add_element(r, first, value);
+}
+
+/* A line without commas and tabs. */
+static int read_words(struct reading *r, struct set_word line)
+{
+	struct set_word rest = line, word = next_word(&rest), after = set_trim(rest);
+
+	if (r->source->value_field)
+		return read_fields(r, line);
+	/* "192.0.2.1 - 192.0.2.9" */
+	if (!after.n || after.at[0] == '-' || line.at[word.n - 1] == '-')
+		return add_element(r, line, 1);
+	return add_element(r, word, 1) ? -1 : read_options(r, rest);
+}
+
+static bool is_nft(const struct reading *r, struct set_word line, struct set_word word)
+{
+	return r->style == STYLE_NFT || is(word, "table") || is(word, "set") || is(word, "flush") ||
+	       is(word, "elements") || line.at[0] == '{';
+}
+
+static int read_line(struct reading *r, struct set_word line)
+{
+	struct set_word rest, word;
+
+	if (memchr(line.at, 0, line.n))
+		return policy_fail(r->error, (int)r->line,
+				   "a NUL byte: it is no text: unpack it, or name another file");
+	line = without_comment(line);
+	if (!line.n)
+		return 0;
+	if (r->in_braces)
+		return nft_elements(r, line);
+	rest = line;
+	word = next_word(&rest);
+	if (is(word, "create"))
+		return ipset_create(r, rest);
+	if (is(word, "add") && !memchr(line.at, '{', line.n))
+		return ipset_add(r, rest);
+	if (is(word, "add") || is_nft(r, line, word)) {
+		r->style = STYLE_NFT;
+		return nft_line(r, line);
+	}
+	if (memchr(line.at, ',', line.n) || memchr(line.at, '\t', line.n))
+		return read_fields(r, line);
+	return read_words(r, line);
+}
+
+/* --- all of it ------------------------------------------------------------------------------ */
+
+static int read_lines(struct reading *r, const char *text, size_t len)
+{
+	const char *end = text + len;
+
+	if (len >= 3 && !memcmp(text, "\xef\xbb\xbf", 3))
+		text += 3;
+	if (end - text >= 2 && !memcmp(text, "\x1f\x8b", 2))
+		return policy_fail(r->error, 1, "it is compressed: unpack it with gunzip");
+	while (text < end) {
+		const char *stop = memchr(text, '\n', (size_t)(end - text));
+		struct set_word line = {text, (size_t)((stop ? stop : end) - text)};
+
+		r->line++;
+		if (read_line(r, line))
+			return -1;
+		r->any |= without_comment(line).n > 0;
+		text += line.n + 1;
+	}
+	if (r->in_braces)
+		return policy_fail(r->error, (int)r->line, "it ends within braces: add a '}'");
+	return 0;
+}
+
+static int finish(struct reading *r)
+{
+	struct set_entry one, other;
+	struct prefix prefix;
+	char text[64];
+
+	if (!r->out->list.n)
+		return policy_fail(r->error, 0,
+				   "it has no prefix: a set that is meant to be empty is written "
+				   "of: []");
+	switch (set_list_sort(&r->out->list, &one, &other)) {
+	case 0:
+		return 0;
+	case 1:
+		prefix = set_entry_prefix(&other);
+		return policy_fail(r->error, (int)other.line,
+				   "%s is %s here and %s in line %u: leave one out",
+				   units_prefix_text(&prefix, text, sizeof(text)),
+				   r->out->names.name[other.value - 1],
+				   r->out->names.name[one.value - 1], one.line);
+	}
+	return no_memory(r);
+}
+
+void set_text_free(struct set_text *text)
+{
+	set_list_free(&text->list);
+	set_names_free(&text->names);
+}
+
+int set_read(const char *text, size_t len, const struct set_source *source, struct set_text *out,
+	     struct policy_error *error)
+{
+	struct reading r = {.source = source, .out = out, .error = error};
+
+	*out = (struct set_text){.timeouts = 0};
+	error->file = source->name;
+	if (!read_lines(&r, text, len) && !finish(&r))
+		return 0;
+	set_text_free(out);
+	return -1;
+}
+
+/* All that there is to read: to be freed. NULL: errno. */
+static char *read_all(int fd, size_t *len)
+{
+	struct stat st;
+	size_t room = 1 << 16;
+	char *text;
+
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0)
+		room = (size_t)st.st_size + 1;
+	text = malloc(room);
+	for (*len = 0; text;) {
+		ssize_t n = read(fd, text + *len, room - *len);
+		char *more = text;
+
+		if (!n)
+			return text;
+		if (n > 0) {
+			*len += (size_t)n;
+			if (*len == room)
+				more = *len < FILE_MAX ? realloc(text, room *= 2) : NULL;
+		} else if (errno != EINTR) {
+			more = NULL;
+		}
+		if (!more) {
+			int cause = n > 0 ? EFBIG : errno;
+
+			free(text);
+			errno = cause;
+			return NULL;
+		}
+		text = more;
+	}
+	return NULL;
+}
+
+int set_read_file(const char *path, const struct set_source *source, struct set_text *out,
+		  struct policy_error *error)
+{
+	int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : dup(0), result;
+	size_t len = 0;
+	char *text = fd < 0 ? NULL : read_all(fd, &len);
+
+	if (!text) {
+		policy_explain(error, 0, "%s: name a file of prefixes",
+			       errno == EISDIR ? "it is a directory" : strerror(errno));
+		error->file = source->name;
+	}
+	if (fd >= 0)
+		close(fd);
+	result = text ? set_read(text, len, source, out, error) : -1;
+	free(text);
+	return result;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: files of prefixes, as people and feeds write them, to a list. It is read whole or not at
+ * all; what is wrong is said with its line.
+ *
+ * A line is an address, a prefix, or a range (192.0.2.1-192.0.2.9), of either family. '#' or ';'
+ * begins a comment. Read as they are, too: fields between commas or tabs (CSV), of which the first
+ * is an address or a prefix; what `ipset save NAME` prints; elements of an nft set, in braces.
+ *
+ * Memory: the text while it is read, and the list. One thread.
+ */
+#ifndef PACER_SET_READ_H
+#define PACER_SET_READ_H
+
+#include "config/policy.h"
+#include "sets/names.h"
+
+struct set_source {
+	const char *name;     /* of the file, for errors */
+	uint32_t value_field; /* the field that is the value, 2 or more; 0: none */
+};
+
+struct set_text {
+	struct set_list list; /* sorted */
+	struct set_names names;
+	uint64_t timeouts; /* elements whose time is not kept */
+};
+
+/*
+ * Read a text. 0, or -1 with *error filled (its file is source->name); then there is nothing to
+ * free. A text without a prefix is an error, as half a download is.
+ */
+int set_read(const char *text, size_t len, const struct set_source *source, struct set_text *out,
+	     struct policy_error *error);
+/* The same of a file; "-" is stdin. */
+int set_read_file(const char *path, const struct set_source *source, struct set_text *out,
+		  struct policy_error *error);
+void set_text_free(struct set_text *text);
+
+/* Append one address, prefix or range. 0, or -1 with *error filled, which has the line. */
+int set_read_element(const char *text, uint16_t value, uint32_t line, struct set_list *list,
+		     struct policy_error *error);
+
+#endif
