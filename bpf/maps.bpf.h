@@ -12,6 +12,7 @@
 #include "abi.h"
 #include "builtin.h"
 #include "sampler.h"
+#include "set.bpf.h"
 
 struct pacer_control pacer_control SEC(".data.control") = {
     .magic = PACER_MAGIC,
@@ -202,5 +203,6 @@ static __always_inline struct pacer_heads *pacer_map_heads(__u32 cpu)
 #define PACER_POOL_THROTTLE(pool, at) \
 	pacer_map_throttle((pool)->state[(at) & (PACER_TARGETS_MAX - 1)])
 #define PACER_LEASE_AT(walk, index) ((void)(walk), pacer_map_lease(index))
+#define PACER_SET_OF(walk, number)  pacer_map_set((walk)->copy, number)
 
 #endif

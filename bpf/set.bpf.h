@@ -13,6 +13,8 @@
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
+#include "abi.h"
+
 #define PACER_SET	       void
 #define PACER_SET_LINE(set, i) ((const union pacer_set_line *)pacer_map_set_line(set, i))
 

@@ -487,6 +487,14 @@ struct pacer_short {
 #define PACER_SHORT_WATCH 1u /* a packet may fall under a ban */
 #define PACER_SHORT_BANS  2u /* a refusal bans */
 
+/* The rules whose src, or dst, has a set: a bit for each that it is in, and that it must not be. */
+struct pacer_set_use {
+	__u64 src_in, src_not, dst_in, dst_not;
+};
+
+#define PACER_SETS_MAX	16u	   /* of a policy, a power of two */
+#define PACER_DIMS_SETS (1u << 31) /* beside dims: there are sets */
+
 struct pacer_policy {
 	__u64 rules;	/* a bit for each rule in force */
 	__u64 portless; /* those that ask for no ports */
@@ -496,6 +504,8 @@ struct pacer_policy {
 	struct pacer_short brief;
 	struct pacer_dim dim[PACER_DIM_COUNT];
 	struct pacer_dim6 dim6[2]; /* source, destination */
+	struct pacer_set_use set[PACER_SETS_MAX];
+	__u64 sets; /* that there are, the first ones */
 	struct pacer_bans bans;
 	__u32 secret; /* of new limits, and of bans */
 	struct pacer_pool pool[PACER_POOLS_MAX];

@@ -138,30 +138,34 @@ PACER_INLINE __u32 pacer_classify_dims(const struct pacer_policy *p, __u8 ports)
 	return p->dims & ~unknown;
 }
 
+/* The rules that by their sets match a packet's source and destination, and those that do not. */
 PACER_INLINE __u64 pacer_classify_addresses(const struct pacer_policy *p,
-					    const struct pacer_packet *pkt, __u32 dims)
+					    const struct pacer_packet *pkt, __u32 dims,
+					    const struct pacer_set_use *by_sets)
 {
 	const __u32 *saddr = &pkt->key[PACER_WORD_SADDR], *daddr = &pkt->key[PACER_WORD_DADDR];
-	__u64 set = ~0ull;
+	__u64 src = ~0ull, dst = ~0ull;
 
 	if (pkt->family == PACER_FAMILY_4) {
 		if (dims & 1u << PACER_DIM_SADDR4)
-			set &=
+			src =
 			    pacer_dim_match(&p->dim[PACER_DIM_SADDR4], *saddr, PACER_BUCKET_ADDR4);
 		if (dims & 1u << PACER_DIM_DADDR4)
-			set &=
+			dst =
 			    pacer_dim_match(&p->dim[PACER_DIM_DADDR4], *daddr, PACER_BUCKET_ADDR4);
 	} else {
 		if (dims & 1u << PACER_DIM_SADDR6)
-			set &= pacer_dim6_match(&p->dim6[0], saddr);
+			src = pacer_dim6_match(&p->dim6[0], saddr);
 		if (dims & 1u << PACER_DIM_DADDR6)
-			set &= pacer_dim6_match(&p->dim6[1], daddr);
+			dst = pacer_dim6_match(&p->dim6[1], daddr);
 	}
-	return set;
+	return (src | by_sets->src_in) & ~by_sets->src_not & (dst | by_sets->dst_in) &
+	       ~by_sets->dst_not;
 }
 
 /* The rules that the parsed packet matches, one bit each; the lowest is the rule that counts. */
-PACER_INLINE __u64 pacer_classify(const struct pacer_policy *p, const struct pacer_packet *pkt)
+PACER_INLINE __u64 pacer_classify_with(const struct pacer_policy *p, const struct pacer_packet *pkt,
+				       const struct pacer_set_use *by_sets)
 {
 	__u32 ports = pkt->key[PACER_WORD_PORTS], dims = pacer_classify_dims(p, pkt->ports);
 	__u64 set = p->rules;
@@ -170,7 +174,7 @@ PACER_INLINE __u64 pacer_classify(const struct pacer_policy *p, const struct pac
 		return set;
 	if (pkt->ports == PACER_PORTS_NONE)
 		set &= p->portless;
-	set &= pacer_classify_addresses(p, pkt, dims);
+	set &= pacer_classify_addresses(p, pkt, dims, by_sets);
 	if (dims & 1u << PACER_DIM_SPORT)
 		set &= p->dim[PACER_DIM_SPORT].mask[p->port_at[0][ports >> 16]];
 	if (dims & 1u << PACER_DIM_DPORT)
@@ -180,6 +184,14 @@ PACER_INLINE __u64 pacer_classify(const struct pacer_policy *p, const struct pac
 	if (dims & 1u << PACER_DIM_VLAN)
 		set &= pacer_dim_match(&p->dim[PACER_DIM_VLAN], pkt->vlan, PACER_BUCKET_VLAN);
 	return set;
+}
+
+/* The same of a policy without sets. */
+PACER_INLINE __u64 pacer_classify(const struct pacer_policy *p, const struct pacer_packet *pkt)
+{
+	struct pacer_set_use none = {0, 0, 0, 0};
+
+	return pacer_classify_with(p, pkt, &none);
 }
 
 #endif

@@ -245,6 +245,7 @@ struct pacer_state {
 	struct pacer_sampler *sampler;	 /* NULL: nothing is sampled */
 	struct pacer_heads *heads;	 /* NULL: no heads are kept */
 	struct pacer_log *log;		 /* NULL: no bans are noted */
+	const struct pacer_set *set;	 /* PACER_SETS_MAX of them; NULL: none */
 };
 
 /* A packet on its way through the limits of its rule. The caller fills all but `rule`. */
@@ -263,6 +264,8 @@ struct pacer_walk {
 #define PACER_TABLE_OF(walk)	       (&(walk)->state->table)
 #define PACER_THROTTLE_AT(walk, index) (&(walk)->state->throttle[(index) & (PACER_THROTTLES - 1)])
 #define PACER_LEASE_AT(walk, index)    (&(walk)->state->lease[(index) & (PACER_THROTTLES - 1)])
+#define PACER_SET_OF(walk, number) \
+	((walk)->state->set ? &(walk)->state->set[(number) & (PACER_SETS_MAX - 1)] : 0)
 #endif
 
 /* Is the limit in force at now_ns, or draining and still needed? */

@@ -35,6 +35,7 @@
 #include "classify.h"
 #include "limit.h"
 #include "outcome.h"
+#include "set.h"
 
 /* --- the limits of a rule ------------------------------------------------------------------- */
 
@@ -273,7 +274,85 @@ PACER_INLINE int pacer_bans(enum pacer_reason reason)
 
 /* --- a packet's rule, and what that says ---------------------------------------------------- */
 
-/* The first rule that the packet matches, PACER_RULES_MAX if none. */
+enum pacer_in_set { PACER_SRC_IN = 1, PACER_DST_IN = 2, PACER_SET_UNKNOWN = 4 };
+
+PACER_INLINE int pacer_walk_address_in(PACER_SET *set, const struct pacer_walk *w, __u32 word)
+{
+	return w->pkt.family == PACER_FAMILY_4
+		   ? pacer_set_find4(set, w->pkt.key[word & PACER_WORD_DADDR])
+		   : pacer_set_find6(set, &w->pkt.key[word & PACER_WORD_DADDR]);
+}
+
+/* Which of the packet's addresses that set has: enum pacer_in_set. It is asked for once, so both
+ * are looked for in the same one.
+ */
+PACER_GLOBAL int pacer_walk_in_set(const struct pacer_walk *w, __u32 number)
+{
+	const struct pacer_set_use *use;
+	int src = 0, dst = 0;
+	PACER_SET *set;
+
+	if (!w)
+		return PACER_SET_UNKNOWN;
+	use = &PACER_POLICY_OF(w)->set[number & (PACER_SETS_MAX - 1)];
+	set = PACER_SET_OF(w, number);
+	if (!set)
+		return PACER_SET_UNKNOWN;
+	if (use->src_in | use->src_not)
+		src = pacer_walk_address_in(set, w, PACER_WORD_SADDR);
+	if (use->dst_in | use->dst_not)
+		dst = pacer_walk_address_in(set, w, PACER_WORD_DADDR);
+	if (src < 0 || dst < 0)
+		return PACER_SET_UNKNOWN;
+	return (src ? PACER_SRC_IN : 0) | (dst ? PACER_DST_IN : 0);
+}
+
+/*
+ * What the packet's sets say of the rules. Of a set that cannot be read it counts as in it for
+ * rules that want that, and as not in it for rules that do not: nothing slips past a rule.
+ */
+PACER_INLINE void pacer_walk_sets(const struct pacer_walk *w, struct pacer_set_use *by_sets)
+{
+	const struct pacer_policy *policy = PACER_POLICY_OF(w);
+	__u32 i;
+
+	PACER_ROLLED
+	for (i = 0; i < PACER_SETS_MAX && i < policy->sets; i++) {
+		const struct pacer_set_use *use = &policy->set[i];
+		int in = pacer_walk_in_set(w, i);
+
+		if (in & (PACER_SRC_IN | PACER_SET_UNKNOWN))
+			by_sets->src_in |= use->src_in;
+		if (in & (PACER_DST_IN | PACER_SET_UNKNOWN))
+			by_sets->dst_in |= use->dst_in;
+		if (in & PACER_SRC_IN)
+			by_sets->src_not |= use->src_not;
+		if (in & PACER_DST_IN)
+			by_sets->dst_not |= use->dst_not;
+	}
+}
+
+/* The first rule that the packet matches, PACER_RULES_MAX if none; by what its sets say. */
+PACER_GLOBAL int pacer_walk_classify_by(const struct pacer_walk *w,
+					const struct pacer_set_use *by_sets)
+{
+	__u64 rules = w && by_sets ? pacer_classify_with(PACER_POLICY_OF(w), &w->pkt, by_sets) : 0;
+
+	return rules ? pacer_lowest(rules) : PACER_RULES_MAX;
+}
+
+/* The same of a policy with sets. What is deepest here has little stack left. */
+PACER_GLOBAL int pacer_walk_classify_sets(const struct pacer_walk *w)
+{
+	struct pacer_set_use by_sets = {0, 0, 0, 0};
+
+	if (!w)
+		return PACER_RULES_MAX;
+	pacer_walk_sets(w, &by_sets);
+	return pacer_walk_classify_by(w, &by_sets);
+}
+
+/* And of one without. */
 PACER_GLOBAL int pacer_walk_classify(const struct pacer_walk *w)
 {
 	__u64 rules = w ? pacer_classify(PACER_POLICY_OF(w), &w->pkt) : 0;
@@ -284,6 +363,8 @@ PACER_GLOBAL int pacer_walk_classify(const struct pacer_walk *w)
 /* The same, where most policies spare the call. */
 PACER_INLINE __u32 pacer_walk_rule(const struct pacer_walk *w, const struct pacer_policy *policy)
 {
+	if (policy->dims & PACER_DIMS_SETS)
+		return pacer_walk_classify_sets(w);
 	return policy->dims || !(policy->rules & 1) ? pacer_walk_classify(w) : 0;
 }
 

@@ -30,7 +30,6 @@
 
 #include "port.h"
 
-#define PACER_SETS_MAX	 16u	     /* of a policy */
 #define PACER_SET_FORMAT 0x31544553u /* "SET1" */
 #define PACER_SET_BROKEN (-1)
 #define PACER_SET_PLAIN	 1u /* a flag: no values but 1 */
@@ -47,7 +46,7 @@
  * Where something lies: the number of a line << 4 | how many bits select one of those that follow.
  * With 0 bits it is a value << 16 instead.
  */
-typedef __u32 pacer_set_at;
+typedef __u32 pacer_set_link;
 
 /* Line 0. */
 struct pacer_set_head {
@@ -68,10 +67,10 @@ struct pacer_set_head {
  */
 struct pacer_set_cells {
 	__u64 high[PACER_SET_CELLS];   /* the key's first 64 bits */
-	__u32 range[PACER_SET_CELLS];  /* first << 16 | last, both included; or a pacer_set_at */
+	__u32 range[PACER_SET_CELLS];  /* first << 16 | last, both included; or a pacer_set_link */
 	__u32 low[PACER_SET_CELLS];    /* the key's next 32 bits */
 	__u16 lowest[PACER_SET_CELLS]; /* and its last 16 */
-	__u16 value[PACER_SET_CELLS];  /* of the range; 0: `range` is a pacer_set_at */
+	__u16 value[PACER_SET_CELLS];  /* of the range; 0: `range` is a pacer_set_link */
 	__u8 kind[PACER_SET_CELLS];
 	__u8 more; /* some that belong here are in the other of their two lines */
 };
@@ -86,12 +85,12 @@ struct pacer_set_cells {
  */
 union pacer_set_line {
 	__u64 word[8];
-	__u32 front[16]; /* a pacer_set_at each */
+	__u32 front[16]; /* a pacer_set_link each */
 	__u16 bound[PACER_SET_BOUNDS];
 	struct {
 		__u16 start[PACER_SET_STARTS], value[PACER_SET_STARTS];
 	};
-	pacer_set_at inner[16];
+	pacer_set_link inner[16];
 	struct pacer_set_head head;
 	struct pacer_set_cells cells;
 } __attribute__((aligned(64)));
@@ -138,7 +137,7 @@ PACER_INLINE int pacer_set_range(const union pacer_set_line *line, __u32 flags, 
 }
 
 /* The value of the 16 bits x at `at`. */
-PACER_INLINE int pacer_set_at_value(PACER_SET *set, __u32 flags, pacer_set_at at, __u32 x)
+PACER_INLINE int pacer_set_at_value(PACER_SET *set, __u32 flags, pacer_set_link at, __u32 x)
 {
 	__u32 left = 16, depth;
 

@@ -12,7 +12,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "live/set_maps.h"
+#include "abi.h"
+#include "sets/set_maps.h"
 #include "set_test.h"
 
 #define VERIFIED_MAX 26000 /* instructions, of two look-ups in each family */

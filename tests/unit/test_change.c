@@ -140,7 +140,7 @@ static int end(void **unused)
 
 static void change_to(const char *text)
 {
-	if (change_apply(&pacer, text, 0, &plan, &error))
+	if (change_apply(&pacer, text, NULL, 0, &plan, &error))
 		fail_msg("%d: %s", error.line, error.text);
 }
 
@@ -352,7 +352,7 @@ static void test_draining_targets_last_from_the_last_packet_on(void **unused)
 
 static void try_out(const char *text)
 {
-	if (change_apply(&pacer, text, TRIAL_NS, &plan, &error))
+	if (change_apply(&pacer, text, NULL, TRIAL_NS, &plan, &error))
 		fail_msg("%d: %s", error.line, error.text);
 	assert_true(copies_pending_ns(&pacer) == TRIAL_NS);
 }
@@ -524,7 +524,7 @@ static void test_a_trial_of_a_rate(void **unused)
 	assert_true(tried->rate.begin_ns > kernel_now_ns + 300 * SECOND);
 	/* it has come back, and builds its bursts: a short trial would end too early */
 	kernel_now_ns += TRIAL_NS;
-	assert_int_equal(change_apply(&pacer, SMALL RULE("{key: src, rate: 30/m, burst: 50}"),
+	assert_int_equal(change_apply(&pacer, SMALL RULE("{key: src, rate: 30/m, burst: 50}"), NULL,
 				      TRIAL_NS, &plan, &error),
 			 -1);
 	assert_non_null(strstr(error.text, "builds its bursts"));
@@ -552,7 +552,7 @@ static void test_a_trial_beside_what_has_expired(void **unused)
 	begin(SMALL RULE(FIVE));
 	change_to(SMALL RULE(TO_DST));
 	assert_int_equal(in_force()->rule[0].n_limiters, 6);
-	assert_int_equal(change_apply(&pacer, SMALL RULE(FOUR), TRIAL_NS, &plan, &error), -1);
+	assert_int_equal(change_apply(&pacer, SMALL RULE(FOUR), NULL, TRIAL_NS, &plan, &error), -1);
 	assert_int_equal(in_force()->rule[0].n_limiters, 6);
 	serial = in_force()->serial;
 	kernel_now_ns += 60 * SECOND;

@@ -45,7 +45,7 @@ static char *check_as(bool json)
 	assert_non_null(stdout);
 	emit_begin(json);
 	emit_object("");
-	output_check(now.policy, &now.bin, &now.plan);
+	output_check(now.policy, &(struct output_sets){.all_bytes = 0}, &now.bin, &now.plan);
 	emit_close();
 	assert_int_equal(emit_end(), EXIT_DONE);
 	fclose(stdout);

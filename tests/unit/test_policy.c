@@ -486,7 +486,7 @@ static const struct wrong wrong_document[] = {
     {"? {a: b}\n: b", 1, "expected the name of a field"},
     {"mod: enforce\nrules: []", 1,
      "unknown field \"mod\": did you mean \"mode\"? a policy has mode, allow, unparsed, "
-     "clock, memory, rules, pools, bans, sample"},
+     "clock, memory, rules, pools, sets, bans, sample"},
     {"rules: []\nxyzzy: 1", 2, "unknown field \"xyzzy\": a policy has mode"},
     {"rules: []\n<<: 1", 2, "unknown field \"<<\""},
     {"rules: []\n'': 1", 2, "unknown field \"\""},

@@ -351,6 +351,11 @@ static void match(struct pacer_policy *p)
 	p->dims = 1;
 }
 
+static void sets(struct pacer_policy *p)
+{
+	p->dims = PACER_DIMS_SETS;
+}
+
 static void sample(struct pacer_policy *p)
 {
 	p->sampling.reasons = 1;
@@ -388,8 +393,8 @@ static void no_rule(struct pacer_policy *p)
 
 static void test_kinds(void **unused)
 {
-	void (*const none[])(struct pacer_policy *) = {match, sample,	second_limit, not_plain,
-						       flow,  draining, other_secret, no_rule};
+	void (*const none[])(struct pacer_policy *) = {
+	    match, sets, sample, second_limit, not_plain, flow, draining, other_secret, no_rule};
 	struct pacer_limiter t = window(true, 3, 0);
 
 	(void)unused;

@@ -49,6 +49,7 @@ static int run_apply(struct options *o)
 {
 	struct policy_error error = {0};
 	static struct plan plan;
+	static struct set_texts sets;
 	struct policy *policy;
 	struct attached a;
 	uint64_t memory;
@@ -61,15 +62,23 @@ static int run_apply(struct options *o)
 	if (code)
 		return code;
 	memory = policy->memory_bytes;
+	if (set_texts_read(policy, &sets, &error)) {
+		code = complain(NULL, &error);
+		policy_free(policy);
+		free(text);
+		return code;
+	}
 	policy_free(policy);
 	if (attached_find(o->args[0], &a, &error)) {
+		set_texts_free(&sets);
 		free(text);
 		return complain(NULL, &error);
 	}
 	if (memory != POLICY_MEMORY_DEFAULT && memory / sizeof(struct pacer_line) != a.n_lines)
 		complaint("%s: memory stays as it was at load: unload and load to change it",
 			  o->args[0]);
-	code = change_apply(&a, text, o->confirm_ns, &plan, &error);
+	code = change_apply(&a, text, &sets, o->confirm_ns, &plan, &error);
+	set_texts_free(&sets);
 	if (code >= 0)
 		change_noted(&a);
 	attached_release(&a);

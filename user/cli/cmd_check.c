@@ -36,12 +36,12 @@ static void emit_missing(const struct policy *policy)
 	emit_close();
 }
 
-static int show(const struct policy *policy, const struct pacer_policy *bin,
-		const struct plan *plan, bool json)
+static int show(const struct policy *policy, const struct output_sets *sets,
+		const struct pacer_policy *bin, const struct plan *plan, bool json)
 {
 	emit_begin(json);
 	emit_object("");
-	output_check(policy, bin, plan);
+	output_check(policy, sets, bin, plan);
 	emit_missing(policy);
 	emit_close();
 	return emit_end();
@@ -54,6 +54,7 @@ static int run_check(struct options *o)
 	struct compile_host host = {host_resolution_ns(), host_now_ns(), cpus};
 	static struct pacer_policy bin;
 	static struct plan plan;
+	struct output_sets sets;
 	struct policy *policy;
 	char *text;
 	int code;
@@ -65,11 +66,13 @@ static int run_check(struct options *o)
 	code = read_policy(o->policy, &text, &policy);
 	if (code)
 		return code;
-	if (output_memory_error(policy, 1, &error) ||
-	    compile_policy(policy, NULL, &host, &bin, &plan, &error))
+	if (output_sets(policy, &sets, &error))
+		code = complain(NULL, &error);
+	else if (output_memory_error(policy, 1, sets.all_bytes, &error) ||
+		 compile_policy(policy, NULL, &host, &bin, &plan, &error))
 		code = complain(o->policy, &error);
 	else
-		code = show(policy, &bin, &plan, o->json);
+		code = show(policy, &sets, &bin, &plan, o->json);
 	policy_free(policy);
 	free(text);
 	return code;

@@ -96,11 +96,13 @@ static int attach(const struct options *o, const struct object_begin *begin,
 static int load(const struct options *o, char **text, struct policy **policy, struct state *state)
 {
 	struct policy_error error = {0};
-	int cpus = host_cpus(&error);
+	int cpus = host_cpus(&error), code;
 	const struct clocks now = clocks_read();
 	struct compile_host host = {host_resolution_ns(), now.mono_ns, cpus};
 	static struct pacer_policy bin;
 	static struct plan plan;
+	static struct set_texts sets;
+	struct output_sets counted;
 	struct restored restored;
 	struct object_begin begin;
 
@@ -115,13 +117,26 @@ static int load(const struct options *o, char **text, struct policy **policy, st
 		*text = monitored;
 		(*policy)->monitor = true;
 	}
-	if (output_memory_error(*policy, o->shared ? 1 : (uint64_t)o->n_args, &error) ||
+	if (output_sets(*policy, &counted, &error))
+		return complain(NULL, &error);
+	if (output_memory_error(*policy, o->shared ? 1 : (uint64_t)o->n_args, counted.all_bytes,
+				&error) ||
 	    (state ? restore_plan(state, *policy, &now, &host, &bin, &plan, &restored, &error)
 		   : compile_policy(*policy, NULL, &host, &bin, &plan, &error)))
 		return complain(o->policy, &error);
-	begin = (struct object_begin){*policy, &bin, &plan, *text, plan.lines, host.resolution_ns,
-				      state};
-	return attach(o, &begin, state ? &restored : NULL);
+	if (set_texts_read(*policy, &sets, &error))
+		return complain(NULL, &error);
+	begin = (struct object_begin){.policy = *policy,
+				      .bin = &bin,
+				      .plan = &plan,
+				      .sets = &sets,
+				      .text = *text,
+				      .lines = plan.lines,
+				      .resolution_ns = host.resolution_ns,
+				      .restored = state};
+	code = attach(o, &begin, state ? &restored : NULL);
+	set_texts_free(&sets);
+	return code;
 }
 
 /* 0, or the exit code. */

@@ -25,9 +25,17 @@ struct output_round {
 /* Emits an object of that name. The text has the rates since the round before. */
 void output_stats(const struct attached *a, const char *name, struct output_round *round);
 
+/* What each of a policy's sets takes. */
+struct output_sets {
+	uint64_t prefixes[PACER_SETS_MAX], bytes[PACER_SETS_MAX], all_bytes;
+};
+
+/* Reads the sets and counts what they take. 0, or -1 with *error filled. */
+int output_sets(const struct policy *policy, struct output_sets *sets, struct policy_error *error);
+
 /* Emits the fields of check into the open object: what a policy takes and promises. */
-void output_check(const struct policy *policy, const struct pacer_policy *bin,
-		  const struct plan *plan);
+void output_check(const struct policy *policy, const struct output_sets *sets,
+		  const struct pacer_policy *bin, const struct plan *plan);
 
 /* Emits an object: what a pacer went on with that was loaded with saved state. */
 struct restored;
@@ -36,8 +44,12 @@ void output_restored(const struct restored *restored);
 /* The memory that the pacer takes at load, with so many lines of state. */
 uint64_t output_memory_bytes(uint64_t lines);
 
-/* -1 with *error filled if the policy wants more memory than this machine has free. */
-int output_memory_error(const struct policy *policy, uint64_t times, struct policy_error *error);
+/*
+ * -1 with *error filled if the policy and its sets, so many times, want more memory than this
+ * machine has free.
+ */
+int output_memory_error(const struct policy *policy, uint64_t times, uint64_t set_bytes,
+			struct policy_error *error);
 /* The interfaces that share its state, as "shared_with"; where there are some, as text, too. */
 void output_partners(const struct attached *a, const char *before, const char *after);
 

@@ -10,17 +10,30 @@
 #include "plan/figures.h"
 #include "plan/sampling.h"
 #include "config/text.h"
+#include "sets/set_maps.h"
+#include "sets/texts.h"
 #include "plan/throttles.h"
 
 #define TEXT 64
 
-static uint64_t memory_of(const struct pacer_policy *bin, const struct plan *plan)
+static uint64_t memory_of(const struct pacer_policy *bin, const struct plan *plan,
+			  uint64_t set_bytes)
 {
-	return output_memory_bytes(plan->lines) + sampling_bytes(&bin->sampling, plan->cpus);
+	return output_memory_bytes(plan->lines) + sampling_bytes(&bin->sampling, plan->cpus) +
+	       set_bytes;
 }
 
 /* What the memory is used for. The parts add up to all of it. */
-enum part { PART_LIMITS, PART_BANS, PART_FREE, PART_THROTTLES, PART_SAMPLES, PART_REST, PARTS };
+enum part {
+	PART_LIMITS,
+	PART_BANS,
+	PART_FREE,
+	PART_THROTTLES,
+	PART_SAMPLES,
+	PART_SETS,
+	PART_REST,
+	PARTS
+};
 
 static const struct {
 	const char *name, *text;
@@ -31,10 +44,11 @@ static const struct {
     [PART_THROTTLES] = {"throttles", "states and leases of throttles and of targets of pools, "
 				     "however many there are"},
     [PART_SAMPLES] = {"samples", "samples, of each CPU"},
+    [PART_SETS] = {"sets", "sets of prefixes; twice that while one is replaced"},
     [PART_REST] = {"rest", "the policy, twice, counters of each CPU, and notes for events"},
 };
 
-static void find_parts(const struct pacer_policy *bin, const struct plan *plan,
+static void find_parts(const struct pacer_policy *bin, const struct plan *plan, uint64_t set_bytes,
 		       uint64_t bytes[PARTS])
 {
 	uint64_t bans = compile_ban_lines(&bin->bans), line = sizeof(struct pacer_line);
@@ -44,8 +58,9 @@ static void find_parts(const struct pacer_policy *bin, const struct plan *plan,
 	bytes[PART_FREE] = (plan->lines - plan->lines_used) * line;
 	bytes[PART_THROTTLES] = PACER_THROTTLES * figures_throttle_bytes(plan->cpus);
 	bytes[PART_SAMPLES] = sampling_bytes(&bin->sampling, plan->cpus);
-	bytes[PART_REST] =
-	    memory_of(bin, plan) - plan->lines * line - bytes[PART_THROTTLES] - bytes[PART_SAMPLES];
+	bytes[PART_SETS] = set_bytes;
+	bytes[PART_REST] = memory_of(bin, plan, 0) - plan->lines * line - bytes[PART_THROTTLES] -
+			   bytes[PART_SAMPLES];
 }
 
 /* --- what is shown -------------------------------------------------------------------------- */
@@ -202,13 +217,56 @@ static void emit_sample(const struct policy *policy, const struct pacer_sampling
 	emit_close();
 }
 
-static void emit_memory(const struct pacer_policy *bin, const struct plan *plan)
+int output_sets(const struct policy *policy, struct output_sets *sets, struct policy_error *error)
 {
-	static const struct emit_column columns[] = {{"", true}, {"", false}, {0}};
-	uint64_t bytes[PARTS], all = memory_of(bin, plan);
+	*sets = (struct output_sets){.all_bytes = 0};
+	for (size_t i = 0; i < policy->n_sets; i++) {
+		struct set_text text;
+
+		if (set_texts_read_one(&policy->set[i], &text, error))
+			return -1;
+		sets->prefixes[i] = text.list.n;
+		sets->bytes[i] = set_maps_lines(&text.list) * sizeof(union pacer_set_line);
+		sets->all_bytes += sets->bytes[i];
+		set_text_free(&text);
+		if (!sets->bytes[i])
+			return policy_fail(error, POLICY_NO_MEMORY,
+					   "no memory to see what set %s takes",
+					   policy->set[i].name);
+	}
+	return 0;
+}
+
+static void emit_sets(const struct policy *policy, const struct output_sets *sets)
+{
 	char text[TEXT];
 
-	find_parts(bin, plan, bytes);
+	emit_array("sets");
+	for (size_t i = 0; i < policy->n_sets; i++) {
+		const struct policy_set *set = &policy->set[i];
+
+		emit_object("");
+		emit_string("name", set->name, "\n  set %s", set->name);
+		if (set->file[0])
+			emit_string("file", set->file, " of %s", printable(set->file).text);
+		else
+			emit_null("file", NULL);
+		emit_uint("prefixes", sets->prefixes[i], ": %" PRIu64 " prefixes\n",
+			  sets->prefixes[i]);
+		emit_uint("memory_bytes", sets->bytes[i], "    %s beside the state\n",
+			  units_size_round(sets->bytes[i], text, sizeof(text)));
+		emit_close();
+	}
+	emit_close();
+}
+
+static void emit_memory(const struct pacer_policy *bin, const struct plan *plan, uint64_t set_bytes)
+{
+	static const struct emit_column columns[] = {{"", true}, {"", false}, {0}};
+	uint64_t bytes[PARTS], all = memory_of(bin, plan, set_bytes);
+	char text[TEXT];
+
+	find_parts(bin, plan, set_bytes, bytes);
 	emit_uint("memory_bytes", all, "memory    %" PRIu64 " bytes (%s) in all, taken at load:\n",
 		  all, units_size_round(all, text, sizeof(text)));
 	emit_object("memory_parts_bytes");
@@ -238,13 +296,13 @@ static void emit_clock(bool exact, uint64_t resolution_ns)
 	emit_text("\n");
 }
 
-void output_check(const struct policy *policy, const struct pacer_policy *bin,
-		  const struct plan *plan)
+void output_check(const struct policy *policy, const struct output_sets *sets,
+		  const struct pacer_policy *bin, const struct plan *plan)
 {
 	emit_uint("rules", policy->n_rules, "policy    valid: %zu rule%s, %s\n", policy->n_rules,
 		  units_plural(policy->n_rules),
 		  policy->monitor ? "monitor (nothing is dropped)" : "enforced");
-	emit_memory(bin, plan);
+	emit_memory(bin, plan, sets->all_bytes);
 	emit_clock(bin->flags & PACER_CLOCK_EXACT, plan->resolution_ns);
 	emit_array("limits");
 	for (size_t i = 0; i < plan->n_limits; i++)
@@ -254,11 +312,13 @@ void output_check(const struct policy *policy, const struct pacer_policy *bin,
 	for (size_t i = 0; i < policy->n_pools; i++)
 		emit_pool(&policy->pool[i], &bin->pool[i], plan->cpus);
 	emit_close();
+	emit_sets(policy, sets);
 	emit_bans(policy, &bin->bans);
 	emit_sample(policy, &bin->sampling, plan->cpus);
 }
 
-int output_memory_error(const struct policy *policy, uint64_t times, struct policy_error *error)
+int output_memory_error(const struct policy *policy, uint64_t times, uint64_t set_bytes,
+			struct policy_error *error)
 {
 	uint64_t free_bytes = 0;
 	char line[128], want[TEXT], have[TEXT];
@@ -270,8 +330,14 @@ int output_memory_error(const struct policy *policy, uint64_t times, struct poli
 	if (f)
 		fclose(f);
 	free_bytes *= 1024;
-	if (!free_bytes || policy->memory_bytes <= free_bytes / times)
+	if (!free_bytes || policy->memory_bytes + set_bytes <= free_bytes / times)
 		return 0;
+	if (policy->memory_bytes <= free_bytes / times)
+		return policy_fail(error, 0,
+				   "sets: %s beside the state are more than the %s that this "
+				   "machine has free: divide them, or lower memory",
+				   units_size_round(set_bytes * times, want, sizeof(want)),
+				   units_size_round(free_bytes, have, sizeof(have)));
 	return policy_fail(
 	    error, 0,
 	    "memory: %s of state is more than the %s that this machine has free: lower it",

@@ -27,6 +27,8 @@
 #define POLICY_TARGET_NAME    16   /* of an interface, with its NUL */
 #define POLICY_TARGET_MAX     4095 /* number of a CPU or a socket */
 #define POLICY_SNAP_MAX	      128  /* bytes of a frame's head that a sample keeps */
+#define POLICY_SET_USES_MAX   8	   /* sets in a match */
+#define POLICY_PATH_MAX	      256  /* a file's name, with its NUL */
 
 enum policy_key_kind { KEY_FLOW, KEY_SRC, KEY_DST, KEY_SRC_DPORT, KEY_ALL };
 
@@ -69,8 +71,22 @@ struct policy_limit {
 	struct policy_throttle throttle;
 };
 
+/* "@drop" or "!@drop" in src or dst. */
+struct policy_set_use {
+	int line;
+	char name[POLICY_NAME_MAX];
+	size_t set; /* its index */
+	bool not, dst;
+};
+
+/*
+ * An address matches a field where one of its prefixes or sets has it, or where it lists neither;
+ * and where no set has it that it excludes.
+ */
 struct policy_match {
 	struct prefix src[POLICY_LIST_MAX], dst[POLICY_LIST_MAX];
+	struct policy_set_use set[POLICY_SET_USES_MAX];
+	size_t n_sets;
 	struct range proto[POLICY_LIST_MAX], sport[POLICY_LIST_MAX], dport[POLICY_LIST_MAX];
 	struct range vlan[POLICY_LIST_MAX];			/* "none" is PACER_VLAN_NONE */
 	size_t n_src, n_dst, n_proto, n_sport, n_dport, n_vlan; /* 0: any */
@@ -106,6 +122,15 @@ struct policy_pool {
 	struct policy_throttle throttle; /* of all targets together: uses is n * each */
 };
 
+/* One item of `sets`: of a file, or of a list. */
+struct policy_set {
+	int line;
+	char name[POLICY_NAME_MAX];
+	char file[POLICY_PATH_MAX]; /* "": there is none */
+	struct prefix of[POLICY_LIST_MAX];
+	size_t n_of;
+};
+
 enum policy_clock { CLOCK_AUTO, CLOCK_EXACT, CLOCK_COARSE };
 
 /* Which packets are sampled: those that a rule denied, those that it admitted, or all. */
@@ -134,6 +159,8 @@ struct policy {
 	size_t n_rules; /* 0 to PACER_RULES_MAX */
 	struct policy_pool pool[PACER_POOLS_MAX];
 	size_t n_pools;
+	struct policy_set *set; /* PACER_SETS_MAX of them */
+	size_t n_sets;
 	uint64_t bans;	/* entries of the table of bans */
 	bool bans_said; /* so it is made, even where no rule bans */
 	struct policy_sample sample;

@@ -123,8 +123,71 @@ static int MUST_USE read_some(struct source *s, const struct place *at, const ya
 		return read_some(s, at, node, &list);                                              \
 	}
 
-MATCH_FIELD(src, one_prefix)
-MATCH_FIELD(dst, one_prefix)
+/* An item of src or dst: a prefix, or a set. */
+struct address {
+	struct prefix prefix;
+	struct policy_set_use use; /* name[0] is 0: a prefix */
+};
+
+static int MUST_USE read_name_of(struct source *s, const struct place *at, int line,
+				 const char *text, char name[POLICY_NAME_MAX]);
+
+static int one_address(struct source *s, const struct place *at, const yaml_node_t *node,
+		       void *into)
+{
+	struct address *address = into;
+	const char *text;
+
+	*address = (struct address){.use = {.line = doc_line(node)}};
+	if (doc_scalar(s, at, node, &text))
+		return -1;
+	address->use.not = *text == '!';
+	text += address->use.not ;
+	if (*text == '@')
+		return read_name_of(s, at, doc_line(node), text + 1, address->use.name);
+	if (address->use.not )
+		return doc_fail(
+		    s, doc_line(node), at,
+		    "\"!%s\" is not a set: '!' is written before sets alone, as !@office",
+		    doc_shown(text).text);
+	return one_prefix(s, at, node, &address->prefix);
+}
+
+static int MUST_USE read_addresses(struct source *s, const struct place *at,
+				   const yaml_node_t *node, struct policy_match *m, bool dst)
+{
+	struct address item[POLICY_LIST_MAX];
+	struct prefix *prefix = dst ? m->dst : m->src;
+	size_t n = 0, *n_prefixes = dst ? &m->n_dst : &m->n_src;
+	struct list list = {one_address, item, sizeof(*item), POLICY_LIST_MAX, &n};
+
+	if (read_some(s, at, node, &list))
+		return -1;
+	for (size_t i = 0; i < n; i++) {
+		if (!item[i].use.name[0]) {
+			prefix[(*n_prefixes)++] = item[i].prefix;
+			continue;
+		}
+		if (m->n_sets == POLICY_SET_USES_MAX)
+			return doc_fail(s, doc_line(node), at,
+					"a match names %d sets at the most: put some into one file",
+					POLICY_SET_USES_MAX);
+		item[i].use.dst = dst;
+		m->set[m->n_sets++] = item[i].use;
+	}
+	return 0;
+}
+
+static int read_src(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	return read_addresses(s, at, node, into, false);
+}
+
+static int read_dst(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	return read_addresses(s, at, node, into, true);
+}
+
 MATCH_FIELD(sport, one_port)
 MATCH_FIELD(dport, one_port)
 MATCH_FIELD(proto, one_proto)
@@ -160,10 +223,19 @@ static const struct field match_field[MATCH_FIELDS] = {
     [FIELD_VLAN] = {.name = "vlan", .read = read_vlan},
 };
 
+/* The same of src or dst: a set beside the prefixes may be of either. */
+static int family_in(const struct policy_match *m, bool dst)
+{
+	for (size_t i = 0; i < m->n_sets; i++)
+		if (m->set[i].dst == dst && !m->set[i].not )
+			return 0;
+	return dst ? family_of(m->dst, m->n_dst) : family_of(m->src, m->n_src);
+}
+
 /* Is every packet of the prefixes of this family? No prefix: of either. */
 static bool only_of(const struct policy_match *m, int family)
 {
-	return family_of(m->src, m->n_src) == family || family_of(m->dst, m->n_dst) == family;
+	return family_in(m, false) == family || family_in(m, true) == family;
 }
 
 /* Of a range, one that has the ports. */
@@ -203,7 +275,7 @@ static int MUST_USE check_protos(struct source *s, const struct place *at, const
 			    s, doc_line(seen[FIELD_PROTO]), &item,
 			    "%s is not of IPv%d, and %s is: no packet can match: write %s",
 			    icmp ? "icmp" : "icmpv6", icmp ? 6 : 4,
-			    family_of(m->src, m->n_src) ? "src" : "dst", icmp ? "icmpv6" : "icmp");
+			    family_in(m, false) ? "src" : "dst", icmp ? "icmpv6" : "icmp");
 	}
 	return 0;
 }
@@ -217,8 +289,8 @@ static int read_match(struct source *s, const struct place *at, const yaml_node_
 
 	if (doc_fields(s, at, node, &fields, m, seen))
 		return -1;
-	src = family_of(m->src, m->n_src);
-	dst = family_of(m->dst, m->n_dst);
+	src = family_in(m, false);
+	dst = family_in(m, true);
 	if (src && dst && src != dst)
 		return doc_fail(s, doc_line(seen[FIELD_DST]), at,
 				"src is IPv%d and dst is IPv%d: no packet can match", src, dst);
@@ -585,6 +657,122 @@ static int MUST_USE find_pools(struct source *s, struct policy *policy)
 	return 0;
 }
 
+/* sets */
+
+enum set_field { FIELD_SET_NAME, FIELD_FILE, FIELD_SET_OF, SET_FIELDS };
+
+static int read_set_name(struct source *s, const struct place *at, const yaml_node_t *node,
+			 void *into)
+{
+	const char *text;
+
+	if (doc_scalar(s, at, node, &text))
+		return -1;
+	return read_name_of(s, at, doc_line(node), text, ((struct policy_set *)into)->name);
+}
+
+static int read_file(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	struct policy_set *set = into;
+	const char *text;
+
+	if (doc_scalar(s, at, node, &text))
+		return -1;
+	if (!*text || !strcmp(text, "-") || strlen(text) >= POLICY_PATH_MAX)
+		return doc_fail(s, doc_line(node), at,
+				"\"%s\" will not do: name a file, in at most %d bytes",
+				doc_shown(text).text, POLICY_PATH_MAX - 1);
+	memcpy(set->file, text, strlen(text) + 1);
+	return 0;
+}
+
+static int read_set_of(struct source *s, const struct place *at, const yaml_node_t *node,
+		       void *into)
+{
+	struct policy_set *set = into;
+	struct list list = {one_prefix, set->of, sizeof(set->of[0]), POLICY_LIST_MAX, &set->n_of};
+
+	return doc_list(s, at, node, &list);
+}
+
+static const struct field set_field[SET_FIELDS] = {
+    [FIELD_SET_NAME] = {.name = "name", .read = read_set_name},
+    [FIELD_FILE] = {.name = "file", .read = read_file},
+    [FIELD_SET_OF] = {.name = "of", .read = read_set_of},
+};
+
+static int read_set(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	static const struct fields fields = {"a set", set_field, SET_FIELDS};
+	const yaml_node_t *seen[SET_FIELDS] = {0};
+	struct policy_set *set = into, *other = set - at->index;
+	struct place place = {at, "name", 0};
+
+	set->line = doc_line(node);
+	if (doc_fields(s, at, node, &fields, set, seen))
+		return -1;
+	if (!seen[FIELD_SET_NAME])
+		return doc_fail(s, set->line, at,
+				"the name is missing: write name: drop, for example");
+	if (!seen[FIELD_FILE] == !seen[FIELD_SET_OF])
+		return doc_fail(s, set->line, at,
+				"%s: write file: /etc/xdp-pacer/drop.txt, or of: and a list",
+				seen[FIELD_FILE] ? "it is of a file and of a list"
+						 : "what it is of is missing");
+	for (; other < set; other++)
+		if (!strcmp(other->name, set->name))
+			return doc_fail(s, doc_line(seen[FIELD_SET_NAME]), &place,
+					"\"%s\" is the name of the set in line %d, too", set->name,
+					other->line);
+	return 0;
+}
+
+static int read_sets(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	struct policy *policy = into;
+	struct list list = {read_set, policy->set, sizeof(policy->set[0]), PACER_SETS_MAX,
+			    &policy->n_sets};
+
+	if (node->type != YAML_SEQUENCE_NODE)
+		return doc_fail(s, doc_line(node), at, "expected a list of sets, or [] for none");
+	return doc_list(s, at, node, &list);
+}
+
+static size_t set_named(const struct policy *policy, const char *name)
+{
+	size_t i = 0;
+
+	while (i < policy->n_sets && strcmp(policy->set[i].name, name))
+		i++;
+	return i;
+}
+
+/* The sets that matches name; they may stand behind the rules. */
+static int MUST_USE find_sets(struct source *s, struct policy *policy)
+{
+	struct place rules = {NULL, "rules", 0}, at = {&rules, NULL, 0}, match = {&at, "match", 0};
+	char names[200] = "";
+	size_t i, r;
+
+	for (i = 0; i < policy->n_sets; i++)
+		doc_append(names, sizeof(names), "%s%s", i ? ", " : "", policy->set[i].name);
+	for (r = 0; r < policy->n_rules; r++) {
+		struct policy_match *m = &policy->rule[r].match;
+
+		at.index = r;
+		for (size_t k = 0; k < m->n_sets; k++) {
+			struct place field = {&match, m->set[k].dst ? "dst" : "src", 0};
+
+			m->set[k].set = set_named(policy, m->set[k].name);
+			if (m->set[k].set == policy->n_sets)
+				return doc_fail(s, m->set[k].line, &field,
+						"there is no set %s: there %s%s", m->set[k].name,
+						i ? "are " : "is none: add it to sets:", names);
+		}
+	}
+	return 0;
+}
+
 /* sample */
 
 enum sample_field {
@@ -800,6 +988,7 @@ enum policy_field {
 	FIELD_MEMORY,
 	FIELD_RULES,
 	FIELD_POOLS,
+	FIELD_SETS,
 	FIELD_BANS,
 	FIELD_SAMPLE,
 	POLICY_FIELDS
@@ -813,6 +1002,7 @@ static const struct field policy_field[POLICY_FIELDS] = {
     [FIELD_MEMORY] = {.name = "memory", .read = read_memory},
     [FIELD_RULES] = {.name = "rules", .read = read_rules},
     [FIELD_POOLS] = {.name = "pools", .read = read_pools},
+    [FIELD_SETS] = {.name = "sets", .read = read_sets},
     [FIELD_BANS] = {.name = "bans", .read = read_bans},
     [FIELD_SAMPLE] = {.name = "sample", .read = read_sample},
 };
@@ -830,7 +1020,7 @@ static int MUST_USE read_root(struct source *s, struct policy *policy)
 	if (!seen[FIELD_RULES])
 		return doc_fail(s, doc_line(root), NULL,
 				"the rules are missing: write rules: and a list, or rules: []");
-	return find_pools(s, policy);
+	return find_pools(s, policy) ? -1 : find_sets(s, policy);
 }
 
 struct policy *policy_parse(const char *text, size_t len, struct policy_error *error)
@@ -846,9 +1036,10 @@ struct policy *policy_parse(const char *text, size_t len, struct policy_error *e
 	if (policy) {
 		policy->rule = calloc(PACER_RULES_MAX, sizeof(*policy->rule));
 		policy->allow = calloc(POLICY_ALLOW_MAX, sizeof(*policy->allow));
+		policy->set = calloc(PACER_SETS_MAX, sizeof(*policy->set));
 		policy->unparsed_drop = true; /* no stack takes such frames */
 	}
-	if (policy && policy->rule && policy->allow)
+	if (policy && policy->rule && policy->allow && policy->set)
 		result = read_root(&s, policy);
 	else
 		result = doc_no_memory(&s);
@@ -865,6 +1056,7 @@ void policy_free(struct policy *policy)
 		return;
 	free(policy->rule);
 	free(policy->allow);
+	free(policy->set);
 	free(policy);
 }
 

@@ -13,12 +13,13 @@
 #include "live/successor.h"
 #include "live/trial.h"
 
-static int replace(struct attached *a, const char *text, uint64_t confirm_ns,
-		   enum successor_how how, struct plan *plan, struct policy_error *error)
+static int replace(struct attached *a, const char *text, const struct set_texts *sets,
+		   uint64_t confirm_ns, enum successor_how how, struct plan *plan,
+		   struct policy_error *error)
 {
 	uint32_t now = copies_in_force(a), next = now ^ 1;
 	struct pacer_policy *old = &a->copy[now].policy, *new = &a->copy[next].policy;
-	struct successor s = {.plan = plan};
+	struct successor s = {.plan = plan, .sets = sets};
 	uint64_t until_ns;
 	int result;
 
@@ -50,7 +51,7 @@ static int replace_alike(struct attached *a, enum successor_how how, struct plan
 
 	if (!text)
 		return policy_fail(error, 0, "%s: no memory", a->ifname);
-	result = replace(a, text, 0, how, plan, error);
+	result = replace(a, text, NULL, 0, how, plan, error);
 	free(text);
 	return result;
 }
@@ -95,8 +96,8 @@ static int lock_settled(struct attached *a, struct policy_error *error)
 	return fd;
 }
 
-int change_apply(struct attached *a, const char *text, uint64_t confirm_ns, struct plan *plan,
-		 struct policy_error *error)
+int change_apply(struct attached *a, const char *text, const struct set_texts *sets,
+		 uint64_t confirm_ns, struct plan *plan, struct policy_error *error)
 {
 	int fd = lock_settled(a, error), result;
 
@@ -105,7 +106,7 @@ int change_apply(struct attached *a, const char *text, uint64_t confirm_ns, stru
 	/* A trial's limits have to find room in the policy before. */
 	result = confirm_ns ? drop_expired(a, error) : 0;
 	if (result >= 0)
-		result = replace(a, text, confirm_ns, SUCCESSOR, plan, error);
+		result = replace(a, text, sets, confirm_ns, SUCCESSOR, plan, error);
 	close(fd);
 	return result;
 }
@@ -159,7 +160,7 @@ int change_set(struct attached *a, char *const *assignments, int n, struct plan 
 	if (!valid)
 		result = CHANGE_WRONG;
 	else
-		result = replace(a, text, 0, SUCCESSOR, plan, error);
+		result = replace(a, text, NULL, 0, SUCCESSOR, plan, error);
 	policy_free(valid);
 	free(text);
 	close(fd);

@@ -11,6 +11,7 @@
 
 #include "live/draining.h"
 #include "plan/plan.h"
+#include "sets/texts.h"
 
 /* Done, and in force; but *error says what of it ends only with the next change. */
 #define CHANGE_LASTS DRAINING_LASTS
@@ -18,10 +19,11 @@
 /*
  * Puts the policy of `text` in force in place of the present one, keeping state as compile.h says;
  * confirm_ns not 0: until then, unless confirmed. A weak secret (secret.h) is replaced by the way,
- * but for a policy that may roll back, and where there is no room for that.
+ * but for a policy that may roll back, and where there is no room for that. `sets` are those of the
+ * text's policy; NULL: it has those that are there, as they are.
  */
-int change_apply(struct attached *a, const char *text, uint64_t confirm_ns, struct plan *plan,
-		 struct policy_error *error);
+int change_apply(struct attached *a, const char *text, const struct set_texts *sets,
+		 uint64_t confirm_ns, struct plan *plan, struct policy_error *error);
 /*
  * Writes "RULE.FIELD=VALUE"s into the text in force and applies that. CHANGE_WRONG, with *error
  * filled, where one of them is not right; nothing is changed then.

@@ -10,6 +10,7 @@
 #include "live/change.h"
 #include "live/copies.h"
 #include "live/host.h"
+#include "sets/set_maps.h"
 
 static uint64_t clock_ns(const struct pacer_policy *p)
 {
@@ -35,6 +36,16 @@ static int read_leases(const struct attached *a, struct look *look)
 	return each ? 0 : -1;
 }
 
+/* A set that is not there counts as packets count it: as one that cannot be read. */
+static void map_sets(const struct attached *a, struct look *look)
+{
+	for (uint32_t i = 0; i < look->policy->sets && i < PACER_SETS_MAX; i++) {
+		(void)set_maps_lines_of(a->sets_fd, look->copy * PACER_SETS_MAX + i,
+					&look->lines[i]);
+		look->set[i] = set_lines_set(&look->lines[i]);
+	}
+}
+
 int look_open(const struct attached *a, struct look *look, struct policy_error *error)
 {
 	int cpus = host_cpus(error);
@@ -44,6 +55,7 @@ int look_open(const struct attached *a, struct look *look, struct policy_error *
 	*look = (struct look){.copy = copies_in_force(a), .cpus = cpus, .a = a};
 	look->policy = &a->copy[look->copy].policy;
 	look->now_ns = clock_ns(look->policy);
+	map_sets(a, look);
 	look->lease = calloc((size_t)cpus * PACER_THROTTLES, sizeof(*look->lease));
 	if (look->lease && !read_leases(a, look))
 		return 0;
@@ -54,6 +66,8 @@ int look_open(const struct attached *a, struct look *look, struct policy_error *
 
 void look_close(struct look *look)
 {
+	for (size_t i = 0; i < PACER_SETS_MAX; i++)
+		set_lines_free(&look->lines[i]);
 	free(look->lease);
 	look->lease = NULL;
 }
@@ -66,5 +80,6 @@ struct pacer_state look_state(const struct look *look, uint32_t cpu)
 				    .policy = look->policy,
 				    .secret = a->control->secret[0],
 				    .throttle = a->throttle,
+				    .set = look->set,
 				    .lease = look->lease + (size_t)cpu * PACER_THROTTLES};
 }

@@ -10,6 +10,7 @@
 
 #include "live/attached.h"
 #include "limit.h"
+#include "sets/build.h"
 
 struct look {
 	const struct pacer_policy *policy; /* in force */
@@ -17,6 +18,8 @@ struct look {
 	uint64_t now_ns;		    /* by the clock that packets are judged on */
 	struct pacer_throttle_lease *lease; /* PACER_THROTTLES of each CPU */
 	const struct attached *a;
+	struct set_lines lines[PACER_SETS_MAX]; /* of the policy's sets */
+	struct pacer_set set[PACER_SETS_MAX];
 };
 
 /* 0, or -1 with *error filled. */

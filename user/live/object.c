@@ -12,6 +12,7 @@
 #include "live/host.h"
 #include "live/restore.h"
 #include "live/samples.h"
+#include "sets/set_maps.h"
 #include "live/targets.h"
 #include "short.h"
 
@@ -128,6 +129,26 @@ static int make_targets(struct pacer_bpf *skel, const struct object_begin *begin
 	return result;
 }
 
+/* Makes and fills the map of sets before the first packet. */
+static int make_sets(struct pacer_bpf *skel, const struct object_begin *begin,
+		     struct policy_error *error)
+{
+	struct bpf_map *map = skel->maps.pacer_sets;
+	int fd, result = 0;
+
+	if (!begin->sets->n)
+		return 0;
+	fd = set_maps_make(bpf_map__max_entries(map));
+	for (uint32_t i = 0; i < begin->sets->n && fd >= 0 && !result; i++)
+		result = set_maps_put(fd, i, &begin->sets->text[i].list);
+	if (fd < 0 || result || bpf_map__reuse_fd(map, fd))
+		result = policy_fail(error, 0, "the sets cannot be made: %s%s", strerror(errno),
+				     errno == EPERM ? ": run as root" : "");
+	if (fd >= 0)
+		close(fd);
+	return result;
+}
+
 static int prepare(struct pacer_bpf *skel, const struct object_begin *begin,
 		   struct policy_error *error)
 {
@@ -151,7 +172,8 @@ static int prepare(struct pacer_bpf *skel, const struct object_begin *begin,
 	copy->policy = *begin->bin;
 	memset(copy->text, 0, sizeof(copy->text));
 	memcpy(copy->text, begin->text, strlen(begin->text));
-	if (make_samplers(skel, &begin->bin->sampling, error) || make_targets(skel, begin, error))
+	if (make_samplers(skel, &begin->bin->sampling, error) || make_targets(skel, begin, error) ||
+	    make_sets(skel, begin, error))
 		return -1;
 	if (begin->restored ? restore_fill(begin->restored,
 					   &(struct restore_maps){

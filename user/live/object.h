@@ -7,6 +7,7 @@
 #define PACER_OBJECT_H
 
 #include "plan/plan.h"
+#include "sets/texts.h"
 
 struct bpf_object;
 struct pacer_bpf;
@@ -18,6 +19,7 @@ struct object_begin {
 	const struct policy *policy; /* its allow-list is in place before the first packet */
 	const struct pacer_policy *bin;
 	const struct plan *plan;
+	const struct set_texts *sets; /* the policy's */
 	const char *text;
 	uint64_t lines;
 	uint64_t resolution_ns;

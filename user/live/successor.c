@@ -2,6 +2,7 @@
 #include "live/successor.h"
 
 #include <bpf/bpf.h>
+#include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "live/grace.h"
 #include "live/host.h"
 #include "live/secret.h"
+#include "sets/set_maps.h"
 #include "plan/compile.h"
 #include "record.h"
 #include "short.h"
@@ -173,6 +175,47 @@ static int make_samples(struct attached *a, const struct pacer_sampling *samplin
 	return policy_fail(error, 0, "%s: %.300s", a->ifname, why.text);
 }
 
+/* Where the sets of the new policy are, which has no other ones than the old. */
+static int find_sets(const struct attached *a, uint32_t now, const struct policy *old,
+		     const struct policy *new, struct successor *s, struct policy_error *error)
+{
+	s->n_sets = (uint32_t) new->n_sets;
+	for (size_t i = 0; i < new->n_sets && !s->sets; i++) {
+		size_t k = 0;
+
+		while (k < old->n_sets && strcmp(old->set[k].name, new->set[i].name))
+			k++;
+		if (k == old->n_sets)
+			return policy_fail(error, new->set[i].line,
+					   "%s: the policy in force has no set %s: apply a policy",
+					   a->ifname, new->set[i].name);
+		s->place[i] = now * PACER_SETS_MAX + (uint32_t)k;
+	}
+	return 0;
+}
+
+/* The places of the copy that no packet is judged by. Those of the other stay as they are. */
+static int put_sets(const struct attached *a, uint32_t next, const struct successor *s,
+		    struct policy_error *error)
+{
+	uint32_t were = (uint32_t)a->copy[next].policy.sets;
+	int err = 0;
+
+	for (uint32_t i = 0; (i < s->n_sets || i < were) && i < PACER_SETS_MAX && !err; i++) {
+		uint32_t place = next * PACER_SETS_MAX + i;
+
+		if (i >= s->n_sets)
+			err = set_maps_remove(a->sets_fd, place) && errno != ENOENT;
+		else if (s->sets)
+			err = set_maps_put(a->sets_fd, place, &s->sets->text[i].list);
+		else
+			err = set_maps_share(a->sets_fd, s->place[i], place);
+	}
+	return err ? policy_fail(error, 0, "%s: its sets cannot be written: %s", a->ifname,
+				 strerror(errno))
+		   : 0;
+}
+
 /* With another secret where that is asked for, or where the present one is weak and it can be. */
 static int compile(struct attached *a, const struct policy *new, struct compile_previous *previous,
 		   bool rotate, bool trial, struct pacer_policy *bin, struct plan *plan,
@@ -207,6 +250,8 @@ int successor_plan(struct attached *a, const char *text, enum successor_how how,
 	else if (new)
 		result = compile(a, new, &previous, how == SUCCESSOR_ROTATED, trial, s->bin,
 				 s->plan, error);
+	if (!result)
+		result = find_sets(a, now, old, new, s, error);
 	if (!result && how == SUCCESSOR_BY_ITSELF)
 		s->bin->serial = a->copy[now].policy.serial;
 	/* By itself: what was taken off the list by hand stays off. */
@@ -231,7 +276,8 @@ int successor_write(struct attached *a, const char *text, struct successor *s,
 	    (s->plan->rotated && secret_draw(a, s->bin->secret, error)) ||
 	    clear_new(a, &a->copy[now].policy, s->bin, s->plan, error) ||
 	    forget_generations(a, &a->copy[now].policy, s->bin, error) ||
-	    put_targets(a, next, s->plan, error) || allow_maps_write(a, next, &s->list, error) ||
+	    put_targets(a, next, s->plan, error) || put_sets(a, next, s, error) ||
+	    allow_maps_write(a, next, &s->list, error) ||
 	    make_samples(a, &s->bin->sampling, &s->made, error))
 		return -1;
 	pacer_short_arm(s->bin, a->control->secret[s->bin->secret], a->control->raw_ip);

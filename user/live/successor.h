@@ -14,18 +14,22 @@
 #include "live/allowlist.h"
 #include "live/attached.h"
 #include "plan/plan.h"
+#include "sets/texts.h"
 
 /* By itself: the same policy, without what has expired. */
 enum successor_how { SUCCESSOR, SUCCESSOR_ROTATED, SUCCESSOR_BY_ITSELF };
 
 struct successor {
-	struct plan *plan; /* the caller's: what becomes of the state */
+	struct plan *plan;		/* the caller's: what becomes of the state */
+	const struct set_texts *sets;	/* the caller's; NULL: they stay as they are */
+	uint32_t place[PACER_SETS_MAX]; /* then: where each is now */
+	uint32_t n_sets;
 	struct pacer_policy *bin;
 	struct allowlist list;
 	struct samples_made made;
 };
 
-/* Compiles it: nothing of the pacer is changed. s->plan is set before. */
+/* Compiles it: nothing of the pacer is changed. s->plan and s->sets are set before. */
 int successor_plan(struct attached *a, const char *text, enum successor_how how, bool trial,
 		   struct successor *s, struct policy_error *error);
 /*

@@ -13,6 +13,8 @@
 
 #include "pacer_fake.skel.h"
 #include "sample.h"
+#include "sets/set_maps.h"
+#include "sets/texts.h"
 
 struct pacer_walk;
 static bool is_allowed(const struct pacer_walk *walk);
@@ -47,7 +49,10 @@ struct replay {
 	struct pacer_throttle_lease lease[PACER_THROTTLES];
 	uint64_t secret[PACER_SECRETS];
 	struct spans allow4, allow6;
-	struct kernel *kernel; /* NULL: user space */
+	struct set_texts sets;
+	struct set_lines lines[PACER_SETS_MAX]; /* of each */
+	struct pacer_set set[PACER_SETS_MAX];	/* the same, as packets ask */
+	struct kernel *kernel;			/* NULL: user space */
 };
 
 static int fail(struct policy_error *error, const char *what, int err)
@@ -124,6 +129,21 @@ static bool spans_hold(const struct spans *s, const uint32_t saddr[4])
 			high = middle;
 	}
 	return low < s->n && s->at[low].first <= address;
+}
+
+/* --- the sets ------------------------------------------------------------------------------- */
+
+static int fill_sets(struct replay *r, const struct policy *policy, struct policy_error *error)
+{
+	if (set_texts_read(policy, &r->sets, error))
+		return -1;
+	for (size_t i = 0; i < r->sets.n; i++) {
+		if (set_build(&r->sets.text[i].list, i, &r->lines[i]))
+			return fail(error, "no memory for the policy's sets", errno);
+		r->set[i] = set_lines_set(&r->lines[i]);
+	}
+	r->state.set = r->set;
+	return 0;
 }
 
 /* What is asked stands in a struct replay. */
@@ -324,6 +344,16 @@ static int kernel_allow(struct pacer_fake_bpf *skel, const struct policy *policy
 	return 0;
 }
 
+/* Each set in an array of its own, as it is in user space. */
+static int kernel_sets(struct pacer_fake_bpf *skel, const struct set_texts *sets)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < sets->n && !err; i++)
+		err = set_maps_put(bpf_map__fd(skel->maps.pacer_sets), i, &sets->text[i].list);
+	return err;
+}
+
 static int no_print(enum libbpf_print_level level, const char *format, va_list args)
 {
 	(void)level;
@@ -372,7 +402,8 @@ static int kernel_load(struct replay *r, const struct policy *policy, uint64_t l
 	pacer_short_arm(&k->skel->data_policy->pacer_copies[0].policy, control->secret[0], 0);
 	if (!k->each || !k->leases || stay_on_cpu(k) ||
 	    bpf_map__set_max_entries(k->skel->maps.pacer_lines, lines) ||
-	    pacer_fake_bpf__load(k->skel) || kernel_allow(k->skel, policy))
+	    pacer_fake_bpf__load(k->skel) || kernel_allow(k->skel, policy) ||
+	    kernel_sets(k->skel, &r->sets))
 		return -1;
 	r->state.table.lines =
 	    map_memory(k->skel->maps.pacer_lines, lines * sizeof(struct pacer_line));
@@ -437,7 +468,7 @@ struct replay *replay_open(const struct policy *policy, const struct pacer_polic
 	fill_secret(r->secret);
 	if (spans_fill(&r->allow4, policy, 4) || spans_fill(&r->allow6, policy, 6)) {
 		fail(error, "no memory for the allow-list", ENOMEM);
-	} else if (!open_table(r, policy, kernel, error)) {
+	} else if (!fill_sets(r, policy, error) && !open_table(r, policy, kernel, error)) {
 		return r;
 	}
 	replay_close(r);
@@ -501,6 +532,9 @@ void replay_close(struct replay *r)
 		free(r->kernel->each);
 		free(r->kernel);
 	}
+	for (size_t i = 0; i < r->sets.n; i++)
+		set_lines_free(&r->lines[i]);
+	set_texts_free(&r->sets);
 	free(r->allow4.at);
 	free(r->allow6.at);
 	free(r);

@@ -125,6 +125,15 @@ static wide prefix_address(const struct prefix *p)
 	return value;
 }
 
+/* Has the rule sets in src, or dst, that an address may be in? */
+static bool has_sets(const struct policy_match *m, bool source)
+{
+	for (size_t i = 0; i < m->n_sets; i++)
+		if (m->set[i].dst != source && !m->set[i].not )
+			return true;
+	return false;
+}
+
 static void prefixes_of(struct field *f, const struct policy *policy, bool source, int family)
 {
 	unsigned int bits = family == 4 ? 32 : 128;
@@ -136,7 +145,7 @@ static void prefixes_of(struct field *f, const struct policy *policy, bool sourc
 		const struct prefix *list = source ? m->src : m->dst;
 		size_t n = source ? m->n_src : m->n_dst;
 
-		f->any[r] = !n;
+		f->any[r] = !n && !has_sets(m, source);
 		f->n[r] = 0;
 		for (size_t i = 0; i < n; i++) {
 			wide low = prefix_address(&list[i]);
@@ -178,6 +187,25 @@ static void ranges_of(struct field *f, const struct policy *policy, enum pacer_d
 	}
 }
 
+static void put_sets(const struct policy *policy, struct pacer_policy *bin)
+{
+	bin->sets = policy->n_sets;
+	for (size_t r = 0; r < policy->n_rules; r++) {
+		const struct policy_match *m = &policy->rule[r].match;
+
+		for (size_t i = 0; i < m->n_sets; i++) {
+			const struct policy_set_use *use = &m->set[i];
+			struct pacer_set_use *to = &bin->set[use->set];
+			__u64 *rules = use->dst	  ? use->not ? &to->dst_not : &to->dst_in
+				       : use->not ? &to->src_not
+						  : &to->src_in;
+
+			*rules |= 1ull << r;
+			bin->dims |= PACER_DIMS_SETS;
+		}
+	}
+}
+
 int compile_classifier(const struct policy *policy, struct pacer_policy *bin,
 		       struct policy_error *error)
 {
@@ -204,6 +232,7 @@ int compile_classifier(const struct policy *policy, struct pacer_policy *bin,
 		else
 			put_dim6(&o, &bin->dim6[dim - PACER_DIM_COUNT]);
 	}
+	put_sets(policy, bin);
 	pacer_classify_index(bin);
 	return 0;
 }

@@ -135,8 +135,8 @@ static uint32_t bits_for(const struct build *b, size_t n, uint32_t left)
  * or 0. Each line that leads on takes at least DEEPER bits off, so no more than PACER_SET_DEPTH
  * follow each other.
  */
-static pacer_set_at lay(struct build *b, uint32_t begin, uint32_t left, const struct bound *bound,
-			size_t n, uint16_t base)
+static pacer_set_link lay(struct build *b, uint32_t begin, uint32_t left, const struct bound *bound,
+			  size_t n, uint16_t base)
 {
 	uint32_t bits = bits_for(b, n, left), first = new_lines(b->out, 1u << bits);
 	uint32_t size = 1u << (left - bits);
@@ -144,7 +144,7 @@ static pacer_set_at lay(struct build *b, uint32_t begin, uint32_t left, const st
 	if (!first)
 		return 0;
 	for (uint32_t i = 0; i < 1u << bits; i++, begin += size) {
-		pacer_set_at deeper;
+		pacer_set_link deeper;
 		size_t here = 0;
 
 		if (n && bound->start == begin) {
@@ -173,7 +173,7 @@ static pacer_set_at lay(struct build *b, uint32_t begin, uint32_t left, const st
 
 /* --- blocks --------------------------------------------------------------------------------- */
 
-static pacer_set_at *front_of(struct build *b, uint32_t block)
+static pacer_set_link *front_of(struct build *b, uint32_t block)
 {
 	return &b->out->line[b->front + block / 16].front[block % 16];
 }
@@ -201,7 +201,7 @@ static bool one_range(const struct build *b, struct cell *cell)
 static int end_block(struct build *b, uint32_t next)
 {
 	struct cell *cell = b->front ? NULL : &b->cell[b->n_cells - 1];
-	pacer_set_at at = 0;
+	pacer_set_link at = 0;
 
 	if (cell ? !one_range(b, cell) : b->n_bounds) {
 		at = lay(b, 0, 16, b->bound, b->n_bounds, b->base);

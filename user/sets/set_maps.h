@@ -28,6 +28,8 @@ int set_maps_share(int fd, uint32_t from, uint32_t to);
 int set_maps_remove(int fd, uint32_t place);
 /* The head of the set at a place. ENOENT: there is none. */
 int set_maps_head(int fd, uint32_t place, struct pacer_set_head *head);
+/* Its lines, as packets read them: to be freed with set_lines_free. ENOENT; EBADMSG. */
+int set_maps_lines_of(int fd, uint32_t place, struct set_lines *lines);
 /* Its prefixes, sorted: appended to *list. ENOENT; EBADMSG: what is there is no set. */
 int set_maps_list(int fd, uint32_t place, struct set_list *list);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "live/set_maps.h"
+#include "sets/set_maps.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -194,4 +194,21 @@ int set_maps_list(int fd, uint32_t place, struct set_list *list)
 	munmap((void *)line, size);
 	errno = cause;
 	return result;
+}
+
+int set_maps_lines_of(int fd, uint32_t place, struct set_lines *lines)
+{
+	size_t size;
+	const union pacer_set_line *line = map_set(fd, place, &size);
+
+	*lines = (struct set_lines){NULL, 0, 0};
+	if (!line)
+		return -1;
+	if (check_head(&line->head, size)) {
+		munmap((void *)line, size);
+		errno = EBADMSG;
+		return -1;
+	}
+	*lines = (struct set_lines){(union pacer_set_line *)line, line->head.lines, size};
+	return 0;
 }

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Rules that match on sets: a packet's rule is the one that the policy as it is written says. */
+#include "oracle.h"
+
+#include "config/policy.h"
+#include "plan/compile.h"
+#include "rule.h"
+#include "sets/texts.h"
+
+static struct pacer_policy bin;
+static struct plan plan;
+static struct set_texts texts;
+static struct set_lines lines[PACER_SETS_MAX];
+static struct pacer_set set[PACER_SETS_MAX];
+
+static struct policy *open_policy(const char *text)
+{
+	struct compile_host host = {0, 1, 1};
+	struct policy_error error = {0};
+	struct policy *policy = policy_parse(text, strlen(text), &error);
+
+	if (!policy || compile_policy(policy, NULL, &host, &bin, &plan, &error) ||
+	    set_texts_read(policy, &texts, &error))
+		fail_msg("%d: %s\n%s", error.line, error.text, text);
+	for (size_t i = 0; i < texts.n; i++) {
+		assert_int_equal(set_build(&texts.text[i].list, i, &lines[i]), 0);
+		set[i] = set_lines_set(&lines[i]);
+	}
+	return policy;
+}
+
+static void close_policy(struct policy *policy)
+{
+	for (size_t i = 0; i < texts.n; i++)
+		set_lines_free(&lines[i]);
+	set_texts_free(&texts);
+	policy_free(policy);
+}
+
+static bool holds(const struct prefix *p, int family, const uint32_t addr[4])
+{
+	for (unsigned int bit = 0; bit < p->len; bit++)
+		if ((p->addr[bit / 8] >> (7 - bit % 8) & 1) !=
+		    (addr[bit / 32] >> (31 - bit % 32) & 1))
+			return false;
+	return p->family == family;
+}
+
+static bool in_set(const struct policy_set *s, int family, const uint32_t addr[4])
+{
+	for (size_t i = 0; i < s->n_of; i++)
+		if (holds(&s->of[i], family, addr))
+			return true;
+	return false;
+}
+
+/* As xdp-pacer-policy(5) has it. */
+static bool matches(const struct policy *policy, const struct policy_match *m, bool dst, int family,
+		    const uint32_t addr[4])
+{
+	const struct prefix *list = dst ? m->dst : m->src;
+	size_t n = dst ? m->n_dst : m->n_src;
+	bool listed = n, hit = false;
+
+	for (size_t i = 0; i < n; i++)
+		hit |= holds(&list[i], family, addr);
+	for (size_t i = 0; i < m->n_sets; i++) {
+		bool in = in_set(&policy->set[m->set[i].set], family, addr);
+
+		if (m->set[i].dst != dst)
+			continue;
+		if (m->set[i].not &&in)
+			return false;
+		listed |= !m->set[i].not ;
+		hit |= !m->set[i].not &&in;
+	}
+	return hit || !listed;
+}
+
+static uint32_t wanted(const struct policy *policy, int family, const uint32_t src[4],
+		       const uint32_t dst[4])
+{
+	for (uint32_t r = 0; r < policy->n_rules; r++)
+		if (matches(policy, &policy->rule[r].match, false, family, src) &&
+		    matches(policy, &policy->rule[r].match, true, family, dst))
+			return r;
+	return PACER_RULES_MAX;
+}
+
+static uint32_t found(int family, const uint32_t src[4], const uint32_t dst[4], bool sets)
+{
+	struct pacer_state state = {.policy = &bin, .set = sets ? set : NULL};
+	struct pacer_walk walk = {.state = &state, .now_ns = 1};
+
+	walk.pkt.family = family == 4 ? PACER_FAMILY_4 : PACER_FAMILY_6;
+	memcpy(&walk.pkt.key[PACER_WORD_SADDR], src, 16);
+	memcpy(&walk.pkt.key[PACER_WORD_DADDR], dst, 16);
+	return pacer_walk_rule(&walk, &bin);
+}
+
+/* Few bits, so that prefixes and addresses meet. */
+static void draw_prefix(char *text, size_t size)
+{
+	unsigned int len = between(0, 6);
+	uint32_t high = draw() & 63 & (len ? ~0u << (6 - len) : 0);
+
+	if (draw() & 1)
+		snprintf(text, size, "%u.0.0.0/%u", high << 2, len);
+	else
+		snprintf(text, size, "\"%x::/%u\"", high << 10, len);
+}
+
+static void draw_items(char *text, size_t size, unsigned int sets)
+{
+	size_t n = 0;
+
+	for (uint64_t k = between(1, 3); k; k--) {
+		char item[64];
+
+		if (draw() & 1)
+			snprintf(item, sizeof(item), "\"%s@s%u\"", draw() & 1 ? "!" : "",
+				 (unsigned int)(draw() % sets));
+		else
+			draw_prefix(item, sizeof(item));
+		n += (size_t)snprintf(text + n, size - n, "%s%s", n ? ", " : "", item);
+	}
+}
+
+static void draw_policy(char *text, size_t size)
+{
+	unsigned int sets = between(1, 16), rules = between(1, 12);
+	size_t n = (size_t)snprintf(text, size, "memory: 1Mi\nsets:\n");
+
+	for (unsigned int i = 0; i < sets; i++) {
+		char one[64], two[64];
+
+		draw_prefix(one, sizeof(one));
+		draw_prefix(two, sizeof(two));
+		n += (size_t)snprintf(text + n, size - n, "- {name: s%u, of: [%s, %s]}\n", i, one,
+				      two);
+	}
+	n += (size_t)snprintf(text + n, size - n, "rules:\n");
+	for (unsigned int r = 0; r < rules; r++) {
+		char src[300], dst[300];
+
+		draw_items(src, sizeof(src), sets);
+		draw_items(dst, sizeof(dst), sets);
+		n += (size_t)snprintf(text + n, size - n, "- name: r%u\n  match: {", r);
+		if (draw() % 4)
+			n += (size_t)snprintf(text + n, size - n, "src: [%s]", src);
+		else
+			n += (size_t)snprintf(text + n, size - n, "proto: [0-255]");
+		if (draw() & 1)
+			n += (size_t)snprintf(text + n, size - n, ", dst: [%s]", dst);
+		n += (size_t)snprintf(text + n, size - n, "}\n  limits: [{key: all, gap: 1s}]\n");
+	}
+}
+
+static void as_it_is_written(void **unused)
+{
+	static char text[1 << 16];
+	uint32_t hits[PACER_RULES_MAX + 1] = {0};
+
+	(void)unused;
+	oracle_seed(31);
+	for (int i = 0; i < 400;) {
+		struct policy_error error;
+		struct policy *policy;
+
+		draw_policy(text, sizeof(text));
+		/* Some have rules that no packet can match, which is refused. */
+		policy = policy_parse(text, strlen(text), &error);
+		if (!policy) {
+			if (!strstr(error.text, "no packet can match"))
+				fail_msg("%d: %s\n%s", error.line, error.text, text);
+			continue;
+		}
+		policy_free(policy);
+		policy = open_policy(text);
+		i++;
+		for (int k = 0; k < 300; k++) {
+			uint32_t src[4] = {draw(), draw(), 0, 0}, dst[4] = {draw(), 0, draw(), 0};
+			int family = draw() & 1 ? 4 : 6;
+			uint32_t want = wanted(policy, family, src, dst);
+
+			if (found(family, src, dst, true) != want)
+				fail_msg("IPv%d %08x %08x: %u and not %u\n%s", family, src[0],
+					 dst[0], found(family, src, dst, true), want, text);
+			hits[want]++;
+		}
+		close_policy(policy);
+	}
+	assert_true(hits[0] > 1000 && hits[3] > 1000 && hits[PACER_RULES_MAX] > 1000);
+}
+
+/* Of sets that are not there, no rule is passed by: neither one that wants them nor one that does
+ * not.
+ */
+static void missing(void **unused)
+{
+	uint32_t src[4] = {0x0a000001}, dst[4] = {0x0b000001};
+	struct policy *policy = open_policy(
+	    "sets: [{name: a, of: [192.0.2.0/24]}, {name: b, of: [10.0.0.0/8]}]\nrules:\n"
+	    "- {name: x, match: {src: \"@a\"}, limits: [{key: all, gap: 1s}]}\n"
+	    "- {name: y, match: {src: \"!@b\"}, limits: [{key: all, gap: 1s}]}\n");
+
+	(void)unused;
+	assert_int_equal(found(4, src, dst, true), PACER_RULES_MAX);
+	assert_int_equal(found(4, src, dst, false), 0);
+	close_policy(policy);
+	policy = open_policy("sets: [{name: b, of: [10.0.0.0/8]}]\nrules:\n"
+			     "- {name: y, match: {src: \"!@b\"}, limits: [{key: all, gap: 1s}]}\n");
+	assert_int_equal(found(4, src, dst, true), PACER_RULES_MAX);
+	assert_int_equal(found(4, src, dst, false), 0);
+	close_policy(policy);
+}
+
+static const struct {
+	const char *text, *want;
+	int line;
+} wrong[] = {
+    {"sets: x\nrules: []", "sets: expected a list of sets, or [] for none", 1},
+    {"sets: [{file: a}]\nrules: []", "sets[0]: the name is missing: write name: drop, for example",
+     1},
+    {"sets: [{name: a}]\nrules: []",
+     "sets[0]: what it is of is missing: write file: /etc/xdp-pacer/drop.txt, or of: and a list",
+     1},
+    {"sets: [{name: a, file: x, of: []}]\nrules: []",
+     "sets[0]: it is of a file and of a list: write file: /etc/xdp-pacer/drop.txt, or of: and a "
+     "list",
+     1},
+    {"sets:\n- {name: a, of: []}\n- {name: a, of: []}\nrules: []",
+     "sets[1].name: \"a\" is the name of the set in line 2, too", 3},
+    {"sets: [{name: a, file: \"-\"}]\nrules: []",
+     "sets[0].file: \"-\" will not do: name a file, in at most 255 bytes", 1},
+    {"sets: [{name: a, of: [10.0.0.1/8]}]\nrules: []",
+     "sets[0].of[0]: 10.0.0.1/8 has bits beyond its length: write 10.0.0.0/8", 1},
+    {"rules:\n- {name: x, match: {src: \"@a\"}, limits: [{key: all, gap: 1s}]}",
+     "rules[0].match.src: there is no set a: there is none: add it to sets:", 2},
+    {"sets: [{name: b, of: []}]\nrules:\n- {name: x, match: {dst: [\"!@a\"]}, limits: [{key: all, "
+     "gap: 1s}]}",
+     "rules[0].match.dst: there is no set a: there are b", 3},
+    {"rules:\n- {name: x, match: {src: \"!10.0.0.0/8\"}, limits: [{key: all, gap: 1s}]}",
+     "rules[0].match.src: \"!10.0.0.0/8\" is not a set: '!' is written before sets alone, as "
+     "!@office",
+     2},
+};
+
+static void wrong_policies(void **unused)
+{
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(wrong); i++) {
+		struct policy_error error = {0};
+
+		assert_null(policy_parse(wrong[i].text, strlen(wrong[i].text), &error));
+		assert_string_equal(error.text, wrong[i].want);
+		assert_int_equal(error.line, wrong[i].line);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(as_it_is_written),
+	    cmocka_unit_test(missing),
+	    cmocka_unit_test(wrong_policies),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

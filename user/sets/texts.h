@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: the sets that a policy names, read from their files and lists.
+ *
+ * Memory: the lists, until set_texts_free. One thread.
+ */
+#ifndef PACER_SET_TEXTS_H
+#define PACER_SET_TEXTS_H
+
+#include "abi.h"
+#include "sets/build.h"
+#include "sets/read.h"
+
+struct set_texts {
+	struct set_text text[PACER_SETS_MAX]; /* as in the policy */
+	size_t n;
+};
+
+/* 0, or -1 with *error filled: of a set's file it has the file. Then there is nothing to free. */
+int set_texts_read(const struct policy *policy, struct set_texts *texts,
+		   struct policy_error *error);
+/* One set of them, sorted. */
+int set_texts_read_one(const struct policy_set *set, struct set_text *text,
+		       struct policy_error *error);
+void set_texts_free(struct set_texts *texts);
+
+#endif
