@@ -47,6 +47,7 @@ static int begin(const char *ifname, const struct options *o, struct attached *a
 {
 	struct policy_error error = {0}, why;
 	struct attach_options load = o->load;
+	struct output_sets sets;
 	struct policy *policy;
 	enum served served;
 	int code, result;
@@ -57,7 +58,8 @@ static int begin(const char *ifname, const struct options *o, struct attached *a
 	code = read_policy(o->policy, &text, &policy);
 	if (code)
 		return code;
-	result = output_memory_error(policy, 1, &error)
+	result = output_sets(policy, &sets, &error) ||
+			 output_memory_error(policy, 1, sets.all_bytes, &error)
 		     ? -1
 		     : serve_begin(ifname, &load, text, policy, o->state, a, &served, &why, &error);
 	policy_free(policy);

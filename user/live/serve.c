@@ -13,6 +13,7 @@
 #include "live/host.h"
 #include "live/site.h"
 #include "live/state_file.h"
+#include "sets/texts.h"
 
 /* An interface that is down takes no pacer, and at the boot nobody may have put it up yet. */
 static int put_up(const char *ifname, struct policy_error *error)
@@ -50,14 +51,26 @@ static int load(const struct beginning *b, struct state *state, struct attached 
 	struct attach_replaced replaced;
 	struct restored restored;
 	struct object_begin begin;
+	static struct set_texts sets;
+	int result;
 
 	if (cpus < 1 ||
 	    (state ? restore_plan(state, b->policy, &now, &host, &bin, &plan, &restored, error)
 		   : compile_policy(b->policy, NULL, &host, &bin, &plan, error)))
 		return -1;
-	begin = (struct object_begin){b->policy,	  &bin, &plan, b->text, plan.lines,
-				      host.resolution_ns, state};
-	return attach_pacers(&b->ifname, 1, b->options, &begin, false, a, &replaced, error);
+	if (set_texts_read(b->policy, &sets, error))
+		return -1;
+	begin = (struct object_begin){.policy = b->policy,
+				      .bin = &bin,
+				      .plan = &plan,
+				      .sets = &sets,
+				      .text = b->text,
+				      .lines = plan.lines,
+				      .resolution_ns = host.resolution_ns,
+				      .restored = state};
+	result = attach_pacers(&b->ifname, 1, b->options, &begin, false, a, &replaced, error);
+	set_texts_free(&sets);
+	return result;
 }
 
 /* It is better to pace with new state than not at all. */
@@ -87,11 +100,18 @@ static int load_or_restore(const struct beginning *b, const char *file, struct a
 static int take_over(const struct beginning *b, struct attached *a, struct policy_error *error)
 {
 	static struct plan plan;
+	static struct set_texts sets;
 	struct attach_replaced replaced;
+	int result;
 
 	if (attach_upgrade(b->ifname, a, &replaced, error))
 		return -1;
-	if (change_apply(a, b->text, 0, &plan, error) >= 0)
+	result = set_texts_read(b->policy, &sets, error);
+	if (!result) {
+		result = change_apply(a, b->text, &sets, 0, &plan, error);
+		set_texts_free(&sets);
+	}
+	if (result >= 0)
 		return 0;
 	attached_release(a);
 	return -1;
