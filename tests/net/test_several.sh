@@ -223,6 +223,36 @@ refused_in_part()
 	grep -q 's0: has no pacer' "$work/err" || fail "stderr: $(cat "$work/err")"
 }
 
+# Rates of each are of its own readings. `all` gives an array, even where it is one.
+watched()
+{
+	local all
+
+	both_off
+	limit ten 10
+	both ten
+	background "$SERVER" "$BUILD/xdp-pacer" stats s0 s1 --watch --json --over 200ms >"$work/lines"
+	until_true 10 eval '[ "$(wc -l <"$work/lines")" -ge 2 ]'
+	on 0 "10" n=20
+	until_true 10 grep -q '"matched":20' "$work/lines"
+	kill "$pid"
+	sed '$d' "$work/lines" >"$work/whole" # the last may have been cut
+	equal "$(jq -rc 'map(.interface) | tostring' "$work/whole" | uniq)" '["s0","s1"]' "who is in each line"
+	jq -se '
+		def grown: map(.result.rates.now | values | .packets_per_s * .span_ns / 1e9) | add | round;
+		(map(.[0]) | grown) == (map(.[0].result.packets) | last - first)
+		and (map(.[1]) | grown) == (map(.[1].result.packets) | last - first)
+		and .[0][0].result.rates == null and .[1][1].result.rates.now.span_ns > 0' \
+		"$work/whole" >/dev/null || fail "$(cat "$work/whole")" || return
+	pacer stats s0 s1 | grep -c '^ *RULE .* NOW$' >"$work/out"
+	equal "$(cat "$work/out")" 2 "tables with rates"
+	pacer unload s1 >/dev/null
+	for all in "" "--over 100ms"; do
+		# shellcheck disable=SC2086 # words
+		equal "$(pacer stats all --json $all | jq -rc 'map(.interface) | tostring')" '["s0"]' "all $all"
+	done
+}
+
 # odd TYPE NAME COMMAND...: makes it, if this kernel can; what native mode says, and skb works.
 odd()
 {
@@ -309,6 +339,7 @@ check several-one-leaves one_leaves
 check several-all-or-none all_or_none
 check several-none-where-one-lacks none_where_one_lacks
 check several-looked-at looked_at
+check several-watched watched
 check several-odd-ones odd_ones
 check several-ports-of-a-bridge ports_of_a_bridge
 check several-unlike-frames unlike_frames

@@ -287,20 +287,27 @@ static void test_style(void **unused)
 }
 
 /* What clearing the screen writes to a terminal of this kind. */
-static const char *screen_of(const char *kind, bool json)
+/* A screen of these lines, as a terminal of that size gets it. */
+static const char *screen_of(const char *kind, bool json, const char *rows, const char *columns)
 {
 	int out = dup(STDOUT_FILENO), master = posix_openpt(O_RDWR | O_NOCTTY), slave;
-	static char got[64];
+	static char got[256];
 	ssize_t n;
 
 	assert_true(master >= 0 && !grantpt(master) && !unlockpt(master));
 	slave = open(ptsname(master), O_RDWR | O_NOCTTY);
 	assert_true(slave >= 0);
 	setenv("TERM", kind, 1);
+	setenv("LINES", rows, 1);
+	setenv("COLUMNS", columns, 1);
 	fflush(stdout);
 	dup2(slave, STDOUT_FILENO);
 	emit_begin(json);
-	emit_screen();
+	assert_int_equal(emit_screen("q ends"), !json && strcmp(kind, "dumb") != 0);
+	emit_text("%sone two%s\n", emit_style(EMIT_BOLD), emit_style(EMIT_PLAIN));
+	emit_text("dr\303\274ben\nthree\nfour\n");
+	if (!json)
+		assert_int_equal(emit_end(), EXIT_DONE);
 	printf("|");
 	fflush(stdout);
 	dup2(out, STDOUT_FILENO);
@@ -309,15 +316,27 @@ static const char *screen_of(const char *kind, bool json)
 	close(slave);
 	close(master);
 	close(out);
+	unsetenv("LINES");
+	unsetenv("COLUMNS");
 	return got;
 }
 
+/* It is overwritten, and cut to the terminal's size, between characters and beside styles. */
 static void test_screen(void **unused)
 {
 	(void)unused;
-	assert_string_equal(screen_of("xterm", false), "\033[H\033[J|");
-	assert_string_equal(screen_of("xterm", true), "|");
-	assert_string_equal(screen_of("dumb", false), "|");
+	unsetenv("NO_COLOR");
+	assert_string_equal(screen_of("xterm", false, "24", "80"),
+			    "\033[H\033[1mone two\033[0m\033[K\r\ndr\303\274ben\033[K\r\n"
+			    "three\033[K\r\nfour\033[K\r\n\033[Jq ends|");
+	assert_string_equal(screen_of("xterm", false, "4", "14"),
+			    "\033[H\033[1mone two\033[0m\033[K\r\ndr\303\274ben\033[K\r\n"
+			    "three\033[K\r\n\033[J1 more line; q|");
+	assert_string_equal(screen_of("xterm", false, "3", "3"),
+			    "\033[H\033[1mone\033[0m\033[K\r\ndr\303\274\033[K\r\n\033[J2 m|");
+	assert_string_equal(screen_of("xterm", true, "24", "80"), "|");
+	assert_string_equal(screen_of("dumb", false, "2", "3"),
+			    "one two\r\ndr\303\274ben\r\nthree\r\nfour\r\n|");
 }
 
 static void test_numbers(void **unused)

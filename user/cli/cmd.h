@@ -19,7 +19,7 @@ struct options {
 	const char *mode;
 	bool monitor, shared, json, watch, verdicts, kernel, wait, exact, triangles;
 	bool follow, journal;
-	uint64_t confirm_ns, for_ns, quiet_ns;
+	uint64_t confirm_ns, for_ns, quiet_ns, over_ns;
 	const char *rule, *replay, *at, *frame;
 	const char *pcap, *plot, *plot_rule, *plot_key;
 	const char *deny_share, *window, *window_packets, *max_window, *key, *keys, *max;
@@ -31,6 +31,7 @@ struct options {
 	uint64_t every_ns;
 	char **args; /* what is not an option */
 	int n_args;
+	bool many; /* they are several, or `all`: the result is of several, even of one */
 };
 
 enum option_kind { OPTION_IS_FLAG, OPTION_IS_TEXT, OPTION_IS_TIME };
@@ -77,7 +78,7 @@ struct verb {
 	const struct word_row *words; /* NULL: none */
 	const char *example;	      /* a line for the shell */
 	enum verb_interfaces interfaces;
-	bool watches_all; /* with --watch it takes several by itself */
+	bool takes_several; /* the names that several.h has found; it is run once for all */
 };
 
 extern const struct verb *const verbs[]; /* main.c's list of all, by group; ends with NULL */

@@ -205,10 +205,32 @@ const struct verb verb_load = {"load",
 			       .group = VERBS_ARG,
 			       .example = "xdp-pacer load eth0 -c policy.yaml --monitor"};
 
+/* last NULL: its counters cannot be read. */
+static int show_last(const struct attached *last, const char *ifname, const struct options *o)
+{
+	static struct reading counted;
+	struct policy_error error = {0};
+	bool known = last && !reading_count(last, &counted, &error);
+
+	emit_begin(o->json);
+	emit_object("");
+	emit_string("interface", ifname, "%s: ", printable(ifname).text);
+	emit_flag("attached", false, "the pacer is off%s\n", known ? "; what it had counted:" : "");
+	if (last)
+		output_partners(last, "state shared with ", ", which goes on with it\n");
+	if (known) {
+		output_stats(ifname, "last", &counted, NULL, false);
+		reading_free(&counted);
+	} else {
+		emit_null("last", NULL);
+	}
+	emit_close();
+	return emit_end();
+}
+
 /* The counters are there for as long as they are looked at; those of another version cannot be. */
 static int unload(const char *ifname, const struct options *o)
 {
-	struct output_round round = {0};
 	struct policy_error error = {0}, unused;
 	struct attached last;
 	bool known = !attached_find(ifname, &last, &unused);
@@ -221,19 +243,7 @@ static int unload(const char *ifname, const struct options *o)
 			change_noted(&last); /* for whoever follows it */
 		else
 			change_made();
-		emit_begin(o->json);
-		emit_object("");
-		emit_string("interface", ifname, "%s: ", printable(ifname).text);
-		emit_flag("attached", false, "the pacer is off%s\n",
-			  known ? "; what it had counted:" : "");
-		if (known)
-			output_partners(&last, "state shared with ", ", which goes on with it\n");
-		if (known)
-			output_stats(&last, "last", &round);
-		else
-			emit_null("last", NULL);
-		emit_close();
-		code = emit_end();
+		code = show_last(known ? &last : NULL, ifname, o);
 	}
 	if (known)
 		attached_release(&last);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* status, stats: what is attached where, and what it has counted. */
-#include <stdlib.h>
-#include <unistd.h>
-
+/* status: what is attached where. */
 #include "cli/cmd.h"
 #include "cli/emit.h"
 #include "cli/output.h"
@@ -79,70 +76,3 @@ const struct verb verb_status = {"status",
 				 .group = VERBS_LOOK,
 				 .interfaces = INTERFACES_ONLY,
 				 .example = "xdp-pacer status"};
-
-/* A round: of several interfaces one result. */
-static int show_stats(const struct options *o, struct attached *a, struct output_round *rounds)
-{
-	struct policy_error error = {0};
-	int n = o->n_args;
-
-	if (n == 1)
-		emit_begin(o->json);
-	else
-		emit_many_begin(o->json);
-	if (o->watch)
-		emit_screen();
-	for (int i = 0; i < n; i++) {
-		if (attached_follow(o->args[i], &a[i], &error)) {
-			emit_drop();
-			return complain(NULL, &error);
-		}
-		if (n > 1)
-			emit_many_next(o->args[i], false);
-		rounds[i].watched = o->watch;
-		output_stats(&a[i], "", &rounds[i]);
-	}
-	return n == 1 ? emit_end() : emit_many_end();
-}
-
-/* The pacers are searched once. Each search leaks a descriptor in libxdp. */
-static int run_stats(struct options *o)
-{
-	struct attached *a;
-	struct output_round *rounds;
-	int code = EXIT_FAILED;
-
-	if (o->n_args < 1)
-		return misused("stats", "it wants one interface or more");
-	a = calloc((size_t)o->n_args, sizeof(*a));
-	rounds = calloc((size_t)o->n_args, sizeof(*rounds));
-	if (!a || !rounds)
-		code = gave_up("stats", "no memory");
-	while (a && rounds) {
-		code = show_stats(o, a, rounds);
-		if (!flushed() || code || !o->watch)
-			break;
-		sleep(1);
-	}
-	for (int i = 0; a && i < o->n_args; i++)
-		if (a[i].ifindex)
-			attached_release(&a[i]);
-	free(rounds);
-	free(a);
-	return code;
-}
-
-static const struct option_row stats_options[] = {
-    {"watch", 'w', NULL, "again every second", OPTION_FLAG(watch)},
-    {0},
-};
-
-const struct verb verb_stats = {"stats",
-				"IFACE...",
-				"counters by rule and reason",
-				stats_options,
-				run_stats,
-				.group = VERBS_LOOK,
-				.interfaces = INTERFACES_ONLY,
-				.watches_all = true,
-				.example = "xdp-pacer stats eth0 -w"};

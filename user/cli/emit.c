@@ -7,10 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "cli/cmd.h"
+#include "cli/terminal.h"
 #include "config/text.h"
 
 #define DEPTH_MAX   10
@@ -40,7 +39,18 @@ static struct {
 	int depth;
 	bool many; /* a result is of one of several interfaces */
 	struct cells table;
+	FILE *screen; /* text that is to fill the screen is gathered; NULL: it is written as it
+			 comes */
+	char *gathered;
+	size_t gathered_len;
+	const char *hint;
 } now;
+
+/* Where text goes. */
+static FILE *to(void)
+{
+	return now.screen ? now.screen : stdout;
+}
 
 /* --- JSON ----------------------------------------------------------------------------------- */
 
@@ -80,8 +90,6 @@ void emit_close(void)
 {
 	now.depth -= now.json;
 }
-
-/* --- a result ------------------------------------------------------------------------------- */
 
 static void forget_table(void)
 {
@@ -133,16 +141,83 @@ void emit_many_next(const char *ifname, bool headed)
 		json_object_set_new(now.open[MANY_DEPTH - 1], "interface", json_text(ifname));
 		json_object_set_new(now.open[MANY_DEPTH - 1], "result", json_null());
 	} else if (headed) {
-		printf("%s:\n", printable(ifname).text);
+		fprintf(to(), "%s:\n", printable(ifname).text);
 	}
 }
 
-int emit_many_end(void)
+/* --- a screen of text ----------------------------------------------------------------------- */
+
+/* Writes a line up to that many columns. Escape sequences, which end with a letter, take none. */
+static void print_cut(const char *line, size_t columns)
 {
-	now.many = false;
-	now.depth = 0;
-	return emit_end();
+	for (size_t at = 0; *line; line++) {
+		bool begins = (*line & 0xc0) != 0x80;
+
+		if (*line == '\033') {
+			size_t len = strcspn(line, "m");
+
+			printf("%.*sm", (int)len, line);
+			line += line[len] ? len : len - 1;
+			continue;
+		}
+		at += begins;
+		if (at <= columns)
+			putchar(*line);
+	}
 }
+
+static size_t count_lines(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += *text == '\n';
+	return n;
+}
+
+/* "3 more lines; q ends it" */
+static void print_last(size_t more, size_t columns)
+{
+	char line[128] = "";
+
+	if (more)
+		snprintf(line, sizeof(line), "%zu more line%s%s", more, more == 1 ? "" : "s",
+			 now.hint ? "; " : "");
+	if (now.hint)
+		snprintf(line + strlen(line), sizeof(line) - strlen(line), "%s", now.hint);
+	print_cut(line, columns);
+}
+
+/* Lines are overwritten, so that nothing flickers. The last one ends without a line feed. */
+static void fill_screen(char *text)
+{
+	struct terminal_size size = terminal_size();
+	size_t lines = count_lines(text), room = size.rows > 1 ? (size_t)size.rows - 1 : SIZE_MAX;
+	size_t columns = size.columns ? (size_t)size.columns : SIZE_MAX;
+
+	fputs("\033[H", stdout);
+	for (size_t i = 0; i < lines && i < room; i++) {
+		print_cut(strsep(&text, "\n"), columns);
+		fputs("\033[K\n", stdout);
+	}
+	fputs("\033[J", stdout);
+	print_last(lines > room ? lines - room : 0, columns);
+}
+
+static void show_screen(void)
+{
+	if (!now.screen)
+		return;
+	if (fclose(now.screen))
+		result_lacks();
+	else
+		fill_screen(now.gathered);
+	free(now.gathered);
+	now.screen = NULL;
+	now.gathered = NULL;
+}
+
+/* --- a result ------------------------------------------------------------------------------- */
 
 static int end_by(int (*print)(json_t *value))
 {
@@ -151,6 +226,7 @@ static int end_by(int (*print)(json_t *value))
 	json_t *root = now.root;
 
 	now.root = NULL;
+	show_screen();
 	return now.json ? print(root) : EXIT_DONE;
 }
 
@@ -171,6 +247,20 @@ char *emit_end_text(void)
 	json_decref(now.root);
 	now.root = NULL;
 	return text;
+}
+
+int emit_many_end(void)
+{
+	now.many = false;
+	now.depth = 0;
+	return emit_end();
+}
+
+int emit_many_end_line(void)
+{
+	now.many = false;
+	now.depth = 0;
+	return emit_end_line();
 }
 
 /* --- fields --------------------------------------------------------------------------------- */
@@ -196,7 +286,7 @@ static void say(const char *format, va_list args)
 	if (now.table.columns)
 		add_cell(format, args);
 	else
-		vprintf(format, args);
+		vfprintf(to(), format, args);
 }
 
 #define FIELD(made)                      \
@@ -259,15 +349,9 @@ static size_t width_of(const char *text)
 /* The width of a line; SIZE_MAX where the output is no terminal. */
 static size_t line_width(void)
 {
-	const char *columns = getenv("COLUMNS");
-	long n = columns ? strtol(columns, NULL, 10) : 0;
-	struct winsize size;
+	int columns = terminal_size().columns;
 
-	if (n > 0)
-		return (size_t)n;
-	if (isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col)
-		return size.ws_col;
-	return SIZE_MAX;
+	return columns ? (size_t)columns : SIZE_MAX;
 }
 
 void emit_table(const struct emit_column *columns, size_t indent)
@@ -353,7 +437,7 @@ static void print_cell(struct cursor *at, const char *text, size_t width, bool r
 
 	at->blanks += right ? fill : 0;
 	if (*text) {
-		printf("%*s%s", (int)at->blanks, "", text);
+		fprintf(to(), "%*s%s", (int)at->blanks, "", text);
 		at->blanks = 0;
 		at->any = true;
 	}
@@ -370,14 +454,14 @@ static void print_line(const struct cells *t, const struct layout *l, size_t row
 			continue;
 		if (l->breaks[c]) {
 			if (at.any)
-				putchar('\n');
+				fputc('\n', to());
 			at = (struct cursor){t->indent + FURTHER, false};
 		}
 		print_cell(&at, row == SIZE_MAX ? t->columns[c].title : cell_of(t, row, c),
 			   l->width[c], t->columns[c].right);
 	}
 	if (at.any)
-		putchar('\n');
+		fputc('\n', to());
 }
 
 /* Prints the rows so far, and the titles before the first of them. */
@@ -386,9 +470,9 @@ static void print_rows(struct cells *t)
 	struct layout l = lay_out(t);
 
 	if (l.titles && t->rows && !t->titled) {
-		fputs(emit_style(EMIT_BOLD), stdout);
+		fputs(emit_style(EMIT_BOLD), to());
 		print_line(t, &l, SIZE_MAX);
-		fputs(emit_style(EMIT_PLAIN), stdout);
+		fputs(emit_style(EMIT_PLAIN), to());
 		t->titled = true;
 	}
 	for (size_t r = 0; r < t->rows; r++)
@@ -420,26 +504,23 @@ void emit_table_end(void)
 
 /* --- what it looks like --------------------------------------------------------------------- */
 
-/* Does stdout take escape sequences? */
-static bool has_screen(void)
-{
-	const char *term = getenv("TERM");
-
-	return term && strcmp(term, "dumb") != 0 && isatty(STDOUT_FILENO);
-}
-
 const char *emit_style(enum emit_style style)
 {
 	static const char *const codes[EMIT_STYLES] = {"\033[0m", "\033[1m", "\033[1;31m"};
 	const char *no_color = getenv("NO_COLOR");
 
-	return (no_color && *no_color) || !has_screen() ? "" : codes[style];
+	return (no_color && *no_color) || !terminal_has_screen() ? "" : codes[style];
 }
 
-void emit_screen(void)
+bool emit_screen(const char *hint)
 {
-	if (!now.json && has_screen())
-		fputs("\033[H\033[J", stdout);
+	if (now.json || !terminal_has_screen())
+		return false;
+	now.hint = hint;
+	now.screen = open_memstream(&now.gathered, &now.gathered_len);
+	if (!now.screen)
+		result_lacks();
+	return now.screen;
 }
 
 struct emit_number thousands(uint64_t n)

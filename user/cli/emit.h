@@ -41,7 +41,9 @@ void emit_close(void);
  */
 void emit_many_begin(bool json);
 void emit_many_next(const char *ifname, bool headed);
-int emit_many_end(void); /* returns the exit code */
+/* Returns the exit code. */
+int emit_many_end(void);
+int emit_many_end_line(void); /* the JSON without a line break in it */
 
 #define EMIT_FORMAT(n) __attribute__((format(printf, n, (n) + 1)))
 
@@ -86,8 +88,13 @@ enum emit_style { EMIT_PLAIN, EMIT_BOLD, EMIT_ALARM, EMIT_STYLES };
  */
 const char *emit_style(enum emit_style style);
 
-/* Clears the screen for text, on a terminal that can do so. */
-void emit_screen(void);
+/*
+ * On a terminal that can do so, the text that follows takes the place of what is on the screen,
+ * when it is whole (emit_end). What is longer or wider than the screen is cut, and that is said in
+ * its last line, which ends without a line feed. hint: what else it says, or NULL. False: it is as
+ * ever.
+ */
+bool emit_screen(const char *hint);
 
 struct emit_number {
 	char text[32];

@@ -275,181 +275,272 @@ void output_status(const struct attached *a)
 
 /* --- stats ---------------------------------------------------------------------------------- */
 
-enum { STATS_RULE, STATS_MATCHED, STATS_ADMITTED, STATS_DENIED, STATS_PPS, STATS_BITS, STATS_TEXT };
+enum {
+	STATS_RULE,
+	STATS_MATCHED,
+	STATS_ADMITTED,
+	STATS_DENIED,
+	STATS_PPS,
+	STATS_BITS,
+	STATS_MINUTE,
+	STATS_TEXT,
+	STATS_COLUMNS
+};
 
-static void read_counters(const struct attached *a, uint32_t slot, struct pacer_counters *sum)
+/* What a row of the trend grew by: now, and over the last minute if that is longer. */
+struct paces {
+	struct trend_grown now, minute;
+};
+
+static struct paces paces_of(const struct trend *trend, size_t row)
 {
-	if (reading_counters(a, slot, sum))
-		result_lacks();
+	struct paces p = {0};
+
+	if (!trend)
+		return p;
+	p.now = trend_step(trend, row, 0);
+	p.minute = trend_over(trend, row, OUTPUT_MINUTE_NS);
+	if (p.minute.span_ns <= p.now.span_ns)
+		p.minute.span_ns = 0;
+	return p;
 }
 
-static struct pacer_count of_verdict(const struct pacer_counters *c, enum pacer_verdict verdict)
+static struct pacer_count of_all(const struct pacer_counters *c)
 {
 	struct pacer_count sum = {0, 0};
 
-	for (int r = 0; r < PACER_REASON_COUNT; r++)
-		if (pacer_verdict_of(r) == verdict) {
-			sum.packets += c->by[r].packets;
-			sum.bytes += c->by[r].bytes;
-		}
+	for (int r = 0; r < PACER_REASON_COUNT; r++) {
+		sum.packets += c->by[r].packets;
+		sum.bytes += c->by[r].bytes;
+	}
 	return sum;
 }
 
+static void emit_grown(const char *name, const struct trend_grown *g)
+{
+	struct pacer_count all = of_all(&g->by);
+
+	if (!g->span_ns) {
+		emit_null(name, NULL);
+		return;
+	}
+	emit_object(name);
+	emit_uint("span_ns", g->span_ns, NULL);
+	emit_real("packets_per_s", trend_rate(g, all.packets), NULL);
+	emit_real("bits_per_s", trend_rate(g, 8 * all.bytes), NULL);
+	emit_real("admitted_per_s",
+		  trend_rate(g, reading_of_verdict(&g->by, PACER_VERDICT_ADMIT).packets), NULL);
+	emit_real("denied_per_s",
+		  trend_rate(g, reading_of_verdict(&g->by, PACER_VERDICT_DENY).packets), NULL);
+	emit_close();
+}
+
+void output_rates(const char *name, const struct trend *trend, size_t row)
+{
+	struct paces p = paces_of(trend, row);
+
+	if (!p.now.span_ns) {
+		emit_null(name, NULL);
+		return;
+	}
+	emit_object(name);
+	emit_grown("now", &p.now);
+	emit_grown("minute", &p.minute);
+	emit_close();
+}
+
+/* The cells of rates, of what these numbers grew by. */
+static void emit_paces(const struct paces *p, struct pacer_count now, uint64_t minute_packets)
+{
+	if (p->now.span_ns) {
+		emit_text("%s", per_second(trend_rate(&p->now, now.packets), "pps").text);
+		emit_text("%s", per_second(trend_rate(&p->now, 8 * now.bytes), "bit/s").text);
+	} else {
+		emit_skip(2);
+	}
+	if (p->minute.span_ns)
+		emit_text("%s", per_second(trend_rate(&p->minute, minute_packets), "pps").text);
+	else
+		emit_skip(1);
+}
+
 struct totals {
-	uint64_t packets, bytes, admitted, denied, unparsed, passed;
+	uint64_t packets, admitted, denied, unparsed, passed;
 };
 
 static void add_totals(struct totals *t, const struct pacer_counters *c)
 {
-	t->admitted += of_verdict(c, PACER_VERDICT_ADMIT).packets;
-	t->denied += of_verdict(c, PACER_VERDICT_DENY).packets;
-	t->unparsed += of_verdict(c, PACER_VERDICT_UNPARSED).packets;
-	t->passed += of_verdict(c, PACER_VERDICT_PASS).packets;
+	t->admitted += reading_of_verdict(c, PACER_VERDICT_ADMIT).packets;
+	t->denied += reading_of_verdict(c, PACER_VERDICT_DENY).packets;
+	t->unparsed += reading_of_verdict(c, PACER_VERDICT_UNPARSED).packets;
+	t->passed += reading_of_verdict(c, PACER_VERDICT_PASS).packets;
 	t->packets = t->admitted + t->denied + t->unparsed + t->passed;
-	for (int r = 0; r < PACER_REASON_COUNT; r++)
-		t->bytes += c->by[r].bytes;
 }
 
-/*
- * The row of a reason or an event that has occurred, with its count in that column. With --watch
- * its explanation is left out.
- */
-static void emit_kind(const char *name, const char *text, uint64_t count, size_t column)
+/* What is shown, and how. */
+struct stats {
+	const struct reading *f;
+	const struct trend *trend; /* NULL: no rates */
+	bool watched;		   /* explanations are left out */
+};
+
+/* The row of a reason that has occurred, with its count in that column. */
+static void emit_reason(const struct stats *s, enum pacer_reason r, const struct pacer_counters *c,
+			const struct paces *p, size_t column)
 {
+	uint64_t count = c->by[r].packets;
+
 	if (count) {
 		emit_row();
-		emit_text("  %s", name);
+		emit_text("  %s", pacer_reason_name(r));
 		emit_skip(column - 1);
 	}
-	emit_uint(name, count, count ? "%s" : NULL, thousands(count).text);
-	if (count && text) {
-		emit_skip(STATS_TEXT - column - 1);
-		emit_text("%s", text);
-	}
+	emit_uint(pacer_reason_name(r), count, count ? "%s" : NULL, thousands(count).text);
+	if (!count)
+		return;
+	emit_skip(STATS_PPS - column - 1);
+	emit_paces(p, p->now.by.by[r], p->minute.by.by[r].packets);
+	if (!s->watched)
+		emit_text("%s", reason_texts[r]);
 }
 
-static void emit_reasons(const struct pacer_counters *c, bool of_rule, size_t column, bool watched)
+static void emit_reasons(const struct stats *s, const struct pacer_counters *c,
+			 const struct paces *p, bool of_rule, size_t column)
 {
 	for (int r = 0; r < PACER_REASON_COUNT; r++) {
 		enum pacer_verdict verdict = pacer_verdict_of(r);
 
 		if (of_rule ? verdict == PACER_VERDICT_DENY
 			    : verdict == PACER_VERDICT_PASS || verdict == PACER_VERDICT_UNPARSED)
-			emit_kind(pacer_reason_name(r), watched ? NULL : reason_texts[r],
-				  c->by[r].packets, column);
+			emit_reason(s, r, c, p, column);
 	}
 }
 
-/*
- * How fast it grew since the last round. The first round has no rate, nor has one after a change of
- * rules.
- */
-static void emit_rate(struct output_round *round, uint32_t slot, struct pacer_count count)
+static void emit_event(const struct stats *s, int e, uint64_t count)
 {
-	struct pacer_count *was = &round->was[slot];
-	double seconds = (round->now_ns - round->before_ns) / SECOND_NS;
-
-	if (round->before_ns && count.packets >= was->packets && count.bytes >= was->bytes) {
-		emit_text("%s", per_second((count.packets - was->packets) / seconds, "pps").text);
-		emit_text("%s", per_second(8 * (count.bytes - was->bytes) / seconds, "bit/s").text);
-	} else {
-		emit_skip(2);
+	if (count) {
+		emit_row();
+		emit_text("  %s", event_names[e]);
 	}
-	*was = count;
+	emit_uint(event_names[e], count, count ? "%s" : NULL, thousands(count).text);
+	if (count && !s->watched) {
+		emit_skip(STATS_TEXT - STATS_MATCHED - 1);
+		emit_text("%s", event_texts[e]);
+	}
 }
 
-static void emit_rule(const char *name, const struct pacer_counters *c, uint32_t slot,
-		      struct output_round *round)
+static void emit_rule(const struct stats *s, size_t row)
 {
-	struct pacer_count admit = of_verdict(c, PACER_VERDICT_ADMIT);
-	struct pacer_count deny = of_verdict(c, PACER_VERDICT_DENY), all;
+	const char *name = s->f->policy->rule[row].name;
+	const struct pacer_counters *c = &s->f->rule[row];
+	struct pacer_count admit = reading_of_verdict(c, PACER_VERDICT_ADMIT);
+	struct pacer_count deny = reading_of_verdict(c, PACER_VERDICT_DENY);
+	uint64_t matched = admit.packets + deny.packets;
+	struct paces p = paces_of(s->trend, row);
 
-	all.packets = admit.packets + deny.packets;
-	all.bytes = admit.bytes + deny.bytes;
 	emit_row();
 	emit_object("");
 	emit_string("name", name, "%s", name);
-	emit_uint("matched", all.packets, "%s", thousands(all.packets).text);
+	emit_uint("matched", matched, "%s", thousands(matched).text);
 	emit_uint("admitted", admit.packets, "%s", thousands(admit.packets).text);
 	emit_text("%s", thousands(deny.packets).text);
-	emit_rate(round, slot, all);
+	emit_paces(&p, of_all(&p.now.by), of_all(&p.minute.by).packets);
 	emit_object("denied");
-	emit_reasons(c, true, STATS_DENIED, round->watched);
+	emit_reasons(s, c, &p, true, STATS_DENIED);
 	emit_close();
 	emit_object("events");
 	for (int e = 0; e < PACER_EVENT_COUNT; e++)
-		emit_kind(event_names[e], round->watched ? NULL : event_texts[e], c->events[e],
-			  STATS_MATCHED);
+		emit_event(s, e, c->events[e]);
 	emit_close();
 	emit_object("bytes");
 	emit_uint("admitted", admit.bytes, NULL);
 	emit_uint("denied", deny.bytes, NULL);
 	emit_close();
+	output_rates("rates", s->trend, row);
 	emit_close();
 }
 
 /* Of sources that are banned whatever their rule, which is not looked for. */
-static void emit_sources(uint64_t denied)
+static void emit_sources(const struct pacer_counters *none, const struct paces *p)
 {
+	uint64_t denied = none->by[PACER_DENY_BAN].packets;
+
 	if (denied) {
 		emit_row();
 		emit_text("(banned sources)");
 		emit_skip(STATS_DENIED - 1);
 	}
 	emit_uint("banned_sources", denied, denied ? "%s" : NULL, thousands(denied).text);
+	if (denied)
+		emit_paces(p, p->now.by.by[PACER_DENY_BAN],
+			   p->minute.by.by[PACER_DENY_BAN].packets);
 }
 
-static void emit_totals(const struct totals *t, const struct pacer_counters *none,
-			struct output_round *round)
+static void emit_totals(const struct stats *s)
 {
-	emit_row();
-	emit_text("(all)");
-	emit_uint("packets", t->packets, "%s", thousands(t->packets).text);
-	emit_uint("admitted", t->admitted, "%s", thousands(t->admitted).text);
-	emit_uint("denied", t->denied, "%s", thousands(t->denied).text);
-	emit_rate(round, 0, (struct pacer_count){t->packets, t->bytes}); /* no rule uses slot 0 */
-	emit_uint("unparsed", t->unparsed, NULL);
-	emit_uint("passed", t->passed, NULL);
-	emit_row();
-	emit_text("(no limit)");
-	emit_text("%s", thousands(t->unparsed + t->passed).text);
-	emit_object("no_limit");
-	emit_reasons(none, false, STATS_MATCHED, round->watched);
-	emit_close();
-	emit_sources(none->by[PACER_DENY_BAN].packets);
-}
-
-void output_stats(const struct attached *a, const char *name, struct output_round *round)
-{
-	static const struct emit_column columns[] = {
-	    {"RULE", false}, {"MATCHED", true}, {"ADMITTED", true}, {"DENIED", true},
-	    {"", true},	     {"", true},	{"", false},	    {0}};
-	static struct pacer_counters counters[PACER_RULES_MAX + 1];
-	const struct pacer_policy *p = &a->copy[copies_in_force(a)].policy;
-	struct policy *policy = policy_of(a);
-	bool monitor = p->flags & PACER_MONITOR;
-	size_t n = policy ? policy->n_rules : 0;
+	struct paces all = paces_of(s->trend, TREND_ALL);
+	struct paces none = paces_of(s->trend, s->f->policy->n_rules);
 	struct totals t = {0};
 
-	round->before_ns = round->now_ns;
-	round->now_ns = host_now_ns();
-	for (size_t i = 0; i <= n; i++) {
-		read_counters(a, i < n ? p->rule[i].counter : 0, &counters[i]);
-		add_totals(&t, &counters[i]);
-	}
+	for (size_t r = 0; r < s->f->policy->n_rules; r++)
+		add_totals(&t, &s->f->rule[r]);
+	add_totals(&t, &s->f->none);
+	emit_row();
+	emit_text("(all)");
+	emit_uint("packets", t.packets, "%s", thousands(t.packets).text);
+	emit_uint("admitted", t.admitted, "%s", thousands(t.admitted).text);
+	emit_uint("denied", t.denied, "%s", thousands(t.denied).text);
+	emit_paces(&all, of_all(&all.now.by), of_all(&all.minute.by).packets);
+	emit_uint("unparsed", t.unparsed, NULL);
+	emit_uint("passed", t.passed, NULL);
+	output_rates("rates", s->trend, TREND_ALL);
+	emit_row();
+	emit_text("(no limit)");
+	emit_text("%s", thousands(t.unparsed + t.passed).text);
+	emit_object("no_limit");
+	emit_reasons(s, &s->f->none, &none, false, STATS_MATCHED);
+	emit_close();
+	emit_sources(&s->f->none, &none);
+}
+
+/* "LAST 12 S": as much of the last minute as was watched. */
+static const char *minute_title(const struct trend *trend)
+{
+	static char title[32];
+	struct paces p = paces_of(trend, TREND_ALL);
+
+	snprintf(title, sizeof(title), "LAST %.0f S", p.minute.span_ns / SECOND_NS);
+	return p.minute.span_ns ? title : "";
+}
+
+void output_stats(const char *ifname, const char *name, const struct reading *f,
+		  const struct trend *trend, bool watched)
+{
+	struct stats s = {f, trend, watched};
+	const struct emit_column columns[STATS_COLUMNS + 1] = {
+	    [STATS_RULE] = {"RULE", false},
+	    [STATS_MATCHED] = {"MATCHED", true},
+	    [STATS_ADMITTED] = {"ADMITTED", true},
+	    [STATS_DENIED] = {"DENIED", true},
+	    [STATS_PPS] = {trend && trend->n > 1 ? "NOW" : "", true},
+	    [STATS_BITS] = {"", true},
+	    [STATS_MINUTE] = {minute_title(trend), true},
+	    [STATS_TEXT] = {"", false},
+	};
+
 	emit_object(name);
-	emit_string("interface", a->ifname, "%s: ", printable(a->ifname).text);
-	emit_string("mode", monitor ? "monitor" : "enforce", "%s%s%s\n",
-		    emit_style(monitor ? EMIT_ALARM : EMIT_PLAIN),
-		    monitor ? "monitor: what is denied passes all the same" : "enforced",
+	emit_string("interface", ifname, "%s: ", printable(ifname).text);
+	emit_uint("time_ns", f->now_ns, NULL);
+	emit_string("mode", f->monitor ? "monitor" : "enforce", "%s%s%s\n",
+		    emit_style(f->monitor ? EMIT_ALARM : EMIT_PLAIN),
+		    f->monitor ? "monitor: what is denied passes all the same" : "enforced",
 		    emit_style(EMIT_PLAIN));
 	emit_table(columns, 2);
-	emit_totals(&t, &counters[n], round);
+	emit_totals(&s);
 	emit_array("rules");
-	for (size_t i = 0; i < n; i++)
-		emit_rule(policy->rule[i].name, &counters[i], p->rule[i].counter, round);
+	for (size_t r = 0; r < f->policy->n_rules; r++)
+		emit_rule(&s, r);
 	emit_close();
 	emit_table_end();
 	emit_close();
-	policy_free(policy);
 }

@@ -4,6 +4,7 @@
 #define PACER_OUTPUT_H
 
 #include "live/attached.h"
+#include "live/trend.h"
 #include "plan/plan.h"
 
 /* Emits the fields of status into the open object. */
@@ -15,15 +16,18 @@ void output_status(const struct attached *a);
  */
 size_t output_bans(const struct attached *a, const char *name, size_t indent, size_t shown);
 
-/* The round before, for rates; all 0 before the first round. */
-struct output_round {
-	bool watched; /* more rounds follow */
-	uint64_t before_ns, now_ns;
-	struct pacer_count was[PACER_COUNTERS_MAX];
-};
+/* Emits an object of that name: what was counted and, of a trend whose newest reading it is, rates.
+ */
+void output_stats(const char *ifname, const char *name, const struct reading *reading,
+		  const struct trend *trend, bool watched);
 
-/* Emits an object of that name. The text has the rates since the round before. */
-void output_stats(const struct attached *a, const char *name, struct output_round *round);
+#define OUTPUT_MINUTE_NS 60000000000ull
+
+/*
+ * Emits an object of rates of a row of the trend, or null where there are none: `now`, since the
+ * reading before, and `minute`, over as much of the last minute as was watched.
+ */
+void output_rates(const char *name, const struct trend *trend, size_t row);
 
 /* What each of a policy's sets takes. */
 struct output_sets {

@@ -193,18 +193,17 @@ static int run_all(const struct verb *verb, const struct options *o, int n_names
 	return last > code ? last : code;
 }
 
-/* The verb sees to all of them in each round. `code`: of finding them. */
-static int watch_all(const struct verb *verb, const struct options *o, struct several *s, int code)
+/* The verb sees to all of them by itself. */
+static int run_once(const struct verb *verb, const struct options *o, struct several *s)
 {
 	char *args[SEVERAL_MAX];
 	struct options all = *o;
 
-	if (code)
-		return code;
 	for (size_t i = 0; i < s->n; i++)
 		args[i] = s->name[i];
 	all.args = args;
 	all.n_args = (int)s->n;
+	all.many = true;
 	return verb->run(&all);
 }
 
@@ -218,10 +217,10 @@ int several_run(const struct verb *verb, struct options *o)
 	n_names = count_names(verb, o);
 	if (n_names == 1 && !is_all(o, n_names))
 		return verb->run(o);
-	if (o->watch && verb->watches_all)
-		return watch_all(verb, o, &s, find_names(verb, o, n_names, &s));
-	if (o->watch || o->pcap)
+	if ((o->watch && !verb->takes_several) || o->pcap)
 		return misused(verb->name, "--%s is of one interface", o->watch ? "watch" : "pcap");
 	code = find_names(verb, o, n_names, &s);
-	return code ? code : run_all(verb, o, n_names, &s);
+	if (code)
+		return code;
+	return verb->takes_several ? run_once(verb, o, &s) : run_all(verb, o, n_names, &s);
 }

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "cli/terminal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS_PER_S 1000000000ull
+
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGCONT};
+
+static struct {
+	bool begun, keys;
+	struct termios was;
+	sigset_t mask; /* before */
+	struct sigaction action[sizeof(signals) / sizeof(*signals)];
+} now;
+
+static volatile sig_atomic_t ended_by, resized;
+
+static void note(int number)
+{
+	if (number == SIGWINCH || number == SIGCONT)
+		resized = 1;
+	else
+		ended_by = number;
+}
+
+/* --- what it is ----------------------------------------------------------------------------- */
+
+bool terminal_has_screen(void)
+{
+	const char *term = getenv("TERM");
+
+	return term && *term && strcmp(term, "dumb") != 0 && isatty(STDOUT_FILENO);
+}
+
+bool terminal_is_used(void)
+{
+	return terminal_has_screen() && isatty(STDIN_FILENO) &&
+	       tcgetpgrp(STDIN_FILENO) == getpgrp();
+}
+
+static int number_of(const char *name)
+{
+	const char *text = getenv(name);
+	long n = text ? strtol(text, NULL, 10) : 0;
+
+	return n > 0 && n < 10000 ? (int)n : 0;
+}
+
+struct terminal_size terminal_size(void)
+{
+	struct terminal_size size = {number_of("LINES"), number_of("COLUMNS")};
+	struct winsize kernel = {0};
+
+	if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &kernel))
+		kernel = (struct winsize){0};
+	if (!size.rows)
+		size.rows = kernel.ws_row;
+	if (!size.columns)
+		size.columns = kernel.ws_col;
+	return size;
+}
+
+/* --- keys and signals ----------------------------------------------------------------------- */
+
+static void set_keys(void)
+{
+	struct termios keys = now.was;
+
+	keys.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+	keys.c_cc[VMIN] = 1;
+	keys.c_cc[VTIME] = 0;
+	tcsetattr(STDIN_FILENO, TCSANOW, &keys);
+}
+
+void terminal_begin(bool keys_set)
+{
+	struct sigaction action = {.sa_handler = note};
+	sigset_t blocked;
+
+	sigemptyset(&blocked);
+	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
+		sigaction(signals[i], NULL, &now.action[i]);
+		if (now.action[i].sa_handler == SIG_IGN)
+			continue; /* nohup */
+		sigaddset(&blocked, signals[i]);
+		sigaction(signals[i], &action, NULL);
+	}
+	sigprocmask(SIG_BLOCK, &blocked, &now.mask);
+	now.begun = true;
+	now.keys = !keys_set && !tcgetattr(STDIN_FILENO, &now.was);
+	if (now.keys)
+		set_keys();
+}
+
+void terminal_end(void)
+{
+	if (!now.begun)
+		return;
+	now.begun = false;
+	if (now.keys)
+		tcsetattr(STDIN_FILENO, TCSANOW, &now.was);
+	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
+		sigaction(signals[i], &now.action[i], NULL);
+	sigprocmask(SIG_SETMASK, &now.mask, NULL);
+	if (ended_by)
+		raise(ended_by);
+}
+
+static void wait_alone(uint64_t until_ns)
+{
+	struct timespec at = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
+		;
+}
+
+static struct timespec left_until(uint64_t until_ns)
+{
+	struct timespec at;
+	uint64_t now_ns, left_ns;
+
+	clock_gettime(CLOCK_MONOTONIC, &at);
+	now_ns = (uint64_t)at.tv_sec * NS_PER_S + (uint64_t)at.tv_nsec;
+	left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+	return (struct timespec){(time_t)(left_ns / NS_PER_S), (long)(left_ns % NS_PER_S)};
+}
+
+enum terminal_event terminal_wait(uint64_t until_ns)
+{
+	struct pollfd typed = {STDIN_FILENO, POLLIN, 0};
+	struct timespec left = left_until(until_ns);
+	int n;
+
+	if (!now.begun) {
+		wait_alone(until_ns);
+		return TERMINAL_TIME;
+	}
+	n = ppoll(&typed, 1, &left, &now.mask);
+	if (ended_by || (n > 0 && !(typed.revents & POLLIN)))
+		return TERMINAL_ENDED;
+	if (resized) {
+		resized = 0;
+		if (now.keys)
+			set_keys(); /* the shell had the terminal meanwhile */
+		return TERMINAL_RESIZED;
+	}
+	return n > 0 ? TERMINAL_KEY : TERMINAL_TIME;
+}
+
+int terminal_key(void)
+{
+	unsigned char key;
+
+	return read(STDIN_FILENO, &key, 1) == 1 ? key : -1;
+}
