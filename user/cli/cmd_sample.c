@@ -17,7 +17,6 @@
 #include "config/text.h"
 #include "estimate/estimate_key.h"
 #include "live/host.h"
-#include "key.h"
 #include "live/snapshot.h"
 #include "offline/plot.h"
 #include "plan/sampling.h"
@@ -33,13 +32,9 @@ struct shown {
 
 /* --- a row ---------------------------------------------------------------------------------- */
 
-/* The index of the rule that the packet matched; PACER_RULES_MAX: none. */
 static size_t rule_of(const struct shown *s, const struct pacer_sample_item *item)
 {
-	for (size_t r = 0; r < s->policy->n_rules; r++)
-		if (item->rule && s->bin->rule[r].counter == item->rule)
-			return r;
-	return PACER_RULES_MAX;
+	return estimate_rule_of(s->bin, s->policy->n_rules, item);
 }
 
 static const char *rule_name(const struct shown *s, const struct pacer_sample_item *item)
@@ -49,21 +44,14 @@ static const char *rule_name(const struct shown *s, const struct pacer_sample_it
 	return rule < PACER_RULES_MAX ? s->policy->rule[rule].name : item->rule ? "(gone)" : "-";
 }
 
-/* The sample has the hash of the judged key. The limit that gives this hash has the key. */
 static const char *key_text(const struct shown *s, const struct pacer_sample_item *item, char *buf,
 			    size_t size)
 {
 	struct pacer_packet pkt = estimate_packet(item);
-	size_t rule = rule_of(s, item);
+	struct policy_key key;
 
-	for (size_t k = 0; rule < PACER_RULES_MAX && k < s->bin->rule[rule].n_limiters; k++) {
-		const struct pacer_limiter *t = &s->bin->rule[rule].limiter[k];
-		struct policy_key key = compile_key_of(t->key_id);
-
-		if (pacer_limiter_hash(t, &pkt, s->a->control->secret[t->secret & 1]).home ==
-		    item->key)
-			return tally_key_text(&key, &pkt, buf, size);
-	}
+	if (estimate_judged_key(s->bin, rule_of(s, item), s->a->control, item, &key))
+		return tally_key_text(&key, &pkt, buf, size);
 	snprintf(buf, size, "-");
 	return buf;
 }

@@ -21,9 +21,7 @@ static double shown(const struct pooled_value *v)
 
 static const char *key_text(const struct estimate_live *live, uint32_t i, char *buf)
 {
-	const struct pooled_key *key = &live->key[i];
-	struct pacer_packet pkt =
-	    estimate_packet(&live->item[(size_t)key->part * PACER_SAMPLE_K + key->item]);
+	struct pacer_packet pkt = estimate_packet(drawn_item(&live->drawn, &live->key[i]));
 
 	return estimate_key_text(&live->want->key, &pkt, buf);
 }
@@ -72,12 +70,12 @@ static void emit_window(const struct estimate_live *live)
 /* For the JSON only. */
 static void emit_counts(const struct estimate_live *live)
 {
-	emit_uint("time_ns", live->now_ns, NULL);
+	emit_uint("time_ns", live->drawn.now_ns, NULL);
 	emit_uint("k", live->sample->k, NULL);
 	emit_uint("distinct", live->values.distinct, NULL);
 	emit_array("by_cpu");
-	for (uint32_t cpu = 0; cpu < live->cpus; cpu++)
-		emit_uint("", live->part[cpu].n, NULL);
+	for (uint32_t cpu = 0; cpu < live->drawn.cpus; cpu++)
+		emit_uint("", live->drawn.part[cpu].n, NULL);
 	emit_close();
 }
 
@@ -144,14 +142,15 @@ static void emit_keys(const struct estimate_live *live)
 
 static void emit_costs(const struct estimate_live *live)
 {
-	uint64_t tick_ns = 1ull << live->by.tick_shift;
+	uint64_t tick_ns = 1ull << live->drawn.by.tick_shift;
 	char text[64];
 
-	emit_uint("cpus_behind", live->behind,
-		  live->behind ? "  %" PRIu32 " of the CPUs changed while they were read: their "
-				 "current tick of %s is left out\n"
-			       : NULL,
-		  live->behind, units_duration_text(tick_ns, text, sizeof(text)));
+	emit_uint("cpus_behind", live->drawn.behind,
+		  live->drawn.behind ? "  %" PRIu32
+				       " of the CPUs changed while they were read: their "
+				       "current tick of %s is left out\n"
+				     : NULL,
+		  live->drawn.behind, units_duration_text(tick_ns, text, sizeof(text)));
 	emit_real("delta", ESTIMATE_DELTA, "  low..high hold at %g%%, for all keys together; ",
 		  100 * (1 - ESTIMATE_DELTA));
 	emit_real("worth", live->values.worth, "the samples are worth %.3g of a single stream\n",
@@ -159,8 +158,9 @@ static void emit_costs(const struct estimate_live *live)
 	emit_uint("sampler_bytes", live->bytes,
 		  "  cost: the sampler, with %s and its time for each packet; ",
 		  units_size_round(live->bytes, text, sizeof(text)));
-	emit_uint("read_ns", live->read_ns,
-		  "this reading, with %.3f ms and no time of any packet\n", live->read_ns / 1e6);
+	emit_uint("read_ns", live->drawn.read_ns,
+		  "this reading, with %.3f ms and no time of any packet\n",
+		  live->drawn.read_ns / 1e6);
 }
 
 /* The text says nothing more about an empty window. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "estimate.h"
+#include "key.h"
 #include "sampler.h"
 #include "inspect/tally.h"
 
@@ -127,4 +128,33 @@ struct pacer_sample_item estimate_item(const struct pacer_packet *pkt, uint64_t 
 		item.daddr[i] = pkt->key[PACER_WORD_DADDR + i];
 	}
 	return item;
+}
+
+/* --- the key that was judged ---------------------------------------------------------------- */
+
+size_t estimate_rule_of(const struct pacer_policy *bin, size_t n_rules,
+			const struct pacer_sample_item *item)
+{
+	for (size_t r = 0; r < n_rules; r++)
+		if (item->rule && bin->rule[r].counter == item->rule)
+			return r;
+	return PACER_RULES_MAX;
+}
+
+/* The sample has the hash of the judged key. The limit that gives this hash has the key. */
+bool estimate_judged_key(const struct pacer_policy *bin, size_t rule,
+			 const struct pacer_control *control, const struct pacer_sample_item *item,
+			 struct policy_key *key)
+{
+	struct pacer_packet pkt = estimate_packet(item);
+
+	for (size_t k = 0; rule < PACER_RULES_MAX && k < bin->rule[rule].n_limiters; k++) {
+		const struct pacer_limiter *t = &bin->rule[rule].limiter[k];
+
+		if (pacer_limiter_hash(t, &pkt, control->secret[t->secret & 1]).home != item->key)
+			continue;
+		*key = compile_key_of(t->key_id);
+		return true;
+	}
+	return false;
 }

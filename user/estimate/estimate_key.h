@@ -10,6 +10,7 @@
 
 #include "parse.h"
 #include "config/policy.h"
+#include "plan/compile.h"
 #include "sample.h"
 
 struct estimate_key {
@@ -35,5 +36,17 @@ const char *estimate_key_text(const struct estimate_key *key, const struct pacer
 /* The packet of a sampled item, with all that keys and their text need. */
 struct pacer_packet estimate_packet(const struct pacer_sample_item *item);
 struct pacer_sample_item estimate_item(const struct pacer_packet *pkt, uint64_t time_ns);
+
+/* The rule of n_rules that a sampled packet fell under, by its number; PACER_RULES_MAX: none of
+ * them. */
+size_t estimate_rule_of(const struct pacer_policy *bin, size_t n_rules,
+			const struct pacer_sample_item *item);
+/*
+ * How the key that was judged is told apart: of the limit that denied, or of the rule's first.
+ * False: it is a key of none of the rule's limits.
+ */
+bool estimate_judged_key(const struct pacer_policy *bin, size_t rule,
+			 const struct pacer_control *control, const struct pacer_sample_item *item,
+			 struct policy_key *key);
 
 #endif

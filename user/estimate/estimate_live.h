@@ -2,19 +2,13 @@
 /*
  * Purpose: reads the samples of all CPUs of a pacer at work, for `estimate`.
  *
- * Concurrency: one thread; the packet path never waits (snapshot.h).
- *
- * Error: the number of packets in each CPU's window is exact. CPUs are read one after the other,
- * within read_ns. For a CPU that is `behind`, the current tick is missing.
- *
- * Memory: a copy of one sampler, and PACER_SAMPLE_K items for each CPU.
+ * Concurrency, error, memory: those of drawn.h and pooled.h.
  */
 #ifndef PACER_ESTIMATE_LIVE_H
 #define PACER_ESTIMATE_LIVE_H
 
+#include "estimate/drawn.h"
 #include "estimate/estimate_want.h"
-#include "live/attached.h"
-#include "estimate/pooled.h"
 
 #define LIVE_KEYS 5 /* at most, to be shown */
 
@@ -22,11 +16,8 @@ struct estimate_live {
 	const struct estimate_want *want;
 	const struct attached *a;
 	const struct policy_sample *sample; /* of the policy in force */
-	struct pacer_sampling by;	    /* of it */
-	uint64_t now_ns, read_ns, bytes;    /* monotonic; bytes: memory of the samplers */
-	uint32_t cpus, behind;
-	struct pooled_part *part;	/* one per CPU */
-	struct pacer_sample_item *item; /* PACER_SAMPLE_K per CPU */
+	struct drawn drawn;
+	uint64_t bytes; /* memory of the samplers */
 	struct pooled_values values;
 	struct pooled_key key[LIVE_KEYS];
 	uint32_t keys;
