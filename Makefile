@@ -12,13 +12,15 @@ endif
 CLANG   ?= $(firstword $(foreach c,clang-19 clang-16 clang,$(shell command -v $(c))))
 BPFTOOL ?= $(firstword $(shell command -v bpftool) /usr/sbin/bpftool)
 PKG     := libxdp libbpf yaml-0.1 jansson libpcap libmicrohttpd libcurl libsystemd zlib
+PKG     := libxdp libbpf yaml-0.1 jansson libpcap libmicrohttpd
+PKGLIBS := $(PKG) ncursesw # whose flags are for others' ideas of the C library
 
 WARN    ?= -Wall -Wextra -Werror
 CFLAGS  ?= -O2 -g
 DEPEND   = -MMD -MP -MT $@ -MF $@.d
 USER    := -std=gnu11 -D_GNU_SOURCE $(WARN) -DPACER_VERSION='"$(VERSION)"' -Icommon -Iuser -I$(BUILD) \
 	   $(shell pkg-config --cflags $(PKG))
-LIBS    := $(shell pkg-config --libs $(PKG)) -lm
+LIBS    := $(shell pkg-config --libs $(PKGLIBS)) -lm
 ARCH    := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
 BPF     := -O2 -g -target bpf -mcpu=v3 $(WARN) -D__TARGET_ARCH_$(ARCH) -Icommon -Ibpf -I$(BUILD) \
 	   -I/usr/include/$(shell uname -m)-linux-gnu
