@@ -12,7 +12,6 @@ endif
 CLANG   ?= $(firstword $(foreach c,clang-19 clang-16 clang,$(shell command -v $(c))))
 BPFTOOL ?= $(firstword $(shell command -v bpftool) /usr/sbin/bpftool)
 PKG     := libxdp libbpf yaml-0.1 jansson libpcap libmicrohttpd libcurl libsystemd zlib
-PKG     := libxdp libbpf yaml-0.1 jansson libpcap libmicrohttpd
 PKGLIBS := $(PKG) ncursesw # whose flags are for others' ideas of the C library
 
 WARN    ?= -Wall -Wextra -Werror

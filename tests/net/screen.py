@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""A command on a terminal of its own, as somebody sees it who types.
+"""A command on a terminal of its own, as somebody sees it who types. TERM=linux is what pyte knows.
 
     screen.py ROWS COLUMNS COMMAND... < STEPS
 
@@ -72,6 +72,8 @@ class Terminal:
         self.before = termios.tcgetattr(slave)
         self.pid, self.code = os.fork(), None
         if not self.pid:
+            for number in signal.SIGINT, signal.SIGQUIT:  # which shells ignore for what is in the background
+                signal.signal(number, signal.SIG_DFL)
             os.login_tty(slave)
             os.execvp(command[0], command)
         self.slave = slave  # so that its modes can be asked for when the command has ended

@@ -30,6 +30,7 @@ lost_result()
 	lost "" stats s0
 	lost "" stats s0 --watch
 	lost "" stats s0 -w
+	lost "" top s0 --once --every 100ms
 	lost "" sample s0
 	lost "" estimate s0
 	lost "" estimate s0 --watch
@@ -70,7 +71,7 @@ watch_ends()
 	local verb code
 
 	load sampled
-	for verb in "stats s0 --watch" "stats s0 -wj" "estimate s0 --watch" "estimate s0 -wj"; do
+	for verb in "stats s0 --watch" "stats s0 -wj" "top s0 -j" "estimate s0 --watch" "estimate s0 -wj"; do
 		code=0
 		# shellcheck disable=SC2086 # words
 		(
@@ -104,14 +105,16 @@ hostile_interface()
 				pacer $verb "$name" || break
 				pacer $verb "$name" --json | jq -r .interface || break
 			done &&
+			pacer top "$name" --once &&
+			pacer top "$name" --once --json | jq -r .interface &&
 			pacer unload "$name"
 	} >"$work/out" 2>&1 || true
 	in_server ip link set "$name" down
 	in_server ip link set "$name" name s0
 	in_server ip link set s0 up
 	! LC_ALL=C grep -q '[^ -~]' "$work/out" || fail "raw: $(head -c 2000 "$work/out" | od -c)" || return
-	equal "$(grep -c "^$shown: " "$work/out")" 7 "lines of text with the name" || return
-	equal "$(grep -c "^$shown\$" "$work/out")" 4 "names in JSON"
+	equal "$(grep -c "^$shown: " "$work/out")" 8 "lines of text with the name" || return
+	equal "$(grep -c "^$shown\$" "$work/out")" 5 "names in JSON"
 }
 
 # A picture onto a disk that is full leaves no file, and one that was there as it was.

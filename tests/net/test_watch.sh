@@ -13,7 +13,7 @@ python=/usr/bin/python3 # which has the packages of scripts/setup
 # on_screen ROWS COLUMNS VERB... <STEPS: on a terminal of its own (screen.py); its output is printed.
 on_screen()
 {
-	in_server env TERM=xterm-256color LC_ALL=C.UTF-8 "$python" "$here/screen.py" "$1" "$2" \
+	in_server env TERM=linux LC_ALL=C.UTF-8 "$python" "$here/screen.py" "$1" "$2" \
 		"$BUILD/xdp-pacer" "${@:3}" || fail "$(cat)"
 }
 

@@ -224,7 +224,7 @@ static void a_screen_of_80(void **unused)
 	assert_string_equal(row(6), "dns                2.10 kpps 2.10 Mbit/s 1.80 kpps"
 				    "                            *@");
 	assert_string_equal(row(8), "  window             100 pps  100 kbit/s   300 pps"
-				    "                            @-");
+				    "                            @:");
 	assert_string_equal(row(9), "web                    0 pps     0 bit/s    20 pps"
 				    "                            @");
 	assert_string_equal(row(row_with("DENIED")),

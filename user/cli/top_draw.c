@@ -466,8 +466,8 @@ static void draw_table(struct spot row, const struct top_table *t)
 	    percent_text(t->capacity ? (double)t->used / t->capacity : 0, percent, sizeof(percent)),
 	    thousands(t->capacity).text);
 	put_cell(&row, row.width < 24 ? row.width : 22, true, text);
-	snprintf(text, sizeof(text), t->shared ? "%s shared" : "", thousands(t->shared).text);
-	put_cell(&row, row.width, false, text);
+	snprintf(text, sizeof(text), "%s shared", thousands(t->shared).text);
+	put_cell(&row, row.width, false, t->shared ? text : "");
 }
 
 static void draw_bans(const struct top_view *v, struct spot row)

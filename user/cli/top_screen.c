@@ -56,9 +56,9 @@ static void set_styles(struct screen *s)
 		start_color();
 		use_default_colors();
 	}
-	for (short i = 0; i < TOP_COLOURS; i++) {
+	for (int i = 0; i < TOP_COLOURS; i++) {
 		if (coloured && colours[i]) {
-			init_pair(i + 1, colours[i], -1);
+			init_pair((short)(i + 1), colours[i], -1);
 			s->style[i] = COLOR_PAIR(i + 1);
 		}
 		if (i == TOP_TITLE || i == TOP_ALARM)
