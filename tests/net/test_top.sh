@@ -251,6 +251,7 @@ without_a_terminal()
 	refused 1 's0x: .*' pacer top s0x --once
 	refused 2 'it wants one interface' pacer top --once
 	refused 2 '100ms or more' pacer top s0 --every 1ms
+	off
 	watched_policy "$every_packet"
 	arrive "50" n=60
 	lines=$(LC_ALL=C pacer top s0 --once --every 100ms)

@@ -311,7 +311,7 @@ static void a_graph_shows_what_is_not_nothing(void **unused)
 	assert_string_equal(graph + strlen(graph) - 4, ". @."); /* 40, 0, 100000, 1 */
 	picture.blocks = true;
 	top_draw(&view, &hand, false, &picture);
-	assert_int_equal(picture.cell[6 * 80 + 79].character, 0x2588);
+	assert_int_equal(picture.cell[6 * 80 + 79].character, 0x2587);
 	assert_int_equal(picture.cell[6 * 80 + 78].character, 0x2581);
 }
 

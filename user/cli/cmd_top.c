@@ -316,7 +316,7 @@ static int run_top(struct options *o)
 }
 
 static const struct option_row top_options[] = {
-    {"once", '1', NULL, "print one picture, as text or as JSON", OPTION_FLAG(once)},
+    {"once", 0, NULL, "print one picture, as text or as JSON", OPTION_FLAG(once)},
     {"every", 0, "TIME", "the time between two readings: 1s unless said", OPTION_TIME(every_ns)},
     {0},
 };

@@ -113,21 +113,31 @@ static void mark(const struct spot *row)
 
 /* --- graphs --------------------------------------------------------------------------------- */
 
-static const uint32_t blocks[] = {' ',	  0x2581, 0x2582, 0x2583, 0x2584,
-				  0x2585, 0x2586, 0x2587, 0x2588};
+static const uint32_t blocks[] = {' ', 0x2581, 0x2582, 0x2583, 0x2584, 0x2585, 0x2586, 0x2587};
 static const char plain[] = " .:-=+*#@";
+
+#define BLOCKS_MOST 7 /* a full one would touch the row above */
+#define PLAIN_MOST  8
+
+static double peak_of(const float *value, size_t n, int width)
+{
+	float most = 0;
+
+	for (size_t i = 0; i < n && i < (size_t)width; i++)
+		most = value[i] > most ? value[i] : most;
+	return most;
+}
 
 /* The newest on the right. What is not 0 is seen. */
 static void put_graph(const struct spot *s, const float *value, size_t n)
 {
-	float most = 0;
+	float most = (float)peak_of(value, n, s->width);
+	int levels = s->to->blocks ? BLOCKS_MOST : PLAIN_MOST;
 
-	for (size_t i = 0; i < n && i < (size_t)s->width; i++)
-		most = value[i] > most ? value[i] : most;
 	for (size_t i = 0; i < n && i < (size_t)s->width; i++) {
-		int high = value[i] > 0 ? 1 + (int)(value[i] / most * 7.999f) : 0;
+		int high = value[i] > 0 ? 1 + (int)(value[i] / most * ((float)levels - 0.001f)) : 0;
 
-		high = high > 8 ? 8 : high;
+		high = high > levels ? levels : high;
 		set(s, s->column + s->width - 1 - (int)i,
 		    s->to->blocks ? blocks[high] : (uint32_t)plain[high]);
 	}
@@ -141,7 +151,8 @@ struct columns {
 	bool minute_known;
 };
 
-static struct columns columns_of(const struct top_view *v, int width)
+/* once: a graph would be of one reading. */
+static struct columns columns_of(const struct top_view *v, int width, bool once)
 {
 	struct columns c = {
 	    .name = width < 40 ? 10 : NAME_WIDTH, .now = 9, .minute_known = v->minute_ns != 0};
@@ -153,12 +164,13 @@ static struct columns columns_of(const struct top_view *v, int width)
 	if (left >= 10)
 		c.minute = 9;
 	left -= c.minute ? 10 : 0;
-	if (left >= 16 + 10 + 1 + 2 * GRAPH_LEAST) {
-		c.total = 15;
+	if (left >= 10 + 3 * GRAPH_LEAST && !once)
 		c.peak = 9;
-		left -= 16 + 10;
-	}
-	if (left > GRAPH_LEAST)
+	left -= c.peak ? 10 : 0;
+	if (left >= 16 + (once ? 0 : 4 * GRAPH_LEAST))
+		c.total = 15;
+	left -= c.total ? 16 : 0;
+	if (left > GRAPH_LEAST && !once)
 		c.graph = left - 1 < TOP_STEPS ? left - 1 : TOP_STEPS;
 	return c;
 }
@@ -168,15 +180,6 @@ static void put_rate(struct spot *row, int width, const struct top_line *line, d
 {
 	if (width)
 		put_cell(row, width, true, line->known ? per_second(rate, unit).text : "");
-}
-
-static double peak_of(const float *value, size_t n, int width)
-{
-	float most = 0;
-
-	for (size_t i = 0; i < n && i < (size_t)width; i++)
-		most = value[i] > most ? value[i] : most;
-	return most;
 }
 
 static void draw_line(struct spot row, const struct columns *c, const struct top_line *line,
@@ -218,7 +221,8 @@ static void draw_rule_titles(const struct top_view *v, const struct top_hand *ha
 	char last[32], graph[64];
 
 	snprintf(last, sizeof(last), "LAST %.0fs", v->minute_ns / 1e9);
-	snprintf(graph, sizeof(graph), "%s A SECOND, BY READING", hand->bits ? "BITS" : "PACKETS");
+	snprintf(graph, sizeof(graph), "%s A SECOND%s", hand->bits ? "BITS" : "PACKETS",
+		 c->graph < 28 ? "" : ", BY READING");
 	put_cell(&row, c->name, false, sorts[hand->sort]);
 	put_cell(&row, c->now, true, "NOW");
 	if (c->bits)
@@ -251,10 +255,11 @@ static bool is_indented(const struct top_view *v, size_t line)
 	return true;
 }
 
-static void draw_rules(const struct top_view *v, const struct top_hand *hand, bool focus,
+static void draw_rules(const struct top_view *v, const struct top_hand *hand, bool once,
 		       struct top_picture *p, int top, int rows)
 {
-	struct columns c = columns_of(v, p->columns);
+	bool focus = !once && hand->pane == TOP_RULES;
+	struct columns c = columns_of(v, p->columns, once);
 	size_t first = focus ? first_of(hand->at[TOP_RULES], hand->lines, rows - 1) : 0;
 
 	if (rows < 1)
@@ -622,7 +627,7 @@ void top_draw(const struct top_view *v, const struct top_hand *hand, bool once,
 	} else {
 		draw_head(v, hand, once, p);
 		if (v->n_lines) {
-			draw_rules(v, hand, !once && hand->pane == TOP_RULES, p, at, h.rules);
+			draw_rules(v, hand, once, p, at, h.rules);
 			at += h.rules;
 			draw_keys(v, hand, !once && hand->pane == TOP_KEYS, p, at, h.keys);
 			at += h.keys;

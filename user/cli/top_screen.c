@@ -23,6 +23,7 @@
 
 #define ESCAPE_MS 100	/* so long a key may take to come whole */
 #define SAID_MAX  65536 /* bytes of what a command says */
+#define LISTEN_MS 200	/* between two looks at signals */
 
 extern char **environ;
 
@@ -143,26 +144,32 @@ static int start(char *const *words, int to, pid_t *pid)
 	return err;
 }
 
-/* Until it has said all, or a key gives it up. A change that is cut off has happened or has not. */
+/* Has a signal come that is to end `top`? They are blocked, but for when it waits. */
+static bool is_ended(void)
+{
+	sigset_t pending;
+
+	sigpending(&pending);
+	return sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM) ||
+	       sigismember(&pending, SIGHUP) || sigismember(&pending, SIGQUIT);
+}
+
+/* Until it has said all. Of a change that a signal cuts off, all has happened or nothing. */
 static void listen_to(int from, pid_t pid, char *said)
 {
-	struct pollfd fds[2] = {{from, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
+	struct pollfd more = {from, POLLIN, 0};
 	size_t len = 0;
-	ssize_t n;
+	ssize_t n = 1;
 
-	for (;;) {
-		if (poll(fds, 2, -1) < 0 && errno != EINTR)
-			break;
-		if (fds[1].revents) {
+	while (n > 0) {
+		int ready = poll(&more, 1, LISTEN_MS);
+
+		if (is_ended())
 			kill(pid, SIGTERM);
-			fds[1].fd = -1;
-		}
-		if (!fds[0].revents)
+		if (!ready || (ready < 0 && errno == EINTR))
 			continue;
-		n = read(from, said + len, SAID_MAX - 1 - len);
-		if (n <= 0)
-			break;
-		len += (size_t)n;
+		n = ready < 0 ? -1 : read(from, said + len, SAID_MAX - 1 - len);
+		len += n > 0 ? (size_t)n : 0;
 	}
 	said[len] = 0;
 }
@@ -323,6 +330,8 @@ static int begin(struct screen *s)
 	s->cell = calloc((size_t)TOP_ROWS_MAX * TOP_COLUMNS_MAX, sizeof(*s->cell));
 	if (!s->cell)
 		return gave_up("top", "no memory");
+	unsetenv("LINES"); /* they would hold when the terminal has another size */
+	unsetenv("COLUMNS");
 	terminal_begin(true);
 	if (!newterm(NULL, stdout, stdin)) {
 		terminal_end();
