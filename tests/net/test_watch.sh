@@ -123,9 +123,35 @@ ends_in_order()
 	END
 }
 
+# Two interfaces have a table each on one screen.
+two_on_a_screen()
+{
+	limit ten 10
+	load ten
+	in_server ip link add s9 type veth peer name s8
+	in_server ip link set s9 up
+	pacer load s9 -c "$work/ten.yaml" >/dev/null || fail "s9: not loaded" || return
+	arrive 10 n=20
+	on_screen 24 80 stats all --watch <<-'END'
+		wait ^s0: enforced$
+		wait ^  udp +20 +10 +10 +0 pps +0 bit/s +0 pps$
+		wait ^s9: enforced$
+		wait ^  udp +0 +0 +0 +0 pps +0 bit/s +0 pps$
+		wait ^q ends it$
+		resize 6 80
+		wait ^[0-9]+ more lines; q ends it$
+		fits
+		type q
+		exit 0
+		modes
+	END
+	in_server ip link del s9
+}
+
 net_up
 check watch-one-call one_call
 check watch-exact-rates exact_rates
 check watch-on-a-terminal on_a_terminal
+check watch-two-on-a-screen two_on_a_screen
 check watch-ends-in-order ends_in_order
 finish

@@ -15,7 +15,7 @@
 #include "cli/emit.h"
 
 /* What say.c does elsewhere. */
-static char *printed;
+static char *printed, *first_printed;
 static int lacks;
 
 int print_json(json_t *value)
@@ -286,7 +286,6 @@ static void test_style(void **unused)
 	assert_false(on);
 }
 
-/* What clearing the screen writes to a terminal of this kind. */
 /* A screen of these lines, as a terminal of that size gets it. */
 static const char *screen_of(const char *kind, bool json, const char *rows, const char *columns)
 {
@@ -339,6 +338,34 @@ static void test_screen(void **unused)
 			    "one two\r\ndr\303\274ben\r\nthree\r\nfour\r\n|");
 }
 
+static void say_two(bool json)
+{
+	emit_many_begin(json);
+	emit_many_next("eth0", true);
+	emit_begin(json);
+	emit_object("");
+	emit_uint("n", 1, "%d\n", 1);
+	emit_close();
+	assert_int_equal(emit_end_line(), EXIT_DONE); /* of one of them: nothing is printed yet */
+	emit_many_next("eth1", true);
+	assert_int_equal(emit_many_end_line(), json ? EXIT_FAILED : EXIT_DONE);
+	first_printed = printed;
+	say_line(json); /* what comes then is of one again */
+}
+
+/* Of several one line; what one of them does not say is null. */
+static void test_many_in_a_line(void **unused)
+{
+	(void)unused;
+	assert_string_equal(text_of(say_two, false), "eth0:\n1\neth1:\n-\n");
+	text_of(say_two, true);
+	assert_string_equal(printed, "{\"none\":null,\"more\":null}");
+	free(printed);
+	assert_string_equal(first_printed, "[{\"interface\":\"eth0\",\"result\":{\"n\":1}},"
+					   "{\"interface\":\"eth1\",\"result\":null}]");
+	free(first_printed);
+}
+
 static void test_numbers(void **unused)
 {
 	static const struct {
@@ -361,10 +388,11 @@ static void test_numbers(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_once),    cmocka_unit_test(test_dropped),
-	    cmocka_unit_test(test_table),   cmocka_unit_test(test_style),
-	    cmocka_unit_test(test_numbers), cmocka_unit_test(test_line),
-	    cmocka_unit_test(test_at_once), cmocka_unit_test(test_screen),
+	    cmocka_unit_test(test_once),	   cmocka_unit_test(test_dropped),
+	    cmocka_unit_test(test_table),	   cmocka_unit_test(test_style),
+	    cmocka_unit_test(test_numbers),	   cmocka_unit_test(test_line),
+	    cmocka_unit_test(test_at_once),	   cmocka_unit_test(test_screen),
+	    cmocka_unit_test(test_many_in_a_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
