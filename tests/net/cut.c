@@ -4,9 +4,9 @@
  *
  *   cut SYSCALL COUNT US HOLD_MS COMMAND...
  *
- * The point: from where the command first enters SYSCALL (execve, flock or membarrier), COUNT more
- * system calls entered, and then US microseconds of running. HOLD_MS 0: killed there by SIGKILL;
- * else it stands still for so long, and goes on.
+ * The point: from where the command first enters SYSCALL (execve, flock, membarrier or clone),
+ * COUNT more system calls entered, and then US microseconds of running. HOLD_MS 0: killed there by
+ * SIGKILL; else it stands still for so long, and goes on.
  *
  * Exit code: 100 if the point was reached (and a command that was held up ended well), else the
  * command's own.
@@ -81,6 +81,7 @@ int main(int argc, char **argv)
 	int first = argc < 6			     ? -2
 		    : !strcmp(argv[1], "execve")     ? -1
 		    : !strcmp(argv[1], "flock")	     ? SYS_flock
+		    : !strcmp(argv[1], "clone")	     ? SYS_clone
 		    : !strcmp(argv[1], "membarrier") ? SYS_membarrier
 						     : -2;
 	long us, hold_ms;

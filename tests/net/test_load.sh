@@ -258,8 +258,8 @@ pins()
 words()
 {
 	limit ten 10
-	refused 2 'it has no option --confirm-within' pacer load s0 -c "$work/ten.yaml" --confirm-within 60s
-	refused 2 'it has no option --confirm-within' pacer load s0 --confirm-within=60s -c "$work/ten.yaml"
+	refused 2 'it has no option --watch' pacer load s0 -c "$work/ten.yaml" --watch
+	refused 2 'it has no option --every' pacer load s0 --every=60s -c "$work/ten.yaml"
 	refused 2 'it has no option --mode' pacer stats s0 --mode native
 	refused 2 'it has no option -c' pacer stats s0 -c "$work/ten.yaml"
 	"$BUILD/xdp-pacer" --version | grep -Eq '^xdp-pacer [0-9.]+, ABI [0-9]+$'

@@ -56,6 +56,11 @@ struct option_row {
 		    .needed = true                                                             \
 	}
 
+#define OPTION_CONFIRM(help)                                               \
+	{                                                                  \
+		"confirm-within", 0, "TIME", help, OPTION_TIME(confirm_ns) \
+	}
+
 /* What may follow the interface. A word in capitals stands for a value. */
 struct word_row {
 	const char *name, *arguments, *help; /* name NULL: the table's end */

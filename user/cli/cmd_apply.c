@@ -90,8 +90,7 @@ static int run_apply(struct options *o)
 
 static const struct option_row apply_options[] = {
     OPTION_POLICY,
-    {"confirm-within", 0, "TIME", "the policy before comes back unless confirmed by then",
-     OPTION_TIME(confirm_ns)},
+    OPTION_CONFIRM("the policy before comes back unless confirmed by then"),
     {0},
 };
 
@@ -128,7 +127,7 @@ static int run_confirm(struct options *o)
 
 const struct verb verb_confirm = {"confirm",
 				  "IFACE...",
-				  "keep a policy that was applied --confirm-within",
+				  "keep what was loaded, applied or set on trial",
 				  NULL,
 				  run_confirm,
 				  .group = VERBS_CHANGE,
@@ -139,7 +138,7 @@ static int set(struct attached *a, const struct options *o)
 {
 	struct policy_error error = {0};
 	static struct plan plan;
-	int result = change_set(a, o->args + 1, o->n_args - 1, &plan, &error);
+	int result = change_set(a, o->args + 1, o->n_args - 1, o->confirm_ns, &plan, &error);
 
 	if (result >= 0) {
 		change_noted(a);
@@ -157,10 +156,15 @@ static int run_set(struct options *o)
 	return with_pacer(o, set);
 }
 
+static const struct option_row set_options[] = {
+    OPTION_CONFIRM("the values before come back unless confirmed by then"),
+    {0},
+};
+
 const struct verb verb_set = {"set",
 			      "IFACE... RULE.FIELD=VALUE...",
 			      "change values of the policy in place",
-			      NULL,
+			      set_options,
 			      run_set,
 			      .group = VERBS_CHANGE,
 			      .interfaces = INTERFACES_LEAD,

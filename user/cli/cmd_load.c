@@ -11,6 +11,7 @@
 #include "live/attach.h"
 #include "live/attached.h"
 #include "live/host.h"
+#include "live/load_trial.h"
 #include "live/restore.h"
 #include "live/state_file.h"
 #include "plan/compile.h"
@@ -27,8 +28,8 @@ int read_site_mode(const char *verb, const char *text, enum site_mode *mode)
 }
 
 /* What status says, and which pacer it replaced. */
-static void emit_loaded(struct attached *a, const struct attach_replaced *replaced,
-			const struct restored *restored)
+static void emit_loaded(struct attached *a, const struct options *o,
+			const struct attach_replaced *replaced, const struct restored *restored)
 {
 	emit_object("");
 	output_status(a);
@@ -45,6 +46,9 @@ static void emit_loaded(struct attached *a, const struct attach_replaced *replac
 	}
 	if (restored)
 		output_restored(restored);
+	if (o->confirm_ns)
+		emit_text("confirm it, or it is taken off: xdp-pacer confirm %s\n",
+			  printable(a->ifname).text);
 	emit_close();
 }
 
@@ -58,9 +62,43 @@ static int show_loaded(struct attached *a, const struct options *o,
 	for (int i = 0; i < o->n_args; i++) {
 		if (o->n_args > 1)
 			emit_many_next(o->args[i], false);
-		emit_loaded(&a[i], &replaced[i], restored);
+		emit_loaded(&a[i], o, &replaced[i], restored);
 	}
 	return o->n_args == 1 ? emit_end() : emit_many_end();
+}
+
+/* A pacer that nobody confirmed gives its place to the next. */
+static int make_way_on(const char *ifname, struct policy_error *error)
+{
+	struct policy_error unused;
+	struct attached was;
+	int result = 0;
+
+	if (attached_find(ifname, &was, &unused))
+		return 0;
+	if (load_trial_lapsed(&was))
+		result = load_trial_take_off(&was, error);
+	attached_release(&was);
+	return result;
+}
+
+static int make_way(const struct options *o, struct policy_error *error)
+{
+	int result = 0;
+
+	for (int i = 0; i < o->n_args && !result; i++)
+		result = make_way_on(o->args[i], error);
+	return result;
+}
+
+/* Each waits for its own to end, or to be confirmed. */
+static void watch_trial(const struct attached *a, const struct options *o)
+{
+	struct policy_error error;
+
+	for (int i = 0; i < o->n_args && o->confirm_ns; i++)
+		if (load_trial_watch(&a[i], &error))
+			complaint("%s", error.text);
 }
 
 /* All of the interfaces, or none. restored NULL: they begin with no state. */
@@ -77,12 +115,14 @@ static int attach(const struct options *o, const struct object_begin *begin,
 		code = gave_up("load", "no memory");
 	} else if (read_site_mode("load", o->mode, &load.mode)) {
 		code = EXIT_WRONG;
-	} else if (attach_pacers((const char *const *)o->args, (size_t)o->n_args, &load, begin,
+	} else if (make_way(o, &error) ||
+		   attach_pacers((const char *const *)o->args, (size_t)o->n_args, &load, begin,
 				 o->shared, a, replaced, &error)) {
 		code = complain(NULL, &error);
 	} else {
 		for (int i = 0; i < o->n_args; i++)
 			change_noted(&a[i]);
+		watch_trial(a, o);
 		code = show_loaded(a, o, replaced, restored);
 		for (int i = 0; i < o->n_args; i++)
 			attached_release(&a[i]);
@@ -90,6 +130,25 @@ static int attach(const struct options *o, const struct object_begin *begin,
 	free(replaced);
 	free(a);
 	return code;
+}
+
+/* What a load on trial gives way to; 0, or -1 with *error filled. */
+static int add_nothing(struct object_begin *begin, const struct compile_host *host,
+		       struct policy_error *error)
+{
+	struct policy *nothing = policy_parse(LOAD_NOTHING, strlen(LOAD_NOTHING), error);
+	static struct pacer_policy bin;
+	static struct plan plan;
+	int result;
+
+	if (!nothing)
+		return -1;
+	result = compile_policy(nothing, NULL, host, &bin, &plan, error);
+	policy_free(nothing);
+	bin.serial = 0;
+	begin->other = &bin;
+	begin->other_text = LOAD_NOTHING;
+	return result;
 }
 
 /* state NULL: it begins with none. */
@@ -133,8 +192,12 @@ static int load(const struct options *o, char **text, struct policy **policy, st
 				      .text = *text,
 				      .lines = plan.lines,
 				      .resolution_ns = host.resolution_ns,
-				      .restored = state};
-	code = attach(o, &begin, state ? &restored : NULL);
+				      .restored = state,
+				      .confirm_ns = o->confirm_ns};
+	if (o->confirm_ns && add_nothing(&begin, &host, &error))
+		code = complain(NULL, &error);
+	else
+		code = attach(o, &begin, state ? &restored : NULL);
 	set_texts_free(&sets);
 	return code;
 }
@@ -149,6 +212,9 @@ static int check_names(const struct options *o)
 	if (o->restore && o->n_args > 1)
 		return misused("load",
 			       "--restore wants one interface: a file is one pacer's state");
+	if (o->confirm_ns && o->load.replace)
+		return misused("load", "the pacer that --replace takes off cannot come back: try a "
+				       "policy with `apply --confirm-within`");
 	for (int i = 0; i < o->n_args; i++)
 		for (int k = 0; k < i; k++)
 			if (!strcmp(o->args[i], o->args[k]))
@@ -194,6 +260,7 @@ static const struct option_row load_options[] = {
     {"direct", 0, NULL, "not through the libxdp dispatcher", OPTION_FLAG(load.direct)},
     {"replace", 0, NULL, "take the place of a pacer of any version", OPTION_FLAG(load.replace)},
     {"restore", 0, "FILE", "go on with the state that `save` wrote", OPTION_TEXT(restore)},
+    OPTION_CONFIRM("it is taken off again unless confirmed by then"),
     {0},
 };
 

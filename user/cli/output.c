@@ -15,6 +15,7 @@
 #include "live/allow.h"
 #include "live/bans.h"
 #include "live/copies.h"
+#include "live/load_trial.h"
 #include "live/host.h"
 #include "live/reading.h"
 #include "live/secret.h"
@@ -249,7 +250,7 @@ void output_status(const struct attached *a)
 	const struct pacer_policy *p = &a->copy[copies_in_force(a)].policy;
 	struct policy *policy = policy_of(a);
 	uint64_t pending_ns = copies_pending_ns(a);
-	bool weak = secret_is_weak(a);
+	bool weak = secret_is_weak(a), lapsed = load_trial_lapsed(a);
 
 	emit_string("interface", a->ifname, "%s%s%s: paced ", emit_style(EMIT_BOLD),
 		    printable(a->ifname).text, emit_style(EMIT_PLAIN));
@@ -263,8 +264,15 @@ void output_status(const struct attached *a)
 	emit_state(a, p);
 	emit_banned(a, policy);
 	emit_uint("confirm_within_ns", pending_ns,
-		  pending_ns ? "  %sPENDING%s   rolls back in %.1f s unless confirmed\n" : NULL,
-		  emit_style(EMIT_ALARM), emit_style(EMIT_PLAIN), pending_ns / SECOND_NS);
+		  pending_ns ? "  %sPENDING%s   %s in %.1f s unless confirmed\n" : NULL,
+		  emit_style(EMIT_ALARM), emit_style(EMIT_PLAIN),
+		  load_trial_pending(a) ? "is taken off" : "rolls back", pending_ns / SECOND_NS);
+	emit_flag("lapsed", lapsed,
+		  lapsed
+		      ? "  %sLAPSED%s    not confirmed in time: lets everything pass until it is "
+			"loaded anew\n"
+		      : NULL,
+		  emit_style(EMIT_ALARM), emit_style(EMIT_PLAIN));
 	emit_string(
 	    "secret_of", weak ? "program" : "tools",
 	    weak ? "  secret    drawn without a tool: `xdp-pacer rotate %s` draws a better one\n"

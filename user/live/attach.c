@@ -12,7 +12,9 @@
 
 #include "live/attached.h"
 #include "live/complaint.h"
+#include "live/copies.h"
 #include "live/device.h"
+#include "live/host.h"
 #include "live/pins.h"
 #include "live/refusal.h"
 #include "live/site.h"
@@ -271,6 +273,14 @@ static int load_all(struct loading *all, size_t n, const struct object_begin *be
 	return -1;
 }
 
+static void begin_trial(struct attached *a, size_t n, uint64_t confirm_ns)
+{
+	uint64_t until_ns = host_now_ns() + confirm_ns;
+
+	for (size_t i = 0; i < n; i++)
+		copies_put_in_force(&a[i], 0, until_ns);
+}
+
 int attach_pacers(const char *const *ifnames, size_t n, const struct attach_options *options,
 		  const struct object_begin *begin, bool shared, struct attached *a,
 		  struct attach_replaced *replaced, struct policy_error *error)
@@ -284,6 +294,8 @@ int attach_pacers(const char *const *ifnames, size_t n, const struct attach_opti
 	for (size_t i = 0; i < n; i++)
 		all[i] = (struct loading){.ifname = ifnames[i], .options = options, .error = error};
 	result = load_all(all, n, begin, shared, a);
+	if (!result && begin->confirm_ns) /* the verifier's time is not the operator's */
+		begin_trial(a, n, begin->confirm_ns);
 	for (size_t i = 0; i < n; i++) {
 		replaced[i] = (struct attach_replaced){all[i].before.pacer_id, all[i].before.abi};
 		if (all[i].skel)
@@ -396,4 +408,22 @@ int attach_undo(const char *ifname, struct policy_error *error)
 	if (!result)
 		pins_sweep(ifindex);
 	return result;
+}
+
+int attach_undo_this(const struct attached *a, struct policy_error *error)
+{
+	struct site site;
+	int err = 0;
+
+	complaint_begin();
+	if (site_open(a->ifname, a->ifindex, &site, error))
+		return -1;
+	if (site.pacer && site.pacer_id == a->prog_id)
+		err = detach(&site, a->prog_id);
+	site_close(&site);
+	if (err && !attached_gone(a))
+		return policy_fail(error, 0, "%s: the pacer was not detached: %s", a->ifname,
+				   strerror(-err));
+	pins_sweep(a->ifindex);
+	return 0;
 }

@@ -40,5 +40,7 @@ int attach_upgrade(const char *ifname, struct attached *attached, struct attach_
 		   struct policy_error *error);
 /* Detaches a pacer of any version and removes its pins. */
 int attach_undo(const char *ifname, struct policy_error *error);
+/* The same of this pacer alone: one that has taken its place stays. 0 also where it has gone. */
+int attach_undo_this(const struct attached *attached, struct policy_error *error);
 
 #endif

@@ -96,6 +96,15 @@ static int lock_settled(struct attached *a, struct policy_error *error)
 	return fd;
 }
 
+static int put_in_force(struct attached *a, const char *text, const struct set_texts *sets,
+			uint64_t confirm_ns, struct plan *plan, struct policy_error *error)
+{
+	/* A trial's limits have to find room in the policy before. */
+	if (confirm_ns && drop_expired(a, error) < 0)
+		return -1;
+	return replace(a, text, sets, confirm_ns, SUCCESSOR, plan, error);
+}
+
 int change_apply(struct attached *a, const char *text, const struct set_texts *sets,
 		 uint64_t confirm_ns, struct plan *plan, struct policy_error *error)
 {
@@ -103,10 +112,7 @@ int change_apply(struct attached *a, const char *text, const struct set_texts *s
 
 	if (fd < 0)
 		return -1;
-	/* A trial's limits have to find room in the policy before. */
-	result = confirm_ns ? drop_expired(a, error) : 0;
-	if (result >= 0)
-		result = replace(a, text, sets, confirm_ns, SUCCESSOR, plan, error);
+	result = put_in_force(a, text, sets, confirm_ns, plan, error);
 	close(fd);
 	return result;
 }
@@ -143,8 +149,8 @@ static char *assign(char *text, const char *assignment, struct policy_error *err
 	return next;
 }
 
-int change_set(struct attached *a, char *const *assignments, int n, struct plan *plan,
-	       struct policy_error *error)
+int change_set(struct attached *a, char *const *assignments, int n, uint64_t confirm_ns,
+	       struct plan *plan, struct policy_error *error)
 {
 	int fd = lock_settled(a, error), result = -1;
 	struct policy *valid = NULL;
@@ -160,7 +166,7 @@ int change_set(struct attached *a, char *const *assignments, int n, struct plan 
 	if (!valid)
 		result = CHANGE_WRONG;
 	else
-		result = replace(a, text, NULL, 0, SUCCESSOR, plan, error);
+		result = put_in_force(a, text, NULL, confirm_ns, plan, error);
 	policy_free(valid);
 	free(text);
 	close(fd);

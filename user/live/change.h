@@ -25,12 +25,12 @@
 int change_apply(struct attached *a, const char *text, const struct set_texts *sets,
 		 uint64_t confirm_ns, struct plan *plan, struct policy_error *error);
 /*
- * Writes "RULE.FIELD=VALUE"s into the text in force and applies that. CHANGE_WRONG, with *error
- * filled, where one of them is not right; nothing is changed then.
+ * Writes "RULE.FIELD=VALUE"s into the text in force and applies that, as above. CHANGE_WRONG, with
+ * *error filled, where one of them is not right; nothing is changed then.
  */
 #define CHANGE_WRONG (-2)
-int change_set(struct attached *a, char *const *assignments, int n, struct plan *plan,
-	       struct policy_error *error);
+int change_set(struct attached *a, char *const *assignments, int n, uint64_t confirm_ns,
+	       struct plan *plan, struct policy_error *error);
 /* A policy on trial stays. */
 int change_confirm(struct attached *a, struct policy_error *error);
 

@@ -149,11 +149,17 @@ static int make_sets(struct pacer_bpf *skel, const struct object_begin *begin,
 	return result;
 }
 
+static void put_copy(struct pacer_copy *copy, const struct pacer_policy *bin, const char *text)
+{
+	copy->policy = *bin;
+	memset(copy->text, 0, sizeof(copy->text));
+	memcpy(copy->text, text, strlen(text));
+}
+
 static int prepare(struct pacer_bpf *skel, const struct object_begin *begin,
 		   struct policy_error *error)
 {
 	struct pacer_control *control = &skel->data_control->pacer_control;
-	struct pacer_copy *copy = &skel->data_policy->pacer_copies[0];
 
 	if (begin->lines > INT32_MAX ||
 	    bpf_map__set_max_entries(skel->maps.pacer_lines, begin->lines))
@@ -167,11 +173,11 @@ static int prepare(struct pacer_bpf *skel, const struct object_begin *begin,
 		return policy_fail(error, 0, "no random numbers for the hash's secret: %s",
 				   strerror(errno));
 	control->secret_ready = PACER_SECRET_OF_TOOLS;
-	control->in_force = 0;
+	control->in_force = begin->confirm_ns ? (host_now_ns() + begin->confirm_ns) << 1 : 0;
 	control->resolution_ns = begin->resolution_ns;
-	copy->policy = *begin->bin;
-	memset(copy->text, 0, sizeof(copy->text));
-	memcpy(copy->text, begin->text, strlen(begin->text));
+	put_copy(&skel->data_policy->pacer_copies[0], begin->bin, begin->text);
+	if (begin->confirm_ns)
+		put_copy(&skel->data_policy->pacer_copies[1], begin->other, begin->other_text);
 	if (make_samplers(skel, &begin->bin->sampling, error) || make_targets(skel, begin, error) ||
 	    make_sets(skel, begin, error))
 		return -1;
@@ -184,7 +190,11 @@ static int prepare(struct pacer_bpf *skel, const struct object_begin *begin,
 			    : fill_tries(skel, begin->policy, control, error))
 		return -1;
 	/* The secret may be that of what is restored. */
-	pacer_short_arm(&copy->policy, control->secret[begin->bin->secret], control->raw_ip);
+	for (int i = 0; i < 2; i++) {
+		struct pacer_policy *p = &skel->data_policy->pacer_copies[i].policy;
+
+		pacer_short_arm(p, control->secret[p->secret], control->raw_ip);
+	}
 	return 0;
 }
 

@@ -24,6 +24,12 @@ struct object_begin {
 	uint64_t lines;
 	uint64_t resolution_ns;
 	const struct state *restored; /* NULL: with no state; else as restore_plan left it */
+	/* On trial: unless it is confirmed within that time, the other policy is in force. 0: for
+	 * ever.
+	 */
+	uint64_t confirm_ns;
+	const struct pacer_policy *other;
+	const char *other_text;
 };
 
 /*

@@ -6,6 +6,7 @@
 #include "live/copies.h"
 #include "live/draining.h"
 #include "live/host.h"
+#include "live/load_trial.h"
 #include "plan/compile.h"
 #include "plan/throttles.h"
 
@@ -170,6 +171,11 @@ int trial_confirm(struct attached *a, struct policy_error *error)
 		return policy_fail(error, 0, "%s: no policy waits to be confirmed", a->ifname);
 	if (keep(a, until_ns, copy))
 		return 0;
+	if (load_trial_lapsed(a))
+		return policy_fail(error, 0,
+				   "%s: the time to confirm has passed, and everything passes "
+				   "since: load the pacer once more",
+				   a->ifname);
 	return policy_fail(error, 0,
 			   "%s: the time to confirm has passed and the policy before is in force "
 			   "again: apply the new one once more",

@@ -1,0 +1,190 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# load and set on trial: what nobody confirms is taken back, also where every process that could do
+# it has been killed. The policy of these tests lets ten packets of a source pass in a minute.
+#
+#   client                          server
+#   10.77.0.11-18, fd77::11   c0 ---- s0    xdp-pacer load --confirm-within; a process that waits
+#
+# shellcheck disable=SC2317 # the functions are reached through check
+# shellcheck source=tests/net/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# waiting: the processes that wait for a trial to end.
+waiting()
+{
+	local pid
+
+	for pid in $(ip netns pids "$SERVER"); do
+		[ "$(cat "/proc/$pid/comm" 2>/dev/null)" != xdp-pacer ] || echo "$pid"
+	done
+}
+
+none_waits()
+{
+	[ -z "$(waiting)" ]
+}
+
+nothing_is_on()
+{
+	[ "$(what_is_on s0)" = "{}" ]
+}
+
+has_lapsed()
+{
+	[ "$(status .lapsed)" = true ]
+}
+
+load_confirmed()
+{
+	load ten --confirm-within 120s
+	equal "$(status '[.confirm_within_ns > 100000000000, .lapsed] | tojson')" "[true,false]" \
+		"on trial, lapsed"
+	pacer status s0 | grep -q 'is taken off in 1[0-9.]* s unless confirmed' || fail "status"
+	arrive "10" n=20
+	refused 1 'waits to be confirmed' pacer apply s0 -c "$work/ten.yaml"
+	refused 1 'waits to be confirmed' pacer set s0 udp.packets=5
+	equal "$(waiting | wc -l)" 1 "processes that wait"
+	pacer confirm s0 >/dev/null
+	until_true 3 none_waits
+	equal "$(status '[.confirm_within_ns, .lapsed] | tojson')" "[0,false]" "left to confirm, lapsed"
+	arrive "0 10" n=20 n=20,from=fd77::11
+	refused 1 'no policy waits' pacer confirm s0
+}
+
+load_taken_off()
+{
+	load ten --confirm-within 2s
+	arrive "10" n=20
+	until_true 6 nothing_is_on
+	arrive "20" n=20
+	until_true 3 none_waits
+	refused 1 'has no pacer' pacer confirm s0
+	load ten
+	arrive "10" n=20
+}
+
+# With the process that waits, everything that knows of the trial is gone but the pacer itself.
+load_all_killed()
+{
+	load ten --confirm-within 2s
+	waiting | xargs kill -KILL
+	none_waits || fail "it still waits"
+	arrive "10" n=20
+	until_true 6 has_lapsed
+	arrive "20 20 20" n=20 n=20,from=fd77::11 n=20,dport=5
+	equal "$(status '[.mode, .serial] | tojson')" '["monitor",0]' "mode and serial"
+	pacer status s0 | grep -q 'LAPSED *not confirmed in time' || fail "status"
+	refused 1 'everything passes since: load the pacer once more' pacer confirm s0
+	refused 2 'no such rule' pacer set s0 udp.packets=5
+	load ten # the place is free
+	equal "$(status '[.lapsed, .serial] | tojson')" "[false,1]" "lapsed, serial"
+	arrive "10" n=20
+}
+
+# The same, killed where the load is about to have its process; and where it has loaded nothing yet.
+load_killed()
+{
+	local cut code n
+
+	cut=$(tool cut)
+	for n in 0 1 3; do
+		code=0
+		in_server "$cut" clone "$n" 0 0 "$BUILD/xdp-pacer" load s0 -c "$work/ten.yaml" \
+			--confirm-within 2s >/dev/null || code=$?
+		equal "$code" 100 "exit code of the load killed at clone, and $n more calls"
+		none_waits || [ "$n" -gt 0 ] || fail "a process waits"
+		until_true 6 lapsed_or_off
+		arrive "20" n=20
+	done
+	code=0
+	in_server "$cut" execve 9 0 0 "$BUILD/xdp-pacer" load s0 -c "$work/ten.yaml" \
+		--confirm-within 2s >/dev/null || code=$?
+	equal "$code" 100 "exit code of the load killed at its start"
+}
+
+lapsed_or_off()
+{
+	nothing_is_on || has_lapsed
+}
+
+# A policy that comes into force after all is as any other.
+lapsed_applied()
+{
+	load ten --confirm-within 1s
+	waiting | xargs kill -KILL
+	until_true 6 has_lapsed
+	pacer allow s0 add 10.77.0.12 >/dev/null
+	apply five
+	arrive "5 20" n=20 n=20,from=10.77.0.12
+	equal "$(status '[.lapsed, .serial, .confirm_within_ns] | tojson')" "[false,1,0]" "lapsed, serial, left"
+}
+
+# Whoever waits for the one takes no other off that has come into its place.
+another_in_its_place()
+{
+	load ten --confirm-within 2s
+	pacer unload s0 >/dev/null
+	load five
+	arrive "5" n=20
+	until_true 4 none_waits
+	equal "$(status .serial)" 1 "serial of the pacer that is there"
+	arrive "0" n=20
+}
+
+nothing_to_come_back()
+{
+	load ten
+	refused 2 'cannot come back: try a policy with .apply --confirm-within.' \
+		pacer load s0 -c "$work/ten.yaml" --replace --confirm-within 5s
+	refused 1 'is paced already' pacer load s0 -c "$work/ten.yaml" --confirm-within 5s
+	none_waits || fail "a process waits"
+	arrive "10" n=20
+	equal "$(status .confirm_within_ns)" 0 "time left to confirm"
+}
+
+# --- set ------------------------------------------------------------------------------------------
+
+not_pending()
+{
+	[ "$(status .confirm_within_ns)" = 0 ]
+}
+
+set_rolls_back()
+{
+	load ten
+	arrive "10" n=20
+	pacer set s0 udp.packets=30 --confirm-within 1s >/dev/null
+	arrive "20" n=50
+	until_true 6 not_pending
+	arrive "0 10" n=20 n=20,from=10.77.0.12
+	equal "$(status .serial)" 1 serial
+	refused 1 'the policy before is in force again' pacer confirm s0
+}
+
+set_confirmed()
+{
+	local said
+
+	load ten
+	said=$(pacer set s0 udp.packets=30 mode=monitor --confirm-within 60s)
+	grep -q '^confirm it within 1m: xdp-pacer confirm s0$' <<<"$said" || fail "set says: $said"
+	refused 1 'waits to be confirmed' pacer set s0 udp.packets=5
+	pacer confirm s0 >/dev/null
+	equal "$(status '[.mode, .serial] | tojson')" '["monitor",2]' "mode and serial"
+}
+
+net_up
+limit ten 10
+limit five 5
+check trial-load-confirmed load_confirmed
+check trial-load-taken-off load_taken_off
+check trial-load-all-killed load_all_killed
+check trial-load-killed load_killed
+check trial-lapsed-applied lapsed_applied
+check trial-another-in-its-place another_in_its_place
+check trial-nothing-to-come-back nothing_to_come_back
+check trial-set-rolls-back set_rolls_back
+check trial-set-confirmed set_confirmed
+finish

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "live/load_trial.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "live/attach.h"
+#include "live/copies.h"
+#include "live/site.h"
+
+#define LOOK_NS 1000000000ull /* as often it asks whether the trial has ended otherwise */
+
+static bool is_nothing(const struct attached *a, uint32_t copy)
+{
+	return !strncmp(a->copy[copy].text, LOAD_NOTHING, PACER_DOC_MAX);
+}
+
+bool load_trial_lapsed(const struct attached *a)
+{
+	return is_nothing(a, copies_in_force(a));
+}
+
+bool load_trial_pending(const struct attached *a)
+{
+	return copies_pending_ns(a) && is_nothing(a, copies_in_force(a) ^ 1);
+}
+
+int load_trial_take_off(const struct attached *a, struct policy_error *error)
+{
+	int fd = copies_lock_of(a, error), result = 0;
+
+	if (fd < 0)
+		return -1;
+	if (load_trial_lapsed(a))
+		result = attach_undo_this(a, error);
+	close(fd);
+	return result;
+}
+
+/* --- in the background ---------------------------------------------------------------------- */
+
+static void sleep_ns(uint64_t ns)
+{
+	struct timespec left = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+
+	while (nanosleep(&left, &left) && errno == EINTR)
+		;
+}
+
+/* Nothing of whoever called is kept: no terminal, no directory, no file that others wait for. */
+static void leave(void)
+{
+	int null = open("/dev/null", O_RDWR);
+
+	setsid();
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	for (int fd = 0; fd < 3 && null >= 0; fd++)
+		dup2(null, fd);
+	close_range(3, ~0u, 0);
+	if (chdir("/"))
+		_exit(1);
+}
+
+/* Until the trial has ended, however it did. The pacer's memory is mapped, so it can be read. */
+static void wait_for_end(const struct attached *a)
+{
+	uint32_t site = a->site_id;
+	uint64_t left_ns;
+
+	while ((left_ns = copies_pending_ns(a))) {
+		int64_t now = site_id(a->ifindex);
+
+		if (now >= 0 && now != site) { /* another program has come, or this one has gone */
+			if (attached_gone(a))
+				return;
+			site = (uint32_t)now;
+		}
+		sleep_ns(left_ns < LOOK_NS ? left_ns : LOOK_NS);
+	}
+}
+
+static void watch(const struct attached *a)
+{
+	struct policy_error unused;
+
+	leave();
+	wait_for_end(a);
+	if (load_trial_lapsed(a))
+		(void)load_trial_take_off(a, &unused);
+	_exit(0);
+}
+
+int load_trial_watch(const struct attached *a, struct policy_error *error)
+{
+	int status = 1;
+	pid_t pid = fork();
+
+	if (!pid) {
+		pid = fork(); /* whoever called `load` need not wait for this one */
+		if (!pid)
+			watch(a);
+		_exit(pid < 0);
+	}
+	if (pid > 0 && waitpid(pid, &status, 0) == pid && !status)
+		return 0;
+	return policy_fail(error, 0,
+			   "%s: no process waits for the trial to end: unless it is confirmed, "
+			   "the pacer lets everything pass then, but `xdp-pacer unload %s` has to "
+			   "take it off",
+			   a->ifname, a->ifname);
+}
