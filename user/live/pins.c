@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <bpf/libbpf.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <net/if.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <linux/magic.h>
 #include <unistd.h>
@@ -60,6 +62,14 @@ static bool seen_before(struct seen *seen, ino_t ino)
 	return false;
 }
 
+static bool looks_into_processes(void)
+{
+	struct __user_cap_header_struct self = {_LINUX_CAPABILITY_VERSION_3, 0};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	return !syscall(SYS_capget, &self, data) && data[0].effective & CAP_TO_MASK(CAP_SYS_PTRACE);
+}
+
 /* Looks into the network namespace of that file, if it has not yet. */
 static enum carried carried_in(const char *path, uint32_t id, struct seen *seen)
 {
@@ -68,8 +78,10 @@ static enum carried carried_in(const char *path, uint32_t id, struct seen *seen)
 	struct statfs fs;
 	struct stat st;
 
-	if (fd < 0) /* its process has ended, or it is another user's */
-		return errno == ENOENT || errno == ESRCH ? CARRIED_NO : CARRIED_UNKNOWN;
+	if (fd < 0) /* its process has ended, or it is another user's; or it is hidden from all */
+		return errno == ENOENT || errno == ESRCH || looks_into_processes()
+			   ? CARRIED_NO
+			   : CARRIED_UNKNOWN;
 	if (fstat(fd, &st) || fstatfs(fd, &fs))
 		result = CARRIED_UNKNOWN;
 	else if (fs.f_type != NSFS_MAGIC) /* being made or removed, or left by a killed process */
@@ -108,7 +120,7 @@ static bool sees_every_process(void)
 	struct stat st;
 
 	return !stat("/proc/self/ns/pid", &st) && st.st_ino == FIRST_PID_NAMESPACE &&
-	       !stat("/proc/1/ns/net", &st);
+	       looks_into_processes();
 }
 
 /* Is that open file the program? */
