@@ -145,6 +145,34 @@ static void test_setting(void **unused)
 	free(expected);
 }
 
+/* Not every allocation is needed here: what comes out is whole, or it is said. */
+static void test_setting_a_list(void **unused)
+{
+	static const struct prefix list[] = {{4, 8, {10}}, {6, 8, {0xfd}}};
+	struct policy_error wrong = {.line = -1};
+	uint32_t refused = 0, n;
+	char *expected, *text;
+
+	(void)unused;
+	begin(0, false);
+	memory.on = true;
+	expected = policy_set_allow(example, strlen(example), list, 2, &wrong);
+	memory.on = false;
+	assert_non_null(expected);
+	n = memory.n;
+	for (uint32_t i = 1; i <= n; i++) {
+		begin(i, true);
+		memory.on = true;
+		text = policy_set_allow(example, strlen(example), list, 2, &wrong);
+		memory.on = false;
+		assert_string_equal(text ? text : wrong.text, text ? expected : "out of memory");
+		refused += !text;
+		free(text);
+	}
+	assert_in_range(refused, n / 2, n);
+	free(expected);
+}
+
 /* The look at the depth is not passed over where memory runs out in it. */
 static void test_depth(void **unused)
 {
@@ -177,6 +205,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_reading),
 	    TEST(test_setting),
+	    TEST(test_setting_a_list),
 	    TEST(test_depth),
 	};
 

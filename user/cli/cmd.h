@@ -24,7 +24,7 @@ struct options {
 	const char *pcap, *plot, *plot_rule, *plot_key;
 	const char *deny_share, *window, *window_packets, *max_window, *key, *keys, *max;
 	const char *threshold, *state, *moment, *samples, *every, *step, *seed;
-	const char *listen, *textfile;
+	const char *listen, *textfile, *diff, *save;
 	const char *least, *exec;
 	const char *restore;
 	bool and_unload, dry_run;
@@ -91,7 +91,7 @@ extern const struct verb *const verbs[]; /* main.c's list of all, by group; ends
 extern const struct verb verb_load, verb_unload, verb_status, verb_stats, verb_check, verb_apply,
     verb_confirm, verb_set, verb_rotate, verb_allow, verb_ban, verb_why, verb_sample, verb_replay,
     verb_estimate, verb_suggest, verb_keys, verb_export, verb_events, verb_save, verb_upgrade,
-    verb_serve, verb_clean, verb_top;
+    verb_serve, verb_clean, verb_top, verb_show;
 
 enum parsed { PARSED, PARSED_HELP, PARSED_WRONG /* and it has been said */ };
 
@@ -103,8 +103,9 @@ int no_word(const struct verb *verb, const char *wrong);
 void options_help(const struct verb *verb);
 /* A summary of all verbs. */
 void verbs_help(FILE *to);
-/* The fields of a limit. */
+/* The fields of a limit, and of all of a policy. */
 void limits_help(void);
+void policy_help(void);
 /* The verb's own options, the options of every verb, and NULL. Valid until the next call. */
 const struct option_row *const *option_tables(const struct verb *verb);
 

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* apply, confirm, set: change the policy of a pacer at work. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/cmd.h"
 #include "cli/emit.h"
+#include "cli/new_file.h"
 #include "cli/output.h"
 #include "config/text.h"
 #include "live/attached.h"
 #include "live/change.h"
 
-static int report(const char *ifname, const struct options *o, const struct plan *plan)
+/* `saved`: the file that has the change, too; NULL: none. */
+static int report(const char *ifname, const struct options *o, const struct plan *plan,
+		  const char *saved)
 {
 	size_t kept = 0, fresh = 0;
 	char text[64];
@@ -30,6 +34,8 @@ static int report(const char *ifname, const struct options *o, const struct plan
 	emit_uint("confirm_within_ns", o->confirm_ns,
 		  o->confirm_ns ? "confirm it within %s: xdp-pacer confirm %s\n" : NULL,
 		  units_duration_text(o->confirm_ns, text, sizeof(text)), printable(ifname).text);
+	if (saved)
+		emit_string("saved", saved, "written into %s\n", printable(saved).text);
 	emit_close();
 	if (plan->rotated)
 		emit_text("it has a new secret: the program itself had drawn the old one\n");
@@ -42,7 +48,7 @@ static int in_force(const char *ifname, const struct options *o, const struct pl
 {
 	if (code == CHANGE_LASTS)
 		complaint("%s", error->text);
-	return report(ifname, o, plan);
+	return report(ifname, o, plan, o->save);
 }
 
 static int run_apply(struct options *o)
@@ -134,30 +140,90 @@ const struct verb verb_confirm = {"confirm",
 				  .interfaces = INTERFACES_ONLY,
 				  .example = "xdp-pacer confirm eth0"};
 
+/* The file's text with the same values, which is a policy, too; NULL, and *code is the exit code.
+ */
+static char *assigned(const struct options *o, int *code)
+{
+	struct policy_error error = {0};
+	struct policy *policy;
+	char *text, *next;
+
+	*code = read_policy(o->save, &text, &policy);
+	if (*code)
+		return NULL;
+	for (int i = 1; i < o->n_args && text; i++) {
+		next = policy_assign(text, o->args[i], &error);
+		free(text);
+		text = next;
+	}
+	policy_free(policy);
+	policy = text ? policy_parse(text, strlen(text), &error) : NULL;
+	if (policy) {
+		policy_free(policy);
+		return text;
+	}
+	free(text);
+	*code = complain(o->save, &error);
+	return NULL;
+}
+
+/* 0, or the exit code. */
+static int prepare_file(const struct options *o, struct new_file *file)
+{
+	int code, err;
+	char *text = assigned(o, &code);
+
+	if (!text)
+		return code;
+	err = new_file_write(file, o->save, text);
+	free(text);
+	if (!err)
+		return EXIT_DONE;
+	complaint("%s: cannot be written: %s: nothing is changed", o->save,
+		  err == EINVAL ? "it is no file" : strerror(err));
+	return EXIT_FAILED;
+}
+
 static int set(struct attached *a, const struct options *o)
 {
 	struct policy_error error = {0};
+	struct new_file file = {0};
 	static struct plan plan;
-	int result = change_set(a, o->args + 1, o->n_args - 1, o->confirm_ns, &plan, &error);
+	int result, err;
 
-	if (result >= 0) {
-		change_noted(a);
-		return in_force(a->ifname, o, &plan, result, &error);
+	result = o->save ? prepare_file(o, &file) : 0;
+	if (result)
+		return result;
+	result = change_set(a, o->args + 1, o->n_args - 1, o->confirm_ns, &plan, &error);
+	if (result < 0) {
+		new_file_drop(&file);
+		if (result == CHANGE_WRONG)
+			error.line = 0; /* the line is of a text that the operator does not see */
+		return complain(result == CHANGE_WRONG || error.line ? "set" : NULL, &error);
 	}
-	if (result == CHANGE_WRONG)
-		error.line = 0; /* the line is of a text that the operator does not see */
-	return complain(result == CHANGE_WRONG || error.line ? "set" : NULL, &error);
+	change_noted(a);
+	err = o->save ? new_file_commit(&file) : 0;
+	if (!err)
+		return in_force(a->ifname, o, &plan, result, &error);
+	complaint("%s: the change is in force, but was not written: %s", o->save, strerror(err));
+	return EXIT_FAILED;
 }
 
 static int run_set(struct options *o)
 {
 	if (o->n_args < 2)
 		return misused("set", "it wants one interface and RULE.FIELD=VALUE");
+	if (o->save && o->confirm_ns)
+		return misused("set", "what is on trial is not saved: confirm it, and say it again "
+				      "with --save");
+	if (o->save && !strcmp(o->save, "-"))
+		return misused("set", "--save wants the policy's file");
 	return with_pacer(o, set);
 }
 
 static const struct option_row set_options[] = {
     OPTION_CONFIRM("the values before come back unless confirmed by then"),
+    {"save", 0, "FILE", "write them into the policy's file, too", OPTION_TEXT(save)},
     {0},
 };
 

@@ -10,11 +10,11 @@
 #include "live/attached.h"
 
 const struct verb *const verbs[] = {
-    &verb_check,  &verb_replay,	 &verb_suggest, &verb_load,    &verb_unload,
-    &verb_save,	  &verb_upgrade, &verb_serve,	&verb_clean,   &verb_status,
-    &verb_stats,  &verb_top,	 &verb_why,	&verb_sample,  &verb_estimate,
-    &verb_events, &verb_export,	 &verb_apply,	&verb_confirm, &verb_set,
-    &verb_rotate, &verb_allow,	 &verb_ban,	&verb_keys,    NULL,
+    &verb_check,   &verb_replay,  &verb_suggest, &verb_load,	 &verb_unload, &verb_save,
+    &verb_upgrade, &verb_serve,	  &verb_clean,	 &verb_status,	 &verb_show,   &verb_stats,
+    &verb_top,	   &verb_why,	  &verb_sample,	 &verb_estimate, &verb_events, &verb_export,
+    &verb_apply,   &verb_confirm, &verb_set,	 &verb_rotate,	 &verb_allow,  &verb_ban,
+    &verb_keys,	   NULL,
 };
 
 int with_pacer(const struct options *o,
@@ -117,6 +117,10 @@ static int help_of(const char *name, const char *more)
 		return complete(more);
 	if (!strcmp(name, "limits")) {
 		limits_help();
+		return EXIT_DONE;
+	}
+	if (!strcmp(name, "policy")) {
+		policy_help();
 		return EXIT_DONE;
 	}
 	verb = find_verb(name);

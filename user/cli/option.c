@@ -280,30 +280,56 @@ void options_help(const struct verb *verb)
 	print_end(stdout);
 }
 
-static void fields_help(const char *kind, const char *title)
+/* "*" stands before what has to be written. */
+static void fields_help(enum policy_part part, const char *kind, const char *title)
 {
-	struct policy_limit_field field;
+	struct policy_field field;
 
 	printf("\n%s\n", title);
-	for (size_t i = 0; policy_limit_field(i, &field); i++)
+	for (size_t i = 0; policy_field(part, i, &field); i++)
 		if (!strcmp(field.kind, kind))
-			print_words(stdout, printf("  %s %s", field.name, field.value), HELP_COLUMN,
-				    field.help);
+			print_words(
+			    stdout,
+			    printf(" %c%s %s", field.needed ? '*' : ' ', field.name, field.value),
+			    HELP_COLUMN, field.help);
 }
 
-void limits_help(void)
+static void kinds_help(void)
 {
 	char title[32];
 
-	printf("The fields of a limit, as {key: src/32,64, gap: 1ms}. It is of one kind.\n");
-	fields_help("any", "of any limit");
+	fields_help(POLICY_LIMIT, "any", "of any limit");
 	for (int kind = 0; kind < POLICY_LIMIT_KINDS; kind++) {
 		const char *name = policy_limit_kind_name((enum policy_limit_kind)kind);
 
 		snprintf(title, sizeof(title), "of a %s", name);
-		fields_help(name, title);
+		fields_help(POLICY_LIMIT, name, title);
 	}
+}
+
+void limits_help(void)
+{
+	printf("The fields of a limit, as {key: src/32,64, gap: 1ms}. It is of one kind. What\n"
+	       "has a * has to be written.\n");
+	kinds_help();
 	printf("\n");
+	print_end(stdout);
+}
+
+void policy_help(void)
+{
+	char title[32];
+
+	printf("The fields of a policy. What has a * has to be written. PORT... is one or a\n"
+	       "list, [RULE...] is a list.\n");
+	for (int part = 0; part < POLICY_PARTS; part++) {
+		snprintf(title, sizeof(title), "of %s", policy_part_name((enum policy_part)part));
+		if (part == POLICY_LIMIT)
+			kinds_help();
+		else
+			fields_help((enum policy_part)part, "any", title);
+	}
+	printf("\nxdp-pacer-policy(5) says more.\n");
 	print_end(stdout);
 }
 
@@ -323,7 +349,7 @@ void verbs_help(FILE *to)
 			fprintf(to, "\n%s\n", tasks[(*v)->group]);
 		print_words(to, fprintf(to, "  %s", (*v)->name), 12, (*v)->summary);
 	}
-	fprintf(to, "\n`xdp-pacer help VERB` shows a verb's options and an example, `help limits` "
-		    "the\nfields of a limit, -V the version.\n");
+	fprintf(to, "\n`xdp-pacer help VERB` shows a verb's options and an example, `help policy` "
+		    "the\nfields of a policy, `help limits` those of a limit, -V the version.\n");
 	print_end(to);
 }

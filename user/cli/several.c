@@ -127,7 +127,7 @@ static void show_shared(const struct options *o, const char *ifname, const char 
 /* What was read from stdin is there for the next interface, too. -1: there is no memory. */
 static int keep_stdin(const struct options *o)
 {
-	bool used = o->policy && !strcmp(o->policy, "-");
+	bool used = (o->policy && !strcmp(o->policy, "-")) || (o->diff && !strcmp(o->diff, "-"));
 	char buf[4096];
 	ssize_t n = 0;
 	int fd;

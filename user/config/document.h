@@ -6,6 +6,7 @@
 #ifndef PACER_DOCUMENT_H
 #define PACER_DOCUMENT_H
 
+#include <stdbool.h>
 #include <yaml.h>
 
 #include "config/policy.h"
@@ -31,13 +32,19 @@ struct place {
 };
 
 typedef int reader(struct source *s, const struct place *at, const yaml_node_t *node, void *into);
+/* The text of value i of the field, as its reader takes it; false: there are no more. */
+typedef bool writer(const void *from, size_t i, char *buf, size_t size);
 
-/* A field of a mapping. What follows the first two is for whoever has a use for it. */
+#define FIELD_NEEDED 0x80 /* a flag: it has to be written */
+#define FIELD_TEXT   64	  /* of a value, with its NUL */
+
+/* A field of a mapping. */
 struct field {
 	const char *name;
 	reader *read;
-	const char *value, *help; /* as "TIME", and a line */
-	uint8_t kind, flags;
+	const char *value, *help; /* as "TIME", "PORT..." of one or a list; a line */
+	uint8_t kind, flags;	  /* for whoever has a use for them */
+	writer *write;		  /* NULL: it has fields of its own, or is told by another */
 };
 
 struct fields {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Setting a value: where it stands in the text, and what the text then is. */
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +21,25 @@ struct target {
 
 struct edit {
 	size_t from, to; /* bytes of the text that give way to */
-	char by[160];
+	char *by;	 /* NULL: no memory */
 };
+
+FORMAT(2) static void write_edit(struct edit *edit, const char *format, ...)
+{
+	va_list args;
+
+	int len;
+
+	va_start(args, format);
+	len = vsnprintf(NULL, 0, format, args);
+	va_end(args);
+	edit->by = malloc((size_t)len + 1);
+	if (!edit->by)
+		return;
+	va_start(args, format);
+	vsnprintf(edit->by, (size_t)len + 1, format, args);
+	va_end(args);
+}
 
 static int id_of(const struct source *s, const yaml_node_t *node)
 {
@@ -62,6 +80,7 @@ static size_t items_of(struct source *s, int list, const yaml_node_item_t **item
 {
 	const yaml_node_t *node = node_of(s, list);
 
+	*items = NULL;
 	if (!node || node->type != YAML_SEQUENCE_NODE)
 		return 0;
 	*items = node->data.sequence.items.start;
@@ -96,7 +115,7 @@ static int no_such_field(struct source *s, const char *path, int rule, size_t on
 			break;
 		}
 	}
-	return doc_fail(s, doc_line(node_of(s, only == SIZE_MAX ? rule : limit[only])), NULL,
+	return doc_fail(s, doc_line(node_of(s, only < n ? limit[only] : rule)), NULL,
 			"%s: no such field that can be set; there are %s", doc_shown(path).text,
 			names);
 }
@@ -284,7 +303,7 @@ static int MUST_USE edit_value(struct source *s, const char *path, const char *v
 				doc_shown(path).text);
 	edit->from = byte_of(s, node->start_mark.index);
 	edit->to = byte_of(s, node->end_mark.index);
-	snprintf(edit->by, sizeof(edit->by), "%s%s", edit->from == edit->to ? " " : "", value);
+	write_edit(edit, "%s%s", edit->from == edit->to ? " " : "", value);
 	return 0;
 }
 
@@ -298,12 +317,11 @@ static void edit_behind(struct source *s, const struct target *target, const cha
 
 	edit->from = byte_of(s, node_of(s, pair->value)->end_mark.index);
 	if (parent->data.mapping.style == YAML_FLOW_MAPPING_STYLE) {
-		snprintf(edit->by, sizeof(edit->by), ", %s: %s", target->name, value);
+		write_edit(edit, ", %s: %s", target->name, value);
 	} else {
 		while (edit->from < s->len && !is_break(s->text[edit->from]))
 			edit->from++;
-		snprintf(edit->by, sizeof(edit->by), "%s%*s%s: %s", line_end(s), (int)column, "",
-			 target->name, value);
+		write_edit(edit, "%s%*s%s: %s", line_end(s), (int)column, "", target->name, value);
 	}
 	edit->to = edit->from;
 }
@@ -319,31 +337,32 @@ static void edit_first(struct source *s, const struct target *target, const char
 
 	if (root->data.mapping.style == YAML_FLOW_MAPPING_STYLE) {
 		edit->from = byte_of(s, start) + 1;
-		snprintf(edit->by, sizeof(edit->by), "%s: %s%s", target->name, value,
-			 more ? ", " : "");
+		write_edit(edit, "%s: %s%s", target->name, value, more ? ", " : "");
 	} else {
 		if (more) {
 			start = node_of(s, first->key)->start_mark.index;
 			column = doc_smallest(node_of(s, first->key)->start_mark.column, 64);
 		}
 		edit->from = byte_of(s, start);
-		snprintf(edit->by, sizeof(edit->by), "%s: %s%s%*s", target->name, value,
-			 line_end(s), (int)column, "");
+		write_edit(edit, "%s: %s%s%*s", target->name, value, line_end(s), (int)column, "");
 	}
 	edit->to = edit->from;
 }
 
+/* Frees what the edit writes. */
 static char *splice(const struct source *s, const struct edit *edit)
 {
-	size_t before = s->bom + edit->from, by = strlen(edit->by), behind = s->len - edit->to;
-	char *text = malloc(before + by + behind + 1);
+	size_t before = s->bom + edit->from, by = edit->by ? strlen(edit->by) : 0;
+	size_t behind = s->len - edit->to;
+	char *text = edit->by ? malloc(before + by + behind + 1) : NULL;
 
-	if (!text)
-		return NULL;
-	memcpy(text, s->text - s->bom, before);
-	memcpy(text + before, edit->by, by);
-	memcpy(text + before + by, s->text + edit->to, behind);
-	text[before + by + behind] = 0;
+	if (text) {
+		memcpy(text, s->text - s->bom, before);
+		memcpy(text + before, edit->by, by);
+		memcpy(text + before + by, s->text + edit->to, behind);
+		text[before + by + behind] = 0;
+	}
+	free(edit->by);
 	return text;
 }
 
@@ -469,5 +488,155 @@ char *policy_set(const char *text, size_t len, const char *path, const char *val
 		return NULL;
 	result = set_value(&s, path, value);
 	doc_close(&s);
+	return result;
+}
+
+char *policy_assign(const char *text, const char *assignment, struct policy_error *error)
+{
+	const char *equals = strchr(assignment, '=');
+	char path[128];
+
+	if (!equals || (size_t)(equals - assignment) >= sizeof(path)) {
+		policy_explain(error, 0, "%s: is not RULE.FIELD=VALUE, such as dns.packets=300",
+			       assignment);
+		return NULL;
+	}
+	memcpy(path, assignment, (size_t)(equals - assignment));
+	path[equals - assignment] = 0;
+	return policy_set(text, strlen(text), path, equals + 1, error);
+}
+
+/* --- the allow-list ------------------------------------------------------------------------- */
+
+#define LIST_WIDTH 76
+
+/* "[192.0.2.1/32, "fd00::/8"]", in lines that are not too long; NULL: no memory. */
+static char *list_text(const struct prefix *prefix, size_t n, const char *end)
+{
+	char *text = NULL, one[64];
+	size_t len = 0, column = 0;
+	FILE *f = open_memstream(&text, &len);
+	bool failed;
+
+	if (!f)
+		return NULL;
+	fputc('[', f);
+	for (size_t i = 0; i < n; i++) {
+		const char *quote = prefix[i].family == 6 ? "\"" : "";
+
+		units_prefix_text(&prefix[i], one, sizeof(one));
+		if (i && column + strlen(one) > LIST_WIDTH) {
+			fprintf(f, ",%s  ", end);
+			column = 0;
+		} else if (i) {
+			fputs(", ", f);
+		}
+		column += strlen(one) + 4;
+		fprintf(f, "%s%s%s", quote, one, quote);
+	}
+	fputc(']', f);
+	failed = ferror(f);
+	if (fclose(f) || failed) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+/* What an alias shares, or what is made of it, is not rewritten. */
+static bool stands_alone(struct source *s, int value)
+{
+	const yaml_node_t *node = node_of(s, value), *one;
+	const yaml_node_item_t *item = NULL;
+	size_t n = items_of(s, value, &item);
+
+	if (references(s, value) > 1 || (node->type != YAML_SEQUENCE_NODE && n))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		one = node_of(s, item[i]);
+		if (references(s, item[i]) > 1 || one->start_mark.index < node->start_mark.index ||
+		    one->type != YAML_SCALAR_NODE)
+			return false;
+	}
+	return true;
+}
+
+/* From behind the field's ':' to the end of the value: of lines with dashes, of the last one. */
+static int MUST_USE edit_list(struct source *s, const struct target *target, const char *value,
+			      struct edit *edit)
+{
+	const yaml_node_pair_t *pair = find_pair(s, target->parent, target->name);
+	const yaml_node_t *node = node_of(s, target->value), *last = node;
+	const yaml_node_item_t *item = NULL;
+	size_t n = items_of(s, target->value, &item);
+
+	if (!stands_alone(s, target->value))
+		return doc_fail(
+		    s, doc_line(node), NULL,
+		    "allow: shared with another place by an alias: see `xdp-pacer allow "
+		    "IFACE list` for what is allowed");
+	if (n && node->data.sequence.style != YAML_FLOW_SEQUENCE_STYLE)
+		last = node_of(s, item[n - 1]);
+	edit->from = byte_of(s, node_of(s, pair->key)->end_mark.index);
+	while (edit->from < s->len && s->text[edit->from++] != ':')
+		;
+	edit->to = byte_of(s, last->end_mark.index);
+	write_edit(edit, " %s", value);
+	return 0;
+}
+
+static char *set_allow(struct source *s, const struct prefix *prefix, size_t n)
+{
+	int root = id_of(s, yaml_document_get_root_node(&s->doc));
+	struct target target = {.name = "allow", .parent = root};
+	char *value = list_text(prefix, n, line_end(s)), *text;
+	struct edit edit;
+	int failed = 0;
+
+	if (!value) {
+		doc_no_memory(s);
+		return NULL;
+	}
+	target.value = find_value(s, root, "allow");
+	if (target.value)
+		failed = edit_list(s, &target, value, &edit);
+	else
+		edit_first(s, &target, value, &edit);
+	free(value);
+	if (failed)
+		return NULL;
+	text = splice(s, &edit);
+	if (!text)
+		doc_no_memory(s);
+	return text;
+}
+
+/* It is a policy, and has that many. */
+static bool has_allowed(const char *text, size_t n, struct policy_error *error)
+{
+	struct policy *policy = policy_parse(text, strlen(text), error);
+	bool right = policy && policy->n_allow == n;
+
+	if (policy && !right)
+		policy_explain(error, 0,
+			       "allow: cannot be written into this text as it is laid out");
+	policy_free(policy);
+	return right;
+}
+
+char *policy_set_allow(const char *text, size_t len, const struct prefix *prefix, size_t n,
+		       struct policy_error *error)
+{
+	struct source s;
+	char *result;
+
+	if (doc_open(&s, text, len, error))
+		return NULL;
+	result = set_allow(&s, prefix, n);
+	doc_close(&s);
+	if (result && !has_allowed(result, n, error)) {
+		free(result);
+		return NULL;
+	}
 	return result;
 }

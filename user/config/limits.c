@@ -278,6 +278,42 @@ READER(threshold, limits_uses(s, at, node, &l->throttle.threshold))
 READER(cooldown, doc_duration(s, at, node, &l->throttle.cooldown_ns))
 READER(max_cooldown, doc_duration(s, at, node, &l->throttle.max_cooldown_ns))
 
+/* --- their text ------------------------------------------------------------------------------ */
+
+#define WRITER(name, is_there, format, ...)                                          \
+	static bool write_##name(const void *from, size_t i, char *buf, size_t size) \
+	{                                                                            \
+		const struct policy_limit *l = from;                                 \
+                                                                                     \
+		if (i || !(is_there))                                                \
+			return false;                                                \
+		snprintf(buf, size, format, __VA_ARGS__);                            \
+		return true;                                                         \
+	}
+
+#define WRITE_NUMBER(name, is_there, value) \
+	WRITER(name, is_there, "%llu", (unsigned long long)(value))
+#define WRITE_TIME(name, is_there, ns) \
+	WRITER(name, is_there, "%s", units_duration_text(ns, (char[FIELD_TEXT]){0}, FIELD_TEXT))
+
+WRITER(key, true, "%s", policy_key_text(&l->key, (char[FIELD_TEXT]){0}, FIELD_TEXT))
+WRITE_NUMBER(entries, l->entries, l->entries)
+WRITE_TIME(gap, l->kind == LIMIT_GAP, l->gap_ns)
+WRITE_NUMBER(rows, l->kind == LIMIT_GAP, l->rows)
+WRITER(ceiling, l->ceiling, "%llupps", (unsigned long long)l->ceiling)
+WRITE_NUMBER(packets, l->kind == LIMIT_WINDOW && l->cost == PACER_COST_PACKETS, l->limit)
+WRITE_NUMBER(bytes, l->kind == LIMIT_WINDOW && l->cost == PACER_COST_BYTES, l->limit)
+WRITE_TIME(window, l->kind == LIMIT_WINDOW, l->window_ns)
+WRITE_NUMBER(slots, l->kind == LIMIT_WINDOW, l->slots)
+WRITER(rate, l->kind == LIMIT_RATE, "%s",
+       units_rate_text(&l->rate, (char[FIELD_TEXT]){0}, FIELD_TEXT))
+WRITE_NUMBER(burst, l->kind == LIMIT_RATE, l->burst)
+WRITE_NUMBER(uses, l->kind == LIMIT_THROTTLE, l->throttle.uses)
+WRITE_TIME(cooldown, l->kind == LIMIT_THROTTLE, l->throttle.cooldown_ns)
+WRITE_TIME(max_cooldown, l->kind == LIMIT_THROTTLE && l->throttle.max_cooldown_ns != UINT64_MAX,
+	   l->throttle.max_cooldown_ns)
+WRITE_NUMBER(threshold, l->kind == LIMIT_THROTTLE, l->throttle.threshold)
+
 /* --- the table ------------------------------------------------------------------------------ */
 
 #define OF_ALL_KINDS POLICY_LIMIT_KINDS
@@ -288,39 +324,42 @@ static const struct field limit_field[LIMIT_FIELDS] = {
     [FIELD_KEY] = {"key", read_key, "KEY",
 		   "whose packets count together: flow, src, src/24,56, dst, src+dport, "
 		   "src/24,56+dport or all",
-		   OF_ALL_KINDS, 0},
+		   OF_ALL_KINDS, FIELD_NEEDED, write_key},
     [FIELD_GAP] = {"gap", read_gap, "TIME", "two packets of a key are that far apart, at least",
-		   LIMIT_GAP, LEADS},
+		   LIMIT_GAP, LEADS, write_gap},
     [FIELD_PACKETS] = {"packets", read_packets, "N|N/s", "that many in any window, at most",
-		       LIMIT_WINDOW, LEADS},
+		       LIMIT_WINDOW, LEADS, write_packets},
     [FIELD_BYTES] = {"bytes", read_bytes, "BYTES|BITS/s", "that many in any window, at most",
-		     LIMIT_WINDOW, LEADS},
+		     LIMIT_WINDOW, LEADS, write_bytes},
     [FIELD_WINDOW] = {"window", read_window, "TIME", "what packets or bytes are counted in",
-		      LIMIT_WINDOW, 0},
+		      LIMIT_WINDOW, FIELD_NEEDED, write_window},
     [FIELD_SLOTS] = {"slots", read_slots, "1-58", "that the window is cut into; 10 unless said",
-		     LIMIT_WINDOW, 0},
+		     LIMIT_WINDOW, 0, write_slots},
     [FIELD_RATE] = {"rate", read_rate, "N/s|BITS/s", "of packets or of bits, by s, m or h",
-		    LIMIT_RATE, LEADS},
+		    LIMIT_RATE, LEADS | FIELD_NEEDED, write_rate},
     [FIELD_BURST] = {"burst", read_burst, "N|BYTES", "that may come at once, in the rate's unit",
-		     LIMIT_RATE, 0},
+		     LIMIT_RATE, FIELD_NEEDED, write_burst},
     [FIELD_ENTRIES] = {"entries", read_entries, "N",
 		       "keys to hold state for; a share of the memory unless said", OF_ALL_KINDS,
-		       KEYED},
+		       KEYED, write_entries},
     [FIELD_ROWS] = {"rows", read_rows, "1-2", "cells of a key in the gap's sketch; 2 unless said",
-		    LIMIT_GAP, KEYED},
+		    LIMIT_GAP, KEYED, write_rows},
     [FIELD_CEILING] = {"ceiling", read_ceiling, "Npps",
 		       "that all keys of the gap together may reach: sizes its sketch", LIMIT_GAP,
-		       KEYED},
+		       KEYED, write_ceiling},
     [FIELD_USES] = {"uses", read_uses, "N", "each of which is free again a cooldown after it",
-		    LIMIT_THROTTLE, LEADS},
+		    LIMIT_THROTTLE, LEADS | FIELD_NEEDED, write_uses},
     [FIELD_COOLDOWN] = {"cooldown", read_cooldown, "TIME", "after which a use is free again",
-			LIMIT_THROTTLE, 0},
+			LIMIT_THROTTLE, FIELD_NEEDED, write_cooldown},
     [FIELD_MAX_COOLDOWN] = {"max_cooldown", read_max_cooldown, "TIME",
 			    "it denies wrongly only while all uses lie within that", LIMIT_THROTTLE,
-			    0},
+			    0, write_max_cooldown},
     [FIELD_THRESHOLD] = {"threshold", read_threshold, "N",
-			 "it denies wrongly only while fewer uses are free", LIMIT_THROTTLE, 0},
+			 "it denies wrongly only while fewer uses are free", LIMIT_THROTTLE, 0,
+			 write_threshold},
 };
+
+const struct fields limits_fields = {"a limit", limit_field, LIMIT_FIELDS};
 
 const char *limits_field_to_set(size_t i)
 {
@@ -475,15 +514,9 @@ const char *policy_limit_kind_name(enum policy_limit_kind kind)
 	return kinds[kind].name;
 }
 
-bool policy_limit_field(size_t i, struct policy_limit_field *field)
+const char *limits_kind_of(const struct field *field)
 {
-	const struct field *f = &limit_field[i];
-
-	if (i >= LIMIT_FIELDS)
-		return false;
-	*field = (struct policy_limit_field){f->name, f->value, f->help,
-					     f->kind == OF_ALL_KINDS ? "any" : kinds[f->kind].name};
-	return true;
+	return field->kind == OF_ALL_KINDS ? "any" : kinds[field->kind].name;
 }
 
 /* Fields of a limit of another kind than the leading one's. */
@@ -553,14 +586,13 @@ static int MUST_USE check_limit(struct source *s, const struct place *at, const 
 
 static int read_limit(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
-	static const struct fields fields = {"a limit", limit_field, LIMIT_FIELDS};
 	const yaml_node_t *seen[LIMIT_FIELDS] = {0};
 	struct policy_limit *limit = into;
 
 	limit->line = doc_line(node);
 	limit->slots = SLOTS_DEFAULT;
 	limit->rows = ROWS_DEFAULT;
-	if (doc_fields(s, at, node, &fields, limit, seen))
+	if (doc_fields(s, at, node, &limits_fields, limit, seen))
 		return -1;
 	return check_limit(s, at, seen, limit);
 }

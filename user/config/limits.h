@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Purpose: the limits of a rule, from YAML: one table of their fields (name, value, help, kind),
- * which reading, `set`, `help limits` and the man page go by, and for each kind what its fields
- * have to agree in. For the sources of this wing.
+ * which reading, `set`, `show --diff`, `help limits` and the man page go by, and for each kind what
+ * its fields have to agree in. For the sources of this wing.
  */
 #ifndef PACER_LIMITS_H
 #define PACER_LIMITS_H
@@ -11,6 +11,9 @@
 
 /* The field `limits` of a struct policy_rule. */
 reader limits_read;
+
+extern const struct fields limits_fields;
+const char *limits_kind_of(const struct field *field); /* "gap"; "any" */
 
 /* Fields of a limit that can be set, counted from 0: all but its key, which its state hangs on.
  * NULL: no more.

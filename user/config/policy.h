@@ -210,6 +210,17 @@ void policy_free(struct policy *policy);
 char *policy_set(const char *text, size_t len, const char *path, const char *value,
 		 struct policy_error *error);
 
+/* The same of "PATH=VALUE". */
+char *policy_assign(const char *text, const char *assignment, struct policy_error *error);
+
+/*
+ * The text with the `n` prefixes as its allow-list. Comments and layout of the rest stay. Returns a
+ * policy's text to be freed, or NULL with *error filled (an alias shares the list; it would be too
+ * long).
+ */
+char *policy_set_allow(const char *text, size_t len, const struct prefix *prefix, size_t n,
+		       struct policy_error *error);
+
 /* "src/24,56", "flow", "all", as in a policy. Returns buf. */
 const char *policy_key_text(const struct policy_key *key, char *buf, size_t size);
 /* "veth1", "cpu:1", "xsk:0", as in a policy. Returns buf. */
@@ -220,15 +231,45 @@ bool policy_bans(const struct policy *policy);
 
 const char *policy_limit_kind_name(enum policy_limit_kind kind); /* "gap" */
 
-/* A field of a limit as help and the man page tell it: what it is called, what it takes, what that
- * says, and in which kind of limit ("gap", "any").
+/* What a policy is made of: mappings, each with a table of its fields. */
+enum policy_part {
+	POLICY_WHOLE,
+	POLICY_RULE,
+	POLICY_MATCH,
+	POLICY_LIMIT,
+	POLICY_POOL,
+	POLICY_SET,
+	POLICY_SAMPLE,
+	POLICY_PARTS
+};
+
+/*
+ * A field as help, the man page and the schema tell it: what it is called, what it takes ("TIME";
+ * "PORT..." is one or a list, "[RULE...]" is a list), what that says, in which kind of limit
+ * ("gap"; "any"), and whether it has to be written.
  */
-struct policy_limit_field {
+struct policy_field {
 	const char *name, *value, *help, *kind;
+	bool needed;
 };
 
 /* The field of that number, in the order of the table; false: no more. */
-bool policy_limit_field(size_t i, struct policy_limit_field *field);
+bool policy_field(enum policy_part part, size_t i, struct policy_field *field);
+const char *policy_part_name(enum policy_part part); /* "a limit" */
+
+/* What a field is in one policy and in another; NULL: it is not there. Of a list, an item. */
+struct policy_difference {
+	const char *field; /* as `set` names it: "dns.limits[0].packets"; "rules", "rules' order" */
+	const char *one, *other;
+};
+
+/*
+ * Calls `each` for every difference, in the order of the first policy. What means the same (1s and
+ * 1000ms, what was not written and its default) is the same. Of a rule or a pool that the other has
+ * not, its name is the difference. Returns 0, or -1 without memory.
+ */
+int policy_diff(const struct policy *one, const struct policy *other,
+		void (*each)(const struct policy_difference *difference, void *arg), void *arg);
 
 /* What a wrong name was meant to be: offer the names that there are; `name` is the nearest of them,
  * or NULL where none is near.

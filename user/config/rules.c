@@ -5,10 +5,29 @@
 
 #include "config/document.h"
 #include "config/limits.h"
+#include "config/rules.h"
 #include "parse.h"
 #include "sample_burst.h"
 
 #define MEMORY_MAX (255ull << 30) /* of lines that 32 bits can count */
+
+/* The text of a field with one value. */
+#define WRITER(name, struct_name, is_there, format, ...)                             \
+	static bool write_##name(const void *from, size_t i, char *buf, size_t size) \
+	{                                                                            \
+		const struct struct_name *p = from;                                  \
+                                                                                     \
+		if (i || !(is_there))                                                \
+			return false;                                                \
+		snprintf(buf, size, format, __VA_ARGS__);                            \
+		return true;                                                         \
+	}
+
+#define WRITE_NUMBER(name, struct_name, is_there, value) \
+	WRITER(name, struct_name, is_there, "%llu", (unsigned long long)(value))
+#define WRITE_TIME(name, struct_name, is_there, ns) \
+	WRITER(name, struct_name, is_there, "%s",   \
+	       units_duration_text(ns, (char[FIELD_TEXT]){0}, FIELD_TEXT))
 
 /* match */
 
@@ -71,14 +90,15 @@ static int one_vlan(struct source *s, const struct place *at, const yaml_node_t 
 	return 0;
 }
 
+static const struct choice protos[] = {
+    {"icmp", 1},  {"igmp", 2},	 {"ipip", 4},	 {"tcp", 6},	{"egp", 8},
+    {"udp", 17},  {"dccp", 33},	 {"ipv6", 41},	 {"rsvp", 46},	{"gre", 47},
+    {"esp", 50},  {"ah", 51},	 {"icmpv6", 58}, {"eigrp", 88}, {"ospf", 89},
+    {"pim", 103}, {"vrrp", 112}, {"l2tp", 115},	 {"sctp", 132}, {"udplite", 136},
+};
+
 static int one_proto(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
-	static const struct choice protos[] = {
-	    {"icmp", 1},  {"igmp", 2},	 {"ipip", 4},	 {"tcp", 6},	{"egp", 8},
-	    {"udp", 17},  {"dccp", 33},	 {"ipv6", 41},	 {"rsvp", 46},	{"gre", 47},
-	    {"esp", 50},  {"ah", 51},	 {"icmpv6", 58}, {"eigrp", 88}, {"ospf", 89},
-	    {"pim", 103}, {"vrrp", 112}, {"l2tp", 115},	 {"sctp", 132}, {"udplite", 136},
-	};
 	struct range *range = into;
 	const char *text;
 	size_t i;
@@ -193,6 +213,72 @@ MATCH_FIELD(dport, one_port)
 MATCH_FIELD(proto, one_proto)
 MATCH_FIELD(vlan, one_vlan)
 
+static void range_text(const struct range *range, char *buf, size_t size)
+{
+	if (range->low == range->high)
+		snprintf(buf, size, "%u", range->low);
+	else
+		snprintf(buf, size, "%u-%u", range->low, range->high);
+}
+
+static void proto_text(const struct range *range, char *buf, size_t size)
+{
+	range_text(range, buf, size);
+	for (size_t i = 0; i < ARRAY(protos); i++)
+		if (range->low == range->high && (int)range->low == protos[i].value)
+			snprintf(buf, size, "%s", protos[i].name);
+}
+
+static void vlan_text(const struct range *range, char *buf, size_t size)
+{
+	range_text(range, buf, size);
+	if (range->low == PACER_VLAN_NONE)
+		snprintf(buf, size, "none");
+}
+
+#define WRITE_LIST(name, struct_name, list, text)                                    \
+	static bool write_##name(const void *from, size_t i, char *buf, size_t size) \
+	{                                                                            \
+		const struct struct_name *p = from;                                  \
+                                                                                     \
+		if (i < p->n_##list)                                                 \
+			text(&p->list[i], buf, size);                                \
+		return i < p->n_##list;                                              \
+	}
+
+/* Prefixes, and then sets. */
+static bool write_addresses(const struct policy_match *m, bool dst, size_t i, char *buf,
+			    size_t size)
+{
+	size_t n = dst ? m->n_dst : m->n_src;
+
+	if (i < n) {
+		units_prefix_text(dst ? &m->dst[i] : &m->src[i], buf, size);
+		return true;
+	}
+	for (size_t k = 0; k < m->n_sets; k++)
+		if (m->set[k].dst == dst && n++ == i) {
+			snprintf(buf, size, "%s@%s", m->set[k].not ? "!" : "", m->set[k].name);
+			return true;
+		}
+	return false;
+}
+
+static bool write_src(const void *from, size_t i, char *buf, size_t size)
+{
+	return write_addresses(from, false, i, buf, size);
+}
+
+static bool write_dst(const void *from, size_t i, char *buf, size_t size)
+{
+	return write_addresses(from, true, i, buf, size);
+}
+
+WRITE_LIST(proto, policy_match, proto, proto_text)
+WRITE_LIST(sport, policy_match, sport, range_text)
+WRITE_LIST(dport, policy_match, dport, range_text)
+WRITE_LIST(vlan, policy_match, vlan, vlan_text)
+
 /* 4 or 6 if all of the prefixes are of that family, else 0. */
 static int family_of(const struct prefix *prefixes, size_t n)
 {
@@ -215,12 +301,18 @@ enum match_field {
 };
 
 static const struct field match_field[MATCH_FIELDS] = {
-    [FIELD_SRC] = {.name = "src", .read = read_src},
-    [FIELD_DST] = {.name = "dst", .read = read_dst},
-    [FIELD_PROTO] = {.name = "proto", .read = read_proto},
-    [FIELD_SPORT] = {.name = "sport", .read = read_sport},
-    [FIELD_DPORT] = {.name = "dport", .read = read_dport},
-    [FIELD_VLAN] = {.name = "vlan", .read = read_vlan},
+    [FIELD_SRC] = {"src", read_src, "PREFIX...", "where it comes from; any unless said", 0, 0,
+		   write_src},
+    [FIELD_DST] = {"dst", read_dst, "PREFIX...", "where it goes; any unless said", 0, 0, write_dst},
+    [FIELD_PROTO] = {"proto", read_proto, "PROTOCOL...",
+		     "a name, as tcp, udp or icmpv6, or a number, or a range of them", 0, 0,
+		     write_proto},
+    [FIELD_SPORT] = {"sport", read_sport, "PORT...",
+		     "of TCP, UDP and SCTP: a number, or a range as 1024-65535", 0, 0, write_sport},
+    [FIELD_DPORT] = {"dport", read_dport, "PORT...", "the same of the destination", 0, 0,
+		     write_dport},
+    [FIELD_VLAN] = {"vlan", read_vlan, "VLAN...", "a number, a range as 100-199, or none", 0, 0,
+		    write_vlan},
 };
 
 /* The same of src or dst: a set beside the prefixes may be of either. */
@@ -282,12 +374,11 @@ static int MUST_USE check_protos(struct source *s, const struct place *at, const
 
 static int read_match(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
-	static const struct fields fields = {"a match", match_field, MATCH_FIELDS};
 	const yaml_node_t *seen[MATCH_FIELDS] = {0};
 	struct policy_match *m = &((struct policy_rule *)into)->match;
 	int src, dst;
 
-	if (doc_fields(s, at, node, &fields, m, seen))
+	if (doc_fields(s, at, node, rules_part(POLICY_MATCH), m, seen))
 		return -1;
 	src = family_in(m, false);
 	dst = family_in(m, true);
@@ -350,14 +441,27 @@ static int read_ban(struct source *s, const struct place *at, const yaml_node_t 
 	return doc_duration(s, at, node, &((struct policy_rule *)into)->ban_ns);
 }
 
+WRITER(over, policy_rule, true, "%s%s",
+       p->over == PACER_OVER_POOL   ? "pool "
+       : p->over == PACER_OVER_PASS ? "pass"
+				    : "drop",
+       p->over == PACER_OVER_POOL ? p->pool_name : "")
+WRITE_TIME(ban, policy_rule, p->ban_ns, p->ban_ns)
+
 enum rule_field { FIELD_NAME, FIELD_MATCH, FIELD_LIMITS, FIELD_OVER, FIELD_BAN, RULE_FIELDS };
 
 static const struct field rule_field[RULE_FIELDS] = {
-    [FIELD_NAME] = {.name = "name", .read = read_name},
-    [FIELD_MATCH] = {.name = "match", .read = read_match},
-    [FIELD_LIMITS] = {.name = "limits", .read = limits_read},
-    [FIELD_OVER] = {.name = "over", .read = read_over},
-    [FIELD_BAN] = {.name = "ban", .read = read_ban},
+    [FIELD_NAME] = {"name", read_name, "NAME",
+		    "for people, counters and `set`: 1 to 31 letters, digits, _ and -", 0,
+		    FIELD_NEEDED, NULL},
+    [FIELD_MATCH] = {"match", read_match, "MATCH",
+		     "what of a packet has to be so; every packet unless said", 0, 0, NULL},
+    [FIELD_LIMITS] = {"limits", limits_read, "[LIMIT...]",
+		      "1 to 8, all of which a packet has to be within", 0, FIELD_NEEDED, NULL},
+    [FIELD_OVER] = {"over", read_over, "drop|pass|pool NAME",
+		    "what is done with a packet over a limit; drop unless said", 0, 0, write_over},
+    [FIELD_BAN] = {"ban", read_ban, "TIME",
+		   "a key that a limit denies is denied everything for so long", 0, 0, write_ban},
 };
 
 /* A ban is of a key: one that is the same for all would ban everybody. */
@@ -390,13 +494,12 @@ static int MUST_USE check_ban(struct source *s, const struct place *at, const ya
 
 static int read_rule(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
-	static const struct fields fields = {"a rule", rule_field, RULE_FIELDS};
 	const yaml_node_t *seen[RULE_FIELDS] = {0};
 	struct policy_rule *rule = into, *other = rule - at->index;
 	struct place place = {at, "name", 0};
 
 	rule->line = doc_line(node);
-	if (doc_fields(s, at, node, &fields, rule, seen))
+	if (doc_fields(s, at, node, rules_part(POLICY_RULE), rule, seen))
 		return -1;
 	if (!seen[FIELD_NAME])
 		return doc_fail(s, rule->line, at,
@@ -510,13 +613,37 @@ POOL_FIELD(pool_threshold, limits_uses, throttle.threshold)
 POOL_FIELD(pool_cooldown, doc_duration, throttle.cooldown_ns)
 POOL_FIELD(pool_max_cooldown, doc_duration, throttle.max_cooldown_ns)
 
+static bool write_targets(const void *from, size_t i, char *buf, size_t size)
+{
+	const struct policy_pool *pool = from;
+
+	if (i < pool->n)
+		policy_target_text(&pool->target[i], buf, size);
+	return i < pool->n;
+}
+
+WRITE_NUMBER(each, policy_pool, true, p->each)
+WRITE_TIME(pool_cooldown, policy_pool, true, p->throttle.cooldown_ns)
+WRITE_TIME(pool_max_cooldown, policy_pool, p->throttle.max_cooldown_ns != UINT64_MAX,
+	   p->throttle.max_cooldown_ns)
+WRITE_NUMBER(pool_threshold, policy_pool, true, p->throttle.threshold)
+
 static const struct field pool_field[POOL_FIELDS] = {
-    [FIELD_POOL_NAME] = {.name = "name", .read = read_pool_name},
-    [FIELD_TARGETS] = {.name = "targets", .read = read_targets},
-    [FIELD_EACH] = {.name = "each", .read = read_each},
-    [FIELD_POOL_COOLDOWN] = {.name = "cooldown", .read = read_pool_cooldown},
-    [FIELD_POOL_MAX_COOLDOWN] = {.name = "max_cooldown", .read = read_pool_max_cooldown},
-    [FIELD_POOL_THRESHOLD] = {.name = "threshold", .read = read_pool_threshold},
+    [FIELD_POOL_NAME] = {"name", read_pool_name, "NAME", "that rules name behind over: pool", 0,
+			 FIELD_NEEDED, NULL},
+    [FIELD_TARGETS] = {"targets", read_targets, "TARGET...",
+		       "1 to 32 interfaces, or CPUs as cpu:1, or sockets as xsk:0", 0, FIELD_NEEDED,
+		       write_targets},
+    [FIELD_EACH] = {"each", read_each, "N", "packets that a target gets in any cooldown, at most",
+		    0, FIELD_NEEDED, write_each},
+    [FIELD_POOL_COOLDOWN] = {"cooldown", read_pool_cooldown, "TIME",
+			     "after which a use of a target is free again", 0, FIELD_NEEDED,
+			     write_pool_cooldown},
+    [FIELD_POOL_MAX_COOLDOWN] = {"max_cooldown", read_pool_max_cooldown, "TIME", "as of a throttle",
+				 0, 0, write_pool_max_cooldown},
+    [FIELD_POOL_THRESHOLD] = {"threshold", read_pool_threshold, "N",
+			      "as of a throttle; of all targets together", 0, 0,
+			      write_pool_threshold},
 };
 
 const char *policy_target_text(const struct policy_target *target, char *buf, size_t size)
@@ -592,14 +719,13 @@ static int MUST_USE check_pool(struct source *s, const struct place *at, const y
 
 static int read_pool(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
-	static const struct fields fields = {"a pool", pool_field, POOL_FIELDS};
 	const yaml_node_t *seen[POOL_FIELDS] = {0};
 	struct policy_pool *pool = into;
 	struct place each = {at, "each", 0};
 
 	pool->line = doc_line(node);
-	if (doc_fields(s, at, node, &fields, pool, seen) || check_pool(s, at, seen, pool) ||
-	    check_targets(s, at, seen[FIELD_TARGETS], pool))
+	if (doc_fields(s, at, node, rules_part(POLICY_POOL), pool, seen) ||
+	    check_pool(s, at, seen, pool) || check_targets(s, at, seen[FIELD_TARGETS], pool))
 		return -1;
 	pool->throttle.uses = pool->n * pool->each;
 	if (pool->throttle.uses > POLICY_USES_MAX)
@@ -695,21 +821,26 @@ static int read_set_of(struct source *s, const struct place *at, const yaml_node
 	return doc_list(s, at, node, &list);
 }
 
+WRITER(file, policy_set, *p->file, "%s", p->file)
+WRITE_LIST(set_of, policy_set, of, units_prefix_text)
+
 static const struct field set_field[SET_FIELDS] = {
-    [FIELD_SET_NAME] = {.name = "name", .read = read_set_name},
-    [FIELD_FILE] = {.name = "file", .read = read_file},
-    [FIELD_SET_OF] = {.name = "of", .read = read_set_of},
+    [FIELD_SET_NAME] = {"name", read_set_name, "NAME", "for matches: src: \"@NAME\"", 0,
+			FIELD_NEEDED, NULL},
+    [FIELD_FILE] = {"file", read_file, "FILE", "of prefixes, one a line; or `of`", 0, 0,
+		    write_file},
+    [FIELD_SET_OF] = {"of", read_set_of, "PREFIX...", "the prefixes themselves; or `file`", 0, 0,
+		      write_set_of},
 };
 
 static int read_set(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
-	static const struct fields fields = {"a set", set_field, SET_FIELDS};
 	const yaml_node_t *seen[SET_FIELDS] = {0};
 	struct policy_set *set = into, *other = set - at->index;
 	struct place place = {at, "name", 0};
 
 	set->line = doc_line(node);
-	if (doc_fields(s, at, node, &fields, set, seen))
+	if (doc_fields(s, at, node, rules_part(POLICY_SET), set, seen))
 		return -1;
 	if (!seen[FIELD_SET_NAME])
 		return doc_fail(s, set->line, at,
@@ -844,24 +975,35 @@ static int read_snap(struct source *s, const struct place *at, const yaml_node_t
 			 &((struct policy_sample *)into)->snap_bytes);
 }
 
+WRITER(of, policy_sample, p->on, "%s",
+       p->of == SAMPLE_DENIED	  ? "denied"
+       : p->of == SAMPLE_ADMITTED ? "admitted"
+				  : "all")
+WRITE_NUMBER(k, policy_sample, p->on, p->k)
+WRITE_NUMBER(last, policy_sample, p->on && p->packets, p->packets)
+WRITE_TIME(within, policy_sample, p->on && !p->packets, p->window_ns)
+WRITE_NUMBER(snap, policy_sample, p->on, p->snap_bytes)
+
 static const struct field sample_field[SAMPLE_FIELDS] = {
-    [FIELD_OF] = {.name = "of", .read = read_of},
-    [FIELD_K] = {.name = "k", .read = read_k},
-    [FIELD_LAST] = {.name = "packets", .read = read_last},
-    [FIELD_WITHIN] = {.name = "window", .read = read_within},
-    [FIELD_REPLACEMENT] = {.name = "replacement", .read = read_replacement},
-    [FIELD_SNAP] = {.name = "snap", .read = read_snap},
+    [FIELD_OF] = {"of", read_of, "denied|admitted|all", "which packets are sampled", 0,
+		  FIELD_NEEDED, write_of},
+    [FIELD_K] = {"k", read_k, "1-64", "packets in the sample", 0, FIELD_NEEDED, write_k},
+    [FIELD_LAST] = {"packets", read_last, "N", "of the last so many packets, or", 0, 0, write_last},
+    [FIELD_WITHIN] = {"window", read_within, "TIME", "of those of so long", 0, 0, write_within},
+    [FIELD_REPLACEMENT] = {"replacement", read_replacement, "with|without",
+			   "with of a window, without of packets; may be left out", 0, 0, NULL},
+    [FIELD_SNAP] = {"snap", read_snap, "0-128",
+		    "bytes kept of the head of each frame; 0 unless said", 0, 0, write_snap},
 };
 
 static int read_sample(struct source *s, const struct place *at, const yaml_node_t *node,
 		       void *into)
 {
-	static const struct fields fields = {"a sample", sample_field, SAMPLE_FIELDS};
 	struct place place = {at, "replacement", 0};
 	const yaml_node_t *seen[SAMPLE_FIELDS] = {0};
 	struct policy_sample *sample = &((struct policy *)into)->sample;
 
-	if (doc_fields(s, at, node, &fields, sample, seen))
+	if (doc_fields(s, at, node, rules_part(POLICY_SAMPLE), sample, seen))
 		return -1;
 	sample->on = true;
 	sample->line = doc_line(node);
@@ -980,7 +1122,18 @@ static int read_allow(struct source *s, const struct place *at, const yaml_node_
 	return doc_list(s, at, node, &list);
 }
 
-enum policy_field {
+WRITER(mode, policy, true, "%s", p->monitor ? "monitor" : "enforce")
+WRITE_LIST(allow, policy, allow, units_prefix_text)
+WRITER(unparsed, policy, true, "%s", p->unparsed_drop ? "drop" : "pass")
+WRITER(clock, policy, true, "%s",
+       p->clock == CLOCK_EXACT	  ? "exact"
+       : p->clock == CLOCK_COARSE ? "coarse"
+				  : "auto")
+WRITER(memory, policy, true, "%s",
+       units_size_text(p->memory_bytes, (char[FIELD_TEXT]){0}, FIELD_TEXT))
+WRITE_NUMBER(bans, policy, policy_bans(p), p->bans)
+
+enum whole_field {
 	FIELD_MODE,
 	FIELD_ALLOW,
 	FIELD_UNPARSED,
@@ -994,28 +1147,57 @@ enum policy_field {
 	POLICY_FIELDS
 };
 
-static const struct field policy_field[POLICY_FIELDS] = {
-    [FIELD_MODE] = {.name = "mode", .read = read_mode},
-    [FIELD_ALLOW] = {.name = "allow", .read = read_allow},
-    [FIELD_UNPARSED] = {.name = "unparsed", .read = read_unparsed},
-    [FIELD_CLOCK] = {.name = "clock", .read = read_clock},
-    [FIELD_MEMORY] = {.name = "memory", .read = read_memory},
-    [FIELD_RULES] = {.name = "rules", .read = read_rules},
-    [FIELD_POOLS] = {.name = "pools", .read = read_pools},
-    [FIELD_SETS] = {.name = "sets", .read = read_sets},
-    [FIELD_BANS] = {.name = "bans", .read = read_bans},
-    [FIELD_SAMPLE] = {.name = "sample", .read = read_sample},
+static const struct field whole_field[POLICY_FIELDS] = {
+    [FIELD_MODE] = {"mode", read_mode, "enforce|monitor",
+		    "monitor counts what it would deny, and denies nothing; enforce unless said", 0,
+		    0, write_mode},
+    [FIELD_ALLOW] = {"allow", read_allow, "PREFIX...", "sources that no rule limits", 0, 0,
+		     write_allow},
+    [FIELD_UNPARSED] = {"unparsed", read_unparsed, "drop|pass",
+			"what is done with truncated frames and bad headers; drop unless said", 0,
+			0, write_unparsed},
+    [FIELD_CLOCK] = {"clock", read_clock, "auto|exact|coarse",
+		     "auto takes the exact one where the policy needs it; auto unless said", 0, 0,
+		     write_clock},
+    [FIELD_MEMORY] = {"memory", read_memory, "SIZE", "of state, taken at load; 64Mi unless said", 0,
+		      0, write_memory},
+    [FIELD_RULES] = {"rules", read_rules, "[RULE...]",
+		     "of which the first that matches judges the packet, up to 64", 0, FIELD_NEEDED,
+		     NULL},
+    [FIELD_POOLS] = {"pools", read_pools, "[POOL...]", "targets to which packets over a limit go",
+		     0, 0, NULL},
+    [FIELD_SETS] = {"sets", read_sets, "[SET...]", "addresses that matches name as @NAME", 0, 0,
+		    NULL},
+    [FIELD_BANS] = {"bans", read_bans, "N",
+		    "keys that can be banned at once; 16384 where a rule bans", 0, 0, write_bans},
+    [FIELD_SAMPLE] = {"sample", read_sample, "SAMPLE",
+		      "a sample of the packets that is kept for `sample` and `estimate`", 0, 0,
+		      NULL},
 };
+
+/* The tables of the others are above, each beside its reader. */
+const struct fields *rules_part(enum policy_part part)
+{
+	static const struct fields parts[POLICY_PARTS] = {
+	    [POLICY_WHOLE] = {"a policy", whole_field, POLICY_FIELDS},
+	    [POLICY_RULE] = {"a rule", rule_field, RULE_FIELDS},
+	    [POLICY_MATCH] = {"a match", match_field, MATCH_FIELDS},
+	    [POLICY_POOL] = {"a pool", pool_field, POOL_FIELDS},
+	    [POLICY_SET] = {"a set", set_field, SET_FIELDS},
+	    [POLICY_SAMPLE] = {"a sample", sample_field, SAMPLE_FIELDS},
+	};
+
+	return part == POLICY_LIMIT ? &limits_fields : &parts[part];
+}
 
 static int MUST_USE read_root(struct source *s, struct policy *policy)
 {
-	static const struct fields fields = {"a policy", policy_field, POLICY_FIELDS};
 	const yaml_node_t *root = yaml_document_get_root_node(&s->doc);
 	const yaml_node_t *seen[POLICY_FIELDS] = {0};
 
 	policy->memory_bytes = POLICY_MEMORY_DEFAULT;
 	policy->bans = POLICY_BANS_DEFAULT;
-	if (doc_fields(s, NULL, root, &fields, policy, seen))
+	if (doc_fields(s, NULL, root, rules_part(POLICY_WHOLE), policy, seen))
 		return -1;
 	if (!seen[FIELD_RULES])
 		return doc_fail(s, doc_line(root), NULL,

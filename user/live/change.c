@@ -134,17 +134,8 @@ int change_rotate(struct attached *a, struct plan *plan, struct policy_error *er
 /* The text with one more "PATH=VALUE" written into it; frees the text given. */
 static char *assign(char *text, const char *assignment, struct policy_error *error)
 {
-	const char *equals = strchr(assignment, '=');
-	char path[128], *next = NULL;
+	char *next = policy_assign(text, assignment, error);
 
-	if (!equals || (size_t)(equals - assignment) >= sizeof(path)) {
-		policy_explain(error, 0, "%s: is not RULE.FIELD=VALUE, such as dns.packets=300",
-			       assignment);
-	} else {
-		memcpy(path, assignment, equals - assignment);
-		path[equals - assignment] = 0;
-		next = policy_set(text, strlen(text), path, equals + 1, error);
-	}
 	free(text);
 	return next;
 }

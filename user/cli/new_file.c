@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "cli/new_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int write_all(int fd, const char *text)
+{
+	size_t len = strlen(text);
+
+	while (len) {
+		ssize_t n = write(fd, text, len);
+
+		if (n < 0 && errno != EINTR)
+			return errno;
+		if (n > 0) {
+			text += n;
+			len -= (size_t)n;
+		}
+	}
+	return 0;
+}
+
+int new_file_write(struct new_file *file, const char *name, const char *text)
+{
+	struct stat was;
+	int fd, err;
+
+	file->beside[0] = 0;
+	if (!realpath(name, file->name) || stat(file->name, &was))
+		return errno;
+	if (!S_ISREG(was.st_mode))
+		return EINVAL;
+	if (snprintf(file->beside, sizeof(file->beside), "%s.XXXXXX", file->name) >= PATH_MAX) {
+		file->beside[0] = 0;
+		return ENAMETOOLONG;
+	}
+	fd = mkostemp(file->beside, O_CLOEXEC);
+	if (fd < 0) {
+		file->beside[0] = 0;
+		return errno;
+	}
+	err = write_all(fd, text);
+	if (!err &&
+	    (fchown(fd, was.st_uid, was.st_gid) || fchmod(fd, was.st_mode & 07777) || fsync(fd)))
+		err = errno;
+	if (close(fd) && !err)
+		err = errno;
+	if (err)
+		new_file_drop(file);
+	return err;
+}
+
+int new_file_commit(struct new_file *file)
+{
+	char folder[PATH_MAX];
+	int fd, err = 0;
+
+	if (rename(file->beside, file->name)) {
+		err = errno;
+		new_file_drop(file);
+		return err;
+	}
+	file->beside[0] = 0;
+	memcpy(folder, file->name, sizeof(folder));
+	fd = open(dirname(folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return errno;
+	if (fsync(fd) && errno != EINVAL) /* of which some file systems know nothing */
+		err = errno;
+	close(fd);
+	return err;
+}
+
+void new_file_drop(struct new_file *file)
+{
+	if (file->beside[0])
+		unlink(file->beside);
+	file->beside[0] = 0;
+}
