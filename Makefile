@@ -6,6 +6,9 @@ BUILD   ?= build
 PREFIX  ?= /usr
 LIBDIR  ?= $(PREFIX)/lib
 MANDIR  ?= $(PREFIX)/share/man
+SHAREDIR ?= $(PREFIX)/share/xdp-pacer
+PKGCONFIGDIR ?= $(LIBDIR)/pkgconfig
+UNITDIR ?= $(LIBDIR)/systemd/system
 ifeq ($(origin CC),default) # make's own is cc, which ?= would leave
 CC      := gcc
 endif
@@ -16,12 +19,14 @@ PKGLIBS := $(PKG) ncursesw # whose flags are for others' ideas of the C library
 
 WARN    ?= -Wall -Wextra -Werror
 CFLAGS  ?= -O2 -g
+# Two builds are equal wherever they are made: no path of this machine gets into what is built.
+SAME    := -ffile-prefix-map=$(CURDIR)=.
 DEPEND   = -MMD -MP -MT $@ -MF $@.d
-USER    := -std=gnu11 -D_GNU_SOURCE $(WARN) -DPACER_VERSION='"$(VERSION)"' -Icommon -Iuser -I$(BUILD) \
+USER    := -std=gnu11 -D_GNU_SOURCE $(WARN) $(SAME) $(CPPFLAGS) -DPACER_VERSION='"$(VERSION)"' -Icommon -Iuser -I$(BUILD) \
 	   $(shell pkg-config --cflags $(PKG))
 LIBS    := $(shell pkg-config --libs $(PKGLIBS)) -lm
 ARCH    := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
-BPF     := -O2 -g -target bpf -mcpu=v3 $(WARN) -D__TARGET_ARCH_$(ARCH) -Icommon -Ibpf -I$(BUILD) \
+BPF     := -O2 -g -target bpf -mcpu=v3 $(WARN) $(SAME) -D__TARGET_ARCH_$(ARCH) -Icommon -Ibpf -I$(BUILD) \
 	   -I/usr/include/$(shell uname -m)-linux-gnu
 
 CORE    := $(wildcard common/*.h)
@@ -32,7 +37,7 @@ PURE    := $(filter $(BUILD)/user/config/% $(BUILD)/user/sets/% $(BUILD)/user/pl
 ARCHIVE := $(BUILD)/user.a $(BUILD)/pure.a # of which a program links what it calls
 
 .DELETE_ON_ERROR:
-.PHONY: all debug unit check-unit model model-fleet prog check mutants bench demo format tidy compile_commands.json \
+.PHONY: all debug unit check-unit model model-fleet prog check test-deb mutants bench demo format tidy compile_commands.json \
 	install uninstall clean help
 
 all: $(BUILD)/xdp-pacer $(BUILD)/pacer.bpf.o ## build the CLI and the object
@@ -178,6 +183,9 @@ $(BUILD)/prog/set.bpf.o: tests/prog/set.bpf.c
 check: ## build everything and run every test, as root
 	scripts/test
 
+test-deb: ## build the Debian packages, and install, upgrade and purge them in a chroot, as root
+	tests/packages/run
+
 mutants: ## plant small faults and see that the tests find them (NAMES= some of them)
 	tests/mutants/run $(NAMES)
 
@@ -198,18 +206,15 @@ compile_commands.json: ## for editors and clangd, of these rules
 
 # --- where it goes -----------------------------------------------------------------------------------
 
-HEADERS := $(PREFIX)/include/xdp-pacer
-PLACES  := $(PREFIX)/sbin/xdp-pacer $(LIBDIR)/bpf/pacer.bpf.o $(MANDIR)/man8/xdp-pacer.8 $(MANDIR)/man5/xdp-pacer-policy.5 \
-	   $(LIBDIR)/pkgconfig/xdp-pacer.pc \
-	   $(BASHDIR)/xdp-pacer $(ZSHDIR)/_xdp-pacer \
-	   $(UNITDIR)/xdp-pacer@.service $(LIBDIR)/sysusers.d/xdp-pacer.conf $(LIBDIR)/tmpfiles.d/xdp-pacer.conf
-
-# Where systemd looks. The unit names the command where it is.
-UNITDIR ?= $(LIBDIR)/systemd/system
-
 # Where the shells look: of zsh, Debian's has another place for packages than for what is made here.
 BASHDIR ?= $(PREFIX)/share/bash-completion/completions
 ZSHDIR  ?= $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
+
+HEADERS := $(PREFIX)/include/xdp-pacer
+PLACES  := $(PREFIX)/sbin/xdp-pacer $(LIBDIR)/bpf/pacer.bpf.o $(MANDIR)/man8/xdp-pacer.8 $(MANDIR)/man5/xdp-pacer-policy.5 \
+	   $(PKGCONFIGDIR)/xdp-pacer.pc $(SHAREDIR)/policy.schema.json \
+	   $(BASHDIR)/xdp-pacer $(ZSHDIR)/_xdp-pacer \
+	   $(UNITDIR)/xdp-pacer@.service $(LIBDIR)/sysusers.d/xdp-pacer.conf $(LIBDIR)/tmpfiles.d/xdp-pacer.conf
 
 install: all ## install under DESTDIR and PREFIX, with the core's headers
 	install -D -m 755 $(BUILD)/xdp-pacer $(DESTDIR)$(PREFIX)/sbin/xdp-pacer
@@ -217,9 +222,10 @@ install: all ## install under DESTDIR and PREFIX, with the core's headers
 	install -D -m 644 -t $(DESTDIR)$(HEADERS) $(CORE)
 	install -D -m 644 -t $(DESTDIR)$(MANDIR)/man8 man/xdp-pacer.8
 	install -D -m 644 -t $(DESTDIR)$(MANDIR)/man5 man/xdp-pacer-policy.5
-	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
+	install -D -m 644 -t $(DESTDIR)$(SHAREDIR) docs/policy.schema.json
+	install -d $(DESTDIR)$(PKGCONFIGDIR)
 	printf 'prefix=%s\nName: xdp-pacer\nDescription: header-only packet pacing core\nVersion: %s\nCflags: -I$${prefix}/include/xdp-pacer\n' \
-		$(PREFIX) $(VERSION) > $(DESTDIR)$(LIBDIR)/pkgconfig/xdp-pacer.pc
+		$(PREFIX) $(VERSION) > $(DESTDIR)$(PKGCONFIGDIR)/xdp-pacer.pc
 	install -d $(DESTDIR)$(UNITDIR)
 	sed 's|/usr/sbin/|$(PREFIX)/sbin/|' systemd/xdp-pacer@.service > $(DESTDIR)$(UNITDIR)/xdp-pacer@.service
 	chmod 644 $(DESTDIR)$(UNITDIR)/xdp-pacer@.service
@@ -231,7 +237,8 @@ install: all ## install under DESTDIR and PREFIX, with the core's headers
 
 uninstall: ## take away what install put there
 	rm -f $(addprefix $(DESTDIR),$(PLACES)) $(addprefix $(DESTDIR)$(HEADERS)/,$(notdir $(CORE)))
-	[ ! -d $(DESTDIR)$(HEADERS) ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(HEADERS)
+	for d in $(HEADERS) $(SHAREDIR); do \
+		[ ! -d $(DESTDIR)$$d ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$$d; done
 
 clean: ## remove what was built
 	rm -rf $(BUILD)
