@@ -70,7 +70,7 @@ load_all_killed()
 {
 	load ten --confirm-within 2s
 	waiting | xargs kill -KILL
-	none_waits || fail "it still waits"
+	until_true 3 none_waits || fail "it still waits"
 	arrive "10" n=20
 	until_true 6 has_lapsed
 	arrive "20 20 20" n=20 n=20,from=fd77::11 n=20,dport=5
