@@ -15,21 +15,6 @@
 
 #define LOOK_NS 1000000000ull /* as often it asks whether the trial has ended otherwise */
 
-static bool is_nothing(const struct attached *a, uint32_t copy)
-{
-	return !strncmp(a->copy[copy].text, LOAD_NOTHING, PACER_DOC_MAX);
-}
-
-bool load_trial_lapsed(const struct attached *a)
-{
-	return is_nothing(a, copies_in_force(a));
-}
-
-bool load_trial_pending(const struct attached *a)
-{
-	return copies_pending_ns(a) && is_nothing(a, copies_in_force(a) ^ 1);
-}
-
 int load_trial_take_off(const struct attached *a, struct policy_error *error)
 {
 	int fd = copies_lock_of(a, error), result = 0;

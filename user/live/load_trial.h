@@ -12,19 +12,7 @@
 #ifndef PACER_LOAD_TRIAL_H
 #define PACER_LOAD_TRIAL_H
 
-#include "live/attached.h"
-
-/* A policy that limits nothing, by which a load that was not confirmed is known, too. */
-#define LOAD_NOTHING                                                          \
-	"# The pacer was loaded on trial, and nobody confirmed it in time.\n" \
-	"mode: monitor\n"                                                     \
-	"unparsed: pass\n"                                                    \
-	"rules: []\n"
-
-/* Is that in force? */
-bool load_trial_lapsed(const struct attached *a);
-/* Will it be, unless the load is confirmed? */
-bool load_trial_pending(const struct attached *a);
+#include "live/trial.h"
 
 /*
  * Waits in the background until the trial has ended, and takes the pacer off if it has lapsed. It

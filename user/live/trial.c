@@ -6,7 +6,6 @@
 #include "live/copies.h"
 #include "live/draining.h"
 #include "live/host.h"
-#include "live/load_trial.h"
 #include "plan/compile.h"
 #include "plan/throttles.h"
 
@@ -147,6 +146,21 @@ int trial_begin(const struct attached *a, struct pacer_policy *old, const struct
 			__atomic_store_n(&old->rule[r].n_limiters, n_limiters[r], __ATOMIC_RELEASE);
 		}
 	return 0;
+}
+
+static bool is_nothing(const struct attached *a, uint32_t copy)
+{
+	return !strncmp(a->copy[copy].text, LOAD_NOTHING, PACER_DOC_MAX);
+}
+
+bool load_trial_lapsed(const struct attached *a)
+{
+	return is_nothing(a, copies_in_force(a));
+}
+
+bool load_trial_pending(const struct attached *a)
+{
+	return copies_pending_ns(a) && is_nothing(a, copies_in_force(a) ^ 1);
 }
 
 /* 0 where its time passed before it was kept: it has given way then, and stays so. */

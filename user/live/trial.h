@@ -22,4 +22,16 @@ int trial_begin(const struct attached *a, struct pacer_policy *old, const struct
 /* The policy on trial stays. */
 int trial_confirm(struct attached *a, struct policy_error *error);
 
+/* A policy that limits nothing, by which a load that was not confirmed is known, too. */
+#define LOAD_NOTHING                                                          \
+	"# The pacer was loaded on trial, and nobody confirmed it in time.\n" \
+	"mode: monitor\n"                                                     \
+	"unparsed: pass\n"                                                    \
+	"rules: []\n"
+
+/* Is that in force? */
+bool load_trial_lapsed(const struct attached *a);
+/* Will it be, unless the load is confirmed? */
+bool load_trial_pending(const struct attached *a);
+
 #endif
