@@ -245,9 +245,13 @@ struct pacer_found {
 	__u32 word; /* the lock word as found; the reader holds no lock */
 };
 
-/* Looks at `index`. 0: there is no line. */
+/*
+ * Looks at `index`. 0: there is no line, and the word is 0: compilers may keep a word that nothing
+ * was written to as whatever a register holds, and verifiers refuse to see a pointer cut to that.
+ */
 PACER_INLINE int pacer_record_look(const struct pacer_ask *q, __u32 index, struct pacer_found *f)
 {
+	f->word = 0;
 	if (!pacer_ring_begin(q->table, pacer_ask_narrow(q), index, &f->ring))
 		return 0;
 	f->word = pacer_load(&f->ring.head->lock);
