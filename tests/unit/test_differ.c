@@ -140,7 +140,7 @@ static const struct {
     {POLICY_SET, "file", SET("file: /etc/drop"), SET("file: /etc/drop2"),
      "sets.d.file: /etc/drop|/etc/drop2\n"},
     {POLICY_SET, "of", SET("of: 192.0.2.1"), SET("of: 192.0.2.2"),
-     "sets.d.of: 192.0.2.1|-\nsets.d.of: -|192.0.2.2\n"},
+     "sets.d.of: 192.0.2.1|192.0.2.2\n"},
     {POLICY_SAMPLE, "of", SAMPLE("of: all, k: 8, packets: 9"),
      SAMPLE("of: denied, k: 8, packets: 9"), "sample.of: all|denied\n"},
     {POLICY_SAMPLE, "k", SAMPLE("of: all, k: 8, packets: 9"), SAMPLE("of: all, k: 9, packets: 9"),

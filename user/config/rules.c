@@ -301,9 +301,10 @@ enum match_field {
 };
 
 static const struct field match_field[MATCH_FIELDS] = {
-    [FIELD_SRC] = {"src", read_src, "PREFIX...", "where it comes from; any unless said", 0, 0,
+    [FIELD_SRC] = {"src", read_src, "PREFIX|@SET...", "where it comes from; any unless said", 0, 0,
 		   write_src},
-    [FIELD_DST] = {"dst", read_dst, "PREFIX...", "where it goes; any unless said", 0, 0, write_dst},
+    [FIELD_DST] = {"dst", read_dst, "PREFIX|@SET...", "where it goes; any unless said", 0, 0,
+		   write_dst},
     [FIELD_PROTO] = {"proto", read_proto, "PROTOCOL...",
 		     "a name, as tcp, udp or icmpv6, or a number, or a range of them", 0, 0,
 		     write_proto},
