@@ -206,6 +206,12 @@ compile_commands.json: ## for editors and clangd, of these rules
 
 # --- where it goes -----------------------------------------------------------------------------------
 
+F2BDIR  ?= /etc/fail2ban/action.d
+HEADERS := $(PREFIX)/include/xdp-pacer
+PLACES  := $(PREFIX)/sbin/xdp-pacer $(LIBDIR)/bpf/pacer.bpf.o $(MANDIR)/man8/xdp-pacer.8 $(MANDIR)/man5/xdp-pacer-policy.5 \
+	   $(LIBDIR)/pkgconfig/xdp-pacer.pc \
+	   $(BASHDIR)/xdp-pacer $(ZSHDIR)/_xdp-pacer $(F2BDIR)/xdp-pacer.conf
+
 # Where the shells look: of zsh, Debian's has another place for packages than for what is made here.
 BASHDIR ?= $(PREFIX)/share/bash-completion/completions
 ZSHDIR  ?= $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
@@ -234,6 +240,7 @@ install: all ## install under DESTDIR and PREFIX, with the core's headers
 	install -d $(DESTDIR)$(BASHDIR) $(DESTDIR)$(ZSHDIR)
 	$(BUILD)/xdp-pacer help --completion bash > $(DESTDIR)$(BASHDIR)/xdp-pacer
 	$(BUILD)/xdp-pacer help --completion zsh > $(DESTDIR)$(ZSHDIR)/_xdp-pacer
+	install -D -m 644 etc/fail2ban/action.d/xdp-pacer.conf $(DESTDIR)$(F2BDIR)/xdp-pacer.conf
 
 uninstall: ## take away what install put there
 	rm -f $(addprefix $(DESTDIR),$(PLACES)) $(addprefix $(DESTDIR)$(HEADERS)/,$(notdir $(CORE)))
