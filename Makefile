@@ -30,7 +30,7 @@ BPF     := -O2 -g -target bpf -mcpu=v3 $(WARN) $(SAME) -D__TARGET_ARCH_$(ARCH) -
 	   -I/usr/include/$(shell uname -m)-linux-gnu
 
 CORE    := $(wildcard common/*.h)
-MAINS   := user/cli/main.c user/plan/mkbuiltin.c
+MAINS   := user/cli/main.c user/bouncer/main.c user/plan/mkbuiltin.c
 USERS   := $(filter-out $(MAINS),$(wildcard user/*/*.c))
 OBJS    := $(USERS:%.c=$(BUILD)/%.o)
 PURE    := $(filter $(BUILD)/user/config/% $(BUILD)/user/sets/% $(BUILD)/user/plan/%,$(OBJS))
@@ -40,7 +40,7 @@ ARCHIVE := $(BUILD)/user.a $(BUILD)/pure.a # of which a program links what it ca
 .PHONY: all debug unit check-unit model model-fleet prog check test-deb mutants bench demo format tidy compile_commands.json \
 	install uninstall clean help
 
-all: $(BUILD)/xdp-pacer $(BUILD)/pacer.bpf.o ## build the CLI and the object
+all: $(BUILD)/xdp-pacer $(BUILD)/xdp-pacer-crowdsec $(BUILD)/pacer.bpf.o ## build the programs and the object
 
 # What is built with other flags than last time is built anew.
 $(BUILD)/flags $(BUILD)/unit/flags: FORCE
@@ -83,6 +83,9 @@ $(BUILD)/%.a:
 $(BUILD)/xdp-pacer: $(BUILD)/user/cli/main.o $(ARCHIVE)
 	$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
 
+$(BUILD)/xdp-pacer-crowdsec: $(BUILD)/user/bouncer/main.o $(ARCHIVE)
+	$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS) $(shell pkg-config --libs libcurl)
+
 $(BUILD)/traffic $(BUILD)/flood: $(BUILD)/%: tests/net/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -std=gnu11 -D_GNU_SOURCE $(WARN) $< -o $@
@@ -98,7 +101,7 @@ SANITIZE ?= -fsanitize=address,undefined -fno-sanitize-recover=undefined
 TESTC   := $(USER) -g $(if $(strip $(SANITIZE)),-O1,-O2) -Itests/unit -Itests/model -DCOMPILE_MOVE_SETS=8
 SUITES  := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
 # Those of common/ alone wait for nothing. What includes a skeleton is tested in tests/prog and tests/net.
-WINGED  := $(shell grep -lE '"(config|sets|plan|inspect|fleet|live|offline|estimate|keys|cli|episodes)/|"(applied|set_oracle)\.h"' tests/unit/test_*.c)
+WINGED  := $(shell grep -lE '"(config|sets|plan|inspect|fleet|live|offline|estimate|keys|cli|episodes|bouncer)/|"(applied|set_oracle)\.h"' tests/unit/test_*.c)
 ASKED   := $(T:%=$(BUILD)/unit/test_%)
 
 ifneq ($(filter-out $(SUITES),$(ASKED)),)
@@ -210,7 +213,9 @@ F2BDIR  ?= /etc/fail2ban/action.d
 HEADERS := $(PREFIX)/include/xdp-pacer
 PLACES  := $(PREFIX)/sbin/xdp-pacer $(LIBDIR)/bpf/pacer.bpf.o $(MANDIR)/man8/xdp-pacer.8 $(MANDIR)/man5/xdp-pacer-policy.5 \
 	   $(LIBDIR)/pkgconfig/xdp-pacer.pc \
-	   $(BASHDIR)/xdp-pacer $(ZSHDIR)/_xdp-pacer $(F2BDIR)/xdp-pacer.conf
+	   $(BASHDIR)/xdp-pacer $(ZSHDIR)/_xdp-pacer $(F2BDIR)/xdp-pacer.conf \
+	   $(PREFIX)/sbin/xdp-pacer-crowdsec $(PREFIX)/share/man/man8/xdp-pacer-crowdsec.8 \
+	   $(PREFIX)/share/xdp-pacer/xdp-pacer-crowdsec.yaml
 
 # Where the shells look: of zsh, Debian's has another place for packages than for what is made here.
 BASHDIR ?= $(PREFIX)/share/bash-completion/completions
@@ -240,12 +245,18 @@ install: all ## install under DESTDIR and PREFIX, with the core's headers
 	install -d $(DESTDIR)$(BASHDIR) $(DESTDIR)$(ZSHDIR)
 	$(BUILD)/xdp-pacer help --completion bash > $(DESTDIR)$(BASHDIR)/xdp-pacer
 	$(BUILD)/xdp-pacer help --completion zsh > $(DESTDIR)$(ZSHDIR)/_xdp-pacer
+	install -D -m 755 $(BUILD)/xdp-pacer-crowdsec $(DESTDIR)$(PREFIX)/sbin/xdp-pacer-crowdsec
+	install -D -m 644 man/xdp-pacer-crowdsec.8 $(DESTDIR)$(PREFIX)/share/man/man8/xdp-pacer-crowdsec.8
+	install -D -m 644 etc/crowdsec/bouncers/xdp-pacer-crowdsec.yaml \
+		$(DESTDIR)$(PREFIX)/share/xdp-pacer/xdp-pacer-crowdsec.yaml
 	install -D -m 644 etc/fail2ban/action.d/xdp-pacer.conf $(DESTDIR)$(F2BDIR)/xdp-pacer.conf
 
 uninstall: ## take away what install put there
 	rm -f $(addprefix $(DESTDIR),$(PLACES)) $(addprefix $(DESTDIR)$(HEADERS)/,$(notdir $(CORE)))
 	for d in $(HEADERS) $(SHAREDIR); do \
 		[ ! -d $(DESTDIR)$$d ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$$d; done
+	[ ! -d $(DESTDIR)$(PREFIX)/share/xdp-pacer ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/share/xdp-pacer
+	[ ! -d $(DESTDIR)$(HEADERS) ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(HEADERS)
 
 clean: ## remove what was built
 	rm -rf $(BUILD)

@@ -1,0 +1,427 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# The bouncer bans what a CrowdSec local API decides, whatever becomes of that API. The API here is
+# lapi.py: a stub that speaks the documented format.
+#
+#   client                                  server
+#   10.77.0.11-18, fd77::11-18  c0 ---- s0  the pacer, the bouncer, and on lo the API
+#
+# shellcheck disable=SC2317 # the functions are reached through check
+# shellcheck source=tests/net/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+bouncer=$BUILD/xdp-pacer-crowdsec
+[ -e "$bouncer" ] || die "$bouncer is missing: make all"
+api="" running=""
+
+# settings [LINE...]: of the bouncer, with these instead of those of the same field.
+settings()
+{
+	local line
+
+	cat >"$work/bouncer.yaml" <<-TEXT
+	api_url: http://127.0.0.1:8080/
+	api_key: the-key-of-a-test
+	update_frequency: 50ms
+	timeout: 1s
+	interfaces: [s0]
+	TEXT
+	for line; do
+		sed -i "/^${line%%:*}:/d" "$work/bouncer.yaml"
+		echo "$line" >>"$work/bouncer.yaml"
+	done
+	chmod 600 "$work/bouncer.yaml"
+}
+
+wide()
+{
+	policy wide <<-TEXT
+	bans: ${1:-64}
+	rules:
+	  - name: udp
+	    match: {proto: udp, dport: 9000}
+	    limits: [{key: src/32,128, packets: 1000, window: 60s}]
+	TEXT
+	load wide
+}
+
+# decide LINE...: these are the decisions from now on. Whole at any moment, as the API looks.
+decide()
+{
+	printf '%s\n' "$@" | sed '/^$/d' >"$work/lapi/decisions.new"
+	mv "$work/lapi/decisions.new" "$work/lapi/decisions"
+}
+
+mode()
+{
+	echo "$1" >"$work/lapi/mode.new"
+	mv "$work/lapi/mode.new" "$work/lapi/mode"
+}
+
+api_up()
+{
+	mkdir -p "$work/lapi"
+	: >"$work/lapi/log"
+	mode ok
+	[ -e "$work/lapi/decisions" ] || decide
+	api_again
+}
+
+# Its process alone: what it was told stays.
+api_again()
+{
+	: >"$work/lapi/log"
+	background "$SERVER" "$here/lapi.py" "$work/lapi" 8080 2>"$work/lapi/errors"
+	api=$pid
+	until_true 5 grep -q ready "$work/lapi/log" || fail "no API: $(cat "$work/lapi/errors")"
+}
+
+api_down()
+{
+	kill "$api"
+	wait "$api" 2>/dev/null || true
+}
+
+bouncer_up()
+{
+	: >"$work/said"
+	background "$SERVER" "$bouncer" -c "$work/bouncer.yaml" 2>"$work/said"
+	running=$pid
+}
+
+bouncer_down()
+{
+	kill "$running"
+	wait "$running" || fail "the bouncer ended with $?: $(cat "$work/said")"
+}
+
+all_down()
+{
+	bouncer_down
+	api_down
+	rm -rf "$work/lapi"
+}
+
+asked()
+{
+	grep -c "^$1 " "$work/lapi/log" || true
+}
+
+# asks_on MODE: it goes on asking, twice more.
+asks_on()
+{
+	local before
+
+	before=$(asked "$1")
+	until_true 2 more_than "$1" $((before + 1)) || fail "it asks no more: $(cat "$work/said")"
+}
+
+more_than()
+{
+	[ "$(asked "$1")" -gt "$2" ]
+}
+
+banned()
+{
+	[ "$(pacer ban s0 list --json | jq -r '[.. | .key? // empty] | sort | join(" ")')" = "$1" ]
+}
+
+until_banned()
+{
+	until_true 2 banned "$1" || fail "banned are $(pacer ban s0 list), expected $1; it said: $(cat "$work/said")"
+}
+
+left()
+{
+	pacer ban s0 list --json | jq -r --arg key "$1" '[.. | select(.key? == $key) | .left_ns // 0][0]'
+}
+
+said()
+{
+	[ "$(grep -Ec -- "$2" "$work/said")" = "$1" ] || fail "$2: not said $1 times: $(cat "$work/said")"
+}
+
+# New ones, deleted ones, both families, ranges, and those that are for others.
+follows()
+{
+	settings
+	wide
+	api_up
+	decide "1 ban Ip 10.77.0.11 600000" "2 ban Ip fd77::11 600000" "3 captcha Ip 10.77.0.12 600000" \
+		"4 ban Country DE 600000" "5 ban Ip 10.77.0.18 -1000"
+	bouncer_up
+	until_banned "10.77.0.11 fd77::11"
+	arrive "0 0 2 2" n=2 n=2,from=fd77::11 n=2,from=10.77.0.12 n=2,from=fd77::12
+	[ "$(left 10.77.0.11)" -le 600000000000 ] || fail "banned for $(left 10.77.0.11) ns"
+	[ "$(left 10.77.0.11)" -gt 300000000000 ] || fail "banned for $(left 10.77.0.11) ns"
+	decide "2 ban Ip fd77::11 600000" "6 ban Range 10.77.0.12/31 600000" "7 ban range fd77::14/127 600000"
+	until_banned "10.77.0.12 10.77.0.13 fd77::11 fd77::14 fd77::15"
+	arrive "2 0 0 2 0" n=2 n=2,from=10.77.0.12 n=2,from=10.77.0.13 n=2,from=10.77.0.14 n=2,from=fd77::15
+	decide "8 ban Range 10.77.0.0/23 600000"
+	until_banned "10.77.0.0/24 10.77.1.0/24"
+	arrive "0 2" n=2,from=10.77.0.16 n=2,from=fd77::11
+	decide
+	until_banned ""
+	grep -q 'agent=xdp-pacer-crowdsec/v[0-9.]*$' "$work/lapi/log" || fail "it does not say who asks"
+	grep -q 'startup=false' "$work/lapi/log" || fail "it asks for all each time"
+	equal "$(grep -c 'startup=true' "$work/lapi/log")" 1 "questions for all there is"
+	all_down
+}
+
+# Two decisions on one source, each with its own end; and one that runs out.
+several_of_one()
+{
+	settings
+	wide
+	api_up
+	decide "1 ban Ip 10.77.0.11 600000" "2 ban Ip 10.77.0.11 3000000" "3 ban Ip 10.77.0.12 1500"
+	bouncer_up
+	until_true 2 longer 10.77.0.11 2000000000000 || fail "$(cat "$work/said")"
+	decide "1 ban Ip 10.77.0.11 600000"
+	until_true 2 shorter 10.77.0.11 600000000000 || fail "the longer one is deleted: $(left 10.77.0.11) ns"
+	arrive "0" n=2
+	until_banned 10.77.0.11
+	decide "1 ban Ip 10.77.0.11 600000" "1 ban Ip 10.77.0.11 600000" "4 ban Ip 10.77.0.11 900000"
+	until_true 2 longer 10.77.0.11 601000000000 || fail "$(cat "$work/said")"
+	decide
+	until_banned ""
+	all_down
+}
+
+longer()
+{
+	[ "$(left "$1")" -gt "$2" ]
+}
+
+shorter()
+{
+	[ "$(left "$1")" -le "$2" ] && [ "$(left "$1")" -gt 0 ]
+}
+
+# Whatever the API answers, what is banned stays, and one line says so; then it goes on.
+api_that_fails()
+{
+	local how pattern i=10
+
+	settings
+	wide
+	api_up
+	decide "10 ban Ip 10.77.0.12 600000"
+	bouncer_up
+	while read -r how pattern; do
+		i=$((i + 10))
+		decide "10 ban Ip 10.77.0.12 600000" "$i ban Ip 10.77.0.11 600000"
+		until_banned "10.77.0.11 10.77.0.12"
+		: >"$work/said"
+		mode "$how"
+		decide "10 ban Ip 10.77.0.12 600000" "$((i + 1)) ban Ip 10.77.0.13 600000"
+		asks_on "$how"
+		banned "10.77.0.11 10.77.0.12" || fail "$how: banned are $(pacer ban s0 list)"
+		said 1 "$pattern.*: what is banned lasts as long as was decided$"
+		mode ok
+		until_banned "10.77.0.12 10.77.0.13"
+		said 1 "it answers again$"
+	done <<-TEXT
+	403 does not know the api_key .HTTP status 403.: make one by .cscli bouncers add NAME
+	500 it answers with HTTP status 500
+	redirect it answers with HTTP status 302
+	garbage its answer is no JSON
+	list its answer has neither "new" nor "deleted"
+	cut http://127.0.0.1:8080/: .*outstanding read data|http://127.0.0.1:8080/: .*transfer closed
+	hang http://127.0.0.1:8080/: .*too slow
+	TEXT
+	all_down
+}
+
+# The API ends, forgets whom it has told, and comes back with other decisions.
+api_restarted()
+{
+	settings
+	wide
+	api_up
+	decide "1 ban Ip 10.77.0.11 600000" "2 ban Ip 10.77.0.12 600000"
+	bouncer_up
+	until_banned "10.77.0.11 10.77.0.12"
+	api_down
+	until_true 2 grep -q 'http://127.0.0.1:8080/: .*: what is banned lasts' "$work/said" ||
+		fail "$(cat "$work/said")"
+	banned "10.77.0.11 10.77.0.12" || fail "banned are $(pacer ban s0 list)"
+	decide "2 ban Ip 10.77.0.12 600000" "3 ban Ip 10.77.0.13 600000"
+	api_again
+	until_banned "10.77.0.12 10.77.0.13"
+	equal "$(head -n 2 "$work/lapi/log" | tail -n 1 | cut -d' ' -f1,2)" "ok startup=true" "the first question"
+	all_down
+}
+
+# The bouncer begins before the API, and before the pacer; the pacer is replaced.
+comes_and_goes()
+{
+	settings
+	bouncer_up
+	until_true 2 grep -q 'http://127.0.0.1:8080/: ' "$work/said" || fail "nothing is said"
+	api_up
+	decide "1 ban Ip 10.77.0.11 600000"
+	until_true 2 grep -q 's0: has no pacer' "$work/said" || fail "$(cat "$work/said")"
+	wide
+	until_banned 10.77.0.11
+	pacer load s0 -c "$work/wide.yaml" --replace >/dev/null
+	until_banned 10.77.0.11
+	pacer unload s0 >/dev/null
+	asks_on ok
+	wide
+	until_banned 10.77.0.11
+	arrive "0 2" n=2 n=2,from=10.77.0.12
+	all_down
+}
+
+# What it banned ends by itself. Killed and begun anew, it goes on from what the API says.
+bouncer_restarted()
+{
+	settings
+	wide
+	api_up
+	decide "1 ban Ip 10.77.0.11 600000" "2 ban Ip 10.77.0.12 2500"
+	bouncer_up
+	until_banned "10.77.0.11 10.77.0.12"
+	kill -KILL "$running"
+	wait "$running" 2>/dev/null || true
+	until_banned 10.77.0.11
+	decide "1 ban Ip 10.77.0.11 600000" "3 ban Ip 10.77.0.13 600000"
+	bouncer_up
+	until_banned "10.77.0.11 10.77.0.13"
+	decide
+	until_banned ""
+	all_down
+}
+
+# Decisions that cannot be read do not keep the others from being taken.
+odd_ones()
+{
+	settings
+	wide
+	api_up
+	mode odd
+	decide "1 ban Ip 10.77.0.11 600000"
+	bouncer_up
+	until_banned 10.77.0.11
+	said 1 '6 decisions are left out, the first: decision 9001: no address or range: somebody$'
+	all_down
+}
+
+# A table with too little room has what fits, and the rest when there is room.
+no_room()
+{
+	local i many=()
+
+	settings
+	wide 8
+	api_up
+	for i in $(seq 1 20); do
+		many+=("$i ban Ip 192.0.2.$i 600000")
+	done
+	decide "${many[@]}"
+	bouncer_up
+	until_true 2 grep -Eq 's0: there was no room for [0-9]+ of 20 bans: raise bans in the policy$' "$work/said" ||
+		fail "$(cat "$work/said")"
+	asks_on ok
+	asks_on ok
+	said 1 'there was no room'
+	pacer set s0 bans=64 >/dev/null
+	until_true 2 all_of_them 20 || fail "banned are $(pacer ban s0 list)"
+	all_down
+}
+
+all_of_them()
+{
+	[ "$(status .bans.banned)" = "$1" ]
+}
+
+# As many as a blocklist has.
+many()
+{
+	settings
+	wide
+	sed 's/1Mi/16Mi/; s/bans: 64/bans: 65536/' "$work/wide.yaml" >"$work/large.yaml"
+	load large --replace
+	api_up
+	python3 -c "
+for i in range(20000): print(f'{i} ban Ip 198.{18 + i // 65536}.{i // 256 % 256}.{i % 256} 600000')
+" >"$work/lapi/decisions.new"
+	mv "$work/lapi/decisions.new" "$work/lapi/decisions"
+	bouncer_up
+	until_true 3 all_of_them 20000 || fail "banned are $(status .bans.banned); $(cat "$work/said")"
+	decide
+	until_true 3 all_of_them 0 || fail "banned are $(status .bans.banned)"
+	all_down
+}
+
+once()
+{
+	settings
+	wide
+	api_up
+	decide "1 ban Ip 10.77.0.11 600000"
+	in_server timeout "$hang_s" "$bouncer" -c "$work/bouncer.yaml" --once
+	banned 10.77.0.11 || fail "banned are $(pacer ban s0 list)"
+	api_down
+	refused 1 '^xdp-pacer-crowdsec: http://127.0.0.1:8080/: ' in_server "$bouncer" -c "$work/bouncer.yaml" --once
+	rm -rf "$work/lapi"
+}
+
+# check_of LINE...: of settings with this.
+check_of()
+{
+	settings "$@"
+	"$bouncer" --check -c "$work/bouncer.yaml"
+}
+
+wrong_settings()
+{
+	check_of || fail "right settings are refused"
+	refused 2 'bouncer.yaml:.*"ftp://x" is no address: write http://127' check_of "api_url: ftp://x"
+	refused 2 'bouncer.yaml:.*name at least one' check_of "interfaces: []"
+	refused 2 'bouncer.yaml:.*longer than 15 characters' check_of "interfaces: [an-interface-with-a-long-name]"
+	refused 2 'bouncer.yaml:.*unknown field "api_kye": did you mean "api_key"' check_of "api_kye: x"
+	refused 2 'bouncer.yaml:.*10 has no unit' check_of "update_frequency: 10"
+	refused 2 'bouncer.yaml:.*less than 1s' check_of "timeout: 10ms"
+	refused 2 'bouncer.yaml:.*a blank or a control character' check_of 'api_key: "a\r\nX: y"'
+	settings
+	sed -i /api_key/d "$work/bouncer.yaml"
+	refused 2 'bouncer.yaml:1: api_key, as .* is missing' "$bouncer" --check -c "$work/bouncer.yaml"
+	refused 2 'none.yaml: No such file' "$bouncer" -c "$work/none.yaml"
+	settings
+	chmod 644 "$work/bouncer.yaml"
+	"$bouncer" --check -c "$work/bouncer.yaml" 2>&1 | grep -q 'everybody can read its api_key' ||
+		fail "nothing is said of a key that all can read"
+	"$bouncer" --help | grep -q '^usage: xdp-pacer-crowdsec ' || fail "no help"
+	"$bouncer" --version | grep -q '^xdp-pacer-crowdsec [0-9]' || fail "no version"
+}
+
+# try FUNCTION: what it leaves when it fails is not there for the next.
+try()
+{
+	local pid
+
+	check "$1" "$1"
+	while read -r pid; do
+		kill -KILL "$pid" 2>/dev/null || true
+	done <"$work/pids"
+	: >"$work/pids"
+	rm -rf "$work/lapi"
+}
+
+net_up
+in_server ip link set lo up
+try follows
+try several_of_one
+try api_that_fails
+try api_restarted
+try comes_and_goes
+try bouncer_restarted
+try odd_ones
+try no_room
+try many
+try once
+try wrong_settings
+finish

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What a bouncer makes of the answers of CrowdSec's API. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "bouncer/decisions.h"
+#include "bouncer/settings.h"
+
+#define NOW 1000000000000ull
+#define S   1000000000ull
+
+static void test_durations(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t ns;
+	} right[] = {
+	    {"0", 0},
+	    {"0s", 0},
+	    {"1s", S},
+	    {"3h59m59.5s", 14399 * S + S / 2},
+	    {"87600h0m0s", 87600 * 3600 * S},
+	    {"1m2s", 62 * S},
+	    {"250ms", S / 4},
+	    {"1.5h", 5400 * S},
+	    {"10us", 10000},
+	    {"10\u00b5s", 10000},
+	    {"10\u03bcs", 10000},
+	    {"7ns", 7},
+	    {".5s", S / 2},
+	    {"+1s", S},
+	    {"-3h2m", 0},
+	    {"99999999999h", 1ull << 60},
+	};
+	static const char *const wrong[] = {"",	  "-",	 "1",  "h",	"1h1",	"1 h",	"soon",
+					    "1d", "1h ", ".s", "1h-1m", "0x1s", "1e3s", "s1"};
+	uint64_t ns;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(right) / sizeof(*right); i++) {
+		assert_int_equal(decisions_duration(right[i].text, &ns), 0);
+		assert_int_equal(ns, right[i].ns);
+	}
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+		assert_int_equal(decisions_duration(wrong[i], &ns), -1);
+}
+
+static int take(struct decisions *d, const char *json, bool whole, struct decisions_told *told,
+		struct policy_error *error)
+{
+	struct decisions_told unused;
+	struct policy_error ignored;
+
+	return decisions_take(d, json, strlen(json), whole, NOW, told ? told : &unused,
+			      error ? error : &ignored);
+}
+
+/* The bans at a time: "PREFIX SECONDS" each, those of IPv4 and short prefixes first. */
+static void bans_are(const struct decisions *d, uint64_t now_ns, const char *wanted)
+{
+	struct ban_pieces bans;
+	char text[1000] = "", prefix[64];
+
+	assert_int_equal(decisions_bans(d, now_ns, &bans), 0);
+	for (size_t i = 0; i < bans.n && i < 10; i++)
+		sprintf(text + strlen(text), "%s%s %llu", i ? ", " : "",
+			units_prefix_text(&bans.at[i].prefix, prefix, sizeof(prefix)),
+			(unsigned long long)((bans.at[i].until_ns - NOW) / S));
+	assert_string_equal(text, wanted);
+	free(bans.at);
+}
+
+#define BAN(id, scope, value, duration)                                                  \
+	"{\"id\": " #id ", \"origin\": \"CAPI\", \"type\": \"ban\", \"scope\": \"" scope \
+	"\", \"value\": \"" value "\", \"scenario\": \"x\", \"duration\": \"" duration "\"}"
+
+static void test_answers(void **state)
+{
+	struct decisions d = {0};
+
+	(void)state;
+	assert_int_equal(take(&d, "{\"new\": null, \"deleted\": null}", true, NULL, NULL), 0);
+	bans_are(&d, NOW, "");
+	assert_int_equal(take(&d,
+			      "{\"new\": [" BAN(2, "Ip", "192.0.2.1", "10s") "," BAN(
+				  1, "ip", "2001:db8::1", "20s") "], \"deleted\": null}",
+			      true, NULL, NULL),
+			 0);
+	bans_are(&d, NOW, "192.0.2.1 10, 2001:db8::1 20");
+	bans_are(&d, NOW + 15 * S, "2001:db8::1 20");
+	/* Another of the same source: until the later of both ends, and then the earlier. */
+	assert_int_equal(
+	    take(&d, "{\"new\": [" BAN(3, "Ip", "192.0.2.1", "40s") "]}", false, NULL, NULL), 0);
+	bans_are(&d, NOW, "192.0.2.1 40, 2001:db8::1 20");
+	assert_int_equal(take(&d,
+			      "{\"deleted\": [" BAN(3, "Ip", "192.0.2.1", "-1s") "," BAN(
+				  77, "Ip", "192.0.2.9", "-1s") "]}",
+			      false, NULL, NULL),
+			 0);
+	bans_are(&d, NOW, "192.0.2.1 10, 2001:db8::1 20");
+	/* The same id again replaces it; an id that ends and comes in one answer, too. */
+	assert_int_equal(take(&d,
+			      "{\"new\": [" BAN(2, "Ip", "192.0.2.1", "5s") "], \"deleted\": [" BAN(
+				  2, "Ip", "192.0.2.1", "-1s") "]}",
+			      false, NULL, NULL),
+			 0);
+	bans_are(&d, NOW, "192.0.2.1 5, 2001:db8::1 20");
+	/* A whole answer has all there are. */
+	assert_int_equal(
+	    take(&d, "{\"new\": [" BAN(9, "Ip", "192.0.2.3", "1s") "]}", true, NULL, NULL), 0);
+	bans_are(&d, NOW, "192.0.2.3 1");
+	decisions_free(&d);
+}
+
+/* What is for others is not told of; what cannot be read is. */
+static void test_left_out(void **state)
+{
+	static const struct {
+		const char *decision, *why;
+	} out[] = {
+	    {"{\"id\": 1, \"type\": \"captcha\", \"scope\": \"Ip\", \"value\": \"192.0.2.1\", "
+	     "\"duration\": \"1s\"}",
+	     NULL},
+	    {"{\"id\": 1, \"type\": \"ban\", \"scope\": \"Ip\", \"value\": \"192.0.2.1\", "
+	     "\"duration\": \"1s\", \"simulated\": true}",
+	     NULL},
+	    {BAN(1, "Country", "DE", "1s"), NULL},
+	    {BAN(1, "AS", "64496", "1s"), NULL},
+	    {BAN(1, "Ip", "somebody", "1s"), "decision 1: no address or range: somebody"},
+	    {BAN(1, "Ip", "", "1s"), "decision 1: no address or range: "},
+	    {BAN(1, "Range", "192.0.2.0/33", "1s"),
+	     "decision 1: no address or range: 192.0.2.0/33"},
+	    {BAN(1, "Ip", "192.0.2.1", "1 day"), "decision 1: no duration: 1 day"},
+	    {BAN(1, "Range", "0.0.0.0/0", "1s"),
+	     "decision 1: the range is too wide to be banned: 0.0.0.0/0"},
+	    {BAN(1, "Range", "::/0", "1s"), "decision 1: the range is too wide to be banned: ::/0"},
+	    {BAN(1, "Range", "2000::/23", "1s"),
+	     "decision 1: the range is too wide to be banned: 2000::/23"},
+	    {"{\"id\": 5}", "decision 5: no id, type or scope: it"},
+	    {BAN("x", "Ip", "192.0.2.1", "1s"), "decision 0: no id, type or scope: 192.0.2.1"},
+	    {"7", "decision 0: no id, type or scope: it"},
+	    {"null", "decision 0: no id, type or scope: it"},
+	    {"[]", "decision 0: no id, type or scope: it"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(out) / sizeof(*out); i++) {
+		struct decisions_told told;
+		struct decisions d = {0};
+		char json[1000];
+
+		snprintf(json, sizeof(json), "{\"new\": [%s, %s]}", out[i].decision,
+			 BAN(2, "Ip", "192.0.2.2", "9s"));
+		assert_int_equal(take(&d, json, true, &told, NULL), 0);
+		assert_int_equal(told.left_out, !!out[i].why);
+		if (out[i].why)
+			assert_string_equal(told.why, out[i].why);
+		bans_are(&d, NOW, "192.0.2.2 9");
+		decisions_free(&d);
+	}
+}
+
+/* Nothing is changed by what is no answer. */
+static void test_garbage(void **state)
+{
+	static const char *const garbage[] = {
+	    "",
+	    "garbage",
+	    "[]",
+	    "7",
+	    "{}",
+	    "{\"message\": \"access forbidden\"}",
+	    "{\"new\": 7}",
+	    "{\"new\": {}}",
+	    "{\"new\": null, \"deleted\": \"all\"}",
+	    "{\"new\": [" BAN(1, "Ip", "192.0.2.1", "1s"),
+	    "{\"new\": []} more",
+	    "{\"new\": [\"\xff\"]}",
+	};
+	struct decisions d = {0};
+
+	(void)state;
+	assert_int_equal(
+	    take(&d, "{\"new\": [" BAN(9, "Ip", "192.0.2.3", "1s") "]}", true, NULL, NULL), 0);
+	for (size_t i = 0; i < sizeof(garbage) / sizeof(*garbage); i++) {
+		struct policy_error error = {0};
+
+		assert_int_equal(take(&d, garbage[i], true, NULL, &error), -1);
+		assert_true(strstr(error.text, "its ") == error.text);
+		assert_null(strchr(error.text, '\n'));
+		bans_are(&d, NOW, "192.0.2.3 1");
+	}
+	decisions_free(&d);
+}
+
+/* As prefixes of the lengths that bans have. */
+static void test_ranges(void **state)
+{
+	static const struct {
+		const char *range, *pieces;
+	} ranges[] = {
+	    {"192.0.2.0/24", "192.0.2.0/24 1"},
+	    {"192.0.2.77/24", "192.0.2.0/24 1"},
+	    {"10.0.0.0/8", "10.0.0.0/8 1"},
+	    {"192.0.2.7/32", "192.0.2.7 1"},
+	    {"192.0.2.4/30", "192.0.2.4 1, 192.0.2.5 1, 192.0.2.6 1, 192.0.2.7 1"},
+	    {"192.0.2.0/23", "192.0.2.0/24 1, 192.0.3.0/24 1"},
+	    {"192.0.0.0/15", "192.0.0.0/16 1, 192.1.0.0/16 1"},
+	    {"2.0.0.0/7", "2.0.0.0/8 1, 3.0.0.0/8 1"},
+	    {"2001:db8::/64", "2001:db8::/64 1"},
+	    {"2001:db8::/127", "2001:db8:: 1, 2001:db8::1 1"},
+	    {"2001:db8:0:2::/63", "2001:db8:0:2::/64 1, 2001:db8:0:3::/64 1"},
+	    {"2001:db8::/47", "2001:db8::/48 1, 2001:db8:1::/48 1"},
+	    {"2001:db8::/31", "2001:db8::/32 1, 2001:db9::/32 1"},
+	};
+	struct decisions d = {0};
+	struct ban_pieces bans;
+	char json[500];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(*ranges); i++) {
+		snprintf(json, sizeof(json),
+			 "{\"new\": [{\"id\": 1, \"type\": \"ban\", \"scope\": \"Range\", "
+			 "\"value\": \"%s\", \"duration\": \"1s\"}]}",
+			 ranges[i].range);
+		assert_int_equal(take(&d, json, true, NULL, NULL), 0);
+		bans_are(&d, NOW, ranges[i].pieces);
+	}
+	assert_int_equal(
+	    take(&d, "{\"new\": [" BAN(1, "Range", "2001:db8::/40", "1s") "]}", true, NULL, NULL),
+	    0);
+	assert_int_equal(decisions_bans(&d, NOW, &bans), 0);
+	assert_int_equal(bans.n, DECISIONS_PIECES);
+	free(bans.at);
+	decisions_free(&d);
+}
+
+/* Random lists of bans: after the change that is told, the bans are those that are wanted. */
+static uint64_t model[64];
+
+static void random_pieces(struct ban_pieces *p, unsigned int *seed)
+{
+	*p = (struct ban_pieces){calloc(64, sizeof(*p->at)), 0};
+	for (size_t i = 0; i < 64; i++)
+		if (rand_r(seed) % 3)
+			p->at[p->n++] = (struct ban_piece){{4, 32, {192, 0, 2, i}},
+							   NOW + rand_r(seed) % 40 * S};
+}
+
+static void test_changes(void **state)
+{
+	unsigned int seed = 1;
+
+	(void)state;
+	for (int round = 0; round < 2000; round++) {
+		struct ban_pieces was, is, lift, add;
+		uint64_t slack_ns = 5 * S;
+
+		random_pieces(&was, &seed);
+		random_pieces(&is, &seed);
+		memset(model, 0, sizeof(model));
+		for (size_t i = 0; i < was.n; i++)
+			model[was.at[i].prefix.addr[3]] = was.at[i].until_ns;
+		assert_int_equal(decisions_change(&was, &is, NOW, slack_ns, &lift, &add), 0);
+		for (size_t i = 0; i < lift.n; i++) {
+			assert_true(model[lift.at[i].prefix.addr[3]] > NOW);
+			model[lift.at[i].prefix.addr[3]] = 0;
+		}
+		for (size_t i = 0; i < add.n; i++) /* as a ban is: the later end counts */
+			if (model[add.at[i].prefix.addr[3]] < add.at[i].until_ns)
+				model[add.at[i].prefix.addr[3]] = add.at[i].until_ns;
+		for (size_t i = 0; i < is.n; i++) {
+			uint64_t has = model[is.at[i].prefix.addr[3]], wants = is.at[i].until_ns;
+
+			assert_true(has + slack_ns >= wants && wants + slack_ns >= has);
+			model[is.at[i].prefix.addr[3]] = 0;
+		}
+		for (size_t i = 0; i < 64; i++)
+			assert_true(model[i] <= NOW);
+		free(was.at);
+		free(is.at);
+		free(lift.at);
+		free(add.at);
+	}
+}
+
+static void test_settings(void **state)
+{
+	static const char text[] = "api_url: https://127.0.0.1:8080/\napi_key: abc\n"
+				   "interfaces: [eth0, eth1]\norigins: [CAPI, cscli]\n"
+				   "ca_cert_path: /etc/ca.pem\n";
+	struct settings s;
+	struct policy_error error;
+
+	(void)state;
+	assert_int_equal(settings_read(&s, text, strlen(text), &error), 0);
+	assert_string_equal(s.url, "https://127.0.0.1:8080/");
+	assert_string_equal(s.key, "abc");
+	assert_string_equal(s.origins, "CAPI,cscli");
+	assert_string_equal(s.ca_file, "/etc/ca.pem");
+	assert_int_equal(s.n, 2);
+	assert_string_equal(s.ifname[1], "eth1");
+	assert_int_equal(s.every_ns, 10 * S);
+	assert_int_equal(s.timeout_ns, 60 * S);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_durations), cmocka_unit_test(test_answers),
+	    cmocka_unit_test(test_left_out),  cmocka_unit_test(test_garbage),
+	    cmocka_unit_test(test_ranges),    cmocka_unit_test(test_changes),
+	    cmocka_unit_test(test_settings),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

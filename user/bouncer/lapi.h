@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: asks a CrowdSec local API over HTTP, by libcurl.
+ *
+ * Error: an answer that is not whole, of another status than 200, longer than LAPI_MAX, or that
+ * stands still for as long as the options say, is none. A redirection is none either: the key is
+ * for that address alone. One thread.
+ */
+#ifndef PACER_LAPI_H
+#define PACER_LAPI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "config/policy.h"
+
+#define LAPI_MAX       (256ul << 20) /* bytes of an answer */
+#define LAPI_CONNECT_S 5
+
+struct lapi;
+
+struct lapi_options {
+	const char *url;     /* "http://127.0.0.1:8080/" */
+	const char *key;     /* X-Api-Key */
+	const char *ca_file; /* of who signs the API's certificate; NULL: the machine's */
+	const char *origins; /* of which decisions are wanted, "a,b"; NULL: of all */
+	long stall_s;	     /* at least 1 */
+};
+
+/* NULL with *error filled. The options have to last. */
+struct lapi *lapi_open(const struct lapi_options *options, struct policy_error *error);
+void lapi_close(struct lapi *lapi);
+
+/*
+ * What is new since the last question; `whole`: all there is. The answer lasts until the next
+ * question. 0, 1 where stop_fd can be read before, or -1 with *error filled.
+ */
+int lapi_ask(struct lapi *lapi, bool whole, int stop_fd, const char **answer, size_t *len,
+	     struct policy_error *error);
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "bouncer/settings.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "config/document.h"
+
+#define NS_PER_S   1000000000ull
+#define EVERY_NS   (10 * NS_PER_S)
+#define TIMEOUT_NS (60 * NS_PER_S) /* a large API takes a while for all there is */
+
+/* A text of one line, without blanks around it. */
+static int read_text(struct source *s, const struct place *at, const yaml_node_t *node, char *into,
+		     size_t size)
+{
+	const char *text;
+
+	if (doc_scalar(s, at, node, &text))
+		return -1;
+	for (const char *c = text; *c; c++)
+		if ((unsigned char)*c <= ' ' || *c == 0x7f)
+			return doc_fail(s, doc_line(node), at,
+					"it has a blank or a control character in it");
+	if (strlen(text) >= size)
+		return doc_fail(s, doc_line(node), at, "it is longer than %zu characters",
+				size - 1);
+	snprintf(into, size, "%s", text);
+	return 0;
+}
+
+static int read_url(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	struct settings *to = into;
+
+	if (read_text(s, at, node, to->url, sizeof(to->url)))
+		return -1;
+	if (strncmp(to->url, "http://", 7) != 0 && strncmp(to->url, "https://", 8) != 0)
+		return doc_fail(s, doc_line(node), at,
+				"\"%s\" is no address: write http://127.0.0.1:8080/",
+				doc_shown(to->url).text);
+	return 0;
+}
+
+static int read_key(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	struct settings *to = into;
+
+	return read_text(s, at, node, to->key, sizeof(to->key));
+}
+
+static int read_ca(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	struct settings *to = into;
+
+	return read_text(s, at, node, to->ca_file, sizeof(to->ca_file));
+}
+
+static int read_every(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	struct settings *to = into;
+
+	return doc_duration(s, at, node, &to->every_ns);
+}
+
+static int read_timeout(struct source *s, const struct place *at, const yaml_node_t *node,
+			void *into)
+{
+	struct settings *to = into;
+
+	if (doc_duration(s, at, node, &to->timeout_ns))
+		return -1;
+	if (to->timeout_ns < NS_PER_S)
+		return doc_fail(s, doc_line(node), at, "it is less than 1s");
+	return 0;
+}
+
+static int read_interface(struct source *s, const struct place *at, const yaml_node_t *node,
+			  void *into)
+{
+	return read_text(s, at, node, into, IF_NAMESIZE);
+}
+
+static int read_interfaces(struct source *s, const struct place *at, const yaml_node_t *node,
+			   void *into)
+{
+	struct settings *to = into;
+	struct list list = {read_interface, to->ifname, IF_NAMESIZE, SETTINGS_INTERFACES, &to->n};
+
+	if (doc_list(s, at, node, &list))
+		return -1;
+	if (!to->n)
+		return doc_fail(s, doc_line(node), at, "name at least one: [eth0]");
+	return 0;
+}
+
+static int read_origin(struct source *s, const struct place *at, const yaml_node_t *node,
+		       void *into)
+{
+	char *all = into;
+	size_t used = strlen(all);
+	const char *one;
+
+	if (doc_scalar(s, at, node, &one))
+		return -1;
+	if (strpbrk(one, ", \t\r\n"))
+		return doc_fail(s, doc_line(node), at,
+				"it has a comma or a blank: write a list, [a, b]");
+	if (used + strlen(one) + 2 > SETTINGS_TEXT)
+		return doc_fail(s, doc_line(node), at,
+				"together they are longer than %u characters", SETTINGS_TEXT - 2);
+	doc_append(all, SETTINGS_TEXT, "%s%s", used ? "," : "", one);
+	return 0;
+}
+
+static int read_origins(struct source *s, const struct place *at, const yaml_node_t *node,
+			void *into)
+{
+	struct settings *to = into;
+	size_t n;
+	struct list list = {read_origin, to->origins, 0, 64, &n};
+
+	return doc_list(s, at, node, &list);
+}
+
+enum {
+	FIELD_URL,
+	FIELD_KEY,
+	FIELD_CA,
+	FIELD_EVERY,
+	FIELD_TIMEOUT,
+	FIELD_INTERFACES,
+	FIELD_ORIGINS,
+	FIELDS
+};
+
+static const struct field field[FIELDS] = {
+    [FIELD_URL] = {.name = "api_url", .read = read_url},
+    [FIELD_KEY] = {.name = "api_key", .read = read_key},
+    [FIELD_CA] = {.name = "ca_cert_path", .read = read_ca},
+    [FIELD_EVERY] = {.name = "update_frequency", .read = read_every},
+    [FIELD_TIMEOUT] = {.name = "timeout", .read = read_timeout},
+    [FIELD_INTERFACES] = {.name = "interfaces", .read = read_interfaces},
+    [FIELD_ORIGINS] = {.name = "origins", .read = read_origins},
+};
+
+static int missing(struct source *s, const yaml_node_t *root, const char *what)
+{
+	return doc_fail(s, doc_line(root), NULL, "%s is missing", what);
+}
+
+static int read_root(struct source *s, struct settings *to)
+{
+	static const struct fields fields = {"the file", field, FIELDS};
+	const yaml_node_t *root = yaml_document_get_root_node(&s->doc);
+	const yaml_node_t *seen[FIELDS] = {0};
+
+	if (doc_fields(s, NULL, root, &fields, to, seen))
+		return -1;
+	if (!seen[FIELD_URL])
+		return missing(s, root, "api_url, such as http://127.0.0.1:8080/,");
+	if (!seen[FIELD_KEY])
+		return missing(s, root, "api_key, as `cscli bouncers add NAME` prints it,");
+	if (!seen[FIELD_INTERFACES])
+		return missing(s, root, "interfaces, such as [eth0],");
+	return 0;
+}
+
+int settings_read(struct settings *to, const char *text, size_t len, struct policy_error *error)
+{
+	struct source s;
+	int result;
+
+	*to = (struct settings){.every_ns = EVERY_NS, .timeout_ns = TIMEOUT_NS};
+	if (doc_open(&s, text, len, error))
+		return -1;
+	result = read_root(&s, to);
+	doc_close(&s);
+	return result;
+}
