@@ -162,6 +162,51 @@ of_a_frame()
 	refused 2 '--frame 0 is not a number of a frame' pacer why s0 --pcap "$work/one.pcap" --frame 0
 }
 
+# The last denial, where the policy samples what is denied; and that it is not known, where it does not.
+last_denied()
+{
+	local text
+
+	policy sampled <<-END
+	bans: 64
+	sample: {of: denied, k: 64, window: 60s}
+	rules:
+	  - name: udp
+	    match: {proto: udp, dport: 9000}
+	    limits:
+	      - {key: src/32,128, packets: 3, window: 60s}
+	      - {key: "src/24,56", packets: 100, window: 60s}
+	  - {name: flows, match: {dport: 9001}, limits: [{key: flow, gap: 60s}]}
+	END
+	load sampled
+	arrive "3" n=3
+	equal "$(why .last_denied "$packet")" null "nothing is denied"
+	pacer why s0 "$packet" | grep -q '^  denied    not known when last: the sample has no denial of its keys$' ||
+		fail "$(pacer why s0 "$packet")"
+	arrive "0 1" n=2 n=2,dport=9001
+	equal "$(why '.last_denied | [.reason, .ago_ns > 0 and .ago_ns < 60e9]' "$packet")" '["window",true]' "of a packet"
+	equal "$(why .last_denied "udp 10.77.0.12:4000 > 10.77.0.1:9000")" null "of another source"
+	equal "$(why '[.last_denied.reason]' "udp 10.77.0.11:4000 > 10.77.0.1:9001")" '["gap"]' "of a flow"
+	equal "$(why .last_denied "udp 10.77.0.11:4001 > 10.77.0.1:9001")" null "of another flow"
+	equal "$(why '[.rules[] | .last_denied.reason]' 10.77.0.11)" '["window"]' "of a key"
+	text=$(pacer why s0 10.77.0.11)
+	grep -Eq '^  denied    [0-9.]+ (s|ns) ago at the latest that the sample has \(window\)$' <<<"$text" || fail "$text"
+	equal "$(why '[.rules[] | .last_denied]' 10.77.0.12)" '[null]' "of another key"
+	equal "$(why '[.rules[] | .last_denied]' 10.77.0.0/24)" '[null]' "denied by another limit"
+	pacer ban s0 add 10.77.0.13 >/dev/null
+	equal "$(why .last_denied 10.77.0.13)" null "banned, and nothing has come"
+	arrive "0" n=1,from=10.77.0.13
+	equal "$(why .last_denied.reason 10.77.0.13)" ban "of a banned source"
+	equal "$(why .last_denied.reason "udp 10.77.0.13:4000 > 10.77.0.1:80")" ban "of its packet"
+	off
+	limit three 3
+	load three
+	arrive "3" n=4
+	equal "$(why .last_denied "$packet")" null "without a sample"
+	pacer why s0 10.77.0.11 | grep -q '^  denied    not known when last: the policy samples no denied packets$' ||
+		fail "$(pacer why s0 10.77.0.11)"
+}
+
 wrong()
 {
 	limit three 3
@@ -194,5 +239,6 @@ check why-of-a-key of_a_key
 check why-on-lists on_lists
 check why-of-a-throttle of_a_throttle
 check why-of-a-frame of_a_frame
+check why-last-denied last_denied
 check why-wrong wrong
 finish

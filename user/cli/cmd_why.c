@@ -8,10 +8,12 @@
 
 #include "cli/captured.h"
 #include "cli/cmd.h"
+#include "cli/denied.h"
 #include "cli/emit.h"
 #include "config/text.h"
 #include "live/allow.h"
 #include "live/copies.h"
+#include "live/host.h"
 #include "live/look.h"
 #include "inspect/packet_text.h"
 #include "inspect/why.h"
@@ -35,6 +37,9 @@ struct question {
 	struct prefix by; /* allowed by */
 	uint64_t lapses_ns;
 	uint32_t cpus, admit; /* CPUs, and how many of them would let it pass */
+	const struct attached *a;
+	const struct sample *sample; /* of packets, denied ones among them; NULL: there is none */
+	struct prefix source;
 };
 
 /* --- what is asked ---------------------------------------------------------------------------- */
@@ -299,6 +304,43 @@ static void emit_source(const struct question *q, const char *source, uint64_t s
 	emit_close();
 }
 
+/* The last denial, as far as it is known: `what` is what was looked for. */
+static void emit_denied(const struct question *q, const struct denied *d, const char *what)
+{
+	uint64_t ago_ns = d->found && q->now_ns > d->time_ns ? q->now_ns - d->time_ns : 0;
+	char text[TEXT];
+
+	if (!q->a) { /* a capture */
+		emit_null("last_denied", NULL);
+		return;
+	}
+	if (!d->found) {
+		emit_text("  denied    not known when last: ");
+		if (q->sample)
+			emit_null("last_denied", "the sample has no denial of %s\n", what);
+		else
+			emit_null("last_denied", "the policy samples no denied packets\n");
+		return;
+	}
+	emit_object("last_denied");
+	emit_uint("ago_ns", ago_ns, "  denied    %s ago at the latest that the sample has",
+		  span_text(ago_ns, text, sizeof(text)));
+	emit_string("reason", pacer_reason_name(d->reason), " (%s)\n",
+		    pacer_reason_name(d->reason));
+	emit_close();
+}
+
+static void emit_denied_keys(const struct question *q, const struct why *why)
+{
+	struct denied d = {0};
+
+	if (q->sample && why->rule < PACER_RULES_MAX)
+		d = denied_of_keys(q->a, q->sample, why->rule, why);
+	if (q->sample && why->source_ns)
+		d = denied_of_source(q->sample, &q->source);
+	emit_denied(q, &d, why->source_ns ? "its source" : "its keys");
+}
+
 /* What becomes of it: not what is denied where the policy only looks on. */
 static const char *judged(const struct question *q, const struct why *why, enum pacer_reason reason)
 {
@@ -396,6 +438,10 @@ static void emit_answer(const struct question *q, const struct why *why, enum pa
 	} else {
 		emit_uint("wait_ns", 0, NULL);
 	}
+	if (why->rule < PACER_RULES_MAX || why->source_ns)
+		emit_denied_keys(q, why);
+	else
+		emit_null("last_denied", NULL);
 	emit_limits(q, why);
 }
 
@@ -426,6 +472,15 @@ static void emit_key(const struct question *q, struct pacer_walk *walk, const st
 	emit_string("key", q->key, "%s\n", q->key);
 	emit_allowed(q);
 	emit_source(q, prefix, source_ns);
+	if (source_ns) {
+		struct denied d = {0};
+
+		if (q->sample)
+			d = denied_of_source(q->sample, source);
+		emit_denied(q, &d, "its source");
+	} else {
+		emit_null("last_denied", NULL);
+	}
 	emit_array("rules");
 	for (size_t r = 0; r < q->policy->n_rules; r++) {
 		walk->rule = r;
@@ -436,6 +491,9 @@ static void emit_key(const struct question *q, struct pacer_walk *walk, const st
 		emit_object("");
 		emit_string("name", q->policy->rule[r].name, "  rule      %s\n",
 			    q->policy->rule[r].name);
+		why.rule = r;
+		why.source_ns = 0;
+		emit_denied_keys(q, &why);
 		emit_limits(q, &why);
 		emit_close();
 	}
@@ -502,6 +560,7 @@ static int ask_look(struct question *q, const struct attached *a, const struct l
 		return complain(NULL, &error);
 	q->bin = look->policy;
 	q->now_ns = look->now_ns;
+	q->source = source;
 	q->allowed = found;
 	if (found) {
 		q->by = entry.prefix;
@@ -514,6 +573,15 @@ static int ask_look(struct question *q, const struct attached *a, const struct l
 	return show_packet(q, &why);
 }
 
+/* Where there is none of denied packets, or none that can be read, nothing is known of it: -1. */
+static int read_sample(const struct attached *a, const struct pacer_policy *policy,
+		       struct sample *sample)
+{
+	struct policy_error unused;
+
+	return denied_is_sampled(policy) ? sample_read(a, host_now_ns(), sample, &unused) : -1;
+}
+
 static int ask_live(struct attached *a, const struct options *o)
 {
 	struct question q = {.o = o,
@@ -521,6 +589,7 @@ static int ask_live(struct attached *a, const struct options *o)
 			     .raw_ip = a->control->raw_ip,
 			     .resolution_ns = copies_resolution_ns(a)};
 	struct policy_error error = {0};
+	struct sample sample = {0};
 	struct policy *policy;
 	struct look look;
 	uint64_t number = 0;
@@ -535,8 +604,12 @@ static int ask_live(struct attached *a, const struct options *o)
 		code = complain(NULL, &error);
 	else if (!code) {
 		q.policy = policy;
+		q.a = a;
+		if (!read_sample(a, look.policy, &sample))
+			q.sample = &sample;
 		code = ask_look(&q, a, &look);
 		look_close(&look);
+		sample_free(&sample);
 	}
 	policy_free(policy);
 	free(q.key);
