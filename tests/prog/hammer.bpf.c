@@ -102,8 +102,7 @@ static __always_inline __u64 hammer_at(const struct pacer_ask *q, const struct p
 	if (head && q->limiter->kind == PACER_LIMITER_WINDOW) {
 		last_ns = pacer_load64(&head->head_ns);
 		if (q->limiter->gap_ns)
-			last_ns =
-			    pacer_record_last(q->limiter, last_ns, pacer_load(&head->last));
+			last_ns = pacer_record_last(q->limiter, last_ns, pacer_load(&head->last));
 	}
 	return pacer_later(q->now_ns, last_ns);
 }
