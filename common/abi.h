@@ -39,12 +39,16 @@
 #define PACER_KEY_WORDS	   10u
 #define PACER_THROTTLES	   128u /* states, of limits (draining ones too) and of targets */
 #define PACER_POOLS_MAX	   8u
-#define PACER_TARGETS_MAX  32u	 /* of a pool */
-#define PACER_CPUS_MAX	   8u	 /* that can be targets if no loader sized the map */
-#define PACER_SOCKETS_MAX  64u	 /* numbers of sockets that can be targets */
-#define PACER_BAN_WAYS	   4u	 /* entries of a set of the ban table */
-#define PACER_BAN_SOURCE   0u	 /* for a rule's id: none has it */
-#define PACER_BAN_LENGTHS  4u	 /* of banned prefixes, of a family */
+#define PACER_TARGETS_MAX  32u /* of a pool */
+#define PACER_CPUS_MAX	   8u  /* that can be targets if no loader sized the map */
+#define PACER_SOCKETS_MAX  64u /* numbers of sockets that can be targets */
+#define PACER_BAN_WAYS	   4u  /* entries of a set of the ban table */
+#define PACER_BAN_SOURCE   0u  /* for a rule's id: none has it */
+#define PACER_BAN_LENGTHS  4u  /* of banned prefixes, of a family */
+#define PACER_BAN_OUTSIDE  1u  /* in a ban's note: somebody said so, and not the rule */
+#define PACER_BAN_ROW	   8u  /* ... shifted by this: its number in a row, of a rule that grows */
+#define PACER_BAN_GROW_MAX 100u
+#define PACER_BAN_ROW_MAX  63u	 /* later ones count as this one; no length grows for longer */
 #define PACER_NOTES	   1024u /* of bans that are kept; a power of two */
 #define PACER_SAID	   256u	 /* of what tools did; a power of two */
 #define PACER_SAID_TEXT	   208u
@@ -157,7 +161,7 @@ struct pacer_line {
 			__u32 ban_rule; /* pacer_rule.id */
 			__u64 ban_until_ns;
 			__u32 ban_key_id;		/* pacer_limiter.key_id, and the family */
-			__u32 ban_outside;		/* 1: somebody said so; 0: the rule did */
+			__u32 ban_note;			/* PACER_BAN_OUTSIDE, PACER_BAN_ROW */
 			__u32 ban_key[PACER_KEY_WORDS]; /* masked; of IPv4 the first four */
 		};
 		__u64 word64[PACER_CELLS + 1]; /* of a sketch: its cells are all but the first */
@@ -338,6 +342,10 @@ struct pacer_rule {
 	__u32 id;	 /* of its name; a ban remembers the rule by it; not 0 */
 	__u32 outside;	 /* 1: keys are banned under it from outside; it need not ban itself */
 	__u64 ban_ns;	 /* 0: a denial bans nobody */
+	/* A ban that begins within ban_forget_ns of the key's last lasts ban_grow times as long. */
+	__u64 ban_max_ns, ban_forget_ns;
+	__u32 ban_grow;	   /* 0: all last for ban_ns; else 2 to PACER_BAN_GROW_MAX */
+	__u32 ban_tick_ns; /* of ban_ns: what is for the clock, and does not grow */
 	struct pacer_limiter limiter[PACER_LIMITERS_MAX];
 };
 

@@ -22,10 +22,22 @@
  * line of its own: the end of the last ban, rounded up. After it no key is
  * banned, for certain, and a packet looks no further.
  *
+ * Bans of a rule may grow. A line keeps the end of its ban, and the ban's number in
+ * a row, until another ban is written there. A ban that begins within the rule's
+ * ban_forget_ns of the end of the key's last one is the next in the row, and lasts
+ * for the rule's first length times ban_grow once for each before it, at most for
+ * ban_max_ns. Of the lines that have run out, that is taken whose ban ended first.
+ * A line that is lost to another key, or whose ban was lifted, begins a new row: its
+ * key's next ban is a short one, and nobody is admitted for it whom a limit denies.
+ *
  * Concurrency: any number of CPUs. An entry is written under its line's lock;
  * readers take none (lock.h). That time and the filter are raised before the
  * entry is written, so whoever sees the entry can see it in them, too. A ban is
  * lifted from outside by setting its time to 0, with a compare-and-swap.
+ *
+ * A row is read before its entry is locked: two CPUs that ban a key at once count one
+ * ban, and end it at the later of both times. One that finds the entry held takes
+ * another, and there begins a row; what ends later says how the row goes on.
  *
  * Error: a ban may begin a packet late while another CPU enters it. A packet
  * may miss it at the moment when another CPU extends it. Two CPUs may enter a
@@ -51,6 +63,7 @@
 
 /* The most lines that a key's entry may be in. */
 #define PACER_BAN_PLACES (2 * PACER_BAN_WAYS)
+#define PACER_BAN_TRIES	 4 /* lines that are locked for a ban, at most */
 
 /* A key under a rule. It identifies an entry. */
 struct pacer_ban_key {
@@ -99,7 +112,7 @@ struct pacer_ban_ask {
 	__u64 now_ns;
 	struct pacer_hash hash;
 	struct pacer_ban_key key;
-	__u32 outside; /* of who bans: pacer_line.ban_outside */
+	__u32 note; /* of the ban: pacer_line.ban_note */
 };
 
 PACER_INLINE struct pacer_ttl_key pacer_ban_cells(struct pacer_hash hash)
@@ -243,7 +256,8 @@ PACER_INLINE __u64 pacer_ban_until(const struct pacer_ban_ask *q)
 	__u64 until_ns = 0;
 	__u32 i;
 
-	for (i = 0; i < at.n; i++) {
+	PACER_ROLLED
+	for (i = 0; i < PACER_BAN_PLACES && i < at.n; i++) {
 		struct pacer_line *line = PACER_LINE_AT(q->table, pacer_ban_place(&at, i));
 
 		if (line && pacer_ban_holds(line, q))
@@ -256,7 +270,7 @@ PACER_INLINE __u64 pacer_ban_until(const struct pacer_ban_ask *q)
 PACER_INLINE PACER_MUST_USE int pacer_ban_enter(struct pacer_line *line,
 						const struct pacer_ban_ask *q, __u64 until_ns)
 {
-	__u32 word, i;
+	__u32 word, note, i;
 	int own;
 
 	if (PACER_FAULT(BAN_UNLOCKED))
@@ -266,19 +280,23 @@ PACER_INLINE PACER_MUST_USE int pacer_ban_enter(struct pacer_line *line,
 	own = pacer_ban_is(line, &q->key);
 	if (!PACER_FAULT(BAN_JUDGED_ONCE) &&
 	    pacer_ban_runs(line, q->now_ns)) { /* the key's own ban: the later end counts */
-		if (own && q->outside)
-			pacer_store(&line->ban_outside, 1);
+		if (own && q->note & PACER_BAN_OUTSIDE)
+			pacer_store(&line->ban_note,
+				    pacer_load(&line->ban_note) | PACER_BAN_OUTSIDE);
 		if (own && pacer_load64(&line->ban_until_ns) < until_ns)
 			pacer_store64(&line->ban_until_ns, until_ns);
 		pacer_lock_cancel(&line->ban_lock, word);
 		return own;
 	}
+	note = q->note;
+	if (own && note == PACER_BAN_OUTSIDE && pacer_load64(&line->ban_until_ns))
+		note |= pacer_load(&line->ban_note); /* its row goes on */
 	word = pacer_lock_next(word);
 	pacer_store(&line->ban_lock, word);
 	pacer_store64(&line->ban_until_ns, 0);
 	pacer_store(&line->ban_rule, q->key.rule);
 	pacer_store(&line->ban_key_id, q->key.key_id);
-	pacer_store(&line->ban_outside, q->outside);
+	pacer_store(&line->ban_note, note);
 	for (i = 0; i < PACER_KEY_WORDS; i++)
 		pacer_store(&line->ban_key[i], q->key.word[i]);
 	pacer_store64(&line->ban_until_ns, until_ns);
@@ -331,6 +349,38 @@ PACER_INLINE struct pacer_ban_places pacer_ban_choose(const struct pacer_ban_ask
 	return at;
 }
 
+#define PACER_BAN_NOWHERE (~0u) /* no line has this number */
+
+/*
+ * The line of the set for the key's ban: its own, or of those that have run out that which did
+ * first. PACER_BAN_NOWHERE: there is none. One that another CPU holds is passed over: it may hold
+ * on to it.
+ */
+PACER_INLINE __u32 pacer_ban_way(const struct pacer_ban_ask *q, __u32 set)
+{
+	__u64 first_ns = q->now_ns + 1;
+	__u32 way, found = PACER_BAN_NOWHERE;
+
+	PACER_ROLLED
+	for (way = 0; way < PACER_BAN_WAYS; way++) {
+		struct pacer_line *line = PACER_LINE_AT(q->table, set + way);
+		__u64 until_ns;
+
+		if (!line || pacer_load(&line->ban_lock) & PACER_LOCK_HELD)
+			continue;
+		until_ns = pacer_load64(&line->ban_until_ns);
+		if (until_ns && pacer_ban_is(line, &q->key))
+			return set + way;
+		if (PACER_FAULT(BAN_EVICTS))
+			until_ns = 0;
+		if (until_ns < first_ns) {
+			first_ns = until_ns;
+			found = set + way;
+		}
+	}
+	return found;
+}
+
 /*
  * Bans the key until until_ns. Returns PACER_BANNED, or PACER_BANS_FULL if its sets have no room or
  * another CPU was in the way.
@@ -340,22 +390,86 @@ PACER_INLINE PACER_MUST_USE enum pacer_event pacer_ban_add(const struct pacer_ba
 {
 	struct pacer_ban_places at;
 	struct pacer_line *line;
-	__u32 i;
+	__u32 i, at_line;
 
 	if (!q->bans->sets || (!PACER_FAULT(BAN_FILTER_LATE) && !pacer_ban_raise(q, until_ns)))
 		return PACER_BANS_FULL;
 	at = pacer_ban_choose(q);
 	PACER_ROLLED
-	for (i = 0; i < PACER_BAN_PLACES && i < at.n; i++) {
-		line = PACER_LINE_AT(q->table, pacer_ban_place(&at, i));
-		if (line && (!pacer_ban_runs(line, q->now_ns) || pacer_ban_is(line, &q->key)) &&
-		    pacer_ban_enter(line, q, until_ns)) {
+	for (i = 0; i < PACER_BAN_TRIES; i++) { /* each set again, if another CPU was in the way */
+		at_line = pacer_ban_way(q, i & 1 ? at.set[1] : at.set[0]);
+		line = PACER_LINE_AT(q->table, at_line);
+		if (line && pacer_ban_enter(line, q, until_ns)) {
 			if (PACER_FAULT(BAN_FILTER_LATE) && !pacer_ban_raise(q, until_ns))
 				return PACER_BANS_FULL;
 			return PACER_BANNED;
 		}
 	}
 	return PACER_BANS_FULL;
+}
+
+/* --- bans that grow -------------------------------------------------------------------------- */
+
+/* How long the ban is with which so many came before it in a row. */
+PACER_INLINE __u64 pacer_ban_length(const struct pacer_rule *rule, __u32 before)
+{
+	__u64 ns = rule->ban_ns - rule->ban_tick_ns;
+	__u32 i;
+
+	PACER_ROLLED
+	for (i = 0; i < PACER_BAN_ROW_MAX && i < before && ns < rule->ban_max_ns; i++)
+		ns *= rule->ban_grow; /* below 2^56 * 2^7 */
+	return (ns < rule->ban_max_ns ? ns : rule->ban_max_ns) + rule->ban_tick_ns;
+}
+
+/* Where the entry is the key's, whole, and ended later than *until_ns: its row, and when it ended.
+ */
+PACER_INLINE void pacer_ban_note(struct pacer_line *line, const struct pacer_ban_ask *q,
+				 __u64 *until_ns, __u32 *row)
+{
+	__u32 word = pacer_load(&line->ban_lock), note;
+	__u64 ended_ns;
+
+	PACER_BARRIER();
+	ended_ns = pacer_load64(&line->ban_until_ns);
+	note = pacer_load(&line->ban_note);
+	if (ended_ns <= *until_ns || !pacer_ban_is(line, &q->key))
+		return;
+	PACER_BARRIER();
+	if (word & PACER_LOCK_HELD || pacer_load(&line->ban_lock) != word)
+		return;
+	*until_ns = ended_ns;
+	*row = note >> PACER_BAN_ROW;
+}
+
+/*
+ * How many bans of the key came in a row before the rule's ban that begins now. A ban that runs has
+ * been entered by another CPU just now: this is the same one.
+ */
+PACER_INLINE __u32 pacer_ban_row(const struct pacer_ban_ask *q, const struct pacer_rule *rule)
+{
+	struct pacer_ban_places at = pacer_ban_places(q->bans, q->hash);
+	__u64 ended_ns = 0;
+	__u32 i, row = 0;
+
+	PACER_ROLLED
+	for (i = 0; i < PACER_BAN_PLACES && i < at.n; i++) {
+		struct pacer_line *line = PACER_LINE_AT(q->table, pacer_ban_place(&at, i));
+
+		if (line)
+			pacer_ban_note(line, q, &ended_ns, &row);
+	}
+	if (ended_ns > q->now_ns)
+		return row - (row && !PACER_FAULT(BAN_ROW_TWICE));
+	return q->now_ns - ended_ns >= rule->ban_forget_ns ? 0 : row;
+}
+
+/* Until when the ban lasts that begins now, with `row` before it; q->note says its number. */
+PACER_INLINE __u64 pacer_ban_grown(struct pacer_ban_ask *q, const struct pacer_rule *rule,
+				   __u32 row)
+{
+	q->note = (row < PACER_BAN_ROW_MAX ? row + 1 : PACER_BAN_ROW_MAX) << PACER_BAN_ROW;
+	return q->now_ns + pacer_ban_length(rule, row);
 }
 
 /*

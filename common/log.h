@@ -13,7 +13,8 @@
  * number, the note, and the number again; a note that has another number by then is lost to him.
  * Two CPUs could write to one note only if one of them were delayed for PACER_NOTES notes.
  *
- * Error: two CPUs that want to note a ban of one rule at once: one of them may count it as lost.
+ * Error: two CPUs that want to note a ban of one rule at once: one of them may count it as lost. A
+ * ban that is lifted or put off while it is noted may be noted with the rule's shortest time.
  *
  * Memory: struct pacer_log, once.
  */
@@ -30,8 +31,12 @@
 /* May the rule with this counter write a note now? If not, it is lost, and counted. */
 PACER_INLINE PACER_MUST_USE int pacer_log_may(struct pacer_log *log, __u32 counter, __u64 now_ns)
 {
-	__u64 *at = &log->open_ns[counter], was = pacer_load64(at);
+	__u64 *at, was;
 
+	if (counter >= PACER_COUNTERS_MAX)
+		return 0;
+	at = &log->open_ns[counter];
+	was = pacer_load64(at);
 	if (was <= now_ns + (__u64)(PACER_NOTE_BURST - 1) * PACER_NOTE_EVERY_NS &&
 	    pacer_cas64(at, was, pacer_later(was, now_ns) + PACER_NOTE_EVERY_NS) == was)
 		return 1;
@@ -55,24 +60,24 @@ PACER_INLINE void pacer_log_key(struct pacer_note *note, const struct pacer_limi
 					: 0;
 }
 
-/* The packet's key under this limit of the rule is banned since now_ns. */
+/*
+ * The packet's key under this limit of the rule is banned since now_ns, until until_ns. The rule
+ * may write a note: pacer_log_may() said so.
+ */
 PACER_INLINE void pacer_log_ban(struct pacer_log *log, const struct pacer_rule *rule,
 				const struct pacer_limiter *t, const struct pacer_packet *pkt,
-				__u64 now_ns)
+				__u64 now_ns, __u64 until_ns)
 {
+	__u64 number = pacer_add64(&log->noted, 1);
 	struct pacer_note *note;
-	__u64 number;
 	__u32 was;
 
-	if (rule->counter >= PACER_COUNTERS_MAX || !pacer_log_may(log, rule->counter, now_ns))
-		return;
-	number = pacer_add64(&log->noted, 1);
 	note = &log->note[number & (PACER_NOTES - 1)];
 	was = pacer_cas(&note->number, pacer_load(&note->number), 0);
 	(void)was; /* nobody else writes here */
 	note->rule = rule->id;
 	note->time_ns = now_ns;
-	note->until_ns = now_ns + rule->ban_ns;
+	note->until_ns = until_ns;
 	pacer_log_key(note, t, pkt);
 	pacer_release(&note->number, (__u32)number + 1);
 }

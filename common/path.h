@@ -118,14 +118,17 @@ PACER_GLOBAL int pacer_path_note(const struct pacer_walk *w, __u32 outcome)
 {
 	const struct pacer_rule *rule;
 	struct pacer_log *log;
+	__u64 until_ns;
 
 	if (!w || w->rule >= PACER_RULES_MAX)
 		return 0;
 	log = PACER_LOG_OF(w);
 	rule = PACER_RULE_OF(w);
-	if (log)
-		pacer_log_ban(log, rule, &rule->limiter[pacer_outcome_limiter(outcome)], &w->pkt,
-			      w->now_ns);
+	if (!log || !pacer_log_may(log, rule->counter, w->now_ns))
+		return 0;
+	until_ns = pacer_walk_key_until(w, pacer_outcome_limiter(outcome));
+	pacer_log_ban(log, rule, &rule->limiter[pacer_outcome_limiter(outcome)], &w->pkt, w->now_ns,
+		      until_ns ? until_ns : w->now_ns + rule->ban_ns);
 	return 0;
 }
 

@@ -255,15 +255,42 @@ PACER_INLINE int pacer_walk_source_banned(const struct pacer_walk *w)
 	       pacer_walk_source(w, secret);
 }
 
-/* Ban the packet's key under the limit that denied it. Returns what came of it, as an event. */
-PACER_GLOBAL int pacer_walk_ban(const struct pacer_walk *w, __u32 i)
+/* How many bans in a row the packet's key under this limit has had, if one begins now. */
+PACER_GLOBAL __u32 pacer_walk_row(const struct pacer_walk *w, __u32 i)
+{
+	struct pacer_ban_ask q;
+
+	if (!w || i >= PACER_LIMITERS_MAX)
+		return 0;
+	q = pacer_walk_ban_ask(w, &PACER_RULE_OF(w)->limiter[i], PACER_POLICY_OF(w)->secret);
+	return pacer_ban_row(&q, PACER_RULE_OF(w));
+}
+
+/*
+ * Ban the packet's key under the limit that denied it; if the rule's bans grow, with `row` before
+ * it. Returns what came of it, as an event.
+ */
+PACER_GLOBAL int pacer_walk_ban(const struct pacer_walk *w, __u32 i, __u32 row)
 {
 	struct pacer_ban_ask q;
 
 	if (!w || i >= PACER_LIMITERS_MAX || !PACER_RULE_OF(w)->limiter[i].key_id)
 		return PACER_EVENT_COUNT;
 	q = pacer_walk_ban_ask(w, &PACER_RULE_OF(w)->limiter[i], PACER_POLICY_OF(w)->secret);
-	return pacer_ban_add(&q, w->now_ns + PACER_RULE_OF(w)->ban_ns);
+	return pacer_ban_add(&q, PACER_RULE_OF(w)->ban_grow
+				     ? pacer_ban_grown(&q, PACER_RULE_OF(w), row)
+				     : w->now_ns + PACER_RULE_OF(w)->ban_ns);
+}
+
+/* Until when the packet's key under this limit is banned; 0: it is not. */
+PACER_GLOBAL __u64 pacer_walk_key_until(const struct pacer_walk *w, __u32 i)
+{
+	struct pacer_ban_ask q;
+
+	if (!w || i >= PACER_LIMITERS_MAX)
+		return 0;
+	q = pacer_walk_ban_ask(w, &PACER_RULE_OF(w)->limiter[i], PACER_POLICY_OF(w)->secret);
+	return pacer_ban_until(&q);
 }
 
 /* Is a denial for this reason the key's own doing? */
@@ -373,13 +400,16 @@ PACER_INLINE __u32 pacer_judge_rule(const struct pacer_walk *w)
 {
 	__u64 ban_ns = PACER_RULE_OF(w)->ban_ns;
 	int banning = ban_ns || PACER_RULE_OF(w)->outside;
-	__u32 outcome = banning ? pacer_walk_any_ban(w) : PACER_ADMIT;
+	__u32 outcome = banning ? pacer_walk_any_ban(w) : PACER_ADMIT, i, row = 0;
 
 	if (outcome == PACER_ADMIT)
 		outcome = pacer_limit(w);
-	if (ban_ns && pacer_bans(pacer_outcome_reason(outcome)))
-		outcome =
-		    pacer_outcome_with(outcome, pacer_walk_ban(w, pacer_outcome_limiter(outcome)));
+	if (ban_ns && pacer_bans(pacer_outcome_reason(outcome))) {
+		i = pacer_outcome_limiter(outcome);
+		if (PACER_RULE_OF(w)->ban_grow)
+			row = pacer_walk_row(w, i);
+		outcome = pacer_outcome_with(outcome, pacer_walk_ban(w, i, row));
+	}
 	return pacer_outcome_under(outcome, w->rule);
 }
 

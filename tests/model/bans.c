@@ -20,7 +20,7 @@ static const struct pacer_ban_key keys[BAN_KEYS] = {
 
 /* What an operation came to; the words of a note. */
 struct done {
-	uint64_t op, key, now_ns, result, cpu, unused[3];
+	uint64_t op, key, now_ns, result, cpu, until_ns, unused[2];
 };
 
 _Static_assert(sizeof(struct done) == EXPLORE_NOTE_WORDS * sizeof(uint64_t), "a note's words");
@@ -40,6 +40,9 @@ static struct {
 } b;
 
 #define FAULT(...) (snprintf(b.fault, sizeof(b.fault), __VA_ARGS__), b.fault)
+
+static const struct pacer_rule growing = {
+    .ban_ns = BAN_TTL_NS, .ban_grow = 2, .ban_max_ns = BAN_LONGEST_NS, .ban_forget_ns = 500};
 
 static struct pacer_ban_ask ask_of(uint32_t key, uint64_t now_ns)
 {
@@ -64,8 +67,11 @@ static void act(const struct ban_step *step, int cpu, struct done *d)
 	struct pacer_ban_ask q = ask_of(step->key, step->now_ns);
 	uint64_t until_ns = step->now_ns + BAN_TTL_NS;
 
-	*d = (struct done){step->op, step->key, step->now_ns, 0, cpu};
-	if (step->op == BAN_ADD)
+	*d = (struct done){step->op, step->key, step->now_ns, 0, cpu, 0};
+	if (step->op == BAN_GROW)
+		until_ns = pacer_ban_grown(&q, &growing, pacer_ban_row(&q, &growing));
+	d->until_ns = until_ns;
+	if (step->op == BAN_ADD || step->op == BAN_GROW)
 		d->result = pacer_ban_add(&q, until_ns) == PACER_BANNED;
 	else if (step->op == BAN_FIND)
 		d->result =
@@ -89,6 +95,12 @@ static void run(void *arg, int cpu)
 	}
 }
 
+/* The longest that such an operation bans for; 0: it does not ban. */
+static uint64_t bans_for(uint64_t op)
+{
+	return op == BAN_ADD ? BAN_TTL_NS : op == BAN_GROW ? BAN_LONGEST_NS : 0;
+}
+
 /* Did anyone, at any time, ask for a ban of this key that lasts beyond now_ns? */
 static bool asked(uint32_t key, uint64_t now_ns)
 {
@@ -97,12 +109,12 @@ static bool asked(uint32_t key, uint64_t now_ns)
 	int i;
 
 	for (i = 0; i < b.before; i++)
-		if (b.log[i].op == BAN_ADD && b.log[i].key == key &&
-		    b.log[i].now_ns + BAN_TTL_NS > now_ns)
+		if (bans_for(b.log[i].op) && b.log[i].key == key && b.log[i].until_ns > now_ns)
 			return true;
 	for (i = 0; i < CPUS * BAN_OPS; i++) {
 		step = &sc->cpu[i / BAN_OPS][i % BAN_OPS];
-		if (step->op == BAN_ADD && step->key == key && step->now_ns + BAN_TTL_NS > now_ns)
+		if (bans_for(step->op) && step->key == key &&
+		    step->now_ns + bans_for(step->op) > now_ns)
 			return true;
 	}
 	return false;
@@ -170,9 +182,8 @@ static uint64_t ends(uint32_t key)
 
 		if (d->key == key && d->op == BAN_LIFT)
 			return 0;
-		if (d->key == key && d->op == BAN_ADD && d->result &&
-		    d->now_ns + BAN_TTL_NS > until_ns)
-			until_ns = d->now_ns + BAN_TTL_NS;
+		if (d->key == key && bans_for(d->op) && d->result && d->until_ns > until_ns)
+			until_ns = d->until_ns;
 	}
 	return until_ns > now_ns ? until_ns : 0;
 }
@@ -199,13 +210,31 @@ static const char *check_done(const struct done *d, int i)
 			       : NULL;
 }
 
+/* The row that key 1's bans have come to, and when the last of them ends. */
+static const char *check_row(void)
+{
+	const struct ban_scenario *sc = b.scenario;
+	uint64_t until_ns = 0;
+	uint32_t row = 0, way;
+
+	for (way = SET; way < SET + PACER_BAN_WAYS && sc->row; way++)
+		if (pacer_ban_is(&lines[way], &keys[1]) && lines[way].ban_until_ns > until_ns) {
+			until_ns = lines[way].ban_until_ns;
+			row = lines[way].ban_note >> PACER_BAN_ROW;
+		}
+	if (!sc->row ||
+	    (row == sc->row && until_ns >= sc->until_ns && until_ns <= sc->until_max_ns))
+		return NULL;
+	return FAULT("key 1 has its ban no. %u in a row, until %" PRIu64, row, until_ns);
+}
+
 static void tally_end(void)
 {
 	unsigned int banned = 0;
 	int i;
 
 	for (i = b.before; i < b.logged; i++)
-		banned += b.log[i].op == BAN_ADD && b.log[i].result;
+		banned += bans_for(b.log[i].op) && b.log[i].result;
 	if (banned > b.outcome->most)
 		b.outcome->most = banned;
 	if (banned < b.outcome->smallest)
@@ -237,7 +266,7 @@ static const char *check(void *arg, const struct explore_note *notes, int n)
 		if (!until_ns && !asked(i, 0) && find_now(i, 1))
 			fault = FAULT("key %u is banned for another", i);
 	}
-	return fault;
+	return fault ? fault : check_row();
 }
 
 void bans_explore(const struct ban_scenario *sc, struct outcome *outcome)
@@ -380,6 +409,30 @@ const struct ban_scenario ban_sound[] = {
 	.smallest = 1,
 	.states_min = 1000,
     },
+    {
+	.name = "ban that grows, of a key twice at once: one step, and an end of one of both",
+	.before = {{BAN_GROW, 1, 900}},
+	.cpu = {{{BAN_GROW, 1, 1001}, {BAN_FIND, 1, 1100}},
+		{{BAN_GROW, 1, 1005}, {BAN_FIND, 1, 1100}}},
+	.most = 2,
+	.smallest = 2,
+	.row = 2,
+	.until_ns = 1201,
+	.until_max_ns = 1205,
+	.states_min = 10000,
+    },
+    {
+	.name = "ban that grows, while others' take its set: its row is its own or begins anew",
+	.before = {{BAN_GROW, 1, 900}, {BAN_ADD, 3, 1000}, {BAN_ADD, 4, 1000}},
+	.cpu = {{{BAN_ADD, 2, 1001}, {BAN_FIND, 2, 1002}},
+		{{BAN_GROW, 1, 1001}, {BAN_FIND, 1, 1100}}},
+	.most = 2,
+	.smallest = 2,
+	.row = 2,
+	.until_ns = 1201,
+	.until_max_ns = 1201,
+	.states_min = 10000,
+    },
 };
 
 const size_t ban_sound_n = ARRAY(ban_sound);
@@ -423,6 +476,16 @@ const struct ban_scenario ban_faulty[] = {
 	.fault = FAULT_BAN_EVICTS,
 	.cpu = {{{BAN_ADD, 1, 1001}}, {{BAN_FIND, 2, 1002}}},
 	.finds = "is forgotten before its ban ends",
+    },
+    {
+	.name = "fault: a ban that another CPU enters counts as one before",
+	.before = {{BAN_GROW, 1, 900}},
+	.fault = FAULT_BAN_ROW_TWICE,
+	.cpu = {{{BAN_GROW, 1, 1001}}, {{BAN_GROW, 1, 1005}}},
+	.row = 2,
+	.until_ns = 1201,
+	.until_max_ns = 1205,
+	.finds = "key 1 has its ban no. ",
     },
 };
 

@@ -17,7 +17,10 @@
 #define BAN_AROUND 6
 #define BAN_TTL_NS 100
 
-enum ban_op { BAN_NONE, BAN_ADD, BAN_FIND, BAN_LIFT };
+/* BAN_GROW: as a rule whose bans grow by two, up to eight times BAN_TTL_NS. */
+#define BAN_LONGEST_NS (8 * BAN_TTL_NS)
+
+enum ban_op { BAN_NONE, BAN_ADD, BAN_GROW, BAN_FIND, BAN_LIFT };
 
 /* Key 1 to 6 (see bans.c: what they have in common), at a time. */
 struct ban_step {
@@ -30,7 +33,9 @@ struct ban_scenario {
 	const char *name;
 	struct ban_step before[BAN_AROUND], cpu[CPUS][BAN_OPS];
 	enum planted fault;
-	unsigned int most, smallest; /* that are banned by the CPUs, in any schedule */
+	unsigned int most, smallest;	 /* that are banned by the CPUs, in any schedule */
+	uint32_t row;			 /* not 0: of key 1's ban, at the end of any schedule */
+	uint64_t until_ns, until_max_ns; /* and between which times it ends */
 	uint64_t states_min;
 	const char *finds; /* the fault that has to be found; NULL: none */
 };

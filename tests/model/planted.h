@@ -27,6 +27,7 @@
 	x(BAN_JUDGED_ONCE)       /* an entry is locked, and not looked at again */ \
 	x(BAN_FILTER_LATE)       /* the filter is raised when the entry is there */ \
 	x(BAN_EVICTS)            /* a full set makes room */ \
+	x(BAN_ROW_TWICE)         /* a ban that another CPU enters counts as one before */ \
 	x(POOL_TO_OTHER)         /* a pool's lease is handed back to the other target */ \
 	x(POOL_UNLOCKED)        /* and without a lock */ \
 	x(POOL_NO_END)           /* and used after its end */

@@ -83,6 +83,36 @@ both_families()
 	arrive "9" n=9,dport=9001
 }
 
+# A ban's length and number in a row; a changed value counts from the next on. Lifted, it is the first again.
+grows()
+{
+	banning grow "$three" "{for: 10s, grow: x2, up_to: 1h, forget: 1h}"
+	load grow
+	arrive "3" n=5
+	equal "$(pacer ban s0 list --json | jq -c '[.[] | [.row, .left_ns <= 10e9 + 1e8]]')" '[[1,true]]' "the first"
+	pacer set s0 udp.ban.for=20s udp.ban.grow=x8 >/dev/null
+	refused 2 'udp.ban.up_to|up_to 1s is not more than' pacer set s0 udp.ban.up_to=1s
+	pacer ban s0 del all >/dev/null
+	arrive "3" n=5,wait_ms=250
+	equal "$(pacer ban s0 list --json | jq -c '[.[] | [.row, .left_ns > 10e9 and .left_ns <= 20e9 + 1e8]]')" \
+		'[[1,true]]' "lifted, and banned again"
+	refused 2 'udp.ban.gorw: no such field that can be set; a ban that grows has for, grow' pacer set s0 udp.ban.gorw=x2
+}
+
+# At once after the first has ended.
+grows_in_a_row()
+{
+	banning row "$three" "{for: 1s, grow: x60, up_to: 1h, forget: 1h}"
+	load row
+	arrive "3" n=5
+	until_true 5 none_is_banned
+	arrive "3" n=5,wait_ms=250
+	equal "$(pacer ban s0 list --json | jq -c '[.[] | [.row, .left_ns > 40e9 and .left_ns <= 60e9 + 1e8]]')" \
+		'[[2,true]]' "the second"
+	pacer ban s0 list | grep -q 'no. 2 in a row' || fail "$(pacer ban s0 list)"
+	equal "$(pacer check -c "$work/row.yaml" | grep -c 'udp for 1s, each time x60 up to 1h (1h without a ban, and it begins anew)')" 1 "check"
+}
+
 # Of a prefix, all are banned together.
 prefix()
 {
@@ -321,7 +351,7 @@ source_banned()
 	arrive "0 0" n=3,from=fd77::11 n=3,from=fd77::11,dport=7
 	arrive "3 3 3" n=3,from=10.77.0.12 n=3,from=fd77::12 n=3,from=10.77.0.12,dport=7
 	equal "$(stats '"\(.banned_sources) \(.denied) \(.rules[0].matched)"')" "21 21 6" "counted"
-	pacer stats s0 | grep -Eq '^ *\(banned sources\) +21$' || fail "$(pacer stats s0)"
+	pacer stats s0 | grep -Eq '^ *\(banned sources\) +21( |$)' || fail "$(pacer stats s0)"
 	pacer ban s0 list | grep -Eq '^10\.77\.0\.11 +\(source\) +by hand +until it is lifted$' ||
 		fail "$(pacer ban s0 list)"
 	pacer allow s0 add 10.77.0.11 >/dev/null
@@ -528,6 +558,8 @@ outside_across_changes()
 
 net_up
 check ban-for-a-time for_a_time
+check bans-grow grows
+check bans-grow-in-a-row grows_in_a_row
 check ban-both-families both_families
 check ban-prefix prefix
 check ban-other-keys other_keys

@@ -177,6 +177,27 @@ of_bans()
 	unfollow
 }
 
+# A ban that grows: the event tells how long each one really is.
+of_bans_that_grow()
+{
+	attacked row "" "ban: {for: 1s, grow: x60, up_to: 1h, forget: 1h}"
+	load row
+	follow
+	shoot n=12
+	soon '[.[] | select(.event == "ban")] | length == 1'
+	until_true 5 is_not_banned
+	shoot n=12
+	soon '[.[] | select(.event == "ban")] | length == 2'
+	equal "$(told '[.[] | select(.event == "ban") | [.key, ((.until_ns - .time_ns) / 1e9 | round)]]')" \
+		'[["10.77.0.11",1],["10.77.0.11",60]]' "bans in a row"
+	unfollow
+}
+
+is_not_banned()
+{
+	[ "$(pacer ban s0 list --json | jq length)" = 0 ]
+}
+
 # Every source of the flood twice, so that a gap denies it: the generator begins anew.
 traffic_of_many()
 {
@@ -405,6 +426,7 @@ check events-of-what-is-needed of_what_is_needed
 check events-of-a-flood of_a_flood
 check events-of-the-ordinary of_the_ordinary
 check events-of-bans of_bans
+check events-of-bans-that-grow of_bans_that_grow
 check events-of-changes of_changes
 check events-of-sudo of_sudo
 check events-of-a-table-that-shares of_a_table_that_shares

@@ -674,17 +674,18 @@ static void raise_throttle(void)
 	}
 }
 
+#define HOUR_NS	     3600000000000ull
 #define BANS(limits) "bans: 64\nrules:\n  - name: a\n    ban: 1h\n    limits: [" limits "]\n"
 
-/* The ban of the packet's source, of this length in the key, was noted last. */
-static void expect_note(const struct recipe *r, uint32_t len)
+/* The ban of the packet's source, of this length in the key, for so long, was noted last. */
+static void expect_note(const struct recipe *r, uint32_t len, uint64_t for_ns)
 {
 	const struct pacer_note *note = &prog.log->note[(prog.log->noted - 1) & (PACER_NOTES - 1)];
 
 	assert_int_equal(note->number, prog.log->noted);
 	assert_int_equal(note->rule, prog.copy[0].policy.rule[0].id);
-	assert_true(note->until_ns - note->time_ns >= 3600000000000ull &&
-		    note->until_ns - note->time_ns <= 3600000000000ull + 2 * PROG_RESOLUTION_NS);
+	assert_true(note->until_ns - note->time_ns >= for_ns &&
+		    note->until_ns - note->time_ns <= for_ns + 2 * PROG_RESOLUTION_NS);
 	assert_int_equal(note->key_id >> 4 & 0x3f, len);
 	assert_int_equal(note->key[0], r->saddr[0] & ~0u << (32 - len));
 }
@@ -720,7 +721,32 @@ static void raise_ban(void)
 		expect_event(policies[i], &udp4, XDP_DROP, PACER_DENY_WINDOW, PACER_BANNED);
 		expect_event(policies[i], &udp4, XDP_DROP, PACER_DENY_BAN, PACER_EVENT_COUNT);
 		assert_int_equal(prog.log->noted, noted + 2);
-		expect_note(&udp4, lengths[i]);
+		expect_note(&udp4, lengths[i], HOUR_NS);
+	}
+}
+
+/* A ban that ends, and the next in its row: the note says how long that one is. */
+static void test_ban_that_grows(void **unused)
+{
+	static const char *const text = "bans: 64\nrules:\n  - name: a\n"
+					"    ban: {for: 1h, grow: x3, up_to: 5h, forget: 7d}\n"
+					"    limits: [{key: src, packets: 1, window: 1h}]\n";
+	static const uint64_t hours[] = {1, 3, 5, 5};
+	const struct pacer_bans *bans = &prog.copy[0].policy.bans;
+	size_t i, k;
+
+	(void)unused;
+	prog_policy(&prog, text);
+	expect_event(text, &udp4, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
+	for (i = 0; i < ARRAY(hours); i++) {
+		expect_event(text, &udp4, XDP_DROP, PACER_DENY_WINDOW, PACER_BANNED);
+		expect_note(&udp4, 32, hours[i] * HOUR_NS);
+		expect_event(text, &udp4, XDP_DROP, PACER_DENY_BAN, PACER_EVENT_COUNT);
+		for (k = 0; k < bans->sets * PACER_BAN_WAYS; k++)
+			if (prog.lines[bans->base + k].ban_until_ns)
+				prog.lines[bans->base + k].ban_until_ns =
+				    prog.log->note[(prog.log->noted - 1) & (PACER_NOTES - 1)]
+					.time_ns;
 	}
 }
 
@@ -1308,6 +1334,7 @@ int main(void)
 	    cmocka_unit_test(test_keys),
 	    cmocka_unit_test(test_fragment_keys),
 	    cmocka_unit_test(test_every_reason),
+	    cmocka_unit_test(test_ban_that_grows),
 	    cmocka_unit_test(test_every_event),
 	    cmocka_unit_test(test_monitor_and_over),
 	    cmocka_unit_test(test_first_rule),

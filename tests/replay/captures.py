@@ -109,6 +109,12 @@ MORE = {
     ban: 700ms
 bans: 64
 """,
+    "grow": """
+  - name: grow
+    limits: [{key: src, gap: 100us}, {key: src, packets: 20, window: 1s, slots: 10}]
+    ban: {for: 30ms, grow: x3, up_to: 700ms, forget: 300ms}
+bans: 64
+""",
     # Every reason to deny, of several keys each: the row names that of the limit that denied.
     "several": """
   - name: udp

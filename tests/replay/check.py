@@ -215,7 +215,7 @@ def agrees(answer, row, now, bans):
 def why_frame():
     """Of a frame of a capture, just before it is judged: reason, rule and time are the row's."""
     rng, seen, times = random.Random(15), collections.Counter(), 0
-    for name in ("gap", "flow", "tiers", "rules", "rate", "both", "crowd", "ban", "full", "one"):
+    for name in ("gap", "flow", "tiers", "rules", "rate", "both", "crowd", "ban", "grow", "full", "one"):
         for capture in ("nano.pcap", "backwards.pcap", "shapes.pcap", "jumps.pcap"):
             table = rows(policy(name), capture)
             bans, now, latest = "ban:" in policy(name), 0, []
@@ -246,7 +246,7 @@ def why_at():
     with open(path("nano.pcap"), "rb") as f:
         data = f.read()
     frames, rng, asked = list(records(data)), random.Random(16), collections.Counter()
-    for name in ("gap", "flow", "tiers", "rules", "rate", "crowd", "ban", "one") * 6:
+    for name in ("gap", "flow", "tiers", "rules", "rate", "crowd", "ban", "grow", "one") * 6:
         n, k = rng.randrange(len(frames)), rng.randrange(len(frames) - 1)
         found = why(name, "--replay", path("nano.pcap"), "--frame", str(n + 1))
         flow = re.fullmatch(r"(\S+)>(\S+) (udp|tcp) (\d+) (\d+)", found["packet"])
@@ -289,6 +289,30 @@ def several():
     assert reasons["udp", "throttle"] == reasons["rest", "throttle"] == {"all"}, reasons
     assert reasons["udp", "gap"] == {"net"} and reasons["udp", "window"] == {"flow", "host"}, reasons
     assert reasons["udp", "ban"] == {"net", "flow", "host"}, reasons
+
+
+def grows():
+    """Bans that grow, against a list of who was banned how often: all rows, and until when."""
+    steps = collections.Counter()
+    times = {"ms": 10**6}
+    first, most, forget = 30 * times["ms"], 700 * times["ms"], 300 * times["ms"]
+    for capture in ("nano.pcap", "spread.pcap"):
+        bans, table = {}, rows(policy("grow"), capture)  # of a key: the ban's end, and its number in a row
+        kernel = replay(policy("grow"), capture, "--verdicts", "--kernel").stdout
+        assert kernel == replay(policy("grow"), capture, "--verdicts").stdout, capture
+        for row in table:
+            if row["rule"] != "grow":
+                continue
+            now, key = int(row["time_ns"]), row["key"]
+            until, number = bans.get(key, (0, 0))
+            assert (row["reason"] == "ban") == (now < until), (capture, row, until)
+            if row["reason"] == "ban":
+                assert int(row["open_ns"]) >= until, (capture, row, until)
+            elif row["verdict"] == "deny":
+                number = number + 1 if until and now - until < forget else 1
+                bans[key] = now + min(first * 3 ** (number - 1), most), number
+                steps[min(number, 4)] += 1
+    assert min(steps[n] for n in (1, 2, 3, 4)) > 3, steps
 
 
 # ---- two policies ----

@@ -456,6 +456,140 @@ static void test_chance_of_maybe(void **unused)
 	}
 }
 
+/* --- bans that grow -------------------------------------------------------------------------- */
+
+/* The truth of a key: its last ban's end and number in a row. */
+static struct {
+	uint64_t until;
+	uint32_t row;
+} truth[KEYS];
+
+static uint64_t true_length(const struct pacer_rule *r, uint32_t before)
+{
+	double ns = (double)(r->ban_ns - r->ban_tick_ns) * pow(r->ban_grow, before);
+
+	return (ns < (double)r->ban_max_ns ? (uint64_t)ns : r->ban_max_ns) + r->ban_tick_ns;
+}
+
+/* As long as nobody takes a line, a ban is as long as the ones before it say. */
+static void test_grows(void **unused)
+{
+	struct pacer_rule r = {.ban_ns = 103,
+			       .ban_tick_ns = 3,
+			       .ban_grow = 3,
+			       .ban_max_ns = 2000,
+			       .ban_forget_ns = 500};
+	uint64_t now = START;
+	uint32_t rows[9] = {0};
+
+	(void)unused;
+	oracle_seed(90);
+	begin(64, 64);
+	draw_keys();
+	memset(truth, 0, sizeof(truth));
+	for (uint32_t step = 0; step < 30000; step++) {
+		uint32_t k = 8 * (draw() % 8); /* few, of hashes of their own */
+		struct pacer_ban_ask q;
+		uint64_t until;
+
+		now += between(1, 60);
+		if (truth[k].until > now)
+			continue;
+		if (!(draw() % 40)) {
+			r.ban_grow = between(2, 5); /* a changed value counts at once */
+			r.ban_max_ns = between(500, 3000);
+		}
+		truth[k].row =
+		    truth[k].until && now - truth[k].until < r.ban_forget_ns ? truth[k].row + 1 : 1;
+		truth[k].until = now + true_length(&r, truth[k].row - 1);
+		rows[truth[k].row < 8 ? truth[k].row : 8]++;
+		q = ask(k, now);
+		until = pacer_ban_grown(&q, &r, pacer_ban_row(&q, &r));
+		assert_int_equal(until, truth[k].until);
+		assert_int_equal(q.note, truth[k].row << PACER_BAN_ROW);
+		assert_int_equal(pacer_ban_add(&q, until), PACER_BANNED);
+		assert_int_equal(pacer_ban_until(&q), until);
+	}
+	for (uint32_t i = 1; i <= 8; i++)
+		assert_true(rows[i] > 20);
+}
+
+/* At the first moment that is forgotten, and the last that is not. */
+static void test_forgets_exactly_then(void **unused)
+{
+	const struct pacer_rule r = {
+	    .ban_ns = 100, .ban_grow = 4, .ban_max_ns = 1000, .ban_forget_ns = 50};
+	struct pacer_ban_ask q;
+
+	(void)unused;
+	begin(4, 4);
+	draw_keys();
+	q = ask(0, START);
+	assert_int_equal(pacer_ban_grown(&q, &r, pacer_ban_row(&q, &r)), START + 100);
+	assert_int_equal(pacer_ban_add(&q, START + 100), PACER_BANNED);
+	q = ask(0, START + 149);
+	assert_int_equal(pacer_ban_grown(&q, &r, pacer_ban_row(&q, &r)), START + 149 + 400);
+	q = ask(0, START + 150);
+	assert_int_equal(pacer_ban_grown(&q, &r, pacer_ban_row(&q, &r)), START + 150 + 100);
+	/* Lifted: its next ban is the first of a row. One by hand leaves the row as it is. */
+	q = ask(0, START + 120);
+	q.note = PACER_BAN_OUTSIDE;
+	assert_int_equal(pacer_ban_add(&q, START + 130), PACER_BANNED);
+	q = ask(0, START + 131);
+	assert_int_equal(pacer_ban_grown(&q, &r, pacer_ban_row(&q, &r)), START + 131 + 400);
+	assert_int_equal(pacer_ban_add(&q, START + 531), PACER_BANNED);
+	for (uint32_t i = 0; i < PACER_BAN_PLACES; i++)
+		(void)!pacer_ban_lift(line_of(&bans, q.hash, i), &q.key, START + 132);
+	q = ask(0, START + 133);
+	assert_int_equal(pacer_ban_grown(&q, &r, pacer_ban_row(&q, &r)), START + 133 + 100);
+}
+
+/* No row makes a time that wraps, and none is longer than the longest. */
+static void test_length_never_wraps(void **unused)
+{
+	static const uint64_t first[] = {1, 999, 30000000000, (1ull << 56) - 1};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(first); i++)
+		for (uint32_t grow = 2; grow <= PACER_BAN_GROW_MAX; grow++) {
+			const struct pacer_rule r = {
+			    .ban_ns = first[i], .ban_grow = grow, .ban_max_ns = 1ull << 56};
+			uint64_t last = 0;
+
+			for (uint32_t row = 0; row <= 100; row++) {
+				uint64_t ns = pacer_ban_length(&r, row);
+
+				assert_true(ns >= last && ns <= r.ban_max_ns);
+				last = ns;
+			}
+			assert_int_equal(last, r.ban_max_ns);
+		}
+}
+
+/* A line is taken of the key whose ban ended first, and never one whose ban runs. */
+static void test_oldest_goes_first(void **unused)
+{
+	struct pacer_ban_ask q;
+
+	(void)unused;
+	begin(1, 1);
+	for (uint32_t k = 0; k < 6; k++) {
+		who[k].hash = (struct pacer_hash){0, 0};
+		who[k].key = (struct pacer_ban_key){1, 0x200, {k + 1}};
+	}
+	for (uint32_t k = 0; k < 4; k++) {
+		q = ask(k, START);
+		assert_int_equal(pacer_ban_add(&q, START + (k == 2 ? 10 : 20 + k)), PACER_BANNED);
+	}
+	q = ask(4, START + 22);
+	assert_int_equal(pacer_ban_add(&q, START + 100), PACER_BANNED);
+	assert_int_equal(lines[2].ban_key[0], 5);
+	q = ask(5, START + 22);
+	assert_int_equal(pacer_ban_add(&q, START + 100), PACER_BANNED);
+	assert_int_equal(lines[0].ban_key[0], 6);
+	assert_int_equal(lines[3].ban_key[0], 4);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -469,6 +603,10 @@ int main(void)
 	    cmocka_unit_test(test_no_table_bans_nobody),
 	    cmocka_unit_test(test_cells),
 	    cmocka_unit_test(test_chance_of_maybe),
+	    cmocka_unit_test(test_grows),
+	    cmocka_unit_test(test_forgets_exactly_then),
+	    cmocka_unit_test(test_length_never_wraps),
+	    cmocka_unit_test(test_oldest_goes_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,13 +31,21 @@ static const struct pacer_packet four = {.family = PACER_FAMILY_4,
 static const struct pacer_packet six = {.family = PACER_FAMILY_6,
 					.key = {0x20010db8, 0x01020304, 5, 6, 7}};
 
+/* Of a ban that lasts for the rule's time. */
+static void note(struct pacer_log *log, const struct pacer_rule *of, const struct pacer_packet *pkt,
+		 uint64_t now_ns)
+{
+	if (pacer_log_may(log, of->counter, now_ns))
+		pacer_log_ban(log, of, &by_net, pkt, now_ns, now_ns + of->ban_ns);
+}
+
 static void what_is_noted(void **state)
 {
 	struct pacer_log *log = begin(state);
 	const struct pacer_note *n = log->note;
 
-	pacer_log_ban(log, &rule, &by_net, &four, S);
-	pacer_log_ban(log, &rule, &by_net, &six, 2 * S);
+	note(log, &rule, &four, S);
+	note(log, &rule, &six, 2 * S);
 	assert_int_equal(log->noted, 2);
 	assert_int_equal(n[0].number, 1);
 	assert_int_equal(n[0].rule, 77);
@@ -66,7 +74,7 @@ static void how_many(void **state)
 		for (uint64_t k = between(1, 50); k; k--) {
 			uint64_t before = log->noted;
 
-			pacer_log_ban(log, &rule, &by_net, &four, now_ns);
+			note(log, &rule, &four, now_ns);
 			offered++;
 			if (log->noted != before && n < 4000)
 				times[n++] = now_ns;
@@ -90,16 +98,16 @@ static void rules_apart(void **state)
 	other.counter = 4;
 	none.counter = PACER_COUNTERS_MAX;
 	for (int i = 0; i < 100; i++)
-		pacer_log_ban(log, &rule, &by_net, &four, S);
+		note(log, &rule, &four, S);
 	assert_int_equal(log->noted, PACER_NOTE_BURST);
 	assert_int_equal(log->lost[3], 100 - PACER_NOTE_BURST);
-	pacer_log_ban(log, &other, &by_net, &four, S);
-	pacer_log_ban(log, &none, &by_net, &four, S);
+	note(log, &other, &four, S);
+	note(log, &none, &four, S);
 	assert_int_equal(log->noted, PACER_NOTE_BURST + 1);
 	assert_int_equal(log->lost[4], 0);
-	pacer_log_ban(log, &rule, &by_net, &four, S - S / 2); /* a clock that is behind */
+	note(log, &rule, &four, S - S / 2); /* a clock that is behind */
 	assert_int_equal(log->noted, PACER_NOTE_BURST + 1);
-	pacer_log_ban(log, &rule, &by_net, &four, 2 * S);
+	note(log, &rule, &four, 2 * S);
 	assert_int_equal(log->noted, PACER_NOTE_BURST + 2);
 }
 
@@ -109,7 +117,7 @@ static void round_and_round(void **state)
 	struct pacer_log *log = begin(state);
 
 	for (uint64_t i = 0; i < PACER_NOTES + 5; i++)
-		pacer_log_ban(log, &rule, &by_net, &four, S + i * PACER_NOTE_EVERY_NS);
+		note(log, &rule, &four, S + i * PACER_NOTE_EVERY_NS);
 	assert_int_equal(log->noted, PACER_NOTES + 5);
 	assert_int_equal(log->note[4].number, PACER_NOTES + 5);
 	assert_int_equal(log->note[5].number, 6);

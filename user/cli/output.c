@@ -130,8 +130,8 @@ static void emit_left(uint64_t left_ns)
 
 static void emit_bans(const char *name, const struct ban_list *list, size_t indent, size_t shown)
 {
-	static const struct emit_column columns[] = {
-	    {"", false}, {"", false}, {"", false}, {"", true}, {0}};
+	static const struct emit_column columns[] = {{"", false}, {"", false}, {"", false},
+						     {"", false}, {"", true},  {0}};
 
 	emit_array(name);
 	emit_table(columns, indent);
@@ -146,6 +146,7 @@ static void emit_bans(const char *name, const struct ban_list *list, size_t inde
 		else
 			emit_null("rule", "(source)");
 		emit_flag("by_hand", ban->outside, "%s", ban->outside ? "by hand" : "");
+		emit_uint("row", ban->row, ban->row > 1 ? "no. %u in a row" : "", ban->row);
 		emit_left(ban->left_ns);
 		emit_close();
 	}

@@ -150,6 +150,21 @@ static void emit_pool(const struct policy_pool *pool, const struct pacer_pool *b
 	emit_close();
 }
 
+/* The n-th of the rules that ban. */
+static void emit_ban(const struct policy_rule *rule, size_t n)
+{
+	char text[TEXT];
+
+	emit_uint(rule->name, rule->ban_ns, "%s %s for %s", n ? "," : "", rule->name,
+		  units_duration_text(rule->ban_ns, text, sizeof(text)));
+	if (!rule->ban_grow)
+		return;
+	emit_text(", each time x%u up to %s", rule->ban_grow,
+		  units_duration_text(rule->ban_max_ns, text, sizeof(text)));
+	emit_text(" (%s without a ban, and it begins anew)",
+		  units_duration_text(rule->ban_forget_ns, text, sizeof(text)));
+}
+
 static void emit_bans(const struct policy *policy, const struct pacer_bans *bans)
 {
 	uint64_t bytes = compile_ban_lines(bans) * sizeof(struct pacer_line), entries;
@@ -167,9 +182,7 @@ static void emit_bans(const struct policy *policy, const struct pacer_bans *bans
 	emit_object("rules_ns");
 	for (size_t r = 0, n = 0; r < policy->n_rules; r++)
 		if (policy->rule[r].ban_ns)
-			emit_uint(policy->rule[r].name, policy->rule[r].ban_ns, "%s %s for %s",
-				  n++ ? "," : "", policy->rule[r].name,
-				  units_duration_text(policy->rule[r].ban_ns, text, sizeof(text)));
+			emit_ban(&policy->rule[r], n++);
 		else if (!n && r + 1 == policy->n_rules)
 			emit_text(" from outside alone (`xdp-pacer ban`)");
 	emit_close();

@@ -229,6 +229,26 @@ static int MUST_USE locate_in_pool(struct source *s, const char *path, const cha
 	return 0;
 }
 
+/* "RULE.ban.FIELD", of a ban that is written in fields. */
+static int MUST_USE locate_in_ban(struct source *s, const char *path, struct target *target)
+{
+	static const char *const fields[] = {"for", "grow", "up_to", "forget"};
+	int ban = find_value(s, target->rule, "ban");
+
+	target->name += strlen("ban.");
+	target->parent = ban;
+	for (size_t f = 0; ban && f < ARRAY(fields); f++)
+		if (!strcmp(target->name, fields[f]))
+			target->value = find_value(s, ban, fields[f]);
+	if (!target->value)
+		return doc_fail(
+		    s, doc_line(node_of(s, ban ? ban : target->rule)), NULL,
+		    "%s: no such field that can be set; a ban that grows has for, grow, "
+		    "up_to and forget",
+		    doc_shown(path).text);
+	return 0;
+}
+
 static int MUST_USE locate(struct source *s, const char *path, struct target *target)
 {
 	static const char *const top[] = {"mode", "unparsed", "clock", "bans"};
@@ -254,6 +274,8 @@ static int MUST_USE locate(struct source *s, const char *path, struct target *ta
 	target->rule = find_named(s, path, path, (size_t)(dot - path));
 	if (!target->rule)
 		return -1;
+	if (!strncmp(target->name, "ban.", 4))
+		return locate_in_ban(s, path, target);
 	if (!strcmp(target->name, "over") || !strcmp(target->name, "ban")) {
 		target->parent = target->rule;
 		target->value = find_value(s, target->rule, target->name);

@@ -103,6 +103,8 @@ struct policy_rule {
 	char pool_name[POLICY_NAME_MAX]; /* of PACER_OVER_POOL */
 	size_t pool;			 /* its index */
 	uint64_t ban_ns;		 /* 0: it bans nobody */
+	uint32_t ban_grow;		 /* 0: its bans do not grow */
+	uint64_t ban_max_ns, ban_forget_ns;
 };
 
 /* "veth1", "cpu:1", "xsk:0" */

@@ -437,7 +437,8 @@ static int read_over(struct source *s, const struct place *at, const yaml_node_t
 	return 0;
 }
 
-static int read_ban(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+static int read_ban_for(struct source *s, const struct place *at, const yaml_node_t *node,
+			void *into)
 {
 	return doc_duration(s, at, node, &((struct policy_rule *)into)->ban_ns);
 }
@@ -447,7 +448,87 @@ WRITER(over, policy_rule, true, "%s%s",
        : p->over == PACER_OVER_PASS ? "pass"
 				    : "drop",
        p->over == PACER_OVER_POOL ? p->pool_name : "")
-WRITE_TIME(ban, policy_rule, p->ban_ns, p->ban_ns)
+
+/* As it is written: a time, or how it grows. */
+static bool write_ban(const void *from, size_t i, char *buf, size_t size)
+{
+	const struct policy_rule *p = from;
+	char first[32], up_to[32], forget[32];
+
+	if (i || !p->ban_ns)
+		return false;
+	units_duration_text(p->ban_ns, first, sizeof(first));
+	units_duration_text(p->ban_max_ns, up_to, sizeof(up_to));
+	units_duration_text(p->ban_forget_ns, forget, sizeof(forget));
+	if (p->ban_grow)
+		snprintf(buf, size, "{for: %s, grow: x%u, up_to: %s, forget: %s}", first,
+			 p->ban_grow, up_to, forget);
+	else
+		snprintf(buf, size, "%s", first);
+	return true;
+}
+
+static int read_grow(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	struct policy_rule *rule = into;
+	struct range range;
+	const char *text;
+
+	if (doc_scalar(s, at, node, &text))
+		return -1;
+	if (*text != 'x' || units_range(text + 1, PACER_BAN_GROW_MAX, &range) ||
+	    range.low != range.high || range.low < 2)
+		return doc_fail(s, doc_line(node), at, "\"%s\" will not do: write x2 to x%u",
+				doc_shown(text).text, PACER_BAN_GROW_MAX);
+	rule->ban_grow = range.low;
+	return 0;
+}
+
+static int read_up_to(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	return doc_duration(s, at, node, &((struct policy_rule *)into)->ban_max_ns);
+}
+
+static int read_forget(struct source *s, const struct place *at, const yaml_node_t *node,
+		       void *into)
+{
+	return doc_duration(s, at, node, &((struct policy_rule *)into)->ban_forget_ns);
+}
+
+enum ban_field { BAN_FOR, BAN_GROW, BAN_UP_TO, BAN_FORGET, BAN_FIELDS };
+
+static const struct field ban_field[BAN_FIELDS] = {
+    [BAN_FOR] = {.name = "for", .read = read_ban_for},
+    [BAN_GROW] = {.name = "grow", .read = read_grow},
+    [BAN_UP_TO] = {.name = "up_to", .read = read_up_to},
+    [BAN_FORGET] = {.name = "forget", .read = read_forget},
+};
+
+/* A time, or {for: 30s, grow: x4, up_to: 1d, forget: 7d}. */
+static int read_ban(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	static const struct fields fields = {"a ban", ban_field, BAN_FIELDS};
+	const yaml_node_t *seen[BAN_FIELDS] = {0};
+	const struct policy_rule *rule = into;
+	char up_to[32], first[32];
+
+	if (node->type != YAML_MAPPING_NODE)
+		return read_ban_for(s, at, node, into);
+	if (doc_fields(s, at, node, &fields, into, seen))
+		return -1;
+	if (!seen[BAN_FOR])
+		return doc_fail(s, doc_line(node), at, "the time is missing: write for: 30s");
+	if (!seen[BAN_GROW] != !seen[BAN_UP_TO] || !seen[BAN_GROW] != !seen[BAN_FORGET])
+		return doc_fail(s, doc_line(node), at,
+				"grow, up_to and forget go together: write {for: 30s, grow: x4, "
+				"up_to: 1d, forget: 7d}");
+	if (!seen[BAN_GROW] || rule->ban_max_ns > rule->ban_ns)
+		return 0;
+	units_duration_text(rule->ban_max_ns, up_to, sizeof(up_to));
+	units_duration_text(rule->ban_ns, first, sizeof(first));
+	return doc_fail(s, doc_line(seen[BAN_UP_TO]), at,
+			"up_to %s is not more than for %s: no ban would grow", up_to, first);
+}
 
 enum rule_field { FIELD_NAME, FIELD_MATCH, FIELD_LIMITS, FIELD_OVER, FIELD_BAN, RULE_FIELDS };
 
@@ -461,7 +542,7 @@ static const struct field rule_field[RULE_FIELDS] = {
 		      "1 to 8, all of which a packet has to be within", 0, FIELD_NEEDED, NULL},
     [FIELD_OVER] = {"over", read_over, "drop|pass|pool NAME",
 		    "what is done with a packet over a limit; drop unless said", 0, 0, write_over},
-    [FIELD_BAN] = {"ban", read_ban, "TIME",
+    [FIELD_BAN] = {"ban", read_ban, "TIME|BAN",
 		   "a key that a limit denies is denied everything for so long", 0, 0, write_ban},
 };
 

@@ -173,7 +173,7 @@ static bool move_over(struct pacer_ban_ask *q, const __u64 secret[PACER_SECRETS]
 		return false;
 	q->key = (struct pacer_ban_key){copy.ban_rule, copy.ban_key_id, {0}};
 	memcpy(q->key.word, copy.ban_key, sizeof(q->key.word));
-	q->outside = copy.ban_outside;
+	q->note = copy.ban_note;
 	q->hash = pacer_ban_hash(&q->key, secret);
 	at = pacer_ban_places(q->bans, q->hash);
 	for (uint32_t i = 0; i < at.n; i++) {

@@ -52,7 +52,7 @@ static void note_entry(const struct pacer_line *entry, const struct pacer_policy
 
 	if (entry->ban_rule == PACER_BAN_SOURCE && len <= (six ? 128 : 32))
 		*(six ? &noted->len6[len] : &noted->len4[len]) = true;
-	for (size_t r = 0; r < PACER_RULES_MAX && entry->ban_outside; r++)
+	for (size_t r = 0; r < PACER_RULES_MAX && entry->ban_note & PACER_BAN_OUTSIDE; r++)
 		noted->rule[r] |= p->rules >> r & 1 && p->rule[r].id == entry->ban_rule;
 }
 

@@ -66,12 +66,9 @@ static bool enter_ban(const struct state *s, struct pacer_table *table,
 		      const struct pacer_policy *bin, const struct pacer_line *from,
 		      uint64_t now_ns)
 {
-	struct pacer_ban_ask q = {table,
-				  &bin->bans,
-				  now_ns,
-				  {0, 0},
-				  {from->ban_rule, from->ban_key_id, {0}},
-				  from->ban_outside};
+	struct pacer_ban_ask q = {
+	    table,	   &bin->bans, now_ns, {0, 0}, {from->ban_rule, from->ban_key_id, {0}},
+	    from->ban_note};
 
 	if (!bin->bans.sets)
 		return false;

@@ -18,7 +18,7 @@ static bool read_ban(struct pacer_line *line, __u64 now_ns, struct pacer_ban_ask
 	PACER_BARRIER();
 	q->key = (struct pacer_ban_key){copy.ban_rule, copy.ban_key_id, {0}};
 	memcpy(q->key.word, copy.ban_key, sizeof(q->key.word));
-	q->outside = copy.ban_outside;
+	q->note = copy.ban_note;
 	*until_ns = copy.ban_until_ns;
 	return !(before & PACER_LOCK_HELD) && pacer_load(&line->ban_lock) == before &&
 	       *until_ns > now_ns;

@@ -159,6 +159,10 @@ static void emit_rule(const struct policy_rule *rule, uint64_t resolution_ns,
 	out->over = rule->over;
 	out->pool = rule->over == PACER_OVER_POOL ? rule->pool : 0;
 	out->ban_ns = rule->ban_ns ? rule->ban_ns + resolution_ns : 0;
+	out->ban_grow = rule->ban_grow;
+	out->ban_tick_ns = rule->ban_ns ? resolution_ns : 0;
+	out->ban_max_ns = rule->ban_max_ns;
+	out->ban_forget_ns = rule->ban_grow ? rule->ban_forget_ns + resolution_ns : 0;
 }
 
 static enum pacer_plain plain_of(const struct pacer_policy *bin, const struct pacer_rule *rule)
