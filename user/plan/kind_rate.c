@@ -246,7 +246,7 @@ static void held(const struct pacer_walk *w, const struct pacer_limiter *t, stru
 	held->unit = t->rate.cost == PACER_COST_BYTES ? "bytes" : "packets";
 	held->max = value(t);
 	held->used = held->max;
-	if (ahead < allowance(t))
+	if (ahead < allowance(t) && unit_of(t)) /* which is not 0 */
 		held->used -= (uint64_t)((allowance(t) - ahead) / unit_of(t));
 	held->asked = pacer_rate_cost(&t->rate, q.len_bytes);
 }
