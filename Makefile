@@ -210,12 +210,6 @@ compile_commands.json: ## for editors and clangd, of these rules
 # --- where it goes -----------------------------------------------------------------------------------
 
 F2BDIR  ?= /etc/fail2ban/action.d
-HEADERS := $(PREFIX)/include/xdp-pacer
-PLACES  := $(PREFIX)/sbin/xdp-pacer $(LIBDIR)/bpf/pacer.bpf.o $(MANDIR)/man8/xdp-pacer.8 $(MANDIR)/man5/xdp-pacer-policy.5 \
-	   $(LIBDIR)/pkgconfig/xdp-pacer.pc \
-	   $(BASHDIR)/xdp-pacer $(ZSHDIR)/_xdp-pacer $(F2BDIR)/xdp-pacer.conf \
-	   $(PREFIX)/sbin/xdp-pacer-crowdsec $(PREFIX)/share/man/man8/xdp-pacer-crowdsec.8 \
-	   $(PREFIX)/share/xdp-pacer/xdp-pacer-crowdsec.yaml
 
 # Where the shells look: of zsh, Debian's has another place for packages than for what is made here.
 BASHDIR ?= $(PREFIX)/share/bash-completion/completions
@@ -225,7 +219,9 @@ HEADERS := $(PREFIX)/include/xdp-pacer
 PLACES  := $(PREFIX)/sbin/xdp-pacer $(LIBDIR)/bpf/pacer.bpf.o $(MANDIR)/man8/xdp-pacer.8 $(MANDIR)/man5/xdp-pacer-policy.5 \
 	   $(PKGCONFIGDIR)/xdp-pacer.pc $(SHAREDIR)/policy.schema.json \
 	   $(BASHDIR)/xdp-pacer $(ZSHDIR)/_xdp-pacer \
-	   $(UNITDIR)/xdp-pacer@.service $(LIBDIR)/sysusers.d/xdp-pacer.conf $(LIBDIR)/tmpfiles.d/xdp-pacer.conf
+	   $(UNITDIR)/xdp-pacer@.service $(LIBDIR)/sysusers.d/xdp-pacer.conf $(LIBDIR)/tmpfiles.d/xdp-pacer.conf $(F2BDIR)/xdp-pacer.conf \
+	   $(PREFIX)/sbin/xdp-pacer-crowdsec $(MANDIR)/man8/xdp-pacer-crowdsec.8 \
+	   $(SHAREDIR)/xdp-pacer-crowdsec.yaml
 
 install: all ## install under DESTDIR and PREFIX, with the core's headers
 	install -D -m 755 $(BUILD)/xdp-pacer $(DESTDIR)$(PREFIX)/sbin/xdp-pacer
@@ -246,17 +242,15 @@ install: all ## install under DESTDIR and PREFIX, with the core's headers
 	$(BUILD)/xdp-pacer help --completion bash > $(DESTDIR)$(BASHDIR)/xdp-pacer
 	$(BUILD)/xdp-pacer help --completion zsh > $(DESTDIR)$(ZSHDIR)/_xdp-pacer
 	install -D -m 755 $(BUILD)/xdp-pacer-crowdsec $(DESTDIR)$(PREFIX)/sbin/xdp-pacer-crowdsec
-	install -D -m 644 man/xdp-pacer-crowdsec.8 $(DESTDIR)$(PREFIX)/share/man/man8/xdp-pacer-crowdsec.8
+	install -D -m 644 man/xdp-pacer-crowdsec.8 $(DESTDIR)$(MANDIR)/man8/xdp-pacer-crowdsec.8
 	install -D -m 644 etc/crowdsec/bouncers/xdp-pacer-crowdsec.yaml \
-		$(DESTDIR)$(PREFIX)/share/xdp-pacer/xdp-pacer-crowdsec.yaml
+		$(DESTDIR)$(SHAREDIR)/xdp-pacer-crowdsec.yaml
 	install -D -m 644 etc/fail2ban/action.d/xdp-pacer.conf $(DESTDIR)$(F2BDIR)/xdp-pacer.conf
 
 uninstall: ## take away what install put there
 	rm -f $(addprefix $(DESTDIR),$(PLACES)) $(addprefix $(DESTDIR)$(HEADERS)/,$(notdir $(CORE)))
 	for d in $(HEADERS) $(SHAREDIR); do \
 		[ ! -d $(DESTDIR)$$d ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$$d; done
-	[ ! -d $(DESTDIR)$(PREFIX)/share/xdp-pacer ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/share/xdp-pacer
-	[ ! -d $(DESTDIR)$(HEADERS) ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(HEADERS)
 
 clean: ## remove what was built
 	rm -rf $(BUILD)

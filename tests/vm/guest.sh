@@ -306,12 +306,28 @@ killed()
 	contains dispatch- find /sys/fs/bpf
 }
 
-# The third message of a load attaches; an unload unpins the link, the program, and the directory.
-# After each the next load works, and only what it made is there.
+# Killed at the message of a load that attaches: the first after which the dispatcher's pins are there.
+# Those before it ask about the interface.
+killed_attaching()
+{
+	local code n
+
+	for n in 3 4 5 6 7 8 9; do
+		code=0
+		fault sendto "$n" kill xdp-pacer load v0 -c "$policy" || code=$?
+		[ "$code" -eq 237 ] || fail "sendto $n of a load: exit code $code" || return
+		lacks prog/xdp ip link show dev v0
+		! find /sys/fs/bpf | grep -q dispatch- || return 0
+	done
+	fail "no message of a load left pins"
+}
+
+# An unload unpins the link, the program, and the directory. After each kill the next load works, and
+# only what it made is there.
 cli_killed()
 {
 	write_policy 20
-	killed sendto 3 load v0 -c "$policy"
+	killed_attaching
 	xdp-pacer load v0 -c "$policy"
 	one_pacer
 	killed unlink,rmdir 1 unload v0

@@ -137,6 +137,7 @@ static void emit_bans(const char *name, const struct ban_list *list, size_t inde
 	emit_table(columns, indent);
 	for (size_t i = 0; i < list->n && (emit_is_json() || i < shown); i++) {
 		const struct ban *ban = &list->ban[i];
+		const char *in_a_row = ban->row > 1 ? "no. %u in a row" : "";
 
 		emit_row();
 		emit_object("");
@@ -146,7 +147,7 @@ static void emit_bans(const char *name, const struct ban_list *list, size_t inde
 		else
 			emit_null("rule", "(source)");
 		emit_flag("by_hand", ban->outside, "%s", ban->outside ? "by hand" : "");
-		emit_uint("row", ban->row, ban->row > 1 ? "no. %u in a row" : "", ban->row);
+		emit_uint("row", ban->row, in_a_row, ban->row);
 		emit_left(ban->left_ns);
 		emit_close();
 	}

@@ -150,7 +150,10 @@ int trial_begin(const struct attached *a, struct pacer_policy *old, const struct
 
 static bool is_nothing(const struct attached *a, uint32_t copy)
 {
-	return !strncmp(a->copy[copy].text, LOAD_NOTHING, PACER_DOC_MAX);
+	size_t len = strlen(LOAD_NOTHING);
+
+	return strnlen(a->copy[copy].text, PACER_DOC_MAX) == len &&
+	       !memcmp(a->copy[copy].text, LOAD_NOTHING, len);
 }
 
 bool load_trial_lapsed(const struct attached *a)
