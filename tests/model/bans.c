@@ -440,7 +440,7 @@ const size_t ban_sound_n = ARRAY(ban_sound);
 const struct ban_scenario ban_faulty[] = {
     {
 	.name = "fault: an entry is read without its claim",
-	.before = {{BAN_ADD, 1, 900}},
+	.before = {{BAN_ADD, 1, 900}, {BAN_ADD, 3, 1000}, {BAN_ADD, 5, 1000}, {BAN_ADD, 6, 1000}},
 	.fault = FAULT_BAN_READ_ONCE,
 	.cpu = {{{BAN_ADD, 2, 1001}}, {{BAN_FIND, 4, 999}}},
 	.finds = "key 4 was found banned",
