@@ -449,6 +449,19 @@ static void test_a_trial_gives_way(void **unused)
 	assert_true(t->until_ns == end_ns + compile_limiter_memory_ns(t));
 }
 
+/* The policy that comes back has a second limit then, which the short way would not ask. */
+static void test_a_trial_ends_the_short_way(void **unused)
+{
+	(void)unused;
+	begin(SMALL RULE(WINDOW));
+	change_to(SMALL RULE("{key: src, packets: 8, window: 1s, entries: 64}"));
+	assert_int_equal(in_force()->brief.kind, PACER_SHORT_NARROW);
+	try_out(SMALL RULE(TO_DST));
+	kernel_now_ns += TRIAL_NS;
+	assert_int_equal(in_force()->rule[0].n_limiters, 2);
+	assert_int_equal(in_force()->brief.kind, PACER_SHORT_NONE);
+}
+
 /* The limit that was just draining is in the policy tried: should that give way, it is needed for
  * as long again.
  */
@@ -812,6 +825,7 @@ int main(void)
 	    CASE(test_draining_targets_last_from_the_last_packet_on),
 	    CASE(test_a_value_has_its_generation),
 	    CASE(test_a_trial_gives_way),
+	    CASE(test_a_trial_ends_the_short_way),
 	    CASE(test_a_trial_brings_back_what_is_draining),
 	    CASE(test_a_trial_is_confirmed),
 	    CASE(test_a_trial_is_confirmed_too_late),

@@ -86,6 +86,9 @@ static void test_same(void **unused)
 	e->last++;
 	assert_int_equal(pacer_entry_commit_seen(&q, &f, &seen), PACER_UNDECIDED);
 	e->last--;
+	pacer_ring_count(&f.ring, 4);
+	assert_int_equal(pacer_entry_commit_seen(&q, &f, &seen), PACER_UNDECIDED);
+	pacer_ring_count(&f.ring, 3);
 	assert_int_equal(pacer_entry_commit_seen(&q, &f, &seen), PACER_ADMIT);
 	bench_down(&b);
 }

@@ -430,6 +430,8 @@ static void test_bans(void **unused)
 		ban_some(draw() % n, 1); /* since the switch */
 		left = rotate_bans(&table, &bans, secret, 1, host.now_ns);
 		assert_int_equal(left, waiting());
+		/* what is left has no room: all that a ban left behind was used */
+		assert_int_equal(rotate_bans(&table, &bans, secret, 1, host.now_ns), left);
 		assert_bans(left);
 		moved += !left && n_banned > 4;
 		stuck += !!left;

@@ -886,6 +886,31 @@ static void test_ban_moving(void **unused)
 	fares(&a, START + 2, PACER_DENY_WINDOW, 0, PACER_BANNED);
 }
 
+/* Bans that grow, under a secret that is not the first: their row and their end are found by it. */
+static void test_ban_grows_by_the_policys_secret(void **unused)
+{
+	struct pacer_packet a = packet4(0x0a000001, 2, 3, 53);
+	struct pacer_walk w = {.state = &state, .pkt = a};
+	uint64_t now_ns = START;
+
+	(void)unused;
+	begin();
+	limiter(0, SRC, 1, 0);
+	bans(0, 8);
+	policy.secret = 1;
+	policy.rule[0].ban_grow = 2;
+	policy.rule[0].ban_max_ns = 100 * TTL;
+	policy.rule[0].ban_forget_ns = 10 * WINDOW;
+	for (uint64_t length_ns = TTL; length_ns <= 4 * TTL; length_ns *= 2) {
+		fares(&a, now_ns, PACER_ADMIT, 0, NOTHING);
+		fares(&a, now_ns, PACER_DENY_WINDOW, 0, PACER_BANNED);
+		fares(&a, now_ns + length_ns - 1, PACER_DENY_BAN, 0, NOTHING);
+		w.now_ns = now_ns;
+		assert_int_equal(pacer_walk_key_until(&w, 0), now_ns + length_ns);
+		now_ns += length_ns + 2 * WINDOW;
+	}
+}
+
 /* A limit's keys are hashed with the secret that it names, alone and among others. */
 static void test_secret_of_the_limiter(void **unused)
 {
@@ -1226,6 +1251,7 @@ int main(void)
 	    cmocka_unit_test(test_ban_runs),
 	    cmocka_unit_test(test_ban_moving),
 	    cmocka_unit_test(test_secret_of_the_limiter),
+	    cmocka_unit_test(test_ban_grows_by_the_policys_secret),
 	    cmocka_unit_test(test_banned_sources),
 	    cmocka_unit_test(test_banned_keys),
 	};
