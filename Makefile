@@ -37,7 +37,7 @@ PURE    := $(filter $(BUILD)/user/config/% $(BUILD)/user/sets/% $(BUILD)/user/pl
 ARCHIVE := $(BUILD)/user.a $(BUILD)/pure.a # of which a program links what it calls
 
 .DELETE_ON_ERROR:
-.PHONY: all debug unit check-unit model model-fleet prog check test-deb mutants bench demo format tidy compile_commands.json \
+.PHONY: all debug unit check-unit model model-fleet prog check test-deb mutants bench bench-document demo format tidy compile_commands.json \
 	install uninstall clean help
 
 all: $(BUILD)/xdp-pacer $(BUILD)/xdp-pacer-crowdsec $(BUILD)/pacer.bpf.o ## build the programs and the object
@@ -122,6 +122,7 @@ $(BUILD)/unit/user.a: $(patsubst %.c,$(BUILD)/unit/%.o,$(filter-out %/object.c %
 # What others do between the steps of a move: before the archive, which has it without them.
 $(BUILD)/unit/test_rotate: user/live/rotate.c
 $(BUILD)/unit/test_rotate: TESTC += -DPACER_STEP_HOOK
+$(BUILD)/unit/test_calm: tests/bench/calm.c
 $(WINGED:tests/%.c=$(BUILD)/%): $(BUILD)/unit/user.a
 $(BUILD)/unit/test_change $(BUILD)/unit/test_restore: LINK := -Wl,--wrap=syscall,--wrap=open
 
@@ -194,6 +195,9 @@ mutants: ## plant small faults and see that the tests find them (NAMES= some of 
 
 bench: all ## print what a packet costs, as ratios in one run
 	tests/bench/run
+
+bench-document: ## keep the last run of the bench, and write docs/performance.md from it
+	tests/bench/document --keep
 
 demo: ## the pacer at work in two network namespaces
 	scripts/demo

@@ -37,6 +37,18 @@ struct {
 	__type(value, struct pacer_line);
 } lines SEC(".maps");
 
+/* Of the floor that counts. */
+struct bench_count {
+	__u64 packets, bytes;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct bench_count);
+} count SEC(".maps");
+
 /* Keep a value that nobody reads. */
 #define KEEP(value) __asm__ __volatile__("" ::"r"(value) : "memory")
 
@@ -153,6 +165,82 @@ SEC("xdp.frags") int layer_read(struct xdp_md *ctx)
 	place = pacer_reduce(hash.home, BENCH_LINES);
 	line = bpf_map_lookup_elem(&lines, &place);
 	return line && !pacer_load64(&line->word64[0]) ? XDP_DROP : XDP_PASS;
+}
+
+/* --- the floor: what a limit by source cannot do without ------------------------------------- */
+
+/* Reads the addresses, and hashes the source. 0: it is no IPv4. */
+static __always_inline int hash_source(struct xdp_md *ctx, struct pacer_hash *hash)
+{
+	const struct bench_frame *frame = (void *)(long)ctx->data;
+	__u32 w[1];
+
+	if ((const void *)(frame + 1) > (void *)(long)ctx->data_end ||
+	    frame->eth.h_proto != bpf_htons(ETH_P_IP))
+		return 0;
+	KEEP(frame->ip.daddr);
+	w[0] = bpf_ntohl(frame->ip.saddr);
+	*hash = pacer_hash_words(secret, PACER_HASH_FAMILY4, w, 1);
+	KEEP(hash->mark);
+	return 1;
+}
+
+/*
+ * Reads the source's line, and branches on it. No line was ever written, so the branch goes one way
+ * always.
+ */
+static __always_inline int read_line(struct pacer_hash hash)
+{
+	__u32 place = pacer_reduce(hash.home, BENCH_LINES);
+	struct pacer_line *line = bpf_map_lookup_elem(&lines, &place);
+
+	return line && !pacer_load64(&line->word64[0]) ? XDP_DROP : XDP_PASS;
+}
+
+SEC("xdp.frags") int hashed(struct xdp_md *ctx)
+{
+	struct pacer_hash hash;
+
+	if (!hash_source(ctx, &hash))
+		return XDP_PASS;
+	KEEP(hash.home);
+	return XDP_DROP;
+}
+
+SEC("xdp.frags") int floor_read(struct xdp_md *ctx)
+{
+	struct pacer_hash hash;
+
+	return hash_source(ctx, &hash) ? read_line(hash) : XDP_PASS;
+}
+
+SEC("xdp.frags") int floor_clock(struct xdp_md *ctx)
+{
+	struct pacer_hash hash;
+
+	if (!hash_source(ctx, &hash))
+		return XDP_PASS;
+	KEEP(bpf_ktime_get_coarse_ns());
+	return read_line(hash);
+}
+
+SEC("xdp.frags") int floor_count(struct xdp_md *ctx)
+{
+	struct bench_count *own;
+	struct pacer_hash hash;
+	__u32 first = 0;
+	int action;
+
+	if (!hash_source(ctx, &hash))
+		return XDP_PASS;
+	KEEP(bpf_ktime_get_coarse_ns());
+	action = read_line(hash);
+	own = bpf_map_lookup_elem(&count, &first);
+	if (own) {
+		own->packets++;
+		own->bytes += bpf_xdp_get_buff_len(ctx);
+	}
+	return action;
 }
 
 /* --- live frames ---------------------------------------------------------------------------- */

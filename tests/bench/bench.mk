@@ -4,16 +4,22 @@ include Makefile
 
 BENCH   := $(BUILD)/bench
 TOOLS   := $(patsubst tests/bench/%.c,$(BENCH)/%.o,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
+DROPPING := $(BENCH)/dropping
 
 .PHONY: bench-tools bench-core
-bench-tools: all bench-core $(BENCH)/bench
+bench-tools: all bench-core $(BENCH)/bench $(DROPPING)/xdp-pacer
 
 # Of the core in user space alone: they want neither root nor a BPF object that loads.
 bench-core: $(BENCH)/core $(BENCH)/capacity $(BENCH)/sets
 
-$(BENCH)/core: tests/bench/core/core.c $(ARCHIVE)
+$(BENCH)/core: tests/bench/core/core.c $(BENCH)/calm.o $(ARCHIVE)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(USER) $< $(ARCHIVE) -o $@ $(LIBS)
+	$(CC) $(CFLAGS) $(USER) -Itests/bench $< $(BENCH)/calm.o $(ARCHIVE) -o $@ $(LIBS)
+
+# It knows nothing of BPF.
+$(BENCH)/calm.o: tests/bench/calm.c tests/bench/calm.h
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(USER) -c $< -o $@
 
 $(BENCH)/capacity: tests/bench/core/capacity.c $(CORE)
 	@mkdir -p $(@D)
@@ -35,3 +41,17 @@ $(BENCH)/%.o: tests/bench/%.c $(wildcard tests/bench/*.h) $(BENCH)/bench.skel.h
 
 $(BENCH)/bench: $(TOOLS) $(ARCHIVE)
 	$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS) -lpthread
+
+# xdp-pacer with an object that drops what it admits.
+$(DROPPING)/pacer.bpf.o: tests/bench/dropping.bpf.c bpf/pacer.bpf.c $(BUILD)/pacer.bpf.o
+	@mkdir -p $(@D)
+	$(CLANG) $(BPF) -Ibpf/clock -c $< -o $@
+
+$(DROPPING)/pacer.skel.h: $(DROPPING)/pacer.bpf.o
+	$(BPFTOOL) gen skeleton $< name pacer_bpf > $@
+
+$(DROPPING)/object.o: user/live/object.c $(DROPPING)/pacer.skel.h
+	$(CC) $(CFLAGS) -I$(DROPPING) $(USER) -c $< -o $@
+
+$(DROPPING)/xdp-pacer: $(BUILD)/user/cli/main.o $(DROPPING)/object.o $(ARCHIVE)
+	$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)

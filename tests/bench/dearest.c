@@ -10,6 +10,7 @@
  * them filled by other things before, until SAMPLES of those packets were seen. A line of JSON for
  * each case: the nanoseconds of each, and the median of packets that only count.
  */
+#include "calm.h"
 #include "tool.h"
 
 #include <bpf/bpf.h>
@@ -103,22 +104,27 @@ static int order(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void print_found(const struct kind *kind, bool cold, uint32_t counted_ns,
+static void print_found(const struct kind *kind, bool cold, double busy, uint32_t counted_ns,
 			const uint32_t *dear, unsigned int n)
 {
-	printf("{\"part\": \"dearest\", \"name\": \"%s\", \"cold\": %s, \"counted_ns\": %u, "
-	       "\"taken_ns\": [",
-	       kind->name, cold ? "true" : "false", counted_ns);
+	printf("{\"part\": \"dearest\", \"name\": \"%s\", \"cold\": %s, \"busy\": [%.3f], "
+	       "\"counted_ns\": %u, \"taken_ns\": [",
+	       kind->name, cold ? "true" : "false", busy, counted_ns);
 	for (unsigned int i = 0; i < n; i++)
 		printf("%s%u", i ? ", " : "", dear[i]);
 	printf("]}\n");
 }
 
-static void measure(const struct kind *kind, const struct attached *a, int cpu, bool cold,
-		    unsigned int wanted)
+/* Returns how busy the machine was (calm.h). */
+static double measure(const struct kind *kind, const struct attached *a, int cpu, bool cold,
+		      unsigned int wanted, uint32_t *dear, uint32_t *counted_ns)
 {
-	static uint32_t dear[FOUND_MAX], cheap[FOUND_MAX];
+	static uint32_t cheap[FOUND_MAX];
 	unsigned int n_dear = 0, n_cheap = 0;
+	struct calm from, to;
+
+	if (calm_read(&from, cpu))
+		die("/proc/stat");
 
 	for (unsigned int i = 0; n_dear < wanted; i++) {
 		uint64_t before = turn_of(a, cpu);
@@ -133,9 +139,32 @@ static void measure(const struct kind *kind, const struct attached *a, int cpu, 
 		else
 			cheap[n_cheap++ % FOUND_MAX] = ns;
 	}
+	if (calm_read(&to, cpu))
+		die("/proc/stat");
 	n_cheap = n_cheap < FOUND_MAX ? n_cheap : FOUND_MAX;
 	qsort(cheap, n_cheap, sizeof(*cheap), order);
-	print_found(kind, cold, n_cheap ? cheap[n_cheap / 2] : 0, dear, n_dear);
+	*counted_ns = n_cheap ? cheap[n_cheap / 2] : 0;
+	return calm_busy(&from, &to, 1, cpu + 1);
+}
+
+/* Measures again where the machine was not calm. */
+static void measure_calm(const struct kind *kind, const struct attached *a, int cpu, bool cold,
+			 unsigned int wanted)
+{
+	static uint32_t dear[FOUND_MAX], best[FOUND_MAX];
+	uint32_t counted_ns, best_counted_ns = 0;
+	double busy = 2;
+
+	for (int i = 0; i < CALM_AGAIN && busy > CALM_BUSY; i++) {
+		double now = measure(kind, a, cpu, cold, wanted, dear, &counted_ns);
+
+		if (now >= busy)
+			continue;
+		busy = now;
+		best_counted_ns = counted_ns;
+		memcpy(best, dear, wanted * sizeof(*best));
+	}
+	print_found(kind, cold, busy, best_counted_ns, best, wanted);
 }
 
 int dearest_main(int argc, char **argv)
@@ -152,6 +181,6 @@ int dearest_main(int argc, char **argv)
 		load_kind(i, argv[1]);
 	for (size_t i = 0; i < KINDS; i++)
 		for (int cold = 0; cold < 2; cold++)
-			measure(&kinds[i], &at[i], cpu, cold, wanted);
+			measure_calm(&kinds[i], &at[i], cpu, cold, wanted);
 	return 0;
 }

@@ -19,9 +19,12 @@ import sys
 import tempfile
 import time
 
+import report
+
 PID = os.getpid()
 GENERATOR = f"pacer-bench-{PID}-gen"
 K, M = 1 << 10, 1 << 20
+AGAIN = 2  # so often a flood is sent at most, until the machine was calm
 made = []  # namespaces
 at_work = []  # candidates
 # What the sink counts apart, in its order. Its chain is iptables' also behind nftables, whose own
@@ -67,7 +70,7 @@ class Limit:
 
     def __init__(self, n, seconds, sources, gap=False):
         self.n, self.seconds, self.sources, self.gap = n, seconds, sources, gap
-        self.unit = {1: "second", 60: "minute"}[seconds]
+        self.unit = {1: "second", 3600: "hour"}[seconds]
         self.burst = min(n, 5)  # 5 is what both peers take if nothing is said
 
 
@@ -130,6 +133,7 @@ class Candidate:
 
 
 class Bare(Candidate):
+    """A program of bench.bpf.c."""
     name, limits = "XDP_DROP", False
     program = "drop"
 
@@ -138,25 +142,117 @@ class Bare(Candidate):
 
 
 class Parse(Bare):
-    name, program = "parse and drop", "parse"
+    name, program = "parse and drop", "layer_parse"
+
+
+class Hashed(Bare):
+    name, program = "addresses, hash", "hashed"
+
+
+class Floor(Bare):
+    name, program = "the floor", "floor_read"
+
+
+class FloorClock(Bare):
+    name, program = "the floor, the clock", "floor_clock"
+
+
+class FloorCount(Bare):
+    name, program = "the floor, the clock, a counter", "floor_count"
 
 
 class Pacer(Candidate):
     name = "xdp-pacer"
+    binary = "xdp-pacer"
+    top = ""  # further lines of the policy
+    rule = ""  # and of its rule
 
     def memory(self):
         return "64Mi"  # the default
 
-    def attach(self):
+    def limit_list(self):
         lim = self.limit
         gap = f"{{key: src, gap: {lim.seconds}s}}, " if lim.gap else ""
-        policy = (f"memory: {self.memory()}\nrules:\n  - name: bench\n    limits: [{gap}"
-                  f"{{key: src, packets: {lim.n}, window: {lim.seconds}s, slots: 10}}]\n")
+        return f"{gap}{{key: src, packets: {lim.n}, window: {lim.seconds}s, slots: 10}}"
+
+    def cli(self, *args):
+        tool = os.path.join(os.path.dirname(os.path.dirname(self.bench)), self.binary)
+        return sh(tool, *args, ns=self.ns)
+
+    def attach(self):
+        policy = (f"memory: {self.memory()}\n{self.top}\nrules:\n  - name: bench\n{self.rule}\n"
+                  f"    limits: [{self.limit_list()}]\n")
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
             f.write(policy)
             f.flush()
-            cli = os.path.join(os.path.dirname(os.path.dirname(self.bench)), "xdp-pacer")
-            sh(cli, "load", "s0", "-c", f.name, "--direct", ns=self.ns)
+            self.cli("load", "s0", "-c", f.name, "--direct")
+
+
+class PacerWindow(Pacer):
+    name = "xdp-pacer, a window alone"
+
+    def limit_list(self):
+        return "{key: src, packets: 1, window: 1h, slots: 10}"
+
+
+class PacerRate(Pacer):
+    name = "xdp-pacer, a rate"
+
+    def limit_list(self):
+        return "{key: src, rate: 1/h, burst: 1}"
+
+
+class PacerAllow(Pacer):
+    name, top = "xdp-pacer, an allow-list", "allow: [192.0.2.0/24]"
+
+
+class PacerBanned(Pacer):
+    """Somebody is banned, whatever his rule; he sends nothing."""
+    name, top = "xdp-pacer, a source banned from outside", "bans: 16384"
+
+    def attach(self):
+        super().attach()
+        self.cli("ban", "s0", "add", "192.0.2.1", "--for", "24h")
+
+
+class PacerSet(Pacer):
+    name = "xdp-pacer, a set"
+    top = "sets: [{name: those, of: [10.0.0.0/8, 192.0.2.0/24]}]"
+    rule = "    match: {src: '@those'}"
+
+
+class PacerSample(Pacer):
+    name, top = "xdp-pacer, a sample", "sample: {of: denied, k: 64, window: 60s}"
+
+
+class Admitted(Pacer):
+    """Everything is within the limit, and is dropped after it was counted."""
+    name = "xdp-pacer, admitted"
+    binary = "bench/dropping/xdp-pacer"
+    lengths = (32,)  # of the keys' prefixes
+
+    def limit_list(self):
+        # From 64 k sources on, none sends as much as a narrow record can count.
+        most = 255 if self.limit.sources >= 64 * K else 2000000000
+        return ", ".join(f"{{key: 'src/{n},64', window: 1s, slots: 10, "
+                         f"packets: {most if n == 32 else 2000000000}}}" for n in self.lengths)
+
+    def passed(self):
+        """By the pacer's own count, as nothing gets to the sink."""
+        stats = json.loads(self.cli("stats", "s0", "--json"))
+        return {"admitted": stats["rules"][0]["admitted"]}
+
+
+class AdmittedBans(Admitted):
+    name, rule = "xdp-pacer, admitted, by a rule that bans", "    ban: 1h"
+
+
+class AdmittedTwo(Admitted):
+    name, lengths = "xdp-pacer, admitted by two keys", (32, 24)
+
+
+class AdmittedFive(Admitted):
+    name, lengths = "xdp-pacer, admitted by five keys", (32, 28, 24, 20, 16)
 
 
 class XdpFilter(Candidate):
@@ -183,7 +279,7 @@ class Nft(Candidate):
         lim = self.limit
         sh("nft", "-f", "-", ns=self.ns, text_in=f"""
 table {self.table} bench {{
-	set s {{ type ipv4_addr; size {self.size()}; flags dynamic,timeout; timeout 10m; }}
+	set s {{ type ipv4_addr; size {self.size()}; flags dynamic,timeout; timeout 2h; }}
 	chain in {{
 		type filter hook {self.hook}; policy accept;
 		add @s {{ ip saddr limit rate over {lim.n}/{lim.unit} burst {lim.burst} packets }} drop
@@ -220,7 +316,7 @@ class Hashlimit(Candidate):
                 str(min(2 * self.buckets(), M))) if self.sized else ()
         sh("iptables", "-t", "raw", "-A", "PREROUTING", "-m", "hashlimit", "--hashlimit-name",
            "bench", "--hashlimit-mode", "srcip", "--hashlimit-above", f"{lim.n}/{lim.unit}",
-           "--hashlimit-burst", str(lim.burst), "--hashlimit-htable-expire", "600000", *size,
+           "--hashlimit-burst", str(lim.burst), "--hashlimit-htable-expire", "7200000", *size,
            "-j", "DROP", ns=self.ns)
 
 
@@ -273,13 +369,20 @@ def wait_freed(before_kib):
 
 # --- the parts ----------------------------------------------------------------------------------
 
+# Of what the pacer's own cost is made, beside it and its peers.
+LIVE = (Bare, Parse, Hashed, Floor, FloorClock, FloorCount, Pacer, PacerWindow, PacerRate, PacerAllow,
+        PacerBanned, PacerSet, PacerSample, Admitted, AdmittedBans, AdmittedTwo, AdmittedFive,
+        XdpFilter, Nft, NftPrerouting, Hashlimit)
+OF_ONE = (Bare, Parse, Floor, Pacer, XdpFilter, Nft, NftPrerouting, Hashlimit)  # of one source, too
+
+
 def live(bench, quick):
-    """Total ns a packet, refused: one packet a minute a source, which each has had."""
-    rounds, frames = (3, 200000) if quick else (7, 1000000)
-    classes = present((Bare, Parse, Pacer, XdpFilter, Nft, NftPrerouting, Hashlimit))
+    """Total ns a packet, refused: one packet an hour a source, which each has had."""
+    rounds, frames = (3, 200000) if quick else (9, 1000000)
     rows = []
     for sources in (K, 64 * K, M) if quick else (1, K, 64 * K, M):
-        runners = opened(classes, bench, Limit(1, 60, sources, gap=True))
+        runners = opened(present(OF_ONE if sources == 1 else LIVE), bench,
+                         Limit(1, 3600, sources, gap=True))
         got = {c: [] for c in runners}
         # Before each figure, as the others had the caches meanwhile.
         warm = 2 * sources if sources <= 64 * K else 20000
@@ -294,7 +397,8 @@ def live(bench, quick):
             passed = sum(c.passed().values()) - c.before
             rows.append({"part": "live", "name": c.name, "sources": sources, "memory": c.memory(),
                          "ns": [g["cpu_ns"] / g["frames"] for g in got[c]],
-                         "admitted": passed / (rounds * (frames + warm))})
+                         "busy": [g["busy"] for g in got[c]],
+                         "admitted": passed / sum(g["flood"] for g in got[c])})
             c.close()
     return rows
 
@@ -314,39 +418,50 @@ def accuracy(bench, quick):
             receiver.wait()
             rows.append({"part": "accuracy", "name": c.name, "sources": sources, "limit": n,
                          "burst": None if cls is Pacer else c.limit.burst,
-                         "sent": sent["flood"], "seconds": sent["wall_ns"] / 1e9,
+                         "busy": [sent["busy"]], "sent": sent["flood"], "seconds": sent["wall_ns"] / 1e9,
                          "allowed": round(sources * n * sent["wall_ns"] / 1e9), **got})
             c.close()
     return rows
 
 
+def goodput_of(c, sources, honest, n, times, before):
+    """One candidate under one flood."""
+    attached = kernel_kib()
+    first, both = c.generate("mix", sources, honest, honest * n // 2, *times)
+    passed, after = c.passed(), kernel_kib()
+    sent = {"quiet": first["honest"], "honest": both["honest"] - first["honest"],
+            "late": both["late"], "flood": both["flood"]}
+    most = sources * n * (both["wall_ns"] / 1e9 + 1)
+    return {"part": "goodput", "name": c.name, "sources": sources, "memory": c.memory(),
+            "sent": sent, "busy": [both["busy"]],
+            "stood_still_ms": round(both["behind_ns"] / 1e6),
+            "allowed": min(1.0, most / max(both["flood"], 1)), "passed": passed,
+            "share": {k: passed[k] / v if v else None for k, v in sent.items()},
+            "flood_pps": round(both["flood"] * 1e9 / both["wall_ns"]),
+            "attached_mib": round((attached - before) / 1024, 1),
+            "flood_mib": round((after - attached) / 1024, 1)}
+
+
 def goodput(bench, quick):
     """1,000 honest sources at half of 10/s, a flood, and 1,000 more that come during it."""
-    quiet_ms, flood_ms = (1000, 1800) if quick else (2000, 6000)
+    times = (1000, 1800) if quick else (2000, 6000)  # ms: quiet, flood
     honest, n = 1000, 10
     classes = (Pacer, Nft, Hashlimit) if quick else (
         Pacer, Nft, NftDefault, NftPrerouting, Hashlimit, HashlimitDefault)
-    classes = present(classes)
     rows = []
     for sources in ((M,) if quick else (K, 64 * K, M, 16 * M)):
-        for cls in classes:
-            before = kernel_kib()
-            for c in opened((cls,), bench, Limit(n, 1, sources)):
-                attached = kernel_kib()
-                first, both = c.generate("mix", sources, honest, honest * n // 2, quiet_ms,
-                                         flood_ms)
-                passed, after = c.passed(), kernel_kib()
-                sent = {"quiet": first["honest"], "honest": both["honest"] - first["honest"],
-                        "late": both["late"], "flood": both["flood"]}
-                most = sources * n * (both["wall_ns"] / 1e9 + 1)
-                rows.append({"part": "goodput", "name": c.name, "sources": sources,
-                             "memory": c.memory(), "sent": sent,
-                             "stood_still_ms": round(both["behind_ns"] / 1e6),
-                             "allowed": min(1.0, most / max(both["flood"], 1)), "passed": passed,
-                             "share": {k: passed[k] / v if v else None for k, v in sent.items()},
-                             "flood_pps": round(both["flood"] * 1e9 / both["wall_ns"]),
-                             "attached_mib": round((attached - before) / 1024, 1),
-                             "flood_mib": round((after - attached) / 1024, 1)})
-                c.close()
-                wait_freed(before)
+        for cls in present(classes):
+            best = None
+            for _ in range(AGAIN):
+                before = kernel_kib()
+                for c in opened((cls,), bench, Limit(n, 1, sources)):
+                    row = goodput_of(c, sources, honest, n, times, before)
+                    c.close()
+                    wait_freed(before)
+                    if not best or row["busy"] < best["busy"]:
+                        best = row
+                if not best or best["busy"][0] <= report.BUSY:
+                    break
+            if best:
+                rows.append(best)
     return rows

@@ -12,28 +12,91 @@ def size_text(n):
     return str(n)
 
 
+BUSY = 0.05  # of the machine's time was others': calm.h's CALM_BUSY
+
+# What costs more by what: a name, and the one beside which it is measured.
+MORE = {
+    "layers": {"admitted, nobody banned": "admitted, window",
+               "admitted, nobody banned, no filter": "admitted, window",
+               "refused, banned": "refused, gap and window",
+               "refused, pool spent": "refused, gap and window",
+               "refused, redirected": "refused, gap and window",
+               "sampling others": "not sampled", "sampled by time": "not sampled",
+               "sampled without replacement": "not sampled",
+               "sampled by time, heads kept": "not sampled"},
+    "live": {"xdp-pacer, an allow-list": "xdp-pacer",
+             "xdp-pacer, a source banned from outside": "xdp-pacer",
+             "xdp-pacer, a set": "xdp-pacer", "xdp-pacer, a sample": "xdp-pacer",
+             "xdp-pacer, admitted, by a rule that bans": "xdp-pacer, admitted"},
+}
+
+
+def calm_of(*rows):
+    """Which rounds of all these to take: those that nothing disturbed, if they are half or more."""
+    calm = [all(b <= BUSY for b in busy) for busy in zip(*(r["busy"] for r in rows))]
+    return calm if 2 * sum(calm) >= len(calm) else [True] * len(calm)
+
+
+def median(values, calm):
+    return statistics.median(v for v, c in zip(values, calm) if c)
+
+
+def paired(a, b, how):
+    """Round by round, so that what disturbs a round disturbs both."""
+    return median([how(x, y) for x, y in zip(a["samples"], b["samples"])], calm_of(a, b))
+
+
 def digest(rows):
-    """Medians in place of lists, and the ratio of each layer to the same run's `parse`."""
+    """Medians in place of lists; ratios to the same run's `parse`; what costs more by how much."""
     for r in rows:
-        if "ns" in r and isinstance(r["ns"], list):
+        if "busy" in r:
+            r["repetitions"], r["disturbed"] = len(r["busy"]), sum(b > BUSY for b in r["busy"])
+        if isinstance(r.get("ns"), list):
             r["samples"] = r["ns"]
-            r["ns"] = statistics.median(r["samples"])
+            r["ns"] = median(r["samples"], calm_of(r))
+            r["least_ns"] = min(s for s, c in zip(r["samples"], calm_of(r)) if c)
+        if "taken_ns" in r:
+            r["quantiles_ns"] = [quantile(r["taken_ns"], q) for q in (0.5, 0.9, 0.99)]
     for r in rows:
-        for name, ratio in (("parse", "ratio"), ("bare drop", "ratio_drop")):
-            base = [b for b in rows if b["part"] == "layers" and b["name"] == name and
-                    b["sources"] == r.get("sources") and b["cpus"] == r.get("cpus")]
-            if r["part"] == "layers" and base:
-                # Round by round, so that what disturbs a round disturbs both.
-                r[ratio] = round(statistics.median(
-                    a / b for a, b in zip(r["samples"], base[0]["samples"])), 2)
+        same = {"part": r["part"], "sources": r.get("sources"), "cpus": r.get("cpus")}
+        if r["part"] == "layers":
+            for name, ratio in (("parse", "ratio"), ("bare drop", "ratio_drop")):
+                base = find(rows, name=name, **same)
+                if base:
+                    r[ratio] = round(paired(r, base, lambda a, b: a / b), 2)
+        of = MORE.get(r["part"], {}).get(r["name"])
+        if r["part"] == "layers" and of and of != "not sampled":
+            same["memory"] = "64Mi"
+        base = of and find(rows, name=of, **same)
+        if base:
+            r["more_ns"] = round(paired(r, base, lambda a, b: a - b), 2)
     return rows
+
+
+def believed(row):
+    """Was the machine calm while it was measured?"""
+    return 2 * row.get("disturbed", 0) <= row.get("repetitions", 1)
+
+
+def print_busy(rows):
+    """Returns how many figures are not to be believed."""
+    wrong = [r for r in rows if not believed(r)]
+    again = sum(r.get("disturbed", 0) for r in rows)
+    print(f"\nDisturbed by other work for more than {BUSY:.0%} of the time, although repeated: {again} "
+          f"of {sum(r.get('repetitions', 0) for r in rows)} measurements")
+    if wrong:
+        print(f"TOO BUSY: {len(wrong)} of {len(rows)} figures are not to be believed, as other work "
+              "disturbed most of their measurements:")
+    for r in wrong[:10]:
+        print(f"  {r['part']}, {r['name']}, {size_text(r.get('sources', 1))}")
+    if len(wrong) > 10:
+        print(f"  and {len(wrong) - 10} more")
+    return len(wrong)
 
 
 def print_machine(host):
     print(f"{host['cpu']}, {host['cpus']} CPUs, Linux {host['kernel']}, {host['date']}, "
           f"load {host['load']:.2f}")
-    if host["load"] > 0.5:
-        print("NOTE: this machine is busy: believe ratios, and not too much")
 
 
 def table(title, columns, lines):
@@ -87,23 +150,16 @@ def print_layers(rows):
               f"{r['admitted']:.1%} were admitted")
 
 
-def more_than(row, base):
-    """Nanoseconds a packet more, round by round."""
-    return statistics.median(a - b for a, b in zip(row["samples"], base["samples"]))
+def more_text(row):
+    return f"{row['more_ns']:+.1f}" if row and "more_ns" in row else ""
 
 
 def print_limiters(rows):
-    """What throttles, bans and pools add to a packet."""
+    """What bans and pools add to a packet."""
     sizes = [s for s in SIZES if find(rows, name="admitted, nobody banned", sources=s)]
-    lines = []
-    for name, base in (("admitted, nobody banned", "admitted, window"),
-                       ("admitted, nobody banned, no filter", "admitted, window"),
-                       ("refused, banned", "refused, gap and window"),
-                       ("refused, pool spent", "refused, gap and window"),
-                       ("refused, redirected", "refused, gap and window")):
-        pairs = [(find(rows, name=name, sources=s, cpus=1),
-                  find(rows, name=base, sources=s, cpus=1, memory="64Mi")) for s in sizes]
-        lines.append((name, [f"{more_than(a, b):+.1f}" if a and b else "" for a, b in pairs]))
+    lines = [(name, [more_text(find(rows, part="layers", name=name, sources=s, cpus=1))
+                     for s in sizes])
+             for name, base in MORE["layers"].items() if base != "not sampled"]
     if sizes:
         table("Bans and pools: ns a packet more than without, one CPU, by number of sources; "
               "no filter: the exact table is asked for every packet",
@@ -112,12 +168,11 @@ def print_limiters(rows):
 
 def print_sampling(rows):
     base = find(rows, name="not sampled")
-    sampled = [r for r in rows if "sampl" in r["name"] and r is not base]
-    if base and sampled:
+    sampled = [find(rows, name=n) for n, of in MORE["layers"].items() if of == "not sampled"]
+    if base and all(sampled):
         table("The same refused, 1 k sources, one CPU, with samples of 64: ns, and ns more than "
               "without", ["ns", "more"],
-              [(r["name"], [f"{r['ns']:.1f}", f"{more_than(r, base):+.1f}"])
-               for r in [base] + sampled])
+              [(r["name"], [f"{r['ns']:.1f}", more_text(r)]) for r in [base] + sampled])
 
 
 def print_dearest(rows):
@@ -125,7 +180,7 @@ def print_dearest(rows):
     table("The dearest single packets of a sampled path (of time: at a tick's end, taken by all 64 "
           "samples at once; of packets: taken by one): ns", ["counted", "median", "90 %", "99 %"],
           [(r["name"] + (", cold caches" if r["cold"] else ""),
-            [f"{r['counted_ns']}"] + [f"{quantile(r['taken_ns'], q)}" for q in (0.5, 0.9, 0.99)])
+            [f"{ns}" for ns in [r["counted_ns"], *r["quantiles_ns"]]])
            for r in rows])
 
 
@@ -144,9 +199,8 @@ def print_core(rows):
                   "admitted")
 
 
-def print_state(check):
-    """Of a policy with a gap and a window, what `xdp-pacer check --json` says of its state."""
-    window = next(x for x in check["limits"] if x["kind"] == "window")
+def print_state(window):
+    """Of a gap and a window, what `xdp-pacer check --json` says of their state."""
     of = window["state_bytes"] / window["records"]
     print(f"\nState, one gap and one window of {window['slots']} slots: {of:.0f} bytes a record, "
           f"{window['records']} of them in {window['state_bytes'] >> 20} MiB; a third are shared, so "
@@ -154,8 +208,8 @@ def print_state(check):
 
 
 def print_part(part, rows):
-    {"core": print_core, "layers": print_layers, "dearest": print_dearest, "live": print_live, "accuracy": print_accuracy,
-     "goodput": print_goodput}[part](rows)
+    {"core": print_core, "layers": print_layers, "dearest": print_dearest, "live": print_live,
+     "accuracy": print_accuracy, "goodput": print_goodput}[part](rows)
 
 
 # --- targets ------------------------------------------------------------------------------------
@@ -185,15 +239,12 @@ def layer_targets(rows):
             r = find(rows, part="layers", name=name, sources=size, cpus=1, memory="64Mi")
             if r:
                 yield f"test_run: {name} / parse, {size_text(size)}", r["ratio"], goal
-    one = find(rows, part="layers", name="refused, gap and window", sources=1, cpus=1)
-    two = find(rows, part="layers", name="refused, gap and window", sources=1, cpus=2)
-    if one and two:
-        yield "test_run: a refused hot key, two CPUs / one", two["ns"] / one["ns"], 1.1
-    for name in ("admitted, throttle", "refused, throttle"):
+    for name, goal in (("refused, gap and window", 1.1), ("admitted, window", 3),
+                       ("admitted, throttle", 1.2), ("refused, throttle", 1.2)):
         one = find(rows, part="layers", name=name, sources=1, cpus=1)
         two = find(rows, part="layers", name=name, sources=1, cpus=2)
         if one and two:
-            yield f"test_run: {name}, two CPUs / one", two["ns"] / one["ns"], 1.2
+            yield f"test_run: {name}, one hot key, two CPUs / one", two["ns"] / one["ns"], goal
     few = find(rows, part="layers", name="refused, rules", rules=1)
     many = find(rows, part="layers", name="refused, rules", rules=64)
     if few and many:
@@ -202,32 +253,49 @@ def layer_targets(rows):
 
 def sample_targets(rows):
     """(what, ns, target)"""
-    base = find(rows, name="not sampled")
     for r in rows:
-        if base and r["name"] in ("sampled by time", "sampled without replacement"):
-            yield f"test_run: {r['name']}, ns more", more_than(r, base), 15
+        if "more_ns" in r and r["name"] in ("sampled by time", "sampled without replacement"):
+            yield f"test_run: {r['name']}, ns more", r["more_ns"], 15
         if r["part"] == "dearest" and "heads" not in r["name"]:
             yield (f"dearest packet, {r['name']}{', cold caches' if r['cold'] else ''}: median, ns",
-                   quantile(r["taken_ns"], 0.5), 5000)
+                   r["quantiles_ns"][0], 5000)
+
+
+# At 1 k, 64 k and 1 M sources: (a, b, the most that a / b may be).
+LIVE_RATIOS = (
+    ("xdp-pacer", "XDP_DROP", (1.2, 1.5, 2.2)),
+    ("xdp-pacer", "the floor", (1.10, 1.25, 1.5)),
+    ("xdp-pacer, admitted", "the floor", (1.35, 1.7, 2.2)),
+    ("xdp-pacer, a rate", "the floor", (None, None, 1.3)),
+    ("xdp-pacer, admitted by two keys", "xdp-pacer, admitted", (None, None, 1.3)),
+    ("xdp-pacer, admitted by five keys", "xdp-pacer, admitted", (None, None, 2)),
+)
 
 
 def live_targets(rows):
-    """(what, value, target): the first three at most, the others at least."""
-    def ns(name, size):
-        r = find(rows, part="live", name=name, sources=size)
-        return r and r["ns"]
+    """(what, value, target, at least that?)"""
+    def row(name, size):
+        return find(rows, part="live", name=name, sources=size)
 
-    for size, most, least, above in zip(SIZES[1:4], (1.2, 1.5, 2.2), (4.5, 5.5, 5.5), (25, 16, 10)):
-        ours, drop = ns("xdp-pacer", size), ns("XDP_DROP", size)
-        nft = ns("nftables, netdev ingress", size)
-        text = size_text(size)
-        if ours and drop:
-            yield f"live: total / XDP_DROP, {text}", ours / drop, most, False
+    for a, b, goals in LIVE_RATIOS:
+        for size, most in zip(SIZES[1:4], goals):
+            if most and row(a, size) and row(b, size):
+                yield (f"live: {a} / {b}, {size_text(size)}", row(a, size)["ns"] / row(b, size)["ns"],
+                       most, False)
+    for size in SIZES[1:4]:
+        bans = row("xdp-pacer, admitted, by a rule that bans", size)
+        if bans and "more_ns" in bans:
+            yield (f"live: a rule that bans, nobody banned, ns more, {size_text(size)}",
+                   bans["more_ns"], 5, False)
+    for size, least, above in zip(SIZES[1:4], (4.5, 5.5, 5.5), (25, 16, 10)):
+        ours, drop = row("xdp-pacer", size), row("XDP_DROP", size)
+        nft = row("nftables, netdev ingress", size)
         if ours and drop and nft:
-            yield f"live: nft ingress / ours, total, {text}", nft / ours, least, True
-            if ours > drop:
-                yield (f"live: nft ingress / ours, above XDP_DROP, {text}",
-                       (nft - drop) / (ours - drop), above, True)
+            yield (f"live: nft ingress / xdp-pacer, {size_text(size)}", nft["ns"] / ours["ns"], least,
+                   True)
+            if ours["ns"] > drop["ns"]:
+                yield (f"live: nft ingress / xdp-pacer, above XDP_DROP, {size_text(size)}",
+                       (nft["ns"] - drop["ns"]) / (ours["ns"] - drop["ns"]), above, True)
 
 
 def goodput_targets(rows):
@@ -239,32 +307,98 @@ def goodput_targets(rows):
                        r["share"][kind], goal, True)
 
 
-def print_targets(rows):
+def targets_of(rows):
     all_of = [(*t, False) for t in [*layer_targets(rows), *sample_targets(rows)]]
     all_of += [*core_targets(rows), *live_targets(rows), *goodput_targets(rows)]
-    found = [{"what": what, "value": round(value, 4), "target": goal,
-              "rule": "at least" if least else "at most",
-              "met": value >= goal if least else value <= goal}
-             for what, value, goal, least in all_of]
+    return [{"what": what, "value": round(value, 4), "target": goal,
+             "rule": "at least" if least else "at most",
+             "met": value >= goal if least else value <= goal}
+            for what, value, goal, least in all_of]
+
+
+def print_targets(found):
     if found:
         table("Targets (ratios of medians in this run)", ["value", "target", ""],
               [(t["what"], [f"{t['value']:.4g}", f"{t['rule']} {t['target']:g}",
                             "met" if t["met"] else "MISSED"]) for t in found])
-    return found
 
 
 # --- live ---------------------------------------------------------------------------------------
 
+PEERS = ("XDP_DROP", "parse and drop", "the floor", "xdp-pacer", "xdp-filter (static list)",
+         "nftables, netdev ingress", "nftables, prerouting", "iptables hashlimit, raw")
+
+# Where a refused packet's time goes: what is added, and the row that has it.
+SPENT = (("generating, veth, a program that drops", "XDP_DROP"),
+         ("addresses, hash", "addresses, hash"),
+         ("one read of a 64 MiB table, a branch on it: the floor", "the floor"),
+         ("the coarse clock", "the floor, the clock"),
+         ("a counter", "the floor, the clock, a counter"),
+         ("all else: parser, policy, both entries, the window", "xdp-pacer, a window alone"),
+         ("a gap beside the window", "xdp-pacer"))
+
+
+def live_of(rows):
+    return [dict(r, label=r["name"]) for r in rows if r["part"] == "live"]
+
+
+def times(rows, base):
+    """A cell: ns, and times those of `base` with as many sources."""
+    of = {r["sources"]: r["ns"] for r in rows if r["name"] == base}
+    return lambda r: f"{r['ns']:.0f}" + (
+        f" ({r['ns'] / of[r['sources']]:.2f})" if r["sources"] in of else "")
+
+
+def print_live_peers(rows):
+    rows = live_of(rows)
+    peers = [r for r in rows if r["name"] in PEERS]
+    if peers:
+        table("A refused frame of 64 bytes over veth, total CPU ns with its generation, by number of "
+              "sources (times XDP_DROP)", *by_size(peers, times(rows, "XDP_DROP")))
+
+
+def print_live_own(rows):
+    rows = live_of(rows)
+    own = [r for r in rows if r["name"] == "the floor" or r["name"].startswith("xdp-pacer")]
+    sizes = SIZES[1:4]
+    if own:
+        table("The same of what the pacer can be asked to do; admitted: dropped after it was counted "
+              "(times the floor)", *by_size([r for r in own if r["sources"] in sizes],
+                                            times(rows, "the floor")))
+    lines = [(name, [more_text(find(rows, name=name, sources=s)) for s in sizes])
+             for name in MORE["live"] if find(rows, name=name)]
+    if lines:
+        table("What these add, ns", [size_text(s) for s in sizes],
+              [(f"{name} (more than {MORE['live'][name]})", cells) for name, cells in lines])
+
+
+def print_spent(rows):
+    """Of live frames: what each step adds to the one above it."""
+    sizes = [s for s in SIZES[1:4] if all(find(rows, part="live", name=n, sources=s)
+                                          for _, n in SPENT)]
+    lines, before = [], dict.fromkeys(sizes, 0)
+    for what, name in SPENT:
+        cells = []
+        for s in sizes:
+            ns = find(rows, part="live", name=name, sources=s)["ns"]
+            cells.append(f"{ns - before[s]:+.0f}" if before[s] else f"{ns:.0f}")
+            before[s] = ns
+        lines.append((what, cells))
+    if sizes:
+        lines.append(("a refused packet of the pacer", [f"{before[s]:.0f}" for s in sizes]))
+        table("Where the nanoseconds of a refused packet go, by number of sources",
+              [size_text(s) for s in sizes], lines)
+
+
 def print_live(rows):
-    rows = [dict(r, label=r["name"]) for r in rows if r["part"] == "live"]
-    drop = {r["sources"]: r["ns"] for r in rows if r["name"] == "XDP_DROP"}
-    table("A refused frame of 64 bytes over veth, total CPU ns with its generation, by number of "
-          "sources (times XDP_DROP)",
-          *by_size(rows, lambda r: f"{r['ns']:.0f} ({r['ns'] / drop[r['sources']]:.2f})"))
-    table("The same, million packets a second of one CPU, the generator's work included",
-          *by_size(rows, lambda r: f"{1e3 / r['ns']:.2f}"))
-    table("The same, share that was let through",
-          *by_size(rows, lambda r: f"{r['admitted']:.2%}"))
+    print_live_peers(rows)
+    print_live_own(rows)
+    print_spent(rows)
+    live = live_of(rows)
+    if live:
+        table("The same, million packets a second of one CPU, the generator's work included",
+              *by_size(live, lambda r: f"{1e3 / r['ns']:.2f}"))
+        table("The same, share that was let through", *by_size(live, lambda r: f"{r['admitted']:.2%}"))
 
 
 def print_accuracy(rows):
