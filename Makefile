@@ -119,15 +119,25 @@ $(BUILD)/unit/user/%.o: user/%.c $(BUILD)/unit/flags
 	$(CC) $(TESTC) $(SANITIZE) $(DEPEND) -c $< -o $@
 
 $(BUILD)/unit/user.a: $(patsubst %.c,$(BUILD)/unit/%.o,$(filter-out %/object.c %/replay.c,$(USERS)))
-# What others do between the steps of a move: before the archive, which has it without them.
-$(BUILD)/unit/test_rotate: user/live/rotate.c
-$(BUILD)/unit/test_rotate: TESTC += -DPACER_STEP_HOOK
-$(BUILD)/unit/test_calm: tests/bench/calm.c
 $(WINGED:tests/%.c=$(BUILD)/%): $(BUILD)/unit/user.a
+# What others do between the steps of a move: before the archive, which has it without them.
+$(BUILD)/unit/test_rotate: $(BUILD)/unit/stepped/rotate.o
+$(BUILD)/unit/test_calm: $(BUILD)/unit/bench/calm.o
 $(BUILD)/unit/test_change $(BUILD)/unit/test_restore: LINK := -Wl,--wrap=syscall,--wrap=open
 
-$(BUILD)/unit/test_%: tests/unit/test_%.c $(BUILD)/unit/flags
-	$(CC) $(TESTC) $(SANITIZE) $(DEPEND) $(filter %.c %.a,$^) $(LINK) -o $@ -lcmocka $(LIBS)
+$(BUILD)/unit/stepped/%.o: user/live/%.c $(BUILD)/unit/flags
+	@mkdir -p $(@D)
+	$(CC) $(TESTC) -DPACER_STEP_HOOK $(SANITIZE) $(DEPEND) -c $< -o $@
+
+$(BUILD)/unit/bench/%.o: tests/bench/%.c $(BUILD)/unit/flags
+	@mkdir -p $(@D)
+	$(CC) $(TESTC) $(SANITIZE) $(DEPEND) -c $< -o $@
+
+$(SUITES:=.o): $(BUILD)/%.o: tests/%.c $(BUILD)/unit/flags
+	$(CC) $(TESTC) $(SANITIZE) $(DEPEND) -c $< -o $@
+
+$(SUITES): %: %.o
+	$(CC) $(CFLAGS) $(SANITIZE) $(filter %.o,$^) $(filter %.a,$^) $(LINK) -o $@ -lcmocka $(LIBS)
 
 # --- every interleaving; the object under BPF_PROG_TEST_RUN; two CPUs hammering one key ------------
 
@@ -165,9 +175,12 @@ HAMMER  := $(BUILD)/prog/hammer.bpf.o $(BUILD)/prog/hammer_fault.bpf.o
 prog: $(PROG) $(HAMMER) $(BUILD)/prog/set.bpf.o $(BUILD)/prog/pacer_fake.bpf.o ## build the tests that load the object; root runs them
 
 $(BUILD)/prog/steps: PROGLIBS := -lunicorn
-$(PROG): $(BUILD)/prog/%: tests/prog/%.c $(ARCHIVE) $(BUILD)/pacer.skel.h
+$(PROG:=.o): $(BUILD)/prog/%.o: tests/prog/%.c $(BUILD)/pacer.skel.h
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(USER) $(DEPEND) -Itests/unit -Itests/prog $< $(ARCHIVE) -o $@ $(LIBS) -lcmocka -lpthread $(PROGLIBS)
+	$(CC) $(CFLAGS) $(USER) $(DEPEND) -Itests/unit -Itests/prog -c $< -o $@
+
+$(PROG): %: %.o $(ARCHIVE)
+	$(CC) $(CFLAGS) $^ -o $@ $(LIBS) -lcmocka -lpthread $(PROGLIBS)
 
 $(BUILD)/prog/pacer_fake.bpf.o: $(BUILD)/pacer_fake.bpf.o
 	@mkdir -p $(@D)
@@ -262,6 +275,6 @@ clean: ## remove what was built
 help: ## this list
 	@sed -n 's/^\([a-z_.-]*\):.*## /  make \1|/p' $(firstword $(MAKEFILE_LIST)) | column -t -s '|'
 
--include $(wildcard $(BUILD)/*.d $(BUILD)/user/*/*.d $(BUILD)/unit/*.d $(BUILD)/unit/user/*/*.d $(BUILD)/model/*.d \
+-include $(wildcard $(BUILD)/*.d $(BUILD)/user/*/*.d $(BUILD)/unit/*.d $(BUILD)/unit/stepped/*.d $(BUILD)/unit/bench/*.d $(BUILD)/unit/user/*/*.d $(BUILD)/model/*.d \
 	 $(BUILD)/model/fleet/*.d $(BUILD)/fleet/*.d \
 	 $(BUILD)/prog/*.d)
