@@ -313,16 +313,23 @@ struct pacer_limiter {
 };
 
 /*
- * pacer_limiter.key_id: two limits of a rule with the same key have the same. ports and proto say
- * whether the key has them. The lengths are those of the addresses, for IPv4 and IPv6.
+ * pacer_limiter.key_id: two limits of a rule with the same key have the same. `parts` says what the
+ * key has beside addresses. The lengths are those of the addresses, for IPv4 and IPv6: 0 to 32 and
+ * 0 to 128, as digits of one number.
  */
 #define PACER_KEY_SPORT 1u
 #define PACER_KEY_DPORT 2u
 #define PACER_KEY_PROTO 4u
-#define PACER_KEY_ID(parts, src4, src6, dst4, dst6)                                        \
-	((__u32)(parts) | (__u32)(src4) << 4 | (__u32)(src6) << 10 | (__u32)(dst4) << 18 | \
-	 (__u32)(dst6) << 24)
-#define PACER_KEY_V6 8u /* beside it, in a ban: an IPv6 key */
+#define PACER_KEY_V6	8u /* beside it, in a ban: an IPv6 key */
+#define PACER_KEY_VLAN	16u
+#define PACER_KEY_PARTS 7u /* bits before the lengths */
+#define PACER_KEY_LEN4	33u
+#define PACER_KEY_LEN6	129u
+#define PACER_KEY_LENGTHS(src4, src6, dst4, dst6)                                               \
+	((((__u32)(src4)*PACER_KEY_LEN6 + (src6)) * PACER_KEY_LEN4 + (dst4)) * PACER_KEY_LEN6 + \
+	 (dst6))
+#define PACER_KEY_ID(parts, src4, src6, dst4, dst6) \
+	(PACER_KEY_LENGTHS(src4, src6, dst4, dst6) << PACER_KEY_PARTS | (__u32)(parts))
 
 enum pacer_over { PACER_OVER_DROP, PACER_OVER_PASS, PACER_OVER_POOL };
 

@@ -55,13 +55,28 @@ enum pacer_key_word {
 	PACER_WORD_SADDR = 0,
 	PACER_WORD_DADDR = 4,
 	PACER_WORD_PORTS = 8, /* sport << 16 | dport, or a later fragment's identification */
-	PACER_WORD_META = 9   /* protocol, and the marks */
+	PACER_WORD_META = 9   /* protocol, the marks and the VLAN */
 };
 
 #define PACER_META_PROTO    0xffu
 #define PACER_META_FRAGMENT 0x100u /* a later fragment */
 #define PACER_META_PART	    0x200u /* read in part: its ports are beyond what is read */
 #define PACER_META_MARKS    (PACER_META_FRAGMENT | PACER_META_PART)
+#define PACER_META_VLAN_AT  10u
+#define PACER_META_VLAN	    (0xfffu << PACER_META_VLAN_AT) /* 0: it names none, as a tag of 0 does */
+
+PACER_INLINE __u32 pacer_meta_vlan(__u16 vlan)
+{
+	return (__u32)(vlan & (PACER_VLAN_NONE - 1)) << PACER_META_VLAN_AT;
+}
+
+/* Its inverse. PACER_VLAN_NONE: the frame names none. */
+PACER_INLINE __u16 pacer_vlan_of(__u32 meta)
+{
+	__u32 vlan = (meta & PACER_META_VLAN) >> PACER_META_VLAN_AT;
+
+	return vlan ? vlan : PACER_VLAN_NONE;
+}
 
 /* What is known about a packet's ports. */
 enum pacer_ports {
@@ -112,7 +127,7 @@ PACER_INLINE enum pacer_parse_result pacer_parse_part(struct pacer_packet *pkt,
 	if (ports == PACER_PORTS_ANY)
 		pkt->proto = 0;
 	pkt->ports = ports;
-	pkt->key[PACER_WORD_META] = pkt->proto | PACER_META_PART;
+	pkt->key[PACER_WORD_META] = pacer_meta_vlan(pkt->vlan) | pkt->proto | PACER_META_PART;
 	return PACER_PARSED;
 }
 
@@ -130,7 +145,7 @@ PACER_INLINE enum pacer_parse_result pacer_parse_ended(struct pacer_packet *pkt,
 PACER_INLINE enum pacer_parse_result pacer_parse_ports(const struct pacer_cursor *c,
 						       struct pacer_packet *pkt)
 {
-	pkt->key[PACER_WORD_META] = pkt->proto;
+	pkt->key[PACER_WORD_META] = pacer_meta_vlan(pkt->vlan) | pkt->proto;
 	if (!pacer_has_ports(pkt->proto)) {
 		pkt->ports = PACER_PORTS_NONE;
 		return PACER_PARSED;
@@ -148,7 +163,7 @@ PACER_INLINE enum pacer_parse_result pacer_parse_later(struct pacer_packet *pkt,
 {
 	pkt->fragment = PACER_FRAG_LATER;
 	pkt->ports = ports;
-	pkt->key[PACER_WORD_META] = pkt->proto | PACER_META_FRAGMENT;
+	pkt->key[PACER_WORD_META] = pacer_meta_vlan(pkt->vlan) | pkt->proto | PACER_META_FRAGMENT;
 	pkt->key[PACER_WORD_PORTS] = datagram;
 	return PACER_PARSED;
 }

@@ -181,6 +181,7 @@ PACER_GLOBAL int pacer_sample_fill(const struct pacer_walk *w, __u32 outcome,
 	item->len_bytes = pkt->len_bytes;
 	item->family = pkt->family | (pkt->fragment == PACER_FRAG_LATER ? PACER_SAMPLER_LATER : 0);
 	item->proto = pkt->proto;
+	item->vlan = pkt->key[PACER_WORD_META] >> PACER_META_VLAN_AT;
 	pacer_sample_judged(item, w, outcome);
 	return 0;
 }

@@ -52,8 +52,9 @@ struct pacer_sample_item {
 	__u32 daddr[4];
 	__u16 sport; /* host order */
 	__u16 dport;
-	__u32 len_bytes;
-	__u32 key; /* hash of the key that was judged; 0: none */
+	__u32 len_bytes : 20; /* no frame has more */
+	__u32 vlan : 12;      /* 0: it names none */
+	__u32 key;	      /* hash of the key that was judged; 0: none */
 	__u8 family;
 	__u8 proto;
 	__u8 rule; /* pacer_rule.counter, which a rule keeps across changes of policy; 0: none */

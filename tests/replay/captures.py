@@ -51,6 +51,16 @@ allow: [192.0.2.99, "2001:db8:99::/48", 198.18.0.0/15, 198.19.0.0/16, "::/127"]
   - name: rest
     limits: [{key: all, rate: 3000/m, burst: 10}]
 """,
+    "parts": """
+  - name: parts
+    limits:
+      - {key: src/24,56+dst, packets: 6, window: 3s, slots: 8}
+      - {key: "dst/16,48+dport", bytes: 9000, window: 1s, slots: 10}
+      - {key: src+vlan, gap: 300us}
+      - {key: dst/20,44+src/24,48+proto, rate: 40/s, burst: 4}
+      - {key: src+sport, packets: 9, window: 2s, slots: 6}
+      - {key: "src/0,32+dst/8,0+vlan+proto", packets: 50, window: 2s, slots: 9}
+""",
     # Below: user space and the kernel are compared under these, the oracle does not know them.
     "both": """
   - name: wide
@@ -171,6 +181,11 @@ class Frame:
         return copy
 
 
+def vlan(tags):
+    """Of the first tag that names one; 0: none does."""
+    return next((vid & 0xfff for _, vid in tags if vid & 0xfff), 0)
+
+
 def ether(kind, tags=()):
     head = bytes.fromhex("020000000001020000000002")
     for tag, vid in tags:
@@ -187,7 +202,7 @@ def ip4(src, dst, proto=17, sport=1000, dport=53, payload=20, tags=(), options=0
     l2 = ether(0x0800, tags)
     return Frame(l2 + head + b"\x01" * (4 * options) + body, src=ipaddress.ip_address(src),
                  dst=ipaddress.ip_address(dst), proto=proto, sport=sport if ports else 0,
-                 dport=dport if ports else 0, frag=ident if later else None, l2=len(l2), ip=20,
+                 dport=dport if ports else 0, frag=ident if later else None, vlan=vlan(tags), l2=len(l2), ip=20,
                  need=len(l2) + 20 + 4 * options + (4 if ports else 0), known=len(l2) + 20)
 
 
@@ -218,7 +233,7 @@ def ip6(src, dst, proto=17, sport=1000, dport=53, payload=20, tags=(), chain=(),
     l2 = ether(0x86dd, tags)
     frame = Frame(l2 + head + total, src=ipaddress.ip_address(src), dst=ipaddress.ip_address(dst), proto=proto,
                   sport=sport if ports else 0, dport=dport if ports else 0, frag=ident if later else None,
-                  l2=len(l2), ip=40, need=len(l2) + 40 + need + (4 if ports else 0),
+                  vlan=vlan(tags), l2=len(l2), ip=40, need=len(l2) + 40 + need + (4 if ports else 0),
                   known=len(l2) + 40 + known)
     frame.any = later
     return in_part(frame, len(chain) <= 8) if len(chain) > 8 and not later else frame
@@ -288,20 +303,35 @@ def text(address, len4, len6):
     return str(ipaddress.ip_network((address, n), strict=False))
 
 
+def part_of(f, part):
+    name, _, lengths = part.partition("/")
+    if name in ("src", "dst"):
+        len4, len6 = map(int, lengths.split(",")) if lengths else (32, 64)
+        return text(getattr(f, name), len4, len6)
+    if name == "proto":
+        return str(PROTO.get(f.proto, f.proto or ("?" if f.any or f.src.version == 6 else "0")))
+    return f"vlan {f.vlan}" if f.vlan else "untagged"
+
+
+def ports_of(f, parts):
+    ports = [p for p in ("sport", "dport") if p in parts]
+    if f.part:
+        return " ".join("?" for _ in ports)
+    if f.frag is None:
+        return " ".join(str(getattr(f, p)) for p in ports)
+    return f"fragment {f.frag if len(ports) == 2 else f.frag >> 16 if ports == ['sport'] else f.frag & 0xffff}"
+
+
 def key_of(f, key):
     if key == "all":
         return "all"
-    if key == "flow":
-        ports = f"{f.sport} {f.dport}" if f.frag is None else f"fragment {f.frag}"
-        return f"{f.src}>{f.dst} {PROTO.get(f.proto, f.proto or '?')} {'? ?' if f.part else ports}"
-    if key == "src+dport":
-        src = text(f.src, 32, 64)
-        if f.part:
-            return f"{src} ?"
-        return f"{src} {f.dport}" if f.frag is None else f"{src} fragment {f.frag & 0xffff}"
-    if key == "src/24,56":
-        return text(f.src, 24, 56)
-    return text(f.src if key == "src" else f.dst, 32, 64)
+    parts = "src/32,128+dst/32,128+proto+sport+dport".split("+") if key == "flow" else key.split("+")
+    by = {p.partition("/")[0]: p for p in parts}
+    words = [">".join(part_of(f, by[a]) for a in ("src", "dst") if a in by)]
+    words += [part_of(f, "proto")] if "proto" in by else []
+    words += [ports_of(f, by)] if "sport" in by or "dport" in by else []
+    words += [part_of(f, "vlan")] if "vlan" in by else []
+    return " ".join(w for w in words if w)
 
 
 class Gap:
@@ -391,6 +421,10 @@ ORACLES = {
     "tiers": lambda: [("tiers", None, [Gap("src/24,56", 10 * MS), Window("dst", 5, 2 * S, 7, one)])],
     "rules": lambda: [("bytes", 17, [Window("src+dport", 2000, S, 16, lambda f: f.wire)]),
                       ("rest", None, [Window("all", 20, 5 * S, 10, one)])],
+    "parts": lambda: [("parts", None, [
+        Window("src/24,56+dst", 6, 3 * S, 8, one), Window("dst/16,48+dport", 9000, S, 10, lambda f: f.wire),
+        Gap("src+vlan", 300000), Rate("dst/20,44+src/24,48+proto", 40, 4, one),
+        Window("src+sport", 9, 2 * S, 6, one), Window("src/0,32+dst/8,0+vlan+proto", 50, 2 * S, 9, one)])],
     "rate": lambda: [("udp", 17, [Rate("src", 200, 4, one), Rate("dst", 125000, 3000, lambda f: f.wire)]),
                      ("rest", None, [Rate("all", 50, 10, one)])],
 }

@@ -1738,8 +1738,7 @@ static void assert_limits(void)
 			assert_int_equal(t->gap_ns, l->gap_ns + now.plan.resolution_ns);
 		else
 			assert_int_equal(t->window.limit, l->limit >> t->window.cost_shift);
-		assert_int_equal(t->mask4[1] != 0,
-				 l->key.kind == KEY_DST || l->key.kind == KEY_FLOW);
+		assert_int_equal(t->mask4[1] != 0, !!(l->key.parts & KEY_PART_DST));
 		assert_true(t->kind == PACER_LIMITER_WINDOW || gap);
 	}
 }

@@ -262,10 +262,8 @@ static void too_many_keys(void **state)
 
 static struct crowd_packet packet_from(uint32_t saddr, uint32_t rule, uint64_t time_ns)
 {
-	struct crowd_packet p = {.time_ns = time_ns,
-				 .rule = rule,
-				 .reason = PACER_DENY_WINDOW,
-				 .by = {KEY_SRC, 32, 128}};
+	struct crowd_packet p = {
+	    .time_ns = time_ns, .rule = rule, .reason = PACER_DENY_WINDOW, .by = KEY_SRC(32, 128)};
 
 	p.pkt.family = PACER_FAMILY_4;
 	p.pkt.len_bytes = 100;
@@ -371,8 +369,7 @@ static void needed_values(void **state)
 	    {"{key: src/32,128, rate: 80kbit/s, burst: 5k}", "rate=224000bit/s", PACER_DENY_RATE,
 	     20000},
 	};
-	struct crowd_key key = {
-	    .by = {KEY_SRC, 32, 128}, .share = {0.5, 0.2, 0.9}, .len_bytes = 100};
+	struct crowd_key key = {.by = KEY_SRC(32, 128), .share = {0.5, 0.2, 0.9}, .len_bytes = 100};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {

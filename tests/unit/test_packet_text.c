@@ -11,7 +11,7 @@
 #include "inspect/packet_text.h"
 #include "inspect/tally.h"
 
-static const struct policy_key flow = {KEY_FLOW, 32, 128};
+static const struct policy_key flow = KEY_FLOW;
 
 /* As a flow, and what a flow does not say. */
 static void reads(const char *text, const char *want, uint32_t len, uint16_t vlan, uint8_t ports)

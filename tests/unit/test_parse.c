@@ -74,6 +74,11 @@ static void put_ethernet(struct frame *f, const struct recipe *r)
 		f->result = PACER_PARSE_TOO_DEEP;
 }
 
+static uint32_t vlan_word(uint16_t vlan)
+{
+	return vlan == PACER_VLAN_NONE ? 0 : (uint32_t)vlan << 10;
+}
+
 static int has_ports(uint8_t proto)
 {
 	return proto == 6 || proto == 17 || proto == 132;
@@ -84,7 +89,7 @@ static void put_payload(struct frame *f, uint8_t proto, int later, uint32_t id)
 	int ports = has_ports(proto);
 
 	f->pkt.proto = proto;
-	f->pkt.key[PACER_WORD_META] = proto | (later ? 0x100 : 0);
+	f->pkt.key[PACER_WORD_META] = vlan_word(f->pkt.vlan) | proto | (later ? 0x100 : 0);
 	f->pkt.key[PACER_WORD_PORTS] = later ? id : ports ? SPORT << 16 | DPORT : 0;
 	f->pkt.ports = !ports ? PACER_PORTS_NONE : later ? PACER_PORTS_UNKNOWN : PACER_PORTS_READ;
 	f->chain = f->need;
@@ -130,7 +135,7 @@ static void read_in_part(struct pacer_packet *pkt, enum pacer_ports ports)
 	if (ports == PACER_PORTS_ANY)
 		pkt->proto = 0;
 	pkt->ports = ports;
-	pkt->key[PACER_WORD_META] = 0x200 | pkt->proto;
+	pkt->key[PACER_WORD_META] = vlan_word(pkt->vlan) | 0x200 | pkt->proto;
 	pkt->key[PACER_WORD_PORTS] = 0;
 }
 
@@ -182,7 +187,7 @@ static void put_ip6(struct frame *f, const struct recipe *r)
 	if (later) { /* its protocol is the first fragment's to say */
 		f->pkt.proto = 0;
 		f->pkt.ports = PACER_PORTS_ANY;
-		f->pkt.key[PACER_WORD_META] = 0x100;
+		f->pkt.key[PACER_WORD_META] = vlan_word(f->pkt.vlan) | 0x100;
 	}
 	if (!later && i < r->n_ext) {
 		read_in_part(&f->pkt, PACER_PORTS_ANY);
@@ -305,7 +310,7 @@ static void test_by_hand(void **unused)
 	assert_int_equal(pkt.key[PACER_WORD_SADDR], 0x0a010203);
 	assert_int_equal(pkt.key[PACER_WORD_DADDR], 0xac100001);
 	assert_int_equal(pkt.key[PACER_WORD_PORTS], 1234u << 16 | 53);
-	assert_int_equal(pkt.key[PACER_WORD_META], 17);
+	assert_int_equal(pkt.key[PACER_WORD_META], 100 << 10 | 17);
 	assert_int_equal(
 	    pkt.key[1] | pkt.key[2] | pkt.key[3] | pkt.key[5] | pkt.key[6] | pkt.key[7], 0);
 	assert_int_equal(pkt.vlan, 100);
@@ -747,8 +752,8 @@ static void packet_is_sane(const struct pacer_packet *p, enum pacer_parse_result
 	if (result != PACER_PARSED)
 		return;
 	assert_true(p->family == PACER_FAMILY_4 || p->family == PACER_FAMILY_6);
-	assert_int_equal(p->key[PACER_WORD_META],
-			 p->proto | (later ? 0x100u : 0) | (part ? 0x200u : 0));
+	assert_int_equal(p->key[PACER_WORD_META], p->proto | (later ? 0x100u : 0) |
+						      (part ? 0x200u : 0) | vlan_word(p->vlan));
 	assert_false(later && part);
 	assert_true(later || (ports && !part) || !p->key[PACER_WORD_PORTS]);
 	assert_int_equal(p->ports == PACER_PORTS_READ, ports && !later && !part);

@@ -338,25 +338,50 @@ static void keys(void **state)
 {
 	static const struct {
 		const char *fields, *text;
-		enum policy_key_kind kind;
-		unsigned int len4, len6;
+		struct policy_key key;
 	} c[] = {
-	    {"key: flow, gap: 1ms", "flow", KEY_FLOW, 32, 128},
-	    {"key: src, gap: 1ms", "src/32,64", KEY_SRC, 32, 64},
-	    {"key: src/24,56, gap: 1ms", "src/24,56", KEY_SRC, 24, 56},
-	    {"key: src/32,64, gap: 1ms", "src/32,64", KEY_SRC, 32, 64},
-	    {"key: src/32, 64, gap: 1ms", "src/32,64", KEY_SRC, 32, 64},
-	    {"gap: 1ms, key: src/32,64", "src/32,64", KEY_SRC, 32, 64},
-	    {"key: 'src/32,64', gap: 1ms", "src/32,64", KEY_SRC, 32, 64},
-	    {"key: \"src/32,64\", gap: 1ms", "src/32,64", KEY_SRC, 32, 64},
-	    {"key: src/32,128, gap: 1ms", "src/32,128", KEY_SRC, 32, 128},
-	    {"key: src/0,64, gap: 1ms", "src/0,64", KEY_SRC, 0, 64},
-	    {"key: dst/16,48, gap: 1ms", "dst/16,48", KEY_DST, 16, 48},
-	    {"key: dst, gap: 1ms", "dst/32,64", KEY_DST, 32, 64},
-	    {"key: src+dport, gap: 1ms", "src/32,64+dport", KEY_SRC_DPORT, 32, 64},
-	    {"key: src/24,128+dport, gap: 1ms", "src/24,128+dport", KEY_SRC_DPORT, 24, 128},
-	    {"key: src/24,56+dport, gap: 1ms", "src/24,56+dport", KEY_SRC_DPORT, 24, 56},
-	    {"key: all, gap: 1ms", "all", KEY_ALL, 32, 128},
+	    {"key: flow, gap: 1ms", "flow", KEY_FLOW},
+	    {"key: src, gap: 1ms", "src/32,64", KEY_SRC(32, 64)},
+	    {"key: src/24,56, gap: 1ms", "src/24,56", KEY_SRC(24, 56)},
+	    {"key: src/32,64, gap: 1ms", "src/32,64", KEY_SRC(32, 64)},
+	    {"key: src/32, 64, gap: 1ms", "src/32,64", KEY_SRC(32, 64)},
+	    {"gap: 1ms, key: src/32,64", "src/32,64", KEY_SRC(32, 64)},
+	    {"key: 'src/32,64', gap: 1ms", "src/32,64", KEY_SRC(32, 64)},
+	    {"key: \"src/32,64\", gap: 1ms", "src/32,64", KEY_SRC(32, 64)},
+	    {"key: src/32,128, gap: 1ms", "src/32,128", KEY_SRC(32, 128)},
+	    {"key: src/0,64, gap: 1ms", "src/0,64", KEY_SRC(0, 64)},
+	    {"key: dst/16,48, gap: 1ms", "dst/16,48", KEY_DST(16, 48)},
+	    {"key: dst, gap: 1ms", "dst/32,64", KEY_DST(32, 64)},
+	    {"key: src+dport, gap: 1ms",
+	     "src/32,64+dport",
+	     {KEY_PART_SRC | KEY_PART_DPORT, 32, 64, 0, 0}},
+	    {"key: src/24,128+dport, gap: 1ms",
+	     "src/24,128+dport",
+	     {KEY_PART_SRC | KEY_PART_DPORT, 24, 128, 0, 0}},
+	    {"key: dport+src/24,56, gap: 1ms",
+	     "src/24,56+dport",
+	     {KEY_PART_SRC | KEY_PART_DPORT, 24, 56, 0, 0}},
+	    {"key: src/24,56+dst, gap: 1ms",
+	     "src/24,56+dst/32,64",
+	     {KEY_PART_SRC | KEY_PART_DST, 24, 56, 32, 64}},
+	    {"key: dst/16,48+src/24,56, gap: 1ms",
+	     "src/24,56+dst/16,48",
+	     {KEY_PART_SRC | KEY_PART_DST, 24, 56, 16, 48}},
+	    {"key: src/24,56+dst/16,48+vlan, gap: 1ms",
+	     "src/24,56+dst/16,48+vlan",
+	     {KEY_PART_SRC | KEY_PART_DST | KEY_PART_VLAN, 24, 56, 16, 48}},
+	    {"key: dst+dport, gap: 1ms",
+	     "dst/32,64+dport",
+	     {KEY_PART_DST | KEY_PART_DPORT, 0, 0, 32, 64}},
+	    {"key: src+dst+proto, gap: 1ms",
+	     "src/32,64+dst/32,64+proto",
+	     {KEY_PART_SRC | KEY_PART_DST | KEY_PART_PROTO, 32, 64, 32, 64}},
+	    {"key: src/32,128+dst/32,128+proto+sport+dport, gap: 1ms", "flow", KEY_FLOW},
+	    {"key: vlan, gap: 1ms", "vlan", {KEY_PART_VLAN, 0, 0, 0, 0}},
+	    {"key: sport+proto, gap: 1ms",
+	     "proto+sport",
+	     {KEY_PART_PROTO | KEY_PART_SPORT, 0, 0, 0, 0}},
+	    {"key: all, gap: 1ms", "all", KEY_ALL},
 	};
 	char buf[256];
 	size_t i;
@@ -367,9 +392,7 @@ static void keys(void **state)
 		const struct policy_key *key = &policy->rule->limit[0].key;
 
 		assert_key(key, c[i].text);
-		assert_int_equal(key->kind, c[i].kind);
-		assert_int_equal(key->len4, c[i].len4);
-		assert_int_equal(key->len6, c[i].len6);
+		assert_true(policy_key_same(key, &c[i].key));
 		policy_free(policy);
 		snprintf(buf, sizeof(buf),
 			 "rules:\n- name: a\n  limits:\n  - key: %s\n    gap: 1ms\n", c[i].text);
@@ -803,6 +826,8 @@ static void wrong_matches(void **state)
 	refuse(buf, strlen(buf), 3, "rules[0].match.dport: 65 items: at most 64");
 }
 
+#define ZEROS "0000000000000000000000000000000000000000"
+
 static const struct {
 	const char *limit, *says;
 } wrong_limit[] = {
@@ -829,17 +854,23 @@ static const struct {
     {"key: 'src/24,', gap: 1ms", "\"\" is no prefix length of IPv6"},
     {"key: 'src/24,56,64', gap: 1ms", "no prefix length"},
     {"key: src/24,56,64, gap: 1ms", "unknown field \"64\""},
-    {"key: src/0,0, gap: 1ms", "all have one key: write all"},
-    {"key: dst+dport, gap: 1ms", "\"dst+dport\" is not a key"},
-    {"key: src+sport, gap: 1ms", "\"src+sport\" is not a key"},
-    {"key: src/24,56+sport, gap: 1ms", "\"src/24,56+sport\" is not a key"},
+    {"key: src/0,0, gap: 1ms", "all have one key: leave src out, or write all"},
+    {"key: src+sprt, gap: 1ms", "\"src+sprt\" is not a key"},
+    {"key: src+, gap: 1ms", "\"src+\" is not a key"},
+    {"key: +src, gap: 1ms", "\"+src\" is not a key"},
+    {"key: src+all, gap: 1ms", "\"src+all\" is not a key"},
+    {"key: flow+vlan, gap: 1ms", "\"flow+vlan\" is not a key"},
+    {"key: src+dport/24,56, gap: 1ms", "is not a key"},
+    {"key: src+dport+src, gap: 1ms", "\"src\" stands twice in the key: write it once"},
+    {"key: src+dst/0,0, gap: 1ms", "leave dst out, or write all"},
+    {"key: src+dst/24, gap: 1ms", "the length for IPv4, and that for IPv6 is missing"},
     {"key: flow/24, gap: 1ms", "is not a key"},
     {"key: all+dport, gap: 1ms", "is not a key"},
     {"key: src+, gap: 1ms", "is not a key"},
     {"key: [src, dst], gap: 1ms", "limits[0].key: expected one value, found a list"},
-    {"key: src/24,000000000000000000000000000000000000000000056, gap: 1ms", "not a key"},
-    {"key: src/000000000000000000000000000000000000000000000024, gap: 1ms", "not a key"},
-    {"key: src, 64, gap: 1ms", "is not a key"},
+    {"key: src/24," ZEROS ZEROS ZEROS ZEROS "56, gap: 1ms", "that for IPv6 is missing"},
+    {"key: src/" ZEROS ZEROS ZEROS ZEROS "24, gap: 1ms", "not a key"},
+    {"key: src, 64, gap: 1ms", "unknown field \"64\""},
     {"key: src, gap: 1ms, 64", "unknown field \"64\""},
     {"key: src, gap: 1ms, key: dst", "rules[0].limits[0].key: written twice"},
     {"key: src, gap: 0", "rules[0].limits[0].gap: 0 is no limit: it must be more"},

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "inspect/tally.h"
+#include "plan/keymask.h"
 
 static struct pacer_packet packet(uint8_t family)
 {
@@ -22,7 +23,7 @@ static struct pacer_packet packet(uint8_t family)
 static const char *text_of(uint8_t family, uint8_t len4, uint8_t len6)
 {
 	static char buf[TALLY_TEXT];
-	struct policy_key kind = {KEY_SRC, len4, len6};
+	struct policy_key kind = KEY_SRC(len4, len6);
 	struct pacer_packet pkt = packet(family);
 
 	return tally_key_text(&kind, &pkt, buf, sizeof(buf));
@@ -51,7 +52,7 @@ static void test_prefix_lengths_too_long(void **state)
 static const char *flow_of(uint8_t family, uint8_t fragment, uint8_t proto)
 {
 	static char buf[TALLY_TEXT];
-	struct policy_key kind = {KEY_FLOW, 32, 128};
+	struct policy_key kind = KEY_FLOW;
 	struct pacer_packet pkt = packet(family);
 
 	pkt.key[PACER_WORD_META] = proto | (fragment == PACER_FRAG_LATER ? PACER_META_FRAGMENT : 0);
@@ -71,43 +72,87 @@ static void test_fragments(void **state)
 	assert_string_equal(flow_of(PACER_FAMILY_6, PACER_FRAG_FIRST, 17), " udp 258 772");
 }
 
-/* What is written is read again, as the same key; and no kind reads what another writes. */
+/* Any parts of a packet: key i. */
+static struct policy_key any_key(uint8_t parts, uint32_t i)
+{
+	static const uint8_t len4[] = {32, 24, 1, 20}, len6[] = {128, 56, 64, 3};
+	struct policy_key key = {.parts = parts};
+
+	if (parts & KEY_PART_SRC) {
+		key.src4 = len4[i & 3];
+		key.src6 = len6[i & 3];
+	}
+	if (parts & KEY_PART_DST) {
+		key.dst4 = len4[i >> 2 & 3];
+		key.dst6 = len6[i >> 2 & 3];
+	}
+	return key;
+}
+
+/* Of word k of a packet's key. */
+static uint32_t mask_of(const struct pacer_limiter *t, uint8_t family, uint32_t k)
+{
+	if (family == PACER_FAMILY_6)
+		return t->mask6[k];
+	return k >= 8 ? t->mask4[k - 6] : k % 4 ? 0 : t->mask4[k / 4];
+}
+
+/* What is written is read again, as the same key; its id says which parts it has. */
 static void test_read(void **state)
 {
-	static const struct policy_key kinds[] = {
-	    {KEY_FLOW, 32, 128},     {KEY_SRC, 32, 64},	 {KEY_SRC, 24, 56},
-	    {KEY_DST, 32, 128},	     {KEY_ALL, 32, 128}, {KEY_SRC_DPORT, 32, 128},
-	    {KEY_SRC_DPORT, 20, 48},
-	};
 	static const uint8_t protos[] = {17, 6, 1, 58, 132, 47, 255};
 	char text[TALLY_TEXT], again[TALLY_TEXT];
 	struct pacer_packet read;
 
 	(void)state;
-	for (size_t i = 0; i < 2 * 7 * sizeof(kinds) / sizeof(*kinds); i++) {
-		const struct policy_key *kind = &kinds[i / 14];
-		struct pacer_packet pkt = packet(i & 1 ? PACER_FAMILY_4 : PACER_FAMILY_6);
+	for (uint32_t i = 0; i < 64 * 16 * 4; i++) {
+		struct policy_key key = any_key(i & 63, i >> 6), back;
+		struct pacer_packet pkt = packet(i >> 10 & 1 ? PACER_FAMILY_4 : PACER_FAMILY_6);
+		struct pacer_limiter t;
 
-		pkt.proto = pkt.key[PACER_WORD_META] = protos[i / 2 % 7];
-		tally_key_text(kind, &pkt, text, sizeof(text));
-		if (kind->kind == KEY_ALL) {
-			assert_int_equal(tally_key_read(kind, text, &read), -1);
+		key_masks(&key, &t);
+		back = compile_key_of(t.key_id);
+		assert_true(policy_key_same(&key, &back));
+		pkt.proto = protos[i % 7];
+		pkt.vlan = i >> 11 & 1 ? 77 : PACER_VLAN_NONE;
+		pkt.key[PACER_WORD_META] = pkt.proto | pacer_meta_vlan(pkt.vlan);
+		tally_key_text(&key, &pkt, text, sizeof(text));
+		if (!key.parts) {
+			assert_int_equal(tally_key_read(&key, text, &read), -1);
 			continue;
 		}
-		assert_int_equal(tally_key_read(kind, text, &read), 0);
-		assert_string_equal(tally_key_text(kind, &read, again, sizeof(again)), text);
-		assert_int_equal(read.family, pkt.family);
-		for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++)
-			if ((kinds[k].kind == KEY_FLOW) != (kind->kind == KEY_FLOW) ||
-			    (kinds[k].kind == KEY_SRC_DPORT) != (kind->kind == KEY_SRC_DPORT))
-				assert_int_equal(tally_key_read(&kinds[k], text, &read), -1);
+		assert_int_equal(tally_key_read(&key, text, &read), 0);
+		assert_string_equal(tally_key_text(&key, &read, again, sizeof(again)), text);
+		if (key.parts & (KEY_PART_SRC | KEY_PART_DST))
+			assert_int_equal(read.family, pkt.family);
+		for (uint32_t k = 0; k < PACER_KEY_WORDS; k++)
+			assert_int_equal(read.key[k] & mask_of(&t, pkt.family, k),
+					 pkt.key[k] & mask_of(&t, pkt.family, k));
 	}
+}
+
+static void test_vlans(void **state)
+{
+	static const struct policy_key vlan = {KEY_PART_SRC | KEY_PART_VLAN, 32, 64, 0, 0};
+	static const char *const wrong[] = {
+	    "192.0.2.1",	 "192.0.2.1 7",	      "192.0.2.1 vlan",	      "192.0.2.1 vlan 4096",
+	    "192.0.2.1 vlan x",	 "192.0.2.1 vlan 7 ", "192.0.2.1 untagged 7", "vlan 7",
+	    "192.0.2.1 vlan 7-8"};
+	struct pacer_packet read;
+
+	(void)state;
+	assert_int_equal(tally_key_read(&vlan, "192.0.2.1 vlan 7", &read), 0);
+	assert_int_equal(read.vlan, 7);
+	assert_int_equal(tally_key_read(&vlan, "192.0.2.1 untagged", &read), 0);
+	assert_int_equal(read.vlan, PACER_VLAN_NONE);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+		assert_int_equal(tally_key_read(&vlan, wrong[i], &read), -1);
 }
 
 static void test_read_wrong(void **state)
 {
-	static const struct policy_key flow = {KEY_FLOW, 32, 128}, src = {KEY_SRC, 24, 56},
-				       dport = {KEY_SRC_DPORT, 32, 128};
+	static const struct policy_key flow = KEY_FLOW, src = KEY_SRC(24, 56),
+				       dport = {KEY_PART_SRC | KEY_PART_DPORT, 32, 128, 0, 0};
 	static const char *const flows[] = {
 	    "",
 	    "192.0.2.1",
@@ -149,7 +194,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_prefix_lengths), cmocka_unit_test(test_prefix_lengths_too_long),
 	    cmocka_unit_test(test_fragments),	   cmocka_unit_test(test_read),
-	    cmocka_unit_test(test_read_wrong),
+	    cmocka_unit_test(test_vlans),	   cmocka_unit_test(test_read_wrong),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

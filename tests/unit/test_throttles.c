@@ -50,6 +50,7 @@ static void test_key_ids(void **unused)
 	    {"dst/24,56", PACER_KEY_ID(0, 0, 0, 24, 56)},
 	    {"src/24,56+dport", PACER_KEY_ID(PACER_KEY_DPORT, 24, 56, 0, 0)},
 	    {"flow", PACER_KEY_ID(7, 32, 128, 32, 128)},
+	    {"dst/16,48+src/24,56+vlan", PACER_KEY_ID(PACER_KEY_VLAN, 24, 56, 16, 48)},
 	};
 	const struct policy_limit *written;
 	struct policy_key key;
@@ -62,8 +63,7 @@ static void test_key_ids(void **unused)
 		assert_int_equal(now.bin.rule[0].limiter[0].key_id, cases[i].id);
 		key = compile_key_of(cases[i].id);
 		written = &now.policy->rule[0].limit[0];
-		assert_true(key.kind == written->key.kind && key.len4 == written->key.len4 &&
-			    key.len6 == written->key.len6);
+		assert_true(policy_key_same(&key, &written->key));
 	}
 }
 

@@ -52,12 +52,12 @@ static void take(uint64_t admitted, uint64_t denied, uint64_t web)
 }
 
 static void add_key(enum pacer_verdict verdict, const char *key, const char *source,
-		    const char *rule, enum policy_key_kind kind, double share)
+		    const char *rule, uint8_t parts, double share)
 {
 	struct busy_key *k = &reading.busiest.key[reading.busiest.n_keys++];
 
 	*k = (struct busy_key){.verdict = verdict,
-			       .kind = kind,
+			       .parts = parts,
 			       .reason =
 				   verdict == PACER_VERDICT_ADMIT ? PACER_ADMIT : PACER_DENY_WINDOW,
 			       .share = {share, share / 2, share * 1.5}};
@@ -70,13 +70,13 @@ static void make_keys(void)
 {
 	reading.busiest = (struct busiest){
 	    .sampled = true, .of = SAMPLE_ALL, .window_ns = 60 * SECOND, .n = 12345, .samples = 64};
-	add_key(PACER_VERDICT_DENY, "192.0.2.1", "192.0.2.1", "dns", KEY_SRC, 0.4);
-	add_key(PACER_VERDICT_DENY, "192.0.2.0/24", "192.0.2.0/24", "dns", KEY_SRC, 0.2);
-	add_key(PACER_VERDICT_DENY, "all", "192.0.2.7", "web", KEY_ALL, 0.1);
-	add_key(PACER_VERDICT_DENY, "198.51.100.1", "192.0.2.8", "dns-tcp", KEY_DST, 0.05);
-	add_key(PACER_VERDICT_DENY, "192.0.2.9", "192.0.2.9", "", KEY_SRC, 0.05);
+	add_key(PACER_VERDICT_DENY, "192.0.2.1", "192.0.2.1", "dns", KEY_PART_SRC, 0.4);
+	add_key(PACER_VERDICT_DENY, "192.0.2.0/24", "192.0.2.0/24", "dns", KEY_PART_SRC, 0.2);
+	add_key(PACER_VERDICT_DENY, "all", "192.0.2.7", "web", 0, 0.1);
+	add_key(PACER_VERDICT_DENY, "198.51.100.1", "192.0.2.8", "dns-tcp", KEY_PART_DST, 0.05);
+	add_key(PACER_VERDICT_DENY, "192.0.2.9", "192.0.2.9", "", KEY_PART_SRC, 0.05);
 	add_key(PACER_VERDICT_ADMIT, "192.0.2.5>198.51.100.1 udp 4000 53", "192.0.2.5", "web",
-		KEY_FLOW, 0.04);
+		KEY_FLOW.parts, 0.04);
 }
 
 static int begin(void **unused)

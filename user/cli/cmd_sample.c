@@ -123,7 +123,7 @@ static void emit_address(const char *name, const struct pacer_sample_item *item,
 
 static void emit_item(const struct shown *s, const struct sample_row *row)
 {
-	static const struct policy_key flow = {KEY_FLOW, 32, 128};
+	static const struct policy_key flow = KEY_FLOW;
 	const struct pacer_sample_item *item = &row->item;
 	struct pacer_packet pkt = estimate_packet(item);
 	char packet[TALLY_TEXT], key[TALLY_TEXT];

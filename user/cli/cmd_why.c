@@ -100,12 +100,12 @@ static int read_frame(struct question *q, const char *file, uint64_t number)
 /* A key that is an address, or begins with one, has a source to be looked up by. */
 static void read_source(struct question *q)
 {
-	static const enum policy_key_kind kinds[] = {KEY_SRC, KEY_SRC_DPORT};
+	static const uint8_t parts[] = {KEY_PART_SRC, KEY_PART_SRC | KEY_PART_DPORT};
 	struct pacer_packet pkt;
 
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
 		for (uint8_t len = 1; len <= 128; len++) {
-			struct policy_key kind = {kinds[i], len, len};
+			struct policy_key kind = {parts[i], len, len, 0, 0};
 
 			if (tally_key_read(&kind, q->key, &pkt))
 				continue;
@@ -393,7 +393,7 @@ static const char *verdict_name(enum pacer_reason reason)
 
 static void emit_packet(const struct question *q)
 {
-	static const struct policy_key flow = {KEY_FLOW, 32, 128};
+	static const struct policy_key flow = KEY_FLOW;
 	char text[TALLY_TEXT];
 
 	if (q->pkt.family == PACER_FAMILY_NONE)
@@ -452,7 +452,7 @@ static bool may_match(const struct policy_rule *rule, const struct why *why,
 	bool found = !rule->match.n_src;
 
 	for (size_t i = 0; i < why->n; i++)
-		found |= why->limit[i].by.kind == KEY_DST;
+		found |= !(why->limit[i].by.parts & KEY_PART_SRC);
 	for (size_t i = 0; i < rule->match.n_src && !found; i++) {
 		const struct prefix *p = &rule->match.src[i];
 

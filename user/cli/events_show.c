@@ -78,7 +78,7 @@ static const char *needed_key(const struct event *e)
 
 	if (!key)
 		return "";
-	return key->by.kind == KEY_ALL ? "all" : key->key;
+	return key->by.parts ? key->key : "all";
 }
 
 static void add_needed(struct line *l, const struct event *e)

@@ -234,9 +234,8 @@ static enum top_act ask_why(const struct top_view *v, struct top_hand *hand)
 	*hand->word[0] = 0;
 	add_word(hand, "why");
 	add_name(hand, v->ifname);
-	add_word(hand, hand->meant.kind == KEY_ALL
-			   ? address_of(hand->meant.source, address, sizeof(address))
-			   : hand->meant.key);
+	add_word(hand, !hand->meant.parts ? address_of(hand->meant.source, address, sizeof(address))
+					  : hand->meant.key);
 	return TOP_RUN;
 }
 
@@ -266,12 +265,12 @@ static enum top_act do_it(const struct top_view *v, struct top_hand *hand)
 /* Has it a rule that it can be banned under, and a source that it can be banned as? */
 static bool has_rule(const struct busy_key *key)
 {
-	return *key->rule && *key->rule != '?' && key->kind != KEY_ALL;
+	return *key->rule && *key->rule != '?' && key->parts;
 }
 
 static bool has_source(const struct busy_key *key)
 {
-	return key->kind != KEY_DST && key->kind != KEY_ALL;
+	return key->parts & KEY_PART_SRC;
 }
 
 static void refuse(struct top_hand *hand, const char *what)

@@ -286,27 +286,56 @@ static int is_fast(const yaml_node_t *node)
 	return node->type == YAML_SCALAR_NODE && node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 }
 
-/*
- * Within {}, YAML ends `key: src/24,56` at the comma: what follows is then a field `56` with no
- * value. Returns it, NULL if the next field is an ordinary one.
- */
-static const char *limit_key_tail(struct source *s, const yaml_node_t *mapping,
-				  const yaml_node_pair_t *pair)
+/* Does the text end with one prefix length, as "src/24" does: is the other one missing? */
+static bool wants_length(const char *text)
 {
-	const yaml_node_t *key, *value = yaml_document_get_node(&s->doc, pair->value);
-	const char *text;
+	const char *slash = strrchr(text, '/');
+
+	return slash && slash[1] && !slash[1 + strspn(slash + 1, "0123456789")];
+}
+
+/* Is the pair no field, but what YAML cut off a key: digits first, and no value? */
+static bool is_key_tail(struct source *s, const yaml_node_pair_t *pair)
+{
+	const yaml_node_t *key = yaml_document_get_node(&s->doc, pair->key);
+	const yaml_node_t *value = yaml_document_get_node(&s->doc, pair->value);
+	const char *text = (const char *)key->data.scalar.value;
 	size_t digits;
 
-	if (mapping->data.mapping.style != YAML_FLOW_MAPPING_STYLE || !is_fast(value) ||
-	    ++pair >= mapping->data.mapping.pairs.top)
-		return NULL;
-	key = yaml_document_get_node(&s->doc, pair->key);
-	value = yaml_document_get_node(&s->doc, pair->value);
 	if (!is_fast(key) || !is_fast(value) || value->data.scalar.length)
-		return NULL;
-	text = (const char *)key->data.scalar.value;
+		return false;
 	digits = strspn(text, "0123456789");
-	return digits && (!text[digits] || text[digits] == '+') ? text : NULL;
+	return digits && digits <= 3 && (!text[digits] || text[digits] == '+');
+}
+
+/*
+ * Within {}, YAML ends `key: src/24,56+dst/24,56` at each comma: what follows is then a field
+ * `56+dst/24` with no value. Puts such pieces together in s->key_tail. Returns how many pairs they
+ * are.
+ */
+static size_t limit_key_tail(struct source *s, const yaml_node_t *mapping,
+			     const yaml_node_pair_t *pair)
+{
+	const yaml_node_t *value = yaml_document_get_node(&s->doc, pair->value), *key;
+	const char *text = (const char *)value->data.scalar.value;
+	size_t n = 0, len = 0;
+
+	s->key_tail[0] = 0;
+	if (mapping->data.mapping.style != YAML_FLOW_MAPPING_STYLE || !is_fast(value))
+		return 0;
+	for (; wants_length(text) && ++pair < mapping->data.mapping.pairs.top; n++) {
+		key = yaml_document_get_node(&s->doc, pair->key);
+		if (!is_key_tail(s, pair))
+			break;
+
+		if (len + 1 + key->data.scalar.length >= sizeof(s->key_tail))
+			break; /* a field of an unknown name, as it stands */
+		s->key_tail[len++] = ',';
+		memcpy(s->key_tail + len, key->data.scalar.value, key->data.scalar.length + 1);
+		text = s->key_tail + len;
+		len += key->data.scalar.length;
+	}
+	return n;
 }
 
 /* Read a mapping. `seen` gets the name's node of each field that there is, and has to be cleared.
@@ -334,9 +363,8 @@ int doc_fields(struct source *s, const struct place *at, const yaml_node_t *node
 			return doc_fail(s, doc_line(key), &place, "written twice, first in line %d",
 					doc_line(seen[i]));
 		seen[i] = key;
-		s->key_tail = NULL;
-		if (!strcmp(field->name, "key") && (s->key_tail = limit_key_tail(s, node, pair)))
-			pair++;
+		if (!strcmp(field->name, "key"))
+			pair += limit_key_tail(s, node, pair);
 		if (field->read(s, &place, value, into))
 			return -1;
 	}

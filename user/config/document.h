@@ -15,13 +15,15 @@
 #define FORMAT(at) __attribute__((format(printf, at, at + 1)))
 #define MUST_USE   __attribute__((warn_unused_result))
 
+#define DOC_KEY_TAIL 128
+
 /* A document being read, and where the first thing wrong with it is told. */
 struct source {
 	yaml_document_t doc;
 	const char *text;
 	size_t len, bom; /* bytes of text, and of the mark before it that is no part of it */
 	struct policy_error *error;
-	const char *key_tail; /* of the limit that is read, see limit_key_tail */
+	char key_tail[DOC_KEY_TAIL]; /* of the limit that is read, see limit_key_tail */
 };
 
 /* The path of a node, from the leaf up. */

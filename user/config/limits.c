@@ -30,20 +30,22 @@ enum limit_field {
 	LIMIT_FIELDS
 };
 
-#define KEY_TEXT 40
+#define KEY_TEXT 160
 
 static int not_a_key(struct source *s, int line, const struct place *at, const char *text)
 {
-	return doc_fail(
-	    s, line, at,
-	    "\"%s\" is not a key: write flow, src, src/24,56, dst, dst/24,56, src+dport, "
-	    "src/24,56+dport or all",
-	    doc_shown(text).text);
+	return doc_fail(s, line, at,
+			"\"%s\" is not a key: write flow, all, or parts such as src, src/24,56 or "
+			"src+dport: src, dst, proto, sport, dport and vlan",
+			doc_shown(text).text);
 }
 
-/* "24,56": of IPv4 and of IPv6. One alone would say nothing of the other. */
+/*
+ * "24,56": of IPv4 and of IPv6. One alone would say nothing of the other. `part` is the address's
+ * name.
+ */
 static int MUST_USE read_lengths(struct source *s, int line, const struct place *at, char *text,
-				 struct policy_key *key)
+				 const char *part, uint8_t *len4, uint8_t *len6)
 {
 	char *comma = strchr(text, ',');
 	struct range len;
@@ -51,8 +53,8 @@ static int MUST_USE read_lengths(struct source *s, int line, const struct place 
 	if (comma)
 		*comma = 0;
 	if (units_range(text, 128, &len) || len.low != len.high)
-		return doc_fail(s, line, at, "\"%s\" is no prefix length: write src/24,56, say",
-				doc_shown(text).text);
+		return doc_fail(s, line, at, "\"%s\" is no prefix length: write %s/24,56, say",
+				doc_shown(text).text, part);
 	if (len.low > 32)
 		return doc_fail(s, line, at,
 				"%u is too long for IPv4, whose length stands first: write /32,%u",
@@ -62,64 +64,79 @@ static int MUST_USE read_lengths(struct source *s, int line, const struct place 
 				"/%u is the length for IPv4, and that for IPv6 is missing: write "
 				"/%u,56, say",
 				len.low, len.low);
-	key->len4 = (uint8_t)len.low;
+	*len4 = (uint8_t)len.low;
 	if (units_range(comma + 1, 128, &len) || len.low != len.high)
 		return doc_fail(s, line, at, "\"%s\" is no prefix length of IPv6: write 0 to 128",
 				doc_shown(comma + 1).text);
-	key->len6 = (uint8_t)len.low;
+	*len6 = (uint8_t)len.low;
+	if (!*len4 && !*len6)
+		return doc_fail(s, line, at,
+				"with no bit of the address all have one key: leave %s out, or "
+				"write all",
+				part);
 	return 0;
 }
 
 /*
- * flow | all | src[/L4,L6] | src[/L4,L6]+dport | dst[/L4,L6]
+ * src[/L4,L6] | dst[/L4,L6] | proto | sport | dport | vlan, of which none stands twice.
  *
  * Without lengths an address is a host's of IPv4 and a /64 of IPv6: of that a host has all
  * addresses at will, and would have as many allowances.
  */
+static int MUST_USE parse_part(struct source *s, int line, const struct place *at, char *text,
+			       const char *whole, struct policy_key *key)
+{
+	char *slash = strchr(text, '/');
+	uint8_t len4 = 32, len6 = KEY_LEN6;
+	const struct policy_key_part_name *part;
+
+	if (slash)
+		*slash = 0;
+	part = policy_key_part_named(text);
+	if (!part)
+		return not_a_key(s, line, at, whole);
+	if (key->parts & part->part)
+		return doc_fail(s, line, at, "\"%s\" stands twice in the key: write it once", text);
+	key->parts |= part->part;
+	if (!(part->part & (KEY_PART_SRC | KEY_PART_DST)))
+		return slash ? not_a_key(s, line, at, whole) : 0;
+	if (slash && read_lengths(s, line, at, slash + 1, part->name, &len4, &len6))
+		return -1;
+	*(part->part == KEY_PART_SRC ? &key->src4 : &key->dst4) = len4;
+	*(part->part == KEY_PART_SRC ? &key->src6 : &key->dst6) = len6;
+	return 0;
+}
+
+/* flow | all | parts, with + between them */
 static int MUST_USE parse_key(struct source *s, int line, const struct place *at, const char *text,
 			      struct policy_key *key)
 {
-	size_t len = strcspn(text, "+");
-	int ports = !strcmp(text + len, "+dport");
-	char address[KEY_TEXT];
+	char parts[KEY_TEXT], *part = parts, *plus;
 
-	*key = (struct policy_key){KEY_SRC, 32, 128};
-	if (!strcmp(text, "flow") || !strcmp(text, "all")) {
-		key->kind = *text == 'f' ? KEY_FLOW : KEY_ALL;
+	*key = strcmp(text, "flow") ? KEY_ALL : KEY_FLOW;
+	if (!strcmp(text, "flow") || !strcmp(text, "all"))
 		return 0;
+	snprintf(parts, sizeof(parts), "%s", text);
+	for (; part; part = plus) {
+		plus = strchr(part, '+');
+		if (plus)
+			*plus++ = 0;
+		if (parse_part(s, line, at, part, text, key))
+			return -1;
 	}
-	key->len6 = KEY_LEN6;
-	snprintf(address, sizeof(address), "%.*s", (int)len, text);
-	if (!strncmp(address, "dst", 3))
-		key->kind = KEY_DST;
-	else if (strncmp(address, "src", 3))
-		return not_a_key(s, line, at, text);
-	else if (ports)
-		key->kind = KEY_SRC_DPORT;
-	if (text[len] && key->kind != KEY_SRC_DPORT)
-		return not_a_key(s, line, at, text);
-	if (!address[3])
-		return 0;
-	if (address[3] != '/')
-		return not_a_key(s, line, at, text);
-	if (read_lengths(s, line, at, address + 4, key))
-		return -1;
-	if (!key->len4 && !key->len6)
-		return doc_fail(s, line, at,
-				"with no bit of the address all have one key: write all");
 	return 0;
 }
 
 static int read_key(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
 	struct policy_limit *limit = into;
-	const char *text, *tail = s->key_tail;
+	const char *text;
 	char whole[KEY_TEXT];
 	int len;
 
 	if (doc_scalar(s, at, node, &text))
 		return -1;
-	len = snprintf(whole, sizeof(whole), "%s%s%s", text, tail ? "," : "", tail ? tail : "");
+	len = snprintf(whole, sizeof(whole), "%s%s", text, s->key_tail);
 	if (len < 0 || (size_t)len >= sizeof(whole))
 		return not_a_key(s, doc_line(node), at, text);
 	return parse_key(s, doc_line(node), at, whole, &limit->key);
@@ -322,8 +339,8 @@ WRITE_NUMBER(threshold, l->kind == LIMIT_THROTTLE, l->throttle.threshold)
 
 static const struct field limit_field[LIMIT_FIELDS] = {
     [FIELD_KEY] = {"key", read_key, "KEY",
-		   "whose packets count together: flow, src, src/24,56, dst, src+dport, "
-		   "src/24,56+dport or all",
+		   "whose packets count together: flow, all, or parts with + between: src, "
+		   "src/24,56, dst, dst/24,56, proto, sport, dport, vlan",
 		   OF_ALL_KINDS, FIELD_NEEDED, write_key},
     [FIELD_GAP] = {"gap", read_gap, "TIME", "two packets of a key are that far apart, at least",
 		   LIMIT_GAP, LEADS, write_gap},
@@ -482,7 +499,7 @@ static int MUST_USE check_rate(struct source *s, const struct place *at, const y
 static int MUST_USE check_uses(struct source *s, const struct place *at, const yaml_node_t **seen,
 			       struct policy_limit *limit)
 {
-	if (limit->key.kind != KEY_ALL &&
+	if (limit->key.parts &&
 	    refuse(s, at, seen, FIELD_KEY,
 		   "uses are of all packets of the rule together: write key: all"))
 		return -1;
@@ -578,7 +595,7 @@ static int MUST_USE check_limit(struct source *s, const struct place *at, const 
 	if (check_kinds(s, at, seen, leading))
 		return -1;
 	for (size_t f = 0; f < LIMIT_FIELDS; f++)
-		if (limit->key.kind == KEY_ALL && limit_field[f].flags & KEYED &&
+		if (!limit->key.parts && limit_field[f].flags & KEYED &&
 		    refuse(s, at, seen, f, "the key \"all\" has one entry: leave the field out"))
 			return -1;
 	return kinds[limit->kind].check ? kinds[limit->kind].check(s, at, seen, limit) : 0;

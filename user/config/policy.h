@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "abi.h"
 #include "config/units.h"
@@ -30,12 +31,46 @@
 #define POLICY_SET_USES_MAX   8	   /* sets in a match */
 #define POLICY_PATH_MAX	      256  /* a file's name, with its NUL */
 
-enum policy_key_kind { KEY_FLOW, KEY_SRC, KEY_DST, KEY_SRC_DPORT, KEY_ALL };
+/* What of a packet is in its key. */
+enum policy_key_part {
+	KEY_PART_SRC = 1,
+	KEY_PART_DST = 2,
+	KEY_PART_PROTO = 4,
+	KEY_PART_SPORT = 8,
+	KEY_PART_DPORT = 16,
+	KEY_PART_VLAN = 32,
+};
 
 struct policy_key {
-	enum policy_key_kind kind;
-	uint8_t len4, len6; /* of the address of KEY_SRC, KEY_DST, KEY_SRC_DPORT; else 32 and 128 */
+	uint8_t parts;	    /* enum policy_key_part, any of them; 0: all packets have one key */
+	uint8_t src4, src6; /* how much of the addresses counts; 0 of one that is no part */
+	uint8_t dst4, dst6;
 };
+
+_Static_assert(sizeof(struct policy_key) == 5, "keys are compared byte by byte");
+
+#define KEY_ALL		    ((struct policy_key){0})
+#define KEY_SRC(len4, len6) ((struct policy_key){KEY_PART_SRC, len4, len6, 0, 0})
+#define KEY_DST(len4, len6) ((struct policy_key){KEY_PART_DST, 0, 0, len4, len6})
+#define KEY_FLOW                                                                             \
+	((struct policy_key){KEY_PART_SRC | KEY_PART_DST | KEY_PART_PROTO | KEY_PART_SPORT | \
+				 KEY_PART_DPORT,                                             \
+			     32, 128, 32, 128})
+
+struct policy_key_part_name {
+	enum policy_key_part part;
+	const char *name; /* in a policy */
+};
+
+/* NULL: there is no part of that name. Any thread. */
+const struct policy_key_part_name *policy_key_part_named(const char *name);
+
+#define POLICY_KEY_TEXT 64 /* the longest text of a key in a policy, with its NUL */
+
+static inline bool policy_key_same(const struct policy_key *a, const struct policy_key *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
 
 /*
  * Uses, each free again `cooldown` after it was made (throttle.h). Where only the threshold was

@@ -546,6 +546,16 @@ static const struct field rule_field[RULE_FIELDS] = {
 		   "a key that a limit denies is denied everything for so long", 0, 0, write_ban},
 };
 
+/* The family that has one key: 4, 6, or 0. */
+static int one_key_of(const struct policy_key *key)
+{
+	if (key->parts & ~(KEY_PART_SRC | KEY_PART_DST))
+		return 0;
+	if (!key->src4 && !key->dst4)
+		return 4;
+	return !key->src6 && !key->dst6 ? 6 : 0;
+}
+
 /* A ban is of a key: one that is the same for all would ban everybody. */
 static int MUST_USE check_ban(struct source *s, const struct place *at, const yaml_node_t *ban,
 			      const struct policy_rule *rule)
@@ -556,15 +566,15 @@ static int MUST_USE check_ban(struct source *s, const struct place *at, const ya
 	for (i = 0; i < rule->n_limits && ban; i++) {
 		const struct policy_key *key = &rule->limit[i].key;
 
-		if (key->kind == KEY_ALL)
+		if (!key->parts)
 			continue;
 		keyed++;
-		if (!key->len4 || !key->len6)
+		if (one_key_of(key))
 			return doc_fail(
 			    s, doc_line(ban), &place,
 			    "limits[%zu] has one key for all of IPv%d, whom it would ban "
 			    "together: give that a length above 0",
-			    i, key->len4 ? 6 : 4);
+			    i, one_key_of(key));
 	}
 	if (!ban || keyed)
 		return 0;
@@ -1324,18 +1334,39 @@ void policy_free(struct policy *policy)
 	free(policy);
 }
 
+static const struct policy_key_part_name parts[] = {
+    {KEY_PART_SRC, "src"},     {KEY_PART_DST, "dst"},	  {KEY_PART_PROTO, "proto"},
+    {KEY_PART_SPORT, "sport"}, {KEY_PART_DPORT, "dport"}, {KEY_PART_VLAN, "vlan"},
+};
+
+const struct policy_key_part_name *policy_key_part_named(const char *name)
+{
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+		if (!strcmp(parts[i].name, name))
+			return &parts[i];
+	return NULL;
+}
+
 const char *policy_key_text(const struct policy_key *key, char *buf, size_t size)
 {
-	static const char *const names[] = {
-	    [KEY_FLOW] = "flow",     [KEY_SRC] = "src", [KEY_DST] = "dst",
-	    [KEY_SRC_DPORT] = "src", [KEY_ALL] = "all",
-	};
-	char lengths[16] = "";
+	static const struct policy_key flow = KEY_FLOW;
+	bool whole = policy_key_same(key, &flow);
+	char text[POLICY_KEY_TEXT] = "";
+	size_t len = 0;
 
-	if (key->kind != KEY_FLOW && key->kind != KEY_ALL)
-		snprintf(lengths, sizeof(lengths), "/%u,%u", key->len4, key->len6);
-	snprintf(buf, size, "%s%s%s", names[key->kind], lengths,
-		 key->kind == KEY_SRC_DPORT ? "+dport" : "");
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts) && !whole; i++) {
+		enum policy_key_part part = parts[i].part;
+
+		if (!(key->parts & part))
+			continue;
+		len +=
+		    snprintf(text + len, sizeof(text) - len, "%s%s", len ? "+" : "", parts[i].name);
+		if (part == KEY_PART_SRC || part == KEY_PART_DST)
+			len += snprintf(text + len, sizeof(text) - len, "/%u,%u",
+					part == KEY_PART_SRC ? key->src4 : key->dst4,
+					part == KEY_PART_SRC ? key->src6 : key->dst6);
+	}
+	snprintf(buf, size, "%s", whole ? "flow" : len ? text : "all");
 	return buf;
 }
 

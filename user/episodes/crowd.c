@@ -57,9 +57,9 @@ struct part {
 /* Where a limit takes all together, its packets are told apart by their sources. */
 static const char *key_text(const struct crowd_packet *p, char *buf)
 {
-	static const struct policy_key source = {KEY_SRC, 32, 128};
+	static const struct policy_key source = KEY_SRC(32, 128);
 
-	return tally_key_text(p->by.kind == KEY_ALL ? &source : &p->by, &p->pkt, buf, TALLY_TEXT);
+	return tally_key_text(p->by.parts ? &p->by : &source, &p->pkt, buf, TALLY_TEXT);
 }
 
 static void take(struct part *part, const struct crowd_packet *p)

@@ -311,7 +311,7 @@ static struct policy_key key_of(const struct follow *f, size_t rule,
 		    item->key)
 			return compile_key_of(t->key_id);
 	}
-	return (struct policy_key){KEY_SRC, 32, 128};
+	return KEY_SRC(32, 128);
 }
 
 static struct crowd_packet packet_of(const struct follow *f, const struct pacer_sample_item *item)

@@ -9,18 +9,12 @@
 
 static const double second_ns = 1e9;
 
-static bool same_key(const struct policy_key *a, const struct policy_key *b)
-{
-	return a->kind == b->kind &&
-	       (a->kind == KEY_ALL || (a->len4 == b->len4 && a->len6 == b->len6));
-}
-
 static int limit_of(const struct policy_rule *rule, enum pacer_reason reason,
 		    const struct policy_key *by)
 {
 	for (size_t i = 0; i < rule->n_limits; i++)
 		if (limit_kind_of(&rule->limit[i])->reason == reason &&
-		    same_key(&rule->limit[i].key, by))
+		    policy_key_same(&rule->limit[i].key, by))
 			return (int)i;
 	return -1;
 }
@@ -64,7 +58,7 @@ void needed_find(struct needed *needed, const struct policy_rule *rule, enum pac
 		 const struct crowd_key *key, double pps)
 {
 	const struct heavy_share whole = {1, 1, 1};
-	const struct heavy_share *share = key->by.kind == KEY_ALL ? &whole : &key->share;
+	const struct heavy_share *share = !key->by.parts ? &whole : &key->share;
 	const struct policy_limit *l;
 
 	*needed = (struct needed){.limit = limit_of(rule, reason, &key->by)};

@@ -35,21 +35,22 @@ struct words {
 static void fill_key(const struct words *w, const struct pacer_sample_item *item,
 		     struct busy_key *to)
 {
-	static const struct policy_key source = {KEY_SRC, 32, 128};
+	static const struct policy_key source = KEY_SRC(32, 128);
 	struct pacer_packet pkt = estimate_packet(item);
 	size_t rule = estimate_rule_of(w->bin, w->policy->n_rules, item);
 	struct policy_key key = source;
-	bool known = estimate_judged_key(w->bin, rule, w->a->control, item, &key);
+	(void)estimate_judged_key(w->bin, rule, w->a->control, item, &key); /* else its source */
 
 	snprintf(to->rule, sizeof(to->rule), "%s",
 		 rule < PACER_RULES_MAX ? w->policy->rule[rule].name
 		 : item->rule		? "?"
 					: "");
-	to->kind = known ? key.kind : KEY_SRC;
+	to->parts = key.parts;
 	to->verdict = pacer_verdict_of(item->reason);
 	to->reason = item->reason;
 	tally_key_text(&key, &pkt, to->key, sizeof(to->key));
-	tally_key_text(key.kind == KEY_SRC ? &key : &source, &pkt, to->source, sizeof(to->source));
+	tally_key_text(key.parts == KEY_PART_SRC ? &key : &source, &pkt, to->source,
+		       sizeof(to->source));
 }
 
 /* Those of a verdict, from the most frequent on. */

@@ -27,9 +27,9 @@ struct busy_key {
 	char key[TALLY_TEXT];
 	char source[64];	    /* as a prefix: the key's, or that of one of its packets */
 	char rule[POLICY_NAME_MAX]; /* "": it was banned without one; "?": the rule is gone */
-	enum policy_key_kind kind;
-	enum pacer_reason reason; /* of one of its packets */
-	uint32_t times;		  /* in the samples */
+	uint8_t parts;		    /* of the key: enum policy_key_part */
+	enum pacer_reason reason;   /* of one of its packets */
+	uint32_t times;		    /* in the samples */
 	struct pooled_value share;
 };
 

@@ -8,6 +8,7 @@
 #include "key.h"
 #include "sampler.h"
 #include "inspect/tally.h"
+#include "plan/keymask.h"
 
 int estimate_key_open(const char *key, struct estimate_key *out, struct policy_error *error)
 {
@@ -65,20 +66,18 @@ static uint64_t hash_address(const struct pacer_packet *pkt, uint32_t word, uint
 uint64_t estimate_key_hash(const struct estimate_key *by, const struct pacer_packet *pkt)
 {
 	const struct policy_key *key = by->key;
+	struct pacer_limiter masks;
 	uint64_t sum = 0;
 
-	if (key->kind == KEY_ALL)
-		return 0;
-	if (key->kind != KEY_DST)
-		sum = hash_address(pkt, PACER_WORD_SADDR, key->len4, key->len6);
-	if (key->kind == KEY_DST || key->kind == KEY_FLOW)
-		sum ^= hash_word(hash_address(pkt, PACER_WORD_DADDR, key->len4, key->len6), 1);
-	if (key->kind == KEY_FLOW)
-		sum = hash_word(hash_word(sum, pkt->key[PACER_WORD_PORTS]),
-				pkt->key[PACER_WORD_META]);
-	if (key->kind == KEY_SRC_DPORT)
-		sum = hash_word(hash_word(sum, pkt->key[PACER_WORD_PORTS] & 0xffff),
-				pkt->key[PACER_WORD_META] & PACER_META_MARKS);
+	key_masks(key, &masks);
+	if (key->parts & KEY_PART_SRC)
+		sum = hash_address(pkt, PACER_WORD_SADDR, key->src4, key->src6);
+	if (key->parts & KEY_PART_DST)
+		sum ^= hash_word(hash_address(pkt, PACER_WORD_DADDR, key->dst4, key->dst6), 1);
+	if (key->parts & ~(KEY_PART_SRC | KEY_PART_DST))
+		sum = hash_word(
+		    hash_word(sum, pkt->key[PACER_WORD_PORTS] & masks.mask6[PACER_WORD_PORTS]),
+		    pkt->key[PACER_WORD_META] & masks.mask6[PACER_WORD_META]);
 	return sum;
 }
 
@@ -96,7 +95,7 @@ const char *estimate_key_text(const struct estimate_key *key, const struct pacer
 struct pacer_packet estimate_packet(const struct pacer_sample_item *item)
 {
 	struct pacer_packet pkt = {.len_bytes = item->len_bytes,
-				   .vlan = PACER_VLAN_NONE,
+				   .vlan = item->vlan ? item->vlan : PACER_VLAN_NONE,
 				   .family = item->family & ~PACER_SAMPLER_LATER,
 				   .proto = item->proto};
 
@@ -105,7 +104,7 @@ struct pacer_packet estimate_packet(const struct pacer_sample_item *item)
 		pkt.key[PACER_WORD_DADDR + i] = item->daddr[i];
 	}
 	pkt.key[PACER_WORD_PORTS] = (uint32_t)item->sport << 16 | item->dport;
-	pkt.key[PACER_WORD_META] = item->proto;
+	pkt.key[PACER_WORD_META] = pacer_meta_vlan(item->vlan) | item->proto;
 	if (item->family & PACER_SAMPLER_LATER) {
 		pkt.fragment = PACER_FRAG_LATER;
 		pkt.key[PACER_WORD_META] |= PACER_META_FRAGMENT;
@@ -121,7 +120,8 @@ struct pacer_sample_item estimate_item(const struct pacer_packet *pkt, uint64_t 
 					 .dport = pkt->key[PACER_WORD_PORTS],
 					 .len_bytes = pkt->len_bytes,
 					 .family = pkt->family | later,
-					 .proto = pkt->proto};
+					 .proto = pkt->proto,
+					 .vlan = pkt->key[PACER_WORD_META] >> PACER_META_VLAN_AT};
 
 	for (int i = 0; i < 4; i++) {
 		item.saddr[i] = pkt->key[PACER_WORD_SADDR + i];

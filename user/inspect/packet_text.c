@@ -12,7 +12,7 @@
 #define WORD_MAX  64
 #define LEN_MAX	  65535
 
-static const struct policy_key flow = {KEY_FLOW, 32, 128};
+static const struct policy_key flow = KEY_FLOW;
 
 struct words {
 	char at[WORDS_MAX][WORD_MAX];

@@ -27,17 +27,17 @@ struct tally_key tally_key_of(const struct pacer_limiter *t, const struct policy
 	else
 		for (uint32_t i = 0; i < PACER_KEY_WORDS; i++)
 			key.word[i] = pkt->key[i] & t->mask6[i];
-	if (kind->kind == KEY_ALL)
+	if (!kind->parts)
 		key.family = PACER_FAMILY_4; /* one for both */
 	return key;
 }
 
-static const char *address_text(const struct pacer_packet *pkt, uint32_t word,
-				const struct policy_key *kind, char *buf, size_t size)
+static const char *address_text(const struct pacer_packet *pkt, uint32_t word, uint8_t len,
+				char *buf, size_t size)
 {
 	bool four = pkt->family == PACER_FAMILY_4;
-	uint8_t len = four ? kind->len4 : kind->len6, whole = four ? 32 : 128;
-	/* A kind that was read of a damaged table may lock more than there is. */
+	uint8_t whole = four ? 32 : 128;
+	/* A key that was read of a damaged table may have more bits than there are. */
 	struct prefix prefix = {.family = four ? 4 : 6, .len = len < whole ? len : whole};
 
 	for (uint32_t bit = 0; bit < prefix.len; bit++)
@@ -49,18 +49,20 @@ static const char *address_text(const struct pacer_packet *pkt, uint32_t word,
 /* "53", or "fragment 4711" where the datagram's identification stands for the ports, or "?" where
  * they are not known.
  */
-static const char *ports_text(const struct pacer_packet *pkt, bool both, char *buf, size_t size)
+static const char *ports_text(const struct pacer_packet *pkt, uint8_t parts, char *buf, size_t size)
 {
+	bool both = parts & KEY_PART_SPORT && parts & KEY_PART_DPORT;
 	uint32_t ports = pkt->key[PACER_WORD_PORTS];
+	uint32_t one = parts & KEY_PART_SPORT ? ports >> 16 : ports & 0xffff;
 
 	if (pkt->key[PACER_WORD_META] & PACER_META_PART)
 		snprintf(buf, size, "%s", both ? "? ?" : "?");
 	else if (pkt->fragment == PACER_FRAG_LATER)
-		snprintf(buf, size, "fragment %u", both ? ports : ports & 0xffff);
+		snprintf(buf, size, "fragment %u", both ? ports : one);
 	else if (both)
 		snprintf(buf, size, "%u %u", ports >> 16, ports & 0xffff);
 	else
-		snprintf(buf, size, "%u", ports & 0xffff);
+		snprintf(buf, size, "%u", one);
 	return buf;
 }
 
@@ -88,61 +90,74 @@ static const char *proto_text(uint8_t proto, char *buf, size_t size)
 	return buf;
 }
 
+/* Appends a word, with `before` where it is not the first. */
+static void add_text(char *buf, size_t size, const char *before, const char *text)
+{
+	size_t len = strlen(buf);
+
+	snprintf(buf + len, size - len, "%s%s", len ? before : "", text);
+}
+
 const char *tally_key_text(const struct policy_key *kind, const struct pacer_packet *pkt, char *buf,
 			   size_t size)
 {
-	char src[64], dst[64], ports[32], proto[16];
+	bool four = pkt->family == PACER_FAMILY_4;
+	char text[64];
 
-	address_text(pkt, PACER_WORD_SADDR, kind, src, sizeof(src));
-	address_text(pkt, PACER_WORD_DADDR, kind, dst, sizeof(dst));
-	switch (kind->kind) {
-	case KEY_FLOW:
-		snprintf(buf, size, "%s>%s %s %s", src, dst,
-			 proto_unknown(pkt) ? "?" : proto_text(pkt->proto, proto, sizeof(proto)),
-			 ports_text(pkt, true, ports, sizeof(ports)));
-		break;
-	case KEY_SRC:
-		snprintf(buf, size, "%s", src);
-		break;
-	case KEY_DST:
-		snprintf(buf, size, "%s", dst);
-		break;
-	case KEY_SRC_DPORT:
-		snprintf(buf, size, "%s %s", src, ports_text(pkt, false, ports, sizeof(ports)));
-		break;
-	case KEY_ALL:
-		snprintf(buf, size, "all");
-		break;
+	*buf = 0;
+	if (kind->parts & KEY_PART_SRC)
+		add_text(buf, size, "",
+			 address_text(pkt, PACER_WORD_SADDR, four ? kind->src4 : kind->src6, text,
+				      sizeof(text)));
+	if (kind->parts & KEY_PART_DST)
+		add_text(buf, size, ">",
+			 address_text(pkt, PACER_WORD_DADDR, four ? kind->dst4 : kind->dst6, text,
+				      sizeof(text)));
+	if (kind->parts & KEY_PART_PROTO)
+		add_text(buf, size, " ",
+			 proto_unknown(pkt) ? "?" : proto_text(pkt->proto, text, sizeof(text)));
+	if (kind->parts & (KEY_PART_SPORT | KEY_PART_DPORT))
+		add_text(buf, size, " ", ports_text(pkt, kind->parts, text, sizeof(text)));
+	if (kind->parts & KEY_PART_VLAN) {
+		snprintf(text, sizeof(text), "vlan %u", pacer_vlan_of(pkt->key[PACER_WORD_META]));
+		add_text(buf, size, " ",
+			 pacer_vlan_of(pkt->key[PACER_WORD_META]) == PACER_VLAN_NONE ? "untagged"
+										     : text);
 	}
+	if (!kind->parts)
+		snprintf(buf, size, "all");
 	return buf;
 }
 
 /* --- and back ------------------------------------------------------------------------------- */
 
-#define READ_MAX 64 /* of an address, a protocol or a port */
+#define READ_MAX 64 /* of an address, a protocol, a port or a VLAN */
 
-/* The next piece of the text, up to `end`; false: it is longer than any, or there is no end. */
-static bool next_piece(const char **text, char end, char piece[READ_MAX])
+/*
+ * The next word of the text, up to a blank, or to > where an address ends. false: there is none, or
+ * it is longer than any.
+ */
+static bool next_word(const char **text, const char *end, char word[READ_MAX])
 {
-	const char *to = strchr(*text, end);
-	size_t len = to ? (size_t)(to - *text) : 0;
+	size_t len = strcspn(*text, end);
 
-	if (!to || len >= READ_MAX)
+	if (!len || len >= READ_MAX)
 		return false;
-	memcpy(piece, *text, len);
-	piece[len] = 0;
-	*text = end ? to + 1 : to;
+	memcpy(word, *text, len);
+	word[len] = 0;
+	*text += len;
+	if (**text && (*text)[1])
+		(*text)++;
 	return true;
 }
 
-static int read_address(const char *text, const struct policy_key *kind, uint32_t word,
+static int read_address(const char *text, uint8_t len4, uint8_t len6, uint32_t word,
 			struct pacer_packet *pkt)
 {
 	uint8_t family;
 	struct prefix prefix;
 
-	if (units_prefix(text, &prefix) ||
-	    prefix.len != (prefix.family == 4 ? kind->len4 : kind->len6))
+	if (units_prefix(text, &prefix) || prefix.len != (prefix.family == 4 ? len4 : len6))
 		return -1;
 	family = prefix.family == 4 ? PACER_FAMILY_4 : PACER_FAMILY_6;
 	if (pkt->family != PACER_FAMILY_NONE && pkt->family != family)
@@ -174,50 +189,65 @@ static int read_proto(const char *text, struct pacer_packet *pkt)
 	if (proto == 256 && read_number(text, 255, &proto))
 		return -1;
 	pkt->proto = proto;
-	pkt->key[PACER_WORD_META] = proto;
+	pkt->key[PACER_WORD_META] |= proto;
 	return 0;
 }
 
-static int read_flow(const char *text, const struct policy_key *kind, struct pacer_packet *pkt)
+/* "vlan 7" or "untagged". */
+static int read_vlan(const char **text, struct pacer_packet *pkt)
 {
-	char src[READ_MAX], dst[READ_MAX], proto[READ_MAX], sport[READ_MAX], dport[READ_MAX];
-	uint32_t from, to;
+	char word[READ_MAX];
+	uint32_t vlan;
 
-	if (!next_piece(&text, '>', src) || !next_piece(&text, ' ', dst) ||
-	    !next_piece(&text, ' ', proto) || !next_piece(&text, ' ', sport) ||
-	    !next_piece(&text, 0, dport))
+	if (!next_word(text, " ", word))
 		return -1;
-	if (read_address(src, kind, PACER_WORD_SADDR, pkt) ||
-	    read_address(dst, kind, PACER_WORD_DADDR, pkt) || read_proto(proto, pkt) ||
-	    read_number(sport, 65535, &from) || read_number(dport, 65535, &to))
+	if (!strcmp(word, "untagged"))
+		return 0;
+	if (strcmp(word, "vlan") || !next_word(text, " ", word) || read_number(word, 4095, &vlan))
 		return -1;
-	pkt->key[PACER_WORD_PORTS] = from << 16 | to;
+	pkt->vlan = vlan;
+	pkt->key[PACER_WORD_META] |= pacer_meta_vlan(pkt->vlan);
+	return 0;
+}
+
+static int read_ports(uint8_t parts, const char **text, struct pacer_packet *pkt)
+{
+	char word[READ_MAX];
+	uint32_t sport = 0, dport = 0;
+
+	if (parts & KEY_PART_SPORT &&
+	    (!next_word(text, " ", word) || read_number(word, 65535, &sport)))
+		return -1;
+	if (parts & KEY_PART_DPORT &&
+	    (!next_word(text, " ", word) || read_number(word, 65535, &dport)))
+		return -1;
+	pkt->key[PACER_WORD_PORTS] = sport << 16 | dport;
 	return 0;
 }
 
 int tally_key_read(const struct policy_key *kind, const char *text, struct pacer_packet *pkt)
 {
-	char src[READ_MAX], dport[READ_MAX];
+	bool both = kind->parts & KEY_PART_SRC && kind->parts & KEY_PART_DST;
+	char word[READ_MAX];
 
 	*pkt = (struct pacer_packet){.family = PACER_FAMILY_NONE, .vlan = PACER_VLAN_NONE};
-	switch (kind->kind) {
-	case KEY_FLOW:
-		return read_flow(text, kind, pkt);
-	case KEY_SRC:
-		return read_address(text, kind, PACER_WORD_SADDR, pkt);
-	case KEY_DST:
-		return read_address(text, kind, PACER_WORD_DADDR, pkt);
-	case KEY_SRC_DPORT:
-		if (!next_piece(&text, ' ', src) || !next_piece(&text, 0, dport))
-			return -1;
-		return read_address(src, kind, PACER_WORD_SADDR, pkt) ||
-			       read_number(dport, 65535, &pkt->key[PACER_WORD_PORTS])
-			   ? -1
-			   : 0;
-	case KEY_ALL:
-		break;
-	}
-	return -1;
+	if (!kind->parts)
+		return -1;
+	if (kind->parts & KEY_PART_SRC &&
+	    (!next_word(&text, both ? ">" : " ", word) ||
+	     read_address(word, kind->src4, kind->src6, PACER_WORD_SADDR, pkt)))
+		return -1;
+	if (kind->parts & KEY_PART_DST &&
+	    (!next_word(&text, " ", word) ||
+	     read_address(word, kind->dst4, kind->dst6, PACER_WORD_DADDR, pkt)))
+		return -1;
+	if (kind->parts & KEY_PART_PROTO && (!next_word(&text, " ", word) || read_proto(word, pkt)))
+		return -1;
+	if (read_ports(kind->parts, &text, pkt))
+		return -1;
+	if (kind->parts & KEY_PART_VLAN && read_vlan(&text, pkt))
+		return -1;
+	return *text ? -1 : 0;
 }
 
 /* --- the table ------------------------------------------------------------------------------ */

@@ -137,7 +137,7 @@ uint64_t why_source(const struct pacer_walk *w, uint8_t most, char *prefix, size
 	*prefix = 0;
 	for (size_t i = 0; p->flags & PACER_SOURCES_BANNED && i < PACER_BAN_LENGTHS; i++) {
 		uint8_t len = four ? p->bans.len4[i] : p->bans.len6[i];
-		struct policy_key by = {KEY_SRC, len, len};
+		struct policy_key by = KEY_SRC(len, len);
 		uint64_t end_ns;
 
 		if (!len || len > most || !p->bans.sets)

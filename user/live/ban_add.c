@@ -17,7 +17,7 @@
 
 /* The keys that a wish is for: under a rule there may be limits by several kinds of keys. */
 struct wished {
-	struct pacer_ban_key key[PACER_LIMITERS_MAX];
+	struct pacer_ban_key key[2 * PACER_LIMITERS_MAX];
 	size_t n;
 };
 
@@ -51,11 +51,11 @@ static bool has_key(const struct wished *wished, const struct pacer_ban_key *key
 }
 
 static void put_key(const struct pacer_rule *rule, const struct pacer_limiter *t,
-		    const struct pacer_packet *pkt, struct wished *wished)
+		    const struct pacer_packet *pkt, enum pacer_family family, struct wished *wished)
 {
 	struct pacer_ban_key key = {rule->id, t->key_id, {0}};
 
-	if (pkt->family == PACER_FAMILY_4) {
+	if (family == PACER_FAMILY_4) {
 		pacer_limiter_words4(t, pkt, key.word, 4);
 	} else {
 		key.key_id |= PACER_KEY_V6;
@@ -74,8 +74,12 @@ static void read_by(const struct pacer_rule *rule, const char *text, bool dst,
 	for (size_t k = 0; k < rule->n_limiters; k++) {
 		struct policy_key kind = compile_key_of(rule->limiter[k].key_id);
 
-		if ((kind.kind == KEY_DST) == dst && !tally_key_read(&kind, text, &pkt))
-			put_key(rule, &rule->limiter[k], &pkt, wished);
+		if (!(kind.parts & KEY_PART_SRC) != dst || tally_key_read(&kind, text, &pkt))
+			continue;
+		if (pkt.family != PACER_FAMILY_6) /* one without an address is a key of both */
+			put_key(rule, &rule->limiter[k], &pkt, PACER_FAMILY_4, wished);
+		if (pkt.family != PACER_FAMILY_4)
+			put_key(rule, &rule->limiter[k], &pkt, PACER_FAMILY_6, wished);
 	}
 }
 
@@ -131,7 +135,7 @@ static uint8_t length_of(const struct pacer_ban_key *key)
 {
 	struct policy_key kind = compile_key_of(key->key_id);
 
-	return key->key_id & PACER_KEY_V6 ? kind.len6 : kind.len4;
+	return key->key_id & PACER_KEY_V6 ? kind.src6 : kind.src4;
 }
 
 /* All of them, before the first is banned. */

@@ -35,7 +35,7 @@ static uint8_t length_of(uint32_t key_id, bool six)
 {
 	struct policy_key kind = compile_key_of(key_id);
 
-	return six ? kind.len6 : kind.len4;
+	return six ? kind.src6 : kind.src4;
 }
 
 /* Of each prefix length of a family: is a source of it banned? Of each rule, is a key? */

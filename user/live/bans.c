@@ -42,6 +42,7 @@ static struct pacer_packet packet_of(uint32_t key_id, const uint32_t words[PACER
 	}
 	meta = pkt.key[PACER_WORD_META];
 	pkt.proto = meta & PACER_META_PROTO;
+	pkt.vlan = pacer_vlan_of(meta);
 	pkt.fragment = meta & PACER_META_FRAGMENT ? PACER_FRAG_LATER : PACER_FRAG_NONE;
 	if (meta & PACER_META_PART)
 		pkt.ports = pkt.proto ? PACER_PORTS_UNKNOWN : PACER_PORTS_ANY;

@@ -12,8 +12,7 @@ static uint32_t kind_of(struct comparison *c, const char *rule, const struct pol
 	uint32_t i;
 
 	for (i = 0; i < c->n_kinds; i++)
-		if (c->kind[i].key.kind == key->kind && c->kind[i].key.len4 == key->len4 &&
-		    c->kind[i].key.len6 == key->len6 && !strcmp(c->kind[i].rule, rule))
+		if (policy_key_same(&c->kind[i].key, key) && !strcmp(c->kind[i].rule, rule))
 			return i;
 	c->kind[c->n_kinds++] = (struct compare_kind){rule, *key};
 	return i;

@@ -19,65 +19,59 @@ static void mask_address(uint32_t mask6[4], uint8_t len6)
 
 static uint32_t key_id(const struct policy_key *key)
 {
-	uint32_t len4 = key->len4, len6 = key->len6;
+	uint32_t parts = (key->parts & KEY_PART_PROTO ? PACER_KEY_PROTO : 0) |
+			 (key->parts & KEY_PART_SPORT ? PACER_KEY_SPORT : 0) |
+			 (key->parts & KEY_PART_DPORT ? PACER_KEY_DPORT : 0) |
+			 (key->parts & KEY_PART_VLAN ? PACER_KEY_VLAN : 0);
 
-	switch (key->kind) {
-	case KEY_SRC:
-		return PACER_KEY_ID(0, len4, len6, 0, 0);
-	case KEY_DST:
-		return PACER_KEY_ID(0, 0, 0, len4, len6);
-	case KEY_SRC_DPORT:
-		return PACER_KEY_ID(PACER_KEY_DPORT, len4, len6, 0, 0);
-	case KEY_FLOW:
-		return PACER_KEY_ID(PACER_KEY_SPORT | PACER_KEY_DPORT | PACER_KEY_PROTO, len4, len6,
-				    len4, len6);
-	case KEY_ALL:
-		break;
-	}
-	return 0;
+	return PACER_KEY_ID(parts, key->src4, key->src6, key->dst4, key->dst6);
+}
+
+/* The last digit of the number, which it loses. */
+static uint8_t last_of(uint32_t *number, uint32_t base)
+{
+	uint8_t digit = *number % base;
+
+	*number /= base;
+	return digit;
 }
 
 /* Its inverse. */
 struct policy_key compile_key_of(uint32_t key_id)
 {
-	uint32_t src4 = key_id >> 4 & 63, src6 = key_id >> 10 & 255;
-	uint32_t dst4 = key_id >> 18 & 63, dst6 = key_id >> 24;
+	uint32_t lengths = key_id >> PACER_KEY_PARTS;
+	struct policy_key key = {0};
 
-	if (key_id & PACER_KEY_PROTO)
-		return (struct policy_key){KEY_FLOW, src4, src6};
-	if (key_id & PACER_KEY_DPORT)
-		return (struct policy_key){KEY_SRC_DPORT, src4, src6};
-	if (dst4 || dst6)
-		return (struct policy_key){KEY_DST, dst4, dst6};
-	if (src4 || src6)
-		return (struct policy_key){KEY_SRC, src4, src6};
-	return (struct policy_key){KEY_ALL, 32, 128};
+	key.dst6 = last_of(&lengths, PACER_KEY_LEN6);
+	key.dst4 = last_of(&lengths, PACER_KEY_LEN4);
+	key.src6 = last_of(&lengths, PACER_KEY_LEN6);
+	key.src4 = last_of(&lengths, PACER_KEY_LEN4);
+	key.parts = (key.src4 || key.src6 ? KEY_PART_SRC : 0) |
+		    (key.dst4 || key.dst6 ? KEY_PART_DST : 0) |
+		    (key_id & PACER_KEY_PROTO ? KEY_PART_PROTO : 0) |
+		    (key_id & PACER_KEY_SPORT ? KEY_PART_SPORT : 0) |
+		    (key_id & PACER_KEY_DPORT ? KEY_PART_DPORT : 0) |
+		    (key_id & PACER_KEY_VLAN ? KEY_PART_VLAN : 0);
+	return key;
 }
 
-/* A fragment's identification stands for both ports; dport alone keeps its lower half. */
+/* A fragment's identification stands for both ports; one port alone keeps half of it. */
 void key_masks(const struct policy_key *key, struct pacer_limiter *t)
 {
-	bool src = key->kind == KEY_SRC || key->kind == KEY_SRC_DPORT || key->kind == KEY_FLOW;
-	bool dst = key->kind == KEY_DST || key->kind == KEY_FLOW;
-	uint32_t ports = 0, meta = 0;
+	uint32_t ports = (key->parts & KEY_PART_SPORT ? 0xffff0000 : 0) |
+			 (key->parts & KEY_PART_DPORT ? 0xffff : 0);
+	uint32_t meta = (ports ? PACER_META_MARKS : 0) |
+			(key->parts & KEY_PART_PROTO ? PACER_META_PROTO : 0) |
+			(key->parts & KEY_PART_VLAN ? PACER_META_VLAN : 0);
 
-	if (key->kind == KEY_FLOW) {
-		ports = UINT32_MAX;
-		meta = PACER_META_PROTO | PACER_META_MARKS;
-	} else if (key->kind == KEY_SRC_DPORT) {
-		ports = 0xffff;
-		meta = PACER_META_MARKS;
-	}
-	t->mask4[0] = src ? mask_of(key->len4) : 0;
-	t->mask4[1] = dst ? mask_of(key->len4) : 0;
+	t->mask4[0] = mask_of(key->src4);
+	t->mask4[1] = mask_of(key->dst4);
 	t->mask4[2] = ports;
 	t->mask4[3] = meta;
-	if (src)
-		mask_address(&t->mask6[PACER_WORD_SADDR], key->len6);
-	if (dst)
-		mask_address(&t->mask6[PACER_WORD_DADDR], key->len6);
+	mask_address(&t->mask6[PACER_WORD_SADDR], key->src6);
+	mask_address(&t->mask6[PACER_WORD_DADDR], key->dst6);
 	t->mask6[PACER_WORD_PORTS] = ports;
 	t->mask6[PACER_WORD_META] = meta;
 	t->key_id = key_id(key);
-	t->src_only = !dst && !ports && !meta;
+	t->src_only = !(key->parts & ~KEY_PART_SRC);
 }

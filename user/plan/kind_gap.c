@@ -22,7 +22,7 @@ static int profile(const struct policy_limit *limit, const struct terms *terms, 
 	u128 smallest = ((u128)PACER_CELLS * NS_PER_S + limit->gap_ns - 1) / limit->gap_ns;
 
 	t->gap_ns = limit->gap_ns + terms->resolution_ns;
-	t->rows = limit->key.kind == KEY_ALL ? 1 : limit->rows;
+	t->rows = !limit->key.parts ? 1 : limit->rows;
 	t->units = PACER_LINE_UNITS;
 	if (!limit->ceiling || ceiling_cells(limit) >= PACER_CELLS)
 		return 0;

@@ -35,10 +35,8 @@ const struct limit_kind *kind_of_reason(enum pacer_reason reason)
 static bool same_key(const struct policy_limit *limit, const struct pacer_limiter *t)
 {
 	struct policy_key of = compile_key_of(t->key_id);
-	const struct policy_key *key = &limit->key;
 
-	return of.kind == key->kind &&
-	       (key->kind == KEY_ALL || (of.len4 == key->len4 && of.len6 == key->len6));
+	return policy_key_same(&of, &limit->key);
 }
 
 bool limit_is(const struct policy_limit *limit, const struct pacer_limiter *t,
