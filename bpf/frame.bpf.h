@@ -58,8 +58,6 @@ static __always_inline int parse(struct xdp_md *ctx, struct pacer_packet *pkt)
 #define PACER_FRAME_LEN(ctx)	       bpf_xdp_get_buff_len(ctx)
 #define PACER_FRAME_LOAD(ctx, to, len) bpf_xdp_load_bytes(ctx, 0, to, len)
 #define PACER_FRAME_NOW(ctx, exact)    ((void)(ctx), pacer_clock(exact))
-#define PACER_ANY_ALLOWED(walk) \
-	((void)(walk), pacer_control.allowed[0].any | pacer_control.allowed[1].any)
 #define PACER_IS_ALLOWED(ctx, walk, exact)                           \
 	((void)(ctx), pacer_control.allowed[(walk)->copy & 1].any && \
 			  allowed(&(walk)->pkt, (walk)->copy, exact))

@@ -72,23 +72,40 @@ _Static_assert((int)PACER_DROP == (int)XDP_DROP && (int)PACER_PASS == (int)XDP_P
 		   (int)PACER_REDIRECT == (int)XDP_REDIRECT,
 	       "an action is the program's verdict");
 
-SEC("xdp.frags") int pacer(struct xdp_md *ctx)
+/* The short way: a verdict, or 0 where that is not for it. */
+static __attribute__((noinline)) int pacer_short(struct xdp_md *ctx,
+						 const struct pacer_policy *policy)
 {
-	__u64 word = *(volatile __u64 *)&pacer_control.in_force;
-	__u32 copy = word, outcome;
-	struct pacer_walk walk;
+	__u32 outcome = pacer_path_short(ctx, 0, policy);
 
-	if (word >> 1) /* an unconfirmed policy */
-		copy = pacer_in_force(word, pacer_clock(1));
-	copy &= 1;
-	outcome = pacer_path_short(ctx, 0, &pacer_copies[copy].policy);
-	if (outcome != PACER_UNDECIDED)
-		return pacer_outcome_reason(outcome) == PACER_ADMIT ? XDP_PASS : XDP_DROP;
+	if (outcome == PACER_UNDECIDED)
+		return 0;
+	return pacer_outcome_reason(outcome) == PACER_ADMIT ? XDP_PASS : XDP_DROP;
+}
+
+/* What it has left. Both are functions, so that neither has the other's stack. */
+__attribute__((noinline)) int pacer_long(struct xdp_md *ctx, __u32 copy)
+{
+	struct pacer_walk walk;
+	__u32 outcome;
+
 	/* Not all of it is written on every path: kernels before 6.1.192 want to see that it is. */
 	walk.state = 0;
 	walk.rule = 0;
-	walk.copy = copy;
+	walk.copy = copy & 1;
 	if (!pacer_control.secret_ready)
 		draw_secret();
 	return pacer_path_long(ctx, &walk, &outcome);
+}
+
+SEC("xdp.frags") int pacer(struct xdp_md *ctx)
+{
+	__u64 word = *(volatile __u64 *)&pacer_control.in_force;
+	__u32 copy = word;
+	int verdict;
+
+	if (word >> 1) /* an unconfirmed policy */
+		copy = pacer_in_force(word, pacer_clock(1));
+	verdict = pacer_short(ctx, &pacer_copies[copy & 1].policy);
+	return verdict ? verdict : pacer_long(ctx, copy);
 }

@@ -475,17 +475,24 @@ enum pacer_short_kind {
 	PACER_SHORT_NARROW,	/* a window, in narrow records */
 	PACER_SHORT_NARROW_GAP, /* with a gap */
 	PACER_SHORT_WIDE,	/* a window, with or without a gap, in records of a line each */
-	PACER_SHORT_RATE
+	PACER_SHORT_RATE,
+	PACER_SHORT_SKETCH /* a gap alone */
 };
+
+/* Beside it, in one word, what else a packet has to be asked: most have none of these. */
+#define PACER_SHORT_KIND  0xffu
+#define PACER_SHORT_WATCH 0x100u /* it may fall under a ban */
+#define PACER_SHORT_BANS  0x200u /* a refusal bans */
+#define PACER_SHORT_EXACT 0x400u /* the clock is the exact one */
 
 /*
  * What the short way needs of a policy, side by side. It is made of the one rule, its limit and the
  * secret (pacer_short_arm), and says nothing that is not in them.
  */
 struct pacer_short {
-	__u32 kind; /* enum pacer_short_kind */
-	__u32 mask; /* of the source's address */
-	__u32 base; /* the first line of the limit's sets */
+	__u32 shape; /* as above; tools change it while packets are judged */
+	__u32 mask;  /* of the source's address */
+	__u32 base;  /* the first line of the limit's sets */
 	__u32 sets;
 	__u64 home_factor, home_first; /* of the key's hash, as hash.h has them of one word */
 	__u64 mark_factor, mark_first;
@@ -494,13 +501,9 @@ struct pacer_short {
 	__u64 gap_ns;  /* 0: none */
 	__u32 counter; /* the rule's */
 	__u8 last_shift;
-	__u8 bans;  /* PACER_SHORT_WATCH and so on; tools change it while packets are judged */
-	__u8 exact; /* the clock */
-	__u8 unused;
+	__u8 rows; /* of a sketch */
+	__u8 unused[2];
 };
-
-#define PACER_SHORT_WATCH 1u /* a packet may fall under a ban */
-#define PACER_SHORT_BANS  2u /* a refusal bans */
 
 /* The rules whose src, or dst, has a set: a bit for each that it is in, and that it must not be. */
 struct pacer_set_use {

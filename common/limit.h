@@ -129,7 +129,7 @@ PACER_INLINE enum pacer_reason pacer_entry_check(const struct pacer_ask *q, stru
 }
 
 /*
- * Count a packet that pacer_entry_read has admitted, if the entry is the key's and still what was
+ * Count a packet that pacer_entry_read has admitted, in the key's entry, if that is still what was
  * read. The lock word alone would not tell: it is the same again after 512 changes. PACER_ADMIT,
  * or PACER_UNDECIDED with nothing done; nothing is held.
  */
@@ -139,8 +139,7 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_entry_commit_seen(const struct pacer_ask
 {
 	__u32 *lock = &f->ring.head->lock;
 
-	if ((q->limiter->sets && pacer_lock_tag(f->word) != pacer_tag(q->hash)) ||
-	    pacer_cas(lock, f->word, f->word | PACER_LOCK_HELD) != f->word)
+	if (pacer_cas(lock, f->word, f->word | PACER_LOCK_HELD) != f->word)
 		return PACER_UNDECIDED;
 	if (!pacer_entry_same(q, &f->ring, seen)) {
 		pacer_lock_cancel(lock, f->word);
@@ -152,22 +151,9 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_entry_commit_seen(const struct pacer_ask
 
 /*
  * All steps in one, for a packet that no other limit has to judge, where the key has an entry that
- * nobody else is changing: read, lock what was read, and count. The first entry of its set was
- * looked at. Returns a reason, with nothing held, or PACER_UNDECIDED with nothing done: then the
- * steps have to be taken.
+ * nobody else is changing: read, lock what was read, and count. Returns a reason, with nothing
+ * held, or PACER_UNDECIDED with nothing done: then the steps have to be taken.
  */
-PACER_INLINE PACER_MUST_USE __u32 pacer_entry_pass_on(const struct pacer_ask *q,
-						      struct pacer_found *f)
-{
-	struct pacer_seen seen = {0};
-	__u32 outcome;
-
-	pacer_record_locate_on(q, f);
-	outcome = pacer_entry_read(q, f, &seen);
-	return outcome == PACER_ADMIT ? pacer_entry_commit_seen(q, f, &seen) : outcome;
-}
-
-/* The same from the beginning. */
 PACER_INLINE PACER_MUST_USE __u32 pacer_entry_pass(const struct pacer_ask *q)
 {
 	struct pacer_seen seen = {0};
@@ -176,39 +162,75 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_entry_pass(const struct pacer_ask *q)
 
 	pacer_record_locate(q, &f);
 	outcome = pacer_entry_read(q, &f, &seen);
-	return outcome == PACER_ADMIT ? pacer_entry_commit_seen(q, &f, &seen) : outcome;
+	if (outcome != PACER_ADMIT)
+		return outcome;
+	if (q->limiter->sets && pacer_lock_tag(f.word) != pacer_tag(q->hash))
+		return PACER_UNDECIDED; /* it has none yet */
+	return pacer_entry_commit_seen(q, &f, &seen);
+}
+
+/* The same of a gap alone, in the line of its sketch. */
+PACER_INLINE PACER_MUST_USE __u32 pacer_sketch_pass(const struct pacer_ask *q,
+						    struct pacer_line *line)
+{
+	enum pacer_reason reason;
+	__u32 word = 0;
+
+	if (pacer_lock_try(&line->lock, PACER_LOCK_ANY, &word) != PACER_LOCK_TAKEN)
+		return PACER_UNDECIDED;
+	reason = pacer_sketch_judge(q, line);
+	if (reason != PACER_ADMIT) {
+		pacer_lock_cancel(&line->lock, word);
+		return reason;
+	}
+	pacer_recency_raise(line, pacer_sketch_mark(q), q->limiter->rows, q->now_ns);
+	pacer_lock_release(&line->lock, word);
+	return PACER_ADMIT;
+}
+
+/* Lock the key's entry. TAKEN: hold->index and hold->word are its. */
+PACER_INLINE enum pacer_lock_result pacer_entry_take(const struct pacer_ask *q,
+						     struct pacer_hold *hold)
+{
+	struct pacer_entry *head;
+
+	if (q->kind != PACER_LIMITER_GAP)
+		return pacer_record_take(q, hold);
+	head = pacer_entry_at(q->table, hold->index);
+	return head ? pacer_lock_take(&head->lock, PACER_LOCK_ANY, &hold->word) : PACER_LOCK_OTHER;
 }
 
 /*
- * Lock the key's entry and judge. ADMIT: the lock is held and has to be committed or cancelled.
- * Otherwise nothing is held.
+ * Judge by the entry that was taken, or not, as `result` says. ADMIT: the lock is held and has to
+ * be committed or cancelled. Otherwise nothing is held.
  */
-PACER_INLINE enum pacer_reason pacer_entry_reserve(const struct pacer_ask *q,
-						   struct pacer_hold *hold)
+PACER_INLINE enum pacer_reason pacer_entry_judge_taken(const struct pacer_ask *q,
+						       struct pacer_hold *hold,
+						       enum pacer_lock_result result)
 {
-	int sketch = q->kind == PACER_LIMITER_GAP;
-	enum pacer_lock_result result = PACER_LOCK_OTHER;
 	enum pacer_reason reason;
 	struct pacer_seen seen;
 	struct pacer_ring r;
 
-	if (!sketch)
-		result = pacer_record_take(q, hold);
+	if (result != PACER_LOCK_TAKEN)
+		return result == PACER_LOCK_BUSY ? PACER_DENY_CONTENDED : PACER_DENY_NO_STATE;
 	if (!pacer_ring_begin(q->table, pacer_ask_narrow(q), hold->index, &r))
 		return PACER_DENY_NO_STATE; /* then there is no lock to be held */
 	if (!pacer_ring_whole(q->limiter, &r)) {
-		if (result == PACER_LOCK_TAKEN)
-			pacer_lock_cancel(&r.head->lock, hold->word);
+		pacer_lock_cancel(&r.head->lock, hold->word);
 		return PACER_DENY_NO_STATE;
 	}
-	if (sketch)
-		result = pacer_lock_take(&r.head->lock, PACER_LOCK_ANY, &hold->word);
-	if (result != PACER_LOCK_TAKEN)
-		return result == PACER_LOCK_BUSY ? PACER_DENY_CONTENDED : PACER_DENY_NO_STATE;
 	reason = pacer_entry_judge(q, &r, hold->word, &seen);
 	if (reason != PACER_ADMIT)
 		pacer_lock_cancel(&r.head->lock, hold->word);
 	return reason;
+}
+
+/* Both: lock the key's entry and judge. */
+PACER_INLINE enum pacer_reason pacer_entry_reserve(const struct pacer_ask *q,
+						   struct pacer_hold *hold)
+{
+	return pacer_entry_judge_taken(q, hold, pacer_entry_take(q, hold));
 }
 
 /* Count the packet in the entry that is held, and let go of it. */
@@ -382,13 +404,26 @@ PACER_INLINE struct pacer_hold pacer_limit_home(const struct pacer_walk *w,
 	return hold;
 }
 
+/* Lock the limit's state, if it has a lock. hold is as pacer_limit_check left it. */
+PACER_INLINE enum pacer_lock_result
+pacer_limit_take(const struct pacer_walk *w, const struct pacer_limiter *t, struct pacer_hold *hold)
+{
+	struct pacer_ask q;
+
+	if (!pacer_limiter_asked(t, w->now_ns) || t->kind == PACER_LIMITER_THROTTLE)
+		return PACER_LOCK_TAKEN;
+	q = pacer_walk_ask(w, t, pacer_hold_hash(hold));
+	return pacer_entry_take(&q, hold);
+}
+
 /*
- * Judge the packet for good. ADMIT: the limit's state waits to be committed or cancelled. hold is
- * as pacer_limit_check left it.
+ * Judge the packet for good, after pacer_limit_take, whose result is given. ADMIT: the limit's
+ * state waits to be committed or cancelled.
  */
-PACER_INLINE enum pacer_reason pacer_limit_reserve(const struct pacer_walk *w,
-						   const struct pacer_limiter *t,
-						   struct pacer_hold *hold)
+PACER_INLINE enum pacer_reason pacer_limit_judge_taken(const struct pacer_walk *w,
+						       const struct pacer_limiter *t,
+						       struct pacer_hold *hold,
+						       enum pacer_lock_result taken)
 {
 	struct pacer_ask q;
 
@@ -399,7 +434,7 @@ PACER_INLINE enum pacer_reason pacer_limit_reserve(const struct pacer_walk *w,
 	case PACER_LIMITER_WINDOW:
 	case PACER_LIMITER_RATE:
 		q = pacer_walk_ask(w, t, pacer_hold_hash(hold));
-		return pacer_entry_reserve(&q, hold);
+		return pacer_entry_judge_taken(&q, hold, taken);
 	case PACER_LIMITER_THROTTLE:
 		return pacer_walk_throttle_reserve(w, t);
 	case PACER_LIMITER_NONE:

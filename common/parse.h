@@ -302,7 +302,20 @@ PACER_INLINE int pacer_parse_usual(const __u8 *p, const __u8 *end, __u32 len_byt
 	return total >= 20 + 4 && total + 14 <= len_bytes && pacer_has_ports(p[23]);
 }
 
-#define PACER_USUAL_SADDR (14 + 12) /* in it, where the source's address is */
+/*
+ * Is the source all that has to be read of the frame: untagged, IPv4 without options, whole, with
+ * room for ports? Whatever else it is, a fragment or not, it is read to the end. end - p is
+ * len_bytes at most.
+ */
+PACER_INLINE int pacer_parse_source4(const __u8 *p, const __u8 *end, __u32 len_bytes)
+{
+	if (p + 14 + 20 + 4 > end || pacer_be32(p + 12) >> 8 != (PACER_ETH_IP4 << 8 | 0x45))
+		return 0;
+	/* From 24 bytes to what the frame has, in one comparison. */
+	return pacer_be16(p + 16) - (20u + 4) <= len_bytes - (14 + 20 + 4);
+}
+
+#define PACER_SOURCE4 (14 + 12) /* where it is, then */
 
 /* Reads the usual frame. 0: it is another one, and nothing was written. */
 PACER_INLINE int pacer_parse_fast(const __u8 *p, const __u8 *end, __u32 len_bytes,
@@ -315,7 +328,7 @@ PACER_INLINE int pacer_parse_fast(const __u8 *p, const __u8 *end, __u32 len_byte
 	if (!pacer_parse_usual(p, end, len_bytes))
 		return 0;
 	proto = p[23];
-	saddr = pacer_be32(p + PACER_USUAL_SADDR);
+	saddr = pacer_be32(p + PACER_SOURCE4);
 	daddr = pacer_be32(p + 30);
 	ports = pacer_be32(p + 34);
 	out[0] = pacer_two_words(saddr, 0);

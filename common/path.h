@@ -60,9 +60,6 @@ PACER_INLINE int pacer_frame_load(const struct pacer_frame *frame, void *to, __u
 #define PACER_HEADS_OF(walk)	      ((walk)->state->heads)
 #define PACER_LOG_OF(walk)	      ((walk)->state->log)
 #endif
-#ifndef PACER_ANY_ALLOWED
-#define PACER_ANY_ALLOWED(walk) ((void)(walk), 0)
-#endif
 #ifndef PACER_IS_ALLOWED
 #define PACER_IS_ALLOWED(frame, walk, exact) ((void)(frame), (void)(walk), (void)(exact), 0)
 #endif
@@ -266,74 +263,91 @@ PACER_GLOBAL int pacer_sample(PACER_FRAME *frame, const struct pacer_walk *w, __
 
 /* --- the way -------------------------------------------------------------------------------- */
 
-/*
- * The short way (short.h), of a kind that is a constant. As pacer_path_fast, but undecided leaves
- * all of the walk to be filled.
- */
-PACER_INLINE __u32 pacer_path_short_as(PACER_FRAME *frame, const struct pacer_walk *w,
-				       const struct pacer_policy *policy, __u32 kind)
+/* What the short way asks of a packet, before the limit is. 0: it is not for it. */
+PACER_INLINE int pacer_path_brief(PACER_FRAME *frame, const struct pacer_short *s,
+				  struct pacer_brief *b)
 {
 	const __u8 *data = PACER_FRAME_DATA(frame);
-	__u32 len_bytes = PACER_FRAME_LEN(frame), bans = policy->brief.bans, source, outcome = 0;
-	__u64 now_ns;
 
-	if (!pacer_parse_usual(data, PACER_FRAME_END(frame), len_bytes) || PACER_ANY_ALLOWED(w))
+	b->len_bytes = PACER_FRAME_LEN(frame);
+	if (!pacer_parse_source4(data, PACER_FRAME_END(frame), b->len_bytes))
+		return 0;
+	b->source = pacer_be32(data + PACER_SOURCE4) & s->mask;
+	b->now_ns = PACER_FRAME_NOW(frame, s->shape & PACER_SHORT_EXACT);
+	return 1;
+}
+
+/* Asks the limit, of a kind that is a constant: a reason, or undecided with nothing done. */
+PACER_INLINE __u32 pacer_path_short_as(struct pacer_table *table, const struct pacer_policy *policy,
+				       __u32 kind, const struct pacer_brief *b)
+{
+	struct pacer_hash hash = pacer_short_hash(&policy->brief, b->source);
+	__u32 set = pacer_reduce(hash.home, policy->brief.sets), outcome;
+	struct pacer_line *line = pacer_short_line(&policy->brief, kind, table, set);
+
+	if (!line)
 		return PACER_UNDECIDED;
-	source = pacer_be32(data + PACER_USUAL_SADDR) & policy->brief.mask;
-	now_ns = PACER_FRAME_NOW(frame, policy->brief.exact);
-	if (bans && !pacer_ban_none(PACER_TABLE_OF(w), &policy->bans, now_ns))
-		outcome = pacer_short_banned(policy, PACER_TABLE_OF(w), source, now_ns);
-	if (outcome == 1)
-		outcome = PACER_DENY_BAN;
-	else if (outcome == 0)
-		outcome =
-		    pacer_short_pass(policy, PACER_TABLE_OF(w), kind, source, now_ns, len_bytes);
-	if (outcome == PACER_UNDECIDED || (bans & PACER_SHORT_BANS && pacer_bans(outcome)))
-		return PACER_UNDECIDED;
-	pacer_count(w, policy->brief.counter, outcome, len_bytes);
-	return pacer_outcome_under(outcome, 0);
+	outcome = pacer_short_closed(policy, kind, line, set, hash.mark, b);
+	if (outcome == PACER_ADMIT)
+		outcome = pacer_short_own(policy, kind, line, set, hash.mark, b);
+	if (outcome == PACER_ELSEWHERE)
+		outcome = pacer_short_elsewhere(policy, table, b->source, b->now_ns, b->len_bytes);
+	return outcome;
 }
 
-PACER_SUBPROG __u32 pacer_short_narrow(PACER_FRAME *frame, const struct pacer_walk *w,
-				       const struct pacer_policy *policy)
+PACER_INLINE __u32 pacer_path_short_limit(struct pacer_table *table,
+					  const struct pacer_policy *policy,
+					  const struct pacer_brief *b)
 {
-	return pacer_path_short_as(frame, w, policy, PACER_SHORT_NARROW);
-}
-
-PACER_SUBPROG __u32 pacer_short_narrow_gap(PACER_FRAME *frame, const struct pacer_walk *w,
-					   const struct pacer_policy *policy)
-{
-	return pacer_path_short_as(frame, w, policy, PACER_SHORT_NARROW_GAP);
-}
-
-PACER_SUBPROG __u32 pacer_short_wide(PACER_FRAME *frame, const struct pacer_walk *w,
-				     const struct pacer_policy *policy)
-{
-	return pacer_path_short_as(frame, w, policy, PACER_SHORT_WIDE);
-}
-
-PACER_SUBPROG __u32 pacer_short_rate(PACER_FRAME *frame, const struct pacer_walk *w,
-				     const struct pacer_policy *policy)
-{
-	return pacer_path_short_as(frame, w, policy, PACER_SHORT_RATE);
-}
-
-PACER_INLINE __u32 pacer_path_short(PACER_FRAME *frame, const struct pacer_walk *w,
-				    const struct pacer_policy *policy)
-{
-	switch ((enum pacer_short_kind)policy->brief.kind) {
+	switch ((enum pacer_short_kind)(policy->brief.shape & PACER_SHORT_KIND)) {
 	case PACER_SHORT_NARROW:
-		return pacer_short_narrow(frame, w, policy);
+		return pacer_path_short_as(table, policy, PACER_SHORT_NARROW, b);
 	case PACER_SHORT_NARROW_GAP:
-		return pacer_short_narrow_gap(frame, w, policy);
+		return pacer_path_short_as(table, policy, PACER_SHORT_NARROW_GAP, b);
 	case PACER_SHORT_WIDE:
-		return pacer_short_wide(frame, w, policy);
+		return pacer_path_short_as(table, policy, PACER_SHORT_WIDE, b);
 	case PACER_SHORT_RATE:
-		return pacer_short_rate(frame, w, policy);
+		return pacer_path_short_as(table, policy, PACER_SHORT_RATE, b);
+	case PACER_SHORT_SKETCH:
+		return pacer_path_short_as(table, policy, PACER_SHORT_SKETCH, b);
 	case PACER_SHORT_NONE:
 		break;
 	}
 	return PACER_UNDECIDED;
+}
+
+/* Where there may be bans. A refusal that bans is left to the way for all. */
+PACER_SUBPROG __u32 pacer_path_watched(struct pacer_table *table, const struct pacer_policy *policy,
+				       const struct pacer_brief *b)
+{
+	__u32 outcome = 0;
+
+	if (!pacer_ban_none(table, &policy->bans, b->now_ns))
+		outcome = pacer_short_banned(policy, table, b->source, b->now_ns);
+	if (outcome)
+		return outcome == 1 ? (__u32)PACER_DENY_BAN : PACER_UNDECIDED;
+	outcome = pacer_path_short_limit(table, policy, b);
+	return policy->brief.shape & PACER_SHORT_BANS && pacer_bans(outcome) ? PACER_UNDECIDED
+									     : outcome;
+}
+
+/*
+ * The short way (short.h): an outcome, and the packet is counted; or undecided with nothing done.
+ */
+PACER_INLINE __u32 pacer_path_short(PACER_FRAME *frame, const struct pacer_walk *w,
+				    const struct pacer_policy *policy)
+{
+	__u32 shape = policy->brief.shape, outcome;
+	struct pacer_brief b;
+
+	if (shape == PACER_SHORT_NONE || !pacer_path_brief(frame, &policy->brief, &b))
+		return PACER_UNDECIDED;
+	outcome = shape & PACER_SHORT_WATCH ? pacer_path_watched(PACER_TABLE_OF(w), policy, &b)
+					    : pacer_path_short_limit(PACER_TABLE_OF(w), policy, &b);
+	if (outcome == PACER_UNDECIDED)
+		return PACER_UNDECIDED;
+	pacer_count(w, policy->brief.counter, outcome, b.len_bytes);
+	return pacer_outcome_under(outcome, 0);
 }
 
 /* A packet that no rule is looked for: it has neither a time nor a rule. */

@@ -58,6 +58,12 @@ PACER_INLINE __u32 pacer_opaque(__u32 v)
 	return v;
 }
 
+/*
+ * An argument of a PACER_GLOBAL that nothing reads on some host. Else compilers let callers pass
+ * whatever its register holds, which verifiers refuse.
+ */
+#define PACER_ARGUMENT(a) __asm__ __volatile__("" : : "r"(a))
+
 #ifdef PACER_STEP_HOOK
 void pacer_step(const volatile void *p);
 #define PACER_STEP(p) pacer_step(p)

@@ -46,11 +46,21 @@ PACER_GLOBAL int pacer_walk_check(const struct pacer_walk *w, __u32 i, struct pa
 	return pacer_limit_check(w, &PACER_RULE_OF(w)->limiter[i], hold);
 }
 
-PACER_GLOBAL int pacer_walk_reserve(const struct pacer_walk *w, __u32 i, struct pacer_hold *hold)
+/* Taking a lock goes deep, so it is apart from what comes then, and has the stack to itself. */
+PACER_GLOBAL int pacer_walk_take(const struct pacer_walk *w, __u32 i, struct pacer_hold *hold)
+{
+	if (!w || !hold || i >= PACER_LIMITERS_MAX)
+		return PACER_LOCK_OTHER;
+	return pacer_limit_take(w, &PACER_RULE_OF(w)->limiter[i], hold);
+}
+
+/* taken: what pacer_walk_take has returned. */
+PACER_GLOBAL int pacer_walk_reserve(const struct pacer_walk *w, __u32 i, struct pacer_hold *hold,
+				    int taken)
 {
 	if (!w || !hold || i >= PACER_LIMITERS_MAX)
 		return PACER_DENY_NO_STATE;
-	return pacer_limit_reserve(w, &PACER_RULE_OF(w)->limiter[i], hold);
+	return pacer_limit_judge_taken(w, &PACER_RULE_OF(w)->limiter[i], hold, taken);
 }
 
 PACER_GLOBAL int pacer_walk_finish(const struct pacer_walk *w, __u32 i, struct pacer_hold *hold,
@@ -86,7 +96,9 @@ PACER_GLOBAL __u32 pacer_limit_many(const struct pacer_walk *w)
 	}
 	PACER_ROLLED
 	for (held = 0; held < PACER_LIMITERS_MAX && held < n; held++) {
-		reason = pacer_outcome_reason(pacer_walk_reserve(w, held, &hold[held]));
+		int taken = pacer_walk_take(w, held, &hold[held]);
+
+		reason = pacer_outcome_reason(pacer_walk_reserve(w, held, &hold[held], taken));
 		if (reason != PACER_ADMIT)
 			break;
 	}
@@ -129,7 +141,7 @@ PACER_GLOBAL __u32 pacer_limit_finish_one(const struct pacer_walk *w)
 		return PACER_DENY_NO_STATE;
 	t = &PACER_RULE_OF(w)->limiter[0];
 	hold = pacer_limit_home(w, t);
-	reason = pacer_limit_reserve(w, t, &hold);
+	reason = pacer_limit_judge_taken(w, t, &hold, pacer_limit_take(w, t, &hold));
 	if (reason == PACER_ADMIT)
 		pacer_limit_commit(w, t, &hold);
 	return reason;

@@ -185,6 +185,7 @@ PACER_INLINE PACER_MUST_USE int pacer_ring_begin(struct pacer_table *table, int 
 	if (!r->line)
 		return 0;
 	r->head = &r->line->unit[index & (PACER_LINE_UNITS - 1)].entry;
+	r->cells = pacer_line_unit(r->line, index + 1);
 	return 1;
 }
 
@@ -269,8 +270,8 @@ PACER_INLINE int pacer_record_second(const struct pacer_ask *q, struct pacer_fou
 	if (!f->ring.line)
 		return 0;
 	f->ring.index += stride;
-	f->ring.head =
-	    &f->ring.line->unit[pacer_opaque(f->ring.index) & (PACER_LINE_UNITS - 1)].entry;
+	f->ring.head = &pacer_line_unit(f->ring.line, f->ring.index)->entry;
+	f->ring.cells = pacer_line_unit(f->ring.line, f->ring.index + 1);
 	f->word = pacer_load(&f->ring.head->lock);
 	return 1;
 }

@@ -78,6 +78,7 @@ struct pacer_ring {
 	struct pacer_table *table;
 	struct pacer_line *line;
 	struct pacer_entry *head;
+	union pacer_unit *cells; /* of a narrow record: the unit behind its beginning */
 	__u32 index;
 	__u32 narrow; /* 1: of a narrow record */
 };
@@ -162,6 +163,8 @@ PACER_INLINE __u32 pacer_window_slots(const struct pacer_window *w, __u64 ns)
 {
 	__u64 n;
 
+	if (ns < w->slot_ns) /* most packets of a busy key */
+		return 0;
 	if (ns >= w->ring_ns)
 		return w->ring;
 	n = ((ns >> w->shift) * w->mul) >> 32;
@@ -184,28 +187,28 @@ PACER_INLINE __u32 *pacer_ring_word(const struct pacer_ring *r, __u32 i)
 	return &line->word[at % PACER_LINE_WORDS];
 }
 
-/* A narrow record's cells: the unit behind its beginning. */
-PACER_INLINE union pacer_unit *pacer_ring_cells(const struct pacer_ring *r)
+/* The unit at this index, in units, which is in this line. */
+PACER_INLINE union pacer_unit *pacer_line_unit(struct pacer_line *line, __u32 index)
 {
-	return &r->line->unit[pacer_opaque(r->index + 1) & (PACER_LINE_UNITS - 1)];
+	return &line->unit[pacer_opaque(index) & (PACER_LINE_UNITS - 1)];
 }
 
 /* The cell of slot i of a narrow record. */
 PACER_INLINE __u8 *pacer_ring_cell(const struct pacer_ring *r, __u32 i)
 {
-	return &pacer_ring_cells(r)->cell[(pacer_opaque(i) + 1) & (PACER_UNIT_CELLS - 1)];
+	return &r->cells->cell[(pacer_opaque(i) + 1) & (PACER_UNIT_CELLS - 1)];
 }
 
 /* The running total: cost admitted so far, modulo 2^8 or 2^32. */
 PACER_INLINE __u32 pacer_ring_running(const struct pacer_ring *r)
 {
-	return r->narrow ? pacer_load8(pacer_ring_cells(r)->cell) : pacer_load(&r->line->running);
+	return r->narrow ? pacer_load8(r->cells->cell) : pacer_load(&r->line->running);
 }
 
 PACER_INLINE void pacer_ring_count(const struct pacer_ring *r, __u32 running)
 {
 	if (r->narrow)
-		pacer_store8(pacer_ring_cells(r)->cell, running);
+		pacer_store8(r->cells->cell, running);
 	else
 		pacer_store(&r->line->running, running);
 }
@@ -218,10 +221,8 @@ PACER_INLINE void pacer_ring_copy(const struct pacer_window *w, const struct pac
 	struct pacer_line *a = to->line, *b = from->line;
 
 	if (to->narrow) {
-		union pacer_unit *into = pacer_ring_cells(to), *of = pacer_ring_cells(from);
-
-		pacer_store64(&into->cell64[0], pacer_load64(&of->cell64[0]));
-		pacer_store64(&into->cell64[1], pacer_load64(&of->cell64[1]));
+		pacer_store64(&to->cells->cell64[0], pacer_load64(&from->cells->cell64[0]));
+		pacer_store64(&to->cells->cell64[1], pacer_load64(&from->cells->cell64[1]));
 		return;
 	}
 	pacer_store(&a->running, pacer_load(&b->running));

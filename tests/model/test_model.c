@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "bans.h"
+#include "brief.h"
 #include "faults.h"
 #include "lease.h"
 #include "pools.h"
@@ -74,6 +75,75 @@ static const struct scenario sound[] = {
 	.most = 2,
 	.smallest = 2,
 	.states_min = 10000,
+    },
+    {
+	.name = "short way: sketch, two rows, one key",
+	.limiter = {SKETCH(2, 100)},
+	.key = SKETCH_KEYS,
+	.cpu = {{{1, 1000}, {1, 1050}, {1, 1120}}, {{1, 1010}, {1, 1090}, {1, 1100}}},
+	.after = {{1, 1150}, {1, 1219}, {1, 1220}},
+	.most = 2,
+	.smallest = 2,
+	.states_min = 6000,
+	.judge = brief_sketch,
+    },
+    {
+	.name = "short way: sketch, two rows, two keys that share a cell",
+	.limiter = {SKETCH(2, 100)},
+	.key = SKETCH_KEYS,
+	.cpu = {{{1, 1000}, {2, 1050}, {1, 1100}}, {{2, 1001}, {1, 1051}, {2, 1101}}},
+	.after = {{1, 1150}, {2, 1150}, {1, 1201}, {2, 1201}},
+	.most = 4,
+	.smallest = 3,
+	.states_min = 25000,
+	.judge = brief_sketch,
+    },
+    {
+	.name = "short way: set, empty, one key comes twice at once",
+	.limiter = {RECORDS(1, 100, 1, .limit = 1)},
+	.key = RECORD_KEYS,
+	.cpu = {{{1, 1000}, {1, 1001}}, {{1, 1002}, {1, 1003}}},
+	.after = {{1, 1100}, {1, 1203}},
+	.most = 1,
+	.smallest = 1,
+	.states_min = 20000,
+	.judge = brief_record,
+    },
+    {
+	.name = "short way: set, its second record live, with a gap",
+	.limiter = {RECORDS(1, 100, 1, .limit = 2, .gap_ns = 1)},
+	.key = RECORD_KEYS,
+	.before = {{3, 800}, {4, 999}},
+	.cpu = {{{4, 1000}, {4, 1001}}, {{4, 1002}, {3, 1003}}},
+	.after = {{3, 1100}, {4, 1101}, {4, 1200}, {3, 1204}},
+	.most = 2,
+	.smallest = 2,
+	.states_min = 40000,
+	.judge = brief_record,
+    },
+    {
+	.name = "short way: set, both records live: the key is counted in the shared one",
+	.limiter = {RECORDS(1, 100, 1, .limit = 1)},
+	.key = RECORD_KEYS,
+	.before = {{3, 950}, {4, 960}},
+	.cpu = {{{1, 1000}, {1, 1001}}, {{1, 1002}, {1, 1003}}},
+	.after = {{1, 1100}, {1, 1203}},
+	.most = 1,
+	.smallest = 1,
+	.states_min = 600000,
+	.judge = brief_record,
+    },
+    {
+	.name = "short way: rate, one key",
+	.limiter = {RATES(1, 100, 2)},
+	.key = RECORD_KEYS,
+	.before = {{1, 1000}},
+	.cpu = {{{1, 1050}, {1, 1100}}, {{1, 1051}, {1, 1101}}},
+	.after = {{1, 1150}, {1, 1300}},
+	.most = 2,
+	.smallest = 2,
+	.states_min = 10000,
+	.judge = brief_record,
     },
     {
 	.name = "sketch, two rows, the clocks a gap apart",
@@ -619,6 +689,14 @@ static const struct scenario faulty[] = {
 	.key = SKETCH_KEYS,
 	.cpu = {{{1, 1000}}, {{1, 1001}}},
 	.judge = fault_cas_oldest,
+	.finds = "G1: key 1 admitted",
+    },
+    {
+	.name = "fault: the short way locks a sketch and raises it by what it read before",
+	.limiter = {SKETCH(2, 100)},
+	.key = SKETCH_KEYS,
+	.cpu = {{{1, 1000}}, {{1, 1001}}},
+	.judge = fault_brief_unjudged,
 	.finds = "G1: key 1 admitted",
     },
     {

@@ -155,10 +155,10 @@ static inline void prog_clear(struct prog *p)
 static inline void prog_policy(struct prog *p, const char *text)
 {
 	prog_compile(p, text, &p->copy[0].policy);
-	pacer_short_arm(&p->copy[0].policy, p->control->secret[0], 0); /* the first secret */
+	p->control->allowed[0].any = 0;
+	pacer_short_arm(&p->copy[0].policy, p->control, 0);
 	prog_clear(p);
 	p->control->in_force = 0;
-	p->control->allowed[0].any = 0;
 }
 
 static inline void prog_counts(struct prog *p, struct pacer_counters *counts)

@@ -440,6 +440,7 @@ static void allow(uint32_t copy, int family, const void *addr, uint32_t len, uin
 		assert_int_equal(bpf_map_delete_elem(fd, &key), 0);
 	*(family == 4 ? &prog.control->allowed[0].v4 : &prog.control->allowed[0].v6) +=
 	    add ? 1 : -1;
+	pacer_short_reshape(&prog.copy[0].policy, prog.control, 0);
 }
 
 static uint64_t monotonic_ns(void)
@@ -473,6 +474,7 @@ static void allow_listed(const char *policy, int family, const void *net, uint32
 	judged("allowed by the list of the other copy", r, XDP_DROP, 1, PACER_DENY_WINDOW);
 	allow(1, family, net, len, 0, 0);
 	prog.control->allowed[0].any = 0;
+	pacer_short_reshape(&prog.copy[0].policy, prog.control, 0);
 }
 
 static void raise_allowed(void)
@@ -776,7 +778,7 @@ static void raise_contended(void)
 		uint32_t limiter; /* that is held */
 		enum pacer_reason then;
 	} rows[] = {
-	    {"[{key: src, gap: 1h, rows: 1}]", 0, PACER_DENY_GAP},
+	    {"[{key: src, gap: 1ns, rows: 1}]", 0, PACER_ADMIT},
 	    {"[{key: src, packets: 2, window: 1h}]", 0, PACER_ADMIT},
 	    {"[{key: all, packets: 2, window: 1h}]", 0, PACER_ADMIT},
 	    {"[{key: src, rate: 1/h, burst: 2}]", 0, PACER_ADMIT},
@@ -831,6 +833,7 @@ static void raise_no_state(void)
 			 limits[i]);
 		prog_policy(&prog, policy);
 		rule->limiter[rule->n_limiters - 1].base = prog.n_lines;
+		pacer_short_arm(&prog.copy[0].policy, prog.control, 0);
 		judged(limits[i], &udp4, XDP_DROP, 1, PACER_DENY_NO_STATE);
 		judged(limits[i], &udp6, XDP_DROP, 1, PACER_DENY_NO_STATE);
 	}

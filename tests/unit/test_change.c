@@ -418,7 +418,7 @@ static void test_a_value_has_its_generation(void **unused)
 		change_to(text);
 		t = &in_force()->rule[0].limiter[0];
 		assert_int_equal(t->generation, next);
-		assert_int_equal(in_force()->brief.kind, PACER_SHORT_NARROW);
+		assert_int_equal(in_force()->brief.shape & PACER_SHORT_KIND, PACER_SHORT_NARROW);
 		assert_true(in_force()->brief.key == (next + 1ull) << 32);
 		assert_int_equal(speak(t, next), same ? all : 0);
 		last = next;

@@ -16,10 +16,12 @@
 #define PACKETS 4000
 
 /* Ethernet, IPv4, UDP. */
-static uint8_t udp4[60] = {
+static const uint8_t usual[60] = {
     2,	0,  0, 0, 0,   1, 2, 0, 0,   0,	 0,   2, 0x08, 0x00, 0x45, 0,  0, 46, 0, 0, 0,	  0,
     64, 17, 0, 0, 192, 0, 2, 1, 198, 51, 100, 2, 0x12, 0x34, 0,	   53, 0, 26, 0, 0, 0xab,
 };
+
+static uint8_t udp4[60];
 
 /* One of the two: what it is judged by, and what it has. */
 struct side {
@@ -30,7 +32,7 @@ struct side {
 };
 
 static struct side armed, plain;
-static __u64 secret[PACER_SECRETS];
+static struct pacer_control control;
 static uint32_t seen[PACER_REASON_COUNT], passed; /* by the short way */
 
 static void put_policy(const struct pacer_limiter *t, uint64_t ban_ns)
@@ -48,7 +50,7 @@ static void put_policy(const struct pacer_limiter *t, uint64_t ban_ns)
 					 .ban_ns = ban_ns};
 	p->rule[0].limiter[0] = *t;
 	armed.policy = *p;
-	pacer_short_arm(&armed.policy, secret, 0);
+	pacer_short_arm(&armed.policy, &control, 0);
 }
 
 static void begin(struct side *s)
@@ -57,7 +59,7 @@ static void begin(struct side *s)
 	memset(s->counters, 0, sizeof(s->counters));
 	s->state = (struct pacer_state){.table = {s->lines, LINES},
 					.policy = &s->policy,
-					.secret = secret,
+					.secret = control.secret[0],
 					.counters = s->counters};
 }
 
@@ -91,6 +93,22 @@ static void note_short(uint32_t len_bytes, uint64_t now_ns)
 	passed++;
 	assert_memory_equal(copy.lines, armed.lines, sizeof(copy.lines));
 	assert_memory_equal(copy.counters, armed.counters, sizeof(copy.counters));
+}
+
+/* Now and then a fragment, another protocol, or a length that is just too small or too large. */
+static void vary_frame(uint32_t len_bytes)
+{
+	static const uint8_t proto[] = {17, 6, 1, 132, 89};
+	uint32_t total = draw() % 8   ? 46
+			 : draw() % 2 ? 18 + draw() % 8
+				      : len_bytes - 18 + draw() % 6;
+
+	udp4[16] = total >> 8;
+	udp4[17] = total;
+	udp4[20] = draw() % 4 ? 0 : draw() % 2 ? 0x20 : 0x40;
+	udp4[21] = draw() % 8 ? 0 : 3;
+	udp4[23] = proto[draw() % 2 ? 0 : draw() % ARRAY(proto)];
+	udp4[14] = draw() % 16 ? 0x45 : 0x46;
 }
 
 static void send(uint32_t source, uint32_t len_bytes, uint64_t now_ns)
@@ -144,6 +162,15 @@ static struct pacer_limiter rate(enum pacer_cost cost)
 	return t;
 }
 
+static struct pacer_limiter sketch(uint64_t gap_ns, uint8_t rows)
+{
+	struct pacer_limiter t = source_limiter(PACER_LIMITER_GAP, PACER_LINE_UNITS);
+
+	t.gap_ns = gap_ns;
+	t.rows = rows;
+	return t;
+}
+
 /* --- runs ------------------------------------------------------------------------------------ */
 
 static uint64_t later(uint64_t now_ns)
@@ -162,11 +189,13 @@ static void run(const struct pacer_limiter *t, uint64_t ban_ns)
 	begin(&armed);
 	begin(&plain);
 	for (i = 0; i < PACKETS / RUNS; i++) {
-		uint32_t sources = 1 + draw() % 12;
+		uint32_t sources = 1 + draw() % 12, len_bytes = 60 + draw() % 3 * 20;
 
 		now_ns = later(now_ns);
-		send(1 + draw() % sources, 60 + draw() % 3 * 20, now_ns);
+		vary_frame(len_bytes);
+		send(1 + draw() % sources, len_bytes, now_ns);
 	}
+	memcpy(udp4, usual, sizeof(udp4));
 }
 
 static void expect_seen(enum pacer_reason reason)
@@ -178,8 +207,9 @@ static void expect_seen(enum pacer_reason reason)
 static void begin_counting(void)
 {
 	oracle_seed(19);
+	memcpy(udp4, usual, sizeof(udp4));
 	for (uint32_t i = 0; i < PACER_SECRETS; i++)
-		secret[i] = (__u64)draw() << 32 | draw();
+		control.secret[0][i] = (__u64)draw() << 32 | draw();
 	memset(seen, 0, sizeof(seen));
 	passed = 0;
 }
@@ -213,20 +243,36 @@ static void test_rates(void **unused)
 	expect_seen(PACER_DENY_RATE);
 }
 
+/* Of both rows, and a gap longer than the clock has been running. */
+static void test_sketches(void **unused)
+{
+	(void)unused;
+	begin_counting();
+	for (int i = 0; i < 2 * RUNS; i++) {
+		struct pacer_limiter t =
+		    sketch(draw() % 8 ? 1000 + draw() % 90000 : 2 * START, 1 + (i & 1));
+
+		run(&t, 0);
+	}
+	expect_seen(PACER_ADMIT);
+	expect_seen(PACER_DENY_GAP);
+}
+
 /* Rules that ban: a refusal is left to the other way, and who is banned is known here. */
 static void test_bans(void **unused)
 {
 	(void)unused;
 	begin_counting();
 	for (int i = 0; i < 3 * RUNS; i++) {
-		struct pacer_limiter t =
-		    i % 3 ? window(i % 3 - 1, 1 + draw() % 6, 0) : rate(PACER_COST_PACKETS);
+		struct pacer_limiter t = i % 4 == 3 ? sketch(1000 + draw() % 90000, 2)
+					 : i % 4    ? window(i % 4 - 1, 1 + draw() % 6, 0)
+						    : rate(PACER_COST_PACKETS);
 
 		run(&t, 1 + draw() % 400000);
 	}
 	expect_seen(PACER_ADMIT);
 	expect_seen(PACER_DENY_BAN);
-	assert_int_equal(seen[PACER_DENY_WINDOW] + seen[PACER_DENY_RATE], 0);
+	assert_int_equal(seen[PACER_DENY_WINDOW] + seen[PACER_DENY_RATE] + seen[PACER_DENY_GAP], 0);
 }
 
 /* --- the expression alone -------------------------------------------------------------------- */
@@ -235,13 +281,13 @@ static void test_bans(void **unused)
 static enum pacer_reason closed(uint64_t now_ns)
 {
 	const struct pacer_short *s = &armed.policy.brief;
-	uint32_t source = 192u << 24 | 2 << 8 | 1;
-	struct pacer_ask q = pacer_ask_of(&armed.state.table, &armed.policy.rule[0].limiter[0],
-					  now_ns, pacer_short_hash(s, source), 60);
-	struct pacer_ring r;
+	struct pacer_brief b = {now_ns, 192u << 24 | 2 << 8 | 1, 60};
+	struct pacer_hash hash = pacer_short_hash(s, b.source);
+	uint32_t set = pacer_reduce(hash.home, s->sets);
+	struct pacer_line *line = pacer_short_line(s, s->shape, &armed.state.table, set);
 
-	assert_true(pacer_short_find(s, s->kind, &q, &r));
-	return pacer_short_closed(s, s->kind, &q, &r);
+	assert_non_null(line);
+	return pacer_short_closed(&armed.policy, s->shape, line, set, hash.mark, &b);
 }
 
 /* Who has filled a window is refused by it, up to the nanosecond before it opens. */
@@ -337,8 +383,8 @@ static enum pacer_short_kind kind_with(void (*change)(struct pacer_policy *p))
 
 	put_policy(&t, 0);
 	change(&armed.policy);
-	pacer_short_arm(&armed.policy, secret, 0);
-	return armed.policy.brief.kind;
+	pacer_short_arm(&armed.policy, &control, 0);
+	return armed.policy.brief.shape & PACER_SHORT_KIND;
 }
 
 static void nothing(struct pacer_policy *p)
@@ -403,18 +449,30 @@ static void test_kinds(void **unused)
 	for (size_t i = 0; i < ARRAY(none); i++)
 		assert_int_equal(kind_with(none[i]), PACER_SHORT_NONE);
 	put_policy(&t, 0);
-	assert_int_equal(armed.policy.brief.kind, PACER_SHORT_WIDE);
-	pacer_short_arm(&armed.policy, secret, 1); /* frames without Ethernet */
-	assert_int_equal(armed.policy.brief.kind, PACER_SHORT_NONE);
+	assert_int_equal(armed.policy.brief.shape, PACER_SHORT_WIDE);
+	control.raw_ip = 1; /* frames without Ethernet */
+	pacer_short_reshape(&armed.policy, &control, 0);
+	assert_int_equal(armed.policy.brief.shape, PACER_SHORT_NONE);
+	control.raw_ip = 0;
+	control.allowed[1].v6 = 1; /* the other copy's list */
+	pacer_short_reshape(&armed.policy, &control, 0);
+	assert_int_equal(armed.policy.brief.shape, PACER_SHORT_WIDE);
+	pacer_short_reshape(&armed.policy, &control, 1);
+	assert_int_equal(armed.policy.brief.shape, PACER_SHORT_NONE);
+	control.allowed[1].v6 = 0;
+	armed.policy.flags = PACER_CLOCK_EXACT | PACER_SOURCES_BANNED;
+	pacer_short_reshape(&armed.policy, &control, 0);
+	assert_int_equal(armed.policy.brief.shape,
+			 PACER_SHORT_WIDE | PACER_SHORT_WATCH | PACER_SHORT_EXACT);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_windows),	cmocka_unit_test(test_rates),
-	    cmocka_unit_test(test_bans),	cmocka_unit_test(test_closed_until),
-	    cmocka_unit_test(test_changed),	cmocka_unit_test(test_kinds),
-	    cmocka_unit_test(test_forget_held),
+	    cmocka_unit_test(test_windows),	 cmocka_unit_test(test_rates),
+	    cmocka_unit_test(test_sketches),	 cmocka_unit_test(test_bans),
+	    cmocka_unit_test(test_closed_until), cmocka_unit_test(test_changed),
+	    cmocka_unit_test(test_kinds),	 cmocka_unit_test(test_forget_held),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,7 +20,8 @@ static void ring_empty(struct ring *r, uint32_t running)
 {
 	memset(r, 0, sizeof(*r));
 	r->table = (struct pacer_table){r->line, ARRAY(r->line)};
-	r->at = (struct pacer_ring){&r->table, r->line, &r->line->unit[0].entry, 0, 0};
+	r->at = (struct pacer_ring){&r->table,	       r->line, &r->line->unit[0].entry,
+				    &r->line->unit[1], 0,	0};
 	r->line[0].running = running; /* of which a narrow record has the lowest byte */
 }
 

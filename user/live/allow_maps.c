@@ -7,6 +7,7 @@
 
 #include "live/copies.h"
 #include "live/host.h"
+#include "short.h"
 
 static int trie_of(const struct attached *a, int family)
 {
@@ -92,6 +93,7 @@ void allow_maps_set_counts(struct attached *a, uint32_t copy, size_t n4, size_t 
 	union pacer_allowed counts = {{n4, n6}};
 
 	__atomic_store_n(&a->control->allowed[copy].any, counts.any, __ATOMIC_RELEASE);
+	pacer_short_reshape(&a->copy[copy].policy, a->control, copy);
 }
 
 void allow_maps_count(struct attached *a, uint32_t copy, const struct allowlist *list)

@@ -99,7 +99,6 @@ void ban_notes_write(const struct pacer_line *lines, struct pacer_policy *p, uin
 		__atomic_or_fetch(&p->flags, PACER_SOURCES_BANNED, __ATOMIC_RELEASE);
 	else
 		__atomic_and_fetch(&p->flags, ~PACER_SOURCES_BANNED, __ATOMIC_RELEASE);
-	__atomic_store_n(&p->brief.bans, pacer_short_bans_of(p), __ATOMIC_RELEASE);
 }
 
 void ban_notes_lengths(const struct pacer_line *lines, const struct pacer_policy *p,

@@ -4,6 +4,7 @@
 #include "live/ban_notes.h"
 #include "live/copies.h"
 #include "live/host.h"
+#include "short.h"
 
 void ban_tables_close(struct ban_tables *t)
 {
@@ -36,6 +37,10 @@ bool ban_tables_shared(const struct attached *a, const struct ban_tables *t, uin
 
 void ban_tables_note(struct attached *a, const struct ban_tables *t)
 {
-	for (uint32_t i = 0; i < t->n; i++)
-		ban_notes_write(a->lines, &a->copy[t->copy[i]].policy, host_now_ns());
+	for (uint32_t i = 0; i < t->n; i++) {
+		struct pacer_policy *policy = &a->copy[t->copy[i]].policy;
+
+		ban_notes_write(a->lines, policy, host_now_ns());
+		pacer_short_reshape(policy, a->control, t->copy[i]);
+	}
 }

@@ -61,8 +61,7 @@ int freeze(struct attached *a, struct policy_error *error)
 	deny_all(&a->copy[next].policy, a->n_lines);
 	a->copy[next].policy.serial = 0; /* no policy that could be confirmed */
 	/* Else the short way would go on by the limit that was there. */
-	pacer_short_arm(&a->copy[next].policy, a->control->secret[a->copy[next].policy.secret],
-			a->control->raw_ip);
+	pacer_short_arm(&a->copy[next].policy, a->control, next);
 	copies_put_in_force(a, next, host_now_ns() + FREEZE_NS);
 	if (!grace(a->ifname, error))
 		return 0;

@@ -190,11 +190,8 @@ static int prepare(struct pacer_bpf *skel, const struct object_begin *begin,
 			    : fill_tries(skel, begin->policy, control, error))
 		return -1;
 	/* The secret may be that of what is restored. */
-	for (int i = 0; i < 2; i++) {
-		struct pacer_policy *p = &skel->data_policy->pacer_copies[i].policy;
-
-		pacer_short_arm(p, control->secret[p->secret], control->raw_ip);
-	}
+	for (uint32_t i = 0; i < 2; i++)
+		pacer_short_arm(&skel->data_policy->pacer_copies[i].policy, control, i);
 	return 0;
 }
 

@@ -280,7 +280,7 @@ int successor_write(struct attached *a, const char *text, struct successor *s,
 	    allow_maps_write(a, next, &s->list, error) ||
 	    make_samples(a, &s->bin->sampling, &s->made, error))
 		return -1;
-	pacer_short_arm(s->bin, a->control->secret[s->bin->secret], a->control->raw_ip);
+	pacer_short_arm(s->bin, a->control, next);
 	a->copy[next].policy = *s->bin;
 	memset(a->copy[next].text, 0, PACER_DOC_MAX);
 	memcpy(a->copy[next].text, text, strlen(text));

@@ -399,12 +399,12 @@ static int kernel_load(struct replay *r, const struct policy *policy, uint64_t l
 	memcpy(control->secret[0], r->secret, sizeof(r->secret));
 	control->secret_ready = PACER_SECRET_OF_TOOLS;
 	k->skel->data_policy->pacer_copies[0].policy = *r->bin;
-	pacer_short_arm(&k->skel->data_policy->pacer_copies[0].policy, control->secret[0], 0);
 	if (!k->each || !k->leases || stay_on_cpu(k) ||
 	    bpf_map__set_max_entries(k->skel->maps.pacer_lines, lines) ||
 	    pacer_fake_bpf__load(k->skel) || kernel_allow(k->skel, policy) ||
 	    kernel_sets(k->skel, &r->sets))
 		return -1;
+	pacer_short_arm(&k->skel->data_policy->pacer_copies[0].policy, control, 0);
 	r->state.table.lines =
 	    map_memory(k->skel->maps.pacer_lines, lines * sizeof(struct pacer_line));
 	k->throttle = map_memory(k->skel->maps.pacer_throttles, sizeof(r->throttle));
