@@ -139,6 +139,14 @@ struct {
 	__type(value, struct pacer_pool_lease);
 } pacer_pool_leases SEC(".maps");
 
+/* Packets with an address in a set, by its counter. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, PACER_SET_COUNTERS);
+	__type(key, __u32);
+	__type(value, struct pacer_set_count);
+} pacer_set_hits SEC(".maps");
+
 /* Notes of bans, and of what tools did. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -175,6 +183,11 @@ static __always_inline struct pacer_counters *pacer_map_counters(__u32 slot)
 	return bpf_map_lookup_elem(&pacer_counts, &slot);
 }
 
+static __always_inline struct pacer_set_count *pacer_map_set_count(__u32 number)
+{
+	return bpf_map_lookup_elem(&pacer_set_hits, &number);
+}
+
 static __always_inline struct pacer_sampler *pacer_map_sampler(__u32 cpu)
 {
 	__u32 first = 0;
@@ -202,7 +215,9 @@ static __always_inline struct pacer_heads *pacer_map_heads(__u32 cpu)
 #define PACER_POOL_TURN(pool)	       (&(pool)->turn)
 #define PACER_POOL_THROTTLE(pool, at) \
 	pacer_map_throttle((pool)->state[(at) & (PACER_TARGETS_MAX - 1)])
-#define PACER_LEASE_AT(walk, index) ((void)(walk), pacer_map_lease(index))
-#define PACER_SET_OF(walk, number)  pacer_map_set((walk)->copy, number)
+#define PACER_LEASE_AT(walk, index)	 ((void)(walk), pacer_map_lease(index))
+#define PACER_SET_OF(walk, number)	 pacer_map_set((walk)->copy, number)
+#define PACER_SET_HAND_OF(walk, number)	 pacer_map_set_hand((walk)->copy, number)
+#define PACER_SET_COUNT_AT(walk, number) ((void)(walk), pacer_map_set_count(number))
 
 #endif

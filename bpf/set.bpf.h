@@ -36,7 +36,7 @@ struct pacer_set_map {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 2 * PACER_SETS_MAX);
+	__uint(max_entries, PACER_SET_PLACES);
 	__type(key, __u32);
 	__array(values, struct pacer_set_map);
 } pacer_sets SEC(".maps");
@@ -45,6 +45,15 @@ struct {
 static __always_inline void *pacer_map_set(__u32 copy, __u32 number)
 {
 	__u32 place = (copy & 1) * PACER_SETS_MAX + (number & (PACER_SETS_MAX - 1));
+
+	return bpf_map_lookup_elem(&pacer_sets, &place);
+}
+
+/* What was added to it by hand. NULL: nothing was. */
+static __always_inline void *pacer_map_set_hand(__u32 copy, __u32 number)
+{
+	__u32 place =
+	    PACER_SET_HANDS + (copy & 1) * PACER_SETS_MAX + (number & (PACER_SETS_MAX - 1));
 
 	return bpf_map_lookup_elem(&pacer_sets, &place);
 }

@@ -18,7 +18,7 @@
 #include "port.h"
 
 #define PACER_MAGIC	   0x52434150u /* "PACR" */
-#define PACER_ABI_VERSION  7u
+#define PACER_ABI_VERSION  8u
 #define PACER_RULES_MAX	   64u
 #define PACER_LIMITERS_MAX 8u	/* of a rule, with those that a change of policy draining */
 #define PACER_COUNTERS_MAX 129u /* for the rules of both copies, and 0 for no rule */
@@ -513,6 +513,17 @@ struct pacer_set_use {
 #define PACER_SETS_MAX	16u	   /* of a policy, a power of two */
 #define PACER_DIMS_SETS (1u << 31) /* beside dims: there are sets */
 
+/* Places of sets: those of both copies, and as many for what was added to each by hand. */
+#define PACER_SET_HANDS	 (2 * PACER_SETS_MAX)
+#define PACER_SET_PLACES (2 * PACER_SET_HANDS)
+/* Counters of sets: so that a change need not take one that the copy in force has. */
+#define PACER_SET_COUNTERS (2 * PACER_SETS_MAX)
+
+/* Packets that had an address in a set, and their bytes. */
+struct pacer_set_count {
+	__u64 packets, bytes;
+};
+
 struct pacer_policy {
 	__u64 rules;	/* a bit for each rule in force */
 	__u64 portless; /* those that ask for no ports */
@@ -524,6 +535,7 @@ struct pacer_policy {
 	struct pacer_dim6 dim6[2]; /* source, destination */
 	struct pacer_set_use set[PACER_SETS_MAX];
 	__u64 sets; /* that there are, the first ones */
+	__u8 set_counter[PACER_SETS_MAX];
 	struct pacer_bans bans;
 	__u32 secret; /* of new limits, and of bans */
 	struct pacer_pool pool[PACER_POOLS_MAX];

@@ -268,6 +268,8 @@ struct pacer_state {
 	struct pacer_heads *heads;	 /* NULL: no heads are kept */
 	struct pacer_log *log;		 /* NULL: no bans are noted */
 	const struct pacer_set *set;	 /* PACER_SETS_MAX of them; NULL: none */
+	const struct pacer_set *hand;	 /* as many, added by hand, or of no line; NULL: none */
+	struct pacer_set_count *set_count; /* PACER_SET_COUNTERS of them; NULL: not counted */
 };
 
 /* A packet on its way through the limits of its rule. The caller fills all but `rule`. */
@@ -288,6 +290,10 @@ struct pacer_walk {
 #define PACER_LEASE_AT(walk, index)    (&(walk)->state->lease[(index) & (PACER_THROTTLES - 1)])
 #define PACER_SET_OF(walk, number) \
 	((walk)->state->set ? &(walk)->state->set[(number) & (PACER_SETS_MAX - 1)] : 0)
+#define PACER_SET_HAND_OF(walk, number) \
+	((walk)->state->hand ? &(walk)->state->hand[(number) & (PACER_SETS_MAX - 1)] : 0)
+#define PACER_SET_COUNT_AT(walk, number) \
+	((walk)->state->set_count ? &(walk)->state->set_count[number] : 0)
 #endif
 
 /* Is the limit in force at now_ns, or draining and still needed? */

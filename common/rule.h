@@ -322,6 +322,19 @@ PACER_INLINE int pacer_walk_address_in(PACER_SET *set, const struct pacer_walk *
 		   : pacer_set_find6(set, &w->pkt.key[word & PACER_WORD_DADDR]);
 }
 
+/* The same of what was added to the set by hand, at the packet's time. */
+PACER_INLINE int pacer_walk_address_added(PACER_SET *set, const struct pacer_walk *w, __u32 number,
+					  __u32 word)
+{
+	PACER_SET *hand = PACER_SET_HAND_OF(w, number);
+	int value;
+
+	if (!hand || !pacer_set_is_of(hand, set))
+		return 0;
+	value = pacer_walk_address_in(hand, w, word);
+	return value > 0 ? pacer_set_lasts(hand, value, w->now_ns) : value;
+}
+
 /* Which of the packet's addresses that set has: enum pacer_in_set. It is asked for once, so both
  * are looked for in the same one.
  */
@@ -337,13 +350,30 @@ PACER_GLOBAL int pacer_walk_in_set(const struct pacer_walk *w, __u32 number)
 	set = PACER_SET_OF(w, number);
 	if (!set)
 		return PACER_SET_UNKNOWN;
-	if (use->src_in | use->src_not)
+	if (use->src_in | use->src_not) {
 		src = pacer_walk_address_in(set, w, PACER_WORD_SADDR);
-	if (use->dst_in | use->dst_not)
+		if (!src)
+			src = pacer_walk_address_added(set, w, number, PACER_WORD_SADDR);
+	}
+	if (use->dst_in | use->dst_not) {
 		dst = pacer_walk_address_in(set, w, PACER_WORD_DADDR);
+		if (!dst)
+			dst = pacer_walk_address_added(set, w, number, PACER_WORD_DADDR);
+	}
 	if (src < 0 || dst < 0)
 		return PACER_SET_UNKNOWN;
 	return (src ? PACER_SRC_IN : 0) | (dst ? PACER_DST_IN : 0);
+}
+
+PACER_INLINE void pacer_walk_count_set(const struct pacer_walk *w, __u32 number)
+{
+	__u32 counter = PACER_POLICY_OF(w)->set_counter[number & (PACER_SETS_MAX - 1)];
+	struct pacer_set_count *count = PACER_SET_COUNT_AT(w, counter & (PACER_SET_COUNTERS - 1));
+
+	if (!count)
+		return;
+	count->packets++;
+	count->bytes += w->pkt.len_bytes;
 }
 
 /*
@@ -360,6 +390,8 @@ PACER_INLINE void pacer_walk_sets(const struct pacer_walk *w, struct pacer_set_u
 		const struct pacer_set_use *use = &policy->set[i];
 		int in = pacer_walk_in_set(w, i);
 
+		if (in & (PACER_SRC_IN | PACER_DST_IN))
+			pacer_walk_count_set(w, i);
 		if (in & (PACER_SRC_IN | PACER_SET_UNKNOWN))
 			by_sets->src_in |= use->src_in;
 		if (in & (PACER_DST_IN | PACER_SET_UNKNOWN))

@@ -17,6 +17,10 @@
  * Values are 1 to 65535; 0 is "not in the set". A plain set has the value 1 alone, and twice as
  * many bounds in a line.
  *
+ * Elements with an end (`sets add --for`) are a set of their own beside, whose values are their
+ * numbers, and lead to the ends. It has the serial of the set that it belongs to: when that is
+ * replaced, what was beside it counts no more, from the same moment.
+ *
  * Concurrency: a set is not written once it can be found. Any number of readers.
  *
  * Error: exact. A set whose lines lead out of it gives PACER_SET_BROKEN, on which its reader
@@ -30,7 +34,7 @@
 
 #include "port.h"
 
-#define PACER_SET_FORMAT 0x31544553u /* "SET1" */
+#define PACER_SET_FORMAT 0x32544553u /* "SET2" */
 #define PACER_SET_BROKEN (-1)
 #define PACER_SET_PLAIN	 1u /* a flag: no values but 1 */
 
@@ -50,16 +54,27 @@ typedef __u32 pacer_set_link;
 
 /* Line 0. */
 struct pacer_set_head {
-	__u32 format, flags;
+	__u32 format;
+	__u16 flags;
+	__u16 levels;	   /* a bit for each that has cells */
 	__u32 lines;	   /* that packets read, this one included */
 	__u32 front[2];	   /* the first line by 16 bits, of IPv4 and of IPv6; 0: it has none */
-	__u32 levels;	   /* a bit for each that has cells */
 	__u32 cells;	   /* the first line of cells */
 	__u32 cell_lines;  /* how many */
+	__u32 ends;	   /* the first line of its values' ends; 0: they have none */
 	__u64 secret[2];   /* of the hash, odd */
 	__u32 prefixes[2]; /* of IPv4 and of IPv6 */
-	__u64 list_bytes;  /* of what follows the lines: the prefixes, for the tools */
+	__u32 list_bytes;  /* of what follows the lines: the prefixes, for the tools */
+	__u32 serial;	   /* of the set; what is added by hand has that of the set it belongs to */
 };
+
+/* When the prefixes of a value are out of the set: monotonic ns; ~0: never. */
+struct pacer_set_end {
+	__u64 until_ns;	    /* of it and all wider ones */
+	__u64 own_until_ns; /* for the tools */
+};
+
+#define PACER_SET_ENDS 4u /* in a line; that of value i is number i - 1 */
 
 /*
  * Cells of up to 3 keys, each the first bits of an address, as many as its level has. The kind is
@@ -93,6 +108,7 @@ union pacer_set_line {
 	pacer_set_link inner[16];
 	struct pacer_set_head head;
 	struct pacer_set_cells cells;
+	struct pacer_set_end end[PACER_SET_ENDS];
 } __attribute__((aligned(64)));
 
 _Static_assert(sizeof(union pacer_set_line) == 64, "a set's line is a cache line");
@@ -296,6 +312,25 @@ PACER_SUBPROG int pacer_set_find6(PACER_SET *set, const __u32 addr[4])
 			return value;
 	}
 	return pacer_set_front(set, head->head.flags, head->head.front[1], addr[0]);
+}
+
+/* Is what has this value in the set at now_ns? 0, 1, or PACER_SET_BROKEN. */
+PACER_INLINE int pacer_set_lasts(PACER_SET *set, __u32 value, __u64 now_ns)
+{
+	const union pacer_set_line *line = PACER_SET_LINE(set, 0);
+
+	if (!line || !line->head.ends || !value)
+		return PACER_SET_BROKEN;
+	line = PACER_SET_LINE(set, line->head.ends + (value - 1) / PACER_SET_ENDS);
+	return line ? now_ns < line->end[(value - 1) % PACER_SET_ENDS].until_ns : PACER_SET_BROKEN;
+}
+
+/* Do the two belong together? */
+PACER_INLINE int pacer_set_is_of(PACER_SET *hand, PACER_SET *set)
+{
+	const union pacer_set_line *a = PACER_SET_LINE(hand, 0), *b = PACER_SET_LINE(set, 0);
+
+	return a && b && a->head.serial == b->head.serial;
 }
 
 #endif

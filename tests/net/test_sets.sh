@@ -152,7 +152,209 @@ killed()
 	equal "$(stats '.rules[0].name')" strict "the rule"
 }
 
+# by_hand WHAT...: `sets s0` of the set drop.
+by_hand()
+{
+	pacer sets s0 "$1" drop "${@:2}" >/dev/null
+}
+
+# what_drop_has: its prefixes, and those that were added by hand.
+what_drop_has()
+{
+	pacer sets s0 show drop --json | jq -rc '[(.prefixes | join(" ")), (.by_hand | map(.prefix) | join(" "))] | join("|")'
+}
+
+added_and_taken_out()
+{
+	set_of drop.txt 10.77.0.11 10.77.0.16/31 fd77::11
+	strict in 'src: "@drop"'
+	load in
+	by_hand add 10.77.0.12
+	by_hand add fd77::12/127
+	arrive "1 9 1 1" n=9,from=10.77.0.12 n=9,from=10.77.0.13 n=9,from=fd77::12 n=9,from=fd77::13
+	equal "$(what_drop_has)" "10.77.0.11 10.77.0.16/31 fd77::11|10.77.0.12 fd77::12/127" "what it has"
+	by_hand del 10.77.0.12
+	by_hand del 10.77.0.16/31
+	arrive "9 9 9 1" n=9,from=10.77.0.12 n=9,from=10.77.0.16 n=9,from=10.77.0.17 n=9
+	equal "$(what_drop_has)" "10.77.0.11 fd77::11|fd77::12/127" "what is left"
+	# Many at once, in any order, by one change.
+	printf '%s\n' "# two" 10.77.0.14-10.77.0.15 "10.77.0.13 --for 1h" | pacer sets s0 add drop - --json >"$work/out"
+	equal "$(jq -c . "$work/out")" '{"interface":"s0","set":"drop","added":2}' "added"
+	equal "$(what_drop_has)" "10.77.0.11 fd77::11|10.77.0.13 10.77.0.14/31 fd77::12/127" "many"
+	arrive "1 1 1" n=9,from=10.77.0.13 n=9,from=10.77.0.14 n=9,from=10.77.0.15
+	printf '%s\n' 10.77.0.14/31 fd77::11 10.77.0.13 | by_hand del -
+	equal "$(what_drop_has)" "10.77.0.11|fd77::12/127" "many taken out"
+}
+
+# What is added stays beside the policy's; what is taken out and a replacement last until the next apply.
+and_then_applied()
+{
+	set_of drop.txt 10.77.0.11 10.77.0.13
+	strict in 'src: "@drop"'
+	load in
+	by_hand add 10.77.0.12
+	by_hand del 10.77.0.13
+	pacer set s0 strict.window=50s >/dev/null
+	equal "$(what_drop_has)" "10.77.0.11|10.77.0.12" "after a change without files"
+	apply in
+	equal "$(what_drop_has)" "10.77.0.11 10.77.0.13|10.77.0.12" "after apply"
+	arrive "1 1 1" n=9 n=9,from=10.77.0.12 n=9,from=10.77.0.13
+	printf '10.77.0.14\n10.77.0.15\n' | by_hand replace -
+	equal "$(what_drop_has)" "10.77.0.14 10.77.0.15|" "after replace"
+	arrive "9 9 1" n=9,from=10.77.0.12 n=9,from=10.77.0.16 n=9,from=10.77.0.14
+	by_hand add 10.77.0.16
+	pacer upgrade s0 >/dev/null
+	equal "$(what_drop_has)" "10.77.0.14 10.77.0.15|10.77.0.16" "after upgrade"
+	arrive "1" n=9,from=10.77.0.16
+	# A copy of it, to which the rest of the policy is new.
+	strict other 'dst: "@drop"'
+	apply other
+	equal "$(what_drop_has)" "10.77.0.11 10.77.0.13|10.77.0.16" "after another policy"
+	strict in 'src: "@office"'
+	sed -i '/name: drop/d' "$work/in.yaml"
+	apply in
+	refused 1 "s0: its policy has no set drop: see .xdp-pacer sets s0 list." pacer sets s0 show drop
+	strict in 'src: "@drop"'
+	apply in
+	equal "$(what_drop_has)" "10.77.0.11 10.77.0.13|" "of a set that had gone"
+}
+
+is_out()
+{
+	[ "$(what_drop_has)" = "10.77.0.11|10.77.0.13" ]
+}
+
+for_a_time()
+{
+	set_of drop.txt 10.77.0.11
+	strict in 'src: "@drop"'
+	load in
+	by_hand add 10.77.0.12 --for 1s
+	by_hand add 10.77.0.13 --for 1h
+	arrive "1 1" n=2,from=10.77.0.12 n=2,from=10.77.0.13
+	until_true 3 is_out
+	arrive "9 0" n=9,from=10.77.0.12 n=9,from=10.77.0.13
+	[ "$(pacer sets s0 show drop --json | jq '.by_hand[0].left_ns')" -gt 3000000000000 ] || fail "left_ns"
+	# A new end takes the place of the old one, and a wider prefix that lasts longer counts.
+	by_hand add 10.77.0.13 --for 1s
+	by_hand add 10.77.0.12/31 --for 1h
+	until_true 3 eval '[ "$(what_drop_has)" = "10.77.0.11|10.77.0.12/31" ]'
+	arrive "0 0" n=9,from=10.77.0.12 n=9,from=10.77.0.13
+}
+
+counted_and_listed()
+{
+	set_of drop.txt 10.77.0.11 10.77.0.12
+	strict in 'src: "@drop"'
+	load in
+	by_hand add 10.77.0.14
+	arrive "1 1 9 1" n=9 n=9,from=10.77.0.12 n=9,from=10.77.0.13 n=5,from=10.77.0.14
+	equal "$(pacer sets s0 list --json | jq -c '.[] | [.name, .prefixes, .by_hand, .packets]')" \
+		'["drop",2,1,23]
+["office",2,0,0]' "list"
+	apply in # it goes on counting
+	arrive "0" n=2
+	equal "$(pacer sets s0 list --json | jq -c '.[0].packets')" 25 "packets"
+	equal "$(pacer sets s0 list --json | jq -c '.[0].bytes > .[0].packets * 40')" true "bytes"
+	pacer sets s0 list | grep -Eq "^drop +2 +1 +[0-9.]+ [KM]iB? +25 +[0-9,]+ +$work/drop.txt$" ||
+		fail "as text: $(pacer sets s0 list | cat -A)"
+}
+
+wrong_words()
+{
+	set_of drop.txt 10.77.0.11
+	strict in 'src: "@drop"'
+	load in
+	refused 1 "s0: its policy has no set drp \(did you mean drop\?\)" pacer sets s0 add drp 10.0.0.1
+	refused 2 "sets: '10.0.0.1/8' has host bits: write 10.0.0.0/8" pacer sets s0 add drop 10.0.0.1/8
+	refused 1 "s0: 10.77.0.0/24 is no prefix of set drop: see .xdp-pacer sets s0 show drop." \
+		pacer sets s0 del drop 10.77.0.0/24
+	refused 2 "it wants IFACE list" pacer sets s0 del drop 10.77.0.11 --for 1h
+	refused 2 "there is no word shw \(did you mean show\?\)" pacer sets s0 shw drop
+	printf '10.0.0.1\n10.0.0.2/7\n' >"$work/lines"
+	refused 2 "-:2: '10.0.0.2/7' has host bits" pacer sets s0 add drop - <"$work/lines"
+	printf '10.0.0.1\n10.0.\0\n' >"$work/lines"
+	refused 2 "-:2: 10.0. is no line of text" pacer sets s0 add drop - <"$work/lines"
+	refused 2 "$work/none: No such file" pacer sets s0 replace drop "$work/none"
+	refused 2 "$work: it is a directory" pacer sets s0 replace drop "$work"
+	seq -f '10.%.0f.0.0/24' 0 255 >"$work/lines"
+	for i in $(seq 0 255); do seq -f "10.$i.%.0f.0/25" 0 255; done >>"$work/lines"
+	refused 1 "65792 prefixes at once are more than the 65535 that a set takes by hand" \
+		pacer sets s0 add drop - <"$work/lines"
+	equal "$(what_drop_has)" "10.77.0.11|" "what it has after all that"
+	arrive "1 9" n=9 n=9,from=10.77.0.12
+}
+
+# During a trial both policies' sets are changed, and what comes back has the change, too.
+changed_on_trial()
+{
+	set_of drop.txt 10.77.0.11
+	strict in 'src: "@drop"'
+	load in
+	set_of drop.txt 10.77.0.13
+	apply in --confirm-within 3s
+	by_hand add 10.77.0.12
+	by_hand del 10.77.0.13 # one of them had it
+	arrive "9 1 9" n=9 n=9,from=10.77.0.12 n=9,from=10.77.0.13
+	until_true 9 not_pending
+	equal "$(what_drop_has)" "10.77.0.11|10.77.0.12" "what came back"
+	arrive "1 0" n=9 n=9,from=10.77.0.12
+	apply in --confirm-within 3s
+	set_of one.txt 10.77.0.15
+	by_hand replace "$work/one.txt"
+	arrive "1 9" n=9,from=10.77.0.15 n=9,from=10.77.0.14
+	until_true 9 not_pending
+	equal "$(what_drop_has)" "10.77.0.15|" "what came back of a replacement"
+}
+
+# However often a replacement is killed, with and without a trial, one of the two is in force, whole:
+# with what was added by hand to the old one, or without it.
+replacement_killed()
+{
+	local cut n got code trial kills=0 news=0
+
+	cut=$(tool cut)
+	set_of one.txt 10.77.0.11 10.77.0.12
+	set_of two.txt 10.77.0.13 10.77.0.14
+	strict in 'src: "@drop"'
+	cp "$work/one.txt" "$work/drop.txt"
+	load in
+	for trial in "" yes; do
+		[ -z "$trial" ] || apply in --confirm-within 1h
+		by_hand replace "$work/one.txt"
+		by_hand add 10.77.0.15
+		for n in $(seq 1 3 600); do
+			code=0
+			in_server "$cut" flock "$n" 0 0 "$BUILD/xdp-pacer" sets s0 replace drop "$work/two.txt" \
+				>/dev/null 2>&1 || code=$?
+			got=$(timeout "$hang_s" "$shots" "$CLIENT" "$SERVER" n=3,from=10.77.0.11 n=3,from=10.77.0.12 \
+				n=3,from=10.77.0.13 n=3,from=10.77.0.14 n=3,from=10.77.0.15)
+			case $got in
+			[01]" "[01]" 3 3 "[01]) ;;
+			"3 3 "[01]" "[01]" 3")
+				news=$((news + 1))
+				by_hand replace "$work/one.txt"
+				by_hand add 10.77.0.15
+				;;
+			*) fail "killed at $n, trial '$trial': $got" || exit 1 ;;
+			esac
+			[ "$code" -eq 100 ] || break
+			kills=$((kills + 1))
+		done
+		equal "$code" 0 "at last: exit code"
+	done
+	[ "$kills" -ge 10 ] && [ "$news" -ge 3 ] || fail "$kills kills, $news times the new one"
+	echo "$kills kills, $news times the new one was in force"
+}
+
 net_up
+check "sets: added and taken out by hand" added_and_taken_out
+check "sets: what is by hand, and changes of the policy" and_then_applied
+check "sets: added for a time" for_a_time
+check "sets: counted and listed" counted_and_listed
+check "sets: wrong words are said, and change nothing" wrong_words
+check "sets: changes by hand during a trial" changed_on_trial
+check "sets: a replacement that is killed" replacement_killed
 check "sets: a rule is of whom a set has, or has not" in_and_not_in
 check "sets: a file is read when its policy is applied" read_when_applied
 check "sets: a trial's set goes with it" on_trial

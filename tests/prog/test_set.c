@@ -192,7 +192,7 @@ static void places(void **unused)
 	assert_int_equal(set_maps_head(p.sets_fd, 3, &head), 0);
 	assert_int_equal(head.prefixes[0] + head.prefixes[1], two.n);
 	assert_true(set_maps_lines(&two) >= head.lines);
-	assert_int_equal(set_maps_remove(p.sets_fd, 3), 0);
+	assert_int_equal(set_maps_move(p.sets_fd, 3, -1), 0);
 	assert_int_equal((uint32_t)find(3, &a), SET_NONE);
 	assert_int_equal(set_maps_head(p.sets_fd, 3, &head), -1);
 	assert_int_equal(errno, ENOENT);

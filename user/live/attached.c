@@ -92,8 +92,12 @@ static bool take_map(struct attached *a, int fd, const struct bpf_map_info *info
 		a->counts_fd = fd;
 		return true;
 	} else if (!strcmp(info->name, "pacer_sets") && a->sets_fd < 0 &&
-		   info->max_entries == 2 * PACER_SETS_MAX) {
+		   info->max_entries == PACER_SET_PLACES) {
 		a->sets_fd = fd;
+		return true;
+	} else if (!strcmp(info->name, "pacer_set_hits") && a->set_hits_fd < 0 &&
+		   info->value_size == sizeof(struct pacer_set_count)) {
+		a->set_hits_fd = fd;
 		return true;
 	} else if (!strcmp(info->name, "pacer_allow4") && a->allow4_fd < 0) {
 		a->allow4_fd = fd;
@@ -146,7 +150,7 @@ static int check_abi(const struct attached *a, struct policy_error *error)
 	if (!a->copy || !a->lines || !a->throttle || !a->log || a->counts_fd < 0 ||
 	    a->allow4_fd < 0 || a->allow6_fd < 0 || a->leases_fd < 0 || a->targets.devices_fd < 0 ||
 	    a->targets.cpus_fd < 0 || a->targets.leases_fd < 0 || a->samples.samplers_fd < 0 ||
-	    a->samples.heads_fd < 0 || a->sets_fd < 0)
+	    a->samples.heads_fd < 0 || a->sets_fd < 0 || a->set_hits_fd < 0)
 		return policy_fail(error, 0,
 				   "%s: its pacer lacks a map: `xdp-pacer load %s --replace -c "
 				   "POLICY` puts a new one in its place",
@@ -158,17 +162,10 @@ void attached_release(struct attached *a)
 {
 	void *at[ATTACHED_MAPPINGS] = {a->control, a->copy,  a->lines, a->throttle,
 				       a->sampler, a->heads, a->log};
-	int fds[] = {a->prog_fd,
-		     a->counts_fd,
-		     a->allow4_fd,
-		     a->allow6_fd,
-		     a->leases_fd,
-		     a->targets.devices_fd,
-		     a->targets.cpus_fd,
-		     a->targets.leases_fd,
-		     a->samples.samplers_fd,
-		     a->samples.heads_fd,
-		     a->sets_fd};
+	int fds[] = {a->prog_fd,	  a->counts_fd,		a->allow4_fd,
+		     a->allow6_fd,	  a->leases_fd,		a->targets.devices_fd,
+		     a->targets.cpus_fd,  a->targets.leases_fd, a->samples.samplers_fd,
+		     a->samples.heads_fd, a->sets_fd,		a->set_hits_fd};
 
 	for (size_t i = 0; i < ATTACHED_MAPPINGS; i++)
 		if (at[i])
@@ -190,6 +187,7 @@ int attached_find(const char *ifname, struct attached *a, struct policy_error *e
 			       .allow6_fd = -1,
 			       .leases_fd = -1,
 			       .sets_fd = -1,
+			       .set_hits_fd = -1,
 			       .targets = {-1, -1, -1, 0},
 			       .samples = {-1, -1}};
 	a->ifindex = device_index(ifname, error);

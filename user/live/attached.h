@@ -34,7 +34,7 @@ struct attached {
 	uint32_t prog_id;
 	uint32_t control_id; /* of the control map: the same where the state is shared */
 	uint32_t site_id;    /* of the program that the driver calls: the dispatcher or the pacer */
-	int prog_fd, counts_fd, allow4_fd, allow6_fd, leases_fd, sets_fd;
+	int prog_fd, counts_fd, allow4_fd, allow6_fd, leases_fd, sets_fd, set_hits_fd;
 	struct target_maps targets;
 	struct pacer_control *control;
 	struct pacer_copy *copy; /* two */

@@ -43,6 +43,10 @@ static void map_sets(const struct attached *a, struct look *look)
 		(void)set_maps_lines_of(a->sets_fd, look->copy * PACER_SETS_MAX + i,
 					&look->lines[i]);
 		look->set[i] = set_lines_set(&look->lines[i]);
+		(void)set_maps_lines_of(a->sets_fd,
+					PACER_SET_HANDS + look->copy * PACER_SETS_MAX + i,
+					&look->hand_lines[i]);
+		look->hand[i] = set_lines_set(&look->hand_lines[i]);
 	}
 }
 
@@ -66,8 +70,10 @@ int look_open(const struct attached *a, struct look *look, struct policy_error *
 
 void look_close(struct look *look)
 {
-	for (size_t i = 0; i < PACER_SETS_MAX; i++)
+	for (size_t i = 0; i < PACER_SETS_MAX; i++) {
 		set_lines_free(&look->lines[i]);
+		set_lines_free(&look->hand_lines[i]);
+	}
 	free(look->lease);
 	look->lease = NULL;
 }
@@ -81,5 +87,6 @@ struct pacer_state look_state(const struct look *look, uint32_t cpu)
 				    .secret = a->control->secret[0],
 				    .throttle = a->throttle,
 				    .set = look->set,
+				    .hand = look->hand,
 				    .lease = look->lease + (size_t)cpu * PACER_THROTTLES};
 }

@@ -20,6 +20,8 @@ struct look {
 	const struct attached *a;
 	struct set_lines lines[PACER_SETS_MAX]; /* of the policy's sets */
 	struct pacer_set set[PACER_SETS_MAX];
+	struct set_lines hand_lines[PACER_SETS_MAX]; /* of what was added to them by hand */
+	struct pacer_set hand[PACER_SETS_MAX];
 };
 
 /* 0, or -1 with *error filled. */

@@ -13,7 +13,7 @@
 #include "live/grace.h"
 #include "live/host.h"
 #include "live/secret.h"
-#include "sets/set_maps.h"
+#include "live/sets_maps.h"
 #include "plan/compile.h"
 #include "record.h"
 #include "short.h"
@@ -36,6 +36,26 @@ static void clear_bans(struct attached *a, const struct pacer_bans *bans)
 {
 	memset(&a->lines[bans->base], 0, (size_t)bans->sets * PACER_BAN_WAYS * sizeof(*a->lines));
 	memset(&a->lines[bans->filter], 0, (bans->filter_mask + 2ull) * sizeof(*a->lines));
+}
+
+/* Of a set that the present policy has not. */
+static int clear_set_counters(struct attached *a, const struct successor *s,
+			      struct policy_error *error)
+{
+	int cpus = host_cpus(error), result = 0;
+	struct pacer_set_count *zero = cpus < 1 ? NULL : calloc(cpus, sizeof(*zero));
+
+	if (!zero)
+		return cpus < 1 ? -1 : policy_fail(error, 0, "%s: no memory", a->ifname);
+	for (uint32_t i = 0; i < s->n_sets && !result; i++) {
+		uint32_t id = s->bin->set_counter[i];
+
+		if (s->old_set[i] < 0 && bpf_map_update_elem(a->set_hits_fd, &id, zero, 0))
+			result = policy_fail(error, 0, "%s: its sets' counters cannot be written",
+					     a->ifname);
+	}
+	free(zero);
+	return result;
 }
 
 static int clear_counters(struct attached *a, const struct pacer_policy *old,
@@ -175,21 +195,21 @@ static int make_samples(struct attached *a, const struct pacer_sampling *samplin
 	return policy_fail(error, 0, "%s: %.300s", a->ifname, why.text);
 }
 
-/* Where the sets of the new policy are, which has no other ones than the old. */
-static int find_sets(const struct attached *a, uint32_t now, const struct policy *old,
-		     const struct policy *new, struct successor *s, struct policy_error *error)
+/* Which of the sets in force each of the new policy is. */
+static int find_sets(const struct attached *a, const struct policy *old, const struct policy *new,
+		     struct successor *s, struct policy_error *error)
 {
 	s->n_sets = (uint32_t) new->n_sets;
-	for (size_t i = 0; i < new->n_sets && !s->sets; i++) {
+	for (size_t i = 0; i < new->n_sets; i++) {
 		size_t k = 0;
 
 		while (k < old->n_sets && strcmp(old->set[k].name, new->set[i].name))
 			k++;
-		if (k == old->n_sets)
+		if (k == old->n_sets && !s->sets)
 			return policy_fail(error, new->set[i].line,
 					   "%s: the policy in force has no set %s: apply a policy",
 					   a->ifname, new->set[i].name);
-		s->place[i] = now * PACER_SETS_MAX + (uint32_t)k;
+		s->old_set[i] = k < old->n_sets ? (int)k : -1;
 	}
 	return 0;
 }
@@ -202,17 +222,15 @@ static int put_sets(const struct attached *a, uint32_t next, const struct succes
 	int err = 0;
 
 	for (uint32_t i = 0; (i < s->n_sets || i < were) && i < PACER_SETS_MAX && !err; i++) {
-		uint32_t place = next * PACER_SETS_MAX + i;
-
 		if (i >= s->n_sets)
-			err = set_maps_remove(a->sets_fd, place) && errno != ENOENT;
+			err = sets_maps_clear(a, next, i);
 		else if (s->sets)
-			err = set_maps_put(a->sets_fd, place, &s->sets->text[i].list);
+			err = sets_maps_renew(a, next, i, s->old_set[i], &s->sets->text[i].list);
 		else
-			err = set_maps_share(a->sets_fd, s->place[i], place);
+			err = sets_maps_share(a, next, i, (uint32_t)s->old_set[i]);
 	}
 	return err ? policy_fail(error, 0, "%s: its sets cannot be written: %s", a->ifname,
-				 strerror(errno))
+				 sets_maps_why())
 		   : 0;
 }
 
@@ -251,7 +269,7 @@ int successor_plan(struct attached *a, const char *text, enum successor_how how,
 		result = compile(a, new, &previous, how == SUCCESSOR_ROTATED, trial, s->bin,
 				 s->plan, error);
 	if (!result)
-		result = find_sets(a, now, old, new, s, error);
+		result = find_sets(a, old, new, s, error);
 	if (!result && how == SUCCESSOR_BY_ITSELF)
 		s->bin->serial = a->copy[now].policy.serial;
 	/* By itself: what was taken off the list by hand stays off. */
@@ -275,6 +293,7 @@ int successor_write(struct attached *a, const char *text, struct successor *s,
 	if (grace(a->ifname, error) ||
 	    (s->plan->rotated && secret_draw(a, s->bin->secret, error)) ||
 	    clear_new(a, &a->copy[now].policy, s->bin, s->plan, error) ||
+	    clear_set_counters(a, s, error) ||
 	    forget_generations(a, &a->copy[now].policy, s->bin, error) ||
 	    put_targets(a, next, s->plan, error) || put_sets(a, next, s, error) ||
 	    allow_maps_write(a, next, &s->list, error) ||

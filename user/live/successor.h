@@ -20,9 +20,9 @@
 enum successor_how { SUCCESSOR, SUCCESSOR_ROTATED, SUCCESSOR_BY_ITSELF };
 
 struct successor {
-	struct plan *plan;		/* the caller's: what becomes of the state */
-	const struct set_texts *sets;	/* the caller's; NULL: they stay as they are */
-	uint32_t place[PACER_SETS_MAX]; /* then: where each is now */
+	struct plan *plan;	      /* the caller's: what becomes of the state */
+	const struct set_texts *sets; /* the caller's; NULL: they stay as they are */
+	int old_set[PACER_SETS_MAX];  /* which one each is now, by its name; -1: none */
 	uint32_t n_sets;
 	struct pacer_policy *bin;
 	struct allowlist list;

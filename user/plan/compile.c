@@ -153,6 +153,36 @@ static int number_counters(const struct policy *policy, const struct compile_pre
 	return 0;
 }
 
+static bool counts_a_set(const struct pacer_policy *bin, size_t n, uint32_t id)
+{
+	for (size_t i = 0; i < n; i++)
+		if (bin->set_counter[i] == id)
+			return true;
+	return false;
+}
+
+/* A set that keeps its name keeps its counter; there are enough for those of two policies. */
+static void number_sets(const struct policy *policy, const struct compile_previous *previous,
+			struct pacer_policy *bin)
+{
+	size_t n_old = previous ? previous->policy->n_sets : 0;
+
+	for (size_t i = 0; i < policy->n_sets; i++) {
+		uint32_t id = 0;
+		size_t k = 0;
+
+		while (k < n_old && strcmp(previous->policy->set[k].name, policy->set[i].name))
+			k++;
+		if (k < n_old)
+			id = previous->bin->set_counter[k];
+		else
+			while ((n_old && counts_a_set(previous->bin, n_old, id)) ||
+			       counts_a_set(bin, i, id))
+				id++;
+		bin->set_counter[i] = (uint8_t)id;
+	}
+}
+
 static void emit_rule(const struct policy_rule *rule, uint64_t resolution_ns,
 		      struct pacer_rule *out)
 {
@@ -323,6 +353,7 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 	    take_states(policy, previous, host, drafts, bin, plan, error) ||
 	    lay(policy, previous, drafts, bin, plan, error))
 		return -1;
+	number_sets(policy, previous, bin);
 	/* A draining limit of an exact policy does not include the coarse clock's resolution. */
 	exact |= previous && plan->n_draining && previous->bin->flags & PACER_CLOCK_EXACT;
 	bin->flags = (policy->monitor ? PACER_MONITOR : 0) |

@@ -86,6 +86,11 @@ static uint32_t new_lines(struct set_lines *out, uint32_t n)
 	return out->n - n;
 }
 
+uint32_t set_lines_more(struct set_lines *lines, size_t n)
+{
+	return new_lines(lines, (uint32_t)n);
+}
+
 void set_lines_free(struct set_lines *lines)
 {
 	if (lines->line)
@@ -465,11 +470,13 @@ static int begin(struct build *b, const struct set_list *list)
 {
 	struct pacer_set_head head = {.format = PACER_SET_FORMAT};
 	bool front[2] = {false, false};
+	uint32_t levels;
 	size_t cells;
 
 	count_families(list, head.prefixes, front, &b->plain);
 	head.flags = b->plain ? PACER_SET_PLAIN : 0;
-	cells = count_cells(list, &head.levels);
+	cells = count_cells(list, &levels);
+	head.levels = (uint16_t)levels;
 	(void)new_lines(b->out, 1);
 	for (int i = 0; i < 2; i++)
 		if (front[i] && !(head.front[i] = new_lines(b->out, PACER_SET_FRONT)))

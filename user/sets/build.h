@@ -22,6 +22,8 @@ struct set_lines {
  * not know it. 0; -1: no memory, or more lines than 2^28 (errno ENOMEM, EFBIG).
  */
 int set_build(const struct set_list *list, uint64_t seed, struct set_lines *lines);
+/* The number of the first of n more lines, all 0, behind those of a set; 0: as set_build. */
+uint32_t set_lines_more(struct set_lines *lines, size_t n);
 void set_lines_free(struct set_lines *lines);
 
 /* The same lines for set.h's readers. */

@@ -36,6 +36,11 @@ static int by_prefix(const struct set_entry *a, const struct set_entry *b)
 	return (a->len > b->len) - (a->len < b->len);
 }
 
+int set_entry_order(const struct set_entry *one, const struct set_entry *other)
+{
+	return by_prefix(one, other);
+}
+
 /* Merges the sorted halves of `from` into `to`; what is equal keeps its order. */
 static void merge(const struct set_entry *from, size_t n, size_t half, struct set_entry *to)
 {

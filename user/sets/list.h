@@ -46,7 +46,9 @@ uint16_t set_list_value(const struct set_list *list, int family, uint64_t high, 
 /* The entry of exactly this prefix in a sorted list, or NULL. */
 const struct set_entry *set_list_find(const struct set_list *list, const struct set_entry *prefix);
 
-/* The first and the last address of an entry, as high and low. */
+/* Below 0, 0 or above: one comes before the other, they are of one prefix, or it comes after. */
+int set_entry_order(const struct set_entry *one, const struct set_entry *other);
+/* The last address of an entry, as high and low. */
 void set_entry_last(const struct set_entry *entry, uint64_t *high, uint64_t *low);
 struct set_entry set_entry_of(const struct prefix *prefix, uint16_t value, uint32_t line);
 struct prefix set_entry_prefix(const struct set_entry *entry);

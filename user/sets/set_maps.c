@@ -43,18 +43,34 @@ int set_maps_make(uint32_t places)
 	return fd;
 }
 
-/* A set in memory, with its list: to be freed with both functions. */
-static int prepare(const struct set_list *list, struct set_lines *lines, struct set_packed *packed)
+/* A list as packets read it, and as tools do: to be freed. */
+struct prepared {
+	struct set_lines lines;
+	struct set_packed packed;
+};
+
+static void let_go(struct prepared *p)
+{
+	int cause = errno;
+
+	set_lines_free(&p->lines);
+	set_packed_free(&p->packed);
+	errno = cause;
+}
+
+/* `hand` NULL: the list is of a set. */
+static int prepare(const struct set_list *list, const struct set_hand *hand, struct prepared *p)
 {
 	uint64_t seed;
 
-	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed) || set_pack(list, packed))
-		return -1;
-	if (set_build(list, seed, lines)) {
-		set_packed_free(packed);
+	*p = (struct prepared){.packed = {NULL, 0, 0}};
+	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed) || set_pack(list, &p->packed) ||
+	    (hand ? set_hand_build(hand, list, seed, &p->lines)
+		  : set_build(list, seed, &p->lines))) {
+		let_go(p);
 		return -1;
 	}
-	lines->line->head.list_bytes = packed->n;
+	p->lines.line->head.list_bytes = (uint32_t)p->packed.n;
 	return 0;
 }
 
@@ -63,75 +79,111 @@ static uint64_t all_lines(const struct pacer_set_head *head)
 	return head->lines + (head->list_bytes + LINE - 1) / LINE;
 }
 
-static int fill(int fd, const struct set_lines *lines, const struct set_packed *packed)
+static int fill(int fd, const struct prepared *p)
 {
-	size_t size = all_lines(&lines->line->head) * LINE;
+	size_t size = all_lines(&p->lines.line->head) * LINE;
 	char *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
 	if (at == MAP_FAILED)
 		return -1;
-	memcpy(at, lines->line, lines->n * LINE);
-	if (packed->n)
-		memcpy(at + lines->n * LINE, packed->byte, packed->n);
+	memcpy(at, p->lines.line, p->lines.n * LINE);
+	if (p->packed.n)
+		memcpy(at + p->lines.n * LINE, p->packed.byte, p->packed.n);
 	return munmap(at, size);
 }
 
 uint64_t set_maps_lines(const struct set_list *list)
 {
-	struct set_lines lines;
-	struct set_packed packed;
+	struct prepared p;
 	uint64_t n;
 
-	if (prepare(list, &lines, &packed))
+	if (prepare(list, NULL, &p))
 		return 0;
-	n = all_lines(&lines.line->head);
-	set_lines_free(&lines);
-	set_packed_free(&packed);
+	n = all_lines(&p.lines.line->head);
+	let_go(&p);
 	return n;
 }
 
-/* The map is complete before it is put in, since packets use it from then on. */
-int set_maps_put(int fd, uint32_t place, const struct set_list *list)
+/* The map is complete before it is put anywhere, since packets use it from then on. */
+static int new_map(const struct set_list *list, const struct set_hand *hand, uint32_t serial)
 {
-	struct set_lines lines;
-	struct set_packed packed;
-	int inner_fd, result = -1;
+	struct prepared p;
+	int fd;
 
-	if (prepare(list, &lines, &packed))
+	if (prepare(list, hand, &p))
 		return -1;
-	inner_fd = make_set((uint32_t)all_lines(&lines.line->head));
-	if (inner_fd >= 0 && !fill(inner_fd, &lines, &packed))
-		result = bpf_map_update_elem(fd, &place, &inner_fd, BPF_ANY);
-	close_quietly(inner_fd);
-	set_lines_free(&lines);
-	set_packed_free(&packed);
-	return result;
+	p.lines.line->head.serial = serial;
+	fd = make_set((uint32_t)all_lines(&p.lines.line->head));
+	if (fd >= 0 && fill(fd, &p)) {
+		close_quietly(fd);
+		fd = -1;
+	}
+	let_go(&p);
+	return fd;
 }
 
-static int open_set(int fd, uint32_t place)
+int set_maps_new(const struct set_list *list, uint32_t serial)
+{
+	return new_map(list, NULL, serial);
+}
+
+int set_maps_new_hand(const struct set_hand *hand, uint32_t serial)
+{
+	struct set_list list;
+	int fd;
+
+	if (set_hand_list(hand, &list))
+		return -1;
+	fd = new_map(&list, hand, serial);
+	set_list_free(&list);
+	return fd;
+}
+
+uint32_t set_maps_serial(void)
+{
+	uint32_t serial;
+
+	return getrandom(&serial, sizeof(serial), 0) == sizeof(serial) ? serial | 1 : 0;
+}
+
+int set_maps_at(int fd, uint32_t place)
 {
 	uint32_t id;
 
 	return bpf_map_lookup_elem(fd, &place, &id) ? -1 : bpf_map_get_fd_by_id(id);
 }
 
-int set_maps_remove(int fd, uint32_t place)
+int set_maps_move(int fd, uint32_t place, int inner_fd)
 {
-	return bpf_map_delete_elem(fd, &place);
+	if (inner_fd >= 0)
+		return bpf_map_update_elem(fd, &place, &inner_fd, BPF_ANY);
+	return bpf_map_delete_elem(fd, &place) && errno != ENOENT ? -1 : 0;
+}
+
+int set_maps_put(int fd, uint32_t place, const struct set_list *list)
+{
+	uint32_t serial = set_maps_serial();
+	int inner_fd = serial ? set_maps_new(list, serial) : -1, result;
+
+	if (inner_fd < 0)
+		return -1;
+	result = set_maps_move(fd, place, inner_fd);
+	close_quietly(inner_fd);
+	return result;
 }
 
 int set_maps_share(int fd, uint32_t from, uint32_t to)
 {
-	int inner_fd = open_set(fd, from), result;
+	int inner_fd = set_maps_at(fd, from), cause = errno, result;
 
-	if (inner_fd < 0) {
-		if (errno == ENOENT && !set_maps_remove(fd, to))
-			errno = ENOENT;
+	if (inner_fd < 0 && cause != ENOENT)
 		return -1;
-	}
-	result = bpf_map_update_elem(fd, &to, &inner_fd, BPF_ANY);
+	result = set_maps_move(fd, to, inner_fd);
 	close_quietly(inner_fd);
-	return result;
+	if (inner_fd >= 0 || result)
+		return result;
+	errno = cause;
+	return -1;
 }
 
 /* All of a set's lines, mapped; NULL: errno. */
@@ -139,7 +191,7 @@ static const union pacer_set_line *map_set(int fd, uint32_t place, size_t *size)
 {
 	struct bpf_map_info info = {0};
 	uint32_t len = sizeof(info);
-	int inner_fd = open_set(fd, place);
+	int inner_fd = set_maps_at(fd, place);
 	void *at = MAP_FAILED;
 
 	if (inner_fd < 0)
@@ -178,24 +230,6 @@ int set_maps_head(int fd, uint32_t place, struct pacer_set_head *head)
 	return result;
 }
 
-int set_maps_list(int fd, uint32_t place, struct set_list *list)
-{
-	size_t size;
-	const union pacer_set_line *line = map_set(fd, place, &size);
-	int result, cause;
-
-	if (!line)
-		return -1;
-	result = check_head(&line->head, size);
-	if (!result)
-		result = set_unpack((const uint8_t *)(line + line->head.lines),
-				    line->head.list_bytes, list);
-	cause = errno;
-	munmap((void *)line, size);
-	errno = cause;
-	return result;
-}
-
 int set_maps_lines_of(int fd, uint32_t place, struct set_lines *lines)
 {
 	size_t size;
@@ -211,4 +245,47 @@ int set_maps_lines_of(int fd, uint32_t place, struct set_lines *lines)
 	}
 	*lines = (struct set_lines){(union pacer_set_line *)line, line->head.lines, size};
 	return 0;
+}
+
+/* The list behind the lines. */
+static int unpack(const struct set_lines *lines, struct set_list *list)
+{
+	return set_unpack((const uint8_t *)(lines->line + lines->n), lines->line->head.list_bytes,
+			  list);
+}
+
+static void let_lines_go(struct set_lines *lines)
+{
+	int cause = errno;
+
+	set_lines_free(lines);
+	errno = cause;
+}
+
+int set_maps_list(int fd, uint32_t place, struct set_list *list)
+{
+	struct set_lines lines;
+	int result;
+
+	if (set_maps_lines_of(fd, place, &lines))
+		return -1;
+	result = unpack(&lines, list);
+	let_lines_go(&lines);
+	return result;
+}
+
+int set_maps_hand(int fd, uint32_t place, struct set_hand *hand)
+{
+	struct set_lines lines;
+	struct set_list list = {0};
+	int result;
+
+	if (set_maps_lines_of(fd, place, &lines))
+		return errno == ENOENT ? 0 : -1;
+	result = unpack(&lines, &list);
+	if (!result)
+		result = set_hand_take(&lines, &list, hand);
+	let_lines_go(&lines);
+	set_list_free(&list);
+	return result;
 }

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* sets: the policy's sets of prefixes, and changes of them by hand. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cmd.h"
+#include "cli/emit.h"
+#include "config/text.h"
+#include "live/allowlist.h"
+#include "live/host.h"
+#include "live/sets.h"
+#include "sets/read.h"
+
+/* --- what is to be added or taken out -------------------------------------------------------- */
+
+struct wishes {
+	struct set_hand add;
+	struct set_list del;
+};
+
+static void free_wishes(struct wishes *w)
+{
+	set_hand_free(&w->add);
+	set_list_free(&w->del);
+}
+
+/* One element: of a range, each prefix. 0, or the exit code. */
+static int add_wish(struct wishes *w, const char *text, uint64_t for_ns, uint32_t line)
+{
+	uint64_t until_ns = for_ns ? host_now_ns() + for_ns : SET_HAND_STAYS;
+	struct policy_error error = {0};
+	size_t from = w->del.n;
+
+	if (set_read_element(text, 1, line, &w->del, &error)) {
+		if (error.line == POLICY_NO_MEMORY)
+			return gave_up("sets", error.text);
+		return line ? complain("-", &error) : misused("sets", "%s", error.text);
+	}
+	for (size_t i = from; i < w->del.n; i++)
+		if (set_hand_add(&w->add, &w->del.entry[i], until_ns))
+			return gave_up("sets", "no memory");
+	return EXIT_DONE;
+}
+
+static char *trimmed(char *text)
+{
+	size_t len;
+
+	text += strspn(text, " \t\r");
+	for (len = strlen(text); len && strchr(" \t\r", text[len - 1]);)
+		text[--len] = 0;
+	return text;
+}
+
+static int wrong_line(uint32_t line, const char *what, const char *text)
+{
+	struct policy_error error;
+
+	policy_explain(&error, (int)line, "%.200s %s", text, what);
+	return complain("-", &error);
+}
+
+/* PREFIX, or with `add` PREFIX --for TIME; nothing, or what begins with #, is none. */
+static int read_line(struct wishes *w, char *text, uint32_t line, const struct options *o)
+{
+	bool add = !strcmp(o->args[1], "add");
+	char *element = trimmed(text), *time = add ? strstr(element, " --for ") : NULL;
+	uint64_t for_ns = o->for_ns;
+
+	if (!*element || *element == '#')
+		return EXIT_DONE;
+	if (time) {
+		*time = 0;
+		time = trimmed(time + strlen(" --for "));
+		if (units_duration(time, &for_ns) || !for_ns)
+			return wrong_line(line, "is not a duration such as 90s or 10m", time);
+	}
+	return add_wish(w, trimmed(element), for_ns, line);
+}
+
+static int read_lines(struct wishes *w, const struct options *o)
+{
+	char *text = NULL;
+	size_t room = 0;
+	uint32_t line = 0;
+	int code = EXIT_DONE;
+	ssize_t len;
+
+	while (!code && (len = getline(&text, &room, stdin)) > 0) {
+		line++;
+		if (text[len - 1] == '\n')
+			text[--len] = 0;
+		code = strlen(text) == (size_t)len ? read_line(w, text, line, o)
+						   : wrong_line(line, "is no line of text", text);
+	}
+	if (!code && ferror(stdin)) {
+		complaint("-: %s", strerror(errno));
+		code = EXIT_FAILED;
+	}
+	free(text);
+	return code;
+}
+
+static int read_wishes(const struct options *o, struct wishes *w)
+{
+	*w = (struct wishes){.add = {NULL, 0, 0}};
+	return strcmp(o->args[3], "-") ? add_wish(w, o->args[3], o->for_ns, 0) : read_lines(w, o);
+}
+
+/* --- changes --------------------------------------------------------------------------------- */
+
+static int say_done(struct attached *a, const struct options *o, const char *name, const char *said,
+		    size_t n)
+{
+	change_noted(a);
+	emit_begin(o->json);
+	emit_object("");
+	emit_string("interface", a->ifname, "%s: ", printable(a->ifname).text);
+	emit_string("set", o->args[2], "set %s: ", o->args[2]);
+	emit_uint(name, n, said, n, n == 1 ? "" : "es");
+	emit_close();
+	return emit_end();
+}
+
+static int add(struct attached *a, const struct options *o)
+{
+	struct policy_error error = {0};
+	struct wishes w;
+	int code = read_wishes(o, &w);
+
+	if (!code && w.add.n > SET_HAND_MAX) {
+		complaint("%s: set %s: %zu prefixes at once are more than the %u that a set takes "
+			  "by hand: replace it",
+			  a->ifname, o->args[2], w.add.n, SET_HAND_MAX);
+		code = EXIT_FAILED;
+	}
+	if (!code)
+		code = sets_add(a, o->args[2], &w.add, &error)
+			   ? complain(NULL, &error)
+			   : say_done(a, o, "added", "%zu prefix%s added\n", w.add.n);
+	free_wishes(&w);
+	return code;
+}
+
+/* A wider prefix may have what was asked for. */
+static int not_in(const struct attached *a, const struct options *o, const struct wishes *w,
+		  const struct sets_done *done)
+{
+	struct prefix prefix = set_entry_prefix(&w->del.entry[done->which]);
+	char text[64], more[64] = "";
+
+	if (done->left_out > 1)
+		snprintf(more, sizeof(more), ", nor %s %zu other%s",
+			 done->left_out == 2 ? "is" : "are", done->left_out - 1,
+			 units_plural(done->left_out - 1));
+	complaint("%s: %s is no prefix of set %s%s: see `xdp-pacer sets %s show %s`", a->ifname,
+		  units_prefix_text(&prefix, text, sizeof(text)), o->args[2], more, a->ifname,
+		  o->args[2]);
+	return EXIT_FAILED;
+}
+
+static int del(struct attached *a, const struct options *o)
+{
+	struct policy_error error = {0};
+	struct set_entry one, other;
+	struct sets_done done = {0};
+	struct wishes w;
+	int code = read_wishes(o, &w);
+
+	if (!code && set_list_sort(&w.del, &one, &other))
+		code = gave_up("sets", "no memory");
+	if (!code && sets_del(a, o->args[2], &w.del, &done, &error))
+		code = complain(NULL, &error);
+	if (!code && done.done)
+		code = say_done(a, o, "taken_out", "%zu prefix%s taken out\n", done.done);
+	if (!code && done.left_out)
+		code = not_in(a, o, &w, &done);
+	free_wishes(&w);
+	return code;
+}
+
+static int replace(struct attached *a, const struct options *o)
+{
+	struct set_source source = {o->args[3], 0};
+	struct policy_error error = {0};
+	struct set_text text;
+	int code;
+
+	if (set_read_file(o->args[3], &source, &text, &error))
+		return complain(o->args[3], &error);
+	code = sets_replace(a, o->args[2], &text.list, &error)
+		   ? complain(NULL, &error)
+		   : say_done(a, o, "prefixes", "%zu prefix%s in it now\n", text.list.n);
+	set_text_free(&text);
+	return code;
+}
+
+/* --- what there is --------------------------------------------------------------------------- */
+
+static void emit_info(const struct sets_info *info, void *arg)
+{
+	const struct policy_set *set = info->set;
+	uint64_t n = (uint64_t)info->prefixes[0] + info->prefixes[1];
+	char text[32];
+	size_t *sets = arg;
+
+	(*sets)++;
+	emit_row();
+	emit_object("");
+	emit_string("name", set->name, "%s", set->name);
+	emit_uint("prefixes", n, "%s", thousands(n).text);
+	emit_uint("by_hand", info->added, info->added ? "%s" : "", thousands(info->added).text);
+	emit_uint("memory_bytes", info->bytes, "%s",
+		  units_size_round(info->bytes, text, sizeof(text)));
+	emit_uint("packets", info->count.packets, "%s", thousands(info->count.packets).text);
+	emit_uint("bytes", info->count.bytes, "%s", thousands(info->count.bytes).text);
+	if (set->file[0])
+		emit_string("file", set->file, "%s", printable(set->file).text);
+	else
+		emit_null("file", "of the policy");
+	emit_close();
+}
+
+static int list(struct attached *a, const struct options *o)
+{
+	static const struct emit_column columns[] = {
+	    {"SET", false},    {"PREFIXES", true}, {"BY HAND", true}, {"MEMORY", true},
+	    {"PACKETS", true}, {"BYTES", true},	   {"FROM", false},   {0}};
+	struct policy_error error = {0};
+	size_t n = 0;
+	int failed;
+
+	emit_begin(o->json);
+	emit_array("");
+	emit_table(columns, 0);
+	failed = sets_each(a, emit_info, &n, &error);
+	if (failed || !n) {
+		emit_drop();
+		if (failed)
+			return complain(NULL, &error);
+		emit_begin(o->json);
+		emit_array("");
+		emit_text("%s: its policy has no sets\n", printable(a->ifname).text);
+	} else {
+		emit_table_end();
+	}
+	emit_close();
+	return emit_end();
+}
+
+static const char *prefix_text(const struct set_entry *e, char *text, size_t size)
+{
+	struct prefix prefix = set_entry_prefix(e);
+
+	return units_prefix_text(&prefix, text, size);
+}
+
+static void emit_hand(const struct set_hand *hand)
+{
+	uint64_t now_ns = host_now_ns();
+	char text[64], left[32];
+
+	emit_array("by_hand");
+	for (size_t i = 0; i < hand->n; i++) {
+		const struct set_hand_entry *h = &hand->entry[i];
+		uint64_t left_ns = h->until_ns == SET_HAND_STAYS ? 0 : h->until_ns - now_ns;
+
+		if (h->until_ns <= now_ns)
+			continue;
+		emit_row();
+		emit_object("");
+		emit_string("prefix", prefix_text(&h->e, text, sizeof(text)), "%s", text);
+		emit_uint("left_ns", left_ns, left_ns ? "by hand, %s left" : "by hand",
+			  allow_left_text(left_ns, left, sizeof(left)));
+		emit_close();
+	}
+	emit_close();
+}
+
+static int show(struct attached *a, const struct options *o)
+{
+	static const struct emit_column columns[] = {{"", false}, {"", false}, {0}};
+	static const size_t widths[] = {20, 0};
+	struct policy_error error = {0};
+	struct set_list list;
+	struct set_hand hand;
+	char text[64];
+
+	if (sets_take(a, o->args[2], &list, &hand, &error))
+		return complain(NULL, &error);
+	emit_begin(o->json);
+	emit_object("");
+	emit_string("set", o->args[2], NULL);
+	emit_table_at_once(columns, widths, 0);
+	emit_array("prefixes");
+	for (size_t i = 0; i < list.n && !stdout_failed(); i++) {
+		emit_row();
+		emit_string("", prefix_text(&list.entry[i], text, sizeof(text)), "%s", text);
+	}
+	emit_close();
+	emit_hand(&hand);
+	emit_table_end();
+	if (!list.n && !hand.n)
+		emit_text("%s: set %s has no prefix\n", printable(a->ifname).text, o->args[2]);
+	emit_close();
+	set_list_free(&list);
+	set_hand_free(&hand);
+	return emit_end();
+}
+
+/* --- the verb -------------------------------------------------------------------------------- */
+
+static const struct {
+	const char *word;
+	int n_args;
+	bool timed;
+	int (*run)(struct attached *a, const struct options *o);
+} word_of[] = {
+    {"list", 2, false, list}, {"show", 3, false, show},	      {"add", 4, true, add},
+    {"del", 4, false, del},   {"replace", 4, false, replace},
+};
+
+static int run_sets(struct options *o)
+{
+	if (o->n_args > 1 && no_word(&verb_sets, o->args[1]))
+		return EXIT_WRONG;
+	for (size_t i = 0; i < sizeof(word_of) / sizeof(*word_of); i++)
+		if (o->n_args == word_of[i].n_args && !strcmp(o->args[1], word_of[i].word) &&
+		    (word_of[i].timed || !o->for_ns))
+			return with_pacer(o, word_of[i].run);
+	return misused("sets", "it wants IFACE list, IFACE show SET, IFACE add|del SET PREFIX, or "
+			       "IFACE replace SET FILE");
+}
+
+static const struct option_row sets_options[] = {
+    {"for", 0, "TIME", "of add: it goes out by itself after that time", OPTION_TIME(for_ns)},
+    {0},
+};
+
+static const struct word_row sets_words[] = {
+    {"list", "", "show each set: how large it is, and what had an address in it"},
+    {"show", "SET", "show its prefixes"},
+    {"add", "SET PREFIX|-",
+     "put a prefix in, or many: a PREFIX [--for TIME] on each line of stdin"},
+    {"del", "SET PREFIX|-", "take prefixes out, whoever put them in"},
+    {"replace", "SET FILE|-", "nothing but the prefixes of a file, at once"},
+    {0},
+};
+
+const struct verb verb_sets = {"sets",
+			       "IFACE... list|show|add|del|replace [SET] [PREFIX|FILE]",
+			       "sets of prefixes that rules match on",
+			       sets_options,
+			       run_sets,
+			       .group = VERBS_CHANGE,
+			       .interfaces = INTERFACES_LEAD,
+			       .words = sets_words,
+			       .example = "xdp-pacer sets eth0 add drop 192.0.2.0/24 --for 1h"};

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "live/sets.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "live/copies.h"
+#include "live/host.h"
+#include "live/sets_maps.h"
+
+static int failed(const struct attached *a, const char *name, struct policy_error *error)
+{
+	return policy_fail(error, 0, "%s: set %s cannot be written: %s", a->ifname, name,
+			   sets_maps_why());
+}
+
+static int unreadable(const struct attached *a, const char *name, struct policy_error *error)
+{
+	return policy_fail(error, 0, "%s: set %s cannot be read: %s", a->ifname, name,
+			   sets_maps_why());
+}
+
+/* --- which set ------------------------------------------------------------------------------ */
+
+/* The number of the copy's set of that name; -1: it has none, or *error is filled. */
+static int number_of(const struct attached *a, uint32_t copy, const char *name,
+		     struct policy_error *error)
+{
+	struct policy *policy = copies_policy(a, copy, error);
+	struct policy_nearest nearest = {.wrong = name};
+	int found = -1;
+
+	if (!policy)
+		return -1;
+	for (size_t i = 0; i < policy->n_sets; i++) {
+		policy_nearest(&nearest, policy->set[i].name);
+		if (!strcmp(policy->set[i].name, name))
+			found = (int)i;
+	}
+	if (found < 0)
+		policy_explain(
+		    error, 0, "%s: its policy has no set %s%s%s%s: see `xdp-pacer sets %s list`",
+		    a->ifname, name, nearest.name ? " (did you mean " : "",
+		    nearest.name ? nearest.name : "", nearest.name ? "?)" : "", a->ifname);
+	policy_free(policy);
+	return found;
+}
+
+/*
+ * The copies that have the set: the one in force, and, while a policy is on trial, first the one
+ * that it would give way to.
+ */
+struct where {
+	uint32_t n, copy[2], number[2];
+};
+
+static int find_set(const struct attached *a, const char *name, struct where *where,
+		    struct policy_error *error)
+{
+	bool pending = copies_pending_ns(a);
+	uint64_t until_ns;
+	uint32_t last = copies_put_last(a, &until_ns);
+	uint32_t copy[2] = {pending ? last ^ 1 : copies_in_force(a), last};
+
+	where->n = 0;
+	for (uint32_t i = 0; i < (pending ? 2u : 1u); i++) {
+		int number = number_of(a, copy[i], name, error);
+
+		if (number < 0)
+			continue;
+		where->copy[where->n] = copy[i];
+		where->number[where->n++] = (uint32_t)number;
+	}
+	return where->n ? 0 : -1;
+}
+
+/* --- what is put where ---------------------------------------------------------------------- */
+
+/* All maps are made before the first is put in its place; only that can be undone. */
+struct move {
+	uint32_t place;
+	int fd, was; /* -1: none */
+};
+
+struct moves {
+	struct move at[4];
+	uint32_t n;
+};
+
+/* Takes the descriptor. */
+static void plan_move(struct moves *m, uint32_t place, int fd)
+{
+	m->at[m->n++] = (struct move){place, fd, -1};
+}
+
+static void close_all(struct moves *m)
+{
+	for (uint32_t i = 0; i < m->n; i++) {
+		if (m->at[i].fd >= 0)
+			close(m->at[i].fd);
+		if (m->at[i].was >= 0)
+			close(m->at[i].was);
+	}
+	m->n = 0;
+}
+
+/* In order; if one fails, those before it are put back. */
+static int carry_out(const struct attached *a, struct moves *m)
+{
+	uint32_t i;
+	int cause;
+
+	for (i = 0; i < m->n; i++) {
+		struct move *move = &m->at[i];
+
+		move->was = set_maps_at(a->sets_fd, move->place);
+		if ((move->was < 0 && errno != ENOENT) ||
+		    set_maps_move(a->sets_fd, move->place, move->fd))
+			break;
+	}
+	if (i == m->n)
+		return 0;
+	cause = errno;
+	while (i-- > 0)
+		(void)set_maps_move(a->sets_fd, m->at[i].place, m->at[i].was);
+	errno = cause;
+	return -1;
+}
+
+/* A change: `plan` makes the maps of one copy. */
+struct change {
+	const struct set_hand *add;
+	const struct set_list *del;
+	const struct set_list *all;
+	struct sets_done *done;
+	uint32_t serial;
+	bool *in; /* a flag for each of del: some copy had it */
+};
+
+typedef int plan_function(const struct attached *a, const struct where *where, uint32_t i,
+			  const struct change *c, struct moves *m);
+
+static int change_set(struct attached *a, const char *name, plan_function *plan,
+		      const struct change *c, struct policy_error *error)
+{
+	struct where where;
+	struct moves moves = {.n = 0};
+	int fd = copies_lock_of(a, error), result;
+
+	if (fd < 0)
+		return -1;
+	result = find_set(a, name, &where, error);
+	for (uint32_t i = 0; i < where.n && !result; i++)
+		if (plan(a, &where, i, c, &moves))
+			result = failed(a, name, error);
+	if (!result && carry_out(a, &moves))
+		result = failed(a, name, error);
+	close_all(&moves);
+	close(fd);
+	return result;
+}
+
+/* --- add ------------------------------------------------------------------------------------ */
+
+static int plan_hand(const struct attached *a, uint32_t copy, uint32_t number,
+		     const struct set_hand *hand, struct moves *m)
+{
+	struct pacer_set_head head;
+	int fd = -1;
+
+	if (set_maps_head(a->sets_fd, sets_maps_place(copy, number), &head))
+		return -1;
+	if (hand->n) {
+		fd = set_maps_new_hand(hand, head.serial);
+		if (fd < 0)
+			return -1;
+	}
+	plan_move(m, sets_maps_hand_place(copy, number), fd);
+	return 0;
+}
+
+static int plan_add(const struct attached *a, const struct where *where, uint32_t i,
+		    const struct change *c, struct moves *m)
+{
+	uint32_t copy = where->copy[i], number = where->number[i];
+	struct set_hand hand = {NULL, 0, 0};
+	int result = sets_maps_hand(a, copy, number, &hand);
+
+	for (size_t k = 0; k < c->add->n && !result; k++)
+		result = set_hand_add(&hand, &c->add->entry[k].e, c->add->entry[k].until_ns);
+	if (!result) {
+		set_hand_settle(&hand, host_now_ns());
+		result = plan_hand(a, copy, number, &hand, m);
+	}
+	set_hand_free(&hand);
+	return result;
+}
+
+int sets_add(struct attached *a, const char *name, const struct set_hand *add,
+	     struct policy_error *error)
+{
+	struct change c = {.add = add};
+
+	return change_set(a, name, plan_add, &c, error);
+}
+
+/* --- del ------------------------------------------------------------------------------------ */
+
+/* Without those of c->del, which are noted. False: none of them was there. */
+static bool strike_list(struct set_list *list, const struct change *c)
+{
+	size_t n = 0, k = 0;
+
+	for (size_t i = 0; i < list->n; i++) {
+		while (k < c->del->n && set_entry_order(&c->del->entry[k], &list->entry[i]) < 0)
+			k++;
+		if (k < c->del->n && !set_entry_order(&c->del->entry[k], &list->entry[i]))
+			c->in[k] = true;
+		else
+			list->entry[n++] = list->entry[i];
+	}
+	if (n == list->n)
+		return false;
+	list->n = n;
+	return true;
+}
+
+static bool strike_hand(struct set_hand *hand, const struct change *c)
+{
+	bool any = false;
+
+	for (size_t k = 0; k < c->del->n; k++) {
+		struct set_hand_entry *h = set_hand_find(hand, &c->del->entry[k]);
+
+		if (!h)
+			continue;
+		h->until_ns = 0;
+		any = c->in[k] = true;
+	}
+	set_hand_settle(hand, 0);
+	return any;
+}
+
+/* The set keeps its serial, and so what else was added to it. */
+static int plan_strike(const struct attached *a, uint32_t copy, uint32_t number,
+		       const struct change *c, struct moves *m)
+{
+	uint32_t place = sets_maps_place(copy, number);
+	struct pacer_set_head head;
+	struct set_list list = {0};
+	int fd, result;
+
+	result = set_maps_head(a->sets_fd, place, &head) || set_maps_list(a->sets_fd, place, &list)
+		     ? -1
+		     : 0;
+	if (!result && strike_list(&list, c)) {
+		fd = set_maps_new(&list, head.serial);
+		if (fd >= 0)
+			plan_move(m, place, fd);
+		else
+			result = -1;
+	}
+	set_list_free(&list);
+	return result;
+}
+
+static int plan_del(const struct attached *a, const struct where *where, uint32_t i,
+		    const struct change *c, struct moves *m)
+{
+	uint32_t copy = where->copy[i], number = where->number[i];
+	struct set_hand hand = {NULL, 0, 0};
+	int result = plan_strike(a, copy, number, c, m);
+
+	if (!result)
+		result = sets_maps_hand(a, copy, number, &hand);
+	set_hand_settle(&hand, host_now_ns());
+	if (!result && strike_hand(&hand, c))
+		result = plan_hand(a, copy, number, &hand, m);
+	set_hand_free(&hand);
+	return result;
+}
+
+int sets_del(struct attached *a, const char *name, const struct set_list *del,
+	     struct sets_done *done, struct policy_error *error)
+{
+	struct change c = {.del = del, .in = calloc(del->n + 1, sizeof(bool))};
+	int result;
+
+	*done = (struct sets_done){0, 0, 0};
+	if (!c.in)
+		return policy_fail(error, 0, "%s: no memory", a->ifname);
+	result = change_set(a, name, plan_del, &c, error);
+	for (size_t i = del->n; i-- > 0 && !result;) {
+		done->done += c.in[i];
+		done->left_out += !c.in[i];
+		if (!c.in[i])
+			done->which = i;
+	}
+	free(c.in);
+	return result;
+}
+
+/* --- replace -------------------------------------------------------------------------------- */
+
+/* One map for both copies. With its new serial, what was added by hand is out at once. */
+static int plan_replace(const struct attached *a, const struct where *where, uint32_t i,
+			const struct change *c, struct moves *m)
+{
+	uint32_t copy = where->copy[i], number = where->number[i];
+	int fd = i ? dup(m->at[0].fd) : set_maps_new(c->all, c->serial);
+
+	(void)a;
+	if (fd < 0)
+		return -1;
+	plan_move(m, sets_maps_place(copy, number), fd);
+	plan_move(m, sets_maps_hand_place(copy, number), -1);
+	return 0;
+}
+
+int sets_replace(struct attached *a, const char *name, const struct set_list *list,
+		 struct policy_error *error)
+{
+	struct change c = {.all = list, .serial = set_maps_serial()};
+
+	if (!c.serial)
+		return failed(a, name, error);
+	return change_set(a, name, plan_replace, &c, error);
+}
+
+/* --- what there is -------------------------------------------------------------------------- */
+
+static int read_count(const struct attached *a, uint32_t id, int cpus, struct pacer_set_count *sum)
+{
+	struct pacer_set_count *each = calloc((size_t)cpus, sizeof(*each));
+	int result = each ? bpf_map_lookup_elem(a->set_hits_fd, &id, each) : -1;
+
+	*sum = (struct pacer_set_count){0, 0};
+	for (int i = 0; i < cpus && !result; i++) {
+		sum->packets += each[i].packets;
+		sum->bytes += each[i].bytes;
+	}
+	free(each);
+	return result;
+}
+
+static uint64_t head_bytes(const struct pacer_set_head *head)
+{
+	uint64_t line = sizeof(union pacer_set_line);
+
+	return (head->lines + (head->list_bytes + line - 1) / line) * line;
+}
+
+static int read_info(const struct attached *a, uint32_t copy, uint32_t number, int cpus,
+		     struct sets_info *info)
+{
+	struct set_hand hand = {NULL, 0, 0};
+	struct pacer_set_head head;
+
+	if (set_maps_head(a->sets_fd, sets_maps_place(copy, number), &head) ||
+	    sets_maps_hand(a, copy, number, &hand) ||
+	    read_count(a, a->copy[copy].policy.set_counter[number], cpus, &info->count)) {
+		set_hand_free(&hand);
+		return -1;
+	}
+	set_hand_settle(&hand, host_now_ns());
+	info->added = hand.n;
+	set_hand_free(&hand);
+	memcpy(info->prefixes, head.prefixes, sizeof(info->prefixes));
+	info->bytes = head_bytes(&head);
+	if (!set_maps_head(a->sets_fd, sets_maps_hand_place(copy, number), &head))
+		info->bytes += head_bytes(&head);
+	return 0;
+}
+
+static int read_all(const struct attached *a, const struct policy *policy, uint32_t copy,
+		    struct sets_info *info, struct policy_error *error)
+{
+	int cpus = host_cpus(error);
+
+	if (cpus < 1)
+		return -1;
+	for (uint32_t i = 0; i < policy->n_sets; i++) {
+		info[i].set = &policy->set[i];
+		if (read_info(a, copy, i, cpus, &info[i]))
+			return unreadable(a, policy->set[i].name, error);
+	}
+	return 0;
+}
+
+int sets_each(const struct attached *a, void (*each)(const struct sets_info *info, void *arg),
+	      void *arg, struct policy_error *error)
+{
+	struct sets_info info[PACER_SETS_MAX];
+	int fd = copies_lock(error), result = -1;
+	struct policy *policy = NULL;
+	uint32_t copy;
+
+	if (fd < 0)
+		return -1;
+	copy = copies_in_force(a);
+	policy = copies_policy(a, copy, error);
+	if (policy)
+		result = read_all(a, policy, copy, info, error);
+	close(fd);
+	for (size_t i = 0; !result && i < policy->n_sets; i++)
+		each(&info[i], arg);
+	policy_free(policy);
+	return result;
+}
+
+int sets_take(const struct attached *a, const char *name, struct set_list *list,
+	      struct set_hand *hand, struct policy_error *error)
+{
+	int fd = copies_lock(error), number, result = -1;
+	uint32_t copy;
+
+	*list = (struct set_list){0};
+	*hand = (struct set_hand){NULL, 0, 0};
+	if (fd < 0)
+		return -1;
+	copy = copies_in_force(a);
+	number = number_of(a, copy, name, error);
+	if (number >= 0) {
+		result = set_maps_list(a->sets_fd, sets_maps_place(copy, (uint32_t)number), list) ||
+				 sets_maps_hand(a, copy, (uint32_t)number, hand)
+			     ? unreadable(a, name, error)
+			     : 0;
+	}
+	close(fd);
+	if (result) {
+		set_list_free(list);
+		set_hand_free(hand);
+	} else {
+		set_hand_settle(hand, host_now_ns());
+	}
+	return result;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: what the operator does by hand to the sets of a pacer at work. What is added lies beside
+ * the set and outlasts a change of the policy, as what is allowed by hand does. What is taken out,
+ * and a replacement, last until a policy is applied that has the set, since its file is read then.
+ * During a trial the sets of both policies are changed.
+ *
+ * Functions return 0, or -1 with *error filled: then the set is what it was, to its last prefix.
+ * Packets have the set from before or the one from after.
+ */
+#ifndef PACER_SETS_H
+#define PACER_SETS_H
+
+#include "live/attached.h"
+#include "sets/hand.h"
+
+/* A set in force. */
+struct sets_info {
+	const struct policy_set *set; /* until the callback returns */
+	uint32_t prefixes[2];	      /* of IPv4 and IPv6, without what was added by hand */
+	size_t added;		      /* by hand */
+	uint64_t bytes;		      /* of memory */
+	struct pacer_set_count count; /* of all CPUs */
+};
+
+/* What became of many. */
+struct sets_done {
+	size_t done, left_out;
+	size_t which; /* the first that was left out */
+};
+
+/* Calls `each` for every set in force, in the policy's order. */
+int sets_each(const struct attached *a, void (*each)(const struct sets_info *info, void *arg),
+	      void *arg, struct policy_error *error);
+/* The prefixes of a set in force, and what was added to it and has not come to its end. */
+int sets_take(const struct attached *a, const char *name, struct set_list *list,
+	      struct set_hand *hand, struct policy_error *error);
+
+/* Adds these; one that was added before gets the new end. */
+int sets_add(struct attached *a, const char *name, const struct set_hand *add,
+	     struct policy_error *error);
+/* Takes these prefixes out, whoever put them in. Those that are not in are left out. */
+int sets_del(struct attached *a, const char *name, const struct set_list *del,
+	     struct sets_done *done, struct policy_error *error);
+/* Nothing but this sorted list, at once. */
+int sets_replace(struct attached *a, const char *name, const struct set_list *list,
+		 struct policy_error *error);
+
+#endif

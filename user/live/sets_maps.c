@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "live/sets_maps.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "live/host.h"
+
+uint32_t sets_maps_place(uint32_t copy, uint32_t number)
+{
+	return copy * PACER_SETS_MAX + number;
+}
+
+uint32_t sets_maps_hand_place(uint32_t copy, uint32_t number)
+{
+	return PACER_SET_HANDS + sets_maps_place(copy, number);
+}
+
+int sets_maps_clear(const struct attached *a, uint32_t copy, uint32_t number)
+{
+	return set_maps_move(a->sets_fd, sets_maps_hand_place(copy, number), -1) ||
+		       set_maps_move(a->sets_fd, sets_maps_place(copy, number), -1)
+		   ? -1
+		   : 0;
+}
+
+int sets_maps_share(const struct attached *a, uint32_t copy, uint32_t number, uint32_t from)
+{
+	uint32_t other = copy ^ 1;
+
+	if (set_maps_share(a->sets_fd, sets_maps_place(other, from), sets_maps_place(copy, number)))
+		return -1;
+	if (set_maps_share(a->sets_fd, sets_maps_hand_place(other, from),
+			   sets_maps_hand_place(copy, number)) &&
+	    errno != ENOENT)
+		return -1;
+	return 0;
+}
+
+int sets_maps_hand(const struct attached *a, uint32_t copy, uint32_t number, struct set_hand *hand)
+{
+	struct pacer_set_head set, added;
+
+	if (set_maps_head(a->sets_fd, sets_maps_hand_place(copy, number), &added))
+		return errno == ENOENT ? 0 : -1;
+	if (set_maps_head(a->sets_fd, sets_maps_place(copy, number), &set))
+		return -1;
+	return set.serial == added.serial
+		   ? set_maps_hand(a->sets_fd, sets_maps_hand_place(copy, number), hand)
+		   : 0;
+}
+
+/* What goes on of it, under the new set's serial; an empty place where that is nothing. */
+static int renew_hand(const struct attached *a, uint32_t copy, uint32_t number, int from,
+		      uint32_t serial)
+{
+	struct set_hand hand = {NULL, 0, 0};
+	int fd = -1, result = 0;
+
+	if (from >= 0)
+		result = sets_maps_hand(a, copy ^ 1, (uint32_t)from, &hand);
+	set_hand_settle(&hand, host_now_ns());
+	if (!result && hand.n) {
+		fd = set_maps_new_hand(&hand, serial);
+		result = fd < 0 ? -1 : 0;
+	}
+	if (!result)
+		result = set_maps_move(a->sets_fd, sets_maps_hand_place(copy, number), fd);
+	if (fd >= 0)
+		close(fd);
+	set_hand_free(&hand);
+	return result;
+}
+
+int sets_maps_renew(const struct attached *a, uint32_t copy, uint32_t number, int from,
+		    const struct set_list *list)
+{
+	uint32_t serial = set_maps_serial();
+	int fd = serial ? set_maps_new(list, serial) : -1, result;
+
+	if (fd < 0)
+		return -1;
+	result = set_maps_move(a->sets_fd, sets_maps_place(copy, number), fd);
+	close(fd);
+	return result ? -1 : renew_hand(a, copy, number, from, serial);
+}
+
+const char *sets_maps_why(void)
+{
+	switch (errno) {
+	case ENOMEM:
+		return "the kernel has no memory for them: divide them, or free some";
+	case EFBIG:
+		return "more was added by hand than a set takes";
+	case EBADMSG:
+		return "what lies there is no set: unload, and load anew";
+	}
+	return strerror(errno);
+}

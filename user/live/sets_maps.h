@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: the places of a pacer's sets: of each of the two copies of the policy its sets, and what
+ * was added to them by hand.
+ *
+ * Functions return 0, or -1 with errno. Who changes anything holds the lock (copies.h). A place is
+ * written at once: who is killed has done so or not.
+ */
+#ifndef PACER_SETS_MAPS_H
+#define PACER_SETS_MAPS_H
+
+#include "live/attached.h"
+#include "sets/set_maps.h"
+
+/* Where set `number` of a copy is, and what was added to it. */
+uint32_t sets_maps_place(uint32_t copy, uint32_t number);
+uint32_t sets_maps_hand_place(uint32_t copy, uint32_t number);
+
+/* Take both out. */
+int sets_maps_clear(const struct attached *a, uint32_t copy, uint32_t number);
+/* The other copy's set `from`, with what was added to it: both copies have it then. */
+int sets_maps_share(const struct attached *a, uint32_t copy, uint32_t number, uint32_t from);
+/*
+ * A set of these prefixes; what was added by hand to the other copy's set `from` and has not come
+ * to its end goes on. -1: it was none.
+ */
+int sets_maps_renew(const struct attached *a, uint32_t copy, uint32_t number, int from,
+		    const struct set_list *list);
+/* What was added to a set by hand, appended, and counts: not to one that was replaced since. */
+int sets_maps_hand(const struct attached *a, uint32_t copy, uint32_t number, struct set_hand *hand);
+/* What errno says of a set that cannot be written. */
+const char *sets_maps_why(void);
+
+#endif
