@@ -255,6 +255,11 @@ counted_and_listed()
 	apply in # it goes on counting
 	arrive "0" n=2
 	equal "$(pacer sets s0 list --json | jq -c '.[0].packets')" 25 "packets"
+	equal "$(stats '.sets[] | "\(.name) \(.packets) \(.prefixes)"')" "drop 25 3
+office 0 2" "sets of stats"
+	equal "$(pacer export s0 --textfile "$work/m.prom" && grep ^xdp_pacer_set_ "$work/m.prom" | grep drop | grep -v bytes)" \
+		'xdp_pacer_set_packets_total{interface="s0",set="drop"} 25
+xdp_pacer_set_elements{interface="s0",set="drop"} 3' "metrics"
 	equal "$(pacer sets s0 list --json | jq -c '.[0].bytes > .[0].packets * 40')" true "bytes"
 	pacer sets s0 list | grep -Eq "^drop +2 +1 +[0-9.]+ [KM]iB? +25 +[0-9,]+ +$work/drop.txt$" ||
 		fail "as text: $(pacer sets s0 list | cat -A)"

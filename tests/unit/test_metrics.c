@@ -43,7 +43,8 @@ static int setup(void **unused)
 	(void)unused;
 	one =
 	    (struct reading){.serial = 7, .pending_ns = 1500000000, .monitor = true, .n_tables = 1};
-	one.policy = parse("rules:\n"
+	one.policy = parse("sets: [{name: drop, of: [10.0.0.0/8]}, {name: gold, of: []}]\n"
+			   "rules:\n"
 			   "- name: dns\n"
 			   "  ban: 30s\n"
 			   "  limits:\n"
@@ -56,6 +57,7 @@ static int setup(void **unused)
 			   "- name: other\n"
 			   "  limits: [{key: src, packets: 5, window: 1s}]\n");
 	one.table[0] = (struct reading_table){0, 1, 12, 2000, 3, 1000};
+	one.set[0] = (struct reading_set){1000000, {12, 3456}};
 	one.ban_room = 16384;
 	one.bans_counted = true;
 	one.bans_of_sources = 3;
@@ -314,6 +316,11 @@ static void test_state(void **unused)
 	    "2000");
 	has("xdp_pacer_entries_shared{interface=\"eth0\",rule=\"dns\",limit=\"1\",key=\"src/"
 	    "24,56\"} 3");
+	has("xdp_pacer_set_packets_total{interface=\"eth0\",set=\"drop\"} 12");
+	has("xdp_pacer_set_bytes_total{interface=\"eth0\",set=\"drop\"} 3456");
+	has("xdp_pacer_set_elements{interface=\"eth0\",set=\"drop\"} 1000000");
+	has("xdp_pacer_set_packets_total{interface=\"eth0\",set=\"gold\"} 0");
+	lacks("xdp_pacer_set_packets_total{interface=\"eth1\"");
 	has("xdp_pacer_bans{interface=\"eth0\",rule=\"\"} 3");
 	has("xdp_pacer_bans{interface=\"eth0\",rule=\"dns\"} 4");
 	has("xdp_pacer_bans{interface=\"eth0\",rule=\"?\"} 2");

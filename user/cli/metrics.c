@@ -169,6 +169,33 @@ static void ban_room_rows(const struct row *row)
 	end(row, row->f->ban_room);
 }
 
+/* --- of a set -------------------------------------------------------------------------------- */
+
+static void set_row(const struct row *row, size_t set, uint64_t value)
+{
+	begin(row);
+	put_label(row, "set", row->f->policy->set[set].name);
+	end(row, value);
+}
+
+static void set_packets_rows(const struct row *row)
+{
+	for (size_t i = 0; i < row->f->policy->n_sets; i++)
+		set_row(row, i, row->f->set[i].count.packets);
+}
+
+static void set_bytes_rows(const struct row *row)
+{
+	for (size_t i = 0; i < row->f->policy->n_sets; i++)
+		set_row(row, i, row->f->set[i].count.bytes);
+}
+
+static void set_elements_rows(const struct row *row)
+{
+	for (size_t i = 0; i < row->f->policy->n_sets; i++)
+		set_row(row, i, row->f->set[i].prefixes);
+}
+
 /* --- counters ------------------------------------------------------------------------------- */
 
 static const char *const verdict_names[] = {
@@ -425,6 +452,13 @@ static const struct family families[] = {
 	    packets_rows),
     COUNTER("bytes", "bytes", "Bytes of those packets, as frames.", bytes_rows),
     COUNTER("events", "events", "What befell packets of a rule beside their reason.", events_rows),
+    COUNTER("set_packets", "packets",
+	    "Packets with an address in a set, where a rule or the allow-list asks for it.",
+	    set_packets_rows),
+    COUNTER("set_bytes", "bytes", "Bytes of those packets, as frames.", set_bytes_rows),
+    GAUGE("set_elements", NULL,
+	  "Prefixes of a set. What was added for a time counts until the next change of the set.",
+	  set_elements_rows),
     GAUGE("entries", NULL,
 	  "Entries of keys in use. Of more than 32768 an estimate, within 1.5 % of the capacity.",
 	  used_rows),

@@ -523,6 +523,18 @@ static const char *minute_title(const struct trend *trend)
 	return p.minute.span_ns ? title : "";
 }
 
+/* What had an address in it, whatever became of the packet. */
+static void emit_set_count(const struct policy_set *set, const struct reading_set *reading)
+{
+	emit_row();
+	emit_object("");
+	emit_string("name", set->name, "@%s", set->name);
+	emit_uint("packets", reading->count.packets, "%s", thousands(reading->count.packets).text);
+	emit_uint("bytes", reading->count.bytes, NULL);
+	emit_uint("prefixes", reading->prefixes, NULL);
+	emit_close();
+}
+
 void output_stats(const char *ifname, const char *name, const struct reading *f,
 		  const struct trend *trend, bool watched)
 {
@@ -550,6 +562,10 @@ void output_stats(const char *ifname, const char *name, const struct reading *f,
 	emit_array("rules");
 	for (size_t r = 0; r < f->policy->n_rules; r++)
 		emit_rule(&s, r);
+	emit_close();
+	emit_array("sets");
+	for (size_t i = 0; i < f->policy->n_sets; i++)
+		emit_set_count(&f->policy->set[i], &f->set[i]);
 	emit_close();
 	emit_table_end();
 	emit_close();

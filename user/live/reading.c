@@ -9,6 +9,7 @@
 #include "live/bans.h"
 #include "live/copies.h"
 #include "live/host.h"
+#include "live/sets_maps.h"
 #include "inspect/occupancy.h"
 
 /* --- counters ------------------------------------------------------------------------------- */
@@ -35,6 +36,19 @@ int reading_counters(const struct attached *a, uint32_t slot, struct pacer_count
 	for (int cpu = 0; cpu < cpus && !result; cpu++)
 		add_counters(sum, &each[cpu]);
 	free(each);
+	return result;
+}
+
+static int read_sets(const struct attached *a, uint32_t copy, struct reading *f)
+{
+	struct policy_error unused;
+	int cpus = host_cpus(&unused), result = cpus > 0 ? 0 : -1;
+
+	for (uint32_t i = 0; i < f->policy->n_sets && !result; i++)
+		result = sets_maps_count(a, copy, i, cpus, &f->set[i].count) ||
+				 sets_maps_prefixes(a, copy, i, &f->set[i].prefixes)
+			     ? -1
+			     : 0;
 	return result;
 }
 
@@ -118,6 +132,8 @@ static int read_once(const struct attached *a, uint32_t copy, enum parts parts, 
 	result = reading_counters(a, 0, &f->none);
 	for (size_t r = 0; r < f->policy->n_rules && !result; r++)
 		result = reading_counters(a, p->rule[r].counter, &f->rule[r]);
+	if (!result)
+		result = read_sets(a, copy, f);
 	if (result)
 		return policy_fail(error, 0, "its counters cannot be read: %s", strerror(errno));
 	f->n_tables = 0;

@@ -27,6 +27,12 @@ struct reading_table {
 	uint64_t shared, shared_capacity; /* of keys that found no entry; 0: the limit has none */
 };
 
+/* Of a set: its prefixes, and packets with an address in it. */
+struct reading_set {
+	uint64_t prefixes;
+	struct pacer_set_count count;
+};
+
 struct reading {
 	struct policy *policy; /* the one in force */
 	uint64_t serial;
@@ -36,6 +42,7 @@ struct reading {
 	bool monitor, exact;
 	struct pacer_counters none; /* of packets that no rule judged */
 	struct pacer_counters rule[PACER_RULES_MAX];
+	struct reading_set set[PACER_SETS_MAX]; /* as in the policy */
 	struct reading_table table[PACER_RULES_MAX * PACER_LIMITERS_MAX];
 	size_t n_tables;
 	uint64_t ban_room; /* 0: there is no table */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "live/sets.h"
 
-#include <bpf/bpf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -332,20 +331,6 @@ int sets_replace(struct attached *a, const char *name, const struct set_list *li
 
 /* --- what there is -------------------------------------------------------------------------- */
 
-static int read_count(const struct attached *a, uint32_t id, int cpus, struct pacer_set_count *sum)
-{
-	struct pacer_set_count *each = calloc((size_t)cpus, sizeof(*each));
-	int result = each ? bpf_map_lookup_elem(a->set_hits_fd, &id, each) : -1;
-
-	*sum = (struct pacer_set_count){0, 0};
-	for (int i = 0; i < cpus && !result; i++) {
-		sum->packets += each[i].packets;
-		sum->bytes += each[i].bytes;
-	}
-	free(each);
-	return result;
-}
-
 static uint64_t head_bytes(const struct pacer_set_head *head)
 {
 	uint64_t line = sizeof(union pacer_set_line);
@@ -361,7 +346,7 @@ static int read_info(const struct attached *a, uint32_t copy, uint32_t number, i
 
 	if (set_maps_head(a->sets_fd, sets_maps_place(copy, number), &head) ||
 	    sets_maps_hand(a, copy, number, &hand) ||
-	    read_count(a, a->copy[copy].policy.set_counter[number], cpus, &info->count)) {
+	    sets_maps_count(a, copy, number, cpus, &info->count)) {
 		set_hand_free(&hand);
 		return -1;
 	}

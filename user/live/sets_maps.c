@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "live/sets_maps.h"
 
+#include <bpf/bpf.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -84,6 +86,36 @@ int sets_maps_renew(const struct attached *a, uint32_t copy, uint32_t number, in
 	result = set_maps_move(a->sets_fd, sets_maps_place(copy, number), fd);
 	close(fd);
 	return result ? -1 : renew_hand(a, copy, number, from, serial);
+}
+
+int sets_maps_count(const struct attached *a, uint32_t copy, uint32_t number, int cpus,
+		    struct pacer_set_count *sum)
+{
+	uint32_t id = a->copy[copy].policy.set_counter[number];
+	struct pacer_set_count *each = calloc((size_t)cpus, sizeof(*each));
+	int result = each ? bpf_map_lookup_elem(a->set_hits_fd, &id, each) : -1;
+
+	*sum = (struct pacer_set_count){0, 0};
+	for (int i = 0; i < cpus && !result; i++) {
+		sum->packets += each[i].packets;
+		sum->bytes += each[i].bytes;
+	}
+	free(each);
+	return result;
+}
+
+int sets_maps_prefixes(const struct attached *a, uint32_t copy, uint32_t number, uint64_t *prefixes)
+{
+	struct pacer_set_head set, added;
+
+	if (set_maps_head(a->sets_fd, sets_maps_place(copy, number), &set))
+		return -1;
+	*prefixes = (uint64_t)set.prefixes[0] + set.prefixes[1];
+	if (set_maps_head(a->sets_fd, sets_maps_hand_place(copy, number), &added))
+		return errno == ENOENT ? 0 : -1;
+	if (added.serial == set.serial)
+		*prefixes += (uint64_t)added.prefixes[0] + added.prefixes[1];
+	return 0;
 }
 
 const char *sets_maps_why(void)

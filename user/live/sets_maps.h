@@ -28,6 +28,12 @@ int sets_maps_renew(const struct attached *a, uint32_t copy, uint32_t number, in
 		    const struct set_list *list);
 /* What was added to a set by hand, appended, and counts: not to one that was replaced since. */
 int sets_maps_hand(const struct attached *a, uint32_t copy, uint32_t number, struct set_hand *hand);
+/* Packets that had an address in a set, of all CPUs. */
+int sets_maps_count(const struct attached *a, uint32_t copy, uint32_t number, int cpus,
+		    struct pacer_set_count *sum);
+/* Its prefixes, and those that were added by hand: also what has come to its end. */
+int sets_maps_prefixes(const struct attached *a, uint32_t copy, uint32_t number,
+		       uint64_t *prefixes);
 /* What errno says of a set that cannot be written. */
 const char *sets_maps_why(void);
 
