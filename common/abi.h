@@ -536,6 +536,7 @@ struct pacer_policy {
 	struct pacer_set_use set[PACER_SETS_MAX];
 	__u64 sets; /* that there are, the first ones */
 	__u8 set_counter[PACER_SETS_MAX];
+	__u32 allow_sets; /* a bit for each whose sources no rule limits */
 	struct pacer_bans bans;
 	__u32 secret; /* of new limits, and of bans */
 	struct pacer_pool pool[PACER_POOLS_MAX];

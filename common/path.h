@@ -378,7 +378,7 @@ PACER_INLINE __u32 pacer_path_begin(PACER_FRAME *frame, struct pacer_walk *w,
 	if (policy->flags & PACER_SOURCES_BANNED)
 		return PACER_UNDECIDED;
 	w->rule = pacer_walk_rule(w, policy);
-	return w->rule < PACER_RULES_MAX ? PACER_UNDECIDED : PACER_NO_RULE;
+	return w->rule < PACER_RULES_MAX ? PACER_UNDECIDED : pacer_walk_no_rule(w);
 }
 
 /* Is one pass over the packet's rule enough, if nobody is in the way? */

@@ -335,6 +335,12 @@ PACER_INLINE int pacer_walk_address_added(PACER_SET *set, const struct pacer_wal
 	return value > 0 ? pacer_set_lasts(hand, value, w->now_ns) : value;
 }
 
+/* Are the sources that it has on the allow-list? */
+PACER_INLINE __u32 pacer_walk_allows(const struct pacer_walk *w, __u32 number)
+{
+	return PACER_POLICY_OF(w)->allow_sets >> (number & (PACER_SETS_MAX - 1)) & 1;
+}
+
 /* Which of the packet's addresses that set has: enum pacer_in_set. It is asked for once, so both
  * are looked for in the same one.
  */
@@ -350,7 +356,7 @@ PACER_GLOBAL int pacer_walk_in_set(const struct pacer_walk *w, __u32 number)
 	set = PACER_SET_OF(w, number);
 	if (!set)
 		return PACER_SET_UNKNOWN;
-	if (use->src_in | use->src_not) {
+	if (use->src_in | use->src_not | pacer_walk_allows(w, number)) {
 		src = pacer_walk_address_in(set, w, PACER_WORD_SADDR);
 		if (!src)
 			src = pacer_walk_address_added(set, w, number, PACER_WORD_SADDR);
@@ -378,9 +384,10 @@ PACER_INLINE void pacer_walk_count_set(const struct pacer_walk *w, __u32 number)
 
 /*
  * What the packet's sets say of the rules. Of a set that cannot be read it counts as in it for
- * rules that want that, and as not in it for rules that do not: nothing slips past a rule.
+ * rules that want that, and as not in it for rules that do not: nothing slips past a rule. 1: the
+ * allow-list has the source, by a set.
  */
-PACER_INLINE void pacer_walk_sets(const struct pacer_walk *w, struct pacer_set_use *by_sets)
+PACER_INLINE int pacer_walk_sets(const struct pacer_walk *w, struct pacer_set_use *by_sets)
 {
 	const struct pacer_policy *policy = PACER_POLICY_OF(w);
 	__u32 i;
@@ -400,7 +407,10 @@ PACER_INLINE void pacer_walk_sets(const struct pacer_walk *w, struct pacer_set_u
 			by_sets->src_not |= use->src_not;
 		if (in & PACER_DST_IN)
 			by_sets->dst_not |= use->dst_not;
+		if (in & PACER_SRC_IN && pacer_walk_allows(w, i))
+			return 1;
 	}
+	return 0;
 }
 
 /* The first rule that the packet matches, PACER_RULES_MAX if none; by what its sets say. */
@@ -412,15 +422,19 @@ PACER_GLOBAL int pacer_walk_classify_by(const struct pacer_walk *w,
 	return rules ? pacer_lowest(rules) : PACER_RULES_MAX;
 }
 
-/* The same of a policy with sets. What is deepest here has little stack left. */
+/* In the place of a rule: none is looked for. */
+#define PACER_RULE_ALLOWED (PACER_RULES_MAX + 1)
+
+/* The same of a policy with sets, or PACER_RULE_ALLOWED. What is deepest here has little stack
+ * left. */
 PACER_GLOBAL int pacer_walk_classify_sets(const struct pacer_walk *w)
 {
 	struct pacer_set_use by_sets = {0, 0, 0, 0};
 
 	if (!w)
 		return PACER_RULES_MAX;
-	pacer_walk_sets(w, &by_sets);
-	return pacer_walk_classify_by(w, &by_sets);
+	return pacer_walk_sets(w, &by_sets) ? PACER_RULE_ALLOWED
+					    : pacer_walk_classify_by(w, &by_sets);
 }
 
 /* And of one without. */
@@ -437,6 +451,12 @@ PACER_INLINE __u32 pacer_walk_rule(const struct pacer_walk *w, const struct pace
 	if (policy->dims & PACER_DIMS_SETS)
 		return pacer_walk_classify_sets(w);
 	return policy->dims || !(policy->rules & 1) ? pacer_walk_classify(w) : 0;
+}
+
+/* What becomes of a packet of no rule. */
+PACER_INLINE __u32 pacer_walk_no_rule(const struct pacer_walk *w)
+{
+	return w->rule == PACER_RULE_ALLOWED ? PACER_ALLOWED : PACER_NO_RULE;
 }
 
 /* Judge w->pkt by the rule that it falls under, w->rule, at w->now_ns. */
@@ -459,14 +479,22 @@ PACER_INLINE __u32 pacer_judge_rule(const struct pacer_walk *w)
 
 /*
  * Judge w->pkt, for which no rule was looked yet: a source that is banned from outside is denied
- * before. w->rule is filled; it is PACER_RULES_MAX before.
+ * before, but for those of a set that is let through. w->rule is filled; it is PACER_RULES_MAX
+ * before.
  */
 PACER_INLINE __u32 pacer_judge(struct pacer_walk *w)
 {
-	if (pacer_walk_source_banned(w))
+	const struct pacer_policy *policy = PACER_POLICY_OF(w);
+
+	if (policy->allow_sets)
+		w->rule = pacer_walk_rule(w, policy);
+	if (w->rule != PACER_RULE_ALLOWED && pacer_walk_source_banned(w)) {
+		w->rule = PACER_RULES_MAX;
 		return PACER_DENY_BAN;
-	w->rule = pacer_walk_rule(w, PACER_POLICY_OF(w));
-	return w->rule < PACER_RULES_MAX ? pacer_judge_rule(w) : (__u32)PACER_NO_RULE;
+	}
+	if (!policy->allow_sets)
+		w->rule = pacer_walk_rule(w, policy);
+	return w->rule < PACER_RULES_MAX ? pacer_judge_rule(w) : pacer_walk_no_rule(w);
 }
 
 /* --- when ----------------------------------------------------------------------------------- */

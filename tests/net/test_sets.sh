@@ -352,7 +352,37 @@ replacement_killed()
 	echo "$kills kills, $news times the new one was in force"
 }
 
+# Sources of a set of the allow-list pass whatever limits and bans say, for as long as the set has them.
+let_through()
+{
+	set_of drop.txt 10.77.0.11 fd77::11
+	policy in <<-END
+	sets: [{name: drop, file: $work/drop.txt}]
+	allow: ["@drop", 10.77.0.12]
+	bans: 64
+	rules: [{name: strict, match: {proto: udp}, limits: [{key: src/32,128, packets: 1, window: 60s, entries: 1k}]}]
+	END
+	load in
+	arrive "9 9 9 1" n=9 n=9,from=fd77::11 n=9,from=10.77.0.12 n=9,from=10.77.0.13
+	by_hand add 10.77.0.14
+	pacer ban s0 add 10.77.0.14 >/dev/null
+	pacer ban s0 add 10.77.0.15 >/dev/null
+	arrive "9 0 1" n=9,from=10.77.0.14 n=9,from=10.77.0.15 n=9,from=10.77.0.16
+	equal "$(pacer why s0 10.77.0.14 --json | jq -c '.allowed.prefix')" '"@drop"' "why"
+	equal "$(stats .no_limit.allowed)" 36 "allowed"
+	pacer show s0 >"$work/shown.yaml"
+	by_hand del 10.77.0.14
+	arrive "0" n=9,from=10.77.0.14
+	pacer allow s0 add 10.77.0.16 >/dev/null
+	pacer show s0 >"$work/shown.yaml"
+	grep -q 'allow: \[10.77.0.12, 10.77.0.16, "@drop"\]' "$work/shown.yaml" ||
+		fail "shown: $(cat "$work/shown.yaml")"
+	apply shown
+	arrive "9 9" n=9 n=9,from=10.77.0.16
+}
+
 net_up
+check "sets: a set of the allow-list" let_through
 check "sets: added and taken out by hand" added_and_taken_out
 check "sets: what is by hand, and changes of the policy" and_then_applied
 check "sets: added for a time" for_a_time

@@ -215,6 +215,43 @@ static void missing(void **unused)
 	close_policy(policy);
 }
 
+static uint32_t judged(uint32_t saddr)
+{
+	struct pacer_state state = {.policy = &bin, .set = set};
+	struct pacer_walk walk = {.state = &state, .now_ns = 1, .rule = PACER_RULES_MAX};
+
+	walk.pkt.family = PACER_FAMILY_4;
+	walk.pkt.key[PACER_WORD_SADDR] = saddr;
+	walk.rule = pacer_walk_rule(&walk, &bin);
+	return walk.rule < PACER_RULES_MAX ? walk.rule + 100 : pacer_walk_no_rule(&walk);
+}
+
+/* Sources of a set of the allow-list are asked of no rule, whatever the rules want. */
+static void allowed(void **unused)
+{
+	struct policy *policy = open_policy(
+	    "sets: [{name: a, of: [192.0.2.0/24]}, {name: b, of: [10.0.0.0/8, 192.0.2.9]}]\n"
+	    "allow: [\"@a\", 10.0.0.1]\nrules:\n"
+	    "- {name: x, match: {src: \"@b\"}, limits: [{key: all, gap: 1s}]}\n");
+
+	(void)unused;
+	assert_int_equal(policy->n_allow, 1);
+	assert_int_equal(policy->n_allow_sets, 1);
+	assert_int_equal(judged(0xc0000205), PACER_ALLOWED);
+	assert_int_equal(judged(0xc0000209), PACER_ALLOWED);
+	assert_int_equal(judged(0x0a000002), 100);
+	assert_int_equal(judged(0x0b000002), PACER_NO_RULE);
+	set[0].lines = 0; /* unknown: it lets nobody through */
+	assert_int_equal(judged(0xc0000205), PACER_NO_RULE);
+	assert_int_equal(judged(0xc0000209), 100);
+	close_policy(policy);
+	policy = open_policy("sets: [{name: a, of: [192.0.2.0/24]}]\nallow: \"@a\"\nrules:\n"
+			     "- {name: x, limits: [{key: all, gap: 1s}]}\n");
+	assert_int_equal(judged(0xc0000205), PACER_ALLOWED);
+	assert_int_equal(judged(0x0a000002), 100);
+	close_policy(policy);
+}
+
 static const struct {
 	const char *text, *want;
 	int line;
@@ -240,6 +277,9 @@ static const struct {
     {"sets: [{name: b, of: []}]\nrules:\n- {name: x, match: {dst: [\"!@a\"]}, limits: [{key: all, "
      "gap: 1s}]}",
      "rules[0].match.dst: there is no set a: there are b", 3},
+    {"allow: [\"@a\"]\nrules: []", "allow: there is no set a: there is none: add it to sets:", 1},
+    {"sets: [{name: a, of: []}]\nallow: [10.0.0.1, \"!@a\"]\nrules: []",
+     "allow: \"!@a\" will not do: the list has who is let through: write @a, or leave it out", 2},
     {"rules:\n- {name: x, match: {src: \"!10.0.0.0/8\"}, limits: [{key: all, gap: 1s}]}",
      "rules[0].match.src: \"!10.0.0.0/8\" is not a set: '!' is written before sets alone, as "
      "!@office",
@@ -263,6 +303,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(as_it_is_written),
 	    cmocka_unit_test(missing),
+	    cmocka_unit_test(allowed),
 	    cmocka_unit_test(wrong_policies),
 	};
 

@@ -34,7 +34,8 @@ struct question {
 	uint64_t now_ns;
 	uint64_t resolution_ns; /* of the coarse clock; of a capture 0 */
 	bool allowed;
-	struct prefix by; /* allowed by */
+	struct prefix by;   /* allowed by */
+	const char *by_set; /* the same; NULL: by a prefix */
 	uint64_t lapses_ns;
 	uint32_t cpus, admit; /* CPUs, and how many of them would let it pass */
 	const struct attached *a;
@@ -274,7 +275,10 @@ static void emit_allowed(const struct question *q)
 		emit_null("allowed", NULL);
 		return;
 	}
-	units_prefix_text(&q->by, text, sizeof(text));
+	if (q->by_set)
+		snprintf(text, sizeof(text), "@%s", q->by_set);
+	else
+		units_prefix_text(&q->by, text, sizeof(text));
 	emit_object("allowed");
 	emit_string("prefix", text, "  allowed   by %s of the allow-list: no limit is asked", text);
 	if (q->lapses_ns)
@@ -526,6 +530,20 @@ static int show_packet(const struct question *q, const struct why *why)
 	return emit_end();
 }
 
+/* Does a set of the allow-list have the source? Of a key, where that is a whole address. */
+static void allow_by_set(struct question *q, const struct pacer_walk *walk)
+{
+	uint32_t whole = q->pkt.family == PACER_FAMILY_4 ? 32 : 128;
+
+	if (q->read != PACER_ADMIT || (q->key && q->by.len != whole))
+		return;
+	for (uint32_t i = 0; i < q->policy->n_sets && !q->allowed; i++)
+		if (pacer_walk_allows(walk, i) && pacer_walk_in_set(walk, i) & PACER_SRC_IN) {
+			q->allowed = true;
+			q->by_set = q->policy->set[i].name;
+		}
+}
+
 /* --- of a pacer at work ----------------------------------------------------------------------- */
 
 /* On the CPU that would let it pass, if one would. */
@@ -565,6 +583,8 @@ static int ask_look(struct question *q, const struct attached *a, const struct l
 	if (found) {
 		q->by = entry.prefix;
 		q->lapses_ns = allow_until_ns(&entry);
+	} else {
+		allow_by_set(q, &walk);
 	}
 	if (q->key)
 		return show_key(q, &walk, &source);
@@ -672,6 +692,8 @@ static int ask_replay(struct question *q, struct judge *j)
 	q->now_ns = walk.now_ns;
 	if (q->read == PACER_ADMIT)
 		allow_by_policy(q, &source);
+	if (!q->allowed)
+		allow_by_set(q, &walk);
 	if (q->key)
 		return show_key(q, &walk, &source);
 	if (q->read == PACER_ADMIT)

@@ -533,7 +533,8 @@ char *policy_assign(const char *text, const char *assignment, struct policy_erro
 #define LIST_WIDTH 76
 
 /* "[192.0.2.1/32, "fd00::/8"]", in lines that are not too long; NULL: no memory. */
-static char *list_text(const struct prefix *prefix, size_t n, const char *end)
+static char *list_text(const struct prefix *prefix, size_t n, const struct policy *policy,
+		       const char *end)
 {
 	char *text = NULL, one[64];
 	size_t len = 0, column = 0;
@@ -556,6 +557,8 @@ static char *list_text(const struct prefix *prefix, size_t n, const char *end)
 		column += strlen(one) + 4;
 		fprintf(f, "%s%s%s", quote, one, quote);
 	}
+	for (size_t i = 0; i < policy->n_allow_sets; i++)
+		fprintf(f, "%s\"@%s\"", n + i ? ", " : "", policy->allow_set[i].name);
 	fputc(']', f);
 	failed = ferror(f);
 	if (fclose(f) || failed) {
@@ -607,11 +610,12 @@ static int MUST_USE edit_list(struct source *s, const struct target *target, con
 	return 0;
 }
 
-static char *set_allow(struct source *s, const struct prefix *prefix, size_t n)
+static char *set_allow(struct source *s, const struct policy *policy, const struct prefix *prefix,
+		       size_t n)
 {
 	int root = id_of(s, yaml_document_get_root_node(&s->doc));
 	struct target target = {.name = "allow", .parent = root};
-	char *value = list_text(prefix, n, line_end(s)), *text;
+	char *value = list_text(prefix, n, policy, line_end(s)), *text;
 	struct edit edit;
 	int failed = 0;
 
@@ -633,11 +637,11 @@ static char *set_allow(struct source *s, const struct prefix *prefix, size_t n)
 	return text;
 }
 
-/* It is a policy, and has that many. */
-static bool has_allowed(const char *text, size_t n, struct policy_error *error)
+/* It is a policy, and has that many, and as many sets as it had. */
+static bool has_allowed(const char *text, size_t n, size_t n_sets, struct policy_error *error)
 {
 	struct policy *policy = policy_parse(text, strlen(text), error);
-	bool right = policy && policy->n_allow == n;
+	bool right = policy && policy->n_allow == n && policy->n_allow_sets == n_sets;
 
 	if (policy && !right)
 		policy_explain(error, 0,
@@ -649,16 +653,20 @@ static bool has_allowed(const char *text, size_t n, struct policy_error *error)
 char *policy_set_allow(const char *text, size_t len, const struct prefix *prefix, size_t n,
 		       struct policy_error *error)
 {
+	struct policy *policy = policy_parse(text, len, error);
 	struct source s;
 	char *result;
 
-	if (doc_open(&s, text, len, error))
-		return NULL;
-	result = set_allow(&s, prefix, n);
-	doc_close(&s);
-	if (result && !has_allowed(result, n, error)) {
-		free(result);
+	if (!policy || doc_open(&s, text, len, error)) {
+		policy_free(policy);
 		return NULL;
 	}
+	result = set_allow(&s, policy, prefix, n);
+	doc_close(&s);
+	if (result && !has_allowed(result, n, policy->n_allow_sets, error)) {
+		free(result);
+		result = NULL;
+	}
+	policy_free(policy);
 	return result;
 }

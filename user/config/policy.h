@@ -192,6 +192,8 @@ struct policy {
 	uint64_t memory_bytes; /* of state; default 64Mi */
 	struct prefix *allow;
 	size_t n_allow;
+	struct policy_set_use allow_set[PACER_SETS_MAX]; /* "@office" in allow */
+	size_t n_allow_sets;
 	struct policy_rule *rule;
 	size_t n_rules; /* 0 to PACER_RULES_MAX */
 	struct policy_pool pool[PACER_POOLS_MAX];
@@ -251,9 +253,9 @@ char *policy_set(const char *text, size_t len, const char *path, const char *val
 char *policy_assign(const char *text, const char *assignment, struct policy_error *error);
 
 /*
- * The text with the `n` prefixes as its allow-list. Comments and layout of the rest stay. Returns a
- * policy's text to be freed, or NULL with *error filled (an alias shares the list; it would be too
- * long).
+ * The text with the `n` prefixes as its allow-list, beside the sets that it lists. Comments and
+ * layout of the rest stay. Returns a policy's text to be freed, or NULL with *error filled (an
+ * alias shares the list; it would be too long).
  */
 char *policy_set_allow(const char *text, size_t len, const struct prefix *prefix, size_t n,
 		       struct policy_error *error);

@@ -970,27 +970,40 @@ static size_t set_named(const struct policy *policy, const char *name)
 	return i;
 }
 
-/* The sets that matches name; they may stand behind the rules. */
+/* Which of the policy's sets it names. */
+static int MUST_USE find_set(struct source *s, const struct policy *policy, const struct place *at,
+			     struct policy_set_use *use)
+{
+	char names[200] = "";
+	size_t i;
+
+	use->set = set_named(policy, use->name);
+	if (use->set < policy->n_sets)
+		return 0;
+	for (i = 0; i < policy->n_sets; i++)
+		doc_append(names, sizeof(names), "%s%s", i ? ", " : "", policy->set[i].name);
+	return doc_fail(s, use->line, at, "there is no set %s: there %s%s", use->name,
+			i ? "are " : "is none: add it to sets:", names);
+}
+
+/* The sets that matches and the allow-list name; they may stand behind these. */
 static int MUST_USE find_sets(struct source *s, struct policy *policy)
 {
 	struct place rules = {NULL, "rules", 0}, at = {&rules, NULL, 0}, match = {&at, "match", 0};
-	char names[200] = "";
-	size_t i, r;
+	struct place allow = {NULL, "allow", 0};
 
-	for (i = 0; i < policy->n_sets; i++)
-		doc_append(names, sizeof(names), "%s%s", i ? ", " : "", policy->set[i].name);
-	for (r = 0; r < policy->n_rules; r++) {
+	for (size_t i = 0; i < policy->n_allow_sets; i++)
+		if (find_set(s, policy, &allow, &policy->allow_set[i]))
+			return -1;
+	for (size_t r = 0; r < policy->n_rules; r++) {
 		struct policy_match *m = &policy->rule[r].match;
 
 		at.index = r;
 		for (size_t k = 0; k < m->n_sets; k++) {
 			struct place field = {&match, m->set[k].dst ? "dst" : "src", 0};
 
-			m->set[k].set = set_named(policy, m->set[k].name);
-			if (m->set[k].set == policy->n_sets)
-				return doc_fail(s, m->set[k].line, &field,
-						"there is no set %s: there %s%s", m->set[k].name,
-						i ? "are " : "is none: add it to sets:", names);
+			if (find_set(s, policy, &field, &m->set[k]))
+				return -1;
 		}
 	}
 	return 0;
@@ -1205,17 +1218,57 @@ bool policy_bans(const struct policy *policy)
 	return policy->bans_said;
 }
 
+/* Prefixes and sets, as they come. */
+static int MUST_USE split_allow(struct source *s, const struct place *at, const yaml_node_t *node,
+				struct address *item, struct policy *policy)
+{
+	size_t n = 0;
+	struct list list = {one_address, item, sizeof(*item), POLICY_ALLOW_MAX, &n};
+
+	if (doc_list(s, at, node, &list))
+		return -1;
+	for (size_t i = 0; i < n; i++) {
+		const struct policy_set_use *use = &item[i].use;
+
+		if (!use->name[0])
+			policy->allow[policy->n_allow++] = item[i].prefix;
+		else if (use->not )
+			return doc_fail(s, use->line, at,
+					"\"!@%s\" will not do: the list has who is let through: "
+					"write @%s, or leave it out",
+					use->name, use->name);
+		else if (policy->n_allow_sets == PACER_SETS_MAX)
+			return doc_fail(s, use->line, at, "it names %u sets at the most",
+					PACER_SETS_MAX);
+		else
+			policy->allow_set[policy->n_allow_sets++] = *use;
+	}
+	return 0;
+}
+
 static int read_allow(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
-	struct policy *policy = into;
-	struct list list = {one_prefix, policy->allow, sizeof(policy->allow[0]), POLICY_ALLOW_MAX,
-			    &policy->n_allow};
+	struct address *item = calloc(POLICY_ALLOW_MAX, sizeof(*item));
+	int result = item ? split_allow(s, at, node, item, into) : doc_no_memory(s);
 
-	return doc_list(s, at, node, &list);
+	free(item);
+	return result;
+}
+
+static bool write_allow(const void *from, size_t i, char *buf, size_t size)
+{
+	const struct policy *p = from;
+
+	if (i < p->n_allow)
+		units_prefix_text(&p->allow[i], buf, size);
+	else if (i - p->n_allow < p->n_allow_sets)
+		snprintf(buf, size, "@%s", p->allow_set[i - p->n_allow].name);
+	else
+		return false;
+	return true;
 }
 
 WRITER(mode, policy, true, "%s", p->monitor ? "monitor" : "enforce")
-WRITE_LIST(allow, policy, allow, units_prefix_text)
 WRITER(unparsed, policy, true, "%s", p->unparsed_drop ? "drop" : "pass")
 WRITER(clock, policy, true, "%s",
        p->clock == CLOCK_EXACT	  ? "exact"
@@ -1243,7 +1296,7 @@ static const struct field whole_field[POLICY_FIELDS] = {
     [FIELD_MODE] = {"mode", read_mode, "enforce|monitor",
 		    "monitor counts what it would deny, and denies nothing; enforce unless said", 0,
 		    0, write_mode},
-    [FIELD_ALLOW] = {"allow", read_allow, "PREFIX...", "sources that no rule limits", 0, 0,
+    [FIELD_ALLOW] = {"allow", read_allow, "PREFIX|@NAME...", "sources that no rule limits", 0, 0,
 		     write_allow},
     [FIELD_UNPARSED] = {"unparsed", read_unparsed, "drop|pass",
 			"what is done with truncated frames and bad headers; drop unless said", 0,

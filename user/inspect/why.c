@@ -168,7 +168,10 @@ void why_packet(const struct pacer_walk *w, const struct policy *policy, uint64_
 	begin(w, why);
 	when_ns = why->source_ns;
 	walk.rule = pacer_walk_rule(&walk, PACER_POLICY_OF(&walk));
-	why->rule = walk.rule;
+	if (walk.rule == PACER_RULE_ALLOWED)
+		why->source_ns = 0;
+	why->reason = pacer_walk_no_rule(&walk);
+	why->rule = walk.rule < PACER_RULES_MAX ? walk.rule : PACER_RULES_MAX;
 	if (walk.rule < PACER_RULES_MAX) {
 		why->n = PACER_RULE_OF(&walk)->n_limiters;
 		for (size_t k = 0; k < why->n; k++)

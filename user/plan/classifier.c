@@ -190,6 +190,10 @@ static void ranges_of(struct field *f, const struct policy *policy, enum pacer_d
 static void put_sets(const struct policy *policy, struct pacer_policy *bin)
 {
 	bin->sets = policy->n_sets;
+	for (size_t i = 0; i < policy->n_allow_sets; i++) {
+		bin->allow_sets |= 1u << policy->allow_set[i].set;
+		bin->dims |= PACER_DIMS_SETS;
+	}
 	for (size_t r = 0; r < policy->n_rules; r++) {
 		const struct policy_match *m = &policy->rule[r].match;
 
