@@ -286,6 +286,59 @@ static const struct {
      2},
 };
 
+static const struct {
+	const char *match, *want;
+} families[] = {
+    {"src: \"@four\", dst: \"fd00::/8\"",
+     "rule x: match.src is of IPv4 alone, as set @four is, "
+     "and the rest of the match of IPv6: no packet can match: use a "
+     "set of the other family"},
+    {"src: 10.0.0.0/8, dst: \"@six\"",
+     "rule x: match.dst is of IPv6 alone, as set @six is, and the "
+     "rest of the match of IPv4: no packet can match: use a set of "
+     "the other family"},
+    {"src: \"@six\", proto: icmp",
+     "rule x: match.src is of IPv6 alone, as set @six is, and the rest "
+     "of the match of IPv4: no packet can match: use a set of the "
+     "other family"},
+    {"src: \"@four\", dst: \"@six\"",
+     "rule x: match.dst is of IPv6 alone, as set @six is, and the "
+     "rest of the match of IPv4: no packet can match: use a set of "
+     "the other family"},
+    {"src: [\"@four\", \"fd00::/9\"], dst: \"@six\"", NULL},
+    {"src: \"!@four\", dst: \"@six\"", NULL},
+    {"src: \"@none\", dst: \"@six\"", NULL},
+    {"src: \"@both\", dst: \"@six\", proto: [icmp, icmpv6]", NULL},
+};
+
+/* A set's family is known when it is read. */
+static void wrong_families(void **unused)
+{
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(families); i++) {
+		struct policy_error error = {0};
+		struct policy *policy;
+		char text[1000];
+
+		snprintf(
+		    text, sizeof(text),
+		    "sets:\n- {name: four, of: [10.0.0.0/8]}\n- {name: six, of: [\"fd00::/8\"]}\n"
+		    "- {name: none, of: []}\n- {name: both, of: [10.0.0.0/8, \"fd00::/8\"]}\n"
+		    "rules:\n- {name: x, match: {%s}, limits: [{key: all, gap: 1s}]}\n",
+		    families[i].match);
+		policy = policy_parse(text, strlen(text), &error);
+		assert_non_null(policy);
+		assert_int_equal(set_texts_read(policy, &texts, &error), families[i].want ? -1 : 0);
+		if (families[i].want) {
+			assert_string_equal(error.text, families[i].want);
+			assert_int_equal(error.line, 7);
+			assert_null(error.file);
+		}
+		set_texts_free(&texts);
+		policy_free(policy);
+	}
+}
+
 static void wrong_policies(void **unused)
 {
 	(void)unused;
@@ -301,9 +354,8 @@ static void wrong_policies(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(as_it_is_written),
-	    cmocka_unit_test(missing),
-	    cmocka_unit_test(allowed),
+	    cmocka_unit_test(as_it_is_written), cmocka_unit_test(missing),
+	    cmocka_unit_test(wrong_families),	cmocka_unit_test(allowed),
 	    cmocka_unit_test(wrong_policies),
 	};
 

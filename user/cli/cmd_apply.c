@@ -69,7 +69,7 @@ static int run_apply(struct options *o)
 		return code;
 	memory = policy->memory_bytes;
 	if (set_texts_read(policy, &sets, &error)) {
-		code = complain(NULL, &error);
+		code = complain(error.line > 0 && !error.file ? o->policy : NULL, &error);
 		policy_free(policy);
 		free(text);
 		return code;

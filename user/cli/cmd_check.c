@@ -9,6 +9,7 @@
 #include "live/host.h"
 #include "live/targets.h"
 #include "plan/compile.h"
+#include "sets/texts.h"
 
 /* A policy can be valid and still be refused by load, where this machine lacks a target. */
 static void emit_missing(const struct policy *policy)
@@ -54,6 +55,7 @@ static int run_check(struct options *o)
 	struct compile_host host = {host_resolution_ns(), host_now_ns(), cpus};
 	static struct pacer_policy bin;
 	static struct plan plan;
+	static struct set_texts texts;
 	struct output_sets sets;
 	struct policy *policy;
 	char *text;
@@ -66,13 +68,14 @@ static int run_check(struct options *o)
 	code = read_policy(o->policy, &text, &policy);
 	if (code)
 		return code;
-	if (output_sets(policy, &sets, &error))
-		code = complain(NULL, &error);
+	if (set_texts_read(policy, &texts, &error) || output_sets(policy, &texts, &sets, &error))
+		code = complain(error.line > 0 && !error.file ? o->policy : NULL, &error);
 	else if (output_memory_error(policy, 1, sets.all_bytes, &error) ||
 		 compile_policy(policy, NULL, &host, &bin, &plan, &error))
 		code = complain(o->policy, &error);
 	else
 		code = show(policy, &sets, &bin, &plan, o->json);
+	set_texts_free(&texts);
 	policy_free(policy);
 	free(text);
 	return code;

@@ -151,53 +151,66 @@ static int add_nothing(struct object_begin *begin, const struct compile_host *ho
 	return result;
 }
 
-/* state NULL: it begins with none. */
-static int load(const struct options *o, char **text, struct policy **policy, struct state *state)
+/* The policy's text and the policy, watching alone. 0, or the exit code. */
+static int monitor(const struct options *o, char **text, struct policy *policy)
 {
 	struct policy_error error = {0};
-	int cpus = host_cpus(&error), code;
+	char *monitored = policy_set(*text, strlen(*text), "mode", "monitor", &error);
+
+	if (!monitored)
+		return complain(o->policy, &error);
+	free(*text);
+	*text = monitored;
+	policy->monitor = true;
+	return EXIT_DONE;
+}
+
+/* Its sets are read. state NULL: it begins with none. */
+static int load_with(const struct options *o, const char *text, const struct policy *policy,
+		     const struct set_texts *sets, struct state *state)
+{
+	struct policy_error error = {0};
+	int cpus = host_cpus(&error);
 	const struct clocks now = clocks_read();
 	struct compile_host host = {host_resolution_ns(), now.mono_ns, cpus};
 	static struct pacer_policy bin;
 	static struct plan plan;
-	static struct set_texts sets;
 	struct output_sets counted;
 	struct restored restored;
 	struct object_begin begin;
 
-	if (cpus < 0)
+	if (cpus < 0 || output_sets(policy, sets, &counted, &error))
 		return complain(NULL, &error);
-	if (o->monitor) {
-		char *monitored = policy_set(*text, strlen(*text), "mode", "monitor", &error);
-
-		if (!monitored)
-			return complain(o->policy, &error);
-		free(*text);
-		*text = monitored;
-		(*policy)->monitor = true;
-	}
-	if (output_sets(*policy, &counted, &error))
-		return complain(NULL, &error);
-	if (output_memory_error(*policy, o->shared ? 1 : (uint64_t)o->n_args, counted.all_bytes,
+	if (output_memory_error(policy, o->shared ? 1 : (uint64_t)o->n_args, counted.all_bytes,
 				&error) ||
-	    (state ? restore_plan(state, *policy, &now, &host, &bin, &plan, &restored, &error)
-		   : compile_policy(*policy, NULL, &host, &bin, &plan, &error)))
+	    (state ? restore_plan(state, policy, &now, &host, &bin, &plan, &restored, &error)
+		   : compile_policy(policy, NULL, &host, &bin, &plan, &error)))
 		return complain(o->policy, &error);
-	if (set_texts_read(*policy, &sets, &error))
-		return complain(NULL, &error);
-	begin = (struct object_begin){.policy = *policy,
+	begin = (struct object_begin){.policy = policy,
 				      .bin = &bin,
 				      .plan = &plan,
-				      .sets = &sets,
-				      .text = *text,
+				      .sets = sets,
+				      .text = text,
 				      .lines = plan.lines,
 				      .resolution_ns = host.resolution_ns,
 				      .restored = state,
 				      .confirm_ns = o->confirm_ns};
 	if (o->confirm_ns && add_nothing(&begin, &host, &error))
-		code = complain(NULL, &error);
-	else
-		code = attach(o, &begin, state ? &restored : NULL);
+		return complain(NULL, &error);
+	return attach(o, &begin, state ? &restored : NULL);
+}
+
+static int load(const struct options *o, char **text, struct policy **policy, struct state *state)
+{
+	struct policy_error error = {0};
+	static struct set_texts sets;
+	int code = o->monitor ? monitor(o, text, *policy) : EXIT_DONE;
+
+	if (code)
+		return code;
+	if (set_texts_read(*policy, &sets, &error))
+		return complain(error.line > 0 && !error.file ? o->policy : NULL, &error);
+	code = load_with(o, *text, *policy, &sets, state);
 	set_texts_free(&sets);
 	return code;
 }

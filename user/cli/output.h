@@ -34,8 +34,10 @@ struct output_sets {
 	uint64_t prefixes[PACER_SETS_MAX], bytes[PACER_SETS_MAX], all_bytes;
 };
 
-/* Reads the sets and counts what they take. 0, or -1 with *error filled. */
-int output_sets(const struct policy *policy, struct output_sets *sets, struct policy_error *error);
+/* Counts what the sets take. 0, or -1 with *error filled. */
+struct set_texts;
+int output_sets(const struct policy *policy, const struct set_texts *texts,
+		struct output_sets *sets, struct policy_error *error);
 
 /* Emits the fields of check into the open object: what a policy takes and promises. */
 void output_check(const struct policy *policy, const struct output_sets *sets,

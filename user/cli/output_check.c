@@ -230,18 +230,16 @@ static void emit_sample(const struct policy *policy, const struct pacer_sampling
 	emit_close();
 }
 
-int output_sets(const struct policy *policy, struct output_sets *sets, struct policy_error *error)
+int output_sets(const struct policy *policy, const struct set_texts *texts,
+		struct output_sets *sets, struct policy_error *error)
 {
 	*sets = (struct output_sets){.all_bytes = 0};
 	for (size_t i = 0; i < policy->n_sets; i++) {
-		struct set_text text;
+		const struct set_list *list = &texts->text[i].list;
 
-		if (set_texts_read_one(&policy->set[i], &text, error))
-			return -1;
-		sets->prefixes[i] = text.list.n;
-		sets->bytes[i] = set_maps_lines(&text.list) * sizeof(union pacer_set_line);
+		sets->prefixes[i] = list->n;
+		sets->bytes[i] = set_maps_lines(list) * sizeof(union pacer_set_line);
 		sets->all_bytes += sets->bytes[i];
-		set_text_free(&text);
 		if (!sets->bytes[i])
 			return policy_fail(error, POLICY_NO_MEMORY,
 					   "no memory to see what set %s takes",

@@ -143,7 +143,10 @@ static int make_sets(struct pacer_bpf *skel, const struct object_begin *begin,
 		result = set_maps_put(fd, i, &begin->sets->text[i].list);
 	if (fd < 0 || result || bpf_map__reuse_fd(map, fd))
 		result = policy_fail(error, 0, "the sets cannot be made: %s%s", strerror(errno),
-				     errno == EPERM ? ": run as root" : "");
+				     errno == EPERM ? ": run as root"
+				     : errno == ENOMEM
+					 ? ": `xdp-pacer check` says what they take: divide them"
+					 : "");
 	if (fd >= 0)
 		close(fd);
 	return result;

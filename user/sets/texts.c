@@ -38,17 +38,93 @@ int set_texts_read_one(const struct policy_set *set, struct set_text *text,
 			    : read_list(set, text, error);
 }
 
+/* --- families ------------------------------------------------------------------------------- */
+
+enum { FOUR = 1, SIX = 2 };
+
+static unsigned int family_bit(int family)
+{
+	return family == 4 ? FOUR : SIX;
+}
+
+/* A set without a prefix may get some of either. */
+static unsigned int families_of_set(const struct set_list *list)
+{
+	/* They are sorted: IPv4 comes first. */
+	return list->n
+		   ? family_bit(list->entry[0].family) | family_bit(list->entry[list->n - 1].family)
+		   : FOUR | SIX;
+}
+
+/* Of which families an address can be that a match's src or dst has. */
+static unsigned int families_of(const struct policy_match *m, bool dst,
+				const struct set_texts *texts, const struct policy_set_use **by)
+{
+	const struct prefix *prefix = dst ? m->dst : m->src;
+	size_t n = dst ? m->n_dst : m->n_src;
+	unsigned int families = 0;
+
+	for (size_t i = 0; i < n; i++)
+		families |= family_bit(prefix[i].family);
+	for (size_t i = 0; i < m->n_sets; i++)
+		if (m->set[i].dst == dst && !m->set[i].not ) {
+			families |= families_of_set(&texts->text[m->set[i].set].list);
+			*by = &m->set[i];
+		}
+	return families ? families : FOUR | SIX;
+}
+
+/* That of a protocol which the other family has not. */
+static unsigned int families_of_proto(const struct policy_match *m)
+{
+	unsigned int families = m->n_proto ? 0 : FOUR | SIX;
+
+	for (size_t i = 0; i < m->n_proto; i++) {
+		const struct range *r = &m->proto[i];
+
+		families |= r->low != r->high || (r->low != 1 && r->low != 58) ? FOUR | SIX
+			    : r->low == 1				       ? FOUR
+									       : SIX;
+	}
+	return families;
+}
+
+static int check_families(const struct policy_rule *rule, const struct set_texts *texts,
+			  struct policy_error *error)
+{
+	const struct policy_set_use *by = NULL;
+	unsigned int src = families_of(&rule->match, false, texts, &by);
+	unsigned int dst = families_of(&rule->match, true, texts, &by);
+	unsigned int proto = families_of_proto(&rule->match), set;
+
+	if (!by || src & dst & proto)
+		return 0;
+	set = by->dst ? dst : src;
+	return policy_fail(
+	    error, by->line,
+	    "rule %s: match.%s is of IPv%d alone, as set @%s is, and the rest of the match "
+	    "of IPv%d: no packet can match: use a set of the other family",
+	    rule->name, by->dst ? "dst" : "src", set == FOUR ? 4 : 6, by->name,
+	    set == FOUR ? 6 : 4);
+}
+
+/* --- all of them ---------------------------------------------------------------------------- */
+
 int set_texts_read(const struct policy *policy, struct set_texts *texts, struct policy_error *error)
 {
+	int result = 0;
+
 	texts->n = 0;
-	for (size_t i = 0; i < policy->n_sets; i++) {
-		if (set_texts_read_one(&policy->set[i], &texts->text[i], error)) {
-			set_texts_free(texts);
-			return -1;
-		}
-		texts->n++;
+	for (size_t i = 0; i < policy->n_sets && !result; i++) {
+		result = set_texts_read_one(&policy->set[i], &texts->text[i], error);
+		texts->n += !result;
 	}
-	return 0;
+	error->file = result ? error->file : NULL;
+	for (size_t r = 0; r < policy->n_rules && !result; r++)
+		result = check_families(&policy->rule[r], texts, error);
+	if (result)
+		set_texts_free(texts);
+	return result;
 }
 
 void set_texts_free(struct set_texts *texts)

@@ -16,7 +16,10 @@ struct set_texts {
 	size_t n;
 };
 
-/* 0, or -1 with *error filled: of a set's file it has the file. Then there is nothing to free. */
+/*
+ * 0, or -1 with *error filled: of a set's file it has the file, of a rule that no packet can match
+ * since a set is of the wrong family the policy's line. Then there is nothing to free.
+ */
 int set_texts_read(const struct policy *policy, struct set_texts *texts,
 		   struct policy_error *error);
 /* One set of them, sorted. */
