@@ -8,6 +8,7 @@ as common/window.h describes them, with the exact window held against it at ever
 """
 import collections
 import fractions
+import functools
 import ipaddress
 import itertools
 import math
@@ -60,6 +61,24 @@ allow: [192.0.2.99, "2001:db8:99::/48", 198.18.0.0/15, 198.19.0.0/16, "::/127"]
       - {key: dst/20,44+src/24,48+proto, rate: 40/s, burst: 4}
       - {key: src+sport, packets: 9, window: 2s, slots: 6}
       - {key: "src/0,32+dst/8,0+vlan+proto", packets: 50, window: 2s, slots: 9}
+""",
+    "sets": """
+  - name: in
+    match: {src: "@drop", dst: "!@few"}
+    limits: [{key: src, packets: 3, window: 1s, slots: 10}]
+  - name: to
+    match: {dst: ["@few", "2001:db8:f::2"], proto: udp}
+    limits: [{key: dst, gap: 5ms}]
+  - name: out
+    match: {src: "!@drop"}
+    limits: [{key: flow, packets: 4, window: 2s, slots: 7}]
+  - name: rest
+    limits: [{key: all, packets: 20, window: 5s, slots: 10}]
+sets:
+  - {name: drop, file: FOLDER/drop.set}
+  - {name: few, of: [203.0.113.1, 203.0.113.8/31]}
+  - {name: ok, file: FOLDER/ok.set}
+allow: ["@ok", 192.0.2.98]
 """,
     # Below: user space and the kernel are compared under these, the oracle does not know them.
     "both": """
@@ -158,8 +177,55 @@ bans: 64
 """,
 }
 
-ALLOWED = [ipaddress.ip_network(n) for n in ("192.0.2.99/32", "2001:db8:99::/48", "198.18.0.0/15", "::/127")]
+ALLOWED = {
+    "rules": {ipaddress.ip_network(n) for n in ("192.0.2.99/32", "2001:db8:99::/48", "198.18.0.0/15", "::/127")},
+    "sets": {ipaddress.ip_network(n) for n in ("192.0.2.98/32", "198.51.100.0/31", "2001:db8:2::/127")},
+}
 PROTO = {1: "icmp", 6: "tcp", 17: "udp", 58: "icmpv6", 132: "sctp"}
+
+# ---- sets: prefixes by Python's own reading ----
+
+
+def prefixes(rng, n):
+    """Some that hold the captures' addresses, among many that are near or nowhere."""
+    out = {ipaddress.ip_network(p) for p in ("192.0.2.0/31", "192.0.2.96/29", "198.51.100.2", "198.19.0.0/16",
+                                             "2001:db8:1::/125", "2001:db8:99::1", "2001:db8:99::8000/113")}
+    for base, least, most in (("192.0.2.0", 26, 32), ("198.51.100.128", 25, 32), ("10.0.0.0", 9, 32),
+                              ("2001:db8:2::", 49, 128), ("2001:db8:1:8000::", 50, 128), ("fd00::", 9, 128)):
+        address = ipaddress.ip_address(base)
+        for _ in range(n):
+            length = rng.randrange(least, most + 1)
+            bits = rng.getrandbits(address.max_prefixlen - least)
+            out.add(ipaddress.ip_network((int(address) | bits, length), strict=False)
+                    if address.version == 4 else
+                    ipaddress.IPv6Network((int(address) | bits, length), strict=False))
+    return out
+
+
+@functools.lru_cache(maxsize=None)
+def in_set(address, name):
+    return any(ipaddress.ip_network((address, n), strict=False) in SETS[name]
+               for n in range(address.max_prefixlen + 1))
+
+
+SETS = {
+    "drop": prefixes(random.Random(16), 4000),
+    "few": {ipaddress.ip_network(n) for n in ("203.0.113.1", "203.0.113.8/31")},
+}
+
+
+def matches_in(f):
+    return in_set(f.src, "drop") and not in_set(f.dst, "few")
+
+
+def matches_to(f):
+    two = f.dst == ipaddress.ip_address("2001:db8:f::2")
+    return (two or in_set(f.dst, "few")) and (f.proto == 17 or f.any)
+
+
+def matches_out(f):
+    return not in_set(f.src, "drop")
+
 
 # ---- frames: what they are is known from how they are made ----
 
@@ -427,7 +493,16 @@ ORACLES = {
         Window("src+sport", 9, 2 * S, 6, one), Window("src/0,32+dst/8,0+vlan+proto", 50, 2 * S, 9, one)])],
     "rate": lambda: [("udp", 17, [Rate("src", 200, 4, one), Rate("dst", 125000, 3000, lambda f: f.wire)]),
                      ("rest", None, [Rate("all", 50, 10, one)])],
+    "sets": lambda: [("in", matches_in, [Window("src", 3, S, 10, one)]),
+                     ("to", matches_to, [Gap("dst", 5 * MS)]),
+                     ("out", matches_out, [Window("flow", 4, 2 * S, 7, one)]),
+                     ("rest", None, [Window("all", 20, 5 * S, 10, one)])],
 }
+
+
+def falls_under(f, match):
+    """A rule's match is a protocol, none, or a function."""
+    return match(f) if callable(match) else match in (None, f.proto) or f.any
 
 
 def open_ns(f, limits):
@@ -440,9 +515,9 @@ def judge(f, rules, allow):
     """A row's rule, key, verdict, reason and open_ns."""
     if f.reason:
         return "", "", "pass", f.reason, ""
-    if allow and any(f.src in n for n in ALLOWED if n.version == f.src.version):
+    if any(f.src in n for n in allow if n.version == f.src.version):
         return "", "", "pass", "allowed", ""
-    name, _, limits = next(r for r in rules if r[1] in (None, f.proto) or f.any)
+    name, _, limits = next(r for r in rules if falls_under(f, r[1]))
     for limit in limits:
         if not limit.fits(f):
             return name, key_of(f, limit.key), "deny", limit.reason, open_ns(f, limits)
@@ -457,7 +532,7 @@ def rows(frames, policy):
     out = ["frame,time_ns,rule,key,verdict,reason,open_ns"]
     for n, f in enumerate(frames, 1):
         now = max(now, f.time)
-        out.append(",".join([str(n), str(f.time), *judge(f.at(now), rules, policy == "rules")]))
+        out.append(",".join([str(n), str(f.time), *judge(f.at(now), rules, ALLOWED.get(policy, ()))]))
     return "\n".join(out) + "\n"
 
 
@@ -543,6 +618,18 @@ def spread(rng):
     return [ip4(f"192.0.2.{1 + n}", "203.0.113.1").at(t + k) for k, (n, t) in enumerate(zip(names, times))]
 
 
+def write_sets(folder):
+    """In no order, in both families mixed, some as ranges, some twice."""
+    rng = random.Random(17)
+    lines = [str(n) if rng.random() < .7 else f"{n[0]}-{n[-1]}" for n in SETS["drop"]]
+    lines += rng.sample(lines, 100) + ["# a comment", "", "; another"]
+    rng.shuffle(lines)
+    with open(f"{folder}/drop.set", "w") as f:
+        f.write("\n".join(lines) + "\n")
+    with open(f"{folder}/ok.set", "w") as f:
+        f.write("network,country\n198.51.100.0/31,XX\n2001:db8:2::/127,YY\n")
+
+
 def main(folder):
     rng = random.Random(5)
     ns, us = bursts(rng), bursts(rng, 1000)
@@ -593,7 +680,8 @@ def main(folder):
             f.write(data)
     for name, rules in {**POLICIES, **MORE}.items():
         with open(f"{folder}/{name}.yaml", "w") as f:
-            f.write("memory: 1Mi\nrules:" + rules)
+            f.write("memory: 1Mi\nrules:" + rules.replace("FOLDER", folder))
+    write_sets(folder)
 
 
 if __name__ == "__main__":
