@@ -513,6 +513,10 @@ struct pacer_set_use {
 #define PACER_SETS_MAX	16u	   /* of a policy, a power of two */
 #define PACER_DIMS_SETS (1u << 31) /* beside dims: there are sets */
 
+#define PACER_SET_VALUES_MAX 64u /* that a policy names, of all sets */
+#define PACER_ASKS_SRC	     1u
+#define PACER_ASKS_DST	     2u
+
 /* Places of sets: those of both copies, and as many for what was added to each by hand. */
 #define PACER_SET_HANDS	 (2 * PACER_SETS_MAX)
 #define PACER_SET_PLACES (2 * PACER_SET_HANDS)
@@ -536,7 +540,14 @@ struct pacer_policy {
 	struct pacer_set_use set[PACER_SETS_MAX];
 	__u64 sets; /* that there are, the first ones */
 	__u8 set_counter[PACER_SETS_MAX];
-	__u32 allow_sets; /* a bit for each whose sources no rule limits */
+	__u8
+	    set_asks[PACER_SETS_MAX]; /* PACER_ASKS_SRC and so on: whether it is looked up at all */
+	__u32 allow_sets;	      /* a bit for each whose sources no rule limits */
+	__u8 first_value[PACER_SETS_MAX], n_values[PACER_SETS_MAX]; /* of each, in set_value */
+	__u64 allow_values;					    /* as allow_sets, of those */
+	struct pacer_set_use set_value[PACER_SET_VALUES_MAX];
+	struct pacer_set_use
+	    set_unknown[PACER_SETS_MAX]; /* if it cannot be read: all its values' */
 	struct pacer_bans bans;
 	__u32 secret; /* of new limits, and of bans */
 	struct pacer_pool pool[PACER_POOLS_MAX];

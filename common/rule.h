@@ -313,6 +313,7 @@ PACER_INLINE int pacer_bans(enum pacer_reason reason)
 
 /* --- a packet's rule, and what that says ---------------------------------------------------- */
 
+/* And the values of the source, from bit 8, and of the destination, from bit 16: 0 to 255. */
 enum pacer_in_set { PACER_SRC_IN = 1, PACER_DST_IN = 2, PACER_SET_UNKNOWN = 4 };
 
 PACER_INLINE int pacer_walk_address_in(PACER_SET *set, const struct pacer_walk *w, __u32 word)
@@ -335,10 +336,16 @@ PACER_INLINE int pacer_walk_address_added(PACER_SET *set, const struct pacer_wal
 	return value > 0 ? pacer_set_lasts(hand, value, w->now_ns) : value;
 }
 
-/* Are the sources that it has on the allow-list? */
-PACER_INLINE __u32 pacer_walk_allows(const struct pacer_walk *w, __u32 number)
+/* The value of the packet's address; what was added by hand has 255, which no rule names. */
+PACER_INLINE int pacer_walk_value(PACER_SET *set, const struct pacer_walk *w, __u32 number,
+				  __u32 word)
 {
-	return PACER_POLICY_OF(w)->allow_sets >> (number & (PACER_SETS_MAX - 1)) & 1;
+	int value = pacer_walk_address_in(set, w, word);
+
+	if (value)
+		return value < 255 ? value : 255;
+	value = pacer_walk_address_added(set, w, number, word);
+	return value > 0 ? 255 : value;
 }
 
 /* Which of the packet's addresses that set has: enum pacer_in_set. It is asked for once, so both
@@ -346,29 +353,23 @@ PACER_INLINE __u32 pacer_walk_allows(const struct pacer_walk *w, __u32 number)
  */
 PACER_GLOBAL int pacer_walk_in_set(const struct pacer_walk *w, __u32 number)
 {
-	const struct pacer_set_use *use;
 	int src = 0, dst = 0;
 	PACER_SET *set;
+	__u32 asks;
 
 	if (!w)
 		return PACER_SET_UNKNOWN;
-	use = &PACER_POLICY_OF(w)->set[number & (PACER_SETS_MAX - 1)];
+	asks = PACER_POLICY_OF(w)->set_asks[number & (PACER_SETS_MAX - 1)];
 	set = PACER_SET_OF(w, number);
 	if (!set)
 		return PACER_SET_UNKNOWN;
-	if (use->src_in | use->src_not | pacer_walk_allows(w, number)) {
-		src = pacer_walk_address_in(set, w, PACER_WORD_SADDR);
-		if (!src)
-			src = pacer_walk_address_added(set, w, number, PACER_WORD_SADDR);
-	}
-	if (use->dst_in | use->dst_not) {
-		dst = pacer_walk_address_in(set, w, PACER_WORD_DADDR);
-		if (!dst)
-			dst = pacer_walk_address_added(set, w, number, PACER_WORD_DADDR);
-	}
+	if (asks & PACER_ASKS_SRC)
+		src = pacer_walk_value(set, w, number, PACER_WORD_SADDR);
+	if (asks & PACER_ASKS_DST)
+		dst = pacer_walk_value(set, w, number, PACER_WORD_DADDR);
 	if (src < 0 || dst < 0)
 		return PACER_SET_UNKNOWN;
-	return (src ? PACER_SRC_IN : 0) | (dst ? PACER_DST_IN : 0);
+	return (src ? PACER_SRC_IN : 0) | (dst ? PACER_DST_IN : 0) | src << 8 | dst << 16;
 }
 
 PACER_INLINE void pacer_walk_count_set(const struct pacer_walk *w, __u32 number)
@@ -382,32 +383,85 @@ PACER_INLINE void pacer_walk_count_set(const struct pacer_walk *w, __u32 number)
 	count->bytes += w->pkt.len_bytes;
 }
 
+/* What a value of an address says of the rules; NULL: nothing. */
+PACER_INLINE const struct pacer_set_use *pacer_value_use(const struct pacer_policy *policy,
+							 __u32 set, __u32 value)
+{
+	set &= PACER_SETS_MAX - 1;
+	return value && value <= policy->n_values[set]
+		   ? &policy->set_value[(policy->first_value[set] + value - 1) &
+					(PACER_SET_VALUES_MAX - 1)]
+		   : 0;
+}
+
+/* Does the allow-list have the source, by the set or its value? */
+PACER_INLINE int pacer_set_allows(const struct pacer_policy *policy, __u32 number, __u32 in)
+{
+	__u32 value = in >> 8 & 255;
+
+	number &= PACER_SETS_MAX - 1;
+	if (!(in & PACER_SRC_IN))
+		return 0;
+	if (policy->allow_sets >> number & 1)
+		return 1;
+	return value && value <= policy->n_values[number] &&
+	       policy->allow_values >> ((policy->first_value[number] + value - 1) & 63) & 1;
+}
+
 /*
- * What the packet's sets say of the rules. Of a set that cannot be read it counts as in it for
- * rules that want that, and as not in it for rules that do not: nothing slips past a rule. 1: the
- * allow-list has the source, by a set.
+ * What a set says of the rules, where `in` is what pacer_walk_in_set has said. Of a set that cannot
+ * be read it counts as in it for rules that want that, and as not in it for rules that do not:
+ * nothing slips past a rule. 1: the allow-list has the source.
  */
+PACER_GLOBAL int pacer_walk_heed(const struct pacer_walk *w, __u32 number, __u32 in,
+				 struct pacer_set_use *by_sets)
+{
+	const struct pacer_policy *policy;
+	const struct pacer_set_use *use, *src, *dst;
+
+	if (!w || !by_sets)
+		return 0;
+	policy = PACER_POLICY_OF(w);
+	number &= PACER_SETS_MAX - 1;
+	if (in & PACER_SET_UNKNOWN) {
+		by_sets->src_in |= policy->set_unknown[number].src_in;
+		by_sets->dst_in |= policy->set_unknown[number].dst_in;
+		return 0;
+	}
+	use = &policy->set[number];
+	src = pacer_value_use(policy, number, in >> 8 & 255);
+	dst = pacer_value_use(policy, number, in >> 16 & 255);
+	if (in & PACER_SRC_IN) {
+		by_sets->src_in |= use->src_in;
+		by_sets->src_not |= use->src_not;
+	}
+	if (in & PACER_DST_IN) {
+		by_sets->dst_in |= use->dst_in;
+		by_sets->dst_not |= use->dst_not;
+	}
+	if (src) {
+		by_sets->src_in |= src->src_in;
+		by_sets->src_not |= src->src_not;
+	}
+	if (dst) {
+		by_sets->dst_in |= dst->dst_in;
+		by_sets->dst_not |= dst->dst_not;
+	}
+	return pacer_set_allows(policy, number, in);
+}
+
+/* What all of the packet's sets say, as pacer_walk_heed. */
 PACER_INLINE int pacer_walk_sets(const struct pacer_walk *w, struct pacer_set_use *by_sets)
 {
-	const struct pacer_policy *policy = PACER_POLICY_OF(w);
 	__u32 i;
 
 	PACER_ROLLED
-	for (i = 0; i < PACER_SETS_MAX && i < policy->sets; i++) {
-		const struct pacer_set_use *use = &policy->set[i];
-		int in = pacer_walk_in_set(w, i);
+	for (i = 0; i < PACER_SETS_MAX && i < PACER_POLICY_OF(w)->sets; i++) {
+		__u32 in = pacer_walk_in_set(w, i);
 
 		if (in & (PACER_SRC_IN | PACER_DST_IN))
 			pacer_walk_count_set(w, i);
-		if (in & (PACER_SRC_IN | PACER_SET_UNKNOWN))
-			by_sets->src_in |= use->src_in;
-		if (in & (PACER_DST_IN | PACER_SET_UNKNOWN))
-			by_sets->dst_in |= use->dst_in;
-		if (in & PACER_SRC_IN)
-			by_sets->src_not |= use->src_not;
-		if (in & PACER_DST_IN)
-			by_sets->dst_not |= use->dst_not;
-		if (in & PACER_SRC_IN && pacer_walk_allows(w, i))
+		if (in && pacer_walk_heed(w, i, in, by_sets))
 			return 1;
 	}
 	return 0;
@@ -486,13 +540,13 @@ PACER_INLINE __u32 pacer_judge(struct pacer_walk *w)
 {
 	const struct pacer_policy *policy = PACER_POLICY_OF(w);
 
-	if (policy->allow_sets)
+	if (policy->allow_sets || policy->allow_values)
 		w->rule = pacer_walk_rule(w, policy);
 	if (w->rule != PACER_RULE_ALLOWED && pacer_walk_source_banned(w)) {
 		w->rule = PACER_RULES_MAX;
 		return PACER_DENY_BAN;
 	}
-	if (!policy->allow_sets)
+	if (!policy->allow_sets && !policy->allow_values)
 		w->rule = pacer_walk_rule(w, policy);
 	return w->rule < PACER_RULES_MAX ? pacer_judge_rule(w) : pacer_walk_no_rule(w);
 }

@@ -381,7 +381,30 @@ let_through()
 	arrive "9 9" n=9 n=9,from=10.77.0.16
 }
 
+# What a country's prefixes are is read from a table; a replacement keeps the numbers of its values.
+by_value()
+{
+	set_of geo.csv "network,asn,country" 10.77.0.0/24,64500,XY 10.77.0.11,64501,ZZ 10.77.0.12/31,64502,OK fd77::/64,64500,XY
+	policy geo <<-END
+	sets: [{name: geo, file: $work/geo.csv, value: 3}]
+	allow: "@geo=OK"
+	rules: [{name: strict, match: {proto: udp, src: ["@geo=XY"]}, limits: [{key: src/32,128, packets: 1, window: 60s, entries: 1k}]}]
+	END
+	load geo
+	arrive "9 9 1 1" n=9 n=9,from=10.77.0.12 n=9,from=10.77.0.14 n=9,from=fd77::14
+	set_of geo.csv 10.77.0.11,1,XY 10.77.0.14,1,OK 10.77.0.16,2,elsewhere
+	pacer sets s0 replace geo "$work/geo.csv" >/dev/null
+	arrive "1 9 9 9" n=9 n=9,from=10.77.0.12 n=9,from=10.77.0.14 n=9,from=10.77.0.16
+	set_of geo.csv 10.77.0.11,1,XY 10.77.0.14,1,OJ
+	refused 2 "geo.csv: no prefix of set geo has the value OK \\(did you mean OJ\\?\\)" pacer sets s0 replace geo "$work/geo.csv"
+	refused 2 "geo.csv: no prefix of set geo has the value OK" apply geo
+	set_of geo.csv 10.77.0.11
+	refused 2 "geo.csv:1: 1 field, and value is field 3" apply geo
+	arrive "0 9" n=9 n=9,from=10.77.0.14
+}
+
 net_up
+check "sets: prefixes with values" by_value
 check "sets: a set of the allow-list" let_through
 check "sets: added and taken out by hand" added_and_taken_out
 check "sets: what is by hand, and changes of the policy" and_then_applied

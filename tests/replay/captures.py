@@ -80,6 +80,19 @@ sets:
   - {name: ok, file: FOLDER/ok.set}
 allow: ["@ok", 192.0.2.98]
 """,
+    "geo": """
+  - name: xy
+    match: {src: ["@geo=XY", "@geo=ZZ"], dst: "!@geo=DE"}
+    limits: [{key: src, packets: 3, window: 1s, slots: 10}]
+  - name: known
+    match: {src: "@geo"}
+    limits: [{key: dst, gap: 5ms}]
+  - name: rest
+    match: {src: "!@geo=ZZ"}
+    limits: [{key: flow, packets: 4, window: 2s, slots: 7}]
+sets: [{name: geo, file: FOLDER/geo.csv, value: 3}]
+allow: "@geo=OK"
+""",
     # Below: user space and the kernel are compared under these, the oracle does not know them.
     "both": """
   - name: wide
@@ -180,6 +193,7 @@ bans: 64
 ALLOWED = {
     "rules": {ipaddress.ip_network(n) for n in ("192.0.2.99/32", "2001:db8:99::/48", "198.18.0.0/15", "::/127")},
     "sets": {ipaddress.ip_network(n) for n in ("192.0.2.98/32", "198.51.100.0/31", "2001:db8:2::/127")},
+    "geo": lambda address: country(address) == "OK",
 }
 PROTO = {1: "icmp", 6: "tcp", 17: "udp", 58: "icmpv6", 132: "sctp"}
 
@@ -212,6 +226,30 @@ SETS = {
     "drop": prefixes(random.Random(16), 4000),
     "few": {ipaddress.ip_network(n) for n in ("203.0.113.1", "203.0.113.8/31")},
 }
+
+
+GEO = {n: random.Random(str(n)).choice(("XY", "ZZ", "OK", "DE", "other", "")) for n in
+       sorted(prefixes(random.Random(18), 900) | {ipaddress.ip_network(n) for n in (
+           "192.0.2.0/24", "192.0.2.2", "198.51.100.0/24", "198.51.100.1", "203.0.113.0/31", "2001:db8:2::/64",
+           "2001:db8:f::1")}, key=str)}
+
+
+@functools.lru_cache(maxsize=None)
+def country(address):
+    """Of the longest prefix; "" stands for none of these."""
+    for n in range(address.max_prefixlen, -1, -1):
+        network = ipaddress.ip_network((address, n), strict=False)
+        if network in GEO:
+            return GEO[network] or "unnamed"
+    return None
+
+
+def matches_xy(f):
+    return country(f.src) in ("XY", "ZZ") and country(f.dst) != "DE"
+
+
+def matches_known(f):
+    return country(f.src) is not None
 
 
 def matches_in(f):
@@ -497,6 +535,9 @@ ORACLES = {
                      ("to", matches_to, [Gap("dst", 5 * MS)]),
                      ("out", matches_out, [Window("flow", 4, 2 * S, 7, one)]),
                      ("rest", None, [Window("all", 20, 5 * S, 10, one)])],
+    "geo": lambda: [("xy", matches_xy, [Window("src", 3, S, 10, one)]),
+                    ("known", matches_known, [Gap("dst", 5 * MS)]),
+                    ("rest", None, [Window("flow", 4, 2 * S, 7, one)])],
 }
 
 
@@ -515,7 +556,7 @@ def judge(f, rules, allow):
     """A row's rule, key, verdict, reason and open_ns."""
     if f.reason:
         return "", "", "pass", f.reason, ""
-    if any(f.src in n for n in allow if n.version == f.src.version):
+    if allow(f.src) if callable(allow) else any(f.src in n for n in allow if n.version == f.src.version):
         return "", "", "pass", "allowed", ""
     name, _, limits = next(r for r in rules if falls_under(f, r[1]))
     for limit in limits:
@@ -626,6 +667,9 @@ def write_sets(folder):
     rng.shuffle(lines)
     with open(f"{folder}/drop.set", "w") as f:
         f.write("\n".join(lines) + "\n")
+    with open(f"{folder}/geo.csv", "w") as f:
+        f.write("network,asn,country\n" +
+                "".join(f'"{n}",{64500 + i % 7},{v or "unnamed"}\n' for i, (n, v) in enumerate(GEO.items())))
     with open(f"{folder}/ok.set", "w") as f:
         f.write("network,country\n198.51.100.0/31,XX\n2001:db8:2::/127,YY\n")
 

@@ -215,7 +215,7 @@ def agrees(answer, row, now, bans):
 def why_frame():
     """Of a frame of a capture, just before it is judged: reason, rule and time are the row's."""
     rng, seen, times = random.Random(15), collections.Counter(), 0
-    for name in ("gap", "flow", "tiers", "rules", "rate", "sets", "both", "crowd", "ban", "grow", "full", "one"):
+    for name in ("gap", "flow", "tiers", "rules", "rate", "sets", "geo", "both", "crowd", "ban", "grow", "full", "one"):
         for capture in ("nano.pcap", "backwards.pcap", "shapes.pcap", "jumps.pcap"):
             table = rows(policy(name), capture)
             bans, now, latest = "ban:" in policy(name), 0, []
@@ -246,7 +246,7 @@ def why_at():
     with open(path("nano.pcap"), "rb") as f:
         data = f.read()
     frames, rng, asked = list(records(data)), random.Random(16), collections.Counter()
-    for name in ("gap", "flow", "tiers", "rules", "rate", "sets", "crowd", "ban", "grow", "one") * 6:
+    for name in ("gap", "flow", "tiers", "rules", "rate", "sets", "geo", "crowd", "ban", "grow", "one") * 6:
         n, k = rng.randrange(len(frames)), rng.randrange(len(frames) - 1)
         found = why(name, "--replay", path("nano.pcap"), "--frame", str(n + 1))
         flow = re.fullmatch(r"(\S+)>(\S+) (udp|tcp) (\d+) (\d+)", found["packet"])

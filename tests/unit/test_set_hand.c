@@ -39,9 +39,10 @@ static int in_set(const struct pacer_set *set, const struct pacer_set *hand,
 	memset(&bin, 0, sizeof(bin));
 	bin.set[0].src_in = !dst;
 	bin.set[0].dst_not = dst;
+	bin.set_asks[0] = dst ? PACER_ASKS_DST : PACER_ASKS_SRC;
 	walk.pkt.family = a->family == 4 ? PACER_FAMILY_4 : PACER_FAMILY_6;
 	set_words(a, &walk.pkt.key[dst ? PACER_WORD_DADDR : PACER_WORD_SADDR]);
-	return pacer_walk_in_set(&walk, 0);
+	return pacer_walk_in_set(&walk, 0) & 7;
 }
 
 static struct set_entry draw_entry(const struct set_drawn *d)

@@ -12,7 +12,7 @@ static struct policy_error error;
 
 static int read_len(const char *text, size_t len, uint32_t value_field, struct set_text *out)
 {
-	struct set_source source = {"drop.txt", value_field};
+	struct set_source source = {"drop.txt", value_field, NULL};
 
 	memset(&error, 0, sizeof(error));
 	return set_read(text, len, &source, out, &error);
@@ -319,7 +319,7 @@ static void names(void **unused)
 /* Files that are none. */
 static void files(void **unused)
 {
-	struct set_source source = {"f", 0};
+	struct set_source source = {"f", 0, NULL};
 	char path[] = "/tmp/test_set_read.XXXXXX";
 	int fd = mkstemp(path);
 	struct set_text t;

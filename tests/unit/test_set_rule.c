@@ -280,6 +280,16 @@ static const struct {
     {"allow: [\"@a\"]\nrules: []", "allow: there is no set a: there is none: add it to sets:", 1},
     {"sets: [{name: a, of: []}]\nallow: [10.0.0.1, \"!@a\"]\nrules: []",
      "allow: \"!@a\" will not do: the list has who is let through: write @a, or leave it out", 2},
+    {"sets: [{name: a, of: []}]\nrules:\n- {name: x, match: {src: \"@a=XY\"}, limits: [{key: all, "
+     "gap: 1s}]}",
+     "rules[0].match.src: set a has no values: add value: and the field of its file, as value: 2",
+     3},
+    {"sets: [{name: a, file: x, value: 1}]\nrules: []",
+     "sets[0].value: 1 will not do: the field of the file that is its value, 2 to 64", 1},
+    {"sets: [{name: a, of: [], value: 2}]\nrules: []",
+     "sets[0]: value is a field of a file, and it has none: write file:, or leave value out", 1},
+    {"sets: [{name: a, file: x, value: 2}]\nallow: \"@a=\"\nrules: []",
+     "allow: \"@a=\" will not do: a value has 1 to 63 bytes: @a=XX", 2},
     {"rules:\n- {name: x, match: {src: \"!10.0.0.0/8\"}, limits: [{key: all, gap: 1s}]}",
      "rules[0].match.src: \"!10.0.0.0/8\" is not a set: '!' is written before sets alone, as "
      "!@office",

@@ -9,9 +9,10 @@
 #include "cli/emit.h"
 #include "config/text.h"
 #include "live/allowlist.h"
+#include "live/copies.h"
 #include "live/host.h"
 #include "live/sets.h"
-#include "sets/read.h"
+#include "sets/texts.h"
 
 /* --- what is to be added or taken out -------------------------------------------------------- */
 
@@ -181,16 +182,50 @@ static int del(struct attached *a, const struct options *o)
 	return code;
 }
 
+/* The values of a set have the numbers that its policy gives them. 0, or the exit code. */
+static int read_file(const struct attached *a, const struct options *o, struct set_text *text,
+		     uint64_t *serial)
+{
+	uint32_t copy = copies_in_force(a);
+	struct policy_error error = {0};
+	struct policy *policy;
+	size_t i = 0;
+	int code = EXIT_DONE;
+
+	*serial = a->copy[copy].policy.serial;
+	policy = copies_policy(a, copy, &error);
+	if (!policy)
+		return complain(NULL, &error);
+	while (i < policy->n_sets && strcmp(policy->set[i].name, o->args[2]))
+		i++;
+	if (i == policy->n_sets) {
+		struct set_source source = {o->args[3], 0, NULL};
+
+		/* It may be of the policy on trial; what is wrong with the name is said later. */
+		code = set_read_file(o->args[3], &source, text, &error) ? 1 : 0;
+	} else if (policy->set[i].value && copies_pending_ns(a)) {
+		policy_free(policy);
+		complaint("%s: set %s has values, and a policy waits to be confirmed: `xdp-pacer "
+			  "confirm` it, or let it roll back, first",
+			  a->ifname, o->args[2]);
+		return EXIT_FAILED;
+	} else {
+		code = set_texts_read_one(policy, i, o->args[3], text, &error) ? 1 : 0;
+	}
+	policy_free(policy);
+	return code ? complain(o->args[3], &error) : EXIT_DONE;
+}
+
 static int replace(struct attached *a, const struct options *o)
 {
-	struct set_source source = {o->args[3], 0};
 	struct policy_error error = {0};
 	struct set_text text;
-	int code;
+	uint64_t serial;
+	int code = read_file(a, o, &text, &serial);
 
-	if (set_read_file(o->args[3], &source, &text, &error))
-		return complain(o->args[3], &error);
-	code = sets_replace(a, o->args[2], &text.list, &error)
+	if (code)
+		return code;
+	code = sets_replace(a, o->args[2], &text.list, serial, &error)
 		   ? complain(NULL, &error)
 		   : say_done(a, o, "prefixes", "%zu prefix%s in it now\n", text.list.n);
 	set_text_free(&text);

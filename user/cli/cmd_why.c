@@ -538,7 +538,7 @@ static void allow_by_set(struct question *q, const struct pacer_walk *walk)
 	if (q->read != PACER_ADMIT || (q->key && q->by.len != whole))
 		return;
 	for (uint32_t i = 0; i < q->policy->n_sets && !q->allowed; i++)
-		if (pacer_walk_allows(walk, i) && pacer_walk_in_set(walk, i) & PACER_SRC_IN) {
+		if (pacer_set_allows(PACER_POLICY_OF(walk), i, pacer_walk_in_set(walk, i))) {
 			q->allowed = true;
 			q->by_set = q->policy->set[i].name;
 		}

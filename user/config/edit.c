@@ -533,6 +533,17 @@ char *policy_assign(const char *text, const char *assignment, struct policy_erro
 #define LIST_WIDTH 76
 
 /* "[192.0.2.1/32, "fd00::/8"]", in lines that are not too long; NULL: no memory. */
+static void put_set(FILE *f, const char *before, const struct policy_set_use *use)
+{
+	fprintf(f, "%s\"@%s%s", before, use->name, use->value[0] ? "=" : "");
+	for (const char *c = use->value; *c; c++) {
+		if (*c == '"' || *c == '\\')
+			fputc('\\', f);
+		fputc(*c, f);
+	}
+	fputc('"', f);
+}
+
 static char *list_text(const struct prefix *prefix, size_t n, const struct policy *policy,
 		       const char *end)
 {
@@ -558,7 +569,7 @@ static char *list_text(const struct prefix *prefix, size_t n, const struct polic
 		fprintf(f, "%s%s%s", quote, one, quote);
 	}
 	for (size_t i = 0; i < policy->n_allow_sets; i++)
-		fprintf(f, "%s\"@%s\"", n + i ? ", " : "", policy->allow_set[i].name);
+		put_set(f, n + i ? ", " : "", &policy->allow_set[i]);
 	fputc(']', f);
 	failed = ferror(f);
 	if (fclose(f) || failed) {

@@ -28,7 +28,8 @@
 #define POLICY_TARGET_NAME    16   /* of an interface, with its NUL */
 #define POLICY_TARGET_MAX     4095 /* number of a CPU or a socket */
 #define POLICY_SNAP_MAX	      128  /* bytes of a frame's head that a sample keeps */
-#define POLICY_SET_USES_MAX   8	   /* sets in a match */
+#define POLICY_SET_USES_MAX   32   /* sets in a match, and values of them */
+#define POLICY_VALUE_MAX      64   /* bytes of a value of a set, with its end */
 #define POLICY_PATH_MAX	      256  /* a file's name, with its NUL */
 
 /* What of a packet is in its key. */
@@ -106,11 +107,13 @@ struct policy_limit {
 	struct policy_throttle throttle;
 };
 
-/* "@drop" or "!@drop" in src or dst. */
+/* "@drop", "@geo=XY" or "!@drop" in src or dst. */
 struct policy_set_use {
 	int line;
 	char name[POLICY_NAME_MAX];
-	size_t set; /* its index */
+	char value[POLICY_VALUE_MAX]; /* "": any */
+	size_t set;		      /* its index */
+	uint32_t number;	      /* of the value among those of its set, from 1; 0: any */
 	bool not, dst;
 };
 
@@ -164,8 +167,16 @@ struct policy_set {
 	int line;
 	char name[POLICY_NAME_MAX];
 	char file[POLICY_PATH_MAX]; /* "": there is none */
+	uint32_t value;		    /* the field of the file that is the value, from 2; 0: none */
 	struct prefix of[POLICY_LIST_MAX];
 	size_t n_of;
+};
+
+/* A value that matches or the allow-list name: those of a set are numbered as they come. */
+struct policy_set_value {
+	int line;
+	size_t set;
+	char name[POLICY_VALUE_MAX];
 };
 
 enum policy_clock { CLOCK_AUTO, CLOCK_EXACT, CLOCK_COARSE };
@@ -200,6 +211,8 @@ struct policy {
 	size_t n_pools;
 	struct policy_set *set; /* PACER_SETS_MAX of them */
 	size_t n_sets;
+	struct policy_set_value set_value[PACER_SET_VALUES_MAX];
+	size_t n_set_values;
 	uint64_t bans;	/* entries of the table of bans */
 	bool bans_said; /* so it is made, even where no rule bans */
 	struct policy_sample sample;

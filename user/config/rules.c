@@ -152,6 +152,26 @@ struct address {
 static int MUST_USE read_name_of(struct source *s, const struct place *at, int line,
 				 const char *text, char name[POLICY_NAME_MAX]);
 
+/* "drop" or "geo=XY" */
+static int MUST_USE read_set_use(struct source *s, const struct place *at, int line,
+				 const char *text, struct policy_set_use *use)
+{
+	size_t n = strcspn(text, "=");
+	char name[2 * POLICY_NAME_MAX];
+
+	snprintf(name, sizeof(name), "%.*s", (int)(n < sizeof(name) ? n : sizeof(name)), text);
+	if (read_name_of(s, at, line, name, use->name))
+		return -1;
+	if (!text[n])
+		return 0;
+	if (!text[n + 1] || strlen(text + n + 1) >= POLICY_VALUE_MAX)
+		return doc_fail(s, line, at,
+				"\"@%s\" will not do: a value has 1 to %d bytes: @%s=XX",
+				doc_shown(text).text, POLICY_VALUE_MAX - 1, use->name);
+	snprintf(use->value, sizeof(use->value), "%s", text + n + 1);
+	return 0;
+}
+
 static int one_address(struct source *s, const struct place *at, const yaml_node_t *node,
 		       void *into)
 {
@@ -164,7 +184,7 @@ static int one_address(struct source *s, const struct place *at, const yaml_node
 	address->use.not = *text == '!';
 	text += address->use.not ;
 	if (*text == '@')
-		return read_name_of(s, at, doc_line(node), text + 1, address->use.name);
+		return read_set_use(s, at, doc_line(node), text + 1, &address->use);
 	if (address->use.not )
 		return doc_fail(
 		    s, doc_line(node), at,
@@ -246,6 +266,12 @@ static void vlan_text(const struct range *range, char *buf, size_t size)
 		return i < p->n_##list;                                              \
 	}
 
+static void use_text(const struct policy_set_use *use, char *buf, size_t size)
+{
+	snprintf(buf, size, "%s@%s%s%s", use->not ? "!" : "", use->name, use->value[0] ? "=" : "",
+		 use->value);
+}
+
 /* Prefixes, and then sets. */
 static bool write_addresses(const struct policy_match *m, bool dst, size_t i, char *buf,
 			    size_t size)
@@ -258,7 +284,7 @@ static bool write_addresses(const struct policy_match *m, bool dst, size_t i, ch
 	}
 	for (size_t k = 0; k < m->n_sets; k++)
 		if (m->set[k].dst == dst && n++ == i) {
-			snprintf(buf, size, "%s@%s", m->set[k].not ? "!" : "", m->set[k].name);
+			use_text(&m->set[k], buf, size);
 			return true;
 		}
 	return false;
@@ -877,7 +903,7 @@ static int MUST_USE find_pools(struct source *s, struct policy *policy)
 
 /* sets */
 
-enum set_field { FIELD_SET_NAME, FIELD_FILE, FIELD_SET_OF, SET_FIELDS };
+enum set_field { FIELD_SET_NAME, FIELD_FILE, FIELD_VALUE, FIELD_SET_OF, SET_FIELDS };
 
 static int read_set_name(struct source *s, const struct place *at, const yaml_node_t *node,
 			 void *into)
@@ -904,6 +930,21 @@ static int read_file(struct source *s, const struct place *at, const yaml_node_t
 	return 0;
 }
 
+static int read_value(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	uint64_t field;
+
+	if (doc_count(s, at, node, &field))
+		return -1;
+	if (field < 2 || field > 64)
+		return doc_fail(
+		    s, doc_line(node), at,
+		    "%llu will not do: the field of the file that is its value, 2 to 64",
+		    (unsigned long long)field);
+	((struct policy_set *)into)->value = (uint32_t)field;
+	return 0;
+}
+
 static int read_set_of(struct source *s, const struct place *at, const yaml_node_t *node,
 		       void *into)
 {
@@ -914,6 +955,7 @@ static int read_set_of(struct source *s, const struct place *at, const yaml_node
 }
 
 WRITER(file, policy_set, *p->file, "%s", p->file)
+WRITER(value, policy_set, p->value, "%u", p->value)
 WRITE_LIST(set_of, policy_set, of, units_prefix_text)
 
 static const struct field set_field[SET_FIELDS] = {
@@ -921,6 +963,10 @@ static const struct field set_field[SET_FIELDS] = {
 			FIELD_NEEDED, NULL},
     [FIELD_FILE] = {"file", read_file, "FILE", "of prefixes, one a line; or `of`", 0, 0,
 		    write_file},
+    [FIELD_VALUE] =
+	{"value", read_value, "N",
+	 "the field of the file that is a prefix's value, for @NAME=VALUE; none unless said", 0, 0,
+	 write_value},
     [FIELD_SET_OF] = {"of", read_set_of, "PREFIX...", "the prefixes themselves; or `file`", 0, 0,
 		      write_set_of},
 };
@@ -942,6 +988,11 @@ static int read_set(struct source *s, const struct place *at, const yaml_node_t 
 				"%s: write file: /etc/xdp-pacer/drop.txt, or of: and a list",
 				seen[FIELD_FILE] ? "it is of a file and of a list"
 						 : "what it is of is missing");
+	if (seen[FIELD_VALUE] && !seen[FIELD_FILE])
+		return doc_fail(
+		    s, doc_line(seen[FIELD_VALUE]), at,
+		    "value is a field of a file, and it has none: write file:, or leave "
+		    "value out");
 	for (; other < set; other++)
 		if (!strcmp(other->name, set->name))
 			return doc_fail(s, doc_line(seen[FIELD_SET_NAME]), &place,
@@ -970,8 +1021,35 @@ static size_t set_named(const struct policy *policy, const char *name)
 	return i;
 }
 
+/* The number of the value that it names, a new one for the first who does. */
+static int MUST_USE number_value(struct source *s, struct policy *policy, const struct place *at,
+				 struct policy_set_use *use)
+{
+	struct policy_set_value *value = policy->set_value;
+
+	if (!policy->set[use->set].value)
+		return doc_fail(
+		    s, use->line, at,
+		    "set %s has no values: add value: and the field of its file, as value: 2",
+		    use->name);
+	for (size_t i = 0; i < policy->n_set_values; i++, value++)
+		if (value->set == use->set) {
+			use->number++;
+			if (!strcmp(value->name, use->value))
+				return 0;
+		}
+	if (policy->n_set_values == PACER_SET_VALUES_MAX)
+		return doc_fail(s, use->line, at, "a policy names %u values of sets at the most",
+				PACER_SET_VALUES_MAX);
+	use->number++;
+	*value = (struct policy_set_value){.line = use->line, .set = use->set};
+	memcpy(value->name, use->value, sizeof(value->name));
+	policy->n_set_values++;
+	return 0;
+}
+
 /* Which of the policy's sets it names. */
-static int MUST_USE find_set(struct source *s, const struct policy *policy, const struct place *at,
+static int MUST_USE find_set(struct source *s, struct policy *policy, const struct place *at,
 			     struct policy_set_use *use)
 {
 	char names[200] = "";
@@ -979,7 +1057,7 @@ static int MUST_USE find_set(struct source *s, const struct policy *policy, cons
 
 	use->set = set_named(policy, use->name);
 	if (use->set < policy->n_sets)
-		return 0;
+		return use->value[0] ? number_value(s, policy, at, use) : 0;
 	for (i = 0; i < policy->n_sets; i++)
 		doc_append(names, sizeof(names), "%s%s", i ? ", " : "", policy->set[i].name);
 	return doc_fail(s, use->line, at, "there is no set %s: there %s%s", use->name,
@@ -1262,7 +1340,7 @@ static bool write_allow(const void *from, size_t i, char *buf, size_t size)
 	if (i < p->n_allow)
 		units_prefix_text(&p->allow[i], buf, size);
 	else if (i - p->n_allow < p->n_allow_sets)
-		snprintf(buf, size, "@%s", p->allow_set[i - p->n_allow].name);
+		use_text(&p->allow_set[i - p->n_allow], buf, size);
 	else
 		return false;
 	return true;

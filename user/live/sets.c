@@ -136,6 +136,7 @@ struct change {
 	const struct set_list *all;
 	struct sets_done *done;
 	uint32_t serial;
+	uint64_t policy_serial;
 	bool *in; /* a flag for each of del: some copy had it */
 };
 
@@ -309,9 +310,13 @@ static int plan_replace(const struct attached *a, const struct where *where, uin
 			const struct change *c, struct moves *m)
 {
 	uint32_t copy = where->copy[i], number = where->number[i];
-	int fd = i ? dup(m->at[0].fd) : set_maps_new(c->all, c->serial);
+	int fd;
 
-	(void)a;
+	if (a->copy[copies_in_force(a)].policy.serial != c->policy_serial) {
+		errno = EAGAIN;
+		return -1;
+	}
+	fd = i ? dup(m->at[0].fd) : set_maps_new(c->all, c->serial);
 	if (fd < 0)
 		return -1;
 	plan_move(m, sets_maps_place(copy, number), fd);
@@ -320,9 +325,10 @@ static int plan_replace(const struct attached *a, const struct where *where, uin
 }
 
 int sets_replace(struct attached *a, const char *name, const struct set_list *list,
-		 struct policy_error *error)
+		 uint64_t policy_serial, struct policy_error *error)
 {
-	struct change c = {.all = list, .serial = set_maps_serial()};
+	struct change c = {
+	    .all = list, .serial = set_maps_serial(), .policy_serial = policy_serial};
 
 	if (!c.serial)
 		return failed(a, name, error);

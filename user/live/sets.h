@@ -42,8 +42,8 @@ int sets_add(struct attached *a, const char *name, const struct set_hand *add,
 /* Takes these prefixes out, whoever put them in. Those that are not in are left out. */
 int sets_del(struct attached *a, const char *name, const struct set_list *del,
 	     struct sets_done *done, struct policy_error *error);
-/* Nothing but this sorted list, at once. */
+/* Nothing but this sorted list, at once; made for the policy in force that has this serial. */
 int sets_replace(struct attached *a, const char *name, const struct set_list *list,
-		 struct policy_error *error);
+		 uint64_t policy_serial, struct policy_error *error);
 
 #endif

@@ -123,6 +123,8 @@ const char *sets_maps_why(void)
 	switch (errno) {
 	case ENOMEM:
 		return "the kernel has no memory for them: divide them, or free some";
+	case EAGAIN:
+		return "the policy was changed meanwhile: try again";
 	case EFBIG:
 		return "more was added by hand than a set takes";
 	case EBADMSG:

@@ -187,27 +187,59 @@ static void ranges_of(struct field *f, const struct policy *policy, enum pacer_d
 	}
 }
 
+/* Those of a set are side by side. */
+static void number_values(const struct policy *policy, struct pacer_policy *bin)
+{
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < policy->n_sets; i++) {
+		bin->first_value[i] = (uint8_t)n;
+		for (size_t k = 0; k < policy->n_set_values; k++)
+			bin->n_values[i] += policy->set_value[k].set == i;
+		n += bin->n_values[i];
+	}
+}
+
+static void put_allowed(const struct policy *policy, struct pacer_policy *bin)
+{
+	for (size_t i = 0; i < policy->n_allow_sets; i++) {
+		const struct policy_set_use *use = &policy->allow_set[i];
+
+		if (use->number)
+			bin->allow_values |= 1ull << (bin->first_value[use->set] + use->number - 1);
+		else
+			bin->allow_sets |= 1u << use->set;
+		bin->set_asks[use->set] |= PACER_ASKS_SRC;
+		bin->dims |= PACER_DIMS_SETS;
+	}
+}
+
+static void put_use(const struct policy_set_use *use, __u64 rule, struct pacer_policy *bin)
+{
+	struct pacer_set_use *to =
+	    use->number ? &bin->set_value[bin->first_value[use->set] + use->number - 1]
+			: &bin->set[use->set];
+	struct pacer_set_use *unknown = &bin->set_unknown[use->set];
+
+	if (use->dst) {
+		*(use->not ? &to->dst_not : &to->dst_in) |= rule;
+		unknown->dst_in |= use->not ? 0 : rule;
+	} else {
+		*(use->not ? &to->src_not : &to->src_in) |= rule;
+		unknown->src_in |= use->not ? 0 : rule;
+	}
+	bin->set_asks[use->set] |= use->dst ? PACER_ASKS_DST : PACER_ASKS_SRC;
+	bin->dims |= PACER_DIMS_SETS;
+}
+
 static void put_sets(const struct policy *policy, struct pacer_policy *bin)
 {
 	bin->sets = policy->n_sets;
-	for (size_t i = 0; i < policy->n_allow_sets; i++) {
-		bin->allow_sets |= 1u << policy->allow_set[i].set;
-		bin->dims |= PACER_DIMS_SETS;
-	}
-	for (size_t r = 0; r < policy->n_rules; r++) {
-		const struct policy_match *m = &policy->rule[r].match;
-
-		for (size_t i = 0; i < m->n_sets; i++) {
-			const struct policy_set_use *use = &m->set[i];
-			struct pacer_set_use *to = &bin->set[use->set];
-			__u64 *rules = use->dst	  ? use->not ? &to->dst_not : &to->dst_in
-				       : use->not ? &to->src_not
-						  : &to->src_in;
-
-			*rules |= 1ull << r;
-			bin->dims |= PACER_DIMS_SETS;
-		}
-	}
+	number_values(policy, bin);
+	put_allowed(policy, bin);
+	for (size_t r = 0; r < policy->n_rules; r++)
+		for (size_t i = 0; i < policy->rule[r].match.n_sets; i++)
+			put_use(&policy->rule[r].match.set[i], 1ull << r, bin);
 }
 
 int compile_classifier(const struct policy *policy, struct pacer_policy *bin,

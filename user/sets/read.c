@@ -474,6 +474,17 @@ void set_text_free(struct set_text *text)
 	set_names_free(&text->names);
 }
 
+static int know(struct reading *r)
+{
+	for (uint32_t i = 0; r->source->known && i < r->source->known->n; i++) {
+		const char *name = r->source->known->name[i];
+
+		if (set_names_add(&r->out->names, (struct set_word){name, strlen(name)}) < 0)
+			return no_memory(r);
+	}
+	return 0;
+}
+
 int set_read(const char *text, size_t len, const struct set_source *source, struct set_text *out,
 	     struct policy_error *error)
 {
@@ -481,7 +492,7 @@ int set_read(const char *text, size_t len, const struct set_source *source, stru
 
 	*out = (struct set_text){.timeouts = 0};
 	error->file = source->name;
-	if (!read_lines(&r, text, len) && !finish(&r))
+	if (!know(&r) && !read_lines(&r, text, len) && !finish(&r))
 		return 0;
 	set_text_free(out);
 	return -1;

@@ -16,8 +16,9 @@
 #include "sets/names.h"
 
 struct set_source {
-	const char *name;     /* of the file, for errors */
-	uint32_t value_field; /* the field that is the value, 2 or more; 0: none */
+	const char *name;	       /* of the file, for errors */
+	uint32_t value_field;	       /* the field that is the value, 2 or more; 0: none */
+	const struct set_names *known; /* whose values have their numbers already; NULL: none */
 };
 
 struct set_text {

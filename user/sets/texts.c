@@ -29,13 +29,77 @@ static int read_list(const struct policy_set *set, struct set_text *text,
 	return no_memory(error);
 }
 
-int set_texts_read_one(const struct policy_set *set, struct set_text *text,
-		       struct policy_error *error)
-{
-	struct set_source source = {set->file, 0};
+/* --- values --------------------------------------------------------------------------------- */
 
-	return set->file[0] ? set_read_file(set->file, &source, text, error)
-			    : read_list(set, text, error);
+/* The values of the set that the policy names, in the order of their numbers. */
+static int names_of(const struct policy *policy, size_t number, struct set_names *names)
+{
+	for (size_t i = 0; i < policy->n_set_values; i++) {
+		const char *name = policy->set_value[i].name;
+
+		if (policy->set_value[i].set == number &&
+		    set_names_add(names, (struct set_word){name, strlen(name)}) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* What a value of the policy was meant to be. */
+static int no_such_value(const struct policy *policy, size_t number, const char *name,
+			 const struct set_text *text, struct policy_error *error)
+{
+	struct policy_nearest nearest = {.wrong = name};
+	uint32_t known = 0;
+
+	for (size_t i = 0; i < policy->n_set_values; i++)
+		known += policy->set_value[i].set == number;
+	for (uint32_t i = known; i < text->names.n; i++)
+		policy_nearest(&nearest, text->names.name[i]);
+	return policy_fail(error, 0,
+			   "no prefix of set %s has the value %s%s%s%s: see match and allow",
+			   policy->set[number].name, name, nearest.name ? " (did you mean " : "",
+			   nearest.name ? nearest.name : "", nearest.name ? "?)" : "");
+}
+
+static int number_values(const struct policy *policy, size_t number, uint32_t known,
+			 struct set_text *text, struct policy_error *error)
+{
+	bool seen[PACER_SET_VALUES_MAX] = {false};
+
+	for (size_t i = 0; i < text->list.n; i++) {
+		struct set_entry *e = &text->list.entry[i];
+
+		if (e->value <= known)
+			seen[e->value - 1] = true;
+		else
+			e->value = (uint16_t)(known + 1);
+	}
+	for (uint32_t i = 0; i < known; i++)
+		if (!seen[i])
+			return no_such_value(policy, number, text->names.name[i], text, error);
+	return 0;
+}
+
+int set_texts_read_one(const struct policy *policy, size_t number, const char *file,
+		       struct set_text *text, struct policy_error *error)
+{
+	const struct policy_set *set = &policy->set[number];
+	struct set_names known = {NULL, 0, NULL, 0};
+	struct set_source source = {file ? file : set->file, set->value, &known};
+	int result;
+
+	if (!file && !set->file[0])
+		return read_list(set, text, error);
+	if (names_of(policy, number, &known))
+		result = no_memory(error);
+	else
+		result = set_read_file(source.name, &source, text, error);
+	if (!result && set->value && number_values(policy, number, known.n, text, error)) {
+		set_text_free(text);
+		result = -1;
+	}
+	set_names_free(&known);
+	return result;
 }
 
 /* --- families ------------------------------------------------------------------------------- */
@@ -116,7 +180,7 @@ int set_texts_read(const struct policy *policy, struct set_texts *texts, struct 
 
 	texts->n = 0;
 	for (size_t i = 0; i < policy->n_sets && !result; i++) {
-		result = set_texts_read_one(&policy->set[i], &texts->text[i], error);
+		result = set_texts_read_one(policy, i, NULL, &texts->text[i], error);
 		texts->n += !result;
 	}
 	error->file = result ? error->file : NULL;

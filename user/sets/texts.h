@@ -22,9 +22,12 @@ struct set_texts {
  */
 int set_texts_read(const struct policy *policy, struct set_texts *texts,
 		   struct policy_error *error);
-/* One set of them, sorted. */
-int set_texts_read_one(const struct policy_set *set, struct set_text *text,
-		       struct policy_error *error);
+/*
+ * One set of them, sorted: of the policy's file or, where that is not NULL, of another ("-":
+ * stdin). Values that the policy names have their numbers; all others are 1 more than these.
+ */
+int set_texts_read_one(const struct policy *policy, size_t number, const char *file,
+		       struct set_text *text, struct policy_error *error);
 void set_texts_free(struct set_texts *texts);
 
 #endif
