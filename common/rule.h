@@ -487,7 +487,7 @@ PACER_GLOBAL int pacer_walk_classify_sets(const struct pacer_walk *w)
 
 	if (!w)
 		return PACER_RULES_MAX;
-	return pacer_walk_sets(w, &by_sets) ? PACER_RULE_ALLOWED
+	return pacer_walk_sets(w, &by_sets) ? (int)PACER_RULE_ALLOWED
 					    : pacer_walk_classify_by(w, &by_sets);
 }
 

@@ -19,6 +19,7 @@
 #include "live/host.h"
 #include "live/save.h"
 #include "live/serve.h"
+#include "sets/texts.h"
 
 #define EVERY_NS (10 * 60 * 1000000000ull)
 #define LOOK_NS	 2000000000ull /* at whether the pacer is still there */
@@ -47,7 +48,8 @@ static int begin(const char *ifname, const struct options *o, struct attached *a
 {
 	struct policy_error error = {0}, why;
 	struct attach_options load = o->load;
-	struct output_sets sets;
+	static struct set_texts sets;
+	struct output_sets counted;
 	struct policy *policy;
 	enum served served;
 	int code, result;
@@ -58,14 +60,17 @@ static int begin(const char *ifname, const struct options *o, struct attached *a
 	code = read_policy(o->policy, &text, &policy);
 	if (code)
 		return code;
-	result = output_sets(policy, &sets, &error) ||
-			 output_memory_error(policy, 1, sets.all_bytes, &error)
+	result = set_texts_read(policy, &sets, &error) ||
+			 output_sets(policy, &sets, &counted, &error) ||
+			 output_memory_error(policy, 1, counted.all_bytes, &error)
 		     ? -1
-		     : serve_begin(ifname, &load, text, policy, o->state, a, &served, &why, &error);
+		     : serve_begin(ifname, &load, text, policy, &sets, o->state, a, &served, &why,
+				   &error);
+	set_texts_free(&sets);
 	policy_free(policy);
 	free(text);
 	if (result)
-		return complain(error.line ? o->policy : NULL, &error);
+		return complain(error.line && !error.file ? o->policy : NULL, &error);
 	change_noted(a);
 	if (*why.text)
 		complaint("%s", why.text);

@@ -38,6 +38,7 @@ struct beginning {
 	const struct attach_options *options;
 	const char *text;
 	const struct policy *policy;
+	const struct set_texts *sets;
 };
 
 static int load(const struct beginning *b, struct state *state, struct attached *a,
@@ -51,26 +52,20 @@ static int load(const struct beginning *b, struct state *state, struct attached 
 	struct attach_replaced replaced;
 	struct restored restored;
 	struct object_begin begin;
-	static struct set_texts sets;
-	int result;
 
 	if (cpus < 1 ||
 	    (state ? restore_plan(state, b->policy, &now, &host, &bin, &plan, &restored, error)
 		   : compile_policy(b->policy, NULL, &host, &bin, &plan, error)))
 		return -1;
-	if (set_texts_read(b->policy, &sets, error))
-		return -1;
 	begin = (struct object_begin){.policy = b->policy,
 				      .bin = &bin,
 				      .plan = &plan,
-				      .sets = &sets,
+				      .sets = b->sets,
 				      .text = b->text,
 				      .lines = plan.lines,
 				      .resolution_ns = host.resolution_ns,
 				      .restored = state};
-	result = attach_pacers(&b->ifname, 1, b->options, &begin, false, a, &replaced, error);
-	set_texts_free(&sets);
-	return result;
+	return attach_pacers(&b->ifname, 1, b->options, &begin, false, a, &replaced, error);
 }
 
 /* It is better to pace with new state than not at all. */
@@ -100,18 +95,11 @@ static int load_or_restore(const struct beginning *b, const char *file, struct a
 static int take_over(const struct beginning *b, struct attached *a, struct policy_error *error)
 {
 	static struct plan plan;
-	static struct set_texts sets;
 	struct attach_replaced replaced;
-	int result;
 
 	if (attach_upgrade(b->ifname, a, &replaced, error))
 		return -1;
-	result = set_texts_read(b->policy, &sets, error);
-	if (!result) {
-		result = change_apply(a, b->text, &sets, 0, &plan, error);
-		set_texts_free(&sets);
-	}
-	if (result >= 0)
+	if (change_apply(a, b->text, b->sets, 0, &plan, error) >= 0)
 		return 0;
 	attached_release(a);
 	return -1;
@@ -131,11 +119,12 @@ static int look(const char *ifname, bool *paced, uint32_t *abi, struct policy_er
 }
 
 int serve_begin(const char *ifname, const struct attach_options *options, const char *text,
-		const struct policy *policy, const char *file, struct attached *a,
-		enum served *served, struct policy_error *why, struct policy_error *error)
+		const struct policy *policy, const struct set_texts *sets, const char *file,
+		struct attached *a, enum served *served, struct policy_error *why,
+		struct policy_error *error)
 {
 	struct attach_options replacing = *options;
-	struct beginning b = {ifname, &replacing, text, policy};
+	struct beginning b = {ifname, &replacing, text, policy, sets};
 	uint32_t abi = 0;
 	bool paced = false;
 
