@@ -13,15 +13,21 @@ static struct set_texts texts;
 static struct set_lines lines[PACER_SETS_MAX];
 static struct pacer_set set[PACER_SETS_MAX];
 
+/* NULL: its sets are of families that no packet can match. */
 static struct policy *open_policy(const char *text)
 {
 	struct compile_host host = {0, 1, 1};
 	struct policy_error error = {0};
 	struct policy *policy = policy_parse(text, strlen(text), &error);
 
-	if (!policy || compile_policy(policy, NULL, &host, &bin, &plan, &error) ||
-	    set_texts_read(policy, &texts, &error))
+	if (!policy || compile_policy(policy, NULL, &host, &bin, &plan, &error))
 		fail_msg("%d: %s\n%s", error.line, error.text, text);
+	if (set_texts_read(policy, &texts, &error)) {
+		if (!strstr(error.text, "no packet can match"))
+			fail_msg("%d: %s\n%s", error.line, error.text, text);
+		policy_free(policy);
+		return NULL;
+	}
 	for (size_t i = 0; i < texts.n; i++) {
 		assert_int_equal(set_build(&texts.text[i].list, i, &lines[i]), 0);
 		set[i] = set_lines_set(&lines[i]);
@@ -177,6 +183,8 @@ static void as_it_is_written(void **unused)
 		}
 		policy_free(policy);
 		policy = open_policy(text);
+		if (!policy)
+			continue;
 		i++;
 		for (int k = 0; k < 300; k++) {
 			uint32_t src[4] = {draw(), draw(), 0, 0}, dst[4] = {draw(), 0, draw(), 0};
