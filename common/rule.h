@@ -353,23 +353,28 @@ PACER_INLINE int pacer_walk_value(PACER_SET *set, const struct pacer_walk *w, __
  */
 PACER_GLOBAL int pacer_walk_in_set(const struct pacer_walk *w, __u32 number)
 {
-	int src = 0, dst = 0;
 	PACER_SET *set;
-	__u32 asks;
+	int value, in = 0;
 
 	if (!w)
 		return PACER_SET_UNKNOWN;
-	asks = PACER_POLICY_OF(w)->set_asks[number & (PACER_SETS_MAX - 1)];
+	number &= PACER_SETS_MAX - 1;
 	set = PACER_SET_OF(w, number);
 	if (!set)
 		return PACER_SET_UNKNOWN;
-	if (asks & PACER_ASKS_SRC)
-		src = pacer_walk_value(set, w, number, PACER_WORD_SADDR);
-	if (asks & PACER_ASKS_DST)
-		dst = pacer_walk_value(set, w, number, PACER_WORD_DADDR);
-	if (src < 0 || dst < 0)
-		return PACER_SET_UNKNOWN;
-	return (src ? PACER_SRC_IN : 0) | (dst ? PACER_DST_IN : 0) | src << 8 | dst << 16;
+	if (PACER_POLICY_OF(w)->set_asks[number] & PACER_ASKS_SRC) {
+		value = pacer_walk_value(set, w, number, PACER_WORD_SADDR);
+		if (value < 0)
+			return PACER_SET_UNKNOWN;
+		in = value ? value << 8 | PACER_SRC_IN : 0;
+	}
+	if (PACER_POLICY_OF(w)->set_asks[number] & PACER_ASKS_DST) {
+		value = pacer_walk_value(set, w, number, PACER_WORD_DADDR);
+		if (value < 0)
+			return PACER_SET_UNKNOWN;
+		in |= value ? value << 16 | PACER_DST_IN : 0;
+	}
+	return in;
 }
 
 PACER_INLINE void pacer_walk_count_set(const struct pacer_walk *w, __u32 number)
@@ -531,23 +536,30 @@ PACER_INLINE __u32 pacer_judge_rule(const struct pacer_walk *w)
 	return pacer_outcome_under(outcome, w->rule);
 }
 
+/* Does a set of the allow-list have the source? For who needs to know before a rule is looked for.
+ */
+PACER_GLOBAL int pacer_walk_is_allowed(const struct pacer_walk *w)
+{
+	__u32 i;
+
+	if (!w || !(PACER_POLICY_OF(w)->allow_sets || PACER_POLICY_OF(w)->allow_values))
+		return 0;
+	PACER_ROLLED
+	for (i = 0; i < PACER_SETS_MAX && i < PACER_POLICY_OF(w)->sets; i++)
+		if (pacer_set_allows(PACER_POLICY_OF(w), i, pacer_walk_in_set(w, i)))
+			return 1;
+	return 0;
+}
+
 /*
  * Judge w->pkt, for which no rule was looked yet: a source that is banned from outside is denied
- * before, but for those of a set that is let through. w->rule is filled; it is PACER_RULES_MAX
- * before.
+ * before, unless a set of the allow-list has it. w->rule is filled; it is PACER_RULES_MAX before.
  */
 PACER_INLINE __u32 pacer_judge(struct pacer_walk *w)
 {
-	const struct pacer_policy *policy = PACER_POLICY_OF(w);
-
-	if (policy->allow_sets || policy->allow_values)
-		w->rule = pacer_walk_rule(w, policy);
-	if (w->rule != PACER_RULE_ALLOWED && pacer_walk_source_banned(w)) {
-		w->rule = PACER_RULES_MAX;
+	if (pacer_walk_source_banned(w) && !pacer_walk_is_allowed(w))
 		return PACER_DENY_BAN;
-	}
-	if (!policy->allow_sets && !policy->allow_values)
-		w->rule = pacer_walk_rule(w, policy);
+	w->rule = pacer_walk_rule(w, PACER_POLICY_OF(w));
 	return w->rule < PACER_RULES_MAX ? pacer_judge_rule(w) : pacer_walk_no_rule(w);
 }
 

@@ -139,6 +139,8 @@ static const struct {
      "sets: d|-\nsets: -|e\n"},
     {POLICY_SET, "file", SET("file: /etc/drop"), SET("file: /etc/drop2"),
      "sets.d.file: /etc/drop|/etc/drop2\n"},
+    {POLICY_SET, "value", SET("file: /etc/geo"), SET("file: /etc/geo, value: 2"),
+     "sets.d.value: -|2\n"},
     {POLICY_SET, "of", SET("of: 192.0.2.1"), SET("of: 192.0.2.2"),
      "sets.d.of: 192.0.2.1|192.0.2.2\n"},
     {POLICY_SAMPLE, "of", SAMPLE("of: all, k: 8, packets: 9"),
