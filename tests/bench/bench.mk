@@ -10,7 +10,7 @@ DROPPING := $(BENCH)/dropping
 bench-tools: all bench-core $(BENCH)/bench $(DROPPING)/xdp-pacer
 
 # Of the core in user space alone: they want neither root nor a BPF object that loads.
-bench-core: $(BENCH)/core $(BENCH)/capacity $(BENCH)/sets
+bench-core: $(BENCH)/core $(BENCH)/capacity $(BENCH)/sets $(BENCH)/floods
 
 $(BENCH)/core: tests/bench/core/core.c $(BENCH)/calm.o $(ARCHIVE)
 	@mkdir -p $(@D)
@@ -26,6 +26,10 @@ $(BENCH)/capacity: tests/bench/core/capacity.c $(CORE)
 	$(CC) $(CFLAGS) $(USER) $< -o $@ -lm
 
 $(BENCH)/sets: tests/bench/core/sets.c $(BUILD)/pure.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(USER) $< $(BUILD)/pure.a -o $@ $(LIBS)
+
+$(BENCH)/floods: tests/bench/core/floods.c $(CORE) $(BUILD)/pure.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(USER) $< $(BUILD)/pure.a -o $@ $(LIBS)
 

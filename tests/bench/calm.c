@@ -2,9 +2,18 @@
 #include "calm.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+int calm_again(void)
+{
+	const char *text = getenv("BENCH_AGAIN");
+	int n = text ? atoi(text) : 0;
+
+	return n > 0 ? n : 3;
+}
 
 static uint64_t read_clock(int clock)
 {

@@ -8,8 +8,7 @@
 
 #include <stdint.h>
 
-#define CALM_BUSY  0.05 /* of the machine's time; above it a figure is not to be believed */
-#define CALM_AGAIN 3	/* so often a measurement is made at most, until it was calm */
+#define CALM_BUSY 0.05 /* of the machine's time; above it a figure is not to be believed */
 
 struct calm {
 	uint64_t wall_ns;
@@ -18,6 +17,10 @@ struct calm {
 	uint64_t stolen_ns; /* by the machine's own host */
 	uint64_t tick_ns;
 };
+
+/* So often a measurement is made at most, until it was calm: BENCH_AGAIN of the environment, or 3.
+ */
+int calm_again(void);
 
 /* Takes the time of now. -1: /proc cannot be read. `cpu`: the one whose softirqs are the caller's
  * doing. */

@@ -155,7 +155,7 @@ static void measure_calm(const struct kind *kind, const struct attached *a, int 
 	uint32_t counted_ns, best_counted_ns = 0;
 	double busy = 2;
 
-	for (int i = 0; i < CALM_AGAIN && busy > CALM_BUSY; i++) {
+	for (int i = 0; i < calm_again() && busy > CALM_BUSY; i++) {
 		double now = measure(kind, a, cpu, cold, wanted, dear, &counted_ns);
 
 		if (now >= busy)

@@ -300,7 +300,7 @@ static void measure(struct test *t, int round)
 	if (t->pacer)
 		read_counts(t->pacer, &admitted[0], &all[0]);
 	t->busy[round] = 2;
-	for (int i = 0; i < CALM_AGAIN && t->busy[round] > CALM_BUSY; i++) {
+	for (int i = 0; i < calm_again() && t->busy[round] > CALM_BUSY; i++) {
 		double busy, ns;
 
 		/* Other cases had the caches meanwhile. */

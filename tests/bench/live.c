@@ -147,7 +147,7 @@ int flood_main(int argc, char **argv)
 	open_generator(&g, argv);
 	g.flow->flood = 1;
 	g.skel->bss->config.sweep = argc > 5 && !strcmp(argv[5], "sweep");
-	for (int i = 0; i < (before ? CALM_AGAIN : 1) && best.busy > CALM_BUSY; i++) {
+	for (int i = 0; i < (before ? calm_again() : 1) && best.busy > CALM_BUSY; i++) {
 		if (before)
 			generate(&g, before);
 		measure_begin(&g);

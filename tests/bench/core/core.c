@@ -148,7 +148,7 @@ static double round_calm(struct bench *b, uint64_t ms, double *busy)
 	double best = 0;
 
 	*busy = 2;
-	for (int i = 0; i<CALM_AGAIN && * busy> CALM_BUSY; i++) {
+	for (int i = 0; i < calm_again() && *busy > CALM_BUSY; i++) {
 		struct calm from, to;
 		double ns, share;
 
