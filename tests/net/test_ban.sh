@@ -109,7 +109,11 @@ grows_in_a_row()
 	arrive "3" n=5,wait_ms=250
 	equal "$(pacer ban s0 list --json | jq -c '[.[] | [.row, .left_ns > 40e9 and .left_ns <= 60e9 + 1e8]]')" \
 		'[[2,true]]' "the second"
-	pacer ban s0 list | grep -q 'no. 2 in a row' || fail "$(pacer ban s0 list)"
+	pacer ban s0 list | grep -q 'no. 2 in a row' || fail "$(pacer ban s0 list)" || return
+	equal "$(pacer why s0 "udp 10.77.0.11:4000 > 10.77.0.1:9000" --json | jq -c '.limits[0] | [.ban_row, .ban_next_ns]')" \
+		'[2,3600000000000]' "why"
+	pacer why s0 10.77.0.11 | grep -Eq 'in [0-9.]+ s, no. 2 in a row, the next for ' || fail "$(pacer why s0 10.77.0.11)" ||
+		return
 	equal "$(pacer check -c "$work/row.yaml" | grep -c 'udp for 1s, each time x60 up to 1h (1h without a ban, and it begins anew)')" 1 "check"
 }
 

@@ -231,6 +231,23 @@ static void emit_held(const struct question *q, const struct limit_held *h)
 		emit_text("nothing");
 }
 
+/* When the ban ends; of one that grows, which in a row it is, and how long the next one lasts. */
+static void emit_ban(const struct question *q, const struct why_limit *l)
+{
+	uint64_t left_ns = l->banned_ns - q->now_ns;
+	char text[TEXT], next[TEXT];
+
+	if (!l->ban_row) {
+		emit_wait("banned_ns", q, l->banned_ns);
+		return;
+	}
+	emit_uint("banned_ns", left_ns, "in %s, no. %u in a row, the next for %s",
+		  span_text(left_ns, text, sizeof(text)), l->ban_row,
+		  span_text(l->ban_next_ns, next, sizeof(next)));
+	emit_uint("ban_row", l->ban_row, NULL);
+	emit_uint("ban_next_ns", l->ban_next_ns, NULL);
+}
+
 static void emit_limit(const struct question *q, const struct policy_rule *rule,
 		       const struct why_limit *l)
 {
@@ -243,7 +260,7 @@ static void emit_limit(const struct question *q, const struct policy_rule *rule,
 	emit_string("reason", pacer_reason_name(l->reason), NULL);
 	emit_wait("wait_ns", q, pacer_later(l->when_ns, l->banned_ns));
 	if (l->banned_ns)
-		emit_wait("banned_ns", q, l->banned_ns);
+		emit_ban(q, l);
 	else
 		emit_skip(1);
 	emit_close();

@@ -39,6 +39,26 @@ static uint64_t ban_of(const struct pacer_walk *w, const struct pacer_limiter *t
 			   p->bans.moving ? ban_by(w, t, p->secret ^ 1) : 0);
 }
 
+/* Of a ban that runs, of a rule whose bans grow: which one in a row it is, and the next one's
+ * length. */
+static void fill_row(const struct pacer_walk *w, const struct pacer_limiter *t, struct why_limit *l)
+{
+	const struct pacer_policy *p = PACER_POLICY_OF(w);
+	const struct pacer_rule *rule = PACER_RULE_OF(w);
+	struct pacer_ban_ask q = pacer_walk_ban_ask(w, t, p->secret);
+	struct pacer_ban_places at = pacer_ban_places(q.bans, q.hash);
+	__u64 until_ns = w->now_ns;
+
+	for (uint32_t i = 0; rule->ban_grow && l->banned_ns && i < at.n; i++) {
+		struct pacer_line *line = PACER_LINE_AT(q.table, pacer_ban_place(&at, i));
+
+		if (line)
+			pacer_ban_note(line, &q, &until_ns, &l->ban_row);
+	}
+	if (l->ban_row)
+		l->ban_next_ns = pacer_ban_length(rule, l->ban_row) - rule->ban_tick_ns;
+}
+
 static void fill_limit(const struct pacer_walk *w, const struct policy_rule *rule,
 		       uint64_t resolution_ns, size_t k, struct why_limit *l)
 {
@@ -51,6 +71,7 @@ static void fill_limit(const struct pacer_walk *w, const struct policy_rule *rul
 	l->guest = limit_of(rule, t, resolution_ns, limit_is_guest);
 	tally_key_text(&l->by, &w->pkt, l->key, sizeof(l->key));
 	l->banned_ns = ban_of(w, t);
+	fill_row(w, t, l);
 	if (!pacer_limiter_asked(t, w->now_ns))
 		return;
 	kind_of_limiter(t)->held(w, t, &l->held);

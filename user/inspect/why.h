@@ -27,8 +27,10 @@ struct why_limit {
 	struct policy_key by; /* how keys are told apart */
 	char key[TALLY_TEXT]; /* the packet's */
 	struct limit_held held;
-	uint64_t banned_ns;	  /* until then the key is banned under the rule; 0: it is not */
-	uint64_t when_ns;	  /* when the limit would admit the packet; 0: at any time */
+	uint64_t banned_ns;   /* until then the key is banned under the rule; 0: it is not */
+	uint32_t ban_row;     /* that ban's number in a row, of a rule whose bans grow; else 0 */
+	uint64_t ban_next_ns; /* then: how long the next in the row lasts */
+	uint64_t when_ns;     /* when the limit would admit the packet; 0: at any time */
 	enum pacer_reason reason; /* what it says now */
 };
 
