@@ -1,0 +1,149 @@
+#!/bin/busybox sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# The service as systemd runs it, on two boots, each printing "ok NAME" or "not ok NAME: why" to the
+# second serial port. Units call this with what is to be done.
+#
+#   v0 10.0.0.1/24, xdp-pacer@v0  <---veth--->  v1 10.0.0.2/24, 10.0.0.3/24 in the namespace peer
+#
+# shellcheck disable=SC2317 # the functions are reached through check
+set -u
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin
+
+log=/tmp/log.$$
+
+ip()
+{
+	/usr/sbin/ip "$@"
+}
+
+check()
+{
+	local name=$1 status
+
+	shift
+	(set -e; "$@") >"$log" 2>&1
+	status=$?
+	if [ "$status" -eq 0 ]; then
+		echo "ok service-$name" >/dev/ttyS1
+	else
+		echo "not ok service-$name: $(tail -n 1 "$log")" >/dev/ttyS1
+		sed "s/^/$name: /" "$log" >/dev/ttyS0
+	fi
+}
+
+fail()
+{
+	echo "$*"
+	return 1
+}
+
+links()
+{
+	ip netns add peer
+	ip link add v0 type veth peer name v1 netns peer
+	ip -n peer addr add 10.0.0.2/24 dev v1
+	ip -n peer addr add 10.0.0.3/24 dev v1
+	ip -n peer link set lo up
+	ip -n peer link set v1 up
+}
+
+# What was there before the address says who came first.
+addresses()
+{
+	ip link show dev v0 >/run/before-the-address
+	ip addr add 10.0.0.1/24 dev v0
+	ip link set v0 up
+}
+
+# arrive EXPECTED SADDR COUNT: exactly so many of the datagrams sent reach v0.
+arrive()
+{
+	local received
+
+	received=$(udp peer "$2" 10.0.0.1 9000 "$3" 0) || fail "udp failed" || return
+	[ "$received" -eq "$1" ] || fail "$received of $3 datagrams arrived from $2, expected $1"
+}
+
+active()
+{
+	[ "$(systemctl is-active xdp-pacer@v0)" = active ] || fail "$(systemctl status xdp-pacer@v0 2>&1 | tail -n 1)"
+}
+
+# Before the network is up, and by a user of its own.
+starts()
+{
+	active
+	grep -q prog/xdp /run/before-the-address || fail "no pacer before the address: $(cat /run/before-the-address)" ||
+		return
+	[ "$(stat -c %u "/proc/$(systemctl show -P MainPID xdp-pacer@v0)")" = 990 ] || fail "not as xdp-pacer"
+}
+
+paces()
+{
+	arrive 20 10.0.0.2 50
+}
+
+# The file is changed, and all that was counted goes on.
+reloads()
+{
+	sed -i 's/packets: 20/packets: 30/' /etc/xdp-pacer/v0.yaml
+	systemctl reload xdp-pacer@v0
+	arrive 10 10.0.0.2 50
+}
+
+refuses_nonsense()
+{
+	cp /etc/xdp-pacer/v0.yaml /tmp/v0.yaml
+	echo nonsense >>/etc/xdp-pacer/v0.yaml
+	! systemctl reload xdp-pacer@v0 || fail "it took nonsense" || return
+	cp /tmp/v0.yaml /etc/xdp-pacer/v0.yaml
+	active
+	arrive 0 10.0.0.2 5
+}
+
+stops()
+{
+	systemctl stop xdp-pacer@v0
+	! active || fail "it is still active" || return
+	[ -s /var/lib/xdp-pacer/v0.state ] || fail "no state was saved" || return
+	xdp-pacer status v0
+	arrive 0 10.0.0.2 5
+}
+
+starts_again()
+{
+	systemctl start xdp-pacer@v0
+	active
+	arrive 0 10.0.0.2 5
+}
+
+# Whom the boot before had admitted all that the limit has is not admitted now.
+restored()
+{
+	arrive 0 10.0.0.2 5
+	arrive 30 10.0.0.3 50
+}
+
+keep()
+{
+	echo "state $(tar -czf - -C / var/lib/xdp-pacer etc/xdp-pacer | base64 | tr -d '\n')" >/dev/ttyS1
+	echo end >/dev/ttyS1
+}
+
+try()
+{
+	check "before-the-network" starts
+	if [ -e /second-boot ]; then
+		check "restored-after-a-reboot" restored
+	else
+		check "paces" paces
+		check "reload-applies" reloads
+		check "reload-refuses-nonsense" refuses_nonsense
+		check "stop-leaves-it-pacing" stops
+		check "started-again" starts_again
+	fi
+	systemctl reboot --no-block
+}
+
+"$1"
