@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Purpose: sends packets over a rule's limits to the targets of its pool, in turns. If no target
+ * Purpose: sends packets over a rule's limits to the targets of its pool, in turns, and those
+ * of a rule, or of none, whose verdict is a pool. If no target
  * can take a packet, it is dropped.
  *
  * Concurrency: pool.h's. The turn is in the policy's copy, beside its pool.
@@ -47,13 +48,18 @@ static __always_inline int to_target(struct xdp_md *ctx, const struct pacer_walk
  */
 __attribute__((noinline)) int to_pool(struct xdp_md *ctx, const struct pacer_walk *walk)
 {
+	const struct pacer_policy *policy;
 	struct pacer_pool_lease *lease;
 	struct pacer_pool *pool;
 	__u32 number, index;
 
 	if (!walk)
 		return PACER_POOL_SPENT;
-	number = PACER_RULE_OF(walk)->pool & (PACER_POOLS_MAX - 1);
+	policy = PACER_POLICY_OF(walk);
+	number = policy->else_pool;
+	if (walk->rule < PACER_RULES_MAX)
+		number = policy->rule[pacer_opaque(walk->rule) & (PACER_RULES_MAX - 1)].pool;
+	number &= PACER_POOLS_MAX - 1;
 	index = (walk->copy & 1) * PACER_POOLS_MAX + number;
 	lease = bpf_map_lookup_elem(&pacer_pool_leases, &index);
 	pool = &pacer_copies[walk->copy & 1].policy.pool[number];

@@ -78,7 +78,8 @@ enum pacer_verdict {
 	X(DENY_THROTTLE, DENY, "throttle", "no use has cooled down")                             \
 	X(DENY_BAN, DENY, "ban", "its key is banned")                                            \
 	X(DENY_CONTENDED, DENY, "contended", "its key's state was held by another CPU too long") \
-	X(DENY_NO_STATE, DENY, "no_state", "its key's state is missing")
+	X(DENY_NO_STATE, DENY, "no_state", "its key's state is missing")                         \
+	X(DENY_VERDICT, DENY, "verdict", "the verdict of its rule, or of else where it has none")
 
 enum pacer_reason {
 #define PACER_REASON_ENUM(name, verdict, id, text) PACER_##name,
@@ -336,8 +337,16 @@ enum pacer_over { PACER_OVER_DROP, PACER_OVER_PASS, PACER_OVER_POOL };
 /* Does a rule have one limit, is that enforced, and does a denial drop? */
 enum pacer_plain {
 	PACER_PLAIN_NOT,
-	PACER_PLAIN,	    /* and no key is banned under it */
-	PACER_PLAIN_BANNING /* but keys may be */
+	PACER_PLAIN,	     /* and no key is banned under it */
+	PACER_PLAIN_BANNING, /* but keys may be */
+	PACER_PLAIN_VERDICT  /* or it has a verdict, that needs no more */
+};
+
+/* What a rule says of all its packets, or `else` of those of no rule, where no limit is asked. */
+enum pacer_says {
+	PACER_SAYS_LIMITS, /* nothing: it is for the limits */
+	PACER_SAYS_PASS,
+	PACER_SAYS_DENY /* and then `over` says what is done */
 };
 
 struct pacer_rule {
@@ -353,6 +362,8 @@ struct pacer_rule {
 	__u64 ban_max_ns, ban_forget_ns;
 	__u32 ban_grow;	   /* 0: all last for ban_ns; else 2 to PACER_BAN_GROW_MAX */
 	__u32 ban_tick_ns; /* of ban_ns: what is for the clock, and does not grow */
+	__u8 says;	   /* enum pacer_says */
+	__u8 unused[7];
 	struct pacer_limiter limiter[PACER_LIMITERS_MAX];
 };
 
@@ -530,7 +541,7 @@ struct pacer_set_count {
 
 struct pacer_policy {
 	__u64 rules;	/* a bit for each rule in force */
-	__u64 portless; /* those that ask for no ports */
+	__u64 ruled_out[4]; /* those that a packet cannot fall under, by its enum pacer_ports */
 	__u32 flags;	/* enum pacer_policy_flags */
 	__u32 dims;	/* fields that any rule matches on */
 	__u64 serial;	/* of the apply that wrote it */
@@ -549,7 +560,10 @@ struct pacer_policy {
 	struct pacer_set_use
 	    set_unknown[PACER_SETS_MAX]; /* if it cannot be read: all its values' */
 	struct pacer_bans bans;
-	__u32 secret; /* of new limits, and of bans */
+	__u32 secret;	/* of new limits, and of bans */
+	__u8 else_says; /* enum pacer_says: of packets of no rule, which pass by no limit */
+	__u8 else_over, else_pool; /* of such that are denied: enum pacer_over */
+	__u8 unused;
 	struct pacer_pool pool[PACER_POOLS_MAX];
 	struct pacer_draining draining[PACER_THROTTLES];
 	struct pacer_sampling sampling;

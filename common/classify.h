@@ -12,8 +12,9 @@
  *
  * If a packet's ports are unknown, as in a later fragment, it matches whatever
  * ports a rule has. The same holds for an unknown protocol. So nothing slips
- * past a rule that way. A protocol without ports matches no rule that asks for
- * ports.
+ * past a rule that way. A rule that passes its packets by no limit is the
+ * exception: what is not known does not fall under it. A protocol without ports
+ * matches no rule that asks for ports.
  *
  * Concurrency: pure. Memory: 3.5 KiB for each field, 6 KiB for each IPv6
  * address, 128 KiB for the ports.
@@ -172,8 +173,7 @@ PACER_INLINE __u64 pacer_classify_with(const struct pacer_policy *p, const struc
 
 	if (!p->dims)
 		return set;
-	if (pkt->ports == PACER_PORTS_NONE)
-		set &= p->portless;
+	set &= ~p->ruled_out[pkt->ports & 3];
 	set &= pacer_classify_addresses(p, pkt, dims, by_sets);
 	if (dims & 1u << PACER_DIM_SPORT)
 		set &= p->dim[PACER_DIM_SPORT].mask[p->port_at[0][ports >> 16]];

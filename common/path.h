@@ -382,9 +382,10 @@ PACER_INLINE __u32 pacer_path_begin(PACER_FRAME *frame, struct pacer_walk *w,
 }
 
 /* Is one pass over the packet's rule enough, if nobody is in the way? */
-PACER_INLINE int pacer_path_plain(const struct pacer_walk *w, const struct pacer_rule *rule)
+PACER_INLINE int pacer_path_plain(const struct pacer_walk *w, const struct pacer_rule *rule,
+				  enum pacer_plain plain)
 {
-	return rule->plain == PACER_PLAIN && !(w->pkt.key[PACER_WORD_META] & PACER_META_PART);
+	return rule->plain == plain && !(w->pkt.key[PACER_WORD_META] & PACER_META_PART);
 }
 
 /*
@@ -401,9 +402,10 @@ PACER_SUBPROG __u32 pacer_path_fast(PACER_FRAME *frame, struct pacer_walk *w,
 	if (outcome != PACER_UNDECIDED || w->rule >= PACER_RULES_MAX)
 		return outcome;
 	rule = &policy->rule[w->rule & (PACER_RULES_MAX - 1)];
-	if (!pacer_path_plain(w, rule))
-		return PACER_UNDECIDED;
-	outcome = pacer_limit_pass(w, &rule->limiter[0]);
+	if (pacer_path_plain(w, rule, PACER_PLAIN_VERDICT))
+		outcome = pacer_rule_reason(rule);
+	else if (pacer_path_plain(w, rule, PACER_PLAIN))
+		outcome = pacer_limit_pass(w, &rule->limiter[0]);
 	if (outcome == PACER_UNDECIDED)
 		return PACER_UNDECIDED;
 	pacer_count(w, rule->counter, outcome, w->pkt.len_bytes);
@@ -415,14 +417,23 @@ PACER_INLINE __u32 pacer_path_judge(struct pacer_walk *w)
 {
 	if (w->rule >= PACER_RULES_MAX)
 		return pacer_judge(w);
-	if (pacer_path_plain(w, PACER_RULE_OF(w)))
+	if (pacer_path_plain(w, PACER_RULE_OF(w), PACER_PLAIN))
 		return pacer_outcome_under(pacer_limit_finish_one(w), w->rule);
 	return pacer_judge_rule(w);
 }
 
-PACER_INLINE enum pacer_over pacer_over_of(const struct pacer_walk *w)
+/*
+ * What is done with a packet that is denied: an enum pacer_over. Of no rule, banned sources are
+ * dropped. A function of its own, as the one that asks has no stack for it.
+ */
+PACER_GLOBAL int pacer_over_of(const struct pacer_walk *w, __u32 outcome)
 {
-	return w->rule < PACER_RULES_MAX ? PACER_RULE_OF(w)->over : PACER_OVER_DROP;
+	if (!w)
+		return PACER_OVER_DROP;
+	if (w->rule < PACER_RULES_MAX)
+		return PACER_RULE_OF(w)->over;
+	return (outcome & 0xff) == PACER_DENY_VERDICT ? PACER_POLICY_OF(w)->else_over
+						      : PACER_OVER_DROP;
 }
 
 PACER_INLINE enum pacer_action pacer_action_of(const struct pacer_walk *w,
@@ -443,8 +454,9 @@ PACER_INLINE enum pacer_action pacer_action_of(const struct pacer_walk *w,
 	case PACER_VERDICT_DENY:
 		break;
 	}
-	return policy->flags & PACER_MONITOR || pacer_over_of(w) == PACER_OVER_PASS ? PACER_PASS
-										    : PACER_DROP;
+	return policy->flags & PACER_MONITOR || pacer_over_of(w, outcome) == PACER_OVER_PASS
+		   ? PACER_PASS
+		   : PACER_DROP;
 }
 
 /* The way of what the short one has left. As pacer_path. */
@@ -470,7 +482,7 @@ PACER_INLINE enum pacer_action pacer_path_long(PACER_FRAME *frame, struct pacer_
 	if (pacer_is_sampled(policy, told))
 		pacer_sample(frame, w, told);
 	action = pacer_action_of(w, policy, told);
-	if (action == PACER_DROP && pacer_over_of(w) == PACER_OVER_POOL) {
+	if (action == PACER_DROP && pacer_over_of(w, told) == PACER_OVER_POOL) {
 		told = pacer_outcome_with(told, PACER_TO_POOL(frame, w));
 		pacer_count_event(counters, pacer_outcome_event(told));
 		if (pacer_outcome_event(told) == PACER_REDIRECTED)

@@ -78,6 +78,12 @@ PACER_GLOBAL int pacer_walk_finish(const struct pacer_walk *w, __u32 i, struct p
 	return 0;
 }
 
+/* What becomes of packets of a rule without limits: a reason. */
+PACER_INLINE __u32 pacer_rule_reason(const struct pacer_rule *rule)
+{
+	return rule->says == PACER_SAYS_DENY ? PACER_DENY_VERDICT : PACER_ADMIT;
+}
+
 /* All limits of a rule: asked, then locked in their order, then counted in all or in none. */
 PACER_GLOBAL __u32 pacer_limit_many(const struct pacer_walk *w)
 {
@@ -88,6 +94,8 @@ PACER_GLOBAL __u32 pacer_limit_many(const struct pacer_walk *w)
 	if (!w)
 		return PACER_DENY_NO_STATE;
 	n = PACER_RULE_OF(w)->n_limiters;
+	if (!n)
+		return pacer_rule_reason(PACER_RULE_OF(w));
 	PACER_ROLLED
 	for (i = 0; i < PACER_LIMITERS_MAX && i < n; i++) {
 		reason = pacer_outcome_reason(pacer_walk_check(w, i, &hold[i]));
@@ -512,10 +520,13 @@ PACER_INLINE __u32 pacer_walk_rule(const struct pacer_walk *w, const struct pace
 	return policy->dims || !(policy->rules & 1) ? pacer_walk_classify(w) : 0;
 }
 
-/* What becomes of a packet of no rule. */
+/* What becomes of a packet of no rule: an outcome. */
 PACER_INLINE __u32 pacer_walk_no_rule(const struct pacer_walk *w)
 {
-	return w->rule == PACER_RULE_ALLOWED ? PACER_ALLOWED : PACER_NO_RULE;
+	if (w->rule == PACER_RULE_ALLOWED)
+		return PACER_ALLOWED;
+	return PACER_POLICY_OF(w)->else_says == PACER_SAYS_DENY ? PACER_DENY_VERDICT
+								: PACER_NO_RULE;
 }
 
 /* Judge w->pkt by the rule that it falls under, w->rule, at w->now_ns. */
@@ -524,7 +535,6 @@ PACER_INLINE __u32 pacer_judge_rule(const struct pacer_walk *w)
 	__u64 ban_ns = PACER_RULE_OF(w)->ban_ns;
 	int banning = ban_ns || PACER_RULE_OF(w)->outside;
 	__u32 outcome = banning ? pacer_walk_any_ban(w) : PACER_ADMIT, i, row = 0;
-
 	if (outcome == PACER_ADMIT)
 		outcome = pacer_limit(w);
 	if (ban_ns && pacer_bans(pacer_outcome_reason(outcome))) {
@@ -599,9 +609,12 @@ PACER_INLINE __u64 pacer_walk_banned_until(const struct pacer_walk *w)
 PACER_INLINE __u64 pacer_rule_when(const struct pacer_walk *w)
 {
 	const struct pacer_rule *rule = PACER_RULE_OF(w);
-	__u64 when_ns = pacer_walk_banned_until(w);
+	__u64 when_ns;
 	__u32 i;
 
+	if (rule->says)
+		return rule->says == PACER_SAYS_PASS ? w->now_ns : PACER_NEVER;
+	when_ns = pacer_walk_banned_until(w);
 	for (i = 0; i < rule->n_limiters; i++)
 		when_ns = pacer_later(when_ns, pacer_limit_when(w, &rule->limiter[i]));
 	return when_ns;

@@ -33,7 +33,7 @@ PACER_INLINE enum pacer_short_kind pacer_short_kind_of(const struct pacer_policy
 	const struct pacer_limiter *t = &rule->limiter[0];
 
 	if (!(policy->rules & 1) || policy->dims || policy->sampling.reasons || !rule->plain ||
-	    rule->n_limiters != 1 || !t->src_only || t->until_ns || !t->sets ||
+	    rule->says || rule->n_limiters != 1 || !t->src_only || t->until_ns || !t->sets ||
 	    t->secret != policy->secret)
 		return PACER_SHORT_NONE;
 	if (t->kind == PACER_LIMITER_RATE)

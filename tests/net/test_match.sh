@@ -131,6 +131,30 @@ order()
 	arrive "50" n=50,from=10.77.0.12
 }
 
+# A verdict takes all of its packets, at any rate; else takes those of no rule, and no ARP.
+verdicts()
+{
+	policy verdicts <<-END
+	else: drop
+	rules:
+	  - {name: bad, match: {src: 10.77.0.12}, verdict: drop}
+	  - {name: good, match: {dport: 9001}, verdict: pass}
+	  - {name: some, match: {dport: 9002}, limits: [{key: src, packets: 5, window: 60s}]}
+	END
+	load verdicts
+	arrive "0 40 5 0" n=30,from=10.77.0.12,dport=9001 n=40,dport=9001 n=20,dport=9002 n=10,dport=9003
+	equal "$(stats '.rules[0] | "\(.matched) \(.admitted) \(.denied.verdict)"')" "30 0 30" "bad"
+	equal "$(stats '.rules[1] | "\(.matched) \(.admitted) \(.denied.verdict)"')" "40 40 0" "good"
+	equal "$(stats .no_limit.verdict)" 10 "packets that else has dropped"
+	policy verdicts2 <<-END
+	mode: monitor
+	else: drop
+	rules: [{name: bad, match: {src: 10.77.0.12}, verdict: drop}]
+	END
+	apply verdicts2
+	arrive "30 10" n=30,from=10.77.0.12,dport=9001 n=10,dport=9003
+}
+
 # Datagrams from socket to socket, through both stacks.
 sockets()
 {
@@ -154,5 +178,6 @@ check match-prefixes prefixes
 check match-ports ports_and_protocols
 check match-vlans vlans
 check match-order order
+check match-verdicts verdicts
 check match-sockets sockets
 finish

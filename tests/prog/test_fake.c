@@ -144,12 +144,17 @@ static void random_policy(char *text, uint32_t rules)
 	n = append(text, n, "mode: %s\n", draw() % 8 ? "enforce" : "monitor");
 	n = append(text, n, "unparsed: %s\n", draw() & 1 ? "pass" : "drop");
 	n = append(text, n, "clock: %s\n", draw() & 1 ? "exact" : "coarse");
+	n = append(text, n, "else: %s\n", draw() & 3 ? "pass" : "drop");
 	n = append(text, n, "bans: %s\nrules:\n", draw() & 3 ? "8" : "64");
 	for (i = 0; i < rules; i++) {
 		snprintf(name, sizeof(name), "r%u", i);
 		n = append(text, n, "  - name: %s\n", name);
 		if (draw() % 8)
 			n = put_match(text, n);
+		if (draw() % 6 == 0) {
+			n = append(text, n, "    verdict: %s\n", draw() & 1 ? "drop" : "pass");
+			continue;
+		}
 		if (draw() % 3 == 0)
 			n = append(text, n, "    ban: %s\n", draw() & 1 ? "1ms" : "1s");
 		n = append(text, n, "    over: %s\n    limits:\n", draw() % 8 ? "drop" : "pass");
@@ -326,8 +331,8 @@ static void agrees(const struct why *why, uint32_t outcome, uint64_t now_ns, con
 	enum pacer_reason reason = pacer_outcome_reason(outcome);
 	uint32_t rule = pacer_outcome_rule(outcome);
 	bool source = reason == PACER_DENY_BAN && rule == PACER_RULES_MAX;
-	int limiter =
-	    pacer_outcome_denied(outcome) && !source ? (int)pacer_outcome_limiter(outcome) : -1;
+	bool limits = pacer_outcome_denied(outcome) && !source && reason != PACER_DENY_VERDICT;
+	int limiter = limits ? (int)pacer_outcome_limiter(outcome) : -1;
 
 	if (why->reason == PACER_REASON_COUNT || reason == PACER_ALLOWED)
 		return;
@@ -416,7 +421,7 @@ static void ban_outside(const struct frame *f, uint64_t now_ns)
 	key = pacer_ban_source(walk.pkt.family, walk.pkt.key,
 			       len[walk.pkt.family == PACER_FAMILY_6][draw() % 3]);
 	walk.rule = pacer_walk_rule(&walk, &policy);
-	if (walk.rule < PACER_RULES_MAX && draw() & 1) {
+	if (walk.rule < PACER_RULES_MAX && policy.rule[walk.rule].n_limiters && draw() & 1) {
 		rule = &policy.rule[walk.rule];
 		state.secret = prog.control->secret[0];
 		key = pacer_walk_ban_ask(&walk, &rule->limiter[draw() % rule->n_limiters], 0).key;
@@ -487,6 +492,7 @@ static void test_same(void **unused)
 	assert_true(prog.reasons_seen[PACER_DENY_RATE] > 100);
 	assert_true(prog.reasons_seen[PACER_DENY_THROTTLE] > 100);
 	assert_true(prog.reasons_seen[PACER_DENY_BAN] > 100);
+	assert_true(prog.reasons_seen[PACER_DENY_VERDICT] > 100);
 	print_message("%u denials end when why says\n", whys_later);
 	assert_true(whys_later > 200);
 	assert_true(sources_banned > 100 && keys_banned > 100);

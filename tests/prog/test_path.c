@@ -847,6 +847,36 @@ static void raise_no_state(void)
 	judged("a throttle that there is not", &udp4, XDP_DROP, 1, PACER_DENY_NO_STATE);
 }
 
+/* Of a rule and of else: to drop, to pass, to a pool that is spent; and nothing where it looks on.
+ */
+static void raise_verdict(void)
+{
+	struct recipe tcp = udp4;
+	uint32_t at = 0;
+
+	tcp.proto = 6;
+	prog_policy(&prog,
+		    "else: drop\nrules:\n  - {name: a, match: {proto: udp}, verdict: pass}\n");
+	expect_event("its rule passes it", &udp4, XDP_PASS, PACER_ADMIT, PACER_EVENT_COUNT);
+	judged("of no rule", &tcp, XDP_DROP, 0, PACER_DENY_VERDICT);
+	prog_policy(&prog, "rules:\n  - {name: a, match: {proto: udp}, verdict: drop}\n");
+	expect_event("its rule drops it", &udp4, XDP_DROP, PACER_DENY_VERDICT, PACER_EVENT_COUNT);
+	judged("of no rule", &tcp, XDP_PASS, 0, PACER_NO_RULE);
+	prog_policy(&prog, "mode: monitor\nelse: drop\nrules:\n"
+			   "  - {name: a, match: {proto: udp}, verdict: drop}\n");
+	expect_event("monitor", &udp4, XDP_PASS, PACER_DENY_VERDICT, PACER_EVENT_COUNT);
+	judged("monitor", &tcp, XDP_PASS, 0, PACER_DENY_VERDICT);
+	prog_policy(&prog, "else: pool p\nrules:\n"
+			   "  - {name: a, match: {proto: udp}, verdict: pool p}\n"
+			   "pools: [{name: p, targets: lo, each: 2, cooldown: 1h}]\n");
+	(void)bpf_map_delete_elem(prog.devices_fd, &at);
+	expect_event("a target that is gone", &udp4, XDP_DROP, PACER_DENY_VERDICT,
+		     PACER_TARGET_GONE);
+	judged("a target that is gone", &tcp, XDP_DROP, 0, PACER_DENY_VERDICT);
+	expect_event("spent", &udp4, XDP_DROP, PACER_DENY_VERDICT, PACER_POOL_SPENT);
+	judged("spent", &tcp, XDP_DROP, 0, PACER_DENY_VERDICT);
+}
+
 /* Every reason there is, and what raises it. */
 static const struct {
 	enum pacer_reason reason;
@@ -867,6 +897,7 @@ static const struct {
     {PACER_DENY_BAN, "a packet more after the one that was denied", raise_ban},
     {PACER_DENY_CONTENDED, "a claim that is never let go", raise_contended},
     {PACER_DENY_NO_STATE, "a tier beyond the table", raise_no_state},
+    {PACER_DENY_VERDICT, "of a rule, and of packets of none", raise_verdict},
 };
 
 static void test_every_reason(void **unused)

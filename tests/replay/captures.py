@@ -125,6 +125,15 @@ unparsed: drop
 }
 
 # For check.py; under the throttle and the ban the kernel is compared, too.
+POLICIES["verdict"] = """
+  - {name: icmp, match: {proto: icmp}, verdict: drop}
+  - {name: tcp, match: {proto: tcp}, verdict: pass}
+  - name: udp
+    match: {proto: udp}
+    limits: [{key: src/32,64, packets: 3, window: 1s, slots: 10}]
+else: drop
+"""
+
 MORE = {
     "flow2": """
   - name: flow
@@ -529,6 +538,7 @@ ORACLES = {
         Window("src/24,56+dst", 6, 3 * S, 8, one), Window("dst/16,48+dport", 9000, S, 10, lambda f: f.wire),
         Gap("src+vlan", 300000), Rate("dst/20,44+src/24,48+proto", 40, 4, one),
         Window("src+sport", 9, 2 * S, 6, one), Window("src/0,32+dst/8,0+vlan+proto", 50, 2 * S, 9, one)])],
+    "verdict": lambda: [("icmp", 1, "drop"), ("tcp", 6, "pass"), ("udp", 17, [Window("src", 3, S, 10, one)])],
     "rate": lambda: [("udp", 17, [Rate("src", 200, 4, one), Rate("dst", 125000, 3000, lambda f: f.wire)]),
                      ("rest", None, [Rate("all", 50, 10, one)])],
     "sets": lambda: [("in", matches_in, [Window("src", 3, S, 10, one)]),
@@ -558,7 +568,12 @@ def judge(f, rules, allow):
         return "", "", "pass", f.reason, ""
     if allow(f.src) if callable(allow) else any(f.src in n for n in allow if n.version == f.src.version):
         return "", "", "pass", "allowed", ""
-    name, _, limits = next(r for r in rules if falls_under(f, r[1]))
+    name, _, limits = next((r for r in rules if falls_under(f, r[1]) and not (f.any and r[2] == "pass")),
+                           ("", None, None))
+    if limits is None:
+        return "", "", "deny", "verdict", "never"  # else: drop
+    if limits in ("drop", "pass"):
+        return (name, str(f.src)) + (("deny", "verdict", "never") if limits == "drop" else ("admit", "admit", ""))
     for limit in limits:
         if not limit.fits(f):
             return name, key_of(f, limit.key), "deny", limit.reason, open_ns(f, limits)

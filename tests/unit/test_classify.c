@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The bit vectors, against a matcher that asks one rule after the other. */
+#include <stdbool.h>
+
 #include "oracle.h"
 
 #include "classify.h"
@@ -16,6 +18,7 @@ struct range {
 
 struct rule {
 	struct range field[FIELDS];
+	bool sure; /* what is not known does not match */
 };
 
 static struct pacer_policy policy;
@@ -80,8 +83,10 @@ static int rule_matches(const struct rule *r, const struct pacer_packet *pkt)
 		const struct range *f = &r->field[i];
 		int port = i == PACER_DIM_SPORT || i == PACER_DIM_DPORT;
 
-		if (f->any || is_unknown(pkt, i))
+		if (f->any || (is_unknown(pkt, i) && !r->sure))
 			continue;
+		if (is_unknown(pkt, i))
+			return 0;
 		if (port && pkt->ports == PACER_PORTS_NONE)
 			return 0;
 		if (!has_field(pkt, i) || value_of(pkt, i) < f->low || value_of(pkt, i) > f->high)
@@ -192,9 +197,15 @@ static void build(void)
 
 	memset(&policy, 0, sizeof(policy));
 	policy.rules = n_rules == 64 ? ~0ull : (1ull << n_rules) - 1;
-	for (i = 0; i < n_rules; i++)
-		if (rules[i].field[PACER_DIM_SPORT].any && rules[i].field[PACER_DIM_DPORT].any)
-			policy.portless |= 1ull << i;
+	for (i = 0; i < n_rules; i++) {
+		bool ports =
+		    !rules[i].field[PACER_DIM_SPORT].any || !rules[i].field[PACER_DIM_DPORT].any;
+		bool any = ports || !rules[i].field[PACER_DIM_PROTO].any;
+
+		policy.ruled_out[PACER_PORTS_NONE] |= (uint64_t)ports << i;
+		policy.ruled_out[PACER_PORTS_UNKNOWN] |= (uint64_t)(rules[i].sure && ports) << i;
+		policy.ruled_out[PACER_PORTS_ANY] |= (uint64_t)(rules[i].sure && any) << i;
+	}
 	for (field = 0; field < FIELDS; field++)
 		for (i = 0; i < n_rules; i++)
 			if (!rules[i].field[field].any)
@@ -257,6 +268,7 @@ static void random_rules(uint32_t n)
 	for (i = 0; i < n; i++) {
 		int family6 = draw() & 1;
 
+		rules[i].sure = !(draw() % 4);
 		for (k = 0; k < FIELDS; k++) {
 			rules[i].field[k].any = 1;
 			if (fields >> k & 1 && draw() % 6 < wanted / 2 + 1)
@@ -347,6 +359,7 @@ static void set_rule(uint32_t i, int field, value_t low, value_t high)
 
 	for (k = 0; k < FIELDS; k++)
 		rules[i].field[k].any = 1;
+	rules[i].sure = false;
 	rules[i].field[field] = (struct range){0, low, high};
 }
 

@@ -105,6 +105,8 @@ static void tops_count(struct run *run, const struct replay_judged *judged, uint
 
 	if (!run->tops.at || rule >= PACER_RULES_MAX || (!denied && !run->tops.n))
 		return;
+	if (run->policy->rule[rule].says && denied)
+		top_count(run, judged, 0, time_ns, true);
 	for (uint32_t i = 0; i < run->policy->rule[rule].n_limits; i++)
 		top_count(run, judged, i, time_ns, denied && i == of);
 }
@@ -160,7 +162,8 @@ static void pick_denied(struct run *run)
 		const struct tally_key *key = tally_key_at(&run->tops, i);
 		const struct top *top = tally_note_at(&run->tops, i);
 
-		if (!is_wanted(run, key->rule, key->limit, &top->pkt))
+		if (run->policy->rule[key->rule].says ||
+		    !is_wanted(run, key->rule, key->limit, &top->pkt))
 			continue;
 		run->pick = (struct pick){true, key->rule, key->limit, top->pkt, top->first_ns};
 		return;
@@ -297,8 +300,9 @@ static void emit_all_smallest(const struct run *run, uint32_t rule)
 {
 	const struct policy_rule *r = &run->policy->rule[rule];
 
-	emit_text("    the smallest limit%s that would have denied nothing%s:\n",
-		  units_plural(r->n_limits), r->n_limits == 1 ? "" : ", together");
+	if (r->n_limits)
+		emit_text("    the smallest limit%s that would have denied nothing%s:\n",
+			  units_plural(r->n_limits), r->n_limits == 1 ? "" : ", together");
 	emit_array("denies_nothing");
 	for (uint32_t i = 0; i < r->n_limits; i++)
 		emit_smallest(run, rule, i);
@@ -364,10 +368,15 @@ static void emit_rule(const struct run *run, uint32_t i)
 }
 
 /* The most that came of the key after its first denial, and what its limit allows. */
-static void emit_peak(const struct policy_limit *limit, const struct top *top)
+static void emit_peak(const struct policy_rule *rule, const struct policy_limit *limit,
+		      const struct top *top)
 {
 	char text[32], closest[32];
 
+	if (rule->says) {
+		emit_text("whatever its rate");
+		return;
+	}
 	if (!by_time(limit)) {
 		emit_text("at least %s %s in %s against %s", thousands(top->peak).text,
 			  limit_unit(limit),
@@ -398,7 +407,7 @@ static void emit_top(const struct run *run, uint32_t i)
 	emit_text("%s", tally_key_text(&limit->key, &top->pkt, key, sizeof(key)));
 	emit_text("%s", thousands(top->denied).text);
 	emit_text("%s", thousands(top->offered).text);
-	emit_peak(limit, top);
+	emit_peak(rule, limit, top);
 }
 
 static void emit_tops(const struct run *run)
@@ -449,6 +458,10 @@ static int show_all(const struct run *run)
 	emit_reasons(run, PACER_RULES_MAX, PACER_VERDICT_PASS, false);
 	emit_text(", unparsed ");
 	emit_reasons(run, PACER_RULES_MAX, PACER_VERDICT_UNPARSED, false);
+	if (run->policy->else_says == PACER_SAYS_DENY) {
+		emit_text(", denied ");
+		emit_reasons(run, PACER_RULES_MAX, PACER_VERDICT_DENY, false);
+	}
 	emit_text("\n");
 	emit_tops(run);
 	emit_close();

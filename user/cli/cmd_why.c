@@ -366,9 +366,12 @@ static void emit_denied_keys(const struct question *q, const struct why *why)
 static const char *judged(const struct question *q, const struct why *why, enum pacer_reason reason)
 {
 	bool monitor = q->bin->flags & PACER_MONITOR;
-	enum pacer_over over =
-	    why->rule < PACER_RULES_MAX && !why->source_ns ? q->bin->rule[why->rule].over : 0;
+	enum pacer_over over = PACER_OVER_DROP;
 
+	if (why->rule < PACER_RULES_MAX && !why->source_ns)
+		over = q->bin->rule[why->rule].over;
+	else if (reason == PACER_DENY_VERDICT)
+		over = q->bin->else_over;
 	switch (pacer_verdict_of(reason)) {
 	case PACER_VERDICT_PASS:
 	case PACER_VERDICT_ADMIT:
@@ -383,7 +386,7 @@ static const char *judged(const struct question *q, const struct why *why, enum 
 	if (monitor)
 		return "passes, since the policy only looks on";
 	return over == PACER_OVER_PASS	 ? "passes, since its rule only counts"
-	       : over == PACER_OVER_POOL ? "is sent to the rule's pool, if that has room"
+	       : over == PACER_OVER_POOL ? "is sent to the pool, if that has room"
 					 : "is dropped";
 }
 
@@ -455,7 +458,7 @@ static void emit_answer(const struct question *q, const struct why *why, enum pa
 	emit_text(denied ? "  passes    " : "");
 	if (denied) {
 		emit_wait("wait_ns", q, why->when_ns);
-		emit_text(", if nothing else comes\n");
+		emit_text(reason == PACER_DENY_VERDICT ? "\n" : ", if nothing else comes\n");
 	} else {
 		emit_uint("wait_ns", 0, NULL);
 	}

@@ -211,8 +211,10 @@ static bool may_befall(enum pacer_reason reason, bool ruled)
 	switch (pacer_verdict_of(reason)) {
 	case PACER_VERDICT_ADMIT:
 		return ruled;
-	case PACER_VERDICT_DENY: /* without a rule: something is missing, or a source is banned */
-		return ruled || reason == PACER_DENY_NO_STATE || reason == PACER_DENY_BAN;
+	case PACER_VERDICT_DENY: /* without a rule: a source is banned, else drops, or all is amiss
+				  */
+		return ruled || reason == PACER_DENY_NO_STATE || reason == PACER_DENY_BAN ||
+		       reason == PACER_DENY_VERDICT;
 	case PACER_VERDICT_PASS:
 	case PACER_VERDICT_UNPARSED:
 		break;

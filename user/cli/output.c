@@ -421,7 +421,8 @@ static void emit_reasons(const struct stats *s, const struct pacer_counters *c,
 		enum pacer_verdict verdict = pacer_verdict_of(r);
 
 		if (of_rule ? verdict == PACER_VERDICT_DENY
-			    : verdict == PACER_VERDICT_PASS || verdict == PACER_VERDICT_UNPARSED)
+			    : verdict == PACER_VERDICT_PASS || verdict == PACER_VERDICT_UNPARSED ||
+				  r == PACER_DENY_VERDICT)
 			emit_reason(s, r, c, p, column);
 	}
 }
@@ -506,7 +507,9 @@ static void emit_totals(const struct stats *s)
 	output_rates("rates", s->trend, TREND_ALL);
 	emit_row();
 	emit_text("(no limit)");
-	emit_text("%s", thousands(t.unparsed + t.passed).text);
+	emit_text(
+	    "%s",
+	    thousands(t.unparsed + t.passed + s->f->none.by[PACER_DENY_VERDICT].packets).text);
 	emit_object("no_limit");
 	emit_reasons(s, &s->f->none, &none, false, STATS_MATCHED);
 	emit_close();

@@ -7,6 +7,7 @@
 #include "cli/cmd.h"
 #include "cli/emit.h"
 #include "cli/output.h"
+#include "inspect/lockout.h"
 #include "plan/figures.h"
 #include "plan/sampling.h"
 #include "config/text.h"
@@ -307,6 +308,47 @@ static void emit_clock(bool exact, uint64_t resolution_ns)
 	emit_text("\n");
 }
 
+static const char *says_text(enum pacer_says says, enum pacer_over over, const char *pool,
+			     char *buf, size_t size)
+{
+	if (says == PACER_SAYS_DENY && over == PACER_OVER_POOL)
+		snprintf(buf, size, "pool %s", pool);
+	else
+		snprintf(buf, size, "%s", says == PACER_SAYS_DENY ? "drop" : "pass");
+	return buf;
+}
+
+/* Of rules that have one, and of packets of no rule. */
+static void emit_verdicts(const struct policy *policy, const struct pacer_policy *bin)
+{
+	const char *text, *pool = policy->else_pool_name;
+	char buf[TEXT];
+
+	emit_array("verdicts");
+	for (size_t r = 0; r < policy->n_rules; r++) {
+		const struct policy_rule *rule = &policy->rule[r];
+
+		if (!rule->says)
+			continue;
+		text = says_text(rule->says, rule->over, rule->pool_name, buf, sizeof(buf));
+		emit_object("");
+		emit_string("rule", rule->name, "\n  %s, without limits: ", rule->name);
+		emit_string("verdict", text, "%s\n", text);
+		emit_close();
+	}
+	emit_close();
+	text = says_text(policy->else_says, policy->else_over, pool, buf, sizeof(buf));
+	emit_string("else", text,
+		    policy->else_says ? "\n  packets of no rule: %s (ARP and what else is not IP "
+					"passes)\n"
+				      : NULL,
+		    text);
+	emit_array("warnings");
+	for (size_t i = 0; (text = lockout_warning(policy, bin, i)); i++)
+		emit_string("", text, "  warning: %s\n", text);
+	emit_close();
+}
+
 void output_check(const struct policy *policy, const struct output_sets *sets,
 		  const struct pacer_policy *bin, const struct plan *plan)
 {
@@ -319,6 +361,7 @@ void output_check(const struct policy *policy, const struct output_sets *sets,
 	for (size_t i = 0; i < plan->n_limits; i++)
 		emit_limit(policy, bin, plan, &plan->limit[i]);
 	emit_close();
+	emit_verdicts(policy, bin);
 	emit_array("pools");
 	for (size_t i = 0; i < policy->n_pools; i++)
 		emit_pool(&policy->pool[i], &bin->pool[i], plan->cpus);

@@ -250,7 +250,7 @@ static int unknown_field(struct source *s, const struct place *at, const yaml_no
 {
 	const char *name = (const char *)key->data.scalar.value;
 	struct policy_nearest nearest = {.wrong = name};
-	char names[160] = "", hint[48] = "";
+	char names[320] = "", hint[48] = "";
 	size_t i;
 
 	for (i = 0; i < fields->n; i++) {

@@ -135,9 +135,10 @@ struct policy_rule {
 	char name[POLICY_NAME_MAX];
 	struct policy_match match;
 	struct policy_limit limit[POLICY_LIMITS_MAX];
-	size_t n_limits; /* at least 1 */
+	size_t n_limits; /* 0: it has a verdict, and limit[0].key is how its packets are told */
+	enum pacer_says says; /* SAYS_DENY: to drop, or to the pool */
 	enum pacer_over over;
-	int over_line;
+	int over_line;			 /* of over, or of the verdict */
 	char pool_name[POLICY_NAME_MAX]; /* of PACER_OVER_POOL */
 	size_t pool;			 /* its index */
 	uint64_t ban_ns;		 /* 0: it bans nobody */
@@ -213,6 +214,11 @@ struct policy {
 	size_t n_sets;
 	struct policy_set_value set_value[PACER_SET_VALUES_MAX];
 	size_t n_set_values;
+	enum pacer_says else_says; /* PACER_SAYS_LIMITS: not written, and they pass */
+	enum pacer_over else_over;
+	int else_line;
+	char else_pool_name[POLICY_NAME_MAX];
+	size_t else_pool;
 	uint64_t bans;	/* entries of the table of bans */
 	bool bans_said; /* so it is made, even where no rule bans */
 	struct policy_sample sample;

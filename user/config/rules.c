@@ -440,27 +440,57 @@ static int read_name(struct source *s, const struct place *at, const yaml_node_t
 	return read_name_of(s, at, doc_line(node), text, ((struct policy_rule *)into)->name);
 }
 
-static int read_over(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+static int MUST_USE read_action(struct source *s, const struct place *at, const yaml_node_t *node,
+				enum pacer_over *over, char pool_name[POLICY_NAME_MAX])
 {
-	struct policy_rule *rule = into;
 	const char *text;
 
 	if (doc_scalar(s, at, node, &text))
 		return -1;
-	rule->over_line = doc_line(node);
 	if (!strcmp(text, "pool"))
 		return doc_fail(s, doc_line(node), at, "which pool is missing: write pool NAME");
 	if (!strncmp(text, "pool ", 5)) {
-		rule->over = PACER_OVER_POOL;
+		*over = PACER_OVER_POOL;
 		return read_name_of(s, at, doc_line(node), text + 5 + strspn(text + 5, " "),
-				    rule->pool_name);
+				    pool_name);
 	}
 	if (strcmp(text, "drop") && strcmp(text, "pass"))
 		return doc_fail(s, doc_line(node), at,
 				"\"%s\" is not known: write drop, pass or pool NAME",
 				doc_shown(text).text);
-	rule->over = *text == 'd' ? PACER_OVER_DROP : PACER_OVER_PASS;
+	*over = *text == 'd' ? PACER_OVER_DROP : PACER_OVER_PASS;
 	return 0;
+}
+
+static int read_over(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	struct policy_rule *rule = into;
+
+	rule->over_line = doc_line(node);
+	return read_action(s, at, node, &rule->over, rule->pool_name);
+}
+
+/* What passes is not denied first. */
+static int MUST_USE read_says(struct source *s, const struct place *at, const yaml_node_t *node,
+			      enum pacer_says *says, enum pacer_over *over,
+			      char pool_name[POLICY_NAME_MAX])
+{
+	if (read_action(s, at, node, over, pool_name))
+		return -1;
+	*says = *over == PACER_OVER_PASS ? PACER_SAYS_PASS : PACER_SAYS_DENY;
+	if (*over == PACER_OVER_PASS)
+		*over = PACER_OVER_DROP;
+	return 0;
+}
+
+static int read_verdict(struct source *s, const struct place *at, const yaml_node_t *node,
+			void *into)
+{
+	struct policy_rule *rule = into;
+
+	rule->over_line = doc_line(node);
+	rule->limit[0].key = KEY_SRC(32, 128);
+	return read_says(s, at, node, &rule->says, &rule->over, rule->pool_name);
 }
 
 static int read_ban_for(struct source *s, const struct place *at, const yaml_node_t *node,
@@ -469,10 +499,15 @@ static int read_ban_for(struct source *s, const struct place *at, const yaml_nod
 	return doc_duration(s, at, node, &((struct policy_rule *)into)->ban_ns);
 }
 
-WRITER(over, policy_rule, true, "%s%s",
-       p->over == PACER_OVER_POOL   ? "pool "
-       : p->over == PACER_OVER_PASS ? "pass"
-				    : "drop",
+static const char *action_name(enum pacer_over over)
+{
+	return over == PACER_OVER_POOL ? "pool " : over == PACER_OVER_PASS ? "pass" : "drop";
+}
+
+WRITER(over, policy_rule, !p->says, "%s%s", action_name(p->over),
+       p->over == PACER_OVER_POOL ? p->pool_name : "")
+WRITER(verdict, policy_rule, p->says, "%s%s",
+       p->says == PACER_SAYS_PASS ? "pass" : action_name(p->over),
        p->over == PACER_OVER_POOL ? p->pool_name : "")
 
 /* As it is written: a time, or how it grows. */
@@ -556,7 +591,15 @@ static int read_ban(struct source *s, const struct place *at, const yaml_node_t 
 			"up_to %s is not more than for %s: no ban would grow", up_to, first);
 }
 
-enum rule_field { FIELD_NAME, FIELD_MATCH, FIELD_LIMITS, FIELD_OVER, FIELD_BAN, RULE_FIELDS };
+enum rule_field {
+	FIELD_NAME,
+	FIELD_MATCH,
+	FIELD_LIMITS,
+	FIELD_VERDICT,
+	FIELD_OVER,
+	FIELD_BAN,
+	RULE_FIELDS
+};
 
 static const struct field rule_field[RULE_FIELDS] = {
     [FIELD_NAME] = {"name", read_name, "NAME",
@@ -565,7 +608,10 @@ static const struct field rule_field[RULE_FIELDS] = {
     [FIELD_MATCH] = {"match", read_match, "MATCH",
 		     "what of a packet has to be so; every packet unless said", 0, 0, NULL},
     [FIELD_LIMITS] = {"limits", limits_read, "[LIMIT...]",
-		      "1 to 8, all of which a packet has to be within", 0, FIELD_NEEDED, NULL},
+		      "1 to 8, all of which a packet has to be within; or a verdict", 0, 0, NULL},
+    [FIELD_VERDICT] = {"verdict", read_verdict, "drop|pass|pool NAME",
+		       "what is done with every packet of the rule, without limits", 0, 0,
+		       write_verdict},
     [FIELD_OVER] = {"over", read_over, "drop|pass|pool NAME",
 		    "what is done with a packet over a limit; drop unless said", 0, 0, write_over},
     [FIELD_BAN] = {"ban", read_ban, "TIME|BAN",
@@ -612,6 +658,7 @@ static int MUST_USE check_ban(struct source *s, const struct place *at, const ya
 
 static int read_rule(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
+	static const enum rule_field of_limits[] = {FIELD_LIMITS, FIELD_OVER, FIELD_BAN};
 	const yaml_node_t *seen[RULE_FIELDS] = {0};
 	struct policy_rule *rule = into, *other = rule - at->index;
 	struct place place = {at, "name", 0};
@@ -622,9 +669,16 @@ static int read_rule(struct source *s, const struct place *at, const yaml_node_t
 	if (!seen[FIELD_NAME])
 		return doc_fail(s, rule->line, at,
 				"the name is missing: write name: dns, for example");
-	if (!seen[FIELD_LIMITS])
+	if (!seen[FIELD_LIMITS] && !seen[FIELD_VERDICT])
 		return doc_fail(s, rule->line, at,
-				"the limits are missing: write limits: and a list");
+				"the limits are missing: write limits: and a list, or verdict: "
+				"drop or pass");
+	for (size_t f = 0; seen[FIELD_VERDICT] && f < ARRAY(of_limits); f++)
+		if (seen[of_limits[f]])
+			return doc_fail(s, doc_line(seen[of_limits[f]]), at,
+					"%s and verdict are both written: a rule with a verdict "
+					"has no limits, nor what follows from them",
+					rule_field[of_limits[f]].name);
 	for (; other < rule; other++)
 		if (!strcmp(other->name, rule->name))
 			return doc_fail(s, doc_line(seen[FIELD_NAME]), &place,
@@ -877,28 +931,41 @@ static size_t pool_named(const struct policy *policy, const char *name)
 	return i;
 }
 
-/* The pools that rules name; they may stand behind the rules. */
-static int MUST_USE find_pools(struct source *s, struct policy *policy)
+/* What is to be done names a pool: which one? */
+static int MUST_USE find_pool(struct source *s, const struct policy *policy, int line,
+			      const struct place *at, const char *name, size_t *pool)
 {
-	struct place rules = {NULL, "rules", 0}, at = {&rules, NULL, 0}, over = {&at, "over", 0};
 	char names[200] = "";
-	size_t i, r;
+	size_t i;
 
 	for (i = 0; i < policy->n_pools; i++)
 		doc_append(names, sizeof(names), "%s%s", i ? ", " : "", policy->pool[i].name);
-	for (r = 0; r < policy->n_rules; r++) {
+	*pool = pool_named(policy, name);
+	if (*pool < policy->n_pools)
+		return 0;
+	return doc_fail(s, line, at, "there is no pool %s: there %s%s", name,
+			i ? "are " : "is none: add it to pools:", names);
+}
+
+/* The pools that rules and else name; they may stand behind the rules. */
+static int MUST_USE find_pools(struct source *s, struct policy *policy)
+{
+	struct place rules = {NULL, "rules", 0}, at = {&rules, NULL, 0}, over = {&at, NULL, 0};
+	struct place other = {NULL, "else", 0};
+
+	for (size_t r = 0; r < policy->n_rules; r++) {
 		struct policy_rule *rule = &policy->rule[r];
 
-		if (rule->over != PACER_OVER_POOL)
-			continue;
-		rule->pool = pool_named(policy, rule->pool_name);
 		at.index = r;
-		if (rule->pool == policy->n_pools)
-			return doc_fail(s, rule->over_line, &over,
-					"there is no pool %s: there %s%s", rule->pool_name,
-					i ? "are " : "is none: add it to pools:", names);
+		over.name = rule->says ? "verdict" : "over";
+		if (rule->over == PACER_OVER_POOL &&
+		    find_pool(s, policy, rule->over_line, &over, rule->pool_name, &rule->pool))
+			return -1;
 	}
-	return 0;
+	if (policy->else_over != PACER_OVER_POOL)
+		return 0;
+	return find_pool(s, policy, policy->else_line, &other, policy->else_pool_name,
+			 &policy->else_pool);
 }
 
 /* sets */
@@ -1255,6 +1322,15 @@ static int read_clock(struct source *s, const struct place *at, const yaml_node_
 	return 0;
 }
 
+static int read_else(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	struct policy *policy = into;
+
+	policy->else_line = doc_line(node);
+	return read_says(s, at, node, &policy->else_says, &policy->else_over,
+			 policy->else_pool_name);
+}
+
 static int read_memory(struct source *s, const struct place *at, const yaml_node_t *node,
 		       void *into)
 {
@@ -1348,6 +1424,9 @@ static bool write_allow(const void *from, size_t i, char *buf, size_t size)
 
 WRITER(mode, policy, true, "%s", p->monitor ? "monitor" : "enforce")
 WRITER(unparsed, policy, true, "%s", p->unparsed_drop ? "drop" : "pass")
+WRITER(else, policy, true, "%s%s",
+       p->else_says == PACER_SAYS_DENY ? action_name(p->else_over) : "pass",
+       p->else_over == PACER_OVER_POOL ? p->else_pool_name : "")
 WRITER(clock, policy, true, "%s",
        p->clock == CLOCK_EXACT	  ? "exact"
        : p->clock == CLOCK_COARSE ? "coarse"
@@ -1360,6 +1439,7 @@ enum whole_field {
 	FIELD_MODE,
 	FIELD_ALLOW,
 	FIELD_UNPARSED,
+	FIELD_ELSE,
 	FIELD_CLOCK,
 	FIELD_MEMORY,
 	FIELD_RULES,
@@ -1379,6 +1459,10 @@ static const struct field whole_field[POLICY_FIELDS] = {
     [FIELD_UNPARSED] = {"unparsed", read_unparsed, "drop|pass",
 			"what is done with truncated frames and bad headers; drop unless said", 0,
 			0, write_unparsed},
+    [FIELD_ELSE] =
+	{"else", read_else, "drop|pass|pool NAME",
+	 "what is done with IPv4 and IPv6 packets that no rule matches; pass unless said", 0, 0,
+	 write_else},
     [FIELD_CLOCK] = {"clock", read_clock, "auto|exact|coarse",
 		     "auto takes the exact one where the policy needs it; auto unless said", 0, 0,
 		     write_clock},

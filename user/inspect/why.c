@@ -191,9 +191,14 @@ void why_packet(const struct pacer_walk *w, const struct policy *policy, uint64_
 	walk.rule = pacer_walk_rule(&walk, PACER_POLICY_OF(&walk));
 	if (walk.rule == PACER_RULE_ALLOWED)
 		why->source_ns = 0;
-	why->reason = pacer_walk_no_rule(&walk);
+	why->reason = pacer_outcome_reason(pacer_walk_no_rule(&walk));
 	why->rule = walk.rule < PACER_RULES_MAX ? walk.rule : PACER_RULES_MAX;
-	if (walk.rule < PACER_RULES_MAX) {
+	if (why->reason == PACER_DENY_VERDICT)
+		when_ns = PACER_NEVER;
+	if (walk.rule < PACER_RULES_MAX && PACER_RULE_OF(&walk)->says) {
+		why->reason = pacer_outcome_reason(pacer_rule_reason(PACER_RULE_OF(&walk)));
+		when_ns = PACER_NEVER;
+	} else if (walk.rule < PACER_RULES_MAX) {
 		why->n = PACER_RULE_OF(&walk)->n_limiters;
 		for (size_t k = 0; k < why->n; k++)
 			fill_limit(&walk, &policy->rule[walk.rule], resolution_ns, k,

@@ -50,7 +50,8 @@ static int retire_in_old(const struct attached *a, struct pacer_policy *old,
 
 		if (rule)
 			*n = rule->n_limiters;
-		for (size_t k = 0; rule && k < new->rule[r].n_limiters; k++) {
+		/* One that passes all of its packets, or none, has nothing to make up for. */
+		for (size_t k = 0; rule && !rule->says && k < new->rule[r].n_limiters; k++) {
 			const struct pacer_limiter *t = &new->rule[r].limiter[k];
 
 			if (t->until_ns || limiter_in(a, rule, t))

@@ -23,11 +23,14 @@ static struct compare_note *note_of(struct comparison *c, const struct judge *j,
 {
 	uint32_t limit = judge_limit_of(j, judged), kind;
 	uint32_t number = pacer_outcome_rule(judged->outcome);
-	const struct policy_rule *rule = &j->policy->rule[number];
-	struct tally_key key =
-	    tally_key_of(judge_limiter(j, number, limit), &rule->limit[limit].key, &judged->pkt);
+	const struct policy_rule *rule;
 	struct compare_note *note;
+	struct tally_key key;
 
+	if (number >= PACER_RULES_MAX) /* else drops it: it has no key */
+		return NULL;
+	rule = &j->policy->rule[number];
+	key = tally_key_of(judge_limiter(j, number, limit), &rule->limit[limit].key, &judged->pkt);
 	kind = kind_of(c, rule->name, &rule->limit[limit].key);
 	key.rule = kind >> 8;
 	key.limit = kind & 0xff;

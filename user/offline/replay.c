@@ -315,7 +315,7 @@ static int judge_kernel(struct replay *r, const struct replay_frame *frame, stru
 	*outcome = reason;
 	if (walk->rule >= PACER_RULES_MAX)
 		return 0;
-	if (pacer_outcome_denied(reason))
+	if (pacer_outcome_denied(reason) && reason != PACER_DENY_VERDICT)
 		limiter = denying_limiter(r, walk, reason);
 	if (limiter < 0)
 		return fail(error, "the kernel's state does not tell which limit denied the frame",
@@ -489,6 +489,8 @@ int replay_judge(struct replay *r, const struct replay_frame *frame, struct repl
 	judged->pkt = walk.pkt;
 	if (walk.rule < PACER_RULES_MAX && pacer_outcome_denied(judged->outcome))
 		judged->open_ns = pacer_rule_when(&walk);
+	else if (pacer_outcome_reason(judged->outcome) == PACER_DENY_VERDICT)
+		judged->open_ns = PACER_NEVER;
 	return 0;
 }
 

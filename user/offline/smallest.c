@@ -109,7 +109,9 @@ int smallest_feed(struct smallest *l, const struct replay_frame *frame, struct p
 		if (replay_judge(l->judge.replay, frame, &judged, error))
 			return -1;
 		rule = pacer_outcome_rule(judged.outcome);
-		if (!judge_denied(&judged) || l->beyond[rule][judge_limit_of(&l->judge, &judged)])
+		if (!judge_denied(&judged) || rule >= PACER_RULES_MAX ||
+		    pacer_outcome_reason(judged.outcome) == PACER_DENY_VERDICT ||
+		    l->beyond[rule][judge_limit_of(&l->judge, &judged)])
 			return 0;
 		loosen(l, frame, &judged);
 	}

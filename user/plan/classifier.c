@@ -242,6 +242,20 @@ static void put_sets(const struct policy *policy, struct pacer_policy *bin)
 			put_use(&policy->rule[r].match.set[i], 1ull << r, bin);
 }
 
+/* What is not known of a packet is no ground to pass it by no limit. */
+static void put_ruled_out(const struct policy *policy, struct pacer_policy *bin)
+{
+	for (size_t r = 0; r < policy->n_rules; r++) {
+		const struct policy_match *m = &policy->rule[r].match;
+		bool ports = m->n_sport || m->n_dport,
+		     pass = policy->rule[r].says == PACER_SAYS_PASS;
+
+		bin->ruled_out[PACER_PORTS_NONE] |= (uint64_t)ports << r;
+		bin->ruled_out[PACER_PORTS_UNKNOWN] |= (uint64_t)(pass && ports) << r;
+		bin->ruled_out[PACER_PORTS_ANY] |= (uint64_t)(pass && (ports || m->n_proto)) << r;
+	}
+}
+
 int compile_classifier(const struct policy *policy, struct pacer_policy *bin,
 		       struct policy_error *error)
 {
@@ -249,9 +263,7 @@ int compile_classifier(const struct policy *policy, struct pacer_policy *bin,
 	static struct field_out o;
 
 	bin->rules = policy->n_rules >= 64 ? ~0ull : (1ull << policy->n_rules) - 1;
-	for (size_t r = 0; r < policy->n_rules; r++)
-		if (!policy->rule[r].match.n_sport && !policy->rule[r].match.n_dport)
-			bin->portless |= 1ull << r;
+	put_ruled_out(policy, bin);
 	for (int dim = 0; dim < PACER_DIM_COUNT + 2; dim++) {
 		memset(&f, 0, sizeof(f));
 		if (dim == PACER_DIM_SADDR4 || dim == PACER_DIM_DADDR4)

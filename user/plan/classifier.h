@@ -5,7 +5,7 @@
 
 #include "config/policy.h"
 
-/* Fill rules, portless, dims, dim, dim6 and port_at, or *error where a field has too many ranges.
+/* Fill rules, ruled_out, dims, dim, dim6 and port_at, or *error where a field has too many ranges.
  */
 int compile_classifier(const struct policy *policy, struct pacer_policy *bin,
 		       struct policy_error *error);

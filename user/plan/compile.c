@@ -186,6 +186,7 @@ static void number_sets(const struct policy *policy, const struct compile_previo
 static void emit_rule(const struct policy_rule *rule, uint64_t resolution_ns,
 		      struct pacer_rule *out)
 {
+	out->says = rule->says;
 	out->over = rule->over;
 	out->pool = rule->over == PACER_OVER_POOL ? rule->pool : 0;
 	out->ban_ns = rule->ban_ns ? rule->ban_ns + resolution_ns : 0;
@@ -197,6 +198,8 @@ static void emit_rule(const struct policy_rule *rule, uint64_t resolution_ns,
 
 static enum pacer_plain plain_of(const struct pacer_policy *bin, const struct pacer_rule *rule)
 {
+	if (rule->says && rule->over == PACER_OVER_DROP && !(bin->flags & PACER_MONITOR))
+		return PACER_PLAIN_VERDICT;
 	if (rule->n_limiters != 1 || rule->over != PACER_OVER_DROP || bin->flags & PACER_MONITOR)
 		return PACER_PLAIN_NOT;
 	return rule->ban_ns ? PACER_PLAIN_BANNING : PACER_PLAIN;
@@ -245,6 +248,8 @@ static void emit(const struct policy *policy, struct draft_rule *drafts, struct 
 					    compile_limiter_lines(&d->at[k].limiter);
 			}
 		rule->plain = plain_of(bin, rule);
+		if (rule->says) /* of which sources its packets are is told all the same */
+			key_masks(&policy->rule[r].limit[0].key, &rule->limiter[0]);
 	}
 }
 
@@ -271,7 +276,8 @@ static int draft_all(const struct policy *policy, const struct change *change,
 {
 	for (size_t r = 0; r < policy->n_rules; r++)
 		if (draft_rule(&policy->rule[r], r, terms, &drafts[r], error) ||
-		    migrate_rule(change, &drafts[r], &policy->rule[r], plan, error))
+		    (!policy->rule[r].says &&
+		     migrate_rule(change, &drafts[r], &policy->rule[r], plan, error)))
 			return -1;
 	return 0;
 }
@@ -359,6 +365,9 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 	bin->flags = (policy->monitor ? PACER_MONITOR : 0) |
 		     (policy->unparsed_drop ? PACER_UNPARSED_DROP : 0) |
 		     (exact ? PACER_CLOCK_EXACT : 0);
+	bin->else_says = policy->else_says;
+	bin->else_over = policy->else_over;
+	bin->else_pool = policy->else_pool;
 	bin->serial = previous ? previous->bin->serial + 1 : 1;
 	bin->sampling = sampling_compile(&policy->sample, bin, previous ? previous->bin : NULL,
 					 terms.resolution_ns, host->now_ns);
