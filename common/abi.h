@@ -521,8 +521,77 @@ struct pacer_set_use {
 	__u64 src_in, src_not, dst_in, dst_not;
 };
 
-#define PACER_SETS_MAX	16u	   /* of a policy, a power of two */
-#define PACER_DIMS_SETS (1u << 31) /* beside dims: there are sets */
+#define PACER_SETS_MAX	  16u	     /* of a policy, a power of two */
+#define PACER_DIMS_SETS	  (1u << 31) /* beside dims: there are sets */
+#define PACER_DIMS_MORE	  (1u << 30) /* ... and rules that ask for more (more.h) */
+#define PACER_DIMS_FRAMES (1u << 29) /* ... of frames that are not IP, too */
+
+/* What more rules may ask for, each by a table of its own. */
+enum pacer_more_id {
+	PACER_MORE_FLAGS,
+	PACER_MORE_ICMP_TYPE,
+	PACER_MORE_ICMP_CODE,
+	PACER_MORE_ICMPV6_TYPE,
+	PACER_MORE_ICMPV6_CODE,
+	PACER_MORE_TTL,
+	PACER_MORE_DSCP,
+	PACER_MORE_SHAPE, /* enum pacer_fragment, and options, see PACER_SHAPE_OPTIONS */
+	PACER_MORE_LEN,	  /* this one and the next have spans */
+	PACER_MORE_PAYLOAD_LEN,
+	PACER_MORE_ETHER_TYPE,
+	PACER_MORE_ETHER_SRC,
+	PACER_MORE_ETHER_DST,
+	PACER_MORE_COUNT
+};
+
+/* Those with more than 256 values, in the order of enum pacer_more_id. */
+enum pacer_span_id {
+	PACER_SPAN_LEN,
+	PACER_SPAN_PAYLOAD_LEN,
+	PACER_SPAN_ETHER_TYPE,
+	PACER_SPAN_ETHER_SRC,
+	PACER_SPAN_ETHER_DST,
+	PACER_SPANS
+};
+
+#define PACER_MORE_OF_HEADERS ((1u << PACER_MORE_LEN) - 1)
+#define PACER_MORE_OF_FRAME                                                                \
+	(1u << PACER_MORE_LEN | 1u << PACER_MORE_ETHER_TYPE | 1u << PACER_MORE_ETHER_SRC | \
+	 1u << PACER_MORE_ETHER_DST)
+#define PACER_SHAPE_OPTIONS 2	 /* the bit of options in a shape */
+#define PACER_MORE_ABSENT   256u /* the row of packets that have no such field */
+#define PACER_MORE_UNKNOWN  257u /* ... of which nobody knows */
+#define PACER_MORE_ROWS	    258u
+#define PACER_PROBES_MAX    16u
+#define PACER_PROBE_AT_MAX  1500u
+
+#define PACER_SPAN_END (1ull << 62)
+
+/* The bounds of a wide field: a value's row is how many of them are not above it. */
+struct pacer_span {
+	__u64 bound[PACER_BOUNDS_MAX + 1]; /* those that are not used are PACER_SPAN_END */
+};
+
+/* Bytes of the payload that rules ask for. */
+struct pacer_probe {
+	__u32 value, mask; /* of n bytes, as a number; value has no bits beyond mask */
+	__u16 at;	   /* bytes into the payload */
+	__u8 n;		   /* 1 to 4 */
+	__u8 unused[5];
+	__u64 rules;
+};
+
+struct pacer_more {
+	__u32 used; /* 1 << enum pacer_more_id */
+	__u32 probes;
+	__u64 frames;	  /* rules for frames that are not IP */
+	__u64 of_payload; /* rules that ask for its length or bytes */
+	__u64 probed;	  /* ... for bytes */
+	__u64 passing;	  /* rules that pass by no limit: what is not known does not match them */
+	struct pacer_probe probe[PACER_PROBES_MAX];
+	struct pacer_span span[PACER_SPANS];
+	__u64 rules[PACER_MORE_COUNT][PACER_MORE_ROWS];
+};
 
 #define PACER_SET_VALUES_MAX 64u /* that a policy names, of all sets */
 #define PACER_ASKS_SRC	     1u
@@ -540,11 +609,11 @@ struct pacer_set_count {
 };
 
 struct pacer_policy {
-	__u64 rules;	/* a bit for each rule in force */
+	__u64 rules;	    /* a bit for each rule in force */
 	__u64 ruled_out[4]; /* those that a packet cannot fall under, by its enum pacer_ports */
-	__u32 flags;	/* enum pacer_policy_flags */
-	__u32 dims;	/* fields that any rule matches on */
-	__u64 serial;	/* of the apply that wrote it */
+	__u32 flags;	    /* enum pacer_policy_flags */
+	__u32 dims;	    /* fields that any rule matches on */
+	__u64 serial;	    /* of the apply that wrote it */
 	struct pacer_short brief;
 	struct pacer_dim dim[PACER_DIM_COUNT];
 	struct pacer_dim6 dim6[2]; /* source, destination */
@@ -568,6 +637,7 @@ struct pacer_policy {
 	struct pacer_draining draining[PACER_THROTTLES];
 	struct pacer_sampling sampling;
 	struct pacer_rule rule[PACER_RULES_MAX];
+	struct pacer_more more;
 	__u8 port_at[2][65536]; /* of each source and destination port: its interval in dim[] */
 };
 

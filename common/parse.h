@@ -94,7 +94,10 @@ struct pacer_packet {
 	__u8 fragment;	 /* enum pacer_fragment */
 	__u8 proto;	 /* that follows the last header read; 0 where that is not known */
 	__u8 ports;	 /* enum pacer_ports */
-	__u8 unused[2];
+	__u8 options;	 /* 1: it has IP options (see pacer_is_option) */
+	__u8 l3;	 /* bytes before the IP header */
+	__u16 l4;	 /* ... before what follows the last header read, of packets in reach */
+	__u16 found;	 /* its rule, where that was looked for in the frame (path.h) */
 } __attribute__((aligned(8))); /* so that it can be zeroed in 8-byte words */
 
 /*
@@ -183,6 +186,8 @@ PACER_INLINE enum pacer_parse_result pacer_parse_ip4(struct pacer_cursor *c,
 	if (c->p[0] - 0x45u > 0x4f - 0x45u || total < header || total > c->left)
 		return PACER_PARSE_BAD_HEADER;
 	pkt->family = PACER_FAMILY_4;
+	pkt->options = pacer_opaque((20 - header) >> 31);
+	pkt->l4 = pkt->l3 + header;
 	pkt->proto = c->p[9];
 	pkt->key[PACER_WORD_SADDR] = pacer_be32(c->p + 12);
 	pkt->key[PACER_WORD_DADDR] = pacer_be32(c->p + 16);
@@ -229,6 +234,12 @@ PACER_INLINE __u32 pacer_extension_len(const struct pacer_cursor *c, __u8 type)
 	return pacer_opaque(8 + more * (8 - 4 * ah)) & 0xfff;
 }
 
+/* Options of IPv6 are hop-by-hop and destination options, and routing headers; of IPv4 all. */
+PACER_INLINE __u32 pacer_is_option(__u8 type)
+{
+	return 1 ^ (pacer_same_type(type, 44) | pacer_same_type(type, 51));
+}
+
 PACER_INLINE enum pacer_parse_result pacer_parse_extensions(struct pacer_cursor *c,
 							    struct pacer_packet *pkt)
 {
@@ -242,6 +253,7 @@ PACER_INLINE enum pacer_parse_result pacer_parse_extensions(struct pacer_cursor 
 		if (c->p + 8 > c->end)
 			break;
 		len = pacer_extension_len(c, pkt->proto);
+		pkt->options |= pacer_is_option(pkt->proto);
 		if (pkt->proto == 44) {
 			frag = pacer_be16(c->p + 2);
 			pkt->proto = frag & 0xfff8 ? 0 : c->p[0];
@@ -257,6 +269,7 @@ PACER_INLINE enum pacer_parse_result pacer_parse_extensions(struct pacer_cursor 
 			return pacer_parse_ended(pkt, PACER_PORTS_ANY, PACER_PARSE_BAD_HEADER);
 		c->p += len;
 		c->left -= len;
+		pkt->l4 += len;
 	}
 	return pacer_is_extension(pkt->proto) ? pacer_parse_part(pkt, PACER_PORTS_ANY)
 					      : pacer_parse_ports(c, pkt);
@@ -275,6 +288,7 @@ PACER_INLINE enum pacer_parse_result pacer_parse_ip6(struct pacer_cursor *c,
 	if (c->p[0] >> 4 != 6 || payload + 40 > c->left)
 		return PACER_PARSE_BAD_HEADER;
 	pkt->family = PACER_FAMILY_6;
+	pkt->l4 = pkt->l3 + 40;
 	pkt->proto = c->p[6];
 	for (i = 0; i < 8; i++)
 		pkt->key[PACER_WORD_SADDR + i] = pacer_be32(c->p + 8 + 4 * i);
@@ -342,6 +356,8 @@ PACER_INLINE int pacer_parse_fast(const __u8 *p, const __u8 *end, __u32 len_byte
 	pkt->family = PACER_FAMILY_4;
 	pkt->fragment = PACER_FRAG_NONE;
 	pkt->proto = proto;
+	pkt->l3 = 14;
+	pkt->l4 = 14 + 20;
 	return 1;
 }
 
@@ -388,6 +404,7 @@ pacer_parse_any(const void *data, const void *data_end, __u32 len_bytes, struct 
 	pacer_store(&pkt->key[0], l2);
 	l2 = pacer_load(&pkt->key[0]) & 0x7f;
 	pkt->key[0] = 0;
+	pkt->l3 = l2;
 	c.p = (const __u8 *)data + l2;
 	c.left = pacer_opaque(len_bytes) - l2; /* without it compilers add costly saturating code */
 	if (h_proto == PACER_ETH_IP4)

@@ -13,7 +13,9 @@
 #define PACER_PATH_H
 
 #include "abi.h"
+#include "frame.h"
 #include "log.h"
+#include "more.h"
 #include "outcome.h"
 #include "parse.h"
 #include "rule.h"
@@ -24,36 +26,10 @@
 enum pacer_action { PACER_DROP = 1, PACER_PASS = 2, PACER_REDIRECT = 4 };
 
 /*
- * The host. One that has these elsewhere defines the macros below, a group of them at a time. Here
- * a frame is in memory and has its time, counters and samplers are the state's, nobody is on an
- * allow-list, and no pool has a target.
+ * The host. One that has these elsewhere defines the macros below, a group of them at a time, and
+ * those of frame.h. Here counters and samplers are the state's, nobody is on an allow-list, and no
+ * pool has a target.
  */
-#ifndef PACER_FRAME
-struct pacer_frame {
-	const __u8 *data, *end; /* what of it is there */
-	__u32 len_bytes;	/* the whole frame's */
-	__u64 now_ns;		/* at which it is judged; not 0 */
-};
-
-PACER_INLINE int pacer_frame_load(const struct pacer_frame *frame, void *to, __u32 len)
-{
-	__u8 *byte = to;
-	__u32 i;
-
-	for (i = 0; i < len && frame->data + i < frame->end; i++)
-		byte[i] = frame->data[i];
-	return 0;
-}
-
-#define PACER_FRAME const struct pacer_frame
-#define PACER_FRAME_PARSE(frame, pkt) \
-	pacer_parse((frame)->data, (frame)->end, (frame)->len_bytes, pkt)
-#define PACER_FRAME_DATA(frame)		 ((frame)->data)
-#define PACER_FRAME_END(frame)		 ((frame)->end)
-#define PACER_FRAME_LEN(frame)		 ((frame)->len_bytes)
-#define PACER_FRAME_LOAD(frame, to, len) pacer_frame_load(frame, to, len)
-#define PACER_FRAME_NOW(frame, exact)	 ((void)(exact), (frame)->now_ns)
-#endif
 #ifndef PACER_COUNTERS_AT
 #define PACER_COUNTERS_AT(walk, slot) ((walk)->state->counters ? &(walk)->state->counters[slot] : 0)
 #define PACER_SAMPLER_OF(walk)	      ((walk)->state->sampler)
@@ -358,6 +334,16 @@ PACER_INLINE __u32 pacer_path_unjudged(struct pacer_walk *w, enum pacer_reason r
 	return reason;
 }
 
+/* A frame that is not IP, where rules ask for such. It has no source. */
+PACER_INLINE __u32 pacer_path_frame(PACER_FRAME *frame, struct pacer_walk *w,
+				    const struct pacer_policy *policy)
+{
+	w->now_ns = PACER_FRAME_NOW(frame, !!(policy->flags & PACER_CLOCK_EXACT));
+	w->rule = pacer_walk_rule_among(w, policy, pacer_more_rules(frame, w));
+	w->pkt.found = w->rule;
+	return w->rule < PACER_RULES_MAX ? PACER_UNDECIDED : pacer_path_unjudged(w, PACER_NOT_IP);
+}
+
 /*
  * What has to be known of a packet before a limit can be asked. Undecided, with w->rule, where the
  * rule's limits are to be; or with none, where the bans of sources are, and then the rules: that is
@@ -369,12 +355,16 @@ PACER_INLINE __u32 pacer_path_begin(PACER_FRAME *frame, struct pacer_walk *w,
 	int exact = !!(policy->flags & PACER_CLOCK_EXACT);
 	int result = PACER_FRAME_PARSE(frame, &w->pkt);
 
+	if (result == PACER_PARSE_NOT_IP && policy->dims & PACER_DIMS_FRAMES)
+		return pacer_path_frame(frame, w, policy);
 	if (result != PACER_PARSED)
 		return pacer_path_unjudged(w, pacer_parse_reason(result));
 	if (PACER_IS_ALLOWED(frame, w, exact))
 		return pacer_path_unjudged(w, PACER_ALLOWED);
 	w->now_ns = PACER_FRAME_NOW(frame, exact);
 	w->rule = PACER_RULES_MAX;
+	if (policy->dims & PACER_DIMS_MORE)
+		w->pkt.found = pacer_walk_rule_among(w, policy, pacer_more_rules(frame, w));
 	if (policy->flags & PACER_SOURCES_BANNED)
 		return PACER_UNDECIDED;
 	w->rule = pacer_walk_rule(w, policy);

@@ -482,10 +482,11 @@ PACER_INLINE int pacer_walk_sets(const struct pacer_walk *w, struct pacer_set_us
 
 /* The first rule that the packet matches, PACER_RULES_MAX if none; by what its sets say. */
 PACER_GLOBAL int pacer_walk_classify_by(const struct pacer_walk *w,
-					const struct pacer_set_use *by_sets)
+					const struct pacer_set_use *by_sets, __u64 among)
 {
 	__u64 rules = w && by_sets ? pacer_classify_with(PACER_POLICY_OF(w), &w->pkt, by_sets) : 0;
 
+	rules &= among;
 	return rules ? pacer_lowest(rules) : PACER_RULES_MAX;
 }
 
@@ -494,20 +495,20 @@ PACER_GLOBAL int pacer_walk_classify_by(const struct pacer_walk *w,
 
 /* The same of a policy with sets, or PACER_RULE_ALLOWED. What is deepest here has little stack
  * left. */
-PACER_GLOBAL int pacer_walk_classify_sets(const struct pacer_walk *w)
+PACER_GLOBAL int pacer_walk_classify_sets(const struct pacer_walk *w, __u64 among)
 {
 	struct pacer_set_use by_sets = {0, 0, 0, 0};
 
 	if (!w)
 		return PACER_RULES_MAX;
 	return pacer_walk_sets(w, &by_sets) ? (int)PACER_RULE_ALLOWED
-					    : pacer_walk_classify_by(w, &by_sets);
+					    : pacer_walk_classify_by(w, &by_sets, among);
 }
 
 /* And of one without. */
-PACER_GLOBAL int pacer_walk_classify(const struct pacer_walk *w)
+PACER_GLOBAL int pacer_walk_classify(const struct pacer_walk *w, __u64 among)
 {
-	__u64 rules = w ? pacer_classify(PACER_POLICY_OF(w), &w->pkt) : 0;
+	__u64 rules = w ? pacer_classify(PACER_POLICY_OF(w), &w->pkt) & among : 0;
 
 	return rules ? pacer_lowest(rules) : PACER_RULES_MAX;
 }
@@ -515,9 +516,22 @@ PACER_GLOBAL int pacer_walk_classify(const struct pacer_walk *w)
 /* The same, where most policies spare the call. */
 PACER_INLINE __u32 pacer_walk_rule(const struct pacer_walk *w, const struct pacer_policy *policy)
 {
+	if (policy->dims & PACER_DIMS_MORE)
+		return w->pkt.found;
 	if (policy->dims & PACER_DIMS_SETS)
-		return pacer_walk_classify_sets(w);
-	return policy->dims || !(policy->rules & 1) ? pacer_walk_classify(w) : 0;
+		return pacer_walk_classify_sets(w, ~0ull);
+	return policy->dims || !(policy->rules & 1) ? pacer_walk_classify(w, ~0ull) : 0;
+}
+
+/* The same among these rules, where they were looked for in the frame. */
+PACER_INLINE __u32 pacer_walk_rule_among(const struct pacer_walk *w,
+					 const struct pacer_policy *policy, __u64 among)
+{
+	if (w->pkt.family == PACER_FAMILY_NONE)
+		return among ? pacer_lowest(among) : PACER_RULES_MAX;
+	if (policy->dims & PACER_DIMS_SETS)
+		return pacer_walk_classify_sets(w, among);
+	return pacer_walk_classify(w, among);
 }
 
 /* What becomes of a packet of no rule: an outcome. */

@@ -40,6 +40,29 @@ static const char *const protos[] = {"udp", "tcp", "icmp", "icmpv6", "sctp", "[u
 static const char *const ports[] = {"53", "80", "1-1023", "[53, 80-90, 4000]", "1024-65535"};
 static const char *const ported[] = {"udp", "tcp", "sctp", "[udp, tcp]"};
 static const char *const vlans[] = {"none", "100", "[none, 100]", "200"};
+static const char *const mores[] = {
+    "ttl: 64",
+    "ttl: 0-63",
+    "dscp: 0",
+    "dscp: ef",
+    "fragment: first",
+    "fragment: [none, later]",
+    "options: yes",
+    "options: no",
+    "len: 0-100",
+    "len: [101-200, 1000-1500]",
+    "payload_len: 0-20",
+    "payload_len: 21-65535",
+    "payload: 0=0xa5",
+    "payload: [3=0xa500/0xff00, 40=0x00]",
+    "payload: 8=0xa5a5a5a5",
+    "ether_type: ip",
+    "ether_type: [ip6]",
+    "ether_src: '02:00:00'",
+    "ether_dst: '02:00:00:00:00:02'",
+};
+static const char *const of_tcp[] = {"flags: syn / syn,ack", "flags: 'none / fin,syn'",
+				     "flags: [psh, urg]"};
 static const char *const keys[] = {"flow",	 "src",	      "src/24,56", "src/30,62", "dst",
 				   "src/32,128", "dst/24,64", "all",	   "src+dport", "src/1,1"};
 static const uint8_t numbers[] = {17, 17, 6, 6, 1, 58, 132, 50, 47};
@@ -79,7 +102,13 @@ static size_t put_match(char *text, size_t n)
 		n = append(text, n, "dport: %s, ", PICK(ports));
 	if (draw() % 4 == 0)
 		n = append(text, n, "vlan: %s, ", PICK(vlans));
+	if (draw() % 3 == 0)
+		n = append(text, n, "%s, ", PICK(mores));
+	if (draw() % 16 == 0)
+		n = append(text, n, "%s, ", PICK(of_tcp));
 	has_ports = strstr(text + begin, "port:") != NULL;
+	if (strstr(text + begin, "flags"))
+		return append(text, n, "proto: tcp}\n%s", "");
 	return append(
 	    text, n, "proto: %s}\n",
 	    pick_proto(has_ports, strstr(text + begin, "src:") || strstr(text + begin, "dst:")));
@@ -149,6 +178,14 @@ static void random_policy(char *text, uint32_t rules)
 	for (i = 0; i < rules; i++) {
 		snprintf(name, sizeof(name), "r%u", i);
 		n = append(text, n, "  - name: %s\n", name);
+		if (draw() % 12 == 0) {
+			n = append(
+			    text, n,
+			    "    match: {ether_type: %s}\n    limits: [{key: all, packets: 3, "
+			    "window: 1ms}]\n",
+			    draw() & 1 ? "arp" : "0x0600-0xffff");
+			continue;
+		}
 		if (draw() % 8)
 			n = put_match(text, n);
 		if (draw() % 6 == 0) {
@@ -168,7 +205,7 @@ static void random_recipe(struct recipe *r)
 	uint32_t i;
 
 	*r = (struct recipe){.family = draw() % 16 ? draw() % 3 ? 4 : 6 : 0,
-			     .type = PICK(port_numbers),
+			     .type = draw() & 1 ? 0x0806 : PICK(port_numbers),
 			     .proto = PICK(numbers),
 			     .sport = PICK(port_numbers),
 			     .dport = PICK(port_numbers),
@@ -306,6 +343,16 @@ static void passes_then(const struct why *why, const struct pacer_packet *pkt, u
 	whys_later++;
 }
 
+/* ... by its frame, where rules ask for more than is in the packet. */
+static void find_rule(struct pacer_walk *walk, const struct frame *f)
+{
+	static struct packet_head head;
+
+	head.n = f->n < PACKET_HEAD_MAX ? f->n : PACKET_HEAD_MAX;
+	memcpy(head.data, f->b, head.n);
+	why_find(walk, &head);
+}
+
 /* What is said of a packet that is to come, and nothing is changed by that. */
 static struct why ask_why(const struct frame *f, uint64_t now_ns, const char *text)
 {
@@ -319,6 +366,7 @@ static struct why ask_why(const struct frame *f, uint64_t now_ns, const char *te
 
 	if (pacer_parse(f->b, f->b + f->n, f->n, &walk.pkt) != PACER_PARSED)
 		return why;
+	find_rule(&walk, f);
 	why_packet(&walk, named, 0, &why);
 	if (draw() % 16 == 0)
 		passes_then(&why, &walk.pkt, now_ns, text);
@@ -420,6 +468,7 @@ static void ban_outside(const struct frame *f, uint64_t now_ns)
 		return;
 	key = pacer_ban_source(walk.pkt.family, walk.pkt.key,
 			       len[walk.pkt.family == PACER_FAMILY_6][draw() % 3]);
+	find_rule(&walk, f);
 	walk.rule = pacer_walk_rule(&walk, &policy);
 	if (walk.rule < PACER_RULES_MAX && policy.rule[walk.rule].n_limiters && draw() & 1) {
 		rule = &policy.rule[walk.rule];

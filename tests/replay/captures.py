@@ -134,6 +134,19 @@ POLICIES["verdict"] = """
 else: drop
 """
 
+POLICIES["more"] = """
+  - {name: arp, match: {ether_type: arp}, limits: [{key: all, rate: 10/s, burst: 10}]}
+  - {name: syn, match: {flags: syn / syn,ack}, limits: [{key: "src/32,64", packets: 3, window: 1s}]}
+  - {name: echo, match: {icmp_type: echo-request}, verdict: drop}
+  - {name: discovery, match: {icmpv6_type: 133-137, ttl: 255}, verdict: pass}
+  - {name: parts, match: {fragment: [first, later]}, verdict: drop}
+  - {name: bytes, match: {payload: [0=0x1603, 2=0x8180/0x8180]}, limits: [{key: dst, packets: 9, window: 1s}]}
+  - {name: options, match: {options: yes}, limits: [{key: all, packets: 20, window: 1s}]}
+  - {name: short, match: {payload_len: 0-3, len: 0-64}, verdict: drop}
+  - {name: marked, match: {dscp: 1-63}, verdict: pass}
+  - {name: card, match: {ether_src: "00", ttl: 0-60}, limits: [{key: src, gap: 1ms}]}
+"""
+
 MORE = {
     "flow2": """
   - name: flow

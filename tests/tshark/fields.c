@@ -11,10 +11,12 @@
  */
 #include <arpa/inet.h>
 #include <pcap/pcap.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "more.h"
 #include "parse.h"
 
 enum { DONE, FAILED, USAGE, OTHER_LINK, REFRAMED };
@@ -65,9 +67,39 @@ static void print_ports(const struct pacer_packet *pkt)
 		printf("\t-\t-\t-");
 }
 
-/* frame, result, VLAN, family, source, destination, protocol, ports, datagram, fragment */
+static void print_row(__u32 row)
+{
+	if (row < PACER_MORE_ABSENT)
+		printf("\t%u", row);
+	else
+		printf("\t%s", row == PACER_MORE_ABSENT ? "-" : "?");
+}
+
+/* TTL, DSCP, options, TCP flags, type and code of ICMP, length of the payload */
+static void print_more(const struct pacer_frame *frame, const struct pacer_packet *pkt)
+{
+	bool four = pkt->family == PACER_FAMILY_4;
+	__u32 family = four ? PACER_FAMILY_4 : PACER_FAMILY_6, icmp = four ? 1 : 58;
+	struct pacer_walk walk = {.pkt = *pkt};
+	struct pacer_parts parts;
+
+	print_row(pacer_more_ttl(frame, pkt));
+	print_row(pacer_more_dscp(frame, pkt));
+	printf("\t%u", pkt->options);
+	print_row(pacer_more_l4(frame, &walk, 0, 6, 13));
+	print_row(pacer_more_l4(frame, &walk, family, icmp, 0));
+	print_row(pacer_more_l4(frame, &walk, family, icmp, 1));
+	pacer_more_parts(frame, &walk, &parts);
+	if (parts.payload == PACER_NOWHERE)
+		printf("\t?\n");
+	else
+		printf("\t%u\n", parts.end > parts.payload ? parts.end - parts.payload : 0);
+}
+
+/* frame, result, VLAN, family, source, destination, protocol, ports, datagram, fragment; and more
+ */
 static void print_line(unsigned long frame, enum pacer_parse_result result,
-		       const struct pacer_packet *pkt)
+		       const struct pacer_packet *pkt, const struct pacer_frame *bytes)
 {
 	printf("%lu\t%s\t", frame, is_part(result, pkt) ? "part" : results[result]);
 	if (pkt->vlan == PACER_VLAN_NONE)
@@ -75,19 +107,20 @@ static void print_line(unsigned long frame, enum pacer_parse_result result,
 	else
 		printf("%u", pkt->vlan);
 	if (result != PACER_PARSED) {
-		printf("\t-\t-\t-\t-\t-\t-\t-\t-\n");
+		printf("\t-\t-\t-\t-\t-\t-\t-\t-\t-\t-\t-\t-\t-\t-\t-\n");
 		return;
 	}
 	printf("\t%d", pkt->family == PACER_FAMILY_4 ? 4 : 6);
 	print_address(pkt, pkt->key + PACER_WORD_SADDR);
 	print_address(pkt, pkt->key + PACER_WORD_DADDR);
 	if (is_part(result, pkt)) {
-		printf("\t-\t-\t-\t-\t-\n");
+		printf("\t-\t-\t-\t-\t-\t-\t-\t-\t-\t-\t-\t-\n");
 		return;
 	}
 	printf("\t%u", pkt->proto);
 	print_ports(pkt);
-	printf("\t%s\n", fragments[pkt->fragment]);
+	printf("\t%s", fragments[pkt->fragment]);
+	print_more(bytes, pkt);
 }
 
 /* The frame's first n bytes, in memory that ends where they do. */
@@ -99,7 +132,8 @@ static void parse_frame(unsigned long frame, const __u8 *b, __u32 n, __u32 len_b
 	if (!copy)
 		abort();
 	memcpy(copy, b, n);
-	print_line(frame, pacer_parse(copy, copy + n, len_bytes, &pkt), &pkt);
+	print_line(frame, pacer_parse(copy, copy + n, len_bytes, &pkt), &pkt,
+		   &(struct pacer_frame){copy, copy + n, len_bytes, 1});
 	free(copy);
 }
 

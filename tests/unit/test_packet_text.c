@@ -20,7 +20,7 @@ static void reads(const char *text, const char *want, uint32_t len, uint16_t vla
 	struct pacer_packet pkt;
 	char buf[TALLY_TEXT];
 
-	if (packet_text_read(text, &pkt, &error))
+	if (packet_text_read(text, &pkt, NULL, &error))
 		fail_msg("%s", error.text);
 	assert_string_equal(tally_key_text(&flow, &pkt, buf, sizeof(buf)), want);
 	assert_int_equal(pkt.len_bytes, len);
@@ -71,7 +71,14 @@ static void test_wrong(void **state)
 	    "udp 192.0.2.1:1 > 192.0.2.2:2 len 59",
 	    "udp 192.0.2.1:1 > 192.0.2.2:2 len 65536",
 	    "udp 192.0.2.1:1 > 192.0.2.2:2 vlan 4096",
-	    "udp 192.0.2.1:1 > 192.0.2.2:2 ttl 1",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 ttl 256",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 flags syn",
+	    "tcp 192.0.2.1:1 > 192.0.2.2:2 flags sin",
+	    "tcp 192.0.2.1:1 > 192.0.2.2:2 type 8",
+	    "icmp 192.0.2.1 > 192.0.2.2 type nd-redirect",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 payload 123",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 ether_src 02:00",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 ttl 1 ttl 1",
 	    "udp 192.0.2.1:1 > 192.0.2.2:2 len 60 vlan 1 len 60 vlan 1",
 	    "192.0.2.1>192.0.2.2 udp 1 2 len 60",
 	    "udp 11111111111111111111111111111111111111111111111111111111111111111:1 > 192.0.2.2:1",
@@ -81,7 +88,7 @@ static void test_wrong(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
-		if (!packet_text_read(wrong[i], &pkt, &error))
+		if (!packet_text_read(wrong[i], &pkt, NULL, &error))
 			fail_msg("%s was read", wrong[i]);
 	assert_true(packet_text_is("udp 192.0.2.1:1>192.0.2.2:2"));
 	assert_false(packet_text_is("192.0.2.1 53"));

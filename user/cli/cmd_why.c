@@ -29,6 +29,7 @@ struct question {
 	struct pacer_packet pkt; /* of a key: with its source's address, if it has one */
 	enum pacer_reason read;	 /* ADMIT, or why no rule is looked for */
 	bool of_frame, raw_ip;
+	struct packet_head head;
 	const struct policy *policy;
 	const struct pacer_policy *bin;
 	uint64_t now_ns;
@@ -70,6 +71,9 @@ static void parse_frame(struct question *q, const struct replay_frame *frame)
 {
 	uint32_t head = frame->captured < REPLAY_HEAD_BYTES ? frame->captured : REPLAY_HEAD_BYTES;
 	int result = pacer_parse(frame->data, frame->data + head, frame->len_bytes, &q->pkt);
+
+	q->head.n = head;
+	memcpy(q->head.data, frame->data, head);
 
 	if (q->raw_ip && q->pkt.len_bytes > 14) /* the header that a capture is read with */
 		q->pkt.len_bytes -= 14;
@@ -135,7 +139,7 @@ static int read_text(struct question *q, int from)
 				       text);
 		return code;
 	}
-	if (packet_text_read(text, &q->pkt, &error))
+	if (packet_text_read(text, &q->pkt, &q->head, &error))
 		code = misused("why", "%s", error.text);
 	free(text);
 	return code;
@@ -584,6 +588,16 @@ static void ask_cpus(struct question *q, const struct look *look, struct why *wh
 	q->cpus = look->cpus;
 }
 
+/* What the frame says of the rule; one that is not IP may fall under one, too. */
+static void look_for_rule(struct question *q, struct pacer_walk *walk)
+{
+	uint32_t rule = why_find(walk, &q->head);
+
+	if (q->read == PACER_NOT_IP && rule < PACER_RULES_MAX)
+		q->read = PACER_ADMIT;
+	q->pkt.found = walk->pkt.found;
+}
+
 static int ask_look(struct question *q, const struct attached *a, const struct look *look)
 {
 	struct prefix source = source_of(&q->pkt, q->key ? q->by.len : 0);
@@ -594,6 +608,8 @@ static int ask_look(struct question *q, const struct attached *a, const struct l
 	struct why why = {.reason = PACER_REASON_COUNT};
 	int found = q->read != PACER_ADMIT ? 0 : allow_find(a, &source, &entry, &error);
 
+	if (!q->key)
+		look_for_rule(q, &walk);
 	if (found < 0)
 		return complain(NULL, &error);
 	q->bin = look->policy;
@@ -714,6 +730,8 @@ static int ask_replay(struct question *q, struct judge *j)
 		allow_by_policy(q, &source);
 	if (!q->allowed)
 		allow_by_set(q, &walk);
+	if (!q->key)
+		look_for_rule(q, &walk);
 	if (q->key)
 		return show_key(q, &walk, &source);
 	if (q->read == PACER_ADMIT)

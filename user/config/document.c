@@ -250,7 +250,7 @@ static int unknown_field(struct source *s, const struct place *at, const yaml_no
 {
 	const char *name = (const char *)key->data.scalar.value;
 	struct policy_nearest nearest = {.wrong = name};
-	char names[320] = "", hint[48] = "";
+	char names[360] = "", hint[48] = "";
 	size_t i;
 
 	for (i = 0; i < fields->n; i++) {
@@ -338,6 +338,28 @@ static size_t limit_key_tail(struct source *s, const yaml_node_t *mapping,
 	return n;
 }
 
+/* The same of `flags: syn / syn,ack`: fields `ack`... with no value. Returns how many there are. */
+static size_t match_flags_tail(struct source *s, const yaml_node_t *mapping,
+			       const yaml_node_pair_t *pair)
+{
+	size_t n = 0;
+
+	s->flags_tail[0] = 0;
+	if (mapping->data.mapping.style != YAML_FLOW_MAPPING_STYLE ||
+	    !is_fast(yaml_document_get_node(&s->doc, pair->value)))
+		return 0;
+	for (pair++; pair < mapping->data.mapping.pairs.top; pair++, n++) {
+		const yaml_node_t *key = yaml_document_get_node(&s->doc, pair->key);
+		const yaml_node_t *value = yaml_document_get_node(&s->doc, pair->value);
+
+		if (!is_fast(key) || !is_fast(value) || value->data.scalar.length)
+			break;
+		doc_append(s->flags_tail, sizeof(s->flags_tail), ",%s",
+			   (const char *)key->data.scalar.value);
+	}
+	return n;
+}
+
 /* Read a mapping. `seen` gets the name's node of each field that there is, and has to be cleared.
  */
 int doc_fields(struct source *s, const struct place *at, const yaml_node_t *node,
@@ -365,6 +387,8 @@ int doc_fields(struct source *s, const struct place *at, const yaml_node_t *node
 		seen[i] = key;
 		if (!strcmp(field->name, "key"))
 			pair += limit_key_tail(s, node, pair);
+		if (!strcmp(field->name, "flags"))
+			pair += match_flags_tail(s, node, pair);
 		if (field->read(s, &place, value, into))
 			return -1;
 	}

@@ -24,6 +24,7 @@ struct source {
 	size_t len, bom; /* bytes of text, and of the mark before it that is no part of it */
 	struct policy_error *error;
 	char key_tail[DOC_KEY_TAIL]; /* of the limit that is read, see limit_key_tail */
+	char flags_tail[64];	     /* of the match that is read, see match_flags_tail */
 };
 
 /* The path of a node, from the leaf up. */

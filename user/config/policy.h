@@ -117,6 +117,26 @@ struct policy_set_use {
 	bool not, dst;
 };
 
+/* "syn / syn,ack": of the flags in `mask` those of `value` are set, and no others. */
+struct policy_flags {
+	uint8_t value, mask;
+};
+
+/* "02:00:5e": an Ethernet address, or how it begins. */
+struct policy_mac {
+	uint64_t value; /* of 48 bits */
+	uint8_t len;	/* bits of it that count: 8 to 48 */
+};
+
+/* "3=0x2a/0xff": n bytes of the payload, from byte `at` on, as a number. */
+struct policy_bytes {
+	uint32_t value, mask;
+	uint16_t at;
+	uint8_t n;
+};
+
+#define POLICY_PAYLOADS_MAX 8 /* alternatives of a match's payload */
+
 /*
  * An address matches a field where one of its prefixes or sets has it, or where it lists neither;
  * and where no set has it that it excludes.
@@ -128,6 +148,18 @@ struct policy_match {
 	struct range proto[POLICY_LIST_MAX], sport[POLICY_LIST_MAX], dport[POLICY_LIST_MAX];
 	struct range vlan[POLICY_LIST_MAX];			/* "none" is PACER_VLAN_NONE */
 	size_t n_src, n_dst, n_proto, n_sport, n_dport, n_vlan; /* 0: any */
+	struct policy_flags flags[POLICY_LIST_MAX];
+	struct range icmp_type[POLICY_LIST_MAX], icmp_code[POLICY_LIST_MAX];
+	struct range icmpv6_type[POLICY_LIST_MAX], icmpv6_code[POLICY_LIST_MAX];
+	struct range ttl[POLICY_LIST_MAX], dscp[POLICY_LIST_MAX], fragment[POLICY_LIST_MAX];
+	struct range options[1]; /* 1: has some */
+	struct range len[POLICY_LIST_MAX], payload_len[POLICY_LIST_MAX];
+	struct range ether_type[POLICY_LIST_MAX];
+	struct policy_mac ether_src[POLICY_LIST_MAX], ether_dst[POLICY_LIST_MAX];
+	struct policy_bytes payload[POLICY_PAYLOADS_MAX];
+	size_t n_flags, n_icmp_type, n_icmp_code, n_icmpv6_type, n_icmpv6_code, n_ttl, n_dscp;
+	size_t n_fragment, n_options, n_len, n_payload_len, n_ether_type, n_ether_src, n_ether_dst;
+	size_t n_payload;
 };
 
 struct policy_rule {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "config/document.h"
+#include "config/headers.h"
 #include "config/limits.h"
 #include "config/rules.h"
 #include "parse.h"
@@ -132,13 +133,12 @@ static int MUST_USE read_some(struct source *s, const struct place *at, const ya
 	return 0;
 }
 
-#define MATCH_FIELD(field, item)                                                                   \
+#define MATCH_FIELD(field, item, most)                                                             \
 	static int read_##field(struct source *s, const struct place *at, const yaml_node_t *node, \
 				void *into)                                                        \
 	{                                                                                          \
 		struct policy_match *m = into;                                                     \
-		struct list list = {item, m->field, sizeof(m->field[0]), POLICY_LIST_MAX,          \
-				    &m->n_##field};                                                \
+		struct list list = {item, m->field, sizeof(m->field[0]), most, &m->n_##field};     \
                                                                                                    \
 		return read_some(s, at, node, &list);                                              \
 	}
@@ -228,10 +228,25 @@ static int read_dst(struct source *s, const struct place *at, const yaml_node_t 
 	return read_addresses(s, at, node, into, true);
 }
 
-MATCH_FIELD(sport, one_port)
-MATCH_FIELD(dport, one_port)
-MATCH_FIELD(proto, one_proto)
-MATCH_FIELD(vlan, one_vlan)
+MATCH_FIELD(sport, one_port, POLICY_LIST_MAX)
+MATCH_FIELD(dport, one_port, POLICY_LIST_MAX)
+MATCH_FIELD(proto, one_proto, POLICY_LIST_MAX)
+MATCH_FIELD(vlan, one_vlan, POLICY_LIST_MAX)
+MATCH_FIELD(flags, headers_flags, POLICY_LIST_MAX)
+MATCH_FIELD(icmp_type, headers_icmp_type, POLICY_LIST_MAX)
+MATCH_FIELD(icmp_code, headers_code, POLICY_LIST_MAX)
+MATCH_FIELD(icmpv6_type, headers_icmpv6_type, POLICY_LIST_MAX)
+MATCH_FIELD(icmpv6_code, headers_code, POLICY_LIST_MAX)
+MATCH_FIELD(len, headers_len, POLICY_LIST_MAX)
+MATCH_FIELD(payload_len, headers_len, POLICY_LIST_MAX)
+MATCH_FIELD(ttl, headers_ttl, POLICY_LIST_MAX)
+MATCH_FIELD(dscp, headers_dscp, POLICY_LIST_MAX)
+MATCH_FIELD(fragment, headers_fragment, POLICY_LIST_MAX)
+MATCH_FIELD(options, headers_options, 1)
+MATCH_FIELD(ether_type, headers_ether_type, POLICY_LIST_MAX)
+MATCH_FIELD(ether_src, headers_mac, POLICY_LIST_MAX)
+MATCH_FIELD(ether_dst, headers_mac, POLICY_LIST_MAX)
+MATCH_FIELD(payload, headers_bytes, POLICY_PAYLOADS_MAX)
 
 static void range_text(const struct range *range, char *buf, size_t size)
 {
@@ -304,6 +319,21 @@ WRITE_LIST(proto, policy_match, proto, proto_text)
 WRITE_LIST(sport, policy_match, sport, range_text)
 WRITE_LIST(dport, policy_match, dport, range_text)
 WRITE_LIST(vlan, policy_match, vlan, vlan_text)
+WRITE_LIST(flags, policy_match, flags, headers_flags_text)
+WRITE_LIST(icmp_type, policy_match, icmp_type, headers_icmp_type_text)
+WRITE_LIST(icmp_code, policy_match, icmp_code, headers_range_text)
+WRITE_LIST(icmpv6_type, policy_match, icmpv6_type, headers_icmpv6_type_text)
+WRITE_LIST(icmpv6_code, policy_match, icmpv6_code, headers_range_text)
+WRITE_LIST(len, policy_match, len, headers_range_text)
+WRITE_LIST(payload_len, policy_match, payload_len, headers_range_text)
+WRITE_LIST(ttl, policy_match, ttl, headers_range_text)
+WRITE_LIST(dscp, policy_match, dscp, headers_dscp_text)
+WRITE_LIST(fragment, policy_match, fragment, headers_fragment_text)
+WRITE_LIST(options, policy_match, options, headers_options_text)
+WRITE_LIST(ether_type, policy_match, ether_type, headers_ether_type_text)
+WRITE_LIST(ether_src, policy_match, ether_src, headers_mac_text)
+WRITE_LIST(ether_dst, policy_match, ether_dst, headers_mac_text)
+WRITE_LIST(payload, policy_match, payload, headers_bytes_text)
 
 /* 4 or 6 if all of the prefixes are of that family, else 0. */
 static int family_of(const struct prefix *prefixes, size_t n)
@@ -323,6 +353,21 @@ enum match_field {
 	FIELD_SPORT,
 	FIELD_DPORT,
 	FIELD_VLAN,
+	FIELD_FLAGS,
+	FIELD_ICMP_TYPE,
+	FIELD_ICMP_CODE,
+	FIELD_ICMPV6_TYPE,
+	FIELD_ICMPV6_CODE,
+	FIELD_LEN,
+	FIELD_PAYLOAD_LEN,
+	FIELD_TTL,
+	FIELD_DSCP,
+	FIELD_FRAGMENT,
+	FIELD_OPTIONS,
+	FIELD_ETHER_TYPE,
+	FIELD_ETHER_SRC,
+	FIELD_ETHER_DST,
+	FIELD_PAYLOAD,
 	MATCH_FIELDS
 };
 
@@ -340,6 +385,43 @@ static const struct field match_field[MATCH_FIELDS] = {
 		     write_dport},
     [FIELD_VLAN] = {"vlan", read_vlan, "VLAN...", "a number, a range as 100-199, or none", 0, 0,
 		    write_vlan},
+    [FIELD_FLAGS] = {"flags", read_flags, "FLAGS...",
+		     "of TCP: those that are set / those that are looked at, as syn / syn,ack", 0,
+		     0, write_flags},
+    [FIELD_ICMP_TYPE] = {"icmp_type", read_icmp_type, "ICMP_TYPE...",
+			 "of ICMP: a name, as echo-request, a number or a range", 0, 0,
+			 write_icmp_type},
+    [FIELD_ICMP_CODE] = {"icmp_code", read_icmp_code, "BYTE...", "of ICMP: a number or a range", 0,
+			 0, write_icmp_code},
+    [FIELD_ICMPV6_TYPE] = {"icmpv6_type", read_icmpv6_type, "ICMPV6_TYPE...",
+			   "the same of ICMPv6, as nd-neighbor-solicit", 0, 0, write_icmpv6_type},
+    [FIELD_ICMPV6_CODE] = {"icmpv6_code", read_icmpv6_code, "BYTE...",
+			   "of ICMPv6: a number or a range", 0, 0, write_icmpv6_code},
+    [FIELD_LEN] = {"len", read_len, "LENGTH...",
+		   "bytes of the whole frame: a number, or a range as 0-100", 0, 0, write_len},
+    [FIELD_PAYLOAD_LEN] = {"payload_len", read_payload_len, "LENGTH...",
+			   "bytes behind the TCP, UDP, SCTP or ICMP header", 0, 0,
+			   write_payload_len},
+    [FIELD_TTL] = {"ttl", read_ttl, "BYTE...",
+		   "TTL of IPv4, hop limit of IPv6: a number or a range", 0, 0, write_ttl},
+    [FIELD_DSCP] = {"dscp", read_dscp, "DSCP...", "a name, as ef or cs1, a number or a range", 0, 0,
+		    write_dscp},
+    [FIELD_FRAGMENT] = {"fragment", read_fragment, "first|later|none...",
+			"which fragments of a datagram", 0, 0, write_fragment},
+    [FIELD_OPTIONS] = {"options", read_options, "yes|no",
+		       "has it IP options (of IPv6: hop-by-hop, routing, destination headers)?", 0,
+		       0, write_options},
+    [FIELD_ETHER_TYPE] = {"ether_type", read_ether_type, "ETHER_TYPE...",
+			  "behind VLAN tags: a name, as arp, or a number, as 0x88cc", 0, 0,
+			  write_ether_type},
+    [FIELD_ETHER_SRC] = {"ether_src", read_ether_src, "MAC...",
+			 "Ethernet address, or how it begins, as \"02:00:5e\"", 0, 0,
+			 write_ether_src},
+    [FIELD_ETHER_DST] = {"ether_dst", read_ether_dst, "MAC...", "the same of the destination", 0, 0,
+			 write_ether_dst},
+    [FIELD_PAYLOAD] = {"payload", read_payload, "BYTES...",
+		       "1 to 4 bytes of the payload: WHERE=0xHEX or WHERE=0xHEX/0xMASK, as 3=0x2a",
+		       0, 0, write_payload},
 };
 
 /* The same of src or dst: a set beside the prefixes may be of either. */
@@ -412,7 +494,7 @@ static int read_match(struct source *s, const struct place *at, const yaml_node_
 	if (src && dst && src != dst)
 		return doc_fail(s, doc_line(seen[FIELD_DST]), at,
 				"src is IPv%d and dst is IPv%d: no packet can match", src, dst);
-	return check_protos(s, at, seen, m);
+	return check_protos(s, at, seen, m) ? -1 : headers_check(s, at, doc_line(node), m);
 }
 
 /* rules */
@@ -656,6 +738,23 @@ static int MUST_USE check_ban(struct source *s, const struct place *at, const ya
 	    "by src, say");
 }
 
+/* What is not IP has no addresses to be told apart by. */
+static int MUST_USE check_keys(struct source *s, const struct place *at,
+			       const struct policy_rule *rule)
+{
+	struct place list = {at, "limits", 0}, item = {&list, NULL, 0};
+
+	for (size_t i = 0; i < rule->n_limits && headers_of_frames(&rule->match); i++) {
+		item.index = i;
+		if (rule->limit[i].key.parts & ~KEY_PART_VLAN)
+			return doc_fail(
+			    s, rule->limit[i].line, &item,
+			    "ether_type names frames that are not IP, which have no "
+			    "addresses: write key: all, or a verdict in place of limits");
+	}
+	return 0;
+}
+
 static int read_rule(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
 	static const enum rule_field of_limits[] = {FIELD_LIMITS, FIELD_OVER, FIELD_BAN};
@@ -684,7 +783,7 @@ static int read_rule(struct source *s, const struct place *at, const yaml_node_t
 			return doc_fail(s, doc_line(seen[FIELD_NAME]), &place,
 					"\"%s\" is the name of the rule in line %d, too",
 					rule->name, other->line);
-	return check_ban(s, at, seen[FIELD_BAN], rule);
+	return check_keys(s, at, rule) ? -1 : check_ban(s, at, seen[FIELD_BAN], rule);
 }
 
 static int read_rules(struct source *s, const struct place *at, const yaml_node_t *node, void *into)

@@ -2,7 +2,7 @@
 #include "inspect/lockout.h"
 
 #include "inspect/packet_text.h"
-#include "rule.h"
+#include "inspect/why.h"
 
 /* Is the packet denied whatever its rate? */
 static bool is_denied(const struct pacer_policy *bin, const char *text)
@@ -10,9 +10,11 @@ static bool is_denied(const struct pacer_policy *bin, const char *text)
 	struct pacer_state state = {.policy = bin};
 	struct pacer_walk walk = {.state = &state, .now_ns = 1};
 	struct policy_error unused;
+	struct packet_head head;
 
-	if (bin->flags & PACER_MONITOR || packet_text_read(text, &walk.pkt, &unused))
+	if (bin->flags & PACER_MONITOR || packet_text_read(text, &walk.pkt, &head, &unused))
 		return false;
+	why_find(&walk, &head);
 	walk.rule = pacer_walk_rule(&walk, bin);
 	if (walk.rule >= PACER_RULES_MAX)
 		return bin->else_says == PACER_SAYS_DENY;
@@ -25,13 +27,13 @@ static const struct {
 	bool allowed_is_enough; /* nothing is said where there is an allow-list */
 	const char *text;
 } warnings[] = {
-    {"icmpv6 fe80::1 > ff02::1:ff00:2", false,
+    {"icmpv6 fe80::1 > ff02::1:ff00:2 type nd-neighbor-solicit ttl 255 len 86", false,
      "neighbour discovery (icmpv6) is dropped: IPv6 stops within a minute: put a rule with match: "
      "{proto: icmpv6} and verdict: pass, or limits, above"},
-    {"tcp 203.0.113.9:40000 > 198.51.100.1:22", true,
+    {"tcp 203.0.113.9:40000 > 198.51.100.1:22 flags syn", true,
      "SSH over IPv4 is dropped, and nobody is on the allow-list: you may lock yourself out: fill "
      "allow:, or load with --confirm-within"},
-    {"tcp [2001:db8::9]:40000 > [2001:db8::1]:22", true,
+    {"tcp [2001:db8::9]:40000 > [2001:db8::1]:22 flags syn len 74", true,
      "SSH over IPv6 is dropped, and nobody is on the allow-list: you may lock yourself out: fill "
      "allow:, or load with --confirm-within"},
 };

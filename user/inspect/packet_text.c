@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/headers.h"
 #include "config/units.h"
 #include "inspect/tally.h"
 
-#define WORDS_MAX 8
+#define WORDS_MAX 40
 #define WORD_MAX  64
 #define LEN_MAX	  65535
 
@@ -72,22 +73,226 @@ static int read_ends(const struct words *w, struct pacer_packet *pkt)
 	return pacer_has_ports(pkt->proto) ? -!(*sport && *dport) : -(*sport || *dport);
 }
 
-static int read_more(const struct words *w, size_t from, struct pacer_packet *pkt)
+/* What the rest of the words says of the headers. */
+struct headers {
+	uint32_t type, code, ttl, dscp, fragment, options;
+	uint8_t flags, payload[WORD_MAX / 2];
+	size_t n_payload;
+	struct policy_mac src, dst;
+	bool of_tcp, of_icmp; /* it says what only these have */
+};
+
+static bool read_number(const char *text, uint32_t most, uint32_t *value)
 {
 	struct range range;
 
-	for (size_t i = from; i < w->n; i += 2) {
-		bool len = !strcmp(w->at[i], "len");
+	if (units_range(text, most, &range) || range.low != range.high)
+		return false;
+	*value = range.low;
+	return true;
+}
 
-		if ((!len && strcmp(w->at[i], "vlan") != 0) || i + 1 == w->n ||
-		    units_range(w->at[i + 1], len ? LEN_MAX : PACER_VLAN_NONE - 1, &range) ||
-		    range.low != range.high || (len && range.low < PACKET_LEN_SMALLEST))
-			return -1;
-		if (len)
-			pkt->len_bytes = range.low;
-		else
-			pkt->vlan = (uint16_t)range.low;
+/* One of the words, whose number it is. */
+static bool read_choice(const char *text, const char *const *words, uint32_t *value)
+{
+	for (*value = 0; words[*value]; ++*value)
+		if (!strcmp(text, words[*value]))
+			return true;
+	return false;
+}
+
+static bool read_payload(const char *text, struct headers *h)
+{
+	for (h->n_payload = 0; *text; text += 2) {
+		unsigned int byte;
+
+		if (strspn(text, "0123456789abcdefABCDEF") < 2 || sscanf(text, "%2x", &byte) != 1)
+			return false;
+		h->payload[h->n_payload++] = byte;
 	}
+	return true;
+}
+
+static bool read_word(const char *name, const char *text, struct pacer_packet *pkt,
+		      struct headers *h)
+{
+	static const char *const fragments[] = {"none", "first", "later", NULL};
+	static const char *const answers[] = {"no", "yes", NULL};
+	int family = pkt->family == PACER_FAMILY_4 ? 4 : 6;
+	uint32_t value;
+
+	if (!strcmp(name, "len"))
+		return read_number(text, LEN_MAX, &pkt->len_bytes) &&
+		       pkt->len_bytes >= PACKET_LEN_SMALLEST;
+	if (!strcmp(name, "vlan")) {
+		if (!read_number(text, PACER_VLAN_NONE - 1, &value))
+			return false;
+		pkt->vlan = (uint16_t)value;
+		return true;
+	}
+	if (!strcmp(name, "ttl"))
+		return read_number(text, 255, &h->ttl);
+	if (!strcmp(name, "dscp"))
+		return !headers_read_dscp(text, &h->dscp);
+	if (!strcmp(name, "fragment"))
+		return read_choice(text, fragments, &h->fragment);
+	if (!strcmp(name, "options"))
+		return read_choice(text, answers, &h->options);
+	if (!strcmp(name, "payload"))
+		return read_payload(text, h);
+	if (!strcmp(name, "ether_src"))
+		return !headers_read_mac(text, &h->src) && h->src.len == 48;
+	if (!strcmp(name, "ether_dst"))
+		return !headers_read_mac(text, &h->dst) && h->dst.len == 48;
+	h->of_tcp |= !strcmp(name, "flags");
+	if (!strcmp(name, "flags"))
+		return !headers_read_flags(text, &h->flags);
+	h->of_icmp = true;
+	if (!strcmp(name, "type"))
+		return !headers_read_type(text, family, &h->type);
+	return !strcmp(name, "code") && read_number(text, 255, &h->code);
+}
+
+static bool is_icmp(const struct pacer_packet *pkt)
+{
+	return pkt->proto == (pkt->family == PACER_FAMILY_4 ? 1 : 58);
+}
+
+static int read_more(const struct words *w, size_t from, struct pacer_packet *pkt,
+		     struct headers *h)
+{
+	for (size_t i = from; i < w->n; i += 2) {
+		for (size_t k = from; k < i; k += 2)
+			if (!strcmp(w->at[i], w->at[k]))
+				return -1;
+		if (i + 1 == w->n || !read_word(w->at[i], w->at[i + 1], pkt, h))
+			return -1;
+	}
+	return (h->of_tcp && pkt->proto != 6) || (h->of_icmp && !is_icmp(pkt)) ? -1 : 0;
+}
+
+/* --- its frame ------------------------------------------------------------------------------ */
+
+static void put(struct packet_head *head, uint64_t value, int bytes)
+{
+	while (bytes--)
+		head->data[head->n++] = (uint8_t)(value >> 8 * bytes);
+}
+
+static void put_ethernet(struct packet_head *head, const struct pacer_packet *pkt,
+			 const struct headers *h)
+{
+	put(head, h->dst.value, 6);
+	put(head, h->src.value, 6);
+	if (pkt->vlan != PACER_VLAN_NONE) {
+		put(head, PACER_ETH_8021Q, 2);
+		put(head, pkt->vlan, 2);
+	}
+	put(head, pkt->family == PACER_FAMILY_4 ? PACER_ETH_IP4 : PACER_ETH_IP6, 2);
+}
+
+/* The header behind those of IP, and then the payload. */
+static void put_rest(struct packet_head *head, const struct pacer_packet *pkt,
+		     const struct headers *h)
+{
+	if (pacer_has_ports(pkt->proto))
+		put(head, pkt->key[PACER_WORD_PORTS], 4);
+	if (pkt->proto == 6) {
+		put(head, 0, 8);
+		put(head, 0x50, 1);
+		put(head, h->flags, 1);
+		put(head, 0, 6);
+	} else if (pkt->proto == 17 || pkt->proto == 136) {
+		put(head, 0, pkt->proto == 17 ? 4 : 8);
+	} else if (pkt->proto == 132) {
+		put(head, 0, 8);
+	} else if (is_icmp(pkt)) {
+		put(head, h->type, 1);
+		put(head, h->code, 1);
+		put(head, 0, 6);
+	}
+	for (size_t i = 0; i < h->n_payload; i++)
+		put(head, h->payload[i], 1);
+}
+
+#define IP4_HEADER 20
+#define IP6_HEADER 40
+#define EXTRA	   8 /* bytes of options, and of each IPv6 header that is put in */
+
+/* Bytes behind the first IP header, at least those of `rest`, up to the frame's end. */
+static uint32_t ip_bytes(const struct packet_head *head, const struct pacer_packet *pkt,
+			 uint32_t header, const struct packet_head *rest)
+{
+	uint32_t all = pkt->len_bytes > head->n + header ? pkt->len_bytes - head->n - header : 0;
+
+	return all > rest->n ? all : rest->n;
+}
+
+static void put_ip4(struct packet_head *head, const struct pacer_packet *pkt,
+		    const struct headers *h, const struct packet_head *rest)
+{
+	uint32_t header = IP4_HEADER + (h->options ? EXTRA : 0);
+
+	put(head, 0x40 | header / 4, 1);
+	put(head, h->dscp << 2, 1);
+	put(head, header + ip_bytes(head, pkt, header - 2, rest), 2);
+	put(head, 1, 2);
+	put(head, h->fragment == PACER_FRAG_FIRST ? 0x2000 : h->fragment ? 1 : 0, 2);
+	put(head, h->ttl, 1);
+	put(head, pkt->proto, 1);
+	put(head, 0, 2);
+	put(head, pkt->key[PACER_WORD_SADDR], 4);
+	put(head, pkt->key[PACER_WORD_DADDR], 4);
+	for (uint32_t i = IP4_HEADER; i < header; i++)
+		put(head, 1, 1); /* no operation */
+}
+
+static void put_ip6(struct packet_head *head, const struct pacer_packet *pkt,
+		    const struct headers *h, const struct packet_head *rest)
+{
+	uint32_t extra = (h->options ? EXTRA : 0) + (h->fragment ? EXTRA : 0);
+
+	put(head, 0x60000000 | h->dscp << 22, 4);
+	put(head, ip_bytes(head, pkt, IP6_HEADER - 4 + extra, rest) + extra, 2);
+	put(head, h->options ? 0 : h->fragment ? 44 : pkt->proto, 1);
+	put(head, h->ttl, 1);
+	for (int i = 0; i < 8; i++)
+		put(head, pkt->key[PACER_WORD_SADDR + i], 4);
+	if (h->options) {
+		put(head, h->fragment ? 44 : pkt->proto, 1);
+		put(head, 0x0001040000000000 >> 8, 7);
+	}
+	if (h->fragment) {
+		put(head, pkt->proto, 1);
+		put(head, 0, 1);
+		put(head, h->fragment == PACER_FRAG_FIRST ? 1 : 8, 2);
+		put(head, 1, 4);
+	}
+}
+
+/* The packet as it is read of its frame; that is as long as its headers want. */
+static int build(struct pacer_packet *pkt, const struct headers *h, struct packet_head *head)
+{
+	struct packet_head rest = {.n = 0};
+	uint32_t len_bytes = pkt->len_bytes;
+
+	head->n = 0;
+	if (pkt->family == PACER_FAMILY_6 && pacer_is_extension(pkt->proto))
+		return 0; /* a header that others follow */
+	put_rest(&rest, pkt, h);
+	put_ethernet(head, pkt, h);
+	if (pkt->family == PACER_FAMILY_4)
+		put_ip4(head, pkt, h, &rest);
+	else
+		put_ip6(head, pkt, h, &rest);
+	memcpy(head->data + head->n, rest.data, rest.n);
+	head->n += rest.n;
+	for (; head->n < len_bytes && head->n < PACKET_HEAD_MAX; head->n++)
+		head->data[head->n] = 0;
+	if (pacer_parse(head->data, head->data + head->n, len_bytes > head->n ? len_bytes : head->n,
+			pkt) != PACER_PARSED)
+		return -1;
+	pkt->len_bytes = len_bytes;
 	return 0;
 }
 
@@ -97,7 +302,7 @@ bool packet_text_is(const char *text)
 }
 
 /* A flow's key has no more to be read. */
-static int read_any(const char *text, struct pacer_packet *pkt)
+static int read_any(const char *text, struct pacer_packet *pkt, struct headers *h)
 {
 	struct words w;
 
@@ -106,19 +311,30 @@ static int read_any(const char *text, struct pacer_packet *pkt)
 	if (!split(text, &w) || w.n < 4 || strcmp(w.at[2], ">") != 0 || read_ends(&w, pkt))
 		return -1;
 	pkt->len_bytes = PACKET_LEN_SMALLEST;
-	return read_more(&w, 4, pkt);
+	h->type = pkt->family == PACER_FAMILY_4 ? 8 : 128; /* echo request */
+	return read_more(&w, 4, pkt, h);
 }
 
-int packet_text_read(const char *text, struct pacer_packet *pkt, struct policy_error *error)
+int packet_text_read(const char *text, struct pacer_packet *pkt, struct packet_head *head,
+		     struct policy_error *error)
 {
-	if (read_any(text, pkt))
-		return policy_fail(error, 0,
-				   "%.120s is no packet, such as \"udp 203.0.113.9:4000 > "
-				   "198.51.100.1:53 len 80\" or \"icmpv6 2001:db8::1 > "
-				   "2001:db8::2 vlan 7\" (len: %u to %u)",
-				   text, PACKET_LEN_SMALLEST, LEN_MAX);
+	struct headers h = {.ttl = 64, .flags = 0x10}; /* ack */
+	uint16_t vlan;
+	struct packet_head unused;
+
+	if (read_any(text, pkt, &h))
+		return policy_fail(
+		    error, 0,
+		    "%.120s is no packet, such as \"udp 203.0.113.9:4000 > "
+		    "198.51.100.1:53 len 80\" or \"tcp [2001:db8::1]:7 > [2001:db8::2]:80 "
+		    "flags syn ttl 3\" (len: %u to %u)",
+		    text, PACKET_LEN_SMALLEST, LEN_MAX);
 	if (!pkt->len_bytes)
 		pkt->len_bytes = PACKET_LEN_SMALLEST;
 	pkt->ports = pacer_has_ports(pkt->proto) ? PACER_PORTS_READ : PACER_PORTS_NONE;
+	vlan = pkt->vlan;
+	if (build(pkt, &h, head ? head : &unused))
+		return policy_fail(error, 0, "%.120s: no frame can be made of that", text);
+	pkt->vlan = vlan;
 	return 0;
 }

@@ -9,12 +9,23 @@
 
 #define PACKET_LEN_SMALLEST 60 /* of a frame, and what it is unless the text says more */
 
+#define PACKET_HEAD_MAX 3072 /* bytes that are kept of a frame */
+
+/* A frame's first bytes. */
+struct packet_head {
+	uint8_t data[PACKET_HEAD_MAX];
+	uint32_t n;
+};
+
 /* Is it a packet's text, rather than a key's? */
 bool packet_text_is(const char *text);
 /*
- * PROTO SRC[:PORT] > DST[:PORT] [vlan N] [len N], or a flow as tally_key_text writes it. 0, or -1
- * with *error filled.
+ * PROTO SRC[:PORT] > DST[:PORT], and then in any order what is not to be as it mostly is: vlan N,
+ * len N, flags ack, type echo-request, code 0, ttl 64, dscp 0, fragment none, options no, payload
+ * HEX (else zeros), ether_src and ether_dst MAC. Or a flow as tally_key_text writes it. `head` gets
+ * the frame's first bytes, where it is not NULL. 0, or -1 with *error filled.
  */
-int packet_text_read(const char *text, struct pacer_packet *pkt, struct policy_error *error);
+int packet_text_read(const char *text, struct pacer_packet *pkt, struct packet_head *head,
+		     struct policy_error *error);
 
 #endif

@@ -29,6 +29,8 @@ struct tally_key tally_key_of(const struct pacer_limiter *t, const struct policy
 			key.word[i] = pkt->key[i] & t->mask6[i];
 	if (!kind->parts)
 		key.family = PACER_FAMILY_4; /* one for both */
+	else if (pkt->family == PACER_FAMILY_NONE)
+		key.family = UINT8_MAX; /* of no key that there is */
 	return key;
 }
 
@@ -40,6 +42,10 @@ static const char *address_text(const struct pacer_packet *pkt, uint32_t word, u
 	/* A key that was read of a damaged table may have more bits than there are. */
 	struct prefix prefix = {.family = four ? 4 : 6, .len = len < whole ? len : whole};
 
+	if (pkt->family == PACER_FAMILY_NONE) {
+		snprintf(buf, size, "?");
+		return buf;
+	}
 	for (uint32_t bit = 0; bit < prefix.len; bit++)
 		prefix.addr[bit / 8] |=
 		    pkt->key[word + bit / 32] >> (31 - bit % 32) << (7 - bit % 8) & 0x80 >> bit % 8;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "config/units.h"
+#include "more.h"
 
 /* Which of the policy's limits it is, by this; -1: none. */
 static int limit_of(const struct policy_rule *rule, const struct pacer_limiter *t,
@@ -156,6 +157,8 @@ uint64_t why_source(const struct pacer_walk *w, uint8_t most, char *prefix, size
 	uint64_t until_ns = 0;
 
 	*prefix = 0;
+	if (w->pkt.family == PACER_FAMILY_NONE)
+		return 0;
 	for (size_t i = 0; p->flags & PACER_SOURCES_BANNED && i < PACER_BAN_LENGTHS; i++) {
 		uint8_t len = four ? p->bans.len4[i] : p->bans.len6[i];
 		struct policy_key by = KEY_SRC(len, len);
@@ -178,6 +181,17 @@ static void begin(const struct pacer_walk *w, struct why *why)
 	*why = (struct why){.reason = PACER_NO_RULE, .rule = PACER_RULES_MAX, .denied = -1};
 	why->source_ns = why_source(w, 128, why->source, sizeof(why->source));
 	why->when_ns = pacer_later(w->now_ns, why->source_ns);
+}
+
+uint32_t why_find(struct pacer_walk *w, const struct packet_head *head)
+{
+	const struct pacer_policy *p = PACER_POLICY_OF(w);
+	struct pacer_frame frame = {head->data, head->data + head->n, w->pkt.len_bytes, w->now_ns};
+
+	w->pkt.found = PACER_RULES_MAX;
+	if (p->dims & (w->pkt.family == PACER_FAMILY_NONE ? PACER_DIMS_FRAMES : PACER_DIMS_MORE))
+		w->pkt.found = pacer_walk_rule_among(w, p, pacer_more_rules(&frame, w));
+	return w->pkt.found;
 }
 
 void why_packet(const struct pacer_walk *w, const struct policy *policy, uint64_t resolution_ns,

@@ -18,6 +18,7 @@
 
 #include "rule.h"
 #include "plan/compile.h"
+#include "inspect/packet_text.h"
 #include "inspect/tally.h"
 
 /* A limit of the rule: limits that share a key. */
@@ -44,6 +45,13 @@ struct why {
 	size_t n;
 	struct why_limit limit[PACER_LIMITERS_MAX];
 };
+
+/*
+ * Looks for w->pkt's rule in its frame's first bytes, which it was parsed of, where the policy's
+ * rules ask for more than the packet says. To be done before why_packet. Returns the rule, or
+ * PACER_RULES_MAX: none, or it does not take the frame to tell.
+ */
+uint32_t why_find(struct pacer_walk *w, const struct packet_head *head);
 
 /*
  * Of w->pkt, which was parsed and is not on the allow-list, at w->now_ns. `policy` has the names;

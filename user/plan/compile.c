@@ -6,6 +6,7 @@
 
 #include "plan/classifier.h"
 #include "plan/draft.h"
+#include "plan/more.h"
 #include "plan/sampling.h"
 #include "plan/throttles.h"
 
@@ -353,7 +354,7 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 	bin->secret = change.secret ^ change.rotate;
 	plan->resolution_ns = terms.resolution_ns;
 	plan->cpus = host->cpus;
-	if (compile_classifier(policy, bin, error) ||
+	if (compile_classifier(policy, bin, error) || compile_more(policy, bin, error) ||
 	    number_counters(policy, previous, bin, error) || number_rules(policy, bin, error) ||
 	    draft_all(policy, &change, &terms, drafts, plan, error) ||
 	    take_states(policy, previous, host, drafts, bin, plan, error) ||
