@@ -189,6 +189,14 @@ static size_t next_address(size_t from, uint64_t *address)
 	return 0;
 }
 
+/* A constant that is moved as an address is, and could be one by its highest bits. */
+static bool looks_like_address(const struct bpf_insn *insn)
+{
+	uint64_t value = (uint64_t)(uint32_t)insn[1].imm << 32 | (uint32_t)insn->imm;
+
+	return value >> 47 == 0x1ffff && (int64_t)value != (int32_t)value;
+}
+
 /* The n-th of them is the n-th address of a map in the BPF. */
 static void place_maps(void)
 {
@@ -201,6 +209,8 @@ static void place_maps(void)
 		if (insn->code != (BPF_LD | BPF_IMM | BPF_DW))
 			continue;
 		i++;
+		if (!insn->src_reg && looks_like_address(insn))
+			from = next_address(from, &address);
 		if (insn->src_reg != BPF_PSEUDO_MAP_FD && insn->src_reg != BPF_PSEUDO_MAP_VALUE)
 			continue;
 		from = next_address(from, &address);
