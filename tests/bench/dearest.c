@@ -176,7 +176,7 @@ int dearest_main(int argc, char **argv)
 		die("usage: dearest XDP_PACER SAMPLES");
 	if (unshare(CLONE_NEWNET))
 		die("a network namespace");
-	pin(cpu);
+	pin_alone(cpu);
 	for (size_t i = 0; i < KINDS; i++)
 		load_kind(i, argv[1]);
 	for (size_t i = 0; i < KINDS; i++)

@@ -241,7 +241,7 @@ static void *run_thread(void *arg)
 	LIBBPF_OPTS(bpf_test_run_opts, o, .data_in = &frame, .data_size_in = sizeof(frame),
 		    .data_out = out, .data_size_out = sizeof(out), .repeat = t->repeat);
 
-	pin(t->cpu);
+	pin_alone(t->cpu);
 	make_frame(&frame, BENCH_PORT, &ip_sum);
 	pthread_barrier_wait(t->barrier);
 	begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);

@@ -34,15 +34,19 @@ uint64_t clock_ns(int clock)
 
 void pin(int cpu)
 {
-	struct sched_param urgent = {.sched_priority = 1};
 	cpu_set_t set;
 
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
 	if (sched_setaffinity(0, sizeof(set), &set))
 		die("CPU %d", cpu);
-	/* Nobody else gets it, but for a twentieth that the kernel keeps for others. Where it may.
-	 */
+}
+
+void pin_alone(int cpu)
+{
+	struct sched_param urgent = {.sched_priority = 1};
+
+	pin(cpu);
 	(void)sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &urgent);
 }
 

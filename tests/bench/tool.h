@@ -28,6 +28,11 @@ int receive_main(int argc, char **argv);
 void die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 uint64_t clock_ns(int clock);
 void pin(int cpu);
+/*
+ * And nobody else gets it, but for a twentieth that the kernel keeps for others; where the caller
+ * may. Not for what sends frames: softirqs that have to wait for it lose them.
+ */
+void pin_alone(int cpu);
 /* The programs, loaded: all, or only the one, as the parser takes the verifier a while. */
 struct bench_bpf *open_bench(const char *only);
 void seed(struct bench_bpf *skel);

@@ -593,7 +593,7 @@ static void run(const struct kind *kind, size_t n, size_t lookups, struct ask *a
 /* A file of that many prefixes of both families, to the lines that packets read. */
 static void load(size_t n)
 {
-	struct set_source source = {"file", 0};
+	struct set_source source = {.name = "file"};
 	struct policy_error error;
 	struct set_lines lines;
 	struct set_text text;
