@@ -37,7 +37,7 @@ PURE    := $(filter $(BUILD)/user/config/% $(BUILD)/user/sets/% $(BUILD)/user/pl
 ARCHIVE := $(BUILD)/user.a $(BUILD)/pure.a # of which a program links what it calls
 
 .DELETE_ON_ERROR:
-.PHONY: all debug unit check-unit model model-fleet prog check test-deb mutants bench bench-document demo format tidy compile_commands.json \
+.PHONY: all debug unit check-unit model model-fleet fuzzers fuzz prog check test-deb mutants bench bench-document demo format tidy compile_commands.json \
 	install uninstall clean help
 
 all: $(BUILD)/xdp-pacer $(BUILD)/xdp-pacer-crowdsec $(BUILD)/pacer.bpf.o ## build the programs and the object
@@ -169,6 +169,26 @@ $(BUILD)/fleet/store: tests/fleet/store.c $(BUILD)/unit/user.a
 	@mkdir -p $(@D)
 	$(CC) $(TESTC) $(SANITIZE) $(DEPEND) $^ -o $@ $(LIBS)
 
+# --- fuzzing: libFuzzer with sanitizers, of what others can write --------------------------------------
+
+FUZZCC  ?= clang-19
+FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZC    = $(USER) -g -O1 -Itests/unit -Itests/fuzz -fsanitize=address,undefined -fno-sanitize-recover=undefined
+FUZZED  := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(filter-out user/cli/% user/episodes/% %/object.c %/lapi.c,$(USERS)))
+
+fuzzers: $(FUZZERS) ## build the fuzz targets, build/fuzz/NAME
+fuzz: fuzzers ## look for inputs that break them, for long (NAMES= some, SECONDS= of each)
+	tests/fuzz/run --seconds $(or $(SECONDS),600) $(NAMES)
+
+$(BUILD)/fuzz/user/%.o: user/%.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(FUZZCC) $(FUZZC) -fsanitize=fuzzer-no-link $(DEPEND) -c $< -o $@
+
+$(BUILD)/fuzz/user/offline/replay.o: $(BUILD)/pacer_fake.skel.h
+$(BUILD)/fuzz/user.a: $(FUZZED)
+$(FUZZERS): $(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(BUILD)/fuzz/user.a
+	$(FUZZCC) $(FUZZC) -fsanitize=fuzzer $(DEPEND) $< $(BUILD)/fuzz/user.a -o $@ $(LIBS)
+
 PROG    := $(patsubst tests/prog/%.c,$(BUILD)/prog/%,$(wildcard tests/prog/test_*.c) tests/prog/guard.c tests/prog/steps.c)
 HAMMER  := $(BUILD)/prog/hammer.bpf.o $(BUILD)/prog/hammer_fault.bpf.o
 
@@ -277,4 +297,4 @@ help: ## this list
 
 -include $(wildcard $(BUILD)/*.d $(BUILD)/user/*/*.d $(BUILD)/unit/*.d $(BUILD)/unit/stepped/*.d $(BUILD)/unit/bench/*.d $(BUILD)/unit/user/*/*.d $(BUILD)/model/*.d \
 	 $(BUILD)/model/fleet/*.d $(BUILD)/fleet/*.d \
-	 $(BUILD)/prog/*.d)
+	 $(BUILD)/fuzz/*.d $(BUILD)/fuzz/user/*/*.d $(BUILD)/prog/*.d)

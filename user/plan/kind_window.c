@@ -60,10 +60,10 @@ static uint64_t span_ns(const struct policy_limit *limit)
 static void retune(struct policy_limit *limit, const struct policy_limit *from, uint64_t value,
 		   const struct pacer_limiter *beyond)
 {
-	const struct pacer_window *w = &beyond->window;
+	const struct pacer_window *w = beyond ? &beyond->window : NULL;
 
 	limit->limit = value;
-	if (beyond && (pacer_window_narrow(w) || from->cost == PACER_COST_BYTES))
+	if (w && (pacer_window_narrow(w) || from->cost == PACER_COST_BYTES))
 		limit->limit = (pacer_window_limit_max(w) + 1ull) << w->cost_shift;
 }
 

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Packets and keys that somebody writes for `why` and `ban`: they are refused in one line, or an
+ * answer is given that changes nothing; and a key's text is read as it is written.
+ */
+#include "fuzz.h"
+#include "inspect/packet_text.h"
+#include "inspect/why.h"
+#include "parsed.h"
+
+#define LINES 1024u
+#define POLICY                                                                           \
+	"memory: 64K\nclock: exact\nbans: 16\nrules:\n- name: a\n  ban: 1s\n  limits:\n" \
+	"  - {key: src, packets: 3, window: 1s}\n  - {key: flow, gap: 1ms}\n"            \
+	"  - {key: src+dport, packets: 3, window: 1s}\n"                                 \
+	"  - {key: dst, rate: 9/s, burst: 3}\n  - {key: all, uses: 9, cooldown: 1s}\n"
+
+static struct pacer_line lines[LINES] __attribute__((aligned(64))), before[LINES];
+static struct pacer_throttle_state throttle[PACER_THROTTLES];
+static struct pacer_throttle_lease lease[PACER_THROTTLES];
+static __u64 secret[2 * PACER_SECRETS];
+static struct policy *policy;
+static struct pacer_policy bin;
+static struct pacer_state state = {.table = {lines, LINES},
+				   .policy = &bin,
+				   .secret = secret,
+				   .throttle = throttle,
+				   .lease = lease};
+
+static void begin(void)
+{
+	struct compile_host host = {0, 1, 1};
+	struct policy_error error;
+	static struct plan plan;
+
+	policy = policy_parse(POLICY, strlen(POLICY), &error);
+	HOLDS(policy && !compile_policy(policy, NULL, &host, &bin, &plan, &error));
+	HOLDS(plan.lines <= LINES);
+	for (size_t i = 0; i < 2 * PACER_SECRETS; i++)
+		secret[i] = (i + 1) * 0x9e3779b97f4a7c15ull;
+}
+
+static void ask(const struct pacer_packet *pkt, uint64_t now_ns)
+{
+	struct pacer_walk walk = {.state = &state, .now_ns = now_ns, .pkt = *pkt};
+	struct why why;
+
+	memcpy(before, lines, sizeof(lines));
+	why_packet(&walk, policy, 0, &why);
+	HOLDS(!memcmp(before, lines, sizeof(lines)));
+	HOLDS(why.n <= PACER_LIMITERS_MAX && why.when_ns >= now_ns);
+	walk.now_ns = now_ns;
+	HOLDS((pacer_outcome_reason(judge_parsed(&walk)) == PACER_ADMIT) ==
+	      (why.reason == PACER_ADMIT));
+}
+
+static void ask_key(const char *text, uint64_t now_ns)
+{
+	struct pacer_walk walk = {.state = &state, .now_ns = now_ns};
+	char one[TALLY_TEXT], two[TALLY_TEXT];
+	struct pacer_packet pkt;
+	struct why why;
+
+	for (size_t i = 0; i < policy->rule[0].n_limits; i++) {
+		const struct policy_key *kind = &policy->rule[0].limit[i].key;
+
+		memset(&pkt, 0, sizeof(pkt));
+		if (tally_key_read(kind, text, &pkt))
+			continue;
+		tally_key_text(kind, &pkt, one, sizeof(one));
+		HOLDS(!tally_key_read(kind, one, &pkt));
+		HOLDS(!strcmp(one, tally_key_text(kind, &pkt, two, sizeof(two))));
+		walk.pkt = pkt;
+		walk.pkt.len_bytes = 60;
+		why_key(&walk, policy, 0, text, &why);
+		HOLDS(why.n <= PACER_LIMITERS_MAX);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct fuzz_input in = {data, size};
+	uint64_t now_ns = 5000000000;
+	struct pacer_packet pkt;
+	struct policy_error error = {0};
+	char *text = fuzz_text(&in);
+
+	if (!policy)
+		begin();
+	memset(lines, 0, sizeof(lines));
+	memset(throttle, 0, sizeof(throttle));
+	memset(lease, 0, sizeof(lease));
+	(void)packet_text_is(text);
+	if (packet_text_read(text, &pkt, &error))
+		HOLDS_TOLD(error.text);
+	else
+		for (uint32_t i = 0; i < 6; i++)
+			ask(&pkt, now_ns + i * 2000000);
+	ask_key(text, now_ns + 20000000);
+	free(text);
+	return 0;
+}
