@@ -57,10 +57,12 @@ $(BUILD)/builtin.h: $(BUILD)/mkbuiltin user/plan/builtin.yaml
 	$< user/plan/builtin.yaml > $@
 
 # The same source on the kernel's clock, and on a fake one: for replay and for the tests.
-$(BUILD)/pacer.bpf.o: CLOCK := clock
-$(BUILD)/pacer_fake.bpf.o: CLOCK := fake
-$(BUILD)/pacer.bpf.o $(BUILD)/pacer_fake.bpf.o: bpf/pacer.bpf.c $(BUILD)/builtin.h
-	$(CLANG) $(BPF) $(DEPEND) -Ibpf/$(CLOCK) -c $< -o $@
+$(BUILD)/pacer.bpf.o $(BUILD)/shadow.bpf.o: CLOCK := clock
+$(BUILD)/pacer_fake.bpf.o $(BUILD)/shadow_fake.bpf.o: CLOCK := fake
+$(BUILD)/pacer.bpf.o $(BUILD)/pacer_fake.bpf.o: bpf/pacer.bpf.c
+$(BUILD)/shadow.bpf.o $(BUILD)/shadow_fake.bpf.o: bpf/shadow.bpf.c
+$(BUILD)/%.bpf.o: $(BUILD)/builtin.h
+	$(CLANG) $(BPF) $(DEPEND) -Ibpf/$(CLOCK) -c $(filter %.c,$^) -o $@
 
 $(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
 	$(BPFTOOL) gen skeleton $< name $*_bpf > $@ 2> $@.log || { cat $@.log; exit 1; }
@@ -71,7 +73,7 @@ $(BUILD)/user/%.o: user/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(USER) $(DEPEND) -c $< -o $@
 
-$(BUILD)/user/live/object.o: $(BUILD)/pacer.skel.h
+$(BUILD)/user/live/object.o: $(BUILD)/pacer.skel.h $(BUILD)/shadow.skel.h
 $(BUILD)/user/offline/replay.o: $(BUILD)/pacer_fake.skel.h
 $(BUILD)/pure.a: $(PURE)
 $(BUILD)/user.a: $(filter-out $(PURE),$(OBJS))
@@ -192,7 +194,7 @@ $(FUZZERS): $(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(BUILD)/fuzz/user.a
 PROG    := $(patsubst tests/prog/%.c,$(BUILD)/prog/%,$(wildcard tests/prog/test_*.c) tests/prog/guard.c tests/prog/steps.c)
 HAMMER  := $(BUILD)/prog/hammer.bpf.o $(BUILD)/prog/hammer_fault.bpf.o
 
-prog: $(PROG) $(HAMMER) $(BUILD)/prog/set.bpf.o $(BUILD)/prog/pacer_fake.bpf.o ## build the tests that load the object; root runs them
+prog: $(PROG) $(HAMMER) $(BUILD)/prog/set.bpf.o $(BUILD)/prog/pacer_fake.bpf.o $(BUILD)/prog/shadow_fake.bpf.o ## build the tests that load the object; root runs them
 
 $(BUILD)/prog/steps: PROGLIBS := -lunicorn
 $(PROG:=.o): $(BUILD)/prog/%.o: tests/prog/%.c $(BUILD)/pacer.skel.h
@@ -202,7 +204,7 @@ $(PROG:=.o): $(BUILD)/prog/%.o: tests/prog/%.c $(BUILD)/pacer.skel.h
 $(PROG): %: %.o $(ARCHIVE)
 	$(CC) $(CFLAGS) $^ -o $@ $(LIBS) -lcmocka -lpthread $(PROGLIBS)
 
-$(BUILD)/prog/pacer_fake.bpf.o: $(BUILD)/pacer_fake.bpf.o
+$(BUILD)/prog/pacer_fake.bpf.o $(BUILD)/prog/shadow_fake.bpf.o: $(BUILD)/prog/%: $(BUILD)/%
 	@mkdir -p $(@D)
 	cp $< $@
 
@@ -238,7 +240,7 @@ demo: ## the pacer at work in two network namespaces
 format: ## format the sources
 	clang-format -i $(shell git ls-files '*.c' '*.h')
 
-tidy: $(BUILD)/pacer.skel.h $(BUILD)/pacer_fake.skel.h ## clang-tidy over user/
+tidy: $(BUILD)/pacer.skel.h $(BUILD)/shadow.skel.h $(BUILD)/pacer_fake.skel.h ## clang-tidy over user/
 	clang-tidy --quiet $(USERS) $(MAINS) -- $(USER:-I$(BUILD)=-isystem $(BUILD))
 
 compile_commands.json: ## for editors and clangd, of these rules

@@ -30,6 +30,8 @@ static __always_inline int to_target(struct xdp_md *ctx, const struct pacer_walk
 {
 	__u32 of = pool->target[target & (PACER_TARGETS_MAX - 1)];
 
+	if (pacer_built.beside) /* the kernel knows it when it loads the program */
+		return XDP_REDIRECT;
 	switch (pool->kind) {
 	case PACER_TARGET_INTERFACE:
 		return bpf_redirect_map(

@@ -653,7 +653,7 @@ struct pacer_copy {
 /* What has to be known at load and cannot be found out later. */
 struct pacer_built {
 	__u32 raw_ip; /* the interface's frames begin with the IP header */
-	__u32 unused;
+	__u32 beside; /* it judges beside another program, and redirects nothing */
 };
 
 #define PACER_SECRETS (2 * (PACER_KEY_WORDS + 2))

@@ -449,37 +449,48 @@ PACER_INLINE enum pacer_action pacer_action_of(const struct pacer_walk *w,
 		   : PACER_DROP;
 }
 
+/* What comes after the outcome of a packet that pacer_path_fast has not counted. As pacer_path. */
+PACER_INLINE enum pacer_action pacer_path_end(PACER_FRAME *frame, const struct pacer_walk *w,
+					      const struct pacer_policy *policy, __u32 *outcome)
+{
+	struct pacer_counters *counters = pacer_count_all(w, *outcome);
+	enum pacer_action action;
+
+	if (pacer_outcome_event(*outcome) == PACER_BANNED)
+		pacer_path_note(w, *outcome);
+	if (pacer_is_sampled(policy, *outcome))
+		pacer_sample(frame, w, *outcome);
+	action = pacer_action_of(w, policy, *outcome);
+	if (action == PACER_DROP && pacer_over_of(w, *outcome) == PACER_OVER_POOL) {
+		*outcome = pacer_outcome_with(*outcome, PACER_TO_POOL(frame, w));
+		pacer_count_event(counters, pacer_outcome_event(*outcome));
+		if (pacer_outcome_event(*outcome) == PACER_REDIRECTED)
+			action = PACER_REDIRECT;
+	}
+	return action;
+}
+
+/* The same of one that it has counted. */
+PACER_INLINE enum pacer_action pacer_path_end_fast(PACER_FRAME *frame, const struct pacer_walk *w,
+						   const struct pacer_policy *policy, __u32 outcome)
+{
+	if (pacer_is_sampled(policy, outcome))
+		pacer_sample(frame, w, outcome);
+	return (outcome & 0xff) == PACER_ADMIT ? PACER_PASS : PACER_DROP;
+}
+
 /* The way of what the short one has left. As pacer_path. */
 PACER_INLINE enum pacer_action pacer_path_long(PACER_FRAME *frame, struct pacer_walk *w,
 					       __u32 *outcome)
 {
 	const struct pacer_policy *policy = PACER_POLICY_OF(w);
-	__u32 told = pacer_path_fast(frame, w, policy);
-	struct pacer_counters *counters;
-	enum pacer_action action;
 
-	if (told >> 16) { /* it has a rule */
-		*outcome = told;
-		if (pacer_is_sampled(policy, told))
-			pacer_sample(frame, w, told);
-		return (told & 0xff) == PACER_ADMIT ? PACER_PASS : PACER_DROP;
-	}
-	if (told == PACER_UNDECIDED)
-		told = pacer_path_judge(w);
-	counters = pacer_count_all(w, told);
-	if (pacer_outcome_event(told) == PACER_BANNED)
-		pacer_path_note(w, told);
-	if (pacer_is_sampled(policy, told))
-		pacer_sample(frame, w, told);
-	action = pacer_action_of(w, policy, told);
-	if (action == PACER_DROP && pacer_over_of(w, told) == PACER_OVER_POOL) {
-		told = pacer_outcome_with(told, PACER_TO_POOL(frame, w));
-		pacer_count_event(counters, pacer_outcome_event(told));
-		if (pacer_outcome_event(told) == PACER_REDIRECTED)
-			action = PACER_REDIRECT;
-	}
-	*outcome = told;
-	return action;
+	*outcome = pacer_path_fast(frame, w, policy);
+	if (*outcome >> 16) /* it has a rule */
+		return pacer_path_end_fast(frame, w, policy, *outcome);
+	if (*outcome == PACER_UNDECIDED)
+		*outcome = pacer_path_judge(w);
+	return pacer_path_end(frame, w, policy, outcome);
 }
 
 /*

@@ -24,6 +24,7 @@
 #define STACK_MULTIPLE 32  /* of each: newer kernels round to 16 where they make machine code */
 
 #define LOG_BYTES (1 << 16)
+#define PROGRAMS  2 /* of an object */
 #define LOG_STATS 4 /* the kernel's BPF_LOG_STATS: of the verifier's log, its last lines only */
 
 static bool verbose;
@@ -187,18 +188,20 @@ enum kind { AS_IT_IS, RAW_IP };
 
 static const char *const kind_names[] = {"", "+raw"};
 
-static struct bpf_object *load(const char *path, enum kind kind, char *log)
+/* logs: NULL, or one for each program, in their order. */
+static struct bpf_object *load(const char *path, enum kind kind, char (*logs)[LOG_BYTES])
 {
 	struct bpf_object *obj = bpf_object__open_file(path, NULL);
 	struct bpf_program *program;
+	size_t n = 0;
 
 	if (!obj)
 		return NULL;
 	bpf_object__for_each_program(program, obj)
 	{
-		if (!log)
+		if (!logs || n == PROGRAMS)
 			break;
-		bpf_program__set_log_buf(program, log, LOG_BYTES);
+		bpf_program__set_log_buf(program, logs[n++], LOG_BYTES);
 		bpf_program__set_log_level(program, LOG_STATS);
 	}
 	if (kind == RAW_IP)
@@ -209,8 +212,15 @@ static struct bpf_object *load(const char *path, enum kind kind, char *log)
 	return NULL;
 }
 
+/* The object that a program is of, where that is not the pacer's own: "shadow:". */
+static const char *of_object(const char *path)
+{
+	return strstr(path, "/shadow.") ? "shadow:" : "";
+}
+
 /* One row. 0, or 1 where there is something wrong with the program. */
-static int measure_program(const char *compiler, const struct bpf_program *program, enum kind kind,
+static int measure_program(const char *compiler, const char *path,
+			   const struct bpf_program *program, enum kind kind,
 			   unsigned long long bytes, const char *log)
 {
 	const char *name = bpf_program__name(program);
@@ -222,8 +232,9 @@ static int measure_program(const char *compiler, const struct bpf_program *progr
 		fprintf(stderr, "%s: %s: %s\n", compiler, name, strerror(errno));
 		return 1;
 	}
-	printf("%s%s\t%s\t%u\t%u\t%u\t%llu\t%u\n", name, kind_names[kind], compiler,
-	       info.verified_insns, info.xlated_prog_len, info.jited_prog_len, bytes, stack);
+	printf("%s%s%s\t%s\t%u\t%u\t%u\t%llu\t%u\n", of_object(path), name, kind_names[kind],
+	       compiler, info.verified_insns, info.xlated_prog_len, info.jited_prog_len, bytes,
+	       stack);
 	if (stack && stack <= STACK_BYTES)
 		return 0;
 	if (stack)
@@ -237,12 +248,13 @@ static int measure_program(const char *compiler, const struct bpf_program *progr
 
 static int measure(const char *compiler, const char *path, enum kind kind)
 {
-	static char log[LOG_BYTES];
-	struct bpf_object *obj = load(path, kind, log);
+	static char logs[PROGRAMS][LOG_BYTES];
+	struct bpf_object *obj = load(path, kind, logs);
 	unsigned long long bytes = 0;
 	struct bpf_program *program;
 	struct bpf_map *map;
 	int failed = 0;
+	size_t n = 0;
 
 	if (!obj) {
 		/* Again, for libbpf to say where. */
@@ -253,7 +265,9 @@ static int measure(const char *compiler, const char *path, enum kind kind)
 	bpf_object__for_each_map(map, obj) bytes += map_bytes(map);
 	bpf_object__for_each_program(program, obj)
 	{
-		failed |= measure_program(compiler, program, kind, bytes, log);
+		if (n == PROGRAMS)
+			break;
+		failed |= measure_program(compiler, path, program, kind, bytes, logs[n++]);
 	}
 	bpf_object__close(obj);
 	return failed;

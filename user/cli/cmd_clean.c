@@ -29,8 +29,10 @@ static int run_clean(struct options *o)
 {
 	struct found pins = {"pins of a dispatcher that no interface carries", "/sys/fs/bpf/xdp/",
 			     o, 0};
+	struct found shadows = {"a shadow that no interface has", "/sys/fs/bpf/xdp-pacer/", o, 0};
 	struct found saves = {"a save that was cut off", "", o, 0};
 	struct policy_error error = {0};
+	size_t found;
 	int n;
 
 	if (o->n_args)
@@ -38,17 +40,18 @@ static int run_clean(struct options *o)
 	emit_begin(o->json);
 	emit_object("");
 	emit_array("found");
-	pins_clean(o->dry_run, show, &pins);
+	pins_clean(PINS_DISPATCHERS, o->dry_run, show, &pins);
+	pins_clean(PINS_SHADOWS, o->dry_run, show, &shadows);
 	n = state_clean(o->state ? o->state : STATES, o->dry_run, show, &saves, &error);
 	emit_close();
 	if (n < 0) {
 		emit_drop();
 		return complain(NULL, &error);
 	}
-	if (pins.n + saves.n && !o->dry_run)
+	found = pins.n + shadows.n + saves.n;
+	if (found && !o->dry_run)
 		change_made();
-	emit_flag("removed", !o->dry_run && pins.n + saves.n,
-		  pins.n + saves.n ? NULL : "nothing was left behind\n");
+	emit_flag("removed", !o->dry_run && found, found ? NULL : "nothing was left behind\n");
 	emit_close();
 	return emit_end();
 }

@@ -299,7 +299,7 @@ static int show_last(const struct attached *last, const char *ifname, const stru
 	if (last)
 		output_partners(last, "state shared with ", ", which goes on with it\n");
 	if (known) {
-		output_stats(ifname, "last", &counted, NULL, false);
+		output_stats(ifname, "last", &counted, NULL, NULL, false);
 		reading_free(&counted);
 	} else {
 		emit_null("last", NULL);

@@ -72,7 +72,7 @@ static void show_one(const struct stats_run *run, int i)
 		emit_many_next(run->o->args[i], false);
 	if (!of->failed)
 		output_stats(of->a.ifname, "", &of->reading, of->trend.n > 1 ? &of->trend : NULL,
-			     run->o->watch);
+			     &of->a, run->o->watch);
 }
 
 /* What could not be read is null among several. */

@@ -11,6 +11,7 @@
 
 #include "cli/cmd.h"
 #include "cli/emit.h"
+#include "cli/shadow_show.h"
 #include "config/text.h"
 #include "live/allow.h"
 #include "live/bans.h"
@@ -280,6 +281,7 @@ void output_status(const struct attached *a)
 	    weak ? "  secret    drawn without a tool: `xdp-pacer rotate %s` draws a better one\n"
 		 : NULL,
 	    printable(a->ifname).text);
+	shadow_show_of(a, SHADOW_LINE);
 	policy_free(policy);
 }
 
@@ -539,7 +541,7 @@ static void emit_set_count(const struct policy_set *set, const struct reading_se
 }
 
 void output_stats(const char *ifname, const char *name, const struct reading *f,
-		  const struct trend *trend, bool watched)
+		  const struct trend *trend, const struct attached *a, bool watched)
 {
 	struct stats s = {f, trend, watched};
 	const struct emit_column columns[STATS_COLUMNS + 1] = {
@@ -571,5 +573,7 @@ void output_stats(const char *ifname, const char *name, const struct reading *f,
 		emit_set_count(&f->policy->set[i], &f->set[i]);
 	emit_close();
 	emit_table_end();
+	if (a)
+		shadow_show_of(a, SHADOW_LINE);
 	emit_close();
 }

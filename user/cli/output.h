@@ -16,10 +16,11 @@ void output_status(const struct attached *a);
  */
 size_t output_bans(const struct attached *a, const char *name, size_t indent, size_t shown);
 
-/* Emits an object of that name: what was counted and, of a trend whose newest reading it is, rates.
+/* Emits an object of that name: what was counted and, of a trend whose newest reading it is, rates;
+ * and what the pacer's shadow has found. a NULL: not that.
  */
 void output_stats(const char *ifname, const char *name, const struct reading *reading,
-		  const struct trend *trend, bool watched);
+		  const struct trend *trend, const struct attached *a, bool watched);
 
 #define OUTPUT_MINUTE_NS 60000000000ull
 

@@ -230,14 +230,40 @@ static int change_lists(struct attached *a,
 	return result;
 }
 
+/* What is said by hand is of the pacer, whatever policy it will have: of a shadow's, too. */
+static int change_shadow(const struct attached *a,
+			 int (*change)(struct attached *, struct lists *,
+				       const struct allow_entry *, struct policy_error *),
+			 const struct allow_entry *entry, struct policy_error *error)
+{
+	struct policy_error why = {0};
+	struct attached shadow;
+	int result;
+
+	if (!a->shadow_id || attached_shadow(a, &shadow, &why))
+		return 0; /* it has ended */
+	result = change_lists(&shadow, change, entry, &why);
+	attached_release(&shadow);
+	return result ? policy_fail(error, 0, "it is done in force, and not in the shadow: %.300s",
+				    why.text)
+		      : 0;
+}
+
 int allow_add(struct attached *a, const struct allow_entry *entry, struct policy_error *error)
 {
-	return change_lists(a, add_to_lists, entry, error);
+	return change_lists(a, add_to_lists, entry, error) ||
+		       change_shadow(a, add_to_lists, entry, error)
+		   ? -1
+		   : 0;
 }
 
 int allow_del(struct attached *a, const struct prefix *prefix, struct policy_error *error)
 {
 	struct allow_entry entry = {.prefix = *prefix};
+	struct policy_error unused;
 
-	return change_lists(a, remove_from_lists, &entry, error);
+	if (change_lists(a, remove_from_lists, &entry, error))
+		return -1;
+	(void)change_shadow(a, remove_from_lists, &entry, &unused); /* it may not be on that */
+	return 0;
 }

@@ -28,9 +28,13 @@ struct loading {
 	int raw_ip; /* frames begin with the IP header */
 	struct site before;
 	bool looked; /* `before` is to be closed */
-	struct pacer_bpf *skel;
+	struct object *object;
+	attach_ready *ready; /* NULL: nothing is to be done between loading and attaching */
+	void *arg;
 	struct policy_error *error;
 };
+
+#define NOT_READY 1 /* and *error says why */
 
 static uint32_t id_of(int prog_fd)
 {
@@ -94,20 +98,22 @@ static int attach_direct(const struct loading *l)
 {
 	LIBBPF_OPTS(bpf_xdp_attach_opts, instead, .old_prog_fd = l->before.fd);
 	uint32_t flags = site_mode_flag(l->options->mode);
-	int err = bpf_object__load(object_of(l->skel));
+	int err = bpf_object__load(object_of(l->object));
 
 	if (err)
 		return err;
+	if (l->ready && l->ready(l->object, l->ifname, l->before.ifindex, l->arg, l->error))
+		return NOT_READY;
 	if (l->before.id)
-		return bpf_xdp_attach(l->before.ifindex, object_program_fd(l->skel), flags,
+		return bpf_xdp_attach(l->before.ifindex, object_program_fd(l->object), flags,
 				      &instead);
-	return bpf_xdp_attach(l->before.ifindex, object_program_fd(l->skel),
+	return bpf_xdp_attach(l->before.ifindex, object_program_fd(l->object),
 			      flags | XDP_FLAGS_UPDATE_IF_NOEXIST, NULL);
 }
 
 static int attach_libxdp(const struct loading *l)
 {
-	struct xdp_program *p = xdp_program__from_bpf_obj(object_of(l->skel), SECTION);
+	struct xdp_program *p = xdp_program__from_bpf_obj(object_of(l->object), SECTION);
 	enum site_mode mode = l->options->mode;
 	int err = libxdp_get_error(p);
 
@@ -142,7 +148,7 @@ static int detach(const struct site *site, uint32_t id)
 static int take_back(const struct loading *l)
 {
 	struct policy_error unused;
-	uint32_t id = id_of(object_program_fd(l->skel));
+	uint32_t id = id_of(object_program_fd(l->object));
 	struct site now;
 	int err = 0;
 
@@ -185,7 +191,7 @@ static int settle(const struct loading *l, struct attached *a)
 		return -1;
 	if (attached_find(l->ifname, a, l->error))
 		return -1;
-	if (a->prog_id == id_of(object_program_fd(l->skel)))
+	if (a->prog_id == id_of(object_program_fd(l->object)))
 		return 0;
 	attached_release(a);
 	return policy_fail(l->error, 0,
@@ -202,7 +208,9 @@ static int put_on(const struct loading *l)
 	err = direct ? attach_direct(l) : attach_libxdp(l);
 	if (!err)
 		return 0;
-	return object_program_fd(l->skel) < 0 ? load_failed(l, err) : attach_failed(l, err);
+	if (err == NOT_READY)
+		return -1;
+	return object_program_fd(l->object) < 0 ? load_failed(l, err) : attach_failed(l, err);
 }
 
 /* Looks whether a pacer may be attached. Nothing is changed, but for what nobody uses any more. */
@@ -233,9 +241,9 @@ static int load(struct loading *l, const struct object_begin *begin, const struc
 		    "%s: its frames do not begin as those of %s do, so that no state "
 		    "can be shared: load it by itself",
 		    l->ifname, first->ifname);
-	l->skel = first ? object_open_shared(l->ifname, first->skel, l->error)
-			: object_open(l->ifname, begin, l->raw_ip, l->error);
-	return l->skel ? put_on(l) : -1;
+	l->object = first ? object_open_shared(l->ifname, first->object, l->error)
+			  : object_open(l->ifname, OBJECT_ALONE, begin, l->raw_ip, l->error);
+	return l->object ? put_on(l) : -1;
 }
 
 /* After a failure: all interfaces as they were. The error says where that could not be. */
@@ -244,7 +252,7 @@ static void take_all_back(struct loading *all, size_t n)
 	for (size_t i = n; i-- > 0;) {
 		struct policy_error why = *all[i].error;
 
-		if (all[i].skel && take_back(&all[i]))
+		if (all[i].object && take_back(&all[i]))
 			policy_explain(all[i].error, 0,
 				       "%.*s; and %s still has the new pacer: take it off with "
 				       "`xdp-pacer unload %s`",
@@ -298,8 +306,10 @@ int attach_pacers(const char *const *ifnames, size_t n, const struct attach_opti
 		begin_trial(a, n, begin->confirm_ns);
 	for (size_t i = 0; i < n; i++) {
 		replaced[i] = (struct attach_replaced){all[i].before.pacer_id, all[i].before.abi};
-		if (all[i].skel)
-			object_close(all[i].skel);
+		if (all[i].object)
+			object_close(all[i].object);
+		if (!result) /* of a pacer that it has replaced */
+			pins_drop_shadow(all[i].before.ifindex, all[i].before.pacer_id);
 		if (all[i].looked)
 			site_close(&all[i].before);
 	}
@@ -324,17 +334,71 @@ static int may_upgrade(const char *ifname, const struct site *site, struct polic
 	    ifname, site->abi, PACER_ABI_VERSION, ifname);
 }
 
-static int upgrade_with(struct loading *l, struct attached *a)
+/* Of a pacer with a shadow, that stays: under the name of the new program, too. */
+static int keep_shadow(struct object *object, const char *ifname, int ifindex, void *arg,
+		       struct policy_error *error)
 {
-	int result;
+	(void)arg;
+	return pins_put_shadow(object_map_fd(object, "pacer_next"), ifname, ifindex,
+			       id_of(object_program_fd(object)), error);
+}
 
-	l->skel = object_open_over(l->ifname, l->before.pacer_fd, l->raw_ip, l->error);
-	if (!l->skel)
-		return -1;
-	result = put_on(l) || settle(l, a) ? -1 : 0;
+/* In the place of the one before; a shadow that it had goes with it. */
+static int replace_with(struct loading *l, struct attached *a)
+{
+	int result = put_on(l) || settle(l, a) ? -1 : 0;
+
 	if (result)
 		take_all_back(l, 1);
-	object_close(l->skel);
+	pins_drop_shadow(l->before.ifindex,
+			 result ? id_of(object_program_fd(l->object)) : l->before.pacer_id);
+	return result;
+}
+
+static int upgrade_with(struct loading *l, struct attached *a)
+{
+	bool shadowed = site_has_shadow(l->before.pacer_fd);
+	int result;
+
+	l->object = object_open_over(l->ifname, shadowed ? OBJECT_FIRST : OBJECT_ALONE,
+				     l->before.pacer_fd, l->raw_ip, l->error);
+	if (!l->object)
+		return -1;
+	l->ready = shadowed ? keep_shadow : NULL;
+	result = replace_with(l, a);
+	object_close(l->object);
+	return result;
+}
+
+int attach_load(const char *ifname, struct object *object, struct policy_error *error)
+{
+	const struct loading l = {.ifname = ifname, .object = object, .error = error};
+	int err;
+
+	complaint_begin();
+	err = bpf_object__load(object_of(object));
+	return err ? load_failed(&l, err) : 0;
+}
+
+int attach_instead(const char *ifname, struct object *object, attach_ready *ready, void *arg,
+		   struct attached *a, struct policy_error *error)
+{
+	struct attach_options options = {.replace = true};
+	struct loading l = {.ifname = ifname,
+			    .options = &options,
+			    .object = object,
+			    .ready = ready,
+			    .arg = arg,
+			    .error = error};
+	int ifindex = device_index(ifname, error), result = -1;
+
+	complaint_begin();
+	if (ifindex < 0 || site_open(ifname, ifindex, &l.before, error))
+		return -1;
+	options.mode = l.before.mode;
+	if (!may_upgrade(ifname, &l.before, error))
+		result = replace_with(&l, a);
+	site_close(&l.before);
 	return result;
 }
 
@@ -390,6 +454,8 @@ static int unload_all(const char *ifname, int ifindex, struct policy_error *erro
 		}
 		last = site.pacer_id;
 		err = detach(&site, last);
+		if (!err)
+			pins_drop_shadow(ifindex, last);
 		site_close(&site);
 	}
 	return policy_fail(error, 0, "%s: the pacer was not detached: %s%s", ifname, strerror(-err),
@@ -421,6 +487,8 @@ int attach_undo_this(const struct attached *a, struct policy_error *error)
 	if (site.pacer && site.pacer_id == a->prog_id)
 		err = detach(&site, a->prog_id);
 	site_close(&site);
+	if (!err)
+		pins_drop_shadow(a->ifindex, a->prog_id);
 	if (err && !attached_gone(a))
 		return policy_fail(error, 0, "%s: the pacer was not detached: %s", a->ifname,
 				   strerror(-err));

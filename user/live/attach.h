@@ -38,6 +38,18 @@ int attach_pacers(const char *const *ifnames, size_t n, const struct attach_opti
  */
 int attach_upgrade(const char *ifname, struct attached *attached, struct attach_replaced *replaced,
 		   struct policy_error *error);
+/* Loads a program that is opened. */
+int attach_load(const char *ifname, struct object *object, struct policy_error *error);
+/*
+ * Puts a program that is opened and not loaded in the place of the pacer that is attached there by
+ * itself, not under libxdp's dispatcher, and finds it. `ready`, if not NULL, is called once it is
+ * loaded and before any packet comes to it; if that fails, nothing is attached. If it fails, the
+ * interface is as it was before.
+ */
+typedef int attach_ready(struct object *object, const char *ifname, int ifindex, void *arg,
+			 struct policy_error *error);
+int attach_instead(const char *ifname, struct object *object, attach_ready *ready, void *arg,
+		   struct attached *attached, struct policy_error *error);
 /* Detaches a pacer of any version and removes its pins. */
 int attach_undo(const char *ifname, struct policy_error *error);
 /* The same of this pacer alone: one that has taken its place stays. 0 also where it has gone. */

@@ -41,6 +41,32 @@ static void *map_inner(int outer_fd, size_t value_size, uint32_t *entries, size_
 	return at;
 }
 
+/* The same of what a pacer with a shadow has more, and of what the shadow has more. */
+static bool take_map_of_shadow(struct attached *a, int fd, const struct bpf_map_info *info)
+{
+	size_t len = (size_t)info->value_size * info->max_entries;
+	uint32_t first = 0;
+
+	if (!strcmp(info->name, "pacer_next") && a->next_fd < 0) {
+		a->next_fd = fd;
+		if (bpf_map_lookup_elem(fd, &first, &a->shadow_id))
+			a->shadow_id = 0;
+		return true;
+	} else if (!strcmp(info->name, "pacer_changes") && a->changes_fd < 0 &&
+		   info->value_size == sizeof(struct pacer_changes)) {
+		a->changes_fd = fd;
+		return true;
+	} else if (!strcmp(info->name, ".data.shadow") && !a->shadowed &&
+		   len == sizeof(struct pacer_shadow)) {
+		a->shadowed = map_memory(fd, a->mapped[ATTACHED_SHADOWED] = len);
+	} else if (!strcmp(info->name, "pacer_differ") && !a->differ &&
+		   info->value_size == sizeof(struct pacer_sampler)) {
+		a->n_differ = info->max_entries;
+		a->differ = map_memory(fd, a->mapped[ATTACHED_DIFFER] = len);
+	}
+	return false;
+}
+
 /* Keeps the map if it is one of ours by name. Otherwise the caller closes fd. */
 static bool take_map(struct attached *a, int fd, const struct bpf_map_info *info)
 {
@@ -106,7 +132,7 @@ static bool take_map(struct attached *a, int fd, const struct bpf_map_info *info
 		a->allow6_fd = fd;
 		return true;
 	}
-	return false;
+	return take_map_of_shadow(a, fd, info);
 }
 
 static int open_maps(struct attached *a, struct policy_error *error)
@@ -160,12 +186,13 @@ static int check_abi(const struct attached *a, struct policy_error *error)
 
 void attached_release(struct attached *a)
 {
-	void *at[ATTACHED_MAPPINGS] = {a->control, a->copy,  a->lines, a->throttle,
-				       a->sampler, a->heads, a->log};
+	void *at[ATTACHED_MAPPINGS] = {a->control, a->copy, a->lines,  a->throttle, a->sampler,
+				       a->heads,   a->log,  a->differ, a->shadowed};
 	int fds[] = {a->prog_fd,	  a->counts_fd,		a->allow4_fd,
 		     a->allow6_fd,	  a->leases_fd,		a->targets.devices_fd,
 		     a->targets.cpus_fd,  a->targets.leases_fd, a->samples.samplers_fd,
-		     a->samples.heads_fd, a->sets_fd,		a->set_hits_fd};
+		     a->samples.heads_fd, a->sets_fd,		a->next_fd,
+		     a->changes_fd,	  a->set_hits_fd};
 
 	for (size_t i = 0; i < ATTACHED_MAPPINGS; i++)
 		if (at[i])
@@ -176,20 +203,24 @@ void attached_release(struct attached *a)
 	memset(a, 0, sizeof(*a));
 }
 
+static const struct attached nothing = {.prog_fd = -1,
+					.counts_fd = -1,
+					.allow4_fd = -1,
+					.allow6_fd = -1,
+					.leases_fd = -1,
+					.sets_fd = -1,
+					.set_hits_fd = -1,
+					.next_fd = -1,
+					.changes_fd = -1,
+					.targets = {-1, -1, -1, 0},
+					.samples = {-1, -1}};
+
 int attached_find(const char *ifname, struct attached *a, struct policy_error *error)
 {
 	struct site site;
 
 	complaint_begin();
-	*a = (struct attached){.prog_fd = -1,
-			       .counts_fd = -1,
-			       .allow4_fd = -1,
-			       .allow6_fd = -1,
-			       .leases_fd = -1,
-			       .sets_fd = -1,
-			       .set_hits_fd = -1,
-			       .targets = {-1, -1, -1, 0},
-			       .samples = {-1, -1}};
+	*a = nothing;
 	a->ifindex = device_index(ifname, error);
 	if (a->ifindex < 0 || host_cpus(error) < 0)
 		return -1;
@@ -215,6 +246,37 @@ int attached_find(const char *ifname, struct attached *a, struct policy_error *e
 	return -1;
 }
 
+int attached_shadow(const struct attached *a, struct attached *s, struct policy_error *error)
+{
+	if (a->next_fd < 0)
+		return policy_fail(error, 0,
+				   "%s: no shadow runs beside its policy: `xdp-pacer shadow %s -c "
+				   "POLICY` begins one",
+				   a->ifname, a->ifname);
+	*s = nothing;
+	memcpy(s->ifname, a->ifname, sizeof(s->ifname));
+	s->ifindex = a->ifindex;
+	s->mode = a->mode;
+	s->dispatcher = a->dispatcher;
+	s->site_id = a->site_id;
+	s->prog_fd = a->shadow_id ? bpf_prog_get_fd_by_id(a->shadow_id) : -1;
+	if (s->prog_fd < 0)
+		return policy_fail(
+		    error, 0,
+		    "%s: its shadow was lost, as what is pinned under "
+		    "/sys/fs/bpf/xdp-pacer was removed: `xdp-pacer shadow %s --stop`",
+		    a->ifname, a->ifname);
+	if (!open_maps(s, error) && !check_abi(s, error) && s->shadowed && s->differ &&
+	    s->changes_fd >= 0)
+		return 0;
+	attached_release(s);
+	return policy_fail(
+	    error, 0,
+	    "%s: its shadow is of another version: `xdp-pacer shadow %s --stop` ends "
+	    "it",
+	    a->ifname, a->ifname);
+}
+
 int attached_follow(const char *ifname, struct attached *a, struct policy_error *error)
 {
 	if (a->ifindex && site_id(a->ifindex) == a->site_id &&
@@ -233,7 +295,7 @@ bool attached_gone(const struct attached *a)
 
 	if (attached_find(a->ifname, &other, &error))
 		return true;
-	gone = other.prog_id != a->prog_id;
+	gone = other.prog_id != a->prog_id && other.shadow_id != a->prog_id;
 	attached_release(&other);
 	return gone;
 }

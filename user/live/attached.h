@@ -13,6 +13,7 @@
 #include "config/policy.h"
 #include "live/samples.h"
 #include "live/targets.h"
+#include "beside.h"
 
 enum attached_mapping {
 	ATTACHED_CONTROL,
@@ -22,6 +23,8 @@ enum attached_mapping {
 	ATTACHED_SAMPLERS,
 	ATTACHED_HEADS,
 	ATTACHED_LOG,
+	ATTACHED_DIFFER,
+	ATTACHED_SHADOWED,
 	ATTACHED_MAPPINGS
 };
 
@@ -46,15 +49,29 @@ struct attached {
 	struct pacer_heads *heads;     /* the same for packet heads */
 	uint32_t n_samplers;
 	struct pacer_log *log;
+	/* Of a pacer with a shadow. */
+	int next_fd;	    /* -1: it has none */
+	uint32_t shadow_id; /* the shadow's program; 0: none, or it was lost */
+	/* Of a shadow, which is found as if it were a pacer (attached_shadow). */
+	int changes_fd;
+	struct pacer_shadow *shadowed;
+	struct pacer_sampler *differ; /* one per CPU */
+	uint32_t n_differ;
 	size_t mapped[ATTACHED_MAPPINGS]; /* lengths of the mappings above, in their order */
 };
 
 /* Finds the pacer of an interface. */
 int attached_find(const char *ifname, struct attached *attached, struct policy_error *error);
 void attached_release(struct attached *attached);
+/*
+ * Finds the shadow of a pacer: its program, its policy and what it holds. -1 also where there is
+ * none.
+ */
+int attached_shadow(const struct attached *attached, struct attached *shadow,
+		    struct policy_error *error);
 /* Finds it again only if something else may be attached by now. Begin with all of it 0. */
 int attached_follow(const char *ifname, struct attached *attached, struct policy_error *error);
-/* Is it no longer on its interface, or replaced? */
+/* Is it no longer on its interface, or replaced? Of a shadow, too. */
 bool attached_gone(const struct attached *attached);
 /* Calls `each` for every other interface of this network namespace that shares its state. */
 int attached_each_partner(const struct attached *a, int (*each)(const char *ifname, void *arg),

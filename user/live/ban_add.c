@@ -264,8 +264,8 @@ static int add_all(struct attached *a, const struct ban_tables *t, const char *r
 	return 0;
 }
 
-int bans_add(struct attached *a, const char *rule, const struct ban_wish *wish, size_t n,
-	     struct bans_done *done, struct policy_error *error)
+static int add_locked(struct attached *a, const char *rule, const struct ban_wish *wish, size_t n,
+		      struct bans_done *done, struct policy_error *error)
 {
 	int fd = copies_lock_of(a, error), result = -1;
 	struct ban_tables tables;
@@ -279,4 +279,20 @@ int bans_add(struct attached *a, const char *rule, const struct ban_wish *wish, 
 	}
 	close(fd);
 	return result;
+}
+
+/* A shadow has them, too, as far as it has that rule and room for bans. */
+int bans_add(struct attached *a, const char *rule, const struct ban_wish *wish, size_t n,
+	     struct bans_done *done, struct policy_error *error)
+{
+	int result = add_locked(a, rule, wish, n, done, error);
+	struct policy_error unused;
+	struct attached shadow;
+	struct bans_done also;
+
+	if (result || !a->shadow_id || attached_shadow(a, &shadow, &unused))
+		return result;
+	(void)add_locked(&shadow, rule, wish, n, &also, &unused);
+	attached_release(&shadow);
+	return 0;
 }

@@ -214,8 +214,8 @@ static void lift_all(struct attached *a, const struct ban_tables *t, const char 
 	ban_tables_note(a, t);
 }
 
-int bans_lift(struct attached *a, const char *rule, const struct ban_wish *wish, size_t n,
-	      struct bans_done *done, struct policy_error *error)
+static int lift_locked(struct attached *a, const char *rule, const struct ban_wish *wish, size_t n,
+		       struct bans_done *done, struct policy_error *error)
 {
 	struct wanted *wanted = wish ? sort_wishes(wish, n) : NULL;
 	int fd, result = -1;
@@ -234,4 +234,19 @@ int bans_lift(struct attached *a, const char *rule, const struct ban_wish *wish,
 		close(fd);
 	free_wanted(wanted, n);
 	return result;
+}
+
+int bans_lift(struct attached *a, const char *rule, const struct ban_wish *wish, size_t n,
+	      struct bans_done *done, struct policy_error *error)
+{
+	int result = lift_locked(a, rule, wish, n, done, error);
+	struct policy_error unused;
+	struct attached shadow;
+	struct bans_done also;
+
+	if (result || !a->shadow_id || attached_shadow(a, &shadow, &unused))
+		return result;
+	(void)lift_locked(&shadow, rule, wish, n, &also, &unused);
+	attached_release(&shadow);
+	return 0;
 }

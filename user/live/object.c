@@ -4,19 +4,46 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "beside.h" /* whose structs are in the skeleton */
+
 #include "pacer.skel.h"
+#include "shadow.skel.h"
 #include "live/host.h"
 #include "live/restore.h"
 #include "live/samples.h"
 #include "sets/set_maps.h"
 #include "live/targets.h"
+#include "plan/sampling.h"
+#include "sampler.h"
 #include "short.h"
 
 #define MAPS_MAX 64
+
+struct object {
+	enum object_kind kind;
+	struct pacer_bpf *pacer;   /* ALONE; else NULL */
+	struct shadow_bpf *shadow; /* else */
+	struct bpf_object *obj;	   /* of either */
+	struct bpf_program *program;
+};
+
+static struct bpf_map *map_of(const struct object *o, const char *name)
+{
+	return bpf_object__find_map_by_name(o->obj, name);
+}
+
+/* What a map of data begins with. */
+static void *data_of(const struct object *o, const char *name)
+{
+	size_t size;
+
+	return (void *)bpf_map__initial_value(map_of(o, name), &size);
+}
 
 /* Makes a trie with the policy's prefixes of one family. */
 static int fill_trie(struct bpf_map *map, const struct policy *policy, int family, uint32_t *count,
@@ -48,16 +75,16 @@ static int fill_trie(struct bpf_map *map, const struct policy *policy, int famil
 	return err ? -1 : 0;
 }
 
-static int fill_tries(struct pacer_bpf *skel, const struct policy *policy,
-		      struct pacer_control *control, struct policy_error *error)
+static int fill_tries(struct object *o, const struct policy *policy, struct pacer_control *control,
+		      struct policy_error *error)
 {
-	if (fill_trie(skel->maps.pacer_allow4, policy, 4, &control->allowed[0].v4, error))
+	if (fill_trie(map_of(o, "pacer_allow4"), policy, 4, &control->allowed[0].v4, error))
 		return -1;
-	return fill_trie(skel->maps.pacer_allow6, policy, 6, &control->allowed[0].v6, error);
+	return fill_trie(map_of(o, "pacer_allow6"), policy, 6, &control->allowed[0].v6, error);
 }
 
 /* If the policy samples: makes the memory for each CPU, in maps that replace the object's. */
-static int make_samplers(struct pacer_bpf *skel, const struct pacer_sampling *sampling,
+static int make_samplers(struct object *o, const struct pacer_sampling *sampling,
 			 struct policy_error *error)
 {
 	struct sample_maps maps;
@@ -71,8 +98,8 @@ static int make_samplers(struct pacer_bpf *skel, const struct pacer_sampling *sa
 	maps.samplers_fd = samples_outer("pacer_samples", sizeof(struct pacer_sampler));
 	maps.heads_fd = samples_outer("pacer_heads", sizeof(struct pacer_heads));
 	if (maps.samplers_fd < 0 || maps.heads_fd < 0 ||
-	    bpf_map__reuse_fd(skel->maps.pacer_samples, maps.samplers_fd) ||
-	    bpf_map__reuse_fd(skel->maps.pacer_heads, maps.heads_fd))
+	    bpf_map__reuse_fd(map_of(o, "pacer_samples"), maps.samplers_fd) ||
+	    bpf_map__reuse_fd(map_of(o, "pacer_heads"), maps.heads_fd))
 		result = policy_fail(error, 0, "the maps of samples cannot be made: %s%s",
 				     strerror(errno), errno == EPERM ? ": run as root" : "");
 	else
@@ -101,16 +128,16 @@ static int make_map(struct bpf_map *map, enum bpf_map_type type, uint32_t entrie
 }
 
 /* Makes and fills the maps for redirection before the first packet. */
-static int make_targets(struct pacer_bpf *skel, const struct object_begin *begin,
+static int make_targets(struct object *o, const struct object_begin *begin,
 			struct policy_error *error)
 {
 	int cpus = host_cpus(error);
 	struct target_maps maps = {
-	    .devices_fd = make_map(skel->maps.pacer_devices, BPF_MAP_TYPE_DEVMAP,
-				   bpf_map__max_entries(skel->maps.pacer_devices)),
-	    .cpus_fd = make_map(skel->maps.pacer_cpus, BPF_MAP_TYPE_CPUMAP, cpus),
-	    .leases_fd = make_map(skel->maps.pacer_pool_leases, BPF_MAP_TYPE_PERCPU_ARRAY,
-				  bpf_map__max_entries(skel->maps.pacer_pool_leases)),
+	    .devices_fd = make_map(map_of(o, "pacer_devices"), BPF_MAP_TYPE_DEVMAP,
+				   bpf_map__max_entries(map_of(o, "pacer_devices"))),
+	    .cpus_fd = make_map(map_of(o, "pacer_cpus"), BPF_MAP_TYPE_CPUMAP, cpus),
+	    .leases_fd = make_map(map_of(o, "pacer_pool_leases"), BPF_MAP_TYPE_PERCPU_ARRAY,
+				  bpf_map__max_entries(map_of(o, "pacer_pool_leases"))),
 	    .cpus_max = cpus,
 	};
 	int fds[] = {maps.devices_fd, maps.cpus_fd, maps.leases_fd};
@@ -130,10 +157,9 @@ static int make_targets(struct pacer_bpf *skel, const struct object_begin *begin
 }
 
 /* Makes and fills the map of sets before the first packet. */
-static int make_sets(struct pacer_bpf *skel, const struct object_begin *begin,
-		     struct policy_error *error)
+static int make_sets(struct object *o, const struct object_begin *begin, struct policy_error *error)
 {
-	struct bpf_map *map = skel->maps.pacer_sets;
+	struct bpf_map *map = map_of(o, "pacer_sets");
 	int fd, result = 0;
 
 	if (!begin->sets->n)
@@ -159,13 +185,13 @@ static void put_copy(struct pacer_copy *copy, const struct pacer_policy *bin, co
 	memcpy(copy->text, text, strlen(text));
 }
 
-static int prepare(struct pacer_bpf *skel, const struct object_begin *begin,
-		   struct policy_error *error)
+static int prepare(struct object *o, const struct object_begin *begin, struct policy_error *error)
 {
-	struct pacer_control *control = &skel->data_control->pacer_control;
+	struct pacer_control *control = data_of(o, ".data.control");
+	struct pacer_copy *copies = data_of(o, ".data.policy");
 
 	if (begin->lines > INT32_MAX ||
-	    bpf_map__set_max_entries(skel->maps.pacer_lines, begin->lines))
+	    bpf_map__set_max_entries(map_of(o, "pacer_lines"), begin->lines))
 		return policy_fail(error, 0,
 				   "memory: %llu lines are more than a map can hold: use less",
 				   (unsigned long long)begin->lines);
@@ -178,50 +204,116 @@ static int prepare(struct pacer_bpf *skel, const struct object_begin *begin,
 	control->secret_ready = PACER_SECRET_OF_TOOLS;
 	control->in_force = begin->confirm_ns ? (host_now_ns() + begin->confirm_ns) << 1 : 0;
 	control->resolution_ns = begin->resolution_ns;
-	put_copy(&skel->data_policy->pacer_copies[0], begin->bin, begin->text);
+	put_copy(&copies[0], begin->bin, begin->text);
 	if (begin->confirm_ns)
-		put_copy(&skel->data_policy->pacer_copies[1], begin->other, begin->other_text);
-	if (make_samplers(skel, &begin->bin->sampling, error) || make_targets(skel, begin, error) ||
-	    make_sets(skel, begin, error))
+		put_copy(&copies[1], begin->other, begin->other_text);
+	if (make_samplers(o, &begin->bin->sampling, error) || make_targets(o, begin, error) ||
+	    make_sets(o, begin, error))
 		return -1;
-	if (begin->restored ? restore_fill(begin->restored,
-					   &(struct restore_maps){
-					       skel->maps.pacer_lines, skel->maps.pacer_throttles,
-					       skel->maps.pacer_counts, skel->maps.pacer_allow4,
-					       skel->maps.pacer_allow6},
-					   control, error)
-			    : fill_tries(skel, begin->policy, control, error))
+	if (begin->restored
+		? restore_fill(
+		      begin->restored,
+		      &(struct restore_maps){map_of(o, "pacer_lines"), map_of(o, "pacer_throttles"),
+					     map_of(o, "pacer_counts"), map_of(o, "pacer_allow4"),
+					     map_of(o, "pacer_allow6")},
+		      control, error)
+		: fill_tries(o, begin->policy, control, error))
 		return -1;
 	/* The secret may be that of what is restored. */
 	for (uint32_t i = 0; i < 2; i++)
-		pacer_short_arm(&skel->data_policy->pacer_copies[i].policy, control, i);
+		pacer_short_arm(&copies[i].policy, control, i);
 	return 0;
 }
 
-static struct pacer_bpf *open_for(bool raw_ip, struct policy_error *error)
+/* Which of its two programs, and the maps that this one has. */
+static int choose(struct object *o)
 {
-	struct pacer_bpf *skel = pacer_bpf__open();
+	bool first = o->kind == OBJECT_FIRST;
 
-	if (!skel) {
-		policy_explain(error, 0, "the built-in object cannot be opened: %s",
-			       strerror(errno));
-		return NULL;
-	}
-	skel->rodata_built->pacer_built.raw_ip = raw_ip;
-	skel->data_control->pacer_control.raw_ip = raw_ip;
-	return skel;
+	o->program = first ? o->shadow->progs.pacer : o->shadow->progs.pacer_shadow;
+	if (bpf_program__set_autoload(
+		first ? o->shadow->progs.pacer_shadow : o->shadow->progs.pacer, false))
+		return -1;
+	if (!first)
+		return bpf_map__set_autocreate(o->shadow->maps.pacer_next, false);
+	return bpf_map__set_autocreate(o->shadow->maps.pacer_changes, false) ||
+		       bpf_map__set_autocreate(o->shadow->maps.pacer_differ, false) ||
+		       bpf_map__set_autocreate(o->shadow->maps.data_shadow, false)
+		   ? -1
+		   : 0;
 }
 
-struct pacer_bpf *object_open(const char *ifname, const struct object_begin *begin, bool raw_ip,
-			      struct policy_error *error)
+static int open_skeleton(struct object *o)
 {
-	struct pacer_bpf *skel = open_for(raw_ip, error);
+	if (o->kind == OBJECT_ALONE) {
+		o->pacer = pacer_bpf__open();
+		if (!o->pacer)
+			return -1;
+		o->obj = o->pacer->obj;
+		o->program = o->pacer->progs.pacer;
+		return 0;
+	}
+	o->shadow = shadow_bpf__open();
+	if (!o->shadow)
+		return -1;
+	o->obj = o->shadow->obj;
+	return choose(o);
+}
+
+static struct object *open_for(enum object_kind kind, bool raw_ip, struct policy_error *error)
+{
+	struct object *o = calloc(1, sizeof(*o));
+	struct pacer_control *control;
+	struct pacer_built *built;
+
+	if (o)
+		o->kind = kind;
+	if (!o || open_skeleton(o)) {
+		policy_explain(error, 0, "the built-in object cannot be opened: %s",
+			       strerror(errno));
+		object_close(o);
+		return NULL;
+	}
+	built = data_of(o, ".rodata.built");
+	control = data_of(o, ".data.control");
+	built->raw_ip = raw_ip;
+	built->beside = kind == OBJECT_SHADOW;
+	control->raw_ip = raw_ip;
+	return o;
+}
+
+/* What only a shadow has: how packets that fare differently are sampled. */
+static int prepare_shadow(struct object *o, const struct object_begin *begin,
+			  struct policy_error *error)
+{
+	const struct policy_sample all = {
+	    .on = true, .of = SAMPLE_ALL, .k = PACER_SAMPLE_K, .window_ns = OBJECT_DIFFER_NS};
+	struct pacer_shadow *shadow = data_of(o, ".data.shadow");
+	int cpus = host_cpus(error);
+
+	if (cpus < 1)
+		return -1;
+	shadow->since_ns = host_now_ns();
+	shadow->of =
+	    sampling_compile(&all, begin->bin, NULL, begin->resolution_ns, shadow->since_ns);
+	if (samples_replace(map_of(o, "pacer_differ"), cpus))
+		return policy_fail(error, 0, "the map of samples cannot be made: %s%s",
+				   strerror(errno), errno == EPERM ? ": run as root" : "");
+	return 0;
+}
+
+struct object *object_open(const char *ifname, enum object_kind kind,
+			   const struct object_begin *begin, bool raw_ip,
+			   struct policy_error *error)
+{
+	struct object *o = open_for(kind, raw_ip, error);
 	struct policy_error why = {0};
 
-	if (!skel || !prepare(skel, begin, &why))
-		return skel;
+	if (!o || (!prepare(o, begin, &why) &&
+		   (kind != OBJECT_SHADOW || !prepare_shadow(o, begin, &why))))
+		return o;
 	policy_explain(error, 0, "%s: %s", ifname, why.text);
-	pacer_bpf__destroy(skel);
+	object_close(o);
 	return NULL;
 }
 
@@ -234,14 +326,13 @@ static bool is_constant(const struct bpf_map *map)
 }
 
 /* All but the constants of the program, which are its own. */
-static int share_maps(struct pacer_bpf *skel, const struct pacer_bpf *like)
+static int share_maps(struct object *o, const struct object *like)
 {
 	struct bpf_map *map;
 
-	bpf_object__for_each_map(map, skel->obj)
+	bpf_object__for_each_map(map, o->obj)
 	{
-		const struct bpf_map *other =
-		    bpf_object__find_map_by_name(like->obj, bpf_map__name(map));
+		const struct bpf_map *other = map_of(like, bpf_map__name(map));
 
 		if (is_constant(map))
 			continue;
@@ -251,18 +342,17 @@ static int share_maps(struct pacer_bpf *skel, const struct pacer_bpf *like)
 	return 0;
 }
 
-struct pacer_bpf *object_open_shared(const char *ifname, const struct pacer_bpf *like,
-				     struct policy_error *error)
+struct object *object_open_shared(const char *ifname, const struct object *like,
+				  struct policy_error *error)
 {
-	struct pacer_bpf *skel = pacer_bpf__open();
+	const struct pacer_built *built = data_of(like, ".rodata.built");
+	struct object *o = open_for(OBJECT_ALONE, built->raw_ip, error);
 
-	if (skel)
-		skel->rodata_built->pacer_built.raw_ip = like->rodata_built->pacer_built.raw_ip;
-	if (skel && !share_maps(skel, like))
-		return skel;
+	if (!o || !share_maps(o, like))
+		return o;
 	policy_explain(error, 0, "%s: the maps of the first interface cannot be shared: %s", ifname,
 		       strerror(errno));
-	pacer_bpf__destroy(skel);
+	object_close(o);
 	return NULL;
 }
 
@@ -275,8 +365,21 @@ static bool takes(const struct bpf_map *map, const struct bpf_map_info *info)
 	       info->value_size == bpf_map__value_size(map);
 }
 
-/* 1 where it took the map, 0 where that is none of its own. */
-static int take_over(struct pacer_bpf *skel, uint32_t id)
+/* Only a first program has these, and makes them where the one before had none. */
+static bool is_of_first(const struct bpf_map *map)
+{
+	return !strcmp(bpf_map__name(map), "pacer_next") ||
+	       !strcmp(bpf_map__name(map), "pacer_told");
+}
+
+/* A map that this program has, and another may have made. */
+static bool is_shared(const struct bpf_map *map)
+{
+	return !is_constant(map) && bpf_map__autocreate(map);
+}
+
+/* 1 where it took a map that it cannot be without, 0 where that is none of its own. */
+static int take_over(struct object *o, uint32_t id)
 {
 	struct bpf_map_info info = {0};
 	uint32_t len = sizeof(info);
@@ -286,10 +389,10 @@ static int take_over(struct pacer_bpf *skel, uint32_t id)
 	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &len)) {
 		result = -1;
 	} else {
-		bpf_object__for_each_map(map, skel->obj)
+		bpf_object__for_each_map(map, o->obj)
 		{
-			if (!is_constant(map) && takes(map, &info))
-				result = bpf_map__reuse_fd(map, fd) ? -1 : 1;
+			if (is_shared(map) && takes(map, &info))
+				result = bpf_map__reuse_fd(map, fd) ? -1 : !is_of_first(map);
 		}
 	}
 	if (fd >= 0)
@@ -297,7 +400,7 @@ static int take_over(struct pacer_bpf *skel, uint32_t id)
 	return result;
 }
 
-static int take_all_over(struct pacer_bpf *skel, int prog_fd)
+static int take_all_over(struct object *o, int prog_fd)
 {
 	struct bpf_prog_info info = {0};
 	uint32_t ids[MAPS_MAX], len = sizeof(info), n = 0, wanted = 0;
@@ -308,45 +411,61 @@ static int take_all_over(struct pacer_bpf *skel, int prog_fd)
 	if (bpf_obj_get_info_by_fd(prog_fd, &info, &len) || info.nr_map_ids > MAPS_MAX)
 		return -1;
 	for (uint32_t i = 0; i < info.nr_map_ids; i++) {
-		int took = take_over(skel, ids[i]);
+		int took = take_over(o, ids[i]);
 
 		if (took < 0)
 			return -1;
 		n += took;
 	}
-	bpf_object__for_each_map(map, skel->obj)
+	bpf_object__for_each_map(map, o->obj)
 	{
-		wanted += !is_constant(map);
+		wanted += is_shared(map) && !is_of_first(map);
 	}
 	return n == wanted ? 0 : -1;
 }
 
-struct pacer_bpf *object_open_over(const char *ifname, int prog_fd, bool raw_ip,
-				   struct policy_error *error)
+struct object *object_open_over(const char *ifname, enum object_kind kind, int prog_fd, bool raw_ip,
+				struct policy_error *error)
 {
-	struct pacer_bpf *skel = open_for(raw_ip, error);
+	struct object *o = open_for(kind, raw_ip, error);
 
-	if (!skel || !take_all_over(skel, prog_fd))
-		return skel;
+	if (!o || !take_all_over(o, prog_fd))
+		return o;
 	policy_explain(error, 0,
 		       "%s: its pacer's maps are not those of this program: `xdp-pacer load %s "
 		       "--replace -c POLICY` takes over, with new state",
 		       ifname, ifname);
-	pacer_bpf__destroy(skel);
+	object_close(o);
 	return NULL;
 }
 
-void object_close(struct pacer_bpf *skel)
+int object_tell(struct object *first, const struct object *shadow)
 {
-	pacer_bpf__destroy(skel);
+	return bpf_map__reuse_fd(map_of(first, "pacer_told"), object_map_fd(shadow, "pacer_told"));
 }
 
-struct bpf_object *object_of(const struct pacer_bpf *skel)
+void object_close(struct object *o)
 {
-	return skel->obj;
+	if (!o)
+		return;
+	pacer_bpf__destroy(o->pacer);
+	shadow_bpf__destroy(o->shadow);
+	free(o);
 }
 
-int object_program_fd(const struct pacer_bpf *skel)
+struct bpf_object *object_of(const struct object *o)
 {
-	return bpf_program__fd(skel->progs.pacer);
+	return o->obj;
+}
+
+int object_program_fd(const struct object *o)
+{
+	return bpf_program__fd(o->program);
+}
+
+int object_map_fd(const struct object *o, const char *name)
+{
+	const struct bpf_map *map = map_of(o, name);
+
+	return map ? bpf_map__fd(map) : -1;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Purpose: the program built into the tool, opened, with its constants set and its maps sized and
- * filled: ready to be loaded. Only object.c uses the skeleton. One thread.
+ * Purpose: the programs built into the tool, opened, with their constants set and their maps sized
+ * and filled: ready to be loaded. Only object.c uses the skeletons. One thread.
  */
 #ifndef PACER_OBJECT_H
 #define PACER_OBJECT_H
@@ -10,9 +10,15 @@
 #include "sets/texts.h"
 
 struct bpf_object;
-struct pacer_bpf;
 
 struct state;
+
+/* Which program: the pacer; or, of two, the one that goes over to a shadow, or that shadow. */
+enum object_kind { OBJECT_ALONE, OBJECT_FIRST, OBJECT_SHADOW };
+
+#define OBJECT_DIFFER_NS 60000000000ull /* so far back a shadow's sample goes */
+
+struct object;
 
 /* What a new pacer begins with. */
 struct object_begin {
@@ -33,24 +39,30 @@ struct object_begin {
 };
 
 /*
- * Opened and prepared for an interface whose frames begin with the IP header, or not. To be closed
- * with object_close. NULL: with *error filled.
+ * Opened and prepared for an interface whose frames begin with the IP header, or not. ALONE or
+ * SHADOW. To be closed with object_close. NULL: with *error filled.
  */
-struct pacer_bpf *object_open(const char *ifname, const struct object_begin *begin, bool raw_ip,
-			      struct policy_error *error);
+struct object *object_open(const char *ifname, enum object_kind kind,
+			   const struct object_begin *begin, bool raw_ip,
+			   struct policy_error *error);
 /* The same, on the maps of `like`, which is loaded: one state for both. */
-struct pacer_bpf *object_open_shared(const char *ifname, const struct pacer_bpf *like,
-				     struct policy_error *error);
+struct object *object_open_shared(const char *ifname, const struct object *like,
+				  struct policy_error *error);
 /*
  * The same, with the very maps of a pacer that runs: it takes over that one's policy and all that
- * it holds. NULL also where a map of that one is missing or of another size.
+ * it holds. ALONE or FIRST; what a first program has more is taken, too, where that one has it.
+ * NULL also where a map of that one is missing or of another size.
  */
-struct pacer_bpf *object_open_over(const char *ifname, int prog_fd, bool raw_ip,
-				   struct policy_error *error);
-void object_close(struct pacer_bpf *skel);
+struct object *object_open_over(const char *ifname, enum object_kind kind, int prog_fd, bool raw_ip,
+				struct policy_error *error);
+/* A shadow that is loaded will be told this first program's verdicts. 0, or -1: see errno. */
+int object_tell(struct object *first, const struct object *shadow);
+void object_close(struct object *object);
 
-struct bpf_object *object_of(const struct pacer_bpf *skel);
+struct bpf_object *object_of(const struct object *object);
 /* Its program; negative: it is not loaded. */
-int object_program_fd(const struct pacer_bpf *skel);
+int object_program_fd(const struct object *object);
+/* Its map of that name; negative: it is not loaded, or has none. */
+int object_map_fd(const struct object *object, const char *name);
 
 #endif

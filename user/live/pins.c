@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <limits.h>
 #include <linux/capability.h>
@@ -216,16 +217,30 @@ static bool remove_all(int parent_fd, const char *name)
 	return !unlinkat(parent_fd, name, AT_REMOVEDIR);
 }
 
-/* Opens libxdp's directory and locks it as libxdp does. -1: there is none, and so no pins. */
-static int open_locked(void)
+static const struct {
+	const char *folder,
+	    *name; /* in the BPF file system; of a pin: its interface, its program */
+} kept[] = {
+    [PINS_DISPATCHERS] = {"xdp", "dispatch-%d-%u%n"},
+    [PINS_SHADOWS] = {"xdp-pacer", "shadow-%d-%u%n"},
+};
+
+static const char *folder_path(enum pins_of of, char *path, size_t size)
 {
 	const char *bpffs = secure_getenv("LIBXDP_BPFFS");
+
+	snprintf(path, size, "%s/%s", bpffs ? bpffs : "/sys/fs/bpf", kept[of].folder);
+	return path;
+}
+
+/* Opens libxdp's directory and locks it as libxdp does; or ours. -1: there is none, and so no pins.
+ */
+static int open_locked(enum pins_of of)
+{
 	struct statfs fs;
 	char path[PATH_MAX];
-	int fd;
+	int fd = open(folder_path(of, path, sizeof(path)), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	snprintf(path, sizeof(path), "%s/xdp", bpffs ? bpffs : "/sys/fs/bpf");
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd >= 0 && (fstatfs(fd, &fs) || fs.f_type != BPF_FS_MAGIC || flock(fd, LOCK_EX))) {
 		close(fd);
 		fd = -1;
@@ -234,30 +249,37 @@ static int open_locked(void)
 }
 
 struct sweep {
+	enum pins_of pins;
 	int ifindex; /* 0: any */
 	bool look;
 	void (*each)(const char *path, void *arg);
 	void *arg;
 };
 
-/* Is it the directory of a dispatcher that no interface carries? */
+/* Is it of a program that no interface carries? */
 static bool is_unused(const struct sweep *s, const char *name)
 {
 	uint32_t id;
 	int of, end = 0;
 
-	return sscanf(name, "dispatch-%d-%u%n", &of, &id, &end) == 2 && !name[end] &&
+	return sscanf(name, kept[s->pins].name, &of, &id, &end) == 2 && !name[end] &&
 	       (!s->ifindex || of == s->ifindex) && carried_by_none(id);
+}
+
+static bool remove_one(const struct sweep *s, int fd, const char *name)
+{
+	return s->pins == PINS_SHADOWS ? !unlinkat(fd, name, 0) : remove_all(fd, name);
 }
 
 static int sweep_one(const struct sweep *s, int fd, const char *name)
 {
 	if (!is_unused(s, name)) {
-		if (!s->look && !strncmp(name, "prog-test-link-", 15))
+		if (s->pins == PINS_DISPATCHERS && !s->look &&
+		    !strncmp(name, "prog-test-link-", 15))
 			unlinkat(fd, name, 0); /* libxdp's probe: gone before it unlocks */
 		return 0;
 	}
-	if (!s->look && !remove_all(fd, name))
+	if (!s->look && !remove_one(s, fd, name))
 		return 0;
 	if (s->each)
 		s->each(name, s->arg);
@@ -266,7 +288,7 @@ static int sweep_one(const struct sweep *s, int fd, const char *name)
 
 static int sweep(const struct sweep *s)
 {
-	int fd = open_locked(), copy, n = 0;
+	int fd = open_locked(s->pins), copy, n = 0;
 	struct dirent *e;
 	DIR *d;
 
@@ -284,16 +306,56 @@ static int sweep(const struct sweep *s)
 	return n;
 }
 
-int pins_sweep(int ifindex)
+void pins_sweep(int ifindex)
 {
-	const struct sweep s = {.ifindex = ifindex};
-
-	return ifindex ? sweep(&s) : 0;
+	for (enum pins_of of = PINS_DISPATCHERS; ifindex && of <= PINS_SHADOWS; of++)
+		(void)sweep(&(struct sweep){.pins = of, .ifindex = ifindex});
 }
 
-int pins_clean(bool look, void (*each)(const char *path, void *arg), void *arg)
+int pins_clean(enum pins_of of, bool look, void (*each)(const char *path, void *arg), void *arg)
 {
-	const struct sweep s = {0, look, each, arg};
+	const struct sweep s = {of, 0, look, each, arg};
 
 	return sweep(&s);
+}
+
+/* --- of shadows ----------------------------------------------------------------------------- */
+
+static const char *shadow_path(int ifindex, uint32_t prog_id, char *path, size_t size)
+{
+	char folder[PATH_MAX / 2];
+
+	snprintf(path, size, "%s/shadow-%d-%u", folder_path(PINS_SHADOWS, folder, sizeof(folder)),
+		 ifindex, prog_id);
+	return path;
+}
+
+int pins_put_shadow(int map_fd, const char *ifname, int ifindex, uint32_t prog_id,
+		    struct policy_error *error)
+{
+	char folder[PATH_MAX / 2], path[PATH_MAX];
+	struct statfs fs;
+	int err;
+
+	folder_path(PINS_SHADOWS, folder, sizeof(folder));
+	(void)mkdir(folder, 0700); /* what is wrong with it shows below */
+	if (!statfs(folder, &fs) && fs.f_type != BPF_FS_MAGIC)
+		return policy_fail(
+		    error, 0,
+		    "%s: %s is no BPF file system, which a shadow is kept by: `mount "
+		    "-t bpf bpf /sys/fs/bpf` first",
+		    ifname, folder);
+	err = bpf_obj_pin(map_fd, shadow_path(ifindex, prog_id, path, sizeof(path)));
+	return err ? policy_fail(error, 0,
+				 "%s: %s cannot be made, which its shadow is kept by: %s: is a BPF "
+				 "file system mounted there?",
+				 ifname, path, strerror(errno))
+		   : 0;
+}
+
+void pins_drop_shadow(int ifindex, uint32_t prog_id)
+{
+	char path[PATH_MAX];
+
+	(void)unlink(shadow_path(ifindex, prog_id, path, sizeof(path)));
 }

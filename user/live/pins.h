@@ -1,25 +1,40 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Purpose: removes what a killed load or unload under the libxdp dispatcher left in the BPF file
- * system. These are pins of a dispatcher that no interface carries. They would hold programs and
- * their memory for ever.
+ * Purpose: what is pinned in the BPF file system, and the removal of what a killed tool left there:
+ * pins of a program that no interface carries. They would hold programs and their memory for ever.
+ *
+ * Under xdp/ those of libxdp's dispatchers. Under xdp-pacer/ one for each shadow at work: the map
+ * by which the pacer goes over to it, which the kernel empties once neither a pin nor a process
+ * holds it. That pin has the interface's index and the id of the pacer's program in its name.
  *
  * Concurrency: it holds libxdp's own lock, so nobody else is half way. Error: removing the pins of
- * a dispatcher at work would detach it. So it leaves alone what another network namespace may use.
- * If it cannot see all processes of the machine, it removes nothing.
+ * a dispatcher at work would detach it, and that of a shadow would end it. So it leaves alone what
+ * another network namespace may use. If it cannot see all processes of the machine, it removes
+ * nothing.
  */
 #ifndef PACER_PINS_H
 #define PACER_PINS_H
 
 #include <stdbool.h>
+#include <stdint.h>
+
+#include "config/policy.h"
+
+enum pins_of { PINS_DISPATCHERS, PINS_SHADOWS };
 
 /*
- * Calls `each` for every unused dispatcher's directory, whatever interface it was for, and removes
- * it unless `look` is true. Returns how many there were.
+ * Calls `each` for every unused dispatcher's directory, or every shadow's unused pin, whatever
+ * interface it was for, and removes it unless `look` is true. Returns how many there were.
  */
-int pins_clean(bool look, void (*each)(const char *path, void *arg), void *arg);
+int pins_clean(enum pins_of of, bool look, void (*each)(const char *path, void *arg), void *arg);
 
-/* Removes the unused pins of this interface's index. Returns the number of dispatchers removed. */
-int pins_sweep(int ifindex);
+/* Removes the unused pins of this interface's index. */
+void pins_sweep(int ifindex);
+
+/* Of a shadow: for the interface and the pacer's program. 0, or -1 with *error filled. */
+int pins_put_shadow(int map_fd, const char *ifname, int ifindex, uint32_t prog_id,
+		    struct policy_error *error);
+/* It may be gone already. */
+void pins_drop_shadow(int ifindex, uint32_t prog_id);
 
 #endif

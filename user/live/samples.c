@@ -2,6 +2,7 @@
 #include "live/samples.h"
 
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -118,4 +119,18 @@ void samples_undo(const struct sample_maps *maps, const struct samples_made *mad
 		(void)bpf_map_delete_elem(maps->samplers_fd, &first);
 	if (made->heads)
 		(void)bpf_map_delete_elem(maps->heads_fd, &first);
+}
+
+int samples_replace(struct bpf_map *map, int cpus)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, bpf_map__name(map), sizeof(uint32_t),
+				sizeof(struct pacer_sampler), (uint32_t)cpus, &options);
+	int err = fd < 0 || draw_seeds(fd, cpus) || bpf_map__reuse_fd(map, fd) ? -1 : 0;
+	int cause = errno;
+
+	if (fd >= 0)
+		close(fd);
+	errno = cause;
+	return err;
 }

@@ -34,4 +34,10 @@ int samples_make(const struct sample_maps *maps, const struct pacer_sampling *sa
 		 struct samples_made *made, struct policy_error *error);
 void samples_undo(const struct sample_maps *maps, const struct samples_made *made);
 
+struct bpf_map;
+
+/* A sampler for each CPU, in place of the map of an object that is not loaded yet. -1: see errno.
+ */
+int samples_replace(struct bpf_map *map, int cpus);
+
 #endif

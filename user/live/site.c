@@ -87,11 +87,31 @@ static bool read_control(int map_fd, uint32_t *abi)
 	return is;
 }
 
-bool site_is_pacer(int prog_fd, uint32_t *abi)
+struct asking {
+	uint32_t abi;
+	bool is;
+};
+
+static void look_for_control(int map_fd, struct asking *asking)
+{
+	asking->is |= read_control(map_fd, &asking->abi);
+}
+
+static void look_for_next(int map_fd, struct asking *asking)
+{
+	struct bpf_map_info info = {0};
+	uint32_t len = sizeof(info);
+
+	asking->is |= !bpf_obj_get_info_by_fd(map_fd, &info, &len) &&
+		      info.type == BPF_MAP_TYPE_PROG_ARRAY && !strcmp(info.name, "pacer_next");
+}
+
+/* Of a program of the pacer's name, its maps until one is what is asked for. */
+static bool ask_maps(int prog_fd, void (*look)(int map_fd, struct asking *asking),
+		     struct asking *asking)
 {
 	struct bpf_prog_info info = {0};
 	uint32_t ids[64], len = sizeof(info), n;
-	bool is = false;
 
 	info.nr_map_ids = sizeof(ids) / sizeof(*ids);
 	info.map_ids = (uintptr_t)ids;
@@ -99,14 +119,30 @@ bool site_is_pacer(int prog_fd, uint32_t *abi)
 		return false;
 	n = info.nr_map_ids < sizeof(ids) / sizeof(*ids) ? info.nr_map_ids
 							 : sizeof(ids) / sizeof(*ids);
-	for (uint32_t i = 0; i < n && !is; i++) {
+	for (uint32_t i = 0; i < n && !asking->is; i++) {
 		int fd = bpf_map_get_fd_by_id(ids[i]);
 
-		is = fd >= 0 && read_control(fd, abi);
-		if (fd >= 0)
+		if (fd >= 0) {
+			look(fd, asking);
 			close(fd);
+		}
 	}
-	return is;
+	return asking->is;
+}
+
+bool site_is_pacer(int prog_fd, uint32_t *abi)
+{
+	struct asking asking = {0};
+
+	if (!ask_maps(prog_fd, look_for_control, &asking))
+		return false;
+	*abi = asking.abi;
+	return true;
+}
+
+bool site_has_shadow(int prog_fd)
+{
+	return ask_maps(prog_fd, look_for_next, &(struct asking){0});
 }
 
 /* Finds the program with the pacer's name among those that the dispatcher calls. */

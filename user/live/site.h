@@ -52,6 +52,9 @@ int64_t site_id(int ifindex);
 /* Is the program a pacer, and of which ABI version? */
 bool site_is_pacer(int prog_fd, uint32_t *abi);
 
+/* Is the program the first of two: does it go over to a shadow? */
+bool site_has_shadow(int prog_fd);
+
 /* "native", "skb", "hw"; and the kernel's flag of the mode. */
 const char *site_mode_name(enum site_mode mode);
 uint32_t site_mode_flag(enum site_mode mode);

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: a packet is judged by the policy in force, and a secret is drawn where no loader did.
+ * The way of a packet is path.h's; this finds it its policy and its secret.
+ */
+#ifndef PACER_JUDGE_BPF_H
+#define PACER_JUDGE_BPF_H
+
+#include <linux/bpf.h>
+#include <linux/ip.h>
+#include <linux/tcp.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "maps.bpf.h"
+#include "clock.bpf.h"
+#include "pool.bpf.h"
+#include "frame.bpf.h"
+#include "path.h"
+
+/* What a secret is drawn by: the addresses and ports of a connection that there is not. */
+struct draw {
+	struct iphdr ip;
+	struct tcphdr tcp;
+	__u32 last; /* what was drawn before */
+};
+
+/*
+ * 24 bits or so that no other program can tell. The generator of bpf_get_prandom_u32 is no secret:
+ * classic BPF's SKF_AD_RANDOM shows it to any user, and it runs backwards as well. But the kernel
+ * hashes with a secret of its own for SYN cookies. It is asked for one of a connection which the
+ * generator, the clock and the cookies before choose; how far that goes is said in hash.h.
+ */
+static __always_inline __u32 draw(struct draw *d)
+{
+	__u64 now_ns = bpf_ktime_get_ns();
+	__u32 cookie;
+
+	d->ip.saddr = bpf_get_prandom_u32() ^ d->last;
+	d->ip.daddr ^= bpf_get_prandom_u32() ^ now_ns;
+	d->tcp.source ^= d->last >> 16;
+	d->tcp.dest ^= now_ns >> 32;
+	cookie = bpf_tcp_raw_gen_syncookie_ipv4(&d->ip, &d->tcp, sizeof(d->tcp));
+	d->last = cookie ^ bpf_get_prandom_u32();
+	return d->last;
+}
+
+/*
+ * Draw the hash's secret where no loader did. Every word is drawn once, by whichever CPU comes
+ * first, and all use that one.
+ */
+__attribute__((noinline)) int draw_secret(void)
+{
+	__u64 *secret = pacer_control.secret[0];
+	struct draw d = {.tcp.doff = sizeof(d.tcp) / 4};
+	__u32 i;
+
+	for (i = 0; i < PACER_SECRETS; i++) {
+		__u64 word = (__u64)draw(&d) << 40 ^ (__u64)draw(&d) << 20 ^ draw(&d);
+
+		if (!secret[i])
+			(void)pacer_cas64(&secret[i], 0, word ? word : 1);
+	}
+	pacer_release(&pacer_control.secret_ready, PACER_SECRET_OF_PROGRAM);
+	return 0;
+}
+
+_Static_assert((int)PACER_DROP == (int)XDP_DROP && (int)PACER_PASS == (int)XDP_PASS &&
+		   (int)PACER_REDIRECT == (int)XDP_REDIRECT,
+	       "an action is the program's verdict");
+
+/* By which copy of the policy packets are judged now: its last bit says. */
+static __always_inline __u32 copy_in_force(void)
+{
+	__u64 word = *(volatile __u64 *)&pacer_control.in_force;
+	__u32 copy = word;
+
+	if (word >> 1) /* an unconfirmed policy */
+		copy = pacer_in_force(word, pacer_clock(1));
+	return copy;
+}
+
+/* Before the long way. */
+static __always_inline void walk_begin(struct pacer_walk *walk, __u32 copy)
+{
+	/* Not all of it is written on every path: kernels before 6.1.192 want to see that it is. */
+	walk->state = 0;
+	walk->rule = 0;
+	walk->copy = copy & 1;
+	if (!pacer_control.secret_ready)
+		draw_secret();
+}
+
+/* The short way: a verdict, or 0 where that is not for it. */
+static __attribute__((noinline)) int pacer_short(struct xdp_md *ctx,
+						 const struct pacer_policy *policy)
+{
+	__u32 outcome = pacer_path_short(ctx, 0, policy);
+
+	if (outcome == PACER_UNDECIDED)
+		return 0;
+	return pacer_outcome_reason(outcome) == PACER_ADMIT ? XDP_PASS : XDP_DROP;
+}
+
+/* What it has left. Both are functions, so that neither has the other's stack. */
+__attribute__((noinline)) int pacer_long(struct xdp_md *ctx, __u32 copy)
+{
+	struct pacer_walk walk;
+	__u32 outcome;
+
+	walk_begin(&walk, copy);
+	return pacer_path_long(ctx, &walk, &outcome);
+}
+
+/* XDP's verdict on the packet. */
+static __always_inline int judge(struct xdp_md *ctx)
+{
+	__u32 copy = copy_in_force();
+	int verdict = pacer_short(ctx, &pacer_copies[copy & 1].policy);
+
+	return verdict ? verdict : pacer_long(ctx, copy);
+}
+
+#endif

@@ -1,0 +1,343 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# A policy is tried beside the one in force: no packet fares differently, what would is told to the
+# packet, and the policy can be put in force with the state that it has by then.
+#
+#   client                                     server
+#   10.77.0.11-18, fd77::11-18  c0 ---- s0     the pacer; `xdp-pacer shadow`
+#
+# shellcheck disable=SC2317 # the functions are reached through check
+# shellcheck source=tests/net/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+cut=$(tool cut)
+
+# pins: of shadows of s0, which no other test's interface has the programs of.
+pins()
+{
+	local index
+
+	index=$(in_server cat /sys/class/net/s0/ifindex 2>/dev/null ||
+		in_server ip -j link show s0 | jq '.[0].ifindex')
+	find /sys/fs/bpf/xdp-pacer -name "shadow-$index-$1" 2>/dev/null | wc -l
+}
+
+begin()
+{
+	pacer shadow s0 -c "$work/$1.yaml" >/dev/null
+}
+
+# would FILTER: of what the shadow tells.
+would()
+{
+	pacer shadow s0 --json | jq -rc "$1"
+}
+
+# changes "ALIKE DENY ADMIT": packets of the shadow's rules.
+changes()
+{
+	equal "$(would '[.rules[] | select(.rule != "") | .reasons[]] |
+		[(map(.none) | add // 0), (map(.deny) | add // 0), (map(.admit) | add // 0)] |
+		join(" ")')" "$1" "packets that fare alike, would be denied, admitted"
+}
+
+three()
+{
+	limit ten 10
+	limit three 3
+	limit twenty 20
+}
+
+# A stricter one, from two sources. 7 of 15 and 4 of 7 would be denied beside those that are.
+stricter()
+{
+	three
+	load ten
+	begin three
+	arrive "10 7 2" n=15 n=7,from=10.77.0.12 n=2,from=fd77::13
+	counted udp 24 19 0 5
+	changes "13 11 0"
+	equal "$(would '.rules[] | select(.rule == "udp") | .reasons |
+		"\(.admit.none) \(.window.none) \(.window.deny)"')" "8 5 11" "by reason of the shadow"
+	equal "$(would '[.differing.keys[] | "\(.key) \(.rule) \(.change) \(.reason)"] | sort | join(", ")')" \
+		"10.77.0.11 udp deny window, 10.77.0.12 udp deny window" "keys"
+	equal "$(would '.differing.packets')" 11 "packets in the sample's window"
+	equal "$(status '.shadow.changes.deny')" 11 "told by status"
+	equal "$(stats '.shadow.changes.deny')" 11 "told by stats"
+	pacer status s0 | grep -q 'shadow .* 11 .*would be denied' || fail "status says no word of it"
+	pacer shadow s0 | grep -Eq '10\.77\.0\.11 +udp +deny +window' || fail "$(pacer shadow s0)"
+}
+
+# A looser one, and one that lets a rule's packets through by monitor mode.
+looser()
+{
+	three
+	load ten
+	begin twenty
+	arrive "10" n=25
+	changes "15 0 10"
+	equal "$(would '[.differing.keys[] | "\(.key) \(.change) \(.reason)"] | join(", ")')" \
+		"10.77.0.11 admit admit" "keys"
+	pacer shadow s0 --stop >/dev/null
+	sed 's/^rules:/mode: monitor\n&/' "$work/three.yaml" >"$work/monitor.yaml"
+	begin monitor
+	arrive "0" n=9
+	changes "0 0 9"
+	equal "$(would .monitor)" true "monitor"
+}
+
+# It begins with a copy of what is held: the same policy fares alike from the first packet on.
+begins_with_a_copy()
+{
+	three
+	load ten
+	arrive "6" n=6
+	begin ten
+	arrive "4 10" n=9 n=12,from=10.77.0.12
+	changes "21 0 0"
+}
+
+# What it holds goes on, and so does what was allowed and banned by hand beside both.
+promoted()
+{
+	local before
+
+	three
+	sed -i 's/^rules:/bans: 64\n&/' "$work/ten.yaml" "$work/three.yaml"
+	load ten
+	begin three
+	arrive "2" n=2
+	pacer allow s0 add 10.77.0.17 >/dev/null
+	pacer ban s0 add 10.77.0.16 >/dev/null
+	before=$(status .serial)
+	equal "$(pins '*')" 1 "pins while it runs"
+	pacer shadow s0 --promote --json >"$work/out"
+	equal "$(jq -rc '"\(.promoted) \(.last.changes.deny)"' "$work/out")" "true 0" "promoted"
+	equal "$(pins '*')" 0 "pins when it is in force"
+	arrive "1 3 9 0" n=9 n=9,from=10.77.0.12 n=9,from=10.77.0.17 n=9,from=10.77.0.16
+	[ "$(status .serial)" -gt "$before" ] || fail "the serial did not grow"
+	equal "$(status .shadow)" null "shadow"
+	refused 1 's0: no shadow runs beside its policy' pacer shadow s0
+	pacer show s0 | grep -q 'packets: 3,' || fail "another policy is in force: $(pacer show s0)"
+	apply ten # by the usual way from here on
+	arrive "6" n=9
+	begin three
+	pacer shadow s0 --stop >/dev/null
+}
+
+stopped()
+{
+	three
+	load ten
+	begin three
+	arrive "6" n=6
+	equal "$(pacer shadow s0 --stop --json | jq -rc '"\(.shadow) \(.last.changes.deny)"')" "false 3" \
+		"what it had counted"
+	equal "$(pins '*')" 0 "pins"
+	arrive "4" n=9
+	refused 1 's0: no shadow runs beside its policy' pacer shadow s0 --stop
+	refused 1 's0: no shadow runs beside its policy' pacer shadow s0 --promote
+}
+
+# What else is done to a pacer with a shadow.
+beside_other_verbs()
+{
+	local first
+
+	three
+	load ten
+	begin three
+	pacer set s0 udp.packets=12 >/dev/null
+	arrive "12" n=15
+	changes "6 9 0"
+	apply twenty --confirm-within 100s
+	refused 1 'waits to be confirmed' pacer shadow s0 --promote
+	pacer confirm s0 >/dev/null
+	arrive "8" n=9
+	changes "7 17 0"
+	first=$(status .program_id)
+	pacer upgrade s0 >/dev/null
+	[ "$(status .program_id)" != "$first" ] || fail "it was not upgraded"
+	equal "$(pins '*')" 1 "pins after an upgrade"
+	arrive "20" n=25,from=10.77.0.12
+	changes "15 34 0"
+	pacer rotate s0 >/dev/null
+	pacer save s0 "$work/state" >/dev/null
+	equal "$(pacer clean --dry-run --json | jq -c '[.found[] | select(.kind | test("shadow"))] | length')" 0 \
+		"left behind, while it runs"
+	arrive "3" n=3,from=10.77.0.13
+	changes "18 34 0"
+	pacer shadow s0 --promote >/dev/null
+	load ten --replace
+	begin three
+	load ten --replace
+	equal "$(pins '*') $(status .shadow)" "0 null" "pins, shadow after a load"
+	begin three
+	pacer unload s0 >/dev/null
+	equal "$(pins '*')" 0 "pins after unload"
+	load ten --restore "$work/state"
+	begin three
+	pacer save s0 "$work/state" --and-unload >/dev/null
+	equal "$(pins '*')" 0 "pins after save --and-unload"
+}
+
+# A shadow's pool sends nothing anywhere, and counts what it would send.
+no_redirect()
+{
+	three
+	policy pool <<-END
+	rules:
+	  - name: udp
+	    match: {proto: udp, dport: 9000}
+	    limits: [{key: src, packets: 3, window: 60s}]
+	    over: pool out
+	pools: [{name: out, targets: [s0], each: 4, cooldown: 60s}]
+	END
+	load ten
+	begin pool
+	arrive "10" n=15
+	changes "8 7 0"
+	pacer shadow s0 --promote >/dev/null
+	equal "$(stats '.rules[] | select(.name == "udp") | "\(.events.redirected) \(.events.pool_spent)"')" \
+		"4 8" "redirected, pool spent"
+}
+
+wrong_uses()
+{
+	three
+	refused 2 'wants one interface' pacer shadow
+	refused 1 's0: has no pacer' pacer shadow s0 -c "$work/ten.yaml"
+	load ten
+	refused 2 'one of -c POLICY, --promote and --stop' pacer shadow s0 -c "$work/ten.yaml" --stop
+	refused 2 'nosuch.yaml' pacer shadow s0 -c "$work/nosuch.yaml"
+	echo "rules: [{name: udp}]" >"$work/bad.yaml"
+	refused 2 'bad.yaml:1' pacer shadow s0 -c "$work/bad.yaml"
+	begin three
+	refused 1 's0: a shadow runs already: .*--promote.* or --stop first' pacer shadow s0 -c "$work/ten.yaml"
+	arrive "10" n=15
+	equal "$(status .shadow.changes.deny)" 7 "after what was refused"
+	pacer shadow s0 --stop >/dev/null
+	in_server ip link add t0 type veth peer name t1
+	in_server ip link set t0 up
+	pacer unload s0 >/dev/null
+	pacer load s0 t0 --shared -c "$work/ten.yaml" >/dev/null
+	refused 1 's0: its state is shared with t0' pacer shadow s0 -c "$work/three.yaml"
+	pacer unload t0 >/dev/null
+	in_server ip link del t0
+	pacer unload s0 >/dev/null
+	load ten
+	# Where pins cannot be.
+	mkdir -p "$work/plain/xdp-pacer"
+	LIBXDP_BPFFS=$work/plain refused 1 's0: .*/xdp-pacer is no BPF file system' \
+		pacer shadow s0 -c "$work/three.yaml"
+	arrive "10" n=15,from=10.77.0.14
+	equal "$(status .shadow)" null "after one that could not be pinned"
+}
+
+# Without its pin the kernel ends it: the verdicts of the policy in force stand, and it is told.
+pin_removed()
+{
+	three
+	load ten
+	begin three
+	rm "/sys/fs/bpf/xdp-pacer/shadow-"*"-$(status .program_id)"
+	arrive "10" n=15
+	refused 1 's0: its shadow was lost.*shadow s0 --stop' pacer shadow s0
+	pacer status s0 | grep -q 'shadow .*was lost' || fail "status does not say so"
+	pacer shadow s0 --stop >/dev/null
+	arrive "10" n=15,from=10.77.0.12
+}
+
+# The interface goes, and the pin stays until somebody cleans up.
+interface_gone()
+{
+	local index
+
+	three
+	in_server ip link add t0 type veth peer name t1
+	in_server ip link set t0 up
+	index=$(in_server ip -j link show t0 | jq '.[0].ifindex')
+	pacer load t0 -c "$work/ten.yaml" >/dev/null
+	pacer shadow t0 -c "$work/three.yaml" >/dev/null
+	in_server ip link del t0
+	find /sys/fs/bpf/xdp-pacer -name "shadow-$index-*" | grep -q . || fail "there is no pin"
+	pacer clean --dry-run | grep -q "a shadow that no interface has: .*/shadow-$index-" ||
+		fail "$(pacer clean --dry-run)"
+	pacer clean >/dev/null
+	! find /sys/fs/bpf/xdp-pacer -name "shadow-$index-*" | grep . || fail "it was not removed"
+}
+
+# killed_at SYSCALL COUNT COMMAND...: killed there; what is in force limits as it did, by 10 a source.
+killed_at()
+{
+	local code=0
+
+	in_server "$cut" "$1" "$2" 0 0 "$BUILD/xdp-pacer" shadow s0 "${@:3}" >/dev/null || code=$?
+	[ "$code" -eq 100 ] || [ "$code" -eq 0 ] || fail "$*: exit code $code" || exit 1
+	[ "$code" -eq 0 ] || kills=$((kills + 1))
+	fresh=$((fresh + 1))
+	arrive "10" "n=12,from=10.78.0.$fresh" || fail "$*: see above" || exit 1
+	equal "$(stats '.rules[].matched')" $((12 * fresh)) "packets that were counted" || exit 1
+	[ "$code" -eq 100 ]
+}
+
+# Begun and ended: at system calls all along both.
+killed()
+{
+	local n kills=0 fresh=0
+
+	three
+	load ten
+	for ((n = 0; n < 2000; n += 29)); do
+		killed_at flock "$n" -c "$work/three.yaml" || break
+		[ "$(status .shadow)" = null ] || pacer shadow s0 --stop >/dev/null
+		pacer clean >/dev/null
+		equal "$(pins '*')" 0 "pins after $n calls of a beginning" || exit 1
+	done
+	[ "$n" -lt 2000 ] || fail "a beginning has no end"
+	for ((n = 0; n < 2000; n += 29)); do
+		[ "$(status .shadow)" != null ] || begin three
+		killed_at flock "$n" --stop || break
+		pacer clean >/dev/null
+	done
+	[ "$n" -lt 2000 ] || fail "an end has no end"
+	pacer clean >/dev/null
+	equal "$(pins '*')" 0 "pins in the end" || exit 1
+	echo "$kills kills"
+	[ "$kills" -ge 20 ] || fail "only $kills kills"
+}
+
+# Packets flow all the while: each is judged once in force, and no window passes more than its limit.
+under_load()
+{
+	local rounds
+
+	limit wide 1000 1s
+	limit narrow 20 1s
+	load wide
+	traffic_on 9000 1000 10.77.0.11=300 10.77.0.12=300
+	for ((rounds = 0; rounds < 3; rounds++)); do
+		begin narrow
+		pacer shadow s0 --stop >/dev/null
+	done
+	begin wide
+	pacer shadow s0 --promote >/dev/null
+	traffic_off
+	equal "$arrived" "$sent" "frames that arrived all the while, of those sent"
+}
+
+net_up
+check shadow-stricter stricter
+check shadow-looser looser
+check shadow-begins-with-a-copy begins_with_a_copy
+check shadow-promoted promoted
+check shadow-stopped stopped
+check shadow-beside-other-verbs beside_other_verbs
+check shadow-no-redirect no_redirect
+check shadow-wrong-uses wrong_uses
+check shadow-pin-removed pin_removed
+check shadow-interface-gone interface_gone
+check shadow-killed killed
+check shadow-under-load under_load
+finish

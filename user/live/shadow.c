@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "live/shadow.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "live/attach.h"
+#include "live/copies.h"
+#include "live/host.h"
+#include "live/object.h"
+#include "live/pins.h"
+
+static uint32_t id_of(int prog_fd)
+{
+	struct bpf_prog_info info = {0};
+	uint32_t len = sizeof(info);
+
+	return prog_fd < 0 || bpf_obj_get_info_by_fd(prog_fd, &info, &len) ? 0 : info.id;
+}
+
+/* --- begin ---------------------------------------------------------------------------------- */
+
+struct partner {
+	const struct attached *a;
+	struct policy_error *error;
+};
+
+static int shares(const char *ifname, void *arg)
+{
+	const struct partner *p = arg;
+
+	return policy_fail(
+	    p->error, 0,
+	    "%s: its state is shared with %s, whose packets its shadow would not see: "
+	    "try the policy on interfaces with state of their own",
+	    p->a->ifname, ifname);
+}
+
+static int may_begin(const struct attached *a, struct policy_error *error)
+{
+	struct partner p = {a, error};
+
+	if (a->next_fd >= 0)
+		return policy_fail(error, 0,
+				   "%s: a shadow runs already: `xdp-pacer shadow %s --promote` or "
+				   "--stop first",
+				   a->ifname, a->ifname);
+	if (a->dispatcher)
+		return policy_fail(
+		    error, 0,
+		    "%s: its pacer is under libxdp's dispatcher, where no shadow can "
+		    "run: `xdp-pacer unload %s`, then load it with --direct",
+		    a->ifname, a->ifname);
+	return attached_each_partner(a, shares, &p, error);
+}
+
+static int take_state(const struct attached *a, struct state *s, struct policy_error *error)
+{
+	if (state_init(s, a->n_lines))
+		return policy_fail(error, 0, "%s: no memory for a copy of its state", a->ifname);
+	if (!state_take_allowed(a, s, error))
+		return 0;
+	state_free(s);
+	return -1;
+}
+
+/* From here on the first program goes over to the shadow, and the pin keeps it. */
+static int join(struct object *first, const char *ifname, int ifindex, void *arg,
+		struct policy_error *error)
+{
+	const struct object *shadow = arg;
+	int next_fd = object_map_fd(first, "pacer_next"), prog_fd = object_program_fd(shadow);
+	int data_fd = object_map_fd(shadow, ".data.shadow");
+	struct pacer_shadow said;
+	uint32_t at = 0;
+
+	if (bpf_map_lookup_elem(data_fd, &at, &said))
+		return policy_fail(error, 0, "%s: its shadow cannot be begun: %s", ifname,
+				   strerror(errno));
+	said.since_ns = host_now_ns();
+	if (bpf_map_update_elem(data_fd, &at, &said, BPF_ANY) ||
+	    bpf_map_update_elem(next_fd, &at, &prog_fd, BPF_ANY))
+		return policy_fail(error, 0, "%s: its shadow cannot be begun: %s", ifname,
+				   strerror(errno));
+	return pins_put_shadow(next_fd, ifname, ifindex, id_of(object_program_fd(first)), error);
+}
+
+static int put_beside(const struct attached *a, struct object *shadow, struct attached *now,
+		      struct policy_error *error)
+{
+	struct object *first;
+	int result = -1;
+
+	if (attach_load(a->ifname, shadow, error))
+		return -1;
+	first = object_open_over(a->ifname, OBJECT_FIRST, a->prog_fd, a->control->raw_ip, error);
+	if (!first)
+		return -1;
+	if (object_tell(first, shadow))
+		policy_explain(error, 0, "%s: its shadow cannot be begun: %s", a->ifname,
+			       strerror(errno));
+	else
+		result = attach_instead(a->ifname, first, join, shadow, now, error);
+	object_close(first);
+	return result;
+}
+
+static int begin_with(const struct attached *a, const struct shadow_begin *b, struct state *s,
+		      struct attached *now, struct policy_error *error)
+{
+	static struct pacer_policy bin;
+	const struct clocks clocks = clocks_read();
+	int cpus = host_cpus(error), result;
+	struct compile_host host = {copies_resolution_ns(a), clocks.mono_ns, cpus};
+	struct object_begin begin;
+	struct object *shadow;
+
+	if (cpus < 1 || state_take(a, copies_in_force(a), s, error) ||
+	    restore_plan(s, b->policy, &clocks, &host, &bin, b->plan, b->restored, error))
+		return -1;
+	begin = (struct object_begin){.policy = b->policy,
+				      .bin = &bin,
+				      .plan = b->plan,
+				      .sets = b->sets,
+				      .text = b->text,
+				      .lines = b->plan->lines,
+				      .resolution_ns = host.resolution_ns,
+				      .restored = s};
+	shadow = object_open(a->ifname, OBJECT_SHADOW, &begin, a->control->raw_ip, error);
+	if (!shadow)
+		return -1;
+	result = put_beside(a, shadow, now, error);
+	object_close(shadow);
+	return result;
+}
+
+int shadow_begin(const struct attached *a, const struct shadow_begin *begin, struct attached *now,
+		 struct policy_error *error)
+{
+	int fd, result = -1;
+	struct state s;
+
+	if (may_begin(a, error) || take_state(a, &s, error))
+		return -1;
+	fd = copies_lock_of(a, error);
+	if (fd >= 0) {
+		result = begin_with(a, begin, &s, now, error);
+		close(fd);
+	}
+	state_free(&s);
+	return result;
+}
+
+/* --- end ------------------------------------------------------------------------------------ */
+
+/* The pacer alone, over the maps of that program. */
+static int put_alone(const struct attached *a, int prog_fd, struct attached *now,
+		     struct policy_error *error)
+{
+	struct object *alone =
+	    object_open_over(a->ifname, OBJECT_ALONE, prog_fd, a->control->raw_ip, error);
+	int result;
+
+	if (!alone)
+		return -1;
+	result = attach_instead(a->ifname, alone, NULL, NULL, now, error);
+	object_close(alone);
+	return result;
+}
+
+static int promote(const struct attached *a, const struct attached *shadow, struct attached *now,
+		   struct policy_error *error)
+{
+	struct pacer_policy *next = &shadow->copy[copies_in_force(shadow)].policy;
+
+	if (copies_pending_ns(a))
+		return policy_fail(
+		    error, 0,
+		    "%s: a policy waits to be confirmed: `xdp-pacer confirm` it, or let it "
+		    "roll back, first",
+		    a->ifname);
+	/* It comes after all that was applied meanwhile. */
+	__atomic_store_n(&next->serial, a->copy[copies_in_force(a)].policy.serial + 1,
+			 __ATOMIC_RELEASE);
+	return put_alone(a, shadow->prog_fd, now, error);
+}
+
+int shadow_promote(const struct attached *a, struct attached *now, struct policy_error *error)
+{
+	struct attached shadow;
+	int fd, result = -1;
+
+	if (attached_shadow(a, &shadow, error))
+		return -1;
+	fd = copies_lock_of(a, error);
+	if (fd >= 0) {
+		result = promote(a, &shadow, now, error);
+		close(fd);
+	}
+	attached_release(&shadow);
+	return result;
+}
+
+int shadow_stop(const struct attached *a, struct attached *now, struct policy_error *error)
+{
+	int fd, result;
+
+	if (a->next_fd < 0)
+		return policy_fail(error, 0, "%s: no shadow runs beside its policy", a->ifname);
+	fd = copies_lock_of(a, error);
+	if (fd < 0)
+		return -1;
+	result = put_alone(a, a->prog_fd, now, error);
+	close(fd);
+	return result;
+}
+
+/* --- what it has counted -------------------------------------------------------------------- */
+
+static int read_counter(const struct attached *s, uint32_t slot, struct pacer_changes *each,
+			int cpus, struct pacer_changes *sum)
+{
+	memset(sum, 0, sizeof(*sum));
+	if (bpf_map_lookup_elem(s->changes_fd, &slot, each))
+		return -1;
+	for (int cpu = 0; cpu < cpus; cpu++)
+		for (size_t c = 0; c < PACER_CHANGE_COUNT; c++)
+			for (size_t r = 0; r < PACER_CHANGE_REASONS; r++) {
+				sum->by[c][r].packets += each[cpu].by[c][r].packets;
+				sum->by[c][r].bytes += each[cpu].by[c][r].bytes;
+			}
+	return 0;
+}
+
+int shadow_read(const struct attached *s, struct shadow_reading *r, struct policy_error *error)
+{
+	uint32_t copy = copies_in_force(s);
+	const struct pacer_policy *bin = &s->copy[copy].policy;
+	int cpus = host_cpus(error), result;
+	struct pacer_changes *each;
+
+	r->policy = cpus < 1 ? NULL : copies_policy(s, copy, error);
+	if (!r->policy)
+		return -1;
+	r->since_ns = s->shadowed->since_ns;
+	r->monitor = bin->flags & PACER_MONITOR;
+	each = calloc((size_t)cpus, sizeof(*each));
+	result = each ? read_counter(s, 0, each, cpus, &r->none) : -1;
+	for (size_t i = 0; i < r->policy->n_rules && !result; i++)
+		result = read_counter(s, bin->rule[i].counter, each, cpus, &r->rule[i]);
+	r->now_ns = host_now_ns();
+	free(each);
+	if (!result)
+		return 0;
+	shadow_reading_free(r);
+	return policy_fail(error, 0, "%s: what its shadow has counted cannot be read: %s",
+			   s->ifname, strerror(errno));
+}
+
+void shadow_reading_free(struct shadow_reading *r)
+{
+	policy_free(r->policy);
+	r->policy = NULL;
+}
+
+struct pacer_count shadow_sum_of(const struct pacer_changes *changes, enum pacer_change change)
+{
+	struct pacer_count sum = {0, 0};
+
+	for (size_t r = 0; r < PACER_CHANGE_REASONS; r++) {
+		sum.packets += changes->by[change][r].packets;
+		sum.bytes += changes->by[change][r].bytes;
+	}
+	return sum;
+}
+
+struct pacer_count shadow_sum(const struct shadow_reading *r, enum pacer_change change)
+{
+	struct pacer_count sum = shadow_sum_of(&r->none, change);
+
+	for (size_t i = 0; i < r->policy->n_rules; i++) {
+		struct pacer_count of = shadow_sum_of(&r->rule[i], change);
+
+		sum.packets += of.packets;
+		sum.bytes += of.bytes;
+	}
+	return sum;
+}
+
+const char *shadow_change_name(enum pacer_change change)
+{
+	static const char *const names[] = {
+#define CHANGE_NAME(name, id, text) [PACER_##name] = id,
+	    PACER_CHANGES(CHANGE_NAME)
+#undef CHANGE_NAME
+	};
+
+	return names[change];
+}
+
+bool shadow_passes(const struct pacer_policy *bin, size_t rule, enum pacer_reason reason)
+{
+	if (pacer_verdict_of(reason) != PACER_VERDICT_DENY)
+		return true;
+	return bin->flags & PACER_MONITOR ||
+	       (rule < PACER_RULES_MAX && bin->rule[rule].over == PACER_OVER_PASS);
+}

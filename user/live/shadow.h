@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: a second policy judges beside the one in force, on state of its own, and changes no
+ * verdict (common/beside.h): it is begun, read, put in force with its state, or ended.
+ *
+ * What it begins with is a copy of what the pacer holds, as `save` and `load --restore` would carry
+ * it over: limits that it has in common with the policy in force go on, what it drops drains, and
+ * bans and what was allowed by hand go on. From then on it counts what it would admit itself.
+ *
+ * Two programs stand for it (bpf/shadow.bpf.c): one in the place of the pacer's, over its very
+ * maps, and the shadow's. Each change of the interface's program is one step: a tool that is killed
+ * leaves the one or the other, whole, and at most a pin that `clean` and the next load remove
+ * (pins.h).
+ *
+ * Functions return 0, or -1 with *error filled: then what is in force is what was. They hold the
+ * lock of changes (copies.h). One thread.
+ */
+#ifndef PACER_LIVE_SHADOW_H
+#define PACER_LIVE_SHADOW_H
+
+#include "live/attached.h"
+#include "live/restore.h"
+#include "sets/texts.h"
+#include "beside.h"
+
+/* What it is to be; plan and restored are filled. */
+struct shadow_begin {
+	const char *text;
+	const struct policy *policy; /* of the text */
+	const struct set_texts *sets;
+	struct plan *plan;
+	struct restored *restored;
+};
+
+/* Begins one beside the pacer, which has none. *now is the same pacer as it is then. */
+int shadow_begin(const struct attached *a, const struct shadow_begin *begin, struct attached *now,
+		 struct policy_error *error);
+/* Puts the shadow's policy in force, with its state. *now is the pacer then. */
+int shadow_promote(const struct attached *a, struct attached *now, struct policy_error *error);
+/* Ends the shadow. */
+int shadow_stop(const struct attached *a, struct attached *now, struct policy_error *error);
+
+/* What a shadow has counted. */
+struct shadow_reading {
+	struct policy *policy;
+	uint64_t since_ns, now_ns;			  /* monotonic */
+	bool monitor;					  /* it would let through what it denies */
+	struct pacer_changes rule[PACER_RULES_MAX], none; /* none: that no rule of it judged */
+};
+
+/* shadow: of attached_shadow. To be freed with shadow_reading_free. */
+int shadow_read(const struct attached *shadow, struct shadow_reading *reading,
+		struct policy_error *error);
+void shadow_reading_free(struct shadow_reading *reading);
+
+/* Of all rules and reasons, or of a rule's reasons. */
+struct pacer_count shadow_sum(const struct shadow_reading *reading, enum pacer_change change);
+struct pacer_count shadow_sum_of(const struct pacer_changes *changes, enum pacer_change change);
+const char *shadow_change_name(enum pacer_change change);
+
+/* Would a packet of that outcome pass, under the shadow's policy in force? */
+bool shadow_passes(const struct pacer_policy *bin, size_t rule, enum pacer_reason reason);
+
+#endif
