@@ -16,6 +16,7 @@
 #define ODD_NAME "a\"b\\c\nd"
 
 static struct reading one, two;
+static struct shadow_reading beside;
 static char *text;
 static size_t len;
 
@@ -66,6 +67,16 @@ static int setup(void **unused)
 	count(&one.none, 100);
 	count(&one.rule[0], 200);
 	count(&one.rule[1], 18446744073709550000ull);
+	beside = (struct shadow_reading){.policy = parse("rules:\n"
+							 "- name: tight\n"
+							 "  limits: [{key: src, gap: 1s}]\n")};
+	for (int c = 0; c < PACER_CHANGE_COUNT; c++)
+		for (int r = 0; r < PACER_REASON_COUNT; r++) {
+			uint64_t n = 1000 + 100 * (uint64_t)c + (uint64_t)r;
+
+			beside.rule[0].by[c][r] = (struct pacer_count){n, 60 * n};
+			beside.none.by[c][r] = (struct pacer_count){n + 50, 60 * n};
+		}
 	two = (struct reading){.exact = true, .policy = parse("rules: []\n")};
 	return 0;
 }
@@ -75,6 +86,7 @@ static int teardown(void **unused)
 	(void)unused;
 	reading_free(&one);
 	reading_free(&two);
+	policy_free(beside.policy);
 	free(text);
 	text = NULL;
 	return 0;
@@ -90,7 +102,11 @@ void reading_free(struct reading *f)
 static void make(enum metrics_form form, const char *ifname)
 {
 	const struct metrics_interface at[] = {
-	    {.ifname = ifname, .reading = &one, .mode = "native", .read_ns = 1234567},
+	    {.ifname = ifname,
+	     .reading = &one,
+	     .shadow = &beside,
+	     .mode = "native",
+	     .read_ns = 1234567},
 	    {.ifname = "gone"},
 	    {.ifname = "eth1", .reading = &two, .mode = "skb", .dispatcher = true},
 	};
@@ -249,6 +265,24 @@ static void test_both_forms_are_whole(void **unused)
 	assert_int_equal(read_back(METRICS_OPEN), plain);
 }
 
+static void test_shadow(void **unused)
+{
+	(void)unused;
+	make(METRICS_PLAIN, "eth0");
+	has("xdp_pacer_shadow{interface=\"eth0\"} 1");
+	has("xdp_pacer_shadow{interface=\"eth1\"} 0");
+	has("xdp_pacer_shadow_packets_total{interface=\"eth0\",rule=\"tight\",reason=\"admit\","
+	    "change=\"none\"} 1000");
+	has("xdp_pacer_shadow_packets_total{interface=\"eth0\",rule=\"tight\",reason=\"gap\","
+	    "change=\"deny\"} 1107");
+	has("xdp_pacer_shadow_bytes_total{interface=\"eth0\",rule=\"tight\",reason=\"gap\","
+	    "change=\"admit\"} 72420");
+	has("xdp_pacer_shadow_packets_total{interface=\"eth0\",rule=\"\",reason=\"no_rule\","
+	    "change=\"admit\"} 1251");
+	lacks("xdp_pacer_shadow_packets_total{interface=\"eth1\"");
+	lacks("shadow{interface=\"gone\"}");
+}
+
 static void test_labels_are_escaped(void **unused)
 {
 	(void)unused;
@@ -396,6 +430,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(test_both_forms_are_whole),
+	    TEST(test_shadow),
 	    TEST(test_labels_are_escaped),
 	    TEST(test_heads),
 	    TEST(test_counters),

@@ -29,8 +29,28 @@ static void tell(struct watched *at, bool right)
 	at->told = !right;
 }
 
+/* Of one interface. */
+struct figures {
+	struct reading reading;
+	struct shadow_reading shadow;
+};
+
+/* NULL: it has none, or it has just ended. */
+static const struct shadow_reading *read_shadow(const struct attached *a, struct shadow_reading *to)
+{
+	struct policy_error unused;
+	struct attached shadow;
+	int failed;
+
+	if (!a->shadow_id || attached_shadow(a, &shadow, &unused))
+		return NULL;
+	failed = shadow_read(&shadow, to, &unused);
+	attached_release(&shadow);
+	return failed ? NULL : to;
+}
+
 /* Returns how many of the interfaces could be read. */
-static size_t read_all(struct watch *w, struct metrics_interface *to, struct reading *reading,
+static size_t read_all(struct watch *w, struct metrics_interface *to, struct figures *figures,
 		       size_t *n)
 {
 	size_t up = 0;
@@ -43,8 +63,9 @@ static size_t read_all(struct watch *w, struct metrics_interface *to, struct rea
 		if (!at->shown)
 			continue;
 		*m = (struct metrics_interface){.ifname = at->ifname};
-		if (at->found && !reading_take(&at->a, &reading[*n], &at->error)) {
-			m->reading = &reading[*n];
+		if (at->found && !reading_take(&at->a, &figures[*n].reading, &at->error)) {
+			m->reading = &figures[*n].reading;
+			m->shadow = read_shadow(&at->a, &figures[*n].shadow);
 			m->mode = at->a.mode;
 			m->dispatcher = at->a.dispatcher;
 			m->read_ns = host_now_ns() - begin_ns;
@@ -65,22 +86,24 @@ static char *make(struct watch *w, enum metrics_form form, size_t *len, struct m
 {
 	struct policy_error error = {0};
 	struct metrics_interface *to;
-	struct reading *reading;
+	struct figures *figures;
 	char *text = NULL;
 
 	*made = (struct made){0};
 	if (watch_look(w, &error))
 		complain(NULL, &error);
 	to = calloc(w->n + 1, sizeof(*to));
-	reading = calloc(w->n + 1, sizeof(*reading));
-	if (to && reading) {
-		made->up = read_all(w, to, reading, &made->interfaces);
+	figures = calloc(w->n + 1, sizeof(*figures));
+	if (to && figures) {
+		made->up = read_all(w, to, figures, &made->interfaces);
 		text = metrics_text(form, to, made->interfaces, len);
 	}
-	for (size_t i = 0; i < made->interfaces; i++)
-		reading_free(&reading[i]);
+	for (size_t i = 0; i < made->interfaces; i++) {
+		reading_free(&figures[i].reading);
+		shadow_reading_free(&figures[i].shadow);
+	}
 	free(to);
-	free(reading);
+	free(figures);
 	return text;
 }
 

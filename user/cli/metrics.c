@@ -278,6 +278,59 @@ static void events_rows(const struct row *row)
 	event_rows(row, "", &row->f->none);
 }
 
+/* --- a shadow ------------------------------------------------------------------------------- */
+
+static void shadow_rows(const struct row *row)
+{
+	begin(row);
+	end(row, row->of->shadow != NULL);
+}
+
+/* Each that may come up is there from the beginning, as above. */
+static void change_rows(const struct row *row, const char *rule, const struct pacer_changes *c,
+			int reason, bool bytes)
+{
+	static const char *const names[] = {
+#define CHANGE_NAME(name, id, text) [PACER_##name] = id,
+	    PACER_CHANGES(CHANGE_NAME)
+#undef CHANGE_NAME
+	};
+
+	for (int change = 0; change < PACER_CHANGE_COUNT; change++) {
+		const struct pacer_count *count = &c->by[change][reason];
+
+		begin(row);
+		put_label(row, "rule", rule);
+		put_label(row, "reason", pacer_reason_name(reason));
+		put_label(row, "change", names[change]);
+		end(row, bytes ? count->bytes : count->packets);
+	}
+}
+
+static void each_change(const struct row *row, bool bytes)
+{
+	const struct shadow_reading *s = row->of->shadow;
+
+	for (size_t r = 0; s && r <= s->policy->n_rules; r++) {
+		bool ruled = r < s->policy->n_rules;
+
+		for (int reason = 0; reason < PACER_REASON_COUNT; reason++)
+			if (may_befall(reason, ruled))
+				change_rows(row, ruled ? s->policy->rule[r].name : "",
+					    ruled ? &s->rule[r] : &s->none, reason, bytes);
+	}
+}
+
+static void shadow_packets_rows(const struct row *row)
+{
+	each_change(row, false);
+}
+
+static void shadow_bytes_rows(const struct row *row)
+{
+	each_change(row, true);
+}
+
 /* --- limits --------------------------------------------------------------------------------- */
 
 static void begin_limit(const struct row *row, size_t rule, size_t limit)
@@ -453,6 +506,13 @@ static const struct family families[] = {
 	    "and with over: pass, what is denied passes all the same.",
 	    packets_rows),
     COUNTER("bytes", "bytes", "Bytes of those packets, as frames.", bytes_rows),
+    GAUGE("shadow", NULL, "Whether a shadow judges beside the policy in force.", shadow_rows),
+    COUNTER(
+	"shadow_packets", "packets",
+	"Packets that a shadow has judged, by its rule and reason. Change: none, they fare alike; "
+	"deny, they were let through and would not be; admit, the other way round.",
+	shadow_packets_rows),
+    COUNTER("shadow_bytes", "bytes", "Bytes of those packets, as frames.", shadow_bytes_rows),
     COUNTER("events", "events", "What befell packets of a rule beside their reason.", events_rows),
     COUNTER("set_packets", "packets",
 	    "Packets with an address in a set, where a rule or the allow-list asks for it.",

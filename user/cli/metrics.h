@@ -8,13 +8,15 @@
 #define PACER_METRICS_H
 
 #include "live/reading.h"
+#include "live/shadow_reading.h"
 
 enum metrics_form { METRICS_PLAIN, METRICS_OPEN };
 
 struct metrics_interface {
 	const char *ifname;
-	const struct reading *reading; /* NULL: no pacer could be read */
-	const char *mode;	       /* "native", "skb", "hw" */
+	const struct reading *reading;	     /* NULL: no pacer could be read */
+	const struct shadow_reading *shadow; /* NULL: it has none */
+	const char *mode;		     /* "native", "skb", "hw" */
 	bool dispatcher;
 	uint64_t read_ns; /* how long that took */
 };

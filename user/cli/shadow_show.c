@@ -6,7 +6,7 @@
 #include "cli/emit.h"
 #include "config/text.h"
 #include "estimate/differing.h"
-#include "live/shadow.h"
+#include "live/shadow_reading.h"
 
 #define KEYS_SHOWN 10 /* in the text */
 #define SECOND_NS  1e9

@@ -10,7 +10,7 @@
 #include "estimate/estimator.h"
 #include "live/copies.h"
 #include "live/object.h"
-#include "live/shadow.h"
+#include "live/shadow_reading.h"
 
 struct words {
 	const struct attached *shadow;

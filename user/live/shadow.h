@@ -21,7 +21,6 @@
 #include "live/attached.h"
 #include "live/restore.h"
 #include "sets/texts.h"
-#include "beside.h"
 
 /* What it is to be; plan and restored are filled. */
 struct shadow_begin {
@@ -39,26 +38,5 @@ int shadow_begin(const struct attached *a, const struct shadow_begin *begin, str
 int shadow_promote(const struct attached *a, struct attached *now, struct policy_error *error);
 /* Ends the shadow. */
 int shadow_stop(const struct attached *a, struct attached *now, struct policy_error *error);
-
-/* What a shadow has counted. */
-struct shadow_reading {
-	struct policy *policy;
-	uint64_t since_ns, now_ns;			  /* monotonic */
-	bool monitor;					  /* it would let through what it denies */
-	struct pacer_changes rule[PACER_RULES_MAX], none; /* none: that no rule of it judged */
-};
-
-/* shadow: of attached_shadow. To be freed with shadow_reading_free. */
-int shadow_read(const struct attached *shadow, struct shadow_reading *reading,
-		struct policy_error *error);
-void shadow_reading_free(struct shadow_reading *reading);
-
-/* Of all rules and reasons, or of a rule's reasons. */
-struct pacer_count shadow_sum(const struct shadow_reading *reading, enum pacer_change change);
-struct pacer_count shadow_sum_of(const struct pacer_changes *changes, enum pacer_change change);
-const char *shadow_change_name(enum pacer_change change);
-
-/* Would a packet of that outcome pass, under the shadow's policy in force? */
-bool shadow_passes(const struct pacer_policy *bin, size_t rule, enum pacer_reason reason);
 
 #endif
