@@ -66,6 +66,11 @@ stricter()
 	equal "$(status '.shadow.changes.deny')" 11 "told by status"
 	equal "$(stats '.shadow.changes.deny')" 11 "told by stats"
 	pacer status s0 | grep -q 'shadow .* 11 .*would be denied' || fail "status says no word of it"
+	pacer export s0 --textfile "$work/m.prom" >/dev/null
+	promtool check metrics <"$work/m.prom" || fail "promtool" || return
+	grep -qxF 'xdp_pacer_shadow{interface="s0"} 1' "$work/m.prom" || fail "no shadow in the metrics" || return
+	grep -qxF 'xdp_pacer_shadow_packets_total{interface="s0",rule="udp",reason="window",change="deny"} 11' \
+		"$work/m.prom" || fail "$(grep shadow_packets "$work/m.prom")" || return
 	pacer shadow s0 | grep -Eq '10\.77\.0\.11 +udp +deny +window' || fail "$(pacer shadow s0)"
 }
 
