@@ -35,6 +35,21 @@ uint64_t host_resolution_ns(void)
 	return RESOLUTION;
 }
 
+/* This pacer has no shadow. */
+int attached_shadow(const struct attached *attached, struct attached *shadow,
+		    struct policy_error *why)
+{
+	(void)attached;
+	(void)shadow;
+	(void)why;
+	return -1;
+}
+
+void attached_release(struct attached *attached)
+{
+	(void)attached;
+}
+
 bool attached_gone(const struct attached *attached)
 {
 	(void)attached;

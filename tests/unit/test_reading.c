@@ -58,6 +58,21 @@ uint64_t host_now_ns(void)
 	return 1000000000;
 }
 
+/* This pacer has no shadow. */
+int attached_shadow(const struct attached *attached, struct attached *shadow,
+		    struct policy_error *why)
+{
+	(void)attached;
+	(void)shadow;
+	(void)why;
+	return -1;
+}
+
+void attached_release(struct attached *attached)
+{
+	(void)attached;
+}
+
 bool attached_gone(const struct attached *attached)
 {
 	(void)attached;
