@@ -102,14 +102,34 @@ static __attribute__((noinline)) int pacer_short(struct xdp_md *ctx,
 	return pacer_outcome_reason(outcome) == PACER_ADMIT ? XDP_PASS : XDP_DROP;
 }
 
+/*
+ * The end of the long way. A function of its own, since its caller has no stack to spare. counted:
+ * pacer_path_fast has counted the packet.
+ */
+__attribute__((noinline)) int pacer_end(struct xdp_md *ctx, const struct pacer_walk *w,
+					__u32 outcome, __u32 counted)
+{
+	const struct pacer_policy *policy;
+
+	if (!w)
+		return XDP_DROP;
+	policy = PACER_POLICY_OF(w);
+	return counted ? pacer_path_end_fast(ctx, w, policy, outcome)
+		       : pacer_path_end(ctx, w, policy, &outcome);
+}
+
 /* What it has left. Both are functions, so that neither has the other's stack. */
 __attribute__((noinline)) int pacer_long(struct xdp_md *ctx, __u32 copy)
 {
 	struct pacer_walk walk;
-	__u32 outcome;
+	__u32 outcome, counted;
 
 	walk_begin(&walk, copy);
-	return pacer_path_long(ctx, &walk, &outcome);
+	outcome = pacer_path_fast(ctx, &walk, PACER_POLICY_OF(&walk));
+	counted = outcome >> 16;
+	if (outcome == PACER_UNDECIDED)
+		outcome = pacer_path_judge(&walk);
+	return pacer_end(ctx, &walk, outcome, counted);
 }
 
 /* XDP's verdict on the packet. */

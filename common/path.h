@@ -484,13 +484,18 @@ PACER_INLINE enum pacer_action pacer_path_long(PACER_FRAME *frame, struct pacer_
 					       __u32 *outcome)
 {
 	const struct pacer_policy *policy = PACER_POLICY_OF(w);
+	__u32 told = pacer_path_fast(frame, w, policy);
+	enum pacer_action action;
 
-	*outcome = pacer_path_fast(frame, w, policy);
-	if (*outcome >> 16) /* it has a rule */
-		return pacer_path_end_fast(frame, w, policy, *outcome);
-	if (*outcome == PACER_UNDECIDED)
-		*outcome = pacer_path_judge(w);
-	return pacer_path_end(frame, w, policy, outcome);
+	if (told >> 16) { /* it has a rule */
+		*outcome = told;
+		return pacer_path_end_fast(frame, w, policy, told);
+	}
+	if (told == PACER_UNDECIDED)
+		told = pacer_path_judge(w);
+	action = pacer_path_end(frame, w, policy, &told);
+	*outcome = told;
+	return action;
 }
 
 /*

@@ -34,6 +34,8 @@ static const char *const policies[] = {
     "rules: [{name: a, over: pass, limits: [{key: src, packets: 1, window: 1s}]}]",
     "rules: []",
     "unparsed: pass\nrules: []",
+    "else: drop\nrules: [{name: a, match: {proto: udp}, verdict: pass}]",
+    "else: pass\nrules: [{name: a, match: {proto: udp}, verdict: drop}]",
     "rules:\n"
     "- {name: dns, match: {proto: udp, dport: 53}, limits: [{key: src, packets: 2, window: 1ms}]}\n"
     "- {name: tcp, match: {proto: tcp}, limits: [{key: flow, gap: 20us}]}\n",

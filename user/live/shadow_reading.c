@@ -92,8 +92,13 @@ const char *shadow_change_name(enum pacer_change change)
 
 bool shadow_passes(const struct pacer_policy *bin, size_t rule, enum pacer_reason reason)
 {
-	if (pacer_verdict_of(reason) != PACER_VERDICT_DENY)
+	uint8_t over = PACER_OVER_DROP;
+
+	if (pacer_verdict_of(reason) != PACER_VERDICT_DENY || bin->flags & PACER_MONITOR)
 		return true;
-	return bin->flags & PACER_MONITOR ||
-	       (rule < PACER_RULES_MAX && bin->rule[rule].over == PACER_OVER_PASS);
+	if (rule < PACER_RULES_MAX)
+		over = bin->rule[rule].over;
+	else if (reason == PACER_DENY_VERDICT)
+		over = (uint8_t)bin->else_over;
+	return over == PACER_OVER_PASS;
 }
