@@ -334,20 +334,32 @@ PACER_INLINE __u32 pacer_path_unjudged(struct pacer_walk *w, enum pacer_reason r
 	return reason;
 }
 
-/* A frame that is not IP, where rules ask for such. It has no source. */
-PACER_INLINE __u32 pacer_path_frame(PACER_FRAME *frame, struct pacer_walk *w,
-				    const struct pacer_policy *policy)
+/*
+ * Looks for the packet's rule in its frame, where rules ask for more than the packet says, after
+ * pacer_path_begin, which has no stack for it: `outcome` is what that said, undecided or not IP.
+ * w->pkt.found is filled. Undecided, where the packet has to be judged; else not IP.
+ */
+PACER_GLOBAL int pacer_path_look(PACER_FRAME *frame, struct pacer_walk *w, __u32 outcome)
 {
+	const struct pacer_policy *policy;
+
+	if (!w)
+		return PACER_NOT_IP;
+	policy = PACER_POLICY_OF(w);
+	w->pkt.found = pacer_walk_rule_among(w, policy, pacer_more_rules(frame, w));
+	if (outcome != PACER_NOT_IP)
+		return PACER_UNDECIDED;
+	if (w->pkt.found >= PACER_RULES_MAX)
+		return PACER_NOT_IP;
 	w->now_ns = PACER_FRAME_NOW(frame, !!(policy->flags & PACER_CLOCK_EXACT));
-	w->rule = pacer_walk_rule_among(w, policy, pacer_more_rules(frame, w));
-	w->pkt.found = w->rule;
-	return w->rule < PACER_RULES_MAX ? PACER_UNDECIDED : pacer_path_unjudged(w, PACER_NOT_IP);
+	return PACER_UNDECIDED;
 }
 
 /*
  * What has to be known of a packet before a limit can be asked. Undecided, with w->rule, where the
- * rule's limits are to be; or with none, where the bans of sources are, and then the rules: that is
- * no work for here, where there is no stack for it. Else its outcome.
+ * rule's limits are to be; or with none, where the bans of sources are, and then the rules, or
+ * where these want the frame: that is no work for here, where there is no stack for it. Else its
+ * outcome.
  */
 PACER_INLINE __u32 pacer_path_begin(PACER_FRAME *frame, struct pacer_walk *w,
 				    const struct pacer_policy *policy)
@@ -355,19 +367,15 @@ PACER_INLINE __u32 pacer_path_begin(PACER_FRAME *frame, struct pacer_walk *w,
 	int exact = !!(policy->flags & PACER_CLOCK_EXACT);
 	int result = PACER_FRAME_PARSE(frame, &w->pkt);
 
-	if (result == PACER_PARSE_NOT_IP && policy->dims & PACER_DIMS_FRAMES)
-		return pacer_path_frame(frame, w, policy);
 	if (result != PACER_PARSED)
 		return pacer_path_unjudged(w, pacer_parse_reason(result));
 	if (PACER_IS_ALLOWED(frame, w, exact))
 		return pacer_path_unjudged(w, PACER_ALLOWED);
 	w->now_ns = PACER_FRAME_NOW(frame, exact);
 	w->rule = PACER_RULES_MAX;
-	if (policy->dims & PACER_DIMS_MORE)
-		w->pkt.found = pacer_walk_rule_among(w, policy, pacer_more_rules(frame, w));
-	if (policy->flags & PACER_SOURCES_BANNED)
+	if (policy->flags & PACER_SOURCES_BANNED || policy->dims & PACER_DIMS_MORE)
 		return PACER_UNDECIDED;
-	w->rule = pacer_walk_rule(w, policy);
+	w->rule = pacer_walk_rule_by_packet(w, policy);
 	return w->rule < PACER_RULES_MAX ? PACER_UNDECIDED : pacer_walk_no_rule(w);
 }
 
@@ -491,6 +499,8 @@ PACER_INLINE enum pacer_action pacer_path_long(PACER_FRAME *frame, struct pacer_
 		*outcome = told;
 		return pacer_path_end_fast(frame, w, policy, told);
 	}
+	if ((told == PACER_UNDECIDED || told == PACER_NOT_IP) && policy->dims & PACER_DIMS_MORE)
+		told = pacer_path_look(frame, w, told);
 	if (told == PACER_UNDECIDED)
 		told = pacer_path_judge(w);
 	action = pacer_path_end(frame, w, policy, &told);

@@ -513,14 +513,20 @@ PACER_GLOBAL int pacer_walk_classify(const struct pacer_walk *w, __u64 among)
 	return rules ? pacer_lowest(rules) : PACER_RULES_MAX;
 }
 
-/* The same, where most policies spare the call. */
-PACER_INLINE __u32 pacer_walk_rule(const struct pacer_walk *w, const struct pacer_policy *policy)
+/* The same, where most policies spare the call; of one that asks for no more than the packet says.
+ */
+PACER_INLINE __u32 pacer_walk_rule_by_packet(const struct pacer_walk *w,
+					     const struct pacer_policy *policy)
 {
-	if (policy->dims & PACER_DIMS_MORE)
-		return w->pkt.found;
 	if (policy->dims & PACER_DIMS_SETS)
 		return pacer_walk_classify_sets(w, ~0ull);
 	return policy->dims || !(policy->rules & 1) ? pacer_walk_classify(w, ~0ull) : 0;
+}
+
+/* The same of any. */
+PACER_INLINE __u32 pacer_walk_rule(const struct pacer_walk *w, const struct pacer_policy *policy)
+{
+	return policy->dims & PACER_DIMS_MORE ? w->pkt.found : pacer_walk_rule_by_packet(w, policy);
 }
 
 /* The same among these rules, where they were looked for in the frame. */
@@ -539,6 +545,8 @@ PACER_INLINE __u32 pacer_walk_no_rule(const struct pacer_walk *w)
 {
 	if (w->rule == PACER_RULE_ALLOWED)
 		return PACER_ALLOWED;
+	if (w->pkt.family == PACER_FAMILY_NONE)
+		return PACER_NOT_IP;
 	return PACER_POLICY_OF(w)->else_says == PACER_SAYS_DENY ? PACER_DENY_VERDICT
 								: PACER_NO_RULE;
 }
@@ -581,7 +589,8 @@ PACER_GLOBAL int pacer_walk_is_allowed(const struct pacer_walk *w)
  */
 PACER_INLINE __u32 pacer_judge(struct pacer_walk *w)
 {
-	if (pacer_walk_source_banned(w) && !pacer_walk_is_allowed(w))
+	if (w->pkt.family != PACER_FAMILY_NONE && pacer_walk_source_banned(w) &&
+	    !pacer_walk_is_allowed(w))
 		return PACER_DENY_BAN;
 	w->rule = pacer_walk_rule(w, PACER_POLICY_OF(w));
 	return w->rule < PACER_RULES_MAX ? pacer_judge_rule(w) : pacer_walk_no_rule(w);

@@ -446,6 +446,10 @@ static uint32_t rule_of(uint32_t *reason)
 	struct pacer_frame f = {frame, frame + cut, n_frame, 1};
 
 	*reason = pacer_path_begin(&f, &walk, &bin);
+	if (bin.dims & PACER_DIMS_MORE) {
+		*reason = pacer_path_look(&f, &walk, *reason);
+		walk.rule = walk.pkt.found;
+	}
 	return walk.rule;
 }
 

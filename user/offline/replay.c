@@ -174,6 +174,8 @@ uint32_t replay_begin(struct replay *r, const struct replay_frame *frame, struct
 	struct pacer_frame f = frame_of(frame);
 	uint32_t outcome = pacer_path_begin(&f, &walk, r->bin);
 
+	if (pacer_outcome_undecided(outcome) && r->bin->dims & PACER_DIMS_MORE)
+		outcome = pacer_path_look(&f, &walk, outcome);
 	*pkt = walk.pkt;
 	return outcome;
 }
