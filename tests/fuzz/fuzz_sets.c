@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_input in = {data, size};
 	uint32_t field = (uint32_t)fuzz_take(&in, 1) % 4;
-	struct set_source source = {"feed", field < 2 ? 0 : field};
+	struct set_source source = {.name = "feed", .value_field = field < 2 ? 0 : field};
 	struct policy_error error = {0};
 	char *text = fuzz_copy(in.at, in.left);
 	struct set_text read;

@@ -81,7 +81,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_input in = {data, size};
 	uint64_t now_ns = 5000000000;
-	struct pacer_packet pkt;
+	struct packet_head head = {.n = 0};
+	struct pacer_packet pkt, again;
 	struct policy_error error = {0};
 	char *text = fuzz_text(&in);
 
@@ -91,11 +92,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(throttle, 0, sizeof(throttle));
 	memset(lease, 0, sizeof(lease));
 	(void)packet_text_is(text);
-	if (packet_text_read(text, &pkt, &error))
+	if (packet_text_read(text, &pkt, &head, &error)) {
 		HOLDS_TOLD(error.text);
-	else
+	} else {
+		HOLDS(head.n <= sizeof(head.data));
+		if (head.n) { /* the frame that was made of it is that packet's */
+			HOLDS(pacer_parse(head.data, head.data + head.n,
+					  pkt.len_bytes > head.n ? pkt.len_bytes : head.n,
+					  &again) == PACER_PARSED);
+			HOLDS(!memcmp(again.key, pkt.key, sizeof(pkt.key)));
+		}
 		for (uint32_t i = 0; i < 6; i++)
 			ask(&pkt, now_ns + i * 2000000);
+	}
 	ask_key(text, now_ns + 20000000);
 	free(text);
 	return 0;
