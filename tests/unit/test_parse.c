@@ -748,7 +748,6 @@ static void packet_is_sane(const struct pacer_packet *p, enum pacer_parse_result
 
 	assert_in_range(result, PACER_PARSED, PACER_PARSE_TOO_DEEP);
 	assert_true(p->vlan <= PACER_VLAN_NONE);
-	assert_int_equal(p->unused[0] | p->unused[1], 0);
 	if (result != PACER_PARSED)
 		return;
 	assert_true(p->family == PACER_FAMILY_4 || p->family == PACER_FAMILY_6);
