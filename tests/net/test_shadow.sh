@@ -65,6 +65,8 @@ stricter()
 	equal "$(would '.differing.packets')" 11 "packets in the sample's window"
 	equal "$(status '.shadow.changes.deny')" 11 "told by status"
 	equal "$(stats '.shadow.changes.deny')" 11 "told by stats"
+	equal "$(pacer top s0 --once --json | jq -c '[.shadow | .deny, .admit]')" '[11,0]' "told by top"
+	pacer top s0 --once | grep -q 's0: enforced.*, shadow: deny 11, admit 0' || fail "$(pacer top s0 --once)"
 	pacer status s0 | grep -q 'shadow .* 11 .*would be denied' || fail "status says no word of it"
 	pacer export s0 --textfile "$work/m.prom" >/dev/null
 	promtool check metrics <"$work/m.prom" || fail "promtool" || return
@@ -126,7 +128,7 @@ promoted()
 	refused 1 's0: no shadow runs beside its policy' pacer shadow s0
 	pacer show s0 | grep -q 'packets: 3,' || fail "another policy is in force: $(pacer show s0)"
 	apply ten # by the usual way from here on
-	arrive "6" n=9
+	arrive "7" n=9
 	begin three
 	pacer shadow s0 --stop >/dev/null
 }

@@ -335,11 +335,15 @@ static void what_is_wrong_is_said(void **unused)
 {
 	(void)unused;
 	reading.reading.monitor = true;
+	reading.shadowed = true;
+	reading.changes[PACER_CHANGE_DENY] = 1234;
 	reading.reading.pending_ns = 12 * SECOND;
 	hand.paused = true;
 	take(0, 0, 0);
 	draw(24, 120);
 	assert_non_null(strstr(row(0), "monitor"));
+	assert_non_null(strstr(row(0), "shadow: deny 1,234, admit 0"));
+	reading.shadowed = false;
 	assert_non_null(strstr(row(0), " PAUSED NOTHING IS DROPPED ROLLS BACK in 12 s"));
 	reading.paced = false;
 	policy_explain(&reading.missing, 0, "eth0: has no pacer");

@@ -11,6 +11,7 @@
 #include "config/text.h"
 #include "estimate/estimator.h"
 #include "live/host.h"
+#include "live/shadow_reading.h"
 #include "plan/sampling.h"
 
 #define SECOND_NS    1000000000ull
@@ -146,6 +147,14 @@ static void emit_reading(const struct top_reading *now)
 	emit_string("attach_mode", now->attach_mode, NULL);
 	emit_uint("serial", f->serial, NULL);
 	emit_uint("confirm_within_ns", f->pending_ns, NULL);
+	if (now->shadowed) {
+		emit_object("shadow");
+		for (int c = 0; c < PACER_CHANGE_COUNT; c++)
+			emit_uint(shadow_change_name(c), now->changes[c], NULL);
+		emit_close();
+	} else {
+		emit_null("shadow", NULL);
+	}
 	output_rates("rates", &now->trend, TREND_ALL);
 	emit_reasons("no_limit", &f->none, PACER_VERDICT_PASS);
 	emit_reasons("unparsed", &f->none, PACER_VERDICT_UNPARSED);

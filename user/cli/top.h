@@ -9,6 +9,7 @@
 #ifndef PACER_TOP_H
 #define PACER_TOP_H
 
+#include "beside.h"
 #include "estimate/busiest.h"
 #include "live/reading.h"
 #include "live/trend.h"
@@ -26,7 +27,9 @@ struct top_reading {
 	bool paced; /* else `missing` says why not, and nothing below is of now */
 	struct policy_error missing;
 	const char *attach_mode; /* "native", "skb", "hw" */
-	struct reading reading;	 /* reading.policy NULL: none yet */
+	bool shadowed;		 /* by the shadow's counts, packets so far of each change: */
+	uint64_t changes[PACER_CHANGE_COUNT];
+	struct reading reading; /* reading.policy NULL: none yet */
 	struct busiest busiest;
 	struct policy_error unsampled; /* why the sample could not be read; its text "": it could */
 	struct trend trend;
@@ -65,7 +68,8 @@ struct top_group {
 
 struct top_view {
 	char ifname[IF_NAMESIZE];
-	bool paced, monitor, bans_counted;
+	bool paced, monitor, bans_counted, shadowed;
+	uint64_t changes[PACER_CHANGE_COUNT];
 	char missing[TOP_TEXT], unsampled[TOP_TEXT];
 	const char *attach_mode;
 	uint64_t serial, pending_ns, step_ns, minute_ns;

@@ -514,14 +514,18 @@ static void draw_head(const struct top_view *v, const struct top_hand *hand, boo
 		      struct top_picture *p)
 {
 	struct spot row = row_of(p, 0, TOP_TITLE), alarm = row;
-	char text[TEXT_PRINTABLE + TOP_TEXT], state[TOP_TEXT];
+	char text[TEXT_PRINTABLE + 2 * TOP_TEXT], state[TOP_TEXT], shadow[TOP_TEXT] = "";
 
+	if (v->shadowed)
+		snprintf(shadow, sizeof(shadow), ", shadow: deny %s, admit %s",
+			 thousands(v->changes[PACER_CHANGE_DENY]).text,
+			 thousands(v->changes[PACER_CHANGE_ADMIT]).text);
 	if (!v->paced)
 		snprintf(text, sizeof(text), "%s", v->missing);
 	else
-		snprintf(text, sizeof(text), "%s: %s, serial %llu, %s%s%s",
+		snprintf(text, sizeof(text), "%s: %s, serial %llu, %s%s%s%s",
 			 printable(v->ifname).text, v->monitor ? "monitor" : "enforced",
-			 (unsigned long long)v->serial, v->attach_mode,
+			 (unsigned long long)v->serial, v->attach_mode, shadow,
 			 *hand->filter ? ", rule " : "", hand->filter);
 	row.colour = v->paced ? TOP_TITLE : TOP_ALARM;
 	put(&row, text);

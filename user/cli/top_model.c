@@ -226,6 +226,8 @@ void top_view(const struct top_reading *r, struct top_view *v)
 		return; /* what is shown is what was read last */
 	v->monitor = f->monitor;
 	v->attach_mode = r->attach_mode;
+	v->shadowed = r->shadowed;
+	memcpy(v->changes, r->changes, sizeof(v->changes));
 	v->serial = f->serial;
 	v->pending_ns = f->pending_ns;
 	v->step_ns = step.span_ns;

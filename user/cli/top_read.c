@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "live/shadow_reading.h"
+
 static int watch_name(struct top_reader *r, const char *ifname, struct policy_error *error)
 {
 	char *names[1] = {r->ifname};
@@ -35,6 +37,25 @@ static int follow_name(struct top_reader *r, struct policy_error *error)
 	return watch_name(r, ifname, error);
 }
 
+/* One that cannot be read has just ended. */
+static void read_shadow(const struct attached *a, struct top_reading *now)
+{
+	static struct shadow_reading counted;
+	struct policy_error unused;
+	struct attached shadow;
+
+	now->shadowed = false;
+	if (!a->shadow_id || attached_shadow(a, &shadow, &unused))
+		return;
+	if (!shadow_read(&shadow, &counted, &unused)) {
+		now->shadowed = true;
+		for (int c = 0; c < PACER_CHANGE_COUNT; c++)
+			now->changes[c] = shadow_sum(&counted, c).packets;
+		shadow_reading_free(&counted);
+	}
+	attached_release(&shadow);
+}
+
 static int read_pacer(struct top_reader *r, const struct attached *a, struct policy_error *error)
 {
 	struct top_reading *now = &r->now;
@@ -48,6 +69,7 @@ static int read_pacer(struct top_reader *r, const struct attached *a, struct pol
 	now->unsampled.text[0] = 0;
 	if (busiest_read(a, &now->busiest, &now->unsampled))
 		now->busiest.n_keys = 0;
+	read_shadow(a, now);
 	if (trend_add(&now->trend, &now->reading))
 		return policy_fail(error, POLICY_NO_MEMORY, "no memory");
 	now->paced = true;
