@@ -127,8 +127,7 @@ __attribute__((noinline)) int pacer_long(struct xdp_md *ctx, __u32 copy)
 	walk_begin(&walk, copy);
 	outcome = pacer_path_fast(ctx, &walk, PACER_POLICY_OF(&walk));
 	counted = outcome >> 16;
-	if (outcome == PACER_UNDECIDED)
-		outcome = pacer_path_judge(&walk);
+	outcome = pacer_path_rest(ctx, &walk, outcome);
 	return pacer_end(ctx, &walk, outcome, counted);
 }
 

@@ -144,7 +144,6 @@ SEC("xdp.frags") int pacer_shadow(struct xdp_md *ctx)
 	walk_begin(&walk, copy_in_force());
 	outcome = pacer_path_fast(ctx, &walk, PACER_POLICY_OF(&walk));
 	counted = outcome >> 16;
-	if (outcome == PACER_UNDECIDED)
-		outcome = pacer_path_judge(&walk);
+	outcome = pacer_path_rest(ctx, &walk, outcome);
 	return end(ctx, &walk, outcome, counted);
 }

@@ -420,6 +420,15 @@ PACER_INLINE __u32 pacer_path_judge(struct pacer_walk *w)
 	return pacer_judge_rule(w);
 }
 
+/* All that pacer_path_fast, which said `told` of the packet, has left: its outcome. */
+PACER_INLINE __u32 pacer_path_rest(PACER_FRAME *frame, struct pacer_walk *w, __u32 told)
+{
+	if ((told == PACER_UNDECIDED || told == PACER_NOT_IP) &&
+	    PACER_POLICY_OF(w)->dims & PACER_DIMS_MORE)
+		told = pacer_path_look(frame, w, told);
+	return told == PACER_UNDECIDED ? pacer_path_judge(w) : told;
+}
+
 /*
  * What is done with a packet that is denied: an enum pacer_over. Of no rule, banned sources are
  * dropped. A function of its own, as the one that asks has no stack for it.
@@ -499,10 +508,7 @@ PACER_INLINE enum pacer_action pacer_path_long(PACER_FRAME *frame, struct pacer_
 		*outcome = told;
 		return pacer_path_end_fast(frame, w, policy, told);
 	}
-	if ((told == PACER_UNDECIDED || told == PACER_NOT_IP) && policy->dims & PACER_DIMS_MORE)
-		told = pacer_path_look(frame, w, told);
-	if (told == PACER_UNDECIDED)
-		told = pacer_path_judge(w);
+	told = pacer_path_rest(frame, w, told);
 	action = pacer_path_end(frame, w, policy, &told);
 	*outcome = told;
 	return action;
