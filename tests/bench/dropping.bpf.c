@@ -4,26 +4,15 @@
  * packet can be measured on real frames without what the stack behind it costs.
  */
 #include <linux/bpf.h>
-#include <linux/ip.h>
-#include <linux/tcp.h>
-#include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
-#include <xdp/xdp_helpers.h>
 
-#include "maps.bpf.h"
-#include "clock.bpf.h"
-#include "pool.bpf.h"
-#include "frame.bpf.h"
-#include "path.h"
+#include "judge.bpf.h"
 
-static __always_inline int dropped(int action)
+char LICENSE[] SEC("license") = "GPL";
+
+SEC("xdp.frags") int pacer(struct xdp_md *ctx)
 {
-	return action == XDP_PASS ? XDP_DROP : action;
+	int verdict = judge(ctx);
+
+	return verdict == XDP_PASS ? XDP_DROP : verdict;
 }
-
-/* From here on, as the headers above were read with the words' own meaning. */
-#define XDP_PASS			    XDP_DROP
-#define PACER_PASS			    PACER_DROP
-#define pacer_path_long(ctx, walk, outcome) dropped(pacer_path_long(ctx, walk, outcome))
-
-#include "../../bpf/pacer.bpf.c"

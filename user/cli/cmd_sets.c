@@ -246,7 +246,7 @@ static void emit_info(const struct sets_info *info, void *arg)
 	emit_object("");
 	emit_string("name", set->name, "%s", set->name);
 	emit_uint("prefixes", n, "%s", thousands(n).text);
-	emit_uint("by_hand", info->added, info->added ? "%s" : "", thousands(info->added).text);
+	emit_uint("by_hand", info->added, "%s", info->added ? thousands(info->added).text : "");
 	emit_uint("memory_bytes", info->bytes, "%s",
 		  units_size_round(info->bytes, text, sizeof(text)));
 	emit_uint("packets", info->count.packets, "%s", thousands(info->count.packets).text);
