@@ -47,7 +47,7 @@ $(BENCH)/bench: $(TOOLS) $(ARCHIVE)
 	$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS) -lpthread
 
 # xdp-pacer with an object that drops what it admits.
-$(DROPPING)/pacer.bpf.o: tests/bench/dropping.bpf.c bpf/pacer.bpf.c $(BUILD)/pacer.bpf.o
+$(DROPPING)/pacer.bpf.o: tests/bench/dropping.bpf.c bpf/judge.bpf.h $(BUILD)/pacer.bpf.o
 	@mkdir -p $(@D)
 	$(CLANG) $(BPF) -Ibpf/clock -c $< -o $@
 
