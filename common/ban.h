@@ -188,6 +188,7 @@ PACER_INLINE __u32 pacer_ban_place(const struct pacer_ban_places *p, __u32 i)
 	return (i < PACER_BAN_WAYS ? p->set[0] : p->set[1]) + (i & (PACER_BAN_WAYS - 1));
 }
 
+/* Opaque, since compilers make a branch of each word's comparison, and verifiers follow them all. */
 PACER_INLINE int pacer_ban_is(struct pacer_line *line, const struct pacer_ban_key *key)
 {
 	__u32 differs = (pacer_load(&line->ban_rule) ^ key->rule) |
@@ -196,7 +197,7 @@ PACER_INLINE int pacer_ban_is(struct pacer_line *line, const struct pacer_ban_ke
 
 	for (i = 0; i < PACER_KEY_WORDS; i++)
 		differs |= pacer_load(&line->ban_key[i]) ^ key->word[i];
-	return !differs;
+	return !pacer_opaque(differs);
 }
 
 PACER_INLINE int pacer_ban_runs(struct pacer_line *line, __u64 now_ns)
