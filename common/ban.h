@@ -188,7 +188,8 @@ PACER_INLINE __u32 pacer_ban_place(const struct pacer_ban_places *p, __u32 i)
 	return (i < PACER_BAN_WAYS ? p->set[0] : p->set[1]) + (i & (PACER_BAN_WAYS - 1));
 }
 
-/* Opaque, since compilers make a branch of each word's comparison, and verifiers follow them all. */
+/* Opaque, since compilers make a branch of each word's comparison, and verifiers follow them all.
+ */
 PACER_INLINE int pacer_ban_is(struct pacer_line *line, const struct pacer_ban_key *key)
 {
 	__u32 differs = (pacer_load(&line->ban_rule) ^ key->rule) |

@@ -55,7 +55,7 @@ def wanted_of(stats, status):
         for event, n in rule["events"].items():
             put("events_total", n, rule=name, event=event)
     for reason, n in stats["no_limit"].items():
-        put("packets_total", n, rule="", reason=reason, verdict=verdicts[reason])
+        put("packets_total", n, rule="", reason=reason, verdict=verdicts.get(reason, "deny"))
     put("monitor", stats["mode"] == "monitor")
     put("bans_capacity", status["bans"]["room"])
     put("policy_info", 1, serial=str(status["serial"]), clock=status["clock"],

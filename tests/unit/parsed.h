@@ -15,7 +15,8 @@ struct parsed {
 	uint64_t now_ns;
 };
 
-/* No byte of a frame is there: what the compiler must not know, since it would warn of each read. */
+/* No byte of a frame is there: what the compiler must not know, since it would warn of each read.
+ */
 static const __u8 *volatile parsed_nothing = (const __u8 *)"";
 
 #define PACER_FRAME			 const struct parsed
