@@ -424,7 +424,8 @@ PACER_INLINE int pacer_set_allows(const struct pacer_policy *policy, __u32 numbe
 /*
  * What a set says of the rules, where `in` is what pacer_walk_in_set has said. Of a set that cannot
  * be read it counts as in it for rules that want that, and as not in it for rules that do not:
- * nothing slips past a rule. 1: the allow-list has the source.
+ * nothing slips past a rule. But a rule that passes does not match then. 1: the allow-list has the
+ * source.
  */
 PACER_GLOBAL int pacer_walk_heed(const struct pacer_walk *w, __u32 number, __u32 in,
 				 struct pacer_set_use *by_sets)
@@ -438,7 +439,9 @@ PACER_GLOBAL int pacer_walk_heed(const struct pacer_walk *w, __u32 number, __u32
 	number &= PACER_SETS_MAX - 1;
 	if (in & PACER_SET_UNKNOWN) {
 		by_sets->src_in |= policy->set_unknown[number].src_in;
+		by_sets->src_not |= policy->set_unknown[number].src_not;
 		by_sets->dst_in |= policy->set_unknown[number].dst_in;
+		by_sets->dst_not |= policy->set_unknown[number].dst_not;
 		return 0;
 	}
 	use = &policy->set[number];

@@ -223,6 +223,30 @@ static void missing(void **unused)
 	close_policy(policy);
 }
 
+/* ... but no rule lets a packet through for a set that cannot be read. */
+static void missing_of_a_pass(void **unused)
+{
+	static const char *const wants[] = {"@b", "!@a"};
+	uint32_t src[4] = {0x0a000001}, dst[4] = {0x0b000001};
+	char text[300];
+
+	(void)unused;
+	for (size_t i = 0; i < 4; i++) {
+		struct policy *policy;
+
+		snprintf(text, sizeof(text),
+			 "sets: [{name: a, of: [192.0.2.0/24]}, {name: b, of: [10.0.0.0/8, "
+			 "11.0.0.0/8]}]\n"
+			 "rules:\n- {name: x, match: {%s: \"%s\"}, verdict: pass}\n"
+			 "- {name: y, limits: [{key: all, gap: 1s}]}\n",
+			 i / 2 ? "dst" : "src", wants[i % 2]);
+		policy = open_policy(text);
+		assert_int_equal(found(4, src, dst, true), 0);
+		assert_int_equal(found(4, src, dst, false), 1);
+		close_policy(policy);
+	}
+}
+
 static uint32_t judged(uint32_t saddr)
 {
 	struct pacer_state state = {.policy = &bin, .set = set};
@@ -372,9 +396,9 @@ static void wrong_policies(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(as_it_is_written), cmocka_unit_test(missing),
-	    cmocka_unit_test(wrong_families),	cmocka_unit_test(allowed),
-	    cmocka_unit_test(wrong_policies),
+	    cmocka_unit_test(as_it_is_written),	 cmocka_unit_test(missing),
+	    cmocka_unit_test(missing_of_a_pass), cmocka_unit_test(wrong_families),
+	    cmocka_unit_test(allowed),		 cmocka_unit_test(wrong_policies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -214,7 +214,9 @@ static void put_allowed(const struct policy *policy, struct pacer_policy *bin)
 	}
 }
 
-static void put_use(const struct policy_set_use *use, __u64 rule, struct pacer_policy *bin)
+/* pass: the rule lets through what it matches, for which a set that cannot be read is no ground. */
+static void put_use(const struct policy_set_use *use, __u64 rule, bool pass,
+		    struct pacer_policy *bin)
 {
 	struct pacer_set_use *to =
 	    use->number ? &bin->set_value[bin->first_value[use->set] + use->number - 1]
@@ -223,10 +225,12 @@ static void put_use(const struct policy_set_use *use, __u64 rule, struct pacer_p
 
 	if (use->dst) {
 		*(use->not ? &to->dst_not : &to->dst_in) |= rule;
-		unknown->dst_in |= use->not ? 0 : rule;
+		unknown->dst_in |= use->not || pass ? 0 : rule;
+		unknown->dst_not |= use->not &&pass ? rule : 0;
 	} else {
 		*(use->not ? &to->src_not : &to->src_in) |= rule;
-		unknown->src_in |= use->not ? 0 : rule;
+		unknown->src_in |= use->not || pass ? 0 : rule;
+		unknown->src_not |= use->not &&pass ? rule : 0;
 	}
 	bin->set_asks[use->set] |= use->dst ? PACER_ASKS_DST : PACER_ASKS_SRC;
 	bin->dims |= PACER_DIMS_SETS;
@@ -239,7 +243,8 @@ static void put_sets(const struct policy *policy, struct pacer_policy *bin)
 	put_allowed(policy, bin);
 	for (size_t r = 0; r < policy->n_rules; r++)
 		for (size_t i = 0; i < policy->rule[r].match.n_sets; i++)
-			put_use(&policy->rule[r].match.set[i], 1ull << r, bin);
+			put_use(&policy->rule[r].match.set[i], 1ull << r,
+				policy->rule[r].says == PACER_SAYS_PASS, bin);
 }
 
 /* What is not known of a packet is no ground to pass it by no limit. */
