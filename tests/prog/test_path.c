@@ -3,6 +3,7 @@
  * The object as it is built, one packet at a time: its verdict, its bytes, and exactly the counter
  * that it moves; and that a packet which is not admitted moves nothing else.
  */
+#include "plan/keymask.h"
 #include "prog.h"
 
 #include "lock.h"
@@ -688,7 +689,7 @@ static void expect_note(const struct recipe *r, uint32_t len, uint64_t for_ns)
 	assert_int_equal(note->rule, prog.copy[0].policy.rule[0].id);
 	assert_true(note->until_ns - note->time_ns >= for_ns &&
 		    note->until_ns - note->time_ns <= for_ns + 2 * PROG_RESOLUTION_NS);
-	assert_int_equal(note->key_id >> 4 & 0x3f, len);
+	assert_int_equal(compile_key_of(note->key_id).src4, len);
 	assert_int_equal(note->key[0], r->saddr[0] & ~0u << (32 - len));
 }
 
