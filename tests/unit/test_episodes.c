@@ -465,6 +465,42 @@ static void told_in_order(void **state)
 	policy_free(three);
 }
 
+/* The first packets have the time of a clock that ticks: of the tick before the last ordinary
+ * reading. */
+static void of_a_coarse_clock(void **state)
+{
+	struct policy *one = parsed("rules: [{name: b, " LIMITS "}]");
+	static const struct {
+		uint64_t behind_ns, packets_ns;
+		enum crowd_kind kind;
+	} rows[] = {{4 * MS, 996 * MS, CROWD_ONE},
+		    {4 * MS, 996 * MS - 1, CROWD_UNKNOWN},
+		    {2 * S, 0, CROWD_ONE},
+		    {0, 1000 * MS, CROWD_ONE},
+		    {0, 1000 * MS - 1, CROWD_UNKNOWN}};
+	const uint32_t counter[] = {1};
+	struct crowd_packet p[CROWD_MAX];
+
+	(void)state;
+	for (size_t row = 0; row < sizeof(rows) / sizeof(*rows); row++) {
+		struct pacer_counters c = {0};
+		struct detector d;
+
+		for (size_t i = 0; i < CROWD_MAX; i++)
+			p[i] = packet_from(0x0a000001, 0, rows[row].packets_ns);
+		detector_open(&d, &usual, note, NULL);
+		d.behind_ns = rows[row].behind_ns;
+		detector_policy(&d, one, counter);
+		assert_false(detector_read(&d, &c, S));
+		c.by[PACER_DENY_WINDOW].packets = 500;
+		assert_true(detector_read(&d, &c, 1100 * MS));
+		detector_tell(&d, p, CROWD_MAX, 500);
+		assert_int_equal(d.rule[0].crowd.kind, rows[row].kind);
+		detector_stop(&d);
+	}
+	policy_free(one);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -481,6 +517,7 @@ int main(void)
 	    cmocka_unit_test(shares_of_keys),
 	    cmocka_unit_test(needed_values),
 	    cmocka_unit_test(told_in_order),
+	    cmocka_unit_test(of_a_coarse_clock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

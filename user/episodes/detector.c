@@ -195,6 +195,14 @@ bool detector_read(struct detector *d, const struct pacer_counters *counters, ui
 	return true;
 }
 
+/* Of the episode, or of what came right before: the packet's clock may be behind. */
+static uint64_t sampled_from(const struct detector *d, const struct detector_rule *rule)
+{
+	uint64_t began_ns = rule->episode.began_ns;
+
+	return began_ns > d->behind_ns ? began_ns - d->behind_ns : 0;
+}
+
 /* In the quiet before an end, the sample is of what was before. */
 static bool denies(const struct detector *d, const struct detector_rule *rule)
 {
@@ -222,7 +230,7 @@ void detector_tell(struct detector *d, const struct crowd_packet *sample, uint32
 		bool looked = sample && denies(d, rule);
 
 		if (looked)
-			crowd_read(&rule->crowd, sample, samples, n, i, rule->episode.began_ns);
+			crowd_read(&rule->crowd, sample, samples, n, i, sampled_from(d, rule));
 		if (rule->step)
 			tell_step(d, rule);
 		if (looked)

@@ -100,6 +100,9 @@ struct detector {
 	struct detector_table table[PACER_RULES_MAX][POLICY_LIMITS_MAX];
 	uint64_t now_ns;
 	uint64_t sampled_ns; /* when the last sample was wanted */
+	/* A packet's clock is behind that of readings by so much at most. From detector_open on 0;
+	 * whoever feeds it may set it. */
+	uint64_t behind_ns;
 };
 
 void detector_open(struct detector *d, const struct episode_settings *by, event_tell *tell,

@@ -395,6 +395,7 @@ int follow_open(struct follow *f, struct attached *a, const struct episode_setti
 
 	*f = (struct follow){.a = a, .tell = tell, .arg = arg, .last_ns = host_now_ns()};
 	detector_open(&f->detector, by, told, f);
+	f->detector.behind_ns = a->control->resolution_ns;
 	f->noted = notes_noted(a);
 	f->said = notes_said(a);
 	memset(f->full, 0xff, sizeof(f->full));
