@@ -130,7 +130,7 @@ of_a_flood()
 	sed -i '/^bans/d' "$work/many.yaml"
 	load many
 	follow
-	in_client "$BUILD/flood" c0 1000 4 >"$work/sent"
+	in_client "$(tool flood)" c0 1000 4 >"$work/sent"
 	soon 'any(.[]; .event == "end")'
 	equal "$(told '[.[] | select(.event == "end")] | .[0] | [.sources.kind, .packets, .sources.entropy.low > 4]')" \
 		"[\"many\",$(($(tr -dc 0-9 <"$work/sent") - 10)),true]" "a flood of many sources"
@@ -201,8 +201,8 @@ is_not_banned()
 # Every source of the flood twice, so that a gap denies it: the generator begins anew.
 traffic_of_many()
 {
-	in_client "$BUILD/flood" c0 20000 0.02 7 >/dev/null
-	in_client "$BUILD/flood" c0 20000 0.02 7 >/dev/null
+	in_client "$(tool flood)" c0 20000 0.02 7 >/dev/null
+	in_client "$(tool flood)" c0 20000 0.02 7 >/dev/null
 }
 
 of_changes()
