@@ -14,7 +14,7 @@ readonly eperm=1 enomem=12 einval=22
 faulty()
 {
 	code=0 failed=false
-	in_server timeout -k 1 30 "$fault" "$1" "$2" "$3" "$BUILD/xdp-pacer" "${@:4}" \
+	in_server timeout -k 1 "$hang_s" "$fault" "$1" "$2" "$3" "$BUILD/xdp-pacer" "${@:4}" \
 		>"$work/out" 2>"$work/err" || code=$?
 	[ "$code" -ne 124 ] || fail "call $2 of $1: no end" || return
 	if [ "$code" -ge 100 ]; then
@@ -47,6 +47,7 @@ each_fails()
 	for ((n = $3; n < 400; n++)); do
 		faulty "$1" "$n" "$2" load s0 -c "$work/ten.yaml" "${@:5}" || return
 		$failed || break
+		((n % 20)) || so_far "$n calls of $1"
 		whole_or_nothing "call $n of $1 failed with $2" || return
 	done
 	[ "$n" -gt "$4" ] && [ "$n" -lt 400 ] || fail "$((n - 1)) calls of $1" || return

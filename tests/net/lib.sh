@@ -278,6 +278,12 @@ what_is_on()
 	in_server ip -j -d link show dev "$1" | jq -c '.[0].xdp // {}'
 }
 
+# so_far WHAT: how far a check is that takes minutes. Whoever runs it takes a long silence for a hang.
+so_far()
+{
+	echo "# $*" >&3
+}
+
 # check NAME COMMAND...: in a process of its own, from a clean interface to a clean interface.
 check()
 {
@@ -288,7 +294,7 @@ check()
 	(
 		set -e
 		"$@"
-	) >"$work/log" 2>&1
+	) 3>&1 >"$work/log" 2>&1
 	code=$?
 	set -e
 	if [ "$code" -eq 0 ]; then

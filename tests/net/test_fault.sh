@@ -83,7 +83,7 @@ readonly any=flock:membarrier,bpf,mmap,openat,socket,sendto,ioctl
 hampered()
 {
 	code=0 reached=no
-	in_server timeout -k 1 20 "$(tool fault)" "$1" "$2" "$3" "$BUILD/xdp-pacer" "${@:4}" \
+	in_server timeout -k 1 "$hang_s" "$(tool fault)" "$1" "$2" "$3" "$BUILD/xdp-pacer" "${@:4}" \
 		>"$work/said" 2>&1 || code=$?
 	[ "$code" -lt 100 ] || code=$((code - 100)) reached=yes
 }
@@ -145,6 +145,7 @@ each_call_fails()
 	load old
 	pacer allow s0 add 10.77.0.14 >/dev/null
 	for ((n = 1; n < 400; n++)); do
+		((n % 20)) || so_far "$n calls"
 		other=new
 		[ "$in_force" = old ] || other=old
 		errno=12

@@ -25,6 +25,7 @@ each_fails_of_replace()
 	for ((n = 1; n < 200; n++)); do
 		faulty "$1" "$n" "$2" load s0 -c "$work/two.yaml" --replace || return
 		$failed || break
+		((n % 20)) || so_far "$n calls of $1"
 		if [ "$code" -eq 0 ]; then
 			arrive "2" n=20 || fail "call $n of $1: done, but does not limit" || return
 			pacer unload s0 >/dev/null

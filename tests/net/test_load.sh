@@ -56,7 +56,7 @@ watched()
 {
 	local n
 
-	n=$(in_server prlimit --nofile=24 timeout -k 1 40 "$fault" clock_nanosleep all 0 \
+	n=$(in_server prlimit --nofile=24 timeout -k 1 "$hang_s" "$fault" clock_nanosleep all 0 \
 		"$BUILD/xdp-pacer" "${@:3}" --watch --json 2>"$work/err" | jq -c "$2" |
 		head -n "$1" | wc -l) || true
 	equal "$n" "$1" "readings: $(cat "$work/err")"

@@ -17,7 +17,7 @@ past=$(tool past)
 # reach KIND N: of so many datagrams, those that reached the socket.
 reach()
 {
-	timeout -k 1 30 "$past" "$CLIENT" "$SERVER" "$@"
+	timeout -k 1 "$hang_s" "$past" "$CLIENT" "$SERVER" "$@"
 }
 
 # reached KIND WANTED: with no pacer all 300 are delivered, with it so many, even where what is not
