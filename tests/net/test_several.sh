@@ -212,6 +212,89 @@ looked_at()
 	refused_in_part
 }
 
+# with_a_set NAME PREFIX...: one packet a minute from whom the set drop has.
+with_a_set()
+{
+	local name=$1
+
+	shift
+	printf '%s\n' "$@" >"$work/drop.txt"
+	policy "$name" <<-END
+	sets: [{name: drop, file: $work/drop.txt}]
+	rules: [{name: strict, match: {src: "@drop"}, limits: [{key: src/32,128, packets: 1, window: 60s, entries: 1k}]}]
+	END
+}
+
+# drop_of IFACE: its prefixes, those by hand, and the packets that it had.
+drop_of()
+{
+	echo "$(pacer sets "$1" show drop --json |
+		jq -rc '[(.prefixes | join(" ")), (.by_hand | map(.prefix) | join(" "))] | join("|")')" \
+		"$(pacer sets "$1" list --json | jq '.[0].packets')"
+}
+
+# One set for both: a change on one of them is seen on the other, and done once.
+set_of_both()
+{
+	both_off
+	with_a_set in 10.77.0.11
+	both in --shared
+	on 0 "1 9" n=9 n=9,from=10.77.0.12
+	on 1 "0 9" n=9 n=9,from=10.77.0.12
+	pacer sets s1 add drop 10.77.0.12 >/dev/null
+	on 0 "1" n=9,from=10.77.0.12
+	on 1 "0" n=9,from=10.77.0.12
+	equal "$(drop_of s0)" "10.77.0.11|10.77.0.12 36" "the set on s0"
+	printf '10.77.0.12\n10.77.0.13\n10.77.0.14\n' | pacer sets s0 s1 replace drop - --json >"$work/out"
+	equal "$(jq -rc '[.[] | .interface, .result.prefixes, .result.shared_with] | tostring' "$work/out")" \
+		'["s0",3,null,"s1",null,"s0"]' "the result of sets s0 s1 replace"
+	equal "$(drop_of s1)" "10.77.0.12 10.77.0.13 10.77.0.14| 36" "the set on s1"
+	on 1 "9 0 1" n=9 n=9,from=10.77.0.12 n=9,from=10.77.0.13 # what the limit holds stays
+	on 0 "9 0 1" n=9 n=9,from=10.77.0.13 n=9,from=10.77.0.14
+	equal "$(pacer status s0 --json | jq -c .shared_with)" '["s1"]' "with whom s0 shares"
+	# The one that stays has it, with what it had counted.
+	pacer unload s0 >/dev/null
+	on 1 "0 9" n=9,from=10.77.0.14 n=9,from=10.77.0.11
+	equal "$(drop_of s1)" "10.77.0.12 10.77.0.13 10.77.0.14| 81" "the set that stays"
+}
+
+# A set each: a change that names one leaves the other alone, and one that names both reads stdin once.
+set_each()
+{
+	local code=0
+
+	both_off
+	with_a_set in 10.77.0.11
+	both in
+	pacer sets s0 add drop 10.77.0.12 >/dev/null
+	on 0 "1 1" n=9 n=9,from=10.77.0.12
+	on 1 "1 9" n=9 n=9,from=10.77.0.12
+	printf '10.77.0.13\n' >"$work/two.txt"
+	pacer sets s1 replace drop "$work/two.txt" >/dev/null
+	on 1 "9 1" n=9 n=9,from=10.77.0.13
+	on 0 "0 9" n=9 n=9,from=10.77.0.13
+	equal "$(drop_of s0); $(drop_of s1)" "10.77.0.11|10.77.0.12 27; 10.77.0.13| 18" "a set each"
+	printf '10.77.0.14\n10.77.0.15 --for 1h\n' | pacer sets all add drop - >/dev/null
+	on 0 "1 1" n=9,from=10.77.0.14 n=9,from=10.77.0.15
+	on 1 "1 1" n=9,from=10.77.0.14 n=9,from=10.77.0.15
+	printf '10.77.0.16\n' | pacer sets s0 s1 replace drop - --json >"$work/out"
+	equal "$(jq -rc '[.[] | .interface, .result.prefixes] | tostring' "$work/out")" '["s0",1,"s1",1]' \
+		"the result of sets s0 s1 replace"
+	on 0 "1" n=9,from=10.77.0.16
+	on 1 "1 9" n=9,from=10.77.0.16 n=9,from=10.77.0.13
+	# What one of them has not got is said; the other's is taken out.
+	pacer sets s0 add drop 10.77.0.17 >/dev/null
+	pacer sets s0 s1 del drop 10.77.0.17 --json >"$work/out" 2>"$work/err" || code=$?
+	equal "$code $(wc -l <"$work/err")" "1 1" "exit code, lines of complaint"
+	grep -q 's1: 10.77.0.17 is no prefix of set drop: see .xdp-pacer sets s1 show drop' "$work/err" ||
+		fail "stderr: $(cat "$work/err")"
+	equal "$(jq -rc '[.[] | .result.taken_out] | tostring' "$work/out")" '[1,null]' "what was taken out"
+	equal "$(drop_of s0 | cut -d ' ' -f 1)" "10.77.0.16|" "the set on s0"
+	off
+	refused 1 's0: has no pacer' pacer sets s0 s1 add drop 10.77.0.18
+	equal "$(drop_of s1 | cut -d ' ' -f 1)" "10.77.0.16|" "the set on s1"
+}
+
 # What one of them lacks is null, and the others are there; the exit code says it.
 refused_in_part()
 {
@@ -339,6 +422,8 @@ check several-one-leaves one_leaves
 check several-all-or-none all_or_none
 check several-none-where-one-lacks none_where_one_lacks
 check several-looked-at looked_at
+check several-set-of-both set_of_both
+check several-set-each set_each
 check several-watched watched
 check several-odd-ones odd_ones
 check several-ports-of-a-bridge ports_of_a_bridge
