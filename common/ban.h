@@ -384,30 +384,40 @@ PACER_INLINE __u32 pacer_ban_way(const struct pacer_ban_ask *q, __u32 set)
 }
 
 /*
+ * Enters a ban that what stands before the table tells of. Returns PACER_BANNED, or
+ * PACER_BANS_FULL.
+ */
+PACER_INLINE PACER_MUST_USE enum pacer_event pacer_ban_put(const struct pacer_ban_ask *q,
+							   __u64 until_ns)
+{
+	struct pacer_ban_places at = pacer_ban_choose(q);
+	struct pacer_line *line;
+	__u32 i;
+
+	PACER_ROLLED
+	for (i = 0; i < PACER_BAN_TRIES; i++) { /* each set again, if another CPU was in the way */
+		line = PACER_LINE_AT(q->table, pacer_ban_way(q, i & 1 ? at.set[1] : at.set[0]));
+		if (line && pacer_ban_enter(line, q, until_ns))
+			return PACER_BANNED;
+	}
+	return PACER_BANS_FULL;
+}
+
+/*
  * Bans the key until until_ns. Returns PACER_BANNED, or PACER_BANS_FULL if its sets have no room or
  * another CPU was in the way.
  */
 PACER_INLINE PACER_MUST_USE enum pacer_event pacer_ban_add(const struct pacer_ban_ask *q,
 							   __u64 until_ns)
 {
-	struct pacer_ban_places at;
-	struct pacer_line *line;
-	__u32 i, at_line;
+	enum pacer_event event;
 
 	if (!q->bans->sets || (!PACER_FAULT(BAN_FILTER_LATE) && !pacer_ban_raise(q, until_ns)))
 		return PACER_BANS_FULL;
-	at = pacer_ban_choose(q);
-	PACER_ROLLED
-	for (i = 0; i < PACER_BAN_TRIES; i++) { /* each set again, if another CPU was in the way */
-		at_line = pacer_ban_way(q, i & 1 ? at.set[1] : at.set[0]);
-		line = PACER_LINE_AT(q->table, at_line);
-		if (line && pacer_ban_enter(line, q, until_ns)) {
-			if (PACER_FAULT(BAN_FILTER_LATE) && !pacer_ban_raise(q, until_ns))
-				return PACER_BANS_FULL;
-			return PACER_BANNED;
-		}
-	}
-	return PACER_BANS_FULL;
+	event = pacer_ban_put(q, until_ns);
+	if (PACER_FAULT(BAN_FILTER_LATE) && event == PACER_BANNED && !pacer_ban_raise(q, until_ns))
+		return PACER_BANS_FULL;
+	return event;
 }
 
 /* --- bans that grow -------------------------------------------------------------------------- */

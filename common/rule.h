@@ -286,6 +286,17 @@ PACER_GLOBAL __u32 pacer_walk_row(const struct pacer_walk *w, __u32 i)
 	return pacer_ban_row(&q, PACER_RULE_OF(w));
 }
 
+/* The first half of the next function, apart from it: verifiers would multiply their paths. */
+PACER_GLOBAL int pacer_walk_ban_raise(const struct pacer_walk *w, __u32 i, __u64 until_ns)
+{
+	struct pacer_ban_ask q;
+
+	if (!w || i >= PACER_LIMITERS_MAX)
+		return 0;
+	q = pacer_walk_ban_ask(w, &PACER_RULE_OF(w)->limiter[i], PACER_POLICY_OF(w)->secret);
+	return q.bans->sets && pacer_ban_raise(&q, until_ns);
+}
+
 /*
  * Ban the packet's key under the limit that denied it; if the rule's bans grow, with `row` before
  * it. Returns what came of it, as an event.
@@ -293,13 +304,16 @@ PACER_GLOBAL __u32 pacer_walk_row(const struct pacer_walk *w, __u32 i)
 PACER_GLOBAL int pacer_walk_ban(const struct pacer_walk *w, __u32 i, __u32 row)
 {
 	struct pacer_ban_ask q;
+	__u64 until_ns;
 
 	if (!w || i >= PACER_LIMITERS_MAX || !PACER_RULE_OF(w)->limiter[i].key_id)
 		return PACER_EVENT_COUNT;
 	q = pacer_walk_ban_ask(w, &PACER_RULE_OF(w)->limiter[i], PACER_POLICY_OF(w)->secret);
-	return pacer_ban_add(&q, PACER_RULE_OF(w)->ban_grow
-				     ? pacer_ban_grown(&q, PACER_RULE_OF(w), row)
-				     : w->now_ns + PACER_RULE_OF(w)->ban_ns);
+	until_ns = PACER_RULE_OF(w)->ban_grow ? pacer_ban_grown(&q, PACER_RULE_OF(w), row)
+					      : w->now_ns + PACER_RULE_OF(w)->ban_ns;
+	if (!pacer_walk_ban_raise(w, i, until_ns))
+		return PACER_BANS_FULL;
+	return pacer_ban_put(&q, until_ns);
 }
 
 /* Until when the packet's key under this limit is banned; 0: it is not. */
