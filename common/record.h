@@ -122,6 +122,35 @@ PACER_INLINE int pacer_record_same(const struct pacer_ring *r, const struct pace
 	       pacer_load(&r->head->last) == seen->last && pacer_ring_running(r) == seen->running;
 }
 
+/* For how many slots of the ring, from the current one on, nothing fits into it. */
+PACER_INLINE __u32 pacer_ring_full(const struct pacer_ring *r, __u64 stretch, __u32 limit)
+{
+	__u32 cursor = stretch >> 16 & 63, ring = stretch >> 8 & 0xff, passed;
+
+	PACER_ROLLED
+	for (passed = 1; passed < PACER_FULL_LOOK && passed < ring; passed++)
+		if (pacer_ring_since(r, ring, stretch >> 32, cursor, passed) < limit)
+			break;
+	return passed;
+}
+
+/* Functions apart, as those that begin slots (window.h). */
+PACER_GLOBAL __u32 pacer_ring_full_narrow(union pacer_unit *cells, __u64 stretch, __u32 limit)
+{
+	struct pacer_ring r = {0, 0, 0, cells, 0, 1};
+
+	return cells ? pacer_ring_full(&r, stretch, limit) : 0;
+}
+
+PACER_GLOBAL __u32 pacer_ring_full_wide(struct pacer_table *table, struct pacer_line *line,
+					__u32 index, __u64 stretch, __u32 limit)
+{
+	struct pacer_ring r = {table, line, 0, 0, index, 0};
+
+	PACER_ARGUMENT(table);
+	return line ? pacer_ring_full(&r, stretch, limit) : 0;
+}
+
 /*
  * For how many slots from the current one on nothing fits into the ring, which holds `total` units,
  * `cost` of them just counted; 0: something fits. It may be too few: not all slots are looked at.
@@ -129,17 +158,15 @@ PACER_INLINE int pacer_record_same(const struct pacer_ring *r, const struct pace
 PACER_INLINE __u32 pacer_record_full(const struct pacer_window *w, const struct pacer_ring *r,
 				     __u32 cursor, __u32 running, __u32 total, __u32 cost)
 {
-	__u32 passed;
+	__u64 stretch;
 
 	if (total < w->limit)
 		return 0;
 	if (total == cost) /* all of it is in the current slot */
 		return w->ring;
-	PACER_ROLLED
-	for (passed = 1; passed < PACER_FULL_LOOK && passed < w->ring; passed++)
-		if (pacer_window_since(w, r, running, cursor, passed) < w->limit)
-			break;
-	return passed;
+	stretch = pacer_ring_stretch(w, cursor, 0, running);
+	return r->narrow ? pacer_ring_full_narrow(r->cells, stretch, w->limit)
+			 : pacer_ring_full_wide(r->table, r->line, r->index, stretch, w->limit);
 }
 
 /* The record's word: its last admission was at now_ns, and it is full for so many slots. */

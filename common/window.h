@@ -237,12 +237,63 @@ PACER_INLINE void pacer_ring_copy(const struct pacer_window *w, const struct pac
 	}
 }
 
-/* The next slot. By arithmetic, since every branch in a loop is one more path to verify. */
-PACER_INLINE __u32 pacer_ring_next(const struct pacer_window *w, __u32 cursor)
+/*
+ * A stretch of the ring, in one word, since functions that verifiers look at once have few
+ * arguments: after which slot of how many it begins, how many it has, and the running total.
+ */
+PACER_INLINE __u64 pacer_ring_stretch(const struct pacer_window *w, __u32 cursor, __u32 slots,
+				      __u32 running)
 {
-	__u32 beyond = pacer_opaque(cursor + 1 - w->ring);
+	return (__u64)running << 32 | cursor << 16 | w->ring << 8 | slots;
+}
 
-	return (beyond + (w->ring & -(beyond >> 31))) & 63;
+/* The next slot of this ring. By arithmetic, since every branch in a loop is one more path to
+ * verify.
+ */
+PACER_INLINE __u32 pacer_ring_next(__u32 ring, __u32 cursor)
+{
+	__u32 beyond = pacer_opaque(cursor + 1 - ring);
+
+	return (beyond + (ring & -(beyond >> 31))) & 63;
+}
+
+/* The next slot begins, with this total. Returns it. */
+PACER_INLINE __u32 pacer_ring_begin_slot(const struct pacer_ring *r, __u32 ring, __u32 cursor,
+					 __u32 running)
+{
+	cursor = pacer_ring_next(ring, cursor);
+	if (r->narrow)
+		pacer_store8(pacer_ring_cell(r, cursor), running);
+	else
+		pacer_store(pacer_ring_word(r, cursor), running);
+	return cursor;
+}
+
+/* Every slot of the stretch begins. Returns the last one. */
+PACER_INLINE __u32 pacer_ring_begin_slots(const struct pacer_ring *r, __u64 stretch, __u32 max)
+{
+	__u32 cursor = stretch >> 16 & 63, ring = stretch >> 8 & 0xff, slots = stretch & 0xff, i;
+
+	for (i = 0; i < max && i < slots; i++)
+		cursor = pacer_ring_begin_slot(r, ring, cursor, stretch >> 32);
+	return cursor;
+}
+
+/* Functions apart, one a width, since verifiers look at each turn of a loop. */
+PACER_GLOBAL __u32 pacer_ring_begin_narrow(union pacer_unit *cells, __u64 stretch)
+{
+	struct pacer_ring r = {0, 0, 0, cells, 0, 1};
+
+	return cells ? pacer_ring_begin_slots(&r, stretch, PACER_NARROW_SLOTS + 1) : 0;
+}
+
+PACER_GLOBAL __u32 pacer_ring_begin_wide(struct pacer_table *table, struct pacer_line *line,
+					 __u32 index, __u64 stretch)
+{
+	struct pacer_ring r = {table, line, 0, 0, index, 0};
+
+	PACER_ARGUMENT(table);
+	return line ? pacer_ring_begin_slots(&r, stretch, PACER_RING_MAX) : 0;
 }
 
 /* How many slots the ring has to advance to reach now_ns: all if it was never used. */
@@ -253,19 +304,26 @@ PACER_INLINE __u32 pacer_window_passed(const struct pacer_window *w, __u64 head_
 	return now_ns > head_ns ? pacer_window_slots(w, now_ns - head_ns) : 0;
 }
 
+/* The cost units in the slots of the ring that are left, of `ring`, after `passed` ones. */
+PACER_INLINE __u32 pacer_ring_since(const struct pacer_ring *r, __u32 ring, __u32 running,
+				    __u32 cursor, __u32 passed)
+{
+	__u32 oldest = cursor + passed + 1;
+
+	if (oldest >= ring)
+		oldest -= ring;
+	if (r->narrow)
+		return (running - pacer_load8(pacer_ring_cell(r, oldest))) & 0xff;
+	return running - pacer_load(pacer_ring_word(r, oldest));
+}
+
 /* The cost units in the ring after it advances by `passed` slots. cum is its running total. */
 PACER_INLINE __u32 pacer_window_since(const struct pacer_window *w, const struct pacer_ring *r,
 				      __u32 running, __u32 cursor, __u32 passed)
 {
-	__u32 oldest = cursor + passed + 1;
-
 	if (passed >= w->ring)
 		return 0;
-	if (oldest >= w->ring)
-		oldest -= w->ring;
-	if (r->narrow)
-		return (running - pacer_load8(pacer_ring_cell(r, oldest))) & 0xff;
-	return running - pacer_load(pacer_ring_word(r, oldest));
+	return pacer_ring_since(r, w->ring, running, cursor, passed);
 }
 
 /*
@@ -277,20 +335,17 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_window_advance(const struct pacer_window
 						       __u64 head_ns, __u32 running, __u32 passed,
 						       __u64 now_ns)
 {
-	__u32 i;
+	__u64 stretch;
 
 	if (!passed)
 		return cursor;
-	if (r->narrow)
-		for (i = 0; i <= PACER_NARROW_SLOTS && i < passed; i++) {
-			cursor = pacer_ring_next(w, cursor);
-			pacer_store8(pacer_ring_cell(r, cursor), running);
-		}
-	else
-		for (i = 0; i < PACER_RING_MAX && i < passed; i++) {
-			cursor = pacer_ring_next(w, cursor);
-			pacer_store(pacer_ring_word(r, cursor), running);
-		}
+	/* Here, since most often it is the only one. */
+	cursor = pacer_ring_begin_slot(r, w->ring, cursor, running);
+	if (passed > 1) {
+		stretch = pacer_ring_stretch(w, cursor, passed - 1, running);
+		cursor = r->narrow ? pacer_ring_begin_narrow(r->cells, stretch)
+				   : pacer_ring_begin_wide(r->table, r->line, r->index, stretch);
+	}
 	pacer_store64(&r->head->head_ns,
 		      passed >= w->ring ? now_ns : head_ns + passed * w->slot_ns);
 	return cursor;
