@@ -192,6 +192,12 @@ apply()
 	pacer apply s0 -c "$work/$1.yaml" "${@:2}" >/dev/null
 }
 
+# lapse: the trial on s0 is over, as if its time were.
+lapse()
+{
+	"$(tool lapse "-I$here/../../common" -lbpf)" "$(status .program_id)"
+}
+
 # off: no program on s0, whatever came before.
 off()
 {

@@ -147,7 +147,8 @@ of_the_ordinary()
 	shoot n=60 n=50,from=10.77.0.12
 	pacer allow s0 add 192.0.2.98/32 >/dev/null
 	soon 'any(.[]; .what == "allow s0 add 192.0.2.98/32")'
-	equal "$(told 'all(.[]; .event == "change")')" true "90 denials are ordinary: $(told '[.[].event]')"
+	# A machine that is busy may come late to a reading, which is said.
+	equal "$(told 'all(.[]; .event == "change" or .what == "readings of the counters")')" true "90 denials are ordinary: $(told '[.[].event]')"
 	equal "$(stats '.rules[0].denied.window')" 90 "denied"
 	unfollow
 	follow --least 20
