@@ -55,9 +55,9 @@ load_confirmed()
 
 load_taken_off()
 {
-	load ten --confirm-within 2s
+	load ten --confirm-within 5s
 	arrive "10" n=20
-	until_true 6 nothing_is_on
+	until_true 8 nothing_is_on
 	arrive "20" n=20
 	until_true 3 none_waits
 	refused 1 'has no pacer' pacer confirm s0
@@ -68,11 +68,11 @@ load_taken_off()
 # With the process that waits, everything that knows of the trial is gone but the pacer itself.
 load_all_killed()
 {
-	load ten --confirm-within 2s
+	load ten --confirm-within 5s
 	waiting | xargs kill -KILL
 	until_true 3 none_waits || fail "it still waits"
 	arrive "10" n=20
-	until_true 6 has_lapsed
+	until_true 8 has_lapsed
 	arrive "20 20 20" n=20 n=20,from=fd77::11 n=20,dport=5
 	equal "$(status '[.mode, .serial] | tojson')" '["monitor",0]' "mode and serial"
 	pacer status s0 | grep -q 'LAPSED *not confirmed in time' || fail "status"
@@ -124,11 +124,11 @@ lapsed_applied()
 # Whoever waits for the one takes no other off that has come into its place.
 another_in_its_place()
 {
-	load ten --confirm-within 2s
+	load ten --confirm-within 5s
 	pacer unload s0 >/dev/null
 	load five
 	arrive "5" n=20
-	until_true 4 none_waits
+	until_true 8 none_waits
 	equal "$(status .serial)" 1 "serial of the pacer that is there"
 	arrive "0" n=20
 }
