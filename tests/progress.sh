@@ -8,7 +8,7 @@
 # Sourced. The test leads a session of its own (setsid), in which all of its processes are.
 
 progress_idle_s=60	# neither said anything nor used the CPU
-progress_silent_s=600 # said nothing: the longest check takes 5 s where it has two CPUs to itself
+progress_silent_s=600 # said nothing: a check that takes minutes says how far it is
 
 # progress_of SESSION AWK: over its processes, with what proc(5) says of each but its name.
 progress_of()
