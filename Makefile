@@ -37,7 +37,7 @@ PURE    := $(filter $(BUILD)/user/config/% $(BUILD)/user/sets/% $(BUILD)/user/pl
 ARCHIVE := $(BUILD)/user.a $(BUILD)/pure.a # of which a program links what it calls
 
 .DELETE_ON_ERROR:
-.PHONY: all debug unit check-unit model model-fleet fuzzers fuzz prog check test-deb mutants bench bench-document demo format tidy compile_commands.json \
+.PHONY: all debug unit check-unit model model-fleet fuzzers fuzz prog check test-deb coverage mutants bench bench-document demo format tidy compile_commands.json \
 	install uninstall clean help
 
 all: $(BUILD)/xdp-pacer $(BUILD)/xdp-pacer-crowdsec $(BUILD)/pacer.bpf.o ## build the programs and the object
@@ -224,6 +224,9 @@ check: ## build everything and run every test, as root
 
 test-deb: ## build the Debian packages, and install, upgrade and purge them in a chroot, as root
 	tests/packages/run
+
+coverage: ## count what of common/ and user/ the tests reach, by file (as root)
+	scripts/coverage
 
 mutants: ## plant small faults and see that the tests find them (NAMES= some of them)
 	tests/mutants/run $(NAMES)
