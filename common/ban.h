@@ -392,11 +392,12 @@ PACER_INLINE PACER_MUST_USE enum pacer_event pacer_ban_put(const struct pacer_ba
 {
 	struct pacer_ban_places at = pacer_ban_choose(q);
 	struct pacer_line *line;
-	__u32 i;
+	__u32 i, at_line;
 
 	PACER_ROLLED
 	for (i = 0; i < PACER_BAN_TRIES; i++) { /* each set again, if another CPU was in the way */
-		line = PACER_LINE_AT(q->table, pacer_ban_way(q, i & 1 ? at.set[1] : at.set[0]));
+		at_line = pacer_ban_way(q, i & 1 ? at.set[1] : at.set[0]);
+		line = PACER_LINE_AT(q->table, at_line);
 		if (line && pacer_ban_enter(line, q, until_ns))
 			return PACER_BANNED;
 	}
