@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The hooks of path.h: what a frame is here, who is on the allow-list, and where this CPU counts
- * and samples.
+ * The hooks of path.h: what a frame is here, who is on the allow-list, whom other tools ban, and
+ * where this CPU counts and samples.
  */
 #ifndef PACER_FRAME_BPF_H
 #define PACER_FRAME_BPF_H
@@ -41,6 +41,24 @@ static __attribute__((noinline)) int allowed(const struct pacer_packet *pkt, __u
 	return 0;
 }
 
+/* Does another tool ban the packet's source? The longest prefix counts. */
+__attribute__((noinline)) int banned_by_tool(const struct pacer_walk *w)
+{
+	const struct pacer_tools_value *value;
+	__u32 key[5], i;
+
+	if (!w)
+		return 0;
+	key[0] = w->pkt.family == PACER_FAMILY_4 ? 32 : 128;
+	for (i = 0; i < 4; i++)
+		key[1 + i] = bpf_htonl(w->pkt.key[PACER_WORD_SADDR + i]);
+	if (w->pkt.family == PACER_FAMILY_4)
+		value = bpf_map_lookup_elem(&pacer_banned4, key);
+	else
+		value = bpf_map_lookup_elem(&pacer_banned6, key);
+	return value && (!value->until_ns || w->now_ns < value->until_ns);
+}
+
 /* Of what is in the first buffer, where the frame has many. */
 static __always_inline int parse(struct xdp_md *ctx, struct pacer_packet *pkt)
 {
@@ -61,6 +79,7 @@ static __always_inline int parse(struct xdp_md *ctx, struct pacer_packet *pkt)
 #define PACER_IS_ALLOWED(ctx, walk, exact)                           \
 	((void)(ctx), pacer_control.allowed[(walk)->copy & 1].any && \
 			  allowed(&(walk)->pkt, (walk)->copy, exact))
+#define PACER_BANNED_BY_TOOL(walk)    banned_by_tool(walk)
 #define PACER_COUNTERS_AT(walk, slot) ((void)(walk), pacer_map_counters(slot))
 #define PACER_SAMPLER_OF(walk)	      ((void)(walk), pacer_map_sampler(bpf_get_smp_processor_id()))
 #define PACER_HEADS_OF(walk)	      ((void)(walk), pacer_map_heads(bpf_get_smp_processor_id()))

@@ -69,6 +69,23 @@ struct {
 	__type(value, struct pacer_allow_value);
 } pacer_allow6 SEC(".maps");
 
+/* Sources that other tools ban (abi.h). The CLI pins them where that is asked for. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(max_entries, PACER_TOOLS_ENTRIES);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct pacer_tools4);
+	__type(value, struct pacer_tools_value);
+} pacer_banned4 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(max_entries, PACER_TOOLS_ENTRIES);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct pacer_tools6);
+	__type(value, struct pacer_tools_value);
+} pacer_banned6 SEC(".maps");
+
 /*
  * Samples (sampler.h): maps of maps with one entry. The inner map is an array with a value for each
  * CPU. The tool puts it in for the first policy that samples, since the object does not know how

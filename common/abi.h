@@ -474,10 +474,11 @@ struct pacer_dim6 {
 };
 
 enum pacer_policy_flags {
-	PACER_MONITOR = 1,	 /* judge, count, pass */
-	PACER_UNPARSED_DROP = 2, /* else such frames pass, except those that are too deep */
-	PACER_CLOCK_EXACT = 4,	 /* else the coarse clock, whose resolution the limits include */
-	PACER_SOURCES_BANNED = 8 /* from outside, whatever their rule */
+	PACER_MONITOR = 1,	  /* judge, count, pass */
+	PACER_UNPARSED_DROP = 2,  /* else such frames pass, except those that are too deep */
+	PACER_CLOCK_EXACT = 4,	  /* else the coarse clock, whose resolution the limits include */
+	PACER_SOURCES_BANNED = 8, /* from outside, whatever their rule */
+	PACER_TOOLS = 16	  /* sources are looked for in the tries of other tools, below */
 };
 
 /* What the short way of a packet is for (path.h): a limit of this kind. */
@@ -674,7 +675,8 @@ struct pacer_control {
 	__u32 abi_version;
 	__u64 in_force;			/* see pacer_in_force */
 	__u32 secret_ready;		/* enum pacer_secret_of */
-	__u32 raw_ip;			/* pacer_built.raw_ip, for the tools */
+	__u16 raw_ip;			/* pacer_built.raw_ip, for the command */
+	__u16 tools;			/* its policies have PACER_TOOLS */
 	union pacer_allowed allowed[2]; /* of each copy */
 	__u64 secret[2][PACER_SECRETS]; /* the hash's; two, so that one can follow the other */
 	__u64 resolution_ns;		/* of the coarse clock, as the loader found it */
@@ -756,6 +758,26 @@ struct pacer_allow_value {
 	__u64 hand_until_ns; /* the operator's part of it */
 	__u32 of_policy;
 	__u32 by_hand;
+};
+
+/*
+ * Sources that other tools ban: a trie for each family, which they write themselves. Its keys are a
+ * prefix length and an address, big-endian; the longest prefix that holds a source counts.
+ */
+#define PACER_TOOLS_ENTRIES 262144u /* of a family */
+
+struct pacer_tools4 {
+	__u32 prefixlen;
+	__u8 addr[4];
+};
+
+struct pacer_tools6 {
+	__u32 prefixlen;
+	__u8 addr[16];
+};
+
+struct pacer_tools_value {
+	__u64 until_ns; /* packets are denied until then: monotonic; 0: until it is deleted */
 };
 
 PACER_INLINE enum pacer_verdict pacer_verdict_of(enum pacer_reason reason)

@@ -373,7 +373,7 @@ PACER_INLINE __u32 pacer_path_begin(PACER_FRAME *frame, struct pacer_walk *w,
 		return pacer_path_unjudged(w, PACER_ALLOWED);
 	w->now_ns = PACER_FRAME_NOW(frame, exact);
 	w->rule = PACER_RULES_MAX;
-	if (policy->flags & PACER_SOURCES_BANNED || policy->dims & PACER_DIMS_MORE)
+	if (policy->flags & (PACER_SOURCES_BANNED | PACER_TOOLS) || policy->dims & PACER_DIMS_MORE)
 		return PACER_UNDECIDED;
 	w->rule = pacer_walk_rule_by_packet(w, policy);
 	return w->rule < PACER_RULES_MAX ? PACER_UNDECIDED : pacer_walk_no_rule(w);

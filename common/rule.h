@@ -37,6 +37,13 @@
 #include "outcome.h"
 #include "set.h"
 
+/* Does another tool ban the packet's source, at its time? Only where the policy has PACER_TOOLS. A
+ * host without such tools has no word for it.
+ */
+#ifndef PACER_BANNED_BY_TOOL
+#define PACER_BANNED_BY_TOOL(walk) ((void)(walk), 0)
+#endif
+
 /* --- the limits of a rule ------------------------------------------------------------------- */
 
 PACER_GLOBAL int pacer_walk_check(const struct pacer_walk *w, __u32 i, struct pacer_hold *hold)
@@ -601,13 +608,28 @@ PACER_GLOBAL int pacer_walk_is_allowed(const struct pacer_walk *w)
 }
 
 /*
+ * Is its source banned from outside, by hand or by another tool, and in no set of the allow-list? A
+ * function apart, as verifiers would multiply its paths with those of the judgement.
+ */
+PACER_GLOBAL int pacer_walk_source_denied(const struct pacer_walk *w)
+{
+	int banned;
+
+	if (!w || w->pkt.family == PACER_FAMILY_NONE)
+		return 0;
+	banned = pacer_walk_source_banned(w);
+	if (!banned && PACER_POLICY_OF(w)->flags & PACER_TOOLS)
+		banned = PACER_BANNED_BY_TOOL(w);
+	return banned && !pacer_walk_is_allowed(w);
+}
+
+/*
  * Judge w->pkt, for which no rule was looked yet: a source that is banned from outside is denied
  * before, unless a set of the allow-list has it. w->rule is filled; it is PACER_RULES_MAX before.
  */
 PACER_INLINE __u32 pacer_judge(struct pacer_walk *w)
 {
-	if (w->pkt.family != PACER_FAMILY_NONE && pacer_walk_source_banned(w) &&
-	    !pacer_walk_is_allowed(w))
+	if (pacer_walk_source_denied(w))
 		return PACER_DENY_BAN;
 	w->rule = pacer_walk_rule(w, PACER_POLICY_OF(w));
 	return w->rule < PACER_RULES_MAX ? pacer_judge_rule(w) : pacer_walk_no_rule(w);

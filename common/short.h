@@ -63,7 +63,8 @@ PACER_INLINE __u32 pacer_short_shape_of(const struct pacer_policy *policy,
 {
 	__u32 kind = pacer_short_kind_of(policy);
 
-	if (kind == PACER_SHORT_NONE || control->raw_ip || control->allowed[copy].any)
+	if (kind == PACER_SHORT_NONE || control->raw_ip || control->tools ||
+	    control->allowed[copy].any)
 		return PACER_SHORT_NONE;
 	return kind | pacer_short_bans_of(policy) |
 	       (policy->flags & PACER_CLOCK_EXACT ? PACER_SHORT_EXACT : 0);
@@ -80,8 +81,9 @@ PACER_INLINE void pacer_short_reshape(struct pacer_policy *policy,
 }
 
 /*
- * Fills policy->brief. For whoever puts a policy in force, as copy 0 or 1, once all else of it is
- * written, and the control's secrets and allow-list, and before packets are judged by it.
+ * Fills policy->brief, and says whether other tools ban sources. For whoever puts a policy in
+ * force, as copy 0 or 1, once all else of it is written, and the control's secrets, allow-list and
+ * whether there are such tools, and before packets are judged by it.
  */
 PACER_INLINE void pacer_short_arm(struct pacer_policy *policy, const struct pacer_control *control,
 				  __u32 copy)
@@ -90,6 +92,7 @@ PACER_INLINE void pacer_short_arm(struct pacer_policy *policy, const struct pace
 	const __u64 *a = pacer_hash_member(control->secret[policy->secret], 0);
 	const __u64 *b = pacer_hash_member(control->secret[policy->secret], 1);
 
+	policy->flags = (policy->flags & ~PACER_TOOLS) | (control->tools ? PACER_TOOLS : 0);
 	policy->brief = (struct pacer_short){
 	    .shape = pacer_short_shape_of(policy, control, copy),
 	    .mask = t->mask4[0],

@@ -20,7 +20,7 @@ pins()
 
 	index=$(in_server cat /sys/class/net/s0/ifindex 2>/dev/null ||
 		in_server ip -j link show s0 | jq '.[0].ifindex')
-	find /sys/fs/bpf/xdp-pacer -name "shadow-$index-$1" 2>/dev/null | wc -l
+	find /sys/fs/bpf/xdp-pacer -name "shadow-of-$index-by-$1" 2>/dev/null | wc -l
 }
 
 begin()
@@ -248,7 +248,7 @@ pin_removed()
 	three
 	load ten
 	begin three
-	rm "/sys/fs/bpf/xdp-pacer/shadow-"*"-$(status .program_id)"
+	rm "/sys/fs/bpf/xdp-pacer/shadow-of-"*"-by-$(status .program_id)"
 	arrive "10" n=15
 	refused 1 's0: its shadow was lost.*shadow s0 --stop' pacer shadow s0
 	pacer status s0 | grep -q 'shadow .*was lost' || fail "status does not say so"
@@ -268,11 +268,11 @@ interface_gone()
 	pacer load t0 -c "$work/ten.yaml" >/dev/null
 	pacer shadow t0 -c "$work/three.yaml" >/dev/null
 	in_server ip link del t0
-	find /sys/fs/bpf/xdp-pacer -name "shadow-$index-*" | grep -q . || fail "there is no pin"
-	pacer clean --dry-run | grep -q "a shadow that no interface has: .*/shadow-$index-" ||
+	find /sys/fs/bpf/xdp-pacer -name "shadow-of-$index-by-*" | grep -q . || fail "there is no pin"
+	pacer clean --dry-run | grep -q "a shadow that no interface has: .*/shadow-of-$index-by-" ||
 		fail "$(pacer clean --dry-run)"
 	pacer clean >/dev/null
-	! find /sys/fs/bpf/xdp-pacer -name "shadow-$index-*" | grep . || fail "it was not removed"
+	! find /sys/fs/bpf/xdp-pacer -name "shadow-of-$index-by-*" | grep . || fail "it was not removed"
 }
 
 # killed_at SYSCALL COUNT COMMAND...: killed there; what is in force limits as it did, by 10 a source.

@@ -27,6 +27,7 @@
 #define PROG_CPUS	   64
 
 struct prog {
+	int tools4_fd, tools6_fd;
 	int fd, counts_fd, allow4_fd, allow6_fd, leases_fd, pool_leases_fd, devices_fd, cpus_fd;
 	uint32_t cpus; /* possible ones */
 	struct pacer_control *control;
@@ -80,6 +81,8 @@ static inline void prog_open(struct prog *p, struct bpf_object *obj)
 	p->counts_fd = bpf_map__fd(prog_map(obj, "pacer_counts"));
 	p->allow4_fd = bpf_map__fd(prog_map(obj, "pacer_allow4"));
 	p->allow6_fd = bpf_map__fd(prog_map(obj, "pacer_allow6"));
+	p->tools4_fd = bpf_map__fd(prog_map(obj, "pacer_banned4"));
+	p->tools6_fd = bpf_map__fd(prog_map(obj, "pacer_banned6"));
 	p->leases_fd = bpf_map__fd(prog_map(obj, "pacer_leases"));
 	p->pool_leases_fd = bpf_map__fd(prog_map(obj, "pacer_pool_leases"));
 	p->devices_fd = bpf_map__fd(prog_map(obj, "pacer_devices"));

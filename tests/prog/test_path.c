@@ -878,6 +878,72 @@ static void raise_verdict(void)
 	judged("spent", &tcp, XDP_DROP, 0, PACER_DENY_VERDICT);
 }
 
+/* One write of another tool is a ban, another the end of it. */
+static void by_tool(int family, const void *addr, uint32_t len, uint64_t until_ns)
+{
+	const struct pacer_tools_value value = {until_ns};
+	struct pacer_tools6 key = {.prefixlen = len};
+	int fd = family == 4 ? prog.tools4_fd : prog.tools6_fd;
+
+	memcpy(key.addr, addr, family == 4 ? 4 : 16);
+	assert_int_equal(bpf_map_update_elem(fd, &key, &value, BPF_ANY), 0);
+}
+
+static void not_by_tool(int family, const void *addr, uint32_t len)
+{
+	struct pacer_tools6 key = {.prefixlen = len};
+	int fd = family == 4 ? prog.tools4_fd : prog.tools6_fd;
+
+	memcpy(key.addr, addr, family == 4 ? 4 : 16);
+	assert_int_equal(bpf_map_delete_elem(fd, &key), 0);
+}
+
+static void banned_by_tool(const char *policy, int family, const uint8_t *net, uint32_t len,
+			   const struct recipe *r, const struct recipe *other)
+{
+	uint64_t now_ns = monotonic_ns();
+
+	prog.control->tools = 0;
+	by_tool(family, net, len, 0);
+	prog_policy(&prog, policy);
+	judged("not asked for", r, XDP_PASS, 1, PACER_ADMIT);
+	prog.control->tools = 1;
+	prog_policy(&prog, policy);
+	judged("banned for ever", r, XDP_DROP, PASS, PACER_DENY_BAN);
+	judged("of the other family", other, XDP_PASS, 1, PACER_ADMIT);
+	allow(0, family, net, len, 0, 1);
+	judged("banned and allowed", r, XDP_PASS, PASS, PACER_ALLOWED);
+	allow(0, family, net, len, 0, 0);
+	by_tool(family, net, len, now_ns + 3600000000000ull);
+	judged("banned for an hour", r, XDP_DROP, PASS, PACER_DENY_BAN);
+	by_tool(family, net, len + 1, now_ns - 5 * PROG_RESOLUTION_NS);
+	judged("hidden by a longer one that has run out", r, XDP_PASS, 1, PACER_ADMIT);
+	judged("and limited", r, XDP_DROP, 1, PACER_DENY_WINDOW);
+	not_by_tool(family, net, len + 1);
+	judged("by the shorter one", r, XDP_DROP, PASS, PACER_DENY_BAN);
+	not_by_tool(family, net, len);
+	judged("not banned", r, XDP_DROP, 1, PACER_DENY_WINDOW);
+	prog.control->tools = 0;
+}
+
+/* Whom other tools ban: whatever the policy asks of a packet. */
+static void test_tools(void **unused)
+{
+	static const uint8_t net4[] = {192, 0, 2, 0};
+	static const uint8_t net6[16] = {0x20, 1, 0x0d, 0xb8, 0, 0, 0, 1};
+	const char *coarse = "clock: coarse\nrules:\n  - name: one\n    limits: [{key: src, "
+			     "packets: 1, window: 1h}]\n";
+	const char *more = "rules:\n  - name: one\n    match: {ttl: 0-255}\n    limits: [{key: "
+			   "src, packets: 1, window: 1h}]\n";
+
+	(void)unused;
+	banned_by_tool(ONE("src"), 4, net4, 24, &udp4, &udp6);
+	banned_by_tool(ONE("src"), 6, net6, 64, &udp6, &udp4);
+	banned_by_tool(coarse, 4, net4, 24, &udp4, &udp6);
+	banned_by_tool(more, 4, net4, 24, &udp4, &udp6);
+	prog_policy(&prog, ONE("src"));
+}
+
 /* Every reason there is, and what raises it. */
 static const struct {
 	enum pacer_reason reason;
@@ -1369,6 +1435,7 @@ int main(void)
 	    cmocka_unit_test(test_keys),
 	    cmocka_unit_test(test_fragment_keys),
 	    cmocka_unit_test(test_every_reason),
+	    cmocka_unit_test(test_tools),
 	    cmocka_unit_test(test_ban_that_grows),
 	    cmocka_unit_test(test_every_event),
 	    cmocka_unit_test(test_monitor_and_over),

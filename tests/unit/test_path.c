@@ -5,9 +5,10 @@
  */
 #include "oracle.h"
 
-static int allow_all;
+static int allow_all, tool_bans; /* everybody */
 
 #define PACER_IS_ALLOWED(frame, walk, exact) ((void)(frame), (void)(walk), (void)(exact), allow_all)
+#define PACER_BANNED_BY_TOOL(walk)	     ((void)(walk), tool_bans)
 #include "path.h"
 
 #define START	1000000ull
@@ -42,6 +43,7 @@ static void begin(void)
 
 	oracle_seed(71);
 	allow_all = 0;
+	tool_bans = 0;
 	memset(&policy, 0, sizeof(policy));
 	memset(lines, 0, sizeof(lines));
 	memset(counters, 0, sizeof(counters));
@@ -138,6 +140,37 @@ static void test_before_limits(void **unused)
 	policy.rules = 1;
 	allow_all = 1;
 	udp(START, PACER_PASS, 0, PACER_ALLOWED);
+}
+
+/* Whom other tools ban: asked where the policy says so, of no frame that is not IP, and after the
+ * allow-list.
+ */
+static void test_tools(void **unused)
+{
+	uint8_t arp[60];
+
+	(void)unused;
+	memcpy(arp, udp4, sizeof(arp));
+	arp[13] = 0x06;
+	begin();
+	tool_bans = 1;
+	udp(START, PACER_PASS, COUNTER, PACER_ADMIT);
+	policy.flags = PACER_TOOLS;
+	udp(START, PACER_DROP, 0, PACER_DENY_BAN);
+	goes(arp, sizeof(arp), START, PACER_PASS, 0, PACER_NOT_IP);
+	goes(udp4, 30, START, PACER_PASS, 0, PACER_TRUNCATED);
+	allow_all = 1;
+	udp(START, PACER_PASS, 0, PACER_ALLOWED);
+	allow_all = 0;
+	policy.flags |= PACER_MONITOR;
+	udp(START, PACER_PASS, 0, PACER_DENY_BAN);
+	policy.flags = PACER_TOOLS;
+	policy.rules = 0;
+	udp(START, PACER_DROP, 0, PACER_DENY_BAN);
+	tool_bans = 0;
+	udp(START, PACER_PASS, 0, PACER_NO_RULE);
+	policy.rules = 1;
+	udp(START, PACER_DROP, COUNTER, PACER_DENY_GAP);
 }
 
 /* Tags beyond those that are read: passed to a stack by no policy but one that only looks on. */
@@ -267,10 +300,15 @@ static void test_sample_unjudged(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_limit),	   cmocka_unit_test(test_over),
-	    cmocka_unit_test(test_before_limits),  cmocka_unit_test(test_too_deep),
-	    cmocka_unit_test(test_part),	   cmocka_unit_test(test_bare),
-	    cmocka_unit_test(test_sample),	   cmocka_unit_test(test_sample_unjudged),
+	    cmocka_unit_test(test_limit),
+	    cmocka_unit_test(test_over),
+	    cmocka_unit_test(test_before_limits),
+	    cmocka_unit_test(test_too_deep),
+	    cmocka_unit_test(test_tools),
+	    cmocka_unit_test(test_part),
+	    cmocka_unit_test(test_bare),
+	    cmocka_unit_test(test_sample),
+	    cmocka_unit_test(test_sample_unjudged),
 	    cmocka_unit_test(test_sample_limiter),
 	};
 

@@ -4,6 +4,8 @@
 
 #include "config/policy.h"
 #include "plan/compile.h"
+static int tool_bans; /* every source */
+#define PACER_BANNED_BY_TOOL(walk) ((void)(walk), tool_bans)
 #include "rule.h"
 #include "sets/texts.h"
 
@@ -258,6 +260,37 @@ static uint32_t judged(uint32_t saddr)
 	return walk.rule < PACER_RULES_MAX ? walk.rule + 100 : pacer_walk_no_rule(&walk);
 }
 
+/* The same by all of the way, which looks for bans of the source first. */
+static uint32_t judged_banned(uint32_t saddr)
+{
+	struct pacer_state state = {.policy = &bin, .set = set};
+	struct pacer_walk walk = {.state = &state, .now_ns = 1, .rule = PACER_RULES_MAX};
+
+	walk.pkt.family = PACER_FAMILY_4;
+	walk.pkt.key[PACER_WORD_SADDR] = saddr;
+	return pacer_judge(&walk);
+}
+
+/* The allow-list, also by a set, goes before a ban of the source. */
+static void allowed_and_banned(void **unused)
+{
+	struct policy *policy = open_policy("sets: [{name: a, of: [192.0.2.0/24]}, {name: b, of: "
+					    "[198.51.100.0/24]}]\nallow: \"@a\"\nrules: []\n");
+
+	(void)unused;
+	tool_bans = 1;
+	assert_int_equal(judged_banned(0x0a000001), PACER_NO_RULE);
+	bin.flags |= PACER_TOOLS;
+	assert_int_equal(judged_banned(0x0a000001), PACER_DENY_BAN);
+	assert_int_equal(judged_banned(0xc6336401), PACER_DENY_BAN);
+	assert_int_equal(judged_banned(0xc0000205), PACER_ALLOWED);
+	set[0].lines = 0; /* unknown: it lets nobody through */
+	assert_int_equal(judged_banned(0xc0000205), PACER_DENY_BAN);
+	tool_bans = 0;
+	assert_int_equal(judged_banned(0xc0000205), PACER_NO_RULE);
+	close_policy(policy);
+}
+
 /* Sources of a set of the allow-list are asked of no rule, whatever the rules want. */
 static void allowed(void **unused)
 {
@@ -396,9 +429,10 @@ static void wrong_policies(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(as_it_is_written),	 cmocka_unit_test(missing),
-	    cmocka_unit_test(missing_of_a_pass), cmocka_unit_test(wrong_families),
-	    cmocka_unit_test(allowed),		 cmocka_unit_test(wrong_policies),
+	    cmocka_unit_test(as_it_is_written),	  cmocka_unit_test(missing),
+	    cmocka_unit_test(missing_of_a_pass),  cmocka_unit_test(wrong_families),
+	    cmocka_unit_test(allowed_and_banned), cmocka_unit_test(allowed),
+	    cmocka_unit_test(wrong_policies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

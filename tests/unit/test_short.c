@@ -454,6 +454,13 @@ static void test_kinds(void **unused)
 	pacer_short_reshape(&armed.policy, &control, 0);
 	assert_int_equal(armed.policy.brief.shape, PACER_SHORT_NONE);
 	control.raw_ip = 0;
+	control.tools = 1; /* other tools ban sources */
+	pacer_short_arm(&armed.policy, &control, 0);
+	assert_int_equal(armed.policy.brief.shape, PACER_SHORT_NONE);
+	assert_true(armed.policy.flags & PACER_TOOLS);
+	control.tools = 0;
+	pacer_short_arm(&armed.policy, &control, 0);
+	assert_false(armed.policy.flags & PACER_TOOLS);
 	control.allowed[1].v6 = 1; /* the other copy's list */
 	pacer_short_reshape(&armed.policy, &control, 0);
 	assert_int_equal(armed.policy.brief.shape, PACER_SHORT_WIDE);

@@ -3,6 +3,7 @@
 #include "cli/cmd.h"
 #include "cli/emit.h"
 #include "config/text.h"
+#include "live/pinned.h"
 #include "live/pins.h"
 #include "live/state_file.h"
 
@@ -29,7 +30,8 @@ static int run_clean(struct options *o)
 {
 	struct found pins = {"pins of a dispatcher that no interface carries", "/sys/fs/bpf/xdp/",
 			     o, 0};
-	struct found shadows = {"a shadow that no interface has", "/sys/fs/bpf/xdp-pacer/", o, 0};
+	struct found shadows = {"a shadow that no interface has", PINNED_AT "/", o, 0};
+	struct found pinned = {"pins for other tools that no interface needs", PINNED_AT "/", o, 0};
 	struct found saves = {"a save that was cut off", "", o, 0};
 	struct policy_error error = {0};
 	size_t found;
@@ -42,13 +44,14 @@ static int run_clean(struct options *o)
 	emit_array("found");
 	pins_clean(PINS_DISPATCHERS, o->dry_run, show, &pins);
 	pins_clean(PINS_SHADOWS, o->dry_run, show, &shadows);
+	pinned_clean(o->dry_run, show, &pinned);
 	n = state_clean(o->state ? o->state : STATES, o->dry_run, show, &saves, &error);
 	emit_close();
 	if (n < 0) {
 		emit_drop();
 		return complain(NULL, &error);
 	}
-	found = pins.n + shadows.n + saves.n;
+	found = pins.n + shadows.n + pinned.n + saves.n;
 	if (found && !o->dry_run)
 		change_made();
 	emit_flag("removed", !o->dry_run && found, found ? NULL : "nothing was left behind\n");

@@ -12,6 +12,7 @@
 #include "live/attached.h"
 #include "live/host.h"
 #include "live/load_trial.h"
+#include "live/pinned.h"
 #include "live/restore.h"
 #include "live/state_file.h"
 #include "plan/compile.h"
@@ -193,6 +194,7 @@ static int load_with(const struct options *o, const char *text, const struct pol
 				      .text = text,
 				      .lines = plan.lines,
 				      .resolution_ns = host.resolution_ns,
+				      .tools = o->load.pin,
 				      .restored = state,
 				      .confirm_ns = o->confirm_ns};
 	if (o->confirm_ns && add_nothing(&begin, &host, &error))
@@ -272,6 +274,8 @@ static const struct option_row load_options[] = {
      OPTION_FLAG(shared)},
     {"direct", 0, NULL, "not through the libxdp dispatcher", OPTION_FLAG(load.direct)},
     {"replace", 0, NULL, "take the place of a pacer of any version", OPTION_FLAG(load.replace)},
+    {"pin", 0, NULL, "pins for other tools that ban sources, under " PINNED_AT,
+     OPTION_FLAG(load.pin)},
     {"restore", 0, "FILE", "go on with the state that `save` wrote", OPTION_TEXT(restore)},
     OPTION_CONFIRM("it is taken off again unless confirmed by then"),
     {0},

@@ -17,6 +17,7 @@
 #include "cli/output.h"
 #include "config/text.h"
 #include "live/host.h"
+#include "live/pinned.h"
 #include "live/save.h"
 #include "live/serve.h"
 #include "sets/texts.h"
@@ -176,6 +177,8 @@ static const struct option_row serve_options[] = {
     {"every", 0, "TIME", "how often it is saved: 10m unless said", OPTION_TIME(every_ns)},
     {"and-unload", 0, NULL, "take the pacer off at the end", OPTION_FLAG(and_unload)},
     {"mode", 'm', "native|skb|hw", "where to attach: native unless said", OPTION_TEXT(mode)},
+    {"pin", 0, NULL, "pins for other tools that ban sources, under " PINNED_AT,
+     OPTION_FLAG(load.pin)},
     {"direct", 0, NULL, "not through the libxdp dispatcher", OPTION_FLAG(load.direct)},
     {0},
 };

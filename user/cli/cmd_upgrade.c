@@ -39,7 +39,7 @@ static int run_upgrade(struct options *o)
 	fd = copies_lock(&error);
 	if (fd < 0)
 		return complain(NULL, &error);
-	if (attach_upgrade(o->args[0], &a, &replaced, &error)) {
+	if (attach_upgrade(o->args[0], o->load.pin, &a, &replaced, &error)) {
 		code = complain(NULL, &error);
 	} else {
 		change_noted(&a);
@@ -50,10 +50,15 @@ static int run_upgrade(struct options *o)
 	return code;
 }
 
+static const struct option_row upgrade_options[] = {
+    {"pin", 0, NULL, "with pins for other tools from now on", OPTION_FLAG(load.pin)},
+    {0},
+};
+
 const struct verb verb_upgrade = {"upgrade",
 				  "IFACE...",
 				  "put this version's program in place, keeping all state",
-				  NULL,
+				  upgrade_options,
 				  run_upgrade,
 				  .group = VERBS_ARG,
 				  .interfaces = INTERFACES_ONLY,

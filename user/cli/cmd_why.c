@@ -15,6 +15,7 @@
 #include "live/copies.h"
 #include "live/host.h"
 #include "live/look.h"
+#include "live/tool_bans.h"
 #include "inspect/packet_text.h"
 #include "inspect/why.h"
 
@@ -42,6 +43,8 @@ struct question {
 	const struct attached *a;
 	const struct sample *sample; /* of packets, denied ones among them; NULL: there is none */
 	struct prefix source;
+	bool by_tool; /* banned so */
+	struct tool_ban tool;
 };
 
 /* --- what is asked ---------------------------------------------------------------------------- */
@@ -320,7 +323,9 @@ static void emit_source(const struct question *q, const char *source, uint64_t s
 		return;
 	}
 	emit_object("banned_source");
-	emit_string("prefix", source, "  banned    as %s, whatever the rule, ", source);
+	emit_string("prefix", source, "  banned    as %s, %swhatever the rule, ", source,
+		    q->by_tool ? "by another tool, " : "");
+	emit_flag("by_tool", q->by_tool, NULL);
 	if (source_ns == PACER_NEVER)
 		emit_null("left_ns", "until it is lifted\n");
 	else
@@ -496,6 +501,10 @@ static void emit_key(const struct question *q, struct pacer_walk *walk, const st
 	struct why why;
 	size_t n = 0;
 
+	if (q->by_tool) {
+		source_ns = q->tool.until_ns;
+		units_prefix_text(&q->tool.prefix, prefix, sizeof(prefix));
+	}
 	emit_string("of", q->of, "%s: ", printable(q->of).text);
 	emit_string("key", q->key, "%s\n", q->key);
 	emit_allowed(q);
@@ -598,6 +607,19 @@ static void look_for_rule(struct question *q, struct pacer_walk *walk)
 	q->pkt.found = walk->pkt.found;
 }
 
+/* A ban of another tool comes before rules: on every CPU. */
+static void deny_by_tool(struct question *q, struct why *why)
+{
+	why->reason = PACER_DENY_BAN;
+	why->denied = -1;
+	why->rule = PACER_RULES_MAX;
+	why->n = 0;
+	why->source_ns = q->tool.until_ns;
+	why->when_ns = pacer_later(why->when_ns, q->tool.until_ns);
+	units_prefix_text(&q->tool.prefix, why->source, sizeof(why->source));
+	q->admit = 0;
+}
+
 static int ask_look(struct question *q, const struct attached *a, const struct look *look)
 {
 	struct prefix source = source_of(&q->pkt, q->key ? q->by.len : 0);
@@ -622,10 +644,14 @@ static int ask_look(struct question *q, const struct attached *a, const struct l
 	} else {
 		allow_by_set(q, &walk);
 	}
+	if (q->read == PACER_ADMIT && !q->allowed && q->pkt.family != PACER_FAMILY_NONE)
+		q->by_tool = tool_bans_find(a, &source, look->now_ns, &q->tool);
 	if (q->key)
 		return show_key(q, &walk, &source);
 	if (q->read == PACER_ADMIT)
 		ask_cpus(q, look, &why);
+	if (q->by_tool)
+		deny_by_tool(q, &why);
 	return show_packet(q, &why);
 }
 

@@ -15,6 +15,7 @@
 #include "config/text.h"
 #include "live/allow.h"
 #include "live/bans.h"
+#include "live/tool_bans.h"
 #include "live/copies.h"
 #include "live/load_trial.h"
 #include "live/host.h"
@@ -110,10 +111,20 @@ static void add_ban(const struct ban *ban, void *arg)
 	list->ban[list->n++] = *ban;
 }
 
+static void add_tool_ban(const struct tool_ban *of, uint64_t now_ns, void *arg)
+{
+	struct ban ban = {.outside = true, .tool = true};
+
+	units_prefix_text(&of->prefix, ban.key, sizeof(ban.key));
+	ban.left_ns = of->until_ns == PACER_NEVER ? PACER_NEVER : of->until_ns - now_ns;
+	add_ban(&ban, arg);
+}
+
 static void list_bans(const struct attached *a, const struct policy *policy, struct ban_list *list)
 {
 	*list = (struct ban_list){0};
 	bans_each(a, policy, add_ban, list);
+	tool_bans_each(a, add_tool_ban, list);
 }
 
 static void emit_left(uint64_t left_ns)
@@ -147,7 +158,11 @@ static void emit_bans(const char *name, const struct ban_list *list, size_t inde
 			emit_string("rule", ban->rule, "%s", ban->rule);
 		else
 			emit_null("rule", "(source)");
-		emit_flag("by_hand", ban->outside, "%s", ban->outside ? "by hand" : "");
+		emit_flag("by_hand", ban->outside && !ban->tool, "%s",
+			  ban->tool	 ? "by a tool"
+			  : ban->outside ? "by hand"
+					 : "");
+		emit_flag("by_tool", ban->tool, NULL);
 		emit_uint("row", ban->row, in_a_row, ban->row);
 		emit_left(ban->left_ns);
 		emit_close();

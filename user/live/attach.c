@@ -15,6 +15,7 @@
 #include "live/copies.h"
 #include "live/device.h"
 #include "live/host.h"
+#include "live/pinned.h"
 #include "live/pins.h"
 #include "live/refusal.h"
 #include "live/site.h"
@@ -27,7 +28,8 @@ struct loading {
 	const struct attach_options *options;
 	int raw_ip; /* frames begin with the IP header */
 	struct site before;
-	bool looked; /* `before` is to be closed */
+	uint32_t pinned; /* whose the pins of the pacer before are; 0: it has no maps for them */
+	bool looked;	 /* `before` is to be closed */
 	struct object *object;
 	attach_ready *ready; /* NULL: nothing is to be done between loading and attaching */
 	void *arg;
@@ -225,11 +227,15 @@ static int look(struct loading *l)
 	if (l->raw_ip < 0)
 		return -1;
 	pins_sweep(ifindex);
+	pinned_sweep(l->ifname);
 	if (site_open(l->ifname, ifindex, &l->before, l->error))
 		return -1;
 	l->looked = true;
-	return refusal_by_site(l->ifname, &l->before, l->options->mode, l->options->direct,
-			       l->options->replace, l->error);
+	if (refusal_by_site(l->ifname, &l->before, l->options->mode, l->options->direct,
+			    l->options->replace, l->error))
+		return -1;
+	l->pinned = l->before.pacer ? pinned_id(l->before.pacer_fd) : 0;
+	return l->options->pin ? pinned_check(l->ifname, l->pinned, l->error) : 0;
 }
 
 /* `first`: the one whose state is shared; NULL: it has a state of its own. */
@@ -244,6 +250,19 @@ static int load(struct loading *l, const struct object_begin *begin, const struc
 	l->object = first ? object_open_shared(l->ifname, first->object, l->error)
 			  : object_open(l->ifname, OBJECT_ALONE, begin, l->raw_ip, l->error);
 	return l->object ? put_on(l) : -1;
+}
+
+static int pin_all(const struct loading *all, size_t n, const struct attached *a)
+{
+	uint32_t *instead = calloc(n, sizeof(*instead));
+	int result;
+
+	for (size_t i = 0; instead && i < n; i++)
+		instead[i] = all[i].pinned;
+	result = instead ? pinned_put(a, instead, n, all[0].error)
+			 : policy_fail(all[0].error, 0, "%s: no memory", all[0].ifname);
+	free(instead);
+	return result;
 }
 
 /* After a failure: all interfaces as they were. The error says where that could not be. */
@@ -273,6 +292,8 @@ static int load_all(struct loading *all, size_t n, const struct object_begin *be
 		result = load(&all[i], begin, shared && i ? &all[0] : NULL);
 	for (; settled < n && !result; settled += !result)
 		result = settle(&all[settled], &a[settled]);
+	if (!result && begin->tools)
+		result = pin_all(all, n, a);
 	if (!result)
 		return 0;
 	while (settled-- > 0)
@@ -308,8 +329,10 @@ int attach_pacers(const char *const *ifnames, size_t n, const struct attach_opti
 		replaced[i] = (struct attach_replaced){all[i].before.pacer_id, all[i].before.abi};
 		if (all[i].object)
 			object_close(all[i].object);
-		if (!result) /* of a pacer that it has replaced */
+		if (!result) { /* of a pacer that it has replaced */
 			pins_drop_shadow(all[i].before.ifindex, all[i].before.pacer_id);
+			pinned_remove(ifnames[i], all[i].pinned, all[i].before.pacer_id);
+		}
 		if (all[i].looked)
 			site_close(&all[i].before);
 	}
@@ -370,6 +393,33 @@ static int upgrade_with(struct loading *l, struct attached *a)
 	return result;
 }
 
+/*
+ * Its maps stay, so that the pins can be there before. Where nobody asks for them they lead there
+ * already, unless a load was killed; or another has their place, which is no ground to refuse.
+ */
+static int upgrade_pinned(struct loading *l, struct attached *a)
+{
+	static const uint32_t none = 0;
+	struct attached before;
+	int result = 0;
+	bool tools;
+
+	if (attached_find(l->ifname, &before, l->error))
+		return -1;
+	tools = before.control->tools;
+	if (tools || l->options->pin)
+		result = pinned_put(&before, &none, 1, l->error);
+	attached_release(&before);
+	if (result && l->options->pin)
+		return -1;
+	result = upgrade_with(l, a);
+	if (!result && l->options->pin)
+		pinned_heed(a);
+	else if (result && !tools && l->options->pin)
+		pinned_remove(l->ifname, pinned_id(l->before.pacer_fd), 0);
+	return result;
+}
+
 int attach_load(const char *ifname, struct object *object, struct policy_error *error)
 {
 	const struct loading l = {.ifname = ifname, .object = object, .error = error};
@@ -402,10 +452,10 @@ int attach_instead(const char *ifname, struct object *object, attach_ready *read
 	return result;
 }
 
-int attach_upgrade(const char *ifname, struct attached *a, struct attach_replaced *replaced,
-		   struct policy_error *error)
+int attach_upgrade(const char *ifname, bool pin, struct attached *a,
+		   struct attach_replaced *replaced, struct policy_error *error)
 {
-	struct attach_options options = {.replace = true};
+	struct attach_options options = {.replace = true, .pin = pin};
 	struct loading l = {.ifname = ifname, .options = &options, .error = error};
 	int ifindex, result = -1;
 
@@ -421,7 +471,7 @@ int attach_upgrade(const char *ifname, struct attached *a, struct attach_replace
 		return -1;
 	options.mode = l.before.mode;
 	if (!may_upgrade(ifname, &l.before, error))
-		result = upgrade_with(&l, a);
+		result = upgrade_pinned(&l, a);
 	*replaced = (struct attach_replaced){l.before.pacer_id, l.before.abi};
 	site_close(&l.before);
 	return result;
@@ -437,6 +487,7 @@ static int unload_all(const char *ifname, int ifindex, struct policy_error *erro
 
 	for (int i = 0; i < PACERS_MAX; i++) {
 		struct site site;
+		uint32_t pinned;
 		int result;
 
 		if (site_open(ifname, ifindex, &site, error))
@@ -453,10 +504,13 @@ static int unload_all(const char *ifname, int ifindex, struct policy_error *erro
 			break;
 		}
 		last = site.pacer_id;
+		pinned = pinned_id(site.pacer_fd);
 		err = detach(&site, last);
 		if (!err)
 			pins_drop_shadow(ifindex, last);
 		site_close(&site);
+		if (!err)
+			pinned_remove(ifname, pinned, last);
 	}
 	return policy_fail(error, 0, "%s: the pacer was not detached: %s%s", ifname, strerror(-err),
 			   complaint_cause());
@@ -487,8 +541,10 @@ int attach_undo_this(const struct attached *a, struct policy_error *error)
 	if (site.pacer && site.pacer_id == a->prog_id)
 		err = detach(&site, a->prog_id);
 	site_close(&site);
-	if (!err)
+	if (!err) {
 		pins_drop_shadow(a->ifindex, a->prog_id);
+		pinned_remove(a->ifname, pinned_id(a->prog_fd), a->prog_id);
+	}
 	if (err && !attached_gone(a))
 		return policy_fail(error, 0, "%s: the pacer was not detached: %s", a->ifname,
 				   strerror(-err));

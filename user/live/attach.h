@@ -15,6 +15,7 @@ struct attach_options {
 	enum site_mode mode;
 	bool direct;  /* not through the libxdp dispatcher, even where the kernel has it */
 	bool replace; /* replace a pacer of any version */
+	bool pin;     /* with pins for other tools (pinned.h) */
 };
 
 /* The pacer that was replaced; program_id 0: none. */
@@ -34,10 +35,10 @@ int attach_pacers(const char *const *ifnames, size_t n, const struct attach_opti
  * Puts this program in the place of the pacer's, over the same maps: its policy, what it holds and
  * its counters go on, and every packet is judged by the one or the other (under the libxdp
  * dispatcher, for a moment by both). Refused where the ABI differs. If it fails, the interface is
- * as it was before.
+ * as it was before. `pin`: with pins for other tools; else it has them if it had some.
  */
-int attach_upgrade(const char *ifname, struct attached *attached, struct attach_replaced *replaced,
-		   struct policy_error *error);
+int attach_upgrade(const char *ifname, bool pin, struct attached *attached,
+		   struct attach_replaced *replaced, struct policy_error *error);
 /* Loads a program that is opened. */
 int attach_load(const char *ifname, struct object *object, struct policy_error *error);
 /*

@@ -67,6 +67,18 @@ static bool take_map_of_shadow(struct attached *a, int fd, const struct bpf_map_
 	return false;
 }
 
+/* As take_map, of the maps that are there for other tools. */
+static bool take_tools(struct attached *a, int fd, const struct bpf_map_info *info)
+{
+	if (!strcmp(info->name, "pacer_banned4") && a->tools4_fd < 0 &&
+	    info->key_size == sizeof(struct pacer_tools4))
+		return (a->tools4_fd = fd) >= 0;
+	if (!strcmp(info->name, "pacer_banned6") && a->tools6_fd < 0 &&
+	    info->key_size == sizeof(struct pacer_tools6))
+		return (a->tools6_fd = fd) >= 0;
+	return false;
+}
+
 /* Keeps the map if it is one of ours by name. Otherwise the caller closes fd. */
 static bool take_map(struct attached *a, int fd, const struct bpf_map_info *info)
 {
@@ -132,7 +144,7 @@ static bool take_map(struct attached *a, int fd, const struct bpf_map_info *info
 		a->allow6_fd = fd;
 		return true;
 	}
-	return take_map_of_shadow(a, fd, info);
+	return take_tools(a, fd, info) || take_map_of_shadow(a, fd, info);
 }
 
 static int open_maps(struct attached *a, struct policy_error *error)
@@ -176,7 +188,8 @@ static int check_abi(const struct attached *a, struct policy_error *error)
 	if (!a->copy || !a->lines || !a->throttle || !a->log || a->counts_fd < 0 ||
 	    a->allow4_fd < 0 || a->allow6_fd < 0 || a->leases_fd < 0 || a->targets.devices_fd < 0 ||
 	    a->targets.cpus_fd < 0 || a->targets.leases_fd < 0 || a->samples.samplers_fd < 0 ||
-	    a->samples.heads_fd < 0 || a->sets_fd < 0 || a->set_hits_fd < 0)
+	    a->samples.heads_fd < 0 || a->sets_fd < 0 || a->set_hits_fd < 0 || a->tools4_fd < 0 ||
+	    a->tools6_fd < 0)
 		return policy_fail(error, 0,
 				   "%s: its pacer lacks a map: `xdp-pacer load %s --replace -c "
 				   "POLICY` puts a new one in its place",
@@ -192,7 +205,8 @@ void attached_release(struct attached *a)
 		     a->allow6_fd,	  a->leases_fd,		a->targets.devices_fd,
 		     a->targets.cpus_fd,  a->targets.leases_fd, a->samples.samplers_fd,
 		     a->samples.heads_fd, a->sets_fd,		a->next_fd,
-		     a->changes_fd,	  a->set_hits_fd};
+		     a->changes_fd,	  a->set_hits_fd,	a->tools4_fd,
+		     a->tools6_fd};
 
 	for (size_t i = 0; i < ATTACHED_MAPPINGS; i++)
 		if (at[i])
@@ -210,6 +224,8 @@ static const struct attached nothing = {.prog_fd = -1,
 					.leases_fd = -1,
 					.sets_fd = -1,
 					.set_hits_fd = -1,
+					.tools4_fd = -1,
+					.tools6_fd = -1,
 					.next_fd = -1,
 					.changes_fd = -1,
 					.targets = {-1, -1, -1, 0},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Purpose: the pacer on an interface, found by the interface's program and that program's maps,
- * whoever attached it. We pin nothing under a path of our own.
+ * whoever attached it, and never by a path.
  *
  * Functions return 0, or -1 with *error filled with one line: what, where, what to do. One thread.
  */
@@ -38,6 +38,7 @@ struct attached {
 	uint32_t control_id; /* of the control map: the same where the state is shared */
 	uint32_t site_id;    /* of the program that the driver calls: the dispatcher or the pacer */
 	int prog_fd, counts_fd, allow4_fd, allow6_fd, leases_fd, sets_fd, set_hits_fd;
+	int tools4_fd, tools6_fd; /* whom other tools ban: looked at if control->tools */
 	struct target_maps targets;
 	struct pacer_control *control;
 	struct pacer_copy *copy; /* two */

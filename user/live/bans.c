@@ -12,6 +12,7 @@
 #include "live/ban_tables.h"
 #include "live/copies.h"
 #include "live/host.h"
+#include "live/tool_bans.h"
 #include "plan/compile.h"
 #include "parse.h"
 
@@ -198,6 +199,21 @@ static size_t lift_table(struct attached *a, const struct pacer_policy *p,
 	return lifted;
 }
 
+/* Those that other tools wrote, too. */
+static void lift_of_tools(const struct attached *a, struct wanted *wanted, size_t n,
+			  struct bans_done *done)
+{
+	struct prefix prefix;
+
+	if (!wanted)
+		done->done += tool_bans_lift(a, NULL);
+	for (size_t i = 0; wanted && i < n; i++)
+		if (!units_prefix(wanted[i].key, &prefix) && tool_bans_lift(a, &prefix)) {
+			wanted[i].found = true;
+			done->done++;
+		}
+}
+
 static void lift_all(struct attached *a, const struct ban_tables *t, const char *rule,
 		     struct wanted *wanted, size_t n, struct bans_done *done)
 {
@@ -205,6 +221,8 @@ static void lift_all(struct attached *a, const struct ban_tables *t, const char 
 		if (!ban_tables_shared(a, t, i))
 			done->done += lift_table(a, &a->copy[t->copy[i]].policy, t->policy[i], rule,
 						 wanted, n);
+	if (!rule)
+		lift_of_tools(a, wanted, n, done);
 	for (size_t i = 0; wanted && i < n; i++) {
 		if (wanted[i].found)
 			continue;

@@ -22,6 +22,7 @@ struct ban {
 	char key[TALLY_TEXT];
 	uint64_t left_ns; /* above 0; PACER_NEVER: until it is lifted */
 	bool outside;
+	bool tool;    /* of another tool, in a trie of its own (tool_bans.h) */
 	uint32_t row; /* its number in a row, of a rule whose bans grow; else 0 */
 };
 

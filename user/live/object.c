@@ -204,6 +204,7 @@ static int prepare(struct object *o, const struct object_begin *begin, struct po
 	control->secret_ready = PACER_SECRET_OF_TOOLS;
 	control->in_force = begin->confirm_ns ? (host_now_ns() + begin->confirm_ns) << 1 : 0;
 	control->resolution_ns = begin->resolution_ns;
+	control->tools = begin->tools;
 	put_copy(&copies[0], begin->bin, begin->text);
 	if (begin->confirm_ns)
 		put_copy(&copies[1], begin->other, begin->other_text);
@@ -293,6 +294,10 @@ static int prepare_shadow(struct object *o, const struct object_begin *begin,
 
 	if (cpus < 1)
 		return -1;
+	if (bpf_map__reuse_fd(map_of(o, "pacer_banned4"), begin->tools4_fd) ||
+	    bpf_map__reuse_fd(map_of(o, "pacer_banned6"), begin->tools6_fd))
+		return policy_fail(error, 0, "the maps of tools' bans cannot be shared: %s",
+				   strerror(errno));
 	shadow->since_ns = host_now_ns();
 	shadow->of =
 	    sampling_compile(&all, begin->bin, NULL, begin->resolution_ns, shadow->since_ns);

@@ -201,7 +201,7 @@ static bool carried_by_none(uint32_t id)
 
 /* --- the pins ------------------------------------------------------------------------------- */
 
-static bool remove_all(int parent_fd, const char *name)
+bool pins_remove_folder(int parent_fd, const char *name)
 {
 	int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -222,14 +222,21 @@ static const struct {
 	    *name; /* in the BPF file system; of a pin: its interface, its program */
 } kept[] = {
     [PINS_DISPATCHERS] = {"xdp", "dispatch-%d-%u%n"},
-    [PINS_SHADOWS] = {"xdp-pacer", "shadow-%d-%u%n"},
+    [PINS_SHADOWS] = {PINS_OURS, "shadow-of-%d-by-%u%n"},
 };
+
+_Static_assert(sizeof("shadow-of-1-by-1") > IF_NAMESIZE, "an interface could have the name");
+
+const char *pins_bpffs(void)
+{
+	const char *named = secure_getenv("LIBXDP_BPFFS");
+
+	return named ? named : "/sys/fs/bpf";
+}
 
 static const char *folder_path(enum pins_of of, char *path, size_t size)
 {
-	const char *bpffs = secure_getenv("LIBXDP_BPFFS");
-
-	snprintf(path, size, "%s/%s", bpffs ? bpffs : "/sys/fs/bpf", kept[of].folder);
+	snprintf(path, size, "%s/%s", pins_bpffs(), kept[of].folder);
 	return path;
 }
 
@@ -268,7 +275,7 @@ static bool is_unused(const struct sweep *s, const char *name)
 
 static bool remove_one(const struct sweep *s, int fd, const char *name)
 {
-	return s->pins == PINS_SHADOWS ? !unlinkat(fd, name, 0) : remove_all(fd, name);
+	return s->pins == PINS_SHADOWS ? !unlinkat(fd, name, 0) : pins_remove_folder(fd, name);
 }
 
 static int sweep_one(const struct sweep *s, int fd, const char *name)
@@ -325,8 +332,8 @@ static const char *shadow_path(int ifindex, uint32_t prog_id, char *path, size_t
 {
 	char folder[PATH_MAX / 2];
 
-	snprintf(path, size, "%s/shadow-%d-%u", folder_path(PINS_SHADOWS, folder, sizeof(folder)),
-		 ifindex, prog_id);
+	snprintf(path, size, "%s/shadow-of-%d-by-%u",
+		 folder_path(PINS_SHADOWS, folder, sizeof(folder)), ifindex, prog_id);
 	return path;
 }
 
@@ -338,7 +345,7 @@ int pins_put_shadow(int map_fd, const char *ifname, int ifindex, uint32_t prog_i
 	int err;
 
 	folder_path(PINS_SHADOWS, folder, sizeof(folder));
-	(void)mkdir(folder, 0700); /* what is wrong with it shows below */
+	(void)mkdir(folder, 0755); /* what is wrong with it shows below */
 	if (!statfs(folder, &fs) && fs.f_type != BPF_FS_MAGIC)
 		return policy_fail(
 		    error, 0,

@@ -5,7 +5,9 @@
  *
  * Under xdp/ those of libxdp's dispatchers. Under xdp-pacer/ one for each shadow at work: the map
  * by which the pacer goes over to it, which the kernel empties once neither a pin nor a process
- * holds it. That pin has the interface's index and the id of the pacer's program in its name.
+ * holds it. That pin has the interface's index and the id of the pacer's program in its name, which
+ * is longer than an interface's: those are of folders for other tools (pinned.h), in the same
+ * place.
  *
  * Concurrency: it holds libxdp's own lock, so nobody else is half way. Error: removing the pins of
  * a dispatcher at work would detach it, and that of a shadow would end it. So it leaves alone what
@@ -19,6 +21,8 @@
 #include <stdint.h>
 
 #include "config/policy.h"
+
+#define PINS_OURS "xdp-pacer" /* the folder of all but libxdp's, in the BPF file system */
 
 enum pins_of { PINS_DISPATCHERS, PINS_SHADOWS };
 
@@ -36,5 +40,10 @@ int pins_put_shadow(int map_fd, const char *ifname, int ifindex, uint32_t prog_i
 		    struct policy_error *error);
 /* It may be gone already. */
 void pins_drop_shadow(int ifindex, uint32_t prog_id);
+
+/* Where the BPF file system is, as libxdp has it. */
+const char *pins_bpffs(void);
+/* Empties and removes the folder `name` of parent_fd, which has no folders. */
+bool pins_remove_folder(int parent_fd, const char *name);
 
 #endif

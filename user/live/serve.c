@@ -64,6 +64,7 @@ static int load(const struct beginning *b, struct state *state, struct attached 
 				      .text = b->text,
 				      .lines = plan.lines,
 				      .resolution_ns = host.resolution_ns,
+				      .tools = b->options->pin,
 				      .restored = state};
 	return attach_pacers(&b->ifname, 1, b->options, &begin, false, a, &replaced, error);
 }
@@ -97,7 +98,7 @@ static int take_over(const struct beginning *b, struct attached *a, struct polic
 	static struct plan plan;
 	struct attach_replaced replaced;
 
-	if (attach_upgrade(b->ifname, a, &replaced, error))
+	if (attach_upgrade(b->ifname, b->options->pin, a, &replaced, error))
 		return -1;
 	if (change_apply(a, b->text, b->sets, 0, &plan, error) >= 0)
 		return 0;

@@ -129,6 +129,9 @@ static int begin_with(const struct attached *a, const struct shadow_begin *b, st
 				      .text = b->text,
 				      .lines = b->plan->lines,
 				      .resolution_ns = host.resolution_ns,
+				      .tools = a->control->tools,
+				      .tools4_fd = a->tools4_fd,
+				      .tools6_fd = a->tools6_fd,
 				      .restored = s};
 	shadow = object_open(a->ifname, OBJECT_SHADOW, &begin, a->control->raw_ip, error);
 	if (!shadow)

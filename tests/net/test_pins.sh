@@ -1,0 +1,384 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Pins for other tools: what bpftool writes there bans a source; whose the pins are, and when they go.
+#
+#   client                                  server
+#   10.77.0.11-18, fd77::11-18  c0 ---- s0  the pacer, with --pin; s1 shares its state
+#
+# Pins are the machine's, whatever the network namespace: this has a BPF file system of its own.
+#
+# shellcheck disable=SC2317 # the functions are reached through check
+if [ "${PACER_PINS_ALONE:-}" != "$$" ]; then
+	PACER_PINS_ALONE=$$ exec unshare --mount --propagation private "$0" "$@"
+fi
+mount -t bpf bpf /sys/fs/bpf
+# shellcheck source=tests/net/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+dev=s0
+other=s1
+at=/sys/fs/bpf/xdp-pacer/$dev
+
+gone()
+{
+	local name
+
+	for name in "$dev" "$other"; do
+		in_server "$BUILD/xdp-pacer" unload "$name" >/dev/null 2>&1 || true
+	done
+	pacer clean >/dev/null # of the test before, whose pacer is only detached
+}
+
+on()
+{
+	gone
+	pacer load "$dev" -c "$work/$1.yaml" "${@:2}" >/dev/null
+}
+
+# bytes_of NS: as a map's value has them.
+bytes_of()
+{
+	python3 -c 'import struct, sys; print(*struct.pack("<Q", int(sys.argv[1])))' "$1"
+}
+
+monotonic_ns()
+{
+	python3 -c 'import time; print(time.monotonic_ns())'
+}
+
+# write4 LENGTH "A B C D" UNTIL_NS
+write4()
+{
+	# shellcheck disable=SC2046,SC2086
+	bpftool map update pinned "$at/banned4" key "$1" 0 0 0 $2 value $(bytes_of "$3")
+}
+
+# pinned [IFACE]: which map the pin leads to.
+pinned()
+{
+	bpftool -j map show pinned "/sys/fs/bpf/xdp-pacer/${1:-$dev}/banned4" | jq .id
+}
+
+# in_force: the map that the pacer in force looks its sources up in.
+in_force()
+{
+	local ids
+
+	ids=$(bpftool -j prog show id "$(pacer status "$dev" --json | jq .program_id)" | jq '.map_ids[]')
+	for id in $ids; do
+		bpftool -j map show id "$id" | jq 'select(.name == "pacer_banned4").id'
+	done
+}
+
+leads_to_it()
+{
+	equal "$(pinned)" "$(in_force)" "the map that is pinned, $1"
+}
+
+# Written by another tool, it counts at once; so does its end, and what takes it back.
+written()
+{
+	limit all 1000
+	on all --pin
+	equal "$(find "$at" -type f -printf '%f\n' | sort | xargs)" "banned4 banned6" "pins"
+	leads_to_it "after a load"
+	arrive "3 3 3" n=3 n=3,from=10.77.0.12 n=3,from=fd77::11
+	write4 32 "10 77 0 11" 0
+	bpftool map update pinned "$at/banned6" key 64 0 0 0 0xfd 0x77 0 0 0 0 0 0 0 0 0 0 0 0 0 0 \
+		value 0 0 0 0 0 0 0 0
+	arrive "0 3 0" n=3 n=3,from=10.77.0.12 n=3,from=fd77::11
+	equal "$(pacer stats "$dev" --json | jq '.banned_sources')" 6 "counted as banned sources"
+	equal "$(pacer ban "$dev" list --json | jq -c '[.[] | [.key, .by_tool, .left_ns]] | sort')" \
+		'[["10.77.0.11",true,null],["fd77::/64",true,null]]' "ban list"
+	pacer why "$dev" 10.77.0.11 | grep -q 'banned    as 10.77.0.11, by another tool' ||
+		fail "$(pacer why "$dev" 10.77.0.11)" || return
+	equal "$(pacer why "$dev" "udp 10.77.0.11:4000 > 10.77.0.1:9000" --json | jq -c '[.verdict, .reason]')" \
+		'["deny","ban"]' "why"
+	bpftool map delete pinned "$at/banned4" key 32 0 0 0 10 77 0 11
+	pacer ban "$dev" del fd77::/64 >/dev/null
+	arrive "3 3" n=3 n=3,from=fd77::11
+}
+
+# The allow-list goes first; a time that has passed denies nobody; the longest prefix counts.
+judged()
+{
+	limit all 1000
+	on all --pin
+	write4 24 "10 77 0 0" "$(($(monotonic_ns) + 3600000000000))"
+	write4 32 "10 77 0 13" "$(($(monotonic_ns) - 1))"
+	pacer allow "$dev" add 10.77.0.12 >/dev/null
+	arrive "0 3 3 3" n=3 n=3,from=10.77.0.12 n=3,from=10.77.0.13 n=3,from=fd77::11
+	equal "$(pacer why "$dev" "udp 10.77.0.11:4000 > 10.77.0.1:9000" --json |
+		jq -c '[.banned_source.prefix, .wait_ns > 3500e9 and .wait_ns <= 3600e9]')" '["10.77.0.0/24",true]' "why"
+	pacer ban "$dev" del all >/dev/null
+	arrive "3" n=3
+}
+
+# What a set of the allow-list has is let through, too; also where a ban by hand denies the others.
+allowed_by_a_set()
+{
+	policy sets <<-END
+	sets: [{name: ours, of: [10.77.0.12, 10.77.0.14/31]}]
+	allow: ["@ours"]
+	bans: 64
+	rules:
+	  - name: all
+	    limits: [{key: src, packets: 5, window: 1h}]
+	END
+	on sets --pin
+	write4 24 "10 77 0 0" 0
+	arrive "0 9 9" n=3 n=9,from=10.77.0.12 n=9,from=10.77.0.15
+	equal "$(pacer stats "$dev" --json | jq -c '[.banned_sources, .admitted]')" '[3,0]' \
+		"banned, judged by a limit"
+	equal "$(pacer why "$dev" "udp 10.77.0.12:4000 > 10.77.0.1:9000" --json |
+		jq -c '[.verdict, .reason, .banned_source]')" '["pass","allowed",null]' "why, of the set"
+	equal "$(pacer why "$dev" "udp 10.77.0.11:4000 > 10.77.0.1:9000" --json | jq -c '[.verdict, .reason]')" \
+		'["deny","ban"]' "why, of the others"
+	pacer why "$dev" 10.77.0.12 | grep -q '@ours' || fail "$(pacer why "$dev" 10.77.0.12)" || return
+	pacer ban "$dev" del all >/dev/null
+	arrive "5" n=9
+	pacer ban "$dev" add 10.77.0.0/24 >/dev/null
+	arrive "0 9" n=3 n=9,from=10.77.0.14
+	sed -i '/^allow/d' "$work/sets.yaml"
+	pacer apply "$dev" -c "$work/sets.yaml" >/dev/null
+	arrive "0" n=3,from=10.77.0.14
+}
+
+# Without --pin there is nothing of it.
+not_asked()
+{
+	limit all 1000
+	on all
+	[ ! -e "$at" ] || fail "there are pins"
+	pacer upgrade "$dev" --pin >/dev/null
+	write4 32 "10 77 0 11" 0
+	arrive "0" n=3
+}
+
+# A change of policy and an upgrade keep what tools wrote, and the pins lead to it; one without pins takes them away.
+kept()
+{
+	local was
+
+	limit all 1000
+	limit less 900
+	on all --pin
+	write4 32 "10 77 0 11" 0
+	was=$(pinned)
+	pacer apply "$dev" -c "$work/less.yaml" >/dev/null
+	arrive "0" n=3
+	pacer upgrade "$dev" >/dev/null
+	equal "$(pinned)" "$was" "the map after an upgrade"
+	leads_to_it "after an upgrade"
+	arrive "0" n=3
+	write4 32 "10 77 0 12" 0
+	arrive "0" n=3,from=10.77.0.12
+	pacer load "$dev" -c "$work/all.yaml" --replace --pin >/dev/null
+	[ "$(pinned)" != "$was" ] || fail "the pins are of the old pacer" || return
+	leads_to_it "after load --replace"
+	arrive "3" n=3
+	pacer load "$dev" -c "$work/all.yaml" --replace >/dev/null
+	[ ! -e "$at" ] || fail "pins of the pacer before are left" || return
+	equal "$(find /sys/fs/bpf/xdp-pacer -name "being-made*" | wc -l)" 0 "half-made folders"
+}
+
+# A shadow looks into the same maps, and the pins outlive it: it begins, ends, is promoted.
+beside_a_shadow()
+{
+	local was
+
+	limit ten 10
+	limit three 3
+	on ten --pin
+	was=$(pinned)
+	write4 32 "10 77 0 11" 0
+	pacer shadow "$dev" -c "$work/three.yaml" >/dev/null
+	write4 32 "10 77 0 12" 0
+	arrive "0 0 9" n=3 n=3,from=10.77.0.12 n=9,from=10.77.0.13
+	equal "$(pacer shadow "$dev" --json | jq '[.rules[].reasons[].deny] | add')" 6 "would be denied, by its limit alone"
+	pacer upgrade "$dev" >/dev/null
+	leads_to_it "after an upgrade with a shadow"
+	pacer clean >/dev/null
+	leads_to_it "after a clean"
+	pacer shadow "$dev" >/dev/null || fail "clean has ended the shadow" || return
+	pacer shadow "$dev" --stop >/dev/null
+	arrive "0" n=3
+	pacer shadow "$dev" -c "$work/three.yaml" >/dev/null
+	pacer shadow "$dev" --promote >/dev/null
+	equal "$(pinned)" "$was" "the map after a promotion"
+	leads_to_it "after a promotion"
+	write4 32 "10 77 0 14" 0
+	arrive "0 0 3 0" n=3 n=3,from=10.77.0.12 n=9,from=10.77.0.15 n=3,from=10.77.0.14
+	pacer unload "$dev" >/dev/null
+	equal "$(find /sys/fs/bpf/xdp-pacer -mindepth 1 | wc -l)" 0 "pins after unload"
+}
+
+# They are asked for while a shadow runs: for both, so that they are there when it is promoted.
+asked_beside_a_shadow()
+{
+	limit ten 10
+	limit three 3
+	on ten
+	pacer shadow "$dev" -c "$work/three.yaml" >/dev/null
+	pacer upgrade "$dev" --pin >/dev/null
+	write4 32 "10 77 0 11" 0
+	arrive "0" n=3
+	equal "$(pacer shadow "$dev" --json | jq '[.rules[].reasons[].admit] | add // 0')" 0 "would be admitted"
+	pacer shadow "$dev" --promote >/dev/null
+	leads_to_it "after a promotion"
+	arrive "0 3" n=3 n=9,from=10.77.0.12
+}
+
+# killed_at COUNT COMMAND...: killed at that system call. The pacer has pins, or can have them again.
+killed_at()
+{
+	local code=0
+
+	in_server "$cut" execve "$1" 0 0 "$BUILD/xdp-pacer" "${@:2}" >/dev/null 2>&1 || code=$?
+	[ "$code" -eq 100 ] || [ "$code" -eq 0 ] || fail "$*: exit code $code" || exit 1
+	[ "$code" -eq 0 ] || kills=$((kills + 1))
+	[ "$code" -eq 100 ]
+}
+
+# An upgrade, and a load in its place. What is left is cleaned up; what is in force keeps its pins.
+killed()
+{
+	local n kills=0 cut
+
+	cut=$(tool cut)
+	limit all 1000
+	on all --pin
+	for ((n = 0; n < 20000; n += 67)); do
+		killed_at "$n" upgrade "$dev" || break
+		pacer clean >/dev/null
+		leads_to_it "after $n calls of an upgrade" || exit 1
+	done
+	for ((n = 0; n < 20000; n += 67)); do
+		killed_at "$n" load "$dev" -c "$work/all.yaml" --replace --pin || break
+		pacer clean >/dev/null
+		[ ! -e "$at" ] || leads_to_it "after $n calls of a load" || exit 1
+		pacer upgrade "$dev" >/dev/null
+		leads_to_it "after $n calls of a load and an upgrade" || exit 1
+	done
+	[ "$n" -lt 20000 ] || fail "a load has no end" || exit 1
+	pacer unload "$dev" >/dev/null
+	pacer clean >/dev/null
+	equal "$(find /sys/fs/bpf/xdp-pacer -mindepth 1 | wc -l)" 0 "pins in the end" || exit 1
+	[ "$kills" -ge 20 ] || fail "only $kills kills"
+}
+
+# An interface with another name by now: what it leaves goes with it, under whatever name.
+renamed()
+{
+	limit all 1000
+	gone
+	in_server ip link add r0.1 type veth peer name r1
+	in_server ip link set r0.1 up
+	pacer load r0.1 -c "$work/all.yaml" --pin >/dev/null
+	[ -e /sys/fs/bpf/xdp-pacer/r0:1/banned4 ] || fail "no pins of a name with a dot" || return
+	in_server ip link set r0.1 down
+	in_server ip link set r0.1 name r2
+	in_server ip link set r2 up
+	pacer clean >/dev/null
+	[ -e /sys/fs/bpf/xdp-pacer/r0:1/banned4 ] || fail "clean took pins at work" || return
+	pacer unload r2 >/dev/null
+	in_server ip link del r2
+	[ ! -e /sys/fs/bpf/xdp-pacer/r0:1 ] || fail "unload left them"
+}
+
+# Both of a shared policy have pins, of the same maps.
+shared()
+{
+	limit all 1000
+	gone
+	pacer load "$dev" "$other" -c "$work/all.yaml" --shared --pin >/dev/null
+	equal "$(pinned)" "$(pinned "$other")" "one map"
+	pacer unload "$other" >/dev/null
+	[ ! -e "/sys/fs/bpf/xdp-pacer/$other" ] || fail "its pins are left" || return
+	write4 32 "10 77 0 11" 0
+	arrive "0" n=3
+}
+
+# in_third COMMAND...: in another network namespace, where another interface has the name.
+in_third()
+{
+	nsenter --net="/run/netns/pacer-net-t$$" timeout -k 1 "$hang_s" "$BUILD/xdp-pacer" "$@"
+}
+
+of_another()
+{
+	limit all 1000
+	on all --pin
+	in_third_made
+	refused 1 "$dev: /sys/fs/bpf/xdp-pacer/$dev is of a pacer on another interface" \
+		in_third load "$dev" -c "$work/all.yaml" --pin
+	in_third load "$dev" -c "$work/all.yaml" >/dev/null
+	refused 1 "$dev: /sys/fs/bpf/xdp-pacer/$dev is of a pacer on another interface" in_third upgrade "$dev" --pin
+	leads_to_it "beside a load in another namespace"
+	in_third unload "$dev" >/dev/null
+	leads_to_it "beside an unload in another namespace"
+}
+
+in_third_made()
+{
+	ip netns add "pacer-net-t$$"
+	nsenter --net="/run/netns/pacer-net-t$$" ip link add "$dev" type veth peer name x0
+	nsenter --net="/run/netns/pacer-net-t$$" ip link set "$dev" up
+}
+
+# Another program's pins are not touched: the load has not happened.
+not_ours()
+{
+	limit all 1000
+	gone
+	mkdir "$at"
+	refused 1 "$dev: $at is not this tool's: remove it, or go on without --pin" \
+		pacer load "$dev" -c "$work/all.yaml" --pin
+	equal "$(pacer status --json | jq length)" 0 "pacers"
+	refused_clean_keeps
+	rmdir "$at"
+}
+
+refused_clean_keeps()
+{
+	pacer clean >/dev/null
+	[ -d "$at" ] || fail "clean took another's folder"
+}
+
+# What an interface leaves that has gone: told and removed by clean, or by the next load.
+left_behind()
+{
+	limit all 1000
+	on all --pin
+	in_server ip link set dev "$dev" xdp off
+	pacer clean --dry-run | grep -q "found pins for other tools that no interface needs: $at" ||
+		fail "$(pacer clean --dry-run)" || return
+	pacer load "$dev" -c "$work/all.yaml" --pin >/dev/null
+	leads_to_it "after a load"
+	in_server ip link set dev "$dev" xdp off
+	pacer clean >/dev/null
+	[ ! -e "$at" ] || fail "clean left them" || return
+	on all --pin
+	pacer unload "$dev" >/dev/null
+	[ ! -e "$at" ] || fail "unload left them"
+}
+
+net_up
+trap 'ip netns del "pacer-net-t$$" 2>/dev/null; gone; clean' EXIT
+in_server ip link add "$other" type veth peer name y0
+in_server ip link set "$other" up
+check written-by-another-tool written
+check judged-by-longest-prefix judged
+check allowed-by-a-set allowed_by_a_set
+check not-asked-for not_asked
+check kept-over-changes kept
+check pins-beside-a-shadow beside_a_shadow
+check asked-beside-a-shadow asked_beside_a_shadow
+check pins-of-killed-tools killed
+check renamed-interface renamed
+check shared-by-two-interfaces shared
+check of-another-namespace of_another
+check another-programs-pins not_ours
+check left-behind left_behind
+finish

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "live/pinned.h"
+
+#include <bpf/bpf.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "live/pins.h"
+#include "short.h"
+
+#define MAPS_MAX 64
+/* Longer than any interface's name, so that none has it. */
+#define MADE "being-made-by-process-"
+
+_Static_assert(sizeof(MADE) > IF_NAMESIZE, "an interface could have the name");
+
+enum pin { PIN_4, PIN_6, PINS };
+
+static const struct {
+	const char *map, *pin;
+	uint32_t key_size;
+} tries[PINS] = {
+    [PIN_4] = {"pacer_banned4", "banned4", sizeof(struct pacer_tools4)},
+    [PIN_6] = {"pacer_banned6", "banned6", sizeof(struct pacer_tools6)},
+};
+
+/* --- names ------------------------------------------------------------------------------------ */
+
+/* The folder's name: the file system takes no dots, and no interface's name has a colon. */
+static const char *folder_of(const char *ifname, char name[IF_NAMESIZE])
+{
+	snprintf(name, IF_NAMESIZE, "%s", ifname);
+	for (char *dot; (dot = strchr(name, '.'));)
+		*dot = ':';
+	return name;
+}
+
+/* The folder of all. */
+static const char *place(char path[PATH_MAX / 2])
+{
+	snprintf(path, PATH_MAX / 2, "%s/%s", pins_bpffs(), PINS_OURS);
+	return path;
+}
+
+static const char *path_of(char path[PATH_MAX], const char *folder, const char *name)
+{
+	char all[PATH_MAX / 2];
+
+	snprintf(path, PATH_MAX, "%s/%s/%s", place(all), folder, name);
+	return path;
+}
+
+/* Locked. -1: see errno. */
+static int open_locked(void)
+{
+	char all[PATH_MAX / 2];
+	int fd = open(place(all), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct statfs fs;
+
+	if (fd >= 0 && (fstatfs(fd, &fs) || flock(fd, LOCK_EX))) {
+		close(fd);
+		return -1;
+	}
+	if (fd >= 0 && fs.f_type != BPF_FS_MAGIC) {
+		close(fd);
+		errno = EMEDIUMTYPE;
+		return -1;
+	}
+	return fd;
+}
+
+/* It is made where it is missing, if the file system is one of pins. */
+static int make_locked(const char *ifname, struct policy_error *error)
+{
+	char all[PATH_MAX / 2];
+	struct statfs fs;
+	int fd;
+
+	if (statfs(pins_bpffs(), &fs) || fs.f_type != BPF_FS_MAGIC)
+		return policy_fail(error, 0,
+				   "%s: --pin wants a BPF file system, and %s is none: `mount -t "
+				   "bpf bpf /sys/fs/bpf` first",
+				   ifname, pins_bpffs());
+	if (mkdir(place(all), 0755) && errno != EEXIST)
+		return policy_fail(error, 0, "%s: %s cannot be made: %s: run as root", ifname, all,
+				   strerror(errno));
+	fd = open_locked();
+	return fd < 0 ? policy_fail(error, 0, "%s: %s cannot be locked: %s", ifname, all,
+				    strerror(errno))
+		      : fd;
+}
+
+/* --- whose they are --------------------------------------------------------------------------- */
+
+/* The map's id, if it is that trie of a pacer; else 0. */
+static uint32_t id_if(int map_fd, enum pin pin)
+{
+	struct bpf_map_info info = {0};
+	uint32_t len = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(map_fd, &info, &len) || strcmp(info.name, tries[pin].map) ||
+		       info.key_size != tries[pin].key_size
+		   ? 0
+		   : info.id;
+}
+
+/* The ids of the program's maps. Returns how many. */
+static uint32_t maps_of(int prog_fd, uint32_t ids[MAPS_MAX])
+{
+	struct bpf_prog_info info = {.nr_map_ids = MAPS_MAX, .map_ids = (uintptr_t)ids};
+	uint32_t len = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(prog_fd, &info, &len))
+		return 0;
+	return info.nr_map_ids < MAPS_MAX ? info.nr_map_ids : MAPS_MAX;
+}
+
+uint32_t pinned_id(int prog_fd)
+{
+	uint32_t ids[MAPS_MAX], n = maps_of(prog_fd, ids), found = 0;
+
+	for (uint32_t i = 0; i < n && !found; i++) {
+		int fd = bpf_map_get_fd_by_id(ids[i]);
+
+		if (fd < 0)
+			continue;
+		found = id_if(fd, PIN_4);
+		close(fd);
+	}
+	return found;
+}
+
+/* Of what is in the folder; 0: nothing, or nothing of a pacer. */
+static uint32_t id_in(const char *folder)
+{
+	char path[PATH_MAX];
+	int fd = bpf_obj_get(path_of(path, folder, tries[PIN_4].pin));
+	uint32_t id = fd < 0 ? 0 : id_if(fd, PIN_4);
+
+	if (fd >= 0)
+		close(fd);
+	return id;
+}
+
+static bool has_map(int prog_fd, uint32_t map_id)
+{
+	uint32_t ids[MAPS_MAX], n = maps_of(prog_fd, ids);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (ids[i] == map_id)
+			return true;
+	return false;
+}
+
+/* Does a program of the machine, other than `but`, have the map? True also where that cannot be
+ * seen.
+ */
+static bool used(uint32_t map_id, uint32_t but)
+{
+	uint32_t id = 0;
+
+	while (!bpf_prog_get_next_id(id, &id)) {
+		int fd = id == but ? -1 : bpf_prog_get_fd_by_id(id);
+		bool has = id == but ? false : fd < 0 ? errno != ENOENT : has_map(fd, map_id);
+
+		if (fd >= 0)
+			close(fd);
+		if (has)
+			return true;
+	}
+	return errno != ENOENT;
+}
+
+/* --- may it be -------------------------------------------------------------------------------- */
+
+static int check_folder(const char *ifname, uint32_t instead, struct policy_error *error)
+{
+	char name[IF_NAMESIZE], path[PATH_MAX];
+	const char *folder = folder_of(ifname, name);
+	struct stat st;
+	uint32_t id;
+
+	if (lstat(path_of(path, folder, ""), &st))
+		return 0;
+	path[strlen(path) - 1] = 0;
+	id = id_in(folder);
+	if (!id)
+		return policy_fail(error, 0,
+				   "%s: %s is not this tool's: remove it, or go on without --pin",
+				   ifname, path);
+	if (id == instead || !used(id, 0))
+		return 0;
+	return policy_fail(error, 0,
+			   "%s: %s is of a pacer on another interface, which has that name in "
+			   "another network namespace, or had it: go on without --pin",
+			   ifname, path);
+}
+
+int pinned_check(const char *ifname, uint32_t instead, struct policy_error *error)
+{
+	int fd = make_locked(ifname, error), result;
+
+	if (fd < 0)
+		return -1;
+	result = check_folder(ifname, instead, error);
+	close(fd);
+	return result;
+}
+
+/* --- put -------------------------------------------------------------------------------------- */
+
+/* Pins that are to be put in place, or were. */
+struct pinned {
+	char folder[IF_NAMESIZE];
+	char made[32];	   /* the folder's name until it has its own; "": there is none */
+	bool put, swapped; /* it has its own; another's has the made one's now */
+};
+
+static int make_one(int at_fd, struct pinned *p, const struct attached *a, size_t i)
+{
+	char path[PATH_MAX];
+
+	snprintf(p->made, sizeof(p->made), MADE "%u-%u", (unsigned int)getpid() % 100000,
+		 (unsigned int)i % 100);
+	pins_remove_folder(at_fd, p->made);
+	if (mkdirat(at_fd, p->made, 0755)) {
+		p->made[0] = 0;
+		return -1;
+	}
+	return bpf_obj_pin(a->tools4_fd, path_of(path, p->made, tries[PIN_4].pin)) ||
+		       bpf_obj_pin(a->tools6_fd, path_of(path, p->made, tries[PIN_6].pin))
+		   ? -1
+		   : 0;
+}
+
+/* In the place of what has the name by now, which gets the made one's. */
+static int put_one(int at_fd, struct pinned *p)
+{
+	p->swapped = !renameat2(at_fd, p->made, at_fd, p->folder, RENAME_EXCHANGE);
+	p->put = p->swapped || (errno == ENOENT &&
+				!renameat2(at_fd, p->made, at_fd, p->folder, RENAME_NOREPLACE));
+	return p->put ? 0 : -1;
+}
+
+static void take_back(int at_fd, struct pinned *p)
+{
+	if (p->put)
+		renameat2(at_fd, p->folder, at_fd, p->made, p->swapped ? RENAME_EXCHANGE : 0);
+	p->put = p->swapped = false;
+}
+
+/* One that is pinned already is left out. */
+static int make_all(int at_fd, struct pinned *pins, const struct attached *a,
+		    const uint32_t *instead, size_t n, struct policy_error *error)
+{
+	char name[IF_NAMESIZE];
+
+	for (size_t i = 0; i < n; i++) {
+		if (id_in(folder_of(a[i].ifname, name)) == id_if(a[i].tools4_fd, PIN_4))
+			continue;
+		if (check_folder(a[i].ifname, instead[i], error))
+			return -1;
+		memcpy(pins[i].folder, name, sizeof(name));
+		if (make_one(at_fd, &pins[i], &a[i], i))
+			return policy_fail(error, 0,
+					   "%s: its pins cannot be made in " PINNED_AT ": %s",
+					   a[i].ifname, strerror(errno));
+	}
+	return 0;
+}
+
+static int put_all(int at_fd, struct pinned *pins, const struct attached *a, size_t n,
+		   struct policy_error *error)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (!pins[i].made[0] || !put_one(at_fd, &pins[i]))
+			continue;
+		policy_explain(error, 0, "%s: its pins cannot be put in " PINNED_AT ": %s",
+			       a[i].ifname, strerror(errno));
+		while (i-- > 0)
+			take_back(at_fd, &pins[i]);
+		return -1;
+	}
+	return 0;
+}
+
+int pinned_put(const struct attached *a, const uint32_t *instead, size_t n,
+	       struct policy_error *error)
+{
+	int fd = make_locked(a[0].ifname, error), result;
+	struct pinned *pins = calloc(n, sizeof(*pins));
+
+	if (!pins)
+		result = policy_fail(error, 0, "%s: no memory", a[0].ifname);
+	else
+		result = fd < 0 || make_all(fd, pins, a, instead, n, error) ||
+				 put_all(fd, pins, a, n, error)
+			     ? -1
+			     : 0;
+	for (size_t i = 0; pins && i < n; i++)
+		if (pins[i].made[0] && (!pins[i].put || pins[i].swapped))
+			pins_remove_folder(fd, pins[i].made);
+	free(pins);
+	if (fd >= 0)
+		close(fd);
+	return result;
+}
+
+/* --- judged by them --------------------------------------------------------------------------- */
+
+/* The short way asks for no bans of other tools: it is for no packet from here on. */
+static void heed(const struct attached *a)
+{
+	a->control->tools = 1;
+	for (uint32_t copy = 0; copy < 2; copy++) {
+		struct pacer_policy *policy = &a->copy[copy].policy;
+
+		__atomic_or_fetch(&policy->flags, PACER_TOOLS, __ATOMIC_RELEASE);
+		pacer_short_reshape(policy, a->control, copy);
+	}
+}
+
+void pinned_heed(const struct attached *a)
+{
+	struct policy_error unused;
+	struct attached shadow;
+
+	heed(a);
+	if (attached_shadow(a, &shadow, &unused))
+		return;
+	heed(&shadow);
+	attached_release(&shadow);
+}
+
+/* --- remove ----------------------------------------------------------------------------------- */
+
+struct removal {
+	uint32_t id;	    /* of whose; 0: of those that nobody uses */
+	const char *folder; /* with an id: of this one, used or not */
+	uint32_t gone;	    /* the program that was detached */
+	bool look;
+	void (*each)(const char *name, void *arg);
+	void *arg;
+};
+
+static bool is_to_go(const struct removal *r, const char *name)
+{
+	uint32_t id;
+
+	if (!strncmp(name, MADE, strlen(MADE))) /* the lock is held: nobody is making one */
+		return !r->id;
+	id = id_in(name);
+	if (!id || (r->id && id != r->id))
+		return false;
+	return (r->id && !strcmp(name, r->folder)) || !used(id, r->gone);
+}
+
+static int remove_one(const struct removal *r, int at_fd, const char *name)
+{
+	if (name[0] == '.' || !is_to_go(r, name) || (!r->look && !pins_remove_folder(at_fd, name)))
+		return 0;
+	if (r->each)
+		r->each(name, r->arg);
+	return 1;
+}
+
+static int remove_those(const struct removal *r)
+{
+	int fd = open_locked(), copy, n = 0;
+	struct dirent *e;
+	DIR *d;
+
+	if (fd < 0)
+		return 0;
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, 3); /* the two share the lock */
+	d = copy < 0 ? NULL : fdopendir(copy);
+	while (d && (e = readdir(d)))
+		n += remove_one(r, fd, e->d_name);
+	if (d)
+		closedir(d);
+	else if (copy >= 0)
+		close(copy);
+	close(fd);
+	return n;
+}
+
+void pinned_remove(const char *ifname, uint32_t id, uint32_t gone)
+{
+	char name[IF_NAMESIZE];
+	const struct removal r = {.id = id, .folder = folder_of(ifname, name), .gone = gone};
+
+	if (id)
+		remove_those(&r);
+}
+
+void pinned_sweep(const char *ifname)
+{
+	char name[IF_NAMESIZE], path[PATH_MAX];
+	const struct removal unused = {0};
+	int fd;
+
+	if (access(path_of(path, folder_of(ifname, name), ""), F_OK))
+		return;
+	fd = open_locked();
+	if (fd < 0)
+		return;
+	remove_one(&unused, fd, name);
+	close(fd);
+}
+
+int pinned_clean(bool look, void (*each)(const char *name, void *arg), void *arg)
+{
+	const struct removal r = {.look = look, .each = each, .arg = arg};
+
+	return remove_those(&r);
+}

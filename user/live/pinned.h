@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: pins for other tools, of a pacer that they may ban sources with: a folder of the
+ * interface's name under xdp-pacer/ in the BPF file system, with the two tries that they write
+ * (abi.h, docs/pins.md). Nothing of ours is found by them: they tell other tools where the maps
+ * are, and no more.
+ *
+ * The maps say whose a folder is. They stay for as long as the pacer's state does, whatever program
+ * is over them, so that an upgrade, and a shadow that begins, ends or is promoted, leave the pins
+ * as they are. Where no program of the machine has the maps, nobody uses the folder.
+ *
+ * A folder is made under another name, and gets its own in one step. Only folders with such maps
+ * are ever removed.
+ *
+ * Concurrency: whoever makes or removes pins holds a lock on the folder of all. Error: where it
+ * cannot be seen that no program has the maps, the pins stay.
+ */
+#ifndef PACER_PINNED_H
+#define PACER_PINNED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "live/attached.h"
+
+#define PINNED_AT "/sys/fs/bpf/xdp-pacer" /* unless LIBXDP_BPFFS is set */
+
+/* Whose the pins of that program's pacer are: the id of a map; 0: it has none. */
+uint32_t pinned_id(int prog_fd);
+/*
+ * May the interface have pins? Not where what has its name there is in use by another than
+ * `instead`, or is no pacer's. 0, or -1 with *error filled.
+ */
+int pinned_check(const char *ifname, uint32_t instead, struct policy_error *error);
+/*
+ * Pins the maps of n pacers, all or none: what was there of others that are in no use, or of
+ * instead[i], gives way, and comes back if it fails. Those that are pinned stay. 0, or -1 with
+ * *error filled.
+ */
+int pinned_put(const struct attached *a, const uint32_t *instead, size_t n,
+	       struct policy_error *error);
+/* From here on packets are judged by what tools write, also those of a shadow. */
+void pinned_heed(const struct attached *a);
+/* Removes what lies under the interface's name and is used by nobody, a pacer's. */
+void pinned_sweep(const char *ifname);
+/*
+ * Removes the pins `id` of the interface, whose program `gone` is detached, and those of another
+ * name if nobody else uses them: an interface may have had another name. Partners that share them
+ * keep theirs.
+ */
+void pinned_remove(const char *ifname, uint32_t id, uint32_t gone);
+/*
+ * Calls `each` for every folder that a killed tool or a gone interface left, and removes it unless
+ * `look` is true. Returns how many there were.
+ */
+int pinned_clean(bool look, void (*each)(const char *name, void *arg), void *arg);
+
+#endif

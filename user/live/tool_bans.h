@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: the sources that other tools ban (pinned.h, docs/pins.md), for people: each, the one
+ * that holds a source, and lifting them. They are the tools' own: nothing here writes one.
+ *
+ * Concurrency: beside tools that write: what they add or delete meanwhile may be missed.
+ */
+#ifndef PACER_TOOL_BANS_H
+#define PACER_TOOL_BANS_H
+
+#include "live/attached.h"
+
+struct tool_ban {
+	struct prefix prefix;
+	uint64_t until_ns; /* PACER_NEVER: until it is deleted */
+};
+
+/* Calls each for every ban that runs. Where the pacer was not loaded for tools, there are none. */
+void tool_bans_each(const struct attached *a,
+		    void (*each)(const struct tool_ban *ban, uint64_t now_ns, void *arg),
+		    void *arg);
+/* By which a packet of that source is denied; false: by none. */
+bool tool_bans_find(const struct attached *a, const struct prefix *source, uint64_t now_ns,
+		    struct tool_ban *ban);
+/* Deletes the prefix, or with NULL all, and says how many bans that ended. */
+size_t tool_bans_lift(const struct attached *a, const struct prefix *prefix);
+
+#endif
