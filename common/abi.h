@@ -181,6 +181,11 @@ struct pacer_table {
 	__u32 n;
 };
 
+PACER_INLINE struct pacer_line *pacer_line_at(const struct pacer_table *table, __u32 index)
+{
+	return index < table->n ? &table->lines[index] : 0;
+}
+
 enum pacer_cost { PACER_COST_PACKETS, PACER_COST_BYTES };
 
 /* A window's profile. The loader computes it from the operator's units (window.h says how). */

@@ -57,8 +57,9 @@
 #include "parse.h"
 #include "recency.h"
 
+/* Finds a line; 0: none. A host that stores lines in another way defines it itself. */
 #ifndef PACER_LINE_AT
-#define PACER_LINE_AT(table, index) ((index) < (table)->n ? &(table)->lines[index] : 0)
+#define PACER_LINE_AT(table, index) pacer_line_at(table, index)
 #endif
 
 /* The most lines that a key's entry may be in. */

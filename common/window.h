@@ -67,7 +67,7 @@ enum pacer_window_error {
 
 /* Finds a line; 0: none. A host that stores lines in another way defines it itself. */
 #ifndef PACER_LINE_AT
-#define PACER_LINE_AT(table, index) ((index) < (table)->n ? &(table)->lines[index] : 0)
+#define PACER_LINE_AT(table, index) pacer_line_at(table, index)
 #endif
 
 /*
