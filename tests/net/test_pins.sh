@@ -83,6 +83,8 @@ written()
 	on all --pin
 	equal "$(find "$at" -type f -printf '%f\n' | sort | xargs)" "banned4 banned6" "pins"
 	leads_to_it "after a load"
+	equal "$(pacer status "$dev" --json | jq -r .pins)" "$at" "the pins that status tells of"
+	pacer status "$dev" | grep -qx "  pins      for tools that ban sources, in $at" || fail "status" || return
 	arrive "3 3 3" n=3 n=3,from=10.77.0.12 n=3,from=fd77::11
 	write4 32 "10 77 0 11" 0
 	bpftool map update pinned "$at/banned6" key 64 0 0 0 0xfd 0x77 0 0 0 0 0 0 0 0 0 0 0 0 0 0 \
@@ -151,6 +153,7 @@ not_asked()
 	limit all 1000
 	on all
 	[ ! -e "$at" ] || fail "there are pins"
+	equal "$(pacer status "$dev" --json | jq .pins)" null "the pins that status tells of"
 	pacer upgrade "$dev" --pin >/dev/null
 	write4 32 "10 77 0 11" 0
 	arrive "0" n=3

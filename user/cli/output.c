@@ -15,6 +15,7 @@
 #include "config/text.h"
 #include "live/allow.h"
 #include "live/bans.h"
+#include "live/pinned.h"
 #include "live/tool_bans.h"
 #include "live/copies.h"
 #include "live/load_trial.h"
@@ -263,6 +264,19 @@ void output_partners(const struct attached *a, const char *before, const char *a
 		emit_text("%s", after);
 }
 
+static void emit_pins(const struct attached *a)
+{
+	char path[PINNED_PATH];
+
+	if (!a->control->tools) {
+		emit_null("pins", NULL);
+		return;
+	}
+	pinned_path(a->ifname, path);
+	emit_string("pins", path, "  pins      for tools that ban sources, in %s\n",
+		    printable(path).text);
+}
+
 void output_status(const struct attached *a)
 {
 	const struct pacer_policy *p = &a->copy[copies_in_force(a)].policy;
@@ -281,6 +295,7 @@ void output_status(const struct attached *a)
 	emit_policy(p, policy);
 	emit_state(a, p);
 	emit_banned(a, policy);
+	emit_pins(a);
 	emit_uint("confirm_within_ns", pending_ns,
 		  pending_ns ? "  %sPENDING%s   %s in %.1f s unless confirmed\n" : NULL,
 		  emit_style(EMIT_ALARM), emit_style(EMIT_PLAIN),

@@ -61,6 +61,16 @@ static const char *path_of(char path[PATH_MAX], const char *folder, const char *
 	return path;
 }
 
+_Static_assert(PINNED_PATH >= PATH_MAX, "a path has room");
+
+const char *pinned_path(const char *ifname, char path[PINNED_PATH])
+{
+	char name[IF_NAMESIZE], all[PATH_MAX / 2];
+
+	snprintf(path, PINNED_PATH, "%s/%s", place(all), folder_of(ifname, name));
+	return path;
+}
+
 /* Locked. -1: see errno. */
 static int open_locked(void)
 {

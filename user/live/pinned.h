@@ -26,6 +26,10 @@
 
 #define PINNED_AT "/sys/fs/bpf/xdp-pacer" /* unless LIBXDP_BPFFS is set */
 
+#define PINNED_PATH 4096
+
+/* Where the pins of an interface are. Returns path. */
+const char *pinned_path(const char *ifname, char path[PINNED_PATH]);
 /* Whose the pins of that program's pacer are: the id of a map; 0: it has none. */
 uint32_t pinned_id(int prog_fd);
 /*
