@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/cmd.h"
+#include "cli/each_line.h"
 #include "cli/emit.h"
 #include "cli/output.h"
 #include "config/text.h"
@@ -14,123 +15,36 @@
 /* --- what is to be banned, or let off -------------------------------------------------------- */
 
 struct wishes {
-	struct ban_wish *wish;
+	struct ban_wish *wish; /* whose keys are copies */
 	size_t n, room;
-	char *text; /* that they point into */
 };
 
 static void free_wishes(struct wishes *w)
 {
+	while (w->n)
+		free((char *)w->wish[--w->n].key);
 	free(w->wish);
-	free(w->text);
 }
 
-static bool add_wish(struct wishes *w, const char *key, uint64_t for_ns, int line)
+static int add_wish(void *to, const char *key, uint64_t for_ns, int line)
 {
+	struct wishes *w = to;
 	size_t room = w->room ? 2 * w->room : 256;
 	struct ban_wish *more;
+	char *copy;
 
 	if (w->n == w->room) {
-		more = calloc(room, sizeof(*more));
+		more = realloc(w->wish, room * sizeof(*more));
 		if (!more)
-			return false;
-		if (w->n)
-			memcpy(more, w->wish, w->n * sizeof(*more));
-		free(w->wish);
+			return gave_up("ban", "no memory");
 		w->wish = more;
 		w->room = room;
 	}
-	w->wish[w->n++] = (struct ban_wish){key, for_ns, line};
-	return true;
-}
-
-/* Cut the blanks around it away. */
-static char *trimmed(char *text)
-{
-	size_t len;
-
-	text += strspn(text, " \t\r");
-	for (len = strlen(text); len && strchr(" \t\r", text[len - 1]);)
-		text[--len] = 0;
-	return text;
-}
-
-static int wrong_line(int line, const char *what, const char *text)
-{
-	struct policy_error error;
-
-	policy_explain(&error, line, "%.200s %s", text, what);
-	return complain("-", &error);
-}
-
-/* KEY, or with `add` KEY --for TIME; nothing, or what begins with #, is no wish. */
-static int read_line(struct wishes *w, char *text, int line, bool add, uint64_t for_ns)
-{
-	char *key = trimmed(text), *time = add ? strstr(key, " --for ") : NULL;
-
-	if (!*key || *key == '#')
-		return EXIT_DONE;
-	if (time) {
-		*time = 0;
-		time = trimmed(time + strlen(" --for "));
-		if (units_duration(time, &for_ns) || !for_ns)
-			return wrong_line(line, "is not a duration such as 90s or 10m", time);
-	}
-	return add_wish(w, trimmed(key), for_ns, line) ? EXIT_DONE : gave_up("ban", "no memory");
-}
-
-/* All of stdin, which ends with a NUL; NULL: see errno. */
-static char *read_stdin(size_t *len)
-{
-	size_t room = 65536;
-	char *text = malloc(room), *more;
-
-	for (*len = 0; text;) {
-		size_t n = fread(text + *len, 1, room - 1 - *len, stdin);
-
-		*len += n;
-		if (ferror(stdin)) {
-			free(text);
-			return NULL;
-		}
-		if (!n)
-			break;
-		if (*len < room - 1)
-			continue;
-		more = realloc(text, room *= 2);
-		if (!more)
-			free(text);
-		text = more;
-	}
-	if (text)
-		text[*len] = 0;
-	return text;
-}
-
-static int read_lines(struct wishes *w, bool add, uint64_t for_ns)
-{
-	char *at, *end;
-	size_t len;
-	int code = EXIT_DONE;
-
-	errno = ENOMEM;
-	w->text = read_stdin(&len);
-	if (!w->text) {
-		complaint("-: %s", strerror(errno));
-		return EXIT_FAILED;
-	}
-	at = w->text;
-	for (int line = 1; !code && at <= w->text + len; line++) {
-		end = memchr(at, '\n', w->text + len - at);
-		if (!end)
-			end = w->text + len;
-		*end = 0;
-		if (strlen(at) != (size_t)(end - at))
-			return wrong_line(line, "is no line of text", at);
-		code = read_line(w, at, line, add, for_ns);
-		at = end + 1;
-	}
-	return code;
+	copy = strdup(key);
+	if (!copy)
+		return gave_up("ban", "no memory");
+	w->wish[w->n++] = (struct ban_wish){copy, for_ns, line};
+	return EXIT_DONE;
 }
 
 static int read_wishes(const struct options *o, struct wishes *w)
@@ -139,8 +53,8 @@ static int read_wishes(const struct options *o, struct wishes *w)
 
 	*w = (struct wishes){0};
 	if (!strcmp(o->args[2], "-"))
-		return read_lines(w, add, o->for_ns);
-	return add_wish(w, o->args[2], o->for_ns, 0) ? EXIT_DONE : gave_up("ban", "no memory");
+		return each_line(add, o->for_ns, add_wish, w);
+	return add_wish(w, o->args[2], o->for_ns, 0);
 }
 
 /* --- add, del, list -------------------------------------------------------------------------- */

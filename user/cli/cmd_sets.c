@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/cmd.h"
+#include "cli/each_line.h"
 #include "cli/emit.h"
 #include "config/text.h"
 #include "live/allowlist.h"
@@ -28,8 +29,9 @@ static void free_wishes(struct wishes *w)
 }
 
 /* One element: of a range, each prefix. 0, or the exit code. */
-static int add_wish(struct wishes *w, const char *text, uint64_t for_ns, uint32_t line)
+static int add_wish(void *to, const char *text, uint64_t for_ns, int line)
 {
+	struct wishes *w = to;
 	uint64_t until_ns = for_ns ? host_now_ns() + for_ns : SET_HAND_STAYS;
 	struct policy_error error = {0};
 	size_t from = w->del.n;
@@ -45,69 +47,12 @@ static int add_wish(struct wishes *w, const char *text, uint64_t for_ns, uint32_
 	return EXIT_DONE;
 }
 
-static char *trimmed(char *text)
-{
-	size_t len;
-
-	text += strspn(text, " \t\r");
-	for (len = strlen(text); len && strchr(" \t\r", text[len - 1]);)
-		text[--len] = 0;
-	return text;
-}
-
-static int wrong_line(uint32_t line, const char *what, const char *text)
-{
-	struct policy_error error;
-
-	policy_explain(&error, (int)line, "%.200s %s", text, what);
-	return complain("-", &error);
-}
-
-/* PREFIX, or with `add` PREFIX --for TIME; nothing, or what begins with #, is none. */
-static int read_line(struct wishes *w, char *text, uint32_t line, const struct options *o)
-{
-	bool add = !strcmp(o->args[1], "add");
-	char *element = trimmed(text), *time = add ? strstr(element, " --for ") : NULL;
-	uint64_t for_ns = o->for_ns;
-
-	if (!*element || *element == '#')
-		return EXIT_DONE;
-	if (time) {
-		*time = 0;
-		time = trimmed(time + strlen(" --for "));
-		if (units_duration(time, &for_ns) || !for_ns)
-			return wrong_line(line, "is not a duration such as 90s or 10m", time);
-	}
-	return add_wish(w, trimmed(element), for_ns, line);
-}
-
-static int read_lines(struct wishes *w, const struct options *o)
-{
-	char *text = NULL;
-	size_t room = 0;
-	uint32_t line = 0;
-	int code = EXIT_DONE;
-	ssize_t len;
-
-	while (!code && (len = getline(&text, &room, stdin)) > 0) {
-		line++;
-		if (text[len - 1] == '\n')
-			text[--len] = 0;
-		code = strlen(text) == (size_t)len ? read_line(w, text, line, o)
-						   : wrong_line(line, "is no line of text", text);
-	}
-	if (!code && ferror(stdin)) {
-		complaint("-: %s", strerror(errno));
-		code = EXIT_FAILED;
-	}
-	free(text);
-	return code;
-}
-
 static int read_wishes(const struct options *o, struct wishes *w)
 {
 	*w = (struct wishes){.add = {NULL, 0, 0}};
-	return strcmp(o->args[3], "-") ? add_wish(w, o->args[3], o->for_ns, 0) : read_lines(w, o);
+	if (strcmp(o->args[3], "-") != 0)
+		return add_wish(w, o->args[3], o->for_ns, 0);
+	return each_line(!strcmp(o->args[1], "add"), o->for_ns, add_wish, w);
 }
 
 /* --- changes --------------------------------------------------------------------------------- */
