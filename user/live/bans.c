@@ -69,6 +69,7 @@ static void describe(const struct pacer_line *entry, const struct policy *policy
 		*ban->rule = 0;
 	bans_key_text(entry->ban_key_id, entry->ban_key, ban->key, sizeof(ban->key));
 	ban->outside = entry->ban_note & PACER_BAN_OUTSIDE;
+	ban->tool = false;
 	ban->row = entry->ban_note >> PACER_BAN_ROW;
 	ban->left_ns =
 	    entry->ban_until_ns == PACER_NEVER ? PACER_NEVER : entry->ban_until_ns - now_ns;
