@@ -236,5 +236,7 @@ static __always_inline struct pacer_heads *pacer_map_heads(__u32 cpu)
 #define PACER_SET_OF(walk, number)	 pacer_map_set((walk)->copy, number)
 #define PACER_SET_HAND_OF(walk, number)	 pacer_map_set_hand((walk)->copy, number)
 #define PACER_SET_COUNT_AT(walk, number) ((void)(walk), pacer_map_set_count(number))
+#define PACER_SHARE_AT(walk, number) \
+	((void)(walk), &pacer_control.share[(number) & (PACER_SHARES - 1)])
 
 #endif

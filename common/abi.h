@@ -18,7 +18,7 @@
 #include "port.h"
 
 #define PACER_MAGIC	   0x52434150u /* "PACR" */
-#define PACER_ABI_VERSION  8u
+#define PACER_ABI_VERSION  9u
 #define PACER_RULES_MAX	   64u
 #define PACER_LIMITERS_MAX 8u	/* of a rule, with those that a change of policy draining */
 #define PACER_COUNTERS_MAX 129u /* for the rules of both copies, and 0 for no rule */
@@ -52,6 +52,7 @@
 #define PACER_NOTES	   1024u /* of bans that are kept; a power of two */
 #define PACER_SAID	   256u	 /* of what tools did; a power of two */
 #define PACER_SAID_TEXT	   208u
+#define PACER_SHARES	   64u /* of limits that a fleet divides; a power of two */
 
 enum pacer_verdict {
 	PACER_VERDICT_PASS,
@@ -64,22 +65,23 @@ enum pacer_verdict {
  * The reasons of verdicts. The enum, the counters, the CLI's words and the metrics come from this
  * one list. X(NAME, verdict, name, text)
  */
-#define PACER_REASONS(X)                                                                         \
-	X(ADMIT, ADMIT, "admit", "within every limit of its rule")                               \
-	X(NO_RULE, PASS, "no_rule", "no rule matches")                                           \
-	X(ALLOWED, PASS, "allowed", "its source is on the allow-list")                           \
-	X(NOT_IP, PASS, "not_ip", "neither IPv4 nor IPv6")                                       \
-	X(TRUNCATED, UNPARSED, "truncated", "a header is cut short")                             \
-	X(BAD_HEADER, UNPARSED, "bad_header", "a header contradicts itself or the frame")        \
-	X(TOO_DEEP, UNPARSED, "too_deep", "no address within reach: too many tags")              \
-	X(DENY_GAP, DENY, "gap", "too soon after its key's last packet")                         \
-	X(DENY_WINDOW, DENY, "window", "the window's limit would be passed")                     \
-	X(DENY_RATE, DENY, "rate", "the rate and its burst would be passed")                     \
-	X(DENY_THROTTLE, DENY, "throttle", "no use has cooled down")                             \
-	X(DENY_BAN, DENY, "ban", "its key is banned")                                            \
-	X(DENY_CONTENDED, DENY, "contended", "its key's state was held by another CPU too long") \
-	X(DENY_NO_STATE, DENY, "no_state", "its key's state is missing")                         \
-	X(DENY_VERDICT, DENY, "verdict", "the verdict of its rule, or of else where it has none")
+#define PACER_REASONS(X)                                                                          \
+	X(ADMIT, ADMIT, "admit", "within every limit of its rule")                                \
+	X(NO_RULE, PASS, "no_rule", "no rule matches")                                            \
+	X(ALLOWED, PASS, "allowed", "its source is on the allow-list")                            \
+	X(NOT_IP, PASS, "not_ip", "neither IPv4 nor IPv6")                                        \
+	X(TRUNCATED, UNPARSED, "truncated", "a header is cut short")                              \
+	X(BAD_HEADER, UNPARSED, "bad_header", "a header contradicts itself or the frame")         \
+	X(TOO_DEEP, UNPARSED, "too_deep", "no address within reach: too many tags")               \
+	X(DENY_GAP, DENY, "gap", "too soon after its key's last packet")                          \
+	X(DENY_WINDOW, DENY, "window", "the window's limit would be passed")                      \
+	X(DENY_RATE, DENY, "rate", "the rate and its burst would be passed")                      \
+	X(DENY_THROTTLE, DENY, "throttle", "no use has cooled down")                              \
+	X(DENY_BAN, DENY, "ban", "its key is banned")                                             \
+	X(DENY_CONTENDED, DENY, "contended", "its key's state was held by another CPU too long")  \
+	X(DENY_NO_STATE, DENY, "no_state", "its key's state is missing")                          \
+	X(DENY_VERDICT, DENY, "verdict", "the verdict of its rule, or of else where it has none") \
+	X(DENY_SHARE, DENY, "share", "this host has no share of the fleet's limit now")
 
 enum pacer_reason {
 #define PACER_REASON_ENUM(name, verdict, id, text) PACER_##name,
@@ -289,12 +291,18 @@ enum pacer_limiter_kind {
 };
 
 /*
+ * Beside its kind: a fleet divides the limit, and this host has a share of it (share.h). So it is
+ * no window or rate to what looks for those alone: plain limits pay nothing for it.
+ */
+#define PACER_LIMITER_FLEET 16u
+
+/*
  * A limit has the limits of one rule that share a key: at most one gap and one window. Its state is
  * in the table, from line `base` on. A sketch has `sets` lines. Records and rates have `sets` sets
  * of two entries each, and then `shared` entries (table.h).
  */
 struct pacer_limiter {
-	__u8 kind;	 /* enum pacer_limiter_kind */
+	__u8 kind;	 /* enum pacer_limiter_kind, and PACER_LIMITER_FLEET */
 	__u8 rows;	 /* cells of a key in a sketch's line, 1 to PACER_ROWS_MAX */
 	__u8 last_shift; /* unit of a record's last admission: 2^last_shift ns */
 	__u8 src_only;	 /* only the source address counts in the key */
@@ -305,10 +313,10 @@ struct pacer_limiter {
 	__u8 units;	 /* of an entry; of a sketch: a line */
 	__u8 secret;	 /* which of the two secrets of the control hashes its keys */
 	__u8 generation; /* of its value; 0 to PACER_GENERATIONS - 1 (record.h) */
-	__u8 unused_2;
-	__u64 gap_ns;	/* 0: none */
-	__u64 idle_ns;	/* this long after head_ns a record holds nothing any more */
-	__u64 until_ns; /* 0: in force; else draining, and asked until then */
+	__u8 share;	 /* of a fleet's limit: its place among the shares */
+	__u64 gap_ns;	 /* 0: none */
+	__u64 idle_ns;	 /* this long after head_ns a record holds nothing any more */
+	__u64 until_ns;	 /* 0: in force; else draining, and asked until then */
 	union {
 		struct pacer_window window;
 		struct pacer_rate rate;
@@ -316,6 +324,8 @@ struct pacer_limiter {
 	};
 	__u32 mask4[4];		      /* key: source, destination, ports, meta of IPv4 */
 	__u32 mask6[PACER_KEY_WORDS]; /* the same of IPv6, addresses in four words */
+	__u64 share_id;		      /* of a fleet's limit: that of its share */
+	__u64 share_ns;		      /* for how long what it lets through counts, in true time */
 };
 
 /*
@@ -339,7 +349,7 @@ struct pacer_limiter {
 
 enum pacer_over { PACER_OVER_DROP, PACER_OVER_PASS, PACER_OVER_POOL };
 
-/* Does a rule have one limit, is that enforced, and does a denial drop? */
+/* Does a rule have one limit, of no fleet, is that enforced, and does a denial drop? */
 enum pacer_plain {
 	PACER_PLAIN_NOT,
 	PACER_PLAIN,	     /* and no key is banned under it */
@@ -672,6 +682,17 @@ union pacer_allowed {
 	__u64 any; /* not 0: there are some */
 };
 
+/*
+ * What this host may use of a limit that a fleet divides (share.h). Whoever writes `word` and
+ * `floor` stores each as a whole: packets are judged by them meanwhile.
+ */
+struct pacer_share {
+	__u64 id;    /* of the limit; 0: of none */
+	__u64 word;  /* until when, and how much until then (pacer_share_word) */
+	__u64 floor; /* how much from then on; 0: nothing */
+	__u64 said;  /* by the agent, for the tools: pacer_share_said */
+};
+
 /* Who drew the first of the two secrets: the second is always drawn by the tools. */
 enum pacer_secret_of { PACER_SECRET_NONE, PACER_SECRET_OF_PROGRAM, PACER_SECRET_OF_TOOLS };
 
@@ -685,6 +706,7 @@ struct pacer_control {
 	union pacer_allowed allowed[2]; /* of each copy */
 	__u64 secret[2][PACER_SECRETS]; /* the hash's; two, so that one can follow the other */
 	__u64 resolution_ns;		/* of the coarse clock, as the loader found it */
+	struct pacer_share share[PACER_SHARES];
 };
 
 /* A note of a ban that a rule made (log.h). */
@@ -718,6 +740,11 @@ struct pacer_log {
 
 _Static_assert(sizeof(struct pacer_note) == 72 && sizeof(struct pacer_said) == 256,
 	       "as tools read them");
+
+PACER_INLINE enum pacer_limiter_kind pacer_limiter_kind_of(const struct pacer_limiter *t)
+{
+	return (enum pacer_limiter_kind)(t->kind & (PACER_LIMITER_FLEET - 1));
+}
 
 PACER_INLINE __u64 pacer_later(__u64 a_ns, __u64 b_ns)
 {

@@ -23,6 +23,7 @@
 #include "outcome.h"
 #include "rate.h"
 #include "record.h"
+#include "share.h"
 #include "table.h"
 #include "throttle.h"
 
@@ -220,7 +221,7 @@ PACER_INLINE enum pacer_reason pacer_entry_judge_taken(const struct pacer_ask *q
 		pacer_lock_cancel(&r.head->lock, hold->word);
 		return PACER_DENY_NO_STATE;
 	}
-	reason = pacer_entry_judge(q, &r, hold->word, &seen);
+	reason = q->part ? pacer_entry_judge(q, &r, hold->word, &seen) : PACER_DENY_SHARE;
 	if (reason != PACER_ADMIT)
 		pacer_lock_cancel(&r.head->lock, hold->word);
 	return reason;
@@ -270,6 +271,7 @@ struct pacer_state {
 	const struct pacer_set *set;	 /* PACER_SETS_MAX of them; NULL: none */
 	const struct pacer_set *hand;	 /* as many, added by hand, or of no line; NULL: none */
 	struct pacer_set_count *set_count; /* PACER_SET_COUNTERS of them; NULL: not counted */
+	const struct pacer_share *share; /* PACER_SHARES of them; NULL: all of each limit is here */
 };
 
 /* A packet on its way through the limits of its rule. The caller fills all but `rule`. */
@@ -294,6 +296,8 @@ struct pacer_walk {
 	((walk)->state->hand ? &(walk)->state->hand[(number) & (PACER_SETS_MAX - 1)] : 0)
 #define PACER_SET_COUNT_AT(walk, number) \
 	((walk)->state->set_count ? &(walk)->state->set_count[number] : 0)
+#define PACER_SHARE_AT(walk, number) \
+	((walk)->state->share ? &(walk)->state->share[(number) & (PACER_SHARES - 1)] : 0)
 #endif
 
 /* Is the limit in force at now_ns, or draining and still needed? */
@@ -306,6 +310,48 @@ PACER_INLINE struct pacer_ask pacer_walk_ask(const struct pacer_walk *w,
 					     const struct pacer_limiter *t, struct pacer_hash hash)
 {
 	return pacer_ask_of(PACER_TABLE_OF(w), t, w->now_ns, hash, w->pkt.len_bytes);
+}
+
+/*
+ * The share that this host has now of a limit that a fleet divides. 0: none. A function that
+ * verifiers look at once.
+ */
+PACER_GLOBAL __u32 pacer_walk_share(const struct pacer_walk *w, const struct pacer_limiter *t)
+{
+	const struct pacer_share *share;
+
+	PACER_ARGUMENT(w);
+	if (!w || !t)
+		return 0;
+	share = PACER_SHARE_AT(w, t->share);
+	return share ? pacer_share_now(share, t->share_id, w->now_ns) : PACER_SHARE_WHOLE;
+}
+
+/*
+ * PACER_SHARE_WHOLE of a limit that no fleet divides: its id is 0. Any other value of one that a
+ * fleet does: the lower half of its id is not 0. It is read from there, since verifiers would go
+ * all ways twice with a constant: it says no more to them than a share.
+ */
+PACER_INLINE __u32 pacer_limiter_whole(const struct pacer_limiter *t)
+{
+	return ~(__u32)t->share_id;
+}
+
+/* What counts in place of the limit's value: mostly that. */
+PACER_INLINE __u32 pacer_walk_part(const struct pacer_walk *w, const struct pacer_limiter *t)
+{
+	return t->kind & PACER_LIMITER_FLEET ? pacer_walk_share(w, t) : pacer_limiter_whole(t);
+}
+
+PACER_INLINE struct pacer_ask pacer_walk_ask_part(const struct pacer_walk *w,
+						  const struct pacer_limiter *t,
+						  struct pacer_hash hash, __u32 part)
+{
+	struct pacer_ask q = pacer_walk_ask(w, t, hash);
+
+	q.kind = pacer_limiter_kind_of(t);
+	q.part = part;
+	return q;
 }
 
 PACER_INLINE enum pacer_reason pacer_throttle_reason(enum pacer_throttle_result result)
@@ -322,30 +368,39 @@ PACER_INLINE enum pacer_reason pacer_throttle_reason(enum pacer_throttle_result 
 	return PACER_DENY_THROTTLE;
 }
 
+/* The uses of the throttle that count: a share may be of more. */
+PACER_INLINE __u32 pacer_throttle_part(const struct pacer_limiter *t, __u32 part)
+{
+	return part < t->throttle.limit ? part : t->throttle.limit;
+}
+
 /* Would the throttle refuse? Its steps are functions apart, since the stack has to hold the deepest
  * of what one of them could call.
  */
 PACER_SUBPROG enum pacer_reason pacer_walk_throttle_check(const struct pacer_walk *w,
-							  const struct pacer_limiter *t)
+							  const struct pacer_limiter *t, __u32 part)
 {
 	struct pacer_throttle_state *state = PACER_THROTTLE_AT(w, t->base);
 	struct pacer_throttle_lease *lease = PACER_LEASE_AT(w, t->base);
 
 	if (!state || !lease)
 		return PACER_DENY_NO_STATE;
-	return pacer_throttle_refuses(&t->throttle, state, lease, w->now_ns) ? PACER_DENY_THROTTLE
-									     : PACER_ADMIT;
+	return pacer_throttle_refuses_of(&t->throttle, pacer_throttle_part(t, part), state, lease,
+					 w->now_ns)
+		   ? PACER_DENY_THROTTLE
+		   : PACER_ADMIT;
 }
 
-PACER_INLINE enum pacer_reason pacer_walk_throttle_reserve(const struct pacer_walk *w,
-							   const struct pacer_limiter *t)
+PACER_INLINE enum pacer_reason
+pacer_walk_throttle_reserve(const struct pacer_walk *w, const struct pacer_limiter *t, __u32 part)
 {
 	struct pacer_throttle_state *state = PACER_THROTTLE_AT(w, t->base);
 	struct pacer_throttle_lease *lease = PACER_LEASE_AT(w, t->base);
 
 	if (!state || !lease)
 		return PACER_DENY_NO_STATE;
-	return pacer_throttle_reason(pacer_throttle_take(&t->throttle, state, lease, w->now_ns, 1));
+	return pacer_throttle_reason(pacer_throttle_take_of(
+	    &t->throttle, pacer_throttle_part(t, part), state, lease, w->now_ns, 1));
 }
 
 PACER_INLINE void pacer_walk_throttle_cancel(const struct pacer_walk *w,
@@ -358,30 +413,53 @@ PACER_INLINE void pacer_walk_throttle_cancel(const struct pacer_walk *w,
 		pacer_throttle_undo(&t->throttle, state, lease);
 }
 
-/* Would the limit admit the packet? Read only; ADMIT is provisional, a denial is not. */
-PACER_INLINE enum pacer_reason pacer_limit_check(const struct pacer_walk *w,
-						 const struct pacer_limiter *t,
-						 struct pacer_hold *hold)
+/* Would the limit, of this kind, admit the packet, if `part` counts in place of its value? */
+PACER_INLINE enum pacer_reason pacer_limit_check_as(const struct pacer_walk *w,
+						    const struct pacer_limiter *t,
+						    struct pacer_hold *hold, __u32 kind, __u32 part)
 {
 	struct pacer_hash hash;
 	struct pacer_ask q;
 
-	if (!pacer_limiter_asked(t, w->now_ns))
-		return PACER_ADMIT;
-	switch ((enum pacer_limiter_kind)t->kind) {
+	switch ((enum pacer_limiter_kind)kind) {
 	case PACER_LIMITER_GAP:
 	case PACER_LIMITER_WINDOW:
 	case PACER_LIMITER_RATE:
 		hash = pacer_limiter_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret));
 		pacer_hold_key(hold, hash);
-		q = pacer_walk_ask(w, t, hash);
+		q = pacer_walk_ask_part(w, t, hash, part);
+		q.kind = kind;
 		return pacer_entry_check(&q, hold);
 	case PACER_LIMITER_THROTTLE:
-		return pacer_walk_throttle_check(w, t);
+		return pacer_walk_throttle_check(w, t, part);
 	case PACER_LIMITER_NONE:
 		break;
 	}
 	return PACER_DENY_NO_STATE;
+}
+
+/* Would the limit admit the packet? Read only; ADMIT is provisional, a denial is not. */
+PACER_INLINE enum pacer_reason pacer_limit_check(const struct pacer_walk *w,
+						 const struct pacer_limiter *t,
+						 struct pacer_hold *hold)
+{
+	__u32 part;
+
+	if (!pacer_limiter_asked(t, w->now_ns))
+		return PACER_ADMIT;
+	part = pacer_walk_part(w, t);
+	return part ? pacer_limit_check_as(w, t, hold, pacer_limiter_kind_of(t), part)
+		    : PACER_DENY_SHARE;
+}
+
+/* The same of one that no fleet divides. */
+PACER_INLINE enum pacer_reason pacer_limit_check_plain(const struct pacer_walk *w,
+						       const struct pacer_limiter *t,
+						       struct pacer_hold *hold)
+{
+	return pacer_limiter_asked(t, w->now_ns)
+		   ? pacer_limit_check_as(w, t, hold, t->kind, PACER_SHARE_WHOLE)
+		   : PACER_ADMIT;
 }
 
 /* Where the packet's key is looked for first. */
@@ -391,7 +469,7 @@ PACER_INLINE struct pacer_hold pacer_limit_home(const struct pacer_walk *w,
 	struct pacer_hold hold = {0};
 	struct pacer_hash hash;
 
-	switch ((enum pacer_limiter_kind)t->kind) {
+	switch (pacer_limiter_kind_of(t)) {
 	case PACER_LIMITER_GAP:
 		hash = pacer_limiter_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret));
 		pacer_hold_key(&hold, hash);
@@ -416,7 +494,8 @@ pacer_limit_take(const struct pacer_walk *w, const struct pacer_limiter *t, stru
 {
 	struct pacer_ask q;
 
-	if (!pacer_limiter_asked(t, w->now_ns) || t->kind == PACER_LIMITER_THROTTLE)
+	if (!pacer_limiter_asked(t, w->now_ns) ||
+	    pacer_limiter_kind_of(t) == PACER_LIMITER_THROTTLE)
 		return PACER_LOCK_TAKEN;
 	q = pacer_walk_ask(w, t, pacer_hold_hash(hold));
 	return pacer_entry_take(&q, hold);
@@ -432,17 +511,19 @@ PACER_INLINE enum pacer_reason pacer_limit_judge_taken(const struct pacer_walk *
 						       enum pacer_lock_result taken)
 {
 	struct pacer_ask q;
+	__u32 part;
 
 	if (!pacer_limiter_asked(t, w->now_ns))
 		return PACER_ADMIT;
-	switch ((enum pacer_limiter_kind)t->kind) {
+	part = pacer_walk_part(w, t);
+	switch (pacer_limiter_kind_of(t)) {
 	case PACER_LIMITER_GAP:
 	case PACER_LIMITER_WINDOW:
 	case PACER_LIMITER_RATE:
-		q = pacer_walk_ask(w, t, pacer_hold_hash(hold));
+		q = pacer_walk_ask_part(w, t, pacer_hold_hash(hold), part);
 		return pacer_entry_judge_taken(&q, hold, taken);
 	case PACER_LIMITER_THROTTLE:
-		return pacer_walk_throttle_reserve(w, t);
+		return part ? pacer_walk_throttle_reserve(w, t, part) : PACER_DENY_SHARE;
 	case PACER_LIMITER_NONE:
 		break;
 	}
@@ -454,14 +535,18 @@ PACER_INLINE void pacer_limit_commit(const struct pacer_walk *w, const struct pa
 				     const struct pacer_hold *hold)
 {
 	struct pacer_ask q;
+	__u32 part;
 
 	if (!pacer_limiter_asked(t, w->now_ns))
 		return;
-	switch ((enum pacer_limiter_kind)t->kind) {
+	switch (pacer_limiter_kind_of(t)) {
 	case PACER_LIMITER_GAP:
 	case PACER_LIMITER_WINDOW:
-	case PACER_LIMITER_RATE:
-		q = pacer_walk_ask(w, t, pacer_hold_hash(hold));
+	case PACER_LIMITER_RATE: /* the others count alike, whatever their share */
+		part = t->kind == (PACER_LIMITER_RATE | PACER_LIMITER_FLEET)
+			   ? pacer_walk_share(w, t)
+			   : pacer_limiter_whole(t);
+		q = pacer_walk_ask_part(w, t, pacer_hold_hash(hold), part);
 		pacer_entry_commit(&q, hold);
 		break;
 	case PACER_LIMITER_THROTTLE: /* it was counted when it was reserved */
@@ -478,7 +563,7 @@ PACER_INLINE void pacer_limit_cancel(const struct pacer_walk *w, const struct pa
 
 	if (!pacer_limiter_asked(t, w->now_ns))
 		return;
-	switch ((enum pacer_limiter_kind)t->kind) {
+	switch (pacer_limiter_kind_of(t)) {
 	case PACER_LIMITER_GAP:
 	case PACER_LIMITER_WINDOW:
 	case PACER_LIMITER_RATE:
@@ -507,11 +592,16 @@ PACER_INLINE __u64 pacer_limit_when(const struct pacer_walk *w, const struct pac
 	struct pacer_throttle_state *state;
 	struct pacer_found f;
 	struct pacer_ask q;
+	__u32 part;
 
 	if (!pacer_limiter_asked(t, w->now_ns))
 		return 0;
-	q = pacer_walk_ask(w, t, pacer_limiter_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret)));
-	switch ((enum pacer_limiter_kind)t->kind) {
+	part = pacer_walk_part(w, t);
+	if (!part)
+		return PACER_NEVER;
+	q = pacer_walk_ask_part(w, t, pacer_limiter_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret)),
+				part);
+	switch (pacer_limiter_kind_of(t)) {
 	case PACER_LIMITER_GAP:
 		return pacer_sketch_when(&q);
 	case PACER_LIMITER_WINDOW:
@@ -520,12 +610,14 @@ PACER_INLINE __u64 pacer_limit_when(const struct pacer_walk *w, const struct pac
 						    : PACER_NEVER;
 	case PACER_LIMITER_RATE:
 		pacer_record_locate(&q, &f);
-		return f.ring.line ? pacer_rate_when(&t->rate, pacer_rate_read(&f.ring), w->now_ns,
-						     pacer_rate_cost(&t->rate, q.len_bytes))
+		return f.ring.line ? pacer_rate_when_fits(&t->rate, pacer_rate_read(&f.ring),
+							  w->now_ns, pacer_rate_asked(&q))
 				   : PACER_NEVER;
 	case PACER_LIMITER_THROTTLE:
 		state = PACER_THROTTLE_AT(w, t->base);
-		return state ? pacer_throttle_when(&t->throttle, state) : PACER_NEVER;
+		return state ? pacer_throttle_when_of(&t->throttle, pacer_throttle_part(t, part),
+						      state)
+			     : PACER_NEVER;
 	case PACER_LIMITER_NONE:
 		break;
 	}

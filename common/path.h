@@ -403,7 +403,7 @@ PACER_SUBPROG __u32 pacer_path_fast(PACER_FRAME *frame, struct pacer_walk *w,
 	if (pacer_path_plain(w, rule, PACER_PLAIN_VERDICT))
 		outcome = pacer_rule_reason(rule);
 	else if (pacer_path_plain(w, rule, PACER_PLAIN))
-		outcome = pacer_limit_pass(w, &rule->limiter[0]);
+		outcome = pacer_limit_pass(w, &rule->limiter[0], 1);
 	if (outcome == PACER_UNDECIDED)
 		return PACER_UNDECIDED;
 	pacer_count(w, rule->counter, outcome, w->pkt.len_bytes);

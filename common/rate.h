@@ -90,12 +90,18 @@ PACER_INLINE int pacer_fine_above(struct pacer_fine a, struct pacer_fine b)
 	return a.ns > b.ns || (a.ns == b.ns && a.frac > b.frac);
 }
 
-/* The time of `cost` units, up to PACER_RATE_COST_MAX: below 2^63 ns. */
+/* The time of `cost` units, up to PACER_RATE_COST_MAX, of that long each: below 2^63 ns. */
+PACER_INLINE struct pacer_fine pacer_rate_span(struct pacer_fine unit, __u32 cost)
+{
+	__u64 low = (__u64)cost * unit.frac;
+
+	return (struct pacer_fine){cost * unit.ns + (low >> 32), (__u32)low};
+}
+
+/* The same of the rate's own. */
 PACER_INLINE struct pacer_fine pacer_rate_time(const struct pacer_rate *rate, __u32 cost)
 {
-	__u64 low = (__u64)cost * rate->unit_frac;
-
-	return (struct pacer_fine){cost * rate->unit_ns + (low >> 32), (__u32)low};
+	return pacer_rate_span((struct pacer_fine){rate->unit_ns, rate->unit_frac}, cost);
 }
 
 /* The cost of a packet of `len_bytes`. */
@@ -116,13 +122,28 @@ PACER_INLINE struct pacer_fine pacer_rate_tat(const struct pacer_rate *rate, str
 											  : tat;
 }
 
+/* From when on a packet's time counts that is admitted at now_ns. */
+PACER_INLINE struct pacer_fine pacer_rate_from(struct pacer_fine tat, __u64 now_ns)
+{
+	struct pacer_fine now = {now_ns, 0};
+
+	return pacer_fine_above(tat, now) ? tat : now;
+}
+
 /* The key's theoretical arrival time if a packet of this cost is admitted at now_ns. */
 PACER_INLINE struct pacer_fine pacer_rate_next(const struct pacer_rate *rate, struct pacer_fine tat,
 					       __u64 now_ns, __u32 cost)
 {
-	struct pacer_fine now = {now_ns, 0};
+	return pacer_fine_sum(pacer_rate_from(tat, now_ns), pacer_rate_time(rate, cost));
+}
 
-	return pacer_fine_sum(pacer_fine_above(tat, now) ? tat : now, pacer_rate_time(rate, cost));
+/* May it be that, if a packet is admitted at now_ns? */
+PACER_INLINE int pacer_rate_fits(const struct pacer_rate *rate, struct pacer_fine next,
+				 __u64 now_ns)
+{
+	struct pacer_fine burst = {rate->burst_ns, rate->burst_frac};
+
+	return !pacer_fine_above(pacer_fine_less(next, (struct pacer_fine){now_ns, 0}), burst);
 }
 
 /* May a packet of this cost be admitted at now_ns? */
@@ -130,9 +151,8 @@ PACER_INLINE int pacer_rate_check(const struct pacer_rate *rate, struct pacer_fi
 				  __u64 now_ns, __u32 cost)
 {
 	struct pacer_fine next = pacer_rate_next(rate, tat, now_ns, cost);
-	struct pacer_fine burst = {rate->burst_ns, rate->burst_frac};
 
-	return !pacer_fine_above(pacer_fine_less(next, (struct pacer_fine){now_ns, 0}), burst);
+	return pacer_rate_fits(rate, next, now_ns);
 }
 
 /* When a packet of this time is within the burst, whatever begins. 0: at any time. */
@@ -149,14 +169,13 @@ PACER_INLINE __u64 pacer_rate_due(const struct pacer_rate *rate, struct pacer_fi
 }
 
 /*
- * The earliest time, in whole ns, at which a packet of this cost is admitted from now_ns on if
+ * The earliest time, in whole ns, at which a packet of this time is admitted from now_ns on if
  * nothing else comes: exact. PACER_NEVER: it costs more than the burst. 0: at any time.
  */
-PACER_INLINE __u64 pacer_rate_when(const struct pacer_rate *rate, struct pacer_fine tat,
-				   __u64 now_ns, __u32 cost)
+PACER_INLINE __u64 pacer_rate_when_fits(const struct pacer_rate *rate, struct pacer_fine tat,
+					__u64 now_ns, struct pacer_fine time)
 {
 	struct pacer_fine burst = {rate->burst_ns, rate->burst_frac};
-	struct pacer_fine time = pacer_rate_time(rate, cost);
 	__u64 due_ns = pacer_rate_due(rate, pacer_rate_tat(rate, tat, now_ns), time);
 
 	if (pacer_fine_above(time, burst))
@@ -165,6 +184,13 @@ PACER_INLINE __u64 pacer_rate_when(const struct pacer_rate *rate, struct pacer_f
 	    pacer_later(due_ns, now_ns) < rate->begin_ns)
 		return due_ns;
 	return pacer_rate_due(rate, pacer_rate_tat(rate, tat, rate->begin_ns), time);
+}
+
+/* The same of a packet of this cost. */
+PACER_INLINE __u64 pacer_rate_when(const struct pacer_rate *rate, struct pacer_fine tat,
+				   __u64 now_ns, __u32 cost)
+{
+	return pacer_rate_when_fits(rate, tat, now_ns, pacer_rate_time(rate, cost));
 }
 
 /* From `ns` on, an entry with this TAT holds nothing that matters: its key has its whole burst. */
@@ -257,6 +283,33 @@ PACER_INLINE void pacer_rate_closed(struct pacer_entry *entry, __u64 key, __u64 
 	closed->window |= ahead_ns & (((lock & (__u32)PACER_CLOSED_BITS) ^ key) - 1);
 }
 
+/*
+ * The time of the packet, by what counts of the rate: a share may be of a faster one. 0 comes when
+ * a share is gone since the packet was judged by it: it takes the whole burst.
+ */
+PACER_INLINE struct pacer_fine pacer_rate_asked(const struct pacer_ask *q)
+{
+	const struct pacer_rate *rate = &q->limiter->rate;
+	__u32 cost = pacer_rate_cost(rate, q->len_bytes);
+	struct pacer_fine unit, part;
+
+	if (q->part == PACER_SHARE_WHOLE)
+		return pacer_rate_time(rate, cost);
+	if (!q->part)
+		return (struct pacer_fine){rate->burst_ns, rate->burst_frac};
+	unit = (struct pacer_fine){rate->unit_ns, rate->unit_frac};
+	part = (struct pacer_fine){pacer_share_time_ns(q->part), pacer_share_time_frac(q->part)};
+	return pacer_rate_span(pacer_fine_above(part, unit) ? part : unit, cost);
+}
+
+/* The key's theoretical arrival time if the packet is admitted. */
+PACER_INLINE struct pacer_fine pacer_rate_after(const struct pacer_ask *q, struct pacer_fine tat)
+{
+	struct pacer_fine from = pacer_rate_from(tat, q->now_ns);
+
+	return pacer_fine_sum(from, pacer_rate_asked(q));
+}
+
 /* Does the entry admit the packet? Read only. */
 PACER_INLINE enum pacer_reason pacer_rate_judge(const struct pacer_ask *q,
 						const struct pacer_ring *r, struct pacer_seen *seen)
@@ -266,9 +319,8 @@ PACER_INLINE enum pacer_reason pacer_rate_judge(const struct pacer_ask *q,
 
 	*seen = (struct pacer_seen){.head_ns = tat.ns, .last = tat.frac};
 	tat = pacer_rate_tat(rate, tat, q->now_ns);
-	return pacer_rate_check(rate, tat, q->now_ns, pacer_rate_cost(rate, q->len_bytes))
-		   ? PACER_ADMIT
-		   : PACER_DENY_RATE;
+	return pacer_rate_fits(rate, pacer_rate_after(q, tat), q->now_ns) ? PACER_ADMIT
+									  : PACER_DENY_RATE;
 }
 
 /* Under the lock: is the entry still as it was when it was judged? */
@@ -288,7 +340,7 @@ PACER_INLINE void pacer_rate_admit(const struct pacer_ask *q, const struct pacer
 	struct pacer_fine next;
 
 	tat = pacer_rate_tat(rate, tat, q->now_ns);
-	next = pacer_rate_next(rate, tat, q->now_ns, pacer_rate_cost(rate, q->len_bytes));
+	next = pacer_rate_after(q, tat);
 	pacer_store(&r->head->tat_frac, next.frac);
 	pacer_store64(&r->head->tat_ns, next.ns);
 }

@@ -87,6 +87,14 @@ PACER_INLINE void pacer_record_closed(const struct pacer_short *s, int gap,
 		    mine;
 }
 
+/* What counts of the window's limit: a share may be of a larger one. */
+PACER_INLINE __u32 pacer_record_limit(const struct pacer_ask *q)
+{
+	__u32 limit = q->limiter->window.limit;
+
+	return q->part < limit ? q->part : limit;
+}
+
 /*
  * Does the record admit the packet? `word` is its lock word. Read only. If it admits, *seen is
  * complete.
@@ -110,7 +118,8 @@ PACER_INLINE enum pacer_reason pacer_record_judge(const struct pacer_ask *q,
 	seen->passed = pacer_window_passed(&t->window, seen->head_ns, seen->now_ns);
 	seen->total =
 	    pacer_window_since(&t->window, r, seen->running, pacer_lock_cursor(word), seen->passed);
-	if ((__u64)seen->total + pacer_window_cost(&t->window, q->len_bytes) > t->window.limit)
+	if ((__u64)seen->total + pacer_window_cost(&t->window, q->len_bytes) >
+	    pacer_record_limit(q))
 		return PACER_DENY_WINDOW;
 	return PACER_ADMIT;
 }
@@ -199,6 +208,8 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_record_admit(const struct pacer_ask *q,
 	pacer_ring_count(r, seen->running + cost);
 	full = pacer_record_full(&t->window, r, cursor, seen->running + cost, seen->total + cost,
 				 cost);
+	if (q->part != PACER_SHARE_WHOLE) /* it changes without another generation */
+		full = 0;
 	pacer_store(&r->head->last, pacer_record_word(t, head_ns, seen->now_ns, full));
 	return word;
 }
@@ -213,8 +224,9 @@ PACER_INLINE __u64 pacer_record_when(const struct pacer_ask *q, const struct pac
 	if (head_ns && t->gap_ns)
 		last_ns = pacer_record_last(t, head_ns, pacer_load(&r->head->last));
 	return pacer_later(pacer_gap_when(last_ns, t->gap_ns),
-			   pacer_window_when(&t->window, r, pacer_lock_cursor(word), head_ns,
-					     pacer_window_cost(&t->window, q->len_bytes)));
+			   pacer_window_when_of(&t->window, pacer_record_limit(q), r,
+						pacer_lock_cursor(word), head_ns,
+						pacer_window_cost(&t->window, q->len_bytes)));
 }
 
 /*

@@ -125,9 +125,10 @@ PACER_GLOBAL __u32 pacer_limit_many(const struct pacer_walk *w)
 
 /*
  * The same for the many rules that have one limit, as far as that goes in one pass; undecided where
- * pacer_limit_finish_one has the last word.
+ * pacer_limit_finish_one has the last word. plain: a constant, 1 if no fleet divides the limit.
  */
-PACER_INLINE __u32 pacer_limit_pass(const struct pacer_walk *w, const struct pacer_limiter *t)
+PACER_INLINE __u32 pacer_limit_pass(const struct pacer_walk *w, const struct pacer_limiter *t,
+				    int plain)
 {
 	struct pacer_hold hold = {0};
 	enum pacer_reason reason;
@@ -138,7 +139,7 @@ PACER_INLINE __u32 pacer_limit_pass(const struct pacer_walk *w, const struct pac
 
 		return pacer_entry_pass(&q);
 	}
-	reason = pacer_limit_check(w, t, &hold);
+	reason = plain ? pacer_limit_check_plain(w, t, &hold) : pacer_limit_check(w, t, &hold);
 	return reason == PACER_ADMIT ? PACER_UNDECIDED : (__u32)reason;
 }
 
@@ -164,7 +165,8 @@ PACER_GLOBAL __u32 pacer_limit_finish_one(const struct pacer_walk *w)
 
 PACER_GLOBAL __u32 pacer_limit_first(const struct pacer_walk *w)
 {
-	return w ? pacer_limit_pass(w, &PACER_RULE_OF(w)->limiter[0]) : (__u32)PACER_DENY_NO_STATE;
+	return w ? pacer_limit_pass(w, &PACER_RULE_OF(w)->limiter[0], 0)
+		 : (__u32)PACER_DENY_NO_STATE;
 }
 
 /* Both steps. */

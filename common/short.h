@@ -270,8 +270,14 @@ PACER_INLINE __u32 pacer_short_both(const struct pacer_ask *q, struct pacer_entr
 PACER_SUBPROG __u32 pacer_short_own_narrow(const struct pacer_limiter *t, struct pacer_entry *first,
 					   __u64 now_ns, __u32 len_bytes, __u32 tag)
 {
-	struct pacer_ask q = {
-	    0, t, now_ns, {0, tag}, len_bytes, PACER_LIMITER_WINDOW, PACER_NARROW_UNITS};
+	struct pacer_ask q = {0,
+			      t,
+			      now_ns,
+			      {0, tag},
+			      len_bytes,
+			      PACER_LIMITER_WINDOW,
+			      PACER_NARROW_UNITS,
+			      PACER_SHARE_WHOLE};
 
 	return pacer_short_both(&q, first);
 }
@@ -279,8 +285,14 @@ PACER_SUBPROG __u32 pacer_short_own_narrow(const struct pacer_limiter *t, struct
 PACER_SUBPROG __u32 pacer_short_own_wide(const struct pacer_limiter *t, struct pacer_entry *first,
 					 __u64 now_ns, __u32 len_bytes, __u32 tag)
 {
-	struct pacer_ask q = {
-	    0, t, now_ns, {0, tag}, len_bytes, PACER_LIMITER_WINDOW, PACER_LINE_UNITS};
+	struct pacer_ask q = {0,
+			      t,
+			      now_ns,
+			      {0, tag},
+			      len_bytes,
+			      PACER_LIMITER_WINDOW,
+			      PACER_LINE_UNITS,
+			      PACER_SHARE_WHOLE};
 
 	return pacer_short_entry(&q, first);
 }
@@ -288,7 +300,8 @@ PACER_SUBPROG __u32 pacer_short_own_wide(const struct pacer_limiter *t, struct p
 PACER_SUBPROG __u32 pacer_short_own_rate(const struct pacer_limiter *t, struct pacer_entry *first,
 					 __u64 now_ns, __u32 len_bytes, __u32 tag)
 {
-	struct pacer_ask q = {0, t, now_ns, {0, tag}, len_bytes, PACER_LIMITER_RATE, 1};
+	struct pacer_ask q = {
+	    0, t, now_ns, {0, tag}, len_bytes, PACER_LIMITER_RATE, 1, PACER_SHARE_WHOLE};
 
 	return pacer_short_both(&q, first);
 }
@@ -296,7 +309,8 @@ PACER_SUBPROG __u32 pacer_short_own_rate(const struct pacer_limiter *t, struct p
 PACER_SUBPROG __u32 pacer_short_own_sketch(const struct pacer_limiter *t, struct pacer_line *line,
 					   __u64 now_ns, __u32 mark)
 {
-	struct pacer_ask q = {0, t, now_ns, {0, mark}, 0, PACER_LIMITER_GAP, PACER_LINE_UNITS};
+	struct pacer_ask q = {
+	    0, t, now_ns, {0, mark}, 0, PACER_LIMITER_GAP, PACER_LINE_UNITS, PACER_SHARE_WHOLE};
 
 	return pacer_sketch_pass(&q, line);
 }

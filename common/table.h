@@ -62,6 +62,7 @@
 #include "lock.h"
 #include "hash.h"
 #include "recency.h"
+#include "share.h"
 #include "window.h"
 
 #define PACER_IDLE_SLACK_NS 250000000u
@@ -77,12 +78,14 @@ struct pacer_ask {
 	struct pacer_hash hash;
 	__u32 len_bytes; /* the packet's */
 	__u32 kind, units;
+	__u32 part; /* what counts in place of the limit's value; PACER_SHARE_WHOLE: that */
 };
 
 PACER_INLINE struct pacer_ask pacer_ask_of(struct pacer_table *table, const struct pacer_limiter *t,
 					   __u64 now_ns, struct pacer_hash hash, __u32 len_bytes)
 {
-	return (struct pacer_ask){table, t, now_ns, hash, len_bytes, t->kind, t->units};
+	return (struct pacer_ask){table,     t,	      now_ns,	hash,
+				  len_bytes, t->kind, t->units, PACER_SHARE_WHOLE};
 }
 
 /* Are its entries narrow records? */

@@ -248,29 +248,41 @@ PACER_INLINE int pacer_throttle_cooled(const struct pacer_throttle_profile *prof
 	       now_ns - until_ns >= profile->cooldown_ns;
 }
 
-PACER_INLINE __u32 pacer_throttle_room(const struct pacer_throttle_profile *profile, __u32 held)
+PACER_INLINE __u32 pacer_throttle_room(__u32 limit, __u32 held)
 {
-	return held < profile->limit ? profile->limit - held : 0;
+	return held < limit ? limit - held : 0;
 }
 
+/*
+ * Some functions below are told a limit, of the profile's at most. It may be another one at every
+ * call: while it is below what is held, nothing is free.
+ */
+
 /* Are fewer than n uses free, and has nothing cooled down? Read only. */
+PACER_INLINE int pacer_throttle_bare_of(const struct pacer_throttle_profile *profile, __u32 limit,
+					const struct pacer_throttle_state *state, __u64 now_ns,
+					__u32 n)
+{
+	if (pacer_throttle_room(limit, pacer_load(&state->held)) >= n)
+		return 0;
+	now_ns = pacer_later(now_ns, pacer_load64(&state->seen_ns));
+	return !pacer_throttle_cooled(profile, state, pacer_load64(&state->head), now_ns);
+}
+
 PACER_INLINE int pacer_throttle_bare(const struct pacer_throttle_profile *profile,
 				     const struct pacer_throttle_state *state, __u64 now_ns,
 				     __u32 n)
 {
-	if (pacer_throttle_room(profile, pacer_load(&state->held)) >= n)
-		return 0;
-	now_ns = pacer_later(now_ns, pacer_load64(&state->seen_ns));
-	return !pacer_throttle_cooled(profile, state, pacer_load64(&state->head), now_ns);
+	return pacer_throttle_bare_of(profile, profile->limit, state, now_ns, n);
 }
 
 /*
  * The same beside writers; 0 also if every look was disturbed. It looks again instead of locking
  * at once: a CPU that locks and is refused disturbs the next one's look, and so on.
  */
-PACER_INLINE int pacer_throttle_exhausted(const struct pacer_throttle_profile *profile,
-					  const struct pacer_throttle_state *state, __u64 now_ns,
-					  __u32 n)
+PACER_INLINE int pacer_throttle_exhausted_of(const struct pacer_throttle_profile *profile,
+					     __u32 limit, const struct pacer_throttle_state *state,
+					     __u64 now_ns, __u32 n)
 {
 	__u32 lock;
 	int i;
@@ -279,12 +291,19 @@ PACER_INLINE int pacer_throttle_exhausted(const struct pacer_throttle_profile *p
 		lock = pacer_load(&state->lock);
 		if (lock & PACER_LOCK_HELD)
 			continue;
-		if (!pacer_throttle_bare(profile, state, now_ns, n))
+		if (!pacer_throttle_bare_of(profile, limit, state, now_ns, n))
 			return 0;
 		if (PACER_FAULT(THROTTLE_TORN_LOOK) || pacer_load(&state->lock) == lock)
 			return 1;
 	}
 	return 0;
+}
+
+PACER_INLINE int pacer_throttle_exhausted(const struct pacer_throttle_profile *profile,
+					  const struct pacer_throttle_state *state, __u64 now_ns,
+					  __u32 n)
+{
+	return pacer_throttle_exhausted_of(profile, profile->limit, state, now_ns, n);
 }
 
 /*
@@ -330,7 +349,7 @@ PACER_INLINE __u32 pacer_throttle_release(const struct pacer_throttle_profile *p
 		pacer_store64(&state->head, head + 1);
 	}
 	pacer_store64(&state->seen_ns, now_ns);
-	return pacer_throttle_room(profile, pacer_load(&state->held));
+	return pacer_throttle_room(profile->limit, pacer_load(&state->held));
 }
 
 /* Opens a new bucket if the newest takes no more uses. Returns how many it takes. */
@@ -437,21 +456,25 @@ PACER_INLINE void pacer_throttle_grant(const struct pacer_throttle_profile *prof
 	lease->bucket = number;
 }
 
-/* pacer_throttle_take if it has to change the shared state. */
+/*
+ * pacer_throttle_take_of if it has to change the shared state. `uses` is n, and the limit from bit
+ * 32 on: functions in the kernel have five arguments.
+ */
 PACER_SUBPROG PACER_MUST_USE enum pacer_throttle_result
-pacer_throttle_refill(const struct pacer_throttle_profile *profile,
-		      struct pacer_throttle_state *state, struct pacer_throttle_lease *lease,
-		      __u64 now_ns, __u32 n)
+pacer_throttle_refill_of(const struct pacer_throttle_profile *profile,
+			 struct pacer_throttle_state *state, struct pacer_throttle_lease *lease,
+			 __u64 now_ns, __u64 uses)
 {
 	enum pacer_throttle_result result = PACER_THROTTLE_FULL;
-	__u32 lock = 0, room;
+	__u32 lock = 0, room, n = (__u32)uses;
 
 	if (pacer_lock_take(&state->lock, PACER_LOCK_ANY, &lock) != PACER_LOCK_TAKEN)
 		return PACER_THROTTLE_BUSY;
 	now_ns = pacer_later(now_ns, pacer_load64(&state->seen_ns));
 	lease->seen_ns = now_ns;
 	pacer_throttle_book(state, lease);
-	room = pacer_throttle_release(profile, state, now_ns);
+	(void)pacer_throttle_release(profile, state, now_ns);
+	room = pacer_throttle_room(uses >> 32, pacer_load(&state->held));
 	if (PACER_FAULT(THROTTLE_JUDGED_ONCE))
 		room = n;
 	if (n <= room) {
@@ -468,25 +491,41 @@ pacer_throttle_refill(const struct pacer_throttle_profile *profile,
 	return result;
 }
 
+PACER_INLINE PACER_MUST_USE enum pacer_throttle_result
+pacer_throttle_refill(const struct pacer_throttle_profile *profile,
+		      struct pacer_throttle_state *state, struct pacer_throttle_lease *lease,
+		      __u64 now_ns, __u32 n)
+{
+	return pacer_throttle_refill_of(profile, state, lease, now_ns,
+					(__u64)profile->limit << 32 | n);
+}
+
 /*
  * Would pacer_throttle_take refuse one use? Read only. A refusal is right at the moment of the
  * look; 0 is provisional.
  */
-PACER_INLINE int pacer_throttle_refuses(const struct pacer_throttle_profile *profile,
-					const struct pacer_throttle_state *state,
-					const struct pacer_throttle_lease *lease, __u64 now_ns)
+PACER_INLINE int pacer_throttle_refuses_of(const struct pacer_throttle_profile *profile,
+					   __u32 limit, const struct pacer_throttle_state *state,
+					   const struct pacer_throttle_lease *lease, __u64 now_ns)
 {
 	now_ns = pacer_later(now_ns, lease->seen_ns);
 	if (lease->left) /* usable, or to be handed back first */
 		return 0;
-	return pacer_throttle_exhausted(profile, state, now_ns, 1);
+	return pacer_throttle_exhausted_of(profile, limit, state, now_ns, 1);
+}
+
+PACER_INLINE int pacer_throttle_refuses(const struct pacer_throttle_profile *profile,
+					const struct pacer_throttle_state *state,
+					const struct pacer_throttle_lease *lease, __u64 now_ns)
+{
+	return pacer_throttle_refuses_of(profile, profile->limit, state, lease, now_ns);
 }
 
 /* Makes n uses, at most threshold, all or none. For one of several CPUs. */
 PACER_INLINE PACER_MUST_USE enum pacer_throttle_result
-pacer_throttle_take(const struct pacer_throttle_profile *profile,
-		    struct pacer_throttle_state *state, struct pacer_throttle_lease *lease,
-		    __u64 now_ns, __u32 n)
+pacer_throttle_take_of(const struct pacer_throttle_profile *profile, __u32 limit,
+		       struct pacer_throttle_state *state, struct pacer_throttle_lease *lease,
+		       __u64 now_ns, __u32 n)
 {
 	int live;
 
@@ -502,9 +541,17 @@ pacer_throttle_take(const struct pacer_throttle_profile *profile,
 	if (n > profile->threshold)
 		return PACER_THROTTLE_MANY;
 	if ((live || !lease->left) &&
-	    pacer_throttle_exhausted(profile, state, now_ns, n - lease->left))
+	    pacer_throttle_exhausted_of(profile, limit, state, now_ns, n - lease->left))
 		return PACER_THROTTLE_FULL;
-	return pacer_throttle_refill(profile, state, lease, now_ns, n);
+	return pacer_throttle_refill_of(profile, state, lease, now_ns, (__u64)limit << 32 | n);
+}
+
+PACER_INLINE PACER_MUST_USE enum pacer_throttle_result
+pacer_throttle_take(const struct pacer_throttle_profile *profile,
+		    struct pacer_throttle_state *state, struct pacer_throttle_lease *lease,
+		    __u64 now_ns, __u32 n)
+{
+	return pacer_throttle_take_of(profile, profile->limit, state, lease, now_ns, n);
 }
 
 /*
@@ -577,7 +624,7 @@ PACER_INLINE __u32 pacer_throttle_free(const struct pacer_throttle_profile *prof
 			break;
 		back += pacer_load(&state->bucket[pacer_throttle_ring_index(head)].count);
 	}
-	return pacer_throttle_room(profile, back < held ? held - back : 0);
+	return pacer_throttle_room(profile->limit, back < held ? held - back : 0);
 }
 
 /*
@@ -585,16 +632,16 @@ PACER_INLINE __u32 pacer_throttle_free(const struct pacer_throttle_profile *prof
  * a lease. Other CPUs may hand back leased uses before. 0: at any time. PACER_NEVER: never. Not for
  * the packet path: it looks at every bucket.
  */
-PACER_INLINE __u64 pacer_throttle_when(const struct pacer_throttle_profile *profile,
-				       const struct pacer_throttle_state *state)
+PACER_INLINE __u64 pacer_throttle_when_of(const struct pacer_throttle_profile *profile, __u32 limit,
+					  const struct pacer_throttle_state *state)
 {
 	__u64 number = pacer_load64(&state->head), tail = pacer_load64(&state->tail), when_ns = 0;
 	__u64 span_ns = profile->cooldown_ns ? profile->cooldown_ns : 1;
 	__u32 held = pacer_load(&state->held);
 
-	if (!profile->limit)
+	if (!limit)
 		return PACER_NEVER;
-	for (; held >= profile->limit && number < tail; number++) {
+	for (; held >= limit && number < tail; number++) {
 		const struct pacer_throttle_bucket *bucket =
 		    &state->bucket[pacer_throttle_ring_index(number)];
 
@@ -603,6 +650,12 @@ PACER_INLINE __u64 pacer_throttle_when(const struct pacer_throttle_profile *prof
 		held -= pacer_load(&bucket->count);
 	}
 	return when_ns;
+}
+
+PACER_INLINE __u64 pacer_throttle_when(const struct pacer_throttle_profile *profile,
+				       const struct pacer_throttle_state *state)
+{
+	return pacer_throttle_when_of(profile, profile->limit, state);
 }
 
 #endif

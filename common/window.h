@@ -352,23 +352,31 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_window_advance(const struct pacer_window
 }
 
 /*
- * The earliest time at which `cost` units fit into the ring if nothing else comes. The current slot
+ * The earliest time at which `cost` units fit below `limit` if nothing else comes. The current slot
  * began at head_ns. The time is exact, since slots are forgotten as a whole. 0: at any time.
  * PACER_NEVER: the cost is above the limit. Not for the packet path: it looks at every slot.
  */
-PACER_INLINE __u64 pacer_window_when(const struct pacer_window *w, const struct pacer_ring *r,
-				     __u32 cursor, __u64 head_ns, __u32 cost)
+PACER_INLINE __u64 pacer_window_when_of(const struct pacer_window *w, __u32 limit,
+					const struct pacer_ring *r, __u32 cursor, __u64 head_ns,
+					__u32 cost)
 {
 	__u32 running = pacer_ring_running(r), passed;
 
-	if (cost > w->limit)
+	if (cost > limit)
 		return PACER_NEVER;
 	if (!head_ns)
 		return 0;
 	for (passed = 0; passed < w->ring; passed++)
-		if ((__u64)pacer_window_since(w, r, running, cursor, passed) + cost <= w->limit)
+		if ((__u64)pacer_window_since(w, r, running, cursor, passed) + cost <= limit)
 			break;
 	return passed ? head_ns + passed * w->slot_ns : 0;
+}
+
+/* The same by its own limit. */
+PACER_INLINE __u64 pacer_window_when(const struct pacer_window *w, const struct pacer_ring *r,
+				     __u32 cursor, __u64 head_ns, __u32 cost)
+{
+	return pacer_window_when_of(w, w->limit, r, cursor, head_ns, cost);
 }
 
 #endif

@@ -944,6 +944,57 @@ static void test_tools(void **unused)
 	prog_policy(&prog, ONE("src"));
 }
 
+/* A fleet's limit without a share, then with two units until long from now, then after its end. */
+static void raise_share(void)
+{
+	static const struct {
+		const char *limits;
+		enum pacer_reason then;
+	} rows[] = {
+	    {"[{key: src, packets: 9, window: 1h, fleet: yes}]", PACER_DENY_WINDOW},
+	    {"[{key: all, packets: 900, window: 1h, fleet: yes}]", PACER_DENY_WINDOW},
+	    {"[{key: all, uses: 9, cooldown: 1h, fleet: yes}]", PACER_DENY_THROTTLE},
+	    {"[{key: src, gap: 1ns}, {key: src, packets: 9, window: 1h, fleet: yes}]",
+	     PACER_DENY_WINDOW},
+	    {"[{key: src, gap: 1ns}, {key: src, rate: 9/h, burst: 9, fleet: yes}]",
+	     PACER_DENY_RATE},
+	};
+	char policy[300];
+
+	for (size_t i = 0; i < ARRAY(rows); i++) {
+		const struct pacer_rule *rule = &prog.copy[0].policy.rule[0];
+		const struct pacer_limiter *t = rule->limiter;
+		struct pacer_share *share;
+
+		snprintf(
+		    policy, sizeof(policy),
+		    "fleet: {store: 'http://a', name: f}\nrules:\n  - name: a\n    limits: %s\n",
+		    rows[i].limits);
+		prog_policy(&prog, policy);
+		while (!(t->kind & PACER_LIMITER_FLEET) && t < rule->limiter + rule->n_limiters - 1)
+			t++;
+		assert_true(t->kind & PACER_LIMITER_FLEET);
+		share = &prog.control->share[t->share];
+		memset(share, 0, sizeof(*share));
+		judged(policy, &udp4, XDP_DROP, 1, PACER_DENY_SHARE);
+		share->word = pacer_share_word(pacer_limiter_kind_of(t) == PACER_LIMITER_RATE
+						   ? pacer_share_of_time(t->rate.unit_ns * 4, 0)
+						   : 2,
+					       PACER_SHARE_END_MAX);
+		judged(policy, &udp4, XDP_DROP, 1, PACER_DENY_SHARE); /* it is another limit's */
+		share->id = t->share_id;
+		judged(policy, &udp4, XDP_PASS, 1, PACER_ADMIT);
+		judged(policy, &udp4, XDP_PASS, 1, PACER_ADMIT);
+		judged(policy, &udp4, XDP_DROP, 1, rows[i].then);
+		share->word = pacer_share_word(2, 1);
+		judged(policy, &udp4, XDP_DROP, 1, PACER_DENY_SHARE);
+		share->floor = 1;
+		if (pacer_limiter_kind_of(t) != PACER_LIMITER_RATE)
+			judged(policy, &udp4, XDP_DROP, 1, rows[i].then);
+		memset(share, 0, sizeof(*share));
+	}
+}
+
 /* Every reason there is, and what raises it. */
 static const struct {
 	enum pacer_reason reason;
@@ -961,6 +1012,7 @@ static const struct {
     {PACER_DENY_WINDOW, "one more than the limit within an hour", raise_window},
     {PACER_DENY_RATE, "one more than the burst at once", raise_rate},
     {PACER_DENY_THROTTLE, "one more than the uses within an hour", raise_throttle},
+    {PACER_DENY_SHARE, "a fleet's limit of which there is no share", raise_share},
     {PACER_DENY_BAN, "a packet more after the one that was denied", raise_ban},
     {PACER_DENY_CONTENDED, "a claim that is never let go", raise_contended},
     {PACER_DENY_NO_STATE, "a tier beyond the table", raise_no_state},

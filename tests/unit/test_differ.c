@@ -49,13 +49,14 @@ static void assert_differ(const char *one, const char *other, const char *want)
 
 /* --- every field ------------------------------------------------------------------------------ */
 
-#define WHOLE(a)  a "\nrules: [{name: r, limits: [{key: src, gap: 1ms}]}]\n"
-#define RULE(a)	  "rules: [{name: r, " a ", limits: [{key: src, gap: 1ms}]}]\n"
-#define MATCH(a)  RULE("match: {" a "}")
-#define LIMIT(a)  "rules: [{name: r, limits: [{" a "}]}]\n"
-#define SET(of)	  WHOLE("sets: [{name: d, " of "}]")
-#define POOL(a)	  WHOLE("pools: [{name: p, " a "}]")
-#define SAMPLE(a) WHOLE("sample: {" a "}")
+#define WHOLE(a)      a "\nrules: [{name: r, limits: [{key: src, gap: 1ms}]}]\n"
+#define RULE(a)	      "rules: [{name: r, " a ", limits: [{key: src, gap: 1ms}]}]\n"
+#define MATCH(a)      RULE("match: {" a "}")
+#define LIMIT(a)      "rules: [{name: r, limits: [{" a "}]}]\n"
+#define SET(of)	      WHOLE("sets: [{name: d, " of "}]")
+#define POOL(a)	      WHOLE("pools: [{name: p, " a "}]")
+#define FLEET(fields) "fleet: {" fields "}\n"
+#define SAMPLE(a)     WHOLE("sample: {" a "}")
 
 /* A field of a part, in one policy and in the other, and what is said of it. */
 static const struct {
@@ -72,6 +73,8 @@ static const struct {
     {POLICY_WHOLE, "pools", WHOLE(""), POOL("targets: a, each: 5, cooldown: 1s"), "pools: -|p\n"},
     {POLICY_WHOLE, "sets", WHOLE(""), SET("of: 192.0.2.1"), "sets: -|d\n"},
     {POLICY_WHOLE, "bans", WHOLE(""), WHOLE("bans: 20k"), "bans: -|20000\n"},
+    {POLICY_WHOLE, "fleet", FLEET("name: f, store: 'http://a'") "rules: []", "rules: []",
+     "fleet.store: http://a|-\nfleet.name: f|-\nfleet.cut_off: deny|-\n"},
     {POLICY_WHOLE, "sample", WHOLE(""), SAMPLE("of: all, k: 8, packets: 9"),
      "sample.of: -|all\nsample.k: -|8\nsample.packets: -|9\nsample.snap: -|0\n"},
     {POLICY_RULE, "name", WHOLE(""), "rules: [{name: s, limits: [{key: src, gap: 1ms}]}]",
@@ -153,6 +156,12 @@ static const struct {
      "r.limits[0].max_cooldown: 3s|4s\n"},
     {POLICY_LIMIT, "threshold", LIMIT("key: all, uses: 9, cooldown: 1s, threshold: 2"),
      LIMIT("key: all, uses: 9, cooldown: 1s, threshold: 3"), "r.limits[0].threshold: 2|3\n"},
+    {POLICY_LIMIT, "fleet",
+     FLEET("name: f, store: 'http://a'") "rules: [{name: r, limits: [{key: src, rate: 1/s, burst: "
+					 "5, fleet: yes}]}]",
+     FLEET("name: f, store: 'http://a'") "rules: [{name: r, limits: [{key: src, rate: 1/s, burst: "
+					 "5, fleet: no}]}]",
+     "r.limits[0].fleet: yes|-\n"},
     {POLICY_POOL, "name", POOL("targets: a, each: 5, cooldown: 1s"),
      WHOLE("pools: [{name: q, targets: a, each: 5, cooldown: 1s}]"), "pools: p|-\npools: -|q\n"},
     {POLICY_POOL, "targets", POOL("targets: a, each: 5, cooldown: 1s, threshold: 1"),
@@ -185,6 +194,19 @@ static const struct {
      SAMPLE("of: all, k: 8, packets: 9, replacement: without"), ""}, /* says nothing else */
     {POLICY_SAMPLE, "snap", SAMPLE("of: all, k: 8, packets: 9"),
      SAMPLE("of: all, k: 8, packets: 9, snap: 64"), "sample.snap: 0|64\n"},
+    {POLICY_FLEET, "store", FLEET("name: f, store: 'http://a'") "rules: []",
+     FLEET("name: f, store: 'https://b:1'") "rules: []", "fleet.store: http://a|https://b:1\n"},
+    {POLICY_FLEET, "name", FLEET("name: f, store: 'http://a'") "rules: []",
+     FLEET("name: g, store: 'http://a'") "rules: []", "fleet.name: f|g\n"},
+    {POLICY_FLEET, "cert", FLEET("name: f, store: 'http://a', cert: c, key: k") "rules: []",
+     FLEET("name: f, store: 'http://a', cert: d, key: k") "rules: []", "fleet.cert: c|d\n"},
+    {POLICY_FLEET, "key", FLEET("name: f, store: 'http://a', cert: c, key: k") "rules: []",
+     FLEET("name: f, store: 'http://a', cert: c, key: l") "rules: []", "fleet.key: k|l\n"},
+    {POLICY_FLEET, "ca", FLEET("name: f, store: 'http://a'") "rules: []",
+     FLEET("name: f, store: 'http://a', ca: a") "rules: []", "fleet.ca: -|a\n"},
+    {POLICY_FLEET, "cut_off", FLEET("name: f, store: 'http://a'") "rules: []",
+     FLEET("name: f, store: 'http://a', cut_off: local") "rules: []",
+     "fleet.cut_off: deny|local\n"},
 };
 
 static void test_each_field(void **state)

@@ -645,6 +645,41 @@ static void wrong_over_and_ban(void **state)
 	refuse_all(w, ARRAY(w));
 }
 
+#define SHARED(fields) "rules:\n- name: a\n  limits:\n  - {" fields ", fleet: yes}\n"
+#define FLEET(fields)  "fleet: {" fields "}\nrules: []\n"
+
+static void wrong_fleets(void **state)
+{
+	static const struct wrong w[] = {
+	    {SHARED("key: src, gap: 1ms") "fleet: {store: 'http://a', name: f}\n", 4,
+	     "rules[0].limits[0].fleet: a gap cannot be divided: two hosts would"},
+	    {SHARED("key: src, rate: 5/s, burst: 5"), 4,
+	     "rules[0].limits[0].fleet: the policy names no store of a fleet: write fleet: {store"},
+	    {"rules:\n- name: a\n  limits:\n  - {key: src, rate: 5/s, burst: 5, fleet: maybe}\n", 4,
+	     "rules[0].limits[0].fleet: \"maybe\" is not known: write yes or no"},
+	    {FLEET("name: f"), 1, "fleet: the store is missing: write store: [https://"},
+	    {FLEET("store: 'http://a'"), 1, "fleet: its name is missing: write name: edge"},
+	    {FLEET("store: [], name: f"), 1, "fleet.store: the list is empty"},
+	    {FLEET("store: 10.0.0.1, name: f"), 1,
+	     "fleet.store: \"10.0.0.1\" is no address of a store: write https://"},
+	    {FLEET("store: ['http://a', 'ftp://a'], name: f"), 1,
+	     "fleet.store[1]: \"ftp://a\" is no"},
+	    {FLEET("store: 'http://', name: f"), 1, "fleet.store: \"http://\" is no address"},
+	    {FLEET("store: 'http://u@a', name: f"), 1, "fleet.store: \"http://u@a\" is no address"},
+	    {FLEET("store: 'http://a', name: a/b"), 1, "fleet.name: \"a/b\" will not do"},
+	    {FLEET("store: 'http://a', name: f, cert: c"), 1,
+	     "fleet: cert and key belong together: write both or neither"},
+	    {FLEET("store: 'http://a', name: f, ca: ''"), 1, "fleet.ca: "},
+	    {FLEET("store: 'http://a', name: f, cut_off: open"), 1,
+	     "fleet.cut_off: \"open\" is not known: write deny or local"},
+	    {FLEET("store: 'http://a', name: f, cutoff: deny"), 1,
+	     "fleet: unknown field \"cutoff\""},
+	};
+
+	(void)state;
+	refuse_all(w, ARRAY(w));
+}
+
 static void wrong_rules(void **state)
 {
 	static const struct wrong w[] = {
@@ -1454,6 +1489,7 @@ int main(void)
 	    cmocka_unit_test(amounts),
 	    cmocka_unit_test(wrong_documents),
 	    cmocka_unit_test(wrong_over_and_ban),
+	    cmocka_unit_test(wrong_fleets),
 	    cmocka_unit_test(wrong_rules),
 	    cmocka_unit_test(wrong_matches),
 	    cmocka_unit_test(wrong_pools),

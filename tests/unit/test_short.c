@@ -432,6 +432,11 @@ static void other_secret(struct pacer_policy *p)
 	p->rule[0].limiter[0].secret = 1;
 }
 
+static void of_a_fleet(struct pacer_policy *p)
+{
+	p->rule[0].limiter[0].kind |= PACER_LIMITER_FLEET;
+}
+
 static void no_rule(struct pacer_policy *p)
 {
 	p->rules = 0;
@@ -439,8 +444,9 @@ static void no_rule(struct pacer_policy *p)
 
 static void test_kinds(void **unused)
 {
-	void (*const none[])(struct pacer_policy *) = {
-	    match, sets, sample, second_limit, not_plain, flow, draining, other_secret, no_rule};
+	void (*const none[])(struct pacer_policy *) = {match,	   sets,   sample,   second_limit,
+						       not_plain,  flow,   draining, other_secret,
+						       of_a_fleet, no_rule};
 	struct pacer_limiter t = window(true, 3, 0);
 
 	(void)unused;

@@ -123,6 +123,25 @@ static void emit_limit(const struct policy *policy, const struct pacer_policy *b
 	emit_string("kind", limit_kind_of(l)->name, NULL);
 	limit_kind_of(l)->facts(&of, &facts);
 	emit_facts(&facts);
+	if (l->fleet) {
+		uint64_t left_ns = t->share_ns + (t->share_ns >> 9);
+
+		emit_string(
+		    "fleet", policy->fleet.name,
+		    "    one limit of all hosts of fleet %s: a host of n has the nth part of "
+		    "it at least\n",
+		    policy->fleet.name);
+		emit_uint("fleet_moves_ns", left_ns,
+			  "    what changes hands is nobody's for %s; on each host it counts 0.1%% "
+			  "longer, for its clock\n",
+			  units_duration_text(left_ns, text, sizeof(text)));
+		emit_string("cut_off", policy->fleet.local ? "local" : "deny",
+			    policy->fleet.local
+				? "    a host that cannot reach the store keeps a sixteenth of it\n"
+				: "    a host that cannot reach the store denies from 10 s on\n");
+	} else {
+		emit_null("fleet", NULL);
+	}
 	emit_uint("state_bytes", bytes, bytes ? "    %s of state\n" : NULL,
 		  units_size_round(bytes, text, sizeof(text)));
 	emit_close();

@@ -117,6 +117,7 @@ static void tell_all(struct telling *t, const struct policy *policy, const struc
 {
 	tell_part(t, POLICY_WHOLE, "", policy);
 	tell_part(t, POLICY_SAMPLE, "sample.", &policy->sample);
+	tell_part(t, POLICY_FLEET, "fleet.", &policy->fleet);
 	for (size_t r = 0; r < policy->n_rules; r++) {
 		tell_name(t, "rules", policy->rule[r].name);
 		if (rule_named(other, policy->rule[r].name))

@@ -27,6 +27,7 @@ enum limit_field {
 	FIELD_COOLDOWN,
 	FIELD_MAX_COOLDOWN,
 	FIELD_THRESHOLD,
+	FIELD_FLEET,
 	LIMIT_FIELDS
 };
 
@@ -276,6 +277,18 @@ int limits_check_throttle(struct source *s, const struct place *at, const struct
 	return 0;
 }
 
+static int read_fleet(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	static const struct choice choices[] = {{"yes", 1}, {"no", 0}, {NULL, 0}};
+	struct policy_limit *limit = into;
+	int yes;
+
+	if (doc_choose(s, at, node, choices, &yes))
+		return -1;
+	limit->fleet = yes;
+	return 0;
+}
+
 #define READER(name, read)                                                                        \
 	static int read_##name(struct source *s, const struct place *at, const yaml_node_t *node, \
 			       void *into)                                                        \
@@ -331,6 +344,8 @@ WRITE_TIME(max_cooldown, l->kind == LIMIT_THROTTLE && l->throttle.max_cooldown_n
 	   l->throttle.max_cooldown_ns)
 WRITE_NUMBER(threshold, l->kind == LIMIT_THROTTLE, l->throttle.threshold)
 
+WRITER(fleet, l->fleet, "%s", "yes")
+
 /* --- the table ------------------------------------------------------------------------------ */
 
 #define OF_ALL_KINDS POLICY_LIMIT_KINDS
@@ -374,6 +389,9 @@ static const struct field limit_field[LIMIT_FIELDS] = {
     [FIELD_THRESHOLD] = {"threshold", read_threshold, "N",
 			 "it denies wrongly only while fewer uses are free", LIMIT_THROTTLE, 0,
 			 write_threshold},
+    [FIELD_FLEET] = {"fleet", read_fleet, "yes|no",
+		     "it is one limit of all hosts of the fleet; no unless said; not of a gap",
+		     OF_ALL_KINDS, 0, write_fleet},
 };
 
 const struct fields limits_fields = {"a limit", limit_field, LIMIT_FIELDS};
@@ -598,6 +616,11 @@ static int MUST_USE check_limit(struct source *s, const struct place *at, const 
 		if (!limit->key.parts && limit_field[f].flags & KEYED &&
 		    refuse(s, at, seen, f, "the key \"all\" has one entry: leave the field out"))
 			return -1;
+	if (limit->fleet && limit->kind == LIMIT_GAP)
+		return refuse(
+		    s, at, seen, FIELD_FLEET,
+		    "a gap cannot be divided: two hosts would let two packets through "
+		    "within it, each being the first of its own: write a window or a rate");
 	return kinds[limit->kind].check ? kinds[limit->kind].check(s, at, seen, limit) : 0;
 }
 

@@ -31,6 +31,7 @@
 #define POLICY_SET_USES_MAX   32   /* sets in a match, and values of them */
 #define POLICY_VALUE_MAX      64   /* bytes of a value of a set, with its end */
 #define POLICY_PATH_MAX	      256  /* a file's name, with its NUL */
+#define POLICY_STORES_MAX     16   /* endpoints of a fleet's store */
 
 /* What of a packet is in its key. */
 enum policy_key_part {
@@ -105,6 +106,7 @@ struct policy_limit {
 	uint64_t burst;
 	bool burst_bytes; /* it was written in bytes */
 	struct policy_throttle throttle;
+	bool fleet; /* it is divided among the hosts of the fleet */
 };
 
 /* "@drop", "@geo=XY" or "!@drop" in src or dst. */
@@ -229,6 +231,17 @@ struct policy_sample {
 	uint32_t snap_bytes; /* of each frame's head; 0: none */
 };
 
+/* `fleet`: the store by which limits are divided among hosts. */
+struct policy_fleet {
+	bool on;
+	int line;
+	char store[POLICY_STORES_MAX][POLICY_PATH_MAX]; /* "https://10.0.0.1:2379" */
+	size_t n_stores;				/* at least 1 */
+	char name[POLICY_NAME_MAX];
+	char cert[POLICY_PATH_MAX], key[POLICY_PATH_MAX], ca[POLICY_PATH_MAX]; /* "": none */
+	bool local; /* a host that is cut off keeps a reserve */
+};
+
 struct policy {
 	bool monitor;
 	bool unparsed_drop;
@@ -254,6 +267,7 @@ struct policy {
 	uint64_t bans;	/* entries of the table of bans */
 	bool bans_said; /* so it is made, even where no rule bans */
 	struct policy_sample sample;
+	struct policy_fleet fleet;
 };
 
 /* What is wrong, where, and what to do: "FILE:LINE: WHERE: WHAT". line 0: no line. */
@@ -330,6 +344,7 @@ enum policy_part {
 	POLICY_POOL,
 	POLICY_SET,
 	POLICY_SAMPLE,
+	POLICY_FLEET,
 	POLICY_PARTS
 };
 

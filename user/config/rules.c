@@ -1381,6 +1381,168 @@ static int read_sample(struct source *s, const struct place *at, const yaml_node
 	return 0;
 }
 
+/* fleet */
+
+enum fleet_field {
+	FIELD_STORE,
+	FIELD_FLEET_NAME,
+	FIELD_CERT,
+	FIELD_CERT_KEY,
+	FIELD_CA,
+	FIELD_CUT_OFF,
+	FLEET_FIELDS
+};
+
+static int one_store(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	const char *text, *host;
+	size_t len;
+
+	if (doc_scalar(s, at, node, &text))
+		return -1;
+	host = strstr(text, "://");
+	len = strlen(text);
+	if (!host || (strncmp(text, "http://", 7) && strncmp(text, "https://", 8)) || !host[3] ||
+	    strpbrk(host + 3, " @?#") || len >= POLICY_PATH_MAX)
+		return doc_fail(s, doc_line(node), at,
+				"\"%s\" is no address of a store: write https://10.0.0.1:2379",
+				doc_shown(text).text);
+	memcpy(into, text, len + 1);
+	return 0;
+}
+
+static int read_store(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	struct policy_fleet *fleet = into;
+	struct list list = {one_store, fleet->store, sizeof(fleet->store[0]), POLICY_STORES_MAX,
+			    &fleet->n_stores};
+
+	if (doc_list(s, at, node, &list))
+		return -1;
+	return fleet->n_stores ? 0
+			       : doc_fail(s, doc_line(node), at,
+					  "the list is empty: write https://10.0.0.1:2379, say");
+}
+
+static int read_fleet_name(struct source *s, const struct place *at, const yaml_node_t *node,
+			   void *into)
+{
+	struct policy_fleet *fleet = into;
+	const char *text;
+
+	if (doc_scalar(s, at, node, &text))
+		return -1;
+	return read_name_of(s, at, doc_line(node), text, fleet->name);
+}
+
+static int MUST_USE read_fleet_file(struct source *s, const struct place *at,
+				    const yaml_node_t *node, char into[POLICY_PATH_MAX])
+{
+	const char *text;
+
+	if (doc_scalar(s, at, node, &text))
+		return -1;
+	if (!*text || strlen(text) >= POLICY_PATH_MAX)
+		return doc_fail(s, doc_line(node), at, "a file's name has 1 to %d bytes",
+				POLICY_PATH_MAX - 1);
+	snprintf(into, POLICY_PATH_MAX, "%s", text);
+	return 0;
+}
+
+#define FLEET_FILE(name)                                                                          \
+	static int read_##name(struct source *s, const struct place *at, const yaml_node_t *node, \
+			       void *into)                                                        \
+	{                                                                                         \
+		return read_fleet_file(s, at, node, ((struct policy_fleet *)into)->name);         \
+	}
+
+FLEET_FILE(cert)
+FLEET_FILE(key)
+FLEET_FILE(ca)
+
+static int read_cut_off(struct source *s, const struct place *at, const yaml_node_t *node,
+			void *into)
+{
+	static const struct choice choices[] = {{"deny", 0}, {"local", 1}, {NULL, 0}};
+	int local;
+
+	if (doc_choose(s, at, node, choices, &local))
+		return -1;
+	((struct policy_fleet *)into)->local = local;
+	return 0;
+}
+
+static bool write_store(const void *from, size_t i, char *buf, size_t size)
+{
+	const struct policy_fleet *p = from;
+
+	if (i >= p->n_stores)
+		return false;
+	snprintf(buf, size, "%s", p->store[i]);
+	return true;
+}
+
+WRITER(fleet_name, policy_fleet, p->on, "%s", p->name)
+WRITER(cert, policy_fleet, *p->cert, "%s", p->cert)
+WRITER(key, policy_fleet, *p->key, "%s", p->key)
+WRITER(ca, policy_fleet, *p->ca, "%s", p->ca)
+WRITER(cut_off, policy_fleet, p->on, "%s", p->local ? "local" : "deny")
+
+static const struct field fleet_field[FLEET_FIELDS] = {
+    [FIELD_STORE] = {"store", read_store, "URL...", "where the client URLs of an etcd are", 0,
+		     FIELD_NEEDED, write_store},
+    [FIELD_FLEET_NAME] = {"name", read_fleet_name, "NAME", "of the fleet, in the store", 0,
+			  FIELD_NEEDED, write_fleet_name},
+    [FIELD_CERT] = {"cert", read_cert, "FILE", "the host's certificate, where the store wants one",
+		    0, 0, write_cert},
+    [FIELD_CERT_KEY] = {"key", read_key, "FILE", "the certificate's key", 0, 0, write_key},
+    [FIELD_CA] = {"ca", read_ca, "FILE", "the certificates by which the store's is judged", 0, 0,
+		  write_ca},
+    [FIELD_CUT_OFF] = {"cut_off", read_cut_off, "deny|local",
+		       "what a host does that cannot reach the store: local keeps a sixteenth of "
+		       "each limit for it; deny unless said",
+		       0, 0, write_cut_off},
+};
+
+static int read_fleet(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	const yaml_node_t *seen[FLEET_FIELDS] = {0};
+	struct policy_fleet *fleet = &((struct policy *)into)->fleet;
+
+	if (doc_fields(s, at, node, rules_part(POLICY_FLEET), fleet, seen))
+		return -1;
+	fleet->on = true;
+	fleet->line = doc_line(node);
+	if (!seen[FIELD_STORE])
+		return doc_fail(s, fleet->line, at,
+				"the store is missing: write store: [https://10.0.0.1:2379]");
+	if (!seen[FIELD_FLEET_NAME])
+		return doc_fail(s, fleet->line, at,
+				"its name is missing: write name: edge, the same on every host");
+	if (!seen[FIELD_CERT] != !seen[FIELD_CERT_KEY])
+		return doc_fail(s, fleet->line, at,
+				"cert and key belong together: write both or neither");
+	return 0;
+}
+
+/* Limits of a fleet need one. */
+static int MUST_USE find_fleet(struct source *s, const struct policy *policy)
+{
+	for (size_t r = 0; r < policy->n_rules && !policy->fleet.on; r++)
+		for (size_t i = 0; i < policy->rule[r].n_limits; i++) {
+			struct place rules = {NULL, "rules", 0}, rule = {&rules, NULL, r};
+			struct place limits = {&rule, "limits", 0}, limit = {&limits, NULL, i};
+			struct place at = {&limit, "fleet", 0};
+
+			if (policy->rule[r].limit[i].fleet)
+				return doc_fail(
+				    s, policy->rule[r].limit[i].line, &at,
+				    "the policy names no store of a fleet: write "
+				    "fleet: {store: [https://10.0.0.1:2379], name: edge}");
+		}
+	return 0;
+}
+
 /* The whole */
 
 static int read_mode(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
@@ -1546,6 +1708,7 @@ enum whole_field {
 	FIELD_SETS,
 	FIELD_BANS,
 	FIELD_SAMPLE,
+	FIELD_OF_FLEET,
 	POLICY_FIELDS
 };
 
@@ -1579,6 +1742,9 @@ static const struct field whole_field[POLICY_FIELDS] = {
     [FIELD_SAMPLE] = {"sample", read_sample, "SAMPLE",
 		      "a sample of the packets that is kept for `sample` and `estimate`", 0, 0,
 		      NULL},
+    [FIELD_OF_FLEET] = {"fleet", read_fleet, "FLEET",
+			"the store by which hosts divide the limits that say fleet: yes", 0, 0,
+			NULL},
 };
 
 /* The tables of the others are above, each beside its reader. */
@@ -1591,6 +1757,7 @@ const struct fields *rules_part(enum policy_part part)
 	    [POLICY_POOL] = {"a pool", pool_field, POOL_FIELDS},
 	    [POLICY_SET] = {"a set", set_field, SET_FIELDS},
 	    [POLICY_SAMPLE] = {"a sample", sample_field, SAMPLE_FIELDS},
+	    [POLICY_FLEET] = {"a fleet", fleet_field, FLEET_FIELDS},
 	};
 
 	return part == POLICY_LIMIT ? &limits_fields : &parts[part];
@@ -1608,7 +1775,7 @@ static int MUST_USE read_root(struct source *s, struct policy *policy)
 	if (!seen[FIELD_RULES])
 		return doc_fail(s, doc_line(root), NULL,
 				"the rules are missing: write rules: and a list, or rules: []");
-	return find_pools(s, policy) ? -1 : find_sets(s, policy);
+	return find_pools(s, policy) || find_sets(s, policy) ? -1 : find_fleet(s, policy);
 }
 
 struct policy *policy_parse(const char *text, size_t len, struct policy_error *error)

@@ -109,6 +109,20 @@ static int put_beside(const struct attached *a, struct object *shadow, struct at
 	return result;
 }
 
+/* A share is the pacer's: what a shadow would admit by it no agent divides. */
+static int without_fleet(const struct attached *a, const struct pacer_policy *bin,
+			 struct policy_error *error)
+{
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		for (size_t k = 0; k < bin->rule[r].n_limiters; k++)
+			if (bin->rule[r].limiter[k].kind & PACER_LIMITER_FLEET)
+				return policy_fail(error, 0,
+						   "%s: a shadow has no share of a fleet's limits: "
+						   "leave fleet: yes out of both policies",
+						   a->ifname);
+	return 0;
+}
+
 static int begin_with(const struct attached *a, const struct shadow_begin *b, struct state *s,
 		      struct attached *now, struct policy_error *error)
 {
@@ -120,7 +134,8 @@ static int begin_with(const struct attached *a, const struct shadow_begin *b, st
 	struct object *shadow;
 
 	if (cpus < 1 || state_take(a, copies_in_force(a), s, error) ||
-	    restore_plan(s, b->policy, &clocks, &host, &bin, b->plan, b->restored, error))
+	    restore_plan(s, b->policy, &clocks, &host, &bin, b->plan, b->restored, error) ||
+	    without_fleet(a, &bin, error))
 		return -1;
 	begin = (struct object_begin){.policy = b->policy,
 				      .bin = &bin,

@@ -128,8 +128,9 @@ static void copy_at(struct copying *c, uint64_t unit, size_t units)
 /* Entries of keys come before those that keys share. */
 static void copy_region(const struct pacer_limiter *t, void *arg)
 {
-	uint64_t each = t->kind == PACER_LIMITER_GAP ? PACER_LINE_UNITS : t->units;
-	uint64_t n = t->kind == PACER_LIMITER_GAP ? t->sets : 2ull * t->sets + t->shared;
+	uint64_t each = pacer_limiter_kind_of(t) == PACER_LIMITER_GAP ? PACER_LINE_UNITS : t->units;
+	uint64_t n =
+	    pacer_limiter_kind_of(t) == PACER_LIMITER_GAP ? t->sets : 2ull * t->sets + t->shared;
 	struct copying *c = arg;
 
 	for (uint64_t i = 0; i < n && !c->failed; i++)
@@ -259,9 +260,10 @@ static bool limiter_is_sound(const struct state *s, const struct pacer_limiter *
 	const struct pacer_window *w = &t->window;
 
 	if (t->secret > 1 || t->rows > PACER_ROWS_MAX || t->last_shift > 63 ||
-	    t->generation >= PACER_GENERATIONS)
+	    t->generation >= PACER_GENERATIONS || t->share >= PACER_SHARES ||
+	    t->kind > (PACER_LIMITER_FLEET | PACER_LIMITER_THROTTLE))
 		return false;
-	switch (t->kind) {
+	switch (pacer_limiter_kind_of(t)) {
 	case PACER_LIMITER_THROTTLE:
 		return t->base < PACER_THROTTLES;
 	case PACER_LIMITER_WINDOW:

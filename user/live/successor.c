@@ -165,7 +165,7 @@ static int forget_generations(struct attached *a, const struct pacer_policy *old
 			const struct pacer_limiter *t = &new->rule[r].limiter[k];
 			const struct pacer_limiter *before = limiter_before(old, t);
 
-			if (t->kind == PACER_LIMITER_WINDOW && before &&
+			if (pacer_limiter_kind_of(t) == PACER_LIMITER_WINDOW && before &&
 			    before->generation != t->generation && forget_generation(a, t, error))
 				return -1;
 		}

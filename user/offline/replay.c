@@ -271,7 +271,7 @@ static int denying_limiter(struct replay *r, const struct pacer_walk *walk,
 		const struct pacer_limiter *t = &rule->limiter[i];
 		struct pacer_hold hold = {0};
 
-		if (t->kind == PACER_LIMITER_THROTTLE && read_lease(r, t->base))
+		if (pacer_limiter_kind_of(t) == PACER_LIMITER_THROTTLE && read_lease(r, t->base))
 			return -1;
 		if (pacer_walk_check(walk, i, &hold) == (int)reason)
 			return (int)i;

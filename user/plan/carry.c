@@ -107,7 +107,7 @@ static void carry_region(const struct pacer_limiter *t, void *arg)
 	struct shift *s = arg;
 	uint64_t n = 2ull * t->sets + t->shared;
 
-	if (t->kind == PACER_LIMITER_GAP) {
+	if (pacer_limiter_kind_of(t) == PACER_LIMITER_GAP) {
 		for (uint64_t i = 0; i < t->sets; i++)
 			carry_sketch(t, &s->table.lines[t->base + i], s->by_ns);
 		return;
@@ -118,11 +118,11 @@ static void carry_region(const struct pacer_limiter *t, void *arg)
 		if (!pacer_ring_at(&s->table, t,
 				   (uint32_t)(t->base * PACER_LINE_UNITS + i * t->units), &r))
 			continue;
-		if (t->kind == PACER_LIMITER_RATE)
+		if (pacer_limiter_kind_of(t) == PACER_LIMITER_RATE)
 			carry_rate(r.head, s->by_ns);
 		else
 			carry_record(t, &r, s->by_ns);
-		if (t->kind == PACER_LIMITER_WINDOW)
+		if (pacer_limiter_kind_of(t) == PACER_LIMITER_WINDOW)
 			forget_full(r.head);
 	}
 }
@@ -200,7 +200,8 @@ static const struct pacer_throttle_profile *profile_of(const struct pacer_policy
 		for (size_t k = 0; k < p->rule[r].n_limiters && k < PACER_LIMITERS_MAX; k++) {
 			const struct pacer_limiter *t = &p->rule[r].limiter[k];
 
-			if (t->kind == PACER_LIMITER_THROTTLE && t->base == state && !t->until_ns)
+			if (pacer_limiter_kind_of(t) == PACER_LIMITER_THROTTLE &&
+			    t->base == state && !t->until_ns)
 				return &t->throttle;
 		}
 	for (size_t i = 0; i < PACER_POOLS_MAX; i++)
@@ -230,7 +231,7 @@ static void carry_policy(struct pacer_policy *p, int64_t by_ns, uint64_t now_ns)
 			struct pacer_limiter *t = &p->rule[r].limiter[k];
 
 			t->until_ns = carry_time(t->until_ns, by_ns);
-			if (t->kind == PACER_LIMITER_RATE)
+			if (pacer_limiter_kind_of(t) == PACER_LIMITER_RATE)
 				carry_begin(&t->rate, by_ns, now_ns);
 		}
 	for (size_t i = 0; i < PACER_THROTTLES; i++)

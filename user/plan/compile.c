@@ -6,8 +6,10 @@
 
 #include "plan/classifier.h"
 #include "plan/draft.h"
+#include "plan/drift.h"
 #include "plan/more.h"
 #include "plan/sampling.h"
+#include "plan/shares.h"
 #include "plan/throttles.h"
 
 /* A coarse clock is good enough where a gap or a slot is at least this many of its ticks. */
@@ -38,6 +40,7 @@ struct made {
 static int make(const struct policy_rule *rule, size_t r, const struct terms *terms,
 		struct made *made, struct policy_error *error)
 {
+	struct policy_limit room;
 	char path[64];
 
 	memset(made, 0, sizeof(*made));
@@ -48,8 +51,10 @@ static int make(const struct policy_rule *rule, size_t r, const struct terms *te
 		made->limiter[i].kind = kind->limiter;
 		key_masks(&rule->limit[i].key, &made->limiter[i]);
 		snprintf(path, sizeof(path), "rules[%zu].limits[%zu]", r, i);
-		if (kind->profile(&rule->limit[i], terms, path, &made->limiter[i], error))
+		if (kind->profile(drift_limit(&rule->limit[i], &room), terms, path,
+				  &made->limiter[i], error))
 			return -1;
+		shares_tell(rule, i, &made->limiter[i]);
 	}
 	return 0;
 }
@@ -201,7 +206,8 @@ static enum pacer_plain plain_of(const struct pacer_policy *bin, const struct pa
 {
 	if (rule->says && rule->over == PACER_OVER_DROP && !(bin->flags & PACER_MONITOR))
 		return PACER_PLAIN_VERDICT;
-	if (rule->n_limiters != 1 || rule->over != PACER_OVER_DROP || bin->flags & PACER_MONITOR)
+	if (rule->n_limiters != 1 || rule->limiter[0].kind & PACER_LIMITER_FLEET ||
+	    rule->over != PACER_OVER_DROP || bin->flags & PACER_MONITOR)
 		return PACER_PLAIN_NOT;
 	return rule->ban_ns ? PACER_PLAIN_BANNING : PACER_PLAIN;
 }
@@ -357,6 +363,7 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 	if (compile_classifier(policy, bin, error) || compile_more(policy, bin, error) ||
 	    number_counters(policy, previous, bin, error) || number_rules(policy, bin, error) ||
 	    draft_all(policy, &change, &terms, drafts, plan, error) ||
+	    shares_place(drafts, policy->n_rules, previous ? previous->bin : NULL, error) ||
 	    take_states(policy, previous, host, drafts, bin, plan, error) ||
 	    lay(policy, previous, drafts, bin, plan, error))
 		return -1;

@@ -91,15 +91,15 @@ static bool has_waited(const struct pacer_limiter *t, uint64_t at_ns)
 
 static bool is_waiting(const struct pacer_limiter *t)
 {
-	return t->kind == PACER_LIMITER_RATE && !t->until_ns &&
+	return pacer_limiter_kind_of(t) == PACER_LIMITER_RATE && !t->until_ns &&
 	       t->rate.begin_ns == COMPILE_UNTIL_SET;
 }
 
 /* Does the first wait for the second? */
 static bool waits_for(const struct pacer_limiter *t, const struct pacer_limiter *draining)
 {
-	return is_waiting(t) && draining->kind == PACER_LIMITER_RATE && draining->until_ns &&
-	       keymask_same(draining, t);
+	return is_waiting(t) && pacer_limiter_kind_of(draining) == PACER_LIMITER_RATE &&
+	       draining->until_ns && keymask_same(draining, t);
 }
 
 /* All that the rate waits for ends at one time: it can begin but once. */

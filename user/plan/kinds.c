@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "plan/kinds.h"
 
+#include "plan/drift.h"
 #include "plan/keymask.h"
 #include "rule.h"
 
@@ -19,7 +20,7 @@ const struct limit_kind *limit_kind_of(const struct policy_limit *limit)
 const struct limit_kind *kind_of_limiter(const struct pacer_limiter *t)
 {
 	for (size_t i = 0; i < POLICY_LIMIT_KINDS; i++)
-		if (kinds[i]->limiter == (enum pacer_limiter_kind)t->kind)
+		if (kinds[i]->limiter == pacer_limiter_kind_of(t))
 			return kinds[i];
 	return NULL;
 }
@@ -43,9 +44,11 @@ bool limit_is(const struct policy_limit *limit, const struct pacer_limiter *t,
 	      uint64_t resolution_ns)
 {
 	const struct limit_kind *kind = limit_kind_of(limit);
+	struct policy_limit room;
 
 	return !t->until_ns && kind == kind_of_limiter(t) && same_key(limit, t) &&
-	       kind->is(limit, t, resolution_ns);
+	       limit->fleet == !!t->share_id &&
+	       kind->is(drift_limit(limit, &room), t, resolution_ns);
 }
 
 bool limit_is_guest(const struct policy_limit *limit, const struct pacer_limiter *t,

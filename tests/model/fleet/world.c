@@ -530,16 +530,12 @@ static bool nudge(const struct world *w, struct host *h)
 	return true;
 }
 
-static bool act_on_host(struct world *w, int i, enum action what)
+/* What becomes of a request that is on its way. */
+static bool act_on_request(struct world *w, int i, enum action what)
 {
 	struct host *h = &w->host[i];
 
-	h->m.share = &h->s;
 	switch (what) {
-	case STEP:
-		return x.sc->lazy && step(w, i, false);
-	case STEP_COLD:
-		return x.sc->lazy && x.sc->hot && step(w, i, true);
 	case CARRY_TWICE:
 		if (h->now.stage != SENT || h->late.stage != NONE || !w->doubled)
 			return false;
@@ -584,6 +580,29 @@ static bool act_on_host(struct world *w, int i, enum action what)
 			return false;
 		memset(&h->late, 0, sizeof(h->late));
 		return true;
+	default: /* not of a request */
+		return false;
+	}
+}
+
+static bool act_on_host(struct world *w, int i, enum action what)
+{
+	struct host *h = &w->host[i];
+
+	h->m.share = &h->s;
+	switch (what) {
+	case STEP:
+		return x.sc->lazy && step(w, i, false);
+	case STEP_COLD:
+		return x.sc->lazy && x.sc->hot && step(w, i, true);
+	case CARRY_TWICE:
+	case CARRY:
+	case CARRY_LOST:
+	case ANSWER:
+	case GIVE_UP:
+	case CARRY_LATE:
+	case DROP_LATE:
+		return act_on_request(w, i, what);
 	case NUDGE:
 		return nudge(w, h);
 	case RESTART:

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Shares of a fleet's limits: a limit of which a host has the share v admits what a plain limit of
+ * v admits, packet by packet, while v changes, ends and falls back. And the words that shares are
+ * in.
+ */
+#include "applied.h"
+
+#include "parsed.h"
+#include "plan/shares.h"
+#include "share.h"
+#include "short.h"
+
+#define LINES 1024u
+#define ID    0x1234567890abcdefull
+#define AT    5u /* its place */
+
+struct world {
+	struct pacer_policy policy;
+	struct pacer_line lines[LINES];
+	struct pacer_throttle_state throttle[PACER_THROTTLES];
+	struct pacer_throttle_lease lease[PACER_THROTTLES];
+};
+
+static struct world fleet, plain;
+static struct pacer_share share[PACER_SHARES];
+static __u64 secret[2][PACER_SECRETS];
+
+static struct pacer_state state_of(struct world *w, const struct pacer_share *shares)
+{
+	return (struct pacer_state){.table = {w->lines, LINES},
+				    .policy = &w->policy,
+				    .secret = secret[0],
+				    .throttle = w->throttle,
+				    .lease = w->lease,
+				    .share = shares};
+}
+
+static enum pacer_reason judge(struct world *w, const struct pacer_share *shares, uint64_t now_ns,
+			       const struct pacer_packet *pkt)
+{
+	struct pacer_state state = state_of(w, shares);
+	struct pacer_walk walk = {.state = &state, .now_ns = now_ns, .pkt = *pkt};
+
+	return pacer_outcome_reason(judge_parsed(&walk));
+}
+
+static uint64_t when(struct world *w, const struct pacer_share *shares, uint64_t now_ns,
+		     const struct pacer_packet *pkt)
+{
+	struct pacer_state state = state_of(w, shares);
+	struct pacer_walk walk = {.state = &state, .now_ns = now_ns, .pkt = *pkt};
+
+	return pacer_rule_when(&walk);
+}
+
+/* The policy's first limit is a fleet's in one world, and its own in the other. */
+static void begin(const char *limits)
+{
+	say_again();
+	say("clock: exact\nmemory: 64Ki\nrules:\n- name: a\n  limits:\n%s", limits);
+	if (load(doc.s))
+		fail_msg("%s: %s", limits, error.text);
+	memset(&fleet, 0, sizeof(fleet));
+	memset(&plain, 0, sizeof(plain));
+	memset(share, 0, sizeof(share));
+	fleet.policy = plain.policy = now.bin;
+	fleet.policy.rule[0].plain = PACER_PLAIN_NOT;
+	fleet.policy.rule[0].limiter[0].kind |= PACER_LIMITER_FLEET;
+	fleet.policy.rule[0].limiter[0].share = AT;
+	fleet.policy.rule[0].limiter[0].share_id = ID;
+	share[AT].id = ID;
+	for (uint32_t i = 0; i < PACER_SECRETS; i++)
+		secret[0][i] = draw();
+}
+
+/* As a part of what the first limit has. */
+static uint32_t value_of(uint32_t part, uint32_t of)
+{
+	const struct pacer_limiter *t = &now.bin.rule[0].limiter[0];
+
+	if (!part)
+		return 0;
+	switch ((enum pacer_limiter_kind)t->kind) {
+	case PACER_LIMITER_RATE:
+		return pacer_share_of_time(t->rate.unit_ns * of / part, t->rate.unit_frac);
+	case PACER_LIMITER_THROTTLE:
+		return (uint64_t)t->throttle.limit * part / of;
+	default:
+		return (uint64_t)t->window.limit * part / of;
+	}
+}
+
+static void make_plain(uint32_t value)
+{
+	struct pacer_limiter *t = &plain.policy.rule[0].limiter[0];
+
+	switch ((enum pacer_limiter_kind)t->kind) {
+	case PACER_LIMITER_RATE:
+		t->rate.unit_ns = pacer_share_time_ns(value);
+		t->rate.unit_frac = pacer_share_time_frac(value);
+		break;
+	case PACER_LIMITER_THROTTLE:
+		t->throttle.limit = value;
+		break;
+	default:
+		t->window.limit = value;
+	}
+}
+
+static const char *const pool[] = {
+    "  - {key: src, packets: 12, window: 20ms, slots: 4}\n",
+    "  - {key: src, packets: 300, window: 40ms, slots: 30}\n",
+    "  - {key: src, bytes: 40000, window: 9ms, slots: 10}\n",
+    "  - {key: all, packets: 40, window: 30ms}\n",
+    "  - {key: src, rate: 500/s, burst: 16}\n",
+    "  - {key: src, rate: 10Mbit/s, burst: 40000}\n",
+    "  - {key: all, uses: 30, cooldown: 40ms, max_cooldown: 60ms, threshold: 10}\n",
+    "  - {key: src, packets: 12, window: 20ms}\n  - {key: all, packets: 90, window: 30ms}\n",
+    "  - {key: src, rate: 500/s, burst: 16}\n  - {key: all, uses: 60, cooldown: 40ms, "
+    "max_cooldown: 60ms, threshold: 9}\n",
+};
+
+#define PACKETS 4000u
+
+static void a_share_is_a_plain_limit_of_its_value(void **unused)
+{
+	uint32_t admitted = 0, denied = 0, none = 0, ended = 0;
+
+	(void)unused;
+	for (uint32_t run = 0; run < 8 * ARRAY(pool); run++) {
+		uint64_t now_ns = 1000000000, until_ns = 0;
+		uint32_t value = 0, floor = 0;
+
+		begin(pool[run % ARRAY(pool)]);
+		for (uint32_t i = 0; i < PACKETS; i++) {
+			struct pacer_packet pkt = {.family = PACER_FAMILY_4, .proto = 17};
+			enum pacer_reason is, was;
+			uint32_t counts;
+
+			pkt.key[PACER_WORD_SADDR] = between(1, 3);
+			pkt.len_bytes = between(60, 1514);
+			now_ns += draw() % 8 ? draw() % 400000 : draw() % 30000000;
+			if (!(draw() % 64)) { /* another share, or another floor */
+				value = value_of(draw() % 5, 4);
+				until_ns = now_ns + draw() % 200000000;
+				share[AT].word = pacer_share_word(value, until_ns);
+				until_ns = pacer_share_until(share[AT].word);
+			}
+			if (!(draw() % 256)) {
+				floor = draw() & 1 ? value_of(1, 4) : 0;
+				share[AT].floor = floor;
+			}
+			counts = now_ns < until_ns ? value : floor;
+			ended += now_ns >= until_ns;
+			make_plain(counts);
+			is = judge(&fleet, share, now_ns, &pkt);
+			was = counts ? judge(&plain, NULL, now_ns, &pkt) : PACER_DENY_SHARE;
+			assert_int_equal(is, was);
+			if (is == PACER_ADMIT)
+				admitted++;
+			else if (is == PACER_DENY_SHARE)
+				none++;
+			else
+				denied++;
+			assert_int_equal(when(&fleet, share, now_ns, &pkt),
+					 counts ? when(&plain, NULL, now_ns, &pkt) : PACER_NEVER);
+		}
+	}
+	assert_true(admitted > 50000 && denied > 20000 && none > 20000 && ended > 20000);
+}
+
+static void a_share_is_of_one_limit(void **unused)
+{
+	struct pacer_packet pkt = {.family = PACER_FAMILY_4, .proto = 17, .len_bytes = 60};
+
+	(void)unused;
+	begin(pool[0]);
+	share[AT].word = pacer_share_word(3, 1ull << 40);
+	assert_int_equal(judge(&fleet, share, 1000, &pkt), PACER_ADMIT);
+	share[AT].id = ID + 1; /* of another */
+	assert_int_equal(judge(&fleet, share, 1001, &pkt), PACER_DENY_SHARE);
+	share[AT].id = ID;
+	fleet.policy.rule[0].limiter[0].share = AT + 1;
+	assert_int_equal(judge(&fleet, share, 1002, &pkt), PACER_DENY_SHARE);
+	fleet.policy.rule[0].limiter[0].share = AT;
+	assert_int_equal(judge(&fleet, share, 1003, &pkt), PACER_ADMIT);
+	assert_int_equal(judge(&fleet, share, 1004, &pkt), PACER_ADMIT);
+	assert_int_equal(judge(&fleet, share, 1005, &pkt), PACER_DENY_WINDOW);
+	/* Without shares, as where a capture is replayed, all of it is here. */
+	assert_int_equal(judge(&fleet, NULL, 1006, &pkt), PACER_ADMIT);
+}
+
+/* Every boundary is exact: up to the end, and from it on. */
+static void it_ends_when_it_says(void **unused)
+{
+	struct pacer_packet pkt = {.family = PACER_FAMILY_4, .proto = 17, .len_bytes = 60};
+	uint64_t end_ns;
+
+	(void)unused;
+	begin(pool[0]);
+	share[AT].word = pacer_share_word(9, 123456789012345);
+	end_ns = pacer_share_until(share[AT].word);
+	assert_true(end_ns <= 123456789012345 && end_ns + (1u << 24) > 123456789012345);
+	assert_int_equal(judge(&fleet, share, end_ns - 1, &pkt), PACER_ADMIT);
+	assert_int_equal(judge(&fleet, share, end_ns, &pkt), PACER_DENY_SHARE);
+	share[AT].floor = 2; /* what it has admitted counts */
+	assert_int_equal(judge(&fleet, share, end_ns, &pkt), PACER_ADMIT);
+	assert_int_equal(judge(&fleet, share, end_ns, &pkt), PACER_DENY_WINDOW);
+}
+
+/* Only plain limits have the short way. */
+static void no_short_way_is_armed(void **unused)
+{
+	(void)unused;
+	begin("  - {key: src, packets: 12, window: 20ms}\n");
+	assert_int_equal(pacer_short_kind_of(&plain.policy), PACER_SHORT_NARROW);
+	assert_int_equal(pacer_short_kind_of(&fleet.policy), PACER_SHORT_NONE);
+	begin("  - {key: src, rate: 500/s, burst: 16}\n");
+	assert_int_equal(pacer_short_kind_of(&plain.policy), PACER_SHORT_RATE);
+	assert_int_equal(pacer_short_kind_of(&fleet.policy), PACER_SHORT_NONE);
+}
+
+static void words(void **unused)
+{
+	(void)unused;
+	assert_int_equal(pacer_share_word(0, 0), 0);
+	for (uint32_t i = 0; i < 100000; i++) {
+		uint32_t value = draw() & PACER_SHARE_VALUE_MAX;
+		uint64_t until_ns = ((uint64_t)draw() << 32 | draw()) >> draw() % 64;
+		uint64_t word = pacer_share_word(value, until_ns), end_ns = pacer_share_until(word);
+
+		if (until_ns > PACER_SHARE_END_MAX)
+			until_ns = PACER_SHARE_END_MAX;
+		assert_int_equal(pacer_share_value(word), value);
+		assert_true(end_ns <= until_ns && until_ns - end_ns < 1u << PACER_SHARE_TICK);
+	}
+}
+
+/* Of a rate's unit: never shorter, and by 2^-24 at most longer. */
+static void times(void **unused)
+{
+	(void)unused;
+	for (uint32_t i = 0; i < 100000; i++) {
+		uint64_t ns = (((uint64_t)draw() << 32 | draw()) & (PACER_RATE_UNIT_NS_MAX - 1)) >>
+			      draw() % 43;
+		uint32_t frac = draw(), value = pacer_share_of_time(ns, frac);
+		unsigned __int128 is = (unsigned __int128)ns << 32 | frac;
+		unsigned __int128 told = (unsigned __int128)pacer_share_time_ns(value) << 32 |
+					 pacer_share_time_frac(value);
+
+		assert_true(value && value <= PACER_SHARE_VALUE_MAX);
+		assert_true(told >= is && told - is <= is >> (PACER_SHARE_TIME_BITS - 1));
+	}
+	assert_true(pacer_share_of_time(0, 0) > 0);
+	assert_int_equal(pacer_share_of_time(UINT64_MAX, 0), PACER_SHARE_VALUE_MAX);
+}
+
+#define FLEET                                                                                    \
+	"clock: exact\nmemory: 64Ki\nfleet: {store: 'http://a', name: f}\nrules:\n- name: a\n  " \
+	"limits:\n"
+
+static const struct pacer_limiter *of_fleet(const char *limits, size_t k)
+{
+	say_again();
+	say(FLEET "%s", limits);
+	if (load(doc.s))
+		fail_msg("%s: %s", limits, error.text);
+	return &now.bin.rule[0].limiter[k];
+}
+
+/* A limit is the same on all hosts but for its value. */
+static void who_shares_with_whom(void **unused)
+{
+	static const struct {
+		const char *limit;
+		bool same; /* as the first */
+	} limits[] = {
+	    {"  - {key: src, packets: 100, window: 1s, fleet: yes}\n", true},
+	    {"  - {key: src, packets: 200, window: 1s, fleet: yes}\n", true},
+	    {"  - {key: src, packets: 200, window: 1s, slots: 20, fleet: yes}\n", true},
+	    {"  - {key: src, packets: 100, window: 2s, fleet: yes}\n", false},
+	    {"  - {key: dst, packets: 100, window: 1s, fleet: yes}\n", false},
+	    {"  - {key: src, bytes: 100, window: 1s, fleet: yes}\n", false},
+	    {"  - {key: src, rate: 100/s, burst: 100, fleet: yes}\n", false},
+	};
+	uint64_t id = of_fleet(limits[0].limit, 0)->share_id;
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(limits); i++) {
+		const struct pacer_limiter *t = of_fleet(limits[i].limit, 0);
+
+		assert_int_equal(t->share_id == id, limits[i].same);
+		assert_true(t->kind & PACER_LIMITER_FLEET && t->share < PACER_SHARES);
+		assert_true((__u32)t->share_id); /* pacer_limiter_whole */
+		assert_int_equal(now.bin.rule[0].plain, PACER_PLAIN_NOT);
+	}
+	/* Twins are two limits, and a plain one beside them is none. */
+	assert_int_equal(of_fleet("  - {key: src, packets: 9, window: 1s, fleet: yes}\n"
+				  "  - {key: src, packets: 8, window: 1s}\n"
+				  "  - {key: src, packets: 7, window: 1s, slots: 3, fleet: yes}\n",
+				  0)
+			     ->share_id,
+			 id);
+	assert_int_equal(now.bin.rule[0].limiter[1].share_id, 0);
+	assert_true(now.bin.rule[0].limiter[2].share_id != id);
+	assert_true(now.bin.rule[0].limiter[2].share != now.bin.rule[0].limiter[0].share);
+}
+
+/* By 1/1,024, for the clocks, and what cools lasts for as long as it may count anywhere. */
+static void it_counts_for_longer(void **unused)
+{
+	const struct pacer_limiter *t;
+
+	(void)unused;
+	t = of_fleet("  - {key: src, packets: 9, window: 1s, slots: 1, fleet: yes}\n", 0);
+	assert_int_equal(t->window.slot_ns, SECOND + SECOND / 1024 + 1);
+	assert_int_equal(t->share_ns, SECOND);
+	t = of_fleet("  - {key: src, rate: 10/s, burst: 20, fleet: yes}\n", 0);
+	assert_true(t->rate.unit_ns == (SECOND + SECOND / 1024 + 1) / 10);
+	assert_true(t->share_ns > 2 * SECOND + 2 * SECOND / 512 - 9 &&
+		    t->share_ns > t->rate.burst_ns + (t->rate.burst_ns >> 10));
+	t = of_fleet("  - {key: all, uses: 90, cooldown: 1s, fleet: yes}\n", 0);
+	assert_int_equal(t->throttle.cooldown_ns, SECOND + SECOND / 1024 + 1);
+	assert_true(t->share_ns > t->throttle.cooldown_ns + t->throttle.lease_ns);
+}
+
+/* Shares of all units admit no more than all, and units are never told to be fewer than they are.
+ */
+static void units_and_values(void **unused)
+{
+	static const char *const limits[] = {
+	    "  - {key: src, packets: 100, window: 1s, fleet: yes}\n",
+	    "  - {key: src, bytes: 5G, window: 1s, fleet: yes}\n",
+	    "  - {key: src, rate: 7/m, burst: 9, fleet: yes}\n",
+	    "  - {key: src, rate: 10Gbit/s, burst: 1M, fleet: yes}\n",
+	    "  - {key: all, uses: 90, cooldown: 1s, fleet: yes}\n",
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(limits); i++) {
+		const struct pacer_limiter *t = of_fleet(limits[i], 0);
+		uint64_t all = shares_units(t);
+
+		assert_true(all > 0);
+		assert_int_equal(shares_value(t, 0), 0);
+		assert_int_equal(shares_units_of(t, 0), 0);
+		assert_true(shares_units_of(t, shares_value(t, all)) <= all);
+		assert_true(shares_units_of(t, shares_value(t, all)) >= all - (all >> 20));
+		for (uint32_t n = 0; n < 1000; n++) {
+			uint64_t units = ((uint64_t)draw() << 32 | draw()) % all + 1;
+			uint32_t value = shares_value(t, units);
+
+			if (pacer_limiter_kind_of(t) != PACER_LIMITER_RATE) {
+				assert_true((uint64_t)value << t->window.cost_shift <= units ||
+					    pacer_limiter_kind_of(t) == PACER_LIMITER_THROTTLE);
+				assert_true(value <= units);
+			} else if (value) { /* an hour is no shorter than so many units take */
+				unsigned __int128 time =
+				    (unsigned __int128)pacer_share_time_ns(value) << 32 |
+				    pacer_share_time_frac(value);
+
+				assert_true(time * units >= (unsigned __int128)3600000000000
+								<< 32 ||
+					    units == all);
+			}
+			if (value)
+				assert_true(shares_units_of(t, value) +
+						(1u << t->window.cost_shift) >
+					    units / 2);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_share_is_a_plain_limit_of_its_value),
+	    cmocka_unit_test(a_share_is_of_one_limit),
+	    cmocka_unit_test(it_ends_when_it_says),
+	    cmocka_unit_test(no_short_way_is_armed),
+	    cmocka_unit_test(words),
+	    cmocka_unit_test(times),
+	    cmocka_unit_test(who_shares_with_whom),
+	    cmocka_unit_test(it_counts_for_longer),
+	    cmocka_unit_test(units_and_values),
+	};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "plan/shares.h"
+
+#include <string.h>
+
+#include "plan/drift.h"
+#include "rate.h"
+#include "share.h"
+
+#define LEASE_NS      100000000ull	     /* the longest of a CPU (throttles.c) */
+#define HOUR_NS	      3600000000000ull	     /* what a rate's units are counted in */
+#define RATE_SHARE_NS PACER_RATE_UNIT_NS_MAX /* a smaller share of a rate is none */
+
+/* --- which it is ----------------------------------------------------------------------------- */
+
+/* In true time, for how long a unit counts on a host whose clock is slow. */
+static uint64_t memory_ns(const struct policy_limit *limit)
+{
+	switch (limit->kind) {
+	case LIMIT_WINDOW:
+		return limit->window_ns;
+	case LIMIT_RATE: /* until its burst is back */
+		return drift_longer(drift_longer(limit_kind_of(limit)->span_ns(limit)));
+	case LIMIT_THROTTLE:
+		return drift_longer(drift_longer(limit->throttle.cooldown_ns) + LEASE_NS);
+	case LIMIT_GAP:
+		break;
+	}
+	return 0;
+}
+
+static uint64_t mix(uint64_t hash, const void *of, size_t len)
+{
+	const unsigned char *byte = of;
+
+	for (size_t i = 0; i < len; i++)
+		hash = (hash ^ byte[i]) * 0x100000001b3;
+	return hash;
+}
+
+static uint64_t mix_number(uint64_t hash, uint64_t number)
+{
+	for (int i = 0; i < 8; i++)
+		hash = (hash ^ (number >> 8 * i & 0xff)) * 0x100000001b3;
+	return hash;
+}
+
+static bool same_but_value(const struct policy_limit *a, const struct policy_limit *b)
+{
+	return a->fleet == b->fleet && a->kind == b->kind && a->cost == b->cost &&
+	       policy_key_same(&a->key, &b->key) && memory_ns(a) == memory_ns(b);
+}
+
+static uint32_t unit_of_value(const struct policy_limit *limit, const struct pacer_limiter *t)
+{
+	return 1 + (limit->kind == LIMIT_WINDOW ? t->window.cost_shift : 0);
+}
+
+void shares_tell(const struct policy_rule *rule, size_t i, struct pacer_limiter *t)
+{
+	const struct policy_limit *limit = &rule->limit[i];
+	const char *kind = policy_limit_kind_name(limit->kind);
+	char key[POLICY_KEY_TEXT];
+	uint64_t id = 0xcbf29ce484222325, before = 0;
+
+	if (!limit->fleet)
+		return;
+	for (size_t k = 0; k < i; k++) /* its twins */
+		before += same_but_value(&rule->limit[k], limit);
+	policy_key_text(&limit->key, key, sizeof(key));
+	id = mix(id, rule->name, strlen(rule->name) + 1);
+	id = mix(id, kind, strlen(kind) + 1);
+	id = mix(id, key, strlen(key) + 1);
+	id = mix_number(mix_number(mix_number(id, limit->cost), memory_ns(limit)), before);
+	t->kind |= PACER_LIMITER_FLEET;
+	/* A share's value counts in the window's units: another size of these has another id. */
+	t->share_id = (id & ~(uint64_t)SHARES_UNIT_MASK) | unit_of_value(limit, t);
+	t->share_ns = memory_ns(limit);
+}
+
+/* --- where it is ----------------------------------------------------------------------------- */
+
+/* The places of ids that differ in their units are apart, too. */
+static bool place(struct pacer_limiter *t, uint64_t taken[PACER_SHARES], uint8_t first)
+{
+	for (uint32_t i = 0; i < PACER_SHARES; i++)
+		if (taken[i] == t->share_id) {
+			t->share = i;
+			return true;
+		}
+	for (uint32_t i = 0; i < PACER_SHARES; i++) {
+		uint32_t at = (first + i) & (PACER_SHARES - 1);
+
+		if (taken[at])
+			continue;
+		taken[at] = t->share_id;
+		t->share = at;
+		return true;
+	}
+	return false;
+}
+
+static uint8_t place_before(const struct pacer_policy *previous, uint64_t id)
+{
+	for (size_t r = 0; previous && r < PACER_RULES_MAX; r++)
+		for (size_t k = 0; k < previous->rule[r].n_limiters; k++)
+			if (previous->rule[r].limiter[k].share_id == id)
+				return previous->rule[r].limiter[k].share;
+	return id >> 32 & (PACER_SHARES - 1);
+}
+
+int shares_place(struct draft_rule *drafts, size_t n_rules, const struct pacer_policy *previous,
+		 struct policy_error *error)
+{
+	uint64_t taken[PACER_SHARES] = {0};
+
+	for (size_t r = 0; r < n_rules; r++)
+		for (size_t k = 0; k < drafts[r].n; k++) {
+			const struct pacer_limiter *t = &drafts[r].at[k].limiter;
+
+			if (drafts[r].at[k].state == PLAN_DRAINING && t->share_id)
+				taken[t->share] = t->share_id;
+		}
+	for (size_t r = 0; r < n_rules; r++)
+		for (size_t k = 0; k < drafts[r].n; k++) {
+			struct pacer_limiter *t = &drafts[r].at[k].limiter;
+
+			if (t->share_id && !place(t, taken, place_before(previous, t->share_id)))
+				return policy_fail(
+				    error, drafts[r].at[k].line,
+				    "a fleet divides up to %u limits of a policy, those "
+				    "that this change retires included: write fewer",
+				    PACER_SHARES);
+		}
+	return 0;
+}
+
+/* --- units ----------------------------------------------------------------------------------- */
+
+static u128 unit_of(const struct pacer_limiter *t)
+{
+	return (u128)t->rate.unit_ns << 32 | t->rate.unit_frac;
+}
+
+uint64_t shares_units(const struct pacer_limiter *t)
+{
+	switch (pacer_limiter_kind_of(t)) {
+	case PACER_LIMITER_WINDOW:
+		return (uint64_t)t->window.limit << t->window.cost_shift;
+	case PACER_LIMITER_RATE:
+		return (uint64_t)(((u128)HOUR_NS << 32) / unit_of(t));
+	case PACER_LIMITER_THROTTLE:
+		return t->throttle.limit;
+	case PACER_LIMITER_GAP:
+	case PACER_LIMITER_NONE:
+		break;
+	}
+	return 0;
+}
+
+/* Of a rate, the time of a unit is that of an hour for so many. */
+uint32_t shares_value(const struct pacer_limiter *t, uint64_t units)
+{
+	uint64_t all = shares_units(t);
+	u128 time;
+
+	if (!units)
+		return 0;
+	if (units > all)
+		units = all;
+	switch (pacer_limiter_kind_of(t)) {
+	case PACER_LIMITER_WINDOW:
+		return (uint32_t)(units >> t->window.cost_shift);
+	case PACER_LIMITER_RATE:
+		time = units == all ? unit_of(t) : (((u128)HOUR_NS << 32) + units - 1) / units;
+		if (time >> 32 >= RATE_SHARE_NS)
+			return 0;
+		return pacer_share_of_time((uint64_t)(time >> 32), (uint32_t)time);
+	case PACER_LIMITER_THROTTLE:
+		return (uint32_t)units;
+	case PACER_LIMITER_GAP:
+	case PACER_LIMITER_NONE:
+		break;
+	}
+	return 0;
+}
+
+uint64_t shares_units_of(const struct pacer_limiter *t, uint32_t value)
+{
+	uint64_t all = shares_units(t), units;
+	u128 time;
+
+	if (!value)
+		return 0;
+	switch (pacer_limiter_kind_of(t)) {
+	case PACER_LIMITER_WINDOW:
+		units = ((uint64_t)value + 1) << t->window.cost_shift;
+		units = t->window.cost_shift ? units - 1 : value;
+		break;
+	case PACER_LIMITER_RATE:
+		time = (u128)pacer_share_time_ns(value) << 32 | pacer_share_time_frac(value);
+		units = time ? (uint64_t)(((u128)HOUR_NS << 32) / time) + 1 : all;
+		break;
+	default:
+		units = value;
+	}
+	return units < all ? units : all;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: limits that a fleet divides (docs/fleet.md), as the packet path has them: for how long
+ * they count, which share is theirs, and what a number of units is as a share's value. Pure.
+ *
+ * What a limit is divided in: units are packets or bytes of a window, uses of a throttle; of a
+ * rate, packets or bytes an hour.
+ */
+#ifndef PACER_PLAN_SHARES_H
+#define PACER_PLAN_SHARES_H
+
+#include "plan/draft.h"
+
+/* Of a share's id: what is not of the limit, but of the units of its value. */
+#define SHARES_UNIT_MASK 31u
+
+/* Says of limit i of the rule, made with times that are longer (drift.h), whose share is its own,
+ * and for how long what it lets through counts.
+ */
+void shares_tell(const struct policy_rule *rule, size_t i, struct pacer_limiter *t);
+
+/*
+ * Gives each share of the drafts a place: the same for one id, and that which it had before if that
+ * is free. -1 with *error filled: there are too many.
+ */
+int shares_place(struct draft_rule *drafts, size_t n_rules, const struct pacer_policy *previous,
+		 struct policy_error *error);
+
+/* All units of a limit that a fleet divides. */
+uint64_t shares_units(const struct pacer_limiter *t);
+/* Of so many of them, the value of the share: rounded so that it is not more. 0: nothing. */
+uint32_t shares_value(const struct pacer_limiter *t, uint64_t units);
+/* Of a share's value, the units: rounded so that they are not fewer. */
+uint64_t shares_units_of(const struct pacer_limiter *t, uint32_t value);
+
+#endif
