@@ -261,7 +261,7 @@ HEADERS := $(PREFIX)/include/xdp-pacer
 PLACES  := $(PREFIX)/sbin/xdp-pacer $(LIBDIR)/bpf/pacer.bpf.o $(MANDIR)/man8/xdp-pacer.8 $(MANDIR)/man5/xdp-pacer-policy.5 \
 	   $(PKGCONFIGDIR)/xdp-pacer.pc $(SHAREDIR)/policy.schema.json \
 	   $(BASHDIR)/xdp-pacer $(ZSHDIR)/_xdp-pacer \
-	   $(UNITDIR)/xdp-pacer@.service $(LIBDIR)/sysusers.d/xdp-pacer.conf $(LIBDIR)/tmpfiles.d/xdp-pacer.conf $(F2BDIR)/xdp-pacer.conf \
+	   $(UNITDIR)/xdp-pacer@.service $(UNITDIR)/xdp-pacer-fleet@.service $(LIBDIR)/sysusers.d/xdp-pacer.conf $(LIBDIR)/tmpfiles.d/xdp-pacer.conf $(F2BDIR)/xdp-pacer.conf \
 	   $(PREFIX)/sbin/xdp-pacer-crowdsec $(MANDIR)/man8/xdp-pacer-crowdsec.8 \
 	   $(SHAREDIR)/xdp-pacer-crowdsec.yaml
 
@@ -277,7 +277,8 @@ install: all ## install under DESTDIR and PREFIX, with the core's headers
 		$(PREFIX) $(VERSION) > $(DESTDIR)$(PKGCONFIGDIR)/xdp-pacer.pc
 	install -d $(DESTDIR)$(UNITDIR)
 	sed 's|/usr/sbin/|$(PREFIX)/sbin/|' systemd/xdp-pacer@.service > $(DESTDIR)$(UNITDIR)/xdp-pacer@.service
-	chmod 644 $(DESTDIR)$(UNITDIR)/xdp-pacer@.service
+	sed 's|/usr/sbin/|$(PREFIX)/sbin/|' systemd/xdp-pacer-fleet@.service > $(DESTDIR)$(UNITDIR)/xdp-pacer-fleet@.service
+	chmod 644 $(DESTDIR)$(UNITDIR)/xdp-pacer@.service $(DESTDIR)$(UNITDIR)/xdp-pacer-fleet@.service
 	install -D -m 644 systemd/xdp-pacer.sysusers $(DESTDIR)$(LIBDIR)/sysusers.d/xdp-pacer.conf
 	install -D -m 644 systemd/xdp-pacer.tmpfiles $(DESTDIR)$(LIBDIR)/tmpfiles.d/xdp-pacer.conf
 	install -d $(DESTDIR)$(BASHDIR) $(DESTDIR)$(ZSHDIR)

@@ -91,7 +91,7 @@ extern const struct verb *const verbs[]; /* main.c's list of all, by group; ends
 extern const struct verb verb_load, verb_unload, verb_status, verb_stats, verb_check, verb_apply,
     verb_confirm, verb_set, verb_rotate, verb_allow, verb_ban, verb_why, verb_sample, verb_replay,
     verb_estimate, verb_suggest, verb_keys, verb_export, verb_events, verb_save, verb_upgrade,
-    verb_serve, verb_clean, verb_top, verb_show, verb_sets, verb_shadow;
+    verb_serve, verb_fleet, verb_clean, verb_top, verb_show, verb_sets, verb_shadow;
 
 enum parsed { PARSED, PARSED_HELP, PARSED_WRONG /* and it has been said */ };
 

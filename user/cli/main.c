@@ -10,11 +10,11 @@
 #include "live/attached.h"
 
 const struct verb *const verbs[] = {
-    &verb_check,   &verb_replay,  &verb_suggest, &verb_load,	 &verb_unload, &verb_save,
-    &verb_upgrade, &verb_serve,	  &verb_clean,	 &verb_status,	 &verb_show,   &verb_stats,
-    &verb_top,	   &verb_why,	  &verb_sample,	 &verb_estimate, &verb_events, &verb_export,
-    &verb_apply,   &verb_confirm, &verb_set,	 &verb_shadow,	 &verb_rotate, &verb_allow,
-    &verb_ban,	   &verb_sets,	  &verb_keys,	 NULL,
+    &verb_check,   &verb_replay, &verb_suggest, &verb_load,   &verb_unload,   &verb_save,
+    &verb_upgrade, &verb_serve,	 &verb_fleet,	&verb_clean,  &verb_status,   &verb_show,
+    &verb_stats,   &verb_top,	 &verb_why,	&verb_sample, &verb_estimate, &verb_events,
+    &verb_export,  &verb_apply,	 &verb_confirm, &verb_set,    &verb_shadow,   &verb_rotate,
+    &verb_allow,   &verb_ban,	 &verb_sets,	&verb_keys,   NULL,
 };
 
 int with_pacer(const struct options *o,

@@ -18,10 +18,12 @@
 #include "live/pinned.h"
 #include "live/tool_bans.h"
 #include "live/copies.h"
+#include "live/fleet_shares.h"
 #include "live/load_trial.h"
 #include "live/host.h"
 #include "live/reading.h"
 #include "live/secret.h"
+#include "plan/shares.h"
 #include "window.h"
 
 #define TEXT	   64
@@ -277,6 +279,47 @@ static void emit_pins(const struct attached *a)
 		    printable(path).text);
 }
 
+/* Of one limit: what this host may use of it, as packets are told. */
+static void emit_share(const struct attached *a, const struct policy *policy,
+		       const struct fleet_limit *limit)
+{
+	uint64_t now_ns = host_now_ns(), all = shares_units(&limit->limiter);
+	const struct fleet_held held = fleet_held(a, limit);
+	bool lasts = held.is && now_ns < held.until_ns;
+	uint64_t units = lasts ? held.units : held.is ? held.floor : 0;
+	const char *rule =
+	    policy && limit->rule < policy->n_rules ? policy->rule[limit->rule].name : "?";
+
+	emit_object("");
+	emit_string("rule", rule, "  share     %s: ", rule);
+	emit_uint("units", units, "%" PRIu64, units);
+	emit_uint("of", all, " of %" PRIu64, all);
+	if (lasts)
+		emit_uint("left_ns", held.until_ns - now_ns, " for another %.1f s",
+			  (held.until_ns - now_ns) / SECOND_NS);
+	else
+		emit_null("left_ns", units ? ", cut off" : ", and so it denies");
+	emit_uint("members", held.members, ", %" PRIu32 " members", held.members);
+	if (held.answered_ns && held.answered_ns <= now_ns)
+		emit_uint("answered_ago_ns", now_ns - held.answered_ns,
+			  ", the store answered %.1f s ago\n",
+			  (now_ns - held.answered_ns) / SECOND_NS);
+	else
+		emit_null("answered_ago_ns", ": no agent has begun: xdp-pacer fleet\n");
+	emit_close();
+}
+
+static void emit_shares(const struct attached *a, const struct policy *policy)
+{
+	struct fleet_limit limit[PACER_SHARES];
+	size_t n = fleet_limits(a, limit);
+
+	emit_array("shares");
+	for (size_t i = 0; i < n; i++)
+		emit_share(a, policy, &limit[i]);
+	emit_close();
+}
+
 void output_status(const struct attached *a)
 {
 	const struct pacer_policy *p = &a->copy[copies_in_force(a)].policy;
@@ -296,6 +339,7 @@ void output_status(const struct attached *a)
 	emit_state(a, p);
 	emit_banned(a, policy);
 	emit_pins(a);
+	emit_shares(a, policy);
 	emit_uint("confirm_within_ns", pending_ns,
 		  pending_ns ? "  %sPENDING%s   %s in %.1f s unless confirmed\n" : NULL,
 		  emit_style(EMIT_ALARM), emit_style(EMIT_PLAIN),

@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""For tests/fleet/hosts, inside a host's namespace: sends frames of one source through c0, and writes
+when those that the pacer on e0 let through came out there.
+
+  pace.py PPS SECONDS FILE     FILE: a line each: the clock's ns (SO_TIMESTAMPNS)
+"""
+import select
+import socket
+import struct
+import sys
+import time
+
+pps, seconds, out = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
+MARK = b"xdp-pacer fleet test"
+SO_TIMESTAMPNS = 35
+
+
+payload = struct.pack("!HHHH", 1000, 2000, 8 + len(MARK), 0) + MARK
+ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(payload), 0, 0, 64, 17, 0,
+                 socket.inet_aton("192.0.2.7"), socket.inet_aton("198.51.100.1"))
+to = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+to.bind(("c0", 0))
+at = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800))
+at.bind(("e0", 0x0800))
+frame = at.getsockname()[4] + to.getsockname()[4] + b"\x08\x00" + ip + payload
+at.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+at.setblocking(False)
+end, due = time.monotonic() + seconds, time.monotonic()
+with open(out, "w") as f:
+    while time.monotonic() < end:
+        while due <= time.monotonic():
+            to.send(frame)
+            due += 1 / pps
+        select.select([at], [], [], max(0, due - time.monotonic()))
+        while True:
+            try:
+                data, told, _, place = at.recvmsg(2048, 64)
+            except BlockingIOError:
+                break
+            if place[2] != socket.PACKET_OUTGOING and MARK in data:
+                s, ns = struct.unpack("qq", told[0][2][:16])
+                f.write(f"{s * 10**9 + ns}\n")
+                f.flush()

@@ -1,0 +1,538 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * fleet: the agent of a fleet (docs/fleet.md). It carries what the member decides to the store and
+ * to the packets, and decides nothing itself. Packets never wait for it: what they are judged by
+ * ends by itself when it does not go on.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/cmd.h"
+#include "config/text.h"
+#include "fleet/talk.h"
+#include "live/clocks.h"
+#include "live/copies.h"
+#include "live/fleet_shares.h"
+#include "live/host.h"
+#include "live/reading.h"
+#include "plan/shares.h"
+
+#define STATE_DIR  "/var/lib/xdp-pacer"
+#define SECOND_NS  1000000000ull
+#define TTL_S	   10
+#define TIMEOUT_MS 2000
+#define LOOK_MS	   250 /* at signals, and at whether the policy has changed */
+#define LOCAL_DEN  16  /* of a limit, what a host keeps for when it is cut off */
+
+/* What one limit was asked for, to tell the others how much of it this host needs. */
+struct demand {
+	uint64_t counted, at_ns; /* of its rule */
+	uint64_t want;
+};
+
+struct agent {
+	const char *ifname;
+	struct attached a;
+	uint64_t serial; /* of the policy that `limit` is of */
+	uint32_t copy;
+	struct policy_fleet fleet;
+	struct fleet_limit limit[PACER_SHARES];
+	uint64_t id[PACER_SHARES]; /* in the store */
+	struct demand demand[PACER_SHARES];
+	size_t n;
+	struct fleet_member member;
+	struct talk talk;
+	const struct store_kind *kind;
+	sigset_t signals;
+	uint64_t retry_ns, leave_by_ns; /* leave_by_ns 0: it goes on */
+	char said[STORE_WHY];		/* the last complaint, which is not said twice */
+};
+
+/* --- who this host is ------------------------------------------------------------------------ */
+
+static int read_id(const char *file, uint64_t *id)
+{
+	char text[32] = "", *end;
+	FILE *f = fopen(file, "r");
+
+	if (!f)
+		return -1;
+	if (!fgets(text, sizeof(text), f))
+		text[0] = 0;
+	fclose(f);
+	*id = strtoull(text, &end, 16);
+	errno = EINVAL;
+	return *id && !(*id >> 63) && !strcmp(end, "\n") ? 0 : -1;
+}
+
+/* On the disk before it is used: else another one might be drawn after a crash. */
+static int make_id(const char *file, uint64_t *id)
+{
+	int fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600), len;
+	char text[32];
+	bool done;
+
+	if (fd < 0)
+		return -1;
+	*id = 0;
+	while (!*id && getrandom(id, sizeof(*id), 0) == sizeof(*id))
+		*id >>= 1;
+	len = snprintf(text, sizeof(text), "%016" PRIx64 "\n", *id);
+	done = *id && write(fd, text, len) == len && !fsync(fd);
+	if (!close(fd) && done)
+		return 0;
+	unlink(file);
+	return -1;
+}
+
+static int find_id(const struct options *o, uint64_t *id)
+{
+	char file[PATH_MAX];
+
+	if (o->state)
+		snprintf(file, sizeof(file), "%s", o->state);
+	else
+		snprintf(file, sizeof(file), STATE_DIR "/%s.member", o->args[0]);
+	if (!read_id(file, id) || (errno == ENOENT && !make_id(file, id)))
+		return EXIT_DONE;
+	if (errno == EINVAL)
+		complaint("%s: it holds no member's number: remove it, and another one is drawn",
+			  file);
+	else
+		complaint(
+		    "%s: this host's number in the fleet cannot be kept there: %s: say --state",
+		    file, strerror(errno));
+	return EXIT_FAILED;
+}
+
+/* --- what is said ---------------------------------------------------------------------------- */
+
+/* Once, until something else is. */
+__attribute__((format(printf, 2, 3))) static void say(struct agent *g, const char *format, ...)
+{
+	char text[sizeof(g->said)];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (!strcmp(text, g->said))
+		return;
+	snprintf(g->said, sizeof(g->said), "%s", text);
+	complaint("%s: %s", g->ifname, printable(text).text);
+	sd_notifyf(0, "STATUS=%s", printable(text).text);
+}
+
+static const char *trouble_text(enum fleet_trouble trouble)
+{
+	static const char *const texts[] = {
+	    [FLEET_WELL] = "",
+	    [FLEET_SMALLER] = "another member's policy has a smaller limit, which holds: see that "
+			      "their policies are the same",
+	    [FLEET_CROWDED] = "it has no share: a limit is divided among 64 members at most",
+	    [FLEET_OTHER_VERSION] =
+		"it has no share: its record is of another version of xdp-pacer: "
+		"upgrade the hosts one after the other, or give the fleet "
+		"another name",
+	    [FLEET_STRANGE] = "it has no share: what lies in its place in the store is no record: "
+			      "remove it, or give the fleet another name",
+	    [FLEET_UNSOUND] = "it has no share: the numbers in its record are not possible: remove "
+			      "it, or give the fleet another name",
+	    [FLEET_OTHER_WINDOW] = "it has no share: in the store it counts for another time",
+	    [FLEET_WENT_BACK] = "the store has forgotten what it had: stop the members for their "
+				"session's time and the longest window, then start them",
+	};
+
+	return texts[trouble];
+}
+
+static void say_state(struct agent *g)
+{
+	const struct fleet_member *m = &g->member;
+	enum fleet_trouble worst = FLEET_WELL;
+	size_t rule = 0;
+
+	for (uint32_t i = 0; i < m->shares; i++)
+		if (m->share[i].trouble > worst) {
+			worst = m->share[i].trouble;
+			rule = g->limit[i].rule;
+		}
+	if (m->taken)
+		say(g,
+		    "another host, or this one before it was loaded anew, has its number in fleet "
+		    "%s: this waits until that is gone; if both are up, remove the file of "
+		    "--state on one of them",
+		    g->fleet.name);
+	else if (worst != FLEET_WELL)
+		say(g, "a limit of rule %zu: %s%s%s", rule, trouble_text(worst),
+		    *g->talk.why ? ": " : "", g->talk.why);
+	else if (g->talk.strangers)
+		say(g,
+		    "%u limit%s in use by others of fleet %s: not in this policy: see that "
+		    "their policies are the same",
+		    g->talk.strangers, g->talk.strangers == 1 ? " is" : "s are", g->fleet.name);
+	else if (m->session)
+		say(g, "%zu limit%s divided in fleet %s of %u member%s", g->n,
+		    g->n == 1 ? " is" : "s are", g->fleet.name, g->talk.members,
+		    g->talk.members == 1 ? "" : "s");
+}
+
+/* --- the policy ------------------------------------------------------------------------------ */
+
+static void open_share(const struct agent *g, struct fleet_share *s, size_t i)
+{
+	const struct fleet_held held = fleet_held(&g->a, &g->limit[i]);
+
+	s->params.limit = shares_units(&g->limit[i].limiter);
+	s->params.memory_ns = g->limit[i].limiter.share_ns;
+	s->params.reserve = g->fleet.local ? s->params.limit / LOCAL_DEN : 0;
+	s->want[0] = s->params.limit;
+	if (s->read || !held.is)
+		return;
+	s->applied.until_ns = held.until_ns;
+	s->applied.floor = s->floor = held.floor;
+	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
+		s->applied.value[k] = held.units;
+}
+
+/* The shares of the policy in force; what is known of one before stays. */
+static int take_limits(struct agent *g, struct policy_error *error)
+{
+	struct fleet_limit was[PACER_SHARES];
+	struct fleet_share *share;
+	struct demand demand[PACER_SHARES];
+	size_t n = g->n;
+
+	memcpy(was, g->limit, sizeof(was));
+	memcpy(demand, g->demand, sizeof(demand));
+	g->n = fleet_limits(&g->a, g->limit);
+	share = calloc(g->n ? g->n : 1, sizeof(*share));
+	if (!share)
+		return policy_fail(error, POLICY_NO_MEMORY, "no memory for %zu limits", g->n);
+	memset(g->demand, 0, sizeof(g->demand));
+	for (size_t i = 0; i < g->n; i++) {
+		g->id[i] = g->limit[i].id & ~(uint64_t)SHARES_UNIT_MASK;
+		for (size_t k = 0; k < n; k++)
+			if (was[k].id == g->limit[i].id && was[k].at == g->limit[i].at) {
+				share[i] = g->member.share[k];
+				g->demand[i] = demand[k];
+			}
+		open_share(g, &share[i], i);
+	}
+	free(g->member.share);
+	g->member.share = share;
+	g->member.shares = (uint32_t)g->n;
+	fleet_nudge(&g->member);
+	return 0;
+}
+
+static int read_fleet(struct agent *g, struct policy_error *error)
+{
+	struct policy *policy = copies_policy(&g->a, copies_in_force(&g->a), error);
+
+	if (!policy)
+		return -1;
+	g->fleet = policy->fleet;
+	policy_free(policy);
+	return g->fleet.on
+		   ? 0
+		   : policy_fail(error, 0,
+				 "%s: its policy is of no fleet: write fleet: {store: [...], "
+				 "name: edge} into it",
+				 g->ifname);
+}
+
+static bool changed(const struct agent *g)
+{
+	uint32_t copy = copies_in_force(&g->a);
+
+	return copy != g->copy || g->a.copy[copy].policy.serial != g->serial;
+}
+
+/* Until the policy is another, or a draining limit is over. */
+static int follow(struct agent *g, struct policy_error *error)
+{
+	struct policy_fleet was = g->fleet;
+
+	g->copy = copies_in_force(&g->a);
+	g->serial = g->a.copy[g->copy].policy.serial;
+	if (read_fleet(g, error))
+		return -1;
+	if (g->talk.store && memcmp(&was.store, &g->fleet.store, sizeof(was.store)) +
+				 strcmp(was.name, g->fleet.name) + strcmp(was.ca, g->fleet.ca) +
+				 strcmp(was.cert, g->fleet.cert) + strcmp(was.key, g->fleet.key))
+		return policy_fail(error, 0, "%s: its fleet is another now: start the agent again",
+				   g->ifname);
+	return take_limits(g, error);
+}
+
+/* --- the store ------------------------------------------------------------------------------- */
+
+static uint64_t now_ns(void)
+{
+	return host_now_ns();
+}
+
+static int open_store(struct agent *g)
+{
+	struct store_options o = {.endpoints = g->fleet.n_stores, .timeout_ms = TIMEOUT_MS};
+	char prefix[64], why[STORE_WHY];
+
+	for (size_t i = 0; i < o.endpoints; i++)
+		o.endpoint[i] = g->fleet.store[i];
+	o.ca = *g->fleet.ca ? g->fleet.ca : NULL;
+	o.cert = *g->fleet.cert ? g->fleet.cert : NULL;
+	o.key = *g->fleet.key ? g->fleet.key : NULL;
+	snprintf(prefix, sizeof(prefix), "/xdp-pacer/%s/", g->fleet.name);
+	o.prefix = prefix;
+	g->kind = &store_etcd;
+	g->talk.store = g->kind->open(&o, why);
+	if (!g->talk.store)
+		return gave_up("fleet", why);
+	g->talk.kind = g->kind;
+	g->talk.member = &g->member;
+	g->talk.ttl_s = TTL_S;
+	g->talk.now_ns = now_ns;
+	g->talk.share_id = g->id;
+	return EXIT_DONE;
+}
+
+/* --- demand ---------------------------------------------------------------------------------- */
+
+/* Packets or bytes that came to the limit's rule: what the limit counts of them. */
+static int count(const struct agent *g, const struct fleet_limit *limit, uint64_t *counted)
+{
+	const struct pacer_limiter *t = &limit->limiter;
+	enum pacer_limiter_kind kind = pacer_limiter_kind_of(t);
+	uint8_t cost = kind == PACER_LIMITER_WINDOW ? t->window.cost
+		       : kind == PACER_LIMITER_RATE ? t->rate.cost
+						    : PACER_COST_PACKETS;
+	struct pacer_counters sum;
+
+	*counted = 0;
+	if (reading_counters(&g->a, limit->counter, &sum))
+		return -1;
+	for (size_t i = 0; i < PACER_REASON_COUNT; i++)
+		*counted += cost == PACER_COST_BYTES ? sum.by[i].bytes : sum.by[i].packets;
+	return 0;
+}
+
+/*
+ * What a limit of all packets together needs here: a quarter more than came, so that more can come.
+ * A small change is not worth a write. Keys of their own each need all they can get.
+ */
+static void ask_for(const struct agent *g, size_t i, struct demand *d)
+{
+	const struct fleet_limit *limit = &g->limit[i];
+	struct fleet_share *s = &g->member.share[i];
+	uint64_t at_ns = host_now_ns(), counted, ns, want;
+	unsigned __int128 units;
+
+	if (limit->limiter.key_id || at_ns < d->at_ns + SECOND_NS || count(g, limit, &counted))
+		return;
+	ns = pacer_limiter_kind_of(&limit->limiter) == PACER_LIMITER_RATE ? 3600 * SECOND_NS
+									  : s->params.memory_ns;
+	units = (unsigned __int128)(counted - d->counted) * ns / (at_ns - d->at_ns);
+	units += units / 4 + 1;
+	want = units < s->params.limit ? (uint64_t)units : s->params.limit;
+	if (d->at_ns && want < d->want) /* it falls slowly, so that a pause costs no units */
+		want = want > d->want - d->want / 8 ? want : d->want - d->want / 8;
+	d->want = want;
+	if (d->at_ns &&
+	    (want > s->want[0] + s->want[0] / 8 || want < s->want[0] / 2 + s->want[0] / 4))
+		s->want[0] = want;
+	d->counted = counted;
+	d->at_ns = at_ns;
+}
+
+/* --- the loop -------------------------------------------------------------------------------- */
+
+/* Takes part in no lanes of its own: where others made one, it keeps to the smaller. */
+static uint64_t units_of(const struct fleet_picture *p)
+{
+	uint64_t units = p->value[0];
+
+	for (uint32_t k = 1; k < FLEET_LANES_MAX; k++)
+		if (p->own[k] && p->value[k] < units)
+			units = p->value[k];
+	return units;
+}
+
+static bool apply(struct agent *g, uint32_t share, const struct fleet_picture *p)
+{
+	struct policy_error error = {0};
+
+	if (fleet_hold(&g->a, &g->limit[share], units_of(p), p->until_ns, p->floor, &error)) {
+		say(g, "%s", error.text);
+		return false;
+	}
+	fleet_applied(&g->member, share, p, NULL);
+	return true;
+}
+
+static bool stopped(struct agent *g, uint32_t wait_ms)
+{
+	const struct timespec left = {wait_ms / 1000, wait_ms % 1000 * 1000000};
+
+	if (sigtimedwait(&g->signals, NULL, &left) > 0 && !g->leave_by_ns) {
+		g->leave_by_ns = host_now_ns() + 2 * TIMEOUT_MS * 1000000ull;
+		fleet_leave(&g->member);
+		sd_notify(0, "STOPPING=1\nSTATUS=giving its shares back");
+	}
+	return g->leave_by_ns && (g->member.left || host_now_ns() >= g->leave_by_ns);
+}
+
+static void ask(struct agent *g, const struct fleet_request *request)
+{
+	if (talk_send(&g->talk, request)) {
+		for (size_t i = 0; i < g->n; i++)
+			fleet_say(&g->a, &g->limit[i], g->talk.members, g->talk.answered_ns);
+		if (!g->leave_by_ns)
+			say_state(g);
+		return;
+	}
+	say(g, "%s", talk_why(&g->talk));
+	g->retry_ns = host_now_ns() + SECOND_NS / 2;
+}
+
+/* Until there is something to do, or LOOK_MS have passed. */
+static void wait_for(struct agent *g, uint64_t wake_ns)
+{
+	uint64_t at_ns = host_now_ns(), ms = wake_ns > at_ns ? (wake_ns - at_ns) / 1000000 + 1 : 1;
+	int seen;
+
+	if (ms > LOOK_MS)
+		ms = LOOK_MS;
+	seen = g->talk.answered_ns && !g->retry_ns ? talk_watch(&g->talk, (uint32_t)ms) : -1;
+	if (seen > 0)
+		fleet_nudge(&g->member);
+	else if (seen < 0)
+		(void)stopped(g, (uint32_t)ms);
+}
+
+/* One thing that is to be done. False: it could not be, and is tried again later. */
+static void step(struct agent *g)
+{
+	static struct fleet_request request;
+	struct fleet_picture picture;
+	uint64_t at_ns = host_now_ns(), wake_ns = 0;
+	uint32_t share;
+
+	if (g->retry_ns > at_ns) {
+		(void)stopped(g, (uint32_t)((g->retry_ns - at_ns) / 1000000 + 1));
+		return;
+	}
+	g->retry_ns = 0;
+	switch (fleet_next(&g->member, at_ns, &share, &picture, &request, &wake_ns)) {
+	case FLEET_APPLY:
+		if (!apply(g, share, &picture))
+			g->retry_ns = at_ns + SECOND_NS / 2;
+		break;
+	case FLEET_SEND:
+		ask(g, &request);
+		break;
+	case FLEET_WAIT:
+		wait_for(g, wake_ns);
+		break;
+	}
+}
+
+static int attend(struct agent *g)
+{
+	struct policy_error error = {0};
+
+	while (!stopped(g, 0)) {
+		if (attached_gone(&g->a))
+			return gave_up("fleet",
+				       "the pacer was taken off or replaced: start it again");
+		if (changed(g) && follow(g, &error))
+			return complain(NULL, &error);
+		for (size_t i = 0; i < g->n; i++)
+			ask_for(g, i, &g->demand[i]);
+		step(g);
+	}
+	return EXIT_DONE;
+}
+
+static uint64_t longest_ns(const struct agent *g)
+{
+	uint64_t ns = 0;
+
+	for (size_t i = 0; i < g->n; i++)
+		if (g->limit[i].limiter.share_ns > ns)
+			ns = g->limit[i].limiter.share_ns;
+	return fleet_over(ns);
+}
+
+static int begin(struct agent *g, const struct options *o)
+{
+	struct policy_error error = {0};
+	struct clocks clocks = clocks_read();
+	int code = find_id(o, &g->talk.token.id);
+
+	if (code)
+		return code;
+	if (follow(g, &error))
+		return complain(NULL, &error);
+	if (!clocks.boot_id[0])
+		return gave_up("fleet",
+			       "the kernel does not say which boot this is: see that /proc "
+			       "is mounted");
+	snprintf(g->talk.token.boot, sizeof(g->talk.token.boot), "%s", clocks.boot_id);
+	g->talk.token.datapath = g->a.control_id;
+	g->member.id = g->talk.token.id;
+	g->member.ttl_ns = TTL_S * SECOND_NS;
+	g->member.clean_ns = host_now_ns() + longest_ns(g);
+	fleet_start(&g->member);
+	return open_store(g);
+}
+
+static int run_fleet(struct options *o)
+{
+	static struct agent g;
+	struct policy_error error = {0};
+	int code;
+
+	if (o->n_args != 1)
+		return misused("fleet", "it wants one interface; start one for each");
+	g.ifname = o->args[0];
+	sigemptyset(&g.signals);
+	sigaddset(&g.signals, SIGTERM);
+	sigaddset(&g.signals, SIGINT);
+	sigprocmask(SIG_BLOCK, &g.signals, NULL);
+	if (attached_find(g.ifname, &g.a, &error))
+		return complain(NULL, &error);
+	code = begin(&g, o);
+	if (!code) {
+		sd_notify(0, "READY=1");
+		code = attend(&g);
+		g.kind->close(g.talk.store);
+	}
+	talk_free(&g.talk);
+	free(g.member.share);
+	attached_release(&g.a);
+	return code;
+}
+
+static const struct option_row fleet_options[] = {
+    {"state", 0, "FILE", "where this host's number is: " STATE_DIR "/IFACE.member unless said",
+     OPTION_TEXT(state)},
+    {0},
+};
+
+const struct verb verb_fleet = {"fleet",
+				"IFACE",
+				"divide limits among hosts until stopped, for a service",
+				fleet_options,
+				run_fleet,
+				.group = VERBS_ARG,
+				.example = "xdp-pacer fleet eth0"};

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: carries a member's requests to the store, and the answers back (member.h, store.h).
+ *
+ * Error: a call whose answer is not known is told to the member as lost; talk_why says what failed
+ * last. What lies under our prefix and cannot be read is said once a record (talk_trouble).
+ *
+ * Concurrency: one caller at a time. A request takes two calls of the store at most.
+ *
+ * Memory: a record for each share.
+ */
+#ifndef PACER_FLEET_TALK_H
+#define PACER_FLEET_TALK_H
+
+#include "fleet/codec.h"
+#include "fleet/store.h"
+
+struct talk {
+	const struct store_kind *kind;
+	struct store *store;
+	struct fleet_member *member;
+	struct fleet_token token;
+	uint32_t ttl_s;
+	uint64_t (*now_ns)(void); /* the member's clock */
+	const uint64_t *share_id; /* of each share of the member */
+	/* What is known of the store. */
+	uint64_t revision;    /* of the last look at it */
+	uint64_t answered_ns; /* when it answered last; 0: never */
+	uint64_t took_ns;     /* and how long that took */
+	uint64_t calls;	      /* requests that were sent, ever */
+	uint32_t members;     /* sessions that were there at the last look */
+	uint32_t strangers;   /* records of limits that this host has not, in use by others */
+	char why[FLEET_WHY];  /* of the last record that could not be read; "": all could */
+	/* For talk_send alone. */
+	struct fleet_record *record; /* one for each share */
+	struct fleet_read *read;
+	uint32_t room;
+};
+
+/* Sends it, waits for the answer, and tells the member. False: it is lost, or there is no memory.
+ */
+bool talk_send(struct talk *talk, const struct fleet_request *request);
+/* Waits up to wait_ms for a change. -1: the store cannot be watched, and nothing was waited for. */
+int talk_watch(struct talk *talk, uint32_t wait_ms);
+const char *talk_why(const struct talk *talk);
+void talk_free(struct talk *talk); /* not the store */
+
+#endif
