@@ -72,7 +72,7 @@ static void ask_key(const char *text, uint64_t now_ns)
 		HOLDS(!strcmp(one, tally_key_text(kind, &pkt, two, sizeof(two))));
 		walk.pkt = pkt;
 		walk.pkt.len_bytes = 60;
-		why_key(&walk, policy, 0, text, &why);
+		why_key(&walk, policy, 0, text, 0, &why);
 		HOLDS(why.n <= PACER_LIMITERS_MAX);
 	}
 }

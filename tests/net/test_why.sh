@@ -87,15 +87,45 @@ of_a_key()
 	END
 	load rules
 	arrive "3 2 1" n=4 n=2,dport=9001 n=1,dport=9002
-	equal "$(why '[.rules[] | [.name, (.limits[] | .used)]]' 10.77.0.11)" '[["a",3],["b",2]]' "of an address"
+	equal "$(why '[.rules[] | [.name, (.limits[] | .used)]]' 10.77.0.11)" '[["a",3],["b",2],["d",1]]' "of an address"
 	equal "$(why '[.rules[] | .name]' 10.78.0.1)" '["a","c"]' "of another"
 	equal "$(why '[.rules[] | [.name, (.limits[] | .used)]]' 10.77.0.0/24)" '[["d",1]]' "of a prefix"
 	equal "$(why '[.rules[] | .limits[] | [.reason, .wait_ns > 0]]' 10.77.0.11)" \
-		'[["window",true],["admit",false]]' "what they say"
+		'[["window",true],["admit",false],["admit",false]]' "what they say"
 	text=$(pacer why s0 fd77::5/128)
 	grep -q '^s0: fd77::5/128$' <<<"$text" || fail "$text"
 	grep -q 'no entry yet' <<<"$text" || fail "$text"
-	pacer why s0 10.77.0.0/25 | grep -q 'no rule counts by such a key' || fail "of a length that no limit has"
+	pacer why s0 10.77.0.0/20 | grep -q 'no rule counts by such a key' || fail "of a length that no limit has"
+}
+
+# Rules that count nothing, and sets: what an address falls under, up to the rule that has all of it.
+of_verdicts()
+{
+	printf '10.77.0.12\n198.51.100.0/24\nfd77::12\n' >"$work/bad"
+	policy verdicts <<-END
+	allow: ["@office"]
+	sets:
+	  - {name: office, of: [192.0.2.0/24]}
+	  - {name: bad, file: $work/bad}
+	rules:
+	  - {name: drop, match: {src: "@bad"}, verdict: drop}
+	  - {name: ssh, match: {proto: tcp, dport: 22, src: "!@office"}, verdict: drop}
+	  - {name: here, match: {src: 10.77.0.0/24}, limits: [{key: src, packets: 3, window: 60s}]}
+	  - {name: rest, limits: [{key: src, packets: 9, window: 60s}]}
+	END
+	load verdicts
+	arrive "1 0" n=1 n=1,from=10.77.0.12
+	equal "$(why '[.sets, [.rules[] | [.name, .verdict, .all]]]' 10.77.0.12)" '[["bad"],[["drop","drop",true]]]' "on a list"
+	equal "$(why '[.rules[] | .name]' fd77::12)" '["drop"]' "of IPv6"
+	equal "$(why '[.sets, [.rules[] | [.name, .verdict, (.limits[] | .used)]]]' 10.77.0.11)" \
+		'[[],[["ssh","drop"],["here",null,1]]]' "on none"
+	equal "$(why '[.rules[] | .name]' 203.0.113.1)" '["ssh","rest"]' "of elsewhere"
+	equal "$(why '[.rules[] | .name]' 198.51.0.0/16)" '["drop","ssh"]' "of a prefix that a list has in part"
+	equal "$(why '[.allowed.prefix, [.rules[] | .name]]' 192.0.2.1)" '["@office",["rest"]]' "that is allowed"
+	pacer why s0 10.77.0.12 | grep -q '^  verdict   drop: all that it sends$' || fail "$(pacer why s0 10.77.0.12)"
+	pacer status s0 | grep -q '^  allowed   0 prefixes, @office$' || fail "$(pacer status s0)"
+	pacer check -c "$work/verdicts.yaml" >"$work/said"
+	if grep -q warning "$work/said"; then fail "$(cat "$work/said")"; fi
 }
 
 on_lists()
@@ -236,6 +266,7 @@ net_up
 check why-of-a-packet of_a_packet
 check why-when-it-passes when_it_passes
 check why-of-a-key of_a_key
+check why-of-verdicts of_verdicts
 check why-on-lists on_lists
 check why-of-a-throttle of_a_throttle
 check why-of-a-frame of_a_frame

@@ -10,6 +10,8 @@
 #include "cli/cmd.h"
 #include "cli/denied.h"
 #include "cli/emit.h"
+#include "cli/output.h"
+#include "cli/reach.h"
 #include "config/text.h"
 #include "live/allow.h"
 #include "live/copies.h"
@@ -478,28 +480,98 @@ static void emit_answer(const struct question *q, const struct why *why, enum pa
 	emit_limits(q, why);
 }
 
-/* Not where the key is a source's that cannot fall under the rule. */
-static bool may_match(const struct policy_rule *rule, const struct why *why,
+/* Does the rule count by more than sources? Then the key may be that of packets of others. */
+static bool counts_others(const struct why *why)
+{
+	for (size_t i = 0; i < why->n; i++)
+		if (!(why->limit[i].by.parts & KEY_PART_SRC))
+			return true;
+	return false;
+}
+
+/* The sets that have the source, of those that the policy asks for sources. */
+static void emit_sets(const struct question *q, const struct pacer_walk *walk,
 		      const struct prefix *source)
 {
-	bool found = !rule->match.n_src;
+	size_t n = 0;
 
-	for (size_t i = 0; i < why->n; i++)
-		found |= !(why->limit[i].by.parts & KEY_PART_SRC);
-	for (size_t i = 0; i < rule->match.n_src && !found; i++) {
-		const struct prefix *p = &rule->match.src[i];
+	emit_array("sets");
+	for (uint32_t i = 0; i < q->policy->n_sets; i++) {
+		const struct policy_set_use use = {.set = i};
 
-		found = p->len <= source->len ? allow_holds(p, source) : allow_holds(source, p);
+		if (reach_of_set(&use, walk, source) != REACH_ALL)
+			continue;
+		emit_string("", q->policy->set[i].name, "%s%s", n++ ? " " : "  sets      ",
+			    q->policy->set[i].name);
 	}
-	return found;
+	emit_text(n ? "\n" : "");
+	emit_close();
+}
+
+/* A rule that counts nothing. */
+static void emit_verdict(const struct policy_rule *rule, enum reach reach)
+{
+	char buf[2 * TEXT];
+	const char *text = output_says(rule->says, rule->over, rule->pool_name, buf, sizeof(buf));
+
+	emit_object("");
+	emit_string("name", rule->name, "  rule      %s\n", rule->name);
+	emit_string("verdict", text, "  verdict   %s: %s\n", text,
+		    reach == REACH_ALL ? "all that it sends" : "what the rule matches");
+	emit_flag("all", reach == REACH_ALL, NULL);
+	emit_null("last_denied", NULL);
+	emit_array("limits");
+	emit_close();
+	emit_close();
+}
+
+static void emit_key_limits(const struct question *q, struct why *why)
+{
+	const struct policy_rule *rule = &q->policy->rule[why->rule];
+
+	emit_object("");
+	emit_string("name", rule->name, "  rule      %s\n", rule->name);
+	why->source_ns = 0;
+	emit_denied_keys(q, why);
+	emit_limits(q, why);
+	emit_close();
+}
+
+/* The rules that its packets can fall under, up to one that all of them do. */
+static void emit_rules(const struct question *q, struct pacer_walk *walk,
+		       const struct prefix *source)
+{
+	bool before = false; /* all of the source's packets fall under an earlier one */
+	size_t n = 0;
+
+	emit_array("rules");
+	for (size_t r = 0; r < q->policy->n_rules; r++) {
+		const struct policy_rule *rule = &q->policy->rule[r];
+		enum reach reach = before ? REACH_NONE : reach_of_rule(rule, walk, source);
+		struct why why = {.n = 0};
+
+		walk->rule = r;
+		if (rule->n_limits)
+			why_key(walk, q->policy, q->resolution_ns, q->key, source->len, &why);
+		else if (reach)
+			emit_verdict(rule, reach);
+		if (why.n && (reach || counts_others(&why)))
+			emit_key_limits(q, &why);
+		n += why.n || (!rule->n_limits && reach);
+		before |= reach == REACH_ALL;
+	}
+	emit_close();
+	if (!n)
+		emit_text("  no rule counts by such a key: ask for a packet, such as \"udp "
+			  "192.0.2.1:4000 > 192.0.2.2:53\"\n");
+	if (!before && q->policy->else_says == PACER_SAYS_DENY)
+		emit_string("else", "drop", "  else      drop: what no rule matches\n");
 }
 
 static void emit_key(const struct question *q, struct pacer_walk *walk, const struct prefix *source)
 {
 	char prefix[TEXT];
 	uint64_t source_ns = why_source(walk, source->len, prefix, sizeof(prefix));
-	struct why why;
-	size_t n = 0;
 
 	if (q->by_tool) {
 		source_ns = q->tool.until_ns;
@@ -518,26 +590,8 @@ static void emit_key(const struct question *q, struct pacer_walk *walk, const st
 	} else {
 		emit_null("last_denied", NULL);
 	}
-	emit_array("rules");
-	for (size_t r = 0; r < q->policy->n_rules; r++) {
-		walk->rule = r;
-		why_key(walk, q->policy, q->resolution_ns, q->key, &why);
-		if (!why.n || !may_match(&q->policy->rule[r], &why, source))
-			continue;
-		n++;
-		emit_object("");
-		emit_string("name", q->policy->rule[r].name, "  rule      %s\n",
-			    q->policy->rule[r].name);
-		why.rule = r;
-		why.source_ns = 0;
-		emit_denied_keys(q, &why);
-		emit_limits(q, &why);
-		emit_close();
-	}
-	emit_close();
-	if (!n)
-		emit_text("  no rule counts by such a key: ask for a packet, such as \"udp "
-			  "192.0.2.1:4000 > 192.0.2.2:53\"\n");
+	emit_sets(q, walk, source);
+	emit_rules(q, walk, source);
 }
 
 static int show_key(const struct question *q, struct pacer_walk *walk, const struct prefix *source)

@@ -221,7 +221,16 @@ static void emit_policy(const struct pacer_policy *p, const struct policy *polic
 	emit_close();
 }
 
-static void emit_state(const struct attached *a, const struct pacer_policy *p)
+static void emit_allowed_set(const struct policy_set_use *set)
+{
+	char text[POLICY_NAME_MAX + POLICY_VALUE_MAX + 2];
+
+	snprintf(text, sizeof(text), "@%s%s%s", set->name, *set->value ? "=" : "", set->value);
+	emit_string("", text, ", %s", text);
+}
+
+static void emit_state(const struct attached *a, const struct pacer_policy *p,
+		       const struct policy *policy)
 {
 	uint64_t memory = memory_of(a), state = a->n_lines * sizeof(struct pacer_line);
 	unsigned int allowed = allow_count(a);
@@ -232,8 +241,12 @@ static void emit_state(const struct attached *a, const struct pacer_policy *p)
 		  units_size_round(memory, text, sizeof(text)));
 	emit_uint("state_bytes", state, ", %s of it for keys\n",
 		  units_size_round(state, text, sizeof(text)));
-	emit_uint("allowed", allowed, "  allowed   %u prefix%s\n", allowed,
-		  allowed == 1 ? "" : "es");
+	emit_uint("allowed", allowed, "  allowed   %u prefix%s", allowed, allowed == 1 ? "" : "es");
+	emit_array("allowed_sets");
+	for (size_t i = 0; policy && i < policy->n_allow_sets; i++)
+		emit_allowed_set(&policy->allow_set[i]);
+	emit_close();
+	emit_text("\n");
 	emit_uint("retired_limits", old,
 		  old ? "  retired   %zu limit%s of the policy before, kept until their windows "
 			"have passed\n"
@@ -336,7 +349,7 @@ void output_status(const struct attached *a)
 	emit_uint("abi", a->control->abi_version, "ABI %u\n", a->control->abi_version);
 	output_partners(a, "  shared    with ", ": one state and one policy\n");
 	emit_policy(p, policy);
-	emit_state(a, p);
+	emit_state(a, p, policy);
 	emit_banned(a, policy);
 	emit_pins(a);
 	emit_shares(a, policy);

@@ -36,6 +36,10 @@ struct output_sets {
 };
 
 /* Counts what the sets take. 0, or -1 with *error filled. */
+/* A verdict as policies write it: "drop", "pass", or "pool NAME". In buf, of size bytes. */
+const char *output_says(enum pacer_says says, enum pacer_over over, const char *pool, char *buf,
+			size_t size);
+
 struct set_texts;
 int output_sets(const struct policy *policy, const struct set_texts *texts,
 		struct output_sets *sets, struct policy_error *error);

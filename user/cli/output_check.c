@@ -327,8 +327,8 @@ static void emit_clock(bool exact, uint64_t resolution_ns)
 	emit_text("\n");
 }
 
-static const char *says_text(enum pacer_says says, enum pacer_over over, const char *pool,
-			     char *buf, size_t size)
+const char *output_says(enum pacer_says says, enum pacer_over over, const char *pool, char *buf,
+			size_t size)
 {
 	if (says == PACER_SAYS_DENY && over == PACER_OVER_POOL)
 		snprintf(buf, size, "pool %s", pool);
@@ -349,14 +349,14 @@ static void emit_verdicts(const struct policy *policy, const struct pacer_policy
 
 		if (!rule->says)
 			continue;
-		text = says_text(rule->says, rule->over, rule->pool_name, buf, sizeof(buf));
+		text = output_says(rule->says, rule->over, rule->pool_name, buf, sizeof(buf));
 		emit_object("");
 		emit_string("rule", rule->name, "\n  %s, without limits: ", rule->name);
 		emit_string("verdict", text, "%s\n", text);
 		emit_close();
 	}
 	emit_close();
-	text = says_text(policy->else_says, policy->else_over, pool, buf, sizeof(buf));
+	text = output_says(policy->else_says, policy->else_over, pool, buf, sizeof(buf));
 	emit_string("else", text,
 		    policy->else_says ? "\n  packets of no rule: %s (ARP and what else is not IP "
 					"passes)\n"

@@ -4,14 +4,18 @@
 #include "inspect/packet_text.h"
 #include "inspect/why.h"
 
-/* Is the packet denied whatever its rate? */
-static bool is_denied(const struct pacer_policy *bin, const char *text)
+/* Is the packet denied whatever its rate? Of no set that a rule asks for. */
+static bool is_denied(const struct pacer_policy *of, const char *text)
 {
+	static struct pacer_policy without_sets; /* is large */
+	const struct pacer_policy *bin = &without_sets;
 	struct pacer_state state = {.policy = bin};
 	struct pacer_walk walk = {.state = &state, .now_ns = 1};
 	struct policy_error unused;
 	struct packet_head head;
 
+	without_sets = *of;
+	without_sets.sets = 0;
 	if (bin->flags & PACER_MONITOR || packet_text_read(text, &walk.pkt, &head, &unused))
 		return false;
 	why_find(&walk, &head);
@@ -43,7 +47,7 @@ const char *lockout_warning(const struct policy *policy, const struct pacer_poli
 	size_t n = 0;
 
 	for (size_t w = 0; w < sizeof(warnings) / sizeof(*warnings); w++)
-		if (!(warnings[w].allowed_is_enough && policy->n_allow) &&
+		if (!(warnings[w].allowed_is_enough && (policy->n_allow || policy->n_allow_sets)) &&
 		    is_denied(bin, warnings[w].packet) && n++ == i)
 			return warnings[w].text;
 	return NULL;

@@ -7,7 +7,8 @@
 
 /*
  * What number i, from 0, of the things to be warned of says: a line without its end. NULL: there
- * are no more. *bin is what *policy was compiled to; of a packet's sets nothing is known.
+ * are no more. *bin is what *policy was compiled to. The packets that are tried are in no set. One
+ * caller at a time.
  */
 const char *lockout_warning(const struct policy *policy, const struct pacer_policy *bin, size_t i);
 

@@ -236,8 +236,23 @@ void why_packet(const struct pacer_walk *w, const struct policy *policy, uint64_
 			   : w->now_ns;
 }
 
+/* The key as the limit counts it: as it is written, or the prefix that a source is counted by. */
+static bool read_key(const struct policy_key *by, const char *key, uint8_t source_bits,
+		     const struct pacer_packet *source, struct pacer_packet *pkt)
+{
+	uint8_t len = source->family == PACER_FAMILY_4 ? by->src4 : by->src6;
+	char text[TALLY_TEXT];
+
+	if (!tally_key_read(by, key, pkt))
+		return true;
+	if (by->parts != KEY_PART_SRC || len > source_bits)
+		return false;
+	tally_key_text(by, source, text, sizeof(text));
+	return !tally_key_read(by, text, pkt);
+}
+
 void why_key(const struct pacer_walk *w, const struct policy *policy, uint64_t resolution_ns,
-	     const char *key, struct why *why)
+	     const char *key, uint8_t source_bits, struct why *why)
 {
 	const struct pacer_rule *rule = PACER_RULE_OF(w);
 	struct pacer_walk walk = *w;
@@ -248,7 +263,7 @@ void why_key(const struct pacer_walk *w, const struct policy *policy, uint64_t r
 		struct pacer_hold hold = {0};
 		struct why_limit *l = &why->limit[why->n];
 
-		if (tally_key_read(&by, key, &walk.pkt))
+		if (!read_key(&by, key, source_bits, &w->pkt, &walk.pkt))
 			continue;
 		walk.pkt.len_bytes = w->pkt.len_bytes;
 		fill_limit(&walk, &policy->rule[w->rule], resolution_ns, k, l);

@@ -61,12 +61,13 @@ void why_packet(const struct pacer_walk *w, const struct policy *policy, uint64_
 		struct why *why);
 
 /*
- * Of a key, as tally_key_text writes it, under rule w->rule: the limits that count by such keys,
- * and until when the key is banned. Without a reason: it needs a packet to fall under a rule.
- * w->pkt's length is that of its packets.
+ * Of a key, as tally_key_text writes it, under rule w->rule: the limits that count by such keys, or
+ * by a prefix of the source that it is, of which source_bits bits are known (w->pkt has them; 0:
+ * it is none), and until when the key is banned. Without a reason: it needs a packet to fall under
+ * a rule. w->pkt's length is that of its packets.
  */
 void why_key(const struct pacer_walk *w, const struct policy *policy, uint64_t resolution_ns,
-	     const char *key, struct why *why);
+	     const char *key, uint8_t source_bits, struct why *why);
 
 /*
  * Until when w->pkt's source is banned, whatever the rule, and as which prefix, of `most` bits at
