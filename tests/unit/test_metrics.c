@@ -58,6 +58,10 @@ static int setup(void **unused)
 			   "- name: other\n"
 			   "  limits: [{key: src, packets: 5, window: 1s}]\n");
 	one.table[0] = (struct reading_table){0, 1, 12, 2000, 3, 1000};
+	one.now_ns = 90000000000;
+	one.share[0] = (struct reading_share){0, 1, 5000000, 20000000, 4, 88500000000};
+	one.share[1] = (struct reading_share){1, 0, 0, 5, 0, 0};
+	one.n_shares = 2;
 	one.set[0] = (struct reading_set){1000000, {12, 3456}};
 	one.ban_room = 16384;
 	one.bans_counted = true;
@@ -350,6 +354,18 @@ static void test_state(void **unused)
 	    "2000");
 	has("xdp_pacer_entries_shared{interface=\"eth0\",rule=\"dns\",limit=\"1\",key=\"src/"
 	    "24,56\"} 3");
+	has("xdp_pacer_fleet_share{interface=\"eth0\",rule=\"dns\",limit=\"1\",key=\"src/24,56\"} "
+	    "5000000");
+	has("xdp_pacer_fleet_limit{interface=\"eth0\",rule=\"dns\",limit=\"1\",key=\"src/24,56\"} "
+	    "20000000");
+	has("xdp_pacer_fleet_members{interface=\"eth0\",rule=\"dns\",limit=\"1\",key=\"src/"
+	    "24,56\"} 4");
+	has("xdp_pacer_fleet_answer_age_seconds{interface=\"eth0\",rule=\"dns\",limit=\"1\",key="
+	    "\"src/24,56\"} 1.5");
+	has("xdp_pacer_fleet_share{interface=\"eth0\",rule=\"other\",limit=\"0\",key=\"src/"
+	    "32,64\"} 0");
+	lacks("xdp_pacer_fleet_answer_age_seconds{interface=\"eth0\",rule=\"other\"");
+	lacks("xdp_pacer_fleet_share{interface=\"eth1\"");
 	has("xdp_pacer_set_packets_total{interface=\"eth0\",set=\"drop\"} 12");
 	has("xdp_pacer_set_bytes_total{interface=\"eth0\",set=\"drop\"} 3456");
 	has("xdp_pacer_set_elements{interface=\"eth0\",set=\"drop\"} 1000000");

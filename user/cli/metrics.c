@@ -393,6 +393,58 @@ static void shared_capacity_rows(const struct row *row)
 	table_rows(row, shared_capacity_of);
 }
 
+static void share_rows(const struct row *row, uint64_t (*value)(const struct reading_share *))
+{
+	for (size_t i = 0; i < row->f->n_shares; i++) {
+		begin_limit(row, row->f->share[i].rule, row->f->share[i].limit);
+		end(row, value(&row->f->share[i]));
+	}
+}
+
+static uint64_t units_of(const struct reading_share *s)
+{
+	return s->units;
+}
+
+static uint64_t all_of(const struct reading_share *s)
+{
+	return s->all;
+}
+
+static uint64_t members_of(const struct reading_share *s)
+{
+	return s->members;
+}
+
+static void fleet_share_rows(const struct row *row)
+{
+	share_rows(row, units_of);
+}
+
+static void fleet_limit_rows(const struct row *row)
+{
+	share_rows(row, all_of);
+}
+
+static void fleet_members_rows(const struct row *row)
+{
+	share_rows(row, members_of);
+}
+
+static void fleet_answer_rows(const struct row *row)
+{
+	char text[NUMBER_TEXT];
+
+	for (size_t i = 0; i < row->f->n_shares; i++) {
+		const struct reading_share *s = &row->f->share[i];
+
+		if (!s->answered_ns || s->answered_ns > row->f->now_ns)
+			continue;
+		begin_limit(row, s->rule, s->limit);
+		end_with(row, seconds_text(row->f->now_ns - s->answered_ns, text));
+	}
+}
+
 static void limit_rows(const struct row *row)
 {
 	char text[NUMBER_TEXT];
@@ -529,6 +581,15 @@ static const struct family families[] = {
 	  "Entries in use that keys without one of their own share. Estimated as entries are.",
 	  shared_rows),
     GAUGE("entries_shared_capacity", NULL, "Entries for keys to share.", shared_capacity_rows),
+    GAUGE("fleet_share", NULL,
+	  "What this host may use now of a limit that a fleet divides: packets, bytes or uses; of "
+	  "a rate, those of an hour.",
+	  fleet_share_rows),
+    GAUGE("fleet_limit", NULL, "All of that limit, in the same.", fleet_limit_rows),
+    GAUGE("fleet_members", NULL, "Members of the fleet, as the agent saw them last.",
+	  fleet_members_rows),
+    GAUGE("fleet_answer_age_seconds", "seconds",
+	  "Time since the store answered the agent. Absent until it has.", fleet_answer_rows),
     GAUGE("bans", NULL, "Keys that are banned. Absent where there is room for more than 262144.",
 	  bans_rows),
     GAUGE("bans_capacity", NULL, "Keys that can be banned at once.", ban_room_rows),

@@ -8,9 +8,12 @@
 
 #include "live/bans.h"
 #include "live/copies.h"
+#include "live/fleet_shares.h"
 #include "live/host.h"
 #include "live/sets_maps.h"
 #include "inspect/occupancy.h"
+#include "plan/kinds.h"
+#include "plan/shares.h"
 
 /* --- counters ------------------------------------------------------------------------------- */
 
@@ -78,6 +81,40 @@ static void read_tables(const struct attached *a, const struct pacer_policy *p, 
 		}
 }
 
+static void read_share(const struct attached *a, const struct policy_rule *rule,
+		       const struct fleet_limit *limit, struct reading *f)
+{
+	const struct fleet_held held = fleet_held(a, limit);
+	struct reading_share *share = &f->share[f->n_shares];
+	bool lasts = f->now_ns < held.until_ns;
+	size_t l = 0;
+
+	while (l < rule->n_limits &&
+	       !limit_is(&rule->limit[l], &limit->limiter, copies_resolution_ns(a)))
+		l++;
+	if (l == rule->n_limits)
+		return;
+	*share = (struct reading_share){
+	    .rule = limit->rule, .limit = l, .all = shares_units(&limit->limiter)};
+	if (held.is) {
+		share->units = lasts ? held.units : held.floor;
+		share->members = held.members;
+		share->answered_ns = held.answered_ns;
+	}
+	f->n_shares++;
+}
+
+static void read_shares(const struct attached *a, struct reading *f)
+{
+	struct fleet_limit limit[PACER_SHARES];
+	size_t n = fleet_limits(a, limit);
+
+	f->n_shares = 0;
+	for (size_t i = 0; i < n; i++)
+		if (!limit[i].draining && limit[i].rule < f->policy->n_rules)
+			read_share(a, &f->policy->rule[limit[i].rule], &limit[i], f);
+}
+
 static void add_ban(uint32_t rule_id, void *arg)
 {
 	struct reading *f = arg;
@@ -137,11 +174,13 @@ static int read_once(const struct attached *a, uint32_t copy, enum parts parts, 
 	if (result)
 		return policy_fail(error, 0, "its counters cannot be read: %s", strerror(errno));
 	f->n_tables = 0;
+	f->n_shares = 0;
 	f->ban_room = 0;
 	f->bans_counted = false;
 	if (parts == COUNTERS_ALONE)
 		return 0;
 	read_tables(a, p, f);
+	read_shares(a, f);
 	read_bans(a, f);
 	return 0;
 }

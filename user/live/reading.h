@@ -33,6 +33,14 @@ struct reading_set {
 	struct pacer_set_count count;
 };
 
+/* Of a limit that a fleet divides, in units (plan/shares.h). */
+struct reading_share {
+	size_t rule, limit;   /* in the policy */
+	uint64_t units, all;  /* what this host may use now, and what all may */
+	uint32_t members;     /* of the fleet, as its agent said */
+	uint64_t answered_ns; /* when the store answered the agent last; 0: never */
+};
+
 struct reading {
 	struct policy *policy; /* the one in force */
 	uint64_t serial;
@@ -45,6 +53,8 @@ struct reading {
 	struct reading_set set[PACER_SETS_MAX]; /* as in the policy */
 	struct reading_table table[PACER_RULES_MAX * PACER_LIMITERS_MAX];
 	size_t n_tables;
+	struct reading_share share[PACER_SHARES];
+	size_t n_shares;
 	uint64_t ban_room; /* 0: there is no table */
 	bool bans_counted;
 	uint64_t bans_of_sources;		      /* from outside, whatever the rule */
