@@ -37,7 +37,7 @@ PURE    := $(filter $(BUILD)/user/config/% $(BUILD)/user/sets/% $(BUILD)/user/pl
 ARCHIVE := $(BUILD)/user.a $(BUILD)/pure.a # of which a program links what it calls
 
 .DELETE_ON_ERROR:
-.PHONY: all debug unit check-unit model model-fleet fuzzers fuzz prog check test-deb coverage mutants bench bench-document soak demo format tidy compile_commands.json \
+.PHONY: all debug unit check-unit model model-fleet fuzzers fuzz prog check test-deb coverage mutants bench bench-document soak conformance demo format tidy compile_commands.json \
 	install uninstall clean help
 
 all: $(BUILD)/xdp-pacer $(BUILD)/xdp-pacer-crowdsec $(BUILD)/pacer.bpf.o ## build the programs and the object
@@ -233,6 +233,9 @@ mutants: ## plant small faults and see that the tests find them (NAMES= some of 
 
 soak: all ## ten minutes of traffic, changes and readers, as root; writes docs/soak.md (DURATION= seconds)
 	tests/soak/run $(or $(DURATION),600) --document
+
+conformance: all ## what limiters hold, ours beside nftables and hashlimit, as root; writes docs/conformance.md
+	tests/conformance/run --document
 
 bench: all ## print what a packet costs, as ratios in one run
 	tests/bench/run
