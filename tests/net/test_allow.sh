@@ -144,7 +144,7 @@ killed()
 	cut=$(tool cut)
 	strict none ""
 	load none
-	for ((n = 0; n < 500; n++)); do
+	for ((n = 0; n < 5000; n++)); do
 		code=0
 		in_server "$cut" execve $((n + 100)) 0 0 "$BUILD/xdp-pacer" \
 			allow s0 add 10.77.0.11 >/dev/null || code=$?

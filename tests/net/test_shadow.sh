@@ -13,7 +13,7 @@
 
 cut=$(tool cut)
 
-# pins: of shadows of s0, which no other test's interface has the programs of.
+# pins: of shadows of s0, whose number no other run's interface has.
 pins()
 {
 	local index

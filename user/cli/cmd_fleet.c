@@ -477,12 +477,13 @@ static int begin(struct agent *g, const struct options *o)
 {
 	struct policy_error error = {0};
 	struct clocks clocks = clocks_read();
-	int code = find_id(o, &g->talk.token.id);
+	int code;
 
-	if (code)
-		return code;
 	if (follow(g, &error))
 		return complain(NULL, &error);
+	code = find_id(o, &g->talk.token.id);
+	if (code)
+		return code;
 	if (!clocks.boot_id[0])
 		return gave_up("fleet",
 			       "the kernel does not say which boot this is: see that /proc "
