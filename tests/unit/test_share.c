@@ -117,8 +117,8 @@ static const char *const pool[] = {
     "  - {key: src, rate: 10Mbit/s, burst: 40000}\n",
     "  - {key: all, uses: 30, cooldown: 40ms, max_cooldown: 60ms, threshold: 10}\n",
     "  - {key: src, packets: 12, window: 20ms}\n  - {key: all, packets: 90, window: 30ms}\n",
-    "  - {key: src, rate: 500/s, burst: 16}\n  - {key: all, uses: 60, cooldown: 40ms, "
-    "max_cooldown: 60ms, threshold: 9}\n",
+    ("  - {key: src, rate: 500/s, burst: 16}\n"
+     "  - {key: all, uses: 60, cooldown: 40ms, max_cooldown: 60ms, threshold: 9}\n"),
 };
 
 #define PACKETS 4000u
