@@ -164,7 +164,7 @@ static int read_file(const struct attached *a, const struct options *o, struct s
 static int replace(struct attached *a, const struct options *o)
 {
 	struct policy_error error = {0};
-	struct set_text text;
+	struct set_text text = {.timeouts = 0};
 	uint64_t serial;
 	int code = read_file(a, o, &text, &serial);
 
