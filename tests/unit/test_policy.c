@@ -810,86 +810,85 @@ static void wrong_pools(void **state)
 	refuse("rules: []\npools: [1,2,3,4,5,6,7,8,9]", 36, 2, "pools: 9 items: at most 8");
 }
 
+static const struct {
+	const char *match, *says;
+} wrong_match[] = {
+    {"source: 10.0.0.0/8", "unknown field \"source\": a match has src, dst, proto, sport, "},
+    {"dprot: 53", "did you mean \"dport\"?"},
+    {"flags: sin", "match.flags: \"sin\" are no TCP flags: write those"},
+    {"flags: [syn / syn,ack]", "\"syn / syn\": in a list flags with a slash stand in quotes"},
+    {"flags: syn,proto", "\"syn,proto\" are no TCP flags"},
+    {"flags: none", "\"none\" are no TCP flags"},
+    {"flags: syn / ack", "a flag has to be set that is not looked at"},
+    {"flags: syn, proto: udp", "flags is not of the protocol that proto names: no packet"},
+    {"flags: syn, icmp_type: 8", "flags and icmp_type are of two protocols: no packet"},
+    {"icmp_type: nd-redirect", "\"nd-redirect\" is no ICMP type"},
+    {"icmp_type: 8, src: 2001:db8::/32", "icmp_type is of IPv4, and src is not: no packet"},
+    {"icmpv6_type: 8, dport: 53", "icmpv6_type is of a protocol without ports"},
+    {"icmpv6_type: 256", "\"256\" is no ICMPv6 type"},
+    {"icmp_code: -1", "\"-1\" is no code"},
+    {"ttl: 5-3", "\"5-3\" is no TTL"},
+    {"dscp: 64", "\"64\" is no DSCP"},
+    {"fragment: middle", "\"middle\" is not known: write first, later or none"},
+    {"options: maybe", "\"maybe\" is not known: write yes or no"},
+    {"len: 65536", "\"65536\" is no length"},
+    {"ether_type: 0x5ff", "\"0x5ff\" is no EtherType"},
+    {"ether_type: arp, ttl: 1", "ether_type is not of IP, and other fields are"},
+    {"ether_src: 2:0", "\"2:0\" is no Ethernet address"},
+    {"ether_dst: '02:00:00:00:00:00:00'", "is no Ethernet address"},
+    {"payload: 1501=0x00", "\"1501=0x00\" are no bytes"},
+    {"payload: 1=0x123", "are no bytes"},
+    {"payload: 1=0x12/0x1", "are no bytes"},
+    {"payload: 1=0x0102030405", "are no bytes"},
+    {"payload: 1=0x12/0x02", "a bit has to be set that the mask leaves out"},
+    {"src: 10.0.0.1/8", "rules[0].match.src: 10.0.0.1/8 has bits beyond its length: write "
+			"10.0.0.0/8"},
+    {"dst: [10.0.0.1, '2001:db8::1/32']",
+     "rules[0].match.dst[1]: 2001:db8::1/32 has bits beyond its length: write "
+     "2001:db8::/32"},
+    {"src: 10.0.0.0/40", "match.src: 10.0.0.0/40: the length is 0 to 32"},
+    {"src: []", "rules[0].match.src: an empty list matches nothing"},
+    {"src: ", "rules[0].match.src: the value is missing"},
+    {"proto: tpc", "rules[0].match.proto: \"tpc\" is not a protocol: write 0 to 255"},
+    {"proto: 256", "\"256\" is not a protocol"},
+    {"proto: -1", "\"-1\" is not a protocol"},
+    {"proto: [tcp, UDP]", "match.proto[1]: \"UDP\" is not a protocol"},
+    {"dport: 65536", "rules[0].match.dport: \"65536\" is not a port"},
+    {"dport: 90-80", "\"90-80\" is not a port"},
+    {"sport: http", "rules[0].match.sport: \"http\" is not a port"},
+    {"vlan: 4096", "rules[0].match.vlan: \"4096\" is not a VLAN"},
+    {"vlan: any", "or none"},
+    {"vlan: 0", "\"0\" is not a VLAN: write 1 to 4095, a range as 100-199, or none"},
+    {"vlan: [5, 0-99]", "match.vlan[1]: \"0-99\" is not a VLAN"},
+    {"vlan: {}", "expected one value"},
+    {"src: 10.0.0.0/8, dst: 2001:db8::/32",
+     "rules[0].match: src is IPv4 and dst is IPv6: no packet can match"},
+    {"src: ['::1', '::2'], dst: [10.0.0.0/8, 11.0.0.0/8]",
+     "rules[0].match: src is IPv6 and dst is IPv4"},
+    {"src: 10.0.0.0/8, src: 10.0.0.0/8", "rules[0].match.src: written twice"},
+    {"proto: icmp, dport: 1",
+     "rules[0].match.proto[0]: protocol 1 has no ports, and dport is written: no packet "
+     "can match: leave dport out, or write tcp, udp or sctp"},
+    {"sport: 0-65535, proto: [udp, gre]",
+     "match.proto[1]: protocol 47 has no ports, and sport is written"},
+    {"proto: 20-131, dport: 1, sport: 1", "match.proto[0]: protocol 20 has no ports"},
+    {"proto: icmp, dst: 'fd00::/8'",
+     "rules[0].match.proto[0]: icmp is not of IPv6, and dst is: no packet can match: write "
+     "icmpv6"},
+    {"proto: [tcp, 58], src: [10.0.0.0/8, 11.0.0.0/8]",
+     "match.proto[1]: icmpv6 is not of IPv4, and src is: no packet can match: write icmp"},
+};
+
 static void wrong_matches(void **state)
 {
-	static const struct {
-		const char *match, *says;
-	} c[] = {
-	    {"source: 10.0.0.0/8",
-	     "unknown field \"source\": a match has src, dst, proto, sport, "},
-	    {"dprot: 53", "did you mean \"dport\"?"},
-	    {"flags: sin", "match.flags: \"sin\" are no TCP flags: write those"},
-	    {"flags: [syn / syn,ack]",
-	     "\"syn / syn\": in a list flags with a slash stand in quotes"},
-	    {"flags: syn,proto", "\"syn,proto\" are no TCP flags"},
-	    {"flags: none", "\"none\" are no TCP flags"},
-	    {"flags: syn / ack", "a flag has to be set that is not looked at"},
-	    {"flags: syn, proto: udp", "flags is not of the protocol that proto names: no packet"},
-	    {"flags: syn, icmp_type: 8", "flags and icmp_type are of two protocols: no packet"},
-	    {"icmp_type: nd-redirect", "\"nd-redirect\" is no ICMP type"},
-	    {"icmp_type: 8, src: 2001:db8::/32", "icmp_type is of IPv4, and src is not: no packet"},
-	    {"icmpv6_type: 8, dport: 53", "icmpv6_type is of a protocol without ports"},
-	    {"icmpv6_type: 256", "\"256\" is no ICMPv6 type"},
-	    {"icmp_code: -1", "\"-1\" is no code"},
-	    {"ttl: 5-3", "\"5-3\" is no TTL"},
-	    {"dscp: 64", "\"64\" is no DSCP"},
-	    {"fragment: middle", "\"middle\" is not known: write first, later or none"},
-	    {"options: maybe", "\"maybe\" is not known: write yes or no"},
-	    {"len: 65536", "\"65536\" is no length"},
-	    {"ether_type: 0x5ff", "\"0x5ff\" is no EtherType"},
-	    {"ether_type: arp, ttl: 1", "ether_type is not of IP, and other fields are"},
-	    {"ether_src: 2:0", "\"2:0\" is no Ethernet address"},
-	    {"ether_dst: '02:00:00:00:00:00:00'", "is no Ethernet address"},
-	    {"payload: 1501=0x00", "\"1501=0x00\" are no bytes"},
-	    {"payload: 1=0x123", "are no bytes"},
-	    {"payload: 1=0x12/0x1", "are no bytes"},
-	    {"payload: 1=0x0102030405", "are no bytes"},
-	    {"payload: 1=0x12/0x02", "a bit has to be set that the mask leaves out"},
-	    {"src: 10.0.0.1/8", "rules[0].match.src: 10.0.0.1/8 has bits beyond its length: write "
-				"10.0.0.0/8"},
-	    {"dst: [10.0.0.1, '2001:db8::1/32']",
-	     "rules[0].match.dst[1]: 2001:db8::1/32 has bits beyond its length: write "
-	     "2001:db8::/32"},
-	    {"src: 10.0.0.0/40", "match.src: 10.0.0.0/40: the length is 0 to 32"},
-	    {"src: []", "rules[0].match.src: an empty list matches nothing"},
-	    {"src: ", "rules[0].match.src: the value is missing"},
-	    {"proto: tpc", "rules[0].match.proto: \"tpc\" is not a protocol: write 0 to 255"},
-	    {"proto: 256", "\"256\" is not a protocol"},
-	    {"proto: -1", "\"-1\" is not a protocol"},
-	    {"proto: [tcp, UDP]", "match.proto[1]: \"UDP\" is not a protocol"},
-	    {"dport: 65536", "rules[0].match.dport: \"65536\" is not a port"},
-	    {"dport: 90-80", "\"90-80\" is not a port"},
-	    {"sport: http", "rules[0].match.sport: \"http\" is not a port"},
-	    {"vlan: 4096", "rules[0].match.vlan: \"4096\" is not a VLAN"},
-	    {"vlan: any", "or none"},
-	    {"vlan: 0", "\"0\" is not a VLAN: write 1 to 4095, a range as 100-199, or none"},
-	    {"vlan: [5, 0-99]", "match.vlan[1]: \"0-99\" is not a VLAN"},
-	    {"vlan: {}", "expected one value"},
-	    {"src: 10.0.0.0/8, dst: 2001:db8::/32",
-	     "rules[0].match: src is IPv4 and dst is IPv6: no packet can match"},
-	    {"src: ['::1', '::2'], dst: [10.0.0.0/8, 11.0.0.0/8]",
-	     "rules[0].match: src is IPv6 and dst is IPv4"},
-	    {"src: 10.0.0.0/8, src: 10.0.0.0/8", "rules[0].match.src: written twice"},
-	    {"proto: icmp, dport: 1",
-	     "rules[0].match.proto[0]: protocol 1 has no ports, and dport is written: no packet "
-	     "can match: leave dport out, or write tcp, udp or sctp"},
-	    {"sport: 0-65535, proto: [udp, gre]",
-	     "match.proto[1]: protocol 47 has no ports, and sport is written"},
-	    {"proto: 20-131, dport: 1, sport: 1", "match.proto[0]: protocol 20 has no ports"},
-	    {"proto: icmp, dst: 'fd00::/8'",
-	     "rules[0].match.proto[0]: icmp is not of IPv6, and dst is: no packet can match: write "
-	     "icmpv6"},
-	    {"proto: [tcp, 58], src: [10.0.0.0/8, 11.0.0.0/8]",
-	     "match.proto[1]: icmpv6 is not of IPv4, and src is: no packet can match: write icmp"},
-	};
 	char buf[1024], list[512];
 	struct policy *policy;
 	size_t i;
 
 	(void)state;
-	for (i = 0; i < ARRAY(c); i++) {
-		with_match(buf, sizeof(buf), c[i].match);
-		refuse(buf, strlen(buf), 3, c[i].says);
+	for (i = 0; i < ARRAY(wrong_match); i++) {
+		with_match(buf, sizeof(buf), wrong_match[i].match);
+		refuse(buf, strlen(buf), 3, wrong_match[i].says);
 	}
 	policy_free(parse(with_match(buf, sizeof(buf), "src: 10.0.0.0/8, dst: ['::1', 11.0.0.1]")));
 	policy_free(parse(with_match(buf, sizeof(buf), "proto: [0-255, sctp], sport: 1")));
