@@ -220,6 +220,11 @@ wrong_uses()
 	refused 2 'nosuch.yaml' pacer shadow s0 -c "$work/nosuch.yaml"
 	echo "rules: [{name: udp}]" >"$work/bad.yaml"
 	refused 2 'bad.yaml:1' pacer shadow s0 -c "$work/bad.yaml"
+	cat >"$work/fleet.yaml" <<-END
+	fleet: {store: ["http://127.0.0.1:2379"], name: edge}
+	rules: [{name: udp, limits: [{key: src, packets: 10, window: 60s, fleet: yes}]}]
+	END
+	refused 1 's0: a shadow has no share of a fleet.s limits' pacer shadow s0 -c "$work/fleet.yaml"
 	begin three
 	refused 1 's0: a shadow runs already: .*--promote.* or --stop first' pacer shadow s0 -c "$work/ten.yaml"
 	arrive "10" n=15
@@ -232,6 +237,11 @@ wrong_uses()
 	refused 1 's0: its state is shared with t0' pacer shadow s0 -c "$work/three.yaml"
 	pacer unload t0 >/dev/null
 	in_server ip link del t0
+	pacer unload s0 >/dev/null
+	load ten
+	pacer unload s0 >/dev/null
+	load fleet
+	refused 1 's0: a shadow has no share of a fleet.s limits' pacer shadow s0 -c "$work/three.yaml"
 	pacer unload s0 >/dev/null
 	load ten
 	# Where pins cannot be.
