@@ -93,6 +93,18 @@ allow: ["@ok", 192.0.2.98]
 sets: [{name: geo, file: FOLDER/geo.csv, value: 3}]
 allow: "@geo=OK"
 """,
+    # The oracle is not told of ladders: it has each length's limit by itself.
+    "ladder": """
+  - name: udp
+    match: {proto: udp}
+    limits:
+      - {key: "src/[32,28,24,20,16],[128,64,48]", packets: 3, window: 1s, slots: 10, wider: [x2, x3, x4, x9]}
+  - name: rest
+    limits:
+      - {key: "dst/[32,24],[64,56]+proto", rate: 40/s, burst: 3, wider: x2}
+      - {key: "src/[32,16],56", bytes: 3000, window: 2s, slots: 7, wider: x3}
+      - {key: all, packets: 60, window: 1s, slots: 3}
+""",
     # Below: user space and the kernel are compared under these, the oracle does not know them.
     "both": """
   - name: wide
@@ -551,6 +563,14 @@ ORACLES = {
         Window("src/24,56+dst", 6, 3 * S, 8, one), Window("dst/16,48+dport", 9000, S, 10, lambda f: f.wire),
         Gap("src+vlan", 300000), Rate("dst/20,44+src/24,48+proto", 40, 4, one),
         Window("src+sport", 9, 2 * S, 6, one), Window("src/0,32+dst/8,0+vlan+proto", 50, 2 * S, 9, one)])],
+    "ladder": lambda: [
+        ("udp", 17, [Window("src/32,128", 3, S, 10, one), Window("src/28,64", 6, S, 10, one),
+                     Window("src/24,48", 9, S, 10, one), Window("src/20,48", 12, S, 10, one),
+                     Window("src/16,48", 27, S, 10, one)]),
+        ("rest", None, [Rate("dst/32,64+proto", 40, 3, one), Rate("dst/24,56+proto", 80, 6, one),
+                        Window("src/32,56", 3000, 2 * S, 7, lambda f: f.wire),
+                        Window("src/16,56", 9000, 2 * S, 7, lambda f: f.wire),
+                        Window("all", 60, S, 3, one)])],
     "verdict": lambda: [("icmp", 1, "drop"), ("tcp", 6, "pass"), ("udp", 17, [Window("src", 3, S, 10, one)])],
     "rate": lambda: [("udp", 17, [Rate("src", 200, 4, one), Rate("dst", 125000, 3000, lambda f: f.wire)]),
                      ("rest", None, [Rate("all", 50, 10, one)])],

@@ -53,6 +53,7 @@ static void assert_differ(const char *one, const char *other, const char *want)
 #define RULE(a)	      "rules: [{name: r, " a ", limits: [{key: src, gap: 1ms}]}]\n"
 #define MATCH(a)      RULE("match: {" a "}")
 #define LIMIT(a)      "rules: [{name: r, limits: [{" a "}]}]\n"
+#define LADDER(a)     LIMIT("key: 'src/[32,24,16],[64,48]', packets: 5, window: 1s, " a)
 #define SET(of)	      WHOLE("sets: [{name: d, " of "}]")
 #define POOL(a)	      WHOLE("pools: [{name: p, " a "}]")
 #define FLEET(fields) "fleet: {" fields "}\n"
@@ -162,6 +163,8 @@ static const struct {
      FLEET("name: f, store: 'http://a'") "rules: [{name: r, limits: [{key: src, rate: 1/s, burst: "
 					 "5, fleet: no}]}]",
      "r.limits[0].fleet: yes|-\n"},
+    {POLICY_LIMIT, "wider", LADDER("wider: x4"), LADDER("wider: [x4, x15]"),
+     "r.limits[0].wider: x4|[x4, x15]\n"},
     {POLICY_POOL, "name", POOL("targets: a, each: 5, cooldown: 1s"),
      WHOLE("pools: [{name: q, targets: a, each: 5, cooldown: 1s}]"), "pools: p|-\npools: -|q\n"},
     {POLICY_POOL, "targets", POOL("targets: a, each: 5, cooldown: 1s, threshold: 1"),
@@ -250,6 +253,23 @@ static void test_the_same_in_other_words(void **state)
 	assert_differ(WHOLE("allow: [192.0.2.0/24, 192.0.2.1]"),
 		      WHOLE("allow: [192.0.2.1/32, 192.0.2.0/24]"), "");
 	assert_differ(MATCH("proto: udp"), MATCH("proto: [17]"), "");
+	assert_differ(LADDER("wider: x4"), LADDER("wider: [x4, x16]"), "");
+}
+
+/* A ladder is told as the one line that it is, and the limits behind it keep their numbers. */
+static void test_ladders(void **state)
+{
+	(void)state;
+	assert_differ(LADDER("wider: x4"),
+		      LIMIT("key: 'src/[32,24],[64,56]', packets: 6, window: 1s, wider: x4"),
+		      "r.limits[0].key: src/[32,24,16],[64,48]|src/[32,24],[64,56]\n"
+		      "r.limits[0].packets: 5|6\n");
+	assert_differ("rules: [{name: r, limits: [{key: 'src/[32,24],[64]+dport', rate: 5/s, "
+		      "burst: 2, wider: x3}, {key: dst, gap: 1s}]}]",
+		      "rules: [{name: r, limits: [{key: src+dport, rate: 5/s, burst: 2}, "
+		      "{key: dst, gap: 2s}]}]",
+		      "r.limits[0].key: src/[32,24],[64]+dport|src/32,64+dport\n"
+		      "r.limits[0].wider: x3|-\nr.limits[1].gap: 1s|2s\n");
 }
 
 static void test_the_order_of_rules(void **state)
@@ -385,6 +405,7 @@ int main(void)
 	    cmocka_unit_test(test_each_field),
 	    cmocka_unit_test(test_no_field_is_left_out),
 	    cmocka_unit_test(test_the_same_in_other_words),
+	    cmocka_unit_test(test_ladders),
 	    cmocka_unit_test(test_the_order_of_rules),
 	    cmocka_unit_test(test_a_list_is_written),
 	    cmocka_unit_test(test_a_long_list),

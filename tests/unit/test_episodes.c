@@ -392,6 +392,27 @@ static void needed_values(void **state)
 	}
 }
 
+/* Of a wider prefix of a ladder, what its line would have to say. */
+static void needed_of_a_rung(void **state)
+{
+	static const char *const text =
+	    "rules: [{name: r, limits: [{key: all, gap: 1ns}, {key: "
+	    "'src/[32,24,16],[64,48]', rate: 5/s, burst: 5, wider: x4}]}]";
+	struct crowd_key key = {.by = KEY_SRC(24, 48), .share = {0.5, 0.2, 0.9}, .len_bytes = 100};
+	struct policy_error error;
+	struct policy *p = policy_parse(text, strlen(text), &error);
+	struct needed needed;
+	char buf[64];
+
+	(void)state;
+	assert_non_null(p);
+	needed_find(&needed, &p->rule[0], PACER_DENY_RATE, &key, 200);
+	assert_int_equal(needed.limit, 1);
+	assert_float_equal(needed.value, 30, 1e-6); /* of which the /24 has four times */
+	assert_string_equal(needed_text(&needed, buf, sizeof(buf)), "rate=50/s");
+	policy_free(p);
+}
+
 /* --- all of it -------------------------------------------------------------------------------- */
 
 static char said[4096];
@@ -516,6 +537,7 @@ int main(void)
 	    cmocka_unit_test(kinds_of_crowds),
 	    cmocka_unit_test(shares_of_keys),
 	    cmocka_unit_test(needed_values),
+	    cmocka_unit_test(needed_of_a_rung),
 	    cmocka_unit_test(told_in_order),
 	    cmocka_unit_test(of_a_coarse_clock),
 	};

@@ -14,8 +14,9 @@
 #include "rate.h"
 #include "window.h"
 
-#define ARRAY(a) (sizeof(a) / sizeof((a)[0]))
-#define SECOND	 1000000000ull
+#define LADDER(key) "key: '" key "', packets: 5, window: 1s"
+#define ARRAY(a)    (sizeof(a) / sizeof((a)[0]))
+#define SECOND	    1000000000ull
 
 static struct policy *parse(const char *text)
 {
@@ -400,6 +401,83 @@ static void keys(void **state)
 		assert_key(&policy->rule->limit[0].key, c[i].text);
 		policy_free(policy);
 	}
+}
+
+/* What a line makes: of each of its limits the key, and what it lets through. */
+static void ladders(void **state)
+{
+	static const struct {
+		const char *fields, *line, *limits;
+	} c[] = {
+	    {"key: 'src/[32,28,24],[128,64,56]', packets: 10, window: 1s, wider: x4",
+	     "src/[32,28,24],[128,64,56]", "src/32,128=10 src/28,64=40 src/24,56=160 "},
+	    {"key: 'dst/[32, 24], [64]', bytes: 1K/s, window: 2s, wider: x3", "dst/[32,24],[64]",
+	     "dst/32,64=2000 dst/24,64=6000 "},
+	    {"wider: [x3, x3, x100], rate: 2/s, burst: 5, key: 'dport+src/24,[64,56,48,32]+proto'",
+	     "src/[24],[64,56,48,32]+proto+dport",
+	     "src/24,64+proto+dport=2:5 src/24,56+proto+dport=6:15 src/24,48+proto+dport=6:15 "
+	     "src/24,32+proto+dport=200:500 "},
+	    {"key: 'src/[32,0],[128,32]+vlan', packets: 5, window: 1s, wider: x1",
+	     "src/[32,0],[128,32]+vlan", "src/32,128+vlan=5 src/0,32+vlan=5 "},
+	    {"key: 'dst+src/[2,1],[8,7]', packets: 5, window: 1s, wider: [x1000000]",
+	     "src/[2,1],[8,7]+dst/32,64", "src/2,8+dst/32,64=5 src/1,7+dst/32,64=5000000 "},
+	    {"key: 'src/[32,31,30,29,28,27,26,25],64', packets: 1, window: 1s, wider: x2",
+	     "src/[32,31,30,29,28,27,26,25],[64]",
+	     "src/32,64=1 src/31,64=2 src/30,64=4 src/29,64=8 src/28,64=16 src/27,64=32 "
+	     "src/26,64=64 src/25,64=128 "},
+	    {"key: src/24,56, packets: 7, window: 1s", "src/24,56", "src/24,56=7 "},
+	};
+	char buf[256], text[POLICY_LINE_TEXT], got[400];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY(c); i++) {
+		struct policy *policy = parse(with_limit(buf, sizeof(buf), c[i].fields));
+		const struct policy_rule *rule = policy->rule;
+
+		*got = 0;
+		for (size_t k = 0; k < rule->n_limits; k++) {
+			const struct policy_limit *l = &rule->limit[k];
+			size_t len = strlen(got);
+
+			assert_int_equal(l->item, 0);
+			assert_int_equal(l->rung, k);
+			len += snprintf(got + len, sizeof(got) - len,
+					"%s=", policy_key_text(&l->key, text, sizeof(text)));
+			if (l->kind == LIMIT_RATE)
+				snprintf(got + len, sizeof(got) - len, "%llu:%llu ",
+					 (unsigned long long)l->rate.amount,
+					 (unsigned long long)l->burst);
+			else
+				snprintf(got + len, sizeof(got) - len, "%llu ",
+					 (unsigned long long)l->limit);
+			policy_line_key_text(l, text, sizeof(text));
+			assert_string_equal(text, c[i].line);
+		}
+		assert_string_equal(got, c[i].limits);
+		policy_free(policy);
+	}
+}
+
+/* The limits of the lines behind it. */
+static void ladders_among_limits(void **state)
+{
+	struct policy *policy =
+	    parse("rules:\n- name: a\n  limits:\n  - {key: src/24,56, gap: 1ms}\n"
+		  "  - key: src/[32,28],[128,64]\n    wider: x2\n    rate: 1/s\n    burst: 3\n"
+		  "  - {key: all, packets: 9, window: 1s}\n");
+	static const uint8_t item[] = {0, 1, 1, 2}, rung[] = {0, 0, 1, 0};
+	char text[64];
+
+	(void)state;
+	assert_int_equal(policy->rule->n_limits, ARRAY(item));
+	for (size_t i = 0; i < ARRAY(item); i++) {
+		assert_int_equal(policy->rule->limit[i].item, item[i]);
+		assert_int_equal(policy->rule->limit[i].rung, rung[i]);
+	}
+	assert_string_equal(policy_rung_text(&policy->rule->limit[2], text, sizeof(text)),
+			    ", rung 2 of 2");
+	assert_string_equal(policy_rung_text(&policy->rule->limit[3], text, sizeof(text)), "");
+	policy_free(policy);
 }
 
 /* What a limit of a window comes to. */
@@ -945,6 +1023,48 @@ static const struct {
     {"key: src+, gap: 1ms", "is not a key"},
     {"key: [src, dst], gap: 1ms", "limits[0].key: expected one value, found a list"},
     {"key: src/24," ZEROS ZEROS ZEROS ZEROS "56, gap: 1ms", "that for IPv6 is missing"},
+    {LADDER("src/[32,24],[64,56]"),
+     "rules[0].limits[0]: the key has several lengths: write how much more each wider one has, "
+     "as wider: x4"},
+    {LADDER("src/24,56") ", wider: x4",
+     "rules[0].limits[0].wider: belongs to a key of several lengths, as src/[32,24],[64,56]"},
+    {LADDER("src/[32,24]") ", wider: x4",
+     "rules[0].limits[0].key: the lengths for IPv6 are missing: write src/[32,24],[64,56], say"},
+    {LADDER("src/[32,24],[64,56") ", wider: x4", "\"[64,56\" has no ]"},
+    {LADDER("src/[32,24],[64,56],8") ", wider: x4", "\"8\" is too much"},
+    {LADDER("src/[32,24],[64,56]]") ", wider: x4", "\"]\" is too much"},
+    {LADDER("src/[24,32],[64,56]") ", wider: x4",
+     "/32 stands behind /24: write the longest first, each once"},
+    {LADDER("src/[32,24],[64,64]") ", wider: x4", "/64 stands behind /64"},
+    {LADDER("src/[32,],[64,56]") ", wider: x4", "\"\" is no prefix length of IPv4: write 0 to 32"},
+    {LADDER("src/[],[64,56]") ", wider: x4", "\"\" is no prefix length of IPv4"},
+    {LADDER("src/[32 24],[64,56]") ", wider: x4", "\"32 24\" is no prefix length"},
+    {LADDER("src/[33,24],[64,56]") ", wider: x4", "\"33\" is no prefix length of IPv4"},
+    {LADDER("src/[32,24],[129,56]") ", wider: x4", "\"129\" is no prefix length of IPv6"},
+    {LADDER("src/[32,24],[64-56]") ", wider: x4", "\"64-56\" is no prefix length of IPv6"},
+    {LADDER("src/[24],[56]") ", wider: x4", "one length is no ladder: write src/24,56"},
+    {LADDER("src/[32,0],[64,0]") ", wider: x4", "with no bit of the address all have one key"},
+    {LADDER("src/[32,24],[64,56]+dst/[32,24],[64,56]") ", wider: x4", "a ladder is of one"},
+    {LADDER("src/[9,8,7,6,5,4,3,2,1],64") ", wider: x4", "a ladder has up to 8 lengths"},
+    {LADDER("proto/[32,24],[64,56]") ", wider: x4", "is not a key"},
+    {LADDER("src/[32,24],[64,56]") ", wider: 4", "\"4\" will not do: write x1 to x1000000"},
+    {LADDER("src/[32,24],[64,56]") ", wider: x0", "\"x0\" will not do"},
+    {LADDER("src/[32,24],[64,56]") ", wider: x1000001", "\"x1000001\" will not do"},
+    {LADDER("src/[32,24],[64,56]") ", wider: x2-3", "\"x2-3\" will not do"},
+    {LADDER("src/[32,24],[64,56]") ", wider: [x4, x8]",
+     "rules[0].limits[0].wider: 2 values, and 2 lengths: write one for each length but the first"},
+    {LADDER("src/[32,24,16],[64,56]") ", wider: []", "0 values, and 3 lengths"},
+    {LADDER("src/[32,24,16],[64,56]") ", wider: [x4, x2]", "x2 stands behind x4: a wider prefix"},
+    {LADDER("src/[32,24,16],[64,56]") ", wider: [x1,x2,x3,x4,x5,x6,x7,x8]", "8 items: at most 7"},
+    {LADDER("src/[32,24,16],[64,56]") ", wider: x100000",
+     "x10000000000 of it, for the widest, is more than can be counted: write less"},
+    {LADDER("src/[9,8,7,6,5],64") ", wider: x1000000", "is more than can be counted: write less"},
+    {"key: 'src/[32,24],[64,56]', rate: 1Gpps, burst: 5, wider: x4",
+     "x4 of it, for the widest, is more than can be counted"},
+    {"key: 'src/[32,24],[64,56]', gap: 1ms, wider: x4",
+     "rules[0].limits[0].key: a ladder is of packets, bytes or a rate"},
+    {"key: 'src/[32,24],[64,56]', uses: 5, cooldown: 1s, wider: x4", "a ladder is of packets"},
+    {"key: all, uses: 5, cooldown: 1s, wider: x4", "belongs to a key of several lengths"},
     {"key: src/" ZEROS ZEROS ZEROS ZEROS "24, gap: 1ms", "not a key"},
     {"key: src, 64, gap: 1ms", "unknown field \"64\""},
     {"key: src, gap: 1ms, 64", "unknown field \"64\""},
@@ -1484,6 +1604,8 @@ int main(void)
 	    cmocka_unit_test(rates),
 	    cmocka_unit_test(samples),
 	    cmocka_unit_test(keys),
+	    cmocka_unit_test(ladders),
+	    cmocka_unit_test(ladders_among_limits),
 	    cmocka_unit_test(accepted),
 	    cmocka_unit_test(amounts),
 	    cmocka_unit_test(wrong_documents),

@@ -278,7 +278,11 @@ static void emit_smallest(const struct run *run, uint32_t rule, uint32_t limit)
 	char key[64], text[128];
 
 	emit_object("");
-	emit_uint("limit_index", limit, NULL);
+	emit_uint("limit_index", l->item, NULL);
+	if (l->ladder.rungs)
+		emit_uint("rung", l->rung + 1u, NULL);
+	else
+		emit_null("rung", NULL);
 	policy_key_text(&l->key, key, sizeof(key));
 	emit_string("key", key, "    %s: ", key);
 	snprintf(text, sizeof(text), "%s%s", unit, kind->by_time ? "_ns" : "");
@@ -296,6 +300,27 @@ static void emit_smallest(const struct run *run, uint32_t rule, uint32_t limit)
 	emit_close();
 }
 
+/* What the line of a ladder has to say, so that none of its rungs denies anything. */
+static void emit_line(const struct run *run, uint32_t rule, uint32_t first)
+{
+	const struct policy_limit *l = &run->policy->rule[rule].limit[first];
+	char key[POLICY_LINE_TEXT], text[128];
+	uint64_t value = 0;
+
+	for (uint32_t i = 0; i < l->ladder.rungs; i++) {
+		struct smallest_limit s = smallest_of(run->smallest, rule, first + i);
+		uint64_t times = l->ladder.times[i];
+
+		if (s.state != SMALLEST_FOUND && s.state != SMALLEST_ANY)
+			return;
+		if (s.state == SMALLEST_FOUND && (s.value + times - 1) / times > value)
+			value = (s.value + times - 1) / times;
+	}
+	if (value)
+		emit_text("    %s, the ladder: %s\n", policy_line_key_text(l, key, sizeof(key)),
+			  found_text(l, value, text, sizeof(text)));
+}
+
 static void emit_all_smallest(const struct run *run, uint32_t rule)
 {
 	const struct policy_rule *r = &run->policy->rule[rule];
@@ -304,8 +329,13 @@ static void emit_all_smallest(const struct run *run, uint32_t rule)
 		emit_text("    the smallest limit%s that would have denied nothing%s:\n",
 			  units_plural(r->n_limits), r->n_limits == 1 ? "" : ", together");
 	emit_array("denies_nothing");
-	for (uint32_t i = 0; i < r->n_limits; i++)
+	for (uint32_t i = 0; i < r->n_limits; i++) {
+		const struct policy_limit *l = &r->limit[i];
+
 		emit_smallest(run, rule, i);
+		if (l->ladder.rungs && l->rung + 1u == l->ladder.rungs)
+			emit_line(run, rule, i - l->rung);
+	}
 	emit_close();
 }
 

@@ -190,20 +190,27 @@ static void emit_wait(const char *name, const struct question *q, uint64_t when_
 static void emit_limit_name(const struct policy_rule *rule, const struct why_limit *l)
 {
 	const struct policy_limit *limit;
-	char text[3 * TEXT], with[2 * TEXT] = "";
+	char text[3 * TEXT], with[2 * TEXT] = "", rung[TEXT];
 
 	if (l->limit < 0) {
 		emit_null("limit", "a limit of the policy before");
+		emit_null("rung", NULL);
 		return;
 	}
 	limit = &rule->limit[l->limit];
+	policy_rung_text(limit, rung, sizeof(rung));
 	limit_kind_of(limit)->text(limit, text, sizeof(text));
 	if (l->guest >= 0) {
 		limit = &rule->limit[l->guest];
 		limit_kind_of(limit)->text(limit, with, sizeof(with));
 	}
-	emit_uint("limit", l->limit, "%s.limits[%d]: %s%s%s", rule->name, l->limit, text,
-		  *with ? ", " : "", with);
+	limit = &rule->limit[l->limit];
+	emit_uint("limit", limit->item, "%s.limits[%u]%s: %s%s%s", rule->name, limit->item, rung,
+		  text, *with ? ", " : "", with);
+	if (limit->ladder.rungs)
+		emit_uint("rung", limit->rung + 1u, NULL);
+	else
+		emit_null("rung", NULL);
 }
 
 static const char *const entry_names[] = {[HELD_BY_NONE] = "none",
@@ -439,6 +446,21 @@ static void emit_packet(const struct question *q)
 	emit_uint("len_bytes", q->pkt.len_bytes, ", %u bytes: ", q->pkt.len_bytes);
 }
 
+/* Which rung of a ladder denies the packet: the narrowest that does. */
+static void emit_rung(const struct question *q, const struct why *why)
+{
+	const struct why_limit *by = why->denied >= 0 ? &why->limit[why->denied] : NULL;
+	const struct policy_limit *limit;
+	char rung[TEXT];
+
+	if (!by || by->limit < 0 || why->rule >= PACER_RULES_MAX)
+		return;
+	limit = &q->policy->rule[why->rule].limit[by->limit];
+	if (limit->ladder.rungs)
+		emit_text("  denied by %s.limits[%u]%s: %s\n", q->policy->rule[why->rule].name,
+			  limit->item, policy_rung_text(limit, rung, sizeof(rung)), by->key);
+}
+
 static void emit_answer(const struct question *q, const struct why *why, enum pacer_reason reason)
 {
 	bool denied = pacer_verdict_of(reason) == PACER_VERDICT_DENY;
@@ -466,6 +488,7 @@ static void emit_answer(const struct question *q, const struct why *why, enum pa
 		emit_uint("denied_by", why->denied, NULL);
 	else
 		emit_null("denied_by", NULL);
+	emit_rung(q, why);
 	emit_text(denied ? "  passes    " : "");
 	if (denied) {
 		emit_wait("wait_ns", q, why->when_ns);

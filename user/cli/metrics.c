@@ -338,7 +338,7 @@ static void begin_limit(const struct row *row, size_t rule, size_t limit)
 	const struct policy_rule *of = &row->f->policy->rule[rule];
 	char index[NUMBER_TEXT], key[KEY_TEXT];
 
-	snprintf(index, sizeof(index), "%zu", limit);
+	snprintf(index, sizeof(index), "%u", of->limit[limit].item);
 	begin(row);
 	put_label(row, "rule", of->name);
 	put_label(row, "limit", index);

@@ -117,9 +117,14 @@ static void emit_limit(const struct policy *policy, const struct pacer_policy *b
 
 	emit_object("");
 	emit_string("rule", rule, "\n  %s, ", rule);
-	emit_uint("limit_index", at->limit, "limit %zu, ", at->limit);
+	emit_uint("limit_index", l->item, "limit %u", l->item);
+	policy_rung_text(l, text, sizeof(text));
+	if (l->ladder.rungs)
+		emit_uint("rung", l->rung + 1u, "%s", text);
+	else
+		emit_null("rung", NULL);
 	policy_key_text(&l->key, text, sizeof(text));
-	emit_string("key", text, "by %s\n", text);
+	emit_string("key", text, ", by %s\n", text);
 	emit_string("kind", limit_kind_of(l)->name, NULL);
 	limit_kind_of(l)->facts(&of, &facts);
 	emit_facts(&facts);

@@ -177,7 +177,8 @@ static void add_tables(struct top_view *v, const struct reading *f)
 		char key[64];
 
 		snprintf(to->rule, sizeof(to->rule), "%s", rule->name);
-		snprintf(to->name, sizeof(to->name), "%s.limits[%zu]", rule->name, from->limit);
+		snprintf(to->name, sizeof(to->name), "%s.limits[%u]", rule->name,
+			 rule->limit[from->limit].item);
 		policy_key_text(&rule->limit[from->limit].key, key, sizeof(key));
 		snprintf(to->name + strlen(to->name), sizeof(to->name) - strlen(to->name), " %s",
 			 key);

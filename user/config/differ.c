@@ -106,8 +106,11 @@ static void tell_rule(struct telling *t, const struct policy_rule *rule)
 	doc_append(prefix, sizeof(prefix), "%s.match.", rule->name);
 	tell_part(t, POLICY_MATCH, prefix, &rule->match);
 	for (size_t i = 0; i < rule->n_limits; i++) {
+		if (rule->limit[i].rung) /* it is told with the first of its ladder */
+			continue;
 		*prefix = 0;
-		doc_append(prefix, sizeof(prefix), "%s.limits[%zu].", rule->name, i);
+		doc_append(prefix, sizeof(prefix), "%s.limits[%u].", rule->name,
+			   rule->limit[i].item);
 		tell_part(t, POLICY_LIMIT, prefix, &rule->limit[i]);
 	}
 }

@@ -429,7 +429,7 @@ static int MUST_USE syntax_error(struct source *s, const yaml_parser_t *parser)
 		hint = " (indent with spaces, not tabs; quote a text that begins with @ or `)";
 	else if (strstr(context, "flow") || strstr(context, "plain scalar"))
 		hint = " (within [] and {}, put a space behind a field's ':', and quote an "
-		       "address that begins or ends with ':')";
+		       "address that begins or ends with ':', or a key with [] in it)";
 	return doc_fail(s, (int)doc_smallest(line, lines), NULL, "not YAML: %s%s%s", context,
 			parser->problem, hint);
 }

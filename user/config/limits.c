@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "config/limits.h"
 
+#include "config/ladder.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -28,6 +30,7 @@ enum limit_field {
 	FIELD_MAX_COOLDOWN,
 	FIELD_THRESHOLD,
 	FIELD_FLEET,
+	FIELD_WIDER,
 	LIMIT_FIELDS
 };
 
@@ -79,14 +82,16 @@ static int MUST_USE read_lengths(struct source *s, int line, const struct place 
 }
 
 /*
- * src[/L4,L6] | dst[/L4,L6] | proto | sport | dport | vlan, of which none stands twice.
+ * src[/L4,L6] | dst[/L4,L6] | proto | sport | dport | vlan, of which none stands twice. In place of
+ * a length there may be a list, as [32,24].
  *
  * Without lengths an address is a host's of IPv4 and a /64 of IPv6: of that a host has all
  * addresses at will, and would have as many allowances.
  */
 static int MUST_USE parse_part(struct source *s, int line, const struct place *at, char *text,
-			       const char *whole, struct policy_key *key)
+			       const char *whole, struct policy_limit *limit)
 {
+	struct policy_key *key = &limit->key;
 	char *slash = strchr(text, '/');
 	uint8_t len4 = 32, len6 = KEY_LEN6;
 	const struct policy_key_part_name *part;
@@ -101,20 +106,26 @@ static int MUST_USE parse_part(struct source *s, int line, const struct place *a
 	key->parts |= part->part;
 	if (!(part->part & (KEY_PART_SRC | KEY_PART_DST)))
 		return slash ? not_a_key(s, line, at, whole) : 0;
-	if (slash && read_lengths(s, line, at, slash + 1, part->name, &len4, &len6))
+	if (slash && ladder_has(slash + 1)) {
+		if (ladder_lengths(s, line, at, slash + 1, part, &limit->ladder))
+			return -1;
+		len4 = limit->ladder.len4[0];
+		len6 = limit->ladder.len6[0];
+	} else if (slash && read_lengths(s, line, at, slash + 1, part->name, &len4, &len6)) {
 		return -1;
+	}
 	*(part->part == KEY_PART_SRC ? &key->src4 : &key->dst4) = len4;
 	*(part->part == KEY_PART_SRC ? &key->src6 : &key->dst6) = len6;
 	return 0;
 }
 
-/* flow | all | parts, with + between them */
+/* flow | all | parts, with + between them. Of a ladder, the first rung's. */
 static int MUST_USE parse_key(struct source *s, int line, const struct place *at, const char *text,
-			      struct policy_key *key)
+			      struct policy_limit *limit)
 {
 	char parts[KEY_TEXT], *part = parts, *plus;
 
-	*key = strcmp(text, "flow") ? KEY_ALL : KEY_FLOW;
+	limit->key = strcmp(text, "flow") ? KEY_ALL : KEY_FLOW;
 	if (!strcmp(text, "flow") || !strcmp(text, "all"))
 		return 0;
 	snprintf(parts, sizeof(parts), "%s", text);
@@ -122,7 +133,7 @@ static int MUST_USE parse_key(struct source *s, int line, const struct place *at
 		plus = strchr(part, '+');
 		if (plus)
 			*plus++ = 0;
-		if (parse_part(s, line, at, part, text, key))
+		if (parse_part(s, line, at, part, text, limit))
 			return -1;
 	}
 	return 0;
@@ -140,7 +151,7 @@ static int read_key(struct source *s, const struct place *at, const yaml_node_t 
 	len = snprintf(whole, sizeof(whole), "%s%s", text, s->key_tail);
 	if (len < 0 || (size_t)len >= sizeof(whole))
 		return not_a_key(s, doc_line(node), at, text);
-	return parse_key(s, doc_line(node), at, whole, &limit->key);
+	return parse_key(s, doc_line(node), at, whole, limit);
 }
 
 static int read_packets(struct source *s, const struct place *at, const yaml_node_t *node,
@@ -326,7 +337,7 @@ READER(max_cooldown, doc_duration(s, at, node, &l->throttle.max_cooldown_ns))
 #define WRITE_TIME(name, is_there, ns) \
 	WRITER(name, is_there, "%s", units_duration_text(ns, (char[FIELD_TEXT]){0}, FIELD_TEXT))
 
-WRITER(key, true, "%s", policy_key_text(&l->key, (char[FIELD_TEXT]){0}, FIELD_TEXT))
+WRITER(key, true, "%s", policy_line_key_text(l, (char[FIELD_TEXT]){0}, FIELD_TEXT))
 WRITE_NUMBER(entries, l->entries, l->entries)
 WRITE_TIME(gap, l->kind == LIMIT_GAP, l->gap_ns)
 WRITE_NUMBER(rows, l->kind == LIMIT_GAP, l->rows)
@@ -355,7 +366,8 @@ WRITER(fleet, l->fleet, "%s", "yes")
 static const struct field limit_field[LIMIT_FIELDS] = {
     [FIELD_KEY] = {"key", read_key, "KEY",
 		   "whose packets count together: flow, all, or parts with + between: src, "
-		   "src/24,56, dst, dst/24,56, proto, sport, dport, vlan",
+		   "src/24,56, dst, dst/24,56, proto, sport, dport, vlan; src/[32,24],[64,56] is a "
+		   "ladder, a limit a length",
 		   OF_ALL_KINDS, FIELD_NEEDED, write_key},
     [FIELD_GAP] = {"gap", read_gap, "TIME", "two packets of a key are that far apart, at least",
 		   LIMIT_GAP, LEADS, write_gap},
@@ -392,6 +404,10 @@ static const struct field limit_field[LIMIT_FIELDS] = {
     [FIELD_FLEET] = {"fleet", read_fleet, "yes|no",
 		     "it is one limit of all hosts of the fleet; no unless said; not of a gap",
 		     OF_ALL_KINDS, 0, write_fleet},
+    [FIELD_WIDER] = {"wider", ladder_read_wider, "xN...",
+		     "of a ladder: how much more each wider length has than the one before; of a "
+		     "list, than the first; not of a gap",
+		     OF_ALL_KINDS, 0, ladder_write_wider},
 };
 
 const struct fields limits_fields = {"a limit", limit_field, LIMIT_FIELDS};
@@ -621,27 +637,70 @@ static int MUST_USE check_limit(struct source *s, const struct place *at, const 
 		    s, at, seen, FIELD_FLEET,
 		    "a gap cannot be divided: two hosts would let two packets through "
 		    "within it, each being the first of its own: write a window or a rate");
+	if (ladder_settle(s, at, doc_line(seen[FIELD_WIDER]), limit))
+		return -1;
 	return kinds[limit->kind].check ? kinds[limit->kind].check(s, at, seen, limit) : 0;
 }
 
-static int read_limit(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+/* Can the widest rung of the line be counted? It has the largest value. */
+static int MUST_USE check_widest(struct source *s, const struct place *at, const yaml_node_t **seen,
+				 const struct policy_limit *line)
+{
+	struct place place = {at, limit_field[FIELD_WIDER].name, 0};
+	uint32_t last = line->ladder.rungs - 1u;
+	struct policy_limit rung;
+
+	if (!line->ladder.rungs)
+		return 0;
+	if (!ladder_rung(line, last, &rung)) {
+		rung.per_second = false; /* it is of the window already */
+		if (!kinds[rung.kind].check(s, at, seen, &rung))
+			return 0;
+	}
+	return doc_fail(s, doc_line(seen[FIELD_WIDER]), &place,
+			"x%llu of it, for the widest, is more than can be counted: write less",
+			(unsigned long long)line->ladder.times[last]);
+}
+
+static int MUST_USE read_limit(struct source *s, const struct place *at, const yaml_node_t *node,
+			       struct policy_limit *limit)
 {
 	const yaml_node_t *seen[LIMIT_FIELDS] = {0};
-	struct policy_limit *limit = into;
 
 	limit->line = doc_line(node);
 	limit->slots = SLOTS_DEFAULT;
 	limit->rows = ROWS_DEFAULT;
-	if (doc_fields(s, at, node, &limits_fields, limit, seen))
+	if (doc_fields(s, at, node, &limits_fields, limit, seen) ||
+	    check_limit(s, at, seen, limit) || check_widest(s, at, seen, limit))
 		return -1;
-	return check_limit(s, at, seen, limit);
+	return 0;
+}
+
+/* One item: the limits that it makes go behind those of the items before. */
+static int read_item(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	struct policy_rule *rule = into;
+	struct policy_limit line = {.item = (uint8_t)at->index};
+	uint32_t n;
+
+	if (read_limit(s, at, node, &line))
+		return -1;
+	n = line.ladder.rungs ? line.ladder.rungs : 1;
+	if (rule->n_limits + n > POLICY_LIMITS_MAX)
+		return doc_fail(s, line.line, at,
+				"its lengths make %zu limits of the rule: at most %d: write fewer",
+				rule->n_limits + n, POLICY_LIMITS_MAX);
+	for (uint32_t i = 0; i < n; i++)
+		if (ladder_rung(&line, i, &rule->limit[rule->n_limits++]))
+			return -1; /* not reached: the widest one was checked */
+	return 0;
 }
 
 int limits_read(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
 	struct policy_rule *rule = into;
-	struct list list = {read_limit, rule->limit, sizeof(rule->limit[0]), POLICY_LIMITS_MAX,
-			    &rule->n_limits};
+	size_t items;
+	struct list list = {read_item, rule, 0, POLICY_LIMITS_MAX, &items};
 
 	if (node->type != YAML_SEQUENCE_NODE)
 		return doc_fail(s, doc_line(node), at,

@@ -67,7 +67,8 @@ struct policy_key_part_name {
 /* NULL: there is no part of that name. Any thread. */
 const struct policy_key_part_name *policy_key_part_named(const char *name);
 
-#define POLICY_KEY_TEXT 64 /* the longest text of a key in a policy, with its NUL */
+#define POLICY_KEY_TEXT	 64  /* the longest text of a key in a policy, with its NUL */
+#define POLICY_LINE_TEXT 128 /* ... of one with several lengths */
 
 static inline bool policy_key_same(const struct policy_key *a, const struct policy_key *b)
 {
@@ -88,9 +89,29 @@ struct policy_throttle {
 enum policy_limit_kind { LIMIT_GAP, LIMIT_WINDOW, LIMIT_RATE, LIMIT_THROTTLE };
 #define POLICY_LIMIT_KINDS (LIMIT_THROTTLE + 1)
 
-/* One item of `limits`. What was not written is 0, but for slots (10) and rows (2). */
+/*
+ * What makes several limits of one item: "src/[32,24],[64,56]" and "wider". rung i has length i of
+ * each family, or the last there is.
+ */
+struct policy_ladder {
+	uint8_t rungs; /* 0: the item is one limit */
+	uint8_t part;  /* KEY_PART_SRC or KEY_PART_DST: whose lengths these are */
+	uint8_t n4, n6;
+	uint8_t len4[POLICY_LIMITS_MAX], len6[POLICY_LIMITS_MAX]; /* the longest first */
+	bool each;	/* one value was written: of each rung to the one before */
+	size_t n_times; /* values that were written */
+	uint64_t times[POLICY_LIMITS_MAX]; /* of each rung's value to the first one's, which is 1 */
+};
+
+/*
+ * A limit: an item of `limits`, or a rung of one that is a ladder; these follow each other, the
+ * narrowest first. What was not written is 0, but for slots (10) and rows (2).
+ */
 struct policy_limit {
 	int line;
+	uint8_t item; /* its place in `limits` */
+	uint8_t rung; /* of the ladder, from 0 */
+	struct policy_ladder ladder;
 	struct policy_key key;
 	enum policy_limit_kind kind;
 	uint64_t gap_ns;
@@ -327,6 +348,10 @@ char *policy_set_allow(const char *text, size_t len, const struct prefix *prefix
 
 /* "src/24,56", "flow", "all", as in a policy. Returns buf. */
 const char *policy_key_text(const struct policy_key *key, char *buf, size_t size);
+/* The same of the item that the limit is of: with all lengths of a ladder. Returns buf. */
+const char *policy_line_key_text(const struct policy_limit *limit, char *buf, size_t size);
+/* Which rung of its ladder the limit is: ", rung 2 of 5"; "" of one that is none. Returns buf. */
+const char *policy_rung_text(const struct policy_limit *limit, char *buf, size_t size);
 /* "veth1", "cpu:1", "xsk:0", as in a policy. Returns buf. */
 const char *policy_target_text(const struct policy_target *target, char *buf, size_t size);
 

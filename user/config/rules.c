@@ -726,9 +726,9 @@ static int MUST_USE check_ban(struct source *s, const struct place *at, const ya
 		if (one_key_of(key))
 			return doc_fail(
 			    s, doc_line(ban), &place,
-			    "limits[%zu] has one key for all of IPv%d, whom it would ban "
+			    "limits[%u] has one key for all of IPv%d, whom it would ban "
 			    "together: give that a length above 0",
-			    i, one_key_of(key));
+			    rule->limit[i].item, one_key_of(key));
 	}
 	if (!ban || keyed)
 		return 0;
@@ -745,7 +745,7 @@ static int MUST_USE check_keys(struct source *s, const struct place *at,
 	struct place list = {at, "limits", 0}, item = {&list, NULL, 0};
 
 	for (size_t i = 0; i < rule->n_limits && headers_of_frames(&rule->match); i++) {
-		item.index = i;
+		item.index = rule->limit[i].item;
 		if (rule->limit[i].key.parts & ~KEY_PART_VLAN)
 			return doc_fail(
 			    s, rule->limit[i].line, &item,
@@ -1531,7 +1531,8 @@ static int MUST_USE find_fleet(struct source *s, const struct policy *policy)
 	for (size_t r = 0; r < policy->n_rules && !policy->fleet.on; r++)
 		for (size_t i = 0; i < policy->rule[r].n_limits; i++) {
 			struct place rules = {NULL, "rules", 0}, rule = {&rules, NULL, r};
-			struct place limits = {&rule, "limits", 0}, limit = {&limits, NULL, i};
+			struct place limits = {&rule, "limits", 0};
+			struct place limit = {&limits, NULL, policy->rule[r].limit[i].item};
 			struct place at = {&limit, "fleet", 0};
 
 			if (policy->rule[r].limit[i].fleet)

@@ -247,7 +247,7 @@ void detector_table(struct detector *d, size_t rule, size_t limit, uint64_t used
 	struct event event = {.kind = EVENT_SHARING,
 			      .told_ns = now_ns,
 			      .rule = d->rule[rule].name,
-			      .limit = limit,
+			      .limit = policy_rule(d, &d->rule[rule])->limit[limit].item,
 			      .used = used,
 			      .shared = shared,
 			      .capacity = capacity};

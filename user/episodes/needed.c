@@ -39,6 +39,12 @@ static double value_for(const struct policy_limit *l, double pps, double len_byt
 	return NAN;
 }
 
+/* What the line has to say, of which a rung of a ladder has a multiple. */
+static double of_line(const struct policy_limit *l, double value)
+{
+	return l->ladder.rungs ? value / (double)l->ladder.times[l->rung] : value;
+}
+
 static const char *field_of(const struct policy_limit *l)
 {
 	switch (l->kind) {
@@ -65,10 +71,11 @@ void needed_find(struct needed *needed, const struct policy_rule *rule, enum pac
 	if (needed->limit < 0)
 		return;
 	l = &rule->limit[needed->limit];
+	needed->limit = l->item;
 	needed->of = l;
 	needed->field = field_of(l);
-	needed->value = value_for(l, pps * share->value, key->len_bytes);
-	needed->enough = value_for(l, pps * share->high, key->len_bytes);
+	needed->value = of_line(l, value_for(l, pps * share->value, key->len_bytes));
+	needed->enough = of_line(l, value_for(l, pps * share->high, key->len_bytes));
 }
 
 const char *needed_text(const struct needed *n, char *buf, size_t size)

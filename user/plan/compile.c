@@ -50,7 +50,7 @@ static int make(const struct policy_rule *rule, size_t r, const struct terms *te
 		made->host[i] = made->guest[i] = -1;
 		made->limiter[i].kind = kind->limiter;
 		key_masks(&rule->limit[i].key, &made->limiter[i]);
-		snprintf(path, sizeof(path), "rules[%zu].limits[%zu]", r, i);
+		snprintf(path, sizeof(path), "rules[%zu].limits[%u]", r, rule->limit[i].item);
 		if (kind->profile(drift_limit(&rule->limit[i], &room), terms, path,
 				  &made->limiter[i], error))
 			return -1;
