@@ -693,6 +693,16 @@ struct pacer_share {
 	__u64 said;  /* by the agent, for the tools: pacer_share_said */
 };
 
+/* What the agent of a fleet says of the bans and sets that it shares, for the tools. */
+struct pacer_fleet_items {
+	__u64 begun_ns;	   /* 0: it shares none */
+	__u64 answered_ns; /* when the store said last what there is; 0: never */
+	__u64 known;	   /* items */
+	__u64 told, taken; /* by this host, from others */
+	__u64 late, left_out;
+	__u64 unused;
+};
+
 /* Who drew the first of the two secrets: the second is always drawn by the tools. */
 enum pacer_secret_of { PACER_SECRET_NONE, PACER_SECRET_OF_PROGRAM, PACER_SECRET_OF_TOOLS };
 
@@ -707,6 +717,7 @@ struct pacer_control {
 	__u64 secret[2][PACER_SECRETS]; /* the hash's; two, so that one can follow the other */
 	__u64 resolution_ns;		/* of the coarse clock, as the loader found it */
 	struct pacer_share share[PACER_SHARES];
+	struct pacer_fleet_items fleet_items;
 };
 
 /* A note of a ban that a rule made (log.h). */

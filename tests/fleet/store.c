@@ -6,6 +6,8 @@
  *
  *   hold KEY VALUE FOLLOWS TTL    read    write KEY VALUE FOLLOWS GUARD CREATED
  *   drop KEY FOLLOWS              watch MS (once it has been begun: what was written since `read`)
+ *   guard CREATED (of `put` and `clear`)    put KEY VALUE FOLLOWS KEY|- VALUE TTL GUARD
+ *   list UNDER AFTER              age UNDER (of the first there: seconds)    clear UNDER GUARD
  *
  * A line is printed for each: "done", "refused" or "unknown: WHY", and what was asked for.
  */
@@ -18,7 +20,8 @@
 #define WORDS 8
 
 static const struct store_kind *kind = &store_etcd;
-static uint64_t seen; /* the store's revision */
+static uint64_t seen;	 /* the store's revision */
+static uint64_t guarded; /* when the guard of `put` and `clear` was made */
 
 static void show(struct store *s, enum store_result result)
 {
@@ -49,7 +52,10 @@ static void run(struct store *s, char **w, int n)
 	struct store_snapshot now = {0};
 	uint64_t revision = 0;
 
-	if (!strcmp(w[0], "hold") && n == 5) {
+	if (!strcmp(w[0], "guard") && n == 2) {
+		guarded = number(w[1]);
+		printf("done");
+	} else if (!strcmp(w[0], "hold") && n == 5) {
 		show(s, kind->hold(s, w[1], w[2], number(w[3]), number(w[4]), &now));
 		show_all(&now);
 	} else if (!strcmp(w[0], "read")) {
@@ -61,9 +67,34 @@ static void run(struct store *s, char **w, int n)
 	} else if (!strcmp(w[0], "drop") && n == 3) {
 		show(s, kind->drop(s, w[1], number(w[2])));
 	} else if (!strcmp(w[0], "watch") && n == 2) {
-		int change = kind->watch(s, "limit/", "member/", seen, number(w[1]));
+		static const struct store_under what[] = {
+		    {"limit/", false}, {"member/", true}, {"item/", false}};
+		int change = kind->watch(s, what, 3, seen, number(w[1]));
 
-		printf("%s", change < 0 ? kind->why(s) : change ? "change" : "nothing");
+		printf("%s", change < 0	  ? kind->why(s)
+			     : change & 3 ? "change"
+			     : change	  ? "items"
+					  : "nothing");
+	} else if (!strcmp(w[0], "put") && n == 8) {
+		const struct store_put put[] = {{w[1], w[2], number(w[3])}, {w[4], w[5], 0}};
+
+		show(s, kind->put(s, put, *w[4] == '-' ? 1 : 2, number(w[6]), w[7], guarded,
+				  &revision, &now));
+		printf(" %llu", (unsigned long long)revision);
+		show_all(&now);
+	} else if (!strcmp(w[0], "list") && n == 3) {
+		show(s, kind->list(s, w[1], number(w[2]), &now));
+		show_all(&now);
+	} else if (!strcmp(w[0], "age") && n == 2) {
+		uint64_t age_ns = 0;
+
+		show(s, kind->list(s, w[1], 0, &now));
+		if (now.n)
+			show(s, kind->age(s, now.at[0].lease, &age_ns));
+		printf(" %llu", (unsigned long long)age_ns / 1000000000);
+		store_snapshot_free(&now);
+	} else if (!strcmp(w[0], "clear") && n == 3) {
+		show(s, kind->clear(s, w[1], w[2], guarded));
 	} else {
 		printf("what is %s?", w[0]);
 	}
@@ -73,7 +104,8 @@ static void run(struct store *s, char **w, int n)
 
 int main(int argc, char **argv)
 {
-	struct store_options o = {.prefix = "/xdp-pacer/test/", .timeout_ms = 2000};
+	struct store_options o = {
+	    .prefix = "/xdp-pacer/test/", .first = "limit/", .last = "member/", .timeout_ms = 2000};
 	char why[STORE_WHY], line[4096], *word[WORDS];
 	struct store *s;
 

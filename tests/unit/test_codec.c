@@ -46,6 +46,34 @@ static void test_there_and_back(void **state)
 	free(text);
 }
 
+static void test_items(void **state)
+{
+	static const char *const strange[] = {
+	    "",
+	    "{}",
+	    "[]",
+	    "{\"is\":\"item\",\"v\":1}",
+	    "{\"is\":\"item\",\"v\":2,\"left_ms\":5}",
+	    "{\"is\":\"limit\",\"v\":1,\"left_ms\":5}",
+	    "{\"is\":\"item\",\"v\":1,\"left_ms\":-5}",
+	    "{\"is\":\"item\",\"v\":1,\"left_ms\":5,\"more\":1}",
+	    "{\"is\":\"item\",\"v\":1,\"left_ms\":5,\"left_ms\":6}",
+	    "{\"is\":\"item\",\"v\":1,\"left_ms\":9223372036854775807}"};
+	const uint64_t left[] = {0, 5000000, 86400000000000, SHARED_NEVER};
+	uint64_t back;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY(left); i++) {
+		char *text = fleet_write_item(left[i]);
+
+		assert_true(fleet_read_item(text, strlen(text), &back));
+		assert_true(back == left[i]);
+		free(text);
+	}
+	for (size_t i = 0; i < ARRAY(strange); i++)
+		assert_false(fleet_read_item(strange[i], strlen(strange[i]), &back));
+}
+
 #define MEMBER(id, held)                                                                 \
 	"{\"id\":" id                                                                    \
 	",\"session\":7,\"limit\":9,\"reserve\":0,\"cells\":[{\"lane\":0,\"held\":" held \
@@ -172,9 +200,10 @@ static void test_clocks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_wrong),
-	    cmocka_unit_test(test_session),	   cmocka_unit_test(test_goals),
-	    cmocka_unit_test(test_surplus),	   cmocka_unit_test(test_clocks),
+	    cmocka_unit_test(test_items),  cmocka_unit_test(test_there_and_back),
+	    cmocka_unit_test(test_wrong),  cmocka_unit_test(test_session),
+	    cmocka_unit_test(test_goals),  cmocka_unit_test(test_surplus),
+	    cmocka_unit_test(test_clocks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,6 +57,7 @@ static void assert_differ(const char *one, const char *other, const char *want)
 #define SET(of)	      WHOLE("sets: [{name: d, " of "}]")
 #define POOL(a)	      WHOLE("pools: [{name: p, " a "}]")
 #define FLEET(fields) "fleet: {" fields "}\n"
+#define ONE_FLEET     FLEET("name: f, store: 'http://a'")
 #define SAMPLE(a)     WHOLE("sample: {" a "}")
 
 /* A field of a part, in one policy and in the other, and what is said of it. */
@@ -88,7 +89,9 @@ static const struct {
     {POLICY_RULE, "verdict", "rules: [{name: r, verdict: drop}]",
      "rules: [{name: r, verdict: pass}]", "r.verdict: drop|pass\n"},
     {POLICY_RULE, "over", WHOLE(""), RULE("over: pass"), "r.over: drop|pass\n"},
-    {POLICY_RULE, "ban", RULE("ban: 30s"), RULE("ban: 1m"), "r.ban: 30s|1m\n"},
+    {POLICY_RULE, "ban", ONE_FLEET RULE("ban: 30s"),
+     ONE_FLEET RULE("ban: {for: 1m, grow: x2, up_to: 8m, forget: 9m, fleet: yes}"),
+     "r.ban: 30s|{for: 1m, grow: x2, up_to: 8m, forget: 9m, fleet: yes}\n"},
     {POLICY_MATCH, "src", MATCH("src: 10.0.0.0/8"), MATCH("src: [10.0.0.0/8, 192.0.2.1]"),
      "r.match.src: -|192.0.2.1\n"},
     {POLICY_MATCH, "dst", MATCH("dst: 10.0.0.0/8"), MATCH("dst: 11.0.0.0/8"),
@@ -185,6 +188,8 @@ static const struct {
      "sets.d.value: -|2\n"},
     {POLICY_SET, "of", SET("of: 192.0.2.1"), SET("of: 192.0.2.2"),
      "sets.d.of: 192.0.2.1|192.0.2.2\n"},
+    {POLICY_SET, "fleet", ONE_FLEET SET("of: 192.0.2.1"),
+     ONE_FLEET SET("of: 192.0.2.1, fleet: yes"), "sets.d.fleet: -|yes\n"},
     {POLICY_SAMPLE, "of", SAMPLE("of: all, k: 8, packets: 9"),
      SAMPLE("of: denied, k: 8, packets: 9"), "sample.of: all|denied\n"},
     {POLICY_SAMPLE, "k", SAMPLE("of: all, k: 8, packets: 9"), SAMPLE("of: all, k: 9, packets: 9"),
@@ -210,6 +215,8 @@ static const struct {
     {POLICY_FLEET, "cut_off", FLEET("name: f, store: 'http://a'") "rules: []",
      FLEET("name: f, store: 'http://a', cut_off: local") "rules: []",
      "fleet.cut_off: deny|local\n"},
+    {POLICY_FLEET, "bans", FLEET("name: f, store: 'http://a'") "rules: []",
+     FLEET("name: f, store: 'http://a', bans: yes") "rules: []", "fleet.bans: -|yes\n"},
 };
 
 static void test_each_field(void **state)

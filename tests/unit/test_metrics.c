@@ -62,6 +62,7 @@ static int setup(void **unused)
 	one.share[0] = (struct reading_share){0, 1, 5000000, 20000000, 4, 88500000000};
 	one.share[1] = (struct reading_share){1, 0, 0, 5, 0, 0};
 	one.n_shares = 2;
+	one.items = (struct reading_items){true, 12, 34, 56, 7, 8, 0};
 	one.set[0] = (struct reading_set){1000000, {12, 3456}};
 	one.ban_room = 16384;
 	one.bans_counted = true;
@@ -366,6 +367,12 @@ static void test_state(void **unused)
 	    "32,64\"} 0");
 	lacks("xdp_pacer_fleet_answer_age_seconds{interface=\"eth0\",rule=\"other\"");
 	lacks("xdp_pacer_fleet_share{interface=\"eth1\"");
+	has("xdp_pacer_fleet_items{interface=\"eth0\"} 12");
+	has("xdp_pacer_fleet_items_told_total{interface=\"eth0\"} 34");
+	has("xdp_pacer_fleet_items_taken_total{interface=\"eth0\"} 56");
+	has("xdp_pacer_fleet_items_late_total{interface=\"eth0\"} 7");
+	has("xdp_pacer_fleet_items_left_out_total{interface=\"eth0\"} 8");
+	lacks("xdp_pacer_fleet_items{interface=\"eth1\"");
 	has("xdp_pacer_set_packets_total{interface=\"eth0\",set=\"drop\"} 12");
 	has("xdp_pacer_set_bytes_total{interface=\"eth0\",set=\"drop\"} 3456");
 	has("xdp_pacer_set_elements{interface=\"eth0\",set=\"drop\"} 1000000");

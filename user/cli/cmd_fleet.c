@@ -12,12 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cli/cmd.h"
+#include "cli/fleet_items.h"
 #include "config/text.h"
+#include "fleet/demand.h"
 #include "fleet/talk.h"
 #include "live/clocks.h"
 #include "live/copies.h"
@@ -31,13 +34,8 @@
 #define TTL_S	   10
 #define TIMEOUT_MS 2000
 #define LOOK_MS	   250 /* at signals, and at whether the policy has changed */
+#define ITEMS_MS   100 /* where bans or sets are shared; a tenth of it while there are many */
 #define LOCAL_DEN  16  /* of a limit, what a host keeps for when it is cut off */
-
-/* What one limit was asked for, to tell the others how much of it this host needs. */
-struct demand {
-	uint64_t counted, at_ns; /* of its rule */
-	uint64_t want;
-};
 
 struct agent {
 	const char *ifname;
@@ -47,10 +45,11 @@ struct agent {
 	struct policy_fleet fleet;
 	struct fleet_limit limit[PACER_SHARES];
 	uint64_t id[PACER_SHARES]; /* in the store */
-	struct demand demand[PACER_SHARES];
+	struct fleet_demand demand[PACER_SHARES];
 	size_t n;
 	struct fleet_member member;
 	struct talk talk;
+	struct fleet_items items;
 	const struct store_kind *kind;
 	sigset_t signals;
 	uint64_t retry_ns, leave_by_ns; /* leave_by_ns 0: it goes on */
@@ -98,10 +97,12 @@ static int find_id(const struct options *o, uint64_t *id)
 {
 	char file[PATH_MAX];
 
-	if (o->state)
+	if (o->state) {
 		snprintf(file, sizeof(file), "%s", o->state);
-	else
+	} else {
+		(void)mkdir(STATE_DIR, 0700); /* where that fails, what follows says so */
 		snprintf(file, sizeof(file), STATE_DIR "/%s.member", o->args[0]);
+	}
 	if (!read_id(file, id) || (errno == ENOENT && !make_id(file, id)))
 		return EXIT_DONE;
 	if (errno == EINVAL)
@@ -209,7 +210,7 @@ static int take_limits(struct agent *g, struct policy_error *error)
 {
 	struct fleet_limit was[PACER_SHARES];
 	struct fleet_share *share;
-	struct demand demand[PACER_SHARES];
+	struct fleet_demand demand[PACER_SHARES];
 	size_t n = g->n;
 
 	memcpy(was, g->limit, sizeof(was));
@@ -242,6 +243,7 @@ static int read_fleet(struct agent *g, struct policy_error *error)
 	if (!policy)
 		return -1;
 	g->fleet = policy->fleet;
+	fleet_items_begin(&g->items, &g->a, policy);
 	policy_free(policy);
 	return g->fleet.on
 		   ? 0
@@ -294,11 +296,14 @@ static int open_store(struct agent *g)
 	o.key = *g->fleet.key ? g->fleet.key : NULL;
 	snprintf(prefix, sizeof(prefix), "/xdp-pacer/%s/", g->fleet.name);
 	o.prefix = prefix;
+	o.first = TALK_FIRST;
+	o.last = TALK_LAST;
 	g->kind = &store_etcd;
 	g->talk.store = g->kind->open(&o, why);
 	if (!g->talk.store)
 		return gave_up("fleet", why);
-	g->talk.kind = g->kind;
+	g->talk.kind = g->items.exchange.kind = g->kind;
+	g->items.exchange.store = g->talk.store;
 	g->talk.member = &g->member;
 	g->talk.ttl_s = TTL_S;
 	g->talk.now_ns = now_ns;
@@ -326,32 +331,18 @@ static int count(const struct agent *g, const struct fleet_limit *limit, uint64_
 	return 0;
 }
 
-/*
- * What a limit of all packets together needs here: a quarter more than came, so that more can come.
- * A small change is not worth a write. Keys of their own each need all they can get.
- */
-static void ask_for(const struct agent *g, size_t i, struct demand *d)
+/* What a limit of all packets together needs here. Keys of their own each need all they can get. */
+static void ask_for(const struct agent *g, size_t i, struct fleet_demand *d)
 {
 	const struct fleet_limit *limit = &g->limit[i];
 	struct fleet_share *s = &g->member.share[i];
-	uint64_t at_ns = host_now_ns(), counted, ns, want;
-	unsigned __int128 units;
+	uint64_t at_ns = host_now_ns(), counted, span_ns = s->params.memory_ns;
 
 	if (limit->limiter.key_id || at_ns < d->at_ns + SECOND_NS || count(g, limit, &counted))
 		return;
-	ns = pacer_limiter_kind_of(&limit->limiter) == PACER_LIMITER_RATE ? 3600 * SECOND_NS
-									  : s->params.memory_ns;
-	units = (unsigned __int128)(counted - d->counted) * ns / (at_ns - d->at_ns);
-	units += units / 4 + 1;
-	want = units < s->params.limit ? (uint64_t)units : s->params.limit;
-	if (d->at_ns && want < d->want) /* it falls slowly, so that a pause costs no units */
-		want = want > d->want - d->want / 8 ? want : d->want - d->want / 8;
-	d->want = want;
-	if (d->at_ns &&
-	    (want > s->want[0] + s->want[0] / 8 || want < s->want[0] / 2 + s->want[0] / 4))
-		s->want[0] = want;
-	d->counted = counted;
-	d->at_ns = at_ns;
+	if (pacer_limiter_kind_of(&limit->limiter) == PACER_LIMITER_RATE)
+		span_ns = 3600 * SECOND_NS;
+	s->want[0] = fleet_demand(d, s->want[0], counted, span_ns, s->params.limit, at_ns);
 }
 
 /* --- the loop -------------------------------------------------------------------------------- */
@@ -408,15 +399,40 @@ static void ask(struct agent *g, const struct fleet_request *request)
 static void wait_for(struct agent *g, uint64_t wake_ns)
 {
 	uint64_t at_ns = host_now_ns(), ms = wake_ns > at_ns ? (wake_ns - at_ns) / 1000000 + 1 : 1;
+	struct exchange *items = &g->items.exchange;
 	int seen;
 
 	if (ms > LOOK_MS)
 		ms = LOOK_MS;
-	seen = g->talk.answered_ns && !g->retry_ns ? talk_watch(&g->talk, (uint32_t)ms) : -1;
-	if (seen > 0)
+	if (g->items.any && ms > ITEMS_MS)
+		ms = exchange_waits(items) ? ITEMS_MS / 10 : ITEMS_MS;
+	seen = g->talk.answered_ns && !g->retry_ns
+		   ? talk_watch(&g->talk, g->items.any ? items->revision : 0, (uint32_t)ms)
+		   : -1;
+	if (seen > 0 && seen & TALK_RECORDS)
 		fleet_nudge(&g->member);
-	else if (seen < 0)
+	if (seen > 0 && seen & TALK_ITEMS)
+		items->stale = true;
+	if (seen < 0)
+		exchange_missed(items);
+	if (seen < 0)
 		(void)stopped(g, (uint32_t)ms);
+}
+
+/* The bans that are shared, where nothing else is to be done. False: the store did not answer. */
+static bool share_items(struct agent *g)
+{
+	struct policy_error error = {0};
+	bool live = host_now_ns() < fleet_end_ns(&g->member);
+	char guard[TALK_KEY];
+
+	g->items.answered_ns = g->talk.answered_ns;
+	talk_guard(&g->talk, guard);
+	if (fleet_items_step(&g->items, &g->a, guard, live ? g->member.session : 0, &error))
+		return true;
+	say(g, "%s", *error.text ? error.text : talk_why(&g->talk));
+	g->retry_ns = host_now_ns() + SECOND_NS / 2;
+	return false;
 }
 
 /* One thing that is to be done. False: it could not be, and is tried again later. */
@@ -441,7 +457,8 @@ static void step(struct agent *g)
 		ask(g, &request);
 		break;
 	case FLEET_WAIT:
-		wait_for(g, wake_ns);
+		if (g->leave_by_ns || share_items(g))
+			wait_for(g, wake_ns);
 		break;
 	}
 }
@@ -520,6 +537,7 @@ static int run_fleet(struct options *o)
 	}
 	talk_free(&g.talk);
 	free(g.member.share);
+	fleet_items_free(&g.items);
 	attached_release(&g.a);
 	return code;
 }

@@ -445,6 +445,25 @@ static void fleet_answer_rows(const struct row *row)
 	}
 }
 
+static void items_rows(const struct row *row)
+{
+	const struct reading_items *items = &row->f->items;
+	const struct {
+		const char *name;
+		uint64_t value;
+	} of[] = {{"fleet_items", items->known},
+		  {"fleet_items_told", items->told},
+		  {"fleet_items_taken", items->taken},
+		  {"fleet_items_late", items->late},
+		  {"fleet_items_left_out", items->left_out}};
+
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of) && items->any; i++)
+		if (!strcmp(of[i].name, row->family->name)) {
+			begin(row);
+			end(row, of[i].value);
+		}
+}
+
 static void limit_rows(const struct row *row)
 {
 	char text[NUMBER_TEXT];
@@ -590,6 +609,17 @@ static const struct family families[] = {
 	  fleet_members_rows),
     GAUGE("fleet_answer_age_seconds", "seconds",
 	  "Time since the store answered the agent. Absent until it has.", fleet_answer_rows),
+    GAUGE(
+	"fleet_items", NULL,
+	"Bans and elements of sets that the fleet shares, as this host's agent knows them. Absent "
+	"where it shares none.",
+	items_rows),
+    COUNTER("fleet_items_told", NULL, "Of those, words that this host had for the others.",
+	    items_rows),
+    COUNTER("fleet_items_taken", NULL, "Words of other hosts that this one took.", items_rows),
+    COUNTER("fleet_items_late", NULL, "Items that had to wait, since too many came in a second.",
+	    items_rows),
+    COUNTER("fleet_items_left_out", NULL, "Items for which there was no room here.", items_rows),
     GAUGE("bans", NULL, "Keys that are banned. Absent where there is room for more than 262144.",
 	  bans_rows),
     GAUGE("bans_capacity", NULL, "Keys that can be banned at once.", ban_room_rows),

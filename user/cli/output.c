@@ -333,6 +333,31 @@ static void emit_shares(const struct attached *a, const struct policy *policy)
 	emit_close();
 }
 
+/* What the agent shares beside limits. */
+static void emit_items(const struct attached *a)
+{
+	const struct pacer_fleet_items *i = &a->control->fleet_items;
+	uint64_t now_ns = host_now_ns(), answered_ns = pacer_load64(&i->answered_ns);
+
+	if (!pacer_load64(&i->begun_ns)) {
+		emit_null("fleet_items", NULL);
+		return;
+	}
+	emit_object("fleet_items");
+	emit_uint("known", i->known,
+		  "  shared    %" PRIu64 " bans and elements of the fleet:", (uint64_t)i->known);
+	emit_uint("told", i->told, " %" PRIu64 " told,", (uint64_t)i->told);
+	emit_uint("taken", i->taken, " %" PRIu64 " taken,", (uint64_t)i->taken);
+	emit_uint("late", i->late, " %" PRIu64 " late,", (uint64_t)i->late);
+	emit_uint("left_out", i->left_out, " %" PRIu64 " without room", (uint64_t)i->left_out);
+	if (answered_ns && answered_ns <= now_ns)
+		emit_uint("answered_ago_ns", now_ns - answered_ns,
+			  ", the store answered %.1f s ago\n", (now_ns - answered_ns) / SECOND_NS);
+	else
+		emit_null("answered_ago_ns", ", the store has not answered yet\n");
+	emit_close();
+}
+
 void output_status(const struct attached *a)
 {
 	const struct pacer_policy *p = &a->copy[copies_in_force(a)].policy;
@@ -353,6 +378,7 @@ void output_status(const struct attached *a)
 	emit_banned(a, policy);
 	emit_pins(a);
 	emit_shares(a, policy);
+	emit_items(a);
 	emit_uint("confirm_within_ns", pending_ns,
 		  pending_ns ? "  %sPENDING%s   %s in %.1f s unless confirmed\n" : NULL,
 		  emit_style(EMIT_ALARM), emit_style(EMIT_PLAIN),

@@ -182,6 +182,8 @@ static void emit_ban(const struct policy_rule *rule, size_t n)
 
 	emit_uint(rule->name, rule->ban_ns, "%s %s for %s", n ? "," : "", rule->name,
 		  units_duration_text(rule->ban_ns, text, sizeof(text)));
+	if (rule->ban_fleet)
+		emit_text(" on all hosts of the fleet");
 	if (!rule->ban_grow)
 		return;
 	emit_text(", each time x%u up to %s", rule->ban_grow,

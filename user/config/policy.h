@@ -199,6 +199,7 @@ struct policy_rule {
 	uint64_t ban_ns;		 /* 0: it bans nobody */
 	uint32_t ban_grow;		 /* 0: its bans do not grow */
 	uint64_t ban_max_ns, ban_forget_ns;
+	bool ban_fleet; /* the hosts of the fleet share its bans */
 };
 
 /* "veth1", "cpu:1", "xsk:0" */
@@ -226,6 +227,7 @@ struct policy_set {
 	uint32_t value;		    /* the field of the file that is the value, from 2; 0: none */
 	struct prefix of[POLICY_LIST_MAX];
 	size_t n_of;
+	bool fleet; /* the hosts of the fleet share its elements */
 };
 
 /* A value that matches or the allow-list name: those of a set are numbered as they come. */
@@ -261,6 +263,7 @@ struct policy_fleet {
 	char name[POLICY_NAME_MAX];
 	char cert[POLICY_PATH_MAX], key[POLICY_PATH_MAX], ca[POLICY_PATH_MAX]; /* "": none */
 	bool local; /* a host that is cut off keeps a reserve */
+	bool bans;  /* bans of sources are shared */
 };
 
 struct policy {

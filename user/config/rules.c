@@ -592,11 +592,11 @@ WRITER(verdict, policy_rule, p->says, "%s%s",
        p->says == PACER_SAYS_PASS ? "pass" : action_name(p->over),
        p->over == PACER_OVER_POOL ? p->pool_name : "")
 
-/* As it is written: a time, or how it grows. */
+/* As it is written: a time, or how it grows, and whose it is. */
 static bool write_ban(const void *from, size_t i, char *buf, size_t size)
 {
 	const struct policy_rule *p = from;
-	char first[32], up_to[32], forget[32];
+	char first[32], up_to[32], forget[32], grow[128] = "";
 
 	if (i || !p->ban_ns)
 		return false;
@@ -604,8 +604,11 @@ static bool write_ban(const void *from, size_t i, char *buf, size_t size)
 	units_duration_text(p->ban_max_ns, up_to, sizeof(up_to));
 	units_duration_text(p->ban_forget_ns, forget, sizeof(forget));
 	if (p->ban_grow)
-		snprintf(buf, size, "{for: %s, grow: x%u, up_to: %s, forget: %s}", first,
-			 p->ban_grow, up_to, forget);
+		snprintf(grow, sizeof(grow), ", grow: x%u, up_to: %s, forget: %s", p->ban_grow,
+			 up_to, forget);
+	if (p->ban_grow || p->ban_fleet)
+		snprintf(buf, size, "{for: %s%s%s}", first, grow,
+			 p->ban_fleet ? ", fleet: yes" : "");
 	else
 		snprintf(buf, size, "%s", first);
 	return true;
@@ -638,16 +641,36 @@ static int read_forget(struct source *s, const struct place *at, const yaml_node
 	return doc_duration(s, at, node, &((struct policy_rule *)into)->ban_forget_ns);
 }
 
-enum ban_field { BAN_FOR, BAN_GROW, BAN_UP_TO, BAN_FORGET, BAN_FIELDS };
+/* yes or no */
+static int MUST_USE read_yes(struct source *s, const struct place *at, const yaml_node_t *node,
+			     bool *into)
+{
+	static const struct choice choices[] = {{"yes", 1}, {"no", 0}, {NULL, 0}};
+	int yes;
+
+	if (doc_choose(s, at, node, choices, &yes))
+		return -1;
+	*into = yes;
+	return 0;
+}
+
+static int read_ban_fleet(struct source *s, const struct place *at, const yaml_node_t *node,
+			  void *into)
+{
+	return read_yes(s, at, node, &((struct policy_rule *)into)->ban_fleet);
+}
+
+enum ban_field { BAN_FOR, BAN_GROW, BAN_UP_TO, BAN_FORGET, BAN_FLEET, BAN_FIELDS };
 
 static const struct field ban_field[BAN_FIELDS] = {
     [BAN_FOR] = {.name = "for", .read = read_ban_for},
     [BAN_GROW] = {.name = "grow", .read = read_grow},
     [BAN_UP_TO] = {.name = "up_to", .read = read_up_to},
     [BAN_FORGET] = {.name = "forget", .read = read_forget},
+    [BAN_FLEET] = {.name = "fleet", .read = read_ban_fleet},
 };
 
-/* A time, or {for: 30s, grow: x4, up_to: 1d, forget: 7d}. */
+/* A time, or {for: 30s, grow: x4, up_to: 1d, forget: 7d, fleet: yes}. */
 static int read_ban(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
 	static const struct fields fields = {"a ban", ban_field, BAN_FIELDS};
@@ -1069,7 +1092,14 @@ static int MUST_USE find_pools(struct source *s, struct policy *policy)
 
 /* sets */
 
-enum set_field { FIELD_SET_NAME, FIELD_FILE, FIELD_VALUE, FIELD_SET_OF, SET_FIELDS };
+enum set_field {
+	FIELD_SET_NAME,
+	FIELD_FILE,
+	FIELD_VALUE,
+	FIELD_SET_OF,
+	FIELD_SET_FLEET,
+	SET_FIELDS
+};
 
 static int read_set_name(struct source *s, const struct place *at, const yaml_node_t *node,
 			 void *into)
@@ -1120,8 +1150,15 @@ static int read_set_of(struct source *s, const struct place *at, const yaml_node
 	return doc_list(s, at, node, &list);
 }
 
+static int read_set_fleet(struct source *s, const struct place *at, const yaml_node_t *node,
+			  void *into)
+{
+	return read_yes(s, at, node, &((struct policy_set *)into)->fleet);
+}
+
 WRITER(file, policy_set, *p->file, "%s", p->file)
 WRITER(value, policy_set, p->value, "%u", p->value)
+WRITER(set_fleet, policy_set, p->fleet, "%s", "yes")
 WRITE_LIST(set_of, policy_set, of, units_prefix_text)
 
 static const struct field set_field[SET_FIELDS] = {
@@ -1135,6 +1172,10 @@ static const struct field set_field[SET_FIELDS] = {
 	 write_value},
     [FIELD_SET_OF] = {"of", read_set_of, "PREFIX...", "the prefixes themselves; or `file`", 0, 0,
 		      write_set_of},
+    [FIELD_SET_FLEET] =
+	{"fleet", read_set_fleet, "yes|no",
+	 "the hosts of the fleet share its elements; no unless said; not with values", 0, 0,
+	 write_set_fleet},
 };
 
 static int read_set(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
@@ -1159,6 +1200,11 @@ static int read_set(struct source *s, const struct place *at, const yaml_node_t 
 		    s, doc_line(seen[FIELD_VALUE]), at,
 		    "value is a field of a file, and it has none: write file:, or leave "
 		    "value out");
+	if (set->fleet && set->value)
+		return doc_fail(
+		    s, doc_line(seen[FIELD_SET_FLEET]), at,
+		    "a set with values is not shared: leave fleet out, and give each host "
+		    "the file");
 	for (; other < set; other++)
 		if (!strcmp(other->name, set->name))
 			return doc_fail(s, doc_line(seen[FIELD_SET_NAME]), &place,
@@ -1390,6 +1436,7 @@ enum fleet_field {
 	FIELD_CERT_KEY,
 	FIELD_CA,
 	FIELD_CUT_OFF,
+	FIELD_FLEET_BANS,
 	FLEET_FIELDS
 };
 
@@ -1472,6 +1519,12 @@ static int read_cut_off(struct source *s, const struct place *at, const yaml_nod
 	return 0;
 }
 
+static int read_fleet_bans(struct source *s, const struct place *at, const yaml_node_t *node,
+			   void *into)
+{
+	return read_yes(s, at, node, &((struct policy_fleet *)into)->bans);
+}
+
 static bool write_store(const void *from, size_t i, char *buf, size_t size)
 {
 	const struct policy_fleet *p = from;
@@ -1487,6 +1540,7 @@ WRITER(cert, policy_fleet, *p->cert, "%s", p->cert)
 WRITER(key, policy_fleet, *p->key, "%s", p->key)
 WRITER(ca, policy_fleet, *p->ca, "%s", p->ca)
 WRITER(cut_off, policy_fleet, p->on, "%s", p->local ? "local" : "deny")
+WRITER(fleet_bans, policy_fleet, p->bans, "%s", "yes")
 
 static const struct field fleet_field[FLEET_FIELDS] = {
     [FIELD_STORE] = {"store", read_store, "URL...", "where the client URLs of an etcd are", 0,
@@ -1502,6 +1556,10 @@ static const struct field fleet_field[FLEET_FIELDS] = {
 		       "what a host does that cannot reach the store: local keeps a sixteenth of "
 		       "each limit for it; deny unless said",
 		       0, 0, write_cut_off},
+    [FIELD_FLEET_BANS] = {"bans", read_fleet_bans, "yes|no",
+			  "the hosts share bans of sources, those of `ban add` without a rule; no "
+			  "unless said",
+			  0, 0, write_fleet_bans},
 };
 
 static int read_fleet(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
@@ -1525,22 +1583,34 @@ static int read_fleet(struct source *s, const struct place *at, const yaml_node_
 	return 0;
 }
 
-/* Limits of a fleet need one. */
+/* Limits, bans and sets of a fleet need one. */
 static int MUST_USE find_fleet(struct source *s, const struct policy *policy)
 {
-	for (size_t r = 0; r < policy->n_rules && !policy->fleet.on; r++)
-		for (size_t i = 0; i < policy->rule[r].n_limits; i++) {
-			struct place rules = {NULL, "rules", 0}, rule = {&rules, NULL, r};
-			struct place limits = {&rule, "limits", 0};
-			struct place limit = {&limits, NULL, policy->rule[r].limit[i].item};
+	static const char missing[] = "the policy names no store of a fleet: write "
+				      "fleet: {store: [https://10.0.0.1:2379], name: edge}";
+
+	for (size_t r = 0; r < policy->n_rules && !policy->fleet.on; r++) {
+		struct place rules = {NULL, "rules", 0}, rule = {&rules, NULL, r};
+		struct place limits = {&rule, "limits", 0}, ban = {&rule, "ban", 0};
+		const struct policy_rule *of = &policy->rule[r];
+
+		for (size_t i = 0; i < of->n_limits; i++) {
+			struct place limit = {&limits, NULL, of->limit[i].item};
 			struct place at = {&limit, "fleet", 0};
 
-			if (policy->rule[r].limit[i].fleet)
-				return doc_fail(
-				    s, policy->rule[r].limit[i].line, &at,
-				    "the policy names no store of a fleet: write "
-				    "fleet: {store: [https://10.0.0.1:2379], name: edge}");
+			if (of->limit[i].fleet)
+				return doc_fail(s, of->limit[i].line, &at, "%s", missing);
 		}
+		if (of->ban_fleet)
+			return doc_fail(s, of->line, &ban, "%s", missing);
+	}
+	for (size_t i = 0; i < policy->n_sets && !policy->fleet.on; i++) {
+		struct place sets = {NULL, "sets", 0}, set = {&sets, NULL, i};
+		struct place at = {&set, "fleet", 0};
+
+		if (policy->set[i].fleet)
+			return doc_fail(s, policy->set[i].line, &at, "%s", missing);
+	}
 	return 0;
 }
 

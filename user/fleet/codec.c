@@ -185,3 +185,29 @@ bool fleet_is_session_of(const char *text, size_t len, const struct fleet_token 
 	json_decref(all);
 	return same;
 }
+
+char *fleet_write_item(uint64_t left_ns)
+{
+	json_t *left =
+	    left_ns == SHARED_NEVER ? json_null() : json_integer((json_int_t)(left_ns / 1000000));
+	json_t *all = json_pack("{s:s,s:i,s:o}", "is", "item", "v", FLEET_VERSION, "left_ms", left);
+	char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
+
+	json_decref(all);
+	return text;
+}
+
+bool fleet_read_item(const char *text, size_t len, uint64_t *left_ns)
+{
+	json_t *all = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
+	const char *is = json_string_value(json_object_get(all, "is"));
+	uint64_t version, ms = 0;
+	bool never = json_is_null(json_object_get(all, "left_ms"));
+	bool well = is && !strcmp(is, "item") && json_object_size(all) == 3 &&
+		    number(all, "v", &version) && version == FLEET_VERSION &&
+		    (never || (number(all, "left_ms", &ms) && ms <= FLEET_MEMORY_MAX / 1000000));
+
+	*left_ns = never ? SHARED_NEVER : ms * 1000000;
+	json_decref(all);
+	return well;
+}

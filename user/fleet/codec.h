@@ -13,6 +13,7 @@
 #define PACER_FLEET_CODEC_H
 
 #include "fleet/member.h"
+#include "fleet/shared.h"
 
 #define FLEET_VERSION 1
 #define FLEET_WHY     128
@@ -33,5 +34,10 @@ enum fleet_trouble fleet_read_record(const char *text, size_t len, struct fleet_
 char *fleet_write_session(const struct fleet_token *token);
 /* Is the session this one's? What cannot be read is somebody else's. */
 bool fleet_is_session_of(const char *text, size_t len, const struct fleet_token *token);
+
+/* An item that is shared (shared.h): left_ns to go; 0: it is lifted; SHARED_NEVER. */
+char *fleet_write_item(uint64_t left_ns);
+/* False: it is no item of this version. */
+bool fleet_read_item(const char *text, size_t len, uint64_t *left_ns);
 
 #endif

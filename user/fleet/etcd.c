@@ -30,7 +30,7 @@ struct body {
 struct store {
 	struct store_options options;
 	char *endpoint[STORE_ENDPOINTS_MAX];
-	char *prefix, *ca, *cert, *key;
+	char *prefix, *first, *last, *ca, *cert, *key;
 	size_t at; /* the endpoint that answered last */
 	CURL *calls, *watch;
 	CURLM *multi;
@@ -283,8 +283,8 @@ static json_t *number(uint64_t n)
 
 static json_t *range_all(const struct store *s)
 {
-	return json_pack("{s:{s:o,s:o}}", "request_range", "key", key_of(s, ""), "range_end",
-			 end_of(s, ""));
+	return json_pack("{s:{s:o,s:o}}", "request_range", "key", key_of(s, s->first), "range_end",
+			 end_of(s, s->last));
 }
 
 static json_t *is_at(const struct store *s, const char *key, const char *target, const char *field,
@@ -314,6 +314,7 @@ static bool take_entry(const struct store *s, const json_t *kv, struct store_ent
 	entry->value = decode(value ? value : "", &entry->len);
 	entry->created = number_of(kv, "create_revision");
 	entry->revision = number_of(kv, "mod_revision");
+	entry->lease = number_of(kv, "lease");
 	if (!entry->key || !entry->value || len < skip || !entry->created || !entry->revision ||
 	    memcmp(entry->key, s->prefix, skip) != 0) {
 		free(entry->key);
@@ -324,18 +325,13 @@ static bool take_entry(const struct store *s, const json_t *kv, struct store_ent
 	return true;
 }
 
-/* Of a range's answer. */
-static enum store_result take_range(struct store *s, const json_t *header, const json_t *range,
-				    struct store_snapshot *now)
+/* Of a range's answer: into a snapshot that has room. */
+static enum store_result take_entries(struct store *s, const json_t *range,
+				      struct store_snapshot *now)
 {
 	const json_t *kvs = json_object_get(range, "kvs"), *kv;
 	size_t i;
 
-	memset(now, 0, sizeof(*now));
-	now->revision = number_of(header, "revision");
-	now->at = calloc(json_array_size(kvs) + 1, sizeof(*now->at));
-	if (!now->at)
-		return fail(s, "no memory for what the store has");
 	json_array_foreach(kvs, i, kv)
 	{
 		if (!take_entry(s, kv, &now->at[now->n])) {
@@ -347,6 +343,17 @@ static enum store_result take_range(struct store *s, const json_t *header, const
 		now->n++;
 	}
 	return STORE_DONE;
+}
+
+static enum store_result take_range(struct store *s, const json_t *header, const json_t *range,
+				    struct store_snapshot *now)
+{
+	memset(now, 0, sizeof(*now));
+	now->revision = number_of(header, "revision");
+	now->at = calloc(json_array_size(json_object_get(range, "kvs")) + 1, sizeof(*now->at));
+	if (!now->at)
+		return fail(s, "no memory for what the store has");
+	return take_entries(s, range, now);
 }
 
 void store_snapshot_free(struct store_snapshot *snapshot)
@@ -370,11 +377,9 @@ const struct store_entry *store_find(const struct store_snapshot *snapshot, cons
 /* --- the store ----------------------------------------------------------------------------------
  */
 
-static enum store_result read_all(struct store *s, struct store_snapshot *now)
+static enum store_result read_range(struct store *s, json_t *range, struct store_snapshot *now)
 {
-	json_t *answer =
-	    call(s, "kv/range",
-		 json_pack("{s:o,s:o}", "key", key_of(s, ""), "range_end", end_of(s, "")));
+	json_t *answer = call(s, "kv/range", range);
 	enum store_result result = STORE_UNKNOWN;
 
 	memset(now, 0, sizeof(*now));
@@ -382,6 +387,35 @@ static enum store_result read_all(struct store *s, struct store_snapshot *now)
 		result = take_range(s, json_object_get(answer, "header"), answer, now);
 	json_decref(answer);
 	return result;
+}
+
+static enum store_result read_all(struct store *s, struct store_snapshot *now)
+{
+	return read_range(
+	    s, json_pack("{s:o,s:o}", "key", key_of(s, s->first), "range_end", end_of(s, s->last)),
+	    now);
+}
+
+static enum store_result list_under(struct store *s, const char *under, uint64_t after,
+				    struct store_snapshot *now)
+{
+	return read_range(s,
+			  json_pack("{s:o,s:o,s:o}", "key", key_of(s, under), "range_end",
+				    end_of(s, under), "min_mod_revision", number(after + 1)),
+			  now);
+}
+
+static enum store_result age_of(struct store *s, uint64_t lease, uint64_t *age_ns)
+{
+	json_t *answer = call(s, "lease/timetolive", json_pack("{s:o}", "ID", number(lease)));
+	const char *left = json_string_value(json_object_get(answer, "TTL"));
+	uint64_t granted = number_of(answer, "grantedTTL"), ttl = number_of(answer, "TTL");
+	bool done = answer;
+
+	*age_ns =
+	    !left || *left == '-' || ttl > granted ? UINT64_MAX : (granted - ttl) * 1000000000ull;
+	json_decref(answer);
+	return done ? STORE_DONE : STORE_UNKNOWN;
 }
 
 static uint64_t grant(struct store *s, uint32_t ttl_s)
@@ -464,6 +498,83 @@ static enum store_result drop(struct store *s, const char *key, uint64_t follows
 		       &revision);
 }
 
+/* Of each of the keys, what there is of it. */
+static enum store_result take_ranges(struct store *s, const json_t *answer, size_t n,
+				     struct store_snapshot *now)
+{
+	const json_t *parts = json_object_get(answer, "responses"), *part;
+	size_t i;
+
+	now->at = calloc(n + 1, sizeof(*now->at));
+	if (!now->at || json_array_size(parts) > n)
+		return fail(s, "no memory for what the store has");
+	json_array_foreach(parts, i, part)
+	{
+		const json_t *range = json_object_get(part, "response_range");
+
+		if (json_array_size(json_object_get(range, "kvs")) > 1 ||
+		    take_entries(s, range, now) != STORE_DONE)
+			return STORE_UNKNOWN;
+	}
+	return STORE_REFUSED;
+}
+
+static json_t *put_request(const struct store *s, const struct store_put *puts, size_t n,
+			   uint64_t lease, const char *guard, uint64_t created)
+{
+	json_t *compare = json_array(), *success = json_array(), *failure = json_array();
+
+	json_array_append_new(compare, is_at(s, guard, "CREATE", "create_revision", created));
+	for (size_t i = 0; i < n; i++) {
+		json_array_append_new(
+		    compare, is_at(s, puts[i].key, "MOD", "mod_revision", puts[i].follows));
+		json_array_append_new(success,
+				      json_pack("{s:{s:o,s:o,s:o}}", "request_put", "key",
+						key_of(s, puts[i].key), "value",
+						bytes_of(puts[i].value, strlen(puts[i].value)),
+						"lease", number(lease)));
+		json_array_append_new(failure, json_pack("{s:{s:o}}", "request_range", "key",
+							 key_of(s, puts[i].key)));
+	}
+	return json_pack("{s:o,s:o,s:o}", "compare", compare, "success", success, "failure",
+			 failure);
+}
+
+static enum store_result put_keys(struct store *s, const struct store_put *puts, size_t n,
+				  uint32_t ttl_s, const char *guard, uint64_t created,
+				  uint64_t *revision, struct store_snapshot *now)
+{
+	uint64_t lease = ttl_s ? grant(s, ttl_s) : 0;
+	enum store_result result = STORE_UNKNOWN;
+	json_t *answer;
+
+	memset(now, 0, sizeof(*now));
+	if (ttl_s && !lease)
+		return STORE_UNKNOWN;
+	answer = call(s, "kv/txn", put_request(s, puts, n, lease, guard, created));
+	if (answer && json_is_true(json_object_get(answer, "succeeded"))) {
+		*revision = number_of(json_object_get(answer, "header"), "revision");
+		result = STORE_DONE;
+	} else if (answer) {
+		result = take_ranges(s, answer, n, now);
+	}
+	json_decref(answer);
+	return result;
+}
+
+static enum store_result clear_under(struct store *s, const char *under, const char *guard,
+				     uint64_t created)
+{
+	uint64_t revision;
+
+	return changed(s,
+		       json_pack("{s:[o],s:[{s:{s:o,s:o}}]}", "compare",
+				 is_at(s, guard, "CREATE", "create_revision", created), "success",
+				 "request_delete_range", "key", key_of(s, under), "range_end",
+				 end_of(s, under)),
+		       &revision);
+}
+
 /* --- watching -----------------------------------------------------------------------------------
  */
 
@@ -480,30 +591,46 @@ static void stop_watch(struct store *s)
 	memset(&s->watched, 0, sizeof(s->watched));
 }
 
-static json_t *watch_of(const struct store *s, const char *under, uint64_t after, bool rarely)
+/* Its number is 1 and that of what is watched. */
+static json_t *watch_of(const struct store *s, const struct store_under *what, size_t i,
+			uint64_t after)
 {
-	json_t *create = json_pack("{s:o,s:o,s:o}", "key", key_of(s, under), "range_end",
-				   end_of(s, under), "start_revision", number(after + 1));
+	json_t *create = json_pack("{s:o,s:o,s:o,s:o}", "key", key_of(s, what->under), "range_end",
+				   end_of(s, what->under), "start_revision", number(after + 1),
+				   "watch_id", number(i + 1));
 
-	if (rarely)
+	if (what->ends_only)
 		json_object_set_new(create, "filters", json_pack("[s]", "NOPUT"));
 	return json_pack("{s:o}", "create_request", create);
 }
 
-static bool start_watch(struct store *s, const char *often, const char *rarely, uint64_t after)
+/* A line for each; NULL: no memory. */
+static char *watch_lines(const struct store *s, const struct store_under *what, size_t n,
+			 uint64_t after)
 {
-	json_t *a = watch_of(s, often, after, false), *b = watch_of(s, rarely, after, true);
-	char *first = json_dumps(a, JSON_COMPACT), *second = json_dumps(b, JSON_COMPACT);
+	char *lines = strdup("");
+
+	for (size_t i = 0; i < n && lines; i++) {
+		json_t *one = watch_of(s, &what[i], i, after);
+		char *text = json_dumps(one, JSON_COMPACT), *longer = NULL;
+
+		json_decref(one);
+		if (text && asprintf(&longer, "%s%s\n", lines, text) < 0)
+			longer = NULL;
+		free(text);
+		free(lines);
+		lines = longer;
+	}
+	return lines;
+}
+
+static bool start_watch(struct store *s, const struct store_under *what, size_t n, uint64_t after)
+{
 	char url[URL_MAX];
 
-	json_decref(a);
-	json_decref(b);
 	snprintf(url, sizeof(url), "%s/v3/watch", s->endpoint[s->at]);
 	s->watch = curl_easy_init();
-	if (first && second && asprintf(&s->watch_body, "%s\n%s\n", first, second) < 0)
-		s->watch_body = NULL;
-	free(first);
-	free(second);
+	s->watch_body = watch_lines(s, what, n, after);
 	if (!s->watch || !s->watch_body) {
 		(void)fail(s, "no memory to watch the store");
 		stop_watch(s);
@@ -518,21 +645,32 @@ static bool start_watch(struct store *s, const char *often, const char *rarely, 
 	return true;
 }
 
-/*
- * What came, a line each: the answer to a request for a watch is none that says of a change. What
- * cannot be read may be one.
- */
-static bool says_change(struct body *body)
+/* Of one line: a bit for what has changed, all where that is not clear. *over: it is watched no
+ * more. */
+static int change_of(const json_t *said, int all, bool *over)
 {
-	bool change = false;
+	const json_t *result = json_object_get(said, "result");
+	uint64_t id = number_of(result, "watch_id");
+
+	if (!result || json_is_true(json_object_get(result, "canceled"))) {
+		*over = true;
+		return all;
+	}
+	if (!json_object_get(result, "events"))
+		return 0;
+	return id && id <= STORE_WATCHES_MAX ? 1 << (id - 1) & all : all;
+}
+
+/* What came, a line each: the answer to a request for a watch is none that says of a change. */
+static int what_changed(struct body *body, int all, bool *over)
+{
 	char *line = body->text, *end;
+	int change = 0;
 
 	while (line && (end = memchr(line, '\n', body->text + body->len - line))) {
 		json_t *said = json_loadb(line, end - line, 0, NULL);
-		json_t *result = json_object_get(said, "result");
 
-		change |= !result || json_object_get(result, "events") ||
-			  json_is_true(json_object_get(result, "canceled"));
+		change |= change_of(said, all, over);
 		json_decref(said);
 		line = end + 1;
 	}
@@ -564,27 +702,27 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static int watch(struct store *s, const char *often, const char *rarely, uint64_t after,
+static int watch(struct store *s, const struct store_under *what, size_t n, uint64_t after,
 		 uint32_t wait_ms)
 {
 	uint64_t end_ms = now_ms() + wait_ms, at_ms;
-	int running = 0;
-	bool change;
+	int running = 0, change, all = (1 << n) - 1;
+	bool over = false;
 
-	if (!s->watch && !start_watch(s, often, rarely, after))
+	if (!s->watch && !start_watch(s, what, n, after))
 		return -1;
 	for (;;) {
 		curl_multi_perform(s->multi, &running);
-		change = says_change(&s->watched);
+		change = what_changed(&s->watched, all, &over);
 		at_ms = now_ms();
 		if (change || !running || at_ms >= end_ms)
 			break;
 		curl_multi_poll(s->multi, NULL, 0, (int)(end_ms - at_ms), NULL);
 	}
-	if (!running || ended(s)) {
+	if (!running || over || ended(s)) {
 		(void)ended(s);
 		stop_watch(s);
-		return change ? 1 : -1;
+		return change ? change : -1;
 	}
 	return change;
 }
@@ -603,6 +741,8 @@ static void close_store(struct store *s)
 	for (size_t i = 0; i < STORE_ENDPOINTS_MAX; i++)
 		free(s->endpoint[i]);
 	free(s->prefix);
+	free(s->first);
+	free(s->last);
 	free(s->ca);
 	free(s->cert);
 	free(s->key);
@@ -633,13 +773,16 @@ static struct store *open_store(const struct store_options *options, char why[ST
 			s->endpoint[i][strlen(s->endpoint[i]) - 1] = 0;
 	}
 	s->prefix = strdup(options->prefix);
+	s->first = copy(options->first);
+	s->last = copy(options->last);
 	s->ca = copy(options->ca);
 	s->cert = copy(options->cert);
 	s->key = copy(options->key);
 	s->headers = curl_slist_append(NULL, "Content-Type: application/json");
 	s->calls = curl_easy_init();
 	s->multi = curl_multi_init();
-	if (!whole || !s->prefix || !s->headers || !s->calls || !s->multi) {
+	if (!whole || !s->prefix || !s->first || !s->last || !s->headers || !s->calls ||
+	    !s->multi) {
 		close_store(s);
 		return NULL;
 	}
@@ -660,6 +803,10 @@ const struct store_kind store_etcd = {
     .read = read_all,
     .write = write_key,
     .drop = drop,
+    .put = put_keys,
+    .list = list_under,
+    .age = age_of,
+    .clear = clear_under,
     .watch = watch,
     .why = why_of,
 };

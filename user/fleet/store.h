@@ -34,21 +34,39 @@ struct store_entry {
 	char *value; /* with a NUL behind it */
 	size_t len;
 	uint64_t created, revision; /* of the key: when it was made, and written last */
+	uint64_t lease;		    /* by which it goes away; 0: it stays */
 };
 
-/* What lies under the prefix, all at one moment. */
+/* What lies under the prefix, or a part of it, all at one moment. */
 struct store_snapshot {
 	struct store_entry *at;
 	size_t n;
 	uint64_t revision; /* of the store */
 };
 
+/* A key that is to be written if its revision is `follows` (0: it is not there). */
+struct store_put {
+	const char *key, *value;
+	uint64_t follows;
+};
+
+#define STORE_PUTS_MAX 120u /* of one call: etcd takes 128, and a guard is one */
+
+/* What is watched: every change of a key under prefix + `under`, or its end alone. */
+struct store_under {
+	const char *under;
+	bool ends_only;
+};
+
+#define STORE_WATCHES_MAX 8
+
 struct store_options {
 	const char *endpoint[STORE_ENDPOINTS_MAX]; /* "https://10.0.0.1:2379" */
 	size_t endpoints;
 	const char *ca, *cert, *key; /* files; NULL: none */
 	const char *prefix;	     /* of all keys: it ends with '/' */
-	uint32_t timeout_ms;	     /* of a call */
+	const char *first, *last; /* what a snapshot has: all from under `first` to under `last` */
+	uint32_t timeout_ms;	  /* of a call */
 };
 
 struct store;
@@ -61,7 +79,7 @@ struct store_kind {
 	/*
 	 * Writes `key`, which goes away ttl_s after this by the store's clock, or later, but not
 	 * before ttl_s after the call began. Only if its revision is `follows` (0: it is not
-	 * there). Done or not, *now is what lies under the prefix then.
+	 * there). Done or not, *now is what a snapshot has then.
 	 */
 	enum store_result (*hold)(struct store *store, const char *key, const char *value,
 				  uint64_t follows, uint32_t ttl_s, struct store_snapshot *now);
@@ -73,11 +91,29 @@ struct store_kind {
 	/* Takes `key` away, only if its revision is `follows`. */
 	enum store_result (*drop)(struct store *store, const char *key, uint64_t follows);
 	/*
-	 * Waits up to wait_ms for a change under prefix + `often` of any kind, or of a key under
-	 * prefix + `rarely` that goes away. 1: there was one, or there may have been; 0: none; -1:
-	 * it cannot be watched now (store->why), and the caller reads now and then.
+	 * Writes n keys, or none, if `guard` was made at `created`. They go away ttl_s after this,
+	 * or later; 0: they stay. Where it was refused, *now has those of these keys that are
+	 * there.
 	 */
-	int (*watch)(struct store *store, const char *often, const char *rarely,
+	enum store_result (*put)(struct store *store, const struct store_put *puts, size_t n,
+				 uint32_t ttl_s, const char *guard, uint64_t created,
+				 uint64_t *revision, struct store_snapshot *now);
+	/* What lies under prefix + `under` and was written after that revision; 0: all of it. */
+	enum store_result (*list)(struct store *store, const char *under, uint64_t after,
+				  struct store_snapshot *now);
+	/* How long ago what goes away by this lease was written, rounded down; UINT64_MAX: it has
+	 * gone. */
+	enum store_result (*age)(struct store *store, uint64_t lease, uint64_t *age_ns);
+	/* Takes all keys under prefix + `under` away, if `guard` was made at `created`. */
+	enum store_result (*clear)(struct store *store, const char *under, const char *guard,
+				   uint64_t created);
+	/*
+	 * Waits up to wait_ms for changes after that revision (of the first call, and after a -1)
+	 * of the n that are watched, always the same. A bit for each, from the lowest: there was
+	 * one, or there may have been; 0: none; -1: it cannot be watched now (store->why), and the
+	 * caller reads now and then.
+	 */
+	int (*watch)(struct store *store, const struct store_under *what, size_t n,
 		     uint64_t after_revision, uint32_t wait_ms);
 	const char *(*why)(const struct store *store);
 };

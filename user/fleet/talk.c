@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEY_TEXT 32
-#define MEMBERS	 "member/"
-#define LIMITS	 "limit/"
+#include "fleet/exchange.h"
+
+#define KEY_TEXT TALK_KEY
+#define MEMBERS	 TALK_LAST
+#define LIMITS	 TALK_FIRST
 
 static void key_text(char key[KEY_TEXT], const char *of, uint64_t id)
 {
@@ -239,9 +241,18 @@ bool talk_send(struct talk *t, const struct fleet_request *r)
 	return true;
 }
 
-int talk_watch(struct talk *t, uint32_t wait_ms)
+int talk_watch(struct talk *t, uint64_t items, uint32_t wait_ms)
 {
-	return t->kind->watch(t->store, LIMITS, MEMBERS, t->revision, wait_ms);
+	static const struct store_under what[] = {
+	    {LIMITS, false}, {MEMBERS, true}, {EXCHANGE_ITEMS, false}};
+	uint64_t after = items && items < t->revision ? items : t->revision;
+
+	return t->kind->watch(t->store, what, items ? 3 : 2, after, wait_ms);
+}
+
+void talk_guard(const struct talk *t, char key[TALK_KEY])
+{
+	key_text(key, MEMBERS, t->token.id);
 }
 
 const char *talk_why(const struct talk *t)

@@ -15,6 +15,10 @@
 #include "fleet/codec.h"
 #include "fleet/store.h"
 
+#define TALK_KEY   32
+#define TALK_FIRST "limit/" /* what a snapshot has to have (store.h) */
+#define TALK_LAST  "member/"
+
 struct talk {
 	const struct store_kind *kind;
 	struct store *store;
@@ -40,8 +44,15 @@ struct talk {
 /* Sends it, waits for the answer, and tells the member. False: it is lost, or there is no memory.
  */
 bool talk_send(struct talk *talk, const struct fleet_request *request);
-/* Waits up to wait_ms for a change. -1: the store cannot be watched, and nothing was waited for. */
-int talk_watch(struct talk *talk, uint32_t wait_ms);
+/*
+ * Waits up to wait_ms for changes, TALK_ of them; -1: the store cannot be watched, and nothing was
+ * waited for. `items`: what exchange.h has is watched, too, from that revision on; 0: it is not.
+ */
+#define TALK_RECORDS 3
+#define TALK_ITEMS   4
+int talk_watch(struct talk *talk, uint64_t items, uint32_t wait_ms);
+/* The key of this host's session, for writes that need it. */
+void talk_guard(const struct talk *talk, char key[TALK_KEY]);
 const char *talk_why(const struct talk *talk);
 void talk_free(struct talk *talk); /* not the store */
 

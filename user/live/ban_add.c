@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Banning from outside, for bans.h. */
+/* Banning from outside, for bans.h and ban_enter.h. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "ban.h"
 #include "key.h"
+#include "live/ban_enter.h"
 #include "live/ban_notes.h"
 #include "live/ban_tables.h"
 #include "live/bans.h"
@@ -206,14 +207,13 @@ static bool make_room(const struct pacer_ban_ask *q, const __u64 secret[PACER_SE
 	return false;
 }
 
-static bool enter(struct attached *a, uint32_t copy, const struct pacer_ban_key *key,
-		  uint64_t for_ns)
+bool ban_enter(struct attached *a, uint32_t copy, const struct pacer_ban_key *key,
+	       uint64_t until_ns)
 {
 	const struct pacer_policy *p = &a->copy[copy].policy;
 	struct pacer_table table = {a->lines, a->n_lines};
 	const __u64 *secret = a->control->secret[p->secret & 1];
 	struct pacer_ban_ask q = {&table, &p->bans, host_now_ns(), {0, 0}, *key, 1};
-	uint64_t until_ns = for_ns ? q.now_ns + for_ns : PACER_NEVER;
 
 	q.hash = pacer_ban_hash(key, secret);
 	return pacer_ban_add(&q, until_ns) == PACER_BANNED ||
@@ -223,6 +223,7 @@ static bool enter(struct attached *a, uint32_t copy, const struct pacer_ban_key 
 static bool enter_all(struct attached *a, const struct ban_tables *t, const char *rule,
 		      const struct ban_wish *wish)
 {
+	uint64_t until_ns = wish->for_ns ? host_now_ns() + wish->for_ns : PACER_NEVER;
 	bool entered = true;
 
 	for (uint32_t i = 0; i < t->n; i++) {
@@ -234,7 +235,7 @@ static bool enter_all(struct attached *a, const struct ban_tables *t, const char
 		    read_wish(a, t, i, rule, wish->key, &wished, &unused))
 			continue;
 		for (size_t k = 0; k < wished.n; k++)
-			entered &= enter(a, t->copy[i], &wished.key[k], wish->for_ns) || i;
+			entered &= ban_enter(a, t->copy[i], &wished.key[k], until_ns) || i;
 	}
 	return entered;
 }

@@ -115,6 +115,21 @@ static void read_shares(const struct attached *a, struct reading *f)
 			read_share(a, &f->policy->rule[limit[i].rule], &limit[i], f);
 }
 
+static void read_items(const struct attached *a, struct reading *f)
+{
+	const struct pacer_fleet_items *i = &a->control->fleet_items;
+
+	f->items = (struct reading_items){
+	    .any = pacer_load64(&i->begun_ns),
+	    .known = pacer_load64(&i->known),
+	    .told = pacer_load64(&i->told),
+	    .taken = pacer_load64(&i->taken),
+	    .late = pacer_load64(&i->late),
+	    .left_out = pacer_load64(&i->left_out),
+	    .answered_ns = pacer_load64(&i->answered_ns),
+	};
+}
+
 static void add_ban(uint32_t rule_id, void *arg)
 {
 	struct reading *f = arg;
@@ -175,6 +190,7 @@ static int read_once(const struct attached *a, uint32_t copy, enum parts parts, 
 		return policy_fail(error, 0, "its counters cannot be read: %s", strerror(errno));
 	f->n_tables = 0;
 	f->n_shares = 0;
+	read_items(a, f);
 	f->ban_room = 0;
 	f->bans_counted = false;
 	if (parts == COUNTERS_ALONE)

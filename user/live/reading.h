@@ -41,6 +41,13 @@ struct reading_share {
 	uint64_t answered_ns; /* when the store answered the agent last; 0: never */
 };
 
+/* Of the bans and sets that a fleet shares, as its agent said. */
+struct reading_items {
+	bool any;
+	uint64_t known, told, taken, late, left_out;
+	uint64_t answered_ns; /* as above */
+};
+
 struct reading {
 	struct policy *policy; /* the one in force */
 	uint64_t serial;
@@ -55,6 +62,7 @@ struct reading {
 	size_t n_tables;
 	struct reading_share share[PACER_SHARES];
 	size_t n_shares;
+	struct reading_items items;
 	uint64_t ban_room; /* 0: there is no table */
 	bool bans_counted;
 	uint64_t bans_of_sources;		      /* from outside, whatever the rule */

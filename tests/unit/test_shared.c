@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Items that a fleet shares: a word at a time, and many runs of three hosts and a store at random,
+ * with writes that are lost, late and doubled, agents that begin anew and are away. Whatever came
+ * before, once nothing happens any more all hosts have what the store says, and what was lifted
+ * last is nowhere.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fleet/shared.h"
+
+#define S      1000000000ull
+#define BEGUN  (1000 * S)
+#define HOSTS  3
+#define KEYS   4
+#define RUNS   3000
+#define EVENTS 120
+
+static uint64_t now;
+
+/* --- a word at a time --------------------------------------------------------------------------
+ */
+
+static void look(struct shared *s, const char *key, uint64_t until_ns)
+{
+	if (key)
+		shared_here(s, key, until_ns, now);
+	shared_looked(s, now);
+}
+
+/* A host that has read an empty store. */
+static void read_nothing(struct shared *s)
+{
+	now = BEGUN;
+	memset(s, 0, sizeof(*s));
+	shared_list(s);
+	shared_listed(s, now);
+}
+
+static struct shared_batch batch_of(struct shared *s)
+{
+	struct shared_batch b;
+
+	shared_batch(s, now, &b);
+	return b;
+}
+
+static void test_a_ban_is_told_and_its_lifting(void **unused)
+{
+	struct shared_batch b;
+	struct shared s;
+
+	(void)unused;
+	read_nothing(&s);
+	look(&s, "k", now + 30 * S);
+	b = batch_of(&s);
+	assert_int_equal(b.n, 1);
+	assert_int_equal(b.at[0].follows, 0);
+	assert_int_equal(b.at[0].left_ns, 30 * S);
+	assert_true(b.ttl_s > 30 && b.ttl_s < 35);
+	shared_told(&s, &b, 7);
+	look(&s, "k", now + 30 * S);
+	assert_int_equal(batch_of(&s).n, 0);
+	look(&s, NULL, 0); /* one look can miss it */
+	assert_int_equal(batch_of(&s).n, 0);
+	look(&s, NULL, 0);
+	b = batch_of(&s);
+	assert_int_equal(b.n, 1);
+	assert_int_equal(b.at[0].follows, 7);
+	assert_int_equal(b.at[0].left_ns, 0);
+	assert_int_equal(b.ttl_s, SHARED_LIFTED_S);
+	assert_int_equal(s.count.told, 1);
+	shared_free(&s);
+}
+
+static void test_nothing_is_told_before_all_was_read(void **unused)
+{
+	struct shared s = {0};
+
+	(void)unused;
+	now = BEGUN;
+	look(&s, "k", now + 30 * S);
+	assert_int_equal(batch_of(&s).n, 0);
+	shared_list(&s);
+	shared_there(&s, "k", 5, 0, now); /* lifted while this host was away */
+	shared_listed(&s, now);
+	assert_int_equal(batch_of(&s).n, 0);
+	assert_int_equal(s.at[0].todo, SHARED_TAKE);
+	assert_int_equal(s.at[0].there_ns, 0);
+	assert_int_equal(s.count.late, 0);
+	shared_free(&s);
+}
+
+static void test_what_ends_by_itself_is_not_lifted(void **unused)
+{
+	struct shared_batch b;
+	struct shared s;
+
+	(void)unused;
+	read_nothing(&s);
+	look(&s, "k", now + 10 * S);
+	b = batch_of(&s);
+	shared_told(&s, &b, 7);
+	now += 10 * S;
+	look(&s, NULL, 0);
+	look(&s, NULL, 0);
+	assert_int_equal(batch_of(&s).n, 0);
+	assert_int_equal(s.n, 0);
+	shared_free(&s);
+}
+
+static void test_one_without_an_end(void **unused)
+{
+	struct shared_batch b;
+	struct shared s;
+	size_t i = 0;
+
+	(void)unused;
+	read_nothing(&s);
+	shared_here(&s, "never", SHARED_NEVER, now);
+	shared_here(&s, "soon", now + 9 * S, now);
+	shared_looked(&s, now);
+	b = batch_of(&s); /* not in one write: the store keeps one of them for ever */
+	assert_int_equal(b.n, 1);
+	assert_int_equal(b.ttl_s, 0);
+	assert_true(b.at[0].left_ns == SHARED_NEVER);
+	shared_told(&s, &b, 3);
+	b = batch_of(&s);
+	assert_int_equal(b.n, 1);
+	assert_int_equal(b.at[0].left_ns, 9 * S);
+	shared_told(&s, &b, 4);
+	shared_there(&s, "other", 5, SHARED_NEVER, now);
+	shared_taken(&s, shared_take(&s, &i), true);
+	assert_null(shared_take(&s, &i));
+	assert_true(s.at[2].here_ns == SHARED_NEVER);
+	shared_free(&s);
+}
+
+static void test_the_longer_end_of_two_is_told(void **unused)
+{
+	struct shared_batch b;
+	struct shared s;
+	size_t i = 0;
+
+	(void)unused;
+	read_nothing(&s);
+	look(&s, "k", now + 60 * S);
+	b = batch_of(&s);
+	shared_lost(&s, &b);
+	shared_there(&s, "k", 9, 20 * S, now); /* of another host */
+	assert_null(shared_take(&s, &i));
+	b = batch_of(&s);
+	assert_int_equal(b.n, 1);
+	assert_int_equal(b.at[0].follows, 9);
+	shared_told(&s, &b, 10);
+	i = 0;
+	shared_there(&s, "k", 11, 90 * S, now);
+	assert_non_null(shared_take(&s, &i));
+	shared_free(&s);
+}
+
+static void test_no_room_here_is_counted_and_no_lifting(void **unused)
+{
+	struct shared s;
+	size_t i = 0;
+
+	(void)unused;
+	read_nothing(&s);
+	shared_there(&s, "k", 9, 20 * S, now);
+	shared_taken(&s, shared_take(&s, &i), false);
+	for (int k = 0; k < 4; k++)
+		look(&s, NULL, 0);
+	assert_int_equal(batch_of(&s).n, 0);
+	assert_int_equal(s.count.left_out, 1);
+	shared_free(&s);
+}
+
+/* Many at once: a burst, and then so many a second; what waits is counted once. */
+static void test_the_number_a_second_is_bounded(void **unused)
+{
+	struct shared s;
+	char key[16];
+	size_t told = 0;
+
+	(void)unused;
+	read_nothing(&s);
+	for (int i = 0; i < 2500; i++) {
+		snprintf(key, sizeof(key), "k%d", i);
+		shared_here(&s, key, now + 100 * S, now);
+	}
+	shared_looked(&s, now);
+	for (struct shared_batch b = batch_of(&s); b.n; b = batch_of(&s)) {
+		told += b.n;
+		shared_told(&s, &b, told);
+	}
+	assert_int_equal(told, SHARED_BURST);
+	assert_int_equal(s.count.late, 2500 - SHARED_BURST);
+	for (int second = 1; second <= 3; second++) {
+		now += S;
+		for (struct shared_batch b = batch_of(&s); b.n; b = batch_of(&s)) {
+			told += b.n;
+			shared_told(&s, &b, 2500 + told);
+		}
+		assert_int_equal(told, SHARED_BURST + SHARED_PER_S * second);
+	}
+	assert_int_equal(s.count.late, 2500 - SHARED_BURST);
+	assert_int_equal(s.count.told, 2500);
+	shared_free(&s);
+}
+
+static void test_more_than_are_known_are_counted(void **unused)
+{
+	struct shared s;
+	char key[16];
+
+	(void)unused;
+	read_nothing(&s);
+	for (unsigned i = 0; i < SHARED_MAX + 5; i++) {
+		snprintf(key, sizeof(key), "k%u", i);
+		shared_here(&s, key, now + 100 * S, now);
+	}
+	assert_int_equal(s.n, SHARED_MAX);
+	assert_int_equal(s.count.left_out, 5);
+	shared_free(&s);
+}
+
+/* --- hosts and a store ------------------------------------------------------------------------ */
+
+static const char *const key_of[KEYS] = {"a", "b", "c", "d"};
+
+static struct {
+	/* Of each key: the store's word, written at `at_ns`, kept until `gone_ns`. */
+	struct {
+		uint64_t revision, left_ns, at_ns, gone_ns;
+	} word[KEYS];
+	uint64_t revision;
+	struct host {
+		struct shared s;
+		uint64_t table[KEYS]; /* the packets': its end; 0: none */
+		uint64_t read;	      /* the revision up to which it has read; 0: none */
+		struct shared_batch late;
+		int late_key[SHARED_BATCH];
+	} host[HOSTS];
+	/* Of each key: when a host banned it last, when one lifted it last. */
+	uint64_t banned_ns[KEYS], lifted_ns[KEYS], longest_ns[KEYS];
+} w;
+
+static uint64_t state;
+
+static uint64_t draw(uint64_t n)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return (state >> 11) % n;
+}
+
+static int number(const char *key)
+{
+	return key[0] - 'a';
+}
+
+static void expire(void)
+{
+	for (int k = 0; k < KEYS; k++) {
+		if (w.word[k].gone_ns <= now)
+			memset(&w.word[k], 0, sizeof(w.word[k]));
+		for (int h = 0; h < HOSTS; h++)
+			if (w.host[h].table[k] <= now)
+				w.host[h].table[k] = 0;
+	}
+}
+
+static void look_at_all(struct host *h)
+{
+	for (int k = 0; k < KEYS; k++)
+		if (h->table[k])
+			shared_here(&h->s, key_of[k], h->table[k], now);
+	shared_looked(&h->s, now);
+}
+
+static void take_all(struct host *h)
+{
+	struct shared_item *item;
+	size_t i = 0;
+
+	while ((item = shared_take(&h->s, &i))) {
+		h->table[number(item->key)] = item->there_ns;
+		shared_taken(&h->s, item, true);
+	}
+}
+
+static void say(struct host *h, int k)
+{
+	uint64_t age_ns = now - w.word[k].at_ns, left_ns = w.word[k].left_ns;
+
+	if (left_ns)
+		left_ns = left_ns > age_ns ? left_ns - age_ns : SHARED_OVER;
+	shared_there(&h->s, key_of[k], w.word[k].revision, left_ns, now);
+}
+
+static void read_store(struct host *h)
+{
+	bool all = !h->read;
+
+	if (all)
+		shared_list(&h->s);
+	for (int k = 0; k < KEYS; k++)
+		if (w.word[k].revision > h->read)
+			say(h, k);
+	if (all)
+		shared_listed(&h->s, now);
+	h->read = w.revision;
+}
+
+/* The store does it, or refuses. */
+static bool write_all(const struct shared_batch *b, const int *key)
+{
+	for (size_t i = 0; i < b->n; i++)
+		if (w.word[key[i]].revision != b->at[i].follows)
+			return false;
+	w.revision++;
+	for (size_t i = 0; i < b->n; i++) {
+		w.word[key[i]].revision = w.revision;
+		w.word[key[i]].left_ns = b->at[i].left_ns;
+		w.word[key[i]].at_ns = now;
+		w.word[key[i]].gone_ns = now + b->ttl_s * S;
+	}
+
+	return true;
+}
+
+enum fate { DONE, LOST, DONE_AND_LOST, LATE, FATES };
+
+static void tell(struct host *h, enum fate fate)
+{
+	struct shared_batch b;
+	int key[SHARED_BATCH];
+
+	shared_batch(&h->s, now, &b);
+	if (!b.n)
+		return;
+	for (size_t i = 0; i < b.n; i++)
+		key[i] = number(h->s.at[b.at[i].item].key);
+	if (fate == LATE) {
+		h->late = b;
+		memcpy(h->late_key, key, sizeof(key));
+	}
+	if (fate == DONE_AND_LOST)
+		(void)write_all(&b, key);
+	if (fate != DONE) {
+		shared_lost(&h->s, &b);
+	} else if (write_all(&b, key)) {
+		shared_told(&h->s, &b, w.revision);
+	} else {
+		for (size_t i = 0; i < b.n; i++)
+			if (w.word[key[i]].revision)
+				say(h, key[i]);
+			else
+				shared_absent(&h->s, key_of[key[i]], now);
+	}
+}
+
+/* The time that is left counts from when it is done. */
+static void write_late(struct host *h)
+{
+	if (write_all(&h->late, h->late_key))
+		for (size_t i = 0; i < h->late.n; i++)
+			if (now + h->late.at[i].left_ns > w.longest_ns[h->late_key[i]])
+				w.longest_ns[h->late_key[i]] = now + h->late.at[i].left_ns;
+	h->late.n = 0;
+}
+
+static void ban(struct host *h, int k)
+{
+	uint64_t until_ns = now + (5 + draw(60)) * S;
+
+	if (h->table[k] < until_ns)
+		h->table[k] = until_ns;
+	if (until_ns > w.longest_ns[k])
+		w.longest_ns[k] = until_ns;
+	w.banned_ns[k] = now;
+}
+
+static void lift(struct host *h, int k)
+{
+	if (!h->table[k])
+		return;
+	h->table[k] = 0;
+	w.lifted_ns[k] = now;
+}
+
+static void event(void)
+{
+	struct host *h = &w.host[draw(HOSTS)];
+	int k = (int)draw(KEYS);
+
+	switch (draw(9)) {
+	case 0:
+		ban(h, k);
+		break;
+	case 1:
+		lift(h, k);
+		break;
+	case 2:
+	case 3:
+		look_at_all(h);
+		break;
+	case 4:
+		if (h->s.whole)
+			tell(h, draw(FATES));
+		break;
+	case 5:
+		read_store(h);
+		take_all(h);
+		break;
+	case 6:
+		write_late(h);
+		break;
+	case 7:
+		now += draw(4) * S;
+		expire();
+		break;
+	default:
+		if (draw(10))
+			break;
+		shared_begin(&h->s);
+		h->read = 0;
+		break;
+	}
+}
+
+/* Nothing happens any more: every host looks, reads and tells, until there is nothing left. */
+static void settle(void)
+{
+	for (int h = 0; h < HOSTS; h++)
+		write_late(&w.host[h]);
+	for (int round = 0; round < 12; round++)
+		for (int i = 0; i < HOSTS; i++) {
+			struct host *h = &w.host[i];
+
+			look_at_all(h);
+			look_at_all(h);
+			read_store(h);
+			take_all(h);
+			tell(h, DONE);
+			read_store(h);
+			take_all(h);
+		}
+}
+
+static void all_agree(int run)
+{
+	for (int k = 0; k < KEYS; k++) {
+		const uint64_t left_ns = w.word[k].left_ns;
+		uint64_t end_ns = left_ns ? w.word[k].at_ns + left_ns : 0;
+
+		if (end_ns <= now + SHARED_SLACK_NS + SHARED_LEAST_NS)
+			continue;
+		for (int h = 0; h < HOSTS; h++) {
+			uint64_t here_ns = w.host[h].table[k];
+
+			if (here_ns + SHARED_SLACK_NS < end_ns ||
+			    here_ns > end_ns + SHARED_SLACK_NS)
+				fail_msg("run %d: host %d has %s for %lld s, the store for %lld s",
+					 run, h, key_of[k],
+					 (long long)(here_ns - now) / (long long)S,
+					 (long long)(end_ns - now) / (long long)S);
+		}
+		assert_true(end_ns <= w.longest_ns[k] + SHARED_SLACK_NS);
+	}
+	for (int k = 0; k < KEYS; k++)
+		for (int h = 0; h < HOSTS && !w.word[k].left_ns; h++)
+			if (w.host[h].table[k] > now + SHARED_SLACK_NS + SHARED_LEAST_NS)
+				fail_msg("run %d: host %d has %s, which the store has not", run, h,
+					 key_of[k]);
+}
+
+static void begin(int run)
+{
+	for (int h = 0; h < HOSTS; h++)
+		shared_free(&w.host[h].s);
+	memset(&w, 0, sizeof(w));
+	w.revision = 1;
+	state = 0x9e3779b97f4a7c15ull * (run + 1);
+	now = BEGUN;
+}
+
+static void test_all_come_to_the_same(void **unused)
+{
+	size_t taken = 0;
+
+	(void)unused;
+	for (int run = 0; run < RUNS; run++) {
+		begin(run);
+		for (int i = 0; i < EVENTS; i++)
+			event();
+		settle();
+		all_agree(run);
+		taken += w.host[0].s.count.taken;
+	}
+	assert_true(taken > RUNS);
+	begin(0);
+}
+
+/* After any run, what one host lifts once all have settled is nowhere. */
+static void test_what_is_lifted_is_nowhere(void **unused)
+{
+	int lifted = 0;
+
+	(void)unused;
+	for (int run = 0; run < RUNS; run++) {
+		begin(run);
+		for (int i = 0; i < EVENTS; i++)
+			event();
+		settle();
+		for (int k = 0; k < KEYS; k++) {
+			struct host *h = &w.host[draw(HOSTS)];
+
+			lifted += h->table[k] != 0;
+			lift(h, k);
+			settle();
+			for (int i = 0; i < HOSTS; i++)
+				if (w.host[i].table[k] > now + SHARED_SLACK_NS + SHARED_LEAST_NS)
+					fail_msg("run %d: host %d has %s again", run, i, key_of[k]);
+		}
+	}
+	assert_true(lifted > RUNS);
+	begin(0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_a_ban_is_told_and_its_lifting),
+	    cmocka_unit_test(test_nothing_is_told_before_all_was_read),
+	    cmocka_unit_test(test_what_ends_by_itself_is_not_lifted),
+	    cmocka_unit_test(test_one_without_an_end),
+	    cmocka_unit_test(test_the_longer_end_of_two_is_told),
+	    cmocka_unit_test(test_no_room_here_is_counted_and_no_lifting),
+	    cmocka_unit_test(test_the_number_a_second_is_bounded),
+	    cmocka_unit_test(test_more_than_are_known_are_counted),
+	    cmocka_unit_test(test_all_come_to_the_same),
+	    cmocka_unit_test(test_what_is_lifted_is_nowhere),
+	};
+
+	return cmocka_run_group_tests_name("shared", tests, NULL, NULL);
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "cli/fleet_items.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "live/host.h"
+
+#define LOOK_NS	 200000000ull /* between two looks at the tables */
+#define STORE_NS 50000000ull  /* between two times that the store is asked */
+#define TAKE_MAX 256	      /* at once, while tools wait */
+#define BAN	 "ban/"
+#define SET	 "set/"
+
+static void put(__u64 *to, uint64_t value)
+{
+	__atomic_store_n(to, value, __ATOMIC_RELEASE);
+}
+
+/* What the tools can say of it. */
+static void tell_tools(const struct fleet_items *items, struct attached *a)
+{
+	struct pacer_fleet_items *said = &a->control->fleet_items;
+	const struct shared *s = &items->exchange.items;
+
+	put(&said->answered_ns, items->answered_ns);
+	put(&said->known, s->n);
+	put(&said->told, s->count.told);
+	put(&said->taken, s->count.taken);
+	put(&said->late, s->count.late);
+	put(&said->left_out, s->count.left_out);
+}
+
+/* What follows the kind's name; NULL: it is of another kind. */
+static const char *after(const char *key, const char *kind)
+{
+	return strncmp(key, kind, strlen(kind)) ? NULL : key + strlen(kind);
+}
+
+static bool is_ours(const char *key, void *arg)
+{
+	const char *ban = after(key, BAN), *element = after(key, SET);
+	const struct fleet_items *items = arg;
+	struct pacer_ban_key unused;
+	struct set_entry entry;
+	size_t set;
+
+	return (ban && fleet_bans_read(&items->bans, ban, &unused)) ||
+	       (element && fleet_sets_read(&items->sets, element, &set, &entry));
+}
+
+void fleet_items_begin(struct fleet_items *items, struct attached *a, const struct policy *policy)
+{
+	items->bans = fleet_bans_of(policy);
+	items->sets = fleet_sets_of(policy);
+	items->any = items->bans.n || items->bans.sources || items->sets.n;
+	items->exchange.now_ns = host_now_ns;
+	items->exchange.is_ours = is_ours;
+	items->exchange.arg = items;
+	items->look_ns = items->store_ns = 0;
+	exchange_begin(&items->exchange);
+	tell_tools(items, a);
+	put(&a->control->fleet_items.begun_ns, items->any ? host_now_ns() : 0);
+}
+
+void fleet_items_free(struct fleet_items *items)
+{
+	exchange_free(&items->exchange);
+}
+
+/* --- what is here ------------------------------------------------------------------------------
+ */
+
+static void here(const struct pacer_ban_key *key, uint64_t until_ns, void *arg)
+{
+	char text[sizeof(BAN) + FLEET_BAN_TEXT] = BAN;
+	struct fleet_items *items = arg;
+
+	fleet_bans_text(key, text + strlen(BAN));
+	shared_here(&items->exchange.items, text, until_ns, host_now_ns());
+}
+
+static void element(const char *of, uint64_t until_ns, void *arg)
+{
+	char text[sizeof(SET) + FLEET_ELEMENT_TEXT];
+	struct fleet_items *items = arg;
+
+	snprintf(text, sizeof(text), "%s%s", SET, of);
+	shared_here(&items->exchange.items, text, until_ns, host_now_ns());
+}
+
+static void look(struct fleet_items *items, const struct attached *a)
+{
+	uint64_t at_ns = host_now_ns();
+
+	if (at_ns < items->look_ns)
+		return;
+	fleet_bans_each(a, &items->bans, here, items);
+	for (size_t i = 0; i < items->sets.n; i++) {
+		char begin[sizeof(SET) + FLEET_ELEMENT_TEXT];
+
+		snprintf(begin, sizeof(begin), "%s%s/", SET, items->sets.set[i].name);
+		if (fleet_sets_each(a, &items->sets, i, element, items))
+			shared_same(&items->exchange.items, begin);
+	}
+	shared_looked(&items->exchange.items, at_ns);
+	items->look_ns = host_now_ns() + LOOK_NS;
+}
+
+/* --- what others have said, to the packets -----------------------------------------------------
+ */
+
+static bool take_bans(struct fleet_items *items, struct attached *a, struct policy_error *error)
+{
+	static struct fleet_ban ban[TAKE_MAX];
+	struct shared_item *item, *of[TAKE_MAX];
+	size_t i = 0, n = 0;
+
+	while (n < TAKE_MAX && (item = shared_take(&items->exchange.items, &i))) {
+		const char *text = after(item->key, BAN);
+
+		if (!text || !fleet_bans_read(&items->bans, text, &ban[n].key))
+			continue;
+		ban[n].until_ns = item->there_ns;
+		of[n++] = item;
+	}
+	if (n && fleet_bans_set(a, ban, n, error))
+		return false;
+	for (i = 0; i < n; i++)
+		shared_taken(&items->exchange.items, of[i], ban[i].done);
+	return true;
+}
+
+/* Is it of the set that is seen to? Then it is among what is to be put in, or taken out. */
+static bool put_element(const struct fleet_items *items, const struct shared_item *item, size_t set,
+			struct fleet_elements *elements)
+{
+	const char *text = after(item->key, SET);
+	struct set_entry entry;
+	size_t its;
+
+	if (!text || !fleet_sets_read(&items->sets, text, &its, &entry) || its != set)
+		return false;
+	return item->there_ns ? !set_hand_add(&elements->add, &entry, item->there_ns)
+			      : !set_list_add(&elements->del, &entry);
+}
+
+/* All that is there of a set, since each change of one costs the same. */
+static bool take_set(struct fleet_items *items, struct attached *a, size_t set,
+		     struct policy_error *error)
+{
+	struct shared *s = &items->exchange.items;
+	struct fleet_elements elements = {0};
+	struct shared_item *item;
+	size_t i = 0;
+	bool any = false, done;
+
+	while ((item = shared_take(s, &i)))
+		any |= put_element(items, item, set, &elements);
+	if (!any)
+		return true;
+	done = !fleet_sets_set(a, &items->sets, set, &elements, error);
+	for (i = 0; (item = shared_take(s, &i));)
+		if (put_element(items, item, set, &elements))
+			shared_taken(s, item, done);
+	set_list_free(&elements.del);
+	set_hand_free(&elements.add);
+	return done;
+}
+
+static bool take(struct fleet_items *items, struct attached *a, struct policy_error *error)
+{
+	bool well = take_bans(items, a, error);
+
+	for (size_t i = 0; i < items->sets.n; i++)
+		well &= take_set(items, a, i, error);
+	return well;
+}
+
+bool fleet_items_step(struct fleet_items *items, struct attached *a, const char *guard,
+		      uint64_t created, struct policy_error *error)
+{
+	bool well = true;
+
+	if (!items->any)
+		return true;
+	look(items, a);
+	if (host_now_ns() >= items->store_ns && exchange_waits(&items->exchange)) {
+		well = exchange_step(&items->exchange, guard, created);
+		items->store_ns = host_now_ns() + STORE_NS;
+	}
+	if (well && !take(items, a, error))
+		well = false;
+	tell_tools(items, a);
+	return well;
+}

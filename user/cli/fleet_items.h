@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: the agent's work on the bans and sets that its fleet shares: between what packets read
+ * (live/fleet_bans.h, fleet_sets.h) and the store (fleet/exchange.h).
+ */
+#ifndef PACER_FLEET_ITEMS_H
+#define PACER_FLEET_ITEMS_H
+
+#include "fleet/exchange.h"
+#include "live/fleet_bans.h"
+#include "live/fleet_sets.h"
+
+struct fleet_items {
+	struct exchange exchange;
+	struct fleet_bans bans;
+	struct fleet_sets sets;
+	bool any;		    /* this policy shares something */
+	uint64_t answered_ns;	    /* when the store answered this host last */
+	uint64_t look_ns, store_ns; /* when to look at the tables again, and to ask the store */
+};
+
+/* Another policy is in force. */
+void fleet_items_begin(struct fleet_items *items, struct attached *a, const struct policy *policy);
+void fleet_items_free(struct fleet_items *items);
+/*
+ * Does what is due; guard and created are of the host's session (0: it has none). False: the store
+ * did not answer, or *error is filled.
+ */
+bool fleet_items_step(struct fleet_items *items, struct attached *a, const char *guard,
+		      uint64_t created, struct policy_error *error);
+
+#endif

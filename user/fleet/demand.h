@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: how many units of a limit of all packets a member has use for, from what came to it.
+ * Pure.
+ *
+ * A quarter more than came is asked for, so that more can come; what is asked for falls by an
+ * eighth a second at most, so that a pause costs no units. A small change is not worth a write.
+ *
+ * Concurrency: one caller at a time. Memory: the struct.
+ */
+#ifndef PACER_FLEET_DEMAND_H
+#define PACER_FLEET_DEMAND_H
+
+#include <stdint.h>
+
+struct fleet_demand {
+	uint64_t counted, at_ns; /* when it was looked at last; 0: never */
+	uint64_t want;
+};
+
+/*
+ * What to ask for, from what was asked for so far, at most `limit`. counted: units that came ever;
+ * span_ns: the time in which the limit's units count. It changes once a second at most.
+ */
+uint64_t fleet_demand(struct fleet_demand *d, uint64_t asked, uint64_t counted, uint64_t span_ns,
+		      uint64_t limit, uint64_t now_ns);
+
+#endif

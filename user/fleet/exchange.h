@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: carries the items that hosts share (shared.h) to the store, and back.
+ *
+ * Error: what failed last is store->why. What lies under our prefix and is no item is passed over,
+ * and counted (strange).
+ *
+ * Concurrency: one caller at a time. A call takes two of the store, and one more for each lease the
+ * first time, and after a time without an answer.
+ *
+ * Memory: what a snapshot has, while it is read.
+ */
+#ifndef PACER_FLEET_EXCHANGE_H
+#define PACER_FLEET_EXCHANGE_H
+
+#include "fleet/shared.h"
+#include "fleet/store.h"
+
+#define EXCHANGE_ITEMS "item/"
+
+struct exchange {
+	const struct store_kind *kind;
+	struct store *store;
+	struct shared items;
+	uint64_t (*now_ns)(void);		     /* the host's clock */
+	bool (*is_ours)(const char *key, void *arg); /* does this host share such an item? */
+	void *arg;
+	uint64_t revision; /* up to which all was read; 0: nothing was */
+	uint64_t read_ns;  /* when; 0: never */
+	bool stale;	   /* something has changed since */
+	bool away;	   /* that may be long ago: changes were not watched meanwhile */
+	uint64_t calls, strange;
+};
+
+/* Begins anew: forgets all items, and reads all of them. */
+void exchange_begin(struct exchange *x);
+void exchange_free(struct exchange *x);
+/* Changes are not, or were not, seen as they come. */
+void exchange_missed(struct exchange *x);
+/* Is there something to be read or written? */
+bool exchange_waits(const struct exchange *x);
+/*
+ * Reads what is new, or writes what is to be told, as far as guard's session `created` lasts.
+ * False: the store did not answer.
+ */
+bool exchange_step(struct exchange *x, const char *guard, uint64_t created);
+
+#endif

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "fleet/shared.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SECOND_NS 1000000000ull
+
+static bool differ(uint64_t a_ns, uint64_t b_ns)
+{
+	return a_ns > b_ns ? a_ns - b_ns > SHARED_SLACK_NS : b_ns - a_ns > SHARED_SLACK_NS;
+}
+
+static uint64_t end_of(uint64_t left_ns, uint64_t now_ns)
+{
+	if (!left_ns)
+		return 0;
+	return left_ns < SHARED_NEVER - now_ns ? now_ns + left_ns : SHARED_NEVER;
+}
+
+/* --- items by their keys --------------------------------------------------------------------- */
+
+static size_t place_of(const struct shared *s, const char *key)
+{
+	uint64_t hash = 0xcbf29ce484222325;
+	size_t at;
+
+	for (const char *c = key; *c; c++)
+		hash = (hash ^ (unsigned char)*c) * 0x100000001b3;
+	at = (hash ^ hash >> 29) & (s->places - 1);
+	while (s->place[at] && strcmp(s->at[s->place[at] - 1].key, key))
+		at = (at + 1) & (s->places - 1);
+	return at;
+}
+
+static struct shared_item *find(const struct shared *s, const char *key)
+{
+	size_t at = s->places ? place_of(s, key) : 0;
+
+	return s->places && s->place[at] ? &s->at[s->place[at] - 1] : NULL;
+}
+
+/* All places anew: half of them are free at least. */
+static void put_all(struct shared *s)
+{
+	memset(s->place, 0, s->places * sizeof(*s->place));
+	for (size_t i = 0; i < s->n; i++)
+		s->place[place_of(s, s->at[i].key)] = (uint32_t)i + 1;
+}
+
+static bool make_room(struct shared *s)
+{
+	size_t room = s->room ? 2 * s->room : 256;
+	struct shared_item *at;
+	uint32_t *place;
+
+	if (s->n < s->room)
+		return true;
+	if (s->n >= SHARED_MAX)
+		return false;
+	at = realloc(s->at, room * sizeof(*at));
+	s->at = at ? at : s->at;
+	place = at ? calloc(2 * room, sizeof(*place)) : NULL;
+	if (!place)
+		return false;
+	free(s->place);
+	s->place = place;
+	s->places = 2 * room;
+	s->room = room;
+	put_all(s);
+	return true;
+}
+
+/* The item; made where there is none. NULL: there is no room, which counts. */
+static struct shared_item *item_of(struct shared *s, const char *key)
+{
+	struct shared_item *item = find(s, key);
+
+	if (item)
+		return item;
+	if (strlen(key) >= SHARED_KEY || !make_room(s)) {
+		s->count.left_out++;
+		return NULL;
+	}
+	item = &s->at[s->n++];
+	memset(item, 0, sizeof(*item));
+	memcpy(item->key, key, strlen(key) + 1);
+	s->place[place_of(s, key)] = (uint32_t)s->n;
+	return item;
+}
+
+void shared_begin(struct shared *s)
+{
+	s->n = s->next = 0;
+	s->whole = false;
+	if (s->places)
+		put_all(s);
+}
+
+void shared_free(struct shared *s)
+{
+	free(s->at);
+	free(s->place);
+	memset(s, 0, sizeof(*s));
+}
+
+/* --- what is here ---------------------------------------------------------------------------- */
+
+void shared_here(struct shared *s, const char *key, uint64_t until_ns, uint64_t now_ns)
+{
+	struct shared_item *item;
+
+	if (until_ns <= now_ns || (until_ns - now_ns < SHARED_LEAST_NS && !find(s, key)))
+		return;
+	item = item_of(s, key);
+	if (!item)
+		return;
+	item->seen = true;
+	item->missed = 0;
+	if (item->todo == SHARED_TAKE)
+		return;
+	if (item->here_ns == until_ns)
+		return;
+	item->here_ns = until_ns;
+	item->todo = differ(until_ns, item->there_ns) ? SHARED_TELL : SHARED_NOTHING;
+}
+
+void shared_same(struct shared *s, const char *begin)
+{
+	size_t len = strlen(begin);
+
+	for (size_t i = 0; i < s->n; i++)
+		if (s->at[i].here_ns && !strncmp(s->at[i].key, begin, len))
+			s->at[i].seen = true;
+}
+
+/* It is not here any more, before its end. */
+static void miss(struct shared_item *item, uint64_t now_ns)
+{
+	if (++item->missed < 2)
+		return;
+	item->here_ns = 0;
+	item->missed = 0;
+	item->todo = item->there_ns > now_ns || item->doubt ? SHARED_TELL : SHARED_NOTHING;
+}
+
+static void run_out(struct shared_item *item, uint64_t now_ns)
+{
+	if (item->there_ns <= now_ns)
+		item->there_ns = 0;
+	if (item->here_ns && item->here_ns <= now_ns) {
+		item->here_ns = 0;
+		if (item->todo == SHARED_TELL && !item->there_ns) /* else it was made shorter */
+			item->todo = SHARED_NOTHING;
+	}
+	if (!item->here_ns && !item->there_ns && !item->doubt)
+		item->todo = SHARED_NOTHING;
+}
+
+static bool is_over(const struct shared_item *item)
+{
+	return !item->here_ns && !item->there_ns && item->todo == SHARED_NOTHING;
+}
+
+void shared_looked(struct shared *s, uint64_t now_ns)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->n; i++) {
+		struct shared_item *item = &s->at[i];
+
+		run_out(item, now_ns);
+		if (!item->seen && item->here_ns && item->todo != SHARED_TAKE)
+			miss(item, now_ns);
+		item->seen = false;
+		if (is_over(item))
+			continue;
+		if (kept != i)
+			s->at[kept] = *item;
+		kept++;
+	}
+	if (kept == s->n)
+		return;
+	s->n = kept;
+	put_all(s);
+}
+
+struct shared_item *shared_take(struct shared *s, size_t *i)
+{
+	for (; *i < s->n; ++*i)
+		if (s->at[*i].todo == SHARED_TAKE)
+			return &s->at[(*i)++];
+	return NULL;
+}
+
+void shared_taken(struct shared *s, struct shared_item *item, bool done)
+{
+	item->todo = SHARED_NOTHING;
+	item->missed = 0;
+	if (!done) {
+		s->count.left_out++;
+		return;
+	}
+	s->count.taken++;
+	item->here_ns = item->there_ns;
+}
+
+/* --- what the store says ----------------------------------------------------------------------
+ */
+
+/* There is a later word on the item. */
+static void decide(struct shared_item *item, uint64_t now_ns)
+{
+	bool here = item->here_ns > now_ns;
+
+	if (!item->there_ns)
+		item->todo = here ? SHARED_TAKE : SHARED_NOTHING;
+	else if (item->todo == SHARED_TELL && (!here || (item->here_ns > item->there_ns &&
+							 differ(item->here_ns, item->there_ns))))
+		return; /* it follows the later word */
+	else
+		item->todo = differ(item->here_ns, item->there_ns) ? SHARED_TAKE : SHARED_NOTHING;
+}
+
+void shared_there(struct shared *s, const char *key, uint64_t revision, uint64_t left_ns,
+		  uint64_t now_ns)
+{
+	bool runs = left_ns && left_ns != SHARED_OVER;
+	struct shared_item *item = runs ? item_of(s, key) : find(s, key);
+
+	if (!item)
+		return;
+	item->listed = true;
+	if (revision <= item->revision)
+		return;
+	item->revision = revision;
+	item->doubt = false;
+	item->there_ns = runs ? end_of(left_ns, now_ns) : 0;
+	if (left_ns != SHARED_OVER || item->todo != SHARED_TELL)
+		decide(item, now_ns);
+}
+
+void shared_absent(struct shared *s, const char *key, uint64_t now_ns)
+{
+	struct shared_item *item = find(s, key);
+
+	if (!item)
+		return;
+	item->revision = item->there_ns = 0;
+	item->doubt = false;
+	item->todo = item->here_ns > now_ns ? SHARED_TELL : SHARED_NOTHING;
+}
+
+void shared_list(struct shared *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		s->at[i].listed = false;
+}
+
+void shared_listed(struct shared *s, uint64_t now_ns)
+{
+	s->whole = true;
+	for (size_t i = 0; i < s->n; i++) {
+		struct shared_item *item = &s->at[i];
+
+		if (item->listed || !item->revision)
+			continue;
+		item->revision = 0;
+		if (item->there_ns <= now_ns)
+			continue;
+		item->there_ns = 0; /* it was lifted while nobody looked */
+		decide(item, now_ns);
+	}
+}
+
+/* --- what is told ----------------------------------------------------------------------------- */
+
+/* One more may be told now. */
+static bool token(struct shared *s, uint64_t now_ns)
+{
+	const uint64_t each_ns = SECOND_NS / SHARED_PER_S;
+
+	if (s->tokens_ns < now_ns)
+		s->tokens_ns = now_ns;
+	if (s->tokens_ns - now_ns > (SHARED_BURST - 1) * each_ns)
+		return false;
+	s->tokens_ns += each_ns;
+	return true;
+}
+
+static void put_in(struct shared_batch *b, uint32_t i, const struct shared_item *item,
+		   uint64_t now_ns)
+{
+	uint64_t left_ns = item->here_ns ? item->here_ns - now_ns : 0;
+	uint64_t ttl_s = left_ns / SECOND_NS + 2;
+
+	if (item->here_ns == SHARED_NEVER) {
+		left_ns = SHARED_NEVER;
+		ttl_s = 0;
+	} else if (!left_ns) {
+		ttl_s = SHARED_LIFTED_S;
+	}
+	b->at[b->n].item = i;
+	b->at[b->n].follows = item->revision;
+	b->at[b->n].left_ns = left_ns;
+	b->at[b->n++].until_ns = item->here_ns;
+	if (ttl_s > b->ttl_s)
+		b->ttl_s = ttl_s < UINT32_MAX ? (uint32_t)ttl_s : UINT32_MAX;
+}
+
+void shared_batch(struct shared *s, uint64_t now_ns, struct shared_batch *batch)
+{
+	bool open = s->whole, never = false;
+
+	batch->n = 0;
+	batch->ttl_s = 0;
+	for (size_t k = 0; k < s->n && batch->n < SHARED_BATCH; k++) {
+		size_t i = (s->next + k) % s->n;
+		struct shared_item *item = &s->at[i];
+		bool its = item->here_ns == SHARED_NEVER;
+
+		if (item->todo != SHARED_TELL || (item->here_ns && item->here_ns <= now_ns) ||
+		    (batch->n && its != never))
+			continue;
+		open = open && token(s, now_ns);
+		if (!open) {
+			s->count.late += s->whole && !item->late;
+			item->late |= s->whole;
+			continue;
+		}
+		never = its;
+		item->late = false;
+		put_in(batch, (uint32_t)i, item, now_ns);
+	}
+	if (batch->n)
+		s->next = (batch->at[batch->n - 1].item + 1) % s->n;
+}
+
+void shared_told(struct shared *s, const struct shared_batch *batch, uint64_t revision)
+{
+	for (size_t i = 0; i < batch->n; i++) {
+		struct shared_item *item = &s->at[batch->at[i].item];
+
+		item->revision = revision;
+		item->there_ns = batch->at[i].until_ns;
+		item->doubt = false;
+		item->todo = SHARED_NOTHING;
+		s->count.told++;
+	}
+}
+
+void shared_lost(struct shared *s, const struct shared_batch *batch)
+{
+	for (size_t i = 0; i < batch->n; i++)
+		s->at[batch->at[i].item].doubt = true;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: items that all hosts of a fleet are to have, each until its end: bans, and what was put
+ * into a set by hand. A state machine: what is here (in the packets' tables) and what the store
+ * says come in, with the time; changes of both come out. No clock, no socket.
+ *
+ * An item has a key, an end on this host's clock, and in the store a value with the time that was
+ * left when it was written. Who reads it counts from then on, less the age of it that the store
+ * knows. So hosts need no common time, and an item ends on another host as much later as its
+ * writing and reading took.
+ *
+ * Which word counts. Every write names the revision of the item that it follows, and is done only
+ * if that is still so: all hosts see the same words on an item in the same order, and go by the
+ * last. A host whose own item ends later than the store's says so; else it takes the store's. What
+ * is lifted leaves a word for SHARED_LIFTED_S, so that who was away meanwhile does not say it
+ * again. A write without an answer is made again, following the same revision: one of the two is
+ * done. An item that is gone here counts as lifted if it was missed in two looks at all: one look
+ * can miss what is being moved.
+ *
+ * Bounds: SHARED_PER_S items a second are told, and SHARED_BURST at once; what has to wait for that
+ * is counted (late). SHARED_MAX are known; beyond, and where the packets' table has no room, they
+ * are counted (left_out).
+ *
+ * Error: of two hosts that change an item within the same moment, one may win over the other. An
+ * item with less than SHARED_LEAST_NS to go is not told. Ends that differ by SHARED_SLACK_NS at
+ * most are the same.
+ *
+ * Concurrency: one caller at a time.
+ *
+ * Memory: 176 bytes an item.
+ */
+#ifndef PACER_FLEET_SHARED_H
+#define PACER_FLEET_SHARED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SHARED_KEY	128 /* of an item, with its NUL */
+#define SHARED_NEVER	UINT64_MAX
+#define SHARED_OVER	(UINT64_MAX - 1)
+#define SHARED_BATCH	120u /* items of one write */
+#define SHARED_PER_S	500u
+#define SHARED_BURST	1000u
+#define SHARED_LIFTED_S 3600u
+#define SHARED_SLACK_NS 2000000000ull
+#define SHARED_LEAST_NS 500000000ull
+#ifndef SHARED_MAX
+#define SHARED_MAX 65536u
+#endif
+
+enum shared_todo {
+	SHARED_NOTHING,
+	SHARED_TELL, /* the store does not know what is here */
+	SHARED_TAKE  /* this host has not what the store says */
+};
+
+struct shared_item {
+	char key[SHARED_KEY];
+	uint64_t here_ns;  /* its end, as packets have it; 0: it is not here */
+	uint64_t there_ns; /* its end by the store; 0: it is not there, or lifted */
+	uint64_t revision; /* of the store's word; 0: none is known */
+	enum shared_todo todo;
+	uint8_t missed; /* looks in a row that did not find it here */
+	bool seen;	/* by the look that goes on */
+	bool listed;	/* by the reading of all that goes on */
+	bool doubt;	/* a write of it had no answer */
+	bool late;	/* it had to wait, and that was counted */
+};
+
+struct shared_counts {
+	uint64_t told, taken, late, left_out;
+};
+
+struct shared {
+	struct shared_item *at;
+	size_t n, room;
+	uint32_t *place; /* by hash: 1 + the item's number */
+	size_t places;
+	size_t next;	    /* where the next batch begins to look */
+	bool whole;	    /* all that the store has was read; nothing is told before */
+	uint64_t tokens_ns; /* SHARED_PER_S: the time at which all of the burst is free */
+	struct shared_counts count;
+};
+
+/* Items to be written as a whole. */
+struct shared_batch {
+	size_t n;
+	uint32_t ttl_s; /* for which the store has to keep them; 0: for ever */
+	struct {
+		uint32_t item;
+		uint64_t follows;
+		uint64_t left_ns; /* 0: it is lifted; SHARED_NEVER */
+		uint64_t until_ns;
+	} at[SHARED_BATCH];
+};
+
+void shared_free(struct shared *s);
+/* Forgets all items, but not the counts: another policy has other ones. */
+void shared_begin(struct shared *s);
+
+/* --- what is here ---------------------------------------------------------------------------- */
+
+/* A look at all that is here: each item, and then shared_looked. now_ns is above 0. */
+void shared_here(struct shared *s, const char *key, uint64_t until_ns, uint64_t now_ns);
+void shared_looked(struct shared *s, uint64_t now_ns);
+/* In place of those whose keys begin so: they are as they were at the last look. */
+void shared_same(struct shared *s, const char *begin);
+
+/*
+ * The next item at or after *i that this host is to take or to lift (there_ns 0), NULL: none. Then
+ * shared_taken is called: done, or there is no room for it.
+ */
+struct shared_item *shared_take(struct shared *s, size_t *i);
+void shared_taken(struct shared *s, struct shared_item *item, bool done);
+
+/* --- what the store says ----------------------------------------------------------------------
+ */
+
+/*
+ * left_ns: from now on; 0: it was lifted; SHARED_NEVER: it ends when it is lifted; SHARED_OVER: it
+ * is there, and has ended.
+ */
+void shared_there(struct shared *s, const char *key, uint64_t revision, uint64_t left_ns,
+		  uint64_t now_ns);
+/* It is not there. */
+void shared_absent(struct shared *s, const char *key, uint64_t now_ns);
+/* shared_there was called for all that there is, beginning with shared_list. */
+void shared_list(struct shared *s);
+void shared_listed(struct shared *s, uint64_t now_ns);
+
+/* What is to be written now; n 0: nothing. */
+void shared_batch(struct shared *s, uint64_t now_ns, struct shared_batch *batch);
+/* It was done, at this revision. */
+void shared_told(struct shared *s, const struct shared_batch *batch, uint64_t revision);
+/* There was no answer. Where it was refused, shared_there or shared_absent says of each why. */
+void shared_lost(struct shared *s, const struct shared_batch *batch);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "live/fleet_sets.h"
+
+#include <bpf/bpf.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "live/copies.h"
+#include "live/host.h"
+#include "live/sets.h"
+#include "live/sets_maps.h"
+
+struct fleet_sets fleet_sets_of(const struct policy *policy)
+{
+	struct fleet_sets sets = {.n = 0};
+
+	for (size_t i = 0; i < policy->n_sets; i++)
+		if (policy->set[i].fleet) {
+			memcpy(sets.set[sets.n].name, policy->set[i].name, POLICY_NAME_MAX);
+			sets.set[sets.n++].number = (uint32_t)i;
+		}
+	return sets;
+}
+
+bool fleet_sets_read(const struct fleet_sets *sets, const char *text, size_t *set,
+		     struct set_entry *entry)
+{
+	const char *slash = strchr(text, '/');
+	char again[64];
+	struct prefix prefix;
+
+	for (*set = 0; slash && *set < sets->n; ++*set)
+		if (!strncmp(sets->set[*set].name, text, slash - text) &&
+		    !sets->set[*set].name[slash - text])
+			break;
+	if (!slash || *set == sets->n || units_prefix(slash + 1, &prefix) ||
+	    strcmp(units_prefix_text(&prefix, again, sizeof(again)), slash + 1) != 0)
+		return false;
+	*entry = set_entry_of(&prefix, 1, 0);
+	return true;
+}
+
+/* --- what there is -----------------------------------------------------------------------------
+ */
+
+/* The id of the map at a place; 0: there is none. */
+static uint32_t id_at(const struct attached *a, uint32_t place)
+{
+	uint32_t id = 0;
+
+	return bpf_map_lookup_elem(a->sets_fd, &place, &id) ? 0 : id;
+}
+
+static void tell(const char *name, const struct set_entry *entry, uint64_t until_ns,
+		 void (*each)(const char *text, uint64_t until_ns, void *arg), void *arg)
+{
+	struct prefix prefix = set_entry_prefix(entry);
+	char text[FLEET_ELEMENT_TEXT], of[64];
+
+	snprintf(text, sizeof(text), "%s/%s", name, units_prefix_text(&prefix, of, sizeof(of)));
+	each(text, until_ns, arg);
+}
+
+int fleet_sets_each(const struct attached *a, struct fleet_sets *sets, size_t i,
+		    void (*each)(const char *text, uint64_t until_ns, void *arg), void *arg)
+{
+	uint32_t copy = copies_in_force(a), number = sets->set[i].number;
+	uint32_t id[2] = {id_at(a, sets_maps_place(copy, number)),
+			  id_at(a, sets_maps_hand_place(copy, number))};
+	struct policy_error unused;
+	struct set_hand hand;
+	struct set_list list;
+
+	if (memcmp(id, sets->set[i].seen, sizeof(id)) != 0)
+		sets->set[i].looks = 0;
+	if (sets->set[i].looks >= 2)
+		return 1;
+	if (sets_take(a, sets->set[i].name, &list, &hand, &unused))
+		return -1;
+	for (size_t k = 0; k < list.n; k++)
+		tell(sets->set[i].name, &list.entry[k], PACER_NEVER, each, arg);
+	for (size_t k = 0; k < hand.n; k++)
+		if (!set_list_find(&list, &hand.entry[k].e))
+			tell(sets->set[i].name, &hand.entry[k].e, hand.entry[k].until_ns, each,
+			     arg);
+	set_list_free(&list);
+	set_hand_free(&hand);
+	memcpy(sets->set[i].seen, id, sizeof(id));
+	sets->set[i].looks++;
+	return 0;
+}
+
+/* --- changes -----------------------------------------------------------------------------------
+ */
+
+int fleet_sets_set(struct attached *a, const struct fleet_sets *sets, size_t i,
+		   struct fleet_elements *elements, struct policy_error *error)
+{
+	struct set_entry one, other;
+	struct sets_done done;
+	int result = 0;
+
+	if (elements->del.n && set_list_sort(&elements->del, &one, &other))
+		result = policy_fail(error, 0, "%s: no memory", a->ifname);
+	if (!result && elements->del.n)
+		result = sets_del(a, sets->set[i].name, &elements->del, &done, error);
+	if (!result && elements->add.n)
+		result = sets_add(a, sets->set[i].name, &elements->add, error);
+	set_list_free(&elements->del);
+	set_hand_free(&elements->add);
+	memset(elements, 0, sizeof(*elements));
+	return result;
+}

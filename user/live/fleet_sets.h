@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: the sets of a pacer that its fleet shares: their elements, and changes of them by other
+ * hosts, which are put in and taken out as by hand (sets.h).
+ *
+ * Concurrency: beside packets. Changes wait for those of the tools (copies.h).
+ */
+#ifndef PACER_FLEET_SETS_H
+#define PACER_FLEET_SETS_H
+
+#include "live/attached.h"
+#include "sets/hand.h"
+
+#define FLEET_ELEMENT_TEXT (POLICY_NAME_MAX + 64) /* "drop/192.0.2.0/24" */
+
+/* Which are shared, and what was seen of them last. */
+struct fleet_sets {
+	struct {
+		char name[POLICY_NAME_MAX];
+		uint32_t number;  /* in the policy */
+		uint32_t seen[2]; /* the kernel's ids of what lay there; 0: nothing */
+		uint32_t looks;	  /* at that: one may miss what is being moved (shared.h) */
+	} set[PACER_SETS_MAX];
+	size_t n;
+};
+
+struct fleet_sets fleet_sets_of(const struct policy *policy);
+
+/* Reads "drop/192.0.2.0/24", of a set that is shared; *set is its number here. False: it is none.
+ */
+bool fleet_sets_read(const struct fleet_sets *sets, const char *text, size_t *set,
+		     struct set_entry *entry);
+
+/*
+ * Calls `each` for every element of the i-th set. 1: it is what it was the last two times that this
+ * was called, and none was told; 0; -1: it cannot be read now.
+ */
+int fleet_sets_each(const struct attached *a, struct fleet_sets *sets, size_t i,
+		    void (*each)(const char *text, uint64_t until_ns, void *arg), void *arg);
+
+/* Elements of one set, with their ends, and prefixes that are no element any more. */
+struct fleet_elements {
+	struct set_hand add;
+	struct set_list del;
+};
+
+/* 0, or -1 with *error filled: then some of it may have been done. Both are emptied. */
+int fleet_sets_set(struct attached *a, const struct fleet_sets *sets, size_t i,
+		   struct fleet_elements *elements, struct policy_error *error);
+
+#endif
