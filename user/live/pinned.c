@@ -75,19 +75,8 @@ const char *pinned_path(const char *ifname, char path[PINNED_PATH])
 static int open_locked(void)
 {
 	char all[PATH_MAX / 2];
-	int fd = open(place(all), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct statfs fs;
 
-	if (fd >= 0 && (fstatfs(fd, &fs) || flock(fd, LOCK_EX))) {
-		close(fd);
-		return -1;
-	}
-	if (fd >= 0 && fs.f_type != BPF_FS_MAGIC) {
-		close(fd);
-		errno = EMEDIUMTYPE;
-		return -1;
-	}
-	return fd;
+	return pins_open_locked(place(all));
 }
 
 /* It is made where it is missing, if the file system is one of pins. */
@@ -376,8 +365,10 @@ static bool is_to_go(const struct removal *r, const char *name)
 	return (r->id && !strcmp(name, r->folder)) || !used(id, r->gone);
 }
 
-static int remove_one(const struct removal *r, int at_fd, const char *name)
+static int remove_one(int at_fd, const char *name, void *removal)
 {
+	const struct removal *r = removal;
+
 	if (name[0] == '.' || !is_to_go(r, name) || (!r->look && !pins_remove_folder(at_fd, name)))
 		return 0;
 	if (r->each)
@@ -385,22 +376,13 @@ static int remove_one(const struct removal *r, int at_fd, const char *name)
 	return 1;
 }
 
-static int remove_those(const struct removal *r)
+static int remove_those(struct removal *r)
 {
-	int fd = open_locked(), copy, n = 0;
-	struct dirent *e;
-	DIR *d;
+	int fd = open_locked(), n;
 
 	if (fd < 0)
 		return 0;
-	copy = fcntl(fd, F_DUPFD_CLOEXEC, 3); /* the two share the lock */
-	d = copy < 0 ? NULL : fdopendir(copy);
-	while (d && (e = readdir(d)))
-		n += remove_one(r, fd, e->d_name);
-	if (d)
-		closedir(d);
-	else if (copy >= 0)
-		close(copy);
+	n = pins_each(fd, remove_one, r);
 	close(fd);
 	return n;
 }
@@ -408,7 +390,7 @@ static int remove_those(const struct removal *r)
 void pinned_remove(const char *ifname, uint32_t id, uint32_t gone)
 {
 	char name[IF_NAMESIZE];
-	const struct removal r = {.id = id, .folder = folder_of(ifname, name), .gone = gone};
+	struct removal r = {.id = id, .folder = folder_of(ifname, name), .gone = gone};
 
 	if (id)
 		remove_those(&r);
@@ -417,7 +399,7 @@ void pinned_remove(const char *ifname, uint32_t id, uint32_t gone)
 void pinned_sweep(const char *ifname)
 {
 	char name[IF_NAMESIZE], path[PATH_MAX];
-	const struct removal unused = {0};
+	struct removal unused = {0};
 	int fd;
 
 	if (access(path_of(path, folder_of(ifname, name), ""), F_OK))
@@ -425,13 +407,13 @@ void pinned_sweep(const char *ifname)
 	fd = open_locked();
 	if (fd < 0)
 		return;
-	remove_one(&unused, fd, name);
+	remove_one(fd, name, &unused);
 	close(fd);
 }
 
 int pinned_clean(bool look, void (*each)(const char *name, void *arg), void *arg)
 {
-	const struct removal r = {.look = look, .each = each, .arg = arg};
+	struct removal r = {.look = look, .each = each, .arg = arg};
 
 	return remove_those(&r);
 }

@@ -240,19 +240,36 @@ static const char *folder_path(enum pins_of of, char *path, size_t size)
 	return path;
 }
 
-/* Opens libxdp's directory and locks it as libxdp does; or ours. -1: there is none, and so no pins.
- */
-static int open_locked(enum pins_of of)
+int pins_open_locked(const char *folder)
 {
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct statfs fs;
-	char path[PATH_MAX];
-	int fd = open(folder_path(of, path, sizeof(path)), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	if (fd >= 0 && (fstatfs(fd, &fs) || fs.f_type != BPF_FS_MAGIC || flock(fd, LOCK_EX))) {
+	if (fd >= 0 && (fstatfs(fd, &fs) || flock(fd, LOCK_EX))) {
 		close(fd);
-		fd = -1;
+		return -1;
+	}
+	if (fd >= 0 && fs.f_type != BPF_FS_MAGIC) {
+		close(fd);
+		errno = EMEDIUMTYPE;
+		return -1;
 	}
 	return fd;
+}
+
+int pins_each(int fd, int (*one)(int fd, const char *name, void *arg), void *arg)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3), n = 0; /* the two share the lock */
+	DIR *d = copy < 0 ? NULL : fdopendir(copy);
+	struct dirent *e;
+
+	while (d && (e = readdir(d)))
+		n += one(fd, e->d_name, arg);
+	if (d)
+		closedir(d);
+	else if (copy >= 0)
+		close(copy);
+	return n;
 }
 
 struct sweep {
@@ -278,8 +295,10 @@ static bool remove_one(const struct sweep *s, int fd, const char *name)
 	return s->pins == PINS_SHADOWS ? !unlinkat(fd, name, 0) : pins_remove_folder(fd, name);
 }
 
-static int sweep_one(const struct sweep *s, int fd, const char *name)
+static int sweep_one(int fd, const char *name, void *sweep)
 {
+	const struct sweep *s = sweep;
+
 	if (!is_unused(s, name)) {
 		if (s->pins == PINS_DISPATCHERS && !s->look &&
 		    !strncmp(name, "prog-test-link-", 15))
@@ -293,22 +312,14 @@ static int sweep_one(const struct sweep *s, int fd, const char *name)
 	return 1;
 }
 
-static int sweep(const struct sweep *s)
+static int sweep(struct sweep *s)
 {
-	int fd = open_locked(s->pins), copy, n = 0;
-	struct dirent *e;
-	DIR *d;
+	char path[PATH_MAX];
+	int fd = pins_open_locked(folder_path(s->pins, path, sizeof(path))), n;
 
 	if (fd < 0)
-		return 0;
-	copy = fcntl(fd, F_DUPFD_CLOEXEC, 3); /* the two descriptors share the lock */
-	d = copy < 0 ? NULL : fdopendir(copy);
-	while (d && (e = readdir(d)))
-		n += sweep_one(s, fd, e->d_name);
-	if (d)
-		closedir(d);
-	else if (copy >= 0)
-		close(copy);
+		return 0; /* no folder, and so no pins */
+	n = pins_each(fd, sweep_one, s);
 	close(fd);
 	return n;
 }
@@ -321,7 +332,7 @@ void pins_sweep(int ifindex)
 
 int pins_clean(enum pins_of of, bool look, void (*each)(const char *path, void *arg), void *arg)
 {
-	const struct sweep s = {of, 0, look, each, arg};
+	struct sweep s = {of, 0, look, each, arg};
 
 	return sweep(&s);
 }

@@ -43,6 +43,16 @@ void pins_drop_shadow(int ifindex, uint32_t prog_id);
 
 /* Where the BPF file system is, as libxdp has it. */
 const char *pins_bpffs(void);
+/*
+ * Opens a folder of the BPF file system and locks it, as libxdp does, until it is closed. -1 with
+ * errno: EMEDIUMTYPE says that it is on another file system.
+ */
+int pins_open_locked(const char *folder);
+/*
+ * Calls `one` with each name in a folder that pins_open_locked() has opened, and returns the sum of
+ * what it returned. `one` may remove what it is called with.
+ */
+int pins_each(int fd, int (*one)(int fd, const char *name, void *arg), void *arg);
 /* Empties and removes the folder `name` of parent_fd, which has no folders. */
 bool pins_remove_folder(int parent_fd, const char *name);
 
