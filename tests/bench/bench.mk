@@ -29,9 +29,9 @@ $(BENCH)/sets: tests/bench/core/sets.c $(BUILD)/pure.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(USER) $< $(BUILD)/pure.a -o $@ $(LIBS)
 
-$(BENCH)/floods: tests/bench/core/floods.c $(CORE) $(BUILD)/pure.a
+$(BENCH)/floods: tests/bench/core/floods.c tests/unit/floods.h $(CORE) $(BUILD)/pure.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(USER) $< $(BUILD)/pure.a -o $@ $(LIBS)
+	$(CC) $(CFLAGS) $(USER) -Itests/unit $< $(BUILD)/pure.a -o $@ $(LIBS)
 
 $(BENCH)/bench.bpf.o: tests/bench/bench.bpf.c tests/bench/bench.h $(CORE)
 	@mkdir -p $(@D)

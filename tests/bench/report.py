@@ -209,7 +209,7 @@ def print_state(window):
 
 def print_part(part, rows):
     {"core": print_core, "layers": print_layers, "dearest": print_dearest, "live": print_live,
-     "accuracy": print_accuracy, "goodput": print_goodput}[part](rows)
+     "accuracy": print_accuracy, "goodput": print_goodput, "floods": print_floods}[part](rows)
 
 
 # --- targets ------------------------------------------------------------------------------------
@@ -307,9 +307,18 @@ def goodput_targets(rows):
                        r["share"][kind], goal, True)
 
 
+def floods_targets(rows):
+    for r in rows:
+        if r["part"] == "floods":
+            goal = 0.99 if r["memory"].endswith("pps") else 0.95
+            for kind, least in (("established", 1), ("newcomers", goal), ("sparse", goal)):
+                yield f"floods: {r['name']}: {kind}", r[kind], least, True
+
+
 def targets_of(rows):
     all_of = [(*t, False) for t in [*layer_targets(rows), *sample_targets(rows)]]
-    all_of += [*core_targets(rows), *live_targets(rows), *goodput_targets(rows)]
+    all_of += [*core_targets(rows), *live_targets(rows), *goodput_targets(rows),
+               *floods_targets(rows)]
     return [{"what": what, "value": round(value, 4), "target": goal,
              "rule": "at least" if least else "at most",
              "met": value >= goal if least else value <= goal}
@@ -415,6 +424,16 @@ def print_accuracy(rows):
 
 def share(value):
     return "-" if value is None else f"{value:.2%}"
+
+
+def print_floods(rows):
+    rows = [r for r in rows if r["part"] == "floods"]
+    if rows:
+        table("Floods that no machine here can send, against the core by a virtual clock: 10 packets in "
+              "1s, the default memory and what `withstand` asks for: share that passes",
+              ["established", "newcomers", "sparse", "MiB"],
+              [(r["name"], [share(r["established"]), share(r["newcomers"]), share(r["sparse"]),
+                            f"{r['state_mib']:.0f}"]) for r in rows])
 
 
 def print_goodput(rows):

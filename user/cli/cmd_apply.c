@@ -11,6 +11,8 @@
 #include "config/text.h"
 #include "live/attached.h"
 #include "live/change.h"
+#include "live/host.h"
+#include "plan/compile.h"
 
 /* `saved`: the file that has the change, too; NULL: none. */
 static int report(const char *ifname, const struct options *o, const struct plan *plan,
@@ -51,6 +53,25 @@ static int in_force(const char *ifname, const struct options *o, const struct pl
 	return report(ifname, o, plan, o->save);
 }
 
+/* The size of the state is that of the load. What withstands a flood is too little, not too much.
+ */
+static void say_memory(const char *ifname, const struct policy *policy, uint64_t lines)
+{
+	struct compile_host host = {host_resolution_ns(), host_now_ns(), 1};
+	struct policy_error ignored = {0}; /* the change itself says what is wrong */
+	uint64_t bytes;
+
+	if (policy->memory_bytes == POLICY_MEMORY_DEFAULT && !policy->withstand)
+		return;
+	if (compile_memory(policy, &host, &bytes, &ignored))
+		return;
+	bytes /= sizeof(struct pacer_line);
+	if (policy->withstand ? bytes > lines : bytes != lines)
+		complaint("%s: %s: the state stays as large as it was at load: unload and load to "
+			  "change it",
+			  ifname, policy->withstand ? "withstand" : "memory");
+}
+
 static int run_apply(struct options *o)
 {
 	struct policy_error error = {0};
@@ -58,7 +79,6 @@ static int run_apply(struct options *o)
 	static struct set_texts sets;
 	struct policy *policy;
 	struct attached a;
-	uint64_t memory;
 	char *text;
 	int code;
 
@@ -67,31 +87,24 @@ static int run_apply(struct options *o)
 	code = read_policy(o->policy, &text, &policy);
 	if (code)
 		return code;
-	memory = policy->memory_bytes;
 	if (set_texts_read(policy, &sets, &error)) {
 		code = complain(error.line > 0 && !error.file ? o->policy : NULL, &error);
-		policy_free(policy);
-		free(text);
-		return code;
+	} else if (attached_find(o->args[0], &a, &error)) {
+		set_texts_free(&sets);
+		code = complain(NULL, &error);
+	} else {
+		say_memory(o->args[0], policy, a.n_lines);
+		code = change_apply(&a, text, &sets, o->confirm_ns, &plan, &error);
+		set_texts_free(&sets);
+		if (code >= 0)
+			change_noted(&a);
+		attached_release(&a);
+		code = code < 0 ? complain(error.line ? o->policy : NULL, &error)
+				: in_force(o->args[0], o, &plan, code, &error);
 	}
 	policy_free(policy);
-	if (attached_find(o->args[0], &a, &error)) {
-		set_texts_free(&sets);
-		free(text);
-		return complain(NULL, &error);
-	}
-	if (memory != POLICY_MEMORY_DEFAULT && memory / sizeof(struct pacer_line) != a.n_lines)
-		complaint("%s: memory stays as it was at load: unload and load to change it",
-			  o->args[0]);
-	code = change_apply(&a, text, &sets, o->confirm_ns, &plan, &error);
-	set_texts_free(&sets);
-	if (code >= 0)
-		change_noted(&a);
-	attached_release(&a);
 	free(text);
-	if (code < 0)
-		return complain(error.line ? o->policy : NULL, &error);
-	return in_force(o->args[0], o, &plan, code, &error);
+	return code;
 }
 
 static const struct option_row apply_options[] = {

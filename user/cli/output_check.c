@@ -8,7 +8,9 @@
 #include "cli/emit.h"
 #include "cli/output.h"
 #include "inspect/lockout.h"
+#include "plan/compile.h"
 #include "plan/figures.h"
+#include "plan/flood.h"
 #include "plan/sampling.h"
 #include "config/text.h"
 #include "sets/set_maps.h"
@@ -128,6 +130,11 @@ static void emit_limit(const struct policy *policy, const struct pacer_policy *b
 	emit_string("kind", limit_kind_of(l)->name, NULL);
 	limit_kind_of(l)->facts(&of, &facts);
 	emit_facts(&facts);
+	if (bytes && t->key_id)
+		emit_uint("withstands_pps", flood_withstood(t),
+			  "    withstands a flood of %.3g Mpps of spoofed sources: newcomers get "
+			  "99%% and more\n",
+			  (double)flood_withstood(t) / 1e6);
 	if (l->fleet) {
 		uint64_t left_ns = t->share_ns + (t->share_ns >> 9);
 
@@ -382,6 +389,10 @@ void output_check(const struct policy *policy, const struct output_sets *sets,
 		  units_plural(policy->n_rules),
 		  policy->monitor ? "monitor (nothing is dropped)" : "enforced");
 	emit_memory(bin, plan, sets->all_bytes);
+	if (policy->withstand)
+		emit_uint("withstand_pps", policy->withstand,
+			  "          made for a flood of %.3g Mpps\n",
+			  (double)policy->withstand / 1e6);
 	emit_clock(bin->flags & PACER_CLOCK_EXACT, plan->resolution_ns);
 	emit_array("limits");
 	for (size_t i = 0; i < plan->n_limits; i++)
@@ -400,7 +411,7 @@ void output_check(const struct policy *policy, const struct output_sets *sets,
 int output_memory_error(const struct policy *policy, uint64_t times, uint64_t set_bytes,
 			struct policy_error *error)
 {
-	uint64_t free_bytes = 0;
+	uint64_t free_bytes = 0, bytes;
 	char line[128], want[TEXT], have[TEXT];
 	FILE *f = fopen("/proc/meminfo", "r");
 
@@ -410,17 +421,19 @@ int output_memory_error(const struct policy *policy, uint64_t times, uint64_t se
 	if (f)
 		fclose(f);
 	free_bytes *= 1024;
-	if (!free_bytes || policy->memory_bytes + set_bytes <= free_bytes / times)
+	if (compile_memory(policy, NULL, &bytes, error))
+		return -1;
+	if (!free_bytes || bytes + set_bytes <= free_bytes / times)
 		return 0;
-	if (policy->memory_bytes <= free_bytes / times)
+	if (bytes <= free_bytes / times)
 		return policy_fail(error, 0,
 				   "sets: %s beside the state are more than the %s that this "
 				   "machine has free: divide them, or lower memory",
 				   units_size_round(set_bytes * times, want, sizeof(want)),
 				   units_size_round(free_bytes, have, sizeof(have)));
 	return policy_fail(
-	    error, 0,
-	    "memory: %s of state is more than the %s that this machine has free: lower it",
-	    units_size_round(policy->memory_bytes * times, want, sizeof(want)),
+	    error, 0, "%s: %s of state is more than the %s that this machine has free: lower it",
+	    policy->withstand ? "withstand" : "memory",
+	    units_size_round(bytes * times, want, sizeof(want)),
 	    units_size_round(free_bytes, have, sizeof(have)));
 }

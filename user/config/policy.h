@@ -16,8 +16,10 @@
 #include "abi.h"
 #include "config/units.h"
 
-#define POLICY_NAME_MAX	      32   /* a rule's name: letters, digits, '_' and '-' */
-#define POLICY_LIST_MAX	      64   /* prefixes or ranges in one field of one match */
+#define POLICY_NAME_MAX	      32	       /* a rule's name: letters, digits, '_' and '-' */
+#define POLICY_LIST_MAX	      64	       /* prefixes or ranges in one field of one match */
+#define POLICY_MEMORY_MAX     (255ull << 30)   /* of lines that 32 bits can count */
+#define POLICY_WITHSTAND_MAX  1000000000000ull /* packets a second */
 #define POLICY_FRAME_MAX      1514 /* the largest frame of an Ethernet without jumbo frames */
 #define POLICY_LIMITS_MAX     8	   /* limits of a rule */
 #define POLICY_ALLOW_MAX      PACER_ALLOW_MAX
@@ -271,6 +273,7 @@ struct policy {
 	bool unparsed_drop;
 	enum policy_clock clock;
 	uint64_t memory_bytes; /* of state; default 64Mi */
+	uint64_t withstand;    /* packets a second that size the state instead; 0: it is not said */
 	struct prefix *allow;
 	size_t n_allow;
 	struct policy_set_use allow_set[PACER_SETS_MAX]; /* "@office" in allow */

@@ -10,8 +10,6 @@
 #include "parse.h"
 #include "sample_burst.h"
 
-#define MEMORY_MAX (255ull << 30) /* of lines that 32 bits can count */
-
 /* The text of a field with one value. */
 #define WRITER(name, struct_name, is_there, format, ...)                             \
 	static bool write_##name(const void *from, size_t i, char *buf, size_t size) \
@@ -1675,11 +1673,30 @@ static int read_memory(struct source *s, const struct place *at, const yaml_node
 	if (units_size(text, &policy->memory_bytes))
 		return doc_fail(s, doc_line(node), at, "\"%s\" is not a size: write 64Mi or 1Gi",
 				doc_shown(text).text);
-	if (policy->memory_bytes > MEMORY_MAX)
+	if (policy->memory_bytes > POLICY_MEMORY_MAX)
 		return doc_fail(s, doc_line(node), at, "%s is too much: at most %s",
 				doc_shown(text).text,
-				units_size_text(MEMORY_MAX, most, sizeof(most)));
+				units_size_text(POLICY_MEMORY_MAX, most, sizeof(most)));
 	return doc_more_than_zero(s, at, node, policy->memory_bytes);
+}
+
+static int read_withstand(struct source *s, const struct place *at, const yaml_node_t *node,
+			  void *into)
+{
+	struct policy *policy = into;
+	const char *text;
+
+	if (doc_scalar(s, at, node, &text))
+		return -1;
+	if (units_rate(text, &policy->withstand))
+		return doc_fail(s, doc_line(node), at,
+				"\"%s\" is no number of packets a second: write 10Mpps",
+				doc_shown(text).text);
+	if (policy->withstand > POLICY_WITHSTAND_MAX)
+		return doc_fail(s, doc_line(node), at, "%s is too much: at most %uGpps",
+				doc_shown(text).text,
+				(unsigned int)(POLICY_WITHSTAND_MAX / 1000000000));
+	return doc_more_than_zero(s, at, node, policy->withstand);
 }
 
 static int read_bans(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
@@ -1763,8 +1780,11 @@ WRITER(clock, policy, true, "%s",
        p->clock == CLOCK_EXACT	  ? "exact"
        : p->clock == CLOCK_COARSE ? "coarse"
 				  : "auto")
-WRITER(memory, policy, true, "%s",
+WRITER(memory, policy, !p->withstand, "%s",
        units_size_text(p->memory_bytes, (char[FIELD_TEXT]){0}, FIELD_TEXT))
+WRITER(withstand, policy, p->withstand, "%s",
+       units_rate_text(&(struct units_rate){p->withstand, 1000000000, 0}, (char[FIELD_TEXT]){0},
+		       FIELD_TEXT))
 WRITE_NUMBER(bans, policy, policy_bans(p), p->bans)
 
 enum whole_field {
@@ -1774,6 +1794,7 @@ enum whole_field {
 	FIELD_ELSE,
 	FIELD_CLOCK,
 	FIELD_MEMORY,
+	FIELD_WITHSTAND,
 	FIELD_RULES,
 	FIELD_POOLS,
 	FIELD_SETS,
@@ -1801,6 +1822,10 @@ static const struct field whole_field[POLICY_FIELDS] = {
 		     write_clock},
     [FIELD_MEMORY] = {"memory", read_memory, "SIZE", "of state, taken at load; 64Mi unless said", 0,
 		      0, write_memory},
+    [FIELD_WITHSTAND] = {"withstand", read_withstand, "Npps",
+			 "packets a second of a flood of spoofed sources, which the memory is made "
+			 "for; in place of memory",
+			 0, 0, write_withstand},
     [FIELD_RULES] = {"rules", read_rules, "[RULE...]",
 		     "of which the first that matches judges the packet, up to 64", 0, FIELD_NEEDED,
 		     NULL},
@@ -1846,6 +1871,9 @@ static int MUST_USE read_root(struct source *s, struct policy *policy)
 	if (!seen[FIELD_RULES])
 		return doc_fail(s, doc_line(root), NULL,
 				"the rules are missing: write rules: and a list, or rules: []");
+	if (seen[FIELD_WITHSTAND] && seen[FIELD_MEMORY])
+		return doc_fail(s, doc_line(seen[FIELD_MEMORY]), NULL,
+				"memory and withstand both say how much state there is: write one");
 	return find_pools(s, policy) || find_sets(s, policy) ? -1 : find_fleet(s, policy);
 }
 

@@ -172,12 +172,13 @@ int restore_plan(struct state *s, const struct policy *policy, const struct cloc
 		 const struct compile_host *host, struct pacer_policy *bin, struct plan *plan,
 		 struct restored *what, struct policy_error *error)
 {
-	uint64_t lines = policy->memory_bytes / sizeof(struct pacer_line);
+	uint64_t bytes;
 	struct compile_previous previous = {s->policy, s->bin, 0, false};
 
 	memset(what, 0, sizeof(*what));
 	what->absence = absence_between(&s->clocks, now);
-	if (grow(s, lines, error))
+	if (compile_memory(policy, host, &bytes, error) ||
+	    grow(s, bytes / sizeof(struct pacer_line), error))
 		return -1;
 	carry(s->bin, s->lines, s->n_lines, s->throttle, what->absence.shift_ns, host->now_ns);
 	previous.lines = s->n_lines;

@@ -2,6 +2,7 @@
 #include "plan/compile.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "plan/classifier.h"
@@ -381,6 +382,30 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 					 terms.resolution_ns, host->now_ns);
 	emit(policy, drafts, bin, plan);
 	return 0;
+}
+
+int compile_memory(const struct policy *policy, const struct compile_host *host, uint64_t *bytes,
+		   struct policy_error *error)
+{
+	const struct compile_host coarsest = {10000000, 1, 1};
+	struct pacer_policy *bin;
+	struct plan *plan;
+	int result = 0;
+
+	*bytes = policy->memory_bytes;
+	if (!policy->withstand)
+		return 0;
+	bin = malloc(sizeof(*bin));
+	plan = malloc(sizeof(*plan));
+	if (!bin || !plan)
+		result = policy_fail(error, POLICY_NO_MEMORY, "out of memory");
+	else
+		result = compile_policy(policy, NULL, host ? host : &coarsest, bin, plan, error);
+	if (!result)
+		*bytes = plan->lines * sizeof(struct pacer_line);
+	free(plan);
+	free(bin);
+	return result;
 }
 
 /* A denial for a reason of no kind is of the first limit in the limit. */

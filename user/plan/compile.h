@@ -55,6 +55,14 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 		   const struct compile_host *host, struct pacer_policy *bin, struct plan *plan,
 		   struct policy_error *error);
 
+/*
+ * How much state a policy takes that begins anew: as it says, or as much as withstands the flood
+ * that it names. `host` NULL: of one with the coarsest of clocks, which is a little more. In
+ * *bytes; 0, or -1 with *error filled.
+ */
+int compile_memory(const struct policy *policy, const struct compile_host *host, uint64_t *bytes,
+		   struct policy_error *error);
+
 /* The table of bans and the filter before it, in lines. */
 uint64_t compile_ban_lines(const struct pacer_bans *bans);
 

@@ -5,6 +5,7 @@
 
 #include "config/units.h"
 #include "plan/figures.h"
+#include "plan/flood.h"
 #include "plan/kinds.h"
 #include "rule.h"
 
@@ -79,6 +80,21 @@ static uint64_t wanted(const struct policy_limit *limit, const struct pacer_limi
 	if (!t->key_id)
 		n = 1;
 	return (uint64_t)(n < LINES_NEVER ? n : LINES_NEVER);
+}
+
+static double delayed(double keys, const void *arg)
+{
+	return figures_false_delay(arg, keys);
+}
+
+static uint64_t flood(const struct pacer_limiter *t, uint64_t pps)
+{
+	struct pacer_limiter line = *t;
+
+	line.sets = 1;
+	return t->key_id ? flood_lines_of((double)pps * (double)t->gap_ns / 1e9 /
+					  flood_solve(delayed, &line, 1, FLOOD_DENIED))
+			 : 1;
 }
 
 static void size(struct pacer_limiter *t, uint64_t n)
@@ -222,6 +238,7 @@ const struct limit_kind kind_gap = {
     .held = held,
     .lines = lines,
     .wanted = wanted,
+    .flood = flood,
     .size = size,
     .hashed = hashed,
     .memory_ns = gap_ns,

@@ -6,6 +6,7 @@
 #include "config/text.h"
 #include "config/units.h"
 #include "plan/compile.h"
+#include "plan/flood.h"
 #include "rule.h"
 #include "rate.h"
 #include "table.h"
@@ -54,6 +55,18 @@ static uint64_t span_ns(const struct policy_limit *limit)
 static uint64_t memory_ns(const struct pacer_limiter *t)
 {
 	return t->rate.burst_ns + 1 + t->idle_ns;
+}
+
+static uint64_t flood(const struct pacer_limiter *t, uint64_t pps)
+{
+	double frame = t->rate.cost == PACER_COST_BYTES ? POLICY_FRAME_MAX : 1;
+	double packet_ns = frame * ((double)t->rate.unit_ns + t->rate.unit_frac / 4294967296.0);
+	struct flood_terms terms = {.live_ns = packet_ns + (double)t->idle_ns,
+				    .span_ns = packet_ns,
+				    .allowed = (double)t->rate.burst_ns / packet_ns,
+				    .refills = true};
+
+	return entries_flood(t, &terms, pps);
 }
 
 /* A TAT is a time at one rate. */
@@ -271,6 +284,7 @@ const struct limit_kind kind_rate = {
     .held = held,
     .lines = entries_lines,
     .wanted = entries_wanted,
+    .flood = flood,
     .size = entries_size,
     .hashed = entries_hashed,
     .memory_ns = memory_ns,

@@ -5,6 +5,7 @@
 
 #include "config/units.h"
 #include "plan/figures.h"
+#include "plan/flood.h"
 #include "plan/kinds.h"
 #include "record.h"
 #include "rule.h"
@@ -119,6 +120,21 @@ static bool same_time(const struct pacer_limiter *a, const struct pacer_limiter 
 static uint64_t value(const struct pacer_limiter *t)
 {
 	return (uint64_t)allowance(t);
+}
+
+/* Its gap counts for all that share a record, too. */
+static uint64_t flood(const struct pacer_limiter *t, uint64_t pps)
+{
+	double frame = t->window.cost == PACER_COST_BYTES ? POLICY_FRAME_MAX : 1;
+	struct flood_terms window = {.live_ns = (double)t->idle_ns,
+				     .span_ns = (double)t->window.ring_ns,
+				     .allowed = (double)value(t) / frame};
+	struct flood_terms gap = {
+	    .live_ns = (double)t->idle_ns, .span_ns = (double)t->gap_ns, .allowed = 1};
+	uint64_t lines = entries_flood(t, &window, pps);
+	uint64_t more = t->gap_ns ? entries_flood(t, &gap, pps) : 0;
+
+	return lines > more ? lines : more;
 }
 
 static void tune(struct pacer_limiter *t, uint64_t value)
@@ -258,6 +274,7 @@ const struct limit_kind kind_window = {
     .finish = finish,
     .lines = entries_lines,
     .wanted = entries_wanted,
+    .flood = flood,
     .size = entries_size,
     .hashed = entries_hashed,
     .memory_ns = memory_ns,

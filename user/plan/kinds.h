@@ -110,6 +110,8 @@ struct limit_kind {
 	/* Lines, or none where its state lies elsewhere; how many are wanted, 0: a share. */
 	uint64_t (*lines)(const struct pacer_limiter *t);
 	uint64_t (*wanted)(const struct policy_limit *limit, const struct pacer_limiter *t);
+	/* Lines that withstand a flood of so many packets a second (flood.h). */
+	uint64_t (*flood)(const struct pacer_limiter *t, uint64_t pps);
 	void (*size)(struct pacer_limiter *t, uint64_t lines);
 	bool (*hashed)(
 	    const struct pacer_limiter *t); /* does where it lies depend on the secret? */

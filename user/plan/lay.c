@@ -2,8 +2,10 @@
 /* Where state lies: in the first free run of lines, beside all that is in use. */
 #include <string.h>
 
+#include "config/units.h"
 #include "plan/compile.h"
 #include "plan/draft.h"
+#include "plan/flood.h"
 #include "plan/throttles.h"
 
 /* Of a table's lines that limits without a size share; the rest is for later changes of policy. */
@@ -72,20 +74,26 @@ uint64_t compile_ban_lines(const struct pacer_bans *bans)
 }
 
 /* The filter has a line, which is eight cells, an entry at least. */
+static void size_bans(const struct policy *policy, struct pacer_bans *bans)
+{
+	uint32_t filter = 1;
+
+	bans->sets = (policy->bans + PACER_BAN_WAYS - 1) / PACER_BAN_WAYS;
+	while (filter < bans->sets * PACER_BAN_WAYS)
+		filter *= 2;
+	bans->filter_mask = filter - 1;
+}
+
 static int place_bans(const struct policy *policy, const struct compile_previous *previous,
 		      struct regions *r, struct pacer_bans *bans, struct plan *plan,
 		      struct policy_error *error)
 {
 	const struct pacer_bans *old = previous ? &previous->bin->bans : NULL;
-	uint32_t filter = 1;
 	struct region free;
 
 	if (!policy_bans(policy))
 		return 0;
-	bans->sets = (policy->bans + PACER_BAN_WAYS - 1) / PACER_BAN_WAYS;
-	while (filter < bans->sets * PACER_BAN_WAYS)
-		filter *= 2;
-	bans->filter_mask = filter - 1;
+	size_bans(policy, bans);
 	plan->lines_used += compile_ban_lines(bans);
 	if (old && old->sets == bans->sets) {
 		*bans = *old;
@@ -149,11 +157,97 @@ static int place_all(struct draft_rule *drafts, const struct policy *policy, str
 	return 0;
 }
 
+/* --- a flood ------------------------------------------------------------------------------- */
+
+static bool asks(const struct draft *d)
+{
+	return d->state == PLAN_NEW && !d->lines && compile_in_lines(&d->limiter);
+}
+
+static uint64_t count_asking(const struct policy *policy, const struct draft_rule *drafts)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < policy->n_rules; i++)
+		for (size_t k = 0; k < drafts[i].n; k++)
+			n += asks(&drafts[i].at[k]);
+	return n;
+}
+
+/* Each limit that asks is to withstand it, and has `least` lines. Returns the lines of all limits.
+ */
+static uint64_t ask_for_flood(const struct policy *policy, struct draft_rule *drafts,
+			      uint64_t least)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < policy->n_rules; i++)
+		for (size_t k = 0; k < drafts[i].n; k++) {
+			struct draft *d = &drafts[i].at[k];
+
+			if (asks(d)) {
+				d->lines = flood_lines(&d->limiter, policy->withstand);
+				if (d->lines < least && d->limiter.key_id)
+					d->lines = least;
+			}
+			sum += d->lines;
+		}
+	return sum;
+}
+
+static int too_much(const struct policy *policy, const struct draft_rule *drafts,
+		    struct policy_error *error)
+{
+	size_t most = 0, of = 0;
+	char text[32];
+
+	for (size_t i = 0; i < policy->n_rules; i++)
+		for (size_t k = 0; k < drafts[i].n; k++)
+			if (drafts[i].at[k].lines > drafts[most].at[of].lines) {
+				most = i;
+				of = k;
+			}
+	return policy_fail(
+	    error, drafts[most].at[of].line,
+	    "withstand: against such a flood this limit of rule %s takes %llu GiB of "
+	    "state, and there may be %s at most: give it entries of its own, a "
+	    "shorter time or a higher limit",
+	    policy->rule[most].name, (unsigned long long)(drafts[most].at[of].lines >> 24),
+	    units_size_text(POLICY_MEMORY_MAX, text, sizeof(text)));
+}
+
+/*
+ * The table of a policy that begins anew and is to withstand a flood. No limit has less of it than
+ * of a table of the usual size.
+ */
+static int make_for_flood(const struct policy *policy, struct draft_rule *drafts, uint64_t *total,
+			  struct policy_error *error)
+{
+	const uint64_t usual = POLICY_MEMORY_DEFAULT / sizeof(struct pacer_line);
+	uint64_t asking = count_asking(policy, drafts), least = 0, sum;
+	struct pacer_bans bans = {0};
+
+	if (policy_bans(policy))
+		size_bans(policy, &bans);
+	sum = compile_ban_lines(&bans);
+	if (asking && usual > sum)
+		least = (usual - sum) / SHARE_DEN * SHARE_NUM / asking;
+	sum += ask_for_flood(policy, drafts, least);
+	if (sum > POLICY_MEMORY_MAX / sizeof(struct pacer_line) / SHARE_DEN * SHARE_NUM)
+		return too_much(policy, drafts, error);
+	*total = (sum / SHARE_NUM + 1) * SHARE_DEN; /* the rest as without a flood */
+	return 0;
+}
+
 /* The table as the previous policy, if there is one, leaves it. */
 static int survey(const struct policy *policy, const struct compile_previous *previous,
-		  struct regions *regions, struct policy_error *error)
+		  struct draft_rule *drafts, struct regions *regions, struct policy_error *error)
 {
 	memset(regions, 0, sizeof(*regions));
+	if (!previous && policy->withstand)
+		return make_for_flood(policy, drafts, &regions->total, error);
+	if (policy->withstand)
+		ask_for_flood(policy, drafts, 0);
 	if (!previous) {
 		regions->total = policy->memory_bytes / sizeof(struct pacer_line);
 		if (!regions->total)
@@ -183,7 +277,7 @@ int lay(const struct policy *policy, const struct compile_previous *previous,
 {
 	static struct regions regions;
 
-	if (survey(policy, previous, &regions, error) ||
+	if (survey(policy, previous, drafts, &regions, error) ||
 	    place_bans(policy, previous, &regions, &bin->bans, plan, error) ||
 	    place_all(drafts, policy, &regions, compile_ban_lines(&bin->bans), error))
 		return -1;
