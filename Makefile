@@ -171,6 +171,11 @@ $(BUILD)/fleet/store: tests/fleet/store.c $(BUILD)/unit/user.a
 	@mkdir -p $(@D)
 	$(CC) $(TESTC) $(SANITIZE) $(DEPEND) $^ -o $@ $(LIBS)
 
+# What a store carries; tests/fleet/load.c says how it is called.
+$(BUILD)/fleet/load: tests/fleet/load.c $(ARCHIVE)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(USER) $(DEPEND) $^ -o $@ $(LIBS) -lpthread
+
 # --- fuzzing: libFuzzer with sanitizers, of what others can write --------------------------------------
 
 FUZZCC  ?= clang-19

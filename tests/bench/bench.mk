@@ -10,7 +10,7 @@ DROPPING := $(BENCH)/dropping
 bench-tools: all bench-core $(BENCH)/bench $(DROPPING)/xdp-pacer
 
 # Of the core in user space alone: they want neither root nor a BPF object that loads.
-bench-core: $(BENCH)/core $(BENCH)/capacity $(BENCH)/sets $(BENCH)/floods
+bench-core: $(BENCH)/core $(BENCH)/capacity $(BENCH)/sets $(BENCH)/floods $(BENCH)/fleet
 
 $(BENCH)/core: tests/bench/core/core.c $(BENCH)/calm.o $(ARCHIVE)
 	@mkdir -p $(@D)
@@ -32,6 +32,10 @@ $(BENCH)/sets: tests/bench/core/sets.c $(BUILD)/pure.a
 $(BENCH)/floods: tests/bench/core/floods.c tests/unit/floods.h $(CORE) $(BUILD)/pure.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(USER) -Itests/unit $< $(BUILD)/pure.a -o $@ $(LIBS)
+
+$(BENCH)/fleet: tests/bench/core/fleet.c $(ARCHIVE)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(USER) $< $(ARCHIVE) -o $@ $(LIBS)
 
 $(BENCH)/bench.bpf.o: tests/bench/bench.bpf.c tests/bench/bench.h $(CORE)
 	@mkdir -p $(@D)

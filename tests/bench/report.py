@@ -209,7 +209,25 @@ def print_state(window):
 
 def print_part(part, rows):
     {"core": print_core, "layers": print_layers, "dearest": print_dearest, "live": print_live,
-     "accuracy": print_accuracy, "goodput": print_goodput, "floods": print_floods}[part](rows)
+     "accuracy": print_accuracy, "goodput": print_goodput, "floods": print_floods,
+     "fleet": print_fleet}[part](rows)
+
+
+FLEETS = ("even", "skewed", "moving")
+
+
+def print_fleet(rows):
+    """Of user/fleet on a virtual clock: the same in every run."""
+    rows = [r for r in rows if r["part"] == "fleet" and r["name"] in FLEETS]
+    table("A limit that a fleet divides, twice of which comes: the part of it that the hosts use once "
+          "shares have settled (from the first second on), by number of hosts",
+          [str(r["hosts"]) for r in rows if r["name"] == "even"],
+          [(name, [f"{r['settled']:.1%} ({r['used']:.1%})" for r in rows if r["name"] == name])
+           for name in FLEETS])
+    table("Calls of the store a second and host, on average (at most in a second)",
+          [str(r["hosts"]) for r in rows if r["name"] == "even"],
+          [(name, [f"{r['calls_per_s']:.1f} ({r['most_calls_per_s']:.1f})" for r in rows if r["name"] == name])
+           for name in FLEETS])
 
 
 # --- targets ------------------------------------------------------------------------------------
@@ -227,6 +245,16 @@ def core_targets(rows):
         if r["part"] == "core":
             yield (f"core, M packets/s: {r['name']}, {size_text(r['sources'])}", 1e3 / r["ns"], 10,
                    True)
+
+
+def fleet_targets(rows):
+    for r in rows:
+        if r["part"] == "fleet" and r["name"] in FLEETS:
+            name = f"fleet: {{}}, {r['name']} demand, {r['hosts']} host{'s' * (r['hosts'] > 1)}"
+            yield name.format("used of the limit"), r["settled"], 0.95 if r["name"] == "even" else 0.9, True
+            moves = r["name"] == "moving"
+            yield (name.format("calls of the store a second and host"),
+                   r["most_calls_per_s" if moves else "calls_per_s"], 50 if moves else 10, False)
 
 
 def layer_targets(rows):
@@ -318,7 +346,7 @@ def floods_targets(rows):
 def targets_of(rows):
     all_of = [(*t, False) for t in [*layer_targets(rows), *sample_targets(rows)]]
     all_of += [*core_targets(rows), *live_targets(rows), *goodput_targets(rows),
-               *floods_targets(rows)]
+               *floods_targets(rows), *fleet_targets(rows)]
     return [{"what": what, "value": round(value, 4), "target": goal,
              "rule": "at least" if least else "at most",
              "met": value >= goal if least else value <= goal}

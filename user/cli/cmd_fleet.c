@@ -384,9 +384,13 @@ static bool stopped(struct agent *g, uint32_t wait_ms)
 
 static void ask(struct agent *g, const struct fleet_request *request)
 {
+	uint32_t chance;
+
 	if (talk_send(&g->talk, request)) {
 		for (size_t i = 0; i < g->n; i++)
 			fleet_say(&g->a, &g->limit[i], g->talk.members, g->talk.answered_ns);
+		if (g->talk.refused && getrandom(&chance, sizeof(chance), 0) == sizeof(chance))
+			g->retry_ns = host_now_ns() + talk_pause_ns(true, g->talk.members, chance);
 		if (!g->leave_by_ns)
 			say_state(g);
 		return;

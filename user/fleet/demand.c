@@ -14,8 +14,8 @@ uint64_t fleet_demand(struct fleet_demand *d, uint64_t asked, uint64_t counted, 
 	units = (unsigned __int128)(counted - d->counted) * span_ns / (now_ns - d->at_ns);
 	units += units / 4 + 1;
 	want = units < limit ? (uint64_t)units : limit;
-	if (d->at_ns && want < d->want && want < d->want - d->want / 8)
-		want = d->want - d->want / 8;
+	if (d->at_ns && want < d->want && want < d->want - d->want / 4)
+		want = d->want - d->want / 4;
 	if (d->at_ns && (want > asked + asked / 8 || want < asked / 2 + asked / 4))
 		asked = want;
 	d->want = want;

@@ -3,8 +3,8 @@
  * Purpose: how many units of a limit of all packets a member has use for, from what came to it.
  * Pure.
  *
- * A quarter more than came is asked for, so that more can come; what is asked for falls by an
- * eighth a second at most, so that a pause costs no units. A small change is not worth a write.
+ * A quarter more than came is asked for, so that more can come; what is asked for falls by a
+ * quarter a second at most, so that a pause costs few units. A small change is not worth a write.
  *
  * Concurrency: one caller at a time. Memory: the struct.
  */

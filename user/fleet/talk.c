@@ -8,6 +8,9 @@
 
 #include "fleet/exchange.h"
 
+#define PAUSE_NS      4000000ull /* for each member: a write, and what leads to it */
+#define PAUSE_MEMBERS 128
+
 #define KEY_TEXT TALK_KEY
 #define MEMBERS	 TALK_LAST
 #define LIMITS	 TALK_FIRST
@@ -186,6 +189,7 @@ static bool send_write(struct talk *t, const struct fleet_request *r)
 	if (result == STORE_UNKNOWN)
 		return false;
 	answer.done = result == STORE_DONE;
+	t->refused = !answer.done;
 	if (answer.done && answer.revision > t->revision)
 		t->revision = answer.revision;
 	fleet_answered(t->member, t->now_ns(), &answer);
@@ -218,6 +222,7 @@ bool talk_send(struct talk *t, const struct fleet_request *r)
 	bool told = false;
 
 	t->calls++;
+	t->refused = false;
 	switch (r->op) {
 	case FLEET_RENEW:
 	case FLEET_FETCH:
@@ -248,6 +253,13 @@ int talk_watch(struct talk *t, uint64_t items, uint32_t wait_ms)
 	uint64_t after = items && items < t->revision ? items : t->revision;
 
 	return t->kind->watch(t->store, what, items ? 3 : 2, after, wait_ms);
+}
+
+uint64_t talk_pause_ns(bool refused, uint32_t members, uint32_t chance)
+{
+	uint64_t most_ns = (uint64_t)(members < PAUSE_MEMBERS ? members : PAUSE_MEMBERS) * PAUSE_NS;
+
+	return refused ? most_ns * chance >> 32 : 0;
 }
 
 void talk_guard(const struct talk *t, char key[TALK_KEY])

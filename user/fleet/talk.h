@@ -32,6 +32,7 @@ struct talk {
 	uint64_t answered_ns; /* when it answered last; 0: never */
 	uint64_t took_ns;     /* and how long that took */
 	uint64_t calls;	      /* requests that were sent, ever */
+	bool refused;	      /* the last was a write that another came before */
 	uint32_t members;     /* sessions that were there at the last look */
 	uint32_t strangers;   /* records of limits that this host has not, in use by others */
 	char why[FLEET_WHY];  /* of the last record that could not be read; "": all could */
@@ -51,6 +52,11 @@ bool talk_send(struct talk *talk, const struct fleet_request *request);
 #define TALK_RECORDS 3
 #define TALK_ITEMS   4
 int talk_watch(struct talk *talk, uint64_t items, uint32_t wait_ms);
+/*
+ * How long to wait before the next request: 0, or, where members want to write the same record at
+ * once, so long that most of them come one after the other. chance: any number.
+ */
+uint64_t talk_pause_ns(bool refused, uint32_t members, uint32_t chance);
 /* The key of this host's session, for writes that need it. */
 void talk_guard(const struct talk *talk, char key[TALK_KEY]);
 const char *talk_why(const struct talk *talk);
