@@ -221,6 +221,16 @@ class PacerSet(Pacer):
     rule = "    match: {src: '@those'}"
 
 
+class PacerHeaders(Pacer):
+    name = "xdp-pacer, a match on length, TTL and DSCP"
+    rule = "    match: {len: 0-1500, ttl: 1-255, dscp: 0-31}"
+
+
+class PacerPayload(Pacer):
+    name = "xdp-pacer, a match on 4 bytes of the payload"
+    rule = "    match: {payload: 0=0x00000000}"
+
+
 class PacerSample(Pacer):
     name, top = "xdp-pacer, a sample", "sample: {of: denied, k: 64, window: 60s}"
 
@@ -371,7 +381,7 @@ def wait_freed(before_kib):
 
 # Of what the pacer's own cost is made, beside it and its peers.
 LIVE = (Bare, Parse, Hashed, Floor, FloorClock, FloorCount, Pacer, PacerWindow, PacerRate, PacerAllow,
-        PacerBanned, PacerSet, PacerSample, Admitted, AdmittedBans, AdmittedTwo, AdmittedFive,
+        PacerBanned, PacerSet, PacerHeaders, PacerPayload, PacerSample, Admitted, AdmittedBans, AdmittedTwo, AdmittedFive,
         XdpFilter, Nft, NftPrerouting, Hashlimit)
 OF_ONE = (Bare, Parse, Floor, Pacer, XdpFilter, Nft, NftPrerouting, Hashlimit)  # of one source, too
 

@@ -26,7 +26,10 @@ MORE = {
                "sampled by time, heads kept": "not sampled"},
     "live": {"xdp-pacer, an allow-list": "xdp-pacer",
              "xdp-pacer, a source banned from outside": "xdp-pacer",
-             "xdp-pacer, a set": "xdp-pacer", "xdp-pacer, a sample": "xdp-pacer",
+             "xdp-pacer, a set": "xdp-pacer",
+             "xdp-pacer, a match on length, TTL and DSCP": "xdp-pacer",
+             "xdp-pacer, a match on 4 bytes of the payload": "xdp-pacer",
+             "xdp-pacer, a sample": "xdp-pacer",
              "xdp-pacer, admitted, by a rule that bans": "xdp-pacer, admitted"},
 }
 
