@@ -165,6 +165,46 @@ static void test_the_longer_end_of_two_is_told(void **unused)
 	shared_free(&s);
 }
 
+/* The write may yet be done: only a word that follows the same keeps it from that. */
+static void test_what_is_in_doubt_is_lifted_all_the_same(void **unused)
+{
+	struct shared_batch b;
+	struct shared s;
+
+	(void)unused;
+	read_nothing(&s);
+	look(&s, "k", now + 60 * S);
+	b = batch_of(&s);
+	shared_lost(&s, &b);
+	look(&s, NULL, 0);
+	look(&s, NULL, 0);
+	b = batch_of(&s);
+	assert_int_equal(b.n, 1);
+	assert_int_equal(b.at[0].follows, 0);
+	assert_int_equal(b.at[0].left_ns, 0);
+	shared_free(&s);
+}
+
+/* After so long that a lifting leaves no word, what is not there any more was lifted. */
+static void test_what_is_not_listed_was_lifted(void **unused)
+{
+	struct shared_batch b;
+	struct shared s;
+	size_t i = 0;
+
+	(void)unused;
+	read_nothing(&s);
+	look(&s, "k", now + 7200 * S);
+	b = batch_of(&s);
+	shared_told(&s, &b, 7);
+	now += 4000 * S;
+	shared_list(&s);
+	shared_listed(&s, now);
+	assert_ptr_equal(shared_take(&s, &i), &s.at[0]);
+	assert_int_equal(s.at[0].there_ns, 0);
+	shared_free(&s);
+}
+
 static void test_no_room_here_is_counted_and_no_lifting(void **unused)
 {
 	struct shared s;
@@ -543,6 +583,8 @@ int main(void)
 	    cmocka_unit_test(test_what_ends_by_itself_is_not_lifted),
 	    cmocka_unit_test(test_one_without_an_end),
 	    cmocka_unit_test(test_the_longer_end_of_two_is_told),
+	    cmocka_unit_test(test_what_is_in_doubt_is_lifted_all_the_same),
+	    cmocka_unit_test(test_what_is_not_listed_was_lifted),
 	    cmocka_unit_test(test_no_room_here_is_counted_and_no_lifting),
 	    cmocka_unit_test(test_the_number_a_second_is_bounded),
 	    cmocka_unit_test(test_more_than_are_known_are_counted),

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What a member asks for of a limit of all packets. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "fleet/demand.h"
+
+#define S     1000000000ull
+#define LIMIT 1000
+
+/* A second in which so many come, of a limit whose units count for two seconds. */
+static uint64_t second(struct fleet_demand *d, uint64_t asked, uint64_t come, uint64_t *now)
+{
+	*now += S;
+	return fleet_demand(d, asked, d->counted + come, 2 * S, LIMIT, *now);
+}
+
+static void test_a_quarter_more_than_came(void **unused)
+{
+	struct fleet_demand d = {0};
+	uint64_t now = 100 * S, asked = LIMIT;
+
+	(void)unused;
+	asked = second(&d, asked, 0, &now); /* the first look counts from nothing */
+	assert_int_equal(asked, LIMIT);
+	d.want = 100;
+	asked = second(&d, 100, 100, &now);
+	assert_int_equal(asked, 2 * 100 + 2 * 100 / 4 + 1);
+	assert_int_equal(second(&d, asked, 100, &now), asked);
+	assert_int_equal(second(&d, asked, 105, &now), asked); /* not worth a write */
+	assert_int_equal(second(&d, asked, 5000, &now), LIMIT);
+}
+
+static void test_it_falls_by_a_quarter_a_second(void **unused)
+{
+	struct fleet_demand d = {.want = LIMIT, .at_ns = 100 * S};
+	uint64_t now = 100 * S, asked = LIMIT, before;
+	int seconds = 0;
+
+	(void)unused;
+	while (asked > 10) {
+		before = asked;
+		asked = second(&d, asked, 0, &now);
+		assert_true(d.want >= before / 2 && asked <= before);
+		seconds++;
+	}
+	assert_in_range(seconds, 10, 25);
+}
+
+static void test_a_look_within_the_second_changes_nothing(void **unused)
+{
+	struct fleet_demand d = {.want = 7, .at_ns = 100 * S, .counted = 3}, before = d;
+
+	(void)unused;
+	assert_int_equal(fleet_demand(&d, 7, 5000, S, LIMIT, 101 * S - 1), 7);
+	assert_memory_equal(&d, &before, sizeof(d));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_a_quarter_more_than_came),
+	    cmocka_unit_test(test_it_falls_by_a_quarter_a_second),
+	    cmocka_unit_test(test_a_look_within_the_second_changes_nothing),
+	};
+
+	return cmocka_run_group_tests_name("demand", tests, NULL, NULL);
+}
