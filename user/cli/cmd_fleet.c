@@ -11,8 +11,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <systemd/sd-daemon.h>
 #include <time.h>
 #include <unistd.h>
@@ -96,8 +98,11 @@ static int make_id(const char *file, uint64_t *id)
 static int find_id(const struct options *o, uint64_t *id)
 {
 	char file[PATH_MAX];
+	struct stat folder;
 
-	if (o->state) {
+	if (o->state && !stat(o->state, &folder) && S_ISDIR(folder.st_mode)) {
+		snprintf(file, sizeof(file), "%s/%s.member", o->state, o->args[0]);
+	} else if (o->state) {
 		snprintf(file, sizeof(file), "%s", o->state);
 	} else {
 		(void)mkdir(STATE_DIR, 0700); /* where that fails, what follows says so */
@@ -518,14 +523,12 @@ static int begin(struct agent *g, const struct options *o)
 	return open_store(g);
 }
 
-static int run_fleet(struct options *o)
+static int run_one(struct options *o, int ready)
 {
 	static struct agent g;
 	struct policy_error error = {0};
 	int code;
 
-	if (o->n_args != 1)
-		return misused("fleet", "it wants one interface; start one for each");
 	g.ifname = o->args[0];
 	sigemptyset(&g.signals);
 	sigaddset(&g.signals, SIGTERM);
@@ -535,7 +538,10 @@ static int run_fleet(struct options *o)
 		return complain(NULL, &error);
 	code = begin(&g, o);
 	if (!code) {
-		sd_notify(0, "READY=1");
+		if (ready < 0)
+			sd_notify(0, "READY=1");
+		else
+			(void)!write(ready, "", 1);
 		code = attend(&g);
 		g.kind->close(g.talk.store);
 	}
@@ -546,14 +552,132 @@ static int run_fleet(struct options *o)
 	return code;
 }
 
+/* --- several interfaces: a process for each ----------------------------------------------------
+ */
+
+#define AGENTS_MAX 64
+
+struct several {
+	pid_t child[AGENTS_MAX];
+	size_t n;
+	int ready[2];
+	int code; /* the worst of those that have ended */
+};
+
+static bool start_all(struct several *s, struct options *o)
+{
+	for (int i = 0; i < o->n_args; i++) {
+		pid_t child = fork();
+
+		if (!child) {
+			(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+			close(s->ready[0]);
+			o->args[0] = o->args[i];
+			o->n_args = 1;
+			exit(run_one(o, s->ready[1]));
+		}
+		if (child < 0)
+			return false;
+		s->child[s->n++] = child;
+	}
+	close(s->ready[1]);
+	return true;
+}
+
+static void end_all(const struct several *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (s->child[i])
+			kill(s->child[i], SIGTERM);
+}
+
+/* Takes note of those that have ended. Returns how many there are still. */
+static size_t take_ended(struct several *s)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < s->n; i++) {
+		int status;
+
+		if (s->child[i] && waitpid(s->child[i], &status, WNOHANG) == s->child[i]) {
+			int code = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILED;
+
+			s->code = code > s->code ? code : s->code;
+			s->child[i] = 0;
+		}
+		left += s->child[i] != 0;
+	}
+	return left;
+}
+
+/* Has each said that it is ready? A byte each; none is waited for. */
+static bool all_ready(const struct several *s, size_t *ready)
+{
+	char said[AGENTS_MAX];
+	ssize_t n = read(s->ready[0], said, sizeof(said));
+
+	*ready += n > 0 ? (size_t)n : 0;
+	return *ready == s->n;
+}
+
+/*
+ * One that cannot begin ends all, so that nobody takes the rest for the whole. One that ends later,
+ * as its pacer was taken off, leaves the others at work.
+ */
+static int run_several(struct options *o)
+{
+	const struct timespec look = {0, LOOK_MS * 1000000};
+	struct several s = {.code = EXIT_DONE};
+	bool told = false;
+	size_t ready = 0;
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	if (pipe2(s.ready, O_CLOEXEC | O_NONBLOCK) || !start_all(&s, o)) {
+		end_all(&s);
+		return gave_up("fleet", strerror(errno));
+	}
+	while (take_ended(&s)) {
+		int said = sigtimedwait(&signals, NULL, &look);
+
+		if (!told && all_ready(&s, &ready)) {
+			sd_notify(0, "READY=1");
+			told = true;
+		}
+		if (said == SIGTERM || said == SIGINT || (!told && s.code))
+			end_all(&s);
+	}
+	close(s.ready[0]);
+	return s.code;
+}
+
+static int run_fleet(struct options *o)
+{
+	struct stat folder;
+
+	if (!o->n_args || o->n_args > AGENTS_MAX)
+		return misused("fleet", "it wants an interface, or several, up to %d", AGENTS_MAX);
+	if (o->n_args == 1)
+		return run_one(o, -1);
+	if (o->state && (stat(o->state, &folder) || !S_ISDIR(folder.st_mode)))
+		return misused("fleet", "of several interfaces each has a number: --state names a "
+					"folder that is there, for their files");
+	return run_several(o);
+}
+
 static const struct option_row fleet_options[] = {
-    {"state", 0, "FILE", "where this host's number is: " STATE_DIR "/IFACE.member unless said",
+    {"state", 0, "FILE",
+     "where this host's number is, or a folder for IFACE.member; " STATE_DIR " unless said",
      OPTION_TEXT(state)},
     {0},
 };
 
 const struct verb verb_fleet = {"fleet",
-				"IFACE",
+				"IFACE...",
 				"divide limits among hosts until stopped, for a service",
 				fleet_options,
 				run_fleet,
