@@ -145,6 +145,36 @@ traffic_off()
 	arrived=$(awk '{ n += $2 } END { print n }' "$work/sources")
 }
 
+# six_on MS: six senders to port 9000, until six_held.
+six_on()
+{
+	traffic_on 9000 "$1" 10.77.0.11=700 10.77.0.12=900 10.77.0.13=1500 10.77.0.14=100 \
+		fd77::11=800 fd77::12=1200
+}
+
+# six_held MOST: and none of them got more into any window, nor too little.
+six_held()
+{
+	local source total worst
+
+	traffic_off || return
+	equal "$(wc -l <"$work/sources")" 6 "sources that were seen" || return
+	while read -r source total worst; do
+		[ "$worst" -le "$1" ] ||
+			fail "$source: $worst within a window, $1 may be" || return
+		[ "$total" -ge 20 ] || fail "$source: only $total" || return
+	done <"$work/sources"
+}
+
+# six_judged BEFORE: rule udp judged each of their packets once; handed() had said BEFORE.
+six_judged()
+{
+	equal "$(stats '.rules[] | select(.name == "udp") | "\(.matched) \(.admitted) \(.denied.no_state)"')" \
+		"$sent $arrived 0" "matched, admitted, no_state" || return
+	until_true 2 all_are_counted "$1" ||
+		fail "handed to the program: $(($(handed) - $1)), counted: $(stats .packets)"
+}
+
 # until_true SECONDS COMMAND...: wait for a condition that comes within so long where the machine has
 # time for it. For twenty times as long, since it may have other work.
 until_true()

@@ -146,30 +146,19 @@ refused_whole()
 # NAME-2... are applied in turn; no source may get more than LIMIT into any MS milliseconds.
 under_load()
 {
-	local name=$1 ms=$2 limit=$3 applied=0 source total worst n before
+	local name=$1 ms=$2 limit=$3 applied=0 n before
 
 	n=$(find "$work" -name "$name-*.yaml" | wc -l)
 	load "$name-1"
 	before=$(handed)
-	traffic_on 9000 "$ms" 10.77.0.11=700 10.77.0.12=900 10.77.0.13=1500 10.77.0.14=100 \
-		fd77::11=800 fd77::12=1200
+	six_on "$ms"
 	while [ "$applied" -lt 80 ]; do
 		applied=$((applied + 1))
 		apply "$name-$((applied % n + 1))" || fail "apply $applied" || return
 	done
-	traffic_off || return
-	equal "$(wc -l <"$work/sources")" 6 "sources that were seen" || return
-	while read -r source total worst; do
-		[ "$worst" -le "$limit" ] ||
-			fail "$source: $worst within $ms ms, the limit is $limit" || return
-		[ "$total" -ge 20 ] || fail "$source: only $total" || return
-	done <"$work/sources"
+	six_held "$limit" || return
 	equal "$(status .serial)" $((applied + 1)) serial || return
-	equal "$(stats '.rules[] | select(.name == "udp") | "\(.matched) \(.admitted) \(.denied.no_state)"')" \
-		"$sent $arrived 0" \
-		"matched, admitted, no_state" || return
-	until_true 2 all_are_counted "$before" ||
-		fail "handed to the program: $(($(handed) - before)), counted: $(stats .packets)"
+	six_judged "$before"
 }
 
 # rule NAME LIMIT...: the policy of one rule and these limits.

@@ -9,25 +9,8 @@
 # shellcheck disable=SC2317 # the functions are reached through check
 # shellcheck source=tests/net/lib.sh
 . "$(dirname "$0")/lib.sh"
-
-# banning NAME [ENTRIES]: a window of 60 s, whose denials ban.
-banning()
-{
-	policy "$1" <<-END
-	bans: 64
-	rules:
-	  - name: udp
-	    match: {proto: udp, dport: 9000}
-	    limits: [{key: src, packets: 10, window: 60s${2:+, entries: $2}}]
-	    ban: 60s
-	  - {name: free, match: {dport: 9001}, limits: [{key: all, packets: 10, window: 60s}]}
-	END
-}
-
-banned()
-{
-	equal "$(status '[.bans.keys[] | .key] | sort | join(" ")')" "$1" "bans"
-}
+# shellcheck source=tests/net/banning.sh
+. "$(dirname "$0")/banning.sh"
 
 rotate_reports()
 {
@@ -104,7 +87,7 @@ without_a_tool()
 # and again; no source may get more than the limit into any window.
 under_load()
 {
-	local rotations=0 source total worst before
+	local rotations=0 before
 
 	policy "$1" <<-END
 	rules:
@@ -116,21 +99,12 @@ under_load()
 	END
 	load "$1"
 	before=$(handed)
-	traffic_on 9000 97 10.77.0.11=700 10.77.0.12=900 10.77.0.13=1500 10.77.0.14=100 \
-		fd77::11=800 fd77::12=1200
+	six_on 97
 	while [ "$rotations" -lt 8 ]; do
 		! pacer rotate s0 >/dev/null 2>&1 || rotations=$((rotations + 1))
 	done
-	traffic_off || return
-	equal "$(wc -l <"$work/sources")" 6 "sources that were seen" || return
-	while read -r source total worst; do
-		[ "$worst" -le 20 ] || fail "$source: $worst within 97 ms, the limit is 20" || return
-		[ "$total" -ge 20 ] || fail "$source: only $total" || return
-	done <"$work/sources"
-	equal "$(stats '.rules[0] | "\(.matched) \(.admitted) \(.denied.no_state)"')" \
-		"$sent $arrived 0" "matched, admitted, no_state" || return
-	until_true 2 all_are_counted "$before" ||
-		fail "handed to the program: $(($(handed) - before)), counted: $(stats .packets)"
+	six_held 20 || return
+	six_judged "$before"
 }
 
 net_up

@@ -10,27 +10,10 @@
 # shellcheck disable=SC2317 # the functions are reached through check
 # shellcheck source=tests/net/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/net/banning.sh
+. "$(dirname "$0")/banning.sh"
 
 cut=$(tool cut)
-
-# banning NAME [ENTRIES]: a window of 60 s, whose denials ban.
-banning()
-{
-	policy "$1" <<-END
-	bans: 64
-	rules:
-	  - name: udp
-	    match: {proto: udp, dport: 9000}
-	    limits: [{key: src, packets: 10, window: 60s${2:+, entries: $2}}]
-	    ban: 60s
-	  - {name: free, match: {dport: 9001}, limits: [{key: all, packets: 10, window: 60s}]}
-	END
-}
-
-banned()
-{
-	equal "$(status '[.bans.keys[] | .key] | sort | join(" ")')" "$1" "bans"
-}
 
 # after_a_kill: what was counted and banned before is so still, whichever secret is in force; what
 # comes new is, too; and a rotation can be had, or is said to be one already.
