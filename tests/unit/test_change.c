@@ -5,6 +5,7 @@
  */
 #include "applied.h"
 #include "kernel.h"
+#include "stays.h"
 
 #include "ban.h"
 #include "live/allow.h"
@@ -33,27 +34,6 @@ uint64_t host_now_ns(void)
 uint64_t host_resolution_ns(void)
 {
 	return RESOLUTION;
-}
-
-/* This pacer has no shadow. */
-int attached_shadow(const struct attached *attached, struct attached *shadow,
-		    struct policy_error *why)
-{
-	(void)attached;
-	(void)shadow;
-	(void)why;
-	return -1;
-}
-
-void attached_release(struct attached *attached)
-{
-	(void)attached;
-}
-
-bool attached_gone(const struct attached *attached)
-{
-	(void)attached;
-	return false;
 }
 
 int targets_put(const struct target_maps *maps, uint32_t copy, const struct plan *wanted,

@@ -15,6 +15,7 @@
 #include "live/copies.h"
 #include "live/host.h"
 #include "live/reading.h"
+#include "stays.h"
 
 #define CPUS 2
 
@@ -56,27 +57,6 @@ uint64_t host_resolution_ns(void)
 uint64_t host_now_ns(void)
 {
 	return 1000000000;
-}
-
-/* This pacer has no shadow. */
-int attached_shadow(const struct attached *attached, struct attached *shadow,
-		    struct policy_error *why)
-{
-	(void)attached;
-	(void)shadow;
-	(void)why;
-	return -1;
-}
-
-void attached_release(struct attached *attached)
-{
-	(void)attached;
-}
-
-bool attached_gone(const struct attached *attached)
-{
-	(void)attached;
-	return false;
 }
 
 /* As an apply does it: into the copy that is not in force, and then that is. */

@@ -9,6 +9,7 @@
 
 #include "applied.h"
 #include "kernel.h"
+#include "stays.h"
 
 #include "live/host.h"
 #include "live/restore.h"
@@ -31,27 +32,6 @@ uint64_t host_now_ns(void)
 uint64_t host_resolution_ns(void)
 {
 	return RESOLUTION;
-}
-
-/* This pacer has no shadow. */
-int attached_shadow(const struct attached *attached, struct attached *shadow,
-		    struct policy_error *why)
-{
-	(void)attached;
-	(void)shadow;
-	(void)why;
-	return -1;
-}
-
-void attached_release(struct attached *attached)
-{
-	(void)attached;
-}
-
-bool attached_gone(const struct attached *attached)
-{
-	(void)attached;
-	return false;
 }
 
 int host_cpus(struct policy_error *why)
