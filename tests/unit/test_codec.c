@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <jansson.h>
 
 #include "fleet/codec.h"
 
@@ -72,6 +73,37 @@ static void test_items(void **state)
 	}
 	for (size_t i = 0; i < ARRAY(strange); i++)
 		assert_false(fleet_read_item(strange[i], strlen(strange[i]), &back));
+}
+
+static size_t allowed;
+
+static void *starved(size_t size)
+{
+	return allowed && allowed-- ? malloc(size) : NULL;
+}
+
+/* No memory is no record, never one that lacks a member: its units would be forgotten. */
+static void test_no_memory(void **state)
+{
+	struct fleet_record r;
+	char *whole, *text = NULL;
+	size_t n;
+
+	(void)state;
+	make(&r, 9, 3, (uint64_t[]){1, 2, 3}, (uint64_t[]){4, 5, 6});
+	strcpy(r.key[2], "192.0.2.1");
+	r.slot[1].cell[2] = (struct fleet_cell){7, 8, 9, 10, true};
+	whole = fleet_write_record(&r);
+	json_set_alloc_funcs(starved, free);
+	for (n = 0; !text; n++) {
+		allowed = n;
+		text = fleet_write_record(&r);
+	}
+	json_set_alloc_funcs(malloc, free);
+	assert_true(n > 50);
+	assert_string_equal(text, whole);
+	free(text);
+	free(whole);
 }
 
 #define MEMBER(id, held)                                                                 \
@@ -200,10 +232,10 @@ static void test_clocks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_items),  cmocka_unit_test(test_there_and_back),
-	    cmocka_unit_test(test_wrong),  cmocka_unit_test(test_session),
-	    cmocka_unit_test(test_goals),  cmocka_unit_test(test_surplus),
-	    cmocka_unit_test(test_clocks),
+	    cmocka_unit_test(test_items),	   cmocka_unit_test(test_no_memory),
+	    cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_wrong),
+	    cmocka_unit_test(test_session),	   cmocka_unit_test(test_goals),
+	    cmocka_unit_test(test_surplus),	   cmocka_unit_test(test_clocks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,16 @@
 #include <stdio.h>
 #include <string.h>
 
+/* All of it, or nothing: a record that lacks a member would forget its units. */
+static bool append(json_t **array, json_t *value)
+{
+	if (!json_array_append_new(*array, value))
+		return true;
+	json_decref(*array);
+	*array = NULL;
+	return false;
+}
+
 static json_t *cell_json(const struct fleet_cell *c, uint32_t lane)
 {
 	return json_pack("{s:i,s:I,s:I,s:I,s:I}", "lane", (int)lane, "held", (json_int_t)c->held,
@@ -17,8 +27,8 @@ static json_t *slot_json(const struct fleet_slot *slot)
 	json_t *cells = json_array();
 
 	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
-		if (!k || slot->cell[k].own)
-			json_array_append_new(cells, cell_json(&slot->cell[k], k));
+		if ((!k || slot->cell[k].own) && !append(&cells, cell_json(&slot->cell[k], k)))
+			break;
 	return json_pack("{s:I,s:I,s:I,s:I,s:o}", "id", (json_int_t)slot->id, "session",
 			 (json_int_t)slot->session, "limit", (json_int_t)slot->limit, "reserve",
 			 (json_int_t)slot->reserve, "cells", cells);
@@ -29,12 +39,12 @@ char *fleet_write_record(const struct fleet_record *record)
 	json_t *members = json_array(), *keys = json_array(), *all;
 	char *text;
 
-	for (uint32_t k = 1; k < FLEET_LANES_MAX; k++)
+	for (uint32_t k = 1; keys && k < FLEET_LANES_MAX; k++)
 		if (record->key[k][0])
-			json_array_append_new(
-			    keys, json_pack("{s:i,s:s}", "lane", (int)k, "key", record->key[k]));
-	for (uint32_t i = 0; i < record->slots; i++)
-		json_array_append_new(members, slot_json(&record->slot[i]));
+			append(&keys,
+			       json_pack("{s:i,s:s}", "lane", (int)k, "key", record->key[k]));
+	for (uint32_t i = 0; members && i < record->slots; i++)
+		append(&members, slot_json(&record->slot[i]));
 	all = json_pack("{s:s,s:i,s:I,s:o,s:o}", "is", "limit", "v", FLEET_VERSION, "memory_ns",
 			(json_int_t)record->memory_ns, "keys", keys, "members", members);
 	text = all ? json_dumps(all, JSON_COMPACT) : NULL;

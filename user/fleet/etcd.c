@@ -252,7 +252,7 @@ static json_t *call(struct store *s, const char *path, json_t *request)
 static json_t *bytes_of(const char *text, size_t len)
 {
 	char *encoded = encode(text, len);
-	json_t *json = json_string(encoded ? encoded : "");
+	json_t *json = encoded ? json_string(encoded) : NULL; /* which no request is made of */
 
 	free(encoded);
 	return json;
@@ -749,9 +749,13 @@ static void close_store(struct store *s)
 	free(s);
 }
 
-static char *copy(const char *text)
+/* Without a file of the options there is no client: it would trust whom it should not. */
+static char *copy(const char *text, bool *whole)
 {
-	return text ? strdup(text) : NULL;
+	char *copied = text ? strdup(text) : NULL;
+
+	*whole &= !text || copied;
+	return copied;
 }
 
 static struct store *open_store(const struct store_options *options, char why[STORE_WHY])
@@ -773,11 +777,11 @@ static struct store *open_store(const struct store_options *options, char why[ST
 			s->endpoint[i][strlen(s->endpoint[i]) - 1] = 0;
 	}
 	s->prefix = strdup(options->prefix);
-	s->first = copy(options->first);
-	s->last = copy(options->last);
-	s->ca = copy(options->ca);
-	s->cert = copy(options->cert);
-	s->key = copy(options->key);
+	s->first = copy(options->first, &whole);
+	s->last = copy(options->last, &whole);
+	s->ca = copy(options->ca, &whole);
+	s->cert = copy(options->cert, &whole);
+	s->key = copy(options->key, &whole);
 	s->headers = curl_slist_append(NULL, "Content-Type: application/json");
 	s->calls = curl_easy_init();
 	s->multi = curl_multi_init();
