@@ -380,9 +380,11 @@ static int replace_with(struct loading *l, struct attached *a)
 
 static int upgrade_with(struct loading *l, struct attached *a)
 {
-	bool shadowed = site_has_shadow(l->before.pacer_fd);
-	int result;
+	int shadowed = site_has_shadow(l->before.pacer_fd), result;
 
+	if (shadowed < 0)
+		return policy_fail(l->error, 0, "%s: its maps cannot be read: %s", l->ifname,
+				   strerror(-shadowed));
 	l->object = object_open_over(l->ifname, shadowed ? OBJECT_FIRST : OBJECT_ALONE,
 				     l->before.pacer_fd, l->raw_ip, l->error);
 	if (!l->object)

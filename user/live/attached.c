@@ -15,27 +15,34 @@
 #include "live/refusal.h"
 #include "live/site.h"
 
-static void *map_memory(int fd, size_t len)
+static void *map_memory(struct attached *a, int fd, size_t len)
 {
 	void *at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
+	if (at == MAP_FAILED)
+		a->unread = errno;
 	return at == MAP_FAILED ? NULL : at;
 }
 
 /* The inner map of a map of maps. NULL: it has none, or another kind. */
-static void *map_inner(int outer_fd, size_t value_size, uint32_t *entries, size_t *len)
+static void *map_inner(struct attached *a, int outer_fd, size_t value_size, uint32_t *entries,
+		       size_t *len)
 {
 	struct bpf_map_info info = {0};
 	uint32_t info_len = sizeof(info);
 	int fd = samples_inner(outer_fd);
 	void *at = NULL;
 
+	if (fd < 0 && errno != ENOENT)
+		a->unread = errno;
 	if (fd < 0)
 		return NULL;
-	if (!bpf_obj_get_info_by_fd(fd, &info, &info_len) && info.value_size == value_size) {
+	if (bpf_obj_get_info_by_fd(fd, &info, &info_len)) {
+		a->unread = errno;
+	} else if (info.value_size == value_size) {
 		*entries = info.max_entries;
 		*len = value_size * info.max_entries;
-		at = map_memory(fd, *len);
+		at = map_memory(a, fd, *len);
 	}
 	close(fd);
 	return at;
@@ -49,8 +56,10 @@ static bool take_map_of_shadow(struct attached *a, int fd, const struct bpf_map_
 
 	if (!strcmp(info->name, "pacer_next") && a->next_fd < 0) {
 		a->next_fd = fd;
-		if (bpf_map_lookup_elem(fd, &first, &a->shadow_id))
+		if (bpf_map_lookup_elem(fd, &first, &a->shadow_id)) {
 			a->shadow_id = 0;
+			a->unread = errno == ENOENT ? a->unread : errno;
+		}
 		return true;
 	} else if (!strcmp(info->name, "pacer_changes") && a->changes_fd < 0 &&
 		   info->value_size == sizeof(struct pacer_changes)) {
@@ -58,11 +67,11 @@ static bool take_map_of_shadow(struct attached *a, int fd, const struct bpf_map_
 		return true;
 	} else if (!strcmp(info->name, ".data.shadow") && !a->shadowed &&
 		   len == sizeof(struct pacer_shadow)) {
-		a->shadowed = map_memory(fd, a->mapped[ATTACHED_SHADOWED] = len);
+		a->shadowed = map_memory(a, fd, a->mapped[ATTACHED_SHADOWED] = len);
 	} else if (!strcmp(info->name, "pacer_differ") && !a->differ &&
 		   info->value_size == sizeof(struct pacer_sampler)) {
 		a->n_differ = info->max_entries;
-		a->differ = map_memory(fd, a->mapped[ATTACHED_DIFFER] = len);
+		a->differ = map_memory(a, fd, a->mapped[ATTACHED_DIFFER] = len);
 	}
 	return false;
 }
@@ -85,29 +94,29 @@ static bool take_map(struct attached *a, int fd, const struct bpf_map_info *info
 	size_t len = (size_t)info->value_size * info->max_entries;
 
 	if (!strcmp(info->name, ".data.control") && !a->control) {
-		a->control = map_memory(fd, a->mapped[ATTACHED_CONTROL] = len);
+		a->control = map_memory(a, fd, a->mapped[ATTACHED_CONTROL] = len);
 		a->control_id = info->id;
 	} else if (!strcmp(info->name, ".data.policy") && !a->copy &&
 		   len == 2 * sizeof(struct pacer_copy)) {
-		a->copy = map_memory(fd, a->mapped[ATTACHED_COPIES] = len);
+		a->copy = map_memory(a, fd, a->mapped[ATTACHED_COPIES] = len);
 	} else if (!strcmp(info->name, "pacer_lines") && !a->lines) {
 		a->n_lines = info->max_entries;
-		a->lines = map_memory(fd, a->mapped[ATTACHED_LINES] = len);
+		a->lines = map_memory(a, fd, a->mapped[ATTACHED_LINES] = len);
 	} else if (!strcmp(info->name, "pacer_throttles") && !a->throttle &&
 		   len == PACER_THROTTLES * sizeof(struct pacer_throttle_state)) {
-		a->throttle = map_memory(fd, a->mapped[ATTACHED_THROTTLES] = len);
+		a->throttle = map_memory(a, fd, a->mapped[ATTACHED_THROTTLES] = len);
 	} else if (!strcmp(info->name, "pacer_log") && !a->log && len == sizeof(struct pacer_log)) {
-		a->log = map_memory(fd, a->mapped[ATTACHED_LOG] = len);
+		a->log = map_memory(a, fd, a->mapped[ATTACHED_LOG] = len);
 	} else if (!strcmp(info->name, "pacer_samples") && a->samples.samplers_fd < 0) {
 		a->samples.samplers_fd = fd;
-		a->sampler = map_inner(fd, sizeof(*a->sampler), &a->n_samplers,
+		a->sampler = map_inner(a, fd, sizeof(*a->sampler), &a->n_samplers,
 				       &a->mapped[ATTACHED_SAMPLERS]);
 		return true;
 	} else if (!strcmp(info->name, "pacer_heads") && a->samples.heads_fd < 0) {
 		uint32_t cpus;
 
 		a->samples.heads_fd = fd;
-		a->heads = map_inner(fd, sizeof(*a->heads), &cpus, &a->mapped[ATTACHED_HEADS]);
+		a->heads = map_inner(a, fd, sizeof(*a->heads), &cpus, &a->mapped[ATTACHED_HEADS]);
 		return true;
 	} else if (!strcmp(info->name, "pacer_leases") && a->leases_fd < 0 &&
 		   info->value_size == sizeof(struct pacer_throttle_lease)) {
@@ -164,13 +173,19 @@ static int open_maps(struct attached *a, struct policy_error *error)
 		int fd = bpf_map_get_fd_by_id(ids[i]);
 
 		if (fd < 0)
-			return policy_fail(error, 0,
-					   "%s: its maps cannot be opened: %s: run as root",
-					   a->ifname, strerror(errno));
-		if (bpf_obj_get_info_by_fd(fd, &map, &map_len) || !take_map(a, fd, &map))
+			return policy_fail(error, 0, "%s: its maps cannot be opened: %s%s",
+					   a->ifname, strerror(errno),
+					   errno == EPERM ? ": run as root" : "");
+		if (bpf_obj_get_info_by_fd(fd, &map, &map_len)) {
+			a->unread = errno;
 			close(fd);
+		} else if (!take_map(a, fd, &map)) {
+			close(fd);
+		}
 	}
-	return 0;
+	return a->unread ? policy_fail(error, 0, "%s: its maps cannot be read: %s", a->ifname,
+				       strerror(a->unread))
+			 : 0;
 }
 
 static int check_abi(const struct attached *a, struct policy_error *error)
@@ -303,17 +318,43 @@ int attached_follow(const char *ifname, struct attached *a, struct policy_error 
 	return attached_find(ifname, a, error);
 }
 
+/* Of one that was not found: is its program on the interface? */
+static bool is_on(const struct attached *a)
+{
+	struct policy_error unused;
+	struct site site;
+	bool is;
+
+	if (site_open(a->ifname, a->ifindex, &site, &unused))
+		return true; /* for all that is known */
+	is = site.pacer_id == a->prog_id;
+	site_close(&site);
+	return is;
+}
+
+int attached_still(const struct attached *a, struct policy_error *error)
+{
+	struct attached other;
+	bool there;
+
+	if (attached_find(a->ifname, &other, error)) {
+		if (is_on(a))
+			return -1;
+		there = false;
+	} else {
+		there = other.prog_id == a->prog_id || other.shadow_id == a->prog_id;
+		attached_release(&other);
+	}
+	return there ? 0
+		     : policy_fail(error, 0, "%s: its pacer was taken off or replaced meanwhile",
+				   a->ifname);
+}
+
 bool attached_gone(const struct attached *a)
 {
-	struct policy_error error;
-	struct attached other;
-	bool gone;
+	struct policy_error unused;
 
-	if (attached_find(a->ifname, &other, &error))
-		return true;
-	gone = other.prog_id != a->prog_id && other.shadow_id != a->prog_id;
-	attached_release(&other);
-	return gone;
+	return attached_still(a, &unused);
 }
 
 int attached_each(int (*each)(const char *ifname, void *arg), void *arg, struct policy_error *error)

@@ -58,6 +58,7 @@ struct attached {
 	struct pacer_shadow *shadowed;
 	struct pacer_sampler *differ; /* one per CPU */
 	uint32_t n_differ;
+	int unread;			  /* errno of a map that could not be read; 0: none */
 	size_t mapped[ATTACHED_MAPPINGS]; /* lengths of the mappings above, in their order */
 };
 
@@ -74,6 +75,8 @@ int attached_shadow(const struct attached *attached, struct attached *shadow,
 int attached_follow(const char *ifname, struct attached *attached, struct policy_error *error);
 /* Is it no longer on its interface, or replaced? Of a shadow, too. */
 bool attached_gone(const struct attached *attached);
+/* 0: it is there still. -1: it is gone, or that cannot be told; *error says which. */
+int attached_still(const struct attached *attached, struct policy_error *error);
 /* Calls `each` for every other interface of this network namespace that shares its state. */
 int attached_each_partner(const struct attached *a, int (*each)(const char *ifname, void *arg),
 			  void *arg, struct policy_error *error);

@@ -150,12 +150,14 @@ int change_set(struct attached *a, char *const *assignments, int n, uint64_t con
 	if (fd < 0)
 		return -1;
 	text = strndup(a->copy[copies_in_force(a)].text, PACER_DOC_MAX);
+	if (!text)
+		policy_explain(error, POLICY_NO_MEMORY, "no memory for the policy");
 	for (int i = 0; i < n && text; i++)
 		text = assign(text, assignments[i], error);
 	if (text)
 		valid = policy_parse(text, strlen(text), error);
 	if (!valid)
-		result = CHANGE_WRONG;
+		result = error->line == POLICY_NO_MEMORY ? -1 : CHANGE_WRONG;
 	else
 		result = put_in_force(a, text, NULL, confirm_ns, plan, error);
 	policy_free(valid);

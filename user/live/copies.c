@@ -29,10 +29,9 @@ int copies_lock_of(const struct attached *a, struct policy_error *error)
 {
 	int fd = copies_lock(error);
 
-	if (fd >= 0 && attached_gone(a)) {
+	if (fd >= 0 && attached_still(a, error)) {
 		close(fd);
-		return policy_fail(error, 0, "%s: its pacer was taken off or replaced meanwhile",
-				   a->ifname);
+		return -1;
 	}
 	return fd;
 }

@@ -17,6 +17,9 @@ int device_index(const char *ifname, struct policy_error *error)
 {
 	int index = if_nametoindex(ifname);
 
+	if (!index && errno != ENODEV)
+		return policy_fail(error, 0, "%s: the interface cannot be looked for: %s", ifname,
+				   strerror(errno));
 	if (!index)
 		return policy_fail(error, 0, "%s: there is no such interface here: see `ip link`",
 				   ifname);

@@ -68,79 +68,89 @@ const char *site_ip_word(const struct site *site)
 	return modes[site->mode].ip_word;
 }
 
-/* Reads the first words of a map, if it is the control map of a pacer. */
-static bool read_control(int map_fd, uint32_t *abi)
-{
-	struct bpf_map_info info = {0};
-	uint32_t len = sizeof(info), key = 0, *value;
-	bool is = false;
-
-	if (bpf_obj_get_info_by_fd(map_fd, &info, &len) || strcmp(info.name, ".data.control") ||
-	    info.type != BPF_MAP_TYPE_ARRAY || info.value_size < 2 * sizeof(*value))
-		return false;
-	value = malloc(info.value_size);
-	if (value && !bpf_map_lookup_elem(map_fd, &key, value) && value[0] == PACER_MAGIC) {
-		*abi = value[1];
-		is = true;
-	}
-	free(value);
-	return is;
-}
-
 struct asking {
 	uint32_t abi;
 	bool is;
+	int err; /* a map or the program could not be read, so that it may be */
 };
 
-static void look_for_control(int map_fd, struct asking *asking)
+/* Reads the first words of a map, if it is the control map of a pacer. */
+static void look_for_control(int map_fd, const struct bpf_map_info *info, struct asking *asking)
 {
-	asking->is |= read_control(map_fd, &asking->abi);
+	uint32_t key = 0, *value;
+
+	if (strcmp(info->name, ".data.control") || info->type != BPF_MAP_TYPE_ARRAY ||
+	    info->value_size < 2 * sizeof(*value))
+		return;
+	value = malloc(info->value_size);
+	if (!value || bpf_map_lookup_elem(map_fd, &key, value)) {
+		asking->err = -errno;
+	} else if (value[0] == PACER_MAGIC) {
+		asking->abi = value[1];
+		asking->is = true;
+	}
+	free(value);
 }
 
-static void look_for_next(int map_fd, struct asking *asking)
+static void look_for_next(int map_fd, const struct bpf_map_info *info, struct asking *asking)
+{
+	(void)map_fd;
+	asking->is |= info->type == BPF_MAP_TYPE_PROG_ARRAY && !strcmp(info->name, "pacer_next");
+}
+
+static void ask_map(uint32_t id,
+		    void (*look)(int map_fd, const struct bpf_map_info *info,
+				 struct asking *asking),
+		    struct asking *asking)
 {
 	struct bpf_map_info info = {0};
 	uint32_t len = sizeof(info);
+	int fd = bpf_map_get_fd_by_id(id);
 
-	asking->is |= !bpf_obj_get_info_by_fd(map_fd, &info, &len) &&
-		      info.type == BPF_MAP_TYPE_PROG_ARRAY && !strcmp(info.name, "pacer_next");
+	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &len))
+		asking->err = -errno;
+	else
+		look(fd, &info, asking);
+	if (fd >= 0)
+		close(fd);
 }
 
-/* Of a program of the pacer's name, its maps until one is what is asked for. */
-static bool ask_maps(int prog_fd, void (*look)(int map_fd, struct asking *asking),
-		     struct asking *asking)
+/*
+ * Of a program of the pacer's name, its maps until one is what is asked for. 1: it is; 0: none is;
+ * -errno: that cannot be told.
+ */
+static int ask_maps(int prog_fd,
+		    void (*look)(int map_fd, const struct bpf_map_info *info,
+				 struct asking *asking),
+		    struct asking *asking)
 {
 	struct bpf_prog_info info = {0};
 	uint32_t ids[64], len = sizeof(info), n;
 
 	info.nr_map_ids = sizeof(ids) / sizeof(*ids);
 	info.map_ids = (uintptr_t)ids;
-	if (bpf_obj_get_info_by_fd(prog_fd, &info, &len) || strcmp(info.name, PROGRAM))
-		return false;
+	if (bpf_obj_get_info_by_fd(prog_fd, &info, &len))
+		return -errno;
+	if (strcmp(info.name, PROGRAM))
+		return 0;
 	n = info.nr_map_ids < sizeof(ids) / sizeof(*ids) ? info.nr_map_ids
 							 : sizeof(ids) / sizeof(*ids);
-	for (uint32_t i = 0; i < n && !asking->is; i++) {
-		int fd = bpf_map_get_fd_by_id(ids[i]);
-
-		if (fd >= 0) {
-			look(fd, asking);
-			close(fd);
-		}
-	}
-	return asking->is;
+	for (uint32_t i = 0; i < n && !asking->is; i++)
+		ask_map(ids[i], look, asking);
+	return asking->is ? 1 : asking->err;
 }
 
-bool site_is_pacer(int prog_fd, uint32_t *abi)
+/* 1: it is, of that ABI version; 0: it is none; -errno. */
+static int is_pacer(int prog_fd, uint32_t *abi)
 {
 	struct asking asking = {0};
+	int is = ask_maps(prog_fd, look_for_control, &asking);
 
-	if (!ask_maps(prog_fd, look_for_control, &asking))
-		return false;
 	*abi = asking.abi;
-	return true;
+	return is;
 }
 
-bool site_has_shadow(int prog_fd)
+int site_has_shadow(int prog_fd)
 {
 	return ask_maps(prog_fd, look_for_next, &(struct asking){0});
 }
@@ -204,8 +214,9 @@ static int look(struct site *site)
 		}
 	}
 	site->named = site->pacer_fd >= 0;
-	site->pacer = site->named && site_is_pacer(site->pacer_fd, &site->abi);
-	return 0;
+	err = site->named ? is_pacer(site->pacer_fd, &site->abi) : 0;
+	site->pacer = err > 0;
+	return err < 0 ? err : 0;
 }
 
 void site_close(struct site *site)

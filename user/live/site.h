@@ -49,11 +49,8 @@ bool site_lost_its_pins(const struct site *site);
 /* The id of the program that the driver calls; 0: none; -1: unknown. */
 int64_t site_id(int ifindex);
 
-/* Is the program a pacer, and of which ABI version? */
-bool site_is_pacer(int prog_fd, uint32_t *abi);
-
-/* Is the program the first of two: does it go over to a shadow? */
-bool site_has_shadow(int prog_fd);
+/* Is the program the first of two: does it go over to a shadow? 1, 0, or -errno: unknown. */
+int site_has_shadow(int prog_fd);
 
 /* "native", "skb", "hw"; and the kernel's flag of the mode. */
 const char *site_mode_name(enum site_mode mode);
