@@ -2,10 +2,13 @@
 /*
  * To be preloaded: of what the program asks for from the beginning of its main, the STARVE_AT-th
  * allocation fails, and with STARVE_ON all that come after it. STARVE_COUNT names a file that their
- * number is written to at the end.
+ * number is written to at the end. STARVE_STACKS names one that gets the numbers of those that
+ * are the first to be asked for by the same calls.
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -18,9 +21,48 @@ static int (*real_main)(int argc, char **argv, char **env);
 static unsigned long at, count;
 static int begun, on;
 
+#define DEPTH  64
+#define STACKS (1 << 14) /* a program that has more is not told apart */
+
+static FILE *stacks;
+static uint64_t seen[STACKS];
+
+/* Whether it is there; from now on it is. */
+static int saw(uint64_t hash)
+{
+	size_t i = hash % STACKS;
+
+	while (seen[i] && seen[i] != hash)
+		i = (i + 1) % STACKS;
+	if (seen[i])
+		return 1;
+	seen[i] = hash;
+	return 0;
+}
+
+static void note_stack(void)
+{
+	uint64_t hash = 1469598103934665603u;
+	void *stack[DEPTH];
+	int n, was = begun;
+
+	begun = 0; /* what is asked for meanwhile is not the program's */
+	n = backtrace(stack, DEPTH);
+	for (int i = 0; i < n; i++)
+		hash = (hash ^ (uintptr_t)stack[i]) * 1099511628211u;
+	if (!saw(hash))
+		fprintf(stacks, "%lu\n", count);
+	begun = was;
+}
+
 static int fails(void)
 {
-	if (!begun || ++count < at || !at || (count > at && !on))
+	if (!begun)
+		return 0;
+	count++;
+	if (stacks)
+		note_stack();
+	if (count < at || !at || (count > at && !on))
 		return 0;
 	errno = ENOMEM;
 	return 1;
@@ -52,6 +94,8 @@ static void tell(void)
 	FILE *f;
 
 	begun = 0;
+	if (stacks)
+		fclose(stacks);
 	f = name ? fopen(name, "w") : NULL;
 	if (f) {
 		fprintf(f, "%lu\n", count);
@@ -65,6 +109,10 @@ static int starved_main(int argc, char **argv, char **env)
 
 	at = text ? strtoul(text, NULL, 10) : 0;
 	on = getenv("STARVE_ON") != NULL;
+	text = getenv("STARVE_STACKS");
+	stacks = text ? fopen(text, "w") : NULL;
+	if (stacks)
+		note_stack(); /* backtrace() asks for memory once; this counts as none */
 	atexit(tell);
 	begun = 1;
 	return real_main(argc, argv, env);

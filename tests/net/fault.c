@@ -6,11 +6,13 @@
  *
  * CALL: a system call's name, of those below; of bpf(2) "pacer" loads a program of that name, "map"
  * makes a map, and "bpf" does anything but load BTF: libbpf does without, and the verifier then
- * takes half a minute to refuse. FIRST: a call's name; none is counted before that was made. N: the
- * which of them, from 1, and MORE after it; "all": each. It is not done, and returns ERRNO, a
- * number; 0: it returns 0; "kill": the command is killed there.
+ * takes half a minute to refuse; "change" is what changes anything; "any" is every system call.
+ * FIRST: a call's name; none is counted before that was made. N: the which of them, from 1, and
+ * MORE after it; "all": each. It is not done, and returns ERRNO, a number; 0: it returns 0; "kill":
+ * the command is killed there. Memory (mmap, mremap) is refused with ENOMEM, whatever ERRNO says.
  *
- * Exit code: the command's own, and 100 more if a call failed so.
+ * Exit code: the command's own, and 100 more if a call failed so. Which one it was is written to
+ * the file that FAULT_SAYS names.
  */
 #include <err.h>
 #include <errno.h>
@@ -32,9 +34,10 @@
 #include <unistd.h>
 
 #define FAILED	  100
-#define CALLS_MAX 16
+#define CALLS_MAX 32
+#define EVERY	  (-1)
 
-enum kind { ANY, NO_BTF, NEW_MAP, PACER };
+enum kind { ANY, NO_BTF, NEW_MAP, PACER, CHANGE };
 
 static const struct name {
 	const char *name;
@@ -43,6 +46,7 @@ static const struct name {
 } names[] = {
     {"bpf", SYS_bpf, NO_BTF},
     {"map", SYS_bpf, NEW_MAP},
+    {"change", SYS_bpf, CHANGE},
     {"pacer", SYS_bpf, PACER},
     {"socket", SYS_socket, ANY},
     {"bind", SYS_bind, ANY},
@@ -56,6 +60,19 @@ static const struct name {
     {"flock", SYS_flock, ANY},
     {"ioctl", SYS_ioctl, ANY},
     {"membarrier", SYS_membarrier, ANY},
+    {"fcntl", SYS_fcntl, ANY},
+    {"read", SYS_read, ANY},
+    {"write", SYS_write, ANY},
+    {"getdents64", SYS_getdents64, ANY},
+    {"newfstatat", SYS_newfstatat, ANY},
+    {"getrandom", SYS_getrandom, ANY},
+    {"rename", SYS_rename, ANY},
+    {"unlinkat", SYS_unlinkat, ANY},
+    {"ftruncate", SYS_ftruncate, ANY},
+    {"fsync", SYS_fsync, ANY},
+    {"mkdir", SYS_mkdir, ANY},
+    {"mremap", SYS_mremap, ANY},
+    {"any", EVERY, ANY},
 };
 
 static const struct name *calls[CALLS_MAX];
@@ -93,12 +110,16 @@ static int filter(void)
 	struct sock_fprog program = {0, code};
 	int n = 0, asked = n_calls + !!first;
 
-	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-						 offsetof(struct seccomp_data, nr));
+	if (calls[0]->nr == EVERY)
+		asked = 0;
+	else
+		code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+							 offsetof(struct seccomp_data, nr));
 	for (int i = 0; i < asked; i++)
 		code[n++] = (struct sock_filter)BPF_JUMP(
 		    BPF_JMP | BPF_JEQ | BPF_K, (i < n_calls ? calls[i] : first)->nr, asked - i, 0);
-	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	if (asked)
+		code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF);
 	program.len = n;
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER,
@@ -118,15 +139,33 @@ static int loads_pacer(const struct seccomp_notif *asked)
 	       !strcmp(attr.prog_name, "pacer");
 }
 
+static int changes(const struct seccomp_notif *asked)
+{
+	switch (asked->data.args[0]) {
+	case BPF_MAP_LOOKUP_ELEM:
+	case BPF_MAP_LOOKUP_BATCH:
+	case BPF_MAP_GET_NEXT_KEY:
+	case BPF_OBJ_GET:
+	case BPF_OBJ_GET_INFO_BY_FD:
+	case BPF_PROG_GET_FD_BY_ID:
+	case BPF_PROG_GET_NEXT_ID:
+	case BPF_MAP_GET_FD_BY_ID:
+	case BPF_BTF_LOAD:
+		return 0;
+	}
+	return 1;
+}
+
 static int is_meant(const struct seccomp_notif *asked)
 {
 	int btf = asked->data.args[0] == BPF_BTF_LOAD;
 	int map = asked->data.args[0] == BPF_MAP_CREATE;
 
 	for (int i = 0; i < n_calls; i++)
-		if (calls[i]->nr == asked->data.nr &&
+		if ((calls[i]->nr == asked->data.nr || calls[i]->nr == EVERY) &&
 		    (calls[i]->kind == ANY || (calls[i]->kind == NO_BTF && !btf) ||
 		     (calls[i]->kind == NEW_MAP && map) ||
+		     (calls[i]->kind == CHANGE && changes(asked)) ||
 		     (calls[i]->kind == PACER && loads_pacer(asked))))
 			return 1;
 	return 0;
@@ -143,6 +182,24 @@ static int is_next(const char *which)
 	return seen >= atoi(which) && seen <= atoi(which) + (more ? atoi(more) : 0);
 }
 
+/* Of these no other failure is ordinary. */
+static int is_memory(int nr)
+{
+	return nr == SYS_mmap || nr == SYS_mremap;
+}
+
+/* The number of the call, and of bpf(2) what it was to do. */
+static void say(const struct seccomp_notif *asked)
+{
+	const char *to = getenv("FAULT_SAYS");
+	FILE *f = to ? fopen(to, "w") : NULL;
+
+	if (!f)
+		return;
+	fprintf(f, "%d %llu\n", asked->data.nr, (unsigned long long)asked->data.args[0]);
+	fclose(f);
+}
+
 static int answer(int fd, const char *which, const char *how)
 {
 	static int begun;
@@ -154,10 +211,12 @@ static int answer(int fd, const char *which, const char *how)
 		return 0; /* its caller was killed meanwhile */
 	fails = (begun || !first) && is_meant(&asked) && is_next(which);
 	begun |= first && first->nr == asked.data.nr;
+	if (fails)
+		say(&asked);
 	if (fails && !strcmp(how, "kill"))
 		kill(asked.pid, SIGKILL);
 	reply.id = asked.id;
-	reply.error = fails ? -atoi(how) : 0;
+	reply.error = !fails ? 0 : is_memory(asked.data.nr) ? -ENOMEM : -atoi(how);
 	reply.flags = fails ? 0 : SECCOMP_USER_NOTIF_FLAG_CONTINUE;
 	ioctl(fd, SECCOMP_IOCTL_NOTIF_SEND, &reply);
 	return fails;
@@ -175,21 +234,20 @@ int main(int argc, char **argv)
 	if (pipe(ready))
 		err(2, "pipe");
 	/* One table of descriptors until the command begins: what asks is open here, too. */
-	pid = syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0);
+	pid = syscall(SYS_clone, CLONE_FILES | CLONE_PIDFD | SIGCHLD, 0, &pidfd, 0, 0);
 	if (pid < 0)
 		err(2, "clone");
 	if (!pid) {
-		fd = filter();
-		if (write(ready[1], &fd, sizeof(fd)) != sizeof(fd) || fd < 0)
+		/* Said before, as it will be the next one: "any" call is one of these, too. */
+		fd = dup(0);
+		close(fd);
+		if (fd < 0 || write(ready[1], &fd, sizeof(fd)) != sizeof(fd) || filter() != fd)
 			_exit(2);
 		execvp(argv[4], argv + 4);
 		_exit(127);
 	}
-	if (read(ready[0], &fd, sizeof(fd)) != sizeof(fd) || fd < 0)
+	if (read(ready[0], &fd, sizeof(fd)) != sizeof(fd))
 		errx(2, "no filter");
-	pidfd = syscall(SYS_pidfd_open, pid, 0);
-	if (pidfd < 0)
-		err(2, "pidfd_open");
 	do {
 		p[0] = (struct pollfd){fd, POLLIN, 0};
 		p[1] = (struct pollfd){pidfd, POLLIN, 0};

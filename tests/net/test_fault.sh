@@ -73,10 +73,8 @@ killed_on_trial()
 }
 
 
-# Since a change locks: the first way to wait for the CPUs; both ways; all that a change asks the
-# kernel for.
+# Since a change locks: the first way to wait for the CPUs; both ways. tests/faults fails each call of it.
 readonly membarrier=flock:membarrier grace=flock:membarrier,map
-readonly any=flock:membarrier,bpf,mmap,openat,socket,sendto,ioctl
 
 # hampered CALLS N ERRNO VERB...: such calls of the verb fail; its exit code is in $code, and whether
 # any was made in $reached. What it says is in $work/said.
@@ -134,38 +132,6 @@ in_force_all_the_same()
 	arrive "0" n=9
 }
 
-# Each system call of a change fails once. Done is in force, and failed has changed nothing.
-each_call_fails()
-{
-	local n errno at=1 in_force=old other serial want list
-
-	strict old "10.77.0.11, 10.77.0.13"
-	strict new "10.77.0.12, 10.77.0.13, \"fd77::11\"" ", slots: 5"
-	declare -A list=([old]="10.77.0.11 10.77.0.13 10.77.0.14" [new]="10.77.0.12 10.77.0.13 10.77.0.14 fd77::11")
-	load old
-	pacer allow s0 add 10.77.0.14 >/dev/null
-	for ((n = 1; n < 400; n++)); do
-		((n % 20)) || so_far "$n calls"
-		other=new
-		[ "$in_force" = old ] || other=old
-		errno=12
-		((n % 2)) || errno=1
-		hampered "$any" "$n" "$errno" apply s0 -c "$work/$other.yaml"
-		serial=$(status .serial)
-		want=$((at + (code == 0)))
-		equal "$serial" "$want" "call $n fails, exit code $code ($(tail -n 1 "$work/said")): serial" || exit 1
-		[ "$code" -eq 0 ] || [ "$code" -eq 1 ] || fail "call $n fails: exit code $code" || exit 1
-		[ "$code" -ne 0 ] || in_force=$other
-		at=$serial
-		equal "$(pacer allow s0 list --json | jq -r 'map(.prefix) | join(" ")')" \
-			"${list[$in_force]}" "call $n fails, exit code $code: allow-list" || exit 1
-		[ "$reached" = yes ] || break
-	done
-	[ "$n" -gt 40 ] || fail "only $n calls were made to fail"
-	[ "$n" -lt 400 ] || fail "a change has no end"
-	echo "$((n - 1)) calls"
-}
-
 # No number of CPUs: no memory is sized by it.
 cpus_unknown()
 {
@@ -188,6 +154,5 @@ net_up
 check fault-killed-on-trial killed_on_trial
 check fault-refused-by-grace refused_by_grace
 check fault-in-force-all-the-same in_force_all_the_same
-check fault-each-call-fails each_call_fails
 check fault-cpus-unknown cpus_unknown
 finish

@@ -218,7 +218,9 @@ static int set(struct attached *a, const struct options *o)
 	err = o->save ? new_file_commit(&file) : 0;
 	if (!err)
 		return in_force(a->ifname, o, &plan, result, &error);
-	complaint("%s: the change is in force, but was not written: %s", o->save, strerror(err));
+	complaint("%s: the change is in force, but %s: %s", o->save,
+		  file.written ? "may not outlast a power failure there" : "was not written",
+		  strerror(err));
 	return EXIT_FAILED;
 }
 

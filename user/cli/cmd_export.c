@@ -79,6 +79,7 @@ static size_t read_all(struct watch *w, struct metrics_interface *to, struct fig
 
 struct made {
 	size_t interfaces, up;
+	bool failed; /* some may be missing */
 };
 
 /* NULL: no memory. */
@@ -90,7 +91,8 @@ static char *make(struct watch *w, enum metrics_form form, size_t *len, struct m
 	char *text = NULL;
 
 	*made = (struct made){0};
-	if (watch_look(w, &error))
+	made->failed = watch_look(w, &error);
+	if (made->failed)
 		complain(NULL, &error);
 	to = calloc(w->n + 1, sizeof(*to));
 	figures = calloc(w->n + 1, sizeof(*figures));
@@ -158,20 +160,18 @@ static int write_all(int fd, const char *text, size_t len)
 	return 0;
 }
 
-/* The new name outlasts a power failure, too. */
-static int sync_folder(const char *file)
+/* The new name is to outlast a power failure, too. If not, the next file will. */
+static void sync_folder(const char *file)
 {
 	char path[PATH_MAX];
-	int fd, err;
+	int fd;
 
 	snprintf(path, sizeof(path), "%s", file);
 	fd = open(dirname(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
-		return errno;
-	err =
-	    fsync(fd) && errno != EINVAL ? errno : 0; /* of which some file systems know nothing */
+		return;
+	(void)fsync(fd);
 	close(fd);
-	return err;
 }
 
 /* Under another name, and in the file's place when it is whole; 0, or an errno. */
@@ -194,7 +194,9 @@ static int write_beside(const char *file, const char *text, size_t len)
 		err = errno;
 	if (err)
 		unlink(name);
-	return err ? err : sync_folder(file);
+	else
+		sync_folder(file);
+	return err;
 }
 
 static int write_file(const char *file, const char *text, size_t len)
@@ -227,7 +229,7 @@ static int write_once(struct watch *w, const struct options *o)
 
 	if (!text)
 		return gave_up("export", "no memory");
-	code = write_file(o->textfile, text, len);
+	code = made.failed ? EXIT_FAILED : write_file(o->textfile, text, len);
 	free(text);
 	if (!code && o->json && strcmp(o->textfile, "-") != 0) {
 		emit_begin(true);

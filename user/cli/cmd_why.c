@@ -44,6 +44,7 @@ struct question {
 	uint32_t cpus, admit; /* CPUs, and how many of them would let it pass */
 	const struct attached *a;
 	const struct sample *sample; /* of packets, denied ones among them; NULL: there is none */
+	bool sampled;		     /* ... that could be read */
 	struct prefix source;
 	bool by_tool; /* banned so */
 	struct tool_ban tool;
@@ -358,7 +359,9 @@ static void emit_denied(const struct question *q, const struct denied *d, const 
 		if (q->sample)
 			emit_null("last_denied", "the sample has no denial of %s\n", what);
 		else
-			emit_null("last_denied", "the policy samples no denied packets\n");
+			emit_null("last_denied", "%s\n",
+				  q->sampled ? "the sample changes faster than it can be read"
+					     : "the policy samples no denied packets");
 		return;
 	}
 	emit_object("last_denied");
@@ -732,13 +735,19 @@ static int ask_look(struct question *q, const struct attached *a, const struct l
 	return show_packet(q, &why);
 }
 
-/* Where there is none of denied packets, or none that can be read, nothing is known of it: -1. */
-static int read_sample(const struct attached *a, const struct pacer_policy *policy,
-		       struct sample *sample)
+/*
+ * Where there is none of denied packets, or one that changes too fast, nothing is known of it. 0,
+ * or the exit code.
+ */
+static int read_sample(struct question *q, const struct attached *a,
+		       const struct pacer_policy *policy, struct sample *sample)
 {
-	struct policy_error unused;
+	struct policy_error error = {0};
 
-	return denied_is_sampled(policy) ? sample_read(a, host_now_ns(), sample, &unused) : -1;
+	q->sampled = denied_is_sampled(policy);
+	if (q->sampled && !sample_read(a, host_now_ns(), sample, &error))
+		q->sample = sample;
+	return error.line == POLICY_NO_MEMORY ? complain(NULL, &error) : EXIT_DONE;
 }
 
 static int ask_live(struct attached *a, const struct options *o)
@@ -764,9 +773,9 @@ static int ask_live(struct attached *a, const struct options *o)
 	else if (!code) {
 		q.policy = policy;
 		q.a = a;
-		if (!read_sample(a, look.policy, &sample))
-			q.sample = &sample;
-		code = ask_look(&q, a, &look);
+		code = read_sample(&q, a, look.policy, &sample);
+		if (!code)
+			code = ask_look(&q, a, &look);
 		look_close(&look);
 		sample_free(&sample);
 	}

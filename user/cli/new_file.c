@@ -33,6 +33,7 @@ int new_file_write(struct new_file *file, const char *name, const char *text)
 	int fd, err;
 
 	file->beside[0] = 0;
+	file->written = false;
 	if (!realpath(name, file->name) || stat(file->name, &was))
 		return errno;
 	if (!S_ISREG(was.st_mode))
@@ -68,6 +69,7 @@ int new_file_commit(struct new_file *file)
 		return err;
 	}
 	file->beside[0] = 0;
+	file->written = true;
 	memcpy(folder, file->name, sizeof(folder));
 	fd = open(dirname(folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)

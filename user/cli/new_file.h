@@ -9,10 +9,12 @@
 #define PACER_NEW_FILE_H
 
 #include <limits.h>
+#include <stdbool.h>
 
 struct new_file {
 	char name[PATH_MAX];	   /* that it will have */
 	char beside[PATH_MAX + 8]; /* that it has now; "": none */
+	bool written;		   /* it has its name, if perhaps not after a power failure */
 };
 
 /* Writes the text beside the file, with its owner and mode. A link is followed. */

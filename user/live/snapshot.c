@@ -248,7 +248,7 @@ int sample_read(const struct attached *a, uint64_t seed, struct sample *sample,
 				   a->ifname);
 	result = take_memory(&r, sample->by.snap)
 		     ? read_all(&r, error)
-		     : policy_fail(error, 0, "%s: no memory", a->ifname);
+		     : policy_fail(error, POLICY_NO_MEMORY, "%s: no memory", a->ifname);
 	give_memory(&r);
 	if (result)
 		sample_free(sample);

@@ -209,8 +209,13 @@ static int write_beside(const char *file, char *path, const struct state *s, uin
 	} else if (!f && fd >= 0) {
 		close(fd);
 	}
-	if (done && !rename(path, file) && sync_directory(file))
-		return 0;
+	if (done && !rename(path, file))
+		return sync_directory(file)
+			   ? 0
+			   : policy_fail(error, 0,
+					 "%.200s: the state was written, but may not outlast a "
+					 "power failure: %s",
+					 file, strerror(errno));
 	if (done)
 		cause = errno;
 	if (fd >= 0)

@@ -103,9 +103,15 @@ static int add_new(struct watch *w, struct policy_error *error)
 	if (!all)
 		return policy_fail(error, 0, "the interfaces cannot be listed: %s",
 				   strerror(errno));
-	for (struct if_nameindex *i = all; i->if_index && !result; i++)
-		if (!find(w, i->if_name) && site_id((int)i->if_index) > 0 && !add(w, i->if_name))
+	for (struct if_nameindex *i = all; i->if_index && !result; i++) {
+		int64_t id = find(w, i->if_name) ? 0 : site_id((int)i->if_index);
+
+		if (id > 0 && !add(w, i->if_name))
 			result = policy_fail(error, POLICY_NO_MEMORY, "no memory");
+		else if (id < 0 && if_nametoindex(i->if_name)) /* it is there still */
+			result = policy_fail(error, 0, "%s: its XDP programs cannot be read",
+					     i->if_name);
+	}
 	if_freenameindex(all);
 	return result;
 }

@@ -522,7 +522,7 @@ static char *read_all(int fd, size_t *len)
 			more = NULL;
 		}
 		if (!more) {
-			int cause = n > 0 ? EFBIG : errno;
+			int cause = n > 0 && *len >= FILE_MAX ? EFBIG : errno;
 
 			free(text);
 			errno = cause;
@@ -541,8 +541,11 @@ int set_read_file(const char *path, const struct set_source *source, struct set_
 	char *text = fd < 0 ? NULL : read_all(fd, &len);
 
 	if (!text) {
-		policy_explain(error, 0, "%s: name a file of prefixes",
-			       errno == EISDIR ? "it is a directory" : strerror(errno));
+		bool memory = errno == ENOMEM;
+
+		policy_explain(error, memory ? POLICY_NO_MEMORY : 0, "%s%s",
+			       errno == EISDIR ? "it is a directory" : strerror(errno),
+			       memory ? "" : ": name a file of prefixes");
 		error->file = source->name;
 	}
 	if (fd >= 0)
