@@ -37,7 +37,7 @@ PURE    := $(filter $(BUILD)/user/config/% $(BUILD)/user/sets/% $(BUILD)/user/pl
 ARCHIVE := $(BUILD)/user.a $(BUILD)/pure.a # of which a program links what it calls
 
 .DELETE_ON_ERROR:
-.PHONY: all debug unit check-unit model model-fleet fuzzers fuzz prog check test-deb coverage mutants bench bench-document soak conformance demo format tidy compile_commands.json \
+.PHONY: all debug unit check-unit model model-fleet fuzzers fuzz prog check test-deb coverage mutants bench bench-document soak conformance test-vm test-faults demo format tidy compile_commands.json \
 	install uninstall clean help
 
 all: $(BUILD)/xdp-pacer $(BUILD)/xdp-pacer-crowdsec $(BUILD)/pacer.bpf.o ## build the programs and the object
@@ -232,6 +232,13 @@ test-deb: ## build the Debian packages, and install, upgrade and purge them in a
 
 coverage: ## count what of common/ and user/ the tests reach, by file (as root)
 	scripts/coverage
+
+test-vm: all prog ## boot every kernel of Debian from 6.1 on, and write docs/kernels.md (BRIEF=1: fewer checks), as root
+	for c in clang-14 clang-16; do $(MAKE) -s CLANG=$$c BUILD=$(BUILD)/$$c $(BUILD)/$$c/xdp-pacer || exit 1; done
+	tests/vm/matrix $(if $(BRIEF),--brief)
+
+test-faults: all ## fail and kill each verb at each call and allocation, for long, as root (NAMES= some verbs)
+	tests/faults/run --long $(NAMES)
 
 mutants: ## plant small faults and see that the tests find them (NAMES= some of them)
 	tests/mutants/run $(NAMES)

@@ -349,14 +349,45 @@ cli_watch()
 	xdp-pacer unload v0
 }
 
+# What the verifier sees of each compiler's object: a row each, for the host.
+figures()
+{
+	local dir objects=""
+
+	for dir in /objects/*; do
+		objects="$objects ${dir##*/}=$dir/pacer.bpf.o"
+	done
+	# shellcheck disable=SC2086 # an object a word
+	guard $objects >/tmp/figures || fail "$(cat /tmp/figures)"
+}
+
 kernel_is_content()
 {
 	lacks 'WARNING:|BUG:|Oops' dmesg
 }
 
+echo "kernel $(uname -r) $(uname -v)"
 check topology topology
 check kernel-has-btf kernel_has_btf
 check no-program-traffic traffic_flows
+if [ -d /objects ]; then
+	check figures figures
+	sed 's/^/figure /' /tmp/figures
+fi
+if [ -e /brief ]; then
+	check cli-load cli_load
+	check cli-limit arrive 20 10.0.0.2 100 0
+	check cli-set cli_set
+	check cli-apply cli_apply
+	check cli-unload cli_unload
+	check cli-leaves-nothing nothing_is_left
+	check cli-direct cli_direct
+	for other in /other/*; do
+		[ ! -d "$other" ] || check "${other##*/}-direct" by_other "${other##*/}" cli_direct
+	done
+	check kernel-is-content kernel_is_content
+	exit 0
+fi
 
 check ip-attach attach_by_ip
 check ip-traffic traffic_flows
