@@ -659,30 +659,74 @@ static void put_head(FILE *to, enum metrics_form form, const struct family *fami
 		fprintf(to, "# UNIT " PREFIX "%s %s\n", family->name, family->unit);
 }
 
+/* --- text in memory, which says when there is no room; open_memstream(3) drops what has none ---
+ */
+
+struct grown {
+	char *text;
+	size_t len, room;
+	bool failed;
+};
+
+static ssize_t grow(void *cookie, const char *from, size_t n)
+{
+	struct grown *g = cookie;
+
+	if (g->len + n + 1 > g->room) {
+		size_t room = 2 * (g->room + n + 1);
+		char *more = realloc(g->text, room);
+
+		if (!more) {
+			g->failed = true;
+			return 0;
+		}
+		g->text = more;
+		g->room = room;
+	}
+	memcpy(g->text + g->len, from, n);
+	g->len += n;
+	g->text[g->len] = 0;
+	return (ssize_t)n;
+}
+
+static FILE *grow_open(struct grown *g)
+{
+	*g = (struct grown){0};
+	return fopencookie(g, "w", (cookie_io_functions_t){.write = grow});
+}
+
+/* 0, or -1: it lacks something, and is freed. */
+static int grow_close(struct grown *g, FILE *f)
+{
+	if (!f || fclose(f) || g->failed) {
+		free(g->text);
+		return -1;
+	}
+	return 0;
+}
+
 /* A family that has no metrics is left out. */
-static void put_family(FILE *to, enum metrics_form form, const struct family *family,
-		       const struct metrics_interface *interfaces, size_t n)
+static int put_family(FILE *to, enum metrics_form form, const struct family *family,
+		      const struct metrics_interface *interfaces, size_t n)
 {
 	struct row row = {.family = family};
-	char *rows = NULL;
-	size_t len = 0;
+	struct grown rows;
 
-	row.to = open_memstream(&rows, &len);
+	row.to = grow_open(&rows);
 	for (size_t i = 0; row.to && i < n; i++) {
 		row.of = &interfaces[i];
 		row.f = row.of->reading;
 		if (row.f || family->of_missing)
 			family->rows(&row);
 	}
-	if (!row.to || fclose(row.to)) {
-		free(rows);
-		fputc(0, to); /* which the whole is told by */
-		return;
-	}
-	if (len)
+	if (grow_close(&rows, row.to))
+		return -1;
+	if (rows.len) {
 		put_head(to, form, family);
-	fwrite(rows, 1, len, to);
-	free(rows);
+		fwrite(rows.text, 1, rows.len, to);
+	}
+	free(rows.text);
+	return 0;
 }
 
 static void put_build(FILE *to, enum metrics_form form)
@@ -701,23 +745,20 @@ static void put_build(FILE *to, enum metrics_form form)
 char *metrics_text(enum metrics_form form, const struct metrics_interface *interfaces, size_t n,
 		   size_t *len)
 {
-	char *text = NULL;
-	FILE *to = open_memstream(&text, len);
-	bool whole;
+	struct grown all;
+	FILE *to = grow_open(&all);
 
 	if (!to)
 		return NULL;
 	put_build(to, form);
 	for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++)
-		put_family(to, form, &families[i], interfaces, n);
+		all.failed |= put_family(to, form, &families[i], interfaces, n) != 0;
 	if (form == METRICS_OPEN)
 		fputs("# EOF\n", to);
-	whole = !ferror(to);
-	whole = !fclose(to) && whole;
-	if (whole && text && strlen(text) == *len)
-		return text;
-	free(text);
-	return NULL;
+	if (grow_close(&all, to))
+		return NULL;
+	*len = all.len;
+	return all.text;
 }
 
 const char *metrics_type(enum metrics_form form)

@@ -30,6 +30,7 @@ struct pooled {
 	struct part *part; /* without empty ones */
 	struct entry *entry;
 	uint8_t *counts;
+	struct pooled_key *key; /* room for pooled_keys() */
 };
 
 /* --- counting ------------------------------------------------------------------------------- */
@@ -104,10 +105,11 @@ static bool count(struct pooled *p, const struct pooled_part *part)
 		distinct += !i || d[i].key != d[i - 1].key;
 	p->entry = calloc(distinct + 1, sizeof(*p->entry));
 	p->counts = calloc((size_t)distinct + 1, 2 * (size_t)p->parts + 1);
+	p->key = calloc(distinct + 1, sizeof(*p->key));
 	for (uint32_t i = 0; d && p->entry && p->counts && i < p->samples; i++)
 		count_one(p, &d[i], !i || d[i].key != d[i - 1].key);
 	free(d);
-	return d && p->entry && p->counts;
+	return d && p->entry && p->counts && p->key;
 }
 
 struct pooled *pooled_open(const struct pooled_part *part, uint32_t parts, bool without_replacement)
@@ -134,6 +136,7 @@ void pooled_close(struct pooled *p)
 	free(p->part);
 	free(p->entry);
 	free(p->counts);
+	free(p->key);
 	free(p);
 }
 
@@ -528,16 +531,12 @@ static int most_first(const void *a, const void *b)
 
 uint32_t pooled_keys(const struct pooled *p, double delta, struct pooled_key *out, uint32_t most)
 {
-	struct pooled_key *all = calloc(p->distinct + 1, sizeof(*all));
 	uint32_t n = p->distinct < most ? p->distinct : most;
 
-	if (!all)
-		return 0;
 	for (uint32_t i = 0; i < p->distinct; i++)
-		all[i] = key_of(p, &p->entry[i], delta);
-	qsort(all, p->distinct, sizeof(*all), most_first);
+		p->key[i] = key_of(p, &p->entry[i], delta);
+	qsort(p->key, p->distinct, sizeof(*p->key), most_first);
 	for (uint32_t i = 0; i < n; i++)
-		out[i] = all[i];
-	free(all);
+		out[i] = p->key[i];
 	return n;
 }

@@ -70,8 +70,10 @@ static int64_t passed_by(struct watched *at, int ifindex)
 	struct site site;
 	int64_t id = 0;
 
-	if (site_open(at->ifname, ifindex, &site, &unused))
+	if (site_open(at->ifname, ifindex, &site, &unused)) {
+		at->shown = true; /* for all that is known */
 		return 0;
+	}
 	at->shown |= site.pacer;
 	if (!site.pacer || site.abi != PACER_ABI_VERSION)
 		id = site.id;
@@ -88,6 +90,7 @@ static void look(struct watched *at)
 		return;
 	let_go(at);
 	id = ifindex ? site_id((int)ifindex) : 0;
+	at->shown |= id < 0 || (!ifindex && errno != ENODEV); /* for all that is known */
 	if (id > 0 && id == at->passed)
 		return;
 	at->passed = id > 0 ? passed_by(at, (int)ifindex) : 0;
