@@ -217,6 +217,10 @@ static void test_surplus(void **state)
 	r.slot[1].limit = 8; /* the smaller holds */
 	assert_int_equal(fleet_limit(&r), 8);
 	assert_int_equal(fleet_surplus(&r, &r.slot[0], 0), 8);
+	r.slot[0].limit = 6; /* ... whoever has it */
+	assert_int_equal(fleet_limit(&r), 6);
+	r.slot[0].session = 0; /* but of those who take part */
+	assert_int_equal(fleet_limit(&r), 8);
 }
 
 static void test_clocks(void **state)

@@ -314,6 +314,15 @@ static void names(void **unused)
 	assert_int_equal(set_names_find(&names, "n65534"), 65535);
 	assert_int_equal(set_names_find(&names, "n"), 0);
 	set_names_free(&names);
+	/* One that another begins with, wherever both are looked for. */
+	for (int i = 0; i < 26 * (int)SET_NAME_MAX; i++) {
+		char text[SET_NAME_MAX];
+		struct set_word word = {text, SET_NAME_MAX - (size_t)i / 26};
+
+		memset(text, 'a' + i % 26, sizeof(text));
+		assert_int_equal(set_names_add(&names, word), i + 1);
+	}
+	set_names_free(&names);
 }
 
 /* Files that are none. */
