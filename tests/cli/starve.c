@@ -3,7 +3,7 @@
  * To be preloaded: of what the program asks for from the beginning of its main, the STARVE_AT-th
  * allocation fails, and with STARVE_ON all that come after it. STARVE_COUNT names a file that their
  * number is written to at the end. STARVE_STACKS names one that gets the numbers of those that
- * are the first to be asked for by the same calls.
+ * are the first to be asked for by the same calls, of which the last STARVE_DEPTH count.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -21,10 +21,11 @@ static int (*real_main)(int argc, char **argv, char **env);
 static unsigned long at, count;
 static int begun, on;
 
-#define DEPTH  64
-#define STACKS (1 << 14) /* a program that has more is not told apart */
+#define DEPTH_MAX 64
+#define STACKS	  (1 << 14) /* a program that has more is not told apart */
 
 static FILE *stacks;
+static int depth = DEPTH_MAX;
 static uint64_t seen[STACKS];
 
 /* Whether it is there; from now on it is. */
@@ -43,11 +44,11 @@ static int saw(uint64_t hash)
 static void note_stack(void)
 {
 	uint64_t hash = 1469598103934665603u;
-	void *stack[DEPTH];
+	void *stack[DEPTH_MAX];
 	int n, was = begun;
 
 	begun = 0; /* what is asked for meanwhile is not the program's */
-	n = backtrace(stack, DEPTH);
+	n = backtrace(stack, depth);
 	for (int i = 0; i < n; i++)
 		hash = (hash ^ (uintptr_t)stack[i]) * 1099511628211u;
 	if (!saw(hash))
@@ -109,6 +110,9 @@ static int starved_main(int argc, char **argv, char **env)
 
 	at = text ? strtoul(text, NULL, 10) : 0;
 	on = getenv("STARVE_ON") != NULL;
+	text = getenv("STARVE_DEPTH");
+	if (text && atoi(text) > 0 && atoi(text) < DEPTH_MAX)
+		depth = atoi(text);
 	text = getenv("STARVE_STACKS");
 	stacks = text ? fopen(text, "w") : NULL;
 	if (stacks)
