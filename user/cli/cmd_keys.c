@@ -109,7 +109,8 @@ static int read_keys(const char *given, struct keys_list *list)
 	if (access(given, F_OK) && strchr(given, ',')) {
 		if (!keys_parse(given, strlen(given), ',', list, &error))
 			return 0;
-		return misused("keys", "--keys: %s", error.text);
+		return error.line == POLICY_NO_MEMORY ? gave_up("keys", error.text)
+						      : misused("keys", "--keys: %s", error.text);
 	}
 	text = read_text(given, &len);
 	if (!text && errno == ENOENT)

@@ -136,7 +136,7 @@ int keys_parse(const char *text, size_t len, char separator, struct keys_list *l
 
 	*list = (struct keys_list){.name = calloc(KEYS_MAX, sizeof(*list->name))};
 	if (!list->name)
-		return policy_fail(error, 0, "no memory for the keys");
+		return policy_fail(error, POLICY_NO_MEMORY, "no memory for the keys");
 	for (const char *next; text && text <= end; text = next) {
 		const char *stop = memchr(text, separator, (size_t)(end - text));
 
