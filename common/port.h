@@ -111,6 +111,14 @@ PACER_INLINE void pacer_store64(__u64 *p, __u64 v)
 	*(volatile __u64 *)p = v;
 }
 
+/* Asks for the line of memory that p is in, for whoever reads it soon. What it reads is not used,
+ * so nothing waits for it.
+ */
+PACER_INLINE void pacer_request(const void *p)
+{
+	(void)*(const volatile __u32 *)p;
+}
+
 /* Returns what *p was. *p becomes `new` if and only if it was `old`. */
 PACER_INLINE PACER_MUST_USE __u32 pacer_cas(__u32 *p, __u32 old, __u32 new)
 {

@@ -8,7 +8,9 @@
  * is shared. Then their states are locked one after the other, judged again
  * under the lock, and counted only when the last has admitted: a denial by one
  * charges no other. A throttle holds no lock between judging and counting, but
- * hands a use back; so the loader puts throttles last, where that is rare. A rule
+ * hands a use back; so the loader puts throttles last, where that is rare. The
+ * lines of all limits are asked for before the first is judged, and an entry that
+ * its key has is locked as it was read, without another look for it. A rule
  * of one limit of records counts what it has read in one pass, if the lock finds
  * that unchanged.
  *
@@ -91,36 +93,246 @@ PACER_INLINE __u32 pacer_rule_reason(const struct pacer_rule *rule)
 	return rule->says == PACER_SAYS_DENY ? PACER_DENY_VERDICT : PACER_ADMIT;
 }
 
+/* --- ... whose state is an entry of the table ------------------------------------------------- */
+
+/* Is its state an entry of the table, that packets alone change? */
+PACER_INLINE int pacer_limit_is_quick(const struct pacer_limiter *t)
+{
+	return (t->kind == PACER_LIMITER_WINDOW || t->kind == PACER_LIMITER_RATE) && !t->until_ns;
+}
+
+/* Where the limit's key is looked for first; and asks for that line. 0: it is none of these. */
+PACER_GLOBAL int pacer_quick_request(const struct pacer_walk *w, const struct pacer_limiter *t,
+				     struct pacer_hold *hold)
+{
+	struct pacer_entry *head;
+	struct pacer_hash hash;
+
+	PACER_ARGUMENT(w);
+	if (!w || !t || !hold || !pacer_limit_is_quick(t))
+		return 0;
+	hash = pacer_limiter_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret));
+	pacer_hold_key(hold, hash);
+	hold->index = t->sets ? pacer_set_index(t, hash) : pacer_shared_index(t, hash);
+	head = pacer_entry_at(PACER_TABLE_OF(w), hold->index);
+	if (!head)
+		return 0;
+	pacer_request(head);
+	return 1;
+}
+
+/*
+ * What a packet asks a limit whose entries are of so many units, a constant: of a rate they have 1,
+ * of a narrow window 2. Of a wide one it is the limit's number.
+ */
+PACER_INLINE struct pacer_ask pacer_quick_ask(const struct pacer_walk *w,
+					      const struct pacer_limiter *t, __u32 units,
+					      struct pacer_hash hash)
+{
+	struct pacer_ask q = pacer_walk_ask(w, t, hash);
+
+	q.kind = units == PACER_RATE_UNITS ? PACER_LIMITER_RATE : PACER_LIMITER_WINDOW;
+	q.units = units;
+	return q;
+}
+
+/* Calls a function of these for a limit, with its units as a constant where these are few. */
+#define PACER_QUICK_BY_UNITS(function, w, t, hold)                                     \
+	((t)->units == PACER_RATE_UNITS	    ? function(w, t, PACER_RATE_UNITS, hold)   \
+	 : (t)->units == PACER_NARROW_UNITS ? function(w, t, PACER_NARROW_UNITS, hold) \
+	 : (t)->units == PACER_LINE_UNITS   ? function(w, t, PACER_LINE_UNITS, hold)   \
+					    : function(w, t, (t)->units, hold))
+
+PACER_INLINE __u32 pacer_quick_check_as(const struct pacer_walk *w, const struct pacer_limiter *t,
+					__u32 units, struct pacer_hold *hold)
+{
+	struct pacer_ask q = pacer_quick_ask(w, t, units, pacer_hold_hash(hold));
+	struct pacer_seen seen = {0};
+	struct pacer_found f;
+	__u32 outcome;
+
+	(void)pacer_record_look(&q, hold->index, &f);
+	if (t->sets)
+		pacer_record_locate_on(&q, &f);
+	outcome = pacer_entry_read(&q, &f, &seen);
+	hold->index = f.ring.index;
+	if (outcome != PACER_ADMIT)
+		return outcome;
+	if (t->sets && pacer_lock_tag(f.word) != pacer_tag(q.hash))
+		return PACER_UNDECIDED; /* it has no entry, or shares one */
+	hold->word = f.word;
+	return PACER_ADMIT;
+}
+
+/*
+ * Would the limit admit the packet? Read only. If it admits, the hold has the entry's word.
+ * Undecided: it may, but the key has no entry, or it is just being changed; then the hold has its
+ * hash.
+ */
+PACER_GLOBAL int pacer_quick_check(const struct pacer_walk *w, const struct pacer_limiter *t,
+				   struct pacer_hold *hold)
+{
+	PACER_ARGUMENT(w);
+	if (!w || !t || !hold)
+		return PACER_DENY_NO_STATE;
+	return PACER_QUICK_BY_UNITS(pacer_quick_check_as, w, t, hold);
+}
+
+PACER_INLINE __u32 pacer_quick_lock_as(const struct pacer_walk *w, const struct pacer_limiter *t,
+				       __u32 units, struct pacer_hold *hold)
+{
+	struct pacer_ask q = pacer_quick_ask(w, t, units, (struct pacer_hash){0, 0});
+	struct pacer_seen seen = {0};
+	__u32 word = hold->word;
+	enum pacer_reason reason;
+	struct pacer_ring r;
+
+	if (!pacer_ring_begin(q.table, pacer_ask_narrow(&q), hold->index, &r) ||
+	    !pacer_ring_whole(t, &r) ||
+	    pacer_cas(&r.head->lock, word, word | PACER_LOCK_HELD) != word) {
+		*hold = pacer_limit_home(w, t);
+		return PACER_UNDECIDED;
+	}
+	reason = pacer_entry_judge(&q, &r, word, &seen);
+	if (reason != PACER_ADMIT)
+		pacer_lock_cancel(&r.head->lock, word);
+	hold->word = word | PACER_LOCK_HELD;
+	return reason;
+}
+
+/*
+ * Locks the limit's entry, if its word is what was read, and judges again. A reason: if it
+ * admits, the entry is held. Undecided: it is not, since another CPU was here meanwhile; then the
+ * hold has the key's hash again.
+ */
+PACER_GLOBAL int pacer_quick_lock(const struct pacer_walk *w, const struct pacer_limiter *t,
+				  struct pacer_hold *hold)
+{
+	PACER_ARGUMENT(w);
+	if (!w || !t || !hold)
+		return PACER_DENY_NO_STATE;
+	return PACER_QUICK_BY_UNITS(pacer_quick_lock_as, w, t, hold);
+}
+
+PACER_INLINE int pacer_quick_commit_as(const struct pacer_walk *w, const struct pacer_limiter *t,
+				       __u32 units, struct pacer_hold *hold)
+{
+	struct pacer_ask q = pacer_quick_ask(w, t, units, (struct pacer_hash){0, 0});
+	struct pacer_seen seen = {0};
+	struct pacer_ring r;
+
+	if (!pacer_ring_begin(q.table, pacer_ask_narrow(&q), hold->index, &r) ||
+	    !pacer_ring_whole(t, &r))
+		return 0;
+	(void)pacer_entry_judge(&q, &r, hold->word, &seen);
+	pacer_lock_release(&r.head->lock, pacer_entry_admit(&q, &r, &seen, hold->word));
+	return 0;
+}
+
+/* Counts the packet in the limit's entry, which is held, and lets go of it. */
+PACER_GLOBAL int pacer_quick_commit(const struct pacer_walk *w, const struct pacer_limiter *t,
+				    struct pacer_hold *hold)
+{
+	PACER_ARGUMENT(w);
+	if (!w || !t || !hold)
+		return 0;
+	return PACER_QUICK_BY_UNITS(pacer_quick_commit_as, w, t, hold);
+}
+
+/* --- all limits of a rule --------------------------------------------------------------------- */
+
+/* Where the keys of all limits of a rule were looked for; and a bit for each limit. */
+struct pacer_holds {
+	struct pacer_hold at[PACER_LIMITERS_MAX];
+	__u32 entries; /* its state is an entry of the table */
+	__u32 quick;   /* ... that the key has, as was read */
+};
+
+/*
+ * Would all limits of the rule admit the packet? Read only: an outcome. The lines of all are on
+ * their way before the first is judged, so a packet waits for memory once. A function apart from
+ * what comes then, which has no stack for it.
+ */
+PACER_GLOBAL __u32 pacer_limit_ask(const struct pacer_walk *w, struct pacer_holds *holds)
+{
+	const struct pacer_rule *rule;
+	__u32 i, n, said;
+
+	if (!w || !holds)
+		return PACER_DENY_NO_STATE;
+	rule = PACER_RULE_OF(w);
+	n = rule->n_limiters;
+	PACER_ROLLED
+	for (i = 0; i < PACER_LIMITERS_MAX && i < n; i++)
+		holds->entries |= (pacer_quick_request(w, &rule->limiter[i], &holds->at[i]) & 1)
+				  << i;
+	holds->quick = holds->entries;
+	PACER_ROLLED
+	for (i = 0; i < PACER_LIMITERS_MAX && i < n; i++) {
+		said = holds->entries >> i & 1
+			   ? pacer_quick_check(w, &rule->limiter[i], &holds->at[i])
+			   : pacer_walk_check(w, i, &holds->at[i]);
+		if (said == PACER_UNDECIDED)
+			holds->quick &= ~(1u << i);
+		else if (said != PACER_ADMIT)
+			return pacer_outcome(pacer_outcome_reason(said), i);
+	}
+	return PACER_ADMIT;
+}
+
+/* Locks the state of limit i, and judges for good: a reason. */
+PACER_INLINE int pacer_walk_lock(const struct pacer_walk *w, __u32 i, struct pacer_holds *holds)
+{
+	int said = holds->quick >> i & 1
+		       ? pacer_quick_lock(w, &PACER_RULE_OF(w)->limiter[i], &holds->at[i])
+		       : PACER_UNDECIDED;
+
+	if (said != PACER_UNDECIDED)
+		return said;
+	said = pacer_walk_take(w, i, &holds->at[i]);
+	return pacer_walk_reserve(w, i, &holds->at[i], said);
+}
+
+/* Counts the packet in the first `held` limits, or lets go of them. */
+PACER_GLOBAL int pacer_limit_end(const struct pacer_walk *w, struct pacer_holds *holds, __u32 held,
+				 int commit)
+{
+	const struct pacer_rule *rule;
+	__u32 i;
+
+	if (!w || !holds)
+		return 0;
+	rule = PACER_RULE_OF(w);
+	PACER_ROLLED
+	for (i = 0; i < PACER_LIMITERS_MAX && i < held; i++)
+		if (commit && holds->entries >> i & 1)
+			pacer_quick_commit(w, &rule->limiter[i], &holds->at[i]);
+		else
+			pacer_walk_finish(w, i, &holds->at[i], commit);
+	return 0;
+}
+
 /* All limits of a rule: asked, then locked in their order, then counted in all or in none. */
 PACER_GLOBAL __u32 pacer_limit_many(const struct pacer_walk *w)
 {
-	struct pacer_hold hold[PACER_LIMITERS_MAX] = {0};
-	enum pacer_reason reason = PACER_ADMIT;
-	__u32 i, held, n;
+	struct pacer_holds holds = {0};
+	__u32 held, said;
 
 	if (!w)
 		return PACER_DENY_NO_STATE;
-	n = PACER_RULE_OF(w)->n_limiters;
-	if (!n)
+	if (!PACER_RULE_OF(w)->n_limiters)
 		return pacer_rule_reason(PACER_RULE_OF(w));
+	said = pacer_limit_ask(w, &holds);
+	if (said != PACER_ADMIT)
+		return said;
 	PACER_ROLLED
-	for (i = 0; i < PACER_LIMITERS_MAX && i < n; i++) {
-		reason = pacer_outcome_reason(pacer_walk_check(w, i, &hold[i]));
-		if (reason != PACER_ADMIT)
-			return pacer_outcome(reason, i);
-	}
-	PACER_ROLLED
-	for (held = 0; held < PACER_LIMITERS_MAX && held < n; held++) {
-		int taken = pacer_walk_take(w, held, &hold[held]);
-
-		reason = pacer_outcome_reason(pacer_walk_reserve(w, held, &hold[held], taken));
-		if (reason != PACER_ADMIT)
+	for (held = 0; held < PACER_LIMITERS_MAX && held < PACER_RULE_OF(w)->n_limiters; held++) {
+		said = pacer_walk_lock(w, held, &holds);
+		if (said != PACER_ADMIT)
 			break;
 	}
-	PACER_ROLLED
-	for (i = 0; i < PACER_LIMITERS_MAX && i < held; i++)
-		pacer_walk_finish(w, i, &hold[i], reason == PACER_ADMIT);
-	return pacer_outcome(reason, reason == PACER_ADMIT ? 0 : held);
+	pacer_limit_end(w, &holds, held, said == PACER_ADMIT);
+	return said == PACER_ADMIT ? said : pacer_outcome(pacer_outcome_reason(said), held);
 }
 
 /*

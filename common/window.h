@@ -46,6 +46,7 @@
 #define PACER_NARROW_LIMIT  0xffu	 /* of a narrow record's window */
 #define PACER_NARROW_SLOTS  (PACER_UNIT_CELLS - 2)
 #define PACER_NARROW_UNITS  2
+#define PACER_RATE_UNITS    1 /* of an entry of a rate (rate.h) */
 
 #define PACER_COST_SHIFT_MAX 16u /* bytes are counted in units of 64 KiB at most */
 #define PACER_LIMIT_BYTES    (((PACER_LIMIT_MAX + 1ull) << PACER_COST_SHIFT_MAX) - 1) /* the most */

@@ -360,7 +360,10 @@ static uint32_t emulate(const struct frame *f)
 #define LIMITS(list) "rules: [{name: a, limits: [" list "]}]"
 #define BANS(list)   "rules: [{name: a, ban: 1h, limits: [" list "]}]"
 #define ONE_AN_HOUR  "{key: src, packets: 1, window: 1h, slots: 10}"
-#define MANY	     "{key: src, packets: 2000000000, window: 1h, slots: 10}"
+#define LADDER(value, wider)                                           \
+	"{key: 'src/[32,28,24,20,16],[128,64,56,48]', packets: " value \
+	", window: 1h, wider: " wider "}"
+#define MANY "{key: src, packets: 2000000000, window: 1h, slots: 10}"
 
 static const struct step_case {
 	const char *name, *policy;
@@ -377,6 +380,12 @@ static const struct step_case {
     {"admitted, window", LIMITS(MANY), 2, PACER_PASS},
     {"admitted, rate", LIMITS("{key: src, rate: 1000/s, burst: 1000}"), 2, PACER_PASS},
     {"admitted, nobody banned", BANS(MANY), 2, PACER_PASS},
+    {"refused, two keys", LIMITS(ONE_AN_HOUR ", {key: dst, packets: 2000000000, window: 1h}"), 2,
+     PACER_DROP},
+    {"refused, ladder of five", LIMITS(LADDER("1", "x10")), 2, PACER_DROP},
+    {"admitted, two keys", LIMITS(MANY ", {key: dst, packets: 2000000000, window: 1h}"), 2,
+     PACER_PASS},
+    {"admitted, ladder of five", LIMITS(LADDER("1000", "x4")), 2, PACER_PASS},
 };
 
 static void show_functions(void)
