@@ -84,7 +84,8 @@ static __always_inline __u32 copy_in_force(void)
 static __always_inline void walk_begin(struct pacer_walk *walk, __u32 copy)
 {
 	/* Not all of it is written on every path: kernels before 6.1.192 want to see that it is. */
-	walk->state = 0;
+	walk->value[0] = 0;
+	walk->value[1] = 0;
 	walk->rule = 0;
 	walk->copy = copy & 1;
 	if (!pacer_control.secret_ready)

@@ -222,6 +222,7 @@ static __always_inline struct pacer_heads *pacer_map_heads(__u32 cpu)
 }
 
 /* The core's hooks: where this host keeps what a packet is judged by. */
+#define PACER_WALK_STATE	       /* the maps are the state */
 #define PACER_LINE_AT(table, index)    ((void)(table), pacer_map_line(index))
 #define PACER_POLICY_OF(walk)	       (&pacer_copies[(walk)->copy & 1].policy)
 #define PACER_RULE_OF(walk)	       (&PACER_POLICY_OF(walk)->rule[(walk)->rule & (PACER_RULES_MAX - 1)])

@@ -324,28 +324,37 @@ struct pacer_limiter {
 	};
 	__u32 mask4[4];		      /* key: source, destination, ports, meta of IPv4 */
 	__u32 mask6[PACER_KEY_WORDS]; /* the same of IPv6, addresses in four words */
-	__u64 share_id;		      /* of a fleet's limit: that of its share */
-	__u64 share_ns;		      /* for how long what it lets through counts, in true time */
+	__u8 value[2];		      /* in the place of source and destination: 1 + which of
+					 the rule's values; 0: the address */
+	__u8 unused[6];
+	__u32 value_set[2]; /* ... of the set of this name, as compile_name_id; 0: none */
+	__u64 share_id;	    /* of a fleet's limit: that of its share */
+	__u64 share_ns;	    /* for how long what it lets through counts, in true time */
 };
 
 /*
- * pacer_limiter.key_id: two limits of a rule with the same key have the same. `parts` says what the
- * key has beside addresses. The lengths are those of the addresses, for IPv4 and IPv6: 0 to 32 and
- * 0 to 128, as digits of one number.
+ * pacer_limiter.key_id: two limits of a rule with the same key have the same, but for the sets of
+ * which they have values. `parts` says what the key has beside addresses. The lengths are those of
+ * the addresses, for IPv4 and IPv6: 0 to 32 and 0 to 128; or PACER_KEY_VALUE and 0, where the value
+ * of the address in a set stands in its place. They are digits of one number.
  */
 #define PACER_KEY_SPORT 1u
 #define PACER_KEY_DPORT 2u
 #define PACER_KEY_PROTO 4u
 #define PACER_KEY_V6	8u /* beside it, in a ban: an IPv6 key */
 #define PACER_KEY_VLAN	16u
-#define PACER_KEY_PARTS 7u /* bits before the lengths */
-#define PACER_KEY_LEN4	33u
+#define PACER_KEY_TTL	32u
+#define PACER_KEY_PARTS 6u /* bits before the lengths */
+#define PACER_KEY_VALUE 33u
 #define PACER_KEY_LEN6	129u
-#define PACER_KEY_LENGTHS(src4, src6, dst4, dst6)                                               \
-	((((__u32)(src4)*PACER_KEY_LEN6 + (src6)) * PACER_KEY_LEN4 + (dst4)) * PACER_KEY_LEN6 + \
-	 (dst6))
+#define PACER_KEY_ONE	(PACER_KEY_VALUE * PACER_KEY_LEN6 + 1) /* what one address can have */
+#define PACER_KEY_LENGTHS(src4, src6, dst4, dst6)                         \
+	(((__u32)(src4)*PACER_KEY_LEN6 + (__u32)(src6)) * PACER_KEY_ONE + \
+	 (__u32)(dst4)*PACER_KEY_LEN6 + (__u32)(dst6))
 #define PACER_KEY_ID(parts, src4, src6, dst4, dst6) \
 	(PACER_KEY_LENGTHS(src4, src6, dst4, dst6) << PACER_KEY_PARTS | (__u32)(parts))
+
+#define PACER_VALUE_DST 0x80u /* of the destination; else of the source */
 
 enum pacer_over { PACER_OVER_DROP, PACER_OVER_PASS, PACER_OVER_POOL };
 
@@ -378,7 +387,9 @@ struct pacer_rule {
 	__u32 ban_grow;	   /* 0: all last for ban_ns; else 2 to PACER_BAN_GROW_MAX */
 	__u32 ban_tick_ns; /* of ban_ns: what is for the clock, and does not grow */
 	__u8 says;	   /* enum pacer_says */
-	__u8 unused[7];
+	/* Values that its limits count by: 1 + the set's number, and PACER_VALUE_DST; 0: none. */
+	__u8 value[2];
+	__u8 unused[5];
 	struct pacer_limiter limiter[PACER_LIMITERS_MAX];
 };
 
@@ -493,7 +504,8 @@ enum pacer_policy_flags {
 	PACER_UNPARSED_DROP = 2,  /* else such frames pass, except those that are too deep */
 	PACER_CLOCK_EXACT = 4,	  /* else the coarse clock, whose resolution the limits include */
 	PACER_SOURCES_BANNED = 8, /* from outside, whatever their rule */
-	PACER_TOOLS = 16	  /* sources are looked for in the tries of other tools, below */
+	PACER_TOOLS = 16,	  /* sources are looked for in the tries of other tools, below */
+	PACER_KEYS_MORE = 32	  /* limits have keys that need more than was read (path.h) */
 };
 
 /* What the short way of a packet is for (path.h): a limit of this kind. */
@@ -639,6 +651,8 @@ struct pacer_policy {
 	__u8
 	    set_asks[PACER_SETS_MAX]; /* PACER_ASKS_SRC and so on: whether it is looked up at all */
 	__u32 allow_sets;	      /* a bit for each whose sources no rule limits */
+	__u32 sets_valued;	      /* ... that has values */
+	__u32 unused_sets;
 	__u8 first_value[PACER_SETS_MAX], n_values[PACER_SETS_MAX]; /* of each, in set_value */
 	__u64 allow_values;					    /* as allow_sets, of those */
 	struct pacer_set_use set_value[PACER_SET_VALUES_MAX];

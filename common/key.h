@@ -7,6 +7,11 @@
  * IPv6. The key's id says in one word which masks these are. So keys can be
  * compared, stored with a ban and shown to the operator.
  *
+ * In the place of an address a key may have the address's value in a set: a word
+ * that is made of the set's name and the value's text, whatever the file says at
+ * the time. Then IPv4 and IPv6 count together, but where the other address is a
+ * part, too.
+ *
  * Error: two keys may have the same hash (hash.h). Concurrency: pure. Memory:
  * none.
  */
@@ -39,7 +44,54 @@ PACER_INLINE void pacer_limiter_words6(const struct pacer_limiter *t,
 		w[i] = pkt->key[i] & t->mask6[i];
 }
 
-/* The hash of the packet's key under this limit. */
+/* Has the key values in the place of addresses? */
+PACER_INLINE int pacer_limiter_valued(const struct pacer_limiter *t)
+{
+	return t->value[0] | t->value[1];
+}
+
+/* Is the key of an IPv6 packet under such a limit one of both families? It has no address then. */
+PACER_INLINE int pacer_limiter_of_both(const struct pacer_limiter *t)
+{
+	return (t->value[0] || !t->mask6[PACER_WORD_SADDR]) &&
+	       (t->value[1] || !t->mask6[PACER_WORD_DADDR]);
+}
+
+/*
+ * The packet as such a limit counts it, where `value` are those of its rule: a packet with these
+ * words for addresses, whose key under the limit's masks is the key.
+ */
+PACER_INLINE struct pacer_packet pacer_limiter_sees(const struct pacer_limiter *t,
+						    const struct pacer_packet *pkt,
+						    const __u32 value[2])
+{
+	struct pacer_packet seen = *pkt;
+	__u32 i, k;
+
+	if (pacer_limiter_of_both(t))
+		seen.family = PACER_FAMILY_4;
+	for (i = 0; i < 2; i++) {
+		if (!t->value[i])
+			continue;
+		seen.key[4 * i] = value[(t->value[i] - 1) & 1];
+		for (k = 1; k < 4; k++)
+			seen.key[4 * i + k] = 0;
+	}
+	return seen;
+}
+
+/* The values of its rule, as far as the limit has them, of a packet that it sees. */
+PACER_INLINE void pacer_limiter_saw(const struct pacer_limiter *t, const struct pacer_packet *seen,
+				    __u32 value[2])
+{
+	__u32 i;
+
+	for (i = 0; i < 2; i++)
+		if (t->value[i])
+			value[(t->value[i] - 1) & 1] = seen->key[4 * i];
+}
+
+/* The hash of the packet's key under this limit, which has no values. */
 PACER_INLINE struct pacer_hash pacer_limiter_hash(const struct pacer_limiter *t,
 						  const struct pacer_packet *pkt,
 						  const __u64 secret[PACER_SECRETS])

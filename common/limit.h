@@ -274,11 +274,17 @@ struct pacer_state {
 	const struct pacer_share *share; /* PACER_SHARES of them; NULL: all of each limit is here */
 };
 
+/* A host that keeps all of that elsewhere has no such word. */
+#ifndef PACER_WALK_STATE
+#define PACER_WALK_STATE struct pacer_state *state;
+#endif
+
 /* A packet on its way through the limits of its rule. The caller fills all but `rule`. */
 struct pacer_walk {
-	struct pacer_state *state;
-	__u64 now_ns; /* not 0 */
-	__u32 copy;   /* of the policy, where the host has two */
+	PACER_WALK_STATE
+	__u32 value[2]; /* those of its rule, if that has some; 0: none is known */
+	__u64 now_ns;	/* not 0 */
+	__u32 copy;	/* of the policy, where the host has two */
 	__u32 rule;
 	struct pacer_packet pkt;
 };
@@ -304,6 +310,68 @@ struct pacer_walk {
 PACER_INLINE int pacer_limiter_asked(const struct pacer_limiter *t, __u64 now_ns)
 {
 	return t->kind != PACER_LIMITER_NONE && (!t->until_ns || now_ns < t->until_ns);
+}
+
+/* Word i of the packet's key under any limit, as of IPv6; of IPv4 words 1 to 3 and 5 to 7 are 0. */
+PACER_INLINE __u32 pacer_walk_key_word(const struct pacer_walk *w, const struct pacer_limiter *t,
+				       __u32 i)
+{
+	__u32 end = (i >> 2) & 1; /* of words 0 and 4: whose address it is */
+	__u32 mask = t->mask6[i];
+
+	if (i == PACER_WORD_SADDR || i == PACER_WORD_DADDR) {
+		if (t->value[end])
+			return w->value[(t->value[end] - 1) & 1];
+		if (w->pkt.family != PACER_FAMILY_6)
+			mask = t->mask4[end];
+	}
+	return w->pkt.key[i] & mask;
+}
+
+/*
+ * The hash of the packet's key under any limit, by one of the two secrets: home << 32 | mark. A
+ * function that verifiers look at once, and with little stack: it sums up as it goes.
+ */
+PACER_GLOBAL __u64 pacer_walk_key_hash(const struct pacer_walk *w, const struct pacer_limiter *t,
+				       __u32 secret)
+{
+	const __u64 *of;
+	__u64 home, mark;
+	__u32 i, n = PACER_KEY_WORDS, family = PACER_HASH_FAMILY6;
+
+	if (!w || !t)
+		return 0;
+	if (w->pkt.family != PACER_FAMILY_6 ||
+	    (pacer_limiter_valued(t) && pacer_limiter_of_both(t))) {
+		n = 4;
+		family = PACER_HASH_FAMILY4;
+	}
+	of = PACER_SECRET_AT(w, secret);
+	home = of[family];
+	mark = of[PACER_KEY_WORDS + 2 + family];
+	PACER_ROLLED
+	for (i = 0; i < PACER_KEY_WORDS && i < n; i++) {
+		/* Of IPv4 words 0, 4, 8 and 9. */
+		__u32 at = n == 4 ? (i < 2 ? 4 * i : i + 6) : i;
+		__u32 word = pacer_walk_key_word(w, t, at < PACER_KEY_WORDS ? at : 0);
+
+		home += of[i] * word;
+		mark += of[PACER_KEY_WORDS + 2 + i] * word;
+	}
+	return (__u64)(pacer_hash_fold(home >> 32) * PACER_HASH_ODD) << 32 |
+	       pacer_hash_fold(mark >> 32);
+}
+
+/* The same, where most limits spare the call. */
+PACER_INLINE struct pacer_hash pacer_walk_hash(const struct pacer_walk *w,
+					       const struct pacer_limiter *t, __u32 secret)
+{
+	__u64 both;
+
+	if (!pacer_limiter_valued(t))
+		return pacer_limiter_hash(t, &w->pkt, PACER_SECRET_AT(w, secret));
+	both = pacer_walk_key_hash(w, t, secret);
+	return (struct pacer_hash){both >> 32, (__u32)both};
 }
 
 PACER_INLINE struct pacer_ask pacer_walk_ask(const struct pacer_walk *w,
@@ -413,10 +481,14 @@ PACER_INLINE void pacer_walk_throttle_cancel(const struct pacer_walk *w,
 		pacer_throttle_undo(&t->throttle, state, lease);
 }
 
-/* Would the limit, of this kind, admit the packet, if `part` counts in place of its value? */
+/*
+ * Would the limit, of this kind, admit the packet, if `part` counts in place of its value? plain: a
+ * constant, 1 if its key has no values of sets.
+ */
 PACER_INLINE enum pacer_reason pacer_limit_check_as(const struct pacer_walk *w,
 						    const struct pacer_limiter *t,
-						    struct pacer_hold *hold, __u32 kind, __u32 part)
+						    struct pacer_hold *hold, __u32 kind, __u32 part,
+						    int plain)
 {
 	struct pacer_hash hash;
 	struct pacer_ask q;
@@ -425,7 +497,8 @@ PACER_INLINE enum pacer_reason pacer_limit_check_as(const struct pacer_walk *w,
 	case PACER_LIMITER_GAP:
 	case PACER_LIMITER_WINDOW:
 	case PACER_LIMITER_RATE:
-		hash = pacer_limiter_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret));
+		hash = plain ? pacer_limiter_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret))
+			     : pacer_walk_hash(w, t, t->secret);
 		pacer_hold_key(hold, hash);
 		q = pacer_walk_ask_part(w, t, hash, part);
 		q.kind = kind;
@@ -448,17 +521,17 @@ PACER_INLINE enum pacer_reason pacer_limit_check(const struct pacer_walk *w,
 	if (!pacer_limiter_asked(t, w->now_ns))
 		return PACER_ADMIT;
 	part = pacer_walk_part(w, t);
-	return part ? pacer_limit_check_as(w, t, hold, pacer_limiter_kind_of(t), part)
+	return part ? pacer_limit_check_as(w, t, hold, pacer_limiter_kind_of(t), part, 0)
 		    : PACER_DENY_SHARE;
 }
 
-/* The same of one that no fleet divides. */
+/* The same of one that no fleet divides, and whose key has no values. */
 PACER_INLINE enum pacer_reason pacer_limit_check_plain(const struct pacer_walk *w,
 						       const struct pacer_limiter *t,
 						       struct pacer_hold *hold)
 {
 	return pacer_limiter_asked(t, w->now_ns)
-		   ? pacer_limit_check_as(w, t, hold, t->kind, PACER_SHARE_WHOLE)
+		   ? pacer_limit_check_as(w, t, hold, t->kind, PACER_SHARE_WHOLE, 1)
 		   : PACER_ADMIT;
 }
 
@@ -471,13 +544,13 @@ PACER_INLINE struct pacer_hold pacer_limit_home(const struct pacer_walk *w,
 
 	switch (pacer_limiter_kind_of(t)) {
 	case PACER_LIMITER_GAP:
-		hash = pacer_limiter_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret));
+		hash = pacer_walk_hash(w, t, t->secret);
 		pacer_hold_key(&hold, hash);
 		hold.index = pacer_sketch_index(t, hash);
 		break;
 	case PACER_LIMITER_WINDOW:
 	case PACER_LIMITER_RATE:
-		hash = pacer_limiter_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret));
+		hash = pacer_walk_hash(w, t, t->secret);
 		pacer_hold_key(&hold, hash);
 		hold.index = pacer_set_index(t, hash);
 		break;
@@ -599,8 +672,7 @@ PACER_INLINE __u64 pacer_limit_when(const struct pacer_walk *w, const struct pac
 	part = pacer_walk_part(w, t);
 	if (!part)
 		return PACER_NEVER;
-	q = pacer_walk_ask_part(w, t, pacer_limiter_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret)),
-				part);
+	q = pacer_walk_ask_part(w, t, pacer_walk_hash(w, t, t->secret), part);
 	switch (pacer_limiter_kind_of(t)) {
 	case PACER_LIMITER_GAP:
 		return pacer_sketch_when(&q);

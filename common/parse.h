@@ -64,6 +64,8 @@ enum pacer_key_word {
 #define PACER_META_MARKS    (PACER_META_FRAGMENT | PACER_META_PART)
 #define PACER_META_VLAN_AT  10u
 #define PACER_META_VLAN	    (0xfffu << PACER_META_VLAN_AT) /* 0: it names none, as a tag of 0 does */
+#define PACER_META_TTL_AT   22u
+#define PACER_META_TTL	    (0xffu << PACER_META_TTL_AT) /* where a key has it (path.h); else 0 */
 
 PACER_INLINE __u32 pacer_meta_vlan(__u16 vlan)
 {

@@ -130,9 +130,8 @@ PACER_INLINE void pacer_sample_judged(struct pacer_sample_item *item, const stru
 		return;
 	judged = &PACER_POLICY_OF(w)->rule[pacer_opaque(rule) & (PACER_RULES_MAX - 1)];
 	item->rule = judged->counter;
-	item->key = pacer_limiter_hash(&judged->limiter[limiter], &w->pkt,
-				       PACER_SECRET_AT(w, judged->limiter[limiter].secret))
-			.home;
+	item->key =
+	    pacer_walk_hash(w, &judged->limiter[limiter], judged->limiter[limiter].secret).home;
 }
 
 PACER_GLOBAL int pacer_sample_fill(const struct pacer_walk *w, __u32 outcome,
@@ -335,9 +334,27 @@ PACER_INLINE __u32 pacer_path_unjudged(struct pacer_walk *w, enum pacer_reason r
 }
 
 /*
+ * What the keys of this rule's limits have that is no part of a packet yet: the TTL, and values of
+ * sets. PACER_RULES_MAX: of none. 1: a value cannot be known.
+ */
+PACER_GLOBAL int pacer_path_keys(PACER_FRAME *frame, struct pacer_walk *w, __u32 rule)
+{
+	__u32 ttl;
+
+	if (!w)
+		return 0;
+	if (w->pkt.family != PACER_FAMILY_NONE) {
+		ttl = pacer_more_ttl(frame, &w->pkt);
+		w->pkt.key[PACER_WORD_META] |= (ttl & 0xff) << PACER_META_TTL_AT;
+	}
+	return pacer_walk_values(w, rule);
+}
+
+/*
  * Looks for the packet's rule in its frame, where rules ask for more than the packet says, after
  * pacer_path_begin, which has no stack for it: `outcome` is what that said, undecided or not IP.
- * w->pkt.found is filled. Undecided, where the packet has to be judged; else not IP.
+ * w->pkt.found is filled. Undecided, where the packet has to be judged; else not IP, or denied as a
+ * value of its key cannot be known.
  */
 PACER_GLOBAL int pacer_path_look(PACER_FRAME *frame, struct pacer_walk *w, __u32 outcome)
 {
@@ -347,6 +364,10 @@ PACER_GLOBAL int pacer_path_look(PACER_FRAME *frame, struct pacer_walk *w, __u32
 		return PACER_NOT_IP;
 	policy = PACER_POLICY_OF(w);
 	w->pkt.found = pacer_walk_rule_among(w, policy, pacer_more_rules(frame, w));
+	if (policy->flags & PACER_KEYS_MORE && pacer_path_keys(frame, w, w->pkt.found)) {
+		w->rule = w->pkt.found;
+		return pacer_outcome_under(PACER_DENY_NO_STATE, w->rule);
+	}
 	if (outcome != PACER_NOT_IP)
 		return PACER_UNDECIDED;
 	if (w->pkt.found >= PACER_RULES_MAX)

@@ -337,7 +337,8 @@ PACER_GLOBAL __u32 pacer_limit_many(const struct pacer_walk *w)
 
 /*
  * The same for the many rules that have one limit, as far as that goes in one pass; undecided where
- * pacer_limit_finish_one has the last word. plain: a constant, 1 if no fleet divides the limit.
+ * pacer_limit_finish_one has the last word. plain: a constant, 1 if no fleet divides the limit, and
+ * its key has no values of sets.
  */
 PACER_INLINE __u32 pacer_limit_pass(const struct pacer_walk *w, const struct pacer_limiter *t,
 				    int plain)
@@ -346,8 +347,10 @@ PACER_INLINE __u32 pacer_limit_pass(const struct pacer_walk *w, const struct pac
 	enum pacer_reason reason;
 
 	if ((t->kind == PACER_LIMITER_WINDOW || t->kind == PACER_LIMITER_RATE) && !t->until_ns) {
-		struct pacer_ask q = pacer_walk_ask(
-		    w, t, pacer_limiter_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret)));
+		struct pacer_hash hash =
+		    plain ? pacer_limiter_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret))
+			  : pacer_walk_hash(w, t, t->secret);
+		struct pacer_ask q = pacer_walk_ask(w, t, hash);
 
 		return pacer_entry_pass(&q);
 	}
@@ -397,22 +400,41 @@ PACER_INLINE __u32 pacer_limit(const struct pacer_walk *w)
 
 /* --- its bans ------------------------------------------------------------------------------- */
 
+/* The packet's key under a limit, as a ban has it. A function apart, for the stack. */
+PACER_GLOBAL int pacer_walk_ban_key(const struct pacer_walk *w, const struct pacer_limiter *t,
+				    struct pacer_ban_key *key)
+{
+	__u32 i;
+
+	if (!w || !t || !key)
+		return 0;
+	key->rule = PACER_RULE_OF(w)->id;
+	key->key_id = t->key_id;
+	if (w->pkt.family != PACER_FAMILY_6 ||
+	    (pacer_limiter_valued(t) && pacer_limiter_of_both(t))) {
+		key->word[0] = pacer_walk_key_word(w, t, PACER_WORD_SADDR);
+		key->word[1] = pacer_walk_key_word(w, t, PACER_WORD_DADDR);
+		key->word[2] = pacer_walk_key_word(w, t, PACER_WORD_PORTS);
+		key->word[3] = pacer_walk_key_word(w, t, PACER_WORD_META);
+		for (i = 4; i < PACER_KEY_WORDS; i++)
+			key->word[i] = 0;
+		return 0;
+	}
+	key->key_id |= PACER_KEY_V6;
+	for (i = 0; i < PACER_KEY_WORDS; i++)
+		key->word[i] = pacer_walk_key_word(w, t, i);
+	return 0;
+}
+
 PACER_INLINE struct pacer_ban_ask pacer_walk_ban_ask(const struct pacer_walk *w,
 						     const struct pacer_limiter *t, __u32 secret)
 {
-	struct pacer_ban_ask q = {PACER_TABLE_OF(w),
-				  &PACER_POLICY_OF(w)->bans,
-				  w->now_ns,
-				  pacer_limiter_hash(t, &w->pkt, PACER_SECRET_AT(w, secret)),
-				  {PACER_RULE_OF(w)->id, t->key_id, {0}},
-				  0};
+	__u64 hash = pacer_walk_key_hash(w, t, secret);
+	struct pacer_ban_ask q = {PACER_TABLE_OF(w), &PACER_POLICY_OF(w)->bans,
+				  w->now_ns,	     {hash >> 32, (__u32)hash},
+				  {0, 0, {0}},	     0};
 
-	if (w->pkt.family == PACER_FAMILY_4) {
-		pacer_limiter_words4(t, &w->pkt, q.key.word, 4);
-		return q;
-	}
-	q.key.key_id |= PACER_KEY_V6;
-	pacer_limiter_words6(t, &w->pkt, q.key.word, PACER_KEY_WORDS);
+	pacer_walk_ban_key(w, t, &q.key);
 	return q;
 }
 
@@ -431,6 +453,7 @@ PACER_GLOBAL int pacer_walk_confirm(const struct pacer_walk *w, __u32 i, __u32 s
 PACER_GLOBAL __u32 pacer_walk_banned(const struct pacer_walk *w, __u32 secret)
 {
 	const struct pacer_limiter *t;
+	__u64 hash;
 	__u32 i;
 
 	if (!w)
@@ -438,10 +461,11 @@ PACER_GLOBAL __u32 pacer_walk_banned(const struct pacer_walk *w, __u32 secret)
 	PACER_ROLLED
 	for (i = 0; i < PACER_LIMITERS_MAX && i < PACER_RULE_OF(w)->n_limiters; i++) {
 		t = &PACER_RULE_OF(w)->limiter[i];
-		if (t->key_id &&
-		    pacer_ban_maybe(PACER_TABLE_OF(w), &PACER_POLICY_OF(w)->bans,
-				    pacer_limiter_hash(t, &w->pkt, PACER_SECRET_AT(w, secret)),
-				    w->now_ns) &&
+		if (!t->key_id)
+			continue;
+		hash = pacer_walk_key_hash(w, t, secret);
+		if (pacer_ban_maybe(PACER_TABLE_OF(w), &PACER_POLICY_OF(w)->bans,
+				    (struct pacer_hash){hash >> 32, (__u32)hash}, w->now_ns) &&
 		    pacer_walk_confirm(w, i, secret))
 			return pacer_outcome(PACER_DENY_BAN, i);
 	}
@@ -507,7 +531,8 @@ PACER_GLOBAL __u32 pacer_walk_row(const struct pacer_walk *w, __u32 i)
 	return pacer_ban_row(&q, PACER_RULE_OF(w));
 }
 
-/* The first half of the next function, apart from it: verifiers would multiply their paths. */
+/* The next two are apart from their caller, for the stack, and as verifiers would multiply paths.
+ */
 PACER_GLOBAL int pacer_walk_ban_raise(const struct pacer_walk *w, __u32 i, __u64 until_ns)
 {
 	struct pacer_ban_ask q;
@@ -518,23 +543,33 @@ PACER_GLOBAL int pacer_walk_ban_raise(const struct pacer_walk *w, __u32 i, __u64
 	return q.bans->sets && pacer_ban_raise(&q, until_ns);
 }
 
+PACER_GLOBAL int pacer_walk_ban_put(const struct pacer_walk *w, __u32 i, __u32 row)
+{
+	struct pacer_ban_ask q;
+	__u64 until_ns;
+
+	if (!w || i >= PACER_LIMITERS_MAX)
+		return PACER_EVENT_COUNT;
+	q = pacer_walk_ban_ask(w, &PACER_RULE_OF(w)->limiter[i], PACER_POLICY_OF(w)->secret);
+	until_ns = PACER_RULE_OF(w)->ban_grow ? pacer_ban_grown(&q, PACER_RULE_OF(w), row)
+					      : w->now_ns + PACER_RULE_OF(w)->ban_ns;
+	return pacer_ban_put(&q, until_ns);
+}
+
 /*
  * Ban the packet's key under the limit that denied it; if the rule's bans grow, with `row` before
  * it. Returns what came of it, as an event.
  */
 PACER_GLOBAL int pacer_walk_ban(const struct pacer_walk *w, __u32 i, __u32 row)
 {
-	struct pacer_ban_ask q;
 	__u64 until_ns;
 
 	if (!w || i >= PACER_LIMITERS_MAX || !PACER_RULE_OF(w)->limiter[i].key_id)
 		return PACER_EVENT_COUNT;
-	q = pacer_walk_ban_ask(w, &PACER_RULE_OF(w)->limiter[i], PACER_POLICY_OF(w)->secret);
-	until_ns = PACER_RULE_OF(w)->ban_grow ? pacer_ban_grown(&q, PACER_RULE_OF(w), row)
-					      : w->now_ns + PACER_RULE_OF(w)->ban_ns;
-	if (!pacer_walk_ban_raise(w, i, until_ns))
-		return PACER_BANS_FULL;
-	return pacer_ban_put(&q, until_ns);
+	until_ns = w->now_ns + (PACER_RULE_OF(w)->ban_grow ? pacer_ban_length(PACER_RULE_OF(w), row)
+							   : PACER_RULE_OF(w)->ban_ns);
+	return pacer_walk_ban_raise(w, i, until_ns) ? pacer_walk_ban_put(w, i, row)
+						    : PACER_BANS_FULL;
 }
 
 /* Until when the packet's key under this limit is banned; 0: it is not. */
@@ -579,6 +614,25 @@ PACER_INLINE int pacer_walk_address_added(PACER_SET *set, const struct pacer_wal
 	return value > 0 ? pacer_set_lasts(hand, value, w->now_ns) : value;
 }
 
+/*
+ * What was added to the set by hand with a value says of the packet's address: as pacer_set_given.
+ * It comes before what the set says.
+ */
+PACER_GLOBAL __u64 pacer_walk_given(const struct pacer_walk *w, __u32 number, __u32 word)
+{
+	PACER_SET *set, *hand;
+	int value;
+
+	if (!w)
+		return 0;
+	set = PACER_SET_OF(w, number);
+	hand = PACER_SET_HAND_OF(w, number);
+	if (!set || !hand || !pacer_set_is_named(hand) || !pacer_set_is_of(hand, set))
+		return 0;
+	value = pacer_walk_address_in(hand, w, word);
+	return value > 0 ? pacer_set_given(hand, value, w->now_ns) : 0;
+}
+
 /* The value of the packet's address; what was added by hand has 255, which no rule names. */
 PACER_INLINE int pacer_walk_value(PACER_SET *set, const struct pacer_walk *w, __u32 number,
 				  __u32 word)
@@ -591,8 +645,8 @@ PACER_INLINE int pacer_walk_value(PACER_SET *set, const struct pacer_walk *w, __
 	return value > 0 ? 255 : value;
 }
 
-/* Which of the packet's addresses that set has: enum pacer_in_set. It is asked for once, so both
- * are looked for in the same one.
+/* Which of the packet's addresses that set has: enum pacer_in_set, but for values that were given
+ * by hand. It is asked for once, so both are looked for in the same one.
  */
 PACER_GLOBAL int pacer_walk_in_set(const struct pacer_walk *w, __u32 number)
 {
@@ -618,6 +672,57 @@ PACER_GLOBAL int pacer_walk_in_set(const struct pacer_walk *w, __u32 number)
 		in |= value ? value << 16 | PACER_DST_IN : 0;
 	}
 	return in;
+}
+
+/* The value that was given by hand to the packet's address, as pacer_walk_value; 0: none. */
+PACER_INLINE int pacer_walk_given_value(const struct pacer_walk *w, __u32 number, __u32 word)
+{
+	__u64 given = pacer_walk_given(w, number, word);
+
+	if (!given)
+		return 0;
+	return given & 0xffff ? given & 255 : 255;
+}
+
+/* The same as pacer_walk_in_set with those values. */
+PACER_INLINE int pacer_walk_in(const struct pacer_walk *w, __u32 number)
+{
+	__u32 asks = PACER_POLICY_OF(w)->set_asks[number & (PACER_SETS_MAX - 1)];
+	int in = pacer_walk_in_set(w, number), value;
+
+	if (!(PACER_POLICY_OF(w)->sets_valued >> (number & (PACER_SETS_MAX - 1)) & 1))
+		return in;
+	value = asks & PACER_ASKS_SRC ? pacer_walk_given_value(w, number, PACER_WORD_SADDR) : 0;
+	if (value)
+		in = (in & ~(255 << 8)) | value << 8 | PACER_SRC_IN;
+	value = asks & PACER_ASKS_DST ? pacer_walk_given_value(w, number, PACER_WORD_DADDR) : 0;
+	if (value)
+		in = (in & ~(255 << 16)) | value << 16 | PACER_DST_IN;
+	return in;
+}
+
+/*
+ * The word of the value of the packet's source, or destination, in a set, that a key has:
+ * pacer_rule.value says which. 0: it cannot be known.
+ */
+PACER_GLOBAL __u32 pacer_walk_word(const struct pacer_walk *w, __u32 which)
+{
+	__u32 number = (which - 1) & (PACER_SETS_MAX - 1);
+	__u32 word = which & PACER_VALUE_DST ? PACER_WORD_DADDR : PACER_WORD_SADDR;
+	PACER_SET *set;
+	__u64 given;
+	int value;
+
+	if (!w)
+		return 0;
+	set = PACER_SET_OF(w, number);
+	if (!set)
+		return 0;
+	given = pacer_walk_given(w, number, word);
+	if (given >> 16)
+		return given >> 16;
+	value = pacer_walk_address_in(set, w, word);
+	return value < 0 ? 0 : pacer_set_word(set, value);
 }
 
 PACER_INLINE void pacer_walk_count_set(const struct pacer_walk *w, __u32 number)
@@ -708,7 +813,7 @@ PACER_INLINE int pacer_walk_sets(const struct pacer_walk *w, struct pacer_set_us
 
 	PACER_ROLLED
 	for (i = 0; i < PACER_SETS_MAX && i < PACER_POLICY_OF(w)->sets; i++) {
-		__u32 in = pacer_walk_in_set(w, i);
+		__u32 in = pacer_walk_in(w, i);
 
 		if (in & (PACER_SRC_IN | PACER_DST_IN))
 			pacer_walk_count_set(w, i);
@@ -789,6 +894,28 @@ PACER_INLINE __u32 pacer_walk_no_rule(const struct pacer_walk *w)
 								: PACER_NO_RULE;
 }
 
+/*
+ * Looks for the values that the limits of this rule, PACER_RULES_MAX if none, count the packet by:
+ * w->value is filled. 1: one of them cannot be known, and no limit can judge the packet.
+ */
+PACER_INLINE int pacer_walk_values(struct pacer_walk *w, __u32 rule)
+{
+	__u32 i, which;
+
+	if (rule >= PACER_RULES_MAX)
+		return 0;
+	PACER_ROLLED
+	for (i = 0; i < 2; i++) {
+		which = PACER_POLICY_OF(w)->rule[rule & (PACER_RULES_MAX - 1)].value[i];
+		if (!which)
+			continue;
+		w->value[i] = pacer_walk_word(w, which);
+		if (!w->value[i])
+			return 1;
+	}
+	return 0;
+}
+
 /* Judge w->pkt by the rule that it falls under, w->rule, at w->now_ns. */
 PACER_INLINE __u32 pacer_judge_rule(const struct pacer_walk *w)
 {
@@ -816,7 +943,7 @@ PACER_GLOBAL int pacer_walk_is_allowed(const struct pacer_walk *w)
 		return 0;
 	PACER_ROLLED
 	for (i = 0; i < PACER_SETS_MAX && i < PACER_POLICY_OF(w)->sets; i++)
-		if (pacer_set_allows(PACER_POLICY_OF(w), i, pacer_walk_in_set(w, i)))
+		if (pacer_set_allows(PACER_POLICY_OF(w), i, pacer_walk_in(w, i)))
 			return 1;
 	return 0;
 }

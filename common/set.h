@@ -21,6 +21,11 @@
  * numbers, and lead to the ends. It has the serial of the set that it belongs to: when that is
  * replaced, what was beside it counts no more, from the same moment.
  *
+ * Keys of limits have words in the place of values: a hash of the set's name and the value's text,
+ * so that a key is the same whatever numbers the next file gives. A set that keys name has the
+ * words of its values by number, and that of "not in the set" at 0; an element that was added by
+ * hand has its own. Behind them are the texts, for the tools.
+ *
  * Concurrency: a set is not written once it can be found. Any number of readers.
  *
  * Error: exact. A set whose lines lead out of it gives PACER_SET_BROKEN, on which its reader
@@ -37,6 +42,7 @@
 #define PACER_SET_FORMAT 0x32544553u /* "SET2" */
 #define PACER_SET_BROKEN (-1)
 #define PACER_SET_PLAIN	 1u /* a flag: no values but 1 */
+#define PACER_SET_NAMED	 2u /* `ends` are the words of its values; of one by hand: it has values */
 
 #define PACER_SET_FRONT	 4096u /* lines by the first 16 bits */
 #define PACER_SET_STARTS 16u   /* in a line of ranges */
@@ -61,20 +67,27 @@ struct pacer_set_head {
 	__u32 front[2];	   /* the first line by 16 bits, of IPv4 and of IPv6; 0: it has none */
 	__u32 cells;	   /* the first line of cells */
 	__u32 cell_lines;  /* how many */
-	__u32 ends;	   /* the first line of its values' ends; 0: they have none */
+	__u32 ends;	   /* the first line of its values' ends, or words; 0: they have none */
 	__u64 secret[2];   /* of the hash, odd */
 	__u32 prefixes[2]; /* of IPv4 and of IPv6 */
 	__u32 list_bytes;  /* of what follows the lines: the prefixes, for the tools */
 	__u32 serial;	   /* of the set; what is added by hand has that of the set it belongs to */
 };
 
-/* When the prefixes of a value are out of the set: monotonic ns; ~0: never. */
+/* An element that was added by hand, and when it is out of the set: monotonic ns; ~0: never. */
 struct pacer_set_end {
-	__u64 until_ns;	    /* of it and all wider ones */
-	__u64 own_until_ns; /* for the tools */
+	__u64 until_ns; /* of it and all wider ones */
+	__u64 own_until_ns;
+	__u32 word;   /* of its value; 0: it has none */
+	__u16 number; /* of its value, as rules name it; 0: they do not */
+	__u16 wider;  /* the next wider element that lasts longer; 0: none */
+	__u32 text;   /* its value's text: a place among the texts; for the tools */
+	__u32 unused;
 };
 
-#define PACER_SET_ENDS 4u /* in a line; that of value i is number i - 1 */
+#define PACER_SET_ENDS	2u  /* in a line; that of value i is number i - 1 */
+#define PACER_SET_WORDS 16u /* in a line; that of value i is number i */
+#define PACER_SET_WIDER 4u  /* that are looked at for the value of one that has ended */
 
 /*
  * Cells of up to 3 keys, each the first bits of an address, as many as its level has. The kind is
@@ -109,6 +122,7 @@ union pacer_set_line {
 	struct pacer_set_head head;
 	struct pacer_set_cells cells;
 	struct pacer_set_end end[PACER_SET_ENDS];
+	__u32 name[PACER_SET_WORDS];
 } __attribute__((aligned(64)));
 
 _Static_assert(sizeof(union pacer_set_line) == 64, "a set's line is a cache line");
@@ -323,6 +337,52 @@ PACER_INLINE int pacer_set_lasts(PACER_SET *set, __u32 value, __u64 now_ns)
 		return PACER_SET_BROKEN;
 	line = PACER_SET_LINE(set, line->head.ends + (value - 1) / PACER_SET_ENDS);
 	return line ? now_ns < line->end[(value - 1) % PACER_SET_ENDS].until_ns : PACER_SET_BROKEN;
+}
+
+/* The word of a value, 0 for "not in the set", of a set that keys name. 0: it has none. */
+PACER_INLINE __u32 pacer_set_word(PACER_SET *set, __u32 value)
+{
+	const union pacer_set_line *line = PACER_SET_LINE(set, 0);
+
+	if (!line || !(line->head.flags & PACER_SET_NAMED))
+		return 0;
+	line = PACER_SET_LINE(set, line->head.ends + value / PACER_SET_WORDS);
+	return line ? line->name[value % PACER_SET_WORDS] : 0;
+}
+
+/* Have elements that were added by hand values? */
+PACER_INLINE int pacer_set_is_named(PACER_SET *hand)
+{
+	const union pacer_set_line *line = PACER_SET_LINE(hand, 0);
+
+	return line && line->head.flags & PACER_SET_NAMED;
+}
+
+/*
+ * The value that an element which was added by hand gives at now_ns, by its number in the set: its
+ * own or, when its end has come, that of the next wider one. word << 16 | number; 0: none, or it
+ * cannot be read.
+ */
+PACER_INLINE __u64 pacer_set_given(PACER_SET *hand, __u32 value, __u64 now_ns)
+{
+	const union pacer_set_line *line = PACER_SET_LINE(hand, 0);
+	const struct pacer_set_end *end;
+	__u32 i, first;
+
+	if (!line || !line->head.ends)
+		return 0;
+	first = line->head.ends;
+	PACER_ROLLED
+	for (i = 0; i < PACER_SET_WIDER && value; i++) {
+		line = PACER_SET_LINE(hand, first + (value - 1) / PACER_SET_ENDS);
+		if (!line)
+			return 0;
+		end = &line->end[(value - 1) % PACER_SET_ENDS];
+		if (now_ns < end->own_until_ns)
+			return (__u64)end->word << 16 | end->number;
+		value = end->wider;
+	}
+	return 0;
 }
 
 /* Do the two belong together? */

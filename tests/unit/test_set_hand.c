@@ -18,7 +18,7 @@ static bool added(const struct set_hand_entry *all, size_t n, const struct set_a
 		  uint64_t now_ns)
 {
 	for (size_t i = 0; i < n; i++) {
-		struct set_list one = {(struct set_entry *)&all[i].e, 1, 1, 0};
+		struct set_list one = {(struct set_entry *)&all[i].e, 1, 1, 0, NULL};
 		bool again = false;
 
 		for (size_t k = i + 1; k < n; k++)
@@ -99,7 +99,7 @@ static void ask(const struct set_list *list, const struct set_hand_entry *all, s
 static void one_run(const struct set_drawn *d)
 {
 	struct set_hand_entry all[120];
-	struct set_hand hand = {NULL, 0, 0};
+	struct set_hand hand = {.n = 0};
 	size_t n = between(1, 120);
 	struct set_list list = {0};
 	struct built b;
@@ -113,7 +113,7 @@ static void one_run(const struct set_drawn *d)
 		bool again = i && draw() % 4 == 0;
 
 		all[i] =
-		    (struct set_hand_entry){again ? all[draw() % i].e : draw_entry(d), until_ns};
+		    (struct set_hand_entry){again ? all[draw() % i].e : draw_entry(d), until_ns, 0};
 		assert_int_equal(set_hand_add(&hand, &all[i].e, until_ns), 0);
 	}
 	set_hand_settle(&hand, 100);
@@ -160,7 +160,7 @@ static void taken_back(void **unused)
 {
 	struct set_drawn d = {
 	    .n = 1, .clumps = 5, .near = 20, .least = 8, .most = 128, .values = 1};
-	struct set_hand hand = {NULL, 0, 0}, back = {NULL, 0, 0};
+	struct set_hand hand = {.n = 0}, back = {.n = 0};
 	struct set_list numbered;
 	struct set_lines lines;
 
@@ -199,7 +199,7 @@ static void taken_back(void **unused)
 static void of_another(void **unused)
 {
 	struct set_list list = {0};
-	struct set_hand hand = {NULL, 0, 0};
+	struct set_hand hand = {.n = 0};
 	struct set_entry e = {0x0a00000000000000ull, 0, 0, 1, 4, 8};
 	struct set_asked ten = {0x0a01020300000000ull, 0, 4};
 	struct built b;
@@ -223,7 +223,7 @@ static void of_another(void **unused)
 
 static void too_many(void **unused)
 {
-	struct set_hand hand = {NULL, 0, 0};
+	struct set_hand hand = {.n = 0};
 	struct set_list numbered;
 	struct set_lines lines;
 

@@ -73,7 +73,7 @@ static void test_fragments(void **state)
 }
 
 /* Any parts of a packet: key i. */
-static struct policy_key any_key(uint8_t parts, uint32_t i)
+static struct policy_key any_key(uint16_t parts, uint32_t i)
 {
 	static const uint8_t len4[] = {32, 24, 1, 20}, len6[] = {128, 56, 64, 3};
 	struct policy_key key = {.parts = parts};
@@ -105,17 +105,18 @@ static void test_read(void **state)
 	struct pacer_packet read;
 
 	(void)state;
-	for (uint32_t i = 0; i < 64 * 16 * 4; i++) {
-		struct policy_key key = any_key(i & 63, i >> 6), back;
-		struct pacer_packet pkt = packet(i >> 10 & 1 ? PACER_FAMILY_4 : PACER_FAMILY_6);
+	for (uint32_t i = 0; i < 128 * 16 * 4; i++) {
+		struct policy_key key = any_key(i & 127, i >> 7), back;
+		struct pacer_packet pkt = packet(i >> 11 & 1 ? PACER_FAMILY_4 : PACER_FAMILY_6);
 		struct pacer_limiter t;
 
 		key_masks(&key, &t);
 		back = compile_key_of(t.key_id);
 		assert_true(policy_key_same(&key, &back));
 		pkt.proto = protos[i % 7];
-		pkt.vlan = i >> 11 & 1 ? 77 : PACER_VLAN_NONE;
-		pkt.key[PACER_WORD_META] = pkt.proto | pacer_meta_vlan(pkt.vlan);
+		pkt.vlan = i >> 12 & 1 ? 77 : PACER_VLAN_NONE;
+		pkt.key[PACER_WORD_META] =
+		    pkt.proto | pacer_meta_vlan(pkt.vlan) | i % 256 << PACER_META_TTL_AT;
 		tally_key_text(&key, &pkt, text, sizeof(text));
 		if (!key.parts) {
 			assert_int_equal(tally_key_read(&key, text, &read), -1);
@@ -133,7 +134,8 @@ static void test_read(void **state)
 
 static void test_vlans(void **state)
 {
-	static const struct policy_key vlan = {KEY_PART_SRC | KEY_PART_VLAN, 32, 64, 0, 0};
+	static const struct policy_key vlan = {
+	    .parts = KEY_PART_SRC | KEY_PART_VLAN, .src4 = 32, .src6 = 64};
 	static const char *const wrong[] = {
 	    "192.0.2.1",	 "192.0.2.1 7",	      "192.0.2.1 vlan",	      "192.0.2.1 vlan 4096",
 	    "192.0.2.1 vlan x",	 "192.0.2.1 vlan 7 ", "192.0.2.1 untagged 7", "vlan 7",
@@ -152,7 +154,9 @@ static void test_vlans(void **state)
 static void test_read_wrong(void **state)
 {
 	static const struct policy_key flow = KEY_FLOW, src = KEY_SRC(24, 56),
-				       dport = {KEY_PART_SRC | KEY_PART_DPORT, 32, 128, 0, 0};
+				       dport = {.parts = KEY_PART_SRC | KEY_PART_DPORT,
+						.src4 = 32,
+						.src6 = 128};
 	static const char *const flows[] = {
 	    "",
 	    "192.0.2.1",

@@ -51,6 +51,7 @@ static void test_key_ids(void **unused)
 	    {"src/24,56+dport", PACER_KEY_ID(PACER_KEY_DPORT, 24, 56, 0, 0)},
 	    {"flow", PACER_KEY_ID(7, 32, 128, 32, 128)},
 	    {"dst/16,48+src/24,56+vlan", PACER_KEY_ID(PACER_KEY_VLAN, 24, 56, 16, 48)},
+	    {"src/32,128+dst/32,128+ttl", PACER_KEY_ID(PACER_KEY_TTL, 32, 128, 32, 128)},
 	};
 	const struct policy_limit *written;
 	struct policy_key key;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "key.h"
 #include "cli/captured.h"
 #include "cli/cmd.h"
 #include "cli/emit.h"
@@ -50,9 +51,9 @@ static struct tally_key key_of(const struct run *run, const struct replay_judged
 			       uint32_t limit)
 {
 	uint32_t rule = pacer_outcome_rule(judged->outcome);
-	struct tally_key key =
-	    tally_key_of(judge_limiter(&run->judge, rule, limit),
-			 &run->policy->rule[rule].limit[limit].key, &judged->pkt);
+	struct pacer_packet seen = judge_seen(&run->judge, judged, rule, limit);
+	struct tally_key key = tally_key_of(judge_limiter(&run->judge, rule, limit),
+					    &run->policy->rule[rule].limit[limit].key, &seen);
 
 	key.rule = rule;
 	key.limit = limit;
@@ -88,7 +89,8 @@ static void top_count(struct run *run, const struct replay_judged *judged, uint3
 	if (!top)
 		return;
 	if (!top->offered) {
-		top->pkt = judged->pkt;
+		top->pkt =
+		    judge_seen(&run->judge, judged, pacer_outcome_rule(judged->outcome), limit);
 		top->first_ns = time_ns;
 		top->closest_ns = UINT64_MAX;
 	}
@@ -149,9 +151,10 @@ static void pick_first(struct run *run, const struct replay_judged *judged, uint
 	for (uint32_t i = 0; i < rule->n_limits; i++) {
 		bool better = run->pick.found && !by_time(&rule->limit[i]) &&
 			      by_time(&rule->limit[run->pick.limit]);
+		struct pacer_packet seen = judge_seen(&run->judge, judged, number, i);
 
-		if ((!run->pick.found || better) && is_wanted(run, number, i, &judged->pkt))
-			run->pick = (struct pick){true, number, i, judged->pkt, time_ns};
+		if ((!run->pick.found || better) && is_wanted(run, number, i, &seen))
+			run->pick = (struct pick){true, number, i, seen, time_ns};
 	}
 }
 
@@ -182,9 +185,11 @@ static void print_row(const struct run *run, const struct replay_frame *frame,
 	char key[TALLY_TEXT] = "", open[24] = "";
 
 	if (number < run->policy->n_rules) {
+		uint32_t limit = judge_limit_of(&run->judge, judged);
+		struct pacer_packet seen = judge_seen(&run->judge, judged, number, limit);
+
 		rule = &run->policy->rule[number];
-		tally_key_text(&rule->limit[judge_limit_of(&run->judge, judged)].key, &judged->pkt,
-			       key, sizeof(key));
+		tally_key_text(&rule->limit[limit].key, &seen, key, sizeof(key));
 	}
 	if (judged->open_ns == PACER_NEVER)
 		snprintf(open, sizeof(open), "never");
@@ -519,6 +524,8 @@ static struct plot_view view_of(const struct run *run)
 				 .from_ns = run->first_ns,
 				 .to_ns = run->last_ns};
 
+	pacer_limiter_saw(judge_limiter(&run->judge, pick->rule, pick->limit), &pick->pkt,
+			  judged.value);
 	view.key = key_of(run, &judged, pick->limit);
 	tally_key_text(&limit->key, &pick->pkt, view.key_text, sizeof(view.key_text));
 	if ((run->last_ns - run->first_ns) / (PLOT_WINDOWS + 2) >= span_ns) {

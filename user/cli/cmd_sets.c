@@ -20,6 +20,7 @@
 struct wishes {
 	struct set_hand add;
 	struct set_list del;
+	bool adds; /* a line may have a value behind the prefix */
 };
 
 static void free_wishes(struct wishes *w)
@@ -28,10 +29,21 @@ static void free_wishes(struct wishes *w)
 	set_list_free(&w->del);
 }
 
-/* One element: of a range, each prefix. 0, or the exit code. */
-static int add_wish(void *to, const char *text, uint64_t for_ns, int line)
+/* The value behind the element on a line of stdin; cuts it off. NULL: there is none. */
+static char *cut_value(char *text)
 {
-	struct wishes *w = to;
+	char *value = text + strcspn(text, " \t");
+
+	if (!*value)
+		return NULL;
+	*value++ = 0;
+	return value + strspn(value, " \t");
+}
+
+/* One element, that has a value or not: of a range, each prefix. 0, or the exit code. */
+static int take_wish(struct wishes *w, const char *text, const char *value, uint64_t for_ns,
+		     int line)
+{
 	uint64_t until_ns = for_ns ? host_now_ns() + for_ns : SET_HAND_STAYS;
 	struct policy_error error = {0};
 	size_t from = w->del.n;
@@ -42,16 +54,43 @@ static int add_wish(void *to, const char *text, uint64_t for_ns, int line)
 		return line ? complain("-", &error) : misused("sets", "%s", error.text);
 	}
 	for (size_t i = from; i < w->del.n; i++)
-		if (set_hand_add(&w->add, &w->del.entry[i], until_ns))
+		if (set_hand_add_named(&w->add, &w->del.entry[i], until_ns, value))
 			return gave_up("sets", "no memory");
 	return EXIT_DONE;
 }
 
+static int add_wish(void *to, const char *element, uint64_t for_ns, int line)
+{
+	struct wishes *w = to;
+	char *text = strdup(element), *value = NULL;
+	int code;
+
+	if (!text)
+		return gave_up("sets", "no memory");
+	if (w->adds)
+		value = cut_value(text);
+	if (value && strlen(value) > SET_NAME_MAX) {
+		struct policy_error error = {.line = line};
+
+		snprintf(error.text, sizeof(error.text), "a value has 1 to %d characters",
+			 SET_NAME_MAX);
+		code = complain("-", &error);
+	} else {
+		code = take_wish(w, text, value, for_ns, line);
+	}
+	free(text);
+	return code;
+}
+
 static int read_wishes(const struct options *o, struct wishes *w)
 {
-	*w = (struct wishes){.add = {NULL, 0, 0}};
+	*w = (struct wishes){.adds = !strcmp(o->args[1], "add")};
+	if (o->n_args > 4 && (!*o->args[4] || strlen(o->args[4]) > SET_NAME_MAX))
+		return misused("sets", "a value has 1 to %d characters", SET_NAME_MAX);
 	if (strcmp(o->args[3], "-") != 0)
-		return add_wish(w, o->args[3], o->for_ns, 0);
+		return take_wish(w, o->args[3], o->n_args > 4 ? o->args[4] : NULL, o->for_ns, 0);
+	if (o->n_args > 4)
+		return misused("sets", "of what stdin has, the value stands behind each prefix");
 	return each_line(!strcmp(o->args[1], "add"), o->for_ns, add_wish, w);
 }
 
@@ -298,8 +337,8 @@ static const struct {
 	bool timed;
 	int (*run)(struct attached *a, const struct options *o);
 } word_of[] = {
-    {"list", 2, false, list}, {"show", 3, false, show},	      {"add", 4, true, add},
-    {"del", 4, false, del},   {"replace", 4, false, replace},
+    {"list", 2, false, list}, {"show", 3, false, show}, {"add", 4, true, add},
+    {"add", 5, true, add},    {"del", 4, false, del},	{"replace", 4, false, replace},
 };
 
 static int run_sets(struct options *o)
@@ -310,8 +349,8 @@ static int run_sets(struct options *o)
 		if (o->n_args == word_of[i].n_args && !strcmp(o->args[1], word_of[i].word) &&
 		    (word_of[i].timed || !o->for_ns))
 			return with_pacer(o, word_of[i].run);
-	return misused("sets", "it wants IFACE list, IFACE show SET, IFACE add|del SET PREFIX, or "
-			       "IFACE replace SET FILE");
+	return misused("sets", "it wants IFACE list, IFACE show SET, IFACE add SET PREFIX [VALUE], "
+			       "IFACE del SET PREFIX, or IFACE replace SET FILE");
 }
 
 static const struct option_row sets_options[] = {
@@ -322,15 +361,15 @@ static const struct option_row sets_options[] = {
 static const struct word_row sets_words[] = {
     {"list", "", "show each set: how large it is, and what had an address in it"},
     {"show", "SET", "show its prefixes"},
-    {"add", "SET PREFIX|-",
-     "put a prefix in, or many: a PREFIX [--for TIME] on each line of stdin"},
+    {"add", "SET PREFIX|- [VALUE]",
+     "put a prefix in, or many: a PREFIX [VALUE] [--for TIME] on each line of stdin"},
     {"del", "SET PREFIX|-", "take prefixes out, whoever put them in"},
     {"replace", "SET FILE|-", "nothing but the prefixes of a file, at once"},
     {0},
 };
 
 const struct verb verb_sets = {"sets",
-			       "IFACE... list|show|add|del|replace [SET] [PREFIX|FILE]",
+			       "IFACE... list|show|add|del|replace [SET] [PREFIX|FILE] [VALUE]",
 			       "sets of prefixes that rules match on",
 			       sets_options,
 			       run_sets,

@@ -116,7 +116,7 @@ static void read_source(struct question *q)
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
 		for (uint8_t len = 1; len <= 128; len++) {
-			struct policy_key kind = {parts[i], len, len, 0, 0};
+			struct policy_key kind = {.parts = parts[i], .src4 = len, .src6 = len};
 
 			if (tally_key_read(&kind, q->key, &pkt))
 				continue;
@@ -651,7 +651,7 @@ static void allow_by_set(struct question *q, const struct pacer_walk *walk)
 	if (q->read != PACER_ADMIT || (q->key && q->by.len != whole))
 		return;
 	for (uint32_t i = 0; i < q->policy->n_sets && !q->allowed; i++)
-		if (pacer_set_allows(PACER_POLICY_OF(walk), i, pacer_walk_in_set(walk, i))) {
+		if (pacer_set_allows(PACER_POLICY_OF(walk), i, pacer_walk_in(walk, i))) {
 			q->allowed = true;
 			q->by_set = q->policy->set[i].name;
 		}

@@ -31,7 +31,13 @@ void output_stats(const char *ifname, const char *name, const struct reading *re
 void output_rates(const char *name, const struct trend *trend, size_t row);
 
 /* What each of a policy's sets takes. */
+struct output_values {
+	uint32_t n;		 /* that keys have */
+	char one[64], other[64]; /* two that count together; "": none do */
+};
+
 struct output_sets {
+	struct output_values values[PACER_SETS_MAX];
 	uint64_t prefixes[PACER_SETS_MAX], bytes[PACER_SETS_MAX], all_bytes;
 };
 

@@ -264,6 +264,19 @@ static void emit_sample(const struct policy *policy, const struct pacer_sampling
 	emit_close();
 }
 
+static void look_at_values(const struct set_list *list, struct output_values *values)
+{
+	const char *one, *other;
+
+	if (!list->about)
+		return;
+	values->n = list->about->names->n;
+	if (!set_words_clash(list->about, &one, &other))
+		return;
+	snprintf(values->one, sizeof(values->one), "%s", one);
+	snprintf(values->other, sizeof(values->other), "%s", other);
+}
+
 int output_sets(const struct policy *policy, const struct set_texts *texts,
 		struct output_sets *sets, struct policy_error *error)
 {
@@ -274,12 +287,27 @@ int output_sets(const struct policy *policy, const struct set_texts *texts,
 		sets->prefixes[i] = list->n;
 		sets->bytes[i] = set_maps_lines(list) * sizeof(union pacer_set_line);
 		sets->all_bytes += sets->bytes[i];
+		look_at_values(list, &sets->values[i]);
 		if (!sets->bytes[i])
 			return policy_fail(error, POLICY_NO_MEMORY,
 					   "no memory to see what set %s takes",
 					   policy->set[i].name);
 	}
 	return 0;
+}
+
+/* Of a set whose values keys have. */
+static void emit_values(const char *name, const struct output_values *values)
+{
+	emit_uint("values", values->n,
+		  values->n
+		      ? "    %u values that keys have; what is in no prefix has the value none\n"
+		      : NULL,
+		  values->n);
+	if (values->one[0])
+		emit_text(
+		    "    %s and %s of set %s count together: their names have the same hash\n",
+		    values->one, values->other, name);
 }
 
 static void emit_sets(const struct policy *policy, const struct output_sets *sets)
@@ -300,6 +328,7 @@ static void emit_sets(const struct policy *policy, const struct output_sets *set
 			  sets->prefixes[i]);
 		emit_uint("memory_bytes", sets->bytes[i], "    %s beside the state\n",
 			  units_size_round(sets->bytes[i], text, sizeof(text)));
+		emit_values(set->name, &sets->values[i]);
 		emit_close();
 	}
 	emit_close();

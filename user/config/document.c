@@ -286,15 +286,20 @@ static int is_fast(const yaml_node_t *node)
 	return node->type == YAML_SCALAR_NODE && node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 }
 
-/* Does the text end with one prefix length, as "src/24" does: is the other one missing? */
-static bool wants_length(const char *text)
+/*
+ * Does the text end with one prefix length, as "src/24" does: is the other one missing? Or within
+ * the name of a value, as "value(geo" does?
+ */
+static bool wants_more(const char *text)
 {
-	const char *slash = strrchr(text, '/');
+	const char *slash = strrchr(text, '/'), *open = strrchr(text, '(');
 
+	if (open && !strchr(open, ')'))
+		return true;
 	return slash && slash[1] && !slash[1 + strspn(slash + 1, "0123456789")];
 }
 
-/* Is the pair no field, but what YAML cut off a key: digits first, and no value? */
+/* Is the pair no field, but what YAML cut off a key: digits or `src)` first, and no value? */
 static bool is_key_tail(struct source *s, const yaml_node_pair_t *pair)
 {
 	const yaml_node_t *key = yaml_document_get_node(&s->doc, pair->key);
@@ -304,6 +309,8 @@ static bool is_key_tail(struct source *s, const yaml_node_pair_t *pair)
 
 	if (!is_fast(key) || !is_fast(value) || value->data.scalar.length)
 		return false;
+	if (!strncmp(text, "src)", 4) || !strncmp(text, "dst)", 4))
+		return !text[4] || text[4] == '+';
 	digits = strspn(text, "0123456789");
 	return digits && digits <= 3 && (!text[digits] || text[digits] == '+');
 }
@@ -323,7 +330,7 @@ static size_t limit_key_tail(struct source *s, const yaml_node_t *mapping,
 	s->key_tail[0] = 0;
 	if (mapping->data.mapping.style != YAML_FLOW_MAPPING_STYLE || !is_fast(value))
 		return 0;
-	for (; wants_length(text) && ++pair < mapping->data.mapping.pairs.top; n++) {
+	for (; wants_more(text) && ++pair < mapping->data.mapping.pairs.top; n++) {
 		key = yaml_document_get_node(&s->doc, pair->key);
 		if (!is_key_tail(s, pair))
 			break;

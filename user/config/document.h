@@ -39,7 +39,7 @@ typedef int reader(struct source *s, const struct place *at, const yaml_node_t *
 typedef bool writer(const void *from, size_t i, char *buf, size_t size);
 
 #define FIELD_NEEDED 0x80 /* a flag: it has to be written */
-#define FIELD_TEXT   128  /* of a value, with its NUL */
+#define FIELD_TEXT   224  /* of a value, with its NUL */
 
 /* A field of a mapping. */
 struct field {

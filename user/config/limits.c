@@ -34,13 +34,13 @@ enum limit_field {
 	LIMIT_FIELDS
 };
 
-#define KEY_TEXT 160
+#define KEY_TEXT POLICY_KEY_TEXT
 
 static int not_a_key(struct source *s, int line, const struct place *at, const char *text)
 {
 	return doc_fail(s, line, at,
 			"\"%s\" is not a key: write flow, all, or parts such as src, src/24,56 or "
-			"src+dport: src, dst, proto, sport, dport and vlan",
+			"src+dport: src, dst, proto, sport, dport, vlan, ttl and value(SET, src)",
 			doc_shown(text).text);
 }
 
@@ -81,9 +81,41 @@ static int MUST_USE read_lengths(struct source *s, int line, const struct place 
 	return 0;
 }
 
+/* value(SET, src): the value of the source in that set, in the place of its address. */
+static int MUST_USE read_value(struct source *s, int line, const struct place *at, char *text,
+			       struct policy_key *key)
+{
+	char *set = text + strlen("value("), *comma = strchr(set, ','), *end = strchr(set, ')');
+	char *of = comma ? comma + 1 + strspn(comma + 1, " ") : NULL;
+	bool dst = of && !strncmp(of, "dst", 3);
+	enum policy_key_part part = dst ? KEY_PART_DST_VALUE : KEY_PART_SRC_VALUE;
+
+	if (!of || !end || end[1] || end != of + 3 || (!dst && strncmp(of, "src", 3) != 0))
+		return doc_fail(s, line, at,
+				"\"%s\" is no value: write value(SET, src) or value(SET, dst)",
+				doc_shown(text).text);
+	*comma = 0;
+	if (!*set || strlen(set) >= POLICY_NAME_MAX)
+		return doc_fail(s, line, at, "value(%s, ...) names no set", doc_shown(set).text);
+	if (key->parts & (part | (dst ? KEY_PART_DST : KEY_PART_SRC)))
+		return doc_fail(s, line, at,
+				"%s stands twice in the key: its value stands in its place",
+				dst ? "dst" : "src");
+	key->parts |= part;
+	snprintf(key->set[dst], POLICY_NAME_MAX, "%s", set);
+	return 0;
+}
+
+/* The part of the address stands beside its value. */
+static bool has_value(const struct policy_key *key, enum policy_key_part part)
+{
+	return (part == KEY_PART_SRC && key->parts & KEY_PART_SRC_VALUE) ||
+	       (part == KEY_PART_DST && key->parts & KEY_PART_DST_VALUE);
+}
+
 /*
- * src[/L4,L6] | dst[/L4,L6] | proto | sport | dport | vlan, of which none stands twice. In place of
- * a length there may be a list, as [32,24].
+ * value(SET, src) | src[/L4,L6] | dst[/L4,L6] | proto | sport | dport | vlan | ttl, of which none
+ * stands twice. In place of a length there may be a list, as [32,24].
  *
  * Without lengths an address is a host's of IPv4 and a /64 of IPv6: of that a host has all
  * addresses at will, and would have as many allowances.
@@ -96,12 +128,14 @@ static int MUST_USE parse_part(struct source *s, int line, const struct place *a
 	uint8_t len4 = 32, len6 = KEY_LEN6;
 	const struct policy_key_part_name *part;
 
+	if (!strncmp(text, "value(", 6))
+		return read_value(s, line, at, text, key);
 	if (slash)
 		*slash = 0;
 	part = policy_key_part_named(text);
 	if (!part)
 		return not_a_key(s, line, at, whole);
-	if (key->parts & part->part)
+	if (key->parts & part->part || has_value(key, part->part))
 		return doc_fail(s, line, at, "\"%s\" stands twice in the key: write it once", text);
 	key->parts |= part->part;
 	if (!(part->part & (KEY_PART_SRC | KEY_PART_DST)))
@@ -366,8 +400,8 @@ WRITER(fleet, l->fleet, "%s", "yes")
 static const struct field limit_field[LIMIT_FIELDS] = {
     [FIELD_KEY] = {"key", read_key, "KEY",
 		   "whose packets count together: flow, all, or parts with + between: src, "
-		   "src/24,56, dst, dst/24,56, proto, sport, dport, vlan; src/[32,24],[64,56] is a "
-		   "ladder, a limit a length",
+		   "src/24,56, dst, dst/24,56, proto, sport, dport, vlan, ttl, value(SET, src), "
+		   "value(SET, dst); src/[32,24],[64,56] is a ladder, a limit a length",
 		   OF_ALL_KINDS, FIELD_NEEDED, write_key},
     [FIELD_GAP] = {"gap", read_gap, "TIME", "two packets of a key are that far apart, at least",
 		   LIMIT_GAP, LEADS, write_gap},

@@ -43,23 +43,36 @@ enum policy_key_part {
 	KEY_PART_SPORT = 8,
 	KEY_PART_DPORT = 16,
 	KEY_PART_VLAN = 32,
+	KEY_PART_TTL = 64,
+	KEY_PART_SRC_VALUE = 128, /* the value of the address in a set, in its place */
+	KEY_PART_DST_VALUE = 256,
 };
+
+#define KEY_VALUES (KEY_PART_SRC_VALUE | KEY_PART_DST_VALUE)
 
 struct policy_key {
-	uint8_t parts;	    /* enum policy_key_part, any of them; 0: all packets have one key */
+	uint16_t parts;	    /* enum policy_key_part, any of them; 0: all packets have one key */
 	uint8_t src4, src6; /* how much of the addresses counts; 0 of one that is no part */
 	uint8_t dst4, dst6;
+	char set[2][POLICY_NAME_MAX]; /* of the values of source and destination; "": none, or not
+					 known: the rest are zeros */
 };
 
-_Static_assert(sizeof(struct policy_key) == 5, "keys are compared byte by byte");
+_Static_assert(sizeof(struct policy_key) == 6 + 2 * POLICY_NAME_MAX,
+	       "keys are compared byte by byte");
 
-#define KEY_ALL		    ((struct policy_key){0})
-#define KEY_SRC(len4, len6) ((struct policy_key){KEY_PART_SRC, len4, len6, 0, 0})
-#define KEY_DST(len4, len6) ((struct policy_key){KEY_PART_DST, 0, 0, len4, len6})
-#define KEY_FLOW                                                                             \
-	((struct policy_key){KEY_PART_SRC | KEY_PART_DST | KEY_PART_PROTO | KEY_PART_SPORT | \
-				 KEY_PART_DPORT,                                             \
-			     32, 128, 32, 128})
+#define KEY_ALL ((struct policy_key){0})
+#define KEY_SRC(len4, len6) \
+	((struct policy_key){.parts = KEY_PART_SRC, .src4 = (len4), .src6 = (len6)})
+#define KEY_DST(len4, len6) \
+	((struct policy_key){.parts = KEY_PART_DST, .dst4 = (len4), .dst6 = (len6)})
+#define KEY_FLOW                                                                     \
+	((struct policy_key){.parts = KEY_PART_SRC | KEY_PART_DST | KEY_PART_PROTO | \
+				      KEY_PART_SPORT | KEY_PART_DPORT,               \
+			     .src4 = 32,                                             \
+			     .src6 = 128,                                            \
+			     .dst4 = 32,                                             \
+			     .dst6 = 128})
 
 struct policy_key_part_name {
 	enum policy_key_part part;
@@ -69,8 +82,8 @@ struct policy_key_part_name {
 /* NULL: there is no part of that name. Any thread. */
 const struct policy_key_part_name *policy_key_part_named(const char *name);
 
-#define POLICY_KEY_TEXT	 64  /* the longest text of a key in a policy, with its NUL */
-#define POLICY_LINE_TEXT 128 /* ... of one with several lengths */
+#define POLICY_KEY_TEXT	 160 /* the longest text of a key in a policy, with its NUL */
+#define POLICY_LINE_TEXT 224 /* ... of one with several lengths */
 
 static inline bool policy_key_same(const struct policy_key *a, const struct policy_key *b)
 {
@@ -360,6 +373,9 @@ const char *policy_line_key_text(const struct policy_limit *limit, char *buf, si
 const char *policy_rung_text(const struct policy_limit *limit, char *buf, size_t size);
 /* "veth1", "cpu:1", "xsk:0", as in a policy. Returns buf. */
 const char *policy_target_text(const struct policy_target *target, char *buf, size_t size);
+
+/* Do keys of limits have the values of this set? */
+bool policy_set_keyed(const struct policy *policy, const char *set);
 
 /* Is there a table of bans? Where a rule bans, or the policy says how large it is. */
 bool policy_bans(const struct policy *policy);

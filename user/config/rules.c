@@ -725,7 +725,7 @@ static const struct field rule_field[RULE_FIELDS] = {
 static int one_key_of(const struct policy_key *key)
 {
 	if (key->parts & ~(KEY_PART_SRC | KEY_PART_DST))
-		return 0;
+		return 0; /* also of values: there are some of either */
 	if (!key->src4 && !key->dst4)
 		return 4;
 	return !key->src6 && !key->dst6 ? 6 : 0;
@@ -1274,7 +1274,48 @@ static int MUST_USE find_set(struct source *s, struct policy *policy, const stru
 			i ? "are " : "is none: add it to sets:", names);
 }
 
-/* The sets that matches and the allow-list name; they may stand behind these. */
+/* The sets whose values the keys of a rule's limits have. */
+static int MUST_USE find_key_sets(struct source *s, struct policy *policy, const struct place *at,
+				  const struct policy_rule *rule)
+{
+	struct place limits = {at, "limits", 0}, item = {&limits, NULL, 0};
+	struct place field = {&item, "key", 0};
+	const char *named[3] = {NULL, NULL, NULL};
+	bool of_dst[3] = {false, false, false};
+	size_t n = 0;
+
+	for (size_t i = 0; i < rule->n_limits; i++)
+		for (int dst = 0; dst < 2; dst++) {
+			struct policy_set_use use = {.line = rule->limit[i].line};
+			const char *set = rule->limit[i].key.set[dst];
+			size_t k = 0;
+
+			item.index = i;
+			if (!*set)
+				continue;
+			memcpy(use.name, set, sizeof(use.name));
+			if (find_set(s, policy, &field, &use))
+				return -1;
+			if (!policy->set[use.set].value)
+				return doc_fail(s, use.line, &field,
+						"set %s has no values: add value: and the field of "
+						"its file, as value: 2",
+						set);
+			while (k < n && (strcmp(named[k], set) != 0 || of_dst[k] != dst))
+				k++;
+			if (k < n)
+				continue;
+			named[n] = set;
+			of_dst[n++] = dst;
+			if (n > 2)
+				return doc_fail(s, use.line, &field,
+						"the limits of a rule count by two values at the "
+						"most: make two rules, or leave one out");
+		}
+	return 0;
+}
+
+/* The sets that matches, keys and the allow-list name; they may stand behind these. */
 static int MUST_USE find_sets(struct source *s, struct policy *policy)
 {
 	struct place rules = {NULL, "rules", 0}, at = {&rules, NULL, 0}, match = {&at, "match", 0};
@@ -1293,6 +1334,8 @@ static int MUST_USE find_sets(struct source *s, struct policy *policy)
 			if (find_set(s, policy, &field, &m->set[k]))
 				return -1;
 		}
+		if (find_key_sets(s, policy, &at, &policy->rule[r]))
+			return -1;
 	}
 	return 0;
 }
@@ -1917,7 +1960,34 @@ void policy_free(struct policy *policy)
 static const struct policy_key_part_name parts[] = {
     {KEY_PART_SRC, "src"},     {KEY_PART_DST, "dst"},	  {KEY_PART_PROTO, "proto"},
     {KEY_PART_SPORT, "sport"}, {KEY_PART_DPORT, "dport"}, {KEY_PART_VLAN, "vlan"},
+    {KEY_PART_TTL, "ttl"},
 };
+
+/* Before the others, as they stand in the place of src and dst. */
+static size_t values_text(const struct policy_key *key, char *buf, size_t size)
+{
+	size_t len = 0;
+
+	buf[0] = 0;
+	for (int i = 0; i < 2; i++)
+		if (key->parts & (i ? KEY_PART_DST_VALUE : KEY_PART_SRC_VALUE))
+			len += (size_t)snprintf(buf + len, size - len, "%svalue(%s, %s)",
+						len ? "+" : "", key->set[i][0] ? key->set[i] : "?",
+						i ? "dst" : "src");
+	return len;
+}
+
+bool policy_set_keyed(const struct policy *policy, const char *set)
+{
+	for (size_t r = 0; r < policy->n_rules; r++)
+		for (size_t i = 0; i < policy->rule[r].n_limits; i++) {
+			const struct policy_key *key = &policy->rule[r].limit[i].key;
+
+			if (!strcmp(key->set[0], set) || !strcmp(key->set[1], set))
+				return true;
+		}
+	return false;
+}
 
 const struct policy_key_part_name *policy_key_part_named(const char *name)
 {
@@ -1932,7 +2002,7 @@ const char *policy_key_text(const struct policy_key *key, char *buf, size_t size
 	static const struct policy_key flow = KEY_FLOW;
 	bool whole = policy_key_same(key, &flow);
 	char text[POLICY_KEY_TEXT] = "";
-	size_t len = 0;
+	size_t len = values_text(key, text, sizeof(text));
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts) && !whole; i++) {
 		enum policy_key_part part = parts[i].part;

@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 
 #include "config/units.h"
+#include "plan/plan.h"
+#include "sets/words.h"
 
 _Static_assert(sizeof(struct tally_key) % 4 == 0, "a key has no padding that could differ");
 
@@ -55,7 +57,8 @@ static const char *address_text(const struct pacer_packet *pkt, uint32_t word, u
 /* "53", or "fragment 4711" where the datagram's identification stands for the ports, or "?" where
  * they are not known.
  */
-static const char *ports_text(const struct pacer_packet *pkt, uint8_t parts, char *buf, size_t size)
+static const char *ports_text(const struct pacer_packet *pkt, uint16_t parts, char *buf,
+			      size_t size)
 {
 	bool both = parts & KEY_PART_SPORT && parts & KEY_PART_DPORT;
 	uint32_t ports = pkt->key[PACER_WORD_PORTS];
@@ -104,21 +107,30 @@ static void add_text(char *buf, size_t size, const char *before, const char *tex
 	snprintf(buf + len, size - len, "%s%s", len ? before : "", text);
 }
 
+/* The source or the destination, or its value. */
+static void add_end(const struct policy_key *kind, const struct pacer_packet *pkt, bool dst,
+		    char *buf, size_t size)
+{
+	bool four = pkt->family == PACER_FAMILY_4;
+	uint32_t word = dst ? PACER_WORD_DADDR : PACER_WORD_SADDR;
+	uint8_t len4 = dst ? kind->dst4 : kind->src4, len6 = dst ? kind->dst6 : kind->src6;
+	char text[SET_WORD_TEXT];
+
+	if (kind->parts & (dst ? KEY_PART_DST_VALUE : KEY_PART_SRC_VALUE))
+		add_text(buf, size, ">", set_word_text(pkt->key[word], text, sizeof(text)));
+	else if (kind->parts & (dst ? KEY_PART_DST : KEY_PART_SRC))
+		add_text(buf, size, ">",
+			 address_text(pkt, word, four ? len4 : len6, text, sizeof(text)));
+}
+
 const char *tally_key_text(const struct policy_key *kind, const struct pacer_packet *pkt, char *buf,
 			   size_t size)
 {
-	bool four = pkt->family == PACER_FAMILY_4;
-	char text[64];
+	char text[SET_WORD_TEXT];
 
 	*buf = 0;
-	if (kind->parts & KEY_PART_SRC)
-		add_text(buf, size, "",
-			 address_text(pkt, PACER_WORD_SADDR, four ? kind->src4 : kind->src6, text,
-				      sizeof(text)));
-	if (kind->parts & KEY_PART_DST)
-		add_text(buf, size, ">",
-			 address_text(pkt, PACER_WORD_DADDR, four ? kind->dst4 : kind->dst6, text,
-				      sizeof(text)));
+	add_end(kind, pkt, false, buf, size);
+	add_end(kind, pkt, true, buf, size);
 	if (kind->parts & KEY_PART_PROTO)
 		add_text(buf, size, " ",
 			 proto_unknown(pkt) ? "?" : proto_text(pkt->proto, text, sizeof(text)));
@@ -129,6 +141,11 @@ const char *tally_key_text(const struct policy_key *kind, const struct pacer_pac
 		add_text(buf, size, " ",
 			 pacer_vlan_of(pkt->key[PACER_WORD_META]) == PACER_VLAN_NONE ? "untagged"
 										     : text);
+	}
+	if (kind->parts & KEY_PART_TTL) {
+		snprintf(text, sizeof(text), "ttl %u",
+			 (pkt->key[PACER_WORD_META] & PACER_META_TTL) >> PACER_META_TTL_AT);
+		add_text(buf, size, " ", text);
 	}
 	if (!kind->parts)
 		snprintf(buf, size, "all");
@@ -216,7 +233,7 @@ static int read_vlan(const char **text, struct pacer_packet *pkt)
 	return 0;
 }
 
-static int read_ports(uint8_t parts, const char **text, struct pacer_packet *pkt)
+static int read_ports(uint16_t parts, const char **text, struct pacer_packet *pkt)
 {
 	char word[READ_MAX];
 	uint32_t sport = 0, dport = 0;
@@ -231,21 +248,57 @@ static int read_ports(uint8_t parts, const char **text, struct pacer_packet *pkt
 	return 0;
 }
 
+/* "ttl 64". */
+static int read_ttl(const char **text, struct pacer_packet *pkt)
+{
+	char word[READ_MAX];
+	uint32_t ttl;
+
+	if (!next_word(text, " ", word) || strcmp(word, "ttl") != 0 ||
+	    !next_word(text, " ", word) || read_number(word, 255, &ttl))
+		return -1;
+	pkt->key[PACER_WORD_META] |= ttl << PACER_META_TTL_AT;
+	return 0;
+}
+
+/* "value(geo, XY)", as a packet that a limit sees has it (key.h). */
+static int read_value(const char **text, uint32_t word, struct pacer_packet *pkt)
+{
+	size_t n;
+
+	pkt->key[word] = set_word_read(*text, &n);
+	*text += n;
+	if (n && **text && (*text)[1])
+		(*text)++;
+	return n ? 0 : -1;
+}
+
+/* The source or the destination, or its value; which the kind says. */
+static int read_end(const struct policy_key *kind, bool dst, const char **text,
+		    struct pacer_packet *pkt)
+{
+	bool more = !dst && kind->parts & (KEY_PART_DST | KEY_PART_DST_VALUE);
+	uint32_t at = dst ? PACER_WORD_DADDR : PACER_WORD_SADDR;
+	char word[READ_MAX];
+
+	if (kind->parts & (dst ? KEY_PART_DST_VALUE : KEY_PART_SRC_VALUE))
+		return read_value(text, at, pkt);
+	if (!(kind->parts & (dst ? KEY_PART_DST : KEY_PART_SRC)))
+		return 0;
+	if (!next_word(text, more ? ">" : " ", word))
+		return -1;
+	return read_address(word, dst ? kind->dst4 : kind->src4, dst ? kind->dst6 : kind->src6, at,
+			    pkt);
+}
+
 int tally_key_read(const struct policy_key *kind, const char *text, struct pacer_packet *pkt)
 {
-	bool both = kind->parts & KEY_PART_SRC && kind->parts & KEY_PART_DST;
 	char word[READ_MAX];
 
 	*pkt = (struct pacer_packet){.family = PACER_FAMILY_NONE, .vlan = PACER_VLAN_NONE};
 	if (!kind->parts)
 		return -1;
-	if (kind->parts & KEY_PART_SRC &&
-	    (!next_word(&text, both ? ">" : " ", word) ||
-	     read_address(word, kind->src4, kind->src6, PACER_WORD_SADDR, pkt)))
-		return -1;
-	if (kind->parts & KEY_PART_DST &&
-	    (!next_word(&text, " ", word) ||
-	     read_address(word, kind->dst4, kind->dst6, PACER_WORD_DADDR, pkt)))
+	if (read_end(kind, false, &text, pkt) || read_end(kind, true, &text, pkt))
 		return -1;
 	if (kind->parts & KEY_PART_PROTO && (!next_word(&text, " ", word) || read_proto(word, pkt)))
 		return -1;
@@ -253,7 +306,22 @@ int tally_key_read(const struct policy_key *kind, const char *text, struct pacer
 		return -1;
 	if (kind->parts & KEY_PART_VLAN && read_vlan(&text, pkt))
 		return -1;
+	if (kind->parts & KEY_PART_TTL && read_ttl(&text, pkt))
+		return -1;
+	if (kind->parts & KEY_VALUES && !(kind->parts & (KEY_PART_SRC | KEY_PART_DST)))
+		pkt->family = PACER_FAMILY_4; /* one key of both */
 	return *text ? -1 : 0;
+}
+
+bool tally_key_fits(const struct pacer_limiter *t, const struct pacer_packet *pkt)
+{
+	for (uint32_t i = 0; i < 2; i++) {
+		const char *set = t->value[i] ? set_word_set(pkt->key[4 * i]) : NULL;
+
+		if (set && compile_name_id(set) != t->value_set[i])
+			return false;
+	}
+	return true;
 }
 
 /* --- the table ------------------------------------------------------------------------------ */

@@ -17,7 +17,7 @@
 #include "parse.h"
 #include "config/policy.h"
 
-#define TALLY_TEXT 192 /* a key's text and its end */
+#define TALLY_TEXT 320 /* a key's text and its end */
 
 struct tally_key {
 	uint32_t word[PACER_KEY_WORDS]; /* the packet's, under the limit's masks */
@@ -47,6 +47,8 @@ const char *tally_key_text(const struct policy_key *kind, const struct pacer_pac
  * protocol are not known, none is read.
  */
 int tally_key_read(const struct policy_key *kind, const char *text, struct pacer_packet *pkt);
+/* Are its values, if it has some, of the limit's sets? Those that are bare numbers are. */
+bool tally_key_fits(const struct pacer_limiter *limiter, const struct pacer_packet *pkt);
 
 /* Room for 7/8 of `places` keys (a power of two) with a note of `note_size` each; -1: no memory. */
 int tally_open(struct tally *t, uint32_t places, size_t note_size);

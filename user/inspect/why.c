@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "config/units.h"
-#include "more.h"
+#include "path.h"
 
 /* Which of the policy's limits it is, by this; -1: none. */
 static int limit_of(const struct policy_rule *rule, const struct pacer_limiter *t,
@@ -65,12 +65,17 @@ static void fill_limit(const struct pacer_walk *w, const struct policy_rule *rul
 {
 	const struct pacer_rule *bin = PACER_RULE_OF(w);
 	const struct pacer_limiter *t = &bin->limiter[k];
+	struct pacer_packet seen = w->pkt;
 
 	*l = (struct why_limit){.draining_ns = t->until_ns};
 	l->by = compile_key_of(t->key_id);
 	l->limit = limit_of(rule, t, resolution_ns, limit_is);
 	l->guest = limit_of(rule, t, resolution_ns, limit_is_guest);
-	tally_key_text(&l->by, &w->pkt, l->key, sizeof(l->key));
+	if (l->limit >= 0)
+		l->by = rule->limit[l->limit].key; /* with the names of its sets */
+	if (pacer_limiter_valued(t))
+		seen = pacer_limiter_sees(t, &w->pkt, w->value);
+	tally_key_text(&l->by, &seen, l->key, sizeof(l->key));
 	l->banned_ns = ban_of(w, t);
 	fill_row(w, t, l);
 	if (!pacer_limiter_asked(t, w->now_ns))
@@ -189,6 +194,8 @@ uint32_t why_find(struct pacer_walk *w, const struct packet_head *head)
 	struct pacer_frame frame = {head->data, head->data + head->n, w->pkt.len_bytes, w->now_ns};
 
 	w->pkt.found = PACER_RULES_MAX;
+	if (p->flags & PACER_KEYS_MORE)
+		pacer_path_keys(&frame, w, PACER_RULES_MAX); /* its rule's values are found later */
 	if (p->dims & (w->pkt.family == PACER_FAMILY_NONE ? PACER_DIMS_FRAMES : PACER_DIMS_MORE))
 		w->pkt.found = pacer_walk_rule_among(w, p, pacer_more_rules(&frame, w));
 	return w->pkt.found;
@@ -205,6 +212,7 @@ void why_packet(const struct pacer_walk *w, const struct policy *policy, uint64_
 	walk.rule = pacer_walk_rule(&walk, PACER_POLICY_OF(&walk));
 	if (walk.rule == PACER_RULE_ALLOWED)
 		why->source_ns = 0;
+	pacer_walk_values(&walk, walk.rule);
 	why->reason = pacer_outcome_reason(pacer_walk_no_rule(&walk));
 	why->rule = walk.rule < PACER_RULES_MAX ? walk.rule : PACER_RULES_MAX;
 	if (why->reason == PACER_DENY_VERDICT)
@@ -265,7 +273,10 @@ void why_key(const struct pacer_walk *w, const struct policy *policy, uint64_t r
 
 		if (!read_key(&by, key, source_bits, &w->pkt, &walk.pkt))
 			continue;
+		if (!tally_key_fits(&rule->limiter[k], &walk.pkt))
+			continue;
 		walk.pkt.len_bytes = w->pkt.len_bytes;
+		pacer_limiter_saw(&rule->limiter[k], &walk.pkt, walk.value);
 		fill_limit(&walk, &policy->rule[w->rule], resolution_ns, k, l);
 		l->reason = l->banned_ns ? PACER_DENY_BAN
 					 : pacer_outcome_reason(pacer_walk_check(&walk, k, &hold));

@@ -75,7 +75,8 @@ static void read_by(const struct pacer_rule *rule, const char *text, bool dst,
 	for (size_t k = 0; k < rule->n_limiters; k++) {
 		struct policy_key kind = compile_key_of(rule->limiter[k].key_id);
 
-		if (!(kind.parts & KEY_PART_SRC) != dst || tally_key_read(&kind, text, &pkt))
+		if (!(kind.parts & KEY_PART_SRC) != dst || tally_key_read(&kind, text, &pkt) ||
+		    !tally_key_fits(&rule->limiter[k], &pkt))
 			continue;
 		if (pkt.family != PACER_FAMILY_6) /* one without an address is a key of both */
 			put_key(rule, &rule->limiter[k], &pkt, PACER_FAMILY_4, wished);

@@ -9,6 +9,7 @@
 
 #include "live/attached.h"
 #include "live/host.h"
+#include "live/sets_maps.h"
 
 #define LOCK_FILE "/run/xdp-pacer.lock"
 
@@ -62,8 +63,12 @@ uint32_t copies_put_last(const struct attached *a, uint64_t *until_ns)
 struct policy *copies_policy(const struct attached *a, uint32_t copy, struct policy_error *error)
 {
 	const char *text = a->copy[copy].text;
+	struct policy *policy = policy_parse(text, strnlen(text, PACER_DOC_MAX), error);
 
-	return policy_parse(text, strnlen(text, PACER_DOC_MAX), error);
+	for (uint32_t i = 0; policy && i < policy->n_sets; i++)
+		if (policy_set_keyed(policy, policy->set[i].name))
+			sets_maps_learn(a, copy, i, policy->set[i].name);
+	return policy;
 }
 
 uint64_t copies_pending_ns(const struct attached *a)

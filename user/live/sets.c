@@ -9,6 +9,7 @@
 #include "live/copies.h"
 #include "live/host.h"
 #include "live/sets_maps.h"
+#include "sets/texts.h"
 
 static int failed(const struct attached *a, const char *name, struct policy_error *error)
 {
@@ -131,6 +132,7 @@ static int carry_out(const struct attached *a, struct moves *m)
 
 /* A change: `plan` makes the maps of one copy. */
 struct change {
+	const char *name;
 	const struct set_hand *add;
 	const struct set_list *del;
 	const struct set_list *all;
@@ -165,8 +167,58 @@ static int change_set(struct attached *a, const char *name, plan_function *plan,
 
 /* --- add ------------------------------------------------------------------------------------ */
 
+/* What values of a copy's set are, for what is added to it. */
+struct values {
+	struct policy *policy;
+	struct set_names known;
+	struct set_about about;
+};
+
+static void free_values(struct values *v)
+{
+	set_names_free(&v->known);
+	policy_free(v->policy);
+}
+
+/* EINVAL: the set has none. */
+static int read_values(const struct attached *a, uint32_t copy, uint32_t number, struct values *v)
+{
+	struct policy_error unused;
+
+	*v = (struct values){.policy = copies_policy(a, copy, &unused)};
+	if (!v->policy || set_texts_known(v->policy, number, &v->known)) {
+		free_values(v);
+		errno = ENOMEM;
+		return -1;
+	}
+	v->about = (struct set_about){v->policy->set[number].name, &v->known, v->known.n};
+	if (v->policy->set[number].value)
+		return 0;
+	free_values(v);
+	errno = EINVAL;
+	return -1;
+}
+
+/* The map of what is there by hand; its values are told as the copy's policy tells them. */
+static int new_hand(const struct attached *a, uint32_t copy, uint32_t number, struct set_hand *hand,
+		    uint32_t serial)
+{
+	struct values v;
+	int fd;
+
+	if (!hand->names.n)
+		return set_maps_new_hand(hand, serial);
+	if (read_values(a, copy, number, &v))
+		return -1;
+	hand->about = &v.about;
+	fd = set_maps_new_hand(hand, serial);
+	hand->about = NULL;
+	free_values(&v);
+	return fd;
+}
+
 static int plan_hand(const struct attached *a, uint32_t copy, uint32_t number,
-		     const struct set_hand *hand, struct moves *m)
+		     struct set_hand *hand, struct moves *m)
 {
 	struct pacer_set_head head;
 	int fd = -1;
@@ -174,7 +226,7 @@ static int plan_hand(const struct attached *a, uint32_t copy, uint32_t number,
 	if (set_maps_head(a->sets_fd, sets_maps_place(copy, number), &head))
 		return -1;
 	if (hand->n) {
-		fd = set_maps_new_hand(hand, head.serial);
+		fd = new_hand(a, copy, number, hand, head.serial);
 		if (fd < 0)
 			return -1;
 	}
@@ -186,11 +238,12 @@ static int plan_add(const struct attached *a, const struct where *where, uint32_
 		    const struct change *c, struct moves *m)
 {
 	uint32_t copy = where->copy[i], number = where->number[i];
-	struct set_hand hand = {NULL, 0, 0};
+	struct set_hand hand = {.n = 0};
 	int result = sets_maps_hand(a, copy, number, &hand);
 
 	for (size_t k = 0; k < c->add->n && !result; k++)
-		result = set_hand_add(&hand, &c->add->entry[k].e, c->add->entry[k].until_ns);
+		result = set_hand_add_named(&hand, &c->add->entry[k].e, c->add->entry[k].until_ns,
+					    set_hand_value(c->add, &c->add->entry[k]));
 	if (!result) {
 		set_hand_settle(&hand, host_now_ns());
 		result = plan_hand(a, copy, number, &hand, m);
@@ -202,7 +255,7 @@ static int plan_add(const struct attached *a, const struct where *where, uint32_
 int sets_add(struct attached *a, const char *name, const struct set_hand *add,
 	     struct policy_error *error)
 {
-	struct change c = {.add = add};
+	struct change c = {.name = name, .add = add};
 
 	return change_set(a, name, plan_add, &c, error);
 }
@@ -244,11 +297,28 @@ static bool strike_hand(struct set_hand *hand, const struct change *c)
 	return any;
 }
 
+/* The names of a set's values, where keys have them. */
+static int take_names(const struct attached *a, uint32_t place, struct set_names *names)
+{
+	struct set_lines lines;
+	int result, cause;
+
+	if (set_maps_lines_of(a->sets_fd, place, &lines))
+		return -1;
+	result = set_words_take(&lines, names);
+	cause = errno;
+	set_lines_free(&lines);
+	errno = cause;
+	return result;
+}
+
 /* The set keeps its serial, and so what else was added to it. */
 static int plan_strike(const struct attached *a, uint32_t copy, uint32_t number,
 		       const struct change *c, struct moves *m)
 {
 	uint32_t place = sets_maps_place(copy, number);
+	struct set_names names = {NULL, 0, NULL, 0};
+	struct set_about about = {c->name, &names, 0};
 	struct pacer_set_head head;
 	struct set_list list = {0};
 	int fd, result;
@@ -256,7 +326,10 @@ static int plan_strike(const struct attached *a, uint32_t copy, uint32_t number,
 	result = set_maps_head(a->sets_fd, place, &head) || set_maps_list(a->sets_fd, place, &list)
 		     ? -1
 		     : 0;
+	if (!result && take_names(a, place, &names))
+		result = -1;
 	if (!result && strike_list(&list, c)) {
+		list.about = names.n ? &about : NULL;
 		fd = set_maps_new(&list, head.serial);
 		if (fd >= 0)
 			plan_move(m, place, fd);
@@ -264,6 +337,7 @@ static int plan_strike(const struct attached *a, uint32_t copy, uint32_t number,
 			result = -1;
 	}
 	set_list_free(&list);
+	set_names_free(&names);
 	return result;
 }
 
@@ -271,7 +345,7 @@ static int plan_del(const struct attached *a, const struct where *where, uint32_
 		    const struct change *c, struct moves *m)
 {
 	uint32_t copy = where->copy[i], number = where->number[i];
-	struct set_hand hand = {NULL, 0, 0};
+	struct set_hand hand = {.n = 0};
 	int result = plan_strike(a, copy, number, c, m);
 
 	if (!result)
@@ -286,7 +360,7 @@ static int plan_del(const struct attached *a, const struct where *where, uint32_
 int sets_del(struct attached *a, const char *name, const struct set_list *del,
 	     struct sets_done *done, struct policy_error *error)
 {
-	struct change c = {.del = del, .in = calloc(del->n + 1, sizeof(bool))};
+	struct change c = {.name = name, .del = del, .in = calloc(del->n + 1, sizeof(bool))};
 	int result;
 
 	*done = (struct sets_done){0, 0, 0};
@@ -347,7 +421,7 @@ static uint64_t head_bytes(const struct pacer_set_head *head)
 static int read_info(const struct attached *a, uint32_t copy, uint32_t number, int cpus,
 		     struct sets_info *info)
 {
-	struct set_hand hand = {NULL, 0, 0};
+	struct set_hand hand = {.n = 0};
 	struct pacer_set_head head;
 
 	if (set_maps_head(a->sets_fd, sets_maps_place(copy, number), &head) ||
@@ -409,7 +483,7 @@ int sets_take(const struct attached *a, const char *name, struct set_list *list,
 	uint32_t copy;
 
 	*list = (struct set_list){0};
-	*hand = (struct set_hand){NULL, 0, 0};
+	*hand = (struct set_hand){.n = 0};
 	if (fd < 0)
 		return -1;
 	copy = copies_in_force(a);

@@ -55,9 +55,9 @@ int sets_maps_hand(const struct attached *a, uint32_t copy, uint32_t number, str
 
 /* What goes on of it, under the new set's serial; an empty place where that is nothing. */
 static int renew_hand(const struct attached *a, uint32_t copy, uint32_t number, int from,
-		      uint32_t serial)
+		      const struct set_about *about, uint32_t serial)
 {
-	struct set_hand hand = {NULL, 0, 0};
+	struct set_hand hand = {.about = about->set ? about : NULL};
 	int fd = -1, result = 0;
 
 	if (from >= 0)
@@ -76,7 +76,7 @@ static int renew_hand(const struct attached *a, uint32_t copy, uint32_t number, 
 }
 
 int sets_maps_renew(const struct attached *a, uint32_t copy, uint32_t number, int from,
-		    const struct set_list *list)
+		    const struct set_list *list, const struct set_about *about)
 {
 	uint32_t serial = set_maps_serial();
 	int fd = serial ? set_maps_new(list, serial) : -1, result;
@@ -85,7 +85,7 @@ int sets_maps_renew(const struct attached *a, uint32_t copy, uint32_t number, in
 		return -1;
 	result = set_maps_move(a->sets_fd, sets_maps_place(copy, number), fd);
 	close(fd);
-	return result ? -1 : renew_hand(a, copy, number, from, serial);
+	return result ? -1 : renew_hand(a, copy, number, from, about, serial);
 }
 
 int sets_maps_count(const struct attached *a, uint32_t copy, uint32_t number, int cpus,
@@ -118,6 +118,28 @@ int sets_maps_prefixes(const struct attached *a, uint32_t copy, uint32_t number,
 	return 0;
 }
 
+/* Of one place. */
+static void learn_at(const struct attached *a, uint32_t place, const char *name)
+{
+	struct set_names names = {NULL, 0, NULL, 0};
+	struct set_lines lines;
+
+	if (set_maps_lines_of(a->sets_fd, place, &lines))
+		return;
+	(void)set_words_take(&lines, &names);
+	for (uint32_t i = 0; i < names.n; i++)
+		set_words_learn(name, names.name[i]);
+	set_names_free(&names);
+	set_lines_free(&lines);
+}
+
+void sets_maps_learn(const struct attached *a, uint32_t copy, uint32_t number, const char *name)
+{
+	set_words_learn(name, SET_WORD_NONE);
+	learn_at(a, sets_maps_place(copy, number), name);
+	learn_at(a, sets_maps_hand_place(copy, number), name);
+}
+
 const char *sets_maps_why(void)
 {
 	switch (errno) {
@@ -127,6 +149,9 @@ const char *sets_maps_why(void)
 		return "the policy was changed meanwhile: try again";
 	case EFBIG:
 		return "more was added by hand than a set takes";
+	case EINVAL:
+		return "it has no values: leave the value out, or add value: to the set in the "
+		       "policy and apply that";
 	case EBADMSG:
 		return "what lies there is no set: unload, and load anew";
 	}

@@ -22,10 +22,10 @@ int sets_maps_clear(const struct attached *a, uint32_t copy, uint32_t number);
 int sets_maps_share(const struct attached *a, uint32_t copy, uint32_t number, uint32_t from);
 /*
  * A set of these prefixes; what was added by hand to the other copy's set `from` and has not come
- * to its end goes on. -1: it was none.
+ * to its end goes on. -1: it was none. about.set NULL: the set has no values.
  */
 int sets_maps_renew(const struct attached *a, uint32_t copy, uint32_t number, int from,
-		    const struct set_list *list);
+		    const struct set_list *list, const struct set_about *about);
 /* What was added to a set by hand, appended, and counts: not to one that was replaced since. */
 int sets_maps_hand(const struct attached *a, uint32_t copy, uint32_t number, struct set_hand *hand);
 /* Packets that had an address in a set, of all CPUs. */
@@ -34,6 +34,8 @@ int sets_maps_count(const struct attached *a, uint32_t copy, uint32_t number, in
 /* Its prefixes, and those that were added by hand: also what has come to its end. */
 int sets_maps_prefixes(const struct attached *a, uint32_t copy, uint32_t number,
 		       uint64_t *prefixes);
+/* Remembers the texts of a set's values, for keys that are shown; what cannot be read is not. */
+void sets_maps_learn(const struct attached *a, uint32_t copy, uint32_t number, const char *name);
 /* What errno says of a set that cannot be written. */
 const char *sets_maps_why(void);
 

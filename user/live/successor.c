@@ -209,6 +209,12 @@ static int find_sets(const struct attached *a, const struct policy *old, const s
 			return policy_fail(error, new->set[i].line,
 					   "%s: the policy in force has no set %s: apply a policy",
 					   a->ifname, new->set[i].name);
+		if (!s->sets && policy_set_keyed(new, new->set[i].name) &&
+		    !policy_set_keyed(old, new->set[i].name))
+			return policy_fail(error, new->set[i].line,
+					   "%s: set %s was read without its values, as no key "
+					   "had them: apply a policy",
+					   a->ifname, new->set[i].name);
 		s->old_set[i] = k < old->n_sets ? (int)k : -1;
 	}
 	return 0;
@@ -225,7 +231,8 @@ static int put_sets(const struct attached *a, uint32_t next, const struct succes
 		if (i >= s->n_sets)
 			err = sets_maps_clear(a, next, i);
 		else if (s->sets)
-			err = sets_maps_renew(a, next, i, s->old_set[i], &s->sets->text[i].list);
+			err = sets_maps_renew(a, next, i, s->old_set[i], &s->sets->text[i].list,
+					      &s->sets->text[i].about);
 		else
 			err = sets_maps_share(a, next, i, (uint32_t)s->old_set[i]);
 	}

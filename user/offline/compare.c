@@ -25,18 +25,20 @@ static struct compare_note *note_of(struct comparison *c, const struct judge *j,
 	uint32_t number = pacer_outcome_rule(judged->outcome);
 	const struct policy_rule *rule;
 	struct compare_note *note;
+	struct pacer_packet seen;
 	struct tally_key key;
 
 	if (number >= PACER_RULES_MAX) /* else drops it: it has no key */
 		return NULL;
 	rule = &j->policy->rule[number];
-	key = tally_key_of(judge_limiter(j, number, limit), &rule->limit[limit].key, &judged->pkt);
+	seen = judge_seen(j, judged, number, limit);
+	key = tally_key_of(judge_limiter(j, number, limit), &rule->limit[limit].key, &seen);
 	kind = kind_of(c, rule->name, &rule->limit[limit].key);
 	key.rule = kind >> 8;
 	key.limit = kind & 0xff;
 	note = tally_put(&c->keys, &key);
 	if (note && !note->denied[0] && !note->denied[1])
-		note->pkt = judged->pkt;
+		note->pkt = seen;
 	return note;
 }
 

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "key.h"
 #include "plan/kinds.h"
 
 static int open_judge(struct judge *j, bool kernel, struct policy_error *error)
@@ -66,6 +67,15 @@ struct pacer_limiter *judge_limiter(const struct judge *j, uint32_t rule, uint32
 		if (j->plan->limit[i].rule == rule && j->plan->limit[i].limit == limit)
 			return &j->bin->rule[rule].limiter[j->plan->limit[i].limiter];
 	return &j->bin->rule[rule].limiter[0];
+}
+
+struct pacer_packet judge_seen(const struct judge *j, const struct replay_judged *judged,
+			       uint32_t rule, uint32_t limit)
+{
+	const struct pacer_limiter *t = judge_limiter(j, rule, limit);
+
+	return pacer_limiter_valued(t) ? pacer_limiter_sees(t, &judged->pkt, judged->value)
+				       : judged->pkt;
 }
 
 uint64_t judge_capacity(const struct policy_limit *limit)

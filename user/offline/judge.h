@@ -30,6 +30,10 @@ uint32_t judge_limit_of(const struct judge *j, const struct replay_judged *judge
 /* The limit that a limit of a rule became. */
 struct pacer_limiter *judge_limiter(const struct judge *j, uint32_t rule, uint32_t limit);
 
+/* The packet as a limit of a rule counts it, where values of sets may stand for addresses. */
+struct pacer_packet judge_seen(const struct judge *j, const struct replay_judged *judged,
+			       uint32_t rule, uint32_t limit);
+
 /* What a limit allows: so many packets, bytes or uses (one, of a gap), each free again so long
  * after. */
 uint64_t judge_capacity(const struct policy_limit *limit);

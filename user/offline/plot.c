@@ -156,11 +156,13 @@ static void note_until(struct plot *p, uint64_t time_ns)
 
 static bool is_key(struct plot *p, const struct replay_judged *judged)
 {
+	struct pacer_packet seen;
 	struct tally_key key;
 
 	if (pacer_outcome_rule(judged->outcome) != p->view->rule)
 		return false;
-	key = tally_key_of(p->limiter, &p->limit->key, &judged->pkt);
+	seen = judge_seen(&p->judge, judged, p->view->rule, p->view->limit);
+	key = tally_key_of(p->limiter, &p->limit->key, &seen);
 	key.rule = p->view->key.rule;
 	key.limit = p->view->key.limit;
 	return !memcmp(&key, &p->view->key, sizeof(key));

@@ -138,7 +138,10 @@ static int fill_sets(struct replay *r, const struct policy *policy, struct polic
 	if (set_texts_read(policy, &r->sets, error))
 		return -1;
 	for (size_t i = 0; i < r->sets.n; i++) {
-		if (set_build(&r->sets.text[i].list, i, &r->lines[i]))
+		const struct set_list *list = &r->sets.text[i].list;
+
+		if (set_build(list, i, &r->lines[i]) ||
+		    (list->about && set_words_put(&r->lines[i], list->about)))
 			return fail(error, "no memory for the policy's sets", errno);
 		r->set[i] = set_lines_set(&r->lines[i]);
 	}
@@ -317,6 +320,8 @@ static int judge_kernel(struct replay *r, const struct replay_frame *frame, stru
 	*outcome = reason;
 	if (walk->rule >= PACER_RULES_MAX)
 		return 0;
+	if (r->bin->flags & PACER_KEYS_MORE)
+		pacer_path_keys(&f, walk, walk->rule);
 	if (pacer_outcome_denied(reason) && reason != PACER_DENY_VERDICT)
 		limiter = denying_limiter(r, walk, reason);
 	if (limiter < 0)
@@ -489,6 +494,7 @@ int replay_judge(struct replay *r, const struct replay_frame *frame, struct repl
 	else if (judge_kernel(r, frame, &walk, &judged->outcome, error))
 		return -1;
 	judged->pkt = walk.pkt;
+	memcpy(judged->value, walk.value, sizeof(judged->value));
 	if (walk.rule < PACER_RULES_MAX && pacer_outcome_denied(judged->outcome))
 		judged->open_ns = pacer_rule_when(&walk);
 	else if (pacer_outcome_reason(judged->outcome) == PACER_DENY_VERDICT)
@@ -503,6 +509,7 @@ enum pacer_reason replay_peek(struct replay *r, const struct pacer_packet *pkt, 
 	    .state = &r->state, .now_ns = time_ns ? time_ns : 1, .rule = rule, .pkt = *pkt};
 	struct pacer_hold hold = {0};
 
+	pacer_walk_values(&walk, rule);
 	return pacer_outcome_reason(pacer_walk_check(&walk, limiter, &hold));
 }
 

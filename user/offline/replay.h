@@ -29,6 +29,8 @@ struct replay_judged {
 	uint32_t outcome; /* outcome.h; the kernel's is without an event */
 	uint64_t open_ns; /* of a denial: when the packet would pass if nothing else came; else 0 */
 	struct pacer_packet pkt;
+	uint32_t
+	    value[2]; /* by which its rule's limits counted it, where they do by values of sets */
 };
 
 struct replay;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "key.h"
 #include "plan/classifier.h"
 #include "plan/draft.h"
 #include "plan/drift.h"
@@ -208,7 +209,8 @@ static enum pacer_plain plain_of(const struct pacer_policy *bin, const struct pa
 	if (rule->says && rule->over == PACER_OVER_DROP && !(bin->flags & PACER_MONITOR))
 		return PACER_PLAIN_VERDICT;
 	if (rule->n_limiters != 1 || rule->limiter[0].kind & PACER_LIMITER_FLEET ||
-	    rule->over != PACER_OVER_DROP || bin->flags & PACER_MONITOR)
+	    rule->over != PACER_OVER_DROP || bin->flags & PACER_MONITOR ||
+	    pacer_limiter_valued(&rule->limiter[0]))
 		return PACER_PLAIN_NOT;
 	return rule->ban_ns ? PACER_PLAIN_BANNING : PACER_PLAIN;
 }
@@ -259,6 +261,74 @@ static void emit(const struct policy *policy, struct draft_rule *drafts, struct 
 		if (rule->says) /* of which sources its packets are is told all the same */
 			key_masks(&policy->rule[r].limit[0].key, &rule->limiter[0]);
 	}
+}
+
+/* --- values of sets in keys ------------------------------------------------------------------- */
+
+/* The set of the policy that a limit names, also one of the policy before; -1: none. */
+static int set_of(const struct policy *policy, uint32_t name_id)
+{
+	for (size_t i = 0; i < policy->n_sets; i++)
+		if (compile_name_id(policy->set[i].name) == name_id)
+			return (int)i;
+	return -1;
+}
+
+/* Which of the rule's values a limit has, a new one for the first that has it. Its two limits at
+ * the most are those of the policy, or of one before.
+ */
+static int place_value(const struct policy *policy, const struct policy_rule *named, int dst,
+		       struct pacer_limiter *t, struct pacer_rule *rule, struct policy_error *error)
+{
+	int set = set_of(policy, t->value_set[dst]);
+	uint32_t which = (uint32_t)(set + 1) | (dst ? PACER_VALUE_DST : 0), i = 0;
+
+	if (set < 0)
+		return policy_fail(error, named->line,
+				   "rule %s: a limit that this change retires counts by the values "
+				   "of a set until its window has passed: keep the set until "
+				   "then, and apply again without it",
+				   named->name);
+	while (i < 2 && rule->value[i] && rule->value[i] != which)
+		i++;
+	if (i == 2)
+		return policy_fail(error, named->line,
+				   "rule %s: its limits count by two values at the most, and those "
+				   "that this change retires stay until their windows have "
+				   "passed: apply again later, or in steps",
+				   named->name);
+	rule->value[i] = (uint8_t)which;
+	t->value[dst] = (uint8_t)(i + 1);
+	return 0;
+}
+
+static int place_values(const struct policy *policy, struct draft_rule *drafts,
+			struct pacer_policy *bin, struct policy_error *error)
+{
+	for (size_t r = 0; r < policy->n_rules; r++)
+		for (size_t k = 0; k < drafts[r].n; k++)
+			for (int dst = 0; dst < 2; dst++)
+				if (drafts[r].at[k].limiter.value_set[dst] &&
+				    place_value(policy, &policy->rule[r], dst,
+						&drafts[r].at[k].limiter, &bin->rule[r], error))
+					return -1;
+	return 0;
+}
+
+/* Keys that need the frame, or a set, before their limits are asked. */
+static void put_keys_more(const struct policy *policy, struct pacer_policy *bin)
+{
+	for (size_t i = 0; i < policy->n_sets; i++)
+		bin->sets_valued |= (uint32_t) !!policy->set[i].value << i;
+	for (size_t r = 0; r < policy->n_rules; r++)
+		for (size_t k = 0; k < bin->rule[r].n_limiters; k++) {
+			const struct pacer_limiter *t = &bin->rule[r].limiter[k];
+
+			if (!pacer_limiter_valued(t) && !(t->key_id & PACER_KEY_TTL))
+				continue;
+			bin->flags |= PACER_KEYS_MORE;
+			bin->dims |= PACER_DIMS_MORE;
+		}
 }
 
 /* A ban is remembered by its rule's name, as a number. */
@@ -364,6 +434,7 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 	if (compile_classifier(policy, bin, error) || compile_more(policy, bin, error) ||
 	    number_counters(policy, previous, bin, error) || number_rules(policy, bin, error) ||
 	    draft_all(policy, &change, &terms, drafts, plan, error) ||
+	    place_values(policy, drafts, bin, error) ||
 	    shares_place(drafts, policy->n_rules, previous ? previous->bin : NULL, error) ||
 	    take_states(policy, previous, host, drafts, bin, plan, error) ||
 	    lay(policy, previous, drafts, bin, plan, error))
@@ -381,6 +452,7 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 	bin->sampling = sampling_compile(&policy->sample, bin, previous ? previous->bin : NULL,
 					 terms.resolution_ns, host->now_ns);
 	emit(policy, drafts, bin, plan);
+	put_keys_more(policy, bin);
 	return 0;
 }
 

@@ -2,6 +2,7 @@
 #include "plan/keymask.h"
 
 #include "parse.h"
+#include "plan/plan.h"
 
 static uint32_t mask_of(unsigned int len)
 {
@@ -22,36 +23,41 @@ static uint32_t key_id(const struct policy_key *key)
 	uint32_t parts = (key->parts & KEY_PART_PROTO ? PACER_KEY_PROTO : 0) |
 			 (key->parts & KEY_PART_SPORT ? PACER_KEY_SPORT : 0) |
 			 (key->parts & KEY_PART_DPORT ? PACER_KEY_DPORT : 0) |
-			 (key->parts & KEY_PART_VLAN ? PACER_KEY_VLAN : 0);
+			 (key->parts & KEY_PART_VLAN ? PACER_KEY_VLAN : 0) |
+			 (key->parts & KEY_PART_TTL ? PACER_KEY_TTL : 0);
+	bool src = key->parts & KEY_PART_SRC_VALUE, dst = key->parts & KEY_PART_DST_VALUE;
 
-	return PACER_KEY_ID(parts, key->src4, key->src6, key->dst4, key->dst6);
+	return PACER_KEY_ID(parts, src ? PACER_KEY_VALUE : key->src4, key->src6,
+			    dst ? PACER_KEY_VALUE : key->dst4, key->dst6);
 }
 
-/* The last digit of the number, which it loses. */
-static uint8_t last_of(uint32_t *number, uint32_t base)
+/* What a digit says of an address. Returns whether its value stands in its place. */
+static bool lengths_of(uint32_t digit, uint8_t *len4, uint8_t *len6)
 {
-	uint8_t digit = *number % base;
+	bool value = digit / PACER_KEY_LEN6 == PACER_KEY_VALUE;
 
-	*number /= base;
-	return digit;
+	*len4 = value ? 0 : digit / PACER_KEY_LEN6;
+	*len6 = value ? 0 : digit % PACER_KEY_LEN6;
+	return value;
 }
 
-/* Its inverse. */
+/* Its inverse, but for the names of sets. */
 struct policy_key compile_key_of(uint32_t key_id)
 {
 	uint32_t lengths = key_id >> PACER_KEY_PARTS;
 	struct policy_key key = {0};
 
-	key.dst6 = last_of(&lengths, PACER_KEY_LEN6);
-	key.dst4 = last_of(&lengths, PACER_KEY_LEN4);
-	key.src6 = last_of(&lengths, PACER_KEY_LEN6);
-	key.src4 = last_of(&lengths, PACER_KEY_LEN4);
-	key.parts = (key.src4 || key.src6 ? KEY_PART_SRC : 0) |
-		    (key.dst4 || key.dst6 ? KEY_PART_DST : 0) |
-		    (key_id & PACER_KEY_PROTO ? KEY_PART_PROTO : 0) |
-		    (key_id & PACER_KEY_SPORT ? KEY_PART_SPORT : 0) |
-		    (key_id & PACER_KEY_DPORT ? KEY_PART_DPORT : 0) |
-		    (key_id & PACER_KEY_VLAN ? KEY_PART_VLAN : 0);
+	if (lengths_of(lengths % PACER_KEY_ONE, &key.dst4, &key.dst6))
+		key.parts |= KEY_PART_DST_VALUE;
+	if (lengths_of(lengths / PACER_KEY_ONE, &key.src4, &key.src6))
+		key.parts |= KEY_PART_SRC_VALUE;
+	key.parts |= (key.src4 || key.src6 ? KEY_PART_SRC : 0) |
+		     (key.dst4 || key.dst6 ? KEY_PART_DST : 0) |
+		     (key_id & PACER_KEY_PROTO ? KEY_PART_PROTO : 0) |
+		     (key_id & PACER_KEY_SPORT ? KEY_PART_SPORT : 0) |
+		     (key_id & PACER_KEY_DPORT ? KEY_PART_DPORT : 0) |
+		     (key_id & PACER_KEY_VLAN ? KEY_PART_VLAN : 0) |
+		     (key_id & PACER_KEY_TTL ? KEY_PART_TTL : 0);
 	return key;
 }
 
@@ -62,7 +68,8 @@ void key_masks(const struct policy_key *key, struct pacer_limiter *t)
 			 (key->parts & KEY_PART_DPORT ? 0xffff : 0);
 	uint32_t meta = (ports ? PACER_META_MARKS : 0) |
 			(key->parts & KEY_PART_PROTO ? PACER_META_PROTO : 0) |
-			(key->parts & KEY_PART_VLAN ? PACER_META_VLAN : 0);
+			(key->parts & KEY_PART_VLAN ? PACER_META_VLAN : 0) |
+			(key->parts & KEY_PART_TTL ? PACER_META_TTL : 0);
 
 	t->mask4[0] = mask_of(key->src4);
 	t->mask4[1] = mask_of(key->dst4);
@@ -74,4 +81,13 @@ void key_masks(const struct policy_key *key, struct pacer_limiter *t)
 	t->mask6[PACER_WORD_META] = meta;
 	t->key_id = key_id(key);
 	t->src_only = !(key->parts & ~KEY_PART_SRC);
+	for (int i = 0; i < 2; i++) {
+		t->value[i] = 0; /* the rule says which of its values it is */
+		t->value_set[i] = key->set[i][0] ? compile_name_id(key->set[i]) : 0;
+	}
+	/* A value is one word of both families. */
+	if (key->parts & KEY_PART_SRC_VALUE)
+		t->mask4[0] = t->mask6[PACER_WORD_SADDR] = UINT32_MAX;
+	if (key->parts & KEY_PART_DST_VALUE)
+		t->mask4[1] = t->mask6[PACER_WORD_DADDR] = UINT32_MAX;
 }

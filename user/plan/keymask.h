@@ -10,13 +10,14 @@
 /* Fill mask4, mask6, key_id and src_only. */
 void key_masks(const struct policy_key *key, struct pacer_limiter *t);
 
-/* The key of a pacer_limiter.key_id. */
+/* The key of a pacer_limiter.key_id, without the names of sets. */
 struct policy_key compile_key_of(uint32_t key_id);
 
 static inline bool keymask_same(const struct pacer_limiter *a, const struct pacer_limiter *b)
 {
 	return !memcmp(a->mask4, b->mask4, sizeof(a->mask4)) &&
-	       !memcmp(a->mask6, b->mask6, sizeof(a->mask6));
+	       !memcmp(a->mask6, b->mask6, sizeof(a->mask6)) &&
+	       !memcmp(a->value_set, b->value_set, sizeof(a->value_set));
 }
 
 #endif

@@ -35,9 +35,10 @@ const struct limit_kind *kind_of_reason(enum pacer_reason reason)
 
 static bool same_key(const struct policy_limit *limit, const struct pacer_limiter *t)
 {
-	struct policy_key of = compile_key_of(t->key_id);
+	struct pacer_limiter masks = {0};
 
-	return policy_key_same(&of, &limit->key);
+	key_masks(&limit->key, &masks);
+	return masks.key_id == t->key_id && keymask_same(&masks, t);
 }
 
 bool limit_is(const struct policy_limit *limit, const struct pacer_limiter *t,

@@ -16,14 +16,33 @@ int set_hand_add(struct set_hand *hand, const struct set_entry *entry, uint64_t 
 		hand->entry = more;
 		hand->room = room;
 	}
-	hand->entry[hand->n++] = (struct set_hand_entry){*entry, until_ns};
+	hand->entry[hand->n++] = (struct set_hand_entry){*entry, until_ns, 0};
 	return 0;
+}
+
+int set_hand_add_named(struct set_hand *hand, const struct set_entry *entry, uint64_t until_ns,
+		       const char *value)
+{
+	int named = 0;
+
+	if (value && *value)
+		named = set_names_add(&hand->names, (struct set_word){value, strlen(value)});
+	if (named < 0 || set_hand_add(hand, entry, until_ns))
+		return -1;
+	hand->entry[hand->n - 1].named = (uint16_t)named;
+	return 0;
+}
+
+const char *set_hand_value(const struct set_hand *hand, const struct set_hand_entry *entry)
+{
+	return entry->named ? hand->names.name[entry->named - 1] : NULL;
 }
 
 void set_hand_free(struct set_hand *hand)
 {
 	free(hand->entry);
-	*hand = (struct set_hand){NULL, 0, 0};
+	set_names_free(&hand->names);
+	*hand = (struct set_hand){.n = 0};
 }
 
 static int by_prefix(const void *a, const void *b)
@@ -61,14 +80,14 @@ void set_hand_settle(struct set_hand *hand, uint64_t now_ns)
 
 struct set_hand_entry *set_hand_find(const struct set_hand *hand, const struct set_entry *prefix)
 {
-	struct set_hand_entry key = {*prefix, 0};
+	struct set_hand_entry key = {*prefix, 0, 0};
 
 	return hand->n ? bsearch(&key, hand->entry, hand->n, sizeof(key), by_prefix) : NULL;
 }
 
 int set_hand_list(const struct set_hand *hand, struct set_list *list)
 {
-	*list = (struct set_list){NULL, 0, 0, 0};
+	*list = (struct set_list){.n = 0};
 	if (hand->n > SET_HAND_MAX) {
 		errno = EFBIG;
 		return -1;
@@ -93,12 +112,28 @@ static bool holds(const struct set_entry *wide, const struct set_entry *e)
 	return wide->family == e->family && (e->high < high || (e->high == high && e->low <= low));
 }
 
+/* The word and the number of its value; of a set without values none. */
+static void fill_value(const struct set_hand *hand, const struct set_hand_entry *h,
+		       struct pacer_set_end *end)
+{
+	const char *value = hand->about ? set_hand_value(hand, h) : NULL;
+	uint16_t number;
+
+	end->text = h->named;
+	if (!value)
+		return;
+	number = set_names_find(hand->about->names, value);
+	end->word = set_word_of(hand->about->set, value);
+	end->number = number <= hand->about->known ? number : 0;
+}
+
 /* Those before it in the order that hold it are open when its turn comes. */
 static void fill_ends(const struct set_hand *hand, struct pacer_set_end *end)
 {
 	const struct set_entry *open[129];
 	uint64_t until_ns[129];
-	size_t n = 0;
+	size_t at[129];
+	size_t n = 0, k;
 
 	for (size_t i = 0; i < hand->n; i++) {
 		const struct set_hand_entry *h = &hand->entry[i];
@@ -108,7 +143,13 @@ static void fill_ends(const struct set_hand *hand, struct pacer_set_end *end)
 		until_ns[n] = h->until_ns;
 		if (n && until_ns[n - 1] > until_ns[n])
 			until_ns[n] = until_ns[n - 1];
-		end[i] = (struct pacer_set_end){until_ns[n], h->until_ns};
+		end[i] =
+		    (struct pacer_set_end){.until_ns = until_ns[n], .own_until_ns = h->until_ns};
+		fill_value(hand, h, &end[i]);
+		for (k = n; k && hand->entry[at[k - 1]].until_ns <= h->until_ns; k--)
+			;
+		end[i].wider = k ? (uint16_t)(at[k - 1] + 1) : 0;
+		at[n] = i;
 		open[n++] = &h->e;
 	}
 }
@@ -128,27 +169,34 @@ int set_hand_build(const struct set_hand *hand, const struct set_list *list, uin
 	lines->line->head.ends = first;
 	lines->line->head.lines = lines->n;
 	fill_ends(hand, lines->line[first].end);
-	return 0;
+	if (!hand->names.n || !set_words_put_texts(lines, &hand->names))
+		return 0;
+	set_lines_free(lines);
+	return -1;
 }
 
 int set_hand_take(const struct set_lines *lines, const struct set_list *list, struct set_hand *hand)
 {
 	uint32_t first = lines->line->head.ends;
+	struct set_names names = {NULL, 0, NULL, 0};
+	int result = set_words_take(lines, &names);
 
-	for (size_t i = 0; i < list->n; i++) {
+	for (size_t i = 0; i < list->n && !result; i++) {
 		uint32_t at = list->entry[i].value - 1u;
 		struct set_entry e = list->entry[i];
+		const struct pacer_set_end *end;
 
 		if (!first || at / PACER_SET_ENDS >= lines->n - first || first > lines->n) {
 			errno = EBADMSG;
-			return -1;
+			result = -1;
+			break;
 		}
 		e.value = 1;
-		if (set_hand_add(hand, &e,
-				 lines->line[first + at / PACER_SET_ENDS]
-				     .end[at % PACER_SET_ENDS]
-				     .own_until_ns))
-			return -1;
+		end = &lines->line[first + at / PACER_SET_ENDS].end[at % PACER_SET_ENDS];
+		result = set_hand_add_named(
+		    hand, &e, end->own_until_ns,
+		    end->text && end->text <= names.n ? names.name[end->text - 1] : NULL);
 	}
-	return 0;
+	set_names_free(&names);
+	return result;
 }

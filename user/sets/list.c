@@ -22,7 +22,7 @@ int set_list_add(struct set_list *list, const struct set_entry *entry)
 void set_list_free(struct set_list *list)
 {
 	free(list->entry);
-	*list = (struct set_list){NULL, 0, 0, 0};
+	*list = (struct set_list){.n = 0};
 }
 
 static int by_prefix(const struct set_entry *a, const struct set_entry *b)

@@ -26,10 +26,13 @@ struct set_entry {
 	uint8_t len;
 };
 
+struct set_about;
+
 struct set_list {
 	struct set_entry *entry; /* once sorted: by family, address, length */
 	size_t n, room;
-	uint64_t duplicates; /* that sorting removed */
+	uint64_t duplicates;	       /* that sorting removed */
+	const struct set_about *about; /* where keys have its values (words.h); not its own */
 };
 
 /* Append a prefix. 0; -1: no memory, and the list is as it was. */

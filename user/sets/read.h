@@ -14,6 +14,7 @@
 
 #include "config/policy.h"
 #include "sets/names.h"
+#include "sets/words.h"
 
 struct set_source {
 	const char *name;	       /* of the file, for errors */
@@ -25,6 +26,8 @@ struct set_text {
 	struct set_list list; /* sorted */
 	struct set_names names;
 	uint64_t timeouts; /* elements whose time is not kept */
+	struct set_about
+	    about; /* of a set with values; list.about, where keys have them (texts.h) */
 };
 
 /*

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "sets/pack.h"
+#include "sets/words.h"
 
 #define LINE sizeof(union pacer_set_line)
 
@@ -66,7 +67,8 @@ static int prepare(const struct set_list *list, const struct set_hand *hand, str
 	*p = (struct prepared){.packed = {NULL, 0, 0}};
 	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed) || set_pack(list, &p->packed) ||
 	    (hand ? set_hand_build(hand, list, seed, &p->lines)
-		  : set_build(list, seed, &p->lines))) {
+		  : set_build(list, seed, &p->lines)) ||
+	    (!hand && list->about && set_words_put(&p->lines, list->about))) {
 		let_go(p);
 		return -1;
 	}

@@ -32,14 +32,17 @@ static int read_list(const struct policy_set *set, struct set_text *text,
 /* --- values --------------------------------------------------------------------------------- */
 
 /* The values of the set that the policy names, in the order of their numbers. */
-static int names_of(const struct policy *policy, size_t number, struct set_names *names)
+int set_texts_known(const struct policy *policy, size_t number, struct set_names *names)
 {
+	*names = (struct set_names){NULL, 0, NULL, 0};
 	for (size_t i = 0; i < policy->n_set_values; i++) {
 		const char *name = policy->set_value[i].name;
 
 		if (policy->set_value[i].set == number &&
-		    set_names_add(names, (struct set_word){name, strlen(name)}) < 0)
+		    set_names_add(names, (struct set_word){name, strlen(name)}) < 0) {
+			set_names_free(names);
 			return -1;
+		}
 	}
 	return 0;
 }
@@ -65,19 +68,32 @@ static int number_values(const struct policy *policy, size_t number, uint32_t kn
 			 struct set_text *text, struct policy_error *error)
 {
 	bool seen[PACER_SET_VALUES_MAX] = {false};
+	bool keyed = policy_set_keyed(policy, policy->set[number].name);
 
 	for (size_t i = 0; i < text->list.n; i++) {
 		struct set_entry *e = &text->list.entry[i];
 
 		if (e->value <= known)
 			seen[e->value - 1] = true;
-		else
+		else if (!keyed)
 			e->value = (uint16_t)(known + 1);
 	}
 	for (uint32_t i = 0; i < known; i++)
 		if (!seen[i])
 			return no_such_value(policy, number, text->names.name[i], text, error);
+	text->about = (struct set_about){policy->set[number].name, &text->names, known};
+	text->list.about = keyed ? &text->about : NULL;
 	return 0;
+}
+
+/* For who shows keys. */
+static void learn(const struct set_text *text)
+{
+	if (!text->list.about)
+		return;
+	set_words_learn(text->about.set, SET_WORD_NONE);
+	for (uint32_t i = 0; i < text->names.n; i++)
+		set_words_learn(text->about.set, text->names.name[i]);
 }
 
 int set_texts_read_one(const struct policy *policy, size_t number, const char *file,
@@ -90,7 +106,7 @@ int set_texts_read_one(const struct policy *policy, size_t number, const char *f
 
 	if (!file && !set->file[0])
 		return read_list(set, text, error);
-	if (names_of(policy, number, &known))
+	if (set_texts_known(policy, number, &known))
 		result = no_memory(error);
 	else
 		result = set_read_file(source.name, &source, text, error);
@@ -98,6 +114,8 @@ int set_texts_read_one(const struct policy *policy, size_t number, const char *f
 		set_text_free(text);
 		result = -1;
 	}
+	if (!result)
+		learn(text);
 	set_names_free(&known);
 	return result;
 }

@@ -24,10 +24,17 @@ int set_texts_read(const struct policy *policy, struct set_texts *texts,
 		   struct policy_error *error);
 /*
  * One set of them, sorted: of the policy's file or, where that is not NULL, of another ("-":
- * stdin). Values that the policy names have their numbers; all others are 1 more than these.
+ * stdin). Values that the policy names have their numbers; all others are 1 more than these, but
+ * where a key has the set's values: then each has its own, and the list leads to their names.
  */
 int set_texts_read_one(const struct policy *policy, size_t number, const char *file,
 		       struct set_text *text, struct policy_error *error);
 void set_texts_free(struct set_texts *texts);
+
+/*
+ * The values of the set that the policy names, with their numbers: to be freed with set_names_free.
+ * 0; -1: no memory.
+ */
+int set_texts_known(const struct policy *policy, size_t number, struct set_names *names);
 
 #endif

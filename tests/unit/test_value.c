@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Keys that have the values of sets: what counts together, which text a key has and is read by, and
+ * what a change of the policy makes of such limits.
+ */
+#include "oracle.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "applied.h"
+#include "path.h"
+#include "inspect/tally.h"
+#include "sets/hand.h"
+#include "sets/texts.h"
+
+static struct pacer_set set[PACER_SETS_MAX], hand[PACER_SETS_MAX];
+
+/* --- words ---------------------------------------------------------------------------------- */
+
+static void test_words(void **unused)
+{
+	char text[SET_WORD_TEXT], other[SET_WORD_TEXT];
+	size_t n;
+
+	(void)unused;
+	assert_int_not_equal(set_word_of("geo", "XY"), set_word_of("geo", "AB"));
+	assert_int_not_equal(set_word_of("geo", "XY"), set_word_of("asn", "XY"));
+	assert_int_not_equal(set_word_of("ge", "oXY"), set_word_of("geo", "XY"));
+	snprintf(other, sizeof(other), "value(#%08x)", set_word_of("land", "Q"));
+	assert_string_equal(set_word_text(set_word_of("land", "Q"), text, sizeof(text)), other);
+	assert_int_equal(set_word_read(other, &n), set_word_of("land", "Q"));
+	assert_int_equal(n, strlen(other));
+	set_words_learn("land", "Q");
+	assert_string_equal(set_word_text(set_word_of("land", "Q"), text, sizeof(text)),
+			    "value(land, Q)");
+	assert_string_equal(set_word_set(set_word_of("land", "Q")), "land");
+	assert_int_equal(set_word_read("value(land,Q) 53", &n), set_word_of("land", "Q"));
+	assert_int_equal(n, strlen("value(land,Q)"));
+	assert_int_equal(set_word_read("value(land, A (B) C)>x", &n), set_word_of("land", "A (B"));
+	assert_int_equal(set_word_read("value(land)", &n), 0);
+	assert_int_equal(n, 0);
+	assert_int_equal(set_word_read("value(#00000000)", &n), 0);
+	assert_int_equal(set_word_read("value(, Q)", &n), 0);
+	assert_int_equal(set_word_read("value(land, )", &n), 0);
+	assert_int_equal(set_word_read("192.0.2.1", &n), 0);
+}
+
+/* All names of a set, there and back; what is cut or written over is refused or another's. */
+static void test_texts(void **unused)
+{
+	struct set_names names = {NULL, 0, NULL, 0}, back = {NULL, 0, NULL, 0};
+	struct set_about about = {"geo", &names, 0};
+	struct set_list list = {.about = &about};
+	struct set_lines lines;
+	struct pacer_set built;
+	char name[16];
+
+	(void)unused;
+	for (uint32_t i = 0; i < 1000; i++) {
+		struct set_entry e = {
+		    .family = 4, .len = 24, .high = (uint64_t)i << 40, .value = (uint16_t)(i + 1)};
+
+		snprintf(name, sizeof(name), "AS%u", i);
+		assert_int_equal(set_names_add(&names, (struct set_word){name, strlen(name)}),
+				 (int)i + 1);
+		assert_int_equal(set_list_add(&list, &e), 0);
+	}
+	assert_int_equal(set_build(&list, 1, &lines), 0);
+	assert_int_equal(set_words_put(&lines, &about), 0);
+	built = set_lines_set(&lines);
+	for (uint32_t i = 0; i < 1000; i++)
+		assert_int_equal(pacer_set_word(&built, (uint32_t)pacer_set_find4(&built, i << 8)),
+				 set_word_of("geo", names.name[i]));
+	assert_int_equal(pacer_set_word(&built, 0), set_word_of("geo", SET_WORD_NONE));
+	assert_int_equal(set_words_take(&lines, &back), 0);
+	assert_int_equal(back.n, 1000);
+	for (uint32_t i = 0; i < 1000; i++)
+		assert_string_equal(back.name[i], names.name[i]);
+	set_names_free(&back);
+	lines.n--; /* where the texts begin is in the line that is cut off */
+	if (set_words_take(&lines, &back))
+		assert_int_equal(errno, EBADMSG);
+	set_names_free(&back);
+	lines.n++;
+	set_lines_free(&lines);
+	set_list_free(&list);
+	set_names_free(&names);
+}
+
+/* --- which keys count together -------------------------------------------------------------- */
+
+static struct pacer_limiter limiter_of(const char *key)
+{
+	char text[300];
+
+	snprintf(
+	    text, sizeof(text),
+	    "sets: [{name: geo, file: geo.csv, value: 2}, {name: asn, file: asn.csv, value: 2}]\n"
+	    "rules: [{name: r, limits: [{key: \"%s\", gap: 1s}]}]\n",
+	    key);
+	assert_int_equal(load(text), 0);
+	return now.bin.rule[0].limiter[0];
+}
+
+static struct pacer_packet packet(uint8_t family)
+{
+	struct pacer_packet pkt = {.family = family, .vlan = PACER_VLAN_NONE};
+
+	for (uint32_t i = 0; i < PACER_KEY_WORDS; i++)
+		if (family == PACER_FAMILY_6 || i == PACER_WORD_SADDR || i >= PACER_WORD_DADDR)
+			pkt.key[i] = draw();
+	if (family == PACER_FAMILY_4)
+		pkt.key[5] = pkt.key[6] = pkt.key[7] = 0;
+	return pkt;
+}
+
+static uint64_t hash_of(const struct pacer_limiter *t, const struct pacer_packet *pkt, uint32_t src,
+			uint32_t dst)
+{
+	static __u64 secret[2 * PACER_SECRETS];
+	struct pacer_state state = {.secret = secret};
+	struct pacer_walk walk = {.state = &state, .value = {src, dst}, .pkt = *pkt};
+	struct pacer_packet seen = pacer_limiter_sees(t, pkt, walk.value);
+	struct pacer_hash h;
+	uint64_t both;
+
+	if (!secret[0])
+		for (size_t i = 0; i < 2 * PACER_SECRETS; i++)
+			secret[i] = draw();
+	h = pacer_limiter_hash(t, &seen, secret);
+	both = pacer_walk_key_hash(&walk, t, 0);
+	assert_int_equal(both >> 32, h.home); /* the packet path's two ways to it */
+	assert_int_equal((uint32_t)both, h.mark);
+	return both;
+}
+
+static void test_together(void **unused)
+{
+	struct pacer_limiter src = limiter_of("value(geo, src)");
+	struct pacer_limiter dport = limiter_of("value(geo, dst)+dport");
+	struct pacer_limiter and = limiter_of("value(geo, src)+dst/24,56");
+	struct pacer_limiter both = limiter_of("value(geo, src)+value(asn, dst)");
+
+	(void)unused;
+	oracle_seed(71);
+	for (int i = 0; i < 200; i++) {
+		struct pacer_packet a = packet(PACER_FAMILY_4), b = packet(PACER_FAMILY_6);
+		struct pacer_packet c = packet(PACER_FAMILY_4);
+
+		/* One key of both families. */
+		assert_int_equal(hash_of(&src, &a, 7, 0), hash_of(&src, &b, 7, 0));
+		assert_int_not_equal(hash_of(&src, &a, 7, 0), hash_of(&src, &a, 8, 0));
+		assert_int_equal(hash_of(&both, &a, 7, 9), hash_of(&both, &b, 7, 9));
+		assert_int_not_equal(hash_of(&both, &a, 7, 9), hash_of(&both, &a, 9, 7));
+		c.key[PACER_WORD_PORTS] = a.key[PACER_WORD_PORTS] ^ 0x10000;
+		c.key[PACER_WORD_META] = a.key[PACER_WORD_META];
+		assert_int_equal(hash_of(&dport, &a, 7, 0), hash_of(&dport, &c, 7, 0));
+		c.key[PACER_WORD_PORTS] ^= 1;
+		assert_int_not_equal(hash_of(&dport, &a, 7, 0), hash_of(&dport, &c, 7, 0));
+		/* With an address beside, each family has its own. */
+		assert_int_not_equal(hash_of(&and, &a, 7, 0), hash_of(&and, &b, 7, 0));
+		c = packet(PACER_FAMILY_4);
+		c.key[PACER_WORD_DADDR] = a.key[PACER_WORD_DADDR] ^ 1;
+		assert_int_equal(hash_of(&and, &a, 7, 0), hash_of(&and, &c, 7, 0));
+		assert_int_not_equal(hash_of(&and, &a, 7, 0), hash_of(&and, &c, 6, 0));
+		c = packet(PACER_FAMILY_6);
+		memcpy(&c.key[PACER_WORD_DADDR], &b.key[PACER_WORD_DADDR], 16);
+		c.key[PACER_WORD_DADDR + 3]++;
+		assert_int_equal(hash_of(&and, &b, 7, 0), hash_of(&and, &c, 7, 0));
+	}
+}
+
+/* What is written of a key is read again as that key. */
+static void test_key_texts(void **unused)
+{
+	static const struct {
+		const char *key, *text;
+	} c[] = {
+	    {"value(geo, src)", "value(geo, XY)"},
+	    {"value(geo, dst)", "value(geo, XY)"},
+	    {"value(geo, src)+value(asn, dst)", "value(geo, XY)>value(asn, AS 1)"},
+	    {"value(geo, src)+dst", "value(geo, none)>192.0.2.7"},
+	    {"src/24,56+value(geo, dst)", "192.0.2.0/24>value(geo, XY)"},
+	    {"value(geo, src)+dport+vlan+ttl", "value(geo, XY) 53 vlan 9 ttl 64"},
+	};
+	char text[TALLY_TEXT];
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(c) / sizeof(*c); i++) {
+		struct pacer_limiter t = limiter_of(c[i].key);
+		struct policy_key by = compile_key_of(t.key_id);
+		struct pacer_packet pkt;
+
+		assert_int_equal(by.parts, now.policy->rule[0].limit[0].key.parts);
+		assert_string_equal(
+		    policy_key_text(&now.policy->rule[0].limit[0].key, text, sizeof(text)),
+		    strstr(c[i].key, "+dst") && !strstr(c[i].key, "dst/")
+			? "value(geo, src)+dst/32,64"
+		    : strstr(c[i].key, "src/24") ? "value(geo, dst)+src/24,56"
+						 : c[i].key);
+		assert_int_equal(tally_key_read(&by, c[i].text, &pkt), 0);
+		assert_string_equal(tally_key_text(&by, &pkt, text, sizeof(text)), c[i].text);
+		assert_true(tally_key_fits(&t, &pkt));
+		assert_int_equal(tally_key_read(&by, "value(geo", &pkt), -1);
+	}
+	{
+		struct pacer_limiter t = limiter_of("value(geo, src)");
+		struct policy_key by = compile_key_of(t.key_id);
+		struct pacer_packet pkt;
+
+		assert_int_equal(tally_key_read(&by, "value(asn, XY)", &pkt), 0);
+		assert_false(tally_key_fits(&t, &pkt));
+	}
+}
+
+/* --- what was given by hand ----------------------------------------------------------------- */
+
+static struct set_entry entry(uint32_t addr, uint8_t len, uint16_t value)
+{
+	return (struct set_entry){
+	    .family = 4, .len = len, .high = (uint64_t)addr << 32, .value = value};
+}
+
+static void expect_word(uint64_t now_ns, uint32_t addr, const char *value, int number)
+{
+	struct pacer_state state = {.policy = &now.bin, .set = set, .hand = hand};
+	struct pacer_walk walk = {.state = &state, .now_ns = now_ns};
+	int in;
+
+	walk.pkt.family = PACER_FAMILY_4;
+	walk.pkt.key[PACER_WORD_SADDR] = walk.pkt.key[PACER_WORD_DADDR] = addr;
+	assert_int_equal(pacer_walk_word(&walk, 1), set_word_of("geo", value));
+	assert_int_equal(pacer_walk_word(&walk, 1 | PACER_VALUE_DST), set_word_of("geo", value));
+	in = pacer_walk_in(&walk, 0);
+	assert_int_equal(in >> 8 & 255, number);
+	assert_int_equal(in & PACER_SRC_IN, !!number);
+}
+
+/* By hand comes before the file; the longest prefix counts, and when it ends the next wider one. */
+static void test_by_hand(void **unused)
+{
+	struct set_names names = {NULL, 0, NULL, 0};
+	struct set_about about = {"geo", &names, 1};
+	struct set_list list = {.about = &about}, numbered;
+	struct set_hand h = {.about = &about}, back = {.n = 0};
+	struct set_entry e = entry(0x0a000000, 8, 1), f = entry(0x0b000000, 8, 2);
+	struct set_lines lines, added;
+
+	(void)unused;
+	assert_int_equal(load("sets: [{name: geo, file: geo.csv, value: 2}]\n"
+			      "rules: [{name: r, match: {src: \"@geo=XY\"}, "
+			      "limits: [{key: value(geo, src), gap: 1s}]}]\n"),
+			 0);
+	assert_int_equal(now.bin.rule[0].value[0], 1);
+	assert_int_equal(set_names_add(&names, (struct set_word){"XY", 2}), 1);
+	assert_int_equal(set_names_add(&names, (struct set_word){"AB", 2}), 2);
+	assert_false(set_list_add(&list, &e) || set_list_add(&list, &f));
+	e = entry(0x0a010000, 16, 1); /* 10.1.0.0/16 AB for ever */
+	assert_int_equal(set_hand_add_named(&h, &e, SET_HAND_STAYS, "AB"), 0);
+	e = entry(0x0a010200, 24, 1); /* 10.1.2.0/24 ZZ until 100 */
+	assert_int_equal(set_hand_add_named(&h, &e, 100, "ZZ"), 0);
+	e = entry(0x0a010203, 32, 1); /* 10.1.2.3 XY until 50 */
+	assert_int_equal(set_hand_add_named(&h, &e, 50, "XY"), 0);
+	e = entry(0x0c000000, 8, 1); /* 12.0.0.0/8, of no value */
+	assert_int_equal(set_hand_add_named(&h, &e, SET_HAND_STAYS, ""), 0);
+	set_hand_settle(&h, 1);
+	assert_int_equal(set_build(&list, 1, &lines), 0);
+	assert_int_equal(set_words_put(&lines, &about), 0);
+	assert_int_equal(set_hand_list(&h, &numbered), 0);
+	assert_int_equal(set_hand_build(&h, &numbered, 1, &added), 0);
+	set[0] = set_lines_set(&lines);
+	hand[0] = set_lines_set(&added);
+	expect_word(1, 0x0a000001, "XY", 1);
+	expect_word(1, 0x0b000001, "AB", 2);
+	expect_word(1, 0x0d000001, SET_WORD_NONE, 0);
+	expect_word(1, 0x0c000001, SET_WORD_NONE, 255);
+	expect_word(1, 0x0a010001, "AB", 255); /* no rule names AB */
+	expect_word(99, 0x0a010201, "ZZ", 255);
+	expect_word(100, 0x0a010201, "AB", 255);
+	expect_word(49, 0x0a010203, "XY", 1);
+	expect_word(50, 0x0a010203, "ZZ", 255);
+	expect_word(100, 0x0a010203, "AB", 255);
+	assert_int_equal(set_hand_take(&added, &numbered, &back), 0);
+	assert_int_equal(back.n, h.n);
+	for (size_t i = 0; i < h.n; i++) {
+		const char *one = set_hand_value(&h, &h.entry[i]);
+		const char *other = set_hand_value(&back, &back.entry[i]);
+
+		assert_int_equal(!one, !other);
+		if (one)
+			assert_string_equal(one, other);
+	}
+	lines.line->head.serial = 1; /* replaced since: what was beside it counts no more */
+	expect_word(1, 0x0a010001, "XY", 1);
+	hand[0] = (struct pacer_set){NULL, 0};
+	lines.line->head.format = 0;
+	{
+		struct pacer_state state = {.policy = &now.bin, .set = set};
+		struct pacer_walk walk = {.state = &state, .now_ns = 1};
+
+		walk.pkt.family = PACER_FAMILY_4;
+		assert_int_equal(pacer_walk_word(&walk, 1), 0);
+		assert_int_equal(pacer_walk_values(&walk, 0), 1);
+	}
+	set_hand_free(&h);
+	set_hand_free(&back);
+	set_list_free(&list);
+	set_list_free(&numbered);
+	set_lines_free(&lines);
+	set_lines_free(&added);
+	set_names_free(&names);
+}
+
+/* --- a change of the policy ----------------------------------------------------------------- */
+
+#define SETS "{name: geo, file: g, value: 2}, {name: asn, file: a, value: 2}"
+
+static int change(const char *sets, const char *limits)
+{
+	char text[400];
+
+	snprintf(text, sizeof(text), "sets: [%s]\nrules: [{name: r, limits: [%s]}]\n", sets,
+		 limits);
+	return apply(text);
+}
+
+/* A limit that keeps its set keeps its state, wherever the set stands; another begins anew. */
+static void test_change(void **unused)
+{
+	(void)unused;
+	assert_int_equal(load("sets: [" SETS "]\nrules: [{name: r, limits: "
+			      "[{key: \"value(geo, src)\", packets: 9, window: 1s}]}]\n"),
+			 0);
+	assert_int_equal(change("{name: asn, file: a, value: 2}, {name: geo, file: g, value: 2}",
+				"{key: \"value(geo, src)\", packets: 7, window: 1s}"),
+			 0);
+	assert_int_equal(now.plan.limit[0].state, PLAN_KEPT);
+	assert_int_equal(now.bin.rule[0].value[0], 2);
+	assert_int_equal(change(SETS, "{key: \"value(asn, src)\", packets: 7, window: 1s}"), 0);
+	assert_int_equal(now.plan.limit[0].state, PLAN_NEW);
+	assert_int_equal(now.plan.n_draining, 1);
+	assert_int_equal(now.bin.rule[0].n_limiters, 2);
+	/* A third value has no place while the first drains. */
+	assert_int_equal(change(SETS, "{key: \"value(asn, dst)\", packets: 7, window: 1s}"), -1);
+	assert_non_null(strstr(error.text, "two values at the most"));
+	/* Nor has a set that is still counted by. */
+	assert_int_equal(change("{name: geo, file: g, value: 2}",
+				"{key: \"value(geo, src)\", packets: 7, window: 1s}"),
+			 -1);
+	assert_non_null(strstr(error.text, "keep the set until then"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_words), cmocka_unit_test(test_texts), TEST(test_together),
+	    TEST(test_key_texts),	  TEST(test_by_hand),		TEST(test_change),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
