@@ -403,8 +403,39 @@ by_value()
 	arrive "0 9" n=9 n=9,from=10.77.0.14
 }
 
+# A key by a value: all of a country has one allowance, whatever its addresses, of both families. It stays
+# with the value's name, whatever numbers the next file gives.
+by_value_as_key()
+{
+	set_of geo.csv 10.77.0.11,XY 10.77.0.12,XY fd77::/64,XY 10.77.0.13,AB
+	policy land <<-END
+	sets: [{name: geo, file: $work/geo.csv, value: 2}]
+	rules: [{name: land, match: {proto: udp}, limits: [{key: value(geo, src), packets: 4, window: 60s, entries: 1k}], ban: 50s}]
+	END
+	load land
+	arrive "3 1 0 4 3" n=3 n=9,from=10.77.0.12 n=9,from=fd77::11 n=9,from=10.77.0.13 n=3,from=10.77.0.14
+	set_of geo.csv 10.77.0.16,ZZ 10.77.0.15,AB 10.77.0.11,XY
+	pacer sets s0 replace geo "$work/geo.csv" >/dev/null
+	arrive "0 0 1 4" n=9 n=9,from=10.77.0.15 n=9,from=10.77.0.12 n=9,from=10.77.0.16
+	pacer ban s0 list | grep -q "land *value(geo, AB)" || fail "no ban of AB"
+	pacer ban s0 list --json | jq -e '[.[] | .key] | index("value(geo, none)")' >/dev/null || fail "no ban of none"
+	pacer ban s0 del "value(geo, XY)" --rule land >/dev/null
+	pacer ban s0 add "value(geo, QQ)" --rule land >/dev/null
+	pacer why s0 10.77.0.11 | grep -q "value(geo, XY)" || fail "why does not say XY"
+	refused 1 "is no key of rule land" pacer ban s0 add "value(asn, QQ)" --rule land
+	pacer sets s0 add geo 10.77.0.17 QQ >/dev/null
+	pacer sets s0 add geo 10.77.0.18 NEW >/dev/null
+	arrive "0 4" n=9,from=10.77.0.17 n=9,from=10.77.0.18
+	policy bare <<-END
+	sets: [{name: geo, file: $work/geo.csv}]
+	rules: [{name: land, limits: [{key: value(geo, src), gap: 1s}]}]
+	END
+	refused 2 "set geo has no values" apply bare
+}
+
 net_up
 check "sets: prefixes with values" by_value
+check "sets: a value as a key" by_value_as_key
 check "sets: a set of the allow-list" let_through
 check "sets: added and taken out by hand" added_and_taken_out
 check "sets: what is by hand, and changes of the policy" and_then_applied
