@@ -409,6 +409,7 @@ by_value_as_key()
 {
 	set_of geo.csv 10.77.0.11,XY 10.77.0.12,XY fd77::/64,XY 10.77.0.13,AB
 	policy land <<-END
+	bans: 256
 	sets: [{name: geo, file: $work/geo.csv, value: 2}]
 	rules: [{name: land, match: {proto: udp}, limits: [{key: value(geo, src), packets: 4, window: 60s, entries: 1k}], ban: 50s}]
 	END
@@ -417,8 +418,8 @@ by_value_as_key()
 	set_of geo.csv 10.77.0.16,ZZ 10.77.0.15,AB 10.77.0.11,XY
 	pacer sets s0 replace geo "$work/geo.csv" >/dev/null
 	arrive "0 0 1 4" n=9 n=9,from=10.77.0.15 n=9,from=10.77.0.12 n=9,from=10.77.0.16
-	pacer ban s0 list | grep -q "land *value(geo, AB)" || fail "no ban of AB"
-	pacer ban s0 list --json | jq -e '[.[] | .key] | index("value(geo, none)")' >/dev/null || fail "no ban of none"
+	pacer ban s0 list | grep -q "value(geo, AB)" || fail "no ban of AB: $(pacer ban s0 list)"
+	pacer ban s0 list --json | grep -q "value(geo, none)" || fail "no ban of none"
 	pacer ban s0 del "value(geo, XY)" --rule land >/dev/null
 	pacer ban s0 add "value(geo, QQ)" --rule land >/dev/null
 	pacer why s0 10.77.0.11 | grep -q "value(geo, XY)" || fail "why does not say XY"

@@ -25,7 +25,8 @@ struct set_source {
 struct set_text {
 	struct set_list list; /* sorted */
 	struct set_names names;
-	uint64_t timeouts; /* elements whose time is not kept */
+	uint64_t timeouts;	   /* elements whose time is not kept */
+	char set[POLICY_NAME_MAX]; /* its name, which outlasts its policy */
 	struct set_about
 	    about; /* of a set with values; list.about, where keys have them (texts.h) */
 };

@@ -81,7 +81,8 @@ static int number_values(const struct policy *policy, size_t number, uint32_t kn
 	for (uint32_t i = 0; i < known; i++)
 		if (!seen[i])
 			return no_such_value(policy, number, text->names.name[i], text, error);
-	text->about = (struct set_about){policy->set[number].name, &text->names, known};
+	memcpy(text->set, policy->set[number].name, sizeof(text->set));
+	text->about = (struct set_about){text->set, &text->names, known};
 	text->list.about = keyed ? &text->about : NULL;
 	return 0;
 }
