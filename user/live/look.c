@@ -36,18 +36,28 @@ static int read_leases(const struct attached *a, struct look *look)
 	return each ? 0 : -1;
 }
 
-/* A set that is not there counts as packets count it: as one that cannot be read. */
-static void map_sets(const struct attached *a, struct look *look)
+/* A set that is not there, or broken, counts as packets count it: as one that cannot be read. */
+static int map_place(const struct attached *a, uint32_t place, struct set_lines *lines,
+		     struct pacer_set *set)
 {
-	for (uint32_t i = 0; i < look->policy->sets && i < PACER_SETS_MAX; i++) {
-		(void)set_maps_lines_of(a->sets_fd, look->copy * PACER_SETS_MAX + i,
-					&look->lines[i]);
-		look->set[i] = set_lines_set(&look->lines[i]);
-		(void)set_maps_lines_of(a->sets_fd,
-					PACER_SET_HANDS + look->copy * PACER_SETS_MAX + i,
-					&look->hand_lines[i]);
-		look->hand[i] = set_lines_set(&look->hand_lines[i]);
-	}
+	int result = set_maps_lines_of(a->sets_fd, place, lines);
+
+	*set = set_lines_set(lines);
+	return result && errno != ENOENT && errno != EBADMSG ? -1 : 0;
+}
+
+static int map_sets(const struct attached *a, struct look *look)
+{
+	uint32_t first = look->copy * PACER_SETS_MAX;
+	int result = 0;
+
+	for (uint32_t i = 0; i < look->policy->sets && i < PACER_SETS_MAX && !result; i++)
+		result = map_place(a, first + i, &look->lines[i], &look->set[i]) ||
+				 map_place(a, PACER_SET_HANDS + first + i, &look->hand_lines[i],
+					   &look->hand[i])
+			     ? -1
+			     : 0;
+	return result;
 }
 
 int look_open(const struct attached *a, struct look *look, struct policy_error *error)
@@ -59,13 +69,18 @@ int look_open(const struct attached *a, struct look *look, struct policy_error *
 	*look = (struct look){.copy = copies_in_force(a), .cpus = cpus, .a = a};
 	look->policy = &a->copy[look->copy].policy;
 	look->now_ns = clock_ns(look->policy);
-	map_sets(a, look);
+	if (map_sets(a, look)) {
+		policy_explain(error, 0, "%s: its sets cannot be read: %s", a->ifname,
+			       strerror(errno));
+		look_close(look);
+		return -1;
+	}
 	look->lease = calloc((size_t)cpus * PACER_THROTTLES, sizeof(*look->lease));
 	if (look->lease && !read_leases(a, look))
 		return 0;
+	policy_explain(error, 0, "%s: its leases cannot be read: %s", a->ifname, strerror(errno));
 	look_close(look);
-	return policy_fail(error, 0, "%s: its leases cannot be read: %s", a->ifname,
-			   strerror(errno));
+	return -1;
 }
 
 void look_close(struct look *look)
