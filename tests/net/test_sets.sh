@@ -423,6 +423,7 @@ by_value_as_key()
 	pacer ban s0 del "value(geo, XY)" --rule land >/dev/null
 	pacer ban s0 add "value(geo, QQ)" --rule land >/dev/null
 	pacer why s0 "10.77.0.11>10.77.0.1 udp 1 2" | grep -q "value(geo, XY)" || fail "why does not say XY"
+	pacer why s0 10.77.0.11 | grep -q "value(geo, XY)" || fail "why does not say XY of the address"
 	refused 2 "is no key of rule land" pacer ban s0 add "value(asn, QQ)" --rule land
 	pacer sets s0 add geo 10.77.0.17 QQ >/dev/null
 	pacer sets s0 add geo 10.77.0.18 NEW >/dev/null

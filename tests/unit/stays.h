@@ -19,6 +19,13 @@ void attached_release(struct attached *attached)
 	(void)attached;
 }
 
+int attached_still(const struct attached *attached, struct policy_error *why)
+{
+	(void)attached;
+	(void)why;
+	return 0;
+}
+
 bool attached_gone(const struct attached *attached)
 {
 	(void)attached;

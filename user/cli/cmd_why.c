@@ -510,7 +510,7 @@ static void emit_answer(const struct question *q, const struct why *why, enum pa
 static bool counts_others(const struct why *why)
 {
 	for (size_t i = 0; i < why->n; i++)
-		if (!(why->limit[i].by.parts & KEY_PART_SRC))
+		if (!(why->limit[i].by.parts & (KEY_PART_SRC | KEY_PART_SRC_VALUE)))
 			return true;
 	return false;
 }

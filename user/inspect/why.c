@@ -259,6 +259,14 @@ static bool read_key(const struct policy_key *by, const char *key, uint8_t sourc
 	return !tally_key_read(by, text, pkt);
 }
 
+/* Does the limit count by the value that the source has in a set, and is the whole source known? */
+static bool is_of_value(const struct policy_key *by, uint8_t source_bits,
+			const struct pacer_packet *source)
+{
+	return by->parts == KEY_PART_SRC_VALUE &&
+	       source_bits == (source->family == PACER_FAMILY_4 ? 32 : 128);
+}
+
 void why_key(const struct pacer_walk *w, const struct policy *policy, uint64_t resolution_ns,
 	     const char *key, uint8_t source_bits, struct why *why)
 {
@@ -271,12 +279,17 @@ void why_key(const struct pacer_walk *w, const struct policy *policy, uint64_t r
 		struct pacer_hold hold = {0};
 		struct why_limit *l = &why->limit[why->n];
 
-		if (!read_key(&by, key, source_bits, &w->pkt, &walk.pkt))
-			continue;
-		if (!tally_key_fits(&rule->limiter[k], &walk.pkt))
-			continue;
-		walk.pkt.len_bytes = w->pkt.len_bytes;
-		pacer_limiter_saw(&rule->limiter[k], &walk.pkt, walk.value);
+		if (is_of_value(&by, source_bits, &w->pkt)) {
+			walk = *w;
+			if (pacer_walk_values(&walk, w->rule))
+				continue;
+		} else {
+			if (!read_key(&by, key, source_bits, &w->pkt, &walk.pkt) ||
+			    !tally_key_fits(&rule->limiter[k], &walk.pkt))
+				continue;
+			walk.pkt.len_bytes = w->pkt.len_bytes;
+			pacer_limiter_saw(&rule->limiter[k], &walk.pkt, walk.value);
+		}
 		fill_limit(&walk, &policy->rule[w->rule], resolution_ns, k, l);
 		l->reason = l->banned_ns ? PACER_DENY_BAN
 					 : pacer_outcome_reason(pacer_walk_check(&walk, k, &hold));

@@ -63,8 +63,8 @@ void why_packet(const struct pacer_walk *w, const struct policy *policy, uint64_
 /*
  * Of a key, as tally_key_text writes it, under rule w->rule: the limits that count by such keys, or
  * by a prefix of the source that it is, of which source_bits bits are known (w->pkt has them; 0:
- * it is none), and until when the key is banned. Without a reason: it needs a packet to fall under
- * a rule. w->pkt's length is that of its packets.
+ * it is none), or by the source's value in a set; and until when the key is banned. Without a
+ * reason: it needs a packet to fall under a rule. w->pkt's length is that of its packets.
  */
 void why_key(const struct pacer_walk *w, const struct policy *policy, uint64_t resolution_ns,
 	     const char *key, uint8_t source_bits, struct why *why);
