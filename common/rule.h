@@ -255,8 +255,8 @@ struct pacer_holds {
  */
 PACER_GLOBAL __u32 pacer_limit_ask(const struct pacer_walk *w, struct pacer_holds *holds)
 {
+	__u32 i, n, said, outcome = PACER_ADMIT;
 	const struct pacer_rule *rule;
-	__u32 i, n, said;
 
 	if (!w || !holds)
 		return PACER_DENY_NO_STATE;
@@ -268,16 +268,15 @@ PACER_GLOBAL __u32 pacer_limit_ask(const struct pacer_walk *w, struct pacer_hold
 				  << i;
 	holds->quick = holds->entries;
 	PACER_ROLLED
-	for (i = 0; i < PACER_LIMITERS_MAX && i < n; i++) {
+	for (i = 0; i < PACER_LIMITERS_MAX && i < n && outcome == PACER_ADMIT; i++) {
 		said = holds->entries >> i & 1
 			   ? pacer_quick_check(w, &rule->limiter[i], &holds->at[i])
 			   : pacer_walk_check(w, i, &holds->at[i]);
-		if (said == PACER_UNDECIDED)
-			holds->quick &= ~(1u << i);
-		else if (said != PACER_ADMIT)
-			return pacer_outcome(pacer_outcome_reason(said), i);
+		holds->quick &= ~((__u32)(said == PACER_UNDECIDED) << i);
+		if (said != PACER_ADMIT && said != PACER_UNDECIDED)
+			outcome = pacer_outcome(pacer_outcome_reason(said), i);
 	}
-	return PACER_ADMIT;
+	return outcome;
 }
 
 /* Locks the state of limit i, and judges for good: a reason. */
