@@ -71,6 +71,8 @@ static const struct {
     {POLICY_WHOLE, "unparsed", WHOLE(""), WHOLE("unparsed: pass"), "unparsed: drop|pass\n"},
     {POLICY_WHOLE, "clock", WHOLE(""), WHOLE("clock: exact"), "clock: auto|exact\n"},
     {POLICY_WHOLE, "memory", WHOLE(""), WHOLE("memory: 1Gi"), "memory: 64Mi|1Gi\n"},
+    {POLICY_WHOLE, "withstand", "withstand: 1Mpps\nrules: []", "withstand: 2Mpps\nrules: []",
+     "withstand: 1M/s|2M/s\n"},
     {POLICY_WHOLE, "rules", WHOLE(""), "rules: []", "rules: r|-\n"},
     {POLICY_WHOLE, "pools", WHOLE(""), POOL("targets: a, each: 5, cooldown: 1s"), "pools: -|p\n"},
     {POLICY_WHOLE, "sets", WHOLE(""), SET("of: 192.0.2.1"), "sets: -|d\n"},
