@@ -369,7 +369,7 @@ static const struct word_row sets_words[] = {
 };
 
 const struct verb verb_sets = {"sets",
-			       "IFACE... list|show|add|del|replace [SET] [PREFIX|FILE] [VALUE]",
+			       "IFACE... list|show|add|del|replace [SET] [PREFIX|FILE]",
 			       "sets of prefixes that rules match on",
 			       sets_options,
 			       run_sets,

@@ -123,26 +123,26 @@ struct policy_ladder {
  * narrowest first. What was not written is 0, but for slots (10) and rows (2).
  */
 struct policy_limit {
-	int line;
-	uint8_t item; /* its place in `limits` */
-	uint8_t rung; /* of the ladder, from 0 */
-	struct policy_ladder ladder;
-	struct policy_key key;
-	enum policy_limit_kind kind;
 	uint64_t gap_ns;
-	uint32_t rows;	  /* of a gap's sketch: 1 or 2 */
 	uint64_t ceiling; /* of a gap: packets a second that all keys together may reach */
 	uint64_t limit;	  /* of a window: packets or bytes */
-	bool per_second;  /* it was written as a rate */
-	enum pacer_cost cost;
 	uint64_t window_ns;
-	uint32_t slots;
-	uint64_t entries;	/* keys to hold state for; 0: a share of the memory */
-	struct units_rate rate; /* of `cost`s */
+	uint64_t entries; /* keys to hold state for; 0: a share of the memory */
 	uint64_t burst;
-	bool burst_bytes; /* it was written in bytes */
+	struct units_rate rate; /* of `cost`s */
 	struct policy_throttle throttle;
-	bool fleet; /* it is divided among the hosts of the fleet */
+	struct policy_ladder ladder;
+	int line;
+	enum policy_limit_kind kind;
+	uint32_t rows; /* of a gap's sketch: 1 or 2 */
+	enum pacer_cost cost;
+	uint32_t slots;
+	struct policy_key key;
+	uint8_t item;	  /* its place in `limits` */
+	uint8_t rung;	  /* of the ladder, from 0 */
+	bool per_second;  /* it was written as a rate */
+	bool burst_bytes; /* it was written in bytes */
+	bool fleet;	  /* it is divided among the hosts of the fleet */
 };
 
 /* "@drop", "@geo=XY" or "!@drop" in src or dst. */
