@@ -95,10 +95,11 @@ PACER_INLINE __u32 pacer_rule_reason(const struct pacer_rule *rule)
 
 /* --- ... whose state is an entry of the table ------------------------------------------------- */
 
-/* Is its state an entry of the table, that packets alone change? */
+/* Is its state an entry that packets alone change, and its key one without values of sets? */
 PACER_INLINE int pacer_limit_is_quick(const struct pacer_limiter *t)
 {
-	return (t->kind == PACER_LIMITER_WINDOW || t->kind == PACER_LIMITER_RATE) && !t->until_ns;
+	return (t->kind == PACER_LIMITER_WINDOW || t->kind == PACER_LIMITER_RATE) && !t->until_ns &&
+	       !pacer_limiter_valued(t);
 }
 
 /* Where the limit's key is looked for first; and asks for that line. 0: it is none of these. */
