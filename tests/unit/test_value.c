@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "applied.h"
@@ -116,19 +117,23 @@ static struct pacer_packet packet(uint8_t family)
 	return pkt;
 }
 
+static __u64 secret[2 * PACER_SECRETS];
+
+static void draw_secret(void)
+{
+	for (size_t i = 0; i < 2 * PACER_SECRETS; i++)
+		secret[i] = draw();
+}
+
 static uint64_t hash_of(const struct pacer_limiter *t, const struct pacer_packet *pkt, uint32_t src,
 			uint32_t dst)
 {
-	static __u64 secret[2 * PACER_SECRETS];
 	struct pacer_state state = {.secret = secret};
 	struct pacer_walk walk = {.state = &state, .value = {src, dst}, .pkt = *pkt};
 	struct pacer_packet seen = pacer_limiter_sees(t, pkt, walk.value);
 	struct pacer_hash h;
 	uint64_t both;
 
-	if (!secret[0])
-		for (size_t i = 0; i < 2 * PACER_SECRETS; i++)
-			secret[i] = draw();
 	h = pacer_limiter_hash(t, &seen, secret);
 	both = pacer_walk_key_hash(&walk, t, 0);
 	assert_int_equal(both >> 32, h.home); /* the packet path's two ways to it */
@@ -145,6 +150,7 @@ static void test_together(void **unused)
 
 	(void)unused;
 	oracle_seed(71);
+	draw_secret();
 	for (int i = 0; i < 200; i++) {
 		struct pacer_packet a = packet(PACER_FAMILY_4), b = packet(PACER_FAMILY_6);
 		struct pacer_packet c = packet(PACER_FAMILY_4);
@@ -213,6 +219,52 @@ static void test_key_texts(void **unused)
 		assert_int_equal(tally_key_read(&by, "value(asn, XY)", &pkt), 0);
 		assert_false(tally_key_fits(&t, &pkt));
 	}
+}
+
+/* --- several limits ------------------------------------------------------------------------- */
+
+/*
+ * Sources of one value are one key of its limit, whatever other limits their rule has and in which
+ * order: they are admitted as often as the limit says, all together.
+ */
+static void expect_one_budget(const char *limits)
+{
+	struct pacer_state state = {.policy = &now.bin, .secret = secret};
+	struct pacer_walk walk = {.state = &state, .now_ns = 100 * SECOND, .value = {7, 0}};
+	struct pacer_line *lines;
+	uint32_t admitted = 0;
+	char text[400];
+
+	snprintf(text, sizeof(text),
+		 "memory: 1Mi\nsets: [{name: geo, file: geo.csv, value: 2}]\n"
+		 "rules: [{name: r, limits: [%s]}]\n",
+		 limits);
+	assert_int_equal(load(text), 0);
+	lines = aligned_alloc(64, now.plan.lines * sizeof(*lines));
+	assert_non_null(lines);
+	memset(lines, 0, now.plan.lines * sizeof(*lines));
+	state.table = (struct pacer_table){lines, (uint32_t)now.plan.lines};
+	for (int i = 0; i < 100; i++) {
+		walk.pkt = packet(PACER_FAMILY_4);
+		admitted += pacer_limit(&walk) == PACER_ADMIT;
+	}
+	free(lines);
+	if (admitted != 5)
+		fail_msg("%u admitted, not 5: %s", admitted, limits);
+}
+
+static void test_beside_others(void **unused)
+{
+	(void)unused;
+	oracle_seed(72);
+	draw_secret();
+	expect_one_budget("{key: \"value(geo, src)\", packets: 5, window: 1s}");
+	expect_one_budget("{key: src, packets: 9, window: 1s}, "
+			  "{key: \"value(geo, src)\", packets: 5, window: 1s}");
+	expect_one_budget("{key: \"value(geo, src)\", packets: 5, window: 1s}, "
+			  "{key: all, packets: 50, window: 1s}");
+	expect_one_budget("{key: src, gap: 1ms}, "
+			  "{key: \"value(geo, src)\", rate: 1/s, burst: 5}");
 }
 
 /* --- what was given by hand ----------------------------------------------------------------- */
@@ -355,8 +407,13 @@ static void test_change(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_words), cmocka_unit_test(test_texts), TEST(test_together),
-	    TEST(test_key_texts),	  TEST(test_by_hand),		TEST(test_change),
+	    cmocka_unit_test(test_words),
+	    cmocka_unit_test(test_texts),
+	    TEST(test_together),
+	    TEST(test_key_texts),
+	    TEST(test_beside_others),
+	    TEST(test_by_hand),
+	    TEST(test_change),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
