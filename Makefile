@@ -37,7 +37,7 @@ PURE    := $(filter $(BUILD)/user/config/% $(BUILD)/user/sets/% $(BUILD)/user/pl
 ARCHIVE := $(BUILD)/user.a $(BUILD)/pure.a # of which a program links what it calls
 
 .DELETE_ON_ERROR:
-.PHONY: all debug unit check-unit model model-fleet fuzzers fuzz prog check test-deb coverage mutants bench bench-document soak conformance test-vm test-faults demo format tidy compile_commands.json \
+.PHONY: all debug unit check-unit model model-fleet fuzzers fuzz prog check test-deb coverage mutants bench bench-document soak conformance test-vm test-faults demo format tidy check-clang compile_commands.json \
 	install uninstall clean help
 
 all: $(BUILD)/xdp-pacer $(BUILD)/xdp-pacer-crowdsec $(BUILD)/pacer.bpf.o ## build the programs and the object
@@ -65,7 +65,7 @@ $(BUILD)/%.bpf.o: $(BUILD)/builtin.h
 	$(CLANG) $(BPF) $(DEPEND) -Ibpf/$(CLOCK) -c $(filter %.c,$^) -o $@
 
 $(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
-	$(BPFTOOL) gen skeleton $< name $*_bpf > $@ 2> $@.log || { cat $@.log; exit 1; }
+	$(BPFTOOL) gen skeleton $< name $(*F)_bpf > $@ 2> $@.log || { cat $@.log; exit 1; }
 
 # --- user space ----------------------------------------------------------------------------------
 
@@ -87,6 +87,21 @@ $(BUILD)/xdp-pacer: $(BUILD)/user/cli/main.o $(ARCHIVE)
 
 $(BUILD)/xdp-pacer-crowdsec: $(BUILD)/user/bouncer/main.o $(ARCHIVE)
 	$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS) $(shell pkg-config --libs libcurl)
+
+# The same with the object by one compiler, whichever is CLANG: build/clang-14/xdp-pacer.
+define by_compiler
+$(BUILD)/$1/%: CLANG := $1
+$(BUILD)/$1/%.bpf.o: bpf/%.bpf.c $(BUILD)/builtin.h
+	@mkdir -p $$(@D)
+	$$(CLANG) $$(BPF) $$(DEPEND) -Ibpf/clock -c $$< -o $$@
+
+$(BUILD)/$1/object.o: user/live/object.c $(BUILD)/flags $(BUILD)/$1/pacer.skel.h $(BUILD)/$1/shadow.skel.h
+	$$(CC) $$(CFLAGS) -I$$(@D) $$(USER) $$(DEPEND) -c $$< -o $$@
+
+$(BUILD)/$1/xdp-pacer: $(BUILD)/$1/object.o $(BUILD)/user/cli/main.o $(ARCHIVE)
+	$$(CC) $$(CFLAGS) $$(LDFLAGS) $$^ -o $$@ $$(LIBS)
+endef
+$(foreach c,clang-14 clang-16 clang-19,$(eval $(call by_compiler,$c)))
 
 $(BUILD)/traffic $(BUILD)/flood: $(BUILD)/%: tests/net/%.c
 	@mkdir -p $(@D)
@@ -233,8 +248,7 @@ test-deb: ## build the Debian packages, and install, upgrade and purge them in a
 coverage: ## count what of common/ and user/ the tests reach, by file (as root)
 	scripts/coverage
 
-test-vm: all prog ## boot every kernel of Debian from 6.1 on, and write docs/kernels.md (BRIEF=1: fewer checks), as root
-	for c in clang-14 clang-16; do $(MAKE) -s CLANG=$$c BUILD=$(BUILD)/$$c $(BUILD)/$$c/xdp-pacer || exit 1; done
+test-vm: all prog $(BUILD)/clang-14/xdp-pacer $(BUILD)/clang-16/xdp-pacer ## boot every kernel of Debian from 6.1 on, and write docs/kernels.md (BRIEF=1: fewer checks), as root
 	tests/vm/matrix $(if $(BRIEF),--brief)
 
 test-faults: all ## fail and kill each verb at each call and allocation, for long, as root (NAMES= some verbs)
@@ -267,6 +281,11 @@ TIDY_NODES ?= 50000
 tidy: $(BUILD)/pacer.skel.h $(BUILD)/shadow.skel.h $(BUILD)/pacer_fake.skel.h ## clang-tidy over user/
 	clang-tidy --quiet $(USERS) $(MAINS) -- $(USER:-I$(BUILD)=-isystem $(BUILD)) \
 		-Xclang -analyzer-config -Xclang max-nodes=$(TIDY_NODES)
+
+# Warnings do not need the code: gcc has made that.
+check-clang: $(BUILD)/pacer.skel.h $(BUILD)/shadow.skel.h $(BUILD)/pacer_fake.skel.h ## what clang warns of
+	printf '%s\n' $(USERS) $(MAINS) $(wildcard tests/unit/test_*.c) | \
+		xargs -n 8 $(CLANG) -fsyntax-only $(USER) -Itests/unit -Itests/model -DCOMPILE_MOVE_SETS=8
 
 compile_commands.json: ## for editors and clangd, of these rules
 	$(MAKE) -nB --no-print-directory all unit model prog | scripts/compile-commands > $@
@@ -325,4 +344,4 @@ help: ## this list
 
 -include $(wildcard $(BUILD)/*.d $(BUILD)/user/*/*.d $(BUILD)/unit/*.d $(BUILD)/unit/stepped/*.d $(BUILD)/unit/bench/*.d $(BUILD)/unit/user/*/*.d $(BUILD)/model/*.d \
 	 $(BUILD)/model/fleet/*.d $(BUILD)/fleet/*.d \
-	 $(BUILD)/fuzz/*.d $(BUILD)/fuzz/user/*/*.d $(BUILD)/prog/*.d)
+	 $(BUILD)/fuzz/*.d $(BUILD)/fuzz/user/*/*.d $(BUILD)/prog/*.d $(BUILD)/clang-*/*.d)
