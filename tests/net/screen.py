@@ -72,7 +72,7 @@ class Terminal:
         self.before = termios.tcgetattr(slave)
         self.pid, self.code = os.fork(), None
         if not self.pid:
-            for number in signal.SIGINT, signal.SIGQUIT:  # which shells ignore for what is in the background
+            for number in signal.SIGINT, signal.SIGQUIT, signal.SIGHUP:  # which shells and nohup ignore
                 signal.signal(number, signal.SIG_DFL)
             os.login_tty(slave)
             os.execvp(command[0], command)

@@ -186,14 +186,14 @@ exact()
 	limit exact 1000 600s
 	for i in 1 2 3; do
 		load exact
-		traffic_on 9000 1000 10.77.0.11=2000
+		traffic_on 9000 1000 10.77.0.11=100 # nine seconds, before the limit is reached
 		until_true 5 sh -c "[ \"\$(nsenter --net=/run/netns/$SERVER $BUILD/xdp-pacer stats s0 --json |
-			jq '.rules[0].admitted')\" -gt $((i * 50)) ]"
+			jq '.rules[0].admitted')\" -gt $((i * 20)) ]"
 		pacer save s0 "$(file)" --and-unload >/dev/null
 		traffic_off
 		restore exact >/dev/null
 		admitted=$(stats '.rules[0].admitted')
-		[ "$admitted" -gt 50 ] && [ "$admitted" -lt 1000 ] || fail "admitted before: $admitted" || return
+		[ "$admitted" -gt 20 ] && [ "$admitted" -lt 1000 ] || fail "admitted before: $admitted" || return
 		arrive $((1000 - admitted)) n=1000 || return
 		off
 	done
