@@ -616,6 +616,7 @@ struct pacer_more {
 	__u64 of_payload; /* rules that ask for its length or bytes */
 	__u64 probed;	  /* ... for bytes */
 	__u64 passing;	  /* rules that pass by no limit: what is not known does not match them */
+	__u64 inner;	  /* rules for what is in tunnels (inner.h) */
 	struct pacer_probe probe[PACER_PROBES_MAX];
 	struct pacer_span span[PACER_SPANS];
 	__u64 rules[PACER_MORE_COUNT][PACER_MORE_ROWS];

@@ -332,6 +332,22 @@ PACER_GLOBAL __u64 pacer_more_in_payload(PACER_FRAME *frame, const struct pacer_
 	return set & (hit | ~more->probed);
 }
 
+/* The rules that the packet falls under by what it has, whatever the frame around it. */
+PACER_GLOBAL __u64 pacer_more_packet(PACER_FRAME *frame, const struct pacer_walk *w)
+{
+	const struct pacer_policy *policy;
+	__u64 set = ~0ull;
+
+	if (!w)
+		return 0;
+	policy = PACER_POLICY_OF(w);
+	if (policy->more.used & PACER_MORE_OF_HEADERS)
+		set &= pacer_more_headers(frame, w);
+	if (policy->more.of_payload)
+		set &= pacer_more_in_payload(frame, w);
+	return set;
+}
+
 /* --- all together --------------------------------------------------------------------------- */
 
 /*
@@ -356,11 +372,7 @@ PACER_GLOBAL __u64 pacer_more_rules(PACER_FRAME *frame, const struct pacer_walk 
 	}
 	if (policy->more.used & PACER_MORE_OF_FRAME)
 		set &= pacer_more_frame(frame, w);
-	if (policy->more.used & PACER_MORE_OF_HEADERS)
-		set &= pacer_more_headers(frame, w);
-	if (policy->more.of_payload)
-		set &= pacer_more_in_payload(frame, w);
-	return set;
+	return set & pacer_more_packet(frame, w);
 }
 
 #endif

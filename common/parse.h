@@ -90,16 +90,17 @@ enum pacer_ports {
 
 struct pacer_packet {
 	__u32 key[PACER_KEY_WORDS];
-	__u32 len_bytes; /* the whole frame's */
-	__u16 vlan;	 /* of the first tag that names one, or PACER_VLAN_NONE */
-	__u8 family;	 /* enum pacer_family */
-	__u8 fragment;	 /* enum pacer_fragment */
-	__u8 proto;	 /* that follows the last header read; 0 where that is not known */
-	__u8 ports;	 /* enum pacer_ports */
-	__u8 options;	 /* 1: it has IP options (see pacer_is_option) */
-	__u8 l3;	 /* bytes before the IP header */
-	__u16 l4;	 /* ... before what follows the last header read, of packets in reach */
-	__u16 found;	 /* its rule, where that was looked for in the frame (path.h) */
+	__u32 len_bytes;   /* the whole frame's */
+	__u16 vlan;	   /* of the first tag that names one, or PACER_VLAN_NONE */
+	__u8 family;	   /* enum pacer_family */
+	__u8 fragment;	   /* enum pacer_fragment */
+	__u8 proto;	   /* that follows the last header read; 0 where that is not known */
+	__u8 ports;	   /* enum pacer_ports */
+	__u16 l3 : 14;	   /* bytes before the IP header */
+	__u16 options : 1; /* 1: it has IP options (see pacer_is_option) */
+	__u16 inner : 1;   /* 1: it was in the frame's tunnel (inner.h) */
+	__u16 l4;	   /* ... before what follows the last header read, of packets in reach */
+	__u16 found;	   /* its rule, where that was looked for in the frame (path.h) */
 } __attribute__((aligned(8))); /* so that it can be zeroed in 8-byte words */
 
 /*

@@ -14,6 +14,7 @@
 
 #include "abi.h"
 #include "frame.h"
+#include "inner.h"
 #include "log.h"
 #include "more.h"
 #include "outcome.h"
@@ -352,28 +353,117 @@ PACER_GLOBAL int pacer_path_keys(PACER_FRAME *frame, struct pacer_walk *w, __u32
 
 /*
  * Looks for the packet's rule in its frame, where rules ask for more than the packet says, after
- * pacer_path_begin, which has no stack for it: `outcome` is what that said, undecided or not IP.
- * w->pkt.found is filled. Undecided, where the packet has to be judged; else not IP, or denied as a
- * value of its key cannot be known.
+ * pacer_path_begin, which has no stack for it. w->pkt.found is filled; not with a rule for what is
+ * in tunnels.
  */
-PACER_GLOBAL int pacer_path_look(PACER_FRAME *frame, struct pacer_walk *w, __u32 outcome)
+PACER_GLOBAL int pacer_path_look(PACER_FRAME *frame, struct pacer_walk *w)
+{
+	const struct pacer_policy *policy;
+
+	if (!w)
+		return 0;
+	policy = PACER_POLICY_OF(w);
+	w->pkt.found =
+	    pacer_walk_rule_among(w, policy, pacer_more_rules(frame, w) & ~policy->more.inner);
+	return 0;
+}
+
+/* The rules for what is in tunnels that come before the packet's own. */
+PACER_INLINE __u64 pacer_path_inner_rules(const struct pacer_walk *w)
+{
+	__u64 among = PACER_POLICY_OF(w)->more.inner;
+
+	if (w->pkt.found == PACER_RULE_ALLOWED)
+		return 0;
+	return w->pkt.found < PACER_RULES_MAX ? among & ((1ull << w->pkt.found) - 1) : among;
+}
+
+/* Which of these the inner packet, w->pkt, falls under first; PACER_RULES_MAX or more: under none.
+ * A source on the allow-list falls under none.
+ */
+PACER_INLINE __u32 pacer_path_inner_rule(PACER_FRAME *frame, struct pacer_walk *w, __u64 among)
+{
+	const struct pacer_policy *policy = PACER_POLICY_OF(w);
+
+	if (PACER_IS_ALLOWED(frame, w, !!(policy->flags & PACER_CLOCK_EXACT)))
+		return PACER_RULES_MAX;
+	return pacer_walk_rule_among(w, policy, among & pacer_more_packet(frame, w));
+}
+
+/*
+ * The same in the packet's tunnel, among the rules that ask for that and come before its own. Where
+ * one matches, w->pkt is the inner packet with that rule; else it is left as it was. A source that
+ * is banned from outside is not looked behind. PACER_PARSE_TOO_DEEP: what is in the tunnel is not
+ * known, and a rule may be for it.
+ */
+PACER_GLOBAL int pacer_path_inner(PACER_FRAME *frame, struct pacer_walk *w)
+{
+	struct pacer_tunnel t = {0, 0, 0, PACER_PARSED};
+	struct pacer_packet outer;
+	__u64 among;
+	__u32 rule;
+
+	if (!w)
+		return PACER_PARSED;
+	among = pacer_path_inner_rules(w);
+	if (!among)
+		return PACER_PARSED;
+	pacer_tunnel_find(frame, w, &t);
+	if (t.said == PACER_PARSED && !pacer_walk_source_denied(w)) {
+		if (PACER_POLICY_OF(w)->more.used & PACER_MORE_OF_FRAME)
+			among &= pacer_more_frame(frame, w);
+		outer = w->pkt;
+		t.said = pacer_inner_parse(frame, w, &t);
+		rule = PACER_RULES_MAX;
+		if (t.said == PACER_PARSED)
+			rule = pacer_path_inner_rule(frame, w, among);
+		if (rule >= PACER_RULES_MAX)
+			w->pkt = outer;
+		else
+			w->pkt.found = rule;
+	}
+	return t.said == PACER_PARSE_TOO_DEEP && among & ~PACER_POLICY_OF(w)->more.passing
+		   ? PACER_PARSE_TOO_DEEP
+		   : PACER_PARSED;
+}
+
+/*
+ * What has to be known beside the rule that was found, or was not: `outcome` is what
+ * pacer_path_begin said, undecided or not IP. Undecided, where the packet has to be judged; else
+ * not IP, or denied as a value of its key cannot be known.
+ */
+PACER_GLOBAL int pacer_path_found(PACER_FRAME *frame, struct pacer_walk *w, __u32 outcome)
 {
 	const struct pacer_policy *policy;
 
 	if (!w)
 		return PACER_NOT_IP;
 	policy = PACER_POLICY_OF(w);
-	w->pkt.found = pacer_walk_rule_among(w, policy, pacer_more_rules(frame, w));
 	if (policy->flags & PACER_KEYS_MORE && pacer_path_keys(frame, w, w->pkt.found)) {
 		w->rule = w->pkt.found;
 		return pacer_outcome_under(PACER_DENY_NO_STATE, w->rule);
 	}
-	if (outcome != PACER_NOT_IP)
-		return PACER_UNDECIDED;
-	if (w->pkt.found >= PACER_RULES_MAX)
-		return PACER_NOT_IP;
-	w->now_ns = PACER_FRAME_NOW(frame, !!(policy->flags & PACER_CLOCK_EXACT));
-	return PACER_UNDECIDED;
+	return outcome == PACER_NOT_IP && w->pkt.found >= PACER_RULES_MAX ? PACER_NOT_IP
+									  : PACER_UNDECIDED;
+}
+
+/*
+ * All of this, if there is need, of a packet of which pacer_path_begin has said `outcome`. Returns
+ * an outcome: undecided, where the packet has to be judged.
+ */
+PACER_INLINE __u32 pacer_path_rule(PACER_FRAME *frame, struct pacer_walk *w, __u32 outcome)
+{
+	const struct pacer_policy *policy = PACER_POLICY_OF(w);
+
+	if (!(policy->dims & PACER_DIMS_MORE) ||
+	    (outcome != PACER_UNDECIDED && outcome != PACER_NOT_IP))
+		return outcome;
+	if (outcome == PACER_NOT_IP)
+		w->now_ns = PACER_FRAME_NOW(frame, !!(policy->flags & PACER_CLOCK_EXACT));
+	pacer_path_look(frame, w);
+	if (policy->more.inner && pacer_path_inner(frame, w) == PACER_PARSE_TOO_DEEP)
+		return PACER_TOO_DEEP;
+	return pacer_path_found(frame, w, outcome);
 }
 
 /*
@@ -444,9 +534,7 @@ PACER_INLINE __u32 pacer_path_judge(struct pacer_walk *w)
 /* All that pacer_path_fast, which said `told` of the packet, has left: its outcome. */
 PACER_INLINE __u32 pacer_path_rest(PACER_FRAME *frame, struct pacer_walk *w, __u32 told)
 {
-	if ((told == PACER_UNDECIDED || told == PACER_NOT_IP) &&
-	    PACER_POLICY_OF(w)->dims & PACER_DIMS_MORE)
-		told = pacer_path_look(frame, w, told);
+	told = pacer_path_rule(frame, w, told);
 	return told == PACER_UNDECIDED ? pacer_path_judge(w) : told;
 }
 

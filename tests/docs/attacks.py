@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Captures of floods, each among honest packets, for the recipes of docs/matches.md.
 
-attacks.py FOLDER: writes syn.pcap, ntp.pcap, memcached.pcap, ssdp.pcap and dns.pcap there. In each,
+attacks.py FOLDER: writes syn.pcap, ntp.pcap, memcached.pcap, ssdp.pcap, dns.pcap and vxlan.pcap there. In each,
 400 packets are of the flood and 100 are not; the flood's come from 203.0.113.0/24.
 """
 import ipaddress
@@ -34,6 +34,12 @@ def dns(kind):
             struct.pack(">HH", kind, 1))
 
 
+def vxlan(inner):
+    """The frame between two hosts of an overlay: all that is seen outside is one address."""
+    return frame("10.77.1.1", "10.77.1.2", 17, struct.pack(">HHHH", 50000, 4789, 16 + len(inner), 0) +
+                 bytes.fromhex("0800000000000100") + inner)
+
+
 def honest(rng, name, src):
     """What the recipe must not deny."""
     if name == "syn":  # ten connections a source: one SYN each, and then data
@@ -44,6 +50,8 @@ def honest(rng, name, src):
         return udp(src, 53, 11211, dns(1))
     if name == "ssdp":
         return udp(src, 53, 1900, dns(1))
+    if name == "vxlan":
+        return vxlan(udp(src, rng.randrange(1024, 65536), 53, dns(1)))
     return udp(src, rng.randrange(1024, 65536), 53, dns(rng.choice((1, 28, 15))))
 
 
@@ -57,12 +65,14 @@ def flood(rng, name, src):
                    bytes(1000))
     if name == "ssdp":
         return udp(src, 1900, rng.randrange(65536), b"HTTP/1.1 200 OK\r\nST: upnp:rootdevice\r\n\r\n")
+    if name == "vxlan":
+        return vxlan(udp(src, rng.randrange(1024, 65536), 53, dns(1)))
     return udp(src, rng.randrange(1024, 65536), 53, dns(255))
 
 
 def main(folder):
     rng = random.Random(9)
-    for name in ("syn", "ntp", "memcached", "ssdp", "dns"):
+    for name in ("syn", "ntp", "memcached", "ssdp", "dns", "vxlan"):
         kinds = [flood] * FLOOD + [honest] * HONEST
         rng.shuffle(kinds)
         out = struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 262144, 1)

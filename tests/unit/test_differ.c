@@ -128,6 +128,7 @@ static const struct {
      "r.match.ether_dst: ff:ff:ff:ff:ff:ff|-\n"},
     {POLICY_MATCH, "payload", MATCH("payload: 3=0x2a"), MATCH("payload: 2 = 0x81FF / 0x81FF"),
      "r.match.payload: 3=0x2a|2=0x81ff/0x81ff\n"},
+    {POLICY_MATCH, "inner", MATCH("inner: yes"), MATCH("inner: no"), "r.match.inner: yes|-\n"},
     {POLICY_MATCH, "vlan", MATCH("vlan: none"), MATCH("vlan: 100-199"),
      "r.match.vlan: none|100-199\n"},
     {POLICY_LIMIT, "key", LIMIT("key: src, gap: 1s"), LIMIT("key: flow, gap: 1s"),

@@ -446,10 +446,9 @@ static uint32_t rule_of(uint32_t *reason)
 	struct pacer_frame f = {frame, frame + cut, n_frame, 1};
 
 	*reason = pacer_path_begin(&f, &walk, &bin);
-	if (bin.dims & PACER_DIMS_MORE) {
-		*reason = pacer_path_look(&f, &walk, *reason);
+	*reason = pacer_path_rule(&f, &walk, *reason);
+	if (bin.dims & PACER_DIMS_MORE)
 		walk.rule = walk.pkt.found;
-	}
 	return walk.rule;
 }
 

@@ -532,6 +532,11 @@ int headers_check(struct source *s, const struct place *at, int line, const stru
 					"%s is of IPv%d, and %s is not: no packet can match", first,
 					of[i].family, m->n_src ? "src" : "dst");
 	}
+	if (m->n_ether_type && m->n_inner)
+		return doc_fail(
+		    s, line, at,
+		    "ether_type is of the frame, and inner: yes is for the IP packet in "
+		    "its tunnel: leave one of them out");
 	if (m->n_ether_type && headers_of_ip(m) &&
 	    !has_value(m->ether_type, m->n_ether_type, PACER_ETH_IP4) &&
 	    !has_value(m->ether_type, m->n_ether_type, PACER_ETH_IP6))

@@ -191,13 +191,14 @@ struct policy_match {
 	struct range icmpv6_type[POLICY_LIST_MAX], icmpv6_code[POLICY_LIST_MAX];
 	struct range ttl[POLICY_LIST_MAX], dscp[POLICY_LIST_MAX], fragment[POLICY_LIST_MAX];
 	struct range options[1]; /* 1: has some */
+	struct range inner[1];	 /* there is one only where it says yes */
 	struct range len[POLICY_LIST_MAX], payload_len[POLICY_LIST_MAX];
 	struct range ether_type[POLICY_LIST_MAX];
 	struct policy_mac ether_src[POLICY_LIST_MAX], ether_dst[POLICY_LIST_MAX];
 	struct policy_bytes payload[POLICY_PAYLOADS_MAX];
 	size_t n_flags, n_icmp_type, n_icmp_code, n_icmpv6_type, n_icmpv6_code, n_ttl, n_dscp;
 	size_t n_fragment, n_options, n_len, n_payload_len, n_ether_type, n_ether_src, n_ether_dst;
-	size_t n_payload;
+	size_t n_payload, n_inner;
 };
 
 struct policy_rule {

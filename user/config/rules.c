@@ -245,6 +245,7 @@ MATCH_FIELD(ether_type, headers_ether_type, POLICY_LIST_MAX)
 MATCH_FIELD(ether_src, headers_mac, POLICY_LIST_MAX)
 MATCH_FIELD(ether_dst, headers_mac, POLICY_LIST_MAX)
 MATCH_FIELD(payload, headers_bytes, POLICY_PAYLOADS_MAX)
+MATCH_FIELD(inner, headers_options, 1)
 
 static void range_text(const struct range *range, char *buf, size_t size)
 {
@@ -332,6 +333,7 @@ WRITE_LIST(ether_type, policy_match, ether_type, headers_ether_type_text)
 WRITE_LIST(ether_src, policy_match, ether_src, headers_mac_text)
 WRITE_LIST(ether_dst, policy_match, ether_dst, headers_mac_text)
 WRITE_LIST(payload, policy_match, payload, headers_bytes_text)
+WRITE_LIST(inner, policy_match, inner, headers_options_text)
 
 /* 4 or 6 if all of the prefixes are of that family, else 0. */
 static int family_of(const struct prefix *prefixes, size_t n)
@@ -366,6 +368,7 @@ enum match_field {
 	FIELD_ETHER_SRC,
 	FIELD_ETHER_DST,
 	FIELD_PAYLOAD,
+	FIELD_INNER,
 	MATCH_FIELDS
 };
 
@@ -420,6 +423,9 @@ static const struct field match_field[MATCH_FIELDS] = {
     [FIELD_PAYLOAD] = {"payload", read_payload, "BYTES...",
 		       "1 to 4 bytes of the payload: WHERE=0xHEX or WHERE=0xHEX/0xMASK, as 3=0x2a",
 		       0, 0, write_payload},
+    [FIELD_INNER] = {"inner", read_inner, "yes|no",
+		     "what is in GRE, IP in IP, VXLAN, GENEVE, GTP-U or PPPoE, one level deep", 0,
+		     0, write_inner},
 };
 
 /* The same of src or dst: a set beside the prefixes may be of either. */
@@ -487,6 +493,8 @@ static int read_match(struct source *s, const struct place *at, const yaml_node_
 
 	if (doc_fields(s, at, node, rules_part(POLICY_MATCH), m, seen))
 		return -1;
+	if (m->n_inner && !m->inner[0].low) /* as if it were not written */
+		m->n_inner = 0;
 	src = family_in(m, false);
 	dst = family_in(m, true);
 	if (src && dst && src != dst)

@@ -175,10 +175,8 @@ uint32_t replay_begin(struct replay *r, const struct replay_frame *frame, struct
 {
 	struct pacer_walk walk = {.state = &r->state};
 	struct pacer_frame f = frame_of(frame);
-	uint32_t outcome = pacer_path_begin(&f, &walk, r->bin);
+	uint32_t outcome = pacer_path_rule(&f, &walk, pacer_path_begin(&f, &walk, r->bin));
 
-	if (pacer_outcome_undecided(outcome) && r->bin->dims & PACER_DIMS_MORE)
-		outcome = pacer_path_look(&f, &walk, outcome);
 	*pkt = walk.pkt;
 	return outcome;
 }
@@ -306,7 +304,7 @@ static int judge_kernel(struct replay *r, const struct replay_frame *frame, stru
 	uint32_t likely = 0;
 	int counter, limiter = 0;
 
-	(void)pacer_path_begin(&f, walk, r->bin);
+	(void)pacer_path_rule(&f, walk, pacer_path_begin(&f, walk, r->bin));
 	walk->now_ns = f.now_ns;
 	if (walk->rule < PACER_RULES_MAX)
 		likely = r->bin->rule[walk->rule].counter;
@@ -320,8 +318,6 @@ static int judge_kernel(struct replay *r, const struct replay_frame *frame, stru
 	*outcome = reason;
 	if (walk->rule >= PACER_RULES_MAX)
 		return 0;
-	if (r->bin->flags & PACER_KEYS_MORE)
-		pacer_path_keys(&f, walk, walk->rule);
 	if (pacer_outcome_denied(reason) && reason != PACER_DENY_VERDICT)
 		limiter = denying_limiter(r, walk, reason);
 	if (limiter < 0)

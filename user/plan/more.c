@@ -218,6 +218,7 @@ static int put_probes(const struct policy *policy, struct pacer_more *more,
 		more->of_payload |= (uint64_t)(rule->match.n_payload || rule->match.n_payload_len)
 				    << r;
 		more->frames |= (uint64_t)headers_of_frames(&rule->match) << r;
+		more->inner |= (uint64_t) !!rule->match.n_inner << r;
 		for (size_t i = 0; i < rule->match.n_payload; i++)
 			if (put_probe(&rule->match.payload[i], r, rule->line, more, error))
 				return -1;
@@ -232,7 +233,7 @@ int compile_more(const struct policy *policy, struct pacer_policy *bin, struct p
 			return -1;
 	if (put_probes(policy, &bin->more, error))
 		return -1;
-	if (bin->more.used || bin->more.of_payload)
+	if (bin->more.used || bin->more.of_payload || bin->more.inner)
 		bin->dims |= PACER_DIMS_MORE;
 	if (bin->more.frames)
 		bin->dims |= PACER_DIMS_FRAMES;
