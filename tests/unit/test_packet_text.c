@@ -4,12 +4,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "inspect/packet_text.h"
 #include "inspect/tally.h"
+#include "path.h"
 
 static const struct policy_key flow = KEY_FLOW;
 
@@ -44,6 +46,52 @@ static void test_read(void **state)
 	      PACER_PORTS_NONE);
 	reads("192.0.2.1>192.0.2.2 sctp 7 8", "192.0.2.1>192.0.2.2 sctp 7 8", 60, PACER_VLAN_NONE,
 	      PACER_PORTS_READ);
+}
+
+/* What the packet is in: the frame has it, and the packet around it is what was parsed. */
+static void tunnel(const char *in, const char *outer, uint32_t len)
+{
+	char text[400], buf[TALLY_TEXT];
+	struct policy_error error;
+	struct packet_head head;
+	struct pacer_walk w = {.now_ns = 1};
+	struct pacer_tunnel t = {0, 0, 0, PACER_PARSED};
+	struct pacer_frame f = {head.data, head.data, 0, 1};
+
+	snprintf(text, sizeof(text), "udp 10.0.0.1:4000 > 10.0.0.2:53 vlan 7 len %u ttl 9 in %s",
+		 len, in);
+	if (packet_text_read(text, &w.pkt, &head, &error))
+		fail_msg("%s", error.text);
+	assert_true(w.pkt.len_bytes >= len && w.pkt.len_bytes >= head.n);
+	assert_int_equal(w.pkt.vlan, 7);
+	if (outer)
+		assert_string_equal(tally_key_text(&flow, &w.pkt, buf, sizeof(buf)), outer);
+	else
+		assert_int_equal(w.pkt.family, PACER_FAMILY_NONE);
+	f.end += head.n;
+	f.len_bytes = w.pkt.len_bytes;
+	pacer_tunnel_find(&f, &w, &t);
+	assert_int_equal(t.said, PACER_PARSED);
+	assert_int_equal(pacer_inner_parse(&f, &w, &t), PACER_PARSED);
+	assert_string_equal(tally_key_text(&flow, &w.pkt, buf, sizeof(buf)),
+			    "10.0.0.1>10.0.0.2 udp 4000 53");
+	assert_int_equal(pacer_more_ttl(&f, &w.pkt), 9);
+	assert_int_equal(w.pkt.vlan, 7);
+}
+
+static void test_tunnels(void **state)
+{
+	(void)state;
+	for (uint32_t len = 60; len < 5000; len += 997) {
+		tunnel("gre 192.0.2.1 > 192.0.2.2", "192.0.2.1>192.0.2.2 47 0 0", len);
+		tunnel("gre 2001:db8::1 > 2001:db8::2", "2001:db8::1>2001:db8::2 47 0 0", len);
+		tunnel("ipip 192.0.2.1>192.0.2.2", "192.0.2.1>192.0.2.2 4 0 0", len);
+		tunnel("vxlan 192.0.2.1 > 192.0.2.2", "192.0.2.1>192.0.2.2 udp 4789 4789", len);
+		tunnel("geneve 2001:db8::1 > 2001:db8::2", "2001:db8::1>2001:db8::2 udp 6081 6081",
+		       len);
+		tunnel("gtpu 192.0.2.1 > 192.0.2.2", "192.0.2.1>192.0.2.2 udp 2152 2152", len);
+		tunnel("pppoe", NULL, len);
+	}
 }
 
 static void test_wrong(void **state)
@@ -81,6 +129,12 @@ static void test_wrong(void **state)
 	    "udp 192.0.2.1:1 > 192.0.2.2:2 ttl 1 ttl 1",
 	    "udp 192.0.2.1:1 > 192.0.2.2:2 len 60 vlan 1 len 60 vlan 1",
 	    "192.0.2.1>192.0.2.2 udp 1 2 len 60",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 in",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 in pptp 192.0.2.1 > 192.0.2.2",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 in gre",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 in gre 192.0.2.1 > 2001:db8::1",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 in gre 192.0.2.1 > 192.0.2.2 len 80",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 in pppoe 192.0.2.1 > 192.0.2.2",
 	    "udp 11111111111111111111111111111111111111111111111111111111111111111:1 > 192.0.2.2:1",
 	};
 	struct policy_error error;
@@ -98,6 +152,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_read),
+	    cmocka_unit_test(test_tunnels),
 	    cmocka_unit_test(test_wrong),
 	};
 

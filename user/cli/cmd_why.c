@@ -27,10 +27,11 @@
 /* What is asked, and of what. */
 struct question {
 	const struct options *o;
-	const char *of;		 /* the interface, or the policy's file */
-	char *key;		 /* NULL: a packet */
-	struct pacer_packet pkt; /* of a key: with its source's address, if it has one */
-	enum pacer_reason read;	 /* ADMIT, or why no rule is looked for */
+	const char *of;		   /* the interface, or the policy's file */
+	char *key;		   /* NULL: a packet */
+	struct pacer_packet pkt;   /* of a key: with its source's address, if it has one */
+	struct pacer_packet outer; /* around it, where it is judged as what is in a tunnel */
+	enum pacer_reason read;	   /* ADMIT, or why no rule is looked for */
 	bool of_frame, raw_ip;
 	struct packet_head head;
 	const struct policy *policy;
@@ -147,6 +148,8 @@ static int read_text(struct question *q, int from)
 	}
 	if (packet_text_read(text, &q->pkt, &q->head, &error))
 		code = misused("why", "%s", error.text);
+	else if (q->pkt.family == PACER_FAMILY_NONE)
+		q->read = PACER_NOT_IP;
 	free(text);
 	return code;
 }
@@ -436,16 +439,36 @@ static const char *verdict_name(enum pacer_reason reason)
 	return "pass";
 }
 
-static void emit_packet(const struct question *q)
+static void flow_text(const struct pacer_packet *pkt, char text[TALLY_TEXT])
 {
 	static const struct policy_key flow = KEY_FLOW;
+
+	if (pkt->family == PACER_FAMILY_NONE)
+		snprintf(text, TALLY_TEXT, "a frame without addresses");
+	else
+		tally_key_text(&flow, pkt, text, TALLY_TEXT);
+}
+
+/* Of what is in a tunnel: the packet around it. */
+static void emit_outer(const struct question *q)
+{
 	char text[TALLY_TEXT];
 
-	if (q->pkt.family == PACER_FAMILY_NONE)
-		snprintf(text, sizeof(text), "a frame without addresses");
-	else
-		tally_key_text(&flow, &q->pkt, text, sizeof(text));
+	if (!q->pkt.inner) {
+		emit_null("outer", NULL);
+		return;
+	}
+	flow_text(&q->outer, text);
+	emit_string("outer", text, ", in %s", text);
+}
+
+static void emit_packet(const struct question *q)
+{
+	char text[TALLY_TEXT];
+
+	flow_text(&q->pkt, text);
 	emit_string("packet", text, "%s", text);
+	emit_outer(q);
 	emit_uint("len_bytes", q->pkt.len_bytes, ", %u bytes: ", q->pkt.len_bytes);
 }
 
@@ -677,14 +700,41 @@ static void ask_cpus(struct question *q, const struct look *look, struct why *wh
 	q->cpus = look->cpus;
 }
 
-/* What the frame says of the rule; one that is not IP may fall under one, too. */
-static void look_for_rule(struct question *q, struct pacer_walk *walk)
-{
-	uint32_t rule = why_find(walk, &q->head);
+/* Who is on the allow-list: of a pacer at work, or of the policy alone. */
+struct allowed_by {
+	const struct question *q;
+	struct policy_error error;
+};
 
-	if (q->read == PACER_NOT_IP && rule < PACER_RULES_MAX)
-		q->read = PACER_ADMIT;
-	q->pkt.found = walk->pkt.found;
+static bool allows_inner(const struct pacer_packet *inner, void *arg)
+{
+	struct prefix source = source_of(inner, 0);
+	struct allowed_by *by = arg;
+	struct allow_entry entry;
+	bool allowed = false;
+
+	if (by->q->a)
+		return allow_find(by->q->a, &source, &entry, &by->error) > 0;
+	for (size_t i = 0; i < by->q->policy->n_allow && !allowed; i++)
+		allowed = allow_holds(&by->q->policy->allow[i], &source);
+	return allowed;
+}
+
+/*
+ * What the frame says of the rule: one that is not IP may fall under one, too, and one for what is
+ * in a tunnel makes that the packet. 0, or -1 with *error filled.
+ */
+static int look_for_rule(struct question *q, struct pacer_walk *walk, struct policy_error *error)
+{
+	struct allowed_by by = {q, {0}};
+
+	if (q->allowed || (q->read != PACER_ADMIT && q->read != PACER_NOT_IP))
+		return 0;
+	q->outer = q->pkt;
+	q->read = why_find(walk, &q->head, q->read, allows_inner, &by);
+	q->pkt = walk->pkt;
+	*error = by.error;
+	return *by.error.text ? -1 : 0;
 }
 
 /* A ban of another tool comes before rules: on every CPU. */
@@ -710,8 +760,6 @@ static int ask_look(struct question *q, const struct attached *a, const struct l
 	struct why why = {.reason = PACER_REASON_COUNT};
 	int found = q->read != PACER_ADMIT ? 0 : allow_find(a, &source, &entry, &error);
 
-	if (!q->key)
-		look_for_rule(q, &walk);
 	if (found < 0)
 		return complain(NULL, &error);
 	q->bin = look->policy;
@@ -726,6 +774,13 @@ static int ask_look(struct question *q, const struct attached *a, const struct l
 	}
 	if (q->read == PACER_ADMIT && !q->allowed && q->pkt.family != PACER_FAMILY_NONE)
 		q->by_tool = tool_bans_find(a, &source, look->now_ns, &q->tool);
+	if (!q->key && !q->by_tool && look_for_rule(q, &walk, &error))
+		return complain(NULL, &error);
+	if (q->pkt.inner) {
+		source = source_of(&q->pkt, 0);
+		q->source = source;
+		q->by_tool = tool_bans_find(a, &source, look->now_ns, &q->tool);
+	}
 	if (q->key)
 		return show_key(q, &walk, &source);
 	if (q->read == PACER_ADMIT)
@@ -835,6 +890,7 @@ static int ask_replay(struct question *q, struct judge *j)
 	struct pacer_walk walk = replay_walk(j->replay, &q->pkt, q->now_ns);
 	struct prefix source = source_of(&q->pkt, q->key ? q->by.len : 0);
 	struct why why = {.reason = PACER_REASON_COUNT};
+	struct policy_error error = {0};
 
 	q->bin = j->bin;
 	q->now_ns = walk.now_ns;
@@ -842,8 +898,8 @@ static int ask_replay(struct question *q, struct judge *j)
 		allow_by_policy(q, &source);
 	if (!q->allowed)
 		allow_by_set(q, &walk);
-	if (!q->key)
-		look_for_rule(q, &walk);
+	if (!q->key && look_for_rule(q, &walk, &error))
+		return complain(NULL, &error);
 	if (q->key)
 		return show_key(q, &walk, &source);
 	if (q->read == PACER_ADMIT)

@@ -18,7 +18,7 @@ static bool is_denied(const struct pacer_policy *of, const char *text)
 	without_sets.sets = 0;
 	if (bin->flags & PACER_MONITOR || packet_text_read(text, &walk.pkt, &head, &unused))
 		return false;
-	why_find(&walk, &head);
+	why_find(&walk, &head, PACER_ADMIT, NULL, NULL);
 	walk.rule = pacer_walk_rule(&walk, bin);
 	if (walk.rule >= PACER_RULES_MAX)
 		return bin->else_says == PACER_SAYS_DENY;

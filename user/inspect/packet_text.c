@@ -7,6 +7,7 @@
 
 #include "config/headers.h"
 #include "config/units.h"
+#include "inner.h"
 #include "inspect/tally.h"
 
 #define WORDS_MAX 40
@@ -58,6 +59,30 @@ static bool cut_port(const char *text, char address[WORD_MAX], const char **port
 	return end[1];
 }
 
+/* What a packet can be in. */
+struct tunnel {
+	const char *name;
+	uint8_t proto;	/* of the packet around it; 0: that of the inner family */
+	uint16_t dport; /* of UDP */
+	bool ethernet;	/* an Ethernet header is before it */
+};
+
+#define PPPOE "pppoe" /* no packet is around it */
+
+static const struct tunnel tunnels[] = {
+    {"gre", PACER_IPPROTO_GRE, 0, false},
+    {"ipip", 0, 0, false},
+    {"vxlan", PACER_IPPROTO_UDP, PACER_PORT_VXLAN, true},
+    {"geneve", PACER_IPPROTO_UDP, PACER_PORT_GENEVE, true},
+    {"gtpu", PACER_IPPROTO_UDP, PACER_PORT_GTPU, false},
+    {PPPOE, 0, 0, false},
+};
+
+static bool is_pppoe(const struct tunnel *t)
+{
+	return !strcmp(t->name, PPPOE);
+}
+
 /* As a flow's key: so that there is one reader of addresses, protocols and ports. */
 static int read_ends(const struct words *w, struct pacer_packet *pkt)
 {
@@ -79,7 +104,9 @@ struct headers {
 	uint8_t flags, payload[WORD_MAX / 2];
 	size_t n_payload;
 	struct policy_mac src, dst;
-	bool of_tcp, of_icmp; /* it says what only these have */
+	bool of_tcp, of_icmp;	   /* it says what only these have */
+	const struct tunnel *in;   /* NULL: it is in none */
+	struct pacer_packet outer; /* around it, of a tunnel that has addresses */
 };
 
 static bool read_number(const char *text, uint32_t most, uint32_t *value)
@@ -158,10 +185,38 @@ static bool is_icmp(const struct pacer_packet *pkt)
 	return pkt->proto == (pkt->family == PACER_FAMILY_4 ? 1 : 58);
 }
 
+/* "in gre SRC > DST", "in pppoe": the last words. */
+static int read_tunnel(const struct words *w, size_t at, const struct pacer_packet *pkt,
+		       struct headers *h)
+{
+	char text[4 * WORD_MAX];
+
+	for (size_t i = 0; i < sizeof(tunnels) / sizeof(*tunnels) && at + 1 < w->n; i++)
+		if (!strcmp(w->at[at + 1], tunnels[i].name))
+			h->in = &tunnels[i];
+	if (!h->in)
+		return -1;
+	if (is_pppoe(h->in))
+		return at + 2 == w->n ? 0 : -1;
+	if (at + 5 != w->n || strcmp(w->at[at + 3], ">") != 0)
+		return -1;
+	snprintf(text, sizeof(text), "%s>%s %u %u %u", w->at[at + 2], w->at[at + 4],
+		 h->in->proto			 ? h->in->proto
+		 : pkt->family == PACER_FAMILY_4 ? PACER_IPPROTO_IPIP
+						 : PACER_IPPROTO_IPV6,
+		 h->in->dport, h->in->dport);
+	return tally_key_read(&flow, text, &h->outer);
+}
+
 static int read_more(const struct words *w, size_t from, struct pacer_packet *pkt,
 		     struct headers *h)
 {
 	for (size_t i = from; i < w->n; i += 2) {
+		if (!strcmp(w->at[i], "in")) {
+			if (read_tunnel(w, i, pkt, h))
+				return -1;
+			break;
+		}
 		for (size_t k = from; k < i; k += 2)
 			if (!strcmp(w->at[i], w->at[k]))
 				return -1;
@@ -179,16 +234,21 @@ static void put(struct packet_head *head, uint64_t value, int bytes)
 		head->data[head->n++] = (uint8_t)(value >> 8 * bytes);
 }
 
-static void put_ethernet(struct packet_head *head, const struct pacer_packet *pkt,
+static uint16_t type_of(const struct pacer_packet *pkt)
+{
+	return pkt->family == PACER_FAMILY_4 ? PACER_ETH_IP4 : PACER_ETH_IP6;
+}
+
+static void put_ethernet(struct packet_head *head, uint16_t vlan, uint16_t type,
 			 const struct headers *h)
 {
 	put(head, h->dst.value, 6);
 	put(head, h->src.value, 6);
-	if (pkt->vlan != PACER_VLAN_NONE) {
+	if (vlan != PACER_VLAN_NONE) {
 		put(head, PACER_ETH_8021Q, 2);
-		put(head, pkt->vlan, 2);
+		put(head, vlan, 2);
 	}
-	put(head, pkt->family == PACER_FAMILY_4 ? PACER_ETH_IP4 : PACER_ETH_IP6, 2);
+	put(head, type, 2);
 }
 
 /* The header behind those of IP, and then the payload. */
@@ -270,27 +330,99 @@ static void put_ip6(struct packet_head *head, const struct pacer_packet *pkt,
 	}
 }
 
-/* The packet as it is read of its frame; that is as long as its headers want. */
-static int build(struct pacer_packet *pkt, const struct headers *h, struct packet_head *head)
+/* Bytes from here to the frame's end. */
+static uint32_t left(const struct packet_head *head, const struct pacer_packet *pkt)
+{
+	return pkt->len_bytes > head->n ? pkt->len_bytes - head->n : 0;
+}
+
+/* The tunnel's own header, and the UDP header before it. */
+static void put_tunnel(struct packet_head *head, const struct pacer_packet *pkt,
+		       const struct headers *h)
+{
+	static const struct headers none;
+
+	if (h->in->dport) {
+		put(head, h->outer.key[PACER_WORD_PORTS], 4);
+		put(head, left(head, pkt) + 4, 2);
+		put(head, 0, 2);
+	}
+	if (is_pppoe(h->in)) {
+		put(head, 0x11000001, 4);
+		put(head, left(head, pkt) > 2 ? left(head, pkt) - 2 : 0, 2);
+		put(head, pkt->family == PACER_FAMILY_4 ? 0x21 : 0x57, 2);
+	} else if (h->in->proto == PACER_IPPROTO_GRE) {
+		put(head, type_of(pkt), 4);
+	} else if (h->in->dport == PACER_PORT_VXLAN) {
+		put(head, 0x0800000000000100, 8);
+	} else if (h->in->dport == PACER_PORT_GENEVE) {
+		put(head, (uint64_t)PACER_ETH_FRAME << 32 | 0x100, 8);
+	} else if (h->in->dport == PACER_PORT_GTPU) {
+		put(head, 0x30ff, 2);
+		put(head, left(head, pkt) > 6 ? left(head, pkt) - 6 : 0, 2);
+		put(head, 1, 4);
+	}
+	if (h->in->ethernet)
+		put_ethernet(head, PACER_VLAN_NONE, type_of(pkt), &none);
+}
+
+/* All that is around the packet. */
+static void put_around(struct packet_head *head, const struct pacer_packet *pkt,
+		       const struct headers *h)
+{
+	static const struct packet_head nothing;
+	struct headers plain = {.ttl = 64};
+	struct pacer_packet outer = h->outer;
+
+	put_ethernet(head, pkt->vlan, is_pppoe(h->in) ? PACER_ETH_PPPOE : type_of(&outer), h);
+	outer.len_bytes = pkt->len_bytes;
+	if (outer.family == PACER_FAMILY_4)
+		put_ip4(head, &outer, &plain, &nothing);
+	else if (outer.family == PACER_FAMILY_6)
+		put_ip6(head, &outer, &plain, &nothing);
+	put_tunnel(head, pkt, h);
+}
+
+/* The frame's first bytes. */
+static void put_frame(struct packet_head *head, const struct pacer_packet *pkt,
+		      const struct headers *h)
 {
 	struct packet_head rest = {.n = 0};
-	uint32_t len_bytes = pkt->len_bytes;
 
 	head->n = 0;
-	if (pkt->family == PACER_FAMILY_6 && pacer_is_extension(pkt->proto))
-		return 0; /* a header that others follow */
 	put_rest(&rest, pkt, h);
-	put_ethernet(head, pkt, h);
+	if (h->in)
+		put_around(head, pkt, h);
+	else
+		put_ethernet(head, pkt->vlan, type_of(pkt), h);
 	if (pkt->family == PACER_FAMILY_4)
 		put_ip4(head, pkt, h, &rest);
 	else
 		put_ip6(head, pkt, h, &rest);
 	memcpy(head->data + head->n, rest.data, rest.n);
 	head->n += rest.n;
-	for (; head->n < len_bytes && head->n < PACKET_HEAD_MAX; head->n++)
+	for (; head->n < pkt->len_bytes && head->n < PACKET_HEAD_MAX; head->n++)
 		head->data[head->n] = 0;
-	if (pacer_parse(head->data, head->data + head->n, len_bytes > head->n ? len_bytes : head->n,
-			pkt) != PACER_PARSED)
+}
+
+/* The packet as it is read of its frame; that is as long as its headers want. */
+static int build(struct pacer_packet *pkt, const struct headers *h, struct packet_head *head)
+{
+	uint32_t len_bytes;
+	int result;
+
+	head->n = 0;
+	if (pkt->family == PACER_FAMILY_6 && pacer_is_extension(pkt->proto))
+		return 0; /* a header that others follow */
+	put_frame(head, pkt, h);
+	if (h->in && pkt->len_bytes < head->n) {
+		pkt->len_bytes = head->n;
+		put_frame(head, pkt, h); /* the lengths around it are of that */
+	}
+	len_bytes = pkt->len_bytes;
+	result = pacer_parse(head->data, head->data + head->n,
+			     len_bytes > head->n ? len_bytes : head->n, pkt);
+	if (result != PACER_PARSED && !(h->in && result == PACER_PARSE_NOT_IP))
 		return -1;
 	pkt->len_bytes = len_bytes;
 	return 0;
@@ -327,7 +459,9 @@ int packet_text_read(const char *text, struct pacer_packet *pkt, struct packet_h
 		    error, 0,
 		    "%.120s is no packet, such as \"udp 203.0.113.9:4000 > "
 		    "198.51.100.1:53 len 80\" or \"tcp [2001:db8::1]:7 > [2001:db8::2]:80 "
-		    "flags syn ttl 3\" (len: %u to %u)",
+		    "flags syn ttl 3\" (len: %u to %u), with \"in gre 192.0.2.1 > 192.0.2.2\" "
+		    "behind it if it is in a tunnel (gre, ipip, vxlan, geneve, gtpu), or \"in "
+		    "pppoe\"",
 		    text, PACKET_LEN_SMALLEST, LEN_MAX);
 	if (!pkt->len_bytes)
 		pkt->len_bytes = PACKET_LEN_SMALLEST;

@@ -5,7 +5,28 @@
 #include <string.h>
 
 #include "config/units.h"
+#include "frame.h"
+
+static bool is_allowed(const struct pacer_frame *frame, const struct pacer_walk *w);
+
+/* Of a packet in a tunnel: the one around it is known not to be. */
+#define PACER_IS_ALLOWED(frame, walk, exact) ((void)(exact), is_allowed(frame, walk))
+
 #include "path.h"
+
+/* A frame, and who is on the allow-list. */
+struct looking {
+	struct pacer_frame frame; /* the first member: it leads here */
+	why_allows *allows;
+	void *arg;
+};
+
+static bool is_allowed(const struct pacer_frame *frame, const struct pacer_walk *w)
+{
+	const struct looking *looking = (const void *)frame;
+
+	return looking->allows && looking->allows(&w->pkt, looking->arg);
+}
 
 /* Which of the policy's limits it is, by this; -1: none. */
 static int limit_of(const struct policy_rule *rule, const struct pacer_limiter *t,
@@ -188,17 +209,19 @@ static void begin(const struct pacer_walk *w, struct why *why)
 	why->when_ns = pacer_later(w->now_ns, why->source_ns);
 }
 
-uint32_t why_find(struct pacer_walk *w, const struct packet_head *head)
+enum pacer_reason why_find(struct pacer_walk *w, const struct packet_head *head,
+			   enum pacer_reason read, why_allows *allows, void *arg)
 {
-	const struct pacer_policy *p = PACER_POLICY_OF(w);
-	struct pacer_frame frame = {head->data, head->data + head->n, w->pkt.len_bytes, w->now_ns};
+	struct looking looking = {
+	    {head->data, head->data + head->n, w->pkt.len_bytes, w->now_ns}, allows, arg};
+	uint32_t outcome = read == PACER_ADMIT ? PACER_UNDECIDED : (uint32_t)read;
 
 	w->pkt.found = PACER_RULES_MAX;
-	if (p->flags & PACER_KEYS_MORE)
-		pacer_path_keys(&frame, w, PACER_RULES_MAX); /* its rule's values are found later */
-	if (p->dims & (w->pkt.family == PACER_FAMILY_NONE ? PACER_DIMS_FRAMES : PACER_DIMS_MORE))
-		w->pkt.found = pacer_walk_rule_among(w, p, pacer_more_rules(&frame, w));
-	return w->pkt.found;
+	outcome = pacer_path_rule(&looking.frame, w, outcome);
+	if (pacer_outcome_undecided(outcome) ||
+	    pacer_outcome_reason(outcome) == PACER_DENY_NO_STATE) /* its limits will say so */
+		return PACER_ADMIT;
+	return pacer_outcome_reason(outcome);
 }
 
 void why_packet(const struct pacer_walk *w, const struct policy *policy, uint64_t resolution_ns,

@@ -46,12 +46,18 @@ struct why {
 	struct why_limit limit[PACER_LIMITERS_MAX];
 };
 
+/* Is the source of the packet in a tunnel on the allow-list? */
+typedef bool why_allows(const struct pacer_packet *inner, void *arg);
+
 /*
  * Looks for w->pkt's rule in its frame's first bytes, which it was parsed of, where the policy's
- * rules ask for more than the packet says. To be done before why_packet. Returns the rule, or
- * PACER_RULES_MAX: none, or it does not take the frame to tell.
+ * rules ask for more than the packet says; `read` is PACER_ADMIT, or PACER_NOT_IP. To be done
+ * before why_packet. If its rule is one for packets in tunnels, w->pkt is the inner packet then.
+ * `allows`, which gets `arg`, may be NULL: nobody is. Returns PACER_ADMIT where the packet has to
+ * be judged; or why it is not: PACER_NOT_IP, PACER_TOO_DEEP.
  */
-uint32_t why_find(struct pacer_walk *w, const struct packet_head *head);
+enum pacer_reason why_find(struct pacer_walk *w, const struct packet_head *head,
+			   enum pacer_reason read, why_allows *allows, void *arg);
 
 /*
  * Of w->pkt, which was parsed and is not on the allow-list, at w->now_ns. `policy` has the names;
