@@ -43,6 +43,7 @@
 #define PACER_CPUS_MAX	   8u  /* that can be targets if no loader sized the map */
 #define PACER_SOCKETS_MAX  64u /* numbers of sockets that can be targets */
 #define PACER_BAN_WAYS	   4u  /* entries of a set of the ban table */
+#define PACER_FLOW_WAYS	   4u  /* entries of a set of the table of flows; a power of two */
 #define PACER_BAN_SOURCE   0u  /* for a rule's id: none has it */
 #define PACER_BAN_LENGTHS  4u  /* of banned prefixes, of a family */
 #define PACER_BAN_OUTSIDE  1u  /* in a ban's note: somebody said so, and not the rule */
@@ -166,6 +167,14 @@ struct pacer_line {
 			__u32 ban_key_id;		/* pacer_limiter.key_id, and the family */
 			__u32 ban_note;			/* PACER_BAN_OUTSIDE, PACER_BAN_ROW */
 			__u32 ban_key[PACER_KEY_WORDS]; /* masked; of IPv4 the first four */
+		};
+		struct {		    /* flow: one that is known under a rule (flow.h) */
+			__u32 flow_lock;    /* its tag is not used */
+			__u32 flow_rule;    /* pacer_rule.id */
+			__u64 flow_seen_ns; /* of its last packet that was let through; 0: none */
+			__u32 flow_family;
+			__u32 flow_unused;
+			__u32 flow_key[PACER_KEY_WORDS];
 		};
 		__u64 word64[PACER_CELLS + 1]; /* of a sketch: its cells are all but the first */
 		__u32 word[PACER_LINE_WORDS];  /* of a wide record's further lines: start words */
@@ -296,13 +305,16 @@ enum pacer_limiter_kind {
  */
 #define PACER_LIMITER_FLEET 16u
 
+/* Beside its kind, too: the limit counts packets that open a flow (flow.h), and asks no others. */
+#define PACER_LIMITER_NEW 32u
+
 /*
  * A limit has the limits of one rule that share a key: at most one gap and one window. Its state is
  * in the table, from line `base` on. A sketch has `sets` lines. Records and rates have `sets` sets
  * of two entries each, and then `shared` entries (table.h).
  */
 struct pacer_limiter {
-	__u8 kind;	 /* enum pacer_limiter_kind, and PACER_LIMITER_FLEET */
+	__u8 kind;	 /* enum pacer_limiter_kind, PACER_LIMITER_FLEET, PACER_LIMITER_NEW */
 	__u8 rows;	 /* cells of a key in a sketch's line, 1 to PACER_ROWS_MAX */
 	__u8 last_shift; /* unit of a record's last admission: 2^last_shift ns */
 	__u8 src_only;	 /* only the source address counts in the key */
@@ -389,7 +401,8 @@ struct pacer_rule {
 	__u8 says;	   /* enum pacer_says */
 	/* Values that its limits count by: 1 + the set's number, and PACER_VALUE_DST; 0: none. */
 	__u8 value[2];
-	__u8 unused[5];
+	__u8 opens; /* 1: it has limits of new flows */
+	__u8 unused[4];
 	struct pacer_limiter limiter[PACER_LIMITERS_MAX];
 };
 
@@ -444,6 +457,13 @@ struct pacer_bans {
 	 * looked at if the policy has PACER_SOURCES_BANNED.
 	 */
 	__u8 len4[PACER_BAN_LENGTHS], len6[PACER_BAN_LENGTHS];
+};
+
+/* The table of flows that are known (flow.h), in lines of the table. */
+struct pacer_flows {
+	__u32 base;    /* sets of PACER_FLOW_WAYS lines */
+	__u32 sets;    /* 0: there is no table, and no flow is known */
+	__u64 idle_ns; /* after such a silence it is known no more */
 };
 
 /* How packets are sampled (sampler.h). */
@@ -660,7 +680,8 @@ struct pacer_policy {
 	struct pacer_set_use
 	    set_unknown[PACER_SETS_MAX]; /* if it cannot be read: all its values' */
 	struct pacer_bans bans;
-	__u32 secret;	/* of new limits, and of bans */
+	struct pacer_flows flows;
+	__u32 secret;	/* of new limits, of bans and of flows */
 	__u8 else_says; /* enum pacer_says: of packets of no rule, which pass by no limit */
 	__u8 else_over, else_pool; /* of such that are denied: enum pacer_over */
 	__u8 unused;

@@ -312,6 +312,14 @@ PACER_INLINE int pacer_limiter_asked(const struct pacer_limiter *t, __u64 now_ns
 	return t->kind != PACER_LIMITER_NONE && (!t->until_ns || now_ns < t->until_ns);
 }
 
+/* Is the limit asked of the packet? One of new flows is not of those that open none. */
+PACER_INLINE int pacer_walk_asks(const struct pacer_walk *w, const struct pacer_limiter *t)
+{
+	__u32 known = w->pkt.key[PACER_WORD_META] / (PACER_META_KNOWN / PACER_LIMITER_NEW);
+
+	return pacer_limiter_asked(t, w->now_ns) && !(t->kind & known & PACER_LIMITER_NEW);
+}
+
 /* Word i of the packet's key under any limit, as of IPv6; of IPv4 words 1 to 3 and 5 to 7 are 0. */
 PACER_INLINE __u32 pacer_walk_key_word(const struct pacer_walk *w, const struct pacer_limiter *t,
 				       __u32 i)
@@ -518,14 +526,14 @@ PACER_INLINE enum pacer_reason pacer_limit_check(const struct pacer_walk *w,
 {
 	__u32 part;
 
-	if (!pacer_limiter_asked(t, w->now_ns))
+	if (!pacer_walk_asks(w, t))
 		return PACER_ADMIT;
 	part = pacer_walk_part(w, t);
 	return part ? pacer_limit_check_as(w, t, hold, pacer_limiter_kind_of(t), part, 0)
 		    : PACER_DENY_SHARE;
 }
 
-/* The same of one that no fleet divides, and whose key has no values. */
+/* The same of one that no fleet divides, that asks all packets, and whose key has no values. */
 PACER_INLINE enum pacer_reason pacer_limit_check_plain(const struct pacer_walk *w,
 						       const struct pacer_limiter *t,
 						       struct pacer_hold *hold)
@@ -567,10 +575,10 @@ pacer_limit_take(const struct pacer_walk *w, const struct pacer_limiter *t, stru
 {
 	struct pacer_ask q;
 
-	if (!pacer_limiter_asked(t, w->now_ns) ||
-	    pacer_limiter_kind_of(t) == PACER_LIMITER_THROTTLE)
+	if (!pacer_walk_asks(w, t) || pacer_limiter_kind_of(t) == PACER_LIMITER_THROTTLE)
 		return PACER_LOCK_TAKEN;
 	q = pacer_walk_ask(w, t, pacer_hold_hash(hold));
+	q.kind = pacer_limiter_kind_of(t);
 	return pacer_entry_take(&q, hold);
 }
 
@@ -586,7 +594,7 @@ PACER_INLINE enum pacer_reason pacer_limit_judge_taken(const struct pacer_walk *
 	struct pacer_ask q;
 	__u32 part;
 
-	if (!pacer_limiter_asked(t, w->now_ns))
+	if (!pacer_walk_asks(w, t))
 		return PACER_ADMIT;
 	part = pacer_walk_part(w, t);
 	switch (pacer_limiter_kind_of(t)) {
@@ -610,13 +618,13 @@ PACER_INLINE void pacer_limit_commit(const struct pacer_walk *w, const struct pa
 	struct pacer_ask q;
 	__u32 part;
 
-	if (!pacer_limiter_asked(t, w->now_ns))
+	if (!pacer_walk_asks(w, t))
 		return;
 	switch (pacer_limiter_kind_of(t)) {
 	case PACER_LIMITER_GAP:
 	case PACER_LIMITER_WINDOW:
 	case PACER_LIMITER_RATE: /* the others count alike, whatever their share */
-		part = t->kind == (PACER_LIMITER_RATE | PACER_LIMITER_FLEET)
+		part = (t->kind & ~PACER_LIMITER_NEW) == (PACER_LIMITER_RATE | PACER_LIMITER_FLEET)
 			   ? pacer_walk_share(w, t)
 			   : pacer_limiter_whole(t);
 		q = pacer_walk_ask_part(w, t, pacer_hold_hash(hold), part);
@@ -634,7 +642,7 @@ PACER_INLINE void pacer_limit_cancel(const struct pacer_walk *w, const struct pa
 {
 	struct pacer_ask q;
 
-	if (!pacer_limiter_asked(t, w->now_ns))
+	if (!pacer_walk_asks(w, t))
 		return;
 	switch (pacer_limiter_kind_of(t)) {
 	case PACER_LIMITER_GAP:
@@ -667,7 +675,7 @@ PACER_INLINE __u64 pacer_limit_when(const struct pacer_walk *w, const struct pac
 	struct pacer_ask q;
 	__u32 part;
 
-	if (!pacer_limiter_asked(t, w->now_ns))
+	if (!pacer_walk_asks(w, t))
 		return 0;
 	part = pacer_walk_part(w, t);
 	if (!part)

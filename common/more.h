@@ -27,7 +27,6 @@
 #define PACER_MORE_UNREAD (~0ull) /* in the place of bytes that are not in the buffer */
 
 #define PACER_IPPROTO_ICMP   1
-#define PACER_IPPROTO_TCP    6
 #define PACER_IPPROTO_UDP    17
 #define PACER_IPPROTO_ICMPV6 58
 #define PACER_IPPROTO_SCTP   132

@@ -66,6 +66,8 @@ enum pacer_key_word {
 #define PACER_META_VLAN	    (0xfffu << PACER_META_VLAN_AT) /* 0: it names none, as a tag of 0 does */
 #define PACER_META_TTL_AT   22u
 #define PACER_META_TTL	    (0xffu << PACER_META_TTL_AT) /* where a key has it (path.h); else 0 */
+#define PACER_META_KNOWN \
+	(1u << 30) /* it opens no flow, as far as its rule asks (path.h); of no key */
 
 PACER_INLINE __u32 pacer_meta_vlan(__u16 vlan)
 {
@@ -116,6 +118,8 @@ struct pacer_cursor {
 #define PACER_ETH_IP6	 0x86dd
 #define PACER_ETH_8021Q	 0x8100
 #define PACER_ETH_8021AD 0x88a8
+
+#define PACER_IPPROTO_TCP 6
 
 PACER_INLINE int pacer_has_ports(__u8 proto)
 {

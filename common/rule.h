@@ -35,6 +35,7 @@
 #include "abi.h"
 #include "ban.h"
 #include "classify.h"
+#include "flow.h"
 #include "limit.h"
 #include "outcome.h"
 #include "set.h"
@@ -312,7 +313,10 @@ PACER_GLOBAL int pacer_limit_end(const struct pacer_walk *w, struct pacer_holds 
 	return 0;
 }
 
-/* All limits of a rule: asked, then locked in their order, then counted in all or in none. */
+/*
+ * All limits of a rule: asked, then locked in their order, then counted in all or in none. Where
+ * the rule has limits of new flows, the flow of what they admit is known from then on.
+ */
 PACER_GLOBAL __u32 pacer_limit_many(const struct pacer_walk *w)
 {
 	struct pacer_holds holds = {0};
@@ -332,6 +336,8 @@ PACER_GLOBAL __u32 pacer_limit_many(const struct pacer_walk *w)
 			break;
 	}
 	pacer_limit_end(w, &holds, held, said == PACER_ADMIT);
+	if (said == PACER_ADMIT && PACER_RULE_OF(w)->opens)
+		pacer_flow_keep(w);
 	return said == PACER_ADMIT ? said : pacer_outcome(pacer_outcome_reason(said), held);
 }
 
@@ -395,7 +401,8 @@ PACER_INLINE __u32 pacer_limit_one(const struct pacer_walk *w)
 /* Let every limit of the rule judge the packet, and count it in all of them or in none. */
 PACER_INLINE __u32 pacer_limit(const struct pacer_walk *w)
 {
-	return PACER_RULE_OF(w)->n_limiters == 1 ? pacer_limit_one(w) : pacer_limit_many(w);
+	return PACER_RULE_OF(w)->n_limiters == 1 && !PACER_RULE_OF(w)->opens ? pacer_limit_one(w)
+									     : pacer_limit_many(w);
 }
 
 /* --- its bans ------------------------------------------------------------------------------- */

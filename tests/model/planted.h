@@ -28,6 +28,9 @@
 	x(BAN_FILTER_LATE)       /* the filter is raised when the entry is there */ \
 	x(BAN_EVICTS)            /* a full set makes room */ \
 	x(BAN_ROW_TWICE)         /* a ban that another CPU enters counts as one before */ \
+	x(FLOW_READ_ONCE)        /* a flow's line is believed though it was changed meanwhile */ \
+	x(FLOW_UNLOCKED)         /* and written without its lock */ \
+	x(FLOW_PLAIN_AGAIN)      /* its time is written whosever line it is by now */ \
 	x(POOL_TO_OTHER)         /* a pool's lease is handed back to the other target */ \
 	x(POOL_UNLOCKED)        /* and without a lock */ \
 	x(POOL_NO_END)           /* and used after its end */

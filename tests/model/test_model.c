@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "bans.h"
+#include "flows.h"
 #include "brief.h"
 #include "faults.h"
 #include "lease.h"
@@ -988,6 +989,26 @@ static void test_bans_fault(void **state)
 	is_found(sc->finds);
 }
 
+static void test_flows(void **state)
+{
+	const struct flow_scenario *sc = *state;
+	double begun = seconds();
+
+	flows_explore(sc, &outcome);
+	print_outcome(sc->name, begun);
+	is_sound(sc->states_min, sc->most, sc->smallest);
+}
+
+static void test_flows_fault(void **state)
+{
+	const struct flow_scenario *sc = *state;
+	double begun = seconds();
+
+	flows_explore(sc, &outcome);
+	print_outcome(sc->name, begun);
+	is_found(sc->finds);
+}
+
 #define TESTS_MAX 192
 
 static struct CMUnitTest tests[TESTS_MAX];
@@ -1067,6 +1088,10 @@ int main(int argc, char **argv)
 		add(ban_sound[i].name, test_bans, &ban_sound[i]);
 	for (i = 0; i < ban_faulty_n; i++)
 		add(ban_faulty[i].name, test_bans_fault, &ban_faulty[i]);
+	for (i = 0; i < flow_sound_n; i++)
+		add(flow_sound[i].name, test_flows, &flow_sound[i]);
+	for (i = 0; i < flow_faulty_n; i++)
+		add(flow_faulty[i].name, test_flows_fault, &flow_faulty[i]);
 	if (argc > 1)
 		choose(argv + 1);
 	else

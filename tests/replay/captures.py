@@ -105,6 +105,23 @@ allow: "@geo=OK"
       - {key: "src/[32,16],56", bytes: 3000, window: 2s, slots: 7, wider: x3}
       - {key: all, packets: 60, window: 1s, slots: 3}
 """,
+    "new": """
+  - name: tcp
+    match: {proto: tcp}
+    limits:
+      - {key: src, packets: 3, window: 1s, slots: 10, of: new}
+      - {key: "dst/24,64", packets: 40, window: 1s, slots: 10}
+  - name: udp
+    match: {proto: udp}
+    limits: [{key: "src/24,56", packets: 4, window: 2s, slots: 7, of: new}]
+  - name: rest
+    limits:
+      - {key: src+dst, gap: 700ms, of: new}
+      - {key: all, rate: 40/s, burst: 20}
+      - {key: all, bytes: 20k, window: 1s, slots: 10, of: new}
+flows: 4096
+flow_idle: 2s
+""",
     # Below: user space and the kernel are compared under these, the oracle does not know them.
     "both": """
   - name: wide
@@ -310,6 +327,7 @@ class Frame:
         self.src = self.dst = None
         self.any = False  # its protocol is not known for certain: no rule's excludes it
         self.part = False  # its ports lie beyond what is read
+        self.flags = None  # of TCP, where they can be read
         self.__dict__.update(fields)
 
     def at(self, time):
@@ -331,8 +349,13 @@ def ether(kind, tags=()):
     return head + struct.pack(">H", kind)
 
 
-def ip4(src, dst, proto=17, sport=1000, dport=53, payload=20, tags=(), options=0, frag=0, ident=7):
+def body_of(sport, dport, payload, flags):
     body = struct.pack(">HH", sport, dport) + b"\xa5" * (payload - 4)
+    return body[:13] + bytes([flags]) + body[14:] if payload > 13 else body
+
+
+def ip4(src, dst, proto=17, sport=1000, dport=53, payload=20, tags=(), options=0, frag=0, ident=7, flags=0xa5):
+    body = body_of(sport, dport, payload, flags)
     head = struct.pack(">BBHHHBBH4s4s", 0x45 + options, 0, 20 + 4 * options + len(body), ident, frag, 64, proto,
                        0, ipaddress.ip_address(src).packed, ipaddress.ip_address(dst).packed)
     later = frag & 0x1fff
@@ -341,11 +364,12 @@ def ip4(src, dst, proto=17, sport=1000, dport=53, payload=20, tags=(), options=0
     return Frame(l2 + head + b"\x01" * (4 * options) + body, src=ipaddress.ip_address(src),
                  dst=ipaddress.ip_address(dst), proto=proto, sport=sport if ports else 0,
                  dport=dport if ports else 0, frag=ident if later else None, vlan=vlan(tags), l2=len(l2), ip=20,
-                 need=len(l2) + 20 + 4 * options + (4 if ports else 0), known=len(l2) + 20)
+                 need=len(l2) + 20 + 4 * options + (4 if ports else 0), known=len(l2) + 20,
+                 flags=flags if proto == 6 and not later and payload > 13 else None)
 
 
-def ip6(src, dst, proto=17, sport=1000, dport=53, payload=20, tags=(), chain=(), frag=0, ident=7):
-    body, kind, need, later = struct.pack(">HH", sport, dport) + b"\xa5" * (payload - 4), proto, 0, False
+def ip6(src, dst, proto=17, sport=1000, dport=53, payload=20, tags=(), chain=(), frag=0, ident=7, flags=0xa5):
+    body, kind, need, later = body_of(sport, dport, payload, flags), proto, 0, False
     parts = []
     for n, header in enumerate(chain):
         following = chain[n + 1] if n + 1 < len(chain) else proto
@@ -372,7 +396,7 @@ def ip6(src, dst, proto=17, sport=1000, dport=53, payload=20, tags=(), chain=(),
     frame = Frame(l2 + head + total, src=ipaddress.ip_address(src), dst=ipaddress.ip_address(dst), proto=proto,
                   sport=sport if ports else 0, dport=dport if ports else 0, frag=ident if later else None,
                   vlan=vlan(tags), l2=len(l2), ip=40, need=len(l2) + 40 + need + (4 if ports else 0),
-                  known=len(l2) + 40 + known)
+                  known=len(l2) + 40 + known, flags=flags if proto == 6 and payload > 13 else None)
     frame.any = later
     return in_part(frame, len(chain) <= 8) if len(chain) > 8 and not later else frame
 
@@ -394,6 +418,8 @@ def cut(frame, n, wire):
             c.reason = "too_deep"
         elif n < frame.need:
             in_part(c, n >= frame.known)
+        if n < frame.need + 10:
+            c.flags = None
         return c
     c.wire = n
     if n < frame.l2 + frame.ip:
@@ -549,6 +575,37 @@ class Rate:
         self.level[key_of(f, self.key)] = (self.after(f), f.time)
 
 
+def new(limit):
+    """It counts what opens a flow."""
+    limit.new = True
+    return limit
+
+
+class Flows:
+    """Under each rule, when its flows were noted last: again after a sixteenth of their time."""
+
+    def __init__(self, idle):
+        self.idle, self.seen = idle, {}
+
+    def opens(self, rule, f):
+        if f.src is None or f.frag is not None or f.part or f.any:
+            return True
+        if f.proto == 6:
+            return f.flags is None or f.flags & 0x12 == 0x02
+        last = self.seen.get(self.name(rule, f))
+        return last is None or f.time - last >= self.idle
+
+    def name(self, rule, f):
+        return rule, f.src, f.dst, f.sport, f.dport, f.proto, f.vlan
+
+    def add(self, rule, f):
+        name = self.name(rule, f)
+        if f.frag is None and not f.part and not f.any:
+            last = self.seen.get(name)
+            if last is None or f.time - last >= self.idle // 16:
+                self.seen[name] = f.time
+
+
 def one(_):
     return 1
 
@@ -572,6 +629,11 @@ ORACLES = {
                         Window("src/16,56", 9000, 2 * S, 7, lambda f: f.wire),
                         Window("all", 60, S, 3, one)])],
     "verdict": lambda: [("icmp", 1, "drop"), ("tcp", 6, "pass"), ("udp", 17, [Window("src", 3, S, 10, one)])],
+    "new": lambda: [
+        ("tcp", 6, [new(Window("src", 3, S, 10, one)), Window("dst/24,64", 40, S, 10, one)]),
+        ("udp", 17, [new(Window("src/24,56", 4, 2 * S, 7, one))]),
+        ("rest", None, [new(Gap("src+dst", 700 * MS)), Rate("all", 40, 20, one),
+                        new(Window("all", 20000, S, 10, lambda f: f.wire))])],
     "rate": lambda: [("udp", 17, [Rate("src", 200, 4, one), Rate("dst", 125000, 3000, lambda f: f.wire)]),
                      ("rest", None, [Rate("all", 50, 10, one)])],
     "sets": lambda: [("in", matches_in, [Window("src", 3, S, 10, one)]),
@@ -595,7 +657,7 @@ def open_ns(f, limits):
     return "never" if None in times else str(max(times))
 
 
-def judge(f, rules, allow):
+def judge(f, rules, allow, flows):
     """A row's rule, key, verdict, reason and open_ns."""
     if f.reason:
         return "", "", "pass", f.reason, ""
@@ -607,21 +669,24 @@ def judge(f, rules, allow):
         return "", "", "deny", "verdict", "never"  # else: drop
     if limits in ("drop", "pass"):
         return (name, str(f.src)) + (("deny", "verdict", "never") if limits == "drop" else ("admit", "admit", ""))
-    for limit in limits:
+    opens = flows.opens(name, f)
+    asked = [limit for limit in limits if opens or not getattr(limit, "new", False)]
+    for limit in asked:
         if not limit.fits(f):
-            return name, key_of(f, limit.key), "deny", limit.reason, open_ns(f, limits)
-    for limit in limits:
+            return name, key_of(f, limit.key), "deny", limit.reason, open_ns(f, asked)
+    for limit in asked:
         limit.add(f)
+    flows.add(name, f)
     return name, key_of(f, limits[0].key), "admit", "admit", ""
 
 
 def rows(frames, policy):
     """A time that runs backwards counts as the latest seen."""
-    rules, now = ORACLES[policy](), 0
+    rules, flows, now = ORACLES[policy](), Flows(2 * S), 0
     out = ["frame,time_ns,rule,key,verdict,reason,open_ns"]
     for n, f in enumerate(frames, 1):
         now = max(now, f.time)
-        out.append(",".join([str(n), str(f.time), *judge(f.at(now), rules, ALLOWED.get(policy, ()))]))
+        out.append(",".join([str(n), str(f.time), *judge(f.at(now), rules, ALLOWED.get(policy, ()), flows)]))
     return "\n".join(out) + "\n"
 
 
@@ -692,6 +757,25 @@ def jumps(rng):
     return out
 
 
+def openings(rng):
+    """Connections and flows that begin, go on, pause for about two seconds and go on."""
+    out, time = [], START
+    for i in range(1200):
+        time += rng.choice((0, 1000, 3 * MS, 20 * MS, 90 * MS)) if i % 60 else rng.choice((1900, 1990, 2000, 2100)) * MS
+        n, proto = rng.randrange(6), rng.choice((6, 6, 17, 17, 17, 1, 58, 132, 47))
+        more = {"proto": proto, "sport": 1000 + rng.randrange(4) * (i % 7), "dport": rng.choice((53, 443)),
+                "flags": rng.choice((0x02, 0x02, 0x12, 0x10, 0x18, 0x11, 0x04, 0xc2, 0x06, 0)),
+                "payload": rng.choice((20, 20, 20, 200, 12, 13, 14)), "ident": i // 9,
+                "tags": rng.choice(((), (), (), ((0x8100, 5),), ((0x8100, 6),)))}
+        if rng.random() < .6:
+            frame = ip4(f"192.0.2.{1 + n}", f"203.0.113.{1 + n % 2}", **more, frag=rng.choice((0,) * 12 + (0x2000, 0x2005, 3)))
+        else:
+            chain = rng.choice(((),) * 9 + ((44,), (60,), (0,) + (60,) * 8))
+            frame = ip6(f"2001:db8:1::{1 + n}", "2001:db8:f::1", **more, chain=chain, frag=rng.choice((0, 1, 0x40)))
+        out.append(frame.at(time))
+    return out
+
+
 def later(frames, seconds):
     """The same, the first of them so many seconds after 1970."""
     return [f.at(f.time - frames[0].time + seconds * S) for f in frames]
@@ -737,6 +821,8 @@ def main(folder):
         "short": (pcap(truncations(False), True), truncations(False)), "none": (pcap([]), []),
         "damaged": (pcap(ns[:50], True)[:-7], ns[:49]), "damaged_ng": (pcapng(ns[:20])[:-9], ns[:19]),
     }
+    flows = openings(random.Random(9))
+    known["openings"] = (pcap(flows, True), flows)
     known["lying"] = (pcap(us[:30]) + struct.pack("<IIII", 1, 1, 0x7fffffff, 60) + bytes(60), us[:30])
     # Seconds beyond 31 bits, and beyond what is left of 32; in pcapng beyond 32.
     for name, make in (("late_nano", lambda f: pcap(f, True)), ("late_micro", pcap),

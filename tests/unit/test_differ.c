@@ -49,6 +49,7 @@ static void assert_differ(const char *one, const char *other, const char *want)
 
 /* --- every field ------------------------------------------------------------------------------ */
 
+#define OF_NEW(a)     a "\nrules: [{name: r, limits: [{key: src, gap: 1ms, of: new}]}]\n"
 #define WHOLE(a)      a "\nrules: [{name: r, limits: [{key: src, gap: 1ms}]}]\n"
 #define RULE(a)	      "rules: [{name: r, " a ", limits: [{key: src, gap: 1ms}]}]\n"
 #define MATCH(a)      RULE("match: {" a "}")
@@ -77,6 +78,8 @@ static const struct {
     {POLICY_WHOLE, "pools", WHOLE(""), POOL("targets: a, each: 5, cooldown: 1s"), "pools: -|p\n"},
     {POLICY_WHOLE, "sets", WHOLE(""), SET("of: 192.0.2.1"), "sets: -|d\n"},
     {POLICY_WHOLE, "bans", WHOLE(""), WHOLE("bans: 20k"), "bans: -|20000\n"},
+    {POLICY_WHOLE, "flows", OF_NEW(""), OF_NEW("flows: 20k"), "flows: 65536|20000\n"},
+    {POLICY_WHOLE, "flow_idle", OF_NEW(""), OF_NEW("flow_idle: 30s"), "flow_idle: 2m|30s\n"},
     {POLICY_WHOLE, "fleet", FLEET("name: f, store: 'http://a'") "rules: []", "rules: []",
      "fleet.store: http://a|-\nfleet.name: f|-\nfleet.cut_off: deny|-\n"},
     {POLICY_WHOLE, "sample", WHOLE(""), SAMPLE("of: all, k: 8, packets: 9"),
@@ -163,6 +166,8 @@ static const struct {
      "r.limits[0].max_cooldown: 3s|4s\n"},
     {POLICY_LIMIT, "threshold", LIMIT("key: all, uses: 9, cooldown: 1s, threshold: 2"),
      LIMIT("key: all, uses: 9, cooldown: 1s, threshold: 3"), "r.limits[0].threshold: 2|3\n"},
+    {POLICY_LIMIT, "of", LIMIT("key: src, gap: 1s, of: all"), LIMIT("key: src, gap: 1s, of: new"),
+     "flows: -|65536\nflow_idle: -|2m\nr.limits[0].of: -|new\n"},
     {POLICY_LIMIT, "fleet",
      FLEET("name: f, store: 'http://a'") "rules: [{name: r, limits: [{key: src, rate: 1/s, burst: "
 					 "5, fleet: yes}]}]",

@@ -135,6 +135,8 @@ static const char *const memory_of[] = {
     "- {name: a, limits: [{key: src, rate: 1000/s, burst: 50}, {key: src, gap: 1us}]}\n"
     "- {name: b, limits: [{key: \"src/24,56\", rate: 10Mbit/s, burst: 64K, entries: 1000}]}\n"
     "- {name: c, limits: [{key: all, rate: 3/h, burst: 3}, {key: src, rate: 3/h, burst: 3}]}\n",
+    "flows: 5000\nrules: [{name: a, limits: [{key: src, packets: 9, window: 1s, of: new}], ban: "
+    "1s}]\n",
 };
 
 static void assert_parts(const json_t *all)
@@ -147,9 +149,10 @@ static void assert_parts(const json_t *all)
 
 	json_object_foreach((json_t *)parts, name, part) sum += number(parts, name);
 	assert_int_equal(sum, number(all, "memory_bytes"));
-	assert_int_equal(number(parts, "limits") + number(parts, "bans") + number(parts, "free"),
+	assert_int_equal(number(parts, "limits") + number(parts, "bans") + number(parts, "flows") +
+			     number(parts, "free"),
 			 number(all, "state_bytes"));
-	assert_int_equal(number(parts, "limits") + number(parts, "bans"),
+	assert_int_equal(number(parts, "limits") + number(parts, "bans") + number(parts, "flows"),
 			 number(all, "state_used_bytes"));
 	assert_int_equal(number(parts, "rest"), BESIDE_BYTES);
 	json_array_foreach(
@@ -163,6 +166,8 @@ static void assert_parts(const json_t *all)
 	if (!json_is_null(json_object_get(all, "bans")))
 		assert_int_equal(number(parts, "bans"),
 				 number(json_object_get(all, "bans"), "state_bytes"));
+	assert_int_equal(number(parts, "flows"),
+			 json_is_null(json_object_get(all, "flows")) ? 0 : 5000 * 64);
 }
 
 /* The number of the first line of memory is the sum of the numbers of the lines that follow. */

@@ -590,7 +590,7 @@ static const struct wrong wrong_document[] = {
     {"? {a: b}\n: b", 1, "expected the name of a field"},
     {"mod: enforce\nrules: []", 1,
      "unknown field \"mod\": did you mean \"mode\"? a policy has mode, allow, unparsed, "
-     "else, clock, memory, withstand, rules, pools, sets, bans, sample"},
+     "else, clock, memory, withstand, rules, pools, sets, bans, flows, flow_idle, sample"},
     {"rules: []\nxyzzy: 1", 2, "unknown field \"xyzzy\": a policy has mode"},
     {"rules: []\n<<: 1", 2, "unknown field \"<<\""},
     {"rules: []\n'': 1", 2, "unknown field \"\""},
@@ -734,6 +734,22 @@ static void wrong_over_and_ban(void **state)
 
 #define SHARED(fields) "rules:\n- name: a\n  limits:\n  - {" fields ", fleet: yes}\n"
 #define FLEET(fields)  "fleet: {" fields "}\nrules: []\n"
+
+static void wrong_flows(void **state)
+{
+	static const struct wrong w[] = {
+	    {"rules:\n- name: a\n  limits:\n  - {key: src, gap: 1s, of: old}\n", 4,
+	     "rules[0].limits[0].of: \"old\" is not known: write new or all"},
+	    {"flows: 0\nrules: []\n", 1, "flows: 0 is no limit: it must be more"},
+	    {"flows: many\nrules: []\n", 1, "flows: \"many\" is not a count"},
+	    {"flows: 100M\nrules: []\n", 1, "flows: 100000000 is too much: at most 67108864"},
+	    {"flow_idle: 5\nrules: []\n", 1, "flow_idle: 5 has no unit: write 5ms"},
+	    {"flow_idle: 0s\nrules: []\n", 1, "flow_idle: 0 is no limit: it must be more"},
+	};
+
+	(void)state;
+	refuse_all(w, ARRAY(w));
+}
 
 static void wrong_fleets(void **state)
 {
@@ -1334,6 +1350,10 @@ static const struct {
      "pass,\"limits\":[{\"key\":\"src\",\"gap\":\"1ms\"}]}]"},
     {"mode: &m enforce\nrules: []", "mode", "monitor", "mode: monitor\nrules: []"},
     {"rules: []\n", "bans", "5", "bans: 5\nrules: []\n"},
+    {"rules: []\n", "flows", "5", "flows: 5\nrules: []\n"},
+    {"flow_idle: 1m # c\nrules: []\n", "flow_idle", "5s", "flow_idle: 5s # c\nrules: []\n"},
+    {"rules: [{name: a, limits: [{key: src, gap: 1s, of: all}]}]", "a.of", "new",
+     "rules: [{name: a, limits: [{key: src, gap: 1s, of: new}]}]"},
     {"rules: [{name: a, " LIMIT "}]", "a.over", "pool x-1",
      "rules: [{name: a, over: pool x-1, " LIMIT "}]"},
     {"rules:\n- name: a # c\n  " LIMIT "\n", "a.ban", "30s",
@@ -1632,6 +1652,7 @@ int main(void)
 	    cmocka_unit_test(amounts),
 	    cmocka_unit_test(wrong_documents),
 	    cmocka_unit_test(wrong_over_and_ban),
+	    cmocka_unit_test(wrong_flows),
 	    cmocka_unit_test(wrong_fleets),
 	    cmocka_unit_test(wrong_rules),
 	    cmocka_unit_test(wrong_matches),

@@ -275,7 +275,9 @@ static void emit_limit(const struct question *q, const struct policy_rule *rule,
 	emit_object("");
 	emit_limit_name(rule, l);
 	emit_string("key", l->key, "%s", l->key);
-	emit_string("entry", entry_names[l->held.by], "%s", entry_texts[l->held.by]);
+	emit_string("entry", entry_names[l->held.by], "%s",
+		    l->unasked ? "not asked" : entry_texts[l->held.by]);
+	emit_flag("counted", !l->unasked, NULL);
 	emit_held(q, &l->held);
 	emit_string("reason", pacer_reason_name(l->reason), NULL);
 	emit_wait("wait_ns", q, pacer_later(l->when_ns, l->banned_ns));
@@ -487,6 +489,17 @@ static void emit_rung(const struct question *q, const struct why *why)
 			  limit->item, policy_rung_text(limit, rung, sizeof(rung)), by->key);
 }
 
+/* Where the rule has limits of new flows. */
+static void emit_opens(const struct question *q, const struct why *why)
+{
+	if (why->rule >= PACER_RULES_MAX || !q->bin->rule[why->rule].opens)
+		emit_null("opens_flow", NULL);
+	else
+		emit_flag("opens_flow", why->opens, "  flow      %s\n",
+			  why->opens ? "it opens one"
+				     : "it opens none: limits of new flows do not count it");
+}
+
 static void emit_answer(const struct question *q, const struct why *why, enum pacer_reason reason)
 {
 	bool denied = pacer_verdict_of(reason) == PACER_VERDICT_DENY;
@@ -505,6 +518,7 @@ static void emit_answer(const struct question *q, const struct why *why, enum pa
 			    q->policy->rule[why->rule].name);
 	else
 		emit_null("rule", NULL);
+	emit_opens(q, why);
 	if (q->cpus && q->admit && q->admit < q->cpus)
 		emit_text("  leases    %u of %u CPUs would let it pass, the others have no use of "
 			  "the throttle left\n",

@@ -30,6 +30,7 @@ static uint64_t memory_of(const struct pacer_policy *bin, const struct plan *pla
 enum part {
 	PART_LIMITS,
 	PART_BANS,
+	PART_FLOWS,
 	PART_FREE,
 	PART_THROTTLES,
 	PART_SAMPLES,
@@ -43,6 +44,7 @@ static const struct {
 } part_of[PARTS] = {
     [PART_LIMITS] = {"limits", "state of the limits, without throttles"},
     [PART_BANS] = {"bans", "the table of bans"},
+    [PART_FLOWS] = {"flows", "the table of flows"},
     [PART_FREE] = {"free", "free, for later changes of policy"},
     [PART_THROTTLES] = {"throttles", "states and leases of throttles and of targets of pools, "
 				     "however many there are"},
@@ -54,9 +56,11 @@ static const struct {
 static void find_parts(const struct pacer_policy *bin, const struct plan *plan, uint64_t set_bytes,
 		       uint64_t bytes[PARTS])
 {
-	uint64_t bans = compile_ban_lines(&bin->bans), line = sizeof(struct pacer_line);
+	uint64_t bans = compile_ban_lines(&bin->bans), flows = compile_flow_lines(&bin->flows);
+	uint64_t line = sizeof(struct pacer_line);
 
-	bytes[PART_LIMITS] = (plan->lines_used - bans) * line;
+	bytes[PART_LIMITS] = (plan->lines_used - bans - flows) * line;
+	bytes[PART_FLOWS] = flows * line;
 	bytes[PART_BANS] = bans * line;
 	bytes[PART_FREE] = (plan->lines - plan->lines_used) * line;
 	bytes[PART_THROTTLES] = PACER_THROTTLES * figures_throttle_bytes(plan->cpus);
@@ -130,6 +134,9 @@ static void emit_limit(const struct policy *policy, const struct pacer_policy *b
 	emit_string("kind", limit_kind_of(l)->name, NULL);
 	limit_kind_of(l)->facts(&of, &facts);
 	emit_facts(&facts);
+	emit_string("of", l->of_new ? "new" : "all",
+		    l->of_new ? "    counts the packets that open a flow, and lets the others by\n"
+			      : NULL);
 	if (bytes && t->key_id)
 		emit_uint("withstands_pps", flood_withstood(t),
 			  "    withstands a flood of %.3g Mpps of spoofed sources: newcomers get "
@@ -228,6 +235,33 @@ static void emit_bans(const struct policy *policy, const struct pacer_bans *bans
 		  "    a key that was never banned is looked up in the table with a chance of %.2g "
 		  "at most, when the table is full\n",
 		  maybe);
+	emit_uint("state_bytes", bytes, "    %s of state\n",
+		  units_size_round(bytes, text, sizeof(text)));
+	emit_close();
+}
+
+/* How many new flows a second push out those that are silent, before they are idle. */
+static void emit_flows(const struct policy *policy, const struct pacer_flows *flows)
+{
+	uint64_t bytes = compile_flow_lines(flows) * sizeof(struct pacer_line);
+	uint64_t entries = compile_flow_lines(flows);
+	double per_s = (double)entries / ((double)policy->flow_idle_ns / 1e9);
+	char text[TEXT];
+
+	if (!flows->sets) {
+		emit_null("flows", NULL);
+		return;
+	}
+	emit_object("flows");
+	emit_uint("entries", entries, "\n  flows:\n    up to %" PRIu64 " are known, each ",
+		  entries);
+	emit_uint("idle_ns", policy->flow_idle_ns,
+		  "until it is silent for %s: then it is new again\n",
+		  units_duration_text(policy->flow_idle_ns, text, sizeof(text)));
+	emit_real("sooner_beyond_per_s", per_s,
+		  "    beyond %.3g new ones a second the most silent are new again sooner; a new "
+		  "one is never taken for a known one\n",
+		  per_s);
 	emit_uint("state_bytes", bytes, "    %s of state\n",
 		  units_size_round(bytes, text, sizeof(text)));
 	emit_close();
@@ -434,6 +468,7 @@ void output_check(const struct policy *policy, const struct output_sets *sets,
 	emit_close();
 	emit_sets(policy, sets);
 	emit_bans(policy, &bin->bans);
+	emit_flows(policy, &bin->flows);
 	emit_sample(policy, &bin->sampling, plan->cpus);
 }
 

@@ -251,7 +251,8 @@ static int MUST_USE locate_in_ban(struct source *s, const char *path, struct tar
 
 static int MUST_USE locate(struct source *s, const char *path, struct target *target)
 {
-	static const char *const top[] = {"mode", "unparsed", "clock", "bans"};
+	static const char *const top[] = {"mode", "unparsed", "clock",
+					  "bans", "flows",    "flow_idle"};
 	const char *dot = strchr(path, '.'), *pool = path_of_pool(path);
 	int root = id_of(s, yaml_document_get_root_node(&s->doc));
 	size_t i;

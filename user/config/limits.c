@@ -29,6 +29,7 @@ enum limit_field {
 	FIELD_COOLDOWN,
 	FIELD_MAX_COOLDOWN,
 	FIELD_THRESHOLD,
+	FIELD_OF,
 	FIELD_FLEET,
 	FIELD_WIDER,
 	LIMIT_FIELDS
@@ -334,6 +335,18 @@ static int read_fleet(struct source *s, const struct place *at, const yaml_node_
 	return 0;
 }
 
+static int read_of(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	static const struct choice choices[] = {{"new", 1}, {"all", 0}, {NULL, 0}};
+	struct policy_limit *limit = into;
+	int of_new;
+
+	if (doc_choose(s, at, node, choices, &of_new))
+		return -1;
+	limit->of_new = of_new;
+	return 0;
+}
+
 #define READER(name, read)                                                                        \
 	static int read_##name(struct source *s, const struct place *at, const yaml_node_t *node, \
 			       void *into)                                                        \
@@ -389,6 +402,7 @@ WRITE_TIME(max_cooldown, l->kind == LIMIT_THROTTLE && l->throttle.max_cooldown_n
 	   l->throttle.max_cooldown_ns)
 WRITE_NUMBER(threshold, l->kind == LIMIT_THROTTLE, l->throttle.threshold)
 
+WRITER(of, l->of_new, "%s", "new")
 WRITER(fleet, l->fleet, "%s", "yes")
 
 /* --- the table ------------------------------------------------------------------------------ */
@@ -435,6 +449,10 @@ static const struct field limit_field[LIMIT_FIELDS] = {
     [FIELD_THRESHOLD] = {"threshold", read_threshold, "N",
 			 "it denies wrongly only while fewer uses are free", LIMIT_THROTTLE, 0,
 			 write_threshold},
+    [FIELD_OF] = {"of", read_of, "new|all",
+		  "new counts packets that open a flow alone: of TCP a SYN without ACK, else the "
+		  "flow's first; all unless said",
+		  OF_ALL_KINDS, 0, write_of},
     [FIELD_FLEET] = {"fleet", read_fleet, "yes|no",
 		     "it is one limit of all hosts of the fleet; no unless said; not of a gap",
 		     OF_ALL_KINDS, 0, write_fleet},

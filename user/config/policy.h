@@ -27,13 +27,17 @@
 #define POLICY_USES_MAX	      ((1ull << 31) - 1)
 #define POLICY_BANS_DEFAULT   16384
 #define POLICY_BANS_MAX	      (1u << 24)
-#define POLICY_TARGET_NAME    16   /* of an interface, with its NUL */
-#define POLICY_TARGET_MAX     4095 /* number of a CPU or a socket */
-#define POLICY_SNAP_MAX	      128  /* bytes of a frame's head that a sample keeps */
-#define POLICY_SET_USES_MAX   32   /* sets in a match, and values of them */
-#define POLICY_VALUE_MAX      64   /* bytes of a value of a set, with its end */
-#define POLICY_PATH_MAX	      256  /* a file's name, with its NUL */
-#define POLICY_STORES_MAX     16   /* endpoints of a fleet's store */
+#define POLICY_FLOWS_DEFAULT  65536
+#define POLICY_FLOWS_MAX      (1u << 26)
+#define POLICY_FLOW_IDLE_NS \
+	120000000000ull		 /* RFC 4787, REQ-5: UDP is kept for 2 minutes at least */
+#define POLICY_TARGET_NAME  16	 /* of an interface, with its NUL */
+#define POLICY_TARGET_MAX   4095 /* number of a CPU or a socket */
+#define POLICY_SNAP_MAX	    128	 /* bytes of a frame's head that a sample keeps */
+#define POLICY_SET_USES_MAX 32	 /* sets in a match, and values of them */
+#define POLICY_VALUE_MAX    64	 /* bytes of a value of a set, with its end */
+#define POLICY_PATH_MAX	    256	 /* a file's name, with its NUL */
+#define POLICY_STORES_MAX   16	 /* endpoints of a fleet's store */
 
 /* What of a packet is in its key. */
 enum policy_key_part {
@@ -143,6 +147,7 @@ struct policy_limit {
 	bool per_second;  /* it was written as a rate */
 	bool burst_bytes; /* it was written in bytes */
 	bool fleet;	  /* it is divided among the hosts of the fleet */
+	bool of_new;	  /* it counts packets that open a flow alone */
 };
 
 /* "@drop", "@geo=XY" or "!@drop" in src or dst. */
@@ -307,6 +312,8 @@ struct policy {
 	size_t else_pool;
 	uint64_t bans;	/* entries of the table of bans */
 	bool bans_said; /* so it is made, even where no rule bans */
+	uint64_t flows; /* entries of the table of flows, for limits of new ones */
+	uint64_t flow_idle_ns;
 	struct policy_sample sample;
 	struct policy_fleet fleet;
 };
@@ -347,7 +354,8 @@ void policy_free(struct policy *policy);
 
 /*
  * The text with one value replaced: `path` is "RULE.FIELD" ("dns.packets"), "RULE.limits[N].FIELD"
- * (N from 0), "pools.NAME.FIELD", or a top-level "mode", "unparsed", "clock", "bans". Comments and
+ * (N from 0), "pools.NAME.FIELD", or a top-level "mode", "unparsed", "clock", "bans", "flows",
+ * "flow_idle". Comments and
  * layout stay. Returns a string to be freed, or NULL with *error filled (no such rule; no such
  * field, with the fields there are; a field that several limits have, with the paths to choose
  * from). The result is not validated: parse it.
@@ -380,6 +388,12 @@ bool policy_set_keyed(const struct policy *policy, const char *set);
 
 /* Is there a table of bans? Where a rule bans, or the policy says how large it is. */
 bool policy_bans(const struct policy *policy);
+
+/* Has the rule limits of new flows? And of such that it takes a table to tell: not of TCP alone. */
+bool policy_rule_opens(const struct policy_rule *rule);
+bool policy_rule_keeps_flows(const struct policy_rule *rule);
+/* Has one of the policy? */
+bool policy_flows(const struct policy *policy);
 
 const char *policy_limit_kind_name(enum policy_limit_kind kind); /* "gap" */
 

@@ -1772,6 +1772,54 @@ bool policy_bans(const struct policy *policy)
 	return policy->bans_said;
 }
 
+static int read_flows(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
+{
+	uint64_t *flows = &((struct policy *)into)->flows;
+
+	if (doc_count(s, at, node, flows))
+		return -1;
+	if (*flows > POLICY_FLOWS_MAX)
+		return doc_fail(s, doc_line(node), at, "%llu is too much: at most %u",
+				(unsigned long long)*flows, POLICY_FLOWS_MAX);
+	return 0;
+}
+
+static int read_flow_idle(struct source *s, const struct place *at, const yaml_node_t *node,
+			  void *into)
+{
+	return doc_duration(s, at, node, &((struct policy *)into)->flow_idle_ns);
+}
+
+bool policy_rule_opens(const struct policy_rule *rule)
+{
+	for (size_t i = 0; i < rule->n_limits; i++)
+		if (rule->limit[i].of_new)
+			return true;
+	return false;
+}
+
+/* What matches on flags is TCP. */
+static bool is_of_tcp(const struct policy_match *m)
+{
+	for (size_t i = 0; i < m->n_proto; i++)
+		if (m->proto[i].low != PACER_IPPROTO_TCP || m->proto[i].high != PACER_IPPROTO_TCP)
+			return m->n_flags;
+	return m->n_proto || m->n_flags;
+}
+
+bool policy_rule_keeps_flows(const struct policy_rule *rule)
+{
+	return policy_rule_opens(rule) && !is_of_tcp(&rule->match);
+}
+
+bool policy_flows(const struct policy *policy)
+{
+	for (size_t r = 0; r < policy->n_rules; r++)
+		if (policy_rule_keeps_flows(&policy->rule[r]))
+			return true;
+	return false;
+}
+
 /* Prefixes and sets, as they come. */
 static int MUST_USE split_allow(struct source *s, const struct place *at, const yaml_node_t *node,
 				struct address *item, struct policy *policy)
@@ -1837,6 +1885,8 @@ WRITER(withstand, policy, p->withstand, "%s",
        units_rate_text(&(struct units_rate){p->withstand, 1000000000, 0}, (char[FIELD_TEXT]){0},
 		       FIELD_TEXT))
 WRITE_NUMBER(bans, policy, policy_bans(p), p->bans)
+WRITE_NUMBER(flows, policy, policy_flows(p), p->flows)
+WRITE_TIME(flow_idle, policy, policy_flows(p), p->flow_idle_ns)
 
 enum whole_field {
 	FIELD_MODE,
@@ -1850,6 +1900,8 @@ enum whole_field {
 	FIELD_POOLS,
 	FIELD_SETS,
 	FIELD_BANS,
+	FIELD_FLOWS,
+	FIELD_FLOW_IDLE,
 	FIELD_SAMPLE,
 	FIELD_OF_FLEET,
 	POLICY_FIELDS
@@ -1886,6 +1938,12 @@ static const struct field whole_field[POLICY_FIELDS] = {
 		    NULL},
     [FIELD_BANS] = {"bans", read_bans, "N",
 		    "keys that can be banned at once; 16384 where a rule bans", 0, 0, write_bans},
+    [FIELD_FLOWS] = {"flows", read_flows, "N",
+		     "flows that limits of new ones remember; 65536 unless said", 0, 0,
+		     write_flows},
+    [FIELD_FLOW_IDLE] = {"flow_idle", read_flow_idle, "TIME",
+			 "of silence after which a flow is a new one; 2m unless said", 0, 0,
+			 write_flow_idle},
     [FIELD_SAMPLE] = {"sample", read_sample, "SAMPLE",
 		      "a sample of the packets that is kept for `sample` and `estimate`", 0, 0,
 		      NULL},
@@ -1917,6 +1975,8 @@ static int MUST_USE read_root(struct source *s, struct policy *policy)
 
 	policy->memory_bytes = POLICY_MEMORY_DEFAULT;
 	policy->bans = POLICY_BANS_DEFAULT;
+	policy->flows = POLICY_FLOWS_DEFAULT;
+	policy->flow_idle_ns = POLICY_FLOW_IDLE_NS;
 	if (doc_fields(s, NULL, root, rules_part(POLICY_WHOLE), policy, seen))
 		return -1;
 	if (!seen[FIELD_RULES])

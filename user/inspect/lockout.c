@@ -4,18 +4,19 @@
 #include "inspect/packet_text.h"
 #include "inspect/why.h"
 
-/* Is the packet denied whatever its rate? Of no set that a rule asks for. */
+/* Is the packet denied whatever its rate? Of no set that a rule asks for, and of no known flow. */
 static bool is_denied(const struct pacer_policy *of, const char *text)
 {
-	static struct pacer_policy without_sets; /* is large */
-	const struct pacer_policy *bin = &without_sets;
+	static struct pacer_policy without_state; /* is large */
+	const struct pacer_policy *bin = &without_state;
 	struct pacer_state state = {.policy = bin};
 	struct pacer_walk walk = {.state = &state, .now_ns = 1};
 	struct policy_error unused;
 	struct packet_head head;
 
-	without_sets = *of;
-	without_sets.sets = 0;
+	without_state = *of;
+	without_state.sets = 0;
+	without_state.flows.sets = 0;
 	if (bin->flags & PACER_MONITOR || packet_text_read(text, &walk.pkt, &head, &unused))
 		return false;
 	why_find(&walk, &head, PACER_ADMIT, NULL, NULL);

@@ -99,7 +99,8 @@ static void fill_limit(const struct pacer_walk *w, const struct policy_rule *rul
 	tally_key_text(&l->by, &seen, l->key, sizeof(l->key));
 	l->banned_ns = ban_of(w, t);
 	fill_row(w, t, l);
-	if (!pacer_limiter_asked(t, w->now_ns))
+	l->unasked = pacer_limiter_asked(t, w->now_ns) && !pacer_walk_asks(w, t);
+	if (!pacer_walk_asks(w, t))
 		return;
 	kind_of_limiter(t)->held(w, t, &l->held);
 	l->when_ns = pacer_limit_when(w, t);
@@ -153,7 +154,7 @@ static void judge(const struct pacer_walk *w, struct why *why)
 		struct why_limit *l = &why->limit[k];
 
 		if (l->held.leases && l->reason == PACER_ADMIT &&
-		    pacer_limiter_asked(&rule->limiter[k], w->now_ns))
+		    pacer_walk_asks(w, &rule->limiter[k]))
 			l->reason = try_throttle(w, &rule->limiter[k], trial, &n);
 		if (why->denied < 0 && l->reason != PACER_ADMIT)
 			why->denied = (int)k;
@@ -204,7 +205,10 @@ uint64_t why_source(const struct pacer_walk *w, uint8_t most, char *prefix, size
 
 static void begin(const struct pacer_walk *w, struct why *why)
 {
-	*why = (struct why){.reason = PACER_NO_RULE, .rule = PACER_RULES_MAX, .denied = -1};
+	*why = (struct why){.reason = PACER_NO_RULE,
+			    .rule = PACER_RULES_MAX,
+			    .denied = -1,
+			    .opens = !(w->pkt.key[PACER_WORD_META] & PACER_META_KNOWN)};
 	why->source_ns = why_source(w, 128, why->source, sizeof(why->source));
 	why->when_ns = pacer_later(w->now_ns, why->source_ns);
 }

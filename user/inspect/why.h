@@ -28,6 +28,7 @@ struct why_limit {
 	struct policy_key by; /* how keys are told apart */
 	char key[TALLY_TEXT]; /* the packet's */
 	struct limit_held held;
+	bool unasked;	      /* it counts packets that open a flow, and this one does not */
 	uint64_t banned_ns;   /* until then the key is banned under the rule; 0: it is not */
 	uint32_t ban_row;     /* that ban's number in a row, of a rule whose bans grow; else 0 */
 	uint64_t ban_next_ns; /* then: how long the next in the row lasts */
@@ -42,6 +43,7 @@ struct why {
 	uint64_t source_ns; /* until then its source is banned, whatever the rule; 0: it is not */
 	char source[64];    /* as this prefix */
 	uint64_t when_ns;   /* of a denial: when the packet would pass; else now */
+	bool opens;	    /* a flow, where the rule has limits of new ones; else true */
 	size_t n;
 	struct why_limit limit[PACER_LIMITERS_MAX];
 };

@@ -14,6 +14,7 @@
 #include "live/host.h"
 #include "live/reading.h"
 #include "plan/carry.h"
+#include "plan/compile.h"
 #include "plan/throttles.h"
 #include "record.h"
 
@@ -261,7 +262,7 @@ static bool limiter_is_sound(const struct state *s, const struct pacer_limiter *
 
 	if (t->secret > 1 || t->rows > PACER_ROWS_MAX || t->last_shift > 63 ||
 	    t->generation >= PACER_GENERATIONS || t->share >= PACER_SHARES ||
-	    t->kind > (PACER_LIMITER_FLEET | PACER_LIMITER_THROTTLE))
+	    (t->kind & ~PACER_LIMITER_NEW) > (PACER_LIMITER_FLEET | PACER_LIMITER_THROTTLE))
 		return false;
 	switch (pacer_limiter_kind_of(t)) {
 	case PACER_LIMITER_THROTTLE:
@@ -293,6 +294,11 @@ static bool bans_are_sound(const struct state *s, const struct pacer_bans *bans)
 	       within(s, bans->filter, bans->filter_mask + 2ull);
 }
 
+static bool flows_are_sound(const struct state *s, const struct pacer_flows *flows)
+{
+	return flows->sets < INT32_MAX / 4 && within(s, flows->base, compile_flow_lines(flows));
+}
+
 static bool pools_are_sound(const struct pacer_policy *p)
 {
 	for (size_t i = 0; i < PACER_POOLS_MAX; i++) {
@@ -312,8 +318,9 @@ bool state_is_sound(const struct state *s)
 {
 	const struct pacer_policy *p = s->bin;
 
-	if (p->secret > 1 || !bans_are_sound(s, &p->bans) || !pools_are_sound(p) ||
-	    s->policy->n_rules > PACER_RULES_MAX || s->policy->n_pools > PACER_POOLS_MAX)
+	if (p->secret > 1 || !bans_are_sound(s, &p->bans) || !flows_are_sound(s, &p->flows) ||
+	    !pools_are_sound(p) || s->policy->n_rules > PACER_RULES_MAX ||
+	    s->policy->n_pools > PACER_POOLS_MAX)
 		return false;
 	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
 		const struct pacer_rule *rule = &p->rule[r];

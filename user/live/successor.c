@@ -116,6 +116,9 @@ static int clear_new(struct attached *a, const struct pacer_policy *old,
 				result = clear_throttle(a, new->pool[i].state[k], error);
 	if (!result && new->bans.sets && !same_bans(&old->bans, &new->bans))
 		clear_bans(a, &new->bans);
+	if (!result && new->flows.sets && plan->flows == PLAN_NEW)
+		memset(&a->lines[new->flows.base], 0,
+		       compile_flow_lines(&new->flows) * sizeof(*a->lines));
 	return result;
 }
 

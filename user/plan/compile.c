@@ -57,6 +57,8 @@ static int make(const struct policy_rule *rule, size_t r, const struct terms *te
 				  &made->limiter[i], error))
 			return -1;
 		shares_tell(rule, i, &made->limiter[i]);
+		if (rule->limit[i].of_new)
+			made->limiter[i].kind |= PACER_LIMITER_NEW;
 	}
 	return 0;
 }
@@ -72,7 +74,8 @@ static void find_host(const struct policy_rule *rule, struct made *made, size_t 
 	int best = -1;
 
 	for (size_t k = 0; kind->join && k < rule->n_limits; k++)
-		if (keymask_same(&t[k], &t[i]) && kind->join(&rule->limit[i], &t[i], &t[k], true) &&
+		if (keymask_same(&t[k], &t[i]) && !((t[k].kind ^ t[i].kind) & PACER_LIMITER_NEW) &&
+		    kind->join(&rule->limit[i], &t[i], &t[k], true) &&
 		    (best < 0 || t[k].window.ring_ns < t[best].window.ring_ns))
 			best = k;
 	if (best < 0)
@@ -208,7 +211,8 @@ static enum pacer_plain plain_of(const struct pacer_policy *bin, const struct pa
 {
 	if (rule->says && rule->over == PACER_OVER_DROP && !(bin->flags & PACER_MONITOR))
 		return PACER_PLAIN_VERDICT;
-	if (rule->n_limiters != 1 || rule->limiter[0].kind & PACER_LIMITER_FLEET ||
+	if (rule->n_limiters != 1 ||
+	    rule->limiter[0].kind & (PACER_LIMITER_FLEET | PACER_LIMITER_NEW) ||
 	    rule->over != PACER_OVER_DROP || bin->flags & PACER_MONITOR ||
 	    pacer_limiter_valued(&rule->limiter[0]))
 		return PACER_PLAIN_NOT;
@@ -315,8 +319,8 @@ static int place_values(const struct policy *policy, struct draft_rule *drafts,
 	return 0;
 }
 
-/* Keys that need the frame, or a set, before their limits are asked. */
-static void put_keys_more(const struct policy *policy, struct pacer_policy *bin)
+/* Limits that need the frame, a set, or whether a packet opens a flow, before they are asked. */
+static void put_limits_more(const struct policy *policy, struct pacer_policy *bin)
 {
 	for (size_t i = 0; i < policy->n_sets; i++)
 		bin->sets_valued |= (uint32_t) !!policy->set[i].value << i;
@@ -324,7 +328,9 @@ static void put_keys_more(const struct policy *policy, struct pacer_policy *bin)
 		for (size_t k = 0; k < bin->rule[r].n_limiters; k++) {
 			const struct pacer_limiter *t = &bin->rule[r].limiter[k];
 
-			if (!pacer_limiter_valued(t) && !(t->key_id & PACER_KEY_TTL))
+			if (t->kind & PACER_LIMITER_NEW)
+				bin->rule[r].opens = 1;
+			else if (!pacer_limiter_valued(t) && !(t->key_id & PACER_KEY_TTL))
 				continue;
 			bin->flags |= PACER_KEYS_MORE;
 			bin->dims |= PACER_DIMS_MORE;
@@ -452,7 +458,7 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 	bin->sampling = sampling_compile(&policy->sample, bin, previous ? previous->bin : NULL,
 					 terms.resolution_ns, host->now_ns);
 	emit(policy, drafts, bin, plan);
-	put_keys_more(policy, bin);
+	put_limits_more(policy, bin);
 	return 0;
 }
 

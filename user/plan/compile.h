@@ -65,6 +65,8 @@ int compile_memory(const struct policy *policy, const struct compile_host *host,
 
 /* The table of bans and the filter before it, in lines. */
 uint64_t compile_ban_lines(const struct pacer_bans *bans);
+/* The same of the table of flows. */
+uint64_t compile_flow_lines(const struct pacer_flows *flows);
 
 /*
  * Until when, in monotonic time, the limits of *bin need the secret that is not bin->secret; 0:

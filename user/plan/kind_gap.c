@@ -45,8 +45,8 @@ static uint64_t fine_ns(const struct policy_limit *limit)
 static bool join(const struct policy_limit *limit, const struct pacer_limiter *t,
 		 struct pacer_limiter *host, bool try)
 {
-	if (host->kind != PACER_LIMITER_WINDOW || host->gap_ns || limit->ceiling ||
-	    limit->entries || limit->rows != PACER_ROWS_MAX ||
+	if ((host->kind & ~PACER_LIMITER_NEW) != PACER_LIMITER_WINDOW || host->gap_ns ||
+	    limit->ceiling || limit->entries || limit->rows != PACER_ROWS_MAX ||
 	    (host->last_shift && !(limit->gap_ns / COMPILE_GAP_SHARE >> host->last_shift)))
 		return false;
 	if (!try) {
@@ -58,7 +58,7 @@ static bool join(const struct policy_limit *limit, const struct pacer_limiter *t
 
 uint64_t compile_gap_more_ns(const struct pacer_limiter *t)
 {
-	return t->kind == PACER_LIMITER_WINDOW ? (1ull << t->last_shift) - 1 : 0;
+	return pacer_limiter_kind_of(t) == PACER_LIMITER_WINDOW ? (1ull << t->last_shift) - 1 : 0;
 }
 
 static uint64_t *value_of(struct policy_limit *limit)
@@ -183,7 +183,7 @@ static void false_delay(const struct pacer_limiter *t, struct facts *to)
 static void facts(const struct kind_subject *of, struct facts *to)
 {
 	const struct pacer_limiter *t = of->limiter;
-	bool sketch = t->kind == PACER_LIMITER_GAP;
+	bool sketch = pacer_limiter_kind_of(t) == PACER_LIMITER_GAP;
 	uint64_t gap_ns = of->limit->gap_ns, more = compile_gap_more_ns(t);
 	uint64_t cells = sketch ? t->sets * (uint64_t)PACER_CELLS : entries_number(t);
 	double ceiling = cells * 1e9 / t->gap_ns; /* one for each cell or record in each gap */

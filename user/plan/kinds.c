@@ -33,12 +33,14 @@ const struct limit_kind *kind_of_reason(enum pacer_reason reason)
 	return NULL;
 }
 
-static bool same_key(const struct policy_limit *limit, const struct pacer_limiter *t)
+/* Does it count the same packets, by the same key? */
+static bool same_packets(const struct policy_limit *limit, const struct pacer_limiter *t)
 {
 	struct pacer_limiter masks = {0};
 
 	key_masks(&limit->key, &masks);
-	return masks.key_id == t->key_id && keymask_same(&masks, t);
+	return masks.key_id == t->key_id && keymask_same(&masks, t) &&
+	       limit->of_new == !!(t->kind & PACER_LIMITER_NEW);
 }
 
 bool limit_is(const struct policy_limit *limit, const struct pacer_limiter *t,
@@ -47,7 +49,7 @@ bool limit_is(const struct policy_limit *limit, const struct pacer_limiter *t,
 	const struct limit_kind *kind = limit_kind_of(limit);
 	struct policy_limit room;
 
-	return !t->until_ns && kind == kind_of_limiter(t) && same_key(limit, t) &&
+	return !t->until_ns && kind == kind_of_limiter(t) && same_packets(limit, t) &&
 	       limit->fleet == !!t->share_id &&
 	       kind->is(drift_limit(limit, &room), t, resolution_ns);
 }
@@ -57,7 +59,7 @@ bool limit_is_guest(const struct policy_limit *limit, const struct pacer_limiter
 {
 	const struct limit_kind *kind = limit_kind_of(limit);
 
-	return !t->until_ns && kind->join && kind != kind_of_limiter(t) && same_key(limit, t) &&
+	return !t->until_ns && kind->join && kind != kind_of_limiter(t) && same_packets(limit, t) &&
 	       kind->is(limit, t, resolution_ns);
 }
 
@@ -66,7 +68,10 @@ const char *limit_unit(const struct policy_limit *limit)
 	const struct limit_kind *kind = limit_kind_of(limit);
 
 	if (kind->unit)
-		return kind->unit;
+		return limit->of_new ? "uses by new flows" : kind->unit;
+	if (limit->of_new)
+		return kind->counts_bytes && limit->cost == PACER_COST_BYTES ? "bytes of new flows"
+									     : "new flows";
 	return kind->counts_bytes && limit->cost == PACER_COST_BYTES ? "bytes" : "packets";
 }
 

@@ -118,6 +118,68 @@ static int place_bans(const struct policy *policy, const struct compile_previous
 	return 0;
 }
 
+uint64_t compile_flow_lines(const struct pacer_flows *flows)
+{
+	return (uint64_t)flows->sets * PACER_FLOW_WAYS;
+}
+
+/* Is there a limit of new flows that is draining? What it counts is known by the table before. */
+static bool flows_drain(const struct policy *policy, const struct draft_rule *drafts)
+{
+	for (size_t r = 0; r < policy->n_rules; r++)
+		for (size_t k = 0; k < drafts[r].n; k++)
+			if (drafts[r].at[k].state == PLAN_DRAINING &&
+			    drafts[r].at[k].limiter.kind & PACER_LIMITER_NEW)
+				return true;
+	return false;
+}
+
+static struct pacer_flows flows_of(const struct policy *policy, uint64_t resolution_ns)
+{
+	uint64_t idle_ns = policy->flow_idle_ns;
+
+	if (!policy_flows(policy))
+		return (struct pacer_flows){0};
+	/* Not longer by what the coarse clock may be behind. */
+	return (struct pacer_flows){
+	    .sets = (uint32_t)((policy->flows + PACER_FLOW_WAYS - 1) / PACER_FLOW_WAYS),
+	    .idle_ns = idle_ns > resolution_ns ? idle_ns - resolution_ns : 0,
+	};
+}
+
+/* In the place that it has, if its size is the same. */
+static int place_flows(const struct policy *policy, const struct compile_previous *previous,
+		       const struct draft_rule *drafts, struct regions *r,
+		       struct pacer_flows *flows, struct plan *plan, struct policy_error *error)
+{
+	const struct pacer_flows *old = previous ? &previous->bin->flows : NULL;
+	struct region free;
+
+	*flows = flows_of(policy, plan->resolution_ns);
+	if (!flows->sets && old && old->sets && flows_drain(policy, drafts))
+		*flows = *old;
+	if (!flows->sets)
+		return 0;
+	plan->lines_used += compile_flow_lines(flows);
+	if (old && old->sets == flows->sets) {
+		flows->base = old->base;
+		plan->flows = PLAN_KEPT;
+		return 0;
+	}
+	free = find_free(r, compile_flow_lines(flows));
+	if (free.lines < compile_flow_lines(flows))
+		return policy_fail(
+		    error, 0,
+		    "flows: no room for the table of %llu: %llu bytes wanted, %llu free "
+		    "together: write fewer or raise memory and load again",
+		    (unsigned long long)policy->flows,
+		    (unsigned long long)compile_flow_lines(flows) * 64,
+		    (unsigned long long)free.lines * 64);
+	flows->base = free.base;
+	occupy(r, free.base, compile_flow_lines(flows));
+	return 0;
+}
+
 /* Who asks for a size gets it; the others share what is left alike, in what runs there are. */
 static int place_all(struct draft_rule *drafts, const struct policy *policy, struct regions *r,
 		     uint64_t taken, struct policy_error *error)
@@ -226,10 +288,12 @@ static int make_for_flood(const struct policy *policy, struct draft_rule *drafts
 	const uint64_t usual = POLICY_MEMORY_DEFAULT / sizeof(struct pacer_line);
 	uint64_t asking = count_asking(policy, drafts), least = 0, sum;
 	struct pacer_bans bans = {0};
+	struct pacer_flows flows;
 
 	if (policy_bans(policy))
 		size_bans(policy, &bans);
-	sum = compile_ban_lines(&bans);
+	flows = flows_of(policy, 0);
+	sum = compile_ban_lines(&bans) + compile_flow_lines(&flows);
 	if (asking && usual > sum)
 		least = (usual - sum) / SHARE_DEN * SHARE_NUM / asking;
 	sum += ask_for_flood(policy, drafts, least);
@@ -268,6 +332,9 @@ static int survey(const struct policy *policy, const struct compile_previous *pr
 		}
 	if (previous->bin->bans.sets)
 		occupy(regions, previous->bin->bans.base, compile_ban_lines(&previous->bin->bans));
+	if (previous->bin->flows.sets)
+		occupy(regions, previous->bin->flows.base,
+		       compile_flow_lines(&previous->bin->flows));
 	return 0;
 }
 
@@ -279,7 +346,9 @@ int lay(const struct policy *policy, const struct compile_previous *previous,
 
 	if (survey(policy, previous, drafts, &regions, error) ||
 	    place_bans(policy, previous, &regions, &bin->bans, plan, error) ||
-	    place_all(drafts, policy, &regions, compile_ban_lines(&bin->bans), error))
+	    place_flows(policy, previous, drafts, &regions, &bin->flows, plan, error) ||
+	    place_all(drafts, policy, &regions,
+		      compile_ban_lines(&bin->bans) + compile_flow_lines(&bin->flows), error))
 		return -1;
 	plan->lines = regions.total;
 	return 0;

@@ -101,6 +101,8 @@ static bool outdone(const struct draft_rule *d, const struct pacer_limiter *t,
 
 		if (&d->at[k] == of || d->at[k].state == PLAN_DRAINING || !keymask_same(other, t))
 			continue;
+		if (other->kind & ~t->kind & PACER_LIMITER_NEW) /* it counts fewer packets */
+			continue;
 		if ((t->gap_ns < old->gap_ns && t->gap_ns < other->gap_ns) ||
 		    (more && other->kind == t->kind && kind->same_time(other, t) &&
 		     kind->allowance(other) < kind->allowance(t)))

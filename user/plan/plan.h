@@ -35,7 +35,8 @@ struct plan {
 	size_t n_draining;
 	struct plan_pool pool[PACER_POOLS_MAX]; /* as in the policy */
 	size_t n_pools;
-	enum plan_state bans; /* of the table of bans, if there is one */
+	enum plan_state bans;  /* of the table of bans, if there is one */
+	enum plan_state flows; /* of the table of flows, if there is one */
 	bool rotated;  /* its limits are hashed with another secret than the previous one's */
 	uint32_t cpus; /* that leases of throttles are shared out to */
 };

@@ -47,8 +47,9 @@ static uint64_t mix_number(uint64_t hash, uint64_t number)
 
 static bool same_but_value(const struct policy_limit *a, const struct policy_limit *b)
 {
-	return a->fleet == b->fleet && a->kind == b->kind && a->cost == b->cost &&
-	       policy_key_same(&a->key, &b->key) && memory_ns(a) == memory_ns(b);
+	return a->fleet == b->fleet && a->of_new == b->of_new && a->kind == b->kind &&
+	       a->cost == b->cost && policy_key_same(&a->key, &b->key) &&
+	       memory_ns(a) == memory_ns(b);
 }
 
 static uint32_t unit_of_value(const struct policy_limit *limit, const struct pacer_limiter *t)
@@ -72,6 +73,8 @@ void shares_tell(const struct policy_rule *rule, size_t i, struct pacer_limiter 
 	id = mix(id, kind, strlen(kind) + 1);
 	id = mix(id, key, strlen(key) + 1);
 	id = mix_number(mix_number(mix_number(id, limit->cost), memory_ns(limit)), before);
+	if (limit->of_new) /* it counts others */
+		id = mix_number(id, limit->of_new);
 	t->kind |= PACER_LIMITER_FLEET;
 	/* A share's value counts in the window's units: another size of these has another id. */
 	t->share_id = (id & ~(uint64_t)SHARES_UNIT_MASK) | unit_of_value(limit, t);
