@@ -257,6 +257,14 @@ class AdmittedBans(Admitted):
     name, rule = "xdp-pacer, admitted, by a rule that bans", "    ban: 1h"
 
 
+class AdmittedKnown(Admitted):
+    """Of known flows, as far as there is room for them: one a source."""
+    name, top = "xdp-pacer, admitted, of new flows alone", "flows: 256k"
+
+    def limit_list(self):
+        return super().limit_list().replace("}", ", of: new}")
+
+
 class AdmittedTwo(Admitted):
     name, lengths = "xdp-pacer, admitted by two keys", (32, 24)
 
@@ -381,7 +389,8 @@ def wait_freed(before_kib):
 
 # Of what the pacer's own cost is made, beside it and its peers.
 LIVE = (Bare, Parse, Hashed, Floor, FloorClock, FloorCount, Pacer, PacerWindow, PacerRate, PacerAllow,
-        PacerBanned, PacerSet, PacerHeaders, PacerPayload, PacerSample, Admitted, AdmittedBans, AdmittedTwo, AdmittedFive,
+        PacerBanned, PacerSet, PacerHeaders, PacerPayload, PacerSample, Admitted, AdmittedBans, AdmittedKnown,
+        AdmittedTwo, AdmittedFive,
         XdpFilter, Nft, NftPrerouting, Hashlimit)
 OF_ONE = (Bare, Parse, Floor, Pacer, XdpFilter, Nft, NftPrerouting, Hashlimit)  # of one source, too
 

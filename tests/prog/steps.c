@@ -386,6 +386,8 @@ static const struct step_case {
     {"admitted, two keys", LIMITS(MANY ", {key: dst, packets: 2000000000, window: 1h}"), 2,
      PACER_PASS},
     {"admitted, ladder of five", LIMITS(LADDER("1000", "x4")), 2, PACER_PASS},
+    {"admitted, of a known flow",
+     "flows: 64\n" LIMITS("{key: src, packets: 1, window: 1h, of: new}"), 2, PACER_PASS},
 };
 
 static void show_functions(void)
