@@ -484,3 +484,39 @@ def goodput(bench, quick):
             if best:
                 rows.append(best)
     return rows
+
+
+def cpu_ns(pid):
+    with open(f"/proc/{pid}/schedstat") as f:
+        return int(f.read().split()[0])
+
+
+def followed(c, seconds, flood):
+    """The CPU time that a follower takes, ms a second, while `flood` goes on."""
+    tool = os.path.join(os.path.dirname(os.path.dirname(c.bench)), c.binary)
+    with subprocess.Popen(["nsenter", f"--net=/run/netns/{c.ns}", tool, "events", "s0", "--follow", "--json"],
+                          stdout=subprocess.DEVNULL) as follower:
+        flood()  # it has told the beginning
+        time.sleep(1)
+        began, spent = time.monotonic(), cpu_ns(follower.pid)
+        while time.monotonic() < began + seconds:
+            flood()
+        took = time.monotonic() - began
+        spent = cpu_ns(follower.pid) - spent
+        follower.terminate()
+    return spent / 1e6 / took
+
+
+def follow(bench, quick):
+    """What `events --follow` costs who runs it: no packet pays for it."""
+    seconds, sources = (2, K) if quick else (10, M)
+    rows = []
+    for cls in (Pacer, PacerSample):
+        for c in opened((cls,), bench, Limit(10, 1, sources)):
+            for name, flood in (("no traffic", lambda: time.sleep(0.2)),
+                                (f"a flood of {report.size_text(sources)} sources",
+                                 lambda c=c: c.generate("flood", sources, 200000, "sweep"))):
+                rows.append({"part": "follow", "name": c.name, "under": name,
+                             "cpu_ms_per_s": round(followed(c, seconds, flood), 2)})
+            c.close()
+    return rows

@@ -213,7 +213,15 @@ def print_state(window):
 def print_part(part, rows):
     {"core": print_core, "layers": print_layers, "dearest": print_dearest, "live": print_live,
      "accuracy": print_accuracy, "goodput": print_goodput, "floods": print_floods,
-     "fleet": print_fleet}[part](rows)
+     "fleet": print_fleet, "follow": print_follow}[part](rows)
+
+
+def print_follow(rows):
+    rows = [r for r in rows if r["part"] == "follow"]
+    under = list(dict.fromkeys(r["under"] for r in rows))
+    table("CPU time of `events --follow`, ms a second", under,
+          [(name, [f"{r['cpu_ms_per_s']:.2f}" for r in rows if r["name"] == name])
+           for name in dict.fromkeys(r["name"] for r in rows)])
 
 
 FLEETS = ("even", "skewed", "moving")
