@@ -285,7 +285,13 @@ renamed()
 	in_server ip link set r2 up
 	pacer clean >/dev/null
 	[ -e /sys/fs/bpf/xdp-pacer/r0:1/banned4 ] || fail "clean took pins at work" || return
+	equal "$(pacer status r2 --json | jq -r .pins)" /sys/fs/bpf/xdp-pacer/r0:1 "where status says they are"
+	pacer status r2 | grep -q 'by its name before: .xdp-pacer upgrade r2 --pin' || fail "status" || return
+	pacer upgrade r2 --pin >/dev/null
+	equal "$(pacer status r2 --json | jq -r .pins)" /sys/fs/bpf/xdp-pacer/r2 "where they are then"
+	equal "$(pinned r2)" "$(pinned r0:1)" "where both lead to"
 	pacer unload r2 >/dev/null
+	[ ! -e /sys/fs/bpf/xdp-pacer/r2 ] || fail "unload left those of the new name" || return
 	in_server ip link del r2
 	[ ! -e /sys/fs/bpf/xdp-pacer/r0:1 ] || fail "unload left them"
 }
@@ -349,6 +355,18 @@ refused_clean_keeps()
 	[ -d "$at" ] || fail "clean took another's folder"
 }
 
+# Somebody removed them: it is told, and `upgrade --pin` makes new ones.
+taken_away()
+{
+	limit all 1000
+	on all --pin
+	rm -r "$at"
+	equal "$(pacer status "$dev" --json | jq .pins)" null "where status says they are"
+	pacer status "$dev" | grep -q 'ban sources are gone: .xdp-pacer upgrade '"$dev"' --pin' || fail "status" || return
+	pacer upgrade "$dev" --pin >/dev/null
+	leads_to_it "after an upgrade"
+}
+
 # What an interface leaves that has gone: told and removed by clean, or by the next load.
 left_behind()
 {
@@ -383,5 +401,6 @@ check renamed-interface renamed
 check shared-by-two-interfaces shared
 check of-another-namespace of_another
 check another-programs-pins not_ours
+check pins-taken-away taken_away
 check left-behind left_behind
 finish

@@ -124,7 +124,19 @@ the_table()
 {
 	local verbs caps verb n=0
 
-	open=$work/open bin=$work/open/xdp-pacer
+	while IFS='|' read -r _ verbs caps _; do
+		for verb in ${verbs//,/ }; do
+			case $verb in keys | suggest) continue ;; esac # of files alone, as replay is
+			one_verb "$verb" "$(tr -d , <<<"${caps/none/}" | xargs)" || return
+			n=$((n + 1))
+		done
+	done < <(grep '^| [a-z]' "$TABLE" | grep -v '^| verbs')
+	[ "$n" -ge 25 ] || fail "only $n verbs are in the table"
+}
+
+# What others may read, and a folder where they may write.
+put_in_the_open()
+{
 	mkdir -m 755 "$open"
 	mkdir -m 777 "$open/free"
 	chmod 755 "$work"
@@ -137,16 +149,38 @@ the_table()
 	cp "$BUILD/xdp-pacer" "$work/one.yaml" "$open"
 	chmod 644 "$open/one.yaml"
 	printf '\324\303\262\241\2\0\4\0\0\0\0\0\0\0\0\0\0\0\4\0\1\0\0\0' >"$open/none.pcap"
-	while IFS='|' read -r _ verbs caps _; do
-		for verb in ${verbs//,/ }; do
-			case $verb in keys | suggest) continue ;; esac # of files alone, as replay is
-			one_verb "$verb" "$(tr -d , <<<"${caps/none/}" | xargs)" || return
-			n=$((n + 1))
-		done
-	done < <(grep '^| [a-z]' "$TABLE" | grep -v '^| verbs')
-	[ "$n" -ge 25 ] || fail "only $n verbs are in the table"
+}
+
+# denied COMMAND...: it fails in one line that says what it lacks, and nothing is left.
+denied()
+{
+	local code=0
+
+	as "CAP_SYS_ADMIN CAP_NET_ADMIN" "$@" >"$work/out" 2>"$work/err" || code=$?
+	equal "$code $(wc -l <"$work/err")" "1 1" "$*: exit code, lines" || return
+	grep -q 's0: .*: Permission denied: be root, or have CAP_DAC_OVERRIDE' "$work/err" || fail "$(cat "$work/err")"
+}
+
+# Where the folder of pins is root's, they take one more.
+pins_of_root()
+{
+	prepare serve
+	mkdir -p /sys/fs/bpf/xdp-pacer
+	denied load s0 -c "$open/one.yaml" --pin || return
+	equal "$(what_is_on s0)" "{}" "what is on s0" || return
+	prepare shadow
+	denied upgrade s0 --pin || return
+	denied shadow s0 -c "$open/one.yaml" || return
+	equal "$(status .pins) $(status .shadow)" "null null" "pins, shadow" || return
+	prepare serve
+	as "CAP_SYS_ADMIN CAP_NET_ADMIN CAP_DAC_OVERRIDE" load s0 -c "$open/one.yaml" --pin >/dev/null
+	[ "$(status .pins)" != null ] || fail "it has no pins" || return
+	pacer unload s0 >/dev/null
 }
 
 net_up
+open=$work/open bin=$work/open/xdp-pacer
+put_in_the_open
 check rights-of-each-verb the_table
+check rights-pins-of-root pins_of_root
 finish

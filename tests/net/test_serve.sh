@@ -191,6 +191,29 @@ the_unit()
 	done
 }
 
+# The pacer goes on under the new name, the service of the old one ends and says so, and one of the new name
+# takes over what is there.
+renamed()
+{
+	local code=0
+
+	limit one 10
+	serve
+	arrive "4" n=4
+	in_server ip link set s0 down
+	in_server ip link set s0 name s9
+	wait "$pid" || code=$?
+	equal "$code" 0 "exit code"
+	equal "$(cat "$work/err")" "xdp-pacer: s0: it is no longer served: its name is s9 now, and its pacer goes on there: serve s9" "what it said"
+	background "$SERVER" "$BUILD/xdp-pacer" serve s9 -c "$work/one.yaml" --state "$work/s9.state" >"$work/out"
+	until_true 20 grep -q 's9: the pacer is taken over as it was' "$work/out" || fail "$(cat "$work/out")" || return
+	kill "$pid"
+	wait "$pid"
+	in_server ip link set s9 name s0
+	in_server ip link set s0 up
+	arrive "6" n=9
+}
+
 net_up
 check serve-from-stop-to-start from_stop_to_start
 check serve-and-unload and_unload
@@ -198,6 +221,7 @@ check serve-killed killed
 check serve-reload reload
 check serve-bad-state bad_state
 check serve-interfaces interfaces
+check serve-renamed renamed
 check serve-clean clean_up
 check serve-unit the_unit
 finish

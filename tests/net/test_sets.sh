@@ -179,7 +179,7 @@ added_and_taken_out()
 	equal "$(what_drop_has)" "10.77.0.11 fd77::11|fd77::12/127" "what is left"
 	# Many at once, in any order, by one change.
 	printf '%s\n' "# two" 10.77.0.14-10.77.0.15 "10.77.0.13 --for 1h" | pacer sets s0 add drop - --json >"$work/out"
-	equal "$(jq -c . "$work/out")" '{"interface":"s0","set":"drop","added":2}' "added"
+	equal "$(jq -c . "$work/out")" '{"interface":"s0","set":"drop","added":2,"in_shadow":null,"shared_with":[]}' "added"
 	equal "$(what_drop_has)" "10.77.0.11 fd77::11|10.77.0.13 10.77.0.14/31 fd77::12/127" "many"
 	arrive "1 1 1" n=9,from=10.77.0.13 n=9,from=10.77.0.14 n=9,from=10.77.0.15
 	printf '%s\n' 10.77.0.14/31 fd77::11 10.77.0.13 | by_hand del -

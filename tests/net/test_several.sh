@@ -92,13 +92,43 @@ changed_once()
 	serial=$(status .serial)
 	pacer apply s0 s1 -c "$work/more.yaml" --json >"$work/out"
 	equal "$(jq -rc '[.[] | .interface, .result.limits.kept, .result.shared_with] | tostring' "$work/out")" \
-		'["s0",1,null,"s1",null,"s0"]' "the result of apply s0 s1"
+		'["s0",1,["s1"],"s1",null,"s0"]' "the result of apply s0 s1"
 	equal "$(status .serial)" $((serial + 1)) "how often the policy was changed"
 	pacer apply s0 s1 -c - <"$work/ten.yaml" --confirm-within 60s >/dev/null
 	pacer confirm all >/dev/null
 	equal "$(status .confirm_within_ns)" 0 "what is still to be confirmed"
 	pacer set all udp.packets=11 >/dev/null
 	on 1 "11" n=15
+}
+
+# A change that names one says whom else it is of.
+others_told()
+{
+	local verb
+
+	both_off
+	limit ten 10
+	sed -i 's/^rules:/bans: 64\nsets: [{name: few, of: 10.79.0.1}]\n&/' "$work/ten.yaml"
+	both ten --shared
+	for verb in "apply s0 -c $work/ten.yaml --confirm-within 60s" "confirm s0" "set s0 udp.packets=11" \
+		"rotate s0" "allow s0 add 10.79.0.2" "allow s0 del 10.79.0.2" "ban s0 add 10.79.0.3" \
+		"ban s0 del 10.79.0.3" "sets s0 add few 10.79.0.4" "sets s0 del few 10.79.0.4" "upgrade s0"; do
+		# shellcheck disable=SC2086 # words
+		equal "$(pacer $verb --json | jq -c .shared_with)" '["s1"]' "whom $verb tells of" || return
+	done
+	pacer set s0 udp.packets=10 | grep -qx 'the same is done on s1, which shares this state' || fail "set" || return
+	pacer upgrade s1 | grep -q "its state is that of s0, where the program is what it was: upgrade" ||
+		fail "upgrade" || return
+	on 0 "6" n=6
+	on 1 "4" n=6
+	pacer load s0 -c "$work/ten.yaml" --replace >"$work/out"
+	grep -qx "that one's goes on with s1" "$work/out" || fail "$(cat "$work/out")" || return
+	on 0 "9" n=9
+	on 1 "0" n=6
+	equal "$(pacer load s0 -c "$work/ten.yaml" --replace --json | jq -c .replaced.shared_with)" '[]' \
+		"of one that shared with nobody"
+	off
+	equal "$(pacer set s1 udp.packets=12 | wc -l)" 1 "lines of one that shares with nobody"
 }
 
 # From stdin the policy is read once, and is there for each.
@@ -138,16 +168,16 @@ all_or_none()
 
 	both_off
 	limit ten 10
-	refused 1 'nosuch: there is no such interface' pacer load s0 nosuch -c "$work/ten.yaml"
+	refused 1 'nosuch: there is no such interface.*; nothing is changed on s0' pacer load s0 nosuch -c "$work/ten.yaml"
 	equal "$(what_is_on s0)" "{}" "what is on s0"
 	in_server ip link set s1 down
-	refused 1 's1: the interface is down' pacer load s0 s1 -c "$work/ten.yaml" --shared
+	refused 1 's1: the interface is down.*; nothing is changed on s0' pacer load s0 s1 -c "$work/ten.yaml" --shared
 	in_server ip link set s1 up
 	equal "$(what_is_on s0)" "{}" "what is on s0"
 	# Only the attaching fails: of the second, after the first.
 	in_server ip link add br0 type bridge
 	in_server ip link set br0 up
-	refused 1 'br0: a bridge takes no native' pacer load s0 br0 -c "$work/ten.yaml"
+	refused 1 'br0: a bridge takes no native.*; nothing is changed on s0' pacer load s0 br0 -c "$work/ten.yaml"
 	equal "$(what_is_on s0)" "{}" "what is on s0"
 	# One that was there stays, with what it had counted.
 	load ten
@@ -156,7 +186,7 @@ all_or_none()
 	refused 1 'br0: a bridge takes no native' pacer load s0 br0 -c "$work/ten.yaml" --replace
 	equal "$(status .program_id)" "$before" "the program on s0"
 	on 0 "4" n=6
-	refused 1 's0: is paced already' pacer load s1 s0 -c "$work/ten.yaml"
+	refused 1 's0: is paced already.*; nothing is changed on s1' pacer load s1 s0 -c "$work/ten.yaml"
 	equal "$(what_is_on s1)" "{}" "what is on s1"
 	in_server ip link del br0
 	# Both are replaced, by one state.
@@ -175,7 +205,7 @@ none_where_one_lacks()
 	limit more 20
 	load ten
 	serial=$(status .serial)
-	refused 1 's1: has no pacer' pacer apply s0 s1 -c "$work/more.yaml"
+	refused 1 's1: has no pacer.*; nothing is changed on s0' pacer apply s0 s1 -c "$work/more.yaml"
 	refused 1 's1: has no pacer' pacer set s0 s1 udp.packets=3
 	refused 2 's0 is named twice' pacer set s0 s0 udp.packets=3
 	refused 2 's0 is named twice' pacer load s0 s0 -c "$work/ten.yaml"
@@ -247,7 +277,7 @@ set_of_both()
 	equal "$(drop_of s0)" "10.77.0.11|10.77.0.12 36" "the set on s0"
 	printf '10.77.0.12\n10.77.0.13\n10.77.0.14\n' | pacer sets s0 s1 replace drop - --json >"$work/out"
 	equal "$(jq -rc '[.[] | .interface, .result.prefixes, .result.shared_with] | tostring' "$work/out")" \
-		'["s0",3,null,"s1",null,"s0"]' "the result of sets s0 s1 replace"
+		'["s0",3,["s1"],"s1",null,"s0"]' "the result of sets s0 s1 replace"
 	equal "$(drop_of s1)" "10.77.0.12 10.77.0.13 10.77.0.14| 36" "the set on s1"
 	on 1 "9 0 1" n=9 n=9,from=10.77.0.12 n=9,from=10.77.0.13 # what the limit holds stays
 	on 0 "9 0 1" n=9 n=9,from=10.77.0.13 n=9,from=10.77.0.14
@@ -417,6 +447,7 @@ second_pair
 check several-state-each state_each
 check several-one-for-both one_for_both
 check several-changed-once changed_once
+check several-others-told others_told
 check several-from-stdin from_stdin
 check several-one-leaves one_leaves
 check several-all-or-none all_or_none

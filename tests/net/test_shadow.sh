@@ -133,6 +133,65 @@ promoted()
 	pacer shadow s0 --stop >/dev/null
 }
 
+# What is done by hand to a set is done to the shadow's, from before it began and while it runs.
+sets_by_hand()
+{
+	local n
+
+	for n in 3 1; do
+		policy "of-$n" <<-END
+		sets: [{name: few, of: 10.77.0.18}]
+		rules:
+		  - {name: udp, match: {proto: udp, src: "@few"}, limits: [{key: src, packets: $n, window: 60s}]}
+		END
+	done
+	limit ten 10
+	load of-3
+	equal "$(pacer sets s0 add few 10.77.0.11 --json | jq .in_shadow)" null "where no shadow runs"
+	begin of-1
+	arrive "3" n=5
+	changes "3 2 0"
+	equal "$(pacer sets s0 add few 10.77.0.12 --json | jq .in_shadow)" true "added"
+	arrive "3" n=5,from=10.77.0.12
+	changes "6 4 0"
+	pacer sets s0 del few 10.77.0.11 | grep -q '1 prefix taken out; the same in its shadow' || fail "del" || return
+	arrive "9" n=9
+	changes "6 4 0"
+	echo 10.77.0.13 >"$work/few.txt"
+	equal "$(pacer sets s0 replace few "$work/few.txt" --json | jq .in_shadow)" true "replaced"
+	arrive "9 3" n=9,from=10.77.0.12 n=5,from=10.77.0.13
+	changes "9 6 0"
+	pacer sets s0 add few 10.77.0.14 >/dev/null
+	pacer shadow s0 --promote >/dev/null
+	arrive "1" n=5,from=10.77.0.14
+	begin ten
+	pacer sets s0 add few 10.77.0.15 | grep -q "1 prefix added; its shadow's set stays as it is" ||
+		fail "of a shadow without the set" || return
+	arrive "1" n=5,from=10.77.0.15
+}
+
+# A value's number is the policy's own: a replacement is of the one in force alone.
+set_with_values()
+{
+	printf '10.77.0.11,red\n10.77.0.12,blue\n' >"$work/of.txt"
+	for n in 3 1; do
+		policy "of-$n" <<-END
+		sets: [{name: of, file: $work/of.txt, value: 2}]
+		rules:
+		  - {name: udp, match: {proto: udp, src: "@of=red"}, limits: [{key: src, packets: $n, window: 60s}]}
+		END
+	done
+	load of-3
+	pacer sets s0 add of 10.77.0.13 red >/dev/null
+	begin of-1
+	arrive "3 9" n=5,from=10.77.0.13 n=9,from=10.77.0.12
+	changes "3 2 0"
+	echo 10.77.0.14,red >"$work/of.txt"
+	equal "$(pacer sets s0 replace of "$work/of.txt" --json | jq .in_shadow)" false "replaced"
+	arrive "3" n=5,from=10.77.0.14
+	changes "3 2 0"
+}
+
 stopped()
 {
 	three
@@ -349,6 +408,8 @@ check shadow-stricter stricter
 check shadow-looser looser
 check shadow-begins-with-a-copy begins_with_a_copy
 check shadow-promoted promoted
+check shadow-sets-by-hand sets_by_hand
+check shadow-set-with-values set_with_values
 check shadow-stopped stopped
 check shadow-beside-other-verbs beside_other_verbs
 check shadow-no-redirect no_redirect

@@ -83,12 +83,27 @@ static void test_is_utf8(void **state)
 	assert_false(text_is_utf8("\xf8\x88\x80\x80\x80"));
 }
 
+static void test_others(void **state)
+{
+	static const char *const names[] = {"eth0", "eth1", "eth2", "eth3"};
+	char buf[32], little[8];
+
+	(void)state;
+	assert_string_equal(text_others(names, 1, "eth0", buf, sizeof(buf)), "");
+	assert_string_equal(text_others(names, 2, "eth1", buf, sizeof(buf)), "eth0");
+	assert_string_equal(text_others(names, 3, "eth1", buf, sizeof(buf)), "eth0 and eth2");
+	assert_string_equal(text_others(names, 4, "eth0", buf, sizeof(buf)), "eth1, eth2 and eth3");
+	assert_string_equal(text_others(names, 2, "", buf, sizeof(buf)), "eth0 and eth1");
+	assert_string_equal(text_others(names, 4, "", little, sizeof(little)), "eth0, e");
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_escape),
 	    cmocka_unit_test(test_escape_cuts),
 	    cmocka_unit_test(test_is_utf8),
+	    cmocka_unit_test(test_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 
 #include "cli/cmd.h"
 #include "cli/emit.h"
+#include "cli/output.h"
 #include "config/text.h"
 #include "live/allow.h"
 #include "live/host.h"
@@ -74,6 +75,7 @@ static int change(struct attached *a, const struct options *o)
 	emit_string("interface", a->ifname, "%s: ", printable(a->ifname).text);
 	emit_string("prefix", o->args[2], "%s is ", o->args[2]);
 	emit_flag("allowed", add, "%s the allow-list\n", add ? "on" : "off");
+	output_also(a);
 	emit_close();
 	return emit_end();
 }

@@ -15,7 +15,7 @@
 #include "plan/compile.h"
 
 /* `saved`: the file that has the change, too; NULL: none. */
-static int report(const char *ifname, const struct options *o, const struct plan *plan,
+static int report(const struct attached *a, const struct options *o, const struct plan *plan,
 		  const char *saved)
 {
 	size_t kept = 0, fresh = 0;
@@ -27,7 +27,8 @@ static int report(const char *ifname, const struct options *o, const struct plan
 	}
 	emit_begin(o->json);
 	emit_object("");
-	emit_string("interface", ifname, "%s: the policy is in force: ", printable(ifname).text);
+	emit_string("interface", a->ifname,
+		    "%s: the policy is in force: ", printable(a->ifname).text);
 	emit_object("limits");
 	emit_uint("kept", kept, "%zu limit%s kept their state, ", kept, units_plural(kept));
 	emit_uint("new", fresh, "%zu new, ", fresh);
@@ -35,9 +36,11 @@ static int report(const char *ifname, const struct options *o, const struct plan
 	emit_close();
 	emit_uint("confirm_within_ns", o->confirm_ns,
 		  o->confirm_ns ? "confirm it within %s: xdp-pacer confirm %s\n" : NULL,
-		  units_duration_text(o->confirm_ns, text, sizeof(text)), printable(ifname).text);
+		  units_duration_text(o->confirm_ns, text, sizeof(text)),
+		  printable(a->ifname).text);
 	if (saved)
 		emit_string("saved", saved, "written into %s\n", printable(saved).text);
+	output_also(a);
 	emit_close();
 	if (plan->rotated)
 		emit_text("it has a new secret: the program itself had drawn the old one\n");
@@ -45,12 +48,12 @@ static int report(const char *ifname, const struct options *o, const struct plan
 }
 
 /* The policy is in force, even if there is a complaint. */
-static int in_force(const char *ifname, const struct options *o, const struct plan *plan, int code,
-		    const struct policy_error *error)
+static int in_force(const struct attached *a, const struct options *o, const struct plan *plan,
+		    int code, const struct policy_error *error)
 {
 	if (code == CHANGE_LASTS)
 		complaint("%s", error->text);
-	return report(ifname, o, plan, o->save);
+	return report(a, o, plan, o->save);
 }
 
 /* The size of the state is that of the load. What withstands a flood is too little, not too much.
@@ -98,9 +101,9 @@ static int run_apply(struct options *o)
 		set_texts_free(&sets);
 		if (code >= 0)
 			change_noted(&a);
-		attached_release(&a);
 		code = code < 0 ? complain(error.line ? o->policy : NULL, &error)
-				: in_force(o->args[0], o, &plan, code, &error);
+				: in_force(&a, o, &plan, code, &error);
+		attached_release(&a);
 	}
 	policy_free(policy);
 	free(text);
@@ -133,6 +136,7 @@ static int confirm(struct attached *a, const struct options *o)
 	emit_object("");
 	emit_string("interface", a->ifname, "%s: ", printable(a->ifname).text);
 	emit_flag("confirmed", true, "the policy is confirmed\n");
+	output_also(a);
 	emit_close();
 	return emit_end();
 }
@@ -217,7 +221,7 @@ static int set(struct attached *a, const struct options *o)
 	change_noted(a);
 	err = o->save ? new_file_commit(&file) : 0;
 	if (!err)
-		return in_force(a->ifname, o, &plan, result, &error);
+		return in_force(a, o, &plan, result, &error);
 	complaint("%s: the change is in force, but %s: %s", o->save,
 		  file.written ? "may not outlast a power failure there" : "was not written",
 		  strerror(err));

@@ -66,6 +66,7 @@ static void emit_done(const struct attached *a, const char *name, const char *sa
 	emit_string("interface", a->ifname, "%s: ", printable(a->ifname).text);
 	emit_uint(name, done, said, done, units_plural(done));
 	emit_uint("left_out", left_out, NULL);
+	output_also(a);
 	emit_close();
 }
 

@@ -114,9 +114,9 @@ static int find_id(const struct options *o, uint64_t *id)
 		complaint("%s: it holds no member's number: remove it, and another one is drawn",
 			  file);
 	else
-		complaint(
-		    "%s: this host's number in the fleet cannot be kept there: %s: say --state",
-		    file, strerror(errno));
+		complaint("%s: this host's number in the fleet cannot be kept there: %s: make that "
+			  "folder for the user who runs this, or say --state FOLDER",
+			  file, strerror(errno));
 	return EXIT_FAILED;
 }
 

@@ -2,6 +2,7 @@
 /* rotate: another secret for the hash of a pacer at work. */
 #include "cli/cmd.h"
 #include "cli/emit.h"
+#include "cli/output.h"
 #include "config/text.h"
 #include "live/change.h"
 #include "live/copies.h"
@@ -40,6 +41,7 @@ static int report(struct attached *a, const struct options *o, const struct plan
 	emit_flag("bans_waiting", moving,
 		  moving ? "some bans wait for room in their table; each change moves what it can\n"
 			 : NULL);
+	output_also(a);
 	emit_close();
 	return emit_end();
 }

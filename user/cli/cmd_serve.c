@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <net/if.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,6 +107,19 @@ static void save_now(struct attached *a, const char *file)
 		sd_notifyf(0, "STATUS=its state was saved: %" PRIu64 " bytes", saved.bytes);
 }
 
+/* Of an interface with another name by now the pacer goes on. */
+static void say_ended(const char *ifname, int ifindex, const struct policy_error *why)
+{
+	char name[IF_NAMESIZE];
+
+	if (if_indextoname((unsigned int)ifindex, name) && strcmp(name, ifname))
+		complaint("%s: it is no longer served: its name is %s now, and its pacer goes on "
+			  "there: serve %s",
+			  ifname, name, name);
+	else
+		complaint("it is no longer served: %s", why->text);
+}
+
 /*
  * Until a signal comes. False: nobody paces the interface any more, which is somebody else's wish,
  * and *a is released. A pacer that took the place of the other is served as that was.
@@ -121,10 +135,12 @@ static bool attend(const char *ifname, struct attached *a, const struct options 
 	while (!stopped) {
 		uint64_t now_ns = host_now_ns(), left_ns = due_ns > now_ns ? due_ns - now_ns : 0;
 
+		int ifindex = a->ifindex;
+
 		stopped = wait_for(signals, left_ns < LOOK_NS ? left_ns : LOOK_NS);
 		if (attached_follow(ifname, a, &error)) {
 			if (!stopped)
-				complaint("it is no longer served: %s", error.text);
+				say_ended(ifname, ifindex, &error);
 			return false;
 		}
 		if (!stopped && host_now_ns() >= due_ns) {

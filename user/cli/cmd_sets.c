@@ -8,6 +8,7 @@
 #include "cli/cmd.h"
 #include "cli/each_line.h"
 #include "cli/emit.h"
+#include "cli/output.h"
 #include "config/text.h"
 #include "live/allowlist.h"
 #include "live/copies.h"
@@ -97,7 +98,7 @@ static int read_wishes(const struct options *o, struct wishes *w)
 /* --- changes --------------------------------------------------------------------------------- */
 
 static int say_done(struct attached *a, const struct options *o, const char *name, const char *said,
-		    size_t n)
+		    size_t n, enum sets_shadow shadow)
 {
 	change_noted(a);
 	emit_begin(o->json);
@@ -105,6 +106,13 @@ static int say_done(struct attached *a, const struct options *o, const char *nam
 	emit_string("interface", a->ifname, "%s: ", printable(a->ifname).text);
 	emit_string("set", o->args[2], "set %s: ", o->args[2]);
 	emit_uint(name, n, said, n, n == 1 ? "" : "es");
+	if (shadow == SETS_NO_SHADOW)
+		emit_null("in_shadow", "\n");
+	else
+		emit_flag("in_shadow", shadow == SETS_IN_SHADOW,
+			  shadow == SETS_IN_SHADOW ? "; the same in its shadow\n"
+						   : "; its shadow's set stays as it is\n");
+	output_also(a);
 	emit_close();
 	return emit_end();
 }
@@ -112,6 +120,7 @@ static int say_done(struct attached *a, const struct options *o, const char *nam
 static int add(struct attached *a, const struct options *o)
 {
 	struct policy_error error = {0};
+	enum sets_shadow shadow;
 	struct wishes w;
 	int code = read_wishes(o, &w);
 
@@ -122,9 +131,9 @@ static int add(struct attached *a, const struct options *o)
 		code = EXIT_FAILED;
 	}
 	if (!code)
-		code = sets_add(a, o->args[2], &w.add, &error)
+		code = sets_add(a, o->args[2], &w.add, &shadow, &error)
 			   ? complain(NULL, &error)
-			   : say_done(a, o, "added", "%zu prefix%s added\n", w.add.n);
+			   : say_done(a, o, "added", "%zu prefix%s added", w.add.n, shadow);
 	free_wishes(&w);
 	return code;
 }
@@ -151,15 +160,16 @@ static int del(struct attached *a, const struct options *o)
 	struct policy_error error = {0};
 	struct set_entry one, other;
 	struct sets_done done = {0};
+	enum sets_shadow shadow;
 	struct wishes w;
 	int code = read_wishes(o, &w);
 
 	if (!code && set_list_sort(&w.del, &one, &other))
 		code = gave_up("sets", "no memory");
-	if (!code && sets_del(a, o->args[2], &w.del, &done, &error))
+	if (!code && sets_del(a, o->args[2], &w.del, &done, &shadow, &error))
 		code = complain(NULL, &error);
 	if (!code && done.done)
-		code = say_done(a, o, "taken_out", "%zu prefix%s taken out\n", done.done);
+		code = say_done(a, o, "taken_out", "%zu prefix%s taken out", done.done, shadow);
 	if (!code && done.left_out)
 		code = not_in(a, o, &w, &done);
 	free_wishes(&w);
@@ -204,14 +214,15 @@ static int replace(struct attached *a, const struct options *o)
 {
 	struct policy_error error = {0};
 	struct set_text text = {.timeouts = 0};
+	enum sets_shadow shadow;
 	uint64_t serial;
 	int code = read_file(a, o, &text, &serial);
 
 	if (code)
 		return code;
-	code = sets_replace(a, o->args[2], &text.list, serial, &error)
+	code = sets_replace(a, o->args[2], &text.list, serial, &shadow, &error)
 		   ? complain(NULL, &error)
-		   : say_done(a, o, "prefixes", "%zu prefix%s in it now\n", text.list.n);
+		   : say_done(a, o, "prefixes", "%zu prefix%s in it now", text.list.n, shadow);
 	set_text_free(&text);
 	return code;
 }

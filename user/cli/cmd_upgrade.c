@@ -22,6 +22,8 @@ static int report(const struct attached *a, const struct options *o,
 		  "in the place of program %u: ", replaced->program_id);
 	emit_string("state", "kept", "its policy, state and counters go on\n");
 	emit_close();
+	output_partners(a, "its state is that of ",
+			", where the program is what it was: upgrade that, too\n");
 	emit_close();
 	return emit_end();
 }

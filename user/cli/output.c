@@ -267,29 +267,49 @@ static int emit_partner(const char *ifname, void *arg)
 	return 0;
 }
 
-void output_partners(const struct attached *a, const char *before, const char *after)
+void output_partners_of(const char *ifname, uint32_t map_id, const char *before, const char *after)
 {
 	struct partner_list list = {before, 0};
 	struct policy_error unused;
 
 	emit_array("shared_with");
-	(void)attached_each_partner(a, emit_partner, &list, &unused);
+	(void)attached_each_with(ifname, map_id, emit_partner, &list, &unused);
 	emit_close();
 	if (list.n)
 		emit_text("%s", after);
 }
 
+void output_partners(const struct attached *a, const char *before, const char *after)
+{
+	output_partners_of(a->ifname, a->control_id, before, after);
+}
+
+void output_also(const struct attached *a)
+{
+	output_partners(a, "the same is done on ", ", which shares this state\n");
+}
+
 static void emit_pins(const struct attached *a)
 {
 	char path[PINNED_PATH];
+	bool renamed;
 
 	if (!a->control->tools) {
 		emit_null("pins", NULL);
-		return;
+	} else if (!pinned_where(a, path, &renamed)) {
+		emit_null("pins",
+			  "  pins      for tools that ban sources are gone: `xdp-pacer upgrade %s "
+			  "--pin` makes some\n",
+			  printable(a->ifname).text);
+	} else {
+		emit_string("pins", path, "  pins      for tools that ban sources, in %s\n",
+			    printable(path).text);
+		if (renamed)
+			emit_text(
+			    "            by its name before: `xdp-pacer upgrade %s --pin` makes "
+			    "some by this one\n",
+			    printable(a->ifname).text);
 	}
-	pinned_path(a->ifname, path);
-	emit_string("pins", path, "  pins      for tools that ban sources, in %s\n",
-		    printable(path).text);
 }
 
 /* Of one limit: what this host may use of it, as packets are told. */

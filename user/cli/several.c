@@ -85,6 +85,21 @@ static int find_names(const struct verb *verb, const struct options *o, int n_na
 	return n_names <= SEVERAL_MAX ? EXIT_DONE : gave_up(verb->name, "too many interfaces");
 }
 
+/* One has no pacer, so nothing is done on the others. */
+static int lacks(const struct several *s, size_t i, const struct policy_error *why)
+{
+	const char *names[SEVERAL_MAX];
+	struct policy_error error = *why;
+	char others[sizeof(error.text) / 2];
+
+	for (size_t k = 0; k < s->n; k++)
+		names[k] = s->name[k];
+	if (s->n > 1)
+		policy_append(&error, "; nothing is changed on %s",
+			      text_others(names, s->n, s->name[i], others, sizeof(others)));
+	return complain(NULL, &error);
+}
+
 /* Before anything is changed: each has a pacer. */
 static int find_pacers(struct several *s)
 {
@@ -95,7 +110,7 @@ static int find_pacers(struct several *s)
 		struct attached a;
 
 		if (attached_find(s->name[i], &a, &error)) {
-			code = complain(NULL, &error);
+			code = lacks(s, i, &error);
 			continue;
 		}
 		s->control_id[i] = a.control_id;

@@ -339,6 +339,21 @@ policy_explain(struct policy_error *error, int line, const char *format, ...)
 	va_end(args);
 }
 
+/* More, behind what it says. Where both are too long, what it says is cut. */
+__attribute__((format(printf, 2, 3))) static inline void policy_append(struct policy_error *error,
+								       const char *format, ...)
+{
+	char more[sizeof(error->text) / 2];
+	size_t len = strlen(error->text), room;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(more, sizeof(more), format, args);
+	va_end(args);
+	room = sizeof(error->text) - 1 - strlen(more);
+	memcpy(error->text + (len < room ? len : room), more, strlen(more) + 1);
+}
+
 /* The same, and -1 for the caller to return, which all who read the code can see. */
 #define policy_fail(...) (policy_explain(__VA_ARGS__), -1)
 

@@ -90,3 +90,23 @@ bool text_is_utf8(const char *text)
 	}
 	return true;
 }
+
+char *text_others(const char *const *names, size_t n, const char *but, char *buf, size_t size)
+{
+	size_t left = 0, at = 0;
+
+	buf[0] = 0;
+	for (size_t i = 0; i < n; i++)
+		left += !!strcmp(names[i], but);
+	for (size_t i = 0; i < n && at < size; i++) {
+		if (!strcmp(names[i], but))
+			continue;
+		at += (size_t)snprintf(buf + at, size - at, "%s%s",
+				       !at	  ? ""
+				       : left > 1 ? ", "
+						  : " and ",
+				       names[i]);
+		left--;
+	}
+	return buf;
+}

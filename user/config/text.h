@@ -27,4 +27,7 @@ struct printable printable(const char *text);
 
 bool text_is_utf8(const char *text);
 
+/* Those of n names that are not `but`: "a", "a and b", "a, b and c"; "": there are none. */
+char *text_others(const char *const *names, size_t n, const char *but, char *buf, size_t size);
+
 #endif

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <xdp/libxdp.h>
 
+#include "config/text.h"
 #include "live/attached.h"
 #include "live/complaint.h"
 #include "live/copies.h"
@@ -265,19 +266,45 @@ static int pin_all(const struct loading *all, size_t n, const struct attached *a
 	return result;
 }
 
+/* Of several interfaces: the error is about one, and says what became of the others. */
+static void say_unchanged(const struct loading *all, size_t n)
+{
+	const char **names = calloc(n, sizeof(*names)), *of = "";
+	struct policy_error why = *all[0].error;
+	char others[sizeof(why.text) / 2];
+
+	for (size_t i = 0; names && i < n; i++) {
+		size_t len = strlen(all[i].ifname);
+
+		names[i] = all[i].ifname;
+		if (!strncmp(why.text, all[i].ifname, len) && why.text[len] == ':')
+			of = all[i].ifname;
+	}
+	if (names && n > 1)
+		policy_append(all[0].error, "; nothing is changed on %s",
+			      text_others(names, n, of, others, sizeof(others)));
+	free(names);
+}
+
 /* After a failure: all interfaces as they were. The error says where that could not be. */
 static void take_all_back(struct loading *all, size_t n)
 {
-	for (size_t i = n; i-- > 0;) {
-		struct policy_error why = *all[i].error;
+	struct policy_error *error = all[0].error;
+	bool back = true;
 
-		if (all[i].object && take_back(&all[i]))
-			policy_explain(all[i].error, 0,
-				       "%.*s; and %s still has the new pacer: take it off with "
-				       "`xdp-pacer unload %s`",
-				       (int)sizeof(why.text) / 2, why.text, all[i].ifname,
-				       all[i].ifname);
+	for (size_t i = n; i-- > 0;) {
+		struct policy_error why = *error;
+
+		if (!all[i].object || !take_back(&all[i]))
+			continue;
+		back = false;
+		policy_explain(error, 0,
+			       "%.*s; and %s still has the new pacer: take it off with "
+			       "`xdp-pacer unload %s`",
+			       (int)sizeof(why.text) / 2, why.text, all[i].ifname, all[i].ifname);
 	}
+	if (back)
+		say_unchanged(all, n);
 }
 
 static int load_all(struct loading *all, size_t n, const struct object_begin *begin, bool shared,
@@ -326,7 +353,8 @@ int attach_pacers(const char *const *ifnames, size_t n, const struct attach_opti
 	if (!result && begin->confirm_ns) /* the verifier's time is not the operator's */
 		begin_trial(a, n, begin->confirm_ns);
 	for (size_t i = 0; i < n; i++) {
-		replaced[i] = (struct attach_replaced){all[i].before.pacer_id, all[i].before.abi};
+		replaced[i] = (struct attach_replaced){all[i].before.pacer_id, all[i].before.abi,
+						       all[i].pinned};
 		if (all[i].object)
 			object_close(all[i].object);
 		if (!result) { /* of a pacer that it has replaced */
@@ -474,7 +502,7 @@ int attach_upgrade(const char *ifname, bool pin, struct attached *a,
 	options.mode = l.before.mode;
 	if (!may_upgrade(ifname, &l.before, error))
 		result = upgrade_pinned(&l, a);
-	*replaced = (struct attach_replaced){l.before.pacer_id, l.before.abi};
+	*replaced = (struct attach_replaced){l.before.pacer_id, l.before.abi, 0};
 	site_close(&l.before);
 	return result;
 }

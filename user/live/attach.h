@@ -21,6 +21,7 @@ struct attach_options {
 /* The pacer that was replaced; program_id 0: none. */
 struct attach_replaced {
 	uint32_t program_id, abi;
+	uint32_t map_id; /* one of its maps that are of its state alone; 0: not known */
 };
 
 /*

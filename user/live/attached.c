@@ -384,7 +384,8 @@ int attached_each(int (*each)(const char *ifname, void *arg), void *arg, struct 
 }
 
 struct partners {
-	const struct attached *a;
+	const char *but;
+	uint32_t map_id;
 	int (*each)(const char *ifname, void *arg);
 	void *arg;
 };
@@ -412,18 +413,24 @@ static int each_partner(const char *ifname, void *arg)
 	bool shares;
 
 	/* One that has just gone is no partner any more. */
-	if (!strcmp(ifname, p->a->ifname) ||
+	if (!strcmp(ifname, p->but) ||
 	    site_open(ifname, (int)if_nametoindex(ifname), &site, &unused))
 		return 0;
-	shares = site.named && uses_map(site.pacer_fd, p->a->control_id);
+	shares = site.named && uses_map(site.pacer_fd, p->map_id);
 	site_close(&site);
 	return shares ? p->each(ifname, p->arg) : 0;
+}
+
+int attached_each_with(const char *but, uint32_t map_id, int (*each)(const char *ifname, void *arg),
+		       void *arg, struct policy_error *error)
+{
+	struct partners partners = {but, map_id, each, arg};
+
+	return map_id ? attached_each(each_partner, &partners, error) : 0;
 }
 
 int attached_each_partner(const struct attached *a, int (*each)(const char *ifname, void *arg),
 			  void *arg, struct policy_error *error)
 {
-	struct partners partners = {a, each, arg};
-
-	return attached_each(each_partner, &partners, error);
+	return attached_each_with(a->ifname, a->control_id, each, arg, error);
 }

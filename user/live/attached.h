@@ -80,6 +80,9 @@ int attached_still(const struct attached *attached, struct policy_error *error);
 /* Calls `each` for every other interface of this network namespace that shares its state. */
 int attached_each_partner(const struct attached *a, int (*each)(const char *ifname, void *arg),
 			  void *arg, struct policy_error *error);
+/* The same of a map that is of one state alone. */
+int attached_each_with(const char *but, uint32_t map_id, int (*each)(const char *ifname, void *arg),
+		       void *arg, struct policy_error *error);
 /* Calls `each` for every interface of this network namespace that has a pacer. */
 int attached_each(int (*each)(const char *ifname, void *arg), void *arg,
 		  struct policy_error *error);

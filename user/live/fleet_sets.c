@@ -98,15 +98,16 @@ int fleet_sets_set(struct attached *a, const struct fleet_sets *sets, size_t i,
 		   struct fleet_elements *elements, struct policy_error *error)
 {
 	struct set_entry one, other;
+	enum sets_shadow shadow;
 	struct sets_done done;
 	int result = 0;
 
 	if (elements->del.n && set_list_sort(&elements->del, &one, &other))
 		result = policy_fail(error, 0, "%s: no memory", a->ifname);
 	if (!result && elements->del.n)
-		result = sets_del(a, sets->set[i].name, &elements->del, &done, error);
+		result = sets_del(a, sets->set[i].name, &elements->del, &done, &shadow, error);
 	if (!result && elements->add.n)
-		result = sets_add(a, sets->set[i].name, &elements->add, error);
+		result = sets_add(a, sets->set[i].name, &elements->add, &shadow, error);
 	set_list_free(&elements->del);
 	set_hand_free(&elements->add);
 	memset(elements, 0, sizeof(*elements));

@@ -92,8 +92,8 @@ static int make_locked(const char *ifname, struct policy_error *error)
 				   "bpf bpf /sys/fs/bpf` first",
 				   ifname, pins_bpffs());
 	if (mkdir(place(all), 0755) && errno != EEXIST)
-		return policy_fail(error, 0, "%s: %s cannot be made: %s: run as root", ifname, all,
-				   strerror(errno));
+		return policy_fail(error, 0, "%s: %s cannot be made: %s%s", ifname, all,
+				   strerror(errno), pins_advice(errno));
 	fd = open_locked();
 	return fd < 0 ? policy_fail(error, 0, "%s: %s cannot be locked: %s", ifname, all,
 				    strerror(errno))
@@ -273,8 +273,8 @@ static int make_all(int at_fd, struct pinned *pins, const struct attached *a,
 		memcpy(pins[i].folder, name, sizeof(name));
 		if (make_one(at_fd, &pins[i], &a[i], i))
 			return policy_fail(error, 0,
-					   "%s: its pins cannot be made in " PINNED_AT ": %s",
-					   a[i].ifname, strerror(errno));
+					   "%s: its pins cannot be made in " PINNED_AT ": %s%s",
+					   a[i].ifname, strerror(errno), pins_advice(errno));
 	}
 	return 0;
 }
@@ -340,6 +340,60 @@ void pinned_heed(const struct attached *a)
 		return;
 	heed(&shadow);
 	attached_release(&shadow);
+}
+
+/* --- where they are ----------------------------------------------------------------------------
+ */
+
+struct search {
+	uint32_t id;
+	char folder[IF_NAMESIZE];
+	bool hidden; /* some may be read by others alone */
+};
+
+static bool leads_there(struct search *s, const char *folder)
+{
+	uint32_t id = id_in(folder);
+
+	s->hidden |= !id && (errno == EACCES || errno == EPERM);
+	return id == s->id;
+}
+
+/* 1: that folder has the pins, and no interface here has its name. */
+static int was_named(int at_fd, const char *name, void *search)
+{
+	struct search *s = search;
+	char ifname[IF_NAMESIZE];
+
+	(void)at_fd;
+	if (name[0] == '.' || strlen(name) >= sizeof(ifname) || s->folder[0] ||
+	    !leads_there(s, name))
+		return 0;
+	for (size_t i = 0; i <= strlen(name); i++)
+		ifname[i] = name[i] == ':' ? '.' : name[i];
+	if (!if_nametoindex(ifname))
+		snprintf(s->folder, sizeof(s->folder), "%s", name);
+	return s->folder[0] != 0;
+}
+
+bool pinned_where(const struct attached *a, char path[PINNED_PATH], bool *renamed)
+{
+	struct search s = {.id = id_if(a->tools4_fd, PIN_4)};
+	char name[IF_NAMESIZE], all[PATH_MAX / 2];
+	int fd;
+
+	*renamed = false;
+	pinned_path(a->ifname, path);
+	if (!s.id || leads_there(&s, folder_of(a->ifname, name)))
+		return s.id;
+	fd = open_locked();
+	if (fd >= 0) {
+		*renamed = pins_each(fd, was_named, &s);
+		close(fd);
+	}
+	if (*renamed)
+		snprintf(path, PINNED_PATH, "%s/%s", place(all), s.folder);
+	return *renamed || s.hidden;
 }
 
 /* --- remove ----------------------------------------------------------------------------------- */

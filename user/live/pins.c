@@ -240,6 +240,14 @@ static const char *folder_path(enum pins_of of, char *path, size_t size)
 	return path;
 }
 
+const char *pins_advice(int err)
+{
+	return err == EACCES || err == EPERM
+		   ? ": be root, or have CAP_DAC_OVERRIDE, which docs/rights.md tells of"
+	       : err == ENOENT || err == EINVAL ? ": is a BPF file system mounted there?"
+						: "";
+}
+
 int pins_open_locked(const char *folder)
 {
 	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -365,9 +373,8 @@ int pins_put_shadow(int map_fd, const char *ifname, int ifindex, uint32_t prog_i
 		    ifname, folder);
 	err = bpf_obj_pin(map_fd, shadow_path(ifindex, prog_id, path, sizeof(path)));
 	return err ? policy_fail(error, 0,
-				 "%s: %s cannot be made, which its shadow is kept by: %s: is a BPF "
-				 "file system mounted there?",
-				 ifname, path, strerror(errno))
+				 "%s: %s cannot be made, which its shadow is kept by: %s%s", ifname,
+				 path, strerror(errno), pins_advice(errno))
 		   : 0;
 }
 

@@ -43,6 +43,8 @@ void pins_drop_shadow(int ifindex, uint32_t prog_id);
 
 /* Where the BPF file system is, as libxdp has it. */
 const char *pins_bpffs(void);
+/* Where a pin cannot be made, what to do, as ": TEXT"; "": that is not known. */
+const char *pins_advice(int err);
 /*
  * Opens a folder of the BPF file system and locks it, as libxdp does, until it is closed. -1 with
  * errno: EMEDIUMTYPE says that it is on another file system.

@@ -165,6 +165,66 @@ static int change_set(struct attached *a, const char *name, plan_function *plan,
 	return result;
 }
 
+/* --- of a shadow, too ----------------------------------------------------------------------- */
+
+/* Has the set of that name in force values? Their numbers are the policy's own. */
+static bool has_values(const struct attached *a, const char *name)
+{
+	struct policy_error unused;
+	struct policy *policy = copies_policy(a, copies_in_force(a), &unused);
+	bool has = !policy;
+
+	for (size_t i = 0; policy && i < policy->n_sets; i++)
+		has |= !strcmp(policy->set[i].name, name) && policy->set[i].value;
+	policy_free(policy);
+	return has;
+}
+
+/* The same with the set of that name that a shadow has. */
+static int change_shadow(const struct attached *a, plan_function *plan, const struct change *c,
+			 enum sets_shadow *of, struct policy_error *error)
+{
+	struct policy_error why = {0};
+	struct change change = *c;
+	struct attached shadow;
+	int result = 0;
+
+	*of = SETS_NO_SHADOW;
+	if (!a->shadow_id || attached_shadow(a, &shadow, &why))
+		return 0; /* it has ended */
+	*of = SETS_NOT_IN_SHADOW;
+	change.policy_serial = shadow.copy[copies_in_force(&shadow)].policy.serial;
+	if (number_of(&shadow, copies_in_force(&shadow), c->name, &why) >= 0 &&
+	    !(c->all && (has_values(a, c->name) || has_values(&shadow, c->name)))) {
+		*of = SETS_IN_SHADOW;
+		result = change_set(&shadow, c->name, plan, &change, &why);
+	}
+	attached_release(&shadow);
+	return result ? policy_fail(error, 0, "it is done in force, and not in the shadow: %.300s",
+				    why.text)
+		      : 0;
+}
+
+int sets_carry(const struct attached *a, const struct policy *policy, const struct set_texts *sets,
+	       int sets_fd, struct policy_error *error)
+{
+	uint32_t copy = copies_in_force(a);
+	struct policy *now = copies_policy(a, copy, error);
+	int result = now ? 0 : -1;
+
+	for (uint32_t i = 0; now && i < policy->n_sets && !result; i++) {
+		uint32_t k = 0;
+
+		while (k < now->n_sets && strcmp(now->set[k].name, policy->set[i].name))
+			k++;
+		if (k < now->n_sets &&
+		    sets_maps_carry(a, copy, k, sets_fd, i, &sets->text[i].about))
+			result = failed(a, policy->set[i].name, error);
+	}
+	policy_free(now);
+	return result;
+}
+
 /* --- add ------------------------------------------------------------------------------------ */
 
 /* What values of a copy's set are, for what is added to it. */
@@ -253,11 +313,13 @@ static int plan_add(const struct attached *a, const struct where *where, uint32_
 }
 
 int sets_add(struct attached *a, const char *name, const struct set_hand *add,
-	     struct policy_error *error)
+	     enum sets_shadow *shadow, struct policy_error *error)
 {
 	struct change c = {.name = name, .add = add};
 
-	return change_set(a, name, plan_add, &c, error);
+	if (change_set(a, name, plan_add, &c, error))
+		return -1;
+	return change_shadow(a, plan_add, &c, shadow, error);
 }
 
 /* --- del ------------------------------------------------------------------------------------ */
@@ -358,7 +420,7 @@ static int plan_del(const struct attached *a, const struct where *where, uint32_
 }
 
 int sets_del(struct attached *a, const char *name, const struct set_list *del,
-	     struct sets_done *done, struct policy_error *error)
+	     struct sets_done *done, enum sets_shadow *shadow, struct policy_error *error)
 {
 	struct change c = {.name = name, .del = del, .in = calloc(del->n + 1, sizeof(bool))};
 	int result;
@@ -373,6 +435,8 @@ int sets_del(struct attached *a, const char *name, const struct set_list *del,
 		if (!c.in[i])
 			done->which = i;
 	}
+	if (!result)
+		result = change_shadow(a, plan_del, &c, shadow, error);
 	free(c.in);
 	return result;
 }
@@ -399,14 +463,16 @@ static int plan_replace(const struct attached *a, const struct where *where, uin
 }
 
 int sets_replace(struct attached *a, const char *name, const struct set_list *list,
-		 uint64_t policy_serial, struct policy_error *error)
+		 uint64_t policy_serial, enum sets_shadow *shadow, struct policy_error *error)
 {
 	struct change c = {
-	    .all = list, .serial = set_maps_serial(), .policy_serial = policy_serial};
+	    .name = name, .all = list, .serial = set_maps_serial(), .policy_serial = policy_serial};
 
 	if (!c.serial)
 		return failed(a, name, error);
-	return change_set(a, name, plan_replace, &c, error);
+	if (change_set(a, name, plan_replace, &c, error))
+		return -1;
+	return change_shadow(a, plan_replace, &c, shadow, error);
 }
 
 /* --- what there is -------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
  * Purpose: what the operator does by hand to the sets of a pacer at work. What is added lies beside
  * the set and outlasts a change of the policy, as what is allowed by hand does. What is taken out,
  * and a replacement, last until a policy is applied that has the set, since its file is read then.
- * During a trial the sets of both policies are changed.
+ * During a trial the sets of both policies are changed, and so is that of a shadow.
  *
  * Functions return 0, or -1 with *error filled: then the set is what it was, to its last prefix.
  * Packets have the set from before or the one from after.
@@ -13,6 +13,7 @@
 
 #include "live/attached.h"
 #include "sets/hand.h"
+#include "sets/texts.h"
 
 /* A set in force. */
 struct sets_info {
@@ -36,14 +37,27 @@ int sets_each(const struct attached *a, void (*each)(const struct sets_info *inf
 int sets_take(const struct attached *a, const char *name, struct set_list *list,
 	      struct set_hand *hand, struct policy_error *error);
 
+/*
+ * What became of the set of that name that a shadow has. It is none of its own where the shadow's
+ * policy has no such set, or where a set with values is replaced: their numbers are a policy's own.
+ */
+enum sets_shadow { SETS_NO_SHADOW, SETS_IN_SHADOW, SETS_NOT_IN_SHADOW };
+
 /* Adds these; one that was added before gets the new end. */
 int sets_add(struct attached *a, const char *name, const struct set_hand *add,
-	     struct policy_error *error);
+	     enum sets_shadow *shadow, struct policy_error *error);
 /* Takes these prefixes out, whoever put them in. Those that are not in are left out. */
 int sets_del(struct attached *a, const char *name, const struct set_list *del,
-	     struct sets_done *done, struct policy_error *error);
+	     struct sets_done *done, enum sets_shadow *shadow, struct policy_error *error);
 /* Nothing but this sorted list, at once; made for the policy in force that has this serial. */
 int sets_replace(struct attached *a, const char *name, const struct set_list *list,
-		 uint64_t policy_serial, struct policy_error *error);
+		 uint64_t policy_serial, enum sets_shadow *shadow, struct policy_error *error);
+
+/*
+ * What was added by hand goes on in the sets of the same names of a shadow's policy, that are in
+ * sets_fd. Who calls holds the lock.
+ */
+int sets_carry(const struct attached *a, const struct policy *policy, const struct set_texts *sets,
+	       int sets_fd, struct policy_error *error);
 
 #endif

@@ -53,24 +53,50 @@ int sets_maps_hand(const struct attached *a, uint32_t copy, uint32_t number, str
 		   : 0;
 }
 
-/* What goes on of it, under the new set's serial; an empty place where that is nothing. */
+/* What has not come to its end, for the set of that serial; an empty place where that is nothing.
+ */
+static int put_hand(int sets_fd, uint32_t place, struct set_hand *hand, uint32_t serial)
+{
+	int fd = -1, result = 0;
+
+	set_hand_settle(hand, host_now_ns());
+	if (hand->n) {
+		fd = set_maps_new_hand(hand, serial);
+		result = fd < 0 ? -1 : 0;
+	}
+	if (!result)
+		result = set_maps_move(sets_fd, place, fd);
+	if (fd >= 0)
+		close(fd);
+	return result;
+}
+
+/* What goes on of it, under the new set's serial. */
 static int renew_hand(const struct attached *a, uint32_t copy, uint32_t number, int from,
 		      const struct set_about *about, uint32_t serial)
 {
 	struct set_hand hand = {.about = about->set ? about : NULL};
-	int fd = -1, result = 0;
+	int result = 0;
 
 	if (from >= 0)
 		result = sets_maps_hand(a, copy ^ 1, (uint32_t)from, &hand);
-	set_hand_settle(&hand, host_now_ns());
-	if (!result && hand.n) {
-		fd = set_maps_new_hand(&hand, serial);
-		result = fd < 0 ? -1 : 0;
-	}
 	if (!result)
-		result = set_maps_move(a->sets_fd, sets_maps_hand_place(copy, number), fd);
-	if (fd >= 0)
-		close(fd);
+		result = put_hand(a->sets_fd, sets_maps_hand_place(copy, number), &hand, serial);
+	set_hand_free(&hand);
+	return result;
+}
+
+int sets_maps_carry(const struct attached *a, uint32_t copy, uint32_t from, int sets_fd,
+		    uint32_t number, const struct set_about *about)
+{
+	struct set_hand hand = {.about = about->set ? about : NULL};
+	struct pacer_set_head head;
+	int result = set_maps_head(sets_fd, sets_maps_place(0, number), &head);
+
+	if (!result)
+		result = sets_maps_hand(a, copy, from, &hand);
+	if (!result)
+		result = put_hand(sets_fd, sets_maps_hand_place(0, number), &hand, head.serial);
 	set_hand_free(&hand);
 	return result;
 }

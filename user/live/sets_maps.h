@@ -26,6 +26,12 @@ int sets_maps_share(const struct attached *a, uint32_t copy, uint32_t number, ui
  */
 int sets_maps_renew(const struct attached *a, uint32_t copy, uint32_t number, int from,
 		    const struct set_list *list, const struct set_about *about);
+/*
+ * What was added by hand to set `from` of a copy goes on in set `number` of a new pacer, whose
+ * first copy has no such additions yet. about as above.
+ */
+int sets_maps_carry(const struct attached *a, uint32_t copy, uint32_t from, int sets_fd,
+		    uint32_t number, const struct set_about *about);
 /* What was added to a set by hand, appended, and counts: not to one that was replaced since. */
 int sets_maps_hand(const struct attached *a, uint32_t copy, uint32_t number, struct set_hand *hand);
 /* Packets that had an address in a set, of all CPUs. */

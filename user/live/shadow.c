@@ -13,6 +13,7 @@
 #include "live/host.h"
 #include "live/object.h"
 #include "live/pins.h"
+#include "live/sets.h"
 
 static uint32_t id_of(int prog_fd)
 {
@@ -89,13 +90,14 @@ static int join(struct object *first, const char *ifname, int ifindex, void *arg
 	return pins_put_shadow(next_fd, ifname, ifindex, id_of(object_program_fd(first)), error);
 }
 
-static int put_beside(const struct attached *a, struct object *shadow, struct attached *now,
-		      struct policy_error *error)
+static int put_beside(const struct attached *a, const struct shadow_begin *b, struct object *shadow,
+		      struct attached *now, struct policy_error *error)
 {
 	struct object *first;
 	int result = -1;
 
-	if (attach_load(a->ifname, shadow, error))
+	if (attach_load(a->ifname, shadow, error) ||
+	    sets_carry(a, b->policy, b->sets, object_map_fd(shadow, "pacer_sets"), error))
 		return -1;
 	first = object_open_over(a->ifname, OBJECT_FIRST, a->prog_fd, a->control->raw_ip, error);
 	if (!first)
@@ -151,7 +153,7 @@ static int begin_with(const struct attached *a, const struct shadow_begin *b, st
 	shadow = object_open(a->ifname, OBJECT_SHADOW, &begin, a->control->raw_ip, error);
 	if (!shadow)
 		return -1;
-	result = put_beside(a, shadow, now, error);
+	result = put_beside(a, b, shadow, now, error);
 	object_close(shadow);
 	return result;
 }
