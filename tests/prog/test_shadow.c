@@ -192,6 +192,10 @@ static void join(struct bpf_object *one, struct bpf_object *other)
 	uint32_t at = 0;
 
 	leave_out(other, "pacer");
+	assert_int_equal(
+	    bpf_program__set_flags(bpf_object__find_program_by_name(other, "pacer_shadow"),
+				   BPF_F_XDP_HAS_FRAGS),
+	    0);
 	assert_int_equal(bpf_map__set_autocreate(prog_map(other, "pacer_next"), false), 0);
 	assert_int_equal(
 	    bpf_map__set_max_entries(prog_map(other, "pacer_differ"), libbpf_num_possible_cpus()),

@@ -349,6 +349,192 @@ cli_watch()
 	xdp-pacer unload v0
 }
 
+# shadow_denies N: so many packets that were let through the shadow would have denied.
+shadow_denies()
+{
+	contains "\"deny\": *$1[^0-9]" xdp-pacer shadow v0 --json
+}
+
+# A policy is tried beside the one in force under the dispatcher, with another program behind it. An upgrade
+# and a clean leave it, it comes in force with its state, and nothing is left of it in the end.
+cli_shadow()
+{
+	write_policy 5
+	cp "$policy" /tmp/tight.yaml
+	write_policy 20
+	xdp-pacer load v0 -c "$policy"
+	xdp-pacer shadow v0 -c /tmp/tight.yaml
+	contains '"attach": *"dispatcher"' xdp-pacer status v0 --json
+	one_pacer
+	xdp-loader load -m native -s xdp v0 /second.bpf.o
+	contains ' second ' xdp-loader status v0
+	arrive 8 10.0.0.2 8 0
+	shadow_denies 3
+	xdp-pacer clean
+	xdp-pacer upgrade v0
+	one_pacer
+	arrive 2 10.0.0.2 2 0
+	shadow_denies 5
+	arrive 2 10.0.0.3 2 0
+	contains '"promoted": *true' xdp-pacer shadow v0 --promote --json
+	one_pacer
+	contains ' second ' xdp-loader status v0
+	arrive 0 10.0.0.2 9 0
+	arrive 3 10.0.0.3 9 0
+	write_policy 20
+	xdp-pacer shadow v0 -c "$policy"
+	contains '"shadow": *false' xdp-pacer shadow v0 --stop --json
+	one_pacer
+	arrive 0 10.0.0.2 9 0
+	xdp-pacer shadow v0 -c "$policy"
+	xdp-pacer unload v0
+	nothing_is_left
+	lacks shadow-of- find /sys/fs/bpf
+}
+
+# A dispatcher that is taken off by force leaves the pin of the shadow: `clean` finds it.
+cli_shadow_left()
+{
+	write_policy 20
+	xdp-pacer load v0 -c "$policy"
+	xdp-pacer shadow v0 -c "$policy"
+	ip link set dev v0 xdp off
+	contains shadow-of- find /sys/fs/bpf
+	contains 'shadow that no interface has' xdp-pacer clean --dry-run
+	contains 'shadow that no interface has' xdp-pacer clean
+	lacks 'shadow-of-|dispatch-' find /sys/fs/bpf
+}
+
+# as "CAP CAP" COMMAND...: as nobody, with these capabilities. $in_place is exec, or nothing.
+in_place=
+as()
+{
+	local caps=-all cap
+
+	for cap in $1; do
+		caps=$caps,+$(echo "${cap#CAP_}" | tr A-Z a-z)
+	done
+	shift
+	$in_place /usr/sbin/setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs \
+		--inh-caps "$caps" --ambient-caps "$caps" --bounding-set "$caps" xdp-pacer "$@"
+}
+
+# What a verb is tried on. A load is dear here: a pacer that is there will do.
+prepare()
+{
+	case $1 in
+	load | serve) ! xdp-pacer status v0 || xdp-pacer unload v0 ;;
+	check | replay | help) ;;
+	*)
+		xdp-pacer status v0 || xdp-pacer load v0 -c "$policy" --direct
+		xdp-pacer confirm v0 || true # of the trial before
+		;;
+	esac
+	[ "$1" != confirm ] || xdp-pacer apply v0 -c "$policy" --confirm-within 60s
+}
+
+# It goes on until it is stopped: what it has put on is what it was tried for.
+try_serve()
+{
+	local served
+
+	(
+		in_place=exec
+		as "$1" serve v0 -c "$policy" --direct --state /tmp/free/v0.state
+	) >/tmp/served &
+	served=$!
+	until grep -q 'the pacer is' /tmp/served || ! kill -0 "$served"; do
+		sleep 0.1
+	done
+	! grep -q 'the pacer is' /tmp/served || kill "$served"
+	wait "$served"
+}
+
+# Begun and ended; whoever only looks needs less.
+try_shadow()
+{
+	as "$1" shadow v0 -c "$policy" && as CAP_SYS_ADMIN shadow v0 && as "$1" shadow v0 --stop
+}
+
+try()
+{
+	case $2 in
+	check) as "$1" check -c "$policy" ;;
+	replay) as "$1" replay -c "$policy" /tmp/none.pcap ;;
+	help) as "$1" help ;;
+	status | show | stats | sample | estimate | events | confirm | rotate | unload | upgrade) as "$1" "$2" v0 ;;
+	top) as "$1" top v0 --once ;;
+	why) as "$1" why v0 10.0.0.2 ;;
+	export) as "$1" export --textfile - >/tmp/metrics && grep -q 'interface="v0"' /tmp/metrics ;;
+	save) as "$1" save v0 /tmp/free/v0.state ;;
+	apply) as "$1" apply v0 -c "$policy" ;;
+	load) as "$1" load v0 -c "$policy" --direct ;;
+	set) as "$1" set v0 udp.packets=21 ;;
+	allow) as "$1" allow v0 add 10.79.0.1 ;;
+	ban) as "$1" ban v0 add 10.79.0.2 ;;
+	sets) as "$1" sets v0 add drop 10.79.0.3 ;;
+	serve) try_serve "$1" ;;
+	shadow) try_shadow "$1" ;;
+	*) fail "there is no trial of $2" ;;
+	esac
+}
+
+# one_verb VERB "CAP CAP": with these it does its work; without any one of them it fails.
+one_verb()
+{
+	local cap
+
+	prepare "$1" >/dev/null 2>&1 || fail "$1 cannot be tried" || return
+	try "$2" "$1" >/dev/null || fail "$1 fails with ${2:-none}" || return
+	for cap in $2; do
+		prepare "$1" >/dev/null 2>&1 || fail "$1 cannot be tried" || return
+		! try "$(echo "$2" | sed "s/$cap//")" "$1" >/dev/null || fail "$1 does without $cap" || return
+	done
+	echo "$1" >>/tmp/tried
+}
+
+# The table of docs/rights.md holds on this kernel, too. keys and suggest are of files alone, as replay is.
+rights()
+{
+	local verbs caps verb
+
+	write_policy 20
+	cat >>"$policy" <<-END
+	bans: 64
+	sample: {of: all, k: 8, packets: 100}
+	sets: [{name: drop, of: 10.79.0.0/30}]
+	END
+	chmod 644 "$policy"
+	: >/run/xdp-pacer.lock
+	chmod 666 /run/xdp-pacer.lock
+	mkdir -m 777 /tmp/free
+	mkdir -p /sys/fs/bpf/xdp-pacer
+	printf '\324\303\262\241\2\0\4\0\0\0\0\0\0\0\0\0\0\0\4\0\1\0\0\0' >/tmp/none.pcap
+	: >/tmp/tried
+	grep '^| [a-z]' /rights.md | grep -v '^| verbs' >/tmp/table
+	while IFS='|' read -r _ verbs caps _; do
+		for verb in $(echo "$verbs" | tr -d ,); do
+			case $verb in keys | suggest) continue ;; esac
+			one_verb "$verb" "$(echo "$caps" | sed 's/none//; s/,//g' | xargs)" || return
+		done
+	done </tmp/table
+	[ "$(wc -l </tmp/tried)" -ge 25 ] || fail "only $(wc -l </tmp/tried) verbs were tried" || return
+	! xdp-pacer status v0 || xdp-pacer unload v0
+	rights_under_the_dispatcher
+}
+
+# It is found by its pins, which are root's.
+rights_under_the_dispatcher()
+{
+	xdp-pacer load v0 -c "$policy"
+	contains '"attach": *"dispatcher"' xdp-pacer status v0 --json
+	! as CAP_SYS_ADMIN status v0 || fail "status does without CAP_DAC_OVERRIDE" || return
+	as "CAP_SYS_ADMIN CAP_DAC_OVERRIDE" status v0
+	as "CAP_SYS_ADMIN CAP_DAC_OVERRIDE" set v0 udp.packets=21
+	as "CAP_SYS_ADMIN CAP_NET_ADMIN CAP_DAC_OVERRIDE" unload v0
+	lacks dispatch- find /sys/fs/bpf
+}
+
 # What the verifier sees of each compiler's object: a row each, for the host.
 figures()
 {
@@ -413,7 +599,10 @@ check cli-replace cli_replace
 check cli-state cli_state
 check cli-killed cli_killed
 check cli-watch cli_watch
+check cli-shadow cli_shadow
+check cli-shadow-left cli_shadow_left
 check cli-jumbo cli_jumbo
+check rights-of-each-verb rights
 for other in /other/*; do
 	[ -d "$other" ] || continue
 	name=$(basename "$other")

@@ -21,8 +21,8 @@
 #include "live/refusal.h"
 #include "live/site.h"
 
-#define SECTION	   "xdp.frags"
-#define PACERS_MAX 10 /* on one interface; a killed replacement leaves two */
+#define PROGRAM	   "pacer" /* of an object that may have more than one */
+#define PACERS_MAX 10	   /* on one interface; a killed replacement leaves two */
 
 struct loading {
 	const char *ifname;
@@ -114,9 +114,12 @@ static int attach_direct(const struct loading *l)
 			      flags | XDP_FLAGS_UPDATE_IF_NOEXIST, NULL);
 }
 
+/* libxdp loads and attaches at once, so what `ready` does counts for all packets but the first. */
 static int attach_libxdp(const struct loading *l)
 {
-	struct xdp_program *p = xdp_program__from_bpf_obj(object_of(l->object), SECTION);
+	DECLARE_LIBXDP_OPTS(xdp_program_opts, this_one, .obj = object_of(l->object),
+			    .prog_name = PROGRAM);
+	struct xdp_program *p = xdp_program__create(&this_one);
 	enum site_mode mode = l->options->mode;
 	int err = libxdp_get_error(p);
 
@@ -130,6 +133,8 @@ static int attach_libxdp(const struct loading *l)
 							    : XDP_MODE_NATIVE,
 					  0);
 	xdp_program__close(p);
+	if (!err && l->ready && l->ready(l->object, l->ifname, l->before.ifindex, l->arg, l->error))
+		return NOT_READY;
 	return err;
 }
 

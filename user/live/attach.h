@@ -43,10 +43,10 @@ int attach_upgrade(const char *ifname, bool pin, struct attached *attached,
 /* Loads a program that is opened. */
 int attach_load(const char *ifname, struct object *object, struct policy_error *error);
 /*
- * Puts a program that is opened and not loaded in the place of the pacer that is attached there by
- * itself, not under libxdp's dispatcher, and finds it. `ready`, if not NULL, is called once it is
- * loaded and before any packet comes to it; if that fails, nothing is attached. If it fails, the
- * interface is as it was before.
+ * Puts a program that is opened and not loaded in the place of the pacer that is attached there,
+ * and finds it. `ready`, if not NULL, is called once it is loaded and before any packet comes to
+ * it, or under libxdp's dispatcher, right after. If anything fails, the interface is as it was
+ * before.
  */
 typedef int attach_ready(struct object *object, const char *ifname, int ifindex, void *arg,
 			 struct policy_error *error);

@@ -294,6 +294,15 @@ static int prepare_shadow(struct object *o, const struct object_begin *begin,
 
 	if (cpus < 1)
 		return -1;
+	/*
+	 * The kernel lets one program go over to another where the same was said of both. Of one
+	 * that a dispatcher calls neither is said, whatever frames come to it.
+	 */
+	if (begin->dispatcher)
+		bpf_program__set_expected_attach_type(o->program, 0);
+	if (bpf_program__set_flags(o->program, begin->dispatcher ? 0 : BPF_F_XDP_HAS_FRAGS))
+		return policy_fail(error, 0, "the shadow's program cannot be prepared: %s",
+				   strerror(errno));
 	if (bpf_map__reuse_fd(map_of(o, "pacer_banned4"), begin->tools4_fd) ||
 	    bpf_map__reuse_fd(map_of(o, "pacer_banned6"), begin->tools6_fd))
 		return policy_fail(error, 0, "the maps of tools' bans cannot be shared: %s",

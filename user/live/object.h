@@ -31,6 +31,7 @@ struct object_begin {
 	uint64_t resolution_ns;
 	bool tools;		      /* other tools may ban sources */
 	int tools4_fd, tools6_fd;     /* of a shadow: those of the pacer, whom tools ban */
+	bool dispatcher;	      /* of a shadow: the pacer is under libxdp's dispatcher */
 	const struct state *restored; /* NULL: with no state; else as restore_plan left it */
 	/* On trial: unless it is confirmed within that time, the other policy is in force. 0: for
 	 * ever.

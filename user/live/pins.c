@@ -25,6 +25,7 @@
 #define FIRST_PID_NAMESPACE 4026531836u /* the kernel's PROC_PID_INIT_INO */
 #define NAMESPACES_MAX	    4096
 #define LOOKS_MAX	    8
+#define DISPATCHED_MAX	    10 /* programs that a dispatcher calls */
 
 /* --- who carries a program ------------------------------------------------------------------ */
 
@@ -288,14 +289,66 @@ struct sweep {
 	void *arg;
 };
 
-/* Is it of a program that no interface carries? */
+/* Has it the name of a pin of that kind? Then of which interface, and which program. */
+static bool has_name_of(enum pins_of pins, const char *name, int *ifindex, uint32_t *id)
+{
+	int end = 0;
+
+	return sscanf(name, kept[pins].name, ifindex, id, &end) == 2 && !name[end];
+}
+
+/* 1: the pin leads to the program, or that cannot be told. */
+static int leads_to(const char *path, uint32_t id)
+{
+	struct bpf_prog_info info = {0};
+	uint32_t len = sizeof(info);
+	int fd = bpf_obj_get(path), result;
+
+	if (fd < 0)
+		return errno != ENOENT;
+	result = bpf_obj_get_info_by_fd(fd, &info, &len) || info.id == id;
+	close(fd);
+	return result;
+}
+
+/* 1: a dispatcher that an interface carries calls the program, by what libxdp has pinned of it. */
+static int calls(int fd, const char *name, void *arg)
+{
+	uint32_t id = *(const uint32_t *)arg, dispatcher;
+	char folder[PATH_MAX / 2], path[PATH_MAX];
+	int ifindex, found = 0;
+
+	(void)fd;
+	if (!has_name_of(PINS_DISPATCHERS, name, &ifindex, &dispatcher))
+		return 0;
+	folder_path(PINS_DISPATCHERS, folder, sizeof(folder));
+	for (int i = 0; i < DISPATCHED_MAX && !found; i++) {
+		snprintf(path, sizeof(path), "%s/%s/prog%d-prog", folder, name, i);
+		found = leads_to(path, id);
+	}
+	return found && !carried_by_none(dispatcher);
+}
+
+static bool called_by_none(uint32_t id)
+{
+	char path[PATH_MAX];
+	int fd = pins_open_locked(folder_path(PINS_DISPATCHERS, path, sizeof(path))), n;
+
+	if (fd < 0)
+		return errno == ENOENT; /* there is no dispatcher */
+	n = pins_each(fd, calls, &id);
+	close(fd);
+	return !n;
+}
+
+/* Is it of a program that no interface carries? A pacer may be one that a dispatcher calls. */
 static bool is_unused(const struct sweep *s, const char *name)
 {
 	uint32_t id;
-	int of, end = 0;
+	int of;
 
-	return sscanf(name, kept[s->pins].name, &of, &id, &end) == 2 && !name[end] &&
-	       (!s->ifindex || of == s->ifindex) && carried_by_none(id);
+	return has_name_of(s->pins, name, &of, &id) && (!s->ifindex || of == s->ifindex) &&
+	       carried_by_none(id) && (s->pins != PINS_SHADOWS || called_by_none(id));
 }
 
 static bool remove_one(const struct sweep *s, int fd, const char *name)

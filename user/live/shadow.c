@@ -50,12 +50,6 @@ static int may_begin(const struct attached *a, struct policy_error *error)
 				   "%s: a shadow runs already: `xdp-pacer shadow %s --promote` or "
 				   "--stop first",
 				   a->ifname, a->ifname);
-	if (a->dispatcher)
-		return policy_fail(
-		    error, 0,
-		    "%s: its pacer is under libxdp's dispatcher, where no shadow can "
-		    "run: `xdp-pacer unload %s`, then load it with --direct",
-		    a->ifname, a->ifname);
 	return attached_each_partner(a, shares, &p, error);
 }
 
@@ -149,6 +143,7 @@ static int begin_with(const struct attached *a, const struct shadow_begin *b, st
 				      .tools = a->control->tools,
 				      .tools4_fd = a->tools4_fd,
 				      .tools6_fd = a->tools6_fd,
+				      .dispatcher = a->dispatcher,
 				      .restored = s};
 	shadow = object_open(a->ifname, OBJECT_SHADOW, &begin, a->control->raw_ip, error);
 	if (!shadow)

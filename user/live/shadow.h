@@ -12,7 +12,7 @@
  * Two programs stand for it (bpf/shadow.bpf.c): one in the place of the pacer's, over its very
  * maps, and the shadow's. Each change of the interface's program is one step: a tool that is killed
  * leaves the one or the other, whole, and at most a pin that `clean` and the next load remove
- * (pins.h).
+ * (pins.h). Under libxdp's dispatcher it is two, as an upgrade is: for a moment both judge.
  *
  * Functions return 0, or -1 with *error filled: then what is in force is what was. They hold the
  * lock of changes (copies.h). One thread.
