@@ -219,9 +219,10 @@ def print_part(part, rows):
 def print_follow(rows):
     rows = [r for r in rows if r["part"] == "follow"]
     under = list(dict.fromkeys(r["under"] for r in rows))
-    table("CPU time of `events --follow`, ms a second", under,
-          [(name, [f"{r['cpu_ms_per_s']:.2f}" for r in rows if r["name"] == name])
-           for name in dict.fromkeys(r["name"] for r in rows)])
+    if rows:
+        table("CPU time of `events --follow`, ms a second", under,
+              [(name, [f"{r['cpu_ms_per_s']:.2f}" for r in rows if r["name"] == name])
+               for name in dict.fromkeys(r["name"] for r in rows)])
 
 
 FLEETS = ("even", "skewed", "moving")
