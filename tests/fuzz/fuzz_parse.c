@@ -1,10 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The parser: the way of the usual frame says what the general one says, nothing beyond the frame
- * is read, and a frame that was cut behind its headers is read as the whole one.
+ * The parser, and that of tunnels: the way of the usual frame says what the general one says,
+ * nothing beyond the frame is read, and a frame that was cut behind its headers is read as the
+ * whole one.
  */
 #include "fuzz.h"
+#include "inner.h"
 #include "parse.h"
+
+/* What is in the tunnel of these n bytes, of a frame of `len`. */
+static enum pacer_parse_result inside(const uint8_t *frame, uint32_t n, uint32_t len,
+				      struct pacer_walk *w)
+{
+	struct pacer_frame f = {frame, frame + n, len, 1};
+	struct pacer_tunnel t = {0, 0, 0, PACER_PARSED};
+	enum pacer_parse_result result;
+
+	memset(w, 0, sizeof(*w));
+	result = pacer_parse(frame, frame + n, len, &w->pkt);
+	if (result != PACER_PARSED && result != PACER_PARSE_NOT_IP)
+		return result;
+	pacer_tunnel_find(&f, w, &t);
+	if (t.said == PACER_PARSED) {
+		HOLDS(t.at < PACER_INNER_DEEPEST && t.at <= t.end);
+		t.said = pacer_inner_parse(&f, w, &t);
+	}
+	if (t.said == PACER_PARSED) {
+		HOLDS(w->pkt.inner && w->pkt.l3 == t.at && w->pkt.l3 < n);
+		HOLDS(w->pkt.len_bytes == len);
+		HOLDS(t.end == PACER_TUNNEL_OPEN || t.end <= len);
+	}
+	return (enum pacer_parse_result)t.said;
+}
 
 /* Four bytes: how long the frame was on the wire, or that it was as long as it is; where it is cut.
  */
@@ -16,6 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t *frame = fuzz_copy(in.at, n), *head;
 	struct pacer_packet fast, general, part, raw;
 	enum pacer_parse_result result, of_part;
+	struct pacer_walk within, within_part;
 
 	memset(&fast, 0xa5, sizeof(fast));
 	memset(&general, 0x5a, sizeof(general));
@@ -36,6 +64,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (of_part == PACER_PARSED && !(part.key[PACER_WORD_META] & PACER_META_PART)) {
 		HOLDS(result == PACER_PARSED);
 		HOLDS(!memcmp(&part, &general, sizeof(part)));
+	}
+	result = inside(frame, n, len, &within);
+	of_part = inside(head, cut, len, &within_part);
+	if (of_part == PACER_PARSE_NOT_IP)
+		HOLDS(result == PACER_PARSE_NOT_IP);
+	if (of_part == PACER_PARSED && !(within_part.pkt.key[PACER_WORD_META] & PACER_META_PART)) {
+		HOLDS(result == PACER_PARSED);
+		HOLDS(!memcmp(&within_part.pkt, &within.pkt, sizeof(within.pkt)));
 	}
 	(void)!pacer_parse_raw(head, head + cut, len, &raw);
 	HOLDS(raw.len_bytes == len);

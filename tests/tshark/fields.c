@@ -2,7 +2,9 @@
 /*
  * Purpose: what the parser reads of each frame of a capture file, a line a frame.
  *
- *   fields FILE [OUT.pcap]
+ *   fields [--inner] FILE [OUT.pcap]
+ *
+ * --inner: of the packets in its tunnels.
  *
  * FILE is of Ethernet frames; or of bare IP packets or of frames of another link
  * type that names what it carries by an Ethernet type or a family: each of these
@@ -16,8 +18,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "inner.h"
 #include "more.h"
 #include "parse.h"
+
+static bool inner;
 
 enum { DONE, FAILED, USAGE, OTHER_LINK, REFRAMED };
 
@@ -123,17 +128,38 @@ static void print_line(unsigned long frame, enum pacer_parse_result result,
 	print_more(bytes, pkt);
 }
 
+/* The packet in the tunnel of one that was parsed with this result: in its place. */
+static enum pacer_parse_result go_in(const struct pacer_frame *frame,
+				     enum pacer_parse_result result, struct pacer_packet *pkt)
+{
+	struct pacer_walk walk = {.pkt = *pkt};
+	struct pacer_tunnel t = {0, 0, 0, PACER_PARSED};
+
+	if (result != PACER_PARSED && result != PACER_PARSE_NOT_IP)
+		return result;
+	pacer_tunnel_find(frame, &walk, &t);
+	if (t.said == PACER_PARSED)
+		t.said = pacer_inner_parse(frame, &walk, &t);
+	*pkt = walk.pkt;
+	return (enum pacer_parse_result)t.said;
+}
+
 /* The frame's first n bytes, in memory that ends where they do. */
 static void parse_frame(unsigned long frame, const __u8 *b, __u32 n, __u32 len_bytes)
 {
+	enum pacer_parse_result result;
 	struct pacer_packet pkt;
+	struct pacer_frame bytes;
 	__u8 *copy = malloc(n ? n : 1);
 
 	if (!copy)
 		abort();
 	memcpy(copy, b, n);
-	print_line(frame, pacer_parse(copy, copy + n, len_bytes, &pkt), &pkt,
-		   &(struct pacer_frame){copy, copy + n, len_bytes, 1});
+	bytes = (struct pacer_frame){copy, copy + n, len_bytes, 1};
+	result = pacer_parse(copy, copy + n, len_bytes, &pkt);
+	if (inner)
+		result = go_in(&bytes, result, &pkt);
+	print_line(frame, result, &pkt, &bytes);
 	free(copy);
 }
 
@@ -243,8 +269,11 @@ int main(int argc, char **argv)
 	pcap_t *in;
 	int status;
 
+	inner = argc > 1 && !strcmp(argv[1], "--inner");
+	argc -= inner;
+	argv += inner;
 	if (argc != 2 && argc != 3) {
-		fprintf(stderr, "usage: fields FILE [OUT.pcap]\n");
+		fprintf(stderr, "usage: fields [--inner] FILE [OUT.pcap]\n");
 		return USAGE;
 	}
 	in = pcap_open_offline(argv[1], error);
