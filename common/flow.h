@@ -78,7 +78,7 @@ PACER_GLOBAL __u32 pacer_flow_set(const struct pacer_walk *w)
 		   PACER_FLOW_WAYS;
 }
 
-/* Opaque, as in pacer_ban_is. */
+/* Mostly the ports tell. The rest is opaque, as in pacer_ban_is. */
 PACER_INLINE int pacer_flow_is(struct pacer_line *line, const struct pacer_packet *pkt,
 			       __u32 rule_id)
 {
@@ -86,6 +86,8 @@ PACER_INLINE int pacer_flow_is(struct pacer_line *line, const struct pacer_packe
 			(pacer_load(&line->flow_family) ^ pkt->family);
 	__u32 i;
 
+	if (pacer_load(&line->flow_key[PACER_WORD_PORTS]) != pkt->key[PACER_WORD_PORTS])
+		return 0;
 	for (i = 0; i < PACER_KEY_WORDS; i++)
 		differs |= pacer_load(&line->flow_key[i]) ^ pacer_flow_word(pkt, i);
 	return !pacer_opaque(differs);
@@ -122,8 +124,11 @@ PACER_GLOBAL __u64 pacer_flow_seen(const struct pacer_walk *w, __u32 rule_id, __
 	return pacer_load(&line->flow_lock) == word ? seen_ns : 0;
 }
 
-/* Is the packet's flow, which was told, known under the rule of this id? Read only. */
-PACER_GLOBAL int pacer_flow_known(const struct pacer_walk *w, __u32 rule_id)
+/*
+ * Is the packet's flow, which was told, known under the rule of this id? PACER_META_KNOWN then,
+ * with PACER_META_FRESH where it was noted just now. Read only.
+ */
+PACER_GLOBAL __u32 pacer_flow_known(const struct pacer_walk *w, __u32 rule_id)
 {
 	const struct pacer_flows *flows;
 	__u64 seen_ns = 0;
@@ -136,12 +141,19 @@ PACER_GLOBAL int pacer_flow_known(const struct pacer_walk *w, __u32 rule_id)
 		return 0;
 	at = pacer_flow_set(w);
 	PACER_ROLLED
-	for (i = 0; i < PACER_FLOW_WAYS; i++)
-		seen_ns = pacer_later(seen_ns, pacer_flow_seen(w, rule_id, at + i));
+	for (i = 0; i < PACER_FLOW_WAYS && !seen_ns; i++)
+		seen_ns = pacer_flow_seen(w, rule_id, at + i);
 	if (!seen_ns)
 		return 0;
-	return w->now_ns < seen_ns ? seen_ns - w->now_ns < PACER_FLOW_AHEAD_NS
-				   : w->now_ns - seen_ns < flows->idle_ns;
+	if (w->now_ns < seen_ns)
+		return seen_ns - w->now_ns < PACER_FLOW_AHEAD_NS
+			   ? PACER_META_KNOWN | PACER_META_FRESH
+			   : 0;
+	seen_ns = w->now_ns - seen_ns;
+	if (seen_ns >= flows->idle_ns)
+		return 0;
+	return seen_ns < flows->idle_ns >> PACER_FLOW_AGAIN ? PACER_META_KNOWN | PACER_META_FRESH
+							    : PACER_META_KNOWN;
 }
 
 /* Writes the flow into this line, unless another CPU has it in hand. */
@@ -198,7 +210,7 @@ PACER_GLOBAL int pacer_flow_keep(const struct pacer_walk *w)
 	__u64 seen_ns, oldest_ns = ~0ull;
 
 	if (!w || !PACER_POLICY_OF(w)->flows.sets || !pacer_flow_told(&w->pkt) ||
-	    w->pkt.proto == PACER_IPPROTO_TCP)
+	    w->pkt.proto == PACER_IPPROTO_TCP || w->pkt.key[PACER_WORD_META] & PACER_META_FRESH)
 		return 0;
 	rule_id = PACER_RULE_OF(w)->id;
 	at = pacer_flow_set(w);

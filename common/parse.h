@@ -66,8 +66,10 @@ enum pacer_key_word {
 #define PACER_META_VLAN	    (0xfffu << PACER_META_VLAN_AT) /* 0: it names none, as a tag of 0 does */
 #define PACER_META_TTL_AT   22u
 #define PACER_META_TTL	    (0xffu << PACER_META_TTL_AT) /* where a key has it (path.h); else 0 */
-#define PACER_META_KNOWN \
-	(1u << 30) /* it opens no flow, as far as its rule asks (path.h); of no key */
+/* Of limits of new flows (path.h), and of no key: the packet opens none; and that need not be
+ * noted. */
+#define PACER_META_KNOWN (1u << 30)
+#define PACER_META_FRESH (1u << 31)
 
 PACER_INLINE __u32 pacer_meta_vlan(__u16 vlan)
 {

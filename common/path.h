@@ -338,19 +338,24 @@ PACER_INLINE __u32 pacer_path_unjudged(struct pacer_walk *w, enum pacer_reason r
 #define PACER_TCP_SYN	0x02
 #define PACER_TCP_ACK	0x10
 
-/* Does the packet open a flow under this rule, below PACER_RULES_MAX? What cannot be told does. */
-PACER_GLOBAL int pacer_path_opens(PACER_FRAME *frame, const struct pacer_walk *w, __u32 rule)
+/*
+ * What is known of the packet's flow under this rule, below PACER_RULES_MAX: 0, if it opens one, as
+ * what cannot be told does; or PACER_META_KNOWN, and perhaps PACER_META_FRESH.
+ */
+PACER_GLOBAL __u32 pacer_path_flow(PACER_FRAME *frame, const struct pacer_walk *w, __u32 rule)
 {
 	int flags;
 
 	if (!w || !pacer_flow_told(&w->pkt))
-		return 1;
+		return 0;
 	if (w->pkt.proto != PACER_IPPROTO_TCP)
-		return !pacer_flow_known(w,
-					 PACER_POLICY_OF(w)->rule[rule & (PACER_RULES_MAX - 1)].id);
+		return pacer_flow_known(w,
+					PACER_POLICY_OF(w)->rule[rule & (PACER_RULES_MAX - 1)].id);
 	flags = pacer_more_l4(frame, w, 0, PACER_IPPROTO_TCP, PACER_TCP_FLAGS);
-	return flags >= (int)PACER_MORE_ABSENT ||
-	       (flags & (PACER_TCP_SYN | PACER_TCP_ACK)) == PACER_TCP_SYN;
+	if (flags >= (int)PACER_MORE_ABSENT ||
+	    (flags & (PACER_TCP_SYN | PACER_TCP_ACK)) == PACER_TCP_SYN)
+		return 0;
+	return PACER_META_KNOWN;
 }
 
 /*
@@ -367,10 +372,8 @@ PACER_GLOBAL int pacer_path_keys(PACER_FRAME *frame, struct pacer_walk *w, __u32
 		ttl = pacer_more_ttl(frame, &w->pkt);
 		w->pkt.key[PACER_WORD_META] |= (ttl & 0xff) << PACER_META_TTL_AT;
 	}
-	if (rule < PACER_RULES_MAX &&
-	    PACER_POLICY_OF(w)->rule[rule & (PACER_RULES_MAX - 1)].opens &&
-	    !pacer_path_opens(frame, w, rule))
-		w->pkt.key[PACER_WORD_META] |= PACER_META_KNOWN;
+	if (rule < PACER_RULES_MAX && PACER_POLICY_OF(w)->rule[rule & (PACER_RULES_MAX - 1)].opens)
+		w->pkt.key[PACER_WORD_META] |= pacer_path_flow(frame, w, rule);
 	return pacer_walk_values(w, rule);
 }
 

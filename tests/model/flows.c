@@ -60,7 +60,7 @@ static void act(const struct flow_step *step, struct told *told)
 	if (step->op == FLOW_KEEP)
 		(void)pacer_flow_keep(&w);
 	else
-		told->known = pacer_flow_known(&w, RULE_ID);
+		told->known = !!pacer_flow_known(&w, RULE_ID);
 }
 
 static void run(void *arg, int cpu)
