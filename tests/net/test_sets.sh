@@ -420,6 +420,12 @@ by_value_as_key()
 	arrive "0 0 1 4" n=9 n=9,from=10.77.0.15 n=9,from=10.77.0.12 n=9,from=10.77.0.16
 	pacer ban s0 list | grep -q "value(geo, AB)" || fail "no ban of AB: $(pacer ban s0 list)"
 	pacer ban s0 list --json | grep -q "value(geo, none)" || fail "no ban of none"
+	pacer why s0 "value(geo, AB)" --json >"$work/why"
+	equal "$(jq -c '[.rules[].limits[] | [.key, .used, .max, .reason]]' "$work/why")" \
+		'[["value(geo, AB)",4,4,"ban"]]' "why of a value" || return
+	pacer why s0 "value(geo, nowhere)" --json >"$work/why"
+	equal "$(jq -c '[.rules[].limits[] | [.used, .reason]]' "$work/why")" '[[0,"admit"]]' "why of another" || return
+	pacer why s0 "value(asn, XY)" | grep -q "no rule counts by such a key" || fail "why of another set" || return
 	pacer ban s0 del "value(geo, XY)" --rule land >/dev/null
 	pacer ban s0 add "value(geo, QQ)" --rule land >/dev/null
 	pacer why s0 "10.77.0.11>10.77.0.1 udp 1 2" | grep -q "value(geo, XY)" || fail "why does not say XY"

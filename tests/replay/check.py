@@ -405,6 +405,8 @@ def suggest_usage():
     for args, said in ((("--deny-share", "5"), "not a share"), (("--deny-share", "101%"), "not a share"),
                        (("--deny-share", "-1%"), "not a share"), (("--window", "1"), "not a duration"),
                        (("--key", "source"), "is not a key"), (("--key", 'src"'), "not a key"),
+                       (("--key", "src/[32,24],[128,64]"), "is a ladder: ask for each length by itself"),
+                       (("--key", "value(geo, src)"), "counts by a set, which a suggested policy has not"),
                        (("--kernel",), "no option"), ((path("nano.pcap"),), "one capture")):
         done = run("suggest", path("nano.pcap"), *args, code=(2,))
         assert said in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, done.stderr

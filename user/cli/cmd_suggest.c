@@ -343,6 +343,18 @@ static int read_usage(struct suggestion *s)
 
 	if (o->n_args != 1)
 		return misused("suggest", "it wants one capture");
+	if (strchr(key, '['))
+		return misused(
+		    "suggest",
+		    "--key %s is a ladder: ask for each length by itself, as src/32,64 "
+		    "and src/24,56: a ladder of their values has them as wider: [xN, ...]",
+		    key);
+	if (!strncmp(key, "value(", 6))
+		return misused(
+		    "suggest",
+		    "--key %s counts by a set, which a suggested policy has not: write the "
+		    "policy, and `xdp-pacer replay` says what the limit would have to be",
+		    key);
 	if (strlen(key) > 32 ||
 	    strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789+/,") != strlen(key))
 		return misused("suggest", "--key %s is not a key such as src/32,64", key);

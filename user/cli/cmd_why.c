@@ -33,6 +33,7 @@ struct question {
 	struct pacer_packet outer; /* around it, where it is judged as what is in a tunnel */
 	enum pacer_reason read;	   /* ADMIT, or why no rule is looked for */
 	bool of_frame, raw_ip;
+	bool of_value; /* the key has no address, but the value of one */
 	struct packet_head head;
 	const struct policy *policy;
 	const struct pacer_policy *bin;
@@ -127,6 +128,21 @@ static void read_source(struct question *q)
 		}
 }
 
+/* "value(geo, XY)": no source is looked for. */
+static void read_value(struct question *q)
+{
+	static const uint16_t parts[] = {KEY_PART_SRC_VALUE, KEY_PART_DST_VALUE};
+	struct pacer_packet unused;
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+		struct policy_key kind = {.parts = parts[i]};
+
+		q->of_value |= !tally_key_read(&kind, q->key, &unused);
+	}
+	if (q->of_value)
+		q->read = PACER_NOT_IP;
+}
+
 static int read_text(struct question *q, int from)
 {
 	struct policy_error error;
@@ -138,8 +154,9 @@ static int read_text(struct question *q, int from)
 	if (!packet_text_is(text)) {
 		q->key = text;
 		read_source(q);
+		read_value(q);
 		q->pkt.len_bytes = PACKET_LEN_SMALLEST;
-		if (q->pkt.family == PACER_FAMILY_NONE)
+		if (q->pkt.family == PACER_FAMILY_NONE && !q->of_value)
 			code = misused("why",
 				       "%s is no key, such as 192.0.2.1 or 192.0.2.0/24, nor a "
 				       "packet, such as \"udp 192.0.2.1:4000 > 192.0.2.2:53\"",
@@ -559,7 +576,7 @@ static void emit_sets(const struct question *q, const struct pacer_walk *walk,
 	size_t n = 0;
 
 	emit_array("sets");
-	for (uint32_t i = 0; i < q->policy->n_sets; i++) {
+	for (uint32_t i = 0; i < q->policy->n_sets && !q->of_value; i++) {
 		const struct policy_set_use use = {.set = i};
 
 		if (reach_of_set(&use, walk, source) != REACH_ALL)
@@ -610,15 +627,17 @@ static void emit_rules(const struct question *q, struct pacer_walk *walk,
 	emit_array("rules");
 	for (size_t r = 0; r < q->policy->n_rules; r++) {
 		const struct policy_rule *rule = &q->policy->rule[r];
-		enum reach reach = before ? REACH_NONE : reach_of_rule(rule, walk, source);
+		enum reach reach =
+		    before || q->of_value ? REACH_NONE : reach_of_rule(rule, walk, source);
 		struct why why = {.n = 0};
 
 		walk->rule = r;
 		if (rule->n_limits)
-			why_key(walk, q->policy, q->resolution_ns, q->key, source->len, &why);
+			why_key(walk, q->policy, q->resolution_ns, q->key,
+				q->of_value ? 0 : source->len, &why);
 		else if (reach)
 			emit_verdict(rule, reach);
-		if (why.n && (reach || counts_others(&why)))
+		if (why.n && (reach || q->of_value || counts_others(&why)))
 			emit_key_limits(q, &why);
 		n += why.n || (!rule->n_limits && reach);
 		before |= reach == REACH_ALL;

@@ -211,8 +211,7 @@ static void facts(const struct kind_subject *of, struct facts *to)
 
 static void held(const struct pacer_walk *w, const struct pacer_limiter *t, struct limit_held *held)
 {
-	struct pacer_ask q =
-	    pacer_walk_ask(w, t, pacer_limiter_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret)));
+	struct pacer_ask q = pacer_walk_ask(w, t, pacer_walk_hash(w, t, t->secret));
 	struct pacer_line *line =
 	    PACER_LINE_AT(q.table, pacer_sketch_index(t, q.hash) / PACER_LINE_UNITS);
 

@@ -247,8 +247,7 @@ static u128 fine(struct pacer_fine t)
 
 static void held(const struct pacer_walk *w, const struct pacer_limiter *t, struct limit_held *held)
 {
-	struct pacer_ask q =
-	    pacer_walk_ask(w, t, pacer_limiter_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret)));
+	struct pacer_ask q = pacer_walk_ask(w, t, pacer_walk_hash(w, t, t->secret));
 	u128 now = fine((struct pacer_fine){q.now_ns, 0}), tat, ahead;
 	struct pacer_found f = {0};
 

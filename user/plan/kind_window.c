@@ -230,8 +230,7 @@ static void held(const struct pacer_walk *w, const struct pacer_limiter *t, stru
 {
 	static const char *const units[] = {
 	    [PACER_COST_PACKETS] = "packets", [PACER_COST_BYTES] = "bytes"};
-	struct pacer_ask q =
-	    pacer_walk_ask(w, t, pacer_limiter_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret)));
+	struct pacer_ask q = pacer_walk_ask(w, t, pacer_walk_hash(w, t, t->secret));
 	const struct pacer_window *v = &t->window;
 	uint64_t head_ns, last_ns;
 	struct pacer_found f = {0};
