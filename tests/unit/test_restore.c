@@ -579,6 +579,17 @@ static void absences(void **unused)
 	     4 * SECOND,
 	     UINT64_MAX,
 	     -(int64_t)(100 * SECOND)},
+	    /* Which boot it is nobody knows: as little as in either. */
+	    {{"", 130 * SECOND, 150 * SECOND, 9000 * SECOND, 0, 1},
+	     ABSENCE_SINCE_BOOT,
+	     30 * SECOND,
+	     UINT64_MAX,
+	     0},
+	    {{"", 4 * SECOND, 9 * SECOND, 9000 * SECOND, 0, 1},
+	     ABSENCE_SINCE_BOOT,
+	     0,
+	     UINT64_MAX,
+	     -(int64_t)(96 * SECOND)},
 	};
 
 	(void)unused;

@@ -6,8 +6,8 @@
 #include "plan/absence.h"
 
 /*
- * Reads them. Where the kernel does not say which boot this is, boot_id is empty, which is never
- * another's: callers have to refuse it. Any number of callers.
+ * Reads them. Where the kernel does not say which boot this is, boot_id is empty: of a save, which
+ * has to tell it to others, callers refuse that. Any number of callers.
  */
 struct clocks clocks_read(void);
 

@@ -84,13 +84,30 @@ static int join(struct object *first, const char *ifname, int ifindex, void *arg
 	return pins_put_shadow(next_fd, ifname, ifindex, id_of(object_program_fd(first)), error);
 }
 
+/* Every other verb will find it as this does: one that cannot be read is not begun. */
+static int can_be_found(const struct attached *a, const struct object *shadow,
+			struct policy_error *error)
+{
+	struct attached with = *a, found;
+	struct policy_error unused;
+
+	with.next_fd = a->prog_fd; /* that there is one */
+	with.shadow_id = id_of(object_program_fd(shadow));
+	if (attached_shadow(&with, &found, &unused))
+		return policy_fail(
+		    error, 0, "%s: its shadow cannot be begun, as it could not be read: try again",
+		    a->ifname);
+	attached_release(&found);
+	return 0;
+}
+
 static int put_beside(const struct attached *a, const struct shadow_begin *b, struct object *shadow,
 		      struct attached *now, struct policy_error *error)
 {
 	struct object *first;
 	int result = -1;
 
-	if (attach_load(a->ifname, shadow, error) ||
+	if (attach_load(a->ifname, shadow, error) || can_be_found(a, shadow, error) ||
 	    sets_carry(a, b->policy, b->sets, object_map_fd(shadow, "pacer_sets"), error))
 		return -1;
 	first = object_open_over(a->ifname, OBJECT_FIRST, a->prog_fd, a->control->raw_ip, error);
@@ -123,14 +140,17 @@ static int begin_with(const struct attached *a, const struct shadow_begin *b, st
 		      struct attached *now, struct policy_error *error)
 {
 	static struct pacer_policy bin;
-	const struct clocks clocks = clocks_read();
+	struct clocks clocks = clocks_read();
 	int cpus = host_cpus(error), result;
 	struct compile_host host = {copies_resolution_ns(a), clocks.mono_ns, cpus};
 	struct object_begin begin;
 	struct object *shadow;
 
-	if (cpus < 1 || state_take(a, copies_in_force(a), s, error) ||
-	    restore_plan(s, b->policy, &clocks, &host, &bin, b->plan, b->restored, error) ||
+	if (cpus < 1 || state_take(a, copies_in_force(a), s, error))
+		return -1;
+	/* It is of this boot, whatever could be read of that. */
+	memcpy(clocks.boot_id, s->clocks.boot_id, sizeof(clocks.boot_id));
+	if (restore_plan(s, b->policy, &clocks, &host, &bin, b->plan, b->restored, error) ||
 	    without_fleet(a, &bin, error))
 		return -1;
 	begin = (struct object_begin){.policy = b->policy,

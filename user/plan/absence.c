@@ -25,12 +25,24 @@ static struct absence same_boot(const struct clocks *then, const struct clocks *
 	return a;
 }
 
+/* Of this boot or of another, which nobody knows. The clock has gone on by no less in either. */
+static struct absence any_boot(const struct clocks *then, const struct clocks *now)
+{
+	struct absence a = same_boot(then, now);
+
+	a.by = ABSENCE_SINCE_BOOT;
+	a.at_most_ns = UINT64_MAX;
+	return a;
+}
+
 struct absence absence_between(const struct clocks *then, const struct clocks *now)
 {
 	struct absence a = {ABSENCE_SINCE_BOOT, now->boot_ns, UINT64_MAX, 0};
 	uint64_t error_ns = sum(then->error_ns, now->error_ns);
 	uint64_t by_day_ns = less(now->real_ns, sum(then->real_ns, error_ns));
 
+	if (!then->boot_id[0] || !now->boot_id[0])
+		return any_boot(then, now);
 	if (!strcmp(then->boot_id, now->boot_id))
 		return same_boot(then, now);
 	if (then->believed && now->believed && by_day_ns > a.at_least_ns) {

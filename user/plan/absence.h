@@ -19,7 +19,7 @@
 
 /* The clocks of the machine at one moment. */
 struct clocks {
-	char boot_id[CLOCKS_BOOT_ID]; /* of this boot: the kernel's random_id */
+	char boot_id[CLOCKS_BOOT_ID]; /* of this boot: the kernel's random_id; "": not known */
 	uint64_t mono_ns;	      /* the packet path's clock: stops when the machine sleeps */
 	uint64_t boot_ns;	      /* since the boot, sleep included */
 	uint64_t real_ns;	      /* of the day, since 1970 */
