@@ -81,7 +81,9 @@ change()
 	pacer set s0 flow_idle=1h >/dev/null
 	equal "$(flows 10.77.0.11 1 5001 5004)" "1 1" "and they are known again" || return
 	pacer set s0 flows=512 >/dev/null
-	equal "$(flows 10.77.0.11 1 5001)" "0" "another table knows none"
+	equal "$(flows 10.77.0.11 1 5001)" "0" "another table knows none" || return
+	pacer set s0 flows=1024 >/dev/null # where the first was
+	equal "$(flows 10.77.0.11 1 5001)" "0" "nor does what comes in its place"
 }
 
 # Connections: the SYNs count, and what follows them does not.

@@ -420,6 +420,8 @@ by_value_as_key()
 	arrive "0 0 1 4" n=9 n=9,from=10.77.0.15 n=9,from=10.77.0.12 n=9,from=10.77.0.16
 	pacer ban s0 list | grep -q "value(geo, AB)" || fail "no ban of AB: $(pacer ban s0 list)"
 	pacer ban s0 list --json | grep -q "value(geo, none)" || fail "no ban of none"
+	pacer sets s0 list | grep -Eq "^geo .* - +- " || fail "sets list counts: $(pacer sets s0 list)" || return
+	equal "$(pacer sets s0 list --json | jq -c '[.[] | .packets, .bytes]')" '[null,null]' "what only keys ask about" || return
 	pacer why s0 "value(geo, AB)" --json >"$work/why"
 	equal "$(jq -c '[.rules[].limits[] | [.key, .used, .max, .reason]]' "$work/why")" \
 		'[["value(geo, AB)",4,4,"ban"]]' "why of a value" || return

@@ -193,6 +193,22 @@ static void test_denied(void **unused)
 	assert_false(opens(&(struct said){1, 2, 17, 0, 0, 0, 0}, 3 * SECOND));
 }
 
+/* The same of one that was denied under the lock, when reading had let it through. */
+static void test_contended(void **unused)
+{
+	const struct said a = {1, 1, 17, 0, 0, 0, 0};
+	uint32_t *lock;
+
+	(void)unused;
+	begin(AT_ALL, false);
+	lock = &lines[now.bin.rule[0].limiter[0].base].unit[0].entry.lock;
+	*lock |= PACER_LOCK_HELD;
+	assert_int_equal(judged(&a, SECOND, NULL), PACER_DENY_CONTENDED);
+	*lock &= ~PACER_LOCK_HELD;
+	assert_true(opens(&a, SECOND + 1));
+	assert_false(opens(&a, SECOND + 2));
+}
+
 /* A known flow is charged where all packets count, and nowhere else. */
 static void test_uncharged(void **unused)
 {
@@ -419,9 +435,9 @@ static void test_change(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_opens), TEST(test_others),  TEST(test_denied), TEST(test_uncharged),
-	    TEST(test_idle),  TEST(test_evicted), TEST(test_rules),  TEST(test_one_side),
-	    TEST(test_held),  TEST(test_table),	  TEST(test_change),
+	    TEST(test_opens),	  TEST(test_others), TEST(test_denied),	 TEST(test_contended),
+	    TEST(test_uncharged), TEST(test_idle),   TEST(test_evicted), TEST(test_rules),
+	    TEST(test_one_side),  TEST(test_held),   TEST(test_table),	 TEST(test_change),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -244,8 +244,14 @@ static void emit_info(const struct sets_info *info, void *arg)
 	emit_uint("by_hand", info->added, "%s", info->added ? thousands(info->added).text : "");
 	emit_uint("memory_bytes", info->bytes, "%s",
 		  units_size_round(info->bytes, text, sizeof(text)));
-	emit_uint("packets", info->count.packets, "%s", thousands(info->count.packets).text);
-	emit_uint("bytes", info->count.bytes, "%s", thousands(info->count.bytes).text);
+	if (info->counted) {
+		emit_uint("packets", info->count.packets, "%s",
+			  thousands(info->count.packets).text);
+		emit_uint("bytes", info->count.bytes, "%s", thousands(info->count.bytes).text);
+	} else {
+		emit_null("packets", "-");
+		emit_null("bytes", "-");
+	}
 	if (set->file[0])
 		emit_string("file", set->file, "%s", printable(set->file).text);
 	else

@@ -21,6 +21,7 @@ struct sets_info {
 	uint32_t prefixes[2];	      /* of IPv4 and IPv6, without what was added by hand */
 	size_t added;		      /* by hand */
 	uint64_t bytes;		      /* of memory */
+	bool counted;		      /* not where keys alone ask for it */
 	struct pacer_set_count count; /* of all CPUs */
 };
 
