@@ -165,6 +165,7 @@ class Pacer(Candidate):
     name = "xdp-pacer"
     binary = "xdp-pacer"
     top = ""  # further lines of the policy
+    first = ""  # rules before its own
     rule = ""  # and of its rule
 
     def memory(self):
@@ -180,7 +181,7 @@ class Pacer(Candidate):
         return sh(tool, *args, ns=self.ns)
 
     def attach(self):
-        policy = (f"memory: {self.memory()}\n{self.top}\nrules:\n  - name: bench\n{self.rule}\n"
+        policy = (f"memory: {self.memory()}\n{self.top}\nrules:\n{self.first}  - name: bench\n{self.rule}\n"
                   f"    limits: [{self.limit_list()}]\n")
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
             f.write(policy)
@@ -229,6 +230,12 @@ class PacerHeaders(Pacer):
 class PacerPayload(Pacer):
     name = "xdp-pacer, a match on 4 bytes of the payload"
     rule = "    match: {payload: 0=0x00000000}"
+
+
+class PacerInner(Pacer):
+    """Before its rule comes one for what is in tunnels; none of the frames has one."""
+    name = "xdp-pacer, a rule for tunnels before"
+    first = "  - {name: inside, match: {inner: yes}, verdict: pass}\n"
 
 
 class PacerSample(Pacer):
@@ -389,7 +396,7 @@ def wait_freed(before_kib):
 
 # Of what the pacer's own cost is made, beside it and its peers.
 LIVE = (Bare, Parse, Hashed, Floor, FloorClock, FloorCount, Pacer, PacerWindow, PacerRate, PacerAllow,
-        PacerBanned, PacerSet, PacerHeaders, PacerPayload, PacerSample, Admitted, AdmittedBans, AdmittedKnown,
+        PacerBanned, PacerSet, PacerHeaders, PacerPayload, PacerInner, PacerSample, Admitted, AdmittedBans, AdmittedKnown,
         AdmittedTwo, AdmittedFive,
         XdpFilter, Nft, NftPrerouting, Hashlimit)
 OF_ONE = (Bare, Parse, Floor, Pacer, XdpFilter, Nft, NftPrerouting, Hashlimit)  # of one source, too

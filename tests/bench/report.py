@@ -29,6 +29,7 @@ MORE = {
              "xdp-pacer, a set": "xdp-pacer",
              "xdp-pacer, a match on length, TTL and DSCP": "xdp-pacer",
              "xdp-pacer, a match on 4 bytes of the payload": "xdp-pacer",
+             "xdp-pacer, a rule for tunnels before": "xdp-pacer",
              "xdp-pacer, a sample": "xdp-pacer",
              "xdp-pacer, admitted, by a rule that bans": "xdp-pacer, admitted"},
 }

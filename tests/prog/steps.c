@@ -357,9 +357,11 @@ static uint32_t emulate(const struct frame *f)
 
 /* --- cases ---------------------------------------------------------------------------------- */
 
-#define LIMITS(list) "rules: [{name: a, limits: [" list "]}]"
-#define BANS(list)   "rules: [{name: a, ban: 1h, limits: [" list "]}]"
-#define ONE_AN_HOUR  "{key: src, packets: 1, window: 1h, slots: 10}"
+#define LIMITS(list)   "rules: [{name: a, limits: [" list "]}]"
+#define BANS(list)     "rules: [{name: a, ban: 1h, limits: [" list "]}]"
+#define IN_TUNNEL      "refused, in a tunnel"
+#define MATCHED(match) "rules: [{name: a, match: {" match "}, limits: [" ONE_AN_HOUR "]}]"
+#define ONE_AN_HOUR    "{key: src, packets: 1, window: 1h, slots: 10}"
 #define LADDER(value, wider)                                           \
 	"{key: 'src/[32,28,24,20,16],[128,64,56,48]', packets: " value \
 	", window: 1h, wider: " wider "}"
@@ -386,6 +388,12 @@ static const struct step_case {
     {"admitted, two keys", LIMITS(MANY ", {key: dst, packets: 2000000000, window: 1h}"), 2,
      PACER_PASS},
     {"admitted, ladder of five", LIMITS(LADDER("1000", "x4")), 2, PACER_PASS},
+    {"refused, match on the TTL", MATCHED("ttl: 1-255"), 2, PACER_DROP},
+    {"refused, a rule for tunnels",
+     "rules: [{name: t, match: {inner: yes}, verdict: pass}, "
+     "{name: a, limits: [" ONE_AN_HOUR "]}]",
+     2, PACER_DROP},
+    {IN_TUNNEL, MATCHED("inner: yes"), 2, PACER_DROP},
     {"admitted, of a known flow",
      "flows: 64\n" LIMITS("{key: src, packets: 1, window: 1h, of: new}"), 2, PACER_PASS},
 };
@@ -395,6 +403,21 @@ static void show_functions(void)
 	for (uint32_t i = 0; i < emu.info.nr_jited_func_lens; i++)
 		if (emu.function[i].steps)
 			printf("\t%5u %s\n", emu.function[i].steps, emu.function[i].name);
+}
+
+/* In GRE, whose header is in the place of the ports. */
+static void put_in_gre(struct frame *f, const struct recipe *r)
+{
+	struct recipe around = *r;
+	struct frame in = *f;
+	uint32_t n = in.n - in.l3;
+
+	around.proto = 47;
+	around.sport = 0;
+	around.dport = 0x0800;
+	around.payload = 4 + n;
+	frame_build(f, &around);
+	memcpy(f->b + f->n - n, in.b + in.l3, n);
 }
 
 static void run_case(const struct step_case *c, bool verbose)
@@ -411,6 +434,8 @@ static void run_case(const struct step_case *c, bool verbose)
 	uint32_t verdict;
 
 	frame_build(&f, &udp4);
+	if (!strcmp(c->name, IN_TUNNEL))
+		put_in_gre(&f, &udp4);
 	prog_policy(&emu.prog, c->policy);
 	for (uint32_t i = 0; i < c->before; i++)
 		prog_run(&emu.prog, f.b, f.n);

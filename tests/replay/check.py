@@ -16,6 +16,7 @@ import resource
 import struct
 import subprocess
 import sys
+import tempfile
 import xml.etree.ElementTree
 
 TEST, PACER, DIR = sys.argv[1:4]
@@ -391,6 +392,29 @@ def suggest():
                 if limit > 1:  # and the limit is no larger than it has to be
                     less = rows(re.sub(r"packets: \d+,", f"packets: {limit - 1},", text), capture)
                     assert len({r["key"] for r in less if r["verdict"] == "deny"}) > allowed
+
+
+def suggest_inner():
+    """Of the packets in tunnels, and of no others: a VXLAN's sources, and of a capture without one nothing."""
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "docs"))
+    sys.dont_write_bytecode = True
+    import attacks
+    with tempfile.TemporaryDirectory() as folder:
+        attacks.main(folder)
+        capture = os.path.join(folder, "vxlan.pcap")
+        text = run("suggest", capture, "--inner", "--deny-share", "10%", "--key", "src").stdout
+        out = json.loads(run("suggest", capture, "--inner", "--deny-share", "10%", "--key", "src", "--json").stdout)
+        assert text.endswith(out["policy"]) and "match: {inner: yes}" in text
+        said = run("replay", "-c", "-", capture, "--verdicts", input=text).stdout
+        seen = list(csv.DictReader(io.StringIO(said)))
+        sources = {r["key"] for r in seen}
+        hit = {r["key"] for r in seen if r["verdict"] == "deny"}
+        assert all(s.startswith(("203.0.113.", "198.51.100.")) for s in sources), sources
+        assert out["packets"] == 500 and out["sources"] == len(sources) > 40
+        assert {f"203.0.113.{i}" for i in range(1, 5)} <= hit  # the flood's
+        assert out["sources_denied"] == len(hit) <= len(sources) // 10, hit
+        done = run("suggest", os.path.join(folder, "ntp.pcap"), "--inner", code=(1,))
+        assert "in a tunnel" in done.stderr and done.stderr.count("\n") == 1
 
 
 def suggest_once():

@@ -17,7 +17,7 @@ struct options {
 	const char *policy, *compare;
 	struct attach_options load; /* its mode is read by `load` */
 	const char *mode;
-	bool monitor, shared, json, watch, once, verdicts, kernel, wait, exact, triangles;
+	bool monitor, shared, json, watch, once, verdicts, kernel, wait, exact, triangles, inner;
 	bool follow, journal;
 	uint64_t confirm_ns, for_ns, quiet_ns, over_ns;
 	const char *rule, *replay, *at, *frame;

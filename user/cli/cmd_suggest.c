@@ -54,9 +54,9 @@ static int rules_text(const struct suggestion *s, uint32_t limit, char *buf, siz
 
 	units_duration_text(s->window_ns, window, sizeof(window));
 	return snprintf(buf, size,
-			"mode: enforce\nrules:\n  - name: suggested\n    limits:\n"
+			"mode: enforce\nrules:\n  - name: suggested\n%s    limits:\n"
 			"      - {key: \"%s\", packets: %u, window: %s, slots: 10}\n",
-			s->key, limit, window);
+			s->o->inner ? "    match: {inner: yes}\n" : "", s->key, limit, window);
 }
 
 /* Says so. Returns the exit code. */
@@ -113,7 +113,8 @@ static void measure_frame(struct suggestion *s, const struct judge *j,
 	struct tally_key key;
 	struct note *note;
 
-	if (!pacer_outcome_undecided(replay_begin(j->replay, frame, &pkt)))
+	if (!pacer_outcome_undecided(replay_begin(j->replay, frame, &pkt)) ||
+	    (s->o->inner && !pkt.inner))
 		return;
 	s->packets++;
 	key = tally_key_of(t, kind, &pkt);
@@ -153,7 +154,8 @@ static int choose(struct suggestion *s)
 	uint32_t n = 0;
 
 	if (!s->sources.n) {
-		complaint("%s: no IP packet in it: there is nothing to suggest", s->capture.file);
+		complaint("%s: no IP packet in %s: there is nothing to suggest", s->capture.file,
+			  s->o->inner ? "a tunnel of it" : "it");
 		return EXIT_FAILED;
 	}
 	s->smallest = malloc(s->sources.n * sizeof(*s->smallest));
@@ -403,6 +405,7 @@ static const struct option_row suggest_options[] = {
     {"deny-share", 0, "1%", "of the sources that may be denied something", OPTION_TEXT(deny_share)},
     {"window", 0, "TIME", "of the limit: 1s unless said", OPTION_TEXT(window)},
     {"key", 0, "KEY", "of the limit: src/32,64 unless said", OPTION_TEXT(key)},
+    {"inner", 0, NULL, "of the packets in tunnels", OPTION_FLAG(inner)},
     {0},
 };
 
