@@ -82,6 +82,7 @@ static void fall_back(struct fleet_share *s, uint64_t now_ns)
 		s->applied.own[k] = false;
 		s->give[k] = false;
 	}
+	memset(s->applied.key, 0, sizeof(s->applied.key));
 	s->applied.until_ns = 0;
 }
 
@@ -162,11 +163,9 @@ static void paint(const struct fleet_member *m, const struct fleet_share *s, uin
 	p->until_ns = fleet_end_ns(m);
 	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++) {
 		p->own[k] = k && slot->cell[k].own;
-		if (k && in_doubt(s)) /* an own value is not above what there is; so it may stay */
-			p->own[k] |= s->applied.own[k];
-		if (p->own[k] && !slot->cell[k].own)
-			p->value[k] = s->applied.value[k];
-		else if (!k || p->own[k])
+		if (p->own[k])
+			memcpy(p->key[k], record->key[k], FLEET_KEY_TEXT);
+		if (!k || p->own[k])
 			p->value[k] = value_of(m, s, record, slot, k, now_ns);
 	}
 }
@@ -178,7 +177,8 @@ static bool differs(const struct fleet_member *m, const struct fleet_picture *a,
 	    a->until_ns - b->until_ns > m->ttl_ns / 8)
 		return true;
 	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
-		if (a->own[k] != b->own[k] || judged_by(a, k) != judged_by(b, k))
+		if (a->own[k] != b->own[k] || judged_by(a, k) != judged_by(b, k) ||
+		    strcmp(a->key[k], b->key[k]) != 0)
 			return true;
 	return false;
 }

@@ -59,8 +59,9 @@ struct fleet_params {
 struct fleet_picture {
 	uint64_t until_ns; /* of the member's clock: from then on every value is `floor` */
 	uint64_t floor;
-	uint64_t value[FLEET_LANES_MAX]; /* units */
-	bool own[FLEET_LANES_MAX];	 /* there is a value for the key of this lane */
+	uint64_t value[FLEET_LANES_MAX];	   /* units */
+	bool own[FLEET_LANES_MAX];		   /* there is a value for the key of this lane */
+	char key[FLEET_LANES_MAX][FLEET_KEY_TEXT]; /* where it is own; else "" */
 };
 
 enum fleet_trouble {

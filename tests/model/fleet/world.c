@@ -666,6 +666,7 @@ static void pass_host(struct host *h, uint64_t ns)
 		h->has.value[k] = h->has.floor;
 		h->has.own[k] = false;
 	}
+	memset(h->has.key, 0, sizeof(h->has.key));
 }
 
 static void tick(struct world *w)
