@@ -239,5 +239,7 @@ static __always_inline struct pacer_heads *pacer_map_heads(__u32 cpu)
 #define PACER_SET_COUNT_AT(walk, number) ((void)(walk), pacer_map_set_count(number))
 #define PACER_SHARE_AT(walk, number) \
 	((void)(walk), &pacer_control.share[(number) & (PACER_SHARES - 1)])
+#define PACER_LANES_AT(walk, number) \
+	((void)(walk), &pacer_control.lanes[(number) & (PACER_SHARES - 1)])
 
 #endif

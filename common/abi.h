@@ -54,6 +54,7 @@
 #define PACER_SAID	   256u	 /* of what tools did; a power of two */
 #define PACER_SAID_TEXT	   208u
 #define PACER_SHARES	   64u /* of limits that a fleet divides; a power of two */
+#define PACER_LANES	   8u  /* keys of such a limit with shares of their own */
 
 enum pacer_verdict {
 	PACER_VERDICT_PASS,
@@ -729,6 +730,18 @@ struct pacer_share {
 	__u64 said;  /* by the agent, for the tools: pacer_share_said */
 };
 
+/*
+ * Keys of such a limit that have shares of their own: their lanes. Bit i of `used` says that lane i
+ * has a key, which does not change while it is set. Words of the key are as pacer_walk_key_word
+ * has them; the last is its family.
+ */
+struct pacer_lanes {
+	__u32 used;
+	__u32 unused;
+	__u64 word[PACER_LANES]; /* in the place of the share's */
+	__u32 key[PACER_KEY_WORDS + 1][PACER_LANES];
+};
+
 /* What the agent of a fleet says of the bans and sets that it shares, for the tools. */
 struct pacer_fleet_items {
 	__u64 begun_ns;	   /* 0: it shares none */
@@ -753,6 +766,7 @@ struct pacer_control {
 	__u64 secret[2][PACER_SECRETS]; /* the hash's; two, so that one can follow the other */
 	__u64 resolution_ns;		/* of the coarse clock, as the loader found it */
 	struct pacer_share share[PACER_SHARES];
+	struct pacer_lanes lanes[PACER_SHARES];
 	struct pacer_fleet_items fleet_items;
 };
 

@@ -272,6 +272,7 @@ struct pacer_state {
 	const struct pacer_set *hand;	 /* as many, added by hand, or of no line; NULL: none */
 	struct pacer_set_count *set_count; /* PACER_SET_COUNTERS of them; NULL: not counted */
 	const struct pacer_share *share; /* PACER_SHARES of them; NULL: all of each limit is here */
+	const struct pacer_lanes *lanes; /* as many; NULL: no key has a share of its own */
 };
 
 /* A host that keeps all of that elsewhere has no such word. */
@@ -304,6 +305,8 @@ struct pacer_walk {
 	((walk)->state->set_count ? &(walk)->state->set_count[number] : 0)
 #define PACER_SHARE_AT(walk, number) \
 	((walk)->state->share ? &(walk)->state->share[(number) & (PACER_SHARES - 1)] : 0)
+#define PACER_LANES_AT(walk, number) \
+	((walk)->state->lanes ? &(walk)->state->lanes[(number) & (PACER_SHARES - 1)] : 0)
 #endif
 
 /* Is the limit in force at now_ns, or draining and still needed? */
@@ -336,6 +339,13 @@ PACER_INLINE __u32 pacer_walk_key_word(const struct pacer_walk *w, const struct 
 	return w->pkt.key[i] & mask;
 }
 
+/* Has the packet's key the words of an IPv4 key? */
+PACER_INLINE int pacer_walk_key_is4(const struct pacer_walk *w, const struct pacer_limiter *t)
+{
+	return w->pkt.family != PACER_FAMILY_6 ||
+	       (pacer_limiter_valued(t) && pacer_limiter_of_both(t));
+}
+
 /*
  * The hash of the packet's key under any limit, by one of the two secrets: home << 32 | mark. A
  * function that verifiers look at once, and with little stack: it sums up as it goes.
@@ -349,8 +359,7 @@ PACER_GLOBAL __u64 pacer_walk_key_hash(const struct pacer_walk *w, const struct 
 
 	if (!w || !t)
 		return 0;
-	if (w->pkt.family != PACER_FAMILY_6 ||
-	    (pacer_limiter_valued(t) && pacer_limiter_of_both(t))) {
+	if (pacer_walk_key_is4(w, t)) {
 		n = 4;
 		family = PACER_HASH_FAMILY4;
 	}
@@ -388,19 +397,62 @@ PACER_INLINE struct pacer_ask pacer_walk_ask(const struct pacer_walk *w,
 	return pacer_ask_of(PACER_TABLE_OF(w), t, w->now_ns, hash, w->pkt.len_bytes);
 }
 
+/* 1 if they differ. Not by a branch: verifiers would go both ways for each word of each lane. */
+PACER_INLINE __u32 pacer_words_differ(__u32 a, __u32 b)
+{
+	__u64 differs = a ^ b;
+
+	differs = 0 - differs;
+	__asm__("" : "+r"(differs)); /* it is no comparison to the compiler */
+	return differs >> 63;
+}
+
+/* Which of the lanes is the key's: its bit of `used`; 0: none. With little stack. */
+PACER_INLINE __u32 pacer_walk_lane(const struct pacer_walk *w, const struct pacer_limiter *t,
+				   const struct pacer_lanes *lanes, __u32 used)
+{
+	__u32 i, k;
+
+	PACER_ROLLED
+	for (k = 0; k <= PACER_KEY_WORDS; k++) {
+		__u32 word = k < PACER_KEY_WORDS	? pacer_walk_key_word(w, t, k)
+			     : pacer_walk_key_is4(w, t) ? PACER_FAMILY_4
+							: PACER_FAMILY_6;
+
+		PACER_ROLLED
+		for (i = 0; i < PACER_LANES; i++)
+			used &= ~(pacer_words_differ(lanes->key[k][i], word) << i);
+	}
+	return used;
+}
+
 /*
- * The share that this host has now of a limit that a fleet divides. 0: none. A function that
- * verifiers look at once.
+ * The share that this host has now of a limit that a fleet divides: that of the packet's key, if it
+ * has one of its own. 0: none. A function that verifiers look at once.
  */
 PACER_GLOBAL __u32 pacer_walk_share(const struct pacer_walk *w, const struct pacer_limiter *t)
 {
 	const struct pacer_share *share;
+	const struct pacer_lanes *lanes;
+	__u32 used, i;
+	__u64 word;
 
 	PACER_ARGUMENT(w);
 	if (!w || !t)
 		return 0;
 	share = PACER_SHARE_AT(w, t->share);
-	return share ? pacer_share_now(share, t->share_id, w->now_ns) : PACER_SHARE_WHOLE;
+	lanes = PACER_LANES_AT(w, t->share);
+	if (!share)
+		return PACER_SHARE_WHOLE;
+	used = lanes ? pacer_load(&lanes->used) : 0;
+	if (used)
+		used = pacer_walk_lane(w, t, lanes, used);
+	word = pacer_load64(&share->word);
+	PACER_ROLLED
+	for (i = 0; used && i < PACER_LANES; i++)
+		if (used >> i & 1)
+			word = pacer_load64(&lanes->word[i]);
+	return pacer_share_now(share, t->share_id, word, w->now_ns);
 }
 
 /*

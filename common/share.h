@@ -27,7 +27,11 @@
  * lowers one waits until no CPU has a packet from before (grace.h) and takes that for done only
  * then.
  *
- * Concurrency: any number of readers, one writer. Memory: 32 bytes.
+ * Keys with shares of their own have a word each (struct pacer_lanes), and the same floor. Whoever
+ * writes these gives each key first the less of what it has and is to have, and then the latter: no
+ * packet is judged by more than both, whichever of the words it finds.
+ *
+ * Concurrency: any number of readers, one writer. Memory: 32 bytes, and 424 for the lanes.
  */
 #ifndef PACER_SHARE_H
 #define PACER_SHARE_H
@@ -44,6 +48,7 @@
 #define PACER_SHARE_TIME_BITS 25u /* of a rate's time; six more for the power of two */
 
 _Static_assert(sizeof(struct pacer_share) == 32, "32 bytes");
+_Static_assert(sizeof(struct pacer_lanes) == 424, "424 bytes");
 _Static_assert(PACER_SHARE_TIME_BITS + 6 == PACER_SHARE_BITS, "a time is a value");
 
 /* The word of a share of `value` (PACER_SHARE_VALUE_MAX at most) until until_ns. */
@@ -65,11 +70,12 @@ PACER_INLINE __u64 pacer_share_until(__u64 word)
 	return word >> PACER_SHARE_BITS << PACER_SHARE_TICK;
 }
 
-/* The value that counts at now_ns for the limit of this id; 0: none. */
-PACER_INLINE __u32 pacer_share_now(const struct pacer_share *share, __u64 id, __u64 now_ns)
+/* The value that counts at now_ns by the share's word, or a lane's, for the limit of this id; 0:
+ * none.
+ */
+PACER_INLINE __u32 pacer_share_now(const struct pacer_share *share, __u64 id, __u64 word,
+				   __u64 now_ns)
 {
-	__u64 word = pacer_load64(&share->word);
-
 	if (pacer_load64(&share->id) != id)
 		return 0;
 	if (now_ns < pacer_share_until(word))

@@ -226,7 +226,7 @@ def print_follow(rows):
                for name in dict.fromkeys(r["name"] for r in rows)])
 
 
-FLEETS = ("even", "skewed", "moving")
+FLEETS = ("even", "skewed", "moving", "a key, of one host", "a key, skewed", "a key, moving")
 
 
 def print_fleet(rows):
@@ -265,7 +265,7 @@ def fleet_targets(rows):
         if r["part"] == "fleet" and r["name"] in FLEETS:
             name = f"fleet: {{}}, {r['name']} demand, {r['hosts']} host{'s' * (r['hosts'] > 1)}"
             yield name.format("used of the limit"), r["settled"], 0.95 if r["name"] == "even" else 0.9, True
-            moves = r["name"] == "moving"
+            moves = r["name"].endswith("moving")
             yield (name.format("calls of the store a second and host"),
                    r["most_calls_per_s" if moves else "calls_per_s"], 50 if moves else 10, False)
 

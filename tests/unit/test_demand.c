@@ -51,6 +51,19 @@ static void test_it_falls_by_a_quarter_a_second(void **unused)
 	assert_in_range(seconds, 10, 25);
 }
 
+/* A little short of all is not what is left for ever. */
+static void test_all_of_it_is_asked_for(void **unused)
+{
+	struct fleet_demand d = {0};
+
+	(void)unused;
+	assert_int_equal(fleet_ask(&d, 0, 750, LIMIT), 938);
+	assert_int_equal(fleet_ask(&d, 938, 770, LIMIT), 938);
+	assert_int_equal(fleet_ask(&d, 938, 800, LIMIT), LIMIT);
+	assert_int_equal(fleet_ask(&d, LIMIT, 750, LIMIT), LIMIT);
+	assert_int_equal(fleet_ask(&d, LIMIT, 600, LIMIT), 751);
+}
+
 static void test_a_look_within_the_second_changes_nothing(void **unused)
 {
 	struct fleet_demand d = {.want = 7, .at_ns = 100 * S, .counted = 3}, before = d;
@@ -65,6 +78,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_a_quarter_more_than_came),
 	    cmocka_unit_test(test_it_falls_by_a_quarter_a_second),
+	    cmocka_unit_test(test_all_of_it_is_asked_for),
 	    cmocka_unit_test(test_a_look_within_the_second_changes_nothing),
 	};
 

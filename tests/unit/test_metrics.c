@@ -59,8 +59,8 @@ static int setup(void **unused)
 			   "  limits: [{key: src, packets: 5, window: 1s}]\n");
 	one.table[0] = (struct reading_table){0, 1, 12, 2000, 3, 1000};
 	one.now_ns = 90000000000;
-	one.share[0] = (struct reading_share){0, 1, 5000000, 20000000, 4, 88500000000};
-	one.share[1] = (struct reading_share){1, 0, 0, 5, 0, 0};
+	one.share[0] = (struct reading_share){0, 1, 5000000, 20000000, 2, 4, 88500000000};
+	one.share[1] = (struct reading_share){1, 0, 0, 5, 0, 0, 0};
 	one.n_shares = 2;
 	one.items = (struct reading_items){true, 12, 34, 56, 7, 8, 0};
 	one.set[0] = (struct reading_set){1000000, {12, 3456}};
@@ -359,6 +359,8 @@ static void test_state(void **unused)
 	    "5000000");
 	has("xdp_pacer_fleet_limit{interface=\"eth0\",rule=\"dns\",limit=\"1\",key=\"src/24,56\"} "
 	    "20000000");
+	has("xdp_pacer_fleet_keys{interface=\"eth0\",rule=\"dns\",limit=\"1\",key=\"src/24,56\"} "
+	    "2");
 	has("xdp_pacer_fleet_members{interface=\"eth0\",rule=\"dns\",limit=\"1\",key=\"src/"
 	    "24,56\"} 4");
 	has("xdp_pacer_fleet_answer_age_seconds{interface=\"eth0\",rule=\"dns\",limit=\"1\",key="

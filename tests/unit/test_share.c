@@ -24,6 +24,7 @@ struct world {
 
 static struct world fleet, plain;
 static struct pacer_share share[PACER_SHARES];
+static struct pacer_lanes lanes[PACER_SHARES];
 static __u64 secret[2][PACER_SECRETS];
 
 static struct pacer_state state_of(struct world *w, const struct pacer_share *shares)
@@ -33,7 +34,8 @@ static struct pacer_state state_of(struct world *w, const struct pacer_share *sh
 				    .secret = secret[0],
 				    .throttle = w->throttle,
 				    .lease = w->lease,
-				    .share = shares};
+				    .share = shares,
+				    .lanes = shares ? lanes : NULL};
 }
 
 static enum pacer_reason judge(struct world *w, const struct pacer_share *shares, uint64_t now_ns,
@@ -64,6 +66,7 @@ static void begin(const char *limits)
 	memset(&fleet, 0, sizeof(fleet));
 	memset(&plain, 0, sizeof(plain));
 	memset(share, 0, sizeof(share));
+	memset(lanes, 0, sizeof(lanes));
 	fleet.policy = plain.policy = now.bin;
 	fleet.policy.rule[0].plain = PACER_PLAIN_NOT;
 	fleet.policy.rule[0].limiter[0].kind |= PACER_LIMITER_FLEET;
@@ -168,6 +171,127 @@ static void a_share_is_a_plain_limit_of_its_value(void **unused)
 		}
 	}
 	assert_true(admitted > 50000 && denied > 20000 && none > 20000 && ended > 20000);
+}
+
+static const char *const keyed[] = {
+    "  - {key: src, packets: 12, window: 20ms, slots: 4}\n",
+    "  - {key: 'src/24,48', packets: 30, window: 40ms}\n",
+    "  - {key: src+dst+proto+sport+dport, packets: 12, window: 30ms}\n",
+    "  - {key: dst, rate: 500/s, burst: 16}\n",
+    "  - {key: dst+dport, bytes: 40000, window: 9ms, slots: 10}\n",
+};
+
+/* Few keys, that differ in one part each, of both families. */
+static struct pacer_packet some_packet(void)
+{
+	struct pacer_packet pkt = {.family = draw() & 1 ? PACER_FAMILY_4 : PACER_FAMILY_6,
+				   .len_bytes = between(60, 1514),
+				   .proto = draw() & 1 ? 17 : 6};
+
+	pkt.key[PACER_WORD_SADDR] = 0xc0000200u + (draw() & 1) * 256;
+	pkt.key[PACER_WORD_DADDR] = 0xc6336401u + (draw() & 1);
+	if (pkt.family == PACER_FAMILY_6) {
+		pkt.key[PACER_WORD_SADDR + 1] = (draw() & 1) << 20;
+		pkt.key[PACER_WORD_DADDR + 1] = draw() & 1;
+	}
+	pkt.key[PACER_WORD_PORTS] = 1000u << 16 | (53 + (draw() & 1));
+	pkt.key[PACER_WORD_META] = pkt.proto;
+	return pkt;
+}
+
+static uint32_t lane_word(const struct pacer_packet *pkt, uint32_t i)
+{
+	const struct pacer_limiter *t = &fleet.policy.rule[0].limiter[0];
+	bool four = pkt->family == PACER_FAMILY_4;
+
+	if (i == PACER_KEY_WORDS)
+		return pkt->family;
+	if (four && (i == PACER_WORD_SADDR || i == PACER_WORD_DADDR))
+		return pkt->key[i] & t->mask4[i / 4];
+	return pkt->key[i] & t->mask6[i];
+}
+
+static bool lane_is_of(uint32_t lane, const struct pacer_packet *pkt)
+{
+	bool same = lanes[AT].used >> lane & 1;
+
+	for (uint32_t i = 0; i <= PACER_KEY_WORDS; i++)
+		same &= lanes[AT].key[i][lane] == lane_word(pkt, i);
+	return same;
+}
+
+/* Of some key that has none: as the agent does. */
+static void set_lane(uint32_t lane, uint32_t value, uint64_t until_ns)
+{
+	struct pacer_packet pkt = some_packet();
+
+	lanes[AT].used &= ~(1u << lane);
+	for (uint32_t i = 0; i < PACER_LANES; i++)
+		if (lane_is_of(i, &pkt))
+			return;
+	for (uint32_t i = 0; i <= PACER_KEY_WORDS; i++)
+		lanes[AT].key[i][lane] = lane_word(&pkt, i);
+	lanes[AT].word[lane] = pacer_share_word(value, until_ns);
+	lanes[AT].used |= 1u << lane;
+}
+
+/* A key with a lane is judged by that alone, whatever other keys have. */
+static void a_key_has_its_lane(void **unused)
+{
+	uint32_t by_lane = 0, admitted = 0, none = 0;
+
+	(void)unused;
+	for (uint32_t run = 0; run < 8 * ARRAY(keyed); run++) {
+		uint64_t now_ns = 1000000000, until_ns = 1ull << 50;
+
+		begin(keyed[run % ARRAY(keyed)]);
+		share[AT].word = pacer_share_word(value_of(1, 4), until_ns);
+		for (uint32_t i = 0; i < PACKETS; i++) {
+			struct pacer_packet pkt = some_packet();
+			uint32_t value = value_of(1, 4), found = 0;
+			enum pacer_reason is;
+
+			now_ns += draw() % 8 ? draw() % 100000 : draw() % 10000000;
+			if (!(draw() % 64))
+				set_lane(draw() % PACER_LANES, value_of(draw() % 5, 4), until_ns);
+			for (uint32_t k = 0; k < PACER_LANES; k++)
+				if (lane_is_of(k, &pkt)) {
+					value = pacer_share_value(lanes[AT].word[k]);
+					found++;
+				}
+			assert_true(found <= 1);
+			make_plain(value);
+			is = judge(&fleet, share, now_ns, &pkt);
+			assert_int_equal(is, value ? judge(&plain, NULL, now_ns, &pkt)
+						   : PACER_DENY_SHARE);
+			by_lane += found;
+			admitted += found && is == PACER_ADMIT;
+			none += is == PACER_DENY_SHARE;
+		}
+	}
+	assert_true(by_lane > 20000 && admitted > 5000 && none > 1000);
+}
+
+/* It ends as the share does, falls back to the same floor, and is of one limit. */
+static void a_lane_ends_with_the_share(void **unused)
+{
+	struct pacer_packet pkt = some_packet();
+	uint64_t end_ns;
+
+	(void)unused;
+	begin(keyed[0]);
+	for (uint32_t i = 0; i <= PACER_KEY_WORDS; i++)
+		lanes[AT].key[i][7] = lane_word(&pkt, i);
+	lanes[AT].used = 1u << 7;
+	share[AT].word = pacer_share_word(0, 1ull << 50);
+	lanes[AT].word[7] = pacer_share_word(9, 1ull << 40);
+	end_ns = pacer_share_until(lanes[AT].word[7]);
+	assert_int_equal(judge(&fleet, share, end_ns - 1, &pkt), PACER_ADMIT);
+	assert_int_equal(judge(&fleet, share, end_ns, &pkt), PACER_DENY_SHARE);
+	share[AT].floor = 3;
+	assert_int_equal(judge(&fleet, share, end_ns, &pkt), PACER_ADMIT);
+	share[AT].id = ID + 1;
+	assert_int_equal(judge(&fleet, share, end_ns - 1, &pkt), PACER_DENY_SHARE);
 }
 
 static void a_share_is_of_one_limit(void **unused)
@@ -376,6 +500,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_share_is_a_plain_limit_of_its_value),
+	    cmocka_unit_test(a_key_has_its_lane),
+	    cmocka_unit_test(a_lane_ends_with_the_share),
 	    cmocka_unit_test(a_share_is_of_one_limit),
 	    cmocka_unit_test(it_ends_when_it_says),
 	    cmocka_unit_test(no_short_way_is_armed),

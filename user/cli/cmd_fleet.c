@@ -22,13 +22,16 @@
 #include "cli/cmd.h"
 #include "cli/fleet_items.h"
 #include "config/text.h"
-#include "fleet/demand.h"
+#include "estimate/heaviest.h"
+#include "fleet/heavy.h"
 #include "fleet/talk.h"
+#include "inspect/tally.h"
 #include "live/clocks.h"
 #include "live/copies.h"
 #include "live/fleet_shares.h"
 #include "live/host.h"
 #include "live/reading.h"
+#include "plan/compile.h"
 #include "plan/shares.h"
 
 #define STATE_DIR  "/var/lib/xdp-pacer"
@@ -39,6 +42,8 @@
 #define ITEMS_MS   100 /* where bans or sets are shared; a tenth of it while there are many */
 #define LOCAL_DEN  16  /* of a limit, what a host keeps for when it is cut off */
 
+_Static_assert(FLEET_LANES_MAX == PACER_LANES + 1, "lane 0 is of all keys");
+
 struct agent {
 	const char *ifname;
 	struct attached a;
@@ -48,6 +53,7 @@ struct agent {
 	struct fleet_limit limit[PACER_SHARES];
 	uint64_t id[PACER_SHARES]; /* in the store */
 	struct fleet_demand demand[PACER_SHARES];
+	struct fleet_heavy heavy[PACER_SHARES];
 	size_t n;
 	struct fleet_member member;
 	struct talk talk;
@@ -216,21 +222,25 @@ static int take_limits(struct agent *g, struct policy_error *error)
 	struct fleet_limit was[PACER_SHARES];
 	struct fleet_share *share;
 	struct fleet_demand demand[PACER_SHARES];
+	struct fleet_heavy heavy[PACER_SHARES];
 	size_t n = g->n;
 
 	memcpy(was, g->limit, sizeof(was));
 	memcpy(demand, g->demand, sizeof(demand));
+	memcpy(heavy, g->heavy, sizeof(heavy));
 	g->n = fleet_limits(&g->a, g->limit);
 	share = calloc(g->n ? g->n : 1, sizeof(*share));
 	if (!share)
 		return policy_fail(error, POLICY_NO_MEMORY, "no memory for %zu limits", g->n);
 	memset(g->demand, 0, sizeof(g->demand));
+	memset(g->heavy, 0, sizeof(g->heavy));
 	for (size_t i = 0; i < g->n; i++) {
 		g->id[i] = g->limit[i].id & ~(uint64_t)SHARES_UNIT_MASK;
 		for (size_t k = 0; k < n; k++)
 			if (was[k].id == g->limit[i].id && was[k].at == g->limit[i].at) {
 				share[i] = g->member.share[k];
 				g->demand[i] = demand[k];
+				g->heavy[i] = heavy[k];
 			}
 		open_share(g, &share[i], i);
 	}
@@ -318,56 +328,134 @@ static int open_store(struct agent *g)
 
 /* --- demand ---------------------------------------------------------------------------------- */
 
+static uint8_t cost_of(const struct pacer_limiter *t)
+{
+	enum pacer_limiter_kind kind = pacer_limiter_kind_of(t);
+
+	return kind == PACER_LIMITER_WINDOW ? t->window.cost
+	       : kind == PACER_LIMITER_RATE ? t->rate.cost
+					    : PACER_COST_PACKETS;
+}
+
+/* In which the limit's units count. */
+static uint64_t span_of(const struct agent *g, size_t i)
+{
+	bool rate = pacer_limiter_kind_of(&g->limit[i].limiter) == PACER_LIMITER_RATE;
+
+	return rate ? 3600 * SECOND_NS : g->member.share[i].params.memory_ns;
+}
+
 /* Packets or bytes that came to the limit's rule: what the limit counts of them. */
 static int count(const struct agent *g, const struct fleet_limit *limit, uint64_t *counted)
 {
-	const struct pacer_limiter *t = &limit->limiter;
-	enum pacer_limiter_kind kind = pacer_limiter_kind_of(t);
-	uint8_t cost = kind == PACER_LIMITER_WINDOW ? t->window.cost
-		       : kind == PACER_LIMITER_RATE ? t->rate.cost
-						    : PACER_COST_PACKETS;
+	bool bytes = cost_of(&limit->limiter) == PACER_COST_BYTES;
 	struct pacer_counters sum;
 
 	*counted = 0;
 	if (reading_counters(&g->a, limit->counter, &sum))
 		return -1;
 	for (size_t i = 0; i < PACER_REASON_COUNT; i++)
-		*counted += cost == PACER_COST_BYTES ? sum.by[i].bytes : sum.by[i].packets;
+		*counted += bytes ? sum.by[i].bytes : sum.by[i].packets;
 	return 0;
 }
 
-/* What a limit of all packets together needs here. Keys of their own each need all they can get. */
-static void ask_for(const struct agent *g, size_t i, struct fleet_demand *d)
+/* What a limit of all packets together needs here. */
+static void ask_for_all(const struct agent *g, size_t i, struct fleet_demand *d)
+{
+	struct fleet_share *s = &g->member.share[i];
+	uint64_t at_ns = host_now_ns(), counted;
+
+	if (at_ns < d->at_ns + SECOND_NS || count(g, &g->limit[i], &counted))
+		return;
+	s->want[0] = fleet_demand(d, s->want[0], counted, span_of(g, i), s->params.limit, at_ns);
+}
+
+/* The key as the store has it. False: it is too long, or would be read as another. */
+static bool key_text(const struct fleet_limit *limit, const struct pacer_packet *pkt,
+		     char text[FLEET_KEY_TEXT])
+{
+	struct policy_key kind = compile_key_of(limit->limiter.key_id);
+	struct pacer_packet again;
+	char whole[TALLY_TEXT];
+
+	memset(text, 0, FLEET_KEY_TEXT);
+	tally_key_text(&kind, pkt, whole, sizeof(whole));
+	if (strlen(whole) >= FLEET_KEY_TEXT || tally_key_read(&kind, whole, &again) ||
+	    !fleet_same_key(limit, pkt, &again))
+		return false;
+	memcpy(text, whole, strlen(whole) + 1);
+	return true;
+}
+
+/*
+ * What single keys need here beyond equal parts. Where admitted packets are not sampled, a key that
+ * is denied some is taken to use all that it has.
+ */
+static void ask_for_keys(struct agent *g, size_t i)
 {
 	const struct fleet_limit *limit = &g->limit[i];
-	struct fleet_share *s = &g->member.share[i];
-	uint64_t at_ns = host_now_ns(), counted, span_ns = s->params.memory_ns;
+	const struct heaviest_of of = {&limit->limiter, limit->counter, cost_of(&limit->limiter),
+				       span_of(g, i)};
+	struct heaviest_key key[HEAVIEST_MAX];
+	struct fleet_seen seen[HEAVIEST_MAX];
+	struct fleet_held held;
+	struct policy_error error = {0};
+	size_t n = 0;
+	int found;
 
-	if (limit->limiter.key_id || at_ns < d->at_ns + SECOND_NS || count(g, limit, &counted))
+	if (host_now_ns() < g->heavy[i].due_ns)
 		return;
-	if (pacer_limiter_kind_of(&limit->limiter) == PACER_LIMITER_RATE)
-		span_ns = 3600 * SECOND_NS;
-	s->want[0] = fleet_demand(d, s->want[0], counted, span_ns, s->params.limit, at_ns);
+	held = fleet_held(&g->a, limit);
+	found = heaviest_read(&g->a, &of, key, &error);
+	if (found < 0)
+		say(g, "%s", error.text);
+	for (int k = 0; k < found; k++) {
+		if (!key_text(limit, &key[k].pkt, seen[n].key))
+			continue;
+		seen[n].units = key[k].units;
+		if (!heaviest_of_admitted(&g->a))
+			seen[n].units += fleet_judged_by(limit, &held, &key[k].pkt);
+		n++;
+	}
+	fleet_heavy(&g->heavy[i], &g->member.share[i], g->member.id, seen, n, host_now_ns());
+}
+
+static void ask_for(struct agent *g, size_t i)
+{
+	if (g->limit[i].limiter.key_id)
+		ask_for_keys(g, i);
+	else
+		ask_for_all(g, i, &g->demand[i]);
 }
 
 /* --- the loop -------------------------------------------------------------------------------- */
 
-/* Takes part in no lanes of its own: where others made one, it keeps to the smaller. */
-static uint64_t units_of(const struct fleet_picture *p)
+/*
+ * Lane k of the picture is lane k - 1 of the packets. A key that is no key here, as only somebody
+ * else can have written it, gets no lane, and all others no more than it.
+ */
+static struct fleet_held held_of(const struct fleet_limit *limit, const struct fleet_picture *p)
 {
-	uint64_t units = p->value[0];
+	struct policy_key kind = compile_key_of(limit->limiter.key_id);
+	struct fleet_held to = {.units = p->value[0], .floor = p->floor, .until_ns = p->until_ns};
 
-	for (uint32_t k = 1; k < FLEET_LANES_MAX; k++)
-		if (p->own[k] && p->value[k] < units)
-			units = p->value[k];
-	return units;
+	for (uint32_t k = 1; k < FLEET_LANES_MAX; k++) {
+		struct fleet_lane *lane = &to.lane[k - 1];
+
+		lane->is = p->own[k] && !tally_key_read(&kind, p->key[k], &lane->key);
+		lane->units = p->value[k];
+		if (p->own[k] && !lane->is && p->value[k] < to.units)
+			to.units = p->value[k];
+	}
+	return to;
 }
 
 static bool apply(struct agent *g, uint32_t share, const struct fleet_picture *p)
 {
+	const struct fleet_held to = held_of(&g->limit[share], p);
 	struct policy_error error = {0};
 
-	if (fleet_hold(&g->a, &g->limit[share], units_of(p), p->until_ns, p->floor, &error)) {
+	if (fleet_hold(&g->a, &g->limit[share], &to, &error)) {
 		say(g, "%s", error.text);
 		return false;
 	}
@@ -483,7 +571,7 @@ static int attend(struct agent *g)
 		if (changed(g) && follow(g, &error))
 			return complain(NULL, &error);
 		for (size_t i = 0; i < g->n; i++)
-			ask_for(g, i, &g->demand[i]);
+			ask_for(g, i);
 		step(g);
 	}
 	return EXIT_DONE;

@@ -411,6 +411,11 @@ static uint64_t all_of(const struct reading_share *s)
 	return s->all;
 }
 
+static uint64_t lanes_of(const struct reading_share *s)
+{
+	return s->lanes;
+}
+
 static uint64_t members_of(const struct reading_share *s)
 {
 	return s->members;
@@ -429,6 +434,11 @@ static void fleet_limit_rows(const struct row *row)
 static void fleet_members_rows(const struct row *row)
 {
 	share_rows(row, members_of);
+}
+
+static void fleet_keys_rows(const struct row *row)
+{
+	share_rows(row, lanes_of);
 }
 
 static void fleet_answer_rows(const struct row *row)
@@ -605,6 +615,7 @@ static const struct family families[] = {
 	  "a rate, those of an hour.",
 	  fleet_share_rows),
     GAUGE("fleet_limit", NULL, "All of that limit, in the same.", fleet_limit_rows),
+    GAUGE("fleet_keys", NULL, "Keys with shares of their own, by demand.", fleet_keys_rows),
     GAUGE("fleet_members", NULL, "Members of the fleet, as the agent saw them last.",
 	  fleet_members_rows),
     GAUGE("fleet_answer_age_seconds", "seconds",

@@ -13,6 +13,7 @@
 #include "cli/emit.h"
 #include "cli/shadow_show.h"
 #include "config/text.h"
+#include "inspect/tally.h"
 #include "live/allow.h"
 #include "live/bans.h"
 #include "live/pinned.h"
@@ -23,6 +24,7 @@
 #include "live/host.h"
 #include "live/reading.h"
 #include "live/secret.h"
+#include "plan/compile.h"
 #include "plan/shares.h"
 #include "window.h"
 
@@ -312,6 +314,27 @@ static void emit_pins(const struct attached *a)
 	}
 }
 
+/* Keys with shares of their own, where `lasts`. */
+static void emit_lanes(const struct fleet_limit *limit, const struct fleet_held *held, bool lasts)
+{
+	struct policy_key kind = compile_key_of(limit->limiter.key_id);
+	char text[TALLY_TEXT];
+
+	emit_array("keys");
+	for (size_t i = 0; i < PACER_LANES && lasts; i++) {
+		const struct fleet_lane *lane = &held->lane[i];
+
+		if (!lane->is)
+			continue;
+		tally_key_text(&kind, &lane->key, text, sizeof(text));
+		emit_object("");
+		emit_string("key", printable(text).text, "            of %s", printable(text).text);
+		emit_uint("units", lane->units, ": %" PRIu64 "\n", lane->units);
+		emit_close();
+	}
+	emit_close();
+}
+
 /* Of one limit: what this host may use of it, as packets are told. */
 static void emit_share(const struct attached *a, const struct policy *policy,
 		       const struct fleet_limit *limit)
@@ -339,6 +362,7 @@ static void emit_share(const struct attached *a, const struct policy *policy,
 			  (now_ns - held.answered_ns) / SECOND_NS);
 	else
 		emit_null("answered_ago_ns", ": no agent has begun: xdp-pacer fleet\n");
+	emit_lanes(limit, &held, lasts);
 	emit_close();
 }
 

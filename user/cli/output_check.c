@@ -110,6 +110,23 @@ static void emit_facts(const struct facts *facts)
 		result_lacks();
 }
 
+/* Keys that come to some hosts more than to others: their samples have to show them. */
+static void emit_by_demand(const struct policy *policy, const struct policy_limit *l)
+{
+	if (l->key.parts & (KEY_VALUES | KEY_PART_TTL) || l->of_new)
+		emit_flag("fleet_keys_by_demand", false, NULL);
+	else if (policy->sample.on)
+		emit_flag(
+		    "fleet_keys_by_demand", true,
+		    "    up to %u keys of which more comes to some hosts have more there, some "
+		    "windows later\n",
+		    PACER_LANES);
+	else
+		emit_flag("fleet_keys_by_demand", false,
+			  "    a key of which more comes to one host has no more there, since "
+			  "nothing is sampled: write sample\n");
+}
+
 static void emit_limit(const struct policy *policy, const struct pacer_policy *bin,
 		       const struct plan *plan, const struct plan_limit *at)
 {
@@ -154,6 +171,8 @@ static void emit_limit(const struct policy *policy, const struct pacer_policy *b
 			  "    what changes hands is nobody's for %s; on each host it counts 0.1%% "
 			  "longer, for its clock\n",
 			  units_duration_text(left_ns, text, sizeof(text)));
+		if (t->key_id)
+			emit_by_demand(policy, l);
 		emit_string("cut_off", policy->fleet.local ? "local" : "deny",
 			    policy->fleet.local
 				? "    a host that cannot reach the store keeps a sixteenth of it\n"

@@ -3,23 +3,40 @@
 
 #define SECOND_NS 1000000000ull
 
+/* A quarter more than came. */
+static uint64_t more_than(uint64_t units, uint64_t limit)
+{
+	uint64_t want = units < limit ? units + units / 4 + 1 : limit;
+
+	return want < limit ? want : limit;
+}
+
+uint64_t fleet_ask(struct fleet_demand *d, uint64_t asked, uint64_t units, uint64_t limit)
+{
+	uint64_t want = more_than(units, limit);
+
+	if (want < d->want - (d->want + 3) / 4)
+		want = d->want - (d->want + 3) / 4;
+	if (want > asked + asked / 8 || want < asked - asked / 8 || want == limit)
+		asked = want;
+	d->want = want;
+	return asked;
+}
+
 uint64_t fleet_demand(struct fleet_demand *d, uint64_t asked, uint64_t counted, uint64_t span_ns,
 		      uint64_t limit, uint64_t now_ns)
 {
+	uint64_t at_ns = d->at_ns, came = counted - d->counted;
 	unsigned __int128 units;
-	uint64_t want;
 
-	if (now_ns < d->at_ns + SECOND_NS)
+	if (now_ns < at_ns + SECOND_NS)
 		return asked;
-	units = (unsigned __int128)(counted - d->counted) * span_ns / (now_ns - d->at_ns);
-	units += units / 4 + 1;
-	want = units < limit ? (uint64_t)units : limit;
-	if (d->at_ns && want < d->want && want < d->want - d->want / 4)
-		want = d->want - d->want / 4;
-	if (d->at_ns && (want > asked + asked / 8 || want < asked / 2 + asked / 4))
-		asked = want;
-	d->want = want;
+	units = (unsigned __int128)came * span_ns / (now_ns - at_ns);
+	came = units < limit ? (uint64_t)units : limit;
 	d->counted = counted;
 	d->at_ns = now_ns;
+	if (at_ns)
+		return fleet_ask(d, asked, came, limit);
+	d->want = more_than(came, limit); /* counted from nothing */
 	return asked;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Purpose: how many units of a limit of all packets a member has use for, from what came to it.
- * Pure.
+ * Purpose: how many units of a limit of all packets, or of one key, a member has use for, from what
+ * came to it. Pure.
  *
  * A quarter more than came is asked for, so that more can come; what is asked for falls by a
- * quarter a second at most, so that a pause costs few units. A small change is not worth a write.
+ * quarter a look at most, so that a pause costs few units. A change of an eighth or less is not
+ * worth a write, but for one to all of the limit.
  *
  * Concurrency: one caller at a time. Memory: the struct.
  */
@@ -24,5 +25,11 @@ struct fleet_demand {
  */
 uint64_t fleet_demand(struct fleet_demand *d, uint64_t asked, uint64_t counted, uint64_t span_ns,
 		      uint64_t limit, uint64_t now_ns);
+
+/*
+ * The same of what came within the units' time, as somebody else counted it. Of a demand that is
+ * new (all 0) it is asked for at once.
+ */
+uint64_t fleet_ask(struct fleet_demand *d, uint64_t asked, uint64_t units, uint64_t limit);
 
 #endif

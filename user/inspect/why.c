@@ -13,6 +13,7 @@ static bool is_allowed(const struct pacer_frame *frame, const struct pacer_walk 
 #define PACER_IS_ALLOWED(frame, walk, exact) ((void)(exact), is_allowed(frame, walk))
 
 #include "path.h"
+#include "plan/shares.h"
 
 /* A frame, and who is on the allow-list. */
 struct looking {
@@ -103,6 +104,8 @@ static void fill_limit(const struct pacer_walk *w, const struct policy_rule *rul
 	if (!pacer_walk_asks(w, t))
 		return;
 	kind_of_limiter(t)->held(w, t, &l->held);
+	if (t->kind & PACER_LIMITER_FLEET && pacer_limiter_kind_of(t) != PACER_LIMITER_RATE)
+		l->held.max = shares_units_of(t, pacer_walk_share(w, t)); /* of the key, here */
 	l->when_ns = pacer_limit_when(w, t);
 	if (t->until_ns && l->when_ns > t->until_ns)
 		l->when_ns = t->until_ns;
@@ -133,7 +136,8 @@ static enum pacer_reason try_throttle(const struct pacer_walk *w, const struct p
 		trial[i].state.lock &= ~PACER_LOCK_HELD;
 	}
 	return pacer_throttle_reason(
-	    pacer_throttle_take(&t->throttle, &trial[i].state, &trial[i].lease, w->now_ns, 1));
+	    pacer_throttle_take_of(&t->throttle, pacer_throttle_part(t, pacer_walk_part(w, t)),
+				   &trial[i].state, &trial[i].lease, w->now_ns, 1));
 }
 
 /* Asked, then locked, in the order of the limits: the first that denies is the one. */

@@ -8,6 +8,7 @@
 #ifndef PACER_FLEET_SHARES_H
 #define PACER_FLEET_SHARES_H
 
+#include "parse.h"
 #include "live/attached.h"
 
 /* A limit that a fleet divides, in force or draining. */
@@ -23,24 +24,41 @@ struct fleet_limit {
 /* Fills `into`, which has room for PACER_SHARES, from the policy in force. Returns how many. */
 size_t fleet_limits(const struct attached *a, struct fleet_limit *into);
 
-/* What the packets of this host may use now of the limit: units (plan/shares.h). */
+/* A key with a share of its own: only what the limit's key has of the packet is filled in. */
+struct fleet_lane {
+	bool is;
+	struct pacer_packet key;
+	uint64_t units;
+};
+
+/* What the packets of this host may use of the limit: units (plan/shares.h). */
 struct fleet_held {
 	bool is; /* the place is the limit's */
 	uint64_t units, floor;
-	uint64_t until_ns;    /* of `units`, on the packets' clock */
+	uint64_t until_ns;    /* of `units` and of those of lanes, on the packets' clock */
 	uint64_t answered_ns; /* the agent by the store last, 17 ms early at most; 0: never */
 	uint32_t members;     /* as the agent said */
+	struct fleet_lane lane[PACER_LANES];
 };
 
 struct fleet_held fleet_held(const struct attached *a, const struct fleet_limit *limit);
 
+/* Do the packets have the same key under the limit? Its key has no values of sets. */
+bool fleet_same_key(const struct fleet_limit *limit, const struct pacer_packet *a,
+		    const struct pacer_packet *b);
+
+/* What the packet is judged by under the limit as `held` says, of the time before its end. */
+uint64_t fleet_judged_by(const struct fleet_limit *limit, const struct fleet_held *held,
+			 const struct pacer_packet *pkt);
+
 /*
- * Tells the packets: `units` until until_ns, less what the coarse clock may be late, and then
- * `floor`. On return no packet is judged by what was there before. -1 with *error filled: that is
- * not known.
+ * Tells the packets what `to` says, but for members and answered_ns: units until until_ns, less
+ * what the coarse clock may be late, and then the floor. On return no packet is judged by what was
+ * there before, and meanwhile none by more than the greater of what both say of its key. The keys
+ * of lanes are different. -1 with *error filled: that is not known.
  */
-int fleet_hold(const struct attached *a, const struct fleet_limit *limit, uint64_t units,
-	       uint64_t until_ns, uint64_t floor, struct policy_error *error);
+int fleet_hold(const struct attached *a, const struct fleet_limit *limit,
+	       const struct fleet_held *to, struct policy_error *error);
 
 /* What the tools can say of it. */
 void fleet_say(const struct attached *a, const struct fleet_limit *limit, uint32_t members,

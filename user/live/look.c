@@ -103,5 +103,7 @@ struct pacer_state look_state(const struct look *look, uint32_t cpu)
 				    .throttle = a->throttle,
 				    .set = look->set,
 				    .hand = look->hand,
+				    .share = a->control->share,
+				    .lanes = a->control->lanes,
 				    .lease = look->lease + (size_t)cpu * PACER_THROTTLES};
 }

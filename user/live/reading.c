@@ -98,6 +98,8 @@ static void read_share(const struct attached *a, const struct policy_rule *rule,
 	    .rule = limit->rule, .limit = l, .all = shares_units(&limit->limiter)};
 	if (held.is) {
 		share->units = lasts ? held.units : held.floor;
+		for (size_t i = 0; i < PACER_LANES; i++)
+			share->lanes += lasts && held.lane[i].is;
 		share->members = held.members;
 		share->answered_ns = held.answered_ns;
 	}

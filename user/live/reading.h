@@ -37,6 +37,7 @@ struct reading_set {
 struct reading_share {
 	size_t rule, limit;   /* in the policy */
 	uint64_t units, all;  /* what this host may use now, and what all may */
+	uint32_t lanes;	      /* keys with shares of their own */
 	uint32_t members;     /* of the fleet, as its agent said */
 	uint64_t answered_ns; /* when the store answered the agent last; 0: never */
 };

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fleet/demand.h"
+#include "fleet/heavy.h"
 #include "fleet/member.h"
 #include "fleet/talk.h"
 
@@ -31,12 +31,17 @@
 #define SETTLE_NS (60 * S) /* a new limit waits for its window and 20 s */
 #define MOVE_NS	  (30 * S)
 
-enum lie { EVEN, SKEWED, MOVING };
+#define KEY "192.0.2.7"
+
+/* Of all packets, or of one key, which needs a lane. */
+enum lie { EVEN, SKEWED, MOVING, KEY_ALONE, KEY_SKEWED, KEY_MOVING };
 
 struct host {
 	struct fleet_member m;
 	struct fleet_share share;
 	struct fleet_demand demand;
+	struct fleet_heavy heavy;
+	uint64_t rate; /* of the key, now */
 	struct fleet_request request;
 	uint64_t at_ns;	     /* when it goes on */
 	uint64_t carried_ns; /* when its request is at the store; 0: it is not on its way */
@@ -53,6 +58,7 @@ struct host {
 static struct host *hosts;
 static uint64_t *live;
 static uint32_t n_hosts;
+static bool by_key;
 static struct fleet_record record;
 static uint64_t record_revision, revision, now, calls, bytes;
 
@@ -77,7 +83,7 @@ static uint32_t draw(void)
 /* Its size as JSON, about: what an answer with all records and sessions takes. */
 static uint64_t size_of_all(void)
 {
-	return 100 + 150ull * n_hosts + 200 + 165ull * record.slots;
+	return 100 + 150ull * n_hosts + 200 + 165ull * (1 + by_key) * record.slots;
 }
 
 static void tell_all(const struct host *but)
@@ -152,14 +158,24 @@ static void carry(struct host *h)
 /* --- a host ------------------------------------------------------------------------------------
  */
 
+static void ask(struct host *h)
+{
+	const struct fleet_seen seen = {KEY, h->rate * WINDOW_NS / S};
+
+	if (by_key)
+		fleet_heavy(&h->heavy, &h->share, h->m.id, &seen, 1, now);
+	else
+		h->share.want[0] =
+		    fleet_demand(&h->demand, h->share.want[0], h->came, WINDOW_NS, LIMIT, now);
+}
+
 static void go_on(struct host *h)
 {
 	struct fleet_picture picture;
 	uint64_t wake_ns = 0;
 	uint32_t share;
 
-	h->share.want[0] =
-	    fleet_demand(&h->demand, h->share.want[0], h->came, WINDOW_NS, LIMIT, now);
+	ask(h);
 	for (;;) {
 		switch (fleet_next(&h->m, now, &share, &picture, &h->request, &wake_ns)) {
 		case FLEET_APPLY:
@@ -249,8 +265,11 @@ static void begin(uint32_t n)
 /* Units a second that come to a host: twice the limit to all. */
 static uint64_t comes(enum lie lie, uint32_t i, uint64_t since_ns)
 {
-	uint32_t heavy = lie == MOVING ? since_ns / MOVE_NS % n_hosts : 0;
+	bool moving = lie == MOVING || lie == KEY_MOVING;
+	uint32_t heavy = moving ? since_ns / MOVE_NS % n_hosts : 0;
 
+	if (lie == KEY_ALONE)
+		return i == heavy ? 2 * LIMIT : 0;
 	if (lie == EVEN || n_hosts == 1)
 		return 2 * LIMIT / n_hosts;
 	return i == heavy ? 2 * LIMIT * 9 / 10 : 2 * LIMIT / 10 / (n_hosts - 1);
@@ -259,8 +278,12 @@ static uint64_t comes(enum lie lie, uint32_t i, uint64_t since_ns)
 static uint64_t share_of(const struct host *h)
 {
 	const struct fleet_picture *p = &h->share.applied;
+	uint32_t lane = 0;
 
-	return now < p->until_ns ? p->value[0] : p->floor;
+	for (uint32_t k = 1; k < FLEET_LANES_MAX && by_key; k++)
+		if (p->own[k] && !strcmp(p->key[k], KEY))
+			lane = k;
+	return now < p->until_ns ? p->value[lane] : p->floor;
 }
 
 /* What is used in a step, of the units of all that may be. */
@@ -273,6 +296,7 @@ static uint64_t step(enum lie lie, uint64_t since_ns)
 		uint64_t rate = comes(lie, i, since_ns), share = share_of(&hosts[i]);
 
 		hosts[i].came += rate * STEP_NS / S;
+		hosts[i].rate = rate;
 		used += rate < share ? rate : share;
 		all += share;
 	}
@@ -285,6 +309,7 @@ static void measure(const char *name, enum lie lie, uint32_t n)
 	const uint64_t steps = 180 * S / STEP_NS;
 	uint64_t used = 0, settled = 0, n_settled = 0, most_calls = 0, begun;
 
+	by_key = lie >= KEY_ALONE;
 	begin(n);
 	for (begun = now; now - begun < SETTLE_NS;)
 		step(lie, 0);
@@ -341,13 +366,18 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		enum lie lie;
-	} rows[] = {{"even", EVEN}, {"skewed", SKEWED}, {"moving", MOVING}};
+	} rows[] = {{"even", EVEN},
+		    {"skewed", SKEWED},
+		    {"moving", MOVING},
+		    {"a key, of one host", KEY_ALONE},
+		    {"a key, skewed", KEY_SKEWED},
+		    {"a key, moving", KEY_MOVING}};
 
 	if (argc > 1) {
 		load((uint32_t)atoi(argv[1]));
 		return 0;
 	}
-	for (size_t i = 0; i < 3; i++)
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		for (uint32_t n = 1; n <= 8; n *= 2)
 			measure(rows[i].name, rows[i].lie, n);
 	free(hosts);

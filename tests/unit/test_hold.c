@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * How packets are told of shares that change. Wherever the agent waits for them, and so wherever it
+ * may die, no key is judged by more than it had and than it is to have; in the end each is judged
+ * by what it is to have.
+ */
+#include "applied.h"
+
+#include <stdlib.h>
+
+#include "limit.h"
+#include "live/fleet_shares.h"
+#include "live/grace.h"
+
+#define KEYS	 14u
+#define UNTIL_NS (1ull << 50)
+
+static struct pacer_control control;
+static struct attached a = {.ifname = "none", .control = &control};
+static struct fleet_limit limit;
+static struct pacer_packet key[KEYS];
+static uint64_t old[KEYS], new[KEYS];
+static uint32_t graces, narrowed;
+
+static uint64_t judged(uint32_t k)
+{
+	struct pacer_state state = {.share = control.share, .lanes = control.lanes};
+	const struct pacer_walk walk = {.state = &state, .now_ns = 1000, .pkt = key[k]};
+
+	return pacer_walk_share(&walk, &limit.limiter);
+}
+
+/* In the place of the kernel's: packets would be judged by this for a while. */
+int grace(const char *ifname, struct policy_error *err)
+{
+	bool less = true, done = true;
+
+	(void)ifname;
+	(void)err;
+	for (uint32_t k = 0; k < KEYS; k++) {
+		uint64_t is = judged(k);
+
+		less &= is <= old[k] && is <= new[k];
+		done &= is == new[k];
+	}
+	assert_true(less || done);
+	graces++;
+	narrowed += less && !done;
+	return 0;
+}
+
+static struct fleet_held some_shares(void)
+{
+	struct fleet_held to = {.units = draw() % 101, .until_ns = UNTIL_NS};
+	uint32_t first = draw();
+
+	for (uint32_t i = 0; i < PACER_LANES; i++)
+		if (draw() & 1)
+			to.lane[i] =
+			    (struct fleet_lane){true, key[(first + 3 * i) % KEYS], draw() % 101};
+	return to;
+}
+
+/* Lanes that stay have their keys, mostly; in some runs any key may be in any lane. */
+static void keep_keys(struct fleet_held *to, const struct fleet_held *was)
+{
+	for (uint32_t i = 0; i < PACER_LANES; i++) {
+		bool taken = false;
+
+		for (uint32_t n = 0; n < PACER_LANES; n++)
+			taken |= n != i && to->lane[n].is &&
+				 fleet_same_key(&limit, &to->lane[n].key, &was->lane[i].key);
+		if (was->lane[i].is && to->lane[i].is && !taken)
+			to->lane[i].key = was->lane[i].key;
+	}
+}
+
+static void hold(const struct fleet_held *to)
+{
+	for (uint32_t k = 0; k < KEYS; k++) {
+		old[k] = judged(k);
+		new[k] = fleet_judged_by(&limit, to, &key[k]);
+	}
+	assert_int_equal(fleet_hold(&a, &limit, to, &error), 0);
+	for (uint32_t k = 0; k < KEYS; k++)
+		assert_int_equal(judged(k), new[k]);
+}
+
+static int begin(void **unused)
+{
+	(void)unused;
+	say_again();
+	say("clock: exact\nmemory: 64Ki\nfleet: {store: 'http://a', name: f}\nrules:\n- name: a\n  "
+	    "limits: [{key: src+dport, packets: 100, window: 1s, fleet: yes}]\n");
+	if (load(doc.s))
+		fail_msg("%s", error.text);
+	memset(&control, 0, sizeof(control));
+	limit = (struct fleet_limit){.limiter = now.bin.rule[0].limiter[0], .at = 3};
+	limit.limiter.share = limit.at;
+	limit.id = limit.limiter.share_id;
+	for (uint32_t k = 0; k < KEYS; k++) {
+		key[k] = (struct pacer_packet){.family = k & 1 ? PACER_FAMILY_6 : PACER_FAMILY_4,
+					       .proto = 17};
+		key[k].key[PACER_WORD_SADDR] = 0x0a000000 + k / 4;
+		key[k].key[PACER_WORD_PORTS] = k & 2 ? 53 : 123;
+		key[k].key[PACER_WORD_META] = 17;
+	}
+	graces = narrowed = 0;
+	return 0;
+}
+
+static void no_key_has_more_on_the_way(void **unused)
+{
+	struct fleet_held was = {0}, to;
+
+	(void)unused;
+	for (uint32_t i = 0; i < 20000; i++) {
+		to = some_shares();
+		if (draw() % 8)
+			keep_keys(&to, &was);
+		hold(&to);
+		was = to;
+	}
+	assert_true(narrowed > 10000 && graces > 40000);
+}
+
+static void what_is_held_is_told(void **unused)
+{
+	struct fleet_held to, held;
+
+	(void)unused;
+	for (uint32_t i = 0; i < 200; i++) {
+		to = some_shares();
+		hold(&to);
+		held = fleet_held(&a, &limit);
+		assert_true(held.is);
+		assert_int_equal(held.units, to.units);
+		for (uint32_t n = 0; n < PACER_LANES; n++) {
+			assert_int_equal(held.lane[n].is, to.lane[n].is);
+			if (!to.lane[n].is)
+				continue;
+			assert_int_equal(held.lane[n].units, to.lane[n].units);
+			assert_true(fleet_same_key(&limit, &held.lane[n].key, &to.lane[n].key));
+		}
+	}
+}
+
+/* One step where no key has a lane: as before there were any. */
+static void without_lanes_it_is_one_step(void **unused)
+{
+	struct fleet_held to = {.units = 40, .until_ns = UNTIL_NS};
+
+	(void)unused;
+	hold(&to); /* it takes its place first */
+	graces = 0;
+	to.units = 70;
+	hold(&to);
+	assert_int_equal(graces, 1);
+}
+
+/* The place of another limit, whose lanes are nobody's. */
+static void another_limits_lanes_are_gone(void **unused)
+{
+	struct fleet_held to = {.units = 40, .until_ns = UNTIL_NS};
+
+	(void)unused;
+	to.lane[2] = (struct fleet_lane){true, key[5], 90};
+	hold(&to);
+	assert_int_equal(judged(5), 90);
+	limit.id += 32;
+	limit.limiter.share_id = limit.id;
+	assert_int_equal(judged(5), 0);
+	to.lane[2].is = false;
+	hold(&to);
+	assert_int_equal(judged(5), 40);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup(no_key_has_more_on_the_way, begin),
+	    cmocka_unit_test_setup(what_is_held_is_told, begin),
+	    cmocka_unit_test_setup(without_lanes_it_is_one_step, begin),
+	    cmocka_unit_test_setup(another_limits_lanes_are_gone, begin),
+	};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}
