@@ -165,7 +165,7 @@ static int end(struct attached *a, const struct options *o)
 
 static int run_serve(struct options *o)
 {
-	struct attached a;
+	struct attached a = {0};
 	sigset_t signals;
 	int code;
 

@@ -416,6 +416,9 @@ int pins_put_shadow(int map_fd, const char *ifname, int ifindex, uint32_t prog_i
 	struct statfs fs;
 	int err;
 
+	if (!prog_id) /* its name is how others tell whose it is */
+		return policy_fail(error, 0, "%s: the program of its shadow cannot be read: %s",
+				   ifname, strerror(errno));
 	folder_path(PINS_SHADOWS, folder, sizeof(folder));
 	(void)mkdir(folder, 0755); /* what is wrong with it shows below */
 	if (!statfs(folder, &fs) && fs.f_type != BPF_FS_MAGIC)

@@ -35,7 +35,10 @@ int pins_clean(enum pins_of of, bool look, void (*each)(const char *path, void *
 /* Removes the unused pins of this interface's index. */
 void pins_sweep(int ifindex);
 
-/* Of a shadow: for the interface and the pacer's program. 0, or -1 with *error filled. */
+/*
+ * Of a shadow: for the interface and the pacer's program; prog_id 0: that could not be read, and is
+ * an error (errno). 0, or -1 with *error filled.
+ */
 int pins_put_shadow(int map_fd, const char *ifname, int ifindex, uint32_t prog_id,
 		    struct policy_error *error);
 /* It may be gone already. */
