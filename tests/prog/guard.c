@@ -199,6 +199,13 @@ static struct bpf_object *load(const char *path, enum kind kind, char (*logs)[LO
 		return NULL;
 	bpf_object__for_each_program(program, obj)
 	{
+		/* As the tool loads a shadow: for the frames that the pacer is for. Without, none
+		 * loads. */
+		if (!strcmp(bpf_program__name(program), "pacer_shadow"))
+			(void)bpf_program__set_flags(program, BPF_F_XDP_HAS_FRAGS);
+	}
+	bpf_object__for_each_program(program, obj)
+	{
 		if (!logs || n == PROGRAMS)
 			break;
 		bpf_program__set_log_buf(program, logs[n++], LOG_BYTES);
