@@ -425,6 +425,8 @@ by_value_as_key()
 	pacer why s0 "value(geo, AB)" --json >"$work/why"
 	equal "$(jq -c '[.rules[].limits[] | [.key, .used, .max, .reason]]' "$work/why")" \
 		'[["value(geo, AB)",4,4,"ban"]]' "why of a value" || return
+	equal "$(pacer why s0 --json "10.77.0.15>10.77.0.1 udp 1 2" | jq -c '.limits[0] | [.key, .used]')" \
+		'["value(geo, AB)",4]' "why of a packet of that value" || return
 	pacer why s0 "value(geo, nowhere)" --json >"$work/why"
 	equal "$(jq -c '[.rules[].limits[] | [.used, .reason]]' "$work/why")" '[[0,"admit"]]' "why of another" || return
 	pacer why s0 "value(asn, XY)" | grep -q "no rule counts by such a key" || fail "why of another set" || return
