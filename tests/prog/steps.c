@@ -361,7 +361,13 @@ static uint32_t emulate(const struct frame *f)
 #define BANS(list)     "rules: [{name: a, ban: 1h, limits: [" list "]}]"
 #define IN_TUNNEL      "refused, in a tunnel"
 #define MATCHED(match) "rules: [{name: a, match: {" match "}, limits: [" ONE_AN_HOUR "]}]"
-#define ONE_AN_HOUR    "{key: src, packets: 1, window: 1h, slots: 10}"
+#define RULE(n)	       "{name: r" #n ", match: {dport: 1" #n "}, limits: [" ONE_AN_HOUR "]}, "
+#define RULES_7(n)     RULE(n##1) RULE(n##2) RULE(n##3) RULE(n##4) RULE(n##5) RULE(n##6) RULE(n##7)
+#define RULES_63   \
+	RULES_7(1) \
+	RULES_7(2) RULES_7(3) RULES_7(4) RULES_7(5) RULES_7(6) RULES_7(7) RULES_7(8) RULES_7(9)
+#define RULES_64    "memory: 256Mi\nrules: [" RULES_63 "{name: a, limits: [" ONE_AN_HOUR "]}]"
+#define ONE_AN_HOUR "{key: src, packets: 1, window: 1h, slots: 10}"
 #define LADDER(value, wider)                                           \
 	"{key: 'src/[32,28,24,20,16],[128,64,56,48]', packets: " value \
 	", window: 1h, wider: " wider "}"
@@ -388,6 +394,10 @@ static const struct step_case {
     {"admitted, two keys", LIMITS(MANY ", {key: dst, packets: 2000000000, window: 1h}"), 2,
      PACER_PASS},
     {"admitted, ladder of five", LIMITS(LADDER("1000", "x4")), 2, PACER_PASS},
+    {"refused, throttle", LIMITS("{key: all, uses: 1, cooldown: 1h}"), 1, PACER_DROP},
+    {"admitted, throttle", LIMITS("{key: all, uses: 1000000, cooldown: 1s}"), 2, PACER_PASS},
+    {"refused, match on a port", MATCHED("dport: 53"), 2, PACER_DROP},
+    {"refused, last of 64 rules", RULES_64, 2, PACER_DROP},
     {"refused, match on the TTL", MATCHED("ttl: 1-255"), 2, PACER_DROP},
     {"refused, a rule for tunnels",
      "rules: [{name: t, match: {inner: yes}, verdict: pass}, "

@@ -350,7 +350,7 @@ static void find_rule(struct pacer_walk *walk, const struct frame *f)
 
 	head.n = f->n < PACKET_HEAD_MAX ? f->n : PACKET_HEAD_MAX;
 	memcpy(head.data, f->b, head.n);
-	why_find(walk, &head);
+	why_find(walk, &head, PACER_ADMIT, NULL, NULL);
 }
 
 /* What is said of a packet that is to come, and nothing is changed by that. */
