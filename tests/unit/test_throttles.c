@@ -176,12 +176,12 @@ static void test_too_many_buckets(void **unused)
 	     "rules[0].limits[0]: 510 buckets would be needed and there are 240: write threshold: "
 	     "5 or more"},
 	    {"{key: all, uses: 1000, cooldown: 10s, max_cooldown: 10001ms, threshold: 100}",
-	     "10010 buckets would be needed and there are 240: write max_cooldown: 10043478261ns "
+	     "10010 buckets would be needed and there are 240: write max_cooldown: 10.043478261s "
 	     "or "
 	     "more"},
 	    {"{key: all, uses: 1000, cooldown: 10s, max_cooldown: 10050ms, threshold: 10}",
 	     "300 buckets would be needed and there are 240: write threshold: 25 or more, or "
-	     "max_cooldown: 10071428572ns or more"},
+	     "max_cooldown: 10.071428572s or more"},
 	    {"{key: all, uses: 1000, cooldown: 10s, max_cooldown: 10001ms, threshold: 1}",
 	     "11000 buckets would be needed and there are 240: write a larger threshold and a "
 	     "larger "

@@ -474,7 +474,13 @@ static void texts(void **state)
 	    {"1h", 3600000000000},
 	    {"36h", 129600000000000},
 	    {"7d", 604800000000000},
-	    {"18446744073709551615ns", UINT64_MAX},
+	    {"99999us", 99999000},
+	    {"100.001ms", 100001000},
+	    {"100.5us", 100500},
+	    {"5.263157ms", 5263157},
+	    {"1.105474227s", 1105474227},
+	    {"100.0001s", 100000100000},
+	    {"18446744073.709551615s", UINT64_MAX},
 	};
 	static const struct quantity memory[] = {
 	    {"0", 0},
@@ -499,6 +505,7 @@ static void texts(void **state)
 		assert_string_equal(units_size_text(memory[i].value, buf, sizeof(buf)),
 				    memory[i].text);
 	assert_string_equal(units_duration_text(1500, buf, 4), "150"); /* cut, and ended */
+	assert_string_equal(units_duration_text(1105474227, buf, 4), "1.1");
 }
 
 static void rounded(void **state)

@@ -8,8 +8,9 @@
 
 #define NS_PER_S 1000000000ull
 
-#define DURATION_NS_MAX (1ull << 62)
-#define FRACTION_DIGITS 19 /* 10^19 is the last power of ten below 2^64 */
+#define DURATION_NS_MAX	    (1ull << 62)
+#define DIGITS_READ_AT_ONCE 100000 /* what has more is shown with a decimal point */
+#define FRACTION_DIGITS	    19	   /* 10^19 is the last power of ten below 2^64 */
 
 struct unit {
 	const char *name;
@@ -18,6 +19,7 @@ struct unit {
 
 /* Each list ends with an empty name; the units of one size stand together, the one to print first.
  */
+#define SECONDS 3 /* of them */
 static const struct unit durations[] = {
     {"d", 86400000000000}, {"h", 3600000000000}, {"m", 60000000000}, {"s", 1000000000},
     {"ms", 1000000},	   {"us", 1000},	 {"ns", 1},	     {"", 0},
@@ -351,9 +353,33 @@ static const char *quantity_text(uint64_t value, const struct unit *units, char 
 	return buf;
 }
 
+/* "1.105474227s": of 1 us and more, in the largest of s, ms and us, which does not divide it. */
+static void decimal_text(uint64_t ns, char text[32])
+{
+	const struct unit *unit = durations + SECONDS;
+	int digits = 9, n;
+
+	for (; ns < unit->scale; unit++)
+		digits -= 3;
+	n = snprintf(text, 32, "%" PRIu64 ".%0*" PRIu64, ns / unit->scale, digits,
+		     ns % unit->scale);
+	while (text[n - 1] == '0')
+		n--;
+	snprintf(text + n, (size_t)(32 - n), "%s", unit->name);
+}
+
 const char *units_duration_text(uint64_t ns, char *buf, size_t size)
 {
-	return quantity_text(ns, durations, buf, size);
+	const struct unit *unit = durations;
+	char text[32];
+
+	while (ns % unit->scale)
+		unit++;
+	if (ns / unit->scale < DIGITS_READ_AT_ONCE || unit->scale >= NS_PER_S)
+		return quantity_text(ns, durations, buf, size);
+	decimal_text(ns, text);
+	snprintf(buf, size, "%s", text);
+	return buf;
 }
 
 const char *units_size_text(uint64_t bytes, char *buf, size_t size)

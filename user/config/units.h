@@ -50,7 +50,8 @@ int units_prefix_masked(const char *text, struct prefix *prefix);
 /* "53" or "1024-65535", up to `max`. */
 int units_range(const char *text, uint32_t max, struct range *range);
 
-/* The shortest exact text: 1000000 -> "1ms", 1500 -> "1500ns"... Return `buf`. */
+/* Exact, and short: 1000000 -> "1ms", 1500 -> "1500ns", 1105474227 -> "1.105474227s". Return `buf`.
+ */
 const char *units_duration_text(uint64_t ns, char *buf, size_t size);
 const char *units_rate_text(const struct units_rate *rate, char *buf, size_t size);
 const char *units_size_text(uint64_t bytes, char *buf, size_t size);
