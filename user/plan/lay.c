@@ -84,12 +84,28 @@ static void size_bans(const struct policy *policy, struct pacer_bans *bans)
 	bans->filter_mask = filter - 1;
 }
 
+/* Lines of a table of `n`, which the policy's `field` asks for; *base is the first. */
+static int claim(struct regions *r, uint64_t lines, const char *field, uint64_t n, uint32_t *base,
+		 struct policy_error *error)
+{
+	struct region free = find_free(r, lines);
+
+	if (free.lines < lines)
+		return policy_fail(error, 0,
+				   "%s: no room for the table of %llu: %llu bytes wanted, %llu "
+				   "free together: write fewer or raise memory and load again",
+				   field, (unsigned long long)n, (unsigned long long)lines * 64,
+				   (unsigned long long)free.lines * 64);
+	*base = free.base;
+	occupy(r, free.base, lines);
+	return 0;
+}
+
 static int place_bans(const struct policy *policy, const struct compile_previous *previous,
 		      struct regions *r, struct pacer_bans *bans, struct plan *plan,
 		      struct policy_error *error)
 {
 	const struct pacer_bans *old = previous ? &previous->bin->bans : NULL;
-	struct region free;
 
 	if (!policy_bans(policy))
 		return 0;
@@ -103,18 +119,9 @@ static int place_bans(const struct policy *policy, const struct compile_previous
 		plan->bans = PLAN_KEPT;
 		return 0;
 	}
-	free = find_free(r, compile_ban_lines(bans));
-	if (free.lines < compile_ban_lines(bans))
-		return policy_fail(
-		    error, 0,
-		    "bans: no room for the table of %llu: %llu bytes wanted, %llu free "
-		    "together: write fewer or raise memory and load again",
-		    (unsigned long long)policy->bans,
-		    (unsigned long long)compile_ban_lines(bans) * 64,
-		    (unsigned long long)free.lines * 64);
-	bans->base = free.base;
-	bans->filter = free.base + bans->sets * PACER_BAN_WAYS;
-	occupy(r, free.base, compile_ban_lines(bans));
+	if (claim(r, compile_ban_lines(bans), "bans", policy->bans, &bans->base, error))
+		return -1;
+	bans->filter = bans->base + bans->sets * PACER_BAN_WAYS;
 	return 0;
 }
 
@@ -153,7 +160,6 @@ static int place_flows(const struct policy *policy, const struct compile_previou
 		       struct pacer_flows *flows, struct plan *plan, struct policy_error *error)
 {
 	const struct pacer_flows *old = previous ? &previous->bin->flows : NULL;
-	struct region free;
 
 	*flows = flows_of(policy, plan->resolution_ns);
 	if (!flows->sets && old && old->sets && flows_drain(policy, drafts))
@@ -166,18 +172,7 @@ static int place_flows(const struct policy *policy, const struct compile_previou
 		plan->flows = PLAN_KEPT;
 		return 0;
 	}
-	free = find_free(r, compile_flow_lines(flows));
-	if (free.lines < compile_flow_lines(flows))
-		return policy_fail(
-		    error, 0,
-		    "flows: no room for the table of %llu: %llu bytes wanted, %llu free "
-		    "together: write fewer or raise memory and load again",
-		    (unsigned long long)policy->flows,
-		    (unsigned long long)compile_flow_lines(flows) * 64,
-		    (unsigned long long)free.lines * 64);
-	flows->base = free.base;
-	occupy(r, free.base, compile_flow_lines(flows));
-	return 0;
+	return claim(r, compile_flow_lines(flows), "flows", policy->flows, &flows->base, error);
 }
 
 /* Who asks for a size gets it; the others share what is left alike, in what runs there are. */
