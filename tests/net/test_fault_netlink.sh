@@ -11,7 +11,7 @@
 # shellcheck source=tests/net/fault.sh
 . "$(dirname "$0")/fault.sh"
 
-# each_fails_of_replace CALLS ERRNO: each of the calls fails in its turn. Where that is said to have
+# each_fails_of_replace CALLS ERRNO: as each_fails. Where that is said to have
 # failed, the pacer before is there.
 each_fails_of_replace()
 {
@@ -22,10 +22,10 @@ each_fails_of_replace()
 	load ten
 	id=$(status .program_id)
 	arrive "10" n=20
-	for ((n = 1; n < 200; n++)); do
+	for ((n = 1; n < 200; n += step)); do
 		faulty "$1" "$n" "$2" load s0 -c "$work/two.yaml" --replace || return
 		$failed || break
-		((n % 20)) || so_far "$n calls of $1"
+		((n % 20 >= step)) || so_far "$n calls of $1"
 		if [ "$code" -eq 0 ]; then
 			arrive "2" n=20 || fail "call $n of $1: done, but does not limit" || return
 			pacer unload s0 >/dev/null
