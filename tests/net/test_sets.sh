@@ -445,8 +445,33 @@ by_value_as_key()
 	refused 2 "set geo has no values" apply bare
 }
 
+# What is sampled is told by the key that was judged, though a sample has neither values nor TTLs.
+sampled_by_value()
+{
+	set_of geo.csv 10.77.0.11,XY fd77::/64,XY 10.77.0.13,AB
+	policy sampled <<-END
+	sample: {of: denied, k: 16, window: 60s}
+	sets: [{name: geo, file: $work/geo.csv, value: 2}]
+	rules:
+	  - {name: hops, match: {proto: udp, src: 10.77.0.12}, limits: [{key: ttl+src, packets: 1, window: 60s, entries: 1k}]}
+	  - {name: land, match: {proto: udp}, limits: [{key: value(geo, src), packets: 4, window: 60s, entries: 1k}]}
+	END
+	load sampled
+	arrive "4 0 1" n=9 n=3,from=fd77::11 n=6,from=10.77.0.12
+	equal "$(pacer sample s0 --json | jq -c '[.sample[] | [.rule, .key]] | unique')" \
+		'[["hops","10.77.0.12 ttl 64"],["land","value(geo, XY)"]]' "what was sampled" || return
+	equal "$(pacer top s0 --once --json | jq -c '[.keys.denied[] | [.rule, .key]] | sort')" \
+		'[["hops","10.77.0.12 ttl 64"],["land","value(geo, XY)"]]' "what top shows" || return
+	pacer why s0 "value(geo, XY)" | grep -Eq "denied .*ago.*window" || fail "why knows of no denial: $(pacer why s0 "value(geo, XY)")" || return
+	set_of geo.csv 10.77.0.13,AB
+	pacer sets s0 replace geo "$work/geo.csv" >/dev/null
+	equal "$(pacer sample s0 --json | jq -c '[.sample[] | select(.rule == "land") | .key] | unique')" \
+		'["-"]' "of a value that the set has no more"
+}
+
 net_up
 check "sets: prefixes with values" by_value
+check "sets: samples name values and TTLs" sampled_by_value
 check "sets: a value as a key" by_value_as_key
 check "sets: a set of the allow-list" let_through
 check "sets: added and taken out by hand" added_and_taken_out

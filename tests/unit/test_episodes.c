@@ -268,6 +268,7 @@ static struct crowd_packet packet_from(uint32_t saddr, uint32_t rule, uint64_t t
 	p.pkt.family = PACER_FAMILY_4;
 	p.pkt.len_bytes = 100;
 	p.pkt.key[PACER_WORD_SADDR] = saddr;
+	p.seen = p.pkt;
 	return p;
 }
 

@@ -16,6 +16,8 @@
 #include "cli/emit.h"
 #include "config/text.h"
 #include "estimate/estimate_key.h"
+#include "estimate/judged.h"
+#include "live/copies.h"
 #include "live/host.h"
 #include "live/snapshot.h"
 #include "offline/plot.h"
@@ -28,6 +30,7 @@ struct shown {
 	const struct sample *sample;
 	const struct policy *policy;
 	const struct pacer_policy *bin;
+	struct judged_by by;
 };
 
 /* --- a row ---------------------------------------------------------------------------------- */
@@ -47,11 +50,11 @@ static const char *rule_name(const struct shown *s, const struct pacer_sample_it
 static const char *key_text(const struct shown *s, const struct pacer_sample_item *item, char *buf,
 			    size_t size)
 {
-	struct pacer_packet pkt = estimate_packet(item);
+	struct pacer_packet seen;
 	struct policy_key key;
 
-	if (estimate_judged_key(s->bin, rule_of(s, item), s->a->control, item, &key))
-		return tally_key_text(&key, &pkt, buf, size);
+	if (judged_key(&s->by, rule_of(s, item), item, &key, &seen))
+		return tally_key_text(&key, &seen, buf, size);
 	snprintf(buf, size, "-");
 	return buf;
 }
@@ -271,7 +274,6 @@ static int read_and_show(struct attached *a, const struct options *o)
 	struct policy_error error = {0};
 	static struct sample sample;
 	struct policy *policy;
-	const char *text;
 	uint64_t seed;
 	int code;
 
@@ -282,12 +284,13 @@ static int read_and_show(struct attached *a, const struct options *o)
 	}
 	if (sample_read(a, seed, &sample, &error))
 		return complain(NULL, &error);
-	text = sample.copy->text;
-	policy = policy_parse(text, strnlen(text, PACER_DOC_MAX), &error);
+	policy = copies_policy(a, sample.copy - a->copy, &error);
 	if (policy) {
-		struct shown s = {a, &sample, policy, &sample.copy->policy};
+		struct shown s = {a, &sample, policy, &sample.copy->policy, {0}};
 
+		judged_open(a, s.bin, &s.by);
 		code = show(&s, o);
+		judged_close(&s.by);
 	} else {
 		code = complain(NULL, &error);
 	}

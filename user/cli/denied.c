@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-#include "estimate/estimate_key.h"
-#include "key.h"
+#include "estimate/judged.h"
 
 static bool is_denial(uint32_t reason)
 {
@@ -19,17 +18,17 @@ bool denied_is_sampled(const struct pacer_policy *policy)
 	return false;
 }
 
-/* Was the packet judged by this limiter, with a key that `why` names? The sample has its hash. */
-static bool is_judged_by(const struct attached *a, const struct pacer_limiter *t,
+/* Was the packet judged by this limit of the rule, with a key that `why` names? */
+static bool is_judged_by(const struct judged_by *by, uint32_t rule, size_t limit,
 			 const struct pacer_sample_item *item, const struct why *why)
 {
-	struct pacer_packet pkt = estimate_packet(item);
-	struct policy_key by = compile_key_of(t->key_id);
+	struct policy_key kind = compile_key_of(by->bin->rule[rule].limiter[limit].key_id);
+	struct pacer_packet seen;
 	char key[TALLY_TEXT];
 
-	if (pacer_limiter_hash(t, &pkt, a->control->secret[t->secret & 1]).home != item->key)
+	if (!judged_limit(by, rule, limit, item, &seen))
 		return false;
-	tally_key_text(&by, &pkt, key, sizeof(key));
+	tally_key_text(&kind, &seen, key, sizeof(key));
 	for (size_t i = 0; i < why->n; i++)
 		if (!strcmp(why->limit[i].key, key))
 			return true;
@@ -41,10 +40,10 @@ static struct denied denied_as(const struct pacer_sample_item *item)
 	return (struct denied){true, item->time_ns, item->reason};
 }
 
-struct denied denied_of_keys(const struct attached *a, const struct sample *sample, uint32_t rule,
-			     const struct why *why)
+static struct denied find_key(const struct judged_by *by, const struct sample *sample,
+			      uint32_t rule, const struct why *why)
 {
-	const struct pacer_rule *judged = &sample->copy->policy.rule[rule];
+	const struct pacer_rule *judged = &by->bin->rule[rule];
 
 	for (uint32_t i = 0; i < sample->rows; i++) { /* the newest first */
 		const struct pacer_sample_item *item = &sample->row[i].item;
@@ -52,10 +51,22 @@ struct denied denied_of_keys(const struct attached *a, const struct sample *samp
 		if (!is_denial(item->reason) || item->rule != judged->counter)
 			continue;
 		for (size_t k = 0; k < judged->n_limiters; k++)
-			if (is_judged_by(a, &judged->limiter[k], item, why))
+			if (is_judged_by(by, rule, k, item, why))
 				return denied_as(item);
 	}
 	return (struct denied){0};
+}
+
+struct denied denied_of_keys(const struct attached *a, const struct sample *sample, uint32_t rule,
+			     const struct why *why)
+{
+	struct judged_by by;
+	struct denied d;
+
+	judged_open(a, &sample->copy->policy, &by);
+	d = find_key(&by, sample, rule, why);
+	judged_close(&by);
+	return d;
 }
 
 /* Does the address begin with the prefix? */

@@ -59,7 +59,8 @@ static const char *key_text(const struct crowd_packet *p, char *buf)
 {
 	static const struct policy_key source = KEY_SRC(32, 128);
 
-	return tally_key_text(p->by.parts ? &p->by : &source, &p->pkt, buf, TALLY_TEXT);
+	return tally_key_text(p->by.parts ? &p->by : &source, p->by.parts ? &p->seen : &p->pkt, buf,
+			      TALLY_TEXT);
 }
 
 static void take(struct part *part, const struct crowd_packet *p)

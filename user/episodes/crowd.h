@@ -55,6 +55,7 @@ struct crowd_packet {
 	enum pacer_reason reason;
 	struct policy_key by; /* how keys are told apart by the limit that denied it */
 	struct pacer_packet pkt;
+	struct pacer_packet seen; /* as that limit sees it */
 };
 
 struct crowd_key {

@@ -9,6 +9,7 @@
 #include <sys/random.h>
 
 #include "estimate/estimate_key.h"
+#include "estimate/judged.h"
 #include "key.h"
 #include "live/copies.h"
 #include "live/host.h"
@@ -297,33 +298,18 @@ static size_t rule_of(const struct follow *f, const struct pacer_sample_item *it
 	return PACER_RULES_MAX;
 }
 
-/* The sample has the hash of the judged key. The limit that gives this hash has the key. */
-static struct policy_key key_of(const struct follow *f, size_t rule,
-				const struct pacer_sample_item *item,
-				const struct pacer_packet *pkt)
-{
-	const struct pacer_rule *of = &f->a->copy[f->copy].policy.rule[rule];
-
-	for (uint32_t k = 0; k < of->n_limiters && k < PACER_LIMITERS_MAX; k++) {
-		const struct pacer_limiter *t = &of->limiter[k];
-
-		if (pacer_limiter_hash(t, pkt, f->a->control->secret[t->secret & 1]).home ==
-		    item->key)
-			return compile_key_of(t->key_id);
-	}
-	return KEY_SRC(32, 128);
-}
-
-static struct crowd_packet packet_of(const struct follow *f, const struct pacer_sample_item *item)
+static struct crowd_packet packet_of(const struct follow *f, const struct judged_by *by,
+				     const struct pacer_sample_item *item)
 {
 	bool denied = pacer_verdict_of(item->reason) == PACER_VERDICT_DENY;
 	struct crowd_packet p = {.time_ns = item->time_ns,
 				 .rule = denied ? rule_of(f, item) : PACER_RULES_MAX,
 				 .reason = item->reason,
+				 .by = KEY_SRC(32, 128),
 				 .pkt = estimate_packet(item)};
 
-	if (p.rule < PACER_RULES_MAX)
-		p.by = key_of(f, p.rule, item, &p.pkt);
+	p.seen = p.pkt;
+	(void)judged_key(by, p.rule, item, &p.by, &p.seen); /* else its source */
 	return p;
 }
 
@@ -340,6 +326,7 @@ static void tell_detected(struct follow *f)
 {
 	static struct sample sample; /* large; one thread */
 	struct crowd_packet packet[PACER_SAMPLE_K];
+	struct judged_by by;
 	struct policy_error unused;
 	uint64_t seed;
 
@@ -353,8 +340,10 @@ static void tell_detected(struct follow *f)
 		detector_tell(&f->detector, NULL, 0, 0);
 		return;
 	}
+	judged_open(f->a, &f->a->copy[f->copy].policy, &by);
 	for (uint32_t i = 0; i < sample.rows; i++)
-		packet[i] = packet_of(f, &sample.row[i].item);
+		packet[i] = packet_of(f, &by, &sample.row[i].item);
+	judged_close(&by);
 	detector_tell(&f->detector, packet, sample.rows, sample.n);
 	sample_free(&sample);
 }

@@ -5,11 +5,18 @@
 #include <string.h>
 
 #include "estimate/estimate_key.h"
+#include "key.h"
 #include "plan/sampling.h"
 #include "sampler.h"
 
 #define SAMPLE_WINDOW_NS 10000000000ull
 #define SEED		 0x6576656e7473 /* the same in every run */
+
+/* How a packet of the sample was denied: the key, and the packet as that limit saw it. */
+struct denied_by {
+	uint32_t key_id;
+	struct pacer_packet seen;
+};
 
 struct run {
 	struct judge *judge;
@@ -18,6 +25,8 @@ struct run {
 	struct pacer_sampler *sampler;
 	struct pacer_sampling by;
 	struct pacer_sample_rng rng;
+	struct denied_by *by_what; /* of all packets that the sampler took */
+	uint32_t n_by_what;
 	uint64_t next_ns;
 };
 
@@ -33,22 +42,45 @@ static struct pacer_sampling sampling_of(const struct judge *j)
 				1);
 }
 
-/* The key by which it was denied is kept where the packet path has the key's hash. */
-static void sample(struct run *r, const struct replay_judged *judged, uint64_t now_ns)
+/* What the next packet that is taken was denied by. -1: no memory. */
+static int keep_by(struct run *r, const struct replay_judged *judged)
+{
+	uint32_t rule = pacer_outcome_rule(judged->outcome), n = r->n_by_what;
+	const struct pacer_limiter *t =
+	    &r->judge->bin->rule[rule].limiter[pacer_outcome_limiter(judged->outcome)];
+	struct denied_by *grown = r->by_what;
+
+	if (!(n & (n - 1))) { /* a power of two, and full */
+		grown = realloc(grown, (n ? 2 * (size_t)n : 1) * sizeof(*grown));
+		if (!grown)
+			return -1;
+		r->by_what = grown;
+	}
+	r->by_what[r->n_by_what++] = (struct denied_by){
+	    t->key_id, pacer_limiter_valued(t) ? pacer_limiter_sees(t, &judged->pkt, judged->value)
+					       : judged->pkt};
+	return 0;
+}
+
+/* Where the packet path has the key's hash, the number of what it was denied by is kept. */
+static int sample(struct run *r, const struct replay_judged *judged, uint64_t now_ns)
 {
 	const struct pacer_rule *rule = &r->judge->bin->rule[pacer_outcome_rule(judged->outcome)];
 	struct pacer_sample_item item;
 
 	if (!(r->by.reasons >> pacer_outcome_reason(judged->outcome) & 1) ||
 	    !pacer_sampler_due(r->sampler, &r->by, now_ns))
-		return;
+		return 0;
+	if (keep_by(r, judged))
+		return -1;
 	item = estimate_item(&judged->pkt, now_ns);
 	item.rule = rule->counter;
 	item.reason = pacer_outcome_reason(judged->outcome);
-	item.key = rule->limiter[pacer_outcome_limiter(judged->outcome)].key_id;
+	item.key = r->n_by_what - 1;
 	pacer_sample_write_begin(&r->sampler->seq);
 	pacer_sampler_take(r->sampler, &r->by, &item);
 	pacer_sample_write_end(&r->sampler->seq);
+	return 0;
 }
 
 static uint32_t rule_of(const struct run *r, const struct pacer_sample_item *item)
@@ -70,13 +102,15 @@ static void tell(struct run *r)
 
 	for (uint32_t i = 0; i < k; i++) {
 		bool denied = pacer_verdict_of(item[i].reason) == PACER_VERDICT_DENY;
+		const struct denied_by *by = &r->by_what[item[i].key];
 
 		packet[i] =
 		    (struct crowd_packet){.time_ns = item[i].time_ns,
 					  .rule = denied ? rule_of(r, &item[i]) : PACER_RULES_MAX,
 					  .reason = item[i].reason,
-					  .by = compile_key_of(item[i].key),
-					  .pkt = estimate_packet(&item[i])};
+					  .by = compile_key_of(by->key_id),
+					  .pkt = estimate_packet(&item[i]),
+					  .seen = by->seen};
 	}
 	detector_tell(&r->detector, packet, k, n);
 }
@@ -140,8 +174,9 @@ static int read_frames(struct run *r, struct capture *c, struct replayed *sum,
 		if (replay_judge(r->judge->replay, &frame, &judged, error))
 			return -1;
 		count(r, &judged, frame.len_bytes);
-		if (pacer_outcome_rule(judged.outcome) < PACER_RULES_MAX)
-			sample(r, &judged, frame.now_ns);
+		if (pacer_outcome_rule(judged.outcome) < PACER_RULES_MAX &&
+		    sample(r, &judged, frame.now_ns))
+			return policy_fail(error, POLICY_NO_MEMORY, "events: no memory");
 		sum->denied += judge_denied(&judged);
 	}
 	if (sum->packets)
@@ -174,6 +209,7 @@ int replayed_run(struct judge *judge, struct capture *capture, const struct epis
 	detector_open(&r->detector, by, told, arg);
 	detector_policy(&r->detector, judge->policy, counter);
 	result = read_frames(r, capture, sum, error);
+	free(r->by_what);
 	free(r->sampler);
 	free(r);
 	return result;

@@ -8,6 +8,7 @@
 #include "estimate.h"
 #include "estimate/estimate_key.h"
 #include "estimate/estimator.h"
+#include "estimate/judged.h"
 #include "live/attached.h"
 #include "live/copies.h"
 
@@ -30,6 +31,7 @@ struct words {
 	const struct attached *a;
 	const struct policy *policy;
 	const struct pacer_policy *bin;
+	struct judged_by by;
 };
 
 static void fill_key(const struct words *w, const struct pacer_sample_item *item,
@@ -38,8 +40,10 @@ static void fill_key(const struct words *w, const struct pacer_sample_item *item
 	static const struct policy_key source = KEY_SRC(32, 128);
 	struct pacer_packet pkt = estimate_packet(item);
 	size_t rule = estimate_rule_of(w->bin, w->policy->n_rules, item);
+	struct pacer_packet seen = pkt;
 	struct policy_key key = source;
-	(void)estimate_judged_key(w->bin, rule, w->a->control, item, &key); /* else its source */
+
+	(void)judged_key(&w->by, rule, item, &key, &seen); /* else its source */
 
 	snprintf(to->rule, sizeof(to->rule), "%s",
 		 rule < PACER_RULES_MAX ? w->policy->rule[rule].name
@@ -48,7 +52,7 @@ static void fill_key(const struct words *w, const struct pacer_sample_item *item
 	to->parts = key.parts;
 	to->verdict = pacer_verdict_of(item->reason);
 	to->reason = item->reason;
-	tally_key_text(&key, &pkt, to->key, sizeof(to->key));
+	tally_key_text(&key, &seen, to->key, sizeof(to->key));
 	tally_key_text(key.parts == KEY_PART_SRC ? &key : &source, &pkt, to->source,
 		       sizeof(to->source));
 }
@@ -114,19 +118,22 @@ static int read_sampled(const struct words *w, struct busiest *b, struct policy_
 
 int busiest_read(const struct attached *a, struct busiest *b, struct policy_error *error)
 {
-	const struct pacer_copy *copy = &a->copy[copies_in_force(a)];
-	struct words w = {a, NULL, &copy->policy};
+	uint32_t in_force = copies_in_force(a);
+	const struct pacer_copy *copy = &a->copy[in_force];
+	struct words w = {.a = a, .bin = &copy->policy};
 	struct policy *policy;
 	int code;
 
 	memset(b, 0, offsetof(struct busiest, key));
 	if (!copy->policy.sampling.reasons || !a->sampler)
 		return 0;
-	policy = policy_parse(copy->text, strnlen(copy->text, PACER_DOC_MAX), error);
+	policy = copies_policy(a, in_force, error);
 	if (!policy)
 		return -1;
 	w.policy = policy;
+	judged_open(a, w.bin, &w.by);
 	code = read_sampled(&w, b, error);
+	judged_close(&w.by);
 	policy_free(policy);
 	return code;
 }

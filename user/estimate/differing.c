@@ -8,6 +8,7 @@
 #include "estimate.h"
 #include "estimate/estimate_key.h"
 #include "estimate/estimator.h"
+#include "estimate/judged.h"
 #include "live/copies.h"
 #include "live/object.h"
 #include "live/shadow_reading.h"
@@ -16,6 +17,7 @@ struct words {
 	const struct attached *shadow;
 	const struct policy *policy;
 	const struct pacer_policy *bin;
+	struct judged_by by;
 };
 
 /* Which way it fares differently: as the packet did, a key may do both. */
@@ -42,15 +44,15 @@ static void fill_key(const struct words *w, const struct pacer_sample_item *item
 		     struct differing_key *to)
 {
 	struct policy_key key = KEY_SRC(32, 128);
-	struct pacer_packet pkt = estimate_packet(item);
+	struct pacer_packet seen = estimate_packet(item);
 	size_t rule = estimate_rule_of(w->bin, w->policy->n_rules, item);
 
-	(void)estimate_judged_key(w->bin, rule, w->shadow->control, item, &key);
+	(void)judged_key(&w->by, rule, item, &key, &seen);
 	snprintf(to->rule, sizeof(to->rule), "%s",
 		 rule < PACER_RULES_MAX ? w->policy->rule[rule].name : "");
 	to->change = change_of(w, item);
 	to->reason = item->reason;
-	tally_key_text(&key, &pkt, to->key, sizeof(to->key));
+	tally_key_text(&key, &seen, to->key, sizeof(to->key));
 }
 
 static int find_keys(const struct words *w, const struct drawn *drawn, struct differing *d)
@@ -83,13 +85,14 @@ int differing_read(const struct attached *shadow, struct differing *d, struct po
 	uint32_t copy = copies_in_force(shadow);
 	struct attached view = *shadow; /* with that sample in the place of its policy's */
 	struct policy *policy = copies_policy(shadow, copy, error);
-	struct words w = {shadow, policy, &shadow->copy[copy].policy};
+	struct words w = {.shadow = shadow, .policy = policy, .bin = &shadow->copy[copy].policy};
 	struct drawn drawn;
 	int code;
 
 	*d = (struct differing){.window_ns = OBJECT_DIFFER_NS};
 	if (!policy)
 		return -1;
+	judged_open(shadow, w.bin, &w.by);
 	view.sampler = shadow->differ;
 	view.n_samplers = shadow->n_differ;
 	code = drawn_take(&view, &shadow->shadowed->of, number_of, &w, &drawn, error);
@@ -99,6 +102,7 @@ int differing_read(const struct attached *shadow, struct differing *d, struct po
 		if (code)
 			policy_explain(error, POLICY_NO_MEMORY, "%s: no memory", shadow->ifname);
 	}
+	judged_close(&w.by);
 	policy_free(policy);
 	return code;
 }

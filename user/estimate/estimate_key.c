@@ -130,7 +130,7 @@ struct pacer_sample_item estimate_item(const struct pacer_packet *pkt, uint64_t 
 	return item;
 }
 
-/* --- the key that was judged ---------------------------------------------------------------- */
+/* --- the rule ------------------------------------------------------------------------------- */
 
 size_t estimate_rule_of(const struct pacer_policy *bin, size_t n_rules,
 			const struct pacer_sample_item *item)
@@ -139,22 +139,4 @@ size_t estimate_rule_of(const struct pacer_policy *bin, size_t n_rules,
 		if (item->rule && bin->rule[r].counter == item->rule)
 			return r;
 	return PACER_RULES_MAX;
-}
-
-/* The sample has the hash of the judged key. The limit that gives this hash has the key. */
-bool estimate_judged_key(const struct pacer_policy *bin, size_t rule,
-			 const struct pacer_control *control, const struct pacer_sample_item *item,
-			 struct policy_key *key)
-{
-	struct pacer_packet pkt = estimate_packet(item);
-
-	for (size_t k = 0; rule < PACER_RULES_MAX && k < bin->rule[rule].n_limiters; k++) {
-		const struct pacer_limiter *t = &bin->rule[rule].limiter[k];
-
-		if (pacer_limiter_hash(t, &pkt, control->secret[t->secret & 1]).home != item->key)
-			continue;
-		*key = compile_key_of(t->key_id);
-		return true;
-	}
-	return false;
 }

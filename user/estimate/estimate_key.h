@@ -41,12 +41,5 @@ struct pacer_sample_item estimate_item(const struct pacer_packet *pkt, uint64_t 
  * them. */
 size_t estimate_rule_of(const struct pacer_policy *bin, size_t n_rules,
 			const struct pacer_sample_item *item);
-/*
- * How the key that was judged is told apart: of the limit that denied, or of the rule's first.
- * False: it is a key of none of the rule's limits.
- */
-bool estimate_judged_key(const struct pacer_policy *bin, size_t rule,
-			 const struct pacer_control *control, const struct pacer_sample_item *item,
-			 struct policy_key *key);
 
 #endif

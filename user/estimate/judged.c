@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "estimate/judged.h"
+
+#include "estimate/estimate_key.h"
+#include "plan/keymask.h"
+#include "rule.h"
+
+static bool is_valued(const struct pacer_policy *bin)
+{
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		if (bin->rule[r].value[0] || bin->rule[r].value[1])
+			return true;
+	return false;
+}
+
+void judged_open(const struct attached *a, const struct pacer_policy *bin, struct judged_by *by)
+{
+	struct policy_error unused;
+
+	*by = (struct judged_by){.a = a, .bin = bin};
+	if (!is_valued(bin) || look_open(a, &by->look, &unused))
+		return;
+	by->looked = by->look.policy == bin;
+	if (!by->looked)
+		look_close(&by->look);
+}
+
+void judged_close(struct judged_by *by)
+{
+	if (by->looked)
+		look_close(&by->look);
+	by->looked = false;
+}
+
+/* The packet with the values of its addresses, as far as the limit has them. */
+static bool take_values(const struct judged_by *by, size_t rule, const struct pacer_limiter *t,
+			uint64_t now_ns, struct pacer_packet *pkt)
+{
+	struct pacer_walk walk = {.now_ns = now_ns, .pkt = *pkt};
+	struct pacer_state state;
+
+	if (!pacer_limiter_valued(t))
+		return true;
+	if (!by->looked)
+		return false;
+	state = look_state(&by->look, 0);
+	walk.state = &state;
+	if (pacer_walk_values(&walk, rule))
+		return false;
+	*pkt = pacer_limiter_sees(t, pkt, walk.value);
+	return true;
+}
+
+bool judged_limit(const struct judged_by *by, size_t rule, size_t limit,
+		  const struct pacer_sample_item *item, struct pacer_packet *seen)
+{
+	const struct pacer_limiter *t = &by->bin->rule[rule].limiter[limit];
+	const __u64 *secret = by->a->control->secret[t->secret & 1];
+	uint32_t ttls = t->mask6[PACER_WORD_META] & PACER_META_TTL ? 256 : 1;
+	struct pacer_packet pkt = estimate_packet(item);
+
+	if (!take_values(by, rule, t, item->time_ns, &pkt))
+		return false;
+	for (uint32_t ttl = 0; ttl < ttls; ttl++) {
+		*seen = pkt;
+		seen->key[PACER_WORD_META] |= ttl << PACER_META_TTL_AT;
+		if (pacer_limiter_hash(t, seen, secret).home == item->key)
+			return true;
+	}
+	return false;
+}
+
+bool judged_key(const struct judged_by *by, size_t rule, const struct pacer_sample_item *item,
+		struct policy_key *key, struct pacer_packet *seen)
+{
+	struct pacer_packet pkt;
+
+	for (size_t k = 0; rule < PACER_RULES_MAX && k < by->bin->rule[rule].n_limiters; k++) {
+		if (!judged_limit(by, rule, k, item, &pkt))
+			continue;
+		*key = compile_key_of(by->bin->rule[rule].limiter[k].key_id);
+		*seen = pkt;
+		return true;
+	}
+	return false;
+}
