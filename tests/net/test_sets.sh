@@ -422,6 +422,7 @@ by_value_as_key()
 	pacer ban s0 list --json | grep -q "value(geo, none)" || fail "no ban of none"
 	pacer sets s0 list | grep -Eq "^geo .* - +- " || fail "sets list counts: $(pacer sets s0 list)" || return
 	equal "$(pacer sets s0 list --json | jq -c '[.[] | .packets, .bytes]')" '[null,null]' "what only keys ask about" || return
+	equal "$(pacer stats s0 --json | jq -c '.sets[] | [.packets, .bytes]')" '[null,null]' "... in stats" || return
 	pacer why s0 "value(geo, AB)" --json >"$work/why"
 	equal "$(jq -c '[.rules[].limits[] | [.key, .used, .max, .reason]]' "$work/why")" \
 		'[["value(geo, AB)",4,4,"ban"]]' "why of a value" || return

@@ -181,13 +181,15 @@ static void set_row(const struct row *row, size_t set, uint64_t value)
 static void set_packets_rows(const struct row *row)
 {
 	for (size_t i = 0; i < row->f->policy->n_sets; i++)
-		set_row(row, i, row->f->set[i].count.packets);
+		if (row->f->set[i].counted)
+			set_row(row, i, row->f->set[i].count.packets);
 }
 
 static void set_bytes_rows(const struct row *row)
 {
 	for (size_t i = 0; i < row->f->policy->n_sets; i++)
-		set_row(row, i, row->f->set[i].count.bytes);
+		if (row->f->set[i].counted)
+			set_row(row, i, row->f->set[i].count.bytes);
 }
 
 static void set_elements_rows(const struct row *row)

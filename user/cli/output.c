@@ -691,8 +691,14 @@ static void emit_set_count(const struct policy_set *set, const struct reading_se
 	emit_row();
 	emit_object("");
 	emit_string("name", set->name, "@%s", set->name);
-	emit_uint("packets", reading->count.packets, "%s", thousands(reading->count.packets).text);
-	emit_uint("bytes", reading->count.bytes, NULL);
+	if (reading->counted) {
+		emit_uint("packets", reading->count.packets, "%s",
+			  thousands(reading->count.packets).text);
+		emit_uint("bytes", reading->count.bytes, NULL);
+	} else {
+		emit_null("packets", "-");
+		emit_null("bytes", NULL);
+	}
 	emit_uint("prefixes", reading->prefixes, NULL);
 	emit_close();
 }

@@ -47,11 +47,13 @@ static int read_sets(const struct attached *a, uint32_t copy, struct reading *f)
 	struct policy_error unused;
 	int cpus = host_cpus(&unused), result = cpus > 0 ? 0 : -1;
 
-	for (uint32_t i = 0; i < f->policy->n_sets && !result; i++)
+	for (uint32_t i = 0; i < f->policy->n_sets && !result; i++) {
+		f->set[i].counted = sets_maps_counted(a, copy, i, f->policy);
 		result = sets_maps_count(a, copy, i, cpus, &f->set[i].count) ||
 				 sets_maps_prefixes(a, copy, i, &f->set[i].prefixes)
 			     ? -1
 			     : 0;
+	}
 	return result;
 }
 

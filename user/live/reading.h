@@ -30,6 +30,7 @@ struct reading_table {
 /* Of a set: its prefixes, and packets with an address in it. */
 struct reading_set {
 	uint64_t prefixes;
+	bool counted; /* else keys alone ask for it */
 	struct pacer_set_count count;
 };
 

@@ -515,8 +515,7 @@ static int read_all(const struct attached *a, const struct policy *policy, uint3
 		return -1;
 	for (uint32_t i = 0; i < policy->n_sets; i++) {
 		info[i].set = &policy->set[i];
-		info[i].counted = a->copy[copy].policy.set_asks[i] ||
-				  !policy_set_keyed(policy, policy->set[i].name);
+		info[i].counted = sets_maps_counted(a, copy, i, policy);
 		if (read_info(a, copy, i, cpus, &info[i]))
 			return unreadable(a, policy->set[i].name, error);
 	}

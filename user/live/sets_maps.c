@@ -114,6 +114,13 @@ int sets_maps_renew(const struct attached *a, uint32_t copy, uint32_t number, in
 	return result ? -1 : renew_hand(a, copy, number, from, about, serial);
 }
 
+bool sets_maps_counted(const struct attached *a, uint32_t copy, uint32_t number,
+		       const struct policy *policy)
+{
+	return a->copy[copy].policy.set_asks[number] ||
+	       !policy_set_keyed(policy, policy->set[number].name);
+}
+
 int sets_maps_count(const struct attached *a, uint32_t copy, uint32_t number, int cpus,
 		    struct pacer_set_count *sum)
 {

@@ -34,6 +34,12 @@ int sets_maps_carry(const struct attached *a, uint32_t copy, uint32_t from, int 
 		    uint32_t number, const struct set_about *about);
 /* What was added to a set by hand, appended, and counts: not to one that was replaced since. */
 int sets_maps_hand(const struct attached *a, uint32_t copy, uint32_t number, struct set_hand *hand);
+/*
+ * Do rules or the allow-list ask for set `number` of this copy, whose policy this is? For one that
+ * keys alone ask for no packets are counted.
+ */
+bool sets_maps_counted(const struct attached *a, uint32_t copy, uint32_t number,
+		       const struct policy *policy);
 /* Packets that had an address in a set, of all CPUs. */
 int sets_maps_count(const struct attached *a, uint32_t copy, uint32_t number, int cpus,
 		    struct pacer_set_count *sum);
