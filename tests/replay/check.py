@@ -417,6 +417,56 @@ def suggest_inner():
         assert "in a tunnel" in done.stderr and done.stderr.count("\n") == 1
 
 
+def inner_alone():
+    """In whatever tunnel, packets fare as they would alone, under the same rules for what is in tunnels."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path.insert(0, os.path.join(here, "..", "tshark"))
+    sys.dont_write_bytecode = True
+    import made
+    import tunnels
+    rng = random.Random(7)
+    wrap = [t for name, t in tunnels.TUNNELS.items()]
+    around, alone, time_us = bytearray(made_header()), bytearray(made_header()), 0
+    for _ in range(4000):
+        family, outer, proto = rng.choice((4, 4, 6)), rng.choice((4, 6)), rng.choice((6, 17, 17, 17))
+        kind, host = (0x0800 if family == 4 else 0x86dd), bytes([rng.randrange(12)])
+        addresses = b"\x0a\0\0" + host + b"\x0a\1\0\1" if family == 4 else \
+            b"\xfd" + bytes(14) + host + b"\xfd" + bytes(14) + b"\xff"
+        body = struct.pack(">HH", 5000 + rng.randrange(3), rng.choice((53, 53, 80)))
+        body += bytes([0, 12, 0, 0, 1, 2, 3, 4]) if proto == 17 else bytes([0] * 8 + [0x50, 2] + [0] * 6)
+        packet = tunnels.ip(family, proto, body, addresses, rng.choice((31, 64)), 0, rng.choice((0, 0, 0, 0x2000, 0x10)))
+        inside, carrier = rng.choice(wrap)(kind, packet)[::-1]
+        data = tunnels.ip(outer, carrier, inside, tunnels.OUTER4 if outer == 4 else tunnels.OUTER6)
+        time_us += rng.randrange(4000)
+        for out, frame in ((around, made.ethernet(0x0800 if outer == 4 else 0x86dd, data)),
+                           (alone, made.ethernet(kind, packet))):
+            out += struct.pack("<IIII", time_us // 1000000, time_us % 1000000, len(frame), len(frame)) + frame
+    rules = """rules:
+  - {name: near, match: {%sproto: udp, dport: 53, ttl: 1-40}, limits: [{key: src+ttl, packets: 3, window: 1s}]}
+  - {name: dns, match: {%sproto: udp, dport: 53}, limits: [{key: src/32,128, packets: 4, window: 2s},
+      {key: src, gap: 30ms},
+      {key: dst+dport, rate: 9/s, burst: 3}], ban: 200ms}
+  - {name: rest%s, limits: [{key: flow, packets: 1, window: 700ms}]}
+bans: 64
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        files = [os.path.join(folder, n) for n in ("around.pcap", "alone.pcap")]
+        for name, data in zip(files, (around, alone)):
+            with open(name, "wb") as f:
+                f.write(data)
+        texts = (rules % ("inner: yes, ", "inner: yes, ", ", match: {inner: yes}"), rules % ("", "", ""))
+        seen = [list(csv.DictReader(io.StringIO(replay(t, f, "--verdicts").stdout))) for t, f in zip(texts, files)]
+    assert len(seen[0]) == len(seen[1]) == 4000
+    for a, b in zip(*seen):
+        assert a == b, (a, b)
+    reasons = collections.Counter((r["rule"], r["reason"]) for r in seen[0])
+    assert len(reasons) >= 7 and min(reasons.values()) > 5, reasons
+
+
+def made_header():
+    return struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 1)
+
+
 def suggest_once():
     """stdin is not replayed, and the policy says so."""
     with open(path("nano.pcap"), "rb") as f:
