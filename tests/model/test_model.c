@@ -20,6 +20,7 @@
 #include "brief.h"
 #include "faults.h"
 #include "lease.h"
+#include "named.h"
 #include "pools.h"
 #include "scenario.h"
 #include "small.h"
@@ -949,65 +950,31 @@ static void test_fault(void **state)
 	is_found(sc->finds);
 }
 
-static void test_lease(void **state)
-{
-	const struct lease_scenario *sc = *state;
-	double begun = seconds();
+/* The tests of one kind of scenario: of a sound one, and of one in which a fault is planted. */
+#define EXPLORED(what, kind, explore)                             \
+	static void test_##what(void **state)                     \
+	{                                                         \
+		const struct kind *sc = *state;                   \
+		double begun = seconds();                         \
+                                                                  \
+		explore(sc, &outcome);                            \
+		print_outcome(sc->name, begun);                   \
+		is_sound(sc->states_min, sc->most, sc->smallest); \
+	}                                                         \
+                                                                  \
+	static void test_##what##_fault(void **state)             \
+	{                                                         \
+		const struct kind *sc = *state;                   \
+		double begun = seconds();                         \
+                                                                  \
+		explore(sc, &outcome);                            \
+		print_outcome(sc->name, begun);                   \
+		is_found(sc->finds);                              \
+	}
 
-	lease_explore(sc, &outcome);
-	print_outcome(sc->name, begun);
-	is_sound(sc->states_min, sc->most, sc->smallest);
-}
-
-static void test_lease_fault(void **state)
-{
-	const struct lease_scenario *sc = *state;
-	double begun = seconds();
-
-	lease_explore(sc, &outcome);
-	print_outcome(sc->name, begun);
-	is_found(sc->finds);
-}
-
-static void test_bans(void **state)
-{
-	const struct ban_scenario *sc = *state;
-	double begun = seconds();
-
-	bans_explore(sc, &outcome);
-	print_outcome(sc->name, begun);
-	is_sound(sc->states_min, sc->most, sc->smallest);
-}
-
-static void test_bans_fault(void **state)
-{
-	const struct ban_scenario *sc = *state;
-	double begun = seconds();
-
-	bans_explore(sc, &outcome);
-	print_outcome(sc->name, begun);
-	is_found(sc->finds);
-}
-
-static void test_flows(void **state)
-{
-	const struct flow_scenario *sc = *state;
-	double begun = seconds();
-
-	flows_explore(sc, &outcome);
-	print_outcome(sc->name, begun);
-	is_sound(sc->states_min, sc->most, sc->smallest);
-}
-
-static void test_flows_fault(void **state)
-{
-	const struct flow_scenario *sc = *state;
-	double begun = seconds();
-
-	flows_explore(sc, &outcome);
-	print_outcome(sc->name, begun);
-	is_found(sc->finds);
-}
+EXPLORED(lease, lease_scenario, lease_explore)
+EXPLORED(bans, ban_scenario, bans_explore)
+EXPLORED(flows, flow_scenario, flows_explore)
 
 #define TESTS_MAX 192
 
@@ -1047,20 +1014,6 @@ static void add_narrowed(size_t i)
 	add(to->name, test_sound, &to->scenario);
 }
 
-/* Those whose names have one of the words stay. */
-static void choose(char *const *words)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < n_tests; i++)
-		for (size_t k = 0; words[k]; k++)
-			if (strstr(tests[i].name, words[k])) {
-				tests[kept++] = tests[i];
-				break;
-			}
-	n_tests = kept;
-}
-
 /* Arguments: words of names; then these tests are run only. */
 int main(int argc, char **argv)
 {
@@ -1093,7 +1046,7 @@ int main(int argc, char **argv)
 	for (i = 0; i < flow_faulty_n; i++)
 		add(flow_faulty[i].name, test_flows_fault, &flow_faulty[i]);
 	if (argc > 1)
-		choose(argv + 1);
+		n_tests = named_first(tests, n_tests, argv + 1);
 	else
 		add("every fault of the headers is planted", test_all_planted, NULL);
 	if (!n_tests) {

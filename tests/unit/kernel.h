@@ -165,9 +165,19 @@ long __wrap_syscall(long number, ...)
 int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...);
 
-/* The lock of all changes on this machine is not this test's. Files of its own are read alone. */
+/* The lock of all changes on this machine is not this test's. Files of its own are read alone. What
+ * coverage counts is written by the compiler's library, at the end. */
 int __wrap_open(const char *path, int flags, ...)
 {
+	if (strstr(path, ".gcda")) {
+		va_list more;
+		int mode;
+
+		va_start(more, flags);
+		mode = va_arg(more, int);
+		va_end(more);
+		return __real_open(path, flags, mode);
+	}
 	if (!strncmp(path, "/tmp", 4)) {
 		assert_int_equal(flags & O_CREAT, 0);
 		return __real_open(path, flags);

@@ -365,7 +365,7 @@ static void needed_values(void **state)
 	     PACER_DENY_WINDOW, 230},
 	    {"{key: src/32,128, bytes: 1000, window: 1s, slots: 10}", "bytes=20800",
 	     PACER_DENY_WINDOW, 12000},
-	    {"{key: src/32,128, gap: 100ms}", "gap=5263157ns", PACER_DENY_GAP, 1e9 / 110},
+	    {"{key: src/32,128, gap: 100ms}", "gap=5.263157ms", PACER_DENY_GAP, 1e9 / 110},
 	    {"{key: src/32,128, rate: 20/s, burst: 5}", "rate=200/s", PACER_DENY_RATE, 120},
 	    {"{key: src/32,128, rate: 80kbit/s, burst: 5k}", "rate=224000bit/s", PACER_DENY_RATE,
 	     20000},

@@ -411,6 +411,7 @@ static void compile(const char *text)
 	if (!policy || compile_policy(policy, NULL, &host, &bin, &plan, &error))
 		fail_msg("%s", error.text);
 	policy_free(policy);
+	allowed_saddr = banned_saddr = 0;
 }
 
 /* The rule that the first n bytes fall under; PACER_RULES_MAX: none. */
@@ -441,7 +442,6 @@ static void test_rules(void **unused)
 	uint32_t outcome;
 
 	(void)unused;
-	allowed_saddr = banned_saddr = 0;
 	compile(three);
 	make(row_of("gre"));
 	assert_int_equal(rule_of(frame.n, &outcome, &w), 0);
@@ -472,7 +472,6 @@ static void test_deep(void **unused)
 	uint32_t outcome;
 
 	(void)unused;
-	allowed_saddr = banned_saddr = 0;
 	compile(three);
 	make(row_of("gre, eight routes"));
 	(void)rule_of(frame.n, &outcome, &w);
@@ -502,7 +501,6 @@ static void test_sources(void **unused)
 	compile(three);
 	make(row_of("gre"));
 	allowed_saddr = OUTER4;
-	banned_saddr = 0;
 	(void)rule_of(frame.n, &outcome, &w);
 	assert_int_equal(outcome, PACER_ALLOWED);
 	allowed_saddr = INNER4; /* of the rules for what is in tunnels, and of no others */

@@ -142,6 +142,17 @@ static void test_one_without_an_end(void **unused)
 	shared_free(&s);
 }
 
+/* "k" is banned here, and nobody knows whether the store was told. */
+static void in_doubt(struct shared *s)
+{
+	struct shared_batch b;
+
+	read_nothing(s);
+	look(s, "k", now + 60 * S);
+	b = batch_of(s);
+	shared_lost(s, &b);
+}
+
 static void test_the_longer_end_of_two_is_told(void **unused)
 {
 	struct shared_batch b;
@@ -149,10 +160,7 @@ static void test_the_longer_end_of_two_is_told(void **unused)
 	size_t i = 0;
 
 	(void)unused;
-	read_nothing(&s);
-	look(&s, "k", now + 60 * S);
-	b = batch_of(&s);
-	shared_lost(&s, &b);
+	in_doubt(&s);
 	shared_there(&s, "k", 9, 20 * S, now); /* of another host */
 	assert_null(shared_take(&s, &i));
 	b = batch_of(&s);
@@ -172,10 +180,7 @@ static void test_what_is_in_doubt_is_lifted_all_the_same(void **unused)
 	struct shared s;
 
 	(void)unused;
-	read_nothing(&s);
-	look(&s, "k", now + 60 * S);
-	b = batch_of(&s);
-	shared_lost(&s, &b);
+	in_doubt(&s);
 	look(&s, NULL, 0);
 	look(&s, NULL, 0);
 	b = batch_of(&s);

@@ -127,6 +127,14 @@ static void emit_by_demand(const struct policy *policy, const struct policy_limi
 			  "nothing is sampled: write sample\n");
 }
 
+static void emit_state(uint64_t bytes)
+{
+	char text[TEXT];
+
+	emit_uint("state_bytes", bytes, bytes ? "    %s of state\n" : NULL,
+		  units_size_round(bytes, text, sizeof(text)));
+}
+
 static void emit_limit(const struct policy *policy, const struct pacer_policy *bin,
 		       const struct plan *plan, const struct plan_limit *at)
 {
@@ -180,8 +188,7 @@ static void emit_limit(const struct policy *policy, const struct pacer_policy *b
 	} else {
 		emit_null("fleet", NULL);
 	}
-	emit_uint("state_bytes", bytes, bytes ? "    %s of state\n" : NULL,
-		  units_size_round(bytes, text, sizeof(text)));
+	emit_state(bytes);
 	emit_close();
 }
 
@@ -203,8 +210,7 @@ static void emit_pool(const struct policy_pool *pool, const struct pacer_pool *b
 	throttle_facts(" to one of them", "each is passed over", &pool->throttle, &bin->throttle,
 		       cpus, &facts);
 	emit_facts(&facts);
-	emit_uint("state_bytes", bytes, "    %s of state\n",
-		  units_size_round(bytes, text, sizeof(text)));
+	emit_state(bytes);
 	emit_close();
 }
 
@@ -228,7 +234,6 @@ static void emit_ban(const struct policy_rule *rule, size_t n)
 static void emit_bans(const struct policy *policy, const struct pacer_bans *bans)
 {
 	uint64_t bytes = compile_ban_lines(bans) * sizeof(struct pacer_line), entries;
-	char text[TEXT];
 	double maybe;
 
 	if (!bans->sets) {
@@ -254,8 +259,7 @@ static void emit_bans(const struct policy *policy, const struct pacer_bans *bans
 		  "    a key that was never banned is looked up in the table with a chance of %.2g "
 		  "at most, when the table is full\n",
 		  maybe);
-	emit_uint("state_bytes", bytes, "    %s of state\n",
-		  units_size_round(bytes, text, sizeof(text)));
+	emit_state(bytes);
 	emit_close();
 }
 
@@ -281,8 +285,7 @@ static void emit_flows(const struct policy *policy, const struct pacer_flows *fl
 		  "    beyond %.3g new ones a second the most silent are new again sooner; a new "
 		  "one is never taken for a known one\n",
 		  per_s);
-	emit_uint("state_bytes", bytes, "    %s of state\n",
-		  units_size_round(bytes, text, sizeof(text)));
+	emit_state(bytes);
 	emit_close();
 }
 

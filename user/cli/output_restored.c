@@ -16,6 +16,8 @@ static const char *by_name(enum absence_by by)
 		return "since_boot";
 	case ABSENCE_BY_DAY:
 		return "clock_of_day";
+	case ABSENCE_ANY_BOOT:
+		return "any_boot";
 	}
 	return "?";
 }
@@ -26,10 +28,13 @@ static const char *by_text(enum absence_by by)
 	case ABSENCE_SAME_BOOT:
 		return "exactly, as it was saved in this boot";
 	case ABSENCE_SINCE_BOOT:
-		return "since the boot; what the machine was off counts as none, as no time server "
-		       "had set its clock";
+		return "since the boot; what the machine was off counts as none: its clock of the "
+		       "day was not set by a time server, or is behind";
 	case ABSENCE_BY_DAY:
 		return "by the clock of the day, which a time server had set";
+	case ABSENCE_ANY_BOOT:
+		return "at least; the kernel does not say whether this is the boot of the save: is "
+		       "/proc mounted?";
 	}
 	return "?";
 }

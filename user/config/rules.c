@@ -1750,18 +1750,23 @@ static int read_withstand(struct source *s, const struct place *at, const yaml_n
 	return doc_more_than_zero(s, at, node, policy->withstand);
 }
 
+static int read_count(struct source *s, const struct place *at, const yaml_node_t *node,
+		      unsigned int most, uint64_t *n)
+{
+	if (doc_count(s, at, node, n))
+		return -1;
+	if (*n > most)
+		return doc_fail(s, doc_line(node), at, "%llu is too much: at most %u",
+				(unsigned long long)*n, most);
+	return 0;
+}
+
 static int read_bans(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
 	struct policy *policy = into;
-	uint64_t *bans = &policy->bans;
 
 	policy->bans_said = true;
-	if (doc_count(s, at, node, bans))
-		return -1;
-	if (*bans > POLICY_BANS_MAX)
-		return doc_fail(s, doc_line(node), at, "%llu is too much: at most %u",
-				(unsigned long long)*bans, POLICY_BANS_MAX);
-	return 0;
+	return read_count(s, at, node, POLICY_BANS_MAX, &policy->bans);
 }
 
 bool policy_bans(const struct policy *policy)
@@ -1774,14 +1779,7 @@ bool policy_bans(const struct policy *policy)
 
 static int read_flows(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
-	uint64_t *flows = &((struct policy *)into)->flows;
-
-	if (doc_count(s, at, node, flows))
-		return -1;
-	if (*flows > POLICY_FLOWS_MAX)
-		return doc_fail(s, doc_line(node), at, "%llu is too much: at most %u",
-				(unsigned long long)*flows, POLICY_FLOWS_MAX);
-	return 0;
+	return read_count(s, at, node, POLICY_FLOWS_MAX, &((struct policy *)into)->flows);
 }
 
 static int read_flow_idle(struct source *s, const struct place *at, const yaml_node_t *node,

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "config/units.h"
 #include "plan/kinds.h"
 
 static const double second_ns = 1e9;
@@ -80,9 +81,12 @@ void needed_find(struct needed *needed, const struct policy_rule *rule, enum pac
 
 const char *needed_text(const struct needed *n, char *buf, size_t size)
 {
+	char gap[32];
+
 	switch (n->of->kind) {
 	case LIMIT_GAP:
-		snprintf(buf, size, "gap=%.0fns", floor(n->enough));
+		snprintf(buf, size, "gap=%s",
+			 units_duration_text((uint64_t)n->enough, gap, sizeof(gap)));
 		break;
 	case LIMIT_RATE:
 		if (n->of->cost == PACER_COST_BYTES)

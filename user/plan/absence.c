@@ -30,7 +30,7 @@ static struct absence any_boot(const struct clocks *then, const struct clocks *n
 {
 	struct absence a = same_boot(then, now);
 
-	a.by = ABSENCE_SINCE_BOOT;
+	a.by = ABSENCE_ANY_BOOT;
 	a.at_most_ns = UINT64_MAX;
 	return a;
 }

@@ -30,7 +30,8 @@ struct clocks {
 enum absence_by {
 	ABSENCE_SAME_BOOT,  /* the packet path's clock has gone on: exact */
 	ABSENCE_SINCE_BOOT, /* only the time since the boot is certain */
-	ABSENCE_BY_DAY	    /* the clock of the day is believed */
+	ABSENCE_BY_DAY,	    /* the clock of the day is believed */
+	ABSENCE_ANY_BOOT    /* nobody knows which boot it is: less is certain still */
 };
 
 struct absence {

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "../named.h"
 #include "world.h"
 
 /* The tables leave out what is 0, */
@@ -155,20 +156,6 @@ static void add(const struct world_scenario *rows, size_t n, CMUnitTestFunction 
 	}
 }
 
-/* Those whose names have one of the words stay. */
-static void choose(char *const *words)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < n_tests; i++)
-		for (size_t k = 0; words[k]; k++)
-			if (strstr(tests[i].name, words[k])) {
-				tests[kept++] = tests[i];
-				break;
-			}
-	n_tests = kept;
-}
-
 int main(int argc, char **argv)
 {
 	bool long_one = argc > 1 && !strcmp(argv[1], "--long");
@@ -180,7 +167,7 @@ int main(int argc, char **argv)
 	add(at_random, ARRAY(at_random), test_sound);
 	add(faulty, ARRAY(faulty), test_fault);
 	if (argc > 1 && !long_one)
-		choose(argv + 1);
+		n_tests = named_first(tests, n_tests, argv + 1);
 	else
 		tests[n_tests++] = (struct CMUnitTest){"every fault of the code is planted",
 						       test_all_planted, NULL, NULL, NULL};
