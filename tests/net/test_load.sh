@@ -42,6 +42,22 @@ causes()
 		pacer load lo -c "$work/ten.yaml" --direct
 }
 
+# Where nothing was loaded, nothing is left, and it does not say so: even if nobody can look any more.
+nothing_can_be_seen()
+{
+	local n
+
+	limit ten 10
+	for ((n = 1; n < 40; n++)); do
+		faulty map,socket "$n+10000" "$enomem" load s0 -c "$work/ten.yaml" --direct || return
+		equal "$code $failed $(wc -l <"$work/err")" "1 true 1" "exit code, fault, lines: $(cat "$work/err")" || return
+		! grep -q 'still has' "$work/err" || fail "from call $n on: $(cat "$work/err")" || return
+		equal "$(what_is_on s0)" "{}" "left on s0" || return
+		! grep -q 'no memory for the state' "$work/err" || return 0
+	done
+	fail "it never came to the load"
+}
+
 old_kernel()
 {
 	limit ten 10
@@ -268,6 +284,7 @@ words()
 }
 
 net_up
+check load-nothing-can-be-seen nothing_can_be_seen
 check load-causes causes
 check load-old-kernel old_kernel
 check load-watch watches

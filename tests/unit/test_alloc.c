@@ -6,49 +6,7 @@
  */
 #include "applied.h"
 #include "example.h"
-
-/* Under the sanitizer its own, which this program's stand before; else the library's. */
-void *__interceptor_malloc(size_t n) __attribute__((weak));
-void *__interceptor_calloc(size_t n, size_t size) __attribute__((weak));
-void *__interceptor_realloc(void *p, size_t n) __attribute__((weak));
-void *__libc_malloc(size_t n);
-void *__libc_calloc(size_t n, size_t size);
-void *__libc_realloc(void *p, size_t n);
-
-static struct {
-	bool on, for_good;
-	uint32_t n, fail_at; /* allocations so far; from 1, 0: never */
-} memory;
-
-static bool runs_out(void)
-{
-	if (!memory.on)
-		return false;
-	memory.n++;
-	return memory.fail_at &&
-	       (memory.for_good ? memory.n >= memory.fail_at : memory.n == memory.fail_at);
-}
-
-void *malloc(size_t n)
-{
-	if (runs_out())
-		return NULL;
-	return __interceptor_malloc ? __interceptor_malloc(n) : __libc_malloc(n);
-}
-
-void *calloc(size_t n, size_t size)
-{
-	if (runs_out())
-		return NULL;
-	return __interceptor_calloc ? __interceptor_calloc(n, size) : __libc_calloc(n, size);
-}
-
-void *realloc(void *p, size_t n)
-{
-	if (runs_out())
-		return NULL;
-	return __interceptor_realloc ? __interceptor_realloc(p, n) : __libc_realloc(p, n);
-}
+#include "starved.h"
 
 /* ---- what is done ---- */
 
@@ -95,30 +53,23 @@ static int set(const char *expected)
 	return 0;
 }
 
-static void begin(uint32_t fail_at, bool for_good)
-{
-	memory.n = 0;
-	memory.fail_at = fail_at;
-	memory.for_good = for_good;
-}
-
 static void test_reading(void **unused)
 {
 	uint32_t refused = 0, n;
 
 	(void)unused;
-	begin(0, false);
+	starved_from(0, false);
 	assert_int_equal(read_and_compile(example, NULL), 0);
 	whole = bin;
 	n = memory.n;
 	assert_true(n > 100);
 	for (uint32_t i = 1; i <= n; i++)
 		for (int for_good = 0; for_good < 2; for_good++) {
-			begin(i, for_good);
+			starved_from(i, for_good);
 			refused += read_and_compile(example, &whole) != 0;
 		}
 	assert_int_equal(refused, 2 * n); /* it needs every one of them */
-	begin(n + 1, true);
+	starved_from(n + 1, true);
 	assert_int_equal(read_and_compile(example, &whole), 0);
 }
 
@@ -129,7 +80,7 @@ static void test_setting(void **unused)
 	char *expected;
 
 	(void)unused;
-	begin(0, false);
+	starved_from(0, false);
 	memory.on = true;
 	expected = policy_set(example, strlen(example), path, value, &wrong);
 	memory.on = false;
@@ -138,7 +89,7 @@ static void test_setting(void **unused)
 	n = memory.n;
 	for (uint32_t i = 1; i <= n; i++)
 		for (int for_good = 0; for_good < 2; for_good++) {
-			begin(i, for_good);
+			starved_from(i, for_good);
 			refused += set(expected) != 0;
 		}
 	assert_int_equal(refused, 2 * n);
@@ -154,14 +105,14 @@ static void test_setting_a_list(void **unused)
 	char *expected, *text;
 
 	(void)unused;
-	begin(0, false);
+	starved_from(0, false);
 	memory.on = true;
 	expected = policy_set_allow(example, strlen(example), list, 2, &wrong);
 	memory.on = false;
 	assert_non_null(expected);
 	n = memory.n;
 	for (uint32_t i = 1; i <= n; i++) {
-		begin(i, true);
+		starved_from(i, true);
 		memory.on = true;
 		text = policy_set_allow(example, strlen(example), list, 2, &wrong);
 		memory.on = false;
@@ -181,7 +132,7 @@ static void test_depth(void **unused)
 	uint32_t n;
 
 	(void)unused;
-	begin(0, false);
+	starved_from(0, false);
 	memory.on = true;
 	policy = policy_parse(deep, strlen(deep), &wrong);
 	memory.on = false;
@@ -189,7 +140,7 @@ static void test_depth(void **unused)
 	assert_non_null(strstr(wrong.text, "nested too deep"));
 	n = memory.n;
 	for (uint32_t i = 1; i <= n; i++) {
-		begin(i, false);
+		starved_from(i, false);
 		wrong = (struct policy_error){.line = -1};
 		memory.on = true;
 		policy = policy_parse(deep, strlen(deep), &wrong);

@@ -9,6 +9,7 @@
 
 #include "applied.h"
 #include "kernel.h"
+#include "starved.h"
 #include "stays.h"
 
 #include "live/host.h"
@@ -722,6 +723,40 @@ static void damaged(void **unused)
 	detach();
 }
 
+/* Nothing is wrong with the file. */
+static void no_memory_for_it(void **unused)
+{
+	uint32_t refused = 0, n;
+	struct state s;
+
+	(void)unused;
+	kernel_now_ns = 100 * SECOND;
+	begin("memory: 64Ki\nrules:\n- {name: a, limits: [{key: src, packets: 9, window: 1s}]}\n");
+	save_and_read(&s);
+	state_free(&s);
+	starved_from(0, false);
+	memory.on = true;
+	assert_int_equal(state_read(path, &s, &error), 0);
+	memory.on = false;
+	state_free(&s);
+	n = memory.n;
+	for (uint32_t i = 1; i <= n; i++) {
+		starved_from(i, i % 2);
+		memory.on = true;
+		if (state_read(path, &s, &error)) {
+			memory.on = false;
+			refused++;
+			if (!strstr(error.text, "emory"))
+				fail_msg("allocation %u of %u: %s", i, n, error.text);
+		} else {
+			memory.on = false;
+			state_free(&s);
+		}
+	}
+	assert_true(refused > n / 2);
+	detach();
+}
+
 /* Right by its checksum, but made by somebody else: what points beyond the table is not followed.
  */
 static void made_by_others(void **unused)
@@ -817,6 +852,7 @@ int main(void)
 	    FILE_TEST(nor_under_another_policy),
 	    FILE_TEST(what_is_allowed),
 	    FILE_TEST(damaged),
+	    FILE_TEST(no_memory_for_it),
 	    FILE_TEST(made_by_others),
 	};
 

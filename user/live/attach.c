@@ -149,9 +149,11 @@ static int detach(const struct site *site, uint32_t id)
 	return bpf_xdp_detach(site->ifindex, site_mode_flag(site->mode), &this_one);
 }
 
+#define UNSEEN 1 /* what is on the interface cannot be read */
+
 /*
  * After a failure: restores what was on the interface before. A call that reports a failure may
- * have worked all the same, so it looks. Not 0: the new program is still there.
+ * have worked all the same, so it looks. UNSEEN, or < 0: the new program is still there.
  */
 static int take_back(const struct loading *l)
 {
@@ -160,8 +162,10 @@ static int take_back(const struct loading *l)
 	struct site now;
 	int err = 0;
 
+	if (object_program_fd(l->object) < 0) /* it was never loaded */
+		return 0;
 	if (site_open(l->ifname, l->before.ifindex, &now, &unused))
-		return -1;
+		return UNSEEN;
 	if (now.id == l->before.id) {
 		/* nothing was done */
 	} else if (site_program(&now, id)) {
@@ -299,13 +303,16 @@ static void take_all_back(struct loading *all, size_t n)
 
 	for (size_t i = n; i-- > 0;) {
 		struct policy_error why = *error;
+		int left = all[i].object ? take_back(&all[i]) : 0;
 
-		if (!all[i].object || !take_back(&all[i]))
+		if (!left)
 			continue;
 		back = false;
 		policy_explain(error, 0,
-			       "%.*s; and %s still has the new pacer: take it off with "
-			       "`xdp-pacer unload %s`",
+			       left == UNSEEN ? "%.*s; and %s may still have the new pacer: see "
+						"`xdp-pacer status %s`"
+					      : "%.*s; and %s still has the new pacer: take it off "
+						"with `xdp-pacer unload %s`",
 			       (int)sizeof(why.text) / 2, why.text, all[i].ifname, all[i].ifname);
 	}
 	if (back)

@@ -392,7 +392,8 @@ static bool is_shared(const struct bpf_map *map)
 	return !is_constant(map) && bpf_map__autocreate(map);
 }
 
-/* 1 where it took a map that it cannot be without, 0 where that is none of its own. */
+/* 1 where it took a map that it cannot be without, 0 where that is none of its own; -1 where it
+ * could not, with errno. */
 static int take_over(struct object *o, uint32_t id)
 {
 	struct bpf_map_info info = {0};
@@ -409,11 +410,16 @@ static int take_over(struct object *o, uint32_t id)
 				result = bpf_map__reuse_fd(map, fd) ? -1 : !is_of_first(map);
 		}
 	}
-	if (fd >= 0)
+	if (fd >= 0) {
+		int cause = errno;
+
 		close(fd);
+		errno = cause;
+	}
 	return result;
 }
 
+/* 0; -1 with errno, which is EINVAL where the program's maps are others. */
 static int take_all_over(struct object *o, int prog_fd)
 {
 	struct bpf_prog_info info = {0};
@@ -422,7 +428,10 @@ static int take_all_over(struct object *o, int prog_fd)
 
 	info.nr_map_ids = MAPS_MAX;
 	info.map_ids = (uintptr_t)ids;
-	if (bpf_obj_get_info_by_fd(prog_fd, &info, &len) || info.nr_map_ids > MAPS_MAX)
+	if (bpf_obj_get_info_by_fd(prog_fd, &info, &len))
+		return -1;
+	errno = EINVAL;
+	if (info.nr_map_ids > MAPS_MAX)
 		return -1;
 	for (uint32_t i = 0; i < info.nr_map_ids; i++) {
 		int took = take_over(o, ids[i]);
@@ -435,6 +444,7 @@ static int take_all_over(struct object *o, int prog_fd)
 	{
 		wanted += is_shared(map) && !is_of_first(map);
 	}
+	errno = EINVAL;
 	return n == wanted ? 0 : -1;
 }
 
@@ -445,10 +455,15 @@ struct object *object_open_over(const char *ifname, enum object_kind kind, int p
 
 	if (!o || !take_all_over(o, prog_fd))
 		return o;
-	policy_explain(error, 0,
-		       "%s: its pacer's maps are not those of this program: `xdp-pacer load %s "
-		       "--replace -c POLICY` takes over, with new state",
-		       ifname, ifname);
+	if (errno == EINVAL)
+		policy_explain(
+		    error, 0,
+		    "%s: its pacer's maps are not those of this program: `xdp-pacer load %s "
+		    "--replace -c POLICY` takes over, with new state",
+		    ifname, ifname);
+	else
+		policy_explain(error, 0, "%s: its pacer's maps cannot be taken over: %s%s", ifname,
+			       strerror(errno), errno == EPERM ? ": run as root" : "");
 	object_close(o);
 	return NULL;
 }

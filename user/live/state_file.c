@@ -454,6 +454,7 @@ static bool read_body(struct in *in, const struct header *h, struct state *s)
 static int read_checked(struct in *in, struct state *s, struct policy_error *error)
 {
 	struct header h = {.order = 0};
+	bool no_memory;
 
 	if (in->bytes >= sizeof(h))
 		memcpy(&h, in->at, sizeof(h));
@@ -468,10 +469,12 @@ static int read_checked(struct in *in, struct state *s, struct policy_error *err
 	s->secret_ready = h.secret_ready;
 	memcpy(s->secret, h.secret, sizeof(s->secret));
 	in->next = sizeof(h);
+	errno = 0;
 	if (read_body(in, &h, s))
 		return 0;
+	no_memory = errno == ENOMEM;
 	state_free(s);
-	return cut_off(in->file, error);
+	return no_memory ? not_read(in->file, ENOMEM, error) : cut_off(in->file, error);
 }
 
 int state_read(const char *file, struct state *s, struct policy_error *error)
