@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a store carries: members renew their sessions as fast as it lets them, in fleets of 64, each
- * of which has a record of 64 members. So does an agent every third of its session's time: a grant,
- * and a transaction that reads all records and members of its fleet.
+ * What a store carries: members of one fleet renew their sessions as fast as it lets them. So does
+ * an agent every third of its session's time: a
+ * grant, a transaction, and a read of what is new.
+ * Then each reads the record of all of them, and writes it, as they do when shares change.
  *
  *   load MEMBERS THREADS SECONDS ENDPOINT...
  *
- * Prints a line of JSON: renewals a second, how long one took, and how many hosts that serves.
+ * Prints a line of JSON: renewals a second, how long one took, how many hosts that serves; and how
+ * many times a second the record was read, and of writes one after the other, written.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -17,23 +19,26 @@
 #include "fleet/codec.h"
 #include "fleet/store.h"
 
-#define FLEET	    64
+#define FLEET	    1024
 #define TTL_S	    10
+#define NOTHING	    (INT64_MAX - 1) /* is new after this */
 #define THREADS_MAX 64
 #define TAKEN_MAX   400000
 
 static const struct store_kind *kind = &store_etcd;
 static int members, threads, seconds, endpoints;
 static char **endpoint;
-static uint64_t *revision; /* of each member's key */
+static uint64_t *revision, *seen; /* of each member's key, and of the store when it read */
 static char *record;
 
 static struct worker {
 	pthread_t thread;
 	int number;
-	uint64_t renewals, failed, bytes;
+	uint64_t renewals, failed, bytes, reads, writes;
 	float *taken_ms;
 } worker[THREADS_MAX];
+
+static pthread_barrier_t together;
 
 static double now_ms(void)
 {
@@ -61,62 +66,86 @@ static struct store *open_fleet(int fleet)
 	return s;
 }
 
+static void take_in(struct worker *w, int member, const char *key, struct store_snapshot *now)
+{
+	for (size_t i = 0; i < now->n; i++) {
+		w->bytes += now->at[i].len + 40;
+		if (!strcmp(now->at[i].key, key))
+			revision[member] = now->at[i].revision;
+	}
+	store_snapshot_free(now);
+}
+
+/* One whose session has ended meanwhile costs as much. */
 static bool renew(struct worker *w, struct store *s, int member)
 {
 	struct store_snapshot now = {0};
 	char key[32];
-	enum store_result result;
+	struct store_news news = {key, seen[member], seen[member]};
 
 	snprintf(key, sizeof(key), "member/%016x", member + 1);
-	result = kind->hold(s, key, "{\"is\":\"member\",\"v\":1}", revision[member], TTL_S, &now);
-	if (result == STORE_UNKNOWN)
+	if (kind->hold(s, key, "{\"is\":\"member\",\"v\":1}", revision[member], TTL_S, &now) ==
+	    STORE_UNKNOWN) {
 		w->failed++;
-	for (size_t i = 0; i < now.n; i++) {
-		w->bytes += now.at[i].len + 40;
-		if (!strcmp(now.at[i].key, key))
-			revision[member] = now.at[i].revision;
+		return false;
 	}
-	store_snapshot_free(&now);
-	return result == STORE_DONE;
+	revision[member] = 0;
+	take_in(w, member, key, &now);
+	if (kind->read(s, &news, &now) != STORE_DONE) {
+		w->failed++;
+		return false;
+	}
+	seen[member] = now.revision;
+	take_in(w, member, key, &now);
+	return true;
 }
 
-/* A worker has fleets of its own, of which each member renews in turn. */
+/* The record, written over and over. */
+static void write_some(struct worker *w, struct store *s)
+{
+	double begun = now_ms();
+	uint64_t at = 0;
+
+	while (now_ms() - begun < seconds * 1e3 &&
+	       kind->write(s, "limit/1", record, at, "member/none", 0, &at) == STORE_DONE)
+		w->writes++;
+}
+
+/* A worker renews members of its own, in turn, and then reads the record. */
 static void *work(void *arg)
 {
+	const struct store_news all = {"member/none", 0, NOTHING};
 	struct worker *w = arg;
-	int fleets = (members + FLEET - 1) / FLEET, mine = 0;
-	struct store *s[1024];
+	struct store *s = open_fleet(0);
+	struct store_snapshot now;
 	double begun;
 
-	for (int f = w->number; f < fleets && mine < 1024; f += threads, mine++) {
-		uint64_t at;
-
-		s[mine] = open_fleet(f);
-		if (renew(w, s[mine], f * FLEET)) {
-			char key[32];
-
-			snprintf(key, sizeof(key), "member/%016x", f * FLEET + 1);
-			(void)kind->write(s[mine], "limit/1", record, 0, key, revision[f * FLEET],
-					  &at);
-		}
-		for (int m = f * FLEET; m < (f + 1) * FLEET && m < members; m++)
-			(void)renew(w, s[mine], m);
-	}
+	for (int m = w->number; m < members; m += threads)
+		(void)renew(w, s, m);
+	pthread_barrier_wait(&together);
 	w->bytes = w->renewals = w->failed = 0;
 	begun = now_ms();
-	for (int turn = 0; mine && now_ms() - begun < seconds * 1e3; turn++)
-		for (int k = 0; k < mine && now_ms() - begun < seconds * 1e3; k++) {
-			int m = (w->number + k * threads) * FLEET + turn % FLEET;
-			double sent = now_ms();
+	for (int m = w->number; now_ms() - begun < seconds * 1e3;
+	     m = m + threads < members ? m + threads : w->number) {
+		double sent = now_ms();
 
-			if (m >= members || !renew(w, s[k], m))
-				continue;
-			if (w->renewals < TAKEN_MAX)
-				w->taken_ms[w->renewals] = (float)(now_ms() - sent);
-			w->renewals++;
-		}
-	for (int k = 0; k < mine; k++)
-		kind->close(s[k]);
+		if (!renew(w, s, m))
+			continue;
+		if (w->renewals < TAKEN_MAX)
+			w->taken_ms[w->renewals] = (float)(now_ms() - sent);
+		w->renewals++;
+	}
+	pthread_barrier_wait(&together);
+	if (!w->number)
+		write_some(w, s);
+	pthread_barrier_wait(&together);
+	begun = now_ms();
+	while (now_ms() - begun < seconds * 1e3) {
+		if (kind->read(s, &all, &now) == STORE_DONE && now.n)
+			w->reads++;
+		store_snapshot_free(&now);
+	}
+	kind->close(s);
 	return NULL;
 }
 
@@ -130,22 +159,25 @@ static int by_time(const void *a, const void *b)
 static void sum_up(void)
 {
 	static float all[THREADS_MAX * TAKEN_MAX / 16];
-	uint64_t n = 0, renewals = 0, failed = 0, bytes = 0;
+	uint64_t n = 0, renewals = 0, failed = 0, bytes = 0, reads = 0;
 
 	for (int i = 0; i < threads; i++) {
 		renewals += worker[i].renewals;
 		failed += worker[i].failed;
 		bytes += worker[i].bytes;
+		reads += worker[i].reads;
 		for (uint64_t k = 0; k < worker[i].renewals && k < TAKEN_MAX; k++)
 			if (n < sizeof(all) / sizeof(*all))
 				all[n++] = worker[i].taken_ms[k];
 	}
 	qsort(all, n, sizeof(*all), by_time);
 	printf("{\"members\":%d,\"renewals_per_s\":%.0f,\"failed\":%llu,\"median_ms\":%.1f,"
-	       "\"p99_ms\":%.1f,\"MB_per_s\":%.1f,\"hosts_at_rest\":%.0f}\n",
+	       "\"p99_ms\":%.1f,\"MB_per_s\":%.1f,\"hosts_at_rest\":%.0f,"
+	       "\"record_bytes\":%zu,\"reads_per_s\":%.0f,\"writes_per_s\":%.0f}\n",
 	       members, (double)renewals / seconds, (unsigned long long)failed, n ? all[n / 2] : 0,
 	       n ? all[n * 99 / 100] : 0, bytes / 1e6 / seconds,
-	       (double)renewals / seconds * TTL_S / 3);
+	       (double)renewals / seconds * TTL_S / 3, strlen(record), (double)reads / seconds,
+	       (double)worker[0].writes / seconds);
 }
 
 int main(int argc, char **argv)
@@ -164,11 +196,20 @@ int main(int argc, char **argv)
 	if (threads > THREADS_MAX)
 		threads = THREADS_MAX;
 	r.memory_ns = 1000000000;
-	for (int i = 0; i < FLEET; i++)
-		fleet_add_slot(&r, i + 1)->limit = 10000;
+	for (uint64_t i = 0; i < FLEET && i < (uint64_t)members; i++) {
+		struct fleet_slot *slot = fleet_add_slot(&r, (i + 1) << 53 | 0x123456789abcd);
+
+		slot->limit = slot->cell[0].want = 10000;
+		slot->session = 1000000 + i;
+		slot->cell[0].held = 10;
+	}
 	record = fleet_write_record(&r);
-	revision = calloc(members + FLEET, sizeof(*revision));
-	for (int i = 0; i < threads && record && revision; i++) {
+	revision = calloc(members, sizeof(*revision));
+	seen = calloc(members, sizeof(*seen));
+	pthread_barrier_init(&together, NULL, threads);
+	for (int i = 0; revision && seen && i < members; i++)
+		seen[i] = NOTHING; /* else each reads all that were there before */
+	for (int i = 0; i < threads && record && revision && seen; i++) {
 		worker[i].number = i;
 		worker[i].taken_ms = calloc(TAKEN_MAX, sizeof(float));
 		pthread_create(&worker[i].thread, NULL, work, &worker[i]);
@@ -179,6 +220,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < threads; i++)
 		free(worker[i].taken_ms);
 	free(revision);
+	free(seen);
 	free(record);
 	return 0;
 }

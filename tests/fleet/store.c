@@ -4,7 +4,7 @@
  *
  *   store [--ca FILE] [--cert FILE] [--key FILE] [--timeout MS] ENDPOINT...
  *
- *   hold KEY VALUE FOLLOWS TTL    read    write KEY VALUE FOLLOWS GUARD CREATED
+ *   hold KEY VALUE FOLLOWS TTL    read [OWN AFTER]    write KEY VALUE FOLLOWS GUARD CREATED
  *   drop KEY FOLLOWS              watch MS (once it has been begun: what was written since `read`)
  *   guard CREATED (of `put` and `clear`)    put KEY VALUE FOLLOWS KEY|- VALUE TTL GUARD
  *   list UNDER AFTER              age UNDER (of the first there: seconds)    clear UNDER GUARD
@@ -50,6 +50,7 @@ static uint64_t number(const char *word)
 static void run(struct store *s, char **w, int n)
 {
 	struct store_snapshot now = {0};
+	struct store_news news = {0};
 	uint64_t revision = 0;
 
 	if (!strcmp(w[0], "guard") && n == 2) {
@@ -58,8 +59,12 @@ static void run(struct store *s, char **w, int n)
 	} else if (!strcmp(w[0], "hold") && n == 5) {
 		show(s, kind->hold(s, w[1], w[2], number(w[3]), number(w[4]), &now));
 		show_all(&now);
-	} else if (!strcmp(w[0], "read")) {
-		show(s, kind->read(s, &now));
+	} else if (!strcmp(w[0], "read") && (n == 1 || n == 3)) {
+		news.own = n == 1 ? "member/none" : w[1];
+		news.first = news.last = n == 1 ? 0 : number(w[2]);
+		show(s, kind->read(s, &news, &now));
+		if (n == 3)
+			printf(" %zu+%zu", now.firsts, now.lasts);
 		show_all(&now);
 	} else if (!strcmp(w[0], "write") && n == 6) {
 		show(s, kind->write(s, w[1], w[2], number(w[3]), w[4], number(w[5]), &revision));

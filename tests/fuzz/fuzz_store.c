@@ -182,13 +182,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct fuzz_input in = {data, size};
 	char why[STORE_WHY];
 	struct store *s = store_etcd.open(&options, why);
+	const struct store_news news = {"member/a", 3, 2};
 	struct store_snapshot now;
 	enum store_result result;
 	uint64_t revision;
 
 	HOLDS(s);
 	input = &in;
-	is_whole(s, store_etcd.read(s, &now), &now);
+	is_whole(s, store_etcd.read(s, &news, &now), &now);
 	granting = true;
 	result = store_etcd.hold(s, "member/a", "x", 1, 10, &now);
 	is_whole(s, result, &now);

@@ -106,10 +106,7 @@ static void test_no_memory(void **state)
 	free(whole);
 }
 
-#define MEMBER(id, held)                                                                 \
-	"{\"id\":" id                                                                    \
-	",\"session\":7,\"limit\":9,\"reserve\":0,\"cells\":[{\"lane\":0,\"held\":" held \
-	",\"cool\":0,\"left_ns\":0,\"want\":0}]}"
+#define MEMBER(id, held) "[" id ",7,9,0,[0," held ",0,0,0]]"
 #define RECORD(v, keys, members)                                                                  \
 	"{\"is\":\"limit\",\"v\":" v ",\"memory_ns\":5,\"keys\":[" keys "],\"members\":[" members \
 	"]}"
@@ -135,8 +132,14 @@ static const struct {
     {RECORD("1", "", MEMBER("1", "3") "," MEMBER("1", "3")), FLEET_UNSOUND,
      "it has a member twice"},
     {RECORD("1", "", MEMBER("0", "3")), FLEET_UNSOUND, "it has a session of nobody"},
-    {RECORD("1", "{\"lane\":0,\"key\":\"x\"}", ""), FLEET_STRANGE, "it is no record of a limit"},
-    {RECORD("1", "{\"lane\":1,\"key\":\"\"}", ""), FLEET_STRANGE, "it is no record of a limit"},
+    {RECORD("1", "", "[1,7,9,0]"), FLEET_STRANGE, "it is no record of a limit"},
+    {RECORD("1", "", "[1,7,9,0,[1,3,0,0,0]]"), FLEET_STRANGE, "it is no record of a limit"},
+    {RECORD("1", "", "[1,7,9,0,[0,3,0,0,0],[0,3,0,0,0]]"), FLEET_STRANGE,
+     "it is no record of a limit"},
+    {RECORD("1", "", "[1,7,9,0,[0,3,0,0,0,0]]"), FLEET_STRANGE, "it is no record of a limit"},
+    {RECORD("1", "", "{\"id\":1}"), FLEET_STRANGE, "it is no record of a limit"},
+    {RECORD("1", "[0,\"x\"]", ""), FLEET_STRANGE, "it is no record of a limit"},
+    {RECORD("1", "[1,\"\"]", ""), FLEET_STRANGE, "it is no record of a limit"},
     {"{\"is\":\"limit\",\"v\":1,\"memory_ns\":0,\"keys\":[],\"members\":[]}", FLEET_UNSOUND,
      "its window is out of range"},
     {"{\"is\":\"limit\",\"v\":1,\"memory_ns\":5,\"keys\":[],\"members\":[],\"new\":1}",
@@ -159,6 +162,43 @@ static void test_wrong(void **state)
 		assert_string_equal(why, wrong[i].why);
 		assert_memory_equal(&r, &none, sizeof(r));
 	}
+}
+
+/* As many as there may be, each with all lanes: etcd takes a request of 1.5 MiB. One more is
+ * refused. */
+static void test_full(void **state)
+{
+	static struct fleet_record r, back;
+	char why[FLEET_WHY], *text;
+	json_t *all, *members;
+
+	(void)state;
+	r.memory_ns = FLEET_MEMORY_MAX;
+	for (uint32_t k = 1; k < FLEET_LANES_MAX; k++)
+		memset(r.key[k], 'x', FLEET_KEY_TEXT - 1);
+	for (uint64_t i = 0; i < FLEET_MEMBERS_MAX; i++) {
+		struct fleet_slot *slot = fleet_add_slot(&r, INT64_MAX - FLEET_MEMBERS_MAX + i);
+
+		slot->session = INT64_MAX;
+		slot->limit = FLEET_UNITS_MAX;
+		for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
+			slot->cell[k] =
+			    (struct fleet_cell){FLEET_UNITS_MAX, FLEET_UNITS_MAX, FLEET_MEMORY_MAX,
+						FLEET_UNITS_MAX, k != 0};
+	}
+	text = fleet_write_record(&r);
+	assert_true(strlen(text) < 1000000);
+	assert_int_equal(fleet_read_record(text, strlen(text), &back, why), FLEET_WELL);
+	assert_memory_equal(&r, &back, sizeof(r));
+	assert_int_equal(fleet_sum(&r, 0), 2 * FLEET_MEMBERS_MAX * FLEET_UNITS_MAX);
+	all = json_loads(text, 0, NULL);
+	members = json_object_get(all, "members");
+	json_array_append(members, json_array_get(members, 0));
+	free(text);
+	text = json_dumps(all, JSON_COMPACT);
+	assert_int_equal(fleet_read_record(text, strlen(text), &back, why), FLEET_STRANGE);
+	json_decref(all);
+	free(text);
 }
 
 static void test_session(void **state)
@@ -240,6 +280,7 @@ int main(void)
 	    cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_wrong),
 	    cmocka_unit_test(test_session),	   cmocka_unit_test(test_goals),
 	    cmocka_unit_test(test_surplus),	   cmocka_unit_test(test_clocks),
+	    cmocka_unit_test(test_full),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,6 +73,18 @@ static void test_a_look_within_the_second_changes_nothing(void **unused)
 	assert_memory_equal(&d, &before, sizeof(d));
 }
 
+/* All members of a large fleet look the less often, since each look may be a write. */
+static void test_a_large_fleet_looks_seldom(void **unused)
+{
+	const struct fleet_demand d = {.at_ns = 100 * S};
+
+	(void)unused;
+	assert_false(fleet_demand_is_due(&d, 8, 101 * S - 1));
+	assert_true(fleet_demand_is_due(&d, 8, 101 * S));
+	assert_false(fleet_demand_is_due(&d, 1000, 116 * S - 1));
+	assert_true(fleet_demand_is_due(&d, 1000, 116 * S));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -80,6 +92,7 @@ int main(void)
 	    cmocka_unit_test(test_it_falls_by_a_quarter_a_second),
 	    cmocka_unit_test(test_all_of_it_is_asked_for),
 	    cmocka_unit_test(test_a_look_within_the_second_changes_nothing),
+	    cmocka_unit_test(test_a_large_fleet_looks_seldom),
 	};
 
 	return cmocka_run_group_tests_name("demand", tests, NULL, NULL);

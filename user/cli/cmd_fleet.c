@@ -150,7 +150,7 @@ static const char *trouble_text(enum fleet_trouble trouble)
 	    [FLEET_WELL] = "",
 	    [FLEET_SMALLER] = "another member's policy has a smaller limit, which holds: see that "
 			      "their policies are the same",
-	    [FLEET_CROWDED] = "it has no share: a limit is divided among 64 members at most",
+	    [FLEET_CROWDED] = "it has no share: a limit is divided among 1,024 members at most",
 	    [FLEET_OTHER_VERSION] =
 		"it has no share: its record is of another version of xdp-pacer: "
 		"upgrade the hosts one after the other, or give the fleet "
@@ -167,9 +167,23 @@ static const char *trouble_text(enum fleet_trouble trouble)
 	return texts[trouble];
 }
 
+/* A limit with fewer units than members, that some have none of; NULL: there is none. */
+static const struct fleet_share *scarce(const struct agent *g, size_t *rule)
+{
+	for (uint32_t i = 0; i < g->member.shares; i++) {
+		const struct fleet_share *s = &g->member.share[i];
+
+		*rule = g->limit[i].rule;
+		if (s->sure && s->params.limit < g->talk.members)
+			return s;
+	}
+	return NULL;
+}
+
 static void say_state(struct agent *g)
 {
 	const struct fleet_member *m = &g->member;
+	const struct fleet_share *few;
 	enum fleet_trouble worst = FLEET_WELL;
 	size_t rule = 0;
 
@@ -187,6 +201,13 @@ static void say_state(struct agent *g)
 	else if (worst != FLEET_WELL)
 		say(g, "a limit of rule %zu: %s%s%s", rule, trouble_text(worst),
 		    *g->talk.why ? ": " : "", g->talk.why);
+	else if ((few = scarce(g, &rule)))
+		say(g,
+		    "a limit of rule %zu: it has fewer units (%" PRIu64
+		    ") than members (%u): those "
+		    "without one deny, until another gives one up: raise the limit, or leave "
+		    "fleet: yes out",
+		    rule, few->params.limit, g->talk.members);
 	else if (g->talk.strangers)
 		say(g,
 		    "%u limit%s in use by others of fleet %s: not in this policy: see that "
@@ -365,7 +386,7 @@ static void ask_for_all(const struct agent *g, size_t i, struct fleet_demand *d)
 	struct fleet_share *s = &g->member.share[i];
 	uint64_t at_ns = host_now_ns(), counted;
 
-	if (at_ns < d->at_ns + SECOND_NS || count(g, &g->limit[i], &counted))
+	if (!fleet_demand_is_due(d, g->talk.members, at_ns) || count(g, &g->limit[i], &counted))
 		return;
 	s->want[0] = fleet_demand(d, s->want[0], counted, span_of(g, i), s->params.limit, at_ns);
 }
@@ -483,7 +504,7 @@ static void ask(struct agent *g, const struct fleet_request *request)
 		for (size_t i = 0; i < g->n; i++)
 			fleet_say(&g->a, &g->limit[i], g->talk.members, g->talk.answered_ns);
 		if (g->talk.refused && getrandom(&chance, sizeof(chance), 0) == sizeof(chance))
-			g->retry_ns = host_now_ns() + talk_pause_ns(true, g->talk.members, chance);
+			g->retry_ns = host_now_ns() + fleet_pause_ns(true, g->talk.members, chance);
 		if (!g->leave_by_ns)
 			say_state(g);
 		return;

@@ -17,21 +17,19 @@ static bool append(json_t **array, json_t *value)
 
 static json_t *cell_json(const struct fleet_cell *c, uint32_t lane)
 {
-	return json_pack("{s:i,s:I,s:I,s:I,s:I}", "lane", (int)lane, "held", (json_int_t)c->held,
-			 "cool", (json_int_t)c->cool, "left_ns", (json_int_t)c->left_ns, "want",
-			 (json_int_t)c->want);
+	return json_pack("[i,I,I,I,I]", (int)lane, (json_int_t)c->held, (json_int_t)c->cool,
+			 (json_int_t)c->left_ns, (json_int_t)c->want);
 }
 
 static json_t *slot_json(const struct fleet_slot *slot)
 {
-	json_t *cells = json_array();
+	json_t *member = json_pack("[I,I,I,I]", (json_int_t)slot->id, (json_int_t)slot->session,
+				   (json_int_t)slot->limit, (json_int_t)slot->reserve);
 
-	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
-		if ((!k || slot->cell[k].own) && !append(&cells, cell_json(&slot->cell[k], k)))
-			break;
-	return json_pack("{s:I,s:I,s:I,s:I,s:o}", "id", (json_int_t)slot->id, "session",
-			 (json_int_t)slot->session, "limit", (json_int_t)slot->limit, "reserve",
-			 (json_int_t)slot->reserve, "cells", cells);
+	for (uint32_t k = 0; member && k < FLEET_LANES_MAX; k++)
+		if (!k || slot->cell[k].own)
+			append(&member, cell_json(&slot->cell[k], k));
+	return member;
 }
 
 char *fleet_write_record(const struct fleet_record *record)
@@ -41,8 +39,7 @@ char *fleet_write_record(const struct fleet_record *record)
 
 	for (uint32_t k = 1; keys && k < FLEET_LANES_MAX; k++)
 		if (record->key[k][0])
-			append(&keys,
-			       json_pack("{s:i,s:s}", "lane", (int)k, "key", record->key[k]));
+			append(&keys, json_pack("[i,s]", (int)k, record->key[k]));
 	for (uint32_t i = 0; members && i < record->slots; i++)
 		append(&members, slot_json(&record->slot[i]));
 	all = json_pack("{s:s,s:i,s:I,s:o,s:o}", "is", "limit", "v", FLEET_VERSION, "memory_ns",
@@ -52,15 +49,23 @@ char *fleet_write_record(const struct fleet_record *record)
 	return text;
 }
 
-/* A number that is there, an integer, and not negative. */
-static bool number(json_t *json, const char *field, uint64_t *to)
+/* An integer that is there and not negative. */
+static bool is_number(json_t *value, uint64_t *to)
 {
-	json_t *value = json_object_get(json, field);
-
 	if (!json_is_integer(value) || json_integer_value(value) < 0)
 		return false;
 	*to = (uint64_t)json_integer_value(value);
 	return true;
+}
+
+static bool number(json_t *json, const char *field, uint64_t *to)
+{
+	return is_number(json_object_get(json, field), to);
+}
+
+static bool number_at(json_t *json, size_t i, uint64_t *to)
+{
+	return is_number(json_array_get(json, i), to);
 }
 
 static bool read_cell(json_t *json, struct fleet_slot *slot)
@@ -68,10 +73,9 @@ static bool read_cell(json_t *json, struct fleet_slot *slot)
 	struct fleet_cell c = {0};
 	uint64_t lane;
 
-	if (json_object_size(json) != 5 || !number(json, "lane", &lane) ||
-	    lane >= FLEET_LANES_MAX || slot->cell[lane].own || !number(json, "held", &c.held) ||
-	    !number(json, "cool", &c.cool) || !number(json, "left_ns", &c.left_ns) ||
-	    !number(json, "want", &c.want))
+	if (json_array_size(json) != 5 || !number_at(json, 0, &lane) || lane >= FLEET_LANES_MAX ||
+	    slot->cell[lane].own || !number_at(json, 1, &c.held) || !number_at(json, 2, &c.cool) ||
+	    !number_at(json, 3, &c.left_ns) || !number_at(json, 4, &c.want))
 		return false;
 	c.own = true; /* lane 0 too, so that none comes twice */
 	slot->cell[lane] = c;
@@ -80,19 +84,13 @@ static bool read_cell(json_t *json, struct fleet_slot *slot)
 
 static bool read_slot(json_t *json, struct fleet_slot *slot)
 {
-	json_t *cells = json_object_get(json, "cells"), *cell;
-	size_t i;
-
 	memset(slot, 0, sizeof(*slot));
-	if (json_object_size(json) != 5 || !number(json, "id", &slot->id) ||
-	    !number(json, "session", &slot->session) || !number(json, "limit", &slot->limit) ||
-	    !number(json, "reserve", &slot->reserve) || !json_is_array(cells))
+	if (!number_at(json, 0, &slot->id) || !number_at(json, 1, &slot->session) ||
+	    !number_at(json, 2, &slot->limit) || !number_at(json, 3, &slot->reserve))
 		return false;
-	json_array_foreach(cells, i, cell)
-	{
-		if (!read_cell(cell, slot))
+	for (size_t i = 4; i < json_array_size(json); i++)
+		if (!read_cell(json_array_get(json, i), slot))
 			return false;
-	}
 	if (!slot->cell[0].own)
 		return false;
 	slot->cell[0].own = false;
@@ -101,12 +99,11 @@ static bool read_slot(json_t *json, struct fleet_slot *slot)
 
 static bool read_key(json_t *json, struct fleet_record *record)
 {
-	const char *key = json_string_value(json_object_get(json, "key"));
+	const char *key = json_string_value(json_array_get(json, 1));
 	uint64_t lane;
 
-	if (json_object_size(json) != 2 || !key || !*key || strlen(key) >= FLEET_KEY_TEXT ||
-	    !number(json, "lane", &lane) || !lane || lane >= FLEET_LANES_MAX ||
-	    record->key[lane][0])
+	if (json_array_size(json) != 2 || !key || !*key || strlen(key) >= FLEET_KEY_TEXT ||
+	    !number_at(json, 0, &lane) || !lane || lane >= FLEET_LANES_MAX || record->key[lane][0])
 		return false;
 	snprintf(record->key[lane], FLEET_KEY_TEXT, "%s", key);
 	return true;

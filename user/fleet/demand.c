@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "fleet/demand.h"
 
-#define SECOND_NS 1000000000ull
+#define SECOND_NS    1000000000ull
+#define MEMBERS_LOOK 64
 
 /* A quarter more than came. */
 static uint64_t more_than(uint64_t units, uint64_t limit)
@@ -21,6 +22,11 @@ uint64_t fleet_ask(struct fleet_demand *d, uint64_t asked, uint64_t units, uint6
 		asked = want;
 	d->want = want;
 	return asked;
+}
+
+bool fleet_demand_is_due(const struct fleet_demand *d, uint32_t members, uint64_t now_ns)
+{
+	return now_ns >= d->at_ns + SECOND_NS + members / MEMBERS_LOOK * SECOND_NS;
 }
 
 uint64_t fleet_demand(struct fleet_demand *d, uint64_t asked, uint64_t counted, uint64_t span_ns,

@@ -12,6 +12,7 @@
 #ifndef PACER_FLEET_DEMAND_H
 #define PACER_FLEET_DEMAND_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct fleet_demand {
@@ -25,6 +26,8 @@ struct fleet_demand {
  */
 uint64_t fleet_demand(struct fleet_demand *d, uint64_t asked, uint64_t counted, uint64_t span_ns,
 		      uint64_t limit, uint64_t now_ns);
+/* When it is to be looked at: a second after the last look, and one more for each 64 members. */
+bool fleet_demand_is_due(const struct fleet_demand *d, uint32_t members, uint64_t now_ns);
 
 /*
  * The same of what came within the units' time, as somebody else counted it. Of a demand that is

@@ -281,10 +281,32 @@ static json_t *number(uint64_t n)
 	return json_sprintf("%llu", (unsigned long long)n);
 }
 
-static json_t *range_all(const struct store *s)
+/* What lies under, as far as its `revision` (mod or create) is a later one. */
+static json_t *range_after(const struct store *s, const char *under, const char *revision,
+			   uint64_t after)
 {
-	return json_pack("{s:{s:o,s:o}}", "request_range", "key", key_of(s, s->first), "range_end",
-			 end_of(s, s->last));
+	json_t *range =
+	    json_pack("{s:o,s:o}", "key", key_of(s, under), "range_end", end_of(s, under));
+
+	if (after)
+		json_object_set_new(range, revision, number(after + 1));
+	return json_pack("{s:o}", "request_range", range);
+}
+
+/* Three requests, in this order, whose answers take_news reads. */
+static json_t *range_own(const struct store *s, const char *own)
+{
+	return json_pack("{s:{s:o}}", "request_range", "key", key_of(s, own));
+}
+
+static json_t *range_first(const struct store *s, const struct store_news *news)
+{
+	return range_after(s, s->first, "min_mod_revision", news->first);
+}
+
+static json_t *range_last(const struct store *s, const struct store_news *news)
+{
+	return range_after(s, s->last, "min_create_revision", news->last);
 }
 
 static json_t *is_at(const struct store *s, const char *key, const char *target, const char *field,
@@ -389,11 +411,58 @@ static enum store_result read_range(struct store *s, json_t *range, struct store
 	return result;
 }
 
-static enum store_result read_all(struct store *s, struct store_snapshot *now)
+/* The key `own` is under `last`, too, and is there once. */
+static void drop_own(const char *own, struct store_snapshot *now)
 {
-	return read_range(
-	    s, json_pack("{s:o,s:o}", "key", key_of(s, s->first), "range_end", end_of(s, s->last)),
-	    now);
+	for (size_t i = 1; i < now->n; i++)
+		if (!strcmp(now->at[i].key, own)) {
+			free(now->at[i].key);
+			free(now->at[i].value);
+			now->at[i] = now->at[--now->n];
+			return;
+		}
+}
+
+/* Of a transaction's answer, whose three responses are of the ranges. */
+static enum store_result take_news(struct store *s, const json_t *answer, const char *own,
+				   struct store_snapshot *now)
+{
+	const json_t *parts = json_object_get(answer, "responses"), *range[3];
+	size_t n = json_array_size(parts), room = 1;
+
+	for (size_t i = 0; i < 3 && n >= 3; i++) {
+		range[i] = json_object_get(json_array_get(parts, n - 3 + i), "response_range");
+		room += json_array_size(json_object_get(range[i], "kvs"));
+	}
+	now->at = n < 3 ? NULL : calloc(room, sizeof(*now->at));
+	if (n < 3)
+		return fail(s, "%s: it answers less than was asked for: is it etcd?",
+			    s->endpoint[s->at]);
+	if (!now->at)
+		return fail(s, "no memory for what the store has");
+	now->revision = number_of(json_object_get(answer, "header"), "revision");
+	now->firsts = number_of(range[1], "count");
+	now->lasts = number_of(range[2], "count");
+	for (size_t i = 0; i < 3; i++)
+		if (take_entries(s, range[i], now) != STORE_DONE)
+			return STORE_UNKNOWN;
+	drop_own(own, now);
+	return STORE_DONE;
+}
+
+static enum store_result read_news(struct store *s, const struct store_news *news,
+				   struct store_snapshot *now)
+{
+	json_t *answer = call(s, "kv/txn",
+			      json_pack("{s:[o,o,o]}", "success", range_own(s, news->own),
+					range_first(s, news), range_last(s, news)));
+	enum store_result result = STORE_UNKNOWN;
+
+	memset(now, 0, sizeof(*now));
+	if (answer)
+		result = take_news(s, answer, news->own, now);
+	json_decref(answer);
+	return result;
 }
 
 static enum store_result list_under(struct store *s, const char *under, uint64_t after,
@@ -446,7 +515,7 @@ static enum store_result hold(struct store *s, const char *key, const char *valu
 		 json_pack("{s:[o],s:[{s:{s:o,s:o,s:o}},o],s:[o]}", "compare",
 			   is_at(s, key, "MOD", "mod_revision", follows), "success", "request_put",
 			   "key", key_of(s, key), "value", bytes_of(value, strlen(value)), "lease",
-			   number(lease), range_all(s), "failure", range_all(s)));
+			   number(lease), range_own(s, key), "failure", range_own(s, key)));
 	if (answer) {
 		bool done = json_is_true(json_object_get(answer, "succeeded"));
 		json_t *part = json_array_get(json_object_get(answer, "responses"), done);
@@ -804,7 +873,7 @@ const struct store_kind store_etcd = {
     .open = open_store,
     .close = close_store,
     .hold = hold,
-    .read = read_all,
+    .read = read_news,
     .write = write_key,
     .drop = drop,
     .put = put_keys,

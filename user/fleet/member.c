@@ -5,6 +5,8 @@
 
 #include "port.h"
 
+#define PAUSE_NS 4000000ull /* for each member: a write, and what leads to it */
+
 static uint64_t least(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
@@ -44,7 +46,7 @@ static bool in_doubt(const struct fleet_share *s)
 
 void fleet_start(struct fleet_member *m)
 {
-	m->number = m->session = m->revision = m->renewed_ns = m->retry_ns = 0;
+	m->number = m->session = m->revision = m->renewed_ns = m->retry_ns = m->read_ns = 0;
 	m->flight = FLEET_IDLE;
 	m->taken = m->went_back = m->leaving = m->left = m->stale = false;
 	m->hurry = true;
@@ -127,7 +129,7 @@ static uint64_t giving(const struct fleet_member *m, const struct fleet_share *s
 /* The record as it is by now. */
 static void now_of(const struct fleet_share *s, uint64_t now_ns, struct fleet_record *record)
 {
-	*record = s->record;
+	fleet_copy(record, &s->record);
 	fleet_age(record,
 		  PACER_FAULT(COOLS_FAST) ? now_ns - s->got_ns : fleet_surely(now_ns - s->got_ns));
 }
@@ -464,14 +466,17 @@ static bool next_request(struct fleet_member *m, uint64_t now_ns, struct fleet_r
 	}
 	if (now_ns >= fleet_end_ns(m))
 		return false;
-	if (m->stale) {
+	if (m->stale && now_ns >= m->read_ns) {
 		r->op = FLEET_FETCH;
 		return send_request(m, now_ns, r);
 	}
 	for (uint32_t i = 0; i < m->shares; i++)
 		if (m->share[i].read && m->share[i].trouble <= FLEET_CROWDED &&
-		    compose(m, i, now_ns, r))
+		    compose(m, i, now_ns, r)) {
+			if (m->stale)
+				r->op = FLEET_FETCH;
 			return send_request(m, now_ns, r);
+		}
 	if (m->leaving && gave_all(m)) {
 		r->op = FLEET_LEAVE;
 		r->follows = m->revision;
@@ -485,6 +490,8 @@ static uint64_t wake_at(const struct fleet_member *m, uint64_t now_ns)
 {
 	uint64_t at = renew_at(m);
 
+	if (m->stale)
+		at = least(at, m->read_ns);
 	for (uint32_t i = 0; i < m->shares; i++) {
 		const struct fleet_share *s = &m->share[i];
 
@@ -571,21 +578,26 @@ static void confirm(struct fleet_member *m, struct fleet_share *s)
 	s->trouble = fleet_limit(&s->record) < s->params.limit ? FLEET_SMALLER : FLEET_WELL;
 }
 
-static bool is_live(const struct fleet_answer *a, uint64_t session)
+/* *at: where the one before was found. They come in much the same order as members of a record. */
+static bool is_live(const struct fleet_answer *a, uint64_t session, uint32_t *at)
 {
-	for (uint32_t i = 0; i < a->lives; i++)
-		if (a->live[i] == session)
+	for (uint32_t i = 0; i < a->lives; i++) {
+		*at = *at + 1 < a->lives ? *at + 1 : 0;
+		if (a->live[*at] == session)
 			return true;
+	}
 	return false;
 }
 
 static uint64_t first_dead(const struct fleet_member *m, const struct fleet_share *s,
 			   const struct fleet_answer *a)
 {
+	uint32_t at = 0;
+
 	for (uint32_t i = 0; i < s->record.slots; i++) {
 		const struct fleet_slot *slot = &s->record.slot[i];
 
-		if (slot->session && slot->id != m->id && !is_live(a, slot->session))
+		if (slot->session && slot->id != m->id && !is_live(a, slot->session, &at))
 			return slot->session;
 	}
 	return 0;
@@ -620,7 +632,7 @@ static void fetched_one(struct fleet_member *m, struct fleet_share *s, uint64_t 
 	if (read->revision != s->revision) {
 		s->revision = read->revision;
 		if (read->revision)
-			s->record = *read->record;
+			fleet_copy(&s->record, read->record);
 		else
 			memset(&s->record, 0, sizeof(s->record));
 		s->got_ns = PACER_FAULT(COOLS_SINCE_SENT) ? m->flight_ns : now_ns;
@@ -636,9 +648,10 @@ static void written(struct fleet_member *m, uint64_t now_ns, const struct fleet_
 	if (!a->done) { /* a copy of the request may have been done before */
 		s->doubt = most(s->doubt, m->flight_follows);
 		m->stale = true;
+		m->read_ns = 0;
 		return;
 	}
-	s->record = *a->record;
+	fleet_copy(&s->record, a->record);
 	s->revision = a->revision;
 	s->got_ns = now_ns;
 	s->dead = 0;
@@ -654,6 +667,7 @@ void fleet_answered(struct fleet_member *m, uint64_t now_ns, const struct fleet_
 		renewed(m, now_ns, answer);
 	if (m->flight == FLEET_RENEW || m->flight == FLEET_FETCH) {
 		m->stale = false;
+		m->read_ns = now_ns + answer->lives * FLEET_READ_NS;
 		for (uint32_t i = 0; i < m->shares; i++)
 			fetched_one(m, &m->share[i], now_ns, &answer->read[i], answer);
 	}
@@ -670,12 +684,18 @@ void fleet_lost(struct fleet_member *m)
 		s->doubt = most(s->doubt, m->flight_follows);
 	}
 	m->stale = true;
+	m->read_ns = 0;
 	m->flight = FLEET_IDLE;
 }
 
 void fleet_nudge(struct fleet_member *m)
 {
 	m->stale = true;
+}
+
+uint64_t fleet_pause_ns(bool refused, uint32_t members, uint32_t chance)
+{
+	return refused ? members * (PAUSE_NS >> 8) * chance >> 24 : 0;
 }
 
 void fleet_leave(struct fleet_member *m)

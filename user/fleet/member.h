@@ -93,6 +93,10 @@ struct fleet_share {
 	char want_key[FLEET_LANES_MAX][FLEET_KEY_TEXT]; /* keys that need a lane; "": none */
 };
 
+#ifndef FLEET_READ_NS
+#define FLEET_READ_NS 4000000ull /* for each member: between two times that all read a record */
+#endif
+
 enum fleet_op { FLEET_IDLE, FLEET_RENEW, FLEET_FETCH, FLEET_WRITE, FLEET_LEAVE };
 
 /* What is asked of the store: all of it or nothing, and only if it is as the request says. */
@@ -100,7 +104,7 @@ struct fleet_request {
 	enum fleet_op op;
 	uint64_t number; /* of the request */
 	/* RENEW: writes the session's key with a ttl that begins not before the request is sent,
-	 * and reads all as FETCH does. LEAVE: deletes it. */
+	 * and then reads all as FETCH does. LEAVE: deletes it. */
 	uint64_t follows; /* the key's revision, or that of the record; 0: it is not there */
 	/* WRITE: of the record of this share. */
 	uint32_t share;
@@ -122,7 +126,7 @@ struct fleet_answer {
 	uint64_t session;  /* 0: it is not there */
 	uint64_t revision; /* of it; of a WRITE that was done: of the record */
 	bool mine;	   /* it is of this host and datapath */
-	/* FETCH and RENEW: all of one moment. */
+	/* FETCH and RENEW: all of one moment, the session, too. */
 	const struct fleet_read *read; /* one for each share */
 	const uint64_t *live;	       /* sessions that are there */
 	uint32_t lives;
@@ -139,7 +143,8 @@ struct fleet_member {
 	uint64_t renewed_ns; /* when the last renewal that was done was sent */
 	uint64_t retry_ns;   /* when to ask again for a name that is taken */
 	bool hurry;	     /* renew it now */
-	bool stale;	     /* the records are to be read */
+	bool stale;	     /* the records are to be read ... */
+	uint64_t read_ns;    /* ... by then, or as soon as there is something to write */
 	uint64_t number;     /* of the last request */
 	enum fleet_op flight;
 	uint64_t flight_ns, flight_follows;
@@ -180,8 +185,17 @@ void fleet_applied(struct fleet_member *m, uint32_t share, const struct fleet_pi
 void fleet_answered(struct fleet_member *m, uint64_t now_ns, const struct fleet_answer *answer);
 /* No answer is waited for any more. The request may have been done, or may yet be. */
 void fleet_lost(struct fleet_member *m);
-/* Something has changed in the store: records are read again. */
+/*
+ * Something has changed in the store: records are read again, the later the more members there are,
+ * since all of them do. Who has something to write reads at once.
+ */
 void fleet_nudge(struct fleet_member *m);
+/*
+ * How long to wait before the next request: 0, or, where members want to write the same record at
+ * once and another's was done, so long that most of them come one after the other. chance: any
+ * number.
+ */
+uint64_t fleet_pause_ns(bool refused, uint32_t members, uint32_t chance);
 /* Gives everything up and ends the session; m->left says when. */
 void fleet_leave(struct fleet_member *m);
 

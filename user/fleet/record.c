@@ -21,15 +21,20 @@ void fleet_begin(struct fleet_record *record, uint64_t memory_ns, uint64_t ttl_n
 	record->slot[0].cell[0].left_ns = memory_ns + 2 * ttl_ns;
 }
 
+static bool is_twice(const struct fleet_record *record, const struct fleet_slot *slot)
+{
+	for (const struct fleet_slot *s = record->slot; s < slot; s++)
+		if (s->id == slot->id)
+			return true;
+	return false;
+}
+
 static const char *unsound_slot(const struct fleet_record *record, const struct fleet_slot *slot)
 {
 	if (slot->limit > FLEET_UNITS_MAX || slot->reserve > FLEET_UNITS_MAX)
 		return "it has a limit that is too large";
 	if (slot->session && !slot->id)
 		return "it has a session of nobody";
-	for (const struct fleet_slot *s = record->slot; s < slot; s++)
-		if (s->id == slot->id)
-			return "it has a member twice";
 	for (uint32_t i = 0; i < FLEET_LANES_MAX; i++) {
 		const struct fleet_cell *c = &slot->cell[i];
 
@@ -47,14 +52,30 @@ static const char *unsound_slot(const struct fleet_record *record, const struct 
 const char *fleet_unsound(const struct fleet_record *record)
 {
 	const char *why = NULL;
+	uint64_t most = 0;
 
 	if (!record->memory_ns || record->memory_ns > FLEET_MEMORY_MAX)
 		return "its window is out of range";
 	if (record->slots > FLEET_MEMBERS_MAX)
 		return "it has too many members";
-	for (uint32_t i = 0; i < record->slots && !why; i++)
-		why = unsound_slot(record, &record->slot[i]);
+	for (uint32_t i = 0; i < record->slots && !why; i++) {
+		const struct fleet_slot *slot = &record->slot[i];
+
+		why = unsound_slot(record, slot);
+		if (i && slot->id <= most && is_twice(record, slot)) /* they are in order, mostly */
+			why = "it has a member twice";
+		most = slot->id > most ? slot->id : most;
+	}
 	return why;
+}
+
+void fleet_copy(struct fleet_record *to, const struct fleet_record *from)
+{
+	uint32_t over = to->slots > from->slots ? to->slots - from->slots : 0;
+
+	memset(&to->slot[from->slots], 0, over * sizeof(to->slot[0]));
+	memcpy(to, from, offsetof(struct fleet_record, slot));
+	memcpy(to->slot, from->slot, from->slots * sizeof(to->slot[0]));
 }
 
 void fleet_age(struct fleet_record *record, uint64_t ns)
@@ -209,42 +230,51 @@ static struct division divide(const struct fleet_record *record, uint32_t lane)
 	return d;
 }
 
+/* The goal of a slot; rank: of those before it, how many get a part of the rest. */
+static uint64_t goal_of(const struct division *d, const struct fleet_slot *slot, uint32_t lane,
+			uint32_t *rank)
+{
+	uint64_t goal = slot->reserve, needed = need(slot, lane);
+
+	if (!divides(slot, lane) || !d->n) /* who takes part is one of n */
+		return goal;
+	if (needed <= d->fair)
+		goal += needed;
+	if (d->all || needed > d->fair)
+		goal += d->rest / d->n + ((*rank)++ < d->rest % d->n);
+	return goal;
+}
+
 uint64_t fleet_goal(const struct fleet_record *record, const struct fleet_slot *slot, uint32_t lane)
 {
-	struct division d;
-	uint64_t goal = slot->reserve;
+	const struct division d = divide(record, lane);
 	uint32_t rank = 0;
 
-	if (!divides(slot, lane))
-		return goal;
-	d = divide(record, lane);
-	if (!d.n) /* not reached: the slot itself takes part */
-		return goal;
 	for (const struct fleet_slot *s = record->slot; s < slot; s++)
-		rank += divides(s, lane) && (d.all || need(s, lane) > d.fair);
-	if (need(slot, lane) <= d.fair)
-		goal += need(slot, lane);
-	if (d.all || need(slot, lane) > d.fair)
-		goal += d.rest / d.n + (rank < d.rest % d.n);
-	return goal;
+		(void)goal_of(&d, s, lane, &rank);
+	return goal_of(&d, slot, lane, &rank);
 }
 
 uint64_t fleet_surplus(const struct fleet_record *record, const struct fleet_slot *slot,
 		       uint32_t lane)
 {
-	uint64_t goal = fleet_goal(record, slot, lane), held = slot->cell[lane].held;
+	const struct division d = divide(record, lane);
+	uint64_t goal = 0, held = slot->cell[lane].held;
 	uint64_t limit = fleet_limit(record), lacking = 0, coming = 0, sum = 0;
+	uint32_t rank = 0;
 
-	if (held <= goal)
-		return 0;
 	for (uint32_t i = 0; i < record->slots; i++) {
 		const struct fleet_slot *s = &record->slot[i];
 		const struct fleet_cell *c = judging(s, lane);
-		uint64_t its = divides(s, lane) ? fleet_goal(record, s, lane) : 0;
+		uint64_t its = goal_of(&d, s, lane, &rank);
 
+		if (s == slot)
+			goal = its;
 		lacking += its > c->held ? its - c->held : 0;
 		sum += c->held;
 	}
+	if (held <= goal)
+		return 0;
 	if (sum < limit) /* free, or cooling: it comes by itself */
 		coming = limit - sum;
 	else

@@ -28,7 +28,7 @@
  *
  * Concurrency: functions of their arguments alone.
  *
- * Memory: 64 + 48 bytes for each lane and member; the struct has room for all.
+ * Memory: 32 bytes a member, and 40 for each of its lanes; the struct has room for all (392 KiB).
  */
 #ifndef PACER_FLEET_RECORD_H
 #define PACER_FLEET_RECORD_H
@@ -39,7 +39,7 @@
 
 /* The model has fewer. */
 #ifndef FLEET_MEMBERS_MAX
-#define FLEET_MEMBERS_MAX 64
+#define FLEET_MEMBERS_MAX 1024
 #endif
 #ifndef FLEET_LANES_MAX
 #define FLEET_LANES_MAX 9
@@ -113,6 +113,9 @@ void fleet_begin(struct fleet_record *record, uint64_t memory_ns, uint64_t ttl_n
  * no function here does harm.
  */
 const char *fleet_unsound(const struct fleet_record *record);
+
+/* `to` becomes what `from` is, without the room that neither uses; it was a record, or all 0. */
+void fleet_copy(struct fleet_record *to, const struct fleet_record *from);
 
 /* Brings the times left from one moment to a later one: `ns` of true time are over for certain. */
 void fleet_age(struct fleet_record *record, uint64_t ns);

@@ -42,6 +42,17 @@ struct store_snapshot {
 	struct store_entry *at;
 	size_t n;
 	uint64_t revision; /* of the store */
+	/* Of `read`: how many keys there are, whatever was read of them. */
+	size_t firsts, lasts;
+};
+
+/*
+ * What is read: all under `first` that was written after a revision, all under `last` that was made
+ * after one (0: all of it), and the key `own` in any case.
+ */
+struct store_news {
+	const char *own;
+	uint64_t first, last;
 };
 
 /* A key that is to be written if its revision is `follows` (0: it is not there). */
@@ -65,8 +76,8 @@ struct store_options {
 	size_t endpoints;
 	const char *ca, *cert, *key; /* files; NULL: none */
 	const char *prefix;	     /* of all keys: it ends with '/' */
-	const char *first, *last; /* what a snapshot has: all from under `first` to under `last` */
-	uint32_t timeout_ms;	  /* of a call */
+	const char *first, *last;    /* what `read` looks under (struct store_news) */
+	uint32_t timeout_ms;	     /* of a call */
 };
 
 struct store;
@@ -79,11 +90,12 @@ struct store_kind {
 	/*
 	 * Writes `key`, which goes away ttl_s after this by the store's clock, or later, but not
 	 * before ttl_s after the call began. Only if its revision is `follows` (0: it is not
-	 * there). Done or not, *now is what a snapshot has then.
+	 * there). Done or not, *now is the key as it is then.
 	 */
 	enum store_result (*hold)(struct store *store, const char *key, const char *value,
 				  uint64_t follows, uint32_t ttl_s, struct store_snapshot *now);
-	enum store_result (*read)(struct store *store, struct store_snapshot *now);
+	enum store_result (*read)(struct store *store, const struct store_news *news,
+				  struct store_snapshot *now);
 	/* Writes `key` only if its revision is `follows` and `guard` was made at `created`. */
 	enum store_result (*write)(struct store *store, const char *key, const char *value,
 				   uint64_t follows, const char *guard, uint64_t created,

@@ -8,8 +8,8 @@
 
 #include "fleet/exchange.h"
 
-#define PAUSE_NS      4000000ull /* for each member: a write, and what leads to it */
-#define PAUSE_MEMBERS 128
+#define RECOUNT_NS	16000000ull /* between members who read all others anew, */
+#define RECOUNT_MEMBERS 64	    /* where there are more than that */
 
 #define KEY_TEXT TALK_KEY
 #define MEMBERS	 TALK_LAST
@@ -25,13 +25,22 @@ static bool begins(const char *text, const char *with)
 	return !strncmp(text, with, strlen(with));
 }
 
+static void free_records(struct talk *t)
+{
+	free(t->record);
+	free(t->read);
+	t->record = NULL;
+	t->read = NULL;
+	t->room = 0;
+}
+
 static bool make_room(struct talk *t)
 {
 	uint32_t n = t->member->shares;
 
 	if (n <= t->room)
 		return true;
-	talk_free(t);
+	free_records(t);
 	t->record = calloc(n, sizeof(*t->record));
 	t->read = calloc(n, sizeof(*t->read));
 	t->room = t->record && t->read ? n : 0;
@@ -40,11 +49,102 @@ static bool make_room(struct talk *t)
 
 void talk_free(struct talk *t)
 {
-	free(t->record);
-	free(t->read);
-	t->record = NULL;
-	t->read = NULL;
-	t->room = 0;
+	free_records(t);
+	store_snapshot_free(&t->all);
+}
+
+/* --- what is known -----------------------------------------------------------------------------
+ */
+
+static size_t count(const struct store_snapshot *all, const char *of)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < all->n; i++)
+		n += begins(all->at[i].key, of);
+	return n;
+}
+
+static struct store_entry *known(const struct store_snapshot *all, const char *key)
+{
+	for (size_t i = 0; i < all->n; i++)
+		if (!strcmp(all->at[i].key, key))
+			return &all->at[i];
+	return NULL;
+}
+
+static void forget(struct store_snapshot *all, const char *which)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < all->n; i++)
+		if (begins(all->at[i].key, which)) {
+			free(all->at[i].key);
+			free(all->at[i].value);
+		} else {
+			all->at[kept++] = all->at[i];
+		}
+	all->n = kept;
+}
+
+/* Puts the news in the place of what was known of their keys. *news is empty then. */
+static bool merge(struct store_snapshot *all, struct store_snapshot *news)
+{
+	struct store_entry *at = realloc(all->at, (all->n + news->n + 1) * sizeof(*at));
+	size_t n = all->n;
+
+	if (!at)
+		return false;
+	all->at = at;
+	for (size_t i = 0; i < news->n; i++) {
+		struct store_entry *was = n ? known(all, news->at[i].key) : NULL;
+
+		if (was) {
+			free(was->key);
+			free(was->value);
+		}
+		*(was ? was : &all->at[all->n++]) = news->at[i];
+	}
+	news->n = 0;
+	all->revision = news->revision;
+	return true;
+}
+
+/* The host's turn among those who want to know who is gone. */
+static uint64_t turn_ns(const struct talk *t, uint64_t members)
+{
+	uint64_t turn = (t->token.id ^ t->token.id >> 32) * 0x9e3779b97f4a7c15ull >> 32;
+
+	return members > RECOUNT_MEMBERS ? (turn * members >> 32) * RECOUNT_NS : 0;
+}
+
+/*
+ * Adds the news to what is known. False: there is no memory, or that is not enough: a record has
+ * gone, or the store has gone back. Then all is to be read.
+ */
+static bool learn(struct talk *t, const struct store_news *asked, struct store_snapshot *news)
+{
+	bool back = news->revision < t->all.revision;
+
+	forget(&t->all, asked->last ? asked->own : MEMBERS);
+	if (back || !merge(&t->all, news) || count(&t->all, LIMITS) != news->firsts) {
+		store_snapshot_free(&t->all);
+		return false;
+	}
+	t->members = (uint32_t)news->lasts;
+	if (count(&t->all, MEMBERS) == news->lasts)
+		t->recount_ns = 0;
+	else if (!t->recount_ns)
+		t->recount_ns = t->now_ns() + turn_ns(t, news->lasts) + 1;
+	return true;
+}
+
+/* What is to be read: what is new, and all members where some are gone. */
+static struct store_news news_of(const struct talk *t, const char *own)
+{
+	bool recount = t->recount_ns && t->now_ns() >= t->recount_ns;
+
+	return (struct store_news){own, t->all.revision, recount ? 0 : t->all.revision};
 }
 
 static void read_records(struct talk *t, const struct store_snapshot *now)
@@ -119,59 +219,76 @@ static void find_session(const struct talk *t, const struct store_snapshot *now,
 	answer->mine = fleet_is_session_of(entry->value, entry->len, &t->token);
 }
 
-/* What was found, to the member. */
-static bool tell(struct talk *t, const struct store_snapshot *now, struct fleet_answer *answer)
+/* What is known, to the member. */
+static bool tell(struct talk *t, const char *own, struct fleet_answer *answer)
 {
-	uint64_t *live = calloc(now->n + 1, sizeof(*live));
-	char key[KEY_TEXT];
+	const struct store_snapshot *all = &t->all;
+	uint64_t *live = calloc(all->n + 1, sizeof(*live));
 
 	if (!live || !make_room(t)) {
 		free(live);
 		return false;
 	}
-	key_text(key, MEMBERS, t->token.id);
-	find_session(t, now, key, answer);
-	read_records(t, now);
+	find_session(t, all, own, answer);
+	read_records(t, all);
 	answer->read = t->read;
 	answer->live = live;
-	answer->lives = t->members = read_members(now, live);
-	t->strangers = count_strangers(t, now, live, t->members);
-	t->revision = now->revision;
+	answer->lives = read_members(all, live);
+	t->strangers = count_strangers(t, all, live, answer->lives);
+	t->revision = all->revision;
 	fleet_answered(t->member, t->now_ns(), answer);
 	free(live);
 	return true;
 }
 
-static enum store_result look(struct talk *t, const struct fleet_request *r,
-			      struct store_snapshot *now)
+static enum store_result renew(struct talk *t, const struct fleet_request *r, const char *own)
 {
-	char key[KEY_TEXT], *session;
-	enum store_result result;
+	char *session = fleet_write_session(&t->token);
+	enum store_result result = STORE_UNKNOWN;
+	struct store_snapshot now = {0};
 
-	if (r->op != FLEET_RENEW)
-		return t->kind->read(t->store, now);
-	key_text(key, MEMBERS, t->token.id);
-	session = fleet_write_session(&t->token);
-	if (!session)
-		return STORE_UNKNOWN;
-	result = t->kind->hold(t->store, key, session, r->follows, t->ttl_s, now);
+	if (session)
+		result = t->kind->hold(t->store, own, session, r->follows, t->ttl_s, &now);
+	store_snapshot_free(&now);
 	free(session);
 	return result;
 }
 
+/* What is new, or all of it if that is not enough; both are of one moment. */
+static bool look(struct talk *t, const char *own)
+{
+	struct store_snapshot now = {0};
+	struct store_news news = news_of(t, own);
+	bool learned = false;
+
+	for (int turn = 0; turn < 2 && !learned; turn++) {
+		if (t->kind->read(t->store, &news, &now) != STORE_DONE)
+			break;
+		learned = learn(t, &news, &now);
+		store_snapshot_free(&now);
+		news.first = news.last = 0;
+	}
+	return learned;
+}
+
+/*
+ * A renewal is done, and then it is read what there is: not in one transaction, in which a store
+ * would count its keys while nobody else may write. What has changed between the two is no matter,
+ * since the session is known by what was read.
+ */
 static bool send_look(struct talk *t, const struct fleet_request *r)
 {
 	struct fleet_answer answer = {.number = r->number};
-	struct store_snapshot now = {0};
-	enum store_result result = look(t, r, &now);
-	bool told = false;
+	enum store_result result = STORE_DONE;
+	char own[KEY_TEXT];
 
-	if (result != STORE_UNKNOWN) {
-		answer.done = result == STORE_DONE;
-		told = tell(t, &now, &answer);
-	}
-	store_snapshot_free(&now);
-	return told;
+	key_text(own, MEMBERS, t->token.id);
+	if (r->op == FLEET_RENEW)
+		result = renew(t, r, own);
+	if (result == STORE_UNKNOWN || !look(t, own))
+		return false;
+	answer.done = result == STORE_DONE;
+	return tell(t, own, &answer);
 }
 
 static bool send_write(struct talk *t, const struct fleet_request *r)
@@ -200,18 +317,16 @@ static bool send_write(struct talk *t, const struct fleet_request *r)
 static bool send_leave(struct talk *t, const struct fleet_request *r)
 {
 	struct fleet_answer answer = {.number = r->number};
-	struct store_snapshot now = {0};
 	char key[KEY_TEXT];
 	enum store_result result;
 
 	key_text(key, MEMBERS, t->token.id);
 	result = t->kind->drop(t->store, key, r->follows);
 	answer.done = result == STORE_DONE;
-	if (result == STORE_REFUSED && t->kind->read(t->store, &now) == STORE_DONE)
-		find_session(t, &now, key, &answer);
+	if (result == STORE_REFUSED && look(t, key))
+		find_session(t, &t->all, key, &answer);
 	else if (result != STORE_DONE)
 		return false;
-	store_snapshot_free(&now);
 	fleet_answered(t->member, t->now_ns(), &answer);
 	return true;
 }
@@ -253,13 +368,6 @@ int talk_watch(struct talk *t, uint64_t items, uint32_t wait_ms)
 	uint64_t after = items && items < t->revision ? items : t->revision;
 
 	return t->kind->watch(t->store, what, items ? 3 : 2, after, wait_ms);
-}
-
-uint64_t talk_pause_ns(bool refused, uint32_t members, uint32_t chance)
-{
-	uint64_t most_ns = (uint64_t)(members < PAUSE_MEMBERS ? members : PAUSE_MEMBERS) * PAUSE_NS;
-
-	return refused ? most_ns * chance >> 32 : 0;
 }
 
 void talk_guard(const struct talk *t, char key[TALK_KEY])

@@ -5,9 +5,13 @@
  * Error: a call whose answer is not known is told to the member as lost; talk_why says what failed
  * last. What lies under our prefix and cannot be read is said once a record (talk_trouble).
  *
- * Concurrency: one caller at a time. A request takes two calls of the store at most.
+ * Only what is new is read. A member that has gone leaves no news, but members are counted: they
+ * are all read anew then, in a large fleet by one host after the other, since it does not matter
+ * when it is noticed. A record that has gone is noticed at once.
  *
- * Memory: a record for each share.
+ * Concurrency: one caller at a time. A request takes four calls of the store at most.
+ *
+ * Memory: a record for each share, and what the store has of limits and members.
  */
 #ifndef PACER_FLEET_TALK_H
 #define PACER_FLEET_TALK_H
@@ -28,14 +32,16 @@ struct talk {
 	uint64_t (*now_ns)(void); /* the member's clock */
 	const uint64_t *share_id; /* of each share of the member */
 	/* What is known of the store. */
-	uint64_t revision;    /* of the last look at it */
-	uint64_t answered_ns; /* when it answered last; 0: never */
-	uint64_t took_ns;     /* and how long that took */
-	uint64_t calls;	      /* requests that were sent, ever */
-	bool refused;	      /* the last was a write that another came before */
-	uint32_t members;     /* sessions that were there at the last look */
-	uint32_t strangers;   /* records of limits that this host has not, in use by others */
-	char why[FLEET_WHY];  /* of the last record that could not be read; "": all could */
+	struct store_snapshot all; /* what was read; it may have members that are gone */
+	uint64_t recount_ns;	   /* when they are to be read anew, if so; 0: none is gone */
+	uint64_t revision;	   /* of the last look at it */
+	uint64_t answered_ns;	   /* when it answered last; 0: never */
+	uint64_t took_ns;	   /* and how long that took */
+	uint64_t calls;		   /* requests that were sent, ever */
+	bool refused;		   /* the last was a write that another came before */
+	uint32_t members;	   /* sessions that were there at the last look, gone or not */
+	uint32_t strangers;	   /* records of limits that this host has not, in use by others */
+	char why[FLEET_WHY];	   /* of the last record that could not be read; "": all could */
 	/* For talk_send alone. */
 	struct fleet_record *record; /* one for each share */
 	struct fleet_read *read;
@@ -52,11 +58,6 @@ bool talk_send(struct talk *talk, const struct fleet_request *request);
 #define TALK_RECORDS 3
 #define TALK_ITEMS   4
 int talk_watch(struct talk *talk, uint64_t items, uint32_t wait_ms);
-/*
- * How long to wait before the next request: 0, or, where members want to write the same record at
- * once, so long that most of them come one after the other. chance: any number.
- */
-uint64_t talk_pause_ns(bool refused, uint32_t members, uint32_t chance);
 /* The key of this host's session, for writes that need it. */
 void talk_guard(const struct talk *talk, char key[TALK_KEY]);
 const char *talk_why(const struct talk *talk);

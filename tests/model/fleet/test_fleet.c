@@ -40,7 +40,12 @@
 static const struct world_scenario sound[] = {
     {.name = "two members", TWO, .states_min = 400000},
     {.name = "a longer memory", TWO, .memory = 5, .states_min = 1000000},
-    {.name = "clocks alike", TWO, .rate = {4, 4}, .store_rate = 4, .states_min = 300000},
+    {.name = "clocks alike, reads wait",
+     TWO,
+     .rate = {4, 4},
+     .store_rate = 4,
+     .paced = true,
+     .states_min = 300000},
     {.name = "a reserve", TWO, .limit = 3, .reserve = 1, .states_min = 300000},
     {.name = "a smaller limit of one", TWO, .limit = 3, .smaller = 2, .states_min = 300000},
 };
@@ -59,7 +64,7 @@ static const struct world_scenario larger[] = {
 };
 
 static const struct world_scenario at_random[] = {
-    {.name = "two, roughly", TWO, ROUGH, .leaves = 2, .walks = 5000},
+    {.name = "two, roughly", TWO, ROUGH, .leaves = 2, .paced = true, .walks = 5000},
     {.name = "two and a lane, answers late",
      TWO,
      ROUGH,
@@ -74,8 +79,8 @@ static const struct world_scenario at_random[] = {
      ROUGH,
      .hot = true,
      .lazy = true},
-    {.name = "three, the record is taken away", THREE, ROUGH, .removals = 2},
-    {.name = "three and a lane", THREE, ROUGH, .lane = true},
+    {.name = "three, the record is taken away", THREE, ROUGH, .removals = 2, .paced = true},
+    {.name = "three and a lane", THREE, ROUGH, .lane = true, .paced = true},
 };
 
 #define FAULT(f) .name = "fault: " #f, .fault = FAULT_##f

@@ -12,6 +12,7 @@
 #undef least
 
 enum planted planted;
+uint64_t world_read_ns;
 
 #define NOW   (1ull << 16) /* of every host's clock, in every state */
 #define TICK  4		   /* of true time */
@@ -229,6 +230,8 @@ static void forget_host(struct host *h)
 	if (m->renewed_ns && m->renewed_ns + lasts_ns(m) <= NOW) /* and it is long due */
 		m->renewed_ns = NOW - lasts_ns(m);
 	deadline(&m->retry_ns);
+	if (m->read_ns <= NOW)
+		m->read_ns = 0;
 	deadline(&m->clean_ns);
 	deadline(&s->applied.until_ns);
 	if (m->session || m->hurry)
@@ -282,7 +285,8 @@ static void forget_record(const struct world *w, struct host *h)
 	struct fleet_record *record = &h->s.record;
 	struct fleet_slot *slot, own;
 
-	if (h->s.revision == w->record_revision || (h->m.flight == FLEET_IDLE && !h->m.stale))
+	if (h->s.revision == w->record_revision ||
+	    (h->m.flight == FLEET_IDLE && !(h->m.stale && h->m.read_ns <= NOW)))
 		return;
 	if (h->now.stage == DONE)
 		return;
@@ -646,6 +650,7 @@ static void pass_host(struct host *h, uint64_t ns)
 {
 	pass(&h->m.renewed_ns, ns);
 	pass(&h->m.retry_ns, ns);
+	pass(&h->m.read_ns, ns);
 	pass(&h->m.clean_ns, ns);
 	pass(&h->m.flight_ns, ns);
 	pass(&h->s.got_ns, ns);
@@ -992,6 +997,7 @@ void world_explore(const struct world_scenario *scenario, struct world_result *r
 	x.words = offsetof(struct world, host[0]) / sizeof(uint64_t) +
 		  scenario->hosts * sizeof(struct host) / sizeof(uint64_t);
 	planted = scenario->fault;
+	world_read_ns = scenario->paced ? 2 : 0; /* with two members, a tick or two */
 	if (scenario->walks)
 		walk();
 	else

@@ -23,6 +23,9 @@
 #define FLEET_LANES_MAX	  2
 #define FLEET_DRIFT_SHIFT 2 /* clocks differ by up to a quarter */
 #define FLEET_KEY_TEXT	  8
+#define FLEET_READ_NS	  world_read_ns /* as the scenario says */
+
+extern uint64_t world_read_ns;
 
 #define WORLD_HOSTS 3
 #define WORLD_FAULT 128
@@ -39,6 +42,7 @@ struct world_scenario {
 	bool lane;	     /* a key has a lane */
 	bool hot;	     /* the datapath says what it has admitted */
 	bool slow;	     /* answers are late, too, and not requests alone */
+	bool paced;	     /* who has nothing to write does not read at once */
 	bool lazy;	     /* an agent that has something to do may wait, for any time */
 	/* How often in a run. */
 	uint8_t lost;	  /* an agent waits no more: the request or its answer is lost */

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What a member is told of the store when it reads what is new alone: as much as if it had read
+ * all. In place of etcd is a small store that answers as store.h says.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fleet/talk.h"
+
+#define S     1000000000ull
+#define KEYS  2048
+#define OWN   "member/0000000000000001"
+#define LIMIT "limit/0000000000000007"
+
+static struct {
+	char key[TALK_KEY], *value;
+	uint64_t created, revision;
+} lies[KEYS];
+static size_t n_lies, sent; /* sent: keys that it has answered with */
+static uint64_t revision, now;
+
+static uint64_t clock_ns(void)
+{
+	return now;
+}
+
+static size_t place(const char *key)
+{
+	size_t i = 0;
+
+	while (i < n_lies && strcmp(lies[i].key, key) != 0)
+		i++;
+	return i;
+}
+
+static void put(const char *key, const char *value)
+{
+	size_t i = place(key);
+
+	assert_true(i < KEYS);
+	revision++;
+	if (i == n_lies) {
+		snprintf(lies[n_lies++].key, TALK_KEY, "%s", key);
+		lies[i].created = revision;
+	} else {
+		free(lies[i].value);
+	}
+	lies[i].value = strdup(value);
+	lies[i].revision = revision;
+}
+
+static void take_away(const char *key)
+{
+	size_t i = place(key);
+
+	assert_true(i < n_lies);
+	revision++;
+	free(lies[i].value);
+	lies[i] = lies[--n_lies];
+}
+
+static void member(uint64_t id)
+{
+	char key[TALK_KEY];
+
+	snprintf(key, sizeof(key), "member/%016llx", (unsigned long long)id);
+	put(key, "{}");
+}
+
+static void answer(size_t i, struct store_snapshot *to)
+{
+	to->at[to->n++] =
+	    (struct store_entry){strdup(lies[i].key), strdup(lies[i].value), strlen(lies[i].value),
+				 lies[i].created,     lies[i].revision,	     0};
+	sent++;
+}
+
+static enum store_result read_news(struct store *s, const struct store_news *news,
+				   struct store_snapshot *to)
+{
+	(void)s;
+	*to = (struct store_snapshot){.at = calloc(n_lies + 1, sizeof(*to->at)),
+				      .revision = revision};
+	for (size_t i = 0; i < n_lies; i++) {
+		bool first = !strncmp(lies[i].key, "limit/", 6);
+
+		to->firsts += first;
+		to->lasts += !first;
+		if (!strcmp(lies[i].key, news->own) ||
+		    (first ? lies[i].revision > news->first : lies[i].created > news->last))
+			answer(i, to);
+	}
+	return STORE_DONE;
+}
+
+static enum store_result hold(struct store *s, const char *key, const char *value, uint64_t follows,
+			      uint32_t ttl_s, struct store_snapshot *to)
+{
+	size_t i = place(key);
+	bool done = follows == (i < n_lies ? lies[i].revision : 0);
+
+	(void)s;
+	(void)ttl_s;
+	if (done)
+		put(key, value);
+	*to = (struct store_snapshot){.revision = revision};
+	return done ? STORE_DONE : STORE_REFUSED;
+}
+
+static const char *why(const struct store *s)
+{
+	(void)s;
+	return "";
+}
+
+static const struct store_kind small = {.hold = hold, .read = read_news, .why = why};
+static const uint64_t share_id[] = {7};
+static struct fleet_share share;
+static struct fleet_member m;
+static struct talk t;
+
+static int begin(void **state)
+{
+	(void)state;
+	while (n_lies)
+		take_away(lies[0].key);
+	talk_free(&t);
+	revision = 100;
+	now = 1000 * S;
+	share = (struct fleet_share){.params = {.limit = 100, .memory_ns = S}};
+	m = (struct fleet_member){.id = 1, .ttl_ns = 10 * S, .share = &share, .shares = 1};
+	t = (struct talk){.kind = &small,
+			  .member = &m,
+			  .token = {1, "boot", 1},
+			  .ttl_s = 10,
+			  .now_ns = clock_ns,
+			  .share_id = share_id};
+	fleet_start(&m);
+	return 0;
+}
+
+/* The next request; which is of that kind, and how many keys it is answered with. */
+static size_t send(enum fleet_op op)
+{
+	static struct fleet_request request;
+	struct fleet_picture picture;
+	uint64_t wake_ns;
+	uint32_t number;
+
+	for (;;) {
+		enum fleet_next next = fleet_next(&m, now, &number, &picture, &request, &wake_ns);
+
+		if (next != FLEET_APPLY) {
+			assert_int_equal(next, FLEET_SEND);
+			break;
+		}
+		fleet_applied(&m, number, &picture, NULL);
+	}
+	assert_int_equal(request.op, op);
+	sent = 0;
+	assert_true(talk_send(&t, &request));
+	return sent;
+}
+
+/* A record in which these members take part, by the sessions that they have. */
+static void record_of(const uint64_t *id, size_t n)
+{
+	struct fleet_record r = {.memory_ns = S};
+	char key[TALK_KEY], *text;
+
+	for (size_t i = 0; i < n; i++) {
+		struct fleet_slot *slot = fleet_add_slot(&r, id[i]);
+
+		snprintf(key, sizeof(key), "member/%016llx", (unsigned long long)id[i]);
+		slot->session = lies[place(key)].created;
+		slot->limit = 100;
+		slot->cell[0].held = 100 / n;
+		slot->cell[0].want = 100;
+	}
+	text = fleet_write_record(&r);
+	put(LIMIT, text);
+	free(text);
+}
+
+/* At rest a renewal is answered with the session alone, whatever there is. */
+static void what_is_known_is_not_read_again(void **state)
+{
+	(void)state;
+	for (uint64_t id = 2; id <= 1000; id++)
+		member(id);
+	assert_int_equal(send(FLEET_RENEW), 1000);
+	record_of((uint64_t[]){1, 2, 3}, 3);
+	now += 4 * S;
+	assert_int_equal(send(FLEET_RENEW), 2); /* its own, and the record */
+	assert_int_equal(share.record.slots, 3);
+	assert_true(share.sure);
+	now += 4 * S;
+	assert_int_equal(send(FLEET_RENEW), 1);
+	assert_int_equal(share.record.slots, 3);
+	member(1001);
+	member(1000); /* renewed */
+	now += 4 * S;
+	assert_int_equal(send(FLEET_RENEW), 2);
+	assert_int_equal(t.members, 1001);
+	assert_true(share.sure);
+}
+
+/* The sessions that it knows are those that there are: so its cells come to be free. */
+static void who_is_gone_is_noticed(void **state)
+{
+	(void)state;
+	member(2);
+	member(3);
+	(void)send(FLEET_RENEW);
+	record_of((uint64_t[]){1, 2, 3}, 3);
+	now += 4 * S;
+	(void)send(FLEET_RENEW);
+	assert_int_equal(share.dead, 0);
+	take_away("member/0000000000000003");
+	now += 4 * S;
+	(void)send(FLEET_RENEW); /* they are counted ... */
+	assert_int_equal(t.members, 2);
+	now += 4 * S;
+	(void)send(FLEET_RENEW); /* ... and read */
+	assert_int_equal(share.dead, 103 - 1);
+}
+
+/* The same where it came back meanwhile: another session, and no fewer keys. */
+static void who_came_back_is_another(void **state)
+{
+	(void)state;
+	member(2);
+	(void)send(FLEET_RENEW);
+	record_of((uint64_t[]){1, 2}, 2);
+	now += 4 * S;
+	(void)send(FLEET_RENEW);
+	take_away("member/0000000000000002");
+	member(2);
+	now += 4 * S;
+	(void)send(FLEET_RENEW);
+	assert_int_equal(share.dead, 101);
+}
+
+/* Many do not read all members at once: each has its turn within 16 ms a member. */
+static void many_read_all_by_turns(void **state)
+{
+	size_t early = 0, late = 0;
+
+	for (uint64_t host = 0; host < 50; host++) {
+		(void)begin(state);
+		t.token.id = m.id = 1 + host * 0x123456789abcdef;
+		for (uint64_t id = 2; id <= 1000; id++)
+			member(id);
+		(void)send(FLEET_RENEW);
+		take_away("member/0000000000000003");
+		now += 4 * S;
+		assert_int_equal(send(FLEET_RENEW), 1);
+		now += 4 * S;
+		early += send(FLEET_RENEW) == 999;
+		now += 8 * S;
+		late += send(FLEET_RENEW) == 999;
+	}
+	assert_in_range(early, 5, 25); /* a quarter */
+	assert_in_range(late, 20, 45); /* the others */
+}
+
+/* A record that has gone is read as gone at once, and a store that has forgotten is believed. */
+static void what_is_not_there_is_noticed_at_once(void **state)
+{
+	(void)state;
+	member(2);
+	(void)send(FLEET_RENEW);
+	record_of((uint64_t[]){1, 2}, 2);
+	now += 4 * S;
+	(void)send(FLEET_RENEW);
+	assert_true(share.sure);
+	take_away(LIMIT);
+	now += 4 * S;
+	(void)send(FLEET_RENEW);
+	assert_false(share.sure);
+	assert_int_equal(share.revision, 0);
+}
+
+static void a_store_that_went_back_is_noticed(void **state)
+{
+	(void)state;
+	member(2);
+	(void)send(FLEET_RENEW);
+	revision += 50;
+	record_of((uint64_t[]){1, 2}, 2);
+	now += 4 * S;
+	(void)send(FLEET_RENEW);
+	revision = 110; /* all is there, as it was before */
+	lies[place(OWN)].revision = 103;
+	lies[place(LIMIT)].revision = 105;
+	now += 4 * S;
+	(void)send(FLEET_RENEW);
+	assert_true(m.went_back);
+	assert_false(share.sure);
+}
+
+/* Its own session is not believed to be there because it was. */
+static void its_own_end_is_noticed(void **state)
+{
+	(void)state;
+	(void)send(FLEET_RENEW);
+	assert_int_equal(m.session, 101);
+	take_away(OWN);
+	now += 4 * S;
+	(void)send(FLEET_RENEW); /* refused: it follows what is gone */
+	assert_int_equal(m.session, 0);
+	(void)send(FLEET_RENEW);
+	assert_int_equal(m.session, revision);
+}
+
+/* Beyond as many members as a limit is divided among, one has no share, and says so. */
+static void one_too_many_has_none(void **state)
+{
+	static struct fleet_record r;
+	char *text;
+
+	(void)state;
+	(void)send(FLEET_RENEW);
+	r = (struct fleet_record){.memory_ns = S};
+	for (uint64_t id = 2; r.slots < FLEET_MEMBERS_MAX; id++) {
+		struct fleet_slot *slot = fleet_add_slot(&r, id);
+
+		member(id);
+		slot->session = revision;
+		slot->limit = 100;
+	}
+	text = fleet_write_record(&r);
+	put(LIMIT, text);
+	free(text);
+	now += 4 * S;
+	(void)send(FLEET_RENEW);
+	for (int i = 0; i < 3; i++) {
+		static struct fleet_request request;
+		struct fleet_picture picture;
+		uint64_t wake_ns;
+		uint32_t number;
+
+		assert_int_equal(fleet_next(&m, now, &number, &picture, &request, &wake_ns),
+				 FLEET_WAIT);
+	}
+	assert_int_equal(share.trouble, FLEET_CROWDED);
+	assert_int_equal(share.applied.value[0], 0);
+	r.slot[5].session = 0; /* which counts for nothing any more */
+	text = fleet_write_record(&r);
+	put(LIMIT, text);
+	free(text);
+	now += 4 * S;
+	(void)send(FLEET_RENEW);
+	assert_int_equal(share.trouble, FLEET_WELL);
+	{
+		static struct fleet_request request;
+		struct fleet_picture picture;
+		uint64_t wake_ns;
+		uint32_t number;
+
+		assert_int_equal(fleet_next(&m, now, &number, &picture, &request, &wake_ns),
+				 FLEET_SEND);
+		assert_int_equal(request.op, FLEET_WRITE);
+		assert_non_null(fleet_slot_of(&request.record, 1));
+		assert_int_equal(request.record.slots, FLEET_MEMBERS_MAX);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup(what_is_known_is_not_read_again, begin),
+	    cmocka_unit_test_setup(who_is_gone_is_noticed, begin),
+	    cmocka_unit_test_setup(who_came_back_is_another, begin),
+	    cmocka_unit_test_setup(many_read_all_by_turns, begin),
+	    cmocka_unit_test_setup(what_is_not_there_is_noticed_at_once, begin),
+	    cmocka_unit_test_setup(a_store_that_went_back_is_noticed, begin),
+	    cmocka_unit_test_setup(its_own_end_is_noticed, begin),
+	    cmocka_unit_test_setup(one_too_many_has_none, begin),
+	};
+	int failed = cmocka_run_group_tests_name("talk", tests, NULL, NULL);
+
+	(void)begin(NULL);
+	return failed;
+}
