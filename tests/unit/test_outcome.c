@@ -4,6 +4,8 @@
 
 #include "outcome.h"
 
+#define RULES 256 /* that there is room for */
+
 static void test_parts(void **unused)
 {
 	uint32_t reason, limiter, rule, event;
@@ -11,7 +13,7 @@ static void test_parts(void **unused)
 	(void)unused;
 	for (reason = 0; reason < PACER_REASON_COUNT; reason++)
 		for (limiter = 0; limiter < PACER_LIMITERS_MAX; limiter++)
-			for (rule = 0; rule < PACER_RULES_MAX; rule++)
+			for (rule = 0; rule < RULES; rule++)
 				for (event = 0; event <= PACER_EVENT_COUNT; event++) {
 					uint32_t outcome = pacer_outcome_under(
 					    pacer_outcome(reason, limiter), rule);
