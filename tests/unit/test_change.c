@@ -96,6 +96,8 @@ static void begin(const char *text)
 	kernel_now_ns = 100 * SECOND;
 	graces = 0;
 	grace_hook = NULL;
+	kernel_refuses = 0;
+	kernel_map_of_maps = -1;
 	host = (struct compile_host){RESOLUTION, kernel_now_ns, KERNEL_CPUS};
 	copies = calloc(2, sizeof(*copies));
 	throttles = calloc(PACER_THROTTLES, sizeof(*throttles));
@@ -286,6 +288,53 @@ static void test_cleared_after_the_last_writer(void **unused)
 	assert_limiter(&in_force()->rule[0].limiter[1], 0);
 	assert_throttle(in_force()->rule[0].limiter[2].base, 0);
 	assert_lines(in_force()->bans.base, compile_ban_lines(&in_force()->bans), 0);
+}
+
+/* The second of the lowest descriptors that are free. */
+static int free_descriptor(void)
+{
+	int first = dup(0), second = dup(0);
+
+	assert_true(first >= 0 && second >= 0);
+	close(first);
+	close(second);
+	return second;
+}
+
+/* The same where membarrier is forbidden, by a map of maps; the tool leaves no map open. */
+static void test_cleared_after_the_last_writer_by_a_map(void **unused)
+{
+	int lowest = free_descriptor();
+
+	(void)unused;
+	begin(SMALL RULE(WINDOW) BANS("64"));
+	grace_hook = soil;
+	kernel_refuses = 1;
+	change_to(SMALL RULE(WINDOW ", " TO_DST ", " USES) BANS("128"));
+	assert_int_equal(graces, 1);
+	assert_limiter(&in_force()->rule[0].limiter[1], 0);
+	assert_lines(in_force()->bans.base, compile_ban_lines(&in_force()->bans), 0);
+	assert_int_equal(free_descriptor(), lowest);
+}
+
+/* Where nothing tells, nothing that a packet may still use is overwritten, and no policy changes.
+ */
+static void test_nothing_tells_of_the_last_writer(void **unused)
+{
+	struct pacer_policy before;
+
+	(void)unused;
+	begin(SMALL RULE(WINDOW) BANS("64"));
+	before = *in_force();
+	memset(pacer.lines, DIRT, pacer.n_lines * sizeof(struct pacer_line));
+	kernel_refuses = 2;
+	assert_int_equal(change_apply(&pacer, SMALL RULE(WINDOW ", " TO_DST ", " USES) BANS("128"),
+				      NULL, 0, &plan, &error),
+			 -1);
+	assert_non_null(strstr(error.text, "cannot tell when its CPUs are done"));
+	assert_int_equal(graces, 0);
+	assert_memory_equal(in_force(), &before, sizeof(before));
+	assert_bytes(pacer.lines, pacer.n_lines * sizeof(struct pacer_line), DIRT);
 }
 
 static const struct pacer_limiter *draining(void)
@@ -816,6 +865,8 @@ int main(void)
 	    CASE(test_bans_that_move_begin_at_zero),
 	    CASE(test_new_rules_count_from_zero),
 	    CASE(test_cleared_after_the_last_writer),
+	    CASE(test_cleared_after_the_last_writer_by_a_map),
+	    CASE(test_nothing_tells_of_the_last_writer),
 	    CASE(test_draining_last_from_the_last_packet_on),
 	    CASE(test_draining_targets_last_from_the_last_packet_on),
 	    CASE(test_a_value_has_its_generation),
