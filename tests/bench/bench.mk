@@ -33,10 +33,10 @@ $(BENCH)/floods: tests/bench/core/floods.c tests/unit/floods.h $(CORE) $(BUILD)/
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(USER) -Itests/unit $< $(BUILD)/pure.a -o $@ $(LIBS)
 
-PURE := $(patsubst %,user/fleet/%.c,member record heavy demand)
-$(BENCH)/fleet: tests/bench/core/fleet.c $(PURE) $(wildcard user/fleet/*.h)
+FLEET_PURE := $(patsubst %,user/fleet/%.c,member record heavy demand)
+$(BENCH)/fleet: tests/bench/core/fleet.c $(FLEET_PURE) $(wildcard user/fleet/*.h)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(USER) -DFLEET_LANES_MAX=2 $< $(PURE) -o $@
+	$(CC) $(CFLAGS) $(USER) -DFLEET_LANES_MAX=2 $< $(FLEET_PURE) -o $@
 
 $(BENCH)/bench.bpf.o: tests/bench/bench.bpf.c tests/bench/bench.h $(CORE)
 	@mkdir -p $(@D)

@@ -346,11 +346,47 @@ static void test_one_use(void **unused)
 	free(text);
 }
 
+/* What a fleet adds: who has how much of a limit, and when. */
+static void test_fleet(void **unused)
+{
+	static const char shared[] =
+	    "fleet: {store: 'http://a', name: edge, cut_off: local}\n"
+	    "rules:\n"
+	    "- name: dns\n"
+	    "  limits:\n"
+	    "  - {key: src, packets: 5000, window: 1s, fleet: yes}\n"
+	    "  - {key: all, uses: 3, cooldown: 1s, threshold: 1, fleet: yes}\n"
+	    "  - {key: src, gap: 1ms}\n";
+	json_t *all, *window, *few, *gap;
+	char *text;
+
+	(void)unused;
+	assert_int_equal(load(shared), 0);
+	all = check_json();
+	window = json_array_get(json_object_get(all, "limits"), 0);
+	gap = json_array_get(json_object_get(all, "limits"), 1); /* those of one key come first */
+	few = json_array_get(json_object_get(all, "limits"), 2);
+	assert_string_equal(json_string_value(json_object_get(window, "fleet")), "edge");
+	assert_string_equal(json_string_value(json_object_get(window, "cut_off")), "local");
+	assert_int_equal(number(window, "fleet_hosts_max"), 1024);
+	assert_int_equal(number(few, "fleet_hosts_max"), 3);
+	assert_in_range(number(window, "fleet_moves_ns"), SECOND, 2 * SECOND);
+	assert_true(json_is_false(json_object_get(window, "fleet_keys_by_demand")));
+	assert_true(json_is_null(json_object_get(gap, "fleet")));
+	json_decref(all);
+	text = check_text();
+	assert_non_null(strstr(text, "one limit of all hosts of fleet edge: a host of n has the "
+				     "nth part of it at least\n"));
+	assert_non_null(strstr(text, "divided among 3 hosts at most: one more has none of it\n"));
+	assert_non_null(strstr(text, "a host that cannot reach the store keeps a sixteenth"));
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_json),	 TEST(test_memory_adds_up), TEST(test_silence),
-	    TEST(test_gap_more), TEST(test_rate),	    TEST(test_one_use),
+	    TEST(test_json), TEST(test_memory_adds_up), TEST(test_silence), TEST(test_gap_more),
+	    TEST(test_rate), TEST(test_one_use),	TEST(test_fleet),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,8 @@
 #include "plan/flood.h"
 #include "plan/sampling.h"
 #include "config/text.h"
+#include "fleet/record.h"
+#include "plan/shares.h"
 #include "sets/set_maps.h"
 #include "sets/texts.h"
 #include "plan/throttles.h"
@@ -110,6 +112,18 @@ static void emit_facts(const struct facts *facts)
 		result_lacks();
 }
 
+/* Of a limit that a fleet divides: a unit is the least that a host has. */
+static void emit_hosts(const struct pacer_limiter *t)
+{
+	uint64_t units = shares_units(t);
+	bool few = units < FLEET_MEMBERS_MAX;
+
+	emit_uint("fleet_hosts_max", few ? units : FLEET_MEMBERS_MAX,
+		  few ? "    divided among %" PRIu64 " hosts at most: one more has none of it\n"
+		      : NULL,
+		  units);
+}
+
 /* Keys that come to some hosts more than to others: their samples have to show them. */
 static void emit_by_demand(const struct policy *policy, const struct policy_limit *l)
 {
@@ -175,6 +189,7 @@ static void emit_limit(const struct policy *policy, const struct pacer_policy *b
 		    "    one limit of all hosts of fleet %s: a host of n has the nth part of "
 		    "it at least\n",
 		    policy->fleet.name);
+		emit_hosts(t);
 		emit_uint("fleet_moves_ns", left_ns,
 			  "    what changes hands is nobody's for %s; on each host it counts 0.1%% "
 			  "longer, for its clock\n",
