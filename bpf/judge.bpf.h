@@ -92,15 +92,20 @@ static __always_inline void walk_begin(struct pacer_walk *walk, __u32 copy)
 		draw_secret();
 }
 
-/* The short way: a verdict, or 0 where that is not for it. */
-static __attribute__((noinline)) int pacer_short(struct xdp_md *ctx,
+/* The short ways: a verdict, or 0 where they are not for the packet. */
+static __attribute__((noinline)) int pacer_short(struct xdp_md *ctx, const struct pacer_rule *rule)
+{
+	__u32 outcome = pacer_path_short(ctx, 0, rule);
+
+	return outcome == PACER_UNDECIDED ? 0 : (int)pacer_path_short_action(outcome);
+}
+
+static __attribute__((noinline)) int pacer_ruled(struct xdp_md *ctx,
 						 const struct pacer_policy *policy)
 {
-	__u32 outcome = pacer_path_short(ctx, 0, policy);
+	__u32 outcome = pacer_path_ruled(ctx, 0, policy);
 
-	if (outcome == PACER_UNDECIDED)
-		return 0;
-	return pacer_outcome_reason(outcome) == PACER_ADMIT ? XDP_PASS : XDP_DROP;
+	return outcome == PACER_UNDECIDED ? 0 : (int)pacer_path_short_action(outcome);
 }
 
 /*
@@ -136,7 +141,14 @@ __attribute__((noinline)) int pacer_long(struct xdp_md *ctx, __u32 copy)
 static __always_inline int judge(struct xdp_md *ctx)
 {
 	__u32 copy = copy_in_force();
-	int verdict = pacer_short(ctx, &pacer_copies[copy & 1].policy);
+	const struct pacer_policy *policy = &pacer_copies[copy & 1].policy;
+	__u32 shape = policy->shape;
+	int verdict = 0;
+
+	if (shape & PACER_SHORT_ALONE)
+		verdict = pacer_short(ctx, &policy->rule[0]);
+	else if (shape)
+		verdict = pacer_ruled(ctx, policy);
 
 	return verdict ? verdict : pacer_long(ctx, copy);
 }

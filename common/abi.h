@@ -18,7 +18,7 @@
 #include "port.h"
 
 #define PACER_MAGIC	   0x52434150u /* "PACR" */
-#define PACER_ABI_VERSION  9u
+#define PACER_ABI_VERSION  10u
 #define PACER_RULES_MAX	   64u
 #define PACER_LIMITERS_MAX 8u	/* of a rule, with those that a change of policy draining */
 #define PACER_COUNTERS_MAX 129u /* for the rules of both copies, and 0 for no rule */
@@ -386,7 +386,48 @@ enum pacer_says {
 	PACER_SAYS_DENY /* and then `over` says what is done */
 };
 
+/* What the short way of a packet is for (path.h): a limit of this kind, or a verdict. */
+enum pacer_short_kind {
+	PACER_SHORT_NONE,
+	PACER_SHORT_NARROW,	/* a window, in narrow records */
+	PACER_SHORT_NARROW_GAP, /* with a gap */
+	PACER_SHORT_WIDE,	/* a window, with or without a gap, in records of a line each */
+	PACER_SHORT_RATE,
+	PACER_SHORT_SKETCH, /* a gap alone */
+	PACER_SHORT_VERDICT /* no limit is asked */
+};
+
+/* Beside it, in one word, what else a packet has to be asked: most have none of these. */
+#define PACER_SHORT_KIND  0xffu
+#define PACER_SHORT_WATCH 0x100u     /* of a rule: its packets may fall under a ban */
+#define PACER_SHORT_BANS  0x200u     /* ... and a refusal bans */
+#define PACER_SHORT_EXACT 0x400u     /* the clock is the exact one */
+#define PACER_SHORT_RULED 0x800u     /* of a policy: a packet's rule says what it has to be asked */
+#define PACER_SHORT_ALONE (1u << 31) /* ... or its one rule does, whose shape is beside this */
+
+/*
+ * What the short way needs of a rule, side by side. It is made of the rule, its limit and the
+ * secret (pacer_short_arm), and says nothing that is not in them.
+ */
+struct pacer_short {
+	__u32 shape; /* of the rule, as above; tools change it while packets are judged */
+	__u32 mask;  /* of the source's address */
+	__u32 base;  /* the first line of the limit's sets */
+	__u32 sets;
+	__u64 home_factor, home_first; /* of the key's hash, as hash.h has them of one word */
+	__u64 mark_factor, mark_first;
+	__u64 key;     /* pacer_closed_of */
+	__u64 slot_ns; /* of a window */
+	__u64 gap_ns;  /* 0: none */
+	__u32 counter; /* the rule's */
+	__u8 last_shift;
+	__u8 rows;     /* of a sketch */
+	__u8 src_only; /* only the source address counts in the key */
+	__u8 unused;
+};
+
 struct pacer_rule {
+	struct pacer_short brief;
 	__u32 counter;	 /* index into the counters; kept across changes of policy */
 	__u8 over;	 /* enum pacer_over */
 	__u8 n_limiters; /* throttles last, but for what a roll-back adds */
@@ -529,42 +570,6 @@ enum pacer_policy_flags {
 	PACER_KEYS_MORE = 32	  /* limits have keys that need more than was read (path.h) */
 };
 
-/* What the short way of a packet is for (path.h): a limit of this kind. */
-enum pacer_short_kind {
-	PACER_SHORT_NONE,
-	PACER_SHORT_NARROW,	/* a window, in narrow records */
-	PACER_SHORT_NARROW_GAP, /* with a gap */
-	PACER_SHORT_WIDE,	/* a window, with or without a gap, in records of a line each */
-	PACER_SHORT_RATE,
-	PACER_SHORT_SKETCH /* a gap alone */
-};
-
-/* Beside it, in one word, what else a packet has to be asked: most have none of these. */
-#define PACER_SHORT_KIND  0xffu
-#define PACER_SHORT_WATCH 0x100u /* it may fall under a ban */
-#define PACER_SHORT_BANS  0x200u /* a refusal bans */
-#define PACER_SHORT_EXACT 0x400u /* the clock is the exact one */
-
-/*
- * What the short way needs of a policy, side by side. It is made of the one rule, its limit and the
- * secret (pacer_short_arm), and says nothing that is not in them.
- */
-struct pacer_short {
-	__u32 shape; /* as above; tools change it while packets are judged */
-	__u32 mask;  /* of the source's address */
-	__u32 base;  /* the first line of the limit's sets */
-	__u32 sets;
-	__u64 home_factor, home_first; /* of the key's hash, as hash.h has them of one word */
-	__u64 mark_factor, mark_first;
-	__u64 key;     /* pacer_closed_of */
-	__u64 slot_ns; /* of a window */
-	__u64 gap_ns;  /* 0: none */
-	__u32 counter; /* the rule's */
-	__u8 last_shift;
-	__u8 rows; /* of a sketch */
-	__u8 unused[2];
-};
-
 /* The rules whose src, or dst, has a set: a bit for each that it is in, and that it must not be. */
 struct pacer_set_use {
 	__u64 src_in, src_not, dst_in, dst_not;
@@ -664,7 +669,8 @@ struct pacer_policy {
 	__u32 flags;	    /* enum pacer_policy_flags */
 	__u32 dims;	    /* fields that any rule matches on */
 	__u64 serial;	    /* of the apply that wrote it */
-	struct pacer_short brief;
+	__u32 shape;	    /* pacer_short_shape_of; tools change it while packets are judged */
+	__u32 unused_shape;
 	struct pacer_dim dim[PACER_DIM_COUNT];
 	struct pacer_dim6 dim6[2]; /* source, destination */
 	struct pacer_set_use set[PACER_SETS_MAX];

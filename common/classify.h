@@ -194,4 +194,26 @@ PACER_INLINE __u64 pacer_classify(const struct pacer_policy *p, const struct pac
 	return pacer_classify_with(p, pkt, &none);
 }
 
+/*
+ * The first rule that a packet matches of which this is known (struct pacer_usual);
+ * PACER_RULES_MAX: none. Of a policy without sets and more. proto: beside it, from bit 8, what is
+ * known of its ports.
+ */
+PACER_GLOBAL int pacer_classify_usual(const struct pacer_policy *p, __u32 saddr, __u32 daddr,
+				      __u32 ports, __u32 proto)
+{
+	struct pacer_packet pkt = {
+	    .key = {[PACER_WORD_SADDR] = saddr,
+		    [PACER_WORD_DADDR] = daddr,
+		    [PACER_WORD_PORTS] = ports},
+	    .vlan = PACER_VLAN_NONE,
+	    .family = PACER_FAMILY_4,
+	    .proto = proto,
+	    .ports = proto >> 8,
+	};
+	__u64 rules = p ? pacer_classify(p, &pkt) : 0;
+
+	return rules ? pacer_lowest(rules) : PACER_RULES_MAX;
+}
+
 #endif

@@ -340,6 +340,30 @@ PACER_INLINE int pacer_parse_source4(const __u8 *p, const __u8 *end, __u32 len_b
 
 #define PACER_SOURCE4 (14 + 12) /* where it is, then */
 
+/* Such a frame that is no fragment: as struct pacer_packet has it. */
+struct pacer_usual {
+	__u32 saddr, daddr, ports;
+	__u8 proto;
+	__u8 of_ports; /* PACER_PORTS_READ or PACER_PORTS_NONE */
+};
+
+PACER_INLINE int pacer_parse_whole4(const __u8 *p, const __u8 *end, __u32 len_bytes,
+				    struct pacer_usual *u)
+{
+	if (!pacer_parse_source4(p, end, len_bytes) || pacer_be16(p + 20) & 0x3fff)
+		return 0;
+	u->saddr = pacer_be32(p + PACER_SOURCE4);
+	u->daddr = pacer_be32(p + 30);
+	u->proto = p[23];
+	u->ports = 0;
+	u->of_ports = PACER_PORTS_NONE;
+	if (pacer_has_ports(u->proto)) {
+		u->ports = pacer_be32(p + 34);
+		u->of_ports = PACER_PORTS_READ;
+	}
+	return 1;
+}
+
 /* Reads the usual frame. 0: it is another one, and nothing was written. */
 PACER_INLINE int pacer_parse_fast(const __u8 *p, const __u8 *end, __u32 len_bytes,
 				  struct pacer_packet *pkt)

@@ -239,7 +239,7 @@ PACER_GLOBAL int pacer_sample(PACER_FRAME *frame, const struct pacer_walk *w, __
 
 /* --- the way -------------------------------------------------------------------------------- */
 
-/* What the short way asks of a packet, before the limit is. 0: it is not for it. */
+/* What the short way asks of a packet of the one rule, before the limit is. 0: it is not for it. */
 PACER_INLINE int pacer_path_brief(PACER_FRAME *frame, const struct pacer_short *s,
 				  struct pacer_brief *b)
 {
@@ -253,77 +253,173 @@ PACER_INLINE int pacer_path_brief(PACER_FRAME *frame, const struct pacer_short *
 	return 1;
 }
 
-/* Asks the limit, of a kind that is a constant: a reason, or undecided with nothing done. */
-PACER_INLINE __u32 pacer_path_short_as(struct pacer_table *table, const struct pacer_policy *policy,
-				       __u32 kind, const struct pacer_brief *b)
+/*
+ * Asks the limit: a reason, or undecided with nothing done. kind and alone are constants: of which
+ * kind it is, and 1 if it is that of the one rule.
+ */
+PACER_INLINE __u32 pacer_path_short_as(struct pacer_table *table, const struct pacer_rule *rule,
+				       __u32 kind, int alone, const struct pacer_brief *b)
 {
-	struct pacer_hash hash = pacer_short_hash(&policy->brief, b->source);
-	__u32 set = pacer_reduce(hash.home, policy->brief.sets), outcome;
-	struct pacer_line *line = pacer_short_line(&policy->brief, kind, table, set);
+	struct pacer_hash hash = alone ? pacer_short_hash(&rule->brief, b->source) : b->hash;
+	__u32 set = pacer_reduce(hash.home, rule->brief.sets), outcome;
+	struct pacer_line *line = pacer_short_line(&rule->brief, kind, table, set);
 
 	if (!line)
 		return PACER_UNDECIDED;
-	outcome = pacer_short_closed(policy, kind, line, set, hash.mark, b);
+	outcome = pacer_short_closed(rule, kind, line, set, hash.mark, b);
 	if (outcome == PACER_ADMIT)
-		outcome = pacer_short_own(policy, kind, line, set, hash.mark, b);
-	if (outcome == PACER_ELSEWHERE)
-		outcome = pacer_short_elsewhere(policy, table, b->source, b->now_ns, b->len_bytes);
-	return outcome;
+		outcome = pacer_short_own(rule, kind, line, set, hash.mark, b);
+	if (outcome != PACER_ELSEWHERE)
+		return outcome;
+	if (alone) /* again, so that it need not be kept till here */
+		hash = pacer_short_hash(&rule->brief, pacer_opaque(b->source));
+	return pacer_short_elsewhere(rule, table, (__u64)hash.home << 32 | hash.mark, b->now_ns,
+				     b->len_bytes);
 }
 
-PACER_INLINE __u32 pacer_path_short_limit(struct pacer_table *table,
-					  const struct pacer_policy *policy,
-					  const struct pacer_brief *b)
+/* The same of the rule's limit, of the rule's shape. */
+PACER_INLINE __u32 pacer_path_short_limit(struct pacer_table *table, const struct pacer_rule *rule,
+					  __u32 shape, int alone, const struct pacer_brief *b)
 {
-	switch ((enum pacer_short_kind)(policy->brief.shape & PACER_SHORT_KIND)) {
+	switch ((enum pacer_short_kind)(shape & PACER_SHORT_KIND)) {
 	case PACER_SHORT_NARROW:
-		return pacer_path_short_as(table, policy, PACER_SHORT_NARROW, b);
+		return pacer_path_short_as(table, rule, PACER_SHORT_NARROW, alone, b);
 	case PACER_SHORT_NARROW_GAP:
-		return pacer_path_short_as(table, policy, PACER_SHORT_NARROW_GAP, b);
+		return pacer_path_short_as(table, rule, PACER_SHORT_NARROW_GAP, alone, b);
 	case PACER_SHORT_WIDE:
-		return pacer_path_short_as(table, policy, PACER_SHORT_WIDE, b);
+		return pacer_path_short_as(table, rule, PACER_SHORT_WIDE, alone, b);
 	case PACER_SHORT_RATE:
-		return pacer_path_short_as(table, policy, PACER_SHORT_RATE, b);
+		return pacer_path_short_as(table, rule, PACER_SHORT_RATE, alone, b);
 	case PACER_SHORT_SKETCH:
-		return pacer_path_short_as(table, policy, PACER_SHORT_SKETCH, b);
+		return pacer_path_short_as(table, rule, PACER_SHORT_SKETCH, alone, b);
+	case PACER_SHORT_VERDICT:
 	case PACER_SHORT_NONE:
 		break;
 	}
 	return PACER_UNDECIDED;
 }
 
-/* Where there may be bans. A refusal that bans is left to the way for all. */
-PACER_SUBPROG __u32 pacer_path_watched(struct pacer_table *table, const struct pacer_policy *policy,
-				       const struct pacer_brief *b)
+/*
+ * The same where there may be bans, which are of the source alone: source_len has it, masked, and
+ * below it the packet's length. A refusal that bans is left to the way for all.
+ */
+PACER_GLOBAL __u32 pacer_path_watched(struct pacer_table *table, const struct pacer_policy *policy,
+				      const struct pacer_rule *rule, __u64 source_len, __u64 now_ns)
 {
+	struct pacer_brief b = {now_ns, (__u32)source_len, source_len >> 32, {0, 0}};
 	__u32 outcome = 0;
 
-	if (!pacer_ban_none(table, &policy->bans, b->now_ns))
-		outcome = pacer_short_banned(policy, table, b->source, b->now_ns);
+	PACER_ARGUMENT(table);
+	if (!policy || !rule)
+		return PACER_UNDECIDED;
+	if (!pacer_ban_none(table, &policy->bans, b.now_ns))
+		outcome = pacer_short_banned(policy, rule, table, b.source, b.now_ns);
 	if (outcome)
 		return outcome == 1 ? (__u32)PACER_DENY_BAN : PACER_UNDECIDED;
-	outcome = pacer_path_short_limit(table, policy, b);
-	return policy->brief.shape & PACER_SHORT_BANS && pacer_bans(outcome) ? PACER_UNDECIDED
-									     : outcome;
+	outcome = pacer_path_short_limit(table, rule, rule->brief.shape, 1, &b);
+	return rule->brief.shape & PACER_SHORT_BANS && pacer_bans(outcome) ? PACER_UNDECIDED
+									   : outcome;
+}
+
+/* Its argument. */
+PACER_INLINE __u64 pacer_brief_source_len(const struct pacer_brief *b)
+{
+	return (__u64)b->source << 32 | b->len_bytes;
 }
 
 /*
- * The short way (short.h): an outcome, and the packet is counted; or undecided with nothing done.
+ * The short way of a policy that has one rule alone (PACER_SHORT_ALONE): an outcome, and the packet
+ * is counted; or undecided with nothing done.
  */
 PACER_INLINE __u32 pacer_path_short(PACER_FRAME *frame, const struct pacer_walk *w,
-				    const struct pacer_policy *policy)
+				    const struct pacer_rule *rule)
 {
-	__u32 shape = policy->brief.shape, outcome;
-	struct pacer_brief b;
+	struct pacer_brief b = {0};
+	__u32 outcome;
 
-	if (shape == PACER_SHORT_NONE || !pacer_path_brief(frame, &policy->brief, &b))
+	if (!pacer_path_brief(frame, &rule->brief, &b))
 		return PACER_UNDECIDED;
-	outcome = shape & PACER_SHORT_WATCH ? pacer_path_watched(PACER_TABLE_OF(w), policy, &b)
-					    : pacer_path_short_limit(PACER_TABLE_OF(w), policy, &b);
+	outcome = rule->brief.shape & PACER_SHORT_WATCH
+		      ? pacer_path_watched(PACER_TABLE_OF(w), pacer_short_policy(rule), rule,
+					   pacer_brief_source_len(&b), b.now_ns)
+		      : pacer_path_short_limit(PACER_TABLE_OF(w), rule, rule->brief.shape, 1, &b);
 	if (outcome == PACER_UNDECIDED)
 		return PACER_UNDECIDED;
-	pacer_count(w, policy->brief.counter, outcome, b.len_bytes);
+	pacer_count(w, rule->brief.counter, outcome, b.len_bytes);
 	return pacer_outcome_under(outcome, 0);
+}
+
+/* What a rule says of the packet: a reason, or undecided with nothing done. */
+PACER_INLINE __u32 pacer_path_ruled_by(PACER_FRAME *frame, const struct pacer_walk *w,
+				       const struct pacer_policy *policy,
+				       const struct pacer_rule *rule, const struct pacer_usual *u,
+				       __u32 len_bytes)
+{
+	struct pacer_brief b = {.len_bytes = len_bytes, .source = u->saddr & rule->brief.mask};
+	__u32 shape = rule->brief.shape;
+
+	(void)w; /* where the host knows its maps by itself */
+	if ((shape & PACER_SHORT_KIND) - 1 >= PACER_SHORT_VERDICT - 1)
+		return shape ? pacer_rule_reason(rule) : PACER_UNDECIDED;
+	if (!(shape & PACER_SHORT_WATCH))
+		b.hash = pacer_short_hash_any(rule, u, PACER_SECRET_AT(w, policy->secret));
+	b.now_ns = PACER_FRAME_NOW(frame, shape & PACER_SHORT_EXACT);
+	if (shape & PACER_SHORT_WATCH)
+		return pacer_path_watched(PACER_TABLE_OF(w), policy, rule,
+					  pacer_brief_source_len(&b), b.now_ns);
+	return pacer_path_short_limit(PACER_TABLE_OF(w), rule, shape, 0, &b);
+}
+
+/* Of a packet of no rule: an outcome, or undecided. */
+PACER_INLINE __u32 pacer_path_ruled_none(const struct pacer_policy *policy)
+{
+	if (policy->else_says != PACER_SAYS_DENY)
+		return PACER_NO_RULE;
+	return policy->else_over == PACER_OVER_DROP && !(policy->flags & PACER_MONITOR)
+		   ? (__u32)PACER_DENY_VERDICT
+		   : PACER_UNDECIDED;
+}
+
+/*
+ * The short way of a policy whose rules say what a packet has to be asked (PACER_SHORT_RULED), as
+ * pacer_path_short; the outcome has no rule where the packet has none.
+ */
+PACER_INLINE __u32 pacer_path_ruled(PACER_FRAME *frame, const struct pacer_walk *w,
+				    const struct pacer_policy *policy)
+{
+	__u32 len_bytes = PACER_FRAME_LEN(frame), number = 0, outcome;
+	const struct pacer_rule *rule;
+	struct pacer_usual u;
+
+	if (!pacer_parse_whole4(PACER_FRAME_DATA(frame), PACER_FRAME_END(frame), len_bytes, &u))
+		return PACER_UNDECIDED;
+	if (policy->dims)
+		number = pacer_classify_usual(policy, u.saddr, u.daddr, u.ports,
+					      u.proto | u.of_ports << 8);
+	if (number >= PACER_RULES_MAX) {
+		outcome = pacer_path_ruled_none(policy);
+		if (outcome != PACER_UNDECIDED)
+			pacer_count(w, 0, outcome, len_bytes);
+		return outcome;
+	}
+	rule = &policy->rule[number & (PACER_RULES_MAX - 1)];
+	PACER_AS_IT_IS(rule);
+	outcome = pacer_path_ruled_by(frame, w, policy, rule, &u, len_bytes);
+	if (outcome == PACER_UNDECIDED)
+		return PACER_UNDECIDED;
+	pacer_count(w, rule->brief.counter, outcome, len_bytes);
+	return pacer_outcome_under(outcome, number);
+}
+
+/* What is done with a packet that either short way has an outcome of. */
+PACER_INLINE enum pacer_action pacer_path_short_action(__u32 outcome)
+{
+	switch (outcome & 0xff) {
+	case PACER_ADMIT:
+	case PACER_NO_RULE:
+		return PACER_PASS;
+	}
+	return PACER_DROP;
 }
 
 /* A packet that no rule is looked for: it has neither a time nor a rule. */
@@ -655,11 +751,17 @@ PACER_INLINE enum pacer_action pacer_path_long(PACER_FRAME *frame, struct pacer_
  */
 PACER_INLINE enum pacer_action pacer_path(PACER_FRAME *frame, struct pacer_walk *w, __u32 *outcome)
 {
-	*outcome = pacer_path_short(frame, w, PACER_POLICY_OF(w));
+	const struct pacer_policy *policy = PACER_POLICY_OF(w);
+
+	*outcome = PACER_UNDECIDED;
+	if (policy->shape & PACER_SHORT_ALONE)
+		*outcome = pacer_path_short(frame, w, &policy->rule[0]);
+	else if (policy->shape)
+		*outcome = pacer_path_ruled(frame, w, policy);
 	if (*outcome == PACER_UNDECIDED)
 		return pacer_path_long(frame, w, outcome);
-	w->rule = 0;
-	return pacer_outcome_reason(*outcome) == PACER_ADMIT ? PACER_PASS : PACER_DROP;
+	w->rule = pacer_outcome_rule(*outcome);
+	return pacer_path_short_action(*outcome);
 }
 
 #endif

@@ -59,6 +59,12 @@ PACER_INLINE __u32 pacer_opaque(__u32 v)
 }
 
 /*
+ * Keeps the pointer as it is: else compilers add up its offset from where it came anew for every
+ * field, if that is more than an instruction can have.
+ */
+#define PACER_AS_IT_IS(p) __asm__ __volatile__("" : "+r"(p))
+
+/*
  * An argument of a PACER_GLOBAL that nothing reads on some host. Else compilers let callers pass
  * whatever its register holds, which verifiers refuse.
  */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Purpose: the short way of a packet, for the policy that most machines have: one rule for all
- * packets, with one limit a source that is enforced. What it needs of the policy is side by side in
- * a few lines (struct pacer_short), the kind of the limit is a constant, and nothing of the frame
- * is read but what decides. All that is out of the ordinary is left to the way for all (path.h).
+ * Purpose: the short way of a packet, for the policies that most machines have: rules that match on
+ * addresses, ports, the protocol and the VLAN, each with one limit that is enforced, or a verdict.
+ * What it needs of a rule is side by side in a few lines (struct pacer_short), the kind of the
+ * limit is a constant, and nothing of the frame is read but what decides. One rule for all packets
+ * with one limit a source has a way of its own, which is shorter still. All that is out of the
+ * ordinary is left to the way for all (path.h).
  *
  * A refusal is one expression: all that can speak for the key is compared at once (record.h,
  * rate.h), and there is one branch on what was read. So the processor has room for the packets that
@@ -11,7 +13,7 @@
  *
  * Concurrency: any number of CPUs, as limit.h says.
  *
- * Error: that of the limit. Where it says nothing, nothing was done. Memory: 80 bytes a policy.
+ * Error: that of the limit. Where it says nothing, nothing was done. Memory: 80 bytes a rule.
  */
 #ifndef PACER_SHORT_H
 #define PACER_SHORT_H
@@ -26,16 +28,9 @@ _Static_assert(sizeof(struct pacer_short) == 80, "80 bytes");
 
 /* --- what it is made of ---------------------------------------------------------------------- */
 
-/* Of which kind is the short way of packets under this policy? */
-PACER_INLINE enum pacer_short_kind pacer_short_kind_of(const struct pacer_policy *policy)
+/* The limit's. */
+PACER_INLINE enum pacer_short_kind pacer_short_kind_of_limit(const struct pacer_limiter *t)
 {
-	const struct pacer_rule *rule = &policy->rule[0];
-	const struct pacer_limiter *t = &rule->limiter[0];
-
-	if (!(policy->rules & 1) || policy->dims || policy->sampling.reasons || !rule->plain ||
-	    rule->says || rule->n_limiters != 1 || !t->src_only || t->until_ns || !t->sets ||
-	    t->secret != policy->secret)
-		return PACER_SHORT_NONE;
 	if (t->kind == PACER_LIMITER_RATE)
 		return PACER_SHORT_RATE;
 	if (t->kind == PACER_LIMITER_GAP)
@@ -47,54 +42,106 @@ PACER_INLINE enum pacer_short_kind pacer_short_kind_of(const struct pacer_policy
 	return t->units == PACER_LINE_UNITS ? PACER_SHORT_WIDE : PACER_SHORT_NONE;
 }
 
-/* What of bans has to be thought of beside the limit. */
-PACER_INLINE __u32 pacer_short_bans_of(const struct pacer_policy *policy)
+/* Of which kind is the short way of packets under this rule? */
+PACER_INLINE enum pacer_short_kind pacer_short_kind_of(const struct pacer_policy *policy,
+						       const struct pacer_rule *rule)
 {
-	const struct pacer_rule *rule = &policy->rule[0];
+	const struct pacer_limiter *t = &rule->limiter[0];
 
-	if (rule->plain == PACER_PLAIN && !(policy->flags & PACER_SOURCES_BANNED))
-		return 0;
-	return PACER_SHORT_WATCH | (rule->ban_ns ? PACER_SHORT_BANS : 0);
+	if (rule->plain == PACER_PLAIN_VERDICT)
+		return PACER_SHORT_VERDICT;
+	if (!rule->plain || rule->says || rule->n_limiters != 1 || t->until_ns || !t->sets ||
+	    t->secret != policy->secret)
+		return PACER_SHORT_NONE;
+	return pacer_short_kind_of_limit(t);
 }
 
-/* The shape of copy 0 or 1 of the policy, with its allow-list. */
-PACER_INLINE __u32 pacer_short_shape_of(const struct pacer_policy *policy,
-					const struct pacer_control *control, __u32 copy)
+/* The rule's shape. Bans are looked for by the source alone. */
+PACER_INLINE __u32 pacer_short_rule_shape_of(const struct pacer_policy *policy,
+					     const struct pacer_rule *rule)
 {
-	__u32 kind = pacer_short_kind_of(policy);
+	__u32 kind = pacer_short_kind_of(policy, rule);
 
-	if (kind == PACER_SHORT_NONE || control->raw_ip || control->tools ||
-	    control->allowed[copy].any)
+	if (kind == PACER_SHORT_NONE)
 		return PACER_SHORT_NONE;
-	return kind | pacer_short_bans_of(policy) |
-	       (policy->flags & PACER_CLOCK_EXACT ? PACER_SHORT_EXACT : 0);
+	if (policy->flags & PACER_CLOCK_EXACT)
+		kind |= PACER_SHORT_EXACT;
+	if (rule->plain != PACER_PLAIN_BANNING)
+		return kind;
+	if (!rule->limiter[0].src_only)
+		return PACER_SHORT_NONE;
+	return kind | PACER_SHORT_WATCH | (rule->ban_ns ? PACER_SHORT_BANS : 0);
+}
+
+/* Is what this rule says of its packets all that there is to be asked of a packet? */
+PACER_INLINE int pacer_short_is_alone(const struct pacer_policy *policy,
+				      const struct pacer_rule *rule)
+{
+	__u32 shape = pacer_short_rule_shape_of(policy, rule);
+
+	return shape != PACER_SHORT_NONE && !policy->dims && rule->limiter[0].src_only &&
+	       (shape & PACER_SHORT_KIND) != PACER_SHORT_VERDICT;
+}
+
+/* The policy of its first rule: so that few have to keep both. */
+PACER_INLINE const struct pacer_policy *pacer_short_policy(const struct pacer_rule *first)
+{
+	return (const struct pacer_policy *)((const __u8 *)first -
+					     __builtin_offsetof(struct pacer_policy, rule));
+}
+
+/* How many of the rules have a short way, less those that have none. */
+PACER_INLINE int pacer_short_most(const struct pacer_policy *policy)
+{
+	int most = 0;
+	__u32 i;
+
+	for (i = 0; i < PACER_RULES_MAX; i++)
+		if (policy->rule[i].n_limiters || policy->rule[i].says)
+			most += pacer_short_rule_shape_of(policy, &policy->rule[i]) ? 1 : -1;
+	return most;
 }
 
 /*
- * The same again, for whoever changes the rule's bans or the allow-list of a policy that packets
+ * The shape of copy 0 or 1 of the policy, with its allow-list: that of its one rule; or
+ * PACER_SHORT_RULED, if most of its rules have a short way.
+ */
+PACER_INLINE __u32 pacer_short_shape_of(const struct pacer_policy *policy,
+					const struct pacer_control *control, __u32 copy)
+{
+	if (control->raw_ip || control->tools || control->allowed[copy].any ||
+	    policy->sampling.reasons || policy->flags & (PACER_SOURCES_BANNED | PACER_KEYS_MORE) ||
+	    policy->dims & (PACER_DIMS_SETS | PACER_DIMS_MORE | PACER_DIMS_FRAMES) ||
+	    !(policy->rules & 1))
+		return PACER_SHORT_NONE;
+	if (pacer_short_is_alone(policy, &policy->rule[0]))
+		return PACER_SHORT_ALONE | pacer_short_rule_shape_of(policy, &policy->rule[0]);
+	return pacer_short_most(policy) > 0 ? PACER_SHORT_RULED : PACER_SHORT_NONE;
+}
+
+/*
+ * The same again, for whoever changes the rules' bans or the allow-list of a policy that packets
  * are judged by: before what is added there, and after what is removed.
  */
 PACER_INLINE void pacer_short_reshape(struct pacer_policy *policy,
 				      const struct pacer_control *control, __u32 copy)
 {
-	pacer_release(&policy->brief.shape, pacer_short_shape_of(policy, control, copy));
+	__u32 i;
+
+	for (i = 0; i < PACER_RULES_MAX; i++)
+		pacer_release(&policy->rule[i].brief.shape,
+			      pacer_short_rule_shape_of(policy, &policy->rule[i]));
+	pacer_release(&policy->shape, pacer_short_shape_of(policy, control, copy));
 }
 
-/*
- * Fills policy->brief, and says whether other tools ban sources. For whoever puts a policy in
- * force, as copy 0 or 1, once all else of it is written, and the control's secrets, allow-list and
- * whether there are such tools, and before packets are judged by it.
- */
-PACER_INLINE void pacer_short_arm(struct pacer_policy *policy, const struct pacer_control *control,
-				  __u32 copy)
+PACER_INLINE void pacer_short_arm_rule(struct pacer_policy *policy, struct pacer_rule *rule,
+				       const struct pacer_control *control)
 {
-	const struct pacer_limiter *t = &policy->rule[0].limiter[0];
+	const struct pacer_limiter *t = &rule->limiter[0];
 	const __u64 *a = pacer_hash_member(control->secret[policy->secret], 0);
 	const __u64 *b = pacer_hash_member(control->secret[policy->secret], 1);
 
-	policy->flags = (policy->flags & ~PACER_TOOLS) | (control->tools ? PACER_TOOLS : 0);
-	policy->brief = (struct pacer_short){
-	    .shape = pacer_short_shape_of(policy, control, copy),
+	rule->brief = (struct pacer_short){
 	    .mask = t->mask4[0],
 	    .base = t->base,
 	    .sets = t->sets,
@@ -105,10 +152,27 @@ PACER_INLINE void pacer_short_arm(struct pacer_policy *policy, const struct pace
 	    .key = pacer_closed_of(t),
 	    .slot_ns = t->window.slot_ns,
 	    .gap_ns = t->gap_ns,
-	    .counter = policy->rule[0].counter,
+	    .counter = rule->counter,
 	    .last_shift = t->last_shift,
 	    .rows = t->rows,
+	    .src_only = t->src_only,
 	};
+}
+
+/*
+ * Fills the briefs of its rules, and says whether other tools ban sources. For whoever puts a
+ * policy in force, as copy 0 or 1, once all else of it is written, and the control's secrets,
+ * allow-list and whether there are such tools, and before packets are judged by it.
+ */
+PACER_INLINE void pacer_short_arm(struct pacer_policy *policy, const struct pacer_control *control,
+				  __u32 copy)
+{
+	__u32 i;
+
+	policy->flags = (policy->flags & ~PACER_TOOLS) | (control->tools ? PACER_TOOLS : 0);
+	for (i = 0; i < PACER_RULES_MAX; i++)
+		pacer_short_arm_rule(policy, &policy->rule[i], control);
+	pacer_short_reshape(policy, control, copy);
 }
 
 /* --- the packet's key, and its place --------------------------------------------------------- */
@@ -116,10 +180,12 @@ PACER_INLINE void pacer_short_arm(struct pacer_policy *policy, const struct pace
 /* A packet on the short way. */
 struct pacer_brief {
 	__u64 now_ns;
-	__u32 source; /* masked */
 	__u32 len_bytes;
+	__u32 source;		/* masked; of the one rule's packets */
+	struct pacer_hash hash; /* of its key; of others */
 };
 
+/* Of a key that is the source alone, which is masked. */
 PACER_INLINE struct pacer_hash pacer_short_hash(const struct pacer_short *s, __u32 source)
 {
 	return (struct pacer_hash){
@@ -127,21 +193,39 @@ PACER_INLINE struct pacer_hash pacer_short_hash(const struct pacer_short *s, __u
 	    pacer_hash_fold((s->mark_first + s->mark_factor * source) >> 32)};
 }
 
+/* Of any key of the rule. */
+PACER_INLINE struct pacer_hash pacer_short_hash_any(const struct pacer_rule *rule,
+						    const struct pacer_usual *u,
+						    const __u64 secret[PACER_SECRETS])
+{
+	const __u32 *mask = rule->limiter[0].mask4;
+	__u32 word[4];
+
+	if (rule->brief.src_only)
+		return pacer_short_hash(&rule->brief, u->saddr & rule->brief.mask);
+	word[0] = u->saddr & mask[0];
+	word[1] = u->daddr & mask[1];
+	word[2] = u->ports & mask[2];
+	word[3] = u->proto & mask[3];
+	return pacer_hash_words(secret, PACER_HASH_FAMILY4, word, 4);
+}
+
 /*
- * Is the source banned, as the key of the limit? 1; 0: it is not; undecided where other keys of it
- * may be. For when there are bans at all.
+ * Is the source, which is masked, banned, as the key of the rule's limit? 1; 0: it is not;
+ * undecided where other keys of it may be. For when there are bans at all.
  */
-PACER_SUBPROG __u32 pacer_short_banned(const struct pacer_policy *policy, struct pacer_table *table,
+PACER_SUBPROG __u32 pacer_short_banned(const struct pacer_policy *policy,
+				       const struct pacer_rule *rule, struct pacer_table *table,
 				       __u32 source, __u64 now_ns)
 {
 	struct pacer_ban_ask q = {table,
 				  &policy->bans,
 				  now_ns,
-				  pacer_short_hash(&policy->brief, source),
-				  {policy->rule[0].id, policy->rule[0].limiter[0].key_id, {source}},
+				  pacer_short_hash(&rule->brief, source),
+				  {rule->id, rule->limiter[0].key_id, {source}},
 				  0};
 
-	if (policy->flags & PACER_SOURCES_BANNED || policy->bans.moving)
+	if (policy->bans.moving)
 		return PACER_UNDECIDED;
 	return pacer_ban_maybe(table, &policy->bans, q.hash, now_ns) && pacer_ban_find(&q);
 }
@@ -205,19 +289,19 @@ PACER_INLINE enum pacer_reason pacer_short_record_closed(const struct pacer_shor
 /* Is the packet refused by what stands beside the tags of its key's set? A reason; PACER_ADMIT
  * where that does not tell.
  */
-PACER_INLINE enum pacer_reason pacer_short_closed(const struct pacer_policy *policy, __u32 kind,
+PACER_INLINE enum pacer_reason pacer_short_closed(const struct pacer_rule *rule, __u32 kind,
 						  struct pacer_line *line, __u32 set, __u32 mark,
 						  const struct pacer_brief *b)
 {
-	const struct pacer_short *s = &policy->brief;
+	const struct pacer_short *s = &rule->brief;
 	__u64 key = s->key | pacer_tag((struct pacer_hash){0, mark}) << 16;
 
 	switch ((enum pacer_short_kind)kind) {
 	case PACER_SHORT_SKETCH:
 		return pacer_short_sketch_closed(s, line, mark, b->now_ns);
 	case PACER_SHORT_RATE:
-		return pacer_short_rate_closed(&policy->rule[0].limiter[0],
-					       &line->unit[(set & 1) * 2].entry, key, b);
+		return pacer_short_rate_closed(&rule->limiter[0], &line->unit[(set & 1) * 2].entry,
+					       key, b);
 	case PACER_SHORT_NARROW_GAP:
 		return pacer_short_record_closed(s, 1, 1, &line->unit[0].entry, key, b->now_ns);
 	case PACER_SHORT_WIDE:
@@ -226,6 +310,7 @@ PACER_INLINE enum pacer_reason pacer_short_closed(const struct pacer_policy *pol
 							 b->now_ns);
 		return pacer_short_record_closed(s, 0, 0, &line->unit[0].entry, key, b->now_ns);
 	case PACER_SHORT_NARROW:
+	case PACER_SHORT_VERDICT:
 	case PACER_SHORT_NONE:
 		break;
 	}
@@ -315,26 +400,25 @@ PACER_SUBPROG __u32 pacer_short_own_sketch(const struct pacer_limiter *t, struct
 	return pacer_sketch_pass(&q, line);
 }
 
-/* The same wherever the key's entry is, its shared one too. */
-PACER_GLOBAL __u32 pacer_short_elsewhere(const struct pacer_policy *policy,
-					 struct pacer_table *table, __u32 source, __u64 now_ns,
-					 __u32 len_bytes)
+/* The same wherever the key's entry is, its shared one too. The hash: its place, then its mark. */
+PACER_GLOBAL __u32 pacer_short_elsewhere(const struct pacer_rule *rule, struct pacer_table *table,
+					 __u64 hash, __u64 now_ns, __u32 len_bytes)
 {
 	struct pacer_ask q;
 
 	PACER_ARGUMENT(table);
-	if (!policy)
+	if (!rule)
 		return PACER_DENY_NO_STATE;
-	q = pacer_ask_of(table, &policy->rule[0].limiter[0], now_ns,
-			 pacer_short_hash(&policy->brief, source), len_bytes);
+	q = pacer_ask_of(table, &rule->limiter[0], now_ns,
+			 (struct pacer_hash){hash >> 32, (__u32)hash}, len_bytes);
 	return pacer_entry_pass(&q);
 }
 
-PACER_INLINE __u32 pacer_short_own(const struct pacer_policy *policy, __u32 kind,
+PACER_INLINE __u32 pacer_short_own(const struct pacer_rule *rule, __u32 kind,
 				   struct pacer_line *line, __u32 set, __u32 mark,
 				   const struct pacer_brief *b)
 {
-	const struct pacer_limiter *t = &policy->rule[0].limiter[0];
+	const struct pacer_limiter *t = &rule->limiter[0];
 	__u32 tag = pacer_tag((struct pacer_hash){0, mark});
 
 	if (kind == PACER_SHORT_SKETCH)

@@ -61,7 +61,7 @@ __u32 fault_brief_unjudged(struct pacer_walk *w)
 
 static enum pacer_reason record_closed(const struct pacer_ask *q, struct pacer_entry *first)
 {
-	struct pacer_brief b = {q->now_ns, 0, q->len_bytes};
+	struct pacer_brief b = {.now_ns = q->now_ns, .len_bytes = q->len_bytes};
 	struct pacer_short s = brief_of(q->limiter);
 	__u64 key = s.key | pacer_tag(q->hash) << 16;
 

@@ -462,8 +462,8 @@ static void test_a_value_has_its_generation(void **unused)
 		change_to(text);
 		t = &in_force()->rule[0].limiter[0];
 		assert_int_equal(t->generation, next);
-		assert_int_equal(in_force()->brief.shape & PACER_SHORT_KIND, PACER_SHORT_NARROW);
-		assert_true(in_force()->brief.key == (next + 1ull) << 32);
+		assert_int_equal(in_force()->shape & PACER_SHORT_KIND, PACER_SHORT_NARROW);
+		assert_true(in_force()->rule[0].brief.key == (next + 1ull) << 32);
 		assert_int_equal(speak(t, next), same ? all : 0);
 		last = next;
 	}
@@ -499,11 +499,11 @@ static void test_a_trial_ends_the_short_way(void **unused)
 	(void)unused;
 	begin(SMALL RULE(WINDOW));
 	change_to(SMALL RULE("{key: src, packets: 8, window: 1s, entries: 64}"));
-	assert_int_equal(in_force()->brief.shape & PACER_SHORT_KIND, PACER_SHORT_NARROW);
+	assert_int_equal(in_force()->shape & PACER_SHORT_KIND, PACER_SHORT_NARROW);
 	try_out(SMALL RULE(TO_DST));
 	kernel_now_ns += TRIAL_NS;
 	assert_int_equal(in_force()->rule[0].n_limiters, 2);
-	assert_int_equal(in_force()->brief.shape & PACER_SHORT_KIND, PACER_SHORT_NONE);
+	assert_int_equal(in_force()->shape & PACER_SHORT_KIND, PACER_SHORT_NONE);
 }
 
 /* The limit that was just draining is in the policy tried: should that give way, it is needed for

@@ -338,11 +338,11 @@ static void no_short_way_is_armed(void **unused)
 {
 	(void)unused;
 	begin("  - {key: src, packets: 12, window: 20ms}\n");
-	assert_int_equal(pacer_short_kind_of(&plain.policy), PACER_SHORT_NARROW);
-	assert_int_equal(pacer_short_kind_of(&fleet.policy), PACER_SHORT_NONE);
+	assert_int_equal(pacer_short_kind_of(&plain.policy, plain.policy.rule), PACER_SHORT_NARROW);
+	assert_int_equal(pacer_short_kind_of(&fleet.policy, fleet.policy.rule), PACER_SHORT_NONE);
 	begin("  - {key: src, rate: 500/s, burst: 16}\n");
-	assert_int_equal(pacer_short_kind_of(&plain.policy), PACER_SHORT_RATE);
-	assert_int_equal(pacer_short_kind_of(&fleet.policy), PACER_SHORT_NONE);
+	assert_int_equal(pacer_short_kind_of(&plain.policy, plain.policy.rule), PACER_SHORT_RATE);
+	assert_int_equal(pacer_short_kind_of(&fleet.policy, fleet.policy.rule), PACER_SHORT_NONE);
 }
 
 static void words(void **unused)

@@ -85,7 +85,11 @@ static void note_short(uint32_t len_bytes, uint64_t now_ns)
 	copy.state.table.lines = copy.lines;
 	copy.state.policy = &copy.policy;
 	copy.state.counters = copy.counters;
-	outcome = pacer_path_short(&frame, &walk, &copy.policy);
+	outcome = PACER_UNDECIDED;
+	if (copy.policy.shape & PACER_SHORT_ALONE)
+		outcome = pacer_path_short(&frame, &walk, &copy.policy.rule[0]);
+	else if (copy.policy.shape)
+		outcome = pacer_path_ruled(&frame, &walk, &copy.policy);
 	if (outcome != PACER_UNDECIDED) {
 		seen[pacer_outcome_reason(outcome)]++;
 		return;
@@ -280,14 +284,15 @@ static void test_bans(void **unused)
 /* What it says of source 1 now: it needs nothing but the set's entries. */
 static enum pacer_reason closed(uint64_t now_ns)
 {
-	const struct pacer_short *s = &armed.policy.brief;
-	struct pacer_brief b = {now_ns, 192u << 24 | 2 << 8 | 1, 60};
+	const struct pacer_rule *rule = &armed.policy.rule[0];
+	const struct pacer_short *s = &rule->brief;
+	struct pacer_brief b = {now_ns, 60, 192u << 24 | 2 << 8 | 1, {0, 0}};
 	struct pacer_hash hash = pacer_short_hash(s, b.source);
 	uint32_t set = pacer_reduce(hash.home, s->sets);
 	struct pacer_line *line = pacer_short_line(s, s->shape, &armed.state.table, set);
 
 	assert_non_null(line);
-	return pacer_short_closed(&armed.policy, s->shape, line, set, hash.mark, &b);
+	return pacer_short_closed(rule, s->shape, line, set, hash.mark, &b);
 }
 
 /* Who has filled a window is refused by it, up to the nanosecond before it opens. */
@@ -377,14 +382,14 @@ static void test_forget_held(void **unused)
 /* --- who has no short way ----------------------------------------------------------------------
  */
 
-static enum pacer_short_kind kind_with(void (*change)(struct pacer_policy *p))
+static uint32_t shape_with(void (*change)(struct pacer_policy *p))
 {
 	struct pacer_limiter t = window(false, 3, 0);
 
 	put_policy(&t, 0);
 	change(&armed.policy);
 	pacer_short_arm(&armed.policy, &control, 0);
-	return armed.policy.brief.shape & PACER_SHORT_KIND;
+	return armed.policy.shape;
 }
 
 static void nothing(struct pacer_policy *p)
@@ -394,7 +399,12 @@ static void nothing(struct pacer_policy *p)
 
 static void match(struct pacer_policy *p)
 {
-	p->dims = 1;
+	p->dims = 1u << PACER_DIM_PROTO;
+}
+
+static void more(struct pacer_policy *p)
+{
+	p->dims = PACER_DIMS_MORE;
 }
 
 static void sets(struct pacer_policy *p)
@@ -444,39 +454,154 @@ static void no_rule(struct pacer_policy *p)
 
 static void test_kinds(void **unused)
 {
-	void (*const none[])(struct pacer_policy *) = {match,	   sets,   sample,   second_limit,
-						       not_plain,  flow,   draining, other_secret,
-						       of_a_fleet, no_rule};
+	void (*const none[])(struct pacer_policy *) = {more,	     sets,	 sample,
+						       second_limit, not_plain,	 draining,
+						       other_secret, of_a_fleet, no_rule};
+	const uint32_t wide = PACER_SHORT_ALONE | PACER_SHORT_WIDE;
 	struct pacer_limiter t = window(true, 3, 0);
 
 	(void)unused;
 	begin_counting();
-	assert_int_equal(kind_with(nothing), PACER_SHORT_NARROW);
+	assert_int_equal(shape_with(nothing), PACER_SHORT_ALONE | PACER_SHORT_NARROW);
 	for (size_t i = 0; i < ARRAY(none); i++)
-		assert_int_equal(kind_with(none[i]), PACER_SHORT_NONE);
+		assert_int_equal(shape_with(none[i]), PACER_SHORT_NONE);
+	assert_int_equal(shape_with(flow), PACER_SHORT_RULED);
+	assert_int_equal(shape_with(match), PACER_SHORT_RULED);
 	put_policy(&t, 0);
-	assert_int_equal(armed.policy.brief.shape, PACER_SHORT_WIDE);
+	assert_int_equal(armed.policy.shape, wide);
 	control.raw_ip = 1; /* frames without Ethernet */
 	pacer_short_reshape(&armed.policy, &control, 0);
-	assert_int_equal(armed.policy.brief.shape, PACER_SHORT_NONE);
+	assert_int_equal(armed.policy.shape, PACER_SHORT_NONE);
 	control.raw_ip = 0;
 	control.tools = 1; /* other tools ban sources */
 	pacer_short_arm(&armed.policy, &control, 0);
-	assert_int_equal(armed.policy.brief.shape, PACER_SHORT_NONE);
+	assert_int_equal(armed.policy.shape, PACER_SHORT_NONE);
 	assert_true(armed.policy.flags & PACER_TOOLS);
 	control.tools = 0;
 	pacer_short_arm(&armed.policy, &control, 0);
 	assert_false(armed.policy.flags & PACER_TOOLS);
 	control.allowed[1].v6 = 1; /* the other copy's list */
 	pacer_short_reshape(&armed.policy, &control, 0);
-	assert_int_equal(armed.policy.brief.shape, PACER_SHORT_WIDE);
+	assert_int_equal(armed.policy.shape, wide);
 	pacer_short_reshape(&armed.policy, &control, 1);
-	assert_int_equal(armed.policy.brief.shape, PACER_SHORT_NONE);
+	assert_int_equal(armed.policy.shape, PACER_SHORT_NONE);
 	control.allowed[1].v6 = 0;
-	armed.policy.flags = PACER_CLOCK_EXACT | PACER_SOURCES_BANNED;
+	armed.policy.flags = PACER_CLOCK_EXACT;
+	armed.policy.rule[0].plain = PACER_PLAIN_BANNING;
 	pacer_short_reshape(&armed.policy, &control, 0);
-	assert_int_equal(armed.policy.brief.shape,
-			 PACER_SHORT_WIDE | PACER_SHORT_WATCH | PACER_SHORT_EXACT);
+	assert_int_equal(armed.policy.shape, wide | PACER_SHORT_WATCH | PACER_SHORT_EXACT);
+	armed.policy.flags = PACER_SOURCES_BANNED;
+	pacer_short_reshape(&armed.policy, &control, 0);
+	assert_int_equal(armed.policy.shape, PACER_SHORT_NONE);
+}
+
+/* --- rules that match ------------------------------------------------------------------------ */
+
+/* Ports 0 to 52, 53, and from 54 on; the last rule is for all. */
+static void put_ports(struct pacer_policy *p)
+{
+	struct pacer_dim *d = &p->dim[PACER_DIM_DPORT];
+
+	p->rules = 15;
+	p->dims = 1u << PACER_DIM_DPORT;
+	memset(d->bound, 0xff, sizeof(d->bound));
+	d->bound[0] = 53;
+	d->bound[1] = 54;
+	d->mask[0] = 9; /* below 53: rules 0 and 3 */
+	d->mask[1] = 10;
+	d->mask[2] = 12;
+	p->ruled_out[PACER_PORTS_NONE] = 7;
+	pacer_classify_index(p);
+}
+
+/* A rule of each kind, by the packet's port; some ban, one has a verdict, one two limits. */
+static void put_rules(void)
+{
+	struct pacer_policy *p = &plain.policy;
+	struct pacer_limiter t[4] = {window(draw() & 1, 1 + draw() % 3, draw() % 2 * 30000),
+				     rate(PACER_COST_PACKETS), sketch(50000, 2),
+				     window(draw() & 1, 3, 0)};
+	uint64_t ban_ns = draw() % 2 ? 200000 : 0;
+
+	put_policy(&t[0], ban_ns);
+	for (uint32_t i = 0; i < 4; i++) {
+		t[i].base = 12 * i;
+		if (!(draw() % 3)) { /* keyed by more than the source */
+			t[i].src_only = 0;
+			t[i].mask4[1] = ~0u;
+			t[i].mask4[2] = 0xffff;
+			t[i].mask4[3] = PACER_META_PROTO;
+			t[i].key_id =
+			    PACER_KEY_ID(PACER_KEY_DPORT | PACER_KEY_PROTO, 32, 64, 32, 64);
+		}
+		if (i)
+			p->rule[i] = p->rule[0];
+		p->rule[i].counter = COUNTER + i;
+		p->rule[i].id = 77 + i;
+		p->rule[i].n_limiters = 1;
+		p->rule[i].limiter[0] = t[i];
+		p->rule[i].ban_ns = t[i].src_only ? ban_ns : 0;
+		p->rule[i].plain = p->rule[i].ban_ns ? PACER_PLAIN_BANNING : PACER_PLAIN;
+	}
+	if (!(draw() % 4)) {
+		p->rule[1].says = draw() % 2 ? PACER_SAYS_PASS : PACER_SAYS_DENY;
+		p->rule[1].plain = PACER_PLAIN_VERDICT;
+		p->rule[1].ban_ns = 0;
+		p->rule[1].n_limiters = 0;
+	} else if (!(draw() % 4)) {
+		p->rule[1].plain = PACER_PLAIN_NOT;
+	}
+	put_ports(p);
+	p->rules = draw() % 2 ? 15 : 7; /* of other protocols: no rule */
+	p->else_says = draw() % 2 ? PACER_SAYS_DENY : 0;
+	p->else_over = draw() % 2 ? PACER_OVER_PASS : PACER_OVER_DROP;
+	p->flags = draw() % 4 ? 0 : PACER_CLOCK_EXACT;
+	armed.policy = *p;
+	pacer_short_arm(&armed.policy, &control, 0);
+	assert_int_equal(armed.policy.shape, PACER_SHORT_RULED);
+}
+
+static void test_rules(void **unused)
+{
+	(void)unused;
+	begin_counting();
+	for (int i = 0; i < 2 * RUNS; i++) {
+		uint64_t now_ns = START;
+
+		put_rules();
+		begin(&armed);
+		begin(&plain);
+		for (uint32_t k = 0; k < PACKETS / 4; k++) {
+			uint32_t len_bytes = 60 + draw() % 3;
+
+			vary_frame(len_bytes);
+			udp4[33] = draw() % 3; /* to */
+			udp4[37] = 52 + draw() % 3;
+			now_ns = later(now_ns);
+			send(1 + draw() % 8, len_bytes, now_ns);
+		}
+	}
+	memcpy(udp4, usual, sizeof(udp4));
+	expect_seen(PACER_ADMIT);
+	expect_seen(PACER_NO_RULE);
+	expect_seen(PACER_DENY_GAP);
+	expect_seen(PACER_DENY_WINDOW);
+	expect_seen(PACER_DENY_RATE);
+	expect_seen(PACER_DENY_BAN);
+	expect_seen(PACER_DENY_VERDICT);
+}
+
+/* A rule whose limits have become two is left to the way for all, and the others are not. */
+static void test_rule_without(void **unused)
+{
+	(void)unused;
+	begin_counting();
+	do
+		put_rules();
+	while (armed.policy.rule[0].brief.shape == PACER_SHORT_NONE);
+	armed.policy.rule[0].n_limiters = 2;
+	pacer_short_reshape(&armed.policy, &control, 0);
+	assert_int_equal(armed.policy.rule[0].brief.shape, PACER_SHORT_NONE);
 }
 
 int main(void)
@@ -485,6 +610,7 @@ int main(void)
 	    cmocka_unit_test(test_windows),	 cmocka_unit_test(test_rates),
 	    cmocka_unit_test(test_sketches),	 cmocka_unit_test(test_bans),
 	    cmocka_unit_test(test_closed_until), cmocka_unit_test(test_changed),
+	    cmocka_unit_test(test_rules),	 cmocka_unit_test(test_rule_without),
 	    cmocka_unit_test(test_kinds),	 cmocka_unit_test(test_forget_held),
 	};
 

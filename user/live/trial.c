@@ -141,8 +141,7 @@ int trial_begin(const struct attached *a, struct pacer_policy *old, const struct
 		if (n_limiters[r]) {
 			if (n_limiters[r] != 1) {
 				old->rule[r].plain = PACER_PLAIN_NOT;
-				__atomic_store_n(&old->brief.shape, PACER_SHORT_NONE,
-						 __ATOMIC_RELEASE);
+				__atomic_store_n(&old->shape, PACER_SHORT_NONE, __ATOMIC_RELEASE);
 			}
 			__atomic_store_n(&old->rule[r].n_limiters, n_limiters[r], __ATOMIC_RELEASE);
 		}
