@@ -120,7 +120,7 @@ static int ended(const struct attached *a, const struct options *o, const struct
 	emit_flag("shadow", false, NULL);
 	emit_flag("promoted", o->promote, NULL);
 	if (!shadow || shadow_show(shadow, "last", SHADOW_COUNTS, &unused))
-		emit_null("last", NULL);
+		emit_null("last", "  what it had counted cannot be read\n");
 	emit_close();
 	return emit_end();
 }
