@@ -25,9 +25,13 @@ DEPEND   = -MMD -MP -MT $@ -MF $@.d
 USER    := -std=gnu11 -D_GNU_SOURCE $(WARN) $(SAME) $(CPPFLAGS) -DPACER_VERSION='"$(VERSION)"' -Icommon -Iuser -I$(BUILD) \
 	   $(shell pkg-config --cflags $(PKG))
 LIBS    := $(shell pkg-config --libs $(PKGLIBS)) -lm
-ARCH    := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
+# For another machine (CC, PKG_CONFIG_* and MACHINE say which): where its headers are, and what runs its programs here.
+MACHINE ?= $(shell uname -m)
+SYSROOT ?=
+RUN     ?=
+ARCH    := $(shell echo $(MACHINE) | sed 's/x86_64/x86/; s/aarch64/arm64/')
 BPF     := -O2 -g -target bpf -mcpu=v3 $(WARN) $(SAME) -D__TARGET_ARCH_$(ARCH) -Icommon -Ibpf -I$(BUILD) \
-	   -I/usr/include/$(shell uname -m)-linux-gnu
+	   -I$(SYSROOT)/usr/include/$(MACHINE)-linux-gnu
 
 CORE    := $(wildcard common/*.h)
 MAINS   := user/cli/main.c user/bouncer/main.c user/plan/mkbuiltin.c
@@ -37,7 +41,7 @@ PURE    := $(filter $(BUILD)/user/config/% $(BUILD)/user/sets/% $(BUILD)/user/pl
 ARCHIVE := $(BUILD)/user.a $(BUILD)/pure.a # of which a program links what it calls
 
 .DELETE_ON_ERROR:
-.PHONY: all debug unit check-unit model model-fleet fuzzers fuzz prog check test-deb coverage mutants bench bench-document soak conformance test-vm test-faults demo format tidy check-clang compile_commands.json \
+.PHONY: all debug unit check-unit model model-fleet fuzzers fuzz prog check test-deb coverage mutants bench bench-document soak conformance test-vm test-arm64 test-faults demo format tidy check-clang compile_commands.json \
 	install uninstall clean help
 
 all: $(BUILD)/xdp-pacer $(BUILD)/xdp-pacer-crowdsec $(BUILD)/pacer.bpf.o ## build the programs and the object
@@ -54,7 +58,7 @@ $(BUILD)/mkbuiltin: $(BUILD)/user/plan/mkbuiltin.o $(BUILD)/pure.a
 	$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
 
 $(BUILD)/builtin.h: $(BUILD)/mkbuiltin user/plan/builtin.yaml
-	$< user/plan/builtin.yaml > $@
+	$(RUN) $< user/plan/builtin.yaml > $@
 
 # The same source on the kernel's clock, and on a fake one: for replay and for the tests.
 $(BUILD)/pacer.bpf.o $(BUILD)/shadow.bpf.o: CLOCK := clock
@@ -252,6 +256,9 @@ coverage: ## count what of common/ and user/ the tests reach, by file (as root)
 
 test-vm: all prog $(BUILD)/clang-14/xdp-pacer $(BUILD)/clang-16/xdp-pacer ## boot every kernel of Debian from 6.1 on, and write docs/kernels.md (BRIEF=1: fewer checks), as root
 	tests/vm/matrix $(if $(BRIEF),--brief)
+
+test-arm64: ## build for 64-bit ARM, run the unit tests and boot its kernels, under QEMU (BRIEF=1: fewer checks), as root
+	tests/vm/arm64 $(if $(BRIEF),--brief)
 
 test-faults: all ## fail and kill each verb at each call and allocation, for long, as root (NAMES= some verbs)
 	tests/faults/run --long $(NAMES)

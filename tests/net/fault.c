@@ -55,8 +55,6 @@ static const struct name {
     {"mmap", SYS_mmap, ANY},
     {"openat", SYS_openat, ANY},
     {"clock_nanosleep", SYS_clock_nanosleep, ANY},
-    {"unlink", SYS_unlink, ANY},
-    {"rmdir", SYS_rmdir, ANY},
     {"flock", SYS_flock, ANY},
     {"ioctl", SYS_ioctl, ANY},
     {"membarrier", SYS_membarrier, ANY},
@@ -66,12 +64,21 @@ static const struct name {
     {"getdents64", SYS_getdents64, ANY},
     {"newfstatat", SYS_newfstatat, ANY},
     {"getrandom", SYS_getrandom, ANY},
-    {"rename", SYS_rename, ANY},
     {"unlinkat", SYS_unlinkat, ANY},
     {"ftruncate", SYS_ftruncate, ANY},
     {"fsync", SYS_fsync, ANY},
-    {"mkdir", SYS_mkdir, ANY},
     {"mremap", SYS_mremap, ANY},
+#ifdef SYS_unlink
+    {"unlink", SYS_unlink, ANY},
+    {"rmdir", SYS_rmdir, ANY},
+    {"rename", SYS_rename, ANY},
+    {"mkdir", SYS_mkdir, ANY},
+#else /* this machine has those with a directory's descriptor alone */
+    {"unlink", SYS_unlinkat, ANY},
+    {"rmdir", SYS_unlinkat, ANY},
+    {"rename", SYS_renameat, ANY},
+    {"mkdir", SYS_mkdirat, ANY},
+#endif
     {"any", EVERY, ANY},
 };
 

@@ -234,7 +234,7 @@ static void broken(void **unused)
 	struct set_list list = {0};
 	struct set_lines lines;
 	struct pacer_set set;
-	struct set_asked a;
+	struct set_asked a = {0};
 	int met = 0;
 
 	(void)unused;
