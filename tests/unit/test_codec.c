@@ -75,11 +75,11 @@ static void test_items(void **state)
 		assert_false(fleet_read_item(strange[i], strlen(strange[i]), &back));
 }
 
-static size_t allowed;
+static size_t asked, failing;
 
 static void *starved(size_t size)
 {
-	return allowed && allowed-- ? malloc(size) : NULL;
+	return asked++ == failing ? NULL : malloc(size);
 }
 
 /* No memory is no record, never one that lacks a member: its units would be forgotten. */
@@ -95,12 +95,13 @@ static void test_no_memory(void **state)
 	r.slot[1].cell[2] = (struct fleet_cell){7, 8, 9, 10, true};
 	whole = fleet_write_record(&r);
 	json_set_alloc_funcs(starved, free);
-	for (n = 0; !text; n++) {
-		allowed = n;
+	for (n = 0; !text; n++) { /* once, and then there is some again */
+		asked = 0;
+		failing = n;
 		text = fleet_write_record(&r);
 	}
 	json_set_alloc_funcs(malloc, free);
-	assert_true(n > 50);
+	assert_true(n > 50 && asked == n - 1);
 	assert_string_equal(text, whole);
 	free(text);
 	free(whole);
@@ -132,6 +133,7 @@ static const struct {
     {RECORD("1", "", MEMBER("1", "3") "," MEMBER("1", "3")), FLEET_UNSOUND,
      "it has a member twice"},
     {RECORD("1", "", MEMBER("0", "3")), FLEET_UNSOUND, "it has a session of nobody"},
+    {RECORD("1", "", "[1,7,9,5,[0,3,0,0,0]]"), FLEET_UNSOUND, "it has a share below its reserve"},
     {RECORD("1", "", "[1,7,9,0]"), FLEET_STRANGE, "it is no record of a limit"},
     {RECORD("1", "", "[1,7,9,0,[1,3,0,0,0]]"), FLEET_STRANGE, "it is no record of a limit"},
     {RECORD("1", "", "[1,7,9,0,[0,3,0,0,0],[0,3,0,0,0]]"), FLEET_STRANGE,
@@ -239,6 +241,10 @@ static void test_goals(void **state)
 		for (int k = 0; k < 4; k++)
 			assert_int_equal(fleet_goal(&r, &r.slot[k], 0), divided[i].goal[k]);
 	}
+	make(&r, 12, 2, (uint64_t[]){9, 9}, (uint64_t[]){0, 0});
+	r.slot[0].reserve = 6; /* which is not divided */
+	assert_int_equal(fleet_goal(&r, &r.slot[0], 0), 9);
+	assert_int_equal(fleet_goal(&r, &r.slot[1], 0), 3);
 }
 
 /* Units are given up only where others lack them, and none are free or on their way. */
@@ -253,6 +259,10 @@ static void test_surplus(void **state)
 	make(&r, 12, 2, (uint64_t[]){12, 12}, (uint64_t[]){8, 0});
 	r.slot[1].cell[0].cool = 4; /* that come, and 2 more are to */
 	assert_int_equal(fleet_surplus(&r, &r.slot[0], 0), 2);
+	make(&r, 12, 3, (uint64_t[]){12, 12, 0}, (uint64_t[]){10, 0, 0});
+	r.slot[2].session = 0; /* who left, and 4 of his cool: so each goal is 4 */
+	r.slot[2].cell[0].cool = 4;
+	assert_int_equal(fleet_surplus(&r, &r.slot[0], 0), 2); /* no more than is lacking */
 	make(&r, 12, 2, (uint64_t[]){12, 12}, (uint64_t[]){12, 0});
 	r.slot[1].limit = 8; /* the smaller holds */
 	assert_int_equal(fleet_limit(&r), 8);

@@ -431,6 +431,26 @@ static void who_shares_with_whom(void **unused)
 	assert_true(now.bin.rule[0].limiter[2].share != now.bin.rule[0].limiter[0].share);
 }
 
+/* Places are chosen by ids, of which some want the same one. */
+static void each_has_a_place(void **unused)
+{
+	enum { RULES = PACER_SHARES / 2 };
+	bool taken[PACER_SHARES] = {false};
+
+	(void)unused;
+	say_again();
+	say("clock: exact\nmemory: 64Ki\nfleet: {store: 'http://a', name: f}\nrules:\n");
+	for (int r = 0; r < RULES; r++)
+		say("- {name: r%d, limits: [{key: all, packets: 9, window: 1s, fleet: yes}]}\n", r);
+	assert_int_equal(load(doc.s), 0);
+	for (int r = 0; r < RULES; r++) {
+		uint8_t at = now.bin.rule[r].limiter[0].share;
+
+		assert_false(taken[at]);
+		taken[at] = true;
+	}
+}
+
 /* By 1/1,024, for the clocks, and what cools lasts for as long as it may count anywhere. */
 static void it_counts_for_longer(void **unused)
 {
@@ -470,6 +490,7 @@ static void units_and_values(void **unused)
 		assert_int_equal(shares_value(t, 0), 0);
 		assert_int_equal(shares_units_of(t, 0), 0);
 		assert_true(shares_units_of(t, shares_value(t, all)) <= all);
+		assert_int_equal(shares_value(t, 2 * all), shares_value(t, all));
 		assert_true(shares_units_of(t, shares_value(t, all)) >= all - (all >> 20));
 		for (uint32_t n = 0; n < 1000; n++) {
 			uint64_t units = ((uint64_t)draw() << 32 | draw()) % all + 1;
@@ -508,6 +529,7 @@ int main(void)
 	    cmocka_unit_test(words),
 	    cmocka_unit_test(times),
 	    cmocka_unit_test(who_shares_with_whom),
+	    cmocka_unit_test(each_has_a_place),
 	    cmocka_unit_test(it_counts_for_longer),
 	    cmocka_unit_test(units_and_values),
 	};

@@ -10,6 +10,7 @@
 
 #include "cli/cmd.h"
 #include "cli/terminal.h"
+#include "fleet/json.h"
 #include "config/text.h"
 
 #define DEPTH_MAX   10
@@ -242,7 +243,7 @@ int emit_end_line(void)
 
 char *emit_end_text(void)
 {
-	char *text = now.root ? json_dumps(now.root, JSON_COMPACT | JSON_REAL_PRECISION(6)) : NULL;
+	char *text = now.root ? json_whole(now.root, JSON_COMPACT | JSON_REAL_PRECISION(6)) : NULL;
 
 	json_decref(now.root);
 	now.root = NULL;

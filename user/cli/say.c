@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/cmd.h"
+#include "fleet/json.h"
 #include "config/text.h"
 #include "live/notes.h"
 
@@ -168,10 +169,10 @@ json_t *json_text(const char *name)
 
 static int print_as(json_t *value, size_t flags)
 {
-	char *text = value && !no_memory ? json_dumps(value, flags) : NULL;
+	char *text = value && !no_memory ? json_whole(value, flags) : NULL;
 
 	json_decref(value);
-	if (!text || no_memory) { /* json_dumps goes on after an allocation failed */
+	if (!text || no_memory) {
 		free(text);
 		return no_result(no_memory ? "no memory" : "a name in it is not UTF-8");
 	}

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "fleet/codec.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "fleet/json.h"
 
 /* All of it, or nothing: a record that lacks a member would forget its units. */
 static bool append(json_t **array, json_t *value)
@@ -44,7 +45,7 @@ char *fleet_write_record(const struct fleet_record *record)
 		append(&members, slot_json(&record->slot[i]));
 	all = json_pack("{s:s,s:i,s:I,s:o,s:o}", "is", "limit", "v", FLEET_VERSION, "memory_ns",
 			(json_int_t)record->memory_ns, "keys", keys, "members", members);
-	text = all ? json_dumps(all, JSON_COMPACT) : NULL;
+	text = all ? json_whole(all, JSON_COMPACT) : NULL;
 	json_decref(all);
 	return text;
 }
@@ -173,7 +174,7 @@ char *fleet_write_session(const struct fleet_token *token)
 	json_t *all = json_pack("{s:s,s:i,s:I,s:s,s:I}", "is", "member", "v", FLEET_VERSION, "id",
 				(json_int_t)token->id, "boot", token->boot, "datapath",
 				(json_int_t)token->datapath);
-	char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
+	char *text = all ? json_whole(all, JSON_COMPACT) : NULL;
 
 	json_decref(all);
 	return text;
@@ -198,7 +199,7 @@ char *fleet_write_item(uint64_t left_ns)
 	json_t *left =
 	    left_ns == SHARED_NEVER ? json_null() : json_integer((json_int_t)(left_ns / 1000000));
 	json_t *all = json_pack("{s:s,s:i,s:o}", "is", "item", "v", FLEET_VERSION, "left_ms", left);
-	char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
+	char *text = all ? json_whole(all, JSON_COMPACT) : NULL;
 
 	json_decref(all);
 	return text;

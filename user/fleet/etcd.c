@@ -10,12 +10,12 @@
  * that no key has any more end by themselves.
  */
 #include <curl/curl.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "fleet/json.h"
 #include "fleet/store.h"
 
 #define URL_MAX	 512
@@ -222,7 +222,7 @@ static json_t *call(struct store *s, const char *path, json_t *request)
 {
 	char url[URL_MAX];
 	struct body body = {0};
-	char *text = json_dumps(request, JSON_COMPACT);
+	char *text = json_whole(request, JSON_COMPACT);
 	json_t *answer = NULL;
 	long status = 0;
 	CURLcode code;
@@ -681,7 +681,7 @@ static char *watch_lines(const struct store *s, const struct store_under *what, 
 
 	for (size_t i = 0; i < n && lines; i++) {
 		json_t *one = watch_of(s, &what[i], i, after);
-		char *text = json_dumps(one, JSON_COMPACT), *longer = NULL;
+		char *text = json_whole(one, JSON_COMPACT), *longer = NULL;
 
 		json_decref(one);
 		if (text && asprintf(&longer, "%s%s\n", lines, text) < 0)
