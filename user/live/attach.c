@@ -58,6 +58,13 @@ static int load_failed(const struct loading *l, int err)
 		return policy_fail(l->error, 0,
 				   "%s: the kernel has no memory for the state: lower memory",
 				   l->ifname);
+	/* Newer kernels, of what a dispatcher of before them calls: libxdp's own follow that. */
+	if (complaint_refused() && strstr(complaint_verifier(), "changes packet data"))
+		return policy_fail(l->error, 0,
+				   "%s: this kernel takes no shadow under a libxdp dispatcher as "
+				   "old as this one: unload, and load with --direct, or with a "
+				   "later libxdp",
+				   l->ifname);
 	if (complaint_refused())
 		return policy_fail(
 		    l->error, 0,
