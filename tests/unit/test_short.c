@@ -29,6 +29,7 @@ struct side {
 	struct pacer_line lines[LINES];
 	struct pacer_counters counters[PACER_COUNTERS_MAX];
 	struct pacer_state state;
+	enum pacer_action action; /* of its last packet */
 };
 
 static struct side armed, plain;
@@ -69,7 +70,7 @@ static uint32_t go(struct side *s, uint32_t len_bytes, uint64_t now_ns)
 	struct pacer_walk walk = {.state = &s->state};
 	uint32_t outcome;
 
-	(void)pacer_path(&frame, &walk, &outcome);
+	s->action = pacer_path(&frame, &walk, &outcome);
 	return outcome;
 }
 
@@ -120,6 +121,7 @@ static void send(uint32_t source, uint32_t len_bytes, uint64_t now_ns)
 	udp4[29] = source;
 	note_short(len_bytes, now_ns);
 	assert_int_equal(go(&armed, len_bytes, now_ns), go(&plain, len_bytes, now_ns));
+	assert_int_equal(armed.action, plain.action);
 	assert_memory_equal(armed.lines, plain.lines, sizeof(armed.lines));
 	assert_memory_equal(armed.counters, plain.counters, sizeof(armed.counters));
 }
@@ -432,6 +434,12 @@ static void flow(struct pacer_policy *p)
 	p->rule[0].limiter[0].src_only = 0;
 }
 
+static void flow_bans(struct pacer_policy *p)
+{
+	p->rule[0].limiter[0].src_only = 0;
+	p->rule[0].plain = PACER_PLAIN_BANNING;
+}
+
 static void draining(struct pacer_policy *p)
 {
 	p->rule[0].limiter[0].until_ns = START;
@@ -454,9 +462,9 @@ static void no_rule(struct pacer_policy *p)
 
 static void test_kinds(void **unused)
 {
-	void (*const none[])(struct pacer_policy *) = {more,	     sets,	 sample,
-						       second_limit, not_plain,	 draining,
-						       other_secret, of_a_fleet, no_rule};
+	void (*const none[])(struct pacer_policy *) = {
+	    more,     sets,	    sample,	second_limit, not_plain,
+	    draining, other_secret, of_a_fleet, flow_bans,    no_rule};
 	const uint32_t wide = PACER_SHORT_ALONE | PACER_SHORT_WIDE;
 	struct pacer_limiter t = window(true, 3, 0);
 
