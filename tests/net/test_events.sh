@@ -147,8 +147,9 @@ of_the_ordinary()
 	shoot n=60 n=50,from=10.77.0.12
 	pacer allow s0 add 192.0.2.98/32 >/dev/null
 	soon 'any(.[]; .what == "allow s0 add 192.0.2.98/32")'
-	# A machine that is busy may come late to a reading, which is said.
-	equal "$(told 'all(.[]; .event == "change" or .what == "readings of the counters")')" true "90 denials are ordinary: $(told '[.[].event]')"
+	# A machine that is busy may come late to a reading, or be stopped within one, which is said.
+	equal "$(told '[.[] | select(.event != "change" and .what != "readings of the counters" and .what != "samples")]')" \
+		'[]' "90 denials are ordinary"
 	equal "$(stats '.rules[0].denied.window')" 90 "denied"
 	unfollow
 	follow --least 20
