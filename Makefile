@@ -254,7 +254,7 @@ test-deb: ## build the Debian packages, and install, upgrade and purge them in a
 coverage: ## count what of common/ and user/ the tests reach, by file (as root)
 	scripts/coverage
 
-test-vm: all prog $(BUILD)/clang-14/xdp-pacer $(BUILD)/clang-16/xdp-pacer ## boot every kernel of Debian from 6.1 on, and write docs/kernels.md (BRIEF=1: fewer checks), as root
+test-vm: all prog $(foreach c,14 16,$(BUILD)/clang-$c/xdp-pacer $(BUILD)/clang-$c/pacer.bpf.o) ## boot every kernel of Debian from 6.1 on, and write docs/kernels.md (BRIEF=1: fewer checks), as root
 	tests/vm/matrix $(if $(BRIEF),--brief)
 
 test-arm64: ## build for 64-bit ARM, run the unit tests and boot its kernels, under QEMU (BRIEF=1: fewer checks), as root

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "built.h"
+#include "depths.h"
 
 #define SUBPROGS       256
 #define DEPTH	       8   /* functions on the stack at once */
@@ -81,24 +82,6 @@ static int find_subprogs(struct stack *s)
 	return 0;
 }
 
-/* The verifier's "stack depth 96+112+...": a number for each function, in their order. 0, or -1. */
-static int read_depths(struct stack *s, const char *log)
-{
-	const char *at = strstr(log, "stack depth ");
-	size_t i;
-
-	for (i = 0; at && i < s->n; i++) {
-		char *end;
-
-		at += i ? 1 : strlen("stack depth ");
-		s->bytes[i] = strtoul(at, &end, 10);
-		if (end == at || (*end == '+') != (i + 1 < s->n))
-			return -1;
-		at = end;
-	}
-	return at ? 0 : -1;
-}
-
 static unsigned int rounded(unsigned int bytes)
 {
 	if (!bytes)
@@ -154,7 +137,7 @@ static unsigned int stack_of(const struct bpf_program *program, const char *log)
 	struct stack s = {.insn = bpf_program__insns(program),
 			  .n_insns = bpf_program__insn_cnt(program)};
 
-	if (find_subprogs(&s) || read_depths(&s, log))
+	if (find_subprogs(&s) || depths_read(log, s.bytes, s.n))
 		return 0;
 	descend(&s, 0, 0, 0);
 	if (verbose || s.worst_bytes > STACK_BYTES)
@@ -248,8 +231,8 @@ static int measure_program(const char *compiler, const char *path,
 		fprintf(stderr, "%s: %s: %u bytes of stack, of %u\n", compiler, name, stack,
 			STACK_BYTES);
 	else
-		fprintf(stderr, "%s: %s: the kernel's log does not tell the stack\n", compiler,
-			name);
+		fprintf(stderr, "%s: %s: the kernel's log does not tell the stack: %s\n", compiler,
+			name, log);
 	return 1;
 }
 

@@ -23,7 +23,7 @@ static const uint8_t udp4[60] = {
 
 static struct pacer_policy policy;
 static struct pacer_line lines[LINES];
-static __u64 secret[PACER_SECRETS];
+static __u64 secret[2 * PACER_SECRETS]; /* two */
 static struct pacer_counters counters[PACER_COUNTERS_MAX], expected[PACER_COUNTERS_MAX];
 static struct pacer_sampler sampler;
 static struct pacer_heads heads;
@@ -51,7 +51,7 @@ static void begin(void)
 	memset(&sampler, 0, sizeof(sampler));
 	memset(&heads, 0, sizeof(heads));
 	pacer_sampler_init(&sampler, 1);
-	for (i = 0; i < PACER_SECRETS; i++)
+	for (i = 0; i < 2 * PACER_SECRETS; i++)
 		secret[i] = draw();
 	policy.rules = 1;
 	*r = (struct pacer_rule){.counter = COUNTER, .n_limiters = 1, .plain = 1};
@@ -98,6 +98,36 @@ static void test_limit(void **unused)
 		udp(START, PACER_PASS, COUNTER, PACER_ADMIT);
 		udp(START + 999, PACER_DROP, COUNTER, PACER_DENY_GAP);
 		udp(START + 1000, PACER_PASS, COUNTER, PACER_ADMIT);
+	}
+}
+
+/* A key is looked for under the secret that its limit names: under the other one it is new. */
+static void test_secret(void **unused)
+{
+	struct pacer_limiter *t = &policy.rule[0].limiter[0];
+	int narrow;
+
+	(void)unused;
+	for (narrow = 0; narrow < 2; narrow++) {
+		enum pacer_reason denial = narrow ? PACER_DENY_WINDOW : PACER_DENY_GAP;
+
+		begin();
+		if (narrow) {
+			t->kind = PACER_LIMITER_WINDOW;
+			t->gap_ns = 0;
+			t->sets = 16;
+			t->shared = 16;
+			assert_int_equal(
+			    pacer_window_profile(&t->window, PACER_COST_PACKETS, 1, 1000, 10, 0),
+			    PACER_WINDOW_OK);
+			t->units = t->window.units;
+			t->idle_ns = pacer_later(t->window.ring_ns, t->window.slot_ns + 1);
+		}
+		udp(START, PACER_PASS, COUNTER, PACER_ADMIT);
+		udp(START, PACER_DROP, COUNTER, denial);
+		t->secret = 1;
+		udp(START, PACER_PASS, COUNTER, PACER_ADMIT);
+		udp(START, PACER_DROP, COUNTER, denial);
 	}
 }
 
@@ -300,15 +330,11 @@ static void test_sample_unjudged(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_limit),
-	    cmocka_unit_test(test_over),
-	    cmocka_unit_test(test_before_limits),
-	    cmocka_unit_test(test_too_deep),
-	    cmocka_unit_test(test_tools),
-	    cmocka_unit_test(test_part),
-	    cmocka_unit_test(test_bare),
-	    cmocka_unit_test(test_sample),
-	    cmocka_unit_test(test_sample_unjudged),
+	    cmocka_unit_test(test_limit),	   cmocka_unit_test(test_secret),
+	    cmocka_unit_test(test_over),	   cmocka_unit_test(test_before_limits),
+	    cmocka_unit_test(test_too_deep),	   cmocka_unit_test(test_tools),
+	    cmocka_unit_test(test_part),	   cmocka_unit_test(test_bare),
+	    cmocka_unit_test(test_sample),	   cmocka_unit_test(test_sample_unjudged),
 	    cmocka_unit_test(test_sample_limiter),
 	};
 
