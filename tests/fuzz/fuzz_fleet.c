@@ -50,6 +50,24 @@ static void turn(struct fleet_record *record, struct fuzz_input *in)
 	}
 }
 
+/* An item: why it is none, or it is written as it was read. */
+static void item(const char *text)
+{
+	struct shared_value value, again;
+	uint64_t left_ns, back_ns;
+	char *back;
+
+	if (fleet_read_item(text, strlen(text), &left_ns, &value)) {
+		HOLDS(value.by == SHARED_PLAIN && !value.text[0]);
+		return;
+	}
+	HOLDS(fleet_fits(value.text));
+	back = fleet_write_item(left_ns, &value);
+	HOLDS(back && !fleet_read_item(back, strlen(back), &back_ns, &again));
+	HOLDS(left_ns == back_ns && !memcmp(&value, &again, sizeof(value)));
+	free(back);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct fleet_token token = {1, "boot", 2};
@@ -58,6 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char *text = fuzz_text(&in), why[FLEET_WHY] = "";
 	uint64_t sum;
 
+	item(text);
 	(void)fleet_is_session_of(text, strlen(text), &token);
 	if (fleet_read_record(text, strlen(text), &record, why) != FLEET_WELL) {
 		HOLDS_TOLD(why);

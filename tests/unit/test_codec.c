@@ -60,19 +60,89 @@ static void test_items(void **state)
 	    "{\"is\":\"item\",\"v\":1,\"left_ms\":5,\"more\":1}",
 	    "{\"is\":\"item\",\"v\":1,\"left_ms\":5,\"left_ms\":6}",
 	    "{\"is\":\"item\",\"v\":1,\"left_ms\":9223372036854775807}"};
+	const struct shared_value plain = {"", SHARED_PLAIN};
 	const uint64_t left[] = {0, 5000000, 86400000000000, SHARED_NEVER};
+	struct shared_value value;
 	uint64_t back;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY(left); i++) {
-		char *text = fleet_write_item(left[i]);
+		char *text = fleet_write_item(left[i], &plain);
 
-		assert_true(fleet_read_item(text, strlen(text), &back));
+		assert_null(fleet_read_item(text, strlen(text), &back, &value));
 		assert_true(back == left[i]);
+		assert_memory_equal(&value, &plain, sizeof(value));
 		free(text);
 	}
 	for (size_t i = 0; i < ARRAY(strange); i++)
-		assert_false(fleet_read_item(strange[i], strlen(strange[i]), &back));
+		assert_non_null(fleet_read_item(strange[i], strlen(strange[i]), &back, &value));
+}
+
+#define LONGEST "123456789012345678901234567890123456789012345678901234567890123" /* 63 */
+
+static void assert_back(const char *text, enum shared_by by, uint64_t left_ns)
+{
+	struct shared_value value = {.by = by}, again;
+	char *written;
+	uint64_t back;
+
+	strcpy(value.text, text);
+	assert_true(fleet_fits(text));
+	written = fleet_write_item(left_ns, &value);
+	assert_null(fleet_read_item(written, strlen(written), &back, &again));
+	assert_true(back == left_ns);
+	assert_memory_equal(&value, &again, sizeof(value));
+	free(written);
+}
+
+/* What a value is not: why, and nothing of it is taken. */
+static void assert_refused(const char *fields, const char *why)
+{
+	struct shared_value value;
+	uint64_t left_ns;
+	char text[256];
+	const char *said;
+
+	snprintf(text, sizeof(text), "{\"is\":\"item\",\"v\":1,%s}", fields);
+	said = fleet_read_item(text, strlen(text), &left_ns, &value);
+	assert_non_null(said);
+	assert_non_null(strstr(said, why));
+	assert_string_equal(value.text, "");
+	assert_int_equal(value.by, SHARED_PLAIN);
+}
+
+static void test_values(void **state)
+{
+	const struct shared_value lifted = {"XY", SHARED_BY_HAND};
+	struct shared_value value;
+	uint64_t left_ns;
+	char *text;
+
+	(void)state;
+	assert_back("XY", SHARED_BY_FILE, SHARED_NEVER);
+	assert_back("a \"b\" \\ c", SHARED_BY_CHANGE, SHARED_NEVER);
+	assert_back("\xc3\xa9", SHARED_BY_HAND, 5000000);
+	assert_back("", SHARED_BY_HAND, SHARED_NEVER);
+	assert_back(LONGEST, SHARED_BY_HAND, SHARED_NEVER);
+	assert_false(fleet_fits(LONGEST "4"));
+	assert_false(fleet_fits("a\x1b[2J"));
+	assert_false(fleet_fits("\x7f"));
+	assert_false(fleet_fits("\xe9")); /* Latin-1 */
+	text = fleet_write_item(0, &lifted);
+	assert_null(fleet_read_item(text, strlen(text), &left_ns, &value));
+	assert_int_equal(value.by, SHARED_PLAIN);
+	free(text);
+	assert_refused("\"left_ms\":5,\"value\":\"" LONGEST "4\",\"by\":\"hand\"", "63 bytes");
+	assert_refused("\"left_ms\":5,\"value\":7,\"by\":\"hand\"", "fields");
+	assert_refused("\"left_ms\":5,\"value\":\"XY\"", "fields");
+	assert_refused("\"left_ms\":5,\"value\":\"XY\",\"by\":7", "fields");
+	assert_refused("\"left_ms\":5,\"value\":\"XY\",\"more\":\"hand\"", "fields");
+	assert_refused("\"left_ms\":5,\"value\":\"X\\u0007\",\"by\":\"hand\"", "control");
+	assert_refused("\"left_ms\":5,\"value\":\"XY\",\"by\":\"me\"", "not possible");
+	assert_refused("\"left_ms\":5,\"value\":\"XY\",\"by\":\"\"", "not possible");
+	assert_refused("\"left_ms\":5,\"value\":\"XY\",\"by\":\"file\"", "not possible");
+	assert_refused("\"left_ms\":null,\"value\":\"\",\"by\":\"change\"", "not possible");
+	assert_refused("\"left_ms\":0,\"value\":\"XY\",\"by\":\"hand\"", "not possible");
 }
 
 static size_t asked, failing;
@@ -286,11 +356,11 @@ static void test_clocks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_items),	   cmocka_unit_test(test_no_memory),
-	    cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_wrong),
-	    cmocka_unit_test(test_session),	   cmocka_unit_test(test_goals),
-	    cmocka_unit_test(test_surplus),	   cmocka_unit_test(test_clocks),
-	    cmocka_unit_test(test_full),
+	    cmocka_unit_test(test_items),     cmocka_unit_test(test_values),
+	    cmocka_unit_test(test_no_memory), cmocka_unit_test(test_there_and_back),
+	    cmocka_unit_test(test_wrong),     cmocka_unit_test(test_session),
+	    cmocka_unit_test(test_goals),     cmocka_unit_test(test_surplus),
+	    cmocka_unit_test(test_clocks),    cmocka_unit_test(test_full),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -765,7 +765,7 @@ static void wrong_fleets(void **state)
 	    {"rules: []\nsets:\n- {name: d, of: [], fleet: yes}\n", 3,
 	     "sets[0].fleet: the policy names no store of a fleet: write fleet: {store"},
 	    {"rules: []\nsets:\n- {name: d, file: /f, value: 2, fleet: yes}\n", 3,
-	     "sets[0]: a set with values is not shared: leave fleet out"},
+	     "sets[0].fleet: the policy names no store of a fleet: write fleet: {store"},
 	    {"rules:\n- name: a\n  ban: {for: 9s, fleet: 1}\n  limits: [{key: src, gap: 1s}]\n", 3,
 	     "rules[0].ban.fleet: \"1\" is not known: write yes or no"},
 	    {FLEET("store: 'http://a', name: f, bans: all"), 1,

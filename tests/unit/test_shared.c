@@ -19,6 +19,7 @@
 #define BEGUN  (1000 * S)
 #define HOSTS  3
 #define KEYS   4
+#define VALUED 2 /* keys from this one on have values */
 #define RUNS   3000
 #define EVENTS 120
 
@@ -30,7 +31,7 @@ static uint64_t now;
 static void look(struct shared *s, const char *key, uint64_t until_ns)
 {
 	if (key)
-		shared_here(s, key, until_ns, now);
+		shared_here(s, key, NULL, until_ns, now);
 	shared_looked(s, now);
 }
 
@@ -88,7 +89,7 @@ static void test_nothing_is_told_before_all_was_read(void **unused)
 	look(&s, "k", now + 30 * S);
 	assert_int_equal(batch_of(&s).n, 0);
 	shared_list(&s);
-	shared_there(&s, "k", 5, 0, now); /* lifted while this host was away */
+	shared_there(&s, "k", NULL, 5, 0, now); /* lifted while this host was away */
 	shared_listed(&s, now);
 	assert_int_equal(batch_of(&s).n, 0);
 	assert_int_equal(s.at[0].todo, SHARED_TAKE);
@@ -123,8 +124,8 @@ static void test_one_without_an_end(void **unused)
 
 	(void)unused;
 	read_nothing(&s);
-	shared_here(&s, "never", SHARED_NEVER, now);
-	shared_here(&s, "soon", now + 9 * S, now);
+	shared_here(&s, "never", NULL, SHARED_NEVER, now);
+	shared_here(&s, "soon", NULL, now + 9 * S, now);
 	shared_looked(&s, now);
 	b = batch_of(&s); /* not in one write: the store keeps one of them for ever */
 	assert_int_equal(b.n, 1);
@@ -135,7 +136,7 @@ static void test_one_without_an_end(void **unused)
 	assert_int_equal(b.n, 1);
 	assert_int_equal(b.at[0].left_ns, 9 * S);
 	shared_told(&s, &b, 4);
-	shared_there(&s, "other", 5, SHARED_NEVER, now);
+	shared_there(&s, "other", NULL, 5, SHARED_NEVER, now);
 	shared_taken(&s, shared_take(&s, &i), true);
 	assert_null(shared_take(&s, &i));
 	assert_true(s.at[2].here_ns == SHARED_NEVER);
@@ -161,14 +162,14 @@ static void test_the_longer_end_of_two_is_told(void **unused)
 
 	(void)unused;
 	in_doubt(&s);
-	shared_there(&s, "k", 9, 20 * S, now); /* of another host */
+	shared_there(&s, "k", NULL, 9, 20 * S, now); /* of another host */
 	assert_null(shared_take(&s, &i));
 	b = batch_of(&s);
 	assert_int_equal(b.n, 1);
 	assert_int_equal(b.at[0].follows, 9);
 	shared_told(&s, &b, 10);
 	i = 0;
-	shared_there(&s, "k", 11, 90 * S, now);
+	shared_there(&s, "k", NULL, 11, 90 * S, now);
 	assert_non_null(shared_take(&s, &i));
 	shared_free(&s);
 }
@@ -217,7 +218,7 @@ static void test_no_room_here_is_counted_and_no_lifting(void **unused)
 
 	(void)unused;
 	read_nothing(&s);
-	shared_there(&s, "k", 9, 20 * S, now);
+	shared_there(&s, "k", NULL, 9, 20 * S, now);
 	shared_taken(&s, shared_take(&s, &i), false);
 	for (int k = 0; k < 4; k++)
 		look(&s, NULL, 0);
@@ -237,7 +238,7 @@ static void test_the_number_a_second_is_bounded(void **unused)
 	read_nothing(&s);
 	for (int i = 0; i < 2500; i++) {
 		snprintf(key, sizeof(key), "k%d", i);
-		shared_here(&s, key, now + 100 * S, now);
+		shared_here(&s, key, NULL, now + 100 * S, now);
 	}
 	shared_looked(&s, now);
 	for (struct shared_batch b = batch_of(&s); b.n; b = batch_of(&s)) {
@@ -268,10 +269,198 @@ static void test_more_than_are_known_are_counted(void **unused)
 	read_nothing(&s);
 	for (unsigned i = 0; i < SHARED_MAX + 5; i++) {
 		snprintf(key, sizeof(key), "k%u", i);
-		shared_here(&s, key, now + 100 * S, now);
+		shared_here(&s, key, NULL, now + 100 * S, now);
 	}
 	assert_int_equal(s.n, SHARED_MAX);
 	assert_int_equal(s.count.left_out, 5);
+	shared_free(&s);
+}
+
+/* --- values ---------------------------------------------------------------------------------- */
+
+static struct shared_value of(const char *text, enum shared_by by)
+{
+	struct shared_value value = {.by = by};
+
+	snprintf(value.text, sizeof(value.text), "%s", text);
+	return value;
+}
+
+static void look_at(struct shared *s, const char *text, enum shared_by by, uint64_t until_ns)
+{
+	const struct shared_value value = of(text, by);
+
+	shared_here(s, "k", &value, until_ns, now);
+	shared_looked(s, now);
+}
+
+static void said(struct shared *s, uint64_t revision, const char *text, enum shared_by by,
+		 uint64_t left_ns)
+{
+	const struct shared_value value = of(text, by);
+
+	shared_there(s, "k", &value, revision, left_ns, now);
+}
+
+/* What is told next is this, and follows that revision. */
+static void assert_told(struct shared *s, const char *text, enum shared_by by, uint64_t follows)
+{
+	struct shared_batch b = batch_of(s);
+
+	assert_int_equal(b.n, 1);
+	assert_string_equal(b.at[0].value.text, text);
+	assert_int_equal(b.at[0].value.by, by);
+	assert_int_equal(b.at[0].follows, follows);
+	shared_told(s, &b, follows + 1);
+}
+
+static void test_a_value_is_told_and_its_change(void **unused)
+{
+	struct shared s;
+
+	(void)unused;
+	read_nothing(&s);
+	look_at(&s, "A", SHARED_BY_FILE, SHARED_NEVER);
+	assert_told(&s, "A", SHARED_BY_CHANGE, 0); /* the file came while the agent ran */
+	look_at(&s, "A", SHARED_BY_FILE, SHARED_NEVER);
+	assert_int_equal(batch_of(&s).n, 0);
+	look_at(&s, "B", SHARED_BY_FILE, SHARED_NEVER);
+	assert_told(&s, "B", SHARED_BY_CHANGE, 1);
+	look_at(&s, "B", SHARED_BY_HAND, SHARED_NEVER); /* it counts before what lies within it */
+	assert_told(&s, "B", SHARED_BY_HAND, 2);
+	look_at(&s, "", SHARED_BY_HAND, now + 9 * S);
+	assert_told(&s, "", SHARED_BY_HAND, 3);
+	look_at(&s, "B", SHARED_BY_FILE, SHARED_NEVER); /* what lay beside is over */
+	assert_told(&s, "B", SHARED_BY_CHANGE, 4);
+	shared_free(&s);
+}
+
+/* A host that begins with this, while the store says that: does the host tell its own? */
+static bool begun_tells(const char *here, enum shared_by by, const char *there, enum shared_by its)
+{
+	struct shared s = {0};
+	size_t i = 0;
+	bool tells;
+
+	now = BEGUN;
+	look_at(&s, here, by, SHARED_NEVER);
+	shared_list(&s);
+	said(&s, 7, there, its, SHARED_NEVER);
+	shared_listed(&s, now);
+	tells = batch_of(&s).n == 1;
+	assert_int_equal(!tells, shared_take(&s, &i) != NULL);
+	shared_free(&s);
+	return tells;
+}
+
+static void test_who_begins_compares(void **unused)
+{
+	(void)unused;
+	assert_true(begun_tells("A", SHARED_BY_FILE, "B", SHARED_BY_FILE));
+	assert_false(begun_tells("B", SHARED_BY_FILE, "A", SHARED_BY_FILE));
+	assert_false(begun_tells("A", SHARED_BY_FILE, "B", SHARED_BY_CHANGE));
+	assert_false(begun_tells("A", SHARED_BY_FILE, "B", SHARED_BY_HAND));
+	assert_true(begun_tells("B", SHARED_BY_HAND, "A", SHARED_BY_FILE));
+	assert_false(begun_tells("A", SHARED_BY_HAND, "B", SHARED_BY_CHANGE));
+	assert_false(begun_tells("A", SHARED_BY_HAND, "B", SHARED_BY_HAND));
+	assert_true(begun_tells("B", SHARED_BY_HAND, "B", SHARED_BY_FILE));
+}
+
+struct side {
+	const char *text;
+	enum shared_by by; /* SHARED_BY_FILE: it begins with that */
+	uint64_t left_ns;
+};
+
+/* Two hosts that do not know of each other: the first is heard first. What both have then. */
+static void settle_two(const struct side *first, const struct side *second, char got[SHARED_VALUE])
+{
+	struct shared s[2] = {0};
+	const struct side *of_host[2] = {first, second};
+	struct shared_value word = {"", SHARED_PLAIN};
+	uint64_t revision = 0, left_ns = 0;
+
+	now = BEGUN;
+	for (int h = 0; h < 2; h++) {
+		bool begins = of_host[h]->by == SHARED_BY_FILE;
+
+		if (!begins)
+			shared_listed(&s[h], now);
+		look_at(&s[h], of_host[h]->text,
+			of_host[h]->by == SHARED_BY_HAND ? SHARED_BY_HAND : SHARED_BY_FILE,
+			of_host[h]->left_ns == SHARED_NEVER ? SHARED_NEVER
+							    : now + of_host[h]->left_ns);
+		shared_listed(&s[h], now);
+	}
+	for (int turn = 0; turn < 6; turn++) {
+		struct shared *of_turn = &s[turn % 2];
+		struct shared_batch b = batch_of(of_turn);
+		struct shared_item *item;
+		size_t i = 0;
+
+		if (b.n && b.at[0].follows == revision) {
+			word = b.at[0].value;
+			left_ns = b.at[0].left_ns;
+			shared_told(of_turn, &b, ++revision);
+		} else {
+			shared_there(of_turn, "k", &word, revision, left_ns, now);
+		}
+		while ((item = shared_take(of_turn, &i)))
+			shared_taken(of_turn, item, true);
+	}
+	assert_string_equal(s[0].at[0].here.text, s[1].at[0].here.text);
+	assert_true(s[0].at[0].here_ns == s[1].at[0].here_ns);
+	snprintf(got, SHARED_VALUE, "%s", word.text);
+	assert_string_equal(s[0].at[0].here.text, word.text);
+	shared_free(&s[0]);
+	shared_free(&s[1]);
+}
+
+/* The same one of two, whichever is heard first: by whom, then the end, then the bytes. */
+static void test_of_two_the_same_counts_in_either_order(void **unused)
+{
+	static const struct {
+		struct side one, other;
+		const char *counts;
+	} rows[] = {
+	    {{"A", SHARED_BY_FILE, SHARED_NEVER}, {"B", SHARED_BY_FILE, SHARED_NEVER}, "A"},
+	    {{"AS10", SHARED_BY_FILE, SHARED_NEVER}, {"AS9", SHARED_BY_FILE, SHARED_NEVER}, "AS10"},
+	    {{"Ã©", SHARED_BY_FILE, SHARED_NEVER}, {"z", SHARED_BY_FILE, SHARED_NEVER}, "z"},
+	    {{"A", SHARED_BY_FILE, SHARED_NEVER}, {"B", SHARED_BY_CHANGE, SHARED_NEVER}, "B"},
+	    {{"A", SHARED_BY_FILE, SHARED_NEVER}, {"B", SHARED_BY_HAND, 60 * S}, "B"},
+	    {{"A", SHARED_BY_CHANGE, SHARED_NEVER}, {"B", SHARED_BY_CHANGE, SHARED_NEVER}, "A"},
+	    {{"A", SHARED_BY_CHANGE, SHARED_NEVER}, {"B", SHARED_BY_HAND, 60 * S}, "B"},
+	    {{"A", SHARED_BY_HAND, 60 * S}, {"B", SHARED_BY_HAND, 90 * S}, "B"},
+	    {{"A", SHARED_BY_HAND, SHARED_NEVER}, {"B", SHARED_BY_HAND, SHARED_NEVER}, "A"},
+	    {{"", SHARED_BY_HAND, SHARED_NEVER}, {"B", SHARED_BY_HAND, SHARED_NEVER}, ""},
+	};
+	char got[SHARED_VALUE];
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		settle_two(&rows[i].one, &rows[i].other, got);
+		assert_string_equal(got, rows[i].counts);
+		settle_two(&rows[i].other, &rows[i].one, got);
+		assert_string_equal(got, rows[i].counts);
+	}
+}
+
+/* What this host cannot read lies there: it is not asked for again and again. */
+static void test_what_is_barred_is_told_no_more(void **unused)
+{
+	struct shared s;
+
+	(void)unused;
+	read_nothing(&s);
+	look_at(&s, "A", SHARED_BY_HAND, SHARED_NEVER);
+	assert_int_equal(batch_of(&s).n, 1);
+	shared_barred(&s, "k");
+	shared_barred(&s, "other");
+	look_at(&s, "A", SHARED_BY_HAND, SHARED_NEVER);
+	assert_int_equal(batch_of(&s).n, 0);
+	assert_int_equal(s.count.left_out, 1);
+	look_at(&s, "B", SHARED_BY_HAND, SHARED_NEVER);
+	assert_int_equal(batch_of(&s).n, 1);
 	shared_free(&s);
 }
 
@@ -283,11 +472,14 @@ static struct {
 	/* Of each key: the store's word, written at `at_ns`, kept until `gone_ns`. */
 	struct {
 		uint64_t revision, left_ns, at_ns, gone_ns;
+		struct shared_value value;
 	} word[KEYS];
 	uint64_t revision;
 	struct host {
 		struct shared s;
 		uint64_t table[KEYS]; /* the packets': its end; 0: none */
+		char value[KEYS];     /* and its value */
+		char file[KEYS];      /* what the set itself has; 0: nothing */
 		uint64_t read;	      /* the revision up to which it has read; 0: none */
 		struct shared_batch late;
 		int late_key[SHARED_BATCH];
@@ -322,11 +514,33 @@ static void expire(void)
 	}
 }
 
+/* As packets see it: its end, or 0. */
+static uint64_t seen(const struct host *h, int k, struct shared_value *value)
+{
+	*value = (struct shared_value){.by = SHARED_PLAIN};
+	if (k < VALUED)
+		return h->table[k];
+	value->by = h->table[k] ? SHARED_BY_HAND : SHARED_BY_FILE;
+	value->text[0] = h->table[k] ? h->value[k] : h->file[k];
+	return h->table[k] ? h->table[k] : h->file[k] ? SHARED_NEVER : 0;
+}
+
+static uint64_t end_of(const struct host *h, int k)
+{
+	struct shared_value unused;
+
+	return seen(h, k, &unused);
+}
+
 static void look_at_all(struct host *h)
 {
-	for (int k = 0; k < KEYS; k++)
-		if (h->table[k])
-			shared_here(&h->s, key_of[k], h->table[k], now);
+	for (int k = 0; k < KEYS; k++) {
+		struct shared_value value;
+		uint64_t until_ns = seen(h, k, &value);
+
+		if (until_ns)
+			shared_here(&h->s, key_of[k], k < VALUED ? NULL : &value, until_ns, now);
+	}
 	shared_looked(&h->s, now);
 }
 
@@ -336,7 +550,14 @@ static void take_all(struct host *h)
 	size_t i = 0;
 
 	while ((item = shared_take(&h->s, &i))) {
-		h->table[number(item->key)] = item->there_ns;
+		int k = number(item->key);
+		bool file = item->there_ns && item->there.by && item->there.by != SHARED_BY_HAND;
+
+		assert_true(!item->there_ns || !item->there.by == (k < VALUED));
+		h->table[k] = file ? 0 : item->there_ns;
+		h->value[k] = item->there.text[0];
+		if (file || !item->there_ns)
+			h->file[k] = file ? item->there.text[0] : 0;
 		shared_taken(&h->s, item, true);
 	}
 }
@@ -345,9 +566,9 @@ static void say(struct host *h, int k)
 {
 	uint64_t age_ns = now - w.word[k].at_ns, left_ns = w.word[k].left_ns;
 
-	if (left_ns)
+	if (left_ns && left_ns != SHARED_NEVER)
 		left_ns = left_ns > age_ns ? left_ns - age_ns : SHARED_OVER;
-	shared_there(&h->s, key_of[k], w.word[k].revision, left_ns, now);
+	shared_there(&h->s, key_of[k], &w.word[k].value, w.word[k].revision, left_ns, now);
 }
 
 static void read_store(struct host *h)
@@ -375,7 +596,8 @@ static bool write_all(const struct shared_batch *b, const int *key)
 		w.word[key[i]].revision = w.revision;
 		w.word[key[i]].left_ns = b->at[i].left_ns;
 		w.word[key[i]].at_ns = now;
-		w.word[key[i]].gone_ns = now + b->ttl_s * S;
+		w.word[key[i]].gone_ns = b->ttl_s ? now + b->ttl_s * S : SHARED_NEVER;
+		w.word[key[i]].value = b->at[i].value;
 	}
 
 	return true;
@@ -426,6 +648,15 @@ static void ban(struct host *h, int k)
 {
 	uint64_t until_ns = now + (5 + draw(60)) * S;
 
+	if (k >= VALUED && draw(2)) {
+		h->file[k] = (char)('A' + draw(3));
+		return;
+	}
+	if (k >= VALUED) {
+		h->table[k] = draw(3) ? until_ns : SHARED_NEVER;
+		h->value[k] = (char)(draw(4) ? 'A' + draw(3) : 0);
+		return;
+	}
 	if (h->table[k] < until_ns)
 		h->table[k] = until_ns;
 	if (until_ns > w.longest_ns[k])
@@ -435,9 +666,10 @@ static void ban(struct host *h, int k)
 
 static void lift(struct host *h, int k)
 {
-	if (!h->table[k])
+	if (!end_of(h, k))
 		return;
 	h->table[k] = 0;
+	h->file[k] = 0;
 	w.lifted_ns[k] = now;
 }
 
@@ -500,29 +732,40 @@ static void settle(void)
 		}
 }
 
+static void agrees(int run, int i, int k, uint64_t end_ns)
+{
+	const struct host *h = &w.host[i];
+	struct shared_value value;
+	uint64_t here_ns = seen(h, k, &value);
+
+	if ((here_ns < end_ns && end_ns - here_ns > SHARED_SLACK_NS) ||
+	    (here_ns > end_ns && here_ns - end_ns > SHARED_SLACK_NS))
+		fail_msg("run %d: host %d has %s for %lld s, the store for %lld s", run, i,
+			 key_of[k], (long long)(here_ns - now) / (long long)S,
+			 (long long)(end_ns - now) / (long long)S);
+	if (strcmp(value.text, w.word[k].value.text) != 0 ||
+	    (value.by == SHARED_BY_HAND) != (w.word[k].value.by == SHARED_BY_HAND))
+		fail_msg("run %d: host %d has %s with %s of %d, the store with %s of %d", run, i,
+			 key_of[k], value.text, value.by, w.word[k].value.text, w.word[k].value.by);
+}
+
 static void all_agree(int run)
 {
 	for (int k = 0; k < KEYS; k++) {
 		const uint64_t left_ns = w.word[k].left_ns;
-		uint64_t end_ns = left_ns ? w.word[k].at_ns + left_ns : 0;
+		uint64_t end_ns = left_ns == SHARED_NEVER ? SHARED_NEVER
+				  : left_ns		  ? w.word[k].at_ns + left_ns
+							  : 0;
 
 		if (end_ns <= now + SHARED_SLACK_NS + SHARED_LEAST_NS)
 			continue;
-		for (int h = 0; h < HOSTS; h++) {
-			uint64_t here_ns = w.host[h].table[k];
-
-			if (here_ns + SHARED_SLACK_NS < end_ns ||
-			    here_ns > end_ns + SHARED_SLACK_NS)
-				fail_msg("run %d: host %d has %s for %lld s, the store for %lld s",
-					 run, h, key_of[k],
-					 (long long)(here_ns - now) / (long long)S,
-					 (long long)(end_ns - now) / (long long)S);
-		}
-		assert_true(end_ns <= w.longest_ns[k] + SHARED_SLACK_NS);
+		for (int h = 0; h < HOSTS; h++)
+			agrees(run, h, k, end_ns);
+		assert_true(k >= VALUED || end_ns <= w.longest_ns[k] + SHARED_SLACK_NS);
 	}
 	for (int k = 0; k < KEYS; k++)
 		for (int h = 0; h < HOSTS && !w.word[k].left_ns; h++)
-			if (w.host[h].table[k] > now + SHARED_SLACK_NS + SHARED_LEAST_NS)
+			if (end_of(&w.host[h], k) > now + SHARED_SLACK_NS + SHARED_LEAST_NS)
 				fail_msg("run %d: host %d has %s, which the store has not", run, h,
 					 key_of[k]);
 }
@@ -568,11 +811,11 @@ static void test_what_is_lifted_is_nowhere(void **unused)
 		for (int k = 0; k < KEYS; k++) {
 			struct host *h = &w.host[draw(HOSTS)];
 
-			lifted += h->table[k] != 0;
+			lifted += end_of(h, k) != 0;
 			lift(h, k);
 			settle();
 			for (int i = 0; i < HOSTS; i++)
-				if (w.host[i].table[k] > now + SHARED_SLACK_NS + SHARED_LEAST_NS)
+				if (end_of(&w.host[i], k) > now + SHARED_SLACK_NS + SHARED_LEAST_NS)
 					fail_msg("run %d: host %d has %s again", run, i, key_of[k]);
 		}
 	}
@@ -593,6 +836,10 @@ int main(void)
 	    cmocka_unit_test(test_no_room_here_is_counted_and_no_lifting),
 	    cmocka_unit_test(test_the_number_a_second_is_bounded),
 	    cmocka_unit_test(test_more_than_are_known_are_counted),
+	    cmocka_unit_test(test_a_value_is_told_and_its_change),
+	    cmocka_unit_test(test_who_begins_compares),
+	    cmocka_unit_test(test_of_two_the_same_counts_in_either_order),
+	    cmocka_unit_test(test_what_is_barred_is_told_no_more),
 	    cmocka_unit_test(test_all_come_to_the_same),
 	    cmocka_unit_test(test_what_is_lifted_is_nowhere),
 	};

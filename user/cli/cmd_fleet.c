@@ -543,10 +543,15 @@ static bool share_items(struct agent *g)
 	struct policy_error error = {0};
 	bool live = host_now_ns() < fleet_end_ns(&g->member);
 	char guard[TALK_KEY];
+	bool well;
 
 	g->items.answered_ns = g->talk.answered_ns;
 	talk_guard(&g->talk, guard);
-	if (fleet_items_step(&g->items, &g->a, guard, live ? g->member.session : 0, &error))
+	well = fleet_items_step(&g->items, &g->a, guard, live ? g->member.session : 0, &error);
+	if (g->items.exchange.odd[0])
+		say(g, "%s", g->items.exchange.odd);
+	g->items.exchange.odd[0] = 0;
+	if (well)
 		return true;
 	say(g, "%s", *error.text ? error.text : talk_why(&g->talk));
 	g->retry_ns = host_now_ns() + SECOND_NS / 2;

@@ -302,6 +302,7 @@ static void emit_hand(const struct set_hand *hand)
 	for (size_t i = 0; i < hand->n; i++) {
 		const struct set_hand_entry *h = &hand->entry[i];
 		uint64_t left_ns = h->until_ns == SET_HAND_STAYS ? 0 : h->until_ns - now_ns;
+		const char *value = set_hand_value(hand, h);
 
 		if (h->until_ns <= now_ns)
 			continue;
@@ -310,21 +311,32 @@ static void emit_hand(const struct set_hand *hand)
 		emit_string("prefix", prefix_text(&h->e, text, sizeof(text)), "%s", text);
 		emit_uint("left_ns", left_ns, left_ns ? "by hand, %s left" : "by hand",
 			  allow_left_text(left_ns, left, sizeof(left)));
+		if (value)
+			emit_string("value", value, "%s", printable(value).text);
+		else
+			emit_null("value", NULL);
 		emit_close();
 	}
 	emit_close();
 }
 
+/* Of a set that keys have or a fleet shares; of others the kernel does not know them all. */
+static const char *value_of(const struct set_names *names, const struct set_entry *e)
+{
+	return e->value && e->value <= names->n ? names->name[e->value - 1] : NULL;
+}
+
 static int show(struct attached *a, const struct options *o)
 {
-	static const struct emit_column columns[] = {{"", false}, {"", false}, {0}};
-	static const size_t widths[] = {20, 0};
+	static const struct emit_column columns[] = {{"", false}, {"", false}, {"", false}, {0}};
+	static const size_t widths[] = {20, 0, 0};
 	struct policy_error error = {0};
+	struct set_names names;
 	struct set_list list;
 	struct set_hand hand;
 	char text[64];
 
-	if (sets_take(a, o->args[2], &list, &hand, &error))
+	if (sets_take_named(a, o->args[2], &list, &names, &hand, &error))
 		return complain(NULL, &error);
 	emit_begin(o->json);
 	emit_object("");
@@ -332,9 +344,16 @@ static int show(struct attached *a, const struct options *o)
 	emit_table_at_once(columns, widths, 0);
 	emit_array("prefixes");
 	for (size_t i = 0; i < list.n && !stdout_failed(); i++) {
+		const char *value = value_of(&names, &list.entry[i]);
+
 		emit_row();
 		emit_string("", prefix_text(&list.entry[i], text, sizeof(text)), "%s", text);
+		emit_text("%s", value ? printable(value).text : "");
 	}
+	emit_close();
+	emit_array("values");
+	for (size_t i = 0; i < list.n && names.n; i++)
+		emit_string("", value_of(&names, &list.entry[i]), NULL);
 	emit_close();
 	emit_hand(&hand);
 	emit_table_end();
@@ -342,6 +361,7 @@ static int show(struct attached *a, const struct options *o)
 		emit_text("%s: set %s has no prefix\n", printable(a->ifname).text, o->args[2]);
 	emit_close();
 	set_list_free(&list);
+	set_names_free(&names);
 	set_hand_free(&hand);
 	return emit_end();
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fleet/codec.h"
 #include "live/host.h"
 
 #define LOOK_NS	 200000000ull /* between two looks at the tables */
@@ -37,7 +38,8 @@ static const char *after(const char *key, const char *kind)
 	return strncmp(key, kind, strlen(kind)) ? NULL : key + strlen(kind);
 }
 
-static bool is_ours(const char *key, void *arg)
+/* value NULL: it was lifted, which is the same with values and without. */
+static enum exchange_is is_ours(const char *key, const struct shared_value *value, void *arg)
 {
 	const char *ban = after(key, BAN), *element = after(key, SET);
 	const struct fleet_items *items = arg;
@@ -45,8 +47,13 @@ static bool is_ours(const char *key, void *arg)
 	struct set_entry entry;
 	size_t set;
 
-	return (ban && fleet_bans_read(&items->bans, ban, &unused)) ||
-	       (element && fleet_sets_read(&items->sets, element, &set, &entry));
+	if (ban && fleet_bans_read(&items->bans, ban, &unused))
+		return EXCHANGE_OURS;
+	if (!element || !fleet_sets_read(&items->sets, element, &set, &entry))
+		return EXCHANGE_OTHERS;
+	return value && (value->by != SHARED_PLAIN) != items->sets.set[set].values
+		   ? EXCHANGE_ODD_ONE
+		   : EXCHANGE_OURS;
 }
 
 void fleet_items_begin(struct fleet_items *items, struct attached *a, const struct policy *policy)
@@ -77,16 +84,24 @@ static void here(const struct pacer_ban_key *key, uint64_t until_ns, void *arg)
 	struct fleet_items *items = arg;
 
 	fleet_bans_text(key, text + strlen(BAN));
-	shared_here(&items->exchange.items, text, until_ns, host_now_ns());
+	shared_here(&items->exchange.items, text, NULL, until_ns, host_now_ns());
 }
 
-static void element(const char *of, uint64_t until_ns, void *arg)
+static void element(const struct fleet_element *e, void *arg)
 {
+	struct shared_value value = {.by = e->by_hand ? SHARED_BY_HAND : SHARED_BY_FILE};
 	char text[sizeof(SET) + FLEET_ELEMENT_TEXT];
 	struct fleet_items *items = arg;
 
-	snprintf(text, sizeof(text), "%s%s", SET, of);
-	shared_here(&items->exchange.items, text, until_ns, host_now_ns());
+	if (e->value && !fleet_fits(e->value)) {
+		items->exchange.items.count.left_out++;
+		return;
+	}
+	if (e->value)
+		snprintf(value.text, sizeof(value.text), "%s", e->value);
+	snprintf(text, sizeof(text), "%s%s", SET, e->text);
+	shared_here(&items->exchange.items, text, e->value ? &value : NULL, e->until_ns,
+		    host_now_ns());
 }
 
 static void look(struct fleet_items *items, const struct attached *a)
@@ -141,8 +156,12 @@ static bool put_element(const struct fleet_items *items, const struct shared_ite
 
 	if (!text || !fleet_sets_read(&items->sets, text, &its, &entry) || its != set)
 		return false;
-	return item->there_ns ? !set_hand_add(&elements->add, &entry, item->there_ns)
-			      : !set_list_add(&elements->del, &entry);
+	if (!item->there_ns)
+		return !set_list_add(&elements->del, &entry);
+	return !set_hand_add_named(
+	    item->there.by == SHARED_BY_FILE || item->there.by == SHARED_BY_CHANGE ? &elements->put
+										   : &elements->add,
+	    &entry, item->there_ns, item->there.text);
 }
 
 /* All that is there of a set, since each change of one costs the same. */
@@ -163,8 +182,7 @@ static bool take_set(struct fleet_items *items, struct attached *a, size_t set,
 	for (i = 0; (item = shared_take(s, &i));)
 		if (put_element(items, item, set, &elements))
 			shared_taken(s, item, done);
-	set_list_free(&elements.del);
-	set_hand_free(&elements.add);
+	fleet_elements_free(&elements);
 	return done;
 }
 

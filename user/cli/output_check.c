@@ -358,7 +358,8 @@ int output_sets(const struct policy *policy, const struct set_texts *texts,
 		sets->prefixes[i] = list->n;
 		sets->bytes[i] = set_maps_lines(list) * sizeof(union pacer_set_line);
 		sets->all_bytes += sets->bytes[i];
-		look_at_values(list, &sets->values[i]);
+		if (policy_set_keyed(policy, policy->set[i].name))
+			look_at_values(list, &sets->values[i]);
 		if (!sets->bytes[i])
 			return policy_fail(error, POLICY_NO_MEMORY,
 					   "no memory to see what set %s takes",

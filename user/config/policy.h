@@ -400,6 +400,8 @@ const char *policy_target_text(const struct policy_target *target, char *buf, si
 
 /* Do keys of limits have the values of this set? */
 bool policy_set_keyed(const struct policy *policy, const char *set);
+/* Are the texts of its values kept? For keys, and for the hosts of a fleet. */
+bool policy_set_named(const struct policy *policy, const struct policy_set *set);
 
 /* Is there a table of bans? Where a rule bans, or the policy says how large it is. */
 bool policy_bans(const struct policy *policy);

@@ -1180,7 +1180,7 @@ static const struct field set_field[SET_FIELDS] = {
 		      write_set_of},
     [FIELD_SET_FLEET] =
 	{"fleet", read_set_fleet, "yes|no",
-	 "the hosts of the fleet share its elements; no unless said; not with values", 0, 0,
+	 "the hosts of the fleet share its elements and their values; no unless said", 0, 0,
 	 write_set_fleet},
 };
 
@@ -1206,11 +1206,6 @@ static int read_set(struct source *s, const struct place *at, const yaml_node_t 
 		    s, doc_line(seen[FIELD_VALUE]), at,
 		    "value is a field of a file, and it has none: write file:, or leave "
 		    "value out");
-	if (set->fleet && set->value)
-		return doc_fail(
-		    s, doc_line(seen[FIELD_SET_FLEET]), at,
-		    "a set with values is not shared: leave fleet out, and give each host "
-		    "the file");
 	for (; other < set; other++)
 		if (!strcmp(other->name, set->name))
 			return doc_fail(s, doc_line(seen[FIELD_SET_NAME]), &place,
@@ -2053,6 +2048,11 @@ bool policy_set_keyed(const struct policy *policy, const char *set)
 				return true;
 		}
 	return false;
+}
+
+bool policy_set_named(const struct policy *policy, const struct policy_set *set)
+{
+	return (set->fleet && set->value) || policy_set_keyed(policy, set->name);
 }
 
 const struct policy_key_part_name *policy_key_part_named(const char *name)

@@ -194,28 +194,90 @@ bool fleet_is_session_of(const char *text, size_t len, const struct fleet_token 
 	return same;
 }
 
-char *fleet_write_item(uint64_t left_ns)
+/* --- items ----------------------------------------------------------------------------------- */
+
+static const char *const by_name[] = {[SHARED_PLAIN] = "",
+				      [SHARED_BY_FILE] = "file",
+				      [SHARED_BY_CHANGE] = "change",
+				      [SHARED_BY_HAND] = "hand"};
+
+bool fleet_fits(const char *value)
+{
+	json_t *text = json_string(value);
+	bool fits = text && json_string_length(text) < SHARED_VALUE;
+
+	for (const char *c = value; *c && fits; c++)
+		fits = (unsigned char)*c >= ' ' && *c != 0x7f;
+	json_decref(text);
+	return fits;
+}
+
+char *fleet_write_item(uint64_t left_ns, const struct shared_value *value)
 {
 	json_t *left =
 	    left_ns == SHARED_NEVER ? json_null() : json_integer((json_int_t)(left_ns / 1000000));
-	json_t *all = json_pack("{s:s,s:i,s:o}", "is", "item", "v", FLEET_VERSION, "left_ms", left);
+	json_t *all =
+	    left_ns && value->by != SHARED_PLAIN
+		? json_pack("{s:s,s:i,s:o,s:s,s:s}", "is", "item", "v", FLEET_VERSION, "left_ms",
+			    left, "value", value->text, "by", by_name[value->by])
+		: json_pack("{s:s,s:i,s:o}", "is", "item", "v", FLEET_VERSION, "left_ms", left);
 	char *text = all ? json_whole(all, JSON_COMPACT) : NULL;
 
 	json_decref(all);
 	return text;
 }
 
-bool fleet_read_item(const char *text, size_t len, uint64_t *left_ns)
+static const char *read_value(json_t *all, uint64_t left_ns, struct shared_value *value)
+{
+	json_t *text = json_object_get(all, "value");
+	const char *by = json_string_value(json_object_get(all, "by"));
+
+	if (json_object_size(all) == 3)
+		return NULL;
+	if (json_object_size(all) != 5 || !json_is_string(text) || !by)
+		return "its fields are not those of an item";
+	if (json_string_length(text) >= SHARED_VALUE)
+		return "its value has more than 63 bytes";
+	if (!fleet_fits(json_string_value(text)))
+		return "its value has a control character";
+	for (size_t i = SHARED_BY_FILE; i <= SHARED_BY_HAND; i++)
+		if (!strcmp(by, by_name[i]))
+			value->by = (enum shared_by)i;
+	if (!left_ns || value->by == SHARED_PLAIN ||
+	    (value->by != SHARED_BY_HAND &&
+	     (left_ns != SHARED_NEVER || !json_string_length(text)))) {
+		value->by = SHARED_PLAIN;
+		return "what it says of its value is not possible";
+	}
+	memcpy(value->text, json_string_value(text), json_string_length(text));
+	return NULL;
+}
+
+static const char *read_item(json_t *all, uint64_t *left_ns, struct shared_value *value)
+{
+	const char *is = json_string_value(json_object_get(all, "is"));
+	bool never = json_is_null(json_object_get(all, "left_ms"));
+	uint64_t version, ms = 0;
+
+	if (!is || strcmp(is, "item") != 0 || !number(all, "v", &version))
+		return "it is no item";
+	if (version != FLEET_VERSION)
+		return "it is of another version";
+	if (!never && (!number(all, "left_ms", &ms) || ms > FLEET_MEMORY_MAX / 1000000))
+		return "its time is none";
+	*left_ns = never ? SHARED_NEVER : ms * 1000000;
+	return read_value(all, *left_ns, value);
+}
+
+const char *fleet_read_item(const char *text, size_t len, uint64_t *left_ns,
+			    struct shared_value *value)
 {
 	json_t *all = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
-	const char *is = json_string_value(json_object_get(all, "is"));
-	uint64_t version, ms = 0;
-	bool never = json_is_null(json_object_get(all, "left_ms"));
-	bool well = is && !strcmp(is, "item") && json_object_size(all) == 3 &&
-		    number(all, "v", &version) && version == FLEET_VERSION &&
-		    (never || (number(all, "left_ms", &ms) && ms <= FLEET_MEMORY_MAX / 1000000));
+	const char *why;
 
-	*left_ns = never ? SHARED_NEVER : ms * 1000000;
+	memset(value, 0, sizeof(*value));
+	*left_ns = 0;
+	why = read_item(all, left_ns, value);
 	json_decref(all);
-	return well;
+	return why;
 }

@@ -37,9 +37,15 @@ char *fleet_write_session(const struct fleet_token *token);
 /* Is the session this one's? What cannot be read is somebody else's. */
 bool fleet_is_session_of(const char *text, size_t len, const struct fleet_token *token);
 
-/* An item that is shared (shared.h): left_ns to go; 0: it is lifted; SHARED_NEVER. */
-char *fleet_write_item(uint64_t left_ns);
-/* False: it is no item of this version. */
-bool fleet_read_item(const char *text, size_t len, uint64_t *left_ns);
+/*
+ * An item that is shared (shared.h): left_ns to go; 0: it is lifted; SHARED_NEVER. What runs of a
+ * set with values has "value" and "by", one of "file", "change" and "hand", in addition.
+ */
+char *fleet_write_item(uint64_t left_ns, const struct shared_value *value);
+/* NULL; else why it is no item of this version, in a few words, and nothing of it is used. */
+const char *fleet_read_item(const char *text, size_t len, uint64_t *left_ns,
+			    struct shared_value *value);
+/* Can an item have this value? JSON is UTF-8, and control characters are nobody's value. */
+bool fleet_fits(const char *value);
 
 #endif

@@ -13,6 +13,7 @@ void exchange_begin(struct exchange *x)
 {
 	shared_begin(&x->items);
 	x->revision = x->read_ns = 0;
+	x->odd[0] = 0;
 	exchange_missed(x);
 }
 
@@ -80,24 +81,55 @@ static bool ask_ages(struct exchange *x, struct lease_age *leases, size_t n)
 	return true;
 }
 
-static void say(struct exchange *x, const struct store_entry *entry, const struct lease_age *leases,
+/* Why it is passed over and what to do; NULL: it is not, or has nothing to do with this host. */
+static const char *why_not(struct exchange *x, const char *key, uint64_t left_ns,
+			   const struct shared_value *value, enum exchange_is *is)
+{
+	*is = x->is_ours(key, left_ns ? value : NULL, x->arg);
+	if (*is != EXCHANGE_ODD_ONE)
+		return NULL;
+	return value->by == SHARED_PLAIN
+		   ? "it has no value, and the set has values in this host's policy: see that the "
+		     "hosts' policies are the same"
+		   : "it has a value, and the set has none in this host's policy: see that the "
+		     "hosts' policies are the same";
+}
+
+static void odd(struct exchange *x, const char *key, const char *why, const char *and)
+{
+	x->strange++;
+	snprintf(x->odd, sizeof(x->odd), "%.160s in the store is passed over: %s%s", key, why, and);
+}
+
+/* False: it is passed over. */
+static bool say(struct exchange *x, const struct store_entry *entry, const struct lease_age *leases,
 		size_t n, size_t skip)
 {
 	const struct lease_age key = {.lease = entry->lease}, *age;
+	struct shared_value value;
 	uint64_t left_ns, age_ns;
+	enum exchange_is is;
+	const char *why;
 
-	if (strlen(entry->key) < skip || !fleet_read_item(entry->value, entry->len, &left_ns)) {
-		x->strange++;
-		return;
+	if (strlen(entry->key) < skip)
+		return false;
+	why = fleet_read_item(entry->value, entry->len, &left_ns, &value);
+	if (why) {
+		odd(x, entry->key, why, ": remove it there");
+		return false;
 	}
-	if (!x->is_ours(entry->key + skip, x->arg))
-		return;
+	why = why_not(x, entry->key + skip, left_ns, &value, &is);
+	if (why)
+		odd(x, entry->key, why, "");
+	if (is != EXCHANGE_OURS)
+		return is == EXCHANGE_OTHERS;
 	age = n ? bsearch(&key, leases, n, sizeof(*leases), by_lease) : NULL;
 	age_ns = age ? age->age_ns : 0;
 	if (left_ns && left_ns != SHARED_NEVER) {
 		left_ns = left_ns > age_ns ? left_ns - age_ns : SHARED_OVER;
 	}
-	shared_there(&x->items, entry->key + skip, entry->revision, left_ns, x->now_ns());
+	shared_there(&x->items, entry->key + skip, &value, entry->revision, left_ns, x->now_ns());
+	return true;
 }
 
 /* All of it, with how old it is where that may be much. */
@@ -110,7 +142,7 @@ static bool say_all(struct exchange *x, const struct store_snapshot *now)
 	if (well && !x->revision)
 		shared_list(&x->items);
 	for (size_t i = 0; i < now->n && well; i++)
-		say(x, &now->at[i], leases, n, strlen(EXCHANGE_ITEMS));
+		(void)say(x, &now->at[i], leases, n, strlen(EXCHANGE_ITEMS));
 	if (well && !x->revision)
 		shared_listed(&x->items, x->now_ns());
 	free(leases);
@@ -161,9 +193,10 @@ static bool refused(struct exchange *x, const struct writing *w, size_t n,
 	for (size_t i = 0; i < n; i++) {
 		const struct store_entry *entry = store_find(now, w->key[i]);
 
-		if (entry && entry->revision != w->put[i].follows)
-			say(x, entry, leases, n_leases, skip);
-		else if (!entry && w->put[i].follows)
+		if (entry && entry->revision != w->put[i].follows &&
+		    !say(x, entry, leases, n_leases, skip))
+			shared_barred(&x->items, w->key[i] + skip);
+		if (!entry && w->put[i].follows)
 			shared_absent(&x->items, w->key[i] + skip, x->now_ns());
 	}
 	return true;
@@ -199,7 +232,7 @@ static bool tell(struct exchange *x, const char *guard, uint64_t created)
 	for (size_t i = 0; i < b.n; i++) {
 		snprintf(w.key[i], sizeof(w.key[i]), "%s%s", EXCHANGE_ITEMS,
 			 x->items.at[b.at[i].item].key);
-		w.value[i] = fleet_write_item(b.at[i].left_ns);
+		w.value[i] = fleet_write_item(b.at[i].left_ns, &b.at[i].value);
 		w.put[i] = (struct store_put){w.key[i], w.value[i], b.at[i].follows};
 		well &= w.value[i] != NULL;
 	}

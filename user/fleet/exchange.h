@@ -2,8 +2,9 @@
 /*
  * Purpose: carries the items that hosts share (shared.h) to the store, and back.
  *
- * Error: what failed last is store->why. What lies under our prefix and is no item is passed over,
- * and counted (strange).
+ * Error: what failed last is store->why. What lies under our prefix and is no item, or not one as
+ * this host has them, is passed over and counted (strange); the last one is in `odd`, in one line.
+ * Where this host has something to tell of it, that is left out (shared_barred).
  *
  * Concurrency: one caller at a time. A call takes two of the store, and one more for each lease the
  * first time, and after a time without an answer.
@@ -18,18 +19,29 @@
 
 #define EXCHANGE_ITEMS "item/"
 
+#define EXCHANGE_ODD 320 /* bytes of what is said of one that is passed over */
+
+/* Does a host have such an item? */
+enum exchange_is {
+	EXCHANGE_OURS,
+	EXCHANGE_OTHERS, /* its policy has nothing of the kind */
+	EXCHANGE_ODD_ONE /* it has, but not with such a value */
+};
+
 struct exchange {
 	const struct store_kind *kind;
 	struct store *store;
 	struct shared items;
-	uint64_t (*now_ns)(void);		     /* the host's clock */
-	bool (*is_ours)(const char *key, void *arg); /* does this host share such an item? */
+	uint64_t (*now_ns)(void); /* the host's clock */
+	/* Of what runs; value->by is SHARED_PLAIN where it has none. */
+	enum exchange_is (*is_ours)(const char *key, const struct shared_value *value, void *arg);
 	void *arg;
 	uint64_t revision; /* up to which all was read; 0: nothing was */
 	uint64_t read_ns;  /* when; 0: never */
 	bool stale;	   /* something has changed since */
 	bool away;	   /* that may be long ago: changes were not watched meanwhile */
 	uint64_t calls, strange;
+	char odd[EXCHANGE_ODD]; /* "": there is none, or it was said */
 };
 
 /* Begins anew: forgets all items, and reads all of them. */

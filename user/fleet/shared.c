@@ -18,6 +18,48 @@ static uint64_t end_of(uint64_t left_ns, uint64_t now_ns)
 	return left_ns < SHARED_NEVER - now_ns ? now_ns + left_ns : SHARED_NEVER;
 }
 
+/* --- values ---------------------------------------------------------------------------------- */
+
+static const struct shared_value none = {"", SHARED_PLAIN};
+
+/* The same value, and both beside the file or neither. */
+static bool same(const struct shared_value *a, const struct shared_value *b)
+{
+	return (a->by == SHARED_BY_HAND) == (b->by == SHARED_BY_HAND) && !strcmp(a->text, b->text);
+}
+
+/* As it is told. */
+static struct shared_value said(const struct shared_item *item)
+{
+	struct shared_value value = item->here_ns ? item->here : none;
+
+	if (value.by == SHARED_BY_FILE && !item->begun)
+		value.by = SHARED_BY_CHANGE;
+	return value;
+}
+
+static bool unlike(const struct shared_item *item)
+{
+	return differ(item->here_ns, item->there_ns) ||
+	       (item->here_ns && !same(&item->here, &item->there));
+}
+
+/* Neither was said after the other: does what is here count? */
+static bool prevails(const struct shared_item *item)
+{
+	const enum shared_by here = said(item).by, there = item->there.by;
+
+	if (!same(&item->here, &item->there)) {
+		if (item->begun && there != SHARED_BY_FILE)
+			return false;
+		if (here != there)
+			return here > there;
+		if (!differ(item->here_ns, item->there_ns))
+			return strcmp(item->here.text, item->there.text) < 0;
+	}
+	return item->here_ns > item->there_ns && differ(item->here_ns, item->there_ns);
+}
+
 /* --- items by their keys --------------------------------------------------------------------- */
 
 static size_t place_of(const struct shared *s, const char *key)
@@ -106,8 +148,10 @@ void shared_free(struct shared *s)
 
 /* --- what is here ---------------------------------------------------------------------------- */
 
-void shared_here(struct shared *s, const char *key, uint64_t until_ns, uint64_t now_ns)
+void shared_here(struct shared *s, const char *key, const struct shared_value *value,
+		 uint64_t until_ns, uint64_t now_ns)
 {
+	const struct shared_value *of = value ? value : &none;
 	struct shared_item *item;
 
 	if (until_ns <= now_ns || (until_ns - now_ns < SHARED_LEAST_NS && !find(s, key)))
@@ -119,10 +163,12 @@ void shared_here(struct shared *s, const char *key, uint64_t until_ns, uint64_t 
 	item->missed = 0;
 	if (item->todo == SHARED_TAKE)
 		return;
-	if (item->here_ns == until_ns)
+	if (item->here_ns == until_ns && same(&item->here, of))
 		return;
 	item->here_ns = until_ns;
-	item->todo = differ(until_ns, item->there_ns) ? SHARED_TELL : SHARED_NOTHING;
+	item->here = *of;
+	item->begun = !s->whole;
+	item->todo = unlike(item) ? SHARED_TELL : SHARED_NOTHING;
 }
 
 void shared_same(struct shared *s, const char *begin)
@@ -203,6 +249,9 @@ void shared_taken(struct shared *s, struct shared_item *item, bool done)
 	}
 	s->count.taken++;
 	item->here_ns = item->there_ns;
+	item->here = item->there;
+	if (item->here.by == SHARED_BY_CHANGE)
+		item->here.by = SHARED_BY_FILE;
 }
 
 /* --- what the store says ----------------------------------------------------------------------
@@ -215,15 +264,14 @@ static void decide(struct shared_item *item, uint64_t now_ns)
 
 	if (!item->there_ns)
 		item->todo = here ? SHARED_TAKE : SHARED_NOTHING;
-	else if (item->todo == SHARED_TELL && (!here || (item->here_ns > item->there_ns &&
-							 differ(item->here_ns, item->there_ns))))
+	else if (item->todo == SHARED_TELL && (!here || prevails(item)))
 		return; /* it follows the later word */
 	else
-		item->todo = differ(item->here_ns, item->there_ns) ? SHARED_TAKE : SHARED_NOTHING;
+		item->todo = unlike(item) ? SHARED_TAKE : SHARED_NOTHING;
 }
 
-void shared_there(struct shared *s, const char *key, uint64_t revision, uint64_t left_ns,
-		  uint64_t now_ns)
+void shared_there(struct shared *s, const char *key, const struct shared_value *value,
+		  uint64_t revision, uint64_t left_ns, uint64_t now_ns)
 {
 	bool runs = left_ns && left_ns != SHARED_OVER;
 	struct shared_item *item = runs ? item_of(s, key) : find(s, key);
@@ -236,6 +284,7 @@ void shared_there(struct shared *s, const char *key, uint64_t revision, uint64_t
 	item->revision = revision;
 	item->doubt = false;
 	item->there_ns = runs ? end_of(left_ns, now_ns) : 0;
+	item->there = runs && value ? *value : none;
 	if (left_ns != SHARED_OVER || item->todo != SHARED_TELL)
 		decide(item, now_ns);
 }
@@ -303,6 +352,7 @@ static void put_in(struct shared_batch *b, uint32_t i, const struct shared_item 
 	b->at[b->n].item = i;
 	b->at[b->n].follows = item->revision;
 	b->at[b->n].left_ns = left_ns;
+	b->at[b->n].value = said(item);
 	b->at[b->n++].until_ns = item->here_ns;
 	if (ttl_s > b->ttl_s)
 		b->ttl_s = ttl_s < UINT32_MAX ? (uint32_t)ttl_s : UINT32_MAX;
@@ -343,6 +393,7 @@ void shared_told(struct shared *s, const struct shared_batch *batch, uint64_t re
 
 		item->revision = revision;
 		item->there_ns = batch->at[i].until_ns;
+		item->there = batch->at[i].value;
 		item->doubt = false;
 		item->todo = SHARED_NOTHING;
 		s->count.told++;
@@ -353,4 +404,15 @@ void shared_lost(struct shared *s, const struct shared_batch *batch)
 {
 	for (size_t i = 0; i < batch->n; i++)
 		s->at[batch->at[i].item].doubt = true;
+}
+
+void shared_barred(struct shared *s, const char *key)
+{
+	struct shared_item *item = find(s, key);
+
+	if (!item || item->todo != SHARED_TELL)
+		return;
+	item->todo = SHARED_NOTHING;
+	item->doubt = false;
+	s->count.left_out++;
 }

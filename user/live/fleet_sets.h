@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Purpose: the sets of a pacer that its fleet shares: their elements, and changes of them by other
- * hosts, which are put in and taken out as by hand (sets.h).
+ * hosts, which are put in and taken out as by hand (sets.h). Of a set with values, what another
+ * host's file has is put into the set itself, so that what lies within what counts on all hosts
+ * alike: what is beside a set counts before it.
  *
  * Concurrency: beside packets. Changes wait for those of the tools (copies.h).
  */
@@ -18,8 +20,11 @@ struct fleet_sets {
 	struct {
 		char name[POLICY_NAME_MAX];
 		uint32_t number;  /* in the policy */
+		bool values;	  /* its elements have some */
 		uint32_t seen[2]; /* the kernel's ids of what lay there; 0: nothing */
 		uint32_t looks;	  /* at that: one may miss what is being moved (shared.h) */
+		uint64_t
+		    again_ns; /* when one beside the set ends: what it has within counts again */
 	} set[PACER_SETS_MAX];
 	size_t n;
 };
@@ -31,18 +36,28 @@ struct fleet_sets fleet_sets_of(const struct policy *policy);
 bool fleet_sets_read(const struct fleet_sets *sets, const char *text, size_t *set,
 		     struct set_entry *entry);
 
+struct fleet_element {
+	const char *text;  /* "drop/192.0.2.0/24" */
+	const char *value; /* "": by hand and without one; NULL: the set has none */
+	uint64_t until_ns;
+	bool by_hand; /* of a set with values alone */
+};
+
 /*
  * Calls `each` for every element of the i-th set. 1: it is what it was the last two times that this
  * was called, and none was told; 0; -1: it cannot be read now.
  */
 int fleet_sets_each(const struct attached *a, struct fleet_sets *sets, size_t i,
-		    void (*each)(const char *text, uint64_t until_ns, void *arg), void *arg);
+		    void (*each)(const struct fleet_element *element, void *arg), void *arg);
 
 /* Elements of one set, with their ends, and prefixes that are no element any more. */
 struct fleet_elements {
 	struct set_hand add;
+	struct set_hand put; /* into the set itself; these have no ends */
 	struct set_list del;
 };
+
+void fleet_elements_free(struct fleet_elements *elements);
 
 /* 0, or -1 with *error filled: then some of it may have been done. Both are emptied. */
 int fleet_sets_set(struct attached *a, const struct fleet_sets *sets, size_t i,

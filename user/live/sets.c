@@ -135,6 +135,7 @@ struct change {
 	const char *name;
 	const struct set_hand *add;
 	const struct set_list *del;
+	const struct set_hand *put; /* of the prefixes of del */
 	const struct set_list *all;
 	struct sets_done *done;
 	uint32_t serial;
@@ -374,6 +375,123 @@ static int take_names(const struct attached *a, uint32_t place, struct set_names
 	return result;
 }
 
+/*
+ * What a copy's set has, and what its values are: the texts in the kernel, or where these are not
+ * kept what its policy names.
+ */
+struct contents {
+	struct pacer_set_head head;
+	struct set_list list;
+	struct set_names names;
+	bool named;
+};
+
+static void free_contents(struct contents *c)
+{
+	set_list_free(&c->list);
+	set_names_free(&c->names);
+}
+
+static int take_contents(const struct attached *a, uint32_t copy, uint32_t number,
+			 struct contents *c)
+{
+	uint32_t place = sets_maps_place(copy, number);
+	struct values v;
+
+	*c = (struct contents){.named = false};
+	if (set_maps_head(a->sets_fd, place, &c->head) ||
+	    set_maps_list(a->sets_fd, place, &c->list) || take_names(a, place, &c->names))
+		return -1;
+	c->named = c->head.flags & PACER_SET_NAMED;
+	if (c->named)
+		return 0;
+	if (read_values(a, copy, number, &v))
+		return -1;
+	c->names = v.known;
+	v.known = (struct set_names){NULL, 0, NULL, 0};
+	free_values(&v);
+	return 0;
+}
+
+/* The value's number; where texts are not kept all that no rule names have one. */
+static int value_of(struct contents *c, const char *text)
+{
+	uint16_t found = set_names_find(&c->names, text);
+
+	if (!c->named)
+		return found ? found : (int)c->names.n + 1;
+	return set_names_add(&c->names, (struct set_word){text, strlen(text)});
+}
+
+static int put_all(struct contents *c, const struct set_hand *put)
+{
+	struct set_entry one, other;
+
+	for (size_t i = 0; i < put->n; i++) {
+		const char *text = set_hand_value(put, &put->entry[i]);
+		struct set_entry e = put->entry[i].e;
+		int value = text ? value_of(c, text) : -1;
+
+		e.value = (uint16_t)value;
+		if (value < 0 || set_list_add(&c->list, &e))
+			return -1;
+	}
+	return set_list_sort(&c->list, &one, &other) ? -1 : 0;
+}
+
+/* The set keeps its serial, and so what else was added to it. */
+static int plan_put_in(const struct attached *a, const struct where *where, uint32_t i,
+		       const struct change *c, struct moves *m)
+{
+	uint32_t copy = where->copy[i], number = where->number[i];
+	struct set_hand hand = {.n = 0};
+	struct contents now;
+	struct set_about about = {c->name, &now.names, 0};
+	int result = take_contents(a, copy, number, &now), fd = -1;
+
+	if (!result) {
+		(void)strike_list(&now.list, c);
+		result = put_all(&now, c->put);
+	}
+	if (!result) {
+		now.list.about = now.named ? &about : NULL;
+		fd = set_maps_new(&now.list, now.head.serial);
+		result = fd < 0 ? -1 : 0;
+	}
+	if (!result) {
+		plan_move(m, sets_maps_place(copy, number), fd);
+		result = sets_maps_hand(a, copy, number, &hand);
+	}
+	set_hand_settle(&hand, host_now_ns());
+	if (!result && strike_hand(&hand, c))
+		result = plan_hand(a, copy, number, &hand, m);
+	set_hand_free(&hand);
+	free_contents(&now);
+	return result;
+}
+
+int sets_put(struct attached *a, const char *name, const struct set_hand *put,
+	     enum sets_shadow *shadow, struct policy_error *error)
+{
+	struct set_list prefixes = {0};
+	struct set_entry one, other;
+	struct change c = {.name = name, .del = &prefixes, .put = put};
+	int result = 0;
+
+	for (size_t i = 0; i < put->n && !result; i++)
+		result = set_list_add(&prefixes, &put->entry[i].e);
+	c.in = calloc(put->n + 1, sizeof(bool));
+	if (result || !c.in || set_list_sort(&prefixes, &one, &other))
+		result = policy_fail(error, 0, "%s: no memory", a->ifname);
+	if (!result)
+		result = change_set(a, name, plan_put_in, &c, error);
+	if (!result)
+		result = change_shadow(a, plan_put_in, &c, shadow, error);
+	set_list_free(&prefixes);
+	free(c.in);
+	return result;
+}
+
 /* The set keeps its serial, and so what else was added to it. */
 static int plan_strike(const struct attached *a, uint32_t copy, uint32_t number,
 		       const struct change *c, struct moves *m)
@@ -546,17 +664,29 @@ int sets_each(const struct attached *a, void (*each)(const struct sets_info *inf
 int sets_take(const struct attached *a, const char *name, struct set_list *list,
 	      struct set_hand *hand, struct policy_error *error)
 {
+	struct set_names unused;
+	int result = sets_take_named(a, name, list, &unused, hand, error);
+
+	set_names_free(&unused);
+	return result;
+}
+
+int sets_take_named(const struct attached *a, const char *name, struct set_list *list,
+		    struct set_names *names, struct set_hand *hand, struct policy_error *error)
+{
 	int fd = copies_lock(error), number, result = -1;
 	uint32_t copy;
 
 	*list = (struct set_list){0};
 	*hand = (struct set_hand){.n = 0};
+	*names = (struct set_names){NULL, 0, NULL, 0};
 	if (fd < 0)
 		return -1;
 	copy = copies_in_force(a);
 	number = number_of(a, copy, name, error);
 	if (number >= 0) {
 		result = set_maps_list(a->sets_fd, sets_maps_place(copy, (uint32_t)number), list) ||
+				 take_names(a, sets_maps_place(copy, (uint32_t)number), names) ||
 				 sets_maps_hand(a, copy, (uint32_t)number, hand)
 			     ? unreadable(a, name, error)
 			     : 0;
@@ -564,6 +694,7 @@ int sets_take(const struct attached *a, const char *name, struct set_list *list,
 	close(fd);
 	if (result) {
 		set_list_free(list);
+		set_names_free(names);
 		set_hand_free(hand);
 	} else {
 		set_hand_settle(hand, host_now_ns());

@@ -39,6 +39,13 @@ int sets_take(const struct attached *a, const char *name, struct set_list *list,
 	      struct set_hand *hand, struct policy_error *error);
 
 /*
+ * The same with the texts of the values of a set that keys have, or that a fleet shares: value i +
+ * 1 of *list is name[i]. Of another there are none.
+ */
+int sets_take_named(const struct attached *a, const char *name, struct set_list *list,
+		    struct set_names *names, struct set_hand *hand, struct policy_error *error);
+
+/*
  * What became of the set of that name that a shadow has. It is none of its own where the shadow's
  * policy has no such set, or where a set with values is replaced: their numbers are a policy's own.
  */
@@ -46,6 +53,12 @@ enum sets_shadow { SETS_NO_SHADOW, SETS_IN_SHADOW, SETS_NOT_IN_SHADOW };
 
 /* Adds these; one that was added before gets the new end. */
 int sets_add(struct attached *a, const char *name, const struct set_hand *add,
+	     enum sets_shadow *shadow, struct policy_error *error);
+/*
+ * Puts these, each with its value and without an end, into a set with values itself, as if its file
+ * had them. What lay beside the set of the same prefixes is taken out.
+ */
+int sets_put(struct attached *a, const char *name, const struct set_hand *put,
 	     enum sets_shadow *shadow, struct policy_error *error);
 /* Takes these prefixes out, whoever put them in. Those that are not in are left out. */
 int sets_del(struct attached *a, const char *name, const struct set_list *del,

@@ -212,11 +212,11 @@ static int find_sets(const struct attached *a, const struct policy *old, const s
 			return policy_fail(error, new->set[i].line,
 					   "%s: the policy in force has no set %s: apply a policy",
 					   a->ifname, new->set[i].name);
-		if (!s->sets && policy_set_keyed(new, new->set[i].name) &&
-		    !policy_set_keyed(old, new->set[i].name))
+		if (!s->sets && policy_set_named(new, &new->set[i]) &&
+		    !policy_set_named(old, &old->set[k]))
 			return policy_fail(error, new->set[i].line,
-					   "%s: set %s was read without its values, as no key "
-					   "had them: apply a policy",
+					   "%s: set %s was read without its values, as neither a "
+					   "key nor a fleet had them: apply a policy",
 					   a->ifname, new->set[i].name);
 		s->old_set[i] = k < old->n_sets ? (int)k : -1;
 	}

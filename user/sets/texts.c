@@ -68,14 +68,14 @@ static int number_values(const struct policy *policy, size_t number, uint32_t kn
 			 struct set_text *text, struct policy_error *error)
 {
 	bool seen[PACER_SET_VALUES_MAX] = {false};
-	bool keyed = policy_set_keyed(policy, policy->set[number].name);
+	bool named = policy_set_named(policy, &policy->set[number]);
 
 	for (size_t i = 0; i < text->list.n; i++) {
 		struct set_entry *e = &text->list.entry[i];
 
 		if (e->value <= known)
 			seen[e->value - 1] = true;
-		else if (!keyed)
+		else if (!named)
 			e->value = (uint16_t)(known + 1);
 	}
 	for (uint32_t i = 0; i < known; i++)
@@ -83,7 +83,7 @@ static int number_values(const struct policy *policy, size_t number, uint32_t kn
 			return no_such_value(policy, number, text->names.name[i], text, error);
 	memcpy(text->set, policy->set[number].name, sizeof(text->set));
 	text->about = (struct set_about){text->set, &text->names, known};
-	text->list.about = keyed ? &text->about : NULL;
+	text->list.about = named ? &text->about : NULL;
 	return 0;
 }
 

@@ -25,7 +25,8 @@ int set_texts_read(const struct policy *policy, struct set_texts *texts,
 /*
  * One set of them, sorted: of the policy's file or, where that is not NULL, of another ("-":
  * stdin). Values that the policy names have their numbers; all others are 1 more than these, but
- * where a key has the set's values: then each has its own, and the list leads to their names.
+ * where their texts are kept (policy_set_named): then each has its own, and the list leads to their
+ * names.
  */
 int set_texts_read_one(const struct policy *policy, size_t number, const char *file,
 		       struct set_text *text, struct policy_error *error);
