@@ -174,6 +174,25 @@ static void test_the_longer_end_of_two_is_told(void **unused)
 	shared_free(&s);
 }
 
+/* An end that grows bit by bit is told once it is that much later than the store's. */
+static void test_an_end_that_creeps_is_told(void **unused)
+{
+	struct shared_batch b;
+	struct shared s;
+
+	(void)unused;
+	read_nothing(&s);
+	look(&s, "k", now + 60 * S);
+	b = batch_of(&s);
+	shared_told(&s, &b, 7);
+	shared_there(&s, "k", NULL, 9, 58 * S, now); /* as much as the same */
+	look(&s, "k", now + 60 * S);
+	assert_int_equal(batch_of(&s).n, 0);
+	look(&s, "k", now + 62 * S);
+	assert_int_equal(batch_of(&s).n, 1);
+	shared_free(&s);
+}
+
 /* The write may yet be done: only a word that follows the same keeps it from that. */
 static void test_what_is_in_doubt_is_lifted_all_the_same(void **unused)
 {
@@ -831,6 +850,7 @@ int main(void)
 	    cmocka_unit_test(test_what_ends_by_itself_is_not_lifted),
 	    cmocka_unit_test(test_one_without_an_end),
 	    cmocka_unit_test(test_the_longer_end_of_two_is_told),
+	    cmocka_unit_test(test_an_end_that_creeps_is_told),
 	    cmocka_unit_test(test_what_is_in_doubt_is_lifted_all_the_same),
 	    cmocka_unit_test(test_what_is_not_listed_was_lifted),
 	    cmocka_unit_test(test_no_room_here_is_counted_and_no_lifting),
