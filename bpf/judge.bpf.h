@@ -108,12 +108,50 @@ static __attribute__((noinline)) int pacer_ruled(struct xdp_md *ctx,
 	return outcome == PACER_UNDECIDED ? 0 : (int)pacer_path_short_action(outcome);
 }
 
+/* The same where the policy has more beside its rules: an outcome, and apart, so that others do not
+ * pay for it.
+ */
+__attribute__((noinline)) int pacer_short_more(struct xdp_md *ctx, __u32 copy)
+{
+	return pacer_path_short(ctx, 0, &pacer_copies[copy & 1].policy.rule[0]);
+}
+
+__attribute__((noinline)) int pacer_ruled_more(struct xdp_md *ctx, __u32 copy)
+{
+	return pacer_path_ruled(ctx, 0, &pacer_copies[copy & 1].policy);
+}
+
+/* A walk of which nothing is known but the copy: all of it is written. */
+static __always_inline void walk_anew(struct pacer_walk *walk, __u32 copy)
+{
+	__builtin_memset(walk, 0, sizeof(*walk));
+	walk->copy = copy & 1;
+}
+
+/* As pacer_path_short_allowed. */
+__attribute__((noinline)) int pacer_allowed(struct xdp_md *ctx, __u32 copy)
+{
+	struct pacer_walk walk;
+
+	walk_anew(&walk, copy);
+	return pacer_path_short_allowed(ctx, &walk, PACER_POLICY_OF(&walk));
+}
+
+/* What comes after a short way, where the policy has more beside its rules. */
+__attribute__((noinline)) int pacer_short_end(struct xdp_md *ctx, __u32 copy, __u32 outcome)
+{
+	struct pacer_walk walk;
+
+	walk_anew(&walk, copy);
+	return pacer_path_short_end(ctx, &walk, PACER_POLICY_OF(&walk), &outcome);
+}
+
 /*
  * The end of the long way. A function of its own, since its caller has no stack to spare. counted:
  * pacer_path_fast has counted the packet.
  */
-__attribute__((noinline)) int pacer_end(struct xdp_md *ctx, const struct pacer_walk *w,
-					__u32 outcome, __u32 counted)
+__attribute__((noinline)) int pacer_end(struct xdp_md *ctx, struct pacer_walk *w, __u32 outcome,
+					__u32 counted)
 {
 	const struct pacer_policy *policy;
 
@@ -137,6 +175,24 @@ __attribute__((noinline)) int pacer_long(struct xdp_md *ctx, __u32 copy)
 	return pacer_end(ctx, &walk, outcome, counted);
 }
 
+/* Of a policy that has more beside its rules: a verdict, or 0. */
+__attribute__((noinline)) int pacer_more(struct xdp_md *ctx, __u32 copy)
+{
+	const struct pacer_policy *policy = &pacer_copies[copy & 1].policy;
+	__u32 shape = policy->shape, outcome = PACER_ADMIT;
+
+	if (shape & PACER_SHORT_ALLOWS)
+		outcome = pacer_allowed(ctx, copy);
+	if (outcome == PACER_ADMIT)
+		outcome = shape & PACER_SHORT_FIRST ? pacer_short_more(ctx, copy)
+						    : pacer_ruled_more(ctx, copy);
+	if (outcome == PACER_UNDECIDED)
+		return 0;
+	return pacer_path_short_more(policy, shape, outcome)
+		   ? pacer_short_end(ctx, copy, outcome)
+		   : (int)pacer_path_short_action(outcome);
+}
+
 /* XDP's verdict on the packet. */
 static __always_inline int judge(struct xdp_md *ctx)
 {
@@ -147,6 +203,8 @@ static __always_inline int judge(struct xdp_md *ctx)
 
 	if (shape & PACER_SHORT_ALONE)
 		verdict = pacer_short(ctx, &policy->rule[0]);
+	else if (shape & PACER_SHORT_MORE)
+		verdict = pacer_more(ctx, copy);
 	else if (shape)
 		verdict = pacer_ruled(ctx, policy);
 

@@ -122,7 +122,7 @@ static __always_inline int compare(const struct pacer_walk *w, __u32 outcome, in
  * The end of the way, and the verdict of the first. A function of its own, since its caller has no
  * stack to spare. counted: pacer_path_fast has counted it.
  */
-__attribute__((noinline)) int end(struct xdp_md *ctx, const struct pacer_walk *w, __u32 outcome,
+__attribute__((noinline)) int end(struct xdp_md *ctx, struct pacer_walk *w, __u32 outcome,
 				  __u32 counted)
 {
 	const struct pacer_policy *policy;

@@ -394,16 +394,22 @@ enum pacer_short_kind {
 	PACER_SHORT_WIDE,	/* a window, with or without a gap, in records of a line each */
 	PACER_SHORT_RATE,
 	PACER_SHORT_SKETCH, /* a gap alone */
+	PACER_SHORT_THROTTLE,
 	PACER_SHORT_VERDICT /* no limit is asked */
 };
 
 /* Beside it, in one word, what else a packet has to be asked: most have none of these. */
-#define PACER_SHORT_KIND  0xffu
-#define PACER_SHORT_WATCH 0x100u     /* of a rule: its packets may fall under a ban */
-#define PACER_SHORT_BANS  0x200u     /* ... and a refusal bans */
-#define PACER_SHORT_EXACT 0x400u     /* the clock is the exact one */
-#define PACER_SHORT_RULED 0x800u     /* of a policy: a packet's rule says what it has to be asked */
-#define PACER_SHORT_ALONE (1u << 31) /* ... or its one rule does, whose shape is beside this */
+#define PACER_SHORT_KIND    0xffu
+#define PACER_SHORT_WATCH   0x100u  /* of a rule: its packets may fall under a ban */
+#define PACER_SHORT_BANS    0x200u  /* ... and a refusal bans */
+#define PACER_SHORT_EXACT   0x400u  /* the clock is the exact one */
+#define PACER_SHORT_RULED   0x800u  /* of a policy: a packet's rule says what it has to be asked */
+#define PACER_SHORT_ALLOWS  0x1000u /* ... and sources are on an allow-list */
+#define PACER_SHORT_SAMPLES 0x2000u /* ... and packets are sampled */
+#define PACER_SHORT_OVER    0x4000u /* of either: not all that is denied is dropped */
+#define PACER_SHORT_MORE    (PACER_SHORT_ALLOWS | PACER_SHORT_SAMPLES | PACER_SHORT_OVER)
+#define PACER_SHORT_FIRST   0x8000u    /* ... and there is one rule alone */
+#define PACER_SHORT_ALONE   (1u << 31) /* ... or its one rule does, whose shape is beside this */
 
 /*
  * What the short way needs of a rule, side by side. It is made of the rule, its limit and the

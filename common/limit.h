@@ -531,6 +531,28 @@ pacer_walk_throttle_reserve(const struct pacer_walk *w, const struct pacer_limit
 	    &t->throttle, pacer_throttle_part(t, part), state, lease, w->now_ns, 1));
 }
 
+/*
+ * Both, of a limit that no fleet divides: a reason, for the short way, which has no walk in the
+ * kernel.
+ */
+PACER_GLOBAL __u32 pacer_throttle_pass(const struct pacer_walk *w, const struct pacer_limiter *t,
+				       __u64 now_ns)
+{
+	struct pacer_throttle_state *state;
+	struct pacer_throttle_lease *lease;
+
+	PACER_ARGUMENT(w);
+	if (!t)
+		return PACER_DENY_NO_STATE;
+	state = PACER_THROTTLE_AT(w, t->base);
+	lease = PACER_LEASE_AT(w, t->base);
+	if (!state || !lease)
+		return PACER_DENY_NO_STATE;
+	if (pacer_throttle_refuses(&t->throttle, state, lease, now_ns))
+		return PACER_DENY_THROTTLE;
+	return pacer_throttle_reason(pacer_throttle_take(&t->throttle, state, lease, now_ns, 1));
+}
+
 PACER_INLINE void pacer_walk_throttle_cancel(const struct pacer_walk *w,
 					     const struct pacer_limiter *t)
 {

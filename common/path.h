@@ -215,8 +215,16 @@ PACER_GLOBAL int pacer_sample_take(PACER_FRAME *frame, const struct pacer_walk *
 	return 0;
 }
 
-/* A packet that the policy samples. Most are only counted. */
-PACER_GLOBAL int pacer_sample(PACER_FRAME *frame, const struct pacer_walk *w, __u32 outcome)
+/* Reads all of the frame. A function apart, as it is for few. */
+PACER_GLOBAL int pacer_path_read(PACER_FRAME *frame, struct pacer_walk *w)
+{
+	return w ? PACER_FRAME_PARSE(frame, &w->pkt) : 0;
+}
+
+/* A packet that the policy samples. Most are only counted. One that the short way has not read,
+ * which has no length then, is read if it is taken.
+ */
+PACER_GLOBAL int pacer_sample(PACER_FRAME *frame, struct pacer_walk *w, __u32 outcome)
 {
 	const struct pacer_policy *policy;
 	struct pacer_sampler *s;
@@ -232,8 +240,11 @@ PACER_GLOBAL int pacer_sample(PACER_FRAME *frame, const struct pacer_walk *w, __
 	now_ns = w->now_ns;
 	if (!now_ns)
 		now_ns = PACER_FRAME_NOW(frame, !!(policy->flags & PACER_CLOCK_EXACT));
-	if (pacer_sampler_due(s, &policy->sampling, now_ns))
-		pacer_sample_take(frame, w, outcome, now_ns, s);
+	if (!pacer_sampler_due(s, &policy->sampling, now_ns))
+		return 0;
+	if (!w->pkt.len_bytes)
+		pacer_path_read(frame, w);
+	pacer_sample_take(frame, w, outcome, now_ns, s);
 	return 0;
 }
 
@@ -292,6 +303,7 @@ PACER_INLINE __u32 pacer_path_short_limit(struct pacer_table *table, const struc
 		return pacer_path_short_as(table, rule, PACER_SHORT_RATE, alone, b);
 	case PACER_SHORT_SKETCH:
 		return pacer_path_short_as(table, rule, PACER_SHORT_SKETCH, alone, b);
+	case PACER_SHORT_THROTTLE:
 	case PACER_SHORT_VERDICT:
 	case PACER_SHORT_NONE:
 		break;
@@ -350,6 +362,18 @@ PACER_INLINE __u32 pacer_path_short(PACER_FRAME *frame, const struct pacer_walk 
 }
 
 /* What a rule says of the packet: a reason, or undecided with nothing done. */
+/* Of one with a throttle or a verdict, and of none with a short way. */
+PACER_INLINE __u32 pacer_path_ruled_other(PACER_FRAME *frame, const struct pacer_walk *w,
+					  const struct pacer_rule *rule, __u32 shape)
+{
+	if ((shape & PACER_SHORT_KIND) == PACER_SHORT_VERDICT)
+		return pacer_rule_reason(rule);
+	if (shape & PACER_SHORT_WATCH || !shape)
+		return PACER_UNDECIDED;
+	return pacer_throttle_pass(w, &rule->limiter[0],
+				   PACER_FRAME_NOW(frame, shape & PACER_SHORT_EXACT));
+}
+
 PACER_INLINE __u32 pacer_path_ruled_by(PACER_FRAME *frame, const struct pacer_walk *w,
 				       const struct pacer_policy *policy,
 				       const struct pacer_rule *rule, const struct pacer_usual *u,
@@ -358,9 +382,8 @@ PACER_INLINE __u32 pacer_path_ruled_by(PACER_FRAME *frame, const struct pacer_wa
 	struct pacer_brief b = {.len_bytes = len_bytes, .source = u->saddr & rule->brief.mask};
 	__u32 shape = rule->brief.shape;
 
-	(void)w; /* where the host knows its maps by itself */
-	if ((shape & PACER_SHORT_KIND) - 1 >= PACER_SHORT_VERDICT - 1)
-		return shape ? pacer_rule_reason(rule) : PACER_UNDECIDED;
+	if ((shape & PACER_SHORT_KIND) - 1 >= PACER_SHORT_THROTTLE - 1)
+		return pacer_path_ruled_other(frame, w, rule, shape);
 	if (!(shape & PACER_SHORT_WATCH))
 		b.hash = pacer_short_hash_any(rule, u, PACER_SECRET_AT(w, policy->secret));
 	b.now_ns = PACER_FRAME_NOW(frame, shape & PACER_SHORT_EXACT);
@@ -368,16 +391,6 @@ PACER_INLINE __u32 pacer_path_ruled_by(PACER_FRAME *frame, const struct pacer_wa
 		return pacer_path_watched(PACER_TABLE_OF(w), policy, rule,
 					  pacer_brief_source_len(&b), b.now_ns);
 	return pacer_path_short_limit(PACER_TABLE_OF(w), rule, shape, 0, &b);
-}
-
-/* Of a packet of no rule: an outcome, or undecided. */
-PACER_INLINE __u32 pacer_path_ruled_none(const struct pacer_policy *policy)
-{
-	if (policy->else_says != PACER_SAYS_DENY)
-		return PACER_NO_RULE;
-	return policy->else_over == PACER_OVER_DROP && !(policy->flags & PACER_MONITOR)
-		   ? (__u32)PACER_DENY_VERDICT
-		   : PACER_UNDECIDED;
 }
 
 /*
@@ -397,9 +410,8 @@ PACER_INLINE __u32 pacer_path_ruled(PACER_FRAME *frame, const struct pacer_walk 
 		number = pacer_classify_usual(policy, u.saddr, u.daddr, u.ports,
 					      u.proto | u.of_ports << 8);
 	if (number >= PACER_RULES_MAX) {
-		outcome = pacer_path_ruled_none(policy);
-		if (outcome != PACER_UNDECIDED)
-			pacer_count(w, 0, outcome, len_bytes);
+		outcome = policy->else_says == PACER_SAYS_DENY ? PACER_DENY_VERDICT : PACER_NO_RULE;
+		pacer_count(w, 0, outcome, len_bytes);
 		return outcome;
 	}
 	rule = &policy->rule[number & (PACER_RULES_MAX - 1)];
@@ -411,12 +423,34 @@ PACER_INLINE __u32 pacer_path_ruled(PACER_FRAME *frame, const struct pacer_walk 
 	return pacer_outcome_under(outcome, number);
 }
 
-/* What is done with a packet that either short way has an outcome of. */
+/*
+ * Is the source of the usual frame on the allow-list? Allowed, and the packet is counted;
+ * PACER_ADMIT: it is not; undecided: it is another frame. w->pkt has no more than the source then.
+ */
+PACER_INLINE __u32 pacer_path_short_allowed(PACER_FRAME *frame, struct pacer_walk *w,
+					    const struct pacer_policy *policy)
+{
+	const __u8 *data = PACER_FRAME_DATA(frame);
+	__u32 len_bytes = PACER_FRAME_LEN(frame);
+
+	if (!pacer_parse_source4(data, PACER_FRAME_END(frame), len_bytes))
+		return PACER_UNDECIDED;
+	w->pkt.family = PACER_FAMILY_4;
+	w->pkt.key[PACER_WORD_SADDR] = pacer_be32(data + PACER_SOURCE4);
+	if (!PACER_IS_ALLOWED(frame, w, !!(policy->flags & PACER_CLOCK_EXACT)))
+		return PACER_ADMIT;
+	pacer_count(w, 0, PACER_ALLOWED, len_bytes);
+	return PACER_ALLOWED;
+}
+
+/* What is done with a packet that either short way has an outcome of, if what is denied is dropped.
+ */
 PACER_INLINE enum pacer_action pacer_path_short_action(__u32 outcome)
 {
 	switch (outcome & 0xff) {
 	case PACER_ADMIT:
 	case PACER_NO_RULE:
+	case PACER_ALLOWED:
 		return PACER_PASS;
 	}
 	return PACER_DROP;
@@ -697,29 +731,58 @@ PACER_INLINE enum pacer_action pacer_action_of(const struct pacer_walk *w,
 		   : PACER_DROP;
 }
 
-/* What comes after the outcome of a packet that pacer_path_fast has not counted. As pacer_path. */
-PACER_INLINE enum pacer_action pacer_path_end(PACER_FRAME *frame, const struct pacer_walk *w,
+/*
+ * What is done with a packet that was counted, with this outcome, which gets what happens to it in
+ * a pool.
+ */
+PACER_INLINE enum pacer_action pacer_path_act(PACER_FRAME *frame, const struct pacer_walk *w,
 					      const struct pacer_policy *policy, __u32 *outcome)
 {
-	struct pacer_counters *counters = pacer_count_all(w, *outcome);
-	enum pacer_action action;
+	enum pacer_action action = pacer_action_of(w, policy, *outcome);
+	__u32 slot = w->rule < PACER_RULES_MAX ? PACER_RULE_OF(w)->counter : 0;
 
+	if (action != PACER_DROP || pacer_over_of(w, *outcome) != PACER_OVER_POOL)
+		return action;
+	*outcome = pacer_outcome_with(*outcome, PACER_TO_POOL(frame, w));
+	pacer_count_event(PACER_COUNTERS_AT(w, slot), pacer_outcome_event(*outcome));
+	return pacer_outcome_event(*outcome) == PACER_REDIRECTED ? PACER_REDIRECT : PACER_DROP;
+}
+
+/* What comes after the outcome of a packet that pacer_path_fast has not counted. As pacer_path. */
+PACER_INLINE enum pacer_action pacer_path_end(PACER_FRAME *frame, struct pacer_walk *w,
+					      const struct pacer_policy *policy, __u32 *outcome)
+{
+	pacer_count_all(w, *outcome);
 	if (pacer_outcome_event(*outcome) == PACER_BANNED)
 		pacer_path_note(w, *outcome);
 	if (pacer_is_sampled(policy, *outcome))
 		pacer_sample(frame, w, *outcome);
-	action = pacer_action_of(w, policy, *outcome);
-	if (action == PACER_DROP && pacer_over_of(w, *outcome) == PACER_OVER_POOL) {
-		*outcome = pacer_outcome_with(*outcome, PACER_TO_POOL(frame, w));
-		pacer_count_event(counters, pacer_outcome_event(*outcome));
-		if (pacer_outcome_event(*outcome) == PACER_REDIRECTED)
-			action = PACER_REDIRECT;
-	}
-	return action;
+	return pacer_path_act(frame, w, policy, outcome);
+}
+
+/* Is more to be done with a packet that a short way has counted than to drop what is denied? */
+PACER_INLINE int pacer_path_short_more(const struct pacer_policy *policy, __u32 shape,
+				       __u32 outcome)
+{
+	return (shape & PACER_SHORT_SAMPLES && pacer_is_sampled(policy, outcome)) ||
+	       (shape & PACER_SHORT_OVER && pacer_path_short_action(outcome) == PACER_DROP);
+}
+
+/* Then this is done: as pacer_path_end. w has no packet, as that was not read. */
+PACER_INLINE enum pacer_action pacer_path_short_end(PACER_FRAME *frame, struct pacer_walk *w,
+						    const struct pacer_policy *policy,
+						    __u32 *outcome)
+{
+	w->rule = pacer_outcome_rule(*outcome);
+	w->now_ns = PACER_FRAME_NOW(frame, !!(policy->flags & PACER_CLOCK_EXACT));
+	if (pacer_is_sampled(policy, *outcome))
+		pacer_sample(frame, w, *outcome);
+	return policy->shape & PACER_SHORT_OVER ? pacer_path_act(frame, w, policy, outcome)
+						: pacer_path_short_action(*outcome);
 }
 
 /* The same of one that it has counted. */
-PACER_INLINE enum pacer_action pacer_path_end_fast(PACER_FRAME *frame, const struct pacer_walk *w,
+PACER_INLINE enum pacer_action pacer_path_end_fast(PACER_FRAME *frame, struct pacer_walk *w,
 						   const struct pacer_policy *policy, __u32 outcome)
 {
 	if (pacer_is_sampled(policy, outcome))
@@ -745,6 +808,23 @@ PACER_INLINE enum pacer_action pacer_path_long(PACER_FRAME *frame, struct pacer_
 	return action;
 }
 
+/* The short way that is for packets of this shape, if one is: as pacer_path_short. */
+PACER_INLINE __u32 pacer_path_either(PACER_FRAME *frame, struct pacer_walk *w,
+				     const struct pacer_policy *policy, __u32 shape)
+{
+	__u32 outcome = PACER_ADMIT;
+
+	if (!shape)
+		return PACER_UNDECIDED;
+	if (shape & PACER_SHORT_ALLOWS)
+		outcome = pacer_path_short_allowed(frame, w, policy);
+	if (outcome != PACER_ADMIT)
+		return outcome;
+	return shape & (PACER_SHORT_ALONE | PACER_SHORT_FIRST)
+		   ? pacer_path_short(frame, w, &policy->rule[0])
+		   : pacer_path_ruled(frame, w, policy);
+}
+
 /*
  * The way. w->copy and w->state say by what the packet is judged; the rest of *w, and *outcome, are
  * filled.
@@ -752,16 +832,16 @@ PACER_INLINE enum pacer_action pacer_path_long(PACER_FRAME *frame, struct pacer_
 PACER_INLINE enum pacer_action pacer_path(PACER_FRAME *frame, struct pacer_walk *w, __u32 *outcome)
 {
 	const struct pacer_policy *policy = PACER_POLICY_OF(w);
+	__u32 shape = policy->shape;
 
-	*outcome = PACER_UNDECIDED;
-	if (policy->shape & PACER_SHORT_ALONE)
-		*outcome = pacer_path_short(frame, w, &policy->rule[0]);
-	else if (policy->shape)
-		*outcome = pacer_path_ruled(frame, w, policy);
+	*outcome = pacer_path_either(frame, w, policy, shape);
 	if (*outcome == PACER_UNDECIDED)
 		return pacer_path_long(frame, w, outcome);
 	w->rule = pacer_outcome_rule(*outcome);
-	return pacer_path_short_action(*outcome);
+	w->pkt.len_bytes = 0;
+	return pacer_path_short_more(policy, shape, *outcome)
+		   ? pacer_path_short_end(frame, w, policy, outcome)
+		   : pacer_path_short_action(*outcome);
 }
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Purpose: the short way of a packet, for the policies that most machines have: rules that match on
- * addresses, ports, the protocol and the VLAN, each with one limit that is enforced, or a verdict.
+ * addresses, ports, the protocol and the VLAN, each with one limit, or a verdict.
  * What it needs of a rule is side by side in a few lines (struct pacer_short), the kind of the
  * limit is a constant, and nothing of the frame is read but what decides. One rule for all packets
  * with one limit a source has a way of its own, which is shorter still. All that is out of the
@@ -48,12 +48,20 @@ PACER_INLINE enum pacer_short_kind pacer_short_kind_of(const struct pacer_policy
 {
 	const struct pacer_limiter *t = &rule->limiter[0];
 
-	if (rule->plain == PACER_PLAIN_VERDICT)
+	if (rule->plain == PACER_PLAIN_VERDICT || (rule->says && !rule->n_limiters))
 		return PACER_SHORT_VERDICT;
-	if (!rule->plain || rule->says || rule->n_limiters != 1 || t->until_ns || !t->sets ||
-	    t->secret != policy->secret)
+	if (rule->says || rule->n_limiters != 1 || t->until_ns || pacer_limiter_valued(t))
 		return PACER_SHORT_NONE;
-	return pacer_short_kind_of_limit(t);
+	if (t->kind == PACER_LIMITER_THROTTLE)
+		return PACER_SHORT_THROTTLE;
+	return t->sets && t->secret == policy->secret ? pacer_short_kind_of_limit(t)
+						      : PACER_SHORT_NONE;
+}
+
+/* May its packets fall under a ban? */
+PACER_INLINE int pacer_short_watches(const struct pacer_rule *rule)
+{
+	return !rule->says && (rule->plain == PACER_PLAIN_BANNING || rule->ban_ns || rule->outside);
 }
 
 /* The rule's shape. Bans are looked for by the source alone. */
@@ -66,7 +74,9 @@ PACER_INLINE __u32 pacer_short_rule_shape_of(const struct pacer_policy *policy,
 		return PACER_SHORT_NONE;
 	if (policy->flags & PACER_CLOCK_EXACT)
 		kind |= PACER_SHORT_EXACT;
-	if (rule->plain != PACER_PLAIN_BANNING)
+	if (rule->over != PACER_OVER_DROP)
+		kind |= PACER_SHORT_OVER;
+	if (!pacer_short_watches(rule))
 		return kind;
 	if (!rule->limiter[0].src_only)
 		return PACER_SHORT_NONE;
@@ -80,7 +90,8 @@ PACER_INLINE int pacer_short_is_alone(const struct pacer_policy *policy,
 	__u32 shape = pacer_short_rule_shape_of(policy, rule);
 
 	return shape != PACER_SHORT_NONE && !policy->dims && rule->limiter[0].src_only &&
-	       (shape & PACER_SHORT_KIND) != PACER_SHORT_VERDICT;
+	       (shape & PACER_SHORT_KIND) != PACER_SHORT_VERDICT &&
+	       (shape & PACER_SHORT_KIND) != PACER_SHORT_THROTTLE;
 }
 
 /* The policy of its first rule: so that few have to keep both. */
@@ -102,21 +113,47 @@ PACER_INLINE int pacer_short_most(const struct pacer_policy *policy)
 	return most;
 }
 
+/* Is not all dropped that is denied? */
+PACER_INLINE int pacer_short_overs(const struct pacer_policy *policy)
+{
+	__u32 i;
+
+	if (policy->flags & PACER_MONITOR ||
+	    (policy->else_says == PACER_SAYS_DENY && policy->else_over != PACER_OVER_DROP))
+		return 1;
+	for (i = 0; i < PACER_RULES_MAX; i++)
+		if (pacer_short_rule_shape_of(policy, &policy->rule[i]) & PACER_SHORT_OVER)
+			return 1;
+	return 0;
+}
+
+/* What there is beside its rules. */
+PACER_INLINE __u32 pacer_short_more_of(const struct pacer_policy *policy,
+				       const struct pacer_control *control, __u32 copy)
+{
+	return (control->allowed[copy].any ? PACER_SHORT_ALLOWS : 0) |
+	       (policy->sampling.reasons ? PACER_SHORT_SAMPLES : 0) |
+	       (pacer_short_overs(policy) ? PACER_SHORT_OVER : 0);
+}
+
 /*
  * The shape of copy 0 or 1 of the policy, with its allow-list: that of its one rule; or
- * PACER_SHORT_RULED, if most of its rules have a short way.
+ * PACER_SHORT_RULED, if most of its rules have a short way, with what there is beside them.
  */
 PACER_INLINE __u32 pacer_short_shape_of(const struct pacer_policy *policy,
 					const struct pacer_control *control, __u32 copy)
 {
-	if (control->raw_ip || control->tools || control->allowed[copy].any ||
-	    policy->sampling.reasons || policy->flags & (PACER_SOURCES_BANNED | PACER_KEYS_MORE) ||
+	__u32 more = pacer_short_more_of(policy, control, copy);
+
+	if (control->raw_ip || control->tools ||
+	    policy->flags & (PACER_SOURCES_BANNED | PACER_KEYS_MORE) ||
 	    policy->dims & (PACER_DIMS_SETS | PACER_DIMS_MORE | PACER_DIMS_FRAMES) ||
 	    !(policy->rules & 1))
 		return PACER_SHORT_NONE;
 	if (pacer_short_is_alone(policy, &policy->rule[0]))
-		return PACER_SHORT_ALONE | pacer_short_rule_shape_of(policy, &policy->rule[0]);
-	return pacer_short_most(policy) > 0 ? PACER_SHORT_RULED : PACER_SHORT_NONE;
+		return (more ? PACER_SHORT_FIRST : PACER_SHORT_ALONE) | more |
+		       pacer_short_rule_shape_of(policy, &policy->rule[0]);
+	return pacer_short_most(policy) > 0 ? PACER_SHORT_RULED | more : PACER_SHORT_NONE;
 }
 
 /*
@@ -310,6 +347,7 @@ PACER_INLINE enum pacer_reason pacer_short_closed(const struct pacer_rule *rule,
 							 b->now_ns);
 		return pacer_short_record_closed(s, 0, 0, &line->unit[0].entry, key, b->now_ns);
 	case PACER_SHORT_NARROW:
+	case PACER_SHORT_THROTTLE:
 	case PACER_SHORT_VERDICT:
 	case PACER_SHORT_NONE:
 		break;

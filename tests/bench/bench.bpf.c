@@ -148,6 +148,21 @@ SEC("xdp.frags") int layer_exact(struct xdp_md *ctx)
 	return XDP_DROP;
 }
 
+/* The least that packets of one key can cost on several CPUs, if any of them is counted at once. */
+struct {
+	__u64 n;
+} shared __attribute__((aligned(64)));
+
+SEC("xdp.frags") int layer_add(struct xdp_md *ctx)
+{
+	struct pacer_packet pkt;
+
+	if (parse_frame(ctx, &pkt) != PACER_PARSED)
+		return XDP_PASS;
+	(void)pacer_add64(&shared.n, 1);
+	return XDP_DROP;
+}
+
 /* The least that a table of this size can cost: where the source stands is read, and that is all.
  */
 SEC("xdp.frags") int layer_read(struct xdp_md *ctx)

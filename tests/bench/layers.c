@@ -46,6 +46,7 @@ struct pacer {
 	struct attached at;
 };
 
+#define ADDED	     "parse, one atomic addition, all on one line"
 #define LIMITS(list) "limits: [" list "]"
 #define NEVER	     "{key: src, packets: 2000000000, window: 1s, slots: 10}"
 #define REFUSE	     LIMITS("{key: src, gap: 30m}, {key: src, packets: 1, window: 1h, slots: 10}")
@@ -358,6 +359,8 @@ static void add_cases(uint32_t sources)
 		add_layer("parse, coarse clock", bench->progs.layer_coarse, sources, 1);
 		add_layer("parse, exact clock", bench->progs.layer_exact, sources, 1);
 	}
+	if (sources == 1)
+		add_layer(ADDED, bench->progs.layer_add, sources, 1);
 	add_layer("parse, hash, clock, one read of 64 MiB", bench->progs.layer_read, sources, 1);
 	for (size_t i = 0; i < PACERS; i++)
 		if (pacers[i].only ? pacers[i].only == sources : sources < 16 * M)
@@ -365,6 +368,8 @@ static void add_cases(uint32_t sources)
 	if (n_cpus < 2 || sources == K || sources > M)
 		return;
 	add_layer("parse", bench->progs.layer_parse, sources, 2);
+	if (sources == 1)
+		add_layer(ADDED, bench->progs.layer_add, sources, 2);
 	for (size_t i = 0; i < PACERS; i++)
 		if (pacers[i].two_cpus && (!pacers[i].only || pacers[i].only == sources))
 			add_pacer(&pacers[i], sources, 2);

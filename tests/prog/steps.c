@@ -17,12 +17,14 @@
 #define PAGE	    4096ull
 #define LINES	    (16 * PROG_LINES) /* room for bans */
 #define FUNCS_MAX   256
+#define HELPERS_MAX 32
 #define STACK_AT    0x7f0000000000ull
 #define STACK_BYTES (64 * PAGE)
 #define DATA_AT	    0x7e0000000000ull /* the frame and what the kernel says of it */
 #define CPU_AT	    0x7d0000000000ull /* stands for all memory of this CPU */
 #define CPU_BYTES   (64 * PAGE)
 #define RETURN_AT   0x7c0000000000ull /* to where the program returns */
+#define SAMPLER_AT  0x7b0000000000ull
 
 #define RETURN 0xc3 /* the instruction */
 
@@ -42,6 +44,10 @@ static struct emulation {
 	struct function function[FUNCS_MAX];
 	uint32_t frame_bytes;
 	uint32_t steps, helpers;
+	_Alignas(4096) union {
+		struct pacer_sampler sampler;
+		uint8_t page[(sizeof(struct pacer_sampler) / PAGE + 1) * PAGE];
+	};
 } emu;
 
 static void must(uc_err error, const char *what)
@@ -171,7 +177,7 @@ static void place_map(uint32_t id, bool of_value, uint32_t off, uint64_t address
 	else if (!strcmp(info.name, "pacer_throttles"))
 		share_memory(value, emu.prog.throttle,
 			     PACER_THROTTLES * sizeof(*emu.prog.throttle));
-	else if (info.type == BPF_MAP_TYPE_PERCPU_ARRAY)
+	else if (info.type == BPF_MAP_TYPE_PERCPU_ARRAY || info.type == BPF_MAP_TYPE_ARRAY_OF_MAPS)
 		make_pointers(address);
 	else
 		make_memory(address, PAGE, UC_PROT_READ | UC_PROT_WRITE);
@@ -244,8 +250,7 @@ static struct function *function_at(uint64_t address)
 	return NULL;
 }
 
-/* The kernel's name of the function that begins here. */
-static void kernel_name(uint64_t address, char name[128])
+static void find_name(uint64_t address, char name[128])
 {
 	unsigned long long at;
 	char line[256], type;
@@ -260,14 +265,31 @@ static void kernel_name(uint64_t address, char name[128])
 	fclose(f);
 }
 
+/* The kernel's name of the function that begins here. It takes long to find, so it is kept. */
+static const char *kernel_name(uint64_t address)
+{
+	static struct {
+		uint64_t at;
+		char name[128];
+	} known[HELPERS_MAX];
+	size_t i;
+
+	for (i = 0; i < HELPERS_MAX && known[i].at && known[i].at != address; i++)
+		;
+	assert_true(i < HELPERS_MAX);
+	if (!known[i].at)
+		find_name(address, known[i].name);
+	known[i].at = address;
+	return known[i].name;
+}
+
 /* What the kernel's function returns, as far as the packet path asks. */
 static void call_kernel(uint64_t address)
 {
 	struct timespec now;
 	uint64_t result = 0;
-	char name[128];
+	const char *name = kernel_name(address);
 
-	kernel_name(address, name);
 	if (strstr(name, "return_thunk"))
 		return;
 	emu.helpers++;
@@ -276,6 +298,12 @@ static void call_kernel(uint64_t address)
 		result = now.tv_sec * 1000000000ull + now.tv_nsec;
 	} else if (strstr(name, "get_buff_len")) {
 		result = emu.frame_bytes;
+	} else if (strstr(name, "trie_lookup_elem")) {
+		result = 0; /* nobody is on a list */
+	} else if (strstr(name, "array_map_lookup_elem")) {
+		result = SAMPLER_AT; /* of the inner maps, which are all that is asked by a call */
+	} else if (strstr(name, "redirect_map")) {
+		result = PACER_REDIRECT;
 	} else {
 		fail_msg("the packet path calls %s, which is not known here", name);
 	}
@@ -323,6 +351,7 @@ static void power_on(void)
 	make_memory(STACK_AT, STACK_BYTES, UC_PROT_READ | UC_PROT_WRITE);
 	make_memory(DATA_AT, 4 * PAGE, UC_PROT_READ | UC_PROT_WRITE);
 	make_memory(CPU_AT, CPU_BYTES, UC_PROT_READ | UC_PROT_WRITE);
+	share_memory(SAMPLER_AT, emu.page, sizeof(emu.page));
 	place_code();
 	place_maps();
 }
@@ -371,7 +400,11 @@ static uint32_t emulate(const struct frame *f)
 #define LADDER(value, wider)                                           \
 	"{key: 'src/[32,28,24,20,16],[128,64,56,48]', packets: " value \
 	", window: 1h, wider: " wider "}"
-#define MANY "{key: src, packets: 2000000000, window: 1h, slots: 10}"
+#define POOL(each)                                           \
+	"pools: [{name: p, targets: ['cpu:0'], " each "}]\n" \
+	"rules: [{name: a, over: pool p, limits: [" ONE_AN_HOUR "]}]"
+#define SAMPLE(of) "sample: {of: " of ", k: 64, window: 24h}\n"
+#define MANY	   "{key: src, packets: 2000000000, window: 1h, slots: 10}"
 
 static const struct step_case {
 	const char *name, *policy;
@@ -421,6 +454,17 @@ static const struct step_case {
      "{name: a, limits: [" ONE_AN_HOUR "]}]",
      2, PACER_DROP},
     {IN_TUNNEL, MATCHED("inner: yes"), 2, PACER_DROP},
+    {"refused, an allow-list", "allow: [203.0.113.0/24]\n" LIMITS(ONE_AN_HOUR), 2, PACER_DROP},
+    {"admitted, an allow-list", "allow: [203.0.113.0/24]\n" LIMITS(MANY), 2, PACER_PASS},
+    {"refused, sampled", SAMPLE("all") LIMITS(ONE_AN_HOUR), 2, PACER_DROP},
+    {"refused, others sampled", SAMPLE("admitted") LIMITS(ONE_AN_HOUR), 2, PACER_DROP},
+    {"admitted, sampled, match on a port",
+     SAMPLE("all") "rules: [{name: a, match: {dport: 53}, limits: [" MANY "]}]", 2, PACER_PASS},
+    {"over the limit, monitor", "mode: monitor\n" LIMITS(ONE_AN_HOUR), 2, PACER_PASS},
+    {"over the limit, passed", "rules: [{name: a, over: pass, limits: [" ONE_AN_HOUR "]}]", 2,
+     PACER_PASS},
+    {"refused, pool spent", POOL("each: 1, cooldown: 1h"), 3, PACER_DROP},
+    {"refused, redirected", POOL("each: 1000000, cooldown: 1s"), 3, PACER_REDIRECT},
     {"admitted, of a known flow",
      "flows: 64\n" LIMITS("{key: src, packets: 1, window: 1h, of: new}"), 2, PACER_PASS},
 };
@@ -447,6 +491,20 @@ static void put_in_gre(struct frame *f, const struct recipe *r)
 	memcpy(f->b + f->n - n, in.b + in.l3, n);
 }
 
+/* As it is after many packets: it takes few of those that come. */
+static void warm_sampler(const struct pacer_sampling *by)
+{
+	struct pacer_sample_item item = {0};
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	item.time_ns = now.tv_sec * 1000000000ull + now.tv_nsec;
+	pacer_sampler_init(&emu.sampler, 1);
+	for (int i = 0; i < 100000; i++)
+		if (pacer_sampler_due(&emu.sampler, by, item.time_ns))
+			pacer_sampler_take(&emu.sampler, by, &item);
+}
+
 static void run_case(const struct step_case *c, bool verbose)
 {
 	static const struct recipe udp4 = {.family = 4,
@@ -464,8 +522,12 @@ static void run_case(const struct step_case *c, bool verbose)
 	if (!strcmp(c->name, IN_TUNNEL))
 		put_in_gre(&f, &udp4);
 	prog_policy(&emu.prog, c->policy);
+	emu.prog.control->allowed[0].v4 = !strncmp(c->policy, "allow:", 6);
+	pacer_short_reshape(&emu.prog.copy[0].policy, emu.prog.control, 0);
 	for (uint32_t i = 0; i < c->before; i++)
 		prog_run(&emu.prog, f.b, f.n);
+	if (emu.prog.copy[0].policy.sampling.reasons)
+		warm_sampler(&emu.prog.copy[0].policy.sampling);
 	verdict = emulate(&f);
 	if (verdict != c->verdict)
 		fail_msg("%s: the verdict is %u, not %u", c->name, verdict, c->verdict);
@@ -473,6 +535,15 @@ static void run_case(const struct step_case *c, bool verbose)
 	printf("%s\t%u\n", c->name, emu.steps);
 	if (verbose)
 		show_functions();
+}
+
+/* Where redirected packets would go. */
+static void put_target(void)
+{
+	struct bpf_cpumap_val value = {.qsize = 192};
+	uint32_t cpu = 0;
+
+	assert_int_equal(bpf_map_update_elem(emu.prog.cpus_fd, &cpu, &value, BPF_ANY), 0);
 }
 
 int main(int argc, char **argv)
@@ -485,6 +556,7 @@ int main(int argc, char **argv)
 	assert_non_null(skel);
 	emu.obj = skel->obj;
 	prog_load(&emu.prog, emu.obj, LINES);
+	put_target();
 	read_code();
 	power_on();
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)

@@ -6,6 +6,14 @@
  */
 #include "oracle.h"
 
+#include "abi.h"
+
+struct pacer_walk;
+static int is_allowed(const struct pacer_walk *w);
+static enum pacer_event to_pool(const struct pacer_walk *w);
+
+#define PACER_IS_ALLOWED(frame, walk, exact) ((void)(frame), (void)(exact), is_allowed(walk))
+#define PACER_TO_POOL(frame, walk)	     ((void)(frame), to_pool(walk))
 #include "path.h"
 
 #define START	1000000000ull
@@ -28,13 +36,34 @@ struct side {
 	struct pacer_policy policy;
 	struct pacer_line lines[LINES];
 	struct pacer_counters counters[PACER_COUNTERS_MAX];
+	struct pacer_throttle_state throttle;
+	struct pacer_throttle_lease lease;
 	struct pacer_state state;
 	enum pacer_action action; /* of its last packet */
+	uint64_t pooled;	  /* packets that its pool was asked for, and which */
 };
 
 static struct side armed, plain;
+static struct pacer_sampler samplers[2];
+static bool denied; /* the last packet, by the short way */
 static struct pacer_control control;
 static uint32_t seen[PACER_REASON_COUNT], passed; /* by the short way */
+static uint32_t acts[PACER_REDIRECT + 1];	  /* with packets that were denied by it */
+
+/* Source 3, where there is a list. */
+static int is_allowed(const struct pacer_walk *w)
+{
+	return control.allowed[0].any && w->pkt.family == PACER_FAMILY_4 &&
+	       w->pkt.key[PACER_WORD_SADDR] == 0xc0000203;
+}
+
+static enum pacer_event to_pool(const struct pacer_walk *w)
+{
+	struct side *s = w->state == &armed.state ? &armed : &plain;
+
+	s->pooled = s->pooled * 31 + w->now_ns + w->rule;
+	return PACER_REDIRECTED + s->pooled % 3;
+}
 
 static void put_policy(const struct pacer_limiter *t, uint64_t ban_ns)
 {
@@ -61,7 +90,15 @@ static void begin(struct side *s)
 	s->state = (struct pacer_state){.table = {s->lines, LINES},
 					.policy = &s->policy,
 					.secret = control.secret[0],
+					.throttle = &s->throttle,
+					.lease = &s->lease,
+					.sampler = &samplers[s == &plain],
 					.counters = s->counters};
+	memset(&s->throttle, 0, sizeof(s->throttle));
+	memset(&s->lease, 0, sizeof(s->lease));
+	memset(s->state.sampler, 0, sizeof(*s->state.sampler));
+	pacer_sampler_init(s->state.sampler, 5);
+	s->pooled = 0;
 }
 
 static uint32_t go(struct side *s, uint32_t len_bytes, uint64_t now_ns)
@@ -86,15 +123,15 @@ static void note_short(uint32_t len_bytes, uint64_t now_ns)
 	copy.state.table.lines = copy.lines;
 	copy.state.policy = &copy.policy;
 	copy.state.counters = copy.counters;
-	outcome = PACER_UNDECIDED;
-	if (copy.policy.shape & PACER_SHORT_ALONE)
-		outcome = pacer_path_short(&frame, &walk, &copy.policy.rule[0]);
-	else if (copy.policy.shape)
-		outcome = pacer_path_ruled(&frame, &walk, &copy.policy);
+	copy.state.throttle = &copy.throttle;
+	copy.state.lease = &copy.lease;
+	outcome = pacer_path_either(&frame, &walk, &copy.policy, copy.policy.shape);
+	denied = pacer_outcome_denied(outcome);
 	if (outcome != PACER_UNDECIDED) {
 		seen[pacer_outcome_reason(outcome)]++;
 		return;
 	}
+	denied = false;
 	passed++;
 	assert_memory_equal(copy.lines, armed.lines, sizeof(copy.lines));
 	assert_memory_equal(copy.counters, armed.counters, sizeof(copy.counters));
@@ -122,8 +159,37 @@ static void send(uint32_t source, uint32_t len_bytes, uint64_t now_ns)
 	note_short(len_bytes, now_ns);
 	assert_int_equal(go(&armed, len_bytes, now_ns), go(&plain, len_bytes, now_ns));
 	assert_int_equal(armed.action, plain.action);
+	acts[armed.action] += denied;
+	assert_int_equal(armed.pooled, plain.pooled);
 	assert_memory_equal(armed.lines, plain.lines, sizeof(armed.lines));
+	assert_memory_equal(&armed.throttle, &plain.throttle, sizeof(armed.throttle));
+	assert_memory_equal(&armed.lease, &plain.lease, sizeof(armed.lease));
 	assert_memory_equal(armed.counters, plain.counters, sizeof(armed.counters));
+}
+
+/* What there is beside the rules of a policy, and how the loader says it of them. */
+static void put_more(void)
+{
+	struct pacer_policy *p = &plain.policy;
+
+	p->flags |= draw() % 4 ? 0 : PACER_MONITOR;
+	control.allowed[0].v4 = draw() % 2;
+	p->sampling = (struct pacer_sampling){
+	    .id = draw(), .window = 40, .k = 8, .form = draw() % 2, .tick_shift = 16};
+	p->sampling.reasons = draw() % 3 ? draw() : 0;
+	for (uint32_t i = 0; i < PACER_RULES_MAX && p->rules >> i; i++) {
+		p->rule[i].over = draw() % 3;
+		if (p->rule[i].over || p->flags & PACER_MONITOR)
+			p->rule[i].plain = PACER_PLAIN_NOT;
+	}
+	armed.policy = *p;
+	pacer_short_arm(&armed.policy, &control, 0);
+}
+
+/* Of all that was sent. */
+static void expect_samples(void)
+{
+	assert_memory_equal(&samplers[0], &samplers[1], sizeof(samplers[0]));
 }
 
 /* --- limits ---------------------------------------------------------------------------------- */
@@ -217,6 +283,8 @@ static void begin_counting(void)
 	for (uint32_t i = 0; i < PACER_SECRETS; i++)
 		control.secret[0][i] = (__u64)draw() << 32 | draw();
 	memset(seen, 0, sizeof(seen));
+	memset(acts, 0, sizeof(acts));
+	control.allowed[0].any = 0;
 	passed = 0;
 }
 
@@ -279,6 +347,62 @@ static void test_bans(void **unused)
 	expect_seen(PACER_ADMIT);
 	expect_seen(PACER_DENY_BAN);
 	assert_int_equal(seen[PACER_DENY_WINDOW] + seen[PACER_DENY_RATE] + seen[PACER_DENY_GAP], 0);
+}
+
+/* --- what there is beside rules --------------------------------------------------------------- */
+
+static struct pacer_limiter throttle(void)
+{
+	struct pacer_limiter t = {.kind = PACER_LIMITER_THROTTLE};
+	struct pacer_throttle_params by = {.limit = 5 + draw() % 10,
+					   .threshold = 3,
+					   .cooldown_ns = 900000,
+					   .max_cooldown_ns = 1000000,
+					   .cpus = 1,
+					   .lease = 1};
+
+	assert_int_equal(pacer_throttle_configure(&t.throttle, &by), PACER_THROTTLE_OK);
+	return t;
+}
+
+static void run_more(const struct pacer_limiter *t, uint64_t ban_ns)
+{
+	uint64_t now_ns = START;
+
+	put_policy(t, ban_ns);
+	put_more();
+	begin(&armed);
+	begin(&plain);
+	for (uint32_t k = 0; k < PACKETS / RUNS; k++) {
+		uint32_t len_bytes = 60 + draw() % 3 * 20;
+
+		now_ns = later(now_ns);
+		vary_frame(len_bytes);
+		send(1 + draw() % 8, len_bytes, now_ns);
+	}
+	memcpy(udp4, usual, sizeof(udp4));
+	expect_samples();
+}
+
+/* Samples, an allow-list, monitor mode, over: pass and pool, and rules that ban beside them. */
+static void test_more(void **unused)
+{
+	(void)unused;
+	begin_counting();
+	for (int i = 0; i < 4 * RUNS; i++) {
+		struct pacer_limiter t = i % 4 == 3   ? rate(PACER_COST_BYTES)
+					 : i % 4 == 2 ? throttle()
+						      : window(i & 1, 1 + draw() % 6, 0);
+
+		run_more(&t, draw() % 3 ? 0 : 1 + draw() % 400000);
+	}
+	expect_seen(PACER_ADMIT);
+	expect_seen(PACER_ALLOWED);
+	expect_seen(PACER_DENY_WINDOW);
+	expect_seen(PACER_DENY_RATE);
+	expect_seen(PACER_DENY_THROTTLE);
+	expect_seen(PACER_DENY_BAN);
+	assert_true(acts[PACER_PASS] && acts[PACER_DROP] && acts[PACER_REDIRECT]);
 }
 
 /* --- the expression alone -------------------------------------------------------------------- */
@@ -419,14 +543,39 @@ static void sample(struct pacer_policy *p)
 	p->sampling.reasons = 1;
 }
 
+static void monitor(struct pacer_policy *p)
+{
+	p->flags = PACER_MONITOR;
+	p->rule[0].plain = PACER_PLAIN_NOT;
+}
+
+static void over_pool(struct pacer_policy *p)
+{
+	p->rule[0].over = PACER_OVER_POOL;
+	p->rule[0].plain = PACER_PLAIN_NOT;
+}
+
+static void else_passes(struct pacer_policy *p)
+{
+	p->dims = 1u << PACER_DIM_PROTO;
+	p->else_says = PACER_SAYS_DENY;
+	p->else_over = PACER_OVER_PASS;
+}
+
+static void a_throttle(struct pacer_policy *p)
+{
+	p->rule[0].limiter[0].kind = PACER_LIMITER_THROTTLE;
+}
+
+static void throttle_of_values(struct pacer_policy *p)
+{
+	a_throttle(p);
+	p->rule[0].limiter[0].value[0] = 1;
+}
+
 static void second_limit(struct pacer_policy *p)
 {
 	p->rule[0].n_limiters = 2;
-}
-
-static void not_plain(struct pacer_policy *p)
-{
-	p->rule[0].plain = PACER_PLAIN_NOT;
 }
 
 static void flow(struct pacer_policy *p)
@@ -463,8 +612,9 @@ static void no_rule(struct pacer_policy *p)
 static void test_kinds(void **unused)
 {
 	void (*const none[])(struct pacer_policy *) = {
-	    more,     sets,	    sample,	second_limit, not_plain,
-	    draining, other_secret, of_a_fleet, flow_bans,    no_rule};
+	    more,	  sets,	      second_limit, draining, throttle_of_values,
+	    other_secret, of_a_fleet, flow_bans,    no_rule};
+	const uint32_t first = PACER_SHORT_FIRST | PACER_SHORT_NARROW;
 	const uint32_t wide = PACER_SHORT_ALONE | PACER_SHORT_WIDE;
 	struct pacer_limiter t = window(true, 3, 0);
 
@@ -475,6 +625,11 @@ static void test_kinds(void **unused)
 		assert_int_equal(shape_with(none[i]), PACER_SHORT_NONE);
 	assert_int_equal(shape_with(flow), PACER_SHORT_RULED);
 	assert_int_equal(shape_with(match), PACER_SHORT_RULED);
+	assert_int_equal(shape_with(a_throttle), PACER_SHORT_RULED);
+	assert_int_equal(shape_with(sample), first | PACER_SHORT_SAMPLES);
+	assert_int_equal(shape_with(monitor), first | PACER_SHORT_OVER);
+	assert_int_equal(shape_with(over_pool), first | PACER_SHORT_OVER);
+	assert_int_equal(shape_with(else_passes), PACER_SHORT_RULED | PACER_SHORT_OVER);
 	put_policy(&t, 0);
 	assert_int_equal(armed.policy.shape, wide);
 	control.raw_ip = 1; /* frames without Ethernet */
@@ -492,7 +647,8 @@ static void test_kinds(void **unused)
 	pacer_short_reshape(&armed.policy, &control, 0);
 	assert_int_equal(armed.policy.shape, wide);
 	pacer_short_reshape(&armed.policy, &control, 1);
-	assert_int_equal(armed.policy.shape, PACER_SHORT_NONE);
+	assert_int_equal(armed.policy.shape,
+			 PACER_SHORT_FIRST | PACER_SHORT_WIDE | PACER_SHORT_ALLOWS);
 	control.allowed[1].v6 = 0;
 	armed.policy.flags = PACER_CLOCK_EXACT;
 	armed.policy.rule[0].plain = PACER_PLAIN_BANNING;
@@ -566,7 +722,7 @@ static void put_rules(void)
 	p->flags = draw() % 4 ? 0 : PACER_CLOCK_EXACT;
 	armed.policy = *p;
 	pacer_short_arm(&armed.policy, &control, 0);
-	assert_int_equal(armed.policy.shape, PACER_SHORT_RULED);
+	assert_true(armed.policy.shape & PACER_SHORT_RULED);
 }
 
 static void test_rules(void **unused)
@@ -577,6 +733,8 @@ static void test_rules(void **unused)
 		uint64_t now_ns = START;
 
 		put_rules();
+		if (i & 1)
+			put_more();
 		begin(&armed);
 		begin(&plain);
 		for (uint32_t k = 0; k < PACKETS / 4; k++) {
@@ -588,9 +746,12 @@ static void test_rules(void **unused)
 			now_ns = later(now_ns);
 			send(1 + draw() % 8, len_bytes, now_ns);
 		}
+		expect_samples();
 	}
 	memcpy(udp4, usual, sizeof(udp4));
+	assert_true(acts[PACER_PASS] && acts[PACER_DROP] && acts[PACER_REDIRECT]);
 	expect_seen(PACER_ADMIT);
+	expect_seen(PACER_ALLOWED);
 	expect_seen(PACER_NO_RULE);
 	expect_seen(PACER_DENY_GAP);
 	expect_seen(PACER_DENY_WINDOW);
@@ -617,9 +778,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_windows),	 cmocka_unit_test(test_rates),
 	    cmocka_unit_test(test_sketches),	 cmocka_unit_test(test_bans),
-	    cmocka_unit_test(test_closed_until), cmocka_unit_test(test_changed),
-	    cmocka_unit_test(test_rules),	 cmocka_unit_test(test_rule_without),
-	    cmocka_unit_test(test_kinds),	 cmocka_unit_test(test_forget_held),
+	    cmocka_unit_test(test_more),	 cmocka_unit_test(test_closed_until),
+	    cmocka_unit_test(test_changed),	 cmocka_unit_test(test_rules),
+	    cmocka_unit_test(test_rule_without), cmocka_unit_test(test_kinds),
+	    cmocka_unit_test(test_forget_held),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
