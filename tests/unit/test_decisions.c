@@ -310,13 +310,79 @@ static void test_settings(void **state)
 	assert_int_equal(s.timeout_ns, 60 * S);
 }
 
+/* A file that cannot be used: in which line, and why. */
+static void test_wrong_settings(void **state)
+{
+#define URL    "api_url: http://127.0.0.1/\n"
+#define KEY    "api_key: abc\n"
+#define IFACES "interfaces: [eth0]\n"
+	static const struct {
+		const char *text;
+		int line;
+		const char *says;
+	} wrong[] = {
+	    {KEY IFACES, 1, "api_url, such as http://127.0.0.1:8080/, is missing"},
+	    {URL IFACES, 1, "api_key, as `cscli bouncers add NAME` prints it, is missing"},
+	    {URL KEY, 1, "interfaces, such as [eth0], is missing"},
+	    {URL KEY "interfaces: []\n", 3, "name at least one: [eth0]"},
+	    {URL KEY "interfaces: [a23456789012345x]\n", 3, "it is longer than 15 characters"},
+	    {URL KEY "interfaces: [[eth0]]\n", 3, "interfaces[0]"},
+	    {URL KEY "interfaces: [\"eth 0\"]\n", 3, "it has a blank or a control character in it"},
+	    {KEY IFACES "api_url: 127.0.0.1\n", 3, "\"127.0.0.1\" is no address: write http"},
+	    {KEY IFACES "api_url: [a]\n", 3, "api_url"},
+	    {URL IFACES "api_key: \"a\\x7fb\"\n", 3, "it has a blank or a control character in it"},
+	    {URL KEY IFACES "update_frequency: often\n", 4, "update_frequency"},
+	    {URL KEY IFACES "timeout: never\n", 4, "timeout"},
+	    {URL KEY IFACES "timeout: 999ms\n", 4, "it is less than 1s"},
+	    {URL KEY IFACES "origins: [[a]]\n", 4, "origins"},
+	    {URL KEY IFACES "origins: [\"a,b\"]\n", 4, "it has a comma or a blank: write a list"},
+	    {URL KEY IFACES "colour: red\n", 4, "colour"},
+	    {"a: [\n", 1, "not YAML"},
+	};
+	struct policy_error error;
+	struct settings s;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		error = (struct policy_error){.line = -1};
+		assert_int_equal(settings_read(&s, wrong[i].text, strlen(wrong[i].text), &error),
+				 -1);
+		if (error.line != wrong[i].line || !strstr(error.text, wrong[i].says))
+			fail_msg("%s%d: %s", wrong[i].text, error.line, error.text);
+	}
+}
+
+/* All origins together are one text of the API's address. */
+static void test_long_origins(void **state)
+{
+	char text[2 * SETTINGS_TEXT + 200];
+	struct policy_error error;
+	struct settings s;
+	int n;
+
+	(void)state;
+	for (int more = 0; more < 2; more++) {
+		n = snprintf(text, sizeof(text),
+			     URL KEY IFACES "update_frequency: 3s\ntimeout: 7s\norigins: [");
+		for (unsigned int i = 0; i < (SETTINGS_TEXT - 1) / 8; i++)
+			n += snprintf(text + n, sizeof(text) - n, "%so%06u", i ? ", " : "", i);
+		snprintf(text + n, sizeof(text) - n, "%s]\n", more ? ", eightmor" : ", seven-m");
+		assert_int_equal(settings_read(&s, text, strlen(text), &error), -more);
+		assert_int_equal(s.every_ns, 3 * S);
+		assert_int_equal(s.timeout_ns, 7 * S);
+	}
+	assert_int_equal(error.line, 6);
+	assert_non_null(strstr(error.text, "together they are longer than"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_durations), cmocka_unit_test(test_answers),
-	    cmocka_unit_test(test_left_out),  cmocka_unit_test(test_garbage),
-	    cmocka_unit_test(test_ranges),    cmocka_unit_test(test_changes),
-	    cmocka_unit_test(test_settings),
+	    cmocka_unit_test(test_durations),	 cmocka_unit_test(test_answers),
+	    cmocka_unit_test(test_left_out),	 cmocka_unit_test(test_garbage),
+	    cmocka_unit_test(test_ranges),	 cmocka_unit_test(test_changes),
+	    cmocka_unit_test(test_settings),	 cmocka_unit_test(test_wrong_settings),
+	    cmocka_unit_test(test_long_origins),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The samples of a pacer at work, read while its CPUs may write: its maps are arrays here, and the
+ * clock stands. What is drawn is the whole of small windows, so that all that is told of it is
+ * known.
+ */
+#include "applied.h"
+#include "starved.h"
+
+#include "estimate/busiest.h"
+#include "estimate/estimate_key.h"
+#include "estimate/heaviest.h"
+#include "live/copies.h"
+#include "live/host.h"
+#include "live/snapshot.h"
+#include "path.h"
+
+#define CPUS  2u
+#define BEGIN (100 * SECOND)
+
+static const char of_packets[] =
+    "sample: {of: all, k: 16, packets: 8, snap: 64}\n"
+    "rules:\n"
+    "- {name: udp, match: {proto: udp}, limits: [{key: src, packets: 9, window: 1s}]}\n"
+    "- {name: rest, limits: [{key: dst, gap: 1s}]}\n";
+static const char of_time[] =
+    "sample: {of: all, k: 16, window: 60s}\n"
+    "rules: [{name: udp, limits: [{key: src, packets: 9, window: 1s}]}]\n";
+
+static struct pacer_copy copies[2];
+static struct pacer_control control;
+static struct pacer_sampler samplers[CPUS];
+static struct pacer_heads heads[CPUS];
+static struct attached pacer;
+static struct sample sample;
+static struct busiest busiest;
+static uint64_t now_ns;
+
+uint64_t host_now_ns(void)
+{
+	return now_ns;
+}
+
+uint64_t host_resolution_ns(void)
+{
+	return RESOLUTION;
+}
+
+int host_cpus(struct policy_error *wrong)
+{
+	(void)wrong;
+	return CPUS;
+}
+
+/* A pacer of that policy, to which nothing came yet. */
+static void begin(const char *text)
+{
+	uint32_t cpu;
+
+	memset(copies, 0, sizeof(copies));
+	memset(&control, 0, sizeof(control));
+	memset(heads, 0, sizeof(heads));
+	pacer = (struct attached){.ifname = "eth0",
+				  .control = &control,
+				  .copy = copies,
+				  .sampler = samplers,
+				  .heads = heads,
+				  .n_samplers = CPUS};
+	assert_int_equal(load(text), 0);
+	copies[0].policy = now.bin;
+	copies[0].policy.sampling.id = 7;
+	snprintf(copies[0].text, sizeof(copies[0].text), "%s", text);
+	for (cpu = 0; cpu < CPUS; cpu++) {
+		memset(&samplers[cpu], 0, sizeof(samplers[cpu]));
+		pacer_sampler_init(&samplers[cpu], cpu + 1);
+	}
+	for (cpu = 0; cpu < PACER_SECRETS; cpu++)
+		control.secret[0][cpu] = draw();
+	now_ns = BEGIN;
+}
+
+static struct pacer_packet from(uint32_t source, uint32_t len_bytes)
+{
+	return (struct pacer_packet){.key = {[PACER_WORD_SADDR] = source,
+					     [PACER_WORD_DADDR] = 0xc6336402,
+					     [PACER_WORD_PORTS] = 1000u << 16 | 53,
+					     [PACER_WORD_META] = 17},
+				     .len_bytes = len_bytes,
+				     .vlan = PACER_VLAN_NONE,
+				     .family = PACER_FAMILY_4,
+				     .proto = 17};
+}
+
+/* A packet of a rule, or of none, on a CPU; a byte of its head is the last of its source. */
+static void comes(uint32_t cpu, uint32_t source, uint32_t len_bytes, size_t rule,
+		  enum pacer_reason reason)
+{
+	const struct pacer_sampling *by = &copies[0].policy.sampling;
+	struct pacer_sampler *s = &samplers[cpu];
+	struct pacer_packet pkt = from(source, len_bytes);
+	struct pacer_sample_item item = estimate_item(&pkt, now_ns);
+
+	item.reason = reason;
+	if (rule < PACER_RULES_MAX) {
+		const struct pacer_rule *r = &copies[0].policy.rule[rule];
+
+		item.rule = r->counter;
+		item.key = pacer_limiter_hash(&r->limiter[0], &pkt, control.secret[0]).home;
+	}
+	if (!pacer_sampler_due(s, by, now_ns))
+		return;
+	pacer_sample_write_begin(&s->seq);
+	pacer_sampler_take(s, by, &item);
+	memset(heads[cpu].at[pacer_sampler_place(s, pacer_sampler_lowest(s->took))],
+	       (int)source & 0xff, sizeof(heads[cpu].at[0]));
+	pacer_sample_write_end(&s->seq);
+}
+
+static void fails(const char *text)
+{
+	error.text[0] = 0;
+	assert_int_equal(sample_read(&pacer, 1, &sample, &error), -1);
+	if (!strstr(error.text, text))
+		fail_msg("%s", error.text);
+	assert_null(sample.window);
+}
+
+/* --- rows ------------------------------------------------------------------------------------- */
+
+/* All packets of both CPUs, the newest first, with as much of each frame as there was of it. */
+static void test_rows(void **unused)
+{
+	static const uint32_t source[] = {5, 4, 3, 2, 1}, len[] = {60, 61, 62, 63, 90};
+	uint32_t i;
+
+	(void)unused;
+	begin(of_packets);
+	for (i = 5; i-- > 0; now_ns += MS)
+		comes(i % 2, source[i], len[i], 0, i % 2 ? PACER_ADMIT : PACER_DENY_WINDOW);
+	assert_int_equal(sample_read(&pacer, 1, &sample, &error), 0);
+	assert_int_equal(sample.n, 5);
+	assert_int_equal(sample.rows, 5);
+	assert_int_equal(sample.behind, 0);
+	assert_int_equal(sample.window[0], 3);
+	assert_int_equal(sample.window[1], 2);
+	for (i = 0; i < 5; i++) {
+		const struct sample_row *row = &sample.row[i];
+
+		assert_int_equal(row->item.saddr[0], source[i]);
+		assert_int_equal(row->item.time_ns, BEGIN + (4 - i) * MS);
+		assert_int_equal(row->cpu, i % 2);
+		assert_int_equal(row->head_len, len[i] < 64 ? len[i] : 64);
+		assert_int_equal(row->head[0], source[i]);
+		assert_int_equal(row->head[row->head_len - 1], source[i]);
+	}
+	sample_free(&sample);
+}
+
+/* A CPU that stays in the middle of a packet: what came before its last tick; else nothing. */
+static void test_torn(void **unused)
+{
+	uint32_t i;
+
+	(void)unused;
+	begin(of_time);
+	for (i = 0; i < 3; i++, now_ns += 5 * SECOND) {
+		comes(0, 1, 60, 0, PACER_ADMIT);
+		comes(1, 2, 60, 0, PACER_ADMIT);
+	}
+	samplers[1].seq++;
+	assert_int_equal(sample_read(&pacer, 1, &sample, &error), 0);
+	assert_int_equal(sample.behind, 1);
+	assert_int_equal(sample.window[0], 3);
+	assert_int_equal(sample.window[1], 2);
+	assert_int_equal(sample.n, 5);
+	sample_free(&sample);
+	assert_int_equal(busiest_read(&pacer, &busiest, &error), 0);
+	assert_int_equal(busiest.behind, 1);
+	assert_int_equal(busiest.n, 5);
+	samplers[1].burst.ticks++;
+	fails("eth0: the sample changes faster than it can be read");
+	assert_int_equal(busiest_read(&pacer, &busiest, &error), -1);
+	assert_non_null(strstr(error.text, "changes faster than it can be read"));
+}
+
+static void test_nothing_to_read(void **unused)
+{
+	(void)unused;
+	begin(of_packets);
+	pacer.heads = NULL;
+	fails("eth0: it has no memory for samples: apply its policy again");
+	pacer.heads = heads;
+	pacer.sampler = NULL;
+	fails("eth0: it has no memory for samples: apply its policy again");
+	assert_int_equal(busiest_read(&pacer, &busiest, &error), 0);
+	assert_false(busiest.sampled);
+	pacer.sampler = samplers;
+	copies[0].policy.sampling.reasons = 0;
+	fails("eth0: its policy samples nothing");
+	assert_int_equal(busiest_read(&pacer, &busiest, &error), 0);
+	assert_false(busiest.sampled);
+}
+
+/* Each allocation fails once: it is said, and nothing is lost. */
+static void test_no_memory(void **unused)
+{
+	uint32_t at;
+	int result = -1;
+
+	(void)unused;
+	begin(of_packets);
+	comes(0, 1, 60, 0, PACER_ADMIT);
+	for (at = 1; result && at < 20; at++) {
+		starved_from(at, false);
+		memory.on = true;
+		result = sample_read(&pacer, 1, &sample, &error);
+		memory.on = false;
+		if (result)
+			assert_string_equal(error.text, "eth0: no memory");
+	}
+	assert_in_range(at, 5, 19);
+	assert_int_equal(sample.rows, 1);
+	sample_free(&sample);
+	for (at = 1, result = -1; result && at < 2000; at++) {
+		starved_from(at, false);
+		memory.on = true;
+		result = busiest_read(&pacer, &busiest, &error);
+		memory.on = false;
+		if (result)
+			if (!strstr(error.text, "memory"))
+				fail_msg("allocation %u: %s", at, error.text);
+	}
+	assert_in_range(at, 20, 1999);
+	assert_int_equal(busiest.n_keys, 1);
+}
+
+/* --- keys ------------------------------------------------------------------------------------- */
+
+static void busy(size_t i, enum pacer_verdict verdict, const char *rule, const char *key,
+		 uint32_t times)
+{
+	assert_true(i < busiest.n_keys);
+	assert_int_equal(busiest.key[i].verdict, verdict);
+	assert_string_equal(busiest.key[i].rule, rule);
+	assert_string_equal(busiest.key[i].key, key);
+	assert_int_equal(busiest.key[i].times, times);
+}
+
+/* Keys of rules as their limits have them; of no rule, and of one that is gone, the source. */
+static void test_busiest(void **unused)
+{
+	uint32_t i;
+
+	(void)unused;
+	begin(of_packets);
+	for (i = 0; i < 3; i++, now_ns += MS) {
+		comes(0, 0xc0000201, 60, 0, PACER_DENY_WINDOW);
+		comes(1, 0xc0000202, 60, 0, PACER_ADMIT);
+		comes(1, 0xc0000200 + i, 60, 1, PACER_DENY_GAP); /* one destination */
+	}
+	comes(0, 0xc0000203, 60, PACER_RULES_MAX, PACER_DENY_BAN);
+	comes(0, 0xc0000203, 60, PACER_RULES_MAX, PACER_DENY_BAN);
+	comes(0, 0xc0000204, 60, PACER_RULES_MAX, PACER_DENY_BAN);
+	assert_int_equal(busiest_read(&pacer, &busiest, &error), 0);
+	assert_true(busiest.sampled);
+	assert_int_equal(busiest.n, 12);
+	assert_int_equal(busiest.samples, 12);
+	assert_int_equal(busiest.window_packets, 8);
+	assert_int_equal(busiest.n_keys, 5);
+	for (i = 0; i < 2; i++) /* of two as many, either is the first */
+		if (busiest.key[i].rule[0] == 'u')
+			busy(i, PACER_VERDICT_DENY, "udp", "192.0.2.1", 3);
+		else
+			busy(i, PACER_VERDICT_DENY, "rest", "198.51.100.2", 3);
+	assert_string_not_equal(busiest.key[0].rule, busiest.key[1].rule);
+	busy(2, PACER_VERDICT_DENY, "", "192.0.2.3", 2);
+	busy(3, PACER_VERDICT_DENY, "", "192.0.2.4", 1);
+	busy(4, PACER_VERDICT_ADMIT, "udp", "192.0.2.2", 3);
+	copies[0].policy.rule[0].counter = 99;
+	copies[0].policy.rule[1].counter = 98;
+	assert_int_equal(busiest_read(&pacer, &busiest, &error), 0);
+	busy(4, PACER_VERDICT_ADMIT, "?", "192.0.2.2", 3);
+	snprintf(copies[0].text, sizeof(copies[0].text), "no policy");
+	assert_int_equal(busiest_read(&pacer, &busiest, &error), -1);
+}
+
+static struct heaviest_key heaviest[HEAVIEST_MAX];
+
+static int heavy(uint8_t cost, uint64_t span_ns)
+{
+	const struct pacer_rule *r = &copies[0].policy.rule[0];
+	struct heaviest_of of = {&r->limiter[0], r->counter, cost, span_ns};
+
+	return heaviest_read(&pacer, &of, heaviest, &error);
+}
+
+/* What comes to a limit within a span: of its rule's packets, judged by it, and of late. */
+static void test_heaviest(void **unused)
+{
+	uint32_t i;
+
+	(void)unused;
+	begin(of_packets);
+	assert_true(heaviest_of_admitted(&pacer));
+	assert_int_equal(heavy(PACER_COST_PACKETS, SECOND), 0);
+	comes(0, 9, 60, 0, PACER_ADMIT);
+	now_ns += 2 * SECOND; /* too long ago, when it is read */
+	for (i = 0; i < 4; i++, now_ns += 100 * MS) {
+		comes(0, 1, 100, 0, PACER_DENY_WINDOW);
+		if (i & 1)
+			comes(1, 2, 300 * i, 0, PACER_ADMIT);
+		comes(1, 3, 60, 0, PACER_DENY_BAN);
+		comes(1, 4, 60, 1, PACER_DENY_GAP);
+	}
+	/* The oldest in the sample is of before the span: what came is of 2 s. */
+	assert_int_equal(heavy(PACER_COST_PACKETS, 10 * SECOND), 2);
+	assert_int_equal(heaviest[0].pkt.key[PACER_WORD_SADDR], 1);
+	assert_int_equal(heaviest[0].units, 20);
+	assert_int_equal(heaviest[1].pkt.key[PACER_WORD_SADDR], 2);
+	assert_int_equal(heaviest[1].units, 10);
+	assert_int_equal(heavy(PACER_COST_BYTES, 10 * SECOND), 2);
+	assert_int_equal(heaviest[0].units, 2000);
+	assert_int_equal(heaviest[1].units, 6000);
+	copies[0].policy.sampling.reasons = 0;
+	assert_false(heaviest_of_admitted(&pacer));
+	assert_int_equal(heavy(PACER_COST_PACKETS, SECOND), 0);
+}
+
+/* Of a window of time, since it began; it may be longer than what is looked at, or shorter. */
+static void test_heaviest_of_time(void **unused)
+{
+	uint32_t i;
+
+	(void)unused;
+	begin(of_time);
+	for (i = 0; i < 4; i++, now_ns += 100 * MS)
+		comes(i & 1, 1, 100, 0, PACER_DENY_WINDOW);
+	assert_int_equal(heavy(PACER_COST_PACKETS, 10 * SECOND), 1);
+	assert_int_equal(heaviest[0].units, 20);
+	samplers[0].seq++;
+	samplers[0].burst.ticks++;
+	assert_int_equal(heavy(PACER_COST_PACKETS, SECOND), -1);
+	assert_non_null(strstr(error.text, "changes faster than it can be read"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(test_rows),
+	    TEST(test_torn),
+	    TEST(test_nothing_to_read),
+	    TEST(test_no_memory),
+	    TEST(test_busiest),
+	    TEST(test_heaviest),
+	    TEST(test_heaviest_of_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
