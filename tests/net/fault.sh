@@ -8,7 +8,7 @@
 
 fault=$(tool fault)
 # shellcheck disable=SC2034 # for the tests
-readonly eperm=1 enomem=12 einval=22
+readonly eperm=1 enomem=12 ebusy=16 einval=22
 # Not each call fails: a load is half a second of a verifier. `make test-faults` makes each fail, of every verb.
 readonly step=${FAULT_STEP:-3}
 

@@ -41,8 +41,28 @@ each_fails_of_replace()
 	arrive "2" n=20
 }
 
+# Another command was faster: the kernel says that what is to be replaced is not there any more.
+replaced_meanwhile()
+{
+	local n id
+
+	limit ten 10
+	load ten
+	id=$(status .program_id)
+	for ((n = 1; n < 40; n++)); do
+		faulty sendto "$n" "$ebusy" upgrade s0 || return
+		$failed || break
+		! grep -q meanwhile "$work/err" || break
+	done
+	equal "$(cat "$work/err")" "xdp-pacer: s0: its pacer was taken off or replaced meanwhile: try again" \
+		"call $n of an upgrade" || return
+	equal "$(status .program_id)" "$id" "the program after it" || return
+	pacer unload s0 >/dev/null
+}
+
 net_up
 check fault-netlink each_fails socket,bind,sendto,recvmsg "$enomem" 1 10 --direct
 check fault-netlink-libxdp each_fails socket,bind,sendto,recvmsg "$enomem" 1 10
 check fault-replace each_fails_of_replace socket,bind,sendto,recvmsg "$enomem"
+check fault-replaced-meanwhile replaced_meanwhile
 finish

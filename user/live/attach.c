@@ -95,6 +95,10 @@ static int attach_failed(const struct loading *l, int err)
 		return policy_fail(l->error, 0, "%s: %s (%s)", l->ifname,
 				   device_advice(l->ifname, advice, sizeof(advice)),
 				   strerror(-err));
+	if ((err == -EBUSY || err == -EEXIST) && l->before.id)
+		return policy_fail(l->error, 0,
+				   "%s: its pacer was taken off or replaced meanwhile: try again",
+				   l->ifname);
 	if (err == -EBUSY || err == -EEXIST)
 		return policy_fail(l->error, 0,
 				   "%s: another XDP program holds it: see `xdp-loader status`",
