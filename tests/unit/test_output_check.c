@@ -379,14 +379,51 @@ static void test_fleet(void **unused)
 				     "nth part of it at least\n"));
 	assert_non_null(strstr(text, "divided among 3 hosts at most: one more has none of it\n"));
 	assert_non_null(strstr(text, "a host that cannot reach the store keeps a sixteenth"));
+	assert_non_null(strstr(text, "nothing is sampled: write sample\n"));
 	free(text);
+}
+
+/* Of which keys a fleet cannot know how much comes to each host, and why. */
+static void test_equal_parts(void **unused)
+{
+	static const struct {
+		const char *limit, *hidden;
+	} rows[] = {
+	    {"{key: src, packets: 50, window: 1s, of: new, fleet: yes}",
+	     "equal part of each key: samples do not show which packets open a flow\n"},
+	    {"{key: src+ttl, packets: 50, window: 1s, fleet: yes}",
+	     "equal part of each key: samples do not show the TTL\n"},
+	    {"{key: src, packets: 50, window: 1s, fleet: yes}", NULL},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		char policy[512], *text;
+		json_t *all, *limit;
+
+		snprintf(policy, sizeof(policy),
+			 "fleet: {store: 'http://a', name: edge}\n"
+			 "sample: {of: all, k: 64, window: 10s}\n"
+			 "rules:\n- name: dns\n  match: {proto: tcp}\n  limits:\n  - %s\n",
+			 rows[i].limit);
+		assert_int_equal(load(policy), 0);
+		all = check_json();
+		limit = json_array_get(json_object_get(all, "limits"), 0);
+		assert_int_equal(json_is_false(json_object_get(limit, "fleet_keys_by_demand")),
+				 rows[i].hidden != NULL);
+		json_decref(all);
+		text = check_text();
+		assert_non_null(strstr(text, rows[i].hidden ? rows[i].hidden
+							    : "up to 8 keys of which more comes"));
+		free(text);
+	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(test_json), TEST(test_memory_adds_up), TEST(test_silence), TEST(test_gap_more),
-	    TEST(test_rate), TEST(test_one_use),	TEST(test_fleet),
+	    TEST(test_rate), TEST(test_one_use),	TEST(test_fleet),   TEST(test_equal_parts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

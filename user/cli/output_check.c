@@ -124,11 +124,25 @@ static void emit_hosts(const struct pacer_limiter *t)
 		  units);
 }
 
+/* What samples do not show of a limit's packets, or keys; NULL: they show all of it. */
+static const char *not_in_samples(const struct policy_limit *l)
+{
+	if (l->of_new)
+		return "which packets open a flow";
+	if (l->key.parts & KEY_VALUES)
+		return "values of sets";
+	return l->key.parts & KEY_PART_TTL ? "the TTL" : NULL;
+}
+
 /* Keys that come to some hosts more than to others: their samples have to show them. */
 static void emit_by_demand(const struct policy *policy, const struct policy_limit *l)
 {
-	if (l->key.parts & (KEY_VALUES | KEY_PART_TTL) || l->of_new)
-		emit_flag("fleet_keys_by_demand", false, NULL);
+	const char *hidden = not_in_samples(l);
+
+	if (hidden)
+		emit_flag("fleet_keys_by_demand", false,
+			  "    each host has an equal part of each key: samples do not show %s\n",
+			  hidden);
 	else if (policy->sample.on)
 		emit_flag(
 		    "fleet_keys_by_demand", true,
