@@ -191,7 +191,7 @@ PACER_INLINE __u32 pacer_ban_place(const struct pacer_ban_places *p, __u32 i)
 
 /* Opaque, since compilers make a branch of each word's comparison, and verifiers follow them all.
  */
-PACER_INLINE int pacer_ban_is(struct pacer_line *line, const struct pacer_ban_key *key)
+PACER_INLINE int pacer_ban_is(const struct pacer_line *line, const struct pacer_ban_key *key)
 {
 	__u32 differs = (pacer_load(&line->ban_rule) ^ key->rule) |
 			(pacer_load(&line->ban_key_id) ^ key->key_id);
@@ -269,6 +269,15 @@ PACER_INLINE __u64 pacer_ban_until(const struct pacer_ban_ask *q)
 	return until_ns;
 }
 
+/*
+ * The same for who enters a ban. A function of its own, since the verifier then checks it once, and
+ * not for each line of each set; a packet that asks for a ban is spared the call.
+ */
+PACER_GLOBAL int pacer_ban_own(const struct pacer_line *line, const struct pacer_ban_key *key)
+{
+	return line && key ? pacer_ban_is(line, key) : 0;
+}
+
 /* Writes the key into this entry, if the entry is the key's own or has run out. */
 PACER_INLINE PACER_MUST_USE int pacer_ban_enter(struct pacer_line *line,
 						const struct pacer_ban_ask *q, __u64 until_ns)
@@ -280,7 +289,7 @@ PACER_INLINE PACER_MUST_USE int pacer_ban_enter(struct pacer_line *line,
 		word = pacer_load(&line->ban_lock);
 	else if (pacer_lock_take(&line->ban_lock, PACER_LOCK_ANY, &word) != PACER_LOCK_TAKEN)
 		return 0;
-	own = pacer_ban_is(line, &q->key);
+	own = pacer_ban_own(line, &q->key);
 	if (!PACER_FAULT(BAN_JUDGED_ONCE) &&
 	    pacer_ban_runs(line, q->now_ns)) { /* the key's own ban: the later end counts */
 		if (own && q->note & PACER_BAN_OUTSIDE)
@@ -332,7 +341,7 @@ PACER_INLINE __u32 pacer_ban_fill(const struct pacer_ban_ask *q, __u32 set)
 
 		if (!line || !pacer_ban_runs(line, q->now_ns))
 			continue;
-		if (pacer_ban_is(line, &q->key))
+		if (pacer_ban_own(line, &q->key))
 			return 0;
 		n++;
 	}
@@ -357,22 +366,24 @@ PACER_INLINE struct pacer_ban_places pacer_ban_choose(const struct pacer_ban_ask
 /*
  * The line of the set for the key's ban: its own, or of those that have run out that which did
  * first. PACER_BAN_NOWHERE: there is none. One that another CPU holds is passed over: it may hold
- * on to it.
+ * on to it. A function of its own for the verifier's sake, as pacer_ban_own.
  */
-PACER_INLINE __u32 pacer_ban_way(const struct pacer_ban_ask *q, __u32 set)
+PACER_GLOBAL __u32 pacer_ban_way(struct pacer_table *table, const struct pacer_ban_key *key,
+				 __u64 now_ns, __u32 set)
 {
-	__u64 first_ns = q->now_ns + 1;
+	__u64 first_ns = now_ns + 1;
 	__u32 way, found = PACER_BAN_NOWHERE;
 
+	PACER_ARGUMENT(table);
 	PACER_ROLLED
 	for (way = 0; way < PACER_BAN_WAYS; way++) {
-		struct pacer_line *line = PACER_LINE_AT(q->table, set + way);
+		struct pacer_line *line = PACER_LINE_AT(table, set + way);
 		__u64 until_ns;
 
 		if (!line || pacer_load(&line->ban_lock) & PACER_LOCK_HELD)
 			continue;
 		until_ns = pacer_load64(&line->ban_until_ns);
-		if (until_ns && pacer_ban_is(line, &q->key))
+		if (until_ns && pacer_ban_own(line, key))
 			return set + way;
 		if (PACER_FAULT(BAN_EVICTS))
 			until_ns = 0;
@@ -397,7 +408,8 @@ PACER_INLINE PACER_MUST_USE enum pacer_event pacer_ban_put(const struct pacer_ba
 
 	PACER_ROLLED
 	for (i = 0; i < PACER_BAN_TRIES; i++) { /* each set again, if another CPU was in the way */
-		at_line = pacer_ban_way(q, i & 1 ? at.set[1] : at.set[0]);
+		at_line =
+		    pacer_ban_way(q->table, &q->key, q->now_ns, i & 1 ? at.set[1] : at.set[0]);
 		line = PACER_LINE_AT(q->table, at_line);
 		if (line && pacer_ban_enter(line, q, until_ns))
 			return PACER_BANNED;
@@ -447,7 +459,7 @@ PACER_INLINE void pacer_ban_note(struct pacer_line *line, const struct pacer_ban
 	PACER_BARRIER();
 	ended_ns = pacer_load64(&line->ban_until_ns);
 	note = pacer_load(&line->ban_note);
-	if (ended_ns <= *until_ns || !pacer_ban_is(line, &q->key))
+	if (ended_ns <= *until_ns || !pacer_ban_own(line, &q->key))
 		return;
 	PACER_BARRIER();
 	if (word & PACER_LOCK_HELD || pacer_load(&line->ban_lock) != word)

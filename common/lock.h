@@ -58,6 +58,12 @@ PACER_INLINE __u32 pacer_lock_set(__u32 word, __u32 tag, __u32 cursor)
 
 #define PACER_LOCK_ANY 0x10000u /* in place of a tag */
 
+/* Is the word's tag another one? Without a branch, since verifiers would follow each anew. */
+PACER_INLINE __u32 pacer_lock_differs(__u32 word, __u32 tag)
+{
+	return (pacer_lock_tag(word) ^ tag) & ((tag >> 16) - 1);
+}
+
 /*
  * Looks once, as pacer_lock_take does. OTHER: the line has another tag. BUSY: it is held, or
  * another CPU changed the word just now.
@@ -67,7 +73,7 @@ PACER_INLINE PACER_MUST_USE enum pacer_lock_result pacer_lock_try(__u32 *lock, _
 {
 	__u32 seen = pacer_load(lock);
 
-	if (tag != PACER_LOCK_ANY && pacer_lock_tag(seen) != tag)
+	if (pacer_lock_differs(seen, tag))
 		return PACER_LOCK_OTHER;
 	if (seen & PACER_LOCK_HELD || pacer_cas(lock, seen, seen | PACER_LOCK_HELD) != seen)
 		return PACER_LOCK_BUSY;

@@ -44,6 +44,25 @@
 #define PACER_ROLLED
 #endif
 
+/*
+ * PACER_REPEAT(n, step, arg) calls int step(__u32 i, void *arg) for i from 0 to n - 1, until one
+ * returns 1. The kernel's verifier follows a step once or twice, and a loop as often as it goes
+ * round. So this is for long loops that are seldom run.
+ */
+#define PACER_STEP_OF static __attribute__((unused))
+#ifdef __bpf__
+#define PACER_REPEAT(n, step, arg) \
+	((long (*)(__u32, int (*)(__u32, void *), void *, __u64))181)((n), (step), (arg), 0)
+#else
+#define PACER_REPEAT(n, step, arg)                                   \
+	do {                                                         \
+		__u32 at_;                                           \
+                                                                     \
+		for (at_ = 0; at_ < (n) && !step(at_, (arg)); at_++) \
+			;                                            \
+	} while (0)
+#endif
+
 #define PACER_NEVER (~0ull) /* as a time */
 
 #define PACER_BARRIER() __asm__ __volatile__("" ::: "memory")

@@ -291,31 +291,50 @@ PACER_INLINE void pacer_sample_burst_find(struct pacer_sample_burst *s)
 	}
 }
 
+struct pacer_sample_union {
+	struct pacer_sample_burst *s;
+	struct pacer_sample_rng *rng;
+	__u64 size_a, size;
+	__u32 a, c;
+};
+
+/* The j-th R and Q samples of the union. */
+PACER_STEP_OF int pacer_sample_burst_choose(__u32 j, void *arg)
+{
+	struct pacer_sample_union *u = arg;
+	struct pacer_sample_burst *s = u->s;
+	__u32 mask = PACER_SAMPLE_BURST_BUCKETS - 1, a = u->a & mask, c = u->c & mask;
+	__u64 of_c;
+	__u16 swap;
+
+	if (j >= s->k)
+		return 1;
+	j &= PACER_SAMPLE_K - 1;
+	of_c = ((pacer_sample_below(u->rng, u->size) - u->size_a) >> 63) - 1;
+	swap = (s->R[a][j] ^ s->R[c][j]) & of_c;
+	s->R[a][j] ^= swap;
+	s->R[c][j] ^= swap;
+	of_c = ((pacer_sample_below(u->rng, u->size) - u->size_a) >> 63) - 1;
+	s->Q[a][j].q ^= (s->Q[a][j].q ^ s->Q[c][j].q) & of_c;
+	s->Q[a][j].T ^= (s->Q[a][j].T ^ s->Q[c][j].T) & of_c;
+	return 0;
+}
+
 /*
  * Unites buckets a and c. Both have uniform R samples. So a sample of the union is that of a with
  * probability |a| / (|a| + |c|), else that of c. The places that are not chosen go to c, which
  * becomes free. A mask of all ones chooses c, since a branch would be mispredicted half the time.
  */
 PACER_INLINE void pacer_sample_burst_unite(struct pacer_sample_burst *s,
-					   struct pacer_sample_rng *rng)
+					   struct pacer_sample_union *u)
 {
-	__u32 a = pacer_sample_burst_nth(s, pacer_load(&s->pair));
-	__u32 c = pacer_sample_burst_nth(s, pacer_load(&s->pair) + 1);
-	__u64 size_a = s->b[a].size, size = size_a + s->b[c].size;
-	__u32 j;
-
-	s->b[a].size = size;
-	s->b[a].T_last = s->b[c].T_last;
-	for (j = 0; j < PACER_SAMPLE_K && j < pacer_load(&s->k); j++) {
-		__u64 r_of_c = ((pacer_sample_below(rng, size) - size_a) >> 63) - 1;
-		__u64 q_of_c = ((pacer_sample_below(rng, size) - size_a) >> 63) - 1;
-		__u16 swap = (s->R[a][j] ^ s->R[c][j]) & r_of_c;
-
-		s->R[a][j] ^= swap;
-		s->R[c][j] ^= swap;
-		s->Q[a][j].q ^= (s->Q[a][j].q ^ s->Q[c][j].q) & q_of_c;
-		s->Q[a][j].T ^= (s->Q[a][j].T ^ s->Q[c][j].T) & q_of_c;
-	}
+	u->a = pacer_sample_burst_nth(s, pacer_load(&s->pair));
+	u->c = pacer_sample_burst_nth(s, pacer_load(&s->pair) + 1);
+	u->size_a = s->b[u->a].size;
+	u->size = u->size_a + s->b[u->c].size;
+	s->b[u->a].size = u->size;
+	s->b[u->a].T_last = s->b[u->c].T_last;
+	PACER_REPEAT(PACER_SAMPLE_K, pacer_sample_burst_choose, u);
 }
 
 /* Moves the newer of the pair behind the open bucket in the order. */
@@ -343,6 +362,21 @@ PACER_INLINE void pacer_sample_burst_expire(struct pacer_sample_burst *s, __u64 
 	}
 }
 
+/* The j-th Q sample of the open burst, u->a. */
+PACER_STEP_OF int pacer_sample_burst_number(__u32 j, void *arg)
+{
+	struct pacer_sample_union *u = arg;
+	struct pacer_sample_burst *s = u->s;
+	struct pacer_sample_q *q;
+
+	if (j >= s->k)
+		return 1;
+	q = &s->Q[u->a & (PACER_SAMPLE_BURST_BUCKETS - 1)][j & (PACER_SAMPLE_K - 1)];
+	q->q = s->N + 1 + pacer_sample_below(u->rng, s->count);
+	q->T = s->T;
+	return 0;
+}
+
 /*
  * The open burst becomes a bucket. Its Q samples need no reservoir. Of a Q sample only the index
  * and the tick are used. The tick is that of the burst, and the size is known now.
@@ -350,11 +384,12 @@ PACER_INLINE void pacer_sample_burst_expire(struct pacer_sample_burst *s, __u64 
 PACER_INLINE void pacer_sample_burst_close(struct pacer_sample_burst *s,
 					   struct pacer_sample_rng *rng)
 {
-	__u32 open, j;
+	struct pacer_sample_union u = {.s = s, .rng = rng};
+	__u32 open;
 
 	pacer_sample_burst_find(s);
 	if (pacer_load(&s->pair) != PACER_SAMPLE_BURST_NO_PAIR) {
-		pacer_sample_burst_unite(s, rng);
+		pacer_sample_burst_unite(s, &u);
 		pacer_sample_burst_free(s);
 	} else if (pacer_load(&s->len) >= PACER_SAMPLE_BURST_BUCKETS - 1) {
 		s->lost += s->b[pacer_sample_burst_nth(s, 0)].size;
@@ -365,10 +400,8 @@ PACER_INLINE void pacer_sample_burst_close(struct pacer_sample_burst *s,
 	s->b[open].x = s->N + 1;
 	s->b[open].size = s->count;
 	s->b[open].T_first = s->b[open].T_last = s->T;
-	for (j = 0; j < PACER_SAMPLE_K && j < pacer_load(&s->k); j++) {
-		s->Q[open][j].q = s->N + 1 + pacer_sample_below(rng, s->count);
-		s->Q[open][j].T = s->T;
-	}
+	u.a = open;
+	PACER_REPEAT(PACER_SAMPLE_K, pacer_sample_burst_number, &u);
 	s->len++;
 }
 
@@ -399,33 +432,60 @@ PACER_INLINE PACER_MUST_USE bool pacer_sample_burst_due(struct pacer_sample_burs
 	return false;
 }
 
+struct pacer_sample_offer {
+	struct pacer_sample_burst *s;
+	struct pacer_sample_rng *rng;
+	const struct pacer_sample_item *item;
+	__u32 open, place;
+};
+
+/* Does sample j take the element? */
+PACER_STEP_OF int pacer_sample_burst_offer(__u32 j, void *arg)
+{
+	struct pacer_sample_offer *o = arg;
+	struct pacer_sample_burst *s = o->s;
+
+	if (j >= s->k)
+		return 1;
+	j &= PACER_SAMPLE_K - 1;
+	if (o->place == 1 || o->place == s->next[j]) {
+		struct pacer_sample_place *r =
+		    pacer_sample_burst_r(s, o->open & (PACER_SAMPLE_BURST_BUCKETS - 1), j);
+
+		r->item = *o->item;
+		r->T = s->T;
+		s->next[j] = pacer_sample_skip_next(o->rng, o->place);
+		s->took |= 1ull << j;
+	}
+	if (s->next[j] < s->due)
+		s->due = s->next[j];
+	return 0;
+}
+
+/* Offers the element after the last one to every sample. Its own stack does not lie under a tick's.
+ */
+PACER_SUBPROG void pacer_sample_burst_count(struct pacer_sample_burst *s,
+					    struct pacer_sample_rng *rng,
+					    const struct pacer_sample_item *item)
+{
+	struct pacer_sample_offer o = {s, rng, item, pacer_sample_burst_nth(s, s->len),
+				       s->count + 1};
+
+	s->due = PACER_SAMPLE_BURST_C_MAX;
+	s->took = 0;
+	PACER_REPEAT(PACER_SAMPLE_K, pacer_sample_burst_offer, &o);
+	s->count = o.place;
+}
+
 /* A tick that runs backwards counts as the latest one seen. */
 PACER_SUBPROG void pacer_sample_burst_take(struct pacer_sample_burst *s,
 					   struct pacer_sample_rng *rng, __u64 tick,
 					   const struct pacer_sample_item *item)
 {
-	__u32 open, place, j;
-
 	pacer_sample_write_begin(&s->seq);
 	if (tick > s->T || s->count + 1 >= PACER_SAMPLE_BURST_C_MAX)
 		pacer_sample_burst_tick(s, rng, tick > s->T ? tick : s->T);
-	open = pacer_sample_burst_nth(s, s->len);
-	place = s->count + 1;
-	s->due = PACER_SAMPLE_BURST_C_MAX;
-	pacer_store64(&s->took, 0);
-	for (j = 0; j < PACER_SAMPLE_K && j < pacer_load(&s->k); j++) {
-		if (place == 1 || place == s->next[j]) {
-			struct pacer_sample_place *r = pacer_sample_burst_r(s, open, j);
-
-			r->item = *item;
-			r->T = s->T;
-			s->next[j] = pacer_sample_skip_next(rng, place);
-			pacer_store64(&s->took, pacer_load64(&s->took) | 1ull << j);
-		}
-		if (pacer_load(&s->next[j]) < pacer_load(&s->due))
-			pacer_store(&s->due, s->next[j]);
-	}
-	s->count = place;
+	pacer_sample_burst_count(s, rng, item);
 	pacer_sample_write_end(&s->seq);
 }
 

@@ -311,8 +311,7 @@ PACER_INLINE __u32 pacer_ring_since(const struct pacer_ring *r, __u32 ring, __u3
 {
 	__u32 oldest = cursor + passed + 1;
 
-	if (oldest >= ring)
-		oldest -= ring;
+	oldest -= ring & -((ring - 1 - oldest) >> 31); /* no branch, which verifiers would follow */
 	if (r->narrow)
 		return (running - pacer_load8(pacer_ring_cell(r, oldest))) & 0xff;
 	return running - pacer_load(pacer_ring_word(r, oldest));

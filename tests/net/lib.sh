@@ -176,7 +176,8 @@ six_judged()
 }
 
 # until_true SECONDS COMMAND...: wait for a condition that comes within so long where the machine has
-# time for it. For twenty times as long, since it may have other work.
+# time for it. For twenty times as long, since it may have other work. Between two looks it leaves the
+# machine to what it waits for.
 until_true()
 {
 	local deadline=$(($(date +%s%N) + $1 * 20000000000))
@@ -184,6 +185,7 @@ until_true()
 	shift
 	until "$@"; do
 		[ "$(date +%s%N)" -lt "$deadline" ] || return 1
+		sleep 0.05
 	done
 }
 

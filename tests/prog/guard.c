@@ -41,8 +41,11 @@ struct stack {
 	size_t worst_n;
 };
 
+/* Or where a function is named that a helper calls: its frame lies on the caller's, too. */
 static bool is_call(const struct bpf_insn *insn)
 {
+	if (insn->code == (BPF_LD | BPF_IMM | BPF_DW))
+		return insn->src_reg == BPF_PSEUDO_FUNC;
 	return insn->code == (BPF_JMP | BPF_CALL) && insn->src_reg == BPF_PSEUDO_CALL;
 }
 
