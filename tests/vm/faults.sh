@@ -13,3 +13,4 @@ for row in apply:29 load:97; do
 	grep -E '^(ok|not ok) ' /tmp/told || echo "not ok ${row%:*}: $(tail -n 1 /tmp/on)"
 	grep -vE '^(ok|not ok) ' /tmp/told >&2
 done
+true # whatever the last row had to say
