@@ -11,6 +11,7 @@
 
 #include "abi.h"
 #include "builtin.h"
+#include "rules.h"
 #include "sampler.h"
 #include "set.bpf.h"
 
@@ -164,6 +165,14 @@ struct {
 	__type(value, struct pacer_set_count);
 } pacer_set_hits SEC(".maps");
 
+/* What is known of the packet that is looked at (rules.h). */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct pacer_scratch);
+} pacer_scratch SEC(".maps");
+
 /* Notes of bans, and of what tools did. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -205,6 +214,13 @@ static __always_inline struct pacer_set_count *pacer_map_set_count(__u32 number)
 	return bpf_map_lookup_elem(&pacer_set_hits, &number);
 }
 
+static __always_inline struct pacer_scratch *pacer_map_scratch(void)
+{
+	__u32 first = 0;
+
+	return bpf_map_lookup_elem(&pacer_scratch, &first);
+}
+
 static __always_inline struct pacer_sampler *pacer_map_sampler(__u32 cpu)
 {
 	__u32 first = 0;
@@ -237,6 +253,7 @@ static __always_inline struct pacer_heads *pacer_map_heads(__u32 cpu)
 #define PACER_SET_OF(walk, number)	 pacer_map_set((walk)->copy, number)
 #define PACER_SET_HAND_OF(walk, number)	 pacer_map_set_hand((walk)->copy, number)
 #define PACER_SET_COUNT_AT(walk, number) ((void)(walk), pacer_map_set_count(number))
+#define PACER_SCRATCH_OF(walk)		 ((void)(walk), pacer_map_scratch())
 #define PACER_SHARE_AT(walk, number) \
 	((void)(walk), &pacer_control.share[(number) & (PACER_SHARES - 1)])
 #define PACER_LANES_AT(walk, number) \

@@ -18,12 +18,14 @@
 #include "port.h"
 
 #define PACER_MAGIC	   0x52434150u /* "PACR" */
-#define PACER_ABI_VERSION  10u
-#define PACER_RULES_MAX	   64u
-#define PACER_LIMITERS_MAX 8u	/* of a rule, with those that a change of policy draining */
-#define PACER_COUNTERS_MAX 129u /* for the rules of both copies, and 0 for no rule */
-#define PACER_STARTS_LINE  11u	/* ring words in a record's first line */
-#define PACER_LINE_WORDS   16u	/* and in each line that follows */
+#define PACER_ABI_VERSION  11u
+#define PACER_RULES_MAX	   256u
+#define PACER_RULE_WORDS   (PACER_RULES_MAX / 64)
+#define PACER_LIMITERS_MAX 8u /* of a rule, with those that a change of policy draining */
+/* For the rules of both copies, and 0 for no rule. */
+#define PACER_COUNTERS_MAX (2 * PACER_RULES_MAX + 1)
+#define PACER_STARTS_LINE  11u /* ring words in a record's first line */
+#define PACER_LINE_WORDS   16u /* and in each line that follows */
 #define PACER_EXTRA_MAX	   3u
 #define PACER_UNIT_CELLS   16u /* of a narrow record: its running total, and ring words */
 #define PACER_LINE_UNITS   4u  /* units, quarters of a line, at which entries begin */
@@ -31,7 +33,9 @@
 #define PACER_SLOTS_MAX	   (PACER_RING_MAX - 1)
 #define PACER_CELLS	   7u /* of a sketch's line; prime, see recency.h */
 #define PACER_ROWS_MAX	   2u
-#define PACER_BOUNDS_MAX   255u /* values at which one field's set of matching rules changes */
+#define PACER_BOUND_STEPS  10
+/* Values at which one field's set of matching rules changes. */
+#define PACER_BOUNDS_MAX   ((1u << PACER_BOUND_STEPS) - 1)
 #define PACER_BUCKETS	   256u
 #define PACER_DOC_MAX	   65536u
 #define PACER_ALLOW_MAX	   4096u /* prefixes of one family on the allow-list of a copy */
@@ -547,6 +551,11 @@ enum pacer_dim_id {
 #define PACER_DIM_SADDR6 PACER_DIM_COUNT
 #define PACER_DIM_DADDR6 (PACER_DIM_COUNT + 1)
 
+/* A set of rules, a bit each (rules.h). */
+struct pacer_rules {
+	__u64 word[PACER_RULE_WORDS];
+};
+
 /*
  * The elementary intervals of one field. Value v is in interval i, the number of bounds <= v, and
  * matches the rules of mask[i]. Values are grouped in buckets (classify.h): first[b] is the
@@ -554,14 +563,14 @@ enum pacer_dim_id {
  * bucket.
  */
 struct pacer_dim {
-	__u64 mask[PACER_BOUNDS_MAX + 1];
+	struct pacer_rules mask[PACER_BOUNDS_MAX + 1];
 	__u32 bound[PACER_BOUNDS_MAX + 1];
-	__u8 first[PACER_BUCKETS], more[PACER_BUCKETS];
+	__u16 first[PACER_BUCKETS], more[PACER_BUCKETS];
 };
 
 /* The same for a wide field, with one bucket. */
 struct pacer_dim6 {
-	__u64 mask[PACER_BOUNDS_MAX + 1];
+	struct pacer_rules mask[PACER_BOUNDS_MAX + 1];
 	__u64 hi[PACER_BOUNDS_MAX + 1], lo[PACER_BOUNDS_MAX + 1];
 	__u32 top;
 	__u32 unused;
@@ -576,7 +585,10 @@ enum pacer_policy_flags {
 	PACER_KEYS_MORE = 32	  /* limits have keys that need more than was read (path.h) */
 };
 
-/* The rules whose src, or dst, has a set: a bit for each that it is in, and that it must not be. */
+/*
+ * The rules of one word whose src, or dst, has a set: a bit for each that it is in, and that it
+ * must not be.
+ */
 struct pacer_set_use {
 	__u64 src_in, src_not, dst_in, dst_not;
 };
@@ -585,6 +597,7 @@ struct pacer_set_use {
 #define PACER_DIMS_SETS	  (1u << 31) /* beside dims: there are sets */
 #define PACER_DIMS_MORE	  (1u << 30) /* ... and rules that ask for more (more.h) */
 #define PACER_DIMS_FRAMES (1u << 29) /* ... of frames that are not IP, too */
+#define PACER_DIMS_MANY	  (1u << 28) /* ... and more than 64 rules (rules.h) */
 
 /* What more rules may ask for, each by a table of its own. */
 enum pacer_more_id {
@@ -596,7 +609,7 @@ enum pacer_more_id {
 	PACER_MORE_TTL,
 	PACER_MORE_DSCP,
 	PACER_MORE_SHAPE, /* enum pacer_fragment, and options, see PACER_SHAPE_OPTIONS */
-	PACER_MORE_LEN,	  /* this one and the next have spans */
+	PACER_MORE_LEN,	  /* this one and the next have spans; those before have bytes */
 	PACER_MORE_PAYLOAD_LEN,
 	PACER_MORE_ETHER_TYPE,
 	PACER_MORE_ETHER_SRC,
@@ -621,15 +634,19 @@ enum pacer_span_id {
 #define PACER_SHAPE_OPTIONS 2	 /* the bit of options in a shape */
 #define PACER_MORE_ABSENT   256u /* the row of packets that have no such field */
 #define PACER_MORE_UNKNOWN  257u /* ... of which nobody knows */
-#define PACER_MORE_ROWS	    258u
-#define PACER_PROBES_MAX    16u
-#define PACER_PROBE_AT_MAX  1500u
+#define PACER_BYTE_ROWS	    258u /* of a field of 256 values */
+/* Of a wide field: a row for each range of values. Those from 256 on are two further on. */
+#define PACER_SPAN_ROWS	   (PACER_BOUNDS_MAX + 3)
+#define PACER_PROBES_MAX   16u
+#define PACER_PROBE_AT_MAX 1500u
 
 #define PACER_SPAN_END (1ull << 62)
 
 /* The bounds of a wide field: a value's row is how many of them are not above it. */
 struct pacer_span {
 	__u64 bound[PACER_BOUNDS_MAX + 1]; /* those that are not used are PACER_SPAN_END */
+	__u32 top;			   /* the largest power of two of them; 0: there are none */
+	__u32 unused;
 };
 
 /* Bytes of the payload that rules ask for. */
@@ -638,20 +655,26 @@ struct pacer_probe {
 	__u16 at;	   /* bytes into the payload */
 	__u8 n;		   /* 1 to 4 */
 	__u8 unused[5];
-	__u64 rules;
+	struct pacer_rules rules;
 };
 
+/* Beside 1 << enum pacer_more_id. */
+#define PACER_MORE_PROBED (1u << 30) /* bytes of the payload */
+#define PACER_MORE_INNER  (1u << 31) /* what is in tunnels */
+
 struct pacer_more {
-	__u32 used; /* 1 << enum pacer_more_id */
+	__u32 used; /* as above */
 	__u32 probes;
-	__u64 frames;	  /* rules for frames that are not IP */
-	__u64 of_payload; /* rules that ask for its length or bytes */
-	__u64 probed;	  /* ... for bytes */
-	__u64 passing;	  /* rules that pass by no limit: what is not known does not match them */
-	__u64 inner;	  /* rules for what is in tunnels (inner.h) */
+	struct pacer_rules frames;     /* rules for frames that are not IP */
+	struct pacer_rules of_payload; /* rules that ask for its length or bytes */
+	struct pacer_rules probed;     /* ... for bytes */
+	/* Rules that pass by no limit: what is not known does not match them. */
+	struct pacer_rules passing;
+	struct pacer_rules inner; /* rules for what is in tunnels (inner.h) */
 	struct pacer_probe probe[PACER_PROBES_MAX];
 	struct pacer_span span[PACER_SPANS];
-	__u64 rules[PACER_MORE_COUNT][PACER_MORE_ROWS];
+	struct pacer_rules byte_rules[PACER_MORE_LEN][PACER_BYTE_ROWS];
+	struct pacer_rules span_rules[PACER_SPANS][PACER_SPAN_ROWS];
 };
 
 #define PACER_SET_VALUES_MAX 64u /* that a policy names, of all sets */
@@ -670,16 +693,17 @@ struct pacer_set_count {
 };
 
 struct pacer_policy {
-	__u64 rules;	    /* a bit for each rule in force */
-	__u64 ruled_out[4]; /* those that a packet cannot fall under, by its enum pacer_ports */
-	__u32 flags;	    /* enum pacer_policy_flags */
-	__u32 dims;	    /* fields that any rule matches on */
-	__u64 serial;	    /* of the apply that wrote it */
-	__u32 shape;	    /* pacer_short_shape_of; tools change it while packets are judged */
+	struct pacer_rules rules; /* in force */
+	/* Those that a packet cannot fall under, by its enum pacer_ports. */
+	struct pacer_rules ruled_out[4];
+	__u32 flags;  /* enum pacer_policy_flags */
+	__u32 dims;   /* fields that any rule matches on */
+	__u64 serial; /* of the apply that wrote it */
+	__u32 shape;  /* pacer_short_shape_of; tools change it while packets are judged */
 	__u32 unused_shape;
 	struct pacer_dim dim[PACER_DIM_COUNT];
 	struct pacer_dim6 dim6[2]; /* source, destination */
-	struct pacer_set_use set[PACER_SETS_MAX];
+	struct pacer_set_use set[PACER_SETS_MAX][PACER_RULE_WORDS];
 	__u64 sets; /* that there are, the first ones */
 	__u8 set_counter[PACER_SETS_MAX];
 	__u8
@@ -689,9 +713,9 @@ struct pacer_policy {
 	__u32 unused_sets;
 	__u8 first_value[PACER_SETS_MAX], n_values[PACER_SETS_MAX]; /* of each, in set_value */
 	__u64 allow_values;					    /* as allow_sets, of those */
-	struct pacer_set_use set_value[PACER_SET_VALUES_MAX];
-	struct pacer_set_use
-	    set_unknown[PACER_SETS_MAX]; /* if it cannot be read: all its values' */
+	struct pacer_set_use set_value[PACER_SET_VALUES_MAX][PACER_RULE_WORDS];
+	/* If it cannot be read: all its values'. */
+	struct pacer_set_use set_unknown[PACER_SETS_MAX][PACER_RULE_WORDS];
 	struct pacer_bans bans;
 	struct pacer_flows flows;
 	__u32 secret;	/* of new limits, of bans and of flows */
@@ -703,7 +727,7 @@ struct pacer_policy {
 	struct pacer_sampling sampling;
 	struct pacer_rule rule[PACER_RULES_MAX];
 	struct pacer_more more;
-	__u8 port_at[2][65536]; /* of each source and destination port: its interval in dim[] */
+	__u16 port_at[2][65536]; /* of each source and destination port: its interval in dim[] */
 };
 
 /* One copy: the policy and its text. The built-in policy is given as bytes. */

@@ -5,10 +5,13 @@
  *
  * Source: bit vectors (Lakshman and Stiliadis): a field's values are cut into
  * the intervals in which the set of matching rules is the same; each interval
- * has that set as 64 bits; the sets of all fields are ANDed and the lowest bit
- * left is the first rule. An interval is found by a binary search without
- * branches among the bounds that share the value's highest bits: at most 8
- * steps for 255 bounds, and mostly none. For ports there is a table.
+ * has that set as a bit a rule (rules.h); the sets of all fields are ANDed and
+ * the lowest bit left is the first rule. An interval is found by a binary search
+ * without branches among the bounds that share the value's highest bits: at most
+ * PACER_BOUND_STEPS steps, and mostly none. For ports there is a table.
+ *
+ * The functions with `many` in their names are for policies of more than 64
+ * rules, the others for those of fewer: these have one word for a set.
  *
  * If a packet's ports are unknown, as in a later fragment, it matches whatever
  * ports a rule has. The same holds for an unknown protocol. So nothing slips
@@ -16,27 +19,29 @@
  * exception: what is not known does not fall under it. A protocol without ports
  * matches no rule that asks for ports.
  *
- * Concurrency: pure. Memory: 3.5 KiB for each field, 6 KiB for each IPv6
- * address, 128 KiB for the ports.
+ * Concurrency: pure. Memory: 37 KiB for each field, 48 KiB for each IPv6
+ * address, 256 KiB for the ports.
  */
 #ifndef PACER_CLASSIFY_H
 #define PACER_CLASSIFY_H
 
 #include "abi.h"
 #include "parse.h"
+#include "rules.h"
 
 /* The bucket of a value is the value without this many of its lowest bits. */
 #define PACER_BUCKET_ADDR4 24
 #define PACER_BUCKET_PROTO 0
 #define PACER_BUCKET_VLAN  5
 
-_Static_assert(PACER_BOUNDS_MAX == 255, "8 steps for 255 bounds");
-_Static_assert(sizeof(struct pacer_dim) == 3584, "3.5 KiB a field");
-_Static_assert(sizeof(struct pacer_dim6) == 6144 + 8, "6 KiB an IPv6 address");
-_Static_assert(sizeof(((struct pacer_policy *)0)->port_at) == 128 << 10, "128 KiB for the ports");
+_Static_assert(PACER_BOUNDS_MAX == 1023, "10 steps for 1023 bounds");
+_Static_assert(sizeof(struct pacer_dim) == 37 << 10, "37 KiB a field");
+_Static_assert(sizeof(struct pacer_dim6) == (48 << 10) + 8, "48 KiB an IPv6 address");
+_Static_assert(sizeof(((struct pacer_policy *)0)->port_at) == 256 << 10, "256 KiB for the ports");
 
 /* The rules that match `value`; `shift` is the field's. */
-PACER_INLINE __u64 pacer_dim_match(const struct pacer_dim *d, __u32 value, __u32 shift)
+PACER_INLINE const struct pacer_rules *pacer_dim_rules(const struct pacer_dim *d, __u32 value,
+						       __u32 shift)
 {
 	__u32 bucket = pacer_opaque(value >> shift) & (PACER_BUCKETS - 1);
 	__u32 i = d->first[bucket], more = d->more[bucket];
@@ -44,13 +49,13 @@ PACER_INLINE __u64 pacer_dim_match(const struct pacer_dim *d, __u32 value, __u32
 
 	/* Finds the interval, from i to i + more. */
 	PACER_ROLLED
-	for (k = 0; k < 8 && more; k++, more >>= 1) {
+	for (k = 0; k < PACER_BOUND_STEPS && more; k++, more >>= 1) {
 		__u32 half = (more + 1) >> 1, at = (i + half - 1) & PACER_BOUNDS_MAX;
 
 		/* 1 where bound <= value */
 		i += half * (__u32)((((__u64)d->bound[at] - value - 1) >> 63) & 1);
 	}
-	return d->mask[i & PACER_BOUNDS_MAX];
+	return &d->mask[i & PACER_BOUNDS_MAX];
 }
 
 /* Counts the bounds from number `from` on that are `value` or less. Unused bounds are 2^32 - 1. */
@@ -95,36 +100,26 @@ PACER_INLINE void pacer_classify_index(struct pacer_policy *p)
 	}
 }
 
-PACER_INLINE __u64 pacer_dim6_match(const struct pacer_dim6 *d, const __u32 addr[4])
+PACER_INLINE const struct pacer_rules *pacer_dim6_rules(const struct pacer_dim6 *d,
+							const __u32 addr[4])
 {
 	__u64 hi = (__u64)addr[0] << 32 | addr[1], lo = (__u64)addr[2] << 32 | addr[3];
 	__u32 i = 0, step = d->top;
 	int k;
 
-	for (k = 0; k < 8 && step; k++, step >>= 1) {
+	for (k = 0; k < PACER_BOUND_STEPS && step; k++, step >>= 1) {
 		__u32 at = (i + step - 1) & PACER_BOUNDS_MAX;
 
 		if (d->hi[at] < hi || (d->hi[at] == hi && d->lo[at] <= lo))
 			i += step;
 	}
-	return d->mask[i & PACER_BOUNDS_MAX];
+	return &d->mask[i & PACER_BOUNDS_MAX];
 }
 
-/*
- * Index of the lowest bit of a set that is not empty. It uses branches: they are predicted as for
- * the packet before, so nothing waits for a sum. The opaque values keep compilers from removing the
- * branches.
- */
-PACER_INLINE __u32 pacer_lowest(__u64 set)
+/* The row of a port; `which` is 1 for the destination's. */
+PACER_INLINE __u32 pacer_port_row(const struct pacer_policy *p, __u32 which, __u32 port)
 {
-	__u32 i = 0, width;
-
-	for (width = 32; width; width /= 2)
-		if (!(set & ((1ull << width) - 1))) {
-			set >>= width;
-			i = pacer_opaque(i + width);
-		}
-	return i;
+	return p->port_at[which][port] & PACER_BOUNDS_MAX;
 }
 
 /* The fields that rules match on, without those that the packet lacks or that are unknown. */
@@ -149,16 +144,16 @@ PACER_INLINE __u64 pacer_classify_addresses(const struct pacer_policy *p,
 
 	if (pkt->family == PACER_FAMILY_4) {
 		if (dims & 1u << PACER_DIM_SADDR4)
-			src =
-			    pacer_dim_match(&p->dim[PACER_DIM_SADDR4], *saddr, PACER_BUCKET_ADDR4);
+			src = pacer_dim_rules(&p->dim[PACER_DIM_SADDR4], *saddr, PACER_BUCKET_ADDR4)
+				  ->word[0];
 		if (dims & 1u << PACER_DIM_DADDR4)
-			dst =
-			    pacer_dim_match(&p->dim[PACER_DIM_DADDR4], *daddr, PACER_BUCKET_ADDR4);
+			dst = pacer_dim_rules(&p->dim[PACER_DIM_DADDR4], *daddr, PACER_BUCKET_ADDR4)
+				  ->word[0];
 	} else {
 		if (dims & 1u << PACER_DIM_SADDR6)
-			src = pacer_dim6_match(&p->dim6[0], saddr);
+			src = pacer_dim6_rules(&p->dim6[0], saddr)->word[0];
 		if (dims & 1u << PACER_DIM_DADDR6)
-			dst = pacer_dim6_match(&p->dim6[1], daddr);
+			dst = pacer_dim6_rules(&p->dim6[1], daddr)->word[0];
 	}
 	return (src | by_sets->src_in) & ~by_sets->src_not & (dst | by_sets->dst_in) &
 	       ~by_sets->dst_not;
@@ -169,20 +164,22 @@ PACER_INLINE __u64 pacer_classify_with(const struct pacer_policy *p, const struc
 				       const struct pacer_set_use *by_sets)
 {
 	__u32 ports = pkt->key[PACER_WORD_PORTS], dims = pacer_classify_dims(p, pkt->ports);
-	__u64 set = p->rules;
+	__u64 set = p->rules.word[0];
 
 	if (!p->dims)
 		return set;
-	set &= ~p->ruled_out[pkt->ports & 3];
+	set &= ~p->ruled_out[pkt->ports & 3].word[0];
 	set &= pacer_classify_addresses(p, pkt, dims, by_sets);
 	if (dims & 1u << PACER_DIM_SPORT)
-		set &= p->dim[PACER_DIM_SPORT].mask[p->port_at[0][ports >> 16]];
+		set &= p->dim[PACER_DIM_SPORT].mask[pacer_port_row(p, 0, ports >> 16)].word[0];
 	if (dims & 1u << PACER_DIM_DPORT)
-		set &= p->dim[PACER_DIM_DPORT].mask[p->port_at[1][ports & 0xffff]];
+		set &= p->dim[PACER_DIM_DPORT].mask[pacer_port_row(p, 1, ports & 0xffff)].word[0];
 	if (dims & 1u << PACER_DIM_PROTO)
-		set &= pacer_dim_match(&p->dim[PACER_DIM_PROTO], pkt->proto, PACER_BUCKET_PROTO);
+		set &= pacer_dim_rules(&p->dim[PACER_DIM_PROTO], pkt->proto, PACER_BUCKET_PROTO)
+			   ->word[0];
 	if (dims & 1u << PACER_DIM_VLAN)
-		set &= pacer_dim_match(&p->dim[PACER_DIM_VLAN], pkt->vlan, PACER_BUCKET_VLAN);
+		set &=
+		    pacer_dim_rules(&p->dim[PACER_DIM_VLAN], pkt->vlan, PACER_BUCKET_VLAN)->word[0];
 	return set;
 }
 
@@ -194,15 +191,87 @@ PACER_INLINE __u64 pacer_classify(const struct pacer_policy *p, const struct pac
 	return pacer_classify_with(p, pkt, &none);
 }
 
-/*
- * The first rule that a packet matches of which this is known (struct pacer_usual);
- * PACER_RULES_MAX: none. Of a policy without sets and more. proto: beside it, from bit 8, what is
- * known of its ports.
- */
-PACER_GLOBAL int pacer_classify_usual(const struct pacer_policy *p, __u32 saddr, __u32 daddr,
-				      __u32 ports, __u32 proto)
+/* --- of many rules --------------------------------------------------------------------------- */
+
+/* Takes out the rules whose prefixes the packet's source is not in, but for those with its sets. */
+PACER_INLINE void pacer_keep_source(struct pacer_rules *set, const struct pacer_rules *by,
+				    const struct pacer_uses *uses)
 {
-	struct pacer_packet pkt = {
+	__u32 i;
+
+	for (i = 0; i < PACER_RULE_WORDS; i++)
+		set->word[i] &= by->word[i] | (uses ? uses->word[i].src_in : 0);
+}
+
+PACER_INLINE void pacer_keep_destination(struct pacer_rules *set, const struct pacer_rules *by,
+					 const struct pacer_uses *uses)
+{
+	__u32 i;
+
+	for (i = 0; i < PACER_RULE_WORDS; i++)
+		set->word[i] &= by->word[i] | (uses ? uses->word[i].dst_in : 0);
+}
+
+PACER_INLINE void pacer_keep_addresses(const struct pacer_policy *p, const struct pacer_packet *pkt,
+				       __u32 dims, const struct pacer_uses *uses,
+				       struct pacer_rules *set)
+{
+	const __u32 *saddr = &pkt->key[PACER_WORD_SADDR], *daddr = &pkt->key[PACER_WORD_DADDR];
+	__u32 i;
+
+	if (pkt->family == PACER_FAMILY_4) {
+		if (dims & 1u << PACER_DIM_SADDR4)
+			pacer_keep_source(
+			    set,
+			    pacer_dim_rules(&p->dim[PACER_DIM_SADDR4], *saddr, PACER_BUCKET_ADDR4),
+			    uses);
+		if (dims & 1u << PACER_DIM_DADDR4)
+			pacer_keep_destination(
+			    set,
+			    pacer_dim_rules(&p->dim[PACER_DIM_DADDR4], *daddr, PACER_BUCKET_ADDR4),
+			    uses);
+	} else {
+		if (dims & 1u << PACER_DIM_SADDR6)
+			pacer_keep_source(set, pacer_dim6_rules(&p->dim6[0], saddr), uses);
+		if (dims & 1u << PACER_DIM_DADDR6)
+			pacer_keep_destination(set, pacer_dim6_rules(&p->dim6[1], daddr), uses);
+	}
+	for (i = 0; uses && i < PACER_RULE_WORDS; i++)
+		set->word[i] &= ~(uses->word[i].src_not | uses->word[i].dst_not);
+}
+
+/*
+ * Takes out of the set all rules that the parsed packet does not match. uses: 0 for a policy
+ * without sets.
+ */
+PACER_INLINE void pacer_classify_many(const struct pacer_policy *p, const struct pacer_packet *pkt,
+				      const struct pacer_uses *uses, struct pacer_rules *set)
+{
+	__u32 ports = pkt->key[PACER_WORD_PORTS], dims = pacer_classify_dims(p, pkt->ports);
+
+	pacer_rules_drop(set, &p->ruled_out[pkt->ports & 3]);
+	pacer_keep_addresses(p, pkt, dims, uses, set);
+	if (dims & 1u << PACER_DIM_SPORT)
+		pacer_rules_keep(set,
+				 &p->dim[PACER_DIM_SPORT].mask[pacer_port_row(p, 0, ports >> 16)]);
+	if (dims & 1u << PACER_DIM_DPORT)
+		pacer_rules_keep(
+		    set, &p->dim[PACER_DIM_DPORT].mask[pacer_port_row(p, 1, ports & 0xffff)]);
+	if (dims & 1u << PACER_DIM_PROTO)
+		pacer_rules_keep(
+		    set, pacer_dim_rules(&p->dim[PACER_DIM_PROTO], pkt->proto, PACER_BUCKET_PROTO));
+	if (dims & 1u << PACER_DIM_VLAN)
+		pacer_rules_keep(
+		    set, pacer_dim_rules(&p->dim[PACER_DIM_VLAN], pkt->vlan, PACER_BUCKET_VLAN));
+}
+
+/* --- on the short way ------------------------------------------------------------------------ */
+
+/* A packet of which this is known (struct pacer_usual), as pacer_classify_usual has it. */
+PACER_INLINE struct pacer_packet pacer_classify_packet(__u32 saddr, __u32 daddr, __u32 ports,
+						       __u32 proto)
+{
+	return (struct pacer_packet){
 	    .key = {[PACER_WORD_SADDR] = saddr,
 		    [PACER_WORD_DADDR] = daddr,
 		    [PACER_WORD_PORTS] = ports},
@@ -211,9 +280,32 @@ PACER_GLOBAL int pacer_classify_usual(const struct pacer_policy *p, __u32 saddr,
 	    .proto = proto,
 	    .ports = proto >> 8,
 	};
+}
+
+/*
+ * The first rule that such a packet matches; PACER_RULES_MAX: none. Of a policy without sets and
+ * more. proto: beside it, from bit 8, what is known of its ports.
+ */
+PACER_GLOBAL int pacer_classify_usual(const struct pacer_policy *p, __u32 saddr, __u32 daddr,
+				      __u32 ports, __u32 proto)
+{
+	struct pacer_packet pkt = pacer_classify_packet(saddr, daddr, ports, proto);
 	__u64 rules = p ? pacer_classify(p, &pkt) : 0;
 
 	return rules ? pacer_lowest(rules) : PACER_RULES_MAX;
+}
+
+PACER_GLOBAL int pacer_classify_usual_many(const struct pacer_policy *p, __u32 saddr, __u32 daddr,
+					   __u32 ports, __u32 proto)
+{
+	struct pacer_packet pkt = pacer_classify_packet(saddr, daddr, ports, proto);
+	struct pacer_rules set;
+
+	if (!p)
+		return PACER_RULES_MAX;
+	set = p->rules;
+	pacer_classify_many(p, &pkt, 0, &set);
+	return pacer_rules_lowest(&set);
 }
 
 #endif

@@ -23,6 +23,7 @@
 #include "outcome.h"
 #include "rate.h"
 #include "record.h"
+#include "rules.h"
 #include "share.h"
 #include "table.h"
 #include "throttle.h"
@@ -273,6 +274,7 @@ struct pacer_state {
 	struct pacer_set_count *set_count; /* PACER_SET_COUNTERS of them; NULL: not counted */
 	const struct pacer_share *share; /* PACER_SHARES of them; NULL: all of each limit is here */
 	const struct pacer_lanes *lanes; /* as many; NULL: no key has a share of its own */
+	struct pacer_scratch scratch;	 /* of the packet that is looked at */
 };
 
 /* A host that keeps all of that elsewhere has no such word. */
@@ -303,6 +305,7 @@ struct pacer_walk {
 	((walk)->state->hand ? &(walk)->state->hand[(number) & (PACER_SETS_MAX - 1)] : 0)
 #define PACER_SET_COUNT_AT(walk, number) \
 	((walk)->state->set_count ? &(walk)->state->set_count[number] : 0)
+#define PACER_SCRATCH_OF(walk) (&(walk)->state->scratch)
 #define PACER_SHARE_AT(walk, number) \
 	((walk)->state->share ? &(walk)->state->share[(number) & (PACER_SHARES - 1)] : 0)
 #define PACER_LANES_AT(walk, number) \

@@ -5,7 +5,7 @@
  * payload. Only of policies that do (PACER_DIMS_MORE).
  *
  * Each field of the packet selects a row of a table that has, as a bit each, the rules which that
- * row falls under. A value below 256 is its own row. A larger one is found among up to 255 bounds.
+ * row falls under. A value below 256 is its own row. A larger one is found among up to 1023 bounds.
  * Two rows are for packets that have no such field, and for those of which it is not known what
  * they have, as of a later fragment: they fall under every rule that asks for the field, but for
  * rules that pass their packets by no limit. So the work is the same for any number of rules.
@@ -13,7 +13,9 @@
  * Frames that are not IP are looked at for rules that ask for their EtherType, and fall under no
  * others.
  *
- * Concurrency: pure. Memory: 38 KiB a policy.
+ * As in classify.h the functions with `many` in their names are for policies of more than 64 rules.
+ *
+ * Concurrency: pure. Memory: 268 KiB a policy.
  */
 #ifndef PACER_MORE_H
 #define PACER_MORE_H
@@ -23,6 +25,7 @@
 #include "frame.h"
 #include "limit.h"
 #include "parse.h"
+#include "rules.h"
 
 #define PACER_MORE_UNREAD (~0ull) /* in the place of bytes that are not in the buffer */
 
@@ -58,18 +61,20 @@ PACER_GLOBAL __u64 pacer_more_bytes(PACER_FRAME *frame, __u32 at, __u32 n)
 PACER_GLOBAL int pacer_more_span(const struct pacer_walk *w, __u32 which, __u64 value)
 {
 	const struct pacer_span *s;
-	__u32 i = 0, step;
+	__u32 i = 0, step, k;
 
 	if (!w)
 		return PACER_MORE_UNKNOWN;
 	if (value == PACER_MORE_UNREAD)
 		return PACER_MORE_UNKNOWN;
 	s = &PACER_POLICY_OF(w)->more.span[which < PACER_SPANS ? which : 0];
+	step = s->top;
 	PACER_ROLLED
-	for (step = 128; step; step >>= 1) /* 1 where the bound is not above the value */
+	for (k = 0; k < PACER_BOUND_STEPS && step; k++, step >>= 1)
+		/* 1 where the bound is not above the value */
 		i +=
 		    step * (__u32)((s->bound[(i + step - 1) & PACER_BOUNDS_MAX] - value - 1) >> 63);
-	return i & PACER_BOUNDS_MAX;
+	return pacer_span_row(i & PACER_BOUNDS_MAX);
 }
 
 /* Where the parts of an IP packet are, in bytes from the frame's start. */
@@ -186,50 +191,20 @@ PACER_INLINE __u32 pacer_more_shape(const struct pacer_packet *pkt)
 	return pkt->fragment | pkt->options << PACER_SHAPE_OPTIONS;
 }
 
-PACER_INLINE __u64 pacer_more_at(const struct pacer_walk *w, __u32 id, __u32 row)
+/* The rules of a row of a field. */
+PACER_INLINE const struct pacer_rules *pacer_more_at(const struct pacer_walk *w, __u32 id,
+						     __u32 row)
 {
+	const struct pacer_more *more = &PACER_POLICY_OF(w)->more;
+
 	row = pacer_opaque(row);
-	return PACER_POLICY_OF(w)->more.rules[id][row < PACER_MORE_ROWS ? row : PACER_MORE_UNKNOWN];
+	if (id < PACER_MORE_LEN)
+		return &more->byte_rules[id][row < PACER_BYTE_ROWS ? row : PACER_MORE_UNKNOWN];
+	return &more->span_rules[id - PACER_MORE_LEN]
+				[row < PACER_SPAN_ROWS ? row : PACER_MORE_UNKNOWN];
 }
 
 /* --- of the headers ------------------------------------------------------------------------- */
-
-/* The rules that the packet's IP header, and the one behind, fall under. */
-PACER_GLOBAL __u64 pacer_more_headers(PACER_FRAME *frame, const struct pacer_walk *w)
-{
-	__u64 set = ~0ull;
-	__u32 used;
-
-	if (!w)
-		return 0;
-	used = PACER_POLICY_OF(w)->more.used;
-	if (used & 1u << PACER_MORE_FLAGS)
-		set &= pacer_more_at(w, PACER_MORE_FLAGS,
-				     pacer_more_l4(frame, w, 0, PACER_IPPROTO_TCP, 13));
-	if (used & 1u << PACER_MORE_ICMP_TYPE)
-		set &=
-		    pacer_more_at(w, PACER_MORE_ICMP_TYPE,
-				  pacer_more_l4(frame, w, PACER_FAMILY_4, PACER_IPPROTO_ICMP, 0));
-	if (used & 1u << PACER_MORE_ICMP_CODE)
-		set &=
-		    pacer_more_at(w, PACER_MORE_ICMP_CODE,
-				  pacer_more_l4(frame, w, PACER_FAMILY_4, PACER_IPPROTO_ICMP, 1));
-	if (used & 1u << PACER_MORE_ICMPV6_TYPE)
-		set &=
-		    pacer_more_at(w, PACER_MORE_ICMPV6_TYPE,
-				  pacer_more_l4(frame, w, PACER_FAMILY_6, PACER_IPPROTO_ICMPV6, 0));
-	if (used & 1u << PACER_MORE_ICMPV6_CODE)
-		set &=
-		    pacer_more_at(w, PACER_MORE_ICMPV6_CODE,
-				  pacer_more_l4(frame, w, PACER_FAMILY_6, PACER_IPPROTO_ICMPV6, 1));
-	if (used & 1u << PACER_MORE_TTL)
-		set &= pacer_more_at(w, PACER_MORE_TTL, pacer_more_ttl(frame, &w->pkt));
-	if (used & 1u << PACER_MORE_DSCP)
-		set &= pacer_more_at(w, PACER_MORE_DSCP, pacer_more_dscp(frame, &w->pkt));
-	if (used & 1u << PACER_MORE_SHAPE)
-		set &= pacer_more_at(w, PACER_MORE_SHAPE, pacer_more_shape(&w->pkt));
-	return set;
-}
 
 /* Of a device that has Ethernet headers, the address at this place of it. */
 PACER_INLINE __u32 pacer_more_mac(PACER_FRAME *frame, const struct pacer_walk *w, __u32 which,
@@ -253,6 +228,90 @@ PACER_INLINE __u64 pacer_more_ether_type(PACER_FRAME *frame, const struct pacer_
 	return pkt->l3 ? pacer_more_bytes(frame, pkt->l3 - 2u, 2) : 0;
 }
 
+PACER_INLINE __u32 pacer_more_payload_len(PACER_FRAME *frame, const struct pacer_walk *w)
+{
+	struct pacer_parts parts = {0, PACER_NOWHERE};
+
+	if (w->pkt.family == PACER_FAMILY_NONE)
+		return PACER_MORE_ABSENT;
+	pacer_more_parts(frame, w, &parts);
+	if (parts.payload == PACER_NOWHERE)
+		return PACER_MORE_UNKNOWN;
+	return pacer_more_span(w, PACER_SPAN_PAYLOAD_LEN,
+			       parts.end > parts.payload ? parts.end - parts.payload : 0);
+}
+
+/* The packet's row of field `id`, an enum pacer_more_id. */
+PACER_INLINE __u32 pacer_more_row(PACER_FRAME *frame, const struct pacer_walk *w, __u32 id)
+{
+	switch ((enum pacer_more_id)id) {
+	case PACER_MORE_FLAGS:
+		return pacer_more_l4(frame, w, 0, PACER_IPPROTO_TCP, 13);
+	case PACER_MORE_ICMP_TYPE:
+		return pacer_more_l4(frame, w, PACER_FAMILY_4, PACER_IPPROTO_ICMP, 0);
+	case PACER_MORE_ICMP_CODE:
+		return pacer_more_l4(frame, w, PACER_FAMILY_4, PACER_IPPROTO_ICMP, 1);
+	case PACER_MORE_ICMPV6_TYPE:
+		return pacer_more_l4(frame, w, PACER_FAMILY_6, PACER_IPPROTO_ICMPV6, 0);
+	case PACER_MORE_ICMPV6_CODE:
+		return pacer_more_l4(frame, w, PACER_FAMILY_6, PACER_IPPROTO_ICMPV6, 1);
+	case PACER_MORE_TTL:
+		return pacer_more_ttl(frame, &w->pkt);
+	case PACER_MORE_DSCP:
+		return pacer_more_dscp(frame, &w->pkt);
+	case PACER_MORE_SHAPE:
+		return pacer_more_shape(&w->pkt);
+	case PACER_MORE_LEN:
+		return pacer_more_span(w, PACER_SPAN_LEN, w->pkt.len_bytes);
+	case PACER_MORE_PAYLOAD_LEN:
+		return pacer_more_payload_len(frame, w);
+	case PACER_MORE_ETHER_TYPE:
+		return pacer_more_span(w, PACER_SPAN_ETHER_TYPE,
+				       pacer_more_ether_type(frame, &w->pkt));
+	case PACER_MORE_ETHER_SRC:
+		return pacer_more_mac(frame, w, PACER_SPAN_ETHER_SRC, 6);
+	case PACER_MORE_ETHER_DST:
+		return pacer_more_mac(frame, w, PACER_SPAN_ETHER_DST, 0);
+	case PACER_MORE_COUNT:
+		break;
+	}
+	return PACER_MORE_UNKNOWN;
+}
+
+/* The rules that the packet falls under by a field that rules ask for. */
+PACER_INLINE __u64 pacer_more_by(PACER_FRAME *frame, const struct pacer_walk *w, __u32 id)
+{
+	return pacer_more_at(w, id, pacer_more_row(frame, w, id))->word[0];
+}
+
+/* The rules that the packet's IP header, and the one behind, fall under. */
+PACER_GLOBAL __u64 pacer_more_headers(PACER_FRAME *frame, const struct pacer_walk *w)
+{
+	__u64 set = ~0ull;
+	__u32 used;
+
+	if (!w)
+		return 0;
+	used = PACER_POLICY_OF(w)->more.used;
+	if (used & 1u << PACER_MORE_FLAGS)
+		set &= pacer_more_by(frame, w, PACER_MORE_FLAGS);
+	if (used & 1u << PACER_MORE_ICMP_TYPE)
+		set &= pacer_more_by(frame, w, PACER_MORE_ICMP_TYPE);
+	if (used & 1u << PACER_MORE_ICMP_CODE)
+		set &= pacer_more_by(frame, w, PACER_MORE_ICMP_CODE);
+	if (used & 1u << PACER_MORE_ICMPV6_TYPE)
+		set &= pacer_more_by(frame, w, PACER_MORE_ICMPV6_TYPE);
+	if (used & 1u << PACER_MORE_ICMPV6_CODE)
+		set &= pacer_more_by(frame, w, PACER_MORE_ICMPV6_CODE);
+	if (used & 1u << PACER_MORE_TTL)
+		set &= pacer_more_by(frame, w, PACER_MORE_TTL);
+	if (used & 1u << PACER_MORE_DSCP)
+		set &= pacer_more_by(frame, w, PACER_MORE_DSCP);
+	if (used & 1u << PACER_MORE_SHAPE)
+		set &= pacer_more_by(frame, w, PACER_MORE_SHAPE);
+	return set;
+}
+
 /* The rules that the frame's length and its Ethernet header fall under. */
 PACER_GLOBAL __u64 pacer_more_frame(PACER_FRAME *frame, const struct pacer_walk *w)
 {
@@ -263,43 +322,50 @@ PACER_GLOBAL __u64 pacer_more_frame(PACER_FRAME *frame, const struct pacer_walk 
 		return 0;
 	used = PACER_POLICY_OF(w)->more.used;
 	if (used & 1u << PACER_MORE_LEN)
-		set &= pacer_more_at(w, PACER_MORE_LEN,
-				     pacer_more_span(w, PACER_SPAN_LEN, w->pkt.len_bytes));
+		set &= pacer_more_by(frame, w, PACER_MORE_LEN);
 	if (used & 1u << PACER_MORE_ETHER_TYPE)
-		set &= pacer_more_at(w, PACER_MORE_ETHER_TYPE,
-				     pacer_more_span(w, PACER_SPAN_ETHER_TYPE,
-						     pacer_more_ether_type(frame, &w->pkt)));
+		set &= pacer_more_by(frame, w, PACER_MORE_ETHER_TYPE);
 	if (used & 1u << PACER_MORE_ETHER_SRC)
-		set &= pacer_more_at(w, PACER_MORE_ETHER_SRC,
-				     pacer_more_mac(frame, w, PACER_SPAN_ETHER_SRC, 6));
+		set &= pacer_more_by(frame, w, PACER_MORE_ETHER_SRC);
 	if (used & 1u << PACER_MORE_ETHER_DST)
-		set &= pacer_more_at(w, PACER_MORE_ETHER_DST,
-				     pacer_more_mac(frame, w, PACER_SPAN_ETHER_DST, 0));
+		set &= pacer_more_by(frame, w, PACER_MORE_ETHER_DST);
 	return set;
 }
 
 /* --- of the payload ------------------------------------------------------------------------- */
 
-/* The rules of probe i, if the payload has its bytes. */
-PACER_GLOBAL __u64 pacer_more_probe(PACER_FRAME *frame, const struct pacer_walk *w, __u32 i,
-				    __u32 payload, __u32 end)
+enum pacer_probed { PACER_PROBE_NOT, PACER_PROBE_IS, PACER_PROBE_UNKNOWN };
+
+/* Has the payload the bytes of probe i? An enum pacer_probed. */
+PACER_GLOBAL int pacer_more_probe(PACER_FRAME *frame, const struct pacer_walk *w, __u32 i,
+				  __u32 payload, __u32 end)
 {
 	const struct pacer_probe *probe;
 	__u64 value;
 	__u32 at;
 
 	if (!w || i >= PACER_PROBES_MAX)
-		return 0;
+		return PACER_PROBE_NOT;
 	probe = &PACER_POLICY_OF(w)->more.probe[i];
 	if (payload == PACER_NOWHERE)
-		return probe->rules & ~PACER_POLICY_OF(w)->more.passing;
+		return PACER_PROBE_UNKNOWN;
 	at = payload + probe->at;
 	if (at + probe->n > end)
-		return 0;
+		return PACER_PROBE_NOT;
 	value = pacer_more_bytes(frame, at, probe->n);
 	if (value == PACER_MORE_UNREAD)
-		return probe->rules & ~PACER_POLICY_OF(w)->more.passing;
-	return ((__u32)value & probe->mask) == probe->value ? probe->rules : 0;
+		return PACER_PROBE_UNKNOWN;
+	return ((__u32)value & probe->mask) == probe->value ? PACER_PROBE_IS : PACER_PROBE_NOT;
+}
+
+/* The rules of a word that a packet with such an answer falls under. */
+PACER_INLINE __u64 pacer_more_probed(const struct pacer_more *more, __u32 i, __u32 word, int said)
+{
+	__u64 rules = more->probe[i & (PACER_PROBES_MAX - 1)].rules.word[word];
+
+	if (said == PACER_PROBE_NOT)
+		return 0;
+	return said == PACER_PROBE_UNKNOWN ? rules & ~more->passing.word[word] : rules;
 }
 
 /* The rules that the payload's length and bytes fall under. */
@@ -314,21 +380,22 @@ PACER_GLOBAL __u64 pacer_more_in_payload(PACER_FRAME *frame, const struct pacer_
 		return 0;
 	more = &PACER_POLICY_OF(w)->more;
 	if (w->pkt.family == PACER_FAMILY_NONE)
-		return ~more->of_payload;
+		return ~more->of_payload.word[0];
 	pacer_more_parts(frame, w, &parts);
 	if (more->used & 1u << PACER_MORE_PAYLOAD_LEN) {
 		if (parts.payload != PACER_NOWHERE)
 			row = pacer_more_span(w, PACER_SPAN_PAYLOAD_LEN,
 					      parts.end > parts.payload ? parts.end - parts.payload
 									: 0);
-		set &= pacer_more_at(w, PACER_MORE_PAYLOAD_LEN, row);
+		set &= pacer_more_at(w, PACER_MORE_PAYLOAD_LEN, row)->word[0];
 	}
-	if (!more->probes)
+	if (!more->probed.word[0])
 		return set;
 	PACER_ROLLED
 	for (i = 0; i < PACER_PROBES_MAX && i < more->probes; i++)
-		hit |= pacer_more_probe(frame, w, i, parts.payload, parts.end);
-	return set & (hit | ~more->probed);
+		hit |= pacer_more_probed(more, i, 0,
+					 pacer_more_probe(frame, w, i, parts.payload, parts.end));
+	return set & (hit | ~more->probed.word[0]);
 }
 
 /* The rules that the packet falls under by what it has, whatever the frame around it. */
@@ -342,7 +409,7 @@ PACER_GLOBAL __u64 pacer_more_packet(PACER_FRAME *frame, const struct pacer_walk
 	policy = PACER_POLICY_OF(w);
 	if (policy->more.used & PACER_MORE_OF_HEADERS)
 		set &= pacer_more_headers(frame, w);
-	if (policy->more.of_payload)
+	if (policy->more.of_payload.word[0])
 		set &= pacer_more_in_payload(frame, w);
 	return set;
 }
@@ -350,9 +417,9 @@ PACER_GLOBAL __u64 pacer_more_packet(PACER_FRAME *frame, const struct pacer_walk
 /* --- all together --------------------------------------------------------------------------- */
 
 /*
- * The rules that the packet may fall under by what is here; all others it does not. Of a frame that
- * is not IP, those that it falls under. w->pkt was parsed of the frame, of which there may be
- * nothing left to read: then it falls under what it may fall under.
+ * The rules that the packet may fall under by what is here; all others it does not.
+ * Of a frame that is not IP, those that it falls under. w->pkt was parsed of the frame, of which
+ * there may be nothing left to read: then it falls under what it may fall under.
  */
 PACER_GLOBAL __u64 pacer_more_rules(PACER_FRAME *frame, const struct pacer_walk *w)
 {
@@ -362,16 +429,94 @@ PACER_GLOBAL __u64 pacer_more_rules(PACER_FRAME *frame, const struct pacer_walk 
 	if (!w)
 		return 0;
 	policy = PACER_POLICY_OF(w);
-	set = policy->rules;
+	set = policy->rules.word[0];
 	if (w->pkt.family == PACER_FAMILY_NONE) {
-		set &= policy->more.frames;
+		set &= policy->more.frames.word[0];
 		if (policy->dims & 1u << PACER_DIM_VLAN)
-			set &= pacer_dim_match(&policy->dim[PACER_DIM_VLAN], w->pkt.vlan,
-					       PACER_BUCKET_VLAN);
+			set &= pacer_dim_rules(&policy->dim[PACER_DIM_VLAN], w->pkt.vlan,
+					       PACER_BUCKET_VLAN)
+				   ->word[0];
 	}
 	if (policy->more.used & PACER_MORE_OF_FRAME)
 		set &= pacer_more_frame(frame, w);
 	return set & pacer_more_packet(frame, w);
+}
+
+/* --- of many rules --------------------------------------------------------------------------- */
+
+/* pacer_more_row, where the field is no constant. */
+PACER_GLOBAL int pacer_more_row_of(PACER_FRAME *frame, const struct pacer_walk *w, __u32 id)
+{
+	return w ? pacer_more_row(frame, w, id) : PACER_MORE_UNKNOWN;
+}
+
+/* Takes out of the set the rules whose bytes the payload does not have. */
+PACER_GLOBAL int pacer_more_probes_many(PACER_FRAME *frame, const struct pacer_walk *w,
+					struct pacer_rules *set)
+{
+	struct pacer_parts parts = {0, PACER_NOWHERE};
+	struct pacer_rules hit = {{0}};
+	const struct pacer_more *more;
+	__u32 i, k;
+	int said;
+
+	if (!w || !set)
+		return 0;
+	more = &PACER_POLICY_OF(w)->more;
+	if (w->pkt.family != PACER_FAMILY_NONE) {
+		pacer_more_parts(frame, w, &parts);
+		PACER_ROLLED
+		for (i = 0; i < PACER_PROBES_MAX && i < more->probes; i++) {
+			said = pacer_more_probe(frame, w, i, parts.payload, parts.end);
+			for (k = 0; k < PACER_RULE_WORDS; k++)
+				hit.word[k] |= pacer_more_probed(more, i, k, said);
+		}
+	}
+	for (k = 0; k < PACER_RULE_WORDS; k++)
+		set->word[k] &= hit.word[k] | ~more->probed.word[k];
+	return 0;
+}
+
+/*
+ * Takes out of the set the rules that the packet does not fall under by these fields: bits of
+ * pacer_more.used.
+ */
+PACER_GLOBAL int pacer_more_many(PACER_FRAME *frame, const struct pacer_walk *w, __u32 fields,
+				 struct pacer_rules *set)
+{
+	__u32 id;
+
+	if (!w || !set)
+		return 0;
+	fields &= PACER_POLICY_OF(w)->more.used;
+	PACER_ROLLED
+	for (id = 0; id < PACER_MORE_COUNT; id++)
+		if (fields >> id & 1)
+			pacer_rules_keep(set,
+					 pacer_more_at(w, id, pacer_more_row_of(frame, w, id)));
+	if (fields & PACER_MORE_PROBED)
+		pacer_more_probes_many(frame, w, set);
+	return 0;
+}
+
+/*
+ * The set is that of the rules that the packet may fall under, as pacer_more_rules: but for those
+ * for what is in tunnels.
+ */
+PACER_INLINE void pacer_more_rules_many(PACER_FRAME *frame, const struct pacer_walk *w,
+					struct pacer_rules *set)
+{
+	const struct pacer_policy *policy = PACER_POLICY_OF(w);
+
+	*set = policy->rules;
+	pacer_rules_drop(set, &policy->more.inner);
+	if (w->pkt.family == PACER_FAMILY_NONE) {
+		pacer_rules_keep(set, &policy->more.frames);
+		if (policy->dims & 1u << PACER_DIM_VLAN)
+			pacer_rules_keep(set, pacer_dim_rules(&policy->dim[PACER_DIM_VLAN],
+							      w->pkt.vlan, PACER_BUCKET_VLAN));
+	}
+	pacer_more_many(frame, w, ~0u, set);
 }
 
 #endif

@@ -406,7 +406,10 @@ PACER_INLINE __u32 pacer_path_ruled(PACER_FRAME *frame, const struct pacer_walk 
 
 	if (!pacer_parse_whole4(PACER_FRAME_DATA(frame), PACER_FRAME_END(frame), len_bytes, &u))
 		return PACER_UNDECIDED;
-	if (policy->dims)
+	if (policy->dims & PACER_DIMS_MANY)
+		number = pacer_classify_usual_many(policy, u.saddr, u.daddr, u.ports,
+						   u.proto | u.of_ports << 8);
+	else if (policy->dims)
 		number = pacer_classify_usual(policy, u.saddr, u.daddr, u.ports,
 					      u.proto | u.of_ports << 8);
 	if (number >= PACER_RULES_MAX) {
@@ -507,6 +510,17 @@ PACER_GLOBAL int pacer_path_keys(PACER_FRAME *frame, struct pacer_walk *w, __u32
 	return pacer_walk_values(w, rule);
 }
 
+/* Which of many rules the packet falls under. As pacer_path_look. */
+PACER_GLOBAL int pacer_path_look_many(PACER_FRAME *frame, const struct pacer_walk *w)
+{
+	struct pacer_rules set;
+
+	if (!w)
+		return PACER_RULES_MAX;
+	pacer_more_rules_many(frame, w, &set);
+	return pacer_walk_rule_of_many(w, PACER_POLICY_OF(w), &set);
+}
+
 /*
  * Looks for the packet's rule in its frame, where rules ask for more than the packet says, after
  * pacer_path_begin, which has no stack for it. w->pkt.found is filled; not with a rule for what is
@@ -519,31 +533,77 @@ PACER_GLOBAL int pacer_path_look(PACER_FRAME *frame, struct pacer_walk *w)
 	if (!w)
 		return 0;
 	policy = PACER_POLICY_OF(w);
-	w->pkt.found =
-	    pacer_walk_rule_among(w, policy, pacer_more_rules(frame, w) & ~policy->more.inner);
+	if (policy->dims & PACER_DIMS_MANY)
+		w->pkt.found = pacer_path_look_many(frame, w);
+	else
+		w->pkt.found = pacer_walk_rule_among(
+		    w, policy, pacer_more_rules(frame, w) & ~policy->more.inner.word[0]);
 	return 0;
 }
 
-/* The rules for what is in tunnels that come before the packet's own. */
-PACER_INLINE __u64 pacer_path_inner_rules(const struct pacer_walk *w)
+/* The rules for what is in tunnels that come before the packet's own; NULL: there are none. */
+PACER_INLINE struct pacer_rules *pacer_path_inner_rules(const struct pacer_walk *w)
 {
-	__u64 among = PACER_POLICY_OF(w)->more.inner;
+	const struct pacer_policy *policy = PACER_POLICY_OF(w);
+	struct pacer_scratch *scratch = PACER_SCRATCH_OF(w);
+	__u64 any = 0;
+	__u32 i;
 
-	if (w->pkt.found == PACER_RULE_ALLOWED)
+	if (!scratch || w->pkt.found == PACER_RULE_ALLOWED)
 		return 0;
-	return w->pkt.found < PACER_RULES_MAX ? among & ((1ull << w->pkt.found) - 1) : among;
+	for (i = 0; i < PACER_RULE_WORDS && (!i || policy->dims & PACER_DIMS_MANY); i++) {
+		scratch->inner.word[i] =
+		    policy->more.inner.word[i] & pacer_rules_below(i, w->pkt.found);
+		any |= scratch->inner.word[i];
+	}
+	return any ? &scratch->inner : 0;
 }
 
-/* Which of these the inner packet, w->pkt, falls under first; PACER_RULES_MAX or more: under none.
- * A source on the allow-list falls under none.
- */
-PACER_INLINE __u32 pacer_path_inner_rule(PACER_FRAME *frame, struct pacer_walk *w, __u64 among)
+/* Those of them that the frame falls under. */
+PACER_INLINE void pacer_path_inner_frame(PACER_FRAME *frame, const struct pacer_walk *w,
+					 struct pacer_rules *among)
 {
 	const struct pacer_policy *policy = PACER_POLICY_OF(w);
 
+	if (!(policy->more.used & PACER_MORE_OF_FRAME))
+		return;
+	if (policy->dims & PACER_DIMS_MANY)
+		pacer_more_many(frame, w, PACER_MORE_OF_FRAME, among);
+	else
+		among->word[0] &= pacer_more_frame(frame, w);
+}
+
+/* Do any of them do more than pass their packets? */
+PACER_INLINE int pacer_path_inner_limits(const struct pacer_walk *w,
+					 const struct pacer_rules *among)
+{
+	const struct pacer_policy *policy = PACER_POLICY_OF(w);
+	__u64 any = 0;
+	__u32 i;
+
+	for (i = 0; i < PACER_RULE_WORDS && (!i || policy->dims & PACER_DIMS_MANY); i++)
+		any |= among->word[i] & ~policy->more.passing.word[i];
+	return !!any;
+}
+
+/* Which of them the inner packet, w->pkt, falls under first; PACER_RULES_MAX or more: under none. A
+ * source on the allow-list falls under none.
+ */
+PACER_GLOBAL int pacer_path_inner_rule(PACER_FRAME *frame, const struct pacer_walk *w,
+				       struct pacer_rules *among)
+{
+	const struct pacer_policy *policy;
+
+	if (!w || !among)
+		return PACER_RULES_MAX;
+	policy = PACER_POLICY_OF(w);
 	if (PACER_IS_ALLOWED(frame, w, !!(policy->flags & PACER_CLOCK_EXACT)))
 		return PACER_RULES_MAX;
-	return pacer_walk_rule_among(w, policy, among & pacer_more_packet(frame, w));
+	if (!(policy->dims & PACER_DIMS_MANY))
+		return pacer_walk_rule_among(w, policy,
+					     among->word[0] & pacer_more_packet(frame, w));
+	pacer_more_many(frame, w, ~PACER_MORE_OF_FRAME, among);
+	return pacer_walk_rule_of_many(w, policy, among);
 }
 
 /*
@@ -556,7 +616,7 @@ PACER_GLOBAL int pacer_path_inner(PACER_FRAME *frame, struct pacer_walk *w)
 {
 	struct pacer_tunnel t = {0, 0, 0, PACER_PARSED};
 	struct pacer_packet outer;
-	__u64 among;
+	struct pacer_rules *among;
 	__u32 rule;
 
 	if (!w)
@@ -566,8 +626,7 @@ PACER_GLOBAL int pacer_path_inner(PACER_FRAME *frame, struct pacer_walk *w)
 		return PACER_PARSED;
 	pacer_tunnel_find(frame, w, &t);
 	if (t.said == PACER_PARSED && !pacer_walk_source_denied(w)) {
-		if (PACER_POLICY_OF(w)->more.used & PACER_MORE_OF_FRAME)
-			among &= pacer_more_frame(frame, w);
+		pacer_path_inner_frame(frame, w, among);
 		outer = w->pkt;
 		t.said = pacer_inner_parse(frame, w, &t);
 		rule = PACER_RULES_MAX;
@@ -578,7 +637,7 @@ PACER_GLOBAL int pacer_path_inner(PACER_FRAME *frame, struct pacer_walk *w)
 		else
 			w->pkt.found = rule;
 	}
-	return t.said == PACER_PARSE_TOO_DEEP && among & ~PACER_POLICY_OF(w)->more.passing
+	return t.said == PACER_PARSE_TOO_DEEP && pacer_path_inner_limits(w, among)
 		   ? PACER_PARSE_TOO_DEEP
 		   : PACER_PARSED;
 }
@@ -617,7 +676,8 @@ PACER_INLINE __u32 pacer_path_rule(PACER_FRAME *frame, struct pacer_walk *w, __u
 	if (outcome == PACER_NOT_IP)
 		w->now_ns = PACER_FRAME_NOW(frame, !!(policy->flags & PACER_CLOCK_EXACT));
 	pacer_path_look(frame, w);
-	if (policy->more.inner && pacer_path_inner(frame, w) == PACER_PARSE_TOO_DEEP)
+	if (policy->more.used & PACER_MORE_INNER &&
+	    pacer_path_inner(frame, w) == PACER_PARSE_TOO_DEEP)
 		return PACER_TOO_DEEP;
 	return pacer_path_found(frame, w, outcome);
 }

@@ -743,14 +743,14 @@ PACER_INLINE void pacer_walk_count_set(const struct pacer_walk *w, __u32 number)
 	count->bytes += w->pkt.len_bytes;
 }
 
-/* What a value of an address says of the rules; NULL: nothing. */
+/* What a value of an address says of the rules of a word; NULL: nothing. */
 PACER_INLINE const struct pacer_set_use *pacer_value_use(const struct pacer_policy *policy,
-							 __u32 set, __u32 value)
+							 __u32 set, __u32 value, __u32 word)
 {
 	set &= PACER_SETS_MAX - 1;
 	return value && value <= policy->n_values[set]
 		   ? &policy->set_value[(policy->first_value[set] + value - 1) &
-					(PACER_SET_VALUES_MAX - 1)]
+					(PACER_SET_VALUES_MAX - 1)][word]
 		   : 0;
 }
 
@@ -769,12 +769,12 @@ PACER_INLINE int pacer_set_allows(const struct pacer_policy *policy, __u32 numbe
 }
 
 /*
- * What a set says of the rules, where `in` is what pacer_walk_in_set has said. Of a set that cannot
- * be read it counts as in it for rules that want that, and as not in it for rules that do not:
- * nothing slips past a rule. But a rule that passes does not match then. 1: the allow-list has the
- * source.
+ * What a set says of the rules of a word, where `in` is what pacer_walk_in_set has said. Of a set
+ * that cannot be read it counts as in it for rules that want that, and as not in it for rules that
+ * do not: nothing slips past a rule. But a rule that passes does not match then. 1: the allow-list
+ * has the source.
  */
-PACER_GLOBAL int pacer_walk_heed(const struct pacer_walk *w, __u32 number, __u32 in,
+PACER_GLOBAL int pacer_walk_heed(const struct pacer_walk *w, __u32 number, __u32 in, __u32 word,
 				 struct pacer_set_use *by_sets)
 {
 	const struct pacer_policy *policy;
@@ -784,16 +784,18 @@ PACER_GLOBAL int pacer_walk_heed(const struct pacer_walk *w, __u32 number, __u32
 		return 0;
 	policy = PACER_POLICY_OF(w);
 	number &= PACER_SETS_MAX - 1;
+	word &= PACER_RULE_WORDS - 1;
 	if (in & PACER_SET_UNKNOWN) {
-		by_sets->src_in |= policy->set_unknown[number].src_in;
-		by_sets->src_not |= policy->set_unknown[number].src_not;
-		by_sets->dst_in |= policy->set_unknown[number].dst_in;
-		by_sets->dst_not |= policy->set_unknown[number].dst_not;
+		use = &policy->set_unknown[number][word];
+		by_sets->src_in |= use->src_in;
+		by_sets->src_not |= use->src_not;
+		by_sets->dst_in |= use->dst_in;
+		by_sets->dst_not |= use->dst_not;
 		return 0;
 	}
-	use = &policy->set[number];
-	src = pacer_value_use(policy, number, in >> 8 & 255);
-	dst = pacer_value_use(policy, number, in >> 16 & 255);
+	use = &policy->set[number][word];
+	src = pacer_value_use(policy, number, in >> 8 & 255, word);
+	dst = pacer_value_use(policy, number, in >> 16 & 255, word);
 	if (in & PACER_SRC_IN) {
 		by_sets->src_in |= use->src_in;
 		by_sets->src_not |= use->src_not;
@@ -824,7 +826,7 @@ PACER_INLINE int pacer_walk_sets(const struct pacer_walk *w, struct pacer_set_us
 
 		if (in & (PACER_SRC_IN | PACER_DST_IN))
 			pacer_walk_count_set(w, i);
-		if (in && pacer_walk_heed(w, i, in, by_sets))
+		if (in && pacer_walk_heed(w, i, in, 0, by_sets))
 			return 1;
 	}
 	return 0;
@@ -863,14 +865,90 @@ PACER_GLOBAL int pacer_walk_classify(const struct pacer_walk *w, __u64 among)
 	return rules ? pacer_lowest(rules) : PACER_RULES_MAX;
 }
 
+/* What all of the packet's sets say of many rules, as pacer_walk_sets. */
+PACER_INLINE int pacer_walk_sets_many(const struct pacer_walk *w, struct pacer_uses *uses)
+{
+	__u32 i, word;
+
+	*uses = (struct pacer_uses){{{0, 0, 0, 0}}};
+	PACER_ROLLED
+	for (i = 0; i < PACER_SETS_MAX && i < PACER_POLICY_OF(w)->sets; i++) {
+		__u32 in = pacer_walk_in(w, i);
+
+		if (in & (PACER_SRC_IN | PACER_DST_IN))
+			pacer_walk_count_set(w, i);
+		for (word = 0; in && word < PACER_RULE_WORDS; word++)
+			if (pacer_walk_heed(w, i, in, word, &uses->word[word]))
+				return 1;
+	}
+	return 0;
+}
+
+/* The first rule of these that the packet matches, PACER_RULES_MAX if none; by what its sets say.
+ */
+PACER_GLOBAL int pacer_walk_classify_by_many(const struct pacer_walk *w,
+					     const struct pacer_uses *uses,
+					     const struct pacer_rules *among)
+{
+	struct pacer_rules set;
+
+	if (!w || !uses || !among)
+		return PACER_RULES_MAX;
+	set = *among;
+	pacer_classify_many(PACER_POLICY_OF(w), &w->pkt, uses, &set);
+	return pacer_rules_lowest(&set);
+}
+
+/* As pacer_walk_classify_sets, of many rules. */
+PACER_GLOBAL int pacer_walk_classify_sets_many(const struct pacer_walk *w,
+					       const struct pacer_rules *among)
+{
+	struct pacer_scratch *scratch;
+
+	if (!w || !among)
+		return PACER_RULES_MAX;
+	scratch = PACER_SCRATCH_OF(w);
+	if (!scratch) /* there is always one */
+		return PACER_RULES_MAX;
+	return pacer_walk_sets_many(w, &scratch->uses)
+		   ? (int)PACER_RULE_ALLOWED
+		   : pacer_walk_classify_by_many(w, &scratch->uses, among);
+}
+
+/* As pacer_walk_classify. Frames that are not IP match all of these. */
+PACER_GLOBAL int pacer_walk_classify_many(const struct pacer_walk *w,
+					  const struct pacer_rules *among)
+{
+	struct pacer_rules set;
+
+	if (!w || !among)
+		return PACER_RULES_MAX;
+	set = *among;
+	if (w->pkt.family != PACER_FAMILY_NONE)
+		pacer_classify_many(PACER_POLICY_OF(w), &w->pkt, 0, &set);
+	return pacer_rules_lowest(&set);
+}
+
+/* Either. */
+PACER_INLINE __u32 pacer_walk_rule_of_many(const struct pacer_walk *w,
+					   const struct pacer_policy *policy,
+					   const struct pacer_rules *among)
+{
+	if (policy->dims & PACER_DIMS_SETS && w->pkt.family != PACER_FAMILY_NONE)
+		return pacer_walk_classify_sets_many(w, among);
+	return pacer_walk_classify_many(w, among);
+}
+
 /* The same, where most policies spare the call; of one that asks for no more than the packet says.
  */
 PACER_INLINE __u32 pacer_walk_rule_by_packet(const struct pacer_walk *w,
 					     const struct pacer_policy *policy)
 {
+	if (policy->dims & PACER_DIMS_MANY)
+		return pacer_walk_rule_of_many(w, policy, &policy->rules);
 	if (policy->dims & PACER_DIMS_SETS)
 		return pacer_walk_classify_sets(w, ~0ull);
-	return policy->dims || !(policy->rules & 1) ? pacer_walk_classify(w, ~0ull) : 0;
+	return policy->dims || !(policy->rules.word[0] & 1) ? pacer_walk_classify(w, ~0ull) : 0;
 }
 
 /* The same of any. */

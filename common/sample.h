@@ -57,8 +57,8 @@ struct pacer_sample_item {
 	__u32 key;	      /* hash of the key that was judged; 0: none */
 	__u8 family;
 	__u8 proto;
-	__u8 rule; /* pacer_rule.counter, which a rule keeps across changes of policy; 0: none */
-	__u8 reason;
+	__u16 rule : 10; /* pacer_rule.counter, kept across changes of policy; 0: none */
+	__u16 reason : 6;
 };
 
 /* An element: p_index. */

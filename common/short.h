@@ -148,7 +148,7 @@ PACER_INLINE __u32 pacer_short_shape_of(const struct pacer_policy *policy,
 	if (control->raw_ip || control->tools ||
 	    policy->flags & (PACER_SOURCES_BANNED | PACER_KEYS_MORE) ||
 	    policy->dims & (PACER_DIMS_SETS | PACER_DIMS_MORE | PACER_DIMS_FRAMES) ||
-	    !(policy->rules & 1))
+	    !(policy->rules.word[0] & 1))
 		return PACER_SHORT_NONE;
 	if (pacer_short_is_alone(policy, &policy->rule[0]))
 		return (more ? PACER_SHORT_FIRST : PACER_SHORT_ALONE) | more |

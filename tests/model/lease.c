@@ -424,7 +424,7 @@ static void setup_rule(const struct lease_scenario *sc)
 	struct pacer_limiter *t = r->limiter;
 	uint32_t k;
 
-	l.policy.rules = 1;
+	l.policy.rules.word[0] = 1;
 	if (sc->window) {
 		window = pacer_window_profile(&t->window, PACER_COST_PACKETS, sc->window,
 					      LEASE_WINDOW_NS, 1, 0);

@@ -541,7 +541,7 @@ static void setup(const struct scenario *sc)
 
 	memset(&s, 0, sizeof(s));
 	s.scenario = sc;
-	s.policy.rules = 1;
+	s.policy.rules.word[0] = 1;
 	for (i = 0; i < LIMITERS && sc->limiter[i].kind != PACER_LIMITER_NONE; i++)
 		limiter_setup(&r->limiter[r->n_limiters++], &sc->limiter[i]);
 	if (sc->spoil)

@@ -187,7 +187,7 @@ static void load(const struct turned *sc)
 	memset(&s, 0, sizeof(s));
 	s.scenario = sc;
 	s.smallest = ~0u;
-	s.policy.rules = 1;
+	s.policy.rules.word[0] = 1;
 	r->n_limiters = 1;
 	*t = (struct pacer_limiter){
 	    .kind = PACER_LIMITER_WINDOW, .sets = SETS, .shared = 1, .key_id = 1};

@@ -239,10 +239,10 @@ a_pacer_there()
 	bad 2 'abc is not a prefix' allow s0 add abc
 	pacer unload s0 >/dev/null
 	bad 1 's0: has no pacer' unload s0
-	for n in $(seq 1 65); do
+	for n in $(seq 1 257); do
 		echo "  - {name: r$n, limits: [{key: all, packets: 1, window: 1s}]}"
 	done | { echo rules: && cat; } >"$work/bad.yaml"
-	bad 2 'bad.yaml:2: rules: 65 items: at most 64' load s0 -c "$work/bad.yaml"
+	bad 2 'bad.yaml:2: rules: 257 items: at most 256' load s0 -c "$work/bad.yaml"
 }
 
 # other SECTION: somebody else's program on s0.

@@ -390,13 +390,7 @@ static uint32_t emulate(const struct frame *f)
 #define BANS(list)     "rules: [{name: a, ban: 1h, limits: [" list "]}]"
 #define IN_TUNNEL      "refused, in a tunnel"
 #define MATCHED(match) "rules: [{name: a, match: {" match "}, limits: [" ONE_AN_HOUR "]}]"
-#define RULE(n)	       "{name: r" #n ", match: {dport: 1" #n "}, limits: [" ONE_AN_HOUR "]}, "
-#define RULES_7(n)     RULE(n##1) RULE(n##2) RULE(n##3) RULE(n##4) RULE(n##5) RULE(n##6) RULE(n##7)
-#define RULES_63   \
-	RULES_7(1) \
-	RULES_7(2) RULES_7(3) RULES_7(4) RULES_7(5) RULES_7(6) RULES_7(7) RULES_7(8) RULES_7(9)
-#define RULES_64    "memory: 256Mi\nrules: [" RULES_63 "{name: a, limits: [" ONE_AN_HOUR "]}]"
-#define ONE_AN_HOUR "{key: src, packets: 1, window: 1h, slots: 10}"
+#define ONE_AN_HOUR    "{key: src, packets: 1, window: 1h, slots: 10}"
 #define LADDER(value, wider)                                           \
 	"{key: 'src/[32,28,24,20,16],[128,64,56,48]', packets: " value \
 	", window: 1h, wider: " wider "}"
@@ -405,6 +399,9 @@ static uint32_t emulate(const struct frame *f)
 	"rules: [{name: a, over: pool p, limits: [" ONE_AN_HOUR "]}]"
 #define SAMPLE(of) "sample: {of: " of ", k: 64, window: 24h}\n"
 #define MANY	   "{key: src, packets: 2000000000, window: 1h, slots: 10}"
+
+/* So many rules with such a match each; the last of them has the packet's port. */
+#define RULES(n, match) #n "*" match
 
 static const struct step_case {
 	const char *name, *policy;
@@ -447,7 +444,11 @@ static const struct step_case {
     {"refused, by a verdict", "rules: [{name: a, match: {proto: udp, dport: 53}, verdict: drop}]",
      1, PACER_DROP},
     {"passed, of no rule", MATCHED("dport: 54"), 1, PACER_PASS},
-    {"refused, last of 64 rules", RULES_64, 2, PACER_DROP},
+    {"refused, last of 64 rules", RULES(64, "dport: %u"), 2, PACER_DROP},
+    {"refused, last of 256 rules", RULES(256, "dport: %u"), 2, PACER_DROP},
+    {"refused, last of 256 rules by addresses and a port",
+     RULES(256, "src: 192.0.2.0/24, dst: 198.51.100.0/24, proto: udp, dport: %u"), 2, PACER_DROP},
+    {"refused, last of 256 rules by the TTL", RULES(256, "ttl: 1-255, dport: %u"), 2, PACER_DROP},
     {"refused, match on the TTL", MATCHED("ttl: 1-255"), 2, PACER_DROP},
     {"refused, a rule for tunnels",
      "rules: [{name: t, match: {inner: yes}, verdict: pass}, "
@@ -505,6 +506,26 @@ static void warm_sampler(const struct pacer_sampling *by)
 			pacer_sampler_take(&emu.sampler, by, &item);
 }
 
+/* The policy's text; of many rules it is made here. */
+static const char *text_of(const struct step_case *c)
+{
+	static char text[PACER_DOC_MAX];
+	char *match;
+	uint32_t rules = strtoul(c->policy, &match, 10);
+	size_t n;
+
+	if (!rules)
+		return c->policy;
+	n = snprintf(text, sizeof(text), "memory: 256Mi\nrules:\n");
+	for (uint32_t i = 1; i <= rules; i++) {
+		n += snprintf(text + n, sizeof(text) - n, "- {name: r%u, match: {", i);
+		n += snprintf(text + n, sizeof(text) - n, match + 1, i < rules ? 1000 + i : 53);
+		n += snprintf(text + n, sizeof(text) - n, "}, limits: [" ONE_AN_HOUR "]}\n");
+		assert_true(n < sizeof(text));
+	}
+	return text;
+}
+
 static void run_case(const struct step_case *c, bool verbose)
 {
 	static const struct recipe udp4 = {.family = 4,
@@ -521,7 +542,7 @@ static void run_case(const struct step_case *c, bool verbose)
 	frame_build(&f, &udp4);
 	if (!strcmp(c->name, IN_TUNNEL))
 		put_in_gre(&f, &udp4);
-	prog_policy(&emu.prog, c->policy);
+	prog_policy(&emu.prog, text_of(c));
 	emu.prog.control->allowed[0].v4 = !strncmp(c->policy, "allow:", 6);
 	pacer_short_reshape(&emu.prog.copy[0].policy, emu.prog.control, 0);
 	for (uint32_t i = 0; i < c->before; i++)

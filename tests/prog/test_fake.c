@@ -13,6 +13,7 @@ static int is_allowed(const struct pacer_packet *pkt, uint64_t now_ns);
 
 #define PACER_IS_ALLOWED(frame, walk, exact) \
 	((void)(exact), is_allowed(&(walk)->pkt, (frame)->now_ns))
+#include "padded.h"
 #include "path.h"
 #include "live/ban_notes.h"
 #include "inspect/why.h"
@@ -86,7 +87,8 @@ static const char *pick_proto(bool has_ports, bool prefixes)
 	return prefixes && !strncmp(proto, "icmp", 4) ? "esp" : proto;
 }
 
-static bool plain;	    /* the policy is one that most machines could have */
+static bool plain; /* the policy is one that most machines could have */
+static uint32_t late_rules;
 static uint32_t ruled_runs; /* policies whose packets have a short way by their rules */
 
 static size_t put_match(char *text, size_t n)
@@ -420,6 +422,7 @@ static void same(const struct frame *f, uint64_t now_ns, const char *text)
 	same_counters(text);
 	agrees(&why, outcome, now_ns, text);
 	rule = pacer_outcome_rule(outcome);
+	late_rules += rule >= 64 && rule < PACER_RULES_MAX;
 	sources_banned += reason == PACER_DENY_BAN && rule == PACER_RULES_MAX;
 	keys_banned +=
 	    reason == PACER_DENY_BAN && rule < PACER_RULES_MAX && !policy.rule[rule].ban_ns;
@@ -521,7 +524,8 @@ static void run_policy(const char *text)
 
 static void test_same(void **unused)
 {
-	static char text[TEXT_MAX];
+	static char rules[TEXT_MAX];
+	const char *text;
 	uint32_t i, run = 0, r;
 
 	(void)unused;
@@ -531,7 +535,8 @@ static void test_same(void **unused)
 
 		assert_true(i < 2 * POLICIES);
 		plain = draw() % 3 == 0;
-		random_policy(text, i % 10 == 9 ? PACER_RULES_MAX : between(1, 12));
+		random_policy(rules, i % 10 == 4 ? 64 : between(1, 12));
+		text = padded(rules, i % 10 == 9 ? 20 : 0);
 		if (prog_try(&prog, text, &policy, &error)) {
 			print_message("not run: line %d: %s\n", error.line, error.text);
 			continue;
@@ -551,6 +556,8 @@ static void test_same(void **unused)
 	assert_true(prog.reasons_seen[PACER_DENY_VERDICT] > 100);
 	print_message("%u policies with a short way by rules\n", ruled_runs);
 	assert_true(ruled_runs > 10);
+	print_message("%u packets under rules beyond the first 64\n", late_rules);
+	assert_true(late_rules > 200);
 	print_message("%u denials end when why says\n", whys_later);
 	assert_true(whys_later > 200);
 	assert_true(sources_banned > 100 && keys_banned > 100);

@@ -21,7 +21,7 @@
 #include "oracle.h"
 
 #define KERNEL_CPUS    3
-#define KERNEL_ENTRIES 512
+#define KERNEL_ENTRIES PACER_COUNTERS_MAX
 #define KERNEL_KEY     24 /* bytes, at most */
 
 enum kernel_map { KERNEL_COUNTS = 40, KERNEL_LEASES, KERNEL_ALLOW4, KERNEL_ALLOW6, KERNEL_MAPS };

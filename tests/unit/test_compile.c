@@ -5,6 +5,7 @@
  * policy keeps, retires and numbers anew. The last tests pace packets across changes.
  */
 #include "applied.h"
+#include "classified.h"
 #include "parsed.h"
 #include "rate.h"
 
@@ -198,11 +199,14 @@ static struct pacer_packet near_packet(const struct policy *policy)
 
 static void test_random_matches(void **unused)
 {
-	uint32_t i, k, r, hits = 0, late = 0, misses = 0;
+	uint32_t i, k, r, hits = 0, late = 0, misses = 0, beyond = 0;
 
 	(void)unused;
 	for (i = 0; i < 150; i++) {
-		say_random_rules(i % 3 ? between(1, 10) : i % 2 ? 64 : between(1, 64));
+		say_random_rules(i % 3	  ? between(1, 10)
+				 : i % 2  ? 64
+				 : i % 18 ? between(1, 64)
+					  : between(65, PACER_RULES_MAX));
 		if (load(doc.s)) {
 			assert_non_null(strstr(error.text, "ranges"));
 			assert_true(i % 3 == 0);
@@ -210,23 +214,24 @@ static void test_random_matches(void **unused)
 		}
 		for (k = 0; k < 400; k++) {
 			struct pacer_packet p = near_packet(now.policy);
-			uint64_t set = pacer_classify(&now.bin, &p);
+			struct pacer_rules set = classified(&now.bin, &p);
 
 			for (r = 0; r < now.policy->n_rules; r++)
 				if (matches(&now.policy->rule[r].match, &p))
 					break;
 			if (r == now.policy->n_rules) {
-				assert_true(set == 0);
+				assert_int_equal(first_of(set), PACER_RULES_MAX);
 				misses++;
 				continue;
 			}
-			assert_true(set);
-			assert_int_equal(pacer_lowest(set), r);
+			assert_int_equal(first_of(set), r);
 			hits++;
 			late += r > 0;
+			beyond += r >= 64;
 		}
 	}
 	assert_true(hits > 10000 && late > 5000 && misses > 2000);
+	assert_true(beyond > 100);
 }
 
 /* A rule with `n` values of a field that do not touch, from `first` on; 64 fit into a rule. */
@@ -248,16 +253,16 @@ static void say_values(const char *field, uint32_t n, uint32_t first)
 	say("]}\n");
 }
 
-/* 255 bounds fit, 256 are an error that says which field has them. */
+/* 1023 bounds fit, 1024 are an error that says which field has them. */
 static void test_too_many_bounds(void **unused)
 {
 	static const struct {
 		const char *field, *name;
 		uint32_t first, fit;
 	} cases[] = {
-	    {"src", "source prefixes", 1, 127},	    {"dst", "destination prefixes", 2, 127},
-	    {"sport", "source ports", 0, 128},	    {"sport", "source ports", 1, 127},
-	    {"dport", "destination ports", 7, 127}, {"vlan", "VLANs", 1, 127},
+	    {"src", "source prefixes", 1, 511},	    {"dst", "destination prefixes", 2, 511},
+	    {"sport", "source ports", 0, 512},	    {"sport", "source ports", 1, 511},
+	    {"dport", "destination ports", 7, 511}, {"vlan", "VLANs", 1, 511},
 	};
 	uint32_t i;
 
@@ -291,7 +296,7 @@ static void test_bounds_that_are_none(void **unused)
 	p.proto = 255;
 	assert_int_equal(pacer_lowest(pacer_classify(&now.bin, &p)), 2);
 	say_again();
-	say_values("dport", 126, 1);
+	say_values("dport", 510, 1);
 	say("- name: last\n  limits: [{key: all, gap: 1s}]\n  match: {dport: 60000-65535}\n");
 	assert_int_equal(load(doc.s), 0);
 	say_again();
@@ -316,21 +321,21 @@ static void test_no_rules(void **unused)
 
 	(void)unused;
 	assert_int_equal(load("rules: []\nmode: monitor\nunparsed: drop\n"), 0);
-	assert_true(now.bin.rules == 0 && now.bin.dims == 0);
+	assert_true(now.bin.rules.word[0] == 0 && now.bin.dims == 0);
 	assert_true(!pacer_classify(&now.bin, &p));
 	assert_int_equal(now.bin.flags, PACER_MONITOR | PACER_UNPARSED_DROP);
 	assert_int_equal(now.plan.lines, (64 << 20) / 64);
 	assert_int_equal(now.plan.lines_used, 0);
 	assert_int_equal(now.plan.n_limits, 0);
 	assert_int_equal(apply(rule_of("", "{key: src, gap: 1ms}")), 0);
-	assert_int_equal(now.bin.rules, 1);
+	assert_true(now.bin.rules.word[0] == 1 && !now.bin.dims);
 	assert_int_equal(now.bin.serial, 2);
 	assert_int_equal(apply("rules: []\n"), 0);
 	assert_int_equal(now.plan.n_draining, 0);
 	assert_int_equal(now.plan.lines, (64 << 20) / 64);
 }
 
-static void test_all_64_rules(void **unused)
+static void test_all_rules(void **unused)
 {
 	struct pacer_packet p = {.family = PACER_FAMILY_6};
 	uint32_t i;
@@ -338,13 +343,17 @@ static void test_all_64_rules(void **unused)
 	(void)unused;
 	say_again();
 	say("rules:\n");
-	for (i = 0; i < 64; i++)
+	for (i = 0; i < PACER_RULES_MAX; i++)
 		say("- {name: r%u, match: {dport: %u}, limits: [{key: src, gap: 1ms}]}\n", i, i);
 	assert_int_equal(load(doc.s), 0);
-	assert_true(now.bin.rules == ~0ull);
-	for (i = 0; i < 64; i++) {
+	assert_true(now.bin.dims & PACER_DIMS_MANY);
+	for (i = 0; i < PACER_RULES_MAX; i++) {
+		struct pacer_rules set, want = {{0}};
+
 		p.key[PACER_WORD_PORTS] = i;
-		assert_true(pacer_classify(&now.bin, &p) == 1ull << i);
+		want.word[i / 64] = 1ull << i % 64;
+		set = classified(&now.bin, &p);
+		assert_memory_equal(&set, &want, sizeof(set));
 	}
 }
 
@@ -2214,7 +2223,7 @@ int main(void)
 	    TEST(test_too_many_bounds),
 	    TEST(test_bounds_that_are_none),
 	    TEST(test_no_rules),
-	    TEST(test_all_64_rules),
+	    TEST(test_all_rules),
 	    TEST(test_key_masks),
 	    TEST(test_fragment_keys),
 	    TEST(test_limiters),

@@ -13,6 +13,7 @@ static uint32_t allowed_saddr, banned_saddr; /* 0: none */
 #define PACER_IS_ALLOWED(frame, walk, exact) \
 	((void)(frame), (void)(exact), allowed_saddr && (walk)->pkt.key[0] == allowed_saddr)
 #define PACER_BANNED_BY_TOOL(walk) ((walk)->pkt.key[0] == banned_saddr)
+#include "padded.h"
 #include "path.h"
 #include "plan/compile.h"
 
@@ -401,8 +402,11 @@ static void test_lies(void **unused)
 
 static struct pacer_policy bin;
 
-static void compile(const char *text)
+static uint32_t pads; /* rules before each of the policy's */
+
+static void compile(const char *rules)
 {
+	const char *text = padded(rules, pads);
 	static struct plan plan;
 	struct compile_host host = {0, 1, 1};
 	struct policy_error error = {0};
@@ -425,7 +429,8 @@ static uint32_t rule_of(uint32_t n, uint32_t *outcome, struct pacer_walk *w)
 	if (pacer_outcome_reason(*outcome) != PACER_ALLOWED)
 		*outcome = pacer_path_rule(&f, w, *outcome);
 	w->state = NULL;
-	return pacer_outcome_undecided(*outcome) ? w->pkt.found : PACER_RULES_MAX;
+	return pacer_outcome_undecided(*outcome) ? unpadded(w->pkt.found, pads, PACER_RULES_MAX)
+						 : PACER_RULES_MAX;
 }
 
 #define LIMIT "limits: [{key: src/32,64, rate: 10/s, burst: 5}]}\n"
@@ -520,13 +525,23 @@ static void test_sources(void **unused)
 
 /* ---- */
 
+/* The same, where the rules are the 61st, the 122nd and the 183rd. */
+static void test_many_rules(void **unused)
+{
+	pads = 60;
+	test_rules(unused);
+	test_deep(unused);
+	test_sources(unused);
+	pads = 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_rows),    cmocka_unit_test(test_buffer),
 	    cmocka_unit_test(test_wire),    cmocka_unit_test(test_lies),
 	    cmocka_unit_test(test_rules),   cmocka_unit_test(test_deep),
-	    cmocka_unit_test(test_sources),
+	    cmocka_unit_test(test_sources), cmocka_unit_test(test_many_rules),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

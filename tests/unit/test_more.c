@@ -9,6 +9,7 @@
 #include "oracle.h"
 
 #include "path.h"
+#include "padded.h"
 #include "plan/compile.h"
 
 #define RULES	 12
@@ -412,7 +413,7 @@ static struct pacer_policy bin;
 static char text[TEXT_MAX];
 
 /* Rules that no packet can match are refused: another is drawn in their place. */
-static void random_policy(uint32_t n_rules)
+static void random_policy(uint32_t n_rules, uint32_t pads)
 {
 	static struct plan plan;
 	struct compile_host host = {0, 1, 1};
@@ -433,7 +434,7 @@ static void random_policy(uint32_t n_rules)
 		policy_free(policy);
 		n += rule_text(&rules[i], i, text + n, sizeof(text) - n);
 	}
-	policy = policy_parse(text, strlen(text), &error);
+	policy = policy_parse(padded(text, pads), strlen(padded(text, pads)), &error);
 	if (!policy || compile_policy(policy, NULL, &host, &bin, &plan, &error))
 		fail_msg("%s\n%s", text, error.text);
 	policy_free(policy);
@@ -454,19 +455,19 @@ static uint32_t rule_of(uint32_t *reason)
 
 static void test_random(void **unused)
 {
-	uint32_t seen[RULES + 1] = {0}, pass = 0, i, k, reason;
+	uint32_t seen[RULES + 1] = {0}, pass = 0, many = 0, i, k, reason;
 
 	(void)unused;
 	oracle_seed(77);
 	for (i = 0; i < 2000; i++) {
-		uint32_t n = between(1, RULES), want, got;
+		uint32_t n = between(1, RULES), want, got, pads = i % 20 ? 0 : between(20, 240 / n);
 
-		random_policy(n);
+		random_policy(n, pads);
 		for (k = 0; k < 60; k++) {
 			random_frame();
 			for (want = 0; want < n && !rule_takes(&rules[want]); want++)
 				;
-			got = rule_of(&reason);
+			got = unpadded(rule_of(&reason), pads, PACER_RULES_MAX);
 			if (got != (want < n ? want : PACER_RULES_MAX))
 				fail_msg("family %d, proto %ld, fragment %ld: rule %u, not %u; "
 					 "under\n%s",
@@ -474,8 +475,10 @@ static void test_random(void **unused)
 					 text);
 			seen[want < n ? want : RULES]++;
 			pass += want < n && rules[want].pass;
+			many += want < n && want > 3 && pads;
 		}
 	}
+	assert_true(many > 100);
 	for (i = 0; i < RULES; i++)
 		if (seen[i] < 20)
 			fail_msg("rule %u: %u times", i, seen[i]);

@@ -53,7 +53,7 @@ static void begin(void)
 	pacer_sampler_init(&sampler, 1);
 	for (i = 0; i < 2 * PACER_SECRETS; i++)
 		secret[i] = draw();
-	policy.rules = 1;
+	policy.rules.word[0] = 1;
 	*r = (struct pacer_rule){.counter = COUNTER, .n_limiters = 1, .plain = 1};
 	*t = (struct pacer_limiter){.kind = PACER_LIMITER_GAP,
 				    .rows = 2,
@@ -165,9 +165,9 @@ static void test_before_limits(void **unused)
 	policy.flags |= PACER_MONITOR;
 	goes(udp4, 30, START, PACER_PASS, 0, PACER_TRUNCATED);
 	policy.flags = 0;
-	policy.rules = 0;
+	policy.rules.word[0] = 0;
 	udp(START, PACER_PASS, 0, PACER_NO_RULE);
-	policy.rules = 1;
+	policy.rules.word[0] = 1;
 	allow_all = 1;
 	udp(START, PACER_PASS, 0, PACER_ALLOWED);
 }
@@ -195,11 +195,11 @@ static void test_tools(void **unused)
 	policy.flags |= PACER_MONITOR;
 	udp(START, PACER_PASS, 0, PACER_DENY_BAN);
 	policy.flags = PACER_TOOLS;
-	policy.rules = 0;
+	policy.rules.word[0] = 0;
 	udp(START, PACER_DROP, 0, PACER_DENY_BAN);
 	tool_bans = 0;
 	udp(START, PACER_PASS, 0, PACER_NO_RULE);
-	policy.rules = 1;
+	policy.rules.word[0] = 1;
 	udp(START, PACER_DROP, COUNTER, PACER_DENY_GAP);
 }
 

@@ -838,7 +838,7 @@ static void wrong_rules(void **state)
 	    {"rules:\n- name: a\n  match: tcp\n", 3, "rules[0].match: expected a match"},
 	    {"rules:\n- name: a\n  match:\n  " LIMITS, 3, "rules[0].match: expected a match"},
 	};
-	char text[8192] = "rules:\n";
+	static char text[1 << 15] = "rules:\n";
 	size_t i, end;
 
 	(void)state;
@@ -849,8 +849,8 @@ static void wrong_rules(void **state)
 	}
 	policy_free(parse(text));
 	end = strlen(text);
-	snprintf(text + end, sizeof(text) - end, "- {name: r64, " LIMITS "}\n");
-	refuse(text, strlen(text), 2, "rules: 65 items: at most 64");
+	snprintf(text + end, sizeof(text) - end, "- {name: r256, " LIMITS "}\n");
+	refuse(text, strlen(text), 2, "rules: 257 items: at most 256");
 }
 
 #undef LIMITS

@@ -35,7 +35,7 @@ static void begin(void)
 		secret[i] = draw();
 		secret[PACER_SECRETS + i] = secret[i] * 0x9e3779b97f4a7c15ull + i;
 	}
-	policy.rules = 1;
+	policy.rules.word[0] = 1;
 	lines_used = 0;
 	memset(throttle, 0, sizeof(throttle));
 	memset(lease, 0, sizeof(lease));
@@ -218,7 +218,7 @@ static void split(struct pacer_dim *d, uint32_t bound, uint64_t under, uint64_t 
 	*d = (struct pacer_dim){0};
 	for (i = 0; i <= PACER_BOUNDS_MAX; i++) {
 		d->bound[i] = i ? 0xffffffff : bound;
-		d->mask[i] = i ? over : under;
+		d->mask[i].word[0] = i ? over : under;
 	}
 }
 
@@ -229,10 +229,10 @@ static void test_no_rule(void **unused)
 	(void)unused;
 	begin();
 	limiter(0, ALL, 1, 0);
-	policy.rules = 0;
+	policy.rules.word[0] = 0;
 	judged(&pkt, START, PACER_NO_RULE, PACER_RULES_MAX, 0);
 	judged(&pkt, START, PACER_NO_RULE, PACER_RULES_MAX, 0);
-	policy.rules = 1;
+	policy.rules.word[0] = 1;
 	policy.dims = 1u << PACER_DIM_DPORT;
 	split(&policy.dim[PACER_DIM_DPORT], 54, 0, ~0ull);
 	pacer_classify_index(&policy);
@@ -251,7 +251,7 @@ static void test_first_rule(void **unused)
 
 	(void)unused;
 	begin();
-	policy.rules = 1ull << 3 | 1ull << 63;
+	policy.rules.word[0] = 1ull << 3 | 1ull << 63;
 	policy.dims = 1u << PACER_DIM_DPORT;
 	split(&policy.dim[PACER_DIM_DPORT], 54, ~0ull, ~0ull << 4);
 	pacer_classify_index(&policy);
@@ -816,7 +816,7 @@ static void test_ban_of_the_rule_and_family(void **unused)
 	(void)unused;
 	begin();
 	memset(secret, 0, sizeof(secret)); /* all in one set and in the same cells */
-	policy.rules = 3;
+	policy.rules.word[0] = 3;
 	policy.dims = 1u << PACER_DIM_DPORT;
 	split(&policy.dim[PACER_DIM_DPORT], 54, 1, 2);
 	pacer_classify_index(&policy);
@@ -1167,7 +1167,7 @@ static void test_banned_sources(void **unused)
 	policy.bans.len6[0] = 30;
 	fares(&like_a, START + 102, PACER_ADMIT, 0, NOTHING);
 
-	policy.rules = 0;
+	policy.rules.word[0] = 0;
 	fares(&d, START + 103, PACER_DENY_BAN, 0, NOTHING);
 	fares(&f, START + 103, PACER_NO_RULE, 0, NOTHING);
 }

@@ -37,8 +37,8 @@ static int in_set(const struct pacer_set *set, const struct pacer_set *hand,
 	struct pacer_walk walk = {.state = &state, .now_ns = now_ns};
 
 	memset(&bin, 0, sizeof(bin));
-	bin.set[0].src_in = !dst;
-	bin.set[0].dst_not = dst;
+	bin.set[0][0].src_in = !dst;
+	bin.set[0][0].dst_not = dst;
 	bin.set_asks[0] = dst ? PACER_ASKS_DST : PACER_ASKS_SRC;
 	walk.pkt.family = a->family == 4 ? PACER_FAMILY_4 : PACER_FAMILY_6;
 	set_words(a, &walk.pkt.key[dst ? PACER_WORD_DADDR : PACER_WORD_SADDR]);

@@ -70,7 +70,7 @@ static void put_policy(const struct pacer_limiter *t, uint64_t ban_ns)
 	struct pacer_policy *p = &plain.policy;
 
 	memset(p, 0, sizeof(*p));
-	p->rules = 1;
+	p->rules.word[0] = 1;
 	p->bans =
 	    (struct pacer_bans){.base = BANS, .sets = 4, .filter = BANS + 16, .filter_mask = 7};
 	p->rule[0] = (struct pacer_rule){.counter = COUNTER,
@@ -177,7 +177,7 @@ static void put_more(void)
 	p->sampling = (struct pacer_sampling){
 	    .id = draw(), .window = 40, .k = 8, .form = draw() % 2, .tick_shift = 16};
 	p->sampling.reasons = draw() % 3 ? draw() : 0;
-	for (uint32_t i = 0; i < PACER_RULES_MAX && p->rules >> i; i++) {
+	for (uint32_t i = 0; i < 64 && p->rules.word[0] >> i; i++) {
 		p->rule[i].over = draw() % 3;
 		if (p->rule[i].over || p->flags & PACER_MONITOR)
 			p->rule[i].plain = PACER_PLAIN_NOT;
@@ -606,7 +606,7 @@ static void of_a_fleet(struct pacer_policy *p)
 
 static void no_rule(struct pacer_policy *p)
 {
-	p->rules = 0;
+	p->rules.word[0] = 0;
 }
 
 static void test_kinds(void **unused)
@@ -666,15 +666,15 @@ static void put_ports(struct pacer_policy *p)
 {
 	struct pacer_dim *d = &p->dim[PACER_DIM_DPORT];
 
-	p->rules = 15;
+	p->rules.word[0] = 15;
 	p->dims = 1u << PACER_DIM_DPORT;
 	memset(d->bound, 0xff, sizeof(d->bound));
 	d->bound[0] = 53;
 	d->bound[1] = 54;
-	d->mask[0] = 9; /* below 53: rules 0 and 3 */
-	d->mask[1] = 10;
-	d->mask[2] = 12;
-	p->ruled_out[PACER_PORTS_NONE] = 7;
+	d->mask[0].word[0] = 9; /* below 53: rules 0 and 3 */
+	d->mask[1].word[0] = 10;
+	d->mask[2].word[0] = 12;
+	p->ruled_out[PACER_PORTS_NONE].word[0] = 7;
 	pacer_classify_index(p);
 }
 
@@ -716,7 +716,7 @@ static void put_rules(void)
 		p->rule[1].plain = PACER_PLAIN_NOT;
 	}
 	put_ports(p);
-	p->rules = draw() % 2 ? 15 : 7; /* of other protocols: no rule */
+	p->rules.word[0] = draw() % 2 ? 15 : 7; /* of other protocols: no rule */
 	p->else_says = draw() % 2 ? PACER_SAYS_DENY : 0;
 	p->else_over = draw() % 2 ? PACER_OVER_PASS : PACER_OVER_DROP;
 	p->flags = draw() % 4 ? 0 : PACER_CLOCK_EXACT;

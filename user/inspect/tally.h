@@ -22,8 +22,8 @@
 struct tally_key {
 	uint32_t word[PACER_KEY_WORDS]; /* the packet's, under the limit's masks */
 	uint8_t family;			/* PACER_FAMILY_NONE: a free place */
-	uint8_t rule, limit;
-	uint8_t unused;
+	uint8_t limit;
+	uint16_t rule;
 };
 
 struct tally {

@@ -3,6 +3,7 @@
 
 #include "lock.h"
 #include "plan/compile.h"
+#include "rules.h"
 #include "short.h"
 
 bool ban_notes_read(const struct pacer_line *line, uint64_t now_ns, struct pacer_line *copy)
@@ -53,7 +54,7 @@ static void note_entry(const struct pacer_line *entry, const struct pacer_policy
 	if (entry->ban_rule == PACER_BAN_SOURCE && len <= (six ? 128 : 32))
 		*(six ? &noted->len6[len] : &noted->len4[len]) = true;
 	for (size_t r = 0; r < PACER_RULES_MAX && entry->ban_note & PACER_BAN_OUTSIDE; r++)
-		noted->rule[r] |= p->rules >> r & 1 && p->rule[r].id == entry->ban_rule;
+		noted->rule[r] |= pacer_rules_has(&p->rules, r) && p->rule[r].id == entry->ban_rule;
 }
 
 static void note(const struct pacer_line *lines, const struct pacer_policy *p, uint64_t now_ns,

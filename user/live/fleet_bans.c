@@ -14,6 +14,7 @@
 #include "live/host.h"
 #include "live/secret.h"
 #include "plan/compile.h"
+#include "rules.h"
 
 struct fleet_bans fleet_bans_of(const struct policy *policy)
 {
@@ -127,7 +128,7 @@ static bool has_kind(const struct pacer_policy *p, const struct pacer_ban_key *k
 	if (key->rule == PACER_BAN_SOURCE)
 		return true;
 	for (size_t r = 0; r < PACER_RULES_MAX; r++)
-		for (size_t k = 0; p->rules >> r & 1 && k < p->rule[r].n_limiters; k++)
+		for (size_t k = 0; pacer_rules_has(&p->rules, r) && k < p->rule[r].n_limiters; k++)
 			if (p->rule[r].id == key->rule &&
 			    p->rule[r].limiter[k].key_id == (key->key_id & ~PACER_KEY_V6))
 				return true;

@@ -237,7 +237,7 @@ static int find_counter(struct kernel *k, uint32_t likely, uint32_t len_bytes,
 static uint32_t rule_of(const struct pacer_policy *bin, uint32_t counter)
 {
 	for (uint32_t i = 0; i < PACER_RULES_MAX; i++)
-		if (bin->rules >> i & 1 && bin->rule[i].counter == counter)
+		if (pacer_rules_has(&bin->rules, i) && bin->rule[i].counter == counter)
 			return i;
 	return PACER_RULES_MAX;
 }

@@ -23,7 +23,7 @@ struct field {
 
 struct field_out {
 	wide bound[PACER_BOUNDS_MAX];
-	uint64_t mask[PACER_BOUNDS_MAX + 1];
+	struct pacer_rules mask[PACER_BOUNDS_MAX + 1];
 	size_t n;
 	bool used;
 };
@@ -35,16 +35,16 @@ static int compare_wide(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static uint64_t rules_at(const struct field *f, size_t n_rules, wide value)
+static struct pacer_rules rules_at(const struct field *f, size_t n_rules, wide value)
 {
-	uint64_t mask = 0;
+	struct pacer_rules mask = {{0}};
 
 	for (size_t r = 0; r < n_rules; r++) {
 		bool hit = f->any[r];
 
 		for (size_t i = 0; i < f->n[r] && !hit; i++)
 			hit = f->at[r][i].low <= value && value <= f->at[r][i].high;
-		mask |= (uint64_t)hit << r;
+		pacer_rules_put(&mask, r, hit);
 	}
 	return mask;
 }
@@ -68,12 +68,12 @@ static int cut(const struct field *f, const struct policy *policy, struct field_
 	qsort(bounds, n, sizeof(*bounds), compare_wide);
 	out->mask[0] = rules_at(f, policy->n_rules, 0);
 	for (size_t i = 0; i < n; i++) {
-		uint64_t mask;
+		struct pacer_rules mask;
 
 		if (i && bounds[i] == bounds[i - 1])
 			continue;
 		mask = rules_at(f, policy->n_rules, bounds[i]);
-		if (mask == out->mask[out->n])
+		if (pacer_rules_same(&mask, &out->mask[out->n]))
 			continue;
 		if (out->n == PACER_BOUNDS_MAX)
 			return policy_fail(
@@ -215,13 +215,13 @@ static void put_allowed(const struct policy *policy, struct pacer_policy *bin)
 }
 
 /* pass: the rule lets through what it matches, for which a set that cannot be read is no ground. */
-static void put_use(const struct policy_set_use *use, __u64 rule, bool pass,
-		    struct pacer_policy *bin)
+static void put_use(const struct policy_set_use *use, size_t r, bool pass, struct pacer_policy *bin)
 {
 	struct pacer_set_use *to =
-	    use->number ? &bin->set_value[bin->first_value[use->set] + use->number - 1]
-			: &bin->set[use->set];
-	struct pacer_set_use *unknown = &bin->set_unknown[use->set];
+	    use->number ? &bin->set_value[bin->first_value[use->set] + use->number - 1][r / 64]
+			: &bin->set[use->set][r / 64];
+	struct pacer_set_use *unknown = &bin->set_unknown[use->set][r / 64];
+	__u64 rule = 1ull << r % 64;
 
 	if (use->dst) {
 		*(use->not ? &to->dst_not : &to->dst_in) |= rule;
@@ -243,7 +243,7 @@ static void put_sets(const struct policy *policy, struct pacer_policy *bin)
 	put_allowed(policy, bin);
 	for (size_t r = 0; r < policy->n_rules; r++)
 		for (size_t i = 0; i < policy->rule[r].match.n_sets; i++)
-			put_use(&policy->rule[r].match.set[i], 1ull << r,
+			put_use(&policy->rule[r].match.set[i], r,
 				policy->rule[r].says == PACER_SAYS_PASS, bin);
 }
 
@@ -255,9 +255,9 @@ static void put_ruled_out(const struct policy *policy, struct pacer_policy *bin)
 		bool ports = m->n_sport || m->n_dport,
 		     pass = policy->rule[r].says == PACER_SAYS_PASS;
 
-		bin->ruled_out[PACER_PORTS_NONE] |= (uint64_t)ports << r;
-		bin->ruled_out[PACER_PORTS_UNKNOWN] |= (uint64_t)(pass && ports) << r;
-		bin->ruled_out[PACER_PORTS_ANY] |= (uint64_t)(pass && (ports || m->n_proto)) << r;
+		pacer_rules_put(&bin->ruled_out[PACER_PORTS_NONE], r, ports);
+		pacer_rules_put(&bin->ruled_out[PACER_PORTS_UNKNOWN], r, pass && ports);
+		pacer_rules_put(&bin->ruled_out[PACER_PORTS_ANY], r, pass && (ports || m->n_proto));
 	}
 }
 
@@ -267,7 +267,8 @@ int compile_classifier(const struct policy *policy, struct pacer_policy *bin,
 	static struct field f;
 	static struct field_out o;
 
-	bin->rules = policy->n_rules >= 64 ? ~0ull : (1ull << policy->n_rules) - 1;
+	bin->rules = pacer_rules_first(policy->n_rules);
+	bin->dims |= policy->n_rules > 64 ? PACER_DIMS_MANY : 0;
 	put_ruled_out(policy, bin);
 	for (int dim = 0; dim < PACER_DIM_COUNT + 2; dim++) {
 		memset(&f, 0, sizeof(f));

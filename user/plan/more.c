@@ -7,6 +7,7 @@
 
 #include "config/headers.h"
 #include "parse.h"
+#include "rules.h"
 
 #define VALUES 256
 
@@ -97,12 +98,12 @@ static bool matches(const struct policy_match *m, int id, uint64_t value)
 	return id == PACER_MORE_SHAPE ? has_shape(m, value) : in_ranges(m, id, value);
 }
 
-static uint64_t rules_at(const struct policy *policy, int id, uint64_t value)
+static struct pacer_rules rules_at(const struct policy *policy, int id, uint64_t value)
 {
-	uint64_t rules = 0;
+	struct pacer_rules rules = {{0}};
 
 	for (size_t r = 0; r < policy->n_rules; r++)
-		rules |= (uint64_t)matches(&policy->rule[r].match, id, value) << r;
+		pacer_rules_put(&rules, r, matches(&policy->rule[r].match, id, value));
 	return rules;
 }
 
@@ -130,20 +131,35 @@ static size_t bounds_of(const struct policy *policy, int id, uint64_t *bound)
 	return n;
 }
 
+static struct pacer_rules *rows_of(struct pacer_more *more, int id)
+{
+	return id < PACER_MORE_LEN ? more->byte_rules[id] : more->span_rules[id - PACER_MORE_LEN];
+}
+
+static uint32_t top_of(size_t n)
+{
+	uint32_t top = 1;
+
+	while (2 * top <= n)
+		top *= 2;
+	return n ? top : 0;
+}
+
 static int put_span(const struct policy *policy, int id, struct pacer_more *more,
 		    struct policy_error *error)
 {
 	static uint64_t bound[2 * PACER_RULES_MAX * POLICY_LIST_MAX];
 	struct pacer_span *span = &more->span[id - PACER_MORE_LEN];
+	struct pacer_rules *rows = rows_of(more, id);
 	size_t n = bounds_of(policy, id, bound), kept = 0;
 
 	for (size_t i = 0; i <= PACER_BOUNDS_MAX; i++)
 		span->bound[i] = PACER_SPAN_END;
-	more->rules[id][0] = rules_at(policy, id, 0);
+	rows[0] = rules_at(policy, id, 0);
 	for (size_t i = 0; i < n; i++) {
-		uint64_t rules = rules_at(policy, id, bound[i]);
+		struct pacer_rules rules = rules_at(policy, id, bound[i]);
 
-		if (rules == more->rules[id][kept])
+		if (pacer_rules_same(&rules, &rows[pacer_span_row(kept)]))
 			continue;
 		if (kept == PACER_BOUNDS_MAX)
 			return policy_fail(error, 0,
@@ -151,22 +167,23 @@ static int put_span(const struct policy *policy, int id, struct pacer_more *more
 					   "ranges: use fewer or adjacent ones",
 					   field[id].name, PACER_BOUNDS_MAX + 1);
 		span->bound[kept++] = bound[i];
-		more->rules[id][kept] = rules;
+		rows[pacer_span_row(kept)] = rules;
 	}
+	span->top = top_of(kept);
 	return 0;
 }
 
 /* Of packets without the field, and of those of which it is not known. */
 static void put_rest(const struct policy *policy, int id, struct pacer_more *more)
 {
-	__u64 *rules = more->rules[id];
+	struct pacer_rules *rules = rows_of(more, id);
 
 	for (size_t r = 0; r < policy->n_rules; r++) {
 		bool asked = asks(&policy->rule[r].match, id);
 		bool pass = policy->rule[r].says == PACER_SAYS_PASS;
 
-		rules[PACER_MORE_ABSENT] |= (uint64_t)!asked << r;
-		rules[PACER_MORE_UNKNOWN] |= (uint64_t) !(asked && pass) << r;
+		pacer_rules_put(&rules[PACER_MORE_ABSENT], r, !asked);
+		pacer_rules_put(&rules[PACER_MORE_UNKNOWN], r, !(asked && pass));
 		more->used |= (uint32_t)asked << id;
 	}
 }
@@ -178,7 +195,7 @@ static int put_field(const struct policy *policy, int id, struct pacer_more *mor
 	if (id >= PACER_MORE_LEN)
 		return put_span(policy, id, more, error);
 	for (uint32_t value = 0; value < VALUES; value++)
-		more->rules[id][value] = rules_at(policy, id, value);
+		more->byte_rules[id][value] = rules_at(policy, id, value);
 	return 0;
 }
 
@@ -186,7 +203,7 @@ static int put_field(const struct policy *policy, int id, struct pacer_more *mor
 static int put_probe(const struct policy_bytes *bytes, size_t r, int line, struct pacer_more *more,
 		     struct policy_error *error)
 {
-	struct pacer_probe probe = {bytes->value, bytes->mask, bytes->at, bytes->n, {0}, 0};
+	struct pacer_probe probe = {bytes->value, bytes->mask, bytes->at, bytes->n, {0}, {{0}}};
 	size_t i = 0;
 
 	while (i < more->probes &&
@@ -203,22 +220,28 @@ static int put_probe(const struct policy_bytes *bytes, size_t r, int line, struc
 		more->probe[i] = probe;
 		more->probes++;
 	}
-	more->probe[i].rules |= 1ull << r;
+	pacer_rules_put(&more->probe[i].rules, r, 1);
 	return 0;
 }
 
-static int put_probes(const struct policy *policy, struct pacer_more *more,
+static int put_probes(const struct policy *policy, struct pacer_policy *bin,
 		      struct policy_error *error)
 {
+	struct pacer_more *more = &bin->more;
+
 	for (size_t r = 0; r < policy->n_rules; r++) {
 		const struct policy_rule *rule = &policy->rule[r];
+		const struct policy_match *m = &rule->match;
 
-		more->passing |= (uint64_t)(rule->says == PACER_SAYS_PASS) << r;
-		more->probed |= (uint64_t) !!rule->match.n_payload << r;
-		more->of_payload |= (uint64_t)(rule->match.n_payload || rule->match.n_payload_len)
-				    << r;
-		more->frames |= (uint64_t)headers_of_frames(&rule->match) << r;
-		more->inner |= (uint64_t) !!rule->match.n_inner << r;
+		pacer_rules_put(&more->passing, r, rule->says == PACER_SAYS_PASS);
+		pacer_rules_put(&more->probed, r, m->n_payload > 0);
+		pacer_rules_put(&more->of_payload, r, m->n_payload || m->n_payload_len);
+		pacer_rules_put(&more->frames, r, headers_of_frames(m));
+		pacer_rules_put(&more->inner, r, m->n_inner > 0);
+		more->used |= m->n_payload ? PACER_MORE_PROBED : 0;
+		more->used |= m->n_inner ? PACER_MORE_INNER : 0;
+		if (headers_of_frames(m))
+			bin->dims |= PACER_DIMS_FRAMES;
 		for (size_t i = 0; i < rule->match.n_payload; i++)
 			if (put_probe(&rule->match.payload[i], r, rule->line, more, error))
 				return -1;
@@ -231,11 +254,9 @@ int compile_more(const struct policy *policy, struct pacer_policy *bin, struct p
 	for (int id = 0; id < PACER_MORE_COUNT; id++)
 		if (put_field(policy, id, &bin->more, error))
 			return -1;
-	if (put_probes(policy, &bin->more, error))
+	if (put_probes(policy, bin, error))
 		return -1;
-	if (bin->more.used || bin->more.of_payload || bin->more.inner)
+	if (bin->more.used)
 		bin->dims |= PACER_DIMS_MORE;
-	if (bin->more.frames)
-		bin->dims |= PACER_DIMS_FRAMES;
 	return 0;
 }
