@@ -133,8 +133,8 @@ static void note_short(uint32_t len_bytes, uint64_t now_ns)
 	}
 	denied = false;
 	passed++;
-	assert_memory_equal(copy.lines, armed.lines, sizeof(copy.lines));
-	assert_memory_equal(copy.counters, armed.counters, sizeof(copy.counters));
+	assert_false(memcmp(copy.lines, armed.lines, sizeof(copy.lines)));
+	assert_false(memcmp(copy.counters, armed.counters, sizeof(copy.counters)));
 }
 
 /* Now and then a fragment, another protocol, or a length that is just too small or too large. */
@@ -161,10 +161,10 @@ static void send(uint32_t source, uint32_t len_bytes, uint64_t now_ns)
 	assert_int_equal(armed.action, plain.action);
 	acts[armed.action] += denied;
 	assert_int_equal(armed.pooled, plain.pooled);
-	assert_memory_equal(armed.lines, plain.lines, sizeof(armed.lines));
+	assert_false(memcmp(armed.lines, plain.lines, sizeof(armed.lines)));
 	assert_memory_equal(&armed.throttle, &plain.throttle, sizeof(armed.throttle));
 	assert_memory_equal(&armed.lease, &plain.lease, sizeof(armed.lease));
-	assert_memory_equal(armed.counters, plain.counters, sizeof(armed.counters));
+	assert_false(memcmp(armed.counters, plain.counters, sizeof(armed.counters)));
 }
 
 /* What there is beside the rules of a policy, and how the loader says it of them. */
