@@ -175,11 +175,11 @@ __attribute__((noinline)) int pacer_long(struct xdp_md *ctx, __u32 copy)
 	return pacer_end(ctx, &walk, outcome, counted);
 }
 
-/* Of a policy that has more beside its rules: a verdict, or 0. */
-__attribute__((noinline)) int pacer_more(struct xdp_md *ctx, __u32 copy)
+/* Of a policy that has more beside its rules: a verdict, or 0. Its shape was read once for all. */
+__attribute__((noinline)) int pacer_more(struct xdp_md *ctx, __u32 copy, __u32 shape)
 {
 	const struct pacer_policy *policy = &pacer_copies[copy & 1].policy;
-	__u32 shape = policy->shape, outcome = PACER_ADMIT;
+	__u32 outcome = PACER_ADMIT;
 
 	if (shape & PACER_SHORT_ALLOWS)
 		outcome = pacer_allowed(ctx, copy);
@@ -204,7 +204,7 @@ static __always_inline int judge(struct xdp_md *ctx)
 	if (shape & PACER_SHORT_ALONE)
 		verdict = pacer_short(ctx, &policy->rule[0]);
 	else if (shape & PACER_SHORT_MORE)
-		verdict = pacer_more(ctx, copy);
+		verdict = pacer_more(ctx, copy, shape);
 	else if (shape)
 		verdict = pacer_ruled(ctx, policy);
 

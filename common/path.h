@@ -361,7 +361,6 @@ PACER_INLINE __u32 pacer_path_short(PACER_FRAME *frame, const struct pacer_walk 
 	return pacer_outcome_under(outcome, 0);
 }
 
-/* What a rule says of the packet: a reason, or undecided with nothing done. */
 /* Of one with a throttle or a verdict, and of none with a short way. */
 PACER_INLINE __u32 pacer_path_ruled_other(PACER_FRAME *frame, const struct pacer_walk *w,
 					  const struct pacer_rule *rule, __u32 shape)
@@ -374,6 +373,7 @@ PACER_INLINE __u32 pacer_path_ruled_other(PACER_FRAME *frame, const struct pacer
 				   PACER_FRAME_NOW(frame, shape & PACER_SHORT_EXACT));
 }
 
+/* What a rule says of the packet: a reason, or undecided with nothing done. */
 PACER_INLINE __u32 pacer_path_ruled_by(PACER_FRAME *frame, const struct pacer_walk *w,
 				       const struct pacer_policy *policy,
 				       const struct pacer_rule *rule, const struct pacer_usual *u,
@@ -828,7 +828,11 @@ PACER_INLINE int pacer_path_short_more(const struct pacer_policy *policy, __u32 
 	       (shape & PACER_SHORT_OVER && pacer_path_short_action(outcome) == PACER_DROP);
 }
 
-/* Then this is done: as pacer_path_end. w has no packet, as that was not read. */
+/*
+ * Then this is done: as pacer_path_end. w has no packet, as that was not read. The policy's shape
+ * is not asked again: a tool may have changed it since, and what is denied would be dropped that is
+ * to pass.
+ */
 PACER_INLINE enum pacer_action pacer_path_short_end(PACER_FRAME *frame, struct pacer_walk *w,
 						    const struct pacer_policy *policy,
 						    __u32 *outcome)
@@ -837,8 +841,7 @@ PACER_INLINE enum pacer_action pacer_path_short_end(PACER_FRAME *frame, struct p
 	w->now_ns = PACER_FRAME_NOW(frame, !!(policy->flags & PACER_CLOCK_EXACT));
 	if (pacer_is_sampled(policy, *outcome))
 		pacer_sample(frame, w, *outcome);
-	return policy->shape & PACER_SHORT_OVER ? pacer_path_act(frame, w, policy, outcome)
-						: pacer_path_short_action(*outcome);
+	return pacer_path_act(frame, w, policy, outcome);
 }
 
 /* The same of one that it has counted. */
