@@ -138,12 +138,13 @@ __attribute__((noinline)) int pacer_allowed(struct xdp_md *ctx, __u32 copy)
 }
 
 /* What comes after a short way, where the policy has more beside its rules. */
-__attribute__((noinline)) int pacer_short_end(struct xdp_md *ctx, __u32 copy, __u32 outcome)
+__attribute__((noinline)) int pacer_short_end(struct xdp_md *ctx, __u32 copy, __u32 shape,
+					      __u32 outcome)
 {
 	struct pacer_walk walk;
 
 	walk_anew(&walk, copy);
-	return pacer_path_short_end(ctx, &walk, PACER_POLICY_OF(&walk), &outcome);
+	return pacer_path_short_end(ctx, &walk, PACER_POLICY_OF(&walk), shape, &outcome);
 }
 
 /*
@@ -189,7 +190,7 @@ __attribute__((noinline)) int pacer_more(struct xdp_md *ctx, __u32 copy, __u32 s
 	if (outcome == PACER_UNDECIDED)
 		return 0;
 	return pacer_path_short_more(policy, shape, outcome)
-		   ? pacer_short_end(ctx, copy, outcome)
+		   ? pacer_short_end(ctx, copy, shape, outcome)
 		   : (int)pacer_path_short_action(outcome);
 }
 

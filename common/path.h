@@ -829,19 +829,19 @@ PACER_INLINE int pacer_path_short_more(const struct pacer_policy *policy, __u32 
 }
 
 /*
- * Then this is done: as pacer_path_end. w has no packet, as that was not read. The policy's shape
- * is not asked again: a tool may have changed it since, and what is denied would be dropped that is
- * to pass.
+ * Then this is done: as pacer_path_end. w has no packet, as that was not read. The shape is the one
+ * that the packet was judged by: a tool may have changed the policy's since.
  */
 PACER_INLINE enum pacer_action pacer_path_short_end(PACER_FRAME *frame, struct pacer_walk *w,
-						    const struct pacer_policy *policy,
+						    const struct pacer_policy *policy, __u32 shape,
 						    __u32 *outcome)
 {
 	w->rule = pacer_outcome_rule(*outcome);
 	w->now_ns = PACER_FRAME_NOW(frame, !!(policy->flags & PACER_CLOCK_EXACT));
 	if (pacer_is_sampled(policy, *outcome))
 		pacer_sample(frame, w, *outcome);
-	return pacer_path_act(frame, w, policy, outcome);
+	return shape & PACER_SHORT_OVER ? pacer_path_act(frame, w, policy, outcome)
+					: pacer_path_short_action(*outcome);
 }
 
 /* The same of one that it has counted. */
@@ -903,7 +903,7 @@ PACER_INLINE enum pacer_action pacer_path(PACER_FRAME *frame, struct pacer_walk 
 	w->rule = pacer_outcome_rule(*outcome);
 	w->pkt.len_bytes = 0;
 	return pacer_path_short_more(policy, shape, *outcome)
-		   ? pacer_path_short_end(frame, w, policy, outcome)
+		   ? pacer_path_short_end(frame, w, policy, shape, outcome)
 		   : pacer_path_short_action(*outcome);
 }
 
