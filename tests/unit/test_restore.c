@@ -519,14 +519,14 @@ static void a_run(uint32_t of, bool changes)
 static void no_limit_is_passed(void **unused)
 {
 	(void)unused;
-	for (int i = 0; i < 120; i++)
+	for (int i = 0; i < 60; i++)
 		a_run(1 + i % 15, false);
 }
 
 static void nor_under_another_policy(void **unused)
 {
 	(void)unused;
-	for (int i = 0; i < 60; i++)
+	for (int i = 0; i < 45; i++)
 		a_run(1 + i % 15, true);
 	assert_true(changed > 30);
 }
@@ -691,8 +691,8 @@ static void damaged(void **unused)
 {
 	unsigned char *good;
 	struct state s;
+	struct stat st;
 	size_t n, i;
-	FILE *f;
 	int fd;
 
 	(void)unused;
@@ -701,13 +701,12 @@ static void damaged(void **unused)
 	assert_int_equal(judge(1, 0), PACER_ADMIT);
 	save_and_read(&s);
 	state_free(&s);
-	f = fopen(path, "r");
-	assert_non_null(f);
-	good = malloc(1 << 20);
-	n = fread(good, 1, 1 << 20, f);
-	assert_int_equal(fclose(f), 0);
 	fd = open(path, O_RDWR | O_CLOEXEC);
-	for (i = 0; i < n; i += i < 1000 || i > n - 500 ? 1 : 97) {
+	assert_int_equal(fstat(fd, &st), 0);
+	n = (size_t)st.st_size;
+	good = malloc(n);
+	assert_int_equal(pread(fd, good, n, 0), n);
+	for (i = 0; i < n; i += i < 400 || i > n - 200 ? 1 : n / 999) {
 		poke(fd, (off_t)i, good[i] ^ (unsigned char)(1 << draw() % 8));
 		must_be_refused();
 		poke(fd, (off_t)i, good[i]);
@@ -715,7 +714,7 @@ static void damaged(void **unused)
 	close(fd);
 	assert_int_equal(state_read(path, &s, &error), 0);
 	state_free(&s);
-	for (i = 0; i < n; i += i < 800 || i > n - 200 ? 1 : 997) {
+	for (i = 0; i < n; i += i < 400 || i > n - 100 ? 1 : n / 499) {
 		put_file(good, i);
 		must_be_refused();
 	}

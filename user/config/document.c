@@ -207,6 +207,17 @@ int doc_list(struct source *s, const struct place *at, const yaml_node_t *node,
 	return 0;
 }
 
+int doc_list_new(struct source *s, const struct place *at, const yaml_node_t *node,
+		 struct list *list)
+{
+	size_t n = 1;
+
+	if (node->type == YAML_SEQUENCE_NODE)
+		n = (size_t)(node->data.sequence.items.top - node->data.sequence.items.start);
+	list->items = calloc(n && n <= list->max ? n : 1, list->size);
+	return list->items ? doc_list(s, at, node, list) : doc_no_memory(s);
+}
+
 size_t doc_smallest(size_t a, size_t b)
 {
 	return a < b ? a : b;

@@ -107,6 +107,12 @@ int MUST_USE doc_whole(struct source *s, const struct place *at, const yaml_node
 		       uint32_t min, uint32_t max, uint32_t *value);
 int MUST_USE doc_list(struct source *s, const struct place *at, const yaml_node_t *node,
 		      const struct list *list);
+/*
+ * The same, into items that it allocates, as many as there are, and one if there are none. The
+ * caller frees list->items, also where it fails.
+ */
+int MUST_USE doc_list_new(struct source *s, const struct place *at, const yaml_node_t *node,
+			  struct list *list);
 /* Read a mapping. `seen` gets the name's node of each field that there is, and has to be cleared.
  */
 int MUST_USE doc_fields(struct source *s, const struct place *at, const yaml_node_t *node,

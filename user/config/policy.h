@@ -301,7 +301,7 @@ struct policy {
 	size_t n_rules; /* 0 to PACER_RULES_MAX */
 	struct policy_pool pool[PACER_POOLS_MAX];
 	size_t n_pools;
-	struct policy_set *set; /* PACER_SETS_MAX of them */
+	struct policy_set *set;
 	size_t n_sets;
 	struct policy_set_value set_value[PACER_SET_VALUES_MAX];
 	size_t n_set_values;

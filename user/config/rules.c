@@ -818,12 +818,15 @@ static int read_rule(struct source *s, const struct place *at, const yaml_node_t
 static int read_rules(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
 	struct policy *policy = into;
-	struct list list = {read_rule, policy->rule, sizeof(policy->rule[0]), PACER_RULES_MAX,
+	struct list list = {read_rule, NULL, sizeof(policy->rule[0]), PACER_RULES_MAX,
 			    &policy->n_rules};
+	int result;
 
 	if (node->type != YAML_SEQUENCE_NODE)
 		return doc_fail(s, doc_line(node), at, "expected a list of rules, or [] for none");
-	return doc_list(s, at, node, &list);
+	result = doc_list_new(s, at, node, &list);
+	policy->rule = list.items;
+	return result;
 }
 
 /* pools */
@@ -1217,12 +1220,15 @@ static int read_set(struct source *s, const struct place *at, const yaml_node_t 
 static int read_sets(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
 	struct policy *policy = into;
-	struct list list = {read_set, policy->set, sizeof(policy->set[0]), PACER_SETS_MAX,
+	struct list list = {read_set, NULL, sizeof(policy->set[0]), PACER_SETS_MAX,
 			    &policy->n_sets};
+	int result;
 
 	if (node->type != YAML_SEQUENCE_NODE)
 		return doc_fail(s, doc_line(node), at, "expected a list of sets, or [] for none");
-	return doc_list(s, at, node, &list);
+	result = doc_list_new(s, at, node, &list);
+	policy->set = list.items;
+	return result;
 }
 
 static size_t set_named(const struct policy *policy, const char *name)
@@ -1814,14 +1820,9 @@ bool policy_flows(const struct policy *policy)
 }
 
 /* Prefixes and sets, as they come. */
-static int MUST_USE split_allow(struct source *s, const struct place *at, const yaml_node_t *node,
-				struct address *item, struct policy *policy)
+static int MUST_USE split_allow(struct source *s, const struct place *at,
+				const struct address *item, size_t n, struct policy *policy)
 {
-	size_t n = 0;
-	struct list list = {one_address, item, sizeof(*item), POLICY_ALLOW_MAX, &n};
-
-	if (doc_list(s, at, node, &list))
-		return -1;
 	for (size_t i = 0; i < n; i++) {
 		const struct policy_set_use *use = &item[i].use;
 
@@ -1843,10 +1844,17 @@ static int MUST_USE split_allow(struct source *s, const struct place *at, const 
 
 static int read_allow(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
-	struct address *item = calloc(POLICY_ALLOW_MAX, sizeof(*item));
-	int result = item ? split_allow(s, at, node, item, into) : doc_no_memory(s);
+	struct policy *policy = into;
+	size_t n = 0;
+	struct list list = {one_address, NULL, sizeof(struct address), POLICY_ALLOW_MAX, &n};
+	int result = doc_list_new(s, at, node, &list);
 
-	free(item);
+	if (!result) {
+		policy->allow = calloc(n ? n : 1, sizeof(*policy->allow));
+		result =
+		    policy->allow ? split_allow(s, at, list.items, n, policy) : doc_no_memory(s);
+	}
+	free(list.items);
 	return result;
 }
 
@@ -1992,15 +2000,11 @@ struct policy *policy_parse(const char *text, size_t len, struct policy_error *e
 		return NULL;
 	}
 	if (policy) {
-		policy->rule = calloc(PACER_RULES_MAX, sizeof(*policy->rule));
-		policy->allow = calloc(POLICY_ALLOW_MAX, sizeof(*policy->allow));
-		policy->set = calloc(PACER_SETS_MAX, sizeof(*policy->set));
 		policy->unparsed_drop = true; /* no stack takes such frames */
-	}
-	if (policy && policy->rule && policy->allow && policy->set)
 		result = read_root(&s, policy);
-	else
+	} else {
 		result = doc_no_memory(&s);
+	}
 	doc_close(&s);
 	if (!result)
 		return policy;

@@ -347,8 +347,8 @@ static int read_whole(struct in *in, struct policy_error *error)
 	while (in->at && got < in->bytes) {
 		ssize_t n = read(fd, in->at + got, in->bytes - got);
 
-		if (n <= 0 && errno != EINTR)
-			break;
+		if (!n || (n < 0 && errno != EINTR))
+			break; /* at 0 it has become shorter meanwhile */
 		got += n > 0 ? (size_t)n : 0;
 	}
 	close(fd);
