@@ -616,10 +616,10 @@ static int judge_and_show(struct run *run)
 
 static int run_replay(struct run *run)
 {
-	int code = start_judge(&run->judge, run->o->policy, run->policy, run->o->kernel);
+	int code = start_capture(&run->capture, run->o->args[0]);
 
 	if (!code)
-		code = start_capture(&run->capture, run->o->args[0]);
+		code = start_judge(&run->judge, run->o->policy, run->policy, run->o->kernel);
 	if (!code)
 		code = check_plot(run);
 	if (!code)
@@ -633,12 +633,12 @@ static int run_compare(const struct options *o, const struct policy *const polic
 {
 	struct judge judge[2] = {{0}, {0}};
 	struct capture capture = {0};
-	int code = start_judge(&judge[0], o->policy, policy[0], o->kernel);
+	int code = start_capture(&capture, o->args[0]);
 
 	if (!code)
-		code = start_judge(&judge[1], o->compare, policy[1], o->kernel);
+		code = start_judge(&judge[0], o->policy, policy[0], o->kernel);
 	if (!code)
-		code = start_capture(&capture, o->args[0]);
+		code = start_judge(&judge[1], o->compare, policy[1], o->kernel);
 	if (!code)
 		code = compare_show(&capture, judge, o->json);
 	capture_close(&capture);
