@@ -146,7 +146,7 @@ killed()
 	load none
 	for ((n = 0; n < 5000; n++)); do
 		code=0
-		in_server "$cut" execve $((n + 100)) 0 0 "$BUILD/xdp-pacer" \
+		in_server "$cut" socket "$n" 0 0 "$BUILD/xdp-pacer" \
 			allow s0 add 10.77.0.11 >/dev/null || code=$?
 		want=0
 		[ "$(pacer allow s0 list --json | jq length)" -eq 0 ] || want=1

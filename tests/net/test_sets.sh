@@ -139,7 +139,7 @@ killed()
 	for n in $(seq 20 20 300); do
 		cp "$work/$([ $((n % 40)) -eq 0 ] && echo one || echo two).txt" "$work/drop.txt"
 		code=0
-		in_server "$cut" execve "$n" 0 0 "$BUILD/xdp-pacer" apply s0 -c "$work/in.yaml" \
+		in_server "$cut" socket "$n" 0 0 "$BUILD/xdp-pacer" apply s0 -c "$work/in.yaml" \
 			>/dev/null 2>&1 || code=$?
 		kills=$((kills + (code == 100)))
 		got=$(timeout "$hang_s" "$shots" "$CLIENT" "$SERVER" n=3,from=10.77.0.11 n=3,from=10.77.0.12 \
