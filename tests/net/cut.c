@@ -11,16 +11,22 @@
  * The first socket of xdp-pacer comes before all that it changes; some 500 calls before it are of
  * the dynamic linker.
  *
+ * What a build for coverage writes as it ends is no work of the command, and takes two thousand
+ * calls: from the first of its files on, no point is reached any more.
+ *
  * Exit code: 100 if the point was reached (and a command that was held up ended well), else the
  * command's own.
  */
 #include <err.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -40,6 +46,28 @@ static void pause_us(long us)
 	nanosleep(&t, NULL);
 }
 
+/* Does the call that was entered open a file that counts what was run? */
+static bool opens_counts(pid_t pid, const struct ptrace_syscall_info *info)
+{
+	struct iovec to, from = {(void *)(uintptr_t)info->entry.args[1], 1};
+	const char *dot;
+	char name[512];
+
+	if (info->entry.nr != SYS_openat)
+		return false;
+	for (size_t n = 0; n < sizeof(name); n++) { /* the next page may not be there */
+		to = (struct iovec){name + n, 1};
+		if (process_vm_readv(pid, &to, 1, &from, 1, 0) != 1)
+			return false;
+		if (!name[n]) {
+			dot = strrchr(name, '.');
+			return dot && !strcmp(dot, ".gcda");
+		}
+		from.iov_base = (char *)from.iov_base + 1;
+	}
+	return false;
+}
+
 /* Run on until the next system call is entered; its number. Leaves with the command if that ends.
  */
 static long next_entry(pid_t pid)
@@ -55,8 +83,13 @@ static long next_entry(pid_t pid)
 		if (WSTOPSIG(status) != (SIGTRAP | 0x80))
 			continue;
 		if (ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof(info), &info) > 0 &&
-		    info.op == PTRACE_SYSCALL_INFO_ENTRY)
-			return info.entry.nr;
+		    info.op == PTRACE_SYSCALL_INFO_ENTRY) {
+			if (!opens_counts(pid, &info))
+				return info.entry.nr;
+			if (ptrace(PTRACE_DETACH, pid, 0, 0) || waitpid(pid, &status, 0) != pid)
+				err(2, "wait");
+			exit(code_of(status));
+		}
 	}
 }
 
