@@ -347,6 +347,27 @@ not_ours()
 	equal "$(pacer status --json | jq length)" 0 "pacers"
 	refused_clean_keeps
 	rmdir "$at"
+	# Nor is a map that is pinned by the name, and it stays there.
+	bpftool map create "$at" type array key 4 value 4 entries 1 name another
+	refused 1 "$dev: $at is not this tool's: remove it, or go on without --pin" \
+		pacer load "$dev" -c "$work/all.yaml" --pin
+	equal "$(bpftool -j map show pinned "$at" | jq -r .name)" another "the map"
+	rm "$at"
+}
+
+# What cannot be removed is no "nothing was left behind", and the tool's own pins are no stranger's.
+read_only()
+{
+	limit all 1000
+	on all --pin
+	mount -o remount,ro /sys/fs/bpf
+	pacer upgrade "$dev" --pin >/dev/null || fail "upgrade: $?" || return
+	in_server ip link set dev "$dev" xdp off
+	refused 1 "xdp-pacer: $at cannot be removed: Read-only file system" pacer clean
+	equal "$(pacer clean --dry-run --json | jq -r '.found[].path' | grep -c "^$dev$")" 1 "what a dry run finds"
+	mount -o remount,rw /sys/fs/bpf
+	pacer clean >/dev/null
+	[ ! -e "$at" ] || fail "clean left them"
 }
 
 refused_clean_keeps()
@@ -401,6 +422,7 @@ check renamed-interface renamed
 check shared-by-two-interfaces shared
 check of-another-namespace of_another
 check another-programs-pins not_ours
+check pins-read-only read_only
 check pins-taken-away taken_away
 check left-behind left_behind
 finish

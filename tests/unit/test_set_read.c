@@ -84,6 +84,7 @@ static const struct text right[] = {
      "192.0.2.0/24=XY 198.51.100.0/24=ZZ 2001:db8::/32=XY", 2},
     {"\"192.0.2.0\",\"192.0.2.255\",\"XY\",\"Xyland\"\n", "192.0.2.0/24=XY", 3},
     {"192.0.2.0/24\tXY\n", "192.0.2.0/24=XY", 2},
+    {"192.0.2.0/24,\"X # Y\" # a comment\n", "192.0.2.0/24=X # Y", 2},
     {"start_ip,end-ip,country\n192.0.2.0/24,a,1\n192.0.2.0/24,b,1\n192.0.2.0/25,c,2\n",
      "192.0.2.0/24=1 192.0.2.0/25=2", 3},
 };
@@ -108,7 +109,8 @@ struct bad {
 	uint32_t value_field;
 };
 
-#define WRITE "write 192.0.2.0/24, 2001:db8::/32 or 192.0.2.1-192.0.2.9"
+#define NO_VALUE "it has 1 to 63 characters, of which none is a '\"'"
+#define WRITE	 "write 192.0.2.0/24, 2001:db8::/32 or 192.0.2.1-192.0.2.9"
 
 static const struct bad bad[] = {
     {"", 0, "it has no prefix: a set that is meant to be empty is written of: []", 0},
@@ -164,7 +166,10 @@ static const struct bad bad[] = {
      "a set of 'type inet_service': sets are of addresses alone", 0},
     {"\x1f\x8b\x08", 1, "it is compressed: unpack it with gunzip", 0},
     {"192.0.2.0/24\n", 1, "1 field, and value is field 2: add it, or say which it is", 2},
-    {"192.0.2.0/24,\n", 1, "no value '': it has 1 to 63 characters", 2},
+    {"192.0.2.0/24,\n", 1, "no value '': " NO_VALUE, 2},
+    {"192.0.2.0/24,a\"b\n", 1, "no value 'a\"b': " NO_VALUE, 2},
+    /* A heading is the first line, or none. */
+    {"192.0.2.0/24,XY\nnetwork,country\n", 2, "no address, prefix or range 'network': " WRITE, 2},
     {"192.0.2.0/24,a\n192.0.2.0/24,b\n", 2, "192.0.2.0/24 is b here and a in line 1: leave one out",
      2},
 };

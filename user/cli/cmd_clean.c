@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* clean: removes what tools that were killed left behind. */
+#include <errno.h>
+#include <string.h>
+
 #include "cli/cmd.h"
 #include "cli/emit.h"
 #include "config/text.h"
@@ -12,13 +15,20 @@
 struct found {
 	const char *kind, *folder;
 	const struct options *o;
+	struct policy_error *error; /* of the first that stays */
 	size_t n;
 };
 
-static void show(const char *path, void *arg)
+static void show(const char *path, int cause, void *arg)
 {
 	struct found *f = arg;
 
+	if (cause) {
+		if (!*f->error->text && cause != ENOENT)
+			policy_explain(f->error, 0, "%s%s cannot be removed: %s%s", f->folder, path,
+				       strerror(cause), pins_advice(cause));
+		return;
+	}
 	f->n++;
 	emit_object("");
 	emit_string("kind", f->kind, "%s ", f->o->dry_run ? "found" : "removed");
@@ -28,14 +38,15 @@ static void show(const char *path, void *arg)
 
 static int run_clean(struct options *o)
 {
-	struct found pins = {"pins of a dispatcher that no interface carries", "/sys/fs/bpf/xdp/",
-			     o, 0};
-	struct found shadows = {"a shadow that no interface has", PINNED_AT "/", o, 0};
-	struct found pinned = {"pins for other tools that no interface needs", PINNED_AT "/", o, 0};
-	struct found saves = {"a save that was cut off", "", o, 0};
 	struct policy_error error = {0};
+	struct found pins = {"pins of a dispatcher that no interface carries", "/sys/fs/bpf/xdp/",
+			     o, &error, 0};
+	struct found shadows = {"a shadow that no interface has", PINNED_AT "/", o, &error, 0};
+	struct found pinned = {"pins for other tools that no interface needs", PINNED_AT "/", o,
+			       &error, 0};
+	struct found saves = {"a save that was cut off", "", o, &error, 0};
 	size_t found;
-	int n;
+	int failed;
 
 	if (o->n_args)
 		return misused("clean", "it wants no interface");
@@ -45,15 +56,15 @@ static int run_clean(struct options *o)
 	pins_clean(PINS_DISPATCHERS, o->dry_run, show, &pins);
 	pins_clean(PINS_SHADOWS, o->dry_run, show, &shadows);
 	pinned_clean(o->dry_run, show, &pinned);
-	n = state_clean(o->state ? o->state : STATES, o->dry_run, show, &saves, &error);
+	failed = state_clean(o->state ? o->state : STATES, o->dry_run, show, &saves, &error);
 	emit_close();
-	if (n < 0) {
-		emit_drop();
-		return complain(NULL, &error);
-	}
 	found = pins.n + shadows.n + pinned.n + saves.n;
 	if (found && !o->dry_run)
 		change_made();
+	if (failed || *error.text) {
+		emit_drop();
+		return complain(NULL, &error);
+	}
 	emit_flag("removed", !o->dry_run && found, found ? NULL : "nothing was left behind\n");
 	emit_close();
 	return emit_end();

@@ -525,7 +525,7 @@ int doc_open(struct source *s, const char *text, size_t len, struct policy_error
 
 	*s = (struct source){.text = text, .len = len, .error = error};
 	if (len > PACER_DOC_MAX - 1)
-		return doc_fail(s, 0, NULL, "%zu bytes: a policy has at most %u", len,
+		return doc_fail(s, 0, NULL, "%zu or more bytes: a policy has at most %u", len,
 				PACER_DOC_MAX - 1);
 	if (len >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) {
 		s->bom = 3;

@@ -143,8 +143,9 @@ uint32_t pinned_id(int prog_fd)
 /* Of what is in the folder; 0: nothing, or nothing of a pacer. */
 static uint32_t id_in(const char *folder)
 {
+	LIBBPF_OPTS(bpf_obj_get_opts, look, .file_flags = BPF_F_RDONLY);
 	char path[PATH_MAX];
-	int fd = bpf_obj_get(path_of(path, folder, tries[PIN_4].pin));
+	int fd = bpf_obj_get_opts(path_of(path, folder, tries[PIN_4].pin), &look);
 	uint32_t id = fd < 0 ? 0 : id_if(fd, PIN_4);
 
 	if (fd >= 0)
@@ -190,9 +191,10 @@ static int check_folder(const char *ifname, uint32_t instead, struct policy_erro
 	struct stat st;
 	uint32_t id;
 
-	if (lstat(path_of(path, folder, ""), &st))
+	path_of(path, folder, "");
+	path[strlen(path) - 1] = 0; /* a map that is pinned by that name is there, too */
+	if (lstat(path, &st))
 		return 0;
-	path[strlen(path) - 1] = 0;
 	id = id_in(folder);
 	if (!id)
 		return policy_fail(error, 0,
@@ -403,7 +405,7 @@ struct removal {
 	const char *folder; /* with an id: of this one, used or not */
 	uint32_t gone;	    /* the program that was detached */
 	bool look;
-	void (*each)(const char *name, void *arg);
+	void (*each)(const char *name, int cause, void *arg);
 	void *arg;
 };
 
@@ -422,23 +424,24 @@ static bool is_to_go(const struct removal *r, const char *name)
 static int remove_one(int at_fd, const char *name, void *removal)
 {
 	const struct removal *r = removal;
+	int cause;
 
-	if (name[0] == '.' || !is_to_go(r, name) || (!r->look && !pins_remove_folder(at_fd, name)))
+	if (name[0] == '.' || !is_to_go(r, name))
 		return 0;
+	cause = r->look || pins_remove_folder(at_fd, name) ? 0 : errno;
 	if (r->each)
-		r->each(name, r->arg);
-	return 1;
+		r->each(name, cause, r->arg);
+	return !cause;
 }
 
-static int remove_those(struct removal *r)
+static void remove_those(struct removal *r)
 {
-	int fd = open_locked(), n;
+	int fd = open_locked();
 
 	if (fd < 0)
-		return 0;
-	n = pins_each(fd, remove_one, r);
+		return;
+	pins_each(fd, remove_one, r);
 	close(fd);
-	return n;
 }
 
 void pinned_remove(const char *ifname, uint32_t id, uint32_t gone)
@@ -465,9 +468,9 @@ void pinned_sweep(const char *ifname)
 	close(fd);
 }
 
-int pinned_clean(bool look, void (*each)(const char *name, void *arg), void *arg)
+void pinned_clean(bool look, void (*each)(const char *name, int cause, void *arg), void *arg)
 {
 	struct removal r = {.look = look, .each = each, .arg = arg};
 
-	return remove_those(&r);
+	remove_those(&r);
 }

@@ -61,8 +61,8 @@ void pinned_sweep(const char *ifname);
 void pinned_remove(const char *ifname, uint32_t id, uint32_t gone);
 /*
  * Calls `each` for every folder that a killed tool or a gone interface left, and removes it unless
- * `look` is true. Returns how many there were.
+ * `look` is true. `cause`: why it stays (errno), or 0.
  */
-int pinned_clean(bool look, void (*each)(const char *name, void *arg), void *arg);
+void pinned_clean(bool look, void (*each)(const char *name, int cause, void *arg), void *arg);
 
 #endif

@@ -285,7 +285,7 @@ struct sweep {
 	enum pins_of pins;
 	int ifindex; /* 0: any */
 	bool look;
-	void (*each)(const char *path, void *arg);
+	void (*each)(const char *path, int cause, void *arg);
 	void *arg;
 };
 
@@ -359,6 +359,7 @@ static bool remove_one(const struct sweep *s, int fd, const char *name)
 static int sweep_one(int fd, const char *name, void *sweep)
 {
 	const struct sweep *s = sweep;
+	int cause;
 
 	if (!is_unused(s, name)) {
 		if (s->pins == PINS_DISPATCHERS && !s->look &&
@@ -366,36 +367,35 @@ static int sweep_one(int fd, const char *name, void *sweep)
 			unlinkat(fd, name, 0); /* libxdp's probe: gone before it unlocks */
 		return 0;
 	}
-	if (!s->look && !remove_one(s, fd, name))
-		return 0;
+	cause = s->look || remove_one(s, fd, name) ? 0 : errno;
 	if (s->each)
-		s->each(name, s->arg);
-	return 1;
+		s->each(name, cause, s->arg);
+	return !cause;
 }
 
-static int sweep(struct sweep *s)
+static void sweep(struct sweep *s)
 {
 	char path[PATH_MAX];
-	int fd = pins_open_locked(folder_path(s->pins, path, sizeof(path))), n;
+	int fd = pins_open_locked(folder_path(s->pins, path, sizeof(path)));
 
 	if (fd < 0)
-		return 0; /* no folder, and so no pins */
-	n = pins_each(fd, sweep_one, s);
+		return; /* no folder, and so no pins */
+	pins_each(fd, sweep_one, s);
 	close(fd);
-	return n;
 }
 
 void pins_sweep(int ifindex)
 {
 	for (enum pins_of of = PINS_DISPATCHERS; ifindex && of <= PINS_SHADOWS; of++)
-		(void)sweep(&(struct sweep){.pins = of, .ifindex = ifindex});
+		sweep(&(struct sweep){.pins = of, .ifindex = ifindex});
 }
 
-int pins_clean(enum pins_of of, bool look, void (*each)(const char *path, void *arg), void *arg)
+void pins_clean(enum pins_of of, bool look, void (*each)(const char *path, int cause, void *arg),
+		void *arg)
 {
 	struct sweep s = {of, 0, look, each, arg};
 
-	return sweep(&s);
+	sweep(&s);
 }
 
 /* --- of shadows ----------------------------------------------------------------------------- */

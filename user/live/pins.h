@@ -28,9 +28,10 @@ enum pins_of { PINS_DISPATCHERS, PINS_SHADOWS };
 
 /*
  * Calls `each` for every unused dispatcher's directory, or every shadow's unused pin, whatever
- * interface it was for, and removes it unless `look` is true. Returns how many there were.
+ * interface it was for, and removes it unless `look` is true. `cause`: why it stays (errno), or 0.
  */
-int pins_clean(enum pins_of of, bool look, void (*each)(const char *path, void *arg), void *arg);
+void pins_clean(enum pins_of of, bool look, void (*each)(const char *path, int cause, void *arg),
+		void *arg);
 
 /* Removes the unused pins of this interface's index. */
 void pins_sweep(int ifindex);

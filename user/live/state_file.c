@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -268,12 +269,12 @@ static bool is_left(int directory_fd, const char *name)
 	return left;
 }
 
-int state_clean(const char *directory, bool look, void (*each)(const char *path, void *arg),
-		void *arg, struct policy_error *error)
+int state_clean(const char *directory, bool look,
+		void (*each)(const char *path, int cause, void *arg), void *arg,
+		struct policy_error *error)
 {
 	DIR *d = opendir(directory);
 	struct dirent *e;
-	int n = 0;
 
 	if (!d && errno == ENOENT)
 		return 0;
@@ -286,13 +287,10 @@ int state_clean(const char *directory, bool look, void (*each)(const char *path,
 		if (!is_left(dirfd(d), e->d_name))
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", directory, e->d_name);
-		if (!look && unlinkat(dirfd(d), e->d_name, 0))
-			continue;
-		each(path, arg);
-		n++;
+		each(path, !look && unlinkat(dirfd(d), e->d_name, 0) ? errno : 0, arg);
 	}
 	closedir(d);
-	return n;
+	return 0;
 }
 
 /* --- reading --------------------------------------------------------------------------------- */
@@ -328,20 +326,35 @@ static int not_read(const char *file, int cause, struct policy_error *error)
 	return policy_fail(error, 0, "%.200s: the state cannot be read: %s", file, strerror(cause));
 }
 
+/* Of a file with a known end: no pipe, device or directory. */
+static int open_whole(const char *file, size_t *bytes, struct policy_error *error)
+{
+	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st = {.st_size = 0};
+
+	if (fd < 0 || fstat(fd, &st)) {
+		(void)not_read(file, errno, error);
+	} else if (!S_ISREG(st.st_mode)) {
+		policy_explain(error, 0, "%.200s: is no regular file: name one that save wrote",
+			       file);
+	} else if ((uint64_t)st.st_size > BYTES_MAX) {
+		(void)not_read(file, EFBIG, error);
+	} else {
+		*bytes = (size_t)st.st_size;
+		return fd;
+	}
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
 static int read_whole(struct in *in, struct policy_error *error)
 {
-	int fd = open(in->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	struct stat st;
+	int fd = open_whole(in->file, &in->bytes, error);
 	size_t got = 0;
 
-	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || (uint64_t)st.st_size > BYTES_MAX) {
-		int cause = fd < 0 ? errno : EINVAL;
-
-		if (fd >= 0)
-			close(fd);
-		return not_read(in->file, cause, error);
-	}
-	in->bytes = (size_t)st.st_size;
+	if (fd < 0)
+		return -1;
 	in->at = malloc(in->bytes + 1);
 	errno = in->at ? 0 : ENOMEM;
 	while (in->at && got < in->bytes) {
@@ -371,10 +384,12 @@ static int check(const struct in *in, const struct header *h, struct policy_erro
 	if (in->bytes < sizeof(*h) || memcmp(h->magic, MAGIC, sizeof(h->magic)) != 0)
 		return policy_fail(error, 0, "%.200s: is no saved state of a pacer, or cut off",
 				   in->file);
-	if (h->order != ORDER && h->order == __builtin_bswap32(ORDER))
+	if (h->order == __builtin_bswap32(ORDER))
 		return policy_fail(error, 0, "%.200s: was saved on a machine of another byte order",
 				   in->file);
-	if (h->order == ORDER && h->version != STATE_FILE_VERSION)
+	if (h->order != ORDER)
+		return cut_off(in->file, error);
+	if (h->version != STATE_FILE_VERSION)
 		return policy_fail(
 		    error, 0,
 		    "%.200s: has version %u of saved state, this tool reads %u: load "
@@ -383,15 +398,23 @@ static int check(const struct in *in, const struct header *h, struct policy_erro
 	memcpy(&sum, in->at + in->bytes - SUM_BYTES, SUM_BYTES);
 	if (h->file_bytes != in->bytes || sum_over(0, in->at, in->bytes - SUM_BYTES) != sum)
 		return cut_off(in->file, error);
-	if (h->abi != PACER_ABI_VERSION || h->line_bytes != sizeof(struct pacer_line) ||
-	    h->policy_bytes != sizeof(struct pacer_policy) ||
-	    h->counters_bytes != sizeof(((struct state *)NULL)->counter) ||
-	    h->throttle_bytes != sizeof(struct pacer_throttle_state) ||
-	    h->allow_bytes != sizeof(struct allow_entry))
+	if (h->abi != PACER_ABI_VERSION)
 		return policy_fail(error, 0,
 				   "%.200s: holds state of ABI version %u, this tool has %u: load "
 				   "without it",
 				   in->file, h->abi, PACER_ABI_VERSION);
+	if (h->line_bytes != sizeof(struct pacer_line) ||
+	    h->policy_bytes != sizeof(struct pacer_policy) ||
+	    h->counters_bytes != sizeof(((struct state *)NULL)->counter) ||
+	    h->throttle_bytes != sizeof(struct pacer_throttle_state) ||
+	    h->allow_bytes != sizeof(struct allow_entry))
+		return policy_fail(
+		    error, 0,
+		    "%.200s: was saved by another build of ABI version %u, whose state "
+		    "has other sizes: load without it",
+		    in->file, h->abi);
+	if (!h->n_lines || h->n_lines > INT32_MAX)
+		return cut_off(in->file, error);
 	return 0;
 }
 
@@ -407,13 +430,25 @@ static bool read_throttles(struct in *in, const struct header *h, struct state *
 	return true;
 }
 
+/* Whose truth values are some: a compiler may take any other for both. */
+static bool is_entry(const void *at)
+{
+	const uint8_t *byte = at;
+
+	return byte && byte[offsetof(struct allow_entry, of_policy)] <= 1 &&
+	       byte[offsetof(struct allow_entry, by_hand)] <= 1;
+}
+
 static bool read_allowed(struct in *in, const struct header *h, struct state *s)
 {
 	for (uint32_t k = 0; k < h->n_allow; k++) {
+		const void *at = take(in, sizeof(struct allow_entry));
 		struct allow_entry entry;
 
-		if (!take_into(in, &entry, sizeof(entry)) ||
-		    (entry.prefix.family != 4 && entry.prefix.family != 6) ||
+		if (!is_entry(at))
+			return false;
+		memcpy(&entry, at, sizeof(entry));
+		if ((entry.prefix.family != 4 && entry.prefix.family != 6) ||
 		    entry.prefix.len > (entry.prefix.family == 4 ? 32 : 128) ||
 		    !allowlist_append(&s->allow, &entry))
 			return false;

@@ -25,10 +25,11 @@ int state_write(const char *file, const struct state *s, uint64_t *bytes,
 		struct policy_error *error);
 /*
  * Calls `each` for what killed saves left in the directory, and removes it unless `look` is true.
- * Returns how many there were; -1 with *error filled: the directory cannot be read.
+ * `cause`: why it stays (errno), or 0. -1: the directory cannot be read.
  */
-int state_clean(const char *directory, bool look, void (*each)(const char *path, void *arg),
-		void *arg, struct policy_error *error);
+int state_clean(const char *directory, bool look,
+		void (*each)(const char *path, int cause, void *arg), void *arg,
+		struct policy_error *error);
 /* Reads one that state_free frees. */
 int state_read(const char *file, struct state *s, struct policy_error *error);
 

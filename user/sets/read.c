@@ -297,7 +297,7 @@ static uint16_t value_of(struct reading *r, const struct set_word *field, size_t
 	}
 	name = unquoted(field[r->source->value_field - 1]);
 	if (!name.n || name.n > SET_NAME_MAX || memchr(name.at, '"', name.n)) {
-		wrong(r, "no value", name, "it has 1 to 63 characters");
+		wrong(r, "no value", name, "it has 1 to 63 characters, of which none is a '\"'");
 		return 0;
 	}
 	value = set_names_add(&r->out->names, name);
