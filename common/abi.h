@@ -658,7 +658,8 @@ struct pacer_probe {
 	struct pacer_rules rules;
 };
 
-/* Beside 1 << enum pacer_more_id. */
+#define PACER_MORE_FIELDS ((1u << PACER_MORE_COUNT) - 1) /* 1 << enum pacer_more_id, of each */
+/* Beside these. */
 #define PACER_MORE_PROBED (1u << 30) /* bytes of the payload */
 #define PACER_MORE_INNER  (1u << 31) /* what is in tunnels */
 

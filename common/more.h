@@ -490,7 +490,7 @@ PACER_GLOBAL int pacer_more_many(PACER_FRAME *frame, const struct pacer_walk *w,
 		return 0;
 	fields &= PACER_POLICY_OF(w)->more.used;
 	PACER_ROLLED
-	for (id = 0; id < PACER_MORE_COUNT; id++)
+	for (id = 0; id < PACER_MORE_COUNT && (fields & PACER_MORE_FIELDS) >> id; id++)
 		if (fields >> id & 1)
 			pacer_rules_keep(set,
 					 pacer_more_at(w, id, pacer_more_row_of(frame, w, id)));

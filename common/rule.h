@@ -743,14 +743,14 @@ PACER_INLINE void pacer_walk_count_set(const struct pacer_walk *w, __u32 number)
 	count->bytes += w->pkt.len_bytes;
 }
 
-/* What a value of an address says of the rules of a word; NULL: nothing. */
+/* What a value of an address says of the rules, by word; NULL: nothing. */
 PACER_INLINE const struct pacer_set_use *pacer_value_use(const struct pacer_policy *policy,
-							 __u32 set, __u32 value, __u32 word)
+							 __u32 set, __u32 value)
 {
 	set &= PACER_SETS_MAX - 1;
 	return value && value <= policy->n_values[set]
-		   ? &policy->set_value[(policy->first_value[set] + value - 1) &
-					(PACER_SET_VALUES_MAX - 1)][word]
+		   ? policy->set_value[(policy->first_value[set] + value - 1) &
+				       (PACER_SET_VALUES_MAX - 1)]
 		   : 0;
 }
 
@@ -768,51 +768,75 @@ PACER_INLINE int pacer_set_allows(const struct pacer_policy *policy, __u32 numbe
 	       policy->allow_values >> ((policy->first_value[number] + value - 1) & 63) & 1;
 }
 
-/*
- * What a set says of the rules of a word, where `in` is what pacer_walk_in_set has said. Of a set
- * that cannot be read it counts as in it for rules that want that, and as not in it for rules that
- * do not: nothing slips past a rule. But a rule that passes does not match then. 1: the allow-list
- * has the source.
- */
-PACER_GLOBAL int pacer_walk_heed(const struct pacer_walk *w, __u32 number, __u32 in, __u32 word,
-				 struct pacer_set_use *by_sets)
+/* Adds to what the sets say of so many words of the source, what `use` says of it. */
+PACER_INLINE void pacer_heed_src(struct pacer_set_use *by_sets, const struct pacer_set_use *use,
+				 __u32 words)
 {
-	const struct pacer_policy *policy;
+	__u32 i;
+
+	for (i = 0; i < words; i++) {
+		by_sets[i].src_in |= use[i].src_in;
+		by_sets[i].src_not |= use[i].src_not;
+	}
+}
+
+PACER_INLINE void pacer_heed_dst(struct pacer_set_use *by_sets, const struct pacer_set_use *use,
+				 __u32 words)
+{
+	__u32 i;
+
+	for (i = 0; i < words; i++) {
+		by_sets[i].dst_in |= use[i].dst_in;
+		by_sets[i].dst_not |= use[i].dst_not;
+	}
+}
+
+/*
+ * What a set says of the rules of so many words, where `in` is what pacer_walk_in_set has said. Of
+ * a set that cannot be read it counts as in it for rules that want that, and as not in it for rules
+ * that do not: nothing slips past a rule. But a rule that passes does not match then. 1: the
+ * allow-list has the source.
+ */
+PACER_INLINE int pacer_set_heed(const struct pacer_policy *policy, __u32 number, __u32 in,
+				struct pacer_set_use *by_sets, __u32 words)
+{
 	const struct pacer_set_use *use, *src, *dst;
 
-	if (!w || !by_sets)
-		return 0;
-	policy = PACER_POLICY_OF(w);
 	number &= PACER_SETS_MAX - 1;
-	word &= PACER_RULE_WORDS - 1;
 	if (in & PACER_SET_UNKNOWN) {
-		use = &policy->set_unknown[number][word];
-		by_sets->src_in |= use->src_in;
-		by_sets->src_not |= use->src_not;
-		by_sets->dst_in |= use->dst_in;
-		by_sets->dst_not |= use->dst_not;
+		use = policy->set_unknown[number];
+		pacer_heed_src(by_sets, use, words);
+		pacer_heed_dst(by_sets, use, words);
 		return 0;
 	}
-	use = &policy->set[number][word];
-	src = pacer_value_use(policy, number, in >> 8 & 255, word);
-	dst = pacer_value_use(policy, number, in >> 16 & 255, word);
-	if (in & PACER_SRC_IN) {
-		by_sets->src_in |= use->src_in;
-		by_sets->src_not |= use->src_not;
-	}
-	if (in & PACER_DST_IN) {
-		by_sets->dst_in |= use->dst_in;
-		by_sets->dst_not |= use->dst_not;
-	}
-	if (src) {
-		by_sets->src_in |= src->src_in;
-		by_sets->src_not |= src->src_not;
-	}
-	if (dst) {
-		by_sets->dst_in |= dst->dst_in;
-		by_sets->dst_not |= dst->dst_not;
-	}
+	use = policy->set[number];
+	src = pacer_value_use(policy, number, in >> 8 & 255);
+	dst = pacer_value_use(policy, number, in >> 16 & 255);
+	if (in & PACER_SRC_IN)
+		pacer_heed_src(by_sets, use, words);
+	if (in & PACER_DST_IN)
+		pacer_heed_dst(by_sets, use, words);
+	if (src)
+		pacer_heed_src(by_sets, src, words);
+	if (dst)
+		pacer_heed_dst(by_sets, dst, words);
 	return pacer_set_allows(policy, number, in);
+}
+
+/* The same of a packet's policy. */
+PACER_GLOBAL int pacer_walk_heed(const struct pacer_walk *w, __u32 number, __u32 in,
+				 struct pacer_set_use *by_sets)
+{
+	return w && by_sets ? pacer_set_heed(PACER_POLICY_OF(w), number, in, by_sets, 1) : 0;
+}
+
+/* And of many rules. */
+PACER_GLOBAL int pacer_walk_heed_many(const struct pacer_walk *w, __u32 number, __u32 in,
+				      struct pacer_uses *uses)
+{
+	return w && uses
+		   ? pacer_set_heed(PACER_POLICY_OF(w), number, in, uses->word, PACER_RULE_WORDS)
+		   : 0;
 }
 
 /* What all of the packet's sets say, as pacer_walk_heed. */
@@ -826,7 +850,7 @@ PACER_INLINE int pacer_walk_sets(const struct pacer_walk *w, struct pacer_set_us
 
 		if (in & (PACER_SRC_IN | PACER_DST_IN))
 			pacer_walk_count_set(w, i);
-		if (in && pacer_walk_heed(w, i, in, 0, by_sets))
+		if (in && pacer_walk_heed(w, i, in, by_sets))
 			return 1;
 	}
 	return 0;
@@ -868,7 +892,7 @@ PACER_GLOBAL int pacer_walk_classify(const struct pacer_walk *w, __u64 among)
 /* What all of the packet's sets say of many rules, as pacer_walk_sets. */
 PACER_INLINE int pacer_walk_sets_many(const struct pacer_walk *w, struct pacer_uses *uses)
 {
-	__u32 i, word;
+	__u32 i;
 
 	*uses = (struct pacer_uses){{{0, 0, 0, 0}}};
 	PACER_ROLLED
@@ -877,9 +901,8 @@ PACER_INLINE int pacer_walk_sets_many(const struct pacer_walk *w, struct pacer_u
 
 		if (in & (PACER_SRC_IN | PACER_DST_IN))
 			pacer_walk_count_set(w, i);
-		for (word = 0; in && word < PACER_RULE_WORDS; word++)
-			if (pacer_walk_heed(w, i, in, word, &uses->word[word]))
-				return 1;
+		if (in && pacer_walk_heed_many(w, i, in, uses))
+			return 1;
 	}
 	return 0;
 }

@@ -13,6 +13,7 @@
 #include "bench.h"
 #include "hash.h"
 #include "parse.h"
+#include "set.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -256,6 +257,102 @@ SEC("xdp.frags") int floor_count(struct xdp_md *ctx)
 		own->bytes += bpf_xdp_get_buff_len(ctx);
 	}
 	return action;
+}
+
+/* --- sets, and one read of as much memory ------------------------------------------------------
+ */
+
+/* The address of the frame's source, in another way for each of the two families. 0: no IPv4. */
+static __always_inline int source_of(struct xdp_md *ctx, __u32 *source)
+{
+	const struct bench_frame *frame = (void *)(long)ctx->data;
+
+	if ((const void *)(frame + 1) > (void *)(long)ctx->data_end ||
+	    frame->eth.h_proto != bpf_htons(ETH_P_IP))
+		return 0;
+	*source = bpf_ntohl(frame->ip.saddr) - BENCH_SOURCES;
+	return 1;
+}
+
+/* A line of the set's, by hash, and a branch that goes one way always. */
+static __always_inline int read_set(__u32 hash)
+{
+	void *set = pacer_map_set(0, 0);
+	const union pacer_set_line *line;
+	__u32 place = pacer_reduce(hash, config.set_lines);
+
+	if (!set)
+		return XDP_PASS;
+	line = bpf_map_lookup_elem(set, &place);
+	return line && pacer_load64(&line->word[0]) != 1 ? XDP_DROP : XDP_PASS;
+}
+
+static __always_inline int found(int value)
+{
+	KEEP(value);
+	return value == PACER_SET_BROKEN ? XDP_PASS : XDP_DROP;
+}
+
+SEC("xdp.frags") int set4_none(struct xdp_md *ctx)
+{
+	__u32 source;
+
+	if (!source_of(ctx, &source))
+		return XDP_PASS;
+	KEEP(bench_mixed(source));
+	return XDP_DROP;
+}
+
+SEC("xdp.frags") int set4_read(struct xdp_md *ctx)
+{
+	__u32 source;
+
+	return source_of(ctx, &source) ? read_set(bench_mixed(source)) : XDP_PASS;
+}
+
+SEC("xdp.frags") int set4_find(struct xdp_md *ctx)
+{
+	void *set = pacer_map_set(0, 0);
+	__u32 source;
+
+	if (!set || !source_of(ctx, &source))
+		return XDP_PASS;
+	return found(pacer_set_find4(set, bench_mixed(source)));
+}
+
+SEC("xdp.frags") int set6_none(struct xdp_md *ctx)
+{
+	struct bench_addr6 addr;
+	__u32 source;
+
+	if (!source_of(ctx, &source))
+		return XDP_PASS;
+	addr = bench_mixed6(source);
+	KEEP(addr.word[0] ^ addr.word[1] ^ addr.word[2] ^ addr.word[3]);
+	return XDP_DROP;
+}
+
+SEC("xdp.frags") int set6_read(struct xdp_md *ctx)
+{
+	struct bench_addr6 addr;
+	__u32 source;
+
+	if (!source_of(ctx, &source))
+		return XDP_PASS;
+	addr = bench_mixed6(source);
+	return read_set(addr.word[0] ^ addr.word[1] ^ addr.word[2] ^ addr.word[3]);
+}
+
+SEC("xdp.frags") int set6_find(struct xdp_md *ctx)
+{
+	void *set = pacer_map_set(0, 0);
+	struct bench_addr6 addr;
+	__u32 source;
+
+	if (!set || !source_of(ctx, &source))
+		return XDP_PASS;
+	addr = bench_mixed6(source);
+	return found(pacer_set_find6(set, addr.word));
 }
 
 /* --- live frames ---------------------------------------------------------------------------- */

@@ -16,8 +16,9 @@
 
 /* Set by user space before a run, read by every packet. */
 struct bench_config {
-	__u32 mask;  /* sources - 1; sources is a power of two */
-	__u32 sweep; /* one source after the other, instead of at random */
+	__u32 mask;	 /* sources - 1; sources is a power of two */
+	__u32 sweep;	 /* one source after the other, instead of at random */
+	__u32 set_lines; /* that packets read of the set */
 };
 
 /* One CPU's source of randomness. */
@@ -45,6 +46,34 @@ struct bench_flow {
 	__u64 behind;	  /* honest packets that were overdue at once, at the most */
 	__u64 due, drawn; /* the generator's own */
 };
+
+/*
+ * Of the sets that are measured. Drawn source i has an address of its own anywhere, by bench_mixed;
+ * sources 2 i are in the set, with as many others as it takes.
+ */
+#define BENCH_MEMBERS 1000000u /* prefixes */
+#define BENCH_NETS    20000u   /* /32 that the addresses of IPv6 lie in */
+
+struct bench_addr6 {
+	__u32 word[4];
+};
+
+/* A permutation of the numbers of 32 bits. */
+static inline __u32 bench_mixed(__u32 x)
+{
+	x = (x ^ x >> 16) * 0x7feb352du;
+	x = (x ^ x >> 15) * 0x846ca68bu;
+	return x ^ x >> 16;
+}
+
+static inline struct bench_addr6 bench_mixed6(__u32 source)
+{
+	__u32 x = bench_mixed(source);
+
+	return (struct bench_addr6){
+	    {0x20000000u | bench_mixed((__u32)((__u64)x * BENCH_NETS >> 32)) >> 3, x,
+	     bench_mixed(~x), x ^ source}};
+}
 
 /* A stamped frame, 64 bytes. */
 struct bench_frame {

@@ -265,7 +265,7 @@ static double run(const struct test *test, uint64_t repeat, bool sweep)
 
 	if (bpf_map_update_elem(bpf_map__fd(bench->maps.subject), &slot, &test->prog_fd, 0))
 		die("program array");
-	bench->bss->config = (struct bench_config){test->sources - 1, sweep};
+	bench->bss->config = (struct bench_config){test->sources - 1, sweep, 0};
 	pthread_barrier_init(&barrier, NULL, test->cpus);
 	for (int i = 0; i < test->cpus; i++) {
 		thread[i] = (struct thread){n_cpus - 1 - i, repeat, &barrier, 0};

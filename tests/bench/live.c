@@ -13,10 +13,12 @@
  *   mix IFACE MAC SOURCES HONEST PPS QUIET FLOOD  honest sources for QUIET ms, then these and a
  *                                                 flood for FLOOD ms; a third into it as many new
  *                                                 honest ones
- *   attach IFACE PROGRAM                          a program of bench.bpf.c, natively
+ *   attach IFACE PROGRAM [SET]                    a program of bench.bpf.c, natively, with a set of
+ *                                                 members.c
  *   receive LIMIT WINDOW_MS MILLISECONDS          stamped frames: the most in a window, by source
  */
 #include "calm.h"
+#include "members.h"
 #include "tool.h"
 
 #include <arpa/inet.h>
@@ -207,9 +209,11 @@ int attach_main(int argc, char **argv)
 	struct bench_bpf *skel;
 	struct bpf_program *prog;
 
-	if (argc != 3)
-		die("usage: attach IFACE PROGRAM");
+	if (argc != 3 && argc != 4)
+		die("usage: attach IFACE PROGRAM [SET]");
 	skel = open_bench(argv[2]);
+	if (argc == 4)
+		members_fill(skel, argv[3]);
 	prog = bpf_object__find_program_by_name(skel->obj, argv[2]);
 	if (!prog)
 		die("there is no program %s", argv[2]);

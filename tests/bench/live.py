@@ -161,6 +161,23 @@ class FloorCount(Bare):
     name, program = "the floor, the clock, a counter", "floor_count"
 
 
+# Sets of members.c, and what is asked of one: nothing but the address; a line of it by hash; its value.
+MEMBERS = {"IPv4, hosts": "hosts4", "IPv4, routes": "routes4", "IPv6, hosts": "hosts6",
+           "IPv6, /64": "nets6", "IPv6, a feed": "feed6"}
+STEPS = {"none": "the address", "read": "one read", "find": "the set"}
+
+
+def member_class(name, kind, step):
+    """A program of bench.bpf.c with such a set."""
+    class Member(Candidate):
+        limits = False
+
+        def attach(self):
+            sh(self.bench, "attach", "s0", f"set{kind[-1]}_{step}", kind, ns=self.ns)
+    Member.name = f"{name}: {STEPS[step]}"
+    return Member
+
+
 class Pacer(Candidate):
     name = "xdp-pacer"
     binary = "xdp-pacer"
@@ -402,30 +419,46 @@ LIVE = (Bare, Parse, Hashed, Floor, FloorClock, FloorCount, Pacer, PacerWindow, 
 OF_ONE = (Bare, Parse, Floor, Pacer, XdpFilter, Nft, NftPrerouting, Hashlimit)  # of one source, too
 
 
+def rows_of(part, classes, bench, sources, rounds, frames):
+    """Total ns a packet of each candidate, in turn, so often; one packet an hour a source, which each has had."""
+    runners = opened(present(classes), bench, Limit(1, 3600, sources, gap=True))
+    got = {c: [] for c in runners}
+    rows = []
+    # Before each figure, as the others had the caches meanwhile.
+    warm = 2 * sources if sources <= 64 * K else 20000
+    for c in runners:
+        if c.limits:
+            c.generate("flood", sources, max(2 * sources, K), "sweep")
+        c.before = sum(c.passed().values())
+    for _ in range(rounds):
+        for c in runners:
+            got[c] += c.generate("flood", sources, frames, warm)
+    for c in runners:
+        passed = sum(c.passed().values()) - c.before
+        rows.append({"part": part, "name": c.name, "sources": sources, "memory": c.memory(),
+                     "ns": [g["cpu_ns"] / g["frames"] for g in got[c]],
+                     "busy": [g["busy"] for g in got[c]],
+                     "admitted": passed / sum(g["flood"] for g in got[c])})
+        c.close()
+    return rows
+
+
 def live(bench, quick):
-    """Total ns a packet, refused: one packet an hour a source, which each has had."""
-    rounds, frames = (3, 200000) if quick else (9, 1000000)
+    """Refused packets, of the pacer, its peers and what there is to compare with."""
     rows = []
     for sources in (K, 64 * K, M) if quick else (1, K, 64 * K, M):
-        runners = opened(present(OF_ONE if sources == 1 else LIVE), bench,
-                         Limit(1, 3600, sources, gap=True))
-        got = {c: [] for c in runners}
-        # Before each figure, as the others had the caches meanwhile.
-        warm = 2 * sources if sources <= 64 * K else 20000
-        for c in runners:
-            if c.limits:
-                c.generate("flood", sources, max(2 * sources, K), "sweep")
-            c.before = sum(c.passed().values())
-        for _ in range(rounds):
-            for c in runners:
-                got[c] += c.generate("flood", sources, frames, warm)
-        for c in runners:
-            passed = sum(c.passed().values()) - c.before
-            rows.append({"part": "live", "name": c.name, "sources": sources, "memory": c.memory(),
-                         "ns": [g["cpu_ns"] / g["frames"] for g in got[c]],
-                         "busy": [g["busy"] for g in got[c]],
-                         "admitted": passed / sum(g["flood"] for g in got[c])})
-            c.close()
+        rows += rows_of("live", OF_ONE if sources == 1 else LIVE, bench, sources,
+                        *((3, 200000) if quick else (9, 1000000)))
+    return rows
+
+
+def members(bench, quick):
+    """Whether a source is in a set of 1 M prefixes, beside one read of the memory that it takes."""
+    rows = []
+    for sources in (K, 64 * K, M):
+        for name, kind in MEMBERS.items():
+            rows += rows_of("members", [member_class(name, kind, step) for step in STEPS], bench,
+                            sources, *((3, 200000) if quick else (9, 1000000)))
     return rows
 
 

@@ -213,7 +213,7 @@ def print_state(window):
 
 def print_part(part, rows):
     {"core": print_core, "layers": print_layers, "dearest": print_dearest, "live": print_live,
-     "accuracy": print_accuracy, "goodput": print_goodput, "floods": print_floods,
+     "members": print_members, "accuracy": print_accuracy, "goodput": print_goodput, "floods": print_floods,
      "fleet": print_fleet, "follow": print_follow}[part](rows)
 
 
@@ -339,6 +339,23 @@ def live_targets(rows):
                        (nft["ns"] - drop["ns"]) / (ours["ns"] - drop["ns"]), above, True)
 
 
+def member_sets(rows):
+    """Of each set and size: its name, the size, and the three rows."""
+    mine = [r for r in rows if r["part"] == "members"]
+    for r in mine:
+        name, step = r["name"].split(": ")
+        if step == "the set":
+            yield (name, r["sources"], *(find(mine, name=f"{name}: {s}", sources=r["sources"])
+                                         for s in ("the address", "one read", "the set")))
+
+
+def members_targets(rows):
+    for name, sources, _, read, found in member_sets(rows):
+        if read:
+            yield (f"live: a set of 1 M, {name} / one read, {size_text(sources)}",
+                   found["ns"] / read["ns"], 1.25, False)
+
+
 def goodput_targets(rows):
     for r in rows:
         if r["part"] == "goodput" and r["name"].startswith("xdp-pacer"):
@@ -358,7 +375,7 @@ def floods_targets(rows):
 
 def targets_of(rows):
     all_of = [(*t, False) for t in [*layer_targets(rows), *sample_targets(rows)]]
-    all_of += [*core_targets(rows), *live_targets(rows), *goodput_targets(rows),
+    all_of += [*core_targets(rows), *live_targets(rows), *members_targets(rows), *goodput_targets(rows),
                *floods_targets(rows), *fleet_targets(rows)]
     return [{"what": what, "value": round(value, 4), "target": goal,
              "rule": "at least" if least else "at most",
@@ -449,6 +466,26 @@ def print_live(rows):
         table("The same, million packets a second of one CPU, the generator's work included",
               *by_size(live, lambda r: f"{1e3 / r['ns']:.2f}"))
         table("The same, share that was let through", *by_size(live, lambda r: f"{r['admitted']:.2%}"))
+
+
+def print_members(rows):
+    found = list(member_sets(rows))
+    if not found:
+        return
+    sizes = list(dict.fromkeys(f[1] for f in found))
+
+    def cells(of, name):
+        return [next(of(*f[2:]) for f in found if f[:2] == (name, s)) for s in sizes]
+    lines = []
+    for name in dict.fromkeys(f[0] for f in found):
+        lines.append((f"{name}: one read of as much memory",
+                      cells(lambda none, read, find: f"{read['ns']:.0f} ({read['ns'] - none['ns']:+.0f})",
+                            name)))
+        lines.append((f"{name}: the set",
+                      cells(lambda none, read, find: f"{find['ns']:.0f} ({find['ns'] - none['ns']:+.0f}), "
+                            f"{find['ns'] / read['ns']:.2f} times", name)))
+    table("Is the source in a set of 1 M prefixes? Live frames, total ns (more than with neither), by number "
+          "of sources", [size_text(s) for s in sizes], lines)
 
 
 def print_accuracy(rows):

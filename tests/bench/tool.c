@@ -77,6 +77,8 @@ struct bench_bpf *open_bench(const char *only)
 	    bpf_program__set_autoload(prog, false);
 	if (only && strncmp(only, "floor", 5))
 		bpf_map__set_autocreate(skel->maps.lines, false);
+	if (only && strncmp(only, "set", 3))
+		bpf_map__set_autocreate(skel->maps.pacer_sets, false);
 	if (bench_bpf__load(skel))
 		die("the benchmark's programs do not load (BENCH_VERBOSE=1 says why)");
 	seed(skel);

@@ -11,6 +11,8 @@
 
 #include "path.h"
 #include "prog.h"
+#include "sets/build.h"
+#include "sets/set_maps.h"
 
 #include "pacer.skel.h"
 
@@ -25,6 +27,8 @@
 #define CPU_BYTES   (64 * PAGE)
 #define RETURN_AT   0x7c0000000000ull /* to where the program returns */
 #define SAMPLER_AT  0x7b0000000000ull
+#define SET_AT	    0x7a0000000000ull /* its lines */
+#define SET_MAP_AT  0x790000000000ull /* stands for the map that they are in */
 
 #define RETURN 0xc3 /* the instruction */
 
@@ -42,6 +46,7 @@ static struct emulation {
 	struct bpf_insn *insn;
 	struct bpf_prog_info info;
 	struct function function[FUNCS_MAX];
+	struct set_lines set;
 	uint32_t frame_bytes;
 	uint32_t steps, helpers;
 	_Alignas(4096) union {
@@ -145,13 +150,16 @@ static void share_memory(uint64_t address, void *at, uint64_t bytes)
 		     "a map's memory");
 }
 
-/* An array with a value for each CPU has pointers to them: all go to the same memory. */
-static void make_pointers(uint64_t address)
+/*
+ * An array with a value for each CPU has pointers to them, and one of maps to these: all go to the
+ * same one.
+ */
+static void make_pointers(uint64_t address, uint64_t to)
 {
 	uint64_t page = address & ~(PAGE - 1), fake[PAGE / 8];
 
 	for (size_t i = 0; i < PAGE / 8; i++)
-		fake[i] = CPU_AT;
+		fake[i] = to;
 	make_memory(page, 2 * PAGE, UC_PROT_READ | UC_PROT_WRITE);
 	must(uc_mem_write(emu.cpu, page, fake, PAGE), "pointers");
 	must(uc_mem_write(emu.cpu, page + PAGE, fake, PAGE), "pointers");
@@ -177,8 +185,10 @@ static void place_map(uint32_t id, bool of_value, uint32_t off, uint64_t address
 	else if (!strcmp(info.name, "pacer_throttles"))
 		share_memory(value, emu.prog.throttle,
 			     PACER_THROTTLES * sizeof(*emu.prog.throttle));
+	else if (!strcmp(info.name, "pacer_sets"))
+		make_pointers(address, SET_MAP_AT);
 	else if (info.type == BPF_MAP_TYPE_PERCPU_ARRAY || info.type == BPF_MAP_TYPE_ARRAY_OF_MAPS)
-		make_pointers(address);
+		make_pointers(address, CPU_AT);
 	else
 		make_memory(address, PAGE, UC_PROT_READ | UC_PROT_WRITE);
 }
@@ -283,6 +293,22 @@ static const char *kernel_name(uint64_t address)
 	return known[i].name;
 }
 
+/* The entry of an inner map, which are all that is asked by a call: a line of the set, or the
+ * sampler. */
+static uint64_t inner_entry(void)
+{
+	uint64_t map = 0, key_at = 0;
+	uint32_t key = 0;
+
+	must(uc_reg_read(emu.cpu, UC_X86_REG_RDI, &map), "rdi");
+	if (map != SET_MAP_AT)
+		return SAMPLER_AT;
+	must(uc_reg_read(emu.cpu, UC_X86_REG_RSI, &key_at), "rsi");
+	must(uc_mem_read(emu.cpu, key_at, &key, sizeof(key)), "a key");
+	assert_in_range(key, 0, emu.set.n - 1);
+	return SET_AT + (uint64_t)key * sizeof(*emu.set.line);
+}
+
 /* What the kernel's function returns, as far as the packet path asks. */
 static void call_kernel(uint64_t address)
 {
@@ -301,7 +327,7 @@ static void call_kernel(uint64_t address)
 	} else if (strstr(name, "trie_lookup_elem")) {
 		result = 0; /* nobody is on a list */
 	} else if (strstr(name, "array_map_lookup_elem")) {
-		result = SAMPLER_AT; /* of the inner maps, which are all that is asked by a call */
+		result = inner_entry();
 	} else if (strstr(name, "redirect_map")) {
 		result = PACER_REDIRECT;
 	} else {
@@ -352,6 +378,7 @@ static void power_on(void)
 	make_memory(DATA_AT, 4 * PAGE, UC_PROT_READ | UC_PROT_WRITE);
 	make_memory(CPU_AT, CPU_BYTES, UC_PROT_READ | UC_PROT_WRITE);
 	share_memory(SAMPLER_AT, emu.page, sizeof(emu.page));
+	share_memory(SET_AT, emu.set.line, emu.set.n * sizeof(*emu.set.line));
 	place_code();
 	place_maps();
 }
@@ -388,7 +415,9 @@ static uint32_t emulate(const struct frame *f)
 
 #define LIMITS(list)   "rules: [{name: a, limits: [" list "]}]"
 #define BANS(list)     "rules: [{name: a, ban: 1h, limits: [" list "]}]"
-#define IN_TUNNEL      "refused, in a tunnel"
+#define TUNNEL	       "in a tunnel" /* the packets of cases with this in their names are in one */
+#define IPV6	       "IPv6"
+#define SET	       "sets: [{name: those, of: [192.0.2.0/24]}]\n"
 #define MATCHED(match) "rules: [{name: a, match: {" match "}, limits: [" ONE_AN_HOUR "]}]"
 #define ONE_AN_HOUR    "{key: src, packets: 1, window: 1h, slots: 10}"
 #define LADDER(value, wider)                                           \
@@ -400,8 +429,17 @@ static uint32_t emulate(const struct frame *f)
 #define SAMPLE(of) "sample: {of: " of ", k: 64, window: 24h}\n"
 #define MANY	   "{key: src, packets: 2000000000, window: 1h, slots: 10}"
 
-/* So many rules with such a match each; the last of them has the packet's port. */
-#define RULES(n, match) #n "*" match
+/* So many rules with such a match each, below `top`; the last of them has the packet's port. */
+#define RULES(n, match)		"#" #n "*" match
+#define RULES_OF(top, n, match) top RULES(n, match)
+/* tests/prog/guard compares the two. */
+#define ONE_AND_MANY(by, top, match)                                                      \
+	{"refused, one rule by a port and " by, RULES_OF(top, 1, match ", dport: %u"), 2, \
+	 PACER_DROP},                                                                     \
+	{                                                                                 \
+		"refused, last of 256 rules by a port and " by,                           \
+		    RULES_OF(top, 256, match ", dport: %u"), 2, PACER_DROP                \
+	}
 
 static const struct step_case {
 	const char *name, *policy;
@@ -448,13 +486,17 @@ static const struct step_case {
     {"refused, last of 256 rules", RULES(256, "dport: %u"), 2, PACER_DROP},
     {"refused, last of 256 rules by addresses and a port",
      RULES(256, "src: 192.0.2.0/24, dst: 198.51.100.0/24, proto: udp, dport: %u"), 2, PACER_DROP},
-    {"refused, last of 256 rules by the TTL", RULES(256, "ttl: 1-255, dport: %u"), 2, PACER_DROP},
+    ONE_AND_MANY("the TTL", "", "ttl: 1-255"),
+    ONE_AND_MANY("the payload", "", "payload: 0=0xa5a5a5a5"),
+    ONE_AND_MANY("a set", SET, "src: '@those'"),
+    ONE_AND_MANY("addresses of " IPV6, "", "src: '2001:db8::/32', dst: '2001:db8::/32'"),
+    ONE_AND_MANY("what is " TUNNEL, "", "inner: yes"),
     {"refused, match on the TTL", MATCHED("ttl: 1-255"), 2, PACER_DROP},
     {"refused, a rule for tunnels",
      "rules: [{name: t, match: {inner: yes}, verdict: pass}, "
      "{name: a, limits: [" ONE_AN_HOUR "]}]",
      2, PACER_DROP},
-    {IN_TUNNEL, MATCHED("inner: yes"), 2, PACER_DROP},
+    {"refused, " TUNNEL, MATCHED("inner: yes"), 2, PACER_DROP},
     {"refused, an allow-list", "allow: [203.0.113.0/24]\n" LIMITS(ONE_AN_HOUR), 2, PACER_DROP},
     {"admitted, an allow-list", "allow: [203.0.113.0/24]\n" LIMITS(MANY), 2, PACER_PASS},
     {"refused, sampled", SAMPLE("all") LIMITS(ONE_AN_HOUR), 2, PACER_DROP},
@@ -510,13 +552,16 @@ static void warm_sampler(const struct pacer_sampling *by)
 static const char *text_of(const struct step_case *c)
 {
 	static char text[PACER_DOC_MAX];
+	const char *many = strchr(c->policy, '#');
+	uint32_t rules;
 	char *match;
-	uint32_t rules = strtoul(c->policy, &match, 10);
 	size_t n;
 
-	if (!rules)
+	if (!many)
 		return c->policy;
-	n = snprintf(text, sizeof(text), "memory: 256Mi\nrules:\n");
+	rules = strtoul(many + 1, &match, 10);
+	n = snprintf(text, sizeof(text), "%.*smemory: 256Mi\nrules:\n", (int)(many - c->policy),
+		     c->policy);
 	for (uint32_t i = 1; i <= rules; i++) {
 		n += snprintf(text + n, sizeof(text) - n, "- {name: r%u, match: {", i);
 		n += snprintf(text + n, sizeof(text) - n, match + 1, i < rules ? 1000 + i : 53);
@@ -536,11 +581,15 @@ static void run_case(const struct step_case *c, bool verbose)
 					   .dport = 53,
 					   .id = 0xbeef,
 					   .payload = 26};
+	static struct recipe udp6;
 	static struct frame f;
 	uint32_t verdict;
 
-	frame_build(&f, &udp4);
-	if (!strcmp(c->name, IN_TUNNEL))
+	udp6 = udp4;
+	udp6.family = 6;
+	udp6.saddr[0] = udp6.daddr[0] = 0x20010db8;
+	frame_build(&f, strstr(c->name, IPV6) ? &udp6 : &udp4);
+	if (strstr(c->name, TUNNEL))
 		put_in_gre(&f, &udp4);
 	prog_policy(&emu.prog, text_of(c));
 	emu.prog.control->allowed[0].v4 = !strncmp(c->policy, "allow:", 6);
@@ -556,6 +605,18 @@ static void run_case(const struct step_case *c, bool verbose)
 	printf("%s\t%u\n", c->name, emu.steps);
 	if (verbose)
 		show_functions();
+}
+
+/* Which the kernel's packets and the emulated ones find. */
+static void put_set(void)
+{
+	struct set_entry e = {.high = 0xc0000200ull << 32, .value = 1, .family = 4, .len = 24};
+	struct set_list list = {0};
+
+	assert_int_equal(set_list_add(&list, &e), 0);
+	assert_int_equal(set_build(&list, 1, &emu.set), 0);
+	assert_int_equal(set_maps_put(bpf_map__fd(prog_map(emu.obj, "pacer_sets")), 0, &list), 0);
+	set_list_free(&list);
 }
 
 /* Where redirected packets would go. */
@@ -578,11 +639,13 @@ int main(int argc, char **argv)
 	emu.obj = skel->obj;
 	prog_load(&emu.prog, emu.obj, LINES);
 	put_target();
+	put_set();
 	read_code();
 	power_on();
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
 		run_case(&cases[i], argc > 1);
 	uc_close(emu.cpu);
+	set_lines_free(&emu.set);
 	pacer_bpf__destroy(skel);
 	return 0;
 }
