@@ -348,6 +348,9 @@ static void files(void **unused)
 	assert_string_equal(error.text, "it is a directory: name a file of prefixes");
 	assert_int_equal(set_read_file("/nowhere/x", &source, &t, &error), -1);
 	assert_string_equal(error.text, "No such file or directory: name a file of prefixes");
+	assert_int_equal(set_read_file("/dev/zero", &source, &t, &error), -1);
+	assert_string_equal(error.text,
+			    "a NUL byte: it is no text: unpack it, or name another file");
 	close(fd);
 	unlink(path);
 	fd = open("/dev/null", O_RDONLY);

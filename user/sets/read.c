@@ -498,7 +498,10 @@ int set_read(const char *text, size_t len, const struct set_source *source, stru
 	return -1;
 }
 
-/* All that there is to read: to be freed. NULL: errno. */
+/*
+ * All that there is to read, or up to where it is no text, as that may have no end: to be freed.
+ * NULL: errno.
+ */
 static char *read_all(int fd, size_t *len)
 {
 	struct stat st;
@@ -516,6 +519,8 @@ static char *read_all(int fd, size_t *len)
 			return text;
 		if (n > 0) {
 			*len += (size_t)n;
+			if (memchr(text + *len - n, 0, (size_t)n))
+				return text;
 			if (*len == room)
 				more = *len < FILE_MAX ? realloc(text, room *= 2) : NULL;
 		} else if (errno != EINTR) {
