@@ -71,8 +71,8 @@ static inline struct bench_addr6 bench_mixed6(__u32 source)
 	__u32 x = bench_mixed(source);
 
 	return (struct bench_addr6){
-	    {0x20000000u | bench_mixed((__u32)((__u64)x * BENCH_NETS >> 32)) >> 3, x,
-	     bench_mixed(~x), x ^ source}};
+	    {0x20000000u | bench_mixed((__u32)((__u64)bench_mixed(x + 1) * BENCH_NETS >> 32)) >> 3,
+	     x, bench_mixed(~x), x ^ source}};
 }
 
 /* A stamped frame, 64 bytes. */
