@@ -30,7 +30,8 @@ FIELDS = {
     "dscp": ("dscp", {}, list(ranges("dscp", (0, 7, 45, 46, 63)))),
     "options": ("options", {"family": "4"}, [("ether_type: ip, options: yes", between(1, 1)),
                                              ("ether_type: ip, options: no", between(0, 0))]),
-    "flags": ("flags", {}, [("flags: 'syn / syn,ack'", has(2, 0x12)), ("flags: 'syn,ack / syn,ack'", has(0x12, 0x12)),
+    "flags": ("flags", {}, [("flags: 'syn / syn,ack'", has(2, 0x12)),
+                            ("flags: 'syn,ack / syn,ack'", has(0x12, 0x12)),
                             ("flags: 'rst / syn,rst'", has(4, 6)), ("flags: 'none / syn,fin,rst'", has(0, 7)),
                             ("flags: fin", has(1, 1))]),
     "icmp_type": ("type", {"family": "4"}, list(ranges("icmp_type", (0, 3, 8, 11, 255)))),
@@ -40,7 +41,8 @@ FIELDS = {
     "fragment": ("fragment", {}, [(f"fragment: {k}", lambda v, k=k: v == k) for k in ("first", "later", "none")]),
     # Of a first fragment tshark does not say.
     "payload_len": ("payload_len", {"proto": "6", "fragment": "none"},
-                    [("proto: tcp, fragment: none, " + m, is_in) for m, is_in in ranges("payload_len", (0, 1, 100, 1000, 65535))]),
+                    [("proto: tcp, fragment: none, " + m, is_in)
+                     for m, is_in in ranges("payload_len", (0, 1, 100, 1000, 65535))]),
     "len": ("len", {}, list(ranges("len", (60, 64, 100, 1000, 65535)))),
     "ether_type": ("family", {}, [("ether_type: ip", lambda v: v == "4"), ("ether_type: ip6", lambda v: v == "6")]),
 }
