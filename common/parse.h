@@ -269,8 +269,7 @@ PACER_INLINE enum pacer_parse_result pacer_parse_extensions(struct pacer_cursor 
 			if (frag & 0xfff8)
 				return pacer_parse_later(pkt, pacer_be32(c->p + 4),
 							 PACER_PORTS_ANY);
-			if (frag & 1)
-				pkt->fragment = PACER_FRAG_FIRST;
+			pkt->fragment |= pacer_opaque(frag & PACER_FRAG_FIRST);
 		} else {
 			pkt->proto = c->p[0];
 		}
@@ -432,11 +431,12 @@ pacer_parse_any(const void *data, const void *data_end, __u32 len_bytes, struct 
 		pkt->vlan = vlan;
 	/*
 	 * The rest is the same after any number of tags. The kernel's verifier walks it only once
-	 * if it has to load the number from memory.
+	 * if it does not know the number. Of a stack it knows what was stored at a multiple of 8.
 	 */
-	pacer_store(&pkt->key[0], l2);
-	l2 = pacer_load(&pkt->key[0]) & 0x7f;
-	pkt->key[0] = 0;
+	_Static_assert(__builtin_offsetof(struct pacer_packet, key[1]) % 8 == 4, "no multiple");
+	pacer_store(&pkt->key[1], l2);
+	l2 = pacer_load(&pkt->key[1]) & 0x7f;
+	pkt->key[1] = 0;
 	pkt->l3 = l2;
 	c.p = (const __u8 *)data + l2;
 	c.left = pacer_opaque(len_bytes) - l2; /* without it compilers add costly saturating code */

@@ -277,26 +277,58 @@ PACER_INLINE int pacer_throttle_bare(const struct pacer_throttle_profile *profil
 }
 
 /*
- * The same beside writers; 0 also if every look was disturbed. It looks again instead of locking
- * at once: a CPU that locks and is refused disturbs the next one's look, and so on.
+ * Looks once, beside writers. Returns 1 if they are (pacer_throttle_bare_of), 0 if not, -1 if the
+ * look was disturbed.
+ */
+PACER_INLINE int pacer_throttle_look(const struct pacer_throttle_profile *profile, __u32 limit,
+				     const struct pacer_throttle_state *state, __u64 now_ns,
+				     __u32 n)
+{
+	__u32 lock = pacer_load(&state->lock);
+
+	if (lock & PACER_LOCK_HELD)
+		return -1;
+	if (!pacer_throttle_bare_of(profile, limit, state, now_ns, n))
+		return 0;
+	return PACER_FAULT(THROTTLE_TORN_LOOK) || pacer_load(&state->lock) == lock ? 1 : -1;
+}
+
+/*
+ * Looks up to PACER_THROTTLE_LOOKS - 1 times more; 0 also if every look was disturbed. `uses` is n,
+ * and the limit from bit 32 on. A function of its own, which the verifier checks once for all
+ * callers.
+ */
+PACER_GLOBAL PACER_MUST_USE int
+pacer_throttle_look_again(const struct pacer_throttle_profile *profile,
+			  const struct pacer_throttle_state *state, __u64 now_ns, __u64 uses)
+{
+	int i;
+
+	if (!profile || !state)
+		return 0;
+	for (i = 1; i < PACER_THROTTLE_LOOKS; i++) {
+		int result = pacer_throttle_look(profile, uses >> 32, state, now_ns, (__u32)uses);
+
+		if (result >= 0)
+			return result;
+	}
+	return 0;
+}
+
+/*
+ * The same as pacer_throttle_bare_of beside writers; 0 also if every look was disturbed. It looks
+ * again instead of locking at once: a CPU that locks and is refused disturbs the next one's look,
+ * and so on.
  */
 PACER_INLINE int pacer_throttle_exhausted_of(const struct pacer_throttle_profile *profile,
 					     __u32 limit, const struct pacer_throttle_state *state,
 					     __u64 now_ns, __u32 n)
 {
-	__u32 lock;
-	int i;
+	int result = pacer_throttle_look(profile, limit, state, now_ns, n);
 
-	for (i = 0; i < PACER_THROTTLE_LOOKS; i++) {
-		lock = pacer_load(&state->lock);
-		if (lock & PACER_LOCK_HELD)
-			continue;
-		if (!pacer_throttle_bare_of(profile, limit, state, now_ns, n))
-			return 0;
-		if (PACER_FAULT(THROTTLE_TORN_LOOK) || pacer_load(&state->lock) == lock)
-			return 1;
-	}
-	return 0;
+	if (result >= 0)
+		return result;
+	return pacer_throttle_look_again(profile, state, now_ns, (__u64)limit << 32 | n) > 0;
 }
 
 PACER_INLINE int pacer_throttle_exhausted(const struct pacer_throttle_profile *profile,
@@ -460,7 +492,7 @@ PACER_INLINE void pacer_throttle_grant(const struct pacer_throttle_profile *prof
  * pacer_throttle_take_of if it has to change the shared state. `uses` is n, and the limit from bit
  * 32 on: functions in the kernel have five arguments.
  */
-PACER_SUBPROG PACER_MUST_USE enum pacer_throttle_result
+PACER_GLOBAL PACER_MUST_USE int
 pacer_throttle_refill_of(const struct pacer_throttle_profile *profile,
 			 struct pacer_throttle_state *state, struct pacer_throttle_lease *lease,
 			 __u64 now_ns, __u64 uses)
@@ -468,6 +500,8 @@ pacer_throttle_refill_of(const struct pacer_throttle_profile *profile,
 	enum pacer_throttle_result result = PACER_THROTTLE_FULL;
 	__u32 lock = 0, room, n = (__u32)uses;
 
+	if (!profile || !state || !lease)
+		return PACER_THROTTLE_BUSY;
 	if (pacer_lock_take(&state->lock, PACER_LOCK_ANY, &lock) != PACER_LOCK_TAKEN)
 		return PACER_THROTTLE_BUSY;
 	now_ns = pacer_later(now_ns, pacer_load64(&state->seen_ns));
