@@ -100,6 +100,13 @@ static __attribute__((noinline)) int pacer_short(struct xdp_md *ctx, const struc
 	return outcome == PACER_UNDECIDED ? 0 : (int)pacer_path_short_action(outcome);
 }
 
+static __attribute__((noinline)) int pacer_part(struct xdp_md *ctx, const struct pacer_rule *rule)
+{
+	__u32 outcome = pacer_path_short_part(ctx, 0, rule);
+
+	return outcome == PACER_UNDECIDED ? 0 : (int)pacer_path_short_action(outcome);
+}
+
 static __attribute__((noinline)) int pacer_ruled(struct xdp_md *ctx,
 						 const struct pacer_policy *policy)
 {
@@ -114,6 +121,11 @@ static __attribute__((noinline)) int pacer_ruled(struct xdp_md *ctx,
 __attribute__((noinline)) int pacer_short_more(struct xdp_md *ctx, __u32 copy)
 {
 	return pacer_path_short(ctx, 0, &pacer_copies[copy & 1].policy.rule[0]);
+}
+
+__attribute__((noinline)) int pacer_part_more(struct xdp_md *ctx, __u32 copy)
+{
+	return pacer_path_short_part(ctx, 0, &pacer_copies[copy & 1].policy.rule[0]);
 }
 
 __attribute__((noinline)) int pacer_ruled_more(struct xdp_md *ctx, __u32 copy)
@@ -135,6 +147,14 @@ __attribute__((noinline)) int pacer_allowed(struct xdp_md *ctx, __u32 copy)
 
 	walk_anew(&walk, copy);
 	return pacer_path_short_allowed(ctx, &walk, PACER_POLICY_OF(&walk));
+}
+
+/* That of them which is for packets of this shape. */
+static __always_inline __u32 pacer_any_more(struct xdp_md *ctx, __u32 copy, __u32 shape)
+{
+	if (shape & PACER_SHORT_FIRST)
+		return pacer_short_more(ctx, copy);
+	return shape & PACER_SHORT_PART ? pacer_part_more(ctx, copy) : pacer_ruled_more(ctx, copy);
 }
 
 /* What comes after a short way, where the policy has more beside its rules. */
@@ -185,8 +205,7 @@ __attribute__((noinline)) int pacer_more(struct xdp_md *ctx, __u32 copy, __u32 s
 	if (shape & PACER_SHORT_ALLOWS)
 		outcome = pacer_allowed(ctx, copy);
 	if (outcome == PACER_ADMIT)
-		outcome = shape & PACER_SHORT_FIRST ? pacer_short_more(ctx, copy)
-						    : pacer_ruled_more(ctx, copy);
+		outcome = pacer_any_more(ctx, copy, shape);
 	if (outcome == PACER_UNDECIDED)
 		return 0;
 	return pacer_path_short_more(policy, shape, outcome)
@@ -204,8 +223,9 @@ static __always_inline int judge(struct xdp_md *ctx)
 
 	if (shape & PACER_SHORT_ALONE)
 		verdict = pacer_short(ctx, &policy->rule[0]);
-	else if (shape & PACER_SHORT_MORE)
-		verdict = pacer_more(ctx, copy, shape);
+	else if (shape & (PACER_SHORT_MORE | PACER_SHORT_PART))
+		verdict = shape & PACER_SHORT_MORE ? pacer_more(ctx, copy, shape)
+						   : pacer_part(ctx, &policy->rule[0]);
 	else if (shape)
 		verdict = pacer_ruled(ctx, policy);
 

@@ -399,7 +399,11 @@ enum pacer_short_kind {
 	PACER_SHORT_RATE,
 	PACER_SHORT_SKETCH, /* a gap alone */
 	PACER_SHORT_THROTTLE,
-	PACER_SHORT_VERDICT /* no limit is asked */
+	PACER_SHORT_VERDICT, /* no limit is asked */
+	/* Of limits that a fleet divides: these and all behind. */
+	PACER_SHORT_PART_NARROW,
+	PACER_SHORT_PART_WIDE,
+	PACER_SHORT_PART_RATE
 };
 
 /* Beside it, in one word, what else a packet has to be asked: most have none of these. */
@@ -413,6 +417,7 @@ enum pacer_short_kind {
 #define PACER_SHORT_OVER    0x4000u /* of either: not all that is denied is dropped */
 #define PACER_SHORT_MORE    (PACER_SHORT_ALLOWS | PACER_SHORT_SAMPLES | PACER_SHORT_OVER)
 #define PACER_SHORT_FIRST   0x8000u    /* ... and there is one rule alone */
+#define PACER_SHORT_PART    0x10000u   /* ... whose limit a fleet divides */
 #define PACER_SHORT_ALONE   (1u << 31) /* ... or its one rule does, whose shape is beside this */
 
 /*

@@ -534,13 +534,22 @@ pacer_walk_throttle_reserve(const struct pacer_walk *w, const struct pacer_limit
 	    &t->throttle, pacer_throttle_part(t, part), state, lease, w->now_ns, 1));
 }
 
-/*
- * Both, of a limit that no fleet divides: a reason, for the short way, which has no walk in the
- * kernel.
+/* The share of a limit whose packets all have one key, as a throttle's have: of that are no lanes.
  */
+PACER_INLINE __u32 pacer_share_alone(const struct pacer_walk *w, const struct pacer_limiter *t,
+				     __u64 now_ns)
+{
+	const struct pacer_share *share = PACER_SHARE_AT(w, t->share);
+
+	return share ? pacer_share_now(share, t->share_id, pacer_load64(&share->word), now_ns)
+		     : PACER_SHARE_WHOLE;
+}
+
+/* Both: a reason, for the short way, which has no walk in the kernel. */
 PACER_GLOBAL __u32 pacer_throttle_pass(const struct pacer_walk *w, const struct pacer_limiter *t,
 				       __u64 now_ns)
 {
+	__u32 limit;
 	struct pacer_throttle_state *state;
 	struct pacer_throttle_lease *lease;
 
@@ -551,9 +560,16 @@ PACER_GLOBAL __u32 pacer_throttle_pass(const struct pacer_walk *w, const struct 
 	lease = PACER_LEASE_AT(w, t->base);
 	if (!state || !lease)
 		return PACER_DENY_NO_STATE;
-	if (pacer_throttle_refuses(&t->throttle, state, lease, now_ns))
+	limit = t->throttle.limit;
+	if (t->kind & PACER_LIMITER_FLEET) {
+		limit = pacer_throttle_part(t, pacer_share_alone(w, t, now_ns));
+		if (!limit)
+			return PACER_DENY_SHARE;
+	}
+	if (pacer_throttle_refuses_of(&t->throttle, limit, state, lease, now_ns))
 		return PACER_DENY_THROTTLE;
-	return pacer_throttle_reason(pacer_throttle_take(&t->throttle, state, lease, now_ns, 1));
+	return pacer_throttle_reason(
+	    pacer_throttle_take_of(&t->throttle, limit, state, lease, now_ns, 1));
 }
 
 PACER_INLINE void pacer_walk_throttle_cancel(const struct pacer_walk *w,

@@ -306,6 +306,9 @@ PACER_INLINE __u32 pacer_path_short_limit(struct pacer_table *table, const struc
 	case PACER_SHORT_THROTTLE:
 	case PACER_SHORT_VERDICT:
 	case PACER_SHORT_NONE:
+	case PACER_SHORT_PART_NARROW: /* pacer_path_part */
+	case PACER_SHORT_PART_WIDE:
+	case PACER_SHORT_PART_RATE:
 		break;
 	}
 	return PACER_UNDECIDED;
@@ -361,16 +364,117 @@ PACER_INLINE __u32 pacer_path_short(PACER_FRAME *frame, const struct pacer_walk 
 	return pacer_outcome_under(outcome, 0);
 }
 
-/* Of one with a throttle or a verdict, and of none with a short way. */
+/* What bans say of the masked source: PACER_ADMIT, a denial, or undecided. */
+PACER_GLOBAL __u32 pacer_path_bans(struct pacer_table *table, const struct pacer_policy *policy,
+				   const struct pacer_rule *rule, __u32 source, __u64 now_ns)
+{
+	__u32 banned;
+
+	PACER_ARGUMENT(table);
+	if (!policy || !rule)
+		return PACER_UNDECIDED;
+	if (pacer_ban_none(table, &policy->bans, now_ns))
+		return PACER_ADMIT;
+	banned = pacer_short_banned(policy, rule, table, source, now_ns);
+	if (!banned)
+		return PACER_ADMIT;
+	return banned == 1 ? (__u32)PACER_DENY_BAN : PACER_UNDECIDED;
+}
+
+/*
+ * Asks a limit that a fleet divides, of a rule of this shape: as pacer_path_short_limit. k: the
+ * packet's key, which may have a share of its own; its source is b->source, too. policy: for where
+ * keys may be banned.
+ */
+PACER_INLINE __u32 pacer_path_part(const struct pacer_walk *w, const struct pacer_policy *policy,
+				   const struct pacer_rule *rule, __u32 shape,
+				   struct pacer_short_key k, struct pacer_brief *b)
+{
+	__u32 outcome = PACER_ADMIT, part;
+
+	if (shape & PACER_SHORT_WATCH)
+		outcome = pacer_path_bans(PACER_TABLE_OF(w), policy, rule, b->source, b->now_ns);
+	if (outcome != PACER_ADMIT)
+		return outcome;
+	part = pacer_short_share(w, &rule->limiter[0], k, b->now_ns);
+	if (!part)
+		return PACER_DENY_SHARE;
+	if (part == PACER_SHARE_WHOLE) /* a host without shares */
+		return PACER_UNDECIDED;
+	b->hash = pacer_short_hash_of(rule, &k, PACER_SECRET_AT(w, rule->limiter[0].secret));
+	outcome = pacer_short_part_any(PACER_TABLE_OF(w), rule, shape & PACER_SHORT_KIND, part, b);
+	return shape & PACER_SHORT_BANS && pacer_bans(outcome) ? PACER_UNDECIDED : outcome;
+}
+
+/* As pacer_path_short, of a policy that has one such rule alone (PACER_SHORT_PART). */
+PACER_INLINE __u32 pacer_path_short_part(PACER_FRAME *frame, const struct pacer_walk *w,
+					 const struct pacer_rule *rule)
+{
+	struct pacer_brief b = {0};
+	__u32 outcome;
+
+	if (!pacer_path_brief(frame, &rule->brief, &b))
+		return PACER_UNDECIDED;
+	outcome = pacer_path_part(w, pacer_short_policy(rule), rule, rule->brief.shape,
+				  (struct pacer_short_key){(__u64)b.source << 32, 0}, &b);
+	if (outcome == PACER_UNDECIDED)
+		return PACER_UNDECIDED;
+	pacer_count(w, rule->brief.counter, outcome, b.len_bytes);
+	return pacer_outcome_under(outcome, 0);
+}
+
+/*
+ * The same of one of several rules; its bans were asked. addresses: of the key, as in rest the
+ * ports and the protocol; below these the packet's length in 24 bits.
+ */
+PACER_GLOBAL __u32 pacer_path_ruled_part(const struct pacer_walk *w, const struct pacer_rule *rule,
+					 __u64 addresses, __u64 rest, __u64 now_ns)
+{
+	struct pacer_short_key k = {addresses, rest & ~(__u64)PACER_SHORT_LEN_MAX};
+	struct pacer_brief b = {now_ns, rest & PACER_SHORT_LEN_MAX, addresses >> 32, {0, 0}};
+
+	PACER_ARGUMENT(w);
+	if (!rule)
+		return PACER_UNDECIDED;
+	return pacer_path_part(w, 0, rule, rule->brief.shape & PACER_SHORT_KIND, k, &b);
+}
+
+/* Of one with a window or a rate that a fleet divides. */
+PACER_INLINE __u32 pacer_path_ruled_divided(PACER_FRAME *frame, const struct pacer_walk *w,
+					    const struct pacer_policy *policy,
+					    const struct pacer_rule *rule, __u32 shape,
+					    const struct pacer_usual *u, __u32 len_bytes)
+{
+	struct pacer_brief b = {.len_bytes = len_bytes, .source = u->saddr & rule->brief.mask};
+	struct pacer_short_key k = pacer_short_key_of(rule, u);
+	__u32 outcome = PACER_ADMIT;
+
+	if (len_bytes > PACER_SHORT_LEN_MAX)
+		return PACER_UNDECIDED;
+	b.now_ns = PACER_FRAME_NOW(frame, shape & PACER_SHORT_EXACT);
+	if (shape & PACER_SHORT_WATCH)
+		outcome = pacer_path_bans(PACER_TABLE_OF(w), policy, rule, b.source, b.now_ns);
+	if (outcome != PACER_ADMIT)
+		return outcome;
+	outcome = pacer_path_ruled_part(w, rule, k.addresses, k.rest | len_bytes, b.now_ns);
+	return shape & PACER_SHORT_BANS && pacer_bans(outcome) ? PACER_UNDECIDED : outcome;
+}
+
+/* Of one with a throttle or a verdict, or such a limit, and of none with a short way. */
 PACER_INLINE __u32 pacer_path_ruled_other(PACER_FRAME *frame, const struct pacer_walk *w,
-					  const struct pacer_rule *rule, __u32 shape)
+					  const struct pacer_policy *policy,
+					  const struct pacer_rule *rule, __u32 shape,
+					  const struct pacer_usual *u, __u32 len_bytes)
 {
 	if ((shape & PACER_SHORT_KIND) == PACER_SHORT_VERDICT)
 		return pacer_rule_reason(rule);
-	if (shape & PACER_SHORT_WATCH || !shape)
-		return PACER_UNDECIDED;
-	return pacer_throttle_pass(w, &rule->limiter[0],
-				   PACER_FRAME_NOW(frame, shape & PACER_SHORT_EXACT));
+	if ((shape & PACER_SHORT_KIND) == PACER_SHORT_THROTTLE)
+		return shape & PACER_SHORT_WATCH
+			   ? PACER_UNDECIDED
+			   : pacer_throttle_pass(w, &rule->limiter[0],
+						 PACER_FRAME_NOW(frame, shape & PACER_SHORT_EXACT));
+	return shape ? pacer_path_ruled_divided(frame, w, policy, rule, shape, u, len_bytes)
+		     : PACER_UNDECIDED;
 }
 
 /* What a rule says of the packet: a reason, or undecided with nothing done. */
@@ -383,7 +487,7 @@ PACER_INLINE __u32 pacer_path_ruled_by(PACER_FRAME *frame, const struct pacer_wa
 	__u32 shape = rule->brief.shape;
 
 	if ((shape & PACER_SHORT_KIND) - 1 >= PACER_SHORT_THROTTLE - 1)
-		return pacer_path_ruled_other(frame, w, rule, shape);
+		return pacer_path_ruled_other(frame, w, policy, rule, shape, u, len_bytes);
 	if (!(shape & PACER_SHORT_WATCH))
 		b.hash = pacer_short_hash_any(rule, u, PACER_SECRET_AT(w, policy->secret));
 	b.now_ns = PACER_FRAME_NOW(frame, shape & PACER_SHORT_EXACT);
@@ -883,9 +987,10 @@ PACER_INLINE __u32 pacer_path_either(PACER_FRAME *frame, struct pacer_walk *w,
 		outcome = pacer_path_short_allowed(frame, w, policy);
 	if (outcome != PACER_ADMIT)
 		return outcome;
-	return shape & (PACER_SHORT_ALONE | PACER_SHORT_FIRST)
-		   ? pacer_path_short(frame, w, &policy->rule[0])
-		   : pacer_path_ruled(frame, w, policy);
+	if (shape & (PACER_SHORT_ALONE | PACER_SHORT_FIRST))
+		return pacer_path_short(frame, w, &policy->rule[0]);
+	return shape & PACER_SHORT_PART ? pacer_path_short_part(frame, w, &policy->rule[0])
+					: pacer_path_ruled(frame, w, policy);
 }
 
 /*

@@ -266,10 +266,16 @@ PACER_INLINE struct pacer_fine pacer_rate_read(const struct pacer_ring *r)
  * A refusal as one expression, as record.h has it: the packet is refused where an entry's TAT is
  * later than this, and the key's. In whole nanoseconds, so that it refuses a little too few.
  */
+PACER_INLINE __u64 pacer_rate_left_by(const struct pacer_rate *rate, __u64 now_ns,
+				      struct pacer_fine time)
+{
+	return now_ns + rate->burst_ns + 1 - time.ns;
+}
+
 PACER_INLINE __u64 pacer_rate_left(const struct pacer_rate *rate, __u64 now_ns, __u32 len_bytes)
 {
-	return now_ns + rate->burst_ns + 1 -
-	       pacer_rate_time(rate, pacer_rate_cost(rate, len_bytes)).ns;
+	return pacer_rate_left_by(rate, now_ns,
+				  pacer_rate_time(rate, pacer_rate_cost(rate, len_bytes)));
 }
 
 /*

@@ -10,6 +10,10 @@
  *   bits 8-31   when it was: the time since the current slot began, in units of
  *               2^last_shift ns, rounded up
  *
+ * Of a window that a fleet divides, which has no gap, bits 8-31 say how much it
+ * holds for so many slots from the current one on: as much as the share was, which
+ * changes without another generation (share.h).
+ *
  * With this word a refusal is one expression (pacer_record_closed). It reads an
  * entry's first 16 bytes, and nothing it reads chooses an address or a branch,
  * so the processor goes on to the next packet while the line is on its way. It
@@ -87,6 +91,24 @@ PACER_INLINE void pacer_record_closed(const struct pacer_short *s, int gap,
 		    mine;
 }
 
+/*
+ * The same of a window that a fleet divides, of which `part` counts here: the entry's word says how
+ * much the window holds for how long, and that is compared with what counts now.
+ */
+PACER_INLINE void pacer_record_closed_of(const struct pacer_short *s, __u32 part,
+					 struct pacer_entry *entry, __u64 key, __u64 now_ns,
+					 struct pacer_closed *closed)
+{
+	__u64 since_ns = now_ns - pacer_load64(&entry->head_ns), words, full_ns, mine;
+
+	PACER_BARRIER();
+	words = pacer_halves(pacer_load64(&entry->words));
+	mine = ((words & PACER_CLOSED_BITS) ^ key) - 1;
+	full_ns = (words >> (32 + PACER_LAST_FULL) & PACER_LAST_FULL_MAX) * s->slot_ns;
+	closed->window |=
+	    (since_ns - full_ns) & mine & (part - (words >> (32 + PACER_LAST_OFF)) - 1);
+}
+
 /* What counts of the window's limit: a share may be of a larger one. */
 PACER_INLINE __u32 pacer_record_limit(const struct pacer_ask *q)
 {
@@ -161,21 +183,23 @@ PACER_GLOBAL __u32 pacer_ring_full_wide(struct pacer_table *table, struct pacer_
 }
 
 /*
- * For how many slots from the current one on nothing fits into the ring, which holds `total` units,
- * `cost` of them just counted; 0: something fits. It may be too few: not all slots are looked at.
+ * For how many slots from the current one on the ring, which holds `total` units, `cost` of them
+ * just counted, holds as many as the limit or more; 0: it does not. It may be too few: not all
+ * slots are looked at.
  */
 PACER_INLINE __u32 pacer_record_full(const struct pacer_window *w, const struct pacer_ring *r,
-				     __u32 cursor, __u32 running, __u32 total, __u32 cost)
+				     __u32 cursor, __u32 running, __u32 total, __u32 cost,
+				     __u32 limit)
 {
 	__u64 stretch;
 
-	if (total < w->limit)
+	if (total < limit)
 		return 0;
 	if (total == cost) /* all of it is in the current slot */
 		return w->ring;
 	stretch = pacer_ring_stretch(w, cursor, 0, running);
-	return r->narrow ? pacer_ring_full_narrow(r->cells, stretch, w->limit)
-			 : pacer_ring_full_wide(r->table, r->line, r->index, stretch, w->limit);
+	return r->narrow ? pacer_ring_full_narrow(r->cells, stretch, limit)
+			 : pacer_ring_full_wide(r->table, r->line, r->index, stretch, limit);
 }
 
 /* The record's word: its last admission was at now_ns, and it is full for so many slots. */
@@ -189,6 +213,17 @@ PACER_INLINE __u32 pacer_record_word(const struct pacer_limiter *t, __u64 head_n
 	return off << PACER_LAST_OFF | full << PACER_LAST_FULL | generation;
 }
 
+/*
+ * The same of a window that a fleet divides: it holds as much as `level` for so many slots. That
+ * is true whatever the share is by then. One that is too large for the word is not said.
+ */
+PACER_INLINE __u32 pacer_record_word_of(const struct pacer_limiter *t, __u32 level, __u32 full)
+{
+	if (!full || level > PACER_LAST_OFF_MAX)
+		return 0;
+	return level << PACER_LAST_OFF | full << PACER_LAST_FULL | (t->generation + 1u);
+}
+
 /* Counts the judged packet. Returns the word to release the lock with. Only for the holder. */
 PACER_INLINE PACER_MUST_USE __u32 pacer_record_admit(const struct pacer_ask *q,
 						     const struct pacer_ring *r,
@@ -196,8 +231,8 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_record_admit(const struct pacer_ask *q,
 {
 	const struct pacer_limiter *t = q->limiter;
 	__u32 cost = pacer_window_cost(&t->window, q->len_bytes), cursor = pacer_lock_cursor(word);
+	__u32 full, last;
 	__u64 head_ns = seen->head_ns;
-	__u32 full;
 
 	if (seen->passed) {
 		cursor = pacer_window_advance(&t->window, r, cursor, head_ns, seen->running,
@@ -207,10 +242,13 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_record_admit(const struct pacer_ask *q,
 	}
 	pacer_ring_count(r, seen->running + cost);
 	full = pacer_record_full(&t->window, r, cursor, seen->running + cost, seen->total + cost,
-				 cost);
-	if (q->part != PACER_SHARE_WHOLE) /* it changes without another generation */
-		full = 0;
-	pacer_store(&r->head->last, pacer_record_word(t, head_ns, seen->now_ns, full));
+				 cost, pacer_record_limit(q));
+	if (q->part == PACER_SHARE_WHOLE)
+		last = pacer_record_word(t, head_ns, seen->now_ns, full);
+	else
+		last = t->gap_ns ? pacer_record_word(t, head_ns, seen->now_ns, 0)
+				 : pacer_record_word_of(t, pacer_record_limit(q), full);
+	pacer_store(&r->head->last, last);
 	return word;
 }
 

@@ -5,7 +5,8 @@
  * What it needs of a rule is side by side in a few lines (struct pacer_short), the kind of the
  * limit is a constant, and nothing of the frame is read but what decides. One rule for all packets
  * with one limit a source has a way of its own, which is shorter still. All that is out of the
- * ordinary is left to the way for all (path.h).
+ * ordinary is left to the way for all (path.h). Windows and rates that a fleet divides have
+ * functions apart, so that others pay nothing for them.
  *
  * A refusal is one expression: all that can speak for the key is compared at once (record.h,
  * rate.h), and there is one branch on what was read. So the processor has room for the packets that
@@ -42,6 +43,24 @@ PACER_INLINE enum pacer_short_kind pacer_short_kind_of_limit(const struct pacer_
 	return t->units == PACER_LINE_UNITS ? PACER_SHORT_WIDE : PACER_SHORT_NONE;
 }
 
+/* That of a limit that a fleet divides, which has no gap. */
+PACER_INLINE enum pacer_short_kind pacer_short_kind_of_part(const struct pacer_limiter *t)
+{
+	if (t->kind == (PACER_LIMITER_RATE | PACER_LIMITER_FLEET))
+		return PACER_SHORT_PART_RATE;
+	if (t->kind != (PACER_LIMITER_WINDOW | PACER_LIMITER_FLEET) || t->gap_ns)
+		return PACER_SHORT_NONE;
+	if (t->units == PACER_NARROW_UNITS)
+		return PACER_SHORT_PART_NARROW;
+	return t->units == PACER_LINE_UNITS ? PACER_SHORT_PART_WIDE : PACER_SHORT_NONE;
+}
+
+/* Is this shape that of such a window or rate? */
+PACER_INLINE int pacer_short_is_part(__u32 shape)
+{
+	return (shape & PACER_SHORT_KIND) >= PACER_SHORT_PART_NARROW;
+}
+
 /* Of which kind is the short way of packets under this rule? */
 PACER_INLINE enum pacer_short_kind pacer_short_kind_of(const struct pacer_policy *policy,
 						       const struct pacer_rule *rule)
@@ -52,10 +71,12 @@ PACER_INLINE enum pacer_short_kind pacer_short_kind_of(const struct pacer_policy
 		return PACER_SHORT_VERDICT;
 	if (rule->says || rule->n_limiters != 1 || t->until_ns || pacer_limiter_valued(t))
 		return PACER_SHORT_NONE;
-	if (t->kind == PACER_LIMITER_THROTTLE)
+	if ((t->kind & ~PACER_LIMITER_FLEET) == PACER_LIMITER_THROTTLE)
 		return PACER_SHORT_THROTTLE;
-	return t->sets && t->secret == policy->secret ? pacer_short_kind_of_limit(t)
-						      : PACER_SHORT_NONE;
+	if (!t->sets || t->secret != policy->secret)
+		return PACER_SHORT_NONE;
+	return t->kind & PACER_LIMITER_FLEET ? pacer_short_kind_of_part(t)
+					     : pacer_short_kind_of_limit(t);
 }
 
 /* May its packets fall under a ban? */
@@ -143,17 +164,19 @@ PACER_INLINE __u32 pacer_short_more_of(const struct pacer_policy *policy,
 PACER_INLINE __u32 pacer_short_shape_of(const struct pacer_policy *policy,
 					const struct pacer_control *control, __u32 copy)
 {
-	__u32 more = pacer_short_more_of(policy, control, copy);
+	__u32 more = pacer_short_more_of(policy, control, copy), alone;
 
 	if (control->raw_ip || control->tools ||
 	    policy->flags & (PACER_SOURCES_BANNED | PACER_KEYS_MORE) ||
 	    policy->dims & (PACER_DIMS_SETS | PACER_DIMS_MORE | PACER_DIMS_FRAMES) ||
 	    !(policy->rules.word[0] & 1))
 		return PACER_SHORT_NONE;
-	if (pacer_short_is_alone(policy, &policy->rule[0]))
-		return (more ? PACER_SHORT_FIRST : PACER_SHORT_ALONE) | more |
-		       pacer_short_rule_shape_of(policy, &policy->rule[0]);
-	return pacer_short_most(policy) > 0 ? PACER_SHORT_RULED | more : PACER_SHORT_NONE;
+	if (!pacer_short_is_alone(policy, &policy->rule[0]))
+		return pacer_short_most(policy) > 0 ? PACER_SHORT_RULED | more : PACER_SHORT_NONE;
+	alone = pacer_short_rule_shape_of(policy, &policy->rule[0]);
+	if (pacer_short_is_part(alone))
+		return PACER_SHORT_PART | more | alone;
+	return (more ? PACER_SHORT_FIRST : PACER_SHORT_ALONE) | more | alone;
 }
 
 /*
@@ -274,9 +297,9 @@ PACER_INLINE struct pacer_line *pacer_short_line(const struct pacer_short *s, __
 						 struct pacer_table *table, __u32 set)
 {
 	(void)table; /* where the host knows it by itself */
-	if (kind == PACER_SHORT_RATE)
+	if (kind == PACER_SHORT_RATE || kind == PACER_SHORT_PART_RATE)
 		set >>= 1;
-	else if (kind == PACER_SHORT_WIDE)
+	else if (kind == PACER_SHORT_WIDE || kind == PACER_SHORT_PART_WIDE)
 		set *= 2;
 	return PACER_LINE_AT(table, s->base + set);
 }
@@ -350,6 +373,9 @@ PACER_INLINE enum pacer_reason pacer_short_closed(const struct pacer_rule *rule,
 	case PACER_SHORT_THROTTLE:
 	case PACER_SHORT_VERDICT:
 	case PACER_SHORT_NONE:
+	case PACER_SHORT_PART_NARROW: /* pacer_short_closed_of */
+	case PACER_SHORT_PART_WIDE:
+	case PACER_SHORT_PART_RATE:
 		break;
 	}
 	return pacer_short_record_closed(s, 0, 1, &line->unit[0].entry, key, b->now_ns);
@@ -467,6 +493,211 @@ PACER_INLINE __u32 pacer_short_own(const struct pacer_rule *rule, __u32 kind,
 	if (kind == PACER_SHORT_WIDE)
 		return pacer_short_own_wide(t, &line->unit[0].entry, b->now_ns, b->len_bytes, tag);
 	return pacer_short_own_narrow(t, &line->unit[0].entry, b->now_ns, b->len_bytes, tag);
+}
+
+/* --- a limit that a fleet divides ------------------------------------------------------------- */
+
+/* The key of an IPv4 packet under a limit, as functions in the kernel take it. */
+struct pacer_short_key {
+	__u64 addresses; /* source and destination */
+	__u64 rest;	 /* ports and, from bit 24 on, the protocol */
+};
+
+#define PACER_SHORT_LEN_MAX 0xffffffu /* below it there is room for a length */
+
+PACER_INLINE struct pacer_short_key pacer_short_key_of(const struct pacer_rule *rule,
+						       const struct pacer_usual *u)
+{
+	const __u32 *mask = rule->limiter[0].mask4;
+
+	return (struct pacer_short_key){(__u64)(u->saddr & mask[0]) << 32 | (u->daddr & mask[1]),
+					(__u64)(u->ports & mask[2]) << 32 | (u->proto & mask[3])
+										<< 24};
+}
+
+/* Which of two lanes side by side have another word, in the highest bit of each half, and more. */
+PACER_INLINE __u64 pacer_short_lanes_differ(const struct pacer_lanes *lanes, __u32 word, __u32 pair,
+					    __u32 is)
+{
+	__u64 both;
+
+	__builtin_memcpy(&both, &lanes->key[word][2 * pair], sizeof(both));
+	return both ^ ((__u64)is << 32 | is);
+}
+
+/*
+ * Which of the lanes is the key's: its bit of 8; 0: none. By arithmetic alone. of_source: a
+ * constant, 1 if the key is the source alone.
+ */
+PACER_INLINE __u32 pacer_short_lane(const struct pacer_lanes *lanes,
+				    const struct pacer_short_key *k, int of_source)
+{
+	__u64 low = 0x7fffffff7fffffffull, differ;
+	__u32 pair, others = 0;
+
+	for (pair = 0; pair < PACER_LANES / 2; pair++) {
+		differ =
+		    pacer_short_lanes_differ(lanes, PACER_KEY_WORDS, pair, PACER_FAMILY_4) |
+		    pacer_short_lanes_differ(lanes, PACER_WORD_SADDR, pair, k->addresses >> 32);
+		if (!of_source)
+			differ |=
+			    pacer_short_lanes_differ(lanes, PACER_WORD_DADDR, pair,
+						     (__u32)k->addresses) |
+			    pacer_short_lanes_differ(lanes, PACER_WORD_PORTS, pair, k->rest >> 32) |
+			    pacer_short_lanes_differ(lanes, PACER_WORD_META, pair,
+						     (__u32)k->rest >> 24);
+		differ |= (differ & low) + low;
+		others |= (differ >> 31 & 1) << 2 * pair | differ >> 63 << (2 * pair + 1);
+	}
+	return ~others;
+}
+
+/* The number of the only bit that is set in 8. */
+PACER_INLINE __u32 pacer_short_lane_number(__u32 bit)
+{
+	return ((bit & 0xaa) + 0xff) >> 8 | ((bit & 0xcc) + 0xff) >> 8 << 1 |
+	       ((bit & 0xf0) + 0xff) >> 8 << 2;
+}
+
+_Static_assert(PACER_LANES == 8, "so many are compared, and have a number");
+
+/* By which word the key is judged: its lane's, or the share's. For where lanes are used. */
+PACER_GLOBAL __u64 pacer_short_lane_word(const struct pacer_walk *w, const struct pacer_limiter *t,
+					 __u64 addresses, __u64 rest)
+{
+	const struct pacer_short_key k = {addresses, rest};
+	const struct pacer_share *share;
+	const struct pacer_lanes *lanes;
+	__u32 mine;
+
+	PACER_ARGUMENT(w);
+	if (!t)
+		return 0;
+	share = PACER_SHARE_AT(w, t->share);
+	lanes = PACER_LANES_AT(w, t->share);
+	if (!share || !lanes)
+		return 0;
+	mine = pacer_load(&lanes->used);
+	mine &= t->src_only ? pacer_short_lane(lanes, &k, 1) : pacer_short_lane(lanes, &k, 0);
+	return pacer_load64(mine ? &lanes->word[pacer_short_lane_number(mine) & (PACER_LANES - 1)]
+				 : &share->word);
+}
+
+/* As pacer_walk_share, of a packet that is no walk. */
+PACER_INLINE __u32 pacer_short_share(const struct pacer_walk *w, const struct pacer_limiter *t,
+				     struct pacer_short_key k, __u64 now_ns)
+{
+	const struct pacer_share *share = PACER_SHARE_AT(w, t->share);
+	const struct pacer_lanes *lanes = PACER_LANES_AT(w, t->share);
+
+	if (!share)
+		return PACER_SHARE_WHOLE;
+	return pacer_share_now(share, t->share_id,
+			       lanes && pacer_load(&lanes->used)
+				   ? pacer_short_lane_word(w, t, k.addresses, k.rest)
+				   : pacer_load64(&share->word),
+			       now_ns);
+}
+
+PACER_INLINE struct pacer_hash pacer_short_hash_of(const struct pacer_rule *rule,
+						   const struct pacer_short_key *k,
+						   const __u64 secret[PACER_SECRETS])
+{
+	__u32 word[4] = {k->addresses >> 32, (__u32)k->addresses, k->rest >> 32,
+			 (__u32)k->rest >> 24};
+
+	return rule->brief.src_only ? pacer_short_hash(&rule->brief, word[0])
+				    : pacer_hash_words(secret, PACER_HASH_FAMILY4, word, 4);
+}
+
+/* As pacer_short_closed, of a window or a rate of which `part` counts. */
+PACER_INLINE enum pacer_reason pacer_short_closed_of(const struct pacer_rule *rule, __u32 kind,
+						     struct pacer_line *line, __u32 set, __u32 part,
+						     __u64 key, const struct pacer_brief *b)
+{
+	const struct pacer_short *s = &rule->brief;
+	struct pacer_entry *first = &line->unit[0].entry;
+	struct pacer_closed closed = {0, 0};
+	struct pacer_ask q;
+	__u64 left_ns;
+
+	if (kind == PACER_SHORT_PART_RATE) {
+		q = pacer_ask_of(0, &rule->limiter[0], b->now_ns, (struct pacer_hash){0, 0},
+				 b->len_bytes);
+		q.part = part;
+		left_ns =
+		    pacer_rate_left_by(&rule->limiter[0].rate, b->now_ns, pacer_rate_asked(&q));
+		first = &line->unit[(set & 1) * 2].entry;
+		pacer_rate_closed(first, key, left_ns, &closed);
+		pacer_rate_closed(first + 1, key, left_ns, &closed);
+		return closed.window >> 63 ? PACER_DENY_RATE : PACER_ADMIT;
+	}
+	pacer_record_closed_of(s, part, first, key, b->now_ns, &closed);
+	if (kind == PACER_SHORT_PART_NARROW)
+		pacer_record_closed_of(s, part, first + PACER_NARROW_UNITS, key, b->now_ns,
+				       &closed);
+	return closed.window >> 63 ? PACER_DENY_WINDOW : PACER_ADMIT;
+}
+
+/*
+ * Judges the packet by the entry that its key has in this line, as pacer_short_own; part: what
+ * counts of the limit. A function for all kinds, since these are asked by fewer. at: the set, 8
+ * bits of the kind, and the tag. part_len: the part, and the packet's length.
+ */
+PACER_GLOBAL __u32 pacer_short_own_part(const struct pacer_limiter *t, struct pacer_line *line,
+					__u64 now_ns, __u64 part_len, __u64 at)
+{
+	struct pacer_ask q = {0,
+			      t,
+			      now_ns,
+			      {0, at & 0xffff},
+			      (__u32)part_len,
+			      PACER_LIMITER_WINDOW,
+			      PACER_NARROW_UNITS,
+			      part_len >> 32 & PACER_SHARE_VALUE_MAX};
+
+	if (!t || !line || !q.part)
+		return PACER_UNDECIDED;
+	if ((at >> 16 & 0xff) == PACER_SHORT_PART_NARROW)
+		return pacer_short_both(&q, &line->unit[0].entry);
+	if ((at >> 16 & 0xff) == PACER_SHORT_PART_WIDE) {
+		q.units = PACER_LINE_UNITS;
+		return pacer_short_entry(&q, &line->unit[0].entry);
+	}
+	q.kind = PACER_LIMITER_RATE;
+	q.units = 1;
+	return pacer_short_both(&q, &line->unit[(at >> 32 & 1) * 2].entry);
+}
+
+/*
+ * Asks a window or a rate that a fleet divides, of this kind, which is a constant: a reason, or
+ * undecided with nothing done. part: what counts of it.
+ */
+PACER_INLINE __u32 pacer_short_part(struct pacer_table *table, const struct pacer_rule *rule,
+				    __u32 kind, __u32 part, const struct pacer_brief *b)
+{
+	__u32 set = pacer_reduce(b->hash.home, rule->brief.sets), tag = pacer_tag(b->hash), outcome;
+	struct pacer_line *line = pacer_short_line(&rule->brief, kind, table, set);
+	__u64 part_len = (__u64)part << 32 | b->len_bytes;
+
+	if (!line)
+		return PACER_UNDECIDED;
+	outcome =
+	    pacer_short_closed_of(rule, kind, line, set, part, rule->brief.key | tag << 16, b);
+	if (outcome == PACER_ADMIT)
+		outcome = pacer_short_own_part(&rule->limiter[0], line, b->now_ns, part_len,
+					       (__u64)set << 32 | kind << 16 | tag);
+	return outcome == PACER_ELSEWHERE ? PACER_UNDECIDED : outcome;
+}
+
+PACER_INLINE __u32 pacer_short_part_any(struct pacer_table *table, const struct pacer_rule *rule,
+					__u32 kind, __u32 part, const struct pacer_brief *b)
+{
+	if (kind == PACER_SHORT_PART_RATE)
+		return pacer_short_part(table, rule, PACER_SHORT_PART_RATE, part, b);
+	return kind == PACER_SHORT_PART_NARROW
+		   ? pacer_short_part(table, rule, PACER_SHORT_PART_NARROW, part, b)
+		   : pacer_short_part(table, rule, PACER_SHORT_PART_WIDE, part, b);
 }
 
 #endif

@@ -235,7 +235,7 @@ struct pacer_seen {
 /* The key without a tag, for which bits 16 to 31 are. */
 PACER_INLINE __u64 pacer_closed_of(const struct pacer_limiter *t)
 {
-	return t->kind == PACER_LIMITER_RATE ? 0 : (t->generation + 1ull) << 32;
+	return pacer_limiter_kind_of(t) == PACER_LIMITER_RATE ? 0 : (t->generation + 1ull) << 32;
 }
 
 /* In their highest bits: does the gap or the window of an entry refuse the packet? Or its rate. */

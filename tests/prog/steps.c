@@ -10,6 +10,7 @@
 #include <unicorn/unicorn.h>
 
 #include "path.h"
+#include "plan/shares.h"
 #include "prog.h"
 #include "sets/build.h"
 #include "sets/set_maps.h"
@@ -396,11 +397,13 @@ static void put_frame(const struct frame *f)
 /* One packet: its verdict. */
 static uint32_t emulate(const struct frame *f)
 {
+	static const uint8_t zero[CPU_BYTES];
 	uint64_t rsp = STACK_AT + STACK_BYTES - PAGE, ctx = DATA_AT, back = RETURN_AT, rax = 0;
 
 	put_frame(f);
 	for (uint32_t i = 0; i < emu.info.nr_jited_func_lens; i++)
 		emu.function[i].steps = 0;
+	must(uc_mem_write(emu.cpu, CPU_AT, zero, sizeof(zero)), "this CPU's memory");
 	emu.steps = 0;
 	emu.helpers = 0;
 	must(uc_mem_write(emu.cpu, rsp, &back, sizeof(back)), "the stack");
@@ -427,6 +430,10 @@ static uint32_t emulate(const struct frame *f)
 	"pools: [{name: p, targets: ['cpu:0'], " each "}]\n" \
 	"rules: [{name: a, over: pool p, limits: [" ONE_AN_HOUR "]}]"
 #define SAMPLE(of) "sample: {of: " of ", k: 64, window: 24h}\n"
+#define FLEET(list)                                                        \
+	"fleet: {store: 'http://a', name: f}\nrules: [{name: a, limits: [" \
+	"{fleet: yes, " list "}]}]"
+#define FLEET_LANE "refused, window of a fleet, its key has a part"
 #define MANY	   "{key: src, packets: 2000000000, window: 1h, slots: 10}"
 
 /* So many rules with such a match each, below `top`; the last of them has the packet's port. */
@@ -508,6 +515,18 @@ static const struct step_case {
      PACER_PASS},
     {"refused, pool spent", POOL("each: 1, cooldown: 1h"), 3, PACER_DROP},
     {"refused, redirected", POOL("each: 1000000, cooldown: 1s"), 3, PACER_REDIRECT},
+    {"refused, window of a fleet", FLEET("key: src, packets: 1, window: 1h, slots: 10"), 2,
+     PACER_DROP},
+    {FLEET_LANE, FLEET("key: src, packets: 1, window: 1h, slots: 10"), 2, PACER_DROP},
+    {"admitted, narrow window of a fleet", FLEET("key: src, packets: 255, window: 1h, slots: 10"),
+     2, PACER_PASS},
+    {"admitted, window of a fleet", FLEET("key: src, packets: 2000000000, window: 1h, slots: 10"),
+     2, PACER_PASS},
+    {"refused, rate of a fleet", FLEET("key: src, rate: 1000/h, burst: 3"), 5, PACER_DROP},
+    {"admitted, rate of a fleet", FLEET("key: src, rate: 1000/s, burst: 1000"), 2, PACER_PASS},
+    {"refused, throttle of a fleet", FLEET("key: all, uses: 1, cooldown: 1h"), 1, PACER_DROP},
+    {"admitted, throttle of a fleet", FLEET("key: all, uses: 1000000, cooldown: 1s"), 2,
+     PACER_PASS},
     {"admitted, of a known flow",
      "flows: 64\n" LIMITS("{key: src, packets: 1, window: 1h, of: new}"), 2, PACER_PASS},
 };
@@ -546,6 +565,25 @@ static void warm_sampler(const struct pacer_sampling *by)
 	for (int i = 0; i < 100000; i++)
 		if (pacer_sampler_due(&emu.sampler, by, item.time_ns))
 			pacer_sampler_take(&emu.sampler, by, &item);
+}
+
+/* All of a fleet's limit is here; or of all keys but the packet's, which has as much by itself. */
+static void put_share(const struct pacer_limiter *t, bool lane)
+{
+	struct pacer_lanes *lanes = &emu.prog.control->lanes[t->share];
+	uint32_t value = shares_value(t, shares_units(t));
+
+	lanes->used = 0;
+	if (!t->share_id)
+		return;
+	emu.prog.control->share[t->share] = (struct pacer_share){
+	    .id = t->share_id, .word = pacer_share_word(lane ? 0 : value, PACER_SHARE_END_MAX)};
+	if (!lane)
+		return;
+	lanes->word[5] = pacer_share_word(value, PACER_SHARE_END_MAX);
+	lanes->key[PACER_WORD_SADDR][5] = 0xc0000201;
+	lanes->key[PACER_KEY_WORDS][5] = PACER_FAMILY_4;
+	lanes->used = 0xff;
 }
 
 /* The policy's text; of many rules it is made here. */
@@ -594,6 +632,7 @@ static void run_case(const struct step_case *c, bool verbose)
 	prog_policy(&emu.prog, text_of(c));
 	emu.prog.control->allowed[0].v4 = !strncmp(c->policy, "allow:", 6);
 	pacer_short_reshape(&emu.prog.copy[0].policy, emu.prog.control, 0);
+	put_share(&emu.prog.copy[0].policy.rule[0].limiter[0], !strcmp(c->name, FLEET_LANE));
 	for (uint32_t i = 0; i < c->before; i++)
 		prog_run(&emu.prog, f.b, f.n);
 	if (emu.prog.copy[0].policy.sampling.reasons)

@@ -952,6 +952,8 @@ static void raise_share(void)
 		enum pacer_reason then;
 	} rows[] = {
 	    {"[{key: src, packets: 9, window: 1h, fleet: yes}]", PACER_DENY_WINDOW},
+	    {"[{key: src, packets: 900, window: 1h, fleet: yes}]", PACER_DENY_WINDOW},
+	    {"[{key: src, rate: 9/h, burst: 9, fleet: yes}]", PACER_DENY_RATE},
 	    {"[{key: all, packets: 900, window: 1h, fleet: yes}]", PACER_DENY_WINDOW},
 	    {"[{key: all, uses: 9, cooldown: 1h, fleet: yes}]", PACER_DENY_THROTTLE},
 	    {"[{key: src, gap: 1ns}, {key: src, packets: 9, window: 1h, fleet: yes}]",
@@ -986,6 +988,11 @@ static void raise_share(void)
 		judged(policy, &udp4, XDP_PASS, 1, PACER_ADMIT);
 		judged(policy, &udp4, XDP_PASS, 1, PACER_ADMIT);
 		judged(policy, &udp4, XDP_DROP, 1, rows[i].then);
+		if (pacer_limiter_kind_of(t) != PACER_LIMITER_RATE) { /* it grows */
+			share->word = pacer_share_word(3, PACER_SHARE_END_MAX);
+			judged(policy, &udp4, XDP_PASS, 1, PACER_ADMIT);
+			judged(policy, &udp4, XDP_DROP, 1, rows[i].then);
+		}
 		share->word = pacer_share_word(2, 1);
 		judged(policy, &udp4, XDP_DROP, 1, PACER_DENY_SHARE);
 		share->floor = 1;

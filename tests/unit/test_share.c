@@ -333,16 +333,22 @@ static void it_ends_when_it_says(void **unused)
 	assert_int_equal(judge(&fleet, share, end_ns, &pkt), PACER_DENY_WINDOW);
 }
 
-/* Only plain limits have the short way. */
-static void no_short_way_is_armed(void **unused)
+/* Theirs is another than that of plain limits, as these have no share to read; a gap has none. */
+static void a_short_way_of_its_own(void **unused)
 {
+	struct pacer_limiter *t = fleet.policy.rule[0].limiter;
+
 	(void)unused;
 	begin("  - {key: src, packets: 12, window: 20ms}\n");
 	assert_int_equal(pacer_short_kind_of(&plain.policy, plain.policy.rule), PACER_SHORT_NARROW);
+	assert_int_equal(pacer_short_kind_of(&fleet.policy, fleet.policy.rule),
+			 PACER_SHORT_PART_NARROW);
+	t->gap_ns = 1;
 	assert_int_equal(pacer_short_kind_of(&fleet.policy, fleet.policy.rule), PACER_SHORT_NONE);
 	begin("  - {key: src, rate: 500/s, burst: 16}\n");
 	assert_int_equal(pacer_short_kind_of(&plain.policy, plain.policy.rule), PACER_SHORT_RATE);
-	assert_int_equal(pacer_short_kind_of(&fleet.policy, fleet.policy.rule), PACER_SHORT_NONE);
+	assert_int_equal(pacer_short_kind_of(&fleet.policy, fleet.policy.rule),
+			 PACER_SHORT_PART_RATE);
 }
 
 static void words(void **unused)
@@ -525,7 +531,7 @@ int main(void)
 	    cmocka_unit_test(a_lane_ends_with_the_share),
 	    cmocka_unit_test(a_share_is_of_one_limit),
 	    cmocka_unit_test(it_ends_when_it_says),
-	    cmocka_unit_test(no_short_way_is_armed),
+	    cmocka_unit_test(a_short_way_of_its_own),
 	    cmocka_unit_test(words),
 	    cmocka_unit_test(times),
 	    cmocka_unit_test(who_shares_with_whom),

@@ -15,6 +15,7 @@ static enum pacer_event to_pool(const struct pacer_walk *w);
 #define PACER_IS_ALLOWED(frame, walk, exact) ((void)(frame), (void)(exact), is_allowed(walk))
 #define PACER_TO_POOL(frame, walk)	     ((void)(frame), to_pool(walk))
 #include "path.h"
+#include "share.h"
 
 #define START	1000000000ull
 #define LINES	128u
@@ -49,6 +50,8 @@ static bool denied; /* the last packet, by the short way */
 static struct pacer_control control;
 static uint32_t seen[PACER_REASON_COUNT], passed; /* by the short way */
 static uint32_t acts[PACER_REDIRECT + 1];	  /* with packets that were denied by it */
+static struct pacer_share share[PACER_SHARES];	  /* of a fleet's limits */
+static struct pacer_lanes lanes[PACER_SHARES];
 
 /* Source 3, where there is a list. */
 static int is_allowed(const struct pacer_walk *w)
@@ -75,7 +78,9 @@ static void put_policy(const struct pacer_limiter *t, uint64_t ban_ns)
 	    (struct pacer_bans){.base = BANS, .sets = 4, .filter = BANS + 16, .filter_mask = 7};
 	p->rule[0] = (struct pacer_rule){.counter = COUNTER,
 					 .n_limiters = 1,
-					 .plain = ban_ns ? PACER_PLAIN_BANNING : PACER_PLAIN,
+					 .plain = t->kind & PACER_LIMITER_FLEET ? PACER_PLAIN_NOT
+						  : ban_ns ? PACER_PLAIN_BANNING
+							   : PACER_PLAIN,
 					 .id = 77,
 					 .ban_ns = ban_ns};
 	p->rule[0].limiter[0] = *t;
@@ -93,6 +98,8 @@ static void begin(struct side *s)
 					.throttle = &s->throttle,
 					.lease = &s->lease,
 					.sampler = &samplers[s == &plain],
+					.share = share,
+					.lanes = lanes,
 					.counters = s->counters};
 	memset(&s->throttle, 0, sizeof(s->throttle));
 	memset(&s->lease, 0, sizeof(s->lease));
@@ -153,6 +160,33 @@ static void vary_frame(uint32_t len_bytes)
 	udp4[14] = draw() % 16 ? 0x45 : 0x46;
 }
 
+/* Of windows that a fleet divides, the other way does not say for how long they stay full. */
+static void hush(const struct pacer_limiter *t, struct pacer_line *lines_of)
+{
+	for (uint32_t i = 0; i < 2 * t->sets + t->shared; i++) {
+		uint32_t at = t->base * PACER_LINE_UNITS + i * t->units;
+
+		lines_of[at / PACER_LINE_UNITS].unit[at % PACER_LINE_UNITS].entry.last = 0;
+	}
+}
+
+static void expect_same_lines(void)
+{
+	static struct pacer_line a[LINES], b[LINES];
+
+	memcpy(a, armed.lines, sizeof(a));
+	memcpy(b, plain.lines, sizeof(b));
+	for (uint32_t r = 0; r < 4; r++) {
+		const struct pacer_limiter *t = &plain.policy.rule[r].limiter[0];
+
+		if (t->kind == (PACER_LIMITER_WINDOW | PACER_LIMITER_FLEET)) {
+			hush(t, a);
+			hush(t, b);
+		}
+	}
+	assert_false(memcmp(a, b, sizeof(a)));
+}
+
 static void send(uint32_t source, uint32_t len_bytes, uint64_t now_ns)
 {
 	udp4[29] = source;
@@ -161,7 +195,7 @@ static void send(uint32_t source, uint32_t len_bytes, uint64_t now_ns)
 	assert_int_equal(armed.action, plain.action);
 	acts[armed.action] += denied;
 	assert_int_equal(armed.pooled, plain.pooled);
-	assert_false(memcmp(armed.lines, plain.lines, sizeof(armed.lines)));
+	expect_same_lines();
 	assert_memory_equal(&armed.throttle, &plain.throttle, sizeof(armed.throttle));
 	assert_memory_equal(&armed.lease, &plain.lease, sizeof(armed.lease));
 	assert_false(memcmp(armed.counters, plain.counters, sizeof(armed.counters)));
@@ -241,6 +275,65 @@ static struct pacer_limiter sketch(uint64_t gap_ns, uint8_t rows)
 	t.gap_ns = gap_ns;
 	t.rows = rows;
 	return t;
+}
+
+/* --- limits that a fleet divides ---------------------------------------------------------------
+ */
+
+#define PLACE 5 /* of the share of rule 0's limit; of rule i's: i more */
+#define ID    0x1234567800000001ull
+
+/* The limit as one of a fleet. */
+static struct pacer_limiter divided(struct pacer_limiter t, uint32_t i)
+{
+	t.kind |= PACER_LIMITER_FLEET;
+	t.share = PLACE + i;
+	t.share_id = ID + i;
+	return t;
+}
+
+/* None, a few units or all of them; of a rate the time of a unit, some of them a shorter one than
+ * the limit has.
+ */
+static uint32_t some_value(const struct pacer_limiter *t)
+{
+	uint32_t parts = draw() % 6;
+
+	if (!parts || t->kind != (PACER_LIMITER_RATE | PACER_LIMITER_FLEET))
+		return parts;
+	return pacer_share_of_time(t->rate.unit_ns * (1 + draw() % 8) / 3, draw());
+}
+
+/* Another share, end, floor or lane; or another limit has the place. */
+static void vary_share(const struct pacer_limiter *t, uint64_t now_ns)
+{
+	struct pacer_share *s = &share[t->share];
+	struct pacer_lanes *l = &lanes[t->share];
+	uint32_t i = draw() % PACER_LANES;
+	uint64_t until_ns = now_ns + draw() % (1ull << 25);
+
+	s->id = draw() % 16 ? t->share_id : 1;
+	if (draw() % 2)
+		s->word = pacer_share_word(some_value(t), until_ns);
+	if (!(draw() % 4))
+		s->floor = some_value(t);
+	if (draw() % 2)
+		return;
+	l->used = draw() % 3 ? l->used & ~(1u << i) : 0;
+	if (draw() % 4) { /* no two of one key */
+		uint32_t source = draw() % 8;
+
+		for (uint32_t k = 0; k < PACER_LANES; k++)
+			if ((l->key[0][k] & 0xff) == source)
+				l->used &= ~(1u << k);
+		l->key[PACER_WORD_SADDR][i] = (0xc0000200 | source) & t->mask4[0];
+		l->key[PACER_WORD_DADDR][i] = (0xc6336400 | draw() % 3) & t->mask4[1];
+		l->key[PACER_WORD_PORTS][i] = (52 + draw() % 3) & t->mask4[2];
+		l->key[PACER_WORD_META][i] = 17 & t->mask4[3];
+		l->key[PACER_KEY_WORDS][i] = draw() % 8 ? PACER_FAMILY_4 : PACER_FAMILY_6;
+		l->word[i] = pacer_share_word(some_value(t), until_ns);
+		l->used |= 1u << i;
+	}
 }
 
 /* --- runs ------------------------------------------------------------------------------------ */
@@ -349,6 +442,45 @@ static void test_bans(void **unused)
 	assert_int_equal(seen[PACER_DENY_WINDOW] + seen[PACER_DENY_RATE] + seen[PACER_DENY_GAP], 0);
 }
 
+/*
+ * Windows and rates of a fleet, alone and with bans, an allow-list and samples: by a share that
+ * changes, ends and is taken away meanwhile, and by those of keys.
+ */
+static void test_shares(void **unused)
+{
+	(void)unused;
+	begin_counting();
+	for (int i = 0; i < 4 * RUNS; i++) {
+		struct pacer_limiter t =
+		    divided(i % 3 == 2 ? rate(i & 1 ? PACER_COST_BYTES : PACER_COST_PACKETS)
+				       : window(i % 3, 1 + draw() % 6, 0),
+			    0);
+		uint64_t now_ns = START;
+
+		put_policy(&t, draw() % 3 ? 0 : 1 + draw() % 400000);
+		if (i % 4 == 3)
+			put_more();
+		assert_true(armed.policy.shape & PACER_SHORT_PART);
+		begin(&armed);
+		begin(&plain);
+		memset(lanes, 0, sizeof(lanes));
+		for (uint32_t k = 0; k < PACKETS / RUNS; k++) {
+			if (!(draw() % 8))
+				vary_share(&t, now_ns);
+			now_ns = later(now_ns);
+			send(1 + draw() % 6, 60 + draw() % 3 * 20, now_ns);
+		}
+		expect_samples();
+	}
+	expect_seen(PACER_ADMIT);
+	expect_seen(PACER_ALLOWED);
+	expect_seen(PACER_DENY_WINDOW);
+	expect_seen(PACER_DENY_RATE);
+	expect_seen(PACER_DENY_BAN);
+	expect_seen(PACER_DENY_SHARE);
+	assert_true(acts[PACER_PASS] && acts[PACER_DROP] && acts[PACER_REDIRECT]);
+}
+
 /* --- what there is beside rules --------------------------------------------------------------- */
 
 static struct pacer_limiter throttle(void)
@@ -378,6 +510,10 @@ static void run_more(const struct pacer_limiter *t, uint64_t ban_ns)
 
 		now_ns = later(now_ns);
 		vary_frame(len_bytes);
+		if (t->kind & PACER_LIMITER_FLEET && !(draw() % 8)) {
+			vary_share(t, now_ns);
+			lanes[t->share].used = 0; /* all its packets have one key */
+		}
 		send(1 + draw() % 8, len_bytes, now_ns);
 	}
 	memcpy(udp4, usual, sizeof(udp4));
@@ -391,6 +527,7 @@ static void test_more(void **unused)
 	begin_counting();
 	for (int i = 0; i < 4 * RUNS; i++) {
 		struct pacer_limiter t = i % 4 == 3   ? rate(PACER_COST_BYTES)
+					 : i % 8 == 6 ? divided(throttle(), 0)
 					 : i % 4 == 2 ? throttle()
 						      : window(i & 1, 1 + draw() % 6, 0);
 
@@ -401,6 +538,7 @@ static void test_more(void **unused)
 	expect_seen(PACER_DENY_WINDOW);
 	expect_seen(PACER_DENY_RATE);
 	expect_seen(PACER_DENY_THROTTLE);
+	expect_seen(PACER_DENY_SHARE);
 	expect_seen(PACER_DENY_BAN);
 	assert_true(acts[PACER_PASS] && acts[PACER_DROP] && acts[PACER_REDIRECT]);
 }
@@ -604,6 +742,23 @@ static void of_a_fleet(struct pacer_policy *p)
 	p->rule[0].limiter[0].kind |= PACER_LIMITER_FLEET;
 }
 
+static void gap_of_a_fleet(struct pacer_policy *p)
+{
+	of_a_fleet(p);
+	p->rule[0].limiter[0].gap_ns = 1;
+}
+
+static void of_new_flows(struct pacer_policy *p)
+{
+	p->rule[0].limiter[0].kind |= PACER_LIMITER_NEW;
+}
+
+static void of_a_fleet_sampled(struct pacer_policy *p)
+{
+	of_a_fleet(p);
+	sample(p);
+}
+
 static void no_rule(struct pacer_policy *p)
 {
 	p->rules.word[0] = 0;
@@ -612,8 +767,9 @@ static void no_rule(struct pacer_policy *p)
 static void test_kinds(void **unused)
 {
 	void (*const none[])(struct pacer_policy *) = {
-	    more,	  sets,	      second_limit, draining, throttle_of_values,
-	    other_secret, of_a_fleet, flow_bans,    no_rule};
+	    more,	  sets,		  second_limit, draining,     throttle_of_values,
+	    other_secret, gap_of_a_fleet, flow_bans,	of_new_flows, no_rule};
+	const uint32_t part = PACER_SHORT_PART | PACER_SHORT_PART_NARROW;
 	const uint32_t first = PACER_SHORT_FIRST | PACER_SHORT_NARROW;
 	const uint32_t wide = PACER_SHORT_ALONE | PACER_SHORT_WIDE;
 	struct pacer_limiter t = window(true, 3, 0);
@@ -626,6 +782,8 @@ static void test_kinds(void **unused)
 	assert_int_equal(shape_with(flow), PACER_SHORT_RULED);
 	assert_int_equal(shape_with(match), PACER_SHORT_RULED);
 	assert_int_equal(shape_with(a_throttle), PACER_SHORT_RULED);
+	assert_int_equal(shape_with(of_a_fleet), part);
+	assert_int_equal(shape_with(of_a_fleet_sampled), part | PACER_SHORT_SAMPLES);
 	assert_int_equal(shape_with(sample), first | PACER_SHORT_SAMPLES);
 	assert_int_equal(shape_with(monitor), first | PACER_SHORT_OVER);
 	assert_int_equal(shape_with(over_pool), first | PACER_SHORT_OVER);
@@ -695,9 +853,13 @@ static void put_rules(void)
 			t[i].mask4[1] = ~0u;
 			t[i].mask4[2] = 0xffff;
 			t[i].mask4[3] = PACER_META_PROTO;
+			t[i].mask6[PACER_WORD_PORTS] = t[i].mask4[2];
+			t[i].mask6[PACER_WORD_META] = t[i].mask4[3];
 			t[i].key_id =
 			    PACER_KEY_ID(PACER_KEY_DPORT | PACER_KEY_PROTO, 32, 64, 32, 64);
 		}
+		if ((i == 1 || !t[i].gap_ns) && !(draw() % 3))
+			t[i] = divided(t[i], i);
 		if (i)
 			p->rule[i] = p->rule[0];
 		p->rule[i].counter = COUNTER + i;
@@ -705,7 +867,9 @@ static void put_rules(void)
 		p->rule[i].n_limiters = 1;
 		p->rule[i].limiter[0] = t[i];
 		p->rule[i].ban_ns = t[i].src_only ? ban_ns : 0;
-		p->rule[i].plain = p->rule[i].ban_ns ? PACER_PLAIN_BANNING : PACER_PLAIN;
+		p->rule[i].plain = t[i].kind & PACER_LIMITER_FLEET ? PACER_PLAIN_NOT
+				   : p->rule[i].ban_ns		   ? PACER_PLAIN_BANNING
+								   : PACER_PLAIN;
 	}
 	if (!(draw() % 4)) {
 		p->rule[1].says = draw() % 2 ? PACER_SAYS_PASS : PACER_SAYS_DENY;
@@ -737,6 +901,7 @@ static void test_rules(void **unused)
 			put_more();
 		begin(&armed);
 		begin(&plain);
+		memset(lanes, 0, sizeof(lanes));
 		for (uint32_t k = 0; k < PACKETS / 4; k++) {
 			uint32_t len_bytes = 60 + draw() % 3;
 
@@ -744,6 +909,8 @@ static void test_rules(void **unused)
 			udp4[33] = draw() % 3; /* to */
 			udp4[37] = 52 + draw() % 3;
 			now_ns = later(now_ns);
+			if (!(draw() % 8))
+				vary_share(&plain.policy.rule[draw() % 4].limiter[0], now_ns);
 			send(1 + draw() % 8, len_bytes, now_ns);
 		}
 		expect_samples();
@@ -757,6 +924,7 @@ static void test_rules(void **unused)
 	expect_seen(PACER_DENY_WINDOW);
 	expect_seen(PACER_DENY_RATE);
 	expect_seen(PACER_DENY_BAN);
+	expect_seen(PACER_DENY_SHARE);
 	expect_seen(PACER_DENY_VERDICT);
 }
 
@@ -778,10 +946,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_windows),	 cmocka_unit_test(test_rates),
 	    cmocka_unit_test(test_sketches),	 cmocka_unit_test(test_bans),
-	    cmocka_unit_test(test_more),	 cmocka_unit_test(test_closed_until),
-	    cmocka_unit_test(test_changed),	 cmocka_unit_test(test_rules),
-	    cmocka_unit_test(test_rule_without), cmocka_unit_test(test_kinds),
-	    cmocka_unit_test(test_forget_held),
+	    cmocka_unit_test(test_shares),	 cmocka_unit_test(test_more),
+	    cmocka_unit_test(test_closed_until), cmocka_unit_test(test_changed),
+	    cmocka_unit_test(test_rules),	 cmocka_unit_test(test_rule_without),
+	    cmocka_unit_test(test_kinds),	 cmocka_unit_test(test_forget_held),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
