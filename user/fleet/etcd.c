@@ -329,7 +329,7 @@ static bool take_entry(const struct store *s, const json_t *kv, struct store_ent
 {
 	const char *value = json_string_value(json_object_get(kv, "value"));
 	const char *key = json_string_value(json_object_get(kv, "key"));
-	size_t len, skip = strlen(s->prefix);
+	size_t len = 0, skip = strlen(s->prefix);
 
 	memset(entry, 0, sizeof(*entry));
 	entry->key = key ? decode(key, &len) : NULL;
