@@ -579,8 +579,10 @@ PACER_GLOBAL __u64 pacer_short_lane_word(const struct pacer_walk *w, const struc
 		return 0;
 	mine = pacer_load(&lanes->used);
 	mine &= t->src_only ? pacer_short_lane(lanes, &k, 1) : pacer_short_lane(lanes, &k, 0);
-	return pacer_load64(mine ? &lanes->word[pacer_short_lane_number(mine) & (PACER_LANES - 1)]
-				 : &share->word);
+	if (!mine)
+		return pacer_load64(&share->word);
+	mine = pacer_opaque(pacer_short_lane_number(mine)) & (PACER_LANES - 1);
+	return pacer_load64(&lanes->word[mine]);
 }
 
 /* As pacer_walk_share, of a packet that is no walk. */
