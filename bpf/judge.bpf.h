@@ -80,6 +80,11 @@ static __always_inline __u32 copy_in_force(void)
 	return copy;
 }
 
+static __always_inline const struct pacer_policy *policy_of(__u32 copy)
+{
+	return &pacer_copies[pacer_opaque(copy) & 1].policy;
+}
+
 /* Before the long way. */
 static __always_inline void walk_begin(struct pacer_walk *walk, __u32 copy)
 {
@@ -90,6 +95,13 @@ static __always_inline void walk_begin(struct pacer_walk *walk, __u32 copy)
 	walk->copy = copy & 1;
 	if (!pacer_control.secret_ready)
 		draw_secret();
+}
+
+/* A walk of which nothing is known but the copy: all of it is written. */
+static __always_inline void walk_anew(struct pacer_walk *walk, __u32 copy)
+{
+	__builtin_memset(walk, 0, sizeof(*walk));
+	walk->copy = copy & 1;
 }
 
 /* The short ways: a verdict, or 0 where they are not for the packet. */
@@ -115,8 +127,17 @@ static __attribute__((noinline)) int pacer_ruled(struct xdp_md *ctx,
 	return outcome == PACER_UNDECIDED ? 0 : (int)pacer_path_short_action(outcome);
 }
 
-/* The same where the policy has more beside its rules: an outcome, and apart, so that others do not
- * pay for it.
+/* As pacer_path_short_allowed. */
+__attribute__((noinline)) int pacer_allowed(struct xdp_md *ctx, __u32 copy)
+{
+	struct pacer_walk walk;
+
+	walk_anew(&walk, copy);
+	return pacer_path_short_allowed(ctx, &walk, PACER_POLICY_OF(&walk));
+}
+
+/* The same where the policy has more beside its rules: an outcome. Apart, so that others do not pay
+ * for it.
  */
 __attribute__((noinline)) int pacer_short_more(struct xdp_md *ctx, __u32 copy)
 {
@@ -133,38 +154,58 @@ __attribute__((noinline)) int pacer_ruled_more(struct xdp_md *ctx, __u32 copy)
 	return pacer_path_ruled(ctx, 0, &pacer_copies[copy & 1].policy);
 }
 
-/* A walk of which nothing is known but the copy: all of it is written. */
-static __always_inline void walk_anew(struct pacer_walk *walk, __u32 copy)
-{
-	__builtin_memset(walk, 0, sizeof(*walk));
-	walk->copy = copy & 1;
-}
-
-/* As pacer_path_short_allowed. */
-__attribute__((noinline)) int pacer_allowed(struct xdp_md *ctx, __u32 copy)
-{
-	struct pacer_walk walk;
-
-	walk_anew(&walk, copy);
-	return pacer_path_short_allowed(ctx, &walk, PACER_POLICY_OF(&walk));
-}
-
 /* That of them which is for packets of this shape. */
-static __always_inline __u32 pacer_any_more(struct xdp_md *ctx, __u32 copy, __u32 shape)
+static __always_inline __u32 any_more(struct xdp_md *ctx, __u32 copy, __u32 shape)
 {
+	__u32 outcome = PACER_ADMIT;
+
+	if (shape & PACER_SHORT_ALLOWS)
+		outcome = pacer_allowed(ctx, copy);
+	if (outcome != PACER_ADMIT)
+		return outcome;
 	if (shape & PACER_SHORT_FIRST)
 		return pacer_short_more(ctx, copy);
 	return shape & PACER_SHORT_PART ? pacer_part_more(ctx, copy) : pacer_ruled_more(ctx, copy);
 }
 
-/* What comes after a short way, where the policy has more beside its rules. */
-__attribute__((noinline)) int pacer_short_end(struct xdp_md *ctx, __u32 copy, __u32 shape,
-					      __u32 outcome)
+/* What else is done with a packet: the sampler takes it; it goes where what is denied does. */
+#define TO_TAKE	    1u
+#define TO_PUT_OVER 2u
+
+/* This, with one that has this outcome. A verdict. A function apart, since it is for few. */
+__attribute__((noinline)) int pacer_short_end(struct xdp_md *ctx, __u32 copy, __u32 outcome,
+					      __u32 more)
 {
+	const struct pacer_policy *policy;
 	struct pacer_walk walk;
 
 	walk_anew(&walk, copy);
-	return pacer_path_short_end(ctx, &walk, PACER_POLICY_OF(&walk), shape, &outcome);
+	policy = PACER_POLICY_OF(&walk);
+	walk.rule = pacer_outcome_rule(outcome);
+	walk.now_ns = pacer_path_time(ctx, policy, 0);
+	if (more & TO_TAKE)
+		pacer_path_short_take(ctx, &walk, outcome);
+	return more & TO_PUT_OVER ? pacer_path_act(ctx, &walk, policy, &outcome)
+				  : pacer_path_short_action(outcome);
+}
+
+/*
+ * A policy that has more beside its rules: a verdict, or 0. Its shape was read once for all. The
+ * sampler counts here, since a call would cost more. The policy is found anew each time: there is
+ * no stack for it.
+ */
+static __always_inline int short_more(struct xdp_md *ctx, __u32 copy, __u32 shape)
+{
+	__u32 outcome = any_more(ctx, copy, shape);
+	__u32 more = pacer_path_short_over(shape, outcome) ? TO_PUT_OVER : 0;
+
+	if (outcome == PACER_UNDECIDED)
+		return 0;
+	if (pacer_path_short_sampled(policy_of(copy), shape, outcome) &&
+	    pacer_sample_due(0, policy_of(copy), pacer_path_time(ctx, policy_of(copy), 0)))
+		more |= TO_TAKE;
+	return more ? pacer_short_end(ctx, copy, outcome, more)
+		    : (int)pacer_path_short_action(outcome);
 }
 
 /*
@@ -196,23 +237,6 @@ __attribute__((noinline)) int pacer_long(struct xdp_md *ctx, __u32 copy)
 	return pacer_end(ctx, &walk, outcome, counted);
 }
 
-/* Of a policy that has more beside its rules: a verdict, or 0. Its shape was read once for all. */
-__attribute__((noinline)) int pacer_more(struct xdp_md *ctx, __u32 copy, __u32 shape)
-{
-	const struct pacer_policy *policy = &pacer_copies[copy & 1].policy;
-	__u32 outcome = PACER_ADMIT;
-
-	if (shape & PACER_SHORT_ALLOWS)
-		outcome = pacer_allowed(ctx, copy);
-	if (outcome == PACER_ADMIT)
-		outcome = pacer_any_more(ctx, copy, shape);
-	if (outcome == PACER_UNDECIDED)
-		return 0;
-	return pacer_path_short_more(policy, shape, outcome)
-		   ? pacer_short_end(ctx, copy, shape, outcome)
-		   : (int)pacer_path_short_action(outcome);
-}
-
 /* XDP's verdict on the packet. */
 static __always_inline int judge(struct xdp_md *ctx)
 {
@@ -224,7 +248,7 @@ static __always_inline int judge(struct xdp_md *ctx)
 	if (shape & PACER_SHORT_ALONE)
 		verdict = pacer_short(ctx, &policy->rule[0]);
 	else if (shape & (PACER_SHORT_MORE | PACER_SHORT_PART))
-		verdict = shape & PACER_SHORT_MORE ? pacer_more(ctx, copy, shape)
+		verdict = shape & PACER_SHORT_MORE ? short_more(ctx, copy, shape)
 						   : pacer_part(ctx, &policy->rule[0]);
 	else if (shape)
 		verdict = pacer_ruled(ctx, policy);

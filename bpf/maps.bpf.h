@@ -182,11 +182,12 @@ struct {
 	__type(value, struct pacer_log);
 } pacer_log SEC(".maps");
 
+/* The key of what maps of one entry have: not on the stack, of which there is little. */
+static const __u32 pacer_first = 0;
+
 static __always_inline struct pacer_log *pacer_map_log(void)
 {
-	__u32 first = 0;
-
-	return bpf_map_lookup_elem(&pacer_log, &first);
+	return bpf_map_lookup_elem(&pacer_log, &pacer_first);
 }
 
 static __always_inline struct pacer_line *pacer_map_line(__u32 index)
@@ -216,23 +217,19 @@ static __always_inline struct pacer_set_count *pacer_map_set_count(__u32 number)
 
 static __always_inline struct pacer_scratch *pacer_map_scratch(void)
 {
-	__u32 first = 0;
-
-	return bpf_map_lookup_elem(&pacer_scratch, &first);
+	return bpf_map_lookup_elem(&pacer_scratch, &pacer_first);
 }
 
 static __always_inline struct pacer_sampler *pacer_map_sampler(__u32 cpu)
 {
-	__u32 first = 0;
-	void *of_cpus = bpf_map_lookup_elem(&pacer_samples, &first);
+	void *of_cpus = bpf_map_lookup_elem(&pacer_samples, &pacer_first);
 
 	return of_cpus ? bpf_map_lookup_elem(of_cpus, &cpu) : 0;
 }
 
 static __always_inline struct pacer_heads *pacer_map_heads(__u32 cpu)
 {
-	__u32 first = 0;
-	void *of_cpus = bpf_map_lookup_elem(&pacer_heads, &first);
+	void *of_cpus = bpf_map_lookup_elem(&pacer_heads, &pacer_first);
 
 	return of_cpus ? bpf_map_lookup_elem(of_cpus, &cpu) : 0;
 }

@@ -59,9 +59,7 @@ struct pacer_shadow pacer_shadowed SEC(".data.shadow") = {0};
 
 static __always_inline __u32 *told_here(void)
 {
-	__u32 first = 0;
-
-	return bpf_map_lookup_elem(&pacer_told, &first);
+	return bpf_map_lookup_elem(&pacer_told, &pacer_first);
 }
 
 SEC("xdp.frags") int pacer(struct xdp_md *ctx)

@@ -221,9 +221,23 @@ PACER_GLOBAL int pacer_path_read(PACER_FRAME *frame, struct pacer_walk *w)
 	return w ? PACER_FRAME_PARSE(frame, &w->pkt) : 0;
 }
 
-/* A packet that the policy samples. Most are only counted. One that the short way has not read,
- * which has no length then, is read if it is taken.
- */
+/* Counts a packet that the policy samples: the sampler, if that has to take it; 0: it has not. */
+PACER_INLINE struct pacer_sampler *pacer_sample_due(const struct pacer_walk *w,
+						    const struct pacer_policy *policy, __u64 now_ns)
+{
+	struct pacer_sampler *s = PACER_SAMPLER_OF(w);
+
+	return s && pacer_sampler_due(s, &policy->sampling, now_ns) ? s : 0;
+}
+
+/* When the packet is. Who is on the allow-list is let through without a look at the clock. */
+PACER_INLINE __u64 pacer_path_time(PACER_FRAME *frame, const struct pacer_policy *policy,
+				   __u64 now_ns)
+{
+	return now_ns ? now_ns : PACER_FRAME_NOW(frame, !!(policy->flags & PACER_CLOCK_EXACT));
+}
+
+/* A packet that the policy samples. Most are only counted. */
 PACER_GLOBAL int pacer_sample(PACER_FRAME *frame, struct pacer_walk *w, __u32 outcome)
 {
 	const struct pacer_policy *policy;
@@ -233,18 +247,10 @@ PACER_GLOBAL int pacer_sample(PACER_FRAME *frame, struct pacer_walk *w, __u32 ou
 	if (!w)
 		return 0;
 	policy = PACER_POLICY_OF(w);
-	s = PACER_SAMPLER_OF(w);
-	if (!s)
-		return 0;
-	/* Who is on the allow-list is let through without a look at the clock. */
-	now_ns = w->now_ns;
-	if (!now_ns)
-		now_ns = PACER_FRAME_NOW(frame, !!(policy->flags & PACER_CLOCK_EXACT));
-	if (!pacer_sampler_due(s, &policy->sampling, now_ns))
-		return 0;
-	if (!w->pkt.len_bytes)
-		pacer_path_read(frame, w);
-	pacer_sample_take(frame, w, outcome, now_ns, s);
+	now_ns = pacer_path_time(frame, policy, w->now_ns);
+	s = pacer_sample_due(w, policy, now_ns);
+	if (s)
+		pacer_sample_take(frame, w, outcome, now_ns, s);
 	return 0;
 }
 
@@ -924,28 +930,29 @@ PACER_INLINE enum pacer_action pacer_path_end(PACER_FRAME *frame, struct pacer_w
 	return pacer_path_act(frame, w, policy, outcome);
 }
 
-/* Is more to be done with a packet that a short way has counted than to drop what is denied? */
-PACER_INLINE int pacer_path_short_more(const struct pacer_policy *policy, __u32 shape,
-				       __u32 outcome)
+/* Is the packet, which a short way has counted, one that the policy samples? The shape is the one
+ * that it was judged by: a tool may have changed the policy's since.
+ */
+PACER_INLINE int pacer_path_short_sampled(const struct pacer_policy *policy, __u32 shape,
+					  __u32 outcome)
 {
-	return (shape & PACER_SHORT_SAMPLES && pacer_is_sampled(policy, outcome)) ||
-	       (shape & PACER_SHORT_OVER && pacer_path_short_action(outcome) == PACER_DROP);
+	return shape & PACER_SHORT_SAMPLES && pacer_is_sampled(policy, outcome);
 }
 
-/*
- * Then this is done: as pacer_path_end. w has no packet, as that was not read. The shape is the one
- * that the packet was judged by: a tool may have changed the policy's since.
- */
-PACER_INLINE enum pacer_action pacer_path_short_end(PACER_FRAME *frame, struct pacer_walk *w,
-						    const struct pacer_policy *policy, __u32 shape,
-						    __u32 *outcome)
+/* Is it denied, where not all that is denied is dropped? */
+PACER_INLINE int pacer_path_short_over(__u32 shape, __u32 outcome)
 {
-	w->rule = pacer_outcome_rule(*outcome);
-	w->now_ns = PACER_FRAME_NOW(frame, !!(policy->flags & PACER_CLOCK_EXACT));
-	if (pacer_is_sampled(policy, *outcome))
-		pacer_sample(frame, w, *outcome);
-	return shape & PACER_SHORT_OVER ? pacer_path_act(frame, w, policy, outcome)
-					: pacer_path_short_action(*outcome);
+	return shape & PACER_SHORT_OVER && pacer_path_short_action(outcome) == PACER_DROP;
+}
+
+/* The sampler takes it. w has its rule and time, and gets the packet, which was not read. */
+PACER_INLINE void pacer_path_short_take(PACER_FRAME *frame, struct pacer_walk *w, __u32 outcome)
+{
+	struct pacer_sampler *s = PACER_SAMPLER_OF(w);
+
+	pacer_path_read(frame, w);
+	if (s)
+		pacer_sample_take(frame, w, outcome, w->now_ns, s);
 }
 
 /* The same of one that it has counted. */
@@ -1001,15 +1008,19 @@ PACER_INLINE enum pacer_action pacer_path(PACER_FRAME *frame, struct pacer_walk 
 {
 	const struct pacer_policy *policy = PACER_POLICY_OF(w);
 	__u32 shape = policy->shape;
+	int sampled, over;
 
 	*outcome = pacer_path_either(frame, w, policy, shape);
 	if (*outcome == PACER_UNDECIDED)
 		return pacer_path_long(frame, w, outcome);
 	w->rule = pacer_outcome_rule(*outcome);
-	w->pkt.len_bytes = 0;
-	return pacer_path_short_more(policy, shape, *outcome)
-		   ? pacer_path_short_end(frame, w, policy, shape, outcome)
-		   : pacer_path_short_action(*outcome);
+	sampled = pacer_path_short_sampled(policy, shape, *outcome);
+	over = pacer_path_short_over(shape, *outcome);
+	if (sampled | over)
+		w->now_ns = pacer_path_time(frame, policy, 0);
+	if (sampled && pacer_sample_due(w, policy, w->now_ns))
+		pacer_path_short_take(frame, w, *outcome);
+	return over ? pacer_path_act(frame, w, policy, outcome) : pacer_path_short_action(*outcome);
 }
 
 #endif

@@ -246,8 +246,7 @@ PACER_INLINE PACER_MUST_USE __u32 pacer_record_admit(const struct pacer_ask *q,
 	if (q->part == PACER_SHARE_WHOLE)
 		last = pacer_record_word(t, head_ns, seen->now_ns, full);
 	else
-		last = t->gap_ns ? pacer_record_word(t, head_ns, seen->now_ns, 0)
-				 : pacer_record_word_of(t, pacer_record_limit(q), full);
+		last = pacer_record_word_of(t, pacer_record_limit(q), full); /* it has no gap */
 	pacer_store(&r->head->last, last);
 	return word;
 }

@@ -11,6 +11,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "bench.h"
+#include "clock.bpf.h"
 #include "hash.h"
 #include "parse.h"
 #include "set.bpf.h"
@@ -135,7 +136,7 @@ SEC("xdp.frags") int layer_coarse(struct xdp_md *ctx)
 
 	if (parse_frame(ctx, &pkt) != PACER_PARSED)
 		return XDP_PASS;
-	KEEP(bpf_ktime_get_coarse_ns());
+	KEEP(pacer_clock(0));
 	return XDP_DROP;
 }
 
@@ -175,7 +176,7 @@ SEC("xdp.frags") int layer_read(struct xdp_md *ctx)
 
 	if (parse_frame(ctx, &pkt) != PACER_PARSED)
 		return XDP_PASS;
-	KEEP(bpf_ktime_get_coarse_ns());
+	KEEP(pacer_clock(0));
 	w[0] = pkt.key[PACER_WORD_SADDR];
 	hash = pacer_hash_words(secret, PACER_HASH_FAMILY4, w, 1);
 	place = pacer_reduce(hash.home, BENCH_LINES);
@@ -236,7 +237,7 @@ SEC("xdp.frags") int floor_clock(struct xdp_md *ctx)
 
 	if (!hash_source(ctx, &hash))
 		return XDP_PASS;
-	KEEP(bpf_ktime_get_coarse_ns());
+	KEEP(pacer_clock(0));
 	return read_line(hash);
 }
 
@@ -249,7 +250,7 @@ SEC("xdp.frags") int floor_count(struct xdp_md *ctx)
 
 	if (!hash_source(ctx, &hash))
 		return XDP_PASS;
-	KEEP(bpf_ktime_get_coarse_ns());
+	KEEP(pacer_clock(0));
 	action = read_line(hash);
 	own = bpf_map_lookup_elem(&count, &first);
 	if (own) {

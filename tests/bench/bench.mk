@@ -38,9 +38,9 @@ $(BENCH)/fleet: tests/bench/core/fleet.c $(FLEET_PURE) $(wildcard user/fleet/*.h
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(USER) -DFLEET_LANES_MAX=2 $< $(FLEET_PURE) -o $@
 
-$(BENCH)/bench.bpf.o: tests/bench/bench.bpf.c tests/bench/bench.h $(CORE)
+$(BENCH)/bench.bpf.o: tests/bench/bench.bpf.c tests/bench/bench.h bpf/clock/clock.bpf.h $(CORE)
 	@mkdir -p $(@D)
-	$(CLANG) $(BPF) -Itests/bench -c $< -o $@
+	$(CLANG) $(BPF) -Ibpf/clock -Itests/bench -c $< -o $@
 
 $(BENCH)/bench.skel.h: $(BENCH)/bench.bpf.o
 	$(BPFTOOL) gen skeleton $< name bench_bpf > $@

@@ -25,6 +25,8 @@
 #define STACK_BYTES (64 * PAGE)
 #define DATA_AT	    0x7e0000000000ull /* the frame and what the kernel says of it */
 #define CPU_AT	    0x7d0000000000ull /* stands for all memory of this CPU */
+#define TICK_AT	    0x7d8000000000ull /* but its tick and the time of that */
+#define MAP_BYTES   512		      /* of an array of one pointer, in the kernel */
 #define CPU_BYTES   (64 * PAGE)
 #define RETURN_AT   0x7c0000000000ull /* to where the program returns */
 #define SAMPLER_AT  0x7b0000000000ull
@@ -48,6 +50,7 @@ static struct emulation {
 	struct bpf_prog_info info;
 	struct function function[FUNCS_MAX];
 	struct set_lines set;
+	uint64_t ticks_at; /* the map */
 	uint32_t frame_bytes;
 	uint32_t steps, helpers;
 	_Alignas(4096) union {
@@ -192,6 +195,18 @@ static void place_map(uint32_t id, bool of_value, uint32_t off, uint64_t address
 		make_pointers(address, CPU_AT);
 	else
 		make_memory(address, PAGE, UC_PROT_READ | UC_PROT_WRITE);
+	if (!strcmp(info.name, "pacer_ticks"))
+		emu.ticks_at = address;
+}
+
+/* It has the one pointer, and shares its page with other maps. */
+static void place_ticks(void)
+{
+	uint64_t fake[MAP_BYTES / 8];
+
+	for (size_t i = 0; i < MAP_BYTES / 8; i++)
+		fake[i] = TICK_AT;
+	must(uc_mem_write(emu.cpu, emu.ticks_at, fake, sizeof(fake)), "the pointer");
 }
 
 /* "movabs $address, %reg" of a kernel address: where the next one is in the code. 0: nowhere. */
@@ -235,6 +250,7 @@ static void place_maps(void)
 		place_map(insn->imm, insn->src_reg == BPF_PSEUDO_MAP_VALUE, insn[1].imm, address);
 	}
 	assert_int_equal(next_address(from, &address), 0);
+	place_ticks();
 }
 
 static void place_code(void)
@@ -310,10 +326,17 @@ static uint64_t inner_entry(void)
 	return SET_AT + (uint64_t)key * sizeof(*emu.set.line);
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
 /* What the kernel's function returns, as far as the packet path asks. */
 static void call_kernel(uint64_t address)
 {
-	struct timespec now;
 	uint64_t result = 0;
 	const char *name = kernel_name(address);
 
@@ -321,8 +344,7 @@ static void call_kernel(uint64_t address)
 		return;
 	emu.helpers++;
 	if (strstr(name, "ktime_get")) {
-		clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-		result = now.tv_sec * 1000000000ull + now.tv_nsec;
+		result = now_ns();
 	} else if (strstr(name, "get_buff_len")) {
 		result = emu.frame_bytes;
 	} else if (strstr(name, "trie_lookup_elem")) {
@@ -378,6 +400,7 @@ static void power_on(void)
 	make_memory(STACK_AT, STACK_BYTES, UC_PROT_READ | UC_PROT_WRITE);
 	make_memory(DATA_AT, 4 * PAGE, UC_PROT_READ | UC_PROT_WRITE);
 	make_memory(CPU_AT, CPU_BYTES, UC_PROT_READ | UC_PROT_WRITE);
+	make_memory(TICK_AT, PAGE, UC_PROT_READ | UC_PROT_WRITE);
 	share_memory(SAMPLER_AT, emu.page, sizeof(emu.page));
 	share_memory(SET_AT, emu.set.line, emu.set.n * sizeof(*emu.set.line));
 	place_code();
@@ -399,11 +422,13 @@ static uint32_t emulate(const struct frame *f)
 {
 	static const uint8_t zero[CPU_BYTES];
 	uint64_t rsp = STACK_AT + STACK_BYTES - PAGE, ctx = DATA_AT, back = RETURN_AT, rax = 0;
+	uint64_t tick[2] = {0, now_ns()}; /* the time is known of tick 0, which jiffies says here */
 
 	put_frame(f);
 	for (uint32_t i = 0; i < emu.info.nr_jited_func_lens; i++)
 		emu.function[i].steps = 0;
 	must(uc_mem_write(emu.cpu, CPU_AT, zero, sizeof(zero)), "this CPU's memory");
+	must(uc_mem_write(emu.cpu, TICK_AT, tick, sizeof(tick)), "its tick");
 	emu.steps = 0;
 	emu.helpers = 0;
 	must(uc_mem_write(emu.cpu, rsp, &back, sizeof(back)), "the stack");
@@ -557,10 +582,8 @@ static void put_in_gre(struct frame *f, const struct recipe *r)
 static void warm_sampler(const struct pacer_sampling *by)
 {
 	struct pacer_sample_item item = {0};
-	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	item.time_ns = now.tv_sec * 1000000000ull + now.tv_nsec;
+	item.time_ns = now_ns();
 	pacer_sampler_init(&emu.sampler, 1);
 	for (int i = 0; i < 100000; i++)
 		if (pacer_sampler_due(&emu.sampler, by, item.time_ns))

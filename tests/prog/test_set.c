@@ -161,8 +161,13 @@ static void replaced_while_packets_go_on(void **unused)
 	assert_int_equal(set_maps_put(p.sets_fd, 0, &one), 0);
 	assert_int_equal(pthread_create(&thread, NULL, send_packets, NULL), 0);
 	while (((volatile struct set_seen *)p.seen)->one < SEEN ||
-	       ((volatile struct set_seen *)p.seen)->two < SEEN || changes < 50)
-		assert_int_equal(set_maps_put(p.sets_fd, 0, changes++ & 1 ? &one : &two), 0);
+	       ((volatile struct set_seen *)p.seen)->two < SEEN || changes < 50) {
+		/* Which one is drawn: both sides wait for the kernel's grace periods, and in step
+		 * with it packets would meet the same one again and again.
+		 */
+		assert_int_equal(set_maps_put(p.sets_fd, 0, draw() & 1 ? &one : &two), 0);
+		changes++;
+	}
 	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
 	pthread_join(thread, &failed);
 	if (failed)

@@ -618,6 +618,35 @@ static void a_clock_that_errs(void **unused)
 	assert_int_equal(absence_between(&then, &at).by, ABSENCE_SINCE_BOOT);
 }
 
+/* A file made by hand has a time that no clock says: its key waits, and is not let through. */
+static void beyond_all_clocks(void **unused)
+{
+	static const char text[] =
+	    "memory: 64K\nrules:\n- {name: a, limits: [{key: src, rate: 1/s, burst: 2}]}\n";
+	struct restored what;
+	struct state s;
+	size_t n = 0;
+
+	(void)unused;
+	kernel_now_ns = 100 * SECOND;
+	begin(text);
+	assert_int_equal(judge(1, 0), PACER_ADMIT);
+	save_and_read(&s);
+	for (uint64_t i = 0; i < s.n_lines * PACER_LINE_UNITS; i++) {
+		struct pacer_entry *entry =
+		    &s.lines[i / PACER_LINE_UNITS].unit[i % PACER_LINE_UNITS].entry;
+
+		n += entry->tat_ns != 0;
+		entry->tat_ns = entry->tat_ns ? 3ull << 62 : 0;
+	}
+	assert_int_equal(n, 1);
+	assert_true(go_on(&s, text, &what));
+	state_free(&s);
+	assert_int_equal(judge(1, 0), PACER_DENY_RATE);
+	assert_int_equal(judge(2, 0), PACER_ADMIT);
+	detach();
+}
+
 /* What lets packets through for a time ends when that may be over; what does for ever stays. */
 static void what_is_allowed(void **unused)
 {
@@ -844,15 +873,11 @@ static int remove_file(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    FILE_TEST(times_are_carried),
-	    FILE_TEST(absences),
-	    FILE_TEST(a_clock_that_errs),
-	    FILE_TEST(no_limit_is_passed),
-	    FILE_TEST(nor_under_another_policy),
-	    FILE_TEST(what_is_allowed),
-	    FILE_TEST(damaged),
-	    FILE_TEST(no_memory_for_it),
-	    FILE_TEST(made_by_others),
+	    FILE_TEST(times_are_carried),  FILE_TEST(absences),
+	    FILE_TEST(a_clock_that_errs),  FILE_TEST(beyond_all_clocks),
+	    FILE_TEST(no_limit_is_passed), FILE_TEST(nor_under_another_policy),
+	    FILE_TEST(what_is_allowed),	   FILE_TEST(damaged),
+	    FILE_TEST(no_memory_for_it),   FILE_TEST(made_by_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,7 +7,8 @@
 
 /* The number of CPUs that may judge packets, or -1 with *error filled. It is read once. */
 int host_cpus(struct policy_error *error);
-/* The time of the exact clock, and the resolution of the coarse one, in ns. */
+/* The time of the exact clock, and the resolution of the coarse one (clock.bpf.h): a tick; in ns.
+ */
 uint64_t host_now_ns(void);
 uint64_t host_resolution_ns(void);
 

@@ -5,20 +5,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "live/change.h"
 #include "live/copies.h"
 #include "live/host.h"
 #include "sets/set_maps.h"
-
-static uint64_t clock_ns(const struct pacer_policy *p)
-{
-	struct timespec ts = {0, 0};
-
-	clock_gettime(p->flags & PACER_CLOCK_EXACT ? CLOCK_MONOTONIC : CLOCK_MONOTONIC_COARSE, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
 
 static int read_leases(const struct attached *a, struct look *look)
 {
@@ -68,7 +59,7 @@ int look_open(const struct attached *a, struct look *look, struct policy_error *
 		return -1;
 	*look = (struct look){.copy = copies_in_force(a), .cpus = cpus, .a = a};
 	look->policy = &a->copy[look->copy].policy;
-	look->now_ns = clock_ns(look->policy);
+	look->now_ns = host_now_ns();
 	if (map_sets(a, look)) {
 		policy_explain(error, 0, "%s: its sets cannot be read: %s", a->ifname,
 			       strerror(errno));

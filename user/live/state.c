@@ -274,7 +274,7 @@ static bool limiter_is_sound(const struct state *s, const struct pacer_limiter *
 			return false;
 		break;
 	case PACER_LIMITER_RATE:
-		if (t->units != 1)
+		if (t->units != 1 || (t->rate.burst_ns | t->rate.begin_ns) >> 63)
 			return false;
 		break;
 	case PACER_LIMITER_GAP:

@@ -70,6 +70,9 @@ static void carry_record(const struct pacer_limiter *t, const struct pacer_ring 
 			<< PACER_LAST_OFF;
 }
 
+/* The latest that a rate's time is: its arithmetic is for times below 2^63 ns (rate.h). */
+#define TAT_MAX (1ull << 62)
+
 /* A theoretical arrival time that has passed leaves its key the whole burst, like none. */
 static void carry_rate(struct pacer_entry *entry, int64_t by_ns)
 {
@@ -78,6 +81,8 @@ static void carry_rate(struct pacer_entry *entry, int64_t by_ns)
 		entry->tat_frac = 0;
 	} else {
 		entry->tat_ns = carry_time(entry->tat_ns, by_ns);
+		if (entry->tat_ns > TAT_MAX)
+			entry->tat_ns = TAT_MAX;
 	}
 }
 

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The coarse clock as packets read it, on every CPU: never ahead of the exact one, not behind the
+ * kernel's coarse one, which tells when the tick began, one time for all of a tick, and not
+ * backwards. The kernel counts the tick just before it sets its coarse clock: hence half a tick.
+ */
+#include <sched.h>
+
+#include "prog.h"
+
+#include "pacer.skel.h"
+
+#define TICKS 12 /* that each CPU is looked at for */
+#define LINES 1024u
+
+static struct prog prog;
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+static uint64_t tick_ns(void)
+{
+	struct timespec ts;
+
+	clock_getres(CLOCK_MONOTONIC_COARSE, &ts);
+	return ts.tv_nsec;
+}
+
+/* When the packet came that was admitted last: its time is in a sketch. */
+static uint64_t newest_ns(void)
+{
+	uint64_t newest = 0;
+
+	for (uint32_t i = 0; i < LINES; i++)
+		for (uint32_t k = 0; k < PACER_CELLS; k++)
+			newest = pacer_later(newest, prog.lines[i].cell[k]);
+	return newest;
+}
+
+/* Is a packet of this source let through? Else its cells are other sources'. */
+static int admitted(uint32_t source)
+{
+	const struct recipe r = {
+	    .family = 4, .proto = 17, .saddr = {source}, .daddr = {1}, .payload = 20};
+	struct frame f;
+
+	frame_build(&f, &r);
+	return prog_run(&prog, f.b, f.n) == XDP_PASS;
+}
+
+static void look_at(int cpu)
+{
+	uint64_t first = clock_ns(CLOCK_MONOTONIC_COARSE), before, after = first, at, last = 0,
+		 times = 0;
+	uint32_t source = 1;
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	assert_int_equal(sched_setaffinity(0, sizeof(set), &set), 0);
+	prog_policy(&prog, "rules: [{name: a, limits: [{key: src, gap: 1s}]}]");
+	assert_false(prog.copy[0].policy.flags & PACER_CLOCK_EXACT);
+	do {
+		before = clock_ns(CLOCK_MONOTONIC_COARSE);
+		if (!admitted(source++))
+			continue;
+		after = clock_ns(CLOCK_MONOTONIC);
+		at = newest_ns();
+		assert_in_range(at, before - tick_ns() / 2, after);
+		assert_in_range(at, last, after);
+		times += at != last;
+		last = at;
+	} while (before - first < TICKS * tick_ns());
+	assert_in_range(times, 2, (after - first) / tick_ns() + 2);
+}
+
+static void of_every_cpu(void **unused)
+{
+	cpu_set_t all;
+
+	(void)unused;
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &all))
+			look_at(cpu);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(of_every_cpu)};
+	struct pacer_bpf *skel;
+	int failed;
+
+	libbpf_set_print(prog_print);
+	skel = pacer_bpf__open();
+	assert_non_null(skel);
+	prog_load(&prog, skel->obj, LINES);
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	pacer_bpf__destroy(skel);
+	return failed;
+}
