@@ -168,11 +168,11 @@ static __always_inline __u32 any_more(struct xdp_md *ctx, __u32 copy, __u32 shap
 	return shape & PACER_SHORT_PART ? pacer_part_more(ctx, copy) : pacer_ruled_more(ctx, copy);
 }
 
-/* What else is done with a packet: the sampler takes it; it goes where what is denied does. */
-#define TO_TAKE	    1u
-#define TO_PUT_OVER 2u
+/* What is left to do with a packet that a short way has counted. */
+#define TO_TAKE	    1u /* the sampler takes it */
+#define TO_PUT_OVER 2u /* it is denied, and goes to where the policy says */
 
-/* This, with one that has this outcome. A verdict. A function apart, since it is for few. */
+/* Does what `more` names, and returns a verdict. A function apart, since few packets need it. */
 __attribute__((noinline)) int pacer_short_end(struct xdp_md *ctx, __u32 copy, __u32 outcome,
 					      __u32 more)
 {

@@ -230,7 +230,7 @@ PACER_INLINE struct pacer_sampler *pacer_sample_due(const struct pacer_walk *w,
 	return s && pacer_sampler_due(s, &policy->sampling, now_ns) ? s : 0;
 }
 
-/* When the packet is. Who is on the allow-list is let through without a look at the clock. */
+/* now_ns; if it is 0, what the clock says: nobody has asked it yet for this packet. */
 PACER_INLINE __u64 pacer_path_time(PACER_FRAME *frame, const struct pacer_policy *policy,
 				   __u64 now_ns)
 {
