@@ -335,6 +335,20 @@ meanwhile()
 		"xdp-pacer: s0: its pacer was taken off or replaced meanwhile" "what apply says"
 }
 
+# The lock is no link, which would make a file wherever it leads.
+lock_is_a_link()
+{
+	limit old 10
+	load old
+	# shellcheck disable=SC2016
+	refused 1 "^xdp-pacer: rotate: /run/xdp-pacer.lock is a symbolic link, and has to be a file: remove it$" \
+		in_server unshare -m sh -c '
+			mount -t tmpfs none /run && ln -s "$1/made" /run/xdp-pacer.lock || exit 99
+			shift
+			exec "$@"' sh "$work" "$BUILD/xdp-pacer" rotate s0 || return
+	[ ! -e "$work/made" ] || fail "it made what the link leads to"
+}
+
 taken_off()
 {
 	meanwhile pacer unload s0
@@ -374,4 +388,5 @@ check apply-rolls-back-taken-up rolls_back_taken_up
 check apply-rolls-back-allow rolls_back_allow
 check apply-taken-off taken_off
 check apply-replaced replaced
+check apply-lock-is-a-link lock_is_a_link
 finish

@@ -370,6 +370,40 @@ read_only()
 	[ ! -e "$at" ] || fail "clean left them"
 }
 
+# off_and_says PATH COMMAND...: it takes the pacer off, says so, and that PATH could not be removed.
+off_and_says()
+{
+	local code=0
+
+	mount -o remount,ro /sys/fs/bpf
+	"${@:2}" >"$work/out" 2>"$work/err" || code=$?
+	mount -o remount,rw /sys/fs/bpf
+	equal "$code" 1 "exit code of ${*:2}" || return
+	grep -q "the pacer is off" "$work/out" || fail "$(cat "$work/out")" || return
+	equal "$(cat "$work/err")" "xdp-pacer: $dev: the pacer is off, but $1, which holds its memory, cannot be \
+removed: Read-only file system: \`mount -o remount,rw /sys/fs/bpf\` first, then \`xdp-pacer clean\`" "what it says" || return
+	equal "$(what_is_on "$dev")" "{}" "on $dev"
+	pacer clean | grep -q "^removed .*: $1$" || fail "clean has not removed $1"
+}
+
+# The pacer is off all the same. Its maps would be held for ever, without a word.
+read_only_unload()
+{
+	local name
+
+	limit all 1000
+	on all --pin
+	off_and_says "$at" pacer unload "$dev" || return
+	on all
+	pacer shadow "$dev" -c "$work/all.yaml" >/dev/null
+	name=$(find /sys/fs/bpf/xdp-pacer -name 'shadow-of-*')
+	off_and_says "$name" pacer save "$dev" "$work/state" --and-unload || return
+	on all
+	mount -o remount,ro /sys/fs/bpf
+	pacer unload "$dev" >/dev/null || fail "nothing was left, and unload fails" || return
+	mount -o remount,rw /sys/fs/bpf
+}
+
 refused_clean_keeps()
 {
 	pacer clean >/dev/null
@@ -423,6 +457,7 @@ check shared-by-two-interfaces shared
 check of-another-namespace of_another
 check another-programs-pins not_ours
 check pins-read-only read_only
+check unload-pins-read-only read_only_unload
 check pins-taken-away taken_away
 check left-behind left_behind
 finish

@@ -317,11 +317,12 @@ static int show_last(const struct attached *last, const char *ifname, const stru
 static int unload(const char *ifname, const struct options *o)
 {
 	struct policy_error error = {0}, unused;
+	struct pins_left left;
 	struct attached last;
 	bool known = !attached_find(ifname, &last, &unused);
 	int code;
 
-	if (attach_undo(ifname, &error)) {
+	if (attach_undo(ifname, &left, &error)) {
 		code = complain(NULL, &error);
 	} else {
 		if (known)
@@ -329,6 +330,8 @@ static int unload(const char *ifname, const struct options *o)
 		else
 			change_made();
 		code = show_last(known ? &last : NULL, ifname, o);
+		if (attach_undone(ifname, &left, &error))
+			code = complain(NULL, &error);
 	}
 	if (known)
 		attached_release(&last);

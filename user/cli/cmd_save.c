@@ -3,6 +3,7 @@
 #include "cli/cmd.h"
 #include "cli/emit.h"
 #include "config/text.h"
+#include "live/attach.h"
 #include "live/save.h"
 
 static int report(const struct attached *a, const struct options *o, const char *file,
@@ -26,11 +27,13 @@ static int save(struct attached *a, const struct options *o)
 {
 	struct policy_error error = {0};
 	struct saved saved;
+	int code;
 
 	if (o->and_unload ? save_and_unload(a, o->args[1], &saved, &error)
 			  : save_running(a, o->args[1], &saved, &error))
 		return complain(NULL, &error);
-	return report(a, o, o->args[1], &saved);
+	code = report(a, o, o->args[1], &saved);
+	return attach_undone(a->ifname, &saved.left, &error) ? complain(NULL, &error) : code;
 }
 
 static int run_save(struct options *o)

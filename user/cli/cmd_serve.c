@@ -17,6 +17,7 @@
 #include "cli/emit.h"
 #include "cli/output.h"
 #include "config/text.h"
+#include "live/attach.h"
 #include "live/host.h"
 #include "live/pinned.h"
 #include "live/save.h"
@@ -160,7 +161,7 @@ static int end(struct attached *a, const struct options *o)
 	if (o->and_unload ? save_and_unload(a, o->state, &saved, &error)
 			  : save_running(a, o->state, &saved, &error))
 		return complain(NULL, &error);
-	return EXIT_DONE;
+	return attach_undone(a->ifname, &saved.left, &error) ? complain(NULL, &error) : EXIT_DONE;
 }
 
 static int run_serve(struct options *o)

@@ -188,7 +188,7 @@ static int take_back(const struct loading *l)
 				     site_mode_flag(now.mode), &instead);
 	}
 	site_close(&now);
-	pins_sweep(l->before.ifindex);
+	pins_sweep(l->before.ifindex, NULL);
 	return err;
 }
 
@@ -247,7 +247,7 @@ static int look(struct loading *l)
 	l->raw_ip = device_is_raw_ip(l->ifname, l->error);
 	if (l->raw_ip < 0)
 		return -1;
-	pins_sweep(ifindex);
+	pins_sweep(ifindex, NULL);
 	pinned_sweep(l->ifname);
 	if (site_open(l->ifname, ifindex, &l->before, l->error))
 		return -1;
@@ -381,8 +381,8 @@ int attach_pacers(const char *const *ifnames, size_t n, const struct attach_opti
 		if (all[i].object)
 			object_close(all[i].object);
 		if (!result) { /* of a pacer that it has replaced */
-			pins_drop_shadow(all[i].before.ifindex, all[i].before.pacer_id);
-			pinned_remove(ifnames[i], all[i].pinned, all[i].before.pacer_id);
+			pins_drop_shadow(all[i].before.ifindex, all[i].before.pacer_id, NULL);
+			pinned_remove(ifnames[i], all[i].pinned, all[i].before.pacer_id, NULL);
 		}
 		if (all[i].looked)
 			site_close(&all[i].before);
@@ -425,7 +425,7 @@ static int replace_with(struct loading *l, struct attached *a)
 	if (result)
 		take_all_back(l, 1);
 	pins_drop_shadow(l->before.ifindex,
-			 result ? id_of(object_program_fd(l->object)) : l->before.pacer_id);
+			 result ? id_of(object_program_fd(l->object)) : l->before.pacer_id, NULL);
 	return result;
 }
 
@@ -469,7 +469,7 @@ static int upgrade_pinned(struct loading *l, struct attached *a)
 	if (!result && l->options->pin)
 		pinned_heed(a);
 	else if (result && !tools && l->options->pin)
-		pinned_remove(l->ifname, pinned_id(l->before.pacer_fd), 0);
+		pinned_remove(l->ifname, pinned_id(l->before.pacer_fd), 0, NULL);
 	return result;
 }
 
@@ -519,7 +519,7 @@ int attach_upgrade(const char *ifname, bool pin, struct attached *a,
 	l.raw_ip = device_is_raw_ip(ifname, error);
 	if (l.raw_ip < 0)
 		return -1;
-	pins_sweep(ifindex);
+	pins_sweep(ifindex, NULL);
 	if (site_open(ifname, ifindex, &l.before, error))
 		return -1;
 	options.mode = l.before.mode;
@@ -533,7 +533,8 @@ int attach_upgrade(const char *ifname, bool pin, struct attached *a,
 /* --- detach --------------------------------------------------------------------------------- */
 
 /* Looks again whether it is detached: a call that failed may have worked all the same. */
-static int unload_all(const char *ifname, int ifindex, struct policy_error *error)
+static int unload_all(const char *ifname, int ifindex, struct pins_left *left,
+		      struct policy_error *error)
 {
 	uint32_t last = 0;
 	int err = 0;
@@ -560,27 +561,38 @@ static int unload_all(const char *ifname, int ifindex, struct policy_error *erro
 		pinned = pinned_id(site.pacer_fd);
 		err = detach(&site, last);
 		if (!err)
-			pins_drop_shadow(ifindex, last);
+			pins_drop_shadow(ifindex, last, left);
 		site_close(&site);
 		if (!err)
-			pinned_remove(ifname, pinned, last);
+			pinned_remove(ifname, pinned, last, left);
 	}
 	return policy_fail(error, 0, "%s: the pacer was not detached: %s%s", ifname, strerror(-err),
 			   complaint_cause());
 }
 
-int attach_undo(const char *ifname, struct policy_error *error)
+int attach_undo(const char *ifname, struct pins_left *left, struct policy_error *error)
 {
 	int ifindex, result;
 
 	complaint_begin();
+	*left = (struct pins_left){.cause = 0};
 	ifindex = device_index(ifname, error);
 	if (ifindex < 0)
 		return -1;
-	result = unload_all(ifname, ifindex, error);
+	result = unload_all(ifname, ifindex, left, error);
 	if (!result)
-		pins_sweep(ifindex);
+		pins_sweep(ifindex, left);
 	return result;
+}
+
+int attach_undone(const char *ifname, const struct pins_left *left, struct policy_error *error)
+{
+	return left->cause ? policy_fail(error, 0,
+					 "%s: the pacer is off, but %s, which holds its memory, "
+					 "cannot be removed: %s%s, then `xdp-pacer clean`",
+					 ifname, left->path, strerror(left->cause),
+					 pins_advice(left->cause))
+			   : 0;
 }
 
 int attach_undo_this(const struct attached *a, struct policy_error *error)
@@ -595,12 +607,12 @@ int attach_undo_this(const struct attached *a, struct policy_error *error)
 		err = detach(&site, a->prog_id);
 	site_close(&site);
 	if (!err) {
-		pins_drop_shadow(a->ifindex, a->prog_id);
-		pinned_remove(a->ifname, pinned_id(a->prog_fd), a->prog_id);
+		pins_drop_shadow(a->ifindex, a->prog_id, NULL);
+		pinned_remove(a->ifname, pinned_id(a->prog_fd), a->prog_id, NULL);
 	}
 	if (err && !attached_gone(a))
 		return policy_fail(error, 0, "%s: the pacer was not detached: %s", a->ifname,
 				   strerror(-err));
-	pins_sweep(a->ifindex);
+	pins_sweep(a->ifindex, NULL);
 	return 0;
 }

@@ -13,10 +13,14 @@
 
 #define LOCK_FILE "/run/xdp-pacer.lock"
 
+/* Not where a symbolic link leads: a file would be made there, wherever that is. */
 int copies_lock(struct policy_error *error)
 {
-	int fd = open(LOCK_FILE, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	int fd = open(LOCK_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
+	if (fd < 0 && errno == ELOOP)
+		return policy_fail(
+		    error, 0, LOCK_FILE " is a symbolic link, and has to be a file: remove it");
 	if (fd < 0 || flock(fd, LOCK_EX)) {
 		policy_explain(error, 0, "%s: %s", LOCK_FILE, strerror(errno));
 		if (fd >= 0)

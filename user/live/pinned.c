@@ -444,10 +444,21 @@ static void remove_those(struct removal *r)
 	close(fd);
 }
 
-void pinned_remove(const char *ifname, uint32_t id, uint32_t gone)
+static void note_left(const char *name, int cause, void *left)
+{
+	char all[PATH_MAX / 2];
+
+	pins_note_left(left, place(all), name, cause);
+}
+
+void pinned_remove(const char *ifname, uint32_t id, uint32_t gone, struct pins_left *left)
 {
 	char name[IF_NAMESIZE];
-	struct removal r = {.id = id, .folder = folder_of(ifname, name), .gone = gone};
+	struct removal r = {.id = id,
+			    .folder = folder_of(ifname, name),
+			    .gone = gone,
+			    .each = note_left,
+			    .arg = left};
 
 	if (id)
 		remove_those(&r);

@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "live/attached.h"
+#include "live/pins.h"
 
 #define PINNED_AT "/sys/fs/bpf/xdp-pacer" /* unless LIBXDP_BPFFS is set */
 
@@ -56,9 +57,9 @@ void pinned_sweep(const char *ifname);
 /*
  * Removes the pins `id` of the interface, whose program `gone` is detached, and those of another
  * name if nobody else uses them: an interface may have had another name. Partners that share them
- * keep theirs.
+ * keep theirs. `left` may be NULL.
  */
-void pinned_remove(const char *ifname, uint32_t id, uint32_t gone);
+void pinned_remove(const char *ifname, uint32_t id, uint32_t gone, struct pins_left *left);
 /*
  * Calls `each` for every folder that a killed tool or a gone interface left, and removes it unless
  * `look` is true. `cause`: why it stays (errno), or 0.

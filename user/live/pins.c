@@ -245,6 +245,7 @@ const char *pins_advice(int err)
 {
 	return err == EACCES || err == EPERM
 		   ? ": be root, or have CAP_DAC_OVERRIDE, which docs/rights.md tells of"
+	       : err == EROFS			? ": `mount -o remount,rw /sys/fs/bpf` first"
 	       : err == ENOENT || err == EINVAL ? ": is a BPF file system mounted there?"
 						: "";
 }
@@ -384,10 +385,35 @@ static void sweep(struct sweep *s)
 	close(fd);
 }
 
-void pins_sweep(int ifindex)
+void pins_note_left(struct pins_left *left, const char *folder, const char *name, int cause)
 {
-	for (enum pins_of of = PINS_DISPATCHERS; ifindex && of <= PINS_SHADOWS; of++)
-		sweep(&(struct sweep){.pins = of, .ifindex = ifindex});
+	if (!left || left->cause || !cause || cause == ENOENT)
+		return;
+	left->cause = cause;
+	snprintf(left->path, sizeof(left->path), "%s/%s", folder, name);
+}
+
+struct swept {
+	enum pins_of of;
+	struct pins_left *left;
+};
+
+static void note_swept(const char *name, int cause, void *arg)
+{
+	const struct swept *s = arg;
+	char folder[PATH_MAX / 2];
+
+	pins_note_left(s->left, folder_path(s->of, folder, sizeof(folder)), name, cause);
+}
+
+void pins_sweep(int ifindex, struct pins_left *left)
+{
+	for (enum pins_of of = PINS_DISPATCHERS; ifindex && of <= PINS_SHADOWS; of++) {
+		struct swept swept = {of, left};
+
+		sweep(&(struct sweep){
+		    .pins = of, .ifindex = ifindex, .each = note_swept, .arg = &swept});
+	}
 }
 
 void pins_clean(enum pins_of of, bool look, void (*each)(const char *path, int cause, void *arg),
@@ -434,9 +460,15 @@ int pins_put_shadow(int map_fd, const char *ifname, int ifindex, uint32_t prog_i
 		   : 0;
 }
 
-void pins_drop_shadow(int ifindex, uint32_t prog_id)
+void pins_drop_shadow(int ifindex, uint32_t prog_id, struct pins_left *left)
 {
 	char path[PATH_MAX];
+	struct stat st;
+	int cause;
 
-	(void)unlink(shadow_path(ifindex, prog_id, path, sizeof(path)));
+	if (!unlink(shadow_path(ifindex, prog_id, path, sizeof(path))))
+		return;
+	cause = errno;
+	if (!lstat(path, &st)) /* a file system that is read-only says so of what is not there */
+		pins_note_left(left, pins_bpffs(), path + strlen(pins_bpffs()) + 1, cause);
 }

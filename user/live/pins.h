@@ -33,8 +33,17 @@ enum pins_of { PINS_DISPATCHERS, PINS_SHADOWS };
 void pins_clean(enum pins_of of, bool look, void (*each)(const char *path, int cause, void *arg),
 		void *arg);
 
-/* Removes the unused pins of this interface's index. */
-void pins_sweep(int ifindex);
+/*
+ * What could not be removed, of what an interface leaves: the first of it, and errno; cause 0:
+ * nothing.
+ */
+struct pins_left {
+	char path[4096];
+	int cause;
+};
+
+/* Removes the unused pins of this interface's index. `left` may be NULL. */
+void pins_sweep(int ifindex, struct pins_left *left);
 
 /*
  * Of a shadow: for the interface and the pacer's program; prog_id 0: that could not be read, and is
@@ -42,8 +51,10 @@ void pins_sweep(int ifindex);
  */
 int pins_put_shadow(int map_fd, const char *ifname, int ifindex, uint32_t prog_id,
 		    struct policy_error *error);
-/* It may be gone already. */
-void pins_drop_shadow(int ifindex, uint32_t prog_id);
+/* It may be gone already. `left` may be NULL. */
+void pins_drop_shadow(int ifindex, uint32_t prog_id, struct pins_left *left);
+/* Notes what stays, at folder/name, if nothing has been noted yet. */
+void pins_note_left(struct pins_left *left, const char *folder, const char *name, int cause);
 
 /* Where the BPF file system is, as libxdp has it. */
 const char *pins_bpffs(void);

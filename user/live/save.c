@@ -24,7 +24,7 @@ int save_running(struct attached *a, const char *file, struct saved *saved,
 	struct state s;
 	int fd, result = -1;
 
-	*saved = (struct saved){0, false};
+	*saved = (struct saved){.exact = false};
 	if (begin(a, &s, error))
 		return -1;
 	fd = copies_lock_of(a, error);
@@ -70,7 +70,7 @@ static int take_off(struct attached *a, const char *file, struct state *s, struc
 	s->frozen = true;
 	if (state_write(file, s, &saved->bytes, error) || freeze_longer(a, error))
 		return -1;
-	return attach_undo(a->ifname, error);
+	return attach_undo(a->ifname, &saved->left, error);
 }
 
 int save_and_unload(struct attached *a, const char *file, struct saved *saved,
@@ -79,7 +79,7 @@ int save_and_unload(struct attached *a, const char *file, struct saved *saved,
 	struct state s;
 	int fd, result = -1;
 
-	*saved = (struct saved){0, true};
+	*saved = (struct saved){.exact = true};
 	if (look_for_partners(a, error) || begin(a, &s, error))
 		return -1;
 	fd = copies_lock_of(a, error);

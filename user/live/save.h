@@ -10,10 +10,12 @@
 #define PACER_SAVE_H
 
 #include "live/attached.h"
+#include "live/pins.h"
 
 struct saved {
 	uint64_t bytes;
-	bool exact; /* nothing was let through since */
+	bool exact;	       /* nothing was let through since */
+	struct pins_left left; /* it is off; what stays (attach_undone) */
 };
 
 int save_running(struct attached *a, const char *file, struct saved *saved,
