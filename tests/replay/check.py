@@ -7,6 +7,7 @@ check.py TEST PACER DIR: one of the functions below; DIR is what captures.py has
 import collections
 import csv
 import io
+import ipaddress
 import json
 import os
 import pty
@@ -396,6 +397,85 @@ def suggest():
                     assert len({r["key"] for r in less if r["verdict"] == "deny"}) > allowed
 
 
+def carpet(file, kind):
+    """A capture of many sources, honest ones of both families among them, by `kind`:
+    carpet: one source that floods, and 120 of another /24 that send a little each
+    flood: one that floods, whose /24 sends the most without it, too
+    lonely: 60 of a /24 that send as much as any, and 40 that are alone in theirs and send one packet each"""
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path.insert(0, os.path.join(here, "..", "tshark"))
+    sys.dont_write_bytecode = True
+    import made
+    import tunnels
+    rng = random.Random(16)
+    if kind == "lonely":
+        sources = [f"203.0.113.{i}" for i in range(60)] * 4 + [f"10.1.{i}.1" for i in range(40)]
+    else:
+        sources = ["198.51.100.7"] * 900 + [f"198.51.100.{i}" for i in range(8, 13)] * 8
+        sources += [f"10.{i % 4}.{i % 20}.{i}" for i in range(60) for _ in range(rng.randrange(2, 6))]
+        sources += ["2001:db8:%x:%x::%x" % (i % 3, 0x1000 * (i % 10), i) for i in range(30)] * 3
+        sources += [f"203.0.113.{i}" for i in range(120)] * 4 if kind == "carpet" else []
+    rng.shuffle(sources)
+    file.write(made_header())
+    for n, source in enumerate(sources):
+        at = ipaddress.ip_address(source)
+        to = ipaddress.ip_address("192.0.2.80" if at.version == 4 else "2001:db8::80").packed
+        data = tunnels.ip(at.version, 17, struct.pack(">HHHH", 5000, 53, 8, 0), at.packed + to)
+        data = made.ethernet(0x0800 if at.version == 4 else 0x86dd, data)
+        file.write(struct.pack("<IIII", n // 1000, n % 1000 * 1000, len(data), len(data)) + data)
+    file.flush()
+    return sources
+
+
+def suggest_ladder():
+    """A limit for each length: each denies something to no more of its prefixes than the share, and one less
+    would, the narrower ones in force. What these deny makes no wider limit larger."""
+    for kind, share, ask in (("carpet", 0, "src/[32,24,16],[64,48]"), ("carpet", 3, "src/[32,24,16],[64,48]"),
+                             ("flood", 3, "src/[32,24],[64,48]"), ("lonely", 40, "src/[32,24],[128,56]")):
+        with tempfile.NamedTemporaryFile(suffix=".pcap") as file:
+            sources = {ipaddress.ip_address(s) for s in carpet(file, kind)}
+            check_ladder(file.name, sources, kind, share, ask)
+    with tempfile.NamedTemporaryFile(suffix=".pcap") as file:
+        carpet(file, "flood")
+        file.seek(0)
+        done = subprocess.run([PACER, "suggest", "-", "--key", "src/[32,24],[64,56]"], stdin=file,
+                              stdout=subprocess.PIPE, check=True)
+    assert b"Each length was measured by itself" in done.stdout and done.stdout.count(b"- {key") == 2
+    run("check", "-c", "-", input=done.stdout.decode())
+
+
+def check_ladder(capture, sources, kind, share, ask):
+    args = ("suggest", capture, "--key", ask, "--deny-share", f"{share}%", "--window", "500ms")
+    text, out = run(*args).stdout, json.loads(run(*args, "--json").stdout)
+    assert text.endswith(out["policy"]) and out["confirmed"] and out["key"] == ask, text
+    head, *lines = re.split(r"(?m)^(?=      - )", out["policy"])
+    limits, least = out["limits"], 0
+    of = [[int(n) for n in limit["key"].removeprefix("src/").split(",")] for limit in limits]
+
+    def hit(policy_lines):
+        """The prefixes that are denied something, by limit."""
+        seen = rows(head + "".join(policy_lines), capture)
+        nets = {ipaddress.ip_network(r["key"]) for r in seen if r["verdict"] == "deny"}
+        return [{n for n in nets if n.prefixlen == each[n.version == 6]} for each in of]
+
+    assert len(lines) == len(limits) == ask.count(",", 0, ask.index("]")) + 1
+    for i, (limit, line, all_hit) in enumerate(zip(limits, lines, hit(lines))):
+        n = limit["packets_in_window"]
+        there = {ipaddress.ip_network((s, of[i][s.version == 6]), False) for s in sources}
+        allowed = int(len(there) * share / 100 + 1e-9)
+        assert limit["sources"] == len(there) and f'"{limit["key"]}", packets: {n},' in line
+        assert limit["sources_denied"] == len(all_hit) <= allowed, (limit, allowed)
+        assert f"Of {len(there)} prefixes ({limit['key']})" in text
+        assert n >= least  # a wider one has no less
+        if n > max(least, 1):
+            less = line.replace(f"packets: {n},", f"packets: {n - 1},")
+            assert len(hit(lines[:i] + [less])[i]) > allowed, (ask, share, limit)
+        least = n
+    assert out["packets_denied"] == sum(limit["packets_denied"] for limit in limits)
+    assert kind != "flood" or limits[1]["packets_in_window"] < 60, limits  # it is held, and needs no room
+    assert kind != "lonely" or limits[0]["packets_in_window"] == limits[1]["packets_in_window"] > 1, limits
+
+
 def suggest_inner():
     """Of the packets in tunnels, and of no others: a VXLAN's sources, and of a capture without one nothing."""
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "docs"))
@@ -481,7 +561,8 @@ def suggest_usage():
     for args, said in ((("--deny-share", "5"), "not a share"), (("--deny-share", "101%"), "not a share"),
                        (("--deny-share", "-1%"), "not a share"), (("--window", "1"), "not a duration"),
                        (("--key", "source"), "is not a key"), (("--key", 'src"'), "not a key"),
-                       (("--key", "src/[32,24],[128,64]"), "is a ladder: ask for each length by itself"),
+                       (("--key", "src/[24,32],[128,64]"), "can be made of --key src/[24,32],[128,64]"),
+                       (("--key", "src/[32,24"), "can be made of --key src/[32,24"),
                        (("--key", "value(geo, src)"), "counts by a set, which a suggested policy has not"),
                        (("--kernel",), "no option"), ((path("nano.pcap"),), "one capture")):
         done = run("suggest", path("nano.pcap"), *args, code=(2,))
