@@ -437,6 +437,8 @@ by_value_as_key()
 	pacer why s0 10.77.0.11 | grep -q "value(geo, XY)" || fail "why does not say XY of the address"
 	refused 2 "is no key of rule land" pacer ban s0 add "value(asn, QQ)" --rule land
 	pacer sets s0 add geo 10.77.0.17 QQ >/dev/null
+	refused 2 "no value '.x1b.31mNEW': it has 1 to 63 bytes" pacer sets s0 add geo 10.77.0.18 $'\e[31mNEW'
+	refused 2 "^xdp-pacer: -:1: no value 'N\"': it has 1 to 63 bytes" pacer sets s0 add geo - <<<'10.77.0.18 N"'
 	pacer sets s0 add geo 10.77.0.18 NEW >/dev/null
 	arrive "0 4" n=9,from=10.77.0.17 n=9,from=10.77.0.18
 	policy bare <<-END

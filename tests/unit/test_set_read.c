@@ -37,6 +37,8 @@ static const char *listed(const struct set_text *t)
 	return all;
 }
 
+#define LONG48 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+
 struct text {
 	const char *text, *want;
 	uint32_t value_field;
@@ -84,6 +86,9 @@ static const struct text right[] = {
      "192.0.2.0/24=XY 198.51.100.0/24=ZZ 2001:db8::/32=XY", 2},
     {"\"192.0.2.0\",\"192.0.2.255\",\"XY\",\"Xyland\"\n", "192.0.2.0/24=XY", 3},
     {"192.0.2.0/24\tXY\n", "192.0.2.0/24=XY", 2},
+    {"192.0.2.0/24,5\" disk\n198.51.100.0/24,b\n", "192.0.2.0/24 198.51.100.0/24", 0},
+    {"192.0.2.0/24," LONG48 "xxxxxxxxxxxxxxX\n", "192.0.2.0/24=" LONG48 "xxxxxxxxxxxxxxX", 2},
+    {"192.0.2.0/24,C\xc3\xb4te d'Ivoire\n", "192.0.2.0/24=C\xc3\xb4te d'Ivoire", 2},
     {"192.0.2.0/24,\"X # Y\" # a comment\n", "192.0.2.0/24=X # Y", 2},
     {"start_ip,end-ip,country\n192.0.2.0/24,a,1\n192.0.2.0/24,b,1\n192.0.2.0/25,c,2\n",
      "192.0.2.0/24=1 192.0.2.0/25=2", 3},
@@ -109,7 +114,8 @@ struct bad {
 	uint32_t value_field;
 };
 
-#define NO_VALUE "it has 1 to 63 characters, of which none is a '\"'"
+#define NO_VALUE SET_NAME_TODO
+#define NO_END	 "each prefix has a line, with all its fields"
 #define WRITE	 "write 192.0.2.0/24, 2001:db8::/32 or 192.0.2.1-192.0.2.9"
 
 static const struct bad bad[] = {
@@ -168,6 +174,25 @@ static const struct bad bad[] = {
     {"192.0.2.0/24\n", 1, "1 field, and value is field 2: add it, or say which it is", 2},
     {"192.0.2.0/24,\n", 1, "no value '': " NO_VALUE, 2},
     {"192.0.2.0/24,a\"b\n", 1, "no value 'a\"b': " NO_VALUE, 2},
+    {"192.0.2.0/24,\"\"\n", 1, "no value '': " NO_VALUE, 2},
+    {"192.0.2.0/24, \r\n", 1, "no value '': " NO_VALUE, 2},
+    {"192.0.2.0/24,\"X\"\"Y\"\n", 1, "no value 'X\"\"Y': " NO_VALUE, 2},
+    /* What a terminal would take for more than text: in bytes, in UTF-8, and what is no UTF-8. */
+    {"192.0.2.0/24,\x1b[31mXY\n", 1, "no value '\\x1b[31mXY': " NO_VALUE, 2},
+    {"192.0.2.0/24,X\rY\n", 1, "no value 'X\\x0dY': " NO_VALUE, 2},
+    {"192.0.2.0/24,\x7f\n", 1, "no value '\\x7f': " NO_VALUE, 2},
+    {"192.0.2.0/24,\xc2\x9b"
+     "1m\n",
+     1, "no value '\\xc2\\x9b1m': " NO_VALUE, 2},
+    {"192.0.2.0/24,\xe2\x80\xaeYX\n", 1, "no value '\\xe2\\x80\\xaeYX': " NO_VALUE, 2},
+    {"192.0.2.0/24,C\xf4te\n", 1, "no value 'C\\xf4te': " NO_VALUE, 2},
+    {"192.0.2.0/24," LONG48 "xxxxxxxxxxxxxxxX\n", 1, "no value '" LONG48 "...': " NO_VALUE, 2},
+    /* A field goes over no line's end: the second line would be a prefix of its own. */
+    {"192.0.2.0/24,XY,\"a\n198.51.100.0/24,ZZ,b\"\n", 1,
+     "a quote without its end: '192.0.2.0/24,XY,\"a': " NO_END, 2},
+    {"192.0.2.0/24,\"X\nY\"\n", 1, "a quote without its end: '192.0.2.0/24,\"X': " NO_END, 2},
+    {"192.0.2.0/24,a\n \"192.0.2.0/24,XY\n", 2,
+     "a quote without its end: '\"192.0.2.0/24,XY': " NO_END, 0},
     /* A heading is the first line, or none. */
     {"192.0.2.0/24,XY\nnetwork,country\n", 2, "no address, prefix or range 'network': " WRITE, 2},
     {"192.0.2.0/24,a\n192.0.2.0/24,b\n", 2, "192.0.2.0/24 is b here and a in line 1: leave one out",

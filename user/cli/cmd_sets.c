@@ -60,6 +60,11 @@ static int take_wish(struct wishes *w, const char *text, const char *value, uint
 	return EXIT_DONE;
 }
 
+static bool fits(const char *value)
+{
+	return set_name_fits((struct set_word){value, strlen(value)});
+}
+
 static int add_wish(void *to, const char *element, uint64_t for_ns, int line)
 {
 	struct wishes *w = to;
@@ -70,11 +75,10 @@ static int add_wish(void *to, const char *element, uint64_t for_ns, int line)
 		return gave_up("sets", "no memory");
 	if (w->adds)
 		value = cut_value(text);
-	if (value && strlen(value) > SET_NAME_MAX) {
-		struct policy_error error = {.line = line};
+	if (value && !fits(value)) {
+		struct policy_error error = {0};
 
-		snprintf(error.text, sizeof(error.text), "a value has 1 to %d characters",
-			 SET_NAME_MAX);
+		policy_explain(&error, line, "no value '%s': " SET_NAME_TODO, value);
 		code = complain("-", &error);
 	} else {
 		code = take_wish(w, text, value, for_ns, line);
@@ -86,8 +90,8 @@ static int add_wish(void *to, const char *element, uint64_t for_ns, int line)
 static int read_wishes(const struct options *o, struct wishes *w)
 {
 	*w = (struct wishes){.adds = !strcmp(o->args[1], "add")};
-	if (o->n_args > 4 && (!*o->args[4] || strlen(o->args[4]) > SET_NAME_MAX))
-		return misused("sets", "a value has 1 to %d characters", SET_NAME_MAX);
+	if (o->n_args > 4 && !fits(o->args[4]))
+		return misused("sets", "no value '%s': " SET_NAME_TODO, o->args[4]);
 	if (strcmp(o->args[3], "-") != 0)
 		return take_wish(w, o->args[3], o->n_args > 4 ? o->args[4] : NULL, o->for_ns, 0);
 	if (o->n_args > 4)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config/text.h"
 #include "fleet/json.h"
 
 /* All of it, or nothing: a record that lacks a member would forget its units. */
@@ -203,13 +204,10 @@ static const char *const by_name[] = {[SHARED_PLAIN] = "",
 
 bool fleet_fits(const char *value)
 {
-	json_t *text = json_string(value);
-	bool fits = text && json_string_length(text) < SHARED_VALUE;
+	char shown[4 * SHARED_VALUE];
 
-	for (const char *c = value; *c && fits; c++)
-		fits = (unsigned char)*c >= ' ' && *c != 0x7f;
-	json_decref(text);
-	return fits;
+	return strlen(value) < SHARED_VALUE &&
+	       !strcmp(text_escape(value, shown, sizeof(shown)), value);
 }
 
 char *fleet_write_item(uint64_t left_ns, const struct shared_value *value)

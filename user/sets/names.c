@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/text.h"
+
 static uint32_t hash_of(struct set_word word)
 {
 	uint32_t h = 0x811c9dc5;
@@ -49,6 +51,18 @@ static int grow(struct set_names *names)
 	free(names->place);
 	*names = more;
 	return 0;
+}
+
+bool set_name_fits(struct set_word name)
+{
+	char text[SET_NAME_MAX + 1], shown[4 * SET_NAME_MAX + 1];
+
+	if (!name.n || name.n > SET_NAME_MAX || memchr(name.at, 0, name.n) ||
+	    memchr(name.at, '"', name.n))
+		return false;
+	memcpy(text, name.at, name.n);
+	text[name.n] = 0;
+	return !strcmp(text_escape(text, shown, sizeof(shown)), text);
 }
 
 int set_names_add(struct set_names *names, struct set_word word)

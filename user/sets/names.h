@@ -15,6 +15,11 @@ struct set_names {
 	uint32_t places; /* a power of two */
 };
 
+#define SET_NAME_TODO \
+	"it has 1 to 63 bytes of UTF-8, of which none is a '\"' or a control character"
+
+/* May a value have that name? It is shown as it is, on terminals, too. */
+bool set_name_fits(struct set_word name);
 /* The name's value, a new one if there is none. -1: no memory (errno), or 65535 names (EFBIG). */
 int set_names_add(struct set_names *names, struct set_word word);
 /* The value of that name, or 0. */

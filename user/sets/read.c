@@ -296,8 +296,8 @@ static uint16_t value_of(struct reading *r, const struct set_word *field, size_t
 		return 0;
 	}
 	name = unquoted(field[r->source->value_field - 1]);
-	if (!name.n || name.n > SET_NAME_MAX || memchr(name.at, '"', name.n)) {
-		wrong(r, "no value", name, "it has 1 to 63 characters, of which none is a '\"'");
+	if (!set_name_fits(name)) {
+		wrong(r, "no value", name, SET_NAME_TODO);
 		return 0;
 	}
 	value = set_names_add(&r->out->names, name);
@@ -308,7 +308,11 @@ static uint16_t value_of(struct reading *r, const struct set_word *field, size_t
 	return value < 0 ? 0 : (uint16_t)value;
 }
 
-static size_t split(struct set_word line, struct set_word *field)
+/*
+ * One field at least. *open: the last begins with a quote that the line does not end; what another
+ * program takes for the rest of it would be read as a prefix of its own.
+ */
+static size_t split(struct set_word line, struct set_word *field, bool *open)
 {
 	char mark = memchr(line.at, ',', line.n) ? ',' : '\t';
 	size_t n = 0, from = 0;
@@ -322,6 +326,7 @@ static size_t split(struct set_word line, struct set_word *field)
 		field[n++] = (struct set_word){line.at + from, i - from};
 		from = i + 1;
 	}
+	*open = quoted && set_trim(field[n - 1]).at[0] == '"';
 	return n;
 }
 
@@ -359,9 +364,13 @@ static bool is_heading(const struct reading *r, struct set_word first, size_t fi
 static int read_fields(struct reading *r, struct set_word line)
 {
 	struct set_word field[FIELDS_MAX], first;
-	size_t n = split(line, field);
+	bool open;
+	size_t n = split(line, field, &open);
 	uint16_t value;
 
+	if (open)
+		return wrong(r, "a quote without its end:", line,
+			     "each prefix has a line, with all its fields");
 	first = unquoted(field[0]);
 	if (is_heading(r, first, n))
 		return 0;
