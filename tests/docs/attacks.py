@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Captures of floods, each among honest packets, for the recipes of docs/matches.md.
 
-attacks.py FOLDER: writes syn.pcap, ntp.pcap, memcached.pcap, ssdp.pcap, dns.pcap and vxlan.pcap there. In each,
-400 packets are of the flood and 100 are not; the flood's come from 203.0.113.0/24.
+attacks.py FOLDER: writes syn.pcap, ntp.pcap, memcached.pcap, ssdp.pcap, dns.pcap, vxlan.pcap and game.pcap there. In
+each, 400 packets are of the flood and 100 are not; the flood's come from 203.0.113.0/24.
 """
 import ipaddress
 import random
@@ -34,6 +34,11 @@ def dns(kind):
             struct.pack(">HH", kind, 1))
 
 
+def query(rng, src):
+    """To a game server of Source's protocol: what is your state?"""
+    return udp(src, rng.randrange(1024, 65536), 27015, b"\xff\xff\xff\xffTSource Engine Query\0")
+
+
 def vxlan(inner):
     """The frame between two hosts of an overlay: all that is seen outside is one address."""
     return frame("10.77.1.1", "10.77.1.2", 17, struct.pack(">HHHH", 50000, 4789, 16 + len(inner), 0) +
@@ -52,6 +57,10 @@ def honest(rng, name, src):
         return udp(src, 53, 1900, dns(1))
     if name == "vxlan":
         return vxlan(udp(src, rng.randrange(1024, 65536), 53, dns(1)))
+    if name == "game":  # of a player: numbers of packets, and what it does; sometimes a query
+        if rng.randrange(5) == 0:
+            return query(rng, src)
+        return udp(src, 27005, 27015, struct.pack("<II", rng.randrange(9000), rng.randrange(9000)) + b"\xff\xffT" * 20)
     return udp(src, rng.randrange(1024, 65536), 53, dns(rng.choice((1, 28, 15))))
 
 
@@ -67,12 +76,14 @@ def flood(rng, name, src):
         return udp(src, 1900, rng.randrange(65536), b"HTTP/1.1 200 OK\r\nST: upnp:rootdevice\r\n\r\n")
     if name == "vxlan":
         return vxlan(udp(src, rng.randrange(1024, 65536), 53, dns(1)))
+    if name == "game":
+        return query(rng, src)
     return udp(src, rng.randrange(1024, 65536), 53, dns(255))
 
 
 def main(folder):
     rng = random.Random(9)
-    for name in ("syn", "ntp", "memcached", "ssdp", "dns", "vxlan"):
+    for name in ("syn", "ntp", "memcached", "ssdp", "dns", "vxlan", "game"):
         kinds = [flood] * FLOOD + [honest] * HONEST
         rng.shuffle(kinds)
         out = struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 262144, 1)
