@@ -136,10 +136,10 @@ agent_up()
 	pids+=("$!")
 }
 
-# send_to HOST PPS SECONDS: its frames; those that the pacer lets through are in $work/framesHOST.
+# send_to HOST PPS SECONDS [SOURCE]: its frames; those that the pacer lets through are in $work/framesHOST.
 send_to()
 {
-	nsenter --net="/run/netns/$NS-$1" python3 "$fleet_dir/pace.py" "$2" "$3" "$work/frames$1" &
+	nsenter --net="/run/netns/$NS-$1" python3 "$fleet_dir/pace.py" "$2" "$3" "$work/frames$1" "${@:4}" &
 	sender[$1]=$!
 	pids+=("$!")
 }
@@ -241,6 +241,21 @@ worst()
 		  if (n - first > most) most = n - first }
 		END { print n " frames, at most " most " in a window of " limit
 		      exit !(n > 0 && most <= limit && most > limit / 2) }'
+}
+
+# worst_rate RATE BURST: of all hosts' frames, the most in any window beyond RATE a second for as long as it
+# is; fails if that is more than the burst, or if less than half of the rate came. 50 ms as above.
+worst_rate()
+{
+	sort -n "$work"/frames* | awk -v rate="$1" -v burst="$2" '
+		BEGIN { n = most = 0 }
+		{ s = substr($1, 5) / 1e9; if (!n) first = s
+		  at = n++ - rate * (s - first)
+		  if (n == 1 || at < least) least = at
+		  if (at + 1 - least > most) most = at + 1 - least }
+		END { span = s - first
+		      printf "%d frames in %.1f s, at most %.1f beyond %d a second in a window\n", n, span, most, rate
+		      exit !(n > rate * span / 2 && most <= burst + rate * 0.05) }'
 }
 
 # check NAME FUNCTION: what it prints is the reason of a failure.

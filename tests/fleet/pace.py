@@ -3,7 +3,7 @@
 """For tests/fleet/hosts, inside a host's namespace: sends frames of one source through c0, and writes
 when those that the pacer on e0 let through came out there.
 
-  pace.py PPS SECONDS FILE     FILE: a line each: the clock's ns (SO_TIMESTAMPNS)
+  pace.py PPS SECONDS FILE [SOURCE]     FILE: a line each: the clock's ns (SO_TIMESTAMPNS)
 """
 import select
 import socket
@@ -12,13 +12,14 @@ import sys
 import time
 
 pps, seconds, out = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
+source = sys.argv[4] if len(sys.argv) > 4 else "192.0.2.7"
 MARK = b"xdp-pacer fleet test"
 SO_TIMESTAMPNS = 35
 
 
 payload = struct.pack("!HHHH", 1000, 2000, 8 + len(MARK), 0) + MARK
 ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(payload), 0, 0, 64, 17, 0,
-                 socket.inet_aton("192.0.2.7"), socket.inet_aton("198.51.100.1"))
+                 socket.inet_aton(source), socket.inet_aton("198.51.100.1"))
 to = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
 to.bind(("c0", 0))
 at = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800))
