@@ -300,7 +300,8 @@ static void test_the_order_of_rules(void **state)
 
 /* --- the allow-list of a text ----------------------------------------------------------------- */
 
-#define R "rules: []\n"
+#define R    "rules: []\n"
+#define SETS "sets: [{name: one, of: []}, {name: geo, file: geo.csv, value: 2}]\n"
 
 /* The text, the list it is to have, and the text then. */
 static const struct {
@@ -324,6 +325,11 @@ static const struct {
      "\xef\xbb\xbf# \xc3\xa4\nallow: [10.0.0.2] # \xc3\xb6\n" R},
     {"{allow: [10.0.0.1], rules: []}", {"10.0.0.2"}, "{allow: [10.0.0.2], rules: []}"},
     {"allow: &us [10.0.0.1]\n" R, {"10.0.0.2"}, "allow: [10.0.0.2]\n" R},
+    /* Its sets stay, behind the prefixes: with what a value has that YAML would take for more. */
+    {SETS "allow: [\"@one\", 10.0.0.1]\n" R, {"10.0.0.2"}, SETS "allow: [10.0.0.2, \"@one\"]\n" R},
+    {SETS "allow: ['@geo=a \"b\" \\', \"@one\"]\n" R,
+     {NULL},
+     SETS "allow: [\"@geo=a \\\"b\\\" \\\\\", \"@one\"]\n" R},
 };
 
 static size_t prefixes(const char *const list[3], struct prefix to[3])

@@ -323,6 +323,8 @@ static void allowed(void **unused)
 	close_policy(policy);
 }
 
+#define KEY(key) "rules:\n- {name: x, limits: [{key: \"" key "\", gap: 1s}]}"
+
 static const struct {
 	const char *text, *want;
 	int line;
@@ -361,6 +363,36 @@ static const struct {
      "sets[0]: value is a field of a file, and it has none: write file:, or leave value out", 1},
     {"sets: [{name: a, file: x, value: 2}]\nallow: \"@a=\"\nrules: []",
      "allow: \"@a=\" will not do: a value has 1 to 63 bytes: @a=XX", 2},
+    {"sets: [{name: a, file: x, value: [2]}]\nrules: []",
+     "sets[0].value: expected one value, found a list", 1},
+    {"sets: [{name: [a], of: []}]\nrules: []", "sets[0].name: expected one value, found a list", 1},
+    {"sets: [{name: a, file: {}}]\nrules: []",
+     "sets[0].file: expected one value, found fields (a text with \": \" in it or ':' at its end "
+     "has to be quoted)",
+     1},
+    {"sets: [{name: a, file: x, value: 2}, {name: b, file: x, value: 2}, {name: c, file: x, value: "
+     "2}]\n"
+     "rules:\n- name: x\n  limits: [{key: \"value(a, src)\", gap: 1s}, {key: \"value(b, src)\", "
+     "gap: 1s},\n"
+     "           {key: \"value(b, dst)\", gap: 1s}]\n",
+     "rules[0].limits[2].key: the limits of a rule count by two values at the most: make two "
+     "rules, or leave "
+     "one out",
+     5},
+    {"sets: [{name: b, of: []}]\nrules:\n- {name: x, limits: [{key: \"value(a, src)\", gap: 1s}]}",
+     "rules[0].limits[0].key: there is no set a: there are b", 3},
+    {KEY("value(, src)"), "rules[0].limits[0].key: value(, ...) names no set", 2},
+    {KEY("value(a, vlan)"),
+     "rules[0].limits[0].key: \"value(a, vlan)\" is no value: write value(SET, src) or value(SET, "
+     "dst)",
+     2},
+    {KEY("value(a)"),
+     "rules[0].limits[0].key: \"value(a)\" is no value: write value(SET, src) or value(SET, dst)",
+     2},
+    {KEY("src+value(a, src)"),
+     "rules[0].limits[0].key: src stands twice in the key: its value stands in its place", 2},
+    {KEY("value(a, dst)+value(a, dst)"),
+     "rules[0].limits[0].key: dst stands twice in the key: its value stands in its place", 2},
     {"rules:\n- {name: x, match: {src: \"!10.0.0.0/8\"}, limits: [{key: all, gap: 1s}]}",
      "rules[0].match.src: \"!10.0.0.0/8\" is not a set: '!' is written before sets alone, as "
      "!@office",

@@ -64,8 +64,8 @@ void output_restored(const struct restored *r)
 
 	emit_object("restored");
 	emit_object("limits");
-	emit_uint("kept", r->limits_kept, "restored: %zu limit%s kept their state, ",
-		  r->limits_kept, units_plural(r->limits_kept));
+	emit_uint("kept", r->limits_kept, "restored: %zu limit%s kept %s state, ", r->limits_kept,
+		  units_plural(r->limits_kept), r->limits_kept == 1 ? "its" : "their");
 	emit_uint("new", r->limits_new, "%zu new, ", r->limits_new);
 	emit_uint("retired", r->limits_draining, "%zu retired; ", r->limits_draining);
 	emit_close();

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A text that takes a file's place: what it keeps of the file, and that nothing is left where it
+ * fails. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "cli/new_file.h"
+
+static char folder[32];
+
+static int make_folder(void **unused)
+{
+	(void)unused;
+	strcpy(folder, "/tmp/new_file.XXXXXX");
+	return !mkdtemp(folder) || chdir(folder);
+}
+
+static int remove_folder(void **unused)
+{
+	char command[64];
+
+	(void)unused;
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	return chdir("/") || system(command); /* NOLINT(cert-env33-c): paths of its own */
+}
+
+static void put(const char *name, const char *text)
+{
+	FILE *f = fopen(name, "w");
+
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void assert_text(const char *name, const char *want)
+{
+	char text[64] = "";
+	FILE *f = fopen(name, "r");
+
+	assert_non_null(f);
+	(void)!fread(text, 1, sizeof(text) - 1, f);
+	fclose(f);
+	assert_string_equal(text, want);
+}
+
+/* Nothing but what is meant to be in the folder. */
+static void assert_files(int want)
+{
+	DIR *d = opendir(".");
+	struct dirent *e;
+	int n = 0;
+
+	assert_non_null(d);
+	while ((e = readdir(d)))
+		n += e->d_name[0] != '.';
+	closedir(d);
+	assert_int_equal(n, want);
+}
+
+/* By a link, which stays one; with its mode. */
+static void test_replaces(void **unused)
+{
+	struct new_file file;
+	struct stat st;
+
+	(void)unused;
+	put("policy", "old");
+	assert_int_equal(chmod("policy", 0640), 0);
+	assert_int_equal(symlink("policy", "link"), 0);
+	assert_int_equal(new_file_write(&file, "link", "new"), 0);
+	assert_text("policy", "old");
+	assert_false(file.written);
+	assert_files(3);
+	assert_int_equal(new_file_commit(&file), 0);
+	assert_true(file.written);
+	new_file_drop(&file); /* there is nothing to drop any more */
+	assert_text("policy", "new");
+	assert_int_equal(stat("policy", &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0640);
+	assert_int_equal(lstat("link", &st), 0);
+	assert_true(S_ISLNK(st.st_mode));
+	assert_files(2);
+}
+
+static void test_dropped(void **unused)
+{
+	struct new_file file;
+
+	(void)unused;
+	put("policy", "old");
+	assert_int_equal(new_file_write(&file, "policy", "new"), 0);
+	new_file_drop(&file);
+	assert_text("policy", "old");
+	assert_files(1);
+}
+
+static void refused(const char *name, int want)
+{
+	struct new_file file;
+
+	assert_int_equal(new_file_write(&file, name, "new"), want);
+	assert_false(file.written);
+	new_file_drop(&file);
+}
+
+static void test_refused(void **unused)
+{
+	char name[252];
+
+	(void)unused;
+	refused("missing", ENOENT);
+	assert_int_equal(mkdir("folder", 0755), 0);
+	refused("folder", EINVAL);
+	assert_int_equal(mkfifo("fifo", 0600), 0);
+	refused("fifo", EINVAL);
+	memset(name, 'n', sizeof(name) - 1); /* no room for the name beside it */
+	name[sizeof(name) - 1] = 0;
+	put(name, "old");
+	refused(name, ENAMETOOLONG);
+	assert_text(name, "old");
+	assert_files(3);
+}
+
+/* A path that is as long as one can be, but for what the file beside it has more. */
+static void test_long_path(void **unused)
+{
+	char name[251], last[256], path[PATH_MAX];
+
+	(void)unused;
+	memset(name, 'd', sizeof(name) - 1);
+	name[sizeof(name) - 1] = 0;
+	while (getcwd(path, sizeof(path)) && strlen(path) + 1 + strlen(name) < PATH_MAX - 300) {
+		assert_int_equal(mkdir(name, 0755), 0);
+		assert_int_equal(chdir(name), 0);
+	}
+	name[PATH_MAX - 3 - 200 - strlen(path) - 1] = 0;
+	assert_int_equal(mkdir(name, 0755), 0);
+	assert_int_equal(chdir(name), 0);
+	memset(last, 'f', 199);
+	last[199] = 0;
+	put(last, "old");
+	refused(last, ENAMETOOLONG);
+	assert_text(last, "old");
+	assert_files(1);
+	assert_int_equal(chdir(folder), 0);
+}
+
+/* The disk takes a part of it. */
+static void test_full(void **unused)
+{
+	struct rlimit was, little;
+	struct new_file file;
+	int err;
+
+	(void)unused;
+	put("policy", "old");
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
+	little = (struct rlimit){4, was.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &little), 0);
+	err = new_file_write(&file, "policy", "longer than that");
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
+	signal(SIGXFSZ, SIG_DFL);
+	assert_int_equal(err, EFBIG);
+	assert_text("policy", "old");
+	assert_files(1);
+}
+
+/* A folder has its name by now. */
+static void test_taken(void **unused)
+{
+	struct new_file file;
+
+	(void)unused;
+	put("policy", "old");
+	assert_int_equal(new_file_write(&file, "policy", "new"), 0);
+	assert_int_equal(remove("policy"), 0);
+	assert_int_equal(mkdir("policy", 0755), 0);
+	assert_int_equal(new_file_commit(&file), EISDIR);
+	assert_false(file.written);
+	assert_files(1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(test_replaces, make_folder, remove_folder),
+	    cmocka_unit_test_setup_teardown(test_dropped, make_folder, remove_folder),
+	    cmocka_unit_test_setup_teardown(test_refused, make_folder, remove_folder),
+	    cmocka_unit_test_setup_teardown(test_long_path, make_folder, remove_folder),
+	    cmocka_unit_test_setup_teardown(test_full, make_folder, remove_folder),
+	    cmocka_unit_test_setup_teardown(test_taken, make_folder, remove_folder),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
