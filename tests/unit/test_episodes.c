@@ -325,6 +325,52 @@ static void kinds_of_crowds(void **state)
 	assert_int_equal(c.kind, CROWD_UNCLEAR);
 }
 
+/* Addresses that no host sends from, and those beside them. */
+static const struct {
+	uint8_t family;
+	uint32_t addr[4];
+	enum crowd_kind kind;
+} senders[] = {
+    {PACER_FAMILY_4, {0x00ffffff}, CROWD_SPOOFED},
+    {PACER_FAMILY_4, {0x01000000}, CROWD_MANY},
+    {PACER_FAMILY_4, {0x7effffff}, CROWD_MANY},
+    {PACER_FAMILY_4, {0x7f000001}, CROWD_SPOOFED},
+    {PACER_FAMILY_4, {0x80000000}, CROWD_MANY},
+    {PACER_FAMILY_4, {0xdfffffff}, CROWD_MANY},
+    {PACER_FAMILY_4, {0xe0000000}, CROWD_SPOOFED},
+    {PACER_FAMILY_6, {0, 0, 0, 0}, CROWD_SPOOFED},
+    {PACER_FAMILY_6, {0, 0, 0, 1}, CROWD_SPOOFED},
+    {PACER_FAMILY_6, {0, 0, 0, 2}, CROWD_MANY},
+    {PACER_FAMILY_6, {0, 0, 1, 1}, CROWD_MANY},
+    {PACER_FAMILY_6, {0, 1, 0, 1}, CROWD_MANY},
+    {PACER_FAMILY_6, {1, 0, 0, 1}, CROWD_MANY},
+    {PACER_FAMILY_6, {0xfeffffff}, CROWD_MANY},
+    {PACER_FAMILY_6, {0xff020000, 0, 0, 1}, CROWD_SPOOFED},
+};
+
+static void impossible_senders(void **state)
+{
+	(void)state;
+	for (size_t r = 0; r < sizeof(senders) / sizeof(*senders); r++) {
+		struct crowd_packet p[CROWD_MAX];
+		struct crowd c;
+
+		for (uint32_t i = 0; i < CROWD_MAX; i++) {
+			p[i] = packet_from(0x20010db8, 3, S);
+			p[i].pkt.family = senders[r].family;
+			p[i].pkt.key[PACER_WORD_SADDR + (senders[r].family == PACER_FAMILY_6)] +=
+			    i << 8;
+			if (i < 2)
+				memcpy(&p[i].pkt.key[PACER_WORD_SADDR], senders[r].addr,
+				       sizeof(senders[r].addr));
+			p[i].seen = p[i].pkt;
+		}
+		crowd_read(&c, p, CROWD_MAX, 100000, 3, 0);
+		if (c.kind != senders[r].kind)
+			fail_msg("%zu: %s", r, crowd_kind_name(c.kind));
+	}
+}
+
 /* The interval of the greatest key's share holds it, though others' packets are in the sample. */
 static void shares_of_keys(void **state)
 {
@@ -536,6 +582,7 @@ int main(void)
 	    cmocka_unit_test(heavy_keys),
 	    cmocka_unit_test(too_many_keys),
 	    cmocka_unit_test(kinds_of_crowds),
+	    cmocka_unit_test(impossible_senders),
 	    cmocka_unit_test(shares_of_keys),
 	    cmocka_unit_test(needed_values),
 	    cmocka_unit_test(needed_of_a_rung),

@@ -44,8 +44,95 @@ static void test_read(void **state)
 	      PACER_VLAN_NONE, PACER_PORTS_NONE);
 	reads("47 192.0.2.1 > 192.0.2.2", "192.0.2.1>192.0.2.2 47 0 0", 60, PACER_VLAN_NONE,
 	      PACER_PORTS_NONE);
+	/* A header that others follow: no frame is made of it. */
+	reads("44 2001:db8::1 > 2001:db8::2", "2001:db8::1>2001:db8::2 44 0 0", 60, PACER_VLAN_NONE,
+	      PACER_PORTS_NONE);
 	reads("192.0.2.1>192.0.2.2 sctp 7 8", "192.0.2.1>192.0.2.2 sctp 7 8", 60, PACER_VLAN_NONE,
 	      PACER_PORTS_READ);
+}
+
+/* What is said of its headers, against bytes that were written by hand from the RFCs. */
+static const struct {
+	const char *text, *bytes; /* of the frame; the rest of it is 0 */
+	uint8_t fragment;
+} frames[] = {
+    {"udp [2001:db8::1]:1 > [2001:db8::2]:2 options yes fragment first dscp ef ttl 3 payload 0a0B "
+     "ether_dst 02:00:00:00:00:01 ether_src 02:00:00:00:00:02",
+     "020000000001"
+     "020000000002"
+     "86dd"
+     "6b800000"
+     "001a"
+     "00"
+     "03"
+     "20010db8000000000000000000000001"
+     "20010db8000000000000000000000002"
+     "2c00010400000000"
+     "1100000100000001"
+     "0001000200000000"
+     "0a0b",
+     PACER_FRAG_FIRST},
+    {"tcp [2001:db8::1]:1 > [2001:db8::2]:2 fragment later options no flags syn,ack",
+     "000000000000"
+     "000000000000"
+     "86dd"
+     "60000000"
+     "001c"
+     "2c"
+     "40"
+     "20010db8000000000000000000000001"
+     "20010db8000000000000000000000002"
+     "0600000800000001"
+     "000100020000000000000000"
+     "5012000000000000",
+     PACER_FRAG_LATER},
+    {"icmp 192.0.2.1 > 192.0.2.2 type 3 code 1 options yes fragment later dscp 10 ttl 255",
+     "000000000000"
+     "000000000000"
+     "0800"
+     "4728002e"
+     "00010001"
+     "ff010000"
+     "c0000201"
+     "c0000202"
+     "0101010101010101"
+     "0301000000000000",
+     PACER_FRAG_LATER},
+    {"udp 192.0.2.1:1 > 192.0.2.2:2 fragment first vlan 5",
+     "000000000000"
+     "000000000000"
+     "8100"
+     "0005"
+     "0800"
+     "4500002a"
+     "00012000"
+     "40110000"
+     "c0000201"
+     "c0000202"
+     "0001000200000000",
+     PACER_FRAG_FIRST},
+};
+
+static void test_headers(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(frames) / sizeof(*frames); i++) {
+		struct policy_error error;
+		struct packet_head head;
+		struct pacer_packet pkt;
+		char bytes[2 * PACKET_HEAD_MAX + 1];
+		size_t n = strlen(frames[i].bytes);
+
+		if (packet_text_read(frames[i].text, &pkt, &head, &error))
+			fail_msg("%s", error.text);
+		for (uint32_t k = 0; k < head.n; k++)
+			snprintf(bytes + 2 * (size_t)k, 3, "%02x", head.data[k]);
+		for (size_t k = n; bytes[k]; k++)
+			assert_int_equal(bytes[k], '0');
+		bytes[n] = 0;
+		assert_string_equal(bytes, frames[i].bytes);
+		assert_int_equal(pkt.fragment, frames[i].fragment);
+	}
 }
 
 /* What the packet is in: the frame has it, and the packet around it is what was parsed. */
@@ -120,6 +207,13 @@ static void test_wrong(void **state)
 	    "udp 192.0.2.1:1 > 192.0.2.2:2 len 65536",
 	    "udp 192.0.2.1:1 > 192.0.2.2:2 vlan 4096",
 	    "udp 192.0.2.1:1 > 192.0.2.2:2 ttl 256",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 dscp 64",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 dscp 1-2",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 fragment middle",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 options maybe",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 payload 1g",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 ether_dst 02:00:00:00:00:00:00",
+	    "icmp 192.0.2.1 > 192.0.2.2 code 256",
 	    "udp 192.0.2.1:1 > 192.0.2.2:2 flags syn",
 	    "tcp 192.0.2.1:1 > 192.0.2.2:2 flags sin",
 	    "tcp 192.0.2.1:1 > 192.0.2.2:2 type 8",
@@ -152,6 +246,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_read),
+	    cmocka_unit_test(test_headers),
 	    cmocka_unit_test(test_tunnels),
 	    cmocka_unit_test(test_wrong),
 	};
