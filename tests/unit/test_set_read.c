@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "sets/read.h"
@@ -355,6 +356,28 @@ static void names(void **unused)
 	set_names_free(&names);
 }
 
+/* Pipes that somebody gave the command: as stdin, by its name, and as of a shell's <(...). */
+static void given(void **unused)
+{
+	const char *names[] = {"-", "/dev/stdin", "/dev/fd/0"};
+	struct set_source source = {"f", 0, NULL};
+	struct set_text t;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		int end[2];
+
+		assert_int_equal(pipe(end), 0);
+		assert_int_equal(write(end[1], "192.0.2.1\n192.0.2.3\n", 20), 20);
+		assert_true(dup2(end[0], 0) == 0);
+		close(end[0]);
+		close(end[1]);
+		assert_int_equal(set_read_file(names[i], &source, &t, &error), 0);
+		assert_int_equal(t.list.n, 2);
+		set_text_free(&t);
+	}
+}
+
 /* Files that are none. */
 static void files(void **unused)
 {
@@ -374,10 +397,21 @@ static void files(void **unused)
 	assert_int_equal(set_read_file("/nowhere/x", &source, &t, &error), -1);
 	assert_string_equal(error.text, "No such file or directory: name a file of prefixes");
 	assert_int_equal(set_read_file("/dev/zero", &source, &t, &error), -1);
+	assert_string_equal(error.text, "it is a device: name a file of prefixes");
+	close(fd);
+	unlink(path);
+	assert_int_equal(mkfifo(path, 0600), 0); /* nobody writes to it */
+	alarm(20);				 /* who waits for that ends */
+	assert_int_equal(set_read_file(path, &source, &t, &error), -1);
+	alarm(0);
+	assert_string_equal(error.text, "it is a pipe: name a file of prefixes");
+	unlink(path);
+	fd = open("/dev/zero", O_RDONLY); /* what has no end is not read to it */
+	assert_true(dup2(fd, 0) == 0);
+	assert_int_equal(set_read_file("-", &source, &t, &error), -1);
 	assert_string_equal(error.text,
 			    "a NUL byte: it is no text: unpack it, or name another file");
 	close(fd);
-	unlink(path);
 	fd = open("/dev/null", O_RDONLY);
 	assert_true(dup2(fd, 0) == 0);
 	assert_int_equal(set_read_file("-", &source, &t, &error), -1);
@@ -391,7 +425,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(feeds),  cmocka_unit_test(wrong_lines), cmocka_unit_test(long_lines),
 	    cmocka_unit_test(ranges), cmocka_unit_test(timeouts),    cmocka_unit_test(noise),
-	    cmocka_unit_test(names),  cmocka_unit_test(files),
+	    cmocka_unit_test(names),  cmocka_unit_test(given),	     cmocka_unit_test(files),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -547,18 +547,48 @@ static char *read_all(int fd, size_t *len)
 	return NULL;
 }
 
+/* What somebody gave the command to read: stdin, or a descriptor that it has, as of a shell's
+ * <(...). */
+static bool is_given(const char *path)
+{
+	return !strcmp(path, "-") || !strcmp(path, "/dev/stdin") || !strncmp(path, "/dev/fd/", 8);
+}
+
+/* Why it is not read; NULL: it is a file, or was given. To read a pipe would wait for its writer.
+ */
+static const char *no_file(const char *path, int fd)
+{
+	struct stat st;
+
+	if (is_given(path) || fstat(fd, &st) || S_ISREG(st.st_mode))
+		return NULL;
+	if (S_ISDIR(st.st_mode))
+		return "it is a directory";
+	return S_ISFIFO(st.st_mode) ? "it is a pipe" : "it is a device";
+}
+
+/* It waits for nobody: a pipe is opened without a writer. -1: errno. */
+static int open_file(const char *path)
+{
+	if (!strcmp(path, "-"))
+		return dup(0);
+	return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (is_given(path) ? 0 : O_NONBLOCK));
+}
+
 int set_read_file(const char *path, const struct set_source *source, struct set_text *out,
 		  struct policy_error *error)
 {
-	int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : dup(0), result;
+	int fd = open_file(path), result;
+	const char *why = fd < 0 ? NULL : no_file(path, fd);
 	size_t len = 0;
-	char *text = fd < 0 ? NULL : read_all(fd, &len);
+	char *text = fd < 0 || why ? NULL : read_all(fd, &len);
 
 	if (!text) {
-		bool memory = errno == ENOMEM;
+		bool memory = !why && errno == ENOMEM;
 
-		policy_explain(error, memory ? POLICY_NO_MEMORY : 0, "%s%s",
-			       errno == EISDIR ? "it is a directory" : strerror(errno),
+		if (!why)
+			why = errno == EISDIR ? "it is a directory" : strerror(errno);
+		policy_explain(error, memory ? POLICY_NO_MEMORY : 0, "%s%s", why,
 			       memory ? "" : ": name a file of prefixes");
 		error->file = source->name;
 	}

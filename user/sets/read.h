@@ -37,7 +37,10 @@ struct set_text {
  */
 int set_read(const char *text, size_t len, const struct set_source *source, struct set_text *out,
 	     struct policy_error *error);
-/* The same of a file; "-" is stdin. */
+/*
+ * The same of a file; "-" is stdin. Pipes and devices are refused, since they may have no end, but
+ * for /dev/stdin and /dev/fd/N, which somebody gave the command to read.
+ */
 int set_read_file(const char *path, const struct set_source *source, struct set_text *out,
 		  struct policy_error *error);
 void set_text_free(struct set_text *text);
