@@ -85,17 +85,16 @@ static __always_inline const struct pacer_policy *policy_of(__u32 copy)
 	return &pacer_copies[pacer_opaque(copy) & 1].policy;
 }
 
-/* Before the long way. */
-static __always_inline void walk_begin(struct pacer_walk *walk, __u32 copy)
-{
-	/* Not all of it is written on every path: kernels before 6.1.192 want to see that it is. */
-	walk->value[0] = 0;
-	walk->value[1] = 0;
-	walk->rule = 0;
-	walk->copy = copy & 1;
-	if (!pacer_control.secret_ready)
-		draw_secret();
-}
+/*
+ * The walk of the packet that takes the long way. One for each CPU, which judges one packet after
+ * the other: the stack has no room for it under the entry function's.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct pacer_walk);
+} pacer_walks SEC(".maps");
 
 /* A walk of which nothing is known but the copy: all of it is written. */
 static __always_inline void walk_anew(struct pacer_walk *walk, __u32 copy)
@@ -104,11 +103,29 @@ static __always_inline void walk_anew(struct pacer_walk *walk, __u32 copy)
 	walk->copy = copy & 1;
 }
 
-/* The short ways: a verdict, or 0 where they are not for the packet. */
-static __attribute__((noinline)) int pacer_short(struct xdp_md *ctx, const struct pacer_rule *rule)
+/* The walk of a packet that takes the long way. There is always one. */
+static __always_inline struct pacer_walk *walk_begin(__u32 copy)
 {
-	__u32 outcome = pacer_path_short(ctx, 0, rule);
+	struct pacer_walk *walk = bpf_map_lookup_elem(&pacer_walks, &pacer_first);
 
+	if (walk)
+		walk_anew(walk, copy);
+	if (!pacer_control.secret_ready)
+		draw_secret();
+	return walk;
+}
+
+/*
+ * The short ways: a verdict, or 0 where they are not for the packet. That of most policies is a
+ * part of the entry function: a processor that guards returns against speculation takes 8 ns for
+ * each.
+ */
+static __always_inline int pacer_short(struct xdp_md *ctx, const struct pacer_rule *rule)
+{
+	__u32 outcome;
+
+	PACER_AS_IT_IS(rule);
+	outcome = pacer_path_short(ctx, 0, rule);
 	return outcome == PACER_UNDECIDED ? 0 : (int)pacer_path_short_action(outcome);
 }
 
@@ -227,14 +244,15 @@ __attribute__((noinline)) int pacer_end(struct xdp_md *ctx, struct pacer_walk *w
 /* What it has left. Both are functions, so that neither has the other's stack. */
 __attribute__((noinline)) int pacer_long(struct xdp_md *ctx, __u32 copy)
 {
-	struct pacer_walk walk;
+	struct pacer_walk *walk = walk_begin(copy);
 	__u32 outcome, counted;
 
-	walk_begin(&walk, copy);
-	outcome = pacer_path_fast(ctx, &walk, PACER_POLICY_OF(&walk));
+	if (!walk)
+		return XDP_DROP;
+	outcome = pacer_path_fast(ctx, walk, PACER_POLICY_OF(walk));
 	counted = outcome >> 16;
-	outcome = pacer_path_rest(ctx, &walk, outcome);
-	return pacer_end(ctx, &walk, outcome, counted);
+	outcome = pacer_path_rest(ctx, walk, outcome);
+	return pacer_end(ctx, walk, outcome, counted);
 }
 
 /* XDP's verdict on the packet. */

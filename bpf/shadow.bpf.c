@@ -137,12 +137,13 @@ __attribute__((noinline)) int end(struct xdp_md *ctx, struct pacer_walk *w, __u3
 /* The tool says that it is for frames of several buffers, if it says so of the first (object.c). */
 SEC("xdp") int pacer_shadow(struct xdp_md *ctx)
 {
-	struct pacer_walk walk;
+	struct pacer_walk *walk = walk_begin(copy_in_force());
 	__u32 outcome, counted;
 
-	walk_begin(&walk, copy_in_force());
-	outcome = pacer_path_fast(ctx, &walk, PACER_POLICY_OF(&walk));
+	if (!walk)
+		return XDP_DROP;
+	outcome = pacer_path_fast(ctx, walk, PACER_POLICY_OF(walk));
 	counted = outcome >> 16;
-	outcome = pacer_path_rest(ctx, &walk, outcome);
-	return end(ctx, &walk, outcome, counted);
+	outcome = pacer_path_rest(ctx, walk, outcome);
+	return end(ctx, walk, outcome, counted);
 }

@@ -321,25 +321,35 @@ PACER_INLINE __u32 pacer_path_short_limit(struct pacer_table *table, const struc
 }
 
 /*
- * The same where there may be bans, which are of the source alone: source_len has it, masked, and
- * below it the packet's length. A refusal that bans is left to the way for all.
+ * The same where there may be bans, which are of the source alone. A refusal that bans is left to
+ * the way for all.
  */
+PACER_INLINE __u32 pacer_path_watched_by(struct pacer_table *table,
+					 const struct pacer_policy *policy,
+					 const struct pacer_rule *rule, const struct pacer_brief *b)
+{
+	__u32 outcome = 0;
+
+	if (rule->brief.shape & PACER_SHORT_WATCH &&
+	    !pacer_ban_none(table, &policy->bans, b->now_ns))
+		outcome = pacer_short_banned(policy, rule, table, b->source, b->now_ns);
+	if (outcome)
+		return outcome == 1 ? (__u32)PACER_DENY_BAN : PACER_UNDECIDED;
+	outcome = pacer_path_short_limit(table, rule, rule->brief.shape, 1, b);
+	return rule->brief.shape & PACER_SHORT_BANS && pacer_bans(outcome) ? PACER_UNDECIDED
+									   : outcome;
+}
+
+/* The same as a function: source_len has the source, masked, and below it the packet's length. */
 PACER_GLOBAL __u32 pacer_path_watched(struct pacer_table *table, const struct pacer_policy *policy,
 				      const struct pacer_rule *rule, __u64 source_len, __u64 now_ns)
 {
 	struct pacer_brief b = {now_ns, (__u32)source_len, source_len >> 32, {0, 0}};
-	__u32 outcome = 0;
 
 	PACER_ARGUMENT(table);
 	if (!policy || !rule)
 		return PACER_UNDECIDED;
-	if (!pacer_ban_none(table, &policy->bans, b.now_ns))
-		outcome = pacer_short_banned(policy, rule, table, b.source, b.now_ns);
-	if (outcome)
-		return outcome == 1 ? (__u32)PACER_DENY_BAN : PACER_UNDECIDED;
-	outcome = pacer_path_short_limit(table, rule, rule->brief.shape, 1, &b);
-	return rule->brief.shape & PACER_SHORT_BANS && pacer_bans(outcome) ? PACER_UNDECIDED
-									   : outcome;
+	return pacer_path_watched_by(table, policy, rule, &b);
 }
 
 /* Its argument. */
@@ -360,10 +370,7 @@ PACER_INLINE __u32 pacer_path_short(PACER_FRAME *frame, const struct pacer_walk 
 
 	if (!pacer_path_brief(frame, &rule->brief, &b))
 		return PACER_UNDECIDED;
-	outcome = rule->brief.shape & PACER_SHORT_WATCH
-		      ? pacer_path_watched(PACER_TABLE_OF(w), pacer_short_policy(rule), rule,
-					   pacer_brief_source_len(&b), b.now_ns)
-		      : pacer_path_short_limit(PACER_TABLE_OF(w), rule, rule->brief.shape, 1, &b);
+	outcome = pacer_path_watched_by(PACER_TABLE_OF(w), pacer_short_policy(rule), rule, &b);
 	if (outcome == PACER_UNDECIDED)
 		return PACER_UNDECIDED;
 	pacer_count(w, rule->brief.counter, outcome, b.len_bytes);

@@ -25,7 +25,8 @@
 #define STACK_BYTES (64 * PAGE)
 #define DATA_AT	    0x7e0000000000ull /* the frame and what the kernel says of it */
 #define CPU_AT	    0x7d0000000000ull /* stands for all memory of this CPU */
-#define TICK_AT	    0x7d8000000000ull /* but its tick and the time of that */
+#define TICK_AT	    0x7d8000000000ull /* but its tick and the time of that, */
+#define WALK_AT	    0x7d9000000000ull /* and the packet's walk */
 #define MAP_BYTES   512		      /* of an array of one pointer, in the kernel */
 #define CPU_BYTES   (64 * PAGE)
 #define RETURN_AT   0x7c0000000000ull /* to where the program returns */
@@ -50,7 +51,7 @@ static struct emulation {
 	struct bpf_prog_info info;
 	struct function function[FUNCS_MAX];
 	struct set_lines set;
-	uint64_t ticks_at; /* the map */
+	uint64_t ticks_at, walks_at; /* the maps */
 	uint32_t frame_bytes;
 	uint32_t steps, helpers;
 	_Alignas(4096) union {
@@ -197,16 +198,18 @@ static void place_map(uint32_t id, bool of_value, uint32_t off, uint64_t address
 		make_memory(address, PAGE, UC_PROT_READ | UC_PROT_WRITE);
 	if (!strcmp(info.name, "pacer_ticks"))
 		emu.ticks_at = address;
+	if (!strcmp(info.name, "pacer_walks"))
+		emu.walks_at = address;
 }
 
-/* It has the one pointer, and shares its page with other maps. */
-static void place_ticks(void)
+/* This map has the one pointer, and shares its page with other maps. */
+static void place_apart(uint64_t map_at, uint64_t to)
 {
 	uint64_t fake[MAP_BYTES / 8];
 
 	for (size_t i = 0; i < MAP_BYTES / 8; i++)
-		fake[i] = TICK_AT;
-	must(uc_mem_write(emu.cpu, emu.ticks_at, fake, sizeof(fake)), "the pointer");
+		fake[i] = to;
+	must(uc_mem_write(emu.cpu, map_at, fake, sizeof(fake)), "the pointer");
 }
 
 /* "movabs $address, %reg" of a kernel address: where the next one is in the code. 0: nowhere. */
@@ -250,7 +253,8 @@ static void place_maps(void)
 		place_map(insn->imm, insn->src_reg == BPF_PSEUDO_MAP_VALUE, insn[1].imm, address);
 	}
 	assert_int_equal(next_address(from, &address), 0);
-	place_ticks();
+	place_apart(emu.ticks_at, TICK_AT);
+	place_apart(emu.walks_at, WALK_AT);
 }
 
 static void place_code(void)
@@ -401,6 +405,7 @@ static void power_on(void)
 	make_memory(DATA_AT, 4 * PAGE, UC_PROT_READ | UC_PROT_WRITE);
 	make_memory(CPU_AT, CPU_BYTES, UC_PROT_READ | UC_PROT_WRITE);
 	make_memory(TICK_AT, PAGE, UC_PROT_READ | UC_PROT_WRITE);
+	make_memory(WALK_AT, PAGE, UC_PROT_READ | UC_PROT_WRITE);
 	share_memory(SAMPLER_AT, emu.page, sizeof(emu.page));
 	share_memory(SET_AT, emu.set.line, emu.set.n * sizeof(*emu.set.line));
 	place_code();
