@@ -149,6 +149,8 @@ one_leaves()
 	both_off
 	limit ten 10
 	both ten --shared
+	refused 1 '^xdp-pacer: s0: its state is shared with s1, which would let nothing through' \
+		pacer save s0 "$work/s0.state" --and-unload
 	on 0 "6" n=6
 	equal "$(pacer unload s0 --json | jq -c .shared_with)" '["s1"]' "with whom it was shared"
 	equal "$(what_is_on s0)" "{}" "what is on s0"

@@ -50,6 +50,15 @@ refused_upgrade()
 		-o "$work/elder.o"
 	in_server ip link set dev s0 xdp obj "$work/elder.o" sec xdp.elder
 	refused 1 'has ABI version [0-9]+, this tool [0-9]+, which cannot go on' pacer upgrade s0
+	# A service begins anew in its place, and says so.
+	limit one 5
+	background "$SERVER" "$BUILD/xdp-pacer" serve s0 -c "$work/one.yaml" --state "$work/none" \
+		>"$work/out" 2>"$work/err"
+	until_true 20 grep -q loaded "$work/out"
+	kill -TERM "$pid"
+	wait "$pid"
+	grep -Eqx 'xdp-pacer: s0: its pacer had ABI version [0-9]+, this tool has [0-9]+: its state is gone' "$work/err" ||
+		fail "$(cat "$work/err")"
 }
 
 # Packets flow all the while: each is judged once, and by no window more than the limit passes.

@@ -545,7 +545,7 @@ static int unload_all(const char *ifname, int ifindex, struct pins_left *left,
 		int result;
 
 		if (site_open(ifname, ifindex, &site, error))
-			return -1;
+			return last && !err ? 0 : -1; /* what it has detached is off */
 		if (!site.pacer) {
 			result = last	      ? 0
 				 : site.named ? refusal_not_a_pacer(ifname, error)
