@@ -285,6 +285,17 @@ static void emit_ban(const struct question *q, const struct why_limit *l)
 	emit_uint("ban_next_ns", l->ban_next_ns, NULL);
 }
 
+/* A limit of 0 is that of a host without a share: no time says when it gets one. */
+static void emit_passes(const struct question *q, const struct why_limit *l)
+{
+	uint64_t when_ns = pacer_later(l->when_ns, l->banned_ns);
+
+	if (when_ns == PACER_NEVER && l->held.unit && !l->held.max)
+		emit_null("wait_ns", "when this host has a share");
+	else
+		emit_wait("wait_ns", q, when_ns);
+}
+
 static void emit_limit(const struct question *q, const struct policy_rule *rule,
 		       const struct why_limit *l)
 {
@@ -297,7 +308,7 @@ static void emit_limit(const struct question *q, const struct policy_rule *rule,
 	emit_flag("counted", !l->unasked, NULL);
 	emit_held(q, &l->held);
 	emit_string("reason", pacer_reason_name(l->reason), NULL);
-	emit_wait("wait_ns", q, pacer_later(l->when_ns, l->banned_ns));
+	emit_passes(q, l);
 	if (l->banned_ns)
 		emit_ban(q, l);
 	else
