@@ -56,7 +56,7 @@ shows()
 
 	some_traffic
 	got=$(on_screen 24 80 top s0 <<-'END'
-		wait LAST [3-9]s
+		wait LAST ([3-9]|[1-9][0-9])s
 		wait ^udp +.*kpps .*[▁▂▃▄▅▆▇█]{3}$
 		wait ^10.77.0.11 +udp +window +[0-9.]+% \([0-9.]+\.\.[0-9.]+\)$
 		picture
@@ -72,7 +72,7 @@ shows()
 	) || { traffic_off && fail "$got"; } || return
 	traffic_off
 	sed -n 1p <<<"$got" | grep -Eqx 's0: enforced, serial 1, native' || fail "$got" || return
-	grep -Eq '^RULE +NOW +LAST [3-9]s  PACKETS A SECOND, BY READING$' <<<"$got" || fail "$got" || return
+	grep -Eq '^RULE +NOW +LAST ([3-9]|[1-9][0-9])s  PACKETS A SECOND, BY READING$' <<<"$got" || fail "$got" || return
 	grep -Eq '^  window +[0-9]+ pps' <<<"$got" || fail "$got" || return
 	grep -Eq '^  admit +[0-9]+ pps' <<<"$got" || fail "$got" || return
 	grep -Eq '^busiest keys of [0-9,]+ packets \(all\) of the last 1m, by [0-9]+ samples, at 95%$' <<<"$got" ||

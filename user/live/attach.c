@@ -587,11 +587,13 @@ int attach_undo(const char *ifname, struct pins_left *left, struct policy_error 
 
 int attach_undone(const char *ifname, const struct pins_left *left, struct policy_error *error)
 {
+	const char *advice = pins_advice(left->cause);
+
 	return left->cause ? policy_fail(error, 0,
 					 "%s: the pacer is off, but %s, which holds its memory, "
-					 "cannot be removed: %s%s, then `xdp-pacer clean`",
-					 ifname, left->path, strerror(left->cause),
-					 pins_advice(left->cause))
+					 "cannot be removed: %s%s%s `xdp-pacer clean`",
+					 ifname, left->path, strerror(left->cause), advice,
+					 *advice ? ", then" : ":")
 			   : 0;
 }
 

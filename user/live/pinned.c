@@ -140,17 +140,27 @@ uint32_t pinned_id(int prog_fd)
 	return found;
 }
 
-/* Of what is in the folder; 0: nothing, or nothing of a pacer. */
-static uint32_t id_in(const char *folder)
+static uint32_t id_of(const char *folder, enum pin pin)
 {
 	LIBBPF_OPTS(bpf_obj_get_opts, look, .file_flags = BPF_F_RDONLY);
 	char path[PATH_MAX];
-	int fd = bpf_obj_get_opts(path_of(path, folder, tries[PIN_4].pin), &look);
-	uint32_t id = fd < 0 ? 0 : id_if(fd, PIN_4);
+	int fd = bpf_obj_get_opts(path_of(path, folder, tries[pin].pin), &look);
+	uint32_t id = fd < 0 ? 0 : id_if(fd, pin);
 
 	if (fd >= 0)
 		close(fd);
 	return id;
+}
+
+/*
+ * Of what is in the folder; 0: nothing, or nothing of a pacer. Of one that was removed in part the
+ * other map's.
+ */
+static uint32_t id_in(const char *folder)
+{
+	uint32_t id = id_of(folder, PIN_4);
+
+	return id || errno != ENOENT ? id : id_of(folder, PIN_6);
 }
 
 static bool has_map(int prog_fd, uint32_t map_id)
@@ -454,14 +464,22 @@ static void note_left(const char *name, int cause, void *left)
 void pinned_remove(const char *ifname, uint32_t id, uint32_t gone, struct pins_left *left)
 {
 	char name[IF_NAMESIZE];
+	struct pins_left now = {.cause = 0};
 	struct removal r = {.id = id,
 			    .folder = folder_of(ifname, name),
 			    .gone = gone,
 			    .each = note_left,
-			    .arg = left};
+			    .arg = &now};
 
-	if (id)
+	/* A second time where a look has failed: it cannot be told from another's folder then. */
+	for (int look = 0; id && look < 2; look++) {
+		now.cause = 0;
 		remove_those(&r);
+		if (id_of(r.folder, PIN_4) != id)
+			break;
+	}
+	if (left && now.cause && !left->cause)
+		*left = now;
 }
 
 void pinned_sweep(const char *ifname)

@@ -207,15 +207,19 @@ bool pins_remove_folder(int parent_fd, const char *name)
 	int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *e;
+	int cause = 0;
 
 	while (d && (e = readdir(d)))
-		if (e->d_name[0] != '.')
-			unlinkat(fd, e->d_name, 0);
+		if (e->d_name[0] != '.' && unlinkat(fd, e->d_name, 0) && !cause)
+			cause = errno;
 	if (d)
 		closedir(d);
 	else if (fd >= 0)
 		close(fd);
-	return !unlinkat(parent_fd, name, AT_REMOVEDIR);
+	if (!unlinkat(parent_fd, name, AT_REMOVEDIR))
+		return true;
+	errno = cause ? cause : errno;
+	return false;
 }
 
 static const struct {
