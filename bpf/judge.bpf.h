@@ -171,6 +171,17 @@ __attribute__((noinline)) int pacer_ruled_more(struct xdp_md *ctx, __u32 copy)
 	return pacer_path_ruled(ctx, 0, &pacer_copies[copy & 1].policy);
 }
 
+/* As pacer_path_many. */
+__attribute__((noinline)) int pacer_many(struct xdp_md *ctx, __u32 copy)
+{
+	struct pacer_walk *walk = bpf_map_lookup_elem(&pacer_walks, &pacer_first);
+
+	if (!walk) /* there is always one */
+		return PACER_UNDECIDED;
+	walk->copy = copy & 1;
+	return pacer_path_many(ctx, walk, PACER_POLICY_OF(walk));
+}
+
 /* That of them which is for packets of this shape. */
 static __always_inline __u32 any_more(struct xdp_md *ctx, __u32 copy, __u32 shape)
 {
@@ -182,6 +193,8 @@ static __always_inline __u32 any_more(struct xdp_md *ctx, __u32 copy, __u32 shap
 		return outcome;
 	if (shape & PACER_SHORT_FIRST)
 		return pacer_short_more(ctx, copy);
+	if (shape & PACER_SHORT_MANY)
+		return pacer_many(ctx, copy);
 	return shape & PACER_SHORT_PART ? pacer_part_more(ctx, copy) : pacer_ruled_more(ctx, copy);
 }
 
@@ -207,9 +220,9 @@ __attribute__((noinline)) int pacer_short_end(struct xdp_md *ctx, __u32 copy, __
 }
 
 /*
- * A policy that has more beside its rules: a verdict, or 0. Its shape was read once for all. The
- * sampler counts here, since a call would cost more. The policy is found anew each time: there is
- * no stack for it.
+ * A policy that has more beside its rules, or several limits: a verdict, or 0. Its shape was read
+ * once for all. The sampler counts here, since a call would cost more. The policy is found anew
+ * each time: there is no stack for it.
  */
 static __always_inline int short_more(struct xdp_md *ctx, __u32 copy, __u32 shape)
 {
@@ -265,9 +278,10 @@ static __always_inline int judge(struct xdp_md *ctx)
 
 	if (shape & PACER_SHORT_ALONE)
 		verdict = pacer_short(ctx, &policy->rule[0]);
-	else if (shape & (PACER_SHORT_MORE | PACER_SHORT_PART))
-		verdict = shape & PACER_SHORT_MORE ? short_more(ctx, copy, shape)
-						   : pacer_part(ctx, &policy->rule[0]);
+	else if (shape & (PACER_SHORT_MORE | PACER_SHORT_MANY))
+		verdict = short_more(ctx, copy, shape);
+	else if (shape & PACER_SHORT_PART)
+		verdict = pacer_part(ctx, &policy->rule[0]);
 	else if (shape)
 		verdict = pacer_ruled(ctx, policy);
 

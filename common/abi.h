@@ -418,6 +418,7 @@ enum pacer_short_kind {
 #define PACER_SHORT_MORE    (PACER_SHORT_ALLOWS | PACER_SHORT_SAMPLES | PACER_SHORT_OVER)
 #define PACER_SHORT_FIRST   0x8000u    /* ... and there is one rule alone */
 #define PACER_SHORT_PART    0x10000u   /* ... whose limit a fleet divides */
+#define PACER_SHORT_MANY    0x20000u   /* one rule alone, which has several limits */
 #define PACER_SHORT_ALONE   (1u << 31) /* ... or its one rule does, whose shape is beside this */
 
 /*

@@ -91,27 +91,43 @@ PACER_INLINE void pacer_limiter_saw(const struct pacer_limiter *t, const struct 
 			value[(t->value[i] - 1) & 1] = seen->key[4 * i];
 }
 
-/* The hash of the packet's key under this limit, which has no values. */
-PACER_INLINE struct pacer_hash pacer_limiter_hash(const struct pacer_limiter *t,
-						  const struct pacer_packet *pkt,
-						  const __u64 secret[PACER_SECRETS])
+/* The hash of an IPv4 packet's key under this limit, which has no values. */
+PACER_INLINE struct pacer_hash pacer_limiter_hash4(const struct pacer_limiter *t,
+						   const struct pacer_packet *pkt,
+						   const __u64 secret[PACER_SECRETS])
 {
-	__u32 w[PACER_KEY_WORDS];
+	__u32 w[4];
 
-	if (pkt->family == PACER_FAMILY_4 && t->src_only) {
+	if (t->src_only) {
 		pacer_limiter_words4(t, pkt, w, 1);
 		return pacer_hash_words(secret, PACER_HASH_FAMILY4, w, 1);
 	}
-	if (pkt->family == PACER_FAMILY_4) {
-		pacer_limiter_words4(t, pkt, w, 4);
-		return pacer_hash_words(secret, PACER_HASH_FAMILY4, w, 4);
-	}
+	pacer_limiter_words4(t, pkt, w, 4);
+	return pacer_hash_words(secret, PACER_HASH_FAMILY4, w, 4);
+}
+
+/* Of an IPv6 packet's. */
+PACER_INLINE struct pacer_hash pacer_limiter_hash6(const struct pacer_limiter *t,
+						   const struct pacer_packet *pkt,
+						   const __u64 secret[PACER_SECRETS])
+{
+	__u32 w[PACER_KEY_WORDS];
+
 	if (t->src_only) {
 		pacer_limiter_words6(t, pkt, w, 4);
 		return pacer_hash_words(secret, PACER_HASH_FAMILY6, w, 4);
 	}
 	pacer_limiter_words6(t, pkt, w, PACER_KEY_WORDS);
 	return pacer_hash_words(secret, PACER_HASH_FAMILY6, w, PACER_KEY_WORDS);
+}
+
+PACER_INLINE struct pacer_hash pacer_limiter_hash(const struct pacer_limiter *t,
+						  const struct pacer_packet *pkt,
+						  const __u64 secret[PACER_SECRETS])
+{
+	if (pkt->family == PACER_FAMILY_4)
+		return pacer_limiter_hash4(t, pkt, secret);
+	return pacer_limiter_hash6(t, pkt, secret);
 }
 
 #endif

@@ -544,6 +544,27 @@ PACER_INLINE __u32 pacer_path_ruled(PACER_FRAME *frame, const struct pacer_walk 
 }
 
 /*
+ * The short way of a policy whose one rule has several limits (PACER_SHORT_MANY), as
+ * pacer_path_short. w, of which the host has filled in what it judges by, becomes the packet's.
+ */
+PACER_INLINE __u32 pacer_path_many(PACER_FRAME *frame, struct pacer_walk *w,
+				   const struct pacer_policy *policy)
+{
+	__u32 outcome;
+
+	if (!pacer_parse_fast(PACER_FRAME_DATA(frame), PACER_FRAME_END(frame),
+			      PACER_FRAME_LEN(frame), &w->pkt))
+		return PACER_UNDECIDED;
+	w->value[0] = 0;
+	w->value[1] = 0;
+	w->rule = 0;
+	w->now_ns = PACER_FRAME_NOW(frame, !!(policy->flags & PACER_CLOCK_EXACT));
+	outcome = pacer_limit_many(w);
+	pacer_count(w, policy->rule[0].counter, outcome, w->pkt.len_bytes);
+	return pacer_outcome_under(outcome, 0);
+}
+
+/*
  * Is the source of the usual frame on the allow-list? Allowed, and the packet is counted;
  * PACER_ADMIT: it is not; undecided: it is another frame. w->pkt has no more than the source then.
  */
@@ -1003,6 +1024,8 @@ PACER_INLINE __u32 pacer_path_either(PACER_FRAME *frame, struct pacer_walk *w,
 		return outcome;
 	if (shape & (PACER_SHORT_ALONE | PACER_SHORT_FIRST))
 		return pacer_path_short(frame, w, &policy->rule[0]);
+	if (shape & PACER_SHORT_MANY)
+		return pacer_path_many(frame, w, policy);
 	return shape & PACER_SHORT_PART ? pacer_path_short_part(frame, w, &policy->rule[0])
 					: pacer_path_ruled(frame, w, policy);
 }

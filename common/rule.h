@@ -103,17 +103,39 @@ PACER_INLINE int pacer_limit_is_quick(const struct pacer_limiter *t)
 	       !pacer_limiter_valued(t);
 }
 
+/* The hash of an IPv6 key, as home << 32 | mark. A function apart, since its words take stack. */
+PACER_GLOBAL __u64 pacer_quick_hash6(const struct pacer_walk *w, const struct pacer_limiter *t)
+{
+	struct pacer_hash hash;
+
+	if (!w || !t)
+		return 0;
+	hash = pacer_limiter_hash6(t, &w->pkt, PACER_SECRET_AT(w, t->secret));
+	return (__u64)hash.home << 32 | hash.mark;
+}
+
+/* Of any key without values of sets. */
+PACER_INLINE struct pacer_hash pacer_quick_hash(const struct pacer_walk *w,
+						const struct pacer_limiter *t)
+{
+	__u64 both;
+
+	if (w->pkt.family == PACER_FAMILY_4)
+		return pacer_limiter_hash4(t, &w->pkt, PACER_SECRET_AT(w, t->secret));
+	both = pacer_quick_hash6(w, t);
+	return (struct pacer_hash){both >> 32, (__u32)both};
+}
+
 /* Where the limit's key is looked for first; and asks for that line. 0: it is none of these. */
-PACER_GLOBAL int pacer_quick_request(const struct pacer_walk *w, const struct pacer_limiter *t,
+PACER_INLINE int pacer_quick_request(const struct pacer_walk *w, const struct pacer_limiter *t,
 				     struct pacer_hold *hold)
 {
 	struct pacer_entry *head;
 	struct pacer_hash hash;
 
-	PACER_ARGUMENT(w);
-	if (!w || !t || !hold || !pacer_limit_is_quick(t))
+	if (!pacer_limit_is_quick(t))
 		return 0;
-	hash = pacer_limiter_hash(t, &w->pkt, PACER_SECRET_AT(w, t->secret));
+	hash = pacer_quick_hash(w, t);
 	pacer_hold_key(hold, hash);
 	hold->index = t->sets ? pacer_set_index(t, hash) : pacer_shared_index(t, hash);
 	head = pacer_entry_at(PACER_TABLE_OF(w), hold->index);
@@ -251,9 +273,28 @@ struct pacer_holds {
 };
 
 /*
- * Would all limits of the rule admit the packet? Read only: an outcome. The lines of all are on
- * their way before the first is judged, so a packet waits for memory once. A function apart from
- * what comes then, which has no stack for it.
+ * Asks for the lines of all limits of the rule, before the first is judged: so a packet waits for
+ * memory once.
+ */
+PACER_GLOBAL int pacer_limit_request(const struct pacer_walk *w, struct pacer_holds *holds)
+{
+	const struct pacer_rule *rule;
+	__u32 i, n;
+
+	if (!w || !holds)
+		return 0;
+	rule = PACER_RULE_OF(w);
+	n = rule->n_limiters;
+	PACER_ROLLED
+	for (i = 0; i < PACER_LIMITERS_MAX && i < n; i++)
+		holds->entries |= (pacer_quick_request(w, &rule->limiter[i], &holds->at[i]) & 1)
+				  << i;
+	return 0;
+}
+
+/*
+ * Would all limits of the rule, whose lines were asked for, admit the packet? Read only: an
+ * outcome. A function apart from what comes then, which has no stack for it.
  */
 PACER_GLOBAL __u32 pacer_limit_ask(const struct pacer_walk *w, struct pacer_holds *holds)
 {
@@ -264,10 +305,6 @@ PACER_GLOBAL __u32 pacer_limit_ask(const struct pacer_walk *w, struct pacer_hold
 		return PACER_DENY_NO_STATE;
 	rule = PACER_RULE_OF(w);
 	n = rule->n_limiters;
-	PACER_ROLLED
-	for (i = 0; i < PACER_LIMITERS_MAX && i < n; i++)
-		holds->entries |= (pacer_quick_request(w, &rule->limiter[i], &holds->at[i]) & 1)
-				  << i;
 	holds->quick = holds->entries;
 	PACER_ROLLED
 	for (i = 0; i < PACER_LIMITERS_MAX && i < n && outcome == PACER_ADMIT; i++) {
@@ -326,6 +363,7 @@ PACER_GLOBAL __u32 pacer_limit_many(const struct pacer_walk *w)
 		return PACER_DENY_NO_STATE;
 	if (!PACER_RULE_OF(w)->n_limiters)
 		return pacer_rule_reason(PACER_RULE_OF(w));
+	pacer_limit_request(w, &holds);
 	said = pacer_limit_ask(w, &holds);
 	if (said != PACER_ADMIT)
 		return said;

@@ -115,6 +115,25 @@ PACER_INLINE int pacer_short_is_alone(const struct pacer_policy *policy,
 	       (shape & PACER_SHORT_KIND) != PACER_SHORT_THROTTLE;
 }
 
+/*
+ * Are the limits of this rule, which are several, all that there is to be asked of a packet? They
+ * are asked as on the way for all, so they may be of any kind; but of the packet's own key.
+ */
+PACER_INLINE int pacer_short_is_many(const struct pacer_policy *policy,
+				     const struct pacer_rule *rule)
+{
+	__u32 i;
+
+	if (policy->dims || rule->n_limiters < 2 || rule->says || rule->opens ||
+	    pacer_short_watches(rule))
+		return 0;
+	for (i = 0; i < PACER_LIMITERS_MAX && i < rule->n_limiters; i++)
+		if (pacer_limiter_valued(&rule->limiter[i]) ||
+		    rule->limiter[i].kind & PACER_LIMITER_NEW)
+			return 0;
+	return 1;
+}
+
 /* The policy of its first rule: so that few have to keep both. */
 PACER_INLINE const struct pacer_policy *pacer_short_policy(const struct pacer_rule *first)
 {
@@ -158,8 +177,9 @@ PACER_INLINE __u32 pacer_short_more_of(const struct pacer_policy *policy,
 }
 
 /*
- * The shape of copy 0 or 1 of the policy, with its allow-list: that of its one rule; or
- * PACER_SHORT_RULED, if most of its rules have a short way, with what there is beside them.
+ * The shape of copy 0 or 1 of the policy, with its allow-list: that of its one rule, or
+ * PACER_SHORT_MANY; or PACER_SHORT_RULED, if most of its rules have a short way. With what there is
+ * beside them.
  */
 PACER_INLINE __u32 pacer_short_shape_of(const struct pacer_policy *policy,
 					const struct pacer_control *control, __u32 copy)
@@ -171,6 +191,9 @@ PACER_INLINE __u32 pacer_short_shape_of(const struct pacer_policy *policy,
 	    policy->dims & (PACER_DIMS_SETS | PACER_DIMS_MORE | PACER_DIMS_FRAMES) ||
 	    !(policy->rules.word[0] & 1))
 		return PACER_SHORT_NONE;
+	if (pacer_short_is_many(policy, &policy->rule[0]))
+		return PACER_SHORT_MANY | more |
+		       (policy->rule[0].over == PACER_OVER_DROP ? 0 : PACER_SHORT_OVER);
 	if (!pacer_short_is_alone(policy, &policy->rule[0]))
 		return pacer_short_most(policy) > 0 ? PACER_SHORT_RULED | more : PACER_SHORT_NONE;
 	alone = pacer_short_rule_shape_of(policy, &policy->rule[0]);

@@ -543,6 +543,86 @@ static void test_more(void **unused)
 	assert_true(acts[PACER_PASS] && acts[PACER_DROP] && acts[PACER_REDIRECT]);
 }
 
+/* --- several limits --------------------------------------------------------------------------- */
+
+/* Of any kind, and where it is the source's, the destination's or a flow's. */
+static struct pacer_limiter one_of_many(uint32_t i)
+{
+	struct pacer_limiter t = i % 5 == 0 ? window(draw() % 2, 2 + draw() % 9, 0)
+				 : i % 5 == 1
+				     ? rate(draw() % 2 ? PACER_COST_BYTES : PACER_COST_PACKETS)
+				 : i % 5 == 2 ? sketch(1000 + draw() % 30000, 1 + draw() % 2)
+				 : i % 5 == 3 ? throttle()
+					      : divided(window(draw() % 2, 2 + draw() % 9, 0), 0);
+
+	t.base = i % 5 == 3 ? 0 : i * 12; /* a throttle has the one state */
+	if (i % 5 == 3 || draw() % 2)
+		return t;
+	t.src_only = 0;
+	t.mask4[0] = draw() % 2 ? ~0u : 0;
+	t.mask4[1] = ~0u;
+	t.mask4[2] = draw() % 2 ? ~0u : 0;
+	if (!(draw() % 8))
+		t.until_ns = START + draw() % 2000000;
+	return t;
+}
+
+static void put_many(void)
+{
+	struct pacer_limiter t = one_of_many(0);
+	struct pacer_rule *rule = &plain.policy.rule[0];
+	uint32_t first = draw();
+
+	put_policy(&t, 0);
+	rule->plain = PACER_PLAIN_NOT;
+	rule->n_limiters = 2 + draw() % 3;
+	for (uint32_t i = 0; i < rule->n_limiters; i++) {
+		rule->limiter[i] = one_of_many((first + i) % 5);
+		rule->limiter[i].key_id += i;
+	}
+	plain.policy.flags = draw() % 4 ? 0 : PACER_CLOCK_EXACT;
+	put_more();
+}
+
+/* All of them are asked, and counted in, or none: as on the way for all. */
+static void test_many(void **unused)
+{
+	(void)unused;
+	begin_counting();
+	for (int i = 0; i < 4 * RUNS; i++) {
+		const struct pacer_rule *rule = &plain.policy.rule[0];
+		uint64_t now_ns = START;
+
+		put_many();
+		assert_true(armed.policy.shape & PACER_SHORT_MANY);
+		begin(&armed);
+		begin(&plain);
+		memset(lanes, 0, sizeof(lanes));
+		for (uint32_t k = 0; k < PACKETS / RUNS; k++) {
+			uint32_t len_bytes = 60 + draw() % 3 * 20;
+
+			now_ns = later(now_ns);
+			vary_frame(len_bytes);
+			udp4[33] = draw() % 3; /* to */
+			for (uint32_t l = 0; l < rule->n_limiters && !(draw() % 8); l++)
+				if (rule->limiter[l].kind & PACER_LIMITER_FLEET)
+					vary_share(&rule->limiter[l], now_ns);
+			send(1 + draw() % 8, len_bytes, now_ns);
+		}
+		expect_samples();
+	}
+	memcpy(udp4, usual, sizeof(udp4));
+	expect_seen(PACER_ADMIT);
+	expect_seen(PACER_ALLOWED);
+	expect_seen(PACER_DENY_GAP);
+	expect_seen(PACER_DENY_WINDOW);
+	expect_seen(PACER_DENY_RATE);
+	expect_seen(PACER_DENY_THROTTLE);
+	expect_seen(PACER_DENY_SHARE);
+	assert_true(passed > 0);
+	assert_true(acts[PACER_PASS] && acts[PACER_DROP] && acts[PACER_REDIRECT]);
+}
+
 /* --- the expression alone -------------------------------------------------------------------- */
 
 /* What it says of source 1 now: it needs nothing but the set's entries. */
@@ -716,6 +796,36 @@ static void second_limit(struct pacer_policy *p)
 	p->rule[0].n_limiters = 2;
 }
 
+static void second_of_values(struct pacer_policy *p)
+{
+	second_limit(p);
+	p->rule[0].limiter[1].value[1] = 1;
+}
+
+static void second_of_new(struct pacer_policy *p)
+{
+	second_limit(p);
+	p->rule[0].limiter[1].kind = PACER_LIMITER_RATE | PACER_LIMITER_NEW;
+}
+
+static void second_bans(struct pacer_policy *p)
+{
+	second_limit(p);
+	p->rule[0].ban_ns = 1;
+}
+
+static void second_over(struct pacer_policy *p)
+{
+	second_limit(p);
+	p->rule[0].over = PACER_OVER_PASS;
+}
+
+static void second_matched(struct pacer_policy *p)
+{
+	second_limit(p);
+	match(p);
+}
+
 static void flow(struct pacer_policy *p)
 {
 	p->rule[0].limiter[0].src_only = 0;
@@ -767,8 +877,9 @@ static void no_rule(struct pacer_policy *p)
 static void test_kinds(void **unused)
 {
 	void (*const none[])(struct pacer_policy *) = {
-	    more,	  sets,		  second_limit, draining,     throttle_of_values,
-	    other_secret, gap_of_a_fleet, flow_bans,	of_new_flows, no_rule};
+	    more,	    sets,      draining,     throttle_of_values, other_secret,
+	    gap_of_a_fleet, flow_bans, of_new_flows, second_of_values,	 second_of_new,
+	    second_bans,    no_rule};
 	const uint32_t part = PACER_SHORT_PART | PACER_SHORT_PART_NARROW;
 	const uint32_t first = PACER_SHORT_FIRST | PACER_SHORT_NARROW;
 	const uint32_t wide = PACER_SHORT_ALONE | PACER_SHORT_WIDE;
@@ -782,6 +893,9 @@ static void test_kinds(void **unused)
 	assert_int_equal(shape_with(flow), PACER_SHORT_RULED);
 	assert_int_equal(shape_with(match), PACER_SHORT_RULED);
 	assert_int_equal(shape_with(a_throttle), PACER_SHORT_RULED);
+	assert_int_equal(shape_with(second_limit), PACER_SHORT_MANY);
+	assert_int_equal(shape_with(second_over), PACER_SHORT_MANY | PACER_SHORT_OVER);
+	assert_int_equal(shape_with(second_matched), PACER_SHORT_NONE);
 	assert_int_equal(shape_with(of_a_fleet), part);
 	assert_int_equal(shape_with(of_a_fleet_sampled), part | PACER_SHORT_SAMPLES);
 	assert_int_equal(shape_with(sample), first | PACER_SHORT_SAMPLES);
@@ -948,8 +1062,9 @@ int main(void)
 	    cmocka_unit_test(test_sketches),	 cmocka_unit_test(test_bans),
 	    cmocka_unit_test(test_shares),	 cmocka_unit_test(test_more),
 	    cmocka_unit_test(test_closed_until), cmocka_unit_test(test_changed),
-	    cmocka_unit_test(test_rules),	 cmocka_unit_test(test_rule_without),
-	    cmocka_unit_test(test_kinds),	 cmocka_unit_test(test_forget_held),
+	    cmocka_unit_test(test_rules),	 cmocka_unit_test(test_many),
+	    cmocka_unit_test(test_rule_without), cmocka_unit_test(test_kinds),
+	    cmocka_unit_test(test_forget_held),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
