@@ -4,8 +4,9 @@
  * addresses, ports, the protocol and the VLAN, each with one limit, or a verdict.
  * What it needs of a rule is side by side in a few lines (struct pacer_short), the kind of the
  * limit is a constant, and nothing of the frame is read but what decides. One rule for all packets
- * with one limit a source has a way of its own, which is shorter still. All that is out of the
- * ordinary is left to the way for all (path.h). Windows and rates that a fleet divides have
+ * with one limit a source has a way of its own, which is shorter still. One rule for all packets
+ * with several limits has one that spares what comes before these and after. All that is out of
+ * the ordinary is left to the way for all (path.h). Windows and rates that a fleet divides have
  * functions apart, so that others pay nothing for them.
  *
  * A refusal is one expression: all that can speak for the key is compared at once (record.h,
