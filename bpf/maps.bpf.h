@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * All maps are here. The two .data maps are addressed without a look-up. The CLI finds them by
- * their names among the maps of an interface's program, and maps them.
+ * All maps are here, but for what a CPU keeps of the clock (clock.bpf.h) and of the packet's walk
+ * (judge.bpf.h). The two .data maps are addressed without a look-up. The CLI finds them by their
+ * names among the maps of an interface's program, and maps them.
  */
 #ifndef PACER_MAPS_BPF_H
 #define PACER_MAPS_BPF_H
