@@ -18,6 +18,8 @@ struct set_names {
 #define SET_NAME_TODO \
 	"it has 1 to 63 bytes of UTF-8, of which none is a '\"' or a control character"
 
+_Static_assert(SET_NAME_MAX == 63, "SET_NAME_TODO says so, and a fleet's and a policy's errors");
+
 /* May a value have that name? It is shown as it is, on terminals, too. */
 bool set_name_fits(struct set_word name);
 /* The name's value, a new one if there is none. -1: no memory (errno), or 65535 names (EFBIG). */
