@@ -36,6 +36,7 @@ prepare()
 	off
 	case $1 in
 	load | serve) ;;
+	fleet) load fleet ;;
 	shadow)
 		mkdir -p /sys/fs/bpf/xdp-pacer # root's, as whoever begins the first one makes it
 		load one
@@ -81,31 +82,31 @@ try()
 	esac
 }
 
-# One that goes on until it is stopped is tried by what it has put on.
-try_serve()
+# try_on TEXT FILE CAPS VERB ARGUMENT...: one that goes on until it is stopped works if it says so there.
+try_on()
 {
-	local served
+	local text=$1 file=$2 goes
 
-	as "$1" serve s0 -c "$open/one.yaml" --state "$open/free/s0.state" >"$work/out" 2>"$work/err" &
-	served=$!
-	until_true 10 sh -c "grep -q 'the pacer is' '$work/out' || ! kill -0 $served 2>/dev/null"
-	if ! grep -q 'the pacer is' "$work/out"; then
-		wait "$served"
+	as "${@:3}" >"$work/out" 2>"$work/err" &
+	goes=$!
+	until_true 10 sh -c "grep -q '$text' '$file' || ! kill -0 $goes 2>/dev/null"
+	if ! grep -q "$text" "$file"; then
+		wait "$goes"
 		return
 	fi
-	kill -TERM "$(pgrep -f "^$bin serve")"
-	wait "$served"
+	kill -TERM "$(pgrep -f "^$bin $4")"
+	wait "$goes"
 }
 
 attempt()
 {
 	rm -f "$open/free/"*
 	prepare "$2" >/dev/null
-	if [ "$2" = serve ]; then
-		try_serve "$1"
-	else
-		try "$1" "$2" >"$work/out" 2>"$work/err"
-	fi
+	case $2 in
+	serve) try_on 'the pacer is' "$work/out" "$1" serve s0 -c "$open/one.yaml" --state "$open/free/s0.state" ;;
+	fleet) try_on 'is etcd there' "$work/err" "$1" fleet s0 --state "$open/free/s0.member" ;;
+	*) try "$1" "$2" >"$work/out" 2>"$work/err" ;;
+	esac
 }
 
 one_verb()
@@ -146,6 +147,7 @@ put_in_the_open()
 	sample: {of: all, k: 8, packets: 100}
 	sets: [{name: drop, of: 10.79.0.0/30}]
 	END
+	cat "$work/one.yaml" - >"$work/fleet.yaml" <<<"fleet: {store: [http://127.0.0.1:9], name: none, bans: yes}"
 	cp "$BUILD/xdp-pacer" "$work/one.yaml" "$open"
 	chmod 644 "$open/one.yaml"
 	printf '\324\303\262\241\2\0\4\0\0\0\0\0\0\0\0\0\0\0\4\0\1\0\0\0' >"$open/none.pcap"

@@ -175,17 +175,19 @@ clean_up()
 	exec 5<&-
 }
 
-# The unit is one, and is hardened. Its verbs and options are this program's.
+# The units are some, and are hardened. Their verbs and options are this program's.
 the_unit()
 {
-	local line
+	local line unit
 
 	mkdir -p "$work/root/usr/sbin"
-	sed "s|/usr/sbin/xdp-pacer|$BUILD/xdp-pacer|; /^Documentation=/d" "$UNIT" >"$work/xdp-pacer@.service"
-	systemd-analyze verify "$work/xdp-pacer@.service" 2>&1 | tee "$work/verify"
-	[ ! -s "$work/verify" ] || fail "systemd-analyze verify: $(head -n 1 "$work/verify")"
-	systemd-analyze security --offline=true --threshold=20 "$UNIT" >"$work/security" ||
-		fail "$(tail -n 1 "$work/security")"
+	for unit in "$UNIT" "${UNIT/@/-fleet@}"; do
+		sed "s|/usr/sbin/xdp-pacer|$BUILD/xdp-pacer|; /^Documentation=/d" "$unit" >"$work/${unit##*/}"
+		systemd-analyze verify "$work/${unit##*/}" 2>&1 | tee "$work/verify"
+		[ ! -s "$work/verify" ] || fail "systemd-analyze verify: $(head -n 1 "$work/verify")" || return
+		systemd-analyze security --offline=true --threshold=20 "$unit" >"$work/security" ||
+			fail "$(tail -n 1 "$work/security")" || return
+	done
 	for line in $(grep 'xdp-pacer serve' "$UNIT" | grep -o ' --[a-z-]*' | sort -u); do
 		"$BUILD/xdp-pacer" serve --help | grep -q -- "$line" || fail "serve has no $line"
 	done

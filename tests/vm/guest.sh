@@ -449,21 +449,22 @@ prepare()
 	[ "$1" != confirm ] || xdp-pacer apply v0 -c "$policy" --confirm-within 60s
 }
 
-# It goes on until it is stopped: what it has put on is what it was tried for.
-try_serve()
+# try_on TEXT CAPS ARGUMENT...: it goes on until it is stopped, and works if it says so.
+try_on()
 {
-	local served
+	local text=$1 goes
 
+	shift
 	(
 		in_place=exec
-		as "$1" serve v0 -c "$policy" --direct --state /tmp/free/v0.state
-	) >/tmp/served &
-	served=$!
-	until grep -q 'the pacer is' /tmp/served || ! kill -0 "$served"; do
+		as "$@"
+	) >/tmp/said 2>&1 &
+	goes=$!
+	until grep -q "$text" /tmp/said || ! kill -0 "$goes"; do
 		sleep 0.1
 	done
-	! grep -q 'the pacer is' /tmp/served || kill "$served"
-	wait "$served"
+	! grep -q "$text" /tmp/said || kill "$goes"
+	wait "$goes"
 }
 
 # Begun and ended; whoever only looks needs less.
@@ -489,7 +490,8 @@ try()
 	allow) as "$1" allow v0 add 10.79.0.1 ;;
 	ban) as "$1" ban v0 add 10.79.0.2 ;;
 	sets) as "$1" sets v0 add drop 10.79.0.3 ;;
-	serve) try_serve "$1" ;;
+	serve) try_on 'the pacer is' "$1" serve v0 -c "$policy" --direct --state /tmp/free/v0.state ;;
+	fleet) try_on 'is etcd there' "$1" fleet v0 --state /tmp/free/v0.member ;;
 	shadow) try_shadow "$1" ;;
 	*) fail "there is no trial of $2" ;;
 	esac
@@ -519,6 +521,7 @@ rights()
 	bans: 64
 	sample: {of: all, k: 8, packets: 100}
 	sets: [{name: drop, of: 10.79.0.0/30}]
+	fleet: {store: [http://127.0.0.1:9], name: none, bans: yes}
 	END
 	chmod 644 "$policy"
 	: >/run/xdp-pacer.lock

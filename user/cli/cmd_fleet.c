@@ -493,7 +493,9 @@ static bool stopped(struct agent *g, uint32_t wait_ms)
 		fleet_leave(&g->member);
 		sd_notify(0, "STOPPING=1\nSTATUS=giving its shares back");
 	}
-	return g->leave_by_ns && (g->member.left || host_now_ns() >= g->leave_by_ns);
+	/* Without a session there is nothing that could be given back. */
+	return g->leave_by_ns &&
+	       (g->member.left || !g->member.session || host_now_ns() >= g->leave_by_ns);
 }
 
 static void ask(struct agent *g, const struct fleet_request *request)

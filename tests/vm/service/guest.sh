@@ -70,13 +70,14 @@ active()
 	[ "$(systemctl is-active xdp-pacer@v0)" = active ] || fail "$(systemctl status xdp-pacer@v0 2>&1 | tail -n 1)"
 }
 
-# Before the network is up, and by a user of its own.
+# Before the network is up, by a user of its own, and so that other programs may stand beside it.
 starts()
 {
 	active
 	grep -q prog/xdp /run/before-the-address || fail "no pacer before the address: $(cat /run/before-the-address)" ||
 		return
-	[ "$(stat -c %u "/proc/$(systemctl show -P MainPID xdp-pacer@v0)")" = 990 ] || fail "not as xdp-pacer"
+	[ "$(stat -c %u "/proc/$(systemctl show -P MainPID xdp-pacer@v0)")" = 990 ] || fail "not as xdp-pacer" || return
+	xdp-pacer status v0 --json | grep -q '"attach": *"dispatcher"' || fail "not under the dispatcher"
 }
 
 paces()
@@ -118,6 +119,59 @@ starts_again()
 	arrive 0 10.0.0.2 5
 }
 
+# agent PROPERTY: what systemd says of it
+agent()
+{
+	systemctl show -P "$1" xdp-pacer-fleet@v0
+}
+
+# Until it has a session in the store, and its shares are in the pacer.
+agent_divides()
+{
+	local i=0
+
+	until [ "$(agent ActiveState) $(agent StatusText)" = "active 1 limit is divided in fleet vm of 1 member" ] &&
+		xdp-pacer status v0 --json | grep -q '"members": *1[^0-9]'; do
+		i=$((i + 1))
+		[ "$i" -lt 100 ] || fail "$(agent ActiveState): $(agent StatusText)" || return
+		sleep 0.2
+	done
+}
+
+# systemctl waits until it says that it is ready.
+agent_starts()
+{
+	mkdir -p /run/etcd
+	httpd -p 127.0.0.1:2379 -h /usr/share/store
+	systemctl start xdp-pacer-fleet@v0
+	agent_divides
+	[ "$(stat -c %u "/proc/$(agent MainPID)")" = 990 ] || fail "not as xdp-pacer" || return
+	[ "$(stat -c '%u %a' /var/lib/xdp-pacer/v0.member)" = "990 600" ] || fail "$(ls -l /var/lib/xdp-pacer)"
+}
+
+# What it had is its own again.
+agent_is_killed()
+{
+	local pid session
+
+	pid=$(agent MainPID)
+	session=$(cat /run/etcd/member.created)
+	kill -KILL "$pid"
+	while [ "$(agent NRestarts)" = 0 ]; do sleep 0.2; done
+	agent_divides
+	[ "$(agent MainPID)" != "$pid" ] || fail "it is the same" || return
+	[ "$(cat /run/etcd/member.created)" = "$session" ] || fail "its session is another"
+}
+
+agent_stops()
+{
+	systemctl stop xdp-pacer-fleet@v0
+	[ "$(agent ActiveState) $(agent Result)" = "inactive success" ] || fail "$(agent ActiveState) $(agent Result)" ||
+		return
+	[ ! -e /run/etcd/member ] || fail "it has not left the store" || return
+	active
+}
+
 # Whom the boot before had admitted all that the limit has is not admitted now.
 restored()
 {
@@ -142,6 +196,9 @@ try()
 		check "reload-refuses-nonsense" refuses_nonsense
 		check "stop-leaves-it-pacing" stops
 		check "started-again" starts_again
+		check "fleet-starts" agent_starts
+		check "fleet-survives-a-kill" agent_is_killed
+		check "fleet-stops" agent_stops
 	fi
 	systemctl reboot --no-block
 }
