@@ -155,11 +155,11 @@ until_shares()
 {
 	local i n have
 
-	for ((i = 0; i < 400; i++)); do
+	for ((i = 0; i < 200; i++)); do # each look is three processes a host
 		have=
 		for ((n = 1; n <= HOSTS; n++)); do have+="$(of $n) "; done
 		[ "$have" != "$1 " ] || return 0
-		sleep 0.2
+		sleep 0.5
 	done
 	echo "the shares are $have"
 	tail -n 3 "$work"/agent*
@@ -178,6 +178,13 @@ until_said()
 	echo "agent $1 said:"
 	cat "$work/agent$1"
 	return 1
+}
+
+# said_once HOST TEXT: in one line, since the last look at what its agent says
+said_once()
+{
+	until_said "$1" "$2" || return
+	[ "$(grep -cF "$2" "$work/agent$1")" -eq 1 ] || { cat "$work/agent$1"; return 1; }
 }
 
 # refused TEXT ARGUMENT...: the agent of host 1 ends at once, with one line that says so.
@@ -229,14 +236,15 @@ mend()
 	at "$1" nft delete table inet cut
 }
 
-# worst LIMIT WINDOW_MS: says how many frames there were and the most in any window of all hosts; fails
-# if that is more than the limit or less than half of it. The clocks are those of the frames' arrival:
+# worst LIMIT WINDOW_MS [SINCE_NS]: says how many frames there were and the most in any window of all hosts;
+# fails if that is more than the limit or less than half of it. The clocks are those of the frames' arrival:
 # 50 ms for that.
 worst()
 {
-	sort -n "$work"/frames* | awk -v limit="$1" -v window="$(($2 - 50))" '
-		BEGIN { n = first = most = 0 }
-		{ ms = substr($1, 5) / 1e6; at[n++] = ms
+	sort -n "$work"/frames* | awk -v limit="$1" -v window="$(($2 - 50))" -v since="${3:-0000}" '
+		BEGIN { n = first = most = 0; begin = substr(since, 5) / 1e6 }
+		{ ms = substr($1, 5) / 1e6; if (ms < begin) next
+		  at[n++] = ms
 		  while (at[first] <= ms - window) first++
 		  if (n - first > most) most = n - first }
 		END { print n " frames, at most " most " in a window of " limit

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Why: what the random runs of tests/prog/test_fake.c seldom meet: uses that CPUs hold on lease.
+ * Why: what the random runs of tests/prog/test_fake.c seldom meet: uses that CPUs hold on lease,
+ * and what a host without a share of a fleet's limit is told.
  */
 #include "oracle.h"
 
 #include "inspect/why.h"
+#include "plan/shares.h"
+#include "share.h"
 
 #define START	 1000000000ull
 #define COOLDOWN 1000000000ull
@@ -54,18 +57,23 @@ static struct why ask(uint32_t cpu, uint64_t now_ns)
 	return why;
 }
 
-static int setup(void **unused)
+static void load(const char *text)
 {
-	struct compile_host host = {0, 1, 2};
+	struct compile_host host = {1 << 20, 1, 2};
 	struct policy_error error = {0};
 	static struct plan plan;
 
-	(void)unused;
 	memset(throttle, 0, sizeof(throttle));
 	memset(lease, 0, sizeof(lease));
-	policy = policy_parse(POLICY, strlen(POLICY), &error);
-	assert_non_null(policy);
-	assert_int_equal(compile_policy(policy, NULL, &host, &bin, &plan, &error), 0);
+	policy = policy_parse(text, strlen(text), &error);
+	if (!policy || compile_policy(policy, NULL, &host, &bin, &plan, &error))
+		fail_msg("%s", error.text);
+}
+
+static int setup(void **unused)
+{
+	(void)unused;
+	load(POLICY);
 	assert_true(bin.rule[0].limiter[0].throttle.lease > 2);
 	return 0;
 }
@@ -123,11 +131,73 @@ static void test_after_a_lease(void **unused)
 	assert_int_equal(pace(1, now_ns), PACER_DENY_THROTTLE);
 }
 
+/* A row of limits that a fleet divides: its kind, and what it holds of a host's half. */
+static const struct {
+	const char *limit;
+	uint64_t max;
+} divided[] = {
+    {"{key: src, packets: 8, window: 1s, fleet: yes}", 4},
+    {"{key: all, uses: 8, cooldown: 1s, fleet: yes}", 4},
+    {"{key: src, rate: 8/s, burst: 8, fleet: yes}", 8}, /* its burst's time is that of all */
+};
+
+static struct why ask_shared(const struct pacer_share *share, uint64_t now_ns)
+{
+	static struct pacer_line lines[64];
+	struct pacer_state state = state_of(0);
+	struct pacer_walk walk = walk_at(&state, now_ns);
+	struct why why;
+
+	state.table = (struct pacer_table){lines, 64};
+	state.share = share;
+	why_packet(&walk, policy, 0, &why);
+	assert_int_equal(why.n, 1);
+	return why;
+}
+
+/* Without a share it never passes, and not because of what came. Then it ends, and then it is back.
+ */
+static void test_a_share(void **unused)
+{
+	(void)unused;
+	for (size_t i = 0; i < sizeof(divided) / sizeof(*divided); i++) {
+		static struct pacer_share share[PACER_SHARES];
+		const struct pacer_limiter *t = &bin.rule[0].limiter[0];
+		struct why why;
+		char text[256];
+
+		snprintf(
+		    text, sizeof(text),
+		    "clock: exact\nmemory: 4Ki\nfleet: {store: [http://127.0.0.1:2379], name: a}\n"
+		    "rules:\n- {name: a, limits: [%s]}\n",
+		    divided[i].limit);
+		load(text);
+		assert_true(t->kind & PACER_LIMITER_FLEET);
+		share[t->share] = (struct pacer_share){.id = t->share_id};
+		for (int has = 0; has < 2; has++) {
+			uint64_t until_ns = START + 1000000000;
+			uint32_t half = shares_value(t, shares_units(t) / 2);
+
+			share[t->share].word = pacer_share_word(has ? half : 0, until_ns);
+			why = ask_shared(share, START);
+			assert_int_equal(why.limit[0].unshared, !has);
+			assert_int_equal(why.reason, has ? PACER_ADMIT : PACER_DENY_SHARE);
+			assert_int_equal(why.limit[0].when_ns == PACER_NEVER, !has);
+			assert_int_equal(why.limit[0].held.max,
+					 has || divided[i].max == 8 ? divided[i].max : 0);
+			assert_true(ask_shared(share, until_ns).limit[0].unshared);
+		}
+		policy_free(policy);
+		policy = NULL;
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(test_on_lease, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_after_a_lease, setup, teardown),
+	    cmocka_unit_test(test_a_share),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -285,15 +285,13 @@ static void emit_ban(const struct question *q, const struct why_limit *l)
 	emit_uint("ban_next_ns", l->ban_next_ns, NULL);
 }
 
-/* A limit of 0 is that of a host without a share: no time says when it gets one. */
+/* No time says when a host gets a share. A ban without an end lasts beyond that. */
 static void emit_passes(const struct question *q, const struct why_limit *l)
 {
-	uint64_t when_ns = pacer_later(l->when_ns, l->banned_ns);
-
-	if (when_ns == PACER_NEVER && l->held.unit && !l->held.max)
+	if (l->unshared && l->when_ns == PACER_NEVER && l->banned_ns != PACER_NEVER)
 		emit_null("wait_ns", "when this host has a share");
 	else
-		emit_wait("wait_ns", q, when_ns);
+		emit_wait("wait_ns", q, pacer_later(l->when_ns, l->banned_ns));
 }
 
 static void emit_limit(const struct question *q, const struct policy_rule *rule,

@@ -88,6 +88,7 @@ static void fill_limit(const struct pacer_walk *w, const struct policy_rule *rul
 	const struct pacer_rule *bin = PACER_RULE_OF(w);
 	const struct pacer_limiter *t = &bin->limiter[k];
 	struct pacer_packet seen = w->pkt;
+	uint32_t part;
 
 	*l = (struct why_limit){.draining_ns = t->until_ns};
 	l->by = compile_key_of(t->key_id);
@@ -104,8 +105,10 @@ static void fill_limit(const struct pacer_walk *w, const struct policy_rule *rul
 	if (!pacer_walk_asks(w, t))
 		return;
 	kind_of_limiter(t)->held(w, t, &l->held);
+	part = pacer_walk_part(w, t);
+	l->unshared = !part;
 	if (t->kind & PACER_LIMITER_FLEET && pacer_limiter_kind_of(t) != PACER_LIMITER_RATE)
-		l->held.max = shares_units_of(t, pacer_walk_share(w, t)); /* of the key, here */
+		l->held.max = shares_units_of(t, part); /* of the key, here */
 	l->when_ns = pacer_limit_when(w, t);
 	if (t->until_ns && l->when_ns > t->until_ns)
 		l->when_ns = t->until_ns;

@@ -28,6 +28,7 @@ struct why_limit {
 	struct policy_key by; /* how keys are told apart */
 	char key[TALLY_TEXT]; /* the packet's */
 	struct limit_held held;
+	bool unshared;	      /* a fleet divides it, and this host has no share now */
 	bool unasked;	      /* it counts packets that open a flow, and this one does not */
 	uint64_t banned_ns;   /* until then the key is banned under the rule; 0: it is not */
 	uint32_t ban_row;     /* that ban's number in a row, of a rule whose bans grow; else 0 */
