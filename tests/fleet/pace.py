@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 """For tests/fleet/hosts, inside a host's namespace: sends frames of one source through c0, and writes
-when those that the pacer on e0 let through came out there.
+when those of them that the pacer on e0 let through came out there.
 
   pace.py PPS SECONDS FILE [SOURCE]     FILE: a line each: the clock's ns (SO_TIMESTAMPNS)
 """
@@ -39,7 +39,7 @@ with open(out, "w") as f:
                 data, told, _, place = at.recvmsg(2048, 64)
             except BlockingIOError:
                 break
-            if place[2] != socket.PACKET_OUTGOING and MARK in data:
+            if place[2] != socket.PACKET_OUTGOING and ip in data:
                 s, ns = struct.unpack("qq", told[0][2][:16])
                 f.write(f"{s * 10**9 + ns}\n")
                 f.flush()
