@@ -7,8 +7,8 @@
 #   10.77.0.11-16, fd77::11-12  c0 ---- s0     the pacer; `save`, `load --restore`
 #
 # shellcheck disable=SC2317 # the functions are reached through check
-# shellcheck source=tests/net/lib.sh
-. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/net/fault.sh
+. "$(dirname "$0")/fault.sh"
 
 file() { echo "$work/s0.state"; }
 
@@ -170,6 +170,63 @@ bad_places()
 	pacer confirm s0 >/dev/null
 }
 
+# good_and_drop NAME SETS: a policy with these sets.
+good_and_drop()
+{
+	policy "$1" <<-END
+	sets: [$2]
+	allow: ["@good"]
+	rules:
+	  - {name: blocked, match: {src: "@drop"}, verdict: drop}
+	  - {name: udp, match: {proto: udp, dport: 9000}, limits: [{key: src, packets: 5, window: 600s}]}
+	END
+}
+
+# Killed while it is frozen: limits deny; rules and the allow-list go on by the sets of the policy in force, though
+# the copy that is frozen had others.
+frozen_sets()
+{
+	good_and_drop before "{name: good, of: [10.77.0.13]}, {name: drop, of: [10.77.0.12]}"
+	good_and_drop after "{name: drop, of: [10.77.0.12]}, {name: good, of: [10.77.0.13]}"
+	load before
+	apply after
+	pacer sets s0 add drop 10.77.0.14 >/dev/null
+	faulty fsync 1 kill save s0 "$(file)" --and-unload
+	equal "$code" 137 "killed, as its file was written" || return
+	arrive "0 9 0 9 0" n=9,dport=9009,from=10.77.0.12 n=9,from=10.77.0.13 n=9,dport=9009,from=10.77.0.14 \
+		n=9,dport=9009 n=9
+	equal "$(status '.confirm_within_ns > 0')" true "frozen, all the while" || return
+	equal "$(pacer sets s0 show drop --json | jq -c '[.prefixes[], .by_hand[].prefix]')" \
+		'["10.77.0.12","10.77.0.14"]' "the set, meanwhile"
+}
+
+# The file is there, and then it cannot be taken off: that is said, and the pacer goes on.
+written_and_on()
+{
+	local n told=0
+
+	limit five 5
+	load five
+	for n in 2 3; do # to look, and to detach
+		rm -f "$(file)"
+		faulty fsync:socket "$n" "$eperm" save s0 "$(file)" --and-unload || return
+		equal "$code $failed" "1 true" "socket $n: exit code, failed" || return
+		[ ! -s "$work/out" ] || fail "socket $n: failed, but says $(cat "$work/out")" || return
+		! grep -qF "s0.state was written, but the pacer is still on, and lets packets through that are not in that: save again" \
+			"$work/err" || told=$((told + 1))
+		[ -s "$(file)" ] || fail "socket $n: no file is there: $(cat "$work/err")" || return
+		arrive "5" "n=9,from=10.77.0.1$n" || return
+	done
+	equal "$told" 2 "said" || return
+	faulty fsync:socket all "$eperm" save s0 "$(file)" --and-unload || return
+	grep -qF 's0.state was written: see `xdp-pacer status s0`, whether the pacer is off' "$work/err" ||
+		fail "of what cannot be seen: $(cat "$work/err")" || return
+	faulty fsync 2 "$eperm" save s0 "$(file)" --and-unload || return # of the directory
+	grep -qF "may not outlast a power failure: Operation not permitted; the pacer is still on" "$work/err" ||
+		fail "of the directory: $(cat "$work/err")" || return
+	arrive "5" n=9,from=10.77.0.15
+}
+
 # six sources of several times their limit; saved, taken off and restored again and again: no window
 # of any source has more than the limit, whatever arrives while nothing is on the interface.
 under_load()
@@ -223,5 +280,7 @@ check save-unknown-boot unknown_boot
 check save-bans-move bans_move
 check save-bad-files bad_files
 check save-bad-places bad_places
+check save-frozen-sets frozen_sets
+check save-written-and-on written_and_on
 check save-under-load under_load
 finish

@@ -7,6 +7,7 @@
 #include "live/copies.h"
 #include "live/grace.h"
 #include "live/host.h"
+#include "live/sets_maps.h"
 #include "short.h"
 
 /* Each rule has one limit, whose entries lie beyond the table: it is denied for want of state. */
@@ -44,6 +45,19 @@ static int mirror_allowed(struct attached *a, uint32_t from, uint32_t to,
 	return result;
 }
 
+/* Rules and the allow-list ask the sets of their own copy. */
+static int mirror_sets(const struct attached *a, uint32_t from, uint32_t to,
+		       struct policy_error *error)
+{
+	uint32_t n = (uint32_t)a->copy[from].policy.sets, were = (uint32_t)a->copy[to].policy.sets;
+
+	for (uint32_t i = 0; (i < n || i < were) && i < PACER_SETS_MAX; i++)
+		if (i < n ? sets_maps_share(a, to, i, i) : sets_maps_clear(a, to, i))
+			return policy_fail(error, 0, "%s: its sets cannot be written: %s",
+					   a->ifname, sets_maps_why());
+	return 0;
+}
+
 int freeze(struct attached *a, struct policy_error *error)
 {
 	uint32_t now = copies_in_force(a), next = now ^ 1;
@@ -55,7 +69,8 @@ int freeze(struct attached *a, struct policy_error *error)
 				   a->ifname);
 	copies_put_in_force(a, now, 0);
 	/* Nobody is to be judged by the other copy while it is written. */
-	if (grace(a->ifname, error) || mirror_allowed(a, now, next, error))
+	if (grace(a->ifname, error) || mirror_allowed(a, now, next, error) ||
+	    mirror_sets(a, now, next, error))
 		return -1;
 	a->copy[next] = a->copy[now];
 	deny_all(&a->copy[next].policy, a->n_lines);

@@ -61,6 +61,24 @@ static int look_for_partners(const struct attached *a, struct policy_error *erro
 	return attached_each_partner(a, shares, &s, error);
 }
 
+/* The file is there, and the pacer as well: what holds of both. */
+static int stays_on(const struct attached *a, const char *file, struct policy_error *error)
+{
+	struct policy_error unused;
+
+	if (attached_still(a, &unused))
+		policy_append(error,
+			      "; %.80s was written: see `xdp-pacer status %s`, whether the pacer "
+			      "is off",
+			      file, a->ifname);
+	else
+		policy_append(error,
+			      "; %.80s was written, but the pacer is still on, and lets packets "
+			      "through that are not in that: save again",
+			      file);
+	return -1;
+}
+
 /* It is frozen. If it gives way before it is off, the file lacks packets, and so it stays. */
 static int take_off(struct attached *a, const char *file, struct state *s, struct saved *saved,
 		    struct policy_error *error)
@@ -68,9 +86,13 @@ static int take_off(struct attached *a, const char *file, struct state *s, struc
 	if (state_take(a, copies_in_force(a) ^ 1, s, error) || freeze_longer(a, error))
 		return -1;
 	s->frozen = true;
-	if (state_write(file, s, &saved->bytes, error) || freeze_longer(a, error))
+	if (state_write(file, s, &saved->bytes, error)) {
+		policy_append(error, "; the pacer is still on");
 		return -1;
-	return attach_undo(a->ifname, &saved->left, error);
+	}
+	if (freeze_longer(a, error) || attach_undo(a->ifname, &saved->left, error))
+		return stays_on(a, file, error);
+	return 0;
 }
 
 int save_and_unload(struct attached *a, const char *file, struct saved *saved,
