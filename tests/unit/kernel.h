@@ -24,7 +24,15 @@
 #define KERNEL_ENTRIES PACER_COUNTERS_MAX
 #define KERNEL_KEY     24 /* bytes, at most */
 
-enum kernel_map { KERNEL_COUNTS = 40, KERNEL_LEASES, KERNEL_ALLOW4, KERNEL_ALLOW6, KERNEL_MAPS };
+enum kernel_map {
+	KERNEL_COUNTS = 40,
+	KERNEL_LEASES,
+	KERNEL_ALLOW4,
+	KERNEL_ALLOW6,
+	KERNEL_SHADOW4,
+	KERNEL_SHADOW6,
+	KERNEL_MAPS
+};
 
 /* Keys to values; an array's value is 0 until it is written. */
 struct kernel_map_of {
@@ -101,6 +109,16 @@ int bpf_map_create(enum bpf_map_type type, const char *name, __u32 key_size, __u
 	return fd < 0 ? -EPERM : fd;
 }
 
+static unsigned int kernel_changes, kernel_fails_at; /* a change of a map, from 1; 0: none fails */
+
+static inline bool kernel_fails(void)
+{
+	if (++kernel_changes != kernel_fails_at)
+		return false;
+	errno = EIO;
+	return true;
+}
+
 static inline long kernel_waits(void)
 {
 	graces++;
@@ -117,6 +135,8 @@ int bpf_map_update_elem(int fd, const void *key, const void *value, __u64 flags)
 	(void)flags;
 	if (fd == kernel_map_of_maps)
 		return (int)kernel_waits();
+	if (kernel_fails())
+		return -EIO;
 	m = kernel_map_at(fd);
 	i = kernel_find(m, key);
 	if (i == m->n) {
@@ -145,6 +165,8 @@ int bpf_map_delete_elem(int fd, const void *key)
 	struct kernel_map_of *m = kernel_map_at(fd);
 	size_t i = kernel_find(m, key);
 
+	if (kernel_fails())
+		return -EIO;
 	if (i == m->n)
 		return kernel_missing();
 	free(m->at[i].value);

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Purpose: a pacer of a test that stays where it is, and has no shadow. */
+/* Purpose: a pacer of a test that stays where it is, and has no shadow unless the test gives it
+ * one. */
 #ifndef PACER_TEST_STAYS_H
 #define PACER_TEST_STAYS_H
 
 #include "live/attached.h"
 
+static const struct attached *stays_shadow; /* NULL: none */
+
 int attached_shadow(const struct attached *attached, struct attached *shadow,
 		    struct policy_error *why)
 {
 	(void)attached;
-	(void)shadow;
 	(void)why;
-	return -1;
+	if (!stays_shadow)
+		return -1;
+	*shadow = *stays_shadow;
+	return 0;
 }
 
 void attached_release(struct attached *attached)

@@ -733,6 +733,155 @@ static void test_by_hand_in_both_lists(void **unused)
 	assert_int_equal(allow_count(&pacer), 1);
 }
 
+/* What both copies' lists hold, and how many they say. */
+struct lists_seen {
+	struct pacer_allow_value value[2][4];
+	bool is[2][4];
+	union pacer_allowed count[2];
+};
+
+static struct lists_seen see_lists(void)
+{
+	struct lists_seen seen;
+
+	memset(&seen, 0, sizeof(seen));
+	for (uint32_t copy = 0; copy < 2; copy++) {
+		for (uint32_t i = 0; i < 4; i++) {
+			const struct pacer_allow_value *value = allowed_in(copy, i);
+
+			seen.is[copy][i] = value;
+			if (value)
+				seen.value[copy][i] = *value;
+		}
+		seen.count[copy] = control.allowed[copy];
+	}
+	return seen;
+}
+
+static int add_by_hand(uint32_t addr)
+{
+	struct allow_entry new = entry(addr, kernel_now_ns + 90 * SECOND);
+
+	return allow_add(&pacer, &new, &error);
+}
+
+static int del_by_hand(uint32_t addr)
+{
+	struct allow_entry old = entry(addr, 0);
+
+	return allow_del(&pacer, &old.prefix, &error);
+}
+
+/* As many changes as there are maps' entries to write: of each that fails none is left. */
+static void all_or_nothing(int (*change)(uint32_t addr), uint32_t addr, unsigned int changes)
+{
+	struct lists_seen before = see_lists(), after;
+	unsigned int n = 0;
+
+	do {
+		kernel_changes = 0;
+		kernel_fails_at = ++n;
+		if (!change(addr))
+			break;
+		after = see_lists();
+		assert_memory_equal(&before, &after, sizeof(before));
+		assert_string_equal(error.text, "eth0: its allow-list cannot be written: "
+						"Input/output error");
+	} while (n < 9);
+	kernel_fails_at = 0;
+	assert_int_equal(n, changes + 1);
+}
+
+static void test_by_hand_in_both_lists_or_in_none(void **unused)
+{
+	(void)unused;
+	begin(SMALL RULE(WINDOW));
+	change_to("allow: [192.0.2.1]\n" SMALL RULE(WINDOW));
+	all_or_nothing(add_by_hand, 2, 1); /* a new one */
+	all_or_nothing(add_by_hand, 1, 1); /* and one of the policy, whose it stays */
+	all_or_nothing(del_by_hand, 1, 1);
+	assert_int_equal(allow_count(&pacer), 1);
+	try_out("allow: [192.0.2.1, 192.0.2.3]\n" SMALL RULE(WINDOW));
+	all_or_nothing(add_by_hand, 3, 2);
+	all_or_nothing(add_by_hand, 1, 2);
+	all_or_nothing(del_by_hand, 3, 2);
+	assert_true(!allowed_in(0, 3) && !allowed_in(1, 3) && allowed_in(0, 1) && allowed_in(1, 1));
+	assert_int_equal(del_by_hand(3), -1);
+	assert_string_equal(error.text, "eth0: 192.0.2.3: is not on the allow-list: see "
+					"`xdp-pacer allow eth0 list`");
+	kernel_now_ns += 91 * SECOND; /* what has lapsed goes first, which may fail as well */
+	kernel_changes = 0;
+	kernel_fails_at = 1;
+	assert_int_equal(add_by_hand(3), -1);
+	assert_non_null(strstr(error.text, "cannot be written"));
+	kernel_fails_at = 0;
+	assert_int_equal(add_by_hand(3), 0);
+}
+
+/* --- by hand, beside a shadow --------------------------------------------------------------- */
+
+static struct attached shadow;
+static struct pacer_control shadow_control;
+
+static void begin_shadow(void)
+{
+	begin("allow: [192.0.2.1]\n" SMALL RULE(WINDOW));
+	change_to("allow: [192.0.2.1]\n" SMALL RULE(WINDOW));
+	kernel_map_new(KERNEL_SHADOW4, sizeof(struct pacer_allow4),
+		       sizeof(struct pacer_allow_value));
+	kernel_map_new(KERNEL_SHADOW6, sizeof(struct pacer_allow6),
+		       sizeof(struct pacer_allow_value));
+	shadow_control = control;
+	shadow_control.allowed[0] = shadow_control.allowed[1] = (union pacer_allowed){.any = 0};
+	shadow = pacer;
+	shadow.allow4_fd = KERNEL_SHADOW4;
+	shadow.allow6_fd = KERNEL_SHADOW6;
+	shadow.control = &shadow_control;
+	pacer.shadow_id = 1;
+	stays_shadow = &shadow;
+}
+
+static int end_shadow(void **unused)
+{
+	stays_shadow = NULL;
+	kernel_fails_at = 0;
+	kernel_map_new(KERNEL_SHADOW4, sizeof(struct pacer_allow4),
+		       sizeof(struct pacer_allow_value));
+	return end(unused);
+}
+
+/* The change of the shadow's list, which comes second, fails: what is in force stays, and it is
+ * said. */
+static void not_in_shadow(int (*change)(uint32_t addr), uint32_t addr)
+{
+	uint32_t were = shadow_control.allowed[copies_in_force(&shadow)].v4;
+
+	kernel_changes = 0;
+	kernel_fails_at = 2;
+	assert_int_equal(change(addr), -1);
+	assert_int_equal(kernel_changes, 3); /* and put back */
+	assert_string_equal(error.text, "it is done in force, and not in the shadow: eth0: its "
+					"allow-list cannot be written: Input/output error");
+	assert_int_equal(shadow_control.allowed[copies_in_force(&shadow)].v4, were);
+	kernel_fails_at = 0;
+}
+
+static void test_by_hand_in_a_shadow_too(void **unused)
+{
+	(void)unused;
+	begin_shadow();
+	not_in_shadow(add_by_hand, 2);
+	assert_non_null(allowed_in(copies_in_force(&pacer), 2));
+	assert_int_equal(add_by_hand(2), 0);
+	assert_int_equal(shadow_control.allowed[copies_in_force(&shadow)].v4, 1);
+	not_in_shadow(del_by_hand, 2);
+	assert_null(allowed_in(copies_in_force(&pacer), 2));
+	assert_int_equal(add_by_hand(2), 0);
+	assert_int_equal(del_by_hand(2), 0);
+	assert_int_equal(shadow_control.allowed[copies_in_force(&shadow)].v4, 0);
+	assert_int_equal(del_by_hand(1), 0); /* the shadow's policy does not list it */
+}
+
 /* --- another secret ------------------------------------------------------------------------- */
 
 #define LARGE	    "{key: src, packets: 9, window: 1s}" /* its lines go on under either secret */
@@ -880,6 +1029,8 @@ int main(void)
 	    CASE(test_a_change_by_hand_drops_what_has_expired),
 	    CASE(test_lists_are_of_their_policies),
 	    CASE(test_by_hand_in_both_lists),
+	    CASE(test_by_hand_in_both_lists_or_in_none),
+	    cmocka_unit_test_teardown(test_by_hand_in_a_shadow_too, end_shadow),
 	    CASE(test_a_rotation_moves_bans_and_keeps_lines),
 	    CASE(test_bans_that_wait_for_room),
 	    CASE(test_a_rotation_cut_off_is_taken_up),

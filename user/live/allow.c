@@ -189,15 +189,7 @@ static int remove_from_lists(struct attached *a, struct lists *l, const struct a
 			     struct policy_error *error)
 {
 	const struct prefix *prefix = &entry->prefix;
-	bool found = false;
-	char text[64];
 
-	for (uint32_t i = 0; i < l->n; i++)
-		found |= !!allowlist_find(&l->list[i], prefix);
-	if (!found)
-		return policy_fail(
-		    error, 0, "%s: %s: is not on the allow-list: see `xdp-pacer allow %s list`",
-		    a->ifname, units_prefix_text(prefix, text, sizeof(text)), a->ifname);
 	for (uint32_t i = l->n; i-- > 0;) {
 		if (!remove_from(a, l->copy[i], &l->list[i], prefix))
 			continue;
@@ -207,6 +199,22 @@ static int remove_from_lists(struct attached *a, struct lists *l, const struct a
 		return -1;
 	}
 	return 0;
+}
+
+/* The same of what has to be there. */
+static int remove_what_is_there(struct attached *a, struct lists *l,
+				const struct allow_entry *entry, struct policy_error *error)
+{
+	bool found = false;
+	char text[64];
+
+	for (uint32_t i = 0; i < l->n; i++)
+		found |= !!allowlist_find(&l->list[i], &entry->prefix);
+	if (found)
+		return remove_from_lists(a, l, entry, error);
+	return policy_fail(
+	    error, 0, "%s: %s: is not on the allow-list: see `xdp-pacer allow %s list`", a->ifname,
+	    units_prefix_text(&entry->prefix, text, sizeof(text)), a->ifname);
 }
 
 static int change_lists(struct attached *a,
@@ -260,10 +268,10 @@ int allow_add(struct attached *a, const struct allow_entry *entry, struct policy
 int allow_del(struct attached *a, const struct prefix *prefix, struct policy_error *error)
 {
 	struct allow_entry entry = {.prefix = *prefix};
-	struct policy_error unused;
 
-	if (change_lists(a, remove_from_lists, &entry, error))
-		return -1;
-	(void)change_shadow(a, remove_from_lists, &entry, &unused); /* it may not be on that */
-	return 0;
+	/* It may not be on that of a shadow. */
+	return change_lists(a, remove_what_is_there, &entry, error) ||
+		       change_shadow(a, remove_from_lists, &entry, error)
+		   ? -1
+		   : 0;
 }

@@ -318,43 +318,50 @@ int attached_follow(const char *ifname, struct attached *a, struct policy_error 
 	return attached_find(ifname, a, error);
 }
 
-/* Of one that was not found: is its program on the interface? */
-static bool is_on(const struct attached *a)
+/* Is it on its interface? -1: that cannot be told, and *error says why. */
+static int is_there(const struct attached *a, struct policy_error *error)
 {
 	struct policy_error unused;
+	struct attached other;
 	struct site site;
-	bool is;
+	int there;
 
+	if (!attached_find(a->ifname, &other, error)) {
+		there = other.prog_id == a->prog_id || other.shadow_id == a->prog_id;
+		attached_release(&other);
+		return there;
+	}
 	if (site_open(a->ifname, a->ifindex, &site, &unused))
-		return true; /* for all that is known */
-	is = site.pacer_id == a->prog_id;
+		return -1;
+	there = site.pacer_id == a->prog_id ? -1 : 0;
 	site_close(&site);
-	return is;
+	return there;
 }
 
 int attached_still(const struct attached *a, struct policy_error *error)
 {
-	struct attached other;
-	bool there;
+	int there = is_there(a, error);
 
-	if (attached_find(a->ifname, &other, error)) {
-		if (is_on(a))
-			return -1;
-		there = false;
-	} else {
-		there = other.prog_id == a->prog_id || other.shadow_id == a->prog_id;
-		attached_release(&other);
-	}
-	return there ? 0
-		     : policy_fail(error, 0, "%s: its pacer was taken off or replaced meanwhile",
-				   a->ifname);
+	if (there)
+		return there < 0 ? -1 : 0;
+	return policy_fail(error, 0, "%s: its pacer was taken off or replaced meanwhile",
+			   a->ifname);
+}
+
+/* Is it gone, or has another its name? */
+static bool lost_interface(const struct attached *a)
+{
+	unsigned int now = if_nametoindex(a->ifname);
+
+	return now ? now != (unsigned int)a->ifindex : errno == ENODEV;
 }
 
 bool attached_gone(const struct attached *a)
 {
 	struct policy_error unused;
+	int there = is_there(a, &unused);
 
-	return attached_still(a, &unused);
+	return !there || (there < 0 && lost_interface(a));
 }
 
 int attached_each(int (*each)(const char *ifname, void *arg), void *arg, struct policy_error *error)
