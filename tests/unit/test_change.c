@@ -4,6 +4,7 @@
  * seen by what befalls within its grace periods.
  */
 #include "applied.h"
+#include "calls.h"
 #include "kernel.h"
 #include "stays.h"
 
@@ -23,51 +24,6 @@ static struct pacer_control control;
 static struct pacer_copy *copies;
 static struct pacer_throttle_state *throttles;
 static struct plan plan;
-
-/* --- what else of the tools a change calls -------------------------------------------------- */
-
-uint64_t host_now_ns(void)
-{
-	return kernel_now_ns;
-}
-
-uint64_t host_resolution_ns(void)
-{
-	return RESOLUTION;
-}
-
-int targets_put(const struct target_maps *maps, uint32_t copy, const struct plan *wanted,
-		struct policy_error *why)
-{
-	(void)maps;
-	(void)copy;
-	(void)wanted;
-	(void)why;
-	return 0;
-}
-
-int host_cpus(struct policy_error *why)
-{
-	(void)why;
-	return KERNEL_CPUS;
-}
-
-int samples_make(const struct sample_maps *maps, const struct pacer_sampling *sampling, int cpus,
-		 struct samples_made *made, struct policy_error *why)
-{
-	(void)maps;
-	(void)sampling;
-	(void)cpus;
-	(void)why;
-	*made = (struct samples_made){false, false};
-	return 0;
-}
-
-void samples_undo(const struct sample_maps *maps, const struct samples_made *made)
-{
-	(void)maps;
-	(void)made;
-}
 
 /* --- a pacer at work ------------------------------------------------------------------------ */
 

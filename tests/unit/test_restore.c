@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "applied.h"
+#include "calls.h"
 #include "kernel.h"
 #include "starved.h"
 #include "stays.h"
@@ -22,51 +23,6 @@
 #define CPUS	   2
 #define OLD_MAX	   4
 #define EVENTS_MAX 40000
-
-/* --- what else of the tools is called -------------------------------------------------------- */
-
-uint64_t host_now_ns(void)
-{
-	return kernel_now_ns;
-}
-
-uint64_t host_resolution_ns(void)
-{
-	return RESOLUTION;
-}
-
-int host_cpus(struct policy_error *why)
-{
-	(void)why;
-	return KERNEL_CPUS;
-}
-
-int targets_put(const struct target_maps *maps, uint32_t copy, const struct plan *wanted,
-		struct policy_error *why)
-{
-	(void)maps;
-	(void)copy;
-	(void)wanted;
-	(void)why;
-	return 0;
-}
-
-int samples_make(const struct sample_maps *maps, const struct pacer_sampling *sampling, int cpus,
-		 struct samples_made *made, struct policy_error *why)
-{
-	(void)maps;
-	(void)sampling;
-	(void)cpus;
-	(void)why;
-	*made = (struct samples_made){false, false};
-	return 0;
-}
-
-void samples_undo(const struct sample_maps *maps, const struct samples_made *made)
-{
-	(void)maps;
-	(void)made;
-}
 
 /* --- a pacer --------------------------------------------------------------------------------- */
 

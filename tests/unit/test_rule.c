@@ -332,13 +332,24 @@ static void test_uncharged(void **unused)
 	denied_uncharged(&a, START + 300, PACER_DENY_WINDOW, 0);
 }
 
+/* The last line that this limiter of the first rule, or one after it, has used. */
+static struct pacer_line *last_used(uint32_t limiter_from)
+{
+	struct pacer_line *used = NULL;
+
+	for (uint32_t i = policy.rule[0].limiter[limiter_from].base; i < LINES; i++)
+		if (lines[i].lock)
+			used = &lines[i];
+	assert_non_null(used);
+	return used;
+}
+
 /* A later limit is contended: those before it are locked by then, and are given back as they were.
  */
 static void test_uncharged_contended(void **unused)
 {
 	struct pacer_packet a = packet4(0x0a000001, 2, 3, 53);
-	struct pacer_line *all = NULL;
-	uint32_t i;
+	struct pacer_line *all;
 
 	(void)unused;
 	begin();
@@ -347,10 +358,7 @@ static void test_uncharged_contended(void **unused)
 	limiter(0, SRC24, 5, 10);
 	limiter(0, ALL, 5, 0);
 	judged(&a, START, PACER_ADMIT, 0, 0);
-	for (i = policy.rule[0].limiter[3].base; i < LINES; i++)
-		if (lines[i].lock)
-			all = &lines[i];
-	assert_non_null(all);
+	all = last_used(3);
 	all->lock |= PACER_LOCK_HELD;
 	denied_uncharged(&a, START + 50, PACER_DENY_CONTENDED, 3);
 	all->lock &= ~PACER_LOCK_HELD;
@@ -361,7 +369,7 @@ static void test_uncharged_contended(void **unused)
 static void test_uncharged_first(void **unused)
 {
 	struct pacer_packet a = packet4(0x0a000001, 2, 3, 53), b = packet4(0x0a000002, 2, 3, 53);
-	struct pacer_line *all = NULL;
+	struct pacer_line *all;
 	uint32_t i;
 
 	(void)unused;
@@ -369,10 +377,7 @@ static void test_uncharged_first(void **unused)
 	limiter(0, SRC, 1, 10);
 	limiter(0, ALL, 5, 0);
 	judged(&a, START, PACER_ADMIT, 0, 0);
-	for (i = policy.rule[0].limiter[1].base; i < LINES; i++)
-		if (lines[i].lock)
-			all = &lines[i];
-	assert_non_null(all);
+	all = last_used(1);
 	all->lock |= PACER_LOCK_HELD;
 	judged(&b, START + 50, PACER_DENY_CONTENDED, 0, 1);
 	all->lock &= ~PACER_LOCK_HELD;

@@ -192,12 +192,44 @@ static void test_a_share(void **unused)
 	}
 }
 
+/* What a rule says by itself has no time at which it would pass. */
+static void test_a_verdict(void **unused)
+{
+	struct why why;
+
+	(void)unused;
+	load("rules:\n- {name: a, verdict: drop}\n");
+	why = ask(0, START);
+	assert_int_equal(why.reason, PACER_DENY_VERDICT);
+	assert_true(why.when_ns == PACER_NEVER);
+	assert_int_equal(why.n, 0);
+}
+
+/* A limit that is draining denies no longer than it lasts. */
+static void test_draining(void **unused)
+{
+	struct why why;
+
+	(void)unused;
+	load(POLICY);
+	spend(START);
+	assert_true(ask(0, START).when_ns > START + 9);
+	bin.rule[0].limiter[0].until_ns = START + 9;
+	why = ask(0, START);
+	assert_int_equal(why.reason, PACER_DENY_THROTTLE);
+	assert_true(why.when_ns == START + 9 && why.limit[0].draining_ns == START + 9);
+	assert_int_equal(pace(0, START + 8), PACER_DENY_THROTTLE);
+	assert_int_equal(pace(0, START + 9), PACER_ADMIT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(test_on_lease, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_after_a_lease, setup, teardown),
 	    cmocka_unit_test(test_a_share),
+	    cmocka_unit_test_teardown(test_a_verdict, teardown),
+	    cmocka_unit_test_teardown(test_draining, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
