@@ -11,6 +11,7 @@
 #include "limit.h"
 #include "live/fleet_shares.h"
 #include "live/grace.h"
+#include "live/host.h"
 
 #define KEYS	 14u
 #define UNTIL_NS (1ull << 50)
@@ -175,6 +176,52 @@ static void another_limits_lanes_are_gone(void **unused)
 	assert_int_equal(judged(5), 40);
 }
 
+/* Uses count until they have cooled down, those on lease too; of a share that was lowered all do.
+ */
+static void uses_are_hot(void **unused)
+{
+	static struct pacer_throttle_state throttle[PACER_THROTTLES];
+	static const char text[] =
+	    "clock: exact\nmemory: 64Ki\nfleet: {store: 'http://a', name: f}\nrules:\n- name: a\n  "
+	    "limits: [{key: all, uses: 100, cooldown: 1h, max_cooldown: 61m, threshold: 40, fleet: "
+	    "yes}]\n";
+	struct pacer_throttle_lease lease = {0};
+	struct attached with = {.ifname = "none", .control = &control, .throttle = throttle};
+	const struct pacer_throttle_profile *profile;
+	uint64_t now_ns = host_now_ns();
+	uint32_t part = 40, used = 0, least = 0;
+
+	(void)unused;
+	assert_true(fleet_hot(&with, &limit) == UINT64_MAX); /* of a window */
+	say_again();
+	say("%s", text);
+	if (load(doc.s))
+		fail_msg("%s", error.text);
+	limit.limiter = now.bin.rule[0].limiter[0];
+	profile = &limit.limiter.throttle;
+	assert_int_equal(fleet_hot(&with, &limit), 0);
+	while (used < 25 && pacer_throttle_take_of(profile, part, &throttle[limit.limiter.base],
+						   &lease, now_ns, 1) == PACER_THROTTLE_ADMIT)
+		used++;
+	assert_int_equal(used, 25);
+	assert_int_equal(fleet_hot(&with, &limit), used + lease.left);
+	least = used + lease.left;
+	part = 10; /* nothing more is let through, and nothing is forgotten */
+	lease.left = 0;
+	assert_int_not_equal(
+	    pacer_throttle_take_of(profile, part, &throttle[limit.limiter.base], &lease, now_ns, 1),
+	    PACER_THROTTLE_ADMIT);
+	assert_int_equal(fleet_hot(&with, &limit), least);
+	throttle[limit.limiter.base].lock |= PACER_LOCK_HELD; /* by who never lets go */
+	assert_true(fleet_hot(&with, &limit) == UINT64_MAX);
+	throttle[limit.limiter.base].lock &= ~PACER_LOCK_HELD;
+	for (uint32_t i = 0; i < PACER_THROTTLE_BUCKETS; i++) /* an hour and more ago */
+		if (throttle[limit.limiter.base].bucket[i].until_ns)
+			throttle[limit.limiter.base].bucket[i].until_ns = 1;
+	if (now_ns > profile->cooldown_ns + 1)
+		assert_int_equal(fleet_hot(&with, &limit), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -182,6 +229,7 @@ int main(void)
 	    cmocka_unit_test_setup(what_is_held_is_told, begin),
 	    cmocka_unit_test_setup(without_lanes_it_is_one_step, begin),
 	    cmocka_unit_test_setup(another_limits_lanes_are_gone, begin),
+	    cmocka_unit_test_setup(uses_are_hot, begin),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

@@ -47,7 +47,8 @@ _Static_assert(FLEET_LANES_MAX == PACER_LANES + 1, "lane 0 is of all keys");
 struct agent {
 	const char *ifname;
 	struct attached a;
-	uint64_t serial; /* of the policy that `limit` is of */
+	uint64_t serial;   /* of the policy that `limit` is of, */
+	uint64_t since_ns; /* and since when it is in force, at the latest */
 	uint32_t copy;
 	struct policy_fleet fleet;
 	struct fleet_limit limit[PACER_SHARES];
@@ -227,6 +228,8 @@ static void open_share(const struct agent *g, struct fleet_share *s, size_t i)
 
 	s->params.limit = shares_units(&g->limit[i].limiter);
 	s->params.memory_ns = g->limit[i].limiter.share_ns;
+	s->params.counts_hot =
+	    pacer_limiter_kind_of(&g->limit[i].limiter) == PACER_LIMITER_THROTTLE;
 	s->params.reserve = g->fleet.local ? s->params.limit / LOCAL_DEN : 0;
 	s->want[0] = s->params.limit;
 	if (s->read || !held.is)
@@ -303,6 +306,7 @@ static int follow(struct agent *g, struct policy_error *error)
 
 	g->copy = copies_in_force(&g->a);
 	g->serial = g->a.copy[g->copy].policy.serial;
+	g->since_ns = host_now_ns();
 	if (read_fleet(g, error))
 		return -1;
 	if (g->talk.store && memcmp(&was.store, &g->fleet.store, sizeof(was.store)) +
@@ -471,16 +475,31 @@ static struct fleet_held held_of(const struct fleet_limit *limit, const struct f
 	return to;
 }
 
+/*
+ * What the limit has admitted within its time, where that is known: a policy that is new may count
+ * some of it in other places. It is looked whether the policy is new after that was read.
+ */
+static uint64_t hot_of(struct agent *g, uint32_t share)
+{
+	uint64_t memory_ns = fleet_over(g->member.share[share].params.memory_ns);
+	uint64_t hot = fleet_hot(&g->a, &g->limit[share]);
+
+	return host_now_ns() - g->since_ns > memory_ns && !changed(g) ? hot : UINT64_MAX;
+}
+
 static bool apply(struct agent *g, uint32_t share, const struct fleet_picture *p)
 {
 	const struct fleet_held to = held_of(&g->limit[share], p);
+	uint64_t hot[FLEET_LANES_MAX];
 	struct policy_error error = {0};
 
 	if (fleet_hold(&g->a, &g->limit[share], &to, &error)) {
 		say(g, "%s", error.text);
 		return false;
 	}
-	fleet_applied(&g->member, share, p, NULL);
+	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++) /* a throttle has no lanes */
+		hot[k] = k ? UINT64_MAX : hot_of(g, share);
+	fleet_applied(&g->member, share, p, hot);
 	return true;
 }
 

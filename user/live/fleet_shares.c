@@ -4,6 +4,7 @@
 #include "live/copies.h"
 #include "live/grace.h"
 #include "live/host.h"
+#include "live/still.h"
 #include "plan/shares.h"
 #include "limit.h"
 #include "table.h"
@@ -288,6 +289,17 @@ int fleet_hold(const struct attached *a, const struct fleet_limit *limit,
 		if (!(h.lanes->used >> i & 1))
 			put(&h.lanes->word[i], 0);
 	return 0;
+}
+
+uint64_t fleet_hot(const struct attached *a, const struct fleet_limit *limit)
+{
+	const struct pacer_limiter *t = &limit->limiter;
+	struct pacer_throttle_state state;
+
+	if (pacer_limiter_kind_of(t) != PACER_LIMITER_THROTTLE || t->base >= PACER_THROTTLES ||
+	    !still_copy(&a->throttle[t->base], &state, sizeof(state)))
+		return UINT64_MAX;
+	return t->throttle.limit - pacer_throttle_free(&t->throttle, &state, host_now_ns());
 }
 
 void fleet_say(const struct attached *a, const struct fleet_limit *limit, uint32_t members,

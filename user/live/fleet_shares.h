@@ -60,6 +60,13 @@ uint64_t fleet_judged_by(const struct fleet_limit *limit, const struct fleet_hel
 int fleet_hold(const struct attached *a, const struct fleet_limit *limit,
 	       const struct fleet_held *to, struct policy_error *error);
 
+/*
+ * Of a throttle, how many uses are not free again by now: those that were made, and those that CPUs
+ * hold on lease. It is all that was admitted within its cool-down if packets have been counted by
+ * this very limit for as long. UINT64_MAX: it is not known, or the limit is of another kind.
+ */
+uint64_t fleet_hot(const struct attached *a, const struct fleet_limit *limit);
+
 /* What the tools can say of it. */
 void fleet_say(const struct attached *a, const struct fleet_limit *limit, uint32_t members,
 	       uint64_t answered_ns);

@@ -2,25 +2,20 @@
 #include "live/state.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "lock.h"
 #include "live/allow.h"
 #include "live/copies.h"
 #include "live/host.h"
 #include "live/reading.h"
+#include "live/still.h"
 #include "plan/carry.h"
 #include "plan/compile.h"
 #include "plan/throttles.h"
 #include "record.h"
-
-#define TRIES 10000
-/* 512 changes, which the lock's sequence cannot tell from none, take longer. */
-#define LOOK_NS(bytes) (4000 + 2 * (bytes))
 
 int state_init(struct state *s, uint64_t n_lines)
 {
@@ -57,46 +52,6 @@ void state_free(struct state *s)
 
 /* --- a copy beside packets ------------------------------------------------------------------- */
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
-static void copy_words(const void *from, void *to, size_t bytes)
-{
-	const __u64 *a = from;
-	__u64 *b = to;
-
-	for (size_t i = 0; i < bytes / sizeof(*a); i++)
-		b[i] = pacer_load64(&a[i]);
-}
-
-/* Of what begins with a lock word: as it was at one moment. False: it never stood still. */
-static bool copy_locked(const void *from, void *to, size_t bytes)
-{
-	__u32 *lock = (__u32 *)(uintptr_t)from, before;
-
-	for (int i = 0; i < TRIES; i++) {
-		uint64_t began_ns = now_ns();
-
-		before = pacer_acquire(lock);
-		if (!(before & PACER_LOCK_HELD)) {
-			copy_words(from, to, bytes);
-			PACER_BARRIER();
-			if (pacer_load(lock) == before && now_ns() - began_ns < LOOK_NS(bytes)) {
-				*(__u32 *)to = before;
-				return true;
-			}
-		}
-		if (i % 100 == 99)
-			sched_yield();
-	}
-	return false;
-}
-
 /* What has never been written to is not read twice, nor does it take memory in the copy. */
 static bool is_empty(const void *from, size_t bytes)
 {
@@ -122,7 +77,7 @@ static void copy_at(struct copying *c, uint64_t unit, size_t units)
 
 	if ((unit + units + PACER_LINE_UNITS - 1) / PACER_LINE_UNITS > c->a->n_lines)
 		c->failed = true;
-	else if (!is_empty(from, bytes) && !copy_locked(from, to, bytes))
+	else if (!is_empty(from, bytes) && !still_copy(from, to, bytes))
 		c->failed = true;
 }
 
@@ -147,8 +102,8 @@ static void copy_bans(struct copying *c, const struct pacer_bans *bans)
 		copy_at(c, (bans->base + i) * PACER_LINE_UNITS, PACER_LINE_UNITS);
 	for (uint64_t i = 0; n && i <= bans->filter_mask + 1ull; i++)
 		if (!is_empty(&c->a->lines[bans->filter + i], sizeof(struct pacer_line)))
-			copy_words(&c->a->lines[bans->filter + i], &c->s->lines[bans->filter + i],
-				   sizeof(struct pacer_line));
+			still_words(&c->a->lines[bans->filter + i], &c->s->lines[bans->filter + i],
+				    sizeof(struct pacer_line));
 }
 
 static void copy_throttles(struct copying *c)
@@ -158,7 +113,7 @@ static void copy_throttles(struct copying *c)
 	throttle_survey(c->s->bin, host_now_ns(), &used);
 	for (size_t i = 0; i < PACER_THROTTLES && !c->failed; i++)
 		if (used.taken[i] &&
-		    !copy_locked(&c->a->throttle[i], &c->s->throttle[i], sizeof(c->s->throttle[i])))
+		    !still_copy(&c->a->throttle[i], &c->s->throttle[i], sizeof(c->s->throttle[i])))
 			c->failed = true;
 }
 

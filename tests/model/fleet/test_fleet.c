@@ -58,6 +58,7 @@ static const struct world_scenario larger[] = {
     {.name = "an agent begins anew", TWO, .restarts = 1, .late = 1, .states_min = 1000000},
     {.name = "a datapath begins anew", TWO, .reboots = 1, .states_min = 1000000},
     {.name = "a demand changes", TWO, .wants = 2, .states_min = 1000000},
+    {.name = "cold units are back at once", TWO, .hot = true, .wants = 1, .states_min = 100000},
     {.name = "a lane", TWO, .lane = true, .wants = 2, .deep = 19, .states_min = 500000},
     {.name = "the record is taken away", TWO, .removals = 1, .states_min = 1000000},
     {.name = "an agent leaves", TWO, .leaves = 1, .states_min = 1000000},
