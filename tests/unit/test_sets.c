@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What is done by hand to a set: in the sets of both policies of a trial, or in none. The places of
+ * sets are a table here, of which any call may fail; after each failure every place has what it
+ * had.
+ */
+#include "applied.h"
+#include "calls.h"
+#include "kernel.h"
+#include "stays.h"
+
+#include "live/copies.h"
+#include "live/sets.h"
+#include "live/sets_maps.h"
+
+#define PLACES	  (2 * PACER_SET_HANDS)
+#define MAPS	  256
+#define PLAIN	  "sets: [{name: other, of: [192.0.2.9]}, {name: drop, of: [198.51.100.0/24]}]\n" ASKS
+#define THE_OTHER "sets: [{name: drop, of: [198.51.100.0/24]}]\n" ASKS
+#define ASKS                                                                                    \
+	"rules:\n- {name: a, match: {src: \"@drop\"}, limits: [{key: src, packets: 1, window: " \
+	"1s}]}\n"
+#define VALUED                                                                                     \
+	"sets: [{name: other, of: [192.0.2.9]}, {name: drop, file: /no/such.csv, value: 2}]\n"     \
+	"rules:\n- {name: a, match: {src: \"@drop=AA\"}, limits: [{key: src, packets: 1, window: " \
+	"1s}]}\n"
+
+/* A map: a set, or what was added to one by hand. */
+struct map {
+	uint32_t serial;
+	struct set_list list;
+	struct set_hand hand;
+};
+
+static struct map maps[MAPS];
+static uint32_t n_maps;		   /* 0: none */
+static uint32_t places[2][PLACES]; /* of a pacer and its shadow */
+static uint32_t calls, fail_at;	   /* from 1; 0: none fails */
+static struct attached pacer, shadow;
+static struct pacer_control control, shadow_control;
+static struct pacer_copy copies[2];
+
+static bool broken(void)
+{
+	if (++calls != fail_at)
+		return false;
+	errno = EIO;
+	return true;
+}
+
+/* A second descriptor of the same file is of the same map. */
+static int new_fd(uint32_t map)
+{
+	int fd = memfd_create("map", MFD_CLOEXEC);
+
+	assert_int_equal(pwrite(fd, &map, sizeof(map), 0), sizeof(map));
+	return fd;
+}
+
+static uint32_t map_of(int fd)
+{
+	uint32_t map;
+
+	assert_int_equal(pread(fd, &map, sizeof(map), 0), sizeof(map));
+	return map;
+}
+
+static struct map *new_map(uint32_t serial)
+{
+	assert_true(++n_maps < MAPS);
+	maps[n_maps].serial = serial;
+	return &maps[n_maps];
+}
+
+uint32_t set_maps_serial(void)
+{
+	return broken() ? 0 : 1000 + n_maps;
+}
+
+int set_maps_new(const struct set_list *list, uint32_t serial)
+{
+	struct map *m;
+
+	if (broken())
+		return -1;
+	m = new_map(serial);
+	for (size_t i = 0; i < list->n; i++)
+		assert_int_equal(set_list_add(&m->list, &list->entry[i]), 0);
+	return new_fd(n_maps);
+}
+
+int set_maps_new_hand(const struct set_hand *hand, uint32_t serial)
+{
+	struct map *m;
+
+	if (broken())
+		return -1;
+	m = new_map(serial);
+	for (size_t i = 0; i < hand->n; i++)
+		assert_int_equal(set_hand_add(&m->hand, &hand->entry[i].e, hand->entry[i].until_ns),
+				 0);
+	return new_fd(n_maps);
+}
+
+/* The map at a place; NULL: errno. */
+static struct map *at(int fd, uint32_t place)
+{
+	if (broken())
+		return NULL;
+	errno = ENOENT;
+	return places[fd][place] ? &maps[places[fd][place]] : NULL;
+}
+
+int set_maps_at(int fd, uint32_t place)
+{
+	return at(fd, place) ? new_fd(places[fd][place]) : -1;
+}
+
+int set_maps_move(int fd, uint32_t place, int inner_fd)
+{
+	if (broken())
+		return -1;
+	places[fd][place] = inner_fd < 0 ? 0 : map_of(inner_fd);
+	return 0;
+}
+
+int set_maps_share(int fd, uint32_t from, uint32_t to)
+{
+	places[fd][to] = places[fd][from];
+	return 0;
+}
+
+int set_maps_head(int fd, uint32_t place, struct pacer_set_head *head)
+{
+	const struct map *m = at(fd, place);
+
+	if (m)
+		*head = (struct pacer_set_head){.serial = m->serial};
+	return m ? 0 : -1;
+}
+
+int set_maps_list(int fd, uint32_t place, struct set_list *list)
+{
+	const struct map *m = at(fd, place);
+
+	for (size_t i = 0; m && i < m->list.n; i++)
+		assert_int_equal(set_list_add(list, &m->list.entry[i]), 0);
+	return m ? 0 : -1;
+}
+
+int set_maps_hand(int fd, uint32_t place, struct set_hand *hand)
+{
+	const struct map *m = at(fd, place);
+
+	for (size_t i = 0; m && i < m->hand.n; i++)
+		assert_int_equal(set_hand_add(hand, &m->hand.entry[i].e, m->hand.entry[i].until_ns),
+				 0);
+	return m || errno == ENOENT ? 0 : -1;
+}
+
+/* Without texts of values. */
+int set_maps_lines_of(int fd, uint32_t place, struct set_lines *lines)
+{
+	*lines = (struct set_lines){.n = 0};
+	return at(fd, place) ? 0 : -1;
+}
+
+/* --- a pacer with sets ------------------------------------------------------------------------ */
+
+static struct set_entry prefix(uint32_t addr, uint8_t len)
+{
+	return (struct set_entry){
+	    .family = 4, .len = len, .high = (uint64_t)addr << 32, .value = 1};
+}
+
+#define IN_FILE 0xc6336400u /* 198.51.100.0/24 */
+#define BY_HAND 0xcb007101u /* 203.0.113.1 */
+#define NEW	0xcb007102u
+
+static void put_set(int fd, uint32_t copy, uint32_t number)
+{
+	struct set_entry set = prefix(IN_FILE, 24), added = prefix(BY_HAND, 32);
+	struct map *m = new_map(7);
+
+	assert_int_equal(set_list_add(&m->list, &set), 0);
+	places[fd][sets_maps_place(copy, number)] = n_maps;
+	m = new_map(7);
+	assert_int_equal(set_hand_add(&m->hand, &added, 1ull << 62), 0);
+	places[fd][sets_maps_hand_place(copy, number)] = n_maps;
+}
+
+/* The pacer has `text` in force; on trial: after THE_OTHER, where the set has another number. */
+static void begin(const char *text, bool trial)
+{
+	kernel_now_ns = 100 * SECOND;
+	calls = fail_at = n_maps = 0;
+	memset(places, 0, sizeof(places));
+	memset(copies, 0, sizeof(copies));
+	memcpy(copies[1].text, text, strlen(text));
+	memcpy(copies[0].text, THE_OTHER, strlen(THE_OTHER));
+	pacer =
+	    (struct attached){.ifname = "eth0", .control = &control, .copy = copies, .sets_fd = 0};
+	copies_put_in_force(&pacer, 1, trial ? kernel_now_ns + SECOND : 0);
+	put_set(0, 1, 1);
+	if (trial)
+		put_set(0, 0, 0);
+	stays_shadow = NULL;
+}
+
+static int end(void **unused)
+{
+	(void)unused;
+	stays_shadow = NULL;
+	for (uint32_t i = 0; i < MAPS; i++) {
+		set_list_free(&maps[i].list);
+		set_hand_free(&maps[i].hand);
+	}
+	memset(maps, 0, sizeof(maps));
+	return 0;
+}
+
+static void add_shadow(void)
+{
+	shadow_control = control;
+	shadow = pacer;
+	shadow.control = &shadow_control;
+	shadow.sets_fd = 1;
+	put_set(1, 1, 1);
+	pacer.shadow_id = 1;
+	stays_shadow = &shadow;
+}
+
+/* --- what is done ----------------------------------------------------------------------------- */
+
+static enum sets_shadow of;
+
+static int add_one(void)
+{
+	struct set_entry e = prefix(NEW, 32);
+	struct set_hand add = {.n = 0};
+	int result;
+
+	assert_int_equal(set_hand_add(&add, &e, 1ull << 62), 0);
+	result = sets_add(&pacer, "drop", &add, &of, &error);
+	set_hand_free(&add);
+	return result;
+}
+
+/* Of the file and by hand. */
+static int del_both(void)
+{
+	struct set_entry one = prefix(IN_FILE, 24), other = prefix(BY_HAND, 32);
+	struct set_list del = {0};
+	struct sets_done done;
+	int result;
+
+	assert_true(!set_list_add(&del, &one) && !set_list_add(&del, &other));
+	result = sets_del(&pacer, "drop", &del, &done, &of, &error);
+	if (!result)
+		assert_int_equal(done.done, 2);
+	set_list_free(&del);
+	return result;
+}
+
+static int replace_all(void)
+{
+	struct set_entry e = prefix(NEW, 32);
+	struct set_list list = {0};
+	int result;
+
+	assert_int_equal(set_list_add(&list, &e), 0);
+	result = sets_replace(&pacer, "drop", &list, 0, &of, &error);
+	set_list_free(&list);
+	return result;
+}
+
+/* In the place of what lies beside the set. */
+static int put_one(void)
+{
+	struct set_entry e = prefix(BY_HAND, 32);
+	struct set_hand put = {.n = 0};
+	int result;
+
+	assert_int_equal(set_hand_add_named(&put, &e, 1ull << 62, "AA"), 0);
+	result = sets_put(&pacer, "drop", &put, &of, &error);
+	set_hand_free(&put);
+	return result;
+}
+
+/* Each in turn of the calls that it makes fails. */
+static void all_or_nothing(int (*change)(void))
+{
+	static uint32_t before[2][PLACES];
+	uint32_t n = 0;
+
+	memcpy(before, places, sizeof(before));
+	for (;;) {
+		calls = 0;
+		fail_at = ++n;
+		if (!change())
+			break;
+		assert_memory_equal(places, before, sizeof(before));
+		assert_string_equal(error.text,
+				    "eth0: set drop cannot be written: Input/output error");
+	}
+	assert_true(n > 4 && calls < n); /* what fails is seen, to the last */
+	fail_at = 0;
+}
+
+/* What a copy's set has by now. */
+static void holds(int fd, uint32_t copy, uint32_t number, size_t prefixes, size_t by_hand)
+{
+	uint32_t set = places[fd][sets_maps_place(copy, number)];
+	uint32_t hand = places[fd][sets_maps_hand_place(copy, number)];
+
+	assert_int_equal(maps[set].list.n, prefixes);
+	assert_int_equal(hand && maps[hand].serial == maps[set].serial ? maps[hand].hand.n : 0,
+			 by_hand);
+}
+
+static const struct {
+	int (*change)(void);
+	const char *text;
+	size_t prefixes, by_hand;
+} changes[] = {
+    {add_one, PLAIN, 1, 2},
+    {del_both, PLAIN, 0, 0},
+    {replace_all, PLAIN, 1, 0},
+    {put_one, VALUED, 2, 0},
+};
+
+static void test_all_or_nothing(void **unused)
+{
+	(void)unused;
+	for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++) {
+		begin(changes[i].text, false);
+		all_or_nothing(changes[i].change);
+		holds(0, 1, 1, changes[i].prefixes, changes[i].by_hand);
+		end(NULL);
+	}
+}
+
+static void test_both_policies_of_a_trial_or_none(void **unused)
+{
+	(void)unused;
+	for (size_t i = 0; i + 1 < sizeof(changes) / sizeof(*changes); i++) {
+		begin(changes[i].text, true);
+		all_or_nothing(changes[i].change);
+		holds(0, 1, 1, changes[i].prefixes, changes[i].by_hand);
+		holds(0, 0, 0, changes[i].prefixes, changes[i].by_hand);
+		end(NULL);
+	}
+}
+
+/* The shadow's comes second: what is in force stays done, and it is said. */
+static void test_in_a_shadow_too(void **unused)
+{
+	(void)unused;
+	for (size_t i = 0; i + 1 < sizeof(changes) / sizeof(*changes); i++) {
+		static uint32_t before[PLACES];
+		uint32_t alone;
+
+		begin(changes[i].text, false);
+		assert_int_equal(changes[i].change(), 0);
+		assert_int_equal(of, SETS_NO_SHADOW);
+		alone = calls;
+		end(NULL);
+		begin(changes[i].text, false);
+		add_shadow();
+		assert_int_equal(changes[i].change(), 0);
+		assert_int_equal(of, SETS_IN_SHADOW);
+		holds(1, 1, 1, changes[i].prefixes, changes[i].by_hand);
+		end(NULL);
+		begin(changes[i].text, false);
+		add_shadow();
+		fail_at = alone + 1;
+		memcpy(before, places[1], sizeof(before));
+		assert_int_equal(changes[i].change(), -1);
+		assert_string_equal(error.text,
+				    "it is done in force, and not in the shadow: eth0: set "
+				    "drop cannot be written: Input/output error");
+		holds(0, 1, 1, changes[i].prefixes, changes[i].by_hand);
+		assert_memory_equal(places[1], before, sizeof(before));
+		end(NULL);
+	}
+}
+
+static void test_refusals(void **unused)
+{
+	struct set_entry e = prefix(NEW, 32);
+	struct set_hand hand = {.n = 0};
+	struct set_list list = {0};
+
+	(void)unused;
+	begin(PLAIN, false);
+	assert_int_equal(sets_replace(&pacer, "drop", &list, 99, &of, &error), -1);
+	assert_string_equal(error.text, "eth0: set drop cannot be written: the policy was changed "
+					"meanwhile: try again");
+	assert_int_equal(put_one(), -1); /* it has no values */
+	assert_non_null(strstr(error.text, "it has no values: leave the value out"));
+	assert_int_equal(set_hand_add_named(&hand, &e, 1ull << 62, "AA"), 0);
+	assert_int_equal(sets_add(&pacer, "drop", &hand, &of, &error), -1);
+	assert_non_null(strstr(error.text, "it has no values: leave the value out"));
+	set_hand_free(&hand);
+	calls = 0;
+	fail_at = 1;
+	assert_int_equal(sets_take(&pacer, "drop", &list, &hand, &error), -1);
+	assert_string_equal(error.text, "eth0: set drop cannot be read: Input/output error");
+	fail_at = 0;
+	assert_int_equal(sets_take(&pacer, "drop", &list, &hand, &error), 0);
+	assert_int_equal(list.n, 1);
+	assert_int_equal(hand.n, 1);
+	set_list_free(&list);
+	set_hand_free(&hand);
+	assert_int_equal(sets_take(&pacer, "dorp", &list, &hand, &error), -1);
+	assert_string_equal(error.text,
+			    "eth0: its policy has no set dorp (did you mean drop?): see "
+			    "`xdp-pacer sets eth0 list`");
+}
+
+#define CASE(f) cmocka_unit_test_teardown(f, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    CASE(test_all_or_nothing),
+	    CASE(test_both_policies_of_a_trial_or_none),
+	    CASE(test_in_a_shadow_too),
+	    CASE(test_refusals),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
