@@ -422,6 +422,23 @@ taken_away()
 	leads_to_it "after an upgrade"
 }
 
+# A look that fails does not say so: each in turn of those that status makes.
+unread_is_not_gone()
+{
+	local fault n code
+
+	fault=$(tool fault)
+	limit all 1000
+	on all --pin
+	for ((n = 1; n < 300; n++)); do
+		code=0
+		in_server "$fault" bpf "$n" 12 "$BUILD/xdp-pacer" status "$dev" >"$work/said" 2>/dev/null || code=$?
+		! grep -q 'are gone' "$work/said" || fail "call $n fails: $(grep 'are gone' "$work/said")" || return
+		[ "$code" -ge 100 ] || break
+	done
+	[ "$n" -gt 20 ] && [ "$code" -eq 0 ] || fail "$n calls, exit code $code"
+}
+
 # What an interface leaves that has gone: told and removed by clean, or by the next load.
 left_behind()
 {
@@ -459,5 +476,6 @@ check another-programs-pins not_ours
 check pins-read-only read_only
 check unload-pins-read-only read_only_unload
 check pins-taken-away taken_away
+check pins-unread unread_is_not_gone
 check left-behind left_behind
 finish

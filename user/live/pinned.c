@@ -102,16 +102,19 @@ static int make_locked(const char *ifname, struct policy_error *error)
 
 /* --- whose they are --------------------------------------------------------------------------- */
 
-/* The map's id, if it is that trie of a pacer; else 0. */
+/* The map's id, if it is that trie of a pacer; else 0, with errno: ENOENT where it is another map.
+ */
 static uint32_t id_if(int map_fd, enum pin pin)
 {
 	struct bpf_map_info info = {0};
 	uint32_t len = sizeof(info);
 
-	return bpf_obj_get_info_by_fd(map_fd, &info, &len) || strcmp(info.name, tries[pin].map) ||
-		       info.key_size != tries[pin].key_size
-		   ? 0
-		   : info.id;
+	if (bpf_obj_get_info_by_fd(map_fd, &info, &len))
+		return 0;
+	if (!strcmp(info.name, tries[pin].map) && info.key_size == tries[pin].key_size)
+		return info.id;
+	errno = ENOENT;
+	return 0;
 }
 
 /* The ids of the program's maps. Returns how many. */
@@ -360,14 +363,14 @@ void pinned_heed(const struct attached *a)
 struct search {
 	uint32_t id;
 	char folder[IF_NAMESIZE];
-	bool hidden; /* some may be read by others alone */
+	bool unread; /* some cannot be read, or by others alone */
 };
 
 static bool leads_there(struct search *s, const char *folder)
 {
 	uint32_t id = id_in(folder);
 
-	s->hidden |= !id && (errno == EACCES || errno == EPERM);
+	s->unread |= !id && errno != ENOENT && errno != ENOTDIR;
 	return id == s->id;
 }
 
@@ -397,7 +400,7 @@ bool pinned_where(const struct attached *a, char path[PINNED_PATH], bool *rename
 	*renamed = false;
 	pinned_path(a->ifname, path);
 	if (!s.id || leads_there(&s, folder_of(a->ifname, name)))
-		return s.id;
+		return true;
 	fd = open_locked();
 	if (fd >= 0) {
 		*renamed = pins_each(fd, was_named, &s);
@@ -405,7 +408,7 @@ bool pinned_where(const struct attached *a, char path[PINNED_PATH], bool *rename
 	}
 	if (*renamed)
 		snprintf(path, PINNED_PATH, "%s/%s", place(all), s.folder);
-	return *renamed || s.hidden;
+	return *renamed || s.unread;
 }
 
 /* --- remove ----------------------------------------------------------------------------------- */

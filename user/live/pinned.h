@@ -33,7 +33,7 @@
 const char *pinned_path(const char *ifname, char path[PINNED_PATH]);
 /*
  * The same of those that lead to this pacer's maps: of an interface that was renamed, by its name
- * before. False: there are none. Who may not read them is told where they were made.
+ * before. False: there are none. Who cannot read them is told where they were made.
  */
 bool pinned_where(const struct attached *a, char path[PINNED_PATH], bool *renamed);
 /* Whose the pins of that program's pacer are: the id of a map; 0: it has none. */
