@@ -153,14 +153,9 @@ __attribute__((noinline)) int pacer_allowed(struct xdp_md *ctx, __u32 copy)
 	return pacer_path_short_allowed(ctx, &walk, PACER_POLICY_OF(&walk));
 }
 
-/* The same where the policy has more beside its rules: an outcome. Apart, so that others do not pay
+/* The same where the policy has more beside its rules: outcomes. Apart, so that others do not pay
  * for it.
  */
-__attribute__((noinline)) int pacer_short_more(struct xdp_md *ctx, __u32 copy)
-{
-	return pacer_path_short(ctx, 0, &pacer_copies[copy & 1].policy.rule[0]);
-}
-
 __attribute__((noinline)) int pacer_part_more(struct xdp_md *ctx, __u32 copy)
 {
 	return pacer_path_short_part(ctx, 0, &pacer_copies[copy & 1].policy.rule[0]);
@@ -182,7 +177,10 @@ __attribute__((noinline)) int pacer_many(struct xdp_md *ctx, __u32 copy)
 	return pacer_path_many(ctx, walk, PACER_POLICY_OF(walk));
 }
 
-/* That of them which is for packets of this shape. */
+/*
+ * That of them which is for packets of this shape. Most policies have one rule, whose way is a part
+ * of the entry function here, too.
+ */
 static __always_inline __u32 any_more(struct xdp_md *ctx, __u32 copy, __u32 shape)
 {
 	__u32 outcome = PACER_ADMIT;
@@ -191,8 +189,12 @@ static __always_inline __u32 any_more(struct xdp_md *ctx, __u32 copy, __u32 shap
 		outcome = pacer_allowed(ctx, copy);
 	if (outcome != PACER_ADMIT)
 		return outcome;
-	if (shape & PACER_SHORT_FIRST)
-		return pacer_short_more(ctx, copy);
+	if (shape & PACER_SHORT_FIRST) {
+		const struct pacer_rule *rule = &policy_of(copy)->rule[0];
+
+		PACER_AS_IT_IS(rule);
+		return pacer_path_short(ctx, 0, rule);
+	}
 	if (shape & PACER_SHORT_MANY)
 		return pacer_many(ctx, copy);
 	return shape & PACER_SHORT_PART ? pacer_part_more(ctx, copy) : pacer_ruled_more(ctx, copy);
@@ -226,7 +228,7 @@ __attribute__((noinline)) int pacer_short_end(struct xdp_md *ctx, __u32 copy, __
  */
 static __always_inline int short_more(struct xdp_md *ctx, __u32 copy, __u32 shape)
 {
-	__u32 outcome = any_more(ctx, copy, shape);
+	__u32 outcome = pacer_opaque(any_more(ctx, copy, shape)); /* verifiers need not know it */
 	__u32 more = pacer_path_short_over(shape, outcome) ? TO_PUT_OVER : 0;
 
 	if (outcome == PACER_UNDECIDED)

@@ -258,6 +258,20 @@ PACER_INLINE void pacer_entry_cancel(const struct pacer_ask *q, const struct pac
 
 /* --- limits of every kind -------------------------------------------------------------------- */
 
+/* Where the keys of all limits of a rule were looked for; and a bit for each limit. */
+struct pacer_holds {
+	struct pacer_hold at[PACER_LIMITERS_MAX];
+	struct pacer_seen seen[PACER_LIMITERS_MAX]; /* of those in quick: what was judged */
+	__u32 quick; /* its state is an entry of the table that the key has, as was read */
+};
+
+/* Of the packet that is looked at, by one CPU: the stack has no room for it. */
+struct pacer_scratch {
+	struct pacer_uses uses;
+	struct pacer_rules inner; /* rules for what is in its tunnel */
+	struct pacer_holds holds;
+};
+
 /* What a packet is judged by. A host that keeps these elsewhere defines the two macros below. */
 struct pacer_state {
 	struct pacer_table table;

@@ -133,8 +133,10 @@ PACER_INLINE int pacer_quick_request(const struct pacer_walk *w, const struct pa
 	struct pacer_entry *head;
 	struct pacer_hash hash;
 
-	if (!pacer_limit_is_quick(t))
+	if (!pacer_limit_is_quick(t)) {
+		*hold = (struct pacer_hold){0};
 		return 0;
+	}
 	hash = pacer_quick_hash(w, t);
 	pacer_hold_key(hold, hash);
 	hold->index = t->sets ? pacer_set_index(t, hash) : pacer_shared_index(t, hash);
@@ -161,14 +163,15 @@ PACER_INLINE struct pacer_ask pacer_quick_ask(const struct pacer_walk *w,
 }
 
 /* Calls a function of these for a limit, with its units as a constant where these are few. */
-#define PACER_QUICK_BY_UNITS(function, w, t, hold)                                     \
-	((t)->units == PACER_RATE_UNITS	    ? function(w, t, PACER_RATE_UNITS, hold)   \
-	 : (t)->units == PACER_NARROW_UNITS ? function(w, t, PACER_NARROW_UNITS, hold) \
-	 : (t)->units == PACER_LINE_UNITS   ? function(w, t, PACER_LINE_UNITS, hold)   \
-					    : function(w, t, (t)->units, hold))
+#define PACER_QUICK_BY_UNITS(function, w, t, ...)                                             \
+	((t)->units == PACER_RATE_UNITS	    ? function(w, t, PACER_RATE_UNITS, __VA_ARGS__)   \
+	 : (t)->units == PACER_NARROW_UNITS ? function(w, t, PACER_NARROW_UNITS, __VA_ARGS__) \
+	 : (t)->units == PACER_LINE_UNITS   ? function(w, t, PACER_LINE_UNITS, __VA_ARGS__)   \
+					    : function(w, t, (t)->units, __VA_ARGS__))
 
 PACER_INLINE __u32 pacer_quick_check_as(const struct pacer_walk *w, const struct pacer_limiter *t,
-					__u32 units, struct pacer_hold *hold)
+					__u32 units, struct pacer_hold *hold,
+					struct pacer_seen *kept)
 {
 	struct pacer_ask q = pacer_quick_ask(w, t, units, pacer_hold_hash(hold));
 	struct pacer_seen seen = {0};
@@ -185,30 +188,31 @@ PACER_INLINE __u32 pacer_quick_check_as(const struct pacer_walk *w, const struct
 	if (t->sets && pacer_lock_tag(f.word) != pacer_tag(q.hash))
 		return PACER_UNDECIDED; /* it has no entry, or shares one */
 	hold->word = f.word;
+	*kept = seen;
 	return PACER_ADMIT;
 }
 
 /*
- * Would the limit admit the packet? Read only. If it admits, the hold has the entry's word.
- * Undecided: it may, but the key has no entry, or it is just being changed; then the hold has its
- * hash.
+ * Would the limit admit the packet? Read only. If it admits, the hold has the entry's word, and
+ * *seen what that rests on. Undecided: it may, but the key has no entry, or it is just being
+ * changed; then the hold has its hash.
  */
 PACER_GLOBAL int pacer_quick_check(const struct pacer_walk *w, const struct pacer_limiter *t,
-				   struct pacer_hold *hold)
+				   struct pacer_hold *hold, struct pacer_seen *seen)
 {
 	PACER_ARGUMENT(w);
-	if (!w || !t || !hold)
+	if (!w || !t || !hold || !seen)
 		return PACER_DENY_NO_STATE;
-	return PACER_QUICK_BY_UNITS(pacer_quick_check_as, w, t, hold);
+	return PACER_QUICK_BY_UNITS(pacer_quick_check_as, w, t, hold, seen);
 }
 
 PACER_INLINE __u32 pacer_quick_lock_as(const struct pacer_walk *w, const struct pacer_limiter *t,
-				       __u32 units, struct pacer_hold *hold)
+				       __u32 units, struct pacer_hold *hold,
+				       struct pacer_seen *seen, int last)
 {
 	struct pacer_ask q = pacer_quick_ask(w, t, units, (struct pacer_hash){0, 0});
-	struct pacer_seen seen = {0};
+	enum pacer_reason reason = PACER_ADMIT;
 	__u32 word = hold->word;
-	enum pacer_reason reason;
 	struct pacer_ring r;
 
 	if (!pacer_ring_begin(q.table, pacer_ask_narrow(&q), hold->index, &r) ||
@@ -217,60 +221,56 @@ PACER_INLINE __u32 pacer_quick_lock_as(const struct pacer_walk *w, const struct 
 		*hold = pacer_limit_home(w, t);
 		return PACER_UNDECIDED;
 	}
-	reason = pacer_entry_judge(&q, &r, word, &seen);
+	hold->word = word | PACER_LOCK_HELD;
+	if (!pacer_entry_same(&q, &r, seen)) /* the word is the same again after 512 changes */
+		reason = pacer_entry_judge(&q, &r, word, seen);
 	if (reason != PACER_ADMIT)
 		pacer_lock_cancel(&r.head->lock, word);
-	hold->word = word | PACER_LOCK_HELD;
+	else if (last)
+		pacer_lock_release(&r.head->lock, pacer_entry_admit(&q, &r, seen, word));
 	return reason;
 }
 
 /*
- * Locks the limit's entry, if its word is what was read, and judges again. A reason: if it
- * admits, the entry is held. Undecided: it is not, since another CPU was here meanwhile; then the
- * hold has the key's hash again.
+ * Locks the limit's entry, if its word is what was read, and judges for good. A reason: if it
+ * admits, the entry is held, and *seen is what that rests on; or, if no limit is asked after this
+ * one (last), the packet is counted in it and it is let go of. Undecided: it is not held, since
+ * another CPU was here meanwhile; then the hold has the key's hash again.
  */
 PACER_GLOBAL int pacer_quick_lock(const struct pacer_walk *w, const struct pacer_limiter *t,
-				  struct pacer_hold *hold)
+				  struct pacer_hold *hold, struct pacer_seen *seen, int last)
 {
 	PACER_ARGUMENT(w);
-	if (!w || !t || !hold)
+	if (!w || !t || !hold || !seen)
 		return PACER_DENY_NO_STATE;
-	return PACER_QUICK_BY_UNITS(pacer_quick_lock_as, w, t, hold);
+	return PACER_QUICK_BY_UNITS(pacer_quick_lock_as, w, t, hold, seen, last);
 }
 
 PACER_INLINE int pacer_quick_commit_as(const struct pacer_walk *w, const struct pacer_limiter *t,
-				       __u32 units, struct pacer_hold *hold)
+				       __u32 units, const struct pacer_hold *hold,
+				       const struct pacer_seen *seen)
 {
 	struct pacer_ask q = pacer_quick_ask(w, t, units, (struct pacer_hash){0, 0});
-	struct pacer_seen seen = {0};
 	struct pacer_ring r;
 
 	if (!pacer_ring_begin(q.table, pacer_ask_narrow(&q), hold->index, &r) ||
 	    !pacer_ring_whole(t, &r))
 		return 0;
-	(void)pacer_entry_judge(&q, &r, hold->word, &seen);
-	pacer_lock_release(&r.head->lock, pacer_entry_admit(&q, &r, &seen, hold->word));
+	pacer_lock_release(&r.head->lock, pacer_entry_admit(&q, &r, seen, hold->word));
 	return 0;
 }
 
-/* Counts the packet in the limit's entry, which is held, and lets go of it. */
+/* Counts the packet in the limit's entry, which pacer_quick_lock holds, and lets go of it. */
 PACER_GLOBAL int pacer_quick_commit(const struct pacer_walk *w, const struct pacer_limiter *t,
-				    struct pacer_hold *hold)
+				    const struct pacer_hold *hold, const struct pacer_seen *seen)
 {
 	PACER_ARGUMENT(w);
-	if (!w || !t || !hold)
+	if (!w || !t || !hold || !seen)
 		return 0;
-	return PACER_QUICK_BY_UNITS(pacer_quick_commit_as, w, t, hold);
+	return PACER_QUICK_BY_UNITS(pacer_quick_commit_as, w, t, hold, seen);
 }
 
 /* --- all limits of a rule --------------------------------------------------------------------- */
-
-/* Where the keys of all limits of a rule were looked for; and a bit for each limit. */
-struct pacer_holds {
-	struct pacer_hold at[PACER_LIMITERS_MAX];
-	__u32 entries; /* its state is an entry of the table */
-	__u32 quick;   /* ... that the key has, as was read */
-};
 
 /*
  * Asks for the lines of all limits of the rule, before the first is judged: so a packet waits for
@@ -279,7 +279,7 @@ struct pacer_holds {
 PACER_GLOBAL int pacer_limit_request(const struct pacer_walk *w, struct pacer_holds *holds)
 {
 	const struct pacer_rule *rule;
-	__u32 i, n;
+	__u32 i, n, quick = 0;
 
 	if (!w || !holds)
 		return 0;
@@ -287,8 +287,8 @@ PACER_GLOBAL int pacer_limit_request(const struct pacer_walk *w, struct pacer_ho
 	n = rule->n_limiters;
 	PACER_ROLLED
 	for (i = 0; i < PACER_LIMITERS_MAX && i < n; i++)
-		holds->entries |= (pacer_quick_request(w, &rule->limiter[i], &holds->at[i]) & 1)
-				  << i;
+		quick |= (pacer_quick_request(w, &rule->limiter[i], &holds->at[i]) & 1) << i;
+	holds->quick = quick;
 	return 0;
 }
 
@@ -305,11 +305,10 @@ PACER_GLOBAL __u32 pacer_limit_ask(const struct pacer_walk *w, struct pacer_hold
 		return PACER_DENY_NO_STATE;
 	rule = PACER_RULE_OF(w);
 	n = rule->n_limiters;
-	holds->quick = holds->entries;
 	PACER_ROLLED
 	for (i = 0; i < PACER_LIMITERS_MAX && i < n && outcome == PACER_ADMIT; i++) {
-		said = holds->entries >> i & 1
-			   ? pacer_quick_check(w, &rule->limiter[i], &holds->at[i])
+		said = holds->quick >> i & 1
+			   ? pacer_quick_check(w, &rule->limiter[i], &holds->at[i], &holds->seen[i])
 			   : pacer_walk_check(w, i, &holds->at[i]);
 		holds->quick &= ~((__u32)(said == PACER_UNDECIDED) << i);
 		if (said != PACER_ADMIT && said != PACER_UNDECIDED)
@@ -318,20 +317,28 @@ PACER_GLOBAL __u32 pacer_limit_ask(const struct pacer_walk *w, struct pacer_hold
 	return outcome;
 }
 
-/* Locks the state of limit i, and judges for good: a reason. */
-PACER_INLINE int pacer_walk_lock(const struct pacer_walk *w, __u32 i, struct pacer_holds *holds)
+/*
+ * Locks the state of limit i, and judges for good: a reason. If it is the last, and quick, the
+ * packet is counted in it.
+ */
+PACER_INLINE int pacer_walk_lock(const struct pacer_walk *w, const struct pacer_rule *rule, __u32 i,
+				 int last, struct pacer_holds *holds)
 {
-	int said = holds->quick >> i & 1
-		       ? pacer_quick_lock(w, &PACER_RULE_OF(w)->limiter[i], &holds->at[i])
-		       : PACER_UNDECIDED;
+	int said = holds->quick >> i & 1 ? pacer_quick_lock(w, &rule->limiter[i], &holds->at[i],
+							    &holds->seen[i], last)
+					 : PACER_UNDECIDED;
 
 	if (said != PACER_UNDECIDED)
 		return said;
+	holds->quick &= ~(1u << i);
 	said = pacer_walk_take(w, i, &holds->at[i]);
 	return pacer_walk_reserve(w, i, &holds->at[i], said);
 }
 
-/* Counts the packet in the first `held` limits, or lets go of them. */
+/*
+ * Counts the packet in the first `held` limits, or lets go of them. Where all admitted it, the last
+ * has counted it if that was quick.
+ */
 PACER_GLOBAL int pacer_limit_end(const struct pacer_walk *w, struct pacer_holds *holds, __u32 held,
 				 int commit)
 {
@@ -341,10 +348,11 @@ PACER_GLOBAL int pacer_limit_end(const struct pacer_walk *w, struct pacer_holds 
 	if (!w || !holds)
 		return 0;
 	rule = PACER_RULE_OF(w);
+	held -= commit & holds->quick >> ((held - 1) & 31) & 1;
 	PACER_ROLLED
 	for (i = 0; i < PACER_LIMITERS_MAX && i < held; i++)
-		if (commit && holds->entries >> i & 1)
-			pacer_quick_commit(w, &rule->limiter[i], &holds->at[i]);
+		if (commit && holds->quick >> i & 1)
+			pacer_quick_commit(w, &rule->limiter[i], &holds->at[i], &holds->seen[i]);
 		else
 			pacer_walk_finish(w, i, &holds->at[i], commit);
 	return 0;
@@ -356,25 +364,30 @@ PACER_GLOBAL int pacer_limit_end(const struct pacer_walk *w, struct pacer_holds 
  */
 PACER_GLOBAL __u32 pacer_limit_many(const struct pacer_walk *w)
 {
-	struct pacer_holds holds = {0};
-	__u32 held, said;
+	struct pacer_scratch *scratch = w ? PACER_SCRATCH_OF(w) : 0;
+	const struct pacer_rule *rule;
+	struct pacer_holds *holds;
+	__u32 held, said, n;
 
-	if (!w)
+	if (!w || !scratch)
 		return PACER_DENY_NO_STATE;
-	if (!PACER_RULE_OF(w)->n_limiters)
-		return pacer_rule_reason(PACER_RULE_OF(w));
-	pacer_limit_request(w, &holds);
-	said = pacer_limit_ask(w, &holds);
+	rule = PACER_RULE_OF(w);
+	n = rule->n_limiters;
+	if (!n)
+		return pacer_rule_reason(rule);
+	holds = &scratch->holds;
+	pacer_limit_request(w, holds);
+	said = pacer_limit_ask(w, holds);
 	if (said != PACER_ADMIT)
 		return said;
 	PACER_ROLLED
-	for (held = 0; held < PACER_LIMITERS_MAX && held < PACER_RULE_OF(w)->n_limiters; held++) {
-		said = pacer_walk_lock(w, held, &holds);
+	for (held = 0; held < PACER_LIMITERS_MAX && held < pacer_opaque(n); held++) {
+		said = pacer_walk_lock(w, rule, held, held + 1 == n, holds);
 		if (said != PACER_ADMIT)
 			break;
 	}
-	pacer_limit_end(w, &holds, held, said == PACER_ADMIT);
-	if (said == PACER_ADMIT && PACER_RULE_OF(w)->opens)
+	pacer_limit_end(w, holds, held, said == PACER_ADMIT);
+	if (said == PACER_ADMIT && rule->opens)
 		pacer_flow_keep(w);
 	return said == PACER_ADMIT ? said : pacer_outcome(pacer_outcome_reason(said), held);
 }

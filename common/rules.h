@@ -83,12 +83,6 @@ struct pacer_uses {
 	struct pacer_set_use word[PACER_RULE_WORDS];
 };
 
-/* Of the packet that is looked at, by one CPU: the stack has no room for it. */
-struct pacer_scratch {
-	struct pacer_uses uses;
-	struct pacer_rules inner; /* rules for what is in its tunnel */
-};
-
 /* Takes out what is not in `by`. */
 PACER_INLINE void pacer_rules_keep(struct pacer_rules *set, const struct pacer_rules *by)
 {

@@ -117,14 +117,6 @@ PACER_INLINE __u64 pacer_sampler_tick_of(const struct pacer_sampling *by, __u64 
 	return now_ns >> (by->tick_shift & 63);
 }
 
-/* As pacer_sampler_due, of the last packets. Apart: it draws, which takes its callers' registers.
- */
-PACER_SUBPROG int pacer_sampler_due_last(struct pacer_sampler *s)
-{
-	s->place = pacer_sample_seq_wor_place(&s->wor, &s->rng);
-	return s->place < s->wor.k;
-}
-
 /* Counts the packet. If it returns true, the caller has to pacer_sampler_take it. */
 PACER_INLINE PACER_MUST_USE bool pacer_sampler_due(struct pacer_sampler *s,
 						   const struct pacer_sampling *by, __u64 now_ns)
@@ -133,7 +125,8 @@ PACER_INLINE PACER_MUST_USE bool pacer_sampler_due(struct pacer_sampler *s,
 		pacer_sampler_begin(s, by);
 	if (by->form == PACER_SAMPLE_TIME)
 		return pacer_sample_burst_due(&s->burst, pacer_sampler_tick_of(by, now_ns));
-	return pacer_sampler_due_last(s);
+	s->place = pacer_sample_seq_wor_place(&s->wor, &s->rng);
+	return s->place < s->wor.k;
 }
 
 PACER_INLINE void pacer_sampler_take_time(struct pacer_sampler *s, __u64 tick,

@@ -97,7 +97,8 @@ static void limiter_setup(struct pacer_limiter *t, const struct limits *l)
 static void judge(const struct packet *p, struct entry *e)
 {
 	const struct scenario *sc = s.scenario;
-	struct pacer_walk w = {.state = &s.state, .now_ns = p->now_ns};
+	struct pacer_state own = s.state; /* this CPU's */
+	struct pacer_walk w = {.state = &own, .now_ns = p->now_ns};
 	__u32 outcome;
 
 	w.pkt.family = PACER_FAMILY_4;

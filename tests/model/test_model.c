@@ -671,7 +671,7 @@ static const struct scenario sound[] = {
 	.after = {{1, 1199}, {2, 1200}, {1, 1500}, {2, 1750}},
 	.most = 1,
 	.smallest = 1,
-	.states_min = 3000,
+	.states_min = 2000,
     },
     {
 	.name = "denials write nothing: rate, and a clock behind",

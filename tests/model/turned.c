@@ -52,7 +52,8 @@ static struct {
 
 static enum pacer_reason judge(const struct packet *p)
 {
-	struct pacer_walk w = {.state = &s.state, .now_ns = p->now_ns};
+	struct pacer_state own = s.state; /* this CPU's */
+	struct pacer_walk w = {.state = &own, .now_ns = p->now_ns};
 	uint32_t i;
 
 	w.pkt.family = PACER_FAMILY_4;

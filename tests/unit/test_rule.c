@@ -1127,6 +1127,51 @@ static void ban_key(const struct pacer_ban_key *key, uint32_t which, uint64_t un
 	assert_int_equal(pacer_ban_add(&q, until_ns), PACER_BANNED);
 }
 
+/*
+ * Between asking all limits and locking the first, its lock word may come to be the same again:
+ * after 512 changes. What is judged and counted then is what the entry holds by now.
+ */
+static void locked_after_512_changes(uint32_t limit, int last, enum pacer_reason reason)
+{
+	struct pacer_packet a = packet4(0x0a000001, 2, 3, 53);
+	struct pacer_walk walk = {.state = &state, .pkt = a, .now_ns = START};
+	const struct pacer_limiter *t = &policy.rule[0].limiter[0];
+	struct pacer_holds holds = {0};
+	struct pacer_found found = {0};
+	struct pacer_ask q;
+	uint32_t i;
+
+	begin();
+	limiter(0, SRC, limit, 0);
+	limiter(0, DST, 100000, 0);
+	judged(&a, START, PACER_ADMIT, 0, 0);
+	pacer_limit_request(&walk, &holds);
+	assert_int_equal(pacer_limit_ask(&walk, &holds), PACER_ADMIT);
+	assert_int_equal(holds.quick, 3);
+	for (i = 0; i < 512; i++)
+		judged(&a, START, PACER_ADMIT, 0, 0);
+	q = pacer_walk_ask(&walk, t, pacer_walk_hash(&walk, t, 0));
+	pacer_record_locate(&q, &found);
+	assert_int_equal(found.word, holds.at[0].word);
+	assert_int_equal(pacer_quick_lock(&walk, t, &holds.at[0], &holds.seen[0], last), reason);
+	assert_int_equal(found.ring.head->lock & PACER_LOCK_HELD,
+			 !last && reason == PACER_ADMIT ? PACER_LOCK_HELD : 0);
+	if (!last && reason == PACER_ADMIT)
+		pacer_quick_commit(&walk, t, &holds.at[0], &holds.seen[0]);
+	for (i = 0; i < limit - 513 - (reason == PACER_ADMIT); i++)
+		judged(&a, START, PACER_ADMIT, 0, 0);
+	judged(&a, START, PACER_DENY_WINDOW, 0, 0);
+}
+
+static void test_locked_after_512_changes(void **unused)
+{
+	(void)unused;
+	locked_after_512_changes(513, 0, PACER_DENY_WINDOW);
+	locked_after_512_changes(513, 1, PACER_DENY_WINDOW);
+	locked_after_512_changes(520, 0, PACER_ADMIT);
+	locked_after_512_changes(520, 1, PACER_ADMIT);
+}
+
 /* A source is: under each rule and under none, by so many bits of its address, and its family. */
 static void test_banned_sources(void **unused)
 {
@@ -1257,6 +1302,7 @@ int main(void)
 	    cmocka_unit_test(test_ban_moving),
 	    cmocka_unit_test(test_secret_of_the_limiter),
 	    cmocka_unit_test(test_ban_grows_by_the_policys_secret),
+	    cmocka_unit_test(test_locked_after_512_changes),
 	    cmocka_unit_test(test_banned_sources),
 	    cmocka_unit_test(test_banned_keys),
 	};
