@@ -228,7 +228,8 @@ __attribute__((noinline)) int pacer_short_end(struct xdp_md *ctx, __u32 copy, __
  */
 static __always_inline int short_more(struct xdp_md *ctx, __u32 copy, __u32 shape)
 {
-	__u32 outcome = pacer_opaque(any_more(ctx, copy, shape)); /* verifiers need not know it */
+	/* Opaque: else compilers repeat what follows for outcomes that they know. */
+	__u32 outcome = pacer_opaque(any_more(ctx, copy, shape));
 	__u32 more = pacer_path_short_over(shape, outcome) ? TO_PUT_OVER : 0;
 
 	if (outcome == PACER_UNDECIDED)
