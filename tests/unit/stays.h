@@ -7,14 +7,16 @@
 #include "live/attached.h"
 
 static const struct attached *stays_shadow; /* NULL: none */
+static bool stays_unread;		    /* it cannot be read */
 
 int attached_shadow(const struct attached *attached, struct attached *shadow,
 		    struct policy_error *why)
 {
 	(void)attached;
-	(void)why;
+	if (stays_unread)
+		return policy_fail(why, 0, "eth0: its maps cannot be read: no reason");
 	if (!stays_shadow)
-		return -1;
+		return 1;
 	*shadow = *stays_shadow;
 	return 0;
 }

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Whether a pacer is still on its interface: what cannot be looked at is not gone. What an
- * interface has is said here, not asked of a kernel; lo is there on every machine.
+ * interface has is said here, not asked of a kernel; lo is there on every machine. Nor is a shadow
+ * lost, or another version's, that cannot be read.
  */
 #include "oracle.h"
 
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <net/if.h>
 
 #include "live/attached.h"
@@ -92,10 +96,70 @@ static void test_gone_or_unknown(void **unused)
 	}
 }
 
+/* --- its shadow ------------------------------------------------------------------------------ */
+
+static struct {
+	int program,
+	    info; /* errno of opening the program, and of reading what it is; 0: they work */
+} fails;
+
+int bpf_prog_get_fd_by_id(__u32 id)
+{
+	assert_int_equal(id, OURS);
+	errno = fails.program;
+	return fails.program ? -fails.program : open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+/* A program without maps. */
+int bpf_obj_get_info_by_fd(int fd, void *info, __u32 *len)
+{
+	(void)fd;
+	memset(info, 0, *len);
+	errno = fails.info;
+	return -fails.info;
+}
+
+/* Only one that is there and is no shadow of this version's is said to be another's. */
+static const struct {
+	int next_fd;
+	uint32_t id;
+	int program, info, result;
+	const char *says;
+} shadows[] = {
+    {-1, 0, 0, 0, 1, "lo: no shadow runs beside its policy"},
+    {0, 0, 0, 0, 1, "lo: its shadow was lost, as what is pinned"},
+    {0, OURS, ENOENT, 0, 1, "lo: its shadow was lost, as what is pinned"},
+    {0, OURS, EMFILE, 0, -1, "lo: its shadow cannot be opened: Too many open files"},
+    {0, OURS, EPERM, 0, -1,
+     "lo: its shadow cannot be opened: Operation not permitted: run as root"},
+    {0, OURS, 0, ENOMEM, -1, "lo: its program cannot be read: Cannot allocate memory"},
+    {0, OURS, 0, 0, -1, "lo: its shadow is of another version"},
+};
+
+static void test_shadow_lost_or_unread(void **unused)
+{
+	(void)unused;
+	for (size_t i = 0; i < sizeof(shadows) / sizeof(*shadows); i++) {
+		struct attached a = {
+		    .ifname = "lo", .next_fd = shadows[i].next_fd, .shadow_id = shadows[i].id};
+		struct attached s;
+		int result;
+
+		fails.program = shadows[i].program;
+		fails.info = shadows[i].info;
+		errno = EMFILE; /* of something before */
+		result = attached_shadow(&a, &s, &error);
+		if (result != shadows[i].result ||
+		    strncmp(error.text, shadows[i].says, strlen(shadows[i].says)))
+			fail_msg("shadow %zu: %d: %s", i, result, error.text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_gone_or_unknown),
+	    cmocka_unit_test(test_shadow_lost_or_unread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 
 #include "ban.h"
 #include "live/allow.h"
+#include "live/bans.h"
 #include "live/change.h"
 #include "live/copies.h"
 #include "live/host.h"
@@ -776,6 +777,8 @@ static void test_by_hand_in_both_lists_or_in_none(void **unused)
 
 /* --- by hand, beside a shadow --------------------------------------------------------------- */
 
+#define ALONE "it is done in force, and not in the shadow: eth0: "
+
 static struct attached shadow;
 static struct pacer_control shadow_control;
 
@@ -800,6 +803,7 @@ static void begin_shadow(void)
 static int end_shadow(void **unused)
 {
 	stays_shadow = NULL;
+	stays_unread = false;
 	kernel_fails_at = 0;
 	kernel_map_new(KERNEL_SHADOW4, sizeof(struct pacer_allow4),
 		       sizeof(struct pacer_allow_value));
@@ -816,8 +820,8 @@ static void not_in_shadow(int (*change)(uint32_t addr), uint32_t addr)
 	kernel_fails_at = 2;
 	assert_int_equal(change(addr), -1);
 	assert_int_equal(kernel_changes, 3); /* and put back */
-	assert_string_equal(error.text, "it is done in force, and not in the shadow: eth0: its "
-					"allow-list cannot be written: Input/output error");
+	assert_string_equal(error.text,
+			    ALONE "its allow-list cannot be written: Input/output error");
 	assert_int_equal(shadow_control.allowed[copies_in_force(&shadow)].v4, were);
 	kernel_fails_at = 0;
 }
@@ -836,11 +840,112 @@ static void test_by_hand_in_a_shadow_too(void **unused)
 	assert_int_equal(del_by_hand(2), 0);
 	assert_int_equal(shadow_control.allowed[copies_in_force(&shadow)].v4, 0);
 	assert_int_equal(del_by_hand(1), 0); /* the shadow's policy does not list it */
+	stays_unread = true;
+	assert_int_equal(add_by_hand(2), -1);
+	assert_string_equal(error.text, ALONE "its maps cannot be read: no reason");
+	assert_non_null(allowed_in(copies_in_force(&pacer), 2));
+}
+
+#define LARGE "{key: src, packets: 9, window: 1s}" /* its lines go on under either secret */
+
+/* A pacer with a shadow of that policy, which has bans of its own. */
+static void begin_banning_shadow(const char *text)
+{
+	struct policy *policy = parse(text);
+
+	begin("bans: 64\n" SMALL RULE(WINDOW));
+	shadow_control = control;
+	shadow = pacer;
+	shadow.control = &shadow_control;
+	shadow.copy = calloc(2, sizeof(*shadow.copy));
+	shadow.lines = aligned_alloc(64, pacer.n_lines * sizeof(*shadow.lines));
+	assert_true(shadow.copy && shadow.lines);
+	memset(shadow.lines, 0, pacer.n_lines * sizeof(*shadow.lines));
+	assert_int_equal(compile_policy(policy, NULL, &host, &shadow.copy[0].policy, &plan, &error),
+			 0);
+	policy_free(policy);
+	memcpy(shadow.copy[0].text, text, strlen(text));
+	pacer.shadow_id = 1;
+	stays_shadow = &shadow;
+}
+
+static int end_banning_shadow(void **unused)
+{
+	free(shadow.copy);
+	free(shadow.lines);
+	return end_shadow(unused);
+}
+
+static const struct ban_wish someone = {.key = "192.0.2.7"};
+
+static int ban_someone(const char *rule)
+{
+	struct bans_done done;
+
+	return bans_add(&pacer, rule, &someone, 1, &done, &error);
+}
+
+static int let_someone_off(void)
+{
+	struct bans_done done;
+
+	return bans_lift(&pacer, NULL, &someone, 1, &done, &error);
+}
+
+static void assert_banned(size_t in_force, size_t in_shadow)
+{
+	assert_int_equal(bans_each(&pacer, NULL, NULL, NULL), in_force);
+	assert_int_equal(bans_each(&shadow, NULL, NULL, NULL), in_shadow);
+}
+
+/* Promoted, the shadow would have neither the ban nor the lifting: that is said, and done by doing
+ * it again. */
+static void test_bans_in_a_shadow_too(void **unused)
+{
+	char *text;
+
+	(void)unused;
+	begin_banning_shadow("bans: 64\n" SMALL RULE(WINDOW));
+	text = shadow.copy[0].text;
+	stays_unread = true;
+	assert_int_equal(ban_someone(NULL), -1);
+	assert_string_equal(error.text, ALONE "its maps cannot be read: no reason");
+	assert_banned(1, 0);
+	stays_unread = false;
+	assert_int_equal(ban_someone(NULL), 0);
+	assert_banned(1, 1);
+	stays_unread = true;
+	assert_int_equal(let_someone_off(), -1);
+	assert_string_equal(error.text, ALONE "its maps cannot be read: no reason");
+	assert_banned(0, 1);
+	stays_unread = false;
+	*text = '[';
+	assert_int_equal(let_someone_off(), -1);
+	assert_string_equal(error.text, ALONE "no memory for its policy");
+	assert_int_equal(ban_someone(NULL), -1);
+	assert_string_equal(error.text, ALONE "no memory for its policy");
+	*text = 'b';
+	assert_int_equal(let_someone_off(), 0);
+	assert_banned(0, 0);
+	stays_shadow = NULL; /* it has just ended */
+	assert_int_equal(ban_someone(NULL), 0);
+	assert_int_equal(let_someone_off(), 0);
+}
+
+/* A rule or a table that the shadow's policy has not is no error. */
+static void test_bans_as_far_as_the_shadow_has_room(void **unused)
+{
+	begin_banning_shadow(SMALL "rules:\n- name: a\n  limits: [" LARGE "]\n");
+	assert_int_equal(ban_someone("a"), 0);
+	assert_banned(1, 0);
+	end_banning_shadow(unused);
+	begin_banning_shadow("bans: 64\n" SMALL "rules:\n- name: b\n  limits: [" LARGE "]\n");
+	assert_int_equal(ban_someone("a"), 0);
+	assert_banned(1, 0);
 }
 
 /* --- another secret ------------------------------------------------------------------------- */
 
-#define LARGE	    "{key: src, packets: 9, window: 1s}" /* its lines go on under either secret */
 #define BANNING(of) "bans: 64\nrules:\n- name: a\n  ban: 50s\n  limits: [" of "]\n"
 
 static uint32_t ban_some(uint32_t n)
@@ -987,6 +1092,8 @@ int main(void)
 	    CASE(test_by_hand_in_both_lists),
 	    CASE(test_by_hand_in_both_lists_or_in_none),
 	    cmocka_unit_test_teardown(test_by_hand_in_a_shadow_too, end_shadow),
+	    cmocka_unit_test_teardown(test_bans_in_a_shadow_too, end_banning_shadow),
+	    cmocka_unit_test_teardown(test_bans_as_far_as_the_shadow_has_room, end_banning_shadow),
 	    CASE(test_a_rotation_moves_bans_and_keeps_lines),
 	    CASE(test_bans_that_wait_for_room),
 	    CASE(test_a_rotation_cut_off_is_taken_up),

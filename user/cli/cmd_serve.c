@@ -83,7 +83,8 @@ static int begin(const char *ifname, const struct options *o, struct attached *a
 	emit_string("pacer", begun_name(served), "the pacer is %s\n", begun_text(served));
 	emit_close();
 	code = emit_end_line();
-	if (code || !flushed())
+	(void)flushed(); /* where it cannot be told it serves nevertheless, and fails at the end */
+	if (code)
 		attached_release(a);
 	return code;
 }

@@ -7,6 +7,7 @@
 #include "live/change.h"
 #include "live/copies.h"
 #include "live/host.h"
+#include "live/in_shadow.h"
 
 /* The list in force, to be freed. */
 static int read_in_force(const struct attached *a, struct allowlist *list,
@@ -246,15 +247,13 @@ static int change_shadow(const struct attached *a,
 {
 	struct policy_error why = {0};
 	struct attached shadow;
-	int result;
+	int result = in_shadow_open(a, &shadow, error);
 
-	if (!a->shadow_id || attached_shadow(a, &shadow, &why))
-		return 0; /* it has ended */
+	if (result)
+		return result < 0 ? -1 : 0;
 	result = change_lists(&shadow, change, entry, &why);
 	attached_release(&shadow);
-	return result ? policy_fail(error, 0, "it is done in force, and not in the shadow: %.300s",
-				    why.text)
-		      : 0;
+	return result ? in_shadow_fail(&why, error) : 0;
 }
 
 int allow_add(struct attached *a, const struct allow_entry *entry, struct policy_error *error)

@@ -277,13 +277,28 @@ int attached_find(const char *ifname, struct attached *a, struct policy_error *e
 	return -1;
 }
 
+/* errno says why its program could not be had, if there was one. */
+static int shadow_lost(const struct attached *a, struct policy_error *error)
+{
+	if (a->shadow_id && errno != ENOENT)
+		return policy_fail(error, 0, "%s: its shadow cannot be opened: %s%s", a->ifname,
+				   strerror(errno), errno == EPERM ? ": run as root" : "");
+	policy_explain(error, 0,
+		       "%s: its shadow was lost, as what is pinned under "
+		       "/sys/fs/bpf/xdp-pacer was removed: `xdp-pacer shadow %s --stop`",
+		       a->ifname, a->ifname);
+	return 1;
+}
+
 int attached_shadow(const struct attached *a, struct attached *s, struct policy_error *error)
 {
-	if (a->next_fd < 0)
-		return policy_fail(error, 0,
-				   "%s: no shadow runs beside its policy: `xdp-pacer shadow %s -c "
-				   "POLICY` begins one",
-				   a->ifname, a->ifname);
+	if (a->next_fd < 0) {
+		policy_explain(error, 0,
+			       "%s: no shadow runs beside its policy: `xdp-pacer shadow %s -c "
+			       "POLICY` begins one",
+			       a->ifname, a->ifname);
+		return 1;
+	}
 	*s = nothing;
 	memcpy(s->ifname, a->ifname, sizeof(s->ifname));
 	s->ifindex = a->ifindex;
@@ -292,13 +307,12 @@ int attached_shadow(const struct attached *a, struct attached *s, struct policy_
 	s->site_id = a->site_id;
 	s->prog_fd = a->shadow_id ? bpf_prog_get_fd_by_id(a->shadow_id) : -1;
 	if (s->prog_fd < 0)
-		return policy_fail(
-		    error, 0,
-		    "%s: its shadow was lost, as what is pinned under "
-		    "/sys/fs/bpf/xdp-pacer was removed: `xdp-pacer shadow %s --stop`",
-		    a->ifname, a->ifname);
-	if (!open_maps(s, error) && !check_abi(s, error) && s->shadowed && s->differ &&
-	    s->changes_fd >= 0)
+		return shadow_lost(a, error);
+	if (open_maps(s, error)) {
+		attached_release(s);
+		return -1;
+	}
+	if (!check_abi(s, error) && s->shadowed && s->differ && s->changes_fd >= 0)
 		return 0;
 	attached_release(s);
 	return policy_fail(

@@ -66,8 +66,8 @@ struct attached {
 int attached_find(const char *ifname, struct attached *attached, struct policy_error *error);
 void attached_release(struct attached *attached);
 /*
- * Finds the shadow of a pacer: its program, its policy and what it holds. -1 also where there is
- * none.
+ * Finds the shadow of a pacer: its program, its policy and what it holds. 1: there is none, or it
+ * was lost; -1: it cannot be read. *error says which.
  */
 int attached_shadow(const struct attached *attached, struct attached *shadow,
 		    struct policy_error *error);

@@ -12,6 +12,7 @@
 #include "live/bans.h"
 #include "live/copies.h"
 #include "live/host.h"
+#include "live/in_shadow.h"
 #include "live/secret.h"
 #include "parse.h"
 #include "plan/compile.h"
@@ -283,18 +284,27 @@ static int add_locked(struct attached *a, const char *rule, const struct ban_wis
 	return result;
 }
 
-/* A shadow has them, too, as far as it has that rule and room for bans. */
+/* As far as a shadow has that rule and room for bans. */
+static int add_in_shadow(const struct attached *a, const char *rule, const struct ban_wish *wish,
+			 size_t n, struct policy_error *error)
+{
+	struct policy_error why = {0};
+	struct attached shadow;
+	struct bans_done also;
+	int result = in_shadow_open(a, &shadow, error);
+
+	if (result)
+		return result < 0 ? -1 : 0;
+	if (bans_room(&shadow))
+		result = add_locked(&shadow, rule, wish, n, &also, &why);
+	attached_release(&shadow);
+	return result && result != BANS_WRONG ? in_shadow_fail(&why, error) : 0;
+}
+
 int bans_add(struct attached *a, const char *rule, const struct ban_wish *wish, size_t n,
 	     struct bans_done *done, struct policy_error *error)
 {
 	int result = add_locked(a, rule, wish, n, done, error);
-	struct policy_error unused;
-	struct attached shadow;
-	struct bans_done also;
 
-	if (result || !a->shadow_id || attached_shadow(a, &shadow, &unused))
-		return result;
-	(void)add_locked(&shadow, rule, wish, n, &also, &unused);
-	attached_release(&shadow);
-	return 0;
+	return result ? result : add_in_shadow(a, rule, wish, n, error);
 }

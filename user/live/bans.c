@@ -12,6 +12,7 @@
 #include "live/ban_tables.h"
 #include "live/copies.h"
 #include "live/host.h"
+#include "live/in_shadow.h"
 #include "live/tool_bans.h"
 #include "plan/compile.h"
 #include "parse.h"
@@ -255,17 +256,26 @@ static int lift_locked(struct attached *a, const char *rule, const struct ban_wi
 	return result;
 }
 
+/* Those of a shadow, which may have others. */
+static int lift_in_shadow(const struct attached *a, const char *rule, const struct ban_wish *wish,
+			  size_t n, struct policy_error *error)
+{
+	struct policy_error why = {0};
+	struct attached shadow;
+	struct bans_done also;
+	int result = in_shadow_open(a, &shadow, error);
+
+	if (result)
+		return result < 0 ? -1 : 0;
+	result = lift_locked(&shadow, rule, wish, n, &also, &why);
+	attached_release(&shadow);
+	return result ? in_shadow_fail(&why, error) : 0;
+}
+
 int bans_lift(struct attached *a, const char *rule, const struct ban_wish *wish, size_t n,
 	      struct bans_done *done, struct policy_error *error)
 {
-	int result = lift_locked(a, rule, wish, n, done, error);
-	struct policy_error unused;
-	struct attached shadow;
-	struct bans_done also;
-
-	if (result || !a->shadow_id || attached_shadow(a, &shadow, &unused))
-		return result;
-	(void)lift_locked(&shadow, rule, wish, n, &also, &unused);
-	attached_release(&shadow);
-	return 0;
+	return lift_locked(a, rule, wish, n, done, error) || lift_in_shadow(a, rule, wish, n, error)
+		   ? -1
+		   : 0;
 }

@@ -61,7 +61,8 @@ struct bans_done {
 /*
  * Ban every key of n, under the rule or, with NULL, as sources. A ban that runs already lasts until
  * the later of both ends. 0, BANS_WRONG, or -1 with *error filled and nothing changed. A shadow
- * has them, too, as far as it has that rule and room; so with those that are lifted.
+ * has them, too, as far as it has that rule and room; so with those that are lifted. -1 also where
+ * that alone failed: *error says that it is done in force.
  */
 int bans_add(struct attached *a, const char *rule, const struct ban_wish *wish, size_t n,
 	     struct bans_done *done, struct policy_error *error);

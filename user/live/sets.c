@@ -8,6 +8,7 @@
 
 #include "live/copies.h"
 #include "live/host.h"
+#include "live/in_shadow.h"
 #include "live/sets_maps.h"
 #include "sets/texts.h"
 
@@ -188,11 +189,11 @@ static int change_shadow(const struct attached *a, plan_function *plan, const st
 	struct policy_error why = {0};
 	struct change change = *c;
 	struct attached shadow;
-	int result = 0;
+	int result = in_shadow_open(a, &shadow, error);
 
 	*of = SETS_NO_SHADOW;
-	if (!a->shadow_id || attached_shadow(a, &shadow, &why))
-		return 0; /* it has ended */
+	if (result)
+		return result < 0 ? -1 : 0;
 	*of = SETS_NOT_IN_SHADOW;
 	change.policy_serial = shadow.copy[copies_in_force(&shadow)].policy.serial;
 	if (number_of(&shadow, copies_in_force(&shadow), c->name, &why) >= 0 &&
@@ -201,9 +202,7 @@ static int change_shadow(const struct attached *a, plan_function *plan, const st
 		result = change_set(&shadow, c->name, plan, &change, &why);
 	}
 	attached_release(&shadow);
-	return result ? policy_fail(error, 0, "it is done in force, and not in the shadow: %.300s",
-				    why.text)
-		      : 0;
+	return result ? in_shadow_fail(&why, error) : 0;
 }
 
 int sets_carry(const struct attached *a, const struct policy *policy, const struct set_texts *sets,

@@ -93,14 +93,8 @@ static int put_one(const struct target_maps *maps, uint32_t copy, uint32_t numbe
 		return put_interface(maps, pacer_target_index(copy, number, k), pool, k, error);
 	case PACER_TARGET_CPU:
 		return put_cpu(maps, pool, k, error);
-	case PACER_TARGET_SOCKET:
+	case PACER_TARGET_SOCKET: /* which its owner puts in */
 		break;
-	}
-	if (pool->target[k].number >= PACER_SOCKETS_MAX) {
-		char last[16];
-
-		snprintf(last, sizeof(last), "%u", PACER_SOCKETS_MAX - 1);
-		return fail(error, pool, k, "sockets are numbered from 0 to ", last);
 	}
 	return 0;
 }

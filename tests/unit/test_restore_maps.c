@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The maps that a restored pacer begins with: all of the state is in them, or it is said which
+ * could not be made, and no descriptor stays open. The kernel's maps are files in memory here, of
+ * which any call may fail.
+ */
+#include "oracle.h"
+#include "starved.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "live/restore.h"
+
+#define CPUS  3
+#define LINES 64
+
+/* In the place of libbpf's: what the object has, and what it is given. */
+struct bpf_map {
+	const char *name;
+	uint32_t key_bytes, value_bytes, entries;
+	int fd; /* -1: the object's own */
+};
+
+static struct bpf_map lines = {"lines", 4, sizeof(struct pacer_line), 1, -1};
+static struct bpf_map throttles = {"throttles", 4, sizeof(struct pacer_throttle_state), 1, -1};
+static struct bpf_map counts = {"counts", 4, sizeof(struct pacer_counters), PACER_COUNTERS_MAX, -1};
+static struct bpf_map allow4 = {"allow4", sizeof(struct pacer_allow4),
+				sizeof(struct pacer_allow_value), 1, -1};
+static struct bpf_map allow6 = {"allow6", sizeof(struct pacer_allow6),
+				sizeof(struct pacer_allow_value), 1, -1};
+static const struct restore_maps maps = {&lines, &throttles, &counts, &allow4, &allow6};
+static struct bpf_map *const each_map[] = {&lines, &throttles, &counts, &allow4, &allow6};
+
+static uint32_t calls, fail_at; /* from 1; 0: none fails */
+static bool unmappable;		/* what fails is the look at what the map holds */
+static const char *made[64];	/* names, by descriptor */
+static struct pacer_counters counted[PACER_COUNTERS_MAX];
+static struct pacer_allow6 allowed[2]; /* of IPv4, of IPv6 */
+static uint32_t n_allowed[2];
+static struct pacer_control control;
+static struct policy_error error;
+static struct state state;
+
+static bool broken(void)
+{
+	if (++calls != fail_at)
+		return false;
+	errno = EIO;
+	return true;
+}
+
+const char *bpf_map__name(const struct bpf_map *map)
+{
+	return map->name;
+}
+
+__u32 bpf_map__key_size(const struct bpf_map *map)
+{
+	return map->key_bytes;
+}
+
+__u32 bpf_map__value_size(const struct bpf_map *map)
+{
+	return map->value_bytes;
+}
+
+__u32 bpf_map__max_entries(const struct bpf_map *map)
+{
+	return map->entries;
+}
+
+int bpf_map__reuse_fd(struct bpf_map *map, int fd)
+{
+	if (broken())
+		return -EIO;
+	map->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	return map->fd < 0;
+}
+
+int bpf_map_create(enum bpf_map_type type, const char *name, __u32 key_size, __u32 value_size,
+		   __u32 max_entries, const struct bpf_map_create_opts *opts)
+{
+	bool array = type == BPF_MAP_TYPE_ARRAY;
+	int fd;
+
+	(void)key_size;
+	if (broken())
+		return unmappable && array ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -EIO;
+	assert_true(type == BPF_MAP_TYPE_PERCPU_ARRAY || opts->map_flags);
+	fd = memfd_create(name, MFD_CLOEXEC);
+	assert_in_range(fd, 0, 63);
+	made[fd] = name;
+	assert_int_equal(ftruncate(fd, array ? (off_t)value_size * max_entries : 1), 0);
+	return fd;
+}
+
+int bpf_map_update_elem(int fd, const void *key, const void *value, __u64 flags)
+{
+	const struct pacer_counters *count = value;
+	bool six = !strcmp(made[fd], "allow6");
+
+	(void)flags;
+	if (broken())
+		return -EIO;
+	if (!strcmp(made[fd], "counts")) {
+		counted[*(const uint32_t *)key] = count[0];
+		for (int cpu = 1; cpu < CPUS; cpu++) /* it is a sum */
+			assert_int_equal(count[cpu].by[0].packets, 0);
+		return 0;
+	}
+	memcpy(&allowed[six], key, six ? sizeof(struct pacer_allow6) : sizeof(struct pacer_allow4));
+	n_allowed[six]++;
+	return 0;
+}
+
+int libbpf_num_possible_cpus(void)
+{
+	return CPUS;
+}
+
+/* --- a state ------------------------------------------------------------------------------- */
+
+static const struct allow_entry entries[] = {
+    {.prefix = {4, 24, {192, 0, 2}}, .by_hand = true},
+    {.prefix = {6, 48, {0x20, 0x01, 0x0d, 0xb8}}, .by_hand = true},
+};
+
+static int begin(void **unused)
+{
+	(void)unused;
+	assert_int_equal(state_init(&state, LINES), 0);
+	memset(state.lines, 0x5a, LINES * sizeof(*state.lines));
+	memset(state.throttle, 0x6b, PACER_THROTTLES * sizeof(*state.throttle));
+	for (uint32_t i = 0; i < PACER_COUNTERS_MAX; i++)
+		state.counter[i].by[0].packets = i + 1;
+	for (size_t i = 0; i < 2; i++)
+		assert_true(allowlist_append(&state.allow, &entries[i]));
+	state.secret_ready = PACER_SECRET_OF_TOOLS;
+	memset(state.secret, 0x7c, sizeof(state.secret));
+	return 0;
+}
+
+static void let_go(void)
+{
+	for (size_t i = 0; i < sizeof(each_map) / sizeof(*each_map); i++) {
+		if (each_map[i]->fd >= 0)
+			close(each_map[i]->fd);
+		each_map[i]->fd = -1;
+	}
+}
+
+static int end(void **unused)
+{
+	(void)unused;
+	let_go();
+	state_free(&state);
+	return 0;
+}
+
+static int fill(uint32_t fails)
+{
+	calls = 0;
+	fail_at = fails;
+	memset(n_allowed, 0, sizeof(n_allowed));
+	memset(counted, 0, sizeof(counted));
+	memset(&control, 0, sizeof(control));
+	return restore_fill(&state, &maps, &control, &error);
+}
+
+static void assert_holds(const struct bpf_map *map, const void *bytes, size_t n)
+{
+	void *at = mmap(NULL, n, PROT_READ, MAP_SHARED, map->fd, 0);
+
+	assert_true(at != MAP_FAILED);
+	assert_memory_equal(at, bytes, n);
+	munmap(at, n);
+}
+
+/* The lowest that is free. */
+static int next_fd(void)
+{
+	int fd = dup(0);
+
+	close(fd);
+	return fd;
+}
+
+static void test_all_is_there(void **unused)
+{
+	(void)unused;
+	assert_int_equal(fill(0), 0);
+	assert_holds(&lines, state.lines, LINES * sizeof(*state.lines));
+	assert_holds(&throttles, state.throttle, PACER_THROTTLES * sizeof(*state.throttle));
+	assert_memory_equal(counted, state.counter, sizeof(counted));
+	assert_true(n_allowed[0] == 1 && n_allowed[1] == 1);
+	assert_memory_equal(allowed[0].addr, entries[0].prefix.addr, 4);
+	assert_memory_equal(allowed[1].addr, entries[1].prefix.addr, 16);
+	assert_int_equal(allowed[0].prefixlen, PACER_ALLOW_COPY_BITS + 24);
+	assert_int_equal(allowed[1].prefixlen, PACER_ALLOW_COPY_BITS + 48);
+	assert_true(control.allowed[0].v4 == 1 && control.allowed[0].v6 == 1);
+	assert_int_equal(control.secret_ready, PACER_SECRET_OF_TOOLS);
+	assert_memory_equal(control.secret, state.secret, sizeof(control.secret));
+}
+
+/* One that was never drawn is not taken for one that nobody can guess. */
+static void test_no_secret_to_go_on_with(void **unused)
+{
+	static const struct pacer_control none;
+
+	(void)unused;
+	state.secret_ready = PACER_SECRET_NONE;
+	assert_int_equal(fill(0), 0);
+	assert_int_equal(control.secret_ready, PACER_SECRET_NONE);
+	assert_memory_equal(control.secret, none.secret, sizeof(none.secret));
+}
+
+/* Which map each call is of. The counters are one call each. */
+static const char *of_call(uint32_t n)
+{
+	return n <= 2			     ? "state"
+	       : n <= 4			     ? "throttles"
+	       : n <= 6 + PACER_COUNTERS_MAX ? "counters"
+					     : "the allow-list";
+}
+
+static void must_fail(uint32_t n)
+{
+	char says[128];
+	int free_fd;
+
+	let_go();
+	free_fd = next_fd();
+	assert_int_equal(fill(n), -1);
+	snprintf(says, sizeof(says), "the map of %s cannot be made: ", of_call(n));
+	if (strncmp(error.text, says, strlen(says)) != 0)
+		fail_msg("call %u: %s", n, error.text);
+	let_go();
+	assert_int_equal(next_fd(), free_fd);
+}
+
+static void test_each_call_fails(void **unused)
+{
+	uint32_t n, all;
+
+	(void)unused;
+	assert_int_equal(fill(0), 0);
+	all = calls;
+	assert_int_equal(all, 2 + 2 + 2 + PACER_COUNTERS_MAX + 3 + 3);
+	for (n = 1; n <= all; n++)
+		if (n < 8 || n > all - 8)
+			must_fail(n);
+	unmappable = true; /* those that are mapped */
+	must_fail(1);
+	must_fail(3);
+	unmappable = false;
+}
+
+static void test_no_memory_for_the_counters(void **unused)
+{
+	(void)unused;
+	starved_from(1, false);
+	memory.on = true;
+	assert_int_equal(fill(0), -1);
+	memory.on = false;
+	assert_string_equal(error.text,
+			    "the map of counters cannot be made: Cannot allocate memory");
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    CASE(test_all_is_there),
+	    CASE(test_no_secret_to_go_on_with),
+	    CASE(test_each_call_fails),
+	    CASE(test_no_memory_for_the_counters),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
