@@ -141,7 +141,12 @@ PACER_INLINE void pacer_store64(__u64 *p, __u64 v)
  */
 PACER_INLINE void pacer_request(const void *p)
 {
-	(void)*(const volatile __u32 *)p;
+#ifdef __bpf__
+	(void)*(const volatile __u32 *)p; /* it has no other way to ask */
+#else
+	__asm__ volatile("" : "+r"(p)); /* gcc removes calls that do nothing else */
+	__builtin_prefetch(p);
+#endif
 }
 
 /* Returns what *p was. *p becomes `new` if and only if it was `old`. */

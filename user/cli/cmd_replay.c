@@ -232,6 +232,9 @@ static int judge_all(struct run *run)
 	struct replay_frame frame;
 	int code = EXIT_DONE;
 
+	capture_tell(&run->capture, run->judge.replay);
+	if (run->smallest)
+		smallest_tell(run->smallest, &run->capture);
 	while (!code && !stdout_failed() && capture_next(&run->capture, &frame) == 1)
 		code = judge_frame(run, &frame);
 	if (!code && run->smallest && smallest_settle(run->smallest, &run->capture, &error))

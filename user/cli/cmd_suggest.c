@@ -196,6 +196,7 @@ static int measure(struct suggestion *s, uint32_t from, uint32_t to)
 		}
 		if (from)
 			code = restart_capture(&s->capture);
+		capture_tell(&s->capture, m.judge.replay);
 		while (!code && capture_next(&s->capture, &frame) == 1)
 			measure_frame(s, &m, &frame);
 		judge_close(&m.judge);
@@ -298,6 +299,7 @@ static int replay_try(struct suggestion *s, uint32_t try)
 	}
 	if (open_judge(s, &policy, &judge, &code)) {
 		code = restart_capture(&s->capture);
+		capture_tell(&s->capture, judge.replay);
 		while (!code && capture_next(&s->capture, &frame) == 1)
 			count_frame(s, &judge, &frame, try);
 		judge_close(&judge);

@@ -161,6 +161,7 @@ static int read_frames(struct run *r, struct capture *c, struct replayed *sum,
 {
 	struct replay_frame frame;
 
+	capture_tell(c, r->judge->replay);
 	while (capture_next(c, &frame)) {
 		struct replay_judged judged;
 

@@ -57,8 +57,11 @@ static int open_file(struct capture *c, struct policy_error *error)
 	}
 	c->link = pcap_datalink(c->pcap);
 	c->pass++;
-	c->frames = 0;
+	c->frames = c->read = 0;
+	c->window = capture_repeats(c) ? CAPTURE_AHEAD : 1;
+	c->got = 1;
 	c->now_ns = 0;
+	c->replays[0] = c->replays[1] = NULL;
 	return link_known(c->link) ? 0 : unknown_link(c, error);
 }
 
@@ -105,27 +108,22 @@ static uint64_t time_of(const struct capture *c, const struct pcap_pkthdr *heade
 }
 
 /* Raw IP gets an Ethernet header, as XDP would have seen it. The header counts in the length. */
-static struct replay_frame frame_of(const struct capture *c, const struct pcap_pkthdr *header,
-				    const uint8_t *data)
+static void fill_slot(const struct capture *c, const struct pcap_pkthdr *header,
+		      const uint8_t *data, struct capture_slot *slot)
 {
-	static uint8_t made[REPLAY_HEAD_BYTES];
+	static const uint8_t four[ETH_LEN] = {[12] = 0x08}, six[ETH_LEN] = {[12] = 0x86, 0xdd};
 	uint32_t len = header->len > header->caplen ? header->len : header->caplen;
-	struct replay_frame frame = {data, header->caplen, len, time_of(c, header), 0};
-	bool six =
+	bool is_six =
 	    c->link == DLT_IPV6 || (c->link == DLT_RAW && header->caplen && data[0] >> 4 == 6);
+	uint32_t made = c->link == DLT_EN10MB ? 0 : ETH_LEN;
+	uint32_t room = REPLAY_HEAD_BYTES - made;
+	uint32_t captured = header->caplen < room ? header->caplen : room;
 
-	if (c->link == DLT_EN10MB)
-		return frame;
-	if (frame.captured > sizeof(made) - ETH_LEN)
-		frame.captured = sizeof(made) - ETH_LEN;
-	made[12] = six ? 0x86 : 0x08;
-	made[13] = six ? 0xdd : 0x00;
-	memcpy(made + ETH_LEN, data, frame.captured);
-	frame.data = made;
-	frame.captured += ETH_LEN;
-	if (frame.len_bytes <= UINT32_MAX - ETH_LEN)
-		frame.len_bytes += ETH_LEN;
-	return frame;
+	memcpy(slot->data, is_six ? six : four, made);
+	memcpy(slot->data + made, data, captured);
+	slot->frame = (struct replay_frame){slot->data, captured + made,
+					    len <= UINT32_MAX - made ? len + made : len,
+					    time_of(c, header), 0};
 }
 
 static void warn(const struct capture *c, const char *format, ...)
@@ -175,15 +173,36 @@ static void tell_time(struct capture *c, struct replay_frame *frame)
 	frame->now_ns = c->now_ns;
 }
 
-int capture_next(struct capture *c, struct replay_frame *frame)
+void capture_tell(struct capture *c, struct replay *replay)
+{
+	c->replays[!!c->replays[0]] = replay;
+}
+
+/* Reads frames until enough are read ahead, or there is no more. */
+static void read_ahead(struct capture *c)
 {
 	struct pcap_pkthdr *header;
 	const uint8_t *data;
-	int got = pcap_next_ex(c->pcap, &header, &data);
 
-	if (got != 1)
-		return at_end(c, got);
-	*frame = frame_of(c, header, data);
+	while (c->got == 1 && c->read - c->frames < c->window) {
+		struct capture_slot *slot = &c->slot[c->read % CAPTURE_AHEAD];
+
+		c->got = pcap_next_ex(c->pcap, &header, &data);
+		if (c->got != 1)
+			break;
+		fill_slot(c, header, data, slot);
+		c->read++;
+		for (int i = 0; i < 2 && c->replays[i]; i++)
+			replay_ahead(c->replays[i], &slot->frame);
+	}
+}
+
+int capture_next(struct capture *c, struct replay_frame *frame)
+{
+	read_ahead(c);
+	if (c->frames == c->read)
+		return at_end(c, c->got);
+	*frame = c->slot[c->frames % CAPTURE_AHEAD].frame;
 	c->frames++;
 	tell_time(c, frame);
 	if (!(c->frames & 0xffff))

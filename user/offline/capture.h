@@ -7,7 +7,10 @@
  * The listener is also told of the first frame with a time before an earlier frame. Such frames
  * count at the latest time seen.
  *
- * Concurrency: one capture at a time. Memory: libpcap's, and of one frame.
+ * A file's frames are read ahead of the one that is returned, and told to whoever wants to know
+ * early what comes: replay_ahead. Of a pipe no frame is held back.
+ *
+ * Concurrency: one capture at a time. Memory: libpcap's, and of the frames read ahead.
  */
 #ifndef PACER_CAPTURE_H
 #define PACER_CAPTURE_H
@@ -26,18 +29,31 @@ struct capture_listener {
 	void (*end)(const struct capture *c);			 /* of progress */
 };
 
+#define CAPTURE_AHEAD 16u /* frames read ahead, a power of two */
+
+/* A frame, with its bytes. */
+struct capture_slot {
+	struct replay_frame frame;
+	uint8_t data[REPLAY_HEAD_BYTES];
+};
+
 /* All zero is closed. */
 struct capture {
 	const char *file;
 	const struct capture_listener *listener;
 	pcap_t *pcap;
 	int link;
-	int pass;	 /* how often it was read from the start */
-	uint64_t frames; /* in this pass */
-	bool damaged;	 /* and said so */
-	bool classic;	 /* a classic file, whose 32 bits of seconds last until 2106 */
-	bool ran_back;	 /* its clock ran backwards, and the listener was told */
-	uint64_t now_ns; /* the latest time seen in this pass */
+	int pass;		   /* how often it was read from the start */
+	uint64_t frames;	   /* returned in this pass */
+	uint64_t read;		   /* read in this pass, from 0 to CAPTURE_AHEAD more */
+	uint32_t window;	   /* how many are to be read ahead */
+	int got;		   /* what libpcap last said: 1, or why there is no more */
+	bool damaged;		   /* and said so */
+	bool classic;		   /* a classic file, whose 32 bits of seconds last until 2106 */
+	bool ran_back;		   /* its clock ran backwards, and the listener was told */
+	uint64_t now_ns;	   /* the latest time seen in this pass */
+	struct replay *replays[2]; /* told of frames that are read ahead */
+	struct capture_slot slot[CAPTURE_AHEAD]; /* by number of frame */
 };
 
 /* "-" is stdin. The listener has to stay. 0, or -1 with *error filled. */
@@ -47,7 +63,13 @@ int capture_open(struct capture *c, const char *file, const struct capture_liste
 bool capture_repeats(const struct capture *c);
 /* Reads it from the start again; returns like capture_open. */
 int capture_again(struct capture *c, struct policy_error *error);
-/* 1 and a frame, valid until the next call; 0 at the end or at a damage. */
+/*
+ * Tells a replay, of two at most, of the frames that are read ahead from now on. It has to stay
+ * until the capture is read again or closed, or no frame is asked for.
+ */
+void capture_tell(struct capture *c, struct replay *replay);
+/* 1 and a frame, of at most REPLAY_HEAD_BYTES captured, valid until the next call; 0 at the end or
+ * at a damage. */
 int capture_next(struct capture *c, struct replay_frame *frame);
 void capture_close(struct capture *c);
 

@@ -74,6 +74,8 @@ int compare_read(struct comparison *c, struct capture *capture, struct policy_er
 	struct replay_judged judged[2];
 	struct replay_frame frame;
 
+	for (int i = 0; i < 2; i++)
+		capture_tell(capture, c->judge[i].replay);
 	while (capture_next(capture, &frame) == 1) {
 		for (int i = 0; i < 2; i++)
 			if (replay_judge(c->judge[i].replay, &frame, &judged[i], error))

@@ -193,6 +193,7 @@ static int read_capture(struct plot *p, struct capture *c, struct policy_error *
 	struct replay_frame frame;
 	struct replay_judged judged;
 
+	capture_tell(c, p->judge.replay);
 	while (capture_next(c, &frame) == 1) {
 		p->now_ns = frame.now_ns;
 		note_until(p, p->now_ns);

@@ -181,6 +181,40 @@ uint32_t replay_begin(struct replay *r, const struct replay_frame *frame, struct
 	return outcome;
 }
 
+/*
+ * The lines where a key's record may be: its set's, which are two where a record takes a line, and
+ * that of the record it shares.
+ */
+static void request_lines(const struct pacer_walk *walk, const struct pacer_limiter *t)
+{
+	struct pacer_table *table = PACER_TABLE_OF(walk);
+	struct pacer_hold hold;
+	struct pacer_hash hash;
+
+	if (pacer_quick_request(walk, t, &hold)) {
+		hash = pacer_hold_hash(&hold);
+		if (t->sets && t->units >= PACER_LINE_UNITS)
+			pacer_request(pacer_entry_at(table, hold.index + t->units));
+		if (t->sets)
+			pacer_request(pacer_entry_at(table, pacer_shared_index(t, hash)));
+	} else if (pacer_limiter_kind_of(t) == PACER_LIMITER_GAP && !pacer_limiter_valued(t)) {
+		hash = pacer_quick_hash(walk, t);
+		pacer_request(pacer_entry_at(table, pacer_sketch_index(t, hash)));
+	}
+}
+
+void replay_ahead(struct replay *r, const struct replay_frame *frame)
+{
+	struct pacer_walk walk = {.state = &r->state};
+	struct pacer_frame f = frame_of(frame);
+
+	if (r->kernel || pacer_path_begin(&f, &walk, r->bin) != PACER_UNDECIDED ||
+	    walk.rule >= PACER_RULES_MAX)
+		return;
+	for (uint32_t i = 0; i < r->bin->rule[walk.rule].n_limiters; i++)
+		request_lines(&walk, &r->bin->rule[walk.rule].limiter[i]);
+}
+
 /* --- the kernel ----------------------------------------------------------------------------- */
 
 static int read_counter(struct kernel *k, uint32_t slot, struct pacer_counters *sum)

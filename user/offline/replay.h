@@ -41,6 +41,11 @@ struct replay *replay_open(const struct policy *policy, const struct pacer_polic
 /* 0, or -1 with *error filled: only the kernel can fail to judge. */
 int replay_judge(struct replay *r, const struct replay_frame *frame, struct replay_judged *judged,
 		 struct policy_error *error);
+/*
+ * Says that this frame will be judged soon: in user space, its limits' lines of the table are asked
+ * for, so that it need not wait for memory then. Nothing is changed.
+ */
+void replay_ahead(struct replay *r, const struct replay_frame *frame);
 void replay_close(struct replay *r);
 
 /* What stands before any limit: an outcome, undecided where *pkt is for a rule's limits to judge.

@@ -100,6 +100,11 @@ static void loosen(struct smallest *l, const struct replay_frame *frame,
 }
 
 /* Each limit of the rule may deny in turn. */
+void smallest_tell(const struct smallest *l, struct capture *c)
+{
+	capture_tell(c, l->judge.replay);
+}
+
 int smallest_feed(struct smallest *l, const struct replay_frame *frame, struct policy_error *error)
 {
 	struct replay_judged judged;
@@ -217,6 +222,7 @@ static int read_again(struct smallest *l, struct capture *c, struct policy_error
 
 	if (capture_again(c, error))
 		return -1;
+	smallest_tell(l, c);
 	while (capture_next(c, &frame) == 1)
 		if (smallest_feed(l, &frame, error))
 			return -1;

@@ -37,6 +37,8 @@ struct smallest;
 
 /* NULL with *error filled. `policy` has to stay. */
 struct smallest *smallest_open(const struct policy *policy, struct policy_error *error);
+/* Its frames will be those of the capture: replay_ahead. */
+void smallest_tell(const struct smallest *l, struct capture *c);
 int smallest_feed(struct smallest *l, const struct replay_frame *frame, struct policy_error *error);
 
 /* After the last frame; reads the capture again where it has to and can. 0, or -1 with

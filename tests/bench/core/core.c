@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "calm.h"
-#include "offline/replay.h"
+#include "offline/capture.h"
 
 #define BATCH	    4096u
 #define ROUNDS_MAX  99
@@ -42,8 +42,9 @@ struct bench {
 	struct pacer_policy *bin;
 	struct plan *plan;
 	struct replay *replay;
-	uint8_t data[FRAME_BYTES];
-	struct replay_frame frame;
+	uint8_t data[CAPTURE_AHEAD][FRAME_BYTES];
+	struct replay_frame frame[CAPTURE_AHEAD];
+	uint64_t time_ns;
 	uint32_t sources, random;
 	uint64_t denied, judged;
 };
@@ -69,9 +70,11 @@ static void make_frame(struct bench *b)
 				       0x45, 0, 0,   50, 0, 1, 0, 0, 64, 17, 0, 0,  10, 0,
 				       0,    0, 198, 18, 0, 1, 4, 0, 0,	 53, 0, 30, 0,	0};
 
-	memcpy(b->data, head, sizeof(head));
-	b->frame =
-	    (struct replay_frame){b->data, sizeof(b->data), sizeof(b->data), START_NS, START_NS};
+	b->time_ns = START_NS;
+	for (uint32_t i = 0; i < CAPTURE_AHEAD; i++) {
+		memcpy(b->data[i], head, sizeof(head));
+		b->frame[i] = (struct replay_frame){b->data[i], FRAME_BYTES, FRAME_BYTES, 0, 0};
+	}
 }
 
 static void open_bench(struct bench *b, const char *limits, uint32_t sources)
@@ -103,17 +106,25 @@ static void close_bench(struct bench *b)
 	free(b->plan);
 }
 
-static void judge(struct bench *b, uint32_t source)
+/* The frame that is the n-th from now, from this source. */
+static void read_ahead(struct bench *b, uint32_t n, uint32_t source)
+{
+	struct replay_frame *frame = &b->frame[n % CAPTURE_AHEAD];
+
+	/* In one store, as the parser loads it: see bench.bpf.c. */
+	source = htonl(NETWORK | source);
+	memcpy(b->data[n % CAPTURE_AHEAD] + SADDR_AT, &source, sizeof(source));
+	b->time_ns += STEP_NS;
+	frame->time_ns = frame->now_ns = b->time_ns;
+	replay_ahead(b->replay, frame);
+}
+
+static void judge(struct bench *b, uint32_t n)
 {
 	struct policy_error error;
 	struct replay_judged judged;
 
-	/* In one store, as the parser loads it: see bench.bpf.c. */
-	source = htonl(NETWORK | source);
-	memcpy(b->data + SADDR_AT, &source, sizeof(source));
-	b->frame.time_ns += STEP_NS;
-	b->frame.now_ns = b->frame.time_ns;
-	(void)replay_judge(b->replay, &b->frame, &judged, &error);
+	(void)replay_judge(b->replay, &b->frame[n % CAPTURE_AHEAD], &judged, &error);
 	b->denied += pacer_outcome_reason(judged.outcome) != PACER_ADMIT;
 	b->judged++;
 }
@@ -121,9 +132,17 @@ static void judge(struct bench *b, uint32_t source)
 /* Every source once: its record is there, and what is to be refused will be. */
 static void warm(struct bench *b)
 {
-	for (uint32_t i = 0; i < b->sources; i++)
+	for (uint32_t i = 0; i < b->sources; i++) {
+		read_ahead(b, i, i);
 		judge(b, i);
+	}
 	b->denied = b->judged = 0;
+}
+
+static uint32_t random_source(struct bench *b)
+{
+	b->random = b->random * 1664525u + 1013904223u;
+	return b->random >> 8 & (b->sources - 1);
 }
 
 static double round_ns(struct bench *b, uint64_t ms)
@@ -131,9 +150,11 @@ static double round_ns(struct bench *b, uint64_t ms)
 	uint64_t from_ns = cpu_ns(), passed_ns, n = 0;
 
 	do {
-		for (uint32_t i = 0; i < BATCH; i++) {
-			b->random = b->random * 1664525u + 1013904223u;
-			judge(b, b->random >> 8 & (b->sources - 1));
+		for (uint32_t i = 0; i < BATCH + CAPTURE_AHEAD; i++) {
+			if (i >= CAPTURE_AHEAD)
+				judge(b, i);
+			if (i < BATCH)
+				read_ahead(b, i, random_source(b));
 		}
 		n += BATCH;
 		passed_ns = cpu_ns() - from_ns;
