@@ -574,7 +574,10 @@ static bool share_items(struct agent *g)
 	g->items.exchange.odd[0] = 0;
 	if (well)
 		return true;
-	say(g, "%s", *error.text ? error.text : talk_why(&g->talk));
+	say(g, "%s",
+	    *error.text			? error.text
+	    : g->items.exchange.starved ? "no memory for what hosts share: it is tried again"
+					: talk_why(&g->talk));
 	g->retry_ns = host_now_ns() + SECOND_NS / 2;
 	return false;
 }

@@ -146,22 +146,44 @@ static bool take_bans(struct fleet_items *items, struct attached *a, struct poli
 	return true;
 }
 
-/* Is it of the set that is seen to? Then it is among what is to be put in, or taken out. */
-static bool put_element(const struct fleet_items *items, const struct shared_item *item, size_t set,
-			struct fleet_elements *elements)
+/* Is it of the set that is seen to? */
+static bool is_of(const struct fleet_items *items, const struct shared_item *item, size_t set,
+		  struct set_entry *entry)
 {
 	const char *text = after(item->key, SET);
-	struct set_entry entry;
 	size_t its;
 
-	if (!text || !fleet_sets_read(&items->sets, text, &its, &entry) || its != set)
-		return false;
+	return text && fleet_sets_read(&items->sets, text, &its, entry) && its == set;
+}
+
+/* Among what is to be put in, or taken out. */
+static int put_element(const struct shared_item *item, const struct set_entry *entry,
+		       struct fleet_elements *elements)
+{
+	bool filed = item->there.by == SHARED_BY_FILE || item->there.by == SHARED_BY_CHANGE;
+
 	if (!item->there_ns)
-		return !set_list_add(&elements->del, &entry);
-	return !set_hand_add_named(
-	    item->there.by == SHARED_BY_FILE || item->there.by == SHARED_BY_CHANGE ? &elements->put
-										   : &elements->add,
-	    &entry, item->there_ns, item->there.text);
+		return set_list_add(&elements->del, entry);
+	return set_hand_add_named(filed ? &elements->put : &elements->add, entry, item->there_ns,
+				  item->there.text);
+}
+
+/* Of all or, without memory, of none: what is not put in and counted as taken would be told as
+ * lifted. */
+static int gather(struct fleet_items *items, size_t set, struct fleet_elements *elements, bool *any)
+{
+	struct shared_item *item;
+	struct set_entry entry;
+	size_t i = 0;
+
+	while ((item = shared_take(&items->exchange.items, &i))) {
+		if (!is_of(items, item, set, &entry))
+			continue;
+		*any = true;
+		if (put_element(item, &entry, elements))
+			return -1;
+	}
+	return 0;
 }
 
 /* All that is there of a set, since each change of one costs the same. */
@@ -171,18 +193,22 @@ static bool take_set(struct fleet_items *items, struct attached *a, size_t set,
 	struct shared *s = &items->exchange.items;
 	struct fleet_elements elements = {0};
 	struct shared_item *item;
-	size_t i = 0;
+	struct set_entry entry;
 	bool any = false, done;
 
-	while ((item = shared_take(s, &i)))
-		any |= put_element(items, item, set, &elements);
+	if (gather(items, set, &elements, &any)) {
+		fleet_elements_free(&elements);
+		policy_explain(error, POLICY_NO_MEMORY,
+			       "%s: no memory for what others put in set %s", a->ifname,
+			       items->sets.set[set].name);
+		return false;
+	}
 	if (!any)
 		return true;
 	done = !fleet_sets_set(a, &items->sets, set, &elements, error);
-	for (i = 0; (item = shared_take(s, &i));)
-		if (put_element(items, item, set, &elements))
+	for (size_t i = 0; (item = shared_take(s, &i));)
+		if (is_of(items, item, set, &entry))
 			shared_taken(s, item, done);
-	fleet_elements_free(&elements);
 	return done;
 }
 

@@ -348,6 +348,12 @@ static bool take_entry(const struct store *s, const json_t *kv, struct store_ent
 }
 
 /* Of a range's answer: into a snapshot that has room. */
+static enum store_result not_asked(struct store *s)
+{
+	return fail(s, "%s: it answers with keys that were not asked for: is it etcd?",
+		    s->endpoint[s->at]);
+}
+
 static enum store_result take_entries(struct store *s, const json_t *range,
 				      struct store_snapshot *now)
 {
@@ -358,9 +364,7 @@ static enum store_result take_entries(struct store *s, const json_t *range,
 	{
 		if (!take_entry(s, kv, &now->at[now->n])) {
 			store_snapshot_free(now);
-			return fail(s,
-				    "%s: it answers with keys that were not asked for: is it etcd?",
-				    s->endpoint[s->at]);
+			return not_asked(s);
 		}
 		now->n++;
 	}
@@ -574,15 +578,18 @@ static enum store_result take_ranges(struct store *s, const json_t *answer, size
 	const json_t *parts = json_object_get(answer, "responses"), *part;
 	size_t i;
 
+	if (json_array_size(parts) != n)
+		return not_asked(s);
 	now->at = calloc(n + 1, sizeof(*now->at));
-	if (!now->at || json_array_size(parts) > n)
+	if (!now->at)
 		return fail(s, "no memory for what the store has");
 	json_array_foreach(parts, i, part)
 	{
 		const json_t *range = json_object_get(part, "response_range");
 
-		if (json_array_size(json_object_get(range, "kvs")) > 1 ||
-		    take_entries(s, range, now) != STORE_DONE)
+		if (json_array_size(json_object_get(range, "kvs")) > 1)
+			return not_asked(s);
+		if (take_entries(s, range, now) != STORE_DONE)
 			return STORE_UNKNOWN;
 	}
 	return STORE_REFUSED;

@@ -139,6 +139,7 @@ static bool say_all(struct exchange *x, const struct store_snapshot *now)
 	size_t n = x->away && leases ? leases_of(now, leases) : 0;
 	bool well = leases && ask_ages(x, leases, n);
 
+	x->starved = !leases;
 	if (well && !x->revision)
 		shared_list(&x->items);
 	for (size_t i = 0; i < now->n && well; i++)
@@ -236,6 +237,7 @@ static bool tell(struct exchange *x, const char *guard, uint64_t created)
 		w.put[i] = (struct store_put){w.key[i], w.value[i], b.at[i].follows};
 		well &= w.value[i] != NULL;
 	}
+	x->starved = !well;
 	if (b.n && well)
 		well = write_batch(x, &b, &w, guard, created);
 	for (size_t i = 0; i < b.n; i++)
@@ -245,8 +247,10 @@ static bool tell(struct exchange *x, const char *guard, uint64_t created)
 
 bool exchange_step(struct exchange *x, const char *guard, uint64_t created)
 {
-	bool well = x->stale ? read_new(x) : !created || tell(x, guard, created);
+	bool well;
 
+	x->starved = false;
+	well = x->stale ? read_new(x) : !created || tell(x, guard, created);
 	if (!well)
 		exchange_missed(x);
 	return well;

@@ -2,9 +2,10 @@
 /*
  * Purpose: carries the items that hosts share (shared.h) to the store, and back.
  *
- * Error: what failed last is store->why. What lies under our prefix and is no item, or not one as
- * this host has them, is passed over and counted (strange); the last one is in `odd`, in one line.
- * Where this host has something to tell of it, that is left out (shared_barred).
+ * Error: what failed last is store->why, unless memory did (starved). What lies under our prefix
+ * and is no item, or not one as this host has them, is passed over and counted (strange); the last
+ * one is in `odd`, in one line. Where this host has something to tell of it, that is left out
+ * (shared_barred).
  *
  * Concurrency: one caller at a time. A call takes two of the store, and one more for each lease the
  * first time, and after a time without an answer.
@@ -40,6 +41,7 @@ struct exchange {
 	uint64_t read_ns;  /* when; 0: never */
 	bool stale;	   /* something has changed since */
 	bool away;	   /* that may be long ago: changes were not watched meanwhile */
+	bool starved;	   /* the last call had no memory: the store is not to blame */
 	uint64_t calls, strange;
 	char odd[EXCHANGE_ODD]; /* "": there is none, or it was said */
 };
@@ -53,7 +55,7 @@ void exchange_missed(struct exchange *x);
 bool exchange_waits(const struct exchange *x);
 /*
  * Reads what is new, or writes what is to be told, as far as guard's session `created` lasts.
- * False: the store did not answer.
+ * False: the store did not answer, or memory ran out.
  */
 bool exchange_step(struct exchange *x, const char *guard, uint64_t created);
 

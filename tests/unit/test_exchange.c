@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Items that hosts share, on their way to a store and back, where the store refuses a batch, does
+ * not answer, or memory runs out: what this host has to say is said in the end, once, and what
+ * another said meanwhile counts. In place of etcd is a store of one key.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fleet/codec.h"
+#include "fleet/exchange.h"
+#include "starved.h"
+
+#define S   1000000000ull
+#define KEY "ban/someone"
+
+static struct {
+	char *value; /* NULL: the key is not there */
+	uint64_t revision, lease;
+} lies;
+static uint64_t revision, now, age_s;
+static enum store_result lists, puts_result, ages; /* STORE_DONE: as it should be */
+static unsigned int asked;			   /* ages */
+static bool odd_one;
+static struct exchange x;
+
+static uint64_t clock_ns(void)
+{
+	return now;
+}
+
+static void put(const char *value, uint64_t lease)
+{
+	free(lies.value);
+	lies.value = value ? strdup(value) : NULL;
+	lies.revision = ++revision;
+	lies.lease = lease;
+}
+
+/* What another host has said of it: left_ns 0, it was lifted. */
+static void other_says(uint64_t left_ns, uint64_t lease)
+{
+	static const struct shared_value none = {"", SHARED_PLAIN};
+	char *text = fleet_write_item(left_ns, &none);
+
+	put(text, lease);
+	free(text);
+}
+
+static void answer(struct store_snapshot *to)
+{
+	*to = (struct store_snapshot){.at = calloc(1, sizeof(*to->at)), .revision = revision};
+	if (!lies.value)
+		return;
+	to->n = 1;
+	to->at[0] = (struct store_entry){strdup(EXCHANGE_ITEMS KEY),
+					 strdup(lies.value),
+					 strlen(lies.value),
+					 lies.revision,
+					 lies.revision,
+					 lies.lease};
+}
+
+static enum store_result list(struct store *s, const char *under, uint64_t after,
+			      struct store_snapshot *to)
+{
+	bool was_on = memory.on;
+
+	(void)s;
+	assert_string_equal(under, EXCHANGE_ITEMS);
+	memory.on = false;
+	if (lists == STORE_DONE)
+		answer(to);
+	if (lists == STORE_DONE && lies.value && lies.revision <= after) {
+		free(to->at[0].key);
+		free(to->at[0].value);
+		to->n = 0;
+	}
+	memory.on = was_on;
+	return lists;
+}
+
+static enum store_result put_keys(struct store *s, const struct store_put *puts, size_t n,
+				  uint32_t ttl_s, const char *guard, uint64_t created, uint64_t *at,
+				  struct store_snapshot *to)
+{
+	(void)s;
+	(void)ttl_s;
+	assert_int_equal(n, 1);
+	assert_string_equal(puts[0].key, EXCHANGE_ITEMS KEY);
+	assert_string_equal(guard, "guard");
+	memset(to, 0, sizeof(*to));
+	if (puts_result != STORE_DONE)
+		return puts_result;
+	if (created != 1 || puts[0].follows != (lies.value ? lies.revision : 0)) {
+		answer(to);
+		return STORE_REFUSED;
+	}
+	put(puts[0].value, 9);
+	*at = revision;
+	return STORE_DONE;
+}
+
+static enum store_result age(struct store *s, uint64_t lease, uint64_t *age_ns)
+{
+	(void)s;
+	assert_int_equal(lease, 9);
+	asked++;
+	*age_ns = age_s * S;
+	return ages;
+}
+
+static enum exchange_is is_ours(const char *key, const struct shared_value *value, void *arg)
+{
+	(void)value;
+	(void)arg;
+	assert_string_equal(key, KEY);
+	return odd_one ? EXCHANGE_ODD_ONE : EXCHANGE_OURS;
+}
+
+static const struct store_kind small = {.list = list, .put = put_keys, .age = age};
+
+static int begin(void **unused)
+{
+	(void)unused;
+	put(NULL, 0);
+	revision = 100;
+	now = 1000 * S;
+	age_s = asked = 0;
+	lists = puts_result = ages = STORE_DONE;
+	odd_one = false;
+	x = (struct exchange){.kind = &small, .now_ns = clock_ns, .is_ours = is_ours};
+	exchange_begin(&x);
+	assert_true(exchange_step(&x, "guard", 1));
+	assert_false(exchange_waits(&x));
+	return 0;
+}
+
+static int end(void **unused)
+{
+	(void)unused;
+	exchange_free(&x);
+	free(lies.value);
+	lies.value = NULL;
+	return 0;
+}
+
+static void here(uint64_t until_ns)
+{
+	shared_here(&x.items, KEY, NULL, until_ns, now);
+	shared_looked(&x.items, now);
+}
+
+static bool step(void)
+{
+	return exchange_step(&x, "guard", 1);
+}
+
+/* How long the store says that it lasts; 0: it was lifted. */
+static uint64_t there_s(void)
+{
+	struct shared_value value;
+	uint64_t left_ns;
+
+	assert_non_null(lies.value);
+	assert_null(fleet_read_item(lies.value, strlen(lies.value), &left_ns, &value));
+	return left_ns / S;
+}
+
+/* This host has nothing to say any more; its item is the only one. */
+static struct shared_item *only(void)
+{
+	assert_int_equal(x.items.n, 1);
+	return &x.items.at[0];
+}
+
+/* Another wrote first: of the two ends the later counts, and that is said. */
+static void test_another_wrote_first(void **unused)
+{
+	(void)unused;
+	here(now + 100 * S);
+	other_says(50 * S, 9);
+	age_s = 10;
+	assert_true(step());
+	assert_int_equal(asked, 1);
+	assert_int_equal(only()->there_ns, now + 40 * S); /* less what it is old */
+	assert_int_equal(only()->todo, SHARED_TELL);
+	assert_true(step());
+	assert_int_equal(there_s(), 100);
+	assert_false(exchange_waits(&x));
+}
+
+static void test_another_wrote_a_later_end(void **unused)
+{
+	(void)unused;
+	here(now + 100 * S);
+	other_says(500 * S, 0);
+	assert_true(step());
+	assert_int_equal(only()->todo, SHARED_TAKE);
+	assert_int_equal(only()->there_ns, now + 500 * S);
+	assert_int_equal(there_s(), 500);
+}
+
+/* What it followed is gone: it follows nothing then. */
+static void test_it_is_gone(void **unused)
+{
+	(void)unused;
+	here(now + 100 * S);
+	assert_true(step());
+	here(now + 200 * S);
+	put(NULL, 0);
+	assert_true(step());
+	assert_int_equal(only()->todo, SHARED_TELL);
+	assert_true(step());
+	assert_int_equal(there_s(), 200);
+}
+
+/* In its place lies what this host cannot read: it is passed over, told, and not overwritten. */
+static void test_no_item_in_its_place(void **unused)
+{
+	(void)unused;
+	here(now + 100 * S);
+	put("what?", 0);
+	assert_true(step());
+	assert_non_null(strstr(x.odd, "it is no item"));
+	assert_int_equal(x.items.count.left_out, 1);
+	assert_false(exchange_waits(&x));
+	assert_string_equal(lies.value, "what?");
+}
+
+static void test_one_that_is_not_as_ours(void **unused)
+{
+	(void)unused;
+	here(now + 100 * S);
+	other_says(50 * S, 0);
+	odd_one = true;
+	assert_true(step());
+	assert_non_null(strstr(x.odd, "the hosts' policies are the same"));
+	assert_int_equal(x.items.count.left_out, 1);
+}
+
+/* The session has ended: nothing is as it was not, and nothing is written. */
+static void test_a_session_that_ended(void **unused)
+{
+	(void)unused;
+	here(now + 100 * S);
+	assert_true(exchange_step(&x, "guard", 2));
+	assert_null(lies.value);
+	assert_true(exchange_waits(&x));
+	assert_true(step());
+	assert_int_equal(there_s(), 100);
+}
+
+/* No answer: all is read again, and what was not written is written then. */
+static void test_no_answer(void **unused)
+{
+	(void)unused;
+	here(now + 100 * S);
+	puts_result = STORE_UNKNOWN;
+	assert_false(step());
+	assert_true(only()->doubt && x.stale && x.away);
+	puts_result = STORE_DONE;
+	lists = STORE_UNKNOWN;
+	assert_false(step());
+	lists = STORE_DONE;
+	assert_true(step());
+	assert_true(step());
+	assert_int_equal(there_s(), 100);
+	assert_false(only()->doubt);
+}
+
+/* How old it is cannot be asked: it does not count as fresh. */
+static void test_an_age_that_is_not_told(void **unused)
+{
+	(void)unused;
+	here(now + 100 * S);
+	other_says(500 * S, 9);
+	ages = STORE_UNKNOWN;
+	assert_false(step());
+	assert_int_equal(only()->there_ns, 0);
+	assert_false(step()); /* nor of all that there is */
+	assert_int_equal(only()->there_ns, 0);
+	ages = STORE_DONE;
+	age_s = 499;
+	assert_true(step());
+	assert_int_equal(only()->there_ns, now + S);
+}
+
+/* A word that was lifted an hour ago may be gone: all is read anew. */
+static void test_after_an_hour(void **unused)
+{
+	(void)unused;
+	here(now + 9000 * S);
+	assert_true(step());
+	put(NULL, 0);
+	exchange_missed(&x);
+	assert_true(step());
+	assert_int_equal(only()->todo, SHARED_NOTHING); /* nobody said that it was lifted */
+	now += 3300 * S;
+	exchange_missed(&x);
+	assert_true(step());
+	assert_int_equal(only()->todo, SHARED_TAKE);
+	assert_int_equal(only()->there_ns, 0);
+}
+
+/* No memory is not the store's fault, and loses nothing. */
+static void test_no_memory(void **unused)
+{
+	(void)unused;
+	here(now + 100 * S);
+	memory.on = true;
+	starved_from(1, true);
+	assert_false(step());
+	assert_true(x.starved);
+	assert_false(step()); /* it reads first */
+	memory.on = false;
+	assert_true(x.starved);
+	assert_true(step());
+	assert_false(x.starved);
+	assert_true(step());
+	assert_int_equal(there_s(), 100);
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    CASE(test_another_wrote_first),
+	    CASE(test_another_wrote_a_later_end),
+	    CASE(test_it_is_gone),
+	    CASE(test_no_item_in_its_place),
+	    CASE(test_one_that_is_not_as_ours),
+	    CASE(test_a_session_that_ended),
+	    CASE(test_no_answer),
+	    CASE(test_an_age_that_is_not_told),
+	    CASE(test_after_an_hour),
+	    CASE(test_no_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

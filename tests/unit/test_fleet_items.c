@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What other hosts say of sets, on its way into them, while memory runs out: an element that is not
+ * put in does not count as taken. Else the next look would miss it here, and all hosts would be
+ * told that it was lifted.
+ */
+#include "oracle.h"
+#include "starved.h"
+
+#include "cli/fleet_items.h"
+#include "live/host.h"
+
+#define S    1000000000ull
+#define MANY 200u /* more than a list has room for at first */
+
+static uint64_t now_ns;
+static struct policy_error error;
+static struct pacer_control control;
+static struct attached pacer = {.ifname = "eth0", .control = &control};
+static struct fleet_items items;
+static uint32_t added, lifted; /* by the last change of the set */
+static bool fails;
+
+uint64_t host_now_ns(void)
+{
+	return now_ns;
+}
+
+bool fleet_bans_read(const struct fleet_bans *which, const char *text, struct pacer_ban_key *key)
+{
+	(void)which;
+	(void)text;
+	(void)key;
+	return false;
+}
+
+void fleet_bans_each(const struct attached *a, const struct fleet_bans *which,
+		     void (*each)(const struct pacer_ban_key *key, uint64_t until_ns, void *arg),
+		     void *arg)
+{
+	(void)a;
+	(void)which;
+	(void)each;
+	(void)arg;
+}
+
+struct fleet_bans fleet_bans_of(const struct policy *policy)
+{
+	(void)policy;
+	return (struct fleet_bans){.n = 0};
+}
+
+void fleet_bans_text(const struct pacer_ban_key *key, char text[FLEET_BAN_TEXT])
+{
+	(void)key;
+	*text = 0;
+}
+
+int fleet_bans_set(struct attached *a, struct fleet_ban *ban, size_t n, struct policy_error *why)
+{
+	(void)a;
+	(void)ban;
+	(void)n;
+	return policy_fail(why, 0, "there is none");
+}
+
+struct fleet_sets fleet_sets_of(const struct policy *policy)
+{
+	(void)policy;
+	return (struct fleet_sets){.n = 0};
+}
+
+/* As nothing is here that the agent has not put in, each look is as the last one. */
+int fleet_sets_each(const struct attached *a, struct fleet_sets *sets, size_t i,
+		    void (*each)(const struct fleet_element *element, void *arg), void *arg)
+{
+	(void)a;
+	(void)sets;
+	(void)i;
+	(void)each;
+	(void)arg;
+	return 1;
+}
+
+bool fleet_sets_read(const struct fleet_sets *sets, const char *text, size_t *set,
+		     struct set_entry *entry)
+{
+	struct prefix prefix;
+
+	(void)sets;
+	*set = strncmp(text, "drop/", 5) != 0;
+	assert_int_equal(units_prefix(strchr(text, '/') + 1, &prefix), 0);
+	*entry = set_entry_of(&prefix, 1, 0);
+	return true;
+}
+
+void fleet_elements_free(struct fleet_elements *elements)
+{
+	set_list_free(&elements->del);
+	set_hand_free(&elements->put);
+	set_hand_free(&elements->add);
+	memset(elements, 0, sizeof(*elements));
+}
+
+int fleet_sets_set(struct attached *a, const struct fleet_sets *sets, size_t i,
+		   struct fleet_elements *elements, struct policy_error *why)
+{
+	(void)a;
+	(void)sets;
+	assert_int_equal(i, 0); /* the other has nothing to take */
+	added = (uint32_t)(elements->add.n + elements->put.n);
+	lifted = (uint32_t)elements->del.n;
+	fleet_elements_free(elements);
+	return fails ? policy_fail(why, 0, "eth0: set drop: no room") : 0;
+}
+
+static int begin(void **unused)
+{
+	(void)unused;
+	now_ns = 100 * S;
+	items = (struct fleet_items){.any = true, .sets = {.n = 2}};
+	strcpy(items.sets.set[0].name, "drop");
+	strcpy(items.sets.set[1].name, "other");
+	items.exchange.items.whole = true;
+	memset(&error, 0, sizeof(error));
+	added = lifted = 0;
+	fails = false;
+	return 0;
+}
+
+static int end(void **unused)
+{
+	(void)unused;
+	fleet_items_free(&items);
+	return 0;
+}
+
+static void other_says(uint32_t i, uint64_t revision, uint64_t left_ns)
+{
+	char key[64];
+
+	snprintf(key, sizeof(key), "set/drop/192.0.2.%u/32", i);
+	shared_there(&items.exchange.items, key, NULL, revision, left_ns, now_ns);
+}
+
+static bool step(void)
+{
+	return fleet_items_step(&items, &pacer, "guard", 0, &error);
+}
+
+static uint32_t to_take(void)
+{
+	uint32_t n = 0;
+
+	for (size_t i = 0; shared_take(&items.exchange.items, &i);)
+		n++;
+	return n;
+}
+
+static void test_what_is_said_is_put_in(void **unused)
+{
+	(void)unused;
+	for (uint32_t i = 0; i < MANY; i++)
+		other_says(i, 10 + i, 60 * S);
+	assert_true(step());
+	assert_true(added == MANY && lifted == 0);
+	assert_int_equal(control.fleet_items.taken, MANY);
+	for (uint32_t i = 0; i < 3; i++)
+		other_says(i, 100 + i, 0);
+	assert_true(step());
+	assert_true(added == 0 && lifted == 3);
+}
+
+/* For once, at each allocation: all of it, or none. */
+static void test_all_or_none(void **unused)
+{
+	uint32_t n, failed = 0;
+
+	for (n = 1;; n++) {
+		bool well;
+
+		begin(unused);
+		for (uint32_t i = 0; i < MANY; i++)
+			other_says(i, 10 + i, i % 2 ? 60 * S : SHARED_NEVER);
+		starved_from(n, false);
+		memory.on = true;
+		well = step();
+		memory.on = false;
+		if (well && memory.n < n) {
+			end(unused);
+			break;
+		}
+		assert_false(well);
+		assert_string_equal(error.text, "eth0: no memory for what others put in set drop");
+		assert_true(added == 0 && to_take() == MANY);
+		assert_int_equal(items.exchange.items.count.taken, 0);
+		failed++;
+		assert_true(step());
+		assert_true(added == MANY && to_take() == 0);
+		end(unused);
+	}
+	assert_true(failed >= 2); /* it grows */
+}
+
+/* A set that has no room for them is not asked again: that is counted, and said. */
+static void test_no_room(void **unused)
+{
+	(void)unused;
+	other_says(1, 10, 60 * S);
+	fails = true;
+	assert_false(step());
+	assert_string_equal(error.text, "eth0: set drop: no room");
+	assert_int_equal(control.fleet_items.left_out, 1);
+	assert_int_equal(to_take(), 0);
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    CASE(test_what_is_said_is_put_in),
+	    CASE(test_all_or_none),
+	    CASE(test_no_room),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
