@@ -11,6 +11,8 @@
  * MORE after it; "all": each. It is not done, and returns ERRNO, a number; 0: it returns 0; "kill":
  * the command is killed there. Memory (mmap, mremap) is refused with ENOMEM, whatever ERRNO says.
  *
+ * SIGTERM is handed to the command: what serves until it is told to end can be told so.
+ *
  * What a build for coverage writes as it ends is no work of the command: from the first of its
  * files on, no call fails any more.
  *
@@ -37,7 +39,7 @@
 #include <unistd.h>
 
 #define FAILED	  100
-#define CALLS_MAX 32
+#define CALLS_MAX 64
 #define EVERY	  (-1)
 
 enum kind { ANY, NO_BTF, NEW_MAP, PACER, CHANGE };
@@ -71,16 +73,31 @@ static const struct name {
     {"ftruncate", SYS_ftruncate, ANY},
     {"fsync", SYS_fsync, ANY},
     {"mremap", SYS_mremap, ANY},
+    {"clone", SYS_clone, ANY},
+    {"clone3", SYS_clone3, ANY},
+    {"execve", SYS_execve, ANY},
+    {"wait4", SYS_wait4, ANY},
+    {"chdir", SYS_chdir, ANY},
+    {"setsid", SYS_setsid, ANY},
+    {"pipe2", SYS_pipe2, ANY},
+    {"dup3", SYS_dup3, ANY},
+    {"fchown", SYS_fchown, ANY},
+    {"fchmod", SYS_fchmod, ANY},
+    {"connect", SYS_connect, ANY},
+    {"sendmsg", SYS_sendmsg, ANY},
+    {"prctl", SYS_prctl, ANY},
 #ifdef SYS_unlink
     {"unlink", SYS_unlink, ANY},
     {"rmdir", SYS_rmdir, ANY},
     {"rename", SYS_rename, ANY},
     {"mkdir", SYS_mkdir, ANY},
+    {"dup2", SYS_dup2, ANY},
 #else /* this machine has those with a directory's descriptor alone */
     {"unlink", SYS_unlinkat, ANY},
     {"rmdir", SYS_unlinkat, ANY},
     {"rename", SYS_renameat, ANY},
     {"mkdir", SYS_mkdirat, ANY},
+    {"dup2", SYS_dup3, ANY},
 #endif
     {"any", EVERY, ANY},
 };
@@ -256,6 +273,31 @@ static int answer(int fd, const char *which, const char *how)
 	return fails;
 }
 
+/* What the command has left running goes on: its calls are done, by a process of our own. */
+static void leave_the_rest(int fd)
+{
+	struct pollfd p = {fd, POLLIN, 0};
+
+	if (poll(&p, 1, 0) == 1 && p.revents & POLLHUP) /* nobody */
+		return;
+	if (fork())
+		return;
+	signal(SIGTERM, SIG_DFL);
+	for (int i = 0; i < 3; i++)
+		close(i);
+	while (poll(&p, 1, -1) == 1 && !(p.revents & POLLHUP))
+		(void)answer(fd, "0", "0");
+	_exit(0);
+}
+
+static volatile pid_t command; /* 0: it has not begun */
+
+static void hand_on(int signal)
+{
+	if (command)
+		kill(command, signal);
+}
+
 int main(int argc, char **argv)
 {
 	int ready[2], fd, pidfd, status, failed = 0;
@@ -280,18 +322,21 @@ int main(int argc, char **argv)
 		execvp(argv[4], argv + 4);
 		_exit(127);
 	}
+	command = pid;
+	signal(SIGTERM, hand_on);
 	if (read(ready[0], &fd, sizeof(fd)) != sizeof(fd))
 		errx(2, "no filter");
 	do {
 		p[0] = (struct pollfd){fd, POLLIN, 0};
 		p[1] = (struct pollfd){pidfd, POLLIN, 0};
-		if (poll(p, 2, -1) < 0)
+		if (poll(p, 2, -1) < 0 && errno != EINTR)
 			err(2, "poll");
 		if (p[0].revents & POLLIN)
 			failed |= answer(fd, argv[2], argv[3]);
 	} while (!p[1].revents);
 	if (waitpid(pid, &status, 0) != pid)
 		err(2, "wait");
+	leave_the_rest(fd);
 	return (WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)) +
 	       (failed ? FAILED : 0);
 }

@@ -21,14 +21,19 @@ static struct policy_error error;
 static struct {
 	bool unseen; /* it cannot be looked at */
 	uint32_t id; /* of a pacer; 0: none */
+	bool named;  /* it says so, but cannot be opened */
 } on;
 
 int site_open(const char *ifname, int ifindex, struct site *site, struct policy_error *why)
 {
 	if (on.unseen)
 		return policy_fail(why, 0, "%s: it cannot be seen", ifname);
-	*site = (struct site){
-	    .ifindex = ifindex, .id = on.id, .fd = -1, .pacer_id = on.id, .pacer_fd = -1};
+	*site = (struct site){.ifindex = ifindex,
+			      .id = on.id,
+			      .fd = -1,
+			      .named = on.named,
+			      .pacer_id = on.id,
+			      .pacer_fd = -1};
 	return 0;
 }
 
@@ -40,7 +45,7 @@ void site_close(struct site *site)
 int64_t site_id(int ifindex)
 {
 	(void)ifindex;
-	return on.id;
+	return on.unseen ? -1 : (int64_t)on.id;
 }
 
 const char *site_mode_name(enum site_mode mode)
@@ -155,9 +160,51 @@ static void test_shadow_lost_or_unread(void **unused)
 	}
 }
 
+/* The pacer has another program, and whether this shadow belongs to it cannot be read. */
+static void test_of_a_shadow_unknown(void **unused)
+{
+	struct pacer_shadow said = {0};
+	struct attached shadow = {.prog_id = OURS, .shadowed = &said, .ifname = "lo"};
+
+	(void)unused;
+	shadow.ifindex = (int)if_nametoindex("lo");
+	on.unseen = false;
+	on.named = true;
+	on.id = OURS + 1;
+	assert_false(attached_gone(&shadow));
+	assert_int_equal(attached_still(&shadow, &error), -1);
+	assert_ptr_equal(strstr(error.text, "lo: its program cannot be opened"), error.text);
+	on.named = false;
+	assert_true(attached_gone(&shadow));
+}
+
+/* Who serves a pacer does not let it go because it cannot be looked at once. */
+static void test_followed_though_unseen(void **unused)
+{
+	struct attached a = {.prog_id = OURS, .site_id = OURS, .ifname = "lo", .prog_fd = -1};
+
+	(void)unused;
+	a.ifindex = (int)if_nametoindex("lo");
+	on.named = false;
+	on.id = OURS;
+	on.unseen = false;
+	assert_int_equal(attached_follow("lo", &a, &error), 0);
+	on.unseen = true;
+	assert_int_equal(attached_follow("lo", &a, &error), 0);
+	assert_int_equal(a.prog_id, OURS);
+	assert_int_equal(attached_follow("no-such", &a, &error), -1);
+	a = (struct attached){
+	    .prog_id = OURS, .site_id = OURS, .ifindex = (int)if_nametoindex("lo")};
+	on.unseen = false;
+	on.id = OURS + 1;
+	assert_int_equal(attached_follow("lo", &a, &error), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_of_a_shadow_unknown),
+	    cmocka_unit_test(test_followed_though_unseen),
 	    cmocka_unit_test(test_gone_or_unknown),
 	    cmocka_unit_test(test_shadow_lost_or_unread),
 	};

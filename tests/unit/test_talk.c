@@ -12,7 +12,9 @@
 
 #include <cmocka.h>
 
+#include "fleet/json.h"
 #include "fleet/talk.h"
+#include "starved.h"
 
 #define S     1000000000ull
 #define KEYS  2048
@@ -25,6 +27,7 @@ static struct {
 } lies[KEYS];
 static size_t n_lies, sent; /* sent: keys that it has answered with */
 static uint64_t revision, now;
+static bool starving;
 
 static uint64_t clock_ns(void)
 {
@@ -97,6 +100,7 @@ static enum store_result read_news(struct store *s, const struct store_news *new
 		    (first ? lies[i].revision > news->first : lies[i].created > news->last))
 			answer(i, to);
 	}
+	memory.on = starving; /* it is the reader who has none */
 	return STORE_DONE;
 }
 
@@ -320,6 +324,39 @@ static void its_own_end_is_noticed(void **state)
 	assert_int_equal(m.session, revision);
 }
 
+/* For want of memory nothing looks strange, or like another's: it is not told, and asked again. */
+static void no_memory_is_no_news(void **state)
+{
+	static struct fleet_request request;
+	struct fleet_picture picture;
+	uint32_t n = 0, lost = 0, number;
+	uint64_t wake_ns;
+	bool told;
+
+	json_count_failures();
+	do {
+		(void)begin(state);
+		member(2);
+		(void)send(FLEET_RENEW);
+		record_of((uint64_t[]){1, 2}, 2);
+		now += 4 * S;
+		assert_int_equal(fleet_next(&m, now, &number, &picture, &request, &wake_ns),
+				 FLEET_SEND);
+		starved_from(++n, false);
+		starving = true;
+		told = talk_send(&t, &request);
+		starving = memory.on = false;
+		assert_false(m.taken);
+		assert_int_equal(share.trouble, FLEET_WELL);
+		assert_string_equal(t.why, "");
+		assert_int_equal(share.sure, told);
+		assert_string_equal(talk_why(&t), "no memory for what the store has");
+		lost += !told;
+	} while (memory.n >= n); /* until there was enough */
+	assert_true(told);
+	assert_in_range(lost, 20, 500);
+}
+
 /* Beyond as many members as a limit is divided among, one has no share, and says so. */
 static void one_too_many_has_none(void **state)
 {
@@ -383,6 +420,7 @@ int main(void)
 	    cmocka_unit_test_setup(what_is_not_there_is_noticed_at_once, begin),
 	    cmocka_unit_test_setup(a_store_that_went_back_is_noticed, begin),
 	    cmocka_unit_test_setup(its_own_end_is_noticed, begin),
+	    cmocka_unit_test_setup(no_memory_is_no_news, begin),
 	    cmocka_unit_test_setup(one_too_many_has_none, begin),
 	};
 	int failed = cmocka_run_group_tests_name("talk", tests, NULL, NULL);

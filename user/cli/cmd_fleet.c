@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <net/if.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,6 +134,8 @@ static int find_id(const struct options *o, uint64_t *id)
 __attribute__((format(printf, 2, 3))) static void say(struct agent *g, const char *format, ...)
 {
 	char text[sizeof(g->said)];
+	char own[IF_NAMESIZE + 2];
+	bool named;
 	va_list args;
 
 	va_start(args, format);
@@ -141,7 +144,9 @@ __attribute__((format(printf, 2, 3))) static void say(struct agent *g, const cha
 	if (!strcmp(text, g->said))
 		return;
 	snprintf(g->said, sizeof(g->said), "%s", text);
-	complaint("%s: %s", g->ifname, printable(text).text);
+	snprintf(own, sizeof(own), "%s: ", g->ifname);
+	named = !strncmp(text, own, strlen(own));
+	complaint("%s%s", named ? "" : own, printable(text).text);
 	sd_notifyf(0, "STATUS=%s", printable(text).text);
 }
 
@@ -696,6 +701,7 @@ static int run_one(struct options *o, int ready)
 #define AGENTS_MAX 64
 
 struct several {
+	char *const *ifname;
 	pid_t child[AGENTS_MAX];
 	size_t n;
 	int ready[2];
@@ -704,11 +710,15 @@ struct several {
 
 static bool start_all(struct several *s, struct options *o)
 {
+	const pid_t parent = getpid();
+
 	for (int i = 0; i < o->n_args; i++) {
 		pid_t child = fork();
 
 		if (!child) {
 			(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+			if (getppid() != parent)
+				exit(EXIT_FAILED); /* that ended before */
 			close(s->ready[0]);
 			o->args[0] = o->args[i];
 			o->n_args = 1;
@@ -740,6 +750,9 @@ static size_t take_ended(struct several *s)
 		if (s->child[i] && waitpid(s->child[i], &status, WNOHANG) == s->child[i]) {
 			int code = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILED;
 
+			if (WIFSIGNALED(status))
+				complaint("%s: its agent was ended by signal %d", s->ifname[i],
+					  WTERMSIG(status));
 			s->code = code > s->code ? code : s->code;
 			s->child[i] = 0;
 		}
@@ -765,7 +778,7 @@ static bool all_ready(const struct several *s, size_t *ready)
 static int run_several(struct options *o)
 {
 	const struct timespec look = {0, LOOK_MS * 1000000};
-	struct several s = {.code = EXIT_DONE};
+	struct several s = {.ifname = o->args, .code = EXIT_DONE};
 	bool told = false;
 	size_t ready = 0;
 	sigset_t signals;
@@ -776,8 +789,12 @@ static int run_several(struct options *o)
 	sigaddset(&signals, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	if (pipe2(s.ready, O_CLOEXEC | O_NONBLOCK) || !start_all(&s, o)) {
+		int why = errno;
+
 		end_all(&s);
-		return gave_up("fleet", strerror(errno));
+		while (take_ended(&s))
+			(void)sigtimedwait(&signals, NULL, &look);
+		return gave_up("fleet", strerror(why));
 	}
 	while (take_ended(&s)) {
 		int said = sigtimedwait(&signals, NULL, &look);

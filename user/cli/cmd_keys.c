@@ -117,8 +117,10 @@ static int read_keys(const char *given, struct keys_list *list)
 		return misused("keys",
 			       "--keys %s: there is no such file, and a list of keys has a comma",
 			       given);
-	if (!text)
-		return misused("keys", "--keys %s: %s", given, strerror(errno));
+	if (!text) {
+		complaint("%s: %s", given, strerror(errno));
+		return EXIT_WRONG;
+	}
 	failed = keys_parse(text, len, '\n', list, &error);
 	free(text);
 	return failed ? complain(given, &error) : 0;

@@ -160,8 +160,14 @@ static int end(struct attached *a, const struct options *o)
 
 	sd_notify(0, "STOPPING=1\nSTATUS=saving its state");
 	if (o->and_unload ? save_and_unload(a, o->state, &saved, &error)
-			  : save_running(a, o->state, &saved, &error))
-		return complain(NULL, &error);
+			  : save_running(a, o->state, &saved, &error)) {
+		complaint("%s: %s",
+			  o->and_unload
+			      ? "it was not saved and taken off"
+			      : "its state was not saved at the end, and the pacer goes on",
+			  error.text);
+		return EXIT_FAILED;
+	}
 	return attach_undone(a->ifname, &saved.left, &error) ? complain(NULL, &error) : EXIT_DONE;
 }
 
@@ -169,7 +175,7 @@ static int run_serve(struct options *o)
 {
 	struct attached a = {0};
 	sigset_t signals;
-	int code;
+	int code, told;
 
 	if (o->n_args != 1 || !o->policy || !o->state)
 		return misused("serve", "it wants one interface, -c POLICY and --state FILE");
@@ -180,7 +186,10 @@ static int run_serve(struct options *o)
 	code = begin(o->args[0], o, &a);
 	if (code)
 		return code;
-	sd_notify(0, "READY=1\nSTATUS=pacing");
+	told = sd_notify(0, "READY=1\nSTATUS=pacing");
+	if (told < 0)
+		complaint("systemd cannot be told that it serves, and may end it: %s",
+			  strerror(-told));
 	if (!attend(o->args[0], &a, o, &signals))
 		return EXIT_DONE;
 	code = end(&a, o);

@@ -208,8 +208,15 @@ static enum store_result complaint(struct store *s, long status, const json_t *a
 
 static json_t *answer_of(struct store *s, long status, const struct body *body)
 {
-	json_t *answer = body->text ? json_loadb(body->text, body->len, 0, NULL) : NULL;
+	json_t *answer;
 
+	(void)json_lacked();
+	answer = body->text ? json_loadb(body->text, body->len, 0, NULL) : NULL;
+	if (json_lacked()) {
+		json_decref(answer);
+		(void)fail(s, "%s: no memory to read what it answers", s->endpoint[s->at]);
+		return NULL;
+	}
 	if (status == 200 && json_is_object(json_object_get(answer, "header")))
 		return answer;
 	(void)complaint(s, status, answer);
@@ -844,6 +851,7 @@ static struct store *open_store(const struct store_options *options, char why[ST
 		free(s);
 		return NULL;
 	}
+	json_count_failures();
 	s->options = *options;
 	for (size_t i = 0; i < options->endpoints; i++) {
 		s->endpoint[i] = strdup(options->endpoint[i]);

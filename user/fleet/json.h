@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Purpose: JSON as text, whole or not at all: jansson's json_dumps goes on after an allocation
- * failed, and leaves a name out of what it returns.
+ * failed, and leaves a name out of what it returns. And whether what was read lacks anything: a
+ * value that there was no memory for looks like one that is not there.
  */
 #ifndef PACER_JSON_H
 #define PACER_JSON_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 /*
  * The text of the value, to be freed, by jansson's flags. NULL: no memory, a text that is not
  * UTF-8, or no value.
  */
 char *json_whole(const json_t *value, size_t flags);
+
+/* From now on jansson's allocations are counted that fail, in this process. */
+void json_count_failures(void);
+/* Whether one has failed since this was asked last. */
+bool json_lacked(void);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fleet/exchange.h"
+#include "fleet/json.h"
 
 #define RECOUNT_NS	16000000ull /* between members who read all others anew, */
 #define RECOUNT_MEMBERS 64	    /* where there are more than that */
@@ -219,12 +220,13 @@ static void find_session(const struct talk *t, const struct store_snapshot *now,
 	answer->mine = fleet_is_session_of(entry->value, entry->len, &t->token);
 }
 
-/* What is known, to the member. */
+/* What is known, to the member; but not what only looks strange for want of memory. */
 static bool tell(struct talk *t, const char *own, struct fleet_answer *answer)
 {
 	const struct store_snapshot *all = &t->all;
 	uint64_t *live = calloc(all->n + 1, sizeof(*live));
 
+	(void)json_lacked();
 	if (!live || !make_room(t)) {
 		free(live);
 		return false;
@@ -235,6 +237,11 @@ static bool tell(struct talk *t, const char *own, struct fleet_answer *answer)
 	answer->live = live;
 	answer->lives = read_members(all, live);
 	t->strangers = count_strangers(t, all, live, answer->lives);
+	if (json_lacked()) {
+		t->why[0] = 0;
+		free(live);
+		return false;
+	}
 	t->revision = all->revision;
 	fleet_answered(t->member, t->now_ns(), answer);
 	free(live);
@@ -377,5 +384,7 @@ void talk_guard(const struct talk *t, char key[TALK_KEY])
 
 const char *talk_why(const struct talk *t)
 {
-	return t->kind->why(t->store);
+	const char *why = t->kind->why(t->store);
+
+	return *why ? why : "no memory for what the store has";
 }

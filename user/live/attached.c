@@ -324,7 +324,11 @@ int attached_shadow(const struct attached *a, struct attached *s, struct policy_
 
 int attached_follow(const char *ifname, struct attached *a, struct policy_error *error)
 {
-	if (a->ifindex && site_id(a->ifindex) == a->site_id &&
+	int64_t now = a->ifindex ? site_id(a->ifindex) : 0;
+
+	/* Where that cannot be told, nothing says that another is there: it is looked again later.
+	 */
+	if (a->ifindex && (now < 0 || now == a->site_id) &&
 	    if_nametoindex(ifname) == (unsigned int)a->ifindex)
 		return 0;
 	if (a->ifindex)
@@ -347,7 +351,7 @@ static int is_there(const struct attached *a, struct policy_error *error)
 	}
 	if (site_open(a->ifname, a->ifindex, &site, &unused))
 		return -1;
-	there = site.pacer_id == a->prog_id ? -1 : 0;
+	there = site.pacer_id == a->prog_id || (a->shadowed && site.named) ? -1 : 0;
 	site_close(&site);
 	return there;
 }

@@ -79,17 +79,21 @@ static int stays_on(const struct attached *a, const char *file, struct policy_er
 	return -1;
 }
 
+static int not_written(struct policy_error *error)
+{
+	policy_append(error, "; the pacer is still on");
+	return -1;
+}
+
 /* It is frozen. If it gives way before it is off, the file lacks packets, and so it stays. */
 static int take_off(struct attached *a, const char *file, struct state *s, struct saved *saved,
 		    struct policy_error *error)
 {
 	if (state_take(a, copies_in_force(a) ^ 1, s, error) || freeze_longer(a, error))
-		return -1;
+		return not_written(error);
 	s->frozen = true;
-	if (state_write(file, s, &saved->bytes, error)) {
-		policy_append(error, "; the pacer is still on");
-		return -1;
-	}
+	if (state_write(file, s, &saved->bytes, error))
+		return not_written(error);
 	if (freeze_longer(a, error) || attach_undo(a->ifname, &saved->left, error))
 		return stays_on(a, file, error);
 	return 0;
