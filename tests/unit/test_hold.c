@@ -22,6 +22,7 @@ static struct fleet_limit limit;
 static struct pacer_packet key[KEYS];
 static uint64_t old[KEYS], new[KEYS];
 static uint32_t graces, narrowed;
+static uint32_t grace_fails; /* at which wait of the next change, from 1; 0: none fails */
 
 static uint64_t judged(uint32_t k)
 {
@@ -36,8 +37,6 @@ int grace(const char *ifname, struct policy_error *err)
 {
 	bool less = true, done = true;
 
-	(void)ifname;
-	(void)err;
 	for (uint32_t k = 0; k < KEYS; k++) {
 		uint64_t is = judged(k);
 
@@ -47,6 +46,8 @@ int grace(const char *ifname, struct policy_error *err)
 	assert_true(less || done);
 	graces++;
 	narrowed += less && !done;
+	if (grace_fails && !--grace_fails)
+		return policy_fail(err, 0, "%s: it cannot be waited for", ifname);
 	return 0;
 }
 
@@ -106,7 +107,7 @@ static int begin(void **unused)
 		key[k].key[PACER_WORD_PORTS] = k & 2 ? 53 : 123;
 		key[k].key[PACER_WORD_META] = 17;
 	}
-	graces = narrowed = 0;
+	graces = narrowed = grace_fails = 0;
 	return 0;
 }
 
@@ -123,6 +124,56 @@ static void no_key_has_more_on_the_way(void **unused)
 		was = to;
 	}
 	assert_true(narrowed > 10000 && graces > 40000);
+}
+
+/*
+ * Nobody knows when packets have seen the change: the agent goes by what it held before, and may
+ * give the rest back. So no key has more than that, nor more than it was to have; it is tried
+ * again.
+ */
+static void a_wait_that_fails(void **unused)
+{
+	struct fleet_held was = {0}, to;
+	uint32_t failed = 0;
+	uint64_t floor;
+
+	(void)unused;
+	for (uint32_t i = 0; i < 20000; i++) {
+		if (i % 500 == 0) { /* the place is another's */
+			limit.id += 32;
+			limit.limiter.share_id = limit.id;
+		}
+		to = some_shares();
+		for (uint32_t n = 0; n < PACER_LANES && draw() & 1; n++)
+			to.lane[n].is = false;
+		if (draw() % 8)
+			keep_keys(&to, &was);
+		for (uint32_t k = 0; k < KEYS; k++) {
+			old[k] = judged(k);
+			new[k] = fleet_judged_by(&limit, &to, &key[k]);
+		}
+		to.floor = draw() % 101;
+		floor = fleet_held(&a, &limit).floor;
+		grace_fails = 1 + draw() % 4;
+		if (!fleet_hold(&a, &limit, &to, &error)) {
+			was = to;
+			continue;
+		}
+		assert_string_equal(error.text, "none: it cannot be waited for");
+		for (uint32_t k = 0; k < KEYS; k++)
+			assert_true(judged(k) <= old[k] && judged(k) <= new[k]);
+		assert_true(fleet_held(&a, &limit).floor <= floor &&
+			    fleet_held(&a, &limit).floor <= to.floor);
+		failed++;
+		grace_fails = 0;
+		if (draw() & 1) { /* by then it may be to have other ones */
+			to = some_shares();
+			keep_keys(&to, &was);
+		}
+		hold(&to);
+		was = to;
+	}
+	assert_in_range(failed, 5000, 19000);
 }
 
 static void what_is_held_is_told(void **unused)
@@ -226,6 +277,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup(no_key_has_more_on_the_way, begin),
+	    cmocka_unit_test_setup(a_wait_that_fails, begin),
 	    cmocka_unit_test_setup(what_is_held_is_told, begin),
 	    cmocka_unit_test_setup(without_lanes_it_is_one_step, begin),
 	    cmocka_unit_test_setup(another_limits_lanes_are_gone, begin),

@@ -803,6 +803,109 @@ static void made_by_others(void **unused)
 	detach();
 }
 
+/* In a state that is sound this alone is changed. */
+#define UNSOUND(field, value)                                                    \
+	do {                                                                     \
+		const __typeof__(field) was = field;                             \
+                                                                                 \
+		assert_true(state_is_sound(&s));                                 \
+		field = value;                                                   \
+		if (state_is_sound(&s))                                          \
+			fail_msg("%s = %s is said to be sound", #field, #value); \
+		field = was;                                                     \
+	} while (0)
+
+/* What the tools follow of a state's policy lies within what there is of it. */
+static void nothing_points_beyond(void **unused)
+{
+	struct pacer_limiter *window, *rate, *throttle, *gap;
+	struct state s;
+
+	(void)unused;
+	kernel_now_ns = 100 * SECOND;
+	begin("memory: 64Ki\nbans: 8\nclock: exact\nrules:\n- name: a\n  ban: 1s\n  limits:\n"
+	      "  - {key: src, packets: 900, window: 1s, entries: 8}\n"
+	      "  - {key: dst, rate: 9/s, burst: 9, entries: 8}\n"
+	      "- name: b\n  limits:\n  - {key: src, gap: 1s, entries: 8}\n"
+	      "  - {key: all, uses: 9, cooldown: 1s, max_cooldown: 2s, threshold: 9}\n");
+	save_and_read(&s);
+	window = &s.bin->rule[0].limiter[0];
+	rate = &s.bin->rule[0].limiter[1];
+	gap = &s.bin->rule[1].limiter[0];
+	throttle = &s.bin->rule[1].limiter[1];
+	assert_int_equal(pacer_limiter_kind_of(window), PACER_LIMITER_WINDOW);
+	assert_int_equal(pacer_limiter_kind_of(rate), PACER_LIMITER_RATE);
+	assert_int_equal(pacer_limiter_kind_of(gap), PACER_LIMITER_GAP);
+	assert_int_equal(pacer_limiter_kind_of(throttle), PACER_LIMITER_THROTTLE);
+
+	UNSOUND(s.bin->secret, 2);
+	UNSOUND(window->secret, 2);
+	UNSOUND(window->rows, PACER_ROWS_MAX + 1);
+	UNSOUND(window->last_shift, 64);
+	UNSOUND(window->generation, PACER_GENERATIONS);
+	UNSOUND(window->share, PACER_SHARES);
+	UNSOUND(window->kind, 0);
+	UNSOUND(window->kind, 0xff);
+	UNSOUND(window->base, (uint32_t)s.n_lines);
+	UNSOUND(window->sets, UINT32_MAX);
+	UNSOUND(window->window.ring, 1);
+	UNSOUND(window->window.ring, PACER_RING_MAX + 1);
+	UNSOUND(window->window.slot_ns, 0);
+	UNSOUND(window->units, 0);
+	UNSOUND(window->units, window->units + 1);
+	UNSOUND(window->window.units, window->units + 1);
+	UNSOUND(rate->units, 2);
+	UNSOUND(rate->rate.burst_ns, 1ull << 63);
+	UNSOUND(rate->rate.begin_ns, 1ull << 63);
+	UNSOUND(rate->base, (uint32_t)s.n_lines);
+	UNSOUND(gap->base, (uint32_t)s.n_lines);
+	UNSOUND(gap->sets, (uint32_t)s.n_lines);
+	UNSOUND(throttle->base, PACER_THROTTLES);
+	UNSOUND(s.bin->rule[0].counter, PACER_COUNTERS_MAX);
+	UNSOUND(s.bin->rule[7].n_limiters, PACER_LIMITERS_MAX + 1);
+	UNSOUND(s.bin->bans.sets, INT32_MAX / 4);
+	UNSOUND(s.bin->bans.base, (uint32_t)s.n_lines);
+	UNSOUND(s.bin->bans.filter, (uint32_t)s.n_lines);
+	UNSOUND(s.bin->bans.filter_mask, 2);
+	UNSOUND(s.bin->flows.sets, INT32_MAX / 4);
+	UNSOUND(s.bin->flows.sets, (uint32_t)s.n_lines);
+	UNSOUND(s.bin->pool[3].n, PACER_TARGETS_MAX + 1);
+	s.bin->pool[3].n = 2;
+	UNSOUND(s.bin->pool[3].state[1], PACER_THROTTLES);
+	UNSOUND(s.bin->draining[PACER_THROTTLES - 1].state, PACER_THROTTLES);
+	state_free(&s);
+	detach();
+}
+
+/* A CPU that never lets go of an entry: there is no copy of it, and none is made up. */
+static void an_entry_that_is_held(void **unused)
+{
+	uint32_t at;
+	struct state s;
+
+	(void)unused;
+	kernel_now_ns = 100 * SECOND;
+	begin("memory: 64Ki\nclock: exact\nrules:\n- name: a\n  limits:\n"
+	      "  - {key: src, packets: 9, window: 1s, entries: 8}\n"
+	      "  - {key: all, uses: 9, cooldown: 1s, max_cooldown: 2s, threshold: 9}\n");
+	at = copies[0].policy.rule[0].limiter[0].base;
+	for (int i = 0; i < 2; i++) {
+		__u32 *lock = i ? (__u32 *)&pacer.throttle[copies[0].policy.rule[0].limiter[1].base]
+				: (__u32 *)&pacer.lines[at];
+
+		*lock = PACER_LOCK_HELD;
+		assert_int_equal(state_init(&s, pacer.n_lines), 0);
+		assert_int_equal(state_take(&pacer, 0, &s, &error), -1);
+		assert_string_equal(error.text, "eth0: an entry of its state is being written to "
+						"all the time: try again");
+		state_free(&s);
+		*lock = 0;
+	}
+	save_and_read(&s);
+	state_free(&s);
+	detach();
+}
+
 static int setup_file(void **unused)
 {
 	int fd;
@@ -829,11 +932,12 @@ static int remove_file(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    FILE_TEST(times_are_carried),  FILE_TEST(absences),
-	    FILE_TEST(a_clock_that_errs),  FILE_TEST(beyond_all_clocks),
-	    FILE_TEST(no_limit_is_passed), FILE_TEST(nor_under_another_policy),
-	    FILE_TEST(what_is_allowed),	   FILE_TEST(damaged),
-	    FILE_TEST(no_memory_for_it),   FILE_TEST(made_by_others),
+	    FILE_TEST(times_are_carried),     FILE_TEST(absences),
+	    FILE_TEST(a_clock_that_errs),     FILE_TEST(beyond_all_clocks),
+	    FILE_TEST(no_limit_is_passed),    FILE_TEST(nor_under_another_policy),
+	    FILE_TEST(what_is_allowed),	      FILE_TEST(damaged),
+	    FILE_TEST(no_memory_for_it),      FILE_TEST(made_by_others),
+	    FILE_TEST(nothing_points_beyond), FILE_TEST(an_entry_that_is_held),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -262,11 +262,34 @@ static void widen(struct holding *h)
 	put_used(h->lanes, used);
 }
 
+/* As before it was widened: no key has more than before, nor than it is to have. */
+static void narrow_again(struct holding *h, const struct pacer_lanes *lanes, uint64_t word)
+{
+	put(&h->share->word, word);
+	for (uint32_t i = 0; i < PACER_LANES; i++)
+		put(&h->lanes->word[i], lanes->word[i]);
+	put_used(h->lanes, lanes->used);
+}
+
+/* The last step. Where it cannot be waited for, the caller goes on by what it held before. */
+static int widen_and_wait(struct holding *h, const char *ifname, struct policy_error *error)
+{
+	const struct pacer_lanes were = *h->lanes;
+	uint64_t word = less_of(h, h->share->word, h->to->units);
+
+	widen(h);
+	if (!grace(ifname, error))
+		return 0;
+	narrow_again(h, &were, word);
+	return -1;
+}
+
 int fleet_hold(const struct attached *a, const struct fleet_limit *limit,
 	       const struct fleet_held *to, struct policy_error *error)
 {
 	struct holding h = {limit, share_of(a, limit), lanes_of(a, limit), to, 0};
 	uint64_t early_ns = LATE_NS + copies_resolution_ns(a);
+	uint64_t floor = shares_value(&limit->limiter, to->floor);
 	bool lanes = h.lanes->used;
 
 	for (uint32_t i = 0; i < PACER_LANES; i++)
@@ -274,7 +297,8 @@ int fleet_hold(const struct attached *a, const struct fleet_limit *limit,
 	if (take_place(a, h.share, h.lanes, limit->id, error))
 		return -1;
 	h.until_ns = to->until_ns > early_ns ? to->until_ns - early_ns : 0;
-	put(&h.share->floor, shares_value(&limit->limiter, to->floor));
+	if (floor < pacer_share_value(h.share->floor))
+		put(&h.share->floor, floor);
 	if (renamed(&h) && end_lanes(&h, a->ifname, error))
 		return -1;
 	if (lanes) {
@@ -282,9 +306,9 @@ int fleet_hold(const struct attached *a, const struct fleet_limit *limit,
 		if (grace(a->ifname, error))
 			return -1;
 	}
-	widen(&h);
-	if (grace(a->ifname, error))
+	if (widen_and_wait(&h, a->ifname, error))
 		return -1;
+	put(&h.share->floor, floor);
 	for (uint32_t i = 0; i < PACER_LANES; i++) /* nobody reads these now */
 		if (!(h.lanes->used >> i & 1))
 			put(&h.lanes->word[i], 0);

@@ -55,7 +55,8 @@ uint64_t fleet_judged_by(const struct fleet_limit *limit, const struct fleet_hel
  * Tells the packets what `to` says, but for members and answered_ns: units until until_ns, less
  * what the coarse clock may be late, and then the floor. On return no packet is judged by what was
  * there before, and meanwhile none by more than the greater of what both say of its key. The keys
- * of lanes are different. -1 with *error filled: that is not known.
+ * of lanes are different. -1 with *error filled: that is not known, and until another call no key
+ * has more than before, nor than `to` says.
  */
 int fleet_hold(const struct attached *a, const struct fleet_limit *limit,
 	       const struct fleet_held *to, struct policy_error *error);
