@@ -847,6 +847,7 @@ static void nothing_points_beyond(void **unused)
 	UNSOUND(window->kind, 0);
 	UNSOUND(window->kind, 0xff);
 	UNSOUND(window->base, (uint32_t)s.n_lines);
+	UNSOUND(window->base, UINT32_MAX);
 	UNSOUND(window->sets, UINT32_MAX);
 	UNSOUND(window->window.ring, 1);
 	UNSOUND(window->window.ring, PACER_RING_MAX + 1);

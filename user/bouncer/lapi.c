@@ -113,6 +113,9 @@ static int set_url(struct lapi *l, bool whole, struct policy_error *error)
 	char text[URL_MAX];
 	int n;
 
+	if (origins && !origins_escaped) /* without them it would be asked for those of all */
+		return policy_fail(error, POLICY_NO_MEMORY, "%.100s: no memory for the question",
+				   url);
 	n = snprintf(text, sizeof(text), "%.*s/v1/decisions/stream?startup=%s&dedup=false%s%s",
 		     (int)(len && url[len - 1] == '/' ? len - 1 : len), url,
 		     whole ? "true" : "false", origins_escaped ? "&origins=" : "",

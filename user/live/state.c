@@ -274,8 +274,7 @@ bool state_is_sound(const struct state *s)
 	const struct pacer_policy *p = s->bin;
 
 	if (p->secret > 1 || !bans_are_sound(s, &p->bans) || !flows_are_sound(s, &p->flows) ||
-	    !pools_are_sound(p) || s->policy->n_rules > PACER_RULES_MAX ||
-	    s->policy->n_pools > PACER_POOLS_MAX)
+	    !pools_are_sound(p))
 		return false;
 	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
 		const struct pacer_rule *rule = &p->rule[r];
