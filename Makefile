@@ -146,7 +146,7 @@ $(WINGED:tests/%.c=$(BUILD)/%): $(BUILD)/unit/user.a
 # What others do between the steps of a move: before the archive, which has it without them.
 $(BUILD)/unit/test_rotate: $(BUILD)/unit/stepped/rotate.o
 $(BUILD)/unit/test_calm: $(BUILD)/unit/bench/calm.o
-$(BUILD)/unit/test_change $(BUILD)/unit/test_restore $(BUILD)/unit/test_sets: LINK := -Wl,--wrap=syscall,--wrap=open
+$(BUILD)/unit/test_change $(BUILD)/unit/test_restore $(BUILD)/unit/test_sets $(BUILD)/unit/test_fleet_bans: LINK := -Wl,--wrap=syscall,--wrap=open
 
 $(BUILD)/unit/stepped/%.o: user/live/%.c $(BUILD)/unit/flags
 	@mkdir -p $(@D)

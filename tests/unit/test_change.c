@@ -13,6 +13,7 @@
 #include "live/bans.h"
 #include "live/change.h"
 #include "live/copies.h"
+#include "live/freeze.h"
 #include "live/host.h"
 #include "live/secret.h"
 #include "record.h"
@@ -1062,6 +1063,85 @@ static void test_a_rotation_cut_off_is_taken_up(void **unused)
 	assert_int_equal(banned_by(1, 3), 3);
 }
 
+/* --- frozen for a save ---------------------------------------------------------------------- */
+
+static void begin_to_freeze(void)
+{
+	begin("allow: [192.0.2.1]\n" SMALL RULE(WINDOW) POOL("veth1"));
+	change_to("allow: [192.0.2.1]\n" SMALL RULE(WINDOW) POOL("veth1"));
+	graces = 0;
+}
+
+static void refuse_the_next(void)
+{
+	kernel_refuses = 2;
+}
+
+/* No limit lets anything through; the allow-list goes on; it ends by itself. */
+static void test_frozen(void **unused)
+{
+	uint32_t before, frozen;
+
+	(void)unused;
+	begin_to_freeze();
+	before = copies_in_force(&pacer);
+	assert_int_equal(freeze(&pacer, &error), 0);
+	frozen = copies_in_force(&pacer);
+	assert_int_equal(frozen, before ^ 1);
+	assert_int_equal(graces, 2);
+	assert_int_equal(in_force()->rule[0].n_limiters, 1);
+	assert_true(in_force()->rule[0].limiter[0].base >= pacer.n_lines);
+	assert_int_equal(in_force()->rule[0].over, PACER_OVER_DROP); /* a pool would take it */
+	assert_non_null(allowed_in(frozen, 1));
+	kernel_now_ns += FREEZE_NS - 1;
+	assert_int_equal(freeze_longer(&pacer, &error), 0);
+	kernel_now_ns += FREEZE_NS - 1;
+	assert_int_equal(copies_in_force(&pacer), frozen);
+	kernel_now_ns++;
+	assert_int_equal(copies_in_force(&pacer), before);
+	assert_int_equal(freeze_longer(&pacer, &error), -1);
+	assert_string_equal(error.text, "eth0: it took too long, and packets have been let through "
+					"again meanwhile: try again");
+	assert_int_equal(copies_in_force(&pacer), before);
+}
+
+/* Whatever fails, the policy before is in force, and nothing waits to be confirmed. */
+static void not_frozen(uint32_t before, const char *says)
+{
+	assert_int_equal(freeze(&pacer, &error), -1);
+	assert_non_null(strstr(error.text, says));
+	assert_int_equal(copies_in_force(&pacer), before);
+	assert_int_equal(copies_pending_ns(&pacer), 0);
+	assert_int_equal(in_force()->rule[0].over, PACER_OVER_POOL);
+	kernel_refuses = 0;
+	grace_hook = NULL;
+	kernel_fails_at = 0;
+}
+
+static void test_not_frozen(void **unused)
+{
+	const struct allow_entry listed = entry(1, 0);
+	uint32_t before;
+
+	(void)unused;
+	begin_to_freeze();
+	before = copies_in_force(&pacer);
+	kernel_refuses = 2;
+	not_frozen(before, "cannot tell when its CPUs are done");
+	grace_hook = refuse_the_next;
+	not_frozen(before, "cannot tell when its CPUs are done");
+	assert_int_equal(allow_del(&pacer, &listed.prefix, &error), 0); /* the copies differ */
+	kernel_changes = 0;
+	kernel_fails_at = 1;
+	not_frozen(before, "allow-list cannot be written");
+	assert_int_equal(freeze(&pacer, &error), 0);
+	thaw(&pacer);
+	assert_int_equal(in_force()->rule[0].over, PACER_OVER_POOL);
+	try_out("allow: [192.0.2.1]\n" SMALL RULE(WINDOW));
+	assert_int_equal(freeze(&pacer, &error), -1);
+	assert_non_null(strstr(error.text, "a policy waits to be confirmed"));
+}
+
 #define CASE(f) cmocka_unit_test_teardown(f, end)
 
 int main(void)
@@ -1097,6 +1177,8 @@ int main(void)
 	    CASE(test_a_rotation_moves_bans_and_keeps_lines),
 	    CASE(test_bans_that_wait_for_room),
 	    CASE(test_a_rotation_cut_off_is_taken_up),
+	    CASE(test_frozen),
+	    CASE(test_not_frozen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
