@@ -307,6 +307,11 @@ wrong_uses()
 	mkdir -p "$work/plain/xdp-pacer"
 	LIBXDP_BPFFS=$work/plain refused 1 's0: .*/xdp-pacer is no BPF file system' \
 		pacer shadow s0 -c "$work/three.yaml"
+	rmdir "$work/plain/xdp-pacer"
+	mount -t bpf -o ro bpf "$work/plain"
+	LIBXDP_BPFFS=$work/plain refused 1 's0: .* cannot be made, which its shadow is kept by: Read-only file system: .mount -o remount,rw' \
+		pacer shadow s0 -c "$work/three.yaml"
+	umount "$work/plain"
 	arrive "10" n=15,from=10.77.0.14
 	equal "$(status .shadow)" null "after one that could not be pinned"
 }

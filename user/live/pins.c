@@ -444,13 +444,13 @@ int pins_put_shadow(int map_fd, const char *ifname, int ifindex, uint32_t prog_i
 {
 	char folder[PATH_MAX / 2], path[PATH_MAX];
 	struct statfs fs;
-	int err;
+	int err, made;
 
 	if (!prog_id) /* its name is how others tell whose it is */
 		return policy_fail(error, 0, "%s: the program of its shadow cannot be read: %s",
 				   ifname, strerror(errno));
 	folder_path(PINS_SHADOWS, folder, sizeof(folder));
-	(void)mkdir(folder, 0755); /* what is wrong with it shows below */
+	made = mkdir(folder, 0755) ? errno : 0; /* what is wrong with it shows below */
 	if (!statfs(folder, &fs) && fs.f_type != BPF_FS_MAGIC)
 		return policy_fail(
 		    error, 0,
@@ -458,6 +458,8 @@ int pins_put_shadow(int map_fd, const char *ifname, int ifindex, uint32_t prog_i
 		    "-t bpf bpf /sys/fs/bpf` first",
 		    ifname, folder);
 	err = bpf_obj_pin(map_fd, shadow_path(ifindex, prog_id, path, sizeof(path)));
+	if (err && made == EROFS) /* and so it is not there, which is all that was said now */
+		errno = made;
 	return err ? policy_fail(error, 0,
 				 "%s: %s cannot be made, which its shadow is kept by: %s%s", ifname,
 				 path, strerror(errno), pins_advice(errno))
