@@ -118,6 +118,8 @@ one_verb()
 		! attempt "${caps//$cap/}" "$verb" || fail "$verb does without $cap" || return
 		[ "$verb" = export ] || # it tells whoever scrapes it
 			equal "$(wc -l <"$work/err")" 1 "$verb without $cap: lines of complaint" || return
+		[ "$verb" = export ] || grep -Eq 'run as root|be root' "$work/err" ||
+			fail "$verb without $cap does not say what to do: $(cat "$work/err")" || return
 	done
 }
 

@@ -567,7 +567,7 @@ static int unload_all(const char *ifname, int ifindex, struct pins_left *left,
 			pinned_remove(ifname, pinned, last, left);
 	}
 	return policy_fail(error, 0, "%s: the pacer was not detached: %s%s", ifname, strerror(-err),
-			   complaint_cause());
+			   err == -EPERM || err == -EACCES ? ": run as root" : complaint_cause());
 }
 
 int attach_undo(const char *ifname, struct pins_left *left, struct policy_error *error)
