@@ -837,6 +837,10 @@ static void test_by_hand_in_a_shadow_too(void **unused)
 	assert_int_equal(shadow_control.allowed[copies_in_force(&shadow)].v4, 1);
 	not_in_shadow(del_by_hand, 2);
 	assert_null(allowed_in(copies_in_force(&pacer), 2));
+	assert_int_equal(del_by_hand(2), 0); /* the next time */
+	assert_int_equal(shadow_control.allowed[copies_in_force(&shadow)].v4, 0);
+	assert_int_equal(del_by_hand(2), -1);
+	assert_non_null(strstr(error.text, "is not on the allow-list"));
 	assert_int_equal(add_by_hand(2), 0);
 	assert_int_equal(del_by_hand(2), 0);
 	assert_int_equal(shadow_control.allowed[copies_in_force(&shadow)].v4, 0);

@@ -202,6 +202,8 @@ static int remove_from_lists(struct attached *a, struct lists *l, const struct a
 	return 0;
 }
 
+#define NOT_THERE 1 /* and *error says so */
+
 /* The same of what has to be there. */
 static int remove_what_is_there(struct attached *a, struct lists *l,
 				const struct allow_entry *entry, struct policy_error *error)
@@ -213,9 +215,9 @@ static int remove_what_is_there(struct attached *a, struct lists *l,
 		found |= !!allowlist_find(&l->list[i], &entry->prefix);
 	if (found)
 		return remove_from_lists(a, l, entry, error);
-	return policy_fail(
-	    error, 0, "%s: %s: is not on the allow-list: see `xdp-pacer allow %s list`", a->ifname,
-	    units_prefix_text(&entry->prefix, text, sizeof(text)), a->ifname);
+	policy_explain(error, 0, "%s: %s: is not on the allow-list: see `xdp-pacer allow %s list`",
+		       a->ifname, units_prefix_text(&entry->prefix, text, sizeof(text)), a->ifname);
+	return NOT_THERE;
 }
 
 static int change_lists(struct attached *a,
@@ -264,13 +266,32 @@ int allow_add(struct attached *a, const struct allow_entry *entry, struct policy
 		   : 0;
 }
 
+/* What is on a shadow's list alone, as where it could not be taken off that before. */
+static int remove_from_shadow(const struct attached *a, const struct allow_entry *entry,
+			      struct policy_error *error)
+{
+	struct policy_error why;
+	struct attached shadow;
+	int result = in_shadow_open(a, &shadow, &why);
+
+	if (!result) {
+		result = change_lists(&shadow, remove_what_is_there, entry, &why);
+		attached_release(&shadow);
+		if (result < 0)
+			return in_shadow_fail(&why, error);
+	} else if (result < 0) {
+		*error = why;
+	}
+	return result ? -1 : 0;
+}
+
 int allow_del(struct attached *a, const struct prefix *prefix, struct policy_error *error)
 {
 	struct allow_entry entry = {.prefix = *prefix};
+	int result = change_lists(a, remove_what_is_there, &entry, error);
 
+	if (result == NOT_THERE)
+		return remove_from_shadow(a, &entry, error);
 	/* It may not be on that of a shadow. */
-	return change_lists(a, remove_what_is_there, &entry, error) ||
-		       change_shadow(a, remove_from_lists, &entry, error)
-		   ? -1
-		   : 0;
+	return result || change_shadow(a, remove_from_lists, &entry, error) ? -1 : 0;
 }
