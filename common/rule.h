@@ -652,23 +652,29 @@ PACER_INLINE int pacer_bans(enum pacer_reason reason)
 /* And the values of the source, from bit 8, and of the destination, from bit 16: 0 to 255. */
 enum pacer_in_set { PACER_SRC_IN = 1, PACER_DST_IN = 2, PACER_SET_UNKNOWN = 4 };
 
+/* four: is the packet of IPv4? */
+PACER_INLINE int pacer_walk_address_as(PACER_SET *set, const struct pacer_walk *w, __u32 word,
+				       int four)
+{
+	return four ? pacer_set_find4(set, w->pkt.key[word & PACER_WORD_DADDR])
+		    : pacer_set_find6(set, &w->pkt.key[word & PACER_WORD_DADDR]);
+}
+
 PACER_INLINE int pacer_walk_address_in(PACER_SET *set, const struct pacer_walk *w, __u32 word)
 {
-	return w->pkt.family == PACER_FAMILY_4
-		   ? pacer_set_find4(set, w->pkt.key[word & PACER_WORD_DADDR])
-		   : pacer_set_find6(set, &w->pkt.key[word & PACER_WORD_DADDR]);
+	return pacer_walk_address_as(set, w, word, w->pkt.family == PACER_FAMILY_4);
 }
 
 /* The same of what was added to the set by hand, at the packet's time. */
 PACER_INLINE int pacer_walk_address_added(PACER_SET *set, const struct pacer_walk *w, __u32 number,
-					  __u32 word)
+					  __u32 word, int four)
 {
 	PACER_SET *hand = PACER_SET_HAND_OF(w, number);
 	int value;
 
 	if (!hand || !pacer_set_is_of(hand, set))
 		return 0;
-	value = pacer_walk_address_in(hand, w, word);
+	value = pacer_walk_address_as(hand, w, word, four);
 	return value > 0 ? pacer_set_lasts(hand, value, w->now_ns) : value;
 }
 
@@ -691,22 +697,24 @@ PACER_GLOBAL __u64 pacer_walk_given(const struct pacer_walk *w, __u32 number, __
 	return value > 0 ? pacer_set_given(hand, value, w->now_ns) : 0;
 }
 
-/* The value of the packet's address; what was added by hand has 255, which no rule names. */
+/*
+ * The value of the packet's address, of which the set says `value`; what was added by hand has 255,
+ * which no rule names.
+ */
 PACER_INLINE int pacer_walk_value(PACER_SET *set, const struct pacer_walk *w, __u32 number,
-				  __u32 word)
+				  __u32 word, int four, int value)
 {
-	int value = pacer_walk_address_in(set, w, word);
-
 	if (value)
 		return value < 255 ? value : 255;
-	value = pacer_walk_address_added(set, w, number, word);
+	value = pacer_walk_address_added(set, w, number, word, four);
 	return value > 0 ? 255 : value;
 }
 
-/* Which of the packet's addresses that set has: enum pacer_in_set, but for values that were given
- * by hand. It is asked for once, so both are looked for in the same one.
+/*
+ * As pacer_walk_in_set. four: a constant, whether the packet is of IPv4; its source is looked for
+ * in line then, since most packets are so, and a return costs more than that.
  */
-PACER_GLOBAL int pacer_walk_in_set(const struct pacer_walk *w, __u32 number)
+PACER_INLINE int pacer_walk_in_set_as(const struct pacer_walk *w, __u32 number, int four)
 {
 	PACER_SET *set;
 	int value, in = 0;
@@ -718,18 +726,40 @@ PACER_GLOBAL int pacer_walk_in_set(const struct pacer_walk *w, __u32 number)
 	if (!set)
 		return PACER_SET_UNKNOWN;
 	if (PACER_POLICY_OF(w)->set_asks[number] & PACER_ASKS_SRC) {
-		value = pacer_walk_value(set, w, number, PACER_WORD_SADDR);
+		value = four ? pacer_set_value4(set, w->pkt.key[PACER_WORD_SADDR])
+			     : pacer_set_find6(set, &w->pkt.key[PACER_WORD_SADDR]);
+		value = pacer_walk_value(set, w, number, PACER_WORD_SADDR, four, value);
 		if (value < 0)
 			return PACER_SET_UNKNOWN;
 		in = value ? value << 8 | PACER_SRC_IN : 0;
 	}
 	if (PACER_POLICY_OF(w)->set_asks[number] & PACER_ASKS_DST) {
-		value = pacer_walk_value(set, w, number, PACER_WORD_DADDR);
+		value = pacer_walk_address_as(set, w, PACER_WORD_DADDR, four);
+		value = pacer_walk_value(set, w, number, PACER_WORD_DADDR, four, value);
 		if (value < 0)
 			return PACER_SET_UNKNOWN;
 		in |= value ? value << 16 | PACER_DST_IN : 0;
 	}
 	return in;
+}
+
+PACER_GLOBAL int pacer_walk_in_set4(const struct pacer_walk *w, __u32 number)
+{
+	return pacer_walk_in_set_as(w, number, 1);
+}
+
+PACER_GLOBAL int pacer_walk_in_set6(const struct pacer_walk *w, __u32 number)
+{
+	return pacer_walk_in_set_as(w, number, 0);
+}
+
+/* Which of the packet's addresses that set has: enum pacer_in_set, but for values that were given
+ * by hand. It is asked for once, so both are looked for in the same one.
+ */
+PACER_INLINE int pacer_walk_in_set(const struct pacer_walk *w, __u32 number)
+{
+	return w->pkt.family == PACER_FAMILY_4 ? pacer_walk_in_set4(w, number)
+					       : pacer_walk_in_set6(w, number);
 }
 
 /* The value that was given by hand to the packet's address, as pacer_walk_value; 0: none. */

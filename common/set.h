@@ -297,13 +297,18 @@ PACER_INLINE int pacer_set_level(PACER_SET *set, const struct pacer_set_head *he
  * The value of an address. `addr` is in host order; of IPv4 its first word alone counts. Returns 0
  * (not in the set), 1 to 65535, or PACER_SET_BROKEN.
  */
-PACER_SUBPROG int pacer_set_find4(PACER_SET *set, __u32 addr)
+PACER_INLINE int pacer_set_value4(PACER_SET *set, __u32 addr)
 {
 	const union pacer_set_line *head = PACER_SET_LINE(set, 0);
 
 	if (!head || head->head.format != PACER_SET_FORMAT)
 		return PACER_SET_BROKEN;
 	return pacer_set_front(set, head->head.flags, head->head.front[0], addr);
+}
+
+PACER_SUBPROG int pacer_set_find4(PACER_SET *set, __u32 addr)
+{
+	return pacer_set_value4(set, addr);
 }
 
 PACER_SUBPROG int pacer_set_find6(PACER_SET *set, const __u32 addr[4])
