@@ -126,22 +126,26 @@ __attribute__((format(printf, 2, 3))) static enum store_result fail(struct store
 	return STORE_UNKNOWN;
 }
 
-static void set_up(struct store *s, CURL *curl, char *failed)
+/* False: no memory. Without one of these it would trust, or follow, whom it should not. */
+static bool set_up(struct store *s, CURL *curl, char *failed)
 {
-	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, s->headers);
-	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
-	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, failed);
-	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-	curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
-	curl_easy_setopt(curl, CURLOPT_PROXY, "");
-	curl_easy_setopt(curl, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2);
+	bool lacks = false;
+
+	lacks |= curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	lacks |= curl_easy_setopt(curl, CURLOPT_HTTPHEADER, s->headers);
+	lacks |= curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
+	lacks |= curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, failed);
+	lacks |= curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	lacks |= curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
+	lacks |= curl_easy_setopt(curl, CURLOPT_PROXY, "");
+	lacks |= curl_easy_setopt(curl, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2);
 	if (s->ca)
-		curl_easy_setopt(curl, CURLOPT_CAINFO, s->ca);
+		lacks |= curl_easy_setopt(curl, CURLOPT_CAINFO, s->ca);
 	if (s->cert)
-		curl_easy_setopt(curl, CURLOPT_SSLCERT, s->cert);
+		lacks |= curl_easy_setopt(curl, CURLOPT_SSLCERT, s->cert);
 	if (s->key)
-		curl_easy_setopt(curl, CURLOPT_SSLKEY, s->key);
+		lacks |= curl_easy_setopt(curl, CURLOPT_SSLKEY, s->key);
+	return !lacks;
 }
 
 static enum store_result tls_failed(struct store *s, CURLcode code)
@@ -163,6 +167,8 @@ static enum store_result call_failed(struct store *s, CURLcode code, const struc
 	curl_off_t shook = 0;
 
 	switch (code) {
+	case CURLE_OUT_OF_MEMORY:
+		return fail(s, "%s: no memory to ask it", at);
 	case CURLE_OPERATION_TIMEDOUT:
 		return fail(s, "%s: no answer within %u ms: look at its load, and at the way to it",
 			    at, s->options.timeout_ms);
@@ -232,15 +238,15 @@ static json_t *call(struct store *s, const char *path, json_t *request)
 	char *text = json_whole(request, JSON_COMPACT);
 	json_t *answer = NULL;
 	long status = 0;
-	CURLcode code;
+	CURLcode code = CURLE_OUT_OF_MEMORY;
 
 	snprintf(url, sizeof(url), "%s/v3/%s", s->endpoint[s->at], path);
 	s->failed[0] = 0;
-	curl_easy_setopt(s->calls, CURLOPT_URL, url);
 	curl_easy_setopt(s->calls, CURLOPT_POSTFIELDS, text);
 	curl_easy_setopt(s->calls, CURLOPT_WRITEDATA, &body);
 	curl_easy_setopt(s->calls, CURLOPT_TIMEOUT_MS, (long)s->options.timeout_ms);
-	code = text ? curl_easy_perform(s->calls) : CURLE_OUT_OF_MEMORY;
+	if (text && !curl_easy_setopt(s->calls, CURLOPT_URL, url)) /* else it is that of before */
+		code = curl_easy_perform(s->calls);
 	curl_easy_getinfo(s->calls, CURLINFO_RESPONSE_CODE, &status);
 	if (code == CURLE_OK)
 		answer = answer_of(s, status, &body);
@@ -714,13 +720,12 @@ static bool start_watch(struct store *s, const struct store_under *what, size_t 
 	snprintf(url, sizeof(url), "%s/v3/watch", s->endpoint[s->at]);
 	s->watch = curl_easy_init();
 	s->watch_body = watch_lines(s, what, n, after);
-	if (!s->watch || !s->watch_body) {
+	if (!s->watch || !s->watch_body || !set_up(s, s->watch, s->watch_failed) ||
+	    curl_easy_setopt(s->watch, CURLOPT_URL, url)) {
 		(void)fail(s, "no memory to watch the store");
 		stop_watch(s);
 		return false;
 	}
-	set_up(s, s->watch, s->watch_failed);
-	curl_easy_setopt(s->watch, CURLOPT_URL, url);
 	curl_easy_setopt(s->watch, CURLOPT_POSTFIELDS, s->watch_body);
 	curl_easy_setopt(s->watch, CURLOPT_WRITEDATA, &s->watched);
 	curl_easy_setopt(s->watch, CURLOPT_CONNECTTIMEOUT_MS, (long)s->options.timeout_ms);
@@ -870,11 +875,10 @@ static struct store *open_store(const struct store_options *options, char why[ST
 	s->calls = curl_easy_init();
 	s->multi = curl_multi_init();
 	if (!whole || !s->prefix || !s->first || !s->last || !s->headers || !s->calls ||
-	    !s->multi) {
+	    !s->multi || !set_up(s, s->calls, s->failed)) {
 		close_store(s);
 		return NULL;
 	}
-	set_up(s, s->calls, s->failed);
 	return s;
 }
 
