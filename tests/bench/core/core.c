@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * core: what a packet costs the core in user space, as replay runs it: parse, allow-list, classify,
- * pace; reading aside. One frame, whose source and time change, on one thread.
+ * core: what a packet costs the core in user space, as replay runs it: asked for ahead, parse,
+ * allow-list, classify, pace; reading aside. Frames of changing source and time, on one thread.
  *
  *	core ROUNDS MS		a line of JSON for each case, with the ns of each round
  */
