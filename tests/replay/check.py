@@ -704,6 +704,21 @@ def every_cut():
         assert 1 < whole < 20, whole  # where a frame ends, nothing is wrong
 
 
+def lost():
+    """A capture that is damaged before its first frame: one line of each verb that reads it."""
+    with open(path("damaged.pcap"), "rb") as f:
+        data = f.read()[:30]
+    with open(path("lost"), "wb") as f:
+        f.write(data)
+    for args in (("replay", "-c", path("flow.yaml")), ("replay", "-c", path("flow.yaml"), "--plot", path("x.svg")),
+                 ("replay", "-c", path("flow.yaml"), "--compare", path("gap.yaml")),
+                 ("suggest",), ("estimate",), ("events", "-c", path("flow.yaml"), "--replay"),
+                 ("why", "10.0.0.1", "--at", "1s", "-c", path("flow.yaml"), "--replay"),
+                 ("why", "--frame", "1", "-c", path("flow.yaml"), "--replay")):
+        done = run(*args, path("lost"), code=(1,))
+        assert done.stderr.count("\n") == 1 and "damaged at frame 1: " in done.stderr, (args, done.stderr)
+
+
 def peak_kib(*args):
     """The largest memory of a run."""
     code = ("import resource, subprocess, sys; "

@@ -73,13 +73,14 @@ static int replay(struct judge *j, const struct options *o, const struct episode
 		code = complain(NULL, &error);
 	capture_close(&c);
 	if (code || o->json)
-		return code;
+		return !code && c.damaged ? EXIT_FAILED : code;
 	emit_begin(false);
 	emit_text("%s: %" PRIu64 " event%s in %s packets of %.1f s, of which %s were denied\n",
 		  printable(o->replay).text, t.told, units_plural(t.told),
 		  thousands(sum.packets).text, (sum.last_ns - sum.first_ns) / 1e9,
 		  thousands(sum.denied).text);
-	return emit_end();
+	code = emit_end();
+	return c.damaged ? EXIT_FAILED : code;
 }
 
 static int run_replay(const struct options *o, const struct episode_settings *by)

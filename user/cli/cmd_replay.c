@@ -550,6 +550,8 @@ static int plot(struct run *run)
 	struct plot_view view;
 
 	pick_denied(run);
+	if (capture_is_lost(&run->capture))
+		return EXIT_FAILED;
 	if (!run->pick.found) {
 		complaint("%s: no packet in it has the key to draw: choose another with "
 			  "--plot-rule or --plot-key",

@@ -225,6 +225,8 @@ static int choose(const struct suggestion *s, struct rung *r)
 {
 	uint32_t n = 0;
 
+	if (!r->sources.n && capture_is_lost(&s->capture))
+		return EXIT_FAILED;
 	if (!r->sources.n) {
 		complaint("%s: no IP packet in %s: there is nothing to suggest", s->capture.file,
 			  s->o->inner ? "a tunnel of it" : "it");

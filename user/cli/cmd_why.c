@@ -90,8 +90,9 @@ static void parse_frame(struct question *q, const struct replay_frame *frame)
 
 static int no_frame(const struct capture *c, uint64_t wanted)
 {
-	complaint("%s: there is no frame %llu: it has %llu", c->file, (unsigned long long)wanted,
-		  (unsigned long long)c->frames);
+	if (!c->damaged) /* else that was said, and at which frame */
+		complaint("%s: there is no frame %llu: it has %llu", c->file,
+			  (unsigned long long)wanted, (unsigned long long)c->frames);
 	return EXIT_FAILED;
 }
 
@@ -962,6 +963,8 @@ static int replay_and_ask(struct question *q, uint64_t number, uint64_t at_ns)
 		code = replay_until(q, &c, &judge, number, at_ns);
 	if (!code)
 		code = ask_replay(q, &judge);
+	if (!code && c.damaged) /* it is not known what came until then */
+		code = EXIT_FAILED;
 	capture_close(&c);
 	judge_close(&judge);
 	return code;

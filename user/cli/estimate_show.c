@@ -184,7 +184,7 @@ static int read_and_show(struct estimate_run *run, bool json)
 	open_readings(run);
 	if (estimate_run_read(run, &last, &error)) {
 		emit_drop();
-		return complain(NULL, &error);
+		return capture_is_lost(&run->capture) ? EXIT_FAILED : complain(NULL, &error);
 	}
 	emit_close();
 	emit_reading(run, &last, "last");

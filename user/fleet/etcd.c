@@ -360,13 +360,13 @@ static bool take_entry(const struct store *s, const json_t *kv, struct store_ent
 	return true;
 }
 
-/* Of a range's answer: into a snapshot that has room. */
 static enum store_result not_asked(struct store *s)
 {
 	return fail(s, "%s: it answers with keys that were not asked for: is it etcd?",
 		    s->endpoint[s->at]);
 }
 
+/* Of a range's answer: into a snapshot that has room. */
 static enum store_result take_entries(struct store *s, const json_t *range,
 				      struct store_snapshot *now)
 {

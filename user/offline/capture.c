@@ -86,6 +86,11 @@ int capture_again(struct capture *c, struct policy_error *error)
 	return open_file(c, error);
 }
 
+bool capture_is_lost(const struct capture *c)
+{
+	return c->damaged && !c->frames;
+}
+
 void capture_close(struct capture *c)
 {
 	if (c->pcap)

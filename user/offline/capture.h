@@ -71,6 +71,8 @@ void capture_tell(struct capture *c, struct replay *replay);
 /* 1 and a frame, of at most REPLAY_HEAD_BYTES captured, valid until the next call; 0 at the end or
  * at a damage. */
 int capture_next(struct capture *c, struct replay_frame *frame);
+/* Is it damaged before its first frame? The listener was told so, and there is nothing to add. */
+bool capture_is_lost(const struct capture *c);
 void capture_close(struct capture *c);
 
 #endif
