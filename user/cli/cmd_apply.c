@@ -30,7 +30,8 @@ static int report(const struct attached *a, const struct options *o, const struc
 	emit_string("interface", a->ifname,
 		    "%s: the policy is in force: ", printable(a->ifname).text);
 	emit_object("limits");
-	emit_uint("kept", kept, "%zu limit%s kept their state, ", kept, units_plural(kept));
+	emit_uint("kept", kept, "%zu limit%s kept %s state, ", kept, units_plural(kept),
+		  kept == 1 ? "its" : "their");
 	emit_uint("new", fresh, "%zu new, ", fresh);
 	emit_uint("retired", plan->n_draining, "%zu retired\n", plan->n_draining);
 	emit_close();
