@@ -318,7 +318,7 @@ SEC("xdp.frags") int set4_find(struct xdp_md *ctx)
 
 	if (!set || !source_of(ctx, &source))
 		return XDP_PASS;
-	return found(pacer_set_find4(set, bench_mixed(source)));
+	return found(pacer_set_value4(set, bench_mixed(source)));
 }
 
 SEC("xdp.frags") int set6_none(struct xdp_md *ctx)
