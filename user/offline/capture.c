@@ -58,7 +58,7 @@ static int open_file(struct capture *c, struct policy_error *error)
 	c->link = pcap_datalink(c->pcap);
 	c->pass++;
 	c->frames = c->read = 0;
-	c->window = capture_repeats(c) ? CAPTURE_AHEAD : 1;
+	c->ahead = capture_repeats(c) ? CAPTURE_AHEAD : 1;
 	c->got = 1;
 	c->now_ns = 0;
 	c->replays[0] = c->replays[1] = NULL;
@@ -189,7 +189,7 @@ static void read_ahead(struct capture *c)
 	struct pcap_pkthdr *header;
 	const uint8_t *data;
 
-	while (c->got == 1 && c->read - c->frames < c->window) {
+	while (c->got == 1 && c->read - c->frames < c->ahead) {
 		struct capture_slot *slot = &c->slot[c->read % CAPTURE_AHEAD];
 
 		c->got = pcap_next_ex(c->pcap, &header, &data);

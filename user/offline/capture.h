@@ -46,7 +46,7 @@ struct capture {
 	int pass;		   /* how often it was read from the start */
 	uint64_t frames;	   /* returned in this pass */
 	uint64_t read;		   /* read in this pass, from 0 to CAPTURE_AHEAD more */
-	uint32_t window;	   /* how many are to be read ahead */
+	uint32_t ahead;		   /* how many are to be read ahead */
 	int got;		   /* what libpcap last said: 1, or why there is no more */
 	bool damaged;		   /* and said so */
 	bool classic;		   /* a classic file, whose 32 bits of seconds last until 2106 */
