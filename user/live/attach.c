@@ -75,6 +75,37 @@ static int load_failed(const struct loading *l, int err)
 			   strerror(-err), complaint_cause());
 }
 
+/* Says what came between the look and this program. */
+static int was_faster(const struct loading *l, int err)
+{
+	struct policy_error unused;
+	struct site now;
+	bool pacer, any;
+
+	if (l->before.pacer)
+		return policy_fail(l->error, 0,
+				   "%s: its pacer was taken off or replaced meanwhile: try again",
+				   l->ifname);
+	if (site_open(l->ifname, l->before.ifindex, &now, &unused))
+		return policy_fail(l->error, 0,
+				   "%s: another XDP program holds it: see `xdp-loader status`",
+				   l->ifname);
+	pacer = now.pacer;
+	any = now.id != l->before.id;
+	site_close(&now);
+	if (pacer)
+		return policy_fail(l->error, 0,
+				   "%s: another command has just loaded a pacer: change that one "
+				   "with `xdp-pacer apply %s`, or take its place with load "
+				   "--replace",
+				   l->ifname, l->ifname);
+	return any ? policy_fail(l->error, 0,
+				 "%s: another XDP program came or went meanwhile: try again",
+				 l->ifname)
+		   : policy_fail(l->error, 0, "%s: the program was not attached: %s%s", l->ifname,
+				 strerror(-err), complaint_cause());
+}
+
 /* Says why the loaded program could not be attached. */
 static int attach_failed(const struct loading *l, int err)
 {
@@ -95,14 +126,8 @@ static int attach_failed(const struct loading *l, int err)
 		return policy_fail(l->error, 0, "%s: %s (%s)", l->ifname,
 				   device_advice(l->ifname, advice, sizeof(advice)),
 				   strerror(-err));
-	if ((err == -EBUSY || err == -EEXIST) && l->before.id)
-		return policy_fail(l->error, 0,
-				   "%s: its pacer was taken off or replaced meanwhile: try again",
-				   l->ifname);
 	if (err == -EBUSY || err == -EEXIST)
-		return policy_fail(l->error, 0,
-				   "%s: another XDP program holds it: see `xdp-loader status`",
-				   l->ifname);
+		return was_faster(l, err);
 	return policy_fail(l->error, 0, "%s: the program was not attached: %s%s", l->ifname,
 			   strerror(-err), complaint_cause());
 }
@@ -161,10 +186,11 @@ static int detach(const struct site *site, uint32_t id)
 }
 
 #define UNSEEN 1 /* what is on the interface cannot be read */
+#define KEPT   2 /* under a dispatcher the pacer before is off: without the new one there is none */
 
 /*
  * After a failure: restores what was on the interface before. A call that reports a failure may
- * have worked all the same, so it looks. UNSEEN, or < 0: the new program is still there.
+ * have worked all the same, so it looks. UNSEEN, KEPT, or < 0: the new program is still there.
  */
 static int take_back(const struct loading *l)
 {
@@ -180,7 +206,8 @@ static int take_back(const struct loading *l)
 	if (now.id == l->before.id) {
 		/* nothing was done */
 	} else if (site_program(&now, id)) {
-		err = detach(&now, id);
+		err = l->before.pacer && !site_program(&now, l->before.pacer_id) ? KEPT
+										 : detach(&now, id);
 	} else if (now.id && (now.id == id || site_lost_its_pins(&now))) {
 		LIBBPF_OPTS(bpf_xdp_attach_opts, instead, .old_prog_fd = now.fd);
 
@@ -322,6 +349,8 @@ static void take_all_back(struct loading *all, size_t n)
 		policy_explain(error, 0,
 			       left == UNSEEN ? "%.*s; and %s may still have the new pacer: see "
 						"`xdp-pacer status %s`"
+			       : left == KEPT ? "%.*s; and %s keeps the new pacer, as the one "
+						"before is off: see `xdp-pacer status %s`"
 					      : "%.*s; and %s still has the new pacer: take it off "
 						"with `xdp-pacer unload %s`",
 			       (int)sizeof(why.text) / 2, why.text, all[i].ifname, all[i].ifname);
@@ -532,20 +561,37 @@ int attach_upgrade(const char *ifname, bool pin, struct attached *a,
 
 /* --- detach --------------------------------------------------------------------------------- */
 
+/* Removes the pins of a pacer that is off. */
+static void forget(const char *ifname, int ifindex, uint32_t prog_id, uint32_t pinned,
+		   struct pins_left *left)
+{
+	pins_drop_shadow(ifindex, prog_id, left);
+	pinned_remove(ifname, pinned, prog_id, left);
+}
+
 /* Looks again whether it is detached: a call that failed may have worked all the same. */
 static int unload_all(const char *ifname, int ifindex, struct pins_left *left,
 		      struct policy_error *error)
 {
-	uint32_t last = 0;
+	uint32_t last = 0, pinned = 0;
 	int err = 0;
 
-	for (int i = 0; i < PACERS_MAX; i++) {
+	for (int i = 0; i <= PACERS_MAX; i++) {
 		struct site site;
-		uint32_t pinned;
 		int result;
 
-		if (site_open(ifname, ifindex, &site, error))
-			return last && !err ? 0 : -1; /* what it has detached is off */
+		if (site_open(ifname, ifindex, &site, error)) {
+			if (!last || err)
+				return -1;
+			forget(ifname, ifindex, last, pinned, left);
+			return 0; /* what it has detached is off */
+		}
+		if (last && site.pacer_id == last) {
+			site_close(&site);
+			break;
+		}
+		if (last)
+			forget(ifname, ifindex, last, pinned, left);
 		if (!site.pacer) {
 			result = last	      ? 0
 				 : site.named ? refusal_not_a_pacer(ifname, error)
@@ -553,20 +599,13 @@ static int unload_all(const char *ifname, int ifindex, struct pins_left *left,
 			site_close(&site);
 			return result;
 		}
-		if (site.pacer_id == last) {
-			site_close(&site);
-			break;
-		}
 		last = site.pacer_id;
 		pinned = pinned_id(site.pacer_fd);
 		err = detach(&site, last);
-		if (!err)
-			pins_drop_shadow(ifindex, last, left);
 		site_close(&site);
-		if (!err)
-			pinned_remove(ifname, pinned, last, left);
 	}
-	return policy_fail(error, 0, "%s: the pacer was not detached: %s%s", ifname, strerror(-err),
+	return policy_fail(error, 0, "%s: the pacer was not detached: %s%s", ifname,
+			   strerror(err ? -err : EBUSY),
 			   err == -EPERM || err == -EACCES ? ": run as root" : complaint_cause());
 }
 
@@ -608,13 +647,10 @@ int attach_undo_this(const struct attached *a, struct policy_error *error)
 	if (site.pacer && site.pacer_id == a->prog_id)
 		err = detach(&site, a->prog_id);
 	site_close(&site);
-	if (!err) {
-		pins_drop_shadow(a->ifindex, a->prog_id, NULL);
-		pinned_remove(a->ifname, pinned_id(a->prog_fd), a->prog_id, NULL);
-	}
 	if (err && !attached_gone(a))
 		return policy_fail(error, 0, "%s: the pacer was not detached: %s", a->ifname,
 				   strerror(-err));
+	forget(a->ifname, a->ifindex, a->prog_id, pinned_id(a->prog_fd), NULL);
 	pins_sweep(a->ifindex, NULL);
 	return 0;
 }

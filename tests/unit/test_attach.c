@@ -1,0 +1,1064 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A pacer is put on, replaced, upgraded or taken off whole, or nothing has changed: whichever call
+ * fails, for once or from there on, and whether or not it has worked all the same. Interfaces,
+ * programs and pins are made of memory, with libxdp's dispatcher or without.
+ */
+#include "oracle.h"
+#include "starved.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <fcntl.h>
+#include <linux/if_link.h>
+#include <unistd.h>
+#include <xdp/libxdp.h>
+
+#include "live/attach.h"
+#include "live/copies.h"
+#include "live/device.h"
+#include "live/host.h"
+#include "live/pinned.h"
+
+/* --- what fails ------------------------------------------------------------------------------- */
+
+static struct {
+	unsigned int n, at;  /* calls so far; the one that fails, from 1; 0: none */
+	bool only_changes;   /* what only looks works, and does not count */
+	bool for_good, done; /* and all after it; it works all the same */
+	int err;
+} fault;
+
+static int falls(void)
+{
+	fault.n++;
+	if (!fault.at || fault.n < fault.at || (fault.n > fault.at && !fault.for_good))
+		return 0;
+	errno = fault.err;
+	return -fault.err;
+}
+
+static int befalls(void)
+{
+	return fault.only_changes ? 0 : falls();
+}
+
+/* A call that changes something: may it? *err is what it says. */
+static bool changes(int *err)
+{
+	*err = falls();
+	return !*err || fault.done;
+}
+
+/* --- a machine of memory ---------------------------------------------------------------------- */
+
+#define INTERFACES 2
+#define PROGRAMS   64
+#define FD	   1000 /* and a program's id: its descriptor */
+#define CARRIED	   16
+
+static const char *const names[INTERFACES] = {"eth0", "eth00"};
+
+static struct interface {
+	uint32_t dispatcher; /* 0: none; else the ids of what it calls follow */
+	uint32_t program[CARRIED];
+	uint32_t pins;	  /* of which state, for other tools; 0: none */
+	uint64_t shadows; /* of which programs there are pins for a shadow, a bit each */
+	enum site_mode mode;
+	bool foreign; /* what it carries is no pacer */
+} at[INTERFACES];
+
+struct object {
+	uint32_t id, state; /* 0: not loaded */
+	bool shared;
+};
+
+static struct object objects[2 * INTERFACES];
+static size_t n_objects;
+static uint32_t state_of[PROGRAMS], last_id;
+static struct pacer_control control;
+static bool with_dispatcher, shadowed, tools_asked, raw_ip[INTERFACES];
+static bool only_named, other_abi; /* the pacer there is none; or of another version */
+static int opened;		   /* sites, objects and pacers that are open */
+static uint32_t stolen_by;   /* a program that another puts on as this one is attached; 0: nobody */
+static bool other[PROGRAMS]; /* it is no pacer, under a dispatcher */
+static uint32_t leaves;	     /* the pacer before goes as this one comes */
+static uint32_t followed_by; /* the same, right after it */
+static int refused;	     /* errno of attaching without libxdp; 0: it works */
+static uint64_t confirmed_until_ns;
+
+static struct interface *interface_of(int ifindex)
+{
+	assert_in_range(ifindex, 1, INTERFACES);
+	return &at[ifindex - 1];
+}
+
+static struct interface *named(const char *ifname)
+{
+	return interface_of(device_index(ifname, NULL));
+}
+
+static bool carries(const struct interface *i, uint32_t id)
+{
+	for (size_t k = 0; k < CARRIED; k++)
+		if (i->program[k] == id)
+			return true;
+	return false;
+}
+
+static void drop(struct interface *i, uint32_t id)
+{
+	size_t n = 0;
+
+	for (size_t k = 0; k < CARRIED; k++)
+		if (i->program[k] != id)
+			i->program[n++] = i->program[k];
+	while (n < CARRIED)
+		i->program[n++] = 0;
+	if (i->dispatcher)
+		i->dispatcher = i->program[0] ? ++last_id : 0;
+}
+
+static void add(struct interface *i, uint32_t id)
+{
+	size_t n = 0;
+
+	while (i->program[n])
+		n++;
+	assert_true(n + 1 < CARRIED);
+	i->program[n] = id;
+	if (with_dispatcher)
+		i->dispatcher = ++last_id;
+}
+
+static uint32_t new_program(uint32_t state)
+{
+	assert_true(++last_id < PROGRAMS);
+	state_of[last_id] = state ? state : last_id;
+	return last_id;
+}
+
+/* --- what of the tools and of libraries is called ----------------------------------------------
+ */
+
+int device_index(const char *ifname, struct policy_error *why)
+{
+	for (int i = 0; i < INTERFACES; i++)
+		if (!strcmp(ifname, names[i]))
+			return befalls() && why ? policy_fail(why, 0, "%s: looked for", ifname)
+						: i + 1;
+	return policy_fail(why, 0, "%s: there is no such interface here", ifname);
+}
+
+int device_is_up(const char *ifname, struct policy_error *why)
+{
+	return befalls() ? policy_fail(why, 0, "%s: down", ifname) : 0;
+}
+
+int device_is_raw_ip(const char *ifname, struct policy_error *why)
+{
+	return befalls() ? policy_fail(why, 0, "%s: link type", ifname)
+			 : raw_ip[interface_of(device_index(ifname, NULL)) - at];
+}
+
+const char *device_advice(const char *ifname, char *buf, size_t size)
+{
+	(void)ifname;
+	snprintf(buf, size, "its driver takes no native XDP program");
+	return buf;
+}
+
+uint64_t host_now_ns(void)
+{
+	return 1000;
+}
+
+void copies_put_in_force(struct attached *a, uint32_t copy, uint64_t until_ns)
+{
+	(void)a;
+	assert_int_equal(copy, 0);
+	confirmed_until_ns = until_ns;
+}
+
+static uint32_t pacer_of(const struct interface *i)
+{
+	size_t k = 0;
+
+	while (k + 1 < CARRIED && other[i->program[k]])
+		k++;
+	return i->program[k];
+}
+
+static void look_at(const struct interface *i, struct site *site)
+{
+	uint32_t first = pacer_of(i);
+
+	site->mode = i->mode;
+	site->id = i->dispatcher ? i->dispatcher : first;
+	if (!site->id)
+		return;
+	site->fd = FD + (int)site->id;
+	snprintf(site->name, sizeof(site->name), i->foreign ? "other" : "pacer");
+	if (i->dispatcher)
+		site->dispatched = (struct xdp_multiprog *)(uintptr_t)i;
+	if (i->foreign || !first)
+		return;
+	site->named = true;
+	site->pacer = !only_named;
+	site->pacer_id = first;
+	site->abi = PACER_ABI_VERSION + other_abi;
+	site->pacer_fd = FD + (int)first;
+}
+
+int site_open(const char *ifname, int ifindex, struct site *site, struct policy_error *why)
+{
+	*site = (struct site){.ifindex = ifindex, .fd = -1, .pacer_fd = -1};
+	if (befalls())
+		return policy_fail(why, 0, "%s: cannot be seen", ifname);
+	look_at(interface_of(ifindex), site);
+	opened++;
+	return 0;
+}
+
+void site_close(struct site *site)
+{
+	opened--;
+	*site = (struct site){.fd = -1, .pacer_fd = -1};
+}
+
+struct xdp_program *site_program(const struct site *site, uint32_t id)
+{
+	return site->dispatched && id && carries(interface_of(site->ifindex), id)
+		   ? (struct xdp_program *)(uintptr_t)id
+		   : NULL;
+}
+
+bool site_lost_its_pins(const struct site *site)
+{
+	(void)site;
+	return false;
+}
+
+int site_has_shadow(int prog_fd)
+{
+	int err = befalls();
+
+	(void)prog_fd;
+	return err ? err : shadowed;
+}
+
+const char *site_mode_name(enum site_mode mode)
+{
+	return mode == SITE_SKB ? "skb" : "native";
+}
+
+uint32_t site_mode_flag(enum site_mode mode)
+{
+	return mode == SITE_SKB ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE;
+}
+
+const char *site_ip_word(const struct site *site)
+{
+	(void)site;
+	return "xdp";
+}
+
+int64_t site_id(int ifindex)
+{
+	(void)ifindex;
+	fail();
+	return -1;
+}
+
+/* What refusal_by_host() tries. */
+int bpf_map_create(enum bpf_map_type type, const char *name, __u32 key_size, __u32 value_size,
+		   __u32 max_entries, const struct bpf_map_create_opts *opts)
+{
+	int err = befalls();
+
+	(void)type;
+	(void)name;
+	(void)key_size;
+	(void)value_size;
+	(void)max_entries;
+	(void)opts;
+	return err ? err : open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+int bpf_map_get_fd_by_id(__u32 id)
+{
+	int err = befalls();
+
+	(void)id;
+	return err ? err : open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+int bpf_obj_get_info_by_fd(int fd, void *info, __u32 *len)
+{
+	int err = befalls();
+
+	assert_true(fd >= 0);
+	memset(info, 0, *len);
+	if (fd > FD)
+		((struct bpf_prog_info *)info)->id = fd - FD;
+	return err;
+}
+
+static struct object *open_object(const char *ifname, uint32_t state, struct policy_error *why)
+{
+	if (befalls()) {
+		policy_explain(why, 0, "%s: the built-in object cannot be opened", ifname);
+		return NULL;
+	}
+	assert_true(n_objects < ARRAY(objects));
+	objects[n_objects] = (struct object){.state = state};
+	opened++;
+	return &objects[n_objects++];
+}
+
+struct object *object_open(const char *ifname, enum object_kind kind,
+			   const struct object_begin *begin, bool raw, struct policy_error *why)
+{
+	assert_int_equal(kind, OBJECT_ALONE);
+	assert_false(raw);
+	(void)begin;
+	return open_object(ifname, 0, why);
+}
+
+struct object *object_open_shared(const char *ifname, const struct object *like,
+				  struct policy_error *why)
+{
+	assert_true(like->id > 0);
+	return open_object(ifname, state_of[like->id], why);
+}
+
+struct object *object_open_over(const char *ifname, enum object_kind kind, int prog_fd, bool raw,
+				struct policy_error *why)
+{
+	assert_int_equal(kind, shadowed ? OBJECT_FIRST : OBJECT_ALONE);
+	assert_false(raw);
+	return open_object(ifname, state_of[prog_fd - FD], why);
+}
+
+void object_close(struct object *o)
+{
+	assert_in_range(o - objects, 0, n_objects - 1);
+	opened--;
+}
+
+struct bpf_object *object_of(const struct object *o)
+{
+	return (struct bpf_object *)(uintptr_t)o;
+}
+
+int object_program_fd(const struct object *o)
+{
+	return o->id ? FD + (int)o->id : -1;
+}
+
+int object_map_fd(const struct object *o, const char *name)
+{
+	assert_string_equal(name, "pacer_next");
+	return o->id ? 0 : -1;
+}
+
+int bpf_object__load(struct bpf_object *object)
+{
+	struct object *o = (struct object *)object;
+	int err = befalls();
+
+	if (!err)
+		o->id = new_program(o->state);
+	return err;
+}
+
+int bpf_xdp_attach(int ifindex, int prog_fd, __u32 flags, const struct bpf_xdp_attach_opts *opts)
+{
+	struct interface *i = interface_of(ifindex);
+	uint32_t old = opts ? opts->old_prog_fd - FD : 0;
+	int err;
+
+	if (refused)
+		return -refused;
+	if (stolen_by) {
+		*i = (struct interface){.program = {stolen_by}, .foreign = i->foreign};
+		stolen_by = 0;
+	}
+	if (!changes(&err))
+		return err;
+	assert_int_equal(!!(flags & XDP_FLAGS_UPDATE_IF_NOEXIST), !old);
+	if (i->dispatcher || i->program[0] != old)
+		return -EBUSY;
+	i->program[0] = prog_fd < 0 ? 0 : prog_fd - FD;
+	if (followed_by)
+		i->program[0] = followed_by;
+	followed_by = 0;
+	return err;
+}
+
+int bpf_xdp_detach(int ifindex, __u32 flags, const struct bpf_xdp_attach_opts *opts)
+{
+	struct interface *i = interface_of(ifindex);
+	int err;
+
+	(void)flags;
+	if (!changes(&err))
+		return err;
+	if (i->dispatcher || i->program[0] + FD != (uint32_t)opts->old_prog_fd)
+		return -EEXIST;
+	i->program[0] = 0;
+	return err;
+}
+
+struct xdp_program *xdp_program__create(struct xdp_program_opts *opts)
+{
+	int err = befalls();
+
+	assert_string_equal(opts->prog_name, "pacer");
+	return err ? (struct xdp_program *)(intptr_t)err : (struct xdp_program *)opts->obj;
+}
+
+int xdp_program__set_xdp_frags_support(struct xdp_program *p, bool frags)
+{
+	(void)p;
+	assert_true(frags);
+	return befalls();
+}
+
+/* It loads, and attaches; where there is no dispatcher, a program alone. */
+int xdp_program__attach(struct xdp_program *p, int ifindex, enum xdp_attach_mode mode,
+			unsigned int flags)
+{
+	struct object *o = (struct object *)p;
+	struct interface *i = interface_of(ifindex);
+	int err;
+
+	(void)mode;
+	(void)flags;
+	err = befalls();
+	if (err)
+		return err;
+	o->id = new_program(o->state);
+	if (stolen_by) {
+		add(i, stolen_by);
+		stolen_by = 0;
+	}
+	if (i->program[0] && !i->dispatcher)
+		return -EBUSY;
+	if (changes(&err))
+		add(i, o->id);
+	if (leaves)
+		drop(i, leaves);
+	leaves = 0;
+	return err;
+}
+
+int xdp_program__detach(struct xdp_program *p, int ifindex, enum xdp_attach_mode mode,
+			unsigned int flags)
+{
+	int err;
+
+	(void)mode;
+	(void)flags;
+	if (changes(&err))
+		drop(interface_of(ifindex), (uint32_t)(uintptr_t)p);
+	return err;
+}
+
+void xdp_program__close(struct xdp_program *p)
+{
+	assert_non_null(p);
+}
+
+enum xdp_attach_mode xdp_multiprog__attach_mode(const struct xdp_multiprog *mp)
+{
+	assert_non_null(mp);
+	return XDP_MODE_NATIVE;
+}
+
+int attached_find(const char *ifname, struct attached *a, struct policy_error *why)
+{
+	const struct interface *i = named(ifname);
+
+	if (befalls() || !pacer_of(i) || i->foreign)
+		return policy_fail(why, 0, "%s: its pacer cannot be found", ifname);
+	*a = (struct attached){.prog_id = pacer_of(i), .control = &control};
+	snprintf(a->ifname, sizeof(a->ifname), "%s", ifname);
+	a->ifindex = device_index(ifname, NULL);
+	a->prog_fd = FD + (int)a->prog_id;
+	control.tools = tools_asked;
+	opened++;
+	return 0;
+}
+
+void attached_release(struct attached *a)
+{
+	opened--;
+	memset(a, 0, sizeof(*a));
+}
+
+bool attached_gone(const struct attached *a)
+{
+	return !carries(interface_of(a->ifindex), a->prog_id);
+}
+
+void pins_sweep(int ifindex, struct pins_left *left)
+{
+	struct interface *i = interface_of(ifindex);
+
+	(void)left;
+	for (uint32_t id = 1; id < PROGRAMS; id++)
+		if (!carries(i, id))
+			i->shadows &= ~(1ull << id);
+}
+
+int pins_put_shadow(int map_fd, const char *ifname, int ifindex, uint32_t prog_id,
+		    struct policy_error *why)
+{
+	assert_int_equal(map_fd, 0);
+	if (!prog_id || befalls())
+		return policy_fail(why, 0, "%s: its shadow cannot be kept", ifname);
+	interface_of(ifindex)->shadows |= 1ull << prog_id;
+	return 0;
+}
+
+void pins_drop_shadow(int ifindex, uint32_t prog_id, struct pins_left *left)
+{
+	(void)left;
+	interface_of(ifindex)->shadows &= ~(1ull << prog_id);
+}
+
+const char *pins_advice(int err)
+{
+	return err == EROFS ? ": remount it first" : "";
+}
+
+uint32_t pinned_id(int prog_fd)
+{
+	return prog_fd < 0 ? 0 : state_of[prog_fd - FD];
+}
+
+int pinned_check(const char *ifname, uint32_t instead, struct policy_error *why)
+{
+	(void)instead;
+	return befalls() ? policy_fail(why, 0, "%s: may have no pins", ifname) : 0;
+}
+
+int pinned_put(const struct attached *a, const uint32_t *instead, size_t n,
+	       struct policy_error *why)
+{
+	(void)instead;
+	if (befalls())
+		return policy_fail(why, 0, "%s: its pins cannot be made", a[0].ifname);
+	for (size_t k = 0; k < n; k++)
+		named(a[k].ifname)->pins = state_of[a[k].prog_id];
+	return 0;
+}
+
+void pinned_heed(const struct attached *a)
+{
+	(void)a;
+	control.tools = 1;
+}
+
+void pinned_sweep(const char *ifname)
+{
+	(void)ifname;
+}
+
+/* As long as no other program has the state. */
+void pinned_remove(const char *ifname, uint32_t id, uint32_t gone, struct pins_left *left)
+{
+	struct interface *i = named(ifname);
+
+	(void)gone;
+	(void)left;
+	if (id && i->pins == id)
+		i->pins = 0;
+}
+
+/* --- what is done ------------------------------------------------------------------------------
+ */
+
+static struct attach_options options;
+static struct object_begin begin;
+static struct policy_error error;
+static struct attached found[INTERFACES];
+static bool shared;
+
+static int load_two(void)
+{
+	struct attach_replaced replaced[INTERFACES];
+	int result =
+	    attach_pacers(names, INTERFACES, &options, &begin, shared, found, replaced, &error);
+
+	for (size_t i = 0; i < INTERFACES && !result; i++)
+		attached_release(&found[i]);
+	return result;
+}
+
+static int load_one(void)
+{
+	struct attach_replaced replaced;
+	int result = attach_pacers(names, 1, &options, &begin, false, found, &replaced, &error);
+
+	if (!result)
+		attached_release(&found[0]);
+	return result;
+}
+
+static int upgrade(void)
+{
+	struct attach_replaced replaced;
+	int result = attach_upgrade(names[0], options.pin, found, &replaced, &error);
+
+	if (!result)
+		attached_release(&found[0]);
+	return result;
+}
+
+static int promote(void)
+{
+	struct object *o = open_object(names[0], state_of[at[0].program[0]], &error);
+	int result = -1;
+
+	if (!o)
+		return -1;
+	result = attach_instead(names[0], o, NULL, NULL, found, &error);
+	if (!result)
+		attached_release(&found[0]);
+	object_close(o);
+	return result;
+}
+
+static int undo(void)
+{
+	struct pins_left left;
+	int result = attach_undo(names[0], &left, &error);
+
+	assert_int_equal(left.cause, 0);
+	return result;
+}
+
+/* What the end of a trial does. */
+static int undo_this(void)
+{
+	struct attached a = {.prog_id = at[0].program[0], .ifindex = 1};
+
+	a.prog_fd = FD + (int)a.prog_id;
+	snprintf(a.ifname, sizeof(a.ifname), "%s", names[0]);
+	return attach_undo_this(&a, &error);
+}
+
+/* --- what is seen after it ---------------------------------------------------------------------
+ */
+
+static const struct work {
+	const char *name;
+	int (*work)(void);
+	bool paced, direct, replace, pin, shared, shadowed, tools;
+	enum site_mode mode;
+	bool takes_off; /* it is to leave nothing */
+	size_t n;	/* interfaces */
+} works[] = {
+    {"load", load_one, .direct = true, .n = 1},
+    {"load --mode skb", load_one, .direct = true, .mode = SITE_SKB, .n = 1},
+    {"load --mode skb through libxdp", load_one, .mode = SITE_SKB, .n = 1},
+    {"load --mode hw", load_one, .mode = SITE_HW, .n = 1},
+    {"load through libxdp", load_one, .n = 1},
+    {"load two", load_two, .direct = true, .pin = true, .tools = true, .n = 2},
+    {"load two, shared", load_two, .shared = true, .pin = true, .tools = true, .n = 2},
+    {"load --replace", load_two, .paced = true, .replace = true, .n = 2},
+    {"load --replace --pin", load_two, .paced = true, .replace = true, .pin = true, .tools = true,
+     .n = 2},
+    {"upgrade", upgrade, .paced = true, .n = 1},
+    {"upgrade --pin", upgrade, .paced = true, .pin = true, .n = 1},
+    {"upgrade a pacer with pins", upgrade, .paced = true, .tools = true, .n = 1},
+    {"upgrade a pacer with a shadow", upgrade, .paced = true, .shadowed = true, .n = 1},
+    {"promote", promote, .paced = true, .shadowed = true, .n = 1},
+    {"unload", undo, .paced = true, .tools = true, .shadowed = true, .takes_off = true, .n = 1},
+    {"a trial's end", undo_this, .paced = true, .tools = true, .shadowed = true, .takes_off = true,
+     .n = 1},
+};
+
+static void begin_anew(const struct work *w, bool dispatcher)
+{
+	memset(at, 0, sizeof(at));
+	memset(&fault, 0, sizeof(fault));
+	last_id = 0;
+	opened = 0;
+	n_objects = 0;
+	with_dispatcher = dispatcher;
+	shadowed = w->shadowed;
+	tools_asked = w->tools;
+	shared = w->shared;
+	options = (struct attach_options){w->mode, w->direct, w->replace, w->pin};
+	begin = (struct object_begin){.tools = w->tools};
+	error = (struct policy_error){.line = -1};
+	for (size_t i = 0; i < INTERFACES && w->paced; i++) {
+		uint32_t id = new_program(0);
+
+		add(&at[i], id);
+		at[i].pins = w->tools ? state_of[id] : 0;
+		at[i].shadows = w->shadowed ? 1ull << id : 0;
+	}
+}
+
+static bool same(const struct interface *a, const struct interface *b)
+{
+	return !memcmp(a->program, b->program, sizeof(a->program)) && a->pins == b->pins &&
+	       a->shadows == b->shadows;
+}
+
+/* Does the error say that this interface is not as it was? */
+static bool is_owned_up(const char *ifname)
+{
+	char says[3][64];
+
+	snprintf(says[0], sizeof(*says), "%s still has the new pacer", ifname);
+	snprintf(says[1], sizeof(*says), "%s may still have the new pacer", ifname);
+	snprintf(says[2], sizeof(*says), "%s keeps the new pacer", ifname);
+	return strstr(error.text, says[0]) || strstr(error.text, says[1]) ||
+	       strstr(error.text, says[2]);
+}
+
+/* NULL: all is as it should be. */
+static const char *wrong_with(const struct work *w, int result, const struct interface *before)
+{
+	if (opened)
+		return "something is left open";
+	if (result && strncmp(error.text, "eth", 3) != 0)
+		return "it does not say where";
+	for (size_t i = 0; i < w->n; i++) {
+		const struct interface *now = &at[i];
+		bool changed = !same(now, &before[i]);
+
+		if (w->paced && !w->takes_off && !now->program[0])
+			return "no pacer is on it any more";
+		if (result && w->takes_off && !now->program[0] && changed)
+			return fault.for_good ? NULL : "it is off, and is said not to be";
+		if (result && changed && !is_owned_up(names[i]))
+			return "it failed, and is not as it was";
+		if (result || !w->takes_off)
+			continue;
+		if (now->program[0])
+			return "it is said to be off, and is not";
+		if (now->pins || now->shadows)
+			return "pins of it are left";
+	}
+	for (size_t i = 0; i < w->n && !result && !w->takes_off; i++) {
+		const struct interface *now = &at[i];
+
+		if (!now->program[0] || now->program[1] || carries(before, now->program[0]))
+			return "it is said to be on, and is not, or not alone";
+		if (w->pin && now->pins != state_of[now->program[0]])
+			return "its pins are another's";
+		if (w->shadowed && w->work == upgrade && now->shadows != 1ull << now->program[0])
+			return "its shadow is lost";
+	}
+	return NULL;
+}
+
+static void try_it(const struct work *w, bool dispatcher, unsigned int fail_at)
+{
+	struct interface before[INTERFACES];
+	const char *wrong;
+	int result;
+
+	memcpy(before, at, sizeof(before));
+	fault.at = fail_at;
+	memory.on = true;
+	result = w->work();
+	memory.on = false;
+	wrong = wrong_with(w, result, before);
+	if (wrong)
+		fail_msg("%s%s: call %u%s%s, %s: %s; %d: it says %s", w->name,
+			 dispatcher ? " under a dispatcher" : "", fail_at,
+			 fault.for_good ? " and all after it" : "", fault.done ? " done" : "",
+			 strerror(fault.err), wrong, result, error.text);
+}
+
+enum how { FOR_GOOD = 1, DONE = 2, ONLY_CHANGES = 4, HOWS = 8 };
+
+static void each_call_fails(const struct work *w, bool dispatcher, int err, enum how how)
+{
+	unsigned int n;
+
+	begin_anew(w, dispatcher);
+	fault.only_changes = how & ONLY_CHANGES;
+	assert_int_equal(w->work(), 0);
+	n = fault.n;
+	assert_true(n > 0);
+	for (unsigned int i = 1; i <= n + 1; i++) {
+		begin_anew(w, dispatcher);
+		fault.err = err;
+		fault.for_good = how & FOR_GOOD;
+		fault.done = how & DONE;
+		fault.only_changes = how & ONLY_CHANGES;
+		try_it(w, dispatcher, i);
+	}
+}
+
+static void test_whole_or_nothing(void **unused)
+{
+	static const int errs[] = {EPERM, ENOMEM, EBUSY, EINVAL, EACCES, EOPNOTSUPP, EIO};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(works); i++)
+		for (size_t e = 0; e < ARRAY(errs); e++)
+			for (enum how how = 0; how < HOWS; how++) {
+				each_call_fails(&works[i], false, errs[e], how);
+				if (!works[i].direct)
+					each_call_fails(&works[i], true, errs[e], how);
+			}
+}
+
+static void test_no_memory(void **unused)
+{
+	(void)unused;
+	starved_from(0, false);
+	for (size_t i = 0; i < ARRAY(works); i++)
+		for (int dispatcher = 0; dispatcher < 2; dispatcher++)
+			for (unsigned int n = 1; n < 6; n++) {
+				begin_anew(&works[i], dispatcher && !works[i].direct);
+				starved_from(n, true);
+				try_it(&works[i], dispatcher && !works[i].direct, 0);
+			}
+	starved_from(0, false);
+}
+
+/* --- what is said ------------------------------------------------------------------------------
+ */
+
+static const struct work plain = {"load", load_one, .direct = true, .n = 1},
+			 through = {"load", load_one, .n = 1},
+			 instead = {"load", load_one, .paced = true, .replace = true, .n = 1};
+
+static void assert_says(const char *text)
+{
+	if (strncmp(error.text, text, strlen(text)) != 0)
+		fail_msg("it says %s, and not %s", error.text, text);
+}
+
+/* Another command puts its program on between this one's look and its own. */
+static void test_another_was_faster(void **unused)
+{
+	(void)unused;
+	for (int libxdp = 0; libxdp < 2; libxdp++) {
+		begin_anew(libxdp ? &through : &plain, false);
+		stolen_by = new_program(0);
+		assert_int_equal(load_one(), -1);
+		assert_says("eth0: another command has just loaded a pacer: change that one with "
+			    "`xdp-pacer apply eth0`, or take its place with load --replace");
+		assert_true(carries(&at[0], 1));
+		begin_anew(libxdp ? &through : &plain, false);
+		at[0].foreign = true;
+		stolen_by = new_program(0);
+		assert_int_equal(load_one(), -1);
+		assert_says("eth0: another XDP program came or went meanwhile: try again");
+		assert_int_equal(opened, 0);
+	}
+	begin_anew(&instead, false);
+	stolen_by = new_program(0);
+	assert_int_equal(load_one(), -1);
+	assert_says("eth0: its pacer was taken off or replaced meanwhile: try again");
+}
+
+/* And right after it. */
+static void test_another_followed(void **unused)
+{
+	uint32_t other;
+
+	(void)unused;
+	begin_anew(&plain, false);
+	other = followed_by = new_program(0);
+	assert_int_equal(load_one(), -1);
+	assert_says("eth0: another pacer has taken its place: see `xdp-pacer status eth0`");
+	assert_int_equal(at[0].program[0], other);
+	assert_int_equal(opened, 0);
+}
+
+/* Under a dispatcher: beside another's program; and where the pacer before goes by itself. */
+static void test_beside_others(void **unused)
+{
+	(void)unused;
+	begin_anew(&through, true);
+	other[1] = true;
+	add(&at[0], new_program(0));
+	assert_int_equal(load_one(), 0);
+	assert_true(carries(&at[0], 1) && pacer_of(&at[0]) > 1);
+	other[1] = false;
+	begin_anew(&instead, true);
+	leaves = at[0].program[0];
+	assert_int_equal(load_one(), 0);
+	assert_false(carries(&at[0], 1));
+	assert_int_equal(opened, 0);
+}
+
+/* A killed replacement leaves two: all of them go. */
+static void test_several_taken_off(void **unused)
+{
+	(void)unused;
+	begin_anew(&instead, true);
+	add(&at[0], new_program(0));
+	add(&at[0], new_program(0));
+	assert_int_equal(undo(), 0);
+	assert_int_equal(at[0].program[0] + at[0].dispatcher, 0);
+}
+
+/* One after the other comes on: it does not go on for ever. */
+static void test_ever_more_to_take_off(void **unused)
+{
+	(void)unused;
+	begin_anew(&instead, true);
+	for (int i = 0; i < 11; i++)
+		add(&at[0], new_program(0));
+	assert_int_equal(undo(), -1);
+	assert_says("eth0: the pacer was not detached: Device or resource busy");
+	assert_int_equal(undo(), 0);
+}
+
+/* A program that is opened is loaded, or it is said why not. */
+static void test_loaded_alone(void **unused)
+{
+	struct object *o;
+
+	(void)unused;
+	begin_anew(&plain, false);
+	o = open_object("eth0", 0, &error);
+	fault.at = fault.n + 1;
+	fault.err = ENOMEM;
+	assert_int_equal(attach_load("eth0", o, &error), -1);
+	assert_says("eth0: the kernel has no memory for the state: lower memory");
+	assert_int_equal(attach_load("eth0", o, &error), 0);
+	assert_true(object_program_fd(o) > FD);
+	object_close(o);
+}
+
+/* What cannot be attached, and why: the errno, the mode, what is said. */
+static void test_not_attached(void **unused)
+{
+	static const struct {
+		int err;
+		enum site_mode mode;
+		const char *says;
+	} cases[] = {
+	    {EPERM, SITE_NATIVE, "eth0: no privilege to attach the program"},
+	    {EACCES, SITE_SKB, "eth0: no privilege to attach the program"},
+	    {EINVAL, SITE_HW, "eth0: its driver does not take the program into hardware"},
+	    {EOPNOTSUPP, SITE_NATIVE, "eth0: its driver takes no native XDP program"},
+	    {EINVAL, SITE_NATIVE, "eth0: its driver takes no native XDP program"},
+	    {EINVAL, SITE_SKB, "eth0: the program was not attached: Invalid argument"},
+	    {EEXIST, SITE_NATIVE, "eth0: the program was not attached: File exists"},
+	    {EBUSY, SITE_NATIVE, "eth0: the program was not attached: Device or resource busy"},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(cases); i++) {
+		struct work w = plain;
+
+		w.mode = cases[i].mode;
+		begin_anew(&w, false);
+		refused = cases[i].err;
+		assert_int_equal(load_one(), -1);
+		refused = 0;
+		assert_says(cases[i].says);
+	}
+}
+
+/* Whose frames begin otherwise than the first one's. */
+static void test_no_state_for_two(void **unused)
+{
+	struct work w = {"load two", load_two, .direct = true, .shared = true, .n = 2};
+
+	(void)unused;
+	begin_anew(&w, false);
+	raw_ip[1] = true;
+	assert_int_equal(load_two(), -1);
+	raw_ip[1] = false;
+	assert_says("eth00: its frames do not begin as those of eth0 do");
+	assert_non_null(strstr(error.text, "; nothing is changed on eth0"));
+	assert_int_equal(at[0].program[0], 0);
+}
+
+static void test_trial(void **unused)
+{
+	(void)unused;
+	begin_anew(&plain, false);
+	begin.confirm_ns = 7;
+	assert_int_equal(load_one(), 0);
+	assert_int_equal(confirmed_until_ns, 1007);
+}
+
+/* What was pinned and stays is said; what comes from what it is, too. */
+static void test_left(void **unused)
+{
+	static const struct pins_left none = {.cause = 0},
+				      busy = {.path = "/bpf/a", .cause = EBUSY},
+				      readonly = {.path = "/bpf/a", .cause = EROFS};
+
+	(void)unused;
+	assert_int_equal(attach_undone("eth0", &none, &error), 0);
+	assert_int_equal(attach_undone("eth0", &busy, &error), -1);
+	assert_says(
+	    "eth0: the pacer is off, but /bpf/a, which holds its memory, cannot be removed: "
+	    "Device or resource busy: `xdp-pacer clean`");
+	assert_int_equal(attach_undone("eth0", &readonly, &error), -1);
+	assert_non_null(strstr(error.text, ": remount it first, then `xdp-pacer clean`"));
+}
+
+/* Nothing to upgrade or to take off; a program that is only named so; and what has gone by itself.
+ */
+static void test_not_there(void **unused)
+{
+	struct attached a = {.prog_id = 1, .ifindex = 1, .prog_fd = FD + 1, .ifname = "eth0"};
+
+	(void)unused;
+	begin_anew(&plain, false);
+	assert_int_equal(undo(), -1);
+	assert_says("eth0: has no pacer");
+	assert_int_equal(upgrade(), -1);
+	assert_says("eth0: has no pacer");
+	last_id = 1;
+	state_of[1] = at[0].pins = 1;
+	assert_int_equal(attach_undo_this(&a, &error), 0);
+	assert_int_equal(at[0].pins, 0);
+	at[0].program[0] = 1;
+	for (int other = 0; other < 2; other++) {
+		only_named = !other;
+		other_abi = other;
+		assert_int_equal(upgrade(), -1);
+		assert_says(other ? "eth0: its pacer has ABI version"
+				  : "eth0: its program is named pacer, but is not one");
+		assert_int_equal(promote(), -1);
+		assert_int_equal(load_one(), -1);
+		assert_says(other ? "eth0: is paced already, by ABI version"
+				  : "eth0: its program is named pacer, but is not one");
+		assert_int_equal(undo(), other ? 0 : -1);
+	}
+	only_named = other_abi = false;
+	at[0].program[0] = 2;
+	assert_int_equal(attach_undo_this(&a, &error), 0);
+	assert_int_equal(at[0].program[0], 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_whole_or_nothing),
+	    cmocka_unit_test(test_no_memory),
+	    cmocka_unit_test(test_another_was_faster),
+	    cmocka_unit_test(test_another_followed),
+	    cmocka_unit_test(test_beside_others),
+	    cmocka_unit_test(test_several_taken_off),
+	    cmocka_unit_test(test_ever_more_to_take_off),
+	    cmocka_unit_test(test_loaded_alone),
+	    cmocka_unit_test(test_not_attached),
+	    cmocka_unit_test(test_no_state_for_two),
+	    cmocka_unit_test(test_trial),
+	    cmocka_unit_test(test_left),
+	    cmocka_unit_test(test_not_there),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
