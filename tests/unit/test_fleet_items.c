@@ -202,15 +202,51 @@ static void test_all_or_none(void **unused)
 	assert_true(failed >= 2); /* it grows */
 }
 
-/* A set that has no room for them is not asked again: that is counted, and said. */
+/*
+ * A set that has no room for them is asked again, but not at each step, since each costs as much as
+ * the set: what is left out is counted once, and said; nothing is told as lifted meanwhile.
+ */
 static void test_no_room(void **unused)
 {
 	(void)unused;
 	other_says(1, 10, 60 * S);
 	fails = true;
-	assert_false(step());
-	assert_string_equal(error.text, "eth0: set drop: no room");
+	for (int i = 0; i < 3; i++) {
+		added = 0;
+		assert_false(step());
+		assert_string_equal(error.text, "eth0: set drop: no room");
+		assert_int_equal(added, 1);
+		added = 0;
+		now_ns += 2 * S;
+		assert_true(step()); /* not yet */
+		assert_int_equal(added, 0);
+		now_ns += 4 * S;
+		assert_int_equal(control.fleet_items.left_out, 1);
+		assert_int_equal(to_take(), 1);
+	}
+	fails = false;
+	other_says(2, 11, 60 * S);
+	assert_true(step());
+	assert_int_equal(added, 2);
+	assert_int_equal(to_take(), 0);
+	assert_int_equal(control.fleet_items.taken, 2);
 	assert_int_equal(control.fleet_items.left_out, 1);
+}
+
+/* An element that another host lifted stays to be lifted here. */
+static void test_not_lifted(void **unused)
+{
+	(void)unused;
+	other_says(1, 10, 60 * S);
+	assert_true(step());
+	other_says(1, 11, 0);
+	fails = true;
+	assert_false(step());
+	now_ns += 6 * S;
+	fails = false;
+	lifted = 0;
+	assert_true(step());
+	assert_int_equal(lifted, 1);
 	assert_int_equal(to_take(), 0);
 }
 
@@ -222,6 +258,7 @@ int main(void)
 	    CASE(test_what_is_said_is_put_in),
 	    CASE(test_all_or_none),
 	    CASE(test_no_room),
+	    CASE(test_not_lifted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

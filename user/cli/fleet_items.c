@@ -7,9 +7,10 @@
 #include "fleet/codec.h"
 #include "live/host.h"
 
-#define LOOK_NS	 200000000ull /* between two looks at the tables */
-#define STORE_NS 50000000ull  /* between two times that the store is asked */
-#define TAKE_MAX 256	      /* at once, while tools wait */
+#define LOOK_NS	 200000000ull  /* between two looks at the tables */
+#define STORE_NS 50000000ull   /* between two times that the store is asked */
+#define AGAIN_NS 5000000000ull /* between two tries to change a set that has failed */
+#define TAKE_MAX 256	       /* at once, while tools wait */
 #define BAN	 "ban/"
 #define SET	 "set/"
 
@@ -65,6 +66,7 @@ void fleet_items_begin(struct fleet_items *items, struct attached *a, const stru
 	items->exchange.is_ours = is_ours;
 	items->exchange.arg = items;
 	items->look_ns = items->store_ns = 0;
+	memset(items->again_ns, 0, sizeof(items->again_ns));
 	exchange_begin(&items->exchange);
 	tell_tools(items, a);
 	put(&a->control->fleet_items.begun_ns, items->any ? host_now_ns() : 0);
@@ -186,7 +188,10 @@ static int gather(struct fleet_items *items, size_t set, struct fleet_elements *
 	return 0;
 }
 
-/* All that is there of a set, since each change of one costs the same. */
+/*
+ * All that is there of a set, since each change of one costs the same. What fails is tried again,
+ * or this host would have other elements than the rest until it begins anew.
+ */
 static bool take_set(struct fleet_items *items, struct attached *a, size_t set,
 		     struct policy_error *error)
 {
@@ -196,6 +201,8 @@ static bool take_set(struct fleet_items *items, struct attached *a, size_t set,
 	struct set_entry entry;
 	bool any = false, done;
 
+	if (host_now_ns() < items->again_ns[set])
+		return true;
 	if (gather(items, set, &elements, &any)) {
 		fleet_elements_free(&elements);
 		policy_explain(error, POLICY_NO_MEMORY,
@@ -207,8 +214,13 @@ static bool take_set(struct fleet_items *items, struct attached *a, size_t set,
 		return true;
 	done = !fleet_sets_set(a, &items->sets, set, &elements, error);
 	for (size_t i = 0; (item = shared_take(s, &i));)
-		if (is_of(items, item, set, &entry))
-			shared_taken(s, item, done);
+		if (!is_of(items, item, set, &entry))
+			continue;
+		else if (done)
+			shared_taken(s, item, true);
+		else
+			shared_put_off(s, item);
+	items->again_ns[set] = done ? 0 : host_now_ns() + AGAIN_NS;
 	return done;
 }
 

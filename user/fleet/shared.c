@@ -248,10 +248,17 @@ void shared_taken(struct shared *s, struct shared_item *item, bool done)
 		return;
 	}
 	s->count.taken++;
+	item->left = false;
 	item->here_ns = item->there_ns;
 	item->here = item->there;
 	if (item->here.by == SHARED_BY_CHANGE)
 		item->here.by = SHARED_BY_FILE;
+}
+
+void shared_put_off(struct shared *s, struct shared_item *item)
+{
+	s->count.left_out += !item->left;
+	item->left = true;
 }
 
 /* --- what the store says ----------------------------------------------------------------------

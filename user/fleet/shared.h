@@ -89,6 +89,7 @@ struct shared_item {
 	bool listed;	/* by the reading of all that goes on */
 	bool doubt;	/* a write of it had no answer */
 	bool late;	/* it had to wait, and that was counted */
+	bool left;	/* there was no room for it here yet, and that was counted */
 	bool begun;	/* what is here was so when the agent began */
 };
 
@@ -142,6 +143,8 @@ void shared_same(struct shared *s, const char *begin);
  */
 struct shared_item *shared_take(struct shared *s, size_t *i);
 void shared_taken(struct shared *s, struct shared_item *item, bool done);
+/* Or this: there is no room for it now. That is counted, once, and it stays to be taken. */
+void shared_put_off(struct shared *s, struct shared_item *item);
 
 /* --- what the store says ----------------------------------------------------------------------
  */

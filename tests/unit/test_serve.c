@@ -1,0 +1,651 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A pacer as a service: what it begins with where something fails, and what it says of that and of
+ * its end. The kernel, systemd and the signals are said here.
+ */
+#include "oracle.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/cmd.h"
+#include "cli/emit.h"
+#include "cli/output.h"
+#include "live/change.h"
+#include "live/device.h"
+#include "live/host.h"
+#include "live/save.h"
+#include "live/serve.h"
+#include "live/site.h"
+#include "live/state_file.h"
+#include "plan/compile.h"
+#include "sets/texts.h"
+
+#define S 1000000000ull
+
+static struct {
+	bool no_device, unseen, no_socket, no_flags, down, may_not;
+	bool paced;
+	uint32_t abi;
+	int cpus;
+	bool unread;	     /* the saved state */
+	bool unfit;	     /* it does not go with the policy */
+	bool wrong;	     /* the policy */
+	uint32_t load_fails; /* the first so many */
+	bool no_upgrade, no_change;
+	bool no_save, left;
+	int unnoticed;	    /* by systemd: -errno */
+	uint64_t signal_ns; /* when one comes */
+	uint64_t gone_ns;   /* when the pacer is taken off; 0: never */
+	bool renamed;
+	bool full; /* nothing more can be printed */
+} on;
+
+static uint64_t now_ns;
+static uint32_t loads, with_state, replacing, upgrades, changes, released, saves, put_up, taken_off;
+static char said[2000], told[2000];
+static struct policy_error error, why;
+static struct attached pacer;
+static enum served served;
+static struct policy policy;
+
+/* ---- the kernel ---- */
+
+int device_index(const char *ifname, struct policy_error *e)
+{
+	return on.no_device ? policy_fail(e, 0, "%s: there is none", ifname) : 3;
+}
+
+int site_open(const char *ifname, int ifindex, struct site *site, struct policy_error *e)
+{
+	if (on.unseen)
+		return policy_fail(e, 0, "%s: it cannot be seen", ifname);
+	*site = (struct site){.ifindex = ifindex, .pacer = on.paced, .abi = on.abi};
+	return 0;
+}
+
+void site_close(struct site *site)
+{
+	(void)site;
+}
+
+int socket(int domain, int type, int protocol)
+{
+	(void)domain;
+	(void)type;
+	(void)protocol;
+	errno = EMFILE;
+	return on.no_socket ? -1 : dup(0);
+}
+
+int ioctl(int fd, unsigned long request, ...)
+{
+	struct ifreq *r;
+	va_list more;
+
+	(void)fd;
+	va_start(more, request);
+	r = va_arg(more, struct ifreq *);
+	va_end(more);
+	errno = EPERM;
+	if (request == SIOCGIFFLAGS) {
+		r->ifr_flags = on.down ? 0 : IFF_UP;
+		return on.no_flags ? -1 : 0;
+	}
+	assert_int_equal(request, SIOCSIFFLAGS);
+	assert_true(r->ifr_flags & IFF_UP);
+	put_up++;
+	return on.may_not ? -1 : 0;
+}
+
+char *if_indextoname(unsigned int ifindex, char name[IF_NAMESIZE])
+{
+	assert_int_equal(ifindex, 3);
+	return strcpy(name, on.renamed ? "new0" : "s0");
+}
+
+uint64_t host_now_ns(void)
+{
+	return now_ns;
+}
+
+uint64_t host_resolution_ns(void)
+{
+	return 1;
+}
+
+int host_cpus(struct policy_error *e)
+{
+	return on.cpus ? on.cpus : policy_fail(e, 0, "its CPUs cannot be read");
+}
+
+int compile_policy(const struct policy *p, const struct compile_previous *before,
+		   const struct compile_host *host, struct pacer_policy *bin, struct plan *plan,
+		   struct policy_error *e)
+{
+	(void)p;
+	(void)before;
+	(void)host;
+	(void)bin;
+	plan->lines = 1;
+	return on.wrong ? policy_fail(e, 7, "it is wrong") : 0;
+}
+
+int restore_plan(struct state *s, const struct policy *p, const struct clocks *now,
+		 const struct compile_host *host, struct pacer_policy *bin, struct plan *plan,
+		 struct restored *what, struct policy_error *e)
+{
+	(void)s;
+	(void)p;
+	(void)now;
+	(void)host;
+	(void)bin;
+	(void)what;
+	plan->lines = 1;
+	return on.unfit ? policy_fail(e, 0, "s0.state: it does not fit") : 0;
+}
+
+int state_read(const char *file, struct state *s, struct policy_error *e)
+{
+	memset(s, 0, sizeof(*s));
+	return on.unread ? policy_fail(e, 0, "%s: is damaged", file) : 0;
+}
+
+void state_free(struct state *s)
+{
+	(void)s;
+}
+
+int attach_pacers(const char *const *ifnames, size_t n, const struct attach_options *options,
+		  const struct object_begin *begin, bool shared, struct attached *a,
+		  struct attach_replaced *replaced, struct policy_error *e)
+{
+	assert_true(n == 1 && !shared);
+	(void)replaced;
+	if (loads++ < on.load_fails)
+		return policy_fail(e, 0, "%s: no memory in the kernel", *ifnames);
+	with_state += begin->restored != NULL;
+	replacing += options->replace;
+	*a = (struct attached){.ifname = "s0", .ifindex = 3};
+	return 0;
+}
+
+int attach_upgrade(const char *ifname, bool pin, struct attached *a,
+		   struct attach_replaced *replaced, struct policy_error *e)
+{
+	(void)pin;
+	(void)replaced;
+	if (on.no_upgrade)
+		return policy_fail(e, 0, "%s: it cannot be replaced", ifname);
+	upgrades++;
+	*a = (struct attached){.ifname = "s0", .ifindex = 3};
+	return 0;
+}
+
+int change_apply(struct attached *a, const char *text, const struct set_texts *sets,
+		 uint64_t trial_ns, struct plan *plan, struct policy_error *e)
+{
+	(void)text;
+	(void)sets;
+	(void)trial_ns;
+	(void)plan;
+	if (on.no_change)
+		return policy_fail(e, 0, "%s: another changes it", a->ifname);
+	changes++;
+	return 0;
+}
+
+void attached_release(struct attached *a)
+{
+	released++;
+	memset(a, 0, sizeof(*a));
+}
+
+int attached_follow(const char *ifname, struct attached *a, struct policy_error *e)
+{
+	if (!on.gone_ns || now_ns < on.gone_ns)
+		return 0;
+	memset(a, 0, sizeof(*a));
+	return policy_fail(e, 0, "%s: no pacer is there", ifname);
+}
+
+int save_running(struct attached *a, const char *file, struct saved *saved, struct policy_error *e)
+{
+	(void)a;
+	*saved = (struct saved){.bytes = 4096};
+	if (on.no_save)
+		return policy_fail(e, 0, "%s: cannot be written: No space left", file);
+	saves++;
+	return 0;
+}
+
+int save_and_unload(struct attached *a, const char *file, struct saved *saved,
+		    struct policy_error *e)
+{
+	taken_off++;
+	return save_running(a, file, saved, e);
+}
+
+int attach_undone(const char *ifname, const struct pins_left *left, struct policy_error *e)
+{
+	(void)left;
+	return on.left ? policy_fail(e, 0, "%s: it is off, and a pin is left", ifname) : 0;
+}
+
+/* ---- what is said, and who listens ---- */
+
+static void note(char *to, size_t size, const char *format, va_list args)
+{
+	size_t n = strlen(to);
+
+	vsnprintf(to + n, size - n, format, args);
+	n = strlen(to);
+	snprintf(to + n, size - n, "\n");
+}
+
+void complaint(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	note(said, sizeof(said), format, args);
+	va_end(args);
+}
+
+int complain(const char *file, const struct policy_error *e)
+{
+	complaint("%s%s%s", file ? file : "", file ? ": " : "", e->text);
+	return file ? EXIT_WRONG : EXIT_FAILED;
+}
+
+int misused(const char *verb, const char *format, ...)
+{
+	(void)format;
+	complaint("%s is misused", verb);
+	return EXIT_WRONG;
+}
+
+int sd_notify(int unset, const char *state)
+{
+	(void)unset;
+	strcat(strcat(told, state), "\n");
+	return on.unnoticed;
+}
+
+int sd_notifyf(int unset, const char *format, ...)
+{
+	va_list args;
+
+	(void)unset;
+	va_start(args, format);
+	note(told, sizeof(told), format, args);
+	va_end(args);
+	return 0;
+}
+
+int sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *timeout)
+{
+	(void)info;
+	assert_true(sigismember(set, SIGTERM) && sigismember(set, SIGINT));
+	now_ns += (uint64_t)timeout->tv_sec * S + (uint64_t)timeout->tv_nsec;
+	errno = EAGAIN;
+	return now_ns >= on.signal_ns ? SIGTERM : -1;
+}
+
+int read_site_mode(const char *verb, const char *text, enum site_mode *mode)
+{
+	(void)verb;
+	*mode = SITE_NATIVE;
+	return text ? EXIT_WRONG : 0;
+}
+
+int read_policy(const char *file, char **text, struct policy **p)
+{
+	if (!strcmp(file, "none.yaml"))
+		return EXIT_WRONG;
+	*text = strdup("rules: []\n");
+	*p = policy_parse(*text, strlen(*text), &error);
+	assert_non_null(*p);
+	return 0;
+}
+
+int output_sets(const struct policy *p, const struct set_texts *sets, struct output_sets *counted,
+		struct policy_error *e)
+{
+	(void)p;
+	(void)sets;
+	(void)e;
+	*counted = (struct output_sets){.all_bytes = 0};
+	return 0;
+}
+
+int output_memory_error(const struct policy *p, uint64_t n, uint64_t set_bytes,
+			struct policy_error *e)
+{
+	(void)p;
+	(void)n;
+	(void)set_bytes;
+	(void)e;
+	return 0;
+}
+
+void change_noted(struct attached *a)
+{
+	(void)a;
+}
+
+void result_lacks(void)
+{
+}
+
+json_t *json_text(const char *name)
+{
+	return json_string(name);
+}
+
+int print_json(json_t *value)
+{
+	json_decref(value);
+	return EXIT_FAILED;
+}
+
+int print_json_line(json_t *value)
+{
+	return print_json(value);
+}
+
+bool flushed(void)
+{
+	return !on.full;
+}
+
+/* ---- what it begins with ---- */
+
+static const char *file;
+
+static int begin(void **unused)
+{
+	(void)unused;
+	memset(&on, 0, sizeof(on));
+	on.cpus = 2;
+	on.signal_ns = 60 * S;
+	now_ns = 0;
+	loads = with_state = replacing = upgrades = changes = 0;
+	released = saves = put_up = taken_off = 0;
+	*said = *told = 0;
+	memset(&pacer, 0, sizeof(pacer));
+	memset(&error, 0, sizeof(error));
+	file = "/dev/null"; /* it is there */
+	return 0;
+}
+
+static int serve(void)
+{
+	const struct attach_options options = {.direct = true};
+
+	*error.text = 0;
+	return serve_begin("s0", &options, "rules: []\n", &policy, NULL, file, &pacer, &served,
+			   &why, &error);
+}
+
+static void test_of_its_state(void **unused)
+{
+	(void)unused;
+	assert_int_equal(serve(), 0);
+	assert_true(served == SERVED_RESTORED && with_state == 1 && !put_up && !*why.text);
+	file = "/no/such/folder/s0.state";
+	assert_int_equal(serve(), 0);
+	assert_true(served == SERVED_LOADED && with_state == 1 && !*why.text);
+}
+
+/* With new state rather than not at all; and it is said why. */
+static void test_of_new_state(void **unused)
+{
+	bool *reason[] = {&on.unread, &on.unfit};
+	const char *text[] = {"/dev/null: is damaged", "s0.state: it does not fit"};
+
+	for (size_t i = 0; i < ARRAY(reason); i++) {
+		begin(unused);
+		*reason[i] = true;
+		assert_int_equal(serve(), 0);
+		assert_true(served == SERVED_LOADED && !with_state && loads == 1);
+		assert_string_equal(why.text, text[i]);
+	}
+	begin(unused);
+	on.load_fails = 1;
+	assert_int_equal(serve(), 0);
+	assert_true(served == SERVED_LOADED && !with_state && loads == 2);
+	assert_string_equal(why.text, "s0: no memory in the kernel");
+	begin(unused);
+	file = "/dev/null/s0.state"; /* whether it is there cannot be told */
+	on.unread = true;
+	assert_int_equal(serve(), 0);
+	assert_string_equal(why.text, "/dev/null/s0.state: is damaged");
+}
+
+static void test_not_begun(void **unused)
+{
+	begin(unused);
+	on.load_fails = 2;
+	assert_int_equal(serve(), -1);
+	assert_string_equal(error.text, "s0: no memory in the kernel");
+	begin(unused);
+	on.cpus = 0;
+	assert_int_equal(serve(), -1);
+	assert_true(!loads && !strcmp(error.text, "its CPUs cannot be read"));
+	begin(unused);
+	on.unfit = on.wrong = true;
+	assert_int_equal(serve(), -1);
+	assert_true(error.line == 7 && !loads);
+	begin(unused);
+	on.no_device = true;
+	assert_int_equal(serve(), -1);
+	begin(unused);
+	on.unseen = true;
+	assert_int_equal(serve(), -1);
+	assert_int_equal(loads, 0);
+}
+
+/* Nobody may have put it up yet at the boot. */
+static void test_put_up(void **unused)
+{
+	begin(unused);
+	on.down = true;
+	assert_int_equal(serve(), 0);
+	assert_int_equal(put_up, 1);
+	on.may_not = true;
+	assert_int_equal(serve(), -1);
+	assert_string_equal(error.text, "s0: cannot be put up: Operation not permitted");
+	begin(unused);
+	on.no_flags = true;
+	assert_int_equal(serve(), -1);
+	begin(unused);
+	on.no_socket = true;
+	assert_int_equal(serve(), -1);
+	assert_string_equal(error.text, "s0: cannot be put up: Too many open files");
+	assert_int_equal(loads, 0);
+}
+
+/* One that is there goes on with what it holds; of another version it is replaced, which is said.
+ */
+static void test_one_is_there(void **unused)
+{
+	begin(unused);
+	on.paced = true;
+	on.abi = PACER_ABI_VERSION;
+	assert_int_equal(serve(), 0);
+	assert_true(served == SERVED_TAKEN_OVER && upgrades == 1 && changes == 1 && !loads);
+	on.no_change = true;
+	assert_int_equal(serve(), -1);
+	assert_true(released == 1 && !strcmp(error.text, "s0: another changes it"));
+	on.no_upgrade = true;
+	assert_int_equal(serve(), -1);
+	assert_true(released == 1 && !strcmp(error.text, "s0: it cannot be replaced"));
+	begin(unused);
+	on.paced = true;
+	on.abi = 3;
+	assert_int_equal(serve(), 0); /* what was saved goes on */
+	assert_true(served == SERVED_RESTORED && replacing == 1 && !*why.text);
+	file = "/no/such/folder/s0.state";
+	assert_int_equal(serve(), 0);
+	assert_true(served == SERVED_LOADED && replacing == 2);
+	assert_non_null(strstr(why.text, "its pacer had ABI version 3"));
+	file = "/dev/null";
+	on.unread = true;
+	assert_int_equal(serve(), 0);
+	assert_string_equal(why.text, "/dev/null: is damaged"); /* and not that it is gone */
+}
+
+/* ---- what it says ---- */
+
+static int run_with(struct options o)
+{
+	char name[] = "s0", *args[] = {name};
+	int code, null = open("/dev/null", O_WRONLY | O_CLOEXEC), out;
+
+	o.args = args;
+	o.n_args = 1;
+	o.state = "/dev/null";
+	o.policy = o.policy ? o.policy : "a.yaml";
+	fflush(stdout);
+	out = dup(1);
+	dup2(null, 1);
+	code = verb_serve.run(&o);
+	fflush(stdout);
+	dup2(out, 1);
+	close(out);
+	close(null);
+	return code;
+}
+
+static int run(void)
+{
+	return run_with((struct options){.every_ns = 0});
+}
+
+static void test_served(void **unused)
+{
+	begin(unused);
+	on.signal_ns = 25 * 60 * S;
+	assert_int_equal(run(), EXIT_DONE);
+	assert_true(saves == 3 && released == 1); /* every ten minutes, and at the end */
+	assert_string_equal(said, "");
+	assert_string_equal(told, "READY=1\nSTATUS=pacing\n"
+				  "STATUS=its state was saved: 4096 bytes\n"
+				  "STATUS=its state was saved: 4096 bytes\n"
+				  "STOPPING=1\nSTATUS=saving its state\n");
+	begin(unused);
+	assert_int_equal(run_with((struct options){.every_ns = 20 * S, .and_unload = true}),
+			 EXIT_DONE);
+	assert_true(saves == 3 && taken_off == 1);
+}
+
+/* What cannot be saved is said each time, and it goes on. */
+static void test_not_saved(void **unused)
+{
+	begin(unused);
+	on.no_save = true;
+	on.signal_ns = 11 * 60 * S;
+	assert_int_equal(run(), EXIT_FAILED);
+	assert_string_equal(
+	    said, "/dev/null: cannot be written: No space left\n"
+		  "its state was not saved at the end, and the pacer goes on: /dev/null: cannot be "
+		  "written: No space left\n");
+	begin(unused);
+	on.no_save = true;
+	assert_int_equal(run_with((struct options){.and_unload = true}), EXIT_FAILED);
+	assert_string_equal(said, "it was not saved and taken off: /dev/null: cannot be written: "
+				  "No space left\n");
+	begin(unused);
+	on.left = true;
+	assert_int_equal(run_with((struct options){.and_unload = true}), EXIT_FAILED);
+	assert_string_equal(said, "s0: it is off, and a pin is left\n");
+}
+
+/* Somebody else took it off, which is no failure of the service. */
+static void test_taken_off(void **unused)
+{
+	begin(unused);
+	on.gone_ns = 10 * S;
+	assert_int_equal(run(), EXIT_DONE);
+	assert_string_equal(said, "it is no longer served: s0: no pacer is there\n");
+	assert_true(!saves && now_ns == 10 * S);
+	begin(unused);
+	on.gone_ns = 10 * S;
+	on.renamed = true;
+	assert_int_equal(run(), EXIT_DONE);
+	assert_string_equal(said, "s0: it is no longer served: its name is new0 now, and its pacer "
+				  "goes on there: serve new0\n");
+	begin(unused);
+	on.gone_ns = on.signal_ns = 10 * S; /* while it was told to end: nobody asks why */
+	assert_int_equal(run(), EXIT_DONE);
+	assert_string_equal(said, "");
+}
+
+static void test_systemd_does_not_hear(void **unused)
+{
+	begin(unused);
+	on.unnoticed = -EMFILE;
+	assert_int_equal(run(), EXIT_DONE);
+	assert_string_equal(said, "systemd cannot be told that it serves, and may end it: Too many "
+				  "open files\n");
+	assert_int_equal(saves, 1);
+}
+
+/* It serves even where it cannot print that; without memory for that it ends, and says why. */
+static void test_nobody_hears(void **unused)
+{
+	begin(unused);
+	on.full = true;
+	assert_int_equal(run(), EXIT_DONE);
+	assert_int_equal(saves, 1);
+	begin(unused);
+	assert_int_equal(run_with((struct options){.json = true}), EXIT_FAILED);
+	assert_true(released == 1 && !saves && !*told);
+}
+
+static void test_wrong(void **unused)
+{
+	begin(unused);
+	assert_int_equal(run_with((struct options){.mode = "fast"}), EXIT_WRONG);
+	assert_int_equal(run_with((struct options){.policy = "none.yaml"}), EXIT_WRONG);
+	on.unfit = on.wrong = true;
+	assert_int_equal(run(), EXIT_WRONG);
+	assert_string_equal(said, "a.yaml: it is wrong\n");
+	begin(unused);
+	on.load_fails = 2;
+	assert_int_equal(run(), EXIT_FAILED);
+	assert_string_equal(said, "s0: no memory in the kernel\n");
+	begin(unused);
+	on.unread = true;
+	assert_int_equal(run(), EXIT_DONE);
+	assert_string_equal(said, "/dev/null: is damaged\n");
+	assert_int_equal(verb_serve.run(&(struct options){.n_args = 1, .policy = "a.yaml"}),
+			 EXIT_WRONG);
+	assert_int_equal(verb_serve.run(&(struct options){.n_args = 1, .state = "s"}), EXIT_WRONG);
+	assert_int_equal(verb_serve.run(&(struct options){.policy = "a.yaml", .state = "s"}),
+			 EXIT_WRONG);
+}
+
+#define CASE(f) cmocka_unit_test_setup(f, begin)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    CASE(test_of_its_state), CASE(test_of_new_state),
+	    CASE(test_not_begun),    CASE(test_put_up),
+	    CASE(test_one_is_there), CASE(test_served),
+	    CASE(test_not_saved),    CASE(test_taken_off),
+	    CASE(test_nobody_hears), CASE(test_systemd_does_not_hear),
+	    CASE(test_wrong),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
