@@ -124,6 +124,36 @@ acts()
 		'[["10.77.0.11",true]]' "the allow-list"
 }
 
+# A command that has more to say than a page and a pipe hold is cut off, and `top` goes on.
+says_much()
+{
+	{
+		printf 'memory: 128Mi\nsample: %s\nrules:\n' "$every_packet"
+		for i in {9000..9255}; do
+			printf -- '- {name: rule-with-a-name-of-length-%s, match: {proto: udp, dport: %s}, limits: [' "${i: -3}" "$i"
+			printf '{key: src, packets: 5, window: %ss}, ' 1 2 3 4
+			echo ']}'
+		done
+	} >"$work/many.yaml"
+	load many
+	arrive 5 n=6
+	on_screen 24 80 top s0 --every 200ms <<-'END'
+		wait ^10.77.0.11 +rule-with-a
+		type ww
+		wait ^xdp-pacer why s0 10.77.0.11$
+		wait arrows for more
+		type \e[4~
+		gone name-of-length-000
+		type \e[1~
+		wait name-of-length-000
+		type q
+		wait ^DENIED
+		type q
+		exit 0
+		modes
+	END
+}
+
 # A filter, sorting, a pause, help; all keys at once, and keys that are none.
 takes_keys()
 {
@@ -301,6 +331,7 @@ as_json()
 net_up
 check top-shows shows
 check top-acts acts
+check top-says-much says_much
 check top-takes-keys takes_keys
 check top-survives survives
 check top-ends-by-signals ends_by_signals

@@ -280,7 +280,8 @@ static void a_screen_of_20_by_5(void **unused)
 /* Whatever its size and mode, nothing is drawn beside it, and a question is seen. */
 static void screens_of_all_sizes(void **unused)
 {
-	static const char *const before[] = {"", "\t", "\t\t", "?", "f", "\tb", "s", "pru"};
+	static const char *const before[] = {"",  "\t",	 "\t\t",  "?",	      "f",	  "\tb",
+					     "s", "pru", "fzz\r", "\tfzz\rj", "\t\tfzz\r"};
 
 	(void)unused;
 	for (size_t i = 0; i < sizeof(before) / sizeof(*before); i++) {
@@ -318,10 +319,12 @@ static void a_graph_shows_what_is_not_nothing(void **unused)
 static void all_of_it_printed(void **unused)
 {
 	(void)unused;
+	hand.paused = true; /* of no meaning here */
 	free(picture.cell);
 	picture = (struct top_picture){.rows = top_rows(&view, &hand, 100), .columns = 100};
 	picture.cell = calloc((size_t)picture.rows * 100, sizeof(*picture.cell));
 	top_draw(&view, &hand, true, &picture);
+	assert_string_equal(row(0), "eth0: enforced, serial 7, native");
 	for (size_t i = 0; i < hand.keys; i++)
 		assert_true(row_with(view.busiest.key[i].key) > 0);
 	for (size_t i = 0; i < hand.lines; i++)
@@ -554,6 +557,272 @@ static void pages_are_turned(void **unused)
 	assert_string_equal(hand.page[2], "three");
 }
 
+/* What a policy brings has no rate until it was read twice; what it drops is forgotten. */
+static void a_rule_that_has_just_come(void **unused)
+{
+	static const char other[] = "rules:\n"
+				    "- name: new\n"
+				    "  limits: [{key: src, gap: 1ms}]\n";
+	struct policy_error error = {0};
+	struct reading *f = &reading.reading;
+
+	(void)unused;
+	policy_free(f->policy);
+	f->policy = policy_parse(other, strlen(other), &error);
+	assert_non_null(f->policy);
+	f->n_tables = 0;
+	f->table[0].limit = 0;
+	memset(f->rule, 0, sizeof(f->rule));
+	take(7, 0, 0);
+	assert_string_equal(view.group[1].rule, "new");
+	assert_false(view.line[view.group[1].first].known);
+	assert_int_equal(view.line[view.group[1].first].steps, 0);
+	draw(24, 80);
+	assert_string_equal(row(row_with("new")), "new");
+	assert_string_equal(row(row_with("new") + 1), "  admit");
+	assert_int_equal(row_with("TABLE"), -1); /* it has none */
+	take(3, 0, 0);
+	assert_true(view.line[view.group[1].first].known);
+	assert_true(view.line[view.group[1].first].now_packets == 3);
+}
+
+/* Of sources that another tool banned no rule is asked: they stand by themselves, in red. */
+static void banned_sources_have_no_rule(void **unused)
+{
+	struct top_line *line;
+
+	(void)unused;
+	count(&reading.reading.none, PACER_DENY_BAN, 30);
+	take(0, 0, 0);
+	line = &view.line[view.group[view.n_groups - 1].first];
+	assert_string_equal(line->name, "(banned sources)");
+	assert_true(line->total == 30 && line->now_packets == 30 && line->colour == TOP_DENY);
+	assert_int_equal(view.group[view.n_groups - 1].n, 1);
+	assert_true(view.line[2].total == 530); /* denied, of all */
+}
+
+/* A graph has no more columns than it has room for, and the view no more steps. */
+static void more_readings_than_a_graph_has(void **unused)
+{
+	const char *graph;
+
+	(void)unused;
+	for (int i = 0; i < TOP_STEPS + 20; i++)
+		take(10, 0, i == TOP_STEPS + 19);
+	assert_int_equal(view.line[0].steps, TOP_STEPS);
+	draw(24, 80);
+	graph = row(row_with("web"));
+	assert_string_equal(graph + strlen(graph) - 2, " @"); /* nothing but the newest */
+	assert_non_null(strstr(row(row_with("dns")), "@@@@@@@@@@"));
+	assert_int_equal(strlen(row(row_with("dns"))), 80);
+}
+
+/* A share that was estimated beside its bounds is shown within them. */
+static void shares_are_within_their_bounds(void **unused)
+{
+	(void)unused;
+	reading.busiest.key[0].share = (struct pooled_value){0.3, 0.35, 0.5};
+	reading.busiest.key[1].share = (struct pooled_value){0.3, 0.1, 0.2};
+	take(0, 0, 0);
+	draw(24, 80);
+	assert_non_null(strstr(row(row_with("192.0.2.1 ")), "35% (35..50)"));
+	assert_non_null(strstr(row(row_with("192.0.2.0/24")), "20% (10..20)"));
+}
+
+/* Values of sets have names of any language. */
+static void characters_of_more_bytes(void **unused)
+{
+	int at;
+
+	(void)unused;
+	snprintf(reading.busiest.key[0].key, sizeof(reading.busiest.key[0].key),
+		 "value(geo, \xc3\xbc\xe2\x82\xac\xf0\x9f\x98\x80)");
+	take(0, 0, 0);
+	draw(24, 80);
+	at = row_with("value(geo, ");
+	assert_true(at > 0);
+	assert_int_equal(picture.cell[at * 80 + 11].character, 0xfc);
+	assert_int_equal(picture.cell[at * 80 + 12].character, 0x20ac);
+	assert_int_equal(picture.cell[at * 80 + 13].character, 0x1f600);
+	assert_int_equal(picture.cell[at * 80 + 14].character, ')');
+	for (int i = 0; i < 6; i++) /* its share is in its column: "20..60)" */
+		assert_int_equal(picture.cell[at * 80 + 74 + i].character, "0..60)"[i]);
+}
+
+/* What is not known, or not sampled, is said in place of nothing. */
+static void what_is_not_known_is_said(void **unused)
+{
+	(void)unused;
+	reading.reading.bans_counted = false;
+	reading.reading.table[0].capacity = reading.reading.table[0].used = 0;
+	reading.busiest.of = SAMPLE_ADMITTED;
+	reading.busiest.key[0] = reading.busiest.key[5]; /* the admitted one */
+	reading.busiest.n_keys = 1;
+	take(0, 0, 0);
+	draw(24, 80);
+	assert_true(row_with("bans: room for 1,000, too many to be counted here") > 0);
+	assert_non_null(strstr(row(row_with("dns.limits[0]")), "0.0% of 0"));
+	assert_true(row_with("the policy does not sample these") == row_with("DENIED") + 1);
+	policy_explain(&reading.unsampled, 0, "the sample changes faster than it can be read");
+	take(0, 0, 0);
+	draw(24, 80);
+	assert_true(row_with("the sample changes faster") > 0);
+	assert_int_equal(row_with("DENIED"), -1);
+	reading.reading.ban_room = 0;
+	take(0, 0, 0);
+	draw(24, 80);
+	assert_true(row_with("bans: none can be made") > 0);
+}
+
+/* A picture that is printed is of now, whatever the hand has. */
+static void nothing_was_read_yet(void **unused)
+{
+	(void)unused;
+	policy_explain(&reading.missing, 0, "eth0: has no pacer");
+	reading.paced = false;
+	memset(&view, 0, sizeof(view));
+	top_view(&reading, &view);
+	top_arrange(&view, &hand);
+	assert_int_equal(hand.lines, 0);
+	press("\r\t\tjk\r");
+	top_press(&view, &hand, TOP_END, 1);
+	assert_int_equal(hand.at[TOP_TABLES], 0);
+	draw(24, 80);
+	assert_string_equal(row(0), "eth0: has no pacer");
+	assert_string_equal(row(1), "");
+}
+
+/* Keys of one name under two rules are two. */
+static void the_same_key_under_two_rules(void **unused)
+{
+	(void)unused;
+	add_key(PACER_VERDICT_DENY, "192.0.2.1", "192.0.2.1", "web", KEY_PART_SRC, 0.01);
+	take(0, 0, 0);
+	press("\t");
+	assert_int_equal(hand.at[TOP_KEYS], 0);
+	top_press(&view, &hand, TOP_DOWN, 24);
+	top_press(&view, &hand, TOP_UP, 24);
+	assert_string_equal(hand.chosen.rule, "dns");
+	take(0, 0, 0);
+	assert_int_equal(hand.at[TOP_KEYS], 0);
+	assert_int_equal(press("\r"), TOP_RUN); /* as w does */
+	assert_string_equal(command(), "why eth0 192.0.2.1");
+}
+
+static void the_cursor_on_a_small_screen(void **unused)
+{
+	(void)unused;
+	for (int rows = 1; rows < 6; rows++) {
+		hand.at[TOP_RULES] = 0;
+		top_press(&view, &hand, TOP_PAGE_DOWN, rows);
+		assert_int_equal(hand.at[TOP_RULES], rows > 3 ? rows - 2 : 1);
+		top_press(&view, &hand, TOP_PAGE_UP, rows);
+		assert_int_equal(hand.at[TOP_RULES], 0);
+	}
+	press("jjk");
+	assert_int_equal(hand.at[TOP_RULES], 1);
+	top_press(&view, &hand, TOP_END, 24);
+	top_press(&view, &hand, TOP_PAGE_UP, 5);
+	assert_int_equal(hand.at[TOP_RULES], hand.lines - 1 - 3);
+	press("\t\tjjjj"); /* tables */
+	assert_int_equal(hand.at[TOP_TABLES], 1);
+	press("fw\177zz");
+	assert_int_equal(hand.tables, 0);
+	assert_int_equal(hand.at[TOP_TABLES], 0); /* and not before the first */
+	draw(24, 80);
+	assert_true(row_with("bans: 7 of") > 0);
+}
+
+static void a_filter_has_the_letters_of_a_name(void **unused)
+{
+	char long_one[2 * POLICY_NAME_MAX];
+
+	(void)unused;
+	press("f_-9 .\303");
+	assert_string_equal(hand.filter, "_-9");
+	top_press(&view, &hand, TOP_UP, 24);
+	assert_string_equal(hand.filter, "_-9");
+	press("\033");
+	assert_int_equal(hand.mode, TOP_WATCHED);
+	assert_string_equal(hand.filter, "");
+	memset(long_one, 'a', sizeof(long_one) - 1);
+	long_one[sizeof(long_one) - 1] = 0;
+	press("/");
+	press(long_one);
+	assert_int_equal(strlen(hand.filter), POLICY_NAME_MAX - 1);
+}
+
+/* Addresses are named without their whole length; of a rule that is gone there is only the source.
+ */
+static void what_is_asked_of_other_keys(void **unused)
+{
+	char question[TOP_TEXT];
+
+	(void)unused;
+	reading.busiest.n_keys = 0;
+	add_key(PACER_VERDICT_DENY, "a", "192.0.2.1/32", "?", KEY_PART_SRC, 0.4);
+	add_key(PACER_VERDICT_DENY, "b", "2001:db8::1/128", "dns", 0, 0.3);
+	add_key(PACER_VERDICT_DENY, "c", "2001:db8::/64", "dns", KEY_PART_SRC, 0.2);
+	take(0, 0, 0);
+	choose("a");
+	press("b");
+	top_question(&hand, question, sizeof(question));
+	assert_string_equal(question,
+			    "y/n: ban 192.0.2.1, whatever the rule, for 10m?  +/- how long");
+	press("++");
+	top_question(&hand, question, sizeof(question));
+	assert_string_equal(question,
+			    "y/n: ban 192.0.2.1, whatever the rule, for 1d?  +/- how long");
+	press("+");
+	top_question(&hand, question, sizeof(question));
+	assert_string_equal(question, "y/n: ban 192.0.2.1, whatever the rule, until it is taken "
+				      "back?  +/- how long");
+	assert_int_equal(press("y"), TOP_RUN);
+	assert_string_equal(command(), "ban eth0 add 192.0.2.1");
+	choose("b");
+	assert_int_equal(press("w"), TOP_RUN);
+	assert_string_equal(command(), "why eth0 2001:db8::1");
+	choose("c");
+	press("a");
+	press("r"); /* of the allow-list there is no rule */
+	top_question(&hand, question, sizeof(question));
+	assert_string_equal(question, "y/n: allow 2001:db8::/64 for 10m?  +/- how long");
+	assert_int_equal(press("q"), TOP_NOTHING);
+	assert_string_equal(hand.said, "nothing was changed");
+	reading.busiest.key[0].share.value = 1;
+	snprintf(reading.busiest.key[0].rule, sizeof(reading.busiest.key[0].rule), "dns-tcp");
+	reading.busiest.key[0].parts = KEY_PART_DST;
+	take(0, 0, 0);
+	choose("a");
+	press("br"); /* of a destination there is no source */
+	top_question(&hand, question, sizeof(question));
+	assert_string_equal(question, "y/n: ban a under dns-tcp for 10m?  +/- how long");
+}
+
+/* A text of more lines than a page has is cut; keys that mean nothing there turn nothing. */
+static void a_page_too_long(void **unused)
+{
+	static char text[3 * TOP_PAGE_ROWS];
+
+	(void)unused;
+	memset(text, '\n', sizeof(text) - 1);
+	top_page(&hand, "t", text);
+	assert_int_equal(hand.page_rows, TOP_PAGE_ROWS);
+	press("x j");
+	assert_int_equal(hand.page_at, 23);
+	press("k");
+	assert_int_equal(hand.page_at, 22);
+	top_press(&view, &hand, TOP_PAGE_UP, 26);
+	assert_int_equal(hand.page_at, 0);
+	draw(24, 80);
+	assert_string_equal(row(-1), "q back  arrows for more");
+	top_page(&hand, "t", "one");
+	draw(24, 80);
+	assert_string_equal(row(-1), "q back");
+	press("?");
+	assert_int_equal(hand.mode, TOP_WATCHED);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -575,6 +844,18 @@ int main(void)
 	    TEST(the_answer_is_to_the_question),
 	    TEST(a_key_of_each_kind),
 	    TEST(pages_are_turned),
+	    TEST(a_rule_that_has_just_come),
+	    TEST(banned_sources_have_no_rule),
+	    TEST(more_readings_than_a_graph_has),
+	    TEST(shares_are_within_their_bounds),
+	    TEST(characters_of_more_bytes),
+	    TEST(what_is_not_known_is_said),
+	    TEST(nothing_was_read_yet),
+	    TEST(the_same_key_under_two_rules),
+	    TEST(the_cursor_on_a_small_screen),
+	    TEST(a_filter_has_the_letters_of_a_name),
+	    TEST(what_is_asked_of_other_keys),
+	    TEST(a_page_too_long),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

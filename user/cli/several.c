@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "cli/several.h"
 
+#include <errno.h>
 #include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +13,14 @@
 #include "live/attached.h"
 
 #define SEVERAL_MAX 256
+#define TOO_MANY    "more than the 256 interfaces that it takes at once: name some of them"
 
 /* The interfaces, and which of them was first with the same state; itself: it is. */
 struct several {
 	char name[SEVERAL_MAX][IF_NAMESIZE];
 	uint32_t control_id[SEVERAL_MAX];
 	size_t n;
+	bool more; /* than there is room for */
 };
 
 static int put(struct several *s, const char *ifname)
@@ -27,6 +30,8 @@ static int put(struct several *s, const char *ifname)
 			return -1;
 	if (s->n < SEVERAL_MAX)
 		snprintf(s->name[s->n++], IF_NAMESIZE, "%s", ifname);
+	else
+		s->more = true;
 	return 0;
 }
 
@@ -65,24 +70,26 @@ static bool is_all(const struct options *o, int n_names)
 static int find_names(const struct verb *verb, const struct options *o, int n_names,
 		      struct several *s)
 {
+	bool all = is_all(o, n_names);
 	struct policy_error error = {0};
 
 	s->n = 0;
-	if (is_all(o, n_names)) {
+	s->more = false;
+	if (all) {
 		if (attached_each(put_found, s, &error))
 			return complain(NULL, &error);
-		return s->n ? EXIT_DONE
-			    : gave_up(verb->name,
-				      "no interface of this network namespace has a pacer");
+		if (!s->n)
+			return gave_up(verb->name,
+				       "no interface of this network namespace has a pacer");
 	}
-	for (int i = 0; i < n_names; i++) {
+	for (int i = 0; i < n_names && !all; i++) {
 		if (strlen(o->args[i]) >= IF_NAMESIZE)
 			return misused(verb->name, "%s is longer than an interface's name can be",
 				       o->args[i]);
 		if (put(s, o->args[i]))
 			return misused(verb->name, "%s is named twice", o->args[i]);
 	}
-	return n_names <= SEVERAL_MAX ? EXIT_DONE : gave_up(verb->name, "too many interfaces");
+	return s->more ? gave_up(verb->name, TOO_MANY) : EXIT_DONE;
 }
 
 /* One has no pacer, so nothing is done on the others. */
@@ -139,13 +146,13 @@ static void show_shared(const struct options *o, const char *ifname, const char 
 	(void)emit_end();
 }
 
-/* What was read from stdin is there for the next interface, too. -1: there is no memory. */
+/* What was read from stdin is there for the next interface, too. 0, or an errno. */
 static int keep_stdin(const struct options *o)
 {
 	bool used = (o->policy && !strcmp(o->policy, "-")) || (o->diff && !strcmp(o->diff, "-"));
 	char buf[4096];
 	ssize_t n = 0;
-	int fd;
+	int fd, err;
 
 	for (int i = 0; i < o->n_args; i++)
 		used |= !strcmp(o->args[i], "-");
@@ -153,15 +160,15 @@ static int keep_stdin(const struct options *o)
 		return 0;
 	fd = memfd_create("stdin", MFD_CLOEXEC);
 	while (fd >= 0 && (n = read(STDIN_FILENO, buf, sizeof(buf))) > 0)
-		if (write(fd, buf, (size_t)n) != n)
+		if (write(fd, buf, (size_t)n) != n) {
+			errno = ENOSPC; /* it is memory */
 			n = -1;
-	if (fd < 0 || n < 0 || dup2(fd, STDIN_FILENO) < 0) {
-		if (fd >= 0)
-			close(fd);
-		return -1;
-	}
-	close(fd);
-	return 0;
+			break;
+		}
+	err = fd < 0 || n < 0 || dup2(fd, STDIN_FILENO) < 0 ? errno : 0;
+	if (fd >= 0)
+		close(fd);
+	return err;
 }
 
 /* The options with that interface alone, before the arguments behind the names. */
@@ -186,12 +193,16 @@ static int run_all(const struct verb *verb, const struct options *o, int n_names
 {
 	bool changes = verb->group == VERBS_CHANGE;
 	bool listing = verb->group == VERBS_LOOK || is_word(verb, o->args[o->n_args - 1]);
-	int code = changes ? find_pacers(s) : EXIT_DONE, last;
+	int code = changes ? find_pacers(s) : EXIT_DONE, last, err;
 
 	if (code)
 		return code;
-	if (keep_stdin(o))
-		return gave_up(verb->name, "stdin cannot be read");
+	err = keep_stdin(o);
+	if (err) {
+		complaint("%s: stdin cannot be kept for each interface: %s", verb->name,
+			  strerror(err));
+		return EXIT_FAILED;
+	}
 	emit_many_begin(o->json);
 	for (size_t i = 0; i < s->n; i++) {
 		const char *first = changes ? first_with_state(s, i) : s->name[i];

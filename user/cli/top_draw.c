@@ -53,7 +53,8 @@ static void set(const struct spot *s, int column, uint32_t character)
 {
 	struct top_picture *p = s->to;
 
-	if (s->row < 0 || s->row >= p->rows || column < 0 || column >= p->columns)
+	if ((unsigned int)s->row >= (unsigned int)p->rows ||
+	    (unsigned int)column >= (unsigned int)p->columns)
 		return;
 	p->cell[s->row * p->columns + column] = (struct top_cell){character, s->colour, s->chosen};
 }

@@ -186,11 +186,11 @@ static void run_words(char *const *words, char *said)
 	if (!err) {
 		err = start(words, ends[1], &pid);
 		close(ends[1]);
-		if (!err) {
+		if (!err)
 			listen_to(ends[0], pid, said);
+		close(ends[0]); /* before it is waited for, as it may have more to say than fits */
+		if (!err)
 			waitpid(pid, NULL, 0);
-		}
-		close(ends[0]);
 	}
 	unsetenv("COLUMNS");
 	if (err)

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Captures, read from files and pipes that are made here: times at the ends of what there is, link
+ * types, and a pipe of which no frame is held back until the next one comes.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "offline/capture.h"
+
+static char path[] = "/tmp/xdp-pacer-test.XXXXXX", warned[512];
+static unsigned int ends;
+
+/* A packet's state, which this program has none of. */
+void replay_ahead(struct replay *r, const struct replay_frame *frame)
+{
+	(void)r;
+	(void)frame;
+}
+
+static void at_progress(const struct capture *c)
+{
+	(void)c;
+}
+
+static void at_end(const struct capture *c)
+{
+	(void)c;
+	ends++;
+}
+
+static void at_warning(const struct capture *c, const char *text)
+{
+	(void)c;
+	snprintf(warned, sizeof(warned), "%s", text);
+}
+
+static const struct capture_listener listener = {
+    .progress = at_progress, .end = at_end, .warn = at_warning};
+
+/* --- made up -------------------------------------------------------------------------------- */
+
+static uint8_t bytes[4096];
+static size_t n_bytes;
+
+static void put(const void *from, size_t n)
+{
+	assert_true(n_bytes + n <= sizeof(bytes));
+	memcpy(bytes + n_bytes, from, n);
+	n_bytes += n;
+}
+
+static void put32(uint32_t word)
+{
+	put(&word, sizeof(word));
+}
+
+static void begin_classic(uint32_t link)
+{
+	n_bytes = 0;
+	put32(0xa1b23c4d); /* in ns */
+	put32(4 << 16 | 2);
+	put32(0);
+	put32(0);
+	put32(262144);
+	put32(link);
+}
+
+static void add_classic(uint32_t s, uint32_t len, const char *data)
+{
+	put32(s);
+	put32(0);
+	put32((uint32_t)strlen(data));
+	put32(len);
+	put(data, strlen(data));
+}
+
+/* pcapng, its times in whole seconds. */
+static void begin_ng(uint16_t link)
+{
+	n_bytes = 0;
+	put32(0x0a0d0d0a);
+	put32(28);
+	put32(0x1a2b3c4d);
+	put32(1);
+	put32(UINT32_MAX);
+	put32(UINT32_MAX);
+	put32(28);
+	put32(1);
+	put32(32);
+	put32(link);
+	put32(0);
+	put32(1 << 16 | 9); /* if_tsresol: 10 to the 0 */
+	put32(0);
+	put32(0);
+	put32(32);
+}
+
+static void add_ng(uint64_t s)
+{
+	put32(6);
+	put32(36);
+	put32(0);
+	put32((uint32_t)(s >> 32));
+	put32((uint32_t)s);
+	put32(4);
+	put32(60);
+	put32(0x45);
+	put32(36);
+}
+
+static const char *written(void)
+{
+	int fd = open(path, O_WRONLY | O_TRUNC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, bytes, n_bytes), n_bytes);
+	close(fd);
+	return path;
+}
+
+static int begin(void **unused)
+{
+	int fd = access(path, F_OK) ? mkstemp(path) : -1;
+
+	(void)unused;
+	if (fd >= 0)
+		close(fd);
+	*warned = 0;
+	ends = 0;
+	return 0;
+}
+
+/* --- what is read --------------------------------------------------------------------------- */
+
+/* What has come is told, though the next frame has not: who looks on a live one waits for no other.
+ */
+static void test_a_pipe(void **unused)
+{
+	struct policy_error error = {0};
+	struct replay_frame frame;
+	struct capture c;
+	int fd[2];
+
+	(void)unused;
+	begin_classic(DLT_EN10MB);
+	add_classic(1, 60, "a frame of a pipe");
+	assert_int_equal(pipe(fd), 0);
+	assert_int_equal(write(fd[1], bytes, n_bytes), n_bytes);
+	dup2(fd[0], STDIN_FILENO);
+	close(fd[0]);
+	assert_int_equal(fcntl(STDIN_FILENO, F_SETFL, O_NONBLOCK),
+			 0); /* or a look ahead would hang */
+	clearerr(stdin);
+	assert_int_equal(capture_open(&c, "-", &listener, &error), 0);
+	assert_false(capture_repeats(&c));
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(capture_next(&c, &frame), 1);
+		assert_int_equal(c.read, i + 1); /* and no look at what is not there yet */
+		assert_int_equal(c.got, 1);
+		assert_int_equal(frame.captured, 17);
+		assert_int_equal(frame.len_bytes, 60);
+		n_bytes = 0;
+		add_classic(2, 60, "and the next one.");
+		assert_int_equal(write(fd[1], bytes, n_bytes), n_bytes);
+	}
+	assert_string_equal(warned, "");
+	close(fd[1]);
+	assert_int_equal(capture_next(&c, &frame), 1);
+	assert_int_equal(capture_next(&c, &frame), 0);
+	assert_false(c.damaged);
+	assert_int_equal(ends, 1);
+	capture_close(&c);
+}
+
+/* Of a file many are read ahead, and all of them are told. */
+static void test_a_file(void **unused)
+{
+	struct policy_error error = {0};
+	struct replay_frame frame;
+	struct capture c;
+
+	(void)unused;
+	begin_classic(DLT_EN10MB);
+	for (int i = 0; i < 100; i++)
+		add_classic(i, 60, "x");
+	assert_int_equal(capture_open(&c, written(), &listener, &error), 0);
+	assert_true(capture_repeats(&c));
+	for (int pass = 1; pass <= 2; pass++) {
+		for (int i = 0; i < 100; i++) {
+			assert_int_equal(capture_next(&c, &frame), 1);
+			assert_int_equal(frame.time_ns, i * 1000000000ull);
+		}
+		assert_int_equal(capture_next(&c, &frame), 0);
+		assert_int_equal(c.pass, pass);
+		assert_int_equal(capture_again(&c, &error), 0);
+	}
+	capture_close(&c);
+	assert_int_equal(unlink(path), 0); /* it is gone meanwhile */
+	assert_false(capture_repeats(&c));
+	strcpy(path + strlen(path) - 6, "XXXXXX");
+}
+
+/* A time that nanoseconds cannot count is the last one that they can, and time stands from there
+ * on. */
+static void test_times(void **unused)
+{
+	static const struct {
+		uint64_t s, ns;
+	} row[] = {{0, 0},
+		   {5000000000, 5000000000000000000},
+		   {INT64_MAX / 1000000000 - 1, (INT64_MAX / 1000000000 - 1) * 1000000000ull},
+		   {INT64_MAX / 1000000000, INT64_MAX},
+		   {(uint64_t)INT64_MAX, INT64_MAX},
+		   {(uint64_t)INT64_MAX + 1, 0}}; /* before 1970 */
+	struct policy_error error = {0};
+	struct replay_frame frame;
+	struct capture c;
+
+	(void)unused;
+	begin_ng(DLT_EN10MB);
+	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++)
+		add_ng(row[i].s);
+	assert_int_equal(capture_open(&c, written(), &listener, &error), 0);
+	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
+		assert_int_equal(capture_next(&c, &frame), 1);
+		assert_int_equal(frame.time_ns, row[i].ns);
+		assert_int_equal(frame.now_ns, i < 5 ? row[i].ns : (uint64_t)INT64_MAX);
+	}
+	assert_non_null(strstr(warned, "frame 6 is "));
+	capture_close(&c);
+}
+
+/* Raw IP gets a header of Ethernet, by what the packet is, or by what all of them are. */
+static void test_raw_ip(void **unused)
+{
+	static const struct {
+		uint32_t link;
+		const char *data;
+		uint8_t type;
+	} row[] = {{DLT_RAW, "E", 0x08},
+		   {DLT_RAW, "\x60", 0x86},
+		   {DLT_RAW, "", 0x08},
+		   {DLT_IPV4, "\x60", 0x08},
+		   {DLT_IPV6, "E", 0x86}};
+	struct policy_error error = {0};
+	struct replay_frame frame;
+	struct capture c;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
+		begin_classic(row[i].link == DLT_RAW ? 101 : row[i].link);
+		add_classic(1, i ? 60 : UINT32_MAX, row[i].data);
+		assert_int_equal(capture_open(&c, written(), &listener, &error), 0);
+		assert_int_equal(capture_next(&c, &frame), 1);
+		assert_int_equal(frame.data[12], row[i].type);
+		assert_int_equal(frame.captured, 14 + strlen(row[i].data));
+		assert_int_equal(frame.len_bytes, i ? 74 : UINT32_MAX); /* it runs over nothing */
+		capture_close(&c);
+	}
+}
+
+static void test_what_cannot_be_read(void **unused)
+{
+	struct policy_error error = {0};
+	struct capture c;
+	int fd;
+
+	(void)unused;
+	begin_classic(0x3fff); /* libpcap has no name for it */
+	assert_int_equal(capture_open(&c, written(), &listener, &error), -1);
+	assert_non_null(strstr(error.text, "its link type is unknown (16383)"));
+	assert_string_equal(error.file, path);
+	capture_close(&c);
+	fd = open("/dev/null", O_RDONLY);
+	dup2(fd, STDIN_FILENO);
+	close(fd);
+	clearerr(stdin);
+	assert_int_equal(capture_open(&c, "-", &listener, &error), -1);
+	assert_non_null(strstr(error.text, "no frame can be read: "));
+	assert_int_equal(getc(stdin), EOF); /* it is still there */
+	capture_close(&c);
+	assert_int_equal(unlink(path), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, begin)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(test_a_pipe),
+	    TEST(test_a_file),
+	    TEST(test_times),
+	    TEST(test_raw_ip),
+	    TEST(test_what_cannot_be_read),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

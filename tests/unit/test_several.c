@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A verb for several interfaces, without a kernel: which of them it is run for, what each of them
+ * reads from stdin, and what is said where it is run for none.
+ */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "cli/emit.h"
+#include "cli/several.h"
+#include "live/attached.h"
+#include "live/notes.h"
+#include "starved.h"
+
+#define MOST 256
+
+static struct {
+	unsigned int pacers; /* each interface before this one has one */
+	bool unlisted, gone, no_memfd, starving;
+	unsigned int runs, released;
+	char last[IF_NAMESIZE];
+	char read[65536]; /* by the last run */
+	size_t len;
+	int code;
+} now;
+
+/* Interfaces are e0, e1, ... */
+static unsigned int number_of(const char *ifname)
+{
+	return *ifname == 'e' ? (unsigned int)atoi(ifname + 1) : MOST * 2;
+}
+
+unsigned int if_nametoindex(const char *ifname)
+{
+	return number_of(ifname) < MOST * 2 ? number_of(ifname) + 1 : 0;
+}
+
+int attached_each(int (*each)(const char *ifname, void *arg), void *arg, struct policy_error *error)
+{
+	char ifname[IF_NAMESIZE];
+
+	if (now.unlisted)
+		return policy_fail(error, 0, "the interfaces cannot be listed");
+	for (unsigned int i = 0; i < now.pacers; i++) {
+		snprintf(ifname, sizeof(ifname), "e%u", i);
+		assert_int_equal(each(ifname, arg), 0);
+	}
+	return 0;
+}
+
+int attached_find(const char *ifname, struct attached *a, struct policy_error *error)
+{
+	if (now.gone || number_of(ifname) >= now.pacers)
+		return policy_fail(error, 0, "%s: has no pacer", ifname);
+	a->control_id = number_of(ifname);
+	return 0;
+}
+
+void attached_release(struct attached *a)
+{
+	(void)a;
+	now.released++;
+}
+
+/* That a verb changed something is noted elsewhere. */
+void notes_say(struct attached *a, enum note_what what, const char *text)
+{
+	(void)a;
+	(void)what;
+	(void)text;
+}
+
+int memfd_create(const char *name, unsigned int flags)
+{
+	char path[] = "/tmp/xdp-pacer-test.XXXXXX";
+	int fd;
+
+	(void)name;
+	(void)flags;
+	errno = EMFILE;
+	fd = now.no_memfd ? -1 : mkstemp(path);
+	if (fd >= 0)
+		unlink(path);
+	return fd;
+}
+
+/* The verb: it notes whom it is run for, and what stdin has. */
+static int run(struct options *o)
+{
+	now.runs++;
+	snprintf(now.last, sizeof(now.last), "%s", o->args[0]);
+	now.len = fread(now.read, 1, sizeof(now.read), stdin);
+	return now.code;
+}
+
+static const struct word_row words[] = {{"add", "", ""}, {0}};
+static const struct verb changing = {"change",
+				     "",
+				     "",
+				     NULL,
+				     run,
+				     .group = VERBS_CHANGE,
+				     .words = words,
+				     .interfaces = INTERFACES_LEAD};
+static const struct verb looking = {
+    "look", "", "", NULL, run, .group = VERBS_LOOK, .interfaces = INTERFACES_ONLY};
+
+/* Runs it; what it says on stderr is in `said`. */
+static char said[4096];
+
+static int several_with(const struct verb *verb, struct options o)
+{
+	FILE *out = stdout;
+	char *shown = NULL;
+	size_t n_shown;
+	int was = dup(STDERR_FILENO), to, code;
+	char path[] = "/tmp/xdp-pacer-test.XXXXXX";
+	ssize_t len;
+
+	to = mkstemp(path);
+	assert_true(to >= 0);
+	unlink(path);
+	dup2(to, STDERR_FILENO);
+	stdout = open_memstream(&shown, &n_shown);
+	memory.on = now.starving;
+	code = several_run(verb, &o);
+	memory.on = false;
+	fclose(stdout);
+	stdout = out;
+	free(shown);
+	fflush(stderr);
+	dup2(was, STDERR_FILENO);
+	close(was);
+	len = pread(to, said, sizeof(said) - 1, 0);
+	said[len > 0 ? len : 0] = 0;
+	close(to);
+	return code;
+}
+
+static int several(const struct verb *verb, int n, char **args, const char *policy)
+{
+	return several_with(verb, (struct options){.args = args, .n_args = n, .policy = policy});
+}
+
+#define SEVERAL(verb, ...)                                                     \
+	several(verb, (int)(sizeof((char *[]){__VA_ARGS__}) / sizeof(char *)), \
+		(char *[]){__VA_ARGS__}, NULL)
+
+static void assert_one_line(const char *with)
+{
+	assert_non_null(strstr(said, with));
+	assert_int_equal(strcspn(said, "\n"), strlen(said) - 1);
+}
+
+static int begin(void **unused)
+{
+	(void)unused;
+	memset(&now, 0, sizeof(now));
+	now.pacers = 4;
+	return 0;
+}
+
+static void test_each(void **unused)
+{
+	(void)unused;
+	assert_int_equal(SEVERAL(&changing, "e0", "e1", "e3", "add", "x"), EXIT_DONE);
+	assert_int_equal(now.runs, 3);
+	assert_int_equal(now.released, 3);
+	assert_string_equal(now.last, "e3");
+	now.runs = 0;
+	assert_int_equal(SEVERAL(&looking, "all"), EXIT_DONE);
+	assert_int_equal(now.runs, 4);
+	now.code = EXIT_FAILED;
+	assert_int_equal(SEVERAL(&looking, "e0", "e1"), EXIT_FAILED);
+}
+
+/* Of more than it has room for, none is left out in silence. */
+static void test_too_many(void **unused)
+{
+	static char name[MOST + 1][IF_NAMESIZE];
+	char *args[MOST + 1];
+
+	(void)unused;
+	for (int i = 0; i <= MOST; i++) {
+		snprintf(name[i], sizeof(name[i]), "e%d", i);
+		args[i] = name[i];
+	}
+	now.pacers = MOST;
+	assert_int_equal(SEVERAL(&looking, "all"), EXIT_DONE);
+	assert_int_equal(now.runs, MOST);
+	assert_int_equal(several(&looking, MOST, args, NULL), EXIT_DONE);
+	now.runs = 0;
+	now.pacers = MOST + 1;
+	assert_int_equal(SEVERAL(&looking, "all"), EXIT_FAILED);
+	assert_one_line("look: more than the 256 interfaces that it takes at once");
+	assert_int_equal(several(&looking, MOST + 1, args, NULL), EXIT_FAILED);
+	assert_one_line("name some of them");
+	assert_int_equal(now.runs, 0);
+}
+
+static void test_names_that_are_wrong(void **unused)
+{
+	(void)unused;
+	assert_int_equal(SEVERAL(&looking, "e0", "e123456789012345"), EXIT_WRONG);
+	assert_one_line("e123456789012345 is longer than an interface's name");
+	assert_int_equal(SEVERAL(&looking, "e0", "e1", "e0"), EXIT_WRONG);
+	assert_one_line("e0 is named twice");
+	assert_int_equal(SEVERAL(&changing, "e0", "e9", "e8", "add"), EXIT_FAILED);
+	assert_non_null(strstr(said, "e9: has no pacer; nothing is changed on e0 and e8"));
+	now.pacers = 0;
+	assert_int_equal(SEVERAL(&changing, "all", "add"), EXIT_FAILED);
+	assert_one_line("no interface of this network namespace has a pacer");
+	now.pacers = 1;
+	now.gone = true; /* between two looks */
+	assert_int_equal(SEVERAL(&changing, "all", "add"), EXIT_FAILED);
+	assert_one_line("e0: has no pacer\n");
+	now.unlisted = true;
+	assert_int_equal(SEVERAL(&looking, "all"), EXIT_FAILED);
+	assert_one_line("cannot be listed");
+	assert_int_equal(now.runs, 0);
+}
+
+/* A pipe with this, as stdin. */
+static void fill_stdin(size_t len)
+{
+	char text[20000];
+	int ends[2];
+
+	assert_int_equal(pipe(ends), 0);
+	for (size_t i = 0; i < len; i++)
+		text[i] = (char)('a' + i % 23);
+	assert_int_equal(write(ends[1], text, len), len);
+	close(ends[1]);
+	if (ends[0] != STDIN_FILENO) {
+		dup2(ends[0], STDIN_FILENO);
+		close(ends[0]);
+	}
+	clearerr(stdin);
+}
+
+static void test_each_reads_stdin(void **unused)
+{
+	static char *args[] = {"e0", "e2"};
+
+	(void)unused;
+	fill_stdin(20000);
+	assert_int_equal(SEVERAL(&changing, "e0", "e1", "e2", "add", "-"), EXIT_DONE);
+	assert_int_equal(now.len, 20000); /* by the last of them */
+	for (size_t i = 0; i < now.len; i++)
+		assert_int_equal(now.read[i], 'a' + i % 23);
+	fill_stdin(5);
+	assert_int_equal(several(&changing, 2, args, "-"), EXIT_DONE);
+	assert_int_equal(now.len, 5);
+	fill_stdin(6);
+	assert_int_equal(
+	    several_with(&looking, (struct options){.args = args, .n_args = 2, .diff = "-"}),
+	    EXIT_DONE);
+	assert_int_equal(now.len, 6);
+	assert_int_equal(
+	    several_with(&looking,
+			 (struct options){.args = args, .n_args = 2, .policy = "a", .diff = "b"}),
+	    EXIT_DONE);
+	assert_int_equal(
+	    several_with(&looking, (struct options){.args = args, .n_args = 2, .watch = true}),
+	    EXIT_WRONG);
+	assert_one_line("look: --watch is of one interface");
+	assert_int_equal(
+	    several_with(&looking, (struct options){.args = args, .n_args = 2, .pcap = "a"}),
+	    EXIT_WRONG);
+	assert_one_line("look: --pcap is of one interface");
+}
+
+static void test_stdin_that_cannot_be_kept(void **unused)
+{
+	int fd;
+
+	(void)unused;
+	fill_stdin(5);
+	now.no_memfd = true;
+	assert_int_equal(SEVERAL(&changing, "e0", "e1", "add", "-"), EXIT_FAILED);
+	assert_one_line("change: stdin cannot be kept for each interface: Too many open files");
+	now.no_memfd = false;
+	fill_stdin(5000);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){4000, RLIM_INFINITY}), 0);
+	assert_int_equal(SEVERAL(&changing, "e0", "e1", "add", "-"), EXIT_FAILED);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY}),
+			 0);
+	assert_one_line("change: stdin cannot be kept for each interface: No space left on device");
+	fd = open("/dev/null", O_WRONLY); /* from which nothing can be read */
+	dup2(fd, STDIN_FILENO);
+	close(fd);
+	assert_int_equal(SEVERAL(&changing, "e0", "e1", "add", "-"), EXIT_FAILED);
+	assert_one_line("change: stdin cannot be kept for each interface: Bad file descriptor");
+	assert_int_equal(now.runs, 0);
+	fill_stdin(0);
+}
+
+static void test_no_memory(void **unused)
+{
+	(void)unused;
+	starved_from(1, true);
+	now.starving = true;
+	assert_int_equal(SEVERAL(&looking, "e0", "e1"), EXIT_FAILED);
+	assert_non_null(strstr(said, "look: no memory"));
+	assert_int_equal(now.runs, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, begin)
+
+int main(void)
+{
+
+	const struct CMUnitTest tests[] = {
+	    TEST(test_each),
+	    TEST(test_too_many),
+	    TEST(test_names_that_are_wrong),
+	    TEST(test_each_reads_stdin),
+	    TEST(test_stdin_that_cannot_be_kept),
+	    TEST(test_no_memory),
+	};
+
+	signal(SIGXFSZ, SIG_IGN);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
