@@ -204,6 +204,8 @@ long __wrap_syscall(long number, ...)
 int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...);
 
+static bool kernel_no_lock;
+
 /* The lock of all changes on this machine is not this test's. Files of its own are read alone. What
  * coverage counts is written by the compiler's library, at the end. */
 int __wrap_open(const char *path, int flags, ...)
@@ -222,6 +224,9 @@ int __wrap_open(const char *path, int flags, ...)
 		return __real_open(path, flags);
 	}
 	assert_string_equal(path, "/run/xdp-pacer.lock");
+	errno = EMFILE;
+	if (kernel_no_lock)
+		return -1;
 	return memfd_create("lock", MFD_CLOEXEC);
 }
 

@@ -3,10 +3,7 @@
  * Bans and elements of sets that other hosts said: which are read at all, and which come into the
  * packets' table, in a kernel made of memory.
  */
-#include "applied.h"
-#include "calls.h"
-#include "kernel.h"
-#include "stays.h"
+#include "banning.h"
 
 #include "ban.h"
 #include "live/bans.h"
@@ -22,64 +19,16 @@
 	"packets: 9, window: 1s, entries: 64}]\n- name: b\n  limits: [{key: dst, gap: " \
 	"1s, entries: 64}]\n"
 #define WITH_BANS "bans: 64\n" SMALL FLEET RULES
-#define TRIAL_NS  (10 * SECOND)
 
-static struct attached pacer;
-static struct pacer_control control;
-static struct pacer_copy *copies;
-static struct pacer_throttle_state *throttles;
 static struct fleet_bans which;
-static struct plan plan;
 
 static void begin(const char *text)
 {
 	struct policy *policy = parse(text);
 
-	kernel_now_ns = 100 * SECOND;
-	host = (struct compile_host){RESOLUTION, kernel_now_ns, KERNEL_CPUS};
-	copies = calloc(2, sizeof(*copies));
-	throttles = calloc(PACER_THROTTLES, sizeof(*throttles));
-	assert_true(copies && throttles);
-	assert_int_equal(compile_policy(policy, NULL, &host, &copies[0].policy, &plan, &error), 0);
 	which = fleet_bans_of(policy);
 	policy_free(policy);
-	memcpy(copies[0].text, text, strlen(text));
-	control = (struct pacer_control){.resolution_ns = RESOLUTION,
-					 .secret_ready = PACER_SECRET_OF_TOOLS};
-	for (uint32_t k = 0; k < 2 * PACER_SECRETS; k++) /* else all keys had the same places */
-		control.secret[k / PACER_SECRETS][k % PACER_SECRETS] =
-		    0x9e3779b97f4a7c15ull * (k + 1);
-	kernel_map_new(KERNEL_COUNTS, sizeof(uint32_t),
-		       KERNEL_CPUS * sizeof(struct pacer_counters));
-	kernel_map_new(KERNEL_LEASES, sizeof(uint32_t),
-		       KERNEL_CPUS * sizeof(struct pacer_throttle_lease));
-	kernel_map_new(KERNEL_ALLOW4, sizeof(struct pacer_allow4),
-		       sizeof(struct pacer_allow_value));
-	kernel_map_new(KERNEL_ALLOW6, sizeof(struct pacer_allow6),
-		       sizeof(struct pacer_allow_value));
-	pacer = (struct attached){.ifname = "eth0",
-				  .counts_fd = KERNEL_COUNTS,
-				  .allow4_fd = KERNEL_ALLOW4,
-				  .allow6_fd = KERNEL_ALLOW6,
-				  .leases_fd = KERNEL_LEASES,
-				  .control = &control,
-				  .copy = copies,
-				  .n_lines = plan.lines,
-				  .throttle = throttles};
-	pacer.lines = aligned_alloc(64, plan.lines * sizeof(struct pacer_line));
-	assert_non_null(pacer.lines);
-	memset(pacer.lines, 0, plan.lines * sizeof(struct pacer_line));
-}
-
-static int end(void **unused)
-{
-	(void)unused;
-	for (int fd = KERNEL_COUNTS; fd <= KERNEL_ALLOW6; fd++)
-		kernel_map_new(fd, 4, 4);
-	free(pacer.lines);
-	free(copies);
-	free(throttles);
-	return 0;
+	begin_with(text);
 }
 
 static struct pacer_ban_key source(uint8_t last, uint32_t len)
@@ -87,6 +36,13 @@ static struct pacer_ban_key source(uint8_t last, uint32_t len)
 	uint32_t word[4] = {0xc0000200 + last};
 
 	return pacer_ban_source(PACER_FAMILY_4, word, len);
+}
+
+static struct pacer_ban_key source6(uint32_t len)
+{
+	uint32_t word[4] = {0x20010db8};
+
+	return pacer_ban_source(PACER_FAMILY_6, word, len);
 }
 
 /* A key of rule a, which counts by sources. */
@@ -131,8 +87,11 @@ static void test_keys_as_text(void **unused)
 
 	(void)unused;
 	begin(WITH_BANS);
-	for (int i = 0; i < 3; i++) {
-		key = i == 0 ? key_of(7) : i == 1 ? source(7, 32) : source(0, 24);
+	for (int i = 0; i < 5; i++) {
+		key = i == 0   ? key_of(7)
+		      : i == 1 ? source(7, 32)
+		      : i == 2 ? source(0, 24)
+			       : source6(i == 3 ? 32 : 128);
 		fleet_bans_text(&key, text);
 		assert_true(fleet_bans_read(&which, text, &again));
 		assert_memory_equal(&key, &again, sizeof(key));
@@ -242,6 +201,35 @@ static void test_no_place_for_it(void **unused)
 	assert_false(put(source(7, 32), kernel_now_ns + 60 * SECOND)); /* of one length more */
 	assert_true(put(source(0, 24), kernel_now_ns + 60 * SECOND));
 	assert_int_equal(banned(), PACER_BAN_LENGTHS);
+	for (uint32_t i = 0; i < PACER_BAN_LENGTHS; i++)
+		assert_true(put(source6(32 + i), kernel_now_ns + 60 * SECOND));
+	assert_false(put(source6(128), kernel_now_ns + 60 * SECOND));
+	assert_int_equal(banned(), 2 * PACER_BAN_LENGTHS);
+}
+
+/* While bans move to another secret, one that has not yet moved is lifted as well. */
+static void test_while_bans_move(void **unused)
+{
+	(void)unused;
+	begin(WITH_BANS);
+	assert_true(put(key_of(7), kernel_now_ns + 60 * SECOND));
+	copies[0].policy.secret = 1;
+	copies[0].policy.bans.moving = 1;
+	assert_true(put(key_of(7), 0));
+	assert_int_equal(banned(), 0);
+}
+
+static void test_no_lock(void **unused)
+{
+	struct fleet_ban ban;
+
+	(void)unused;
+	begin(WITH_BANS);
+	ban = (struct fleet_ban){key_of(7), kernel_now_ns + SECOND, false};
+	kernel_no_lock = true;
+	assert_int_equal(fleet_bans_set(&pacer, &ban, 1, &error), -1);
+	kernel_no_lock = false;
+	assert_int_equal(banned(), 0);
 }
 
 static void test_no_table(void **unused)
@@ -293,6 +281,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    CASE(test_keys_as_text),	 CASE(test_keys_of_others),
 	    CASE(test_elements_as_text), CASE(test_ends),
+	    CASE(test_while_bans_move),	 CASE(test_no_lock),
 	    CASE(test_no_place_for_it),	 CASE(test_no_table),
 	    CASE(test_during_a_trial),	 CASE(test_a_policy_that_cannot_be_read),
 	};

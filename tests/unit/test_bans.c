@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Bans that people and their tools make, list and lift, in a kernel made of memory: what was banned
+ * is listed by the text that it was banned by, and lifted by it; a full table loses none; and where
+ * memory runs out, all of it is done, or none.
+ */
+#include "banning.h"
+#include "starved.h"
+
+#include <sys/random.h>
+
+#include "ban.h"
+#include "live/ban_enter.h"
+#include "live/bans.h"
+#include "live/change.h"
+#include "live/copies.h"
+#include "parse.h"
+
+#define SMALL	"memory: 1M\nclock: exact\n"
+#define ENTRIES "window: 1s, entries: 64, packets: 9}"
+#define RULE_A	"- name: a\n  limits: [{key: src, " ENTRIES ", {key: 'src/24,56', " ENTRIES "]\n"
+#define POLICY	"bans: 64\n" SMALL "rules:\n" RULE_A
+
+static bool no_chance; /* no random numbers */
+
+ssize_t getrandom(void *buf, size_t n, unsigned int flags)
+{
+	(void)flags;
+	memset(buf, 0x5a, n);
+	return no_chance ? -1 : (ssize_t)n;
+}
+
+static struct {
+	char key[4][TALLY_TEXT], rule[4][POLICY_NAME_MAX];
+	size_t n;
+} listed;
+
+static void note_ban(const struct ban *ban, void *unused)
+{
+	(void)unused;
+	assert_true(ban->left_ns > 0);
+	if (listed.n < ARRAY(listed.key)) {
+		snprintf(listed.key[listed.n], TALLY_TEXT, "%s", ban->key);
+		snprintf(listed.rule[listed.n], POLICY_NAME_MAX, "%s", ban->rule);
+	}
+	listed.n++;
+}
+
+static size_t list(void)
+{
+	struct policy *policy = parse(copies[copies_in_force(&pacer)].text);
+	size_t n;
+
+	listed.n = 0;
+	n = bans_each(&pacer, policy, note_ban, NULL);
+	policy_free(policy);
+	assert_int_equal(n, listed.n);
+	assert_int_equal(bans_each(&pacer, NULL, NULL, NULL), n);
+	return n;
+}
+
+static struct bans_done done;
+
+static int add(const char *rule, const char *key)
+{
+	const struct ban_wish wish = {.key = key, .for_ns = 60 * SECOND};
+
+	error = (struct policy_error){.line = -1};
+	return bans_add(&pacer, rule, &wish, 1, &done, &error);
+}
+
+static int lift(const char *rule, const char *key)
+{
+	const struct ban_wish wish = {.key = key};
+
+	error = (struct policy_error){.line = -1};
+	return bans_lift(&pacer, rule, &wish, 1, &done, &error);
+}
+
+/* --- keys --------------------------------------------------------------------------------------
+ */
+
+/* What is written for a limit by this key; what is listed, if that is another text; so many keys.
+ */
+static const struct {
+	const char *limit, *key, *as;
+	size_t n;
+} keys[] = {
+    {"src", "192.0.2.1", NULL, 1},
+    {"src", "2001:db8:1:2::/64", NULL, 1},
+    {"src", "2001:DB8:1:2:0::/64", "2001:db8:1:2::/64", 1},
+    {"src/24,56", "192.0.2.0/24", NULL, 1},
+    {"src/24,56", "2001:db8:1:200::/56", NULL, 1},
+    {"dst", "198.51.100.7", NULL, 1},
+    {"dst", "2001:db8::/64", NULL, 1},
+    {"src+dport", "192.0.2.1 53", NULL, 1},
+    {"dport", "53", NULL, 2}, /* of either family */
+    {"flow", "192.0.2.1>198.51.100.7 udp 4000 53", NULL, 1},
+    {"flow", "2001:db8::1>2001:db8::2 tcp 4000 443", NULL, 1},
+};
+
+static void test_keys(void **unused)
+{
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(keys); i++) {
+		const char *as = keys[i].as ? keys[i].as : keys[i].key;
+
+		say_again();
+		say("bans: 64\n" SMALL "rules:\n- name: r\n  match: {proto: %s}\n"
+		    "  limits: [{key: '%s', " ENTRIES "]\n",
+		    strstr(keys[i].key, "tcp") ? "tcp" : "udp", keys[i].limit);
+		begin_with(doc.s);
+		assert_int_equal(add("r", keys[i].key), 0);
+		assert_true(done.done == 1 && !done.left_out);
+		if (list() != keys[i].n || strcmp(listed.key[0], as) != 0 ||
+		    strcmp(listed.rule[0], "r") != 0)
+			fail_msg("%s of %s: %zu, %s of %s", keys[i].key, keys[i].limit, listed.n,
+				 listed.key[0], listed.rule[0]);
+		assert_int_equal(lift("r", keys[i].key), 0);
+		assert_int_equal(done.done, keys[i].n);
+		assert_int_equal(list(), 0);
+		end(NULL);
+	}
+}
+
+/* A key of two limits is one of each kind; of two that count alike it is one. */
+static void test_key_of_several_limits(void **unused)
+{
+	(void)unused;
+	begin_with("bans: 64\n" SMALL "rules:\n- name: a\n  limits: [{key: src, " ENTRIES
+		   ", {key: src, gap: 1ms, entries: 64}, {key: 'src/24,56', " ENTRIES "]\n");
+	assert_int_equal(add("a", "192.0.2.1"), 0);
+	assert_int_equal(list(), 1);
+	assert_int_equal(add("a", "192.0.2.0/24"), 0);
+	assert_int_equal(list(), 2);
+	assert_int_equal(add("a", "everybody"), BANS_WRONG);
+	assert_string_equal(
+	    error.text, "everybody is no key of rule a, which counts by src/32,64 and src/24,56: "
+			"write it as `status` does, or leave out --rule to ban a source");
+	assert_int_equal(add("b", "192.0.2.1"), BANS_WRONG);
+	assert_string_equal(error.text, "eth0: its policy has no rule b");
+}
+
+/* A rule that bans by itself bans what it cannot read whole, too; such a key is lifted by its text.
+ */
+static void test_key_of_unknown_ports(void **unused)
+{
+	struct pacer_ban_key key = {0};
+
+	(void)unused;
+	begin_with("bans: 64\n" SMALL
+		   "rules:\n- name: f\n  ban: 9s\n  limits: [{key: flow, " ENTRIES "]\n");
+	for (uint32_t proto = 0; proto < 18; proto += 17) {
+		key.rule = copies[0].policy.rule[0].id;
+		key.key_id = copies[0].policy.rule[0].limiter[0].key_id;
+		key.word[0] = 0xc0000201;
+		key.word[1] = 0xc6336407;
+		key.word[3] = proto | PACER_META_PART;
+		assert_true(ban_enter(&pacer, 0, &key, kernel_now_ns + SECOND));
+		assert_int_equal(list(), 1);
+		assert_non_null(strchr(listed.key[0], '?'));
+		assert_int_equal(lift(NULL, listed.key[0]), 0);
+		assert_int_equal(list(), 0);
+	}
+}
+
+/* The policy has the rule no more: its bans are still listed, and go with all. */
+static void test_rule_that_is_gone(void **unused)
+{
+	struct policy *policy;
+
+	(void)unused;
+	begin_with(POLICY);
+	assert_int_equal(add("a", "192.0.2.1"), 0);
+	policy = parse(SMALL "rules: []\n");
+	listed.n = 0;
+	bans_each(&pacer, policy, note_ban, NULL);
+	policy_free(policy);
+	assert_string_equal(listed.rule[0], "?");
+	assert_int_equal(bans_lift(&pacer, NULL, NULL, 0, &done, &error), 0);
+	assert_int_equal(done.done, 1);
+	assert_int_equal(list(), 0);
+}
+
+/* --- sources -----------------------------------------------------------------------------------
+ */
+
+static void test_wrong_sources(void **unused)
+{
+	static const char *const wrong[] = {"0.0.0.0/0", "::/0", "192.0.2.1/24", "host", ""};
+
+	(void)unused;
+	begin_with(POLICY);
+	for (size_t i = 0; i < ARRAY(wrong); i++)
+		assert_int_equal(add(NULL, wrong[i]), BANS_WRONG);
+	assert_int_equal(list(), 0);
+}
+
+/* Of so many lengths and no more, of each family; what is not banned leaves the others. */
+static void test_lengths(void **unused)
+{
+	char text[64];
+
+	(void)unused;
+	begin_with(POLICY);
+	for (uint32_t i = 0; i <= PACER_BAN_LENGTHS; i++)
+		for (int six = 0; six < 2; six++) {
+			int expected = i < PACER_BAN_LENGTHS ? 0 : BANS_WRONG;
+
+			snprintf(text, sizeof(text), six ? "2001:db8::/%u" : "192.0.0.0/%u",
+				 (six ? 128 : 24) - i);
+			assert_int_equal(add(NULL, text), expected);
+		}
+	assert_non_null(strstr(error.text, "prefixes of 4 other lengths are banned"));
+	assert_int_equal(list(), 2 * PACER_BAN_LENGTHS);
+	assert_int_equal(lift(NULL, "192.0.0.0/24"), 0);
+	assert_int_equal(add(NULL, "192.0.0.0/20"), 0); /* there is room for another one again */
+}
+
+static void test_lifted_twice(void **unused)
+{
+	const struct ban_wish wishes[] = {
+	    {.key = "192.0.2.7"}, {.key = "192.0.2.1"}, {.key = "192.0.2.1"}, {.key = "nobody"}};
+
+	(void)unused;
+	begin_with(POLICY);
+	assert_int_equal(add(NULL, "192.0.2.1"), 0);
+	assert_int_equal(bans_lift(&pacer, NULL, wishes, ARRAY(wishes), &done, &error), 0);
+	assert_true(done.done == 1 && done.left_out == 2 && done.which == 0);
+}
+
+/* --- a full table ------------------------------------------------------------------------------
+ */
+
+/* It is three quarters full before a key finds no room, and what was banned stays so: a ban may
+ * move over to its other set, and none is lost by that. */
+static void test_full(void **unused)
+{
+	char text[64];
+	size_t entered = 0, room;
+
+	(void)unused;
+	begin_with("bans: 256\n" SMALL "rules:\n" RULE_A);
+	room = bans_room(&pacer);
+	for (uint32_t i = 0; i < 2 * room; i++) {
+		snprintf(text, sizeof(text), "10.%u.%u.1", i >> 8, i & 255);
+		assert_int_equal(add(NULL, text), 0);
+		entered += done.done;
+		if (done.left_out)
+			assert_true(4 * entered >= 3 * room);
+		assert_int_equal(list(), entered);
+	}
+	assert_in_range(entered, room - room / 8, room);
+	for (uint32_t i = 0; i < 2 * room; i++) {
+		snprintf(text, sizeof(text), "10.%u.%u.1", i >> 8, i & 255);
+		assert_int_equal(lift(NULL, text), 0);
+		entered -= done.done;
+		assert_int_equal(list(), entered);
+	}
+	assert_int_equal(entered, 0);
+}
+
+/* An entry that a CPU is writing is not moved; one that has ended gives way. */
+static void test_full_of_held_entries(void **unused)
+{
+	size_t before;
+	char text[64];
+
+	(void)unused;
+	begin_with("bans: 64\n" SMALL "rules:\n" RULE_A);
+	for (uint32_t i = 0; i < 512; i++) {
+		snprintf(text, sizeof(text), "10.1.%u.%u", i >> 8, i & 255);
+		assert_int_equal(add(NULL, text), 0);
+	}
+	before = list();
+	for (size_t i = 0; i < bans_room(&pacer); i++)
+		pacer.lines[copies[0].policy.bans.base + i].ban_lock |= PACER_LOCK_HELD;
+	assert_int_equal(add(NULL, "192.0.2.1"), 0);
+	assert_int_equal(done.left_out, 1);
+	assert_int_equal(list(), 0);
+	for (size_t i = 0; i < bans_room(&pacer); i++)
+		pacer.lines[copies[0].policy.bans.base + i].ban_lock &= ~PACER_LOCK_HELD;
+	assert_int_equal(list(), before);
+	kernel_now_ns += 61 * SECOND;
+	assert_int_equal(list(), 0);
+	assert_int_equal(add(NULL, "192.0.2.1"), 0);
+	assert_int_equal(list(), 1);
+}
+
+/* --- a trial, and what is not there ------------------------------------------------------------
+ */
+
+/* In both tables, and in the one where the two policies share it. */
+static void test_during_a_trial(void **unused)
+{
+	static const char *const tried[] = {POLICY "# the same table\n",
+					    "bans: 128\n" SMALL "rules:\n" RULE_A};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(tried); i++) {
+		begin_with(POLICY);
+		assert_int_equal(change_apply(&pacer, tried[i], NULL, TRIAL_NS, &plan, &error), 0);
+		assert_int_equal(add(NULL, "192.0.2.1"), 0);
+		assert_int_equal(add("a", "192.0.2.2"), 0);
+		assert_int_equal(list(), 2);
+		assert_int_equal(lift(NULL, "192.0.2.1"), 0);
+		assert_int_equal(list(), 1);
+		kernel_now_ns += TRIAL_NS;
+		assert_int_equal(copies_in_force(&pacer), 0);
+		assert_int_equal(list(), 1);
+		assert_string_equal(listed.key[0], "192.0.2.2");
+		end(NULL);
+	}
+}
+
+static void test_no_table(void **unused)
+{
+	(void)unused;
+	begin_with(SMALL "rules:\n" RULE_A);
+	assert_int_equal(add(NULL, "192.0.2.1"), -1);
+	assert_string_equal(error.text,
+			    "eth0: its policy keeps no table of bans: `xdp-pacer set eth0 "
+			    "bans=16384` makes one");
+}
+
+static void test_no_secret(void **unused)
+{
+	(void)unused;
+	begin_with(POLICY);
+	control.secret_ready = 0;
+	no_chance = true;
+	assert_int_equal(add(NULL, "192.0.2.1"), -1);
+	no_chance = false;
+	assert_string_equal(error.text, "eth0: no random numbers for a secret");
+	assert_int_equal(list(), 0);
+	assert_int_equal(add(NULL, "192.0.2.1"), 0);
+	assert_int_equal(list(), 1);
+}
+
+/* Who cannot have the lock changes nothing. */
+static void test_no_lock(void **unused)
+{
+	(void)unused;
+	begin_with(POLICY);
+	kernel_no_lock = true;
+	assert_int_equal(add(NULL, "192.0.2.1"), -1);
+	assert_int_equal(lift(NULL, "192.0.2.1"), -1);
+	kernel_no_lock = false;
+	assert_string_equal(error.text, "/run/xdp-pacer.lock: Too many open files");
+	assert_int_equal(list(), 0);
+}
+
+static void count_sources(uint32_t rule_id, void *n)
+{
+	*(size_t *)n += rule_id == PACER_BAN_SOURCE;
+}
+
+static size_t sources(const struct attached *a)
+{
+	size_t n = 0;
+
+	bans_count(a, count_sources, &n);
+	return n;
+}
+
+/* It has them, too, where it has room and the rule; where it cannot be told, that is said. */
+static void test_shadow(void **unused)
+{
+	struct pacer_control said;
+	struct attached shadow;
+
+	(void)unused;
+	begin_with(POLICY);
+	shadow = pacer;
+	said = control;
+	shadow.control = &said;
+	shadow.copy = calloc(2, sizeof(*shadow.copy));
+	shadow.lines = aligned_alloc(64, plan.lines * sizeof(struct pacer_line));
+	assert_true(shadow.copy && shadow.lines);
+	memcpy(shadow.copy, copies, 2 * sizeof(*shadow.copy));
+	memset(shadow.lines, 0, plan.lines * sizeof(struct pacer_line));
+	pacer.shadow_id = 1;
+	stays_shadow = &shadow;
+	assert_int_equal(add(NULL, "192.0.2.1"), 0);
+	assert_int_equal(sources(&shadow), 1);
+	assert_int_equal(lift(NULL, "192.0.2.1"), 0);
+	assert_int_equal(sources(&shadow), 0);
+	shadow.copy[0].policy.rule[0].id = 0; /* rules of its own */
+	memcpy(strstr(shadow.copy[0].text, "name: a"), "name: b", 7);
+	assert_int_equal(add("a", "192.0.2.1"), 0);
+	shadow.copy[0].policy.bans.sets = 0;
+	assert_int_equal(add(NULL, "192.0.2.2"), 0);
+	assert_int_equal(sources(&shadow), 0);
+	assert_int_equal(list(), 2);
+	stays_unread = true;
+	assert_int_equal(add(NULL, "192.0.2.3"), -1);
+	assert_string_equal(error.text, "it is done in force, and not in the shadow: eth0: its "
+					"maps cannot be read: no reason");
+	assert_int_equal(lift(NULL, "192.0.2.2"), -1);
+	assert_int_equal(list(), 2);
+	stays_unread = false;
+	shadow.copy[0].text[0] = '[';
+	assert_int_equal(lift(NULL, "192.0.2.3"), -1);
+	assert_non_null(strstr(error.text, "not in the shadow: eth0: no memory for its policy"));
+	stays_shadow = NULL;
+	free(shadow.copy);
+	free(shadow.lines);
+}
+
+static void test_no_memory(void **unused)
+{
+	static const struct ban_wish wishes[] = {{.key = "192.0.2.1"}, {.key = "192.0.2.2"}};
+	uint32_t n;
+	int result;
+
+	(void)unused;
+	begin_with(POLICY);
+	for (int lifting = 0; lifting < 2; lifting++) {
+		uint32_t refused = 0;
+
+		for (n = 1; refused == n - 1; n++) {
+			starved_from(n, true);
+			memory.on = true;
+			result = (lifting ? bans_lift : bans_add)(&pacer, NULL, wishes, 2, &done,
+								  &error);
+			memory.on = false;
+			starved_from(0, false);
+			refused += result != 0;
+			if (result)
+				assert_non_null(strstr(error.text, "eth0: no memory"));
+			assert_int_equal(list(), lifting == (result != 0) ? 2 : 0);
+		}
+		assert_true(n > 3);
+	}
+}
+
+#define CASE(f) cmocka_unit_test_teardown(f, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    CASE(test_keys),
+	    CASE(test_key_of_several_limits),
+	    CASE(test_key_of_unknown_ports),
+	    CASE(test_rule_that_is_gone),
+	    CASE(test_wrong_sources),
+	    CASE(test_lengths),
+	    CASE(test_lifted_twice),
+	    CASE(test_full),
+	    CASE(test_full_of_held_entries),
+	    CASE(test_during_a_trial),
+	    CASE(test_no_table),
+	    CASE(test_no_secret),
+	    CASE(test_no_lock),
+	    CASE(test_shadow),
+	    CASE(test_no_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
