@@ -147,6 +147,7 @@ $(WINGED:tests/%.c=$(BUILD)/%): $(BUILD)/unit/user.a
 $(BUILD)/unit/test_rotate: $(BUILD)/unit/stepped/rotate.o
 $(BUILD)/unit/test_calm: $(BUILD)/unit/bench/calm.o
 $(BUILD)/unit/test_change $(BUILD)/unit/test_restore $(BUILD)/unit/test_sets $(BUILD)/unit/test_fleet_bans $(BUILD)/unit/test_bans: LINK := -Wl,--wrap=syscall,--wrap=open
+$(BUILD)/unit/test_attached: LINK := -Wl,--wrap=mmap,--wrap=munmap
 
 $(BUILD)/unit/stepped/%.o: user/live/%.c $(BUILD)/unit/flags
 	@mkdir -p $(@D)

@@ -10,6 +10,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "live/attached.h"
 #include "live/site.h"
@@ -21,7 +24,8 @@ static struct policy_error error;
 static struct {
 	bool unseen; /* it cannot be looked at */
 	uint32_t id; /* of a pacer; 0: none */
-	bool named;  /* it says so, but cannot be opened */
+	bool named;  /* it says so */
+	bool opens;  /* and can be opened */
 } on;
 
 int site_open(const char *ifname, int ifindex, struct site *site, struct policy_error *why)
@@ -31,15 +35,16 @@ int site_open(const char *ifname, int ifindex, struct site *site, struct policy_
 	*site = (struct site){.ifindex = ifindex,
 			      .id = on.id,
 			      .fd = -1,
-			      .named = on.named,
+			      .named = on.named && !strcmp(ifname, "lo"),
 			      .pacer_id = on.id,
-			      .pacer_fd = -1};
+			      .pacer_fd = on.opens ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1};
 	return 0;
 }
 
 void site_close(struct site *site)
 {
-	(void)site;
+	if (site->pacer_fd >= 0)
+		close(site->pacer_fd);
 }
 
 int64_t site_id(int ifindex)
@@ -108,20 +113,179 @@ static struct {
 	    info; /* errno of opening the program, and of reading what it is; 0: they work */
 } fails;
 
-int bpf_prog_get_fd_by_id(__u32 id)
+/* --- programs and their maps ------------------------------------------------------------------ */
+
+#define MAPS   32
+#define INNER  100 /* ids of the maps in maps of maps: of samplers, and of their heads */
+#define FD_MAX 1024
+
+/* What a pacer has, and a shadow more. */
+static const struct has {
+	const char *name;
+	uint32_t key_size, value_size, entries;
+	bool next, shadows; /* of a pacer with a shadow; of a shadow */
+} all_maps[] = {
+    {".data.control", 4, sizeof(struct pacer_control), 1, false, false},
+    {".data.policy", 4, 2 * sizeof(struct pacer_copy), 1, false, false},
+    {"pacer_lines", 4, sizeof(struct pacer_line), 64, false, false},
+    {"pacer_throttles", 4, sizeof(struct pacer_throttle_state), PACER_THROTTLES, false, false},
+    {"pacer_log", 4, sizeof(struct pacer_log), 1, false, false},
+    {"pacer_samples", 4, 4, 1, false, false},
+    {"pacer_heads", 4, 4, 1, false, false},
+    {"pacer_leases", 4, sizeof(struct pacer_throttle_lease), 1, false, false},
+    {"pacer_devices", 4, 4, 4, false, false},
+    {"pacer_cpus", 4, 4, 4, false, false},
+    {"pacer_pool_leas", 4, sizeof(struct pacer_pool_lease), 1, false, false},
+    {"pacer_counts", 4, sizeof(struct pacer_counters), 1, false, false},
+    {"pacer_sets", 4, 4, PACER_SET_PLACES, false, false},
+    {"pacer_set_hits", 4, sizeof(struct pacer_set_count), 1, false, false},
+    {"pacer_allow4", 8, sizeof(struct pacer_allow_value), 8, false, false},
+    {"pacer_allow6", 20, sizeof(struct pacer_allow_value), 8, false, false},
+    {"pacer_banned4", sizeof(struct pacer_tools4), 8, 8, false, false},
+    {"pacer_banned6", sizeof(struct pacer_tools6), 8, 8, false, false},
+    {"pacer_next", 4, 4, 1, true, false},
+    {"pacer_changes", 4, sizeof(struct pacer_changes), 1, false, true},
+    {".data.shadow", 4, sizeof(struct pacer_shadow), 1, false, true},
+    {"pacer_differ", 4, sizeof(struct pacer_sampler), 2, false, true},
+};
+
+static struct has maps[MAPS]; /* the program's: their ids are their places, from 1 */
+static uint32_t n_maps, shadow_of_it, inner_size_less;
+static struct pacer_control says; /* what the control map begins with */
+static int id_of_fd[FD_MAX];	  /* of a map that is open */
+static int mappings;		  /* that there are */
+
+static struct {
+	unsigned int n, at;
+	int err;
+} call;
+
+static bool call_fails(void)
 {
-	assert_int_equal(id, OURS);
-	errno = fails.program;
-	return fails.program ? -fails.program : open("/dev/null", O_RDONLY | O_CLOEXEC);
+	errno = call.err;
+	return ++call.n == call.at;
 }
 
-/* A program without maps. */
+static int open_map(uint32_t id, size_t len)
+{
+	int fd = memfd_create("map", MFD_CLOEXEC);
+
+	assert_in_range(fd, 0, FD_MAX - 1);
+	assert_int_equal(ftruncate(fd, (off_t)len), 0);
+	id_of_fd[fd] = (int)id;
+	return fd;
+}
+
+static bool is_map(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && S_ISREG(st.st_mode);
+}
+
+int bpf_map_get_fd_by_id(__u32 id)
+{
+	const struct has *m;
+	int fd;
+
+	if (call_fails())
+		return -errno;
+	if (id >= INNER)
+		return open_map(id,
+				2 * sizeof(struct pacer_heads) + 2 * sizeof(struct pacer_sampler));
+	m = &maps[id - 1];
+	fd = open_map(id, (size_t)m->value_size * m->entries);
+	if (!strcmp(m->name, ".data.control") && m->value_size >= sizeof(says))
+		assert_int_equal(pwrite(fd, &says, sizeof(says), 0), sizeof(says));
+	return fd;
+}
+
+int bpf_map_lookup_elem(int fd, const void *key, void *value)
+{
+	uint32_t id = id_of_fd[fd];
+
+	(void)key;
+	if (call_fails())
+		return -errno;
+	*(uint32_t *)value = !strcmp(maps[id - 1].name, "pacer_next")	   ? shadow_of_it
+			     : !strcmp(maps[id - 1].name, "pacer_samples") ? INNER
+									   : INNER + 1;
+	errno = ENOENT;
+	return *(uint32_t *)value ? 0 : -ENOENT;
+}
+
+int bpf_prog_get_fd_by_id(__u32 id)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	assert_int_equal(id, OURS);
+	if (fails.program)
+		close(fd);
+	errno = fails.program;
+	return fails.program ? -fails.program : fd;
+}
+
+static void info_of_map(uint32_t id, struct bpf_map_info *info)
+{
+	info->id = id;
+	info->max_entries = 2;
+	info->value_size =
+	    (id == INNER ? sizeof(struct pacer_sampler) : sizeof(struct pacer_heads)) -
+	    inner_size_less;
+	if (id >= INNER)
+		return;
+	snprintf(info->name, sizeof(info->name), "%s", maps[id - 1].name);
+	info->key_size = maps[id - 1].key_size;
+	info->value_size = maps[id - 1].value_size;
+	info->max_entries = maps[id - 1].entries;
+}
+
+/* Of a map that is open, or else of the program. */
 int bpf_obj_get_info_by_fd(int fd, void *info, __u32 *len)
 {
-	(void)fd;
-	memset(info, 0, *len);
+	struct bpf_prog_info *program = info;
+	uint32_t *ids;
+
+	if (call_fails())
+		return -errno;
 	errno = fails.info;
-	return -fails.info;
+	if (fails.info)
+		return -fails.info;
+	if (is_map(fd)) {
+		memset(info, 0, *len);
+		info_of_map(id_of_fd[fd], info);
+		return 0;
+	}
+	ids = (uint32_t *)(uintptr_t)program->map_ids;
+	for (uint32_t i = 0; i < n_maps && i < program->nr_map_ids; i++)
+		ids[i] = i + 1;
+	program->nr_map_ids = n_maps;
+	program->id = on.id;
+	return 0;
+}
+
+void *__real_mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset);
+void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset);
+int __real_munmap(void *at, size_t len);
+int __wrap_munmap(void *at, size_t len);
+
+void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset)
+{
+	if (call_fails())
+		return MAP_FAILED;
+	mappings++;
+	return __real_mmap(at, len, prot, flags, fd, offset);
+}
+
+int __wrap_munmap(void *at, size_t len)
+{
+	mappings--;
+	return __real_munmap(at, len);
+}
+
+int host_cpus(struct policy_error *why)
+{
+	return call_fails() ? policy_fail(why, 0, "the CPUs cannot be counted") : 2;
 }
 
 /* Only one that is there and is no shadow of this version's is said to be another's. */
@@ -170,6 +334,7 @@ static void test_of_a_shadow_unknown(void **unused)
 	shadow.ifindex = (int)if_nametoindex("lo");
 	on.unseen = false;
 	on.named = true;
+	on.opens = false;
 	on.id = OURS + 1;
 	assert_false(attached_gone(&shadow));
 	assert_int_equal(attached_still(&shadow, &error), -1);
@@ -200,9 +365,219 @@ static void test_followed_though_unseen(void **unused)
 	assert_int_equal(attached_follow("lo", &a, &error), -1);
 }
 
+/* --- its maps --------------------------------------------------------------------------------- */
+
+static int open_files(void)
+{
+	int n = 0;
+
+	for (int fd = 0; fd < FD_MAX; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static void begin(bool shadow)
+{
+	n_maps = 0;
+	for (size_t i = 0; i < ARRAY(all_maps); i++)
+		if (shadow ? !all_maps[i].next : !all_maps[i].shadows)
+			maps[n_maps++] = all_maps[i];
+	memset(id_of_fd, 0, sizeof(id_of_fd));
+	memset(&call, 0, sizeof(call));
+	memset(&fails, 0, sizeof(fails));
+	says = (struct pacer_control){.magic = PACER_MAGIC, .abi_version = PACER_ABI_VERSION};
+	shadow_of_it = OURS;
+	inner_size_less = 0;
+	on.unseen = false;
+	on.named = on.opens = true;
+	on.id = OURS;
+	call.err = ENOMEM;
+}
+
+/* Finds it and lets it go; whatever comes of it, nothing of it is left. */
+static int find(struct attached *copy)
+{
+	int files = open_files(), result;
+	struct attached a;
+
+	result = attached_find("lo", &a, &error);
+	if (copy)
+		*copy = a;
+	if (!result)
+		attached_release(&a);
+	assert_int_equal(open_files(), files);
+	assert_int_equal(mappings, 0);
+	return result;
+}
+
+static int find_shadow(void)
+{
+	struct attached a = {.ifname = "lo", .next_fd = 0, .shadow_id = OURS}, s;
+	int files = open_files(), result = attached_shadow(&a, &s, &error);
+
+	if (!result)
+		attached_release(&s);
+	assert_int_equal(open_files(), files);
+	assert_int_equal(mappings, 0);
+	return result;
+}
+
+static void test_found(void **unused)
+{
+	struct attached a;
+
+	(void)unused;
+	begin(false);
+	assert_int_equal(find(&a), 0);
+	assert_true(a.n_lines == 64 && a.n_samplers == 2 && a.shadow_id == OURS);
+	shadow_of_it = 0; /* it was lost */
+	assert_int_equal(find(&a), 0);
+	assert_true(a.next_fd >= 0 && !a.shadow_id);
+	inner_size_less = 8; /* of another version: as if there were none */
+	assert_int_equal(find(&a), 0);
+	assert_null(a.sampler);
+	begin(true);
+	assert_int_equal(find_shadow(), 0);
+}
+
+/* Each call in turn: it is not found, and that is said; what cannot be read is not lacking. */
+static void test_each_call_fails(void **unused)
+{
+	unsigned int n;
+
+	(void)unused;
+	for (int shadow = 0; shadow < 2; shadow++) {
+		begin(shadow);
+		assert_int_equal(shadow ? find_shadow() : find(NULL), 0);
+		n = call.n;
+		assert_true(n > 2 * ARRAY(all_maps));
+		for (unsigned int i = 1; i <= n; i++)
+			for (int denied = 0; denied < 2; denied++) {
+				begin(shadow);
+				call.at = i;
+				call.err = denied ? EPERM : ENOMEM;
+				if (!(shadow ? find_shadow() : find(NULL)) ||
+				    strstr(error.text, "lacks") || strstr(error.text, "version"))
+					fail_msg("call %u: it says %s", i, error.text);
+			}
+	}
+}
+
+/* One that lacks a map, or has one of another size, is of another version, or lacks it. One that
+ * has another of that name has the first. */
+static void test_other_maps(void **unused)
+{
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(all_maps); i++)
+		for (int shadow = 0; shadow < 2; shadow++) {
+			bool matters = shadow || !all_maps[i].next;
+
+			if (shadow ? all_maps[i].next : all_maps[i].shadows)
+				continue;
+			begin(shadow);
+			for (size_t k = 0; k < n_maps; k++)
+				if (!strcmp(maps[k].name, all_maps[i].name))
+					maps[k].name = "another";
+			if (!!(shadow ? find_shadow() : find(NULL)) != matters)
+				fail_msg("without %s: %s", all_maps[i].name, error.text);
+			begin(shadow);
+			maps[n_maps++] = all_maps[i];
+			if (shadow ? find_shadow() : find(NULL))
+				fail_msg("with two of %s: %s", all_maps[i].name, error.text);
+			begin(shadow);
+			for (size_t k = 0; k < n_maps; k++)
+				if (!strcmp(maps[k].name, all_maps[i].name)) {
+					maps[k].key_size += 4;
+					maps[k].value_size += 8;
+					maps[k].entries += 1;
+				}
+			/* Of some only what begins it matters, or nothing. */
+			if ((shadow ? find_shadow() : find(NULL)) &&
+			    !strstr(error.text, "lacks a map") && !strstr(error.text, "version"))
+				fail_msg("with another %s: %s", all_maps[i].name, error.text);
+		}
+}
+
+/* What says that it is none, and what says that it is another version's. */
+static void test_other_versions(void **unused)
+{
+	(void)unused;
+	begin(false);
+	says.magic++;
+	assert_int_equal(find(NULL), -1);
+	assert_ptr_equal(strstr(error.text, "lo: its program is named pacer, but is not one"),
+			 error.text);
+	begin(false);
+	says.abi_version++;
+	assert_int_equal(find(NULL), -1);
+	assert_non_null(strstr(error.text, "takes over, `xdp-pacer unload lo` takes it off"));
+	begin(false);
+	maps[0].value_size = 4; /* its control map */
+	assert_int_equal(find(NULL), -1);
+	begin(true);
+	says.abi_version++;
+	assert_int_equal(find_shadow(), -1);
+	assert_ptr_equal(strstr(error.text, "lo: its shadow is of another version"), error.text);
+	begin(false);
+	while (n_maps < MAPS)
+		maps[n_maps++] = (struct has){"another", 4, 4, 1, false, false};
+	n_maps = 64; /* more than are looked at */
+	assert_int_equal(find(NULL), 0);
+}
+
+/* --- who shares its state ----------------------------------------------------------------------
+ */
+
+static int partners;
+
+static int count_partner(const char *ifname, void *unused)
+{
+	(void)unused;
+	assert_string_equal(ifname, "lo");
+	partners++;
+	return 7; /* the first will do */
+}
+
+static void test_partners(void **unused)
+{
+	static const struct {
+		const char *but;
+		uint32_t map_id;
+		bool unseen, named;
+		unsigned int fails;
+		int partners;
+	} cases[] = {
+	    {"no-such", 1, false, true, 0, 1},	{"lo", 1, false, true, 0, 0},
+	    {"no-such", 99, false, true, 0, 0}, {"no-such", 0, false, true, 0, 0},
+	    {"no-such", 1, true, true, 0, 0},	{"no-such", 1, false, false, 0, 0},
+	    {"no-such", 1, false, true, 1, 0},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(cases); i++) {
+		int files = open_files();
+
+		begin(false);
+		on.unseen = cases[i].unseen;
+		on.named = cases[i].named;
+		call.at = cases[i].fails;
+		partners = 0;
+		(void)attached_each_with(cases[i].but, cases[i].map_id, count_partner, NULL,
+					 &error);
+		if ((partners > 0) != cases[i].partners)
+			fail_msg("case %zu: %d", i, partners);
+		assert_int_equal(open_files(), files);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_found),
+	    cmocka_unit_test(test_each_call_fails),
+	    cmocka_unit_test(test_other_maps),
+	    cmocka_unit_test(test_other_versions),
+	    cmocka_unit_test(test_partners),
 	    cmocka_unit_test(test_of_a_shadow_unknown),
 	    cmocka_unit_test(test_followed_though_unseen),
 	    cmocka_unit_test(test_gone_or_unknown),

@@ -220,7 +220,7 @@ static void test_lengths(void **unused)
 static void test_lifted_twice(void **unused)
 {
 	const struct ban_wish wishes[] = {
-	    {.key = "192.0.2.7"}, {.key = "192.0.2.1"}, {.key = "192.0.2.1"}, {.key = "nobody"}};
+	    {.key = "nobody"}, {.key = "192.0.2.1"}, {.key = "192.0.2.1"}, {.key = "192.0.2.7"}};
 
 	(void)unused;
 	begin_with(POLICY);
@@ -311,6 +311,18 @@ static void test_during_a_trial(void **unused)
 		assert_string_equal(listed.key[0], "192.0.2.2");
 		end(NULL);
 	}
+}
+
+/* The policy before has neither a table nor the rule. */
+static void test_trial_of_the_first_bans(void **unused)
+{
+	(void)unused;
+	begin_with(SMALL "rules:\n- name: b\n  limits: [{key: src, " ENTRIES "]\n");
+	assert_int_equal(change_apply(&pacer, POLICY, NULL, TRIAL_NS, &plan, &error), 0);
+	assert_int_equal(add(NULL, "192.0.2.1"), 0);
+	assert_int_equal(add("a", "192.0.2.2"), 0);
+	assert_int_equal(done.done, 1);
+	assert_int_equal(list(), 2);
 }
 
 static void test_no_table(void **unused)
@@ -449,6 +461,7 @@ int main(void)
 	    CASE(test_full),
 	    CASE(test_full_of_held_entries),
 	    CASE(test_during_a_trial),
+	    CASE(test_trial_of_the_first_bans),
 	    CASE(test_no_table),
 	    CASE(test_no_secret),
 	    CASE(test_no_lock),

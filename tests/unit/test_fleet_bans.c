@@ -133,6 +133,8 @@ static void test_keys_of_others(void **unused)
 	assert_false(reads(key));
 	key = source(0, 0);
 	assert_false(reads(key));
+	key = source(7, 33);
+	assert_false(reads(key));
 	key = source(7, 32);
 	assert_true(reads(key));
 	which.sources = false;
