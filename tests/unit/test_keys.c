@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "config/durable.h"
+#include "failing.h"
 #include "keys/keys.h"
 #include "oracle.h"
+#include "starved.h"
 #include "throttle_oracle.h"
 
 #define SECOND	  1000000000ull
@@ -210,6 +216,8 @@ static void test_limits(void **unused)
 	    {{0, 0, 10 * MINUTE, 0}, 1, 0},
 	    {{5, 0, 0, 0}, 1, 0},
 	    {{5, 6, 10 * MINUTE, 0}, 1, 0},
+	    {{5, 0, MINUTE, 0}, 0, 0},
+	    {{5, 0, UINT64_MAX, 0}, 1, 0},
 	    {{5, 5, 10 * MINUTE, 10 * MINUTE}, 1, 0},
 	    {{5, 5, 10 * MINUTE, 9 * MINUTE}, 1, 0},
 	    {{5, 5, 10 * MINUTE, 10 * MINUTE + SECOND}, 1, 0},
@@ -473,6 +481,11 @@ static void test_what_is_not_its_own_is_refused_and_left(void **unused)
 								   {2, 1, MINUTE, 0},
 								   {2, 0, 2 * MINUTE, 0},
 								   {2, 0, MINUTE, 2 * MINUTE}};
+	/* n, last and which epoch; a's name, its end, and which copy */
+	static const struct {
+		size_t at;
+		unsigned char value;
+	} forged[] = {{49, 0x40}, {52, 3}, {60, 2}, {136, 0}, {136 + 255, 'x'}, {136 + 256, 2}};
 	struct keys_list list = listed("a,b");
 	struct machine m;
 	struct keys *keys;
@@ -495,6 +508,14 @@ static void test_what_is_not_its_own_is_refused_and_left(void **unused)
 		refused(&list, &limits, &m, bytes, len);
 		bytes[at] ^= 0x40;
 	}
+	for (size_t i = 0; i < ARRAY(forged); i++) {
+		unsigned char was = bytes[forged[i].at];
+
+		bytes[forged[i].at] = forged[i].value;
+		refused(&list, &limits, &m, bytes, len);
+		assert_non_null(strstr(error.text, "it is damaged"));
+		bytes[forged[i].at] = was;
+	}
 	/* a's second use is in its first copy: every byte of its throttle counts */
 	for (size_t at = len - 2 * 12776 + 264; at < len - 2 * 12776 + 264 + 6256; at += 13) {
 		bytes[at] ^= 1;
@@ -515,6 +536,31 @@ static void test_what_is_not_its_own_is_refused_and_left(void **unused)
 	assert_int_equal(keys_open(&list, &limits, other_path, &m.clock, &keys, &error),
 			 KEYS_UNABLE);
 	unlink(other_path);
+	assert_int_equal(keys_open(&list, &(struct keys_limits){0}, path, &m.clock, &keys, &error),
+			 KEYS_REFUSED);
+	keys_list_free(&list);
+}
+
+/* A file that remembers keys of former lists may have no room for those of this one. */
+static void test_a_file_that_is_full(void **unused)
+{
+	static char name[KEYS_MAX][KEYS_NAME_MAX + 1];
+	struct keys_limits limits = {2, 0, MINUTE, 0};
+	struct keys_list list = listed("a,b"), many = {KEYS_MAX, name};
+	struct machine m;
+	struct keys *keys;
+
+	(void)unused;
+	unlink(path);
+	machine_start(&m, 1, SECOND);
+	closed(opened(&list, &limits, path, &m));
+	for (uint32_t i = 0; i < KEYS_MAX; i++)
+		sprintf(name[i], "%u", i);
+	assert_int_equal(keys_open(&many, &limits, path, &m.clock, &keys, &error), KEYS_REFUSED);
+	assert_non_null(strstr(error.text, "4098 keys"));
+	keys = opened(&list, &limits, path, &m);
+	expect(keys, "abab-");
+	closed(keys);
 	keys_list_free(&list);
 }
 
@@ -636,6 +682,221 @@ static void test_a_clock_that_runs_back(void **unused)
 	keys_list_free(&list);
 }
 
+/* ---- calls and allocations that fail ---- */
+
+/* The number that the next open file would have. */
+static int next_fd(void)
+{
+	int fd = dup(0);
+
+	close(fd);
+	return fd;
+}
+
+/* Names beside `path` that make_file() gave up. */
+static int left_beside(void)
+{
+	char pattern[80];
+	glob_t found;
+	int n;
+
+	snprintf(pattern, sizeof(pattern), "%s.??????", path);
+	n = glob(pattern, 0, NULL, &found) ? 0 : (int)found.gl_pathc;
+	globfree(&found);
+	return n;
+}
+
+/* Opens, takes three uses and closes, while a call fails: how many it was given. *well: nothing
+ * was said to fail. */
+static uint32_t use_thrice(const struct keys_list *list, const struct keys_limits *limits,
+			   const struct machine *m, bool *well)
+{
+	struct keys_given given;
+	enum keys_opened opened;
+	uint32_t told = 0;
+	struct keys *keys;
+
+	*error.text = 0;
+	failing.on = memory.on = true;
+	opened = keys_open(list, limits, path, &m->clock, &keys, &error);
+	*well = opened == KEYS_OPEN;
+	for (int i = 0; i < 3 && opened == KEYS_OPEN; i++) {
+		enum keys_answer answer = keys_next(keys, &given, &error);
+
+		told += answer == KEYS_GIVEN;
+		*well &= answer == KEYS_GIVEN;
+	}
+	if (opened == KEYS_OPEN)
+		*well &= !keys_close(keys, &error);
+	failing.on = memory.on = false;
+	assert_true(opened == KEYS_OPEN || (opened == KEYS_UNABLE && !keys));
+	return told;
+}
+
+/* What was handed out is counted, whatever fails; and nothing is left but the file. */
+static void fail_once(const struct keys_list *list, const struct machine *m, bool made, int cause)
+{
+	static const struct keys_limits limits = {3, 0, MINUTE, 0};
+	struct keys_list first = {1, list->name};
+	uint32_t told, left = 0;
+	int fd = next_fd();
+	struct keys *keys;
+	bool well;
+
+	unlink(path);
+	if (made)
+		closed(opened(&first, &limits, path, m));
+	told = use_thrice(list, &limits, m, &well);
+	if (well)
+		assert_int_equal(told, 3);
+	else if (!strstr(error.text, "keys: cannot be kept: "))
+		assert_ptr_equal(strstr(error.text, path), error.text);
+	if (!well)
+		assert_true(strstr(error.text, strerror(cause)) ||
+			    strstr(error.text, "removed or cut off meanwhile"));
+	assert_int_equal(next_fd(), fd);
+	assert_int_equal(left_beside(), 0);
+	keys = opened(list, &limits, path, m);
+	while (*next(keys) != '-')
+		left++;
+	closed(keys);
+	assert_int_equal(left, 2 * 3 - told);
+}
+
+static void unlink_path(void)
+{
+	unlink(path);
+}
+
+static void test_any_call_fails(void **unused)
+{
+	struct keys_list list = listed("a,b");
+	struct machine m;
+
+	(void)unused;
+	machine_start(&m, 1, SECOND);
+	for (int made = 0; made < 2; made++) {
+		uint32_t n = 0;
+
+		for (uint32_t at = 1; n >= at - 1; at++) {
+			failing_from(at, EIO, NULL);
+			fail_once(&list, &m, made, EIO);
+			n = failing.n;
+		}
+		assert_true(n > 15);
+		failing_from(0, 0, NULL);
+		starved_from(1, true);
+		fail_once(&list, &m, made, ENOMEM);
+		starved_from(0, false);
+	}
+	keys_list_free(&list);
+}
+
+/* There is no file: */
+static void test_memory_fails(void **unused)
+{
+	static const struct keys_limits limits = {3, 0, MINUTE, 0};
+	struct keys_list list = listed("a,b"), none;
+	struct machine m;
+	struct keys *keys;
+
+	(void)unused;
+	machine_start(&m, 1, SECOND);
+	failing_from(1, ENOMEM, "mmap");
+	failing.on = true;
+	assert_int_equal(keys_open(&list, &limits, NULL, &m.clock, &keys, &error), KEYS_UNABLE);
+	failing.on = false;
+	assert_string_equal(error.text, "keys: cannot be kept: Cannot allocate memory");
+	starved_from(1, false);
+	memory.on = true;
+	assert_int_equal(keys_parse("a,b", 3, ',', &none, &error), -1);
+	memory.on = false;
+	assert_string_equal(error.text, "no memory for the keys");
+	keys_list_free(&list);
+}
+
+/* What another process does meanwhile, and what a file system may say. */
+static void test_calls_that_may_fail(void **unused)
+{
+	static const struct {
+		const char *call;
+		int cause;
+		bool well;
+	} rows[] = {
+	    {"link", EEXIST, true}, /* it is gone again, and made anew */
+	    {"fcntl", EINTR, true},
+	    {"open", EACCES, false},
+	};
+	static const struct keys_limits limits = {3, 0, MINUTE, 0};
+	struct keys_list list = listed("a,b");
+	struct machine m;
+	bool well;
+
+	(void)unused;
+	machine_start(&m, 1, SECOND);
+	for (size_t i = 0; i < ARRAY(rows); i++) {
+		unlink(path);
+		failing_from(1, rows[i].cause, rows[i].call);
+		(void)use_thrice(&list, &limits, &m, &well);
+		assert_int_equal(well, rows[i].well);
+	}
+	/* the second fsync is of the folder, of which some file systems know nothing */
+	unlink(path);
+	failing_from(2, EINVAL, "fsync");
+	assert_int_equal(use_thrice(&list, &limits, &m, &well), 3);
+	assert_true(well && failing.n == 2);
+	unlink(path);
+	failing_from(1, EINVAL, "fsync");
+	assert_int_equal(use_thrice(&list, &limits, &m, &well), 0);
+	assert_true(!well && access(path, F_OK));
+	/* another process removes it while this one waits for the lock */
+	failing_from(1, 0, "fcntl");
+	failing.before = unlink_path;
+	closed(opened(&list, &limits, path, &m));
+	assert_int_equal(use_thrice(&list, &limits, &m, &well), 3);
+	assert_true(well && !access(path, F_OK));
+	failing_from(0, 0, NULL);
+	keys_list_free(&list);
+}
+
+static void fails_by(int cause, int result)
+{
+	assert_int_equal(errno, cause);
+	assert_int_equal(result, -1);
+}
+
+/* Wherever its name puts it, and where there is no room for it. */
+static void test_where_a_file_lies(void **unused)
+{
+	char far[PATH_MAX + 1] = "", was[PATH_MAX];
+	const char *name = strrchr(path, '/') + 1;
+	struct rlimit had, some;
+
+	(void)unused;
+	unlink(path);
+	assert_non_null(getcwd(was, sizeof(was)));
+	assert_int_equal(chdir(access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm"), 0);
+	assert_int_equal(durable_make(name, "abc", 3), 0);
+	assert_int_equal(access(path, F_OK), 0);
+	assert_int_equal(chdir(was), 0);
+	unlink(path);
+	memset(far, 'x', sizeof(far) - 1);
+	fails_by(ENAMETOOLONG, durable_make(far, "abc", 3));
+	failing_from(1, EDOM, "fsync");
+	failing.on = true;
+	fails_by(EDOM, durable_name("/file"));
+	failing.on = false;
+	failing_from(0, 0, NULL);
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &had), 0);
+	some = (struct rlimit){2, had.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &some), 0);
+	fails_by(ENOSPC, durable_make(path, "abc", 3));
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &had), 0);
+	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(left_beside(), 0);
+}
+
 /* ---- killed at any instruction ---- */
 
 #define KILL_MAX 2
@@ -739,10 +1000,15 @@ int main(void)
 	    cmocka_unit_test(test_runs_share_a_file),
 	    cmocka_unit_test(test_another_list),
 	    cmocka_unit_test(test_what_is_not_its_own_is_refused_and_left),
+	    cmocka_unit_test(test_a_file_that_is_full),
 	    cmocka_unit_test(test_a_file_that_goes_ends_it),
 	    cmocka_unit_test(test_time_goes_on_after_a_restart),
 	    cmocka_unit_test(test_a_power_cut),
 	    cmocka_unit_test(test_a_clock_that_runs_back),
+	    cmocka_unit_test(test_any_call_fails),
+	    cmocka_unit_test(test_memory_fails),
+	    cmocka_unit_test(test_calls_that_may_fail),
+	    cmocka_unit_test(test_where_a_file_lies),
 	    cmocka_unit_test(test_killed_at_any_instruction),
 	};
 

@@ -2,7 +2,6 @@
 /* export: figures for Prometheus, over HTTP or as a file for the node exporter. */
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "cli/emit.h"
 #include "cli/http.h"
 #include "cli/metrics.h"
+#include "config/durable.h"
 #include "live/host.h"
 #include "live/watch.h"
 
@@ -160,20 +160,6 @@ static int write_all(int fd, const char *text, size_t len)
 	return 0;
 }
 
-/* The new name is to outlast a power failure, too. If not, the next file will. */
-static void sync_folder(const char *file)
-{
-	char path[PATH_MAX];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s", file);
-	fd = open(dirname(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	(void)fsync(fd);
-	close(fd);
-}
-
 /* Under another name, and in the file's place when it is whole; 0, or an errno. */
 static int write_beside(const char *file, const char *text, size_t len)
 {
@@ -195,7 +181,7 @@ static int write_beside(const char *file, const char *text, size_t len)
 	if (err)
 		unlink(name);
 	else
-		sync_folder(file);
+		(void)durable_name(file); /* if not, the next file will be */
 	return err;
 }
 

@@ -22,6 +22,7 @@
 
 #include "cli/cmd.h"
 #include "cli/fleet_items.h"
+#include "config/durable.h"
 #include "config/text.h"
 #include "estimate/heaviest.h"
 #include "fleet/heavy.h"
@@ -84,23 +85,19 @@ static int read_id(const char *file, uint64_t *id)
 }
 
 /* On the disk before it is used: else another one might be drawn after a crash. */
-static int make_id(const char *file, uint64_t *id)
+static int make_id(const char *file)
 {
-	int fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600), len;
+	uint64_t id = 0;
 	char text[32];
-	bool done;
+	int len;
 
-	if (fd < 0)
-		return -1;
-	*id = 0;
-	while (!*id && getrandom(id, sizeof(*id), 0) == sizeof(*id))
-		*id >>= 1;
-	len = snprintf(text, sizeof(text), "%016" PRIx64 "\n", *id);
-	done = *id && write(fd, text, len) == len && !fsync(fd);
-	if (!close(fd) && done)
-		return 0;
-	unlink(file);
-	return -1;
+	while (!id) {
+		if (getrandom(&id, sizeof(id), 0) != sizeof(id))
+			return -1;
+		id >>= 1;
+	}
+	len = snprintf(text, sizeof(text), "%016" PRIx64 "\n", id);
+	return durable_make(file, text, (size_t)len);
 }
 
 static int find_id(const struct options *o, uint64_t *id)
@@ -116,7 +113,7 @@ static int find_id(const struct options *o, uint64_t *id)
 		(void)mkdir(STATE_DIR, 0700); /* where that fails, what follows says so */
 		snprintf(file, sizeof(file), STATE_DIR "/%s.member", o->args[0]);
 	}
-	if (!read_id(file, id) || (errno == ENOENT && !make_id(file, id)))
+	if (!read_id(file, id) || (errno == ENOENT && !make_id(file) && !read_id(file, id)))
 		return EXIT_DONE;
 	if (errno == EINVAL)
 		complaint("%s: it holds no member's number: remove it, and another one is drawn",

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "cli/new_file.h"
+#include "config/durable.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,24 +60,15 @@ int new_file_write(struct new_file *file, const char *name, const char *text)
 
 int new_file_commit(struct new_file *file)
 {
-	char folder[PATH_MAX];
-	int fd, err = 0;
-
 	if (rename(file->beside, file->name)) {
-		err = errno;
+		int err = errno;
+
 		new_file_drop(file);
 		return err;
 	}
 	file->beside[0] = 0;
 	file->written = true;
-	memcpy(folder, file->name, sizeof(folder));
-	fd = open(dirname(folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return errno;
-	if (fsync(fd) && errno != EINVAL) /* of which some file systems know nothing */
-		err = errno;
-	close(fd);
-	return err;
+	return durable_name(file->name) ? errno : 0;
 }
 
 void new_file_drop(struct new_file *file)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "keys/keys.h"
+#include "config/durable.h"
 #include "config/units.h"
 
 #define KEYS_MAGIC   "PACERKEY"
@@ -137,7 +138,7 @@ int keys_parse(const char *text, size_t len, char separator, struct keys_list *l
 	*list = (struct keys_list){.name = calloc(KEYS_MAX, sizeof(*list->name))};
 	if (!list->name)
 		return policy_fail(error, POLICY_NO_MEMORY, "no memory for the keys");
-	for (const char *next; text && text <= end; text = next) {
+	for (const char *next; text; text = next) {
 		const char *stop = memchr(text, separator, (size_t)(end - text));
 
 		next = stop ? stop + 1 : NULL;
@@ -351,55 +352,13 @@ static int still_there(const struct keys *keys)
 	       (!fstat(keys->fd, &at) && at.st_nlink && (uint64_t)at.st_size >= keys->bytes);
 }
 
-/* Syncs the name to the disk as well. */
-static int sync_folder(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	char folder[4096] = ".";
-	int fd, result;
-
-	if (slash)
-		snprintf(folder, sizeof(folder), "%.*s", slash == path ? 1 : (int)(slash - path),
-			 path);
-	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	result = fd < 0 ? -1 : fsync(fd);
-	if (fd >= 0)
-		close(fd);
-	return result;
-}
-
-static int write_whole(int fd, const void *from, size_t bytes)
-{
-	ssize_t written = write(fd, from, bytes);
-
-	if (written >= 0 && (size_t)written != bytes)
-		errno = ENOSPC;
-	return written == (ssize_t)bytes ? 0 : -1;
-}
-
-/* Makes a complete, empty state and then gives it its name, if that is still free. */
 static int make_file(const char *path, const struct keys_limits *limits,
 		     const struct keys_clock *clock)
 {
 	struct keys_file file = {0};
-	char temporary[4096];
-	int fd, result, why;
 
-	if (snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path) >= (int)sizeof(temporary)) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	fd = mkostemp(temporary, O_CLOEXEC);
-	if (fd < 0)
-		return -1;
 	begin_file(&file, limits, clock);
-	result = write_whole(fd, &file, sizeof(file)) || fsync(fd) ||
-		 (link(temporary, path) && errno != EEXIST) || sync_folder(path);
-	why = errno;
-	unlink(temporary);
-	close(fd);
-	errno = why;
-	return result ? -1 : 0;
+	return durable_make(path, &file, sizeof(file));
 }
 
 /* Opens the file, or makes it, and locks it. Under the lock it still has its name. */
@@ -473,8 +432,8 @@ static int grow_file(struct keys *keys, uint32_t records)
 	return -1;
 }
 
-/* Adds records for keys that have none yet. They count when all are there. -1: see errno. */
-static int add_records(struct keys *keys)
+/* Adds records for keys that have none yet. They count when all are there. */
+static enum keys_opened add_records(struct keys *keys, struct policy_error *error)
 {
 	const struct keys_list *list = keys->list;
 	uint32_t n = keys->file->n;
@@ -485,20 +444,24 @@ static int add_records(struct keys *keys)
 			keys->at[i] = n++;
 	}
 	if (n == keys->file->n)
-		return 0;
+		return KEYS_OPEN;
 	if (n > KEYS_MAX) {
-		errno = EDQUOT;
-		return -1;
+		policy_explain(error, 0,
+			       "it would hold %u keys, those of former lists with them, and has "
+			       "room for %u: give another file, or remove it once a window has "
+			       "passed",
+			       n, KEYS_MAX);
+		return KEYS_REFUSED;
 	}
 	if (grow_file(keys, n))
-		return -1;
+		return unable(error, keys->path, "has no room for the keys");
 	for (uint32_t i = 0; i < list->n; i++)
 		if (keys->at[i] >= keys->file->n)
 			begin_record(&keys->file->record[keys->at[i]], list->name[i]);
 	if (keys->path && fdatasync(keys->fd))
-		return -1;
+		return unable(error, keys->path, "has no room for the keys");
 	put_in_force(&keys->file->n, n);
-	return 0;
+	return KEYS_OPEN;
 }
 
 /*
@@ -533,8 +496,9 @@ static enum keys_opened open_state(struct keys *keys, const struct keys_limits *
 		return unable(error, keys->path, "cannot be mapped");
 	if (check_file(keys->file, keys->bytes, limits, error))
 		return KEYS_REFUSED;
-	if (add_records(keys))
-		return unable(error, keys->path, "has no room for the keys");
+	opened = add_records(keys, error);
+	if (opened != KEYS_OPEN)
+		return opened;
 	begin_epoch(keys);
 	if (lock_file(keys, F_UNLCK))
 		return unable(error, keys->path, "cannot be unlocked");
@@ -566,8 +530,10 @@ enum keys_opened keys_open(const struct keys_list *list, const struct keys_limit
 		opened = KEYS_REFUSED;
 	else if (path)
 		opened = open_state(keys, limits, error);
-	else if (map_file(keys, bytes_of(list->n)) || add_records(keys))
+	else if (map_file(keys, bytes_of(list->n)))
 		opened = unable(error, "keys", "cannot be kept");
+	else
+		opened = add_records(keys, error);
 	if (opened != KEYS_OPEN)
 		discard(keys);
 	else

@@ -15,6 +15,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "config/durable.h"
+
 #define MAGIC	  "PACERST\n"
 #define ORDER	  0x01020304u
 #define BESIDE	  ".save-"
@@ -168,24 +170,6 @@ static bool put_all(FILE *f, const struct state *s, uint64_t *bytes)
 	return !o.failed && !fflush(f) && !fsync(fileno(f));
 }
 
-/* The directory knows the new name when the machine comes up again. */
-static bool sync_directory(const char *file)
-{
-	char path[PATH_MAX], *slash;
-	int fd, err;
-
-	snprintf(path, sizeof(path), "%s", file);
-	slash = strrchr(path, '/');
-	if (slash)
-		slash[slash == path] = 0;
-	fd = open(slash ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	err = fsync(fd) && errno != EINVAL; /* of a file system that has nothing to write */
-	close(fd);
-	return !err;
-}
-
 static int no_write(const char *file, struct policy_error *error)
 {
 	int cause = errno;
@@ -211,7 +195,7 @@ static int write_beside(const char *file, char *path, const struct state *s, uin
 		close(fd);
 	}
 	if (done && !rename(path, file))
-		return sync_directory(file)
+		return !durable_name(file)
 			   ? 0
 			   : policy_fail(error, 0,
 					 "%.200s: the state was written, but may not outlast a "

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "config/durable.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int durable_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char folder[PATH_MAX] = ".";
+	int fd, result, why;
+
+	if (slash)
+		snprintf(folder, sizeof(folder), "%.*s", slash == path ? 1 : (int)(slash - path),
+			 path);
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	result = fsync(fd) && errno != EINVAL ? -1 : 0;
+	why = errno;
+	close(fd);
+	errno = why;
+	return result;
+}
+
+static int write_whole(int fd, const void *from, size_t bytes)
+{
+	ssize_t written = write(fd, from, bytes);
+
+	if (written >= 0 && (size_t)written != bytes)
+		errno = ENOSPC;
+	return written == (ssize_t)bytes ? 0 : -1;
+}
+
+int durable_make(const char *path, const void *from, size_t bytes)
+{
+	char temporary[PATH_MAX];
+	int fd, result, why;
+
+	if (snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path) >= (int)sizeof(temporary)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	fd = mkostemp(temporary, O_CLOEXEC); /* of mode 0600 */
+	if (fd < 0)
+		return -1;
+	result = write_whole(fd, from, bytes) || fsync(fd) ||
+		 (link(temporary, path) && errno != EEXIST) || durable_name(path);
+	why = errno;
+	unlink(temporary);
+	close(fd);
+	errno = why;
+	return result ? -1 : 0;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: files that outlast a power failure: their names, too.
+ *
+ * Error: a file system that has nothing to write for a folder (EINVAL) has written it.
+ *
+ * Concurrency: of processes that make one file at once, one gives it its name; all succeed.
+ */
+#ifndef PACER_DURABLE_H
+#define PACER_DURABLE_H
+
+#include <stddef.h>
+
+/* Makes a file of mode 0600, whole before it has its name; one of that name stays as it is.
+ * 0; -1: see errno, and nothing is left but, where only the folder fails, the file. */
+__attribute__((warn_unused_result)) int durable_make(const char *path, const void *from,
+						     size_t bytes);
+/* Syncs the folder that the path lies in. 0; -1: see errno. */
+int durable_name(const char *path);
+
+#endif
