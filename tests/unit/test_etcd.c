@@ -1,48 +1,109 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The store's client without memory for what libcurl keeps: whom it trusts, and whom it asks. It
- * asks nobody then, and says why. Nothing is sent here: libcurl's part is this program's.
+ * The store's client, where memory runs out, and where what answers is no etcd, or a strange one.
+ * It asks nobody whom it should not, no request is sent in part, and it says why. Nothing is sent
+ * here: libcurl's part is this program's.
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 #include <curl/curl.h>
 
 #include "fleet/store.h"
+#include "starved.h"
 
-#define AT "https://127.0.0.1:2379"
+#define ARRAY(a) (sizeof(a) / sizeof(*(a)))
+#define AT	 "https://127.0.0.1:2379"
+
+/* The library's does not ask this program's malloc(). */
+char *strdup(const char *text)
+{
+	size_t n = strlen(text) + 1;
+	char *copy = malloc(n);
+
+	return copy ? memcpy(copy, text, n) : NULL;
+}
+
+/* ---- libcurl's part ---- */
 
 static CURLoption lacks; /* for which there is no memory; 0: none */
 static unsigned int asked, watched;
+static char url[600];
+
+/* What a call gets, one after the other; then there is nobody. */
+static struct answer {
+	const char *text;
+	long status;	  /* 0: 200 */
+	CURLcode code;	  /* without an answer */
+	const char *said; /* by libcurl */
+	bool shook;	  /* hands, before it hung up */
+	size_t bytes;	  /* that the answer is said to have; 0: as many */
+} script[4], *given;
+static char sent[4][4000]; /* the requests */
+
+static size_t (*take)(char *data, size_t size, size_t n, void *arg);
+static void *to, *watch_to;
+static const char *posted;
+static char *failed;
 
 #undef curl_easy_setopt
 CURLcode curl_easy_setopt(CURL *curl, CURLoption option, ...)
 {
+	va_list more;
+
 	(void)curl;
-	return option == lacks ? CURLE_OUT_OF_MEMORY : CURLE_OK;
+	if (option == lacks)
+		return CURLE_OUT_OF_MEMORY;
+	va_start(more, option);
+	if (option == CURLOPT_WRITEFUNCTION)
+		take = va_arg(more, size_t(*)(char *, size_t, size_t, void *));
+	else if (option == CURLOPT_WRITEDATA)
+		to = va_arg(more, void *);
+	else if (option == CURLOPT_POSTFIELDS)
+		posted = va_arg(more, const char *);
+	else if (option == CURLOPT_ERRORBUFFER)
+		failed = va_arg(more, char *);
+	else if (option == CURLOPT_URL)
+		snprintf(url, sizeof(url), "%s", va_arg(more, const char *));
+	va_end(more);
+	return CURLE_OK;
 }
 
 CURLcode curl_easy_perform(CURL *curl)
 {
+	struct answer *is = given++;
+	char *text = (char *)is->text;
+	size_t n;
+
 	(void)curl;
+	snprintf(sent[is - script], sizeof(*sent), "%s", posted);
 	asked++;
-	return CURLE_COULDNT_CONNECT;
+	if (is->code || !is->text) {
+		snprintf(failed, CURL_ERROR_SIZE, "%s", is->said ? is->said : "");
+		return is->code ? is->code : CURLE_COULDNT_CONNECT;
+	}
+	n = is->bytes ? is->bytes : strlen(text);
+	return n && take(text, 1, n, to) != n ? CURLE_WRITE_ERROR : CURLE_OK;
 }
 
 /* As after a call before, of which hands were shaken. */
 #undef curl_easy_getinfo
 CURLcode curl_easy_getinfo(CURL *curl, CURLINFO info, ...)
 {
+	const struct answer *is = given > script ? given - 1 : script;
 	va_list more;
 
 	(void)curl;
 	va_start(more, info);
 	if (info == CURLINFO_APPCONNECT_TIME_T)
-		*va_arg(more, curl_off_t *) = 1;
+		*va_arg(more, curl_off_t *) = is->shook;
+	else
+		*va_arg(more, long *) = is->status ? is->status : 200;
 	va_end(more);
 	return CURLE_OK;
 }
@@ -52,8 +113,57 @@ CURLMcode curl_multi_add_handle(CURLM *multi, CURL *curl)
 	(void)multi;
 	(void)curl;
 	watched++;
+	watch_to = to;
+	snprintf(sent[0], sizeof(*sent), "%s", posted);
 	return CURLM_OK;
 }
+
+/* A part of what is watched comes at each look; NULL: nothing comes any more. */
+static const char *parts[4], **part;
+static bool hangs_up; /* when nothing comes any more */
+
+CURLMcode curl_multi_perform(CURLM *multi, int *running)
+{
+	(void)multi;
+	*running = !hangs_up || *part;
+	if (*part) {
+		size_t n = strlen(*part);
+
+		assert_int_equal(take((char *)*part, n, 1, watch_to), n);
+		part++;
+	}
+	return CURLM_OK;
+}
+
+CURLMcode curl_multi_poll(CURLM *multi, struct curl_waitfd extra[], unsigned int n, int ms,
+			  int *some)
+{
+	(void)multi;
+	(void)extra;
+	(void)n;
+	(void)ms;
+	(void)some;
+	return CURLM_OK;
+}
+
+CURLMsg *curl_multi_info_read(CURLM *multi, int *left)
+{
+	static CURLMsg over;
+
+	(void)multi;
+	*left = 0;
+	over = (CURLMsg){.msg = CURLMSG_DONE, .data.result = CURLE_RECV_ERROR};
+	return hangs_up && !*part ? &over : NULL;
+}
+
+CURLMcode curl_multi_remove_handle(CURLM *multi, CURL *curl)
+{
+	(void)multi;
+	(void)curl;
+	return CURLM_OK;
+}
+
+/* ---- whom it trusts and asks ---- */
 
 static struct store *open_with(CURLoption without)
 {
@@ -71,6 +181,9 @@ static struct store *open_with(CURLoption without)
 
 	lacks = without;
 	asked = watched = 0;
+	memset(script, 0, sizeof(script));
+	given = script;
+	script[0].shook = true;
 	s = store_etcd.open(&options, why);
 	if (!s)
 		assert_string_equal(why, "no memory for the store's client");
@@ -87,7 +200,7 @@ static void test_it_knows_whom_to_trust(void **unused)
 	(void)unused;
 	assert_non_null(s);
 	store_etcd.close(s);
-	for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++)
+	for (size_t i = 0; i < ARRAY(needed); i++)
 		assert_null(open_with(needed[i]));
 }
 
@@ -116,7 +229,7 @@ static void test_nor_watches_another(void **unused)
 	static const CURLoption needed[] = {CURLOPT_URL, CURLOPT_CAINFO};
 
 	(void)unused;
-	for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++) {
+	for (size_t i = 0; i < ARRAY(needed); i++) {
 		struct store *s = open_with(0);
 
 		assert_non_null(s);
@@ -128,12 +241,376 @@ static void test_nor_watches_another(void **unused)
 	}
 }
 
+/* ---- what it is answered ---- */
+
+#define HEADER "{\"header\":{\"revision\":\"9\"}"
+#define KEY_A  "\"L3AvbGltaXQvYQ==\"" /* /p/limit/a */
+#define KEY_M  "\"L3AvbWVtYmVyLzE=\"" /* /p/member/1 */
+#define KV(key) \
+	"{\"key\":" key ",\"value\":\"dg==\",\"create_revision\":\"3\",\"mod_revision\":\"4\"}"
+#define RANGE(kvs)	 "{\"response_range\":{\"kvs\":[" kvs "],\"count\":\"1\"}}"
+#define TXN(done, parts) HEADER ",\"succeeded\":" done ",\"responses\":[" parts "]}"
+#define LEASE		 HEADER ",\"ID\":\"77\",\"TTL\":\"10\"}"
+
+enum op { HOLD, READ, WRITE, DROP, PUT, PUT_STAYS, LIST, AGE, CLEAR, OPS };
+
+/* As many as an array of jansson's has to grow for. */
+static const struct store_put items[] = {
+    {"item/1", "a", 1}, {"item/2", "b", 2}, {"item/3", "c", 3},
+    {"item/4", "d", 4}, {"item/5", "e", 0}, {"item/6", "f", 6},
+    {"item/7", "g", 7}, {"item/8", "h", 8}, {"item/9", "i", 9}};
+
+static struct {
+	struct store_snapshot now;
+	uint64_t revision, age_ns;
+} got;
+
+static enum store_result ask(struct store *s, enum op op)
+{
+	static const struct store_news news = {.own = "member/1", .first = 5, .last = 6};
+	bool stays = op == PUT_STAYS;
+
+	memset(&got, 0, sizeof(got));
+	given = script;
+	switch (op) {
+	case HOLD:
+		return store_etcd.hold(s, "member/1", "v", 4, 10, &got.now);
+	case READ:
+		return store_etcd.read(s, &news, &got.now);
+	case WRITE:
+		return store_etcd.write(s, "limit/a", "v", 4, "member/1", 3, &got.revision);
+	case DROP:
+		return store_etcd.drop(s, "limit/a", 4);
+	case PUT:
+	case PUT_STAYS:
+		return store_etcd.put(s, items, stays ? 2 : ARRAY(items), stays ? 0 : 10,
+				      "member/1", 3, &got.revision, &got.now);
+	case LIST:
+		return store_etcd.list(s, "limit/", 5, &got.now);
+	case AGE:
+		return store_etcd.age(s, 77, &got.age_ns);
+	case CLEAR:
+		return store_etcd.clear(s, "item/", "member/1", 3);
+	case OPS:
+		break;
+	}
+	return STORE_UNKNOWN;
+}
+
+static const struct {
+	struct answer answer[3];
+	size_t n; /* keys that are there */
+} well[OPS] = {
+    [HOLD] = {{{.text = LEASE}, {.text = TXN("true", "{}," RANGE(KV(KEY_M)))}}, 1},
+    [READ] = {{{.text = TXN("true", RANGE(KV(KEY_M)) "," RANGE(KV(KEY_A)) "," RANGE(KV(KEY_M)))}},
+	      2},
+    [WRITE] = {{{.text = TXN("true", "{}")}}, 0},
+    [DROP] = {{{.text = TXN("true", "{}")}}, 0},
+    [PUT] = {{{.text = LEASE}, {.text = TXN("true", "{}")}}, 0},
+    [PUT_STAYS] = {{{.text = TXN("true", "{}")}}, 0},
+    [LIST] = {{{.text = HEADER ",\"kvs\":[" KV(KEY_A) "]}"}}, 1},
+    [AGE] = {{{.text = HEADER ",\"TTL\":\"7\",\"grantedTTL\":\"10\"}"}}, 0},
+    [CLEAR] = {{{.text = TXN("true", "{}")}}, 0},
+};
+
+static void as_if(const struct answer *answer)
+{
+	memset(script, 0, sizeof(script));
+	memcpy(script, answer, 3 * sizeof(*answer));
+	memset(sent, 0, sizeof(sent));
+}
+
+static void test_answers(void **unused)
+{
+	struct store *s = open_with(0);
+
+	(void)unused;
+	assert_non_null(s);
+	for (enum op op = 0; op < OPS; op++) {
+		as_if(well[op].answer);
+		assert_int_equal(ask(s, op), STORE_DONE);
+		assert_int_equal(got.now.n, well[op].n);
+		store_snapshot_free(&got.now);
+	}
+	as_if(well[AGE].answer);
+	assert_int_equal(ask(s, AGE), STORE_DONE);
+	assert_int_equal(got.age_ns, 3000000000);
+	store_etcd.close(s);
+}
+
+/* Wherever memory runs out: what is asked is asked whole, and what was done is known. */
+static void test_no_memory_to_ask(void **unused)
+{
+	static char whole[2][sizeof(*sent)];
+	struct store *s = open_with(0);
+
+	(void)unused;
+	assert_non_null(s);
+	for (enum op op = 0; op < OPS; op++) {
+		uint32_t n;
+
+		as_if(well[op].answer);
+		starved_from(0, false);
+		memory.on = true;
+		assert_int_equal(ask(s, op), STORE_DONE);
+		memory.on = false;
+		n = memory.n;
+		store_snapshot_free(&got.now);
+		memcpy(whole, sent, sizeof(whole));
+		for (uint32_t i = 1; i <= 2 * n; i++) {
+			enum store_result result;
+
+			as_if(well[op].answer);
+			starved_from((i + 1) / 2, i % 2);
+			memory.on = true;
+			result = ask(s, op);
+			memory.on = false;
+			if (result == STORE_DONE)
+				assert_int_equal(got.now.n, well[op].n);
+			else
+				assert_non_null(strstr(store_etcd.why(s), "no memory"));
+			assert_true(result == STORE_DONE || result == STORE_UNKNOWN);
+			for (int k = 0; k < 2; k++)
+				if (*sent[k])
+					assert_string_equal(sent[k], whole[k]);
+			store_snapshot_free(&got.now);
+		}
+	}
+	store_etcd.close(s);
+}
+
+static void test_no_memory_to_begin(void **unused)
+{
+	uint32_t n;
+
+	(void)unused;
+	curl_global_init(CURL_GLOBAL_DEFAULT); /* whose memory is not asked for anew */
+	starved_from(0, false);
+	memory.on = true;
+	store_etcd.close(open_with(0));
+	memory.on = false;
+	n = memory.n;
+	for (uint32_t i = 1; i <= n; i++) {
+		starved_from(i, false);
+		memory.on = true;
+		assert_null(open_with(0));
+		memory.on = false;
+	}
+	store_etcd.close(NULL);
+}
+
+#define ODD(key, rest) HEADER ",\"kvs\":[{\"key\":" key ",\"value\":\"dg==\"" rest "}]}"
+#define MADE	       ",\"create_revision\":\"3\",\"mod_revision\":\"4\""
+#define NOT_ASKED      "keys that were not asked for"
+
+static void test_strange_answers(void **unused)
+{
+	static const struct {
+		enum op op;
+		struct answer answer[3];
+		const char *why; /* NULL: it is done; "": refused */
+	} rows[] = {
+	    {LIST, {{.text = ""}}, "no etcd with the v3 API: it says 200"},
+	    {LIST, {{.text = "{}"}}, "no etcd with the v3 API: it says 200"},
+	    {LIST, {{.text = "[]", .status = 404}}, "no etcd with the v3 API: it says 404"},
+	    {LIST, {{.text = HEADER "}", .status = 500}}, "no etcd with the v3 API: it says 500"},
+	    {LIST,
+	     {{.text = "{\"error\":\"a\\nb\\u007fc\"}", .status = 400}},
+	     "the store says: a b c"},
+	    {LIST,
+	     {{.text = "{\"message\":\"m\",\"code\":8}", .status = 429}},
+	     "the store is full: m"},
+	    {LIST,
+	     {{.text = "x", .bytes = STORE_BYTES_MAX + 1u, .shook = true}},
+	     "more than 16 MiB"},
+	    {LIST,
+	     {{.code = CURLE_COULDNT_CONNECT, .said = "nobody there"}},
+	     "nobody there: is etcd there"},
+	    {LIST,
+	     {{.code = CURLE_RECV_ERROR, .said = "it hung up", .shook = true}},
+	     "no TLS with it: it hung up"},
+	    {LIST, {{.code = CURLE_SSL_CERTPROBLEM, .said = "a file"}}, "no TLS with it: a file"},
+	    {LIST, {{.code = CURLE_SSL_CACERT_BADFILE}}, "no TLS with it: "},
+	    {LIST,
+	     {{.code = CURLE_PEER_FAILED_VERIFICATION, .said = "not its"}},
+	     "is not right: not its"},
+	    {LIST, {{.code = CURLE_OPERATION_TIMEDOUT}}, "no answer within 100 ms"},
+	    {LIST, {{.text = HEADER "}"}}, NULL},
+	    {LIST, {{.text = HEADER ",\"kvs\":7}"}}, NULL},
+	    {LIST, {{.text = ODD(KEY_A, MADE)}}, NULL},
+	    {LIST, {{.text = ODD(KEY_A, ",\"create_revision\":3,\"mod_revision\":4")}}, NULL},
+	    {LIST, {{.text = ODD("7", MADE)}}, NOT_ASKED},
+	    {LIST, {{.text = ODD("\"L3A*\"", MADE)}}, NOT_ASKED},
+	    {LIST, {{.text = ODD("\"L3A=\"", MADE)}}, NOT_ASKED},     /* /p */
+	    {LIST, {{.text = ODD("\"L3EveA==\"", MADE)}}, NOT_ASKED}, /* /q/x */
+	    {LIST, {{.text = ODD(KEY_A, ",\"create_revision\":\"3\"")}}, NOT_ASKED},
+	    {LIST,
+	     {{.text = ODD(KEY_A, ",\"create_revision\":[],\"mod_revision\":\"4\"")}},
+	     NOT_ASKED},
+	    {LIST,
+	     {{.text =
+		   HEADER ",\"kvs\":[" KV(KEY_A) ",{\"key\":" KEY_M ",\"value\":\"*\"" MADE "}]}"}},
+	     NOT_ASKED},
+	    {READ, {{.text = TXN("true", RANGE("") "," RANGE(""))}}, "less than was asked for"},
+	    {READ,
+	     {{.text = TXN("true", RANGE("") "," RANGE(ODD("7", MADE)) "," RANGE(""))}},
+	     NOT_ASKED},
+	    {HOLD, {{.text = HEADER ",\"ID\":\"0\",\"TTL\":\"10\"}"}}, "grants no lease of 10 s"},
+	    {HOLD, {{.text = HEADER ",\"ID\":\"77\",\"TTL\":\"9\"}"}}, "grants no lease of 10 s"},
+	    {HOLD, {{.text = LEASE}, {.text = TXN("false", RANGE(""))}}, ""},
+	    {HOLD, {{.text = LEASE}, {.text = NULL}}, "is etcd there"},
+	    {PUT, {{.text = NULL}}, "is etcd there"},
+	    {PUT, {{.text = LEASE}, {.text = TXN("false", RANGE(""))}}, NOT_ASKED},
+	    {PUT_STAYS, {{.text = TXN("false", RANGE(KV(KEY_A)) "," RANGE(""))}}, ""},
+	    {PUT_STAYS,
+	     {{.text = TXN("false", RANGE(KV(KEY_A) "," KV(KEY_M)) "," RANGE(""))}},
+	     NOT_ASKED},
+	    {PUT_STAYS, {{.text = TXN("false", RANGE(ODD("7", MADE)) "," RANGE(""))}}, NOT_ASKED},
+	    {WRITE, {{.text = TXN("false", "")}}, ""},
+	    {AGE, {{.text = HEADER ",\"TTL\":\"-1\"}"}}, NULL},
+	    {AGE, {{.text = HEADER "}"}}, NULL},
+	    {AGE, {{.text = HEADER ",\"TTL\":\"11\",\"grantedTTL\":\"10\"}"}}, NULL},
+	};
+	struct store *s = open_with(0);
+
+	(void)unused;
+	assert_non_null(s);
+	for (size_t i = 0; i < ARRAY(rows); i++) {
+		enum store_result result;
+
+		as_if(rows[i].answer);
+		result = ask(s, rows[i].op);
+		assert_int_equal(result, !rows[i].why	? STORE_DONE
+					 : *rows[i].why ? STORE_UNKNOWN
+							: STORE_REFUSED);
+		if (result == STORE_UNKNOWN) {
+			if (!strstr(store_etcd.why(s), rows[i].why))
+				fail_msg("%zu: %s", i, store_etcd.why(s));
+			assert_int_equal(got.now.n, 0);
+		}
+		if (rows[i].op == AGE)
+			assert_int_equal(got.age_ns, UINT64_MAX); /* it has gone */
+		store_snapshot_free(&got.now);
+	}
+	store_etcd.close(s);
+}
+
+/* ---- what it watches ---- */
+
+#define CREATED	  "{\"result\":{\"watch_id\":\"1\",\"created\":true}}\n"
+#define EVENT(id) "{\"result\":{\"watch_id\":\"" id "\",\"events\":[{}]}}\n"
+
+static void test_what_changed(void **unused)
+{
+	static const struct store_under what[] = {{"limit/", false}, {"member/", true}};
+	static const struct {
+		const char *part[3];
+		bool hangs_up;
+		int change;
+	} rows[] = {
+	    {{CREATED}, false, 0},
+	    {{CREATED, EVENT("1")}, false, 1},
+	    {{EVENT("2") EVENT("1")}, false, 3},
+	    {{"{\"result\":{\"watch_id\":2,", "\"events\":[{}]}}\n"}, false, 2},
+	    {{EVENT("0")}, false, 3}, /* what is not clear is all */
+	    {{EVENT("3")}, false, 0},
+	    {{EVENT("9")}, false, 3},
+	    {{"{\"result\":{\"canceled\":true}}\n"}, false, 3},
+	    {{"no JSON\n"}, false, 3},
+	    {{NULL}, true, -1},
+	    {{EVENT("1")}, true, 1},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(rows); i++) {
+		struct store *s = open_with(0);
+		int change = 0;
+
+		assert_non_null(s);
+		memset(parts, 0, sizeof(parts));
+		memcpy(parts, rows[i].part, sizeof(rows[i].part));
+		part = parts;
+		hangs_up = rows[i].hangs_up;
+		for (int k = 0; k < 3 && !change; k++)
+			change = store_etcd.watch(s, what, ARRAY(what), 7, 0);
+		if (change != rows[i].change)
+			fail_msg("%zu: %d", i, change);
+		if (change < 0)
+			assert_non_null(strstr(store_etcd.why(s), "it cannot be watched: "));
+		store_etcd.close(s);
+	}
+}
+
+/* Of what is watched none is left out. */
+static void test_no_memory_to_watch(void **unused)
+{
+	static const struct store_under what[] = {{"limit/", false}, {"member/", true}};
+	static char whole[sizeof(*sent)];
+	uint32_t n = 0;
+
+	(void)unused;
+	memset(parts, 0, sizeof(parts));
+	part = parts;
+	hangs_up = false;
+	for (uint32_t i = 0; i <= n; i++) {
+		struct store *s = open_with(0);
+		int change;
+
+		assert_non_null(s);
+		starved_from(i, false);
+		memory.on = true;
+		change = store_etcd.watch(s, what, ARRAY(what), 7, 0);
+		memory.on = false;
+		if (!i) {
+			n = memory.n;
+			strcpy(whole, sent[0]);
+			assert_non_null(strstr(whole, "NOPUT"));
+		}
+		if (!change)
+			assert_string_equal(sent[0], whole);
+		else
+			assert_string_equal(store_etcd.why(s), "no memory to watch the store");
+		store_etcd.close(s);
+	}
+	assert_true(n > 30);
+}
+
+/* Of addresses that end in slashes. */
+static void test_an_address_is_joined(void **unused)
+{
+	static const struct store_options options = {.endpoint = {"http://a:2379//", ""},
+						     .endpoints = 2,
+						     .prefix = "/p/",
+						     .first = "limit/",
+						     .last = "member/",
+						     .timeout_ms = 100};
+	char why[STORE_WHY];
+	struct store *s;
+
+	(void)unused;
+	lacks = 0;
+	s = store_etcd.open(&options, why);
+	assert_non_null(s);
+	as_if(well[LIST].answer);
+	assert_int_equal(ask(s, LIST), STORE_DONE);
+	assert_string_equal(url, "http://a:2379/v3/kv/range");
+	store_snapshot_free(&got.now);
+	store_etcd.close(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_it_knows_whom_to_trust),
 	    cmocka_unit_test(test_it_knows_whom_it_asks),
 	    cmocka_unit_test(test_nor_watches_another),
+	    cmocka_unit_test(test_answers),
+	    cmocka_unit_test(test_no_memory_to_begin),
+	    cmocka_unit_test(test_no_memory_to_ask),
+	    cmocka_unit_test(test_strange_answers),
+	    cmocka_unit_test(test_what_changed),
+	    cmocka_unit_test(test_no_memory_to_watch),
+	    cmocka_unit_test(test_an_address_is_joined),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

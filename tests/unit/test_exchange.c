@@ -15,6 +15,7 @@
 
 #include "fleet/codec.h"
 #include "fleet/exchange.h"
+#include "fleet/json.h"
 #include "starved.h"
 
 #define S   1000000000ull
@@ -99,7 +100,11 @@ static enum store_result put_keys(struct store *s, const struct store_put *puts,
 	if (puts_result != STORE_DONE)
 		return puts_result;
 	if (created != 1 || puts[0].follows != (lies.value ? lies.revision : 0)) {
+		bool was_on = memory.on;
+
+		memory.on = false;
 		answer(to);
+		memory.on = was_on;
 		return STORE_REFUSED;
 	}
 	put(puts[0].value, 9);
@@ -136,6 +141,7 @@ static int begin(void **unused)
 	lists = puts_result = ages = STORE_DONE;
 	odd_one = false;
 	x = (struct exchange){.kind = &small, .now_ns = clock_ns, .is_ours = is_ours};
+	json_count_failures();
 	exchange_begin(&x);
 	assert_true(exchange_step(&x, "guard", 1));
 	assert_false(exchange_waits(&x));
@@ -327,6 +333,48 @@ static void test_no_memory(void **unused)
 	assert_int_equal(there_s(), 100);
 }
 
+static bool starved_step(uint32_t at)
+{
+	bool well;
+
+	starved_from(at, false);
+	memory.on = true;
+	well = step();
+	memory.on = false;
+	assert_true(well || x.starved);
+	return well;
+}
+
+/* What another said is not lost where there was no memory to read it, nor taken for another thing:
+ * by the reading of all, and by what refuses a batch. */
+static void test_no_memory_to_read(void **unused)
+{
+	for (int by_batch = 0; by_batch < 2; by_batch++) {
+		bool well = false;
+
+		for (uint32_t i = 1; !well; i++) {
+			(void)end(unused);
+			(void)begin(unused);
+			other_says(500 * S, 9);
+			age_s = 10;
+			if (by_batch)
+				here(now + 100 * S);
+			else
+				exchange_missed(&x);
+			well = starved_step(i);
+			if (!well)
+				assert_true(i < 100 && step());
+			if (!x.items.n || !only()->revision)
+				assert_true(step());
+			assert_int_equal(only()->there_ns, now + 490 * S);
+			assert_int_equal(only()->todo, SHARED_TAKE);
+			assert_int_equal(x.strange, 0);
+			assert_int_equal(x.items.count.left_out, 0);
+		}
+		assert_true(memory.n > 10);
+	}
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 int main(void)
@@ -342,6 +390,7 @@ int main(void)
 	    CASE(test_an_age_that_is_not_told),
 	    CASE(test_after_an_hour),
 	    CASE(test_no_memory),
+	    CASE(test_no_memory_to_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

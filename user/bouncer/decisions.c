@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "bouncer/decisions.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+#include "fleet/json.h"
 
 #define NS_MAX (1ull << 60) /* 36 years: longer is not told apart */
 
@@ -238,10 +239,12 @@ int decisions_take(struct decisions *d, const char *json, size_t len, bool whole
 {
 	const json_t *fresh, *deleted;
 	json_error_t why;
-	json_t *root = json_loadb(json, len, 0, &why);
+	json_t *root = json_read(json, len, 0, &why);
 	int result = -1;
 
 	*told = (struct decisions_told){0};
+	if (!root && json_lacked())
+		return policy_fail(error, POLICY_NO_MEMORY, "no memory for its decisions");
 	if (!root)
 		return policy_fail(error, 0, "its answer is no JSON (line %d: %.100s)", why.line,
 				   why.text);

@@ -24,6 +24,7 @@
 #include "bouncer/lapi.h"
 #include "bouncer/settings.h"
 #include "config/text.h"
+#include "fleet/json.h"
 #include "live/bans.h"
 #include "live/host.h"
 #include "live/watch.h"
@@ -345,6 +346,7 @@ static int begin(struct bouncer *b, struct policy_error *error)
 					   *b->settings.ca_file ? b->settings.ca_file : NULL,
 					   *b->settings.origins ? b->settings.origins : NULL,
 					   (long)(b->settings.timeout_ns / 1000000000)};
+	json_count_failures();
 	sigemptyset(&stop);
 	sigaddset(&stop, SIGTERM);
 	sigaddset(&stop, SIGINT);

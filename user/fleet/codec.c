@@ -159,7 +159,7 @@ static enum fleet_trouble read_all(json_t *all, struct fleet_record *record, cha
 enum fleet_trouble fleet_read_record(const char *text, size_t len, struct fleet_record *record,
 				     char why[FLEET_WHY])
 {
-	json_t *all = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
+	json_t *all = json_read(text, len, JSON_REJECT_DUPLICATES, NULL);
 	enum fleet_trouble trouble;
 
 	memset(record, 0, sizeof(*record));
@@ -183,7 +183,7 @@ char *fleet_write_session(const struct fleet_token *token)
 
 bool fleet_is_session_of(const char *text, size_t len, const struct fleet_token *token)
 {
-	json_t *all = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
+	json_t *all = json_read(text, len, JSON_REJECT_DUPLICATES, NULL);
 	const char *boot = json_string_value(json_object_get(all, "boot"));
 	uint64_t version, id, datapath;
 	bool same = number(all, "v", &version) && version == FLEET_VERSION &&
@@ -270,7 +270,7 @@ static const char *read_item(json_t *all, uint64_t *left_ns, struct shared_value
 const char *fleet_read_item(const char *text, size_t len, uint64_t *left_ns,
 			    struct shared_value *value)
 {
-	json_t *all = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
+	json_t *all = json_read(text, len, JSON_REJECT_DUPLICATES, NULL);
 	const char *why;
 
 	memset(value, 0, sizeof(*value));

@@ -25,6 +25,7 @@ struct body {
 	char *text;
 	size_t len;
 	bool overflow;
+	bool lacks; /* memory for it */
 };
 
 struct store {
@@ -64,6 +65,9 @@ static char *encode(const char *text, size_t len)
 	return out;
 }
 
+#define NO_BASE64 SIZE_MAX
+
+/* NULL: no memory. Of what is no base64, *len is NO_BASE64. */
 static char *decode(const char *text, size_t *len)
 {
 	size_t n = strlen(text);
@@ -74,9 +78,9 @@ static char *decode(const char *text, size_t *len)
 	for (size_t i = 0; out && i < n && text[i] != '='; i++) {
 		const char *digit = strchr(digits, text[i]);
 
-		if (!digit || !text[i]) {
-			free(out);
-			return NULL;
+		if (!digit) {
+			*len = NO_BASE64;
+			return out;
 		}
 		bits = bits << 6 | (uint32_t)(digit - digits);
 		have += 6;
@@ -103,8 +107,10 @@ static size_t take(char *data, size_t size, size_t n, void *arg)
 		return 0;
 	}
 	grown = realloc(body->text, body->len + size + 1);
-	if (!grown)
+	if (!grown) {
+		body->lacks = true;
 		return 0;
+	}
 	body->text = grown;
 	memcpy(grown + body->len, data, size);
 	body->len += size;
@@ -166,7 +172,10 @@ static enum store_result call_failed(struct store *s, CURLcode code, const struc
 	const char *said = s->failed[0] ? s->failed : curl_easy_strerror(code);
 	curl_off_t shook = 0;
 
-	switch (code) {
+	if (body->overflow)
+		return fail(s, "%s: an answer of more than %u MiB: look what lies under %s", at,
+			    STORE_BYTES_MAX >> 20, s->prefix);
+	switch (body->lacks ? CURLE_OUT_OF_MEMORY : code) {
 	case CURLE_OUT_OF_MEMORY:
 		return fail(s, "%s: no memory to ask it", at);
 	case CURLE_OPERATION_TIMEDOUT:
@@ -184,9 +193,6 @@ static enum store_result call_failed(struct store *s, CURLcode code, const struc
 	curl_easy_getinfo(s->calls, CURLINFO_APPCONNECT_TIME_T, &shook);
 	if (shook) /* hands were shaken, and it hung up: so it does if it wants a certificate */
 		return tls_failed(s, code);
-	if (body->overflow)
-		return fail(s, "%s: an answer of more than %u MiB: look what lies under %s", at,
-			    STORE_BYTES_MAX >> 20, s->prefix);
 	return fail(s, "%s: %s: is etcd there, and may this host reach it?", at, said);
 }
 
@@ -217,7 +223,7 @@ static json_t *answer_of(struct store *s, long status, const struct body *body)
 	json_t *answer;
 
 	(void)json_lacked();
-	answer = body->text ? json_loadb(body->text, body->len, 0, NULL) : NULL;
+	answer = body->text ? json_read(body->text, body->len, 0, NULL) : NULL;
 	if (json_lacked()) {
 		json_decref(answer);
 		(void)fail(s, "%s: no memory to read what it answers", s->endpoint[s->at]);
@@ -262,6 +268,16 @@ static json_t *call(struct store *s, const char *path, json_t *request)
 
 /* --- what is asked ---------------------------------------------------------------------------- */
 
+/* A request is whole, or there is none: without a part of it, it would ask for more, or write where
+ * another has written. */
+static json_t *if_whole(json_t *json, int lacks)
+{
+	if (!lacks)
+		return json;
+	json_decref(json);
+	return NULL;
+}
+
 static json_t *bytes_of(const char *text, size_t len)
 {
 	char *encoded = encode(text, len);
@@ -301,9 +317,9 @@ static json_t *range_after(const struct store *s, const char *under, const char 
 	json_t *range =
 	    json_pack("{s:o,s:o}", "key", key_of(s, under), "range_end", end_of(s, under));
 
-	if (after)
-		json_object_set_new(range, revision, number(after + 1));
-	return json_pack("{s:o}", "request_range", range);
+	int lacks = after ? json_object_set_new(range, revision, number(after + 1)) : 0;
+
+	return json_pack("{s:o}", "request_range", if_whole(range, lacks));
 }
 
 /* Three requests, in this order, whose answers take_news reads. */
@@ -338,32 +354,40 @@ static uint64_t number_of(const json_t *json, const char *field)
 	return json_is_integer(value) ? (uint64_t)json_integer_value(value) : 0;
 }
 
-static bool take_entry(const struct store *s, const json_t *kv, struct store_entry *entry)
-{
-	const char *value = json_string_value(json_object_get(kv, "value"));
-	const char *key = json_string_value(json_object_get(kv, "key"));
-	size_t len = 0, skip = strlen(s->prefix);
-
-	memset(entry, 0, sizeof(*entry));
-	entry->key = key ? decode(key, &len) : NULL;
-	entry->value = decode(value ? value : "", &entry->len);
-	entry->created = number_of(kv, "create_revision");
-	entry->revision = number_of(kv, "mod_revision");
-	entry->lease = number_of(kv, "lease");
-	if (!entry->key || !entry->value || len < skip || !entry->created || !entry->revision ||
-	    memcmp(entry->key, s->prefix, skip) != 0) {
-		free(entry->key);
-		free(entry->value);
-		return false;
-	}
-	memmove(entry->key, entry->key + skip, len - skip + 1);
-	return true;
-}
-
 static enum store_result not_asked(struct store *s)
 {
 	return fail(s, "%s: it answers with keys that were not asked for: is it etcd?",
 		    s->endpoint[s->at]);
+}
+
+static enum store_result no_memory(struct store *s)
+{
+	return fail(s, "no memory for what the store has");
+}
+
+static enum store_result take_entry(struct store *s, const json_t *kv, struct store_entry *entry)
+{
+	const char *value = json_string_value(json_object_get(kv, "value"));
+	const char *key = json_string_value(json_object_get(kv, "key"));
+	size_t len = 0, skip = strlen(s->prefix);
+	enum store_result result;
+
+	memset(entry, 0, sizeof(*entry));
+	entry->key = decode(key ? key : "", &len);
+	entry->value = decode(value ? value : "", &entry->len);
+	entry->created = number_of(kv, "create_revision");
+	entry->revision = number_of(kv, "mod_revision");
+	entry->lease = number_of(kv, "lease");
+	if (entry->key && entry->value && len != NO_BASE64 && entry->len != NO_BASE64 &&
+	    len >= skip && entry->created && entry->revision &&
+	    !memcmp(entry->key, s->prefix, skip)) {
+		memmove(entry->key, entry->key + skip, len - skip + 1);
+		return STORE_DONE;
+	}
+	result = entry->key && entry->value ? not_asked(s) : no_memory(s);
+	free(entry->key);
+	free(entry->value);
+	return result;
 }
 
 /* Of a range's answer: into a snapshot that has room. */
@@ -375,9 +399,9 @@ static enum store_result take_entries(struct store *s, const json_t *range,
 
 	json_array_foreach(kvs, i, kv)
 	{
-		if (!take_entry(s, kv, &now->at[now->n])) {
+		if (take_entry(s, kv, &now->at[now->n]) != STORE_DONE) {
 			store_snapshot_free(now);
-			return not_asked(s);
+			return STORE_UNKNOWN;
 		}
 		now->n++;
 	}
@@ -391,7 +415,7 @@ static enum store_result take_range(struct store *s, const json_t *header, const
 	now->revision = number_of(header, "revision");
 	now->at = calloc(json_array_size(json_object_get(range, "kvs")) + 1, sizeof(*now->at));
 	if (!now->at)
-		return fail(s, "no memory for what the store has");
+		return no_memory(s);
 	return take_entries(s, range, now);
 }
 
@@ -456,7 +480,7 @@ static enum store_result take_news(struct store *s, const json_t *answer, const 
 		return fail(s, "%s: it answers less than was asked for: is it etcd?",
 			    s->endpoint[s->at]);
 	if (!now->at)
-		return fail(s, "no memory for what the store has");
+		return no_memory(s);
 	now->revision = number_of(json_object_get(answer, "header"), "revision");
 	now->firsts = number_of(range[1], "count");
 	now->lasts = number_of(range[2], "count");
@@ -595,7 +619,7 @@ static enum store_result take_ranges(struct store *s, const json_t *answer, size
 		return not_asked(s);
 	now->at = calloc(n + 1, sizeof(*now->at));
 	if (!now->at)
-		return fail(s, "no memory for what the store has");
+		return no_memory(s);
 	json_array_foreach(parts, i, part)
 	{
 		const json_t *range = json_object_get(part, "response_range");
@@ -612,21 +636,23 @@ static json_t *put_request(const struct store *s, const struct store_put *puts, 
 			   uint64_t lease, const char *guard, uint64_t created)
 {
 	json_t *compare = json_array(), *success = json_array(), *failure = json_array();
+	int lacks =
+	    json_array_append_new(compare, is_at(s, guard, "CREATE", "create_revision", created));
 
-	json_array_append_new(compare, is_at(s, guard, "CREATE", "create_revision", created));
 	for (size_t i = 0; i < n; i++) {
-		json_array_append_new(
+		lacks |= json_array_append_new(
 		    compare, is_at(s, puts[i].key, "MOD", "mod_revision", puts[i].follows));
-		json_array_append_new(success,
-				      json_pack("{s:{s:o,s:o,s:o}}", "request_put", "key",
-						key_of(s, puts[i].key), "value",
-						bytes_of(puts[i].value, strlen(puts[i].value)),
-						"lease", number(lease)));
-		json_array_append_new(failure, json_pack("{s:{s:o}}", "request_range", "key",
-							 key_of(s, puts[i].key)));
+		lacks |= json_array_append_new(
+		    success,
+		    json_pack("{s:{s:o,s:o,s:o}}", "request_put", "key", key_of(s, puts[i].key),
+			      "value", bytes_of(puts[i].value, strlen(puts[i].value)), "lease",
+			      number(lease)));
+		lacks |= json_array_append_new(failure, json_pack("{s:{s:o}}", "request_range",
+								  "key", key_of(s, puts[i].key)));
 	}
-	return json_pack("{s:o,s:o,s:o}", "compare", compare, "success", success, "failure",
-			 failure);
+	return if_whole(
+	    json_pack("{s:o,s:o,s:o}", "compare", compare, "success", success, "failure", failure),
+	    lacks);
 }
 
 static enum store_result put_keys(struct store *s, const struct store_put *puts, size_t n,
@@ -688,9 +714,10 @@ static json_t *watch_of(const struct store *s, const struct store_under *what, s
 				   end_of(s, what->under), "start_revision", number(after + 1),
 				   "watch_id", number(i + 1));
 
-	if (what->ends_only)
-		json_object_set_new(create, "filters", json_pack("[s]", "NOPUT"));
-	return json_pack("{s:o}", "create_request", create);
+	int lacks =
+	    what->ends_only ? json_object_set_new(create, "filters", json_pack("[s]", "NOPUT")) : 0;
+
+	return json_pack("{s:o}", "create_request", if_whole(create, lacks));
 }
 
 /* A line for each; NULL: no memory. */
@@ -756,7 +783,7 @@ static int what_changed(struct body *body, int all, bool *over)
 	int change = 0;
 
 	while (line && (end = memchr(line, '\n', body->text + body->len - line))) {
-		json_t *said = json_loadb(line, end - line, 0, NULL);
+		json_t *said = json_read(line, end - line, 0, NULL);
 
 		change |= change_of(said, all, over);
 		json_decref(said);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "fleet/codec.h"
+#include "fleet/json.h"
 
 #define LEASES_MAX 1024 /* whose age is asked at once; the others count as fresh */
 
@@ -101,7 +102,7 @@ static void odd(struct exchange *x, const char *key, const char *why, const char
 	snprintf(x->odd, sizeof(x->odd), "%.160s in the store is passed over: %s%s", key, why, and);
 }
 
-/* False: it is passed over. */
+/* False: it is passed over; or there is no memory for it (starved), and nothing is known of it. */
 static bool say(struct exchange *x, const struct store_entry *entry, const struct lease_age *leases,
 		size_t n, size_t skip)
 {
@@ -113,7 +114,11 @@ static bool say(struct exchange *x, const struct store_entry *entry, const struc
 
 	if (strlen(entry->key) < skip)
 		return false;
+	(void)json_lacked();
 	why = fleet_read_item(entry->value, entry->len, &left_ns, &value);
+	x->starved = json_lacked();
+	if (x->starved)
+		return false;
 	if (why) {
 		odd(x, entry->key, why, ": remove it there");
 		return false;
@@ -125,11 +130,12 @@ static bool say(struct exchange *x, const struct store_entry *entry, const struc
 		return is == EXCHANGE_OTHERS;
 	age = n ? bsearch(&key, leases, n, sizeof(*leases), by_lease) : NULL;
 	age_ns = age ? age->age_ns : 0;
-	if (left_ns && left_ns != SHARED_NEVER) {
+	if (left_ns && left_ns != SHARED_NEVER)
 		left_ns = left_ns > age_ns ? left_ns - age_ns : SHARED_OVER;
-	}
+	x->items.starved = false;
 	shared_there(&x->items, entry->key + skip, &value, entry->revision, left_ns, x->now_ns());
-	return true;
+	x->starved = x->items.starved;
+	return !x->starved;
 }
 
 /* All of it, with how old it is where that may be much. */
@@ -142,8 +148,10 @@ static bool say_all(struct exchange *x, const struct store_snapshot *now)
 	x->starved = !leases;
 	if (well && !x->revision)
 		shared_list(&x->items);
-	for (size_t i = 0; i < now->n && well; i++)
+	for (size_t i = 0; i < now->n && well; i++) {
 		(void)say(x, &now->at[i], leases, n, strlen(EXCHANGE_ITEMS));
+		well = !x->starved;
+	}
 	if (well && !x->revision)
 		shared_listed(&x->items, x->now_ns());
 	free(leases);
@@ -195,10 +203,12 @@ static bool refused(struct exchange *x, const struct writing *w, size_t n,
 		const struct store_entry *entry = store_find(now, w->key[i]);
 
 		if (entry && entry->revision != w->put[i].follows &&
-		    !say(x, entry, leases, n_leases, skip))
+		    !say(x, entry, leases, n_leases, skip) && !x->starved)
 			shared_barred(&x->items, w->key[i] + skip);
 		if (!entry && w->put[i].follows)
 			shared_absent(&x->items, w->key[i] + skip, x->now_ns());
+		if (x->starved)
+			return false;
 	}
 	return true;
 }

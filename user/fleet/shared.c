@@ -103,8 +103,10 @@ static bool make_room(struct shared *s)
 	at = realloc(s->at, room * sizeof(*at));
 	s->at = at ? at : s->at;
 	place = at ? calloc(2 * room, sizeof(*place)) : NULL;
-	if (!place)
+	if (!place) {
+		s->starved = true;
 		return false;
+	}
 	free(s->place);
 	s->place = place;
 	s->places = 2 * room;
@@ -113,15 +115,16 @@ static bool make_room(struct shared *s)
 	return true;
 }
 
-/* The item; made where there is none. NULL: there is no room, which counts. */
+/* The item; made where there is none. NULL: there is no room, which counts, or no memory. */
 static struct shared_item *item_of(struct shared *s, const char *key)
 {
 	struct shared_item *item = find(s, key);
 
+	s->starved = false;
 	if (item)
 		return item;
 	if (strlen(key) >= SHARED_KEY || !make_room(s)) {
-		s->count.left_out++;
+		s->count.left_out += !s->starved;
 		return NULL;
 	}
 	item = &s->at[s->n++];

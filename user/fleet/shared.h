@@ -104,6 +104,7 @@ struct shared {
 	size_t places;
 	size_t next;	    /* where the next batch begins to look */
 	bool whole;	    /* all that the store has was read; nothing is told before */
+	bool starved;	    /* there was no memory for the last item */
 	uint64_t tokens_ns; /* SHARED_PER_S: the time at which all of the burst is free */
 	struct shared_counts count;
 };
