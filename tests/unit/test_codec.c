@@ -54,6 +54,7 @@ static void test_items(void **state)
 	    "{}",
 	    "[]",
 	    "{\"is\":\"item\",\"v\":1}",
+	    "{\"is\":\"item\",\"v\":\"1\",\"left_ms\":5}",
 	    "{\"is\":\"item\",\"v\":2,\"left_ms\":5}",
 	    "{\"is\":\"limit\",\"v\":1,\"left_ms\":5}",
 	    "{\"is\":\"item\",\"v\":1,\"left_ms\":-5}",
@@ -133,6 +134,7 @@ static void test_values(void **state)
 	assert_null(fleet_read_item(text, strlen(text), &left_ns, &value));
 	assert_int_equal(value.by, SHARED_PLAIN);
 	free(text);
+	assert_refused("\"left_ms\":5,\"value\":\"XY\",\"by\":\"hand\",\"more\":1", "fields");
 	assert_refused("\"left_ms\":5,\"value\":\"" LONGEST "4\",\"by\":\"hand\"", "63 bytes");
 	assert_refused("\"left_ms\":5,\"value\":7,\"by\":\"hand\"", "fields");
 	assert_refused("\"left_ms\":5,\"value\":\"XY\"", "fields");
@@ -175,9 +177,19 @@ static void test_no_memory(void **state)
 	assert_true(n > 50 && asked == n - 1);
 	assert_string_equal(text, whole);
 	free(text);
+	failing = 0;
+	asked = 0;
+	json_set_alloc_funcs(starved, free);
+	assert_null(fleet_write_session(&(struct fleet_token){5, "boot", 7}));
+	asked = 0;
+	assert_null(fleet_write_item(5000000, &(struct shared_value){"", SHARED_PLAIN}));
+	json_set_alloc_funcs(malloc, free);
 	free(whole);
 }
 
+#define LONG_KEY                                                                                   \
+	"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx" \
+	"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 #define MEMBER(id, held) "[" id ",7,9,0,[0," held ",0,0,0]]"
 #define RECORD(v, keys, members)                                                                  \
 	"{\"is\":\"limit\",\"v\":" v ",\"memory_ns\":5,\"keys\":[" keys "],\"members\":[" members \
@@ -213,6 +225,45 @@ static const struct {
     {RECORD("1", "", "{\"id\":1}"), FLEET_STRANGE, "it is no record of a limit"},
     {RECORD("1", "[0,\"x\"]", ""), FLEET_STRANGE, "it is no record of a limit"},
     {RECORD("1", "[1,\"\"]", ""), FLEET_STRANGE, "it is no record of a limit"},
+    {RECORD("1", "", "[1,7,9,0,[\"0\",3,0,0,0]]"), FLEET_STRANGE, "it is no record of a limit"},
+    {RECORD("1", "", "[1,7,9,0,[9,3,0,0,0]]"), FLEET_STRANGE, "it is no record of a limit"},
+    {RECORD("1", "", "[1,7,9,0,[0,\"3\",0,0,0]]"), FLEET_STRANGE, "it is no record of a limit"},
+    {RECORD("1", "", "[1,7,9,0,[0,3,\"0\",0,0]]"), FLEET_STRANGE, "it is no record of a limit"},
+    {RECORD("1", "", "[1,7,9,0,[0,3,0,\"0\",0]]"), FLEET_STRANGE, "it is no record of a limit"},
+    {RECORD("1", "", "[1,7,9,0,[0,3,0,0,\"0\"]]"), FLEET_STRANGE, "it is no record of a limit"},
+    {RECORD("1", "", "[null,7,9,0,[0,3,0,0,0]]"), FLEET_STRANGE, "it is no record of a limit"},
+    {RECORD("1", "", "[1,null,9,0,[0,3,0,0,0]]"), FLEET_STRANGE, "it is no record of a limit"},
+    {RECORD("1", "", "[1,7,null,0,[0,3,0,0,0]]"), FLEET_STRANGE, "it is no record of a limit"},
+    {RECORD("1", "", "[1,7,9,null,[0,3,0,0,0]]"), FLEET_STRANGE, "it is no record of a limit"},
+    {RECORD("1", "[1,\"x\",\"y\"]", ""), FLEET_STRANGE, "it is no record of a limit"},
+    {RECORD("1", "[1,7]", ""), FLEET_STRANGE, "it is no record of a limit"},
+    {RECORD("1", "[\"1\",\"x\"]", ""), FLEET_STRANGE, "it is no record of a limit"},
+    {RECORD("1", "[9,\"x\"]", ""), FLEET_STRANGE, "it is no record of a limit"},
+    {RECORD("1", "[1,\"x\"],[1,\"y\"]", ""), FLEET_STRANGE, "it is no record of a limit"},
+    {RECORD("1", "[1,\"" LONG_KEY "\"]", ""), FLEET_STRANGE, "it is no record of a limit"},
+    {"{\"is\":\"limit\",\"v\":1,\"memory_ns\":\"5\",\"keys\":[],\"members\":[]}", FLEET_STRANGE,
+     "it is no record of a limit"},
+    {"{\"is\":\"limit\",\"v\":1,\"memory_ns\":5,\"keys\":7,\"members\":[]}", FLEET_STRANGE,
+     "it is no record of a limit"},
+    {"{\"is\":\"limit\",\"v\":1,\"memory_ns\":5,\"keys\":[],\"members\":7}", FLEET_STRANGE,
+     "it is no record of a limit"},
+    {"{\"is\":\"limit\",\"v\":1,\"memory_ns\":5,\"keys\":[],\"more\":[]}", FLEET_STRANGE,
+     "it is no record of a limit"},
+    {RECORD("1", "", "[1,7,281474976710656,0,[0,3,0,0,0]]"), FLEET_UNSOUND,
+     "it has a limit that is too large"},
+    {RECORD("1", "", "[1,7,9,281474976710656,[0,3,0,0,0]]"), FLEET_UNSOUND,
+     "it has a limit that is too large"},
+    {RECORD("1", "", "[1,7,9,0,[0,3,281474976710656,0,0]]"), FLEET_UNSOUND,
+     "it has a share that is too large"},
+    {RECORD("1", "", "[1,7,9,0,[0,3,0,0,281474976710656]]"), FLEET_UNSOUND,
+     "it has a share that is too large"},
+    {RECORD("1", "", "[1,7,9,0,[0,3,0,9223372036854775807,0]]"), FLEET_UNSOUND,
+     "it has a share that is too large"},
+    {RECORD("1", "", "[1,7,9,0,[0,3,0,0,0],[1,3,0,0,0]]"), FLEET_UNSOUND,
+     "it has a share of no key"},
+    {"{\"is\":\"limit\",\"v\":1,\"memory_ns\":9223372036854775807,\"keys\":[],\"members\":[]}",
+     FLEET_UNSOUND, "its window is out of range"},
+    {RECORD("1", "", MEMBER("2", "3") "," MEMBER("1", "3")), FLEET_WELL, NULL},
     {"{\"is\":\"limit\",\"v\":1,\"memory_ns\":0,\"keys\":[],\"members\":[]}", FLEET_UNSOUND,
      "its window is out of range"},
     {"{\"is\":\"limit\",\"v\":1,\"memory_ns\":5,\"keys\":[],\"members\":[],\"new\":1}",
@@ -264,6 +315,8 @@ static void test_full(void **state)
 	assert_int_equal(fleet_read_record(text, strlen(text), &back, why), FLEET_WELL);
 	assert_memory_equal(&r, &back, sizeof(r));
 	assert_int_equal(fleet_sum(&r, 0), 2 * FLEET_MEMBERS_MAX * FLEET_UNITS_MAX);
+	r.slots++;
+	assert_string_equal(fleet_unsound(&r), "it has too many members");
 	all = json_loads(text, 0, NULL);
 	members = json_object_get(all, "members");
 	json_array_append(members, json_array_get(members, 0));
@@ -276,6 +329,11 @@ static void test_full(void **state)
 
 static void test_session(void **state)
 {
+	static const char *const others[] = {"{\"v\":2,\"id\":5,\"boot\":\"boot\",\"datapath\":7}",
+					     "{\"id\":5,\"boot\":\"boot\",\"datapath\":7}",
+					     "{\"v\":1,\"boot\":\"boot\",\"datapath\":7}",
+					     "{\"v\":1,\"id\":5,\"datapath\":7}",
+					     "{\"v\":1,\"id\":5,\"boot\":\"boot\"}"};
 	struct fleet_token token = {5, "boot", 7}, other;
 	char *text = fleet_write_session(&token);
 
@@ -288,6 +346,8 @@ static void test_session(void **state)
 	other = (struct fleet_token){5, "boot", 8};
 	assert_false(fleet_is_session_of(text, strlen(text), &other));
 	assert_false(fleet_is_session_of("x", 1, &token));
+	for (size_t i = 0; i < ARRAY(others); i++)
+		assert_false(fleet_is_session_of(others[i], strlen(others[i]), &token));
 	free(text);
 }
 

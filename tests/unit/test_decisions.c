@@ -11,6 +11,8 @@
 
 #include "bouncer/decisions.h"
 #include "bouncer/settings.h"
+#include "fleet/json.h"
+#include "starved.h"
 
 #define NOW 1000000000000ull
 #define S   1000000000ull
@@ -145,6 +147,11 @@ static void test_left_out(void **state)
 	    {"{\"id\": 5}", "decision 5: no id, type or scope: it"},
 	    {BAN("x", "Ip", "192.0.2.1", "1s"), "decision 0: no id, type or scope: 192.0.2.1"},
 	    {"7", "decision 0: no id, type or scope: it"},
+	    {"{\"id\": 1, \"type\": \"ban\", \"scope\": \"Ip\", \"duration\": \"1s\"}",
+	     "decision 1: no address or range: is missing"},
+	    {"{\"id\": 1, \"type\": \"ban\", \"scope\": \"Ip\", \"value\": \"192.0.2.1\"}",
+	     "decision 1: no duration: is missing"},
+	    {"{\"id\": 1, \"type\": \"ban\"}", "decision 1: no id, type or scope: it"},
 	    {"null", "decision 0: no id, type or scope: it"},
 	    {"[]", "decision 0: no id, type or scope: it"},
 	};
@@ -237,6 +244,72 @@ static void test_ranges(void **state)
 	    0);
 	assert_int_equal(decisions_bans(&d, NOW, &bans), 0);
 	assert_int_equal(bans.n, DECISIONS_PIECES);
+	free(bans.at);
+	decisions_free(&d);
+}
+
+/* What an answer should not have: an id twice, and one that is none. */
+static void test_odd_ids(void **state)
+{
+	struct decisions d = {0};
+
+	(void)state;
+	assert_int_equal(take(&d,
+			      "{\"new\": [" BAN(0, "Ip", "192.0.2.1", "9s") "," BAN(
+				  1, "Ip", "192.0.2.1",
+				  "9s") "," BAN(1, "Ip", "192.0.2.1",
+						"9s") "," BAN(3, "Ip", "192.0.2.1", "5s") "]}",
+			      true, NULL, NULL),
+			 0);
+	assert_int_equal(d.n, 3);
+	bans_are(&d, NOW, "192.0.2.1 9");
+	assert_int_equal(
+	    take(&d, "{\"deleted\": [{\"id\": null}, {\"id\": \"1\"}, 7]}", false, NULL, NULL), 0);
+	assert_int_equal(d.n, 3);
+	/* what is over is forgotten */
+	assert_int_equal(decisions_take(&d, "{\"new\": []}", 11, false, NOW + 6 * S,
+					&(struct decisions_told){0}, &(struct policy_error){0}),
+			 0);
+	assert_int_equal(d.n, 2);
+	decisions_free(&d);
+}
+
+/* No memory is no answer, and what was there stays. */
+static void test_no_memory(void **state)
+{
+	static const char more[] =
+	    "{\"new\": [" BAN(2, "Range", "192.0.2.0/30", "9s") "], \"deleted\": []}";
+	struct ban_pieces none = {0}, bans, lift, add;
+	struct decisions d = {0};
+	int result = -1;
+
+	(void)state;
+	json_count_failures();
+	assert_int_equal(
+	    take(&d, "{\"new\": [" BAN(1, "Ip", "192.0.2.9", "9s") "]}", true, NULL, NULL), 0);
+	for (uint32_t i = 1; result; i++) {
+		struct policy_error error = {0};
+
+		assert_true(i < 1000);
+		starved_from(i, false);
+		memory.on = true;
+		result = take(&d, more, false, NULL, &error);
+		memory.on = false;
+		if (result) {
+			assert_string_equal(error.text, "no memory for its decisions");
+			bans_are(&d, NOW, "192.0.2.9 9");
+		}
+	}
+	assert_int_equal(d.n, 2);
+	starved_from(1, false);
+	memory.on = true;
+	assert_int_equal(decisions_bans(&d, NOW, &bans), -1);
+	assert_int_equal(decisions_bans(&d, NOW, &bans), 0);
+	for (uint32_t i = 1; i <= 2; i++) {
+		starved_from(i, false);
+		assert_int_equal(decisions_change(&bans, &none, NOW, S, &lift, &add), -1);
+	}
+	memory.on = false;
 	free(bans.at);
 	decisions_free(&d);
 }
@@ -380,7 +453,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_durations),	 cmocka_unit_test(test_answers),
 	    cmocka_unit_test(test_left_out),	 cmocka_unit_test(test_garbage),
-	    cmocka_unit_test(test_ranges),	 cmocka_unit_test(test_changes),
+	    cmocka_unit_test(test_ranges),	 cmocka_unit_test(test_odd_ids),
+	    cmocka_unit_test(test_no_memory),	 cmocka_unit_test(test_changes),
 	    cmocka_unit_test(test_settings),	 cmocka_unit_test(test_wrong_settings),
 	    cmocka_unit_test(test_long_origins),
 	};

@@ -14,6 +14,7 @@
 #include <curl/curl.h>
 
 #include "bouncer/lapi.h"
+#include "starved.h"
 
 #define URL "http://127.0.0.1:8080"
 
@@ -21,15 +22,39 @@ static char asked[4096]; /* the last URL; "": none */
 static bool no_memory;
 static struct policy_error error;
 
+/* What becomes of a transfer. */
+static struct {
+	CURLMcode add, perform, poll;
+	int turns; /* before it has ended */
+	bool stop, no_message;
+	CURLcode result;
+	const char *why;
+	long status;
+	size_t bytes;			  /* of an answer */
+} as = {.perform = CURLM_INTERNAL_ERROR}; /* nothing can be sent */
+
+static size_t (*keep)(char *from, size_t size, size_t n, void *arg);
+static void *kept_by;
+static char *why;
+static CURLoption lacks;
+
 #undef curl_easy_setopt
 CURLcode curl_easy_setopt(CURL *easy, CURLoption option, ...)
 {
 	va_list more;
 
 	(void)easy;
+	if (option == lacks)
+		return CURLE_OUT_OF_MEMORY;
 	va_start(more, option);
 	if (option == CURLOPT_URL)
 		snprintf(asked, sizeof(asked), "%s", va_arg(more, const char *));
+	else if (option == CURLOPT_WRITEFUNCTION)
+		keep = va_arg(more, size_t(*)(char *, size_t, size_t, void *));
+	else if (option == CURLOPT_WRITEDATA)
+		kept_by = va_arg(more, void *);
+	else if (option == CURLOPT_ERRORBUFFER)
+		why = va_arg(more, char *);
 	va_end(more);
 	return CURLE_OK;
 }
@@ -46,12 +71,72 @@ void curl_free(void *p)
 	free(p);
 }
 
-/* Nothing can be sent. */
 CURLMcode curl_multi_perform(CURLM *multi, int *running)
 {
+	static char some[1 << 20];
+	size_t left = as.bytes;
+
 	(void)multi;
-	*running = 0;
-	return CURLM_INTERNAL_ERROR;
+	*running = as.turns-- > 0;
+	while (!*running && left) {
+		size_t n = left < sizeof(some) ? left : sizeof(some);
+
+		if (keep(some, 1, n, kept_by) != n) {
+			as.result = CURLE_WRITE_ERROR;
+			break;
+		}
+		left -= n;
+	}
+	if (as.why)
+		strcpy(why, as.why);
+	return as.perform;
+}
+
+CURLMcode curl_multi_poll(CURLM *multi, struct curl_waitfd extra[], unsigned int n, int ms,
+			  int *some)
+{
+	(void)multi;
+	(void)n;
+	(void)ms;
+	(void)some;
+	extra->revents = as.stop ? CURL_WAIT_POLLIN : 0;
+	return as.poll;
+}
+
+CURLMcode curl_multi_add_handle(CURLM *multi, CURL *easy)
+{
+	(void)multi;
+	(void)easy;
+	return as.add;
+}
+
+CURLMcode curl_multi_remove_handle(CURLM *multi, CURL *easy)
+{
+	(void)multi;
+	(void)easy;
+	return CURLM_OK;
+}
+
+CURLMsg *curl_multi_info_read(CURLM *multi, int *left)
+{
+	static CURLMsg message;
+
+	(void)multi;
+	*left = 0;
+	message = (CURLMsg){.msg = CURLMSG_DONE, .data.result = as.result};
+	return as.no_message ? NULL : &message;
+}
+
+#undef curl_easy_getinfo
+CURLcode curl_easy_getinfo(CURL *easy, CURLINFO info, ...)
+{
+	va_list more;
+
+	(void)easy;
+	va_start(more, info);
+	*va_arg(more, long *) = as.status;
+	va_end(more);
+	return CURLE_OK;
 }
 
 static int ask(const struct lapi_options *options, bool whole)
@@ -111,12 +196,96 @@ static void test_an_address_that_is_too_long(void **unused)
 	assert_string_equal(asked, "");
 }
 
+static const struct lapi_options plain = {
+    .url = URL, .key = "k", .ca_file = "ca.pem", .stall_s = 1};
+
+static void test_what_becomes_of_it(void **unused)
+{
+	static const struct {
+		typeof(as) is;
+		int result;
+		const char *error;
+	} rows[] = {
+	    {{.status = 200, .turns = 2}, 0, NULL},
+	    {{.status = 200, .bytes = LAPI_MAX / 2}, 0, NULL},
+	    {{.status = 200, .bytes = LAPI_MAX + 1}, -1, "the answer is longer than"},
+	    {{.status = 200, .turns = 1, .stop = true}, 1, NULL},
+	    {{.status = 200, .turns = 1, .poll = CURLM_OUT_OF_MEMORY}, -1, "libcurl cannot ask"},
+	    {{.status = 200, .no_message = true}, -1, "libcurl cannot ask"},
+	    {{.add = CURLM_OUT_OF_MEMORY}, -1, "libcurl cannot ask"},
+	    {{.result = CURLE_COULDNT_CONNECT, .why = "nobody there"}, -1, ": nobody there"},
+	    {{.result = CURLE_COULDNT_CONNECT}, -1, ": "},
+	    {{.status = 401}, -1, "it does not know the api_key (HTTP status 401)"},
+	    {{.status = 403}, -1, "it does not know the api_key (HTTP status 403)"},
+	    {{.status = 500}, -1, "HTTP status 500: is it CrowdSec's local API?"},
+	};
+
+	(void)unused;
+	no_memory = false;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		as = rows[i].is;
+		assert_int_equal(ask(&plain, true), rows[i].result);
+		if (rows[i].error && !strstr(error.text, rows[i].error))
+			fail_msg("%zu: %s", i, error.text);
+	}
+}
+
+/* Without the certificate it is to trust, or its key, it asks nobody. */
+static void test_no_memory_to_begin(void **unused)
+{
+	uint32_t n;
+
+	(void)unused;
+	lacks = CURLOPT_CAINFO;
+	assert_null(lapi_open(&plain, &error));
+	assert_string_equal(error.text, "libcurl cannot be set up: is there memory left?");
+	lacks = 0;
+	assert_int_equal(curl_global_init(CURL_GLOBAL_DEFAULT), CURLE_OK);
+	starved_from(0, false);
+	memory.on = true;
+	lapi_close(lapi_open(&plain, &error));
+	n = memory.n;
+	for (uint32_t i = 1; i <= n; i++) {
+		starved_from(i, false);
+		memory.on = true;
+		assert_null(lapi_open(&plain, &error));
+	}
+	memory.on = false;
+	lapi_close(NULL);
+	curl_global_cleanup();
+}
+
+static void test_no_memory_for_the_answer(void **unused)
+{
+	struct lapi *l = lapi_open(&plain, &error);
+	const char *answer;
+	size_t len;
+
+	(void)unused;
+	assert_non_null(l);
+	no_memory = false;
+	as = (typeof(as)){.status = 200, .bytes = 100, .why = "no room"};
+	starved_from(1, true);
+	memory.on = true;
+	assert_int_equal(lapi_ask(l, true, -1, &answer, &len, &error), -1);
+	memory.on = false;
+	assert_string_equal(error.text, URL ": no room");
+	assert_int_equal(len, 0);
+	as = (typeof(as)){.status = 200, .bytes = 100};
+	assert_int_equal(lapi_ask(l, true, -1, &answer, &len, &error), 0);
+	assert_int_equal(len, 100);
+	lapi_close(l);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_what_is_asked),
 	    cmocka_unit_test(test_no_memory_for_the_origins),
 	    cmocka_unit_test(test_an_address_that_is_too_long),
+	    cmocka_unit_test(test_what_becomes_of_it),
+	    cmocka_unit_test(test_no_memory_to_begin),
+	    cmocka_unit_test(test_no_memory_for_the_answer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

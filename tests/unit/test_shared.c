@@ -842,6 +842,39 @@ static void test_what_is_lifted_is_nowhere(void **unused)
 	begin(0);
 }
 
+/* Nothing comes of what is over, of what nobody knows, nor of a key that has no room. */
+static void test_what_is_of_no_account(void **unused)
+{
+	char far[SHARED_KEY + 1] = "";
+	struct shared_batch b;
+	struct shared s;
+
+	(void)unused;
+	read_nothing(&s);
+	look(&s, "k", now);
+	shared_absent(&s, "k", now);
+	shared_barred(&s, "k");
+	assert_int_equal(s.n, 0);
+	memset(far, 'x', sizeof(far) - 1);
+	look(&s, far, now + S);
+	assert_int_equal(s.n, 0);
+	assert_int_equal(s.count.left_out, 1);
+	look(&s, "k", now + (SHARED_NEVER - now) / 2); /* three centuries */
+	b = batch_of(&s);
+	assert_int_equal(b.n, 1);
+	assert_int_equal(b.ttl_s, UINT32_MAX);
+	shared_told(&s, &b, 7);
+	shared_barred(&s, "k"); /* it has been told */
+	assert_int_equal(s.count.left_out, 1);
+	shared_there(&s, "k", NULL, 8, 5 * S, now);
+	now += 6 * S; /* it ended there, and nobody lifted it */
+	shared_list(&s);
+	shared_listed(&s, now);
+	assert_int_equal(s.at[0].todo, SHARED_TAKE);
+	assert_int_equal(s.at[0].there_ns, now - S);
+	shared_free(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -860,6 +893,7 @@ int main(void)
 	    cmocka_unit_test(test_who_begins_compares),
 	    cmocka_unit_test(test_of_two_the_same_counts_in_either_order),
 	    cmocka_unit_test(test_what_is_barred_is_told_no_more),
+	    cmocka_unit_test(test_what_is_of_no_account),
 	    cmocka_unit_test(test_all_come_to_the_same),
 	    cmocka_unit_test(test_what_is_lifted_is_nowhere),
 	};

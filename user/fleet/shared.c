@@ -13,8 +13,6 @@ static bool differ(uint64_t a_ns, uint64_t b_ns)
 
 static uint64_t end_of(uint64_t left_ns, uint64_t now_ns)
 {
-	if (!left_ns)
-		return 0;
 	return left_ns < SHARED_NEVER - now_ns ? now_ns + left_ns : SHARED_NEVER;
 }
 
@@ -40,8 +38,7 @@ static struct shared_value said(const struct shared_item *item)
 
 static bool unlike(const struct shared_item *item)
 {
-	return differ(item->here_ns, item->there_ns) ||
-	       (item->here_ns && !same(&item->here, &item->there));
+	return differ(item->here_ns, item->there_ns) || !same(&item->here, &item->there);
 }
 
 /* Neither was said after the other: does what is here count? */

@@ -330,9 +330,12 @@ static bool send_leave(struct talk *t, const struct fleet_request *r)
 	key_text(key, MEMBERS, t->token.id);
 	result = t->kind->drop(t->store, key, r->follows);
 	answer.done = result == STORE_DONE;
+	(void)json_lacked();
 	if (result == STORE_REFUSED && look(t, key))
 		find_session(t, &t->all, key, &answer);
 	else if (result != STORE_DONE)
+		return false;
+	if (json_lacked()) /* it may be this host's still */
 		return false;
 	fleet_answered(t->member, t->now_ns(), &answer);
 	return true;
