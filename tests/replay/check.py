@@ -21,6 +21,7 @@ import tempfile
 import xml.etree.ElementTree
 
 TEST, PACER, DIR = sys.argv[1:4]
+sys.dont_write_bytecode = True
 HARMLESS = "{key: all, packets: 2147483647, window: 1s, slots: 1}"
 LIMIT = re.compile(r"\{key:[^}]*\}")
 VALUE = re.compile(r"(gap|packets|bytes|uses|burst): \w+")
@@ -567,10 +568,137 @@ def suggest_usage():
                        (("--kernel",), "no option"), ((path("nano.pcap"),), "one capture")):
         done = run("suggest", path("nano.pcap"), *args, code=(2,))
         assert said in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, done.stderr
+    assert "no IP packet in a tunnel of it" in run("suggest", path("nano.pcap"), "--inner", code=(1,)).stderr
     assert "nothing to suggest" in run("suggest", path("none.pcap"), code=(1,)).stderr
     damaged = run("suggest", path("damaged.pcap"), code=(1,))
     assert "damaged at frame 50" in damaged.stderr and damaged.stderr.count("\n") == 1
     assert "# Of" in damaged.stdout
+
+
+# ---- what else a policy says ----
+
+
+def frames_of_nano():
+    import captures
+    return captures.bursts(random.Random(5))
+
+
+def made(name, frames):
+    import captures
+    with open(path(name), "wb") as f:
+        f.write(captures.pcap(frames, True))
+    return name
+
+
+def allowed():
+    """Prefixes of any length, and some within others: who is in one of them is allowed, and nobody else."""
+    frames = frames_of_nano()
+    for allow in (["0.0.0.0/0"], ["::/0"], ["198.18.0.0/24", "198.18.0.0/15", "198.19.0.0/16"],
+                  ["2001:db8:1::1/128", "2001:db8:1::/127", "2001:db8:1::2/128"], ["192.0.2.1/32", "2001:db8::/33"]):
+        text = policy("flow") + f"allow: {json.dumps(allow)}\n"
+        nets = [ipaddress.ip_network(n) for n in allow]
+        seen = collections.Counter()
+        for frame, row in zip(frames, rows(text, "nano.pcap")):
+            want = any(frame.src in n for n in nets if n.version == frame.src.version)
+            assert (row["reason"] == "allowed") == want, (allow, frame.src, row)
+            seen[want] += 1
+        assert seen[True] and seen[False], (allow, seen)
+
+
+def verdicts():
+    """Rules that say what becomes of their packets, whatever these are: in the summary, compared, drawn."""
+    done = replay(policy("verdict"), "nano.pcap").stdout
+    out = json.loads(replay(policy("verdict"), "nano.pcap", "--json").stdout)
+    icmp = next(r for r in out["rules"] if r["name"] == "icmp")
+    assert icmp["matched"] == icmp["denied"]["verdict"] > 0 and icmp["denies_nothing"] == []
+    keys = re.findall(r"^  icmp  \S+ +\S+ +([0-9,]+) +([0-9,]+)  whatever its rate$", done, re.M)
+    assert keys and all(a == b for a, b in keys), done
+    assert re.search(r"^  no rule: .*, denied ", done, re.M), done
+    both = json.loads(replay(policy("verdict"), "nano.pcap", "--compare", path("none.yaml"), "--json").stdout)
+    assert both["denied"] == [out["denied"], 0] and both["denied_alone"] == both["denied"], both
+    assert sum(k["denied"][0] for k in both["keys"]) < out["denied"]  # what no rule matches has no key
+    replay(policy("verdict"), "nano.pcap", "--plot", path("v.svg"), env=fake_gnuplot())
+    assert "'udp, " in told()[0]
+
+
+def plot_views():
+    """What is drawn of a capture that has one time, of a key that comes at its end, of limits of two kinds."""
+    import captures
+    start = captures.START
+    one = made("one.frame", [captures.ip4("192.0.2.1", "203.0.113.1").at(start)])
+    replay(policy("flow"), one, "--plot", path("x.svg"), env=fake_gnuplot())
+    text, points = told()
+    assert "set xrange [0.000000000:1.000000000]" in text and len(points) == 1601, text[:300]
+    assert points[1][2] == "2" and points[-1][1] == "0"
+    late = [captures.ip4("192.0.2.1", "203.0.113.1").at(start + i * 10**9) for i in range(100)]
+    late += [captures.ip4("192.0.2.2", "203.0.113.1").at(start + 99 * 10**9 + i) for i in range(1, 9)]
+    replay(policy("flow"), made("late.key", late), "--plot", path("x.svg"), env=fake_gnuplot())
+    text, points = told()
+    low, high = map(float, re.search(r"set xrange \[(\S+):(\S+)\]", text).groups())
+    assert 98.9 < high < 99.1 and low > 80, (low, high)
+    two = ("rules: [{name: two, limits: [{key: src, gap: 1ns}, {key: src, packets: 100, window: 1s}, "
+           "{key: dst, packets: 100, window: 1s}]}]")
+    replay(two, "late.key", "--plot", path("x.svg"), env=fake_gnuplot())
+    assert "'two, 192.0.2.1: 100 packets in any 1s'" in told()[0]
+    replay(two, "late.key", "--plot", path("x.svg"), "--plot-key", "192.0.2.2", env=fake_gnuplot())
+    assert "'two, 192.0.2.2: " in told()[0]
+    replay(policy("rules"), "nano.pcap", "--plot", path("x.svg"), "--plot-rule", "rest", env=fake_gnuplot())
+    assert "'rest, all: 20 packets in any 5s'" in told()[0]
+
+
+def plot_fails():
+    """A picture that cannot be drawn is said, and none is left."""
+    def fails(said, svg="x.svg", gnuplot=None, text=policy("one")):
+        env = fake_gnuplot()
+        if gnuplot:
+            with open(os.path.join(path("fake"), "gnuplot"), "w") as f:
+                f.write("#!/bin/sh\ncat >/dev/null\n" + gnuplot)
+        before = sorted(os.listdir(DIR))
+        done = replay(text, "spread.pcap", "--plot", path(svg), code=(1,), env=env)
+        assert said in done.stderr and done.stderr.count("\n") == 1, done.stderr
+        assert sorted(os.listdir(DIR)) == before, set(os.listdir(DIR)) - set(before)
+
+    if os.path.exists(path("x.svg")):
+        os.unlink(path("x.svg"))
+    fails("x.svg: the picture cannot be drawn: gnuplot failed", gnuplot="echo '<svg>a whole picture it seems</svg>'; exit 1\n")
+    fails("x.svg: the picture cannot be drawn: gnuplot failed", gnuplot="echo '<svg>a picture that is not whole'\n")
+    fails("x.svg: the picture cannot be drawn: gnuplot failed", gnuplot="echo '</svg>'\n")
+    fails("x.svg: the picture cannot be drawn: gnuplot failed", gnuplot="kill -9 $$\n")
+    fails("File name too long", svg="x" * 300 + ".svg")
+    fails("File name too long", svg="./" * 2100 + "x.svg")
+    fails("those of this limit, a rate, come back bit by bit", text=policy("rates"))
+
+
+def told_of_a_capture():
+    """Events of a capture: how many there were stands below them, and what could not be handed on is one."""
+    import captures
+    frames = [captures.ip4("192.0.2.1", "203.0.113.1").at(captures.START + n * 5 * 10**9 + i * 10**6)
+              for n in range(12) for i in range(400)]
+    made("attacks.pcap", frames)
+    args = ("events", "--replay", path("attacks.pcap"), "-c", path("one.yaml"), "--quiet", "1s")
+    done = run(*args).stdout.splitlines()
+    assert re.fullmatch(r".*attacks.pcap: (\d+) events in 4,800 packets of 55.4 s, of which 4,320 were denied", done[-1])
+    assert int(done[-1].split()[1]) == len(done) - 1 >= 24, done[-1]
+    events = [json.loads(line) for line in run(*args, "--json").stdout.splitlines()]
+    assert len(events) == len(done) - 1 and events[0]["event"] == "start"
+    # Each command holds its place until this test lets all of them go.
+    fifo, said = path("fifo"), path("said")
+    os.mkfifo(fifo)
+    for more in ((), ("--json",)):
+        child = subprocess.Popen([PACER, *args, *more, "--exec", f"cat >>{said}; read x <{fifo}"], stdout=subprocess.PIPE, text=True)
+        out = child.communicate()[0].splitlines()
+        with open(fifo, "w"):
+            pass
+        assert child.returncode == 0
+        last = out[-1] if more else out[-2]
+        assert "lost" in last, last
+        n = json.loads(last)["n"] if more else int(re.search(r"lost (\d+) runs of --exec could not be told", last)[1])
+        assert n == len(events) - 8, (n, len(events))
+    one = run("events", "--replay", path("nano.pcap"), "-c", path("none.yaml")).stdout
+    assert one.count("\n") == 1 and ": 0 events in 1,500 packets" in one, one
+    run("events", "--replay", path("damaged.pcap"), "-c", path("one.yaml"), code=(1,))
+    run("events", "--replay", path("nano.pcap"), "-c", path("absent.yaml"), code=(1, 2))
+    assert "absent.pcap" in run("events", "--replay", path("absent.pcap"), "-c", path("one.yaml"), code=(1,)).stderr
 
 
 # ---- the picture ----

@@ -50,6 +50,26 @@ static void tell(const struct event *event, void *arg)
 	free(json);
 }
 
+/* What could not be handed on. */
+static void tell_lost(struct events_pass *p, uint64_t now_ns,
+		      void (*tell_it)(const struct event *event, void *arg), void *arg)
+{
+	const struct {
+		const char *what;
+		uint64_t n;
+	} lost[] = {{"runs of --exec", p->lost}, {"entries of the journal", p->lost_journal}};
+
+	for (size_t i = 0; i < sizeof(lost) / sizeof(*lost); i++) {
+		struct event event = {
+		    .kind = EVENT_LOST, .told_ns = now_ns, .what = lost[i].what, .n = lost[i].n};
+
+		if (lost[i].n)
+			tell_it(&event, arg);
+	}
+	p->lost = 0; /* nor that this could not be handed on either, which is known */
+	p->lost_journal = 0;
+}
+
 static int read_settings(const struct options *o, struct episode_settings *by)
 {
 	*by =
@@ -71,6 +91,8 @@ static int replay(struct judge *j, const struct options *o, const struct episode
 
 	if (!code && replayed_run(j, &c, by, tell, &t, &sum, &error))
 		code = complain(NULL, &error);
+	else if (!code)
+		tell_lost(&t.pass, sum.last_ns, tell, &t);
 	capture_close(&c);
 	if (code || o->json)
 		return !code && c.damaged ? EXIT_FAILED : code;
@@ -241,23 +263,6 @@ static void round_of_all(struct following *f)
 	}
 }
 
-/* What could not be handed on. */
-static void tell_lost(struct following *f)
-{
-	struct event event = {.kind = EVENT_LOST, .told_ns = host_now_ns()};
-	struct events_pass *p = &f->t.pass;
-
-	if (!f->first || (!p->lost && !p->lost_journal))
-		return;
-	event.what = p->lost ? "runs of --exec" : "entries of the journal";
-	event.n = p->lost ? p->lost : p->lost_journal;
-	p->lost = 0;
-	p->lost_journal = 0;
-	tell_of(&event, f->first);
-	p->lost = 0; /* that this could not be handed on either is known */
-	p->lost_journal = 0;
-}
-
 /* True: it is to end. */
 static bool wait_until(uint64_t at_ns, const sigset_t *ends)
 {
@@ -275,7 +280,8 @@ static int follow_all(struct following *f, const sigset_t *ends)
 	for (uint64_t n = 0; !code && flushed(); n++) {
 		if (n % LOOK_ROUNDS == 0) {
 			code = look(f);
-			tell_lost(f);
+			if (f->first)
+				tell_lost(&f->t.pass, host_now_ns(), tell_of, f->first);
 		}
 		round_of_all(f);
 		events_tidy(&f->t.pass);

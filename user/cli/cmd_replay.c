@@ -66,8 +66,6 @@ static void top_measure(struct top *top, const struct policy_limit *limit, uint6
 {
 	uint64_t cost = judge_cost(limit, len_bytes);
 
-	if (time_ns < top->last_ns) /* as the limit sees a clock that runs back */
-		time_ns = top->last_ns;
 	if (top->offered && time_ns - top->last_ns < top->closest_ns)
 		top->closest_ns = time_ns - top->last_ns;
 	if (!top->offered++ || time_ns - top->begin_ns >= judge_span_ns(limit)) {

@@ -61,8 +61,6 @@ int show_status(struct attached *a, const struct options *o)
 
 static int run_status(struct options *o)
 {
-	if (o->n_args > 1)
-		return misused("status", "it wants interfaces, or none for all");
 	if (!o->n_args)
 		return status_all(o);
 	return with_pacer(o, show_status);
