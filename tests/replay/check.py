@@ -237,6 +237,55 @@ def why_frame():
     assert times > 100 and min(seen[r] for r in ("gap", "window", "rate", "ban", "admit")) > 4, seen
 
 
+def why_more():
+    """Of verdicts and of what comes to no rule; of keys wider than what is known of them; of frames that are not there."""
+    capture = ("--replay", path("nano.pcap"))
+    for frame in ("1501", "99999"):
+        done = run("why", "-c", path("flow.yaml"), *capture, "--frame", frame, code=(1,))
+        assert f"nano.pcap: there is no frame {frame}: it has 1500" in done.stderr and not done.stdout, done.stderr
+    found = why("verdict", "icmp 10.0.0.1 > 10.0.0.2", *capture)
+    assert (found["rule"], found["reason"], found["wait_ns"], found["fate"]) == ("icmp", "verdict", None, "is dropped"), found
+    found = why("verdict", "tcp 10.0.0.1:7 > 10.0.0.2:8", *capture)
+    assert found["fate"] == "passes" and found["verdict"] == "admit", found
+    found = why("more", "udp 10.0.0.1:7 > 10.0.0.2:8", *capture)
+    assert found["rule"] is None and found["fate"] == "passes", found
+    found = why("verdict", "192.0.2.1", *capture)
+    assert [(r["name"], r.get("verdict")) for r in found["rules"]] == [("icmp", "drop"), ("tcp", "pass"), ("udp", None)]
+    assert found["else"] == "drop", found
+    # A prefix may be in a set in part, which is no reach; a rule by destination counts packets of anybody.
+    assert why("sets", "192.0.2.0/24", *capture)["sets"] == []
+    assert why("sets", "192.0.2.1", *capture)["sets"] == ["drop"]
+    assert why("geo", "203.0.113.77", *capture)["sets"] == []
+    by_dst = "rules: [{name: to, limits: [{key: dst, packets: 3, window: 1s}]}]"
+    text = run("why", "-c", "-", "198.51.100.1", *capture, input=by_dst).stdout
+    assert "to.limits[0]: 3 packets in 1s" in text, text
+    # The longest prefix of the allow-list is named, whatever their order.
+    for allow in (["198.18.0.0/15", "198.19.0.0/16"], ["198.19.0.0/16", "198.18.0.0/15"]):
+        text = run("why", "-c", "-", "198.19.0.1", *capture, input=policy("flow") + f"allow: {json.dumps(allow)}\n").stdout
+        assert "allowed   by 198.19.0.0/16 of the allow-list" in text, text
+    # Whoever is allowed inside a tunnel meets no rule for what is inside; others do.
+    inner = "rules: [{name: in, match: {inner: yes}, verdict: drop}]\nallow: [10.1.0.0/16]\n"
+    for source, fate in (("10.1.0.1", "passes"), ("10.2.0.1", "is dropped")):
+        found = json.loads(run("why", "--json", "-c", "-", f"udp {source}:7 > 10.3.0.1:8 in gre 192.0.2.1 > 192.0.2.2", *capture,
+                               input=inner).stdout)
+        assert found["fate"] == fate, (source, found)
+    # What no rule matches, where the policy only looks on; headers that are none.
+    monitor = policy("verdict") + "mode: monitor\n"
+    found = json.loads(run("why", "--json", "-c", "-", "--replay", path("shapes.pcap"), "icmp 10.0.0.1 > 10.0.0.2", input=monitor).stdout)
+    assert found["fate"] == "passes, since the policy only looks on" and found["verdict"] == "deny", found
+    rest = [n + 1 for n, row in enumerate(rows(policy("verdict"), "nano.pcap")) if row["reason"] == "verdict" and not row["rule"]]
+    found = why("verdict", *capture, "--frame", str(rest[0]))
+    assert found["rule"] is None and found["fate"] == "is dropped" and found["wait_ns"] is None, found
+    shapes = [n + 1 for n, row in enumerate(rows(policy("flow"), "shapes.pcap")) if row["reason"] == "bad_header"]
+    assert shapes
+    for n in shapes[:1]:
+        for text, fate in (("unparsed: drop\n", "is dropped"), ("unparsed: pass\n", "passes"),
+                           ("unparsed: drop\nmode: monitor\n", "passes")):
+            found = json.loads(run("why", "--json", "-c", "-", "--replay", path("shapes.pcap"), "--frame", str(n),
+                                   input=policy("flow") + text).stdout)
+            assert found["fate"] == fate and found["reason"] == "bad_header", found
+
+
 def records(data):
     """The records of a classic capture in ns: time, bytes."""
     at = 24

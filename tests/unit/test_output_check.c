@@ -4,6 +4,7 @@
  * have to add up; and for how long a silent key has its record.
  */
 #include <inttypes.h>
+#include <unistd.h>
 
 #include "applied.h"
 #include "cli/cmd.h"
@@ -35,7 +36,7 @@ static const char policy[] =
     " threshold: 50}\n";
 
 /* What `check` says of the policy in `now`, to be freed. */
-static char *check_as(bool json)
+static char *check_with(bool json, const struct output_sets *sets)
 {
 	FILE *out = stdout;
 	char *text = NULL;
@@ -45,12 +46,17 @@ static char *check_as(bool json)
 	assert_non_null(stdout);
 	emit_begin(json);
 	emit_object("");
-	output_check(now.policy, &(struct output_sets){.all_bytes = 0}, &now.bin, &now.plan);
+	output_check(now.policy, sets, &now.bin, &now.plan);
 	emit_close();
 	assert_int_equal(emit_end(), EXIT_DONE);
 	fclose(stdout);
 	stdout = out;
 	return text;
+}
+
+static char *check_as(bool json)
+{
+	return check_with(json, &(struct output_sets){.all_bytes = 0});
 }
 
 static char *check_text(void)
@@ -419,11 +425,97 @@ static void test_equal_parts(void **unused)
 	}
 }
 
+/* Sets with values that keys have, of which two have the same hash; a rule whose verdict is a pool.
+ */
+static void test_sets_and_verdicts(void **unused)
+{
+	static char path[] = "/tmp/xdp-pacer-test.XXXXXX";
+	static const char lines[] =
+	    "net,who\n192.0.2.0/25,AS25104\n192.0.2.128/25,AS77930\n198.51.100.0/24,XY\n";
+	struct policy_error error = {0};
+	struct set_texts texts;
+	struct output_sets sets;
+	char policy[1024], *text;
+	int fd = mkstemp(path);
+
+	(void)unused;
+	assert_int_equal(write(fd, lines, strlen(lines)), strlen(lines));
+	close(fd);
+	snprintf(
+	    policy, sizeof(policy),
+	    "sets:\n- {name: geo, file: %s, value: 2}\n- {name: ok, of: [192.0.2.1]}\n"
+	    "fleet: {store: 'http://a', name: edge}\n"
+	    "rules:\n"
+	    "- {name: scrubbed, match: {proto: icmp}, verdict: pool scrub}\n"
+	    "- {name: a, match: {src: '@ok'}, limits: [{key: src, gap: 1ms}], ban: 30s}\n"
+	    "- {name: b, limits: [{key: 'value(geo, src)', packets: 5000, window: 1s, fleet: "
+	    "yes}], ban: 1h}\n"
+	    "bans: 1000\n"
+	    "pools:\n"
+	    "- {name: scrub, targets: [veth1, veth2], each: 500, cooldown: 10m, threshold: 50}\n",
+	    path);
+	assert_int_equal(load(policy), 0);
+	assert_int_equal(set_texts_read(now.policy, &texts, &error), 0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(output_sets(now.policy, &texts, &sets, &error), 0);
+	text = check_with(false, &sets);
+	assert_non_null(strstr(text, "samples do not show values of sets\n"));
+	assert_non_null(strstr(text, "scrubbed, without limits: pool scrub\n"));
+	assert_non_null(strstr(text, "bans: a for 30s, b for 1h\n"));
+	assert_non_null(strstr(text, "set ok: 1 prefixes\n"));
+	assert_non_null(strstr(text,
+			       "    3 values that keys have; what is in no prefix has the "
+			       "value none\n"
+			       "    AS25104 and AS77930 of set geo count together: their names "
+			       "have the same hash\n"));
+	free(text);
+	set_texts_free(&texts);
+}
+
+/* More than the machine has: which of the policy's words it is about. */
+static void test_more_than_there_is(void **unused)
+{
+	static const struct {
+		const char *policy, *said;
+		uint64_t times, set_bytes;
+	} rows[] = {
+	    {"memory: 1Mi\n", NULL, 1, 0},
+	    {"memory: 1Mi\n", "memory: ", 1ull << 40, 0},
+	    {"withstand: 1Mpps\n", "withstand: ", 1ull << 40, 0},
+	    {"memory: 1Mi\n", "sets: ", 1, 1ull << 60},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct policy_error error = {0};
+		char policy[256];
+
+		snprintf(policy, sizeof(policy),
+			 "%srules:\n- {name: a, limits: [{key: src, gap: 1ms}]}\n", rows[i].policy);
+		assert_int_equal(load(policy), 0);
+		assert_int_equal(
+		    output_memory_error(now.policy, rows[i].times, rows[i].set_bytes, &error),
+		    rows[i].said ? -1 : 0);
+		if (rows[i].said) {
+			assert_memory_equal(error.text, rows[i].said, strlen(rows[i].said));
+			assert_non_null(strstr(error.text, "that this machine has free: "));
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_json), TEST(test_memory_adds_up), TEST(test_silence), TEST(test_gap_more),
-	    TEST(test_rate), TEST(test_one_use),	TEST(test_fleet),   TEST(test_equal_parts),
+	    TEST(test_json),
+	    TEST(test_memory_adds_up),
+	    TEST(test_silence),
+	    TEST(test_gap_more),
+	    TEST(test_rate),
+	    TEST(test_one_use),
+	    TEST(test_fleet),
+	    TEST(test_equal_parts),
+	    TEST(test_sets_and_verdicts),
+	    TEST(test_more_than_there_is),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

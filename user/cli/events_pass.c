@@ -134,6 +134,7 @@ struct fields {
 	struct iovec at[FIELDS_MAX];
 	char *text[FIELDS_MAX];
 	int n;
+	bool lacks; /* there was no memory for one */
 };
 
 __attribute__((format(printf, 2, 3))) static void add(struct fields *f, const char *format, ...)
@@ -144,8 +145,10 @@ __attribute__((format(printf, 2, 3))) static void add(struct fields *f, const ch
 	va_start(args, format);
 	len = f->n < FIELDS_MAX ? vasprintf(&f->text[f->n], format, args) : -1;
 	va_end(args);
-	if (len < 0)
+	if (len < 0) {
+		f->lacks = true;
 		return;
+	}
 	f->at[f->n] = (struct iovec){f->text[f->n], (size_t)len};
 	f->n++;
 }
@@ -181,7 +184,7 @@ static bool send_to_journal(const struct event *e, const struct event_place *pla
 		add(&f, "XDP_PACER_BYTES=%" PRIu64, e->so_far.denied_bytes);
 	}
 	add(&f, "XDP_PACER_JSON=%s", json);
-	result = sd_journal_sendv(f.at, f.n);
+	result = f.lacks ? -ENOMEM : sd_journal_sendv(f.at, f.n);
 	for (int i = 0; i < f.n; i++)
 		free(f.text[i]);
 	return !result;
