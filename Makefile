@@ -150,6 +150,7 @@ $(BUILD)/unit/test_change $(BUILD)/unit/test_restore $(BUILD)/unit/test_sets $(B
 $(BUILD)/unit/test_attached: LINK := -Wl,--wrap=mmap,--wrap=munmap
 # The calls of failing.h.
 $(BUILD)/unit/test_keys: LINK := -Wl,--wrap=open,--wrap=mkostemp,--wrap=write,--wrap=fsync,--wrap=fdatasync,--wrap=link,--wrap=fcntl,--wrap=fstat,--wrap=mmap,--wrap=posix_fallocate
+$(BUILD)/unit/test_set_maps $(BUILD)/unit/test_set_starved: LINK := -Wl,--wrap=mmap,--wrap=mremap
 
 $(BUILD)/unit/stepped/%.o: user/live/%.c $(BUILD)/unit/flags
 	@mkdir -p $(@D)

@@ -226,6 +226,21 @@ static void sorted(void **unused)
 	set_list_free(&list);
 }
 
+/* Of a list in any order the longest prefix counts. */
+static void in_any_order(void **unused)
+{
+	struct set_list list = {0};
+
+	(void)unused;
+	add(&list, "10.1.0.0/16", 2);
+	add(&list, "10.0.0.0/8", 1);
+	add(&list, "10.1.2.0/24", 3);
+	assert_int_equal(set_list_value(&list, 4, 0x0a010300ull << 32, 0), 2);
+	assert_int_equal(set_list_value(&list, 4, 0x0a010200ull << 32, 0), 3);
+	assert_int_equal(set_list_value(&list, 4, 0x0a020000ull << 32, 0), 1);
+	set_list_free(&list);
+}
+
 /* A set that leads out of itself, or is none, is said to be broken. */
 static void broken(void **unused)
 {
@@ -369,6 +384,7 @@ int main(void)
 	    cmocka_unit_test(as_the_oracle), cmocka_unit_test(crowded), cmocka_unit_test(deepest),
 	    cmocka_unit_test(edges),	     cmocka_unit_test(sorted),	cmocka_unit_test(broken),
 	    cmocka_unit_test(of_noise),	     cmocka_unit_test(memory),	cmocka_unit_test(packed),
+	    cmocka_unit_test(in_any_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -185,10 +185,12 @@ static void taken_back(void **unused)
 		assert_int_equal(h->until_ns, back.entry[i].until_ns);
 		assert_ptr_equal(set_hand_find(&hand, &back.entry[i].e), h);
 	}
-	lines.line->head.ends = lines.n - 1;
-	errno = 0;
-	assert_int_equal(set_hand_take(&lines, &numbered, &back), -1);
-	assert_int_equal(errno, EBADMSG);
+	for (int k = 0; k < 3; k++) {
+		lines.line->head.ends = (uint32_t[]){lines.n - 1, 0, lines.n + 1}[k];
+		errno = 0;
+		assert_int_equal(set_hand_take(&lines, &numbered, &back), -1);
+		assert_int_equal(errno, EBADMSG);
+	}
 	set_lines_free(&lines);
 	set_list_free(&numbered);
 	set_hand_free(&hand);

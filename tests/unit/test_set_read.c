@@ -72,11 +72,15 @@ static const struct text right[] = {
      "add drop 198.51.100.1 comment \"a # b\"\n",
      "192.0.2.0/24 198.51.100.1", 0},
     {"add x 192.0.2.1 packets 5 bytes 6 skbprio 1:2\n", "192.0.2.1", 0},
+    {"create x hash:ip\nadd x 192.0.2.1 skbmark 0x1/0x2 skbqueue 3\n", "192.0.2.1", 0},
+    {"create x bitmap:ip range 192.0.2.0-192.0.2.9\nadd x 192.0.2.1\n", "192.0.2.1", 0},
     /* nft list set */
     {"table inet filter {\n\tset drop {\n\t\ttype ipv4_addr\n\t\tflags interval\n"
      "\t\telements = { 192.0.2.0/24, 198.51.100.1-198.51.100.2,\n"
      "\t\t\t     203.0.113.9 counter packets 1 bytes 2 }\n\t}\n}\n",
      "192.0.2.0/24 198.51.100.1 198.51.100.2 203.0.113.9", 0},
+    {"set x {\n\ttype ipv6_addr\n\telements = { 2001:db8::1 timeout 1h expires 5m }\n}\n",
+     "2001:db8::1", 0},
     {"flush set inet filter x\nadd element inet filter x { 192.0.2.1, 2001:db8::1 }\n",
      "192.0.2.1 2001:db8::1", 0},
     {"{ 192.0.2.1,\n 192.0.2.2,\n}\n", "192.0.2.1 192.0.2.2", 0},
@@ -154,6 +158,18 @@ static const struct bad bad[] = {
      "a range from one family to the other '192.0.2.9-2001:db8::': write two ranges", 0},
     {"::ffff:192.0.2.1", 1,
      "an IPv4 address in the form of IPv6 '::ffff:192.0.2.1': no packet has it: write 192.0.2.1",
+     0},
+    {"::ffff:192.0.2.0/120", 1,
+     "an IPv4 address in the form of IPv6 '::ffff:192.0.2.0/120': no packet has it: write "
+     "192.0.2.1",
+     0},
+    {"::ffff:192.0.2.1-2001:db8::", 1,
+     "an IPv4 address in the form of IPv6 '::ffff:192.0.2.1-2001:db8::': no packet has it: write "
+     "192.0.2.1",
+     0},
+    {"::1-::ffff:192.0.2.1", 1,
+     "an IPv4 address in the form of IPv6 '::1-::ffff:192.0.2.1': no packet has it: write "
+     "192.0.2.1",
      0},
     {"192.0.2.1 192.0.2.2", 1,
      "more than an address: '192.0.2.2': one on a line; # begins a comment", 0},
@@ -247,6 +263,39 @@ static void long_lines(void **unused)
 	assert_true(t.list.n > 600000);
 	set_text_free(&t);
 	free(text);
+}
+
+/* No more values than there are numbers for, and no more fields of a line than one has. */
+static void many(void **unused)
+{
+	char *text = malloc(2 << 20);
+	struct set_text t;
+	size_t n = 0;
+
+	(void)unused;
+	assert_non_null(text);
+	for (uint32_t i = 0; i < 65536; i++)
+		n += (size_t)sprintf(text + n, "10.0.%u.%u,v%u\n", i / 256, i % 256, i);
+	assert_int_equal(read_len(text, n, 2, &t), -1);
+	assert_string_equal(error.text, "a 65536th value 'v65535': use a field that has fewer");
+	assert_int_equal(error.line, 65536);
+	n = (size_t)sprintf(text, "192.0.2.1");
+	for (int i = 2; i <= 100; i++)
+		n += (size_t)sprintf(text + n, ",f%d", i);
+	assert_int_equal(read_len(text, n, 64, &t), 0);
+	assert_string_equal(listed(&t), "192.0.2.1=f64");
+	set_text_free(&t);
+	free(text);
+}
+
+/* A NUL is part of no name and of no address, whoever asks. */
+static void nul(void **unused)
+{
+	struct set_range range;
+
+	(void)unused;
+	assert_false(set_name_fits((struct set_word){"a\0b", 3}));
+	assert_int_equal(set_range_read((struct set_word){"::1\0002", 5}, &range), SET_NO_ADDRESS);
 }
 
 /* The times of elements are counted, as they are not kept. */
@@ -378,6 +427,45 @@ static void given(void **unused)
 	}
 }
 
+/* One that is longer than what is read at once; a directory; and nothing at all. */
+static void given_more(void **unused)
+{
+	struct set_source source = {"f", 0, NULL};
+	const size_t len = 200000;
+	char *text = malloc(len);
+	struct set_text t;
+	int end[2], fd;
+
+	(void)unused;
+	assert_non_null(text);
+	for (size_t i = 0; i < len; i += 10)
+		memcpy(text + i, "192.0.2.1\n", 10);
+	assert_int_equal(pipe(end), 0);
+	assert_true(fcntl(end[1], F_SETPIPE_SZ, 1 << 18) > 0);
+	assert_int_equal(write(end[1], text, len), len);
+	close(end[1]);
+	assert_true(dup2(end[0], 0) == 0);
+	close(end[0]);
+	assert_int_equal(set_read_file("-", &source, &t, &error), 0);
+	assert_int_equal(t.list.n + t.list.duplicates, len / 10);
+	set_text_free(&t);
+	free(text);
+	fd = open("/", O_RDONLY | O_DIRECTORY);
+	assert_true(dup2(fd, 0) == 0);
+	close(fd);
+	assert_int_equal(set_read_file("-", &source, &t, &error), -1);
+	assert_string_equal(error.text, "it is a directory: name a file of prefixes");
+	fd = open("/proc/self/mem", O_RDONLY);
+	assert_true(dup2(fd, 0) == 0);
+	close(fd);
+	assert_int_equal(set_read_file("-", &source, &t, &error), -1);
+	assert_string_equal(error.text, "Input/output error: name a file of prefixes");
+	close(0);
+	assert_int_equal(set_read_file("-", &source, &t, &error), -1);
+	assert_string_equal(error.text, "Bad file descriptor: name a file of prefixes");
+	assert_int_equal(open("/dev/null", O_RDONLY), 0);
+}
+
 /* Files that are none. */
 static void files(void **unused)
 {
@@ -392,6 +480,10 @@ static void files(void **unused)
 	assert_int_equal(set_read_file(path, &source, &t, &error), 0);
 	assert_int_equal(t.list.n, 1);
 	set_text_free(&t);
+	assert_int_equal(ftruncate(fd, 0), 0);
+	assert_int_equal(set_read_file(path, &source, &t, &error), -1);
+	assert_string_equal(error.text,
+			    "it has no prefix: a set that is meant to be empty is written of: []");
 	assert_int_equal(set_read_file("/tmp", &source, &t, &error), -1);
 	assert_string_equal(error.text, "it is a directory: name a file of prefixes");
 	assert_int_equal(set_read_file("/nowhere/x", &source, &t, &error), -1);
@@ -425,7 +517,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(feeds),  cmocka_unit_test(wrong_lines), cmocka_unit_test(long_lines),
 	    cmocka_unit_test(ranges), cmocka_unit_test(timeouts),    cmocka_unit_test(noise),
-	    cmocka_unit_test(names),  cmocka_unit_test(given),	     cmocka_unit_test(files),
+	    cmocka_unit_test(names),  cmocka_unit_test(given),	     cmocka_unit_test(given_more),
+	    cmocka_unit_test(many),   cmocka_unit_test(nul),	     cmocka_unit_test(files),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

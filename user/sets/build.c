@@ -130,7 +130,7 @@ static uint32_t bits_for(const struct build *b, size_t n, uint32_t left)
 	size_t few = b->plain ? 12 : 6;
 	uint32_t bits = left < 16 ? DEEPER : 1;
 
-	while (n >> bits > few && bits < 15)
+	while (n >> bits > few)
 		bits++;
 	return bits < left ? bits : left;
 }
@@ -339,7 +339,7 @@ static int build_level(struct build *b, const struct set_list *list, int level)
 			       e->value))
 			return -1;
 	}
-	return any ? end_cell(b) : 0;
+	return end_cell(b); /* the level has one */
 }
 
 /* How many cells there will be, and of which levels. */

@@ -80,11 +80,13 @@ static int element_wrong(const struct reading *r, struct set_word word, enum set
 	case SET_RIGHT:
 		return 0;
 	case SET_HOST_BITS:
-		address.n = slash ? (size_t)(slash - word.at) : word.n;
+		address.n = (size_t)(slash - word.at); /* it is a prefix */
+		if (!*range_text(range, meant, sizeof(meant)))
+			return no_memory(r);
 		return policy_fail(
 		    r->error, (int)r->line,
 		    "'%s' has host bits: write %s for the network, or %s for the host",
-		    shown(word).text, range_text(range, meant, sizeof(meant)), shown(address).text);
+		    shown(word).text, meant, shown(address).text);
 	case SET_NO_LENGTH:
 		return wrong(r, "no length of a prefix", word,
 			     "write /0 to /32 for IPv4, /0 to /128 for IPv6");
@@ -340,12 +342,9 @@ static int two_addresses(struct reading *r, const struct set_word *field, uint16
 	if (r->source->value_field < 3)
 		return wrong(r, "two addresses: with", last,
 			     "write a range as 192.0.2.1-192.0.2.9, or one address on a line");
-	if (first.n + last.n + 2 > sizeof(text))
-		return wrong(r, "no address", first, "it is too long");
-	memcpy(text, first.at, first.n);
-	text[first.n] = '-';
-	memcpy(text + first.n + 1, last.at, last.n);
-	range.n = first.n + 1 + last.n;
+	/* Both are addresses, so there is room for them. */
+	snprintf(text, sizeof(text), "%.*s-%.*s", (int)first.n, first.at, (int)last.n, last.at);
+	range.n = strlen(text);
 	return add_element(r, range, value);
 }
 

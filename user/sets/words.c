@@ -149,7 +149,7 @@ uint32_t set_word_read(const char *text, size_t *n)
 {
 	char set[POLICY_NAME_MAX], value[SET_NAME_MAX + 1];
 	const char *end, *comma;
-	unsigned int word;
+	uint32_t word;
 	size_t len;
 
 	*n = 0;
@@ -157,8 +157,10 @@ uint32_t set_word_read(const char *text, size_t *n)
 		return 0;
 	text += 6;
 	if (*text == '#') {
-		if (end != text + 9 || strspn(text + 1, "0123456789abcdef") < 8 ||
-		    sscanf(text + 1, "%8x", &word) != 1 || !word)
+		if (end != text + 9 || strspn(text + 1, "0123456789abcdef") < 8)
+			return 0;
+		word = (uint32_t)strtoul(text + 1, NULL, 16);
+		if (!word)
 			return 0;
 		*n = 6 + 9 + 1;
 		return word;
