@@ -122,6 +122,7 @@ SANITIZE ?= -fsanitize=address,undefined -fno-sanitize-recover=undefined
 # Lines are enough for what sanitizers say; where variables are takes half of the compiler's time.
 TESTG   ?= -g1
 TESTC   := $(USER) $(TESTG) $(if $(strip $(SANITIZE)),-O1,-O2) -Itests/unit -Itests/model -DCOMPILE_MOVE_SETS=8
+comma   := ,
 SUITES  := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
 # Those of common/ alone wait for nothing. What includes a skeleton is tested in tests/prog and tests/net.
 WINGED  := $(shell grep -lE '"(config|sets|plan|inspect|fleet|live|offline|estimate|keys|cli|episodes|bouncer)/|"(applied|banning|set_oracle)\.h"' tests/unit/test_*.c)
@@ -151,6 +152,7 @@ $(BUILD)/unit/test_attached: LINK := -Wl,--wrap=mmap,--wrap=munmap
 # The calls of failing.h.
 $(BUILD)/unit/test_keys: LINK := -Wl,--wrap=open,--wrap=mkostemp,--wrap=write,--wrap=fsync,--wrap=fdatasync,--wrap=link,--wrap=fcntl,--wrap=fstat,--wrap=mmap,--wrap=posix_fallocate
 $(BUILD)/unit/test_set_maps $(BUILD)/unit/test_set_starved: LINK := -Wl,--wrap=mmap,--wrap=mremap
+$(BUILD)/unit/test_pins: LINK := $(patsubst %,-Wl$(comma)--wrap=%,open openat opendir fdopendir readdir stat statfs fstatfs setns syscall flock mkdir mkdirat renameat2 unlinkat if_nameindex)
 
 $(BUILD)/unit/stepped/%.o: user/live/%.c $(BUILD)/unit/flags
 	@mkdir -p $(@D)

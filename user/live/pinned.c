@@ -117,22 +117,23 @@ static uint32_t id_if(int map_fd, enum pin pin)
 	return 0;
 }
 
-/* The ids of the program's maps. Returns how many. */
-static uint32_t maps_of(int prog_fd, uint32_t ids[MAPS_MAX])
+/* The ids of the program's maps. Returns how many; -1: they cannot be read. */
+static int maps_of(int prog_fd, uint32_t ids[MAPS_MAX])
 {
 	struct bpf_prog_info info = {.nr_map_ids = MAPS_MAX, .map_ids = (uintptr_t)ids};
 	uint32_t len = sizeof(info);
 
 	if (bpf_obj_get_info_by_fd(prog_fd, &info, &len))
-		return 0;
-	return info.nr_map_ids < MAPS_MAX ? info.nr_map_ids : MAPS_MAX;
+		return -1;
+	return info.nr_map_ids < MAPS_MAX ? (int)info.nr_map_ids : MAPS_MAX;
 }
 
 uint32_t pinned_id(int prog_fd)
 {
-	uint32_t ids[MAPS_MAX], n = maps_of(prog_fd, ids), found = 0;
+	uint32_t ids[MAPS_MAX], found = 0;
+	int n = maps_of(prog_fd, ids);
 
-	for (uint32_t i = 0; i < n && !found; i++) {
+	for (int i = 0; i < n && !found; i++) {
 		int fd = bpf_map_get_fd_by_id(ids[i]);
 
 		if (fd < 0)
@@ -166,14 +167,16 @@ static uint32_t id_in(const char *folder)
 	return id || errno != ENOENT ? id : id_of(folder, PIN_6);
 }
 
+/* True also where that cannot be read. */
 static bool has_map(int prog_fd, uint32_t map_id)
 {
-	uint32_t ids[MAPS_MAX], n = maps_of(prog_fd, ids);
+	uint32_t ids[MAPS_MAX];
+	int n = maps_of(prog_fd, ids);
 
-	for (uint32_t i = 0; i < n; i++)
+	for (int i = 0; i < n; i++)
 		if (ids[i] == map_id)
 			return true;
-	return false;
+	return n < 0;
 }
 
 /* Does a program of the machine, other than `but`, have the map? True also where that cannot be
@@ -281,7 +284,12 @@ static int make_all(int at_fd, struct pinned *pins, const struct attached *a,
 	char name[IF_NAMESIZE];
 
 	for (size_t i = 0; i < n; i++) {
-		if (id_in(folder_of(a[i].ifname, name)) == id_if(a[i].tools4_fd, PIN_4))
+		uint32_t id = id_if(a[i].tools4_fd, PIN_4);
+
+		if (!id)
+			return policy_fail(error, 0, "%s: its maps cannot be read: %s", a[i].ifname,
+					   strerror(errno));
+		if (id_in(folder_of(a[i].ifname, name)) == id)
 			continue;
 		if (check_folder(a[i].ifname, instead[i], error))
 			return -1;
@@ -395,7 +403,7 @@ bool pinned_where(const struct attached *a, char path[PINNED_PATH], bool *rename
 {
 	struct search s = {.id = id_if(a->tools4_fd, PIN_4)};
 	char name[IF_NAMESIZE], all[PATH_MAX / 2];
-	int fd;
+	int fd, found;
 
 	*renamed = false;
 	pinned_path(a->ifname, path);
@@ -403,7 +411,9 @@ bool pinned_where(const struct attached *a, char path[PINNED_PATH], bool *rename
 		return true;
 	fd = open_locked();
 	if (fd >= 0) {
-		*renamed = pins_each(fd, was_named, &s);
+		found = pins_each(fd, was_named, &s);
+		*renamed = s.folder[0] != 0;
+		s.unread |= found < 0;
 		close(fd);
 	}
 	if (*renamed)

@@ -72,6 +72,29 @@ static bool looks_into_processes(void)
 	return !syscall(SYS_capget, &self, data) && data[0].effective & CAP_TO_MASK(CAP_SYS_PTRACE);
 }
 
+/* By errno: it is not there any more, as its process has ended. */
+static bool has_ended(void)
+{
+	return errno == ENOENT || errno == ESRCH;
+}
+
+/* Or it is another user's; or hidden from all who look into processes, as a kernel's may be. */
+static bool is_nobodys(void)
+{
+	return has_ended() || ((errno == EACCES || errno == EPERM) && looks_into_processes());
+}
+
+/* The next of a folder; NULL with *unseen true: that cannot be told. */
+static struct dirent *next_of(DIR *d, bool *unseen)
+{
+	struct dirent *e;
+
+	errno = 0;
+	e = readdir(d);
+	*unseen |= !e && errno && !has_ended();
+	return e;
+}
+
 /* Looks into the network namespace of that file, if it has not yet. */
 static enum carried carried_in(const char *path, uint32_t id, struct seen *seen)
 {
@@ -80,10 +103,8 @@ static enum carried carried_in(const char *path, uint32_t id, struct seen *seen)
 	struct statfs fs;
 	struct stat st;
 
-	if (fd < 0) /* its process has ended, or it is another user's; or it is hidden from all */
-		return errno == ENOENT || errno == ESRCH || looks_into_processes()
-			   ? CARRIED_NO
-			   : CARRIED_UNKNOWN;
+	if (fd < 0)
+		return is_nobodys() ? CARRIED_NO : CARRIED_UNKNOWN;
 	if (fstat(fd, &st) || fstatfs(fd, &fs))
 		result = CARRIED_UNKNOWN;
 	else if (fs.f_type != NSFS_MAGIC) /* being made or removed, or left by a killed process */
@@ -100,9 +121,12 @@ static enum carried carried_among(const char *directory, const char *suffix, uin
 {
 	enum carried result = CARRIED_NO;
 	DIR *d = opendir(directory);
+	bool unseen = false;
 	struct dirent *e;
 
-	while (d && result == CARRIED_NO && (e = readdir(d))) {
+	if (!d)
+		return has_ended() ? CARRIED_NO : CARRIED_UNKNOWN;
+	while (result == CARRIED_NO && (e = next_of(d, &unseen))) {
 		char path[PATH_MAX];
 
 		if (e->d_name[0] == '.' || (*suffix && !strspn(e->d_name, "0123456789")))
@@ -110,9 +134,8 @@ static enum carried carried_among(const char *directory, const char *suffix, uin
 		snprintf(path, sizeof(path), "%s/%s%s", directory, e->d_name, suffix);
 		result = carried_in(path, id, seen);
 	}
-	if (d)
-		closedir(d);
-	return result;
+	closedir(d);
+	return result == CARRIED_NO && unseen ? CARRIED_UNKNOWN : result;
 }
 
 /* Of all, and as one who may look into them: /proc may be mounted so that it shows only one's own.
@@ -125,41 +148,49 @@ static bool sees_every_process(void)
 	       looks_into_processes();
 }
 
-/* Is that open file the program? */
+/* Is that open file the program? True also where that cannot be told. */
 static bool is_program(int directory_fd, const char *name, uint32_t id)
 {
 	int fd = openat(directory_fd, name, O_RDONLY | O_CLOEXEC);
 	char text[1024], line[32];
-	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	bool unseen = n < 0 && !is_nobodys();
 
 	if (fd >= 0)
 		close(fd);
 	text[n > 0 ? n : 0] = 0;
 	snprintf(line, sizeof(line), "prog_id:\t%u\n", id);
-	return strstr(text, line);
+	return unseen || strstr(text, line);
 }
 
-/* Has a process the program open? It may be between pinning and attaching. */
+/* Has that process the program open, or cannot that be told? */
+static bool is_held_by(const char *process, uint32_t id)
+{
+	char path[PATH_MAX];
+	struct dirent *file;
+	bool result = false;
+	DIR *files;
+
+	snprintf(path, sizeof(path), "/proc/%s/fdinfo", process);
+	files = opendir(path);
+	if (!files)
+		return !is_nobodys();
+	while (!result && (file = next_of(files, &result)))
+		result = file->d_name[0] != '.' && is_program(dirfd(files), file->d_name, id);
+	closedir(files);
+	return result;
+}
+
+/* Has a process the program open, or cannot that be told? It may be between pinning and attaching.
+ */
 static bool held(uint32_t id)
 {
-	struct dirent *process, *file;
+	struct dirent *process;
 	DIR *proc = opendir("/proc");
 	bool result = !proc;
 
-	while (!result && (process = readdir(proc))) {
-		char path[PATH_MAX];
-		DIR *files;
-
-		if (!strspn(process->d_name, "0123456789"))
-			continue;
-		snprintf(path, sizeof(path), "/proc/%s/fdinfo", process->d_name);
-		files = opendir(path);
-		while (files && !result && (file = readdir(files)))
-			result =
-			    file->d_name[0] != '.' && is_program(dirfd(files), file->d_name, id);
-		if (files)
-			closedir(files);
-	}
+	while (!result && (process = next_of(proc, &result)))
+		result = strspn(process->d_name, "0123456789") && is_held_by(process->d_name, id);
 	if (proc)
 		closedir(proc);
 	return result;
@@ -275,15 +306,16 @@ int pins_each(int fd, int (*one)(int fd, const char *name, void *arg), void *arg
 {
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3), n = 0; /* the two share the lock */
 	DIR *d = copy < 0 ? NULL : fdopendir(copy);
+	bool unseen = !d;
 	struct dirent *e;
 
-	while (d && (e = readdir(d)))
+	while (d && (e = next_of(d, &unseen)))
 		n += one(fd, e->d_name, arg);
 	if (d)
 		closedir(d);
 	else if (copy >= 0)
 		close(copy);
-	return n;
+	return unseen ? -1 : n;
 }
 
 struct sweep {

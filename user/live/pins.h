@@ -67,7 +67,7 @@ const char *pins_advice(int err);
 int pins_open_locked(const char *folder);
 /*
  * Calls `one` with each name in a folder that pins_open_locked() has opened, and returns the sum of
- * what it returned. `one` may remove what it is called with.
+ * what it returned; -1: they cannot all be read. `one` may remove what it is called with.
  */
 int pins_each(int fd, int (*one)(int fd, const char *name, void *arg), void *arg);
 /* Empties and removes the folder `name` of parent_fd, which has no folders. */

@@ -1,0 +1,770 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Pins in the BPF file system, whichever call fails: those of what is at work stay, those of other
+ * tools are put whole or not at all, and what nobody uses goes. The file system, the machine's
+ * processes, their network namespaces and the kernel's programs are files in a folder of the test.
+ */
+#include "oracle.h"
+#include "starved.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <linux/capability.h>
+#include <linux/magic.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "live/pinned.h"
+#include "live/pins.h"
+
+static char root[64] = "/dev/shm/xdp-pacer-pins-XXXXXX"; /* no disk: it is made anew often */
+static struct policy_error error;
+
+/* --- what fails ------------------------------------------------------------------------------- */
+
+static struct {
+	unsigned int n, at; /* calls so far; the one that fails, from 1; 0: none */
+	bool for_good;	    /* and all after it */
+	int err;
+} fault;
+
+static bool falls(void)
+{
+	fault.n++;
+	if (!fault.at || fault.n < fault.at || (fault.n > fault.at && !fault.for_good))
+		return false;
+	errno = fault.err;
+	return true;
+}
+
+static int fallen(void)
+{
+	return falls() ? -1 : 0;
+}
+
+/* --- the machine ------------------------------------------------------------------------------ */
+
+#define PROGRAMS 8
+#define SHADOWED 3 /* the ids of programs: a pacer with a shadow, which nobody has attached */
+
+enum kind { MAP4 = 1, MAP6, PROGRAM, OTHER };
+
+struct thing {
+	enum kind kind;
+	uint32_t id;
+};
+
+static uint32_t map_of[PROGRAMS]; /* of each program, the map for IPv4; the next id is IPv6's */
+static bool runs[PROGRAMS];
+static uint32_t carried_at_home, carried_elsewhere; /* which program an interface has; 0: none */
+static bool elsewhere, blind; /* in another namespace; no right to look into processes */
+static char within[16];	      /* which */
+static struct pacer_control control;
+static struct pacer_copy *copies;
+
+/* Where a path of the machine is, in the test's folder. */
+static const char *moved(const char *path, char at[256])
+{
+	bool machine = !strncmp(path, "/proc", 5) || !strncmp(path, "/run/netns", 10);
+
+	snprintf(at, 256, "%s%s", machine ? root : "", path);
+	return at;
+}
+
+static void make(const char *path, const char *text)
+{
+	char at[256];
+	FILE *f;
+
+	snprintf(at, sizeof(at), "%s%s", root, path);
+	for (char *slash = at + strlen(root); (slash = strchr(slash + 1, '/'));) {
+		*slash = 0;
+		(void)!mkdir(at, 0755);
+		*slash = '/';
+	}
+	f = fopen(at, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void make_thing(const char *path, enum kind kind, uint32_t id)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%d %u\n", kind, id);
+	make(path, text);
+}
+
+static int thing_fd(enum kind kind, uint32_t id)
+{
+	int fd = memfd_create("thing", MFD_CLOEXEC);
+
+	assert_true(fd >= 0 && dprintf(fd, "%d %u\n", kind, id) > 0);
+	return fd;
+}
+
+static struct thing thing_of(int fd)
+{
+	struct thing t = {OTHER, 0};
+	char text[32] = "";
+
+	(void)!pread(fd, text, sizeof(text) - 1, 0);
+	(void)!sscanf(text, "%u %u", &t.kind, &t.id);
+	return t;
+}
+
+int bpf_obj_pin(int fd, const char *path)
+{
+	struct thing t = thing_of(fd);
+
+	if (falls())
+		return -1;
+	make_thing(path + strlen(root), t.kind, t.id);
+	return 0;
+}
+
+int bpf_obj_get_opts(const char *path, const struct bpf_obj_get_opts *opts)
+{
+	(void)opts;
+	return falls() ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+}
+
+int bpf_obj_get(const char *path)
+{
+	return bpf_obj_get_opts(path, NULL);
+}
+
+int bpf_obj_get_info_by_fd(int fd, void *info, __u32 *len)
+{
+	struct thing t = thing_of(fd);
+	struct bpf_prog_info *p = info;
+	struct bpf_map_info *m = info;
+	uint32_t *ids = (uint32_t *)(uintptr_t)p->map_ids;
+
+	(void)len;
+	if (falls())
+		return -1;
+	if (t.kind == PROGRAM) {
+		p->id = t.id;
+		if (p->nr_map_ids >= 2) {
+			ids[0] = map_of[t.id] + 1;
+			ids[1] = map_of[t.id];
+		}
+		p->nr_map_ids = map_of[t.id] ? 2 : 0;
+		return 0;
+	}
+	m->id = t.id;
+	m->key_size = t.kind == MAP4   ? sizeof(struct pacer_tools4)
+		      : t.kind == MAP6 ? sizeof(struct pacer_tools6)
+				       : 4;
+	snprintf(m->name, sizeof(m->name), "%s",
+		 t.kind == MAP4	  ? "pacer_banned4"
+		 : t.kind == MAP6 ? "pacer_banned6"
+				  : "other");
+	return 0;
+}
+
+int bpf_map_get_fd_by_id(__u32 id)
+{
+	return falls() ? -1 : thing_fd(id % 10 ? MAP6 : MAP4, id);
+}
+
+int bpf_prog_get_next_id(__u32 id, __u32 *next)
+{
+	if (falls())
+		return -1;
+	for (*next = id + 1; *next < PROGRAMS; ++*next)
+		if (runs[*next])
+			return 0;
+	errno = ENOENT;
+	return -1;
+}
+
+int bpf_prog_get_fd_by_id(__u32 id)
+{
+	return falls() ? -1 : thing_fd(PROGRAM, id);
+}
+
+int bpf_xdp_query(int ifindex, int flags, struct bpf_xdp_query_opts *opts)
+{
+	(void)ifindex;
+	(void)flags;
+	opts->drv_prog_id = !elsewhere		      ? carried_at_home
+			    : !strcmp(within, "away") ? carried_elsewhere
+						      : 0;
+	return falls() ? -EIO : 0;
+}
+
+int attached_shadow(const struct attached *a, struct attached *shadow, struct policy_error *why)
+{
+	(void)a;
+	(void)shadow;
+	(void)why;
+	return 1;
+}
+
+void attached_release(struct attached *a)
+{
+	(void)a;
+}
+
+/* --- calls of the C library that fail, or see the test's machine --------------------------------
+ */
+
+int __real_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...);
+int __real_openat(int at, const char *path, int flags, ...);
+int __wrap_openat(int at, const char *path, int flags, ...);
+DIR *__real_opendir(const char *path);
+DIR *__wrap_opendir(const char *path);
+int __real_stat(const char *path, struct stat *st);
+int __wrap_stat(const char *path, struct stat *st);
+int __wrap_statfs(const char *path, struct statfs *fs);
+int __wrap_fstatfs(int fd, struct statfs *fs);
+int __wrap_setns(int fd, int kind);
+long __wrap_syscall(long number, ...);
+int __real_flock(int fd, int how);
+int __wrap_flock(int fd, int how);
+int __real_mkdir(const char *path, mode_t mode);
+int __wrap_mkdir(const char *path, mode_t mode);
+int __real_mkdirat(int at, const char *path, mode_t mode);
+int __wrap_mkdirat(int at, const char *path, mode_t mode);
+int __real_renameat2(int at, const char *from, int to_at, const char *to, unsigned int flags);
+int __wrap_renameat2(int at, const char *from, int to_at, const char *to, unsigned int flags);
+int __real_unlinkat(int at, const char *path, int flags);
+int __wrap_unlinkat(int at, const char *path, int flags);
+struct dirent *__real_readdir(DIR *d);
+struct dirent *__wrap_readdir(DIR *d);
+DIR *__real_fdopendir(int fd);
+DIR *__wrap_fdopendir(int fd);
+struct if_nameindex *__real_if_nameindex(void);
+struct if_nameindex *__wrap_if_nameindex(void);
+
+static int mode_of(int flags, va_list more)
+{
+	return flags & O_CREAT ? va_arg(more, int) : 0;
+}
+
+int __wrap_open(const char *path, int flags, ...)
+{
+	char at[256];
+	va_list more;
+	int mode;
+
+	va_start(more, flags);
+	mode = mode_of(flags, more);
+	va_end(more);
+	return falls() ? -1 : __real_open(strlen(path) < 150 ? moved(path, at) : path, flags, mode);
+}
+
+int __wrap_openat(int at, const char *path, int flags, ...)
+{
+	return falls() ? -1 : __real_openat(at, path, flags);
+}
+
+DIR *__wrap_opendir(const char *path)
+{
+	char at[256];
+
+	return falls() ? NULL : __real_opendir(moved(path, at));
+}
+
+DIR *__wrap_fdopendir(int fd)
+{
+	return falls() ? NULL : __real_fdopendir(fd);
+}
+
+struct dirent *__wrap_readdir(DIR *d)
+{
+	return falls() ? NULL : __real_readdir(d);
+}
+
+/* The machine's first PID namespace. */
+int __wrap_stat(const char *path, struct stat *st)
+{
+	assert_string_equal(path, "/proc/self/ns/pid");
+	memset(st, 0, sizeof(*st));
+	st->st_ino = 4026531836u;
+	return fallen();
+}
+
+int __wrap_statfs(const char *path, struct statfs *fs)
+{
+	(void)path;
+	fs->f_type = BPF_FS_MAGIC;
+	return fallen();
+}
+
+/* Of a namespace's file it says so, unless that is empty: it is being made. */
+int __wrap_fstatfs(int fd, struct statfs *fs)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	fs->f_type = S_ISDIR(st.st_mode) ? BPF_FS_MAGIC : st.st_size ? NSFS_MAGIC : TMPFS_MAGIC;
+	return fallen();
+}
+
+/* Which namespace it is, its file says. That it comes home again does not fail: the tool ends then.
+ */
+int __wrap_setns(int fd, int kind)
+{
+	char text[sizeof(within)] = "";
+
+	assert_int_equal(kind, CLONE_NEWNET);
+	(void)!pread(fd, text, sizeof(text) - 1, 0);
+	if (strcmp(text, "home") != 0 && falls())
+		return -1;
+	memcpy(within, text, sizeof(within));
+	elsewhere = strcmp(text, "home") != 0;
+	return 0;
+}
+
+long __wrap_syscall(long number, ...)
+{
+	struct __user_cap_data_struct *data;
+	va_list more;
+
+	assert_int_equal(number, SYS_capget);
+	va_start(more, number);
+	(void)va_arg(more, void *);
+	data = va_arg(more, void *);
+	va_end(more);
+	memset(data, blind ? 0 : 0xff, _LINUX_CAPABILITY_U32S_3 * sizeof(*data));
+	return fallen();
+}
+
+int __wrap_flock(int fd, int how)
+{
+	return falls() ? -1 : __real_flock(fd, how);
+}
+
+int __wrap_mkdir(const char *path, mode_t mode)
+{
+	return falls() ? -1 : __real_mkdir(path, mode);
+}
+
+int __wrap_mkdirat(int at, const char *path, mode_t mode)
+{
+	return falls() ? -1 : __real_mkdirat(at, path, mode);
+}
+
+int __wrap_renameat2(int at, const char *from, int to_at, const char *to, unsigned int flags)
+{
+	return falls() ? -1 : __real_renameat2(at, from, to_at, to, flags);
+}
+
+int __wrap_unlinkat(int at, const char *path, int flags)
+{
+	return falls() ? -1 : __real_unlinkat(at, path, flags);
+}
+
+struct if_nameindex *__wrap_if_nameindex(void)
+{
+	return falls() ? NULL : __real_if_nameindex();
+}
+
+/* --- what there is -----------------------------------------------------------------------------
+ */
+
+static char seen[4096]; /* every file below it, with what it says, in no order that matters */
+static const char *below;
+
+static int note_file(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	char text[32] = "";
+	size_t len = strlen(seen);
+	int fd;
+
+	(void)st;
+	(void)ftw;
+	if (type != FTW_F && type != FTW_D && type != FTW_DP)
+		return 0;
+	fd = type == FTW_F ? __real_open(path, O_RDONLY | O_CLOEXEC) : -1;
+	if (fd >= 0) {
+		(void)!pread(fd, text, sizeof(text) - 1, 0);
+		close(fd);
+	}
+	assert_true(len + strlen(path) + strlen(text) + 3 < sizeof(seen));
+	snprintf(seen + len, sizeof(seen) - len, "%s=%s\n", path + strlen(below), text);
+	return 0;
+}
+
+static int remove_file(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+static const char *look(const char *folder)
+{
+	static char path[128];
+
+	fault.at = 0;
+	snprintf(path, sizeof(path), "%s%s", root, folder);
+	below = path;
+	*seen = 0;
+	(void)!nftw(path, note_file, 16, FTW_PHYS);
+	return seen;
+}
+
+static bool there(const char *path)
+{
+	char at[256];
+
+	snprintf(at, sizeof(at), "%s%s", root, path);
+	return !access(at, F_OK);
+}
+
+static int open_files(void)
+{
+	int n = 0;
+
+	for (int fd = 0; fd < 64; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static void clear(void)
+{
+	(void)!nftw(root, remove_file, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Two pacers: program 1 with the maps 10 and 11, on lo; program 2 with 20 and 21. */
+static void begin(void)
+{
+	memset(&fault, 0, sizeof(fault));
+	clear();
+	memset(map_of, 0, sizeof(map_of));
+	memset(runs, 0, sizeof(runs));
+	map_of[1] = 10;
+	map_of[2] = 20;
+	runs[1] = runs[2] = true;
+	carried_at_home = carried_elsewhere = 0;
+	blind = elsewhere = false;
+	(void)!mkdir(root, 0755);
+	make("/proc/1/ns/net", "home");
+	make("/proc/1/fdinfo/3", "pos:\t0\n");
+	make("/proc/self/ns/net", "home");
+	make("/proc/77/ns/net", "away");
+	make("/run/netns/made", "");
+	make("/run/netns/empty", "empty");
+	fault.err = EIO;
+}
+
+static void end_home(void)
+{
+	assert_false(elsewhere);
+}
+
+/* --- for other tools ---------------------------------------------------------------------------
+ */
+
+static void maps_of_two(struct attached a[2])
+{
+	static const char *const names[] = {"lo", "gone.1"};
+
+	for (int i = 0; i < 2; i++) {
+		a[i] = (struct attached){.prog_id = (uint32_t)i + 1,
+					 .prog_fd = -1,
+					 .tools4_fd = thing_fd(MAP4, 10 * ((uint32_t)i + 1)),
+					 .tools6_fd = thing_fd(MAP6, 10 * ((uint32_t)i + 1) + 1),
+					 .control = &control,
+					 .copy = copies};
+		snprintf(a[i].ifname, sizeof(a[i].ifname), "%s", names[i]);
+	}
+}
+
+static int put_two(void)
+{
+	static const uint32_t instead[2];
+	struct attached a[2];
+	int files = open_files(), result;
+
+	maps_of_two(a);
+	memory.on = true;
+	result = pinned_put(a, instead, 2, &error);
+	memory.on = false;
+	for (int i = 0; i < 2; i++) {
+		close(a[i].tools4_fd);
+		close(a[i].tools6_fd);
+	}
+	assert_int_equal(open_files(), files);
+	return result;
+}
+
+/* What lies at lo's name is nobody's any more. */
+static void begin_put(void)
+{
+	begin();
+	make_thing("/xdp-pacer/lo/banned4", MAP4, 50);
+	make_thing("/xdp-pacer/lo/banned6", MAP6, 51);
+}
+
+static void test_put_whole_or_not_at_all(void **unused)
+{
+	char before[sizeof(seen)];
+	unsigned int n;
+
+	(void)unused;
+	begin_put();
+	assert_int_equal(put_two(), 0);
+	n = fault.n;
+	assert_true(n > 20);
+	for (unsigned int i = 1; i <= n; i++)
+		for (int for_good = 0; for_good < 2; for_good++) {
+			int result;
+
+			begin_put();
+			snprintf(before, sizeof(before), "%s", look("/xdp-pacer"));
+			fault.at = fault.n = 0;
+			fault.at = i;
+			fault.for_good = for_good;
+			result = put_two();
+			look("/xdp-pacer");
+			if (!result && (!strstr(seen, "/lo/banned4=1 10") ||
+					!strstr(seen, "/gone:1/banned6=2 21")))
+				fail_msg("call %u: said to be pinned:\n%s", i, seen);
+			if (result && strncmp(error.text, "lo: ", 4) != 0 &&
+			    strncmp(error.text, "gone.1: ", 8) != 0)
+				fail_msg("call %u: it says %s", i, error.text);
+			/* What cannot be removed is left to `clean`; what is another's is there. */
+			if (result &&
+			    (for_good ? !strstr(seen, "/lo/banned4=1 50")
+				      : strcmp(seen, before) != 0) &&
+			    !strstr(seen, "being-made"))
+				fail_msg("call %u%s failed, and of\n%sis left\n%s%s", i,
+					 for_good ? " and all after it" : "", before, seen,
+					 error.text);
+		}
+}
+
+static void test_put_without_memory(void **unused)
+{
+	(void)unused;
+	begin_put();
+	starved_from(1, true);
+	assert_int_equal(put_two(), -1);
+	starved_from(0, false);
+	assert_string_equal(error.text, "lo: no memory");
+	assert_non_null(strstr(look("/xdp-pacer"), "/lo/banned4=1 50"));
+}
+
+/* What has the name there: nothing, a file or a folder of others, of a pacer at work elsewhere, of
+ * this one. */
+static void test_whose_place_it_is(void **unused)
+{
+	static const struct {
+		const char *file;
+		enum kind kind;
+		uint32_t id, instead;
+		int result;
+		const char *says;
+	} cases[] = {
+	    {"/other", OTHER, 1, 0, 0, NULL},
+	    {"/xdp-pacer/lo", OTHER, 1, 0, -1, "is not this tool's"},
+	    {"/xdp-pacer/lo/x", OTHER, 1, 0, -1, "is not this tool's"},
+	    {"/xdp-pacer/lo/banned4", OTHER, 1, 0, -1, "is not this tool's"},
+	    {"/xdp-pacer/lo/banned4", MAP4, 20, 0, -1, "is of a pacer on another interface"},
+	    {"/xdp-pacer/lo/banned6", MAP6, 21, 0, -1, "is of a pacer on another interface"},
+	    {"/xdp-pacer/lo/banned4", MAP4, 20, 20, 0, NULL},
+	    {"/xdp-pacer/lo/banned4", MAP4, 70, 0, 0, NULL},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(cases); i++) {
+		begin();
+		make_thing(cases[i].file, cases[i].kind, cases[i].id);
+		if (pinned_check("lo", cases[i].instead, &error) != cases[i].result ||
+		    (cases[i].says && !strstr(error.text, cases[i].says)))
+			fail_msg("case %zu: it says %s", i, error.text);
+	}
+}
+
+/* --- removal -----------------------------------------------------------------------------------
+ */
+
+static void remove_lo(void)
+{
+	pinned_remove("lo", 10, 1, NULL);
+}
+
+static void sweep_lo(void)
+{
+	pinned_sweep("lo");
+}
+
+static void no_note(const char *name, int cause, void *n)
+{
+	(void)name;
+	*(int *)n += !cause;
+}
+
+static void clean_all(void)
+{
+	int n = 0;
+
+	pinned_clean(false, no_note, &n);
+	pins_clean(PINS_DISPATCHERS, false, no_note, &n);
+	pins_clean(PINS_SHADOWS, false, no_note, &n);
+}
+
+static void sweep_all(void)
+{
+	pins_sweep(1, NULL);
+}
+
+/* What is there, whether it is in use, and who it is for that removes it. */
+static const struct pin {
+	const char *at; /* of a folder: a file in it */
+	enum kind kind;
+	uint32_t id;
+	void (*removes[3])(void);
+	bool used; /* with all that begins() says */
+} pins[] = {
+    {"/xdp-pacer/lo/banned4", MAP4, 10, {remove_lo}, false}, /* by the program that is off */
+    {"/xdp-pacer/lo/banned6", MAP6, 11, {remove_lo}, false},
+    {"/xdp-pacer/was:1/banned4", MAP4, 10, {remove_lo}, false},
+    {"/xdp-pacer/eth0/banned4", MAP4, 20, {0}, true},
+    {"/xdp-pacer/left/banned6", MAP6, 71, {clean_all}, false},
+    {"/xdp-pacer/being-made-by-process-1-1/banned4", MAP4, 70, {clean_all}, false},
+    {"/xdp-pacer/mine/notes", OTHER, 1, {0}, true},
+    {"/xdp-pacer/shadow-of-1-by-3", OTHER, 3, {clean_all, sweep_all}, false},
+    {"/xdp-pacer/shadow-of-1-by-4", OTHER, 4, {0}, true}, /* on an interface here */
+    {"/xdp-pacer/shadow-of-2-by-5", OTHER, 5, {0}, true}, /* in another namespace */
+    {"/xdp-pacer/shadow-of-2-by-6", OTHER, 6, {clean_all}, false},
+    {"/xdp-pacer/shadow-of-1-by-7", OTHER, 7, {0}, true}, /* a process has it open */
+    {"/xdp-pacer/shadow-of-1-by-2", OTHER, 2, {0}, true}, /* a dispatcher at work calls it */
+    {"/xdp/dispatch-1-4/prog0-prog", PROGRAM, 2, {0}, true},
+    {"/xdp/dispatch-1-3/prog0-prog", PROGRAM, 3, {clean_all, sweep_all}, false},
+    {"/xdp/dispatch-2-5/prog0-prog", PROGRAM, 1, {0}, true},
+    {"/xdp/dispatch-1-3-of-another", PROGRAM, 3, {0}, true},
+};
+
+/* Those that are gone are made again. */
+static void put_pins(void)
+{
+	for (size_t i = 0; i < ARRAY(pins); i++)
+		if (!there(pins[i].at))
+			make_thing(pins[i].at, pins[i].kind, pins[i].id);
+}
+
+static void begin_pins(void)
+{
+	begin();
+	runs[1] = false;
+	put_pins();
+	carried_at_home = 4;
+	carried_elsewhere = 5;
+	make("/proc/77/fdinfo/9", "pos:\t0\nprog_type:\t6\nprog_id:\t7\n");
+}
+
+static bool is_removed_by(const struct pin *pin, void (*remover)(void))
+{
+	for (size_t k = 0; k < ARRAY(pin->removes); k++)
+		if (pin->removes[k] == remover)
+			return true;
+	return false;
+}
+
+static void (*const removers[])(void) = {remove_lo, sweep_lo, sweep_all, clean_all};
+
+static void test_what_is_unused_goes(void **unused)
+{
+	(void)unused;
+	for (size_t r = 0; r < ARRAY(removers); r++) {
+		begin_pins();
+		removers[r]();
+		end_home();
+		for (size_t i = 0; i < ARRAY(pins); i++) {
+			bool goes = is_removed_by(&pins[i], removers[r]);
+
+			/* Those that remove all remove those of the pacer that is off, too. */
+			goes |= removers[r] == clean_all && !pins[i].used;
+			goes |= removers[r] == sweep_lo && strstr(pins[i].at, "/lo/");
+			if (there(pins[i].at) == goes)
+				fail_msg("%zu: %s: %s", r, pins[i].at, goes ? "stays" : "is gone");
+		}
+	}
+}
+
+static void assert_used_stay(const char *when, size_t r, unsigned int call)
+{
+	for (size_t i = 0; i < ARRAY(pins); i++)
+		if (pins[i].used && !there(pins[i].at))
+			fail_msg("%s %u of %zu: %s is gone", when, call, r, pins[i].at);
+	end_home();
+}
+
+/* What cannot be seen to be unused stays. */
+static void test_what_is_used_stays(void **unused)
+{
+	static const int errs[] = {EIO, ENOMEM, EMFILE};
+
+	(void)unused;
+	for (size_t r = 0; r < ARRAY(removers); r++) {
+		unsigned int n;
+
+		begin_pins();
+		removers[r]();
+		n = fault.n;
+		for (unsigned int i = 1; i <= n; i += removers[r] == sweep_all ? 4 : 1)
+			for (int for_good = 0; for_good < 1 + (i % 8 == 1); for_good++) {
+				int files;
+
+				put_pins();
+				files = open_files();
+				fault.n = 0;
+				fault.at = i;
+				fault.for_good = for_good;
+				fault.err = errs[i % ARRAY(errs)];
+				removers[r]();
+				fault.at = 0;
+				assert_used_stay("call", r, i);
+				assert_int_equal(open_files(), files);
+			}
+		begin_pins();
+		blind = true;
+		removers[r]();
+		assert_used_stay("blind", r, 0);
+		begin_pins();
+		starved_from(1, true);
+		memory.on = true;
+		removers[r]();
+		memory.on = false;
+		starved_from(0, false);
+		assert_used_stay("no memory", r, 0);
+	}
+}
+
+#define TEST(f) cmocka_unit_test(f)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(test_put_whole_or_not_at_all), TEST(test_put_without_memory),
+	    TEST(test_whose_place_it_is),	TEST(test_what_is_unused_goes),
+	    TEST(test_what_is_used_stays),
+	};
+	int failed;
+
+	copies = calloc(2, sizeof(*copies));
+	if (!copies || !mkdtemp(root) || setenv("LIBXDP_BPFFS", root, 1))
+		return 1;
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	clear();
+	free(copies);
+	return failed;
+}
