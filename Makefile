@@ -148,6 +148,7 @@ $(WINGED:tests/%.c=$(BUILD)/%): $(BUILD)/unit/user.a
 $(BUILD)/unit/test_rotate: $(BUILD)/unit/stepped/rotate.o
 $(BUILD)/unit/test_calm: $(BUILD)/unit/bench/calm.o
 $(BUILD)/unit/test_change $(BUILD)/unit/test_restore $(BUILD)/unit/test_sets $(BUILD)/unit/test_fleet_bans $(BUILD)/unit/test_bans: LINK := -Wl,--wrap=syscall,--wrap=open
+$(BUILD)/unit/test_load_trial: LINK := -Wl,--wrap=open,--wrap=fork,--wrap=nanosleep
 $(BUILD)/unit/test_attached: LINK := -Wl,--wrap=mmap,--wrap=munmap
 # The calls of failing.h.
 $(BUILD)/unit/test_keys: LINK := -Wl,--wrap=open,--wrap=mkostemp,--wrap=write,--wrap=fsync,--wrap=fdatasync,--wrap=link,--wrap=fcntl,--wrap=fstat,--wrap=mmap,--wrap=posix_fallocate

@@ -45,8 +45,9 @@ static void leave(void)
 	setsid();
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
-	for (int fd = 0; fd < 3 && null >= 0; fd++)
-		dup2(null, fd);
+	for (int fd = 0; fd < 3; fd++)
+		if (null < 0 || dup2(null, fd) < 0)
+			close(fd);
 	close_range(3, ~0u, 0);
 	if (chdir("/"))
 		_exit(1);
