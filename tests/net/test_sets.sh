@@ -286,8 +286,23 @@ wrong_words()
 	for i in $(seq 0 255); do seq -f "10.$i.%.0f.0/25" 0 255; done >>"$work/lines"
 	refused 1 "65792 prefixes at once are more than the 65535 that a set takes by hand" \
 		pacer sets s0 add drop - <"$work/lines"
+	refused 2 "of what stdin has, the value stands behind each prefix" pacer sets s0 add drop - XY <<<10.0.0.1
+	refused 2 "-:1: no address, prefix or range 'x'" pacer sets s0 del drop - <<<x
+	refused 2 "-:1: 0s is not a duration such as 90s or 10m" pacer sets s0 add drop - <<<"10.0.0.1 --for 0s"
+	refused 1 "-: Is a directory" pacer sets s0 add drop - <"$work"
+	refused 1 "s0: 10.9.0.1 is no prefix of set drop, nor is 1 other: see" pacer sets s0 del drop - <<<$'10.9.0.1\n10.9.0.2'
+	refused 1 "s0: 10.9.0.1 is no prefix of set drop, nor are 2 others: see" \
+		pacer sets s0 del drop - <<<$'10.9.0.1\n10.9.0.2\n10.9.0.3'
+	set_of more.txt 10.0.0.1
+	refused 1 "s0: its policy has no set drp \(did you mean drop\?\)" pacer sets s0 replace drp "$work/more.txt"
 	equal "$(what_drop_has)" "10.77.0.11|" "what it has after all that"
 	arrive "1 9" n=9 n=9,from=10.77.0.12
+	pacer sets s0 del drop 10.77.0.11 >/dev/null
+	equal "$(pacer sets s0 show drop)" "s0: set drop has no prefix" "an empty set" || return
+	limit plain 3
+	apply plain
+	equal "$(pacer sets s0 list)" "s0: its policy has no sets" "no sets" || return
+	equal "$(pacer sets s0 list --json)$(pacer sets all list --json | jq -c .)" '[][{"interface":"s0","result":[]}]' "no sets, as JSON"
 }
 
 # During a trial both policies' sets are changed, and what comes back has the change, too.
@@ -416,6 +431,10 @@ by_value_as_key()
 	load land
 	arrive "3 1 0 4 3" n=3 n=9,from=10.77.0.12 n=9,from=fd77::11 n=9,from=10.77.0.13 n=3,from=10.77.0.14
 	set_of geo.csv 10.77.0.16,ZZ 10.77.0.15,AB 10.77.0.11,XY
+	apply land --confirm-within 1h
+	refused 1 "set geo has values, and a policy waits to be confirmed: .xdp-pacer confirm. it" \
+		pacer sets s0 replace geo "$work/geo.csv"
+	pacer confirm s0 >/dev/null
 	pacer sets s0 replace geo "$work/geo.csv" >/dev/null
 	arrive "0 0 1 4" n=9 n=9,from=10.77.0.15 n=9,from=10.77.0.12 n=9,from=10.77.0.16
 	pacer ban s0 list | grep -q "value(geo, AB)" || fail "no ban of AB: $(pacer ban s0 list)"
@@ -465,6 +484,9 @@ sampled_by_value()
 		'[["hops","10.77.0.12 ttl 64"],["land","value(geo, XY)"]]' "what was sampled" || return
 	equal "$(pacer top s0 --once --json | jq -c '[.keys.denied[] | [.rule, .key]] | sort')" \
 		'[["hops","10.77.0.12 ttl 64"],["land","value(geo, XY)"]]' "what top shows" || return
+	pacer sets s0 add geo 10.77.0.14 Öl€😀 >/dev/null
+	arrive "4" n=9,from=10.77.0.14
+	pacer top s0 --once | grep -Eq '^value\(geo, Öl€😀\) +land +window ' || fail "of other letters: $(pacer top s0 --once)" || return
 	pacer why s0 "value(geo, XY)" | grep -Eq "denied .*ago.*window" || fail "why knows of no denial: $(pacer why s0 "value(geo, XY)")" || return
 	set_of geo.csv 10.77.0.13,AB
 	pacer sets s0 replace geo "$work/geo.csv" >/dev/null

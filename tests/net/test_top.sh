@@ -234,8 +234,8 @@ survives()
 		wait ^udp
 		$(on_server "$BUILD/xdp-pacer" load s0 -c "$work/other.yaml" --monitor --replace ">/dev/null")
 		wait ^s0: monitor, serial 1, native +NOTHING IS DROPPED
-		signal TERM
-		exit -15
+		type q
+		exit 0
 		modes
 	END
 }
@@ -245,7 +245,7 @@ ends_by_signals()
 	local signal
 
 	watched_policy
-	for signal in INT:-2 HUP:-1; do
+	for signal in INT:-2 HUP:-1 TERM:-15; do
 		on_screen 24 80 top s0 <<-END || return
 			wait ^udp
 			signal ${signal%:*}

@@ -228,6 +228,9 @@ last_denied()
 	arrive "0" n=1,from=10.77.0.13
 	equal "$(why .last_denied.reason 10.77.0.13)" ban "of a banned source"
 	equal "$(why .last_denied.reason "udp 10.77.0.13:4000 > 10.77.0.1:80")" ban "of its packet"
+	pacer ban s0 add 10.77.0.12 >/dev/null
+	pacer ban s0 add fd77::13 >/dev/null
+	equal "$(why .last_denied 10.77.0.12)$(why .last_denied fd77::13)" nullnull "banned, and only another one has come" || return
 	off
 	limit three 3
 	load three

@@ -715,6 +715,7 @@ def plot_fails():
     fails("x.svg: the picture cannot be drawn: gnuplot failed", gnuplot="kill -9 $$\n")
     fails("File name too long", svg="x" * 300 + ".svg")
     fails("File name too long", svg="./" * 2100 + "x.svg")
+    fails("File name too long", svg="./" * ((4094 - len(path("x.svg"))) // 2) + "x.svg")  # but for what is beside it
     fails("those of this limit, a rate, come back bit by bit", text=policy("rates"))
 
 
@@ -844,19 +845,21 @@ def plot_usage():
 
 def progress():
     """How far it is stands on stderr where that is a terminal, and nowhere else."""
-    ours, theirs = pty.openpty()
-    with subprocess.Popen([PACER, "replay", "-c", path("gap.yaml"), path("many.keys")],
-                          stdout=subprocess.DEVNULL, stderr=theirs) as child:
-        os.close(theirs)
-        shown = b""
-        try:
-            while more := os.read(ours, 4096):
-                shown += more
-        except OSError:  # the other end is closed
-            pass
-    os.close(ours)
-    assert child.returncode == 0 and b"\r65536 packets" in shown, shown
-    assert shown.endswith(b"\r\x1b[K"), shown  # nothing is left of it
+    for more in ((), ("--plot", path("x.svg"))):
+        ours, theirs = pty.openpty()
+        with subprocess.Popen([PACER, "replay", "-c", path("gap.yaml"), path("many.keys"), *more],
+                              stdout=subprocess.DEVNULL, stderr=theirs, env=fake_gnuplot()) as child:
+            os.close(theirs)
+            shown = b""
+            try:
+                while part := os.read(ours, 4096):
+                    shown += part
+            except OSError:  # the other end is closed
+                pass
+        os.close(ours)
+        assert child.returncode == 0 and b"\r65536 packets" in shown, shown
+        assert (b", reading 2\r" in shown) == bool(more), shown
+        assert shown.endswith(b"\r\x1b[K"), shown  # nothing is left of it
     assert not replay(policy("gap"), "many.keys").stderr
 
 
@@ -879,6 +882,24 @@ def every_cut():
                 else:
                     assert "no frame can be read" in done.stderr and not done.stdout
         assert 1 < whole < 20, whole  # where a frame ends, nothing is wrong
+
+
+def does_not_fit():
+    """A policy whose state does not fit, or a capture that is not there: one line of each verb that judges by it."""
+    with open(path("large.yaml"), "w") as f:
+        f.write("memory: 1Mi\nrules: [{name: a, limits: [{key: src, packets: 3, window: 1s, entries: 1000000}]}]\n")
+    large, flow, capture = path("large.yaml"), path("flow.yaml"), path("nano.pcap")
+    for args in (("replay", "-c", large, capture), ("replay", "-c", large, "--verdicts", capture),
+                 ("replay", "-c", large, "--compare", flow, capture), ("replay", "-c", flow, "--compare", large, capture),
+                 ("events", "-c", large, "--replay", capture), ("why", "-c", large, "--replay", capture, "--frame", "1"),
+                 ("why", "-c", large, "--replay", capture, "192.0.2.1")):
+        done = run(*args, code=(2,))
+        assert "no room for its state" in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, (args, done)
+    for args in (("replay", "-c", flow), ("replay", "-c", flow, "--compare", flow), ("suggest",), ("estimate",),
+                 ("events", "-c", flow, "--replay"), ("why", "192.0.2.1", "-c", flow, "--replay")):
+        done = run(*args, path("absent.pcap"), code=(1,))
+        assert "absent.pcap: no frame can be read: No such file" in done.stderr, (args, done)
+        assert done.stderr.count("\n") == 1 and not done.stdout, (args, done)
 
 
 def lost():

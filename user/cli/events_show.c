@@ -194,9 +194,7 @@ const char *event_text(const struct event *e, const struct event_place *place, c
 
 static void emit_time(const char *name, const struct event_place *place, uint64_t time_ns)
 {
-	if (time_ns == PACER_NEVER)
-		emit_null(name, NULL);
-	else if (time_ns)
+	if (time_ns)
 		emit_uint(name, time_ns + place->day_ns, NULL);
 }
 

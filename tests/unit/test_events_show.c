@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Events as lines and as JSON, of which little is known: as when nothing is sampled, or no time has
+ * passed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli/events_show.h"
+
+static const struct event_place place = {"eth0", 0};
+
+/* A start of which nothing more is known: no time has passed, and there is no sample. */
+static void test_lines(void **unused)
+{
+	struct event one = {.kind = EVENT_START,
+			    .rule = "dns",
+			    .told_ns = 1500000000,
+			    .so_far = {.matched = 10, .denied = 7, .denied_bytes = 70}};
+	struct event change = {.kind = EVENT_CHANGE};
+	struct event lost = {.kind = EVENT_LOST, .what = "runs of --exec", .n = 1234};
+	char text[EVENT_TEXT], *json;
+
+	(void)unused;
+	event_text(&one, &place, text, sizeof(text));
+	assert_non_null(strstr(text,
+			       "1970-01-01T00:00:01.500Z eth0 start dns: 7 of 10 packets denied "
+			       "since 1970-01-01T00:00:00.000Z, 0 pps, 0 bit/s, most by "));
+	json = event_json(&one, &place);
+	assert_non_null(strstr(json, "\"sources\":null"));
+	assert_null(strstr(json, "needed"));
+	free(json);
+	for (size_t size = 1; size < 200; size++) { /* cut where there is no more room */
+		memset(text, 'x', sizeof(text));
+		event_text(&one, &place, text, size);
+		assert_true(strlen(text) < size && text[size] == 'x');
+	}
+	assert_string_equal(
+	    event_text(&lost, &place, text, sizeof(text)),
+	    "1970-01-01T00:00:00.000Z eth0 lost 1,234 runs of --exec could not be told");
+	assert_string_equal(event_text(&change, &place, text, sizeof(text)),
+			    "1970-01-01T00:00:00.000Z eth0 change ");
+	json =
+	    event_json(&(struct event){.kind = EVENT_SHARING_END, .limit = 2, .used = 3}, &place);
+	assert_non_null(strstr(json, "\"limit\":2,\"used\":3,\"capacity\":0,\"shared\":0"));
+	free(json);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_lines),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
