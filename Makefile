@@ -124,7 +124,8 @@ TESTG   ?= -g1
 TESTC   := $(USER) $(TESTG) $(if $(strip $(SANITIZE)),-O1,-O2) -Itests/unit -Itests/model -DCOMPILE_MOVE_SETS=8
 comma   := ,
 SUITES  := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
-# Those of common/ alone wait for nothing. What includes a skeleton is tested in tests/prog and tests/net.
+# Those of common/ alone wait for nothing. What includes a skeleton is tested in tests/prog and tests/net, but object.c,
+# for which a test of its own waits for that.
 WINGED  := $(shell grep -lE '"(config|sets|plan|inspect|fleet|live|offline|estimate|keys|cli|episodes|bouncer)/|"(applied|banning|set_oracle)\.h"' tests/unit/test_*.c)
 ASKED   := $(T:%=$(BUILD)/unit/test_%)
 
@@ -144,6 +145,8 @@ $(BUILD)/unit/user/%.o: user/%.c $(BUILD)/unit/flags
 
 $(BUILD)/unit/user.a: $(patsubst %.c,$(BUILD)/unit/%.o,$(filter-out %/object.c %/replay.c,$(USERS)))
 $(WINGED:tests/%.c=$(BUILD)/%): $(BUILD)/unit/user.a
+$(BUILD)/unit/user/live/object.o: $(BUILD)/pacer.skel.h $(BUILD)/shadow.skel.h
+$(BUILD)/unit/test_object: $(BUILD)/unit/user/live/object.o
 # What others do between the steps of a move: before the archive, which has it without them.
 $(BUILD)/unit/test_rotate: $(BUILD)/unit/stepped/rotate.o
 $(BUILD)/unit/test_calm: $(BUILD)/unit/bench/calm.o

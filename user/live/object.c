@@ -261,7 +261,8 @@ static int open_skeleton(struct object *o)
 	return choose(o);
 }
 
-static struct object *open_for(enum object_kind kind, bool raw_ip, struct policy_error *error)
+static struct object *open_for(const char *ifname, enum object_kind kind, bool raw_ip,
+			       struct policy_error *error)
 {
 	struct object *o = calloc(1, sizeof(*o));
 	struct pacer_control *control;
@@ -270,7 +271,7 @@ static struct object *open_for(enum object_kind kind, bool raw_ip, struct policy
 	if (o)
 		o->kind = kind;
 	if (!o || open_skeleton(o)) {
-		policy_explain(error, 0, "the built-in object cannot be opened: %s",
+		policy_explain(error, 0, "%s: the built-in object cannot be opened: %s", ifname,
 			       strerror(errno));
 		object_close(o);
 		return NULL;
@@ -320,11 +321,12 @@ struct object *object_open(const char *ifname, enum object_kind kind,
 			   const struct object_begin *begin, bool raw_ip,
 			   struct policy_error *error)
 {
-	struct object *o = open_for(kind, raw_ip, error);
+	struct object *o = open_for(ifname, kind, raw_ip, error);
 	struct policy_error why = {0};
 
-	if (!o || (!prepare(o, begin, &why) &&
-		   (kind != OBJECT_SHADOW || !prepare_shadow(o, begin, &why))))
+	if (!o)
+		return NULL;
+	if (!prepare(o, begin, &why) && (kind != OBJECT_SHADOW || !prepare_shadow(o, begin, &why)))
 		return o;
 	policy_explain(error, 0, "%s: %s", ifname, why.text);
 	object_close(o);
@@ -360,7 +362,7 @@ struct object *object_open_shared(const char *ifname, const struct object *like,
 				  struct policy_error *error)
 {
 	const struct pacer_built *built = data_of(like, ".rodata.built");
-	struct object *o = open_for(OBJECT_ALONE, built->raw_ip, error);
+	struct object *o = open_for(ifname, OBJECT_ALONE, built->raw_ip, error);
 
 	if (!o || !share_maps(o, like))
 		return o;
@@ -451,7 +453,7 @@ static int take_all_over(struct object *o, int prog_fd)
 struct object *object_open_over(const char *ifname, enum object_kind kind, int prog_fd, bool raw_ip,
 				struct policy_error *error)
 {
-	struct object *o = open_for(kind, raw_ip, error);
+	struct object *o = open_for(ifname, kind, raw_ip, error);
 
 	if (!o || !take_all_over(o, prog_fd))
 		return o;
