@@ -124,7 +124,35 @@ static const char *why(const struct store *s)
 	return "";
 }
 
-static const struct store_kind small = {.hold = hold, .read = read_news, .why = why};
+static enum store_result drop(struct store *s, const char *key, uint64_t follows)
+{
+	size_t i = place(key);
+
+	(void)s;
+	if (i == n_lies || lies[i].revision != follows)
+		return STORE_REFUSED;
+	take_away(key);
+	return STORE_DONE;
+}
+
+static enum store_result write_key(struct store *s, const char *key, const char *value,
+				   uint64_t follows, const char *guard, uint64_t created,
+				   uint64_t *written)
+{
+	size_t i = place(key);
+
+	(void)s;
+	assert_string_equal(guard, OWN);
+	assert_int_equal(lies[place(OWN)].created, created);
+	if (follows != (i < n_lies ? lies[i].revision : 0))
+		return STORE_REFUSED;
+	put(key, value);
+	*written = revision;
+	return STORE_DONE;
+}
+
+static const struct store_kind small = {
+    .hold = hold, .read = read_news, .write = write_key, .drop = drop, .why = why};
 static const uint64_t share_id[] = {7};
 static struct fleet_share share;
 static struct fleet_member m;
@@ -150,10 +178,11 @@ static int begin(void **state)
 	return 0;
 }
 
-/* The next request; which is of that kind, and how many keys it is answered with. */
-static size_t send(enum fleet_op op)
+static struct fleet_request request;
+
+/* What is next, once all is applied. */
+static enum fleet_next next_step(void)
 {
-	static struct fleet_request request;
 	struct fleet_picture picture;
 	uint64_t wake_ns;
 	uint32_t number;
@@ -161,16 +190,33 @@ static size_t send(enum fleet_op op)
 	for (;;) {
 		enum fleet_next next = fleet_next(&m, now, &number, &picture, &request, &wake_ns);
 
-		if (next != FLEET_APPLY) {
-			assert_int_equal(next, FLEET_SEND);
-			break;
-		}
+		if (next != FLEET_APPLY)
+			return next;
 		fleet_applied(&m, number, &picture, NULL);
 	}
+}
+
+/* The next request; which is of that kind, and how many keys it is answered with. */
+static size_t send(enum fleet_op op)
+{
+	assert_int_equal(next_step(), FLEET_SEND);
 	assert_int_equal(request.op, op);
 	sent = 0;
 	assert_true(talk_send(&t, &request));
 	return sent;
+}
+
+/* The same, where memory runs out at that allocation of what is said or learnt. */
+static bool starved_send(uint32_t at, bool from_the_first)
+{
+	bool told;
+
+	starved_from(at, false);
+	starving = true;
+	memory.on = from_the_first;
+	told = talk_send(&t, &request);
+	starving = memory.on = false;
+	return told;
 }
 
 /* A record in which these members take part, by the sessions that they have. */
@@ -308,6 +354,119 @@ static void a_store_that_went_back_is_noticed(void **state)
 	(void)send(FLEET_RENEW);
 	assert_true(m.went_back);
 	assert_false(share.sure);
+	now += 60 * S; /* and nothing is asked of it any more */
+	assert_int_equal(next_step(), FLEET_WAIT);
+}
+
+/* What comes as an answer to another request is none. */
+static void another_answer_is_none(void **state)
+{
+	struct fleet_answer late = {.done = true, .session = 5, .mine = true};
+
+	(void)state;
+	(void)send(FLEET_RENEW);
+	fleet_answered(&m, now, &late);
+	now += 4 * S;
+	assert_int_equal(next_step(), FLEET_SEND);
+	late.number = request.number - 1;
+	fleet_answered(&m, now, &late);
+	assert_int_equal(m.session, 101);
+	assert_int_equal(m.flight, FLEET_RENEW);
+	assert_true(talk_send(&t, &request));
+}
+
+/* As by a renewal that had no answer. */
+static void write_own(void)
+{
+	char *text = strdup(lies[place(OWN)].value);
+
+	put(OWN, text);
+	free(text);
+}
+
+static void takes_part(void)
+{
+	(void)send(FLEET_RENEW);
+	record_of((uint64_t[]){1}, 1);
+	now += 4 * S;
+	(void)send(FLEET_RENEW);
+	fleet_leave(&m);
+	for (int i = 0; i < 200; i++) { /* it gives its share up */
+		while (next_step() != FLEET_SEND)
+			now += S;
+		if (request.op == FLEET_LEAVE)
+			return;
+		assert_true(talk_send(&t, &request));
+	}
+	fail();
+}
+
+static void who_leaves_is_gone(void **state)
+{
+	(void)state;
+	takes_part();
+	assert_true(talk_send(&t, &request));
+	assert_true(m.left);
+	assert_int_equal(place(OWN), n_lies);
+	assert_int_equal(next_step(), FLEET_WAIT);
+}
+
+/* A renewal without an answer was done all the same; or another took the key away. */
+static void who_leaves_looks_again(void **state)
+{
+	for (int there = 0; there < 2; there++) {
+		(void)begin(state);
+		takes_part();
+		if (there)
+			write_own();
+		else
+			take_away(OWN);
+		assert_true(talk_send(&t, &request));
+		assert_int_equal(m.left, !there);
+		assert_false(m.taken);
+		if (there)
+			(void)send(FLEET_RENEW);
+		if (there)
+			(void)send(FLEET_LEAVE);
+		assert_true(m.left);
+		assert_int_equal(place(OWN), n_lies);
+	}
+}
+
+/* Nor is it another's for want of memory. */
+static void who_leaves_without_memory_asks_again(void **state)
+{
+	uint32_t n = 0;
+	bool told;
+
+	json_count_failures();
+	do {
+		(void)begin(state);
+		takes_part();
+		write_own();
+		told = starved_send(++n, false);
+		assert_false(m.left || m.taken);
+		assert_int_equal(m.session, 101);
+	} while (memory.n >= n);
+	assert_true(told);
+}
+
+/* A session or a record is written whole, or not at all. */
+static void no_memory_to_say(void **state)
+{
+	(void)state;
+	assert_int_equal(next_step(), FLEET_SEND);
+	assert_false(starved_send(1, true));
+	assert_int_equal(n_lies, 0);
+	assert_int_equal(next_step(), FLEET_SEND);
+	assert_true(talk_send(&t, &request));
+	assert_int_equal(next_step(), FLEET_SEND);
+	assert_int_equal(request.op, FLEET_WRITE);
+	assert_false(starved_send(1, true));
+	assert_int_equal(place(LIMIT), n_lies);
+	(void)send(FLEET_FETCH);
+	(void)send(FLEET_WRITE);
+	assert_true(place(LIMIT) < n_lies);
 }
 
 /* Its own session is not believed to be there because it was. */
@@ -327,10 +486,7 @@ static void its_own_end_is_noticed(void **state)
 /* For want of memory nothing looks strange, or like another's: it is not told, and asked again. */
 static void no_memory_is_no_news(void **state)
 {
-	static struct fleet_request request;
-	struct fleet_picture picture;
-	uint32_t n = 0, lost = 0, number;
-	uint64_t wake_ns;
+	uint32_t n = 0, lost = 0;
 	bool told;
 
 	json_count_failures();
@@ -340,12 +496,8 @@ static void no_memory_is_no_news(void **state)
 		(void)send(FLEET_RENEW);
 		record_of((uint64_t[]){1, 2}, 2);
 		now += 4 * S;
-		assert_int_equal(fleet_next(&m, now, &number, &picture, &request, &wake_ns),
-				 FLEET_SEND);
-		starved_from(++n, false);
-		starving = true;
-		told = talk_send(&t, &request);
-		starving = memory.on = false;
+		assert_int_equal(next_step(), FLEET_SEND);
+		told = starved_send(++n, false);
 		assert_false(m.taken);
 		assert_int_equal(share.trouble, FLEET_WELL);
 		assert_string_equal(t.why, "");
@@ -420,6 +572,11 @@ int main(void)
 	    cmocka_unit_test_setup(what_is_not_there_is_noticed_at_once, begin),
 	    cmocka_unit_test_setup(a_store_that_went_back_is_noticed, begin),
 	    cmocka_unit_test_setup(its_own_end_is_noticed, begin),
+	    cmocka_unit_test_setup(another_answer_is_none, begin),
+	    cmocka_unit_test_setup(who_leaves_is_gone, begin),
+	    cmocka_unit_test_setup(who_leaves_looks_again, begin),
+	    cmocka_unit_test_setup(who_leaves_without_memory_asks_again, begin),
+	    cmocka_unit_test_setup(no_memory_to_say, begin),
 	    cmocka_unit_test_setup(no_memory_is_no_news, begin),
 	    cmocka_unit_test_setup(one_too_many_has_none, begin),
 	};

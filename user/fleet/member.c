@@ -41,7 +41,7 @@ bool fleet_holds(const struct fleet_member *m, const struct fleet_share *s, uint
 
 static bool in_doubt(const struct fleet_share *s)
 {
-	return !s->revision || (s->revision <= s->doubt && !PACER_FAULT(RAISE_IN_DOUBT));
+	return s->revision <= s->doubt && !PACER_FAULT(RAISE_IN_DOUBT);
 }
 
 void fleet_start(struct fleet_member *m)
@@ -196,7 +196,8 @@ void fleet_applied(struct fleet_member *m, uint32_t share, const struct fleet_pi
 		if (slot && picture->until_ns && !in_doubt(s) && clean(m, picture->until_ns) &&
 		    (!k || (slot->cell[k].own && picture->own[k])) &&
 		    picture->value[k] < slot->cell[k].held &&
-		    picture->value[k] < judged_by(&s->applied, k))
+		    (picture->floor == s->floor || /* else it may lack the reserve alone */
+		     picture->value[k] < judged_by(&s->applied, k)))
 			s->give[k] = true;
 	}
 	s->applied = *picture;
@@ -607,8 +608,6 @@ static enum fleet_trouble trouble_of(const struct fleet_share *s, const struct f
 {
 	if (read->trouble != FLEET_WELL || !read->revision)
 		return read->trouble;
-	if (fleet_unsound(read->record))
-		return FLEET_UNSOUND;
 	return read->record->memory_ns != s->params.memory_ns ? FLEET_OTHER_WINDOW : FLEET_WELL;
 }
 

@@ -103,7 +103,7 @@ static const struct world_scenario faulty[] = {
     {FAULT(LANE_COLD), TWO, .lane = true, .wants = 2, .deep = 14},
     {FAULT(STEP_OUT_FULL), TWO, .rate = {4, 4}, .store_rate = 4, .lane = true, .wants = 1,
      .deep = 20},
-    {FAULT(RESUME_CELLS), TWO, .reboots = 1, .walks = 10000},
+    {FAULT(RESUME_CELLS), TWO, .reboots = 2, .walks = 10000},
     {FAULT(RESERVE_UNCLEAN), TWO, .reserve = 1, .reboots = 1},
 };
 
