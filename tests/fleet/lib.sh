@@ -19,6 +19,12 @@ clean()
 
 	trap '' INT TERM HUP
 	trap - EXIT
+	if [[ $BUILD == *coverage* ]]; then # who is killed writes no counts
+		kill -TERM "${agent[@]}" 2>/dev/null || true
+		for pid in "${agent[@]}"; do
+			timeout 20 tail --pid="$pid" -f /dev/null || true
+		done
+	fi
 	for pid in "${pids[@]}"; do
 		kill -KILL "$pid" 2>/dev/null || true
 	done

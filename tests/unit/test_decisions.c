@@ -309,6 +309,8 @@ static void test_no_memory(void **state)
 		starved_from(i, false);
 		assert_int_equal(decisions_change(&bans, &none, NOW, S, &lift, &add), -1);
 	}
+	starved_from(1, false);
+	assert_int_equal(decisions_either(&bans, &none, &lift), -1);
 	memory.on = false;
 	free(bans.at);
 	decisions_free(&d);
@@ -358,6 +360,40 @@ static void test_changes(void **state)
 			assert_true(model[i] <= NOW);
 		free(was.at);
 		free(is.at);
+		free(lift.at);
+		free(add.at);
+	}
+}
+
+/* Half of a change was done, and which half is not known: what is told next lifts either. */
+static void test_half_of_a_change(void **state)
+{
+	struct ban_pieces none = {0}, both, lift, add;
+	unsigned int seed = 1;
+
+	(void)state;
+	for (int round = 0; round < 200; round++) {
+		struct ban_pieces was, is;
+
+		random_pieces(&was, &seed);
+		random_pieces(&is, &seed);
+		memset(model, 0, sizeof(model));
+		for (size_t i = 0; i < was.n; i++)
+			model[was.at[i].prefix.addr[3]] = was.at[i].until_ns;
+		for (size_t i = 0; i < is.n; i++)
+			if (model[is.at[i].prefix.addr[3]] < is.at[i].until_ns)
+				model[is.at[i].prefix.addr[3]] = is.at[i].until_ns;
+		assert_int_equal(decisions_either(&was, &is, &both), 0);
+		assert_int_equal(decisions_change(&both, &none, 0, 0, &lift, &add), 0);
+		for (size_t i = 0; i < lift.n; i++) {
+			assert_int_equal(model[lift.at[i].prefix.addr[3]], lift.at[i].until_ns);
+			model[lift.at[i].prefix.addr[3]] = 0;
+		}
+		for (size_t i = 0; i < 64; i++)
+			assert_int_equal(model[i], 0);
+		free(was.at);
+		free(is.at);
+		free(both.at);
 		free(lift.at);
 		free(add.at);
 	}
@@ -451,12 +487,12 @@ static void test_long_origins(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_durations),	 cmocka_unit_test(test_answers),
-	    cmocka_unit_test(test_left_out),	 cmocka_unit_test(test_garbage),
-	    cmocka_unit_test(test_ranges),	 cmocka_unit_test(test_odd_ids),
-	    cmocka_unit_test(test_no_memory),	 cmocka_unit_test(test_changes),
-	    cmocka_unit_test(test_settings),	 cmocka_unit_test(test_wrong_settings),
-	    cmocka_unit_test(test_long_origins),
+	    cmocka_unit_test(test_durations),	     cmocka_unit_test(test_answers),
+	    cmocka_unit_test(test_left_out),	     cmocka_unit_test(test_garbage),
+	    cmocka_unit_test(test_ranges),	     cmocka_unit_test(test_odd_ids),
+	    cmocka_unit_test(test_half_of_a_change), cmocka_unit_test(test_no_memory),
+	    cmocka_unit_test(test_changes),	     cmocka_unit_test(test_settings),
+	    cmocka_unit_test(test_wrong_settings),   cmocka_unit_test(test_long_origins),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,7 +28,7 @@ static struct {
 static uint64_t revision, now, age_s;
 static enum store_result lists, puts_result, ages; /* STORE_DONE: as it should be */
 static unsigned int asked;			   /* ages */
-static bool odd_one;
+static bool odd_one, elsewhere;
 static struct exchange x;
 
 static uint64_t clock_ns(void)
@@ -60,7 +60,7 @@ static void answer(struct store_snapshot *to)
 	if (!lies.value)
 		return;
 	to->n = 1;
-	to->at[0] = (struct store_entry){strdup(EXCHANGE_ITEMS KEY),
+	to->at[0] = (struct store_entry){strdup(elsewhere ? "x" : EXCHANGE_ITEMS KEY),
 					 strdup(lies.value),
 					 strlen(lies.value),
 					 lies.revision,
@@ -333,6 +333,41 @@ static void test_no_memory(void **unused)
 	assert_int_equal(there_s(), 100);
 }
 
+/* What lasts is no older for it; what was lifted, or is over by its age, is not there. */
+static void test_ends(void **unused)
+{
+	static const struct {
+		uint64_t left_ns, age_s, there_ns;
+	} rows[] = {{SHARED_NEVER, 90, SHARED_NEVER}, {50 * S, 60, 0}, {0, 1, 0}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		(void)end(unused);
+		(void)begin(unused);
+		assert_true(step()); /* there is nothing to say */
+		other_says(500 * S, 9);
+		exchange_missed(&x);
+		assert_true(step());
+		other_says(rows[i].left_ns, 9);
+		age_s = rows[i].age_s;
+		exchange_missed(&x);
+		assert_true(exchange_step(&x, "guard", 0)); /* without a session it reads, too */
+		assert_true(exchange_step(&x, "guard", 0));
+		assert_int_equal(only()->there_ns, rows[i].there_ns);
+	}
+}
+
+/* A key that does not lie where it was looked for. */
+static void test_a_key_of_another_kind(void **unused)
+{
+	(void)unused;
+	other_says(50 * S, 9);
+	elsewhere = true;
+	exchange_missed(&x);
+	assert_true(step());
+	elsewhere = false;
+	assert_int_equal(x.items.n, 0);
+}
+
 static bool starved_step(uint32_t at)
 {
 	bool well;
@@ -391,6 +426,8 @@ int main(void)
 	    CASE(test_after_an_hour),
 	    CASE(test_no_memory),
 	    CASE(test_no_memory_to_read),
+	    CASE(test_ends),
+	    CASE(test_a_key_of_another_kind),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -320,6 +320,14 @@ int decisions_bans(const struct decisions *d, uint64_t now_ns, struct ban_pieces
 	return 0;
 }
 
+/* Which of two lists' next is the earlier: < 0: a's; 0: they are of one prefix. */
+static int order_of(const struct ban_pieces *a, size_t i, const struct ban_pieces *b, size_t k)
+{
+	if (i == a->n)
+		return 1;
+	return k == b->n ? -1 : compare_prefix(&a->at[i].prefix, &b->at[k].prefix);
+}
+
 static void one_change(const struct ban_piece *was, const struct ban_piece *is, uint64_t now_ns,
 		       uint64_t slack_ns, struct ban_pieces *lift, struct ban_pieces *add)
 {
@@ -342,12 +350,29 @@ int decisions_change(const struct ban_pieces *was, const struct ban_pieces *is, 
 		return -1;
 	}
 	for (size_t i = 0, k = 0; i < was->n || k < is->n;) {
-		int order = i == was->n	 ? 1
-			    : k == is->n ? -1
-					 : compare_prefix(&was->at[i].prefix, &is->at[k].prefix);
+		int order = order_of(was, i, is, k);
 
 		one_change(order <= 0 ? &was->at[i] : NULL, order >= 0 ? &is->at[k] : NULL, now_ns,
 			   slack_ns, lift, add);
+		i += order <= 0;
+		k += order >= 0;
+	}
+	return 0;
+}
+
+int decisions_either(const struct ban_pieces *a, const struct ban_pieces *b,
+		     struct ban_pieces *both)
+{
+	*both = (struct ban_pieces){calloc(a->n + b->n + 1, sizeof(*both->at)), 0};
+	if (!both->at)
+		return -1;
+	for (size_t i = 0, k = 0; i < a->n || k < b->n;) {
+		int order = order_of(a, i, b, k);
+		const struct ban_piece *one = order <= 0 ? &a->at[i] : &b->at[k];
+
+		if (!order && b->at[k].until_ns > one->until_ns)
+			one = &b->at[k];
+		both->at[both->n++] = *one;
 		i += order <= 0;
 		k += order >= 0;
 	}

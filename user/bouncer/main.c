@@ -200,8 +200,12 @@ static int bring(struct attached *a, struct place *place, struct ban_pieces *is,
 	result = tell_changes(a, place, &lift, place->again ? is : &add, now_ns, error);
 	free_pieces(&lift);
 	free_pieces(&add);
-	if (result) { /* nothing is known of what it has but what it had */
+	if (result) { /* it may have some of both, by which it can be told what to lift */
 		place->again = true;
+		if (!decisions_either(&place->has, is, &add)) {
+			free_pieces(&place->has);
+			place->has = add;
+		}
 		free_pieces(is);
 		return -1;
 	}
