@@ -53,6 +53,28 @@ static struct clocks clocks_now(void)
 	return c;
 }
 
+static void (*clocks_hook)(void); /* befalls when all has been copied */
+static bool no_boot;
+
+struct clocks clocks_read(void)
+{
+	struct clocks c = clocks_now();
+
+	if (clocks_hook)
+		clocks_hook();
+	if (no_boot)
+		c.boot_id[0] = 0;
+	return c;
+}
+
+static bool no_room; /* for more lines */
+
+void *mremap(void *at, size_t was, size_t n, int flags, ...)
+{
+	errno = ENOMEM;
+	return no_room ? MAP_FAILED : (void *)__real_syscall(SYS_mremap, at, was, n, flags);
+}
+
 static void make_counts(void)
 {
 	static struct pacer_counters none[KERNEL_CPUS];
@@ -640,6 +662,199 @@ static void what_is_allowed(void **unused)
 	detach();
 }
 
+#define NO_BANS	  "memory: 64Ki\nrules:\n- {name: a, limits: [{key: src, gap: 1s, entries: 8}]}\n"
+#define FEW_BANS  "memory: 64Ki\nbans: 8\nrules:\n" BANNING
+#define MORE_BANS "memory: 2Mi\nbans: 1024\nrules:\n" BANNING
+#define BANNING                                                   \
+	"- name: a\n  ban: 100s\n  limits: [{key: src, packets: " \
+	"1, window: 1s, entries: 512}]\n"
+
+/* Bans for which another policy's table has no room are counted; the others hold. */
+static void what_is_banned(void **unused)
+{
+	static const char *const next[] = {MORE_BANS, FEW_BANS, NO_BANS};
+	struct restored what;
+	struct state s;
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(next); i++) {
+		uint32_t banned = 0, still = 0;
+
+		kernel_now_ns = 100 * SECOND;
+		boot = 0;
+		begin("memory: 1Mi\nbans: 64\nrules:\n" BANNING);
+		for (uint32_t key = 0; key < 40; key++)
+			for (int k = 0; k < 3; k++)
+				(void)judge(key, 0);
+		kernel_now_ns += 2 * SECOND;
+		for (uint32_t key = 0; key < 40; key++)
+			banned += judge(key, 0) == PACER_DENY_BAN;
+		assert_true(banned > 30);
+		save_and_read(&s);
+		assert_true(go_on(&s, next[i], &what));
+		assert_int_equal(what.bans + what.bans_left_out, banned);
+		assert_true(i ? what.bans_left_out > 0 : what.bans == banned);
+		assert_true(i < 2 ? what.bans > 0 : what.bans == 0);
+		for (uint32_t key = 0; key < 40; key++)
+			still += judge(key, 0) == PACER_DENY_BAN;
+		assert_int_equal(still, what.bans);
+		state_free(&s);
+		detach();
+	}
+}
+
+/* One that ended before the save is over; and a list holds no more than it has room for. */
+static void too_many_are_allowed(void **unused)
+{
+	struct restored what;
+	struct state s;
+
+	(void)unused;
+	kernel_now_ns = 100 * SECOND;
+	boot = 0;
+	begin(NO_BANS);
+	for (uint32_t more = 0; more < 2; more++) {
+		save_and_read(&s);
+		for (uint32_t i = 0; i < PACER_ALLOW_MAX + more; i++) {
+			struct allow_entry e = {
+			    {4, 32, {10, 0, (uint8_t)(i >> 8), (uint8_t)i}}, false, true, 0};
+
+			if (!i)
+				e.hand_until_ns = 99 * SECOND;
+			assert_true(allowlist_append(&s.allow, &e));
+		}
+		assert_true(go_on(&s, "allow: [192.0.2.1]\n" NO_BANS, &what) == !more);
+		assert_true(what.allowed == PACER_ALLOW_MAX - 1 + more &&
+			    what.allowed_left_out == 1);
+		assert_int_equal(s.allow.n, PACER_ALLOW_MAX + more);
+		state_free(&s);
+	}
+	assert_string_equal(error.text, "the allow-list holds 4096 IPv4 prefixes, and those of the "
+					"policy and those saved are more");
+	detach();
+}
+
+/* A policy that goes on needs memory, too: it goes on, or not at all. */
+static void no_memory_to_go_on(void **unused)
+{
+	struct compile_host host_of = host_now();
+	static struct pacer_policy bin;
+	struct clocks at = clocks_now();
+	struct policy *policy;
+	struct restored what;
+	uint32_t failed = 0;
+	struct state s;
+	bool done;
+
+	(void)unused;
+	kernel_now_ns = 100 * SECOND;
+	boot = 0;
+	begin(NO_BANS);
+	policy = parse(NO_BANS);
+	for (uint32_t i = 1;; i++) {
+		save_and_read(&s);
+		starved_from(i, true);
+		memory.on = true;
+		done = !restore_plan(&s, policy, &at, &host_of, &bin, &plan, &what, &error);
+		memory.on = false;
+		state_free(&s);
+		if (memory.n < i)
+			break;
+		if (!done && !strstr(error.text, "memory"))
+			fail_msg("allocation %u: %s", i, error.text);
+		failed += !done;
+	}
+	assert_true(done && failed > 0);
+	policy_free(policy);
+	save_and_read(&s);
+	assert_false(go_on(&s,
+			   "memory: 64Ki\nrules:\n- {name: a, limits: [{key: src, packets: 9, "
+			   "window: 1s, entries: 1Mi}]}\n",
+			   &what));
+	state_free(&s);
+	save_and_read(&s);
+	no_room = true;
+	assert_false(go_on(&s, MORE_BANS, &what));
+	assert_string_equal(error.text, "no memory for 32768 lines of state");
+	no_room = false;
+	state_free(&s);
+	detach();
+}
+
+/* --- what is taken ---------------------------------------------------------------------------- */
+
+static void give_way(void)
+{
+	kernel_now_ns += 20 * SECOND;
+}
+
+static void not_taken(const char *says)
+{
+	struct state s;
+
+	assert_int_equal(state_init(&s, pacer.n_lines), 0);
+	assert_int_equal(state_take(&pacer, 0, &s, &error), -1);
+	if (!strstr(error.text, says))
+		fail_msg("%s", error.text);
+	state_free(&s);
+}
+
+/* What is no state of a moment, or of no known boot, is not kept as one. */
+static void nothing_is_made_up(void **unused)
+{
+	uint64_t lines;
+	char was;
+
+	(void)unused;
+	kernel_now_ns = 100 * SECOND;
+	begin(NO_BANS);
+	copies[1] = copies[0];
+	control.in_force = (110 * SECOND) << 1;
+	clocks_hook = give_way;
+	not_taken("eth0: a policy on trial gave way just now: try again");
+	clocks_hook = NULL;
+	no_boot = true;
+	not_taken("eth0: the kernel does not say which boot this is: is /proc mounted?");
+	no_boot = false;
+	was = copies[0].text[0];
+	copies[0].text[0] = '[';
+	not_taken("eth0: its policy cannot be read: ");
+	copies[0].text[0] = was;
+	lines = pacer.n_lines; /* a table that ends before its policy's limits */
+	assert_int_equal(judge(1, 0), PACER_ADMIT);
+	pacer.n_lines = 1;
+	not_taken("eth0: an entry of its state is being written to");
+	pacer.n_lines = lines;
+	for (uint32_t i = 1;; i++) {
+		struct state s;
+		int result;
+
+		assert_int_equal(state_init(&s, pacer.n_lines), 0);
+		starved_from(i, true);
+		memory.on = true;
+		result = state_take(&pacer, 0, &s, &error);
+		memory.on = false;
+		state_free(&s);
+		if (memory.n < i) {
+			assert_int_equal(result, 0);
+			break;
+		}
+		if (result && !strstr(error.text, "emory"))
+			fail_msg("allocation %u: %s", i, error.text);
+	}
+	for (uint32_t i = 1; i < 5; i++) {
+		struct state s;
+
+		assert_int_equal(state_init(&s, i % 2 ? 0 : 1ull << 31), -1);
+		starved_from(i, true);
+		memory.on = true;
+		assert_int_equal(state_init(&s, 64), i < 4 ? -1 : 0);
+		memory.on = false;
+		state_free(&s);
+	}
+	detach();
+}
+
 /* --- files ----------------------------------------------------------------------------------- */
 
 static void put_file(const void *at, size_t n)
@@ -818,7 +1033,7 @@ static void made_by_others(void **unused)
 /* What the tools follow of a state's policy lies within what there is of it. */
 static void nothing_points_beyond(void **unused)
 {
-	struct pacer_limiter *window, *rate, *throttle, *gap;
+	struct pacer_limiter *window, *rate, *throttle, *gap, *wide;
 	struct state s;
 
 	(void)unused;
@@ -827,12 +1042,16 @@ static void nothing_points_beyond(void **unused)
 	      "  - {key: src, packets: 900, window: 1s, entries: 8}\n"
 	      "  - {key: dst, rate: 9/s, burst: 9, entries: 8}\n"
 	      "- name: b\n  limits:\n  - {key: src, gap: 1s, entries: 8}\n"
+	      "  - {key: dst, bytes: 90G, window: 1s, entries: 8}\n"
 	      "  - {key: all, uses: 9, cooldown: 1s, max_cooldown: 2s, threshold: 9}\n");
 	save_and_read(&s);
 	window = &s.bin->rule[0].limiter[0];
 	rate = &s.bin->rule[0].limiter[1];
 	gap = &s.bin->rule[1].limiter[0];
-	throttle = &s.bin->rule[1].limiter[1];
+	wide = &s.bin->rule[1].limiter[1];
+	throttle = &s.bin->rule[1].limiter[2];
+	assert_true(pacer_limiter_kind_of(wide) == PACER_LIMITER_WINDOW &&
+		    !pacer_window_narrow(&wide->window));
 	assert_int_equal(pacer_limiter_kind_of(window), PACER_LIMITER_WINDOW);
 	assert_int_equal(pacer_limiter_kind_of(rate), PACER_LIMITER_RATE);
 	assert_int_equal(pacer_limiter_kind_of(gap), PACER_LIMITER_GAP);
@@ -855,6 +1074,11 @@ static void nothing_points_beyond(void **unused)
 	UNSOUND(window->units, 0);
 	UNSOUND(window->units, window->units + 1);
 	UNSOUND(window->window.units, window->units + 1);
+	wide->units = wide->window.units += PACER_LINE_UNITS * (1 + PACER_EXTRA_MAX);
+	assert_false(state_is_sound(&s));
+	wide->units = wide->window.units = PACER_LINE_UNITS + 1;
+	assert_false(state_is_sound(&s));
+	wide->units = wide->window.units = PACER_LINE_UNITS;
 	UNSOUND(rate->units, 2);
 	UNSOUND(rate->rate.burst_ns, 1ull << 63);
 	UNSOUND(rate->rate.begin_ns, 1ull << 63);
@@ -886,13 +1110,15 @@ static void an_entry_that_is_held(void **unused)
 
 	(void)unused;
 	kernel_now_ns = 100 * SECOND;
-	begin("memory: 64Ki\nclock: exact\nrules:\n- name: a\n  limits:\n"
+	begin("memory: 64Ki\nclock: exact\nbans: 8\nrules:\n- name: a\n  ban: 1s\n  limits:\n"
 	      "  - {key: src, packets: 9, window: 1s, entries: 8}\n"
 	      "  - {key: all, uses: 9, cooldown: 1s, max_cooldown: 2s, threshold: 9}\n");
 	at = copies[0].policy.rule[0].limiter[0].base;
-	for (int i = 0; i < 2; i++) {
-		__u32 *lock = i ? (__u32 *)&pacer.throttle[copies[0].policy.rule[0].limiter[1].base]
-				: (__u32 *)&pacer.lines[at];
+	for (int i = 0; i < 3; i++) {
+		__u32 *lock =
+		    i == 2 ? &pacer.lines[copies[0].policy.bans.base].ban_lock
+		    : i	   ? (__u32 *)&pacer.throttle[copies[0].policy.rule[0].limiter[1].base]
+			   : (__u32 *)&pacer.lines[at];
 
 		*lock = PACER_LOCK_HELD;
 		assert_int_equal(state_init(&s, pacer.n_lines), 0);
@@ -936,7 +1162,9 @@ int main(void)
 	    FILE_TEST(times_are_carried),     FILE_TEST(absences),
 	    FILE_TEST(a_clock_that_errs),     FILE_TEST(beyond_all_clocks),
 	    FILE_TEST(no_limit_is_passed),    FILE_TEST(nor_under_another_policy),
-	    FILE_TEST(what_is_allowed),	      FILE_TEST(damaged),
+	    FILE_TEST(what_is_allowed),	      FILE_TEST(what_is_banned),
+	    FILE_TEST(too_many_are_allowed),  FILE_TEST(no_memory_to_go_on),
+	    FILE_TEST(nothing_is_made_up),    FILE_TEST(damaged),
 	    FILE_TEST(no_memory_for_it),      FILE_TEST(made_by_others),
 	    FILE_TEST(nothing_points_beyond), FILE_TEST(an_entry_that_is_held),
 	};

@@ -36,6 +36,7 @@ static const struct restore_maps maps = {&lines, &throttles, &counts, &allow4, &
 static struct bpf_map *const each_map[] = {&lines, &throttles, &counts, &allow4, &allow6};
 
 static uint32_t calls, fail_at; /* from 1; 0: none fails */
+static int cause = EIO;		/* of the failure */
 static bool unmappable;		/* what fails is the look at what the map holds */
 static const char *made[64];	/* names, by descriptor */
 static struct pacer_counters counted[PACER_COUNTERS_MAX];
@@ -49,7 +50,7 @@ static bool broken(void)
 {
 	if (++calls != fail_at)
 		return false;
-	errno = EIO;
+	errno = cause;
 	return true;
 }
 
@@ -117,9 +118,11 @@ int bpf_map_update_elem(int fd, const void *key, const void *value, __u64 flags)
 	return 0;
 }
 
+static bool no_cpus; /* how many there are cannot be read */
+
 int libbpf_num_possible_cpus(void)
 {
-	return CPUS;
+	return no_cpus ? -ENOENT : CPUS;
 }
 
 /* --- a state ------------------------------------------------------------------------------- */
@@ -270,12 +273,33 @@ static void test_no_memory_for_the_counters(void **unused)
 			    "the map of counters cannot be made: Cannot allocate memory");
 }
 
+static void test_no_cpus(void **unused)
+{
+	(void)unused;
+	no_cpus = true;
+	assert_int_equal(fill(0), -1);
+	assert_non_null(strstr(error.text, "CPUs"));
+	no_cpus = false;
+}
+
+static void test_not_permitted(void **unused)
+{
+	(void)unused;
+	cause = EPERM;
+	assert_int_equal(fill(1), -1);
+	cause = EIO;
+	assert_string_equal(error.text, "the map of state cannot be made: Operation not permitted: "
+					"run as root");
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    CASE(test_no_cpus), /* first, as it is read once */
 	    CASE(test_all_is_there),
+	    CASE(test_not_permitted),
 	    CASE(test_no_secret_to_go_on_with),
 	    CASE(test_each_call_fails),
 	    CASE(test_no_memory_for_the_counters),

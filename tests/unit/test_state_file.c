@@ -3,8 +3,15 @@
  */
 #include "oracle.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
 #include <stddef.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -27,6 +34,7 @@ enum {
 	AT_ORDER = 12,
 	AT_ABI = 16,
 	AT_SIZES = 20, /* five of them, of 4 bytes */
+	AT_BYTES = 40,
 	AT_LINES = 48,
 	AT_RUNS = 56,
 	AT_THROTTLES = 64,
@@ -201,9 +209,294 @@ static void no_truth_value(void **unused)
 	free(other);
 }
 
+/* Of two that it says there are the first is all that is left. */
+static void ends_with_a_throttle(const uint8_t *other, uint64_t len)
+{
+	uint8_t *cut = malloc(len);
+	uint32_t two = 2;
+
+	memcpy(cut, other, len);
+	memcpy(cut + AT_BYTES, &len, sizeof(len));
+	memcpy(cut + AT_THROTTLES, &two, sizeof(two));
+	put_summed(cut, len);
+	refused(path, CUT);
+	free(cut);
+}
+
+/* What it says of itself leads out of its tables, and the sum is right. */
+static void beyond(void **unused)
+{
+	static const struct pacer_throttle_state one = {.lock = 0};
+	struct state s;
+	uint8_t *other, *at;
+	uint64_t bytes;
+	uint32_t i = PACER_THROTTLES;
+	FILE *f;
+
+	(void)unused;
+	put(whole, n);
+	assert_int_equal(state_read(path, &s, &error), 0);
+	memset(&s.throttle[3], 1, sizeof(one));
+	for (uint64_t k = 0; k < 2; k++) { /* two runs of lines */
+		s.lines[k * 500].word[0] = 1;
+		s.lines[k * 500 + 1].word[0] = 1;
+	}
+	assert_int_equal(state_write(path, &s, &bytes, &error), 0);
+	other = malloc(bytes);
+	f = fopen(path, "r");
+	assert_true(f && fread(other, 1, bytes, f) == bytes);
+	fclose(f);
+	at = other + HEADER + sizeof(*s.bin) + strlen(POLICY) + sizeof(s.counter);
+	assert_int_equal(at[0], 3);
+	memcpy(at, &i, sizeof(i)); /* no such throttle */
+	put_summed(other, bytes);
+	refused(path, CUT);
+	i = 3;
+	memcpy(at, &i, sizeof(i));
+	at += sizeof(i) + sizeof(one);
+	for (int k = 0; k < 4; k++) { /* no such family, and no such lengths of either */
+		struct allow_entry e = s.allow.entry[0];
+
+		e.prefix.family = (uint8_t[]){5, 4, 6, 0}[k];
+		e.prefix.len = (uint8_t[]){8, 33, 129, 0}[k];
+		memcpy(at, &e, sizeof(e));
+		put_summed(other, bytes);
+		refused(path, CUT);
+	}
+	memcpy(at, &s.allow.entry[0], sizeof(s.allow.entry[0]));
+	at += sizeof(s.allow.entry[0]);
+	for (int k = 0; k < 5; k++) { /* where lines begin, and how many there are */
+		uint64_t run[2] = {(uint64_t[]){1025, 1023, 0, UINT64_MAX, 0}[k],
+				   (uint64_t[]){2, 2, 4097, 2, 1024}[k]};
+		uint64_t was[2];
+
+		memcpy(was, at, sizeof(was));
+		assert_true(was[0] == 0 && was[1] == 2);
+		memcpy(at, run, sizeof(run));
+		put_summed(other, bytes);
+		refused(path, CUT);
+		memcpy(at, was, sizeof(was));
+	}
+	/* It ends within each part of it, and says that this is its length. */
+	for (uint64_t part = HEADER, k = 0; k < 8; k++) {
+		const uint64_t parts[] = {sizeof(*s.bin),	strlen(POLICY),
+					  sizeof(s.counter),	sizeof(i),
+					  sizeof(one),		sizeof(struct allow_entry),
+					  2 * sizeof(uint64_t), 2 * sizeof(struct pacer_line)};
+		uint64_t len = part + parts[k] / 2 + sizeof(uint32_t), was;
+		uint8_t *cut = malloc(len);
+
+		memcpy(cut, other, len);
+		memcpy(&was, cut + AT_BYTES, sizeof(was));
+		assert_int_equal(was, bytes);
+		memcpy(cut + AT_BYTES, &len, sizeof(len));
+		put_summed(cut, len);
+		refused(path, CUT);
+		free(cut);
+		part += parts[k];
+	}
+	put_summed(other, bytes);
+	ends_with_a_throttle(other, HEADER + sizeof(*s.bin) + strlen(POLICY) + sizeof(s.counter) +
+					sizeof(i) + sizeof(one));
+	other[HEADER + sizeof(*s.bin) + 5] = 0; /* a text that ends before its end */
+	put_summed(other, bytes);
+	refused(path, CUT);
+	other[HEADER + sizeof(*s.bin) + 5] = POLICY[5];
+	put_summed(other, bytes);
+	state_free(&s);
+	assert_int_equal(state_read(path, &s, &error), 0);
+	state_free(&s);
+	free(other);
+}
+
+/* More prefixes than a list has room for. */
+static void too_long_a_list(void **unused)
+{
+	const size_t more = 4 * PACER_ALLOW_MAX + 3;
+	struct allow_entry *entry = calloc(more, sizeof(*entry)), *was;
+	struct state s;
+	uint64_t bytes;
+	size_t n_was;
+
+	(void)unused;
+	put(whole, n);
+	assert_int_equal(state_read(path, &s, &error), 0);
+	for (size_t i = 0; i < more; i++)
+		entry[i].prefix = (struct prefix){4, 24, {10, (uint8_t)(i >> 8), (uint8_t)i}};
+	was = s.allow.entry;
+	n_was = s.allow.n;
+	s.allow.entry = entry;
+	s.allow.n = more;
+	assert_int_equal(state_write(path, &s, &bytes, &error), 0);
+	refused(path, CUT);
+	s.allow.n = 0; /* and none at all */
+	assert_int_equal(state_write(path, &s, &bytes, &error), 0);
+	s.allow.entry = was;
+	s.allow.n = n_was;
+	state_free(&s);
+	assert_int_equal(state_read(path, &s, &error), 0);
+	assert_int_equal(s.allow.n, 0);
+	state_free(&s);
+	free(entry);
+}
+
+/* Lines in a row, more than are looked at together; and the last one. */
+static void long_runs(void **unused)
+{
+	struct state s, again;
+	uint64_t bytes;
+
+	(void)unused;
+	put(whole, n);
+	assert_int_equal(state_read(path, &s, &error), 0);
+	munmap(s.lines, s.room * sizeof(*s.lines));
+	s.n_lines = s.room = 5000;
+	s.lines = mmap(NULL, s.room * sizeof(*s.lines), PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	for (uint64_t i = 100; i < s.n_lines; i++)
+		s.lines[i].word[7] = i;
+	assert_int_equal(state_write(path, &s, &bytes, &error), 0);
+	assert_int_equal(state_read(path, &again, &error), 0);
+	assert_memory_equal(again.lines, s.lines, s.n_lines * sizeof(*s.lines));
+	state_free(&again);
+	state_free(&s);
+}
+
+static size_t in_folder(void)
+{
+	DIR *d = opendir(folder);
+	size_t count = 0;
+
+	while (readdir(d))
+		count++;
+	closedir(d);
+	return count;
+}
+
+/* Wherever the disk is full: what was there stays, and nothing else is left. */
+static void full(void **unused)
+{
+	struct rlimit was, limit;
+	char text[300];
+	uint64_t bytes;
+	struct state s;
+
+	(void)unused;
+	put(whole, n);
+	assert_int_equal(state_read(path, &s, &error), 0);
+	snprintf(text, sizeof(text),
+		 "%s: the state cannot be written: File too large: what was there stays", path);
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
+	limit = was;
+	for (size_t i = 0; i < n; i += i < n / 100 * 99 ? n / 20 : 333) {
+		int result;
+
+		limit.rlim_cur = i;
+		assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+		result = state_write(path, &s, &bytes, &error);
+		assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
+		assert_int_equal(result, -1);
+		assert_string_equal(error.text, text);
+		assert_int_equal(in_folder(), 3);
+	}
+	state_free(&s);
+	as_it_was(NULL);
+}
+
+/* Where it cannot be written at all. */
+static void nowhere(void **unused)
+{
+	static char longest[PATH_MAX + 10];
+	struct state s;
+	uint64_t bytes;
+
+	(void)unused;
+	put(whole, n);
+	assert_int_equal(state_read(path, &s, &error), 0);
+	memset(longest, 'x', sizeof(longest) - 1);
+	assert_int_equal(state_write(longest, &s, &bytes, &error), -1);
+	assert_non_null(
+	    strstr(error.text, "cannot be written: File name too long: what was there"));
+	assert_int_equal(state_write("/nowhere/x", &s, &bytes, &error), -1);
+	assert_string_equal(error.text, "/nowhere/x: the state cannot be written: No such file or "
+					"directory: what was there stays");
+	assert_int_equal(state_write("/dev/null", &s, &bytes, &error), -1);
+	assert_string_equal(error.text,
+			    "/dev/null: is no regular file, and would be replaced: name another");
+	state_free(&s);
+}
+
+/* ---- what killed saves left ---- */
+
+static struct {
+	uint32_t n, stay;
+	char last[300];
+} left;
+
+static void note(const char *at, int cause, void *arg)
+{
+	(void)arg;
+	left.n++;
+	left.stay += cause != 0;
+	snprintf(left.last, sizeof(left.last), "%s", at);
+}
+
+static const char *beside(const char *name, int flags)
+{
+	static char at[300];
+	int fd;
+
+	snprintf(at, sizeof(at), "%s/%s", folder, name);
+	fd = open(at, flags | O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	return at;
+}
+
+static void cleaned(void **unused)
+{
+	char at[300], text[300];
+	int fd;
+
+	(void)unused;
+	put(whole, n);
+	beside("state.save-1234567", 0); /* of other names */
+	beside("state.save-12345", 0);
+	beside("other", 0);
+	snprintf(at, sizeof(at), "%s/state.save-link00", folder);
+	assert_int_equal(symlink(path, at), 0); /* leads to what is none */
+	assert_int_equal(state_clean(folder, false, note, NULL, &error), 0);
+	assert_int_equal(left.n, 0);
+	fd = open(beside("state.save-abcdef", 0), O_RDONLY | O_CLOEXEC);
+	assert_int_equal(flock(fd, LOCK_EX), 0); /* somebody writes to it */
+	assert_int_equal(state_clean(folder, false, note, NULL, &error), 0);
+	assert_int_equal(left.n, 0);
+	close(fd);
+	assert_int_equal(state_clean(folder, true, note, NULL, &error), 0); /* looked at */
+	assert_int_equal(state_clean(folder, false, note, NULL, &error), 0);
+	assert_true(left.n == 2 && !left.stay && strstr(left.last, "/state.save-abcdef"));
+	assert_int_equal(state_clean(folder, false, note, NULL, &error), 0);
+	assert_int_equal(left.n, 2);
+	snprintf(text, sizeof(text), "%s/state.save-folder", folder);
+	assert_int_equal(mkdir(text, 0700), 0); /* no save's: it cannot be removed so */
+	assert_int_equal(state_clean(folder, false, note, NULL, &error), 0);
+	assert_true(left.n == 3 && left.stay == 1);
+	rmdir(text);
+	assert_int_equal(state_clean("/nowhere", false, note, NULL, &error), 0);
+	assert_int_equal(state_clean(path, false, note, NULL, &error), -1);
+	snprintf(text, sizeof(text), "%s: cannot be read: Not a directory", path);
+	assert_string_equal(error.text, text);
+	unlink(at);
+	unlink(beside("state.save-1234567", 0));
+	unlink(beside("state.save-12345", 0));
+	unlink(beside("other", 0));
+}
+
 static void no_files(void **unused)
 {
 	char other[80];
+	int fd;
 
 	(void)unused;
 	refused(folder, REGULAR);
@@ -213,13 +506,28 @@ static void no_files(void **unused)
 	assert_int_equal(mkfifo(other, 0600), 0);
 	refused(other, REGULAR);
 	unlink(other);
+	fd = open(beside("huge", 0), O_WRONLY | O_CLOEXEC);
+	assert_int_equal(ftruncate(fd, (64ll << 30) + 1), 0);
+	snprintf(other, sizeof(other), "%s/huge", folder);
+	refused(other, "%s: the state cannot be read: File too large");
+	unlink(other);
+	close(fd);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(as_it_was),      cmocka_unit_test(torn),	  cmocka_unit_test(forged),
-	    cmocka_unit_test(no_truth_value), cmocka_unit_test(no_files),
+	    cmocka_unit_test(as_it_was),
+	    cmocka_unit_test(torn),
+	    cmocka_unit_test(forged),
+	    cmocka_unit_test(no_truth_value),
+	    cmocka_unit_test(no_files),
+	    cmocka_unit_test(beyond),
+	    cmocka_unit_test(too_long_a_list),
+	    cmocka_unit_test(long_runs),
+	    cmocka_unit_test(full),
+	    cmocka_unit_test(nowhere),
+	    cmocka_unit_test(cleaned),
 	};
 
 	return cmocka_run_group_tests(tests, with_state, without_state);

@@ -77,7 +77,7 @@ static bool is_zero(const void *at, size_t bytes)
 {
 	const unsigned char *p = at;
 
-	return !bytes || (!p[0] && !memcmp(p, p + 1, bytes - 1));
+	return !p[0] && !memcmp(p, p + 1, bytes - 1);
 }
 
 /* The next run of lines from `first` on that hold something. n 0: there is none. */
@@ -300,7 +300,7 @@ static bool take_into(struct in *in, void *to, size_t bytes)
 {
 	const void *at = take(in, bytes);
 
-	if (at && bytes)
+	if (at)
 		memcpy(to, at, bytes);
 	return at;
 }
