@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * `fleet` of several interfaces: whatever fails, no agent is left behind, and its end is told. The
+ * agents are this test's: each is what its script says.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/cmd.h"
+
+/* One agent each: '.' works until it is told to end, '!' is ready before, 'k' is killed at once,
+ * 'f' fails at once, 'c' cannot be begun. */
+static const char *script;
+static bool no_pipe;
+static int ready;
+
+int __real_pipe2(int ends[2], int flags);
+int __wrap_pipe2(int ends[2], int flags);
+int __wrap_pipe2(int ends[2], int flags)
+{
+	int result;
+
+	if (no_pipe) {
+		errno = EMFILE;
+		return -1;
+	}
+	result = __real_pipe2(ends, flags);
+	ready = ends[1];
+	return result;
+}
+
+/* A mistake in what is tested must not end whoever else is there. */
+int __real_kill(pid_t pid, int signal);
+int __wrap_kill(pid_t pid, int signal);
+int __wrap_kill(pid_t pid, int signal)
+{
+	assert_true(pid > 1);
+	return __real_kill(pid, signal);
+}
+
+pid_t __real_fork(void);
+pid_t __wrap_fork(void);
+pid_t __wrap_fork(void)
+{
+	char is = *script++;
+	sigset_t signals;
+	pid_t child;
+	int told;
+
+	if (is == 'c') {
+		errno = EAGAIN;
+		return -1;
+	}
+	child = __real_fork();
+	if (child)
+		return child;
+	if (is == 'k')
+		raise(SIGKILL);
+	if (is == 'f')
+		_exit(EXIT_FAILED);
+	if (is == '!' && write(ready, "", 1) != 1)
+		_exit(EXIT_WRONG);
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigwait(&signals, &told);
+	_exit(EXIT_DONE);
+}
+
+/* What `fleet` of so many ends with, and what it says. */
+static int fleet(const char *agents, const char *state, char said[2000])
+{
+	static char *names[] = {"a0", "a1", "a2"};
+	struct options o = {.args = names, .n_args = (int)strlen(agents), .state = (char *)state};
+	FILE *f = tmpfile();
+	int before = dup(STDERR_FILENO), code;
+	size_t n;
+
+	script = agents;
+	assert_non_null(f);
+	fflush(NULL);
+	assert_true(dup2(fileno(f), STDERR_FILENO) >= 0);
+	code = verb_fleet.run(&o);
+	fflush(stderr);
+	assert_true(dup2(before, STDERR_FILENO) >= 0);
+	close(before);
+	rewind(f);
+	n = fread(said, 1, 1999, f);
+	said[n] = 0;
+	fclose(f);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* none is left */
+	assert_int_equal(errno, ECHILD);
+	return code;
+}
+
+static void test_one_that_does_not_begin_ends_all(void **unused)
+{
+	static const struct {
+		const char *agents, *said;
+	} rows[] = {
+	    {"..c", "Resource temporarily unavailable"},
+	    {"c..", "Resource temporarily unavailable"},
+	    {".k.", "a1: its agent was ended by signal 9"},
+	    {"f..", ""},
+	    {"!!f", ""},
+	};
+	char said[2000];
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		assert_int_equal(fleet(rows[i].agents, "/", said), EXIT_FAILED);
+		assert_non_null(strstr(said, rows[i].said));
+	}
+	no_pipe = true;
+	assert_int_equal(fleet("..", "/", said), EXIT_FAILED);
+	assert_non_null(strstr(said, "Too many open files"));
+	no_pipe = false;
+}
+
+static void test_told_to_end(void **unused)
+{
+	pid_t parent = getpid(), other;
+	char said[2000];
+	int status;
+
+	(void)unused;
+	for (int signal = SIGINT; signal; signal = signal == SIGINT ? SIGTERM : 0) {
+		sigset_t signals;
+
+		sigemptyset(&signals); /* as run_several() does, or it might come before */
+		sigaddset(&signals, signal);
+		sigprocmask(SIG_BLOCK, &signals, NULL);
+		other = __real_fork();
+		if (!other) {
+			pid_t it = __real_fork(); /* whom nobody here waits for */
+
+			if (!it)
+				kill(parent, signal);
+			_exit(0);
+		}
+		assert_int_equal(waitpid(other, &status, 0), other);
+		assert_int_equal(fleet("!!", "/", said), EXIT_DONE);
+		assert_string_equal(said, "");
+	}
+}
+
+static void test_misused(void **unused)
+{
+	char said[2000];
+
+	(void)unused;
+	assert_int_equal(fleet("", NULL, said), EXIT_WRONG);
+	assert_non_null(strstr(said, "up to 64"));
+	assert_int_equal(fleet("..", "/nowhere/at/all", said), EXIT_WRONG);
+	assert_non_null(strstr(said, "--state names a folder that is there"));
+	assert_int_equal(fleet("..", "/dev/null", said), EXIT_WRONG);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_one_that_does_not_begin_ends_all),
+	    cmocka_unit_test(test_told_to_end),
+	    cmocka_unit_test(test_misused),
+	};
+
+	return cmocka_run_group_tests_name("agents", tests, NULL, NULL);
+}
