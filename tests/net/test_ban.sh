@@ -469,6 +469,7 @@ from_stdin()
 	text=$(pacer ban s0 del - <"$work/some" 2>"$work/said") && fail "two that are not banned were lifted"
 	equal "$text" "s0: 1 ban lifted" said
 	grep -q '10.77.0.13 is not banned, nor is 1 other: see' "$work/said" || fail "$(cat "$work/said")"
+	refused 1 '10.77.0.13 is not banned, nor are 2 others: see' pacer ban s0 del - <<<$'10.77.0.13\n10.77.0.14\n10.77.0.15'
 	listed_bans "10.77.0.12/ fd77::11/"
 	pacer ban s0 add - </dev/null >/dev/null
 	listed_bans "10.77.0.12/ fd77::11/"

@@ -46,6 +46,8 @@ shown_as_changed()
 	grep -q '^xdp-pacer: s0: 1 prefix allowed for a time is left out: see `xdp-pacer allow s0 list`$' \
 		"$work/err" || fail "stderr: $(cat "$work/err")"
 	equal "$(pacer show s0 --json 2>&1 | jq .allowed_for_a_time)" 1 "prefixes for a time"
+	pacer allow s0 add 203.0.113.10 --for 1h >/dev/null
+	pacer show s0 2>&1 >/dev/null | grep -q ': s0: 2 prefixes allowed for a time are left out: ' || fail "two: $(pacer show s0 2>&1)" || return
 	grep -q '# the name server' "$work/now.yaml" || fail "a comment is gone"
 	grep -qx 'allow: \[10.79.1.0/24, 192.0.2.0/24, "fd79::/32"\] # and the office' "$work/now.yaml" ||
 		fail "allow: $(grep -A 3 allow "$work/now.yaml")"

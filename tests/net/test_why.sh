@@ -57,6 +57,28 @@ of_a_packet()
 	equal "$(why '[.verdict, .fate]' "$packet")" '["deny","passes, since the policy only looks on"]' "monitor"
 }
 
+# A limit that a change has left out is in force until its memory has run out: it denies, and has no name any more.
+of_a_limit_that_goes()
+{
+	local text
+
+	limit three 3
+	load three
+	arrive "3" n=4
+	policy wider <<-END
+	rules:
+	  - name: udp
+	    match: {proto: udp, dport: 9000}
+	    limits: [{key: "src/[24,16],[56,48]", packets: 1000, window: 60s, wider: x2}]
+	END
+	apply wider
+	equal "$(why '[.verdict, .reason, (.limits | map(.limit))]' "$packet")" '["deny","window",[0,0,null]]' "what denies" || return
+	text=$(pacer why s0 "$packet")
+	grep -Eq '^  a limit of the policy before +10.77.0.11 +.* 3 of 3 packets +in [0-9.]+ s$' <<<"$text" || fail "$text" || return
+	! grep -q 'denied by' <<<"$text" || fail "a rung that is none: $text" || return
+	arrive "0 1" n=1 n=1,from=10.77.0.12
+}
+
 # The time that it says: not before, and then.
 when_it_passes()
 {
@@ -269,6 +291,7 @@ net_up
 check why-of-a-packet of_a_packet
 check why-when-it-passes when_it_passes
 check why-of-a-key of_a_key
+check why-of-a-limit-that-goes of_a_limit_that_goes
 check why-of-verdicts of_verdicts
 check why-on-lists on_lists
 check why-of-a-throttle of_a_throttle

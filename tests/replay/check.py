@@ -124,6 +124,19 @@ def least_rate():
     assert tried > 8, tried
 
 
+def least_odd():
+    """A policy without rules; limits that nothing has come to; what the line of a ladder would have to say."""
+    text = replay("rules: []\n", "nano.pcap").stdout
+    assert "passed 1,500" in text and text.count("\n") == 2, text
+    text = replay("rules: [{name: none, match: {dport: 9}, limits: [{key: all, uses: 3, cooldown: 1s, threshold: 1}, "
+                  "{key: src, gap: 1ms}, {key: dst, packets: 3, window: 1s}]}]", "nano.pcap").stdout
+    assert text.count("any would do") == 3, text
+    ladder = 'rules: [{name: two, limits: [{key: "src/[32,24],[128,64]", packets: %s, window: 1s, wider: x2}]}]'
+    text = replay(ladder % 3, "nano.pcap").stdout
+    found = int(re.search(r"the ladder: (\d+) packets in 1s \(is 3\)", text)[1])
+    assert denied(ladder % found, "nano.pcap") == 0 < denied(ladder % (found - 1), "nano.pcap"), found
+
+
 def least_once():
     """Of stdin: the same where one reading is enough, a line that says why where it is not."""
     with open(path("nano.pcap"), "rb") as f:
@@ -642,7 +655,7 @@ def made(name, frames):
 def allowed():
     """Prefixes of any length, and some within others: who is in one of them is allowed, and nobody else."""
     frames = frames_of_nano()
-    for allow in (["0.0.0.0/0"], ["::/0"], ["198.18.0.0/24", "198.18.0.0/15", "198.19.0.0/16"],
+    for allow in (["0.0.0.0/0"], ["::/0"], ["198.19.0.0/24", "198.19.0.0/16", "198.19.0.0/28"], ["198.19.0.0/24", "198.18.0.0/15", "198.19.0.0/16"],
                   ["2001:db8:1::1/128", "2001:db8:1::/127", "2001:db8:1::2/128"], ["192.0.2.1/32", "2001:db8::/33"]):
         text = policy("flow") + f"allow: {json.dumps(allow)}\n"
         nets = [ipaddress.ip_network(n) for n in allow]
@@ -702,6 +715,7 @@ def plot_fails():
         if gnuplot:
             with open(os.path.join(path("fake"), "gnuplot"), "w") as f:
                 f.write("#!/bin/sh\ncat >/dev/null\n" + gnuplot)
+        open(path("told"), "a").close()  # gnuplot's
         before = sorted(os.listdir(DIR))
         done = replay(text, "spread.pcap", "--plot", path(svg), code=(1,), env=env)
         assert said in done.stderr and done.stderr.count("\n") == 1, done.stderr
