@@ -98,6 +98,20 @@ static const struct {
      "0101010101010101"
      "0301000000000000",
      PACER_FRAG_LATER},
+    {"136 2001:db8::1 > 2001:db8::2 options yes payload FF",
+     "000000000000"
+     "000000000000"
+     "86dd"
+     "60000000"
+     "0011"
+     "00"
+     "40"
+     "20010db8000000000000000000000001"
+     "20010db8000000000000000000000002"
+     "8800010400000000"
+     "0000000000000000"
+     "ff",
+     PACER_FRAG_NONE},
     {"udp 192.0.2.1:1 > 192.0.2.2:2 fragment first vlan 5",
      "000000000000"
      "000000000000"
@@ -177,8 +191,72 @@ static void test_tunnels(void **state)
 		tunnel("geneve 2001:db8::1 > 2001:db8::2", "2001:db8::1>2001:db8::2 udp 6081 6081",
 		       len);
 		tunnel("gtpu 192.0.2.1 > 192.0.2.2", "192.0.2.1>192.0.2.2 udp 2152 2152", len);
+		tunnel("gtpu 2001:db8::1 > 2001:db8::2", "2001:db8::1>2001:db8::2 udp 2152 2152",
+		       len);
 		tunnel("pppoe", NULL, len);
 	}
+}
+
+/* IPv6 within: what is around it says so. */
+static void test_six_within(void **state)
+{
+	static const struct {
+		const char *in;
+		uint16_t type;
+		uint32_t at; /* where it is said that this is IPv6, and in how many bytes */
+		uint32_t bytes, is;
+	} each[] = {
+	    {"ipip 192.0.2.1 > 192.0.2.2", 0x0800, 23, 1, 41},
+	    {"gre 192.0.2.1 > 192.0.2.2", 0x0800, 36, 2, 0x86dd},
+	    {"pppoe", 0x8864, 20, 2, 0x57},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(each) / sizeof(*each); i++) {
+		struct policy_error error;
+		struct packet_head head;
+		struct pacer_packet pkt;
+		uint32_t is = 0;
+		char text[200];
+
+		snprintf(text, sizeof(text), "udp [2001:db8::1]:1 > [2001:db8::2]:2 in %s",
+			 each[i].in);
+		if (packet_text_read(text, &pkt, &head, &error))
+			fail_msg("%s", error.text);
+		assert_int_equal(head.data[12] << 8 | head.data[13], each[i].type);
+		for (uint32_t k = 0; k < each[i].bytes; k++)
+			is = is << 8 | head.data[each[i].at + k];
+		assert_int_equal(is, each[i].is);
+	}
+}
+
+/* Whatever can be written has a frame, in which the parser finds it. */
+static void test_each_has_a_frame(void **state)
+{
+	static const char *const more[] = {"",
+					   " options yes",
+					   " fragment first",
+					   " fragment later options yes",
+					   " len 65535 vlan 4095",
+					   " in ipip 192.0.2.1 > 192.0.2.2",
+					   " in pppoe"};
+
+	(void)state;
+	for (unsigned int proto = 0; proto < 256; proto++)
+		for (size_t i = 0; i < 2 * sizeof(more) / sizeof(*more); i++) {
+			bool ports = pacer_has_ports((uint8_t)proto);
+			struct policy_error error;
+			struct packet_head head;
+			struct pacer_packet pkt;
+			char text[200];
+
+			snprintf(text, sizeof(text), "%u %s%s > %s%s%s", proto,
+				 i % 2 ? "[2001:db8::1]" : "192.0.2.1", ports ? ":1" : "",
+				 i % 2 ? "[2001:db8::2]" : "192.0.2.2", ports ? ":2" : "",
+				 more[i / 2]);
+			if (packet_text_read(text, &pkt, &head, &error))
+				fail_msg("%s", error.text);
+		}
 }
 
 static void test_wrong(void **state)
@@ -229,6 +307,16 @@ static void test_wrong(void **state)
 	    "udp 192.0.2.1:1 > 192.0.2.2:2 in gre 192.0.2.1 > 2001:db8::1",
 	    "udp 192.0.2.1:1 > 192.0.2.2:2 in gre 192.0.2.1 > 192.0.2.2 len 80",
 	    "udp 192.0.2.1:1 > 192.0.2.2:2 in pppoe 192.0.2.1 > 192.0.2.2",
+	    "udp 192.0.2.1:1 > [192.0.2.2",
+	    "icmp 192.0.2.1 > 192.0.2.2:1",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 len x",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 len 60-70",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 ether_src 02:00:00:00:00:00/24",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 ether_dst 02:00:00:00:00:00/24",
+	    "icmp 192.0.2.1 > 192.0.2.2 typ 8",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 in gre 192.0.2.1 < 192.0.2.2",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 "
+	    "9 0 1 2 3 4 5 6 7 8 9",
 	    "udp 11111111111111111111111111111111111111111111111111111111111111111:1 > 192.0.2.2:1",
 	};
 	struct policy_error error;
@@ -248,6 +336,8 @@ int main(void)
 	    cmocka_unit_test(test_read),
 	    cmocka_unit_test(test_headers),
 	    cmocka_unit_test(test_tunnels),
+	    cmocka_unit_test(test_six_within),
+	    cmocka_unit_test(test_each_has_a_frame),
 	    cmocka_unit_test(test_wrong),
 	};
 

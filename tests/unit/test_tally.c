@@ -70,6 +70,7 @@ static void test_fragments(void **state)
 			    " udp fragment 16909060");
 	assert_string_equal(flow_of(PACER_FAMILY_4, PACER_FRAG_LATER, 0), " 0 fragment 16909060");
 	assert_string_equal(flow_of(PACER_FAMILY_6, PACER_FRAG_FIRST, 17), " udp 258 772");
+	assert_string_equal(flow_of(PACER_FAMILY_6, PACER_FRAG_NONE, 0), " 0 258 772");
 }
 
 /* Any parts of a packet: key i. */
@@ -151,6 +152,49 @@ static void test_vlans(void **state)
 		assert_int_equal(tally_key_read(&vlan, wrong[i], &read), -1);
 }
 
+static void test_ttls(void **state)
+{
+	static const struct policy_key ttl = {
+	    .parts = KEY_PART_SRC | KEY_PART_TTL, .src4 = 32, .src6 = 64};
+	static const char *const wrong[] = {
+	    "192.0.2.1",	 "192.0.2.1 ",	    "192.0.2.1 ttl",
+	    "192.0.2.1 ttl 256", "192.0.2.1 ttl x", "192.0.2.1 ttl 7 ",
+	    "192.0.2.1 hops 7",	 "ttl 7",	    "192.0.2.1 ttl 7-8",
+	};
+	struct pacer_packet read;
+
+	(void)state;
+	assert_int_equal(tally_key_read(&ttl, "192.0.2.1 ttl 64", &read), 0);
+	assert_int_equal(read.key[PACER_WORD_META] >> PACER_META_TTL_AT & 255, 64);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+		assert_int_equal(tally_key_read(&ttl, wrong[i], &read), -1);
+}
+
+/* A value stands for the source: nothing may follow it but what the key has. */
+static void test_values(void **state)
+{
+	static const struct policy_key value = {.parts = KEY_PART_SRC_VALUE},
+				       more = {.parts = KEY_PART_SRC_VALUE | KEY_PART_DPORT};
+	static const char *const wrong[] = {"value(geo, XY) ", "value(geo, XY) 7", "value(geo)",
+					    "192.0.2.1", ""};
+	struct pacer_packet read;
+
+	(void)state;
+	assert_int_equal(tally_key_read(&value, "value(geo, XY)", &read), 0);
+	assert_int_equal(tally_key_read(&more, "value(geo, XY) 53", &read), 0);
+	assert_int_equal(tally_key_read(&more, "value(geo, XY)", &read), -1);
+	assert_int_equal(tally_key_read(&more, "value(geo, XY) ", &read), -1);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+		assert_int_equal(tally_key_read(&value, wrong[i], &read), -1);
+}
+
+/* A packet of no family that is known has no addresses, and is of no key that another has. */
+static void test_no_family(void **state)
+{
+	(void)state;
+	assert_string_equal(text_of(PACER_FAMILY_NONE, 32, 128), "?");
+}
+
 static void test_read_wrong(void **state)
 {
 	static const struct policy_key flow = KEY_FLOW, src = KEY_SRC(24, 56),
@@ -198,7 +242,9 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_prefix_lengths), cmocka_unit_test(test_prefix_lengths_too_long),
 	    cmocka_unit_test(test_fragments),	   cmocka_unit_test(test_read),
-	    cmocka_unit_test(test_vlans),	   cmocka_unit_test(test_read_wrong),
+	    cmocka_unit_test(test_vlans),	   cmocka_unit_test(test_ttls),
+	    cmocka_unit_test(test_values),	   cmocka_unit_test(test_no_family),
+	    cmocka_unit_test(test_read_wrong),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

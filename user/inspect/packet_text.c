@@ -131,11 +131,11 @@ static bool read_choice(const char *text, const char *const *words, uint32_t *va
 static bool read_payload(const char *text, struct headers *h)
 {
 	for (h->n_payload = 0; *text; text += 2) {
-		unsigned int byte;
+		const char two[] = {text[0], text[1], 0};
 
-		if (strspn(text, "0123456789abcdefABCDEF") < 2 || sscanf(text, "%2x", &byte) != 1)
+		if (strspn(two, "0123456789abcdefABCDEF") < 2)
 			return false;
-		h->payload[h->n_payload++] = byte;
+		h->payload[h->n_payload++] = (uint8_t)strtoul(two, NULL, 16);
 	}
 	return true;
 }
@@ -349,7 +349,7 @@ static void put_tunnel(struct packet_head *head, const struct pacer_packet *pkt,
 	}
 	if (is_pppoe(h->in)) {
 		put(head, 0x11000001, 4);
-		put(head, left(head, pkt) > 2 ? left(head, pkt) - 2 : 0, 2);
+		put(head, left(head, pkt) - 2, 2); /* the smallest frame has room for all of it */
 		put(head, pkt->family == PACER_FAMILY_4 ? 0x21 : 0x57, 2);
 	} else if (h->in->proto == PACER_IPPROTO_GRE) {
 		put(head, type_of(pkt), 4);
