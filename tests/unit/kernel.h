@@ -143,7 +143,8 @@ int bpf_map_update_elem(int fd, const void *key, const void *value, __u64 flags)
 		assert_true(m->n < KERNEL_ENTRIES);
 		memcpy(m->at[i].key, key, m->key_bytes);
 		m->at[i].value = malloc(m->value_bytes);
-		assert_non_null(m->at[i].value);
+		if (!m->at[i].value)
+			return -ENOMEM;
 		m->n++;
 	}
 	memcpy(m->at[i].value, value, m->value_bytes);
