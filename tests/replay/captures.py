@@ -3,8 +3,9 @@
 """Captures, policies and the rows that replay has to print, made from recipes alone.
 
 captures.py DIR [--unjudged] writes NAME.pcap, POLICY.yaml, and NAME.POLICY.rows for the policies that the oracle
-below knows: half a minute's work, which --unjudged leaves out. The oracle shares no code with the pacer: a deque of what a key was admitted, in slots
-as common/window.h describes them, with the exact window held against it at every admission.
+below knows: half a minute's work, which --unjudged leaves out. The oracle shares no code with the pacer: a deque of
+what a key was admitted, in slots as common/window.h describes them, with the exact window held against it at every
+admission.
 """
 import collections
 import fractions

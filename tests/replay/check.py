@@ -251,13 +251,13 @@ def why_frame():
 
 
 def why_more():
-    """Of verdicts and of what comes to no rule; of keys wider than what is known of them; of frames that are not there."""
+    """Of verdicts, of what comes to no rule, of keys wider than what is known, of frames that are not there."""
     capture = ("--replay", path("nano.pcap"))
     for frame in ("1501", "99999"):
         done = run("why", "-c", path("flow.yaml"), *capture, "--frame", frame, code=(1,))
         assert f"nano.pcap: there is no frame {frame}: it has 1500" in done.stderr and not done.stdout, done.stderr
     found = why("verdict", "icmp 10.0.0.1 > 10.0.0.2", *capture)
-    assert (found["rule"], found["reason"], found["wait_ns"], found["fate"]) == ("icmp", "verdict", None, "is dropped"), found
+    assert [found[k] for k in ("rule", "reason", "wait_ns", "fate")] == ["icmp", "verdict", None, "is dropped"], found
     found = why("verdict", "tcp 10.0.0.1:7 > 10.0.0.2:8", *capture)
     assert found["fate"] == "passes" and found["verdict"] == "admit", found
     found = why("more", "udp 10.0.0.1:7 > 10.0.0.2:8", *capture)
@@ -274,20 +274,23 @@ def why_more():
     assert "to.limits[0]: 3 packets in 1s" in text, text
     # The longest prefix of the allow-list is named, whatever their order.
     for allow in (["198.18.0.0/15", "198.19.0.0/16"], ["198.19.0.0/16", "198.18.0.0/15"]):
-        text = run("why", "-c", "-", "198.19.0.1", *capture, input=policy("flow") + f"allow: {json.dumps(allow)}\n").stdout
+        given = policy("flow") + f"allow: {json.dumps(allow)}\n"
+        text = run("why", "-c", "-", "198.19.0.1", *capture, input=given).stdout
         assert "allowed   by 198.19.0.0/16 of the allow-list" in text, text
     # Whoever is allowed inside a tunnel meets no rule for what is inside; others do.
     inner = "rules: [{name: in, match: {inner: yes}, verdict: drop}]\nallow: [10.1.0.0/16]\n"
     for source, fate in (("10.1.0.1", "passes"), ("10.2.0.1", "is dropped")):
-        found = json.loads(run("why", "--json", "-c", "-", f"udp {source}:7 > 10.3.0.1:8 in gre 192.0.2.1 > 192.0.2.2", *capture,
-                               input=inner).stdout)
+        asked = f"udp {source}:7 > 10.3.0.1:8 in gre 192.0.2.1 > 192.0.2.2"
+        found = json.loads(run("why", "--json", "-c", "-", asked, *capture, input=inner).stdout)
         assert found["fate"] == fate, (source, found)
     # What no rule matches, where the policy only looks on; headers that are none.
     monitor = policy("verdict") + "mode: monitor\n"
-    found = json.loads(run("why", "--json", "-c", "-", "--replay", path("shapes.pcap"), "icmp 10.0.0.1 > 10.0.0.2", input=monitor).stdout)
+    asked = ("why", "--json", "-c", "-", "--replay", path("shapes.pcap"))
+    found = json.loads(run(*asked, "icmp 10.0.0.1 > 10.0.0.2", input=monitor).stdout)
     assert found["fate"] == "passes, since the policy only looks on" and found["verdict"] == "deny", found
-    rest = [n + 1 for n, row in enumerate(rows(policy("verdict"), "nano.pcap")) if row["reason"] == "verdict" and not row["rule"]]
-    found = why("verdict", *capture, "--frame", str(rest[0]))
+    table = rows(policy("verdict"), "nano.pcap")
+    rest = next(n for n, row in enumerate(table, 1) if row["reason"] == "verdict" and not row["rule"])
+    found = why("verdict", *capture, "--frame", str(rest))
     assert found["rule"] is None and found["fate"] == "is dropped" and found["wait_ns"] is None, found
     shapes = [n + 1 for n, row in enumerate(rows(policy("flow"), "shapes.pcap")) if row["reason"] == "bad_header"]
     assert shapes
@@ -655,7 +658,8 @@ def made(name, frames):
 def allowed():
     """Prefixes of any length, and some within others: who is in one of them is allowed, and nobody else."""
     frames = frames_of_nano()
-    for allow in (["0.0.0.0/0"], ["::/0"], ["198.19.0.0/24", "198.19.0.0/16", "198.19.0.0/28"], ["198.19.0.0/24", "198.18.0.0/15", "198.19.0.0/16"],
+    for allow in (["0.0.0.0/0"], ["::/0"], ["198.19.0.0/24", "198.19.0.0/16", "198.19.0.0/28"],
+                  ["198.19.0.0/24", "198.18.0.0/15", "198.19.0.0/16"],
                   ["2001:db8:1::1/128", "2001:db8:1::/127", "2001:db8:1::2/128"], ["192.0.2.1/32", "2001:db8::/33"]):
         text = policy("flow") + f"allow: {json.dumps(allow)}\n"
         nets = [ipaddress.ip_network(n) for n in allow]
@@ -723,7 +727,8 @@ def plot_fails():
 
     if os.path.exists(path("x.svg")):
         os.unlink(path("x.svg"))
-    fails("x.svg: the picture cannot be drawn: gnuplot failed", gnuplot="echo '<svg>a whole picture it seems</svg>'; exit 1\n")
+    fails("x.svg: the picture cannot be drawn: gnuplot failed",
+          gnuplot="echo '<svg>a whole picture it seems</svg>'; exit 1\n")
     fails("x.svg: the picture cannot be drawn: gnuplot failed", gnuplot="echo '<svg>a picture that is not whole'\n")
     fails("x.svg: the picture cannot be drawn: gnuplot failed", gnuplot="echo '</svg>'\n")
     fails("x.svg: the picture cannot be drawn: gnuplot failed", gnuplot="kill -9 $$\n")
@@ -741,7 +746,7 @@ def told_of_a_capture():
     made("attacks.pcap", frames)
     args = ("events", "--replay", path("attacks.pcap"), "-c", path("one.yaml"), "--quiet", "1s")
     done = run(*args).stdout.splitlines()
-    assert re.fullmatch(r".*attacks.pcap: (\d+) events in 4,800 packets of 55.4 s, of which 4,320 were denied", done[-1])
+    assert re.fullmatch(r".*attacks.pcap: \d+ events in 4,800 packets of 55.4 s, of which 4,320 were denied", done[-1])
     assert int(done[-1].split()[1]) == len(done) - 1 >= 24, done[-1]
     events = [json.loads(line) for line in run(*args, "--json").stdout.splitlines()]
     assert len(events) == len(done) - 1 and events[0]["event"] == "start"
@@ -749,7 +754,8 @@ def told_of_a_capture():
     fifo, said = path("fifo"), path("said")
     os.mkfifo(fifo)
     for more in ((), ("--json",)):
-        child = subprocess.Popen([PACER, *args, *more, "--exec", f"cat >>{said}; read x <{fifo}"], stdout=subprocess.PIPE, text=True)
+        child = subprocess.Popen([PACER, *args, *more, "--exec", f"cat >>{said}; read x <{fifo}"],
+                                 stdout=subprocess.PIPE, text=True)
         out = child.communicate()[0].splitlines()
         with open(fifo, "w"):
             pass
@@ -904,8 +910,10 @@ def does_not_fit():
         f.write("memory: 1Mi\nrules: [{name: a, limits: [{key: src, packets: 3, window: 1s, entries: 1000000}]}]\n")
     large, flow, capture = path("large.yaml"), path("flow.yaml"), path("nano.pcap")
     for args in (("replay", "-c", large, capture), ("replay", "-c", large, "--verdicts", capture),
-                 ("replay", "-c", large, "--compare", flow, capture), ("replay", "-c", flow, "--compare", large, capture),
-                 ("events", "-c", large, "--replay", capture), ("why", "-c", large, "--replay", capture, "--frame", "1"),
+                 ("replay", "-c", large, "--compare", flow, capture),
+                 ("replay", "-c", flow, "--compare", large, capture),
+                 ("events", "-c", large, "--replay", capture),
+                 ("why", "-c", large, "--replay", capture, "--frame", "1"),
                  ("why", "-c", large, "--replay", capture, "192.0.2.1")):
         done = run(*args, code=(2,))
         assert "no room for its state" in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, (args, done)
