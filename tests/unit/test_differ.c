@@ -237,6 +237,45 @@ static void test_each_field(void **state)
 	}
 }
 
+/* What else a field may hold. */
+static void test_other_values(void **state)
+{
+#define TWO_SETS "sets: [{name: d, of: 192.0.2.1}, {name: g, file: f, value: 2}]\n"
+#define POOLED	 "pools: [{name: p, targets: a, each: 5, cooldown: 1s}]\n"
+	static const struct {
+		const char *one, *other, *want;
+	} cases[] = {
+	    {TWO_SETS MATCH("src: ['@d', 10.0.0.1]"), TWO_SETS MATCH("src: ['!@g=x', 10.0.0.1]"),
+	     "r.match.src: @d|!@g=x\n"},
+	    {TWO_SETS MATCH("dst: '@d'"), TWO_SETS MATCH("dst: 10.0.0.1"),
+	     "r.match.dst: @d|10.0.0.1\n"},
+	    {TWO_SETS WHOLE("allow: ['@d', 10.0.0.1]"), TWO_SETS WHOLE("allow: [10.0.0.1, '@g=x']"),
+	     "allow: @d|@g=x\n"},
+	    {"rules: [{name: r, verdict: drop, match: {ether_type: 0x0600-0x0700}}]",
+	     "rules: [{name: r, verdict: drop, match: {ether_type: 0x1234}}]",
+	     "r.match.ether_type: 0x0600-0x0700|0x1234\n"},
+	    {MATCH("flags: none / syn"), MATCH("flags: fin"), "r.match.flags: none / syn|fin\n"},
+	    {POOLED RULE("over: pool p"), POOLED RULE("over: drop"), "r.over: pool p|drop\n"},
+	    {POOLED "rules: []\nelse: pool p", POOLED "rules: []\nelse: drop",
+	     "else: pool p|drop\n"},
+	    {POOLED "rules: [{name: r, verdict: pool p}]",
+	     POOLED "rules: [{name: r, verdict: drop}]", "r.verdict: pool p|drop\n"},
+	    {ONE_FLEET RULE("ban: 30s"), ONE_FLEET RULE("ban: {for: 30s, fleet: yes}"),
+	     "r.ban: 30s|{for: 30s, fleet: yes}\n"},
+	    {WHOLE("clock: coarse"), WHOLE("clock: exact"), "clock: coarse|exact\n"},
+	    {TWO_SETS LIMIT("key: 'value(g, src)', gap: 1s"),
+	     TWO_SETS LIMIT("key: 'value(g, dst)+src', gap: 1s"),
+	     "r.limits[0].key: value(g, src)|value(g, dst)+src/32,64\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY(cases); i++) {
+		assert_differ(cases[i].one, cases[i].other, cases[i].want);
+		assert_differ(cases[i].one, cases[i].one, "");
+		assert_differ(cases[i].other, cases[i].other, "");
+	}
+}
+
 /* A field that is new has to be told, too. */
 static void test_no_field_is_left_out(void **state)
 {
@@ -424,6 +463,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_each_field),
+	    cmocka_unit_test(test_other_values),
 	    cmocka_unit_test(test_no_field_is_left_out),
 	    cmocka_unit_test(test_the_same_in_other_words),
 	    cmocka_unit_test(test_ladders),

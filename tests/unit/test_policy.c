@@ -973,7 +973,7 @@ static const struct {
      "syn,"
      "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
      "aaaaaaa",
-     "are no TCP flags"},
+     "unknown field \"aaaaaa"},
     {"flags: syn / syn,akc", "\"syn / syn,akc\" are no TCP flags"},
     {"payload: 1=0x12/0x1", "are no bytes"},
     {"payload: 1=0x0102030405", "are no bytes"},
@@ -1012,6 +1012,10 @@ static const struct {
     {"proto: icmp, dst: 'fd00::/8'",
      "rules[0].match.proto[0]: icmp is not of IPv6, and dst is: no packet can match: write "
      "icmpv6"},
+    {"flags: 'syn,syn,syn,syn,syn,syn,syn,syn,syn,syn,syn,syn,syn,syn,syn,psh,fin'",
+     "are no TCP flags"},
+    {"flags: syn,syn,syn,syn,syn,syn,syn,syn,syn,syn,syn,syn,syn,syn,syn,syn,psh,fin",
+     "unknown field \"psh\""},
     {"proto: [tcp, 58], src: [10.0.0.0/8, 11.0.0.0/8]",
      "match.proto[1]: icmpv6 is not of IPv4, and src is: no packet can match: write icmp"},
 };
@@ -1031,6 +1035,12 @@ static void wrong_matches(void **state)
 	policy_free(parse(with_match(buf, sizeof(buf), "proto: [0-255, sctp], sport: 1")));
 	policy_free(parse(with_match(buf, sizeof(buf), "proto: [1, 58], src: ['::1', 11.0.0.1]")));
 	policy_free(parse(with_match(buf, sizeof(buf), "proto: 0-255, dst: '::1'")));
+	policy = parse(with_match(buf, sizeof(buf),
+				  "flags: 'fin, syn, rst, psh, ack, urg, ece / "
+				  "fin, syn, rst, psh, ack, urg, ece, cwr'"));
+	assert_int_equal(policy->rule->match.flags[0].value, 0x7f);
+	assert_int_equal(policy->rule->match.flags[0].mask, 0xff);
+	policy_free(policy);
 	policy = parse(with_match(buf, sizeof(buf), some_ports(list, sizeof(list), 64)));
 	assert_int_equal(policy->rule->match.n_dport, 64);
 	assert_range(&policy->rule->match.dport[63], 63, 63);
@@ -1317,6 +1327,118 @@ static void too_long(void **state)
 	assert_null(policy_set(text, PACER_DOC_MAX - 1, "mode", "monitor", &error));
 	assert_non_null(strstr(error.text, "65549 bytes: at most 65535"));
 	free(text);
+}
+
+/* In the place of any value: a list in a list, fields, nothing, and more than there is room for. */
+static void no_value_will_do(void **state)
+{
+	static const char *const place[] = {
+	    "memory: %s\nrules: []\n",
+	    "withstand: %s\nrules: []\n",
+	    "bans: %s\nrules: []\n",
+	    "mode: %s\nrules: []\n",
+	    "clock: %s\nrules: []\n",
+	    "else: %s\nrules: []\n",
+	    "allow: [%s]\nrules: []\n",
+	    "flow_idle: %s\nrules: []\n",
+	    "fleet: {store: %s, name: f}\nrules: []\n",
+	    "fleet: {store: 'http://a', name: %s}\nrules: []\n",
+	    "fleet: {store: 'http://a', name: f, ca: %s}\nrules: []\n",
+	    "sample: {of: %s, k: 1, window: 1s}\nrules: []\n",
+	    "sample: {of: all, k: %s, window: 1s}\nrules: []\n",
+	    "sample: {of: all, k: 1, window: %s}\nrules: []\n",
+	    "sets: [{name: %s, file: f}]\nrules: []\n",
+	    "sets: [{name: s, file: %s}]\nrules: []\n",
+	    "sets: [{name: s, file: f, value: %s}]\nrules: []\n",
+	    "pools: [{name: %s, targets: [a], each: 1, cooldown: 9s}]\nrules: []\n",
+	    "pools: [{name: p, targets: [%s], each: 1, cooldown: 9s}]\nrules: []\n",
+	    "pools: [{name: p, targets: [a], each: %s, cooldown: 9s}]\nrules: []\n",
+	    "rules: [{name: %s, verdict: pass}]\n",
+	    "rules: [{name: a, verdict: %s}]\n",
+	    "rules: [{name: a, over: %s, limits: [{key: src, gap: 1s}]}]\n",
+	    "rules: [{name: a, ban: %s, limits: [{key: src, gap: 1s}]}]\n",
+	    "rules: [{name: a, ban: {for: 1s, grow: %s, up_to: 9s, forget: 9s}, limits: []}]\n",
+	    "rules: [{name: a, ban: {for: 1s, grow: x2, up_to: %s, forget: 9s}, limits: []}]\n",
+	    "rules: [{name: a, limits: [{key: %s, gap: 1s}]}]\n",
+	    "rules: [{name: a, limits: [{key: src, gap: %s}]}]\n",
+	    "rules: [{name: a, limits: [{key: src, gap: 1s, of: %s}]}]\n",
+	    "rules: [{name: a, limits: [{key: src, gap: 1s, entries: %s}]}]\n",
+	    "rules: [{name: a, limits: [{key: src, gap: 1s, ceiling: %s}]}]\n",
+	    "rules: [{name: a, limits: [{key: src, packets: 1, window: %s}]}]\n",
+	    "rules: [{name: a, limits: [{key: src, packets: 1, window: 9s, slots: %s}]}]\n",
+	    "rules: [{name: a, limits: [{key: src, rate: %s, burst: 5}]}]\n",
+	    "rules: [{name: a, limits: [{key: src, rate: 5/s, burst: %s}]}]\n",
+	    "rules: [{name: a, limits: [{key: 'src/[24,32],64', packets: 9, window: 9s, times: "
+	    "[x1, %s]}]}]\n",
+	    "rules: [{name: a, verdict: pass, match: {src: [%s]}}]\n",
+	    "rules: [{name: a, verdict: pass, match: {proto: [%s]}}]\n",
+	    "rules: [{name: a, verdict: pass, match: {dport: [%s]}}]\n",
+	    "rules: [{name: a, verdict: pass, match: {vlan: [%s]}}]\n",
+	    "rules: [{name: a, verdict: pass, match: {flags: [%s]}}]\n",
+	    "rules: [{name: a, verdict: pass, match: {icmp_type: [%s]}}]\n",
+	    "rules: [{name: a, verdict: pass, match: {icmpv6_type: [%s]}}]\n",
+	    "rules: [{name: a, verdict: pass, match: {icmp_type: 3, icmp_code: [%s]}}]\n",
+	    "rules: [{name: a, verdict: pass, match: {ttl: [%s]}}]\n",
+	    "rules: [{name: a, verdict: pass, match: {dscp: [%s]}}]\n",
+	    "rules: [{name: a, verdict: pass, match: {fragment: [%s]}}]\n",
+	    "rules: [{name: a, verdict: pass, match: {options: %s}}]\n",
+	    "rules: [{name: a, verdict: pass, match: {len: [%s]}}]\n",
+	    "rules: [{name: a, verdict: pass, match: {ether_type: [%s]}}]\n",
+	    "rules: [{name: a, verdict: pass, match: {ether_src: [%s]}}]\n",
+	    "rules: [{name: a, verdict: pass, match: {payload: [%s]}}]\n",
+	    "rules: [{name: a, verdict: pass, match: {inner: %s}}]\n",
+	};
+	static char text[2000], most[600];
+	const char *const value[] = {"[[1]]", "{a: 1}", "\"\"", most};
+
+	(void)state;
+	memset(most, 'x', sizeof(most) - 1);
+	for (size_t i = 0; i < ARRAY(place); i++)
+		for (size_t k = 0; k < ARRAY(value); k++) {
+			int n = snprintf(text, sizeof(text), place[i], value[k]);
+
+			refuse(text, (size_t)n, 1, ": ");
+		}
+}
+
+/* As many sets, and values of them, as there is room for, and one more. */
+static void too_many_sets(void **state)
+{
+	static char text[PACER_DOC_MAX];
+	static const struct {
+		int rules, names;
+		const char *head, *says;
+	} w[] = {
+	    {1, 32, NULL, NULL},
+	    {1, 33, NULL, "a match names 32 sets at the most: put some into one file"},
+	    {2, 32, NULL, NULL},
+	    {3, 22, NULL, "a policy names 64 values of sets at the most"},
+	    {0, 16, "allow", NULL},
+	    {0, 17, "allow", "it names 16 sets at the most"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY(w); i++) {
+		size_t n = (size_t)sprintf(text, "sets: [{name: s, file: f, value: 2}]\n");
+
+		if (w[i].head)
+			n += (size_t)sprintf(text + n, "%s: [", w[i].head);
+		else
+			n += (size_t)sprintf(text + n, "rules:\n");
+		for (int r = 0; r < (w[i].rules ? w[i].rules : 1); r++) {
+			if (w[i].rules)
+				n += (size_t)sprintf(
+				    text + n, "- {name: r%d, verdict: pass, match: {src: [", r);
+			for (int k = 0; k < w[i].names; k++)
+				n += (size_t)sprintf(text + n, "%s'@s=v%d'", k ? ", " : "",
+						     r * w[i].names + k);
+			n += (size_t)sprintf(text + n, w[i].rules ? "]}}\n" : "]\nrules: []\n");
+		}
+		if (w[i].says)
+			refuse(text, n, w[i].rules + 2, w[i].says);
+		else
+			policy_free(parse(text));
+	}
 }
 
 /* policy_set: the text before and after. */
@@ -1680,6 +1802,8 @@ int main(void)
 	    cmocka_unit_test(wrong_pools),
 	    cmocka_unit_test(wrong_limits),
 	    cmocka_unit_test(too_long),
+	    cmocka_unit_test(too_many_sets),
+	    cmocka_unit_test(no_value_will_do),
 	    cmocka_unit_test(sets),
 	    cmocka_unit_test(wrong_sets),
 	    cmocka_unit_test(set_of_the_example),

@@ -345,7 +345,6 @@ static size_t limit_key_tail(struct source *s, const yaml_node_t *mapping,
 		key = yaml_document_get_node(&s->doc, pair->key);
 		if (!is_key_tail(s, pair))
 			break;
-
 		if (len + 1 + key->data.scalar.length >= sizeof(s->key_tail))
 			break; /* a field of an unknown name, as it stands */
 		s->key_tail[len++] = ',';
@@ -370,8 +369,9 @@ static size_t match_flags_tail(struct source *s, const yaml_node_t *mapping,
 		const yaml_node_t *key = yaml_document_get_node(&s->doc, pair->key);
 		const yaml_node_t *value = yaml_document_get_node(&s->doc, pair->value);
 
-		if (!is_fast(key) || !is_fast(value) || value->data.scalar.length)
-			break;
+		if (!is_fast(key) || !is_fast(value) || value->data.scalar.length ||
+		    strlen(s->flags_tail) + 1 + key->data.scalar.length >= sizeof(s->flags_tail))
+			break; /* a field of an unknown name, as it stands */
 		doc_append(s->flags_tail, sizeof(s->flags_tail), ",%s",
 			   (const char *)key->data.scalar.value);
 	}

@@ -174,8 +174,9 @@ int headers_flags(struct source *s, const struct place *at, const yaml_node_t *n
 {
 	struct policy_flags *flags = into;
 	bool item = !at->name;
-	char whole[2 * WORD_MAX];
+	char whole[4 * WORD_MAX]; /* with blanks, and what is too long for them is refused */
 	const char *text;
+	int len;
 
 	if (doc_scalar(s, at, node, &text))
 		return -1;
@@ -185,9 +186,9 @@ int headers_flags(struct source *s, const struct place *at, const yaml_node_t *n
 		    "\"%s\": in a list flags with a slash stand in quotes, since YAML ends "
 		    "them at the comma",
 		    doc_shown(text).text);
-	snprintf(whole, sizeof(whole), "%.*s%s", WORD_MAX - 1, text, item ? "" : s->flags_tail);
+	len = snprintf(whole, sizeof(whole), "%s%s", text, item ? "" : s->flags_tail);
 	text = whole;
-	if (read_flags(text, flags))
+	if ((size_t)len >= sizeof(whole) || read_flags(text, flags))
 		return doc_fail(s, doc_line(node), at,
 				"\"%s\" are no TCP flags: write those that are set / those that "
 				"are looked at, as syn / syn,ack,fin,rst (fin, syn, rst, psh, ack, "
