@@ -263,6 +263,7 @@ static void test_too_many_bounds(void **unused)
 	    {"src", "source prefixes", 1, 511},	    {"dst", "destination prefixes", 2, 511},
 	    {"sport", "source ports", 0, 512},	    {"sport", "source ports", 1, 511},
 	    {"dport", "destination ports", 7, 511}, {"vlan", "VLANs", 1, 511},
+	    {"len", "their len", 1, 511},	    {"payload_len", "their payload_len", 1, 511},
 	};
 	uint32_t i;
 
@@ -276,6 +277,34 @@ static void test_too_many_bounds(void **unused)
 		assert_int_equal(load(doc.s), -1);
 		assert_non_null(strstr(error.text, cases[i].name));
 		assert_non_null(strstr(error.text, "use fewer"));
+	}
+}
+
+/* So many different bytes of payloads are looked at, and so many limits divided by a fleet. */
+static void test_too_many_of_a_kind(void **unused)
+{
+	(void)unused;
+	for (uint32_t more = 0; more < 2; more++) {
+		say_again();
+		say("rules:\n");
+		for (uint32_t i = 0; i < PACER_PROBES_MAX + more; i++)
+			say("- {name: r%u, match: {payload: 1=0x%02x}, verdict: drop}\n"
+			    "- {name: s%u, match: {payload: 1=0x%02x, vlan: 1}, verdict: drop}\n",
+			    i, i, i, i);
+		assert_int_equal(load(doc.s), more ? -1 : 0);
+		if (more)
+			assert_non_null(
+			    strstr(error.text, "more than 16 different bytes of payloads"));
+		say_again();
+		say("fleet: {store: 'http://a', name: f}\nrules:\n");
+		for (uint32_t i = 0; i < PACER_SHARES + more; i++)
+			say("- {name: r%u, limits: [{key: src, packets: %u, window: 9s, entries: "
+			    "64, "
+			    "fleet: yes}]}\n",
+			    i, 100 + i);
+		assert_int_equal(load(doc.s), more ? -1 : 0);
+		if (more)
+			assert_non_null(strstr(error.text, "a fleet divides up to 64 limits"));
 	}
 }
 
@@ -2221,6 +2250,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_random_matches),
 	    TEST(test_too_many_bounds),
+	    TEST(test_too_many_of_a_kind),
 	    TEST(test_bounds_that_are_none),
 	    TEST(test_no_rules),
 	    TEST(test_all_rules),

@@ -110,6 +110,15 @@ static void test_sized(void **unused)
 	for (int k = 0; k < 2; k++)
 		assert_in_range(bin.rule[0].limiter[k].sets, usual.rule[0].limiter[k].sets - 1,
 				usual.rule[0].limiter[k].sets + 1);
+	/* Bans have their place beside the limits. */
+	assert_int_equal(compiled("withstand: 1Mpps\nbans: 50k\nrules: [{name: a, ban: 9s, limits: "
+				  "[{key: src, packets: 9, window: 1s}]}]",
+				  &bin, &plan, NULL, &error),
+			 0);
+	assert_true(flood_withstood(&bin.rule[0].limiter[0]) >= 1000000);
+	assert_true(bin.bans.sets > 0);
+	assert_true(compile_ban_lines(&bin.bans) + compile_limiter_lines(&bin.rule[0].limiter[0]) <=
+		    plan.lines);
 }
 
 /* What no table can withstand is refused, with the limit that takes the most. */

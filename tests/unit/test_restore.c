@@ -523,6 +523,68 @@ static void times_are_carried(void **unused)
 	assert_true(carry_time(UINT64_MAX - 3, 6) == UINT64_MAX - 1);
 }
 
+/*
+ * A throttle of a rule and that of a pool's target, next to the same ones on the old clock: never
+ * more uses are free; no fewer than at the new clock's beginning, or when it was last used after
+ * that; and as many once all that was used before is back.
+ */
+static void throttles_are_carried(void **unused)
+{
+	static struct pacer_throttle_state throttle[PACER_THROTTLES], was;
+	static struct pacer_policy p;
+	uint64_t fewer = 0;
+
+	(void)unused;
+	oracle_seed(5);
+	for (int i = 0; i < 400; i++) {
+		struct pacer_throttle_params params = {.limit = between(1, 40),
+						       .cooldown_ns = between(10, 1000),
+						       .cpus = 1,
+						       .lease = 1};
+		struct pacer_throttle_profile profile;
+		uint64_t t = between(1, 500), began;
+		int64_t by_ns;
+
+		params.threshold = between(1, params.limit);
+		params.max_cooldown_ns = params.cooldown_ns + between(1, 300);
+		if (pacer_throttle_configure(&profile, &params))
+			continue;
+		memset(throttle, 0, sizeof(throttle));
+		memset(&p, 0, sizeof(p));
+		p.rule[0].n_limiters = 1;
+		p.rule[0].limiter[0] = (struct pacer_limiter){
+		    .kind = PACER_LIMITER_THROTTLE, .base = 3, .throttle = profile};
+		p.pool[0].n = 2;
+		p.pool[0].throttle = profile;
+		p.pool[0].state[1] = 7;
+		for (int k = 0; k < 60; k++, t += draw() % (params.cooldown_ns / 8 + 1))
+			for (size_t of = 3; of <= 7; of += 4)
+				(void)!pacer_throttle_use(&profile, &throttle[of], t, 1);
+		was = throttle[7];
+		assert_memory_equal(&was, &throttle[3], sizeof(was));
+		began = draw() & 1 ? between(1, (uint32_t)t + 100) : t - draw() % t;
+		by_ns = draw() % 8 ? -(int64_t)began : (int64_t)began;
+		if (began >= t) /* what was seen last is before the clock's beginning */
+			t = began + 1;
+		carry(&p, NULL, 0, throttle, by_ns, (uint64_t)((int64_t)t + by_ns));
+		for (uint64_t q = t; q < t + 2 * params.max_cooldown_ns; q += between(1, 20)) {
+			uint32_t old_free = pacer_throttle_free(&profile, &was, q);
+
+			for (size_t of = 3; of <= 7; of += 4) {
+				uint32_t left = pacer_throttle_free(&profile, &throttle[of],
+								    (uint64_t)((int64_t)q + by_ns));
+
+				assert_true(left <= old_free);
+				assert_true(left >= pacer_throttle_free(&profile, &was, began));
+				if (by_ns > 0 || q >= began + params.max_cooldown_ns)
+					assert_int_equal(left, old_free);
+				fewer += left < old_free;
+			}
+		}
+	}
+	assert_true(fewer > 100);
+}
+
 static void absences(void **unused)
 {
 	const struct clocks then = {"a", 100 * SECOND, 120 * SECOND, 5000 * SECOND, SECOND, 1};
@@ -1159,14 +1221,23 @@ static int remove_file(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    FILE_TEST(times_are_carried),     FILE_TEST(absences),
-	    FILE_TEST(a_clock_that_errs),     FILE_TEST(beyond_all_clocks),
-	    FILE_TEST(no_limit_is_passed),    FILE_TEST(nor_under_another_policy),
-	    FILE_TEST(what_is_allowed),	      FILE_TEST(what_is_banned),
-	    FILE_TEST(too_many_are_allowed),  FILE_TEST(no_memory_to_go_on),
-	    FILE_TEST(nothing_is_made_up),    FILE_TEST(damaged),
-	    FILE_TEST(no_memory_for_it),      FILE_TEST(made_by_others),
-	    FILE_TEST(nothing_points_beyond), FILE_TEST(an_entry_that_is_held),
+	    FILE_TEST(times_are_carried),
+	    FILE_TEST(throttles_are_carried),
+	    FILE_TEST(absences),
+	    FILE_TEST(a_clock_that_errs),
+	    FILE_TEST(beyond_all_clocks),
+	    FILE_TEST(no_limit_is_passed),
+	    FILE_TEST(nor_under_another_policy),
+	    FILE_TEST(what_is_allowed),
+	    FILE_TEST(what_is_banned),
+	    FILE_TEST(too_many_are_allowed),
+	    FILE_TEST(no_memory_to_go_on),
+	    FILE_TEST(nothing_is_made_up),
+	    FILE_TEST(damaged),
+	    FILE_TEST(no_memory_for_it),
+	    FILE_TEST(made_by_others),
+	    FILE_TEST(nothing_points_beyond),
+	    FILE_TEST(an_entry_that_is_held),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -186,10 +186,9 @@ static void carry_throttle(struct pacer_throttle_state *state,
 {
 	i128 beginning = 1 - (i128)by_ns;
 
-	if (profile && beginning > 1 && beginning > (i128)state->seen_ns)
-		(void)pacer_throttle_release(profile, state, (uint64_t)beginning);
-	else if (profile && beginning > 1)
-		(void)pacer_throttle_release(profile, state, state->seen_ns);
+	if (profile && beginning > 1)
+		(void)pacer_throttle_release(profile, state,
+					     pacer_later((uint64_t)beginning, state->seen_ns));
 	state->seen_ns = carry_time(state->seen_ns, by_ns);
 	for (size_t i = 0; i < PACER_THROTTLE_RING; i++) {
 		struct pacer_throttle_bucket *bucket = &state->bucket[i];

@@ -130,21 +130,17 @@ static bool coarse_enough(const struct policy *policy, uint64_t resolution_ns)
 	return true;
 }
 
-static uint32_t free_counter(const struct pacer_policy *bin, const struct pacer_policy *old)
+static bool counts_a_rule(const struct pacer_policy *bin, uint32_t id)
 {
-	for (uint32_t id = 1; id < PACER_COUNTERS_MAX; id++) {
-		bool used = false;
-
-		for (size_t r = 0; r < PACER_RULES_MAX && !used; r++)
-			used = bin->rule[r].counter == id || (old && old->rule[r].counter == id);
-		if (!used)
-			return id;
-	}
-	return 0;
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		if (bin->rule[r].counter == id)
+			return true;
+	return false;
 }
 
-static int number_counters(const struct policy *policy, const struct compile_previous *previous,
-			   struct pacer_policy *bin, struct policy_error *error)
+/* A rule that keeps its name keeps its counter; there are enough for those of two policies. */
+static void number_counters(const struct policy *policy, const struct compile_previous *previous,
+			    struct pacer_policy *bin)
 {
 	for (size_t r = 0; r < policy->n_rules; r++) {
 		const struct pacer_rule *old = migrate_previous(previous, policy->rule[r].name);
@@ -152,16 +148,14 @@ static int number_counters(const struct policy *policy, const struct compile_pre
 		bin->rule[r].counter = old ? old->counter : 0;
 	}
 	for (size_t r = 0; r < policy->n_rules; r++) {
-		if (!bin->rule[r].counter)
-			bin->rule[r].counter = free_counter(bin, previous ? previous->bin : NULL);
-		if (!bin->rule[r].counter)
-			return policy_fail(
-			    error, policy->rule[r].line,
-			    "rule %s: no counter is left beside those of the rules in "
-			    "force: apply first with some of the new rules, then with all",
-			    policy->rule[r].name);
+		uint32_t id = 1;
+
+		if (bin->rule[r].counter)
+			continue;
+		while (counts_a_rule(bin, id) || (previous && counts_a_rule(previous->bin, id)))
+			id++;
+		bin->rule[r].counter = id;
 	}
-	return 0;
 }
 
 static bool counts_a_set(const struct pacer_policy *bin, size_t n, uint32_t id)
@@ -438,13 +432,14 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 	plan->resolution_ns = terms.resolution_ns;
 	plan->cpus = host->cpus;
 	if (compile_classifier(policy, bin, error) || compile_more(policy, bin, error) ||
-	    number_counters(policy, previous, bin, error) || number_rules(policy, bin, error) ||
+	    number_rules(policy, bin, error) ||
 	    draft_all(policy, &change, &terms, drafts, plan, error) ||
 	    place_values(policy, drafts, bin, error) ||
 	    shares_place(drafts, policy->n_rules, previous ? previous->bin : NULL, error) ||
 	    take_states(policy, previous, host, drafts, bin, plan, error) ||
 	    lay(policy, previous, drafts, bin, plan, error))
 		return -1;
+	number_counters(policy, previous, bin);
 	number_sets(policy, previous, bin);
 	/* A draining limit of an exact policy does not include the coarse clock's resolution. */
 	exact |= previous && plan->n_draining && previous->bin->flags & PACER_CLOCK_EXACT;
