@@ -808,7 +808,7 @@ PACER_INLINE __u64 pacer_limit_when(const struct pacer_walk *w, const struct pac
 	case PACER_LIMITER_NONE:
 		break;
 	}
-	return 0;
+	return PACER_NEVER; /* of no kind that is known: it denies */
 }
 
 #endif

@@ -564,6 +564,14 @@ static void test_length_never_wraps(void **unused)
 			}
 			assert_int_equal(last, r.ban_max_ns);
 		}
+	for (uint32_t row = PACER_BAN_ROW_MAX - 1; row <= PACER_BAN_ROW_MAX;
+	     row++) { /* nor its number */
+		const struct pacer_rule r = {.ban_ns = 7, .ban_grow = 2, .ban_max_ns = 99};
+		struct pacer_ban_ask q = {.now_ns = 1};
+
+		assert_int_equal(pacer_ban_grown(&q, &r, row), 1 + 99);
+		assert_int_equal(q.note >> PACER_BAN_ROW, PACER_BAN_ROW_MAX);
+	}
 }
 
 /* A line is taken of the key whose ban ended first, and never one whose ban runs. */

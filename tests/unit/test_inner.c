@@ -496,6 +496,51 @@ static void test_deep(void **unused)
 	assert_int_equal(rule_of(frame.l4 + 4, &outcome, &w), 0);
 }
 
+/* What the whole frame is asked for counts beside what is in the tunnel. */
+static void test_frames(void **unused)
+{
+	struct pacer_walk w;
+	uint32_t outcome;
+
+	(void)unused;
+	compile("rules:\n"
+		"- {name: long, match: {inner: yes, len: 1000-65535}, " LIMIT
+		"- {name: other, match: {inner: yes, ether_src: 02:00:00:00:00:01}, " LIMIT
+		"- {name: short, match: {inner: yes, len: 0-999}, " LIMIT);
+	make(row_of("gre"));
+	assert_int_equal(rule_of(frame.n, &outcome, &w), 2);
+	frame.b[11] = 1; /* its source address */
+	assert_int_equal(rule_of(frame.n, &outcome, &w), 1);
+	frame.n = 1000;
+	assert_int_equal(rule_of(frame.n, &outcome, &w), 0);
+}
+
+/* A frame of which nothing says that there is a tunnel, and one of which that cannot be known. */
+static void test_no_tunnel(void **unused)
+{
+	struct pacer_walk w;
+	uint32_t l4, n;
+
+	(void)unused;
+	make(row_of("vxlan"));
+	l4 = frame.end - 8;
+	for (n = l4; n < l4 + 4; n++)
+		assert_int_equal(look(n, frame.n, &w), DEEP); /* its ports are not there */
+	put_at(16, 0x0806);
+	assert_int_equal(look(frame.n, frame.n, &w), NONE);
+	/* Behind more headers than are read. */
+	memset(&frame, 0, sizeof(frame));
+	put(0, 12);
+	put(PACER_ETH_IP6, 2);
+	put_ip(6, 60, OUTER6, 0, 64);
+	for (n = 0; n < 40; n++)
+		put((uint64_t)(n < 39 ? 60 : 47) << 56 | 0x00010400000000, 8);
+	put_hex("00000800");
+	set_length(6, 14);
+	assert_int_equal(look(frame.n, frame.n, &w), DEEP);
+	assert_int_equal(w.pkt.ports, PACER_PORTS_ANY);
+}
+
 /* Who is let through, and who is banned, by the outer source and by the inner one. */
 static void test_sources(void **unused)
 {
@@ -531,6 +576,7 @@ static void test_many_rules(void **unused)
 	pads = 60;
 	test_rules(unused);
 	test_deep(unused);
+	test_frames(unused);
 	test_sources(unused);
 	pads = 0;
 }
@@ -542,6 +588,7 @@ int main(void)
 	    cmocka_unit_test(test_wire),    cmocka_unit_test(test_lies),
 	    cmocka_unit_test(test_rules),   cmocka_unit_test(test_deep),
 	    cmocka_unit_test(test_sources), cmocka_unit_test(test_many_rules),
+	    cmocka_unit_test(test_frames),  cmocka_unit_test(test_no_tunnel),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

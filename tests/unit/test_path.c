@@ -287,6 +287,51 @@ static void test_sample(void **unused)
 	assert_memory_equal(heads.at[sampler.first + sampler.place], udp4, sizeof(udp4));
 }
 
+/* The beginning of a long packet is kept, too: all that is to be kept of it, and no more. */
+static void test_sample_long(void **unused)
+{
+	static const uint32_t snaps[] = {1, 16, 60, 64, 65, 100, 127, PACER_SNAP_MAX};
+	static uint8_t big[400];
+	const uint8_t *kept;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(snaps) / sizeof(*snaps); i++) {
+		begin();
+		for (size_t k = 0; k < sizeof(big); k++)
+			big[k] = (uint8_t)(k + 1);
+		memcpy(big, udp4, 42);
+		policy.sampling = (struct pacer_sampling){
+		    .id = 1, .window = 1, .reasons = 1u << PACER_ADMIT, .k = 1, .snap = snaps[i]};
+		goes(big, sizeof(big), START, PACER_PASS, COUNTER, PACER_ADMIT);
+		kept = (const uint8_t *)heads.at[sampler.first + sampler.place];
+		assert_memory_equal(kept, big, snaps[i]);
+	}
+}
+
+/* Who is banned is noted with when that ends, as long as a note of the rule is due. */
+static void test_note(void **unused)
+{
+	static struct pacer_log log;
+	struct pacer_walk walk = {.state = &state, .now_ns = START};
+	__u32 outcome = pacer_outcome_under(PACER_DENY_GAP, 0);
+
+	(void)unused;
+	begin();
+	policy.rule[0].id = 77;
+	policy.rule[0].ban_ns = 500;
+	walk.pkt = (struct pacer_packet){.key = {0xc0000201}, .family = PACER_FAMILY_4};
+	assert_int_equal(pacer_path_note(&walk, outcome), 0); /* nobody has a log */
+	state.log = &log;
+	for (int i = 0; i < 3 * (int)PACER_NOTE_BURST; i++)
+		assert_int_equal(pacer_path_note(&walk, outcome), 0);
+	state.log = NULL;
+	assert_int_equal(log.noted, PACER_NOTE_BURST);
+	assert_int_equal(log.note[0].rule, 77);
+	assert_int_equal(log.note[0].time_ns, START);
+	assert_int_equal(log.note[0].until_ns, START + 500);
+	assert_int_equal(log.note[0].key[0], 0xc0000201);
+}
+
 /* The key is that of the limit which denied. */
 static void test_sample_limiter(void **unused)
 {
@@ -335,7 +380,8 @@ int main(void)
 	    cmocka_unit_test(test_too_deep),	   cmocka_unit_test(test_tools),
 	    cmocka_unit_test(test_part),	   cmocka_unit_test(test_bare),
 	    cmocka_unit_test(test_sample),	   cmocka_unit_test(test_sample_unjudged),
-	    cmocka_unit_test(test_sample_limiter),
+	    cmocka_unit_test(test_sample_limiter), cmocka_unit_test(test_sample_long),
+	    cmocka_unit_test(test_note),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -223,6 +223,51 @@ static void of_another(void **unused)
 	set_hand_free(&hand);
 }
 
+/* Lines that end too early, as of a set that is just being replaced: what is read is right, or
+ * none. */
+static void cut_short(void **unused)
+{
+	struct set_list list = {0};
+	struct set_hand hand = {.n = 0};
+	struct built b;
+
+	(void)unused;
+	for (uint64_t i = 0; i < 60; i++) {
+		struct set_entry e = {(i & 7) << 56 | i << 40, 0, 0, 1, 4, (uint8_t)(8 + i % 17)};
+
+		assert_int_equal(set_hand_add(&hand, &e, 100 + i), 0);
+	}
+	set_hand_settle(&hand, 1);
+	build(&list, &hand, &b);
+	for (int named = 0; named < 2; named++)
+		for (uint32_t n = 0; n <= b.hand_lines.n; n++) {
+			union pacer_set_line *some = aligned_alloc(64, (n ? n : 1) * sizeof(*some));
+			struct pacer_set whole = b.hand[0], cut = {some, n};
+
+			assert_non_null(some);
+			b.hand_lines.line->head.flags |= named ? PACER_SET_NAMED : 0;
+			memcpy(some, b.hand_lines.line, n * sizeof(*some));
+			assert_int_equal(pacer_set_is_named(&cut), n && named);
+			assert_int_equal(pacer_set_is_of(&cut, &whole), n != 0);
+			for (uint32_t value = 0; value < 70; value++) {
+				int lasts = pacer_set_lasts(&cut, value, 120);
+				__u64 given = pacer_set_given(&cut, value, 120);
+				__u32 word = pacer_set_word(&cut, value);
+
+				if (n == whole.lines || lasts != PACER_SET_BROKEN)
+					assert_int_equal(lasts,
+							 pacer_set_lasts(&whole, value, 120));
+				if (n == whole.lines || given)
+					assert_true(given == pacer_set_given(&whole, value, 120));
+				if (n == whole.lines || word)
+					assert_int_equal(word, pacer_set_word(&whole, value));
+			}
+			free(some);
+		}
+	free_built(&b);
+	set_hand_free(&hand);
+}
+
 static void too_many(void **unused)
 {
 	struct set_hand hand = {.n = 0};
@@ -249,9 +294,8 @@ static void too_many(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(as_the_oracle),
-	    cmocka_unit_test(taken_back),
-	    cmocka_unit_test(of_another),
+	    cmocka_unit_test(as_the_oracle), cmocka_unit_test(taken_back),
+	    cmocka_unit_test(of_another),    cmocka_unit_test(cut_short),
 	    cmocka_unit_test(too_many),
 	};
 
