@@ -176,24 +176,25 @@ $(SUITES): %: %.o
 # --- every interleaving; the object under BPF_PROG_TEST_RUN; two CPUs hammering one key ------------
 
 MODEL   := $(patsubst tests/%.c,$(BUILD)/%.o,$(wildcard tests/model/*.c))
+MODELFLAGS ?= -O2
 
 $(BUILD)/model/%.o: tests/model/%.c $(BUILD)/unit/flags
 	@mkdir -p $(@D)
-	$(CC) $(TESTC) -O2 $(DEPEND) -c $< -o $@
+	$(CC) $(TESTC) $(MODELFLAGS) $(DEPEND) -c $< -o $@
 
 model: $(BUILD)/test_model ## build the test of every interleaving, build/test_model
 $(BUILD)/test_model: $(MODEL)
-	$(CC) $(CFLAGS) $^ -o $@ -lcmocka
+	$(CC) $(CFLAGS) $(MODELFLAGS) $^ -o $@ -lcmocka
 
 # The fleet's agent, in every state of a small fleet.
 FLEET   := $(patsubst tests/%.c,$(BUILD)/%.o,$(wildcard tests/model/fleet/*.c))
 
 $(BUILD)/model/fleet/%.o: tests/model/fleet/%.c $(BUILD)/unit/flags
 	@mkdir -p $(@D)
-	$(CC) $(TESTC) -O2 -Itests/model/fleet $(DEPEND) -c $< -o $@
+	$(CC) $(TESTC) $(MODELFLAGS) -Itests/model/fleet $(DEPEND) -c $< -o $@
 
 $(BUILD)/test_fleet: $(FLEET)
-	$(CC) $(CFLAGS) $^ -o $@ -lcmocka
+	$(CC) $(CFLAGS) $(MODELFLAGS) $^ -o $@ -lcmocka
 
 model-fleet: $(BUILD)/test_fleet ## every state of larger fleets: it takes long, and gigabytes
 	$(BUILD)/test_fleet --long

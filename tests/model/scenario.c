@@ -181,7 +181,7 @@ static struct pacer_entry *entry_at(struct pacer_line *lines, uint32_t index)
 
 /* Who admits lets go of the record that counted the packet, and then goes to no other of its limit.
  */
-static void access(void *arg, int cpu, size_t offset)
+static void accessed(void *arg, int cpu, size_t offset)
 {
 	const struct pacer_limiter *t = limiter_of(offset);
 
@@ -566,7 +566,7 @@ void scenario_explore(const struct scenario *sc, struct outcome *outcome)
 	    .name = sc->name,
 	    .memory = s.lines,
 	    .width = width,
-	    .access = access,
+	    .access = accessed,
 	    .start = start,
 	    .run = run,
 	    .invariant = invariant,
