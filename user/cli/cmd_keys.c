@@ -288,7 +288,7 @@ static int hand_out(const struct options *o, const struct keys_list *list,
 		return complain(NULL, &run.error);
 	opened = keys_open(list, limits, o->state, &clock, &run.keys, &run.error);
 	if (opened == KEYS_REFUSED)
-		return complain(o->state ? o->state : "keys", &run.error);
+		return complain(o->state, &run.error);
 	if (opened == KEYS_UNABLE)
 		return complain(NULL, &run.error);
 	take_signals(&run);
