@@ -111,18 +111,20 @@ static bool take_first(const struct tool_ban *ban, void *arg)
 
 size_t tool_bans_lift(const struct attached *a, const struct prefix *prefix)
 {
-	struct tool_ban ban = {.prefix = {.family = 0}};
 	size_t n = 0;
 
 	if (!a->control->tools)
 		return 0;
 	if (prefix)
 		return delete (a, prefix);
-	for (each_entry(a, take_first, &ban); ban.prefix.family; each_entry(a, take_first, &ban)) {
-		n += delete (a, &ban.prefix);
-		if (n > 2 * PACER_TOOLS_ENTRIES) /* somebody writes as fast */
+	/* It ends even where somebody writes as fast, or an entry cannot be removed. */
+	for (uint32_t i = 0; i < 2 * PACER_TOOLS_ENTRIES; i++) {
+		struct tool_ban ban = {.prefix = {.family = 0}};
+
+		each_entry(a, take_first, &ban);
+		if (!ban.prefix.family)
 			break;
-		ban.prefix.family = 0;
+		n += delete (a, &ban.prefix);
 	}
 	return n;
 }

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The sources that other tools ban: which run, which one denies a source, and lifting them, also
+ * while the tools write, and where an entry cannot be removed. The tries are two lists here.
+ */
+#include "oracle.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+
+#include "live/host.h"
+#include "live/tool_bans.h"
+
+#define S 1000000000ull
+
+struct entry {
+	struct pacer_tools6 key;
+	uint64_t until_ns;
+};
+
+static struct entry tries[2][8];
+static size_t n[2];
+static bool vanishing, stuck, refilled; /* what befalls the entries */
+static uint32_t deletes;
+static struct pacer_control control = {.tools = 1};
+static const struct attached pacer = {.control = &control, .tools4_fd = 0, .tools6_fd = 1};
+
+uint64_t host_now_ns(void)
+{
+	return 100 * S;
+}
+
+static size_t place_of(int fd, const void *key)
+{
+	size_t i = 0;
+
+	while (i < n[fd] && memcmp(&tries[fd][i].key, key, fd ? 20 : 8) != 0)
+		i++;
+	return i;
+}
+
+int bpf_map_get_next_key(int fd, const void *key, void *next)
+{
+	size_t i = key ? place_of(fd, key) + 1 : 0;
+
+	errno = ENOENT;
+	if (i >= n[fd])
+		return -ENOENT;
+	memcpy(next, &tries[fd][i].key, fd ? 20 : 8);
+	return 0;
+}
+
+int bpf_map_lookup_elem(int fd, const void *key, void *value)
+{
+	size_t i = place_of(fd, key);
+
+	errno = ENOENT;
+	if (i == n[fd] || vanishing)
+		return -ENOENT;
+	*(struct pacer_tools_value *)value = (struct pacer_tools_value){tries[fd][i].until_ns};
+	return 0;
+}
+
+int bpf_map_delete_elem(int fd, const void *key)
+{
+	size_t i = place_of(fd, key);
+
+	deletes++;
+	errno = ENOENT;
+	if (i == n[fd] || stuck)
+		return -ENOENT;
+	if (!refilled)
+		tries[fd][i] = tries[fd][--n[fd]];
+	return 0;
+}
+
+static void put(const char *text, uint64_t until_ns)
+{
+	struct prefix p;
+	struct entry *e;
+	bool six;
+
+	assert_int_equal(units_prefix(text, &p), 0);
+	six = p.family == 6;
+	e = &tries[six][n[six]++];
+	*e = (struct entry){{.prefixlen = p.len}, until_ns};
+	memcpy(e->key.addr, p.addr, six ? 16 : 4);
+}
+
+static int begin(void **unused)
+{
+	(void)unused;
+	n[0] = n[1] = deletes = 0;
+	vanishing = stuck = refilled = false;
+	control.tools = 1;
+	put("192.0.2.0/24", 0);
+	put("192.0.2.7", 101 * S);
+	put("192.0.2.0/25", 200 * S);
+	put("198.51.100.1", 99 * S);
+	put("2001:db8::/32", 0);
+	return 0;
+}
+
+static uint32_t told;
+
+static void note(const struct tool_ban *ban, uint64_t now_ns, void *arg)
+{
+	(void)arg;
+	assert_true(ban->until_ns > now_ns);
+	told++;
+}
+
+static uint32_t running(void)
+{
+	told = 0;
+	tool_bans_each(&pacer, note, NULL);
+	return told;
+}
+
+static bool denied(const char *text, uint64_t now_ns, uint8_t len)
+{
+	struct prefix source;
+	struct tool_ban ban;
+	bool found;
+
+	assert_int_equal(units_prefix(text, &source), 0);
+	found = tool_bans_find(&pacer, &source, now_ns, &ban);
+	if (found)
+		assert_int_equal(ban.prefix.len, len);
+	return found;
+}
+
+static void test_which_run(void **unused)
+{
+	(void)unused;
+	assert_int_equal(running(), 4);
+	vanishing = true; /* between two calls */
+	assert_int_equal(running(), 0);
+	vanishing = false;
+	control.tools = 0; /* it was not loaded for tools */
+	assert_int_equal(running(), 0);
+}
+
+/* By the longest prefix, as packets are: where that has run out, by none. */
+static void test_which_denies(void **unused)
+{
+	(void)unused;
+	assert_true(denied("192.0.2.7", 100 * S, 32));
+	assert_false(denied("192.0.2.7", 101 * S, 32));
+	assert_true(denied("192.0.2.8", 100 * S, 25));
+	assert_true(denied("192.0.2.200", 100 * S, 24));
+	assert_true(denied("2001:db8::1", 100 * S, 32));
+	assert_false(denied("198.51.100.1", 100 * S, 32));
+	assert_false(denied("203.0.113.1", 100 * S, 0));
+}
+
+static void test_lifting(void **unused)
+{
+	struct prefix one;
+
+	(void)unused;
+	assert_int_equal(units_prefix("192.0.2.0/25", &one), 0);
+	assert_int_equal(tool_bans_lift(&pacer, &one), 1);
+	assert_int_equal(tool_bans_lift(&pacer, &one), 0);
+	assert_int_equal(tool_bans_lift(&pacer, NULL), 4);
+	assert_true(!n[0] && !n[1]);
+	assert_int_equal(tool_bans_lift(&pacer, NULL), 0);
+	control.tools = 0;
+	assert_int_equal(tool_bans_lift(&pacer, NULL), 0);
+}
+
+/* It ends, whatever others do meanwhile. */
+static void test_lifting_ends(void **unused)
+{
+	(void)unused;
+	stuck = true;
+	assert_int_equal(tool_bans_lift(&pacer, NULL), 0);
+	assert_true(deletes > 1);
+	stuck = false;
+	refilled = true;
+	assert_int_equal(tool_bans_lift(&pacer, NULL), 2 * PACER_TOOLS_ENTRIES);
+}
+
+#define CASE(f) cmocka_unit_test_setup(f, begin)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    CASE(test_which_run),
+	    CASE(test_which_denies),
+	    CASE(test_lifting),
+	    CASE(test_lifting_ends),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
