@@ -18,6 +18,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import xml.etree.ElementTree
 
 TEST, PACER, DIR = sys.argv[1:4]
@@ -753,17 +754,21 @@ def told_of_a_capture():
     # Each command holds its place until this test lets all of them go.
     fifo, said = path("fifo"), path("said")
     os.mkfifo(fifo)
-    for more in ((), ("--json",)):
-        child = subprocess.Popen([PACER, *args, *more, "--exec", f"cat >>{said}; read x <{fifo}"],
-                                 stdout=subprocess.PIPE, text=True)
+    for n, more in enumerate(((), ("--json",)), 1):
+        hold = os.open(fifo, os.O_RDWR)
+        child = subprocess.Popen([PACER, *args, *more, "--exec", f"exec 3<{fifo}; cat >>{said}; read x <&3"],
+                                 stdout=subprocess.PIPE, text=True, close_fds=True)
         out = child.communicate()[0].splitlines()
-        with open(fifo, "w"):
-            pass
+        until = time.monotonic() + 60
+        while not os.path.exists(said) or open(said).read().count("\n") < 8 * n:
+            assert time.monotonic() < until, "the commands do not run"
+            time.sleep(0.01)
+        os.close(hold)
         assert child.returncode == 0
         last = out[-1] if more else out[-2]
         assert "lost" in last, last
-        n = json.loads(last)["n"] if more else int(re.search(r"lost (\d+) runs of --exec could not be told", last)[1])
-        assert n == len(events) - 8, (n, len(events))
+        lost = json.loads(last)["n"] if more else int(re.search(r"lost (\d+) runs of --exec could", last)[1])
+        assert lost == len(events) - 8, (lost, len(events))
     one = run("events", "--replay", path("nano.pcap"), "-c", path("none.yaml")).stdout
     assert one.count("\n") == 1 and ": 0 events in 1,500 packets" in one, one
     run("events", "--replay", path("damaged.pcap"), "-c", path("one.yaml"), code=(1,))
