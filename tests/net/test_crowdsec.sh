@@ -332,6 +332,28 @@ no_room()
 	all_down
 }
 
+# By hand as many lengths are banned as there may be: those of another are left out, and the others not.
+no_length()
+{
+	local i
+
+	settings
+	wide
+	for i in 20 21 22 23; do
+		pacer ban s0 add "100.64.0.0/$i" --for 10m >/dev/null
+	done
+	api_up
+	decide "1 ban Range 198.51.100.0/24 600000" "2 ban Range 203.0.113.0/24 600000" "3 ban Range 2001:db8::/48 600000"
+	bouncer_up
+	until_true 2 all_of_them 5 || fail "banned are $(pacer ban s0 list): $(cat "$work/said")"
+	asks_on ok
+	asks_on ok
+	said 1 's0: .*/24: prefixes of 4 other lengths are banned'
+	pacer ban s0 del 100.64.0.0/23 >/dev/null
+	until_true 2 all_of_them 6 || fail "banned are $(pacer ban s0 list): $(cat "$work/said")"
+	all_down
+}
+
 all_of_them()
 {
 	[ "$(status .bans.banned)" = "$1" ]
@@ -421,6 +443,7 @@ try comes_and_goes
 try bouncer_restarted
 try odd_ones
 try no_room
+try no_length
 try many
 try once
 try wrong_settings
