@@ -142,11 +142,15 @@ static void test_interfaces_of_a_copy(void **unused)
 	device[pacer_target_index(1, 0, 0)] = 3;
 	device[pacer_target_index(1, 0, 1)] = 4;
 	device[pacer_target_index(1, 5, 0)] = 5;
+	for (uint32_t k = 0; k < PACER_TARGETS_MAX; k++) /* as many as a pool can have */
+		device[pacer_target_index(1, 7, k)] = 6;
 	assert_int_equal(targets_put(&maps, 1, plan, &error), 0);
 	assert_int_equal(device[pacer_target_index(1, 0, 0)], INDEX);
 	assert_int_equal(device[pacer_target_index(0, 0, 0)], 3);
 	assert_int_equal(device[pacer_target_index(1, 0, 1)], 0);
 	assert_int_equal(device[pacer_target_index(1, 5, 0)], 0);
+	for (uint32_t k = 0; k < PACER_TARGETS_MAX; k++)
+		assert_int_equal(device[pacer_target_index(1, 7, k)], 0);
 	assert_int_equal(leases, PACER_POOLS_MAX);
 }
 

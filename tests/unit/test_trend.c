@@ -159,6 +159,37 @@ static void less_than_before_begins_anew(void **unused)
 	assert_int_equal(trend_over(&trend, 1, 60 * SECOND).span_ns, 2 * SECOND);
 }
 
+/* Fewer bytes alone, or fewer events, are less, too. */
+static void anything_less_begins_anew(void **unused)
+{
+	(void)unused;
+	for (int i = 0; i < 2; i++) {
+		TAKE(1 * SECOND, 5, 10, 100);
+		reading.now_ns = 2 * SECOND;
+		if (i)
+			reading.rule[1].events[PACER_BANNED]--;
+		else
+			reading.rule[1].by[PACER_DENY_GAP].bytes--;
+		assert_int_equal(trend_add(&trend, &reading), 0);
+		assert_int_equal(trend_step(&trend, 0, 0).span_ns, SECOND);
+		assert_int_equal(trend_step(&trend, 1, 0).span_ns, 0);
+		trend_free(&trend);
+	}
+}
+
+/* A reading that is not later than the last has no span to it. */
+static void a_time_that_stands_begins_anew(void **unused)
+{
+	(void)unused;
+	TAKE(2 * SECOND, 5, 10, 100);
+	TAKE(2 * SECOND, 6, 11, 101);
+	assert_int_equal(trend_kept(&trend), 1);
+	TAKE(1 * SECOND, 7, 12, 102);
+	assert_int_equal(trend_kept(&trend), 1);
+	TAKE(3 * SECOND, 8, 13, 103);
+	assert_int_equal(trend_over(&trend, TREND_ALL, 60 * SECOND).span_ns, 2 * SECOND);
+}
+
 /* All of another pacer is its own, also where it has counted more. */
 static void another_pacer_begins_anew(void **unused)
 {
@@ -201,6 +232,8 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(less_than_before_begins_anew, begin, end),
 	    cmocka_unit_test_setup_teardown(another_pacer_begins_anew, begin, end),
 	    cmocka_unit_test_setup_teardown(the_ring_turns, begin, end),
+	    cmocka_unit_test_setup_teardown(anything_less_begins_anew, begin, end),
+	    cmocka_unit_test_setup_teardown(a_time_that_stands_begins_anew, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
