@@ -1014,6 +1014,15 @@ static const struct {
      "icmpv6"},
     {"flags: 'syn,syn,syn,syn,syn,syn,syn,syn,syn,syn,syn,syn,syn,syn,syn,psh,fin'",
      "are no TCP flags"},
+    {"icmp_type: 8, dst: '::1'", "icmp_type is of IPv4, and dst is not: no packet can match"},
+    {"icmpv6_type: 135, src: 10.0.0.1", "icmpv6_type is of IPv6, and src is not"},
+    {"icmp_type: 8, sport: 7", "and sport is written: no packet can match"},
+    {"ether_type: arp, ttl: 1", "ether_type is not of IP, and other fields are"},
+    {"ether_type: 0x0599", "is no EtherType"},
+    {"ether_type: 1537-1538-1539", "is no EtherType"},
+    {"payload: 1=0x12/0x00", "are no bytes"},
+    {"payload: 1=0x12/0x1234", "are no bytes"},
+    {"payload: 1=0x12/0x12x", "are no bytes"},
     {"flags: syn,syn,syn,syn,syn,syn,syn,syn,syn,syn,syn,syn,syn,syn,syn,syn,psh,fin",
      "unknown field \"psh\""},
     {"proto: [tcp, 58], src: [10.0.0.0/8, 11.0.0.0/8]",
@@ -1035,6 +1044,13 @@ static void wrong_matches(void **state)
 	policy_free(parse(with_match(buf, sizeof(buf), "proto: [0-255, sctp], sport: 1")));
 	policy_free(parse(with_match(buf, sizeof(buf), "proto: [1, 58], src: ['::1', 11.0.0.1]")));
 	policy_free(parse(with_match(buf, sizeof(buf), "proto: 0-255, dst: '::1'")));
+	policy_free(parse(with_match(buf, sizeof(buf), "icmp_type: 8, src: ['::1', 11.0.0.1]")));
+	policy_free(parse(with_match(buf, sizeof(buf), "icmp_type: 8, dst: ['::1', 11.0.0.1]")));
+	policy_free(parse(with_match(buf, sizeof(buf), "icmp_type: 8, dst: [10.0.0.1, 11.0.0.1]")));
+	policy_free(parse(with_match(buf, sizeof(buf), "ether_type: [0x1234, ip6], dst: '::1'")));
+	policy_free(
+	    parse(with_match(buf, sizeof(buf), "ether_type: ip, sport: 7, dscp: 0, len: 60")));
+	policy_free(parse(with_match(buf, sizeof(buf), "payload: 1=0x12345678 / 0xffffffff")));
 	policy = parse(with_match(buf, sizeof(buf),
 				  "flags: 'fin, syn, rst, psh, ack, urg, ece / "
 				  "fin, syn, rst, psh, ack, urg, ece, cwr'"));
