@@ -181,6 +181,21 @@ full_disk()
 	as_it_was 1
 }
 
+# What cannot be replaced, as a file that a container is given: the change is in force alone, and that is said.
+not_replaced()
+{
+	load office
+	cp "$work/office.yaml" "$work/kept.yaml"
+	mount --bind "$work/kept.yaml" "$work/kept.yaml"
+	refused 1 'kept.yaml: the change is in force, but was not written: Device or resource busy' \
+		pacer set s0 dns.packets=300 --save "$work/kept.yaml"
+	umount "$work/kept.yaml"
+	equal "$(status .serial)" 2 serial || return
+	pacer show s0 | grep -q 'packets: 300' || fail "not in force" || return
+	cmp "$work/kept.yaml" "$work/office.yaml" || fail "the file has changed" || return
+	equal "$(find "$work" -name 'kept.yaml.*' | wc -l)" 0 "files that are left beside it"
+}
+
 net_up
 policy office <<-'END'
 	# What the office may do.
@@ -206,4 +221,5 @@ check show-of-the-object shown_of_the_object
 check set-saved saved
 check set-saved-or-nothing saved_or_nothing
 check set-saved-full-disk full_disk
+check set-saved-not-replaced not_replaced
 finish

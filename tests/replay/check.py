@@ -362,6 +362,19 @@ def several():
     assert reasons["udp", "ban"] == {"net", "flow", "host"}, reasons
 
 
+def kernel_unread():
+    """A map that cannot be read is said to be, with the error of that, and no row is made up."""
+    library = path("unread.so")
+    here = os.path.dirname(os.path.abspath(__file__))
+    subprocess.run(["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-Wall", "-Werror",
+                    os.path.join(here, "unread.c"), "-o", library], check=True)
+    for name in ("pacer_counts", "pacer_leases"):
+        done = replay(policy("several"), "nano.pcap", "--verdicts", "--kernel", code=(1,),
+                      env={**os.environ, "LD_PRELOAD": library, "UNREAD": name})
+        assert done.stderr.endswith("replay: the kernel's maps cannot be read: Bad address\n"), done.stderr
+        assert "throttle" not in done.stdout, done.stdout
+
+
 def grows():
     """Bans that grow, against a list of who was banned how often: all rows, and until when."""
     steps = collections.Counter()

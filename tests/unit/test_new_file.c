@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,58 @@
 #include "cli/new_file.h"
 
 static char folder[32];
+
+/* The calls that fail; each from this one on, 1 being the next. */
+static struct {
+	int cause, write_at, fsync_at, fchown_at, fchmod_at, close_at;
+} failing;
+
+/* Is it this one's turn? */
+static bool fails(int *at)
+{
+	if (!*at || --*at)
+		return false;
+	errno = failing.cause;
+	return true;
+}
+
+ssize_t __real_write(int fd, const void *from, size_t n);
+ssize_t __wrap_write(int fd, const void *from, size_t n);
+ssize_t __wrap_write(int fd, const void *from, size_t n)
+{
+	return fails(&failing.write_at) ? -1 : __real_write(fd, from, n > 2 ? 2 : n);
+}
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __wrap_fsync(int fd)
+{
+	return fails(&failing.fsync_at) ? -1 : __real_fsync(fd);
+}
+
+int __real_fchown(int fd, uid_t owner, gid_t group);
+int __wrap_fchown(int fd, uid_t owner, gid_t group);
+int __wrap_fchown(int fd, uid_t owner, gid_t group)
+{
+	return fails(&failing.fchown_at) ? -1 : __real_fchown(fd, owner, group);
+}
+
+int __real_fchmod(int fd, mode_t mode);
+int __wrap_fchmod(int fd, mode_t mode);
+int __wrap_fchmod(int fd, mode_t mode)
+{
+	return fails(&failing.fchmod_at) ? -1 : __real_fchmod(fd, mode);
+}
+
+int __real_close(int fd);
+int __wrap_close(int fd);
+int __wrap_close(
+    int fd) /* it is closed, as the kernel does, whatever it says of what was written */
+{
+	int result = __real_close(fd);
+
+	return fails(&failing.close_at) ? -1 : result;
+}
 
 static int make_folder(void **unused)
 {
@@ -179,6 +232,58 @@ static void test_full(void **unused)
 	assert_files(1);
 }
 
+/* A disk, or who may not give the file away: whatever fails, the old text stands, alone. */
+static void test_disk_fails(void **unused)
+{
+	int *const call[] = {&failing.write_at, &failing.fsync_at, &failing.fchown_at,
+			     &failing.fchmod_at, &failing.close_at};
+
+	(void)unused;
+	put("policy", "old");
+	failing.cause = EIO;
+	for (size_t i = 0; i < sizeof(call) / sizeof(*call); i++) {
+		*call[i] = 1;
+		refused("policy", EIO);
+		assert_int_equal(*call[i], 0); /* it was called */
+		assert_text("policy", "old");
+		assert_files(1);
+	}
+	failing.write_at = 2; /* of what is written in parts */
+	refused("policy", EIO);
+	assert_files(1);
+}
+
+/* A signal is no failure. */
+static void test_interrupted(void **unused)
+{
+	struct new_file file;
+
+	(void)unused;
+	put("policy", "old");
+	failing.cause = EINTR;
+	failing.write_at = 2;
+	assert_int_equal(new_file_write(&file, "policy", "longer than that"), 0);
+	assert_int_equal(new_file_commit(&file), 0);
+	assert_text("policy", "longer than that");
+}
+
+/* The folder's own entry is not on the disk: the file is written, and may be lost. */
+static void test_folder_fails(void **unused)
+{
+	struct new_file file;
+
+	(void)unused;
+	put("policy", "old");
+	assert_int_equal(new_file_write(&file, "policy", "new"), 0);
+	failing.cause = EIO;
+	failing.fsync_at = 1;
+	assert_int_equal(new_file_commit(&file), EIO);
+	assert_true(file.written);
+	new_file_drop(&file);
+	assert_text("policy", "new");
+	assert_files(1);
+}
+
 /* A folder has its name by now. */
 static void test_taken(void **unused)
 {
@@ -202,6 +307,9 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_refused, make_folder, remove_folder),
 	    cmocka_unit_test_setup_teardown(test_long_path, make_folder, remove_folder),
 	    cmocka_unit_test_setup_teardown(test_full, make_folder, remove_folder),
+	    cmocka_unit_test_setup_teardown(test_disk_fails, make_folder, remove_folder),
+	    cmocka_unit_test_setup_teardown(test_interrupted, make_folder, remove_folder),
+	    cmocka_unit_test_setup_teardown(test_folder_fails, make_folder, remove_folder),
 	    cmocka_unit_test_setup_teardown(test_taken, make_folder, remove_folder),
 	};
 

@@ -217,11 +217,12 @@ void replay_ahead(struct replay *r, const struct replay_frame *frame)
 
 /* --- the kernel ----------------------------------------------------------------------------- */
 
+/* 0, or -errno. */
 static int read_counter(struct kernel *k, uint32_t slot, struct pacer_counters *sum)
 {
 	memset(sum, 0, sizeof(*sum));
 	if (bpf_map_lookup_elem(bpf_map__fd(k->skel->maps.pacer_counts), &slot, k->each))
-		return -1;
+		return -errno;
 	for (int cpu = 0; cpu < k->cpus; cpu++)
 		for (int i = 0; i < PACER_REASON_COUNT; i++) {
 			sum->by[i].packets += k->each[cpu].by[i].packets;
@@ -230,42 +231,44 @@ static int read_counter(struct kernel *k, uint32_t slot, struct pacer_counters *
 	return 0;
 }
 
-/* 1 if this counter has grown by the frame, *reason being why; 0 if not; -1 if not by it alone. */
+/* 1 if this counter has grown by the frame, *reason being why; 0 if not; -ENODATA if not by it
+ * alone, or another -errno. */
 static int counted_in(struct kernel *k, uint32_t slot, uint32_t len_bytes,
 		      enum pacer_reason *reason)
 {
 	struct pacer_counters now, *was = &k->seen[slot];
-	int grown = 0;
+	int grown = 0, err = read_counter(k, slot, &now);
 
-	if (read_counter(k, slot, &now))
-		return -1;
+	if (err)
+		return err;
 	for (int i = 0; i < PACER_REASON_COUNT; i++) {
 		if (now.by[i].packets == was->by[i].packets)
 			continue;
 		if (now.by[i].packets - was->by[i].packets != 1 ||
 		    now.by[i].bytes - was->by[i].bytes != len_bytes)
-			return -1;
+			return -ENODATA;
 		*reason = i;
 		grown++;
 	}
 	*was = now;
-	return grown > 1 ? -1 : grown;
+	return grown > 1 ? -ENODATA : grown;
 }
 
-/* Which counter has grown: the likely one is looked at first, all others if it has not. */
+/* Which counter has grown: the likely one is looked at first, all others if it has not; -ENODATA if
+ * none alone, or another -errno. */
 static int find_counter(struct kernel *k, uint32_t likely, uint32_t len_bytes,
 			enum pacer_reason *reason)
 {
 	int found = counted_in(k, likely, len_bytes, reason);
 
 	if (found)
-		return found < 0 ? -1 : (int)likely;
+		return found < 0 ? found : (int)likely;
 	for (uint32_t slot = 0; slot < PACER_COUNTERS_MAX; slot++) {
 		found = counted_in(k, slot, len_bytes, reason);
 		if (found)
-			return found < 0 ? -1 : (int)slot;
+			return found < 0 ? found : (int)slot;
 	}
-	return -1;
+	return -ENODATA;
 }
 
 static uint32_t rule_of(const struct pacer_policy *bin, uint32_t counter)
@@ -276,22 +279,23 @@ static uint32_t rule_of(const struct pacer_policy *bin, uint32_t counter)
 	return PACER_RULES_MAX;
 }
 
-/* What the kernel's CPU has leased of the throttle comes to stand where the core looks for it. */
+/* What the kernel's CPU has leased of the throttle comes to stand where the core looks for it. 0,
+ * or -errno. */
 static int read_lease(struct replay *r, uint32_t index)
 {
 	struct kernel *k = r->kernel;
 
 	index %= PACER_THROTTLES;
 	if (bpf_map_lookup_elem(bpf_map__fd(k->skel->maps.pacer_leases), &index, k->leases))
-		return -1;
+		return -errno;
 	r->lease[index] = k->leases[k->cpu];
 	return 0;
 }
 
 /*
- * The limit that denied; -1 where it cannot be told. A denied packet changed nothing that it was
- * judged by, so the kernel's state still tells: of a limit by asking each in turn, and of a ban by
- * looking for it.
+ * The limit that denied; -ENODATA where it cannot be told, or another -errno. A denied packet
+ * changed nothing that it was judged by, so the kernel's state still tells: of a limit by asking
+ * each in turn, and of a ban by looking for it.
  */
 static int denying_limiter(struct replay *r, const struct pacer_walk *walk,
 			   enum pacer_reason reason)
@@ -305,13 +309,16 @@ static int denying_limiter(struct replay *r, const struct pacer_walk *walk,
 	for (uint32_t i = 0; i < rule->n_limiters; i++) {
 		const struct pacer_limiter *t = &rule->limiter[i];
 		struct pacer_hold hold = {0};
+		int err = 0;
 
-		if (pacer_limiter_kind_of(t) == PACER_LIMITER_THROTTLE && read_lease(r, t->base))
-			return -1;
+		if (pacer_limiter_kind_of(t) == PACER_LIMITER_THROTTLE)
+			err = read_lease(r, t->base);
+		if (err)
+			return err;
 		if (pacer_walk_check(walk, i, &hold) == (int)reason)
 			return (int)i;
 	}
-	return -1;
+	return -ENODATA;
 }
 
 static int run_kernel(struct kernel *k, const struct replay_frame *frame, uint64_t now_ns,
@@ -327,6 +334,12 @@ static int run_kernel(struct kernel *k, const struct replay_frame *frame, uint64
 	if (bpf_prog_test_run_opts(bpf_program__fd(k->skel->progs.pacer), &opts))
 		return fail(error, "the kernel does not run the frame", errno);
 	return 0;
+}
+
+/* What could not be read is another failure than what was read and does not tell. */
+static int fail_after(struct policy_error *error, const char *silent, int err)
+{
+	return fail(error, err == ENODATA ? silent : "the kernel's maps cannot be read", err);
 }
 
 static int judge_kernel(struct replay *r, const struct replay_frame *frame, struct pacer_walk *walk,
@@ -346,8 +359,8 @@ static int judge_kernel(struct replay *r, const struct replay_frame *frame, stru
 		return -1;
 	counter = find_counter(k, likely, frame->len_bytes, &reason);
 	if (counter < 0)
-		return fail(error, "the kernel's counters do not tell what became of the frame",
-			    ENODATA);
+		return fail_after(
+		    error, "the kernel's counters do not tell what became of the frame", -counter);
 	walk->rule = rule_of(r->bin, counter);
 	*outcome = reason;
 	if (walk->rule >= PACER_RULES_MAX)
@@ -355,8 +368,9 @@ static int judge_kernel(struct replay *r, const struct replay_frame *frame, stru
 	if (pacer_outcome_denied(reason) && reason != PACER_DENY_VERDICT)
 		limiter = denying_limiter(r, walk, reason);
 	if (limiter < 0)
-		return fail(error, "the kernel's state does not tell which limit denied the frame",
-			    ENODATA);
+		return fail_after(error,
+				  "the kernel's state does not tell which limit denied the frame",
+				  -limiter);
 	*outcome = pacer_outcome_under(pacer_outcome(reason, limiter), walk->rule);
 	return 0;
 }
