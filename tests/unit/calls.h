@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Purpose: what else of the tools a change of a pacer at work calls: the clock and the CPUs are
- * those of kernel.h; there are no targets and no samples.
+ * those of kernel.h; there are no targets and no samples. Any of these may fail.
  */
 #ifndef PACER_TEST_CALLS_H
 #define PACER_TEST_CALLS_H
@@ -12,9 +12,14 @@
 #include "live/samples.h"
 #include "live/targets.h"
 
+static uint64_t clock_step_ns; /* by which each look at the clock takes it on */
+
 uint64_t host_now_ns(void)
 {
-	return kernel_now_ns;
+	uint64_t now_ns = kernel_now_ns;
+
+	kernel_now_ns += clock_step_ns;
+	return now_ns;
 }
 
 uint64_t host_resolution_ns(void)
@@ -22,11 +27,16 @@ uint64_t host_resolution_ns(void)
 	return RESOLUTION;
 }
 
+static unsigned int cpus_asked, cpus_fail_at; /* from 1; 0: never */
+
 int host_cpus(struct policy_error *why)
 {
-	(void)why;
+	if (++cpus_asked == cpus_fail_at)
+		return policy_fail(why, 0, "the number of CPUs is not known");
 	return KERNEL_CPUS;
 }
+
+static bool targets_fail, samples_fail;
 
 int targets_put(const struct target_maps *maps, uint32_t copy, const struct plan *wanted,
 		struct policy_error *why)
@@ -34,8 +44,7 @@ int targets_put(const struct target_maps *maps, uint32_t copy, const struct plan
 	(void)maps;
 	(void)copy;
 	(void)wanted;
-	(void)why;
-	return 0;
+	return targets_fail ? policy_fail(why, 0, "no room for targets") : 0;
 }
 
 int samples_make(const struct sample_maps *maps, const struct pacer_sampling *sampling, int cpus,
@@ -44,9 +53,8 @@ int samples_make(const struct sample_maps *maps, const struct pacer_sampling *sa
 	(void)maps;
 	(void)sampling;
 	(void)cpus;
-	(void)why;
 	*made = (struct samples_made){false, false};
-	return 0;
+	return samples_fail ? policy_fail(why, 0, "no memory for the samples") : 0;
 }
 
 void samples_undo(const struct sample_maps *maps, const struct samples_made *made)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Whether a pacer is still on its interface: what cannot be looked at is not gone. What an
- * interface has is said here, not asked of a kernel; lo is there on every machine. Nor is a shadow
- * lost, or another version's, that cannot be read.
+ * interface has is said here, not asked of a kernel, and which interfaces there are. Nor is a
+ * shadow lost, or another version's, that cannot be read. And who looks again and again.
  */
 #include "oracle.h"
 
@@ -16,6 +16,7 @@
 
 #include "live/attached.h"
 #include "live/site.h"
+#include "live/watch.h"
 
 #define OURS 7u
 
@@ -26,7 +27,49 @@ static struct {
 	uint32_t id; /* of a pacer; 0: none */
 	bool named;  /* it says so */
 	bool opens;  /* and can be opened */
+	bool pacer;  /* its control map says so */
+	uint32_t abi;
 } on;
+
+/* Beside lo: that are there, and in the list. */
+static struct {
+	bool other, in_list, no_list, no_socket;
+} net;
+
+unsigned int if_nametoindex(const char *name)
+{
+	if (!strcmp(name, "lo"))
+		return 1;
+	errno = net.no_socket ? EMFILE : ENODEV;
+	return net.other && !strcmp(name, "other") ? 2 : 0;
+}
+
+struct if_nameindex *if_nameindex(void)
+{
+	static char lo[] = "lo", other[] = "other";
+	static struct if_nameindex list[3];
+
+	list[0] = (struct if_nameindex){1, lo};
+	list[1] = (struct if_nameindex){net.in_list ? 2 : 0, other};
+	errno = ENOBUFS;
+	return net.no_list ? NULL : list;
+}
+
+void if_freenameindex(struct if_nameindex *list)
+{
+	(void)list;
+}
+
+static unsigned int grown, not_grown; /* from 1; 0: never */
+
+void *__real_reallocarray(void *p, size_t n, size_t size);
+void *__wrap_reallocarray(void *p, size_t n, size_t size);
+
+void *__wrap_reallocarray(void *p, size_t n, size_t size)
+{
+	errno = ENOMEM;
+	return ++grown == not_grown ? NULL : __real_reallocarray(p, n, size);
+}
 
 int site_open(const char *ifname, int ifindex, struct site *site, struct policy_error *why)
 {
@@ -36,6 +79,8 @@ int site_open(const char *ifname, int ifindex, struct site *site, struct policy_
 			      .id = on.id,
 			      .fd = -1,
 			      .named = on.named && !strcmp(ifname, "lo"),
+			      .pacer = on.pacer,
+			      .abi = on.abi,
 			      .pacer_id = on.id,
 			      .pacer_fd = on.opens ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1};
 	return 0;
@@ -391,7 +436,11 @@ static void begin(bool shadow)
 	on.unseen = false;
 	on.named = on.opens = true;
 	on.id = OURS;
+	on.pacer = true;
+	on.abi = PACER_ABI_VERSION;
 	call.err = ENOMEM;
+	memset(&net, 0, sizeof(net));
+	grown = not_grown = 0;
 }
 
 /* Finds it and lets it go; whatever comes of it, nothing of it is left. */
@@ -570,6 +619,96 @@ static void test_partners(void **unused)
 	}
 }
 
+/* --- who looks again and again -----------------------------------------------------------------
+ */
+
+static char lo[] = "lo", other[] = "other", *const named[] = {lo, other, lo};
+
+static void test_watch_of_some(void **unused)
+{
+	int files = open_files();
+	unsigned int asked;
+	struct watch w;
+
+	(void)unused;
+	begin(false);
+	for (not_grown = 1; not_grown <= 2; not_grown++) {
+		grown = 0;
+		assert_int_equal(watch_begin(&w, named, ARRAY(named)), -1);
+		assert_null(w.at);
+	}
+	not_grown = 0;
+	assert_int_equal(watch_begin(&w, named, ARRAY(named)), 0);
+	assert_int_equal(w.n, 2);
+	assert_int_equal(watch_look(&w, &error), 0);
+	assert_true(w.at[0].found && w.at[0].shown && !w.at[1].found && w.at[1].shown);
+	asked = call.n;
+	assert_int_equal(watch_look(&w, &error), 0); /* it is there still */
+	assert_int_equal(call.n, asked);
+	w.at[0].a.ifindex = 9; /* another interface has the name by now */
+	watch_tidy(&w);
+	assert_false(w.at[0].found);
+	assert_int_equal(watch_look(&w, &error), 0);
+	assert_int_equal(w.at[0].a.ifindex, 1);
+	on.id = OURS + 1;
+	on.named = on.pacer = false; /* no pacer: it will be none */
+	assert_int_equal(watch_look(&w, &error), 0);
+	assert_true(!w.at[0].found && w.at[0].passed == OURS + 1);
+	w.at[0].error.text[0] = 0;
+	assert_int_equal(watch_look(&w, &error), 0);
+	assert_int_equal(w.at[0].error.text[0], 0);
+	on.id = OURS + 2;
+	on.pacer = true;
+	on.abi++; /* nor can that of another version be read, ever */
+	assert_int_equal(watch_look(&w, &error), 0);
+	assert_int_equal(w.at[0].passed, OURS + 2);
+	on.id = OURS;
+	on.abi--; /* this one could not be read for once */
+	assert_int_equal(watch_look(&w, &error), 0);
+	assert_true(!w.at[0].found && !w.at[0].passed);
+	on.named = true;
+	assert_int_equal(watch_look(&w, &error), 0);
+	assert_true(w.at[0].found);
+	watch_end(&w);
+	assert_int_equal(open_files(), files);
+}
+
+static void test_watch_of_all(void **unused)
+{
+	int files = open_files();
+	struct watch w;
+
+	(void)unused;
+	begin(false);
+	net.other = net.in_list = true;
+	assert_int_equal(watch_begin(&w, NULL, 0), 0);
+	net.no_list = true;
+	assert_int_equal(watch_look(&w, &error), -1);
+	assert_string_equal(error.text,
+			    "the interfaces cannot be listed: No buffer space available");
+	net.no_list = false;
+	on.unseen = true;
+	assert_int_equal(watch_look(&w, &error), -1);
+	assert_string_equal(error.text, "lo: its XDP programs cannot be read");
+	on.unseen = false;
+	grown = 0;
+	not_grown = 2;
+	assert_int_equal(watch_look(&w, &error), -1);
+	assert_true(error.line == POLICY_NO_MEMORY && w.n == 1 && w.at[0].found);
+	assert_int_equal(watch_look(&w, &error), 0);
+	assert_int_equal(w.n, 2);
+	assert_true(w.at[0].found && w.at[0].shown && !w.at[1].found && w.at[1].shown);
+	net.other = false; /* it went after it was listed */
+	on.unseen = true;
+	assert_int_equal(watch_look(&w, &error), 0);
+	assert_int_equal(w.n, 1);
+	assert_false(w.at[0].found);
+	net.no_socket = true; /* whether it is there is not known */
+	assert_int_equal(watch_look(&w, &error), 0);
+	watch_end(&w);
+	assert_int_equal(open_files(), files);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -582,6 +721,8 @@ int main(void)
 	    cmocka_unit_test(test_followed_though_unseen),
 	    cmocka_unit_test(test_gone_or_unknown),
 	    cmocka_unit_test(test_shadow_lost_or_unread),
+	    cmocka_unit_test(test_watch_of_some),
+	    cmocka_unit_test(test_watch_of_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,7 @@
 #include "live/freeze.h"
 #include "live/host.h"
 #include "live/secret.h"
+#include "live/trial.h"
 #include "record.h"
 
 #define JUDGING_NS (5 * SECOND) /* how long a packet may be judged by what was in force */
@@ -425,6 +426,26 @@ static void test_a_value_has_its_generation(void **unused)
 	}
 }
 
+/* A packet that holds an entry holds up the change; for good, it ends it. */
+static void test_an_entry_stays_held(void **unused)
+{
+	struct pacer_policy before;
+	const struct pacer_limiter *t;
+
+	(void)unused;
+	begin(SMALL RULE("{key: src, packets: 5, window: 60s}"));
+	t = &in_force()->rule[0].limiter[0];
+	fill_words(t, 1); /* of three values ago */
+	pacer.lines[t->base].unit[0].entry.lock |= PACER_LOCK_HELD;
+	before = *in_force();
+	assert_int_equal(change_apply(&pacer, SMALL RULE("{key: src, packets: 8, window: 60s}"),
+				      NULL, 0, &plan, &error),
+			 -1);
+	assert_string_equal(error.text, "eth0: an entry stays held: is the machine overloaded? "
+					"Try again");
+	assert_memory_equal(in_force(), &before, sizeof(before));
+}
+
 /* With no tool's help: and what it admitted counts on beside the limits that come back. */
 static void test_a_trial_gives_way(void **unused)
 {
@@ -509,11 +530,53 @@ static void test_a_trial_is_confirmed_too_late(void **unused)
 	assert_ptr_equal(in_force()->rule, rule);
 }
 
+/* Its time passes after the look at whether it is pending. */
+static void test_a_trial_ends_while_it_is_confirmed(void **unused)
+{
+	const struct pacer_rule *rule;
+
+	(void)unused;
+	begin(SMALL RULE(WINDOW));
+	rule = in_force()->rule;
+	try_out(SMALL RULE(TO_DST));
+	kernel_now_ns += TRIAL_NS - 1;
+	clock_step_ns = 1;
+	assert_int_equal(change_confirm(&pacer, &error), -1);
+	clock_step_ns = 0;
+	assert_non_null(strstr(error.text, "the time to confirm has passed and the policy before"));
+	assert_ptr_equal(in_force()->rule, rule);
+	assert_int_equal(copies_pending_ns(&pacer), 0);
+}
+
+/* What a save left frozen is nobody's policy. */
+static void test_what_is_frozen_is_not_confirmed(void **unused)
+{
+	(void)unused;
+	begin(SMALL RULE(WINDOW));
+	assert_int_equal(freeze(&pacer, &error), 0);
+	assert_int_equal(change_confirm(&pacer, &error), -1);
+	assert_string_equal(error.text, "eth0: no policy waits to be confirmed");
+	assert_true(copies_pending_ns(&pacer) > 0);
+}
+
+/* A load that lapsed is known by its text, to the last letter. */
+static void test_a_load_that_lapsed(void **unused)
+{
+	(void)unused;
+	begin(LOAD_NOTHING);
+	assert_true(load_trial_lapsed(&pacer));
+	copies[0].text[2]++;
+	assert_false(load_trial_lapsed(&pacer));
+	strcpy(copies[0].text, LOAD_NOTHING " ");
+	assert_false(load_trial_lapsed(&pacer));
+}
+
 /* --- what has expired ----------------------------------------------------------------------- */
 
 #define SECONDS(n) "{key: src, packets: 9, window: " #n "s, entries: 64}"
 #define FIVE	   SECONDS(1) ", " SECONDS(2) ", " SECONDS(3) ", " SECONDS(4) ", " SECONDS(5)
-#define FOUR	   SECONDS(6) ", " SECONDS(7) ", " SECONDS(8) ", " SECONDS(9)
+#define THREE	   SECONDS(6) ", " SECONDS(7) ", " SECONDS(8)
+#define FOUR	   THREE ", " SECONDS(9)
 
 /* The rate that comes back begins when what the trial's one let through is over: its burst is spent
  * then.
@@ -595,6 +658,79 @@ static void test_a_trial_in_the_lines_of_what_has_expired(void **unused)
 	assert_int_equal(t->mask4[0], 0);
 	assert_int_equal(t->mask4[1], 0xffffffff);
 	assert_true(t->until_ns == kernel_now_ns + TRIAL_NS + compile_limiter_memory_ns(t));
+}
+
+/* With a weak secret they stay, so that there may be no room: a change without a trial draws a
+ * better one. */
+static void test_a_trial_without_room(void **unused)
+{
+	(void)unused;
+	begin(SMALL RULE(FIVE));
+	change_to(SMALL RULE(TO_DST));
+	kernel_now_ns += 60 * SECOND;
+	control.secret_ready = 0;
+	assert_int_equal(change_apply(&pacer, SMALL RULE(THREE), NULL, TRIAL_NS, &plan, &error),
+			 -1);
+	assert_non_null(strstr(error.text, "would hold more than 8 limits after"));
+	assert_int_equal(in_force()->rule[0].n_limiters, 6);
+	assert_int_equal(in_force()->serial, 2);
+	change_to(SMALL RULE(THREE));
+	assert_int_equal(in_force()->rule[0].n_limiters, 4);
+}
+
+#define RATE(key, n) "{key: " key ", rate: " #n "/m, burst: 50}"
+
+/* The rate of another key has not been changed, and waits for nothing; nor does one that drains. */
+static void test_a_trial_of_one_of_two_rates(void **unused)
+{
+	const struct pacer_rule *rule;
+
+	(void)unused;
+	begin(SMALL RULE(
+	    RATE("src/24,56", 10) ", " RATE("dst", 10) ", " RATE("src", 10) ", " WINDOW));
+	change_to(SMALL RULE(RATE("dst", 10) ", " RATE("src", 10) ", " WINDOW));
+	assert_int_equal(in_force()->rule[0].n_limiters, 4);
+	try_out(SMALL RULE(RATE("dst", 10) ", " RATE("src", 20) ", " WINDOW));
+	rule = rule_before();
+	assert_int_equal(rule->n_limiters, 5);
+	for (size_t k = 0; k < rule->n_limiters; k++)
+		if (pacer_limiter_kind_of(&rule->limiter[k]) == PACER_LIMITER_RATE)
+			assert_int_equal(rule->limiter[k].rate.begin_ns > kernel_now_ns,
+					 k == 1 || k == 4); /* 4: the one on trial */
+}
+
+/* A rule that lets its packets pass, or denies them, has nothing to make up for. */
+static void test_a_trial_of_a_verdict(void **unused)
+{
+	(void)unused;
+	begin(SMALL "rules:\n- {name: a, verdict: drop}\n");
+	try_out(SMALL RULE(WINDOW));
+	assert_int_equal(rule_before()->n_limiters, 0);
+	assert_int_equal(in_force()->rule[0].n_limiters, 1);
+}
+
+static void refuse_after_it(void)
+{
+	if (graces == 1)
+		kernel_refuses = 2;
+}
+
+/* A limit that holds until the next change lasts no shorter for a trial that brings it back. */
+static void test_a_trial_of_what_lasts(void **unused)
+{
+	const struct pacer_limiter *t;
+
+	(void)unused;
+	begin(SMALL RULE(WINDOW));
+	grace_hook = refuse_after_it;
+	assert_int_equal(change_apply(&pacer, SMALL RULE(TO_DST), NULL, 0, &plan, &error),
+			 CHANGE_LASTS);
+	grace_hook = NULL;
+	kernel_refuses = 0;
+	t = draining();
+	assert_true(t->until_ns == COMPILE_UNTIL_SET);
+	try_out(SMALL RULE(WINDOW));
+	assert_true(rule_before()->limiter[1].until_ns == COMPILE_UNTIL_SET);
 }
 
 static const struct pacer_allow_value *allowed_in(uint32_t copy, uint32_t addr)
@@ -1162,11 +1298,19 @@ int main(void)
 	    CASE(test_draining_last_from_the_last_packet_on),
 	    CASE(test_draining_targets_last_from_the_last_packet_on),
 	    CASE(test_a_value_has_its_generation),
+	    CASE(test_an_entry_stays_held),
 	    CASE(test_a_trial_gives_way),
 	    CASE(test_a_trial_ends_the_short_way),
 	    CASE(test_a_trial_brings_back_what_is_draining),
 	    CASE(test_a_trial_is_confirmed),
 	    CASE(test_a_trial_is_confirmed_too_late),
+	    CASE(test_a_trial_ends_while_it_is_confirmed),
+	    CASE(test_what_is_frozen_is_not_confirmed),
+	    CASE(test_a_load_that_lapsed),
+	    CASE(test_a_trial_without_room),
+	    CASE(test_a_trial_of_one_of_two_rates),
+	    CASE(test_a_trial_of_a_verdict),
+	    CASE(test_a_trial_of_what_lasts),
 	    CASE(test_a_trial_of_a_rate),
 	    CASE(test_a_trial_of_a_burst),
 	    CASE(test_a_trial_beside_what_has_expired),

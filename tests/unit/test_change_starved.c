@@ -9,15 +9,73 @@
 #include "live/change.h"
 #include "live/copies.h"
 #include "live/freeze.h"
+#include "live/sets_maps.h"
 
-#define SMALL "memory: 1M\nclock: exact\nbans: 64\n"
-#define BEFORE                                                                            \
-	SMALL "allow: [192.0.2.0/24]\nrules:\n- name: a\n  limits: [{key: src, packets: " \
-	      "9, window: 1s, entries: 64}]\n"
-#define AFTER                                                                          \
-	SMALL "allow: [198.51.100.0/24, 2001:db8::/32]\nrules:\n- name: a\n  limits: " \
-	      "[{key: src, packets: 8, window: 1s, entries: 64}, {key: all, uses: 9, " \
-	      "cooldown: 10s, max_cooldown: 11s}]\n"
+#define SMALL  "memory: 1M\nclock: exact\nbans: 64\n"
+#define TABLE  "key: src, window: 1s, entries: 64"
+#define SET(n) "{name: s" #n ", of: [203.0.113." #n "]}"
+#define POOL                                                                               \
+	"  over: pool p\npools:\n- {name: p, targets: [veth1, veth2], each: 9, cooldown: " \
+	"1s, max_cooldown: 2s, threshold: 9}\n"
+#define BEFORE                                                                        \
+	SMALL "allow: [192.0.2.0/24, '@s1']\nsets: [" SET(1) "]\nrules:\n- name: a\n" \
+							     "  limits: [{" TABLE     \
+							     ", packets: 9}]\n"
+#define AFTER                                                                  \
+	SMALL                                                                  \
+	"allow: [198.51.100.0/24, 2001:db8::/32, '@s1', '@s2', '@s3']\nsets: " \
+	"[" SET(2) ", " SET(1) ", " SET(                                       \
+	    3) "]\nrules:\n- name: a\n  limits: [{" TABLE                      \
+	       ", packets: 8}, {key: all, uses: 9, cooldown: 10s, max_cooldown: 11s}]\n" POOL
+
+/* --- the places of sets: whether there is something ------------------------------------------ */
+
+static bool places[2][PACER_SETS_MAX];
+static const struct set_texts texts; /* what is in the sets is no matter here */
+
+static int put_place(uint32_t copy, uint32_t number, bool is)
+{
+	if (kernel_fails())
+		return -1;
+	places[copy][number] = is;
+	return 0;
+}
+
+int sets_maps_clear(const struct attached *a, uint32_t copy, uint32_t number)
+{
+	(void)a;
+	return put_place(copy, number, false);
+}
+
+int sets_maps_share(const struct attached *a, uint32_t copy, uint32_t number, uint32_t from)
+{
+	(void)a;
+	assert_true(places[copy ^ 1][from]);
+	return put_place(copy, number, true);
+}
+
+int sets_maps_renew(const struct attached *a, uint32_t copy, uint32_t number, int from,
+		    const struct set_list *list, const struct set_about *about)
+{
+	(void)a;
+	(void)list;
+	(void)about;
+	assert_true(from < 0 || places[copy ^ 1][from]);
+	return put_place(copy, number, true);
+}
+
+void sets_maps_learn(const struct attached *a, uint32_t copy, uint32_t number, const char *name)
+{
+	(void)a;
+	(void)copy;
+	(void)number;
+	(void)name;
+}
+
+const char *sets_maps_why(void)
+{
+	return strerror(errno);
+}
 
 /* libyaml loses a few bytes where memory runs out within it; test_alloc.c looks for ours. */
 void __lsan_disable(void) __attribute__((weak));
@@ -25,12 +83,12 @@ void __lsan_enable(void) __attribute__((weak));
 
 static int apply_it(void)
 {
-	return change_apply(&pacer, AFTER, NULL, 0, &plan, &error);
+	return change_apply(&pacer, AFTER, &texts, 0, &plan, &error);
 }
 
 static int try_out(void)
 {
-	return change_apply(&pacer, AFTER, NULL, TRIAL_NS, &plan, &error);
+	return change_apply(&pacer, AFTER, &texts, TRIAL_NS, &plan, &error);
 }
 
 static int set(void)
@@ -69,6 +127,11 @@ static void begin(int result)
 		return;
 	end(NULL);
 	begin_with(BEFORE);
+	kernel_map_new(KERNEL_SHADOW4, sizeof(uint32_t),
+		       KERNEL_CPUS * sizeof(struct pacer_set_count));
+	pacer.set_hits_fd = KERNEL_SHADOW4;
+	memset(places, 0, sizeof(places));
+	places[0][0] = true;
 	was = copies[0];
 	error = (struct policy_error){.line = -1};
 }
@@ -84,6 +147,7 @@ static void assert_as_before(size_t i, const char *what, uint32_t n)
 	if (in_force || copies_pending_ns(&pacer) || memcmp(now, &was, sizeof(was)) != 0)
 		fail_msg("%s, %s %u: the policy is not that of before: %s", changes[i].name, what,
 			 n, error.text);
+	assert_true(places[0][0] && !places[0][1]);
 }
 
 static void test_no_memory(void **unused)
@@ -152,12 +216,89 @@ static void test_no_lock_and_no_wait(void **unused)
 	end(NULL);
 }
 
+/* What else is asked on the way. */
+static void test_nothing_else(void **unused)
+{
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(changes); i++) {
+		int result = 0;
+
+		for (uint32_t n = 1, done = 0; !done; n++) {
+			begin(result);
+			cpus_asked = 0;
+			cpus_fail_at = n;
+			result = changes[i].change();
+			cpus_fail_at = 0;
+			done = cpus_asked < n;
+			if (result < 0)
+				assert_as_before(i, "number of CPUs", n);
+		}
+		for (int targets = 0; targets < 2; targets++) {
+			begin(0);
+			targets_fail = targets;
+			samples_fail = !targets;
+			result = changes[i].change();
+			targets_fail = samples_fail = false;
+			if (result < 0)
+				assert_as_before(i, targets ? "targets" : "samples", 0);
+			else if (changes[i].change != stop)
+				fail_msg("%s: done without samples or targets", changes[i].name);
+		}
+	}
+	end(NULL);
+}
+
+/* Of the sets of a change, or of a freeze, that failed the next change leaves none. */
+static void test_sets_of_what_failed(void **unused)
+{
+	uint32_t left = 0;
+
+	(void)unused;
+	for (int frozen = 0; frozen < 2; frozen++)
+		for (uint32_t n = 1;; n++) {
+			uint32_t next;
+
+			kernel_fails_at = 0;
+			begin(0);
+			if (frozen)
+				assert_int_equal(apply_it(), 0);
+			next = copies_in_force(&pacer) ^ 1;
+			kernel_changes = 0;
+			kernel_fails_at = n;
+			if (!(frozen ? stop() : apply_it()))
+				break;
+			kernel_fails_at = 0;
+			left += places[next][1];
+			assert_int_equal(change_apply(&pacer, BEFORE, &texts, 0, &plan, &error), 0);
+			assert_int_equal(copies_in_force(&pacer), next);
+			for (uint32_t i = 0; i < PACER_SETS_MAX; i++)
+				assert_int_equal(places[next][i], i == 0);
+		}
+	kernel_fails_at = 0;
+	assert_true(left > 2);
+	end(NULL);
+}
+
+/* Only who applies a policy has read the files of its sets. */
+static void test_sets_that_were_not_read(void **unused)
+{
+	(void)unused;
+	begin(0);
+	assert_int_equal(change_apply(&pacer, AFTER, NULL, 0, &plan, &error), -1);
+	assert_string_equal(error.text, "eth0: the policy in force has no set s2: apply a policy");
+	assert_as_before(0, "set", 0);
+	end(NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_no_memory),
 	    cmocka_unit_test(test_no_map),
 	    cmocka_unit_test(test_no_lock_and_no_wait),
+	    cmocka_unit_test(test_nothing_else),
+	    cmocka_unit_test(test_sets_of_what_failed),
+	    cmocka_unit_test(test_sets_that_were_not_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,6 +21,7 @@
 #define ASKS                                                                                    \
 	"rules:\n- {name: a, match: {src: \"@drop\"}, limits: [{key: src, packets: 1, window: " \
 	"1s}]}\n"
+#define ASKS_NONE "rules:\n- {name: a, limits: [{key: src, packets: 1, window: 1s}]}\n"
 #define VALUED                                                                                     \
 	"sets: [{name: other, of: [192.0.2.9]}, {name: drop, file: /no/such.csv, value: 2}]\n"     \
 	"rules:\n- {name: a, match: {src: \"@drop=AA\"}, limits: [{key: src, packets: 1, window: " \
@@ -206,8 +207,11 @@ static void begin(const char *text, bool trial)
 	memset(copies, 0, sizeof(copies));
 	memcpy(copies[1].text, text, strlen(text));
 	memcpy(copies[0].text, THE_OTHER, strlen(THE_OTHER));
-	pacer =
-	    (struct attached){.ifname = "eth0", .control = &control, .copy = copies, .sets_fd = 0};
+	pacer = (struct attached){.ifname = "eth0",
+				  .control = &control,
+				  .copy = copies,
+				  .sets_fd = 0,
+				  .set_hits_fd = KERNEL_COUNTS};
 	copies_put_in_force(&pacer, 1, trial ? kernel_now_ns + SECOND : 0);
 	put_set(0, 1, 1);
 	if (trial)
@@ -280,20 +284,22 @@ static int replace_all(void)
 	int result;
 
 	assert_int_equal(set_list_add(&list, &e), 0);
+	memory.on = starving;
 	result = sets_replace(&pacer, "drop", &list, 0, &of, &error);
 	memory.on = false;
 	set_list_free(&list);
 	return result;
 }
 
-/* In the place of what lies beside the set. */
-static int put_one(void)
+/* One in the place of what lies beside the set, and one with a value that no rule names. */
+static int put_two(void)
 {
-	struct set_entry e = prefix(BY_HAND, 32);
+	struct set_entry one = prefix(BY_HAND, 32), other = prefix(NEW, 32);
 	struct set_hand put = {.n = 0};
 	int result;
 
-	assert_int_equal(set_hand_add_named(&put, &e, 1ull << 62, "AA"), 0);
+	assert_int_equal(set_hand_add_named(&put, &one, 1ull << 62, "AA"), 0);
+	assert_int_equal(set_hand_add_named(&put, &other, 1ull << 62, "BB"), 0);
 	memory.on = starving;
 	result = sets_put(&pacer, "drop", &put, &of, &error);
 	memory.on = false;
@@ -340,7 +346,7 @@ static const struct {
     {add_one, PLAIN, 1, 2},
     {del_both, PLAIN, 0, 0},
     {replace_all, PLAIN, 1, 0},
-    {put_one, VALUED, 2, 0},
+    {put_two, VALUED, 3, 0},
 };
 
 static void test_all_or_nothing(void **unused)
@@ -350,6 +356,9 @@ static void test_all_or_nothing(void **unused)
 		begin(changes[i].text, false);
 		all_or_nothing(changes[i].change);
 		holds(0, 1, 1, changes[i].prefixes, changes[i].by_hand);
+		if (changes[i].change == put_two)
+			assert_int_equal(maps[places[0][sets_maps_place(1, 1)]].list.entry[2].value,
+					 2);
 		end(NULL);
 	}
 }
@@ -398,6 +407,190 @@ static void test_no_memory(void **unused)
 		}
 		assert_true(failed > 0);
 	}
+}
+
+/* How a change goes without memory from there on. */
+static int starved_change(int (*change)(void), uint32_t n, bool for_good)
+{
+	int result;
+
+	starved_from(n, for_good);
+	starving = true;
+	if (__lsan_disable)
+		__lsan_disable();
+	result = change();
+	if (__lsan_enable)
+		__lsan_enable();
+	starving = false;
+	return result;
+}
+
+/* A policy that cannot be read for want of memory may have the set. */
+static void test_no_memory_in_a_trial(void **unused)
+{
+	uint32_t failed = 0;
+
+	(void)unused;
+	for (uint32_t n = 1;; n++) {
+		static uint32_t before[2][PLACES];
+
+		begin(PLAIN, true);
+		memcpy(before, places, sizeof(before));
+		if (starved_change(replace_all, n, false)) {
+			assert_memory_equal(places, before, sizeof(before));
+			if (!strstr(error.text, "memory"))
+				fail_msg("allocation %u: %s", n, error.text);
+			failed++;
+		} else {
+			holds(0, 1, 1, 1, 0);
+			holds(0, 0, 0, 1, 0);
+		}
+		end(NULL);
+		if (memory.n < n)
+			break;
+	}
+	assert_true(failed > 0);
+}
+
+/* Nor is what lacks memory to be read said not to be in the shadow. */
+static void test_no_memory_in_a_shadow(void **unused)
+{
+	uint32_t unread = 0;
+
+	(void)unused;
+	for (uint32_t n = 1;; n++) {
+		static uint32_t before[PLACES];
+
+		begin(PLAIN, false);
+		add_shadow();
+		memcpy(before, places[1], sizeof(before));
+		error.text[0] = 0;
+		if (starved_change(replace_all, n, true)) {
+			assert_memory_equal(places[1], before, sizeof(before));
+			if (!strstr(error.text, "memory"))
+				fail_msg("allocation %u: %s", n, error.text);
+			unread += !!strstr(error.text, "it is done in force, and not in the "
+						       "shadow: eth0: its policy cannot be read");
+		} else {
+			assert_int_equal(of, SETS_IN_SHADOW);
+			holds(1, 1, 1, 1, 0);
+		}
+		end(NULL);
+		if (memory.n < n)
+			break;
+	}
+	assert_true(unread > 0);
+}
+
+/* A set with values is not replaced in a shadow, in which of both policies it has them. */
+static void test_values_in_a_shadow(void **unused)
+{
+	static struct pacer_copy of_shadow[2];
+
+	(void)unused;
+	for (int i = 0; i < 4; i++) {
+		begin(i & 1 ? VALUED : PLAIN, false);
+		add_shadow();
+		memcpy(of_shadow, copies, sizeof(copies));
+		strcpy(of_shadow[1].text, i & 2 ? VALUED : PLAIN);
+		shadow.copy = of_shadow;
+		assert_int_equal(replace_all(), 0);
+		assert_int_equal(of, i ? SETS_NOT_IN_SHADOW : SETS_IN_SHADOW);
+		holds(1, 1, 1, 1, !!i);
+		end(NULL);
+	}
+	begin(PLAIN, false);
+	add_shadow();
+	memcpy(of_shadow[1].text, ASKS_NONE, sizeof(ASKS_NONE));
+	shadow.copy = of_shadow;
+	assert_int_equal(add_one(), 0);
+	assert_int_equal(of, SETS_NOT_IN_SHADOW);
+}
+
+static void count_info(const struct sets_info *info, void *arg)
+{
+	size_t *n = arg;
+
+	assert_string_equal(info->set->name, *n ? "drop" : "other");
+	assert_true(info->counted);
+	assert_int_equal(info->count.packets, 7);
+	assert_int_equal(info->added, *n);
+	++*n;
+}
+
+/* All that is said of sets, or an error; none is said to have nothing that cannot be read. */
+static void test_each(void **unused)
+{
+	struct pacer_set_count hits[KERNEL_CPUS] = {{7, 70}};
+	uint32_t zero = 0, n = 0;
+	struct set_list list;
+	struct set_hand hand;
+	size_t seen = 0;
+
+	(void)unused;
+	begin(PLAIN, false);
+	memset(copies[1].policy.set_asks, 1, sizeof(copies[1].policy.set_asks));
+	new_map(7);
+	places[0][sets_maps_place(1, 0)] = n_maps;
+	kernel_map_new(KERNEL_COUNTS, sizeof(zero), sizeof(hits));
+	assert_int_equal(sets_each(&pacer, count_info, &seen, &error), -1);
+	assert_string_equal(error.text,
+			    "eth0: set other cannot be read: No such file or directory");
+	assert_int_equal(bpf_map_update_elem(KERNEL_COUNTS, &zero, hits, 0), 0);
+	for (;;) {
+		calls = 0;
+		fail_at = ++n;
+		if (!sets_each(&pacer, count_info, &seen, &error))
+			break;
+		assert_int_equal(seen, 0);
+		if (!strstr(error.text, " cannot be read: Input/output error"))
+			fail_msg("call %u: %s", n, error.text);
+	}
+	assert_int_equal(seen, 2);
+	assert_true(n > 6 && calls < n);
+	fail_at = 0;
+	cpus_asked = 0;
+	cpus_fail_at = 1;
+	assert_int_equal(sets_each(&pacer, count_info, &seen, &error), -1);
+	cpus_fail_at = 0;
+	kernel_no_lock = true;
+	assert_int_equal(sets_each(&pacer, count_info, &seen, &error), -1);
+	assert_int_equal(sets_take(&pacer, "drop", &list, &hand, &error), -1);
+	kernel_no_lock = false;
+	assert_int_equal(seen, 2);
+	kernel_map_new(KERNEL_COUNTS, sizeof(zero), sizeof(hits));
+}
+
+/* To a shadow that begins: what was added goes on in its sets of the same names. */
+static void test_carried_to_a_shadow(void **unused)
+{
+	static struct set_texts texts;
+	struct policy *policy;
+	uint32_t n = 0;
+
+	(void)unused;
+	begin(PLAIN, false);
+	policy =
+	    parse("sets: [{name: new, of: [192.0.2.9]}, {name: drop, of: [192.0.2.8]}]\n" ASKS);
+	for (uint32_t i = 0; i < 2; i++) {
+		new_map(20 + i);
+		places[1][sets_maps_place(0, i)] = n_maps;
+	}
+	for (;;) {
+		calls = 0;
+		fail_at = ++n;
+		if (!sets_carry(&pacer, policy, &texts, 1, &error))
+			break;
+		assert_string_equal(error.text,
+				    "eth0: set drop cannot be written: Input/output error");
+	}
+	fail_at = 0;
+	assert_true(n > 4 && calls < n);
+	holds(1, 0, 1, 0, 1);
+	assert_int_equal(places[1][sets_maps_hand_place(0, 0)], 0);
+	copies[1].text[0] = '[';
+	assert_int_equal(sets_carry(&pacer, policy, &texts, 1, &error), -1);
+	policy_free(policy);
 }
 
 static void test_both_policies_of_a_trial_or_none(void **unused)
@@ -456,7 +649,7 @@ static void test_refusals(void **unused)
 	assert_int_equal(sets_replace(&pacer, "drop", &list, 99, &of, &error), -1);
 	assert_string_equal(error.text, "eth0: set drop cannot be written: the policy was changed "
 					"meanwhile: try again");
-	assert_int_equal(put_one(), -1); /* it has no values */
+	assert_int_equal(put_two(), -1); /* it has no values */
 	assert_non_null(strstr(error.text, "it has no values: leave the value out"));
 	assert_int_equal(set_hand_add_named(&hand, &e, 1ull << 62, "AA"), 0);
 	assert_int_equal(sets_add(&pacer, "drop", &hand, &of, &error), -1);
@@ -483,11 +676,11 @@ static void test_refusals(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    CASE(test_all_or_nothing),
-	    CASE(test_no_memory),
-	    CASE(test_both_policies_of_a_trial_or_none),
-	    CASE(test_in_a_shadow_too),
-	    CASE(test_refusals),
+	    CASE(test_all_or_nothing),	     CASE(test_no_memory),
+	    CASE(test_no_memory_in_a_trial), CASE(test_no_memory_in_a_shadow),
+	    CASE(test_values_in_a_shadow),   CASE(test_each),
+	    CASE(test_carried_to_a_shadow),  CASE(test_both_policies_of_a_trial_or_none),
+	    CASE(test_in_a_shadow_too),	     CASE(test_refusals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,6 +51,9 @@ static int mirror_sets(const struct attached *a, uint32_t from, uint32_t to,
 {
 	uint32_t n = (uint32_t)a->copy[from].policy.sets, were = (uint32_t)a->copy[to].policy.sets;
 
+	/* If this fails, the next change clears those that are there by then. */
+	if (were < n)
+		a->copy[to].policy.sets = n;
 	for (uint32_t i = 0; (i < n || i < were) && i < PACER_SETS_MAX; i++)
 		if (i < n ? sets_maps_share(a, to, i, i) : sets_maps_clear(a, to, i))
 			return policy_fail(error, 0, "%s: its sets cannot be written: %s",

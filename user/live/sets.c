@@ -26,16 +26,30 @@ static int unreadable(const struct attached *a, const char *name, struct policy_
 
 /* --- which set ------------------------------------------------------------------------------ */
 
-/* The number of the copy's set of that name; -1: it has none, or *error is filled. */
+enum { NO_SET = -1, UNREAD = -2 };
+
+/* Its text was read when it was put there, so that only memory may be lacking. */
+static struct policy *policy_of(const struct attached *a, uint32_t copy, struct policy_error *error)
+{
+	struct policy_error why = {0};
+	struct policy *policy = copies_policy(a, copy, &why);
+
+	if (!policy)
+		policy_explain(error, 0, "%s: its policy cannot be read: %.300s", a->ifname,
+			       why.text);
+	return policy;
+}
+
+/* The number of the copy's set of that name; else NO_SET or UNREAD, and *error is filled. */
 static int number_of(const struct attached *a, uint32_t copy, const char *name,
 		     struct policy_error *error)
 {
-	struct policy *policy = copies_policy(a, copy, error);
+	struct policy *policy = policy_of(a, copy, error);
 	struct policy_nearest nearest = {.wrong = name};
-	int found = -1;
+	int found = NO_SET;
 
 	if (!policy)
-		return -1;
+		return UNREAD;
 	for (size_t i = 0; i < policy->n_sets; i++) {
 		policy_nearest(&nearest, policy->set[i].name);
 		if (!strcmp(policy->set[i].name, name))
@@ -70,6 +84,8 @@ static int find_set(const struct attached *a, const char *name, struct where *wh
 	for (uint32_t i = 0; i < (pending ? 2u : 1u); i++) {
 		int number = number_of(a, copy[i], name, error);
 
+		if (number == UNREAD) /* it may have the set */
+			return -1;
 		if (number < 0)
 			continue;
 		where->copy[where->n] = copy[i];
@@ -169,17 +185,35 @@ static int change_set(struct attached *a, const char *name, plan_function *plan,
 
 /* --- of a shadow, too ----------------------------------------------------------------------- */
 
-/* Has the set of that name in force values? Their numbers are the policy's own. */
-static bool has_values(const struct attached *a, const char *name)
+/* Has the set of that name in force values? 1, 0, or -1. */
+static int has_values(const struct attached *a, const char *name, struct policy_error *error)
 {
-	struct policy_error unused;
-	struct policy *policy = copies_policy(a, copies_in_force(a), &unused);
-	bool has = !policy;
+	struct policy *policy = policy_of(a, copies_in_force(a), error);
+	int has = policy ? 0 : -1;
 
 	for (size_t i = 0; policy && i < policy->n_sets; i++)
-		has |= !strcmp(policy->set[i].name, name) && policy->set[i].value;
+		if (!strcmp(policy->set[i].name, name) && policy->set[i].value)
+			has = 1;
 	policy_free(policy);
 	return has;
+}
+
+/*
+ * Is the change one of the shadow's set, too? 1, 0, or -1. The numbers of values are a policy's
+ * own, so that a set that has some is not replaced.
+ */
+static int concerns_shadow(const struct attached *a, const struct attached *shadow,
+			   const struct change *c, struct policy_error *error)
+{
+	int number = number_of(shadow, copies_in_force(shadow), c->name, error), valued = 0;
+
+	if (number < 0)
+		return number == NO_SET ? 0 : -1;
+	if (c->all)
+		valued = has_values(a, c->name, error);
+	if (c->all && !valued)
+		valued = has_values(shadow, c->name, error);
+	return valued < 0 ? -1 : !valued;
 }
 
 /* The same with the set of that name that a shadow has. */
@@ -196,8 +230,8 @@ static int change_shadow(const struct attached *a, plan_function *plan, const st
 		return result < 0 ? -1 : 0;
 	*of = SETS_NOT_IN_SHADOW;
 	change.policy_serial = shadow.copy[copies_in_force(&shadow)].policy.serial;
-	if (number_of(&shadow, copies_in_force(&shadow), c->name, &why) >= 0 &&
-	    !(c->all && (has_values(a, c->name) || has_values(&shadow, c->name)))) {
+	result = concerns_shadow(a, &shadow, c, &why);
+	if (result > 0) {
 		*of = SETS_IN_SHADOW;
 		result = change_set(&shadow, c->name, plan, &change, &why);
 	}
@@ -618,8 +652,9 @@ static int read_info(const struct attached *a, uint32_t copy, uint32_t number, i
 	set_hand_free(&hand);
 	memcpy(info->prefixes, head.prefixes, sizeof(info->prefixes));
 	info->bytes = head_bytes(&head);
-	if (!set_maps_head(a->sets_fd, sets_maps_hand_place(copy, number), &head))
-		info->bytes += head_bytes(&head);
+	if (set_maps_head(a->sets_fd, sets_maps_hand_place(copy, number), &head))
+		return errno == ENOENT ? 0 : -1;
+	info->bytes += head_bytes(&head);
 	return 0;
 }
 

@@ -230,6 +230,9 @@ static int put_sets(const struct attached *a, uint32_t next, const struct succes
 	uint32_t were = (uint32_t)a->copy[next].policy.sets;
 	int err = 0;
 
+	/* If this fails, the next one clears those that are there by then. */
+	if (were < s->n_sets)
+		a->copy[next].policy.sets = s->n_sets;
 	for (uint32_t i = 0; (i < s->n_sets || i < were) && i < PACER_SETS_MAX && !err; i++) {
 		if (i >= s->n_sets)
 			err = sets_maps_clear(a, next, i);
