@@ -306,6 +306,10 @@ odd_ones()
 	bouncer_up
 	until_banned 10.77.0.11
 	said 1 '6 decisions are left out, the first: decision 9001: no address or range: somebody$'
+	mode ok
+	decide "1 ban Ip 10.77.0.11 600000" "2 ban Ip nobody 600000"
+	until_true 2 grep -q ' 1 decision is left out, the first: decision 2: no address or range: nobody$' "$work/said" ||
+		fail "$(cat "$work/said")"
 	all_down
 }
 
@@ -349,6 +353,7 @@ no_length()
 	asks_on ok
 	asks_on ok
 	said 1 's0: .*/24: prefixes of 4 other lengths are banned'
+	said 0 'no room' # of which there is enough
 	pacer ban s0 del 100.64.0.0/23 >/dev/null
 	until_true 2 all_of_them 6 || fail "banned are $(pacer ban s0 list): $(cat "$work/said")"
 	all_down
@@ -387,6 +392,7 @@ once()
 	in_server timeout "$hang_s" "$bouncer" -c "$work/bouncer.yaml" --once
 	banned 10.77.0.11 || fail "banned are $(pacer ban s0 list)"
 	api_down
+	settings "ca_cert_path: $work/none.pem" "origins: [crowdsec]" # which are for the API, and it is not there
 	refused 1 '^xdp-pacer-crowdsec: http://127.0.0.1:8080/: ' in_server "$bouncer" -c "$work/bouncer.yaml" --once
 	rm -rf "$work/lapi"
 }
@@ -400,6 +406,8 @@ check_of()
 
 wrong_settings()
 {
+	local args code
+
 	check_of || fail "right settings are refused"
 	refused 2 'bouncer.yaml:.*"ftp://x" is no address: write http://127' check_of "api_url: ftp://x"
 	refused 2 'bouncer.yaml:.*name at least one' check_of "interfaces: []"
@@ -412,6 +420,18 @@ wrong_settings()
 	sed -i /api_key/d "$work/bouncer.yaml"
 	refused 2 'bouncer.yaml:1: api_key, as .* is missing' "$bouncer" --check -c "$work/bouncer.yaml"
 	refused 2 'none.yaml: No such file' "$bouncer" -c "$work/none.yaml"
+	refused 2 "$work: Is a directory" "$bouncer" -c "$work"
+	head -c 1M /dev/zero >"$work/long.yaml"
+	refused 2 'long.yaml: it is too long' "$bouncer" -c "$work/long.yaml"
+	rm "$work/long.yaml"
+	refused 2 "unrecognized option '--chek'" "$bouncer" --chek
+	for args in "--check --once" s0; do
+		code=0
+		# shellcheck disable=SC2086 # several words
+		"$bouncer" $args 2>"$work/err" || code=$?
+		equal "$code" 2 "$args: its exit code"
+		grep -q '^usage: ' "$work/err" || fail "$args: $(cat "$work/err")"
+	done
 	settings
 	chmod 644 "$work/bouncer.yaml"
 	"$bouncer" --check -c "$work/bouncer.yaml" 2>&1 | grep -q 'everybody can read its api_key' ||

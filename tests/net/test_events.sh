@@ -83,8 +83,11 @@ shoot()
 of_one_source()
 {
 	attacked one
-	load one
+	sed /^sample/d "$work/one.yaml" >"$work/unsampled.yaml"
+	load unsampled
 	follow
+	pacer apply s0 -c "$work/one.yaml" >/dev/null # the first that samples, and it sees its samples
+	soon 'any(.[]; .event == "change" and (.what | contains("apply")))'
 	shoot n=300 n=12,from=10.77.0.12
 	soon 'any(.[]; .event == "end")'
 	equal "$(told '[.[] | select(.event == "start" or .event == "end") | .event]')" '["start","end"]' "the episode"

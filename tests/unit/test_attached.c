@@ -196,6 +196,7 @@ static const struct has {
 
 static struct has maps[MAPS]; /* the program's: their ids are their places, from 1 */
 static uint32_t n_maps, shadow_of_it, inner_size_less;
+static bool no_samples;		  /* in the maps of maps */
 static struct pacer_control says; /* what the control map begins with */
 static int id_of_fd[FD_MAX];	  /* of a map that is open */
 static int mappings;		  /* that there are */
@@ -253,6 +254,7 @@ int bpf_map_lookup_elem(int fd, const void *key, void *value)
 	if (call_fails())
 		return -errno;
 	*(uint32_t *)value = !strcmp(maps[id - 1].name, "pacer_next")	   ? shadow_of_it
+			     : no_samples				   ? 0
 			     : !strcmp(maps[id - 1].name, "pacer_samples") ? INNER
 									   : INNER + 1;
 	errno = ENOENT;
@@ -328,6 +330,16 @@ int __wrap_munmap(void *at, size_t len)
 	return __real_munmap(at, len);
 }
 
+uint64_t host_now_ns(void)
+{
+	return 1;
+}
+
+uint64_t host_resolution_ns(void)
+{
+	return 1;
+}
+
 int host_cpus(struct policy_error *why)
 {
 	return call_fails() ? policy_fail(why, 0, "the CPUs cannot be counted") : 2;
@@ -391,7 +403,14 @@ static void test_of_a_shadow_unknown(void **unused)
 /* Who serves a pacer does not let it go because it cannot be looked at once. */
 static void test_followed_though_unseen(void **unused)
 {
-	struct attached a = {.prog_id = OURS, .site_id = OURS, .ifname = "lo", .prog_fd = -1};
+	static struct pacer_copy copy[2];
+	struct pacer_control control = {0};
+	struct attached a = {.prog_id = OURS,
+			     .site_id = OURS,
+			     .ifname = "lo",
+			     .prog_fd = -1,
+			     .control = &control,
+			     .copy = copy};
 
 	(void)unused;
 	a.ifindex = (int)if_nametoindex("lo");
@@ -433,6 +452,7 @@ static void begin(bool shadow)
 	says = (struct pacer_control){.magic = PACER_MAGIC, .abi_version = PACER_ABI_VERSION};
 	shadow_of_it = OURS;
 	inner_size_less = 0;
+	no_samples = false;
 	on.unseen = false;
 	on.named = on.opens = true;
 	on.id = OURS;
@@ -487,6 +507,31 @@ static void test_found(void **unused)
 	assert_null(a.sampler);
 	begin(true);
 	assert_int_equal(find_shadow(), 0);
+}
+
+/* Who follows it sees the samples of the first policy that has any. */
+static void test_sampled_since(void **unused)
+{
+	int files = open_files();
+	struct attached a;
+
+	(void)unused;
+	begin(false);
+	no_samples = true;
+	assert_int_equal(attached_find("lo", &a, &error), 0);
+	on.id = a.site_id;
+	for (int of = 0; of < 5; of++) {
+		a.copy[of == 0].policy.sampling.reasons = 1; /* at first not the one in force */
+		a.copy[0].policy.sampling.snap = of >= 3 ? 64 : 0;
+		no_samples = of < 2;
+		assert_int_equal(attached_follow("lo", &a, &error), 0);
+		assert_int_equal(!!a.sampler, of >= 2);
+		assert_int_equal(!!a.heads, of >= 3);
+	}
+	assert_int_equal(a.n_samplers, 2);
+	attached_release(&a);
+	assert_int_equal(open_files(), files);
+	assert_int_equal(mappings, 0);
 }
 
 /* Each call in turn: it is not found, and that is said; what cannot be read is not lacking. */
@@ -713,6 +758,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_found),
+	    cmocka_unit_test(test_sampled_since),
 	    cmocka_unit_test(test_each_call_fails),
 	    cmocka_unit_test(test_other_maps),
 	    cmocka_unit_test(test_other_versions),

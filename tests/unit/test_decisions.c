@@ -249,6 +249,25 @@ static void test_ranges(void **state)
 }
 
 /* What an answer should not have: an id twice, and one that is none. */
+/* What an answer says of a decision that is there replaces it, and leaves the others. */
+static void test_said_again(void **state)
+{
+	struct decisions d = {0};
+
+	(void)state;
+	assert_int_equal(
+	    take(&d,
+		 "{\"new\": [" BAN(1, "Ip", "192.0.2.1", "100s") ", " BAN(
+		     2, "Range", "198.51.0.0/16", "100s") ", " BAN(3, "Country", "DE", "100s") "]}",
+		 true, NULL, NULL),
+	    0);
+	bans_are(&d, NOW, "198.51.0.0/16 100, 192.0.2.1 100");
+	assert_int_equal(
+	    take(&d, "{\"new\": [" BAN(1, "Ip", "192.0.2.1", "300s") "]}", false, NULL, NULL), 0);
+	bans_are(&d, NOW, "198.51.0.0/16 100, 192.0.2.1 300");
+	decisions_free(&d);
+}
+
 static void test_odd_ids(void **state)
 {
 	struct decisions d = {0};
@@ -487,12 +506,13 @@ static void test_long_origins(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_durations),	     cmocka_unit_test(test_answers),
-	    cmocka_unit_test(test_left_out),	     cmocka_unit_test(test_garbage),
-	    cmocka_unit_test(test_ranges),	     cmocka_unit_test(test_odd_ids),
-	    cmocka_unit_test(test_half_of_a_change), cmocka_unit_test(test_no_memory),
-	    cmocka_unit_test(test_changes),	     cmocka_unit_test(test_settings),
-	    cmocka_unit_test(test_wrong_settings),   cmocka_unit_test(test_long_origins),
+	    cmocka_unit_test(test_durations),	 cmocka_unit_test(test_answers),
+	    cmocka_unit_test(test_left_out),	 cmocka_unit_test(test_garbage),
+	    cmocka_unit_test(test_ranges),	 cmocka_unit_test(test_said_again),
+	    cmocka_unit_test(test_odd_ids),	 cmocka_unit_test(test_half_of_a_change),
+	    cmocka_unit_test(test_no_memory),	 cmocka_unit_test(test_changes),
+	    cmocka_unit_test(test_settings),	 cmocka_unit_test(test_wrong_settings),
+	    cmocka_unit_test(test_long_origins),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 
 #include "episodes/detector.h"
 #include "sample.h"
+#include "starved.h"
 
 #define MS 1000000ull
 #define S  1000000000ull
@@ -148,6 +149,19 @@ static void another_pacer(void **state)
 	assert_int_equal(episode_feed(&e, &usual, &zero, 4 * S), EPISODE_NOTHING);
 	assert_int_equal(episode_feed(&e, &usual, &zero, 5 * S), EPISODE_NOTHING);
 	assert_int_equal(episode_stop(&e), EPISODE_NOTHING);
+}
+
+/* Two readings of one moment. */
+static void of_no_time(void **state)
+{
+	struct episode e = {0};
+	struct pacer_counters c = {0};
+
+	(void)state;
+	assert_int_equal(episode_feed(&e, &usual, &c, S), EPISODE_NOTHING);
+	c.by[PACER_DENY_GAP].packets = 1000;
+	assert_int_equal(episode_feed(&e, &usual, &c, S), EPISODE_STARTS);
+	assert_float_equal(e.peak_pps, 0, 1e-9);
 }
 
 /* What the second of two has is its own. */
@@ -533,6 +547,71 @@ static void told_in_order(void **state)
 	policy_free(three);
 }
 
+/* A rule of that name with other counters is another, and so is one of those counters. */
+static void told_of_another(void **state)
+{
+	struct policy *a = parsed("rules: [{name: a, " LIMITS "}]"),
+		      *b = parsed("rules: [{name: b, " LIMITS "}]");
+	const uint32_t one[] = {1}, two[] = {2};
+	struct pacer_counters c = {0};
+	struct detector d;
+
+	(void)state;
+	*said = 0;
+	detector_open(&d, &usual, note, NULL);
+	for (int i = 0; i < 3; i++) {
+		detector_policy(&d, i == 2 ? b : a, i == 1 ? two : one);
+		c = (struct pacer_counters){0};
+		assert_false(detector_read(&d, &c, S));
+		c.by[PACER_DENY_WINDOW].packets = 500;
+		assert_true(detector_read(&d, &c, 1100 * MS));
+		detector_tell(&d, NULL, 0, 0);
+		d.rule[0].heavy.lost = i == 1; /* which is told at its end */
+	}
+	detector_stop(&d);
+	assert_string_equal(said,
+			    "1100 start a\n1100 end a\n1100 start a\n1100 lost a\n1100 end a\n"
+			    "1100 start b\n1100 end b\n");
+	policy_free(a);
+	policy_free(b);
+}
+
+/* Without memory less is known of who sends, and nothing else is told. */
+static void told_without_memory(void **state)
+{
+	struct policy *one = parsed("rules: [{name: b, " LIMITS "}]");
+	const uint32_t counter[] = {1};
+	struct crowd_packet p[CROWD_MAX];
+	uint32_t keys = 0;
+
+	(void)state;
+	for (size_t i = 0; i < CROWD_MAX; i++)
+		p[i] = packet_from(0x0a000001, 0, S);
+	for (uint32_t at = 1; !keys; at++) {
+		struct pacer_counters c = {0};
+		struct detector d;
+
+		*said = 0;
+		detector_open(&d, &usual, note, NULL);
+		detector_policy(&d, one, counter);
+		assert_false(detector_read(&d, &c, S));
+		c.by[PACER_DENY_WINDOW].packets = 500;
+		assert_true(detector_read(&d, &c, 1100 * MS));
+		starved_from(at, true);
+		memory.on = true;
+		detector_tell(&d, p, CROWD_MAX, 500);
+		memory.on = false;
+		keys = d.rule[0].crowd.keys;
+		assert_string_equal(said, keys ? "1100 start bone\n1100 key_start b 10.0.0.1\n"
+					  : d.rule[0].crowd.kind == CROWD_ONE ? "1100 start bone\n"
+									      : "1100 start b\n");
+		starved_from(0, false);
+		detector_stop(&d);
+		assert_true(at < 50);
+	}
+	policy_free(one);
+}
+
 /* The first packets have the time of a clock that ticks: of the tick before the last ordinary
  * reading. */
 static void of_a_coarse_clock(void **state)
@@ -572,21 +651,15 @@ static void of_a_coarse_clock(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(begins_and_ends),
-	    cmocka_unit_test(of_the_ordinary),
-	    cmocka_unit_test(how_late),
-	    cmocka_unit_test(another_pacer),
-	    cmocka_unit_test(two_in_turn),
-	    cmocka_unit_test(right_after_an_end),
-	    cmocka_unit_test(news),
-	    cmocka_unit_test(heavy_keys),
-	    cmocka_unit_test(too_many_keys),
-	    cmocka_unit_test(kinds_of_crowds),
-	    cmocka_unit_test(impossible_senders),
-	    cmocka_unit_test(shares_of_keys),
-	    cmocka_unit_test(needed_values),
-	    cmocka_unit_test(needed_of_a_rung),
-	    cmocka_unit_test(told_in_order),
+	    cmocka_unit_test(begins_and_ends),	  cmocka_unit_test(of_the_ordinary),
+	    cmocka_unit_test(how_late),		  cmocka_unit_test(another_pacer),
+	    cmocka_unit_test(of_no_time),	  cmocka_unit_test(two_in_turn),
+	    cmocka_unit_test(right_after_an_end), cmocka_unit_test(news),
+	    cmocka_unit_test(heavy_keys),	  cmocka_unit_test(too_many_keys),
+	    cmocka_unit_test(kinds_of_crowds),	  cmocka_unit_test(impossible_senders),
+	    cmocka_unit_test(shares_of_keys),	  cmocka_unit_test(needed_values),
+	    cmocka_unit_test(needed_of_a_rung),	  cmocka_unit_test(told_in_order),
+	    cmocka_unit_test(told_of_another),	  cmocka_unit_test(told_without_memory),
 	    cmocka_unit_test(of_a_coarse_clock),
 	};
 

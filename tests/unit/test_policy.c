@@ -1067,6 +1067,91 @@ static void wrong_matches(void **state)
 
 #define ZEROS "0000000000000000000000000000000000000000"
 
+/* Sets, where they are named, and what of them keys have in the place of addresses. */
+static void wrong_keys_of_sets(void **state)
+{
+#define GEO  "sets:\n- {name: geo, file: /g, value: 2}\n- {name: drop, file: /d}\n"
+#define NAME "aaaaaaaaaabbbbbbbbbbccccccccccdd" /* too long by one */
+#define KEYED(key) \
+	GEO "rules:\n- name: a\n  limits:\n  - {key: '" key "', packets: 5, window: 1s}\n"
+#define MATCHED(of) GEO "rules:\n- name: a\n  verdict: drop\n  match: {src: '" of "'}\n"
+	static const struct wrong w[] = {
+	    {KEYED("value(geo)"), 7, "key: \"value(geo)\" is no value: write value(SET, src)"},
+	    {KEYED("value(geo, src"), 7, "is no value"},
+	    {KEYED("value(geo, src)x"), 7, "is no value"},
+	    {KEYED("value(geo, srcs)"), 7, "is no value"},
+	    {KEYED("value(geo, vlan)"), 7, "is no value"},
+	    {KEYED("value(geo, abc)"), 7, "is no value"},
+	    {KEYED("value(, src)"), 7, "key: value(, ...) names no set"},
+	    {KEYED("value(" NAME ", src)"), 7, "names no set"},
+	    {KEYED("value(geo, src)+value(drop, src)"), 7, "src stands twice in the key"},
+	    {KEYED("src+value(geo, src)"), 7, "src stands twice in the key"},
+	    {KEYED("value(geo, dst)+dst"), 7, "\"dst\" stands twice in the key"},
+	    {KEYED("value(geo, src)+src"), 7, "\"src\" stands twice in the key"},
+	    {KEYED("value(got, src)"), 7, "there is no set got: there are geo, drop"},
+	    {KEYED("value(drop, src)"), 7, "set drop has no values: add value:"},
+	    {MATCHED("@got"), 7, "there is no set got: there are geo, drop"},
+	    {MATCHED("@drop=DE"), 7, "set drop has no values: add value:"},
+	    {MATCHED("@geo="), 7, "\"@geo=\" will not do: a value has 1 to"},
+	    {MATCHED("@geo=" ZEROS ZEROS), 7, "will not do: a value has 1 to"},
+	    {MATCHED("@" NAME "=DE"), 7, "will not do: 1 to 31 letters"},
+	    {MATCHED("@" ZEROS ZEROS), 7, "will not do: 1 to 31 letters"},
+	    {MATCHED("@="), 7, "\"\" will not do: 1 to 31 letters"},
+	    {"rules: []\nsets: [{name: a, file: '-'}]\n", 2,
+	     "sets[0].file: \"-\" will not do: name a file"},
+	    {"rules: []\nsets: [{name: a, file: ''}]\n", 2, "sets[0].file: "},
+	    {"rules: []\nsets: [{name: a, file: {}}]\n", 2, "sets[0].file: expected one value"},
+	    {"rules: []\nsets: [{name: a, file: /f, value: 1}]\n", 2,
+	     "sets[0].value: 1 will not do: the field of the file that is its value, 2 to 64"},
+	    {"rules: []\nsets: [{name: a, file: /f, value: 65}]\n", 2, "65 will not do"},
+	    {"rules: []\nsets: [{name: a, file: /f, value: x}]\n", 2, "sets[0].value: \"x\""},
+	    {"rules:\n- name: a\n  match: {src: [[a]]}\n  verdict: drop\n", 3,
+	     "match.src[0]: expected one value, found a list"},
+	    {"rules:\n- name: a\n  limits: [{key: src, gap: 1s}]\n  ban: {for: 1s, grow: [x2]}\n",
+	     4, "rules[0].ban.grow: expected one value"},
+	    {"rules:\n- name: a\n  limits: [{key: src, gap: 1s}]\n  ban: {for: 1s, grow: x2-3, "
+	     "up_to: 2s, forget: 1s}\n",
+	     4, "\"x2-3\" will not do: write x2 to x100"},
+	    {"rules:\n- name: a\n  limits: [{key: src, gap: 1s}]\n  ban: {for: 1s, grow: x2, "
+	     "up_to: 2s}\n",
+	     4, "grow, up_to and forget go together"},
+	    {"rules:\n- name: a\n  limits:\n  - {key: 'src/[32,24],64', packets: 5, window: 1s, "
+	     "wider: {}}\n",
+	     4, "limits[0].wider: expected one value"},
+	    {"rules:\n- name: a\n  limits:\n  - {key: 'src/[9,8,7,6,5,4,3,2],64', packets: 5, "
+	     "window: 1s, wider: x2}\n  - {key: 'src/[9,8],64', packets: 5, window: 1s, wider: "
+	     "x2}\n",
+	     5, "its lengths make 10 limits of the rule: at most 8"},
+	    {"rules:\n- name: a\n  limits: [{key: 'src/24,56-57', gap: 1s}]\n", 3,
+	     "\"56-57\" is no prefix length of IPv6"},
+	    {"rules: []\npools: [{name: a, targets: [.], each: 1, cooldown: 1s}]\n", 2,
+	     "\".\" is no target"},
+	    {FLEET("store: 'mailto:a', name: f"), 1, "is no address of a store"},
+	    {FLEET("store: [[a]], name: f"), 1, "fleet.store[0]: expected one value"},
+	};
+	static char text[PACER_SET_VALUES_MAX * 32 + 200];
+	struct policy *policy;
+	size_t i;
+
+	(void)state;
+	refuse_all(w, ARRAY(w));
+	policy = parse(KEYED("value(geo, src)+dst/24,56"));
+	assert_true(policy_set_keyed(policy, "geo") && !policy_set_keyed(policy, "drop"));
+	policy_free(policy);
+	snprintf(text, sizeof(text),
+		 GEO "rules:\n- name: a\n  verdict: drop\n  match:\n    src:\n");
+	for (i = 0; i < POLICY_SET_USES_MAX; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "    - '@geo=V%zu'\n",
+			 i);
+	policy_free(parse(text));
+	snprintf(text + strlen(text), sizeof(text) - strlen(text), "    - '@geo'\n");
+	refuse(text, strlen(text), 9, "rules[0].match.src: a match names 32 sets at the most");
+#undef GEO
+#undef NAME
+#undef KEYED
+#undef MATCHED
+}
+
 static const struct {
 	const char *limit, *says;
 } wrong_limit[] = {
@@ -1815,13 +1900,14 @@ int main(void)
 	    cmocka_unit_test(wrong_fleets),
 	    cmocka_unit_test(wrong_rules),
 	    cmocka_unit_test(wrong_matches),
+	    cmocka_unit_test(wrong_sets),
+	    cmocka_unit_test(wrong_keys_of_sets),
 	    cmocka_unit_test(wrong_pools),
 	    cmocka_unit_test(wrong_limits),
 	    cmocka_unit_test(too_long),
 	    cmocka_unit_test(too_many_sets),
 	    cmocka_unit_test(no_value_will_do),
 	    cmocka_unit_test(sets),
-	    cmocka_unit_test(wrong_sets),
 	    cmocka_unit_test(set_of_the_example),
 	    cmocka_unit_test(any_text),
 	};

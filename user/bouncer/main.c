@@ -11,7 +11,6 @@
 #include <getopt.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,35 +21,18 @@
 
 #include "bouncer/decisions.h"
 #include "bouncer/lapi.h"
+#include "bouncer/place.h"
+#include "bouncer/say.h"
 #include "bouncer/settings.h"
-#include "config/text.h"
 #include "fleet/json.h"
-#include "live/bans.h"
 #include "live/host.h"
 #include "live/watch.h"
 
-#define NAME	 "xdp-pacer-crowdsec"
-#define SLACK_NS 5000000000ull /* an answer is as old as it was under way */
-#define KEY_TEXT 64
-
 enum exit_code { EXIT_DONE, EXIT_FAILED, EXIT_WRONG };
-
-/* --- what is said: a line each -------------------------------------------------------------- */
-
-__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
-{
-	char text[1024], line[1024];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	fprintf(stderr, NAME ": %s\n", text_escape(text, line, sizeof(line)));
-}
 
 static int usage(FILE *to)
 {
-	fputs("usage: " NAME " [-c FILE] [--check | --once]\n"
+	fputs("usage: " BOUNCER_NAME " [-c FILE] [--check | --once]\n"
 	      "Ban what CrowdSec decides, on the pacers of the interfaces in FILE.\n\n"
 	      "  -c, --config FILE  its settings; " SETTINGS_FILE "\n"
 	      "                     unless said\n"
@@ -61,16 +43,6 @@ static int usage(FILE *to)
 	      to);
 	return to == stdout ? EXIT_DONE : EXIT_WRONG;
 }
-
-/* --- an interface --------------------------------------------------------------------------- */
-
-struct place {
-	uint32_t prog_id;      /* of the pacer that has `has` */
-	struct ban_pieces has; /* what it was told to ban */
-	bool again;	       /* it did not take all: tell it all */
-	size_t no_room;	       /* of those, as was said last */
-	bool refused_said;
-};
 
 struct bouncer {
 	struct settings settings;
@@ -85,134 +57,7 @@ struct bouncer {
 	int stop_fd;
 };
 
-static void free_pieces(struct ban_pieces *pieces)
-{
-	free(pieces->at);
-	*pieces = (struct ban_pieces){0};
-}
-
-struct wishes {
-	struct ban_wish *wish;
-	char (*key)[KEY_TEXT];
-	size_t n;
-};
-
-static void free_wishes(struct wishes *w)
-{
-	free(w->wish);
-	free(w->key);
-}
-
-static int make_wishes(const struct ban_pieces *pieces, uint64_t now_ns, struct wishes *w)
-{
-	*w = (struct wishes){calloc(pieces->n + 1, sizeof(*w->wish)),
-			     calloc(pieces->n + 1, sizeof(*w->key)), 0};
-	if (!w->wish || !w->key) {
-		free_wishes(w);
-		return -1;
-	}
-	for (size_t i = 0; i < pieces->n; i++) {
-		const struct ban_piece *piece = &pieces->at[i];
-
-		if (piece->until_ns <= now_ns)
-			continue;
-		units_prefix_text(&piece->prefix, w->key[w->n], KEY_TEXT);
-		w->wish[w->n] =
-		    (struct ban_wish){w->key[w->n], piece->until_ns - now_ns, piece->prefix.len};
-		w->n++;
-	}
-	return 0;
-}
-
-/* Those of the length and family of the wish that cannot be: other prefixes are banned there. */
-static size_t leave_out(struct wishes *w, size_t which)
-{
-	bool six = strchr(w->wish[which].key, ':');
-	int len = w->wish[which].line;
-	size_t n = 0, all = w->n;
-
-	for (size_t i = 0; i < all; i++)
-		if (w->wish[i].line != len || !strchr(w->wish[i].key, ':') == six)
-			w->wish[n++] = w->wish[i];
-	w->n = n;
-	return all - n;
-}
-
-/* Returns how many were not banned, or -1 with *error filled. */
-static long ban(struct attached *a, struct place *place, struct wishes *w, struct bans_done *done,
-		struct policy_error *error)
-{
-	size_t refused = 0;
-	int result;
-
-	while ((result = bans_add(a, NULL, w->wish, w->n, done, error)) == BANS_WRONG &&
-	       done->which < w->n) {
-		if (!place->refused_said)
-			say("%s: %s", a->ifname, error->text);
-		place->refused_said = true;
-		refused += leave_out(w, done->which);
-	}
-	return result ? -1 : (long)(done->left_out + refused);
-}
-
-static int tell_changes(struct attached *a, struct place *place, const struct ban_pieces *lift,
-			const struct ban_pieces *add, uint64_t now_ns, struct policy_error *error)
-{
-	struct bans_done lifted = {0}, banned = {0};
-	struct wishes wishes;
-	long left_out;
-
-	if (make_wishes(lift, now_ns, &wishes))
-		return policy_fail(error, 0, "%s: no memory", a->ifname);
-	if (wishes.n && bans_lift(a, "", wishes.wish, wishes.n, &lifted, error)) {
-		free_wishes(&wishes);
-		return -1;
-	}
-	free_wishes(&wishes);
-	if (make_wishes(add, now_ns, &wishes))
-		return policy_fail(error, 0, "%s: no memory", a->ifname);
-	left_out = wishes.n ? ban(a, place, &wishes, &banned, error) : 0;
-	free_wishes(&wishes);
-	if (left_out < 0)
-		return -1;
-	if (lifted.done || (banned.done && !place->again))
-		say("%s: %zu banned, %zu lifted", a->ifname, banned.done, lifted.done);
-	if (left_out && (size_t)left_out != place->no_room)
-		say("%s: there was no room for %ld of %zu bans: raise bans in the policy",
-		    a->ifname, left_out, add->n);
-	place->no_room = (size_t)left_out;
-	place->again = left_out;
-	return 0;
-}
-
-/* The pacer has `is` from now on, and the place remembers that. */
-static int bring(struct attached *a, struct place *place, struct ban_pieces *is,
-		 struct policy_error *error)
-{
-	uint64_t now_ns = host_now_ns();
-	struct ban_pieces lift, add;
-	int result;
-
-	if (decisions_change(&place->has, is, now_ns, SLACK_NS, &lift, &add)) {
-		free_pieces(is);
-		return policy_fail(error, 0, "%s: no memory", a->ifname);
-	}
-	result = tell_changes(a, place, &lift, place->again ? is : &add, now_ns, error);
-	free_pieces(&lift);
-	free_pieces(&add);
-	if (result) { /* it may have some of both, by which it can be told what to lift */
-		place->again = true;
-		if (!decisions_either(&place->has, is, &add)) {
-			free_pieces(&place->has);
-			place->has = add;
-		}
-		free_pieces(is);
-		return -1;
-	}
-	free_pieces(&place->has);
-	place->has = *is;
-	return 0;
-}
+/* --- the interfaces ------------------------------------------------------------------------- */
 
 static int tend(struct bouncer *b, size_t i)
 {
@@ -222,15 +67,15 @@ static int tend(struct bouncer *b, size_t i)
 	int result = at->found ? 0 : -1;
 
 	if (!at->found || place->prog_id != at->a.prog_id) {
-		free_pieces(&place->has);
-		*place = (struct place){.prog_id = at->found ? at->a.prog_id : 0};
+		place_free(place);
+		place->prog_id = at->found ? at->a.prog_id : 0;
 	}
 	if (!result && decisions_bans(&b->decisions, host_now_ns(), &is))
 		result = policy_fail(&at->error, 0, "%s: no memory", at->ifname);
 	else if (!result)
-		result = bring(&at->a, place, &is, &at->error);
+		result = place_bring(&at->a, place, &is, &at->error);
 	if (result && !at->told)
-		say("%s", at->error.text);
+		bouncer_say("%s", at->error.text);
 	at->told = result;
 	return result;
 }
@@ -246,8 +91,8 @@ static int take_answer(struct bouncer *b, const char *answer, size_t len, bool w
 	if (decisions_take(&b->decisions, answer, len, whole, host_now_ns(), &told, &why))
 		return policy_fail(error, 0, "%.100s: %.250s", b->settings.url, why.text);
 	if (told.left_out)
-		say("%zu decision%s left out, the first: %s", told.left_out,
-		    told.left_out == 1 ? " is" : "s are", told.why);
+		bouncer_say("%zu decision%s left out, the first: %s", told.left_out,
+			    told.left_out == 1 ? " is" : "s are", told.why);
 	return 0;
 }
 
@@ -265,10 +110,10 @@ static int ask(struct bouncer *b)
 	if (result > 0)
 		return result;
 	if (result && !b->down)
-		say("%s%s", error.text,
-		    b->asked ? ": what is banned lasts as long as was decided" : "");
+		bouncer_say("%s%s", error.text,
+			    b->asked ? ": what is banned lasts as long as was decided" : "");
 	if (!result && b->down)
-		say("%s: it answers again", b->settings.url);
+		bouncer_say("%s: it answers again", b->settings.url);
 	b->down = b->partly = result;
 	b->asked |= !result;
 	return result;
@@ -293,7 +138,7 @@ static int go(struct bouncer *b, bool once)
 		if (result > 0)
 			return EXIT_DONE;
 		if (watch_look(&b->watch, &error)) {
-			say("%s", error.text);
+			bouncer_say("%s", error.text);
 			result = -1;
 		}
 		for (size_t i = 0; b->asked && i < b->watch.n; i++)
@@ -315,27 +160,27 @@ static int read_settings(const char *file, struct settings *settings)
 	size_t len;
 
 	if (!f || fstat(fileno(f), &st)) {
-		say("%s: %s", file, strerror(errno));
+		bouncer_say("%s: %s", file, strerror(errno));
 		if (f)
 			fclose(f);
 		return EXIT_WRONG;
 	}
 	len = fread(text, 1, sizeof(text), f);
 	if (ferror(f) || len == sizeof(text)) {
-		say("%s: %s", file, ferror(f) ? strerror(errno) : "it is too long");
+		bouncer_say("%s: %s", file, ferror(f) ? strerror(errno) : "it is too long");
 		fclose(f);
 		return EXIT_WRONG;
 	}
 	fclose(f);
 	if (settings_read(settings, text, len, &error)) {
 		if (error.line > 0)
-			say("%s:%d: %s", file, error.line, error.text);
+			bouncer_say("%s:%d: %s", file, error.line, error.text);
 		else
-			say("%s: %s", file, error.text);
+			bouncer_say("%s: %s", file, error.text);
 		return EXIT_WRONG;
 	}
 	if (st.st_mode & S_IROTH)
-		say("%s: everybody can read its api_key: `chmod o-r %s`", file, file);
+		bouncer_say("%s: everybody can read its api_key: `chmod o-r %s`", file, file);
 	return EXIT_DONE;
 }
 
@@ -370,7 +215,7 @@ static int run(struct bouncer *b, bool once)
 	int code;
 
 	if (begin(b, &error)) {
-		say("%s", error.text);
+		bouncer_say("%s", error.text);
 		code = EXIT_FAILED;
 	} else {
 		code = go(b, once);
@@ -379,7 +224,7 @@ static int run(struct bouncer *b, bool once)
 	watch_end(&b->watch);
 	decisions_free(&b->decisions);
 	for (size_t i = 0; i < SETTINGS_INTERFACES; i++)
-		free_pieces(&b->place[i].has);
+		place_free(&b->place[i]);
 	return code;
 }
 
@@ -408,7 +253,7 @@ int main(int argc, char **argv)
 		case 'h':
 			return usage(stdout);
 		case 'V':
-			puts(NAME " " PACER_VERSION);
+			puts(BOUNCER_NAME " " PACER_VERSION);
 			return EXIT_DONE;
 		default: /* it has been said */
 			return EXIT_WRONG;

@@ -306,6 +306,7 @@ static int follow(struct agent *g, struct policy_error *error)
 {
 	struct policy_fleet was = g->fleet;
 
+	attached_sampled(&g->a);
 	g->copy = copies_in_force(&g->a);
 	g->serial = g->a.copy[g->copy].policy.serial;
 	g->since_ns = host_now_ns();

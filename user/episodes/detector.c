@@ -266,6 +266,6 @@ void detector_table(struct detector *d, size_t rule, size_t limit, uint64_t used
 
 void detector_stop(struct detector *d)
 {
-	for (size_t i = 0; d->policy && i < d->policy->n_rules; i++)
+	for (size_t i = 0; i < d->policy->n_rules; i++)
 		stop(d, &d->rule[i]);
 }

@@ -119,7 +119,7 @@ void detector_tell(struct detector *d, const struct crowd_packet *sample, uint32
 		   uint64_t n);
 void detector_table(struct detector *d, size_t rule, size_t limit, uint64_t used, uint64_t shared,
 		    uint64_t capacity, uint64_t now_ns);
-/* Ends every episode, as at the end of a capture. */
+/* Ends every episode, as at the end of a capture. It has a policy. */
 void detector_stop(struct detector *d);
 
 #endif

@@ -257,8 +257,10 @@ static int follow_policy(struct follow *f, struct policy_error *error)
 		return 0;
 	}
 	f->changed_ns = f->last_ns;
+	tell_losses(f); /* before another rule has its counters */
 	tell_roll_back(f, copy);
 	f->word = word_of(f->a);
+	attached_sampled(f->a);
 	return take_policy(f, copy, serial, error);
 }
 

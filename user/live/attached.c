@@ -48,7 +48,21 @@ static void *map_inner(struct attached *a, int outer_fd, size_t value_size, uint
 	return at;
 }
 
-/* The same of what a pacer with a shadow has more, and of what the shadow has more. */
+static void map_samplers(struct attached *a)
+{
+	a->sampler = map_inner(a, a->samples.samplers_fd, sizeof(*a->sampler), &a->n_samplers,
+			       &a->mapped[ATTACHED_SAMPLERS]);
+}
+
+static void map_heads(struct attached *a)
+{
+	uint32_t cpus;
+
+	a->heads =
+	    map_inner(a, a->samples.heads_fd, sizeof(*a->heads), &cpus, &a->mapped[ATTACHED_HEADS]);
+}
+
+/* As take_map, of what a pacer with a shadow has more, and of what the shadow has more. */
 static bool take_map_of_shadow(struct attached *a, int fd, const struct bpf_map_info *info)
 {
 	size_t len = (size_t)info->value_size * info->max_entries;
@@ -109,14 +123,11 @@ static bool take_map(struct attached *a, int fd, const struct bpf_map_info *info
 		a->log = map_memory(a, fd, a->mapped[ATTACHED_LOG] = len);
 	} else if (!strcmp(info->name, "pacer_samples") && a->samples.samplers_fd < 0) {
 		a->samples.samplers_fd = fd;
-		a->sampler = map_inner(a, fd, sizeof(*a->sampler), &a->n_samplers,
-				       &a->mapped[ATTACHED_SAMPLERS]);
+		map_samplers(a);
 		return true;
 	} else if (!strcmp(info->name, "pacer_heads") && a->samples.heads_fd < 0) {
-		uint32_t cpus;
-
 		a->samples.heads_fd = fd;
-		a->heads = map_inner(a, fd, sizeof(*a->heads), &cpus, &a->mapped[ATTACHED_HEADS]);
+		map_heads(a);
 		return true;
 	} else if (!strcmp(info->name, "pacer_leases") && a->leases_fd < 0 &&
 		   info->value_size == sizeof(struct pacer_throttle_lease)) {
@@ -322,6 +333,18 @@ int attached_shadow(const struct attached *a, struct attached *s, struct policy_
 	    a->ifname, a->ifname);
 }
 
+void attached_sampled(struct attached *a)
+{
+	uint64_t word = __atomic_load_n(&a->control->in_force, __ATOMIC_ACQUIRE);
+	uint32_t copy = pacer_in_force(word, host_now_ns());
+	const struct pacer_sampling *by = &a->copy[copy].policy.sampling;
+
+	if (by->reasons && !a->sampler)
+		map_samplers(a);
+	if (by->reasons && by->snap && !a->heads)
+		map_heads(a);
+}
+
 int attached_follow(const char *ifname, struct attached *a, struct policy_error *error)
 {
 	int64_t now = a->ifindex ? site_id(a->ifindex) : 0;
@@ -329,8 +352,10 @@ int attached_follow(const char *ifname, struct attached *a, struct policy_error 
 	/* Where that cannot be told, nothing says that another is there: it is looked again later.
 	 */
 	if (a->ifindex && (now < 0 || now == a->site_id) &&
-	    if_nametoindex(ifname) == (unsigned int)a->ifindex)
+	    if_nametoindex(ifname) == (unsigned int)a->ifindex) {
+		attached_sampled(a);
 		return 0;
+	}
 	if (a->ifindex)
 		attached_release(a);
 	return attached_find(ifname, a, error);

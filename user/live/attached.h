@@ -73,6 +73,8 @@ int attached_shadow(const struct attached *attached, struct attached *shadow,
 		    struct policy_error *error);
 /* Finds it again only if something else may be attached by now. Begin with all of it 0. */
 int attached_follow(const char *ifname, struct attached *attached, struct policy_error *error);
+/* Maps the samples of the policy in force, where it is the first that samples, and came since. */
+void attached_sampled(struct attached *attached);
 /* Is it no longer on its interface, or replaced? Of a shadow, too. No, where that cannot be told.
  */
 bool attached_gone(const struct attached *attached);

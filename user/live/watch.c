@@ -86,8 +86,10 @@ static void look(struct watched *at)
 	unsigned int ifindex = if_nametoindex(at->ifname);
 	int64_t id;
 
-	if (at->found && still_there(at))
+	if (at->found && still_there(at)) {
+		attached_sampled(&at->a);
 		return;
+	}
 	let_go(at);
 	id = ifindex ? site_id((int)ifindex) : 0;
 	at->shown |= id < 0 || (!ifindex && errno != ENODEV); /* for all that is known */

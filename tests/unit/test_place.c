@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the bouncer has a pacer ban and lift: whatever fails on the way, it has in the end what is
+ * decided. The pacer is a list of keys here.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bouncer/place.h"
+#include "bouncer/say.h"
+#include "live/bans.h"
+#include "live/host.h"
+#include "starved.h"
+
+#define S	   1000000000ull
+#define BANNED_MAX 8
+
+/* --- the pacer ------------------------------------------------------------------------------- */
+
+static struct {
+	char key[64];
+	uint64_t until_ns;
+} banned[BANNED_MAX];
+static size_t n_banned, room;
+static const char *wrong; /* no key with this in it can be banned */
+static bool add_fails, lift_fails, shadow_fails;
+static uint64_t now_ns;
+static char said[1000];
+
+uint64_t host_now_ns(void)
+{
+	return now_ns;
+}
+
+void bouncer_say(const char *format, ...)
+{
+	size_t at = strlen(said);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(said + at, sizeof(said) - at, format, args);
+	va_end(args);
+	snprintf(said + strlen(said), sizeof(said) - strlen(said), ";");
+}
+
+static size_t find(const char *key)
+{
+	size_t i = 0;
+
+	while (i < n_banned && strcmp(banned[i].key, key) != 0)
+		i++;
+	return i;
+}
+
+int bans_add(struct attached *a, const char *rule, const struct ban_wish *wish, size_t n,
+	     struct bans_done *done, struct policy_error *error)
+{
+	(void)a;
+	assert_null(rule);
+	*done = (struct bans_done){0};
+	for (size_t i = 0; wrong && i < n; i++)
+		if (strstr(wish[i].key, wrong)) {
+			done->which = i;
+			policy_explain(error, 0, "%s: it is wrong", wish[i].key);
+			return BANS_WRONG;
+		}
+	if (add_fails)
+		return policy_fail(error, 0, "it cannot ban");
+	for (size_t i = 0; i < n; i++) {
+		size_t at = find(wish[i].key);
+
+		if (at == n_banned && n_banned == room) {
+			done->left_out++;
+			continue;
+		}
+		n_banned += at == n_banned;
+		snprintf(banned[at].key, sizeof(banned[at].key), "%s", wish[i].key);
+		if (banned[at].until_ns < now_ns + wish[i].for_ns)
+			banned[at].until_ns = now_ns + wish[i].for_ns;
+		done->done++;
+	}
+	return shadow_fails ? policy_fail(error, 0, "its shadow cannot ban") : 0;
+}
+
+int bans_lift(struct attached *a, const char *rule, const struct ban_wish *wish, size_t n,
+	      struct bans_done *done, struct policy_error *error)
+{
+	(void)a;
+	assert_string_equal(rule, "");
+	*done = (struct bans_done){0};
+	if (lift_fails)
+		return policy_fail(error, 0, "it cannot lift");
+	for (size_t i = 0; i < n; i++) {
+		size_t at = find(wish[i].key);
+
+		if (at == n_banned)
+			continue;
+		banned[at] = banned[--n_banned];
+		banned[n_banned].until_ns = 0;
+		done->done++;
+	}
+	return 0;
+}
+
+/* --- what is decided ------------------------------------------------------------------------- */
+
+static struct attached pacer = {.ifname = "eth0"};
+static struct place place;
+static struct policy_error error;
+
+/* From now on, in any order: for so many seconds each. */
+static struct ban_pieces pieces_of(const char *const *keys, uint64_t for_s)
+{
+	struct decisions d = {calloc(BANNED_MAX, sizeof(*d.at)), 0};
+	struct ban_pieces is;
+
+	for (; keys[d.n]; d.n++) {
+		assert_int_equal(units_prefix_masked(keys[d.n], &d.at[d.n].prefix), 0);
+		d.at[d.n].until_ns = now_ns + for_s * S;
+	}
+	assert_int_equal(decisions_bans(&d, now_ns, &is), 0);
+	decisions_free(&d);
+	return is;
+}
+
+static int bring(const char *const *keys, uint64_t for_s)
+{
+	struct ban_pieces is = pieces_of(keys, for_s);
+	int result;
+
+	memory.on = true;
+	result = place_bring(&pacer, &place, &is, &error);
+	memory.on = false;
+	return result;
+}
+
+#define KEYS(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define NO_KEYS	  ((const char *const[]){NULL})
+
+static void says(const char *what)
+{
+	assert_string_equal(said, what);
+	*said = 0;
+}
+
+/* These are banned, and no others, until then. */
+static void has(const char *const *keys, uint64_t until_ns)
+{
+	size_t n = 0;
+
+	for (; keys[n]; n++) {
+		size_t at = find(keys[n]);
+
+		if (at == n_banned)
+			fail_msg("%s is not banned", keys[n]);
+		assert_int_equal(banned[at].until_ns, until_ns);
+	}
+	assert_int_equal(n_banned, n);
+}
+
+static int setup(void **unused)
+{
+	(void)unused;
+	n_banned = 0;
+	memset(banned, 0, sizeof(banned));
+	room = BANNED_MAX;
+	wrong = NULL;
+	add_fails = lift_fails = shadow_fails = false;
+	now_ns = 1000 * S;
+	*said = 0;
+	starved_from(0, false);
+	return 0;
+}
+
+static int teardown(void **unused)
+{
+	(void)unused;
+	place_free(&place);
+	return 0;
+}
+
+static void test_what_changes(void **unused)
+{
+	(void)unused;
+	assert_int_equal(bring(KEYS("192.0.2.1", "2001:db8::1"), 100), 0);
+	has(KEYS("192.0.2.1", "2001:db8::1"), 1100 * S);
+	says("eth0: 2 banned, 0 lifted;");
+	now_ns += 10 * S;
+	assert_int_equal(bring(KEYS("192.0.2.1", "2001:db8::1"), 86),
+			 0); /* less by 4 s: the same */
+	says("");
+	assert_int_equal(bring(KEYS("192.0.2.1"), 20), 0); /* sooner */
+	has(KEYS("192.0.2.1"), 1030 * S);
+	says("eth0: 1 banned, 2 lifted;");
+	now_ns += 30 * S; /* it has ended: nothing is lifted, and nothing banned that has */
+	n_banned = 0;
+	assert_int_equal(bring(NO_KEYS, 0), 0);
+	says("");
+}
+
+/* A ban that ends between two looks at the clock is none. */
+static void test_ended_meanwhile(void **unused)
+{
+	struct ban_pieces is = pieces_of(KEYS("192.0.2.1", "192.0.2.2"), 100);
+
+	(void)unused;
+	is.at[0].until_ns = now_ns;
+	assert_int_equal(place_bring(&pacer, &place, &is, &error), 0);
+	has(KEYS("192.0.2.2"), 1100 * S);
+}
+
+static void test_no_room(void **unused)
+{
+	(void)unused;
+	room = 1;
+	assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2", "192.0.2.3"), 100), 0);
+	says("eth0: 1 banned, 0 lifted;"
+	     "eth0: there was no room for 2 of 3 bans: raise bans in the policy;");
+	assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2", "192.0.2.3"), 100), 0);
+	says(""); /* once */
+	room = 8;
+	assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2", "192.0.2.3"), 100), 0);
+	has(KEYS("192.0.2.1", "192.0.2.2", "192.0.2.3"), 1100 * S);
+	assert_false(place.again);
+}
+
+/* One length of one family cannot be banned, whatever room there is: the others are. */
+static void test_wrong_length(void **unused)
+{
+	(void)unused;
+	wrong = ".0/24";
+	assert_int_equal(
+	    bring(KEYS("192.0.2.0/24", "198.51.100.0/24", "192.0.2.1", "10.0.0.0/16", "2001::/32"),
+		  100),
+	    0);
+	has(KEYS("192.0.2.1", "10.0.0.0/16", "2001::/32"), 1100 * S);
+	says("eth0: 192.0.2.0/24: it is wrong;eth0: 3 banned, 0 lifted;");
+	wrong = "::/32";
+	assert_int_equal(bring(KEYS("192.0.2.1", "2001::/32"), 100), 0);
+	says("eth0: 1 banned, 1 lifted;"); /* what is wrong is not said again */
+	assert_true(place.again);
+	wrong = NULL;
+	assert_int_equal(bring(KEYS("192.0.2.1", "2001::/32"), 100), 0);
+	has(KEYS("192.0.2.1", "2001::/32"), 1100 * S);
+	assert_false(place.again);
+	wrong = "."; /* and nothing is left that can be banned */
+	assert_int_equal(bring(KEYS("192.0.2.7"), 100), 0);
+	assert_true(place.again);
+}
+
+/* Whatever fails, the next that does not has all that is decided banned, and nothing else. */
+static void test_fails(void **unused)
+{
+	bool *const each[] = {&add_fails, &lift_fails, &shadow_fails};
+
+	for (size_t i = 0; i < 3; i++) {
+		setup(unused);
+		assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2"), 100), 0);
+		*each[i] = true;
+		assert_int_equal(bring(KEYS("192.0.2.2", "192.0.2.3"), 100), -1);
+		assert_non_null(strstr(error.text, "cannot"));
+		*each[i] = false;
+		assert_int_equal(bring(KEYS("192.0.2.4"), 100), 0);
+		has(KEYS("192.0.2.4"), 1100 * S);
+		place_free(&place);
+	}
+}
+
+static void test_without_memory(void **unused)
+{
+	int result = -1;
+
+	for (uint32_t at = 1; result; at++) {
+		setup(unused);
+		assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2"), 100), 0);
+		starved_from(at, false);
+		*error.text = 0;
+		result = bring(KEYS("192.0.2.2", "192.0.2.3"), 100);
+		if (result)
+			assert_string_equal(error.text, "eth0: no memory");
+		starved_from(0, false);
+		assert_int_equal(bring(KEYS("192.0.2.3", "192.0.2.4"), 100), 0);
+		has(KEYS("192.0.2.3", "192.0.2.4"), 1100 * S);
+		place_free(&place);
+		assert_true(at < 100);
+	}
+	/* And where that it failed cannot be kept either. */
+	setup(unused);
+	assert_int_equal(bring(KEYS("192.0.2.1"), 100), 0);
+	starved_from(3, true);
+	assert_int_equal(bring(KEYS("192.0.2.2"), 100), -1);
+	starved_from(0, false);
+	assert_int_equal(bring(KEYS("192.0.2.2"), 100), 0);
+	has(KEYS("192.0.2.2"), 1100 * S);
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    CASE(test_what_changes), CASE(test_ended_meanwhile), CASE(test_no_room),
+	    CASE(test_wrong_length), CASE(test_fails),		 CASE(test_without_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: what the pacer of an interface was told to ban, and what it has to be told by what is
+ * decided now: the difference, or, where it did not take all of the last, all.
+ *
+ * Error: where memory or the pacer fails, it may have a part. What it may have is remembered, so
+ * that what is no longer decided is lifted all the same. A ban's end is its decision's, less or
+ * more 5 s, since an answer is as old as it was under way.
+ *
+ * Memory: 32 bytes a ban, and as much again for each while it is told.
+ */
+#ifndef PACER_PLACE_H
+#define PACER_PLACE_H
+
+#include "bouncer/decisions.h"
+#include "live/attached.h"
+
+/* All zero: its pacer was told nothing. */
+struct place {
+	uint32_t prog_id;      /* of the pacer that has `has` */
+	struct ban_pieces has; /* what it was told to ban */
+	bool again;	       /* it did not take all: tell it all */
+	size_t no_room;	       /* of those, as was said last */
+	bool refused_said;
+};
+
+/*
+ * The pacer has `is` from now on, and the place remembers that: `is` is the place's, whatever comes
+ * of it. 0, or -1 with *error filled.
+ */
+int place_bring(struct attached *a, struct place *place, struct ban_pieces *is,
+		struct policy_error *error);
+void place_free(struct place *place);
+
+#endif
