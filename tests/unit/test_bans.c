@@ -446,6 +446,65 @@ static void test_no_memory(void **unused)
 	}
 }
 
+static void tool_bans(const char *text)
+{
+	struct pacer_tools_value value = {0};
+	struct pacer_tools6 key = {0};
+	struct prefix prefix;
+
+	assert_int_equal(units_prefix(text, &prefix), 0);
+	key.prefixlen = prefix.len;
+	memcpy(key.addr, prefix.addr, sizeof(prefix.addr));
+	bpf_map_update_elem(prefix.family == 4 ? pacer.tools4_fd : pacer.tools6_fd, &key, &value,
+			    BPF_ANY);
+}
+
+/* What other tools banned is lifted as well. Where it cannot be, that is said, and of one's own not
+ * taken back. */
+static void test_of_tools(void **unused)
+{
+	(void)unused;
+	for (int all = 0; all < 2; all++)
+		for (unsigned int fails = 0; fails < 2; fails++) {
+			int result;
+
+			begin_with(POLICY);
+			control.tools = 1;
+			pacer.tools4_fd = KERNEL_SHADOW4;
+			pacer.tools6_fd = KERNEL_SHADOW6;
+			kernel_map_new(KERNEL_SHADOW4, sizeof(struct pacer_tools4),
+				       sizeof(struct pacer_tools_value));
+			kernel_map_new(KERNEL_SHADOW6, sizeof(struct pacer_tools6),
+				       sizeof(struct pacer_tools_value));
+			assert_int_equal(add(NULL, "192.0.2.1"), 0);
+			tool_bans("192.0.2.1");
+			tool_bans("192.0.2.2");
+			tool_bans("2001:db8::/32");
+			kernel_changes = 0;
+			kernel_fails_at = fails;
+			result = all ? bans_lift(&pacer, NULL, NULL, 0, &done, &error)
+				     : lift(NULL, "192.0.2.1");
+			kernel_fails_at = 0;
+			assert_int_equal(result, fails ? -1 : 0);
+			if (fails)
+				assert_string_equal(error.text,
+						    "eth0: a ban of another tool cannot be lifted: "
+						    "Input/output error: its own bans are lifted "
+						    "alone: try again");
+			else
+				assert_int_equal(done.done, all ? 4 : 2);
+			assert_int_equal(
+			    kernel_maps[KERNEL_SHADOW4].n + kernel_maps[KERNEL_SHADOW6].n, fails ? 3
+											   : all
+											       ? 0
+											       : 2);
+			assert_int_equal(list(), 0);
+			kernel_map_new(KERNEL_SHADOW4, 4, 4);
+			kernel_map_new(KERNEL_SHADOW6, 4, 4);
+			end(NULL);
+		}
+}
+
 #define CASE(f) cmocka_unit_test_teardown(f, end)
 
 int main(void)
@@ -466,6 +525,7 @@ int main(void)
 	    CASE(test_no_secret),
 	    CASE(test_no_lock),
 	    CASE(test_shadow),
+	    CASE(test_of_tools),
 	    CASE(test_no_memory),
 	};
 

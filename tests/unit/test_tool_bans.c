@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The sources that other tools ban: which run, which one denies a source, and lifting them, also
- * while the tools write, and where an entry cannot be removed. The tries are two lists here.
+ * while the tools write, and where the kernel cannot be asked. The tries are two lists here.
  */
 #include "oracle.h"
 
@@ -23,11 +23,20 @@ static size_t n[2];
 static bool vanishing, stuck, refilled; /* what befalls the entries */
 static uint32_t deletes;
 static struct pacer_control control = {.tools = 1};
-static const struct attached pacer = {.control = &control, .tools4_fd = 0, .tools6_fd = 1};
+static const struct attached pacer = {
+    .ifname = "eth0", .control = &control, .tools4_fd = 0, .tools6_fd = 1};
+static uint32_t calls, fails_at; /* a call of the kernel, from 1; 0: none fails */
+static struct policy_error error;
 
 uint64_t host_now_ns(void)
 {
 	return 100 * S;
+}
+
+static bool call_fails(void)
+{
+	errno = ENOMEM;
+	return ++calls == fails_at;
 }
 
 static size_t place_of(int fd, const void *key)
@@ -43,6 +52,8 @@ int bpf_map_get_next_key(int fd, const void *key, void *next)
 {
 	size_t i = key ? place_of(fd, key) + 1 : 0;
 
+	if (call_fails())
+		return -ENOMEM;
 	errno = ENOENT;
 	if (i >= n[fd])
 		return -ENOENT;
@@ -54,6 +65,8 @@ int bpf_map_lookup_elem(int fd, const void *key, void *value)
 {
 	size_t i = place_of(fd, key);
 
+	if (call_fails())
+		return -ENOMEM;
 	errno = ENOENT;
 	if (i == n[fd] || vanishing)
 		return -ENOENT;
@@ -66,6 +79,8 @@ int bpf_map_delete_elem(int fd, const void *key)
 	size_t i = place_of(fd, key);
 
 	deletes++;
+	if (call_fails())
+		return -ENOMEM;
 	errno = ENOENT;
 	if (i == n[fd] || stuck)
 		return -ENOENT;
@@ -91,6 +106,7 @@ static int begin(void **unused)
 {
 	(void)unused;
 	n[0] = n[1] = deletes = 0;
+	calls = fails_at = 0;
 	vanishing = stuck = refilled = false;
 	control.tools = 1;
 	put("192.0.2.0/24", 0);
@@ -113,7 +129,7 @@ static void note(const struct tool_ban *ban, uint64_t now_ns, void *arg)
 static uint32_t running(void)
 {
 	told = 0;
-	tool_bans_each(&pacer, note, NULL);
+	assert_int_equal(tool_bans_each(&pacer, note, NULL, &error), 0);
 	return told;
 }
 
@@ -121,12 +137,13 @@ static bool denied(const char *text, uint64_t now_ns, uint8_t len)
 {
 	struct prefix source;
 	struct tool_ban ban;
-	bool found;
+	int found;
 
 	assert_int_equal(units_prefix(text, &source), 0);
-	found = tool_bans_find(&pacer, &source, now_ns, &ban);
+	found = tool_bans_find(&pacer, &source, now_ns, &ban, &error);
 	if (found)
 		assert_int_equal(ban.prefix.len, len);
+	assert_in_range(found, 0, 1);
 	return found;
 }
 
@@ -154,19 +171,27 @@ static void test_which_denies(void **unused)
 	assert_false(denied("203.0.113.1", 100 * S, 0));
 }
 
+static size_t lifted(const struct prefix *prefix)
+{
+	size_t done;
+
+	assert_int_equal(tool_bans_lift(&pacer, prefix, &done, &error), 0);
+	return done;
+}
+
 static void test_lifting(void **unused)
 {
 	struct prefix one;
 
 	(void)unused;
 	assert_int_equal(units_prefix("192.0.2.0/25", &one), 0);
-	assert_int_equal(tool_bans_lift(&pacer, &one), 1);
-	assert_int_equal(tool_bans_lift(&pacer, &one), 0);
-	assert_int_equal(tool_bans_lift(&pacer, NULL), 4);
+	assert_int_equal(lifted(&one), 1);
+	assert_int_equal(lifted(&one), 0);
+	assert_int_equal(lifted(NULL), 4);
 	assert_true(!n[0] && !n[1]);
-	assert_int_equal(tool_bans_lift(&pacer, NULL), 0);
+	assert_int_equal(lifted(NULL), 0);
 	control.tools = 0;
-	assert_int_equal(tool_bans_lift(&pacer, NULL), 0);
+	assert_int_equal(lifted(NULL), 0);
 }
 
 /* It ends, whatever others do meanwhile. */
@@ -174,11 +199,57 @@ static void test_lifting_ends(void **unused)
 {
 	(void)unused;
 	stuck = true;
-	assert_int_equal(tool_bans_lift(&pacer, NULL), 0);
+	assert_int_equal(lifted(NULL), 0);
 	assert_true(deletes > 1);
 	stuck = false;
 	refilled = true;
-	assert_int_equal(tool_bans_lift(&pacer, NULL), 2 * PACER_TOOLS_ENTRIES);
+	assert_int_equal(lifted(NULL), 2 * PACER_TOOLS_ENTRIES);
+}
+
+enum asked { EACH, FIND, LIFT_ONE, LIFT_ALL, ASKED };
+
+static int ask(enum asked which, size_t *done)
+{
+	struct tool_ban ban;
+	struct prefix one;
+
+	*done = 0;
+	assert_int_equal(units_prefix("192.0.2.7", &one), 0);
+	switch (which) {
+	case EACH:
+		return tool_bans_each(&pacer, note, NULL, &error);
+	case FIND:
+		return tool_bans_find(&pacer, &one, 100 * S, &ban, &error);
+	case LIFT_ONE:
+		return tool_bans_lift(&pacer, &one, done, &error);
+	default:
+		return tool_bans_lift(&pacer, NULL, done, &error);
+	}
+}
+
+/* Whichever call of the kernel fails, that is said, and not taken for the end of the list. */
+static void test_what_cannot_be_read(void **unused)
+{
+	for (int which = 0; which < ASKED; which++)
+		for (uint32_t at = 1;; at++) {
+			size_t done, left;
+			int result;
+
+			begin(unused);
+			error.text[0] = 0;
+			fails_at = at;
+			result = ask(which, &done);
+			if (calls < at) { /* none failed */
+				assert_int_equal(result, which == FIND);
+				assert_true(at > 1);
+				break;
+			}
+			left = n[0] + n[1];
+			if (result != -1 || strncmp(error.text, "eth0: ", 6) != 0 ||
+			    !strstr(error.text, strerror(ENOMEM)) || done + left != 5)
+				fail_msg("%d, call %u: %d, %zu done, %zu left: %s", which, at,
+					 result, done, left, error.text);
+		}
 }
 
 #define CASE(f) cmocka_unit_test_setup(f, begin)
@@ -186,10 +257,8 @@ static void test_lifting_ends(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    CASE(test_which_run),
-	    CASE(test_which_denies),
-	    CASE(test_lifting),
-	    CASE(test_lifting_ends),
+	    CASE(test_which_run),    CASE(test_which_denies),	     CASE(test_lifting),
+	    CASE(test_lifting_ends), CASE(test_what_cannot_be_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

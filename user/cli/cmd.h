@@ -133,6 +133,8 @@ void change_made(void);
 void change_noted(struct attached *a);
 /* There was no memory for a part of the result. It is a failure, and no JSON is printed. */
 void result_lacks(void);
+/* A part of the result cannot be read: says why, and is as above. */
+void result_failed(const struct policy_error *error);
 /* Ask this after each part of a long output: after a failure the rest would be in vain. */
 bool stdout_failed(void);
 /* Writes what was printed so far. False: it could not be written, and nothing more can. */

@@ -793,6 +793,15 @@ static void deny_by_tool(struct question *q, struct why *why)
 	q->admit = 0;
 }
 
+static int ask_tools(struct question *q, const struct attached *a, const struct prefix *source,
+		     struct policy_error *error)
+{
+	int found = tool_bans_find(a, source, q->now_ns, &q->tool, error);
+
+	q->by_tool = found > 0;
+	return found < 0 ? -1 : 0;
+}
+
 static int ask_look(struct question *q, const struct attached *a, const struct look *look)
 {
 	struct prefix source = source_of(&q->pkt, q->key ? q->by.len : 0);
@@ -815,14 +824,16 @@ static int ask_look(struct question *q, const struct attached *a, const struct l
 	} else {
 		allow_by_set(q, &walk);
 	}
-	if (q->read == PACER_ADMIT && !q->allowed && q->pkt.family != PACER_FAMILY_NONE)
-		q->by_tool = tool_bans_find(a, &source, look->now_ns, &q->tool);
+	if (q->read == PACER_ADMIT && !q->allowed && q->pkt.family != PACER_FAMILY_NONE &&
+	    ask_tools(q, a, &source, &error))
+		return complain(NULL, &error);
 	if (!q->key && !q->by_tool && look_for_rule(q, &walk, &error))
 		return complain(NULL, &error);
 	if (q->pkt.inner) {
 		source = source_of(&q->pkt, 0);
 		q->source = source;
-		q->by_tool = tool_bans_find(a, &source, look->now_ns, &q->tool);
+		if (ask_tools(q, a, &source, &error))
+			return complain(NULL, &error);
 	}
 	if (q->key)
 		return show_key(q, &walk, &source);

@@ -127,9 +127,12 @@ static void add_tool_ban(const struct tool_ban *of, uint64_t now_ns, void *arg)
 
 static void list_bans(const struct attached *a, const struct policy *policy, struct ban_list *list)
 {
+	struct policy_error error;
+
 	*list = (struct ban_list){0};
 	bans_each(a, policy, add_ban, list);
-	tool_bans_each(a, add_tool_ban, list);
+	if (tool_bans_each(a, add_tool_ban, list, &error))
+		result_failed(&error);
 }
 
 static void emit_left(uint64_t left_ns)

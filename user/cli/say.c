@@ -17,6 +17,7 @@ static const char *at_work = "";
 static char *const *command; /* its arguments, to a NULL */
 static bool changed;
 static bool no_memory;	 /* ... for a part of the result */
+static bool failed;	 /* to read one, which was said */
 static int stdout_error; /* the first errno; -1: not known */
 
 /* --- complaints ----------------------------------------------------------------------------- */
@@ -92,6 +93,13 @@ void result_lacks(void)
 	no_memory = true;
 }
 
+void result_failed(const struct policy_error *error)
+{
+	if (!failed)
+		complain(NULL, error);
+	failed = true;
+}
+
 void change_made(void)
 {
 	changed = true;
@@ -147,7 +155,7 @@ int written(int code)
 	if (!stdout_error && no_memory && !code)
 		return no_result("no memory for a part of it");
 	if (!stdout_error)
-		return code;
+		return failed && !code ? EXIT_FAILED : code;
 	if (stdout_error == EPIPE) /* quiet, as if SIGPIPE had ended it */
 		return code ? code : EXIT_FAILED;
 	return no_result(stdout_error > 0 ? strerror(stdout_error) : "");
@@ -169,9 +177,11 @@ json_t *json_text(const char *name)
 
 static int print_as(json_t *value, size_t flags)
 {
-	char *text = value && !no_memory ? json_whole(value, flags) : NULL;
+	char *text = value && !no_memory && !failed ? json_whole(value, flags) : NULL;
 
 	json_decref(value);
+	if (failed)
+		return EXIT_FAILED;
 	if (!text || no_memory) {
 		free(text);
 		return no_result(no_memory ? "no memory" : "a name in it is not UTF-8");

@@ -201,30 +201,40 @@ static size_t lift_table(struct attached *a, const struct pacer_policy *p,
 	return lifted;
 }
 
-/* Those that other tools wrote, too. */
-static void lift_of_tools(const struct attached *a, struct wanted *wanted, size_t n,
-			  struct bans_done *done)
+/* Those that other tools wrote, too; or *error has why not all of them. */
+static int lift_of_tools(const struct attached *a, struct wanted *wanted, size_t n,
+			 struct bans_done *done, struct policy_error *error)
 {
+	struct policy_error why = {0};
 	struct prefix prefix;
+	size_t lifted = 0;
+	int result = wanted ? 0 : tool_bans_lift(a, NULL, &lifted, &why);
 
-	if (!wanted)
-		done->done += tool_bans_lift(a, NULL);
-	for (size_t i = 0; wanted && i < n; i++)
-		if (!units_prefix(wanted[i].key, &prefix) && tool_bans_lift(a, &prefix)) {
-			wanted[i].found = true;
-			done->done++;
-		}
+	done->done += lifted;
+	for (size_t i = 0; wanted && i < n && !result; i++) {
+		if (units_prefix(wanted[i].key, &prefix))
+			continue;
+		result = tool_bans_lift(a, &prefix, &lifted, &why);
+		wanted[i].found |= lifted > 0;
+		done->done += lifted;
+	}
+	return result ? policy_fail(error, 0, "%.300s: its own bans are lifted alone: try again",
+				    why.text)
+		      : 0;
 }
 
-static void lift_all(struct attached *a, const struct ban_tables *t, const char *rule,
-		     struct wanted *wanted, size_t n, struct bans_done *done)
+static int lift_all(struct attached *a, const struct ban_tables *t, const char *rule,
+		    struct wanted *wanted, size_t n, struct bans_done *done,
+		    struct policy_error *error)
 {
+	int result = 0;
+
 	for (uint32_t i = 0; i < t->n; i++)
 		if (!ban_tables_shared(a, t, i))
 			done->done += lift_table(a, &a->copy[t->copy[i]].policy, t->policy[i], rule,
 						 wanted, n);
 	if (!rule)
-		lift_of_tools(a, wanted, n, done);
+		result = lift_of_tools(a, wanted, n, done, error);
 	for (size_t i = 0; wanted && i < n; i++) {
 		if (wanted[i].found)
 			continue;
@@ -232,6 +242,7 @@ static void lift_all(struct attached *a, const struct ban_tables *t, const char 
 			done->which = wanted[i].which;
 	}
 	ban_tables_note(a, t);
+	return result;
 }
 
 static int lift_locked(struct attached *a, const char *rule, const struct ban_wish *wish, size_t n,
@@ -246,9 +257,8 @@ static int lift_locked(struct attached *a, const char *rule, const struct ban_wi
 		return policy_fail(error, 0, "%s: no memory", a->ifname);
 	fd = copies_lock_of(a, error);
 	if (fd >= 0 && !ban_tables_open(a, &tables, error)) {
-		lift_all(a, &tables, rule, wanted, n, done);
+		result = lift_all(a, &tables, rule, wanted, n, done, error);
 		ban_tables_close(&tables);
-		result = 0;
 	}
 	if (fd >= 0)
 		close(fd);

@@ -69,7 +69,7 @@ int bans_add(struct attached *a, const char *rule, const struct ban_wish *wish, 
 
 /*
  * Lift the bans of every key of n, under the rule or, with NULL, whatever the rule; with a wish of
- * NULL, of all keys. 0, or -1 with *error filled.
+ * NULL, of all keys. 0, or -1 with *error filled: then those of other tools may run on.
  */
 int bans_lift(struct attached *a, const char *rule, const struct ban_wish *wish, size_t n,
 	      struct bans_done *done, struct policy_error *error);

@@ -2,6 +2,7 @@
 #include "live/tool_bans.h"
 
 #include <bpf/bpf.h>
+#include <errno.h>
 #include <string.h>
 
 #include "live/allow.h"
@@ -22,9 +23,9 @@ static struct tool_ban ban_of(int family, const struct pacer_tools6 *key,
 	return ban;
 }
 
-/* Every entry, also of those that have run out, until `each` says true. */
-static void each_entry(const struct attached *a, bool (*each)(const struct tool_ban *, void *),
-		       void *arg)
+/* Every entry, also of those that have run out, until `each` says true. -1: one cannot be read. */
+static int each_entry(const struct attached *a, bool (*each)(const struct tool_ban *, void *),
+		      void *arg, struct policy_error *error)
 {
 	for (int family = 4; a->control->tools && family <= 6; family += 2) {
 		struct pacer_tools6 key, next = {0}, *at = NULL;
@@ -35,13 +36,21 @@ static void each_entry(const struct attached *a, bool (*each)(const struct tool_
 
 			key = next;
 			at = &key;
-			if (bpf_map_lookup_elem(trie_of(a, family), &key, &value))
-				continue;
+			if (bpf_map_lookup_elem(trie_of(a, family), &key, &value)) {
+				if (errno == ENOENT) /* deleted meanwhile */
+					continue;
+				break;
+			}
 			ban = ban_of(family, &key, &value);
 			if (each(&ban, arg))
-				return;
+				return 0;
 		}
+		if (errno != ENOENT)
+			return policy_fail(error, 0,
+					   "%s: the bans of other tools cannot be read: %s",
+					   a->ifname, strerror(errno));
 	}
+	return 0;
 }
 
 struct running {
@@ -59,12 +68,13 @@ static bool if_running(const struct tool_ban *ban, void *arg)
 	return false;
 }
 
-void tool_bans_each(const struct attached *a,
-		    void (*each)(const struct tool_ban *ban, uint64_t now_ns, void *arg), void *arg)
+int tool_bans_each(const struct attached *a,
+		   void (*each)(const struct tool_ban *ban, uint64_t now_ns, void *arg), void *arg,
+		   struct policy_error *error)
 {
 	struct running running = {host_now_ns(), each, arg};
 
-	each_entry(a, if_running, &running);
+	return each_entry(a, if_running, &running, error);
 }
 
 struct longest {
@@ -85,22 +95,30 @@ static bool if_longer(const struct tool_ban *ban, void *arg)
 	return false;
 }
 
-bool tool_bans_find(const struct attached *a, const struct prefix *source, uint64_t now_ns,
-		    struct tool_ban *ban)
+int tool_bans_find(const struct attached *a, const struct prefix *source, uint64_t now_ns,
+		   struct tool_ban *ban, struct policy_error *error)
 {
 	struct longest longest = {.source = source};
 
-	each_entry(a, if_longer, &longest);
+	if (each_entry(a, if_longer, &longest, error))
+		return -1;
 	*ban = longest.ban;
 	return longest.found && ban->until_ns > now_ns;
 }
 
-static bool delete (const struct attached *a, const struct prefix *prefix)
+/* Counts it in *n, if it is there. */
+static int delete (const struct attached *a, const struct prefix *prefix, size_t *n,
+		   struct policy_error *error)
 {
 	struct pacer_tools6 key = {.prefixlen = prefix->len};
 
 	memcpy(key.addr, prefix->addr, prefix->family == 4 ? 4 : 16);
-	return !bpf_map_delete_elem(trie_of(a, prefix->family), &key);
+	if (!bpf_map_delete_elem(trie_of(a, prefix->family), &key))
+		++*n;
+	else if (errno != ENOENT)
+		return policy_fail(error, 0, "%s: a ban of another tool cannot be lifted: %s",
+				   a->ifname, strerror(errno));
+	return 0;
 }
 
 static bool take_first(const struct tool_ban *ban, void *arg)
@@ -109,22 +127,24 @@ static bool take_first(const struct tool_ban *ban, void *arg)
 	return true;
 }
 
-size_t tool_bans_lift(const struct attached *a, const struct prefix *prefix)
+int tool_bans_lift(const struct attached *a, const struct prefix *prefix, size_t *n,
+		   struct policy_error *error)
 {
-	size_t n = 0;
-
+	*n = 0;
 	if (!a->control->tools)
 		return 0;
 	if (prefix)
-		return delete (a, prefix);
-	/* It ends even where somebody writes as fast, or an entry cannot be removed. */
+		return delete (a, prefix, n, error);
+	/* It ends even where somebody writes as fast, or deletes what is looked for. */
 	for (uint32_t i = 0; i < 2 * PACER_TOOLS_ENTRIES; i++) {
 		struct tool_ban ban = {.prefix = {.family = 0}};
 
-		each_entry(a, take_first, &ban);
+		if (each_entry(a, take_first, &ban, error))
+			return -1;
 		if (!ban.prefix.family)
 			break;
-		n += delete (a, &ban.prefix);
+		if (delete (a, &ban.prefix, n, error))
+			return -1;
 	}
-	return n;
+	return 0;
 }

@@ -15,14 +15,21 @@ struct tool_ban {
 	uint64_t until_ns; /* PACER_NEVER: until it is deleted */
 };
 
-/* Calls each for every ban that runs. Where the pacer was not loaded for tools, there are none. */
-void tool_bans_each(const struct attached *a,
-		    void (*each)(const struct tool_ban *ban, uint64_t now_ns, void *arg),
-		    void *arg);
-/* By which a packet of that source is denied; false: by none. */
-bool tool_bans_find(const struct attached *a, const struct prefix *source, uint64_t now_ns,
-		    struct tool_ban *ban);
-/* Deletes the prefix, or with NULL all, and says how many bans that ended. */
-size_t tool_bans_lift(const struct attached *a, const struct prefix *prefix);
+/*
+ * Calls each for every ban that runs. Where the pacer was not loaded for tools, there are none. 0,
+ * or -1 with *error filled: not all could be read.
+ */
+int tool_bans_each(const struct attached *a,
+		   void (*each)(const struct tool_ban *ban, uint64_t now_ns, void *arg), void *arg,
+		   struct policy_error *error);
+/* 1: by *ban a packet of that source is denied. 0: by none. -1 as above. */
+int tool_bans_find(const struct attached *a, const struct prefix *source, uint64_t now_ns,
+		   struct tool_ban *ban, struct policy_error *error);
+/*
+ * Deletes the prefix, or with NULL all. *n: how many bans that ended. 0, or -1 as above: one cannot
+ * be lifted, or not all could be read.
+ */
+int tool_bans_lift(const struct attached *a, const struct prefix *prefix, size_t *n,
+		   struct policy_error *error);
 
 #endif
