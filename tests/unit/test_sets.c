@@ -11,6 +11,7 @@
 #include "stays.h"
 
 #include "live/copies.h"
+#include "live/fleet_sets.h"
 #include "live/sets.h"
 #include "live/sets_maps.h"
 
@@ -671,6 +672,161 @@ static void test_refusals(void **unused)
 			    "`xdp-pacer sets eth0 list`");
 }
 
+/* --- as a fleet shares them --------------------------------------------------------------------
+ */
+
+static int id_of(int fd, const void *key, void *value)
+{
+	const uint32_t id = places[fd][*(const uint32_t *)key];
+
+	memcpy(value, &id, sizeof(id));
+	return id ? 0 : kernel_missing();
+}
+
+static struct {
+	char text[8][FLEET_ELEMENT_TEXT];
+	const char *value[8];
+	uint64_t until_ns[8];
+	bool by_hand[8];
+	size_t n;
+} told;
+
+static void note(const struct fleet_element *element, void *unused)
+{
+	(void)unused;
+	assert_true(told.n < ARRAY(told.text));
+	snprintf(told.text[told.n], FLEET_ELEMENT_TEXT, "%s", element->text);
+	told.value[told.n] = element->value ? *element->value ? "some" : "none" : NULL;
+	told.until_ns[told.n] = element->until_ns;
+	told.by_hand[told.n++] = element->by_hand;
+}
+
+static struct fleet_sets shared;
+
+static int tell(void)
+{
+	told.n = 0;
+	return fleet_sets_each(&pacer, &shared, 0, note, NULL);
+}
+
+static void begin_shared(const char *text)
+{
+	begin(text, false);
+	kernel_other_lookup = id_of;
+	shared = (struct fleet_sets){
+	    .set = {{.name = "drop", .number = 1, .values = text[0] && strstr(text, "value:")}},
+	    .n = 1};
+}
+
+/* Twice what is there, as one look may miss what is just being moved; then once it has changed, or
+ * what was added to it ends. What cannot be read is not taken for what has been seen. */
+static void test_telling_a_fleet(void **unused)
+{
+	(void)unused;
+	begin_shared(PLAIN);
+	calls = 0;
+	fail_at = 1;
+	assert_true(tell() == -1 && !told.n);
+	fail_at = 0;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(tell(), 0);
+		assert_int_equal(told.n, 2);
+		assert_string_equal(told.text[0], "drop/198.51.100.0/24");
+		assert_string_equal(told.text[1], "drop/203.0.113.1");
+		assert_true(told.until_ns[0] == PACER_NEVER && told.until_ns[1] == 1ull << 62);
+		assert_true(!told.value[0] && !told.value[1]);
+	}
+	assert_true(tell() == 1 && !told.n);
+	assert_int_equal(add_one(), 0);
+	assert_true(tell() == 0 && told.n == 3);
+	assert_true(tell() == 0 && tell() == 1);
+	kernel_now_ns = 1ull << 62;
+	assert_true(tell() == 0 && told.n == 1 && tell() == 0 && tell() == 1);
+	end(NULL);
+	begin_shared(PLAIN); /* both have it: of the file, it stays */
+	assert_int_equal(
+	    set_list_add(&maps[1].list,
+			 &(struct set_entry){
+			     .family = 4, .len = 32, .high = (uint64_t)BY_HAND << 32, .value = 1}),
+	    0);
+	assert_true(tell() == 0 && told.n == 2 && told.until_ns[1] == PACER_NEVER);
+	end(NULL);
+}
+
+/* What is beside the set comes first, and hides what the set says of the same prefix. */
+static void test_telling_values(void **unused)
+{
+	(void)unused;
+	begin_shared(VALUED);
+	assert_int_equal(tell(), 0);
+	assert_int_equal(told.n, 1);
+	assert_string_equal(told.text[0], "drop/203.0.113.1");
+	assert_string_equal(told.value[0], "none");
+	assert_true(told.by_hand[0]);
+	end(NULL);
+}
+
+static int take_elements(void)
+{
+	struct set_entry gone = prefix(BY_HAND, 32), also = prefix(IN_FILE, 24);
+	struct set_entry put = prefix(NEW, 32), add = prefix(NEW + 1, 32);
+	struct fleet_elements of_others = {0};
+	bool values = shared.set[0].values;
+	int result;
+
+	assert_int_equal(set_list_add(&of_others.del, &gone), 0);
+	assert_int_equal(set_list_add(&of_others.del, &also), 0);
+	assert_int_equal(set_hand_add(&of_others.add, &add, 1ull << 62), 0);
+	if (values)
+		assert_int_equal(set_hand_add_named(&of_others.put, &put, SET_HAND_STAYS, "AA"), 0);
+	memory.on = starving;
+	result = fleet_sets_set(&pacer, &shared, 0, &of_others, &error);
+	memory.on = false;
+	assert_false(of_others.del.n || of_others.put.n || of_others.add.n);
+	return result;
+}
+
+/* Some of it may be done where a call fails; done again, all is. */
+static void test_taking_from_a_fleet(void **unused)
+{
+	(void)unused;
+	for (int valued = 0; valued < 2; valued++)
+		for (int starved = 0; starved < 2; starved++) {
+			bool failed = true;
+
+			for (uint32_t n = 1; failed; n++) {
+				int result;
+
+				begin_shared(valued ? VALUED : PLAIN);
+				calls = 0;
+				fail_at = starved ? 0 : n;
+				starved_from(starved ? n : 0, false);
+				starving = starved;
+				if (starved && __lsan_disable)
+					__lsan_disable();
+				result = take_elements();
+				if (starved && __lsan_enable)
+					__lsan_enable();
+				starving = false;
+				failed = starved ? memory.n >= n : calls >= n;
+				if (!failed)
+					assert_int_equal(result, 0);
+				if (result) {
+					if (!failed ||
+					    !strstr(error.text, starved
+								    ? "memory"
+								    : "eth0: set drop cannot be "))
+						fail_msg("%d, %d, call %u: %s", valued, starved, n,
+							 error.text);
+					fail_at = 0;
+					assert_int_equal(take_elements(), 0);
+				}
+				holds(0, 1, 1, valued, 1);
+				end(NULL);
+			}
+		}
+}
+
 #define CASE(f) cmocka_unit_test_teardown(f, end)
 
 int main(void)
@@ -681,6 +837,8 @@ int main(void)
 	    CASE(test_values_in_a_shadow),   CASE(test_each),
 	    CASE(test_carried_to_a_shadow),  CASE(test_both_policies_of_a_trial_or_none),
 	    CASE(test_in_a_shadow_too),	     CASE(test_refusals),
+	    CASE(test_telling_a_fleet),	     CASE(test_telling_values),
+	    CASE(test_taking_from_a_fleet),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
