@@ -7,8 +7,12 @@
 #include "applied.h"
 #include "starved.h"
 
+#include <sys/random.h>
+
 #include "estimate/busiest.h"
+#include "estimate/differing.h"
 #include "estimate/estimate_key.h"
+#include "estimate/estimate_live.h"
 #include "estimate/heaviest.h"
 #include "live/copies.h"
 #include "live/host.h"
@@ -50,6 +54,33 @@ int host_cpus(struct policy_error *wrong)
 {
 	(void)wrong;
 	return CPUS;
+}
+
+static bool no_chance; /* no random numbers */
+
+ssize_t getrandom(void *buf, size_t n, unsigned int flags)
+{
+	(void)flags;
+	memset(buf, 0x5a, n);
+	return no_chance ? -1 : (ssize_t)n;
+}
+
+static int follow_fails;
+
+int __wrap_attached_follow(const char *name, struct attached *a, struct policy_error *wrong);
+void __wrap_attached_release(struct attached *a);
+
+int __wrap_attached_follow(const char *name, struct attached *a, struct policy_error *wrong)
+{
+	if (follow_fails)
+		return policy_fail(wrong, 0, "%s: it is gone", name);
+	*a = pacer;
+	return 0;
+}
+
+void __wrap_attached_release(struct attached *a)
+{
+	(void)a;
 }
 
 /* A pacer of that policy, to which nothing came yet. */
@@ -343,6 +374,237 @@ static void test_heaviest_of_time(void **unused)
 	assert_non_null(strstr(error.text, "changes faster than it can be read"));
 }
 
+/* More than can be counted is as much as can be; and limits whose keys the samples have not. */
+static void test_heaviest_without_a_number(void **unused)
+{
+	struct pacer_limiter *t = &copies[0].policy.rule[0].limiter[0], was;
+
+	(void)unused;
+	begin(of_packets);
+	comes(0, 1, 100, 0, PACER_DENY_RATE);
+	now_ns += 100;
+	assert_int_equal(heavy(PACER_COST_BYTES, UINT64_MAX), 1);
+	assert_true(heaviest[0].units == (uint64_t)1e18);
+	was = *t;
+	t->kind |= PACER_LIMITER_NEW;
+	assert_int_equal(heavy(PACER_COST_BYTES, SECOND), 0);
+	*t = was;
+	pacer.sampler = NULL;
+	assert_int_equal(heavy(PACER_COST_BYTES, SECOND), 0);
+	pacer.sampler = samplers;
+	assert_int_equal(heavy(PACER_COST_BYTES, SECOND), 1);
+	no_chance = true;
+	assert_int_equal(heavy(PACER_COST_BYTES, SECOND), -1);
+	no_chance = false;
+	assert_string_equal(error.text, "eth0: no random numbers to draw with");
+}
+
+/* --- a shadow --------------------------------------------------------------------------------- */
+
+static struct differing differing;
+static struct pacer_shadow shadowed;
+
+static void begin_shadow(void)
+{
+	begin(of_packets);
+	shadowed.of = copies[0].policy.sampling;
+	pacer.shadowed = &shadowed;
+	pacer.differ = samplers;
+	pacer.n_differ = CPUS;
+	pacer.sampler = NULL; /* its policy samples for itself, or not at all */
+	pacer.n_samplers = 0;
+}
+
+/* A key that fares differently both ways is told for each of them; of no rule, its source. */
+static void test_differing(void **unused)
+{
+	uint32_t i;
+
+	(void)unused;
+	begin_shadow();
+	for (i = 0; i < 3; i++, now_ns += MS)
+		comes(i & 1, 0xc0000201, 60, 0, PACER_DENY_WINDOW);
+	comes(1, 0xc0000201, 60, 0, PACER_ADMIT);
+	comes(1, 0xc0000202, 60, PACER_RULES_MAX, PACER_NO_RULE);
+	assert_int_equal(differing_read(&pacer, &differing, &error), 0);
+	assert_true(differing.n == 5 && differing.samples == 5 && differing.n_keys == 3);
+	assert_int_equal(differing.key[0].change, PACER_CHANGE_DENY);
+	assert_int_equal(differing.key[0].times, 3);
+	assert_string_equal(differing.key[0].rule, "udp");
+	assert_string_equal(differing.key[0].key, "192.0.2.1");
+	for (i = 1; i < 3; i++) {
+		const struct differing_key *key = &differing.key[i];
+
+		assert_int_equal(key->change, PACER_CHANGE_ADMIT);
+		assert_string_equal(key->key, *key->rule ? "192.0.2.1" : "192.0.2.2");
+	}
+	assert_string_not_equal(differing.key[1].rule, differing.key[2].rule);
+	snprintf(copies[0].text, sizeof(copies[0].text), "no policy");
+	assert_int_equal(differing_read(&pacer, &differing, &error), -1);
+}
+
+/* --- estimates -------------------------------------------------------------------------------- */
+
+static struct {
+	uint64_t n, keys;
+	uint32_t times, most;
+} shown;
+
+static bool show(const struct estimate_live *live, void *unused)
+{
+	(void)unused;
+	shown.n = live->values.n;
+	shown.keys = live->keys;
+	return ++shown.times < shown.most;
+}
+
+static int estimate(uint32_t times)
+{
+	struct estimate_want want = {
+	    .name = "eth0", .watch = times > 1, .every_ns = 1, .moment = 2};
+	int result;
+
+	error.text[0] = 0;
+	shown.times = 0;
+	shown.most = times;
+	if (estimate_key_open("src", &want.key, &error))
+		return -1;
+	result = estimate_live(&want, show, NULL, &error);
+	estimate_key_close(&want.key);
+	return result;
+}
+
+static void test_estimates(void **unused)
+{
+	(void)unused;
+	begin(of_packets);
+	comes(0, 1, 60, 0, PACER_ADMIT);
+	comes(1, 2, 60, 0, PACER_ADMIT);
+	assert_int_equal(estimate(1), 0);
+	assert_true(shown.n == 2 && shown.keys == 2 && shown.times == 1);
+	now_ns = 1; /* what has been is not waited for */
+	assert_int_equal(estimate(3), 0);
+	assert_int_equal(shown.times, 3);
+	follow_fails = 1;
+	assert_int_equal(estimate(3), -1);
+	follow_fails = 0;
+	assert_int_equal(shown.times, 0);
+	copies[0].policy.sampling.reasons = 0;
+	assert_int_equal(estimate(1), -1);
+	assert_non_null(strstr(error.text, "eth0: its policy samples nothing: apply one"));
+	begin(of_packets);
+	pacer.sampler = NULL;
+	assert_int_equal(estimate(1), -1);
+	begin(of_packets);
+	snprintf(copies[0].text, sizeof(copies[0].text), "no policy");
+	assert_int_equal(estimate(1), -1);
+}
+
+static void test_keys_of_estimates(void **unused)
+{
+	static const struct {
+		const char *key, *text;
+	} bad[] = {
+	    {"src+dport+src+dport+src+dport+src+d", "is none: src, dst"},
+	    {"src}", "is none: src, dst"},
+	    {"src/33", "--key: "},
+	    {"srcs", "--key: "},
+	    {"", "--key: "},
+	};
+	struct estimate_key key;
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(bad); i++) {
+		assert_int_equal(estimate_key_open(bad[i].key, &key, &error), -1);
+		if (!strstr(error.text, bad[i].text) || strstr(error.text, "rules"))
+			fail_msg("%s: %s", bad[i].key, error.text);
+	}
+}
+
+/* What a sample keeps of a packet is what its keys are made of: tags and fragments, too. */
+static void test_packets_of_samples(void **unused)
+{
+	static const uint16_t tags[] = {PACER_VLAN_NONE, 0, 1, 4094};
+
+	(void)unused;
+	begin(of_packets);
+	for (size_t i = 0; i < 2 * ARRAY(tags); i++) {
+		struct pacer_packet pkt = from(0xc0000201, 60), again;
+		struct pacer_sample_item item;
+
+		pkt.vlan = tags[i / 2];
+		pkt.key[PACER_WORD_META] = pacer_meta_vlan(pkt.vlan) | pkt.proto;
+		if (i & 1) {
+			pkt.fragment = PACER_FRAG_LATER;
+			pkt.key[PACER_WORD_META] |= PACER_META_FRAGMENT;
+		}
+		item = estimate_item(&pkt, now_ns);
+		again = estimate_packet(&item);
+		assert_memory_equal(again.key, pkt.key, sizeof(pkt.key));
+		assert_int_equal(again.fragment, pkt.fragment);
+		assert_int_equal(again.family, pkt.family);
+		assert_int_equal(again.vlan, pkt.vlan ? pkt.vlan : PACER_VLAN_NONE);
+	}
+}
+
+/* --- no memory -------------------------------------------------------------------------------- */
+
+static int differ(void)
+{
+	return differing_read(&pacer, &differing, &error);
+}
+
+static int estimate_once(void)
+{
+	return estimate(1);
+}
+
+static int heavy_once(void)
+{
+	return heavy(PACER_COST_PACKETS, SECOND) < 0 ? -1 : 0;
+}
+
+void __lsan_disable(void) __attribute__((weak));
+void __lsan_enable(void) __attribute__((weak));
+
+/* Wherever it ends: it is said. libyaml loses a few bytes of its own then. */
+static void test_no_memory_for_others(void **unused)
+{
+	static int (*const reads[])(void) = {differ, estimate_once, heavy_once};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(reads); i++) {
+		uint32_t at, failed = 0;
+
+		if (reads[i] == differ)
+			begin_shadow();
+		else
+			begin(of_packets);
+		comes(0, 1, 60, 0, PACER_DENY_WINDOW);
+		now_ns += MS;
+		for (at = 1;; at++) {
+			int result;
+
+			if (__lsan_disable && reads[i] != heavy_once)
+				__lsan_disable();
+			starved_from(at, false);
+			memory.on = true;
+			result = reads[i]();
+			memory.on = false;
+			if (__lsan_enable && reads[i] != heavy_once)
+				__lsan_enable();
+			if (result && !strstr(error.text, "memory"))
+				fail_msg("%zu, allocation %u: %s", i, at, error.text);
+			if (memory.n < at) {
+				assert_int_equal(result, 0);
+				break;
+			}
+			failed += result != 0;
+		}
+		assert_true(failed > 3);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -353,6 +615,12 @@ int main(void)
 	    TEST(test_busiest),
 	    TEST(test_heaviest),
 	    TEST(test_heaviest_of_time),
+	    TEST(test_heaviest_without_a_number),
+	    TEST(test_differing),
+	    TEST(test_estimates),
+	    TEST(test_keys_of_estimates),
+	    TEST(test_packets_of_samples),
+	    TEST(test_no_memory_for_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

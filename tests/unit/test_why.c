@@ -205,6 +205,88 @@ static void test_a_verdict(void **unused)
 	assert_int_equal(why.n, 0);
 }
 
+/* Nor has what no rule takes. */
+static void test_no_rule(void **unused)
+{
+	struct why why;
+
+	(void)unused;
+	load("else: drop\nrules:\n- {name: a, match: {proto: udp}, verdict: pass}\n");
+	why = ask(0, START);
+	assert_int_equal(why.reason, PACER_DENY_VERDICT);
+	assert_true(why.when_ns == PACER_NEVER && why.rule == PACER_RULES_MAX && !why.n);
+}
+
+/* Two limits may have one state, and others have one each: the packet uses each state for both. */
+static void test_two_throttles(void **unused)
+{
+	(void)unused;
+	for (int same = 0; same < 2; same++) {
+		struct pacer_rule *rule = &bin.rule[0];
+		uint64_t now_ns = START;
+
+		load("rules:\n- name: a\n  limits: [{key: all, uses: 99, cooldown: 1s, "
+		     "threshold: 40}, {key: all, uses: 90, cooldown: 2s, threshold: 40}]\n");
+		assert_int_equal(rule->n_limiters, 2);
+		if (same)
+			rule->limiter[1] = rule->limiter[0];
+		for (uint32_t i = 0; i < 120; i++, now_ns += COOLDOWN / 90) {
+			struct why why = ask(i & 1, now_ns);
+
+			assert_int_equal(pace(i & 1, now_ns), why.reason);
+		}
+		policy_free(policy);
+		policy = NULL;
+	}
+}
+
+static struct pacer_line ban_lines[4096];
+
+/* Bans what the walk comes from, or its key, as was done by that secret. */
+static void ban(struct pacer_walk *walk, uint32_t of, bool source, uint64_t until_ns)
+{
+	struct pacer_ban_ask q = pacer_walk_ban_ask(walk, &bin.rule[0].limiter[0], of);
+
+	if (source) {
+		q.key = pacer_ban_source(walk->pkt.family, walk->pkt.key, 32);
+		q.hash = pacer_ban_hash(&q.key, secret + of * PACER_SECRETS);
+	}
+	assert_int_equal(pacer_ban_add(&q, until_ns), PACER_BANNED);
+}
+
+/* While bans move to another secret, they are asked for by both, and the later end counts. */
+static void test_while_bans_move(void **unused)
+{
+	(void)unused;
+	for (uint32_t i = 0; i < 2 * PACER_SECRETS; i++)
+		secret[i] = 0x9e3779b97f4a7c15ull * (i + 1);
+	load(
+	    "memory: 64Ki\nbans: 64\nrules:\n- {name: a, ban: 10s, limits: [{key: src, packets: 9, "
+	    "window: 1s, entries: 64}]}\n");
+	bin.bans.len4[0] = 32;
+	bin.flags |= PACER_SOURCES_BANNED;
+	for (uint32_t i = 0; i < 8;
+	     i++) { /* by which secret, of a source or a key; it moves, or not */
+		uint32_t of = i & 1;
+		bool source = i & 2, moving = i & 4;
+		struct pacer_state state = state_of(0);
+		struct pacer_walk walk = walk_at(&state, START);
+		struct why why;
+
+		memset(ban_lines, 0, sizeof(ban_lines));
+		state.table = (struct pacer_table){ban_lines, 4096};
+		bin.bans.moving = moving;
+		ban(&walk, of, source, START + 1000);
+		why_packet(&walk, policy, 0, &why);
+		assert_int_equal(why.reason, of && !moving ? PACER_ADMIT : PACER_DENY_BAN);
+		if (of && !moving)
+			continue;
+		assert_int_equal(why.denied, source ? -1 : 0);
+		assert_true(why.when_ns >= START + 1000 && why.when_ns < START + 2000);
+		assert_true(source ? why.source_ns : why.limit[0].banned_ns);
+	}
+}
+
 /* A limit that is draining denies no longer than it lasts. */
 static void test_draining(void **unused)
 {
@@ -218,6 +300,9 @@ static void test_draining(void **unused)
 	why = ask(0, START);
 	assert_int_equal(why.reason, PACER_DENY_THROTTLE);
 	assert_true(why.when_ns == START + 9 && why.limit[0].draining_ns == START + 9);
+	bin.rule[0].limiter[0].until_ns = START + 9 * COOLDOWN;
+	assert_true(ask(0, START).when_ns < START + 9 * COOLDOWN); /* nor longer than it would */
+	bin.rule[0].limiter[0].until_ns = START + 9;
 	assert_int_equal(pace(0, START + 8), PACER_DENY_THROTTLE);
 	assert_int_equal(pace(0, START + 9), PACER_ADMIT);
 }
@@ -230,6 +315,9 @@ int main(void)
 	    cmocka_unit_test(test_a_share),
 	    cmocka_unit_test_teardown(test_a_verdict, teardown),
 	    cmocka_unit_test_teardown(test_draining, teardown),
+	    cmocka_unit_test_teardown(test_no_rule, teardown),
+	    cmocka_unit_test(test_two_throttles),
+	    cmocka_unit_test_teardown(test_while_bans_move, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
