@@ -3,6 +3,8 @@
 
 #include "estimate/estimate_run.h"
 
+#include <errno.h>
+
 #define CLASSES 64 /* for third vertices of triangles */
 
 /* --- readings ------------------------------------------------------------------------------- */
@@ -78,6 +80,8 @@ static int add(struct estimate_run *run, const struct pacer_packet *pkt, struct 
 		track_add(run->step[i], &e);
 	if (!run->exact || exact_add(run->exact, e.time_ns, e.key, e.ends))
 		return 0;
+	if (errno != EFBIG)
+		return policy_fail(error, 0, "estimate: no memory for the exact values");
 	return policy_fail(error, 0,
 			   "estimate: --exact keeps every packet of the window, and has no room "
 			   "for more than %u: choose a shorter window",

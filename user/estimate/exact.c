@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "estimate/exact.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,8 +58,10 @@ static bool grow(struct exact *e)
 
 	if (e->end - e->first < e->room)
 		return true;
-	if (e->room >= EXACT_MAX)
+	if (e->room >= EXACT_MAX) {
+		errno = EFBIG;
 		return false;
+	}
 	at = calloc(2 * e->room, sizeof(*at));
 	if (!at)
 		return false;

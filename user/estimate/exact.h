@@ -25,7 +25,7 @@ struct exact;
  */
 struct exact *exact_open(uint64_t window, uint64_t tick_ns);
 void exact_close(struct exact *e);
-/* False: no room. The window has more than EXACT_MAX elements, or there is no memory. */
+/* False: no room. The window has more than EXACT_MAX elements (EFBIG), or there is no memory. */
 bool exact_add(struct exact *e, uint64_t time_ns, uint64_t key, const uint64_t ends[2]);
 
 struct exact_values {
