@@ -12,6 +12,7 @@
 
 #include "live/copies.h"
 #include "live/fleet_sets.h"
+#include "live/freeze.h"
 #include "live/sets.h"
 #include "live/sets_maps.h"
 
@@ -135,6 +136,8 @@ int set_maps_move(int fd, uint32_t place, int inner_fd)
 
 int set_maps_share(int fd, uint32_t from, uint32_t to)
 {
+	if (broken())
+		return -1;
 	places[fd][to] = places[fd][from];
 	return 0;
 }
@@ -672,6 +675,55 @@ static void test_refusals(void **unused)
 			    "`xdp-pacer sets eth0 list`");
 }
 
+/* --- frozen, to be saved -----------------------------------------------------------------------
+ */
+
+/* The copy that denies asks the same sets as the one in force, and none that it had before. */
+static void test_frozen(void **unused)
+{
+	uint32_t n = 0;
+	int result;
+
+	(void)unused;
+	do {
+		begin(PLAIN, false);
+		copies[1].policy.sets = 2;
+		copies[0].policy.sets = 3;
+		put_set(0, 0, 2);
+		pacer.allow4_fd = KERNEL_ALLOW4;
+		pacer.allow6_fd = KERNEL_ALLOW6;
+		kernel_map_new(KERNEL_ALLOW4, sizeof(struct pacer_allow4),
+			       sizeof(struct pacer_allow_value));
+		kernel_map_new(KERNEL_ALLOW6, sizeof(struct pacer_allow6),
+			       sizeof(struct pacer_allow_value));
+		calls = 0;
+		fail_at = ++n;
+		result = freeze(&pacer, &error);
+		if (result) {
+			assert_string_equal(error.text, "eth0: its sets cannot be written: "
+							"Input/output error");
+			assert_int_equal(copies_in_force(&pacer), 1);
+			assert_int_equal(copies_pending_ns(&pacer), 0);
+			end(NULL);
+		}
+	} while (result);
+	assert_true(n > 4 && calls < n);
+	assert_int_equal(copies_in_force(&pacer), 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(places[0][sets_maps_place(0, i)],
+				 places[0][sets_maps_place(1, i)]);
+		assert_int_equal(places[0][sets_maps_hand_place(0, i)],
+				 places[0][sets_maps_hand_place(1, i)]);
+	}
+	assert_int_equal(freeze(&pacer, &error), -1); /* it is to thaw first */
+	assert_non_null(strstr(error.text, "a policy waits to be confirmed"));
+	kernel_now_ns += FREEZE_NS;
+	assert_int_equal(freeze_longer(&pacer, &error), -1);
+	assert_non_null(strstr(error.text, "it took too long"));
+	thaw(&pacer);
+	assert_true(copies_in_force(&pacer) == 1 && !copies_pending_ns(&pacer));
+}
+
 /* --- as a fleet shares them --------------------------------------------------------------------
  */
 
@@ -832,12 +884,19 @@ static void test_taking_from_a_fleet(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    CASE(test_all_or_nothing),	     CASE(test_no_memory),
-	    CASE(test_no_memory_in_a_trial), CASE(test_no_memory_in_a_shadow),
-	    CASE(test_values_in_a_shadow),   CASE(test_each),
-	    CASE(test_carried_to_a_shadow),  CASE(test_both_policies_of_a_trial_or_none),
-	    CASE(test_in_a_shadow_too),	     CASE(test_refusals),
-	    CASE(test_telling_a_fleet),	     CASE(test_telling_values),
+	    CASE(test_all_or_nothing),
+	    CASE(test_no_memory),
+	    CASE(test_no_memory_in_a_trial),
+	    CASE(test_no_memory_in_a_shadow),
+	    CASE(test_values_in_a_shadow),
+	    CASE(test_each),
+	    CASE(test_carried_to_a_shadow),
+	    CASE(test_both_policies_of_a_trial_or_none),
+	    CASE(test_in_a_shadow_too),
+	    CASE(test_refusals),
+	    CASE(test_telling_a_fleet),
+	    CASE(test_telling_values),
+	    CASE(test_frozen),
 	    CASE(test_taking_from_a_fleet),
 	};
 
