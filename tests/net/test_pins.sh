@@ -13,8 +13,8 @@ if [ "${PACER_PINS_ALONE:-}" != "$$" ]; then
 	PACER_PINS_ALONE=$$ exec unshare --mount --propagation private "$0" "$@"
 fi
 mount -t bpf bpf /sys/fs/bpf
-# shellcheck source=tests/net/lib.sh
-. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/net/fault.sh
+. "$(dirname "$0")/fault.sh"
 
 dev=s0
 other=s1
@@ -100,6 +100,32 @@ written()
 	bpftool map delete pinned "$at/banned4" key 32 0 0 0 10 77 0 11
 	pacer ban "$dev" del fd77::/64 >/dev/null
 	arrive "3 3" n=3 n=3,from=fd77::11
+}
+
+# Where the kernel does not tell all that a tool banned, no list is taken for the whole.
+unread()
+{
+	local n verb
+
+	limit all 1000
+	on all --pin
+	write4 32 "10 77 0 11" 0
+	for verb in "ban $dev list --json" "why $dev 10.77.0.11"; do
+		for ((n = 1; n < 100; n++)); do
+			# shellcheck disable=SC2086
+			faulty bpf "$n" "$enomem" $verb || return
+			$failed || break
+			if [ "$code" -eq 0 ]; then
+				grep -q 10.77.0.11 "$work/out" && [ ! -s "$work/err" ] || fail "$verb, call $n: $(cat "$work/out")"
+			else
+				equal "$code $(wc -l <"$work/err")" "1 1" "$verb, call $n: exit code, lines of complaint"
+			fi || return
+		done
+		[ "$n" -gt 5 ] && [ "$n" -lt 100 ] || fail "$verb: $n calls" || return
+	done
+	# shellcheck disable=SC2154 # of fault.sh
+	faulty bpf "$n" "$enomem" ban "$dev" list
+	equal "$code" 0 "none failed: exit code"
 }
 
 # The allow-list goes first; a time that has passed denies nobody; the longest prefix counts.
@@ -462,6 +488,7 @@ trap 'ip netns del "pacer-net-t$$" 2>/dev/null; gone; clean' EXIT
 in_server ip link add "$other" type veth peer name y0
 in_server ip link set "$other" up
 check written-by-another-tool written
+check tools-bans-unread unread
 check judged-by-longest-prefix judged
 check allowed-by-a-set allowed_by_a_set
 check not-asked-for not_asked

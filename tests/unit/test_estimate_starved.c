@@ -94,6 +94,36 @@ static void samples(void **unused)
 	assert_true(failed >= 10);
 }
 
+/* --- of nothing, and of one packet -------------------------------------------------------------
+ */
+
+static void of_nothing(void **unused)
+{
+	static const uint32_t one[1] = {1}, none[1] = {0};
+	static const uint64_t zero[2] = {0};
+	struct estimate e[4];
+
+	(void)unused;
+	for (uint32_t i = 0; i < 3; i++) { /* no packets; and no sample of them; and one of each */
+		const struct estimate_view v = {
+		    .n = i > 0, .k = i > 1, .r = one, .most = i > 1, .beta = none, .classes = 1};
+
+		e[0] = estimate_moment(&v, 2, 0.05);
+		e[1] = estimate_entropy(&v, 0.05);
+		e[2] = estimate_norm(&v, 0.05);
+		e[3] = estimate_triangles(&v, 0.05);
+		for (uint32_t k = 0; k < ARRAY(e); k++) {
+			double value = k == 0 && i > 1; /* one packet: a second moment of 1 */
+
+			assert_true(e[k].value == value && e[k].low <= value && e[k].high >= value);
+			assert_true(i > 1 || (e[k].low == 0 && e[k].high == 0));
+		}
+	}
+	assert_true(estimate_triangles(&(struct estimate_view){.n = 1, .k = 1}, 0.05).high == 0);
+	assert_true(estimate_share_max(0, 0, 0.05) == 1);
+	assert_true(estimate_merge_error(zero, zero, zero, 2) == 0);
+}
+
 /* --- a capture -------------------------------------------------------------------------------- */
 
 #define FRAMES 1500u
@@ -253,6 +283,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(exact_values),
 	    cmocka_unit_test(samples),
+	    cmocka_unit_test(of_nothing),
 	    cmocka_unit_test(a_capture),
 	};
 

@@ -315,6 +315,20 @@ static void test_busiest(void **unused)
 	assert_int_equal(busiest_read(&pacer, &busiest, &error), -1);
 }
 
+/* Where the sets cannot be read, nobody knows by which value it was counted: its source is told. */
+static void test_values_that_cannot_be_read(void **unused)
+{
+	(void)unused;
+	begin("sample: {of: all, k: 16, packets: 8}\n"
+	      "sets: [{name: geo, file: /no/such.csv, value: 2}]\n"
+	      "rules: [{name: udp, limits: [{key: 'value(geo, src)', gap: 1s}]}]\n");
+	pacer.sets_fd = -1;
+	comes(0, 0xc0000201, 60, 0, PACER_DENY_GAP);
+	assert_int_equal(busiest_read(&pacer, &busiest, &error), 0);
+	assert_int_equal(busiest.n_keys, 1);
+	busy(0, PACER_VERDICT_DENY, "udp", "192.0.2.1", 1);
+}
+
 static struct heaviest_key heaviest[HEAVIEST_MAX];
 
 static int heavy(uint8_t cost, uint64_t span_ns)
@@ -613,6 +627,7 @@ int main(void)
 	    TEST(test_nothing_to_read),
 	    TEST(test_no_memory),
 	    TEST(test_busiest),
+	    TEST(test_values_that_cannot_be_read),
 	    TEST(test_heaviest),
 	    TEST(test_heaviest_of_time),
 	    TEST(test_heaviest_without_a_number),
