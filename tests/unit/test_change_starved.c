@@ -17,6 +17,7 @@
 #define POOL                                                                               \
 	"  over: pool p\npools:\n- {name: p, targets: [veth1, veth2], each: 9, cooldown: " \
 	"1s, max_cooldown: 2s, threshold: 9}\n"
+#define NEW_RULE "- {name: b, match: {proto: udp}, limits: [{" TABLE ", packets: 3}]}\n"
 #define BEFORE                                                                        \
 	SMALL "allow: [192.0.2.0/24, '@s1']\nsets: [" SET(1) "]\nrules:\n- name: a\n" \
 							     "  limits: [{" TABLE     \
@@ -279,6 +280,10 @@ static void test_sets_of_what_failed(void **unused)
 	end(NULL);
 }
 
+#define GEO(key)                                                                                   \
+	SMALL "sets: [{name: g, file: /no/such.csv, value: 2}]\nrules:\n- {name: a, match: {src: " \
+	      "'@g=AA'}, limits: [{key: " key ", packets: 9, window: 1s, entries: 64}]}\n"
+
 /* Only who applies a policy has read the files of its sets. */
 static void test_sets_that_were_not_read(void **unused)
 {
@@ -287,6 +292,16 @@ static void test_sets_that_were_not_read(void **unused)
 	assert_int_equal(change_apply(&pacer, AFTER, NULL, 0, &plan, &error), -1);
 	assert_string_equal(error.text, "eth0: the policy in force has no set s2: apply a policy");
 	assert_as_before(0, "set", 0);
+	end(NULL);
+	begin_with(GEO("src"));
+	assert_int_equal(change_apply(&pacer, GEO("'value(g, src)'"), NULL, 0, &plan, &error), -1);
+	assert_string_equal(error.text, "eth0: set g was read without its values, as neither a key "
+					"nor a fleet had them: apply a policy");
+	assert_int_equal(copies_in_force(&pacer), 0);
+	end(NULL);
+	begin_with(GEO("'value(g, src)'"));
+	places[0][0] = true;
+	assert_int_equal(change_apply(&pacer, GEO("'value(g, src)'"), NULL, 0, &plan, &error), 0);
 	end(NULL);
 }
 

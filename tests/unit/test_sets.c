@@ -561,6 +561,8 @@ static void test_each(void **unused)
 	assert_int_equal(sets_each(&pacer, count_info, &seen, &error), -1);
 	assert_int_equal(sets_take(&pacer, "drop", &list, &hand, &error), -1);
 	kernel_no_lock = false;
+	copies[1].text[0] = '[';
+	assert_int_equal(sets_each(&pacer, count_info, &seen, &error), -1);
 	assert_int_equal(seen, 2);
 	kernel_map_new(KERNEL_COUNTS, sizeof(zero), sizeof(hits));
 }
@@ -575,7 +577,7 @@ static void test_carried_to_a_shadow(void **unused)
 	(void)unused;
 	begin(PLAIN, false);
 	policy =
-	    parse("sets: [{name: new, of: [192.0.2.9]}, {name: drop, of: [192.0.2.8]}]\n" ASKS);
+	    parse("sets: [{name: drop, of: [192.0.2.9]}, {name: new, of: [192.0.2.8]}]\n" ASKS);
 	for (uint32_t i = 0; i < 2; i++) {
 		new_map(20 + i);
 		places[1][sets_maps_place(0, i)] = n_maps;
@@ -590,8 +592,8 @@ static void test_carried_to_a_shadow(void **unused)
 	}
 	fail_at = 0;
 	assert_true(n > 4 && calls < n);
-	holds(1, 0, 1, 0, 1);
-	assert_int_equal(places[1][sets_maps_hand_place(0, 0)], 0);
+	holds(1, 0, 0, 0, 1);
+	assert_int_equal(places[1][sets_maps_hand_place(0, 1)], 0);
 	copies[1].text[0] = '[';
 	assert_int_equal(sets_carry(&pacer, policy, &texts, 1, &error), -1);
 	policy_free(policy);

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Whether the program of an interface is a pacer: by its name and what its control map begins with.
+ * What cannot be read may be one. The kernel's answers are said here.
+ */
+#include "oracle.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "live/site.h"
+
+#define PROGRAM_ID 7u
+#define MAPS	   2
+
+/* Its maps have the ids 1 and 2. */
+static struct {
+	const char *program;
+	struct {
+		const char *name;
+		uint32_t type, value_size, word[2];
+	} map[MAPS];
+	uint32_t ended; /* so often has the program ended before it is opened */
+} kernel;
+
+static unsigned int calls, fail_at; /* from 1; 0: none fails */
+static int fail_by, opened;
+static struct policy_error error;
+static struct site site;
+
+static bool broken(void)
+{
+	errno = fail_by;
+	return ++calls == fail_at;
+}
+
+static int open_any(void)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	assert_in_range(fd, 3, 1000);
+	return fd;
+}
+
+int bpf_xdp_query(int ifindex, int flags, struct bpf_xdp_query_opts *opts)
+{
+	(void)flags;
+	assert_int_equal(ifindex, 3);
+	opts->skb_prog_id = PROGRAM_ID;
+	return broken() ? -errno : 0;
+}
+
+int bpf_prog_get_fd_by_id(__u32 id)
+{
+	assert_int_equal(id, PROGRAM_ID);
+	if (broken())
+		return -errno;
+	opened = 0;
+	errno = ENOENT;
+	return kernel.ended && kernel.ended-- ? -ENOENT : open_any();
+}
+
+int bpf_map_get_fd_by_id(__u32 id)
+{
+	if (broken())
+		return -errno;
+	opened = (int)id;
+	return open_any();
+}
+
+int bpf_obj_get_info_by_fd(int fd, void *info, __u32 *len)
+{
+	struct bpf_prog_info *program = info;
+	struct bpf_map_info *map = info;
+
+	(void)fd;
+	(void)len;
+	if (broken())
+		return -errno;
+	if (opened) {
+		map->type = kernel.map[opened - 1].type;
+		map->value_size = kernel.map[opened - 1].value_size;
+		snprintf(map->name, sizeof(map->name), "%s", kernel.map[opened - 1].name);
+		return 0;
+	}
+	snprintf(program->name, sizeof(program->name), "%s", kernel.program);
+	for (uint32_t i = 0; i < MAPS && i < program->nr_map_ids; i++)
+		((uint32_t *)(uintptr_t)program->map_ids)[i] = i + 1;
+	program->nr_map_ids = MAPS;
+	return 0;
+}
+
+int bpf_map_lookup_elem(int fd, const void *key, void *value)
+{
+	(void)fd;
+	(void)key;
+	memcpy(value, kernel.map[opened - 1].word, sizeof(kernel.map[0].word));
+	return broken() ? -errno : 0;
+}
+
+static int looks(void)
+{
+	int first = open_any(), then, result;
+
+	close(first);
+	calls = 0;
+	opened = 0;
+	result = site_open("eth0", 3, &site, &error);
+	if (!result)
+		site_close(&site);
+	then = open_any();
+	close(then);
+	assert_int_equal(then, first); /* nothing stays open */
+	return result;
+}
+
+static void begin(void)
+{
+	memset(&kernel, 0, sizeof(kernel));
+	kernel.program = "pacer";
+	kernel.map[0].name = "pacer_lines";
+	kernel.map[1].name = ".data.control";
+	kernel.map[1].type = BPF_MAP_TYPE_ARRAY;
+	kernel.map[1].value_size = 64;
+	kernel.map[1].word[0] = PACER_MAGIC;
+	kernel.map[1].word[1] = 77;
+	fail_at = 0;
+}
+
+/* What is known of it before it is closed. */
+static void assert_is(bool named, bool pacer, uint32_t abi)
+{
+	calls = 0;
+	opened = 0;
+	assert_int_equal(site_open("eth0", 3, &site, &error), 0);
+	assert_true(site.id == PROGRAM_ID && site.mode == SITE_SKB);
+	assert_true(site.named == named && site.pacer == pacer && site.abi == abi);
+	site_close(&site);
+}
+
+static void test_is_a_pacer(void **unused)
+{
+	(void)unused;
+	begin();
+	assert_is(true, true, 77);
+	kernel.map[1].word[0]++;
+	assert_is(true, false, 0);
+	begin();
+	kernel.map[1].type = BPF_MAP_TYPE_HASH;
+	assert_is(true, false, 0);
+	begin();
+	kernel.map[1].value_size = 7;
+	assert_is(true, false, 0);
+	begin();
+	kernel.map[1].name = ".data.policy";
+	assert_is(true, false, 0);
+	begin();
+	kernel.program = "filter";
+	assert_is(false, false, 0);
+}
+
+static void test_cannot_be_read(void **unused)
+{
+	uint32_t passed = 0;
+
+	(void)unused;
+	begin();
+	for (fail_at = 1; fail_at == 1 || calls >= fail_at - 1; fail_at++) {
+		fail_by = EPERM;
+		if (!looks()) { /* it has the control map, whatever the other one is */
+			passed++;
+			continue;
+		}
+		assert_string_equal(error.text, "eth0: no privilege to look at its XDP programs: "
+						"run as root");
+		fail_by = EIO;
+		assert_int_equal(looks(), -1);
+		assert_string_equal(error.text,
+				    "eth0: its XDP programs cannot be read: Input/output error");
+	}
+	assert_int_equal(fail_at, 11);
+	assert_int_equal(passed, 3); /* the other map's two calls, and none */
+}
+
+/* One that is replaced meanwhile is looked for again. */
+static void test_ends_meanwhile(void **unused)
+{
+	(void)unused;
+	begin();
+	kernel.ended = 7;
+	assert_int_equal(looks(), 0);
+	kernel.ended = 8;
+	assert_int_equal(looks(), -1);
+	assert_string_equal(error.text,
+			    "eth0: its XDP programs cannot be read: No such file or directory");
+}
+
+static int has_shadow(void)
+{
+	opened = 0;
+	return site_has_shadow(0);
+}
+
+static void test_has_a_shadow(void **unused)
+{
+	(void)unused;
+	begin();
+	assert_int_equal(has_shadow(), 0);
+	kernel.map[1].name = "pacer_next";
+	assert_int_equal(has_shadow(), 0);
+	kernel.map[1].type = BPF_MAP_TYPE_PROG_ARRAY;
+	assert_int_equal(has_shadow(), 1);
+	kernel.program = "filter";
+	assert_int_equal(has_shadow(), 0);
+	begin();
+	kernel.map[1].type = BPF_MAP_TYPE_PROG_ARRAY;
+	assert_int_equal(has_shadow(), 0);
+	fail_by = EPERM;
+	calls = 0;
+	fail_at = 2; /* one of its maps cannot be opened */
+	assert_int_equal(has_shadow(), -EPERM);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_is_a_pacer),
+	    cmocka_unit_test(test_cannot_be_read),
+	    cmocka_unit_test(test_ends_meanwhile),
+	    cmocka_unit_test(test_has_a_shadow),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
