@@ -285,11 +285,24 @@ of_all()
 	until_true 5 is_followed
 	pacer load pacer-ev0 -c "$work/one.yaml" >/dev/null
 	until_true 5 follows pacer-ev0
+	begins 'events of all, from now on; ctrl-C ends it' all
+	begins 'events of s0, pacer-ev0, from now on; ctrl-C ends it' s0 pacer-ev0
 	in_server ip link del pacer-ev0
 	soon 'any(.[]; .event == "gone" and .interface == "pacer-ev0")'
 	shoot n=300
 	soon 'any(.[]; .event == "start" and .interface == "s0")'
 	unfollow
+}
+
+# begins LINE INTERFACE...: what is said first to who follows them on a terminal or in a file.
+begins()
+{
+	local line=$1
+	shift
+	background "$SERVER" "$BUILD/xdp-pacer" events "$@" --follow >"$work/begins"
+	until_true 5 grep -qxF "$line" "$work/begins" || fail "$(cat "$work/begins")"
+	kill "$pid"
+	wait "$pid"
 }
 
 # follows INTERFACE
@@ -405,6 +418,12 @@ of_the_past()
 		pacer allow s0 del 192.0.2.99/32 >/dev/null
 	done
 	equal "$(pacer events s0 --json | jq -c '[(.events | length), .lost.others > 0]')" '[256,true]' "written over"
+	pacer events s0 | grep -Eq '^s0: 0 bans .*; lost: 0 bans, [1-9][0-9]* others$' || fail "$(pacer events s0 | tail -n 2)"
+	# A command that is longer than what is kept of it is cut.
+	# shellcheck disable=SC2046 # words
+	pacer set s0 $(printf 'udp.limits[0].packets=%d ' $(seq 20 49)) >/dev/null
+	equal "$(pacer events s0 --json | jq -c '[.events[] | .what | select(startswith("set s0 udp.limits[0].packets=20 udp"))] | map(length)')" \
+		'[207]' "a long command"
 }
 
 wrong()
@@ -418,6 +437,8 @@ wrong()
 	refused 2 'it wants one interface' pacer events --follow
 	refused 2 'it wants one interface' pacer events s0 s0
 	refused 2 'are for --follow' pacer events s0 --exec true
+	refused 2 'are for --follow' pacer events s0 --least 5
+	refused 2 'are for --follow' pacer events s0 --quiet 1s
 	refused 2 'least 0 is not a number' pacer events s0 --follow --least 0
 	refused 2 'longer than an interface' pacer events s0123456789012345 --follow
 	refused 2 'with --replay it wants -c POLICY' pacer events --replay x.pcap

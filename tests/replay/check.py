@@ -136,6 +136,18 @@ def least_odd():
     text = replay(ladder % 3, "nano.pcap").stdout
     found = int(re.search(r"the ladder: (\d+) packets in 1s \(is 3\)", text)[1])
     assert denied(ladder % found, "nano.pcap") == 0 < denied(ladder % (found - 1), "nano.pcap"), found
+    # Bursts that would take years to come back: no policy can say them, nor the line of a ladder.
+    with open(path("nano.pcap"), "rb") as f:
+        data = f.read()
+    (_, first), *_ = records(data)
+    with open(path("years.long"), "wb") as f:
+        f.write(data[:24])
+        for ns in range(300):
+            f.write(struct.pack("<IIII", 1, ns, len(first) - 16, 0xfffff) + first[16:])
+    text = replay("rules: [{name: slow, limits: [{key: src, rate: 8bit/s, burst: 64K}]}]", "years.long").stdout
+    assert "src/32,64: bytes: none would do\n" in text, text
+    text = replay(ladder.replace("packets: %s, window: 1s", "rate: 8bit/s, burst: 64K"), "years.long").stdout
+    assert "src/32,128: bytes: none would do\n" in text and "the ladder:" not in text, text
 
 
 def least_once():

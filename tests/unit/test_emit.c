@@ -57,6 +57,9 @@ static void say_all(bool json)
 	emit_close();
 	emit_text("only text\n");
 	emit_uint(NULL, 7, "%d\n", 7);
+	emit_real(NULL, 0.5, "%.1f\n", 0.5); /* of text alone */
+	emit_flag(NULL, true, "yes\n");
+	emit_string(NULL, "b", "b\n");
 	emit_close();
 	assert_int_equal(emit_end(), EXIT_DONE);
 }
@@ -86,8 +89,9 @@ static const char *text_of(void (*say)(bool), bool json)
 static void test_once(void **unused)
 {
 	(void)unused;
-	assert_string_equal(text_of(say_all, false),
-			    "eth0: 12,345,678,901,234,567 in all\n  a\n0.25\nonly text\n7\n");
+	assert_string_equal(
+	    text_of(say_all, false),
+	    "eth0: 12,345,678,901,234,567 in all\n  a\n0.25\nonly text\n7\n0.5\nyes\nb\n");
 	assert_string_equal(text_of(say_all, true), "");
 	assert_string_equal(printed, "{\"name\":\"eth0\",\"n\":12345678901234567,\"rules\":[\"a\","
 				     "{\"on\":true,\"none\":null,\"share\":0.25}]}");
@@ -106,12 +110,35 @@ static void say_dropped(bool json)
 	(void)emit_end();
 }
 
+/* Of one of several: what it began is gone, and the next one's stands. */
+static void say_one_dropped(bool json)
+{
+	emit_many_begin(json);
+	emit_many_next("eth0", true);
+	emit_begin(json);
+	emit_array("");
+	emit_object("");
+	emit_uint("n", 1, "1\n");
+	emit_drop();
+	emit_many_next("eth1", true);
+	emit_begin(json);
+	emit_object("");
+	emit_uint("n", 2, "2\n");
+	emit_close();
+	assert_int_equal(emit_many_end(), EXIT_DONE);
+}
+
 static void test_dropped(void **unused)
 {
 	(void)unused;
 	text_of(say_dropped, true);
 	assert_string_equal(printed, "{}");
 	free(printed);
+	text_of(say_one_dropped, true);
+	assert_string_equal(printed, "[{\"interface\":\"eth0\",\"result\":null},"
+				     "{\"interface\":\"eth1\",\"result\":{\"n\":2}}]");
+	free(printed);
+	assert_string_equal(text_of(say_one_dropped, false), "eth0:\n1\neth1:\n2\n");
 }
 
 static void say_line(bool json)

@@ -303,10 +303,10 @@ static int begin(struct following *f)
 	if (code)
 		return code;
 	emit_begin(f->o->json);
-	emit_text("events of ");
-	for (size_t i = 0; i < f->watch.n; i++)
+	emit_text("events of %s", f->watch.all ? "all" : "");
+	for (size_t i = 0; i < f->watch.n && !f->watch.all; i++)
 		emit_text("%s%s", i ? ", " : "", printable(f->watch.at[i].ifname).text);
-	emit_text("%s, from now on; ctrl-C ends it\n", f->watch.all ? "all" : "");
+	emit_text(", from now on; ctrl-C ends it\n");
 	return EXIT_DONE;
 }
 
