@@ -128,6 +128,24 @@ whole_policy()
 	arrive "0" n=20
 }
 
+# The state's size is that of the load: where the policy wants another, or more, that is said.
+another_size()
+{
+	local asked
+
+	limit good 10
+	load good
+	for asked in "memory: 2Mi" "withstand: 1Mpps"; do
+		sed "s/^memory: .*/$asked/" "$work/good.yaml" >"$work/size.yaml"
+		pacer apply s0 -c "$work/size.yaml" 2>&1 >/dev/null |
+			grep -q ": s0: ${asked%:*}: the state stays as large as it was at load: unload and load" ||
+			fail "$asked" || return
+	done
+	sed 's/window: 60s/&, entries: 2G/' "$work/good.yaml" >"$work/size.yaml"
+	refused 2 'size.yaml:.*no room for' pacer apply s0 -c "$work/size.yaml"
+	equal "$(status .serial)" 3 serial
+}
+
 # A policy that does not fit is refused, and the one in force stays as it was.
 refused_whole()
 {
@@ -374,6 +392,7 @@ check apply-shape shape_change
 check apply-shape-there-and-back shape_there_and_back
 check apply-rules rules
 check apply-whole whole_policy
+check apply-another-size another_size
 check apply-refused refused_whole
 check apply-load-values load_values
 check apply-load-shapes load_shapes

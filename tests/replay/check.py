@@ -282,6 +282,12 @@ def why_more():
     assert why("sets", "192.0.2.0/24", *capture)["sets"] == []
     assert why("sets", "192.0.2.1", *capture)["sets"] == ["drop"]
     assert why("geo", "203.0.113.77", *capture)["sets"] == []
+    sets = "sets: [{name: a, of: [192.0.2.0/24]}, {name: b, of: [192.0.2.1]}]\nrules:\n" \
+        '- {name: out, match: {src: "!@b"}, verdict: drop}\n- {name: in, match: {src: "@a"}, verdict: drop}\n'
+    text = run("why", "-c", "-", "192.0.2.1", *capture, input=sets).stdout
+    assert "  sets      a b\n" in text and "rule      in\n  verdict   drop: all that it sends" in text, text
+    text = run("why", "-c", "-", "192.0.2.0/24", *capture, input=sets).stdout
+    assert "rule      out\n  verdict   drop: what the rule matches" in text, text
     by_dst = "rules: [{name: to, limits: [{key: dst, packets: 3, window: 1s}]}]"
     text = run("why", "-c", "-", "198.51.100.1", *capture, input=by_dst).stdout
     assert "to.limits[0]: 3 packets in 1s" in text, text
@@ -305,6 +311,9 @@ def why_more():
     rest = next(n for n, row in enumerate(table, 1) if row["reason"] == "verdict" and not row["rule"])
     found = why("verdict", *capture, "--frame", str(rest))
     assert found["rule"] is None and found["fate"] == "is dropped" and found["wait_ns"] is None, found
+    deep = [n for n, row in enumerate(rows(policy("flow"), "shapes.pcap"), 1) if row["reason"] == "too_deep"]
+    for n in deep[:1]:  # what a stack would deliver is dropped, whatever is said of the rest
+        assert why("flow", "--replay", path("shapes.pcap"), "--frame", str(n))["fate"] == "is dropped"
     shapes = [n + 1 for n, row in enumerate(rows(policy("flow"), "shapes.pcap")) if row["reason"] == "bad_header"]
     assert shapes
     for n in shapes[:1]:

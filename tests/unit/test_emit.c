@@ -313,6 +313,8 @@ static void test_style(void **unused)
 	assert_false(on);
 }
 
+static const char *hint = "q ends";
+
 /* A screen of these lines, as a terminal of that size gets it. */
 static const char *screen_of(const char *kind, bool json, const char *rows, const char *columns)
 {
@@ -329,7 +331,7 @@ static const char *screen_of(const char *kind, bool json, const char *rows, cons
 	fflush(stdout);
 	dup2(slave, STDOUT_FILENO);
 	emit_begin(json);
-	assert_int_equal(emit_screen("q ends"), !json && strcmp(kind, "dumb") != 0);
+	assert_int_equal(emit_screen(hint), !json && strcmp(kind, "dumb") != 0);
 	emit_text("%sone two%s\n", emit_style(EMIT_BOLD), emit_style(EMIT_PLAIN));
 	emit_text("dr\303\274ben\nthree\nfour\n");
 	if (!json)
@@ -360,6 +362,14 @@ static void test_screen(void **unused)
 			    "three\033[K\r\n\033[J1 more line; q|");
 	assert_string_equal(screen_of("xterm", false, "3", "3"),
 			    "\033[H\033[1mone\033[0m\033[K\r\ndr\303\274\033[K\r\n\033[J2 m|");
+	hint = NULL; /* whose keys nobody reads; of a terminal that does not say its size, all */
+	assert_string_equal(screen_of("xterm", false, "4", "80"),
+			    "\033[H\033[1mone two\033[0m\033[K\r\ndr\303\274ben\033[K\r\n"
+			    "three\033[K\r\n\033[J1 more line|");
+	assert_string_equal(screen_of("xterm", false, "", ""),
+			    "\033[H\033[1mone two\033[0m\033[K\r\ndr\303\274ben\033[K\r\n"
+			    "three\033[K\r\nfour\033[K\r\n\033[J|");
+	hint = "q ends";
 	assert_string_equal(screen_of("xterm", true, "24", "80"), "|");
 	assert_string_equal(screen_of("dumb", false, "2", "3"),
 			    "one two\r\ndr\303\274ben\r\nthree\r\nfour\r\n|");

@@ -342,7 +342,7 @@ static size_t width_of(const char *text)
 {
 	size_t n = 0;
 
-	for (; text && *text; text++)
+	for (; *text; text++)
 		n += (*text & 0xc0) != 0x80;
 	return n;
 }

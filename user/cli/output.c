@@ -342,8 +342,9 @@ static void emit_lanes(const struct fleet_limit *limit, const struct fleet_held 
 static void emit_share(const struct attached *a, const struct policy *policy,
 		       const struct fleet_limit *limit)
 {
-	uint64_t now_ns = host_now_ns(), all = shares_units(&limit->limiter);
 	const struct fleet_held held = fleet_held(a, limit);
+	uint64_t now_ns = host_now_ns(); /* after the answer, which may come meanwhile */
+	uint64_t all = shares_units(&limit->limiter);
 	bool lasts = held.is && now_ns < held.until_ns;
 	uint64_t units = lasts ? held.units : held.is ? held.floor : 0;
 	const char *rule =
@@ -384,7 +385,7 @@ static void emit_shares(const struct attached *a, const struct policy *policy)
 static void emit_items(const struct attached *a)
 {
 	const struct pacer_fleet_items *i = &a->control->fleet_items;
-	uint64_t now_ns = host_now_ns(), answered_ns = pacer_load64(&i->answered_ns);
+	uint64_t answered_ns = pacer_load64(&i->answered_ns), now_ns = host_now_ns();
 
 	if (!pacer_load64(&i->begun_ns)) {
 		emit_null("fleet_items", NULL);
