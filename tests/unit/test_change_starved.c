@@ -305,12 +305,41 @@ static void test_sets_that_were_not_read(void **unused)
 	end(NULL);
 }
 
+/* Who cannot have the lock confirms nothing; and limits of a change that was cut off before they
+ * were timed are timed before there are others, or there are none. */
+static void test_what_was_begun(void **unused)
+{
+	struct pacer_limiter *t;
+
+	(void)unused;
+	begin(0);
+	assert_int_equal(try_out(), 0);
+	kernel_no_lock = true;
+	assert_int_equal(change_confirm(&pacer, &error), -1);
+	kernel_no_lock = false;
+	assert_true(copies_pending_ns(&pacer) > 0);
+	assert_int_equal(change_confirm(&pacer, &error), 0);
+	assert_int_equal(copies_pending_ns(&pacer), 0);
+	begin(0);
+	t = &copies[0].policy.rule[0].limiter[0];
+	t->until_ns = COMPILE_UNTIL_SET;
+	kernel_refuses = 2;
+	assert_int_equal(rotate_it(), -1);
+	kernel_refuses = 0;
+	assert_non_null(strstr(error.text, "hold until the next change"));
+	assert_true(copies_in_force(&pacer) == 0 && t->until_ns == COMPILE_UNTIL_SET);
+	assert_int_equal(rotate_it(), 0);
+	assert_true(t->until_ns > kernel_now_ns && t->until_ns != COMPILE_UNTIL_SET);
+	end(NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_no_memory),
 	    cmocka_unit_test(test_no_map),
 	    cmocka_unit_test(test_no_lock_and_no_wait),
+	    cmocka_unit_test(test_what_was_begun),
 	    cmocka_unit_test(test_nothing_else),
 	    cmocka_unit_test(test_sets_of_what_failed),
 	    cmocka_unit_test(test_sets_that_were_not_read),

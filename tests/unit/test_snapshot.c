@@ -460,6 +460,29 @@ static void test_differing(void **unused)
 	assert_int_equal(differing_read(&pacer, &differing, &error), -1);
 }
 
+/* As many as are told, and no more: those with the greatest shares. */
+static void test_more_keys_than_are_told(void **unused)
+{
+	static const char text[] =
+	    "sample: {of: all, k: 64, packets: 200}\n"
+	    "rules: [{name: udp, limits: [{key: src, packets: 9, window: 1s}]}]\n";
+	uint32_t i;
+
+	(void)unused;
+	begin(text);
+	for (i = 0; i < 100; i++, now_ns += MS)
+		comes(i & 1, 1 + i, 60, 0, PACER_DENY_WINDOW);
+	assert_int_equal(busiest_read(&pacer, &busiest, &error), 0);
+	assert_true(busiest.samples == 100 && busiest.n_keys == BUSIEST_MAX);
+	assert_int_equal(heavy(PACER_COST_PACKETS, SECOND), HEAVIEST_MAX);
+	shadowed.of = copies[0].policy.sampling;
+	pacer.shadowed = &shadowed;
+	pacer.differ = samplers;
+	pacer.n_differ = CPUS;
+	assert_int_equal(differing_read(&pacer, &differing, &error), 0);
+	assert_true(differing.samples == 100 && differing.n_keys == DIFFERING_MAX);
+}
+
 /* --- estimates -------------------------------------------------------------------------------- */
 
 static struct {
@@ -635,6 +658,7 @@ int main(void)
 	    TEST(test_heaviest_of_time),
 	    TEST(test_heaviest_without_a_number),
 	    TEST(test_differing),
+	    TEST(test_more_keys_than_are_told),
 	    TEST(test_estimates),
 	    TEST(test_keys_of_estimates),
 	    TEST(test_packets_of_samples),
