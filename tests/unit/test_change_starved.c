@@ -6,6 +6,7 @@
 #include "banning.h"
 #include "starved.h"
 
+#include "live/allow_maps.h"
 #include "live/change.h"
 #include "live/copies.h"
 #include "live/freeze.h"
@@ -333,6 +334,54 @@ static void test_what_was_begun(void **unused)
 	end(NULL);
 }
 
+static void stale(const char *text, bool of_policy, bool by_hand, uint64_t until_ns)
+{
+	struct allow_entry entry = {
+	    .of_policy = of_policy, .by_hand = by_hand, .hand_until_ns = until_ns};
+
+	assert_int_equal(units_prefix(text, &entry.prefix), 0);
+	assert_int_equal(allow_maps_put(&pacer, 1, &entry), 0);
+}
+
+static void stale_lists(uint32_t i)
+{
+	begin(0);
+	stale("198.51.100.0/24", i & 1, i & 2, i & 4 ? kernel_now_ns + SECOND : 0);
+	stale("192.0.2.1", true, false, 0);
+	stale("192.0.2.2", false, true, 0);
+	kernel_changes = 0;
+}
+
+/* What the other copy's list has of a policy long gone is gone, or as the new one has it. */
+static void test_stale_lists(void **unused)
+{
+	uint32_t unwritten = 0;
+
+	(void)unused;
+	for (uint32_t i = 0; i < 8; i++) {
+		struct allowlist list;
+
+		stale_lists(i);
+		assert_int_equal(apply_it(), 0);
+		assert_int_equal(allow_maps_read(&pacer, 1, &list, &error), 0);
+		assert_int_equal(list.n, 2);
+		for (size_t k = 0; k < list.n; k++)
+			assert_true(list.entry[k].of_policy && !list.entry[k].by_hand &&
+				    !list.entry[k].hand_until_ns);
+		allowlist_free(&list);
+	}
+	for (uint32_t n = 1, done = 0; !done; n++) {
+		stale_lists(0);
+		kernel_fails_at = n;
+		done = !apply_it();
+		kernel_fails_at = 0;
+		unwritten += !done && strstr(error.text, "eth0: its allow-list cannot be written");
+		assert_int_equal(copies_in_force(&pacer), done);
+	}
+	assert_true(unwritten >= 4); /* two are taken off, one is changed and one added */
+	end(NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -340,6 +389,7 @@ int main(void)
 	    cmocka_unit_test(test_no_map),
 	    cmocka_unit_test(test_no_lock_and_no_wait),
 	    cmocka_unit_test(test_what_was_begun),
+	    cmocka_unit_test(test_stale_lists),
 	    cmocka_unit_test(test_nothing_else),
 	    cmocka_unit_test(test_sets_of_what_failed),
 	    cmocka_unit_test(test_sets_that_were_not_read),
