@@ -3,6 +3,7 @@
 #include "oracle.h"
 #include "floods.h"
 #include "plan/figures.h"
+#include "starved.h"
 
 #define PPS	   100000u
 #define EVER_NEW   (1u << 28) /* sources: none comes twice */
@@ -162,13 +163,37 @@ static void test_change(void **unused)
 	policy_free((struct policy *)previous.policy);
 }
 
+/* What it will take, before it is loaded; without memory that is said, and nothing is told. */
+static void test_foretold(void **unused)
+{
+	const char *const text =
+	    "withstand: 1Mpps\nrules: [{name: a, limits: [{key: src, gap: 1s}]}]\n";
+	struct policy_error error = {0};
+	struct policy *policy = policy_parse(text, strlen(text), &error);
+	uint64_t bytes = 0;
+	int result = -1;
+
+	(void)unused;
+	assert_non_null(policy);
+	for (uint32_t at = 1; result; at++) {
+		starved_from(at, false);
+		memory.on = true;
+		result = compile_memory(policy, NULL, &bytes, &error);
+		memory.on = false;
+		if (result)
+			assert_int_equal(error.line, POLICY_NO_MEMORY);
+		assert_true(at < 50);
+	}
+	assert_true(bytes > 1 << 20);
+	policy_free(policy);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_newcomers),
-	    cmocka_unit_test(test_sized),
-	    cmocka_unit_test(test_too_much),
-	    cmocka_unit_test(test_change),
+	    cmocka_unit_test(test_newcomers), cmocka_unit_test(test_sized),
+	    cmocka_unit_test(test_too_much),  cmocka_unit_test(test_change),
+	    cmocka_unit_test(test_foretold),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1019,6 +1019,10 @@ static const struct {
     {"icmp_type: 8, sport: 7", "and sport is written: no packet can match"},
     {"ether_type: arp, ttl: 1", "ether_type is not of IP, and other fields are"},
     {"ether_type: 0x0599", "is no EtherType"},
+    {"ether_type: 1535", "\"1535\" is no EtherType"},
+    {"payload: 1=0x12/0xg", "are no bytes"},
+    {"flags: synsynsynsynsynsynsynsynsynsynsynsynsynsyn", "are no TCP flags"},
+    {"src: {}", "match.src: expected one value, found fields"},
     {"ether_type: 1537-1538-1539", "is no EtherType"},
     {"payload: 1=0x12/0x00", "are no bytes"},
     {"payload: 1=0x12/0x1234", "are no bytes"},
@@ -1051,6 +1055,8 @@ static void wrong_matches(void **state)
 	policy_free(
 	    parse(with_match(buf, sizeof(buf), "ether_type: ip, sport: 7, dscp: 0, len: 60")));
 	policy_free(parse(with_match(buf, sizeof(buf), "payload: 1=0x12345678 / 0xffffffff")));
+	policy_free(
+	    parse(with_match(buf, sizeof(buf), "flags: ['syn / syn,ack'], ether_type: ip")));
 	policy = parse(with_match(buf, sizeof(buf),
 				  "flags: 'fin, syn, rst, psh, ack, urg, ece / "
 				  "fin, syn, rst, psh, ack, urg, ece, cwr'"));
@@ -1074,6 +1080,7 @@ static void wrong_keys_of_sets(void **state)
 #define NAME "aaaaaaaaaabbbbbbbbbbccccccccccdd" /* too long by one */
 #define KEYED(key) \
 	GEO "rules:\n- name: a\n  limits:\n  - {key: '" key "', packets: 5, window: 1s}\n"
+#define LONG	    ZEROS ZEROS ZEROS ZEROS ZEROS ZEROS ZEROS ZEROS ZEROS ZEROS ZEROS ZEROS ZEROS
 #define MATCHED(of) GEO "rules:\n- name: a\n  verdict: drop\n  match: {src: '" of "'}\n"
 	static const struct wrong w[] = {
 	    {KEYED("value(geo)"), 7, "key: \"value(geo)\" is no value: write value(SET, src)"},
@@ -1090,6 +1097,8 @@ static void wrong_keys_of_sets(void **state)
 	    {KEYED("value(geo, src)+src"), 7, "\"src\" stands twice in the key"},
 	    {KEYED("value(got, src)"), 7, "there is no set got: there are geo, drop"},
 	    {KEYED("value(drop, src)"), 7, "set drop has no values: add value:"},
+	    {GEO "allow: ['@got']\nrules: []\n", 4,
+	     "allow: there is no set got: there are geo, drop"},
 	    {MATCHED("@got"), 7, "there is no set got: there are geo, drop"},
 	    {MATCHED("@drop=DE"), 7, "set drop has no values: add value:"},
 	    {MATCHED("@geo="), 7, "\"@geo=\" will not do: a value has 1 to"},
@@ -1126,6 +1135,9 @@ static void wrong_keys_of_sets(void **state)
 	     "\"56-57\" is no prefix length of IPv6"},
 	    {"rules: []\npools: [{name: a, targets: [.], each: 1, cooldown: 1s}]\n", 2,
 	     "\".\" is no target"},
+	    {"rules: []\nsets: [{name: a, file: " LONG "}]\n", 2, "name a file, in at most"},
+	    {FLEET("store: 'http://a', name: f, ca: " LONG), 1, "a file's name has 1 to"},
+	    {FLEET("store: 'http://" LONG "', name: f"), 1, "is no address of a store"},
 	    {FLEET("store: 'mailto:a', name: f"), 1, "is no address of a store"},
 	    {FLEET("store: [[a]], name: f"), 1, "fleet.store[0]: expected one value"},
 	};
@@ -1137,6 +1149,15 @@ static void wrong_keys_of_sets(void **state)
 	refuse_all(w, ARRAY(w));
 	policy = parse(KEYED("value(geo, src)+dst/24,56"));
 	assert_true(policy_set_keyed(policy, "geo") && !policy_set_keyed(policy, "drop"));
+	policy_free(policy);
+	policy =
+	    parse("sets:\n- {name: a, file: /a, value: 2}\n- {name: b, file: /b, value: 3}\n"
+		  "rules:\n- {name: r, verdict: drop, match: {src: ['@a=X', '@b=X', '@b=X', "
+		  "'@b=Y']}}\n"
+		  "- name: s\n  limits:\n  - {key: 'value(a, src)+value(b, dst)', gap: 1s}\n"
+		  "  - {key: 'value(b, dst)', gap: 2s}\n  - {key: 'value(a, src)', gap: 2s}\n");
+	assert_int_equal(policy->n_set_values, 3); /* those that are named twice once */
+	assert_true(policy_set_keyed(policy, "a") && policy_set_keyed(policy, "b"));
 	policy_free(policy);
 	snprintf(text, sizeof(text),
 		 GEO "rules:\n- name: a\n  verdict: drop\n  match:\n    src:\n");
@@ -1150,6 +1171,7 @@ static void wrong_keys_of_sets(void **state)
 #undef NAME
 #undef KEYED
 #undef MATCHED
+#undef LONG
 }
 
 static const struct {
@@ -1209,6 +1231,7 @@ static const struct {
     {LADDER("src/[32,],[64,56]") ", wider: x4", "\"\" is no prefix length of IPv4: write 0 to 32"},
     {LADDER("src/[],[64,56]") ", wider: x4", "\"\" is no prefix length of IPv4"},
     {LADDER("src/[32 24],[64,56]") ", wider: x4", "\"32 24\" is no prefix length"},
+    {LADDER("src/[24-25,16],[64,56]") ", wider: x4", "\"24-25\" is no prefix length of IPv4"},
     {LADDER("src/[33,24],[64,56]") ", wider: x4", "\"33\" is no prefix length of IPv4"},
     {LADDER("src/[32,24],[129,56]") ", wider: x4", "\"129\" is no prefix length of IPv6"},
     {LADDER("src/[32,24],[64-56]") ", wider: x4", "\"64-56\" is no prefix length of IPv6"},

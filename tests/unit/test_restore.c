@@ -656,6 +656,11 @@ static void a_clock_that_errs(void **unused)
 	assert_int_equal(absence_between(&then, &at).by, ABSENCE_BY_DAY);
 	then.error_ns = UINT64_MAX;
 	assert_int_equal(absence_between(&then, &at).by, ABSENCE_SINCE_BOOT);
+	at.boot_id[0] = 0; /* a kernel that does not say of which boot it is */
+	assert_int_equal(absence_between(&then, &at).by, ABSENCE_ANY_BOOT);
+	at.boot_id[0] = 'b';
+	then.boot_id[0] = 0;
+	assert_int_equal(absence_between(&then, &at).by, ABSENCE_ANY_BOOT);
 }
 
 /* A file made by hand has a time that no clock says: its key waits, and is not let through. */

@@ -7,6 +7,7 @@
 #include "applied.h"
 #include "example.h"
 #include "parsed.h"
+#include "plan/kinds.h"
 #include "plan/throttles.h"
 
 static void test_the_example(void **unused)
@@ -850,6 +851,31 @@ static void test_targets_across_changes(void **unused)
 	assert_true(n > 200000);
 }
 
+/* For the next reading of a capture: a threshold that was not written goes with the uses. */
+static void test_retuned(void **unused)
+{
+	static const struct {
+		uint64_t uses, threshold, value, now_uses, now_threshold;
+	} rows[] = {
+	    {10, 10, 50, 50, 50},				 /* all of them */
+	    {1, 1, 7, 7, 7},	       {1000, 10, 250, 250, 3},	 /* the hundredth */
+	    {901, 10, 2000, 2000, 20}, {1000, 50, 400, 400, 50}, /* what is written stays */
+	    {1000, 50, 20, 50, 50},				 /* and there are no fewer uses */
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(rows); i++) {
+		struct policy_limit from = {.kind = LIMIT_THROTTLE}, to;
+
+		from.throttle.uses = rows[i].uses;
+		from.throttle.threshold = rows[i].threshold;
+		to = from;
+		limit_kind_of(&from)->retune(&to, &from, rows[i].value, NULL);
+		assert_int_equal(to.throttle.uses, rows[i].now_uses);
+		assert_int_equal(to.throttle.threshold, rows[i].now_threshold);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -872,6 +898,7 @@ int main(void)
 	    TEST(test_states_come_back),
 	    TEST(test_turns),
 	    TEST(test_over),
+	    TEST(test_retuned),
 	    TEST(test_bans),
 	    TEST(test_no_room_for_bans),
 	    TEST(test_paced_across_changes),
