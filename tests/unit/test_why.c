@@ -248,7 +248,8 @@ static void ban(struct pacer_walk *walk, uint32_t of, bool source, uint64_t unti
 	struct pacer_ban_ask q = pacer_walk_ban_ask(walk, &bin.rule[0].limiter[0], of);
 
 	if (source) {
-		q.key = pacer_ban_source(walk->pkt.family, walk->pkt.key, 32);
+		q.key = pacer_ban_source(walk->pkt.family, walk->pkt.key,
+					 walk->pkt.family == PACER_FAMILY_4 ? 32 : 128);
 		q.hash = pacer_ban_hash(&q.key, secret + of * PACER_SECRETS);
 	}
 	assert_int_equal(pacer_ban_add(&q, until_ns), PACER_BANNED);
@@ -264,9 +265,10 @@ static void test_while_bans_move(void **unused)
 	    "memory: 64Ki\nbans: 64\nrules:\n- {name: a, ban: 10s, limits: [{key: src, packets: 9, "
 	    "window: 1s, entries: 64}]}\n");
 	bin.bans.len4[0] = 32;
+	bin.bans.len6[0] = 128;
 	bin.flags |= PACER_SOURCES_BANNED;
-	for (uint32_t i = 0; i < 8;
-	     i++) { /* by which secret, of a source or a key; it moves, or not */
+	/* By which secret, of a source or a key; it moves, or not; of either family. */
+	for (uint32_t i = 0; i < 16; i++) {
 		uint32_t of = i & 1;
 		bool source = i & 2, moving = i & 4;
 		struct pacer_state state = state_of(0);
@@ -276,6 +278,8 @@ static void test_while_bans_move(void **unused)
 		memset(ban_lines, 0, sizeof(ban_lines));
 		state.table = (struct pacer_table){ban_lines, 4096};
 		bin.bans.moving = moving;
+		if (i & 8)
+			walk.pkt.family = PACER_FAMILY_6;
 		ban(&walk, of, source, START + 1000);
 		why_packet(&walk, policy, 0, &why);
 		assert_int_equal(why.reason, of && !moving ? PACER_ADMIT : PACER_DENY_BAN);
