@@ -513,6 +513,11 @@ static void test_past(void **unused)
 	assert_int_equal(past.said, 5);
 	assert_int_equal(past.said_lost, 1);
 	assert_int_equal(past.said_since_ns, 1000 * S);
+	now_ns += 1;
+	notes_say(&pacer, NOTE_CHANGE, "later than all bans");
+	assert_int_equal(follow_past(&pacer, note, told, &past, &error), 0);
+	assert_int_equal(past.said, 6);
+	assert_non_null(strstr(told, "ban of a;change: later than all bans;"));
 }
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
