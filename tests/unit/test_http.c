@@ -47,8 +47,13 @@ static void files_again(struct rlimit had)
 
 static void test_addresses(void **unused)
 {
-	static const char *const wrong[] = {"",	    ":",     "[]:80",	"[x]:1", "[:1",	    "x]:1",
-					    "[1:1", "::1:1", "1.2.3.4", "1:",	 "1:65536", "1:1x"};
+	static const char *const wrong[] = {"",	       ":",
+					    "[]:80",   "[x]:1",
+					    "[:1",     "x]:1",
+					    "[1:1",    "::1:1",
+					    "1.2.3.4", "1:",
+					    "1:65536", "1:1x",
+					    "[::1:80", "1:0000000000000000000000000000000080"};
 	int fd = http_listen("127.0.0.1:0", bound, &error), own = next_fd();
 	struct rlimit had;
 

@@ -56,7 +56,7 @@ static const struct option_row *find_name(const struct verb *verb, const char *n
 			found = row;
 			n++;
 		}
-	return n == 1 && len ? found : NULL;
+	return n == 1 ? found : NULL; /* of no name at all, every one */
 }
 
 static const struct option_row *find_letter(const struct verb *verb, char letter)

@@ -347,7 +347,7 @@ static int judge_kernel(struct replay *r, const struct replay_frame *frame, stru
 {
 	struct pacer_frame f = frame_of(frame);
 	struct kernel *k = r->kernel;
-	enum pacer_reason reason;
+	enum pacer_reason reason = PACER_REASON_COUNT;
 	uint32_t likely = 0;
 	int counter, limiter = 0;
 
