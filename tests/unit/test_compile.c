@@ -308,6 +308,42 @@ static void test_too_many_of_a_kind(void **unused)
 	}
 }
 
+static int by_id(const void *a, const void *b)
+{
+	const uint64_t *one = a, *other = b;
+
+	return (*one > *other) - (*one < *other);
+}
+
+#define TARGET	 "n%08x" /* whose digits have nothing of an order */
+#define NAMED(k) ((uint32_t)(k)*2654435761u)
+
+/* A target is known by a hash of its name: two of one hash are refused, in one pool and in two. */
+static void test_targets_of_one_hash(void **unused)
+{
+	static uint64_t of[400000]; /* the hash, and the number that the name has */
+	char name[16];
+	size_t i = 1;
+
+	(void)unused;
+	for (size_t k = 0; k < ARRAY(of); k++) {
+		snprintf(name, sizeof(name), TARGET, NAMED(k));
+		of[k] = (uint64_t)compile_name_id(name) << 32 | k;
+	}
+	qsort(of, ARRAY(of), sizeof(*of), by_id);
+	while (i < ARRAY(of) && of[i] >> 32 != of[i - 1] >> 32)
+		i++;
+	assert_true(i < ARRAY(of));
+	for (int two = 0; two < 2; two++) {
+		say_again();
+		say("pools:\n- {name: p, targets: [" TARGET "%s", NAMED(of[i - 1]),
+		    two ? "], each: 5, cooldown: 9s}\n- {name: q, targets: [" : ", ");
+		say(TARGET "], each: 5, cooldown: 9s}\nrules: []\n", NAMED(of[i]));
+		assert_int_equal(load(doc.s), -1);
+		assert_non_null(strstr(error.text, "has the same hash as another target's"));
+	}
+}
+
 /* Only values at which the set of rules changes are bounds. */
 static void test_bounds_that_are_none(void **unused)
 {
@@ -2251,6 +2287,7 @@ int main(void)
 	    TEST(test_random_matches),
 	    TEST(test_too_many_bounds),
 	    TEST(test_too_many_of_a_kind),
+	    TEST(test_targets_of_one_hash),
 	    TEST(test_bounds_that_are_none),
 	    TEST(test_no_rules),
 	    TEST(test_all_rules),
