@@ -1492,8 +1492,7 @@ static void no_value_will_do(void **state)
 	    "rules: [{name: a, limits: [{key: src, packets: 1, window: 9s, slots: %s}]}]\n",
 	    "rules: [{name: a, limits: [{key: src, rate: %s, burst: 5}]}]\n",
 	    "rules: [{name: a, limits: [{key: src, rate: 5/s, burst: %s}]}]\n",
-	    "rules: [{name: a, limits: [{key: 'src/[24,32],64', packets: 9, window: 9s, times: "
-	    "[x1, %s]}]}]\n",
+	    "rules: [{name: a, limits: [{key: 'src/[9,8],9', rate: 9/s, burst: 9, wider: %s}]}]\n",
 	    "rules: [{name: a, verdict: pass, match: {src: [%s]}}]\n",
 	    "rules: [{name: a, verdict: pass, match: {proto: [%s]}}]\n",
 	    "rules: [{name: a, verdict: pass, match: {dport: [%s]}}]\n",
