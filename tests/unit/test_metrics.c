@@ -404,6 +404,17 @@ static void test_state(void **unused)
 	has("xdp_pacer_bans_capacity{interface=\"eth0\"} 16384");
 }
 
+/* The store may answer the agent after the clock was read: no row may go missing, or say 584 years.
+ */
+static void test_answered_just_now(void **unused)
+{
+	(void)unused;
+	one.share[0].answered_ns = one.now_ns + 1;
+	make(METRICS_PLAIN, "eth0");
+	has("xdp_pacer_fleet_answer_age_seconds{interface=\"eth0\",rule=\"dns\",limit=\"1\",key="
+	    "\"src/24,56\"} 0");
+}
+
 static void limit(const char *name, const char *labels, const char *value)
 {
 	char line[256];
@@ -461,6 +472,7 @@ int main(void)
 	    TEST(test_heads),
 	    TEST(test_counters),
 	    TEST(test_state),
+	    TEST(test_answered_just_now),
 	    TEST(test_limits),
 	    TEST(test_nothing),
 	    TEST(test_what_is_asked_for),

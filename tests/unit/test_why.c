@@ -242,7 +242,7 @@ static void test_two_throttles(void **unused)
 
 static struct pacer_line ban_lines[4096];
 
-/* Bans what the walk comes from, or its key, as was done by that secret. */
+/* Bans what the walk comes from, or its key, by that secret; the third ban in a row. */
 static void ban(struct pacer_walk *walk, uint32_t of, bool source, uint64_t until_ns)
 {
 	struct pacer_ban_ask q = pacer_walk_ban_ask(walk, &bin.rule[0].limiter[0], of);
@@ -252,6 +252,7 @@ static void ban(struct pacer_walk *walk, uint32_t of, bool source, uint64_t unti
 					 walk->pkt.family == PACER_FAMILY_4 ? 32 : 128);
 		q.hash = pacer_ban_hash(&q.key, secret + of * PACER_SECRETS);
 	}
+	q.note = 3 << PACER_BAN_ROW;
 	assert_int_equal(pacer_ban_add(&q, until_ns), PACER_BANNED);
 }
 
@@ -261,9 +262,9 @@ static void test_while_bans_move(void **unused)
 	(void)unused;
 	for (uint32_t i = 0; i < 2 * PACER_SECRETS; i++)
 		secret[i] = 0x9e3779b97f4a7c15ull * (i + 1);
-	load(
-	    "memory: 64Ki\nbans: 64\nrules:\n- {name: a, ban: 10s, limits: [{key: src, packets: 9, "
-	    "window: 1s, entries: 64}]}\n");
+	load("memory: 64Ki\nbans: 64\nrules:\n- {name: a, ban: {for: 10s, grow: x2, up_to: 1h, "
+	     "forget: 1d}, "
+	     "limits: [{key: src, packets: 9, window: 1s, entries: 64}]}\n");
 	bin.bans.len4[0] = 32;
 	bin.bans.len6[0] = 128;
 	bin.flags |= PACER_SOURCES_BANNED;
@@ -288,6 +289,8 @@ static void test_while_bans_move(void **unused)
 		assert_int_equal(why.denied, source ? -1 : 0);
 		assert_true(why.when_ns >= START + 1000 && why.when_ns < START + 2000);
 		assert_true(source ? why.source_ns : why.limit[0].banned_ns);
+		assert_int_equal(why.limit[0].ban_row, source ? 0 : 3);
+		assert_int_equal(why.limit[0].ban_next_ns, source ? 0 : 80000000000);
 	}
 }
 

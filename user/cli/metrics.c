@@ -445,15 +445,19 @@ static void fleet_keys_rows(const struct row *row)
 
 static void fleet_answer_rows(const struct row *row)
 {
+	uint64_t now_ns = row->f->now_ns;
 	char text[NUMBER_TEXT];
 
 	for (size_t i = 0; i < row->f->n_shares; i++) {
 		const struct reading_share *s = &row->f->share[i];
+		uint64_t age_ns = now_ns - s->answered_ns;
 
-		if (!s->answered_ns || s->answered_ns > row->f->now_ns)
+		if (!s->answered_ns)
 			continue;
+		if (s->answered_ns > now_ns)
+			age_ns = 0; /* after the clock was read */
 		begin_limit(row, s->rule, s->limit);
-		end_with(row, seconds_text(row->f->now_ns - s->answered_ns, text));
+		end_with(row, seconds_text(age_ns, text));
 	}
 }
 

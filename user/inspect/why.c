@@ -62,22 +62,35 @@ static uint64_t ban_of(const struct pacer_walk *w, const struct pacer_limiter *t
 			   p->bans.moving ? ban_by(w, t, p->secret ^ 1) : 0);
 }
 
+/* Which one in a row the longest ban of the limit's key is, by this secret, if one lasts beyond
+ * *until_ns. */
+static void row_by(const struct pacer_walk *w, const struct pacer_limiter *t, uint32_t secret,
+		   __u64 *until_ns, __u32 *row)
+{
+	struct pacer_ban_ask q = pacer_walk_ban_ask(w, t, secret);
+	struct pacer_ban_places at = pacer_ban_places(q.bans, q.hash);
+
+	for (uint32_t i = 0; i < at.n; i++) {
+		struct pacer_line *line = PACER_LINE_AT(q.table, pacer_ban_place(&at, i));
+
+		if (line)
+			pacer_ban_note(line, &q, until_ns, row);
+	}
+}
+
 /* Of a ban that runs, of a rule whose bans grow: which one in a row it is, and the next one's
  * length. */
 static void fill_row(const struct pacer_walk *w, const struct pacer_limiter *t, struct why_limit *l)
 {
 	const struct pacer_policy *p = PACER_POLICY_OF(w);
 	const struct pacer_rule *rule = PACER_RULE_OF(w);
-	struct pacer_ban_ask q = pacer_walk_ban_ask(w, t, p->secret);
-	struct pacer_ban_places at = pacer_ban_places(q.bans, q.hash);
 	__u64 until_ns = w->now_ns;
 
-	for (uint32_t i = 0; rule->ban_grow && l->banned_ns && i < at.n; i++) {
-		struct pacer_line *line = PACER_LINE_AT(q.table, pacer_ban_place(&at, i));
-
-		if (line)
-			pacer_ban_note(line, &q, &until_ns, &l->ban_row);
-	}
+	if (!rule->ban_grow || !l->banned_ns)
+		return;
+	row_by(w, t, p->secret, &until_ns, &l->ban_row);
+	if (p->bans.moving)
+		row_by(w, t, p->secret ^ 1, &until_ns, &l->ban_row);
 	if (l->ban_row)
 		l->ban_next_ns = pacer_ban_length(rule, l->ban_row) - rule->ban_tick_ns;
 }
