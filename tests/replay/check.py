@@ -150,6 +150,23 @@ def least_odd():
     assert "src/32,128: bytes: none would do\n" in text and "the ladder:" not in text, text
 
 
+def least_unfit():
+    """Limits that no policy can have, and a capture that lies about its lengths: the reason is said, not guessed."""
+    with open(path("nano.pcap"), "rb") as f:
+        data = f.read()
+    (_, first), *_ = records(data)
+    with open(path("terabytes.long"), "wb") as f:
+        f.write(data[:24])
+        for ns in range(300):
+            f.write(struct.pack("<IIII", 1, ns, len(first) - 16, 0xffffffff) + first[16:])
+    small = "memory: 64Ki\nrules: [{name: a, limits: [{key: src, packets: 20, window: 1s, entries: 1000}]}]"
+    text = replay(small, "terabytes.long").stdout
+    assert "packets: no policy can have the limits that would do: rule a: no room for its state: 96000 bytes " \
+        "wanted, 65536 free together" in text, text
+    text = replay("rules: [{name: a, limits: [{key: src, bytes: 20M, window: 1s}]}]", "terabytes.long").stdout
+    assert "bytes: not settled in several readings: where its state lies depends on the limit\n" in text, text
+
+
 def least_once():
     """Of stdin: the same where one reading is enough, a line that says why where it is not."""
     with open(path("nano.pcap"), "rb") as f:

@@ -242,12 +242,18 @@ static int judge_all(struct run *run)
 
 /* --- the smallest limits that would have denied nothing ------------------------------------- */
 
-static const char *unsettled(const struct run *run)
+/* Why it is not known, in `buf`. */
+static const char *unsettled(const struct run *run, char *buf, size_t size)
 {
-	return capture_repeats(&run->capture)
-		   ? "the limit decides where its state lies, and no limit agrees with what it "
-		     "decides"
-		   : "the capture has to be read twice, and stdin or a pipe cannot be";
+	const char *unfit = smallest_unfit(run->smallest);
+
+	snprintf(buf, size, "%s%s",
+		 unfit ? "no policy can have the limits that would do: "
+		 : capture_repeats(&run->capture)
+		     ? "not settled in several readings: where its state lies depends on the limit"
+		     : "the capture has to be read twice, and stdin or a pipe cannot be",
+		 unfit ? unfit : "");
+	return buf;
 }
 
 /* "gap 12us (is 1ms)", "412 packets in 1s (is 300)" */
@@ -281,7 +287,7 @@ static void emit_smallest(const struct run *run, uint32_t rule, uint32_t limit)
 	const struct limit_kind *kind = limit_kind_of(l);
 	bool found = smallest.state == SMALLEST_FOUND;
 	const char *unit = kind->by_time ? kind->name : limit_unit(l);
-	char key[64], text[128];
+	char key[64], text[128], why[512];
 
 	emit_object("");
 	emit_uint("limit_index", l->item, NULL);
@@ -297,7 +303,7 @@ static void emit_smallest(const struct run *run, uint32_t rule, uint32_t limit)
 	emit_string("state", states[smallest.state], found ? NULL : "%s\n",
 		    smallest.state == SMALLEST_ANY    ? "any would do"
 		    : smallest.state == SMALLEST_NONE ? "none would do"
-						      : unsettled(run));
+						      : unsettled(run, why, sizeof(why)));
 	if (found)
 		emit_uint("least", smallest.value, "%s\n",
 			  found_text(l, smallest.value, text, sizeof(text)));

@@ -19,6 +19,8 @@ struct smallest {
 	bool idle[PACER_RULES_MAX][POLICY_LIMITS_MAX];	 /* nothing came to it at first */
 	bool first; /* a reading in which what is shaped by its value began at nothing, too */
 	bool settled;
+	struct policy_error
+	    unfit; /* why the guess is no policy, where it is none; else without text */
 };
 
 /* --- one reading ---------------------------------------------------------------------------- */
@@ -232,9 +234,12 @@ static int read_again(struct smallest *l, struct capture *c, struct policy_error
 int smallest_settle(struct smallest *l, struct capture *c, struct policy_error *error)
 {
 	for (int reading = 1; reading <= READINGS_MAX; reading++) {
-		if (open_next(l, &l->settled, error))
-			/* Where the guess does not fit the policy's memory, nothing is told. */
-			return error->line == POLICY_NO_MEMORY ? -1 : 0;
+		if (open_next(l, &l->settled, error)) {
+			if (error->line == POLICY_NO_MEMORY)
+				return -1;
+			l->unfit = *error;
+			return 0;
+		}
 		if (l->settled || !capture_repeats(c))
 			return 0;
 		if (read_again(l, c, error))
@@ -258,6 +263,11 @@ struct smallest_limit smallest_of(const struct smallest *l, uint32_t rule, uint3
 		 untouched(kind, judge_limiter(&l->judge, rule, limit), smallest.value))
 		smallest.state = SMALLEST_ANY;
 	return smallest;
+}
+
+const char *smallest_unfit(const struct smallest *l)
+{
+	return *l->unfit.text ? l->unfit.text : NULL;
 }
 
 struct smallest *smallest_open(const struct policy *policy, struct policy_error *error)

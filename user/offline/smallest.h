@@ -25,7 +25,8 @@ enum smallest_state {
 	SMALLEST_FOUND,
 	SMALLEST_ANY,	   /* nothing came, or no two packets of a key: any limit denies nothing */
 	SMALLEST_NONE,	   /* no limit can be so loose */
-	SMALLEST_UNSETTLED /* the capture would have to be read again, and cannot be */
+	SMALLEST_UNSETTLED /* the capture would have to be read again, and cannot be; or
+			      smallest_unfit() */
 };
 
 struct smallest_limit {
@@ -47,6 +48,9 @@ int smallest_feed(struct smallest *l, const struct replay_frame *frame, struct p
 int smallest_settle(struct smallest *l, struct capture *c, struct policy_error *error);
 
 struct smallest_limit smallest_of(const struct smallest *l, uint32_t rule, uint32_t limit);
+/* Why no policy has the limits that would do (they are too large, or want too much memory); NULL:
+ * one has. */
+const char *smallest_unfit(const struct smallest *l);
 void smallest_close(struct smallest *l);
 
 #endif
