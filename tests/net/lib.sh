@@ -18,6 +18,8 @@ BUILD=$(cd "$BUILD" && pwd) || exit 1
 CLIENT=pacer-net-c$$
 SERVER=pacer-net-s$$
 PATH=$PATH:/usr/sbin:/sbin
+# shellcheck disable=SC2034 # for the tests
+last_cpu=$(($(nproc --all) - 1))
 hang_s=200 # of one command: no machine is that slow
 failures=0
 work="" shots="" pid="" sender="" receiver="" sent="" arrived=""
@@ -229,6 +231,18 @@ apply()
 lapse()
 {
 	"$(tool lapse "-I$here/../../common" -lbpf)" "$(status .program_id)"
+}
+
+# lease CPU THROTTLE USES: the CPU holds so many uses of that throttle of the pacer on s0, until it has made them.
+lease()
+{
+	"$(tool lease "-I$here/../../common" -lbpf)" "$(status .program_id)" "$@"
+}
+
+# on_cpu CPU: what this process starts from now on sends from there, and is judged there.
+on_cpu()
+{
+	taskset -pc "$1" "$BASHPID" >/dev/null
 }
 
 # off: no program on s0, whatever came before.

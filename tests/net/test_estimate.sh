@@ -82,7 +82,7 @@ flood()
 {
 	local before after
 
-	taskset -pc 0 "$BASHPID" >/dev/null # each CPU has a window of its own
+	on_cpu 0 # each CPU has a window of its own
 	sampled flood '{of: all, k: 64, packets: 1000, replacement: without}'
 	load flood
 	arrive "10 10 10" n=600 n=600,from=10.77.0.12 n=600,from=10.77.0.13

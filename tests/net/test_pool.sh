@@ -140,7 +140,7 @@ senders_on()
 	background "$CLIENT" taskset -c 0 "$BUILD/traffic" send 10.77.0.1,fd77::1 9000 20 \
 		10.77.0.11=3000 10.77.0.12=3000 >"$work/sent0"
 	one=$pid
-	background "$CLIENT" taskset -c $(($(nproc --all) - 1)) \
+	background "$CLIENT" taskset -c "$last_cpu" \
 		"$BUILD/traffic" send 10.77.0.1,fd77::1 9000 20 \
 		10.77.0.13=3000 10.77.0.14=3000 >"$work/sent1"
 	other=$pid

@@ -140,7 +140,7 @@ changes()
 # An unconfirmed policy gives way: its sample goes with it.
 rolled_back()
 {
-	taskset -pc 0 "$BASHPID" >/dev/null # each CPU has a sample of its own
+	on_cpu 0 # each CPU has a sample of its own
 	sampled one '{of: all, k: 32, window: 60s}'
 	sampled other '{of: all, k: 31, window: 60s}'
 	load one

@@ -12,8 +12,6 @@
 # shellcheck source=tests/net/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-last_cpu=$(($(nproc --all) - 1))
-
 # uses NAME LIMIT...: a rule with these limits.
 uses()
 {
@@ -38,12 +36,6 @@ denied()
 test_stats()
 {
 	[ "$(stats "$1")" = true ]
-}
-
-# on_cpu CPU: what this process starts from now on sends from there, and is judged there.
-on_cpu()
-{
-	taskset -pc "$1" "$BASHPID" >/dev/null
 }
 
 exact()

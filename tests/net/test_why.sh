@@ -191,6 +191,37 @@ of_a_throttle()
 		'["deny","throttle",0,5,true]' "after"
 }
 
+# A CPU that has uses on lease would let the packet pass, and others would not: the first one's answer is told, or
+# that of the CPU on which it passes soonest.
+of_leases()
+{
+	policy leases <<-END
+	rules:
+	  - name: u
+	    match: {dport: 9000}
+	    limits:
+	      - {key: all, uses: 5, cooldown: 600s, threshold: 5}
+	      - {key: all, uses: 5, cooldown: 60s, threshold: 5}
+	END
+	load leases
+	arrive "5" n=7
+	equal "$(why '[.verdict, .denied_by, .cpus_admit, .wait_ns > 590e9]' "$packet")" '["deny",0,0,true]' "on all CPUs" || return
+	lease "$last_cpu" 0 1
+	equal "$(why '[.verdict, .denied_by, .cpus_admit, .wait_ns < 100e9]' "$packet")" '["deny",1,0,true]' "sooner on the last" || return
+	lease "$last_cpu" 1 1
+	equal "$(why '[.verdict, .cpus_admit, .limits[0].leased]' "$packet")" '["admit",1,1]' "on the last" || return
+	pacer why s0 "$packet" | grep -Eq '^  leases    1 of [0-9]+ CPUs would let it pass, the others have no use of the throttle left$' ||
+		fail "$(pacer why s0 "$packet")" || return
+	on_cpu "$last_cpu"
+	arrive "1" n=2 || return
+	on_cpu 0
+	lease 0 0 2
+	equal "$(why '[.verdict, .denied_by, .cpus_admit, .wait_ns < 100e9]' "$packet")" '["deny",1,0,true]' "sooner on the first" || return
+	lease 0 1 2
+	equal "$(why '[.verdict, .cpus_admit, .limits[0].leased]' "$packet")" '["admit",1,2]' "on the first" || return
+	arrive "2" n=3
+}
+
 of_a_frame()
 {
 	limit three 3
@@ -295,6 +326,7 @@ check why-of-a-limit-that-goes of_a_limit_that_goes
 check why-of-verdicts of_verdicts
 check why-on-lists on_lists
 check why-of-a-throttle of_a_throttle
+check why-of-leases of_leases
 check why-of-a-frame of_a_frame
 check why-last-denied last_denied
 check why-wrong wrong

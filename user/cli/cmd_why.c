@@ -735,9 +735,8 @@ static void ask_cpus(struct question *q, const struct look *look, struct why *wh
 
 		why_packet(&walk, q->policy, q->resolution_ns, &one);
 		q->admit += one.reason == PACER_ADMIT;
-		if (!cpu || (one.reason == PACER_ADMIT && why->reason != PACER_ADMIT) ||
-		    (one.reason != PACER_ADMIT && why->reason != PACER_ADMIT &&
-		     one.when_ns < why->when_ns))
+		if (!cpu || (why->reason != PACER_ADMIT &&
+			     (one.reason == PACER_ADMIT || one.when_ns < why->when_ns)))
 			*why = one;
 	}
 	q->cpus = look->cpus;
