@@ -241,7 +241,9 @@ static void test_each_field(void **state)
 static void test_other_values(void **state)
 {
 #define TWO_SETS "sets: [{name: d, of: 192.0.2.1}, {name: g, file: f, value: 2}]\n"
-#define POOLED	 "pools: [{name: p, targets: a, each: 5, cooldown: 1s}]\n"
+#define OPENING(proto) \
+	"rules: [{name: r, match: {proto: " proto "}, limits: [{key: src, gap: 1s, of: new}]}]"
+#define POOLED "pools: [{name: p, targets: a, each: 5, cooldown: 1s}]\n"
 	static const struct {
 		const char *one, *other, *want;
 	} cases[] = {
@@ -266,6 +268,18 @@ static void test_other_values(void **state)
 	    {TWO_SETS LIMIT("key: 'value(g, src)', gap: 1s"),
 	     TWO_SETS LIMIT("key: 'value(g, dst)+src', gap: 1s"),
 	     "r.limits[0].key: value(g, src)|value(g, dst)+src/32,64\n"},
+	    {MATCH("payload: 1=0x01020304"), MATCH("payload: 1=0x01020000/0xffff0000"),
+	     "r.match.payload: 1=0x01020304|1=0x01020000/0xffff0000\n"},
+	    {RULE("ban: {for: 1s, grow: x2, up_to: 4s, forget: 5s}"), RULE("ban: 1s"),
+	     "r.ban: {for: 1s, grow: x2, up_to: 4s, forget: 5s}|1s\n"},
+	    {SAMPLE("of: admitted, k: 8, packets: 9"), SAMPLE("of: denied, k: 8, packets: 9"),
+	     "sample.of: admitted|denied\n"},
+	    {"withstand: 1Mpps\nrules: []", "rules: []", "withstand: 1M/s|-\nmemory: -|64Mi\n"},
+	    {WHOLE("allow: ['fd00::/8', 192.0.2.0/24]"), WHOLE("allow: 192.0.2.1"),
+	     "allow: fd00::/8|-\nallow: 192.0.2.0/24|-\nallow: -|192.0.2.1\n"},
+	    {"rules: []", WHOLE(""), "rules: -|r\n"},
+	    {OPENING("6-17"), OPENING("tcp"),
+	     "flows: 65536|-\nflow_idle: 2m|-\nr.match.proto: 6-17|tcp\n"},
 	};
 
 	(void)state;
@@ -451,12 +465,16 @@ static void test_an_assignment(void **state)
 {
 	struct policy_error error = {0};
 	char *text = policy_assign(WHOLE("mode: enforce # yet"), "mode=monitor", &error);
+	char long_path[160];
 
 	(void)state;
 	assert_string_equal(text, WHOLE("mode: monitor # yet"));
 	free(text);
 	assert_null(policy_assign(WHOLE(""), "mode", &error));
 	assert_non_null(strstr(error.text, "mode: is not RULE.FIELD=VALUE"));
+	snprintf(long_path, sizeof(long_path), "%0128d=monitor", 0);
+	assert_null(policy_assign(WHOLE(""), long_path, &error));
+	assert_non_null(strstr(error.text, "00=monitor: is not RULE.FIELD=VALUE"));
 }
 
 int main(void)

@@ -1016,8 +1016,8 @@ static const struct {
      "are no TCP flags"},
     {"icmp_type: 8, dst: '::1'", "icmp_type is of IPv4, and dst is not: no packet can match"},
     {"icmpv6_type: 135, src: 10.0.0.1", "icmpv6_type is of IPv6, and src is not"},
+    {"icmp_type: 8, src: [10.0.0.1, '::1'], dst: '::1'", "icmp_type is of IPv4, and dst is not"},
     {"icmp_type: 8, sport: 7", "and sport is written: no packet can match"},
-    {"ether_type: arp, ttl: 1", "ether_type is not of IP, and other fields are"},
     {"ether_type: 0x0599", "is no EtherType"},
     {"ether_type: 1535", "\"1535\" is no EtherType"},
     {"payload: 1=0x12/0xg", "are no bytes"},
@@ -1033,30 +1033,29 @@ static const struct {
      "match.proto[1]: icmpv6 is not of IPv4, and src is: no packet can match: write icmp"},
 };
 
-static void wrong_matches(void **state)
+/* What some packet can be: sources, or destinations, of either family, and no protocol but one that
+ * fits. */
+static const char *const right_match[] = {
+    "src: 10.0.0.0/8, dst: ['::1', 11.0.0.1]",	  "proto: [0-255, sctp], sport: 1",
+    "proto: [1, 58], src: ['::1', 11.0.0.1]",	  "proto: 0-255, dst: '::1'",
+    "icmp_type: 8, src: ['::1', 11.0.0.1]",	  "icmp_type: 8, dst: ['::1', 11.0.0.1]",
+    "icmp_type: 8, dst: [10.0.0.1, 11.0.0.1]",	  "ether_type: [0x1234, ip6], dst: '::1'",
+    "ether_type: ip, sport: 7, dscp: 0, len: 60", "payload: 1=0x12345678 / 0xffffffff",
+    "flags: ['syn / syn,ack'], ether_type: ip",	  "icmp_type: 8, src: ['@some', '::1']",
+    "icmpv6_type: 135, dst: [10.0.0.1, '@some']", "proto: icmp, src: ['::1', '@some']",
+};
+
+static void right_matches(void **state)
 {
 	char buf[1024], list[512];
 	struct policy *policy;
-	size_t i;
 
 	(void)state;
-	for (i = 0; i < ARRAY(wrong_match); i++) {
-		with_match(buf, sizeof(buf), wrong_match[i].match);
-		refuse(buf, strlen(buf), 3, wrong_match[i].says);
+	for (size_t i = 0; i < ARRAY(right_match); i++) {
+		with_match(buf, sizeof(buf), right_match[i]);
+		strcat(buf, "sets: [{name: some, of: [192.0.2.0/24]}]\n");
+		policy_free(parse(buf));
 	}
-	policy_free(parse(with_match(buf, sizeof(buf), "src: 10.0.0.0/8, dst: ['::1', 11.0.0.1]")));
-	policy_free(parse(with_match(buf, sizeof(buf), "proto: [0-255, sctp], sport: 1")));
-	policy_free(parse(with_match(buf, sizeof(buf), "proto: [1, 58], src: ['::1', 11.0.0.1]")));
-	policy_free(parse(with_match(buf, sizeof(buf), "proto: 0-255, dst: '::1'")));
-	policy_free(parse(with_match(buf, sizeof(buf), "icmp_type: 8, src: ['::1', 11.0.0.1]")));
-	policy_free(parse(with_match(buf, sizeof(buf), "icmp_type: 8, dst: ['::1', 11.0.0.1]")));
-	policy_free(parse(with_match(buf, sizeof(buf), "icmp_type: 8, dst: [10.0.0.1, 11.0.0.1]")));
-	policy_free(parse(with_match(buf, sizeof(buf), "ether_type: [0x1234, ip6], dst: '::1'")));
-	policy_free(
-	    parse(with_match(buf, sizeof(buf), "ether_type: ip, sport: 7, dscp: 0, len: 60")));
-	policy_free(parse(with_match(buf, sizeof(buf), "payload: 1=0x12345678 / 0xffffffff")));
-	policy_free(
-	    parse(with_match(buf, sizeof(buf), "flags: ['syn / syn,ack'], ether_type: ip")));
 	policy = parse(with_match(buf, sizeof(buf),
 				  "flags: 'fin, syn, rst, psh, ack, urg, ece / "
 				  "fin, syn, rst, psh, ack, urg, ece, cwr'"));
@@ -1067,6 +1066,27 @@ static void wrong_matches(void **state)
 	assert_int_equal(policy->rule->match.n_dport, 64);
 	assert_range(&policy->rule->match.dport[63], 63, 63);
 	policy_free(policy);
+}
+
+static void wrong_matches(void **state)
+{
+	static const char *const of_ip[] = {
+	    "src: 10.0.0.1",  "dst: 10.0.0.1",	"src: '@some'", "proto: 17",	  "sport: 1",
+	    "dport: 1",	      "flags: syn",	"icmp_type: 8", "icmp_code: 0",	  "icmpv6_type: 1",
+	    "icmpv6_code: 0", "ttl: 1",		"dscp: ef",	"fragment: none", "options: no",
+	    "payload_len: 0", "payload: 0=0x00"};
+	char buf[1024], list[512];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY(of_ip); i++) {
+		snprintf(list, sizeof(list), "%s, ether_type: arp", of_ip[i]);
+		with_match(buf, sizeof(buf), list);
+		refuse(buf, strlen(buf), 3, "ether_type is not of IP, and other fields are");
+	}
+	for (size_t i = 0; i < ARRAY(wrong_match); i++) {
+		with_match(buf, sizeof(buf), wrong_match[i].match);
+		refuse(buf, strlen(buf), 3, wrong_match[i].says);
+	}
 	with_match(buf, sizeof(buf), some_ports(list, sizeof(list), 65));
 	refuse(buf, strlen(buf), 3, "rules[0].match.dport: 65 items: at most 64");
 }
@@ -1110,6 +1130,8 @@ static void wrong_keys_of_sets(void **state)
 	     "sets[0].file: \"-\" will not do: name a file"},
 	    {"rules: []\nsets: [{name: a, file: ''}]\n", 2, "sets[0].file: "},
 	    {"rules: []\nsets: [{name: a, file: {}}]\n", 2, "sets[0].file: expected one value"},
+	    {"rules: []\nsets: [{name: a, of: [[x]]}]\n", 2,
+	     "sets[0].of[0]: expected one value, found a list"},
 	    {"rules: []\nsets: [{name: a, file: /f, value: 1}]\n", 2,
 	     "sets[0].value: 1 will not do: the field of the file that is its value, 2 to 64"},
 	    {"rules: []\nsets: [{name: a, file: /f, value: 65}]\n", 2, "65 will not do"},
@@ -1149,6 +1171,15 @@ static void wrong_keys_of_sets(void **state)
 	refuse_all(w, ARRAY(w));
 	policy = parse(KEYED("value(geo, src)+dst/24,56"));
 	assert_true(policy_set_keyed(policy, "geo") && !policy_set_keyed(policy, "drop"));
+	assert_true(policy_set_named(policy, &policy->set[0]));
+	assert_false(policy_set_named(policy, &policy->set[1]));
+	policy_free(policy);
+	policy = parse("fleet: {name: f, store: 'http://a'}\nrules: []\nsets:\n"
+		       "- {name: a, file: /a, value: 2, fleet: yes}\n"
+		       "- {name: b, of: [], fleet: yes}\n- {name: c, file: /c, value: 2}\n");
+	assert_true(policy_set_named(policy, &policy->set[0]));
+	assert_false(policy_set_named(policy, &policy->set[1]));
+	assert_false(policy_set_named(policy, &policy->set[2]));
 	policy_free(policy);
 	policy =
 	    parse("sets:\n- {name: a, file: /a, value: 2}\n- {name: b, file: /b, value: 3}\n"
@@ -1693,6 +1724,9 @@ static const struct {
     {two, "b.limits[].gap", "2ms", 0, "write RULE.limits[N].FIELD"},
     {two, "b.limits[-1].gap", "2ms", 0, "write RULE.limits[N].FIELD"},
     {two, "b.limits", "2ms", 6, "no such field"},
+    {two, "a.ban.for", "1m", 2, "a.ban.for: no such field that can be set; a ban that grows has"},
+    {"rules:\n- name: a\n  ban: {for: 1m, fleet: yes}\n", "a.ban.fleet", "no", 3,
+     "a.ban.fleet: no such field that can be set; a ban that grows has for, grow"},
     {two, "a.over", "pool ", 0, "a.over: \"pool \" will not do"},
     {two, "a.over", "pool a b", 0, "a.over: \"pool a b\" will not do"},
     {two, "pools.x.each", "1", 0, "pools.x.each: no such pool: there is none"},
@@ -1922,6 +1956,7 @@ int main(void)
 	    cmocka_unit_test(wrong_fleets),
 	    cmocka_unit_test(wrong_rules),
 	    cmocka_unit_test(wrong_matches),
+	    cmocka_unit_test(right_matches),
 	    cmocka_unit_test(wrong_sets),
 	    cmocka_unit_test(wrong_keys_of_sets),
 	    cmocka_unit_test(wrong_pools),

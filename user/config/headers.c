@@ -456,17 +456,26 @@ static bool has_value(const struct range *list, size_t n, uint32_t value)
 	return !n;
 }
 
-static int family_of(const struct policy_match *m)
+/* 4 or 6 if all of the prefixes are of that family, else 0. */
+static int family_of(const struct prefix *prefixes, size_t n)
 {
-	const struct prefix *p = m->n_src ? m->src : m->n_dst ? m->dst : NULL;
+	for (size_t i = 1; i < n; i++)
+		if (prefixes[i].family != prefixes[0].family)
+			return 0;
+	return n ? prefixes[0].family : 0;
+}
 
-	for (size_t i = 0; i < m->n_src; i++)
-		if (m->src[i].family != m->src[0].family)
+int headers_family(const struct policy_match *m, bool dst)
+{
+	for (size_t i = 0; i < m->n_sets; i++)
+		if (m->set[i].dst == dst && !m->set[i].not )
 			return 0;
-	for (size_t i = 0; !m->n_src && i < m->n_dst; i++)
-		if (m->dst[i].family != m->dst[0].family)
-			return 0;
-	return p ? p->family : 0;
+	return dst ? family_of(m->dst, m->n_dst) : family_of(m->src, m->n_src);
+}
+
+bool headers_only_of(const struct policy_match *m, int family)
+{
+	return headers_family(m, false) == family || headers_family(m, true) == family;
 }
 
 bool headers_of_ip(const struct policy_match *m)
@@ -528,10 +537,10 @@ int headers_check(struct source *s, const struct place *at, int line, const stru
 			    "%s is of a protocol without ports, and %s is written: no packet "
 			    "can match",
 			    first, port);
-		if (of[i].family && family_of(m) && family_of(m) != of[i].family)
+		if (of[i].family && headers_only_of(m, of[i].family == 4 ? 6 : 4))
 			return doc_fail(s, line, at,
 					"%s is of IPv%d, and %s is not: no packet can match", first,
-					of[i].family, m->n_src ? "src" : "dst");
+					of[i].family, headers_family(m, false) ? "src" : "dst");
 	}
 	if (m->n_ether_type && m->n_inner)
 		return doc_fail(

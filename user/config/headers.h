@@ -38,6 +38,13 @@ int headers_read_mac(const char *text, struct policy_mac *mac);
  */
 int MUST_USE headers_check(struct source *s, const struct place *at, int line,
 			   const struct policy_match *m);
+/*
+ * 4 or 6: the one family that the match's sources, or destinations, are of. 0: they may be of
+ * either, as where none is written, or a set beside the prefixes, which has what it has.
+ */
+int headers_family(const struct policy_match *m, bool dst);
+/* Is every packet of its sources, or of its destinations, of this family, which is 4 or 6? */
+bool headers_only_of(const struct policy_match *m, int family);
 /* Does the match ask for what only IP packets have? */
 bool headers_of_ip(const struct policy_match *m);
 /* Does it ask for frames that are not IP, by their EtherType? */

@@ -335,17 +335,6 @@ WRITE_LIST(ether_dst, policy_match, ether_dst, headers_mac_text)
 WRITE_LIST(payload, policy_match, payload, headers_bytes_text)
 WRITE_LIST(inner, policy_match, inner, headers_options_text)
 
-/* 4 or 6 if all of the prefixes are of that family, else 0. */
-static int family_of(const struct prefix *prefixes, size_t n)
-{
-	size_t i;
-
-	for (i = 1; i < n; i++)
-		if (prefixes[i].family != prefixes[0].family)
-			return 0;
-	return n ? prefixes[0].family : 0;
-}
-
 enum match_field {
 	FIELD_SRC,
 	FIELD_DST,
@@ -428,21 +417,6 @@ static const struct field match_field[MATCH_FIELDS] = {
 		     0, write_inner},
 };
 
-/* The same of src or dst: a set beside the prefixes may be of either. */
-static int family_in(const struct policy_match *m, bool dst)
-{
-	for (size_t i = 0; i < m->n_sets; i++)
-		if (m->set[i].dst == dst && !m->set[i].not )
-			return 0;
-	return dst ? family_of(m->dst, m->n_dst) : family_of(m->src, m->n_src);
-}
-
-/* Is every packet of the prefixes of this family? No prefix: of either. */
-static bool only_of(const struct policy_match *m, int family)
-{
-	return family_in(m, false) == family || family_in(m, true) == family;
-}
-
 /* Of a range, one that has the ports. */
 static bool has_ports(const struct range *range)
 {
@@ -475,12 +449,13 @@ static int MUST_USE check_protos(struct source *s, const struct place *at, const
 			    "protocol %u has no ports, and %s is written: no packet can "
 			    "match: leave %s out, or write tcp, udp or sctp",
 			    range->low, port, port);
-		if ((icmp && only_of(m, 6)) || (is_proto(range, 58) && only_of(m, 4)))
+		if ((icmp && headers_only_of(m, 6)) ||
+		    (is_proto(range, 58) && headers_only_of(m, 4)))
 			return doc_fail(
 			    s, doc_line(seen[FIELD_PROTO]), &item,
 			    "%s is not of IPv%d, and %s is: no packet can match: write %s",
 			    icmp ? "icmp" : "icmpv6", icmp ? 6 : 4,
-			    family_in(m, false) ? "src" : "dst", icmp ? "icmpv6" : "icmp");
+			    headers_family(m, false) ? "src" : "dst", icmp ? "icmpv6" : "icmp");
 	}
 	return 0;
 }
@@ -495,8 +470,8 @@ static int read_match(struct source *s, const struct place *at, const yaml_node_
 		return -1;
 	if (m->n_inner && !m->inner[0].low) /* as if it were not written */
 		m->n_inner = 0;
-	src = family_in(m, false);
-	dst = family_in(m, true);
+	src = headers_family(m, false);
+	dst = headers_family(m, true);
 	if (src && dst && src != dst)
 		return doc_fail(s, doc_line(seen[FIELD_DST]), at,
 				"src is IPv%d and dst is IPv%d: no packet can match", src, dst);
@@ -1127,7 +1102,7 @@ static int read_file(struct source *s, const struct place *at, const yaml_node_t
 
 	if (doc_scalar(s, at, node, &text))
 		return -1;
-	if (!*text || !strcmp(text, "-") || strlen(text) >= POLICY_PATH_MAX)
+	if (!strcmp(text, "-") || strlen(text) >= POLICY_PATH_MAX)
 		return doc_fail(s, doc_line(node), at,
 				"\"%s\" will not do: name a file, in at most %d bytes",
 				doc_shown(text).text, POLICY_PATH_MAX - 1);
@@ -1539,7 +1514,7 @@ static int MUST_USE read_fleet_file(struct source *s, const struct place *at,
 
 	if (doc_scalar(s, at, node, &text))
 		return -1;
-	if (!*text || strlen(text) >= POLICY_PATH_MAX)
+	if (strlen(text) >= POLICY_PATH_MAX)
 		return doc_fail(s, doc_line(node), at, "a file's name has 1 to %d bytes",
 				POLICY_PATH_MAX - 1);
 	snprintf(into, POLICY_PATH_MAX, "%s", text);
