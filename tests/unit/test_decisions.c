@@ -155,8 +155,16 @@ static void test_left_out(void **state)
 	    {"null", "decision 0: no id, type or scope: it"},
 	    {"[]", "decision 0: no id, type or scope: it"},
 	};
+	static const char not_simulated[] = "{\"new\": [{\"id\": 1, \"type\": \"ban\", \"scope\": "
+					    "\"Ip\", \"value\": \"192.0.2.1\", "
+					    "\"duration\": \"1s\", \"simulated\": false}]}";
+	struct decisions_told none;
+	struct decisions one = {0};
 
 	(void)state;
+	assert_int_equal(take(&one, not_simulated, true, &none, NULL), 0);
+	bans_are(&one, NOW, "192.0.2.1 1");
+	decisions_free(&one);
 	for (size_t i = 0; i < sizeof(out) / sizeof(*out); i++) {
 		struct decisions_told told;
 		struct decisions d = {0};

@@ -79,8 +79,7 @@ static int ban(struct attached *a, struct place *place, struct wishes *w, struct
 {
 	int result;
 
-	while ((result = bans_add(a, NULL, w->wish, w->n, done, error)) == BANS_WRONG &&
-	       done->which < w->n) {
+	while ((result = bans_add(a, NULL, w->wish, w->n, done, error)) == BANS_WRONG) {
 		if (!place->refused_said)
 			bouncer_say("%s: %s", a->ifname, error->text);
 		place->refused_said = true;

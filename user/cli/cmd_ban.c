@@ -81,7 +81,7 @@ static int add_wishes(struct attached *a, const struct options *o, const struct 
 	struct bans_done done = {0};
 	int code = bans_add(a, o->rule, w->wish, w->n, &done, &error);
 
-	if (code == BANS_WRONG && done.which < w->n) {
+	if (code == BANS_WRONG) {
 		error.line = w->wish[done.which].line;
 		return error.line ? complain("-", &error) : misused("ban", "%s", error.text);
 	}
