@@ -261,6 +261,8 @@ static const struct {
      "it has a share that is too large"},
     {RECORD("1", "", "[1,7,9,0,[0,3,0,0,0],[1,3,0,0,0]]"), FLEET_UNSOUND,
      "it has a share of no key"},
+    {RECORD("1", "", "[1,7,9,0,[0,3,0,0,281474976710656]]," MEMBER("2", "3")), FLEET_UNSOUND,
+     "it has a share that is too large"},
     {"{\"is\":\"limit\",\"v\":1,\"memory_ns\":9223372036854775807,\"keys\":[],\"members\":[]}",
      FLEET_UNSOUND, "its window is out of range"},
     {RECORD("1", "", MEMBER("2", "3") "," MEMBER("1", "3")), FLEET_WELL, NULL},

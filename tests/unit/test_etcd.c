@@ -338,44 +338,52 @@ static void test_answers(void **unused)
 	store_etcd.close(s);
 }
 
-/* Wherever memory runs out: what is asked is asked whole, and what was done is known. */
-static void test_no_memory_to_ask(void **unused)
+/* Wherever memory runs out: what is asked is asked whole, and what became of it is known. */
+static void starve(struct store *s, enum op op, const struct answer *answer,
+		   enum store_result expected, size_t keys)
 {
 	static char whole[2][sizeof(*sent)];
+	uint32_t n;
+
+	as_if(answer);
+	starved_from(0, false);
+	memory.on = true;
+	assert_int_equal(ask(s, op), expected);
+	memory.on = false;
+	n = memory.n;
+	store_snapshot_free(&got.now);
+	memcpy(whole, sent, sizeof(whole));
+	for (uint32_t i = 1; i <= 2 * n; i++) {
+		enum store_result result;
+
+		as_if(answer);
+		starved_from((i + 1) / 2, i % 2);
+		memory.on = true;
+		result = ask(s, op);
+		memory.on = false;
+		if (result == expected)
+			assert_int_equal(got.now.n, keys);
+		else
+			assert_non_null(strstr(store_etcd.why(s), "no memory"));
+		assert_true(result == expected || result == STORE_UNKNOWN);
+		for (int k = 0; k < 2; k++)
+			if (*sent[k])
+				assert_string_equal(sent[k], whole[k]);
+		store_snapshot_free(&got.now);
+	}
+}
+
+static void test_no_memory_to_ask(void **unused)
+{
+	static const struct answer refused[3] = {
+	    {.text = TXN("false", RANGE(KV(KEY_A)) "," RANGE(""))}};
 	struct store *s = open_with(0);
 
 	(void)unused;
 	assert_non_null(s);
-	for (enum op op = 0; op < OPS; op++) {
-		uint32_t n;
-
-		as_if(well[op].answer);
-		starved_from(0, false);
-		memory.on = true;
-		assert_int_equal(ask(s, op), STORE_DONE);
-		memory.on = false;
-		n = memory.n;
-		store_snapshot_free(&got.now);
-		memcpy(whole, sent, sizeof(whole));
-		for (uint32_t i = 1; i <= 2 * n; i++) {
-			enum store_result result;
-
-			as_if(well[op].answer);
-			starved_from((i + 1) / 2, i % 2);
-			memory.on = true;
-			result = ask(s, op);
-			memory.on = false;
-			if (result == STORE_DONE)
-				assert_int_equal(got.now.n, well[op].n);
-			else
-				assert_non_null(strstr(store_etcd.why(s), "no memory"));
-			assert_true(result == STORE_DONE || result == STORE_UNKNOWN);
-			for (int k = 0; k < 2; k++)
-				if (*sent[k])
-					assert_string_equal(sent[k], whole[k]);
-			store_snapshot_free(&got.now);
-		}
-	}
+	for (enum op op = 0; op < OPS; op++)
+		starve(s, op, well[op].answer, STORE_DONE, well[op].n);
+	starve(s, PUT_STAYS, refused, STORE_REFUSED, 1);
 	store_etcd.close(s);
 }
 

@@ -29,6 +29,7 @@ static uint64_t revision, now, age_s;
 static enum store_result lists, puts_result, ages; /* STORE_DONE: as it should be */
 static unsigned int asked;			   /* ages */
 static bool odd_one, elsewhere;
+static size_t crowd; /* so many other keys are there, each with a lease, but that two have one */
 static struct exchange x;
 
 static uint64_t clock_ns(void)
@@ -56,10 +57,19 @@ static void other_says(uint64_t left_ns, uint64_t lease)
 
 static void answer(struct store_snapshot *to)
 {
-	*to = (struct store_snapshot){.at = calloc(1, sizeof(*to->at)), .revision = revision};
+	*to =
+	    (struct store_snapshot){.at = calloc(1 + crowd, sizeof(*to->at)), .revision = revision};
 	if (!lies.value)
 		return;
-	to->n = 1;
+	for (size_t i = 0; i < crowd; i++) {
+		char key[64];
+
+		snprintf(key, sizeof(key), EXCHANGE_ITEMS KEY "-%04zu", i);
+		to->at[1 + i] =
+		    (struct store_entry){strdup(key), strdup(lies.value), strlen(lies.value),
+					 revision,    revision,		  9 + (i ? i : 1)};
+	}
+	to->n = 1 + crowd;
 	to->at[0] = (struct store_entry){strdup(elsewhere ? "x" : EXCHANGE_ITEMS KEY),
 					 strdup(lies.value),
 					 strlen(lies.value),
@@ -115,7 +125,7 @@ static enum store_result put_keys(struct store *s, const struct store_put *puts,
 static enum store_result age(struct store *s, uint64_t lease, uint64_t *age_ns)
 {
 	(void)s;
-	assert_int_equal(lease, 9);
+	assert_in_range(lease, 9, 9 + crowd);
 	asked++;
 	*age_ns = age_s * S;
 	return ages;
@@ -125,7 +135,7 @@ static enum exchange_is is_ours(const char *key, const struct shared_value *valu
 {
 	(void)value;
 	(void)arg;
-	assert_string_equal(key, KEY);
+	assert_memory_equal(key, KEY, strlen(KEY));
 	return odd_one ? EXCHANGE_ODD_ONE : EXCHANGE_OURS;
 }
 
@@ -137,7 +147,7 @@ static int begin(void **unused)
 	put(NULL, 0);
 	revision = 100;
 	now = 1000 * S;
-	age_s = asked = 0;
+	age_s = asked = crowd = 0;
 	lists = puts_result = ages = STORE_DONE;
 	odd_one = false;
 	x = (struct exchange){.kind = &small, .now_ns = clock_ns, .is_ours = is_ours};
@@ -261,6 +271,12 @@ static void test_a_session_that_ended(void **unused)
 	assert_true(exchange_waits(&x));
 	assert_true(step());
 	assert_int_equal(there_s(), 100);
+	here(now + 200 * S); /* the same of what is there */
+	assert_true(exchange_step(&x, "guard", 2));
+	assert_int_equal(there_s(), 100);
+	assert_int_equal(only()->todo, SHARED_TELL);
+	assert_true(step());
+	assert_int_equal(there_s(), 200);
 }
 
 /* No answer: all is read again, and what was not written is written then. */
@@ -331,6 +347,22 @@ static void test_no_memory(void **unused)
 	assert_false(x.starved);
 	assert_true(step());
 	assert_int_equal(there_s(), 100);
+}
+
+/* Each lease is asked once, and no more than a thousand of them: what has another counts as fresh.
+ */
+static void test_more_leases_than_are_asked(void **unused)
+{
+	(void)unused;
+	crowd = 1030;
+	other_says(500 * S, 9);
+	age_s = 10;
+	exchange_missed(&x);
+	assert_true(step());
+	assert_int_equal(asked, 1024);
+	assert_int_equal(x.items.n, 1 + crowd);
+	for (size_t i = 0; i <= crowd; i++)
+		assert_int_equal(x.items.at[i].there_ns, now + (i < 1025 ? 490 : 500) * S);
 }
 
 /* What lasts is no older for it; what was lifted, or is over by its age, is not there. */
@@ -426,6 +458,7 @@ int main(void)
 	    CASE(test_after_an_hour),
 	    CASE(test_no_memory),
 	    CASE(test_no_memory_to_read),
+	    CASE(test_more_leases_than_are_asked),
 	    CASE(test_ends),
 	    CASE(test_a_key_of_another_kind),
 	};

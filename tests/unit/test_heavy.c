@@ -127,6 +127,24 @@ static void others_lanes_are_taken_part_in(void **unused)
 	share.record.slot[1].cell[3].want = 1000; /* and what I asked for myself is no need */
 	look(1);
 	assert_int_equal(asked_for(), 0);
+	share.record.slot[2].cell[3].want = 1000; /* nor is that of one who is gone */
+	share.record.slot[2].session = 0;
+	look(1);
+	assert_int_equal(asked_for(), 0);
+}
+
+/* Of a part that has no sixteenth, one unit: who asks for none takes no part. */
+static void a_small_part_is_a_unit(void **unused)
+{
+	(void)unused;
+	share.params.limit = 40;
+	for (uint32_t i = 0; i < 4; i++)
+		share.record.slot[i].limit = 40;
+	strcpy(share.record.key[3], "b");
+	share.record.slot[3].cell[3].own = true;
+	share.record.slot[3].cell[3].want = 11;
+	look(0);
+	assert_int_equal(share.want[1], 1);
 }
 
 static void more_keys_than_lanes(void **unused)
@@ -165,6 +183,7 @@ int main(void)
 	    cmocka_unit_test_setup(one_alone_asks_for_none, begin),
 	    cmocka_unit_test_setup(a_little_less_ends_nothing, begin),
 	    cmocka_unit_test_setup(others_lanes_are_taken_part_in, begin),
+	    cmocka_unit_test_setup(a_small_part_is_a_unit, begin),
 	    cmocka_unit_test_setup(more_keys_than_lanes, begin),
 	    cmocka_unit_test_setup(not_before_it_is_due, begin),
 	};

@@ -108,7 +108,13 @@ static void test_what_ends_by_itself_is_not_lifted(void **unused)
 	look(&s, "k", now + 10 * S);
 	b = batch_of(&s);
 	shared_told(&s, &b, 7);
-	now += 10 * S;
+	now += 10 * S - SHARED_LEAST_NS / 2; /* nor while it is there, though not for long */
+	for (int looks = 0; looks < 3; looks++) {
+		look(&s, "k", BEGUN + 10 * S);
+		assert_int_equal(batch_of(&s).n, 0);
+		assert_int_equal(s.n, 1);
+	}
+	now = BEGUN + 10 * S;
 	look(&s, NULL, 0);
 	look(&s, NULL, 0);
 	assert_int_equal(batch_of(&s).n, 0);

@@ -28,6 +28,7 @@ static struct {
 static size_t n_lies, sent; /* sent: keys that it has answered with */
 static uint64_t revision, now;
 static bool starving;
+static enum store_result reads, writes, drops; /* STORE_DONE: as it should be */
 
 static uint64_t clock_ns(void)
 {
@@ -89,6 +90,8 @@ static enum store_result read_news(struct store *s, const struct store_news *new
 				   struct store_snapshot *to)
 {
 	(void)s;
+	if (reads != STORE_DONE)
+		return reads;
 	*to = (struct store_snapshot){.at = calloc(n_lies + 1, sizeof(*to->at)),
 				      .revision = revision};
 	for (size_t i = 0; i < n_lies; i++) {
@@ -129,6 +132,8 @@ static enum store_result drop(struct store *s, const char *key, uint64_t follows
 	size_t i = place(key);
 
 	(void)s;
+	if (drops != STORE_DONE)
+		return drops;
 	if (i == n_lies || lies[i].revision != follows)
 		return STORE_REFUSED;
 	take_away(key);
@@ -142,6 +147,8 @@ static enum store_result write_key(struct store *s, const char *key, const char 
 	size_t i = place(key);
 
 	(void)s;
+	if (writes != STORE_DONE)
+		return writes;
 	assert_string_equal(guard, OWN);
 	assert_int_equal(lies[place(OWN)].created, created);
 	if (follows != (i < n_lies ? lies[i].revision : 0))
@@ -166,6 +173,7 @@ static int begin(void **state)
 	talk_free(&t);
 	revision = 100;
 	now = 1000 * S;
+	reads = writes = drops = STORE_DONE;
 	share = (struct fleet_share){.params = {.limit = 100, .memory_ns = S}};
 	m = (struct fleet_member){.id = 1, .ttl_ns = 10 * S, .share = &share, .shares = 1};
 	t = (struct talk){.kind = &small,
@@ -220,10 +228,10 @@ static bool starved_send(uint32_t at, bool from_the_first)
 }
 
 /* A record in which these members take part, by the sessions that they have. */
-static void record_of(const uint64_t *id, size_t n)
+static struct fleet_record record_with(const uint64_t *id, size_t n)
 {
 	struct fleet_record r = {.memory_ns = S};
-	char key[TALK_KEY], *text;
+	char key[TALK_KEY];
 
 	for (size_t i = 0; i < n; i++) {
 		struct fleet_slot *slot = fleet_add_slot(&r, id[i]);
@@ -234,9 +242,22 @@ static void record_of(const uint64_t *id, size_t n)
 		slot->cell[0].held = 100 / n;
 		slot->cell[0].want = 100;
 	}
-	text = fleet_write_record(&r);
+	return r;
+}
+
+static void put_record(const struct fleet_record *r)
+{
+	char *text = fleet_write_record(r);
+
 	put(LIMIT, text);
 	free(text);
+}
+
+static void record_of(const uint64_t *id, size_t n)
+{
+	struct fleet_record r = record_with(id, n);
+
+	put_record(&r);
 }
 
 /* At rest a renewal is answered with the session alone, whatever there is. */
@@ -433,6 +454,41 @@ static void who_leaves_looks_again(void **state)
 	}
 }
 
+/* Without an answer it is not known whether it is gone: it asks again. */
+static void who_leaves_without_an_answer_asks_again(void **state)
+{
+	for (int looks = 0; looks < 2; looks++) {
+		(void)begin(state);
+		takes_part();
+		write_own();
+		reads = drops = STORE_UNKNOWN;
+		if (looks) /* the key was not dropped, and why not is not told */
+			drops = STORE_REFUSED;
+		assert_false(talk_send(&t, &request));
+		assert_false(m.left);
+		reads = drops = STORE_DONE;
+		(void)send(FLEET_FETCH);
+		(void)send(FLEET_LEAVE);
+		(void)send(FLEET_RENEW);
+		(void)send(FLEET_LEAVE);
+		assert_true(m.left);
+	}
+}
+
+/* Who has no share, as nobody can read what is there, has none to give up. */
+static void who_has_no_share_leaves(void **state)
+{
+	(void)state;
+	put(LIMIT, "no record");
+	(void)send(FLEET_RENEW);
+	assert_int_equal(share.trouble, FLEET_STRANGE);
+	assert_int_equal(next_step(), FLEET_WAIT);
+	fleet_leave(&m);
+	(void)send(FLEET_LEAVE);
+	assert_true(m.left);
+	assert_string_equal(lies[place(LIMIT)].value, "no record");
+}
+
 /* Nor is it another's for want of memory. */
 static void who_leaves_without_memory_asks_again(void **state)
 {
@@ -509,6 +565,96 @@ static void no_memory_is_no_news(void **state)
 	assert_in_range(lost, 20, 500);
 }
 
+/* Until there is memory for what was found, it is asked for again. */
+static void no_memory_for_the_first_look(void **state)
+{
+	uint32_t n = 0;
+	bool told;
+
+	json_count_failures();
+	do {
+		(void)begin(state);
+		assert_int_equal(next_step(), FLEET_SEND);
+		told = starved_send(++n, false);
+		assert_int_equal(m.session, told ? 101 : 0);
+	} while (memory.n >= n);
+	assert_true(told);
+}
+
+/* The same where the store does not answer. */
+static void no_answer_is_no_news(void **state)
+{
+	(void)state;
+	reads = STORE_UNKNOWN;
+	assert_int_equal(next_step(), FLEET_SEND);
+	assert_false(talk_send(&t, &request));
+	assert_int_equal(m.session, 0);
+	assert_int_equal(t.members, 0);
+	reads = STORE_DONE;
+	(void)send(FLEET_RENEW); /* refused: it was written, and follows itself */
+	assert_int_equal(m.session, 101);
+}
+
+/* What the packets of a key are judged by is not what another key had in the same place. */
+static void a_lane_goes_to_another_key(void **state)
+{
+	struct fleet_record r;
+
+	(void)send(FLEET_RENEW);
+	(void)state;
+	for (char key = 'a'; key <= 'b'; key++) {
+		memset(share.want_key, 0, sizeof(share.want_key));
+		share.want_key[1][0] = key;
+		share.want[0] = share.want[1] = 100;
+		r = record_with((uint64_t[]){1}, 1);
+		r.key[1][0] = key;
+		r.slot[0].cell[1] = (struct fleet_cell){.held = 100, .want = 100, .own = true};
+		put_record(&r);
+		now += key == 'a' ? 4 * S : S;
+		fleet_nudge(&m);
+		(void)send(key == 'a' ? FLEET_RENEW : FLEET_FETCH); /* with the same end */
+		assert_int_equal(next_step(), FLEET_WAIT);
+		assert_true(share.applied.own[1]);
+		assert_int_equal(share.applied.key[1][0], key);
+		assert_int_equal(share.applied.value[1], 100);
+	}
+}
+
+/*
+ * While a write may yet be done, nothing is given up. So where another lacks units, and there is
+ * nothing else to say, the record is written as it is.
+ */
+static void what_others_lack_ends_a_doubt(void **state)
+{
+	struct fleet_record r;
+
+	(void)state;
+	member(2);
+	share.want[0] = 100;
+	(void)send(FLEET_RENEW);
+	r = record_with((uint64_t[]){1, 2}, 2);
+	r.slot[0].cell[0] = (struct fleet_cell){.held = 80, .cool = 10, .left_ns = S, .want = 100};
+	r.slot[1].cell[0].held = 10;
+	put_record(&r);
+	now += 4 * S;
+	(void)send(FLEET_RENEW);
+	assert_int_equal(next_step(), FLEET_WAIT);
+	assert_int_equal(share.applied.value[0], 80); /* what cools does so once at a time */
+	share.want[0] = 90;
+	assert_int_equal(next_step(), FLEET_SEND);
+	writes = STORE_UNKNOWN;
+	assert_false(talk_send(&t, &request));
+	writes = STORE_DONE;
+	share.want[0] = 100;
+	now += 2 * S;
+	(void)send(FLEET_FETCH);
+	(void)send(FLEET_WRITE);
+	assert_int_equal(share.record.slot[0].cell[0].held, 80);
+	(void)send(FLEET_WRITE);
+	assert_int_equal(share.applied.value[0], 50);
+	assert_int_equal(share.record.slot[0].cell[0].held, 50);
+}
+
 /* Beyond as many members as a limit is divided among, one has no share, and says so. */
 static void one_too_many_has_none(void **state)
 {
@@ -576,7 +722,13 @@ int main(void)
 	    cmocka_unit_test_setup(who_leaves_is_gone, begin),
 	    cmocka_unit_test_setup(who_leaves_looks_again, begin),
 	    cmocka_unit_test_setup(who_leaves_without_memory_asks_again, begin),
+	    cmocka_unit_test_setup(who_leaves_without_an_answer_asks_again, begin),
+	    cmocka_unit_test_setup(who_has_no_share_leaves, begin),
 	    cmocka_unit_test_setup(no_memory_to_say, begin),
+	    cmocka_unit_test_setup(no_memory_for_the_first_look, begin),
+	    cmocka_unit_test_setup(no_answer_is_no_news, begin),
+	    cmocka_unit_test_setup(a_lane_goes_to_another_key, begin),
+	    cmocka_unit_test_setup(what_others_lack_ends_a_doubt, begin),
 	    cmocka_unit_test_setup(no_memory_is_no_news, begin),
 	    cmocka_unit_test_setup(one_too_many_has_none, begin),
 	};

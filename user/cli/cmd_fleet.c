@@ -528,7 +528,7 @@ static void ask(struct agent *g, const struct fleet_request *request)
 		for (size_t i = 0; i < g->n; i++)
 			fleet_say(&g->a, &g->limit[i], g->talk.members, g->talk.answered_ns);
 		if (g->talk.refused && getrandom(&chance, sizeof(chance), 0) == sizeof(chance))
-			g->retry_ns = host_now_ns() + fleet_pause_ns(true, g->talk.members, chance);
+			g->retry_ns = host_now_ns() + fleet_pause_ns(g->talk.members, chance);
 		if (!g->leave_by_ns)
 			say_state(g);
 		return;

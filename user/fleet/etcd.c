@@ -892,7 +892,7 @@ static struct store *open_store(const struct store_options *options, char why[ST
 		       s->endpoint[i][strlen(s->endpoint[i]) - 1] == '/')
 			s->endpoint[i][strlen(s->endpoint[i]) - 1] = 0;
 	}
-	s->prefix = strdup(options->prefix);
+	s->prefix = copy(options->prefix, &whole);
 	s->first = copy(options->first, &whole);
 	s->last = copy(options->last, &whole);
 	s->ca = copy(options->ca, &whole);
@@ -901,8 +901,7 @@ static struct store *open_store(const struct store_options *options, char why[ST
 	s->headers = curl_slist_append(NULL, "Content-Type: application/json");
 	s->calls = curl_easy_init();
 	s->multi = curl_multi_init();
-	if (!whole || !s->prefix || !s->first || !s->last || !s->headers || !s->calls ||
-	    !s->multi || !set_up(s, s->calls, s->failed)) {
+	if (!whole || !s->headers || !s->calls || !s->multi || !set_up(s, s->calls, s->failed)) {
 		close_store(s);
 		return NULL;
 	}

@@ -82,7 +82,7 @@ void fleet_heavy(struct fleet_heavy *h, struct fleet_share *s, uint64_t member,
 	if (now_ns < h->due_ns)
 		return;
 	equal = equal_part(s, &members);
-	least = equal / UNSEEN_DEN ? equal / UNSEEN_DEN : 1;
+	least = equal / UNSEEN_DEN; /* a unit is asked for in any case (fleet_ask) */
 	h->due_ns = now_ns + SECOND_NS + members * SECOND_NS / MEMBERS_LOOK;
 	for (uint32_t k = 1; k < FLEET_LANES_MAX; k++)
 		if (s->record.key[k][0] && others_need(s, member, s->record.key[k], equal))

@@ -372,16 +372,18 @@ static void end_dead(const struct fleet_share *s, struct fleet_request *r, bool 
 		}
 }
 
-/* Is there something to be raised, if only nothing were in doubt? */
+/*
+ * Is there something to be raised or given up, if only nothing were in doubt? A reserve that the
+ * datapath was not told of is above all that it has.
+ */
 static bool held_back(const struct fleet_share *s, const struct fleet_record *record,
 		      const struct fleet_slot *slot)
 {
 	if (!in_doubt(s))
 		return false;
 	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
-		if ((!k || slot->cell[k].own) &&
-		    (slot->cell[k].held > judged_by(&s->applied, k) || slot->reserve > s->floor ||
-		     fleet_surplus(record, slot, k)))
+		if ((!k || slot->cell[k].own) && (slot->cell[k].held > judged_by(&s->applied, k) ||
+						  fleet_surplus(record, slot, k)))
 			return true;
 	return false;
 }
@@ -692,9 +694,9 @@ void fleet_nudge(struct fleet_member *m)
 	m->stale = true;
 }
 
-uint64_t fleet_pause_ns(bool refused, uint32_t members, uint32_t chance)
+uint64_t fleet_pause_ns(uint32_t members, uint32_t chance)
 {
-	return refused ? members * (PAUSE_NS >> 8) * chance >> 24 : 0;
+	return members * (PAUSE_NS >> 8) * chance >> 24;
 }
 
 void fleet_leave(struct fleet_member *m)

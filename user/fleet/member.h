@@ -191,11 +191,10 @@ void fleet_lost(struct fleet_member *m);
  */
 void fleet_nudge(struct fleet_member *m);
 /*
- * How long to wait before the next request: 0, or, where members want to write the same record at
- * once and another's was done, so long that most of them come one after the other. chance: any
- * number.
+ * How long to wait before the next request where members want to write the same record at once and
+ * another's was done: so long that most of them come one after the other. chance: any number.
  */
-uint64_t fleet_pause_ns(bool refused, uint32_t members, uint32_t chance);
+uint64_t fleet_pause_ns(uint32_t members, uint32_t chance);
 /* Gives everything up and ends the session; m->left says when. */
 void fleet_leave(struct fleet_member *m);
 

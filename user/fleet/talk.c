@@ -314,7 +314,7 @@ static bool send_write(struct talk *t, const struct fleet_request *r)
 		return false;
 	answer.done = result == STORE_DONE;
 	t->refused = !answer.done;
-	if (answer.done && answer.revision > t->revision)
+	if (answer.done)
 		t->revision = answer.revision;
 	fleet_answered(t->member, t->now_ns(), &answer);
 	return true;

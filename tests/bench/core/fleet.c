@@ -266,11 +266,10 @@ static void event(struct host *h)
 		carry(h);
 	} else if (h->answered_ns) {
 		bool refused = h->op == FLEET_WRITE && !h->answer.done;
+		uint32_t members = h->answer.lives ? h->answer.lives : n_hosts, chance = draw();
 
 		h->answered_ns = 0;
-		h->pause_ns =
-		    now +
-		    fleet_pause_ns(refused, h->answer.lives ? h->answer.lives : n_hosts, draw());
+		h->pause_ns = now + (refused ? fleet_pause_ns(members, chance) : 0);
 		fleet_answered(&h->m, now, &h->answer);
 		drop(h->read);
 		drop(h->writes);

@@ -81,7 +81,7 @@ static const struct world_scenario at_random[] = {
      .hot = true,
      .lazy = true},
     {.name = "three, the record is taken away", THREE, ROUGH, .removals = 2, .paced = true},
-    {.name = "three and a lane", THREE, ROUGH, .lane = true, .paced = true},
+    {.name = "three and a lane", THREE, ROUGH, .lane = true, .leaves = 2, .paced = true},
 };
 
 #define FAULT(f) .name = "fault: " #f, .fault = FAULT_##f
