@@ -68,7 +68,7 @@ limited()
 # The outer source is banned; the inner one is; the inner one is let through.
 sources()
 {
-	local matched
+	local matched asked="udp 10.99.0.11:5000 > 10.99.0.1:9000 in"
 
 	load inner
 	pacer allow s0 add 10.99.0.11 >/dev/null
@@ -76,7 +76,12 @@ sources()
 	equal "$arrived" "$sent" "packets of an allowed source" || return
 	equal "$(stats '.rules[0].matched')" 0 "of them matched inside" || return
 	equal "$(stats ".rules[1].matched >= $sent")" true "of them matched outside" || return
+	equal "$(pacer why s0 "$asked vxlan 10.77.0.11 > 10.77.0.1" --json | jq -r .rule)" outside "why of an allowed source" ||
+		return
 	pacer allow s0 del 10.99.0.11 >/dev/null
+	equal "$(pacer why s0 "$asked vxlan 10.77.0.11 > 10.77.0.1" --json | jq -r .rule)" inside "why of it later" || return
+	equal "$(pacer why s0 "$asked pppoe" --json | jq -r '"\(.rule), \(.outer)"')" \
+		"inside, a frame without addresses" "why of what is around no address" || return
 	pacer ban s0 add 10.99.0.12 >/dev/null
 	inside 10.99.0.12=400 || return
 	equal "$arrived" "" "packets of a banned source" || return

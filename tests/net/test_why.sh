@@ -174,7 +174,54 @@ on_lists()
 		fail "$(pacer why s0 "$packet")"
 	equal "$(why '.banned_source.prefix' 10.77.0.3)" 10.77.0.0/28 "a key"
 	equal "$(why '.banned_source' 10.77.0.16)" null "not banned"
+	pacer ban s0 add fd77::/64 --for 1h >/dev/null
+	equal "$(why '.banned_source | [.prefix, .by_tool, .left_ns > 3.5e12 and .left_ns <= 3.6e12]' fd77::11)" \
+		'["fd77::/64",false,true]' "banned as a source for a time" || return
+	pacer why s0 fd77::11 | grep -Eq '^  banned    as fd77::/64, whatever the rule, for another (1h|59m59s)$' ||
+		fail "$(pacer why s0 fd77::11)" || return
 	arrive "0 3" n=3 n=3,from=10.77.0.16
+}
+
+# What becomes of what is denied, where the rule says.
+of_fates()
+{
+	policy fates <<-END
+	rules:
+	  - {name: counts, match: {dport: 9000}, limits: [{key: src, packets: 1, window: 60s}], over: pass}
+	  - {name: pooled, match: {dport: 9001}, limits: [{key: src, packets: 1, window: 60s}], over: pool here}
+	pools:
+	  - {name: here, targets: ["cpu:0"], each: 5, cooldown: 10m, max_cooldown: 11m}
+	END
+	load fates
+	arrive "2 1" n=2 n=1,dport=9001
+	equal "$(why '[.verdict, .fate]' "$packet")" '["deny","passes, since its rule only counts"]' "of a rule that counts" || return
+	equal "$(why '[.verdict, .fate]' "udp 10.77.0.11:4000 > 10.77.0.1:9001")" \
+		'["deny","is sent to the pool, if that has room"]' "of a pool's"
+}
+
+# No agent has told this host a share. A ban that has an end does not last until there is one; one without lasts beyond.
+without_a_share()
+{
+	policy shares <<-END
+	bans: 64
+	fleet: {store: ["http://127.0.0.1:2379"], name: none}
+	rules:
+	  - {name: udp, match: {dport: 9000}, limits: [{key: src, packets: 9, window: 60s, fleet: yes}]}
+	END
+	load shares
+	equal "$(why '[.reason, .limits[0].wait_ns]' "$packet")" '["share",null]' "without a share" || return
+	passes 'when this host has a share' || return
+	pacer ban s0 add 10.77.0.11 --rule udp --for 1h >/dev/null
+	passes 'when this host has a share' || return
+	pacer ban s0 del 10.77.0.11 --rule udp >/dev/null
+	pacer ban s0 add 10.77.0.11 --rule udp >/dev/null
+	passes never
+}
+
+# passes WHEN: what the table's column says of the packet.
+passes()
+{
+	pacer why s0 "$packet" | grep -Eq "0 of [0-9]+ packets  $1( |\$)" || fail "no '$1': $(pacer why s0 "$packet")"
 }
 
 # A throttle's uses are a CPU's own for a while: asked of all of them.
@@ -325,6 +372,8 @@ check why-of-a-key of_a_key
 check why-of-a-limit-that-goes of_a_limit_that_goes
 check why-of-verdicts of_verdicts
 check why-on-lists on_lists
+check why-of-fates of_fates
+check why-without-a-share without_a_share
 check why-of-a-throttle of_a_throttle
 check why-of-leases of_leases
 check why-of-a-frame of_a_frame

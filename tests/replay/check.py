@@ -319,6 +319,9 @@ def why_more():
         asked = f"udp {source}:7 > 10.3.0.1:8 in gre 192.0.2.1 > 192.0.2.2"
         found = json.loads(run("why", "--json", "-c", "-", asked, *capture, input=inner).stdout)
         assert found["fate"] == fate, (source, found)
+    asked = "udp 10.2.0.1:7 > 10.3.0.1:8 in pppoe"  # around it is no IP header
+    found = json.loads(run("why", "--json", "-c", "-", asked, *capture, input=inner).stdout)
+    assert (found["rule"], found["outer"]) == ("in", "a frame without addresses"), found
     # What no rule matches, where the policy only looks on; headers that are none.
     monitor = policy("verdict") + "mode: monitor\n"
     asked = ("why", "--json", "-c", "-", "--replay", path("shapes.pcap"))

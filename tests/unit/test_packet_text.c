@@ -300,6 +300,7 @@ static void test_wrong(void **state)
 	    "icmp 192.0.2.1 > 192.0.2.2 type nd-redirect",
 	    "udp 192.0.2.1:1 > 192.0.2.2:2 payload 123",
 	    "udp 192.0.2.1:1 > 192.0.2.2:2 ether_src 02:00",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 ether_dst 02:00",
 	    "udp 192.0.2.1:1 > 192.0.2.2:2 ttl 1 ttl 1",
 	    "udp 192.0.2.1:1 > 192.0.2.2:2 len 60 vlan 1 len 60 vlan 1",
 	    "192.0.2.1>192.0.2.2 udp 1 2 len 60",

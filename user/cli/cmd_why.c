@@ -508,7 +508,7 @@ static void emit_rung(const struct question *q, const struct why *why)
 	const struct policy_limit *limit;
 	char rung[TEXT];
 
-	if (!by || by->limit < 0 || why->rule >= PACER_RULES_MAX)
+	if (!by || by->limit < 0)
 		return;
 	limit = &q->policy->rule[why->rule].limit[by->limit];
 	if (limit->ladder.rungs)
