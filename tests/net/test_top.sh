@@ -14,8 +14,14 @@ every_packet='{of: all, k: 64, packets: 1000}' # of few packets: a sample that i
 # on_screen ROWS COLUMNS VERB... <STEPS: on a terminal of its own (screen.py); its output is printed.
 on_screen()
 {
-	in_server env TERM="${term:-linux}" LC_ALL="${locale:-C.UTF-8}" "$python" "$here/screen.py" \
-		"$1" "$2" "$BUILD/xdp-pacer" "${@:3}" || fail "$(tail -n 40)"
+	shell_on_screen "$1" "$2" "exec '$BUILD/xdp-pacer' ${*:3}"
+}
+
+# shell_on_screen ROWS COLUMNS SCRIPT < STEPS
+shell_on_screen()
+{
+	in_server env TERM="${term-linux}" LC_ALL="${locale:-C.UTF-8}" "$python" "$here/screen.py" \
+		"$1" "$2" bash -c "$3" || fail "$(tail -n 40)"
 }
 
 # on_server COMMAND: how a step calls the pacer's side.
@@ -155,6 +161,48 @@ says_much()
 }
 
 # A filter, sorting, a pause, help; all keys at once, and keys that are none.
+# A flow is one word, and what a command that failed says has a page, too. The list stands beside another.
+asks_of_a_flow()
+{
+	watched_policy "$every_packet"
+	arrive "1" n=1,dport=7
+	on_screen 30 200 top s0 --every 1m <<-END
+		wait 10.77.0.11>10.77.0.1 udp 4000 7 +other
+		type w
+		wait choose a key, then w, b or a
+		type w
+		wait ^xdp-pacer why s0 "10.77.0.11>10.77.0.1 udp 4000 7"$
+		wait other.limits
+		type q
+		wait ^DENIED
+		$(on_server "$BUILD/xdp-pacer" unload s0 ">/dev/null")
+		type w
+		wait ^xdp-pacer why s0 "10.77.0.11>10.77.0.1 udp 4000 7"$
+		wait ^xdp-pacer: s0: has no pacer
+		type q
+		wait ^DENIED
+		type q
+		exit 0
+		modes
+	END
+}
+
+# A character that takes two cells, or none, would move all that is behind it.
+shows_wide_characters_as_one()
+{
+	watched_policy
+	in_server ip link add n日 type veth peer name n1
+	in_server ip link set n日 up
+	pacer load n日 -c "$work/watched.yaml" --mode skb --direct >/dev/null
+	on_screen 24 80 top n日 <<-'END' || return
+		wait ^n\?: enforced, serial 1, skb
+		type q
+		exit 0
+		modes
+	END
+	in_server ip link del n日
+}
+
 takes_keys()
 {
 	local got
@@ -253,10 +301,19 @@ ends_by_signals()
 			modes
 		END
 	done
-	on_screen 24 80 top s0 <<-'END'
+	on_screen 24 80 top s0 <<-'END' || return
 		wait ^udp
 		type \x03
 		exit -2
+		modes
+	END
+	shell_on_screen 24 80 "trap '' HUP; exec '$BUILD/xdp-pacer' top s0" <<-'END' # as nohup does
+		wait ^udp
+		signal HUP
+		type s
+		wait RULE, by packets
+		type q
+		exit 0
 		modes
 	END
 }
@@ -264,15 +321,25 @@ ends_by_signals()
 # Where nothing can be drawn it says so, in one line; --once and --json want no terminal.
 without_a_terminal()
 {
-	local lines
+	local lines term columns
 
 	watched_policy
+	for term in dumb ""; do
+		on_screen 24 80 top s0 <<-'END' || return
+			wait ^xdp-pacer: top: there is no terminal that it could draw on
+			exit 1
+			modes
+		END
+	done
+	unset term
+	# No keys come from elsewhere, nor to what is in the background, which the terminal would stop.
+	for lines in "'$BUILD/xdp-pacer' top s0 </dev/null" "set -m; '$BUILD/xdp-pacer' top s0 & wait \$!"; do
+		shell_on_screen 24 80 "$lines" <<-'END' || return
+			wait ^xdp-pacer: top: there is no terminal that it could draw on
+			exit 1
+		END
+	done
 	refused 1 'top: there is no terminal that it could draw on: use --once or --json' pacer top s0
-	term=dumb on_screen 24 80 top s0 <<-'END' || return
-		wait ^xdp-pacer: top: there is no terminal that it could draw on
-		exit 1
-		modes
-	END
 	term=no-such-kind on_screen 24 80 top s0 <<-'END' || return
 		wait ^xdp-pacer: top: nothing is known of the terminal no-such-kind: set TERM, or use
 		exit 1
@@ -287,7 +354,15 @@ without_a_terminal()
 	lines=$(LC_ALL=C pacer top s0 --once --every 100ms)
 	grep -Eq '^  window +0 pps +0 bit/s +10$' <<<"$lines" || fail "$lines" || return
 	grep -Eq '^10.77.0.11 +udp +window +17% \(17\.\.17\)$' <<<"$lines" || fail "$lines" || return
-	! LC_ALL=C grep -q '[^ -~]' <<<"$lines" || fail "not plain: $lines"
+	! LC_ALL=C grep -q '[^ -~]' <<<"$lines" || fail "not plain: $lines" || return
+	for columns in 80 600; do
+		on_screen 60 "$columns" top s0 --once --every 100ms <<-'END' || return
+			wait ^10.77.0.11 +udp +window +17% \(17..17\)
+			exit 0
+			fits
+			modes
+		END
+	done
 	locale=C on_screen 24 80 top s0 --every 100ms <<-'END'
 		wait ^udp
 		type q
@@ -317,6 +392,12 @@ as_json()
 	jq -e '.tables == [.tables[] | select(.used <= .capacity)] and .tables[0].used == 1
 		and .bans == {room: .bans.room, counted: true, sources: 0, rules: {udp: 0, other: 0}, gone: 0}
 		and .bans.room >= 1000' <<<"$once" >/dev/null || fail "$once" || return
+	pacer ban s0 add 10.77.0.13 >/dev/null
+	arrive "0" n=5,from=10.77.0.13
+	pacer set s0 mode=monitor >/dev/null
+	equal "$(pacer top s0 --once --json --every 100ms |
+		jq -c '[.mode, .banned_sources, (.keys.denied[] | select(.rule == null) | [.reason, .samples])]')" \
+		'["monitor",5,["ban",5]]' "a source that is banned whatever the rule" || return
 	background "$SERVER" "$BUILD/xdp-pacer" top s0 --json --every 100ms >"$work/lines"
 	until_true 10 eval '[ "$(wc -l <"$work/lines")" -ge 3 ]'
 	pacer unload s0 >/dev/null
@@ -324,6 +405,8 @@ as_json()
 	load watched
 	until_true 10 eval 'tail -n 1 "$work/lines" | grep -q "\"paced\":true"'
 	kill "$pid"
+	{ (trap '' PIPE && pacer top s0 --json --every 100ms) 2>"$work/err" || echo $? >"$work/code"; } | head -n 2 >"$work/two"
+	equal "$(cat "$work/code") $(wc -l <"$work/two") $(wc -l <"$work/err")" "1 2 0" "when nobody reads any more" || return
 	sed '$d' "$work/lines" | jq -c '[.paced, .rates.minute.span_ns >= .rates.now.span_ns]' | sort -u >"$work/kinds"
 	equal "$(jq -sc 'map(.[0]) | unique' "$work/kinds")" "[false,true]" "lines with a pacer, and without"
 }
@@ -332,6 +415,8 @@ net_up
 check top-shows shows
 check top-acts acts
 check top-says-much says_much
+check top-asks-of-a-flow asks_of_a_flow
+check top-shows-wide-characters-as-one shows_wide_characters_as_one
 check top-takes-keys takes_keys
 check top-survives survives
 check top-ends-by-signals ends_by_signals

@@ -79,7 +79,7 @@ static void emit_busiest(const struct top_reading *now)
 {
 	const struct busiest *b = &now->busiest;
 
-	if (!b->sampled || *now->unsampled.text) {
+	if (!b->sampled) {
 		emit_null("keys", NULL);
 		return;
 	}

@@ -68,7 +68,7 @@ static int read_pacer(struct top_reader *r, const struct attached *a, struct pol
 	now->attach_mode = a->mode;
 	now->unsampled.text[0] = 0;
 	if (busiest_read(a, &now->busiest, &now->unsampled))
-		now->busiest.n_keys = 0;
+		now->busiest = (struct busiest){.sampled = false};
 	read_shadow(a, now);
 	if (trend_add(&now->trend, &now->reading))
 		return policy_fail(error, POLICY_NO_MEMORY, "no memory");
