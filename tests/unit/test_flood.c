@@ -122,6 +122,37 @@ static void test_sized(void **unused)
 		    plan.lines);
 }
 
+/* Who has no keys, or entries of its own, asks for none; and bans may take more than all is
+ * usually. */
+static void test_asks_for_nothing(void **unused)
+{
+	static struct pacer_policy bin;
+	const struct pacer_limiter *t = bin.rule[0].limiter;
+	struct policy_error error = {0};
+	struct plan plan;
+
+	(void)unused;
+	assert_int_equal(
+	    compiled("withstand: 1Mpps\nrules: [{name: a, limits: [{key: all, packets: "
+		     "9, window: 1s}, {key: all, uses: 9, cooldown: 1s}]}]",
+		     &bin, &plan, NULL, &error),
+	    0);
+	assert_true(plan.lines_used == compile_limiter_lines(t) && plan.lines < 64);
+	assert_int_equal(
+	    compiled("withstand: 1Mpps\nrules: [{name: a, limits: [{key: src, packets: "
+		     "9, window: 1s, entries: 1000}]}]",
+		     &bin, &plan, NULL, &error),
+	    0);
+	assert_int_equal(t->sets, 500);
+	assert_true(plan.lines < 2 * compile_limiter_lines(t));
+	assert_int_equal(compiled("withstand: 1kpps\nbans: 2M\nrules: [{name: a, limits: [{key: "
+				  "src, packets: 9, window: 1s}]}]",
+				  &bin, &plan, NULL, &error),
+			 0);
+	assert_true(compile_ban_lines(&bin.bans) > POLICY_MEMORY_DEFAULT / 64);
+	assert_in_range(flood_withstood(t), 1000, 10000);
+}
+
 /* What no table can withstand is refused, with the limit that takes the most. */
 static void test_too_much(void **unused)
 {
@@ -191,9 +222,9 @@ static void test_foretold(void **unused)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_newcomers), cmocka_unit_test(test_sized),
-	    cmocka_unit_test(test_too_much),  cmocka_unit_test(test_change),
-	    cmocka_unit_test(test_foretold),
+	    cmocka_unit_test(test_newcomers),	     cmocka_unit_test(test_sized),
+	    cmocka_unit_test(test_asks_for_nothing), cmocka_unit_test(test_too_much),
+	    cmocka_unit_test(test_change),	     cmocka_unit_test(test_foretold),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

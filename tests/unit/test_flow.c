@@ -375,6 +375,12 @@ static void test_table(void **unused)
 	assert_int_equal(compile_flow_lines(&now.bin.flows), 65536);
 	assert_true(now.bin.dims & PACER_DIMS_MORE && now.bin.flags & PACER_KEYS_MORE);
 	assert_int_equal(now.bin.rule[0].plain, PACER_PLAIN_NOT);
+	/* Shorter than a tick of the clock, nothing is known for certain: each packet opens one. */
+	assert_int_equal(
+	    load("clock: coarse\nflow_idle: 4ms\nrules: [{name: a, limits: [{key: src, "
+		 "gap: 1s, of: new}]}]\n"),
+	    0);
+	assert_true(now.bin.flows.sets && now.bin.flows.idle_ns == 0);
 	assert_int_equal(load("memory: 1Mi\nrules: [{name: a, limits: [{key: src, gap: 1s, of: "
 			      "new}]}]\n"),
 			 -1);
@@ -393,6 +399,9 @@ static void test_table(void **unused)
 #define WITH(flows, limits) "memory: 8Mi\n" flows "\nrules: [{name: a, limits: [" limits "]}]\n"
 #define NEW		    "{key: src, packets: 9, window: 10s, of: new}"
 #define PLAIN		    "{key: src, packets: 9, window: 10s}"
+
+#define DST10 "{key: dst, packets: 9, window: 10s}"
+#define DST20 "{key: dst, packets: 9, window: 20s}"
 
 /* A table keeps its place as long as its size; it stays for a limit that still drains. */
 static void test_change(void **unused)
@@ -422,6 +431,19 @@ static void test_change(void **unused)
 	assert_int_equal(apply(WITH("", PLAIN)), 0);
 	assert_int_equal(now.bin.rule[0].n_limiters, 1);
 	assert_false(now.bin.rule[0].opens || now.bin.flows.sets);
+	/* It stays for no limit of all packets that drains, and is there for one of new flows. */
+	assert_int_equal(load(WITH("flows: 400", DST10 ", " NEW)), 0);
+	was = now.bin.flows;
+	assert_int_equal(apply(WITH("", DST20 ", " PLAIN)), 0);
+	assert_int_equal(now.plan.n_draining, 2);
+	assert_memory_equal(&now.bin.flows, &was, sizeof(was));
+	assert_int_equal(load(WITH("flows: 400", DST10 ", " NEW)), 0);
+	assert_int_equal(apply(WITH("", DST10 ", " PLAIN)), 0);
+	time_draining();
+	host.now_ns += 60 * SECOND;
+	assert_int_equal(apply(WITH("", DST20 ", " PLAIN)), 0);
+	assert_int_equal(now.plan.n_draining, 1);
+	assert_int_equal(now.bin.flows.sets, 0);
 	/* A longer gap of new flows alone is no tighter one: what gets looser is so at once. */
 	assert_int_equal(load(WITH("flows: 400", "{key: src, gap: 2s, rows: 1}")), 0);
 	assert_int_equal(

@@ -5,6 +5,7 @@
  */
 #include "applied.h"
 #include "rule.h"
+#include "plan/flood.h"
 #include "plan/kinds.h"
 #include "inspect/occupancy.h"
 
@@ -195,11 +196,61 @@ static void test_beyond_the_table(void **unused)
 	assert_int_equal(capacity, 0);
 }
 
+/* One rule with two limits that differ in one thing: each is carried out by its own limiter alone.
+ */
+static void test_limits_that_are_alike(void **unused)
+{
+	static const struct {
+		const char *one, *other;
+	} rows[] = {
+	    {"key: src, packets: 9, window: 1s", "key: src, packets: 8, window: 1s"},
+	    {"key: src, packets: 9, window: 1s", "key: src, packets: 9, window: 2s"},
+	    {"key: src, packets: 9, window: 1s", "key: src, packets: 9, window: 1s, slots: 9"},
+	    {"key: src, packets: 9, window: 1s", "key: src, bytes: 9, window: 1s"},
+	    {"key: src, packets: 9, window: 1s", "key: dst, packets: 9, window: 1s"},
+	    {"key: src, packets: 9, window: 1s", "key: src, packets: 9, window: 1s, of: new"},
+	    {"key: src, packets: 9, window: 1s", "key: src, packets: 9, window: 1s, fleet: yes"},
+	    {"key: 'value(g, src)', packets: 9, window: 1s",
+	     "key: 'value(h, src)', packets: 9, window: 1s"},
+	    {"key: src, rate: 10/s, burst: 99", "key: src, rate: 11/s, burst: 99"},
+	    {"key: src, rate: 10/s, burst: 99", "key: src, rate: 10/s, burst: 98"},
+	    {"key: src, rate: 10/s, burst: 9K", "key: src, rate: 10B/s, burst: 9K"},
+	    {"key: all, uses: 9, cooldown: 1s", "key: all, uses: 9, cooldown: 2s"},
+	    {"key: all, uses: 9, cooldown: 1s", "key: all, uses: 8, cooldown: 1s"},
+	    {"key: src, gap: 1s", "key: src, gap: 2s"},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		say_again();
+		say("clock: coarse\nfleet: {store: 'http://a', name: f}\nsets:\n"
+		    "- {name: g, file: /g, value: 2}\n- {name: h, file: /h, value: 2}\nrules:\n"
+		    "- name: a\n  limits: [{%s}, {%s}]\n",
+		    rows[i].one, rows[i].other);
+		assert_int_equal(load(doc.s), 0);
+		assert_int_equal(now.bin.rule[0].n_limiters, 2);
+		assert_found(&now);
+	}
+}
+
+/* As a rule has it that is a verdict: no limit, so nothing of it is anywhere. */
+static void test_no_limit(void **unused)
+{
+	struct pacer_limiter none = {.kind = PACER_LIMITER_NONE};
+
+	(void)unused;
+	assert_null(kind_of_limiter(&none));
+	assert_int_equal(compile_limiter_lines(&none), 0);
+	assert_int_equal(compile_limiter_memory_ns(&none), 0);
+	assert_false(compile_hashed(&none) || compile_in_lines(&none));
+	assert_int_equal(flood_lines(&none, 1000000), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_found_across_changes),
-	    TEST(test_how_full),
+	    TEST(test_found_across_changes),  TEST(test_how_full),
+	    TEST(test_limits_that_are_alike), TEST(test_no_limit),
 	    TEST(test_beyond_the_table),
 	};
 

@@ -172,13 +172,14 @@ static void keep_rest(struct telling *t)
 		qsort(t->told, n, sizeof(*t->told), by_place);
 }
 
-/* There is something of each: a policy has a mode. */
 static void drop_common(struct telling *one, struct telling *other)
 {
 	size_t i = 0, k = 0;
 
-	qsort(one->told, one->n, sizeof(*one->told), by_text);
-	qsort(other->told, other->n, sizeof(*other->told), by_text);
+	if (one->n)
+		qsort(one->told, one->n, sizeof(*one->told), by_text);
+	if (other->n)
+		qsort(other->told, other->n, sizeof(*other->told), by_text);
 	while (i < one->n && k < other->n) {
 		int order = by_text(&one->told[i], &other->told[k]);
 

@@ -27,10 +27,13 @@ uint64_t carry_time(uint64_t t, int64_t by_ns)
 	return to < 1 ? 1 : to >= (i128)UINT64_MAX ? UINT64_MAX - 1 : (uint64_t)to;
 }
 
-/* Of a time until which something is: 0 where it has passed before the clock begins. */
+/*
+ * Of a time until which something is: 0 where it has passed before the clock begins, as what has no
+ * end never does.
+ */
 static uint64_t carry_until(uint64_t t, int64_t by_ns)
 {
-	return t != UINT64_MAX && moved(t, by_ns) < 1 ? 0 : carry_time(t, by_ns);
+	return moved(t, by_ns) < 1 ? 0 : carry_time(t, by_ns);
 }
 
 /* --- entries --------------------------------------------------------------------------------- */

@@ -56,7 +56,7 @@ static int place(struct regions *r, struct draft *d, uint64_t lines, const char 
 {
 	struct region free = find_free(r, lines);
 
-	if (free.lines < lines || !lines)
+	if (free.lines < lines)
 		return policy_fail(
 		    error, d->line,
 		    "rule %s: no room for its state: %llu bytes wanted, %llu free together: "

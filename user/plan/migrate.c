@@ -89,7 +89,10 @@ static bool nearer(const struct pacer_limiter *a, const struct pacer_limiter *b,
 	return (compare(a, b) > 0) == !looser;
 }
 
-/* Is a value of the draft looser than before, and one beside it the tighter of its key and time? */
+/*
+ * Is a value of the draft looser than before, and one beside it the tighter of its key and time?
+ * None of them drains yet.
+ */
 static bool outdone(const struct draft_rule *d, const struct pacer_limiter *t,
 		    const struct draft *of, const struct pacer_limiter *old)
 {
@@ -99,7 +102,7 @@ static bool outdone(const struct draft_rule *d, const struct pacer_limiter *t,
 	for (size_t k = 0; k < d->n; k++) {
 		const struct pacer_limiter *other = &d->at[k].limiter;
 
-		if (&d->at[k] == of || d->at[k].state == PLAN_DRAINING || !keymask_same(other, t))
+		if (&d->at[k] == of || !keymask_same(other, t))
 			continue;
 		if (other->kind & ~t->kind & PACER_LIMITER_NEW) /* it counts fewer packets */
 			continue;
