@@ -696,6 +696,7 @@ static void test_triangles(void **state)
 		for (uint32_t run = 0; run < RUNS; run++) {
 			struct track *t = open_track(g % 2, SAMPLES, graph->classes, run * 7 + g);
 			const struct estimate_view *v;
+			struct estimate_view less;
 			struct estimate e;
 
 			for (uint32_t i = 0; i < LENGTH; i++)
@@ -704,6 +705,9 @@ static void test_triangles(void **state)
 			dropped += v->beta_dropped;
 			e = estimate_triangles(v, ESTIMATE_DELTA);
 			score(&of, &e, truth);
+			less = *v;
+			less.beta_dropped = 1; /* what was not watched may be any number */
+			assert_true(estimate_triangles(&less, ESTIMATE_DELTA).vacuous);
 			track_close(t);
 		}
 		if (graph->classes > 1 || graph->vertices - 2 <= PACER_ESTIMATE_SLOTS) {

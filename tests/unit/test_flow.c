@@ -377,7 +377,7 @@ static void test_table(void **unused)
 	assert_int_equal(now.bin.rule[0].plain, PACER_PLAIN_NOT);
 	/* Shorter than a tick of the clock, nothing is known for certain: each packet opens one. */
 	assert_int_equal(
-	    load("clock: coarse\nflow_idle: 4ms\nrules: [{name: a, limits: [{key: src, "
+	    load("clock: coarse\nflow_idle: 1ms\nrules: [{name: a, limits: [{key: src, "
 		 "gap: 1s, of: new}]}]\n"),
 	    0);
 	assert_true(now.bin.flows.sets && now.bin.flows.idle_ns == 0);

@@ -527,6 +527,7 @@ static void test_degenerate(void **state)
 	const uint64_t key[] = {5};
 	const struct pooled_part part[] = {{0, 0, NULL}, {9, 1, key}};
 	struct pooled *none = pooled_open(part, 1, false), *single_ = pooled_open(part, 2, false);
+	struct pooled *without = pooled_open(part, 2, true);
 	struct pooled_values v = pooled_read(none, 2, DELTA);
 
 	(void)state;
@@ -535,8 +536,12 @@ static void test_degenerate(void **state)
 	v = pooled_read(single_, 2, DELTA);
 	assert_true(isnan(v.moment.value) && v.moment.low >= 9 && v.moment.high <= 81);
 	assert_true(v.entropy.low <= v.entropy.high && v.entropy.high <= log2(9) + 1e-9);
+	v = pooled_read(without, 2, DELTA); /* one of nine tells of no pair, either */
+	assert_true(isnan(v.moment.value) && isnan(v.h2.value));
+	assert_true(v.moment.low >= 9 && v.moment.high <= 81);
 	pooled_close(none);
 	pooled_close(single_);
+	pooled_close(without);
 }
 
 int main(void)

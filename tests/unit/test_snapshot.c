@@ -354,7 +354,7 @@ static void test_heaviest(void **unused)
 	comes(0, 9, 60, 0, PACER_ADMIT);
 	now_ns += 2 * SECOND; /* too long ago, when it is read */
 	for (i = 0; i < 4; i++, now_ns += 100 * MS) {
-		comes(0, 1, 100, 0, PACER_DENY_WINDOW);
+		comes(0, 1, 100, 0, i ? PACER_DENY_WINDOW : PACER_DENY_SHARE);
 		if (i & 1)
 			comes(1, 2, 300 * i, 0, PACER_ADMIT);
 		comes(1, 3, 60, 0, PACER_DENY_BAN);
@@ -385,6 +385,12 @@ static void test_heaviest_of_time(void **unused)
 		comes(i & 1, 1, 100, 0, PACER_DENY_WINDOW);
 	assert_int_equal(heavy(PACER_COST_PACKETS, 10 * SECOND), 1);
 	assert_int_equal(heaviest[0].units, 20);
+	begin("sample: {of: all, k: 16, window: 1s}\n"
+	      "rules: [{name: udp, limits: [{key: src, packets: 9, window: 1s}]}]\n");
+	for (i = 0; i < 4; i++, now_ns += 100 * MS)
+		comes(i & 1, 1, 100, 0, PACER_DENY_WINDOW);
+	assert_int_equal(heavy(PACER_COST_PACKETS, 10 * SECOND), 1);
+	assert_in_range(heaviest[0].units, 39, 41);
 	samplers[0].seq++;
 	samplers[0].burst.ticks++;
 	assert_int_equal(heavy(PACER_COST_PACKETS, SECOND), -1);
@@ -404,6 +410,12 @@ static void test_heaviest_without_a_number(void **unused)
 	assert_true(heaviest[0].units == (uint64_t)1e18);
 	was = *t;
 	t->kind |= PACER_LIMITER_NEW;
+	assert_int_equal(heavy(PACER_COST_BYTES, SECOND), 0);
+	*t = was;
+	t->key_id |= PACER_KEY_TTL;
+	assert_int_equal(heavy(PACER_COST_BYTES, SECOND), 0);
+	*t = was;
+	t->value[0] = 1;
 	assert_int_equal(heavy(PACER_COST_BYTES, SECOND), 0);
 	*t = was;
 	pacer.sampler = NULL;
