@@ -418,6 +418,56 @@ by_value()
 	arrive "0 9" n=9 n=9,from=10.77.0.14
 }
 
+# What is shown of a set that keys have: each prefix's value, in the file and by hand. Of another set there is none.
+values_shown()
+{
+	set_of geo.csv 10.77.0.11,XY fd77::/64,"New York"
+	set_of plain.txt 10.77.0.12
+	policy land <<-END
+	sets: [{name: geo, file: $work/geo.csv, value: 2}, {name: plain, file: $work/plain.txt}]
+	rules: [{name: land, match: {src: ["!@plain"]}, limits: [{key: value(geo, src), packets: 4, window: 60s, entries: 1k}]}]
+	END
+	load land
+	pacer sets s0 add geo 10.77.0.13 AB >/dev/null
+	pacer sets s0 add geo - <<<"10.77.0.14 QQ --for 1h" >/dev/null
+	refused 2 "-:1: no value 'x{64}': " pacer sets s0 add geo - <<<"10.77.0.15 $(printf 'x%.0s' {1..64})" || return
+	equal "$(pacer sets s0 show geo --json | jq -c '[.prefixes, .values, (.by_hand[] | [.prefix, .value, .left_ns > 0])]')" \
+		'[["10.77.0.11","fd77::/64"],["XY","New York"],["10.77.0.13","AB",false],["10.77.0.14","QQ",true]]' "as JSON" || return
+	equal "$(pacer sets s0 show geo | tr -s ' ' | sed 's/ $//')" "10.77.0.11 XY
+fd77::/64 New York
+10.77.0.13 by hand AB
+10.77.0.14 by hand, 1h left QQ" "as text" || return
+	pacer sets s0 del plain 10.77.0.12 >/dev/null
+	pacer sets s0 add plain 10.77.0.16 >/dev/null
+	equal "$(pacer sets s0 show plain --json | jq -c '[.prefixes, .values, (.by_hand[] | [.prefix, .value])]')" \
+		'[[],[],["10.77.0.16",null]]' "by hand alone" || return
+	equal "$(pacer sets s0 show plain | tr -s ' ' | sed 's/ $//')" "10.77.0.16 by hand" "by hand alone, as text"
+}
+
+# The file that is wrong is named, whatever reads the policy; of what is wrong in the policy, that.
+wrong_file_named()
+{
+	local verb
+
+	set_of bad.txt 10.77.0.11 10.0.0.1/8
+	limit good 3
+	policy bad <<-END
+	sets: [{name: bad, file: $work/bad.txt}]
+	rules: [{name: a, match: {src: "@bad"}, verdict: drop}]
+	END
+	policy twin <<-END
+	sets: [{name: six, of: [fd77::/64]}]
+	rules: [{name: a, match: {src: "@six", dst: 10.77.0.1}, verdict: drop}]
+	END
+	load good
+	for verb in "check" "load s0" "apply s0" "shadow s0" "serve s0 --state $work/state"; do
+		# shellcheck disable=SC2086 # words
+		refused 2 "xdp-pacer: $work/bad.txt:2: '10.0.0.1/8' has host bits" pacer $verb -c "$work/bad.yaml" || return
+		# shellcheck disable=SC2086
+		refused 2 "xdp-pacer: $work/twin.yaml:3: rule a: match.src is of IPv6 alone" pacer $verb -c "$work/twin.yaml" || return
+	done
+}
+
 # A key by a value: all of a country has one allowance, whatever its addresses, of both families. It stays
 # with the value's name, whatever numbers the next file gives.
 by_value_as_key()
@@ -498,6 +548,8 @@ net_up
 check "sets: prefixes with values" by_value
 check "sets: samples name values and TTLs" sampled_by_value
 check "sets: a value as a key" by_value_as_key
+check "sets: values are shown" values_shown
+check "sets: of a policy that names a wrong file, that file is named" wrong_file_named
 check "sets: a set of the allow-list" let_through
 check "sets: added and taken out by hand" added_and_taken_out
 check "sets: what is by hand, and changes of the policy" and_then_applied

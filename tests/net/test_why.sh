@@ -251,6 +251,9 @@ of_leases()
 	      - {key: all, uses: 5, cooldown: 60s, threshold: 5}
 	END
 	load leases
+	lease "$last_cpu" 0 1
+	equal "$(why '[.cpus_admit > 1, .limits[0].leased]' "$packet")" '[true,0]' "the first of all that admit" || return
+	lease "$last_cpu" 0 0
 	arrive "5" n=7
 	equal "$(why '[.verdict, .denied_by, .cpus_admit, .wait_ns > 590e9]' "$packet")" '["deny",0,0,true]' "on all CPUs" || return
 	lease "$last_cpu" 0 1

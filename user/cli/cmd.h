@@ -120,7 +120,10 @@ int complete(const char *shell);
 void say_begin(const char *verb, char *const *arguments);
 /* "xdp-pacer: ..." on stderr. It is one line, whatever characters the names in it have. */
 void complaint(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* One line on stderr; returns EXIT_FAILED, or EXIT_WRONG where `file` is not NULL. */
+/*
+ * One line on stderr, of the error's own file if it has one, else of `file`; NULL: of none. Returns
+ * EXIT_WRONG where a file is to be mended, else EXIT_FAILED.
+ */
 int complain(const char *file, const struct policy_error *error);
 /* "xdp-pacer VERB: ..." and how to get help, on stderr; returns EXIT_WRONG. */
 int misused(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -92,7 +92,7 @@ static int run_apply(struct options *o)
 	if (code)
 		return code;
 	if (set_texts_read(policy, &sets, &error)) {
-		code = complain(error.line > 0 && !error.file ? o->policy : NULL, &error);
+		code = complain(o->policy, &error);
 	} else if (attached_find(o->args[0], &a, &error)) {
 		set_texts_free(&sets);
 		code = complain(NULL, &error);

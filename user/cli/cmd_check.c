@@ -68,10 +68,9 @@ static int run_check(struct options *o)
 	code = read_policy(o->policy, &text, &policy);
 	if (code)
 		return code;
-	if (set_texts_read(policy, &texts, &error) || output_sets(policy, &texts, &sets, &error))
-		code = complain(error.line > 0 && !error.file ? o->policy : NULL, &error);
-	else if (output_memory_error(policy, 1, sets.all_bytes, &error) ||
-		 compile_policy(policy, NULL, &host, &bin, &plan, &error))
+	if (set_texts_read(policy, &texts, &error) || output_sets(policy, &texts, &sets, &error) ||
+	    output_memory_error(policy, 1, sets.all_bytes, &error) ||
+	    compile_policy(policy, NULL, &host, &bin, &plan, &error))
 		code = complain(o->policy, &error);
 	else
 		code = show(policy, &sets, &bin, &plan, o->json);

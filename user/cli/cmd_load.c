@@ -212,7 +212,7 @@ static int load(const struct options *o, char **text, struct policy **policy, st
 	if (code)
 		return code;
 	if (set_texts_read(*policy, &sets, &error))
-		return complain(error.line > 0 && !error.file ? o->policy : NULL, &error);
+		return complain(o->policy, &error);
 	code = load_with(o, *text, *policy, &sets, state);
 	set_texts_free(&sets);
 	return code;

@@ -73,7 +73,7 @@ static int begin(const char *ifname, const struct options *o, struct attached *a
 	policy_free(policy);
 	free(text);
 	if (result)
-		return complain(error.line && !error.file ? o->policy : NULL, &error);
+		return complain(error.line ? o->policy : NULL, &error);
 	change_noted(a);
 	if (*why.text)
 		complaint("%s", why.text);

@@ -80,7 +80,7 @@ static int begin_policy(struct attached *a, const struct options *o, const char 
 	int code;
 
 	if (set_texts_read(policy, &sets, &error))
-		return complain(error.line > 0 && !error.file ? o->policy : NULL, &error);
+		return complain(o->policy, &error);
 	if (output_sets(policy, &sets, &counted, &error))
 		code = complain(NULL, &error);
 	else if (output_memory_error(policy, 1, counted.all_bytes, &error))

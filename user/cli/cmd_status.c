@@ -12,7 +12,7 @@ struct listing {
 static int list(const char *ifname, void *arg)
 {
 	struct listing *l = arg;
-	struct policy_error error;
+	struct policy_error error = {0};
 	struct attached a;
 
 	if (attached_find(ifname, &a, &error)) {

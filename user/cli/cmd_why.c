@@ -914,7 +914,7 @@ static int replay_until(struct question *q, struct capture *c, struct judge *j, 
 	uint64_t first_ns = 0;
 	struct replay_frame frame;
 	struct replay_judged unused;
-	struct policy_error error;
+	struct policy_error error = {0};
 
 	while (capture_next(c, &frame)) {
 		if (c->frames == 1)

@@ -21,7 +21,7 @@ static char *trimmed(char *text)
 
 static int wrong_line(int line, const char *what, const char *text)
 {
-	struct policy_error error;
+	struct policy_error error = {0};
 
 	policy_explain(&error, line, "%.200s %s", text, what);
 	return complain("-", &error);

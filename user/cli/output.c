@@ -55,7 +55,7 @@ static const char *const event_texts[] = {
 /* The caller frees it. */
 static struct policy *policy_of(const struct attached *a)
 {
-	struct policy_error error;
+	struct policy_error error = {0};
 	struct policy *policy = copies_policy(a, copies_in_force(a), &error);
 
 	if (!policy)
@@ -127,7 +127,7 @@ static void add_tool_ban(const struct tool_ban *of, uint64_t now_ns, void *arg)
 
 static void list_bans(const struct attached *a, const struct policy *policy, struct ban_list *list)
 {
-	struct policy_error error;
+	struct policy_error error = {0};
 
 	*list = (struct ban_list){0};
 	bans_each(a, policy, add_ban, list);

@@ -41,7 +41,7 @@ void complaint(const char *format, ...)
 
 int complain(const char *file, const struct policy_error *error)
 {
-	if (!file)
+	if (error->file)
 		file = error->file;
 	if (file && error->line > 0)
 		complaint("%s:%d: %s", file, error->line, error->text);
