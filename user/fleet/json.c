@@ -2,22 +2,27 @@
 #include "fleet/json.h"
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 /*
- * jansson 2.14 writes behind the end of a string for which its buffer could not grow. So reading
- * ends on memory of its own, untouched until then, and what was read is thrown away.
+ * jansson 2.14 writes behind the end of a string for which its buffer could not grow. So what first
+ * fails while it reads gets memory of our own, untouched until then; the text ends there, and what
+ * was read is thrown away. That buffer grows to twice the text at most; SLACK is for the value that
+ * it was in.
  */
 #define RESERVE (4u << 20)
+#define SLACK	(64u << 10)
 
-static _Alignas(max_align_t) char reserve[RESERVE];
-static size_t reserved; /* of it */
+static _Alignas(max_align_t) char short_reserve[RESERVE];
+static char *reserve = short_reserve;
+static size_t reserve_size = RESERVE, reserved; /* of it */
 static bool lacked, reading;
 
 static void *counted(size_t size)
 {
 	void *at = malloc(size);
-	size_t rest = RESERVE - reserved;
+	size_t rest = reserve_size - reserved;
 
 	lacked |= !at;
 	if (at || !reading || size > rest)
@@ -30,7 +35,7 @@ static void *counted(size_t size)
 
 static void uncount(void *at)
 {
-	if ((char *)at < reserve || (char *)at >= reserve + RESERVE)
+	if ((uintptr_t)at - (uintptr_t)reserve >= reserve_size)
 		free(at);
 }
 
@@ -40,19 +45,65 @@ void json_count_failures(void)
 	lacked = false;
 }
 
+struct rest {
+	const char *text;
+	size_t len;
+};
+
+/* One byte at a time, so that nothing more is read once memory has run out. */
+static size_t next_byte(void *to, size_t room, void *arg)
+{
+	struct rest *rest = arg;
+
+	(void)room;
+	if (!rest->len || lacked)
+		return 0;
+	*(char *)to = *rest->text++;
+	rest->len--;
+	return 1;
+}
+
+static bool reserve_for(size_t len)
+{
+	size_t size = 2 * len + SLACK;
+
+	if (size <= RESERVE)
+		return true;
+	reserve = malloc(size);
+	reserve_size = size;
+	if (reserve)
+		return true;
+	reserve = short_reserve;
+	reserve_size = RESERVE;
+	return false;
+}
+
+static void reserve_again(void)
+{
+	if (reserve != short_reserve)
+		free(reserve);
+	reserve = short_reserve;
+	reserve_size = RESERVE;
+	reserved = 0;
+}
+
 json_t *json_read(const char *text, size_t len, size_t flags, json_error_t *why)
 {
+	struct rest rest = {text, len};
 	bool before = json_lacked();
-	json_t *value;
+	json_t *value = NULL;
 
-	reading = true;
-	value = json_loadb(text, len, flags, why);
-	reading = false;
+	lacked = !reserve_for(len);
+	if (!lacked) {
+		reading = true;
+		value = json_load_callback(next_byte, &rest, flags, why);
+		reading = false;
+	}
 	if (lacked) {
 		json_decref(value);
 		value = NULL;
-		reserved = 0;
 	}
+	reserve_again();
 	lacked |= before;
 	return value;
 }
