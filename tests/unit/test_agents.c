@@ -20,6 +20,8 @@
 
 #include "cli/cmd.h"
 
+#define AGENTS_MAX 64
+
 /* One agent each: '.' works until it is told to end, '!' is ready before, 'k' is killed at once,
  * 'f' fails at once, 'c' cannot be begun. */
 static const char *script;
@@ -81,7 +83,7 @@ pid_t __wrap_fork(void)
 /* What `fleet` of so many ends with, and what it says. */
 static int fleet(const char *agents, const char *state, char said[2000])
 {
-	static char *names[] = {"a0", "a1", "a2"};
+	static char *names[AGENTS_MAX + 1] = {"a0", "a1", "a2"};
 	struct options o = {.args = names, .n_args = (int)strlen(agents), .state = (char *)state};
 	FILE *f = tmpfile();
 	int before = dup(STDERR_FILENO), code;
@@ -150,17 +152,20 @@ static void test_told_to_end(void **unused)
 			_exit(0);
 		}
 		assert_int_equal(waitpid(other, &status, 0), other);
-		assert_int_equal(fleet("!!", "/", said), EXIT_DONE);
+		assert_int_equal(fleet("!!", signal == SIGINT ? "/" : NULL, said), EXIT_DONE);
 		assert_string_equal(said, "");
 	}
 }
 
 static void test_misused(void **unused)
 {
-	char said[2000];
+	char said[2000], many[AGENTS_MAX + 2] = "";
 
 	(void)unused;
 	assert_int_equal(fleet("", NULL, said), EXIT_WRONG);
+	assert_non_null(strstr(said, "up to 64"));
+	memset(many, '.', AGENTS_MAX + 1);
+	assert_int_equal(fleet(many, NULL, said), EXIT_WRONG);
 	assert_non_null(strstr(said, "up to 64"));
 	assert_int_equal(fleet("..", "/nowhere/at/all", said), EXIT_WRONG);
 	assert_non_null(strstr(said, "--state names a folder that is there"));

@@ -22,18 +22,17 @@
 
 #include "cli/cmd.h"
 #include "cli/fleet_items.h"
+#include "cli/fleet_keys.h"
 #include "config/durable.h"
 #include "config/text.h"
 #include "estimate/heaviest.h"
 #include "fleet/heavy.h"
 #include "fleet/talk.h"
-#include "inspect/tally.h"
 #include "live/clocks.h"
 #include "live/copies.h"
 #include "live/fleet_shares.h"
 #include "live/host.h"
 #include "live/reading.h"
-#include "plan/compile.h"
 #include "plan/shares.h"
 
 #define STATE_DIR  "/var/lib/xdp-pacer"
@@ -43,8 +42,6 @@
 #define LOOK_MS	   250 /* at signals, and at whether the policy has changed */
 #define ITEMS_MS   100 /* where bans or sets are shared; a tenth of it while there are many */
 #define LOCAL_DEN  16  /* of a limit, what a host keeps for when it is cut off */
-
-_Static_assert(FLEET_LANES_MAX == PACER_LANES + 1, "lane 0 is of all keys");
 
 struct agent {
 	const char *ifname;
@@ -398,23 +395,6 @@ static void ask_for_all(const struct agent *g, size_t i, struct fleet_demand *d)
 	s->want[0] = fleet_demand(d, s->want[0], counted, span_of(g, i), s->params.limit, at_ns);
 }
 
-/* The key as the store has it. False: it is too long, or would be read as another. */
-static bool key_text(const struct fleet_limit *limit, const struct pacer_packet *pkt,
-		     char text[FLEET_KEY_TEXT])
-{
-	struct policy_key kind = compile_key_of(limit->limiter.key_id);
-	struct pacer_packet again;
-	char whole[TALLY_TEXT];
-
-	memset(text, 0, FLEET_KEY_TEXT);
-	tally_key_text(&kind, pkt, whole, sizeof(whole));
-	if (strlen(whole) >= FLEET_KEY_TEXT || tally_key_read(&kind, whole, &again) ||
-	    !fleet_same_key(limit, pkt, &again))
-		return false;
-	memcpy(text, whole, strlen(whole) + 1);
-	return true;
-}
-
 /*
  * What single keys need here beyond equal parts. Where admitted packets are not sampled, a key that
  * is denied some is taken to use all that it has.
@@ -438,7 +418,7 @@ static void ask_for_keys(struct agent *g, size_t i)
 	if (found < 0)
 		say(g, "%s", error.text);
 	for (int k = 0; k < found; k++) {
-		if (!key_text(limit, &key[k].pkt, seen[n].key))
+		if (!fleet_key_text(limit, &key[k].pkt, seen[n].key))
 			continue;
 		seen[n].units = key[k].units;
 		if (!heaviest_of_admitted(&g->a))
@@ -459,26 +439,6 @@ static void ask_for(struct agent *g, size_t i)
 /* --- the loop -------------------------------------------------------------------------------- */
 
 /*
- * Lane k of the picture is lane k - 1 of the packets. A key that is no key here, as only somebody
- * else can have written it, gets no lane, and all others no more than it.
- */
-static struct fleet_held held_of(const struct fleet_limit *limit, const struct fleet_picture *p)
-{
-	struct policy_key kind = compile_key_of(limit->limiter.key_id);
-	struct fleet_held to = {.units = p->value[0], .floor = p->floor, .until_ns = p->until_ns};
-
-	for (uint32_t k = 1; k < FLEET_LANES_MAX; k++) {
-		struct fleet_lane *lane = &to.lane[k - 1];
-
-		lane->is = p->own[k] && !tally_key_read(&kind, p->key[k], &lane->key);
-		lane->units = p->value[k];
-		if (p->own[k] && !lane->is && p->value[k] < to.units)
-			to.units = p->value[k];
-	}
-	return to;
-}
-
-/*
  * What the limit has admitted within its time, where that is known: a policy that is new may count
  * some of it in other places. It is looked whether the policy is new after that was read.
  */
@@ -492,7 +452,7 @@ static uint64_t hot_of(struct agent *g, uint32_t share)
 
 static bool apply(struct agent *g, uint32_t share, const struct fleet_picture *p)
 {
-	const struct fleet_held to = held_of(&g->limit[share], p);
+	const struct fleet_held to = fleet_keys_held(&g->limit[share], p);
 	uint64_t hot[FLEET_LANES_MAX];
 	struct policy_error error = {0};
 
@@ -548,9 +508,7 @@ static void wait_for(struct agent *g, uint64_t wake_ns)
 		ms = LOOK_MS;
 	if (g->items.any && ms > ITEMS_MS)
 		ms = exchange_waits(items) ? ITEMS_MS / 10 : ITEMS_MS;
-	seen = g->talk.answered_ns && !g->retry_ns
-		   ? talk_watch(&g->talk, g->items.any ? items->revision : 0, (uint32_t)ms)
-		   : -1;
+	seen = talk_watch(&g->talk, g->items.any ? items->revision : 0, (uint32_t)ms);
 	if (seen > 0 && seen & TALK_RECORDS)
 		fleet_nudge(&g->member);
 	if (seen > 0 && seen & TALK_ITEMS)
@@ -607,7 +565,7 @@ static void step(struct agent *g)
 		ask(g, &request);
 		break;
 	case FLEET_WAIT:
-		if (g->leave_by_ns || share_items(g))
+		if (share_items(g))
 			wait_for(g, wake_ns);
 		break;
 	}
