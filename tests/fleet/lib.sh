@@ -193,6 +193,13 @@ said_once()
 	[ "$(grep -cF "$2" "$work/agent$1")" -eq 1 ] || { cat "$work/agent$1"; return 1; }
 }
 
+# ends HOST: its agent has ended by itself, with its status
+ends()
+{
+	timeout 20 tail --pid="${agent[$1]}" -f /dev/null || { echo "agent $1 is there still"; return 1; }
+	wait "${agent[$1]}"
+}
+
 # refused TEXT ARGUMENT...: the agent of host 1 ends at once, with one line that says so.
 refused()
 {
