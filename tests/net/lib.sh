@@ -252,6 +252,15 @@ off()
 	in_server ip link set dev s0 xdpgeneric off
 }
 
+# stranger FILE SECTION [WORD]: a program from beside this file, attached as `ip link` calls it.
+stranger()
+{
+	[ -e "$work/$1.o" ] ||
+		"${CLANG:-clang-19}" -O2 -g -target bpf "-I/usr/include/$(gcc -print-multiarch)" \
+			-c "$here/$1.bpf.c" -o "$work/$1.o"
+	in_server ip link set dev s0 "${3:-xdp}" obj "$work/$1.o" sec "$2"
+}
+
 # --- assertions -----------------------------------------------------------------------------------
 
 fail()

@@ -316,6 +316,40 @@ missing()
 	textfile all
 	equal "$(value up) $(value monitor)" "1 0" "up of all"
 	equal "$(pacer export s0 --textfile - | grep -c ^xdp_pacer_up)" 1 "metrics on stdout"
+	equal "$(pacer export s0 --textfile - --json | grep -c ^xdp_pacer_up)" 1 "metrics on stdout, and no JSON"
+	refused 1 "lo: has no pacer" pacer export s0 lo --textfile "$work/m.prom"
+	equal "$(value up interface=s0) $(value up interface=lo)" "1 0" "up of two by name"
+	off
+	stranger other xdp.other xdp
+	textfile all
+	equal "$(value up)" "" "up where the program is another's"
+}
+
+# Where nothing is said of it: the port that documents name.
+usual_place()
+{
+	limit one 10
+	load one
+	serve s0
+	equal "$url" http://127.0.0.1:10477/metrics "where it is" || return
+	ended 0
+}
+
+# A file that something is mounted on cannot be replaced: it stays, and nothing else is left.
+mounted_on()
+{
+	limit one 10
+	load one
+	mkdir "$work/mounted"
+	echo before >"$work/mounted/m.prom"
+	in_server unshare --mount --propagation private bash -euc '
+		mount --bind "$1/mounted/m.prom" "$1/mounted/m.prom"
+		code=0
+		"$2" export s0 --textfile "$1/mounted/m.prom" 2>"$1/err" || code=$?
+		[ "$code" -eq 1 ]' bash "$work" "$BUILD/xdp-pacer"
+	equal "$(cat "$work/err")" \
+		"xdp-pacer: $work/mounted/m.prom: the metrics cannot be written: Device or resource busy" "what it says" || return
+	equal "$(ls "$work/mounted") $(cat "$work/mounted/m.prom")" "m.prom before" "what is there"
 }
 
 # On a full disk, or where there is no folder, what was there stays, and nothing else comes.
@@ -430,7 +464,9 @@ check export-outlives outlives
 check export-unload unload_meanwhile
 check export-taken taken
 check export-missing missing
+check export-usual-place usual_place
 check export-full-disk full_disk
+check export-mounted-on mounted_on
 check export-alerts alerts
 check export-prometheus prometheus
 finish

@@ -117,15 +117,6 @@ older()
 	END
 }
 
-# stranger FILE SECTION [WORD]: a program from beside this file, attached as `ip link` calls it.
-stranger()
-{
-	[ -e "$work/$1.o" ] ||
-		"${CLANG:-clang-19}" -O2 -g -target bpf "-I/usr/include/$(gcc -print-multiarch)" \
-			-c "$here/$1.bpf.c" -o "$work/$1.o"
-	in_server ip link set dev s0 "${3:-xdp}" obj "$work/$1.o" sec "$2"
-}
-
 # A pacer of another version is taken off and replaced; the other verbs name these two ways.
 another_version()
 {
@@ -271,6 +262,18 @@ pins()
 	equal "$(cd "$at" && echo *)" "dispatch-9999-4000000001" "pins that are left"
 }
 
+# What its program or this machine cannot hold is said before anything is attached.
+too_much()
+{
+	policy buckets <<-END
+	rules: [{name: a, limits: [{key: all, uses: 1M, cooldown: 1h, threshold: 1, max_cooldown: 61m}]}]
+	END
+	refused 2 'buckets.yaml:2: .* buckets would be needed' pacer load s0 -c "$work/buckets.yaml" || return
+	printf 'memory: 200Gi\nrules: [{name: a, limits: [{key: src, packets: 3, window: 1s}]}]\n' >"$work/huge.yaml"
+	refused 2 'huge.yaml: memory: 200 GiB of state is more than the .* that this machine has free: lower it' pacer load s0 -c "$work/huge.yaml" || return
+	equal "$(what_is_on s0)" "{}" "program on s0"
+}
+
 words()
 {
 	limit ten 10
@@ -295,5 +298,6 @@ check load-replace replace
 check load-replace-no-gap replace_leaves_no_gap
 check load-strangers strangers
 check load-pins pins
+check load-too-much too_much
 check load-words words
 finish

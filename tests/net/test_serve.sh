@@ -156,6 +156,13 @@ interfaces()
 	refused 1 'gone0: there is no such interface' pacer serve gone0 -c "$work/one.yaml" \
 		--state "$work/gone.state"
 	refused 2 'wants one interface, -c POLICY and --state FILE' pacer serve s0
+	in_server ip link add gone0 type veth peer name gone1
+	in_server ip link set gone0 up
+	background "$SERVER" "$BUILD/xdp-pacer" serve gone0 -c "$work/one.yaml" --state "$work/gone.state" >"$work/out" 2>"$work/err"
+	until_true 20 grep -q 'the pacer is loaded' "$work/out" || fail "$(cat "$work/err")" || return
+	in_server ip link del gone0
+	wait "$pid"
+	grep -q 'no longer served: gone0: there is no such interface' "$work/err" || fail "$(cat "$work/err")"
 }
 
 # A save that was cut off is found and removed; one that is being written stays.

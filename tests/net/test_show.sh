@@ -145,6 +145,8 @@ saved_or_nothing()
 	cp "$work/office.yaml" "$work/kept.yaml"
 	refused 2 'kept.yaml: nosuch.packets: no such rule: there are dns, rest' \
 		pacer set s0 nosuch.packets=5 --save "$work/kept.yaml"
+	refused 2 'kept.yaml: nosuch.packets: no such rule' \
+		pacer set s0 nosuch.packets=5 dns.packets=6 --save "$work/kept.yaml"
 	refused 2 'kept.yaml:.*packets: 0 is no limit' pacer set s0 dns.packets=0 --save "$work/kept.yaml"
 	refused 2 'no/such.yaml: No such file' pacer set s0 dns.packets=5 --save "$work/no/such.yaml"
 	refused 2 'what is on trial is not saved' \

@@ -18,13 +18,12 @@
 static int report(const struct attached *a, const struct options *o, const struct plan *plan,
 		  const char *saved)
 {
-	size_t kept = 0, fresh = 0;
+	size_t kept = 0, fresh;
 	char text[64];
 
-	for (size_t i = 0; i < plan->n_limits; i++) {
+	for (size_t i = 0; i < plan->n_limits; i++)
 		kept += plan->limit[i].state == PLAN_KEPT;
-		fresh += plan->limit[i].state == PLAN_NEW || plan->limit[i].state == PLAN_MOVED;
-	}
+	fresh = plan->n_limits - kept;
 	emit_begin(o->json);
 	emit_object("");
 	emit_string("interface", a->ifname,
