@@ -242,6 +242,19 @@ bans: 64
 """,
 }
 
+# More rules than a word has bits: of ports, by which packets without options are told apart; and beside sets.
+MORE["hundred"] = "".join(f"""
+  - name: p{i}
+    match: {{{'proto: udp' if i % 3 else 'dst: 203.0.113.0/25'}, dport: [{(i + 80) % 99}, {i * 655 + 655}-{i * 655 + 1309}]}}
+    limits: [{{key: src, {('packets: 3, window: 1s, slots: 10', 'rate: 20/s, burst: 3')[i % 2]}}}]
+""" for i in range(99)) + """
+  - {name: rest, limits: [{key: src, gap: 1ms}]}
+"""
+MORE["hundred_sets"] = MORE["hundred"].replace("dst: 203.0.113.0/25", 'src: "@drop"') + """
+sets: [{name: drop, file: FOLDER/drop.set}, {name: ok, file: FOLDER/ok.set}]
+allow: "@ok"
+"""
+
 ALLOWED = {
     "rules": {ipaddress.ip_network(n) for n in ("192.0.2.99/32", "2001:db8:99::/48", "198.18.0.0/15", "::/127")},
     "sets": {ipaddress.ip_network(n) for n in ("192.0.2.98/32", "198.51.100.0/31", "2001:db8:2::/127")},

@@ -393,6 +393,8 @@ static void test_lies(void **unused)
 	make(row_of("vxlan"));
 	put_at(18 + 24, 7); /* UDP's is less than its header */
 	assert_int_equal(look(frame.n, frame.n, &w), NONE);
+	put_at(18 + 24, 0); /* and none: IPv4 has no jumbograms */
+	assert_int_equal(look(frame.n, frame.n, &w), NONE);
 	make(row_of("vxlan over IPv6, IPv6 in it"));
 	put_at(18 + 44, 0); /* none, as of a jumbogram: Linux takes what there is */
 	assert_int_equal(look(frame.n, frame.n, &w), PACER_PARSED);
@@ -566,6 +568,15 @@ static void test_sources(void **unused)
 	w.state = &(struct pacer_state){.policy = &bin};
 	assert_true(pacer_walk_source_denied(&w));
 	banned_saddr = 0;
+	allowed_saddr = INNER4; /* so that *w is the outer packet */
+	assert_int_equal(rule_of(frame.n, &outcome, &w), 1);
+	allowed_saddr = 0;
+	w.state = &(struct pacer_state){.policy = &bin};
+	w.pkt.found = PACER_RULE_ALLOWED; /* a set of the allow-list has its source */
+	assert_int_equal(
+	    pacer_path_inner(&(struct pacer_frame){frame.b, frame.b + frame.n, frame.n, 1}, &w),
+	    PACER_PARSED);
+	assert_int_equal(w.pkt.found, PACER_RULE_ALLOWED);
 }
 
 /* ---- */

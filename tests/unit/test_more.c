@@ -524,10 +524,24 @@ static void test_cut(void **unused)
 	assert_true(fewer > 100);
 }
 
+/* A device without Ethernet headers has no such address: no rule takes the packet by one. */
+static void test_no_card(void **unused)
+{
+	struct pacer_state state = {.policy = &bin};
+	struct pacer_walk walk = {.state = &state, .pkt = {.family = PACER_FAMILY_4}};
+	struct pacer_frame f = {frame, frame + sizeof(frame), sizeof(frame), 1};
+
+	(void)unused;
+	assert_int_equal(pacer_more_mac(&f, &walk, 0, 0), PACER_MORE_ABSENT);
+	walk.pkt.l3 = 14;
+	assert_int_not_equal(pacer_more_mac(&f, &walk, 0, 0), PACER_MORE_ABSENT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random),
-					   cmocka_unit_test(test_cut)};
+					   cmocka_unit_test(test_cut),
+					   cmocka_unit_test(test_no_card)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

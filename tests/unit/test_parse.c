@@ -829,7 +829,7 @@ static void test_fuzz(void **unused)
 /* The frames that are read at once are read as header by header, to the byte, and no others are. */
 static void test_fast(void **unused)
 {
-	uint32_t i, k, n, len, usual = 0, not_fast = 0;
+	uint32_t i, k, n, len, usual = 0, not_fast = 0, sources = 0;
 	struct pacer_packet a, b;
 	struct frame f;
 
@@ -848,6 +848,11 @@ static void test_fast(void **unused)
 		memset(&a, 0xa5, sizeof(a));
 		memset(&b, 0x5a, sizeof(b));
 		result = pacer_parse_any(f.b, f.b + n, len, &b);
+		if (n <= len && pacer_parse_source4(f.b, f.b + n, len)) { /* no more is asked for */
+			sources++;
+			assert_int_equal(result, PACER_PARSED);
+			assert_int_equal(b.key[PACER_WORD_SADDR], pacer_be32(f.b + PACER_SOURCE4));
+		}
 		if (!pacer_parse_fast(f.b, f.b + n, len, &a)) {
 			not_fast++;
 			for (k = 0; k < sizeof(a); k++)
@@ -861,7 +866,7 @@ static void test_fast(void **unused)
 		assert_int_equal(result, PACER_PARSED);
 		assert_memory_equal(&a, &b, sizeof(a));
 	}
-	assert_true(usual > 50000 && not_fast > 50000);
+	assert_true(usual > 50000 && not_fast > 50000 && sources > 50000);
 }
 
 int main(void)

@@ -242,6 +242,9 @@ static void test_no_rule(void **unused)
 	pkt.key[PACER_WORD_PORTS]++;
 	judged(&pkt, START, PACER_ADMIT, 0, 0);
 	judged(&pkt, START, PACER_DENY_WINDOW, 0, 0);
+	policy.rules.word[0] = 0;
+	pkt.family = PACER_FAMILY_NONE;
+	judged(&pkt, START, PACER_NOT_IP, PACER_RULES_MAX, 0);
 }
 
 /* The first rule that matches counts, and no other. */
@@ -274,6 +277,19 @@ static void test_no_limiters(void **unused)
 	limiter(0, ALL, 1, 0)->kind = PACER_LIMITER_NONE;
 	judged(&pkt, START, PACER_ADMIT, 0, 0);
 	judged(&pkt, START, PACER_ADMIT, 0, 0);
+}
+
+/* When a packet is let in again by a rule that has a verdict: now, or never. */
+static void test_when_by_a_verdict(void **unused)
+{
+	struct pacer_walk walk = {.state = &state, .pkt = packet4(1, 2, 3, 53), .now_ns = START};
+
+	(void)unused;
+	begin();
+	policy.rule[0].says = PACER_SAYS_PASS;
+	assert_int_equal(pacer_rule_when(&walk), START);
+	policy.rule[0].says = PACER_SAYS_DENY;
+	assert_int_equal(pacer_rule_when(&walk), PACER_NEVER);
 }
 
 /* ---- limits ---- */
@@ -1193,6 +1209,7 @@ static void test_banned_sources(void **unused)
 	policy.flags |= PACER_SOURCES_BANNED;
 	fares(&a, START, PACER_ADMIT, 0, NOTHING);
 	policy.bans.len4[2] = 32;
+	fares(&a, START + 100, PACER_ADMIT, 0, NOTHING); /* no ban runs */
 	fares(&a, START + 99, PACER_DENY_BAN, 0, NOTHING);
 	assert_int_equal(pacer_outcome_rule(judge(&a, START + 99)), PACER_RULES_MAX);
 	fares(&b, START + 99, PACER_ADMIT, 0, NOTHING);
@@ -1204,6 +1221,11 @@ static void test_banned_sources(void **unused)
 	fares(&a, START + 101, PACER_DENY_BAN, 0, NOTHING);
 	fares(&b, START + 101, PACER_DENY_BAN, 0, NOTHING);
 	fares(&c, START + 101, PACER_ADMIT, 0, NOTHING);
+	key = pacer_ban_source(PACER_FAMILY_4, c.key, 30);
+	assert_true(pacer_ban_raise(&(struct pacer_ban_ask){&state.table, &policy.bans, START,
+							    pacer_ban_hash(&key, secret), key, 1},
+				    PACER_NEVER));
+	fares(&c, START + 101, PACER_ADMIT, 0, NOTHING); /* the filter says maybe: it is not */
 
 	key = pacer_ban_source(PACER_FAMILY_6, d.key, 64);
 	ban_key(&key, 0, PACER_NEVER);
@@ -1254,6 +1276,9 @@ static void test_banned_keys(void **unused)
 	policy.bans.moving = 1;
 	fares(&a, START + 200, PACER_DENY_BAN, 1, NOTHING);
 	assert_int_equal(pacer_rule_when(&walk), START + 300);
+	policy.bans.sets = 0; /* no table: no ban, and no end of one */
+	assert_int_equal(pacer_rule_when(&walk), 0);
+	policy.bans.sets = 8;
 	key = pacer_ban_source(PACER_FAMILY_4, b.key, 32);
 	ban_key(&key, 0, START + 400);
 	policy.flags |= PACER_SOURCES_BANNED;
@@ -1272,6 +1297,7 @@ int main(void)
 	    cmocka_unit_test(test_no_rule),
 	    cmocka_unit_test(test_first_rule),
 	    cmocka_unit_test(test_no_limiters),
+	    cmocka_unit_test(test_when_by_a_verdict),
 	    cmocka_unit_test(test_limiters),
 	    cmocka_unit_test(test_uncharged),
 	    cmocka_unit_test(test_uncharged_contended),

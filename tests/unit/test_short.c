@@ -187,9 +187,11 @@ static void expect_same_lines(void)
 	assert_false(memcmp(a, b, sizeof(a)));
 }
 
+/* Now and then while bans move to another secret. */
 static void send(uint32_t source, uint32_t len_bytes, uint64_t now_ns)
 {
 	udp4[29] = source;
+	armed.policy.bans.moving = plain.policy.bans.moving = !(draw() % 16);
 	note_short(len_bytes, now_ns);
 	assert_int_equal(go(&armed, len_bytes, now_ns), go(&plain, len_bytes, now_ns));
 	assert_int_equal(armed.action, plain.action);
@@ -465,13 +467,18 @@ static void test_shares(void **unused)
 		begin(&plain);
 		memset(lanes, 0, sizeof(lanes));
 		for (uint32_t k = 0; k < PACKETS / RUNS; k++) {
+			uint32_t len_bytes = 60 + draw() % 3 * 20;
+
 			if (!(draw() % 8))
 				vary_share(&t, now_ns);
+			armed.state.share = plain.state.share = draw() % 32 ? share : NULL;
 			now_ns = later(now_ns);
-			send(1 + draw() % 6, 60 + draw() % 3 * 20, now_ns);
+			vary_frame(len_bytes);
+			send(1 + draw() % 6, len_bytes, now_ns);
 		}
 		expect_samples();
 	}
+	memcpy(udp4, usual, sizeof(udp4));
 	expect_seen(PACER_ADMIT);
 	expect_seen(PACER_ALLOWED);
 	expect_seen(PACER_DENY_WINDOW);
@@ -858,6 +865,13 @@ static void gap_of_a_fleet(struct pacer_policy *p)
 	p->rule[0].limiter[0].gap_ns = 1;
 }
 
+/* Records of a size between narrow ones and wide ones. */
+static void odd_of_a_fleet(struct pacer_policy *p)
+{
+	of_a_fleet(p);
+	p->rule[0].limiter[0].units = PACER_NARROW_UNITS + 1;
+}
+
 static void of_new_flows(struct pacer_policy *p)
 {
 	p->rule[0].limiter[0].kind |= PACER_LIMITER_NEW;
@@ -877,9 +891,9 @@ static void no_rule(struct pacer_policy *p)
 static void test_kinds(void **unused)
 {
 	void (*const none[])(struct pacer_policy *) = {
-	    more,	    sets,      draining,     throttle_of_values, other_secret,
-	    gap_of_a_fleet, flow_bans, of_new_flows, second_of_values,	 second_of_new,
-	    second_bans,    no_rule};
+	    more,	    sets,      draining,      throttle_of_values, other_secret,
+	    gap_of_a_fleet, flow_bans, of_new_flows,  second_of_values,	  second_of_new,
+	    second_bans,    no_rule,   odd_of_a_fleet};
 	const uint32_t part = PACER_SHORT_PART | PACER_SHORT_PART_NARROW;
 	const uint32_t first = PACER_SHORT_FIRST | PACER_SHORT_NARROW;
 	const uint32_t wide = PACER_SHORT_ALONE | PACER_SHORT_WIDE;
@@ -1017,7 +1031,8 @@ static void test_rules(void **unused)
 		begin(&plain);
 		memset(lanes, 0, sizeof(lanes));
 		for (uint32_t k = 0; k < PACKETS / 4; k++) {
-			uint32_t len_bytes = 60 + draw() % 3;
+			uint32_t len_bytes =
+			    draw() % 64 ? 60 + draw() % 3 : PACER_SHORT_LEN_MAX + 1;
 
 			vary_frame(len_bytes);
 			udp4[33] = draw() % 3; /* to */

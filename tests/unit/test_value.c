@@ -131,9 +131,14 @@ static uint64_t hash_of(const struct pacer_limiter *t, const struct pacer_packet
 	struct pacer_state state = {.secret = secret};
 	struct pacer_walk walk = {.state = &state, .value = {src, dst}, .pkt = *pkt};
 	struct pacer_packet seen = pacer_limiter_sees(t, pkt, walk.value);
+	__u32 back[2] = {0, 0};
 	struct pacer_hash h;
 	uint64_t both;
 
+	pacer_limiter_saw(t, &seen, back);
+	for (uint32_t i = 0; i < 2; i++)
+		if (t->value[i])
+			assert_int_equal(back[t->value[i] - 1], walk.value[t->value[i] - 1]);
 	h = pacer_limiter_hash(t, &seen, secret);
 	both = pacer_walk_key_hash(&walk, t, 0);
 	assert_int_equal(both >> 32, h.home); /* the packet path's two ways to it */
@@ -146,6 +151,7 @@ static void test_together(void **unused)
 	struct pacer_limiter src = limiter_of("value(geo, src)");
 	struct pacer_limiter dport = limiter_of("value(geo, dst)+dport");
 	struct pacer_limiter and = limiter_of("value(geo, src)+dst/24,56");
+	struct pacer_limiter from = limiter_of("src/24,56+value(geo, dst)");
 	struct pacer_limiter both = limiter_of("value(geo, src)+value(asn, dst)");
 
 	(void)unused;
@@ -167,6 +173,7 @@ static void test_together(void **unused)
 		assert_int_not_equal(hash_of(&dport, &a, 7, 0), hash_of(&dport, &c, 7, 0));
 		/* With an address beside, each family has its own. */
 		assert_int_not_equal(hash_of(&and, &a, 7, 0), hash_of(&and, &b, 7, 0));
+		assert_int_not_equal(hash_of(&from, &a, 7, 0), hash_of(&from, &b, 7, 0));
 		c = packet(PACER_FAMILY_4);
 		c.key[PACER_WORD_DADDR] = a.key[PACER_WORD_DADDR] ^ 1;
 		assert_int_equal(hash_of(&and, &a, 7, 0), hash_of(&and, &c, 7, 0));
@@ -287,7 +294,9 @@ static void expect_word(uint64_t now_ns, uint32_t addr, const char *value, int n
 	assert_int_equal(pacer_walk_word(&walk, 1 | PACER_VALUE_DST), set_word_of("geo", value));
 	in = pacer_walk_in(&walk, 0);
 	assert_int_equal(in >> 8 & 255, number);
-	assert_int_equal(in & PACER_SRC_IN, !!number);
+	assert_int_equal(in >> 16 & 255, number);
+	assert_int_equal(in & (PACER_SRC_IN | PACER_DST_IN),
+			 number ? PACER_SRC_IN | PACER_DST_IN : 0);
 }
 
 /* The set cannot be read. */
@@ -299,6 +308,10 @@ static void expect_unknown(void)
 	walk.pkt.family = PACER_FAMILY_4;
 	assert_int_equal(pacer_walk_word(&walk, 1), 0);
 	assert_int_equal(pacer_walk_values(&walk, 0), 1);
+	for (uint32_t asks = PACER_ASKS_SRC; asks <= PACER_ASKS_DST; asks++) {
+		now.bin.set_asks[0] = (uint8_t)asks;
+		assert_int_equal(pacer_walk_in(&walk, 0), PACER_SET_UNKNOWN);
+	}
 }
 
 /* By hand comes before the file; the longest prefix counts, and when it ends the next wider one. */
@@ -314,7 +327,8 @@ static void test_by_hand(void **unused)
 	(void)unused;
 	assert_int_equal(load("sets: [{name: geo, file: geo.csv, value: 2}]\n"
 			      "rules: [{name: r, match: {src: \"@geo=XY\"}, "
-			      "limits: [{key: value(geo, src), gap: 1s}]}]\n"),
+			      "limits: [{key: value(geo, src), gap: 1s}]}, "
+			      "{name: to, match: {dst: \"@geo=XY\"}, verdict: drop}]\n"),
 			 0);
 	assert_int_equal(now.bin.rule[0].value[0], 1);
 	assert_int_equal(set_names_add(&names, (struct set_word){"XY", 2}), 1);
@@ -369,6 +383,37 @@ static void test_by_hand(void **unused)
 	set_names_free(&names);
 }
 
+/* Allowed by the value that a set has for the source. */
+static void test_allowed(void **unused)
+{
+	struct set_names names = {NULL, 0, NULL, 0};
+	struct set_about about = {"geo", &names, 1};
+	struct set_list list = {.about = &about};
+	struct set_entry e = entry(0x0a000000, 8, 2), f = entry(0x0b000000, 8, 1);
+	struct pacer_state state = {.policy = &now.bin, .set = set, .hand = hand};
+	struct pacer_walk walk = {.state = &state, .now_ns = 1, .pkt = {.family = PACER_FAMILY_4}};
+	struct set_lines lines;
+
+	(void)unused;
+	assert_int_equal(load("sets: [{name: geo, file: geo.csv, value: 2}]\nallow: \"@geo=AB\"\n"
+			      "rules: [{name: r, limits: [{key: src, gap: 1s}]}]\n"),
+			 0);
+	assert_int_equal(set_names_add(&names, (struct set_word){"AB", 2}), 1);
+	assert_int_equal(set_names_add(&names, (struct set_word){"XY", 2}), 2);
+	assert_false(set_list_add(&list, &e) || set_list_add(&list, &f));
+	assert_int_equal(set_build(&list, 1, &lines), 0);
+	assert_int_equal(set_words_put(&lines, &about), 0);
+	set[0] = set_lines_set(&lines);
+	walk.pkt.key[PACER_WORD_SADDR] = 0x0a000001;
+	assert_false(pacer_walk_is_allowed(&walk));
+	walk.pkt.key[PACER_WORD_SADDR] = 0x0b000001;
+	walk.pkt.key[PACER_WORD_DADDR] = 0x0a000001;
+	assert_true(pacer_walk_is_allowed(&walk));
+	set_lines_free(&lines);
+	set_list_free(&list);
+	set_names_free(&names);
+}
+
 /* --- a change of the policy ----------------------------------------------------------------- */
 
 #define SETS "{name: geo, file: g, value: 2}, {name: asn, file: a, value: 2}"
@@ -417,6 +462,7 @@ int main(void)
 	    TEST(test_key_texts),
 	    TEST(test_beside_others),
 	    TEST(test_by_hand),
+	    TEST(test_allowed),
 	    TEST(test_change),
 	};
 
