@@ -38,6 +38,22 @@ rows()
 		map(tostring) | join(" ")' | sort | uniq -c | sed 's/^ *//'
 }
 
+# A fragment behind the first has no ports, but its packet's number. A rule that a change has left out has no name.
+fragments_and_gone_rules()
+{
+	local later=0x1234
+
+	sampled all '{of: all, k: 64, packets: 1000, replacement: without}'
+	load all
+	arrive "1 1" n=1 n=1,raw=08004500001c$(printf '%04x' "$later")0001401100000a4d000b0a4d00010000000000000000
+	equal "$(sample '.sample[] | select(.fragment) | [.src, .proto, .fragment, .sport]')" \
+		"[\"10.77.0.11\",17,$((later)),null]" "a later fragment" || return
+	sed '/name: udp/d' "$work/all.yaml" >"$work/less.yaml"
+	apply less
+	equal "$(sample '.sample[] | select(.dport == 9000) | [.rule, .key]')" '["(gone)","-"]' "of a rule that is gone" || return
+	pacer sample s0 | grep -Eq ' 10.77.0.11>10.77.0.1 udp 4000 9000 .* \(gone\) ' || fail "$(pacer sample s0)"
+}
+
 # Of few packets, without replacement: all of them, each once, as they were.
 every_packet()
 {
@@ -290,6 +306,7 @@ under_load()
 }
 
 net_up
+check sample-fragments-and-gone-rules fragments_and_gone_rules
 check sample-every-packet every_packet
 check sample-denied denied
 check sample-admitted admitted
