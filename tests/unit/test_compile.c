@@ -8,6 +8,7 @@
 #include "classified.h"
 #include "parsed.h"
 #include "plan/carry.h"
+#include "plan/keymask.h"
 #include "rate.h"
 
 /* ---- the rule of a packet ---- */
@@ -465,6 +466,26 @@ static void test_key_masks(void **unused)
 			assert_memory_equal(t->mask4, cases[i].mask4, sizeof(t->mask4));
 			assert_memory_equal(t->mask6, cases[i].mask6, sizeof(t->mask6));
 		}
+}
+
+/* A key is told by its number alone, but for the names of sets. */
+static void test_keys_of_numbers(void **unused)
+{
+	static const char *const keys[] = {"all",	 "flow",     "src/24,0", "src/0,64",
+					   "dst/24,0",	 "dst/0,64", "src+dst",	 "src/0,1+dst/1,0",
+					   "dport+vlan", "proto+ttl"};
+	char limit[64], text[POLICY_KEY_TEXT], again[POLICY_KEY_TEXT];
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(keys); i++) {
+		struct policy_key key;
+
+		snprintf(limit, sizeof(limit), "{key: '%s', gap: 1s}", keys[i]);
+		assert_int_equal(load(rule_of("", limit)), 0);
+		key = compile_key_of(now.bin.rule[0].limiter[0].key_id);
+		policy_key_text(&now.policy->rule[0].limit[0].key, text, sizeof(text));
+		assert_string_equal(policy_key_text(&key, again, sizeof(again)), text);
+	}
 }
 
 /* A later fragment is no flow of its datagram's number as ports, and none of another datagram. */
@@ -2341,6 +2362,7 @@ int main(void)
 	    TEST(test_no_rules),
 	    TEST(test_all_rules),
 	    TEST(test_key_masks),
+	    TEST(test_keys_of_numbers),
 	    TEST(test_fragment_keys),
 	    TEST(test_limiters),
 	    TEST(test_one_record_for_all),

@@ -233,6 +233,32 @@ static void test_limits_that_are_alike(void **unused)
 	}
 }
 
+/* What a limit counts, in words. */
+static void test_units(void **unused)
+{
+	static const struct {
+		const char *limit, *unit;
+	} rows[] = {
+	    {"key: src, packets: 9, window: 1s", "packets"},
+	    {"key: src, bytes: 9, window: 1s", "bytes"},
+	    {"key: src, packets: 9, window: 1s, of: new", "new flows"},
+	    {"key: src, bytes: 9, window: 1s, of: new", "bytes of new flows"},
+	    {"key: src, rate: 10/s, burst: 9, of: new", "new flows"},
+	    {"key: src, rate: 10B/s, burst: 9K, of: new", "bytes of new flows"},
+	    {"key: src, gap: 1s", "packets"},
+	    {"key: all, uses: 9, cooldown: 1s", "uses"},
+	    {"key: all, uses: 9, cooldown: 1s, of: new", "uses by new flows"},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		say_again();
+		say("rules: [{name: a, limits: [{%s}]}]\n", rows[i].limit);
+		assert_int_equal(load(doc.s), 0);
+		assert_string_equal(limit_unit(&now.policy->rule[0].limit[0]), rows[i].unit);
+	}
+}
+
 /* As a rule has it that is a verdict: no limit, so nothing of it is anywhere. */
 static void test_no_limit(void **unused)
 {
@@ -249,8 +275,11 @@ static void test_no_limit(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_found_across_changes),  TEST(test_how_full),
-	    TEST(test_limits_that_are_alike), TEST(test_no_limit),
+	    TEST(test_found_across_changes),
+	    TEST(test_how_full),
+	    TEST(test_limits_that_are_alike),
+	    TEST(test_units),
+	    TEST(test_no_limit),
 	    TEST(test_beyond_the_table),
 	};
 

@@ -191,6 +191,33 @@ static void edges(void **unused)
 	set_list_free(&list);
 }
 
+/* Two halves of one value are all of what they are of, at the front and in the cells of each level.
+ */
+static void halves(void **unused)
+{
+	static const struct {
+		const char *first, *second, *in, *out;
+	} rows[] = {
+	    {"10.0.0.0/17", "10.0.128.0/17", "10.0.255.255", "10.1.0.0"},
+	    {"2001:db8::/33", "2001:db8:8000::/33", "2001:db8:ffff::", "2001:db9::"},
+	    {"2001:db8:1::/49", "2001:db8:1:8000::/49", "2001:db8:1:ffff::1", "2001:db8:2::"},
+	    {"2001:db8::/65", "2001:db8::8000:0:0:0/65", "2001:db8::ffff:0:0:1", "2001:db8:0:1::"},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		for (uint16_t second = 1; second < 3; second++) {
+			struct set_list list = {0};
+
+			add(&list, rows[i].first, 1);
+			add(&list, rows[i].second, second);
+			set_sorted(&list);
+			assert_int_equal(value_of(&list, rows[i].in), second);
+			assert_int_equal(value_of(&list, rows[i].out), 0);
+			set_list_free(&list);
+		}
+}
+
 /* Sorted by family, address and length; of equal ones the first stays, if they agree. */
 static void sorted(void **unused)
 {
@@ -381,9 +408,11 @@ static void packed(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(as_the_oracle), cmocka_unit_test(crowded), cmocka_unit_test(deepest),
-	    cmocka_unit_test(edges),	     cmocka_unit_test(sorted),	cmocka_unit_test(broken),
-	    cmocka_unit_test(of_noise),	     cmocka_unit_test(memory),	cmocka_unit_test(packed),
+	    cmocka_unit_test(as_the_oracle), cmocka_unit_test(crowded),
+	    cmocka_unit_test(deepest),	     cmocka_unit_test(edges),
+	    cmocka_unit_test(halves),	     cmocka_unit_test(sorted),
+	    cmocka_unit_test(broken),	     cmocka_unit_test(of_noise),
+	    cmocka_unit_test(memory),	     cmocka_unit_test(packed),
 	    cmocka_unit_test(in_any_order),
 	};
 

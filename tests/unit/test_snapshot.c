@@ -573,6 +573,32 @@ static void test_keys_of_estimates(void **unused)
 	}
 }
 
+/* Whether two packets are of one key is as the parts of the key are that it names, and no other. */
+static void test_hashes_of_keys(void **unused)
+{
+	static const struct {
+		const char *key;
+		bool by_src, by_dst;
+	} rows[] = {{"src", true, false},
+		    {"dst", false, true},
+		    {"src+dst", true, true},
+		    {"all", false, false}};
+	struct pacer_packet pkt = from(0xc0000201, 60), other = from(0xc0000202, 60), to = pkt;
+	struct estimate_key key;
+
+	(void)unused;
+	to.key[PACER_WORD_DADDR]++;
+	for (size_t i = 0; i < ARRAY(rows); i++) {
+		uint64_t hash;
+
+		assert_int_equal(estimate_key_open(rows[i].key, &key, &error), 0);
+		hash = estimate_key_hash(&key, &pkt);
+		assert_int_equal(estimate_key_hash(&key, &other) != hash, rows[i].by_src);
+		assert_int_equal(estimate_key_hash(&key, &to) != hash, rows[i].by_dst);
+		estimate_key_close(&key);
+	}
+}
+
 /* What a sample keeps of a packet is what its keys are made of: tags and fragments, too. */
 static void test_packets_of_samples(void **unused)
 {
@@ -673,6 +699,7 @@ int main(void)
 	    TEST(test_more_keys_than_are_told),
 	    TEST(test_estimates),
 	    TEST(test_keys_of_estimates),
+	    TEST(test_hashes_of_keys),
 	    TEST(test_packets_of_samples),
 	    TEST(test_no_memory_for_others),
 	};

@@ -245,8 +245,7 @@ int units_rate_over(const char *text, struct units_rate *rate)
 		r.bytes = 1;
 		if (!read_quantity(amount, bits, &r.amount))
 			r.per_ns *= 8;
-		else if (read_before(amount, "B", units_count, &r.amount) &&
-			 units_size(amount, &r.amount)) /* KiB, and what stands for itself */
+		else if (read_before(amount, "B", units_count, &r.amount)) /* KiB, too */
 			return -1;
 	}
 	*rate = r;

@@ -231,7 +231,9 @@ static uint64_t count_asking(const struct policy *policy, const struct draft_rul
 	return n;
 }
 
-/* Each limit that asks is to withstand it, and has `least` lines. Returns the lines of all limits.
+/*
+ * Each limit that asks is to withstand it, and has `least` lines; one without a key has said what
+ * it wants. Returns the lines of all limits.
  */
 static uint64_t ask_for_flood(const struct policy *policy, struct draft_rule *drafts,
 			      uint64_t least)
@@ -244,7 +246,7 @@ static uint64_t ask_for_flood(const struct policy *policy, struct draft_rule *dr
 
 			if (asks(d)) {
 				d->lines = flood_lines(&d->limiter, policy->withstand);
-				if (d->lines < least && d->limiter.key_id)
+				if (d->lines < least)
 					d->lines = least;
 			}
 			sum += d->lines;
