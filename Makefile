@@ -205,12 +205,12 @@ model-fleet: $(BUILD)/test_fleet ## every state of larger fleets: it takes long,
 # One call of the store's client a line; see tests/fleet/run.
 $(BUILD)/fleet/store: tests/fleet/store.c $(BUILD)/unit/user.a
 	@mkdir -p $(@D)
-	$(CC) $(TESTC) $(SANITIZE) $(DEPEND) $^ -o $@ $(LIBS)
+	$(CC) $(TESTC) $(SANITIZE) $(DEPEND) $(filter %.c %.a,$^) -o $@ $(LIBS)
 
 # What a store carries; tests/fleet/load.c says how it is called.
 $(BUILD)/fleet/load: tests/fleet/load.c $(ARCHIVE)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(USER) $(DEPEND) $^ -o $@ $(LIBS) -lpthread
+	$(CC) $(CFLAGS) $(USER) $(DEPEND) $(filter %.c %.a,$^) -o $@ $(LIBS) -lpthread
 
 # --- fuzzing: libFuzzer with sanitizers, of what others can write --------------------------------------
 
