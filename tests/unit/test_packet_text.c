@@ -294,8 +294,8 @@ static void test_wrong(void **state)
 	    "icmp 192.0.2.1 > 192.0.2.2 code 256",
 	    "udp 192.0.2.1:1 > 192.0.2.2:2 flags syn",
 	    "tcp 192.0.2.1:1 > 192.0.2.2:2 flags sin",
-	    "tcp 192.0.2.1:1 > 192.0.2.2:2 flags "
-	    "synsynsynsynsynsynsynsynsynsynsynsynsynsynsynsynsynsynsynsynsynsyn",
+	    ("tcp 192.0.2.1:1 > 192.0.2.2:2 flags "
+	     "synsynsynsynsynsynsynsynsynsynsynsynsynsynsynsynsynsynsynsynsynsyn"),
 	    "tcp 192.0.2.1:1 > 192.0.2.2:2 type 8",
 	    "icmp 192.0.2.1 > 192.0.2.2 type nd-redirect",
 	    "udp 192.0.2.1:1 > 192.0.2.2:2 payload 123",
