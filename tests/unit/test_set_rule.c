@@ -214,21 +214,29 @@ static void as_it_is_written(void **unused)
  */
 static void missing(void **unused)
 {
+	static const char *const wants[] = {"src: \"@a\"", "src: \"!@b\"", "dst: \"@a\"",
+					    "dst: \"!@c\""};
 	uint32_t src[4] = {0x0a000001}, dst[4] = {0x0b000001};
-	struct policy *policy = open_policy(
-	    "sets: [{name: a, of: [192.0.2.0/24]}, {name: b, of: [10.0.0.0/8]}]\nrules:\n"
-	    "- {name: x, match: {src: \"@a\"}, limits: [{key: all, gap: 1s}]}\n"
-	    "- {name: y, match: {src: \"!@b\"}, limits: [{key: all, gap: 1s}]}\n");
+	char text[300];
 
 	(void)unused;
-	assert_int_equal(found(4, src, dst, true), PACER_RULES_MAX);
-	assert_int_equal(found(4, src, dst, false), 0);
-	close_policy(policy);
-	policy = open_policy("sets: [{name: b, of: [10.0.0.0/8]}]\nrules:\n"
-			     "- {name: y, match: {src: \"!@b\"}, limits: [{key: all, gap: 1s}]}\n");
-	assert_int_equal(found(4, src, dst, true), PACER_RULES_MAX);
-	assert_int_equal(found(4, src, dst, false), 0);
-	close_policy(policy);
+	for (size_t i = 0; i < 8; i++) {
+		uint32_t before = i / 4 * 70;
+		struct policy *policy;
+
+		snprintf(text, sizeof(text),
+			 "sets: [{name: a, of: [192.0.2.0/24]}, {name: b, of: [10.0.0.0/8]}, "
+			 "{name: c, of: [11.0.0.0/8]}]\nrules:\n"
+			 "- {name: x, match: {%s}, limits: [{key: all, gap: 1s}]}\n",
+			 wants[i % 4]);
+		policy = open_policy(padded(text, before));
+		assert_int_equal(found(4, src, dst, true), PACER_RULES_MAX);
+		assert_int_equal(found(4, src, dst, false), before);
+		for (size_t k = 0; k < policy->n_sets; k++)
+			set[k].lines = 0; /* there, and none that can be read */
+		assert_int_equal(found(4, src, dst, true), before);
+		close_policy(policy);
+	}
 }
 
 /* ... but no rule lets a packet through for a set that cannot be read. */
@@ -297,30 +305,62 @@ static void allowed_and_banned(void **unused)
 	close_policy(policy);
 }
 
-/* Sources of a set of the allow-list are asked of no rule, whatever the rules want. */
+/* Sources of a set of the allow-list are asked of no rule, whatever the rules want, few or many. */
 static void allowed(void **unused)
 {
-	struct policy *policy = open_policy(
-	    "sets: [{name: a, of: [192.0.2.0/24]}, {name: b, of: [10.0.0.0/8, 192.0.2.9]}]\n"
-	    "allow: [\"@a\", 10.0.0.1]\nrules:\n"
-	    "- {name: x, match: {src: \"@b\"}, limits: [{key: all, gap: 1s}]}\n");
+	(void)unused;
+	for (uint32_t before = 0; before < 71; before += 70) {
+		struct policy *policy = open_policy(
+		    padded("sets: [{name: a, of: [192.0.2.0/24]}, {name: b, of: [10.0.0.0/8, "
+			   "192.0.2.9]}]\n"
+			   "allow: [\"@a\", 10.0.0.1]\nrules:\n"
+			   "- {name: x, match: {src: \"@b\"}, limits: [{key: all, gap: 1s}]}\n",
+			   before));
+
+		assert_int_equal(policy->n_allow, 1);
+		assert_int_equal(policy->n_allow_sets, 1);
+		assert_int_equal(!!(bin.dims & PACER_DIMS_MANY), before > 0);
+		assert_int_equal(judged(0xc0000205), PACER_ALLOWED);
+		assert_int_equal(judged(0xc0000209), PACER_ALLOWED);
+		assert_int_equal(judged(0x0a000002), 100 + before);
+		assert_int_equal(judged(0x0b000002), PACER_NO_RULE);
+		set[0].lines = 0; /* unknown: it lets nobody through */
+		assert_int_equal(judged(0xc0000205), PACER_NO_RULE);
+		assert_int_equal(judged(0xc0000209), 100 + before);
+		close_policy(policy);
+		policy = open_policy(
+		    padded("sets: [{name: a, of: [192.0.2.0/24]}]\nallow: \"@a\"\nrules:\n"
+			   "- {name: x, limits: [{key: all, gap: 1s}]}\n",
+			   before));
+		assert_int_equal(judged(0xc0000205), PACER_ALLOWED);
+		assert_int_equal(judged(0x0a000002), 100 + before);
+		close_policy(policy);
+	}
+}
+
+/* What is not IP is of no rule, also where other packets of none are denied; a verdict has no end.
+ */
+static void without_limits(void **unused)
+{
+	static const char *const verdict[] = {"pass", "drop"};
+	struct pacer_state state = {.policy = &bin, .set = set};
+	struct pacer_walk walk = {.state = &state, .now_ns = 7, .rule = PACER_RULES_MAX};
+	struct policy *policy = open_policy("rules: []\nelse: drop\n");
+	char text[100];
 
 	(void)unused;
-	assert_int_equal(policy->n_allow, 1);
-	assert_int_equal(policy->n_allow_sets, 1);
-	assert_int_equal(judged(0xc0000205), PACER_ALLOWED);
-	assert_int_equal(judged(0xc0000209), PACER_ALLOWED);
-	assert_int_equal(judged(0x0a000002), 100);
-	assert_int_equal(judged(0x0b000002), PACER_NO_RULE);
-	set[0].lines = 0; /* unknown: it lets nobody through */
-	assert_int_equal(judged(0xc0000205), PACER_NO_RULE);
-	assert_int_equal(judged(0xc0000209), 100);
+	walk.pkt.family = PACER_FAMILY_NONE;
+	assert_int_equal(pacer_walk_no_rule(&walk), PACER_NOT_IP);
+	walk.pkt.family = PACER_FAMILY_4;
+	assert_int_equal(pacer_walk_no_rule(&walk), PACER_DENY_VERDICT);
 	close_policy(policy);
-	policy = open_policy("sets: [{name: a, of: [192.0.2.0/24]}]\nallow: \"@a\"\nrules:\n"
-			     "- {name: x, limits: [{key: all, gap: 1s}]}\n");
-	assert_int_equal(judged(0xc0000205), PACER_ALLOWED);
-	assert_int_equal(judged(0x0a000002), 100);
-	close_policy(policy);
+	walk.rule = 0;
+	for (size_t i = 0; i < 2; i++) {
+		snprintf(text, sizeof(text), "rules:\n- {name: x, verdict: %s}\n", verdict[i]);
+		policy = open_policy(text);
+		assert_true(pacer_rule_when(&walk) == (i ? PACER_NEVER : 7));
+		close_policy(policy);
+	}
 }
 
 #define KEY(key) "rules:\n- {name: x, limits: [{key: \"" key "\", gap: 1s}]}"
@@ -470,7 +510,7 @@ int main(void)
 	    cmocka_unit_test(as_it_is_written),	  cmocka_unit_test(missing),
 	    cmocka_unit_test(missing_of_a_pass),  cmocka_unit_test(wrong_families),
 	    cmocka_unit_test(allowed_and_banned), cmocka_unit_test(allowed),
-	    cmocka_unit_test(wrong_policies),
+	    cmocka_unit_test(without_limits),	  cmocka_unit_test(wrong_policies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -953,7 +953,7 @@ static void put_ports(struct pacer_policy *p)
 	struct pacer_dim *d = &p->dim[PACER_DIM_DPORT];
 
 	p->rules.word[0] = 15;
-	p->dims = 1u << PACER_DIM_DPORT;
+	p->dims = 1u << PACER_DIM_DPORT | (draw() % 2 ? PACER_DIMS_MANY : 0);
 	memset(d->bound, 0xff, sizeof(d->bound));
 	d->bound[0] = 53;
 	d->bound[1] = 54;
