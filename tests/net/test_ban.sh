@@ -458,6 +458,7 @@ from_stdin()
 	printf '10.77.0.1\0\n' >"$work/nul"
 	text=$(pacer ban s0 add - <"$work/nul" 2>&1) && fail "a NUL was taken"
 	grep -q '^xdp-pacer: -:1: 10.77.0.1 is no line of text' <<<"$text" || fail "$text"
+	refused 2 '-:1: 10.77.0.1 is no line of text' pacer ban s0 del - <"$work/nul"
 	listed_bans ""
 	sed 's/1hour/1h/; /24/d' "$work/wrong" >"$work/right"
 	equal "$(pacer ban s0 add - <"$work/right")" "s0: 3 keys banned" "said"

@@ -19,7 +19,10 @@ static struct pacer_control control;
 static struct attached pacer = {.ifname = "eth0", .control = &control};
 static struct fleet_items items;
 static uint32_t added, lifted; /* by the last change of the set */
-static bool fails;
+static bool fails, bans_read;
+static struct fleet_bans bans; /* of the policy */
+static struct fleet_sets sets;
+static const struct fleet_element *lies_here; /* in each set; NULL: nothing new does */
 
 uint64_t host_now_ns(void)
 {
@@ -31,7 +34,7 @@ bool fleet_bans_read(const struct fleet_bans *which, const char *text, struct pa
 	(void)which;
 	(void)text;
 	(void)key;
-	return false;
+	return bans_read;
 }
 
 void fleet_bans_each(const struct attached *a, const struct fleet_bans *which,
@@ -47,7 +50,7 @@ void fleet_bans_each(const struct attached *a, const struct fleet_bans *which,
 struct fleet_bans fleet_bans_of(const struct policy *policy)
 {
 	(void)policy;
-	return (struct fleet_bans){.n = 0};
+	return bans;
 }
 
 void fleet_bans_text(const struct pacer_ban_key *key, char text[FLEET_BAN_TEXT])
@@ -67,7 +70,7 @@ int fleet_bans_set(struct attached *a, struct fleet_ban *ban, size_t n, struct p
 struct fleet_sets fleet_sets_of(const struct policy *policy)
 {
 	(void)policy;
-	return (struct fleet_sets){.n = 0};
+	return sets;
 }
 
 /* As nothing is here that the agent has not put in, each look is as the last one. */
@@ -76,10 +79,9 @@ int fleet_sets_each(const struct attached *a, struct fleet_sets *sets, size_t i,
 {
 	(void)a;
 	(void)sets;
-	(void)i;
-	(void)each;
-	(void)arg;
-	return 1;
+	if (lies_here && !i)
+		each(lies_here, arg);
+	return !lies_here;
 }
 
 bool fleet_sets_read(const struct fleet_sets *sets, const char *text, size_t *set,
@@ -124,7 +126,10 @@ static int begin(void **unused)
 	items.exchange.items.whole = true;
 	memset(&error, 0, sizeof(error));
 	added = lifted = 0;
-	fails = false;
+	fails = bans_read = false;
+	bans = (struct fleet_bans){.n = 0};
+	sets = (struct fleet_sets){.n = 0};
+	lies_here = NULL;
 	return 0;
 }
 
@@ -250,6 +255,49 @@ static void test_not_lifted(void **unused)
 	assert_int_equal(to_take(), 0);
 }
 
+/* Bans that could not be put in stay to be taken. */
+static void test_bans_that_fail(void **unused)
+{
+	(void)unused;
+	bans_read = true;
+	shared_there(&items.exchange.items, "ban/someone", NULL, 10, 60 * S, now_ns);
+	assert_false(step());
+	assert_string_equal(error.text, "there is none");
+	assert_int_equal(to_take(), 1);
+	assert_int_equal(control.fleet_items.taken, 0);
+}
+
+/* A value that no other host could read is not told, and is counted. */
+static void test_a_value_that_does_not_fit(void **unused)
+{
+	char value[] = "1234567890123456789012345678901234567890123456789012345678901234";
+	const struct fleet_element element = {"drop/192.0.2.0/24", value, SHARED_NEVER, false};
+
+	(void)unused;
+	lies_here = &element;
+	assert_true(step());
+	assert_int_equal(items.exchange.items.n, 0);
+	assert_int_equal(control.fleet_items.left_out, 1);
+	value[63] = 0;
+	now_ns += 6 * S;
+	assert_true(step());
+	assert_int_equal(items.exchange.items.n, 1);
+	assert_string_equal(items.exchange.items.at[0].here.text, value);
+}
+
+/* Bans of some rule, of sources or sets: without any of them nothing is asked of the store. */
+static void test_what_a_policy_shares(void **unused)
+{
+	(void)unused;
+	for (int i = 0; i < 4; i++) {
+		bans = (struct fleet_bans){.n = i == 1, .sources = i == 2};
+		sets = (struct fleet_sets){.n = i == 3};
+		fleet_items_begin(&items, &pacer, NULL);
+		assert_int_equal(items.any, i != 0);
+		assert_int_equal(control.fleet_items.begun_ns, i ? now_ns : 0);
+	}
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 int main(void)
@@ -259,6 +307,9 @@ int main(void)
 	    CASE(test_all_or_none),
 	    CASE(test_no_room),
 	    CASE(test_not_lifted),
+	    CASE(test_bans_that_fail),
+	    CASE(test_a_value_that_does_not_fit),
+	    CASE(test_what_a_policy_shares),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

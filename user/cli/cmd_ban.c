@@ -70,11 +70,6 @@ static void emit_done(const struct attached *a, const char *name, const char *sa
 	emit_close();
 }
 
-static const char *which_key(const struct wishes *w, size_t which)
-{
-	return which < w->n ? w->wish[which].key : "";
-}
-
 static int add_wishes(struct attached *a, const struct options *o, const struct wishes *w)
 {
 	struct policy_error error = {0};
@@ -95,7 +90,7 @@ static int add_wishes(struct attached *a, const struct options *o, const struct 
 		return code;
 	complaint("%s: there was no room for %zu of %zu keys, of which %s is the first: raise "
 		  "bans in the policy",
-		  a->ifname, done.left_out, w->n, which_key(w, done.which));
+		  a->ifname, done.left_out, w->n, w->wish[done.which].key);
 	return EXIT_FAILED;
 }
 
@@ -121,7 +116,7 @@ static int not_banned(const struct attached *a, const struct options *o, const s
 			 units_plural(done->left_out - 1));
 	complaint("%s: %s is not banned%s%s%s: see `xdp-pacer ban %s list` for the keys as they "
 		  "are written",
-		  a->ifname, which_key(w, done->which), o->rule ? " under " : "",
+		  a->ifname, w->wish[done->which].key, o->rule ? " under " : "",
 		  o->rule ? o->rule : "", more, a->ifname);
 	return EXIT_FAILED;
 }
