@@ -278,6 +278,7 @@ of_all()
 	in_server ip link add pacer-ev0 type veth peer name pacer-ev1
 	in_server ip link set pacer-ev0 up
 	attacked one
+	begins 'events of all, from now on; ctrl-C ends it' all # of which there is none yet
 	load one
 	background "$SERVER" "$BUILD/xdp-pacer" events all --follow --json >"$work/events" 2>"$work/said"
 	follower=$pid
@@ -289,6 +290,18 @@ of_all()
 	begins 'events of s0, pacer-ev0, from now on; ctrl-C ends it' s0 pacer-ev0
 	in_server ip link del pacer-ev0
 	soon 'any(.[]; .event == "gone" and .interface == "pacer-ev0")'
+	# One whose pacer was taken off before it goes is gone once; another pacer in the place of one is told.
+	in_server ip link add pacer-ev0 type veth peer name pacer-ev1
+	in_server ip link set pacer-ev0 up
+	pacer load pacer-ev0 -c "$work/one.yaml" >/dev/null
+	soon 'any(.[]; .event == "back" and .interface == "pacer-ev0")'
+	pacer unload pacer-ev0 >/dev/null
+	soon '[.[] | select(.event == "gone" and .interface == "pacer-ev0")] | length == 2'
+	in_server ip link del pacer-ev0
+	load one --replace
+	soon 'any(.[]; .event == "gone" and .interface == "s0")'
+	tells '[.[] | select(.event == "gone")] | length == 3' || fail "gone: $(cat "$work/events")" || return
+	soon 'any(.[]; .event == "back" and .interface == "s0")'
 	shoot n=300
 	soon 'any(.[]; .event == "start" and .interface == "s0")'
 	unfollow
@@ -352,6 +365,9 @@ to_a_journal()
 	load one
 	refused 1 '/run/systemd/journal/socket is not there' in_server unshare -m bash -c \
 		"mount -t tmpfs none /run && exec $BUILD/xdp-pacer events s0 --follow --journal"
+	refused 2 '--journal, --least and --quiet are for --follow' in_server unshare -m bash -c \
+		"mount -t tmpfs none /run && mkdir -p /run/systemd/journal && touch /run/systemd/journal/socket &&
+			exec $BUILD/xdp-pacer events s0 --journal" || return
 	cat >"$work/journald.py" <<-'END'
 	import os, socket, sys
 	os.makedirs("/run/systemd/journal")
