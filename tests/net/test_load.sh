@@ -271,7 +271,16 @@ too_much()
 	refused 2 'buckets.yaml:2: .* buckets would be needed' pacer load s0 -c "$work/buckets.yaml" || return
 	printf 'memory: 200Gi\nrules: [{name: a, limits: [{key: src, packets: 3, window: 1s}]}]\n' >"$work/huge.yaml"
 	refused 2 'huge.yaml: memory: 200 GiB of state is more than the .* that this machine has free: lower it' pacer load s0 -c "$work/huge.yaml" || return
-	equal "$(what_is_on s0)" "{}" "program on s0"
+	equal "$(what_is_on s0)" "{}" "program on s0" || return
+	limit ten 10
+	load ten
+	pacer save s0 "$work/state" >/dev/null
+	sed 's/^memory: .*/withstand: 1Mpps/' "$work/buckets.yaml" >"$work/withstand.yaml"
+	refused 2 'buckets.yaml:2: .* buckets would be needed' pacer apply s0 -c "$work/buckets.yaml" || return
+	refused 2 'withstand.yaml:2: .* buckets would be needed' pacer apply s0 -c "$work/withstand.yaml" || return
+	refused 2 'buckets.yaml:2: .* buckets would be needed' pacer shadow s0 -c "$work/buckets.yaml" || return
+	pacer unload s0 >/dev/null
+	refused 2 'buckets.yaml:2: .* buckets would be needed' pacer load s0 -c "$work/buckets.yaml" --restore "$work/state"
 }
 
 words()

@@ -421,11 +421,17 @@ by_value()
 # What is shown of a set that keys have: each prefix's value, in the file and by hand. Of another set there is none.
 values_shown()
 {
+	local code
+
 	set_of geo.csv 10.77.0.11,XY fd77::/64,"New York"
 	set_of plain.txt 10.77.0.12
+	set_of asked.csv 10.77.0.17,XY
 	policy land <<-END
-	sets: [{name: geo, file: $work/geo.csv, value: 2}, {name: plain, file: $work/plain.txt}]
-	rules: [{name: land, match: {src: ["!@plain"]}, limits: [{key: value(geo, src), packets: 4, window: 60s, entries: 1k}]}]
+	sets:
+	  - {name: geo, file: $work/geo.csv, value: 2}
+	  - {name: plain, file: $work/plain.txt}
+	  - {name: asked, file: $work/asked.csv, value: 2}
+	rules: [{name: land, match: {src: ["!@plain", "!@asked=XY"]}, limits: [{key: value(geo, src), packets: 4, window: 60s, entries: 1k}]}]
 	END
 	load land
 	pacer sets s0 add geo 10.77.0.13 AB >/dev/null
@@ -437,11 +443,19 @@ values_shown()
 fd77::/64 New York
 10.77.0.13 by hand AB
 10.77.0.14 by hand, 1h left QQ" "as text" || return
+	equal "$(pacer sets s0 show asked --json | jq -c '[.prefixes, .values]')" '[["10.77.0.17"],[]]' "what only a match asks for" || return
 	pacer sets s0 del plain 10.77.0.12 >/dev/null
 	pacer sets s0 add plain 10.77.0.16 >/dev/null
 	equal "$(pacer sets s0 show plain --json | jq -c '[.prefixes, .values, (.by_hand[] | [.prefix, .value])]')" \
 		'[[],[],["10.77.0.16",null]]' "by hand alone" || return
-	equal "$(pacer sets s0 show plain | tr -s ' ' | sed 's/ $//')" "10.77.0.16 by hand" "by hand alone, as text"
+	equal "$(pacer sets s0 show plain | tr -s ' ' | sed 's/ $//')" "10.77.0.16 by hand" "by hand alone, as text" || return
+	seq -f '10.1.0.%.0f' 1 2 255 >"$work/many.txt"
+	seq -f '10.2.0.%.0f' 1 2 255 >>"$work/many.txt"
+	for code in 1 2 3 4; do sed "s/^10/1$code/" "$work/many.txt"; done >"$work/more.txt"
+	pacer sets s0 replace plain "$work/more.txt" >/dev/null
+	code=0
+	pacer sets s0 show plain >/dev/full 2>"$work/err" || code=$?
+	equal "$code $(cat "$work/err")" "1 xdp-pacer: sets: the result cannot be written: No space left on device" "onto a full disk"
 }
 
 # The file that is wrong is named, whatever reads the policy; of what is wrong in the policy, that.

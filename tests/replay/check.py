@@ -333,7 +333,10 @@ def why_more():
     assert found["rule"] is None and found["fate"] == "is dropped" and found["wait_ns"] is None, found
     deep = [n for n, row in enumerate(rows(policy("flow"), "shapes.pcap"), 1) if row["reason"] == "too_deep"]
     for n in deep[:1]:  # what a stack would deliver is dropped, whatever is said of the rest
-        assert why("flow", "--replay", path("shapes.pcap"), "--frame", str(n))["fate"] == "is dropped"
+        for text in ("", "unparsed: pass\n"):
+            found = json.loads(run("why", "--json", "-c", "-", "--replay", path("shapes.pcap"), "--frame", str(n),
+                                   input=policy("flow") + text).stdout)
+            assert found["fate"] == "is dropped" and found["reason"] == "too_deep", found
     shapes = [n + 1 for n, row in enumerate(rows(policy("flow"), "shapes.pcap")) if row["reason"] == "bad_header"]
     assert shapes
     for n in shapes[:1]:
@@ -825,7 +828,8 @@ def told_of_a_capture():
         assert lost == len(events) - 8, (lost, len(events))
     one = run("events", "--replay", path("nano.pcap"), "-c", path("none.yaml")).stdout
     assert one.count("\n") == 1 and ": 0 events in 1,500 packets" in one, one
-    run("events", "--replay", path("damaged.pcap"), "-c", path("one.yaml"), code=(1,))
+    for form in ((), ("--json",)):
+        run("events", "--replay", path("damaged.pcap"), "-c", path("one.yaml"), *form, code=(1,))
     run("events", "--replay", path("nano.pcap"), "-c", path("absent.yaml"), code=(1, 2))
     assert "absent.pcap" in run("events", "--replay", path("absent.pcap"), "-c", path("one.yaml"), code=(1,)).stderr
 

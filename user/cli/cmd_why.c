@@ -379,7 +379,7 @@ static void emit_source(const struct question *q, const char *source, uint64_t s
 /* The last denial, as far as it is known: `what` is what was looked for. */
 static void emit_denied(const struct question *q, const struct denied *d, const char *what)
 {
-	uint64_t ago_ns = d->found && q->now_ns > d->time_ns ? q->now_ns - d->time_ns : 0;
+	uint64_t ago_ns = q->now_ns > d->time_ns ? q->now_ns - d->time_ns : 0;
 	char text[TEXT];
 
 	if (!q->a) { /* a capture */
@@ -823,8 +823,7 @@ static int ask_look(struct question *q, const struct attached *a, const struct l
 	} else {
 		allow_by_set(q, &walk);
 	}
-	if (q->read == PACER_ADMIT && !q->allowed && q->pkt.family != PACER_FAMILY_NONE &&
-	    ask_tools(q, a, &source, &error))
+	if (q->read == PACER_ADMIT && !q->allowed && ask_tools(q, a, &source, &error))
 		return complain(NULL, &error);
 	if (!q->key && !q->by_tool && look_for_rule(q, &walk, &error))
 		return complain(NULL, &error);
