@@ -261,6 +261,14 @@ stranger()
 	in_server ip link set dev s0 "${3:-xdp}" obj "$work/$1.o" sec "$2"
 }
 
+# unread COMMAND...: who reads what the pacer's command prints goes after two lines: it ends, and says nothing.
+unread()
+{
+	rm -f "$work/code"
+	{ (trap '' PIPE && pacer "$@") 2>"$work/err" || echo $? >"$work/code"; } | head -n 2 >"$work/two"
+	equal "$(cat "$work/code") $(wc -l <"$work/two") $(wc -l <"$work/err")" "1 2 0" "when nobody reads any more: $*"
+}
+
 # --- assertions -----------------------------------------------------------------------------------
 
 fail()

@@ -86,6 +86,9 @@ watches()
 	arrive "10" n=20
 	watched 100 .packets stats s0
 	watched 100 .window estimate s0 --every 1s
+	unread stats s0 --watch || return
+	unread stats s0 --watch --json || return
+	unread estimate s0 --every 200ms
 }
 
 # A watch follows what is attached: another pacer in the place of the first is read, too.

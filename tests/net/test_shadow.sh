@@ -49,6 +49,26 @@ three()
 	limit twenty 20
 }
 
+# What there is too much of for the text, and for the shadow's table of bans.
+many_keys_and_bans()
+{
+	local from i shots_of=()
+
+	three
+	sed -i '1i bans: 2000' "$work/ten.yaml"
+	load ten
+	for from in 10.77.0. fd77::; do for i in 11 12 13 14 15 16; do shots_of+=("n=5,from=$from$i"); done; done
+	begin three
+	arrive "5 5 5 5 5 5 5 5 5 5 5 5" "${shots_of[@]}"
+	equal "$(would '.differing.keys | length') $(pacer shadow s0 | grep -Ec ' udp +deny +window ')" "12 10" "keys, and those in the text" ||
+		return
+	pacer shadow s0 --stop >/dev/null
+	seq -f '203.0.113.%.0f' 1 255 | sed 's/.*/&\n&/; s/\n203.0.113/\n198.51.100/' | pacer ban s0 add - >/dev/null
+	sed -i '1i bans: 64' "$work/three.yaml"
+	pacer shadow s0 -c "$work/three.yaml" >"$work/begun"
+	grep -Eq '^bans that it has no room for: [1-9][0-9]*$' "$work/begun" || fail "$(cat "$work/begun")"
+}
+
 # A stricter one, from two sources. 7 of 15 and 4 of 7 would be denied beside those that are.
 stricter()
 {
@@ -414,6 +434,7 @@ under_load()
 
 net_up
 check shadow-stricter stricter
+check shadow-many-keys-and-bans many_keys_and_bans
 check shadow-looser looser
 check shadow-begins-with-a-copy begins_with_a_copy
 check shadow-promoted promoted

@@ -207,10 +207,10 @@ static int load(const struct options *o, char **text, struct policy **policy, st
 {
 	struct policy_error error = {0};
 	static struct set_texts sets;
-	int code = o->monitor ? monitor(o, text, *policy) : EXIT_DONE;
+	int unlike = o->monitor ? monitor(o, text, *policy) : EXIT_DONE, code;
 
-	if (code)
-		return code;
+	if (unlike)
+		return unlike;
 	if (set_texts_read(*policy, &sets, &error))
 		return complain(o->policy, &error);
 	code = load_with(o, *text, *policy, &sets, state);
