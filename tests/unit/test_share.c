@@ -483,6 +483,8 @@ static void units_and_values(void **unused)
 	    "  - {key: src, packets: 100, window: 1s, fleet: yes}\n",
 	    "  - {key: src, bytes: 5G, window: 1s, fleet: yes}\n",
 	    "  - {key: src, rate: 7/m, burst: 9, fleet: yes}\n",
+	    "  - {key: src, rate: 2/h, burst: 1, fleet: yes}\n",
+	    "  - {key: src, rate: 1/h, burst: 1, fleet: yes}\n", /* there is something to divide */
 	    "  - {key: src, rate: 10Gbit/s, burst: 1M, fleet: yes}\n",
 	    "  - {key: all, uses: 90, cooldown: 1s, fleet: yes}\n",
 	};

@@ -5,10 +5,11 @@
 #include "plan/keymask.h"
 #include "rule.h"
 
+/* A rule's first value comes first. */
 static bool is_valued(const struct pacer_policy *bin)
 {
 	for (size_t r = 0; r < PACER_RULES_MAX; r++)
-		if (bin->rule[r].value[0] || bin->rule[r].value[1])
+		if (bin->rule[r].value[0])
 			return true;
 	return false;
 }

@@ -147,11 +147,14 @@ static u128 unit_of(const struct pacer_limiter *t)
 
 uint64_t shares_units(const struct pacer_limiter *t)
 {
+	uint64_t units;
+
 	switch (pacer_limiter_kind_of(t)) {
 	case PACER_LIMITER_WINDOW:
 		return (uint64_t)t->window.limit << t->window.cost_shift;
-	case PACER_LIMITER_RATE:
-		return (uint64_t)(((u128)HOUR_NS << 32) / unit_of(t));
+	case PACER_LIMITER_RATE: /* by a slow clock one an hour takes longer than that */
+		units = (uint64_t)(((u128)HOUR_NS << 32) / unit_of(t));
+		return units ? units : 1;
 	case PACER_LIMITER_THROTTLE:
 		return t->throttle.limit;
 	case PACER_LIMITER_GAP:
