@@ -335,6 +335,22 @@ usual_place()
 	ended 0
 }
 
+# Who may open few files serves fewer callers at once.
+few_files()
+{
+	limit one 10
+	load one
+	: >"$work/serving"
+	background "$SERVER" prlimit --nofile=64:64 "$BUILD/xdp-pacer" export s0 --listen 127.0.0.1:0 >"$work/serving" 2>"$work/serving.err"
+	exporter=$pid
+	until_true 5 grep -q metrics "$work/serving" || fail "no exporter: $(cat "$work/serving.err")" || return
+	url=$(grep -o 'http://.*' "$work/serving")
+	in_server "$python" -c 'import sys, urllib.request as u
+sys.stdout.write(u.urlopen(sys.argv[1]).read().decode())' "$url" >"$work/m.prom"
+	equal "$(value up)" 1 "up" || return
+	ended 0
+}
+
 # A file that something is mounted on cannot be replaced: it stays, and nothing else is left.
 mounted_on()
 {
@@ -465,6 +481,7 @@ check export-unload unload_meanwhile
 check export-taken taken
 check export-missing missing
 check export-usual-place usual_place
+check export-few-files few_files
 check export-full-disk full_disk
 check export-mounted-on mounted_on
 check export-alerts alerts

@@ -283,7 +283,8 @@ too_much()
 	refused 2 'withstand.yaml:2: .* buckets would be needed' pacer apply s0 -c "$work/withstand.yaml" || return
 	refused 2 'buckets.yaml:2: .* buckets would be needed' pacer shadow s0 -c "$work/buckets.yaml" || return
 	pacer unload s0 >/dev/null
-	refused 2 'buckets.yaml:2: .* buckets would be needed' pacer load s0 -c "$work/buckets.yaml" --restore "$work/state"
+	refused 2 'buckets.yaml:2: .* buckets would be needed' pacer load s0 -c "$work/buckets.yaml" --restore "$work/state" || return
+	refused 2 'withstand.yaml:2: .* buckets would be needed' pacer load s0 -c "$work/withstand.yaml" --restore "$work/state"
 }
 
 words()

@@ -406,6 +406,8 @@ by_value()
 	rules: [{name: strict, match: {proto: udp, src: ["@geo=XY"]}, limits: [{key: src/32,128, packets: 1, window: 60s, entries: 1k}]}]
 	END
 	load geo
+	equal "$(for from in 10.77.0.9 10.77.0.11 10.78.0.1; do pacer why s0 $from --json | jq -c '[.rules[].name]'; done | tr '\n' ' ')" \
+		'["strict"] [] [] ' "the rules of sources with the value, with another, with none" || return
 	arrive "9 9 1 1" n=9 n=9,from=10.77.0.12 n=9,from=10.77.0.14 n=9,from=fd77::14
 	set_of geo.csv 10.77.0.11,1,XY 10.77.0.14,1,OK 10.77.0.16,2,elsewhere
 	pacer sets s0 replace geo "$work/geo.csv" >/dev/null

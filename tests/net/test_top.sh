@@ -187,14 +187,23 @@ asks_of_a_flow()
 	END
 }
 
-# A character that takes two cells, or none, would move all that is behind it.
+# A character that takes two cells, or none, would move all that is behind it. An interface that goes may come again.
 shows_wide_characters_as_one()
 {
 	watched_policy
 	in_server ip link add n日 type veth peer name n1
 	in_server ip link set n日 up
 	pacer load n日 -c "$work/watched.yaml" --mode skb --direct >/dev/null
-	on_screen 24 80 top n日 <<-'END' || return
+	on_screen 24 80 top n日 --every 100ms <<-END || return
+		wait ^n\?: enforced, serial 1, skb
+		$(on_server ip link del n日)
+		wait ^n\?: .*no such interface
+		type u
+		wait BITS A SECOND
+		$(on_server ip link add n日 type veth peer name n1)
+		$(on_server ip link set n日 up)
+		wait ^n\?: .*no pacer
+		$(on_server "$BUILD/xdp-pacer" load n日 -c "$work/watched.yaml" --mode skb --direct ">/dev/null")
 		wait ^n\?: enforced, serial 1, skb
 		type q
 		exit 0

@@ -132,6 +132,7 @@ of_verdicts()
 	rules:
 	  - {name: drop, match: {src: "@bad"}, verdict: drop}
 	  - {name: ssh, match: {proto: tcp, dport: 22, src: "!@office"}, verdict: drop}
+	  - {name: far, match: {src: [10.79.0.0/16, "!@office"]}, verdict: drop}
 	  - {name: here, match: {src: 10.77.0.0/24}, limits: [{key: src, packets: 3, window: 60s}]}
 	  - {name: rest, limits: [{key: src, packets: 9, window: 60s}]}
 	END
@@ -331,6 +332,10 @@ last_denied()
 	arrive "0" n=1,from=10.77.0.13
 	equal "$(why .last_denied.reason 10.77.0.13)" ban "of a banned source"
 	equal "$(why .last_denied.reason "udp 10.77.0.13:4000 > 10.77.0.1:80")" ban "of its packet"
+	pacer ban s0 add 10.77.0.14 --rule udp >/dev/null
+	arrive "0" n=1,from=10.77.0.14
+	pacer ban s0 add 10.77.0.14 >/dev/null
+	equal "$(why .last_denied 10.77.0.14)" null "of a source that was denied as a rule's key alone" || return
 	pacer ban s0 add 10.77.0.12 >/dev/null
 	pacer ban s0 add fd77::13 >/dev/null
 	equal "$(why .last_denied 10.77.0.12)$(why .last_denied fd77::13)" nullnull "banned, and only another one has come" || return

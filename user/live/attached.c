@@ -466,7 +466,7 @@ static int each_partner(const char *ifname, void *arg)
 	if (!strcmp(ifname, p->but) ||
 	    site_open(ifname, (int)if_nametoindex(ifname), &site, &unused))
 		return 0;
-	shares = site.named && uses_map(site.pacer_fd, p->map_id);
+	shares = uses_map(site.pacer_fd, p->map_id);
 	site_close(&site);
 	return shares ? p->each(ifname, p->arg) : 0;
 }
