@@ -269,6 +269,39 @@ static void test_raw_ip(void **unused)
 	}
 }
 
+/* A damage ends what is read, and is said once; where no frame was before it, there is nothing. */
+static void test_damaged(void **unused)
+{
+	struct policy_error error = {0};
+	struct replay_frame frame;
+	struct capture c;
+
+	(void)unused;
+	for (int frames = 0; frames < 3; frames++) {
+		char want[64];
+
+		begin_classic(DLT_EN10MB);
+		for (int i = 0; i < frames; i++)
+			add_classic(1, 60, "abcdefghijklmn");
+		put32(1); /* and the half of a header */
+		assert_int_equal(capture_open(&c, written(), &listener, &error), 0);
+		assert_false(capture_is_lost(&c));
+		for (int i = 0; i < frames; i++)
+			assert_int_equal(capture_next(&c, &frame), 1);
+		assert_int_equal(capture_next(&c, &frame), 0);
+		snprintf(want, sizeof(want), "damaged at frame %d: ", frames + 1);
+		assert_non_null(strstr(warned, want));
+		assert_int_equal(capture_is_lost(&c), !frames);
+		capture_close(&c);
+	}
+	/* Ended as it should, it is not lost, though it has no frame. */
+	begin_classic(DLT_EN10MB);
+	assert_int_equal(capture_open(&c, written(), &listener, &error), 0);
+	assert_int_equal(capture_next(&c, &frame), 0);
+	assert_false(capture_is_lost(&c));
+	capture_close(&c);
+}
+
 static void test_what_cannot_be_read(void **unused)
 {
 	struct policy_error error = {0};
@@ -297,11 +330,8 @@ static void test_what_cannot_be_read(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_a_pipe),
-	    TEST(test_a_file),
-	    TEST(test_times),
-	    TEST(test_raw_ip),
-	    TEST(test_what_cannot_be_read),
+	    TEST(test_a_pipe), TEST(test_a_file),  TEST(test_times),
+	    TEST(test_raw_ip), TEST(test_damaged), TEST(test_what_cannot_be_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
