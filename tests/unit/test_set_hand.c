@@ -223,6 +223,49 @@ static void of_another(void **unused)
 	set_hand_free(&hand);
 }
 
+static int with_value(const struct built *b, uint32_t addr, uint64_t now_ns, bool dst)
+{
+	struct pacer_state state = {.policy = &bin, .set = b->set, .hand = b->hand};
+	struct pacer_walk walk = {.state = &state, .now_ns = now_ns};
+
+	memset(&bin, 0, sizeof(bin));
+	bin.sets_valued = 1;
+	bin.set_asks[0] = dst ? PACER_ASKS_DST : PACER_ASKS_SRC;
+	walk.pkt.family = PACER_FAMILY_4;
+	walk.pkt.key[dst ? PACER_WORD_DADDR : PACER_WORD_SADDR] = addr;
+	return pacer_walk_in(&walk, 0);
+}
+
+/* Sources and destinations have the value that was given by hand; one that no rule names is 255. */
+static void of_a_value(void **unused)
+{
+	struct set_names names = {NULL, 0, NULL, 0};
+	struct set_about about = {"geo", &names, 1};
+	struct set_list list = {0};
+	struct set_hand hand = {.about = &about};
+	struct set_entry named = {0x0a00000000000000ull, 0, 0, 1, 4, 8}, other = named;
+	struct built b;
+
+	(void)unused;
+	other.high = 0x0b00000000000000ull;
+	assert_true(set_names_add(&names, (struct set_word){"DE", 2}) >= 0);
+	assert_int_equal(set_hand_add_named(&hand, &named, 100, "DE"), 0);
+	assert_int_equal(set_hand_add_named(&hand, &other, 100, "XX"), 0);
+	set_hand_settle(&hand, 1);
+	build(&list, &hand, &b);
+	for (int dst = 0; dst < 2; dst++) {
+		int in = dst ? PACER_DST_IN : PACER_SRC_IN, at = dst ? 16 : 8;
+
+		assert_int_equal(with_value(&b, 0x0a010203, 99, dst), in | 1 << at);
+		assert_int_equal(with_value(&b, 0x0b010203, 99, dst), in | 255 << at);
+		assert_int_equal(with_value(&b, 0x0c010203, 99, dst), 0);
+		assert_int_equal(with_value(&b, 0x0a010203, 100, dst), 0);
+	}
+	free_built(&b);
+	set_hand_free(&hand);
+	set_names_free(&names);
+}
+
 /* Lines that end too early, as of a set that is just being replaced: what is read is right, or
  * none. */
 static void cut_short(void **unused)
@@ -296,7 +339,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(as_the_oracle), cmocka_unit_test(taken_back),
 	    cmocka_unit_test(of_another),    cmocka_unit_test(cut_short),
-	    cmocka_unit_test(too_many),
+	    cmocka_unit_test(too_many),	     cmocka_unit_test(of_a_value),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
