@@ -18,13 +18,18 @@ SO_TIMESTAMPNS = 35
 
 
 payload = struct.pack("!HHHH", 1000, 2000, 8 + len(MARK), 0) + MARK
-ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(payload), 0, 0, 64, 17, 0,
-                 socket.inet_aton(source), socket.inet_aton("198.51.100.1"))
+kind = 0x86dd if ":" in source else 0x0800
+if kind == 0x0800:
+    ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(payload), 0, 0, 64, 17, 0,
+                     socket.inet_aton(source), socket.inet_aton("198.51.100.1"))
+else:
+    ip = struct.pack("!IHBB16s16s", 6 << 28, len(payload), 17, 64,
+                     socket.inet_pton(socket.AF_INET6, source), socket.inet_pton(socket.AF_INET6, "2001:db8::1"))
 to = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
 to.bind(("c0", 0))
-at = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800))
-at.bind(("e0", 0x0800))
-frame = at.getsockname()[4] + to.getsockname()[4] + b"\x08\x00" + ip + payload
+at = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(kind))
+at.bind(("e0", kind))
+frame = at.getsockname()[4] + to.getsockname()[4] + struct.pack("!H", kind) + ip + payload
 at.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
 at.setblocking(False)
 end, due = time.monotonic() + seconds, time.monotonic()

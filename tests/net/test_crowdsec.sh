@@ -234,6 +234,22 @@ api_that_fails()
 	all_down
 }
 
+# Told to end while the API is silent, it waits for no answer.
+ends_while_it_asks()
+{
+	local begun=$SECONDS
+
+	settings "timeout: 60s"
+	wide
+	api_up
+	mode hang
+	bouncer_up
+	until_true 5 more_than hang 0 || fail "it does not ask: $(cat "$work/said")"
+	all_down
+	[ $((SECONDS - begun)) -lt 30 ] || fail "it went on for $((SECONDS - begun)) s"
+	equal "$(cat "$work/said")" "" "what it said"
+}
+
 # The API ends, forgets whom it has told, and comes back with other decisions.
 api_restarted()
 {
@@ -458,6 +474,7 @@ in_server ip link set lo up
 try follows
 try several_of_one
 try api_that_fails
+try ends_while_it_asks
 try api_restarted
 try comes_and_goes
 try bouncer_restarted

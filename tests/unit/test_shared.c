@@ -858,6 +858,7 @@ static void test_what_is_of_no_account(void **unused)
 	(void)unused;
 	read_nothing(&s);
 	look(&s, "k", now);
+	look(&s, "k", now + SHARED_LEAST_NS - 1); /* it would be over when others hear of it */
 	shared_absent(&s, "k", now);
 	shared_barred(&s, "k");
 	assert_int_equal(s.n, 0);
