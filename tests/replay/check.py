@@ -808,6 +808,15 @@ def told_of_a_capture():
     assert int(done[-1].split()[1]) == len(done) - 1 >= 24, done[-1]
     events = [json.loads(line) for line in run(*args, "--json").stdout.splitlines()]
     assert len(events) == len(done) - 1 and events[0]["event"] == "start"
+    # Who sends is told of any sample that the policy has, and of one of our own where it has none of what is denied.
+    rules = "rules:\n- {name: tcp, match: {proto: tcp}, verdict: pass}\n" \
+        "- {name: a, limits: [{key: src, packets: 3, window: 1s}]}\n"
+    for sample in ("", "sample: {of: denied, k: 64, window: 10s}", "sample: {of: all, k: 64, window: 10s}",
+                   "sample: {of: admitted, k: 64, window: 10s}"):
+        asked = ("events", "--replay", path("attacks.pcap"), "-c", "-", "--quiet", "1s", "--json")
+        events = [json.loads(line) for line in run(*asked, input=rules + sample + "\n").stdout.splitlines()]
+        start = next(event for event in events if event["event"] == "start")
+        assert start["rule"] == "a" and "192.0.2.1" in json.dumps(start), (sample, start)
     # Each command holds its place until this test lets all of them go.
     fifo, said = path("fifo"), path("said")
     os.mkfifo(fifo)

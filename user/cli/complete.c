@@ -4,7 +4,6 @@
  * what it may be: FILE and POLICY are files, IFACE is an interface, and "native|skb|hw" lists the
  * words. The scripts never evaluate names of interfaces, which may hold what a shell would run.
  */
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -98,8 +97,7 @@ static void bash_args(const struct verb *verb)
 	if (verb->words) {
 		printf(" '");
 		for (const struct word_row *word = verb->words; word->name; word++)
-			if (islower((unsigned char)word->name[0]))
-				printf("%s ", word->name);
+			printf("%s ", word->name);
 		putchar('\'');
 	}
 	printf(")\n");
@@ -260,12 +258,11 @@ static void zsh_words(const struct verb *verb)
 	if (!verb->words)
 		return;
 	printf("\t\t\t'2:word:((");
-	for (const struct word_row *word = verb->words; word->name; word++)
-		if (islower((unsigned char)word->name[0])) {
-			printf("%s\\:\"", word->name);
-			print_zsh(word->help);
-			printf("\" ");
-		}
+	for (const struct word_row *word = verb->words; word->name; word++) {
+		printf("%s\\:\"", word->name);
+		print_zsh(word->help);
+		printf("\" ");
+	}
 	printf("))' \\\n");
 }
 
