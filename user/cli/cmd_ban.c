@@ -70,13 +70,18 @@ static void emit_done(const struct attached *a, const char *name, const char *sa
 	emit_close();
 }
 
+static const char *which_key(const struct wishes *w, size_t which)
+{
+	return which < w->n ? w->wish[which].key : "";
+}
+
 static int add_wishes(struct attached *a, const struct options *o, const struct wishes *w)
 {
 	struct policy_error error = {0};
 	struct bans_done done = {0};
 	int code = bans_add(a, o->rule, w->wish, w->n, &done, &error);
 
-	if (code == BANS_WRONG) {
+	if (code == BANS_WRONG && done.which < w->n) {
 		error.line = w->wish[done.which].line;
 		return error.line ? complain("-", &error) : misused("ban", "%s", error.text);
 	}
@@ -90,7 +95,7 @@ static int add_wishes(struct attached *a, const struct options *o, const struct 
 		return code;
 	complaint("%s: there was no room for %zu of %zu keys, of which %s is the first: raise "
 		  "bans in the policy",
-		  a->ifname, done.left_out, w->n, w->wish[done.which].key);
+		  a->ifname, done.left_out, w->n, which_key(w, done.which));
 	return EXIT_FAILED;
 }
 
@@ -116,7 +121,7 @@ static int not_banned(const struct attached *a, const struct options *o, const s
 			 units_plural(done->left_out - 1));
 	complaint("%s: %s is not banned%s%s%s: see `xdp-pacer ban %s list` for the keys as they "
 		  "are written",
-		  a->ifname, w->wish[done->which].key, o->rule ? " under " : "",
+		  a->ifname, which_key(w, done->which), o->rule ? " under " : "",
 		  o->rule ? o->rule : "", more, a->ifname);
 	return EXIT_FAILED;
 }
