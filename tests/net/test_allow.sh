@@ -74,6 +74,7 @@ for_a_time()
 	equal "$(pacer allow s0 list --json | jq 'map(.left_ns > 0) | all')" true "time left"
 	until_true 6 lapsed
 	arrive "1 20" n=20 n=20,from=10.77.0.12
+	equal "$(pacer why s0 10.77.0.11 --json | jq -c .allowed)" null "why, of one that has lapsed"
 	# An entry that has lapsed makes room for a new one, and its deletion is no error.
 	pacer allow s0 add 10.77.0.11 >/dev/null
 	arrive "20" n=20

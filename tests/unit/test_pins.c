@@ -56,7 +56,7 @@ static int fallen(void)
 #define PROGRAMS 8
 #define SHADOWED 3 /* the ids of programs: a pacer with a shadow, which nobody has attached */
 
-enum kind { MAP4 = 1, MAP6, PROGRAM, OTHER };
+enum kind { MAP4 = 1, MAP6, PROGRAM, OTHER, ODD };
 
 struct thing {
 	enum kind kind;
@@ -66,8 +66,12 @@ struct thing {
 static uint32_t map_of[PROGRAMS]; /* of each program, the map for IPv4; the next id is IPv6's */
 static bool runs[PROGRAMS];
 static uint32_t carried_at_home, carried_elsewhere; /* which program an interface has; 0: none */
+static enum { DRIVER, STACK, CARD } carried_by;
+static bool many_maps;	      /* every program has more of them than are looked at */
 static bool elsewhere, blind; /* in another namespace; no right to look into processes */
-static char within[16];	      /* which */
+static bool contained;	      /* in another namespace of processes */
+static bool no_bpffs;
+static char within[16]; /* which */
 static struct pacer_control control;
 static struct pacer_copy *copies;
 
@@ -160,7 +164,9 @@ int bpf_obj_get_info_by_fd(int fd, void *info, __u32 *len)
 			ids[0] = map_of[t.id] + 1;
 			ids[1] = map_of[t.id];
 		}
-		p->nr_map_ids = map_of[t.id] ? 2 : 0;
+		for (uint32_t i = 2; many_maps && i < p->nr_map_ids; i++)
+			ids[i] = map_of[t.id] + 1;
+		p->nr_map_ids = !map_of[t.id] ? 0 : many_maps ? p->nr_map_ids + 1 : 2;
 		return 0;
 	}
 	m->id = t.id;
@@ -168,9 +174,9 @@ int bpf_obj_get_info_by_fd(int fd, void *info, __u32 *len)
 		      : t.kind == MAP6 ? sizeof(struct pacer_tools6)
 				       : 4;
 	snprintf(m->name, sizeof(m->name), "%s",
-		 t.kind == MAP4	  ? "pacer_banned4"
-		 : t.kind == MAP6 ? "pacer_banned6"
-				  : "other");
+		 t.kind == MAP4 || t.kind == ODD ? "pacer_banned4"
+		 : t.kind == MAP6		 ? "pacer_banned6"
+						 : "other");
 	return 0;
 }
 
@@ -197,11 +203,15 @@ int bpf_prog_get_fd_by_id(__u32 id)
 
 int bpf_xdp_query(int ifindex, int flags, struct bpf_xdp_query_opts *opts)
 {
+	uint32_t id = !elsewhere		? carried_at_home
+		      : !strcmp(within, "away") ? carried_elsewhere
+						: 0;
+
+	opts->drv_prog_id = carried_by == DRIVER ? id : 0;
+	opts->skb_prog_id = carried_by == STACK ? id : 0;
+	opts->hw_prog_id = carried_by == CARD ? id : 0;
 	(void)ifindex;
 	(void)flags;
-	opts->drv_prog_id = !elsewhere		      ? carried_at_home
-			    : !strcmp(within, "away") ? carried_elsewhere
-						      : 0;
 	return falls() ? -EIO : 0;
 }
 
@@ -247,6 +257,8 @@ struct dirent *__real_readdir(DIR *d);
 struct dirent *__wrap_readdir(DIR *d);
 DIR *__real_fdopendir(int fd);
 DIR *__wrap_fdopendir(int fd);
+int __real_fcntl(int fd, int what, ...);
+int __wrap_fcntl(int fd, int what, ...);
 struct if_nameindex *__real_if_nameindex(void);
 struct if_nameindex *__wrap_if_nameindex(void);
 
@@ -294,14 +306,14 @@ int __wrap_stat(const char *path, struct stat *st)
 {
 	assert_string_equal(path, "/proc/self/ns/pid");
 	memset(st, 0, sizeof(*st));
-	st->st_ino = 4026531836u;
+	st->st_ino = contained ? 1 : 4026531836u;
 	return fallen();
 }
 
 int __wrap_statfs(const char *path, struct statfs *fs)
 {
 	(void)path;
-	fs->f_type = BPF_FS_MAGIC;
+	fs->f_type = no_bpffs ? TMPFS_MAGIC : BPF_FS_MAGIC;
 	return fallen();
 }
 
@@ -367,6 +379,17 @@ int __wrap_renameat2(int at, const char *from, int to_at, const char *to, unsign
 int __wrap_unlinkat(int at, const char *path, int flags)
 {
 	return falls() ? -1 : __real_unlinkat(at, path, flags);
+}
+
+int __wrap_fcntl(int fd, int what, ...)
+{
+	va_list more;
+	int arg;
+
+	va_start(more, what);
+	arg = what == F_DUPFD_CLOEXEC ? va_arg(more, int) : 0;
+	va_end(more);
+	return what == F_DUPFD_CLOEXEC && falls() ? -1 : __real_fcntl(fd, what, arg);
 }
 
 struct if_nameindex *__wrap_if_nameindex(void)
@@ -453,7 +476,8 @@ static void begin(void)
 	map_of[2] = 20;
 	runs[1] = runs[2] = true;
 	carried_at_home = carried_elsewhere = 0;
-	blind = elsewhere = false;
+	carried_by = DRIVER;
+	blind = elsewhere = contained = many_maps = no_bpffs = false;
 	(void)!mkdir(root, 0755);
 	make("/proc/1/ns/net", "home");
 	make("/proc/1/fdinfo/3", "pos:\t0\n");
@@ -472,18 +496,22 @@ static void end_home(void)
 /* --- for other tools ---------------------------------------------------------------------------
  */
 
+static bool lo_last;
+
 static void maps_of_two(struct attached a[2])
 {
 	static const char *const names[] = {"lo", "gone.1"};
 
-	for (int i = 0; i < 2; i++) {
-		a[i] = (struct attached){.prog_id = (uint32_t)i + 1,
-					 .prog_fd = -1,
-					 .tools4_fd = thing_fd(MAP4, 10 * ((uint32_t)i + 1)),
-					 .tools6_fd = thing_fd(MAP6, 10 * ((uint32_t)i + 1) + 1),
-					 .control = &control,
-					 .copy = copies};
-		snprintf(a[i].ifname, sizeof(a[i].ifname), "%s", names[i]);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct attached *to = &a[lo_last ? 1 - i : i];
+
+		*to = (struct attached){.prog_id = i + 1,
+					.prog_fd = -1,
+					.tools4_fd = thing_fd(MAP4, 10 * (i + 1)),
+					.tools6_fd = thing_fd(MAP6, 10 * (i + 1) + 1),
+					.control = &control,
+					.copy = copies};
+		snprintf(to->ifname, sizeof(to->ifname), "%s", names[i]);
 	}
 }
 
@@ -513,12 +541,11 @@ static void begin_put(void)
 	make_thing("/xdp-pacer/lo/banned6", MAP6, 51);
 }
 
-static void test_put_whole_or_not_at_all(void **unused)
+static void put_whole_or_not_at_all(void)
 {
 	char before[sizeof(seen)];
 	unsigned int n;
 
-	(void)unused;
 	begin_put();
 	assert_int_equal(put_two(), 0);
 	n = fault.n;
@@ -551,9 +578,22 @@ static void test_put_whole_or_not_at_all(void **unused)
 		}
 }
 
+static void test_put_whole_or_not_at_all(void **unused)
+{
+	(void)unused;
+	put_whole_or_not_at_all();
+	lo_last = true; /* so that what is new is put first, and taken back */
+	put_whole_or_not_at_all();
+	lo_last = false;
+}
+
 static void test_put_without_memory(void **unused)
 {
 	(void)unused;
+	begin_put();
+	no_bpffs = true;
+	assert_int_equal(put_two(), -1);
+	assert_non_null(strstr(error.text, "lo: --pin wants a BPF file system, and "));
 	begin_put();
 	starved_from(1, true);
 	assert_int_equal(put_two(), -1);
@@ -577,6 +617,7 @@ static void test_whose_place_it_is(void **unused)
 	    {"/xdp-pacer/lo", OTHER, 1, 0, -1, "is not this tool's"},
 	    {"/xdp-pacer/lo/x", OTHER, 1, 0, -1, "is not this tool's"},
 	    {"/xdp-pacer/lo/banned4", OTHER, 1, 0, -1, "is not this tool's"},
+	    {"/xdp-pacer/lo/banned4", ODD, 20, 0, -1, "is not this tool's"},
 	    {"/xdp-pacer/lo/banned4", MAP4, 20, 0, -1, "is of a pacer on another interface"},
 	    {"/xdp-pacer/lo/banned6", MAP6, 21, 0, -1, "is of a pacer on another interface"},
 	    {"/xdp-pacer/lo/banned4", MAP4, 20, 20, 0, NULL},
@@ -591,6 +632,99 @@ static void test_whose_place_it_is(void **unused)
 		    (cases[i].says && !strstr(error.text, cases[i].says)))
 			fail_msg("case %zu: it says %s", i, error.text);
 	}
+}
+
+/* Where the pins of a pacer are, whose interface may have been renamed; and which map is whose. */
+static void test_where_they_are(void **unused)
+{
+	struct attached a = {.ifname = "lo"};
+	char path[PINNED_PATH], wanted[128];
+	bool renamed;
+	int prog;
+
+	(void)unused;
+	begin();
+	a.tools4_fd = thing_fd(MAP4, 10);
+	make_thing("/xdp-pacer/.hidden/banned4", MAP4, 10);
+	make_thing("/xdp-pacer/name-of-no-interface/banned4", MAP4, 10); /* nor could it be one */
+	make("/xdp-pacer/a-file", "");
+	assert_false(pinned_where(&a, path, &renamed) || renamed);
+	make_thing("/xdp-pacer/was:1/banned4", MAP4, 10);
+	assert_true(pinned_where(&a, path, &renamed) && renamed);
+	snprintf(wanted, sizeof(wanted), "%s/xdp-pacer/was:1", root);
+	assert_string_equal(path, wanted);
+	make_thing("/xdp-pacer/was:2/banned4", MAP4, 10); /* the first that is found */
+	assert_true(pinned_where(&a, path, &renamed) && renamed);
+	make_thing("/xdp-pacer/lo/banned4", MAP4, 10);
+	assert_true(pinned_where(&a, path, &renamed) && !renamed);
+	close(a.tools4_fd);
+	prog = thing_fd(PROGRAM, 1);
+	assert_int_equal(pinned_id(prog), 10);
+	many_maps = true;
+	assert_int_equal(pinned_id(prog), 10);
+	for (fault.at = 1; fault.at <= 5; fault.at++) { /* its maps; the first one; that of IPv4 */
+		fault.n = 0;
+		assert_int_equal(pinned_id(prog), fault.at == 2 || fault.at == 3 ? 10 : 0);
+	}
+	close(prog);
+}
+
+/* --- a shadow's pin ----------------------------------------------------------------------------
+ */
+
+static int put_shadow(uint32_t prog_id, unsigned int at, bool for_good, int err)
+{
+	int map = thing_fd(OTHER, 1), result;
+
+	begin();
+	fault.n = 0;
+	fault.at = at;
+	fault.for_good = for_good;
+	fault.err = err;
+	errno = err;
+	result = pins_put_shadow(map, "lo", 1, prog_id, &error);
+	fault.at = 0;
+	close(map);
+	return result;
+}
+
+static void test_shadow_is_pinned(void **unused)
+{
+	struct pins_left left = {0}, none = {0};
+
+	(void)unused;
+	assert_int_equal(put_shadow(3, 0, false, 0), 0);
+	assert_true(there("/xdp-pacer/shadow-of-1-by-3"));
+	assert_int_equal(put_shadow(0, 0, false, EPERM), -1);
+	assert_string_equal(
+	    error.text, "lo: the program of its shadow cannot be read: Operation not permitted");
+	assert_int_equal(put_shadow(3, 3, false, EACCES), -1);
+	assert_non_null(
+	    strstr(error.text, "which its shadow is kept by: Permission denied: be root"));
+	assert_int_equal(put_shadow(3, 1, true, EROFS), -1);
+	assert_non_null(strstr(error.text, "Read-only file system: `mount -o remount,rw"));
+	assert_int_equal(put_shadow(3, 1, false, EROFS), 0); /* it was there */
+	pins_drop_shadow(1, 3, &left);
+	assert_false(there("/xdp-pacer/shadow-of-1-by-3") || left.cause);
+	pins_note_left(NULL, "f", "n", EIO);
+	pins_note_left(&left, "f", "n", 0);
+	pins_note_left(&left, "f", "n", ENOENT); /* it is not there, and so not left */
+	assert_memory_equal(&left, &none, sizeof(left));
+	pins_note_left(&left, "f", "n", EIO);
+	pins_note_left(&left, "other", "n", EPERM);
+	assert_int_equal(left.cause, EIO);
+	assert_string_equal(left.path, "f/n");
+}
+
+static void test_advice(void **unused)
+{
+	(void)unused;
+	assert_non_null(strstr(pins_advice(EACCES), "be root"));
+	assert_non_null(strstr(pins_advice(EPERM), "be root"));
+	assert_non_null(strstr(pins_advice(EROFS), "remount,rw"));
+	assert_non_null(strstr(pins_advice(ENOENT), "is a BPF file system mounted there?"));
+	assert_non_null(strstr(pins_advice(EINVAL), "is a BPF file system mounted there?"));
+	assert_string_equal(pins_advice(EIO), "");
 }
 
 /* --- removal -----------------------------------------------------------------------------------
@@ -700,12 +834,51 @@ static void test_what_is_unused_goes(void **unused)
 	}
 }
 
+/* An interface carries its program in the driver, in the stack or on the card. */
+static void test_each_way_to_carry(void **unused)
+{
+	(void)unused;
+	for (int by = DRIVER; by <= CARD; by++) {
+		begin_pins();
+		carried_by = by;
+		clean_all();
+		assert_true(there("/xdp-pacer/shadow-of-1-by-4"));
+		assert_false(there("/xdp-pacer/shadow-of-1-by-3"));
+	}
+	begin_pins();
+	pins_sweep(0, NULL); /* an interface that is not known has no pins */
+	assert_true(there("/xdp-pacer/shadow-of-1-by-3"));
+}
+
 static void assert_used_stay(const char *when, size_t r, unsigned int call)
 {
 	for (size_t i = 0; i < ARRAY(pins); i++)
 		if (pins[i].used && !there(pins[i].at))
 			fail_msg("%s %u of %zu: %s is gone", when, call, r, pins[i].at);
 	end_home();
+}
+
+/* A process, or its file, is gone by the time that it is looked at: the others are looked at all
+ * the same. */
+static void test_gone_meanwhile(void **unused)
+{
+	static const int errs[] = {ENOENT, ESRCH};
+	unsigned int n;
+
+	(void)unused;
+	begin_pins();
+	clean_all();
+	n = fault.n;
+	for (unsigned int i = 1; i <= n; i++) {
+		begin_pins();
+		fault.n = 0;
+		fault.at = i;
+		fault.err = errs[i % ARRAY(errs)];
+		clean_all();
+		end_home();
+		if (!there("/xdp-pacer/shadow-of-1-by-4"))
+			fail_msg("call %u: what an interface here has is gone", i);
+	}
 }
 
 /* What cannot be seen to be unused stays. */
@@ -740,6 +913,11 @@ static void test_what_is_used_stays(void **unused)
 		removers[r]();
 		assert_used_stay("blind", r, 0);
 		begin_pins();
+		contained = true;
+		removers[r]();
+		assert_used_stay("in a container", r, 0);
+		assert_true(there("/xdp-pacer/shadow-of-1-by-3")); /* for all that it sees */
+		begin_pins();
 		starved_from(1, true);
 		memory.on = true;
 		removers[r]();
@@ -756,7 +934,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_put_whole_or_not_at_all), TEST(test_put_without_memory),
 	    TEST(test_whose_place_it_is),	TEST(test_what_is_unused_goes),
-	    TEST(test_what_is_used_stays),
+	    TEST(test_what_is_used_stays),	TEST(test_where_they_are),
+	    TEST(test_shadow_is_pinned),	TEST(test_advice),
+	    TEST(test_each_way_to_carry),	TEST(test_gone_meanwhile),
 	};
 	int failed;
 

@@ -48,9 +48,8 @@ int allow_find(const struct attached *a, const struct prefix *address, struct al
 
 	if (read_in_force(a, &list, error))
 		return -1;
-	for (size_t i = 0; i < list.n; i++)
-		if (allow_holds(&list.entry[i].prefix, address) &&
-		    (!longest || list.entry[i].prefix.len > longest->prefix.len))
+	for (size_t i = 0; i < list.n; i++) /* they are in order: the last is the longest */
+		if (allow_holds(&list.entry[i].prefix, address))
 			longest = &list.entry[i];
 	if (longest)
 		*found = *longest;

@@ -405,8 +405,7 @@ static int sweep_one(int fd, const char *name, void *sweep)
 		return 0;
 	}
 	cause = s->look || remove_one(s, fd, name) ? 0 : errno;
-	if (s->each)
-		s->each(name, cause, s->arg);
+	s->each(name, cause, s->arg);
 	return !cause;
 }
 
