@@ -225,6 +225,13 @@ bans: 64
       - {key: all, uses: 10, cooldown: 1s, max_cooldown: 1100ms, threshold: 2}
 bans: 64
 """,
+    "value": """
+  - name: land
+    limits:
+      - {key: "value(geo, src)", packets: 9, window: 1s, slots: 10}
+      - {key: "value(geo, src)+dst/24,64", gap: 2ms}
+sets: [{name: geo, file: FOLDER/geo.csv, value: 3}]
+""",
     "pair": """
   - name: pair
     limits: [{key: src, packets: 3, window: 1s, slots: 10, entries: 2}]
