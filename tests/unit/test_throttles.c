@@ -876,6 +876,47 @@ static void test_retuned(void **unused)
 	}
 }
 
+/* The same of a window whose units were too few: a narrow record becomes a wide one, bytes get
+ * larger units. */
+static void test_windows_retuned(void **unused)
+{
+	struct policy_limit from = {.kind = LIMIT_WINDOW, .cost = PACER_COST_PACKETS}, to = from;
+	const struct limit_kind *kind = limit_kind_of(&from);
+	struct pacer_limiter t = {.kind = PACER_LIMITER_WINDOW};
+	uint64_t most;
+
+	(void)unused;
+	assert_int_equal(pacer_window_profile(&t.window, PACER_COST_PACKETS, 20, 1000000, 10, 0),
+			 PACER_WINDOW_OK);
+	most = pacer_window_limit_max(&t.window);
+	kind->retune(&to, &from, 21, NULL);
+	assert_int_equal(to.limit, 21);
+	kind->retune(&to, &from, 21, &t);
+	assert_int_equal(to.limit, most + 1);
+	pacer_window_widen(&t.window);
+	kind->retune(&to, &from, 21, &t);
+	assert_int_equal(to.limit, 21); /* nothing counts more packets */
+	from.cost = PACER_COST_BYTES;
+	t.window.cost_shift = 3;
+	kind->retune(&to, &from, 21, &t);
+	assert_int_equal(to.limit, (pacer_window_limit_max(&t.window) + 1ull) << 3);
+}
+
+/* A rate whose bursts begin at nothing has waited once a whole burst has come together. */
+static void test_rate_has_waited(void **unused)
+{
+	struct pacer_limiter t = {.kind = PACER_LIMITER_RATE, .rate = {.burst_ns = 50}};
+	const struct limit_kind *kind = kind_of_limiter(&t);
+
+	(void)unused;
+	assert_true(kind->has_waited(&t, 1));
+	t.rate.begin_ns = 100;
+	assert_false(kind->has_waited(&t, 99));
+	assert_false(kind->has_waited(&t, 100));
+	assert_false(kind->has_waited(&t, 150));
+	assert_true(kind->has_waited(&t, 151));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -899,6 +940,8 @@ int main(void)
 	    TEST(test_turns),
 	    TEST(test_over),
 	    TEST(test_retuned),
+	    TEST(test_windows_retuned),
+	    TEST(test_rate_has_waited),
 	    TEST(test_bans),
 	    TEST(test_no_room_for_bans),
 	    TEST(test_paced_across_changes),
