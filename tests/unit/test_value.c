@@ -456,14 +456,10 @@ static void test_change(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_words),
-	    cmocka_unit_test(test_texts),
-	    TEST(test_together),
-	    TEST(test_key_texts),
-	    TEST(test_beside_others),
-	    TEST(test_by_hand),
-	    TEST(test_allowed),
-	    TEST(test_change),
+	    cmocka_unit_test(test_words), cmocka_unit_test(test_texts),
+	    TEST(test_together),	  TEST(test_key_texts),
+	    TEST(test_beside_others),	  TEST(test_by_hand),
+	    TEST(test_allowed),		  TEST(test_change),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
