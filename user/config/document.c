@@ -64,6 +64,7 @@ void doc_say(struct source *s, int line, const struct place *at, const char *for
 	va_list args;
 
 	s->error->line = line;
+	s->error->file = NULL;
 	*text = 0;
 	append_place(text, size, at);
 	if (*text)

@@ -334,6 +334,7 @@ policy_explain(struct policy_error *error, int line, const char *format, ...)
 	va_list args;
 
 	error->line = line;
+	error->file = NULL;
 	va_start(args, format);
 	vsnprintf(error->text, sizeof(error->text), format, args);
 	va_end(args);

@@ -499,9 +499,9 @@ int set_read(const char *text, size_t len, const struct set_source *source, stru
 	struct reading r = {.source = source, .out = out, .error = error};
 
 	*out = (struct set_text){.timeouts = 0};
-	error->file = source->name;
 	if (!know(&r) && !read_lines(&r, text, len) && !finish(&r))
 		return 0;
+	error->file = source->name;
 	set_text_free(out);
 	return -1;
 }

@@ -202,7 +202,6 @@ int set_texts_read(const struct policy *policy, struct set_texts *texts, struct 
 		result = set_texts_read_one(policy, i, NULL, &texts->text[i], error);
 		texts->n += !result;
 	}
-	error->file = result ? error->file : NULL;
 	for (size_t r = 0; r < policy->n_rules && !result; r++)
 		result = check_families(&policy->rule[r], texts, error);
 	if (result)
