@@ -174,7 +174,6 @@ static int no_write(const char *file, struct policy_error *error)
 {
 	int cause = errno;
 
-	error->file = NULL;
 	return policy_fail(error, 0,
 			   "%.200s: the state cannot be written: %s: what was there stays", file,
 			   strerror(cause));

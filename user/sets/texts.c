@@ -113,6 +113,7 @@ int set_texts_read_one(const struct policy *policy, size_t number, const char *f
 		result = set_read_file(source.name, &source, text, error);
 	if (!result && set->value && number_values(policy, number, known.n, text, error)) {
 		set_text_free(text);
+		error->file = source.name;
 		result = -1;
 	}
 	if (!result)
