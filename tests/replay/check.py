@@ -480,6 +480,11 @@ def compare():
             assert out["denied"][i] == denied(policy(names[i]), "nano.pcap")
     same = run("replay", "-c", path("flow.yaml"), "--compare", path("flow.yaml"), path("nano.pcap"))
     assert "0 keys fare differently" in same.stdout and ": 0 fare differently" in same.stdout
+    for name, packets in (("one.first", 1), ("one.second", 10**6)):
+        with open(path(name), "w") as f:
+            f.write("rules: [{name: a, match: {src: 192.0.2.1}, limits: [{key: src, packets: %d, window: 1h}]}]" % packets)
+    one = run("replay", "-c", path("one.first"), "--compare", path("one.second"), path("nano.pcap"))
+    assert "\n1 key fares differently\n" in one.stdout, one.stdout
 
 
 def compare_bound():
@@ -768,6 +773,18 @@ def plot_views():
     assert "'two, 192.0.2.2: " in told()[0]
     replay(policy("rules"), "nano.pcap", "--plot", path("x.svg"), "--plot-rule", "rest", env=fake_gnuplot())
     assert "'rest, all: 20 packets in any 5s'" in told()[0]
+    replay(policy("throttle"), "backwards.pcap", "--plot", path("x.svg"), env=fake_gnuplot())  # its clock goes back
+    assert all(int(p[3]) <= int(p[2]) for p in told()[1])  # free by the uses counted is the most there can be
+    # A rule that drops all is not drawn, though its key is denied most; nor a limit behind one that counts.
+    many = [captures.ip4("192.0.2.9", "203.0.113.1").at(start + i) for i in range(20)]
+    many += [captures.ip4("192.0.2.1", "203.0.113.1").at(start + 20 + i) for i in range(10)]
+    both = ("rules: [{name: no, match: {src: 192.0.2.9}, verdict: drop}, {name: some, limits: "
+            "[{key: src, packets: %d, window: 1s}, {key: src, rate: 1000000/s, burst: 1000}]}]")
+    for packets in (5, 500):
+        out = replay(both % packets, made("no.some", many), "--plot", path("x.svg"), "--json", env=fake_gnuplot())
+        text, points = told()
+        assert json.loads(out.stdout)["denied"] == 20 + (5 if packets == 5 else 0)
+        assert "'some, " in text and f"{packets} packets" in text, text[:600]
 
 
 def plot_fails():

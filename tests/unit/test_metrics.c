@@ -398,6 +398,10 @@ static void test_state(void **unused)
 	lacks("bans{interface=\"eth0\",rule=\"other\"");
 	lacks("bans_capacity{interface=\"eth1\"");
 	lacks("monitor{interface=\"gone\"");
+	one.bans[1] = 6; /* by hand, of a rule that bans nobody itself */
+	make(METRICS_PLAIN, "eth0");
+	has("xdp_pacer_bans{interface=\"eth0\",rule=\"other\"} 6");
+	one.bans[1] = 0;
 	one.bans_counted = false;
 	make(METRICS_PLAIN, "eth0");
 	lacks("xdp_pacer_bans{");

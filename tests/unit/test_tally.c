@@ -191,8 +191,14 @@ static void test_values(void **state)
 /* A packet of no family that is known has no addresses, and is of no key that another has. */
 static void test_no_family(void **state)
 {
+	static const struct policy_key src = KEY_SRC(32, 64), all = {.parts = 0};
+	const struct pacer_packet pkt = {.family = PACER_FAMILY_NONE};
+	const struct pacer_limiter t = {.mask4 = {~0u}};
+
 	(void)state;
 	assert_string_equal(text_of(PACER_FAMILY_NONE, 32, 128), "?");
+	assert_int_equal(tally_key_of(&t, &src, &pkt).family, UINT8_MAX);
+	assert_int_equal(tally_key_of(&t, &all, &pkt).family, PACER_FAMILY_4);
 }
 
 static void test_read_wrong(void **state)

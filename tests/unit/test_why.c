@@ -240,6 +240,29 @@ static void test_two_throttles(void **unused)
 	}
 }
 
+/* A limit of new flows is not asked of a packet of a known one, and takes nothing of it. */
+static void test_of_new_flows(void **unused)
+{
+	struct pacer_state state = state_of(0);
+	struct pacer_walk walk = walk_at(&state, START);
+	struct why why;
+
+	(void)unused;
+	load("flows: 4096\nrules: [{name: a, limits: [{key: all, uses: 9, cooldown: 1s, of: "
+	     "new}]}]\n");
+	spend(START);
+	why_packet(&walk, policy, 0, &why);
+	assert_int_equal(why.reason, PACER_DENY_THROTTLE);
+	assert_false(why.limit[0].unasked);
+	walk.pkt.key[PACER_WORD_META] |= PACER_META_KNOWN;
+	why_packet(&walk, policy, 0, &why);
+	assert_int_equal(why.reason, PACER_ADMIT);
+	assert_true(why.limit[0].unasked);
+	bin.rule[0].limiter[0].until_ns = START; /* it has drained, and is asked of nobody */
+	why_packet(&walk, policy, 0, &why);
+	assert_false(why.limit[0].unasked);
+}
+
 static struct pacer_line ban_lines[4096];
 
 /* Bans what the walk comes from, or its key, by that secret; the third ban in a row. */
@@ -324,6 +347,7 @@ int main(void)
 	    cmocka_unit_test_teardown(test_draining, teardown),
 	    cmocka_unit_test_teardown(test_no_rule, teardown),
 	    cmocka_unit_test(test_two_throttles),
+	    cmocka_unit_test_teardown(test_of_new_flows, teardown),
 	    cmocka_unit_test_teardown(test_while_bans_move, teardown),
 	};
 

@@ -132,7 +132,7 @@ static int check_interface(const struct options *o)
 	return EXIT_DONE;
 }
 
-static int check_fake(const struct options *o, struct estimate_want *w)
+static int check_source(const struct options *o, struct estimate_want *w)
 {
 	if (o->window && o->window_packets)
 		return misused(ESTIMATE_VERB,
@@ -161,7 +161,7 @@ static int read_want(const struct options *o, struct estimate_want *w)
 	if (o->n_args != 1)
 		return misused(ESTIMATE_VERB, "it wants one capture or interface");
 	w->name = o->args[0];
-	code = check_fake(o, w);
+	code = check_source(o, w);
 	return code ? code : take_steps(w, o->step);
 }
 

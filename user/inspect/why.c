@@ -173,8 +173,7 @@ static void judge(const struct pacer_walk *w, struct why *why)
 	for (size_t k = 0; k < why->n; k++) {
 		struct why_limit *l = &why->limit[k];
 
-		if (l->held.leases && l->reason == PACER_ADMIT &&
-		    pacer_walk_asks(w, &rule->limiter[k]))
+		if (l->held.leases && l->reason == PACER_ADMIT)
 			l->reason = try_throttle(w, &rule->limiter[k], trial, &n);
 		if (why->denied < 0 && l->reason != PACER_ADMIT)
 			why->denied = (int)k;
