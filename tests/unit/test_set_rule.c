@@ -454,6 +454,23 @@ static const struct {
      "rule x: match.src is of IPv6 alone, as set @six is, and the rest "
      "of the match of IPv4: no packet can match: use a set of the "
      "other family"},
+    {"src: \"@six\", icmp_type: 8",
+     "rule x: match.src is of IPv6 alone, as set @six is, and the rest "
+     "of the match of IPv4: no packet can match: use a set of the "
+     "other family"},
+    {"src: \"@six\", icmp_code: 0",
+     "rule x: match.src is of IPv6 alone, as set @six is, and the rest "
+     "of the match of IPv4: no packet can match: use a set of the "
+     "other family"},
+    {"src: \"@four\", icmpv6_type: 135",
+     "rule x: match.src is of IPv4 alone, as set @four is, and the rest "
+     "of the match of IPv6: no packet can match: use a set of the "
+     "other family"},
+    {"src: \"@four\", icmpv6_code: 0",
+     "rule x: match.src is of IPv4 alone, as set @four is, and the rest "
+     "of the match of IPv6: no packet can match: use a set of the "
+     "other family"},
+    {"src: \"@six\", icmpv6_type: 135", NULL},
     {"src: \"@four\", dst: \"@six\"",
      "rule x: match.dst is of IPv6 alone, as set @six is, and the "
      "rest of the match of IPv4: no packet can match: use a set of "

@@ -158,11 +158,15 @@ static unsigned int families_of(const struct policy_match *m, bool dst,
 	return families ? families : FOUR | SIX;
 }
 
-/* That of a protocol which the other family has not. */
+/* That of a protocol, or of a header's field, which the other family has not. */
 static unsigned int families_of_proto(const struct policy_match *m)
 {
 	unsigned int families = m->n_proto ? 0 : FOUR | SIX;
 
+	if (m->n_icmp_type || m->n_icmp_code)
+		return FOUR;
+	if (m->n_icmpv6_type || m->n_icmpv6_code)
+		return SIX;
 	for (size_t i = 0; i < m->n_proto; i++) {
 		const struct range *r = &m->proto[i];
 
