@@ -93,6 +93,9 @@ written()
 	equal "$(pacer stats "$dev" --json | jq '.banned_sources')" 6 "counted as banned sources"
 	equal "$(pacer ban "$dev" list --json | jq -c '[.[] | [.key, .by_tool, .left_ns]] | sort')" \
 		'[["10.77.0.11",true,null],["fd77::/64",true,null]]' "ban list"
+	write4 32 "10 77 0 12" $(($(monotonic_ns) + 3600000000000))
+	equal "$(pacer ban "$dev" list --json | jq -c '[.[] | .left_ns // 0 | . > 3e12 and . <= 36e11] | sort')" \
+		'[false,false,true]' "for how long"
 	pacer why "$dev" 10.77.0.11 | grep -q 'banned    as 10.77.0.11, by another tool' ||
 		fail "$(pacer why "$dev" 10.77.0.11)" || return
 	equal "$(pacer why "$dev" "udp 10.77.0.11:4000 > 10.77.0.1:9000" --json | jq -c '[.verdict, .reason]')" \

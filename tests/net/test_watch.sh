@@ -127,7 +127,8 @@ ends_in_order()
 two_on_a_screen()
 {
 	limit ten 10
-	load ten
+	sed 's/^rules:/bans: 64\n&/; s/^    limits:/    ban: 50s\n&/' "$work/ten.yaml" >"$work/bans.yaml"
+	load bans
 	in_server ip link add s9 type veth peer name s8
 	in_server ip link set s9 up
 	pacer load s9 -c "$work/ten.yaml" >/dev/null || fail "s9: not loaded" || return
@@ -135,6 +136,7 @@ two_on_a_screen()
 	on_screen 24 80 stats all --watch <<-'END'
 		wait ^s0: enforced$
 		wait ^  udp +20 +10 +10 +0 pps +0 bit/s +0 pps$
+		wait ^ +banned +1$
 		wait ^s9: enforced$
 		wait ^  udp +0 +0 +0 +0 pps +0 bit/s +0 pps$
 		wait ^q ends it$

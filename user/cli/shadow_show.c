@@ -112,14 +112,12 @@ static void emit_share(const struct pooled_value *share)
 	emit_close();
 }
 
-static void emit_keys(const struct differing *d, bool shown)
+static void emit_keys(const struct differing *d)
 {
 	static const struct emit_column columns[] = {
 	    {"KEY", false},  {"RULE", false},	 {"WOULD", false}, {"REASON", false},
 	    {"SHARE", true}, {"95% FROM", true}, {"", true},	   {0}};
 
-	if (!shown && !emit_is_json())
-		return;
 	emit_object("differing");
 	emit_uint("window_ns", d->window_ns, NULL);
 	emit_uint("packets", d->n,
@@ -163,7 +161,7 @@ int shadow_show(const struct attached *shadow, const char *name, enum shadow_par
 	emit_totals(shadow, &reading, part);
 	emit_rules(&reading, part != SHADOW_LINE);
 	if (keys)
-		emit_keys(&differing, part == SHADOW_WHOLE);
+		emit_keys(&differing);
 	emit_close();
 	shadow_reading_free(&reading);
 	return 0;
