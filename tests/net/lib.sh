@@ -85,8 +85,9 @@ net_up()
 	shots=$(tool shots)
 	ip netns add "$CLIENT"
 	ip netns add "$SERVER"
-	# Some pins have an interface's number, which two runs' would share.
-	in_client ip link add c0 type veth peer name s0 index $((100000 + $$)) netns "$SERVER"
+	# Some pins have an interface's number, which two runs' would share. The kernel takes the second one's
+	# only beside one for the first.
+	in_client ip link add c0 index $((100000 + $$)) type veth peer name s0 index $((100000 + $$)) netns "$SERVER"
 	in_client ip link set c0 addrgenmode none
 	in_server ip link set s0 addrgenmode none
 	# What the kernel says of its own accord is over before the first frame.
