@@ -1203,13 +1203,15 @@ static void test_banned_sources(void **unused)
 	limiter(0, SRC, 9, 0);
 	bans(0, 8);
 	policy.rule[0].ban_ns = 0;
+	policy.flags |= PACER_SOURCES_BANNED;
+	fares(&a, START, PACER_ADMIT, 0, NOTHING); /* there were some, and none runs */
+	policy.flags &= ~PACER_SOURCES_BANNED;
 	key = pacer_ban_source(PACER_FAMILY_4, a.key, 32);
 	ban_key(&key, 0, START + 100);
 	fares(&a, START, PACER_ADMIT, 0, NOTHING); /* nothing says that there are any */
 	policy.flags |= PACER_SOURCES_BANNED;
 	fares(&a, START, PACER_ADMIT, 0, NOTHING);
 	policy.bans.len4[2] = 32;
-	fares(&a, START + 100, PACER_ADMIT, 0, NOTHING); /* no ban runs */
 	fares(&a, START + 99, PACER_DENY_BAN, 0, NOTHING);
 	assert_int_equal(pacer_outcome_rule(judge(&a, START + 99)), PACER_RULES_MAX);
 	fares(&b, START + 99, PACER_ADMIT, 0, NOTHING);

@@ -292,6 +292,7 @@ static void expect_word(uint64_t now_ns, uint32_t addr, const char *value, int n
 	walk.pkt.key[PACER_WORD_SADDR] = walk.pkt.key[PACER_WORD_DADDR] = addr;
 	assert_int_equal(pacer_walk_word(&walk, 1), set_word_of("geo", value));
 	assert_int_equal(pacer_walk_word(&walk, 1 | PACER_VALUE_DST), set_word_of("geo", value));
+	assert_false(pacer_walk_is_allowed(&walk)); /* no set of this policy allows */
 	in = pacer_walk_in(&walk, 0);
 	assert_int_equal(in >> 8 & 255, number);
 	assert_int_equal(in >> 16 & 255, number);
