@@ -587,6 +587,29 @@ static void test_put_whole_or_not_at_all(void **unused)
 	lo_last = false;
 }
 
+/* What is pinned already is left as it is, whatever fails of the other. */
+static void test_put_beside_pinned(void **unused)
+{
+	unsigned int n = 1;
+
+	(void)unused;
+	for (unsigned int i = 0; i <= n; i++) {
+		begin();
+		make_thing("/xdp-pacer/lo/banned4", MAP4, 10);
+		make_thing("/xdp-pacer/lo/banned6", MAP6, 11);
+		fault.n = 0;
+		fault.at = i;
+		assert_true(put_two() == 0 || i);
+		if (!i)
+			n = fault.n;
+		look("/xdp-pacer");
+		assert_true(strstr(seen, "/lo/banned4=1 10") && strstr(seen, "/lo/banned6=2 11"));
+		if (!i)
+			assert_non_null(strstr(seen, "/gone:1/banned4=1 20"));
+	}
+	assert_true(n > 20);
+}
+
 static void test_put_without_memory(void **unused)
 {
 	(void)unused;
@@ -858,11 +881,11 @@ static void assert_used_stay(const char *when, size_t r, unsigned int call)
 	end_home();
 }
 
-/* A process, or its file, is gone by the time that it is looked at: the others are looked at all
- * the same. */
+/* A process, or its file, is gone by the time that it is looked at, or nobody may look: the others
+ * are looked at all the same. */
 static void test_gone_meanwhile(void **unused)
 {
-	static const int errs[] = {ENOENT, ESRCH};
+	static const int errs[] = {ENOENT, ESRCH, EACCES, EPERM};
 	unsigned int n;
 
 	(void)unused;
@@ -924,6 +947,15 @@ static void test_what_is_used_stays(void **unused)
 		memory.on = false;
 		starved_from(0, false);
 		assert_used_stay("no memory", r, 0);
+		for (uint32_t i = 1; i <= 40; i++) {
+			put_pins();
+			starved_from(i, false);
+			memory.on = true;
+			removers[r]();
+			memory.on = false;
+			assert_used_stay("allocation", r, i);
+		}
+		starved_from(0, false);
 	}
 }
 
@@ -932,11 +964,17 @@ static void test_what_is_used_stays(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_put_whole_or_not_at_all), TEST(test_put_without_memory),
-	    TEST(test_whose_place_it_is),	TEST(test_what_is_unused_goes),
-	    TEST(test_what_is_used_stays),	TEST(test_where_they_are),
-	    TEST(test_shadow_is_pinned),	TEST(test_advice),
-	    TEST(test_each_way_to_carry),	TEST(test_gone_meanwhile),
+	    TEST(test_put_whole_or_not_at_all),
+	    TEST(test_put_without_memory),
+	    TEST(test_whose_place_it_is),
+	    TEST(test_what_is_unused_goes),
+	    TEST(test_what_is_used_stays),
+	    TEST(test_where_they_are),
+	    TEST(test_put_beside_pinned),
+	    TEST(test_shadow_is_pinned),
+	    TEST(test_advice),
+	    TEST(test_each_way_to_carry),
+	    TEST(test_gone_meanwhile),
 	};
 	int failed;
 
