@@ -94,8 +94,11 @@ of_one_source()
 	equal "$(told '.[] | select(.event == "start") |
 		[.rule, .reason, .packets >= 100, .packets <= 292, .sources.kind, .keys[0].key, .keys[0].share.low > 0.5]')" \
 		'["udp","window",true,true,"one","10.77.0.11",true]' "its start"
-	equal "$(told '.[] | select(.event == "end") | [.rule, .matched, .packets, .bytes, .ended_ns > .began_ns,
-		.time_ns - .ended_ns >= 1e9]')" '["udp",312,292,12264,true,true]' "its end"
+	# A reading among the first packets may find no more denied than are ordinary, and is of before the episode.
+	equal "$(told '.[] | select(.event == "end") | [.rule, .matched <= 312, .packets <= 292, .packets > 280,
+		(.matched - .packets | . >= 10 and . <= 20)]')" '["udp",true,true,true,true]' "its end"
+	equal "$(told '.[] | select(.event == "end") | [.bytes == 42 * .packets, .ended_ns > .began_ns,
+		.time_ns - .ended_ns >= 1e9]')" '[true,true,true]' "its end's bytes and times"
 	equal "$(told '[.[] | select(.event | startswith("key_")) | [.event, .rule, .key, .share.high >= .share.low]]')" \
 		'[["key_start","udp","10.77.0.11",true],["key_end","udp","10.77.0.11",true]]' "its key"
 	told '.[] | select(.event == "start") | .needed.set' | grep -Eq '^"udp.limits\[0\].packets=[0-9]+"$' ||
@@ -426,7 +429,7 @@ of_the_past()
 	unfollow
 	equal "$(pacer events s0 --json | jq -c '[.events[] | select(.event == "start" or .event == "end") | [.event, .rule]]')" \
 		'[["start","udp"],["end","udp"]]' "episodes"
-	pacer events s0 | grep -Eq ' s0 end udp: 290 of 300 packets denied in [0-9.]+ s, most by window; sources: one$' ||
+	pacer events s0 | grep -Eq ' s0 end udp: (28[1-9]|290) of (29[0-9]|300) packets denied in [0-9.]+ s, most by window; sources: one$' ||
 		fail "$(pacer events s0)"
 	# What was written over is said.
 	for _ in $(seq 130); do
