@@ -75,13 +75,18 @@ static void begin_classic(uint32_t link)
 	put32(link);
 }
 
-static void add_classic(uint32_t s, uint32_t len, const char *data)
+static void add_classic_at(uint32_t s, uint32_t fraction, uint32_t len, const char *data)
 {
 	put32(s);
-	put32(0);
+	put32(fraction);
 	put32((uint32_t)strlen(data));
 	put32(len);
 	put(data, strlen(data));
+}
+
+static void add_classic(uint32_t s, uint32_t len, const char *data)
+{
+	add_classic_at(s, 0, len, data);
 }
 
 /* pcapng, its times in whole seconds. */
@@ -240,6 +245,36 @@ static void test_times(void **unused)
 	capture_close(&c);
 }
 
+/* libpcap takes a fraction of a second for a signed number, which leads back, but not before 1970.
+ */
+static void test_fractions(void **unused)
+{
+	static const struct {
+		uint32_t s, fraction;
+		uint64_t ns;
+	} row[] = {{0, UINT32_MAX, 0},
+		   {0, 0x80000000, 0},
+		   {1, UINT32_MAX, 999999999},
+		   {2, 999999999, 2999999999},
+		   {5, INT32_MAX, 7147483647}};
+	struct policy_error error = {0};
+	struct replay_frame frame;
+	struct capture c;
+
+	(void)unused;
+	begin_classic(DLT_EN10MB);
+	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++)
+		add_classic_at(row[i].s, row[i].fraction, 60, "E");
+	assert_int_equal(capture_open(&c, written(), &listener, &error), 0);
+	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
+		assert_int_equal(capture_next(&c, &frame), 1);
+		assert_int_equal(frame.time_ns, row[i].ns);
+		assert_int_equal(frame.now_ns, row[i].ns);
+	}
+	assert_string_equal(warned, "");
+	capture_close(&c);
+}
+
 /* Raw IP gets a header of Ethernet, by what the packet is, or by what all of them are. */
 static void test_raw_ip(void **unused)
 {
@@ -330,8 +365,13 @@ static void test_what_cannot_be_read(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_a_pipe), TEST(test_a_file),  TEST(test_times),
-	    TEST(test_raw_ip), TEST(test_damaged), TEST(test_what_cannot_be_read),
+	    TEST(test_a_pipe),
+	    TEST(test_a_file),
+	    TEST(test_times),
+	    TEST(test_fractions),
+	    TEST(test_raw_ip),
+	    TEST(test_damaged),
+	    TEST(test_what_cannot_be_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -101,15 +101,17 @@ void capture_close(struct capture *c)
 /*
  * Time in ns since 1970. A time before counts as 0, a time beyond the range as the last one. A
  * classic file has unsigned 32-bit seconds. libpcap takes them for signed ones, which is wrong from
- * 2038 on.
+ * 2038 on. So does it take the fraction, which may be anything there: it can lead back before 1970.
  */
 static uint64_t time_of(const struct capture *c, const struct pcap_pkthdr *header)
 {
 	int64_t s = c->classic ? (uint32_t)header->ts.tv_sec : header->ts.tv_sec;
+	int64_t ns;
 
 	if (s < 0 || s > INT64_MAX / 1000000000 - 1)
 		return s < 0 ? 0 : INT64_MAX;
-	return (uint64_t)s * 1000000000u + (uint64_t)header->ts.tv_usec;
+	ns = s * 1000000000 + header->ts.tv_usec;
+	return ns < 0 ? 0 : (uint64_t)ns;
 }
 
 /* Raw IP gets an Ethernet header, as XDP would have seen it. The header counts in the length. */
