@@ -282,7 +282,8 @@ static const struct field *MUST_USE find_field(struct source *s, const struct pl
 {
 	size_t i;
 
-	if (key->type != YAML_SCALAR_NODE) {
+	if (key->type != YAML_SCALAR_NODE ||
+	    strlen((const char *)key->data.scalar.value) != key->data.scalar.length) {
 		doc_say(s, doc_line(key), at, "expected the name of a field");
 		return NULL;
 	}
@@ -488,34 +489,74 @@ static int MUST_USE start_parser(struct source *s, yaml_parser_t *parser)
 	return 0;
 }
 
-/* Deep nesting costs libyaml quadratic time: seconds for a text of 64k. Other errors are left to
- * load_document.
- */
-static int MUST_USE check_depth(struct source *s)
+/* The tag that the event's value has, as written or as YAML resolves it; NULL: none. */
+static const char *tag_of(const yaml_event_t *event)
 {
-	int depth = 0, line = 0, done = 0, out_of_memory;
+	switch (event->type) {
+	case YAML_SCALAR_EVENT:
+		return (const char *)event->data.scalar.tag;
+	case YAML_SEQUENCE_START_EVENT:
+		return (const char *)event->data.sequence_start.tag;
+	case YAML_MAPPING_START_EVENT:
+		return (const char *)event->data.mapping_start.tag;
+	default:
+		return NULL;
+	}
+}
+
+/* A type of YAML's own, that a program may have written before the value. */
+static bool is_type(const char *tag)
+{
+	static const char *const types[] = {"str", "int", "float", "bool", "null", "seq", "map"};
+	static const char prefix[] = "tag:yaml.org,2002:";
+
+	for (size_t i = 0; i < ARRAY(types); i++)
+		if (!strncmp(tag, prefix, sizeof(prefix) - 1) &&
+		    !strcmp(tag + sizeof(prefix) - 1, types[i]))
+			return true;
+	return false;
+}
+
+/*
+ * What is wrong with a text though YAML takes it: -1. Deep nesting costs libyaml quadratic time:
+ * seconds for a text of 64k. A tag is not seen in its document: "src: ! 10.0.0.0/8" would be the
+ * prefix itself.
+ */
+static int MUST_USE check_event(struct source *s, const yaml_event_t *event, int *depth)
+{
+	const char *tag = tag_of(event);
+	int line = (int)event->start_mark.line + 1;
+
+	*depth +=
+	    event->type == YAML_SEQUENCE_START_EVENT || event->type == YAML_MAPPING_START_EVENT;
+	*depth -= event->type == YAML_SEQUENCE_END_EVENT || event->type == YAML_MAPPING_END_EVENT;
+	if (*depth > DEPTH_MAX)
+		return doc_fail(s, line, NULL, "nested too deep: at most %d levels", DEPTH_MAX);
+	if (tag && !is_type(tag))
+		return doc_fail(s, line, NULL,
+				"\"%s\" is a tag of YAML, and says nothing in a policy: quote a "
+				"text that begins with !",
+				doc_shown(tag).text);
+	return 0;
+}
+
+/* Errors of YAML are left to load_document. */
+static int MUST_USE check_events(struct source *s)
+{
+	int depth = 0, result = 0, done = 0, out_of_memory;
 	yaml_parser_t parser;
 	yaml_event_t event;
 
 	if (start_parser(s, &parser))
 		return -1;
 	while (!done && yaml_parser_parse(&parser, &event)) {
-		depth += event.type == YAML_SEQUENCE_START_EVENT ||
-			 event.type == YAML_MAPPING_START_EVENT;
-		depth -=
-		    event.type == YAML_SEQUENCE_END_EVENT || event.type == YAML_MAPPING_END_EVENT;
-		if (depth > DEPTH_MAX)
-			line = (int)event.start_mark.line + 1;
-		done = line || event.type == YAML_STREAM_END_EVENT;
+		result = check_event(s, &event, &depth);
+		done = result || event.type == YAML_STREAM_END_EVENT;
 		yaml_event_delete(&event);
 	}
 	out_of_memory = !done && is_out_of_memory(&parser);
 	yaml_parser_delete(&parser);
-	if (out_of_memory)
-		return doc_no_memory(s);
-	if (line)
-		return doc_fail(s, line, NULL, "nested too deep: at most %d levels", DEPTH_MAX);
-	return 0;
+	return out_of_memory ? doc_no_memory(s) : result;
 }
 
 /* Open a text; close_source then frees what it holds. */
@@ -533,7 +574,7 @@ int doc_open(struct source *s, const char *text, size_t len, struct policy_error
 		s->text += s->bom;
 		s->len -= s->bom;
 	}
-	if (check_depth(s) || start_parser(s, &parser))
+	if (check_events(s) || start_parser(s, &parser))
 		return -1;
 	result = load_document(s, &parser);
 	yaml_parser_delete(&parser);
