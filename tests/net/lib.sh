@@ -31,6 +31,12 @@ die()
 }
 
 [ "$(id -u)" -eq 0 ] || die "run as root"
+# Pins are the machine's, whatever the network namespace: a test has a BPF file system of its own, and needs none of
+# the machine's.
+if [ "${PACER_NET_ALONE:-}" != "$$" ]; then
+	PACER_NET_ALONE=$$ exec unshare --mount --propagation private "$0" "$@"
+fi
+mount -t bpf bpf /sys/fs/bpf
 for needed in xdp-pacer pacer.bpf.o traffic; do
 	[ -e "$BUILD/$needed" ] || die "$BUILD/$needed is missing: make all build/traffic"
 done

@@ -6,13 +6,7 @@
 #   client                                  server
 #   10.77.0.11-18, fd77::11-18  c0 ---- s0  the pacer, with --pin; s1 shares its state
 #
-# Pins are the machine's, whatever the network namespace: this has a BPF file system of its own.
-#
 # shellcheck disable=SC2317 # the functions are reached through check
-if [ "${PACER_PINS_ALONE:-}" != "$$" ]; then
-	PACER_PINS_ALONE=$$ exec unshare --mount --propagation private "$0" "$@"
-fi
-mount -t bpf bpf /sys/fs/bpf
 # shellcheck source=tests/net/fault.sh
 . "$(dirname "$0")/fault.sh"
 

@@ -12,8 +12,8 @@
 
 TABLE=$here/../../docs/rights.md
 
-# as "CAP CAP" COMMAND...: as nobody, with these capabilities.
-as()
+# with "CAP CAP" PROGRAM...: as nobody, with these capabilities.
+with()
 {
 	local caps=-all cap
 
@@ -27,7 +27,13 @@ as()
 		shift
 		exec setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs \
 			--inh-caps "$caps" --ambient-caps "$caps" --bounding-set "$caps" "$@"' \
-		sh "$(tr A-Z a-z <<<"$caps")" "$bin" "${@:2}"
+		sh "$(tr A-Z a-z <<<"$caps")" "${@:2}"
+}
+
+# as "CAP CAP" VERB...: the same of xdp-pacer.
+as()
+{
+	with "$1" "$bin" "${@:2}"
 }
 
 # What each verb is tried with, and what has to be before.
@@ -182,9 +188,26 @@ pins_of_root()
 	pacer unload s0 >/dev/null
 }
 
+# A tool that writes the pins needs them to be its own, and no capability.
+pins_of_a_tool()
+{
+	local at=/sys/fs/bpf/xdp-pacer/s0 write
+
+	write=(bpftool map update pinned "$at/banned4" key 32 0 0 0 10 77 0 14 value 0 0 0 0 0 0 0 0)
+	prepare serve
+	pacer load s0 -c "$open/one.yaml" --pin >/dev/null
+	equal "$(stat -c '%a %U' "$at/banned4" "$at/banned6" | sort -u)" "600 root" "whose pins they are" || return
+	! with "" "${write[@]}" >/dev/null 2>&1 || fail "another's pins can be written" || return
+	chown 65534 "$at/banned4"
+	with "" "${write[@]}" >"$work/out" 2>&1 || fail "its own cannot: $(cat "$work/out")" || return
+	equal "$(pacer ban s0 list --json | jq -r '.[].key')" "10.77.0.14" "who is banned" || return
+	pacer unload s0 >/dev/null
+}
+
 net_up
 open=$work/open bin=$work/open/xdp-pacer
 put_in_the_open
 check rights-of-each-verb the_table
 check rights-pins-of-root pins_of_root
+check rights-pins-of-a-tool pins_of_a_tool
 finish
