@@ -62,6 +62,27 @@ static void what_is_noted(void **state)
 	assert_int_equal(n[1].key[2], 0);
 }
 
+/* Of IPv4 a key has four words, each of what it stands for and under its own mask, and no more. */
+static void key_of_four_words(void **state)
+{
+	static const struct pacer_limiter by_flow = {
+	    .mask4 = {0xffffff00, 0xffff0000, 0x0000ffff, 0x00ff00ff},
+	    .mask6 = {~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u},
+	};
+	static const uint32_t words[PACER_KEY_WORDS] = {0x0a010200, 0x0a020000, 0x0035, 0x00330011};
+	struct pacer_packet flow = {.family = PACER_FAMILY_4};
+	struct pacer_log *log = begin(state);
+
+	for (uint32_t i = 0; i < PACER_KEY_WORDS; i++)
+		flow.key[i] = 0x77777700 + i;
+	flow.key[PACER_WORD_SADDR] = 0x0a010203;
+	flow.key[PACER_WORD_DADDR] = 0x0a020304;
+	flow.key[PACER_WORD_PORTS] = 0x04000035;
+	flow.key[PACER_WORD_META] = 0x11332211;
+	pacer_log_ban(log, &rule, &by_flow, &flow, S, 2 * S);
+	assert_memory_equal(log->note[0].key, words, sizeof(words));
+}
+
 /* Of random bursts: in no time are there more than the burst and its rate; the others are lost. */
 static void how_many(void **state)
 {
@@ -128,6 +149,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_teardown(what_is_noted, end),
+	    cmocka_unit_test_teardown(key_of_four_words, end),
 	    cmocka_unit_test_teardown(how_many, end),
 	    cmocka_unit_test_teardown(rules_apart, end),
 	    cmocka_unit_test_teardown(round_and_round, end),

@@ -46,6 +46,24 @@ static void test_one_rule(void **unused)
 	}
 }
 
+/* One rule is a difference, whichever it is. */
+static void test_same(void **unused)
+{
+	const struct pacer_rules none = {{0}}, most = pacer_rules_first(PACER_RULES_MAX);
+
+	(void)unused;
+	assert_true(pacer_rules_same(&none, &none) && pacer_rules_same(&most, &most));
+	for (uint32_t i = 0; i < PACER_RULES_MAX; i++) {
+		struct pacer_rules one = none, but_one = most;
+
+		pacer_rules_put(&one, i, 1);
+		pacer_rules_drop(&but_one, &one);
+		assert_false(pacer_rules_same(&one, &none) || pacer_rules_same(&none, &one));
+		assert_false(pacer_rules_same(&but_one, &most) ||
+			     pacer_rules_same(&most, &but_one));
+	}
+}
+
 static void test_all_below(void **unused)
 {
 	struct pacer_rules most = pacer_rules_first(PACER_RULES_MAX);
@@ -107,9 +125,8 @@ static void test_rows_of_spans(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_one_rule),
-	    cmocka_unit_test(test_all_below),
-	    cmocka_unit_test(test_keep_and_drop),
+	    cmocka_unit_test(test_one_rule),	  cmocka_unit_test(test_same),
+	    cmocka_unit_test(test_all_below),	  cmocka_unit_test(test_keep_and_drop),
 	    cmocka_unit_test(test_rows_of_spans),
 	};
 
