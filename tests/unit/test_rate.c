@@ -146,6 +146,52 @@ static void test_profile(void **unused)
 	assert_int_equal(r.burst_ns, 24 * NS_H - 4000000);
 }
 
+/* The time of a unit is rounded up to 2^-32 ns, and where it has so few places it is exact. */
+static void test_unit(void **unused)
+{
+	static const struct {
+		uint64_t amount, per_ns, unit_ns;
+		uint32_t unit_frac;
+	} units[] = {
+	    {1024, NS_S, 976562, 0x80000000}, /* a half is left */
+	    {4096, NS_S, 244140, 0xa0000000},
+	    {2, 1, 0, 0x80000000},
+	    {1ull << 33, (1ull << 33) - 2, 0, 0xffffffff}, /* 2^-32 less than a whole one */
+	    {1ull << 33, (1ull << 33) - 1, 1, 0},	   /* half of that: up to a whole one */
+	    {(1ull << 62) - 1, 1, 0, 1},
+	    {16, PACER_RATE_PER_NS_MAX, PACER_RATE_UNIT_NS_MAX, 0}, /* the longest of both */
+	};
+	struct pacer_rate r;
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(units); i++) {
+		memset(&r, 0xff, sizeof(r)); /* what was there does not count */
+		assert_int_equal(pacer_rate_profile(&r, PACER_COST_PACKETS, units[i].amount,
+						    units[i].per_ns, 1, 0),
+				 0);
+		assert_int_equal(r.unit_ns, units[i].unit_ns);
+		assert_int_equal(r.unit_frac, units[i].unit_frac);
+		assert_int_equal(r.burst_ns, units[i].unit_ns);
+		assert_int_equal(r.burst_frac, units[i].unit_frac);
+		assert_int_equal(r.begin_ns, 0);
+	}
+}
+
+/* As many of the longest units as fit into 2.28 years, and one more. */
+static void test_longest_burst(void **unused)
+{
+	const uint64_t most = PACER_RATE_BURST_NS_MAX / (PACER_RATE_UNIT_NS_MAX + 1);
+	struct pacer_rate r;
+
+	(void)unused;
+	assert_int_equal(
+	    pacer_rate_profile(&r, PACER_COST_PACKETS, 16, PACER_RATE_PER_NS_MAX, most, 0), 0);
+	assert_int_equal(r.burst_ns, most * PACER_RATE_UNIT_NS_MAX);
+	assert_int_equal(
+	    pacer_rate_profile(&r, PACER_COST_PACKETS, 16, PACER_RATE_PER_NS_MAX, most + 1, 0),
+	    PACER_RATE_BAD_BURST);
+}
+
 static void test_bad_profile(void **unused)
 {
 	static const struct {
@@ -440,12 +486,13 @@ static void test_when_it_begins(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_timeline), cmocka_unit_test(test_own_cost_counts),
-	    cmocka_unit_test(test_profile),  cmocka_unit_test(test_bad_profile),
-	    cmocka_unit_test(test_cost),     cmocka_unit_test(test_oracle),
-	    cmocka_unit_test(test_random),   cmocka_unit_test(test_coarse),
-	    cmocka_unit_test(test_backward), cmocka_unit_test(test_idle),
-	    cmocka_unit_test(test_begin),    cmocka_unit_test(test_when_it_begins),
+	    cmocka_unit_test(test_timeline),	  cmocka_unit_test(test_own_cost_counts),
+	    cmocka_unit_test(test_profile),	  cmocka_unit_test(test_unit),
+	    cmocka_unit_test(test_longest_burst), cmocka_unit_test(test_bad_profile),
+	    cmocka_unit_test(test_cost),	  cmocka_unit_test(test_oracle),
+	    cmocka_unit_test(test_random),	  cmocka_unit_test(test_coarse),
+	    cmocka_unit_test(test_backward),	  cmocka_unit_test(test_idle),
+	    cmocka_unit_test(test_begin),	  cmocka_unit_test(test_when_it_begins),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
