@@ -125,6 +125,53 @@ lapsed_applied()
 	equal "$(status '[.lapsed, .serial, .confirm_within_ns] | tojson')" "[false,1,0]" "lapsed, serial, left"
 }
 
+pins_of_s0()
+{
+	[ -e /sys/fs/bpf/xdp-pacer/s0 ]
+}
+
+# With what is pinned of it.
+load_taken_off_with_pins()
+{
+	load ten --pin --confirm-within 5s
+	pins_of_s0 || fail "no pins"
+	until_true 8 nothing_is_on
+	until_true 3 none_waits
+	! pins_of_s0 || fail "its pins are left"
+}
+
+# Under another name, and with another program over the same state.
+load_renamed()
+{
+	load ten --confirm-within 6s
+	in_server ip link set s0 down
+	in_server ip link set s0 name s1
+	until_true 9 none_waits
+	equal "$(what_is_on s1)" "{}" "what is on it"
+}
+
+name_back()
+{
+	in_server ip link set s1 down 2>/dev/null || true
+	in_server ip link set s1 name s0 2>/dev/null || true
+	in_server ip link set s0 up
+	in_server ip addr replace fd77::1/64 dev s0 nodad
+}
+
+load_upgraded()
+{
+	load ten --confirm-within 6s
+	pacer upgrade s0 >/dev/null
+	until_true 9 none_waits
+	nothing_is_on || fail "the upgraded pacer stays"
+	load ten --confirm-within 8s
+	pacer shadow s0 -c "$work/five.yaml" >/dev/null
+	until_true 11 none_waits
+	nothing_is_on || fail "the pacer with a shadow stays"
+	equal "$(pacer clean --dry-run --json | jq -c '[.found[] | select(.kind | test("shadow"))]')" "[]" \
+		"what is left of the shadow"
+}
+
 # Whoever waits for the one takes no other off that has come into its place.
 another_in_its_place()
 {
@@ -179,6 +226,10 @@ limit ten 10
 limit five 5
 check trial-load-confirmed load_confirmed
 check trial-load-taken-off load_taken_off
+check trial-load-taken-off-with-pins load_taken_off_with_pins
+check trial-load-renamed load_renamed
+name_back
+check trial-load-upgraded load_upgraded
 check trial-load-all-killed load_all_killed
 check trial-load-killed load_killed
 check trial-lapsed-applied lapsed_applied

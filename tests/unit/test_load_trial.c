@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -29,7 +30,11 @@ static struct shared {
 	bool gone[LOOKS];    /* is the pacer, if that is looked for? */
 	bool lapsed;	     /* at its end */
 	unsigned int looks, slept, taken_off;
-	bool own[3]; /* is that file the caller's? */
+	bool own[3];		  /* is that file the caller's? */
+	uint32_t state[LOOKS];	  /* of the pacer that is found at each look; 0: none is */
+	uint32_t program;	  /* that was taken off */
+	char ifname[IF_NAMESIZE]; /* from there */
+	bool renamed;
 } * shared;
 
 static struct policy_error error;
@@ -97,6 +102,34 @@ bool attached_gone(const struct attached *a)
 	return shared->gone[shared->looks - 1];
 }
 
+#define STATE	30
+#define PROGRAM 40 /* that was loaded; another is one more a look */
+#define RENAMED "eth7"
+
+int attached_find(const char *ifname, struct attached *a, struct policy_error *why)
+{
+	unsigned int look = shared->looks - 1;
+
+	if (!shared->state[look])
+		return policy_fail(why, 0, "it cannot be read");
+	assert_string_equal(ifname, shared->renamed ? RENAMED : "eth0");
+	*a = (struct attached){.control_id = shared->state[look], .prog_id = PROGRAM + look};
+	return 0;
+}
+
+void attached_release(struct attached *a)
+{
+	(void)a;
+}
+
+char *__wrap_if_indextoname(unsigned int ifindex, char *ifname);
+
+char *__wrap_if_indextoname(unsigned int ifindex, char *ifname)
+{
+	assert_int_equal(ifindex, 1);
+	return shared->renamed ? strcpy(ifname, RENAMED) : NULL;
+}
+
 int copies_lock_of(const struct attached *a, struct policy_error *why)
 {
 	(void)a;
@@ -112,13 +145,15 @@ bool load_trial_lapsed(const struct attached *a)
 
 int attach_undo_this(const struct attached *a, struct policy_error *why)
 {
-	(void)a;
 	(void)why;
 	shared->taken_off++;
+	shared->program = a->prog_id;
+	snprintf(shared->ifname, sizeof(shared->ifname), "%s", a->ifname);
 	return 0;
 }
 
-static const struct attached pacer = {.ifname = "eth0", .site_id = 7, .ifindex = 1};
+static const struct attached pacer = {
+    .ifname = "eth0", .site_id = 7, .ifindex = 1, .control_id = STATE, .prog_id = PROGRAM};
 
 /* With a pipe for each of the first three files; this process is who waits for the other's end. */
 static int watch(void)
@@ -171,9 +206,10 @@ static const struct {
 	unsigned int looks, taken_off;
 } courses[] = {
     {{7, 7, 7, 7}, {0}, true, LOOKS, 1},
-    {{7, 7, 7, 7}, {0}, false, LOOKS, 0},			/* it was confirmed */
-    {{7, -1, 7, 7}, {true, true, true, true}, true, LOOKS, 1},	/* it could not be looked at once */
-    {{7, 8, 8, 8}, {false, false, true, true}, true, LOOKS, 1}, /* another dispatcher calls it */
+    {{7, 7, 7, 7}, {[3] = true}, true, LOOKS, 0},	  /* at the last moment */
+    {{7, 7, 7, 7}, {0}, false, LOOKS, 0},		  /* it was confirmed */
+    {{7, -1, 7, 7}, {true, true, true}, true, LOOKS, 1},  /* it could not be looked at once */
+    {{7, 8, 8, 8}, {false, false, true}, true, LOOKS, 1}, /* another dispatcher calls it */
     {{7, 0, 0, 0}, {false, true, true, true}, false, 2, 0},
 };
 
@@ -189,6 +225,28 @@ static void test_courses(void **unused)
 		if (shared->looks != courses[i].looks || shared->taken_off != courses[i].taken_off)
 			fail_msg("course %zu: %u looks, %u", i, shared->looks, shared->taken_off);
 	}
+}
+
+/* Another name, and another program over the same state, or over other state. */
+static void test_another(void **unused)
+{
+	(void)unused;
+	for (int renamed = 0; renamed < 2; renamed++)
+		for (int other = 0; other < 2; other++) {
+			begin();
+			shared->renamed = renamed;
+			shared->lapsed = true;
+			shared->site[1] = shared->site[2] = shared->site[3] = 8;
+			for (int i = 0; i < LOOKS; i++)
+				shared->state[i] = STATE + other;
+			assert_int_equal(watch(), 0);
+			assert_int_equal(shared->looks, other ? 2 : LOOKS);
+			assert_int_equal(shared->taken_off, !other);
+			if (other)
+				continue;
+			assert_int_equal(shared->program, PROGRAM + LOOKS - 1);
+			assert_string_equal(shared->ifname, renamed ? RENAMED : "eth0");
+		}
 }
 
 static void test_taken_off_under_the_lock(void **unused)
@@ -225,6 +283,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_nothing_of_the_caller),
 	    cmocka_unit_test(test_courses),
+	    cmocka_unit_test(test_another),
 	    cmocka_unit_test(test_taken_off_under_the_lock),
 	    cmocka_unit_test(test_no_process),
 	};

@@ -636,21 +636,25 @@ int attach_undone(const char *ifname, const struct pins_left *left, struct polic
 			   : 0;
 }
 
+/* Whoever calls need not have the pacer open any more, where it is still on. */
 int attach_undo_this(const struct attached *a, struct policy_error *error)
 {
+	uint32_t pins = pinned_id(a->prog_fd);
 	struct site site;
 	int err = 0;
 
 	complaint_begin();
 	if (site_open(a->ifname, a->ifindex, &site, error))
 		return -1;
-	if (site.pacer && site.pacer_id == a->prog_id)
+	if (site.pacer && site.pacer_id == a->prog_id) {
+		pins = pinned_id(site.pacer_fd);
 		err = detach(&site, a->prog_id);
+	}
 	site_close(&site);
 	if (err && !attached_gone(a))
 		return policy_fail(error, 0, "%s: the pacer was not detached: %s", a->ifname,
 				   strerror(-err));
-	forget(a->ifname, a->ifindex, a->prog_id, pinned_id(a->prog_fd), NULL);
+	forget(a->ifname, a->ifindex, a->prog_id, pins, NULL);
 	pins_sweep(a->ifindex, NULL);
 	return 0;
 }

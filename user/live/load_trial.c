@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -53,8 +54,30 @@ static void leave(void)
 		_exit(1);
 }
 
+/*
+ * Is it there? The interface may have another name by now, and `upgrade` or `shadow` may have put
+ * another program over the same state, which is on trial as that was.
+ */
+static bool goes_on(struct attached *a)
+{
+	struct policy_error unused;
+	char name[IF_NAMESIZE];
+	struct attached now;
+	bool same;
+
+	if (if_indextoname((unsigned int)a->ifindex, name))
+		memcpy(a->ifname, name, sizeof(name));
+	if (attached_find(a->ifname, &now, &unused))
+		return !attached_gone(a);
+	same = now.control_id == a->control_id;
+	if (same)
+		a->prog_id = now.prog_id;
+	attached_release(&now);
+	return same;
+}
+
 /* Until the trial has ended, however it did. The pacer's memory is mapped, so it can be read. */
-static void wait_for_end(const struct attached *a)
+static void wait_for_end(struct attached *a)
 {
 	uint32_t site = a->site_id;
 	uint64_t left_ns;
@@ -63,7 +86,7 @@ static void wait_for_end(const struct attached *a)
 		int64_t now = site_id(a->ifindex);
 
 		if (now >= 0 && now != site) { /* another program has come, or this one has gone */
-			if (attached_gone(a))
+			if (!goes_on(a))
 				return;
 			site = (uint32_t)now;
 		}
@@ -71,14 +94,16 @@ static void wait_for_end(const struct attached *a)
 	}
 }
 
-static void watch(const struct attached *a)
+static void watch(const struct attached *loaded)
 {
+	struct attached a = *loaded;
 	struct policy_error unused;
 
 	leave();
-	wait_for_end(a);
-	if (load_trial_lapsed(a))
-		(void)load_trial_take_off(a, &unused);
+	a.prog_fd = -1; /* another file may have its number soon */
+	wait_for_end(&a);
+	if (load_trial_lapsed(&a) && goes_on(&a))
+		(void)load_trial_take_off(&a, &unused);
 	_exit(0);
 }
 
