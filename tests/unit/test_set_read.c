@@ -81,6 +81,13 @@ static const struct text right[] = {
      "192.0.2.0/24 198.51.100.1 198.51.100.2 203.0.113.9", 0},
     {"set x {\n\ttype ipv6_addr\n\telements = { 2001:db8::1 timeout 1h expires 5m }\n}\n",
      "2001:db8::1", 0},
+    {"set x {\n\ttypeof ip saddr\n\tcomment \"a } set elements = { 1\"\n"
+     "\telements = { 192.0.2.1 comment \"} b, c\", 192.0.2.2 comment \"{\",\n"
+     "\t\t192.0.2.3 comment \"# d\" } }\n}\n",
+     "192.0.2.1 192.0.2.2 192.0.2.3", 0},
+    {"set x {\n\telements = { 192.0.2.1 };\n}\nset elements {\n\telements = { 192.0.2.2 }\n}\n"
+     "chain c {\n\tip saddr { 192.0.2.3 } drop\n}\n",
+     "192.0.2.1 192.0.2.2", 0},
     {"flush set inet filter x\nadd element inet filter x { 192.0.2.1, 2001:db8::1 }\n",
      "192.0.2.1 2001:db8::1", 0},
     {"{ 192.0.2.1,\n 192.0.2.2,\n}\n", "192.0.2.1 192.0.2.2", 0},
@@ -122,6 +129,10 @@ struct bad {
 #define NO_VALUE SET_NAME_TODO
 #define NO_END	 "each prefix has a line, with all its fields"
 #define WRITE	 "write 192.0.2.0/24, 2001:db8::/32 or 192.0.2.1-192.0.2.9"
+
+#define LINE   "begin a line with elements =, as nft list set does"
+#define BRACES "write elements = { 192.0.2.0/24, ... }"
+#define ALL    "a set has them all: leave these out, as nft list set does"
 
 static const struct bad bad[] = {
     {"", 0, "it has no prefix: a set that is meant to be empty is written of: []", 0},
@@ -185,6 +196,28 @@ static const struct bad bad[] = {
     {"add x 192.0.2.0/24 nomatch\n", 1,
      "an exception 'nomatch': sets have none: leave it out, and let an earlier rule pass it", 0},
     {"elements = { 192.0.2.1,\n192.0.2.2\n", 2, "it ends within braces: add a '}'", 0},
+    /* What would be lost. */
+    {"elements = { 192.0.2.1 comment \"a\" } elements = { 192.0.2.2 }\n", 1,
+     "more behind elements: 'elements = { 192.0.2.2 }': write it on a line of its own", 0},
+    {"{ 192.0.2.1,\n192.0.2.2 } x", 2, "more behind elements: 'x': write it on a line of its own",
+     0},
+    {"set x { type x; elements = { 192.0.2.1 } }\n", 1,
+     "elements behind something else: "
+     "'set x { type x; elements = { 192.0.2.1 } }': " LINE,
+     0},
+    {"table x {\nset x {elements={ 192.0.2.1 }}\n", 2,
+     "elements behind something else: "
+     "'set x {elements={ 192.0.2.1 }}': " LINE,
+     0},
+    {"{ 192.0.2.1 }\n192.0.2.2\n", 2, "an address that is in no braces: '192.0.2.2': " BRACES, 0},
+    {"{ 192.0.2.1 }\n192.0.2.2/24 x\n", 2,
+     "an address that is in no braces: '192.0.2.2/24 x': " BRACES, 0},
+    {"{ 192.0.2.1 }\ndelete element x { 192.0.2.1 }\n", 2,
+     "what takes elements away: 'delete element x { 192.0.2.1 }': " ALL, 0},
+    {"{ 192.0.2.1 }\ndestroy element x { 192.0.2.1 }\n", 2,
+     "what takes elements away: 'destroy element x { 192.0.2.1 }': " ALL, 0},
+    {"elements = \"{\"\n", 1,
+     "elements without a brace 'elements = \"{\"': write elements = { 192.0.2.0/24, ... }", 0},
     {"set x {\n\ttype inet_service\n", 2,
      "a set of 'type inet_service': sets are of addresses alone", 0},
     {"\x1f\x8b\x08", 1, "it is compressed: unpack it with gunzip", 0},

@@ -238,15 +238,37 @@ static int ipset_add(struct reading *r, struct set_word rest)
 	return add_element(r, element, 1) ? -1 : read_options(r, rest);
 }
 
+/* Where the text ends, or the first of these characters that no quotes are around. */
+static const char *stop_at(struct set_word text, const char *characters)
+{
+	const char *at = text.at, *end = text.at + text.n;
+	bool quoted = false;
+
+	for (; at < end; at++) {
+		quoted ^= *at == '"';
+		if (!quoted && strchr(characters, *at))
+			break;
+	}
+	return at;
+}
+
+/* Behind the brace that ends elements there is no more than others, or it would be lost. */
+static int nft_behind(const struct reading *r, struct set_word rest)
+{
+	for (size_t i = 0; i < rest.n; i++)
+		if (!is_blank(rest.at[i]) && rest.at[i] != '}' && rest.at[i] != ';')
+			return wrong(r, "more behind elements:", set_trim(rest),
+				     "write it on a line of its own");
+	return 0;
+}
+
 /* Elements between commas, up to the brace that ends them. */
 static int nft_elements(struct reading *r, struct set_word rest)
 {
 	while (rest.n && r->in_braces) {
-		const char *end = rest.at;
+		const char *end = stop_at(rest, ",}");
 		struct set_word element, word;
 
-		while (end < rest.at + rest.n && *end != ',' && *end != '}')
-			end++;
 		element = (struct set_word){rest.at, (size_t)(end - rest.at)};
 		rest.n -= element.n;
 		rest.at = end;
@@ -259,17 +281,54 @@ static int nft_elements(struct reading *r, struct set_word rest)
 		if (word.n && (add_element(r, word, 1) || read_options(r, element)))
 			return -1;
 	}
+	return r->in_braces ? 0 : nft_behind(r, rest);
+}
+
+/* Has the line "elements =", other than in quotes? */
+static bool has_elements(struct set_word line)
+{
+	static const char name[] = "elements";
+	size_t n = sizeof(name) - 1;
+	bool quoted = false;
+
+	for (; line.n > n; line.at++, line.n--) {
+		struct set_word after = {line.at + n, line.n - n};
+
+		quoted ^= *line.at == '"';
+		if (quoted || memcmp(line.at, name, n))
+			continue;
+		after = set_trim(after);
+		if (after.n && *after.at == '=')
+			return true;
+	}
+	return false;
+}
+
+/* What nft lists beside elements. What has some, or takes some away, would be lost. */
+static int nft_other(struct reading *r, struct set_word line, struct set_word word)
+{
+	struct set_range range;
+
+	if (is(word, "delete") || is(word, "destroy"))
+		return wrong(r, "what takes elements away:", line,
+			     "a set has them all: leave these out, as nft list set does");
+	if (has_elements(line))
+		return wrong(r, "elements behind something else:", line,
+			     "begin a line with elements =, as nft list set does");
+	if (set_range_read(word, &range) != SET_NO_ADDRESS)
+		return wrong(r, "an address that is in no braces:", line,
+			     "write elements = { 192.0.2.0/24, ... }");
 	return 0;
 }
 
 /* Of what nft lists, only the elements count. */
 static int nft_line(struct reading *r, struct set_word line)
 {
-	const char *brace = memchr(line.at, '{', line.n);
+	const char *brace = stop_at(line, "{");
 	struct set_word word = next_word(&(struct set_word){line.at, line.n});
 
 	if (is(word, "add") || is(word, "elements") || word.at[0] == '{') {
-		if (!brace)
+		if (brace == line.at + line.n)
 			return wrong(r, "elements without a brace", line,
 				     "write elements = { 192.0.2.0/24, ... }");
 		r->in_braces = true;
@@ -280,7 +339,7 @@ static int nft_line(struct reading *r, struct set_word line)
 	if (is(word, "type") && !strstr(shown(line).text, "ipv4_addr") &&
 	    !strstr(shown(line).text, "ipv6_addr"))
 		return wrong(r, "a set of", line, "sets are of addresses alone");
-	return 0;
+	return nft_other(r, line, word);
 }
 
 /* The value's number; 1 in a plain set; 0: *r->error says what is wrong. */
