@@ -246,6 +246,7 @@ static void test_units(void **unused)
 	    {"key: src, rate: 10/s, burst: 9, of: new", "new flows"},
 	    {"key: src, rate: 10B/s, burst: 9K, of: new", "bytes of new flows"},
 	    {"key: src, gap: 1s", "packets"},
+	    {"key: src, gap: 1s, of: new", "new flows"},
 	    {"key: all, uses: 9, cooldown: 1s", "uses"},
 	    {"key: all, uses: 9, cooldown: 1s, of: new", "uses by new flows"},
 	};
@@ -262,9 +263,11 @@ static void test_units(void **unused)
 /* As a rule has it that is a verdict: no limit, so nothing of it is anywhere. */
 static void test_no_limit(void **unused)
 {
-	struct pacer_limiter none = {.kind = PACER_LIMITER_NONE};
+	struct pacer_limiter none = {.kind = PACER_LIMITER_NONE},
+			     throttle = {.kind = PACER_LIMITER_THROTTLE};
 
 	(void)unused;
+	assert_int_equal(flood_lines(&throttle, 1000000), 0); /* it is of all packets */
 	assert_null(kind_of_limiter(&none));
 	assert_int_equal(compile_limiter_lines(&none), 0);
 	assert_int_equal(compile_limiter_memory_ns(&none), 0);

@@ -1043,13 +1043,22 @@ static const struct {
 /* What some packet can be: sources, or destinations, of either family, and no protocol but one that
  * fits. */
 static const char *const right_match[] = {
-    "src: 10.0.0.0/8, dst: ['::1', 11.0.0.1]",	  "proto: [0-255, sctp], sport: 1",
-    "proto: [1, 58], src: ['::1', 11.0.0.1]",	  "proto: 0-255, dst: '::1'",
-    "icmp_type: 8, src: ['::1', 11.0.0.1]",	  "icmp_type: 8, dst: ['::1', 11.0.0.1]",
-    "icmp_type: 8, dst: [10.0.0.1, 11.0.0.1]",	  "ether_type: [0x1234, ip6], dst: '::1'",
-    "ether_type: ip, sport: 7, dscp: 0, len: 60", "payload: 1=0x12345678 / 0xffffffff",
-    "flags: ['syn / syn,ack'], ether_type: ip",	  "icmp_type: 8, src: ['@some', '::1']",
-    "icmpv6_type: 135, dst: [10.0.0.1, '@some']", "proto: icmp, src: ['::1', '@some']",
+    "src: 10.0.0.0/8, dst: ['::1', 11.0.0.1]",
+    "proto: [0-255, sctp], sport: 1",
+    "proto: [1, 58], src: ['::1', 11.0.0.1]",
+    "proto: 0-255, dst: '::1'",
+    "icmp_type: 8, src: ['::1', 11.0.0.1]",
+    "icmp_type: 8, dst: ['::1', 11.0.0.1]",
+    "icmp_type: 8, dst: [10.0.0.1, 11.0.0.1]",
+    "ether_type: [0x1234, ip6], dst: '::1'",
+    "ether_type: ip, sport: 7, dscp: 0, len: 60",
+    "payload: 1=0x12345678 / 0xffffffff",
+    "flags: ['syn / syn,ack'], ether_type: ip",
+    "icmp_type: 8, src: ['@some', '::1']",
+    "icmpv6_type: 135, dst: [10.0.0.1, '@some']",
+    "proto: icmp, src: ['::1', '@some']",
+    "proto: 1-5, src: '::1'",
+    "proto: 58-60, dst: 10.0.0.1",
 };
 
 static void right_matches(void **state)

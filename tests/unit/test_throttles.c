@@ -902,6 +902,28 @@ static void test_windows_retuned(void **unused)
 	assert_int_equal(to.limit, (pacer_window_limit_max(&t.window) + 1ull) << 3);
 }
 
+/* A rate is the policy's up to the resolution that its burst is kept in, and never with a longer
+ * burst. */
+static void test_rate_is_the_policys(void **unused)
+{
+	const struct policy_limit limit = {.kind = LIMIT_RATE,
+					   .cost = PACER_COST_PACKETS,
+					   .rate = {1000, 1000000000},
+					   .burst = 50};
+	const struct limit_kind *kind = limit_kind_of(&limit);
+	struct pacer_limiter t = {.kind = PACER_LIMITER_RATE};
+
+	(void)unused;
+	assert_int_equal(pacer_rate_profile(&t.rate, PACER_COST_PACKETS, 1000, 1000000000, 50, 0),
+			 PACER_RATE_OK);
+	assert_true(kind->is(&limit, &t, 0));
+	t.rate.burst_ns -= 7;
+	assert_true(kind->is(&limit, &t, 7));
+	assert_false(kind->is(&limit, &t, 6));
+	t.rate.burst_ns += 8;
+	assert_false(kind->is(&limit, &t, 7));
+}
+
 /* A rate whose bursts begin at nothing has waited once a whole burst has come together. */
 static void test_rate_has_waited(void **unused)
 {
@@ -941,6 +963,7 @@ int main(void)
 	    TEST(test_over),
 	    TEST(test_retuned),
 	    TEST(test_windows_retuned),
+	    TEST(test_rate_is_the_policys),
 	    TEST(test_rate_has_waited),
 	    TEST(test_bans),
 	    TEST(test_no_room_for_bans),
