@@ -299,6 +299,20 @@ static void test_known_values(void **state)
 	assert_true(fabs(estimate_entropy(&v, 0.05).prior - 14.5136) < 1e-3);
 }
 
+/* Triangles of which enough samples know, and the same where some were not watched. */
+static void test_dropped_triangles(void **unused)
+{
+	static uint32_t beta[1000];
+	struct estimate_view v = {.n = 1000, .k = 1000, .beta = beta, .classes = 1, .beta_max = 1};
+
+	(void)unused;
+	for (size_t i = 0; i < 1000; i++)
+		beta[i] = 1;
+	assert_false(estimate_triangles(&v, 0.05).vacuous);
+	v.beta_dropped = 1;
+	assert_true(estimate_triangles(&v, 0.05).vacuous);
+}
+
 /* The interval is the formula's, written out: its terms alone are rarely what coverage hangs on. */
 static void test_widths(void **state)
 {
@@ -774,6 +788,7 @@ int main(void)
 	    cmocka_unit_test(test_ticks),
 	    cmocka_unit_test(test_means_are_the_truth),
 	    cmocka_unit_test(test_known_values),
+	    cmocka_unit_test(test_dropped_triangles),
 	    cmocka_unit_test(test_widths),
 	    cmocka_unit_test(test_share_max),
 	    cmocka_unit_test(test_estimates),

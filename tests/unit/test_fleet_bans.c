@@ -135,6 +135,8 @@ static void test_keys_of_others(void **unused)
 	assert_false(reads(key));
 	key = source(7, 33);
 	assert_false(reads(key));
+	key = source(7, 34); /* 33 is a set's value in an address's place */
+	assert_false(reads(key));
 	key = source(7, 32);
 	assert_true(reads(key));
 	which.sources = false;

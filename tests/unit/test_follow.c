@@ -285,6 +285,11 @@ static void test_roll_back(void **unused)
 			    0); /* by another's change, and that is told as such */
 	round_after(5 * S);
 	assert_null(strstr(told, "rolled_back"));
+	copies_put_in_force(&pacer, trial, now_ns + S); /* before its end, as well */
+	round_after(100 * MS);
+	copies_put_in_force(&pacer, trial ^ 1, 0);
+	round_after(100 * MS);
+	assert_null(strstr(told, "rolled_back"));
 }
 
 /* --- what cannot be read --------------------------------------------------------------------- */
