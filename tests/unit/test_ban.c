@@ -298,6 +298,98 @@ static void test_until_exactly_then(void **unused)
 	assert_false(pacer_ban_find(&q));
 }
 
+/* Where the last ban ends, rounded up, in the line after the filter's: till then somebody is. */
+static void test_none_is_banned(void **unused)
+{
+	const uint64_t until = START + 5 * PACER_BAN_STEP_NS,
+		       last = until | (PACER_BAN_STEP_NS - 1);
+	struct pacer_ban_ask q;
+
+	(void)unused;
+	one_key(1);
+	q = ask(0, START);
+	assert_true(pacer_ban_none(&table, &bans, START));
+	assert_int_equal(pacer_ban_add(&q, until), PACER_BANNED);
+	assert_int_equal(lines[bans.filter + bans.filter_mask + 1].word64[0], last);
+	assert_false(pacer_ban_none(&table, &bans, START));
+	assert_int_equal(pacer_ban_add(&q, START + 1), PACER_BANNED); /* takes nothing back */
+	assert_false(pacer_ban_none(&table, &bans, until - 1));
+	assert_false(pacer_ban_none(&table, &bans, last - 1));
+	assert_true(pacer_ban_none(&table, &bans, last));
+	bans.sets = 0;
+	assert_true(pacer_ban_none(&table, &bans, START));
+}
+
+/* The ban was lifted at its last moment, and not when it was over. */
+static void test_lifted_while_it_runs(void **unused)
+{
+	struct pacer_ban_ask q;
+
+	(void)unused;
+	one_key(1);
+	q = ask(0, START);
+	assert_int_equal(pacer_ban_add(&q, START + 10), PACER_BANNED);
+	assert_false(pacer_ban_lift(&lines[0], &q.key, START + 10));
+	assert_int_equal(lines[0].ban_until_ns, START + 10);
+	assert_true(pacer_ban_lift(&lines[0], &q.key, START + 9));
+	assert_false(pacer_ban_find(&q));
+}
+
+/* Other keys' bans in so many lines of the set from this line on. */
+static void fill(uint32_t from, uint32_t n)
+{
+	for (uint32_t i = from; i < from + n; i++) {
+		lines[i].ban_key[0] = 99 + i;
+		lines[i].ban_until_ns = START + 1000;
+	}
+}
+
+/* A key of two sets: its ban is lengthened where it stands, however full that set is. */
+static void test_its_own_entry_comes_first(void **unused)
+{
+	for (uint32_t own = 0; own < 2; own++) {
+		struct pacer_ban_places at;
+		struct pacer_ban_ask q;
+
+		(void)unused;
+		one_key(8);
+		who[0].hash = (struct pacer_hash){0, 1u << 31};
+		q = ask(0, START);
+		at = pacer_ban_places(&bans, q.hash);
+		assert_int_not_equal(at.set[0], at.set[1]);
+		fill(at.set[!own], PACER_BAN_WAYS);
+		assert_int_equal(pacer_ban_add(&q, START + 100), PACER_BANNED);
+		assert_int_equal(lines[at.set[own]].ban_until_ns, START + 100);
+		fill(at.set[own] + 1, PACER_BAN_WAYS - 1);
+		for (uint32_t i = 0; i < PACER_BAN_WAYS; i++)
+			lines[at.set[!own] + i].ban_until_ns = 0;
+		assert_int_equal(pacer_ban_add(&q, START + 200), PACER_BANNED);
+		assert_int_equal(lines[at.set[own]].ban_until_ns, START + 200);
+		for (uint32_t i = 0; i < PACER_BAN_WAYS; i++)
+			assert_int_equal(lines[at.set[!own] + i].ban_until_ns, 0);
+	}
+}
+
+/* The set with more room is held by other CPUs: the ban goes into the other one. */
+static void test_the_other_set_is_tried(void **unused)
+{
+	for (uint32_t held = 0; held < 2; held++) {
+		struct pacer_ban_places at;
+		struct pacer_ban_ask q;
+
+		(void)unused;
+		one_key(8);
+		who[0].hash = (struct pacer_hash){0, 1u << 31};
+		q = ask(0, START);
+		at = pacer_ban_places(&bans, q.hash);
+		fill(at.set[!held], 2);
+		for (uint32_t i = 0; i < PACER_BAN_WAYS; i++)
+			lines[at.set[held] + i].ban_lock |= PACER_LOCK_HELD;
+		assert_int_equal(pacer_ban_add(&q, START + 100), PACER_BANNED);
+		assert_int_equal(lines[at.set[!held] + 2].ban_until_ns, START + 100);
+	}
+}
+
 /* A CPU whose clock is behind bans the key as well: the ban does not end sooner for that. */
 static void test_a_clock_behind_shortens_nothing(void **unused)
 {
@@ -544,6 +636,54 @@ static void test_forgets_exactly_then(void **unused)
 	assert_int_equal(pacer_ban_grown(&q, &r, pacer_ban_row(&q, &r)), START + 133 + 100);
 }
 
+/* Of a ban that runs, and that another CPU has begun: the same number in the row. An entry that is
+ * being written says nothing.
+ */
+static void test_row_of_one_that_runs(void **unused)
+{
+	const struct pacer_rule r = {
+	    .ban_ns = 100, .ban_grow = 4, .ban_max_ns = 10000, .ban_forget_ns = 50};
+	struct pacer_ban_ask q;
+
+	(void)unused;
+	one_key(1);
+	q = ask(0, START);
+	q.note = 3 << PACER_BAN_ROW;
+	assert_int_equal(pacer_ban_add(&q, START + 100), PACER_BANNED);
+	assert_int_equal(pacer_ban_row(&q, &r), 2);
+	q.now_ns = START + 99;
+	assert_int_equal(pacer_ban_row(&q, &r), 2);
+	q.now_ns = START + 100;
+	assert_int_equal(pacer_ban_row(&q, &r), 3);
+	lines[0].ban_lock |= PACER_LOCK_HELD;
+	assert_int_equal(pacer_ban_row(&q, &r), 0);
+	q.now_ns = START + 99;
+	assert_int_equal(pacer_ban_row(&q, &r), 0);
+}
+
+/* A ban that runs is banned from outside, too, once that is said; and by nothing else. */
+static void test_note_of_one_that_runs(void **unused)
+{
+	struct pacer_ban_ask q;
+
+	(void)unused;
+	one_key(1);
+	q = ask(0, START);
+	q.note = 3 << PACER_BAN_ROW;
+	assert_int_equal(pacer_ban_add(&q, START + 100), PACER_BANNED);
+	q.note = 7 << PACER_BAN_ROW;
+	assert_int_equal(pacer_ban_add(&q, START + 101), PACER_BANNED);
+	assert_int_equal(lines[0].ban_note, 3 << PACER_BAN_ROW);
+	q.note = PACER_BAN_OUTSIDE;
+	assert_int_equal(pacer_ban_add(&q, START + 102), PACER_BANNED);
+	assert_int_equal(lines[0].ban_note, 3 << PACER_BAN_ROW | PACER_BAN_OUTSIDE);
+	/* It has run out. From outside: its row goes on. */
+	lines[0].ban_note = 3 << PACER_BAN_ROW;
+	q.now_ns = START + 102;
+	assert_int_equal(pacer_ban_add(&q, START + 200), PACER_BANNED);
+	assert_int_equal(lines[0].ban_note, 3 << PACER_BAN_ROW | PACER_BAN_OUTSIDE);
+}
+
 /* No row makes a time that wraps, and none is longer than the longest. */
 static void test_length_never_wraps(void **unused)
 {
@@ -605,6 +745,10 @@ int main(void)
 	    cmocka_unit_test(test_room),
 	    cmocka_unit_test(test_planted_faults_are_found),
 	    cmocka_unit_test(test_until_exactly_then),
+	    cmocka_unit_test(test_none_is_banned),
+	    cmocka_unit_test(test_lifted_while_it_runs),
+	    cmocka_unit_test(test_its_own_entry_comes_first),
+	    cmocka_unit_test(test_the_other_set_is_tried),
 	    cmocka_unit_test(test_a_clock_behind_shortens_nothing),
 	    cmocka_unit_test(test_a_held_entry),
 	    cmocka_unit_test(test_contended_is_told),
@@ -613,6 +757,8 @@ int main(void)
 	    cmocka_unit_test(test_chance_of_maybe),
 	    cmocka_unit_test(test_grows),
 	    cmocka_unit_test(test_forgets_exactly_then),
+	    cmocka_unit_test(test_row_of_one_that_runs),
+	    cmocka_unit_test(test_note_of_one_that_runs),
 	    cmocka_unit_test(test_length_never_wraps),
 	    cmocka_unit_test(test_oldest_goes_first),
 	};

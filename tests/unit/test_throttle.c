@@ -166,6 +166,22 @@ static void test_times_near_the_end_of_the_clock(void **unused)
 	play(alone(2, 2, 10, FOREVER), line, ARRAY(line));
 }
 
+/* Buckets of one use each, of more blocks than one: a later call finds all of them free at once. */
+static void test_all_that_has_cooled_is_free_at_once(void **unused)
+{
+	profile_t profile = configured(alone(160, 80, 1000, 1010));
+	state_t *state = calloc(1, sizeof(*state));
+
+	(void)unused;
+	for (uint64_t i = 0; i < 100; i++)
+		assert_int_equal(pacer_throttle_use(&profile, state, START + 10 * i, 1), ADMIT);
+	assert_int_equal(buckets(state), 100);
+	assert_int_equal(pacer_throttle_free(&profile, state, START + 1180), 60 + 19);
+	assert_int_equal(pacer_throttle_use(&profile, state, START + 1990, 80), ADMIT);
+	assert_int_equal(state->held, 80);
+	free(state);
+}
+
 /* Requirement B where the article's rule breaks it: a burst, then all are free at 600, not 660. */
 static void test_a_burst_comes_back_at_once(void **unused)
 {
@@ -563,6 +579,20 @@ static void test_refusals_write_nothing_shared(void **unused)
 	free(state);
 }
 
+static void test_more_than_the_threshold_is_never_given(void **unused)
+{
+	profile_t profile = configured((params_t){9, 4, 1, 4, 100, 200, 10, 0});
+	state_t *state = calloc(1, sizeof(*state)), *before = calloc(1, sizeof(*before));
+	lease_t lease = {0};
+
+	(void)unused;
+	assert_int_equal(pacer_throttle_take(&profile, state, &lease, START, 5), MANY);
+	assert_memory_equal(state, before, sizeof(*state));
+	assert_int_equal(pacer_throttle_take(&profile, state, &lease, START, 4), ADMIT);
+	free(before);
+	free(state);
+}
+
 static void test_a_held_lock_is_given_up(void **unused)
 {
 	profile_t profile = configured((params_t){4, 4, 2, 2, 100, 200, 10, 0});
@@ -611,6 +641,24 @@ static void test_a_cpu_that_is_behind_uses_at_the_latest_time_seen(void **unused
 	assert_int_equal(pacer_throttle_take(&profile, state, &behind, START, 1), ADMIT);
 	assert_int_equal(behind.seen_ns, START + 50);
 	assert_int_equal(behind.until_ns, START + 60);
+	free(state);
+}
+
+/* What this CPU has seen counts, though no other has: by then the first bucket has cooled down. */
+static void test_a_cpu_whose_clock_runs_back_is_not_refused(void **unused)
+{
+	profile_t profile = configured((params_t){4, 2, 2, 2, 100, 200, 50, 0});
+	state_t *state = calloc(1, sizeof(*state));
+	lease_t a = {0}, b = {0};
+
+	(void)unused;
+	assert_int_equal(pacer_throttle_take(&profile, state, &b, START, 2), ADMIT);
+	assert_int_equal(pacer_throttle_take(&profile, state, &a, START + 60, 1), ADMIT);
+	assert_int_equal(pacer_throttle_take(&profile, state, &a, START + 105, 1), ADMIT);
+	assert_int_equal(a.left, 0);
+	assert_int_equal(state->seen_ns, START + 60);
+	assert_false(pacer_throttle_refuses(&profile, state, &a, START + 95));
+	assert_true(pacer_throttle_refuses(&profile, state, &b, START + 95));
 	free(state);
 }
 
@@ -812,6 +860,33 @@ static void test_a_full_ring_shares(void **unused)
 	free(state);
 }
 
+/* Where uses share a bucket, that is full or has closed, none are leased beside. */
+static void test_a_full_ring_leases_nothing(void **unused)
+{
+	profile_t first = configured(alone(239, 1, 100, 200));
+	profile_t second = configured((params_t){500, 4, 1, 4, 1000, 1100, 10, 0});
+	state_t *state = calloc(1, sizeof(*state)), *closed = calloc(1, sizeof(*closed));
+	lease_t lease = {0}, at_closed;
+
+	(void)unused;
+	for (int i = 0; i < 239; i++)
+		assert_int_equal(pacer_throttle_use(&first, state, START, 1), ADMIT);
+	assert_int_equal(pacer_throttle_take(&second, state, &lease, START + 200, 1), ADMIT);
+	assert_int_equal(buckets(state), PACER_THROTTLE_BUCKETS);
+	assert_int_equal(lease.left, 3);
+	*closed = *state;
+	at_closed = lease;
+	assert_int_equal(pacer_throttle_take(&second, state, &lease, START + 250, 4), ADMIT);
+	assert_int_equal(pacer_throttle_take(&second, state, &lease, START + 250, 1), ADMIT);
+	assert_int_equal(lease.left, 0); /* the bucket has 6, and takes 4 */
+	assert_int_equal(state->held, 239 + 6);
+	assert_int_equal(pacer_throttle_take(&second, closed, &at_closed, START + 300, 1), ADMIT);
+	assert_int_equal(at_closed.left, 0); /* it has 2, and closed at 299 */
+	assert_int_equal(closed->held, 239 + 2);
+	free(closed);
+	free(state);
+}
+
 /* ---- a pool: numbers go round, none comes again before it has cooled down ---- */
 
 static void test_numbers_go_round(void **unused)
@@ -853,6 +928,23 @@ static void test_numbers_go_round_by_several(void **unused)
 	assert_int_equal(state->next, 1);
 	assert_int_equal(pacer_throttle_use(&profile, state, START + 20, 3), ADMIT);
 	assert_int_equal(pacer_throttle_use(&lower, state, START + 30, 1), ADMIT);
+	assert_int_equal(state->next, 1);
+	free(state);
+}
+
+/* The limit was lowered to just the number that would come next. */
+static void test_no_number_is_beyond_a_lowered_limit(void **unused)
+{
+	profile_t profile = configured(alone(5, 3, 10, 20));
+	profile_t lower = configured(alone(3, 3, 10, 20));
+	state_t *state = calloc(1, sizeof(*state));
+	lease_t lease = {0};
+
+	(void)unused;
+	assert_int_equal(pacer_throttle_use(&profile, state, START, 3), ADMIT);
+	assert_int_equal(state->next, 3);
+	assert_int_equal(pacer_throttle_take(&lower, state, &lease, START + 10, 1), ADMIT);
+	assert_int_equal(lease.number, 0);
 	assert_int_equal(state->next, 1);
 	free(state);
 }
@@ -1197,6 +1289,7 @@ int main(void)
 	    cmocka_unit_test(test_all_or_nothing),
 	    cmocka_unit_test(test_time_that_runs_back_is_the_latest_seen),
 	    cmocka_unit_test(test_times_near_the_end_of_the_clock),
+	    cmocka_unit_test(test_all_that_has_cooled_is_free_at_once),
 	    cmocka_unit_test(test_a_burst_comes_back_at_once),
 	    cmocka_unit_test(test_the_articles_example),
 	    cmocka_unit_test(test_the_bound_of_the_example_is_reached),
@@ -1207,9 +1300,11 @@ int main(void)
 	    cmocka_unit_test(test_planted_faults_are_found),
 	    cmocka_unit_test(test_a_lease_is_used_alone_and_handed_back),
 	    cmocka_unit_test(test_refusals_write_nothing_shared),
+	    cmocka_unit_test(test_more_than_the_threshold_is_never_given),
 	    cmocka_unit_test(test_a_held_lock_is_given_up),
 	    cmocka_unit_test(test_a_sleeper_hands_back_to_no_other_bucket),
 	    cmocka_unit_test(test_a_cpu_that_is_behind_uses_at_the_latest_time_seen),
+	    cmocka_unit_test(test_a_cpu_whose_clock_runs_back_is_not_refused),
 	    cmocka_unit_test(test_an_ended_lease_stays_ended_when_time_runs_back),
 	    cmocka_unit_test(test_undo_gives_back),
 	    cmocka_unit_test(test_undo_contended),
@@ -1218,8 +1313,10 @@ int main(void)
 	    cmocka_unit_test(test_a_long_lease_outlasts_its_policy),
 	    cmocka_unit_test(test_a_change_of_policy_keeps_what_was_used),
 	    cmocka_unit_test(test_a_full_ring_shares),
+	    cmocka_unit_test(test_a_full_ring_leases_nothing),
 	    cmocka_unit_test(test_numbers_go_round),
 	    cmocka_unit_test(test_numbers_go_round_by_several),
+	    cmocka_unit_test(test_no_number_is_beyond_a_lowered_limit),
 	    cmocka_unit_test(test_threads),
 	    cmocka_unit_test(test_every_state_of_one_caller),
 	    cmocka_unit_test(test_every_state_with_leases),
