@@ -908,7 +908,7 @@ static void test_rate_is_the_policys(void **unused)
 {
 	const struct policy_limit limit = {.kind = LIMIT_RATE,
 					   .cost = PACER_COST_PACKETS,
-					   .rate = {1000, 1000000000},
+					   .rate = {.amount = 1000, .per_ns = 1000000000},
 					   .burst = 50};
 	const struct limit_kind *kind = limit_kind_of(&limit);
 	struct pacer_limiter t = {.kind = PACER_LIMITER_RATE};
