@@ -264,6 +264,24 @@ static void test_during_a_trial(void **unused)
 	assert_true(banned() == 1 && left_ns == 50 * SECOND);
 }
 
+/* A trial of a policy with the same table, which has the ban once. */
+static void test_during_a_trial_of_the_same_table(void **unused)
+{
+	(void)unused;
+	begin(WITH_BANS);
+	assert_int_equal(change_apply(&pacer, "bans: 64\n" SMALL FLEET RULES "else: drop\n", NULL,
+				      TRIAL_NS, &plan, &error),
+			 0);
+	assert_int_equal(copies[0].policy.bans.base, copies[1].policy.bans.base);
+	assert_true(put(key_of(7), kernel_now_ns + 60 * SECOND));
+	assert_true(banned() == 1 && left_ns == 60 * SECOND);
+	kernel_now_ns += TRIAL_NS;
+	assert_int_equal(copies_in_force(&pacer), 0);
+	assert_true(banned() == 1 && left_ns == 50 * SECOND);
+	assert_true(put(key_of(7), 0));
+	assert_int_equal(banned(), 0);
+}
+
 /* What cannot be changed is not, and it is said. */
 static void test_a_policy_that_cannot_be_read(void **unused)
 {
@@ -283,11 +301,17 @@ static void test_a_policy_that_cannot_be_read(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    CASE(test_keys_as_text),	 CASE(test_keys_of_others),
-	    CASE(test_elements_as_text), CASE(test_ends),
-	    CASE(test_while_bans_move),	 CASE(test_no_lock),
-	    CASE(test_no_place_for_it),	 CASE(test_no_table),
-	    CASE(test_during_a_trial),	 CASE(test_a_policy_that_cannot_be_read),
+	    CASE(test_keys_as_text),
+	    CASE(test_keys_of_others),
+	    CASE(test_elements_as_text),
+	    CASE(test_ends),
+	    CASE(test_while_bans_move),
+	    CASE(test_no_lock),
+	    CASE(test_no_place_for_it),
+	    CASE(test_no_table),
+	    CASE(test_during_a_trial),
+	    CASE(test_during_a_trial_of_the_same_table),
+	    CASE(test_a_policy_that_cannot_be_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

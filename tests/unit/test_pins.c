@@ -857,6 +857,40 @@ static void test_what_is_unused_goes(void **unused)
 	}
 }
 
+/* The calls of which one fails, and with it the removal: what stays is told, unless what stays of
+ * another was told before. */
+static void test_what_stays_is_told(void **unused)
+{
+	const struct pins_left other = {"f/n", EPERM};
+	struct pins_left left;
+	unsigned int n, told = 0;
+
+	(void)unused;
+	begin_pins();
+	remove_lo();
+	n = fault.n;
+	for (unsigned int i = 1; i <= n; i++)
+		for (int before = 0; before < 2; before++) {
+			begin_pins();
+			left = before ? other : (struct pins_left){.cause = 0};
+			fault.n = 0;
+			fault.at = i;
+			fault.for_good = true;
+			fault.err = EBUSY;
+			pinned_remove("lo", 10, 1, &left);
+			fault.at = 0;
+			if (before) {
+				assert_memory_equal(&left, &other, sizeof(left));
+			} else if (left.cause) {
+				told++;
+				assert_int_equal(left.cause, EBUSY);
+				assert_non_null(strstr(left.path, "/xdp-pacer/"));
+				assert_true(there(left.path + strlen(root)));
+			}
+		}
+	assert_true(told > 2);
+}
+
 /* An interface carries its program in the driver, in the stack or on the card. */
 static void test_each_way_to_carry(void **unused)
 {
@@ -931,10 +965,17 @@ static void test_what_is_used_stays(void **unused)
 				assert_used_stay("call", r, i);
 				assert_int_equal(open_files(), files);
 			}
-		begin_pins();
-		blind = true;
-		removers[r]();
-		assert_used_stay("blind", r, 0);
+		for (unsigned int i = 0; i <= n;
+		     i++) { /* of a process that may not be looked into */
+			put_pins();
+			blind = true;
+			fault.n = 0;
+			fault.at = i;
+			fault.err = i & 1 ? EACCES : EPERM;
+			removers[r]();
+			fault.at = 0;
+			assert_used_stay("blind, call", r, i);
+		}
 		begin_pins();
 		contained = true;
 		removers[r]();
@@ -964,17 +1005,12 @@ static void test_what_is_used_stays(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_put_whole_or_not_at_all),
-	    TEST(test_put_without_memory),
-	    TEST(test_whose_place_it_is),
-	    TEST(test_what_is_unused_goes),
-	    TEST(test_what_is_used_stays),
-	    TEST(test_where_they_are),
-	    TEST(test_put_beside_pinned),
-	    TEST(test_shadow_is_pinned),
-	    TEST(test_advice),
-	    TEST(test_each_way_to_carry),
-	    TEST(test_gone_meanwhile),
+	    TEST(test_put_whole_or_not_at_all), TEST(test_put_without_memory),
+	    TEST(test_whose_place_it_is),	TEST(test_what_stays_is_told),
+	    TEST(test_what_is_unused_goes),	TEST(test_what_is_used_stays),
+	    TEST(test_where_they_are),		TEST(test_put_beside_pinned),
+	    TEST(test_shadow_is_pinned),	TEST(test_advice),
+	    TEST(test_each_way_to_carry),	TEST(test_gone_meanwhile),
 	};
 	int failed;
 

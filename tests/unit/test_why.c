@@ -265,8 +265,8 @@ static void test_of_new_flows(void **unused)
 
 static struct pacer_line ban_lines[4096];
 
-/* Bans what the walk comes from, or its key, by that secret; the third ban in a row. */
-static void ban(struct pacer_walk *walk, uint32_t of, bool source, uint64_t until_ns)
+/* Bans what the walk comes from, or its key, by that secret; which ban in a row it is. */
+static void ban(struct pacer_walk *walk, uint32_t of, bool source, uint32_t row, uint64_t until_ns)
 {
 	struct pacer_ban_ask q = pacer_walk_ban_ask(walk, &bin.rule[0].limiter[0], of);
 
@@ -275,7 +275,7 @@ static void ban(struct pacer_walk *walk, uint32_t of, bool source, uint64_t unti
 					 walk->pkt.family == PACER_FAMILY_4 ? 32 : 128);
 		q.hash = pacer_ban_hash(&q.key, secret + of * PACER_SECRETS);
 	}
-	q.note = 3 << PACER_BAN_ROW;
+	q.note = row << PACER_BAN_ROW;
 	assert_int_equal(pacer_ban_add(&q, until_ns), PACER_BANNED);
 }
 
@@ -291,9 +291,10 @@ static void test_while_bans_move(void **unused)
 	bin.bans.len4[0] = 32;
 	bin.bans.len6[0] = 128;
 	bin.flags |= PACER_SOURCES_BANNED;
-	/* By which secret, of a source or a key; it moves, or not; of either family. */
-	for (uint32_t i = 0; i < 16; i++) {
-		uint32_t of = i & 1;
+	/* By which secret, of a source or a key; it moves, or not; of either family; in a row, or
+	 * entered when bans did not grow. */
+	for (uint32_t i = 0; i < 32; i++) {
+		uint32_t of = i & 1, row = i & 16 ? 0 : 3;
 		bool source = i & 2, moving = i & 4;
 		struct pacer_state state = state_of(0);
 		struct pacer_walk walk = walk_at(&state, START);
@@ -304,7 +305,7 @@ static void test_while_bans_move(void **unused)
 		bin.bans.moving = moving;
 		if (i & 8)
 			walk.pkt.family = PACER_FAMILY_6;
-		ban(&walk, of, source, START + 1000);
+		ban(&walk, of, source, row, START + 1000);
 		why_packet(&walk, policy, 0, &why);
 		assert_int_equal(why.reason, of && !moving ? PACER_ADMIT : PACER_DENY_BAN);
 		if (of && !moving)
@@ -312,9 +313,26 @@ static void test_while_bans_move(void **unused)
 		assert_int_equal(why.denied, source ? -1 : 0);
 		assert_true(why.when_ns >= START + 1000 && why.when_ns < START + 2000);
 		assert_true(source ? why.source_ns : why.limit[0].banned_ns);
-		assert_int_equal(why.limit[0].ban_row, source ? 0 : 3);
-		assert_int_equal(why.limit[0].ban_next_ns, source ? 0 : 80000000000);
+		assert_int_equal(why.limit[0].ban_row, source ? 0 : row);
+		assert_int_equal(why.limit[0].ban_next_ns, source || !row ? 0 : 80000000000);
 	}
+}
+
+/* A key whose value cannot be known, as its set cannot be read, has no place in the limit. */
+static void test_a_value_that_is_unknown(void **unused)
+{
+	struct pacer_state state = state_of(0);
+	struct pacer_walk walk = walk_at(&state, START);
+	struct why why;
+
+	(void)unused;
+	load("sets: [{name: geo, file: geo.txt, value: 2}]\nrules: [{name: a, limits: [{key: "
+	     "'value(geo, src)', packets: 9, window: 1s, entries: 64}, {key: src, packets: 9, "
+	     "window: 1s, entries: 64}]}]\n");
+	why_key(&walk, policy, 0, "192.0.2.1", 32, &why);
+	assert_int_equal(why.n, 1);
+	assert_string_equal(why.limit[0].key, "192.0.2.1");
+	assert_int_equal(why.reason, PACER_ADMIT);
 }
 
 /* A limit that is draining denies no longer than it lasts. */
@@ -349,6 +367,7 @@ int main(void)
 	    cmocka_unit_test(test_two_throttles),
 	    cmocka_unit_test_teardown(test_of_new_flows, teardown),
 	    cmocka_unit_test_teardown(test_while_bans_move, teardown),
+	    cmocka_unit_test_teardown(test_a_value_that_is_unknown, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

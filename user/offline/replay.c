@@ -183,7 +183,7 @@ uint32_t replay_begin(struct replay *r, const struct replay_frame *frame, struct
 
 /*
  * The lines where a key's record may be: its set's, which are two where a record takes a line, and
- * that of the record it shares.
+ * that of the record it shares. No limit of the rule is by a value, which is looked for later.
  */
 static void request_lines(const struct pacer_walk *walk, const struct pacer_limiter *t)
 {
@@ -197,7 +197,7 @@ static void request_lines(const struct pacer_walk *walk, const struct pacer_limi
 			pacer_request(pacer_entry_at(table, hold.index + t->units));
 		if (t->sets)
 			pacer_request(pacer_entry_at(table, pacer_shared_index(t, hash)));
-	} else if (pacer_limiter_kind_of(t) == PACER_LIMITER_GAP && !pacer_limiter_valued(t)) {
+	} else if (pacer_limiter_kind_of(t) == PACER_LIMITER_GAP) {
 		hash = pacer_quick_hash(walk, t);
 		pacer_request(pacer_entry_at(table, pacer_sketch_index(t, hash)));
 	}

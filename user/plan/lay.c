@@ -175,7 +175,8 @@ static int place_flows(const struct policy *policy, const struct compile_previou
 	return claim(r, compile_flow_lines(flows), "flows", policy->flows, &flows->base, error);
 }
 
-/* Who asks for a size gets it; the others share what is left alike, in what runs there are. */
+/* Who asks for a size gets it; the others share what is left alike, in what runs there are.
+ * `taken`: lines of other tables. */
 static int place_all(struct draft_rule *drafts, const struct policy *policy, struct regions *r,
 		     uint64_t taken, struct policy_error *error)
 {
@@ -194,7 +195,7 @@ static int place_all(struct draft_rule *drafts, const struct policy *policy, str
 				return -1;
 			taken += d->lines;
 		}
-	share = autos && r->total > taken ? (r->total - taken) / SHARE_DEN * SHARE_NUM / autos : 0;
+	share = autos ? (r->total - taken) / SHARE_DEN * SHARE_NUM / autos : 0;
 	for (size_t i = 0; i < policy->n_rules; i++)
 		for (size_t k = 0; k < drafts[i].n; k++) {
 			struct draft *d = &drafts[i].at[k];
