@@ -239,6 +239,7 @@ int main(int argc, char **argv)
 	bool check = false, once = false;
 	int option, code;
 
+	signal(SIGXFSZ, SIG_IGN); /* a file past the limit of its size is an error of the write */
 	while ((option = getopt_long(argc, argv, "c:hV", options, NULL)) >= 0) {
 		switch (option) {
 		case 'c':
