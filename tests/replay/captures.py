@@ -8,8 +8,10 @@ what a key was admitted, in slots as common/window.h describes them, with the ex
 admission.
 """
 import collections
+import csv
 import fractions
 import functools
+import io
 import ipaddress
 import itertools
 import math
@@ -704,11 +706,13 @@ def judge(f, rules, allow, flows):
 def rows(frames, policy):
     """A time that runs backwards counts as the latest seen."""
     rules, flows, now = ORACLES[policy](), Flows(2 * S), 0
-    out = ["frame,time_ns,rule,key,verdict,reason,open_ns"]
+    out = io.StringIO()
+    table = csv.writer(out, lineterminator="\n")
+    table.writerow("frame,time_ns,rule,key,verdict,reason,open_ns".split(","))
     for n, f in enumerate(frames, 1):
         now = max(now, f.time)
-        out.append(",".join([str(n), str(f.time), *judge(f.at(now), rules, ALLOWED.get(policy, ()), flows)]))
-    return "\n".join(out) + "\n"
+        table.writerow([n, f.time, *judge(f.at(now), rules, ALLOWED.get(policy, ()), flows)])
+    return out.getvalue()
 
 
 # ---- the captures ----

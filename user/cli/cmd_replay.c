@@ -180,6 +180,7 @@ static void print_row(const struct run *run, const struct replay_frame *frame,
 	uint32_t number = pacer_outcome_rule(judged->outcome);
 	enum pacer_verdict verdict = pacer_verdict_of(reason);
 	const struct policy_rule *rule = NULL;
+	const char *quote = "";
 	char key[TALLY_TEXT] = "", open[24] = "";
 
 	if (number < run->policy->n_rules) {
@@ -189,12 +190,14 @@ static void print_row(const struct run *run, const struct replay_frame *frame,
 		rule = &run->policy->rule[number];
 		tally_key_text(&rule->limit[limit].key, &seen, key, sizeof(key));
 	}
+	if (strchr(key, ',')) /* RFC 4180; no key has a quote in it */
+		quote = "\"";
 	if (judged->open_ns == PACER_NEVER)
 		snprintf(open, sizeof(open), "never");
 	else if (judged->open_ns)
 		snprintf(open, sizeof(open), "%" PRIu64, judged->open_ns);
-	printf("%" PRIu64 ",%" PRIu64 ",%s,%s,%s,%s,%s\n", run->packets, frame->time_ns,
-	       rule ? rule->name : "", key,
+	printf("%" PRIu64 ",%" PRIu64 ",%s,%s%s%s,%s,%s,%s\n", run->packets, frame->time_ns,
+	       rule ? rule->name : "", quote, key, quote,
 	       verdict == PACER_VERDICT_ADMIT  ? "admit"
 	       : verdict == PACER_VERDICT_DENY ? "deny"
 					       : "pass",
