@@ -425,7 +425,7 @@ values_shown()
 {
 	local code
 
-	set_of geo.csv 10.77.0.11,XY fd77::/64,"New York"
+	set_of geo.csv 10.77.0.11,XY fd77:1111:2222:3333::/64,"New York"
 	set_of plain.txt 10.77.0.12
 	set_of asked.csv 10.77.0.17,XY
 	policy land <<-END
@@ -440,17 +440,20 @@ values_shown()
 	pacer sets s0 add geo - <<<"10.77.0.14 QQ --for 1h" >/dev/null
 	refused 2 "-:1: no value 'x{64}': " pacer sets s0 add geo - <<<"10.77.0.15 $(printf 'x%.0s' {1..64})" || return
 	equal "$(pacer sets s0 show geo --json | jq -c '[.prefixes, .values, (.by_hand[] | [.prefix, .value, .left_ns > 0])]')" \
-		'[["10.77.0.11","fd77::/64"],["XY","New York"],["10.77.0.13","AB",false],["10.77.0.14","QQ",true]]' "as JSON" || return
+		'[["10.77.0.11","fd77:1111:2222:3333::/64"],["XY","New York"],["10.77.0.13","AB",false],["10.77.0.14","QQ",true]]' "as JSON" || return
 	equal "$(pacer sets s0 show geo | tr -s ' ' | sed -E 's/ $//; s/, (1h|59m[0-9]*s?) left/, 1h left/')" "10.77.0.11 XY
-fd77::/64 New York
+fd77:1111:2222:3333::/64 New York
 10.77.0.13 by hand AB
 10.77.0.14 by hand, 1h left QQ" "as text" || return
+	equal "$(pacer sets s0 show geo | sed -n 1p)" "10.77.0.11            XY" "a row, which waits for no wider one" || return
 	equal "$(pacer sets s0 show asked --json | jq -c '[.prefixes, .values]')" '[["10.77.0.17"],[]]' "what only a match asks for" || return
 	pacer sets s0 del plain 10.77.0.12 >/dev/null
 	pacer sets s0 add plain 10.77.0.16 >/dev/null
 	equal "$(pacer sets s0 show plain --json | jq -c '[.prefixes, .values, (.by_hand[] | [.prefix, .value])]')" \
 		'[[],[],["10.77.0.16",null]]' "by hand alone" || return
 	equal "$(pacer sets s0 show plain | tr -s ' ' | sed 's/ $//')" "10.77.0.16 by hand" "by hand alone, as text" || return
+	pacer sets s0 add plain fd77:1111:2222:3333::/64 >/dev/null
+	equal "$(pacer sets s0 show plain | sed -n 1p)" "10.77.0.16            by hand" "by hand, which waits for no wider one" || return
 	seq -f '10.1.0.%.0f' 1 2 255 >"$work/many.txt"
 	seq -f '10.2.0.%.0f' 1 2 255 >>"$work/many.txt"
 	for code in 1 2 3 4; do sed "s/^10/1$code/" "$work/many.txt"; done >"$work/more.txt"

@@ -318,7 +318,7 @@ static void emit_hand(const struct set_hand *hand)
 		if (value)
 			emit_string("value", value, "%s", printable(value).text);
 		else
-			emit_null("value", NULL);
+			emit_null("value", "%s", "");
 		emit_close();
 	}
 	emit_close();
@@ -327,7 +327,9 @@ static void emit_hand(const struct set_hand *hand)
 /* Of a set that keys have or a fleet shares; of others the kernel does not know them all. */
 static const char *value_of(const struct set_names *names, const struct set_entry *e)
 {
-	return e->value && e->value <= names->n ? names->name[e->value - 1] : NULL;
+	uint32_t at = e->value - 1u; /* of value 0, which is none, it is beyond all */
+
+	return at < names->n ? names->name[at] : NULL;
 }
 
 static int show(struct attached *a, const struct options *o)
@@ -353,6 +355,7 @@ static int show(struct attached *a, const struct options *o)
 		emit_row();
 		emit_string("", prefix_text(&list.entry[i], text, sizeof(text)), "%s", text);
 		emit_text("%s", value ? printable(value).text : "");
+		emit_skip(1);
 	}
 	emit_close();
 	emit_array("values");
