@@ -23,8 +23,7 @@ static bool is_file(const char *argument)
 
 static bool is_words(const char *argument)
 {
-	return strchr(argument, '|') &&
-	       strspn(argument, "abcdefghijklmnopqrstuvwxyz|") == strlen(argument);
+	return strchr(argument, '|');
 }
 
 static void print_spaced(const char *words)

@@ -173,7 +173,8 @@ static unsigned int connections(void)
 {
 	struct rlimit files = {1024, 1024};
 
-	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur < files.rlim_max) {
+	(void)getrlimit(RLIMIT_NOFILE, &files);
+	if (files.rlim_cur < files.rlim_max) {
 		files.rlim_cur = files.rlim_max;
 		(void)setrlimit(RLIMIT_NOFILE, &files);
 		(void)getrlimit(RLIMIT_NOFILE, &files);
