@@ -216,7 +216,12 @@ without_a_share()
 	passes 'when this host has a share' || return
 	pacer ban s0 del 10.77.0.11 --rule udp >/dev/null
 	pacer ban s0 add 10.77.0.11 --rule udp >/dev/null
-	passes never
+	passes never || return
+	# A limit of the policy before waits for none: it goes.
+	sed -i 's/window: 60s/window: 60s, entries: 64/' "$work/shares.yaml"
+	pacer apply s0 -c "$work/shares.yaml" >/dev/null
+	pacer ban s0 del 10.77.0.11 --rule udp >/dev/null
+	equal "$(why '[.limits[0].wait_ns, (.limits[1].wait_ns | . > 50e9 and . < 70e9)]' "$packet")" '[null,true]' "of one that goes"
 }
 
 # passes WHEN: what the table's column says of the packet.

@@ -314,11 +314,12 @@ def why_more():
         text = run("why", "-c", "-", "198.19.0.1", *capture, input=given).stdout
         assert "allowed   by 198.19.0.0/16 of the allow-list" in text, text
     # Whoever is allowed inside a tunnel meets no rule for what is inside; others do.
-    inner = "rules: [{name: in, match: {inner: yes}, verdict: drop}]\nallow: [10.1.0.0/16]\n"
-    for source, fate in (("10.1.0.1", "passes"), ("10.2.0.1", "is dropped")):
-        asked = f"udp {source}:7 > 10.3.0.1:8 in gre 192.0.2.1 > 192.0.2.2"
-        found = json.loads(run("why", "--json", "-c", "-", asked, *capture, input=inner).stdout)
-        assert found["fate"] == fate, (source, found)
+    for allow in ("10.1.0.0/16", "10.1.0.0/16, 10.9.0.0/16", "10.9.0.0/16, 10.1.0.0/16"):
+        inner = f"rules: [{{name: in, match: {{inner: yes}}, verdict: drop}}]\nallow: [{allow}]\n"
+        for source, fate in (("10.1.0.1", "passes"), ("10.2.0.1", "is dropped")):
+            asked = f"udp {source}:7 > 10.3.0.1:8 in gre 192.0.2.1 > 192.0.2.2"
+            found = json.loads(run("why", "--json", "-c", "-", asked, *capture, input=inner).stdout)
+            assert found["fate"] == fate, (allow, source, found)
     asked = "udp 10.2.0.1:7 > 10.3.0.1:8 in pppoe"  # around it is no IP header
     found = json.loads(run("why", "--json", "-c", "-", asked, *capture, input=inner).stdout)
     assert (found["rule"], found["outer"]) == ("in", "a frame without addresses"), found
@@ -771,6 +772,9 @@ def plot_views():
     assert "'two, 192.0.2.1: 100 packets in any 1s'" in told()[0]
     replay(two, "late.key", "--plot", path("x.svg"), "--plot-key", "192.0.2.2", env=fake_gnuplot())
     assert "'two, 192.0.2.2: " in told()[0]
+    gaps = "rules: [{name: gaps, limits: [{key: src, gap: 1ns}, {key: dst, gap: 1ns}]}]"
+    replay(gaps, "late.key", "--plot", path("x.svg"), env=fake_gnuplot())  # of what does not count, the first
+    assert "'gaps, 192.0.2.1: " in told()[0]
     replay(policy("rules"), "nano.pcap", "--plot", path("x.svg"), "--plot-rule", "rest", env=fake_gnuplot())
     assert "'rest, all: 20 packets in any 5s'" in told()[0]
     replay(policy("throttle"), "backwards.pcap", "--plot", path("x.svg"), env=fake_gnuplot())  # its clock goes back

@@ -85,6 +85,23 @@ static void a_text_is_of_one_key(void **unused)
 	}
 }
 
+/* Where a packet has no ports, what its text has instead is no key: not that of port 0 either. */
+static void a_part_has_no_text(void **unused)
+{
+	struct fleet_limit limit = limit_by("src+dport");
+	struct pacer_packet pkt = packet(PACER_FAMILY_4, 17, 7);
+	char text[FLEET_KEY_TEXT];
+
+	(void)unused;
+	pkt.key[PACER_WORD_PORTS] = 0;
+	assert_true(fleet_key_text(&limit, &pkt, text));
+	assert_string_equal(text, "10.0.0.7 0");
+	pkt.fragment = PACER_FRAG_LATER; /* its datagram's identification is 0 */
+	assert_false(fleet_key_text(&limit, &pkt, text));
+	pkt.key[PACER_WORD_META] |= PACER_META_PART;
+	assert_false(fleet_key_text(&limit, &pkt, text));
+}
+
 /* What is no key of the limit may be any: so none of the rest has more than it. */
 static void a_text_that_is_no_key(void **unused)
 {
@@ -119,6 +136,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_text_is_of_one_key),
+	    cmocka_unit_test(a_part_has_no_text),
 	    cmocka_unit_test(a_text_that_is_no_key),
 	};
 
