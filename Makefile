@@ -216,7 +216,7 @@ $(BUILD)/fleet/load: tests/fleet/load.c $(ARCHIVE)
 
 FUZZCC  ?= clang-19
 FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
-FUZZC    = $(USER) -g -O1 -Itests/unit -Itests/fuzz -fsanitize=address,undefined -fno-sanitize-recover=undefined
+FUZZC    = $(USER) $(TESTG) -O1 -Itests/unit -Itests/fuzz -fsanitize=address,undefined -fno-sanitize-recover=undefined
 FUZZED  := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(filter-out user/cli/% user/episodes/% %/object.c %/lapi.c,$(USERS)))
 
 fuzzers: $(FUZZERS) ## build the fuzz targets, build/fuzz/NAME
