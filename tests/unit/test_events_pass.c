@@ -135,6 +135,28 @@ static void test_a_command(void **unused)
 	unlink(path);
 }
 
+/* It begins with the signals as they are of themselves, whatever is ignored here. */
+static void test_signals_of_a_command(void **unused)
+{
+	char path[] = "/tmp/xdp-pacer-test.XXXXXX", command[256], text[512];
+	struct events_pass p = {.command = command};
+	int fd = mkstemp(path);
+	ssize_t n;
+
+	(void)unused;
+	snprintf(command, sizeof(command), "grep SigIgn: /proc/self/status >%s", path);
+	signal(SIGXFSZ, SIG_IGN);
+	pass(&p, "{}");
+	bury(&p);
+	signal(SIGXFSZ, SIG_DFL);
+	n = pread(fd, text, sizeof(text) - 1, 0);
+	text[n > 0 ? n : 0] = 0;
+	assert_true(strstr(text, "SigIgn:") == text);
+	assert_false(strtoull(text + strlen("SigIgn:"), NULL, 16) >> (SIGXFSZ - 1) & 1);
+	close(fd);
+	unlink(path);
+}
+
 /* One that takes too long is ended, with what it has begun; meanwhile its place is taken. */
 static void test_places(void **unused)
 {
@@ -257,8 +279,8 @@ static void test_no_memory(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_a_command),   TEST(test_places),	  TEST(test_what_fails),
-	    TEST(test_the_journal), TEST(test_no_memory),
+	    TEST(test_a_command),  TEST(test_signals_of_a_command), TEST(test_places),
+	    TEST(test_what_fails), TEST(test_the_journal),	    TEST(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

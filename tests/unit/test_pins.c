@@ -965,8 +965,8 @@ static void test_what_is_used_stays(void **unused)
 				assert_used_stay("call", r, i);
 				assert_int_equal(open_files(), files);
 			}
-		for (unsigned int i = 0; i <= n;
-		     i++) { /* of a process that may not be looked into */
+		/* Of processes that may not be looked into. */
+		for (unsigned int i = 0; i <= n; i++) {
 			put_pins();
 			blind = true;
 			fault.n = 0;
