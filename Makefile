@@ -24,7 +24,7 @@ SAME    := -ffile-prefix-map=$(CURDIR)=.
 DEPEND   = -MMD -MP -MT $@ -MF $@.d
 USER    := -std=gnu11 -D_GNU_SOURCE $(WARN) $(SAME) $(CPPFLAGS) -DPACER_VERSION='"$(VERSION)"' -Icommon -Iuser -I$(BUILD) \
 	   $(shell pkg-config --cflags $(PKG))
-LIBS    := $(shell pkg-config --libs $(PKGLIBS)) -lm
+LIBS    := -Wl,--as-needed $(shell pkg-config --libs $(PKGLIBS)) -lm
 # For another machine (CC, PKG_CONFIG_* and MACHINE say which): where its headers are, and what runs its programs here.
 MACHINE ?= $(shell uname -m)
 SYSROOT ?=
@@ -34,7 +34,9 @@ BPF     := -O2 -g -target bpf -mcpu=v3 $(WARN) $(SAME) -D__TARGET_ARCH_$(ARCH) -
 	   -I$(SYSROOT)/usr/include/$(MACHINE)-linux-gnu
 
 CORE    := $(wildcard common/*.h)
-MAINS   := user/cli/main.c user/bouncer/main.c user/plan/mkbuiltin.c
+# In no archive: where programs begin, and what stands in place of libraries that are loaded when they are needed.
+LATE    := $(wildcard user/cli/late*.c)
+MAINS   := user/cli/main.c user/bouncer/main.c user/plan/mkbuiltin.c $(LATE)
 USERS   := $(filter-out $(MAINS),$(wildcard user/*/*.c))
 OBJS    := $(USERS:%.c=$(BUILD)/%.o)
 PURE    := $(filter $(BUILD)/user/config/% $(BUILD)/user/sets/% $(BUILD)/user/plan/%,$(OBJS))
@@ -86,11 +88,13 @@ $(BUILD)/%.a:
 	@rm -f $@
 	$(AR) qcs $@ $^
 
-$(BUILD)/xdp-pacer: $(BUILD)/user/cli/main.o $(ARCHIVE)
+PACER   := $(BUILD)/user/cli/main.o $(LATE:%.c=$(BUILD)/%.o) $(ARCHIVE)
+
+$(BUILD)/xdp-pacer: $(PACER)
 	$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
 
 $(BUILD)/xdp-pacer-crowdsec: $(BUILD)/user/bouncer/main.o $(ARCHIVE)
-	$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS) $(shell pkg-config --libs libcurl)
+	$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
 
 # The same with the object by one compiler, whichever is CLANG: build/clang-14/xdp-pacer.
 define by_compiler
@@ -102,7 +106,7 @@ $(BUILD)/$1/%.bpf.o: bpf/%.bpf.c $(BUILD)/builtin.h
 $(BUILD)/$1/object.o: user/live/object.c $(BUILD)/flags $(BUILD)/$1/pacer.skel.h $(BUILD)/$1/shadow.skel.h
 	$$(CC) $$(CFLAGS) -I$$(@D) $$(USER) $$(DEPEND) -c $$< -o $$@
 
-$(BUILD)/$1/xdp-pacer: $(BUILD)/$1/object.o $(BUILD)/user/cli/main.o $(ARCHIVE)
+$(BUILD)/$1/xdp-pacer: $(BUILD)/$1/object.o $(PACER)
 	$$(CC) $$(CFLAGS) $$(LDFLAGS) $$^ -o $$@ $$(LIBS)
 endef
 $(foreach c,clang-14 clang-16 clang-19,$(eval $(call by_compiler,$c)))

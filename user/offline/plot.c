@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -470,6 +471,17 @@ static bool is_whole(int fd)
 	return len > 31 && pread(fd, tail, 31, len - 31) == 31 && strstr(tail, end);
 }
 
+/* Why it is not: gnuplot has met the limit on the size of a file (`ulimit -f`), or what it does not
+ * say. */
+static const char *why_not_whole(int fd)
+{
+	struct rlimit size;
+
+	return !getrlimit(RLIMIT_FSIZE, &size) && (rlim_t)lseek(fd, 0, SEEK_END) >= size.rlim_cur
+		   ? strerror(EFBIG)
+		   : "gnuplot failed";
+}
+
 static int draw(const struct plot *p, const char *file, uint64_t start_ns, const char *svg,
 		struct policy_error *error)
 {
@@ -491,7 +503,7 @@ static int draw(const struct plot *p, const char *file, uint64_t start_ns, const
 		    svg, err == ENOENT ? "there is no gnuplot: install gnuplot-nox" : strerror(err),
 		    error);
 	else if (status || !is_whole(fd))
-		err = not_drawn(svg, "gnuplot failed", error);
+		err = not_drawn(svg, why_not_whole(fd), error);
 	else if ((err = plot_write_file(fd, svg)))
 		err = not_drawn(svg, strerror(err), error);
 	if (fd >= 0)
