@@ -7,6 +7,7 @@
 #
 # Sourced. The test leads a session of its own (setsid), in which all of its processes are.
 
+progress_look_s=5	# from one look to the next: a look takes some processes
 progress_idle_s=60	# neither said anything nor used the CPU
 progress_silent_s=600 # said nothing: a check that takes minutes says how far it is
 
@@ -33,15 +34,16 @@ progress_pids()
 # does not go on, and why is in $progress_why; it is left as it is.
 progress_wait()
 {
-	local session=$1 used now_used=0 said=0 now_said on_s=$SECONDS said_s=$SECONDS look_s
+	local session=$1 used now_used=0 said=0 now_said on_s=$SECONDS said_s=$SECONDS look_s nothing
 
 	shift
+	exec {nothing}<> <(:) # it never has anything to be read
 	progress_why=""
 	used=$(progress_used "$session")
 	look_s=$SECONDS
 	while kill -0 "$session" 2>/dev/null; do
-		sleep 0.2
-		((SECONDS > look_s)) || continue
+		read -rt 0.1 -u "$nothing" || true
+		((SECONDS >= look_s + progress_look_s)) || continue
 		look_s=$SECONDS
 		now_said=$(stat -c %s -- "$@" | paste -sd ' ')
 		now_used=$(progress_used "$session")
@@ -58,8 +60,10 @@ progress_wait()
 		else
 			continue
 		fi
-		return 1
+		break
 	done
+	exec {nothing}>&-
+	[[ -z $progress_why ]]
 }
 
 # progress_stop SESSION: all of its processes, by TERM first so that they can tidy up.
