@@ -355,7 +355,7 @@ to_commands_that_hang()
 	for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
 		pacer allow s0 add "192.0.2.$i/32" >/dev/null
 	done
-	soon 'any(.[]; .event == "lost" and .what == "runs of --exec" and .n >= 4)'
+	soon '[.[] | select(.event == "lost" and .what == "runs of --exec") | .n] | add >= 4'
 	soon 'any(.[]; .what == "allow s0 add 192.0.2.12/32")'
 	hung=$(pgrep -cP "$follower")
 	equal "$hung" 8 "that hang"

@@ -151,11 +151,14 @@ static void tell_unspoken(struct follow *f)
 
 /* --- what is noted for who comes later -------------------------------------------------------- */
 
-/* Has somebody else noted this of the rule's episode already? Its end only if it has a start. */
+/*
+ * Has somebody else noted this of the rule's episode already, among the first `said` notes? Its end
+ * only if it has a start.
+ */
 static bool is_noted(const struct follow *f, const struct event *e, enum note_what what,
-		     const char *before)
+		     const char *before, uint64_t said)
 {
-	uint64_t said = notes_said(f->a), first = notes_first(said, PACER_SAID);
+	uint64_t first = notes_first(said, PACER_SAID);
 
 	for (; said > first; said--) {
 		struct note_said saying;
@@ -173,17 +176,20 @@ static void note_episode(struct follow *f, const struct event *e)
 {
 	enum note_what what = e->kind == EVENT_START ? NOTE_START : NOTE_END;
 	char text[PACER_SAID_TEXT], before[POLICY_NAME_MAX + 4];
+	uint64_t said;
 
-	snprintf(before, sizeof(before), "%s: ", e->rule);
-	if (!f->a->log || is_noted(f, e, what, before))
+	if (!f->a->log)
 		return;
+	snprintf(before, sizeof(before), "%s: ", e->rule);
 	snprintf(text, sizeof(text), "%s%llu of %llu packets denied in %.1f s, most by %s%s%s",
 		 before, (unsigned long long)e->so_far.denied,
 		 (unsigned long long)e->so_far.matched,
 		 ((e->ended_ns ? e->ended_ns : e->told_ns) - e->began_ns) / 1e9,
 		 pacer_reason_name(e->so_far.most), e->crowd ? "; sources: " : "",
 		 e->crowd ? crowd_kind_name(e->crowd->kind) : "");
-	notes_say(f->a, what, text);
+	do {
+		said = notes_said(f->a);
+	} while (!is_noted(f, e, what, before, said) && !notes_say_next(f->a, said, what, text));
 }
 
 static void told(const struct event *event, void *arg)

@@ -109,16 +109,42 @@ static uint32_t whose(void)
 	return uid == LOGIN_NONE ? getuid() : uid;
 }
 
-void notes_say(struct attached *a, enum note_what what, const char *text)
+static struct pacer_said said_now(enum note_what what, const char *text)
 {
-	uint64_t number = pacer_add64(&a->log->said, 1);
+	struct pacer_said said = {
+	    .what = what, .pid = getpid(), .uid = whose(), .time_ns = host_now_ns()};
+
+	snprintf(said.text, sizeof(said.text), "%s", text);
+	return said;
+}
+
+/* All is known before, so that the note is without its number for a moment only. */
+static void put(struct attached *a, uint64_t number, const struct pacer_said *said)
+{
 	struct pacer_said *at = &a->log->saying[number % PACER_SAID];
 
 	__atomic_store_n(&at->number, 0, __ATOMIC_SEQ_CST);
-	at->what = what;
-	at->pid = getpid();
-	at->uid = whose();
-	at->time_ns = host_now_ns();
-	snprintf(at->text, sizeof(at->text), "%s", text);
+	at->what = said->what;
+	at->pid = said->pid;
+	at->uid = said->uid;
+	at->time_ns = said->time_ns;
+	memcpy(at->text, said->text, sizeof(at->text));
 	__atomic_store_n(&at->number, (uint32_t)number + 1, __ATOMIC_RELEASE);
+}
+
+void notes_say(struct attached *a, enum note_what what, const char *text)
+{
+	struct pacer_said said = said_now(what, text);
+
+	put(a, pacer_add64(&a->log->said, 1), &said);
+}
+
+bool notes_say_next(struct attached *a, uint64_t number, enum note_what what, const char *text)
+{
+	struct pacer_said said = said_now(what, text);
+
+	if (pacer_cas64(&a->log->said, number, number + 1) != number)
+		return false;
+	put(a, number, &said);
+	return true;
 }

@@ -53,5 +53,7 @@ uint64_t notes_lost(const struct attached *a, uint32_t counter);
 
 /* Says it, cut where it is long. */
 void notes_say(struct attached *a, enum note_what what, const char *text);
+/* The same, with this number; false, and nothing is said, where another note has it by now. */
+bool notes_say_next(struct attached *a, uint64_t number, enum note_what what, const char *text);
 
 #endif
