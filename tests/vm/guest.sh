@@ -5,8 +5,8 @@
 #
 #   v0 10.0.0.1/24, the program  <---veth--->  v1 10.0.0.2/24, 10.0.0.3/24 in the namespace peer
 #
-# A check is a function; its output is its log, shown on the console if it fails, and the last line
-# of it is the reason. The CLI's checks come last and build on one another.
+# A check is a function; its output is its log, shown on the console, and the last line of it is the
+# reason if it fails. The CLI's checks come last and build on one another.
 #
 # shellcheck disable=SC2317 # the functions are reached through check
 set -u
@@ -19,13 +19,19 @@ ip() # busybox's shell prefers its own applets, whatever PATH says
 	/usr/sbin/ip "$@"
 }
 
+# What its commands say is shown on the console as they say it, by which the host sees that it goes on.
 check()
 {
-	local name=$1 status
+	local name=$1 status shows
 
 	shift
-	(set -e; "$@") >"$log" 2>&1 # not as a condition of if: that would switch set -e off
+	: >"$log"
+	tail -f "$log" >&2 &
+	shows=$!
+	(set -e; "$@") >>"$log" 2>&1 # not as a condition of if: that would switch set -e off
 	status=$?
+	kill "$shows"
+	wait "$shows"
 	if [ "$status" -eq 0 ]; then
 		echo "ok $name"
 	else
