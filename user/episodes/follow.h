@@ -6,7 +6,8 @@
  * was banned, who changed what).
  *
  * Concurrency: one thread, beside packets and other tools. It changes nothing that packets are
- * judged by. What it tells of episodes, it notes beside what tools did, once, however many follow.
+ * judged by. What it tells of episodes, it notes beside what tools did, once, however many follow:
+ * but for one that is stopped while it writes its note, beside which another may write the same.
  *
  * Error: that of detector.h. What it could not read or was too late for is told as lost.
  *
