@@ -5,14 +5,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void *late_function(const char *library, const char *name)
+void *late_function(struct late_library *library, const char *name)
 {
-	void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-	void *function = handle ? dlsym(handle, name) : NULL;
+	void *function;
 
+	if (!library->handle)
+		library->handle = dlopen(library->soname, RTLD_NOW | RTLD_LOCAL);
+	function = library->handle ? dlsym(library->handle, name) : NULL;
 	if (!function) {
 		fprintf(stderr, "xdp-pacer: %s cannot be used: %s: install its package again\n",
-			library, dlerror());
+			library->soname, dlerror());
 		exit(1);
 	}
 	return function;

@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Purpose: a library that is loaded when a function of it is first called, and not when the program
- * begins. libcurl and libmicrohttpd bring some fifty others with them, and most verbs need none.
+ * begins. libcurl and libmicrohttpd bring some thirty others with them, and most verbs need none.
  *
  * late_*.c define the functions of such a library that this program calls. They are linked in place
  * of it, and pass each call on.
  *
  * Error: a library that cannot be loaded, or lacks the function, ends the program: one line, and
- * exit status 1.
+ * exit status 1. One that has been loaded stays, and takes no memory any more: a first error is
+ * told where there is none left.
  *
  * Concurrency: one thread at a time.
  */
 #ifndef PACER_LATE_H
 #define PACER_LATE_H
+
+struct late_library {
+	const char *soname; /* "libcurl.so.4" */
+	void *handle;	    /* NULL: it is not loaded yet */
+};
 
 /* The function of the library, with the type of the one that is declared. */
 #define LATE(library, function)                                                 \
@@ -24,7 +30,7 @@
 		at;                                                             \
 	})
 
-/* Never NULL. `library` is its soname, "libcurl.so.4". */
-void *late_function(const char *library, const char *name);
+/* Never NULL. */
+void *late_function(struct late_library *library, const char *name);
 
 #endif

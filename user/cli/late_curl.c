@@ -8,7 +8,9 @@
 
 #include "cli/late.h"
 
-#define CURL_FUNCTION(f) LATE("libcurl.so.4", f)
+static struct late_library curl = {.soname = "libcurl.so.4"};
+
+#define CURL_FUNCTION(f) LATE(&curl, f)
 
 #undef curl_easy_setopt
 #undef curl_easy_getinfo

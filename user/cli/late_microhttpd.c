@@ -5,7 +5,9 @@
 
 #include "cli/late.h"
 
-#define MHD_FUNCTION(f) LATE("libmicrohttpd.so.12", f)
+static struct late_library microhttpd = {.soname = "libmicrohttpd.so.12"};
+
+#define MHD_FUNCTION(f) LATE(&microhttpd, f)
 
 struct MHD_Daemon *MHD_start_daemon(unsigned int flags, uint16_t port, MHD_AcceptPolicyCallback may,
 				    void *may_arg, MHD_AccessHandlerCallback handle,
