@@ -7,8 +7,7 @@
  * of it, and pass each call on.
  *
  * Error: a library that cannot be loaded, or lacks the function, ends the program: one line, and
- * exit status 1. One that has been loaded stays, and takes no memory any more: a first error is
- * told where there is none left.
+ * exit status 1. One that has been loaded stays, and is not loaded again for another function.
  *
  * Concurrency: one thread at a time.
  */
