@@ -451,7 +451,7 @@ static const struct option_row events_options[] = {
     {"journal", 0, NULL, "hand each to systemd's journal, too", OPTION_FLAG(journal)},
     {"least", 0, "N", "packets beyond the ordinary before a start is told: 100 unless said",
      OPTION_TEXT(least)},
-    {"quiet", 0, "TIME", "without more than is ordinary, and it is over: 10s unless said",
+    {"quiet", 0, "TIME", "it is over after so long without more than the ordinary: 10s unless said",
      OPTION_TIME(quiet_ns)},
     {"replay", 0, "FILE", "those of a capture, judged by -c POLICY", OPTION_TEXT(replay)},
     {"policy", 'c', "POLICY", "of a capture: the policy's file; - is stdin", OPTION_TEXT(policy)},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* why: what a packet or a key would fare like, and on what account; of a pacer at work, or of a
+/* why: how a packet or a key would fare, and why; of a pacer at work, or of a
  * policy at a moment of a capture.
  */
 #include <stdio.h>
@@ -1034,7 +1034,7 @@ static const struct option_row why_options[] = {
 
 const struct verb verb_why = {"why",
 			      "[IFACE...] [KEY|PACKET]",
-			      "what a packet would fare like, and why, and when it would pass",
+			      "how a packet would fare, and why, and when it would pass",
 			      why_options,
 			      run_why,
 			      .group = VERBS_LOOK,
