@@ -613,7 +613,7 @@ static const struct wrong wrong_document[] = {
     {"clock: fine\nrules: []", 1, "write auto, exact or coarse"},
     {"memory: lots\nrules: []", 1, "memory: \"lots\" is not a size"},
     {"memory: 0\nrules: []", 1, "memory: 0 is no limit"},
-    {"memory: 256Gi\nrules: []", 1, "memory: 256Gi is too much: at most 255Gi"},
+    {"memory: 65Gi\nrules: []", 1, "memory: 65Gi is too much: at most 64Gi"},
     {"memory: -1M\nrules: []", 1, "not a size: write 64Mi or 1Gi"},
     {"memory: 64Mbit\nrules: []", 1, "not a size"},
     {"withstand: lots\nrules: []", 1,

@@ -190,7 +190,7 @@ static int prepare(struct object *o, const struct object_begin *begin, struct po
 	struct pacer_control *control = data_of(o, ".data.control");
 	struct pacer_copy *copies = data_of(o, ".data.policy");
 
-	if (begin->lines > INT32_MAX ||
+	if (begin->lines > PACER_LINES_MAX ||
 	    bpf_map__set_max_entries(map_of(o, "pacer_lines"), begin->lines))
 		return policy_fail(error, 0,
 				   "memory: %llu lines are more than a map can hold: use less",

@@ -26,7 +26,7 @@ int state_init(struct state *s, uint64_t n_lines)
 	s->throttle = calloc(PACER_THROTTLES, sizeof(*s->throttle));
 	s->n_lines = s->room = n_lines;
 	/* Pages that nobody writes to take no memory. */
-	at = n_lines && n_lines <= INT32_MAX
+	at = n_lines && n_lines <= PACER_LINES_MAX
 		 ? mmap(NULL, n_lines * sizeof(*s->lines), PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
 		 : MAP_FAILED;

@@ -396,7 +396,7 @@ static int check(const struct in *in, const struct header *h, struct policy_erro
 		    "%.200s: was saved by another build of ABI version %u, whose state "
 		    "has other sizes: load without it",
 		    in->file, h->abi);
-	if (!h->n_lines || h->n_lines > INT32_MAX)
+	if (!h->n_lines || h->n_lines > PACER_LINES_MAX)
 		return cut_off(in->file, error);
 	return 0;
 }

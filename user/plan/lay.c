@@ -276,6 +276,8 @@ static int too_much(const struct policy *policy, const struct draft_rule *drafts
 	    units_size_text(POLICY_MEMORY_MAX, text, sizeof(text)));
 }
 
+_Static_assert(POLICY_MEMORY_MAX / sizeof(struct pacer_line) == PACER_LINES_MAX, "a table's most");
+
 /*
  * The table of a policy that begins anew and is to withstand a flood. No limit has less of it than
  * of a table of the usual size.
@@ -295,7 +297,7 @@ static int make_for_flood(const struct policy *policy, struct draft_rule *drafts
 	if (asking && usual > sum)
 		least = (usual - sum) / SHARE_DEN * SHARE_NUM / asking;
 	sum += ask_for_flood(policy, drafts, least);
-	if (sum > POLICY_MEMORY_MAX / sizeof(struct pacer_line) / SHARE_DEN * SHARE_NUM)
+	if (sum >= PACER_LINES_MAX / SHARE_DEN * SHARE_NUM)
 		return too_much(policy, drafts, error);
 	*total = (sum / SHARE_NUM + 1) * SHARE_DEN; /* the rest as without a flood */
 	return 0;
