@@ -224,6 +224,8 @@ PACER_INLINE void pacer_short_arm_rule(struct pacer_policy *policy, struct pacer
 	const struct pacer_limiter *t = &rule->limiter[0];
 	const __u64 *a = pacer_hash_member(control->secret[policy->secret], 0);
 	const __u64 *b = pacer_hash_member(control->secret[policy->secret], 1);
+	/* As pacer_sketch_mark has it: the sketch of the key of all packets has no other. */
+	bool marked = t->key_id || t->kind != PACER_LIMITER_GAP;
 
 	rule->brief = (struct pacer_short){
 	    .mask = t->mask4[0],
@@ -231,8 +233,8 @@ PACER_INLINE void pacer_short_arm_rule(struct pacer_policy *policy, struct pacer
 	    .sets = t->sets,
 	    .home_factor = a[0],
 	    .home_first = a[PACER_HASH_FAMILY4],
-	    .mark_factor = b[0],
-	    .mark_first = b[PACER_HASH_FAMILY4],
+	    .mark_factor = marked ? b[0] : 0,
+	    .mark_first = marked ? b[PACER_HASH_FAMILY4] : 0,
 	    .key = pacer_closed_of(t),
 	    .slot_ns = t->window.slot_ns,
 	    .gap_ns = t->gap_ns,

@@ -428,6 +428,30 @@ static void test_sketches(void **unused)
 }
 
 /* Rules that ban: a refusal is left to the other way, and who is banned is known here. */
+/* Of the key of all packets, too, a refusal is told by looking alone: whoever has the lock. */
+static void test_refused_of_all(void **unused)
+{
+	struct pacer_limiter t = sketch(1000000, 1);
+
+	(void)unused;
+	t.key_id = 0;
+	t.mask4[0] = 0;
+	t.sets = 1;
+	for (uint32_t n = 0; n < 32; n++) {
+		for (uint32_t i = 0; i < PACER_SECRETS; i++)
+			control.secret[0][i] = (__u64)draw() << 32 | draw();
+		put_policy(&t, 0);
+		begin(&armed);
+		assert_int_equal(pacer_outcome_reason(go(&armed, 60, 5000000)), PACER_ADMIT);
+		armed.lines[0].lock |= PACER_LOCK_HELD;
+		note_short(60, 5500000);
+		assert_true(denied);
+		assert_int_equal(pacer_outcome_reason(go(&armed, 60, 5500000)), PACER_DENY_GAP);
+		armed.lines[0].lock &= ~PACER_LOCK_HELD;
+		assert_int_equal(pacer_outcome_reason(go(&armed, 60, 6000000)), PACER_ADMIT);
+	}
+}
+
 static void test_bans(void **unused)
 {
 	(void)unused;
@@ -1073,13 +1097,13 @@ static void test_rule_without(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_windows),	 cmocka_unit_test(test_rates),
-	    cmocka_unit_test(test_sketches),	 cmocka_unit_test(test_bans),
-	    cmocka_unit_test(test_shares),	 cmocka_unit_test(test_more),
-	    cmocka_unit_test(test_closed_until), cmocka_unit_test(test_changed),
-	    cmocka_unit_test(test_rules),	 cmocka_unit_test(test_many),
-	    cmocka_unit_test(test_rule_without), cmocka_unit_test(test_kinds),
-	    cmocka_unit_test(test_forget_held),
+	    cmocka_unit_test(test_windows),	   cmocka_unit_test(test_rates),
+	    cmocka_unit_test(test_sketches),	   cmocka_unit_test(test_bans),
+	    cmocka_unit_test(test_refused_of_all), cmocka_unit_test(test_shares),
+	    cmocka_unit_test(test_more),	   cmocka_unit_test(test_closed_until),
+	    cmocka_unit_test(test_changed),	   cmocka_unit_test(test_rules),
+	    cmocka_unit_test(test_many),	   cmocka_unit_test(test_rule_without),
+	    cmocka_unit_test(test_kinds),	   cmocka_unit_test(test_forget_held),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
