@@ -1041,6 +1041,14 @@ def peak_kib(*args):
                               text=True, check=True).stdout)
 
 
+def denied_for(seconds):
+    """A capture of one source that sends 20 a second, of which 17 are denied, and its policy."""
+    with open(path("few.yaml"), "w") as f:
+        f.write("rules: [{name: a, limits: [{key: src, packets: 3, window: 1s}]}]\n")
+    frame = frames_of_nano()[0]
+    return made(f"for.{seconds}", [frame.at(10**9 + i * 50_000_000) for i in range(20 * seconds)])
+
+
 def memory():
     """Ten times the frames of the same keys take no more memory, whatever is asked for."""
     with open(path("nano.pcap"), "rb") as f:
@@ -1055,6 +1063,8 @@ def memory():
                  ("replay", "-c", path("flow.yaml"), "--plot", path("x.svg"))):
         few, many = (peak_kib(*args, path(n)) for n in ("short.long", "long.long"))
         assert many < few * 1.05 + 512, (args, few, many)
+    few, many = (peak_kib("events", "-c", path("few.yaml"), "--replay", path(denied_for(s))) for s in (600, 6000))
+    assert many < few * 1.05 + 512, ("events", few, many)
     assert resource.RUSAGE_CHILDREN
 
 

@@ -25,8 +25,7 @@ struct run {
 	struct pacer_sampler *sampler;
 	struct pacer_sampling by;
 	struct pacer_sample_rng rng;
-	struct denied_by *by_what; /* of all packets that the sampler took */
-	uint32_t n_by_what;
+	struct denied_by by_what[PACER_SAMPLER_PLACES]; /* of the packets in the sampler's places */
 	uint64_t next_ns;
 };
 
@@ -42,45 +41,46 @@ static struct pacer_sampling sampling_of(const struct judge *j)
 				1);
 }
 
-/* What the next packet that is taken was denied by. -1: no memory. */
-static int keep_by(struct run *r, const struct replay_judged *judged)
+/* What a packet was denied by. */
+static struct denied_by denied_by(const struct run *r, const struct replay_judged *judged)
 {
-	uint32_t rule = pacer_outcome_rule(judged->outcome), n = r->n_by_what;
+	uint32_t rule = pacer_outcome_rule(judged->outcome);
 	const struct pacer_limiter *t =
 	    &r->judge->bin->rule[rule].limiter[pacer_outcome_limiter(judged->outcome)];
-	struct denied_by *grown = r->by_what;
 
-	if (!(n & (n - 1))) { /* a power of two, and full */
-		grown = realloc(grown, (n ? 2 * (size_t)n : 1) * sizeof(*grown));
-		if (!grown)
-			return -1;
-		r->by_what = grown;
-	}
-	r->by_what[r->n_by_what++] = (struct denied_by){
+	return (struct denied_by){
 	    t->key_id, pacer_limiter_valued(t) ? pacer_limiter_sees(t, &judged->pkt, judged->value)
 					       : judged->pkt};
-	return 0;
 }
 
-/* Where the packet path has the key's hash, the number of what it was denied by is kept. */
-static int sample(struct run *r, const struct replay_judged *judged, uint64_t now_ns)
+/* Kept for every sample that took the packet. The item names its place by what is else a hash. */
+static void keep_by(struct run *r, const struct denied_by *by)
+{
+	for (uint64_t left = r->sampler->took; left; left &= left - 1) {
+		uint32_t place = pacer_sampler_place(r->sampler, pacer_sampler_lowest(left));
+
+		r->by_what[place] = *by;
+		pacer_sampler_item(r->sampler, &r->by, place)->key = place;
+	}
+}
+
+static void sample(struct run *r, const struct replay_judged *judged, uint64_t now_ns)
 {
 	const struct pacer_rule *rule = &r->judge->bin->rule[pacer_outcome_rule(judged->outcome)];
+	struct denied_by by;
 	struct pacer_sample_item item;
 
 	if (!(r->by.reasons >> pacer_outcome_reason(judged->outcome) & 1) ||
 	    !pacer_sampler_due(r->sampler, &r->by, now_ns))
-		return 0;
-	if (keep_by(r, judged))
-		return -1;
+		return;
+	by = denied_by(r, judged);
 	item = estimate_item(&judged->pkt, now_ns);
 	item.rule = rule->counter;
 	item.reason = pacer_outcome_reason(judged->outcome);
-	item.key = r->n_by_what - 1;
 	pacer_sample_write_begin(&r->sampler->seq);
 	pacer_sampler_take(r->sampler, &r->by, &item);
+	keep_by(r, &by);
 	pacer_sample_write_end(&r->sampler->seq);
-	return 0;
 }
 
 static uint32_t rule_of(const struct run *r, const struct pacer_sample_item *item)
@@ -131,13 +131,18 @@ static bool is_on(const struct run *r)
 	return false;
 }
 
-/* All readings before this time. Where nothing goes on, a pause is passed over in one step. */
+/*
+ * All readings up to this time. Where nothing goes on, a pause is passed over in one step, up to
+ * its last reading: what comes after the pause is counted from there.
+ */
 static void read_until(struct run *r, uint64_t now_ns)
 {
 	while (r->next_ns <= now_ns) {
+		uint64_t steps = (now_ns - r->next_ns) / REPLAYED_EVERY_NS;
+
 		read_at(r, r->next_ns);
-		if (!is_on(r))
-			r->next_ns += (now_ns - r->next_ns) / REPLAYED_EVERY_NS * REPLAYED_EVERY_NS;
+		if (!is_on(r) && steps)
+			r->next_ns += (steps - 1) * REPLAYED_EVERY_NS;
 		r->next_ns += REPLAYED_EVERY_NS;
 	}
 }
@@ -175,9 +180,8 @@ static int read_frames(struct run *r, struct capture *c, struct replayed *sum,
 		if (replay_judge(r->judge->replay, &frame, &judged, error))
 			return -1;
 		count(r, &judged, frame.len_bytes);
-		if (pacer_outcome_rule(judged.outcome) < PACER_RULES_MAX &&
-		    sample(r, &judged, frame.now_ns))
-			return policy_fail(error, POLICY_NO_MEMORY, "events: no memory");
+		if (pacer_outcome_rule(judged.outcome) < PACER_RULES_MAX)
+			sample(r, &judged, frame.now_ns);
 		sum->denied += judge_denied(&judged);
 	}
 	if (sum->packets)
@@ -210,7 +214,6 @@ int replayed_run(struct judge *judge, struct capture *capture, const struct epis
 	detector_open(&r->detector, by, told, arg);
 	detector_policy(&r->detector, judge->policy, counter);
 	result = read_frames(r, capture, sum, error);
-	free(r->by_what);
 	free(r->sampler);
 	free(r);
 	return result;

@@ -7,7 +7,8 @@
  * The sample is the policy's if it has denied packets in it; else the last 10 s of them.
  *
  * Error: that of detector.h. Two runs over a capture tell the same. Concurrency: one thread.
- * Memory: a sampler beside the judge's.
+ * Memory: beside the judge's a sampler, and what its packets were denied by: nothing grows with the
+ * capture.
  */
 #ifndef PACER_REPLAYED_H
 #define PACER_REPLAYED_H
