@@ -156,6 +156,9 @@ interfaces()
 	refused 1 'gone0: there is no such interface' pacer serve gone0 -c "$work/one.yaml" \
 		--state "$work/gone.state"
 	refused 2 'wants one interface, -c POLICY and --state FILE' pacer serve s0
+	printf 'sets: [{name: g, file: %s}]\nrules: [{name: a, match: {src: "@g"}, verdict: drop}]\n' \
+		"$work/absent" >"$work/lost.yaml"
+	refused 2 "absent: No such file" pacer serve s0 -c "$work/lost.yaml" --state "$work/gone.state"
 	in_server ip link add gone0 type veth peer name gone1
 	in_server ip link set gone0 up
 	background "$SERVER" "$BUILD/xdp-pacer" serve gone0 -c "$work/one.yaml" --state "$work/gone.state" >"$work/out" 2>"$work/err"

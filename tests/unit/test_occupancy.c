@@ -214,6 +214,7 @@ static void test_limits_that_are_alike(void **unused)
 	     "key: 'value(h, src)', packets: 9, window: 1s"},
 	    {"key: src, rate: 10/s, burst: 99", "key: src, rate: 11/s, burst: 99"},
 	    {"key: src, rate: 10/s, burst: 99", "key: src, rate: 10/s, burst: 98"},
+	    {"key: src, rate: 10/s, burst: 98", "key: src, rate: 10/s, burst: 99"},
 	    {"key: src, rate: 10/s, burst: 9K", "key: src, rate: 10B/s, burst: 9K"},
 	    {"key: all, uses: 9, cooldown: 1s", "key: all, uses: 9, cooldown: 2s"},
 	    {"key: all, uses: 9, cooldown: 1s", "key: all, uses: 8, cooldown: 1s"},

@@ -78,10 +78,10 @@ static bool has_ended(void)
 	return errno == ENOENT || errno == ESRCH;
 }
 
-/* Or it is another user's; or hidden from all who look into processes, as a kernel's may be. */
+/* Or hidden even from who looks into processes (sees_every_process), as a kernel's may be. */
 static bool is_nobodys(void)
 {
-	return has_ended() || ((errno == EACCES || errno == EPERM) && looks_into_processes());
+	return has_ended() || errno == EACCES || errno == EPERM;
 }
 
 /* The next of a folder; NULL with *unseen true: that cannot be told. */
