@@ -124,6 +124,7 @@ told()
 	grep -q "r.limits\[0\], rung 3 of 3: 40 packets in 1m" "$work/why" || fail "why: $(cat "$work/why")"
 	pacer why s0 "udp 10.77.0.11:1 > 10.77.0.1:9000" >"$work/why"
 	grep -q "^  denied by r.limits\[0\], rung 1 of 3: 10.77.0.11$" "$work/why" || fail "why: $(cat "$work/why")"
+	equal "$(pacer top s0 --once --json | jq -c '[.tables[] | [.limit, .rung]]')" '[[0,1],[0,2],[0,3]]' "top --json"
 	ladder other "packets: 12, window: 60s" x3
 	pacer show s0 --diff "$work/other.yaml" >"$work/diff" || true
 	grep -q "r.limits\[0\].packets" "$work/diff" && grep -q "r.limits\[0\].wider" "$work/diff" ||

@@ -437,7 +437,9 @@ values_shown()
 	END
 	load land
 	pacer sets s0 add geo 10.77.0.13 AB >/dev/null
-	pacer sets s0 add geo - <<<"10.77.0.14 QQ --for 1h" >/dev/null
+	pacer sets s0 add geo - <<<$'10.77.0.14 QQ\t--for=1h' >/dev/null
+	refused 2 "-:1: --for wants a duration such as 90s or 10m" pacer sets s0 add geo - <<<"10.77.0.15 XY --for " || return
+	refused 2 "-:1: 1h 2h is not a duration such as 90s or 10m" pacer sets s0 add geo - <<<"10.77.0.15 XY --for 1h 2h" || return
 	refused 2 "-:1: no value 'x{64}': " pacer sets s0 add geo - <<<"10.77.0.15 $(printf 'x%.0s' {1..64})" || return
 	equal "$(pacer sets s0 show geo --json | jq -c '[.prefixes, .values, (.by_hand[] | [.prefix, .value, .left_ns > 0])]')" \
 		'[["10.77.0.11","fd77:1111:2222:3333::/64"],["XY","New York"],["10.77.0.13","AB",false],["10.77.0.14","QQ",true]]' "as JSON" || return

@@ -22,6 +22,7 @@ static void test_lines(void **unused)
 			    .so_far = {.matched = 10, .denied = 7, .denied_bytes = 70}};
 	struct event change = {.kind = EVENT_CHANGE};
 	struct event lost = {.kind = EVENT_LOST, .what = "runs of --exec", .n = 1234};
+	const struct event rung = {.kind = EVENT_SHARING, .limit = 1, .rung = 3};
 	char text[EVENT_TEXT], *json;
 
 	(void)unused;
@@ -45,8 +46,14 @@ static void test_lines(void **unused)
 			    "1970-01-01T00:00:00.000Z eth0 change ");
 	json =
 	    event_json(&(struct event){.kind = EVENT_SHARING_END, .limit = 2, .used = 3}, &place);
-	assert_non_null(strstr(json, "\"limit\":2,\"used\":3,\"capacity\":0,\"shared\":0"));
+	assert_non_null(
+	    strstr(json, "\"limit\":2,\"rung\":null,\"used\":3,\"capacity\":0,\"shared\":0"));
 	free(json);
+	json = event_json(&rung, &place);
+	assert_non_null(strstr(json, "\"limit\":1,\"rung\":3,\"used\":0"));
+	free(json);
+	assert_non_null(strstr(event_text(&rung, &place, text, sizeof(text)),
+			       " limits[1], rung 3: 0 keys have an entry of 0, and about "));
 }
 
 int main(void)

@@ -255,11 +255,14 @@ static int filter(struct keys_run *run)
 static void take_signals(struct keys_run *run)
 {
 	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-	struct sigaction action = {.sa_handler = stop};
+	struct sigaction action = {.sa_handler = stop}, was;
 	sigset_t blocked;
 
 	sigemptyset(&blocked);
 	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
+		sigaction(signals[i], NULL, &was);
+		if (was.sa_handler == SIG_IGN)
+			continue; /* nohup */
 		sigaddset(&blocked, signals[i]);
 		sigaction(signals[i], &action, NULL);
 	}

@@ -290,7 +290,7 @@ static void emit_smallest(const struct run *run, uint32_t rule, uint32_t limit)
 	const struct limit_kind *kind = limit_kind_of(l);
 	bool found = smallest.state == SMALLEST_FOUND;
 	const char *unit = kind->by_time ? kind->name : limit_unit(l);
-	char key[64], text[128], why[512];
+	char key[POLICY_KEY_TEXT], text[128], why[512];
 
 	emit_object("");
 	emit_uint("limit_index", l->item, NULL);
@@ -444,7 +444,7 @@ static void emit_top(const struct run *run, uint32_t i)
 	const struct top *top = tally_note_at(&run->tops, i);
 	const struct policy_rule *rule = &run->policy->rule[of->rule];
 	const struct policy_limit *limit = &rule->limit[of->limit];
-	char key[TALLY_TEXT], kind[64];
+	char key[TALLY_TEXT], kind[POLICY_KEY_TEXT];
 
 	emit_row();
 	emit_text("%s", rule->name);
@@ -576,8 +576,6 @@ static int check_plot(const struct run *run)
 	const struct options *o = run->o;
 	bool known = !o->plot_rule;
 
-	if (!o->plot && (o->plot_rule || o->plot_key))
-		return misused("replay", "--plot-rule and --plot-key want --plot FILE.svg");
 	for (size_t i = 0; o->plot && i < run->policy->n_rules; i++)
 		known |= o->plot_rule && !strcmp(run->policy->rule[i].name, o->plot_rule);
 	if (o->plot && !known)
@@ -670,6 +668,8 @@ static int check_usage(const struct options *o)
 		return misused("replay", "--json and --verdicts are two outputs: choose one");
 	if (o->compare && (o->verdicts || o->plot))
 		return misused("replay", "--compare shows keys: leave out --verdicts and --plot");
+	if (!o->plot && (o->plot_rule || o->plot_key))
+		return misused("replay", "--plot-rule and --plot-key want --plot FILE.svg");
 	for (size_t i = 0; i < 3; i++)
 		from_stdin += inputs[i] && !strcmp(inputs[i], "-");
 	if (from_stdin > 1)

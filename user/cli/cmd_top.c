@@ -101,10 +101,16 @@ static void emit_tables(const struct reading *f)
 	emit_array("tables");
 	for (size_t i = 0; i < f->n_tables; i++) {
 		const struct reading_table *t = &f->table[i];
+		const struct policy_rule *rule = &f->policy->rule[t->rule];
+		const struct policy_limit *limit = &rule->limit[t->limit];
 
 		emit_object("");
-		emit_string("rule", f->policy->rule[t->rule].name, NULL);
-		emit_uint("limit", t->limit, NULL);
+		emit_string("rule", rule->name, NULL);
+		emit_uint("limit", limit->item, NULL);
+		if (limit->ladder.rungs)
+			emit_uint("rung", limit->rung + 1u, NULL);
+		else
+			emit_null("rung", NULL);
 		emit_uint("used", t->used, NULL);
 		emit_uint("capacity", t->capacity, NULL);
 		emit_uint("shared", t->shared, NULL);

@@ -44,7 +44,7 @@ static void emit_key(const struct comparison *c, uint32_t i)
 {
 	const struct compare_note *note = tally_note_at(&c->keys, i);
 	const struct compare_kind *kind = compare_kind_at(c, i);
-	char text[TALLY_TEXT], by[64];
+	char text[TALLY_TEXT], by[POLICY_KEY_TEXT];
 
 	policy_key_text(&kind->key, by, sizeof(by));
 	tally_key_text(&kind->key, &note->pkt, text, sizeof(text));

@@ -27,18 +27,32 @@ static int wrong_line(int line, const char *what, const char *text)
 	return complain("-", &error);
 }
 
+/* The word --for, cut off what stands before it: what follows it. NULL: there is none. */
+static char *cut_for(char *element)
+{
+	for (char *at = element; (at = strstr(at, "--for")); at++) {
+		char *behind = at + strlen("--for");
+
+		if (at > element && strchr(" \t", at[-1]) &&
+		    (!*behind || strchr("= \t", *behind))) {
+			at[-1] = 0;
+			return trimmed(behind + (*behind == '='));
+		}
+	}
+	return NULL;
+}
+
 static int read_line(char *text, int line, bool timed, uint64_t for_ns, line_taker take, void *to)
 {
-	char *element = trimmed(text), *time = timed ? strstr(element, " --for ") : NULL;
+	char *element = trimmed(text), *time;
 
 	if (!*element || *element == '#')
 		return EXIT_DONE;
-	if (time) {
-		*time = 0;
-		time = trimmed(time + strlen(" --for "));
-		if (units_duration(time, &for_ns) || !for_ns)
-			return wrong_line(line, "is not a duration such as 90s or 10m", time);
-	}
+	time = timed ? cut_for(element) : NULL;
+	if (time && !*time)
+		return wrong_line(line, "wants a duration such as 90s or 10m", "--for");
+	if (time && (units_duration(time, &for_ns) || !for_ns))
+		return wrong_line(line, "is not a duration such as 90s or 10m", time);
 	return take(to, trimmed(element), for_ns, line);
 }
 

@@ -151,8 +151,11 @@ static void add_rest(struct line *l, const struct event *e, const struct event_p
 	switch (e->kind) {
 	case EVENT_SHARING:
 	case EVENT_SHARING_END:
-		add(l, "limits[%zu]: %s keys have an entry of %s, and about %s entries are shared",
-		    e->limit, thousands(e->used).text, thousands(e->capacity).text,
+		add(l, "limits[%zu]", e->limit);
+		if (e->rung)
+			add(l, ", rung %u", e->rung);
+		add(l, ": %s keys have an entry of %s, and about %s entries are shared",
+		    thousands(e->used).text, thousands(e->capacity).text,
 		    thousands(e->shared).text);
 		break;
 	case EVENT_BAN:
@@ -263,6 +266,10 @@ static void emit_episode(const struct event *e)
 static void emit_table_fields(const struct event *e)
 {
 	emit_uint("limit", e->limit, NULL);
+	if (e->rung)
+		emit_uint("rung", e->rung, NULL);
+	else
+		emit_null("rung", NULL);
 	emit_uint("used", e->used, NULL);
 	emit_uint("capacity", e->capacity, NULL);
 	emit_uint("shared", e->shared, NULL);

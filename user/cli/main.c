@@ -179,5 +179,7 @@ int main(int argc, char **argv)
 {
 	open_standard();
 	signal(SIGXFSZ, SIG_IGN); /* a file past the limit of its size is an error of the write */
+	/* Or no child could be waited for, if who begins this ignores it. */
+	signal(SIGCHLD, SIG_DFL);
 	return written(begin(argc, argv));
 }

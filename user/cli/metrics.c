@@ -10,7 +10,6 @@
 #include "inspect/occupancy.h"
 
 #define PREFIX	     "xdp_pacer_"
-#define KEY_TEXT     64
 #define NUMBER_TEXT  64
 #define LABEL_TEXT   (4 * IF_NAMESIZE + 1)
 #define NS_PER_S     1000000000ul
@@ -338,7 +337,7 @@ static void shadow_bytes_rows(const struct row *row)
 static void begin_limit(const struct row *row, size_t rule, size_t limit)
 {
 	const struct policy_rule *of = &row->f->policy->rule[rule];
-	char index[NUMBER_TEXT], key[KEY_TEXT];
+	char index[NUMBER_TEXT], key[POLICY_KEY_TEXT];
 
 	snprintf(index, sizeof(index), "%u", of->limit[limit].item);
 	begin(row);

@@ -172,7 +172,7 @@ static void emit_limit(const struct policy *policy, const struct pacer_policy *b
 	struct kind_subject of = {l, t, plan};
 	uint64_t bytes = figures_limit_bytes(l, t, plan->cpus);
 	struct facts facts = {0};
-	char text[TEXT];
+	char text[POLICY_KEY_TEXT];
 
 	emit_object("");
 	emit_string("rule", rule, "\n  %s, ", rule);

@@ -243,8 +243,11 @@ int several_run(const struct verb *verb, struct options *o)
 	n_names = count_names(verb, o);
 	if (n_names == 1 && !is_all(o, n_names))
 		return verb->run(o);
-	if ((o->watch && !verb->takes_several) || o->pcap)
-		return misused(verb->name, "--%s is of one interface", o->watch ? "watch" : "pcap");
+	if ((o->watch && !verb->takes_several) || o->every || o->pcap)
+		return misused(verb->name, "--%s is of one interface",
+			       o->watch	  ? "watch"
+			       : o->every ? "every"
+					  : "pcap");
 	code = find_names(verb, o, n_names, &s);
 	if (code)
 		return code;

@@ -174,7 +174,7 @@ static void add_tables(struct top_view *v, const struct reading *f)
 		const struct reading_table *from = &f->table[i];
 		const struct policy_rule *rule = &f->policy->rule[from->rule];
 		struct top_table *to = &v->table[i];
-		char key[64];
+		char key[POLICY_KEY_TEXT];
 
 		snprintf(to->rule, sizeof(to->rule), "%s", rule->name);
 		snprintf(to->name, sizeof(to->name), "%s.limits[%u]", rule->name,

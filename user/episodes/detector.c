@@ -244,10 +244,12 @@ void detector_table(struct detector *d, size_t rule, size_t limit, uint64_t used
 		    uint64_t capacity, uint64_t now_ns)
 {
 	struct detector_table *t = &d->table[rule][limit];
+	const struct policy_limit *of = &policy_rule(d, &d->rule[rule])->limit[limit];
 	struct event event = {.kind = EVENT_SHARING,
 			      .told_ns = now_ns,
 			      .rule = d->rule[rule].name,
-			      .limit = policy_rule(d, &d->rule[rule])->limit[limit].item,
+			      .limit = of->item,
+			      .rung = of->ladder.rungs ? of->rung + 1u : 0,
 			      .used = used,
 			      .shared = shared,
 			      .capacity = capacity};

@@ -62,6 +62,7 @@ struct event {
 	struct heavy_share share;    /* a heavy key's */
 	/* of a table */
 	size_t limit;
+	unsigned int rung; /* of its ladder, from 1; 0: it is none of a ladder */
 	uint64_t used, shared, capacity;
 	/* of a ban */
 	uint64_t until_ns;

@@ -89,7 +89,7 @@ static void read_by(const struct pacer_rule *rule, const char *text, bool dst,
 static int read_key(const struct policy_rule *named, const struct pacer_rule *rule,
 		    const char *text, struct wished *wished, struct policy_error *error)
 {
-	char keys[160] = "", one[40];
+	char keys[2 * POLICY_KEY_TEXT] = "", one[POLICY_KEY_TEXT];
 
 	wished->n = 0;
 	read_by(rule, text, false, wished);
