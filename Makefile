@@ -351,6 +351,7 @@ install: all ## install under DESTDIR and PREFIX, with the core's headers
 	chmod 644 $(DESTDIR)$(UNITDIR)/xdp-pacer@.service $(DESTDIR)$(UNITDIR)/xdp-pacer-fleet@.service
 	install -D -m 644 systemd/xdp-pacer.sysusers $(DESTDIR)$(LIBDIR)/sysusers.d/xdp-pacer.conf
 	install -D -m 644 systemd/xdp-pacer.tmpfiles $(DESTDIR)$(LIBDIR)/tmpfiles.d/xdp-pacer.conf
+	$(if $(DESTDIR),,systemd/installed $(LIBDIR))
 	install -d $(DESTDIR)$(BASHDIR) $(DESTDIR)$(ZSHDIR)
 	$(BUILD)/xdp-pacer help --completion bash > $(DESTDIR)$(BASHDIR)/xdp-pacer
 	$(BUILD)/xdp-pacer help --completion zsh > $(DESTDIR)$(ZSHDIR)/_xdp-pacer

@@ -70,6 +70,18 @@ active()
 	[ "$(systemctl is-active xdp-pacer@v0)" = active ] || fail "$(systemctl status xdp-pacer@v0 2>&1 | tail -n 1)"
 }
 
+# until COMMAND...: for a minute
+until_true()
+{
+	local i=0
+
+	until "$@" >/dev/null 2>&1; do
+		i=$((i + 1))
+		[ "$i" -lt 300 ] || fail "not in a minute: $*" || return
+		sleep 0.2
+	done
+}
+
 # Before the network is up, by a user of its own, and so that other programs may stand beside it.
 starts()
 {
@@ -78,6 +90,33 @@ starts()
 		return
 	[ "$(stat -c %u "/proc/$(systemctl show -P MainPID xdp-pacer@v0)")" = 990 ] || fail "not as xdp-pacer" || return
 	xdp-pacer status v0 --json | grep -q '"attach": *"dispatcher"' || fail "not under the dispatcher"
+}
+
+# What is early and behind the network is in no cycle with it.
+early()
+{
+	[ "$(systemctl is-active early)" = active ] || fail "early.service is $(systemctl is-active early)" || return
+	! dmesg | grep -i 'ordering cycle'
+}
+
+is_off()
+{
+	[ "$(systemctl is-active xdp-pacer@w0)" = inactive ]
+}
+
+# The network did not wait for it; when it comes it is paced, and again when it comes back.
+comes_later()
+{
+	local times
+
+	[ "$(systemctl show -P Result xdp-pacer@w0)" = exec-condition ] ||
+		fail "before it is there: $(systemctl show -P Result xdp-pacer@w0)" || return
+	for times in 1 2; do
+		ip link add w0 type veth peer name w1
+		until_true xdp-pacer status w0 || return
+		ip link del w0
+		until_true is_off || fail "w0 has gone, $times: $(systemctl is-active xdp-pacer@w0)" || return
+	done
 }
 
 paces()
@@ -164,6 +203,24 @@ agent_is_killed()
 	[ "$(cat /run/etcd/member.created)" = "$session" ] || fail "its session is another"
 }
 
+# Nothing is given back, whichever of the two is restarted.
+agent_is_restarted()
+{
+	local session unit
+
+	session=$(cat /run/etcd/member.created)
+	for unit in xdp-pacer-fleet@v0 xdp-pacer@v0; do
+		systemctl restart "$unit"
+		agent_divides
+		[ "$(cat /run/etcd/member.created)" = "$session" ] || fail "$unit: its session is another" || return
+	done
+	systemctl stop xdp-pacer@v0
+	agent_divides
+	systemctl start xdp-pacer@v0
+	agent_divides
+	[ "$(cat /run/etcd/member.created)" = "$session" ] || fail "its session is another at the end"
+}
+
 agent_stops()
 {
 	systemctl stop xdp-pacer-fleet@v0
@@ -189,6 +246,7 @@ keep()
 try()
 {
 	check "before-the-network" starts
+	check "no-cycle" early
 	if [ -e /second-boot ]; then
 		check "restored-after-a-reboot" restored
 	else
@@ -199,7 +257,9 @@ try()
 		check "started-again" starts_again
 		check "fleet-starts" agent_starts
 		check "fleet-survives-a-kill" agent_is_killed
+		check "fleet-survives-restarts" agent_is_restarted
 		check "fleet-stops" agent_stops
+		check "comes-later" comes_later
 	fi
 	systemctl reboot --no-block
 }
