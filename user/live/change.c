@@ -28,7 +28,7 @@ static int replace(struct attached *a, const char *text, const struct set_texts 
 	result = successor_write(a, text, &s, error);
 	if (!result) {
 		until_ns = confirm_ns ? host_now_ns() + confirm_ns : 0;
-		result = until_ns ? trial_begin(a, old, new, until_ns, error) : 0;
+		result = until_ns ? trial_begin(a, old, new, s.valued, until_ns, error) : 0;
 		if (result)
 			successor_undo(a, &s);
 	}

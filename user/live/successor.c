@@ -219,6 +219,7 @@ static int find_sets(const struct attached *a, const struct policy *old, const s
 					   "key nor a fleet had them: apply a policy",
 					   a->ifname, new->set[i].name);
 		s->old_set[i] = k < old->n_sets ? (int)k : -1;
+		s->valued[i] = k < old->n_sets && policy_set_named(old, &old->set[k]) ? (int)k : -1;
 	}
 	return 0;
 }

@@ -23,6 +23,7 @@ struct successor {
 	struct plan *plan;	      /* the caller's: what becomes of the state */
 	const struct set_texts *sets; /* the caller's; NULL: they stay as they are */
 	int old_set[PACER_SETS_MAX];  /* which one each is now, by its name; -1: none */
+	int valued[PACER_SETS_MAX];   /* the same, where its values are known to keys; else -1 */
 	uint32_t n_sets;
 	struct pacer_policy *bin;
 	struct allowlist list;

@@ -34,35 +34,121 @@ static struct pacer_rule *rule_of_counter(struct pacer_policy *p, uint32_t id)
 	return NULL;
 }
 
+/* What a rule of the old policy becomes by limits that are put behind its own. */
+struct grown {
+	uint8_t n_limiters; /* 0: it stays as it is */
+	uint8_t value[2];
+	bool opens; /* it gets a limit of new flows */
+	bool more;  /* ... that needs more of a packet than its headers' words (path.h) */
+};
+
+/*
+ * Where values of sets are in the old rule that the limit, of a rule with values `from`, counts by.
+ * False: it cannot, as the old policy has no such set, or two others. Then none of its own limits
+ * has that key, and there is nothing to make up for.
+ */
+static bool place_values(const uint8_t from[2], const int *sets, uint8_t value[2],
+			 struct pacer_limiter *t)
+{
+	uint8_t placed[2] = {value[0], value[1]};
+
+	for (int end = 0; end < 2; end++) {
+		uint32_t which = t->value[end] ? from[(t->value[end] - 1) & 1] : 0, i = 0;
+		int set = which ? sets[(which - 1) & (PACER_SETS_MAX - 1)] : -1;
+
+		if (!t->value[end])
+			continue;
+		if (set < 0)
+			return false;
+		which = (uint32_t)(set + 1) | (which & PACER_VALUE_DST);
+		while (i < 2 && placed[i] && placed[i] != which)
+			i++;
+		if (i == 2)
+			return false;
+		placed[i] = (uint8_t)which;
+		t->value[end] = (uint8_t)(i + 1);
+	}
+	memcpy(value, placed, sizeof(placed));
+	return true;
+}
+
+/* Puts the limits of a rule behind those of the one of the old policy. -1: there is no room. */
+static int retire_in_rule(const struct attached *a, struct pacer_rule *rule,
+			  const struct pacer_rule *from, const int *sets, uint64_t until_ns,
+			  struct grown *grown)
+{
+	*grown = (struct grown){.n_limiters = rule->n_limiters,
+				.value = {rule->value[0], rule->value[1]}};
+	/* One that passes all of its packets, or none, has nothing to make up for. */
+	for (size_t k = 0; !rule->says && k < from->n_limiters; k++) {
+		struct pacer_limiter t = from->limiter[k];
+
+		if (t.until_ns || limiter_in(a, rule, &t) ||
+		    !place_values(from->value, sets, grown->value, &t))
+			continue;
+		if (grown->n_limiters == PACER_LIMITERS_MAX)
+			return -1;
+		t.until_ns = until_ns + compile_limiter_memory_ns(&t);
+		rule->limiter[grown->n_limiters++] = t;
+		grown->opens |= !!(t.kind & PACER_LIMITER_NEW);
+		grown->more |= compile_needs_more(&t);
+	}
+	return 0;
+}
+
 /*
  * Should the new policy give way at until_ns, then its limits are draining beside those of the old
  * one, which have not counted what was admitted meanwhile. They are put behind the limits that
  * packets are being judged by; to make them count is the caller's last step.
  */
 static int retire_in_old(const struct attached *a, struct pacer_policy *old,
-			 const struct pacer_policy *new, uint64_t until_ns,
-			 uint8_t n_limiters[PACER_RULES_MAX])
+			 const struct pacer_policy *new, const int *sets, uint64_t until_ns,
+			 struct grown grown[PACER_RULES_MAX])
 {
-	memset(n_limiters, 0, PACER_RULES_MAX);
+	memset(grown, 0, PACER_RULES_MAX * sizeof(*grown));
 	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
 		struct pacer_rule *rule = rule_of_counter(old, new->rule[r].counter);
-		uint8_t *n = rule ? &n_limiters[rule - old->rule] : NULL;
 
-		if (rule)
-			*n = rule->n_limiters;
-		/* One that passes all of its packets, or none, has nothing to make up for. */
-		for (size_t k = 0; rule && !rule->says && k < new->rule[r].n_limiters; k++) {
-			const struct pacer_limiter *t = &new->rule[r].limiter[k];
-
-			if (t->until_ns || limiter_in(a, rule, t))
-				continue;
-			if (*n == PACER_LIMITERS_MAX)
-				return -1;
-			rule->limiter[*n] = *t;
-			rule->limiter[(*n)++].until_ns = until_ns + compile_limiter_memory_ns(t);
-		}
+		if (rule && retire_in_rule(a, rule, &new->rule[r], sets, until_ns,
+					   &grown[rule - old->rule]))
+			return -1;
 	}
 	return 0;
+}
+
+/*
+ * The limits count from the last store on. Before it comes what they need: the old policy may have
+ * had no limit that asks whether a packet opens a flow, for its TTL or for values of sets, nor a
+ * table of flows.
+ */
+static void count_in_old(struct pacer_policy *old, const struct pacer_policy *new,
+			 const struct grown grown[PACER_RULES_MAX])
+{
+	bool more = false;
+
+	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
+		struct pacer_rule *rule = &old->rule[r];
+
+		if (grown[r].n_limiters > 1 || grown[r].more) {
+			rule->plain = PACER_PLAIN_NOT;
+			__atomic_store_n(&old->shape, PACER_SHORT_NONE, __ATOMIC_RELEASE);
+		}
+		if (grown[r].opens && !old->flows.sets)
+			old->flows = new->flows;
+		if (grown[r].opens)
+			__atomic_store_n(&rule->opens, 1, __ATOMIC_RELEASE);
+		if (grown[r].n_limiters)
+			memcpy(rule->value, grown[r].value, sizeof(rule->value));
+		more |= grown[r].more;
+	}
+	if (more) {
+		__atomic_or_fetch(&old->flags, PACER_KEYS_MORE, __ATOMIC_RELEASE);
+		__atomic_or_fetch(&old->dims, PACER_DIMS_MORE, __ATOMIC_RELEASE);
+	}
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		if (grown[r].n_limiters)
+			__atomic_store_n(&old->rule[r].n_limiters, grown[r].n_limiters,
+					 __ATOMIC_RELEASE);
 }
 
 /* A limit of the new policy that was draining in the old one already has to last as long. */
@@ -118,9 +204,9 @@ static int begin_in_old(const struct attached *a, struct pacer_policy *old,
 }
 
 int trial_begin(const struct attached *a, struct pacer_policy *old, const struct pacer_policy *new,
-		uint64_t until_ns, struct policy_error *error)
+		const int *sets, uint64_t until_ns, struct policy_error *error)
 {
-	uint8_t n_limiters[PACER_RULES_MAX];
+	struct grown grown[PACER_RULES_MAX];
 
 	if (begin_in_old(a, old, new, until_ns, true))
 		return policy_fail(
@@ -128,7 +214,7 @@ int trial_begin(const struct attached *a, struct pacer_policy *old, const struct
 		    "%s: a rate that has just been changed still builds its bursts when the "
 		    "trial ends: try it for longer, or later",
 		    a->ifname);
-	if (retire_in_old(a, old, new, until_ns, n_limiters))
+	if (retire_in_old(a, old, new, sets, until_ns, grown))
 		return policy_fail(
 		    error, 0,
 		    "%s: a rule would hold more than 8 limits after the new ones gave way, "
@@ -137,14 +223,7 @@ int trial_begin(const struct attached *a, struct pacer_policy *old, const struct
 	(void)begin_in_old(a, old, new, until_ns, false);
 	extend_in_old(a, old, new, until_ns);
 	compile_keep_targets(old, new, until_ns);
-	for (size_t r = 0; r < PACER_RULES_MAX; r++)
-		if (n_limiters[r]) {
-			if (n_limiters[r] != 1) {
-				old->rule[r].plain = PACER_PLAIN_NOT;
-				__atomic_store_n(&old->shape, PACER_SHORT_NONE, __ATOMIC_RELEASE);
-			}
-			__atomic_store_n(&old->rule[r].n_limiters, n_limiters[r], __ATOMIC_RELEASE);
-		}
+	count_in_old(old, new, grown);
 	return 0;
 }
 

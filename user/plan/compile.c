@@ -313,7 +313,12 @@ static int place_values(const struct policy *policy, struct draft_rule *drafts,
 	return 0;
 }
 
-/* Limits that need the frame, a set, or whether a packet opens a flow, before they are asked. */
+bool compile_needs_more(const struct pacer_limiter *t)
+{
+	return t->kind & PACER_LIMITER_NEW || pacer_limiter_valued(t) || t->key_id & PACER_KEY_TTL;
+}
+
+/* What such limits ask of the policy. */
 static void put_limits_more(const struct policy *policy, struct pacer_policy *bin)
 {
 	for (size_t i = 0; i < policy->n_sets; i++)
@@ -324,7 +329,7 @@ static void put_limits_more(const struct policy *policy, struct pacer_policy *bi
 
 			if (t->kind & PACER_LIMITER_NEW)
 				bin->rule[r].opens = 1;
-			else if (!pacer_limiter_valued(t) && !(t->key_id & PACER_KEY_TTL))
+			if (!compile_needs_more(t))
 				continue;
 			bin->flags |= PACER_KEYS_MORE;
 			bin->dims |= PACER_DIMS_MORE;

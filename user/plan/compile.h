@@ -63,6 +63,9 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 int compile_memory(const struct policy *policy, const struct compile_host *host, uint64_t *bytes,
 		   struct policy_error *error);
 
+/* Does the limit need the frame, a set, or whether a packet opens a flow, before it is asked? */
+bool compile_needs_more(const struct pacer_limiter *t);
+
 /* The table of bans and the filter before it, in lines. */
 uint64_t compile_ban_lines(const struct pacer_bans *bans);
 /* The same of the table of flows. */

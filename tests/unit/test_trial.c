@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What a trial leaves in the policy that it gives way to: its limits count there as they did in its
+ * own, and none of them counts other packets or by another key.
+ */
+#include "applied.h"
+#include "path.h"
+
+#include "live/trial.h"
+
+#define LINES	 8192u
+#define TRIAL_NS (30 * SECOND)
+
+static struct pacer_line lines[LINES];
+static __u64 secret[2 * PACER_SECRETS];
+static struct pacer_control control = {.resolution_ns = RESOLUTION};
+static const struct attached pacer = {.ifname = "eth0", .control = &control};
+
+/* --- a trial of `now` before `before` --------------------------------------------------------- */
+
+static void begin(const char *text)
+{
+	assert_int_equal(load(text), 0);
+	assert_true(now.plan.lines <= LINES);
+	memset(lines, 0, sizeof(lines));
+	for (size_t i = 0; i < ARRAY(secret); i++)
+		secret[i] = draw();
+}
+
+/* sets: see trial_begin. */
+static void try_out(const char *text, const int *sets)
+{
+	assert_int_equal(apply(text), 0);
+	assert_int_equal(
+	    trial_begin(&pacer, &before.bin, &now.bin, sets, host.now_ns + TRIAL_NS, &error), 0);
+}
+
+static const int no_sets[PACER_SETS_MAX] = {-1, -1, -1, -1, -1, -1, -1, -1,
+					    -1, -1, -1, -1, -1, -1, -1, -1};
+
+/* What the policy says of a UDP packet from 192.0.2.1, with this port and TTL. */
+static enum pacer_reason judged(const struct pacer_policy *p, uint16_t sport, uint8_t ttl,
+				uint64_t now_ns)
+{
+	uint8_t b[60] = {[12] = 8,   [14] = 0x45, [17] = 46,	     [22] = ttl,	 [23] = 17,
+			 [26] = 192, [28] = 2,	  [29] = 1,	     [30] = 198,	 [33] = 1,
+			 [37] = 53,  [39] = 26,	  [34] = sport >> 8, [35] = sport & 0xff};
+	struct pacer_state state = {.table = {lines, LINES}, .policy = p, .secret = secret};
+	struct pacer_walk walk = {.state = &state};
+	struct pacer_frame frame = {b, b + sizeof(b), sizeof(b), now_ns};
+	__u32 outcome;
+
+	(void)pacer_path(&frame, &walk, &outcome);
+	return pacer_outcome_reason(outcome);
+}
+
+#define HEAD	 "memory: 256Ki\nclock: exact\n"
+#define RULE(of) "rules:\n- name: a\n  limits: [" of "]\n"
+#define ALL	 "{key: src, packets: 900, window: 1s, entries: 64}"
+#define NEW	 "{key: src, packets: 2, window: 10m, of: new, entries: 64}"
+#define BY_TTL	 "{key: ttl, packets: 2, window: 10m, entries: 64}"
+
+/* It counts new flows, and no other packets, by the trial's table of flows. */
+static void test_new_flows_alone(void **unused)
+{
+	uint64_t after_ns;
+
+	(void)unused;
+	begin(HEAD RULE(ALL));
+	assert_false(before.bin.flows.sets || before.bin.rule[0].opens);
+	try_out(HEAD "flows: 64\n" RULE(ALL ", " NEW), no_sets);
+	assert_int_equal(before.bin.rule[0].n_limiters, 2);
+	assert_memory_equal(&before.bin.flows, &now.bin.flows, sizeof(now.bin.flows));
+	assert_int_equal(judged(&now.bin, 1, 64, host.now_ns), PACER_ADMIT);
+	after_ns = host.now_ns + TRIAL_NS;
+	for (uint32_t i = 0; i < 100; i++)
+		assert_int_equal(judged(&before.bin, 1, 64, after_ns + i), PACER_ADMIT);
+	assert_int_equal(judged(&before.bin, 2, 64, after_ns), PACER_ADMIT);
+	assert_int_equal(judged(&before.bin, 3, 64, after_ns), PACER_DENY_WINDOW);
+	assert_int_equal(judged(&before.bin, 2, 64, after_ns), PACER_ADMIT);
+}
+
+/* The table of flows that the old policy has goes on. */
+static void test_flows_that_are_known(void **unused)
+{
+	struct pacer_flows were;
+
+	(void)unused;
+	begin(HEAD "flows: 64\n" RULE(NEW) "- {name: b, limits: [" ALL "]}\n");
+	were = now.bin.flows;
+	try_out(HEAD "flows: 128\n" RULE(NEW) "- {name: b, limits: [" ALL ", " NEW "]}\n", no_sets);
+	assert_memory_equal(&before.bin.flows, &were, sizeof(were));
+	assert_true(before.bin.rule[0].opens && before.bin.rule[1].opens);
+}
+
+static void test_by_ttl(void **unused)
+{
+	uint64_t after_ns;
+
+	(void)unused;
+	begin(HEAD RULE(ALL));
+	assert_false(now.bin.dims & PACER_DIMS_MORE);
+	try_out(HEAD RULE(ALL ", " BY_TTL), no_sets);
+	assert_int_equal(judged(&now.bin, 1, 64, host.now_ns), PACER_ADMIT);
+	after_ns = host.now_ns + TRIAL_NS;
+	assert_int_equal(judged(&before.bin, 1, 64, after_ns), PACER_ADMIT);
+	assert_int_equal(judged(&before.bin, 1, 64, after_ns), PACER_DENY_WINDOW);
+	assert_int_equal(judged(&before.bin, 1, 63, after_ns), PACER_ADMIT);
+	assert_false(before.bin.rule[0].opens);
+}
+
+/* What needs nothing more leaves the old policy's way as it is. */
+static void test_of_the_packets_words(void **unused)
+{
+	(void)unused;
+	begin(HEAD RULE(ALL));
+	try_out(HEAD RULE(ALL ", {key: dst, packets: 9, window: 1s, entries: 64}"), no_sets);
+	assert_int_equal(before.bin.rule[0].n_limiters, 2);
+	assert_false(before.bin.dims & PACER_DIMS_MORE || before.bin.flags & PACER_KEYS_MORE);
+}
+
+/* --- values of sets --------------------------------------------------------------------------- */
+
+#define GEO		     "{name: geo, file: geo.csv, value: 2}"
+#define ASN		     "{name: asn, file: asn.csv, value: 2}"
+#define SETS(of)	     HEAD "sets: [" of "]\n"
+#define BY(key, slots)	     "{key: '" key "', packets: 9, window: 1h, entries: 64, slots: " #slots "}"
+#define BY_VALUE(set, slots) BY("value(" set ", src)", slots)
+
+static const struct pacer_rule *rule_before(void)
+{
+	return &before.bin.rule[0];
+}
+
+/* Under the number that the set has in the old policy, beside the value that the rule has. */
+static void test_by_value(void **unused)
+{
+	static const int sets[PACER_SETS_MAX] = {1, 0};
+
+	(void)unused;
+	begin(SETS(GEO ", " ASN) RULE(ALL));
+	assert_false(now.bin.dims & PACER_DIMS_MORE || now.bin.flags & PACER_KEYS_MORE);
+	try_out(SETS(ASN ", " GEO)
+		    RULE(ALL ", " BY_VALUE("asn", 4) ", " BY("value(geo, dst)+src", 4)),
+		sets);
+	assert_int_equal(rule_before()->n_limiters, 3);
+	assert_int_equal(rule_before()->value[0], 2);
+	assert_int_equal(rule_before()->value[1], 1 | PACER_VALUE_DST);
+	assert_int_equal(rule_before()->limiter[1].value[0], 1);
+	assert_int_equal(rule_before()->limiter[2].value[1], 2);
+	assert_true(before.bin.dims & PACER_DIMS_MORE && before.bin.flags & PACER_KEYS_MORE);
+}
+
+/* The value that is the rule's second in the trial is the only one that the old policy has. */
+static void test_by_the_second_value(void **unused)
+{
+	static const int sets[PACER_SETS_MAX] = {0, -1};
+
+	(void)unused;
+	begin(SETS(GEO) RULE(BY_VALUE("geo", 4)));
+	try_out(SETS(GEO ", " ASN) RULE(BY_VALUE("asn", 4) ", " BY_VALUE("geo", 8)), sets);
+	assert_int_equal(now.bin.rule[0].limiter[1].value[0], 2);
+	assert_int_equal(rule_before()->n_limiters, 2);
+	assert_int_equal(rule_before()->value[0], 1);
+	assert_int_equal(rule_before()->value[1], 0);
+	assert_int_equal(rule_before()->limiter[1].value_set[0], compile_name_id("geo"));
+	assert_int_equal(rule_before()->limiter[1].value[0], 1);
+}
+
+/* A set of the trial alone is needed by nothing that comes back: so its values do not stay. */
+static void test_by_a_set_of_the_trial(void **unused)
+{
+	(void)unused;
+	begin(HEAD RULE(ALL));
+	try_out(SETS(ASN) RULE(ALL ", " BY_VALUE("asn", 4)), no_sets);
+	assert_int_equal(rule_before()->n_limiters, 1);
+	assert_int_equal(rule_before()->value[0], 0);
+	assert_false(before.bin.dims & PACER_DIMS_MORE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(test_new_flows_alone),
+	    TEST(test_flows_that_are_known),
+	    TEST(test_by_ttl),
+	    TEST(test_of_the_packets_words),
+	    TEST(test_by_value),
+	    TEST(test_by_the_second_value),
+	    TEST(test_by_a_set_of_the_trial),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
