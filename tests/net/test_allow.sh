@@ -69,16 +69,20 @@ for_a_time()
 	equal "$(pacer allow s0 list) $(pacer allow s0 list --json)" "s0: no source is on the allow-list []" \
 		"an empty list"
 	pacer allow s0 add 10.77.0.11 --for 5s >/dev/null
-	pacer allow s0 add 10.77.0.12 --for 1h >/dev/null
+	pacer allow s0 add 10.77.0.12/31 >/dev/null
+	pacer allow s0 add 10.77.0.12 --for 5s >/dev/null
 	arrive "20 20" n=20 n=20,from=10.77.0.12
-	equal "$(pacer allow s0 list --json | jq 'map(.left_ns > 0) | all')" true "time left"
+	equal "$(pacer allow s0 list --json | jq 'map(.left_ns > 0) | map(tostring) | join(" ")' -r)" \
+		"true false true" "time left"
 	until_true 6 lapsed
+	# A shorter prefix that lets it through is not hidden by one that has lapsed.
 	arrive "1 20" n=20 n=20,from=10.77.0.12
+	equal "$(pacer why s0 10.77.0.12 --json | jq -r .allowed.prefix)" 10.77.0.12/31 "why, of one within another"
 	equal "$(pacer why s0 10.77.0.11 --json | jq -c .allowed)" null "why, of one that has lapsed"
 	# An entry that has lapsed makes room for a new one, and its deletion is no error.
 	pacer allow s0 add 10.77.0.11 >/dev/null
 	arrive "20" n=20
-	listed "10.77.0.11 10.77.0.12"
+	listed "10.77.0.11 10.77.0.12/31"
 }
 
 lapsed()

@@ -193,6 +193,46 @@ static void test_by_hand(void **unused)
 	assert_true(made.by_hand && !made.of_policy && made.hand_until_ns == NOW);
 }
 
+/* A prefix lasts as all that hold it do, of its own family and bits. */
+static void test_within(void **unused)
+{
+	struct prefix p = prefix(4, 0x100), other = prefix(4, 0x200), all = {4, 0, {0}};
+	struct prefix long6 = prefix(6, 0x180), net6 = prefix(6, 0x180);
+
+	(void)unused;
+	net6.len = 121; /* its last bit is set */
+	p.len = 30;
+	had(p, false, true, 20);
+	p.len = 24;
+	had(p, false, true, 30);
+	other.len = 24;
+	had(other, false, true, 90);
+	had(long6, false, true, 40);
+	allowlist_sort(&now);
+	p.len = 30;
+	assert_int_equal(allowlist_until_ns(&now, &p), 30);
+	p.len = 24;
+	assert_int_equal(allowlist_until_ns(&now, &p), 30);
+	assert_int_equal(allowlist_until_ns(&now, &long6), 40);
+	assert_true(allowlist_put(&now, &(struct allow_entry){net6, false, true, 50}));
+	assert_int_equal(allowlist_until_ns(&now, &long6), 50);
+	assert_true(allowlist_put(&now, &(struct allow_entry){all, true, true, 9}));
+	assert_int_equal(now.n, 6);
+	p.len = 30;
+	assert_int_equal(allowlist_until_ns(&now, &p), 0);
+	assert_int_equal(allowlist_until_ns(&now, &long6), 50);
+	allowlist_take(&now, &all);
+	allowlist_take(&now, &all); /* it is not there */
+	assert_int_equal(allowlist_until_ns(&now, &p), 30);
+	p.len = 24;
+	assert_true(allowlist_put(&now, &(struct allow_entry){p, false, true, 10}));
+	assert_int_equal(now.n, 5);
+	p.len = 30;
+	assert_int_equal(allowlist_until_ns(&now, &p), 20);
+	for (size_t i = 0; i < now.n; i++)
+		assert_ptr_equal(allowlist_find(&now, &now.entry[i].prefix), &now.entry[i]);
+}
+
 static void test_left(void **unused)
 {
 	static const struct {
@@ -223,9 +263,9 @@ static void test_left(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(test_one_prefix), TEST(test_order),
-					   TEST(test_twice),	  TEST(test_full),
-					   TEST(test_by_hand),	  TEST(test_left)};
+	const struct CMUnitTest tests[] = {
+	    TEST(test_one_prefix), TEST(test_order), TEST(test_twice), TEST(test_full),
+	    TEST(test_by_hand),	   TEST(test_left),  TEST(test_within)};
 
 	return cmocka_run_group_tests_name("allowlist", tests, NULL, NULL);
 }

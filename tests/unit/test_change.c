@@ -912,6 +912,108 @@ static void test_by_hand_in_both_lists_or_in_none(void **unused)
 	assert_int_equal(add_by_hand(3), 0);
 }
 
+static const struct pacer_allow_value *allowed_within(uint32_t len)
+{
+	struct pacer_allow4 key = {
+	    PACER_ALLOW_COPY_BITS + len, copies_in_force(&pacer), {192, 0, 2}};
+	static struct pacer_allow_value value;
+
+	return bpf_map_lookup_elem(KERNEL_ALLOW4, &key, &value) ? NULL : &value;
+}
+
+/* Until when packets of 192.0.2.5 pass, as its own entry says, and of 192.0.2.0/28. */
+static void passes_until(uint64_t one_ns, uint64_t some_ns)
+{
+	const struct pacer_allow_value *value = allowed_in(copies_in_force(&pacer), 5);
+
+	assert_non_null(value);
+	assert_true(value->until_ns == one_ns);
+	value = allowed_within(28);
+	assert_non_null(value);
+	assert_true(value->until_ns == some_ns);
+}
+
+static void net_by_hand(uint8_t len, uint64_t until_ns)
+{
+	struct allow_entry net = {.prefix = {4, len, {192, 0, 2}}, .hand_until_ns = until_ns};
+
+	assert_int_equal(allow_add(&pacer, &net, &error), 0);
+}
+
+#define LISTED "allow: [192.0.2.0/24]\n" SMALL RULE(WINDOW)
+
+/*
+ * Packets look at the longest prefix of their source alone: one that ends hides no wider one that
+ * does not, whichever came first, and ends by itself where that goes.
+ */
+static void test_by_hand_within_a_wider_one(void **unused)
+{
+	struct allow_entry five, found;
+	struct prefix net = {4, 24, {192, 0, 2}};
+	uint64_t five_ns, some_ns;
+
+	(void)unused;
+	begin(SMALL RULE(WINDOW));
+	change_to(LISTED);
+	five_ns = kernel_now_ns + 600 * SECOND;
+	some_ns = kernel_now_ns + 900 * SECOND;
+	five = entry(5, five_ns);
+	assert_int_equal(allow_add(&pacer, &five, &error), 0);
+	net_by_hand(28, some_ns);
+	passes_until(0, 0);
+	assert_true(allowed_in(copies_in_force(&pacer), 5)->hand_until_ns == five_ns);
+	change_to(SMALL RULE(WINDOW));
+	passes_until(some_ns, some_ns);
+	change_to(LISTED);
+	passes_until(0, 0);
+	assert_int_equal(allow_find(&pacer, &five.prefix, &found, &error), 1);
+	assert_int_equal(found.prefix.len, 24);
+	assert_int_equal(allow_del(&pacer, &net, &error), 0);
+	passes_until(some_ns, some_ns);
+	assert_int_equal(allow_find(&pacer, &five.prefix, &found, &error), 1);
+	assert_int_equal(found.prefix.len, 28);
+	net_by_hand(24, five_ns + SECOND);
+	passes_until(some_ns, some_ns);
+	net_by_hand(24, some_ns + SECOND);
+	passes_until(some_ns + SECOND, some_ns + SECOND);
+	net_by_hand(24, some_ns - SECOND);
+	passes_until(some_ns, some_ns);
+	kernel_now_ns = five_ns; /* its own entry has lapsed, and goes */
+	net_by_hand(24, 0);
+	assert_null(allowed_in(copies_in_force(&pacer), 5));
+	assert_int_equal(allow_find(&pacer, &five.prefix, &found, &error), 1);
+	assert_int_equal(found.prefix.len, 24);
+}
+
+static int net_for_ever(uint32_t unused)
+{
+	struct allow_entry net = {.prefix = {4, 24, {192, 0, 2}}};
+
+	(void)unused;
+	return allow_add(&pacer, &net, &error);
+}
+
+static int no_net(uint32_t unused)
+{
+	struct allow_entry net = {.prefix = {4, 24, {192, 0, 2}}};
+
+	(void)unused;
+	return allow_del(&pacer, &net.prefix, &error);
+}
+
+/* What it holds, too. */
+static void test_a_wider_one_or_none(void **unused)
+{
+	(void)unused;
+	begin(SMALL RULE(WINDOW));
+	assert_int_equal(add_by_hand(1), 0);
+	assert_int_equal(add_by_hand(2), 0);
+	all_or_nothing(net_for_ever, 0, 3);
+	assert_int_equal(allowed_in(0, 1)->until_ns, 0);
+	all_or_nothing(no_net, 0, 3);
+	assert_true(allowed_in(0, 1)->until_ns == kernel_now_ns + 90 * SECOND);
+}
+
 /* --- by hand, beside a shadow --------------------------------------------------------------- */
 
 #define ALONE "it is done in force, and not in the shadow: eth0: "
@@ -1319,6 +1421,8 @@ int main(void)
 	    CASE(test_lists_are_of_their_policies),
 	    CASE(test_by_hand_in_both_lists),
 	    CASE(test_by_hand_in_both_lists_or_in_none),
+	    CASE(test_by_hand_within_a_wider_one),
+	    CASE(test_a_wider_one_or_none),
 	    cmocka_unit_test_teardown(test_by_hand_in_a_shadow_too, end_shadow),
 	    cmocka_unit_test_teardown(test_bans_in_a_shadow_too, end_banning_shadow),
 	    cmocka_unit_test_teardown(test_bans_as_far_as_the_shadow_has_room, end_banning_shadow),

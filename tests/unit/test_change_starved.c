@@ -338,9 +338,10 @@ static void stale(const char *text, bool of_policy, bool by_hand, uint64_t until
 {
 	struct allow_entry entry = {
 	    .of_policy = of_policy, .by_hand = by_hand, .hand_until_ns = until_ns};
+	struct allowlist list = {&entry, 1, 1};
 
 	assert_int_equal(units_prefix(text, &entry.prefix), 0);
-	assert_int_equal(allow_maps_put(&pacer, 1, &entry), 0);
+	assert_int_equal(allow_maps_put(&pacer, 1, &list, &entry), 0);
 }
 
 static void stale_lists(uint32_t i)

@@ -41,6 +41,7 @@ static bool unmappable;		/* what fails is the look at what the map holds */
 static const char *made[64];	/* names, by descriptor */
 static struct pacer_counters counted[PACER_COUNTERS_MAX];
 static struct pacer_allow6 allowed[2]; /* of IPv4, of IPv6 */
+static struct pacer_allow_value allowed_value[2];
 static uint32_t n_allowed[2];
 static struct pacer_control control;
 static struct policy_error error;
@@ -114,6 +115,7 @@ int bpf_map_update_elem(int fd, const void *key, const void *value, __u64 flags)
 		return 0;
 	}
 	memcpy(&allowed[six], key, six ? sizeof(struct pacer_allow6) : sizeof(struct pacer_allow4));
+	memcpy(&allowed_value[six], value, sizeof(*allowed_value));
 	n_allowed[six]++;
 	return 0;
 }
@@ -128,7 +130,8 @@ int libbpf_num_possible_cpus(void)
 /* --- a state ------------------------------------------------------------------------------- */
 
 static const struct allow_entry entries[] = {
-    {.prefix = {4, 24, {192, 0, 2}}, .by_hand = true},
+    {.prefix = {4, 16, {192, 0}}, .by_hand = true},
+    {.prefix = {4, 24, {192, 0, 2}}, .by_hand = true, .hand_until_ns = 9},
     {.prefix = {6, 48, {0x20, 0x01, 0x0d, 0xb8}}, .by_hand = true},
 };
 
@@ -140,7 +143,7 @@ static int begin(void **unused)
 	memset(state.throttle, 0x6b, PACER_THROTTLES * sizeof(*state.throttle));
 	for (uint32_t i = 0; i < PACER_COUNTERS_MAX; i++)
 		state.counter[i].by[0].packets = i + 1;
-	for (size_t i = 0; i < 2; i++)
+	for (size_t i = 0; i < 3; i++)
 		assert_true(allowlist_append(&state.allow, &entries[i]));
 	state.secret_ready = PACER_SECRET_OF_TOOLS;
 	memset(state.secret, 0x7c, sizeof(state.secret));
@@ -199,12 +202,14 @@ static void test_all_is_there(void **unused)
 	assert_holds(&lines, state.lines, LINES * sizeof(*state.lines));
 	assert_holds(&throttles, state.throttle, PACER_THROTTLES * sizeof(*state.throttle));
 	assert_memory_equal(counted, state.counter, sizeof(counted));
-	assert_true(n_allowed[0] == 1 && n_allowed[1] == 1);
-	assert_memory_equal(allowed[0].addr, entries[0].prefix.addr, 4);
-	assert_memory_equal(allowed[1].addr, entries[1].prefix.addr, 16);
+	assert_true(n_allowed[0] == 2 && n_allowed[1] == 1);
+	assert_memory_equal(allowed[0].addr, entries[1].prefix.addr, 4);
+	assert_memory_equal(allowed[1].addr, entries[2].prefix.addr, 16);
+	assert_int_equal(allowed_value[0].hand_until_ns, 9);
+	assert_int_equal(allowed_value[0].until_ns, 0); /* as the wider one says */
 	assert_int_equal(allowed[0].prefixlen, PACER_ALLOW_COPY_BITS + 24);
 	assert_int_equal(allowed[1].prefixlen, PACER_ALLOW_COPY_BITS + 48);
-	assert_true(control.allowed[0].v4 == 1 && control.allowed[0].v6 == 1);
+	assert_true(control.allowed[0].v4 == 2 && control.allowed[0].v6 == 1);
 	assert_int_equal(control.secret_ready, PACER_SECRET_OF_TOOLS);
 	assert_memory_equal(control.secret, state.secret, sizeof(control.secret));
 }
@@ -252,7 +257,7 @@ static void test_each_call_fails(void **unused)
 	(void)unused;
 	assert_int_equal(fill(0), 0);
 	all = calls;
-	assert_int_equal(all, 2 + 2 + 2 + PACER_COUNTERS_MAX + 3 + 3);
+	assert_int_equal(all, 2 + 2 + 2 + PACER_COUNTERS_MAX + 4 + 3);
 	for (n = 1; n <= all; n++)
 		if (n < 8 || n > all - 8)
 			must_fail(n);

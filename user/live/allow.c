@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "live/allow.h"
 
+#include <errno.h>
 #include <unistd.h>
 
 #include "live/allow_maps.h"
@@ -39,23 +40,30 @@ int allow_each(const struct attached *a,
 	return 0;
 }
 
+static bool lasts_as_long(const struct allow_entry *a, const struct allow_entry *b)
+{
+	return !allow_until_ns(a) || (allow_until_ns(b) && allow_until_ns(a) >= allow_until_ns(b));
+}
+
 int allow_find(const struct attached *a, const struct prefix *address, struct allow_entry *found,
 	       struct policy_error *error)
 {
-	const struct allow_entry *longest = NULL;
+	const struct allow_entry *last = NULL;
 	struct allowlist list;
-	int result;
+	uint64_t now_ns;
 
 	if (read_in_force(a, &list, error))
 		return -1;
-	for (size_t i = 0; i < list.n; i++) /* they are in order: the last is the longest */
-		if (allow_holds(&list.entry[i].prefix, address))
-			longest = &list.entry[i];
-	if (longest)
-		*found = *longest;
-	result = longest && !allow_has_lapsed(longest, host_now_ns());
+	now_ns = host_now_ns();
+	for (size_t i = 0; i < list.n; i++) /* they are in order: of equals the longest */
+		if (allow_holds(&list.entry[i].prefix, address) &&
+		    !allow_has_lapsed(&list.entry[i], now_ns) &&
+		    (!last || lasts_as_long(&list.entry[i], last)))
+			last = &list.entry[i];
+	if (last)
+		*found = *last;
 	allowlist_free(&list);
-	return result;
+	return last != NULL;
 }
 
 uint32_t allow_count(const struct attached *a)
@@ -128,60 +136,78 @@ static int make_room(struct attached *a, uint32_t copy, struct allowlist *list,
 	return 0;
 }
 
-/* As it was read. */
-static void restore(struct attached *a, uint32_t copy, const struct allowlist *list,
-		    const struct prefix *prefix)
+/* As it was read: `was` is the entry of the prefix then, of no family where there was none. */
+static void restore(struct attached *a, uint32_t copy, struct allowlist *list,
+		    const struct prefix *prefix, const struct allow_entry *was)
 {
-	const struct allow_entry *old = allowlist_find(list, prefix);
-
-	if (old)
-		(void)allow_maps_put(a, copy, old);
-	else
+	if (was->prefix.family) {
+		(void)allowlist_put(list, was);
+		(void)allow_maps_put(a, copy, list, was);
+	} else {
+		allowlist_take(list, prefix);
 		(void)allow_maps_remove(a, copy, prefix);
+	}
+	(void)allow_maps_put_within(a, copy, list, prefix);
 	allow_maps_count(a, copy, list);
 }
 
-/* The count goes up first, so that the entry is never passed over. */
-static int add_to(struct attached *a, uint32_t copy, const struct allowlist *list,
+static struct allow_entry entry_of(const struct allowlist *list, const struct prefix *prefix)
+{
+	const struct allow_entry *entry = allowlist_find(list, prefix);
+
+	return entry ? *entry : (struct allow_entry){.prefix.family = 0};
+}
+
+/*
+ * The count goes up first, so that the entry is never passed over. What it holds is let through for
+ * as long, from then on.
+ */
+static int add_to(struct attached *a, uint32_t copy, struct allowlist *list,
 		  const struct allow_entry *entry)
 {
-	const struct allow_entry *old = allowlist_find(list, &entry->prefix);
-	struct allow_entry new = allow_by_hand(entry, old);
-	bool four = entry->prefix.family == 4;
+	struct allow_entry new = allow_by_hand(entry, allowlist_find(list, &entry->prefix));
 
-	if (!old)
-		allow_maps_set_counts(a, copy, allowlist_count(list, 4) + four,
-				      allowlist_count(list, 6) + !four);
-	return allow_maps_put(a, copy, &new);
+	if (!allowlist_put(list, &new)) {
+		errno = ENOSPC;
+		return -1;
+	}
+	allow_maps_count(a, copy, list);
+	return allow_maps_put(a, copy, list, &new) ||
+		       allow_maps_put_within(a, copy, list, &new.prefix)
+		   ? -1
+		   : 0;
 }
 
 static int add_to_lists(struct attached *a, struct lists *l, const struct allow_entry *entry,
 			struct policy_error *error)
 {
+	struct allow_entry was[2];
+
 	for (uint32_t i = 0; i < l->n; i++)
 		if (make_room(a, l->copy[i], &l->list[i], &entry->prefix, error))
 			return -1;
 	for (uint32_t i = 0; i < l->n; i++) {
+		was[i] = entry_of(&l->list[i], &entry->prefix);
 		if (!add_to(a, l->copy[i], &l->list[i], entry))
 			continue;
 		allow_maps_failed(a, error);
 		for (uint32_t k = 0; k <= i; k++)
-			restore(a, l->copy[k], &l->list[k], &entry->prefix);
+			restore(a, l->copy[k], &l->list[k], &entry->prefix, &was[k]);
 		return -1;
 	}
 	return 0;
 }
 
-static int remove_from(struct attached *a, uint32_t copy, const struct allowlist *list,
+/* What it holds goes back to its own end first: no entry says more than the list at any time. */
+static int remove_from(struct attached *a, uint32_t copy, struct allowlist *list,
 		       const struct prefix *prefix)
 {
-	size_t n4 = allowlist_count(list, 4), n6 = allowlist_count(list, 6);
-
 	if (!allowlist_find(list, prefix))
 		return 0;
-	if (allow_maps_remove(a, copy, prefix))
+	allowlist_take(list, prefix);
+	if (allow_maps_put_within(a, copy, list, prefix) || allow_maps_remove(a, copy, prefix))
 		return -1;
-	allow_maps_set_counts(a, copy, n4 - (prefix->family == 4), n6 - (prefix->family == 6));
+	allow_maps_count(a, copy, list);
 	return 0;
 }
 
@@ -189,13 +215,15 @@ static int remove_from_lists(struct attached *a, struct lists *l, const struct a
 			     struct policy_error *error)
 {
 	const struct prefix *prefix = &entry->prefix;
+	struct allow_entry was[2];
 
 	for (uint32_t i = l->n; i-- > 0;) {
+		was[i] = entry_of(&l->list[i], prefix);
 		if (!remove_from(a, l->copy[i], &l->list[i], prefix))
 			continue;
 		allow_maps_failed(a, error);
 		for (uint32_t k = i; k < l->n; k++)
-			restore(a, l->copy[k], &l->list[k], prefix);
+			restore(a, l->copy[k], &l->list[k], prefix, &was[k]);
 		return -1;
 	}
 	return 0;

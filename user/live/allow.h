@@ -22,7 +22,7 @@ int allow_each(const struct attached *a,
 	       struct policy_error *error);
 /*
  * Does the list in force let this address (a prefix of all its bits) through, and by which entry?
- * 1, 0, or -1 with *error filled. As packets do, it goes by the longest prefix, lapsed or not.
+ * 1, 0, or -1 with *error filled. By the one that ends last; of several such by the longest.
  */
 int allow_find(const struct attached *a, const struct prefix *address, struct allow_entry *found,
 	       struct policy_error *error);

@@ -72,13 +72,44 @@ int allow_maps_read(const struct attached *a, uint32_t copy, struct allowlist *l
 	return 0;
 }
 
-int allow_maps_put(struct attached *a, uint32_t copy, const struct allow_entry *entry)
+static struct pacer_allow_value value_of(const struct allowlist *list,
+					 const struct allow_entry *entry)
+{
+	return (struct pacer_allow_value){allowlist_until_ns(list, &entry->prefix),
+					  entry->hand_until_ns, entry->of_policy, entry->by_hand};
+}
+
+int allow_maps_put(struct attached *a, uint32_t copy, const struct allowlist *list,
+		   const struct allow_entry *entry)
 {
 	struct pacer_allow6 key = key_of(&entry->prefix, copy);
-	struct pacer_allow_value value = {allow_until_ns(entry), entry->hand_until_ns,
-					  entry->of_policy, entry->by_hand};
+	struct pacer_allow_value value = value_of(list, entry);
 
 	return bpf_map_update_elem(trie_of(a, entry->prefix.family), &key, &value, BPF_ANY);
+}
+
+/* The same of one that is there, and may be as it is to be. */
+static int put_again(struct attached *a, uint32_t copy, const struct allowlist *list,
+		     const struct allow_entry *entry)
+{
+	struct pacer_allow6 key = key_of(&entry->prefix, copy);
+	struct pacer_allow_value value = value_of(list, entry), there;
+
+	if (!bpf_map_lookup_elem(trie_of(a, entry->prefix.family), &key, &there) &&
+	    !memcmp(&there, &value, sizeof(value)))
+		return 0;
+	return allow_maps_put(a, copy, list, entry);
+}
+
+int allow_maps_put_within(struct attached *a, uint32_t copy, const struct allowlist *list,
+			  const struct prefix *prefix)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (list->entry[i].prefix.len > prefix->len &&
+		    allow_holds(prefix, &list->entry[i].prefix) &&
+		    put_again(a, copy, list, &list->entry[i]))
+			return -1;
+	return 0;
 }
 
 int allow_maps_remove(struct attached *a, uint32_t copy, const struct prefix *prefix)
@@ -130,12 +161,6 @@ int allow_maps_next(const struct attached *a, const struct policy *policy, struc
 	return family ? allow_maps_full(a, family, error) : 0;
 }
 
-static bool same_entry(const struct allow_entry *a, const struct allow_entry *b)
-{
-	return a->of_policy == b->of_policy && a->by_hand == b->by_hand &&
-	       a->hand_until_ns == b->hand_until_ns;
-}
-
 int allow_maps_write(struct attached *a, uint32_t copy, const struct allowlist *list,
 		     struct policy_error *error)
 {
@@ -148,10 +173,10 @@ int allow_maps_write(struct attached *a, uint32_t copy, const struct allowlist *
 		if (!allowlist_find(list, &was.entry[i].prefix))
 			err = allow_maps_remove(a, copy, &was.entry[i].prefix);
 	for (size_t i = 0; i < list->n && !err; i++) {
-		const struct allow_entry *old = allowlist_find(&was, &list->entry[i].prefix);
+		const struct allow_entry *e = &list->entry[i];
 
-		if (!old || !same_entry(old, &list->entry[i]))
-			err = allow_maps_put(a, copy, &list->entry[i]);
+		err = allowlist_find(&was, &e->prefix) ? put_again(a, copy, list, e)
+						       : allow_maps_put(a, copy, list, e);
 	}
 	if (err)
 		allow_maps_failed(a, error);

@@ -22,7 +22,12 @@ int allow_maps_next(const struct attached *a, const struct policy *policy, struc
 int allow_maps_write(struct attached *a, uint32_t copy, const struct allowlist *list,
 		     struct policy_error *error);
 
-int allow_maps_put(struct attached *a, uint32_t copy, const struct allow_entry *entry);
+/* Writes an entry of the copy's sorted list. */
+int allow_maps_put(struct attached *a, uint32_t copy, const struct allowlist *list,
+		   const struct allow_entry *entry);
+/* The same of all others that a prefix holds, which are there: they may end with it. */
+int allow_maps_put_within(struct attached *a, uint32_t copy, const struct allowlist *list,
+			  const struct prefix *prefix);
 int allow_maps_remove(struct attached *a, uint32_t copy, const struct prefix *prefix);
 /* How many prefixes of each family the copy has: 0, and packets pass its trie by. */
 void allow_maps_set_counts(struct attached *a, uint32_t copy, size_t n4, size_t n6);

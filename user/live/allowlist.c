@@ -73,6 +73,53 @@ const struct allow_entry *allowlist_find(const struct allowlist *list, const str
 	return bsearch(&key, list->entry, list->n, sizeof(key), by_prefix);
 }
 
+/* Each shorter prefix that holds this one is the last, without another of its bits. */
+uint64_t allowlist_until_ns(const struct allowlist *list, const struct prefix *listed)
+{
+	struct prefix p = *listed;
+	uint64_t until_ns = 1; /* nobody's: a time that is over */
+
+	for (;; p.len--) {
+		const struct allow_entry *e = allowlist_find(list, &p);
+		uint64_t end_ns = e ? allow_until_ns(e) : until_ns;
+
+		if (!end_ns)
+			return 0;
+		if (end_ns > until_ns)
+			until_ns = end_ns;
+		if (!p.len)
+			return until_ns;
+		p.addr[(p.len - 1) / 8] &= (uint8_t) ~(0x80 >> (p.len - 1) % 8);
+	}
+}
+
+bool allowlist_put(struct allowlist *list, const struct allow_entry *entry)
+{
+	size_t i = 0;
+
+	while (i < list->n && by_prefix(&list->entry[i], entry) < 0)
+		i++;
+	if (i == list->n || by_prefix(&list->entry[i], entry)) {
+		if (!allowlist_append(list, entry))
+			return false;
+		memmove(&list->entry[i + 1], &list->entry[i],
+			(list->n - 1 - i) * sizeof(*list->entry));
+	}
+	list->entry[i] = *entry;
+	return true;
+}
+
+void allowlist_take(struct allowlist *list, const struct prefix *prefix)
+{
+	const struct allow_entry *e = allowlist_find(list, prefix);
+	size_t i = e ? (size_t)(e - list->entry) : list->n;
+
+	if (!e)
+		return;
+	list->n--;
+	memmove(&list->entry[i], &list->entry[i + 1], (list->n - i) * sizeof(*list->entry));
+}
+
 size_t allowlist_count(const struct allowlist *list, int family)
 {
 	size_t n = 0;

@@ -6,6 +6,10 @@
  * A prefix can be on a list for two independent reasons. The policy lists it, for as long as that
  * policy is in force. Or the operator put it there by hand, for ever or for a time.
  *
+ * A source may be in several prefixes of a list, and is let through until the last of them ends.
+ * The packet path looks at the longest alone. So that one has there the latest end of those that
+ * hold it.
+ *
  * Memory: room for PACER_ALLOW_MAX prefixes of each family, freed with allowlist_free.
  */
 #ifndef PACER_ALLOWLIST_H
@@ -31,7 +35,7 @@ struct allowlist {
 /* Is the other, an address or a prefix that is not shorter, of this prefix? */
 bool allow_holds(const struct prefix *prefix, const struct prefix *other);
 
-/* Until when its packets are let through; 0: for ever. */
+/* Until when it stands by itself; 0: for ever. */
 uint64_t allow_until_ns(const struct allow_entry *entry);
 bool allow_has_lapsed(const struct allow_entry *entry, uint64_t now_ns);
 
@@ -44,6 +48,11 @@ void allowlist_sort(struct allowlist *list);
 
 /* Searches a sorted list. NULL: it is not there. */
 const struct allow_entry *allowlist_find(const struct allowlist *list, const struct prefix *prefix);
+/* Until when packets of a prefix of a sorted list are let through, by any entry; 0: for ever. */
+uint64_t allowlist_until_ns(const struct allowlist *list, const struct prefix *listed);
+/* Puts an entry on a sorted list, in the place of the one of its prefix. False: no room. */
+bool allowlist_put(struct allowlist *list, const struct allow_entry *entry);
+void allowlist_take(struct allowlist *list, const struct prefix *prefix);
 size_t allowlist_count(const struct allowlist *list, int family);
 
 /*

@@ -255,8 +255,8 @@ static int fill_trie(struct bpf_map *map, const struct state *s, int family,
 	for (size_t i = 0; i < s->allow.n && !result; i++) {
 		const struct allow_entry *e = &s->allow.entry[i];
 		struct pacer_allow6 key = {PACER_ALLOW_COPY_BITS + e->prefix.len, 0, {0}};
-		struct pacer_allow_value value = {allow_until_ns(e), e->hand_until_ns, e->of_policy,
-						  e->by_hand};
+		struct pacer_allow_value value = {allowlist_until_ns(&s->allow, &e->prefix),
+						  e->hand_until_ns, e->of_policy, e->by_hand};
 
 		memcpy(key.addr, e->prefix.addr, family == 4 ? 4 : 16);
 		if (e->prefix.family == family && bpf_map_update_elem(fd, &key, &value, BPF_ANY))
