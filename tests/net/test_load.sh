@@ -213,6 +213,24 @@ replace_leaves_no_gap()
 	[ "$arrived" -le 6 ] || fail "$arrived packets arrived, 6 pacers admit one each"
 }
 
+# Of several that replace it at once, each takes the place of the one before.
+replace_at_once()
+{
+	local i jobs=()
+
+	limit one 1
+	load one
+	for i in 1 2 3; do
+		pacer load s0 -c "$work/one.yaml" --replace >"$work/replaced.$i" &
+		jobs+=($!)
+	done
+	for i in "${jobs[@]}"; do
+		wait "$i" || fail "one was not loaded" || return
+	done
+	equal "$(grep -ho 'place of program [0-9]*' "$work"/replaced.* | sort -u | wc -l)" 3 "that gave way"
+	arrive "1" n=20
+}
+
 # Of somebody else's program: which `ip link` command takes it off, by its mode.
 strangers()
 {
@@ -309,6 +327,7 @@ check load-another-version another_version
 check load-status-lists-the-rest status_lists_the_rest
 check load-replace replace
 check load-replace-no-gap replace_leaves_no_gap
+check load-replace-at-once replace_at_once
 check load-strangers strangers
 check load-pins pins
 check load-too-much too_much

@@ -233,6 +233,16 @@ struct xdp_program *site_program(const struct site *site, uint32_t id)
 		   : NULL;
 }
 
+bool site_has_other(const struct site *site, uint32_t id)
+{
+	const struct interface *i = interface_of(site->ifindex);
+
+	for (size_t k = 0; site->dispatched && i->program[k]; k++)
+		if (i->program[k] != id && !other[i->program[k]])
+			return true;
+	return false;
+}
+
 bool site_lost_its_pins(const struct site *site)
 {
 	(void)site;
@@ -878,6 +888,25 @@ static void test_another_followed(void **unused)
 	assert_int_equal(opened, 0);
 }
 
+/* ... under a dispatcher, where both have put theirs beside the one before, which is off: one
+ * stays.
+ */
+static void test_two_at_once(void **unused)
+{
+	uint32_t first;
+
+	(void)unused;
+	begin_anew(&instead, true);
+	leaves = at[0].program[0];
+	first = stolen_by = new_program(0);
+	assert_int_equal(load_one(), -1);
+	assert_string_equal(error.text, "eth0: another pacer has taken its place: see `xdp-pacer "
+					"status eth0`");
+	assert_int_equal(at[0].program[0], first);
+	assert_int_equal(at[0].program[1], 0);
+	assert_int_equal(opened, 0);
+}
+
 /* Under a dispatcher: beside another's program; and where the pacer before goes by itself. */
 static void test_beside_others(void **unused)
 {
@@ -1049,6 +1078,7 @@ int main(void)
 	    cmocka_unit_test(test_no_memory),
 	    cmocka_unit_test(test_another_was_faster),
 	    cmocka_unit_test(test_another_followed),
+	    cmocka_unit_test(test_two_at_once),
 	    cmocka_unit_test(test_beside_others),
 	    cmocka_unit_test(test_several_taken_off),
 	    cmocka_unit_test(test_ever_more_to_take_off),

@@ -39,7 +39,7 @@ static struct {
 	bool unfit;	     /* it does not go with the policy */
 	bool wrong;	     /* the policy */
 	uint32_t load_fails; /* the first so many */
-	bool no_upgrade, no_change;
+	bool no_upgrade, no_change, no_lock;
 	bool no_save, left;
 	int unnoticed;	    /* by systemd: -errno */
 	uint64_t signal_ns; /* when one comes */
@@ -61,6 +61,21 @@ static struct policy policy;
 int device_index(const char *ifname, struct policy_error *e)
 {
 	return on.no_device ? policy_fail(e, 0, "%s: there is none", ifname) : 3;
+}
+
+#define LOCK 200 /* and its descriptor, which nothing else has */
+
+static bool is_locked(void)
+{
+	return fcntl(LOCK, F_GETFD) >= 0;
+}
+
+int copies_lock(struct policy_error *e)
+{
+	if (on.no_lock)
+		return policy_fail(e, 0, "the lock cannot be had");
+	assert_false(is_locked());
+	return fcntl(0, F_DUPFD_CLOEXEC, LOCK);
 }
 
 int site_open(const char *ifname, int ifindex, struct site *site, struct policy_error *e)
@@ -168,6 +183,7 @@ int attach_pacers(const char *const *ifnames, size_t n, const struct attach_opti
 		  struct attach_replaced *replaced, struct policy_error *e)
 {
 	assert_true(n == 1 && !shared);
+	assert_int_equal(is_locked(), options->replace);
 	(void)replaced;
 	if (loads++ < on.load_fails)
 		return policy_fail(e, 0, "%s: no memory in the kernel", *ifnames);
@@ -182,6 +198,7 @@ int attach_upgrade(const char *ifname, bool pin, struct attached *a,
 {
 	(void)pin;
 	(void)replaced;
+	assert_true(is_locked());
 	if (on.no_upgrade)
 		return policy_fail(e, 0, "%s: it cannot be replaced", ifname);
 	upgrades++;
@@ -196,6 +213,7 @@ int change_apply(struct attached *a, const char *text, const struct set_texts *s
 	(void)sets;
 	(void)trial_ns;
 	(void)plan;
+	assert_false(is_locked()); /* it takes it */
 	if (on.no_change)
 		return policy_fail(e, 0, "%s: another changes it", a->ifname);
 	changes++;
@@ -493,6 +511,10 @@ static void test_one_is_there(void **unused)
 	on.no_upgrade = true;
 	assert_int_equal(serve(), -1);
 	assert_true(released == 1 && !strcmp(error.text, "s0: it cannot be replaced"));
+	assert_false(is_locked());
+	on.no_lock = true;
+	assert_int_equal(serve(), -1);
+	assert_string_equal(error.text, "the lock cannot be had");
 	begin(unused);
 	on.paced = true;
 	on.abi = 3;
@@ -506,6 +528,10 @@ static void test_one_is_there(void **unused)
 	on.unread = true;
 	assert_int_equal(serve(), 0);
 	assert_string_equal(why.text, "/dev/null: is damaged"); /* and not that it is gone */
+	assert_false(is_locked());
+	on.no_lock = true;
+	assert_int_equal(serve(), -1);
+	assert_string_equal(error.text, "the lock cannot be had");
 }
 
 /* ---- what it says ---- */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cmd.h"
 #include "cli/emit.h"
@@ -10,6 +11,7 @@
 #include "config/text.h"
 #include "live/attach.h"
 #include "live/attached.h"
+#include "live/copies.h"
 #include "live/host.h"
 #include "live/load_trial.h"
 #include "live/pinned.h"
@@ -103,6 +105,25 @@ static void watch_trial(const struct attached *a, const struct options *o)
 			complaint("%s", error.text);
 }
 
+/*
+ * Who takes a pacer's place waits for changes of others, and for others that take its place: under
+ * a dispatcher two of them would leave two pacers.
+ */
+static int attach_all(const struct options *o, const struct attach_options *load,
+		      const struct object_begin *begin, struct attached *a,
+		      struct attach_replaced *replaced, struct policy_error *error)
+{
+	int fd = -1, result;
+
+	if (make_way(o, error) || (load->replace && (fd = copies_lock(error)) < 0))
+		return -1;
+	result = attach_pacers((const char *const *)o->args, (size_t)o->n_args, load, begin,
+			       o->shared, a, replaced, error);
+	if (fd >= 0)
+		close(fd);
+	return result;
+}
+
 /* All of the interfaces, or none. restored NULL: they begin with no state. */
 static int attach(const struct options *o, const struct object_begin *begin,
 		  const struct restored *restored)
@@ -117,9 +138,7 @@ static int attach(const struct options *o, const struct object_begin *begin,
 		code = gave_up("load", "no memory");
 	} else if (read_site_mode("load", o->mode, &load.mode)) {
 		code = EXIT_WRONG;
-	} else if (make_way(o, &error) ||
-		   attach_pacers((const char *const *)o->args, (size_t)o->n_args, &load, begin,
-				 o->shared, a, replaced, &error)) {
+	} else if (attach_all(o, &load, begin, a, replaced, &error)) {
 		code = complain(NULL, &error);
 	} else {
 		for (int i = 0; i < o->n_args; i++)

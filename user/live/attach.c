@@ -188,6 +188,13 @@ static int detach(const struct site *site, uint32_t id)
 #define UNSEEN 1 /* what is on the interface cannot be read */
 #define KEPT   2 /* under a dispatcher the pacer before is off: without the new one there is none */
 
+/* Would there be no pacer, as the one before is off and no other has come meanwhile? */
+static bool is_needed(const struct loading *l, const struct site *now, uint32_t id)
+{
+	return l->before.pacer && !site_program(now, l->before.pacer_id) &&
+	       !site_has_other(now, id);
+}
+
 /*
  * After a failure: restores what was on the interface before. A call that reports a failure may
  * have worked all the same, so it looks. UNSEEN, KEPT, or < 0: the new program is still there.
@@ -206,8 +213,7 @@ static int take_back(const struct loading *l)
 	if (now.id == l->before.id) {
 		/* nothing was done */
 	} else if (site_program(&now, id)) {
-		err = l->before.pacer && !site_program(&now, l->before.pacer_id) ? KEPT
-										 : detach(&now, id);
+		err = is_needed(l, &now, id) ? KEPT : detach(&now, id);
 	} else if (now.id && (now.id == id || site_lost_its_pins(&now))) {
 		LIBBPF_OPTS(bpf_xdp_attach_opts, instead, .old_prog_fd = now.fd);
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "live/change.h"
+#include "live/copies.h"
 #include "live/device.h"
 #include "live/host.h"
 #include "live/site.h"
@@ -52,6 +53,7 @@ static int load(const struct beginning *b, struct state *state, struct attached 
 	struct attach_replaced replaced;
 	struct restored restored;
 	struct object_begin begin;
+	int fd = -1, result;
 
 	if (cpus < 1 ||
 	    (state ? restore_plan(state, b->policy, &now, &host, &bin, &plan, &restored, error)
@@ -66,7 +68,13 @@ static int load(const struct beginning *b, struct state *state, struct attached 
 				      .resolution_ns = host.resolution_ns,
 				      .tools = b->options->pin,
 				      .restored = state};
-	return attach_pacers(&b->ifname, 1, b->options, &begin, false, a, &replaced, error);
+	/* Two that take a pacer's place at once would leave two, under a dispatcher. */
+	if (b->options->replace && (fd = copies_lock(error)) < 0)
+		return -1;
+	result = attach_pacers(&b->ifname, 1, b->options, &begin, false, a, &replaced, error);
+	if (fd >= 0)
+		close(fd);
+	return result;
 }
 
 /* It is better to pace with new state than not at all. */
@@ -97,8 +105,13 @@ static int take_over(const struct beginning *b, struct attached *a, struct polic
 {
 	static struct plan plan;
 	struct attach_replaced replaced;
+	int fd = copies_lock(error), result;
 
-	if (attach_upgrade(b->ifname, b->options->pin, a, &replaced, error))
+	if (fd < 0)
+		return -1;
+	result = attach_upgrade(b->ifname, b->options->pin, a, &replaced, error);
+	close(fd);
+	if (result)
 		return -1;
 	if (change_apply(a, b->text, b->sets, 0, &plan, error) >= 0)
 		return 0;

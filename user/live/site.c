@@ -189,6 +189,16 @@ struct xdp_program *site_program(const struct site *site, uint32_t id)
 	return NULL;
 }
 
+bool site_has_other(const struct site *site, uint32_t id)
+{
+	struct xdp_program *p = NULL;
+
+	while (site->dispatched && (p = xdp_multiprog__next_prog(p, site->dispatched)))
+		if (xdp_program__id(p) != id && !strcmp(xdp_program__name(p), PROGRAM))
+			return true;
+	return false;
+}
+
 static int look(struct site *site)
 {
 	struct bpf_prog_info info = {0};

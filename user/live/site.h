@@ -42,6 +42,8 @@ void site_close(struct site *site);
 
 /* The program with that id among those that the dispatcher calls; NULL: none. */
 struct xdp_program *site_program(const struct site *site, uint32_t id);
+/* Does the dispatcher call another program of the pacer's name than that one? */
+bool site_has_other(const struct site *site, uint32_t id);
 
 /* Does it carry a dispatcher whose pins are gone? What that calls is not known then. */
 bool site_lost_its_pins(const struct site *site);
