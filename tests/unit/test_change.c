@@ -16,6 +16,7 @@
 #include "live/freeze.h"
 #include "live/host.h"
 #include "live/secret.h"
+#include "live/successor.h"
 #include "live/trial.h"
 #include "record.h"
 
@@ -468,6 +469,28 @@ static void test_a_trial_gives_way(void **unused)
 	t = &rule->limiter[1];
 	assert_int_equal(t->mask4[1], 0xffffffff);
 	assert_true(t->until_ns == end_ns + compile_limiter_memory_ns(t));
+}
+
+static bool was_pending;
+
+void __real_successor_free(struct successor *s);
+void __wrap_successor_free(struct successor *s);
+
+/* The first thing that takes time once a trial's limits count in the policy before. */
+void __wrap_successor_free(struct successor *s)
+{
+	was_pending = copies_pending_ns(&pacer);
+	__real_successor_free(s);
+}
+
+/* A tool that is killed there leaves no limits of a policy that never came into force. */
+static void test_a_trial_is_in_force_at_once(void **unused)
+{
+	(void)unused;
+	begin(SMALL RULE(WINDOW));
+	was_pending = false;
+	try_out(SMALL RULE(TO_DST));
+	assert_true(was_pending);
 }
 
 /* The policy that comes back has a second limit then, which the short way would not ask. */
@@ -1402,6 +1425,7 @@ int main(void)
 	    CASE(test_a_value_has_its_generation),
 	    CASE(test_an_entry_stays_held),
 	    CASE(test_a_trial_gives_way),
+	    CASE(test_a_trial_is_in_force_at_once),
 	    CASE(test_a_trial_ends_the_short_way),
 	    CASE(test_a_trial_brings_back_what_is_draining),
 	    CASE(test_a_trial_is_confirmed),

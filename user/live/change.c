@@ -32,10 +32,12 @@ static int replace(struct attached *a, const char *text, const struct set_texts 
 		if (result)
 			successor_undo(a, &s);
 	}
+	/* At once, without a call in between: a trial's limits count in the old policy already. */
+	if (!result)
+		copies_put_in_force(a, next, until_ns);
 	successor_free(&s);
 	if (result)
 		return -1;
-	copies_put_in_force(a, next, until_ns);
 	result = draining_time(a, new, error);
 	if (secret_move_bans(a, new, error) && !result)
 		result = CHANGE_LASTS;
