@@ -747,6 +747,8 @@ static const char *wrong_with(const struct work *w, int result, const struct int
 			return "no pacer is on it any more";
 		if (result && w->takes_off && !now->program[0] && changed)
 			return fault.for_good ? NULL : "it is off, and is said not to be";
+		if (w->shadowed && w->work == upgrade && !(now->shadows & 1ull << pacer_of(now)))
+			return "the shadow of the one that is on it is lost";
 		if (result && changed && !is_owned_up(names[i]))
 			return "it failed, and is not as it was";
 		if (result || !w->takes_off)

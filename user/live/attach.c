@@ -339,8 +339,8 @@ static void say_unchanged(const struct loading *all, size_t n)
 	free(names);
 }
 
-/* After a failure: all interfaces as they were. The error says where that could not be. */
-static void take_all_back(struct loading *all, size_t n)
+/* After a failure: all interfaces as they were. False: the error says where that could not be. */
+static bool take_all_back(struct loading *all, size_t n)
 {
 	struct policy_error *error = all[0].error;
 	bool back = true;
@@ -363,6 +363,7 @@ static void take_all_back(struct loading *all, size_t n)
 	}
 	if (back)
 		say_unchanged(all, n);
+	return back;
 }
 
 static int load_all(struct loading *all, size_t n, const struct object_begin *begin, bool shared,
@@ -383,7 +384,7 @@ static int load_all(struct loading *all, size_t n, const struct object_begin *be
 		return 0;
 	while (settled-- > 0)
 		attached_release(&a[settled]);
-	take_all_back(all, n);
+	(void)take_all_back(all, n);
 	return -1;
 }
 
@@ -452,15 +453,18 @@ static int keep_shadow(struct object *object, const char *ifname, int ifindex, v
 			       id_of(object_program_fd(object)), error);
 }
 
-/* In the place of the one before; a shadow that it had goes with it. */
+/*
+ * In the place of the one before; a shadow that it had goes with it. Where the new one is still on
+ * after a failure, or may be, its pin is what keeps its shadow.
+ */
 static int replace_with(struct loading *l, struct attached *a)
 {
 	int result = put_on(l) || settle(l, a) ? -1 : 0;
 
-	if (result)
-		take_all_back(l, 1);
-	pins_drop_shadow(l->before.ifindex,
-			 result ? id_of(object_program_fd(l->object)) : l->before.pacer_id, NULL);
+	if (!result)
+		pins_drop_shadow(l->before.ifindex, l->before.pacer_id, NULL);
+	else if (take_all_back(l, 1))
+		pins_drop_shadow(l->before.ifindex, id_of(object_program_fd(l->object)), NULL);
 	return result;
 }
 
