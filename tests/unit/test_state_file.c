@@ -493,6 +493,128 @@ static void cleaned(void **unused)
 	unlink(beside("other", 0));
 }
 
+/* What befalls before a call. */
+static void (*before_lock)(int operation), (*before_unlink)(const char *name);
+static uint32_t locks;
+
+int __real_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation);
+int __real_unlinkat(int fd, const char *name, int flags);
+int __wrap_unlinkat(int fd, const char *name, int flags);
+int __real_rename(const char *from, const char *to);
+int __wrap_rename(const char *from, const char *to);
+
+int __wrap_flock(int fd, int operation)
+{
+	locks++;
+	if (before_lock)
+		before_lock(operation);
+	return __real_flock(fd, operation);
+}
+
+int __wrap_unlinkat(int fd, const char *name, int flags)
+{
+	if (before_unlink)
+		before_unlink(name);
+	return __real_unlinkat(fd, name, flags);
+}
+
+static void clean_once(int operation)
+{
+	if (operation != LOCK_EX)
+		return;
+	before_lock = NULL;
+	assert_int_equal(state_clean(folder, false, note, NULL, &error), 0);
+}
+
+static void clean_always(int operation)
+{
+	if (operation == LOCK_EX)
+		assert_int_equal(state_clean(folder, false, note, NULL, &error), 0);
+}
+
+static int save(void)
+{
+	struct state s;
+	uint64_t bytes;
+	int result;
+
+	assert_int_equal(state_read(path, &s, &error), 0);
+	memset(&left, 0, sizeof(left));
+	locks = 0;
+	result = state_write(path, &s, &bytes, &error);
+	before_lock = NULL;
+	state_free(&s);
+	return result;
+}
+
+/* A save's file that is not locked yet is taken for left: it makes another. */
+static void cleaned_before_it_is_locked(void **unused)
+{
+	(void)unused;
+	put(whole, n);
+	before_lock = clean_once;
+	assert_int_equal(save(), 0);
+	assert_int_equal(left.n, 1);
+	as_it_was(NULL);
+	assert_int_equal(in_folder(), 3);
+	before_lock = clean_always; /* for so long as there is any sense in it */
+	assert_int_equal(save(), -1);
+	assert_true(left.n > 1 && locks == 2 * left.n);
+	assert_non_null(strstr(error.text, "cannot be written: Device or resource busy: what was"));
+	assert_int_equal(in_folder(), 3);
+	as_it_was(NULL);
+}
+
+static void is_held(const char *name)
+{
+	char at[300];
+	int fd;
+
+	snprintf(at, sizeof(at), "%s/%s", folder, name);
+	fd = open(at, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(__real_flock(fd, LOCK_EX | LOCK_NB), -1);
+	close(fd);
+}
+
+static void give_it_its_name(int operation)
+{
+	char at[300];
+
+	if (operation == LOCK_EX)
+		return;
+	before_lock = NULL;
+	snprintf(at, sizeof(at), "%s/state.save-abcdef", folder);
+	assert_int_equal(__real_rename(at, path), 0);
+}
+
+/* What is removed is held until it is gone; what has its name by then is not. */
+static void cleaned_as_it_is_saved(void **unused)
+{
+	(void)unused;
+	put(whole, n);
+	memset(&left, 0, sizeof(left));
+	beside("state.save-abcdef", 0);
+	before_unlink = is_held;
+	assert_int_equal(state_clean(folder, false, note, NULL, &error), 0);
+	before_unlink = NULL;
+	assert_int_equal(left.n, 1);
+	beside("state.save-abcdef", 0);
+	before_lock = give_it_its_name;
+	assert_int_equal(state_clean(folder, false, note, NULL, &error), 0);
+	assert_null(before_lock);
+	assert_int_equal(left.n, 1);
+}
+
+/* A save's file is held until it has its name. */
+int __wrap_rename(const char *from, const char *to)
+{
+	if (!strncmp(from, folder, strlen(folder)))
+		is_held(from + strlen(folder) + 1);
+	return __real_rename(from, to);
+}
+
 static void no_files(void **unused)
 {
 	char other[80];
@@ -528,6 +650,8 @@ int main(void)
 	    cmocka_unit_test(full),
 	    cmocka_unit_test(nowhere),
 	    cmocka_unit_test(cleaned),
+	    cmocka_unit_test(cleaned_before_it_is_locked),
+	    cmocka_unit_test(cleaned_as_it_is_saved),
 	};
 
 	return cmocka_run_group_tests(tests, with_state, without_state);

@@ -20,6 +20,7 @@
 #define MAGIC	  "PACERST\n"
 #define ORDER	  0x01020304u
 #define BESIDE	  ".save-"
+#define ANY	  6 /* letters behind it */
 #define BYTES_MAX (64ull << 30)
 #define RUN_LINES 4096u /* lines that are looked at together for being empty at the end */
 #define SUM_BYTES sizeof(uint32_t)
@@ -179,33 +180,82 @@ static int no_write(const char *file, struct policy_error *error)
 			   strerror(cause));
 }
 
+/* Does the name still lead to the file that is open? */
+static bool is_at(int fd, int directory_fd, const char *name)
+{
+	struct stat is, at;
+
+	return !fstat(fd, &is) && !fstatat(directory_fd, name, &at, AT_SYMLINK_NOFOLLOW) &&
+	       is.st_dev == at.st_dev && is.st_ino == at.st_ino;
+}
+
+#define TRIES 16
+
+/*
+ * A new file, of mode 0600, and locked: state_clean looks. That may have come before the lock, and
+ * then the file is gone. -1: with errno.
+ */
+static int open_beside(char *path)
+{
+	for (int i = 0; i < TRIES; i++) {
+		int fd, cause;
+
+		memset(path + strlen(path) - ANY, 'X', ANY);
+		fd = mkostemp(path, O_CLOEXEC);
+		if (fd < 0)
+			return -1;
+		if (flock(fd, LOCK_EX)) {
+			cause = errno;
+			unlink(path);
+			close(fd);
+			errno = cause;
+			return -1;
+		}
+		if (is_at(fd, AT_FDCWD, path))
+			return fd;
+		close(fd);
+	}
+	errno = EBUSY;
+	return -1;
+}
+
+/* By a descriptor of its own: to close it may tell of an error, and `fd` stays locked. */
+static bool fill(int fd, const struct state *s, uint64_t *bytes)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	FILE *f = copy < 0 ? NULL : fdopen(copy, "w");
+	bool done = f && put_all(f, s, bytes);
+	int cause = errno;
+
+	if (f && fclose(f) && done)
+		return false;
+	if (!f && copy >= 0)
+		close(copy);
+	errno = cause;
+	return done;
+}
+
+/* It is locked until it has its name: what nobody holds is taken for left. */
 static int write_beside(const char *file, char *path, const struct state *s, uint64_t *bytes,
 			struct policy_error *error)
 {
-	int fd = mkostemp(path, O_CLOEXEC); /* of mode 0600 */
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
-	bool done = f && !flock(fd, LOCK_EX) && put_all(f, s, bytes); /* state_clean looks */
-	int cause = errno;
+	int fd = open_beside(path), cause;
+	bool done = fd >= 0 && fill(fd, s, bytes) && !rename(path, file);
 
-	if (f && fclose(f) && done) {
-		done = false;
-		cause = errno;
-	} else if (!f && fd >= 0) {
-		close(fd);
-	}
-	if (done && !rename(path, file))
-		return !durable_name(file)
-			   ? 0
-			   : policy_fail(error, 0,
-					 "%.200s: the state was written, but may not outlast a "
-					 "power failure: %s",
-					 file, strerror(errno));
-	if (done)
-		cause = errno;
-	if (fd >= 0)
+	cause = errno;
+	if (fd >= 0 && !done)
 		unlink(path);
+	if (fd >= 0)
+		close(fd);
 	errno = cause;
-	return no_write(file, error);
+	if (!done)
+		return no_write(file, error);
+	return !durable_name(file)
+		   ? 0
+		   : policy_fail(error, 0,
+				 "%.200s: the state was written, but may not outlast a power "
+				 "failure: %s",
+				 file, strerror(errno));
 }
 
 int state_write(const char *file, const struct state *s, uint64_t *bytes,
@@ -236,20 +286,20 @@ int state_write(const char *file, const struct state *s, uint64_t *bytes,
 
 /* --- what killed saves left ---------------------------------------------------------------- */
 
-/* Nobody writes to it. */
-static bool is_left(int directory_fd, const char *name)
+/* Open and locked, so that nobody begins to write to it; -1: it is none, or somebody does. */
+static int open_left(int directory_fd, const char *name)
 {
 	const char *end = strstr(name, BESIDE);
 	int fd;
-	bool left;
 
-	if (!end || strlen(end) != strlen(BESIDE) + 6)
-		return false;
+	if (!end || strlen(end) != strlen(BESIDE) + ANY)
+		return -1;
 	fd = openat(directory_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	left = fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB);
-	if (fd >= 0)
+	if (fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) || !is_at(fd, directory_fd, name))) {
 		close(fd);
-	return left;
+		return -1;
+	}
+	return fd;
 }
 
 int state_clean(const char *directory, bool look,
@@ -266,11 +316,13 @@ int state_clean(const char *directory, bool look,
 				   strerror(errno));
 	while ((e = readdir(d))) {
 		char path[PATH_MAX];
+		int fd = open_left(dirfd(d), e->d_name);
 
-		if (!is_left(dirfd(d), e->d_name))
+		if (fd < 0)
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", directory, e->d_name);
 		each(path, !look && unlinkat(dirfd(d), e->d_name, 0) ? errno : 0, arg);
+		close(fd);
 	}
 	closedir(d);
 	return 0;
