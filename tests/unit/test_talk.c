@@ -655,6 +655,55 @@ static void what_others_lack_ends_a_doubt(void **state)
 	assert_int_equal(share.record.slot[0].cell[0].held, 50);
 }
 
+/* Until there is nothing to be done. */
+static void settle(void)
+{
+	for (int i = 0; next_step() == FLEET_SEND; i++) {
+		assert_true(i < 20);
+		assert_true(talk_send(&t, &request));
+	}
+}
+
+/*
+ * A limit may come to the policy long after the agent began. What its datapath of before admitted
+ * counts for the limit's time all the same, so the reserve of before waits for that.
+ */
+static void a_reserve_waits_for_the_time_of_its_limit(void **state)
+{
+	struct fleet_record r;
+
+	(void)state;
+	member(2);
+	m.begun_ns = now;
+	m.shares = 0;
+	settle();
+	now += 60 * S;
+	settle();
+	share = (struct fleet_share){.params = {.limit = 100, .memory_ns = 600 * S, .reserve = 10},
+				     .want[0] = 100};
+	m.shares = 1;
+	r = record_with((uint64_t[]){1, 2}, 2);
+	r.memory_ns = 600 * S;
+	r.slot[0].session = 0;
+	r.slot[0].reserve = r.slot[0].cell[0].held = 10;
+	r.slot[1].cell[0].held = 90;
+	put_record(&r);
+	fleet_nudge(&m);
+	now += S;
+	settle();
+	assert_true(share.sure);
+	assert_int_equal(share.floor, 10);
+	assert_int_equal(share.applied.value[0], 0);
+	assert_int_equal(share.applied.floor, 0);
+	now = m.begun_ns + 600 * S;
+	settle();
+	assert_int_equal(share.applied.value[0], 0);
+	now = m.begun_ns + fleet_over(600 * S);
+	settle();
+	assert_int_equal(share.applied.value[0], 10);
+	assert_int_equal(share.applied.floor, 10);
+}
+
 /* Beyond as many members as a limit is divided among, one has no share, and says so. */
 static void one_too_many_has_none(void **state)
 {
@@ -730,6 +779,7 @@ int main(void)
 	    cmocka_unit_test_setup(a_lane_goes_to_another_key, begin),
 	    cmocka_unit_test_setup(what_others_lack_ends_a_doubt, begin),
 	    cmocka_unit_test_setup(no_memory_is_no_news, begin),
+	    cmocka_unit_test_setup(a_reserve_waits_for_the_time_of_its_limit, begin),
 	    cmocka_unit_test_setup(one_too_many_has_none, begin),
 	};
 	int failed = cmocka_run_group_tests_name("talk", tests, NULL, NULL);

@@ -588,16 +588,6 @@ static int attend(struct agent *g)
 	return EXIT_DONE;
 }
 
-static uint64_t longest_ns(const struct agent *g)
-{
-	uint64_t ns = 0;
-
-	for (size_t i = 0; i < g->n; i++)
-		if (g->limit[i].limiter.share_ns > ns)
-			ns = g->limit[i].limiter.share_ns;
-	return fleet_over(ns);
-}
-
 static int begin(struct agent *g, const struct options *o)
 {
 	struct policy_error error = {0};
@@ -617,7 +607,7 @@ static int begin(struct agent *g, const struct options *o)
 	g->talk.token.datapath = g->a.control_id;
 	g->member.id = g->talk.token.id;
 	g->member.ttl_ns = TTL_S * SECOND_NS;
-	g->member.clean_ns = host_now_ns() + longest_ns(g);
+	g->member.begun_ns = host_now_ns();
 	fleet_start(&g->member);
 	return open_store(g);
 }

@@ -63,9 +63,15 @@ void fleet_start(struct fleet_member *m)
 
 /* --- the datapath ---------------------------------------------------------------------------- */
 
-static bool clean(const struct fleet_member *m, uint64_t now_ns)
+/* When what another datapath of this host admitted is over. */
+static uint64_t clean_at(const struct fleet_member *m, const struct fleet_share *s)
 {
-	return now_ns >= m->clean_ns || PACER_FAULT(RESERVE_UNCLEAN);
+	return m->begun_ns + fleet_over(s->params.memory_ns);
+}
+
+static bool clean(const struct fleet_member *m, const struct fleet_share *s, uint64_t now_ns)
+{
+	return now_ns >= clean_at(m, s) || PACER_FAULT(RESERVE_UNCLEAN);
 }
 
 /* By which value the datapath judges the lane's key. */
@@ -142,7 +148,7 @@ static uint64_t value_of(const struct fleet_member *m, const struct fleet_share 
 	uint64_t held = slot->cell[lane].held, has = judged_by(&s->applied, lane);
 	uint64_t give = giving(m, s, record, slot, lane);
 
-	if (!clean(m, now_ns))
+	if (!clean(m, s, now_ns))
 		held -= slot->reserve;
 	if (s->give[lane] || in_doubt(s))
 		return least(held, has);
@@ -155,7 +161,7 @@ static void paint(const struct fleet_member *m, const struct fleet_share *s, uin
 	struct fleet_slot *slot;
 
 	memset(p, 0, sizeof(*p));
-	p->floor = clean(m, now_ns) ? s->floor : 0;
+	p->floor = clean(m, s, now_ns) ? s->floor : 0;
 	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
 		p->value[k] = p->floor;
 	now_of(s, now_ns, record);
@@ -193,7 +199,7 @@ void fleet_applied(struct fleet_member *m, uint32_t share, const struct fleet_pi
 
 	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++) {
 		s->hot[k] = hot && s->params.counts_hot ? hot[k] : UINT64_MAX;
-		if (slot && picture->until_ns && !in_doubt(s) && clean(m, picture->until_ns) &&
+		if (slot && picture->until_ns && !in_doubt(s) && clean(m, s, picture->until_ns) &&
 		    (!k || (slot->cell[k].own && picture->own[k])) &&
 		    picture->value[k] < slot->cell[k].held &&
 		    (picture->floor == s->floor || /* else it may lack the reserve alone */
@@ -500,6 +506,8 @@ static uint64_t wake_at(const struct fleet_member *m, uint64_t now_ns)
 
 		if (s->applied.until_ns > now_ns)
 			at = least(at, s->applied.until_ns);
+		if (clean_at(m, s) > now_ns)
+			at = least(at, clean_at(m, s));
 		for (uint32_t n = 0; n < s->record.slots; n++)
 			for (uint32_t k = 0; k < FLEET_LANES_MAX; k++) {
 				uint64_t left = s->record.slot[n].cell[k].left_ns;
@@ -508,8 +516,6 @@ static uint64_t wake_at(const struct fleet_member *m, uint64_t now_ns)
 					at = least(at, s->got_ns + fleet_over(left));
 			}
 	}
-	if (m->clean_ns > now_ns)
-		at = least(at, m->clean_ns);
 	return most(at, now_ns + 1);
 }
 

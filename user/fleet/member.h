@@ -32,7 +32,7 @@
  * forerunner are on their way. It raises nothing before a write of its own is done. A datapath that
  * begins anew has forgotten what it has admitted. It is another member's as far as sessions go (its
  * token is another), so all that it held cools; and it uses its reserve only when it has been there
- * for memory_ns (clean_ns).
+ * for memory_ns (begun_ns): of each share its own, also of one that comes later.
  *
  * Error: a member that cannot reach the store denies all but its reserve from the end of its
  * session on. What changes hands cools for memory_ns before. Units that a member lost with its
@@ -137,7 +137,7 @@ struct fleet_answer {
 struct fleet_member {
 	uint64_t id; /* 1 and more; not another's, and the same for ever */
 	uint64_t ttl_ns;
-	uint64_t clean_ns;   /* when what another datapath of this host admitted is over */
+	uint64_t begun_ns;   /* another datapath of this host admitted nothing after that */
 	uint64_t session;    /* 0: none */
 	uint64_t revision;   /* of its key */
 	uint64_t renewed_ns; /* when the last renewal that was done was sent */
@@ -161,7 +161,7 @@ enum fleet_next {
 };
 
 /*
- * Begins. m->id, ttl_ns, clean_ns, share and shares are filled in; of each share its params, what
+ * Begins. m->id, ttl_ns, begun_ns, share and shares are filled in; of each share its params, what
  * the datapath has (applied) and the floor that it was told last (0: none). The rest is 0.
  */
 void fleet_start(struct fleet_member *m);

@@ -232,7 +232,8 @@ static void forget_host(struct host *h)
 	deadline(&m->retry_ns);
 	if (m->read_ns <= NOW)
 		m->read_ns = 0;
-	deadline(&m->clean_ns);
+	if (clean_at(m, s) <= NOW)
+		m->begun_ns = NOW - fleet_over(s->params.memory_ns);
 	deadline(&s->applied.until_ns);
 	if (m->session || m->hurry)
 		m->retry_ns = 0;
@@ -505,7 +506,7 @@ static bool reboot(struct world *w, struct host *h)
 	memset(&h->has, 0, sizeof(h->has));
 	h->s.applied = h->has;
 	h->token++;
-	h->m.clean_ns = NOW + fleet_over(x.sc->memory);
+	h->m.begun_ns = NOW;
 	fleet_start(&h->m);
 	return true;
 }
@@ -651,7 +652,7 @@ static void pass_host(struct host *h, uint64_t ns)
 	pass(&h->m.renewed_ns, ns);
 	pass(&h->m.retry_ns, ns);
 	pass(&h->m.read_ns, ns);
-	pass(&h->m.clean_ns, ns);
+	pass(&h->m.begun_ns, ns);
 	pass(&h->m.flight_ns, ns);
 	pass(&h->s.got_ns, ns);
 	pass(&h->s.applied.until_ns, ns);
@@ -823,7 +824,7 @@ static void begin(struct world *w)
 
 		h->m.id = i + 1;
 		h->m.ttl_ns = sc->ttl;
-		h->m.clean_ns = 1;
+		h->m.begun_ns = 1;
 		h->m.shares = 1;
 		h->m.share = &h->s;
 		h->token = 1;
