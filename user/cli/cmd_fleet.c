@@ -23,6 +23,7 @@
 #include "cli/cmd.h"
 #include "cli/fleet_items.h"
 #include "cli/fleet_keys.h"
+#include "cli/fleet_policy.h"
 #include "config/durable.h"
 #include "config/text.h"
 #include "estimate/heaviest.h"
@@ -309,9 +310,7 @@ static int follow(struct agent *g, struct policy_error *error)
 	g->since_ns = host_now_ns();
 	if (read_fleet(g, error))
 		return -1;
-	if (g->talk.store && memcmp(&was.store, &g->fleet.store, sizeof(was.store)) +
-				 strcmp(was.name, g->fleet.name) + strcmp(was.ca, g->fleet.ca) +
-				 strcmp(was.cert, g->fleet.cert) + strcmp(was.key, g->fleet.key))
+	if (g->talk.store && fleet_is_another(&was, &g->fleet))
 		return policy_fail(error, 0, "%s: its fleet is another now: start the agent again",
 				   g->ifname);
 	return take_limits(g, error);
