@@ -583,6 +583,84 @@ static void test_no_memory_to_watch(void **unused)
 	assert_true(n > 30);
 }
 
+static unsigned int lines_of(const char *text)
+{
+	unsigned int n = 0;
+
+	while ((text = strchr(text, '\n'))) {
+		text++;
+		n++;
+	}
+	return n;
+}
+
+/*
+ * A policy begins to share items, or ends to, while the agent runs: then that is watched, too, and
+ * what has changed meanwhile is read.
+ */
+static void test_more_is_watched(void **unused)
+{
+	static const struct store_under what[] = {{"limit/", false}, {"item/", false}};
+	static const struct {
+		size_t n;
+		int change;
+		unsigned int watched, lines;
+	} rows[] = {{1, 0, 1, 1}, {2, 3, 2, 2}, {2, 0, 2, 2}, {1, 1, 3, 1}, {1, 0, 3, 1}};
+	struct store *s = open_with(0);
+
+	(void)unused;
+	assert_non_null(s);
+	memset(parts, 0, sizeof(parts));
+	part = parts;
+	hangs_up = false;
+	for (size_t i = 0; i < ARRAY(rows); i++) {
+		assert_int_equal(store_etcd.watch(s, what, rows[i].n, 7 + i, 0), rows[i].change);
+		assert_int_equal(watched, rows[i].watched);
+		assert_int_equal(lines_of(sent[0]), rows[i].lines);
+	}
+	assert_non_null(strstr(sent[0], "\"start_revision\":\"11\""));
+	store_etcd.close(s);
+}
+
+/* A store that is cut off hangs up on nobody. Where a call to it fails, it is watched elsewhere. */
+static void test_a_watch_that_may_be_dead(void **unused)
+{
+	static const struct store_options options = {.endpoint = {"http://a", "http://b"},
+						     .endpoints = 2,
+						     .prefix = "/p/",
+						     .first = "limit/",
+						     .last = "member/",
+						     .timeout_ms = 100};
+	static const struct store_under what[] = {{"limit/", false}};
+	char why[STORE_WHY];
+	struct store *s;
+
+	(void)unused;
+	lacks = 0;
+	watched = 0;
+	memset(parts, 0, sizeof(parts));
+	part = parts;
+	hangs_up = false;
+	s = store_etcd.open(&options, why);
+	assert_non_null(s);
+	as_if((struct answer[3]){{.code = CURLE_OPERATION_TIMEDOUT}});
+	assert_int_equal(ask(s, LIST), STORE_UNKNOWN); /* before anything is watched */
+	assert_int_equal(store_etcd.watch(s, what, 1, 7, 0), 0);
+	assert_string_equal(url, "http://b/v3/watch");
+	as_if(well[LIST].answer);
+	assert_int_equal(ask(s, LIST), STORE_DONE);
+	store_snapshot_free(&got.now);
+	assert_int_equal(store_etcd.watch(s, what, 1, 7, 0), 0);
+	as_if((struct answer[3]){{.code = CURLE_OPERATION_TIMEDOUT}});
+	assert_int_equal(ask(s, LIST), STORE_UNKNOWN);
+	assert_int_equal(watched, 1);
+	assert_int_equal(store_etcd.watch(s, what, 1, 7, 0), -1);
+	assert_int_equal(store_etcd.watch(s, what, 1, 7, 0), 0);
+	assert_int_equal(watched, 2);
+	assert_string_equal(url, "http://a/v3/watch");
+	store_etcd.close(s);
+}
+
 /* Of addresses that end in slashes. */
 static void test_an_address_is_joined(void **unused)
 {
@@ -618,6 +696,8 @@ int main(void)
 	    cmocka_unit_test(test_strange_answers),
 	    cmocka_unit_test(test_what_changed),
 	    cmocka_unit_test(test_no_memory_to_watch),
+	    cmocka_unit_test(test_more_is_watched),
+	    cmocka_unit_test(test_a_watch_that_may_be_dead),
 	    cmocka_unit_test(test_an_address_is_joined),
 	};
 

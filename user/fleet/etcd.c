@@ -37,6 +37,8 @@ struct store {
 	CURLM *multi;
 	struct curl_slist *headers;
 	char *watch_body;
+	size_t watches; /* what `watch` has, of the caller's */
+	bool failing;	/* a call has failed since it began: it may be dead, and not show it */
 	struct body watched;
 	char failed[CURL_ERROR_SIZE], watch_failed[CURL_ERROR_SIZE];
 	char why[STORE_WHY];
@@ -258,8 +260,10 @@ static json_t *call(struct store *s, const char *path, json_t *request)
 		answer = answer_of(s, status, &body);
 	else
 		(void)call_failed(s, code, &body);
-	if (!answer) /* another one may do */
+	if (!answer) { /* another one may do */
 		s->at = (s->at + 1) % s->options.endpoints;
+		s->failing = true;
+	}
 	free(body.text);
 	free(text);
 	json_decref(request);
@@ -757,6 +761,8 @@ static bool start_watch(struct store *s, const struct store_under *what, size_t 
 	curl_easy_setopt(s->watch, CURLOPT_WRITEDATA, &s->watched);
 	curl_easy_setopt(s->watch, CURLOPT_CONNECTTIMEOUT_MS, (long)s->options.timeout_ms);
 	curl_multi_add_handle(s->multi, s->watch);
+	s->watches = n;
+	s->failing = false;
 	return true;
 }
 
@@ -822,10 +828,18 @@ static int watch(struct store *s, const struct store_under *what, size_t n, uint
 {
 	uint64_t end_ms = now_ms() + wait_ms, at_ms;
 	int running = 0, change, all = (1 << n) - 1;
-	bool over = false;
+	bool over = false, other = s->watch && s->watches != n;
 
+	if (s->watch && s->failing) {
+		stop_watch(s);
+		return -1;
+	}
+	if (other) /* some of what it would have told may be before `after` */
+		stop_watch(s);
 	if (!s->watch && !start_watch(s, what, n, after))
 		return -1;
+	if (other)
+		return all;
 	for (;;) {
 		curl_multi_perform(s->multi, &running);
 		change = what_changed(&s->watched, all, &over);

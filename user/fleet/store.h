@@ -120,10 +120,11 @@ struct store_kind {
 	enum store_result (*clear)(struct store *store, const char *under, const char *guard,
 				   uint64_t created);
 	/*
-	 * Waits up to wait_ms for changes after that revision (of the first call, and after a -1)
-	 * of the n that are watched, always the same. A bit for each, from the lowest: there was
-	 * one, or there may have been; 0: none; -1: it cannot be watched now (store->why), and the
-	 * caller reads now and then.
+	 * Waits up to wait_ms for changes after that revision (of the first call, after a -1, and
+	 * of one with another n) of the n that are watched, always the same where n is. A bit for
+	 * each, from the lowest: there was one, or there may have been, as there may of all when n
+	 * is another than before; 0: none; -1: it cannot be watched now, or it is not known whether
+	 * it was (store->why), and the caller reads now and then.
 	 */
 	int (*watch)(struct store *store, const struct store_under *what, size_t n,
 		     uint64_t after_revision, uint32_t wait_ms);
