@@ -28,6 +28,7 @@ static struct {
 static uint64_t revision, now, age_s;
 static enum store_result lists, puts_result, ages; /* STORE_DONE: as it should be */
 static unsigned int asked;			   /* ages */
+static uint64_t call_ns;			   /* that each of those takes */
 static bool odd_one, elsewhere;
 static size_t crowd; /* so many other keys are there, each with a lease, but that two have one */
 static struct exchange x;
@@ -125,8 +126,9 @@ static enum store_result put_keys(struct store *s, const struct store_put *puts,
 static enum store_result age(struct store *s, uint64_t lease, uint64_t *age_ns)
 {
 	(void)s;
-	assert_in_range(lease, 9, 9 + crowd);
+	assert_in_range(lease, 9, crowd < 200 ? 200 : 9 + crowd);
 	asked++;
+	now += call_ns;
 	*age_ns = age_s * S;
 	return ages;
 }
@@ -147,7 +149,7 @@ static int begin(void **unused)
 	put(NULL, 0);
 	revision = 100;
 	now = 1000 * S;
-	age_s = asked = crowd = 0;
+	age_s = asked = crowd = call_ns = 0;
 	lists = puts_result = ages = STORE_DONE;
 	odd_one = false;
 	x = (struct exchange){.kind = &small, .now_ns = clock_ns, .is_ours = is_ours};
@@ -365,6 +367,57 @@ static void test_more_leases_than_are_asked(void **unused)
 		assert_int_equal(x.items.at[i].there_ns, now + (i < 1025 ? 490 : 500) * S);
 }
 
+/*
+ * A store that is slow to tell them is asked for a second at a time, so that a session is renewed
+ * meanwhile. Nothing counts as fresh for that, and none is asked twice.
+ */
+static void test_leases_that_take_long_to_ask(void **unused)
+{
+	unsigned int steps = 0;
+
+	(void)unused;
+	crowd = 300;
+	other_says(500 * S, 9);
+	age_s = 10;
+	call_ns = S / 100;
+	exchange_missed(&x);
+	while (x.stale) {
+		uint64_t began = now;
+
+		assert_int_equal(x.items.n, 0);
+		assert_true(step());
+		assert_in_range(now - began, 0, S);
+		steps++;
+	}
+	assert_int_equal(steps, 3); /* one lease is of two keys */
+	assert_int_equal(asked, 300);
+	assert_int_equal(x.items.n, 1 + crowd);
+	for (size_t i = 0; i <= crowd; i++)
+		assert_int_equal(x.items.at[i].there_ns, 1490 * S + (i < 2 ? i + 1 : i) * call_ns);
+	assert_int_equal(x.n_ages, 0);
+}
+
+/* The same of what a batch was refused for: it is told again, and what is asked meanwhile counts.
+ */
+static void test_a_refusal_that_takes_long(void **unused)
+{
+	(void)unused;
+	crowd = 150;
+	here(now + 100 * S);
+	other_says(500 * S, 200); /* the last lease */
+	age_s = 10;
+	call_ns = S / 100;
+	assert_true(step());
+	assert_int_equal(asked, 100);
+	assert_int_equal(only()->todo, SHARED_TELL);
+	assert_int_equal(only()->there_ns, 0);
+	assert_true(step());
+	assert_int_equal(asked, 150);
+	assert_int_equal(only()->todo, SHARED_TAKE);
+	assert_int_equal(only()->there_ns, now + 490 * S);
+	assert_int_equal(there_s(), 500);
+}
+
 /* What lasts is no older for it; what was lifted, or is over by its age, is not there. */
 static void test_ends(void **unused)
 {
@@ -459,6 +512,8 @@ int main(void)
 	    CASE(test_no_memory),
 	    CASE(test_no_memory_to_read),
 	    CASE(test_more_leases_than_are_asked),
+	    CASE(test_leases_that_take_long_to_ask),
+	    CASE(test_a_refusal_that_takes_long),
 	    CASE(test_ends),
 	    CASE(test_a_key_of_another_kind),
 	};

@@ -8,13 +8,22 @@
 #include "fleet/codec.h"
 #include "fleet/json.h"
 
-#define LEASES_MAX 1024 /* whose age is asked at once; the others count as fresh */
+#define LEASES_MAX 1024		 /* whose age is asked; the others count as fresh */
+#define ASK_NS	   1000000000ull /* for so long at once, as a session is to be renewed */
+
+static void forget_ages(struct exchange *x)
+{
+	free(x->ages);
+	x->ages = NULL;
+	x->n_ages = 0;
+}
 
 void exchange_begin(struct exchange *x)
 {
 	shared_begin(&x->items);
 	x->revision = x->read_ns = 0;
 	x->odd[0] = 0;
+	forget_ages(x);
 	exchange_missed(x);
 }
 
@@ -25,6 +34,7 @@ void exchange_missed(struct exchange *x)
 
 void exchange_free(struct exchange *x)
 {
+	forget_ages(x);
 	shared_free(&x->items);
 }
 
@@ -41,20 +51,40 @@ bool exchange_waits(const struct exchange *x)
 /* --- reading -----------------------------------------------------------------------------------
  */
 
-struct lease_age {
-	uint64_t lease, age_ns;
+struct exchange_age {
+	uint64_t lease, age_ns, asked_ns; /* asked_ns: of the host's clock; 0: it was not asked */
 };
 
 static int by_lease(const void *a, const void *b)
 {
-	uint64_t p = ((const struct lease_age *)a)->lease;
-	uint64_t q = ((const struct lease_age *)b)->lease;
+	uint64_t p = ((const struct exchange_age *)a)->lease;
+	uint64_t q = ((const struct exchange_age *)b)->lease;
 
 	return (p > q) - (p < q);
 }
 
-/* Each once, sorted. */
-static size_t leases_of(const struct store_snapshot *now, struct lease_age *leases)
+static const struct exchange_age *age_of(const struct exchange *x, uint64_t lease)
+{
+	const struct exchange_age key = {.lease = lease};
+
+	return x->n_ages ? bsearch(&key, x->ages, x->n_ages, sizeof(key), by_lease) : NULL;
+}
+
+/* How old it is by now; what was not asked counts as fresh. */
+static uint64_t age_by_now(const struct exchange *x, uint64_t lease)
+{
+	const struct exchange_age *age = age_of(x, lease);
+	uint64_t since_ns;
+
+	if (!age || !age->asked_ns)
+		return 0;
+	since_ns = x->now_ns() - age->asked_ns;
+	return age->age_ns < UINT64_MAX - since_ns ? age->age_ns + since_ns : UINT64_MAX;
+}
+
+/* Each once, sorted, with what is known of it already. */
+static size_t leases_of(const struct exchange *x, const struct store_snapshot *now,
+			struct exchange_age *leases)
 {
 	size_t n = 0, kept = 0;
 
@@ -63,23 +93,41 @@ static size_t leases_of(const struct store_snapshot *now, struct lease_age *leas
 			leases[n++].lease = now->at[i].lease;
 	if (n)
 		qsort(leases, n, sizeof(*leases), by_lease);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		const struct exchange_age *known = age_of(x, leases[i].lease);
+
 		if (!kept || leases[kept - 1].lease != leases[i].lease)
-			leases[kept++] = leases[i];
+			leases[kept++] = known ? *known : leases[i];
+	}
 	return kept;
 }
 
-static bool ask_ages(struct exchange *x, struct lease_age *leases, size_t n)
+enum asked { ASKED_ALL, ASKED_SOME, ASKED_IN_VAIN };
+
+/* How old the leases are by which these go away, in x->ages. */
+static enum asked ask_ages(struct exchange *x, const struct store_snapshot *now)
 {
-	for (size_t i = 0; i < n; i++) {
-		leases[i].age_ns = 0;
-		if (i >= LEASES_MAX)
+	struct exchange_age *leases = calloc(now->n + 1, sizeof(*leases));
+	uint64_t end_ns = x->now_ns() + ASK_NS;
+	size_t n = leases ? leases_of(x, now, leases) : 0;
+
+	x->starved = !leases;
+	if (!leases)
+		return ASKED_IN_VAIN;
+	forget_ages(x);
+	x->ages = leases;
+	x->n_ages = n;
+	for (size_t i = 0; i < n && i < LEASES_MAX; i++) {
+		if (leases[i].asked_ns)
 			continue;
+		if (x->now_ns() >= end_ns)
+			return ASKED_SOME;
 		x->calls++;
 		if (x->kind->age(x->store, leases[i].lease, &leases[i].age_ns) != STORE_DONE)
-			return false;
+			return ASKED_IN_VAIN;
+		leases[i].asked_ns = x->now_ns();
 	}
-	return true;
+	return ASKED_ALL;
 }
 
 /* Why it is passed over and what to do; NULL: it is not, or has nothing to do with this host. */
@@ -103,10 +151,8 @@ static void odd(struct exchange *x, const char *key, const char *why, const char
 }
 
 /* False: it is passed over; or there is no memory for it (starved), and nothing is known of it. */
-static bool say(struct exchange *x, const struct store_entry *entry, const struct lease_age *leases,
-		size_t n, size_t skip)
+static bool say(struct exchange *x, const struct store_entry *entry, size_t skip)
 {
-	const struct lease_age key = {.lease = entry->lease}, *age;
 	struct shared_value value;
 	uint64_t left_ns, age_ns;
 	enum exchange_is is;
@@ -128,8 +174,7 @@ static bool say(struct exchange *x, const struct store_entry *entry, const struc
 		odd(x, entry->key, why, "");
 	if (is != EXCHANGE_OURS)
 		return is == EXCHANGE_OTHERS;
-	age = n ? bsearch(&key, leases, n, sizeof(*leases), by_lease) : NULL;
-	age_ns = age ? age->age_ns : 0;
+	age_ns = age_by_now(x, entry->lease);
 	if (left_ns && left_ns != SHARED_NEVER)
 		left_ns = left_ns > age_ns ? left_ns - age_ns : SHARED_OVER;
 	x->items.starved = false;
@@ -138,45 +183,45 @@ static bool say(struct exchange *x, const struct store_entry *entry, const struc
 	return !x->starved;
 }
 
-/* All of it, with how old it is where that may be much. */
-static bool say_all(struct exchange *x, const struct store_snapshot *now)
+/* All of it, with how old it is where that may be much; or nothing yet (ASKED_SOME). */
+static enum asked say_all(struct exchange *x, const struct store_snapshot *now)
 {
-	struct lease_age *leases = calloc(now->n + 1, sizeof(*leases));
-	size_t n = x->away && leases ? leases_of(now, leases) : 0;
-	bool well = leases && ask_ages(x, leases, n);
+	enum asked asked = x->away ? ask_ages(x, now) : ASKED_ALL;
 
-	x->starved = !leases;
-	if (well && !x->revision)
+	if (asked != ASKED_ALL)
+		return asked;
+	if (!x->revision)
 		shared_list(&x->items);
-	for (size_t i = 0; i < now->n && well; i++) {
-		(void)say(x, &now->at[i], leases, n, strlen(EXCHANGE_ITEMS));
-		well = !x->starved;
+	for (size_t i = 0; i < now->n; i++) {
+		(void)say(x, &now->at[i], strlen(EXCHANGE_ITEMS));
+		if (x->starved)
+			return ASKED_IN_VAIN;
 	}
-	if (well && !x->revision)
+	if (!x->revision)
 		shared_listed(&x->items, x->now_ns());
-	free(leases);
-	return well;
+	forget_ages(x);
+	return ASKED_ALL;
 }
 
 /* After an hour without an answer, what was lifted may have left no word. */
 static bool read_new(struct exchange *x)
 {
 	struct store_snapshot now = {0};
-	bool well;
+	enum asked asked;
 
 	if (x->read_ns && x->now_ns() - x->read_ns > SHARED_LIFTED_S * 900000000ull)
 		x->revision = 0;
 	x->calls++;
 	if (x->kind->list(x->store, EXCHANGE_ITEMS, x->revision, &now) != STORE_DONE)
 		return false;
-	well = say_all(x, &now);
-	if (well) {
+	asked = say_all(x, &now);
+	if (asked == ASKED_ALL) {
 		x->revision = now.revision;
 		x->read_ns = x->now_ns();
 		x->stale = x->away = false;
 	}
 	store_snapshot_free(&now);
-	return well;
+	return asked != ASKED_IN_VAIN;
 }
 
 /* --- writing -----------------------------------------------------------------------------------
@@ -190,26 +235,34 @@ struct writing {
 
 _Static_assert(SHARED_BATCH <= STORE_PUTS_MAX, "a batch is written by one call");
 
-/* Of each that is not as this host thought, what it is. It may have been there for long. */
+/*
+ * Of each that is not as this host thought, what it is. It may have been there for long; of what
+ * could not be asked how long, nothing is known yet: it is written again, and refused again.
+ */
 static bool refused(struct exchange *x, const struct writing *w, size_t n,
 		    const struct store_snapshot *now)
 {
-	struct lease_age leases[STORE_PUTS_MAX];
-	size_t skip = strlen(EXCHANGE_ITEMS), n_leases = leases_of(now, leases);
+	size_t skip = strlen(EXCHANGE_ITEMS);
+	enum asked asked = ask_ages(x, now);
 
-	if (!ask_ages(x, leases, n_leases))
+	if (asked == ASKED_IN_VAIN)
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		const struct store_entry *entry = store_find(now, w->key[i]);
 
-		if (entry && entry->revision != w->put[i].follows &&
-		    !say(x, entry, leases, n_leases, skip) && !x->starved)
+		if (asked == ASKED_SOME && entry && entry->lease &&
+		    !age_of(x, entry->lease)->asked_ns)
+			continue;
+		if (entry && entry->revision != w->put[i].follows && !say(x, entry, skip) &&
+		    !x->starved)
 			shared_barred(&x->items, w->key[i] + skip);
 		if (!entry && w->put[i].follows)
 			shared_absent(&x->items, w->key[i] + skip, x->now_ns());
 		if (x->starved)
 			return false;
 	}
+	if (asked == ASKED_ALL)
+		forget_ages(x);
 	return true;
 }
 

@@ -7,10 +7,11 @@
  * one is in `odd`, in one line. Where this host has something to tell of it, that is left out
  * (shared_barred).
  *
- * Concurrency: one caller at a time. A call takes two of the store, and one more for each lease the
- * first time, and after a time without an answer.
+ * Concurrency: one caller at a time. A call takes two of the store. The first time, and after a
+ * time without an answer, it takes one more for each lease, as far as a second goes: the next call
+ * goes on there. So the caller can renew its session meanwhile.
  *
- * Memory: what a snapshot has, while it is read.
+ * Memory: what a snapshot has, while it is read; and 32 bytes a lease until all are asked.
  */
 #ifndef PACER_FLEET_EXCHANGE_H
 #define PACER_FLEET_EXCHANGE_H
@@ -29,6 +30,8 @@ enum exchange_is {
 	EXCHANGE_ODD_ONE /* it has, but not with such a value */
 };
 
+struct exchange_age; /* of a lease */
+
 struct exchange {
 	const struct store_kind *kind;
 	struct store *store;
@@ -37,11 +40,13 @@ struct exchange {
 	/* Of what runs; value->by is SHARED_PLAIN where it has none. */
 	enum exchange_is (*is_ours)(const char *key, const struct shared_value *value, void *arg);
 	void *arg;
-	uint64_t revision; /* up to which all was read; 0: nothing was */
-	uint64_t read_ns;  /* when; 0: never */
-	bool stale;	   /* something has changed since */
-	bool away;	   /* that may be long ago: changes were not watched meanwhile */
-	bool starved;	   /* the last call had no memory: the store is not to blame */
+	uint64_t revision;	   /* up to which all was read; 0: nothing was */
+	uint64_t read_ns;	   /* when; 0: never */
+	bool stale;		   /* something has changed since */
+	bool away;		   /* that may be long ago: changes were not watched meanwhile */
+	bool starved;		   /* the last call had no memory: the store is not to blame */
+	struct exchange_age *ages; /* that were asked, of what could not be asked as a whole */
+	size_t n_ages;
 	uint64_t calls, strange;
 	char odd[EXCHANGE_ODD]; /* "": there is none, or it was said */
 };
