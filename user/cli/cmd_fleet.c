@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <net/if.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -23,8 +22,8 @@
 #include "cli/cmd.h"
 #include "cli/fleet_items.h"
 #include "cli/fleet_keys.h"
+#include "cli/fleet_number.h"
 #include "cli/fleet_policy.h"
-#include "config/durable.h"
 #include "config/text.h"
 #include "estimate/heaviest.h"
 #include "fleet/heavy.h"
@@ -36,7 +35,6 @@
 #include "live/reading.h"
 #include "plan/shares.h"
 
-#define STATE_DIR  "/var/lib/xdp-pacer"
 #define SECOND_NS  1000000000ull
 #define TTL_S	   10
 #define TIMEOUT_MS 2000
@@ -60,68 +58,11 @@ struct agent {
 	struct talk talk;
 	struct fleet_items items;
 	const struct store_kind *kind;
+	struct fleet_number number;
 	sigset_t signals;
 	uint64_t retry_ns, leave_by_ns; /* leave_by_ns 0: it goes on */
 	char said[STORE_WHY];		/* the last complaint, which is not said twice */
 };
-
-/* --- who this host is ------------------------------------------------------------------------ */
-
-static int read_id(const char *file, uint64_t *id)
-{
-	char text[32] = "", *end;
-	FILE *f = fopen(file, "r");
-
-	if (!f)
-		return -1;
-	if (!fgets(text, sizeof(text), f))
-		text[0] = 0;
-	fclose(f);
-	*id = strtoull(text, &end, 16);
-	errno = EINVAL;
-	return *id && !(*id >> 63) && !strcmp(end, "\n") ? 0 : -1;
-}
-
-/* On the disk before it is used: else another one might be drawn after a crash. */
-static int make_id(const char *file)
-{
-	uint64_t id = 0;
-	char text[32];
-	int len;
-
-	while (!id) {
-		if (getrandom(&id, sizeof(id), 0) != sizeof(id))
-			return -1;
-		id >>= 1;
-	}
-	len = snprintf(text, sizeof(text), "%016" PRIx64 "\n", id);
-	return durable_make(file, text, (size_t)len);
-}
-
-static int find_id(const struct options *o, uint64_t *id)
-{
-	char file[PATH_MAX];
-	struct stat folder;
-
-	if (o->state && !stat(o->state, &folder) && S_ISDIR(folder.st_mode)) {
-		snprintf(file, sizeof(file), "%s/%s.member", o->state, o->args[0]);
-	} else if (o->state) {
-		snprintf(file, sizeof(file), "%s", o->state);
-	} else {
-		(void)mkdir(STATE_DIR, 0700); /* where that fails, what follows says so */
-		snprintf(file, sizeof(file), STATE_DIR "/%s.member", o->args[0]);
-	}
-	if (!read_id(file, id) || (errno == ENOENT && !make_id(file) && !read_id(file, id)))
-		return EXIT_DONE;
-	if (errno == EINVAL)
-		complaint("%s: it holds no member's number: remove it, and another one is drawn",
-			  file);
-	else
-		complaint("%s: this host's number in the fleet cannot be kept there: %s: make that "
-			  "folder for the user who runs this, or say --state FOLDER",
-			  file, strerror(errno));
-	return EXIT_FAILED;
-}
 
 /* --- what is said ---------------------------------------------------------------------------- */
 
@@ -595,9 +536,10 @@ static int begin(struct agent *g, const struct options *o)
 
 	if (follow(g, &error))
 		return complain(NULL, &error);
-	code = find_id(o, &g->talk.token.id);
+	code = fleet_number(o->state, g->ifname, &g->number);
 	if (code)
 		return code;
+	g->talk.token.id = g->number.id;
 	if (!clocks.boot_id[0])
 		return gave_up("fleet",
 			       "the kernel does not say which boot this is: see that /proc "
@@ -636,6 +578,7 @@ static int run_one(struct options *o, int ready)
 	talk_free(&g.talk);
 	free(g.member.share);
 	fleet_items_free(&g.items);
+	fleet_number_free(&g.number);
 	attached_release(&g.a);
 	return code;
 }
@@ -771,7 +714,7 @@ static int run_fleet(struct options *o)
 
 static const struct option_row fleet_options[] = {
     {"state", 0, "FILE",
-     "where this host's number is, or a folder for IFACE.member; " STATE_DIR " unless said",
+     "where this host's number is, or a folder for IFACE.member; " FLEET_STATE_DIR " unless said",
      OPTION_TEXT(state)},
     {0},
 };

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The number of a fleet's member: the same for ever, and one agent at a time has it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cmd.h"
+#include "cli/fleet_number.h"
+
+static char folder[] = "/tmp/pacer-number-XXXXXX", said[2000];
+
+static int number_of(const char *state, const char *ifname, struct fleet_number *number)
+{
+	FILE *f = tmpfile();
+	int before = dup(STDERR_FILENO), code;
+	size_t n;
+
+	assert_non_null(f);
+	fflush(NULL);
+	assert_true(dup2(fileno(f), STDERR_FILENO) >= 0);
+	code = fleet_number(state, ifname, number);
+	fflush(stderr);
+	assert_true(dup2(before, STDERR_FILENO) >= 0);
+	close(before);
+	rewind(f);
+	n = fread(said, 1, sizeof(said) - 1, f);
+	said[n] = 0;
+	fclose(f);
+	return code;
+}
+
+static const char *in_folder(const char *name)
+{
+	static char path[200];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return path;
+}
+
+static void test_one_agent_at_a_time(void **unused)
+{
+	struct fleet_number first, other, second;
+
+	(void)unused;
+	assert_int_equal(number_of(folder, "a", &first), EXIT_DONE);
+	assert_int_equal(number_of(folder, "a", &second), EXIT_FAILED);
+	assert_non_null(strstr(said, "/a.member: another agent runs by the number in it"));
+	assert_ptr_equal(strchr(said, '\n'), said + strlen(said) - 1);
+	assert_int_equal(number_of(in_folder("a.member"), "b", &second), EXIT_FAILED);
+	assert_int_equal(number_of(folder, "b", &other), EXIT_DONE);
+	assert_int_not_equal(first.id, other.id);
+	fleet_number_free(&first);
+	assert_int_equal(number_of(folder, "a", &second), EXIT_DONE);
+	assert_int_equal(first.id, second.id);
+	fleet_number_free(&second);
+	fleet_number_free(&other);
+}
+
+static void test_no_number(void **unused)
+{
+	static const char *const texts[] = {"", "0\n", "12", "x\n", "8000000000000000\n"};
+	struct fleet_number number;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		FILE *f = fopen(in_folder("odd"), "w");
+
+		assert_non_null(f);
+		fputs(texts[i], f);
+		fclose(f);
+		assert_int_equal(number_of(in_folder("odd"), "a", &number), EXIT_FAILED);
+		assert_non_null(strstr(said, "/odd: it holds no member's number"));
+		assert_null(number.file);
+	}
+	assert_int_equal(number_of(in_folder("none/at/all"), "a", &number), EXIT_FAILED);
+	assert_non_null(strstr(said, "cannot be kept there: No such file or directory"));
+}
+
+static int begin(void **unused)
+{
+	(void)unused;
+	return mkdtemp(folder) ? 0 : -1;
+}
+
+static int end(void **unused)
+{
+	static const char *const names[] = {"a.member", "b.member", "odd"};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		unlink(in_folder(names[i]));
+	return rmdir(folder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_one_agent_at_a_time),
+	    cmocka_unit_test(test_no_number),
+	};
+
+	return cmocka_run_group_tests_name("fleet_number", tests, begin, end);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "cli/fleet_number.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include "cli/cmd.h"
+#include "config/durable.h"
+
+/* It may have been removed, and another drawn, before it was locked. */
+static int lock(FILE *f, const char *name)
+{
+	struct stat ours, there;
+
+	if (flock(fileno(f), LOCK_EX | LOCK_NB) || fstat(fileno(f), &ours) || stat(name, &there))
+		return -1;
+	errno = ESTALE;
+	return ours.st_ino == there.st_ino && ours.st_dev == there.st_dev ? 0 : -1;
+}
+
+static int read_locked(FILE *f, const char *name, uint64_t *id)
+{
+	char text[32] = "", *end;
+
+	if (lock(f, name))
+		return -1;
+	if (!fgets(text, sizeof(text), f))
+		text[0] = 0;
+	*id = strtoull(text, &end, 16);
+	errno = EINVAL;
+	return *id && !(*id >> 63) && !strcmp(end, "\n") ? 0 : -1;
+}
+
+static int read_number(const char *name, struct fleet_number *number)
+{
+	int why;
+
+	number->file = fopen(name, "re");
+	if (!number->file)
+		return -1;
+	if (!read_locked(number->file, name, &number->id))
+		return 0;
+	why = errno;
+	fleet_number_free(number);
+	errno = why;
+	return -1;
+}
+
+/* On the disk before it is used: else another one might be drawn after a crash. */
+static int make_number(const char *name)
+{
+	uint64_t id = 0;
+	char text[32];
+	int len;
+
+	while (!id) {
+		if (getrandom(&id, sizeof(id), 0) != sizeof(id))
+			return -1;
+		id >>= 1;
+	}
+	len = snprintf(text, sizeof(text), "%016" PRIx64 "\n", id);
+	return durable_make(name, text, (size_t)len);
+}
+
+static void name_of(const char *state, const char *ifname, char name[PATH_MAX])
+{
+	struct stat folder;
+
+	if (state && !stat(state, &folder) && S_ISDIR(folder.st_mode)) {
+		snprintf(name, PATH_MAX, "%s/%s.member", state, ifname);
+	} else if (state) {
+		snprintf(name, PATH_MAX, "%s", state);
+	} else {
+		(void)mkdir(FLEET_STATE_DIR, 0700); /* where that fails, what follows says so */
+		snprintf(name, PATH_MAX, FLEET_STATE_DIR "/%s.member", ifname);
+	}
+}
+
+int fleet_number(const char *state, const char *ifname, struct fleet_number *number)
+{
+	char name[PATH_MAX];
+	int why;
+
+	*number = (struct fleet_number){0};
+	name_of(state, ifname, name);
+	if (!read_number(name, number) ||
+	    (errno == ENOENT && !make_number(name) && !read_number(name, number)))
+		return EXIT_DONE;
+	why = errno;
+	if (why == EINVAL)
+		complaint("%s: it holds no member's number: remove it, and another one is drawn",
+			  name);
+	else if (why == EWOULDBLOCK)
+		complaint("%s: another agent runs by the number in it: end that first, or say "
+			  "--state with a file of its own for %s",
+			  name, ifname);
+	else
+		complaint("%s: this host's number in the fleet cannot be kept there: %s: make that "
+			  "folder for the user who runs this, or say --state FOLDER",
+			  name, strerror(why));
+	return EXIT_FAILED;
+}
+
+void fleet_number_free(struct fleet_number *number)
+{
+	if (number->file)
+		fclose(number->file);
+	number->file = NULL;
+}
