@@ -51,6 +51,7 @@ static void run(struct store *s, char **w, int n)
 {
 	struct store_snapshot now = {0};
 	struct store_news news = {0};
+	struct store_list list;
 	uint64_t revision = 0;
 
 	if (!strcmp(w[0], "guard") && n == 2) {
@@ -88,12 +89,14 @@ static void run(struct store *s, char **w, int n)
 		printf(" %llu", (unsigned long long)revision);
 		show_all(&now);
 	} else if (!strcmp(w[0], "list") && n == 3) {
-		show(s, kind->list(s, w[1], number(w[2]), &now));
+		list = (struct store_list){.under = w[1], .after = number(w[2])};
+		show(s, kind->list(s, &list, &now));
 		show_all(&now);
 	} else if (!strcmp(w[0], "age") && n == 2) {
 		uint64_t age_ns = 0;
 
-		show(s, kind->list(s, w[1], 0, &now));
+		list = (struct store_list){.under = w[1]};
+		show(s, kind->list(s, &list, &now));
 		if (now.n)
 			show(s, kind->age(s, now.at[0].lease, &age_ns));
 		printf(" %llu", (unsigned long long)age_ns / 1000000000);

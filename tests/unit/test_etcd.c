@@ -265,6 +265,8 @@ static struct {
 	uint64_t revision, age_ns;
 } got;
 
+static struct store_list listed = {.under = "limit/", .after = 5};
+
 static enum store_result ask(struct store *s, enum op op)
 {
 	static const struct store_news news = {.own = "member/1", .first = 5, .last = 6};
@@ -286,7 +288,7 @@ static enum store_result ask(struct store *s, enum op op)
 		return store_etcd.put(s, items, stays ? 2 : ARRAY(items), stays ? 0 : 10,
 				      "member/1", 3, &got.revision, &got.now);
 	case LIST:
-		return store_etcd.list(s, "limit/", 5, &got.now);
+		return store_etcd.list(s, &listed, &got.now);
 	case AGE:
 		return store_etcd.age(s, 77, &got.age_ns);
 	case CLEAR:
@@ -661,6 +663,42 @@ static void test_a_watch_that_may_be_dead(void **unused)
 	store_etcd.close(s);
 }
 
+#define MORE HEADER ",\"more\":true,\"kvs\":["
+
+/* Pages of one moment, from behind the last key: no answer is of any length. */
+static void test_a_list_by_pages(void **unused)
+{
+	static const struct answer page[3] = {{.text = MORE KV(KEY_A) "]}"}},
+				   empty[3] = {{.text = MORE "]}"}};
+	struct store *s = open_with(0);
+
+	(void)unused;
+	assert_non_null(s);
+	listed = (struct store_list){.under = "limit/"};
+	as_if(page);
+	assert_int_equal(ask(s, LIST), STORE_DONE);
+	assert_true(got.now.more);
+	assert_int_equal(got.now.revision, 9);
+	assert_string_equal(sent[0], "{\"key\":\"L3AvbGltaXQv\",\"range_end\":\"L3AvbGltaXQw\","
+				     "\"limit\":\"4096\"}");
+	store_snapshot_free(&got.now);
+	listed = (struct store_list){"limit/", 5, "limit/a", 8};
+	starve(s, LIST, page, STORE_DONE, 1);
+	as_if(well[LIST].answer);
+	assert_int_equal(ask(s, LIST), STORE_DONE);
+	assert_false(got.now.more);
+	assert_int_equal(got.now.revision, 8); /* of which it is */
+	assert_string_equal(sent[0], "{\"key\":\"L3AvbGltaXQvYQA=\","
+				     "\"range_end\":\"L3AvbGltaXQw\",\"limit\":\"4096\","
+				     "\"min_mod_revision\":\"6\",\"revision\":\"8\"}");
+	store_snapshot_free(&got.now);
+	as_if(empty); /* it would never end */
+	assert_int_equal(ask(s, LIST), STORE_UNKNOWN);
+	assert_non_null(strstr(store_etcd.why(s), NOT_ASKED));
+	listed = (struct store_list){.under = "limit/", .after = 5};
+	store_etcd.close(s);
+}
+
 /* Of addresses that end in slashes. */
 static void test_an_address_is_joined(void **unused)
 {
@@ -698,6 +736,7 @@ int main(void)
 	    cmocka_unit_test(test_no_memory_to_watch),
 	    cmocka_unit_test(test_more_is_watched),
 	    cmocka_unit_test(test_a_watch_that_may_be_dead),
+	    cmocka_unit_test(test_a_list_by_pages),
 	    cmocka_unit_test(test_an_address_is_joined),
 	};
 

@@ -56,46 +56,73 @@ static void other_says(uint64_t left_ns, uint64_t lease)
 	free(text);
 }
 
-static void answer(struct store_snapshot *to)
-{
-	*to =
-	    (struct store_snapshot){.at = calloc(1 + crowd, sizeof(*to->at)), .revision = revision};
-	if (!lies.value)
-		return;
-	for (size_t i = 0; i < crowd; i++) {
-		char key[64];
+/* So many keys of a list come at once; 0: all. The store as it was at the first page is kept. */
+static size_t page_size;
+static unsigned int pages;
+static bool compacted; /* and that is forgotten */
+static struct {
+	char *value;
+	uint64_t revision, lies_revision, lease;
+} then;
 
-		snprintf(key, sizeof(key), EXCHANGE_ITEMS KEY "-%04zu", i);
-		to->at[1 + i] =
-		    (struct store_entry){strdup(key), strdup(lies.value), strlen(lies.value),
-					 revision,    revision,		  9 + (i ? i : 1)};
-	}
-	to->n = 1 + crowd;
-	to->at[0] = (struct store_entry){strdup(elsewhere ? "x" : EXCHANGE_ITEMS KEY),
-					 strdup(lies.value),
-					 strlen(lies.value),
-					 lies.revision,
-					 lies.revision,
-					 lies.lease};
+static void keep(void)
+{
+	free(then.value);
+	then.value = lies.value ? strdup(lies.value) : NULL;
+	then.revision = revision;
+	then.lies_revision = lies.revision;
+	then.lease = lies.lease;
 }
 
-static enum store_result list(struct store *s, const char *under, uint64_t after,
-			      struct store_snapshot *to)
+static void add(struct store_snapshot *to, const char *key, uint64_t written, uint64_t lease)
+{
+	to->at[to->n++] = (struct store_entry){
+	    strdup(key), strdup(then.value), strlen(then.value), written, written, lease};
+}
+
+/* What was written after that revision, from behind that key on. */
+static void answer(const struct store_list *list, struct store_snapshot *to)
+{
+	size_t most = page_size ? page_size : 1 + crowd;
+
+	*to = (struct store_snapshot){.at = calloc(1 + crowd, sizeof(*to->at)),
+				      .revision = then.revision};
+	if (!then.value || then.lies_revision <= list->after)
+		return;
+	for (size_t i = 0; i <= crowd; i++) {
+		char key[64];
+
+		snprintf(key, sizeof(key), EXCHANGE_ITEMS KEY "-%04zu", i - 1);
+		if (!i)
+			snprintf(key, sizeof(key), "%s", elsewhere ? "x" : EXCHANGE_ITEMS KEY);
+		if (list->behind && strcmp(key, list->behind) <= 0)
+			continue;
+		to->more = to->n == most;
+		if (to->more)
+			return;
+		add(to, key, i ? then.revision : then.lies_revision,
+		    i ? 9 + (i > 1 ? i - 1 : 1) : then.lease);
+	}
+}
+
+static enum store_result list_page(struct store *s, const struct store_list *list,
+				   struct store_snapshot *to)
 {
 	bool was_on = memory.on;
 
 	(void)s;
-	assert_string_equal(under, EXCHANGE_ITEMS);
+	pages++;
+	assert_string_equal(list->under, EXCHANGE_ITEMS);
+	assert_int_equal(list->at != 0, list->behind != NULL);
+	if (lists != STORE_DONE || (compacted && list->at))
+		return STORE_UNKNOWN;
 	memory.on = false;
-	if (lists == STORE_DONE)
-		answer(to);
-	if (lists == STORE_DONE && lies.value && lies.revision <= after) {
-		free(to->at[0].key);
-		free(to->at[0].value);
-		to->n = 0;
-	}
+	if (!list->at)
+		keep();
+	assert_true(!list->at || list->at == then.revision);
+	answer(list, to);
 	memory.on = was_on;
-	return lists;
+	return STORE_DONE;
 }
 
 static enum store_result put_keys(struct store *s, const struct store_put *puts, size_t n,
@@ -114,7 +141,8 @@ static enum store_result put_keys(struct store *s, const struct store_put *puts,
 		bool was_on = memory.on;
 
 		memory.on = false;
-		answer(to);
+		keep();
+		answer(&(struct store_list){0}, to);
 		memory.on = was_on;
 		return STORE_REFUSED;
 	}
@@ -141,7 +169,7 @@ static enum exchange_is is_ours(const char *key, const struct shared_value *valu
 	return odd_one ? EXCHANGE_ODD_ONE : EXCHANGE_OURS;
 }
 
-static const struct store_kind small = {.list = list, .put = put_keys, .age = age};
+static const struct store_kind small = {.list = list_page, .put = put_keys, .age = age};
 
 static int begin(void **unused)
 {
@@ -149,7 +177,8 @@ static int begin(void **unused)
 	put(NULL, 0);
 	revision = 100;
 	now = 1000 * S;
-	age_s = asked = crowd = call_ns = 0;
+	age_s = asked = crowd = call_ns = page_size = pages = 0;
+	compacted = false;
 	lists = puts_result = ages = STORE_DONE;
 	odd_one = false;
 	x = (struct exchange){.kind = &small, .now_ns = clock_ns, .is_ours = is_ours};
@@ -165,7 +194,8 @@ static int end(void **unused)
 	(void)unused;
 	exchange_free(&x);
 	free(lies.value);
-	lies.value = NULL;
+	free(then.value);
+	lies.value = then.value = NULL;
 	return 0;
 }
 
@@ -178,6 +208,18 @@ static void here(uint64_t until_ns)
 static bool step(void)
 {
 	return exchange_step(&x, "guard", 1);
+}
+
+/* Until all is read. Returns in how many steps. */
+static unsigned int read_all(void)
+{
+	unsigned int steps = 0;
+
+	while (x.stale) {
+		assert_true(steps++ < 100);
+		assert_true(step());
+	}
+	return steps;
 }
 
 /* How long the store says that it lasts; 0: it was lifted. */
@@ -345,7 +387,7 @@ static void test_no_memory(void **unused)
 	assert_false(step()); /* it reads first */
 	memory.on = false;
 	assert_true(x.starved);
-	assert_true(step());
+	(void)read_all();
 	assert_false(x.starved);
 	assert_true(step());
 	assert_int_equal(there_s(), 100);
@@ -367,6 +409,75 @@ static void test_more_leases_than_are_asked(void **unused)
 		assert_int_equal(x.items.at[i].there_ns, now + (i < 1025 ? 490 : 500) * S);
 }
 
+/* Much is read by pages, which are of one moment; what changes meanwhile is read then. */
+static void test_pages(void **unused)
+{
+	(void)unused;
+	crowd = 250;
+	page_size = 100;
+	other_says(500 * S, 9);
+	exchange_missed(&x);
+	assert_true(step());
+	assert_int_equal(x.items.n, 100);
+	assert_true(step());
+	crowd = 0;
+	other_says(0, 9); /* the first one was lifted */
+	crowd = 250;
+	age_s = 7; /* of what is asked from now on */
+	assert_true(step());
+	assert_int_equal(x.items.n, 251);
+	assert_int_equal(x.items.at[0].there_ns, now + 500 * S);
+	assert_int_equal(x.items.at[250].there_ns, now + 493 * S);
+	assert_true(x.stale);
+	assert_int_equal(read_all(), 4);
+	assert_int_equal(x.items.at[0].there_ns, 0);
+	assert_int_equal(x.revision, revision);
+	assert_null(x.behind);
+}
+
+/* The moment of the first page is forgotten before the last: it begins anew, and ends. */
+static void test_pages_of_a_store_that_is_compacted(void **unused)
+{
+	(void)unused;
+	crowd = 250;
+	page_size = 100;
+	other_says(500 * S, 9);
+	exchange_missed(&x);
+	assert_true(step());
+	compacted = true;
+	assert_false(step());
+	assert_false(x.at || x.behind);
+	compacted = false;
+	asked = pages = 0;
+	(void)read_all();
+	assert_int_equal(x.items.n, 251);
+	assert_int_equal(asked, 250 - 99); /* what is known is not asked again */
+	assert_int_equal(pages, 4);
+}
+
+/* What was lifted while nobody looked is so once all pages were read, and not before. */
+static void test_pages_without_one(void **unused)
+{
+	(void)unused;
+	crowd = 250;
+	page_size = 100;
+	other_says(9000 * S, 9);
+	exchange_missed(&x);
+	(void)read_all();
+	for (size_t i = 0; i < x.items.n; i++)
+		shared_taken(&x.items, &x.items.at[i], true);
+	crowd = 150;
+	now += 3300 * S; /* all of it is read again */
+	exchange_missed(&x);
+	assert_true(step());
+	for (size_t i = 0; i < x.items.n; i++)
+		assert_int_equal(x.items.at[i].todo, SHARED_NOTHING);
+	assert_true(step());
+	for (size_t i = 0; i < x.items.n; i++)
+		assert_int_equal(x.items.at[i].todo, i <= 150 ? SHARED_NOTHING : SHARED_TAKE);
+	(void)read_all();
+}
+
 /*
  * A store that is slow to tell them is asked for a second at a time, so that a session is renewed
  * meanwhile. Nothing counts as fresh for that, and none is asked twice.
@@ -384,12 +495,12 @@ static void test_leases_that_take_long_to_ask(void **unused)
 	while (x.stale) {
 		uint64_t began = now;
 
-		assert_int_equal(x.items.n, 0);
+		assert_int_equal(x.items.n, steps < 3 ? 0 : 1 + crowd);
 		assert_true(step());
 		assert_in_range(now - began, 0, S);
 		steps++;
 	}
-	assert_int_equal(steps, 3); /* one lease is of two keys */
+	assert_int_equal(steps, 4); /* and what is new since; one lease is of two keys */
 	assert_int_equal(asked, 300);
 	assert_int_equal(x.items.n, 1 + crowd);
 	for (size_t i = 0; i <= crowd; i++)
@@ -512,6 +623,9 @@ int main(void)
 	    CASE(test_no_memory),
 	    CASE(test_no_memory_to_read),
 	    CASE(test_more_leases_than_are_asked),
+	    CASE(test_pages),
+	    CASE(test_pages_of_a_store_that_is_compacted),
+	    CASE(test_pages_without_one),
 	    CASE(test_leases_that_take_long_to_ask),
 	    CASE(test_a_refusal_that_takes_long),
 	    CASE(test_ends),

@@ -444,18 +444,6 @@ const struct store_entry *store_find(const struct store_snapshot *snapshot, cons
 /* --- the store ----------------------------------------------------------------------------------
  */
 
-static enum store_result read_range(struct store *s, json_t *range, struct store_snapshot *now)
-{
-	json_t *answer = call(s, "kv/range", range);
-	enum store_result result = STORE_UNKNOWN;
-
-	memset(now, 0, sizeof(*now));
-	if (answer)
-		result = take_range(s, json_object_get(answer, "header"), answer, now);
-	json_decref(answer);
-	return result;
-}
-
 /* The key `own` is under `last`, too, and is there once. */
 static void drop_own(const char *own, struct store_snapshot *now)
 {
@@ -510,13 +498,49 @@ static enum store_result read_news(struct store *s, const struct store_news *new
 	return result;
 }
 
-static enum store_result list_under(struct store *s, const char *under, uint64_t after,
+/* The first key behind another: that and a byte of 0. */
+static json_t *next_of(const struct store *s, const char *key)
+{
+	char *whole = NULL;
+	int len = asprintf(&whole, "%s%s", s->prefix, key);
+	json_t *json = len < 0 ? NULL : bytes_of(whole, len + 1);
+
+	free(len < 0 ? NULL : whole);
+	return json;
+}
+
+static json_t *list_request(const struct store *s, const struct store_list *list)
+{
+	json_t *request =
+	    json_pack("{s:o,s:o,s:o}", "key",
+		      list->behind ? next_of(s, list->behind) : key_of(s, list->under), "range_end",
+		      end_of(s, list->under), "limit", number(STORE_PAGE));
+	int lacks = !request;
+
+	if (request && list->after)
+		lacks |= json_object_set_new(request, "min_mod_revision", number(list->after + 1));
+	if (request && list->at)
+		lacks |= json_object_set_new(request, "revision", number(list->at));
+	return if_whole(request, lacks);
+}
+
+static enum store_result list_under(struct store *s, const struct store_list *list,
 				    struct store_snapshot *now)
 {
-	return read_range(s,
-			  json_pack("{s:o,s:o,s:o}", "key", key_of(s, under), "range_end",
-				    end_of(s, under), "min_mod_revision", number(after + 1)),
-			  now);
+	json_t *answer = call(s, "kv/range", list_request(s, list));
+	enum store_result result = STORE_UNKNOWN;
+
+	memset(now, 0, sizeof(*now));
+	if (answer)
+		result = take_range(s, json_object_get(answer, "header"), answer, now);
+	if (result == STORE_DONE && list->at)
+		now->revision = list->at;
+	now->more = result == STORE_DONE && json_is_true(json_object_get(answer, "more"));
+	json_decref(answer);
+	if (!now->more || now->n)
+		return result;
+	store_snapshot_free(now);
+	return not_asked(s); /* it would be asked for the same for ever */
 }
 
 static enum store_result age_of(struct store *s, uint64_t lease, uint64_t *age_ns)

@@ -18,12 +18,28 @@ static void forget_ages(struct exchange *x)
 	x->n_ages = 0;
 }
 
+static void forget_page(struct exchange *x)
+{
+	store_snapshot_free(&x->page);
+	forget_ages(x);
+}
+
+/* What is being read, if anything: it begins anew. */
+static void forget_reading(struct exchange *x)
+{
+	forget_page(x);
+	free(x->behind);
+	x->behind = NULL;
+	x->at = x->asked = 0;
+	x->again = false;
+}
+
 void exchange_begin(struct exchange *x)
 {
 	shared_begin(&x->items);
 	x->revision = x->read_ns = 0;
 	x->odd[0] = 0;
-	forget_ages(x);
+	forget_reading(x);
 	exchange_missed(x);
 }
 
@@ -34,7 +50,7 @@ void exchange_missed(struct exchange *x)
 
 void exchange_free(struct exchange *x)
 {
-	forget_ages(x);
+	forget_reading(x);
 	shared_free(&x->items);
 }
 
@@ -82,14 +98,23 @@ static uint64_t age_by_now(const struct exchange *x, uint64_t lease)
 	return age->age_ns < UINT64_MAX - since_ns ? age->age_ns + since_ns : UINT64_MAX;
 }
 
-/* Each once, sorted, with what is known of it already. */
+/* It was said before, by an answer that was not read to its end. */
+static bool is_known(const struct exchange *x, const struct store_entry *entry)
+{
+	const size_t skip = strlen(EXCHANGE_ITEMS);
+
+	return strlen(entry->key) > skip &&
+	       shared_knows(&x->items, entry->key + skip, entry->revision);
+}
+
+/* Of what is new: each once, sorted, with what is known of it already. */
 static size_t leases_of(const struct exchange *x, const struct store_snapshot *now,
 			struct exchange_age *leases)
 {
 	size_t n = 0, kept = 0;
 
 	for (size_t i = 0; i < now->n; i++)
-		if (now->at[i].lease)
+		if (now->at[i].lease && !is_known(x, &now->at[i]))
 			leases[n++].lease = now->at[i].lease;
 	if (n)
 		qsort(leases, n, sizeof(*leases), by_lease);
@@ -117,11 +142,12 @@ static enum asked ask_ages(struct exchange *x, const struct store_snapshot *now)
 	forget_ages(x);
 	x->ages = leases;
 	x->n_ages = n;
-	for (size_t i = 0; i < n && i < LEASES_MAX; i++) {
+	for (size_t i = 0; i < n && x->asked < LEASES_MAX; i++) {
 		if (leases[i].asked_ns)
 			continue;
 		if (x->now_ns() >= end_ns)
 			return ASKED_SOME;
+		x->asked++;
 		x->calls++;
 		if (x->kind->age(x->store, leases[i].lease, &leases[i].age_ns) != STORE_DONE)
 			return ASKED_IN_VAIN;
@@ -183,45 +209,86 @@ static bool say(struct exchange *x, const struct store_entry *entry, size_t skip
 	return !x->starved;
 }
 
-/* All of it, with how old it is where that may be much; or nothing yet (ASKED_SOME). */
-static enum asked say_all(struct exchange *x, const struct store_snapshot *now)
+/* The next page of what is new; of the first, all that follow are of its moment. */
+static bool read_page(struct exchange *x)
 {
-	enum asked asked = x->away ? ask_ages(x, now) : ASKED_ALL;
+	const struct store_list list = {EXCHANGE_ITEMS, x->revision, x->behind, x->at};
 
-	if (asked != ASKED_ALL)
-		return asked;
-	if (!x->revision)
+	x->calls++;
+	if (x->kind->list(x->store, &list, &x->page) != STORE_DONE) {
+		forget_reading(x); /* that moment may be forgotten there */
+		return false;
+	}
+	if (!x->at && !x->revision)
 		shared_list(&x->items);
-	for (size_t i = 0; i < now->n; i++) {
-		(void)say(x, &now->at[i], strlen(EXCHANGE_ITEMS));
+	x->at = x->page.revision;
+	return true;
+}
+
+/* All of the page, with how old it is where that may be much; or nothing yet (ASKED_SOME). */
+static enum asked say_page(struct exchange *x)
+{
+	enum asked asked = x->away ? ask_ages(x, &x->page) : ASKED_ALL;
+
+	for (size_t i = 0; i < x->page.n && asked == ASKED_ALL; i++) {
+		(void)say(x, &x->page.at[i], strlen(EXCHANGE_ITEMS));
 		if (x->starved)
 			return ASKED_IN_VAIN;
 	}
+	return asked;
+}
+
+/* Goes on behind the page's last key. False: there is no memory. */
+static bool next_page(struct exchange *x)
+{
+	char *behind = strdup(x->page.at[x->page.n - 1].key);
+
+	x->starved = !behind;
+	if (!behind)
+		return false;
+	free(x->behind);
+	x->behind = behind;
+	forget_page(x);
+	return true;
+}
+
+/* What came meanwhile is read, too, and how old that is. */
+static void end_reading(struct exchange *x)
+{
 	if (!x->revision)
 		shared_listed(&x->items, x->now_ns());
-	forget_ages(x);
-	return ASKED_ALL;
+	x->revision = x->at;
+	x->read_ns = x->at_ns;
+	x->stale = x->away = x->again;
+	forget_reading(x);
 }
 
 /* After an hour without an answer, what was lifted may have left no word. */
-static bool read_new(struct exchange *x)
+static void begin_reading(struct exchange *x)
 {
-	struct store_snapshot now = {0};
-	enum asked asked;
-
+	x->at_ns = x->now_ns();
+	x->asked = 0;
 	if (x->read_ns && x->now_ns() - x->read_ns > SHARED_LIFTED_S * 900000000ull)
 		x->revision = 0;
-	x->calls++;
-	if (x->kind->list(x->store, EXCHANGE_ITEMS, x->revision, &now) != STORE_DONE)
+}
+
+static bool read_new(struct exchange *x)
+{
+	enum asked asked;
+
+	if (x->at)
+		x->again = true;
+	else
+		begin_reading(x);
+	if (!x->page.revision && !read_page(x))
 		return false;
-	asked = say_all(x, &now);
-	if (asked == ASKED_ALL) {
-		x->revision = now.revision;
-		x->read_ns = x->now_ns();
-		x->stale = x->away = false;
-	}
-	store_snapshot_free(&now);
-	return asked != ASKED_IN_VAIN;
+	asked = say_page(x);
+	if (asked != ASKED_ALL)
+		return asked == ASKED_SOME;
+	if (x->page.more)
+		return next_page(x);
+	end_reading(x);
+	return true;
 }
 
 /* --- writing -----------------------------------------------------------------------------------
@@ -235,6 +302,14 @@ struct writing {
 
 _Static_assert(SHARED_BATCH <= STORE_PUTS_MAX, "a batch is written by one call");
 
+/* Can it be said how old it is? */
+static bool is_told(const struct exchange *x, const struct store_entry *entry)
+{
+	const struct exchange_age *age = age_of(x, entry->lease);
+
+	return !age || age->asked_ns;
+}
+
 /*
  * Of each that is not as this host thought, what it is. It may have been there for long; of what
  * could not be asked how long, nothing is known yet: it is written again, and refused again.
@@ -243,15 +318,16 @@ static bool refused(struct exchange *x, const struct writing *w, size_t n,
 		    const struct store_snapshot *now)
 {
 	size_t skip = strlen(EXCHANGE_ITEMS);
-	enum asked asked = ask_ages(x, now);
+	enum asked asked;
 
+	x->asked = 0;
+	asked = ask_ages(x, now);
 	if (asked == ASKED_IN_VAIN)
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		const struct store_entry *entry = store_find(now, w->key[i]);
 
-		if (asked == ASKED_SOME && entry && entry->lease &&
-		    !age_of(x, entry->lease)->asked_ns)
+		if (asked == ASKED_SOME && entry && !is_told(x, entry))
 			continue;
 		if (entry && entry->revision != w->put[i].follows && !say(x, entry, skip) &&
 		    !x->starved)

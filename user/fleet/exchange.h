@@ -7,11 +7,12 @@
  * one is in `odd`, in one line. Where this host has something to tell of it, that is left out
  * (shared_barred).
  *
- * Concurrency: one caller at a time. A call takes two of the store. The first time, and after a
- * time without an answer, it takes one more for each lease, as far as a second goes: the next call
- * goes on there. So the caller can renew its session meanwhile.
+ * Concurrency: one caller at a time. A call takes two of the store. What is much is read by pages,
+ * one a call, that are all of one moment, and then what has changed since. The first time, and
+ * after a time without an answer, a call takes one more for each lease, as far as a second goes:
+ * the next goes on there. So the caller can renew its session meanwhile.
  *
- * Memory: what a snapshot has, while it is read; and 32 bytes a lease until all are asked.
+ * Memory: what a page has, while it is read; and 32 bytes a lease until all are asked.
  */
 #ifndef PACER_FLEET_EXCHANGE_H
 #define PACER_FLEET_EXCHANGE_H
@@ -40,12 +41,18 @@ struct exchange {
 	/* Of what runs; value->by is SHARED_PLAIN where it has none. */
 	enum exchange_is (*is_ours)(const char *key, const struct shared_value *value, void *arg);
 	void *arg;
-	uint64_t revision;	   /* up to which all was read; 0: nothing was */
-	uint64_t read_ns;	   /* when; 0: never */
-	bool stale;		   /* something has changed since */
-	bool away;		   /* that may be long ago: changes were not watched meanwhile */
-	bool starved;		   /* the last call had no memory: the store is not to blame */
-	struct exchange_age *ages; /* that were asked, of what could not be asked as a whole */
+	uint64_t revision;	    /* up to which all was read; 0: nothing was */
+	uint64_t read_ns;	    /* when; 0: never */
+	bool stale;		    /* something has changed since */
+	bool away;		    /* that may be long ago: changes were not watched meanwhile */
+	bool starved;		    /* the last call had no memory: the store is not to blame */
+	struct store_snapshot page; /* of what is being read; revision 0: there is none */
+	uint64_t at;		    /* of which revision all of that is; 0: nothing is being read */
+	uint64_t at_ns;		    /* when that was so, or before */
+	char *behind;		    /* the last key of the page before */
+	bool again;		    /* more may have changed since */
+	size_t asked;		    /* leases, for it */
+	struct exchange_age *ages;  /* that were asked, of what could not be asked as a whole */
 	size_t n_ages;
 	uint64_t calls, strange;
 	char odd[EXCHANGE_ODD]; /* "": there is none, or it was said */

@@ -296,6 +296,13 @@ void shared_there(struct shared *s, const char *key, const struct shared_value *
 		decide(item, now_ns);
 }
 
+bool shared_knows(const struct shared *s, const char *key, uint64_t revision)
+{
+	const struct shared_item *item = find(s, key);
+
+	return item && item->revision >= revision;
+}
+
 void shared_absent(struct shared *s, const char *key, uint64_t now_ns)
 {
 	struct shared_item *item = find(s, key);

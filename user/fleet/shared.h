@@ -156,6 +156,8 @@ void shared_put_off(struct shared *s, struct shared_item *item);
  */
 void shared_there(struct shared *s, const char *key, const struct shared_value *value,
 		  uint64_t revision, uint64_t left_ns, uint64_t now_ns);
+/* Is the store's word of that revision known, or a later one? */
+bool shared_knows(const struct shared *s, const char *key, uint64_t revision);
 /* It is not there. */
 void shared_absent(struct shared *s, const char *key, uint64_t now_ns);
 /* shared_there was called for all that there is, beginning with shared_list. */

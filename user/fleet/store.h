@@ -44,6 +44,18 @@ struct store_snapshot {
 	uint64_t revision; /* of the store */
 	/* Of `read`: how many keys there are, whatever was read of them. */
 	size_t firsts, lasts;
+	bool more; /* of `list`: there are others behind the last one */
+};
+
+#define STORE_PAGE 4096u /* keys of a list */
+
+/* What is listed: what lies under prefix + `under` and was written after a revision; 0: all of it.
+ */
+struct store_list {
+	const char *under;
+	uint64_t after;
+	const char *behind; /* from behind this key on; NULL: from the first */
+	uint64_t at;	    /* as it was at this revision; 0: as it is now */
 };
 
 /*
@@ -110,8 +122,11 @@ struct store_kind {
 	enum store_result (*put)(struct store *store, const struct store_put *puts, size_t n,
 				 uint32_t ttl_s, const char *guard, uint64_t created,
 				 uint64_t *revision, struct store_snapshot *now);
-	/* What lies under prefix + `under` and was written after that revision; 0: all of it. */
-	enum store_result (*list)(struct store *store, const char *under, uint64_t after,
+	/*
+	 * The next STORE_PAGE keys of a list, in their order. now->revision is that of which the
+	 * list is; the store may have forgotten it by the next page (STORE_UNKNOWN).
+	 */
+	enum store_result (*list)(struct store *store, const struct store_list *list,
 				  struct store_snapshot *now);
 	/* How long ago what goes away by this lease was written, rounded down; UINT64_MAX: it has
 	 * gone. */
