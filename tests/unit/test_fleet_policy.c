@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What another policy changes for a fleet's agent that runs.
+ * What another policy changes for a fleet's agent that runs. The limits are this test's, and so is
+ * what packets are judged by.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,7 +9,40 @@
 
 #include <cmocka.h>
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "cli/fleet_policy.h"
+#include "live/host.h"
+
+#define S 1000000000ull
+
+static struct fleet_limit limits[4]; /* of the policy in force */
+static size_t n_limits;
+static uint64_t now_ns;
+static struct fleet_held held; /* of each */
+static struct fleet_divided of;
+static struct fleet_member m;
+static struct policy_error error;
+
+size_t fleet_limits(const struct attached *a, struct fleet_limit *into)
+{
+	(void)a;
+	memcpy(into, limits, n_limits * sizeof(*into));
+	return n_limits;
+}
+
+struct fleet_held fleet_held(const struct attached *a, const struct fleet_limit *limit)
+{
+	(void)a;
+	(void)limit;
+	return held;
+}
+
+uint64_t host_now_ns(void)
+{
+	return now_ns;
+}
 
 /* Any difference alone makes it another, and no two of them make up for each other. */
 static void test_another_fleet(void **unused)
@@ -41,12 +75,143 @@ static void test_the_same_fleet(void **unused)
 	assert_false(fleet_is_another(&was, &is));
 }
 
+static struct fleet_limit window(uint64_t id, uint8_t at, uint32_t units, bool draining)
+{
+	struct fleet_limit limit = {.id = id << 8, .at = at, .draining = draining};
+
+	limit.limiter.kind = PACER_LIMITER_WINDOW;
+	limit.limiter.window.limit = units;
+	limit.limiter.share_ns = S;
+	return limit;
+}
+
+static void divide(void)
+{
+	assert_int_equal(fleet_divide(&of, &m, NULL, true, &error), 0);
+	assert_int_equal(m.shares, of.n);
+}
+
+/* Has the member units of it in the store? */
+static void takes_part(struct fleet_share *s, bool does)
+{
+	s->read = true;
+	memset(&s->record, 0, sizeof(s->record));
+	if (does)
+		fleet_add_slot(&s->record, m.id)->session = m.session;
+}
+
+static int begin(void **unused)
+{
+	(void)unused;
+	memset(&of, 0, sizeof(of));
+	free(m.share);
+	m = (struct fleet_member){.id = 1, .session = 7};
+	held = (struct fleet_held){.is = false};
+	now_ns = 100 * S;
+	limits[0] = window(1, 5, 160, false);
+	n_limits = 1;
+	divide();
+	takes_part(&m.share[0], true);
+	return 0;
+}
+
+static int end(void **unused)
+{
+	(void)unused;
+	free(m.share);
+	return 0;
+}
+
+/* What is known of a limit stays, and what it is now counts. */
+static void test_another_value(void **unused)
+{
+	(void)unused;
+	assert_int_equal(m.share[0].params.limit, 160);
+	assert_int_equal(m.share[0].params.reserve, 10);
+	assert_int_equal(m.share[0].want[0], 160);
+	m.share[0].want[0] = 40;
+	of.demand[0].want = 40;
+	limits[1] = limits[0];
+	limits[0] = window(2, 6, 80, false);
+	n_limits = 2;
+	divide();
+	assert_false(m.share[0].read);
+	assert_true(m.share[1].read);
+	assert_int_equal(m.share[1].want[0], 40);
+	assert_int_equal(of.demand[1].want, 40);
+	assert_int_equal(of.id[1], 1 << 8);
+	limits[1] = window(1, 5, 320, false);
+	divide();
+	assert_true(m.share[1].read);
+	assert_int_equal(m.share[1].params.limit, 320);
+	assert_int_equal(m.share[1].want[0], 320);
+	now_ns += 1000 * S;
+	assert_false(fleet_is_over(&of, &m, NULL));
+}
+
+/* A limit that drains has its share; one that has drained gives it to others, and is forgotten. */
+static void test_a_limit_that_is_gone(void **unused)
+{
+	(void)unused;
+	limits[0] = window(2, 6, 80, false);
+	limits[1] = window(1, 5, 160, true);
+	n_limits = 2;
+	divide();
+	now_ns += 10 * S;
+	assert_false(fleet_is_over(&of, &m, NULL));
+	assert_false(m.share[1].leaving);
+	n_limits = 1;				    /* it has drained */
+	assert_false(fleet_is_over(&of, &m, NULL)); /* which is looked at once a second */
+	now_ns += S;
+	assert_true(fleet_is_over(&of, &m, NULL));
+	divide();
+	assert_int_equal(of.n, 2);
+	assert_int_equal(of.past, 1);
+	assert_true(m.share[1].leaving && m.share[1].read);
+	assert_int_equal(of.id[1], 1 << 8);
+	now_ns += S;
+	assert_false(fleet_is_over(&of, &m, NULL));
+	divide(); /* another policy meanwhile */
+	assert_true(m.share[1].leaving && m.share[1].read);
+	takes_part(&m.share[1], false);
+	now_ns += S;
+	assert_true(fleet_is_over(&of, &m, NULL));
+	divide();
+	assert_int_equal(of.n, 1);
+	assert_int_equal(of.past, 0);
+	now_ns += 1000 * S;
+	assert_false(fleet_is_over(&of, &m, NULL));
+}
+
+/* It comes back before its share was left: as where an agent begins on a datapath at work. */
+static void test_a_limit_that_comes_back(void **unused)
+{
+	(void)unused;
+	limits[0] = window(2, 6, 80, false);
+	divide();
+	assert_true(m.share[1].leaving);
+	limits[1] = window(1, 5, 160, false);
+	n_limits = 2;
+	held = (struct fleet_held){.is = true, .units = 70, .floor = 10, .until_ns = 103 * S};
+	divide();
+	assert_int_equal(of.n, 2);
+	assert_int_equal(of.past, 0);
+	assert_false(m.share[1].leaving || m.share[1].read);
+	assert_int_equal(m.share[1].applied.value[0], 70);
+	assert_int_equal(m.share[1].applied.until_ns, 103 * S);
+	assert_int_equal(m.share[1].floor, 10);
+	assert_int_equal(m.share[1].want[0], 160);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_another_fleet),
 	    cmocka_unit_test(test_the_same_fleet),
+	    cmocka_unit_test_setup_teardown(test_another_value, begin, NULL),
+	    cmocka_unit_test_setup_teardown(test_a_limit_that_is_gone, begin, NULL),
+	    cmocka_unit_test_setup_teardown(test_a_limit_that_comes_back, begin, NULL),
 	};
 
-	return cmocka_run_group_tests_name("fleet_policy", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("fleet_policy", tests, NULL, end);
 }

@@ -704,6 +704,85 @@ static void a_reserve_waits_for_the_time_of_its_limit(void **state)
 	assert_int_equal(share.applied.floor, 10);
 }
 
+/* A limit that its policy has no more: others get what it had, but for its reserve. */
+static void a_share_that_is_left(void **state)
+{
+	const struct fleet_slot *slot;
+	struct fleet_record r;
+
+	(void)state;
+	member(2);
+	share.params.reserve = 10;
+	share.want[0] = 100;
+	(void)send(FLEET_RENEW);
+	r = record_with((uint64_t[]){1, 2}, 2);
+	r.slot[0].reserve = 10;
+	put_record(&r);
+	fleet_nudge(&m);
+	now += S;
+	settle();
+	assert_int_equal(share.applied.value[0], 50);
+	share.leaving = true;
+	assert_false(fleet_left(&m, &share));
+	settle();
+	assert_true(fleet_left(&m, &share));
+	assert_int_equal(share.applied.value[0], 10);
+	slot = fleet_slot_of(&share.record, 1);
+	assert_int_equal(slot->session, 0);
+	assert_int_equal(slot->reserve, 10);
+	assert_int_equal(slot->cell[0].held, 10);
+	assert_int_equal(slot->cell[0].cool, 40);
+	assert_int_equal(slot->cell[0].want, 0);
+	now += 4 * S; /* and it does not come back */
+	settle();
+	assert_int_equal(fleet_slot_of(&share.record, 1)->session, 0);
+}
+
+/* A write that may yet be done is seen to before it is left, and one that is not there is none. */
+static void a_share_that_is_left_in_doubt(void **state)
+{
+	(void)state;
+	member(2);
+	share.want[0] = 100;
+	(void)send(FLEET_RENEW);
+	record_of((uint64_t[]){1, 2}, 2);
+	fleet_nudge(&m);
+	now += S;
+	settle();
+	share.want[0] = 90;
+	assert_int_equal(next_step(), FLEET_SEND);
+	writes = STORE_UNKNOWN;
+	assert_false(talk_send(&t, &request));
+	writes = STORE_DONE;
+	share.leaving = true;
+	now += S;
+	settle();
+	assert_true(fleet_left(&m, &share));
+	assert_int_equal(fleet_slot_of(&share.record, 1)->session, 0);
+	(void)begin(state);
+	share.leaving = true;
+	settle();
+	assert_true(fleet_left(&m, &share));
+	assert_int_equal(place(LIMIT), n_lies);
+}
+
+/* What others divide, and this host does not, is told of; but not what it has left itself. */
+static void others_limits_are_counted(void **state)
+{
+	(void)state;
+	member(2);
+	m.shares = 0;
+	settle();
+	record_of((uint64_t[]){1}, 1);
+	now += 4 * S;
+	settle();
+	assert_int_equal(t.strangers, 0);
+	record_of((uint64_t[]){1, 2}, 2);
+	now += 4 * S;
+	settle();
+	assert_int_equal(t.strangers, 1);
+}
+
 /* Beyond as many members as a limit is divided among, one has no share, and says so. */
 static void one_too_many_has_none(void **state)
 {
@@ -780,6 +859,9 @@ int main(void)
 	    cmocka_unit_test_setup(what_others_lack_ends_a_doubt, begin),
 	    cmocka_unit_test_setup(no_memory_is_no_news, begin),
 	    cmocka_unit_test_setup(a_reserve_waits_for_the_time_of_its_limit, begin),
+	    cmocka_unit_test_setup(a_share_that_is_left, begin),
+	    cmocka_unit_test_setup(a_share_that_is_left_in_doubt, begin),
+	    cmocka_unit_test_setup(others_limits_are_counted, begin),
 	    cmocka_unit_test_setup(one_too_many_has_none, begin),
 	};
 	int failed = cmocka_run_group_tests_name("talk", tests, NULL, NULL);

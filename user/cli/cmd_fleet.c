@@ -26,34 +26,27 @@
 #include "cli/fleet_policy.h"
 #include "config/text.h"
 #include "estimate/heaviest.h"
-#include "fleet/heavy.h"
 #include "fleet/talk.h"
 #include "live/clocks.h"
 #include "live/copies.h"
 #include "live/fleet_shares.h"
 #include "live/host.h"
 #include "live/reading.h"
-#include "plan/shares.h"
 
 #define SECOND_NS  1000000000ull
 #define TTL_S	   10
 #define TIMEOUT_MS 2000
 #define LOOK_MS	   250 /* at signals, and at whether the policy has changed */
 #define ITEMS_MS   100 /* where bans or sets are shared; a tenth of it while there are many */
-#define LOCAL_DEN  16  /* of a limit, what a host keeps for when it is cut off */
 
 struct agent {
 	const char *ifname;
 	struct attached a;
-	uint64_t serial;   /* of the policy that `limit` is of, */
+	uint64_t serial;   /* of the policy that `of` is of, */
 	uint64_t since_ns; /* and since when it is in force, at the latest */
 	uint32_t copy;
 	struct policy_fleet fleet;
-	struct fleet_limit limit[PACER_SHARES];
-	uint64_t id[PACER_SHARES]; /* in the store */
-	struct fleet_demand demand[PACER_SHARES];
-	struct fleet_heavy heavy[PACER_SHARES];
-	size_t n;
+	struct fleet_divided of;
 	struct fleet_member member;
 	struct talk talk;
 	struct fleet_items items;
@@ -115,8 +108,8 @@ static const struct fleet_share *scarce(const struct agent *g, size_t *rule)
 	for (uint32_t i = 0; i < g->member.shares; i++) {
 		const struct fleet_share *s = &g->member.share[i];
 
-		*rule = g->limit[i].rule;
-		if (s->sure && s->params.limit < g->talk.members)
+		*rule = g->of.limit[i].rule;
+		if (s->sure && !s->leaving && s->params.limit < g->talk.members)
 			return s;
 	}
 	return NULL;
@@ -127,12 +120,12 @@ static void say_state(struct agent *g)
 	const struct fleet_member *m = &g->member;
 	const struct fleet_share *few;
 	enum fleet_trouble worst = FLEET_WELL;
-	size_t rule = 0;
+	size_t rule = 0, n = g->of.n - g->of.past;
 
 	for (uint32_t i = 0; i < m->shares; i++)
-		if (m->share[i].trouble > worst) {
+		if (m->share[i].trouble > worst && !m->share[i].leaving) {
 			worst = m->share[i].trouble;
-			rule = g->limit[i].rule;
+			rule = g->of.limit[i].rule;
 		}
 	if (m->taken)
 		say(g,
@@ -156,65 +149,12 @@ static void say_state(struct agent *g)
 		    "their policies are the same",
 		    g->talk.strangers, g->talk.strangers == 1 ? " is" : "s are", g->fleet.name);
 	else if (m->session)
-		say(g, "%zu limit%s divided in fleet %s of %u member%s", g->n,
-		    g->n == 1 ? " is" : "s are", g->fleet.name, g->talk.members,
+		say(g, "%zu limit%s divided in fleet %s of %u member%s", n,
+		    n == 1 ? " is" : "s are", g->fleet.name, g->talk.members,
 		    g->talk.members == 1 ? "" : "s");
 }
 
 /* --- the policy ------------------------------------------------------------------------------ */
-
-static void open_share(const struct agent *g, struct fleet_share *s, size_t i)
-{
-	const struct fleet_held held = fleet_held(&g->a, &g->limit[i]);
-
-	s->params.limit = shares_units(&g->limit[i].limiter);
-	s->params.memory_ns = g->limit[i].limiter.share_ns;
-	s->params.counts_hot =
-	    pacer_limiter_kind_of(&g->limit[i].limiter) == PACER_LIMITER_THROTTLE;
-	s->params.reserve = g->fleet.local ? s->params.limit / LOCAL_DEN : 0;
-	s->want[0] = s->params.limit;
-	if (s->read || !held.is)
-		return;
-	s->applied.until_ns = held.until_ns;
-	s->applied.floor = s->floor = held.floor;
-	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
-		s->applied.value[k] = held.units;
-}
-
-/* The shares of the policy in force; what is known of one before stays. */
-static int take_limits(struct agent *g, struct policy_error *error)
-{
-	struct fleet_limit was[PACER_SHARES];
-	struct fleet_share *share;
-	struct fleet_demand demand[PACER_SHARES];
-	struct fleet_heavy heavy[PACER_SHARES];
-	size_t n = g->n;
-
-	memcpy(was, g->limit, sizeof(was));
-	memcpy(demand, g->demand, sizeof(demand));
-	memcpy(heavy, g->heavy, sizeof(heavy));
-	g->n = fleet_limits(&g->a, g->limit);
-	share = calloc(g->n ? g->n : 1, sizeof(*share));
-	if (!share)
-		return policy_fail(error, POLICY_NO_MEMORY, "no memory for %zu limits", g->n);
-	memset(g->demand, 0, sizeof(g->demand));
-	memset(g->heavy, 0, sizeof(g->heavy));
-	for (size_t i = 0; i < g->n; i++) {
-		g->id[i] = g->limit[i].id & ~(uint64_t)SHARES_UNIT_MASK;
-		for (size_t k = 0; k < n; k++)
-			if (was[k].id == g->limit[i].id && was[k].at == g->limit[i].at) {
-				share[i] = g->member.share[k];
-				g->demand[i] = demand[k];
-				g->heavy[i] = heavy[k];
-			}
-		open_share(g, &share[i], i);
-	}
-	free(g->member.share);
-	g->member.share = share;
-	g->member.shares = (uint32_t)g->n;
-	fleet_nudge(&g->member);
-	return 0;
-}
 
 static int read_fleet(struct agent *g, struct policy_error *error)
 {
@@ -240,7 +180,7 @@ static bool changed(const struct agent *g)
 	return copy != g->copy || g->a.copy[copy].policy.serial != g->serial;
 }
 
-/* Until the policy is another, or a draining limit is over. */
+/* Until the policy is another. */
 static int follow(struct agent *g, struct policy_error *error)
 {
 	struct policy_fleet was = g->fleet;
@@ -254,7 +194,10 @@ static int follow(struct agent *g, struct policy_error *error)
 	if (g->talk.store && fleet_is_another(&was, &g->fleet))
 		return policy_fail(error, 0, "%s: its fleet is another now: start the agent again",
 				   g->ifname);
-	return take_limits(g, error);
+	if (fleet_divide(&g->of, &g->member, &g->a, g->fleet.local, error))
+		return -1;
+	fleet_nudge(&g->member);
+	return 0;
 }
 
 /* --- the store ------------------------------------------------------------------------------- */
@@ -287,7 +230,7 @@ static int open_store(struct agent *g)
 	g->talk.member = &g->member;
 	g->talk.ttl_s = TTL_S;
 	g->talk.now_ns = now_ns;
-	g->talk.share_id = g->id;
+	g->talk.share_id = g->of.id;
 	return EXIT_DONE;
 }
 
@@ -305,7 +248,7 @@ static uint8_t cost_of(const struct pacer_limiter *t)
 /* In which the limit's units count. */
 static uint64_t span_of(const struct agent *g, size_t i)
 {
-	bool rate = pacer_limiter_kind_of(&g->limit[i].limiter) == PACER_LIMITER_RATE;
+	bool rate = pacer_limiter_kind_of(&g->of.limit[i].limiter) == PACER_LIMITER_RATE;
 
 	return rate ? 3600 * SECOND_NS : g->member.share[i].params.memory_ns;
 }
@@ -330,7 +273,7 @@ static void ask_for_all(const struct agent *g, size_t i, struct fleet_demand *d)
 	struct fleet_share *s = &g->member.share[i];
 	uint64_t at_ns = host_now_ns(), counted;
 
-	if (!fleet_demand_is_due(d, g->talk.members, at_ns) || count(g, &g->limit[i], &counted))
+	if (!fleet_demand_is_due(d, g->talk.members, at_ns) || count(g, &g->of.limit[i], &counted))
 		return;
 	s->want[0] = fleet_demand(d, s->want[0], counted, span_of(g, i), s->params.limit, at_ns);
 }
@@ -341,7 +284,7 @@ static void ask_for_all(const struct agent *g, size_t i, struct fleet_demand *d)
  */
 static void ask_for_keys(struct agent *g, size_t i)
 {
-	const struct fleet_limit *limit = &g->limit[i];
+	const struct fleet_limit *limit = &g->of.limit[i];
 	const struct heaviest_of of = {&limit->limiter, limit->counter, cost_of(&limit->limiter),
 				       span_of(g, i)};
 	struct heaviest_key key[HEAVIEST_MAX];
@@ -351,7 +294,7 @@ static void ask_for_keys(struct agent *g, size_t i)
 	size_t n = 0;
 	int found;
 
-	if (host_now_ns() < g->heavy[i].due_ns)
+	if (host_now_ns() < g->of.heavy[i].due_ns)
 		return;
 	held = fleet_held(&g->a, limit);
 	found = heaviest_read(&g->a, &of, key, &error);
@@ -365,15 +308,15 @@ static void ask_for_keys(struct agent *g, size_t i)
 			seen[n].units += fleet_judged_by(limit, &held, &key[k].pkt);
 		n++;
 	}
-	fleet_heavy(&g->heavy[i], &g->member.share[i], g->member.id, seen, n, host_now_ns());
+	fleet_heavy(&g->of.heavy[i], &g->member.share[i], g->member.id, seen, n, host_now_ns());
 }
 
 static void ask_for(struct agent *g, size_t i)
 {
-	if (g->limit[i].limiter.key_id)
+	if (g->of.limit[i].limiter.key_id)
 		ask_for_keys(g, i);
 	else
-		ask_for_all(g, i, &g->demand[i]);
+		ask_for_all(g, i, &g->of.demand[i]);
 }
 
 /* --- the loop -------------------------------------------------------------------------------- */
@@ -385,18 +328,26 @@ static void ask_for(struct agent *g, size_t i)
 static uint64_t hot_of(struct agent *g, uint32_t share)
 {
 	uint64_t memory_ns = fleet_over(g->member.share[share].params.memory_ns);
-	uint64_t hot = fleet_hot(&g->a, &g->limit[share]);
+	uint64_t hot = fleet_hot(&g->a, &g->of.limit[share]);
 
+	if (g->member.share[share].leaving) /* another may count in its place */
+		return UINT64_MAX;
 	return host_now_ns() - g->since_ns > memory_ns && !changed(g) ? hot : UINT64_MAX;
+}
+
+/* No packet is, of a limit that has left the policy and whose place is another's by now. */
+static bool is_judged_by(const struct agent *g, uint32_t share)
+{
+	return !g->member.share[share].leaving || fleet_held(&g->a, &g->of.limit[share]).is;
 }
 
 static bool apply(struct agent *g, uint32_t share, const struct fleet_picture *p)
 {
-	const struct fleet_held to = fleet_keys_held(&g->limit[share], p);
+	const struct fleet_held to = fleet_keys_held(&g->of.limit[share], p);
 	uint64_t hot[FLEET_LANES_MAX];
 	struct policy_error error = {0};
 
-	if (fleet_hold(&g->a, &g->limit[share], &to, &error)) {
+	if (is_judged_by(g, share) && fleet_hold(&g->a, &g->of.limit[share], &to, &error)) {
 		say(g, "%s", error.text);
 		return false;
 	}
@@ -425,8 +376,8 @@ static void ask(struct agent *g, const struct fleet_request *request)
 	uint32_t chance;
 
 	if (talk_send(&g->talk, request)) {
-		for (size_t i = 0; i < g->n; i++)
-			fleet_say(&g->a, &g->limit[i], g->talk.members, g->talk.answered_ns);
+		for (size_t i = 0; i < g->of.n; i++)
+			fleet_say(&g->a, &g->of.limit[i], g->talk.members, g->talk.answered_ns);
 		if (g->talk.refused && getrandom(&chance, sizeof(chance), 0) == sizeof(chance))
 			g->retry_ns = host_now_ns() + fleet_pause_ns(g->talk.members, chance);
 		if (!g->leave_by_ns)
@@ -521,7 +472,10 @@ static int attend(struct agent *g)
 				       "the pacer was taken off or replaced: start it again");
 		if (changed(g) && follow(g, &error))
 			return complain(NULL, &error);
-		for (size_t i = 0; i < g->n; i++)
+		if (fleet_is_over(&g->of, &g->member, &g->a) &&
+		    fleet_divide(&g->of, &g->member, &g->a, g->fleet.local, &error))
+			return complain(NULL, &error);
+		for (size_t i = 0; i < g->of.n - g->of.past; i++)
 			ask_for(g, i);
 		step(g);
 	}

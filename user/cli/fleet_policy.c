@@ -1,10 +1,140 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "cli/fleet_policy.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "live/host.h"
+#include "plan/shares.h"
+
+#define LOCAL_DEN 16		/* of a limit, what a host keeps for when it is cut off */
+#define LOOK_NS	  1000000000ull /* while a limit drains, or is left */
 
 bool fleet_is_another(const struct policy_fleet *was, const struct policy_fleet *is)
 {
 	return memcmp(was->store, is->store, sizeof(was->store)) || strcmp(was->name, is->name) ||
 	       strcmp(was->ca, is->ca) || strcmp(was->cert, is->cert) || strcmp(was->key, is->key);
+}
+
+/* A share that is new is what packets are judged by, as the agent before may have told them. */
+static void open_share(struct fleet_share *s, const struct fleet_limit *limit,
+		       const struct attached *a)
+{
+	const struct fleet_held held = fleet_held(a, limit);
+
+	if (!held.is)
+		return;
+	s->applied.until_ns = held.until_ns;
+	s->applied.floor = s->floor = held.floor;
+	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
+		s->applied.value[k] = held.units;
+}
+
+static void set_params(struct fleet_share *s, const struct fleet_limit *limit, bool local)
+{
+	uint64_t units = shares_units(&limit->limiter);
+
+	if (s->params.limit != units)
+		s->want[0] = units;
+	s->params.limit = units;
+	s->params.memory_ns = limit->limiter.share_ns;
+	s->params.counts_hot = pacer_limiter_kind_of(&limit->limiter) == PACER_LIMITER_THROTTLE;
+	s->params.reserve = local ? units / LOCAL_DEN : 0;
+}
+
+/* *k: its place among those of before, whose share goes on. */
+static bool goes_on(const struct fleet_divided *was, const struct fleet_member *m,
+		    const struct fleet_limit *limit, size_t *k)
+{
+	for (*k = 0; *k < was->n; ++*k)
+		if (was->limit[*k].id == limit->id && was->limit[*k].at == limit->at)
+			return !m->share[*k].leaving;
+	return false;
+}
+
+static bool has(const struct fleet_divided *of, uint64_t id)
+{
+	for (size_t i = 0; i < of->n; i++)
+		if (of->limit[i].id == id)
+			return true;
+	return false;
+}
+
+static void take_over(struct fleet_divided *of, struct fleet_share *share, size_t i,
+		      const struct fleet_divided *was, const struct fleet_member *m, size_t k)
+{
+	share[i] = m->share[k];
+	of->demand[i] = was->demand[k];
+	of->heavy[i] = was->heavy[k];
+}
+
+/* Those that the policy has no more, behind the others, until they are left. */
+static void keep_past(struct fleet_divided *of, struct fleet_share *share,
+		      const struct fleet_divided *was, const struct fleet_member *m)
+{
+	of->past = 0;
+	for (size_t k = 0; k < was->n && of->n < FLEET_DIVIDED; k++) {
+		if (has(of, was->limit[k].id) || fleet_left(m, &m->share[k]))
+			continue;
+		of->limit[of->n] = was->limit[k];
+		take_over(of, share, of->n, was, m, k);
+		share[of->n].leaving = true;
+		of->n++;
+		of->past++;
+	}
+}
+
+static uint64_t next_look(const struct fleet_divided *of)
+{
+	bool any = of->past;
+
+	for (size_t i = 0; i < of->n; i++)
+		any |= of->limit[i].draining;
+	return any ? host_now_ns() + LOOK_NS : UINT64_MAX;
+}
+
+bool fleet_is_over(struct fleet_divided *of, struct fleet_member *m, const struct attached *a)
+{
+	static struct fleet_limit now[PACER_SHARES];
+	bool over = false;
+
+	if (host_now_ns() < of->look_ns)
+		return false;
+	over = fleet_limits(a, now) != of->n - of->past;
+	for (size_t i = of->n - of->past; i < of->n; i++)
+		over |= fleet_left(m, &m->share[i]);
+	of->look_ns = next_look(of);
+	return over;
+}
+
+int fleet_divide(struct fleet_divided *of, struct fleet_member *m, const struct attached *a,
+		 bool local, struct policy_error *error)
+{
+	static struct fleet_divided was;
+	struct fleet_share *share;
+	size_t k;
+
+	was = *of;
+	memset(of, 0, sizeof(*of));
+	of->n = fleet_limits(a, of->limit);
+	share = calloc(of->n + was.n + 1, sizeof(*share));
+	if (!share) {
+		*of = was;
+		return policy_fail(error, POLICY_NO_MEMORY, "no memory for a fleet's limits");
+	}
+	for (size_t i = 0; i < of->n; i++) {
+		if (goes_on(&was, m, &of->limit[i], &k))
+			take_over(of, share, i, &was, m, k);
+		else
+			open_share(&share[i], &of->limit[i], a);
+		set_params(&share[i], &of->limit[i], local);
+	}
+	keep_past(of, share, &was, m);
+	for (size_t i = 0; i < of->n; i++)
+		of->id[i] = of->limit[i].id & ~(uint64_t)SHARES_UNIT_MASK;
+	of->look_ns = next_look(of);
+	free(m->share);
+	m->share = share;
+	m->shares = (uint32_t)of->n;
+	return 0;
 }

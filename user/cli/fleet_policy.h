@@ -1,13 +1,48 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Purpose: what another policy changes for a fleet's agent that runs. Pure.
+ * Purpose: what another policy changes for a fleet's agent that runs: which limits are divided, and
+ * what becomes of those that it has no more.
+ *
+ * A limit that a policy has no more goes on for its time (it drains), and so does its share. After
+ * that no packet here is judged by it, and others get what this host had of it, but for its
+ * reserve: the share is left (fleet/member.h), and only then forgotten. One that comes back
+ * meanwhile begins anew, as if the agent did.
+ *
+ * Concurrency: one caller at a time.
+ *
+ * Memory: the structs, and the member's shares.
  */
 #ifndef PACER_FLEET_POLICY_H
 #define PACER_FLEET_POLICY_H
 
 #include "config/policy.h"
+#include "fleet/heavy.h"
+#include "live/fleet_shares.h"
+
+#define FLEET_DIVIDED (2 * PACER_SHARES) /* those of a policy, and as many that were of others */
+
+/* The limits whose shares the member has, each in the same place as its share. */
+struct fleet_divided {
+	struct fleet_limit limit[FLEET_DIVIDED];
+	uint64_t id[FLEET_DIVIDED]; /* in the store */
+	struct fleet_demand demand[FLEET_DIVIDED];
+	struct fleet_heavy heavy[FLEET_DIVIDED];
+	size_t n, past;	  /* past: of the n, the last ones are of no policy any more */
+	uint64_t look_ns; /* when to look whether one has become so, or was left */
+};
 
 /* Is its fleet another one, or its store to be asked in another way? */
 bool fleet_is_another(const struct policy_fleet *was, const struct policy_fleet *is);
+
+/*
+ * The shares of the policy in force; what is known of one before stays. local: each is to have a
+ * reserve. -1 with *error filled: there is no memory, and all is as before.
+ */
+int fleet_divide(struct fleet_divided *of, struct fleet_member *m, const struct attached *a,
+		 bool local, struct policy_error *error);
+
+/* Has a limit drained since, or a share been left? Then it is to be called again. It is looked at
+ * once a second. */
+bool fleet_is_over(struct fleet_divided *of, struct fleet_member *m, const struct attached *a);
 
 #endif

@@ -54,7 +54,7 @@ void fleet_start(struct fleet_member *m)
 		struct fleet_share *s = &m->share[i];
 
 		s->revision = s->got_ns = s->doubt = s->dead = 0;
-		s->read = s->sure = false;
+		s->read = s->sure = s->leaving = false;
 		s->trouble = FLEET_WELL;
 		memset(s->give, 0, sizeof(s->give));
 		memset(&s->record, 0, sizeof(s->record));
@@ -125,7 +125,7 @@ static uint64_t giving(const struct fleet_member *m, const struct fleet_share *s
 	if (m->flight != FLEET_IDLE || m->stale || s->give[lane] || in_doubt(s) ||
 	    PACER_FAULT(GIVE_UNAPPLIED))
 		return 0;
-	if (m->leaving)
+	if (m->leaving || s->leaving)
 		return c->held - slot->reserve;
 	if (c->cool && !s->params.counts_hot) /* a cell cools once at a time */
 		return 0;
@@ -368,6 +368,25 @@ static void take(const struct fleet_share *s, struct fleet_record *record, struc
 	}
 }
 
+/* Has all been given up that can be? */
+static bool gave(const struct fleet_slot *slot)
+{
+	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
+		if ((!k || slot->cell[k].own) && slot->cell[k].held > slot->reserve)
+			return false;
+	return true;
+}
+
+/* The slot is nobody's once it has the reserve alone. While a write may yet be done, the record is
+ * written as it is, for that to end. */
+static void leave(const struct fleet_share *s, struct fleet_record *record, struct fleet_slot *slot,
+		  bool *changed)
+{
+	if (gave(slot))
+		fleet_end_session(record, slot);
+	*changed |= !slot->session || in_doubt(s);
+}
+
 static void end_dead(const struct fleet_share *s, struct fleet_request *r, bool *changed)
 {
 	for (uint32_t i = 0; s->dead && i < r->record.slots; i++)
@@ -408,13 +427,15 @@ static bool compose(struct fleet_member *m, uint32_t share, uint64_t now_ns,
 		fleet_begin(&r->record, s->params.memory_ns, m->ttl_ns);
 	fleet_tidy(&r->record);
 	end_dead(s, r, &changed);
-	slot = join(m, s, &r->record, &changed);
+	slot = s->leaving ? mine(m, &r->record) : join(m, s, &r->record, &changed);
 	if (!slot) {
-		s->trouble = FLEET_CROWDED;
+		s->trouble = s->leaving ? s->trouble : FLEET_CROWDED;
 		return false;
 	}
 	give_up(s, &r->record, slot, &changed);
-	if (!m->leaving) {
+	if (s->leaving) {
+		leave(s, &r->record, slot, &changed);
+	} else if (!m->leaving) {
 		set_aside(s, &r->record, slot, &changed);
 		settle_lanes(s, &r->record, slot, &changed);
 		take(s, &r->record, slot, &changed);
@@ -441,16 +462,13 @@ static bool send_request(struct fleet_member *m, uint64_t now_ns, struct fleet_r
 	return true;
 }
 
-/* Has all been given up that can be? */
 static bool gave_all(const struct fleet_member *m)
 {
 	for (uint32_t i = 0; i < m->shares; i++) {
-		struct fleet_share *s = &m->share[i];
-		const struct fleet_slot *slot = mine(m, &s->record);
+		const struct fleet_slot *slot = mine(m, &m->share[i].record);
 
-		for (uint32_t k = 0; slot && k < FLEET_LANES_MAX; k++)
-			if ((!k || slot->cell[k].own) && slot->cell[k].held > slot->reserve)
-				return false;
+		if (slot && !gave(slot))
+			return false;
 	}
 	return true;
 }
@@ -703,6 +721,13 @@ void fleet_nudge(struct fleet_member *m)
 uint64_t fleet_pause_ns(uint32_t members, uint32_t chance)
 {
 	return members * (PAUSE_NS >> 8) * chance >> 24;
+}
+
+bool fleet_left(const struct fleet_member *m, struct fleet_share *s)
+{
+	if (!s->leaving)
+		return false;
+	return s->trouble > FLEET_CROWDED || (s->read && !mine(m, &s->record));
 }
 
 void fleet_leave(struct fleet_member *m)

@@ -88,6 +88,7 @@ struct fleet_share {
 	uint64_t hot[FLEET_LANES_MAX];
 	bool give[FLEET_LANES_MAX]; /* the datapath was lowered, for the cell to follow */
 	bool read;		    /* since the beginning */
+	bool leaving; /* the policy has its limit no more: the rest gets all but the reserve */
 	enum fleet_trouble trouble;
 	uint64_t want[FLEET_LANES_MAX];			/* by the lanes below; of all keys: [0] */
 	char want_key[FLEET_LANES_MAX][FLEET_KEY_TEXT]; /* keys that need a lane; "": none */
@@ -197,6 +198,9 @@ void fleet_nudge(struct fleet_member *m);
 uint64_t fleet_pause_ns(uint32_t members, uint32_t chance);
 /* Gives everything up and ends the session; m->left says when. */
 void fleet_leave(struct fleet_member *m);
+
+/* Has it given all up of this share, which was to be left? It does nothing any more. */
+bool fleet_left(const struct fleet_member *m, struct fleet_share *s);
 
 /* Until when the member's session lasts for certain; 0: it has none. */
 uint64_t fleet_end_ns(const struct fleet_member *m);

@@ -202,7 +202,8 @@ static uint32_t count_strangers(const struct talk *t, const struct store_snapsho
 			continue;
 		for (uint32_t s = 0; s < record.slots; s++)
 			for (uint32_t l = 0; l < lives; l++)
-				used |= record.slot[s].session && record.slot[s].session == live[l];
+				used |= record.slot[s].id != t->token.id &&
+					record.slot[s].session && record.slot[s].session == live[l];
 		n += used;
 	}
 	return n;

@@ -48,6 +48,14 @@ static const struct world_scenario sound[] = {
      .states_min = 300000},
     {.name = "a reserve", TWO, .limit = 3, .reserve = 1, .states_min = 300000},
     {.name = "a smaller limit of one", TWO, .limit = 3, .smaller = 2, .states_min = 300000},
+    {.name = "a limit is forgone",
+     TWO,
+     .ttl = 30,
+     .slow = true,
+     .restarts = 1,
+     .drops = 1,
+     .deep = 14,
+     .states_min = 100000},
 };
 
 static const struct world_scenario larger[] = {
@@ -62,10 +70,18 @@ static const struct world_scenario larger[] = {
     {.name = "a lane", TWO, .lane = true, .wants = 2, .deep = 19, .states_min = 500000},
     {.name = "the record is taken away", TWO, .removals = 1, .states_min = 1000000},
     {.name = "an agent leaves", TWO, .leaves = 1, .states_min = 1000000},
+    {.name = "a policy without it", TWO, .drops = 1, .states_min = 1000000},
 };
 
 static const struct world_scenario at_random[] = {
     {.name = "two, roughly", TWO, ROUGH, .leaves = 2, .paced = true, .walks = 5000},
+    {.name = "two, policies without it",
+     TWO,
+     ROUGH,
+     .reserve = 1,
+     .limit = 4,
+     .drops = 3,
+     .walks = 5000},
     {.name = "two and a lane, answers late",
      TWO,
      ROUGH,

@@ -51,7 +51,7 @@ struct world {
 	struct key key[WORLD_HOSTS];
 	struct fleet_record record;
 	uint64_t record_revision, revision;
-	uint64_t lost, late, doubled, restarts, reboots, removals, leaves, wants;
+	uint64_t lost, late, doubled, restarts, reboots, removals, leaves, wants, drops;
 	struct host host[WORLD_HOSTS]; /* last: of those that there are not, nothing is kept */
 };
 
@@ -67,7 +67,9 @@ enum action {
 	NUDGE,
 	RESTART,
 	REBOOT,
-	QUIT, /* the agent is told to give all up */
+	QUIT,	 /* the agent is told to give all up */
+	FORGO,	 /* the policy has the limit no more */
+	TAKE_UP, /* and again */
 	WANT_LESS,
 	WANT_MORE,
 	STEP_COLD, /* STEP, and nothing was admitted of late */
@@ -75,10 +77,11 @@ enum action {
 };
 
 static const char *const action_name[] = {
-    "step",	 "carry",     "carry twice", "carry, answer lost",
-    "answer",	 "give up",   "carry late",  "drop late",
-    "nudge",	 "restart",   "reboot",	     "quit",
-    "want less", "want more", "step cold",
+    "step",	 "carry",   "carry twice", "carry, answer lost",
+    "answer",	 "give up", "carry late",  "drop late",
+    "nudge",	 "restart", "reboot",	   "quit",
+    "forgo",	 "take up", "want less",   "want more",
+    "step cold",
 };
 
 #define REMOVE	(WORLD_HOSTS * HOST_ACTIONS)
@@ -511,6 +514,21 @@ static bool reboot(struct world *w, struct host *h)
 	return true;
 }
 
+/* As one that is new, on a datapath that is judged as it was told last. */
+static bool take_up(struct host *h)
+{
+	struct fleet_share fresh = {
+	    .params = h->s.params, .applied = h->has, .floor = h->has.floor};
+
+	if (!fleet_left(&h->m, &h->s) || h->now.stage != NONE)
+		return false;
+	fresh.want[0] = x.sc->limit;
+	memcpy(fresh.want_key, h->s.want_key, sizeof(fresh.want_key));
+	h->s = fresh;
+	fleet_nudge(&h->m);
+	return true;
+}
+
 static bool set_want(struct world *w, struct host *h, uint64_t want)
 {
 	uint32_t lane = x.sc->lane;
@@ -629,6 +647,14 @@ static bool act_on_host(struct world *w, int i, enum action what)
 		w->leaves--;
 		fleet_leave(&h->m);
 		return true;
+	case FORGO:
+		if (!w->drops || h->s.leaving || h->m.leaving)
+			return false;
+		w->drops--;
+		h->s.leaving = true;
+		return true;
+	case TAKE_UP:
+		return take_up(h);
 	case WANT_LESS:
 		return set_want(w, h, 0);
 	case WANT_MORE:
@@ -850,6 +876,7 @@ static void begin(struct world *w)
 	w->reboots = sc->reboots;
 	w->removals = sc->removals;
 	w->leaves = sc->leaves;
+	w->drops = sc->drops;
 	w->wants = sc->wants;
 	normalize(w);
 }
