@@ -301,6 +301,57 @@ static void test_odd_ids(void **state)
 	decisions_free(&d);
 }
 
+/* So many ranges, from that number on, each of 256 prefixes. */
+static char *ranges(unsigned int from, unsigned int n)
+{
+	char *json = malloc(50 + n * 120ul), *to = json;
+
+	assert_non_null(json);
+	to += sprintf(to, "{\"new\": [");
+	for (unsigned int i = from; i < from + n; i++)
+		to += sprintf(to,
+			      "%s{\"id\": %u, \"type\": \"ban\", \"scope\": \"Range\", "
+			      "\"value\": \"2001:db8:%x:%x00::/56\", \"duration\": \"9s\"}",
+			      i > from ? ", " : "", i, i >> 8, i & 0xff);
+	sprintf(to, "]}");
+	return json;
+}
+
+/* A short answer of wide ranges does not take all memory, nor do many answers. */
+static void test_too_many_bans(void **state)
+{
+	const unsigned int most = DECISIONS_BANS / DECISIONS_PIECES;
+	struct decisions d = {0};
+	struct decisions_told told;
+	struct ban_pieces bans;
+	char *json;
+
+	(void)state;
+	json = ranges(1, most - 1);
+	assert_int_equal(take(&d, json, true, &told, NULL), 0);
+	assert_int_equal(told.left_out, 0);
+	free(json);
+	json = ranges(most, 3);
+	assert_int_equal(take(&d, json, false, &told, NULL), 0);
+	assert_int_equal(told.left_out, 2);
+	assert_string_equal(told.why, "decision 4097: it would be too many bans, more than "
+				      "1048576: 2001:db8:10:100::/56");
+	free(json);
+	assert_int_equal(decisions_bans(&d, NOW, &bans), 0);
+	assert_int_equal(bans.n, DECISIONS_BANS);
+	free(bans.at);
+	/* One that ends makes room for the next. */
+	assert_int_equal(take(&d,
+			      "{\"deleted\": [{\"id\": 7}], \"new\": [{\"id\": 9000, "
+			      "\"type\": \"ban\", \"scope\": \"Ip\", \"value\": "
+			      "\"192.0.2.1\", \"duration\": \"9s\"}]}",
+			      false, &told, NULL),
+			 0);
+	assert_int_equal(told.left_out, 0);
+	assert_int_equal(d.n, most);
+	decisions_free(&d);
+}
+
 /* No memory is no answer, and what was there stays. */
 static void test_no_memory(void **state)
 {
@@ -520,7 +571,7 @@ int main(void)
 	    cmocka_unit_test(test_odd_ids),	 cmocka_unit_test(test_half_of_a_change),
 	    cmocka_unit_test(test_no_memory),	 cmocka_unit_test(test_changes),
 	    cmocka_unit_test(test_settings),	 cmocka_unit_test(test_wrong_settings),
-	    cmocka_unit_test(test_long_origins),
+	    cmocka_unit_test(test_long_origins), cmocka_unit_test(test_too_many_bans),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

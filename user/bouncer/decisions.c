@@ -195,6 +195,28 @@ static void replace(struct decisions *old, struct decisions *more)
 			more->at[more->n++] = old->at[i];
 }
 
+/* What an API says must not take all memory: a short answer can have many wide ranges. */
+static void leave_out(struct decisions *d, struct decisions_told *told)
+{
+	size_t bans = 0, n = 0;
+	char text[64];
+
+	for (size_t i = 0; i < d->n; i++) {
+		size_t more = count_pieces(&d->at[i].prefix);
+
+		if (bans + more <= DECISIONS_BANS) {
+			bans += more;
+			d->at[n++] = d->at[i];
+		} else if (!told->left_out++) {
+			snprintf(told->why, sizeof(told->why),
+				 "decision %lld: it would be too many bans, more than %u: %s",
+				 (long long)d->at[i].id, DECISIONS_BANS,
+				 units_prefix_text(&d->at[i].prefix, text, sizeof(text)));
+		}
+	}
+	d->n = n;
+}
+
 static int take_lists(struct decisions *d, const json_t *fresh, const json_t *deleted, bool whole,
 		      uint64_t now_ns, struct decisions_told *told, struct policy_error *error)
 {
@@ -229,6 +251,7 @@ static int take_lists(struct decisions *d, const json_t *fresh, const json_t *de
 		forget(&old, deleted);
 	replace(&old, &all);
 	qsort(all.at, all.n, sizeof(*all.at), by_id);
+	leave_out(&all, told);
 	free(d->at);
 	*d = all;
 	return 0;

@@ -13,7 +13,8 @@
  * 8, 16, 24, 32 or, of IPv6, 32, 48, 64, 128 bits.
  *
  * Error: an answer that is no such object changes nothing. A decision that cannot be read is left
- * out, and told of. Memory: 48 bytes a decision, 32 a ban.
+ * out, and told of; so is one with which there would be more than DECISIONS_BANS bans, the latest
+ * first. Memory: 48 bytes a decision, 32 a ban: 32 MiB a list of bans at most.
  */
 #ifndef PACER_DECISIONS_H
 #define PACER_DECISIONS_H
@@ -23,7 +24,8 @@
 #include "config/policy.h"
 #include "config/units.h"
 
-#define DECISIONS_PIECES 256 /* prefixes that a range may be banned as */
+#define DECISIONS_PIECES 256	    /* prefixes that a range may be banned as */
+#define DECISIONS_BANS	 (1u << 20) /* and all decisions together */
 
 struct decision {
 	int64_t id;

@@ -14,7 +14,7 @@
 
 #include "config/policy.h"
 
-#define LAPI_MAX       (256ul << 20) /* bytes of an answer */
+#define LAPI_MAX       (32ul << 20) /* bytes of an answer, once it is unpacked */
 #define LAPI_CONNECT_S 5
 
 struct lapi;
