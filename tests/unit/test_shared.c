@@ -122,6 +122,25 @@ static void test_what_ends_by_itself_is_not_lifted(void **unused)
 	shared_free(&s);
 }
 
+/* Who is away for a moment hears of a shorter end all the same, as of a lifting. */
+static void test_a_shorter_end_is_kept_as_a_lifting(void **unused)
+{
+	struct shared_batch b;
+	struct shared s;
+
+	(void)unused;
+	read_nothing(&s);
+	look(&s, "k", now + 50 * S);
+	b = batch_of(&s);
+	shared_told(&s, &b, 7);
+	look(&s, "k", now + 3 * S);
+	b = batch_of(&s);
+	assert_int_equal(b.n, 1);
+	assert_int_equal(b.at[0].left_ns, 3 * S);
+	assert_int_equal(b.ttl_s, SHARED_LIFTED_S);
+	shared_free(&s);
+}
+
 static void test_one_without_an_end(void **unused)
 {
 	struct shared_batch b;
@@ -888,6 +907,7 @@ int main(void)
 	    cmocka_unit_test(test_a_ban_is_told_and_its_lifting),
 	    cmocka_unit_test(test_nothing_is_told_before_all_was_read),
 	    cmocka_unit_test(test_what_ends_by_itself_is_not_lifted),
+	    cmocka_unit_test(test_a_shorter_end_is_kept_as_a_lifting),
 	    cmocka_unit_test(test_one_without_an_end),
 	    cmocka_unit_test(test_the_longer_end_of_two_is_told),
 	    cmocka_unit_test(test_an_end_that_creeps_is_told),

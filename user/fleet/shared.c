@@ -360,8 +360,9 @@ static void put_in(struct shared_batch *b, uint32_t i, const struct shared_item 
 	if (item->here_ns == SHARED_NEVER) {
 		left_ns = SHARED_NEVER;
 		ttl_s = 0;
-	} else if (!left_ns) {
-		ttl_s = SHARED_LIFTED_S;
+	} else if (!left_ns || item->there_ns > item->here_ns + SHARED_SLACK_NS) {
+		/* what it takes away is to be heard by who was away */
+		ttl_s = ttl_s > SHARED_LIFTED_S ? ttl_s : SHARED_LIFTED_S;
 	}
 	b->at[b->n].item = i;
 	b->at[b->n].follows = item->revision;
