@@ -505,6 +505,29 @@ static void test_strange_answers(void **unused)
 	store_etcd.close(s);
 }
 
+/* The leader's term, by whichever node: it does not go back. */
+static void test_the_term(void **unused)
+{
+	static const char *const answers[] = {
+	    "{\"header\":{\"revision\":\"9\",\"raft_term\":\"4\"}}",
+	    "{\"header\":{\"revision\":\"9\",\"raft_term\":\"3\"}}",
+	    "{\"header\":{\"revision\":\"9\"}}",
+	    "{\"header\":{\"revision\":\"9\",\"raft_term\":5}}"};
+	static const uint64_t terms[] = {4, 4, 4, 5};
+	struct store *s = open_with(0);
+
+	(void)unused;
+	assert_non_null(s);
+	assert_int_equal(store_etcd.term(s), 0);
+	for (size_t i = 0; i < ARRAY(answers); i++) {
+		as_if((struct answer[3]){{.text = answers[i]}});
+		assert_int_equal(ask(s, LIST), STORE_DONE);
+		assert_int_equal(store_etcd.term(s), terms[i]);
+		store_snapshot_free(&got.now);
+	}
+	store_etcd.close(s);
+}
+
 /* ---- what it watches ---- */
 
 #define CREATED	  "{\"result\":{\"watch_id\":\"1\",\"created\":true}}\n"
@@ -732,6 +755,7 @@ int main(void)
 	    cmocka_unit_test(test_no_memory_to_begin),
 	    cmocka_unit_test(test_no_memory_to_ask),
 	    cmocka_unit_test(test_strange_answers),
+	    cmocka_unit_test(test_the_term),
 	    cmocka_unit_test(test_what_changed),
 	    cmocka_unit_test(test_no_memory_to_watch),
 	    cmocka_unit_test(test_more_is_watched),

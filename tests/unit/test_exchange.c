@@ -169,7 +169,16 @@ static enum exchange_is is_ours(const char *key, const struct shared_value *valu
 	return odd_one ? EXCHANGE_ODD_ONE : EXCHANGE_OURS;
 }
 
-static const struct store_kind small = {.list = list_page, .put = put_keys, .age = age};
+static uint64_t term;
+
+static uint64_t term_of(const struct store *s)
+{
+	(void)s;
+	return term;
+}
+
+static const struct store_kind small = {
+    .list = list_page, .put = put_keys, .age = age, .term = term_of};
 
 static int begin(void **unused)
 {
@@ -529,6 +538,26 @@ static void test_a_refusal_that_takes_long(void **unused)
 	assert_int_equal(there_s(), 500);
 }
 
+/* Another leader keeps all for as long again: what has ended is lifted there, by who told it. */
+static void test_another_leader(void **unused)
+{
+	for (term = 2; term <= 3; term++) { /* the first that is heard of is no other */
+		(void)end(unused);
+		(void)begin(unused);
+		exchange_look(&x);
+		x.term = 2;
+		here(now + 100 * S);
+		assert_true(step());
+		assert_int_equal(there_s(), 100);
+		exchange_look(&x);
+		now += 103 * S;
+		shared_looked(&x.items, now);
+		assert_int_equal(exchange_waits(&x), term == 3);
+		assert_true(step());
+		assert_int_equal(there_s(), term == 3 ? 0 : 100);
+	}
+}
+
 /* What lasts is no older for it; what was lifted, or is over by its age, is not there. */
 static void test_ends(void **unused)
 {
@@ -628,6 +657,7 @@ int main(void)
 	    CASE(test_pages_without_one),
 	    CASE(test_leases_that_take_long_to_ask),
 	    CASE(test_a_refusal_that_takes_long),
+	    CASE(test_another_leader),
 	    CASE(test_ends),
 	    CASE(test_a_key_of_another_kind),
 	};

@@ -116,11 +116,19 @@ int fleet_sets_set(struct attached *a, const struct fleet_sets *sets, size_t i,
 	return fails ? policy_fail(why, 0, "eth0: set drop: no room") : 0;
 }
 
+static uint64_t no_term(const struct store *s)
+{
+	(void)s;
+	return 0;
+}
+
+static const struct store_kind no_store = {.term = no_term};
+
 static int begin(void **unused)
 {
 	(void)unused;
 	now_ns = 100 * S;
-	items = (struct fleet_items){.any = true, .sets = {.n = 2}};
+	items = (struct fleet_items){.any = true, .sets = {.n = 2}, .exchange.kind = &no_store};
 	strcpy(items.sets.set[0].name, "drop");
 	strcpy(items.sets.set[1].name, "other");
 	items.exchange.items.whole = true;

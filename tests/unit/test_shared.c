@@ -141,6 +141,85 @@ static void test_a_shorter_end_is_kept_as_a_lifting(void **unused)
 	shared_free(&s);
 }
 
+/* One that is told for 10 s, in a store that then begins all leases anew. */
+static void told_and_renewed(struct shared *s)
+{
+	struct shared_batch b;
+
+	read_nothing(s);
+	look(s, "k", now + 10 * S);
+	b = batch_of(s);
+	shared_told(s, &b, 7);
+	shared_renewed(s);
+}
+
+/* Then it would come back with who joins: so it is lifted when it has ended, and no sooner. */
+static void test_what_a_store_keeps_beyond_its_end_is_lifted(void **unused)
+{
+	struct shared_batch b;
+	struct shared s;
+
+	(void)unused;
+	told_and_renewed(&s);
+	now += 11 * S; /* others' clocks may say otherwise yet */
+	look(&s, NULL, 0);
+	assert_int_equal(batch_of(&s).n, 0);
+	now += S;
+	look(&s, NULL, 0);
+	look(&s, NULL, 0);
+	b = batch_of(&s);
+	assert_int_equal(b.n, 1);
+	assert_int_equal(b.at[0].follows, 7);
+	assert_int_equal(b.at[0].left_ns, 0);
+	shared_lost(&s, &b);
+	look(&s, NULL, 0);
+	b = batch_of(&s);
+	assert_int_equal(b.n, 1);
+	shared_told(&s, &b, 9);
+	look(&s, NULL, 0);
+	assert_int_equal(s.n, 0);
+	shared_free(&s);
+}
+
+static void test_what_goes_on_is_not_lifted(void **unused)
+{
+	static const struct {
+		uint64_t here_s, other_s; /* it is banned again, here or by another host */
+		enum shared_todo todo;
+	} rows[] = {{30, 0, SHARED_TELL}, {0, 30, SHARED_TAKE}, {30, 40, SHARED_TAKE}};
+
+	(void)unused;
+	for (int ended = 0; ended < 2; ended++)
+		for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+			uint64_t here_ns, other_ns = rows[i].other_s * S;
+			struct shared s;
+
+			told_and_renewed(&s);
+			now += ended ? 13 * S : 5 * S;
+			look(&s, NULL, 0);
+			here_ns = rows[i].here_s ? now + rows[i].here_s * S : 0;
+			if (here_ns)
+				look(&s, "k", here_ns);
+			if (other_ns)
+				shared_there(&s, "k", NULL, 9, other_ns, now);
+			assert_int_equal(s.at[0].todo, rows[i].todo);
+			if (rows[i].todo == SHARED_TELL) {
+				struct shared_batch b = batch_of(&s);
+
+				assert_int_equal(b.at[0].follows, 7);
+				assert_int_equal(b.at[0].left_ns, 30 * S);
+				shared_told(&s, &b, 11);
+			} else {
+				shared_taken(&s, &s.at[0], true);
+			}
+			now += 50 * S; /* which is told by a lease of its own, or by another */
+			look(&s, NULL, 0);
+			look(&s, NULL, 0);
+			assert_int_equal(s.n, 0);
+			shared_free(&s);
+		}
+}
+
 static void test_one_without_an_end(void **unused)
 {
 	struct shared_batch b;
@@ -717,12 +796,22 @@ static void lift(struct host *h, int k)
 	w.lifted_ns[k] = now;
 }
 
+/* All that the store has stays for longer, and hosts know. */
+static void another_leader(void)
+{
+	for (int k = 0; k < KEYS; k++)
+		w.word[k].gone_ns +=
+		    w.word[k].gone_ns && w.word[k].gone_ns < SHARED_NEVER / 2 ? 60 * S : 0;
+	for (int h = 0; h < HOSTS; h++)
+		shared_renewed(&w.host[h].s);
+}
+
 static void event(void)
 {
 	struct host *h = &w.host[draw(HOSTS)];
 	int k = (int)draw(KEYS);
 
-	switch (draw(9)) {
+	switch (draw(10)) {
 	case 0:
 		ban(h, k);
 		break;
@@ -747,6 +836,9 @@ static void event(void)
 	case 7:
 		now += draw(4) * S;
 		expire();
+		break;
+	case 8:
+		another_leader();
 		break;
 	default:
 		if (draw(10))
@@ -908,6 +1000,8 @@ int main(void)
 	    cmocka_unit_test(test_nothing_is_told_before_all_was_read),
 	    cmocka_unit_test(test_what_ends_by_itself_is_not_lifted),
 	    cmocka_unit_test(test_a_shorter_end_is_kept_as_a_lifting),
+	    cmocka_unit_test(test_what_a_store_keeps_beyond_its_end_is_lifted),
+	    cmocka_unit_test(test_what_goes_on_is_not_lifted),
 	    cmocka_unit_test(test_one_without_an_end),
 	    cmocka_unit_test(test_the_longer_end_of_two_is_told),
 	    cmocka_unit_test(test_an_end_that_creeps_is_told),

@@ -112,6 +112,7 @@ static void look(struct fleet_items *items, const struct attached *a)
 
 	if (at_ns < items->look_ns)
 		return;
+	exchange_look(&items->exchange);
 	fleet_bans_each(a, &items->bans, here, items);
 	for (size_t i = 0; i < items->sets.n; i++) {
 		char begin[sizeof(SET) + FLEET_ELEMENT_TEXT];

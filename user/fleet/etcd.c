@@ -40,6 +40,7 @@ struct store {
 	size_t watches; /* what `watch` has, of the caller's */
 	bool failing;	/* a call has failed since it began: it may be dead, and not show it */
 	struct body watched;
+	uint64_t term; /* of the last leader that was heard of: each begins all leases anew */
 	char failed[CURL_ERROR_SIZE], watch_failed[CURL_ERROR_SIZE];
 	char why[STORE_WHY];
 };
@@ -220,6 +221,15 @@ static enum store_result complaint(struct store *s, long status, const json_t *a
 	return fail(s, "%s: the store says: %s", at, said);
 }
 
+static uint64_t number_of(const json_t *json, const char *field)
+{
+	const json_t *value = json_object_get(json, field);
+
+	if (json_is_string(value))
+		return strtoull(json_string_value(value), NULL, 10);
+	return json_is_integer(value) ? (uint64_t)json_integer_value(value) : 0;
+}
+
 static json_t *answer_of(struct store *s, long status, const struct body *body)
 {
 	json_t *answer;
@@ -231,8 +241,12 @@ static json_t *answer_of(struct store *s, long status, const struct body *body)
 		(void)fail(s, "%s: no memory to read what it answers", s->endpoint[s->at]);
 		return NULL;
 	}
-	if (status == 200 && json_is_object(json_object_get(answer, "header")))
+	if (status == 200 && json_is_object(json_object_get(answer, "header"))) {
+		uint64_t term = number_of(json_object_get(answer, "header"), "raft_term");
+
+		s->term = term > s->term ? term : s->term;
 		return answer;
+	}
 	(void)complaint(s, status, answer);
 	json_decref(answer);
 	return NULL;
@@ -347,15 +361,6 @@ static json_t *is_at(const struct store *s, const char *key, const char *target,
 {
 	return json_pack("{s:o,s:s,s:s,s:o}", "key", key_of(s, key), "result", "EQUAL", "target",
 			 target, field, number(revision));
-}
-
-static uint64_t number_of(const json_t *json, const char *field)
-{
-	const json_t *value = json_object_get(json, field);
-
-	if (json_is_string(value))
-		return strtoull(json_string_value(value), NULL, 10);
-	return json_is_integer(value) ? (uint64_t)json_integer_value(value) : 0;
 }
 
 static enum store_result not_asked(struct store *s)
@@ -946,6 +951,11 @@ static struct store *open_store(const struct store_options *options, char why[ST
 	return s;
 }
 
+static uint64_t term_of(const struct store *s)
+{
+	return s->term;
+}
+
 static const char *why_of(const struct store *s)
 {
 	return s->why;
@@ -962,6 +972,7 @@ const struct store_kind store_etcd = {
     .put = put_keys,
     .list = list_under,
     .age = age_of,
+    .term = term_of,
     .clear = clear_under,
     .watch = watch,
     .why = why_of,

@@ -54,6 +54,15 @@ void exchange_free(struct exchange *x)
 	shared_free(&x->items);
 }
 
+void exchange_look(struct exchange *x)
+{
+	uint64_t term = x->kind->term(x->store);
+
+	if (x->term && term > x->term)
+		shared_renewed(&x->items);
+	x->term = term;
+}
+
 bool exchange_waits(const struct exchange *x)
 {
 	if (x->stale)

@@ -54,6 +54,7 @@ struct exchange {
 	size_t asked;		    /* leases, for it */
 	struct exchange_age *ages;  /* that were asked, of what could not be asked as a whole */
 	size_t n_ages;
+	uint64_t term; /* of the store: see store.h */
 	uint64_t calls, strange;
 	char odd[EXCHANGE_ODD]; /* "": there is none, or it was said */
 };
@@ -63,6 +64,8 @@ void exchange_begin(struct exchange *x);
 void exchange_free(struct exchange *x);
 /* Changes are not, or were not, seen as they come. */
 void exchange_missed(struct exchange *x);
+/* Takes note of whether the store's leases began anew. To be called now and then. */
+void exchange_look(struct exchange *x);
 /* Is there something to be read or written? */
 bool exchange_waits(const struct exchange *x);
 /*

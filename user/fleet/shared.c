@@ -168,6 +168,7 @@ void shared_here(struct shared *s, const char *key, const struct shared_value *v
 	item->here_ns = until_ns;
 	item->here = *of;
 	item->begun = !s->whole;
+	item->over = false;
 	item->todo = unlike(item) ? SHARED_TELL : SHARED_NOTHING;
 }
 
@@ -190,17 +191,27 @@ static void miss(struct shared_item *item, uint64_t now_ns)
 	item->todo = item->there_ns > now_ns || item->doubt ? SHARED_TELL : SHARED_NOTHING;
 }
 
+/* The store's word has ended; where it may be there for long yet, a little later. */
+static bool ended(const struct shared_item *item, uint64_t now_ns)
+{
+	uint64_t slack_ns = item->renewed ? SHARED_SLACK_NS : 0;
+
+	return item->there_ns <= now_ns && now_ns - item->there_ns >= slack_ns;
+}
+
 static void run_out(struct shared_item *item, uint64_t now_ns)
 {
-	if (item->there_ns <= now_ns)
+	if (ended(item, now_ns)) {
+		item->over |= item->renewed && item->there_ns && item->here_ns <= now_ns;
 		item->there_ns = 0;
+	}
 	if (item->here_ns && item->here_ns <= now_ns) {
 		item->here_ns = 0;
 		if (item->todo == SHARED_TELL && !item->there_ns) /* else it was made shorter */
 			item->todo = SHARED_NOTHING;
 	}
 	if (!item->here_ns && !item->there_ns && !item->doubt)
-		item->todo = SHARED_NOTHING;
+		item->todo = item->over ? SHARED_TELL : SHARED_NOTHING;
 }
 
 static bool is_over(const struct shared_item *item)
@@ -277,6 +288,13 @@ static void decide(struct shared_item *item, uint64_t now_ns)
 		item->todo = unlike(item) ? SHARED_TAKE : SHARED_NOTHING;
 }
 
+/* The last word is another's; revision 0: or there is none. */
+static void said_by_others(struct shared_item *item, uint64_t revision)
+{
+	item->revision = revision;
+	item->doubt = item->own = item->renewed = item->over = false;
+}
+
 void shared_there(struct shared *s, const char *key, const struct shared_value *value,
 		  uint64_t revision, uint64_t left_ns, uint64_t now_ns)
 {
@@ -288,8 +306,9 @@ void shared_there(struct shared *s, const char *key, const struct shared_value *
 	item->listed = true;
 	if (revision <= item->revision)
 		return;
-	item->revision = revision;
-	item->doubt = false;
+	if (item->over) /* it is not over any more */
+		item->todo = SHARED_NOTHING;
+	said_by_others(item, revision);
 	item->there_ns = runs ? end_of(left_ns, now_ns) : 0;
 	item->there = runs && value ? *value : none;
 	if (left_ns != SHARED_OVER || item->todo != SHARED_TELL)
@@ -309,8 +328,8 @@ void shared_absent(struct shared *s, const char *key, uint64_t now_ns)
 
 	if (!item)
 		return;
-	item->revision = item->there_ns = 0;
-	item->doubt = false;
+	said_by_others(item, 0);
+	item->there_ns = 0;
 	item->todo = item->here_ns > now_ns ? SHARED_TELL : SHARED_NOTHING;
 }
 
@@ -329,11 +348,19 @@ void shared_listed(struct shared *s, uint64_t now_ns)
 		if (item->listed || !item->revision)
 			continue;
 		item->revision = 0;
+		item->own = item->renewed = false;
 		if (item->there_ns <= now_ns)
 			continue;
 		item->there_ns = 0; /* it was lifted while nobody looked */
 		decide(item, now_ns);
 	}
+}
+
+void shared_renewed(struct shared *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		s->at[i].renewed =
+		    s->at[i].own && s->at[i].there_ns && s->at[i].there_ns != SHARED_NEVER;
 }
 
 /* --- what is told ----------------------------------------------------------------------------- */
@@ -409,7 +436,8 @@ void shared_told(struct shared *s, const struct shared_batch *batch, uint64_t re
 		item->revision = revision;
 		item->there_ns = batch->at[i].until_ns;
 		item->there = batch->at[i].value;
-		item->doubt = false;
+		item->doubt = item->renewed = item->over = false;
+		item->own = true;
 		item->todo = SHARED_NOTHING;
 		s->count.told++;
 	}

@@ -91,6 +91,9 @@ struct shared_item {
 	bool late;	/* it had to wait, and that was counted */
 	bool left;	/* there was no room for it here yet, and that was counted */
 	bool begun;	/* what is here was so when the agent began */
+	bool own;	/* the store's word is this host's */
+	bool renewed; /* ... and may be there for long after its end, and look new: it is lifted */
+	bool over;    /* so it is to be told as lifted */
 };
 
 struct shared_counts {
@@ -163,6 +166,12 @@ void shared_absent(struct shared *s, const char *key, uint64_t now_ns);
 /* shared_there was called for all that there is, beginning with shared_list. */
 void shared_list(struct shared *s);
 void shared_listed(struct shared *s, uint64_t now_ns);
+
+/*
+ * The store may keep all for as long again as it was told to. So what this host told is lifted when
+ * it has ended: who joins after that would have it once more.
+ */
+void shared_renewed(struct shared *s);
 
 /* What is to be written now; n 0: nothing. */
 void shared_batch(struct shared *s, uint64_t now_ns, struct shared_batch *batch);

@@ -131,6 +131,11 @@ struct store_kind {
 	/* How long ago what goes away by this lease was written, rounded down; UINT64_MAX: it has
 	 * gone. */
 	enum store_result (*age)(struct store *store, uint64_t lease, uint64_t *age_ns);
+	/*
+	 * Another number than before, and a greater one: since then, leases may last for as long
+	 * again as when they were granted, and look as new. 0: it is not known yet.
+	 */
+	uint64_t (*term)(const struct store *store);
 	/* Takes all keys under prefix + `under` away, if `guard` was made at `created`. */
 	enum store_result (*clear)(struct store *store, const char *under, const char *guard,
 				   uint64_t created);
