@@ -7,6 +7,7 @@
  *   hold KEY VALUE FOLLOWS TTL    read [OWN AFTER]    write KEY VALUE FOLLOWS GUARD CREATED
  *   drop KEY FOLLOWS              watch MS (once it has been begun: what was written since `read`)
  *   guard CREATED (of `put` and `clear`)    put KEY VALUE FOLLOWS KEY|- VALUE TTL GUARD
+ *   pages UNDER (how many keys, and pages)
  *   list UNDER AFTER              age UNDER (of the first there: seconds)    clear UNDER GUARD
  *
  * A line is printed for each: "done", "refused" or "unknown: WHY", and what was asked for.
@@ -45,6 +46,34 @@ static void show_all(struct store_snapshot *now)
 static uint64_t number(const char *word)
 {
 	return strtoull(word, NULL, 10);
+}
+
+/* Each key once, all of one revision. */
+static void count_pages(struct store *s, const char *under)
+{
+	struct store_list list = {.under = under};
+	struct store_snapshot now = {0};
+	size_t keys = 0, pages = 0;
+	char last[256] = "";
+	bool more = true;
+
+	for (; more; pages++) {
+		if (kind->list(s, &list, &now) != STORE_DONE) {
+			printf("%s", kind->why(s));
+			return;
+		}
+		for (size_t i = 0; i < now.n; i++, keys++) {
+			if (strcmp(now.at[i].key, last) <= 0 ||
+			    (list.at && now.revision != list.at))
+				printf("%s is not behind %s: ", now.at[i].key, last);
+			snprintf(last, sizeof(last), "%s", now.at[i].key);
+		}
+		list.at = now.revision;
+		list.behind = last;
+		more = now.more;
+		store_snapshot_free(&now);
+	}
+	printf("%zu keys, %zu pages", keys, pages);
 }
 
 static void run(struct store *s, char **w, int n)
@@ -92,6 +121,8 @@ static void run(struct store *s, char **w, int n)
 		list = (struct store_list){.under = w[1], .after = number(w[2])};
 		show(s, kind->list(s, &list, &now));
 		show_all(&now);
+	} else if (!strcmp(w[0], "pages") && n == 2) {
+		count_pages(s, w[1]);
 	} else if (!strcmp(w[0], "age") && n == 2) {
 		uint64_t age_ns = 0;
 
