@@ -398,9 +398,10 @@ static const struct field match_field[MATCH_FIELDS] = {
 		    write_dscp},
     [FIELD_FRAGMENT] = {"fragment", read_fragment, "first|later|none...",
 			"which fragments of a datagram", 0, 0, write_fragment},
-    [FIELD_OPTIONS] = {"options", read_options, "yes|no",
-		       "whether it has IP options (of IPv6: hop-by-hop, routing, destination headers)", 0,
-		       0, write_options},
+    [FIELD_OPTIONS] =
+	{"options", read_options, "yes|no",
+	 "whether it has IP options (of IPv6: hop-by-hop, routing, destination headers)", 0, 0,
+	 write_options},
     [FIELD_ETHER_TYPE] = {"ether_type", read_ether_type, "ETHER_TYPE...",
 			  "behind VLAN tags: a name, as arp, or a number, as 0x88cc", 0, 0,
 			  write_ether_type},
