@@ -538,6 +538,28 @@ by_value_as_key()
 	refused 2 "set geo has no values" apply bare
 }
 
+# A limit by a value that drains counts by it for as long, though no key names the set any more: also
+# where the set is replaced.
+by_value_no_longer()
+{
+	set_of geo.csv 10.77.0.11,XY 10.77.0.13,AB
+	policy keyed <<-END
+	sets: [{name: geo, file: $work/geo.csv, value: 2}]
+	rules: [{name: land, match: {proto: udp}, limits: [{key: value(geo, src), packets: 4, window: 60s, entries: 1k}]}]
+	END
+	policy matched <<-END
+	sets: [{name: geo, file: $work/geo.csv, value: 2}]
+	rules: [{name: land, match: {proto: udp, src: "@geo"}, limits: [{key: src, packets: 6, window: 60s, entries: 1k}]}]
+	END
+	load keyed
+	arrive "3" n=3
+	apply matched
+	arrive "1 4" n=9 n=9,from=10.77.0.13
+	set_of geo.csv 10.77.0.11,XY 10.77.0.13,AB 10.77.0.12,QQ
+	pacer sets s0 replace geo "$work/geo.csv" >/dev/null
+	arrive "0 4" n=9 n=9,from=10.77.0.12
+}
+
 # What is sampled is told by the key that was judged, though a sample has neither values nor TTLs.
 sampled_by_value()
 {
@@ -569,6 +591,7 @@ net_up
 check "sets: prefixes with values" by_value
 check "sets: samples name values and TTLs" sampled_by_value
 check "sets: a value as a key" by_value_as_key
+check "sets: a value that is a key no longer" by_value_no_longer
 check "sets: values are shown" values_shown
 check "sets: of a policy that names a wrong file, that file is named" wrong_file_named
 check "sets: a set of the allow-list" let_through

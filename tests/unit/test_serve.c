@@ -226,6 +226,19 @@ void attached_release(struct attached *a)
 	memset(a, 0, sizeof(*a));
 }
 
+int attached_find(const char *ifname, struct attached *a, struct policy_error *e)
+{
+	(void)a;
+	return policy_fail(e, 0, "%s: it has no sets", ifname);
+}
+
+void copies_keep_values(const struct attached *a, struct policy *p)
+{
+	(void)a;
+	(void)p;
+	fail();
+}
+
 int attached_follow(const char *ifname, struct attached *a, struct policy_error *e)
 {
 	if (!on.gone_ns || now_ns < on.gone_ns)

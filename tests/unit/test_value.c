@@ -454,6 +454,46 @@ static void test_change(void **unused)
 	assert_non_null(strstr(error.text, "keep the set until then"));
 }
 
+#define MATCHED                                                                                 \
+	"memory: 1Mi\nsets: [%s]\nrules: [{name: r, match: {src: '@geo'}, limits: [{key: src, " \
+	"gap: 1s}]}]\n"
+
+/* A set that no key names any more keeps its values' words for a limit that drains; it has to have
+ * some. */
+static void test_counted(void **unused)
+{
+	struct policy *next_policy;
+	char text[600];
+
+	(void)unused;
+	assert_int_equal(
+	    load("memory: 1Mi\nsets: [{name: asn, file: a, value: 2}, {name: geo, file: g, "
+		 "value: 2}]\nrules: [{name: r, limits: [{key: 'value(geo, dst)', "
+		 "packets: 9, window: 1s}]}]\n"),
+	    0);
+	snprintf(text, sizeof(text), MATCHED,
+		 "{name: geo, file: g, value: 2}, {name: asn, file: a, value: 2}");
+	next_policy = parse(text);
+	assert_false(policy_set_named(next_policy, &next_policy->set[0]));
+	keymask_keep_values(next_policy, &now.bin);
+	assert_true(policy_set_named(next_policy, &next_policy->set[0]));
+	assert_false(policy_set_named(next_policy, &next_policy->set[1]));
+	policy_free(next_policy);
+	assert_int_equal(apply(text), 0);
+	assert_int_equal(now.bin.rule[0].n_limiters, 2);
+	next_policy = parse(text); /* it drains */
+	keymask_keep_values(next_policy, &now.bin);
+	assert_true(policy_set_named(next_policy, &next_policy->set[0]));
+	policy_free(next_policy);
+	snprintf(text, sizeof(text), MATCHED, "{name: geo, file: g}");
+	next_policy = parse(text);
+	keymask_keep_values(next_policy, &now.bin);
+	assert_false(policy_set_named(next_policy, &next_policy->set[0]));
+	policy_free(next_policy);
+	assert_int_equal(apply(text), -1);
+	assert_non_null(strstr(error.text, "keep the set until then"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -461,6 +501,7 @@ int main(void)
 	    TEST(test_together),	  TEST(test_key_texts),
 	    TEST(test_beside_others),	  TEST(test_by_hand),
 	    TEST(test_allowed),		  TEST(test_change),
+	    TEST(test_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

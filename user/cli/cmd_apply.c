@@ -11,6 +11,7 @@
 #include "config/text.h"
 #include "live/attached.h"
 #include "live/change.h"
+#include "live/copies.h"
 #include "live/host.h"
 #include "plan/compile.h"
 
@@ -75,6 +76,13 @@ static void say_memory(const char *ifname, const struct policy *policy, uint64_t
 			  ifname, policy->withstand ? "withstand" : "memory");
 }
 
+static int read_sets(const struct attached *a, struct policy *policy, struct set_texts *sets,
+		     struct policy_error *error)
+{
+	copies_keep_values(a, policy);
+	return set_texts_read(policy, sets, error);
+}
+
 static int run_apply(struct options *o)
 {
 	struct policy_error error = {0};
@@ -90,11 +98,11 @@ static int run_apply(struct options *o)
 	code = read_policy(o->policy, &text, &policy);
 	if (code)
 		return code;
-	if (set_texts_read(policy, &sets, &error)) {
-		code = complain(o->policy, &error);
-	} else if (attached_find(o->args[0], &a, &error)) {
-		set_texts_free(&sets);
+	if (attached_find(o->args[0], &a, &error)) {
 		code = complain(NULL, &error);
+	} else if (read_sets(&a, policy, &sets, &error)) {
+		attached_release(&a);
+		code = complain(o->policy, &error);
 	} else {
 		say_memory(o->args[0], policy, a.n_lines);
 		code = change_apply(&a, text, &sets, o->confirm_ns, &plan, &error);

@@ -18,6 +18,7 @@
 #include "live/restore.h"
 #include "live/state_file.h"
 #include "plan/compile.h"
+#include "plan/keymask.h"
 
 /* 0, or the exit code. */
 int read_site_mode(const char *verb, const char *text, enum site_mode *mode)
@@ -230,6 +231,8 @@ static int load(const struct options *o, char **text, struct policy **policy, st
 
 	if (unlike)
 		return unlike;
+	if (state)
+		keymask_keep_values(*policy, state->bin);
 	if (set_texts_read(*policy, &sets, &error))
 		return complain(o->policy, &error);
 	code = load_with(o, *text, *policy, &sets, state);

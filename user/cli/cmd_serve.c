@@ -18,6 +18,7 @@
 #include "cli/output.h"
 #include "config/text.h"
 #include "live/attach.h"
+#include "live/copies.h"
 #include "live/host.h"
 #include "live/pinned.h"
 #include "live/save.h"
@@ -47,6 +48,18 @@ static const char *begun_name(enum served served)
 					   : "taken_over";
 }
 
+/* Of a pacer that is there, which is taken over. */
+static void keep_values(const char *ifname, struct policy *policy)
+{
+	struct policy_error unused;
+	struct attached there;
+
+	if (attached_find(ifname, &there, &unused))
+		return;
+	copies_keep_values(&there, policy);
+	attached_release(&there);
+}
+
 static int begin(const char *ifname, const struct options *o, struct attached *a)
 {
 	struct policy_error error = {0}, why;
@@ -63,6 +76,8 @@ static int begin(const char *ifname, const struct options *o, struct attached *a
 	code = read_policy(o->policy, &text, &policy);
 	if (code)
 		return code;
+	if (policy->n_sets)
+		keep_values(ifname, policy);
 	result = set_texts_read(policy, &sets, &error) ||
 			 output_sets(policy, &sets, &counted, &error) ||
 			 output_memory_error(policy, 1, counted.all_bytes, &error)

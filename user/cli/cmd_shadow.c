@@ -7,6 +7,7 @@
 #include "cli/output.h"
 #include "cli/shadow_show.h"
 #include "config/text.h"
+#include "live/copies.h"
 #include "live/shadow.h"
 
 /* --- what it has found ---------------------------------------------------------------------- */
@@ -100,6 +101,7 @@ static int begin(struct attached *a, const struct options *o)
 
 	if (code)
 		return code;
+	copies_keep_values(a, policy);
 	code = begin_policy(a, o, text, policy);
 	policy_free(policy);
 	free(text);

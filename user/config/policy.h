@@ -248,7 +248,8 @@ struct policy_set {
 	uint32_t value;		    /* the field of the file that is the value, from 2; 0: none */
 	struct prefix of[POLICY_LIST_MAX];
 	size_t n_of;
-	bool fleet; /* the hosts of the fleet share its elements */
+	bool fleet;   /* the hosts of the fleet share its elements */
+	bool counted; /* not of the text: limits that drain have keys by its values */
 };
 
 /* A value that matches or the allow-list name: those of a set are numbered as they come. */
@@ -401,7 +402,8 @@ const char *policy_target_text(const struct policy_target *target, char *buf, si
 
 /* Do keys of limits have the values of this set? */
 bool policy_set_keyed(const struct policy *policy, const char *set);
-/* Are the texts of its values kept? For keys, and for the hosts of a fleet. */
+/* Are the texts of its values kept? For keys, those of limits that drain too, and for the hosts of
+ * a fleet. */
 bool policy_set_named(const struct policy *policy, const struct policy_set *set);
 
 /* Is there a table of bans? Where a rule bans, or the policy says how large it is. */

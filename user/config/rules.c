@@ -2032,7 +2032,7 @@ bool policy_set_keyed(const struct policy *policy, const char *set)
 
 bool policy_set_named(const struct policy *policy, const struct policy_set *set)
 {
-	return (set->fleet && set->value) || policy_set_keyed(policy, set->name);
+	return (set->fleet && set->value) || set->counted || policy_set_keyed(policy, set->name);
 }
 
 const struct policy_key_part_name *policy_key_part_named(const char *name)

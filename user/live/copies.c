@@ -10,6 +10,7 @@
 #include "live/attached.h"
 #include "live/host.h"
 #include "live/sets_maps.h"
+#include "plan/keymask.h"
 
 #define LOCK_FILE "/run/xdp-pacer.lock"
 
@@ -69,10 +70,17 @@ struct policy *copies_policy(const struct attached *a, uint32_t copy, struct pol
 	const char *text = a->copy[copy].text;
 	struct policy *policy = policy_parse(text, strnlen(text, PACER_DOC_MAX), error);
 
+	if (policy)
+		keymask_keep_values(policy, &a->copy[copy].policy);
 	for (uint32_t i = 0; policy && i < policy->n_sets; i++)
 		if (policy_set_keyed(policy, policy->set[i].name))
 			sets_maps_learn(a, copy, i, policy->set[i].name);
 	return policy;
+}
+
+void copies_keep_values(const struct attached *a, struct policy *policy)
+{
+	keymask_keep_values(policy, &a->copy[copies_in_force(a)].policy);
 }
 
 uint64_t copies_pending_ns(const struct attached *a)

@@ -28,5 +28,7 @@ uint64_t copies_resolution_ns(const struct attached *a);
 
 /* The policy of a copy, parsed again: to be freed with policy_free. NULL: with *error filled. */
 struct policy *copies_policy(const struct attached *a, uint32_t copy, struct policy_error *error);
+/* As keymask_keep_values, of a policy that is to follow the one in force. */
+void copies_keep_values(const struct attached *a, struct policy *policy);
 
 #endif

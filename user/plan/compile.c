@@ -263,11 +263,12 @@ static void emit(const struct policy *policy, struct draft_rule *drafts, struct 
 
 /* --- values of sets in keys ------------------------------------------------------------------- */
 
-/* The set of the policy that a limit names, also one of the policy before; -1: none. */
+/* The set of the policy that a limit names, also one of the policy before; -1: it has no such, or
+ * none with values. */
 static int set_of(const struct policy *policy, uint32_t name_id)
 {
 	for (size_t i = 0; i < policy->n_sets; i++)
-		if (compile_name_id(policy->set[i].name) == name_id)
+		if (policy->set[i].value && compile_name_id(policy->set[i].name) == name_id)
 			return (int)i;
 	return -1;
 }

@@ -91,3 +91,22 @@ void key_masks(const struct policy_key *key, struct pacer_limiter *t)
 	if (key->parts & KEY_PART_DST_VALUE)
 		t->mask4[1] = t->mask6[PACER_WORD_DADDR] = UINT32_MAX;
 }
+
+static bool counts_by(const struct pacer_policy *bin, uint32_t set)
+{
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		for (size_t k = 0; k < bin->rule[r].n_limiters; k++) {
+			const struct pacer_limiter *t = &bin->rule[r].limiter[k];
+
+			if (t->value_set[0] == set || t->value_set[1] == set)
+				return true;
+		}
+	return false;
+}
+
+void keymask_keep_values(struct policy *policy, const struct pacer_policy *bin)
+{
+	for (size_t i = 0; i < policy->n_sets; i++)
+		policy->set[i].counted =
+		    policy->set[i].value && counts_by(bin, compile_name_id(policy->set[i].name));
+}

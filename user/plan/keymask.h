@@ -13,6 +13,12 @@ void key_masks(const struct policy_key *key, struct pacer_limiter *t);
 /* The key of a pacer_limiter.key_id, without the names of sets. */
 struct policy_key compile_key_of(uint32_t key_id);
 
+/*
+ * Sets of the policy by whose values limits of *bin count, those that drain included, keep them.
+ * Call it before they are read (sets/texts.h), where the policy is to follow *bin.
+ */
+void keymask_keep_values(struct policy *policy, const struct pacer_policy *bin);
+
 static inline bool keymask_same(const struct pacer_limiter *a, const struct pacer_limiter *b)
 {
 	return !memcmp(a->mask4, b->mask4, sizeof(a->mask4)) &&
