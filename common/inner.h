@@ -146,6 +146,10 @@ PACER_GLOBAL int pacer_tunnel_geneve(PACER_FRAME *frame, struct pacer_tunnel *t)
 	return 0;
 }
 
+/*
+ * Linux looks neither at the length, so that UDP's is the packet's end, nor at the bit that tells
+ * GTP' apart. An extension follows where the next type says so, or, to some kernels, by the flag.
+ */
 PACER_GLOBAL int pacer_tunnel_gtpu(PACER_FRAME *frame, struct pacer_tunnel *t)
 {
 	__u32 head, i, len, next = 0;
@@ -153,15 +157,17 @@ PACER_GLOBAL int pacer_tunnel_gtpu(PACER_FRAME *frame, struct pacer_tunnel *t)
 	if (!t)
 		return 0;
 	head = pacer_tunnel_read(frame, t, 0, 4);
-	if (head >> 28 != 3 || (head >> 16 & 0xff) != 255) /* version 1, a user's packet */
+	if (head >> 29 != 1 || (head >> 16 & 0xff) != 255) /* version 1, a user's packet */
 		pacer_tunnel_say(t, PACER_PARSE_NOT_IP);
 	t->type = PACER_ETH_ANY_IP;
 	t->at += 8;
-	pacer_tunnel_ends(t, head & 0xffff);
 	if (!(head >> 24 & 7))
 		return 0;
-	if (head >> 24 & 4)
+	if (head >> 24 & 4) {
 		next = pacer_tunnel_read(frame, t, 3, 1);
+		if (!next)
+			pacer_tunnel_say(t, PACER_PARSE_TOO_DEEP);
+	}
 	t->at += 4;
 	PACER_ROLLED
 	for (i = 0; i < PACER_TUNNEL_PARTS && next; i++) {

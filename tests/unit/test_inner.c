@@ -157,6 +157,7 @@ static const struct row rows[] = {
 	"34ff000000000001 00000085 01000085 01000085 01000085 02000000000000c0 010000c0 010000c0"
 	"010000c0 01000000",
 	-1),
+    UDP("gtpu, the bit of GTP' in its flags", 2152, "20ff000000000001", -1),
     {"gtpu, IPv6 in it", 4, 17, 2152, "30ff000000000001", -1, 6, 0, PACER_PARSED},
     {"pppoe", PPPOE, 0, 0, "110000010000 0021", -1, 4, 0, PACER_PARSED},
     {"pppoe, IPv6", PPPOE, 0, 0, "110000010000 0057", -1, 6, 0, PACER_PARSED},
@@ -178,11 +179,13 @@ static const struct row rows[] = {
     NO_UDP("geneve, version 1", 6081, "4000080000000100"),
     NO_UDP("geneve, arp", 6081, "0000080600000100"),
     NO_UDP("gtpu, version 2", 2152, "50ff000000000001"),
-    NO_UDP("gtp', no user's packet", 2152, "20ff000000000001"),
+    NO_UDP("gtp', no user's packet", 2152, "20f0000000000001"),
     NO_UDP("gtpu, echo request", 2152, "3001000000000001"),
     NO_UDP("gtpu, an extension of no length", 2152, "34ff000000000001 00000085 00000000"),
     {"gtpu, nine extensions", 4, 17, 2152, "34ff000000000001 00000085" EIGHT("01000085") "01000000",
      -1, 4, 0, DEEP},
+    {"gtpu, a flag for extensions, and none", 4, 17, 2152, "34ff000000000001 00000000 01000000", -1,
+     4, 0, DEEP},
     {"vxlan, seventeen tags", 4, 17, 4789, "0800000000000100", 17, 4, 0, DEEP},
     NO_UDP("another port", 53, "0800000000000100"),
     {"tcp", 4, 6, 2152, "30ff000000000001", -1, 4, 0, NONE},
@@ -368,8 +371,9 @@ static void test_lies(void **unused)
 	    {"vxlan", 24, 1, NONE},  /* UDP's is beyond the packet */
 	    {"vxlan", 24, -1, NONE}, /* ... ends within the inner packet */
 	    {"gtpu", 24, -1, NONE},
-	    {"gtpu", 30, 1, NONE},
-	    {"gtpu", 30, -1, NONE},
+	    {"gtpu", 30, 1, PACER_PARSED}, /* Linux does not look at it */
+	    {"gtpu", 30, -1, PACER_PARSED},
+	    {"gtpu", 30, 0xf000, PACER_PARSED},
 	    {"pppoe", 4, 1, NONE},
 	    {"pppoe", 4, -1, NONE},
 	    {"geneve", -1, 1, NONE},
