@@ -4,9 +4,9 @@
  *
  * Read: GRE of version 0, with checksum, key, sequence number and routing, and WCCP in it; IPv4 and
  * IPv6 in either of them; VXLAN (UDP ports 4789 and 8472), GENEVE (6081) and GTP-U (2152); PPPoE
- * sessions. What these carry may begin with an Ethernet header and VLAN tags. The inner IP packet
- * is read as that of any frame (parse.h): w->pkt is the inner packet then, but for what is of the
- * frame, which are its length and its VLAN.
+ * sessions. What these carry may begin with an Ethernet header, VLAN tags or both. The inner IP
+ * packet is read as that of any frame (parse.h): w->pkt is the inner packet then, but for what is
+ * of the frame, which are its length and its VLAN.
  *
  * There is no inner packet where the frame has no tunnel, where a tunnel's header or length
  * contradicts itself, so that no stack takes it, and where it carries what is not IP. A later
@@ -235,15 +235,17 @@ PACER_INLINE void pacer_tunnel_udp(PACER_FRAME *frame, struct pacer_tunnel *t,
 		pacer_tunnel_vxlan(frame, t);
 }
 
-/* An Ethernet header, with its tags. */
+/* An Ethernet header, if one follows, and tags, which Linux takes off without one, too. */
 PACER_GLOBAL int pacer_tunnel_ether(PACER_FRAME *frame, struct pacer_tunnel *t)
 {
 	__u32 i;
 
 	if (!t)
 		return 0;
-	t->type = pacer_tunnel_read(frame, t, 12, 2);
-	t->at += 14;
+	if (t->type == PACER_ETH_FRAME) {
+		t->type = pacer_tunnel_read(frame, t, 12, 2);
+		t->at += 14;
+	}
 	PACER_ROLLED
 	for (i = 0; i < PACER_PARSE_TAGS && pacer_is_tag(t->type); i++) {
 		t->type = pacer_tunnel_read(frame, t, 2, 2);
@@ -318,7 +320,7 @@ PACER_GLOBAL int pacer_tunnel_find(PACER_FRAME *frame, const struct pacer_walk *
 	} else {
 		t->said = PACER_PARSE_NOT_IP;
 	}
-	if (t->type == PACER_ETH_FRAME)
+	if (t->type == PACER_ETH_FRAME || pacer_is_tag(t->type))
 		pacer_tunnel_ether(frame, t);
 	if (t->type == PACER_ETH_ANY_IP) {
 		t->type = PACER_ETH_IP4;

@@ -116,7 +116,9 @@ struct row {
 		name, 4, 17, port, hex, -1, 4, 0, NONE \
 	}
 #define ROUTE	    "080000040a0a0a0a"
-#define EIGHT(text) text text text text text text text text
+#define TAG	    "00008100"
+#define FOUR(text)  text text text text
+#define EIGHT(text) FOUR(text) FOUR(text)
 
 static const struct row rows[] = {
     GRE("gre", "00000800", 4),
@@ -132,6 +134,9 @@ static const struct row rows[] = {
     GRE("gre, recursion and flags that have no length", "07f80800", 4),
     GRE("gre, wccp", "0000883e", 4),
     GRE("gre, wccp with a header", "0000883e 01020304", 4),
+    GRE("gre, a tag", "00008100 00000800", 4),
+    GRE("gre, two tags, IPv6 in it", "000088a8 00648100 000086dd", 6),
+    GRE("gre, sixteen tags", "00008100" EIGHT(TAG) FOUR(TAG) TAG TAG TAG "00000800", 4),
     {"gre over IPv6", 6, 47, 0, "00000800", -1, 4, 0, PACER_PARSED},
     {"gre, a frame in it", 4, 47, 0, "20006558 00000100", 0, 6, 0, PACER_PARSED},
     {"ipip", 4, 4, 0, "", -1, 4, 0, PACER_PARSED},
@@ -173,6 +178,7 @@ static const struct row rows[] = {
     NO_GRE("gre, no type", "00000000"),
     NO_GRE("gre, erspan", "100088be 00000001"),
     NO_GRE("gre, its type is of the other family", "000086dd"),
+    NO_GRE("gre, a tag, arp", "00008100 00000806"),
     NO_GRE("gre, wccp with a key", "2000883e 00000007"),
     {"gre, eight routes", 4, 47, 0, "40000800 00000000" EIGHT(ROUTE) "00000000", -1, 4, 0, DEEP},
     NO_UDP("vxlan without its number", 4789, "0000000000000100 020000000001020000000002 0800"),
@@ -186,6 +192,7 @@ static const struct row rows[] = {
      -1, 4, 0, DEEP},
     {"gtpu, a flag for extensions, and none", 4, 17, 2152, "34ff000000000001 00000000 01000000", -1,
      4, 0, DEEP},
+    {"gre, seventeen tags", 4, 47, 0, "00008100" EIGHT(TAG) EIGHT(TAG) "00000800", -1, 4, 0, DEEP},
     {"vxlan, seventeen tags", 4, 17, 4789, "0800000000000100", 17, 4, 0, DEEP},
     NO_UDP("another port", 53, "0800000000000100"),
     {"tcp", 4, 6, 2152, "30ff000000000001", -1, 4, 0, NONE},
