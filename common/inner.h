@@ -110,6 +110,7 @@ PACER_INLINE void pacer_tunnel_routes(PACER_FRAME *frame, struct pacer_tunnel *t
 		pacer_tunnel_say(t, PACER_PARSE_TOO_DEEP);
 }
 
+/* t->type says what WCCP carries: to Linux, what is around it. */
 PACER_GLOBAL int pacer_tunnel_gre(PACER_FRAME *frame, struct pacer_tunnel *t)
 {
 	__u32 head, flags;
@@ -120,15 +121,13 @@ PACER_GLOBAL int pacer_tunnel_gre(PACER_FRAME *frame, struct pacer_tunnel *t)
 	flags = head >> 16;
 	if (flags & 7) /* its version */
 		pacer_tunnel_say(t, PACER_PARSE_NOT_IP);
-	t->type = head & 0xffff;
 	t->at += 4 + (flags & 0xc000 ? 4 : 0) + (flags >> 11 & 4) + (flags >> 10 & 4);
 	if (flags & 0x4000)
 		pacer_tunnel_routes(frame, t);
-	if (t->type == PACER_ETH_WCCP && !flags) {
-		t->type = PACER_ETH_IP4;
-		if (pacer_tunnel_read(frame, t, 0, 1) >> 4 != 4)
-			t->at += 4;
-	}
+	if (head != PACER_ETH_WCCP) /* without flags */
+		t->type = head & 0xffff;
+	else if (pacer_tunnel_read(frame, t, 0, 1) >> 4 != 4)
+		t->at += 4;
 	return 0;
 }
 
@@ -294,12 +293,14 @@ PACER_INLINE void pacer_tunnel_of_ip(PACER_FRAME *frame, const struct pacer_pack
 			pacer_tunnel_say(t, PACER_PARSE_TOO_DEEP);
 		t->end = PACER_TUNNEL_OPEN;
 	}
-	if (pkt->proto == PACER_IPPROTO_GRE)
+	if (pkt->proto == PACER_IPPROTO_GRE) {
+		t->type = pkt->family == PACER_FAMILY_4 ? PACER_ETH_IP4 : PACER_ETH_IP6;
 		pacer_tunnel_gre(frame, t);
-	else if (pkt->proto == PACER_IPPROTO_UDP)
+	} else if (pkt->proto == PACER_IPPROTO_UDP) {
 		pacer_tunnel_udp(frame, t, pkt);
-	else
+	} else {
 		t->type = pkt->proto == PACER_IPPROTO_IPIP ? PACER_ETH_IP4 : PACER_ETH_IP6;
+	}
 }
 
 /*

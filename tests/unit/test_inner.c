@@ -138,6 +138,7 @@ static const struct row rows[] = {
     GRE("gre, two tags, IPv6 in it", "000088a8 00648100 000086dd", 6),
     GRE("gre, sixteen tags", "00008100" EIGHT(TAG) FOUR(TAG) TAG TAG TAG "00000800", 4),
     {"gre over IPv6", 6, 47, 0, "00000800", -1, 4, 0, PACER_PARSED},
+    {"gre over IPv6, wccp with a header", 6, 47, 0, "0000883e 01020304", -1, 6, 0, PACER_PARSED},
     {"gre, a frame in it", 4, 47, 0, "20006558 00000100", 0, 6, 0, PACER_PARSED},
     {"ipip", 4, 4, 0, "", -1, 4, 0, PACER_PARSED},
     {"6in4", 4, 41, 0, "", -1, 6, 0, PACER_PARSED},
@@ -180,6 +181,10 @@ static const struct row rows[] = {
     NO_GRE("gre, its type is of the other family", "000086dd"),
     NO_GRE("gre, a tag, arp", "00008100 00000806"),
     NO_GRE("gre, wccp with a key", "2000883e 00000007"),
+    {"gre over IPv6, wccp", 6, 47, 0, "0000883e", -1, 6, 0, NONE}, /* Linux skips four bytes */
+    {"gre over IPv6, wccp, IPv4 in it", 6, 47, 0, "0000883e", -1, 4, 0, NONE},
+    {"gre over IPv6, wccp with a header, IPv4 in it", 6, 47, 0, "0000883e 01020304", -1, 4, 0,
+     NONE},
     {"gre, eight routes", 4, 47, 0, "40000800 00000000" EIGHT(ROUTE) "00000000", -1, 4, 0, DEEP},
     NO_UDP("vxlan without its number", 4789, "0000000000000100 020000000001020000000002 0800"),
     NO_UDP("geneve, version 1", 6081, "4000080000000100"),
