@@ -335,6 +335,14 @@ PACER_GLOBAL int pacer_tunnel_find(PACER_FRAME *frame, const struct pacer_walk *
 	return 0;
 }
 
+/* Of a packet as of a jumbogram, which has no length, more.h takes the frame's end for its own. */
+PACER_INLINE int pacer_inner_ends(PACER_FRAME *frame, const struct pacer_walk *w,
+				  const struct pacer_tunnel *t)
+{
+	return t->end >= w->pkt.len_bytes || t->type == PACER_ETH_IP4 ||
+	       pacer_more_bytes(frame, w->pkt.l3 + 4, 3);
+}
+
 /*
  * Reads the inner packet that was found into w->pkt, in the place of the one around it.
  * PACER_PARSE_NOT_IP: there is none, since no stack accepts it.
@@ -361,8 +369,9 @@ PACER_GLOBAL int pacer_inner_parse(PACER_FRAME *frame, struct pacer_walk *w,
 	w->pkt.inner = 1;
 	result =
 	    t->type == PACER_ETH_IP4 ? pacer_parse_ip4(&c, &w->pkt) : pacer_parse_ip6(&c, &w->pkt);
-	return result == PACER_PARSED || result == PACER_PARSE_TOO_DEEP ? result
-									: PACER_PARSE_NOT_IP;
+	if (result != PACER_PARSED && result != PACER_PARSE_TOO_DEEP)
+		return PACER_PARSE_NOT_IP;
+	return pacer_inner_ends(frame, w, t) ? result : PACER_PARSE_TOO_DEEP;
 }
 
 #endif

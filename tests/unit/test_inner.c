@@ -416,6 +416,33 @@ static void test_lies(void **unused)
 	assert_int_equal(look(frame.n, frame.n, &w), PACER_PARSED);
 }
 
+/* An inner packet as of a jumbogram, which has no length: it ends where the tunnel does. */
+static void test_no_length(void **unused)
+{
+	struct pacer_walk w;
+	uint32_t i;
+
+	(void)unused;
+	make(row_of("6in6"));
+	put_at(frame.l3 + 4, 0);
+	assert_int_equal(look(frame.n, frame.n, &w), NONE); /* no room for its ports */
+	for (i = 0; i < 2; i++) {
+		make(row_of("6in6"));
+		frame.b[frame.l3 + 6] = 0; /* options, in the place of its ports */
+		memcpy(frame.b + frame.l4, "\x3b\0\1\4\0\0\0", 8);
+		if (i)
+			put_at(frame.l3 + 4, 0);
+		assert_int_equal(look(frame.n, frame.n, &w), PACER_PARSED);
+		assert_int_equal(w.pkt.proto, 59);
+		/* The padding is none of it, and to know that it would have to know its length. */
+		assert_int_equal(look(frame.n + 30, frame.n + 30, &w), i ? DEEP : PACER_PARSED);
+	}
+	make(row_of("ipip"));
+	put_at(frame.l3 + 4, 0); /* of IPv4 it is the identification */
+	frame.b[frame.l3 + 6] = 0;
+	assert_int_equal(look(frame.n + 30, frame.n + 30, &w), PACER_PARSED);
+}
+
 /* ---- rules ---- */
 
 static struct pacer_policy bin;
@@ -611,11 +638,12 @@ static void test_many_rules(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_rows),    cmocka_unit_test(test_buffer),
-	    cmocka_unit_test(test_wire),    cmocka_unit_test(test_lies),
-	    cmocka_unit_test(test_rules),   cmocka_unit_test(test_deep),
-	    cmocka_unit_test(test_sources), cmocka_unit_test(test_many_rules),
-	    cmocka_unit_test(test_frames),  cmocka_unit_test(test_no_tunnel),
+	    cmocka_unit_test(test_rows),      cmocka_unit_test(test_buffer),
+	    cmocka_unit_test(test_wire),      cmocka_unit_test(test_lies),
+	    cmocka_unit_test(test_rules),     cmocka_unit_test(test_deep),
+	    cmocka_unit_test(test_sources),   cmocka_unit_test(test_many_rules),
+	    cmocka_unit_test(test_frames),    cmocka_unit_test(test_no_tunnel),
+	    cmocka_unit_test(test_no_length),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
