@@ -14,8 +14,9 @@
  *
  * If a stack might find an inner packet where this does not look, it is reported as too deep: with
  * more than PACER_TUNNEL_PARTS extension headers of GTP-U or routes of GRE, PACER_PARSE_TAGS tags,
- * beyond PACER_INNER_DEEPEST bytes or the buffer; behind more outer headers than are read; and in a
- * first fragment that ends before the inner packet's addresses, or has padding behind it.
+ * beyond PACER_INNER_DEEPEST bytes, PACER_INNER_LAST or the buffer; behind more outer headers than
+ * are read; and in a first fragment that ends before the inner packet's addresses, or has padding
+ * behind it.
  *
  * Source: RFC 2784, 2890 and 1701 (GRE), 2003 and 4213 (IP in IP), 7348 (VXLAN), 8926 (GENEVE),
  * 2516 (PPPoE); 3GPP TS 29.281 (GTP-U). Where Linux takes more than they say, so does this.
@@ -32,6 +33,7 @@
 #include "parse.h"
 
 #define PACER_INNER_DEEPEST 0x4000u  /* bytes before the inner IP header */
+#define PACER_INNER_LAST    0x7000u  /* ... before what follows it: behind, 32 KiB are in reach */
 #define PACER_TUNNEL_PARTS  8u	     /* of a header, that are followed */
 #define PACER_TUNNEL_OPEN   0x1ffffu /* in the place of an end: of a first fragment */
 
@@ -371,7 +373,9 @@ PACER_GLOBAL int pacer_inner_parse(PACER_FRAME *frame, struct pacer_walk *w,
 	    t->type == PACER_ETH_IP4 ? pacer_parse_ip4(&c, &w->pkt) : pacer_parse_ip6(&c, &w->pkt);
 	if (result != PACER_PARSED && result != PACER_PARSE_TOO_DEEP)
 		return PACER_PARSE_NOT_IP;
-	return pacer_inner_ends(frame, w, t) ? result : PACER_PARSE_TOO_DEEP;
+	if (w->pkt.l4 > PACER_INNER_LAST || !pacer_inner_ends(frame, w, t))
+		return PACER_PARSE_TOO_DEEP;
+	return result;
 }
 
 #endif

@@ -26,7 +26,7 @@ static uint32_t allowed_saddr, banned_saddr; /* 0: none */
 #define DEEP	PACER_PARSE_TOO_DEEP
 
 struct frame {
-	uint8_t b[2048];
+	uint8_t b[33000];
 	uint32_t n;
 	uint32_t l3, l4; /* of the inner packet */
 	uint32_t end;	 /* of the first header that has to be there to know of a tunnel */
@@ -443,6 +443,54 @@ static void test_no_length(void **unused)
 	assert_int_equal(look(frame.n + 30, frame.n + 30, &w), PACER_PARSED);
 }
 
+/* So many bytes of destination options of IPv6, a multiple of 8, before this protocol. */
+static void put_options(uint32_t bytes, uint8_t proto)
+{
+	while (bytes) {
+		uint32_t n = bytes < 2048 ? bytes : 2048;
+
+		bytes -= n;
+		put(bytes ? 60 : proto, 1);
+		put(n / 8 - 1, 1);
+		frame.n += n - 2;
+	}
+}
+
+/* Headers as long as headers can be. Beyond 32 KiB nothing could be read of what follows. */
+static void test_far(void **unused)
+{
+	static const struct {
+		uint32_t outer, inner;
+		enum pacer_parse_result wanted;
+	} far[] = {
+	    {12184, 16384, PACER_PARSED},
+	    {12192, 16384, DEEP}, /* what follows is beyond PACER_INNER_LAST */
+	    {16272, 16384, DEEP}, /* ... and would be read at the frame's beginning */
+	    {16320, 8, PACER_PARSED},
+	    {16328, 8, DEEP}, /* the inner header is beyond PACER_INNER_DEEPEST */
+	};
+	struct pacer_walk w;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(far) / sizeof(*far); i++) {
+		memset(&frame, 0, sizeof(frame));
+		put(PACER_ETH_IP6, 14);
+		put_ip(6, 60, OUTER6, 0, 64);
+		put_options(far[i].outer, 47);
+		put(PACER_ETH_IP6, 4);
+		frame.l3 = frame.n;
+		put_ip(6, 60, INNER6, 0, 7);
+		put_options(far[i].inner, 17);
+		put(INNER_P, 4);
+		put(8 << 16, 4);
+		set_length(6, frame.l3);
+		set_length(6, 14);
+		assert_int_equal(look(frame.n, frame.n, &w), far[i].wanted);
+		if (far[i].wanted == PACER_PARSED)
+			assert_int_equal(w.pkt.key[PACER_WORD_PORTS], INNER_P);
+	}
+}
+
 /* ---- rules ---- */
 
 static struct pacer_policy bin;
@@ -643,7 +691,7 @@ int main(void)
 	    cmocka_unit_test(test_rules),     cmocka_unit_test(test_deep),
 	    cmocka_unit_test(test_sources),   cmocka_unit_test(test_many_rules),
 	    cmocka_unit_test(test_frames),    cmocka_unit_test(test_no_tunnel),
-	    cmocka_unit_test(test_no_length),
+	    cmocka_unit_test(test_no_length), cmocka_unit_test(test_far),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
