@@ -80,7 +80,7 @@ PACER_GLOBAL int pacer_more_span(const struct pacer_walk *w, __u32 which, __u64 
 /* Where the parts of an IP packet are, in bytes from the frame's start. */
 struct pacer_parts {
 	__u32 end;     /* of the packet: behind it is padding */
-	__u32 payload; /* behind the transport's header; PACER_NOWHERE: that is not known */
+	__u32 payload; /* behind the transport's header; PACER_NOWHERE: not known, or not its end */
 };
 
 #define PACER_NOWHERE (~0u)
@@ -128,6 +128,17 @@ PACER_INLINE __u32 pacer_more_payload(PACER_FRAME *frame, const struct pacer_pac
 	return pkt->l4;
 }
 
+/* Of what is behind UDP's length no stack delivers anything. One that cannot be says nothing. */
+PACER_INLINE void pacer_more_udp(PACER_FRAME *frame, __u32 l4, struct pacer_parts *parts)
+{
+	__u64 len = pacer_more_bytes(frame, l4 + 4, 2);
+
+	if (len == PACER_MORE_UNREAD)
+		parts->payload = PACER_NOWHERE;
+	else if (len >= 8 && l4 + len < parts->end)
+		parts->end = l4 + len;
+}
+
 PACER_GLOBAL int pacer_more_parts(PACER_FRAME *frame, const struct pacer_walk *w,
 				  struct pacer_parts *parts)
 {
@@ -135,6 +146,8 @@ PACER_GLOBAL int pacer_more_parts(PACER_FRAME *frame, const struct pacer_walk *w
 		return 0;
 	parts->end = pacer_more_end(frame, &w->pkt);
 	parts->payload = pacer_more_payload(frame, &w->pkt);
+	if (w->pkt.proto == PACER_IPPROTO_UDP && parts->payload < parts->end)
+		pacer_more_udp(frame, w->pkt.l4, parts);
 	return 0;
 }
 
