@@ -47,13 +47,12 @@ int device_is_up(const char *ifname, struct policy_error *error)
 
 int device_is_raw_ip(const char *ifname, struct policy_error *error)
 {
-	struct ifreq request = {0}, flags;
+	struct ifreq request = {0};
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	int failed;
 
 	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", ifname);
-	flags = request;
-	failed = fd < 0 || ioctl(fd, SIOCGIFHWADDR, &request) || ioctl(fd, SIOCGIFFLAGS, &flags);
+	failed = fd < 0 || ioctl(fd, SIOCGIFHWADDR, &request);
 	if (fd >= 0)
 		close(fd);
 	if (failed)
@@ -68,12 +67,15 @@ int device_is_raw_ip(const char *ifname, struct policy_error *error)
 	case ARPHRD_TUNNEL:
 	case ARPHRD_TUNNEL6:
 	case ARPHRD_SIT:
-	case ARPHRD_IP6GRE:
 	case ARPHRD_RAWIP:
 		return 1;
-	case ARPHRD_IPGRE: /* with many peers XDP sees the outer header */
-		if (flags.ifr_flags & IFF_POINTOPOINT)
-			return 1;
+	case ARPHRD_IPGRE: /* the type is in its header, which XDP does not see */
+	case ARPHRD_IP6GRE:
+		return policy_fail(error, 0,
+				   "%s: packets in GRE may begin with VLAN tags, and nothing tells "
+				   "here whether they do: pace the interface below it, with inner: "
+				   "yes in the rule",
+				   ifname);
 	}
 	return policy_fail(error, 0,
 			   "%s: its link type (ARPHRD %d) is neither Ethernet nor raw IP: pace the "
@@ -144,7 +146,7 @@ const char *device_advice(const char *ifname, char *buf, size_t size)
 			 "packets within the tunnel, or load the interface below, which sees its "
 			 "UDP alone");
 	else if (!strcmp(driver, "vxlan") || !strcmp(driver, "macvlan") ||
-		 !strcmp(driver, "ipvlan") || !strcmp(driver, "ip_gre") || !strcmp(driver, "gre"))
+		 !strcmp(driver, "ipvlan") || !strcmp(driver, "gretap"))
 		snprintf(buf, size,
 			 "%s takes no native XDP program: load the interface below it, " OR_SKB,
 			 driver);
