@@ -100,7 +100,8 @@ kernel_alike()
 	import sys
 	sys.path.insert(0, sys.argv[1])
 	import made, tunnels
-	made.write(sys.argv[2], made.ETHERNET, (f for _, f in [*tunnels.frames(), *tunnels.nothing()]))
+	all = [*tunnels.frames(), *tunnels.carried(tunnels.LINUX_ALONE), *tunnels.nothing()]
+	made.write(sys.argv[2], made.ETHERNET, (f for _, f in all))
 	END
 	policy all <<-END
 	clock: exact

@@ -77,6 +77,17 @@ TUNNELS = {
 }
 
 
+# What Linux takes, and tshark does not or takes otherwise.
+LINUX_ALONE = {
+    "gre-tags": lambda kind, body: (47, struct.pack(">6H", 0, 0x88a8, 0, 0x8100, 0, kind) + body),
+    "gre-wccp": lambda kind, body: (47, bytes.fromhex("0000883e" "01020304") + body),
+    "gtpu-length": lambda kind, body: (17, udp(2152, bytes.fromhex("30ffffff00000001") + body)),
+    "gtpu-prime": lambda kind, body: (17, udp(2152, bytes.fromhex("20ff000000000001") + body)),
+    "gtpu-no-extension": lambda kind, body: (17, udp(2152, bytes.fromhex("34ff000000000001" "00000000" "01000000") +
+                                                     body)),
+}
+
+
 def inner_packets(family):
     """Each (of a tunnel's) inner packet once, of this family."""
     addresses = INNER4 if family == 4 else INNER6
@@ -87,9 +98,9 @@ def inner_packets(family):
     yield ip(family, 47, struct.pack(">HH", 0, 0x0800) + ip(4, 17, made.payload(17), INNER4), addresses)
 
 
-def frames():
-    """(name, frame) of all that carries a packet."""
-    for name, tunnel in TUNNELS.items():
+def carried(tunnels):
+    """(name, frame) of each packet in each of these tunnels."""
+    for name, tunnel in tunnels.items():
         for outer, inner in itertools.product((4, 6), (4, 6)):
             kind = 0x0800 if inner == 4 else 0x86dd
             for i, packet in enumerate(inner_packets(inner)):
@@ -100,6 +111,11 @@ def frames():
                 data = ip(outer, proto, body, OUTER4 if outer == 4 else OUTER6, 99, 1, frag, options)
                 yield f"{name} {inner} in {outer}, {i}", made.ethernet(0x0800 if outer == 4 else 0x86dd, data,
                                                                       (0x8100,) * (i % 3))
+
+
+def frames():
+    """(name, frame) of all that carries a packet."""
+    yield from carried(TUNNELS)
     for family, proto in ((4, 0x21), (6, 0x57)):
         for i, packet in enumerate(inner_packets(family)):
             body = struct.pack(">BBHHH", 0x11, 0, 7, 2 + len(packet), proto) + packet
