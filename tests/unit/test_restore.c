@@ -692,6 +692,65 @@ static void beyond_all_clocks(void **unused)
 	detach();
 }
 
+/* In force, but killed before it has said for how long it needs what it retires. */
+static void change_cut_off(const char *from, const char *to)
+{
+	struct compile_host host_of = host_now();
+	struct policy *was = parse(from), *policy = parse(to);
+	struct compile_previous previous = {was, &copies[0].policy, pacer.n_lines, false};
+	static struct pacer_policy bin;
+
+	if (compile_policy(policy, &previous, &host_of, &bin, &plan, &error))
+		fail_msg("%s", error.text);
+	copies[0].policy = bin;
+	memset(copies[0].text, 0, sizeof(copies[0].text));
+	memcpy(copies[0].text, to, strlen(to));
+	policy_free(policy);
+	policy_free(was);
+}
+
+#define ONE_RATE(of) \
+	"memory: 64Ki\nclock: exact\nrules:\n- {name: a, limits: [{key: src, " of "}]}\n"
+
+/* The new rate waits until the old one is over, whatever boot that is in. */
+static void a_rate_cut_off(void **unused)
+{
+	static const char before_text[] = ONE_RATE("rate: 1/s, burst: 5");
+	static const char text[] = ONE_RATE("rate: 2/s, burst: 5");
+	const struct pacer_rule *rule;
+	struct restored what;
+	struct state s;
+
+	(void)unused;
+	for (int again = 0; again < 2; again++) {
+		kernel_now_ns = 100 * SECOND;
+		boot = 0;
+		begin(before_text);
+		change_cut_off(before_text, text);
+		rule = &copies[0].policy.rule[0];
+		assert_int_equal(rule->n_limiters, 2);
+		assert_true(rule->limiter[0].rate.begin_ns == COMPILE_UNTIL_SET);
+		save_and_read(&s);
+		if (again) {
+			boot++;
+			kernel_now_ns = 10 * SECOND;
+		}
+		assert_true(go_on(&s, text, &what));
+		state_free(&s);
+		rule = &copies[0].policy.rule[0];
+		assert_int_equal(rule->n_limiters, 2);
+		assert_true(rule->limiter[1].until_ns > kernel_now_ns);
+		assert_true(rule->limiter[1].until_ns < kernel_now_ns + 60 * SECOND);
+		assert_true(rule->limiter[0].rate.begin_ns == rule->limiter[1].until_ns);
+		assert_int_equal(judge(1, 0), PACER_ADMIT);
+		kernel_now_ns = rule->limiter[1].until_ns;
+		assert_int_equal(judge(1, 0), PACER_DENY_RATE);
+		kernel_now_ns += SECOND;
+		assert_int_equal(judge(1, 0), PACER_ADMIT);
+		detach();
+	}
+}
+
 /* What lets packets through for a time ends when that may be over; what does for ever stays. */
 static void what_is_allowed(void **unused)
 {
@@ -1149,6 +1208,7 @@ static void nothing_points_beyond(void **unused)
 	UNSOUND(rate->units, 2);
 	UNSOUND(rate->rate.burst_ns, 1ull << 63);
 	UNSOUND(rate->rate.begin_ns, 1ull << 63);
+	UNSOUND(rate->rate.begin_ns, COMPILE_UNTIL_SET - 1);
 	UNSOUND(rate->base, (uint32_t)s.n_lines);
 	UNSOUND(gap->base, (uint32_t)s.n_lines);
 	UNSOUND(gap->sets, (uint32_t)s.n_lines);
@@ -1233,6 +1293,7 @@ int main(void)
 	    FILE_TEST(beyond_all_clocks),
 	    FILE_TEST(no_limit_is_passed),
 	    FILE_TEST(nor_under_another_policy),
+	    FILE_TEST(a_rate_cut_off),
 	    FILE_TEST(what_is_allowed),
 	    FILE_TEST(what_is_banned),
 	    FILE_TEST(too_many_are_allowed),

@@ -211,6 +211,12 @@ static bool within(const struct state *s, uint64_t base, uint64_t lines)
 	return base <= s->n_lines && lines <= s->n_lines - base;
 }
 
+/* A change that was cut off has not said when it begins. */
+static bool begin_is_sound(const struct pacer_rate *rate)
+{
+	return rate->begin_ns == COMPILE_UNTIL_SET || !(rate->begin_ns >> 63);
+}
+
 static bool limiter_is_sound(const struct state *s, const struct pacer_limiter *t)
 {
 	const struct pacer_window *w = &t->window;
@@ -229,7 +235,7 @@ static bool limiter_is_sound(const struct state *s, const struct pacer_limiter *
 			return false;
 		break;
 	case PACER_LIMITER_RATE:
-		if (t->units != 1 || (t->rate.burst_ns | t->rate.begin_ns) >> 63)
+		if (t->units != 1 || t->rate.burst_ns >> 63 || !begin_is_sound(&t->rate))
 			return false;
 		break;
 	case PACER_LIMITER_GAP:
