@@ -1370,6 +1370,38 @@ static void test_frozen(void **unused)
 	assert_int_equal(copies_in_force(&pacer), before);
 }
 
+#define POOLING                                                                               \
+	SMALL "else: pool p\nrules:\n"                                                        \
+	      "- {name: v, match: {proto: udp}, verdict: pool p}\n"                           \
+	      "- {name: d, match: {proto: tcp, dport: 22}, verdict: pass}\n"                  \
+	      "- name: s\n  match: {proto: tcp, dport: 53}\n  over: pass\n  limits: [" WINDOW \
+	      "]\n"                                                                           \
+	      "- name: l\n  match: {proto: tcp}\n  limits: [" WINDOW "]\n" POOL("veth1")
+
+/* No target gets a packet that is not in the file; all else is said as before. */
+static void test_frozen_pools(void **unused)
+{
+	uint32_t before;
+
+	(void)unused;
+	begin(POOLING);
+	before = copies_in_force(&pacer);
+	assert_int_equal(in_force()->rule[0].over, PACER_OVER_POOL);
+	assert_int_equal(in_force()->else_over, PACER_OVER_POOL);
+	assert_int_equal(freeze(&pacer, &error), 0);
+	assert_int_not_equal(copies_in_force(&pacer), before);
+	assert_int_equal(in_force()->rule[0].says, PACER_SAYS_DENY);
+	assert_int_equal(in_force()->rule[0].over, PACER_OVER_DROP);
+	assert_int_equal(in_force()->rule[1].says, PACER_SAYS_PASS);
+	assert_int_equal(in_force()->rule[2].over, PACER_OVER_PASS);
+	assert_int_equal(in_force()->rule[3].over, PACER_OVER_DROP);
+	assert_int_equal(in_force()->else_says, PACER_SAYS_DENY);
+	assert_int_equal(in_force()->else_over, PACER_OVER_DROP);
+	thaw(&pacer);
+	assert_int_equal(in_force()->rule[0].over, PACER_OVER_POOL);
+	assert_int_equal(in_force()->else_over, PACER_OVER_POOL);
+}
+
 /* Whatever fails, the policy before is in force, and nothing waits to be confirmed. */
 static void not_frozen(uint32_t before, const char *says)
 {
@@ -1454,6 +1486,7 @@ int main(void)
 	    CASE(test_bans_that_wait_for_room),
 	    CASE(test_a_rotation_cut_off_is_taken_up),
 	    CASE(test_frozen),
+	    CASE(test_frozen_pools),
 	    CASE(test_not_frozen),
 	};
 

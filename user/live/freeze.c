@@ -10,7 +10,19 @@
 #include "live/sets_maps.h"
 #include "short.h"
 
-/* Each rule has one limit, whose entries lie beyond the table: it is denied for want of state. */
+/*
+ * What a target got is in the file, and what it would get from now on is not. Nor are the targets
+ * of this copy those of its policy: they are the ones of an earlier policy.
+ */
+static uint8_t no_pool(uint8_t over)
+{
+	return over == PACER_OVER_POOL ? PACER_OVER_DROP : over;
+}
+
+/*
+ * Each rule has one limit, whose entries lie beyond the table: it is denied for want of state. No
+ * packet goes to a pool, whether by a limit, by its rule's verdict or without a rule.
+ */
 static void deny_all(struct pacer_policy *p, uint64_t n_lines)
 {
 	const struct pacer_limiter none = {
@@ -19,6 +31,7 @@ static void deny_all(struct pacer_policy *p, uint64_t n_lines)
 	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
 		struct pacer_rule *rule = &p->rule[r];
 
+		rule->over = no_pool(rule->over);
 		if (!rule->n_limiters)
 			continue;
 		memset(rule->limiter, 0, sizeof(rule->limiter));
@@ -26,9 +39,8 @@ static void deny_all(struct pacer_policy *p, uint64_t n_lines)
 		rule->n_limiters = 1;
 		rule->plain = 0;
 		rule->ban_ns = 0;
-		if (rule->over == PACER_OVER_POOL)
-			rule->over = PACER_OVER_DROP;
 	}
+	p->else_over = no_pool(p->else_over);
 }
 
 /* The allow-list goes on. */
