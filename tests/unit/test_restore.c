@@ -829,6 +829,73 @@ static void what_is_banned(void **unused)
 	}
 }
 
+#define GROWING                                                                           \
+	"memory: 1Mi\nbans: 64\nclock: exact\nrules:\n- name: a\n  ban: {for: 2s, grow: " \
+	"x4, up_to: 1000s, forget: 600s}\n  limits: [{key: src, packets: 1, window: 1s, " \
+	"entries: 512}]\n"
+
+/* The next ban of the key begins now: for how many seconds is it? */
+static void must_be_banned_for(uint64_t seconds)
+{
+	assert_int_equal(judge(1, 0), PACER_ADMIT);
+	assert_int_equal(judge(1, 0), PACER_DENY_WINDOW);
+	kernel_now_ns += seconds * SECOND - 1;
+	assert_int_equal(judge(1, 0), PACER_DENY_BAN);
+	kernel_now_ns += 2;
+	assert_int_not_equal(judge(1, 0), PACER_DENY_BAN);
+}
+
+/*
+ * A row of two bans, of which the last ended at 112 s. The boot's clock begins at the save, so its
+ * end cannot be written there. It goes on until it is to be forgotten, by what is known to have
+ * passed, and not where somebody lifted the ban.
+ */
+static void bans_that_grow(void **unused)
+{
+	static const struct {
+		uint64_t saved_s, up_s, next_s;
+		bool lifted, back; /* back: in the same boot */
+	} cases[] = {
+	    {200, 10, 32, false, false},  {701, 10, 32, false, false}, {702, 10, 2, false, false},
+	    {200, 511, 32, false, false}, {200, 512, 2, false, false}, {200, 10, 2, true, false},
+	    {200, 300, 32, false, true},  {110, 10, 32, false, false},
+	};
+	struct restored what;
+	struct state s;
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(cases); i++) {
+		const struct pacer_bans *bans;
+		uint64_t rows = 0;
+
+		kernel_now_ns = 100 * SECOND;
+		boot = 0;
+		begin(GROWING);
+		must_be_banned_for(2);
+		kernel_now_ns = 104 * SECOND;
+		assert_int_equal(judge(1, 0), PACER_ADMIT);
+		assert_int_equal(judge(1, 0), PACER_DENY_WINDOW); /* until 112 s */
+		bans = &copies[0].policy.bans;
+		for (uint64_t k = 0; k < (uint64_t)bans->sets * PACER_BAN_WAYS; k++) {
+			struct pacer_line *line = &pacer.lines[bans->base + k];
+
+			rows += line->ban_until_ns == 112 * SECOND;
+			if (cases[i].lifted)
+				line->ban_until_ns = 0;
+		}
+		assert_int_equal(rows, 1);
+		kernel_now_ns = cases[i].saved_s * SECOND;
+		save_and_read(&s);
+		boot += !cases[i].back;
+		kernel_now_ns = cases[i].up_s * SECOND;
+		s.clocks.believed = 0;
+		assert_true(go_on(&s, GROWING, &what));
+		state_free(&s);
+		must_be_banned_for(cases[i].next_s);
+		detach();
+	}
+}
+
 /* One that ended before the save is over; and a list holds no more than it has room for. */
 static void too_many_are_allowed(void **unused)
 {
@@ -1296,6 +1363,7 @@ int main(void)
 	    FILE_TEST(a_rate_cut_off),
 	    FILE_TEST(what_is_allowed),
 	    FILE_TEST(what_is_banned),
+	    FILE_TEST(bans_that_grow),
 	    FILE_TEST(too_many_are_allowed),
 	    FILE_TEST(no_memory_to_go_on),
 	    FILE_TEST(nothing_is_made_up),

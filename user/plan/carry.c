@@ -158,8 +158,30 @@ void carry_each_region(const struct pacer_policy *p,
 
 /* --- the rest -------------------------------------------------------------------------------- */
 
-static void carry_bans(const struct pacer_bans *bans, struct pacer_table *table, int64_t by_ns)
+/* How long after the end of a ban its row goes on; 0: the rule's bans do not grow. */
+static uint64_t forget_ns_of(const struct pacer_policy *p, uint32_t rule_id)
 {
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		if (p->rule[r].id == rule_id)
+			return p->rule[r].ban_grow ? p->rule[r].ban_forget_ns : 0;
+	return 0;
+}
+
+/* One that has ended tells how the key's row goes on: it ended when the clock began, if need be. */
+static uint64_t carry_ban(const struct pacer_policy *p, const struct pacer_line *line,
+			  int64_t by_ns, uint64_t now_ns)
+{
+	i128 end = moved(line->ban_until_ns, by_ns);
+
+	if (end < 1 && end + forget_ns_of(p, line->ban_rule) <= (i128)now_ns)
+		return 0;
+	return carry_time(line->ban_until_ns, by_ns);
+}
+
+static void carry_bans(const struct pacer_policy *p, struct pacer_table *table, int64_t by_ns,
+		       uint64_t now_ns)
+{
+	const struct pacer_bans *bans = &p->bans;
 	struct pacer_line *lines = table->lines;
 	__u64 *last_ns = pacer_ban_last(table, bans);
 
@@ -168,7 +190,8 @@ static void carry_bans(const struct pacer_bans *bans, struct pacer_table *table,
 	for (uint64_t i = 0; i < (uint64_t)bans->sets * PACER_BAN_WAYS; i++) {
 		struct pacer_line *line = &lines[bans->base + i];
 
-		line->ban_until_ns = carry_until(line->ban_until_ns, by_ns);
+		if (line->ban_until_ns) /* else it stays a page that takes no memory */
+			line->ban_until_ns = carry_ban(p, line, by_ns, now_ns);
 	}
 	for (uint64_t i = 0; i <= bans->filter_mask; i++)
 		for (uint32_t k = 0; k <= PACER_CELLS; k++) {
@@ -253,7 +276,7 @@ void carry(struct pacer_policy *p, struct pacer_line *lines, uint64_t n_lines,
 	carry_each_region(p, carry_region, &s);
 	if (!by_ns)
 		return;
-	carry_bans(&p->bans, &s.table, by_ns);
+	carry_bans(p, &s.table, by_ns, now_ns);
 	for (uint32_t i = 0; i < PACER_THROTTLES; i++)
 		carry_throttle(&throttle[i], profile_of(p, i), by_ns);
 	carry_policy(p, by_ns, now_ns);

@@ -10,7 +10,8 @@
  *   - a gap: no later than a gap after the beginning, and of a key that has a window beside it up
  * to that even where the gap was over;
  *   - the uses of a throttle: by what they are old, at most the cooldown;
- *   - a rate, and a ban: not at all, as what is theirs is a time to come.
+ *   - a rate, and a ban: not at all, as what is theirs is a time to come;
+ *   - a row of bans that grow: by how long before the beginning its last ban ended.
  * What has ceased to matter before the beginning is forgotten.
  *
  * The limits may get another generation (record.h) after this: no entry's word speaks for one.
