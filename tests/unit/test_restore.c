@@ -751,6 +751,61 @@ static void a_rate_cut_off(void **unused)
 	}
 }
 
+#define NO_SCRUB                                                                                  \
+	"memory: 64Ki\nclock: exact\nrules:\n- {name: a, limits: [{key: src, gap: 1ms, entries: " \
+	"8}]}\n"
+#define COOLS	  " cooldown: 10m, max_cooldown: 11m, threshold: 500"
+#define SCRUB	  NO_SCRUB "pools:\n- {name: scrub, targets: [veth1], each: 500," COOLS "}\n"
+#define USES_OF_B NO_SCRUB "- {name: b, limits: [{key: all, uses: 500," COOLS "}]}\n"
+
+/*
+ * A target that is spent at 1000 s leaves its pool, and the state is saved at 1300 s. In the next
+ * boot it cools down at 300 s. From then on its throttle is anybody's, and begins at zero.
+ */
+static void a_throttle_that_cools_meanwhile(void **unused)
+{
+	static const struct {
+		const char *text;
+		uint64_t up_s;
+		uint32_t left;
+	} cases[] = {
+	    {SCRUB, 200, 0}, {SCRUB, 320, 500}, {USES_OF_B, 200, 500}, {USES_OF_B, 320, 500}};
+	const struct pacer_throttle_profile *profile;
+	struct restored what;
+	struct state s;
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(cases); i++) {
+		struct pacer_policy *p;
+		uint32_t at;
+
+		kernel_now_ns = 1000 * SECOND;
+		boot = 0;
+		begin(SCRUB);
+		p = &copies[0].policy;
+		at = p->pool[0].state[0];
+		for (int k = 0; k < 500; k++)
+			assert_int_equal(pacer_throttle_use(&p->pool[0].throttle,
+							    &pacer.throttle[at], kernel_now_ns, 1),
+					 PACER_THROTTLE_ADMIT);
+		change_cut_off(SCRUB, NO_SCRUB);
+		compile_time_targets(p, kernel_now_ns);
+		kernel_now_ns = 1300 * SECOND;
+		save_and_read(&s);
+		boot++;
+		kernel_now_ns = cases[i].up_s * SECOND;
+		s.clocks.believed = 0;
+		assert_true(go_on(&s, cases[i].text, &what));
+		state_free(&s);
+		p = &copies[0].policy;
+		profile = p->pool[0].n ? &p->pool[0].throttle : &p->rule[1].limiter[0].throttle;
+		at = p->pool[0].n ? p->pool[0].state[0] : p->rule[1].limiter[0].base;
+		assert_int_equal(pacer_throttle_free(profile, &pacer.throttle[at], kernel_now_ns),
+				 cases[i].left);
+		detach();
+	}
+}
+
 /* What lets packets through for a time ends when that may be over; what does for ever stays. */
 static void what_is_allowed(void **unused)
 {
@@ -1361,6 +1416,7 @@ int main(void)
 	    FILE_TEST(no_limit_is_passed),
 	    FILE_TEST(nor_under_another_policy),
 	    FILE_TEST(a_rate_cut_off),
+	    FILE_TEST(a_throttle_that_cools_meanwhile),
 	    FILE_TEST(what_is_allowed),
 	    FILE_TEST(what_is_banned),
 	    FILE_TEST(bans_that_grow),

@@ -50,6 +50,26 @@ static void time_draining(struct pacer_policy *bin, uint64_t now_ns)
 	}
 }
 
+/*
+ * What cooled down after the save leaves its throttle to others, with its uses in it. Lines that a
+ * new limit gets were nobody's: it gets none of the saved policy's (lay.c).
+ */
+static void begin_at_zero(struct state *s, const struct pacer_policy *bin, const struct plan *plan)
+{
+	for (size_t i = 0; i < plan->n_limits; i++) {
+		const struct plan_limit *l = &plan->limit[i];
+		const struct pacer_limiter *t = &bin->rule[l->rule].limiter[l->limiter];
+
+		if (l->state == PLAN_NEW && !compile_in_lines(t))
+			memset(&s->throttle[t->base], 0, sizeof(*s->throttle));
+	}
+	for (size_t i = 0; i < plan->n_pools; i++)
+		for (size_t k = 0; k < plan->pool[i].n; k++)
+			if (plan->pool[i].state[k] == PLAN_NEW)
+				memset(&s->throttle[bin->pool[i].state[k]], 0,
+				       sizeof(*s->throttle));
+}
+
 static void count_limits(const struct plan *plan, struct restored *what)
 {
 	for (size_t i = 0; i < plan->n_limits; i++) {
@@ -184,6 +204,7 @@ int restore_plan(struct state *s, const struct policy *policy, const struct cloc
 	previous.lines = s->n_lines;
 	if (compile_policy(policy, &previous, host, bin, plan, error))
 		return -1;
+	begin_at_zero(s, bin, plan);
 	time_draining(bin, host->now_ns);
 	count_limits(plan, what);
 	go_on_banning(s, bin, plan->bans == PLAN_KEPT, host->now_ns, what);
