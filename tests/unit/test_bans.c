@@ -32,6 +32,7 @@ ssize_t getrandom(void *buf, size_t n, unsigned int flags)
 
 static struct {
 	char key[4][TALLY_TEXT], rule[4][POLICY_NAME_MAX];
+	bool in_force[4];
 	size_t n;
 } listed;
 
@@ -42,6 +43,7 @@ static void note_ban(const struct ban *ban, void *unused)
 	if (listed.n < ARRAY(listed.key)) {
 		snprintf(listed.key[listed.n], TALLY_TEXT, "%s", ban->key);
 		snprintf(listed.rule[listed.n], POLICY_NAME_MAX, "%s", ban->rule);
+		listed.in_force[listed.n] = ban->in_force;
 	}
 	listed.n++;
 }
@@ -180,6 +182,49 @@ static void test_rule_that_is_gone(void **unused)
 	assert_int_equal(bans_lift(&pacer, NULL, NULL, 0, &done, &error), 0);
 	assert_int_equal(done.done, 1);
 	assert_int_equal(list(), 0);
+}
+
+#define ONE_KEY(name, key, more)                                                            \
+	"bans: 64\n" SMALL "rules:\n- name: " name "\n  limits: [{key: '" key "', " ENTRIES \
+	"]\n" more
+
+static size_t in_force_of(const char *policy)
+{
+	size_t n = 0;
+
+	if (policy && change_apply(&pacer, policy, NULL, 0, &plan, &error))
+		fail_msg("%s", error.text);
+	list();
+	for (size_t i = 0; i < listed.n; i++)
+		n += listed.in_force[i];
+	return n;
+}
+
+/*
+ * Nobody asks for a ban whose key no limit of its rule has. It is listed all the same: where a
+ * limit has the key again before the ban ends, it is asked for.
+ */
+static void test_bans_that_nobody_asks_for(void **unused)
+{
+	(void)unused;
+	begin_with(ONE_KEY("a", "src/32,64", ""));
+	assert_int_equal(add("a", "192.0.2.1"), 0);
+	assert_int_equal(add("a", "2001:db8:1:2::/64"), 0);
+	assert_int_equal(add(NULL, "192.0.2.7"), 0);
+	assert_int_equal(in_force_of(NULL), 3);
+	assert_int_equal(in_force_of(ONE_KEY("a", "src/24,56", "")), 3); /* the old one drains */
+	kernel_now_ns += 5 * SECOND;
+	change_tidy(&pacer);
+	assert_int_equal(in_force_of(NULL), 1);
+	assert_int_equal(listed.n, 3);
+	assert_int_equal(in_force_of(ONE_KEY("a", "src/32,64", "")), 3);
+	assert_int_equal(in_force_of(ONE_KEY("b", "src/32,64", "")), 1);
+	assert_int_equal(in_force_of(ONE_KEY("a", "src/32,64", "")), 3);
+	copies[copies_in_force(&pacer)].policy.rule[0].outside = 0; /* and it bans nobody itself */
+	assert_int_equal(in_force_of(NULL), 1);
+	assert_int_equal(in_force_of(ONE_KEY("a", "src/32,64", "  ban: 1s\n")), 3);
+	copies[copies_in_force(&pacer)].policy.rule[0].outside = 0;
+	assert_int_equal(in_force_of(NULL), 3);
 }
 
 /* --- sources -----------------------------------------------------------------------------------
@@ -514,6 +559,7 @@ int main(void)
 	    CASE(test_key_of_several_limits),
 	    CASE(test_key_of_unknown_ports),
 	    CASE(test_rule_that_is_gone),
+	    CASE(test_bans_that_nobody_asks_for),
 	    CASE(test_wrong_sources),
 	    CASE(test_lengths),
 	    CASE(test_lifted_twice),

@@ -118,7 +118,7 @@ static void add_ban(const struct ban *ban, void *arg)
 
 static void add_tool_ban(const struct tool_ban *of, uint64_t now_ns, void *arg)
 {
-	struct ban ban = {.outside = true, .tool = true};
+	struct ban ban = {.in_force = true, .outside = true, .tool = true};
 
 	units_prefix_text(&of->prefix, ban.key, sizeof(ban.key));
 	ban.left_ns = of->until_ns == PACER_NEVER ? PACER_NEVER : of->until_ns - now_ns;
@@ -150,8 +150,8 @@ static void emit_left(uint64_t left_ns)
 
 static void emit_bans(const char *name, const struct ban_list *list, size_t indent, size_t shown)
 {
-	static const struct emit_column columns[] = {{"", false}, {"", false}, {"", false},
-						     {"", false}, {"", true},  {0}};
+	static const struct emit_column columns[] = {
+	    {"", false}, {"", false}, {"", false}, {"", false}, {"", true}, {"", false}, {0}};
 
 	emit_array(name);
 	emit_table(columns, indent);
@@ -173,6 +173,7 @@ static void emit_bans(const char *name, const struct ban_list *list, size_t inde
 		emit_flag("by_tool", ban->tool, NULL);
 		emit_uint("row", ban->row, in_a_row, ban->row);
 		emit_left(ban->left_ns);
+		emit_flag("in_force", ban->in_force, "%s", ban->in_force ? "" : "refuses nobody");
 		emit_close();
 	}
 	emit_table_end();

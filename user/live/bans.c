@@ -59,8 +59,28 @@ void bans_key_text(uint32_t key_id, const uint32_t words[PACER_KEY_WORDS], char 
 	tally_key_text(&kind, &pkt, buf, size);
 }
 
-static void describe(const struct pacer_line *entry, const struct policy *policy, uint64_t now_ns,
-		     struct ban *ban)
+static bool has_key(const struct pacer_rule *rule, uint32_t key_id)
+{
+	for (size_t k = 0; k < rule->n_limiters && k < PACER_LIMITERS_MAX; k++)
+		if (rule->limiter[k].key_id == key_id)
+			return true;
+	return false;
+}
+
+/* Packets ask for the bans of their keys, by the limits of their rule (common/rule.h). */
+static bool is_asked_for(const struct pacer_policy *p, const struct pacer_line *entry)
+{
+	if (entry->ban_rule == PACER_BAN_SOURCE)
+		return true;
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		if (p->rule[r].id == entry->ban_rule)
+			return (p->rule[r].ban_ns || p->rule[r].outside) &&
+			       has_key(&p->rule[r], entry->ban_key_id & ~PACER_KEY_V6);
+	return false;
+}
+
+static void describe(const struct pacer_line *entry, const struct pacer_policy *p,
+		     const struct policy *policy, uint64_t now_ns, struct ban *ban)
 {
 	snprintf(ban->rule, sizeof(ban->rule), "?");
 	for (size_t i = 0; policy && i < policy->n_rules; i++)
@@ -69,6 +89,7 @@ static void describe(const struct pacer_line *entry, const struct policy *policy
 	if (entry->ban_rule == PACER_BAN_SOURCE)
 		*ban->rule = 0;
 	bans_key_text(entry->ban_key_id, entry->ban_key, ban->key, sizeof(ban->key));
+	ban->in_force = is_asked_for(p, entry);
 	ban->outside = entry->ban_note & PACER_BAN_OUTSIDE;
 	ban->tool = false;
 	ban->row = entry->ban_note >> PACER_BAN_ROW;
@@ -79,20 +100,20 @@ static void describe(const struct pacer_line *entry, const struct policy *policy
 size_t bans_each(const struct attached *a, const struct policy *policy,
 		 void (*each)(const struct ban *, void *), void *arg)
 {
-	const struct pacer_bans *table = table_of(a);
+	const struct pacer_policy *p = &a->copy[copies_in_force(a)].policy;
 	uint64_t now_ns = host_now_ns();
 	size_t n = 0;
 
-	for (size_t i = 0; i < bans_room(a); i++) {
+	for (size_t i = 0; i < (size_t)p->bans.sets * PACER_BAN_WAYS; i++) {
 		struct pacer_line copy;
 		struct ban ban;
 
-		if (!ban_notes_read(&a->lines[table->base + i], now_ns, &copy))
+		if (!ban_notes_read(&a->lines[p->bans.base + i], now_ns, &copy))
 			continue;
 		n++;
 		if (!each)
 			continue;
-		describe(&copy, policy, now_ns, &ban);
+		describe(&copy, p, policy, now_ns, &ban);
 		each(&ban, arg);
 	}
 	return n;
@@ -185,7 +206,7 @@ static size_t lift_table(struct attached *a, const struct pacer_policy *p,
 
 		if (!ban_notes_read(line, now_ns, &copy))
 			continue;
-		describe(&copy, policy, now_ns, &ban);
+		describe(&copy, p, policy, now_ns, &ban);
 		if (wanted)
 			at = find_wanted(wanted, n, ban.key);
 		if ((rule && strcmp(rule, ban.rule)) || (wanted && !at))

@@ -21,6 +21,7 @@ struct ban {
 	char rule[POLICY_NAME_MAX]; /* "": of a source; "?" if the policy no longer has the rule */
 	char key[TALLY_TEXT];
 	uint64_t left_ns; /* above 0; PACER_NEVER: until it is lifted */
+	bool in_force; /* else nobody is refused by it: no limit of its rule has such a key now */
 	bool outside;
 	bool tool;    /* of another tool, in a trie of its own (tool_bans.h) */
 	uint32_t row; /* its number in a row, of a rule whose bans grow; else 0 */
