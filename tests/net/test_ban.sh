@@ -540,6 +540,9 @@ outside_across_changes()
 	sed 's/name: udp/name: dns/' "$work/win.yaml" >"$work/renamed.yaml"
 	apply renamed
 	listed_bans "10.77.0.11/ 10.77.0.12/?"
+	equal "$(pacer ban s0 list --json | jq -c 'map([.key, .in_force]) | sort')" \
+		'[["10.77.0.11",true],["10.77.0.12",false]]' "in force"
+	equal "$(pacer ban s0 list | grep -c 'refuses nobody$')" 1 "of whom nobody is refused"
 	arrive "3" n=3,from=10.77.0.12
 	apply win --confirm-within 1h
 	pacer ban s0 add 10.77.0.14 >/dev/null

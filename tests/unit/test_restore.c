@@ -903,17 +903,19 @@ static void must_be_banned_for(uint64_t seconds)
 /*
  * A row of two bans, of which the last ended at 112 s. The boot's clock begins at the save, so its
  * end cannot be written there. It goes on until it is to be forgotten, by what is known to have
- * passed, and not where somebody lifted the ban.
+ * passed, and not where somebody lifted the ban. A source's ban is in no row.
  */
 static void bans_that_grow(void **unused)
 {
 	static const struct {
 		uint64_t saved_s, up_s, next_s;
-		bool lifted, back; /* back: in the same boot */
+		bool lifted, back, of_source; /* back: in the same boot */
 	} cases[] = {
-	    {200, 10, 32, false, false},  {701, 10, 32, false, false}, {702, 10, 2, false, false},
-	    {200, 511, 32, false, false}, {200, 512, 2, false, false}, {200, 10, 2, true, false},
-	    {200, 300, 32, false, true},  {110, 10, 32, false, false},
+	    {200, 10, 32, false, false, false}, {701, 10, 32, false, false, false},
+	    {702, 10, 2, false, false, false},	{200, 511, 32, false, false, false},
+	    {200, 512, 2, false, false, false}, {200, 10, 2, true, false, false},
+	    {200, 300, 32, false, true, false}, {110, 10, 32, false, false, false},
+	    {200, 10, 2, false, false, true},
 	};
 	struct restored what;
 	struct state s;
@@ -937,6 +939,8 @@ static void bans_that_grow(void **unused)
 			rows += line->ban_until_ns == 112 * SECOND;
 			if (cases[i].lifted)
 				line->ban_until_ns = 0;
+			if (cases[i].of_source && line->ban_until_ns)
+				line->ban_rule = PACER_BAN_SOURCE;
 		}
 		assert_int_equal(rows, 1);
 		kernel_now_ns = cases[i].saved_s * SECOND;

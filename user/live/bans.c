@@ -61,7 +61,7 @@ void bans_key_text(uint32_t key_id, const uint32_t words[PACER_KEY_WORDS], char 
 
 static bool has_key(const struct pacer_rule *rule, uint32_t key_id)
 {
-	for (size_t k = 0; k < rule->n_limiters && k < PACER_LIMITERS_MAX; k++)
+	for (size_t k = 0; k < rule->n_limiters; k++)
 		if (rule->limiter[k].key_id == key_id)
 			return true;
 	return false;
