@@ -18,6 +18,7 @@
 #include "live/secret.h"
 #include "live/successor.h"
 #include "live/trial.h"
+#include "plan/resting.h"
 #include "record.h"
 
 #define JUDGING_NS (5 * SECOND) /* how long a packet may be judged by what was in force */
@@ -730,6 +731,57 @@ static void test_a_trial_of_a_verdict(void **unused)
 	try_out(SMALL RULE(WINDOW));
 	assert_int_equal(rule_before()->n_limiters, 0);
 	assert_int_equal(in_force()->rule[0].n_limiters, 1);
+}
+
+/* What is admitted on trial counts, though the rule denies again: when it has limits once more. */
+static void test_a_trial_rests(void **unused)
+{
+	static const char denies[] = SMALL "rules:\n- {name: a, verdict: drop}\n";
+	static const char gone[] = SMALL "else: drop\nrules: []\n";
+	const struct pacer_rule *rests;
+	uint32_t base;
+
+	(void)unused;
+	for (int k = 0; k < 2; k++) {
+		begin(k ? gone : denies);
+		try_out(SMALL RULE(WINDOW));
+		base = in_force()->rule[0].limiter[0].base;
+		kernel_now_ns += TRIAL_NS;
+		rests = resting_of(in_force(), compile_name_id("a"));
+		assert_non_null(rests);
+		assert_true(rests->limiter[0].until_ns ==
+			    kernel_now_ns + compile_limiter_memory_ns(&rests->limiter[0]));
+		kernel_now_ns++;
+		/* on trial once more, and so it has to last longer */
+		try_out(SMALL RULE(WINDOW));
+		assert_int_equal(in_force()->rule[0].limiter[0].base, base);
+		assert_int_equal(plan.limit[0].state, PLAN_KEPT);
+		kernel_now_ns += TRIAL_NS;
+		rests = resting_of(in_force(), compile_name_id("a"));
+		assert_int_equal(rests->n_limiters, 1);
+		assert_true(rests->limiter[0].until_ns ==
+			    kernel_now_ns + compile_limiter_memory_ns(&rests->limiter[0]));
+		change_to(SMALL RULE(WINDOW));
+		assert_int_equal(plan.limit[0].state, PLAN_KEPT);
+		end(NULL);
+	}
+	begin(denies);
+}
+
+/* It ends, and what it took is free, when the limits of a rule that asks none are over. */
+static void test_what_rests_is_tidied(void **unused)
+{
+	(void)unused;
+	begin(SMALL RULE(WINDOW));
+	change_to(SMALL "rules:\n- {name: a, verdict: drop}\n");
+	assert_non_null(resting_of(in_force(), compile_name_id("a")));
+	change_tidy(&pacer);
+	assert_non_null(resting_of(in_force(), compile_name_id("a")));
+	kernel_now_ns =
+	    resting_of(in_force(), compile_name_id("a"))->limiter[0].until_ns + RESOLUTION + 1;
+	control.secret_ready = PACER_SECRET_OF_TOOLS;
+	change_tidy(&pacer);
+	assert_null(resting_of(in_force(), compile_name_id("a")));
 }
 
 static void refuse_after_it(void)
@@ -1469,6 +1521,8 @@ int main(void)
 	    CASE(test_a_trial_of_one_of_two_rates),
 	    CASE(test_a_trial_of_a_verdict),
 	    CASE(test_a_trial_of_what_lasts),
+	    CASE(test_a_trial_rests),
+	    CASE(test_what_rests_is_tidied),
 	    CASE(test_a_trial_of_a_rate),
 	    CASE(test_a_trial_of_a_burst),
 	    CASE(test_a_trial_beside_what_has_expired),

@@ -9,6 +9,7 @@
 #include "parsed.h"
 #include "plan/carry.h"
 #include "plan/keymask.h"
+#include "plan/resting.h"
 #include "rate.h"
 
 /* ---- the rule of a packet ---- */
@@ -1694,7 +1695,7 @@ static void assert_regions(void)
 
 			used += compile_limiter_lines(t);
 			assert_place(&now.bin.rule[r], k);
-			for (i = 0; i < now.policy->n_rules; i++)
+			for (i = 0; i < PACER_RULES_MAX; i++)
 				for (j = 0; j < now.bin.rule[i].n_limiters; j++)
 					assert_true((i == r && j == k) ||
 						    !overlap(t, &now.bin.rule[i].limiter[j]));
@@ -1725,7 +1726,8 @@ static void assert_limiter_goes_on(const struct pacer_limiter *old, const struct
 		assert_memory_equal(t->mask4, old->mask4, sizeof(t->mask4));
 		assert_memory_equal(t->mask6, old->mask6, sizeof(t->mask6));
 		if (t->until_ns) {
-			assert_int_equal(plan_mark(&now, index, k), '-');
+			if (rule->counter)
+				assert_int_equal(plan_mark(&now, index, k), '-');
 			timed.until_ns = old->until_ns ? old->until_ns : COMPILE_UNTIL_SET;
 			assert_memory_equal(t, &timed, sizeof(timed));
 			continue;
@@ -1802,14 +1804,37 @@ static void assert_kept(const struct pacer_limiter *old, const struct pacer_rule
 	}
 }
 
+/* What a rule that is gone had counted rests. */
+static void assert_rests(void)
+{
+	size_t n = 0;
+
+	for (size_t r = 0; r < before.policy->n_rules; r++) {
+		const char *name = before.policy->rule[r].name;
+		const struct pacer_rule *to = resting_of(&now.bin, compile_name_id(name));
+		const struct pacer_rule *rule = rule_named(&before, name);
+
+		assert_true(!to || !rule_named(&now, name));
+		for (size_t k = 0; !rule_named(&now, name) && k < rule->n_limiters; k++)
+			if (!rule->limiter[k].until_ns || rule->limiter[k].until_ns > host.now_ns)
+				assert_limiter_goes_on(&rule->limiter[k], to, 0);
+	}
+	for (size_t r = now.policy->n_rules; r < PACER_RULES_MAX; r++)
+		n += now.bin.rule[r].n_limiters;
+	assert_int_equal(n, now.plan.n_resting);
+}
+
 static void assert_succession(void)
 {
 	uint32_t r, k, draining = 0;
 
 	for (r = 0; r < now.policy->n_rules; r++) {
 		const struct pacer_rule *rule = &now.bin.rule[r];
-		const struct pacer_rule *old = rule_named(&before, now.policy->rule[r].name);
+		const char *name = now.policy->rule[r].name;
+		const struct pacer_rule *old = rule_named(&before, name);
 
+		if (!old)
+			old = resting_of(&before.bin, compile_name_id(name));
 		for (k = 0; k < rule->n_limiters; k++) {
 			char mark = plan_mark(&now, r, k);
 
@@ -1917,6 +1942,7 @@ static void test_any_changes(void **unused)
 			}
 			assert_regions();
 			assert_succession();
+			assert_rests();
 			assert_counters();
 			assert_limits();
 			time_draining();
@@ -2214,6 +2240,148 @@ static void test_a_young_rate_has_no_second_burst(void **unused)
 	assert_true(n >= 50 + 90);
 }
 
+#define DENIES "clock: exact\nmemory: 64Ki\nrules:\n- {name: a, verdict: drop}\n"
+
+static const struct pacer_rule *resting(void)
+{
+	const struct pacer_rule *found = NULL;
+
+	for (size_t r = now.policy->n_rules; r < PACER_RULES_MAX; r++)
+		if (now.bin.rule[r].n_limiters) {
+			assert_null(found);
+			assert_int_equal(now.bin.rule[r].counter, 0);
+			assert_false(pacer_rules_has(&now.bin.rules, r));
+			found = &now.bin.rule[r];
+		}
+	return found;
+}
+
+/* A policy in which rule `a` admits nothing, for a minute, and then this one. */
+static void deny_for_a_minute(const char *denies, const char *then)
+{
+	assert_int_equal(apply(denies), 0);
+	if (now.policy->n_rules)
+		assert_int_equal(now.bin.rule[0].n_limiters, 0);
+	assert_non_null(resting());
+	assert_true(resting()->limiter[0].until_ns == COMPILE_UNTIL_SET);
+	time_draining();
+	assert_true(resting()->limiter[0].until_ns ==
+		    host.now_ns + compile_limiter_memory_ns(&resting()->limiter[0]));
+	host.now_ns += 60 * SECOND;
+	assert_int_equal(apply(then), 0);
+	assert_null(resting());
+	time_draining();
+}
+
+/* What its limits have counted is as true when it asks them again. */
+static void test_a_rule_denies_and_asks_again(void **unused)
+{
+	static const char *const denies[] = {
+	    DENIES,
+	    "clock: exact\nrules:\n- {name: a, verdict: pool p}\n"
+	    "pools:\n- {name: p, targets: [veth1], each: 9, cooldown: 1s}\n",
+	    "clock: exact\nelse: drop\nrules: []\n",
+	};
+	static const char *const limits[] = {
+	    "{key: src, packets: 100, window: 1h}",
+	    "{key: src, gap: 1h}",
+	    "{key: src, rate: 100/h, burst: 100}",
+	    "{key: all, uses: 100, cooldown: 1h}",
+	    "{key: src, packets: 100, window: 1h}, {key: dst, packets: 300, window: 2h}",
+	};
+	static const char *const marks[] = {"Rw=", "Sg=", "G+ G-", "T=", "Rw= Rw="};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(denies); i++)
+		for (size_t k = 0; k < ARRAY(limits); k++) {
+			const char *text = rule_of("memory: 64Ki\nclock: exact", limits[k]);
+			struct pacer_limiter was;
+
+			assert_int_equal(load(text), 0);
+			was = now.bin.rule[0].limiter[0];
+			deny_for_a_minute(denies[i], text);
+			assert_string_equal(limiters_text(0), marks[k]);
+			if (k != 2) /* its times may have been the coarse clock's */
+				assert_memory_equal(&now.bin.rule[0].limiter[0], &was, sizeof(was));
+		}
+}
+
+/* And no window has more of its packets for that. */
+static void test_a_rule_that_denied_admits_no_more(void **unused)
+{
+	const char *text =
+	    rule_of("memory: 64Ki\nclock: exact", "{key: src, packets: 100, window: 1h}");
+	uint32_t n = 0;
+
+	(void)unused;
+	memset(paced_lines, 0, sizeof(paced_lines));
+	assert_int_equal(load(text), 0);
+	for (uint32_t i = 0; i < 150; i++)
+		n += paced_one(host.now_ns + i);
+	deny_for_a_minute(DENIES, text);
+	begin_epoch(0);
+	for (uint32_t i = 0; i < 150; i++)
+		n += paced_one(host.now_ns + i);
+	assert_int_equal(n, 100);
+}
+
+/* Of another shape, it has both; what does not count any more is gone; other rules keep off. */
+static void test_what_rests_drains_and_ends(void **unused)
+{
+	const struct pacer_limiter *t;
+
+	(void)unused;
+	assert_int_equal(load(rule_of("clock: exact", WIN)), 0);
+	deny_for_a_minute("clock: exact\nelse: drop\nrules: []\n", rule_of("clock: exact", WIN));
+	assert_string_equal(limiters_text(0), "Rw+"); /* it was over */
+	assert_int_equal(load(rule_of("clock: exact", "{key: src, packets: 9, window: 1h}")), 0);
+	assert_int_equal(apply(DENIES), 0);
+	time_draining();
+	assert_int_equal(apply("clock: exact\nrules:\n- {name: a, verdict: drop}\n"
+			       "- {name: b, limits: [" WIN "]}\n"),
+			 0);
+	t = &resting()->limiter[0];
+	assert_true(now.bin.rule[1].limiter[0].base >= t->base + compile_limiter_lines(t));
+	assert_true(t->until_ns != COMPILE_UNTIL_SET);
+	assert_int_equal(apply(rule_of("clock: exact", "{key: src, packets: 9, window: 2h}")), 0);
+	assert_string_equal(limiters_text(0), "Rw+ Rw-");
+	assert_int_equal(resting()->id, compile_name_id("b"));
+	/* and an exact policy's limit is asked by an exact clock, whatever came between */
+	assert_int_equal(load(rule_of("clock: exact", "{key: src, packets: 9, window: 1h}")), 0);
+	assert_int_equal(apply("clock: coarse\nrules:\n- {name: a, verdict: drop}\n"), 0);
+	assert_true(now.bin.flags & PACER_CLOCK_EXACT);
+}
+
+/* To pass is to have no limit: no window with that in it has one. */
+static void test_a_rule_that_passes_keeps_nothing(void **unused)
+{
+	(void)unused;
+	assert_int_equal(load(rule_of("clock: exact", "{key: src, packets: 9, window: 1h}")), 0);
+	assert_int_equal(apply("clock: exact\nrules:\n- {name: a, verdict: pass}\n"), 0);
+	assert_null(resting());
+}
+
+/* A rule that denies has to have a place; one that is gone has one where there is any. */
+static void test_no_place_to_rest(void **unused)
+{
+	(void)unused;
+	say_again();
+	say("rules:\n- {name: a, limits: [{key: all, gap: 1h}]}\n");
+	say_rules("r", PACER_RULES_MAX - 1);
+	assert_int_equal(load(doc.s), 0);
+	say_again();
+	say("rules:\n- {name: a, verdict: drop}\n");
+	say_rules("r", PACER_RULES_MAX - 1);
+	assert_int_equal(apply(doc.s), -1);
+	assert_non_null(strstr(error.text, "there is no place for it"));
+	say_again();
+	say("rules:\n- {name: a, verdict: drop}\n");
+	say_rules("r", PACER_RULES_MAX - 3);
+	assert_int_equal(apply(doc.s), 0);
+	assert_int_equal(now.plan.n_resting, 2);
+	assert_non_null(resting_of(&now.bin, compile_name_id("a")));
+}
+
 /* Limits hold across every change, on the real clock, whatever is kept, draining or begun anew. */
 static void test_paced_across_changes(void **unused)
 {
@@ -2397,6 +2565,11 @@ int main(void)
 	    TEST(test_limit_of),
 	    TEST(test_any_changes),
 	    TEST(test_a_young_rate_has_no_second_burst),
+	    TEST(test_a_rule_denies_and_asks_again),
+	    TEST(test_a_rule_that_denied_admits_no_more),
+	    TEST(test_what_rests_drains_and_ends),
+	    TEST(test_a_rule_that_passes_keeps_nothing),
+	    TEST(test_no_place_to_rest),
 	    TEST(test_paced_across_changes),
 	    TEST(test_denials_are_bounded),
 	    TEST(test_gap_beside_a_long_window),

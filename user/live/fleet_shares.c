@@ -28,7 +28,8 @@ size_t fleet_limits(const struct attached *a, struct fleet_limit *into)
 
 	for (int draining = 0; draining < 2; draining++)
 		for (size_t r = 0; r < PACER_RULES_MAX; r++)
-			for (size_t k = 0; k < p->rule[r].n_limiters; k++) {
+			for (size_t k = 0;
+			     pacer_rules_has(&p->rules, r) && k < p->rule[r].n_limiters; k++) {
 				const struct pacer_limiter *t = &p->rule[r].limiter[k];
 
 				if (!(t->kind & PACER_LIMITER_FLEET) || !t->until_ns != !draining ||

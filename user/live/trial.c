@@ -7,6 +7,7 @@
 #include "live/draining.h"
 #include "live/host.h"
 #include "plan/compile.h"
+#include "plan/resting.h"
 #include "plan/throttles.h"
 
 /*
@@ -169,6 +170,45 @@ static void extend_in_old(const struct attached *a, struct pacer_policy *old,
 	}
 }
 
+/* What no packet of the old policy asks rests behind the trial. -1: there is no room. */
+static int rest_in_old(const struct attached *a, struct pacer_policy *old,
+		       const struct pacer_rule *from, uint64_t until_ns)
+{
+	struct pacer_rule *to = resting_of(old, from->id);
+
+	for (size_t k = 0; k < from->n_limiters; k++) {
+		struct pacer_limiter t = from->limiter[k], *was = to ? limiter_in(a, to, &t) : NULL;
+
+		if (t.until_ns)
+			continue;
+		t.until_ns = until_ns + compile_limiter_memory_ns(&t);
+		if (was && was->until_ns < t.until_ns)
+			was->until_ns = t.until_ns;
+		if (was)
+			continue;
+		to = to ? to : resting_place(old, from->id);
+		if (!to || to->n_limiters == PACER_LIMITERS_MAX)
+			return -1;
+		to->limiter[to->n_limiters++] = t;
+	}
+	return 0;
+}
+
+/* Where its rule denies all, or is not there: as with a change, then only if there is room. */
+static int rest_all_in_old(const struct attached *a, struct pacer_policy *old,
+			   const struct pacer_policy *new, uint64_t until_ns)
+{
+	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
+		const struct pacer_rule *from = &new->rule[r];
+		const struct pacer_rule *rule = rule_of_counter(old, from->counter);
+
+		if (from->counter && (!rule || rule->says == PACER_SAYS_DENY) &&
+		    rest_in_old(a, old, from, until_ns) && rule)
+			return -1;
+	}
+	return 0;
+}
+
 /*
  * A limit that comes back after the trial has not counted what its stand-in of the trial let
  * through. It begins when that is over, if it has done with what it waited for before; else -1.
@@ -214,7 +254,8 @@ int trial_begin(const struct attached *a, struct pacer_policy *old, const struct
 		    "%s: a rate that has just been changed still builds its bursts when the "
 		    "trial ends: try it for longer, or later",
 		    a->ifname);
-	if (retire_in_old(a, old, new, sets, until_ns, grown))
+	if (retire_in_old(a, old, new, sets, until_ns, grown) ||
+	    rest_all_in_old(a, old, new, until_ns))
 		return policy_fail(
 		    error, 0,
 		    "%s: a rule would hold more than 8 limits after the new ones gave way, "

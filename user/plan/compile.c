@@ -10,6 +10,7 @@
 #include "plan/draft.h"
 #include "plan/drift.h"
 #include "plan/more.h"
+#include "plan/resting.h"
 #include "plan/sampling.h"
 #include "plan/shares.h"
 #include "plan/throttles.h"
@@ -447,8 +448,11 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 		return -1;
 	number_counters(policy, previous, bin);
 	number_sets(policy, previous, bin);
+	if (resting_keep(policy, &change, bin, plan, error))
+		return -1;
 	/* A draining limit of an exact policy does not include the coarse clock's resolution. */
-	exact |= previous && plan->n_draining && previous->bin->flags & PACER_CLOCK_EXACT;
+	exact |= previous && plan->n_draining + plan->n_resting &&
+		 previous->bin->flags & PACER_CLOCK_EXACT;
 	bin->flags = (policy->monitor ? PACER_MONITOR : 0) |
 		     (policy->unparsed_drop ? PACER_UNPARSED_DROP : 0) |
 		     (exact ? PACER_CLOCK_EXACT : 0);

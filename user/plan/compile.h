@@ -9,6 +9,9 @@
  * the new one, draining, until its memory has run out. So no window across a change admits more
  * than the loosest of its policies would.
  *
+ * A rule that denies all its packets, or is gone, asks no limit: those that it had rest, and are
+ * the rule's limits before when it asks some again (resting.h).
+ *
  * The shape is all but the value: of a window its length, slots, unit, the width of its entries and
  * their number where that is written; of a gap its rows and cells; of a rate the rate, and its
  * entries; of a throttle its cooldown. A tick of the coarse clock is a part of these times. Two

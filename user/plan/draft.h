@@ -43,6 +43,9 @@ static inline uint64_t draft_wanted(const struct draft *d, const struct pacer_li
 const struct pacer_rule *migrate_previous(const struct compile_previous *previous,
 					  const char *name);
 
+/* Has the limit, of the policy before, not expired? */
+bool migrate_still_counts(const struct change *change, const struct pacer_limiter *t);
+
 /* Which of the rule's drafts go on with the state of its limits before, and which of these retire.
  */
 int migrate_rule(const struct change *change, struct draft_rule *d, const struct policy_rule *rule,

@@ -13,6 +13,7 @@
  */
 #include "plan/draft.h"
 #include "plan/keymask.h"
+#include "plan/resting.h"
 
 /* Tables of fewer sets than this get lines of their own for another secret. */
 #ifndef COMPILE_MOVE_SETS
@@ -27,7 +28,7 @@ const struct pacer_rule *migrate_previous(const struct compile_previous *previou
 	return NULL;
 }
 
-static bool still_counts(const struct change *change, const struct pacer_limiter *t)
+bool migrate_still_counts(const struct change *change, const struct pacer_limiter *t)
 {
 	return !t->until_ns || t->until_ns > change->now_ns;
 }
@@ -239,7 +240,7 @@ static void agree(struct draft_rule *d)
 int migrate_rule(const struct change *change, struct draft_rule *d, const struct policy_rule *rule,
 		 struct plan *plan, struct policy_error *error)
 {
-	const struct pacer_rule *old = migrate_previous(change->previous, rule->name);
+	const struct pacer_rule *old = resting_before(change->previous, rule->name);
 	const struct pacer_limiter *turn[PACER_LIMITERS_MAX];
 	bool retires[PACER_LIMITERS_MAX] = {false};
 
@@ -248,7 +249,7 @@ int migrate_rule(const struct change *change, struct draft_rule *d, const struct
 	if (old)
 		by_turn(old, turn);
 	for (size_t i = 0; old && i < old->n_limiters; i++)
-		if (still_counts(change, turn[i]) && !goes_on(change, d, turn[i]))
+		if (migrate_still_counts(change, turn[i]) && !goes_on(change, d, turn[i]))
 			retires[turn[i] - old->limiter] = true;
 	for (size_t i = 0; old && i < old->n_limiters; i++)
 		if (retires[i] && retire(d, &old->limiter[i], rule, false, plan, error))

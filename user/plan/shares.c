@@ -119,10 +119,11 @@ int shares_place(struct draft_rule *drafts, size_t n_rules, const struct pacer_p
 
 	for (size_t r = 0; r < n_rules; r++)
 		for (size_t k = 0; k < drafts[r].n; k++) {
-			const struct pacer_limiter *t = &drafts[r].at[k].limiter;
+			struct pacer_limiter *t = &drafts[r].at[k].limiter;
 
+			/* What rested may find its own place taken. It is not asked yet. */
 			if (drafts[r].at[k].state == PLAN_DRAINING && t->share_id)
-				taken[t->share] = t->share_id;
+				(void)place(t, taken, t->share);
 		}
 	for (size_t r = 0; r < n_rules; r++)
 		for (size_t k = 0; k < drafts[r].n; k++) {
