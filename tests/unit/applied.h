@@ -109,6 +109,7 @@ static inline int rotate(void)
 static inline void time_draining(void)
 {
 	compile_time_targets(&now.bin, host.now_ns);
+	throttle_time_leases(&now.bin, host.now_ns);
 	for (size_t r = 0; r < PACER_RULES_MAX; r++)
 		compile_begin_rates(&now.bin.rule[r], host.now_ns);
 	for (size_t r = 0; r < PACER_RULES_MAX; r++)

@@ -768,6 +768,26 @@ static void test_a_trial_rests(void **unused)
 	begin(denies);
 }
 
+/* When CPUs have done with what they leased of a throttle before is said once none leases more. */
+static void test_leases_are_timed(void **unused)
+{
+	static const char less[] = SMALL RULE("{key: all, uses: 4000, cooldown: 10s}");
+
+	(void)unused;
+	begin(SMALL RULE("{key: all, uses: 400000, cooldown: 10s}"));
+	assert_int_equal(in_force()->rule[0].limiter[0].throttle.lease, 256);
+	graces = 0;
+	change_to(less);
+	assert_int_equal(plan.limit[0].state, PLAN_KEPT);
+	assert_int_equal(graces, 2);
+	assert_false(throttle_leases_last(in_force()));
+	assert_int_equal(
+	    throttle_leased(&in_force()->rule[0].limiter[0], kernel_now_ns + 100 * MS + RESOLUTION),
+	    256);
+	assert_int_equal(throttle_leased(&in_force()->rule[0].limiter[0], kernel_now_ns + 300 * MS),
+			 in_force()->rule[0].limiter[0].throttle.lease);
+}
+
 /* It ends, and what it took is free, when the limits of a rule that asks none are over. */
 static void test_what_rests_is_tidied(void **unused)
 {
@@ -1523,6 +1543,7 @@ int main(void)
 	    CASE(test_a_trial_of_what_lasts),
 	    CASE(test_a_trial_rests),
 	    CASE(test_what_rests_is_tidied),
+	    CASE(test_leases_are_timed),
 	    CASE(test_a_trial_of_a_rate),
 	    CASE(test_a_trial_of_a_burst),
 	    CASE(test_a_trial_beside_what_has_expired),

@@ -2382,6 +2382,41 @@ static void test_no_place_to_rest(void **unused)
 	assert_non_null(resting_of(&now.bin, compile_name_id("a")));
 }
 
+#define USES_OF(n) rule_of("", "{key: all, uses: " #n ", cooldown: 10s}")
+
+/*
+ * CPUs may still hold what they leased two changes ago: so many uses the newest limit has to have.
+ * A lease lasts for 100 ms of this throttle.
+ */
+static void test_leases_of_two_changes_ago(void **unused)
+{
+	uint64_t began_ns;
+
+	(void)unused;
+	host.cpus = 4;
+	for (int cut_off = 0; cut_off < 2; cut_off++) {
+		assert_int_equal(load(USES_OF(400000)), 0);
+		assert_int_equal(now.bin.rule[0].limiter[0].throttle.lease, 256);
+		assert_int_equal(apply(USES_OF(1020)), 0);
+		assert_int_equal(now.bin.rule[0].limiter[0].throttle.lease, 1);
+		assert_string_equal(limiters_text(0), "T=");
+		began_ns = host.now_ns;
+		if (!cut_off) /* else nobody knows when it began */
+			time_draining();
+		assert_int_equal(apply(USES_OF(1021)), 0);
+		assert_string_equal(limiters_text(0), "T=");
+		host.now_ns = began_ns + (cut_off ? 10 * SECOND : 100 * MS);
+		assert_int_equal(apply(USES_OF(10)), 0);
+		assert_string_equal(limiters_text(0), "T+ T-");
+	}
+	assert_int_equal(load(USES_OF(400000)), 0);
+	assert_int_equal(apply(USES_OF(1020)), 0);
+	time_draining();
+	host.now_ns += 300 * MS;
+	assert_int_equal(apply(USES_OF(10)), 0);
+	assert_string_equal(limiters_text(0), "T=");
+}
+
 /* Limits hold across every change, on the real clock, whatever is kept, draining or begun anew. */
 static void test_paced_across_changes(void **unused)
 {
@@ -2570,6 +2605,7 @@ int main(void)
 	    TEST(test_what_rests_drains_and_ends),
 	    TEST(test_a_rule_that_passes_keeps_nothing),
 	    TEST(test_no_place_to_rest),
+	    TEST(test_leases_of_two_changes_ago),
 	    TEST(test_paced_across_changes),
 	    TEST(test_denials_are_bounded),
 	    TEST(test_gap_beside_a_long_window),

@@ -28,6 +28,7 @@ static bool retires(const struct pacer_policy *p)
 	for (size_t r = 0; r < PACER_RULES_MAX; r++)
 		for (size_t k = 0; k < p->rule[r].n_limiters; k++)
 			found |= p->rule[r].limiter[k].until_ns == COMPILE_UNTIL_SET;
+	found |= throttle_leases_last(p);
 	for (size_t i = 0; i < PACER_THROTTLES; i++)
 		found |= p->draining[i].until_ns == COMPILE_UNTIL_SET;
 	return found;
@@ -49,6 +50,7 @@ int draining_time(const struct attached *a, struct pacer_policy *p, struct polic
 	}
 	now_ns = host_now_ns();
 	compile_time_targets(p, now_ns);
+	throttle_time_leases(p, now_ns);
 	for (size_t r = 0; r < PACER_RULES_MAX; r++)
 		compile_begin_rates(&p->rule[r], now_ns);
 	for (size_t r = 0; r < PACER_RULES_MAX; r++)

@@ -39,6 +39,7 @@ static int grow(struct state *s, uint64_t n_lines, struct policy_error *error)
 static void time_draining(struct pacer_policy *bin, uint64_t now_ns)
 {
 	compile_time_targets(bin, now_ns);
+	throttle_time_leases(bin, now_ns); /* no CPU has one: it is no longer than needed */
 	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
 		struct pacer_rule *rule = &bin->rule[r];
 

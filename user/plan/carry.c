@@ -2,6 +2,7 @@
 #include "plan/carry.h"
 
 #include "ban.h"
+#include "plan/throttles.h"
 #include "rate.h"
 #include "record.h"
 #include "throttle.h"
@@ -261,6 +262,8 @@ static void carry_policy(struct pacer_policy *p, int64_t by_ns, uint64_t now_ns)
 			struct pacer_limiter *t = &p->rule[r].limiter[k];
 
 			t->until_ns = carry_time(t->until_ns, by_ns);
+			if (pacer_limiter_kind_of(t) == PACER_LIMITER_THROTTLE)
+				throttle_lease_over(t);
 			if (pacer_limiter_kind_of(t) == PACER_LIMITER_RATE)
 				carry_begin(&t->rate, by_ns, now_ns);
 		}

@@ -426,7 +426,7 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 	struct change change = {.previous = previous,
 				.exact = exact,
 				.now_ns = host->now_ns,
-				.cpus = host->cpus,
+				.host = host,
 				.secret = previous ? previous->bin->secret : 0,
 				.rotate = previous && previous->rotate};
 

@@ -27,7 +27,7 @@ struct change {
 	const struct compile_previous *previous; /* NULL: a load */
 	uint64_t now_ns;
 	bool exact; /* the new policy's clock */
-	uint32_t cpus;
+	const struct compile_host *host;
 	uint8_t secret; /* the previous policy's */
 	bool rotate;	/* to the other one */
 };

@@ -113,9 +113,10 @@ static uint64_t gap_ns(const struct pacer_limiter *t)
 	return t->gap_ns;
 }
 
-static bool same_shape(struct pacer_limiter *t, const struct pacer_limiter *old, uint32_t cpus)
+static bool same_shape(struct pacer_limiter *t, const struct pacer_limiter *old,
+		       const struct compile_host *host)
 {
-	(void)cpus;
+	(void)host;
 	return t->rows == old->rows;
 }
 

@@ -76,9 +76,10 @@ static bool same_time(const struct pacer_limiter *a, const struct pacer_limiter 
 	       a->rate.cost == b->rate.cost;
 }
 
-static bool same_shape(struct pacer_limiter *t, const struct pacer_limiter *old, uint32_t cpus)
+static bool same_shape(struct pacer_limiter *t, const struct pacer_limiter *old,
+		       const struct compile_host *host)
 {
-	(void)cpus;
+	(void)host;
 	t->rate.begin_ns = old->rate.begin_ns;
 	return same_time(t, old);
 }

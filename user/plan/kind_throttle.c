@@ -60,10 +60,17 @@ static bool same_time(const struct pacer_limiter *a, const struct pacer_limiter 
 	return a->throttle.cooldown_ns == b->throttle.cooldown_ns;
 }
 
-/* Not where CPUs may hold more uses of the old one than the new one has. */
-static bool same_shape(struct pacer_limiter *t, const struct pacer_limiter *old, uint32_t cpus)
+/*
+ * Not where CPUs may hold more uses of the old one, or of one before that, than the new one has.
+ */
+static bool same_shape(struct pacer_limiter *t, const struct pacer_limiter *old,
+		       const struct compile_host *host)
 {
-	return same_time(t, old) && (uint64_t)cpus * (old->throttle.lease - 1) <= t->throttle.limit;
+	uint32_t lease = throttle_leased(old, host->now_ns);
+
+	if (lease > t->throttle.lease)
+		throttle_lease_lasts(t, lease);
+	return same_time(t, old) && (uint64_t)host->cpus * (lease - 1) <= t->throttle.limit;
 }
 
 static u128 allowance(const struct pacer_limiter *t)

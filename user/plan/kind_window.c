@@ -85,12 +85,13 @@ static uint64_t memory_ns(const struct pacer_limiter *t)
 }
 
 /* Wide records serve limits that narrow ones would be enough for, too. */
-static bool same_shape(struct pacer_limiter *t, const struct pacer_limiter *old, uint32_t cpus)
+static bool same_shape(struct pacer_limiter *t, const struct pacer_limiter *old,
+		       const struct compile_host *host)
 {
 	struct pacer_window *w = &t->window;
 	const struct pacer_window *v = &old->window;
 
-	(void)cpus;
+	(void)host;
 	if (w->slot_ns != v->slot_ns || w->ring != v->ring || w->cost != v->cost ||
 	    w->cost_shift != v->cost_shift || t->units > old->units)
 		return false;

@@ -117,7 +117,8 @@ struct limit_kind {
 	    const struct pacer_limiter *t); /* does where it lies depend on the secret? */
 	uint64_t (*memory_ns)(const struct pacer_limiter *t); /* after a packet it can matter */
 	/* Has it the shape of the old one? Then *t is what it is in the entries of that. */
-	bool (*same_shape)(struct pacer_limiter *t, const struct pacer_limiter *old, uint32_t cpus);
+	bool (*same_shape)(struct pacer_limiter *t, const struct pacer_limiter *old,
+			   const struct compile_host *host);
 	u128 (*allowance)(const struct pacer_limiter *t); /* more is looser */
 	bool (*same_time)(const struct pacer_limiter *a, const struct pacer_limiter *b);
 	/* NULL, or: a limit of the same key is draining beside this one, which may have to wait. */

@@ -55,7 +55,7 @@ static bool same_shape(const struct change *change, const struct draft *d,
 	*as = d->limiter;
 	if (as->kind != old->kind || !keymask_same(as, old) || clock_differs(change, as, old) ||
 	    (old->secret != change->secret && compile_hashed(old)) ||
-	    !kind_of_limiter(old)->same_shape(as, old, change->cpus))
+	    !kind_of_limiter(old)->same_shape(as, old, change->host))
 		return false;
 	lines = draft_wanted(d, as);
 	if (old->gap_ns && !as->gap_ns) /* a gap that goes is a limit that goes */

@@ -119,6 +119,78 @@ uint32_t throttle_elsewhere(const struct pacer_throttle_profile *profile, uint32
 	return pacer_throttle_elsewhere(&p);
 }
 
+/* --- leases of before ------------------------------------------------------------------------ */
+
+#define LEASED_TICK_SHIFT 26	     /* 67 ms: a word of them lasts 9 years */
+#define LEASED_SET	  UINT32_MAX /* it is still to be said */
+
+/* In the bytes that are free in a limiter, which the packet path does not read. */
+struct leased {
+	uint32_t until;
+	uint16_t lease;
+};
+
+_Static_assert(sizeof(((struct pacer_limiter *)0)->unused) == 6, "as struct leased is packed");
+
+static struct leased leased_of(const struct pacer_limiter *t)
+{
+	struct leased of = {0};
+
+	if (pacer_limiter_kind_of(t) != PACER_LIMITER_THROTTLE)
+		return of;
+	memcpy(&of.until, t->unused, sizeof(of.until));
+	memcpy(&of.lease, t->unused + sizeof(of.until), sizeof(of.lease));
+	return of;
+}
+
+static void put_leased(struct pacer_limiter *t, struct leased of)
+{
+	memcpy(t->unused, &of.until, sizeof(of.until));
+	memcpy(t->unused + sizeof(of.until), &of.lease, sizeof(of.lease));
+}
+
+uint32_t throttle_leased(const struct pacer_limiter *t, uint64_t now_ns)
+{
+	struct leased of = leased_of(t);
+	bool over = of.until != LEASED_SET && of.until <= now_ns >> LEASED_TICK_SHIFT;
+
+	return over || of.lease < t->throttle.lease ? t->throttle.lease : of.lease;
+}
+
+void throttle_lease_lasts(struct pacer_limiter *t, uint32_t lease)
+{
+	put_leased(t, (struct leased){LEASED_SET, (uint16_t)lease});
+}
+
+void throttle_lease_over(struct pacer_limiter *t)
+{
+	put_leased(t, (struct leased){0});
+}
+
+bool throttle_leases_last(const struct pacer_policy *bin)
+{
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		for (size_t k = 0; k < bin->rule[r].n_limiters; k++)
+			if (leased_of(&bin->rule[r].limiter[k]).until == LEASED_SET)
+				return true;
+	return false;
+}
+
+/* By the end of its last tick, with one for what the coarse clock may be behind. */
+void throttle_time_leases(struct pacer_policy *bin, uint64_t now_ns)
+{
+	uint32_t until = (uint32_t)((now_ns + LEASE_NS_MAX) >> LEASED_TICK_SHIFT) + 2;
+
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		for (size_t k = 0; k < bin->rule[r].n_limiters; k++) {
+			struct leased of = leased_of(&bin->rule[r].limiter[k]);
+
+			if (of.until == LEASED_SET)
+				put_leased(&bin->rule[r].limiter[k],
+					   (struct leased){until, of.lease});
+		}
+}
+
 /* --- states --------------------------------------------------------------------------------- */
 
 /* Do this target's uses of the time before its end still count? */

@@ -10,6 +10,9 @@
  * cooldown, by which uses come back later, and 100 ms at most: a CPU that does not get through its
  * lease in that time has so few packets that the shared line is no burden. But it lasts four ticks
  * at least, so that a coarse clock does not end it at once.
+ *
+ * A throttle that goes on with another value may lease less. What CPUs have leased of it until then
+ * they may use for as long as that lasts: so its limiter says how much that is, and until when.
  */
 #ifndef PACER_THROTTLES_H
 #define PACER_THROTTLES_H
@@ -45,6 +48,17 @@ uint32_t throttle_elsewhere(const struct pacer_throttle_profile *profile, uint32
 void throttle_facts(const char *to_whom, const char *refused,
 		    const struct policy_throttle *throttle, const struct pacer_throttle_profile *p,
 		    uint32_t cpus, struct facts *to);
+
+/*
+ * So many uses a CPU may have leased of the limiter at once, under its policy or one before; and
+ * the most that it may have of the one before where that is more than its own. Until when is said
+ * by throttle_time_leases, when all packets are judged by this policy; does it have to be?
+ */
+uint32_t throttle_leased(const struct pacer_limiter *t, uint64_t now_ns);
+void throttle_lease_lasts(struct pacer_limiter *t, uint32_t lease);
+void throttle_lease_over(struct pacer_limiter *t); /* no CPU has one any more */
+bool throttle_leases_last(const struct pacer_policy *bin);
+void throttle_time_leases(struct pacer_policy *bin, uint64_t now_ns);
 
 /* States that are taken. */
 struct throttle_states {
