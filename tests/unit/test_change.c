@@ -788,6 +788,19 @@ static void test_leases_are_timed(void **unused)
 			 in_force()->rule[0].limiter[0].throttle.lease);
 }
 
+/* Since when a new rate counts is said once all packets are judged by it, though nothing retires.
+ */
+static void test_rates_begin_when_in_force(void **unused)
+{
+	(void)unused;
+	begin(SMALL RULE("{key: src, rate: 2/s, burst: 50}"));
+	graces = 0;
+	change_to(SMALL RULE("{key: src, rate: 2/s, burst: 50}, {key: src, rate: 1/s, burst: 9}"));
+	assert_int_equal(graces, 2);
+	assert_int_equal(plan.n_draining, 0);
+	assert_false(compile_rates_begin(&in_force()->rule[0]));
+}
+
 /* It ends, and what it took is free, when the limits of a rule that asks none are over. */
 static void test_what_rests_is_tidied(void **unused)
 {
@@ -1544,6 +1557,7 @@ int main(void)
 	    CASE(test_a_trial_rests),
 	    CASE(test_what_rests_is_tidied),
 	    CASE(test_leases_are_timed),
+	    CASE(test_rates_begin_when_in_force),
 	    CASE(test_a_trial_of_a_rate),
 	    CASE(test_a_trial_of_a_burst),
 	    CASE(test_a_trial_beside_what_has_expired),

@@ -2240,6 +2240,185 @@ static void test_a_young_rate_has_no_second_burst(void **unused)
 	assert_true(n >= 50 + 90);
 }
 
+/*
+ * A rate that came shortly before one of another speed retires has not counted what that had let
+ * through: to an old burst it must not add its own.
+ */
+static void test_a_young_rate_of_another_speed(void **unused)
+{
+	static const char old[] = "{key: src, rate: 100/s, burst: 50}";
+	static const char both[] = "{key: src, rate: 100/s, burst: 50}, "
+				   "{key: src, rate: 1/s, burst: 500}";
+	static const char young[] = "{key: src, rate: 1/s, burst: 500}";
+	uint64_t began_ns = host.now_ns;
+	uint32_t n = 0;
+
+	(void)unused;
+	memset(paced_lines, 0, sizeof(paced_lines));
+	assert_int_equal(load(rule_of("memory: 64Ki\nclock: exact", old)), 0);
+	for (uint32_t i = 0; i < 4000; i++)
+		n += paced_one(host.now_ns += MS);
+	assert_in_range(n, 449, 450);
+	assert_int_equal(apply(rule_of("clock: exact", both)), 0);
+	time_draining();
+	host.now_ns += 10 * MS;
+	assert_int_equal(apply(rule_of("clock: exact", young)), 0);
+	assert_string_equal(limiters_text(0), "G= G-");
+	time_draining();
+	for (uint32_t i = 0; i < 2000; i++)
+		n += paced_one(host.now_ns += MS);
+	assert_true(n <= 50 + 100 * (host.now_ns - began_ns) / SECOND);
+}
+
+/* Two rates of a key, of which the second comes and, after a while, stays alone. */
+struct change_of_rates {
+	uint32_t rate[2], burst[2];
+	uint64_t end_ns; /* of the first */
+	uint64_t at_ns[4096];
+	uint32_t n;
+};
+
+static void admit_some(struct change_of_rates *c, uint64_t until_ns)
+{
+	while (host.now_ns < until_ns) {
+		if (!(draw() % 16))
+			host.now_ns += draw() % (4 * SECOND);
+		else
+			host.now_ns += draw() % (20 * MS);
+		if (host.now_ns < until_ns && c->n < ARRAY(c->at_ns) && paced_one(host.now_ns))
+			c->at_ns[c->n++] = host.now_ns;
+	}
+	host.now_ns = until_ns;
+}
+
+/* Of each window: what one of them alone would admit, or the first to its end, then the second. */
+static void assert_both_rates(const struct change_of_rates *c)
+{
+	for (uint32_t i = 0; i < c->n; i++)
+		for (uint32_t k = i; k < c->n; k++) {
+			uint64_t ns = c->at_ns[k] - c->at_ns[i], after_ns = 0;
+			uint64_t cost = (uint64_t)(k - i + 1) * SECOND;
+
+			if (c->at_ns[k] > c->end_ns && c->at_ns[i] < c->end_ns)
+				after_ns = c->at_ns[k] - c->end_ns;
+			if (cost > c->burst[0] * SECOND + c->rate[0] * ns &&
+			    cost > c->burst[1] * SECOND + c->rate[1] * ns &&
+			    (!after_ns || cost > c->burst[0] * SECOND +
+						     c->rate[0] * (ns - after_ns) +
+						     c->rate[1] * after_ns))
+				fail_msg("%u in %llu ns, the last %llu of them after the end\n%s",
+					 k - i + 1, (unsigned long long)ns,
+					 (unsigned long long)after_ns, doc.s);
+		}
+}
+
+static void test_two_rates_together(void **unused)
+{
+	static struct change_of_rates c;
+	uint32_t waited = 0, runs = 150;
+
+	(void)unused;
+	for (uint32_t run = 0; run < runs; run++) {
+		char one[2][64], both[160];
+
+		c.n = 0;
+		for (int i = 0; i < 2; i++) {
+			c.rate[i] = (uint32_t)magnitude(1, 200);
+			c.burst[i] = (uint32_t)between(1, 100);
+			snprintf(one[i], sizeof(one[i]), "{key: src, rate: %u/s, burst: %u}",
+				 c.rate[i], c.burst[i]);
+		}
+		snprintf(both, sizeof(both), "%s, %s", one[0], one[1]);
+		memset(paced_lines, 0, sizeof(paced_lines));
+		assert_int_equal(load(rule_of("memory: 64Ki\nclock: exact", one[0])), 0);
+		admit_some(&c, host.now_ns + 2 * SECOND);
+		assert_int_equal(apply(rule_of("clock: exact", both)), 0);
+		time_draining();
+		admit_some(&c, host.now_ns + draw() % (run & 1 ? 9 * SECOND : 100 * MS));
+		assert_int_equal(apply(rule_of("clock: exact", one[1])), 0);
+		time_draining();
+		c.end_ns = UINT64_MAX;
+		for (uint32_t k = 0; k < now.bin.rule[0].n_limiters; k++)
+			if (now.bin.rule[0].limiter[k].until_ns)
+				c.end_ns = now.bin.rule[0].limiter[k].until_ns;
+		waited += now.bin.rule[0].limiter[0].rate.begin_ns != 0;
+		admit_some(&c, host.now_ns + 2 * SECOND);
+		if (c.end_ns != UINT64_MAX && host.now_ns < c.end_ns + 2 * SECOND)
+			admit_some(&c, c.end_ns + 2 * SECOND);
+		assert_both_rates(&c);
+	}
+	assert_in_range(waited, runs / 4, runs - 10);
+}
+
+/* Rates that came together, or have counted together for long, need not wait; but one that drained.
+ */
+static void test_rates_that_have_counted(void **unused)
+{
+	static const char first[] = "{key: src, rate: 100/s, burst: 50}";
+	static const char both[] = "{key: src, rate: 100/s, burst: 50}, "
+				   "{key: src, rate: 10/s, burst: 50}";
+	static const char last[] = "{key: src, rate: 10/s, burst: 50}";
+	const struct pacer_limiter *t = now.bin.rule[0].limiter;
+
+	(void)unused;
+	assert_int_equal(load(rule_of("clock: exact", both)), 0);
+	assert_int_equal(apply(rule_of("clock: exact", last)), 0);
+	assert_int_equal(t[0].rate.begin_ns, 0);
+	for (int cut_off = 0; cut_off < 2; cut_off++) {
+		assert_int_equal(load(rule_of("clock: exact", first)), 0);
+		assert_int_equal(apply(rule_of("clock: exact", both)), 0);
+		assert_true(compile_rates_begin(&now.bin.rule[0]));
+		if (!cut_off)
+			time_draining();
+		host.now_ns += SECOND; /* 50 take 1/90 s of the difference at least */
+		assert_int_equal(apply(rule_of("clock: exact", last)), 0);
+		assert_true(t[0].rate.begin_ns == (cut_off ? COMPILE_UNTIL_SET : 0));
+	}
+	/* it was draining, and may have ended before it is in force again */
+	assert_int_equal(load(rule_of("clock: coarse", last)), 0);
+	assert_int_equal(apply(rule_of("clock: coarse", first)), 0);
+	time_draining();
+	host.now_ns += 10 * MS;
+	assert_int_equal(apply(rule_of("clock: coarse", last)), 0);
+	assert_string_equal(limiters_text(0), "G= G-");
+	assert_true(t[0].rate.begin_ns == COMPILE_UNTIL_SET);
+}
+
+/* Since when a rate counts is a time as others are, on another clock, too. */
+static void test_rates_count_on_another_clock(void **unused)
+{
+	static const struct {
+		int64_t by_s;
+		uint64_t now_s;
+		bool waits;
+	} cases[] = {
+	    {1000, 2000, true},	 /* it has counted for as long as before */
+	    {1000, 2100, false}, /* ... and for a hundred seconds more */
+	    {-900, 100, true},	 {-900, 200, false},
+	    {-2000, 1, true}, /* it began before the clock */
+	    {-2000, 100, false},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(cases); i++) {
+		host.now_ns = 1000 * SECOND;
+		assert_int_equal(load(rule_of("clock: exact", "{key: src, rate: 2/s, burst: 50}")),
+				 0);
+		assert_int_equal(apply(rule_of("clock: exact", "{key: src, rate: 2/s, burst: 50}, "
+							       "{key: src, rate: 1/s, burst: 9}")),
+				 0);
+		time_draining();
+		for (uint32_t k = 0; k < 2; k++)
+			compile_carry_since(&now.bin.rule[0].limiter[k],
+					    cases[i].by_s * (int64_t)SECOND);
+		host.now_ns = cases[i].now_s * SECOND;
+		assert_int_equal(apply(rule_of("clock: exact", "{key: src, rate: 1/s, burst: 90}")),
+				 0);
+		assert_string_equal(limiters_text(0), "G= G-");
+		assert_int_equal(now.bin.rule[0].limiter[0].rate.begin_ns != 0, cases[i].waits);
+	}
+}
+
 #define DENIES "clock: exact\nmemory: 64Ki\nrules:\n- {name: a, verdict: drop}\n"
 
 static const struct pacer_rule *resting(void)
@@ -2600,6 +2779,10 @@ int main(void)
 	    TEST(test_limit_of),
 	    TEST(test_any_changes),
 	    TEST(test_a_young_rate_has_no_second_burst),
+	    TEST(test_a_young_rate_of_another_speed),
+	    TEST(test_two_rates_together),
+	    TEST(test_rates_that_have_counted),
+	    TEST(test_rates_count_on_another_clock),
 	    TEST(test_a_rule_denies_and_asks_again),
 	    TEST(test_a_rule_that_denied_admits_no_more),
 	    TEST(test_what_rests_drains_and_ends),

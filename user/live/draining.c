@@ -25,9 +25,11 @@ static bool retires(const struct pacer_policy *p)
 {
 	bool found = false;
 
-	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
+		found |= compile_rates_begin(&p->rule[r]);
 		for (size_t k = 0; k < p->rule[r].n_limiters; k++)
 			found |= p->rule[r].limiter[k].until_ns == COMPILE_UNTIL_SET;
+	}
 	found |= throttle_leases_last(p);
 	for (size_t i = 0; i < PACER_THROTTLES; i++)
 		found |= p->draining[i].until_ns == COMPILE_UNTIL_SET;

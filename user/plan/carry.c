@@ -2,6 +2,7 @@
 #include "plan/carry.h"
 
 #include "ban.h"
+#include "plan/compile.h"
 #include "plan/throttles.h"
 #include "rate.h"
 #include "record.h"
@@ -264,8 +265,10 @@ static void carry_policy(struct pacer_policy *p, int64_t by_ns, uint64_t now_ns)
 			t->until_ns = carry_time(t->until_ns, by_ns);
 			if (pacer_limiter_kind_of(t) == PACER_LIMITER_THROTTLE)
 				throttle_lease_over(t);
-			if (pacer_limiter_kind_of(t) == PACER_LIMITER_RATE)
-				carry_begin(&t->rate, by_ns, now_ns);
+			if (pacer_limiter_kind_of(t) != PACER_LIMITER_RATE)
+				continue;
+			carry_begin(&t->rate, by_ns, now_ns);
+			compile_carry_since(t, by_ns);
 		}
 	for (size_t i = 0; i < PACER_THROTTLES; i++)
 		p->draining[i].until_ns = carry_until(p->draining[i].until_ns, by_ns);

@@ -82,11 +82,15 @@ uint64_t compile_flow_lines(const struct pacer_flows *flows);
 uint64_t compile_drained_ns(const struct pacer_policy *bin);
 
 /*
- * A change is in force since now_ns: sets when the rule's draining rates end, and that those beside
- * them begin then (rate.h). Call it before other draining limits get their ends. Packets read what
- * it writes.
+ * A change is in force since now_ns: says since when its new rates count, and sets when the rule's
+ * draining rates end, and that those beside them begin then (rate.h). Call it before other draining
+ * limits get their ends. Packets read what it writes.
  */
 void compile_begin_rates(struct pacer_rule *rule, uint64_t now_ns);
+/* Are there rates of which that is to say since when they count? */
+bool compile_rates_begin(const struct pacer_rule *rule);
+/* On a clock that is by_ns ahead. */
+void compile_carry_since(struct pacer_limiter *t, int64_t by_ns);
 
 /*
  * The limit of the rule that a denial by this limit for this reason comes from; -1 if a draining

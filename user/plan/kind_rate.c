@@ -2,6 +2,7 @@
 /* A rate with a burst. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "config/text.h"
 #include "config/units.h"
@@ -69,6 +70,11 @@ static uint64_t flood(const struct pacer_limiter *t, uint64_t pps)
 	return entries_flood(t, &terms, pps);
 }
 
+static u128 unit_of(const struct pacer_limiter *t)
+{
+	return (u128)t->rate.unit_ns << 32 | t->rate.unit_frac;
+}
+
 /* A TAT is a time at one rate. */
 static bool same_time(const struct pacer_limiter *a, const struct pacer_limiter *b)
 {
@@ -76,11 +82,96 @@ static bool same_time(const struct pacer_limiter *a, const struct pacer_limiter 
 	       a->rate.cost == b->rate.cost;
 }
 
+/* --- since when it counts -------------------------------------------------------------------- */
+
+/*
+ * In the bytes that are free in a limiter, which the packet path does not read, in ticks of 66 us:
+ * from then on it has counted all that its rule let through. 0: from the load on.
+ */
+#define SINCE_SHIFT    16
+#define SINCE_SET      ((1ull << 48) - 1) /* from a change on that is still to be in force */
+#define MARGIN	       0.99		  /* for the precision of a double */
+#define SINCE_FORMERLY 1ull		  /* before this clock began */
+
+static uint64_t since_of(const struct pacer_limiter *t)
+{
+	uint64_t since = 0;
+
+	memcpy(&since, t->unused, sizeof(t->unused));
+	return since;
+}
+
+static void put_since(struct pacer_limiter *t, uint64_t since)
+{
+	memcpy(t->unused, &since, sizeof(t->unused));
+}
+
+static void begins(struct pacer_limiter *t)
+{
+	put_since(t, SINCE_SET);
+}
+
+bool compile_rates_begin(const struct pacer_rule *rule)
+{
+	for (size_t k = 0; k < rule->n_limiters; k++)
+		if (pacer_limiter_kind_of(&rule->limiter[k]) == PACER_LIMITER_RATE &&
+		    since_of(&rule->limiter[k]) == SINCE_SET)
+			return true;
+	return false;
+}
+
+static void say_since(struct pacer_limiter *t, uint64_t now_ns)
+{
+	if (pacer_limiter_kind_of(t) == PACER_LIMITER_RATE && since_of(t) == SINCE_SET)
+		put_since(t, (now_ns >> SINCE_SHIFT) + 1 + SINCE_FORMERLY);
+}
+
+void compile_carry_since(struct pacer_limiter *t, int64_t by_ns)
+{
+	uint64_t since = since_of(t);
+	__int128 to = ((__int128)since << SINCE_SHIFT) + by_ns;
+
+	if (!since || since == SINCE_SET)
+		return;
+	if (to > 0)
+		since = (uint64_t)(to >> SINCE_SHIFT) + 1 + SINCE_FORMERLY;
+	put_since(t, to > 0 && since < SINCE_SET ? since : SINCE_FORMERLY);
+}
+
+/*
+ * Has `t`, which goes on, not counted what `old` has let through, so that their bursts add up? Say
+ * that it has come d after the old one, and d before that ends; x is the time before, a and b are
+ * the rates. The old one and t together admit up to burst_b + b x + burst_a + a d of a key. That is
+ * within burst_b + b (x + d), which the old one alone would, if (b - a) d >= burst_a. Where t is
+ * the faster one, burst_b + b (x + d) + burst_a is within burst_a + a (x + d), if (a - b) d >=
+ * burst_b.
+ */
+static bool is_younger(const struct pacer_limiter *t, const struct pacer_limiter *old,
+		       uint64_t now_ns)
+{
+	uint64_t since = since_of(t), since_ns = since << SINCE_SHIFT;
+	uint64_t end_ns =
+	    old->until_ns == COMPILE_UNTIL_SET ? now_ns + memory_ns(old) : old->until_ns;
+	double d, unit = (double)unit_of(t), old_unit = (double)unit_of(old);
+
+	if (same_time(t, old) || since == SINCE_SET)
+		return true;
+	if (!since || (since != SINCE_FORMERLY && since <= since_of(old)))
+		return false;
+	if (t->rate.cost != old->rate.cost || end_ns <= since_ns)
+		return true;
+	d = (double)(end_ns - since_ns) * MARGIN;
+	return unit > old_unit ? d * (unit - old_unit) < ((double)t->rate.burst_ns + 1) * old_unit
+			       : d * (old_unit - unit) < ((double)old->rate.burst_ns + 1) * unit;
+}
+
 static bool same_shape(struct pacer_limiter *t, const struct pacer_limiter *old,
 		       const struct compile_host *host)
 {
 	(void)host;
 	t->rate.begin_ns = old->rate.begin_ns;
+	/* One that drains may end before the change is in force: it has to count anew. */
+	put_since(t, old->until_ns ? SINCE_SET : since_of(old));
 	return same_time(t, old);
 }
 
@@ -159,11 +250,8 @@ void compile_begin_rates(struct pacer_rule *rule, uint64_t now_ns)
 	for (size_t i = 0; i < rule->n_limiters; i++)
 		if (end_ns[i])
 			__atomic_store_n(&rule->limiter[i].until_ns, end_ns[i], __ATOMIC_RELEASE);
-}
-
-static u128 unit_of(const struct pacer_limiter *t)
-{
-	return (u128)t->rate.unit_ns << 32 | t->rate.unit_frac;
+	for (size_t i = 0; i < rule->n_limiters; i++)
+		say_since(&rule->limiter[i], now_ns);
 }
 
 static uint64_t value(const struct pacer_limiter *t)
@@ -291,6 +379,8 @@ const struct limit_kind kind_rate = {
     .same_shape = same_shape,
     .allowance = allowance,
     .same_time = same_time,
+    .begins = begins,
+    .is_younger = is_younger,
     .beside = beside,
     .has_waited = has_waited,
     .value = value,

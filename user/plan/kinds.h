@@ -121,6 +121,11 @@ struct limit_kind {
 			   const struct compile_host *host);
 	u128 (*allowance)(const struct pacer_limiter *t); /* more is looser */
 	bool (*same_time)(const struct pacer_limiter *a, const struct pacer_limiter *b);
+	/* With beside: the limit counts from the change on that is being made. */
+	void (*begins)(struct pacer_limiter *t);
+	/* May this one, which goes on, not have counted what a draining one let through? */
+	bool (*is_younger)(const struct pacer_limiter *t, const struct pacer_limiter *draining,
+			   uint64_t now_ns);
 	/* NULL, or: a limit of the same key is draining beside this one, which may have to wait. */
 	void (*beside)(struct pacer_limiter *t, const struct pacer_limiter *draining);
 	bool (*has_waited)(const struct pacer_limiter *t,

@@ -10,6 +10,10 @@
  * or draining, and is never looser than some policy's tightest limit of that key and time: for
  * where a tighter one stands beside it, a looser value is another change (outdone). In the policy
  * such a value has no effect, so nobody waits for it.
+ *
+ * A rate bounds windows of all lengths, so it answers for rates of another speed, too: where it has
+ * not counted long enough what one that drains let through, it begins without a burst when that
+ * ends (rate.h).
  */
 #include "plan/draft.h"
 #include "plan/keymask.h"
@@ -211,18 +215,19 @@ static int rotate(const struct change *change, struct draft_rule *d, const struc
 
 /* May the draining limit let through what this one, in force, has not counted or will let through?
  */
-static bool waits(const struct draft *d, const struct draft *draining)
+static bool waits(const struct change *change, const struct draft *d, const struct draft *draining)
 {
 	const struct limit_kind *kind = kind_of_limiter(&d->limiter);
 
 	return kind->beside && d->state != PLAN_DRAINING && draining->state == PLAN_DRAINING &&
 	       d->limiter.kind == draining->limiter.kind &&
 	       keymask_same(&d->limiter, &draining->limiter) &&
-	       (d->state != PLAN_KEPT || kind->same_time(&d->limiter, &draining->limiter));
+	       (d->state != PLAN_KEPT ||
+		kind->is_younger(&d->limiter, &draining->limiter, change->now_ns));
 }
 
 /* Limits in the same lines agree on when a record is idle; and who has to wait for others does. */
-static void agree(struct draft_rule *d)
+static void agree(const struct change *change, struct draft_rule *d)
 {
 	for (size_t i = 0; i < d->n; i++)
 		for (size_t k = 0; k < d->n; k++) {
@@ -232,7 +237,7 @@ static void agree(struct draft_rule *d)
 			    compile_in_lines(a) && compile_in_lines(b) && a->base == b->base &&
 			    a->idle_ns < b->idle_ns)
 				a->idle_ns = b->idle_ns;
-			if (waits(&d->at[i], &d->at[k]))
+			if (waits(change, &d->at[i], &d->at[k]))
 				kind_of_limiter(a)->beside(a, b);
 		}
 }
@@ -256,6 +261,10 @@ int migrate_rule(const struct change *change, struct draft_rule *d, const struct
 			return -1;
 	if (change->rotate && rotate(change, d, rule, plan, error))
 		return -1;
-	agree(d);
+	for (size_t k = 0; change->previous && k < d->n; k++)
+		if ((d->at[k].state == PLAN_NEW || d->at[k].state == PLAN_MOVED) &&
+		    kind_of_limiter(&d->at[k].limiter)->begins)
+			kind_of_limiter(&d->at[k].limiter)->begins(&d->at[k].limiter);
+	agree(change, d);
 	return 0;
 }

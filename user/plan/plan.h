@@ -33,7 +33,7 @@ struct plan {
 	struct plan_limit limit[PACER_RULES_MAX * POLICY_LIMITS_MAX];
 	size_t n_limits;
 	size_t n_draining;
-	size_t n_resting; /* of rules that ask none (resting.h) */
+	size_t n_resting;			/* of rules that ask none (resting.h) */
 	struct plan_pool pool[PACER_POOLS_MAX]; /* as in the policy */
 	size_t n_pools;
 	enum plan_state bans;  /* of the table of bans, if there is one */
