@@ -788,6 +788,27 @@ static void test_leases_are_timed(void **unused)
 			 in_force()->rule[0].limiter[0].throttle.lease);
 }
 
+/* What is leased on trial fits into the limit that comes back, and into those that follow it. */
+static void test_leases_of_a_trial(void **unused)
+{
+	const struct pacer_limiter *t, *was;
+
+	(void)unused;
+	begin(SMALL RULE("{key: all, uses: 300, cooldown: 10s}"));
+	try_out(SMALL RULE("{key: all, uses: 400000, cooldown: 10s}"));
+	assert_int_equal(plan.limit[0].state, PLAN_KEPT);
+	t = &in_force()->rule[0].limiter[0];
+	was = &rule_before()->limiter[0];
+	assert_int_equal(t->throttle.lease, 1 + 300 / KERNEL_CPUS);
+	assert_int_equal(throttle_leased(was, kernel_now_ns + TRIAL_NS + 100 * MS),
+			 t->throttle.lease);
+	assert_int_equal(throttle_leased(was, kernel_now_ns + TRIAL_NS + 300 * MS),
+			 was->throttle.lease);
+	assert_int_equal(change_confirm(&pacer, &error), 0);
+	change_to(SMALL RULE("{key: all, uses: 400000, cooldown: 10s}"));
+	assert_int_equal(in_force()->rule[0].limiter[0].throttle.lease, 256);
+}
+
 /* Since when a new rate counts is said once all packets are judged by it, though nothing retires.
  */
 static void test_rates_begin_when_in_force(void **unused)
@@ -1557,6 +1578,7 @@ int main(void)
 	    CASE(test_a_trial_rests),
 	    CASE(test_what_rests_is_tidied),
 	    CASE(test_leases_are_timed),
+	    CASE(test_leases_of_a_trial),
 	    CASE(test_rates_begin_when_in_force),
 	    CASE(test_a_trial_of_a_rate),
 	    CASE(test_a_trial_of_a_burst),

@@ -243,7 +243,37 @@ static int begin_in_old(const struct attached *a, struct pacer_policy *old,
 	return 0;
 }
 
-int trial_begin(const struct attached *a, struct pacer_policy *old, const struct pacer_policy *new,
+/*
+ * What CPUs have leased on trial they may use for a while after it gave way: so they lease no more
+ * than the old limit has, and that says how much it may be.
+ */
+static void lease_for_old(const struct attached *a, struct pacer_policy *old,
+			  struct pacer_policy *new, uint64_t until_ns)
+{
+	struct policy_error why;
+	int cpus = host_cpus(&why);
+
+	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
+		struct pacer_rule *rule = rule_of_counter(old, new->rule[r].counter);
+
+		for (size_t k = 0; rule && k < new->rule[r].n_limiters; k++) {
+			struct pacer_limiter *t = &new->rule[r].limiter[k];
+			struct pacer_limiter *was = limiter_in(a, rule, t);
+			uint32_t most;
+
+			if (!was || pacer_limiter_kind_of(t) != PACER_LIMITER_THROTTLE)
+				continue;
+			most = 1 + (cpus > 0 ? was->throttle.limit / (uint32_t)cpus : 0);
+			if (t->throttle.lease > most)
+				t->throttle.lease = most;
+			if (t->throttle.lease > throttle_leased(was, host_now_ns()))
+				throttle_lease_lasts(was, t->throttle.lease);
+		}
+	}
+	throttle_time_leases(old, until_ns);
+}
+
+int trial_begin(const struct attached *a, struct pacer_policy *old, struct pacer_policy *new,
 		const int *sets, uint64_t until_ns, struct policy_error *error)
 {
 	struct grown grown[PACER_RULES_MAX];
@@ -261,6 +291,7 @@ int trial_begin(const struct attached *a, struct pacer_policy *old, const struct
 		    "%s: a rule would hold more than 8 limits after the new ones gave way, "
 		    "those just retired included: apply without --confirm-within, or later",
 		    a->ifname);
+	lease_for_old(a, old, new, until_ns);
 	(void)begin_in_old(a, old, new, until_ns, false);
 	extend_in_old(a, old, new, until_ns);
 	compile_keep_targets(old, new, until_ns);

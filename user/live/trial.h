@@ -15,11 +15,12 @@
 #include "live/attached.h"
 
 /*
- * Readies `old`, which is in force, to follow `new` at until_ns. Call it before `new` is put in
- * force. `sets`: of each set of the new policy, which one it is of the old, if keys can have its
- * values there; else -1.
+ * Readies `old`, which is in force, to follow `new` at until_ns, and has throttles of `new` lease
+ * no more than is within those of the old one. Call it before `new` is put in force. `sets`: of
+ * each set of the new policy, which one it is of the old, if keys can have its values there; else
+ * -1.
  */
-int trial_begin(const struct attached *a, struct pacer_policy *old, const struct pacer_policy *new,
+int trial_begin(const struct attached *a, struct pacer_policy *old, struct pacer_policy *new,
 		const int *sets, uint64_t until_ns, struct policy_error *error);
 /* The policy on trial stays. */
 int trial_confirm(struct attached *a, struct policy_error *error);
