@@ -2457,8 +2457,8 @@ static void test_a_rule_denies_and_asks_again(void **unused)
 {
 	static const char *const denies[] = {
 	    DENIES,
-	    "clock: exact\nrules:\n- {name: a, verdict: pool p}\n"
-	    "pools:\n- {name: p, targets: [veth1], each: 9, cooldown: 1s}\n",
+	    ("clock: exact\nrules:\n- {name: a, verdict: pool p}\n"
+	     "pools:\n- {name: p, targets: [veth1], each: 9, cooldown: 1s}\n"),
 	    "clock: exact\nelse: drop\nrules: []\n",
 	};
 	static const char *const limits[] = {
