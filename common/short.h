@@ -225,7 +225,7 @@ PACER_INLINE void pacer_short_arm_rule(struct pacer_policy *policy, struct pacer
 	const __u64 *a = pacer_hash_member(control->secret[policy->secret], 0);
 	const __u64 *b = pacer_hash_member(control->secret[policy->secret], 1);
 	/* As pacer_sketch_mark has it: the sketch of the key of all packets has no other. */
-	bool marked = t->key_id || t->kind != PACER_LIMITER_GAP;
+	int marked = t->key_id || t->kind != PACER_LIMITER_GAP;
 
 	rule->brief = (struct pacer_short){
 	    .mask = t->mask4[0],
