@@ -335,6 +335,13 @@ counted()
 }
 
 # refused CODE PATTERN COMMAND...: the exit code, and one line of complaint that has the pattern.
+# Is there less free than a policy may ask for? Says where not.
+is_small()
+{
+	awk '$1 == "MemAvailable:" && $2 < 64 * 1024 * 1024 { small = 1 } END { exit !small }' /proc/meminfo ||
+		{ echo "# skipped: $*: 64 GiB are free here, as many as a policy may ask for" && false; }
+}
+
 refused()
 {
 	local wanted=$1 pattern=$2 code=0

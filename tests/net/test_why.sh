@@ -159,10 +159,10 @@ on_lists()
 	arrive "3" n=3
 	pacer allow s0 add 10.77.0.0/24 >/dev/null
 	pacer allow s0 add 10.77.0.8/29 --for 1h >/dev/null
-	equal "$(why '[.verdict, .reason, .allowed.prefix, .rule]' "$packet")" '["pass","allowed","10.77.0.8/29",null]' "allowed"
-	equal "$(why '[.allowed.prefix, .allowed.left_ns > 3e12]' 10.77.0.11)" '["10.77.0.8/29",true]' "a key"
+	equal "$(why '[.verdict, .reason, .allowed.prefix, .rule]' "$packet")" '["pass","allowed","10.77.0.0/24",null]' "allowed"
 	equal "$(why '[.allowed.prefix, .allowed.left_ns]' 10.77.0.16)" '["10.77.0.0/24",null]' "another"
 	pacer allow s0 del 10.77.0.0/24 >/dev/null
+	equal "$(why '[.allowed.prefix, .allowed.left_ns > 3e12]' 10.77.0.11)" '["10.77.0.8/29",true]' "a key, for a time"
 	pacer allow s0 del 10.77.0.8/29 >/dev/null
 	equal "$(why .allowed "$packet")" null "allowed no more"
 	pacer ban s0 add 10.77.0.11 --rule udp --for 1h >/dev/null
