@@ -447,6 +447,7 @@ static void test_strange_answers(void **unused)
 	    {LIST, {{.code = CURLE_OPERATION_TIMEDOUT}}, "no answer within 100 ms"},
 	    {LIST, {{.text = HEADER "}"}}, NULL},
 	    {LIST, {{.text = HEADER ",\"kvs\":7}"}}, NULL},
+	    {LIST, {{.text = HEADER ",\"more\":false}"}}, NULL},
 	    {LIST, {{.text = ODD(KEY_A, MADE)}}, NULL},
 	    {LIST, {{.text = ODD(KEY_A, ",\"create_revision\":3,\"mod_revision\":4")}}, NULL},
 	    {LIST, {{.text = ODD("7", MADE)}}, NOT_ASKED},

@@ -21,6 +21,15 @@
 #define S   1000000000ull
 #define KEY "ban/someone"
 
+/* The library's does not ask this program's malloc(). */
+char *strdup(const char *text)
+{
+	size_t n = strlen(text) + 1;
+	char *copy = malloc(n);
+
+	return copy ? memcpy(copy, text, n) : NULL;
+}
+
 static struct {
 	char *value; /* NULL: the key is not there */
 	uint64_t revision, lease;
@@ -157,7 +166,7 @@ static enum store_result age(struct store *s, uint64_t lease, uint64_t *age_ns)
 	assert_in_range(lease, 9, crowd < 200 ? 200 : 9 + crowd);
 	asked++;
 	now += call_ns;
-	*age_ns = age_s * S;
+	*age_ns = age_s == UINT64_MAX ? age_s : age_s * S;
 	return ages;
 }
 
@@ -538,6 +547,45 @@ static void test_a_refusal_that_takes_long(void **unused)
 	assert_int_equal(there_s(), 500);
 }
 
+/* What has no lease, or one that was asked in time, need not wait for the others. */
+static void test_a_refusal_that_can_be_told(void **unused)
+{
+	for (uint64_t lease = 0; lease <= 9; lease += 9) {
+		(void)end(unused);
+		(void)begin(unused);
+		crowd = 150;
+		here(now + 100 * S);
+		other_says(500 * S, lease);
+		age_s = 10;
+		call_ns = S / 100;
+		assert_true(step());
+		assert_int_equal(asked, 100);
+		assert_int_equal(only()->todo, SHARED_TAKE);
+		assert_int_equal(only()->there_ns, lease ? 1490 * S + call_ns : now + 500 * S);
+	}
+}
+
+/* Nor has what is gone an age: it is told as what nobody has said. */
+static void test_a_refusal_of_what_is_gone(void **unused)
+{
+	(void)unused;
+	here(now + 100 * S);
+	assert_true(step());
+	here(now + 200 * S);
+	crowd = 150;
+	call_ns = S / 100;
+	other_says(500 * S, 9);
+	elsewhere = true;
+	assert_true(step());
+	elsewhere = false;
+	assert_int_equal(asked, 100);
+	assert_int_equal(only()->there_ns, 0);
+	assert_int_equal(only()->todo, SHARED_TELL);
+	put(NULL, 0);
+	assert_true(step());
+	assert_int_equal(there_s(), 199); /* the calls took a second of it */
+}
+
 /* Another leader keeps all for as long again: what has ended is lifted there, by who told it. */
 static void test_another_leader(void **unused)
 {
@@ -563,7 +611,12 @@ static void test_ends(void **unused)
 {
 	static const struct {
 		uint64_t left_ns, age_s, there_ns;
-	} rows[] = {{SHARED_NEVER, 90, SHARED_NEVER}, {50 * S, 60, 0}, {0, 1, 0}};
+	} rows[] = {
+	    {SHARED_NEVER, 90, SHARED_NEVER},
+	    {50 * S, 60, 0},
+	    {50 * S, UINT64_MAX, 0}, /* its lease is over */
+	    {0, 1, 0},
+	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		(void)end(unused);
@@ -635,6 +688,28 @@ static void test_no_memory_to_read(void **unused)
 	}
 }
 
+/* Nor is a page passed over where there was none to go on behind it. */
+static void test_no_memory_between_pages(void **unused)
+{
+	bool well = false;
+
+	for (uint32_t i = 1; !well; i++) {
+		(void)end(unused);
+		(void)begin(unused);
+		crowd = 2;
+		page_size = 1;
+		other_says(500 * S, 9);
+		exchange_missed(&x);
+		well = starved_step(i);
+		assert_true(i < 100);
+		(void)read_all();
+		assert_int_equal(x.items.n, 1 + crowd);
+		for (size_t k = 0; k <= crowd; k++)
+			assert_int_equal(x.items.at[k].there_ns, now + 500 * S);
+	}
+	assert_true(memory.n > 5);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 int main(void)
@@ -651,12 +726,15 @@ int main(void)
 	    CASE(test_after_an_hour),
 	    CASE(test_no_memory),
 	    CASE(test_no_memory_to_read),
+	    CASE(test_no_memory_between_pages),
 	    CASE(test_more_leases_than_are_asked),
 	    CASE(test_pages),
 	    CASE(test_pages_of_a_store_that_is_compacted),
 	    CASE(test_pages_without_one),
 	    CASE(test_leases_that_take_long_to_ask),
 	    CASE(test_a_refusal_that_takes_long),
+	    CASE(test_a_refusal_that_can_be_told),
+	    CASE(test_a_refusal_of_what_is_gone),
 	    CASE(test_another_leader),
 	    CASE(test_ends),
 	    CASE(test_a_key_of_another_kind),

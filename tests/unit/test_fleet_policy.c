@@ -17,7 +17,7 @@
 
 #define S 1000000000ull
 
-static struct fleet_limit limits[4]; /* of the policy in force */
+static struct fleet_limit limits[PACER_SHARES]; /* of the policy in force */
 static size_t n_limits;
 static uint64_t now_ns;
 static struct fleet_held held; /* of each */
@@ -203,6 +203,48 @@ static void test_a_limit_that_comes_back(void **unused)
 	assert_int_equal(m.share[1].want[0], 160);
 }
 
+/* What was not read yet is not known to be left; what cannot be read is given up. */
+static void test_a_limit_that_cannot_be_left(void **unused)
+{
+	(void)unused;
+	n_limits = 0;
+	m.share[0].read = false;
+	divide();
+	assert_true(m.share[0].leaving);
+	m.share[0].trouble = FLEET_CROWDED;
+	now_ns += S;
+	assert_false(fleet_is_over(&of, &m, NULL));
+	m.share[0].trouble = FLEET_STRANGE;
+	now_ns += S;
+	assert_true(fleet_is_over(&of, &m, NULL));
+	divide();
+	assert_int_equal(of.n, 0);
+}
+
+static void all_limits(uint64_t id)
+{
+	for (n_limits = 0; n_limits < PACER_SHARES; n_limits++)
+		limits[n_limits] = window(id + n_limits, (uint8_t)n_limits, 160, false);
+	divide();
+}
+
+/* Of more past ones than there is room for, those that have been so for longer are forgotten. */
+static void test_many_that_are_gone(void **unused)
+{
+	(void)unused;
+	all_limits(1000);
+	assert_int_equal(of.past, 1);
+	all_limits(2000);
+	assert_int_equal(of.n, FLEET_DIVIDED);
+	assert_int_equal(of.past, PACER_SHARES);
+	for (size_t i = 0; i < PACER_SHARES; i++) {
+		assert_int_equal(of.id[i], (2000 + i) << 8);
+		assert_false(m.share[i].leaving);
+		assert_int_equal(of.id[PACER_SHARES + i], (1000 + i) << 8);
+		assert_true(m.share[PACER_SHARES + i].leaving);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -211,6 +253,8 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_another_value, begin, NULL),
 	    cmocka_unit_test_setup_teardown(test_a_limit_that_is_gone, begin, NULL),
 	    cmocka_unit_test_setup_teardown(test_a_limit_that_comes_back, begin, NULL),
+	    cmocka_unit_test_setup_teardown(test_a_limit_that_cannot_be_left, begin, NULL),
+	    cmocka_unit_test_setup_teardown(test_many_that_are_gone, begin, NULL),
 	};
 
 	return cmocka_run_group_tests_name("fleet_policy", tests, NULL, end);
