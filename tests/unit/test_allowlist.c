@@ -261,11 +261,27 @@ static void test_left(void **unused)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
+/* Without room nothing is put but what is there. */
+static void test_put_without_room(void **unused)
+{
+	struct allow_entry entry = {prefix(4, 1), false, true, 0};
+
+	(void)unused;
+	had(entry.prefix, false, true, NOW + 1);
+	now.room = now.n;
+	assert_true(allowlist_put(&now, &entry));
+	assert_int_equal(allowlist_find(&now, &entry.prefix)->hand_until_ns, 0);
+	entry.prefix = prefix(4, 2);
+	assert_false(allowlist_put(&now, &entry));
+	assert_int_equal(now.n, 1);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	    TEST(test_one_prefix), TEST(test_order), TEST(test_twice), TEST(test_full),
-	    TEST(test_by_hand),	   TEST(test_left),  TEST(test_within)};
+	const struct CMUnitTest tests[] = {TEST(test_one_prefix), TEST(test_order),
+					   TEST(test_twice),	  TEST(test_full),
+					   TEST(test_by_hand),	  TEST(test_left),
+					   TEST(test_within),	  TEST(test_put_without_room)};
 
 	return cmocka_run_group_tests_name("allowlist", tests, NULL, NULL);
 }

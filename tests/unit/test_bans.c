@@ -225,6 +225,9 @@ static void test_bans_that_nobody_asks_for(void **unused)
 	assert_int_equal(in_force_of(ONE_KEY("a", "src/32,64", "  ban: 1s\n")), 3);
 	copies[copies_in_force(&pacer)].policy.rule[0].outside = 0;
 	assert_int_equal(in_force_of(NULL), 3);
+	for (size_t r = 0; r < PACER_RULES_MAX; r++) /* and nothing is left of the rule */
+		copies[copies_in_force(&pacer)].policy.rule[r].id = 0;
+	assert_int_equal(in_force_of(NULL), 1);
 }
 
 /* --- sources -----------------------------------------------------------------------------------

@@ -1079,6 +1079,7 @@ static void test_by_hand_within_a_wider_one(void **unused)
 {
 	struct allow_entry five, found;
 	struct prefix net = {4, 24, {192, 0, 2}};
+	struct prefix beside = {4, 32, {192, 0, 2, 77}}, elsewhere = {4, 32, {198, 51, 100, 1}};
 	uint64_t five_ns, some_ns;
 
 	(void)unused;
@@ -1107,11 +1108,22 @@ static void test_by_hand_within_a_wider_one(void **unused)
 	passes_until(some_ns + SECOND, some_ns + SECOND);
 	net_by_hand(24, some_ns - SECOND);
 	passes_until(some_ns, some_ns);
+	assert_int_equal(allow_find(&pacer, &five.prefix, &found, &error), 1);
+	assert_int_equal(found.prefix.len, 28); /* of those that end it is the last */
+	assert_int_equal(allow_find(&pacer, &beside, &found, &error), 1);
+	assert_int_equal(found.prefix.len, 24);
+	assert_int_equal(allow_find(&pacer, &elsewhere, &found, &error), 0);
 	kernel_now_ns = five_ns; /* its own entry has lapsed, and goes */
+	assert_int_equal(allow_find(&pacer, &five.prefix, &found, &error), 1);
+	assert_int_equal(found.prefix.len, 28);
 	net_by_hand(24, 0);
 	assert_null(allowed_in(copies_in_force(&pacer), 5));
 	assert_int_equal(allow_find(&pacer, &five.prefix, &found, &error), 1);
 	assert_int_equal(found.prefix.len, 24);
+	five = entry(5, 0);
+	assert_int_equal(allow_add(&pacer, &five, &error), 0);
+	assert_int_equal(allow_find(&pacer, &five.prefix, &found, &error), 1);
+	assert_int_equal(found.prefix.len, 32); /* of those that last as long the longest */
 }
 
 static int net_for_ever(uint32_t unused)

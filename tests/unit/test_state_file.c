@@ -615,6 +615,69 @@ int __wrap_rename(const char *from, const char *to)
 	return __real_rename(from, to);
 }
 
+/* Another file gets the name that a save's file has. */
+static void replace_once(int operation)
+{
+	DIR *d = opendir(folder);
+	bool found = false;
+	char at[600];
+
+	(void)operation;
+	before_lock = NULL;
+	assert_non_null(d);
+	for (struct dirent *e; (e = readdir(d));) {
+		if (strncmp(e->d_name, "state.save-", strlen("state.save-")) != 0)
+			continue;
+		snprintf(at, sizeof(at), "%s/%s", folder, e->d_name);
+		found = true;
+	}
+	closedir(d);
+	assert_true(found);
+	assert_int_equal(__real_rename(beside("other", 0), at), 0);
+}
+
+/* A save's file whose name is another's by the time that it is locked: it makes one more. */
+static void replaced_before_it_is_locked(void **unused)
+{
+	(void)unused;
+	put(whole, n);
+	before_lock = replace_once;
+	assert_int_equal(save(), 0);
+	assert_int_equal(locks, 2);
+	as_it_was(NULL);
+	assert_int_equal(state_clean(folder, false, note, NULL, &error), 0);
+	assert_int_equal(left.n, 1);
+	assert_int_equal(in_folder(), 3);
+}
+
+/* The second descriptor of a save's file cannot be had: what was there stays, and nothing is left.
+ */
+static void no_second_descriptor(void **unused)
+{
+	struct rlimit were, one_more;
+	struct policy_error why;
+	struct state s;
+	uint64_t bytes;
+	int result, next;
+
+	(void)unused;
+	put(whole, n);
+	assert_int_equal(state_read(path, &s, &error), 0);
+	next = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_true(next >= 0);
+	close(next);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &were), 0);
+	one_more = (struct rlimit){(rlim_t)next + 1, were.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &one_more), 0);
+	result = state_write(path, &s, &bytes, &why);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &were), 0);
+	state_free(&s);
+	assert_int_equal(result, -1);
+	assert_non_null(strstr(why.text, "cannot be written: Too many open files: what was there"));
+	assert_int_equal(in_folder(), 3);
+	as_it_was(NULL);
+}
+
 static void no_files(void **unused)
 {
 	char other[80];
@@ -652,6 +715,8 @@ int main(void)
 	    cmocka_unit_test(cleaned),
 	    cmocka_unit_test(cleaned_before_it_is_locked),
 	    cmocka_unit_test(cleaned_as_it_is_saved),
+	    cmocka_unit_test(replaced_before_it_is_locked),
+	    cmocka_unit_test(no_second_descriptor),
 	};
 
 	return cmocka_run_group_tests(tests, with_state, without_state);

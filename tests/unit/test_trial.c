@@ -6,6 +6,7 @@
 #include "applied.h"
 #include "path.h"
 
+#include "live/host.h"
 #include "live/trial.h"
 
 #define LINES	 8192u
@@ -178,6 +179,160 @@ static void test_by_a_set_of_the_trial(void **unused)
 	assert_false(before.bin.dims & PACER_DIMS_MORE);
 }
 
+/* Two values that the old rule counts by leave no place for a third. */
+static void test_by_two_others(void **unused)
+{
+	static const int sets[PACER_SETS_MAX] = {0, 1};
+
+	(void)unused;
+	begin(SETS(GEO ", " ASN) RULE(ALL));
+	now.bin.rule[0].value[0] = 1;
+	now.bin.rule[0].value[1] = 1 | PACER_VALUE_DST;
+	try_out(SETS(GEO ", " ASN) RULE(ALL ", " BY_VALUE("asn", 4)), sets);
+	assert_int_equal(rule_before()->n_limiters, 1);
+	assert_int_equal(rule_before()->value[0], 1);
+	assert_int_equal(rule_before()->value[1], 1 | PACER_VALUE_DST);
+}
+
+/* --- rules that come to deny, and back ---------------------------------------------------------
+ */
+
+#define DENIED "rules:\n- {name: a, verdict: drop}\n"
+#define MORE   "{key: dst, packets: 9, window: 1s, entries: 64}"
+
+static int tried(void)
+{
+	return trial_begin(&pacer, &before.bin, &now.bin, no_sets, host.now_ns + TRIAL_NS, &error);
+}
+
+/* The rule of the old policy that nothing asks, of this number of limits. */
+static struct pacer_rule *resting_before_trial(size_t n)
+{
+	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
+		struct pacer_rule *rule = &before.bin.rule[r];
+
+		if (!rule->counter && rule->n_limiters == n)
+			return rule;
+	}
+	fail_msg("none rests of %zu limits", n);
+	return NULL;
+}
+
+/* What rested goes on to, for as long as its new use by the trial asks; what drains is not new. */
+static void test_resting_again(void **unused)
+{
+	(void)unused;
+	for (int longer = 0; longer < 2; longer++) {
+		const struct pacer_rule *rests;
+		uint64_t were[2];
+
+		host.now_ns = host_now_ns();
+		begin(HEAD RULE(ALL ", " MORE));
+		assert_int_equal(apply(HEAD DENIED), 0);
+		time_draining();
+		assert_int_equal(apply(HEAD RULE(ALL)), 0);
+		rests = resting_before_trial(2);
+		for (size_t k = 0; k < 2; k++) {
+			struct pacer_limiter *t = &resting_before_trial(2)->limiter[k];
+
+			if (longer)
+				t->until_ns = host.now_ns + 100000 * SECOND;
+			were[k] = t->until_ns;
+		}
+		assert_int_equal(now.bin.rule[0].n_limiters, 2);
+		assert_int_equal(tried(), 0);
+		assert_int_equal(rests->n_limiters, 2);
+		if (longer)
+			assert_true(rests->limiter[0].until_ns == were[0]);
+		else
+			assert_true(rests->limiter[0].until_ns > were[0] + TRIAL_NS - SECOND);
+		assert_true(rests->limiter[1].until_ns == were[1]);
+		teardown(NULL);
+	}
+}
+
+#define NO_ROOM "eth0: a rule would hold more than 8 limits after the new ones gave way"
+
+/* The rule rests in a place of its own: there may be none, and it may be full. */
+static void test_no_place_to_rest(void **unused)
+{
+	struct pacer_rule *rests;
+
+	(void)unused;
+	begin(HEAD DENIED);
+	assert_int_equal(apply(HEAD RULE(ALL)), 0);
+	for (size_t r = 1; r < PACER_RULES_MAX; r++)
+		before.bin.rule[r].counter = 1000 + (uint32_t)r;
+	assert_int_equal(tried(), -1);
+	assert_ptr_equal(strstr(error.text, NO_ROOM), error.text);
+	teardown(NULL);
+	begin(HEAD "rules:\n- {name: b, verdict: drop}\n"); /* a rule of the trial alone */
+	assert_int_equal(apply(HEAD RULE(ALL)), 0);
+	for (size_t r = 1; r < PACER_RULES_MAX; r++)
+		before.bin.rule[r].counter = 1000 + (uint32_t)r;
+	assert_int_equal(tried(), 0);
+	teardown(NULL);
+	begin(HEAD RULE(MORE));
+	assert_int_equal(apply(HEAD DENIED), 0);
+	assert_int_equal(apply(HEAD RULE(ALL)), 0);
+	rests = resting_before_trial(1);
+	for (; rests->n_limiters < PACER_LIMITERS_MAX; rests->n_limiters++)
+		rests->limiter[rests->n_limiters] = rests->limiter[0];
+	assert_int_equal(tried(), -1);
+	assert_ptr_equal(strstr(error.text, NO_ROOM), error.text);
+}
+
+/* The old rule holds as many limits as it can. */
+static void test_no_room_in_the_rule(void **unused)
+{
+	struct pacer_rule *rule = &before.bin.rule[0];
+
+	(void)unused;
+	begin(HEAD RULE(ALL));
+	assert_int_equal(apply(HEAD RULE(ALL ", " MORE)), 0);
+	for (; rule->n_limiters < PACER_LIMITERS_MAX; rule->n_limiters++)
+		rule->limiter[rule->n_limiters] = rule->limiter[0];
+	assert_int_equal(tried(), -1);
+	assert_ptr_equal(strstr(error.text, NO_ROOM), error.text);
+	assert_int_equal(rule->n_limiters, PACER_LIMITERS_MAX);
+}
+
+/* --- leases -------------------------------------------------------------------------------------
+ */
+
+#define USES "{key: all, uses: 1M, cooldown: 1s}"
+
+/* A CPU leases no more on trial than the old limit has for it, and that knows of what is more. */
+static void test_leases(void **unused)
+{
+	static const struct {
+		uint32_t limit, lease, old_lease; /* of the old policy's, the trial's */
+		bool cut, told;
+	} row[] = {
+	    {1000000, 8, 8, false, false},
+	    {1000000, 16, 8, false, true},
+	    {0, 16, 8, true, false},
+	    {0, 16, 0, true, true},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(row); i++) {
+		struct pacer_limiter *was = &before.bin.rule[0].limiter[0];
+		struct pacer_limiter *t = &now.bin.rule[0].limiter[0];
+
+		begin(HEAD RULE(USES));
+		assert_int_equal(apply(HEAD RULE(USES)), 0);
+		was->throttle.limit = row[i].limit;
+		was->throttle.lease = row[i].old_lease;
+		t->throttle.lease = row[i].lease;
+		assert_int_equal(tried(), 0);
+		assert_int_equal(t->throttle.lease, row[i].cut ? 1 : row[i].lease);
+		assert_int_equal(throttle_leased(was, host.now_ns),
+				 row[i].told ? t->throttle.lease : row[i].old_lease);
+		teardown(NULL);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -188,6 +343,11 @@ int main(void)
 	    TEST(test_by_value),
 	    TEST(test_by_the_second_value),
 	    TEST(test_by_a_set_of_the_trial),
+	    TEST(test_by_two_others),
+	    TEST(test_resting_again),
+	    TEST(test_no_place_to_rest),
+	    TEST(test_no_room_in_the_rule),
+	    TEST(test_leases),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
