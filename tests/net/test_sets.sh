@@ -438,15 +438,19 @@ values_shown()
 	load land
 	pacer sets s0 add geo 10.77.0.13 AB >/dev/null
 	pacer sets s0 add geo - <<<$'10.77.0.14 QQ\t--for=1h' >/dev/null
+	pacer sets s0 add geo - <<<$'10.77.0.15 x--for\n10.77.0.16 --forx' >/dev/null # values, of which none is the option
 	refused 2 "-:1: --for wants a duration such as 90s or 10m" pacer sets s0 add geo - <<<"10.77.0.15 XY --for " || return
 	refused 2 "-:1: 1h 2h is not a duration such as 90s or 10m" pacer sets s0 add geo - <<<"10.77.0.15 XY --for 1h 2h" || return
+	refused 2 "-:1: no address, prefix or range '--for=1h': " pacer sets s0 add geo - <<<"--for=1h" || return
 	refused 2 "-:1: no value 'x{64}': " pacer sets s0 add geo - <<<"10.77.0.15 $(printf 'x%.0s' {1..64})" || return
 	equal "$(pacer sets s0 show geo --json | jq -c '[.prefixes, .values, (.by_hand[] | [.prefix, .value, .left_ns > 0])]')" \
-		'[["10.77.0.11","fd77:1111:2222:3333::/64"],["XY","New York"],["10.77.0.13","AB",false],["10.77.0.14","QQ",true]]' "as JSON" || return
+		'[["10.77.0.11","fd77:1111:2222:3333::/64"],["XY","New York"],["10.77.0.13","AB",false],["10.77.0.14","QQ",true],["10.77.0.15","x--for",false],["10.77.0.16","--forx",false]]' "as JSON" || return
 	equal "$(pacer sets s0 show geo | tr -s ' ' | sed -E 's/ $//; s/, (1h|59m[0-9]*s?) left/, 1h left/')" "10.77.0.11 XY
 fd77:1111:2222:3333::/64 New York
 10.77.0.13 by hand AB
-10.77.0.14 by hand, 1h left QQ" "as text" || return
+10.77.0.14 by hand, 1h left QQ
+10.77.0.15 by hand x--for
+10.77.0.16 by hand --forx" "as text" || return
 	equal "$(pacer sets s0 show geo | sed -n 1p)" "10.77.0.11            XY" "a row, which waits for no wider one" || return
 	equal "$(pacer sets s0 show asked --json | jq -c '[.prefixes, .values]')" '[["10.77.0.17"],[]]' "what only a match asks for" || return
 	pacer sets s0 del plain 10.77.0.12 >/dev/null

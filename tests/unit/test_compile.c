@@ -2419,6 +2419,89 @@ static void test_rates_count_on_another_clock(void **unused)
 	}
 }
 
+/* Since when a rate counts is told up to the last tick of a clock, and beyond that as long ago. */
+static void test_rates_count_up_to_the_last_tick(void **unused)
+{
+	static const uint8_t formerly[sizeof(now.bin.rule[0].limiter[0].unused)] = {1};
+	struct pacer_limiter *t = &now.bin.rule[0].limiter[1];
+
+	(void)unused;
+	host.now_ns = 1000 * SECOND;
+	assert_int_equal(load(rule_of("clock: exact", "{key: src, rate: 2/s, burst: 50}")), 0);
+	assert_int_equal(apply(rule_of("clock: exact", "{key: src, rate: 2/s, burst: 50}, "
+						       "{key: src, rate: 1/s, burst: 9}")),
+			 0);
+	time_draining();
+	compile_carry_since(t, INT64_MAX);
+	assert_memory_not_equal(t->unused, formerly, sizeof(formerly));
+	compile_carry_since(t, INT64_MAX);
+	assert_memory_equal(t->unused, formerly, sizeof(formerly));
+}
+
+/* What a rate of packets has counted says nothing of bytes: it waits for a rate of those. */
+static void test_rates_of_another_cost_wait(void **unused)
+{
+	(void)unused;
+	for (uint32_t bytes = 0; bytes < 2; bytes++) {
+		const char *was = bytes ? "{key: src, rate: 90B/s, burst: 9K}"
+					: "{key: src, rate: 2/s, burst: 50}";
+		char both[128];
+
+		snprintf(both, sizeof(both), "%s, {key: src, rate: 1/s, burst: 9}", was);
+		host.now_ns = 1000 * SECOND;
+		assert_int_equal(load(rule_of("clock: exact", was)), 0);
+		assert_int_equal(apply(rule_of("clock: exact", both)), 0);
+		time_draining();
+		host.now_ns += 1000 * SECOND;
+		assert_int_equal(apply(rule_of("clock: exact", "{key: src, rate: 1/s, burst: 9}")),
+				 0);
+		assert_string_equal(limiters_text(0), "G= G-");
+		assert_int_equal(now.bin.rule[0].limiter[0].rate.begin_ns != 0, bytes);
+	}
+}
+
+/* One that is to count only when the other has ended has counted nothing beside it. */
+static void test_rates_that_count_after_the_end_wait(void **unused)
+{
+	(void)unused;
+	host.now_ns = 1000 * SECOND;
+	assert_int_equal(load(rule_of("clock: exact", "{key: src, rate: 2/s, burst: 50}")), 0);
+	assert_int_equal(apply(rule_of("clock: exact", "{key: src, rate: 2/s, burst: 50}, "
+						       "{key: src, rate: 1/s, burst: 9}")),
+			 0);
+	time_draining();
+	compile_carry_since(&now.bin.rule[0].limiter[1], 2000 * (int64_t)SECOND);
+	assert_int_equal(apply(rule_of("clock: exact", "{key: src, rate: 1/s, burst: 9}")), 0);
+	assert_string_equal(limiters_text(0), "G= G-");
+	assert_int_not_equal(now.bin.rule[0].limiter[0].rate.begin_ns, 0);
+}
+
+/* On another clock a ban goes on, or is over; then its row goes on for as long as its rule says, if
+ * there is one.
+ */
+static void test_bans_on_another_clock(void **unused)
+{
+	static struct pacer_throttle_state throttle[PACER_THROTTLES];
+	static struct pacer_policy p;
+	struct pacer_line line[PACER_BAN_WAYS + 2] = {0};
+
+	(void)unused;
+	p.bans = (struct pacer_bans){.sets = 1, .filter = PACER_BAN_WAYS};
+	p.rule[3].id = 30;
+	p.rule[3].ban_grow = 2;
+	p.rule[3].ban_forget_ns = 300 * SECOND;
+	p.rule[4].id = 40;
+	for (uint32_t i = 0; i < 4; i++) {
+		line[i].ban_until_ns = (i == 3 ? 900 : 100) * SECOND;
+		line[i].ban_rule = 30 + 10 * i; /* none has the id 50 or 60 */
+	}
+	carry(&p, line, PACER_BAN_WAYS + 2, throttle, -200 * (int64_t)SECOND, SECOND);
+	assert_int_equal(line[0].ban_until_ns, 1);
+	assert_int_equal(line[1].ban_until_ns, 0);
+	assert_int_equal(line[2].ban_until_ns, 0);
+	assert_int_equal(line[3].ban_until_ns, 700 * SECOND);
+}
+
 #define DENIES "clock: exact\nmemory: 64Ki\nrules:\n- {name: a, verdict: drop}\n"
 
 static const struct pacer_rule *resting(void)
@@ -2783,6 +2866,10 @@ int main(void)
 	    TEST(test_two_rates_together),
 	    TEST(test_rates_that_have_counted),
 	    TEST(test_rates_count_on_another_clock),
+	    TEST(test_rates_count_up_to_the_last_tick),
+	    TEST(test_rates_of_another_cost_wait),
+	    TEST(test_rates_that_count_after_the_end_wait),
+	    TEST(test_bans_on_another_clock),
 	    TEST(test_a_rule_denies_and_asks_again),
 	    TEST(test_a_rule_that_denied_admits_no_more),
 	    TEST(test_what_rests_drains_and_ends),

@@ -547,6 +547,35 @@ static void told_in_order(void **state)
 	policy_free(three);
 }
 
+static uint32_t rung_told;
+
+static void note_rung(const struct event *event, void *arg)
+{
+	(void)arg;
+	rung_told = event->rung;
+}
+
+/* Of a table, which of the ladder's lengths it is of; 0: its limit is no ladder. */
+static void told_of_a_rung(void **state)
+{
+	struct policy *p = parsed("rules: [{name: r, limits: [{key: src, gap: 1ns}, {key: "
+				  "'src/[32,24,16],[64,48]', rate: 5/s, burst: 5, wider: x4}]}]");
+	const uint32_t counter[] = {1};
+	struct detector d;
+
+	(void)state;
+	detector_open(&d, &usual, note_rung, NULL);
+	detector_policy(&d, p, counter);
+	assert_int_equal(p->rule[0].n_limits, 4);
+	for (uint32_t limit = 0; limit < 4; limit++) {
+		rung_told = 9;
+		detector_table(&d, 0, limit, 10, 1000, 2000, S);
+		assert_int_equal(rung_told, limit);
+	}
+	detector_stop(&d);
+	policy_free(p);
+}
+
 /* A rule of that name with other counters is another, and so is one of those counters. */
 static void told_of_another(void **state)
 {
@@ -660,7 +689,7 @@ int main(void)
 	    cmocka_unit_test(shares_of_keys),	  cmocka_unit_test(needed_values),
 	    cmocka_unit_test(needed_of_a_rung),	  cmocka_unit_test(told_in_order),
 	    cmocka_unit_test(told_of_another),	  cmocka_unit_test(told_without_memory),
-	    cmocka_unit_test(of_a_coarse_clock),
+	    cmocka_unit_test(of_a_coarse_clock),  cmocka_unit_test(told_of_a_rung),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

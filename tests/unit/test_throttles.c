@@ -939,6 +939,18 @@ static void test_rate_has_waited(void **unused)
 	assert_true(kind->has_waited(&t, 151));
 }
 
+/* What is said of leases of before takes nothing from what is leased now. */
+static void test_leases_are_the_larger(void **unused)
+{
+	struct pacer_limiter t = {.kind = PACER_LIMITER_THROTTLE, .throttle = {.lease = 9}};
+
+	(void)unused;
+	throttle_lease_lasts(&t, 12);
+	assert_int_equal(throttle_leased(&t, SECOND), 12);
+	throttle_lease_lasts(&t, 4);
+	assert_int_equal(throttle_leased(&t, SECOND), 9);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -965,6 +977,7 @@ int main(void)
 	    TEST(test_windows_retuned),
 	    TEST(test_rate_is_the_policys),
 	    TEST(test_rate_has_waited),
+	    TEST(test_leases_are_the_larger),
 	    TEST(test_bans),
 	    TEST(test_no_room_for_bans),
 	    TEST(test_paced_across_changes),
