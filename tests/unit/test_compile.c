@@ -2419,6 +2419,17 @@ static void test_rates_count_on_another_clock(void **unused)
 	}
 }
 
+/* One a second beside one of two, both in force. */
+static void put_a_rate_beside(void)
+{
+	host.now_ns = 1000 * SECOND;
+	assert_int_equal(load(rule_of("clock: exact", "{key: src, rate: 2/s, burst: 50}")), 0);
+	assert_int_equal(apply(rule_of("clock: exact", "{key: src, rate: 2/s, burst: 50}, "
+						       "{key: src, rate: 1/s, burst: 9}")),
+			 0);
+	time_draining();
+}
+
 /* Since when a rate counts is told up to the last tick of a clock, and beyond that as long ago. */
 static void test_rates_count_up_to_the_last_tick(void **unused)
 {
@@ -2426,12 +2437,7 @@ static void test_rates_count_up_to_the_last_tick(void **unused)
 	struct pacer_limiter *t = &now.bin.rule[0].limiter[1];
 
 	(void)unused;
-	host.now_ns = 1000 * SECOND;
-	assert_int_equal(load(rule_of("clock: exact", "{key: src, rate: 2/s, burst: 50}")), 0);
-	assert_int_equal(apply(rule_of("clock: exact", "{key: src, rate: 2/s, burst: 50}, "
-						       "{key: src, rate: 1/s, burst: 9}")),
-			 0);
-	time_draining();
+	put_a_rate_beside();
 	compile_carry_since(t, INT64_MAX);
 	assert_memory_not_equal(t->unused, formerly, sizeof(formerly));
 	compile_carry_since(t, INT64_MAX);
@@ -2464,12 +2470,7 @@ static void test_rates_of_another_cost_wait(void **unused)
 static void test_rates_that_count_after_the_end_wait(void **unused)
 {
 	(void)unused;
-	host.now_ns = 1000 * SECOND;
-	assert_int_equal(load(rule_of("clock: exact", "{key: src, rate: 2/s, burst: 50}")), 0);
-	assert_int_equal(apply(rule_of("clock: exact", "{key: src, rate: 2/s, burst: 50}, "
-						       "{key: src, rate: 1/s, burst: 9}")),
-			 0);
-	time_draining();
+	put_a_rate_beside();
 	compile_carry_since(&now.bin.rule[0].limiter[1], 2000 * (int64_t)SECOND);
 	assert_int_equal(apply(rule_of("clock: exact", "{key: src, rate: 1/s, burst: 9}")), 0);
 	assert_string_equal(limiters_text(0), "G= G-");

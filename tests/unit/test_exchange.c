@@ -427,15 +427,21 @@ static void test_more_leases_than_are_asked(void **unused)
 		assert_int_equal(x.items.at[i].there_ns, now + (i < 1025 ? 490 : 500) * S);
 }
 
-/* Much is read by pages, which are of one moment; what changes meanwhile is read then. */
-static void test_pages(void **unused)
+/* Of three. */
+static void read_first_page(void)
 {
-	(void)unused;
 	crowd = 250;
 	page_size = 100;
 	other_says(500 * S, 9);
 	exchange_missed(&x);
 	assert_true(step());
+}
+
+/* Much is read by pages, which are of one moment; what changes meanwhile is read then. */
+static void test_pages(void **unused)
+{
+	(void)unused;
+	read_first_page();
 	assert_int_equal(x.items.n, 100);
 	assert_true(step());
 	crowd = 0;
@@ -457,11 +463,7 @@ static void test_pages(void **unused)
 static void test_pages_of_a_store_that_is_compacted(void **unused)
 {
 	(void)unused;
-	crowd = 250;
-	page_size = 100;
-	other_says(500 * S, 9);
-	exchange_missed(&x);
-	assert_true(step());
+	read_first_page();
 	compacted = true;
 	assert_false(step());
 	assert_false(x.at || x.behind);
