@@ -185,19 +185,29 @@ clean_up()
 	exec 5<&-
 }
 
-# The units are some, and are hardened. Their verbs and options are this program's.
+# security WORD: what docs/rights.md has behind WORD where it tells what `systemd-analyze security` says of the units.
+security()
+{
+	tr '\n' ' ' <"$here/../../docs/rights.md" | grep -oE "systemd-analyze security[^.]* $1 [0-9.]*[0-9]" | sed 's/.* //'
+}
+
+# The units are some, and are hardened: the page says how much. Their verbs and options are this program's.
 the_unit()
 {
 	local line unit
 
 	mkdir -p "$work/root/usr/sbin"
+	: >"$work/says"
 	for unit in "$UNIT" "${UNIT/@/-fleet@}"; do
 		sed "s|/usr/sbin/xdp-pacer|$BUILD/xdp-pacer|; /^Documentation=/d" "$unit" >"$work/${unit##*/}"
 		systemd-analyze verify "$work/${unit##*/}" 2>&1 | tee "$work/verify"
 		[ ! -s "$work/verify" ] || fail "systemd-analyze verify: $(head -n 1 "$work/verify")" || return
 		systemd-analyze security --offline=true --threshold=20 "$unit" >"$work/security" ||
 			fail "$(tail -n 1 "$work/security")" || return
+		tail -n 1 "$work/security" | grep -o ' [0-9.]* ' | tr -d ' ' >>"$work/says"
 	done
+	[ "$(systemd-analyze --version | sed -n 's/^systemd \([0-9]*\).*/\1/p')" != "$(security systemd)" ] ||
+		equal "$(security says | xargs)" "$(xargs <"$work/says")" "what docs/rights.md says"
 	for line in $(grep 'xdp-pacer serve' "$UNIT" | grep -o ' --[a-z-]*' | sort -u); do
 		"$BUILD/xdp-pacer" serve --help | grep -q -- "$line" || fail "serve has no $line"
 	done
