@@ -191,7 +191,8 @@ security()
 	tr '\n' ' ' <"$here/../../docs/rights.md" | grep -oE "systemd-analyze security[^.]* $1 [0-9.]*[0-9]" | sed 's/.* //'
 }
 
-# The units are some, and are hardened: the page says how much. Their verbs and options are this program's.
+# The units are some, and are hardened: the page says how much. Their verbs and options are this program's. Their files
+# are named as the manual says: by the interface, whatever is in its name.
 the_unit()
 {
 	local line unit
@@ -205,6 +206,7 @@ the_unit()
 		systemd-analyze security --offline=true --threshold=20 "$unit" >"$work/security" ||
 			fail "$(tail -n 1 "$work/security")" || return
 		tail -n 1 "$work/security" | grep -o ' [0-9.]* ' | tr -d ' ' >>"$work/says"
+		! grep -n '/%i\.' "$unit" || fail "$unit: a file by the escaped name" || return
 	done
 	[ "$(systemd-analyze --version | sed -n 's/^systemd \([0-9]*\).*/\1/p')" != "$(security systemd)" ] ||
 		equal "$(security says | xargs)" "$(xargs <"$work/says")" "what docs/rights.md says"
