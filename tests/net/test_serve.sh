@@ -168,6 +168,38 @@ interfaces()
 	grep -q 'no longer served: gone0: there is no such interface' "$work/err" || fail "$(cat "$work/err")"
 }
 
+# serve_gone0: until the pacer is on; its pid is in $pid.
+serve_gone0()
+{
+	background "$SERVER" "$BUILD/xdp-pacer" serve gone0 -c "$work/one.yaml" --state "$work/gone.state" >"$work/out" 2>"$work/err"
+	until_true 20 grep -q 'the pacer is' "$work/out" || fail "$(cat "$work/err")"
+}
+
+# What it held is there for the next interface of that name: bans since the last save, and none that were lifted.
+comes_back()
+{
+	echo '{bans: 1024, rules: [{name: a, limits: [{key: src, packets: 10, window: 1h}]}]}' >"$work/one.yaml"
+	rm -f "$work/gone.state"
+	in_server ip link add gone0 type veth peer name gone1
+	serve_gone0
+	pacer ban gone0 add 10.9.9.8 --for 1h >/dev/null
+	pacer save gone0 "$work/gone.state" >/dev/null
+	pacer ban gone0 del 10.9.9.8 >/dev/null
+	pacer ban gone0 add 10.9.9.9 --for 1h >/dev/null
+	in_server ip link del gone0
+	wait "$pid"
+	equal "$(cat "$work/err")" "xdp-pacer: it is no longer served: gone0: there is no such interface here: see \`ip link\`" "what it said"
+	in_server ip link add gone0 type veth peer name gone1
+	serve_gone0
+	equal "$(cat "$work/out")" "gone0: the pacer is loaded, with the state that was saved" "what it says"
+	equal "$(pacer ban gone0 list --json | jq -c '[.[].key]')" '["10.9.9.9"]' "who is banned"
+	: >"$work/gone.state"
+	pacer unload gone0 >/dev/null
+	wait "$pid"
+	[ ! -s "$work/gone.state" ] || fail "it saved what was taken off" || return
+	in_server ip link del gone0
+}
+
 # A save that was cut off is found and removed; one that is being written stays.
 clean_up()
 {
@@ -245,6 +277,7 @@ check serve-killed killed
 check serve-reload reload
 check serve-bad-state bad_state
 check serve-interfaces interfaces
+check serve-comes-back comes_back
 check serve-renamed renamed
 check serve-clean clean_up
 check serve-unit the_unit

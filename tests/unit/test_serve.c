@@ -41,11 +41,11 @@ static struct {
 	uint32_t load_fails; /* the first so many */
 	bool no_upgrade, no_change, no_lock;
 	bool no_save, left;
-	int unnoticed;	    /* by systemd: -errno */
-	uint64_t signal_ns; /* when one comes */
-	uint64_t gone_ns;   /* when the pacer is taken off; 0: never */
-	bool renamed;
-	bool full; /* nothing more can be printed */
+	int unnoticed;			 /* by systemd: -errno */
+	uint64_t signal_ns;		 /* when one comes */
+	uint64_t gone_ns;		 /* when the pacer is taken off; 0: never */
+	bool renamed, vanished, unnamed; /* the interface */
+	bool full;			 /* nothing more can be printed */
 } on;
 
 static uint64_t now_ns;
@@ -123,7 +123,8 @@ int ioctl(int fd, unsigned long request, ...)
 char *if_indextoname(unsigned int ifindex, char name[IF_NAMESIZE])
 {
 	assert_int_equal(ifindex, 3);
-	return strcpy(name, on.renamed ? "new0" : "s0");
+	errno = on.vanished ? ENXIO : EMFILE;
+	return on.vanished || on.unnamed ? NULL : strcpy(name, on.renamed ? "new0" : "s0");
 }
 
 uint64_t host_now_ns(void)
@@ -229,7 +230,7 @@ void attached_release(struct attached *a)
 int attached_find(const char *ifname, struct attached *a, struct policy_error *e)
 {
 	(void)a;
-	return policy_fail(e, 0, "%s: it has no sets", ifname);
+	return policy_fail(e, 0, "%s: no pacer is there", ifname);
 }
 
 void copies_keep_values(const struct attached *a, struct policy *p)
@@ -239,12 +240,10 @@ void copies_keep_values(const struct attached *a, struct policy *p)
 	fail();
 }
 
-int attached_follow(const char *ifname, struct attached *a, struct policy_error *e)
+bool attached_same(const char *ifname, const struct attached *a)
 {
-	if (!on.gone_ns || now_ns < on.gone_ns)
-		return 0;
-	memset(a, 0, sizeof(*a));
-	return policy_fail(e, 0, "%s: no pacer is there", ifname);
+	assert_string_equal(ifname, a->ifname);
+	return !on.gone_ns || now_ns < on.gone_ns;
 }
 
 int save_running(struct attached *a, const char *file, struct saved *saved, struct policy_error *e)
@@ -255,6 +254,12 @@ int save_running(struct attached *a, const char *file, struct saved *saved, stru
 		return policy_fail(e, 0, "%s: cannot be written: No space left", file);
 	saves++;
 	return 0;
+}
+
+int save_gone(struct attached *a, const char *file, struct saved *saved, struct policy_error *e)
+{
+	assert_true(on.vanished && !released); /* its maps are there still */
+	return save_running(a, file, saved, e);
 }
 
 int save_and_unload(struct attached *a, const char *file, struct saved *saved,
@@ -633,6 +638,33 @@ static void test_taken_off(void **unused)
 	assert_string_equal(said, "");
 }
 
+/* What it held is for the next interface of that name. */
+static void test_interface_gone(void **unused)
+{
+	begin(unused);
+	on.gone_ns = 10 * S;
+	on.vanished = true;
+	assert_int_equal(run(), EXIT_DONE);
+	assert_true(saves == 1 && released == 1);
+	assert_string_equal(said, "it is no longer served: s0: no pacer is there\n");
+	begin(unused);
+	on.gone_ns = on.signal_ns = 10 * S; /* which is how systemd ends it then */
+	on.vanished = true;
+	assert_int_equal(run(), EXIT_DONE);
+	assert_true(saves == 1 && !*said);
+	begin(unused);
+	on.gone_ns = on.signal_ns = 10 * S;
+	on.vanished = on.no_save = true;
+	assert_int_equal(run(), EXIT_DONE);
+	assert_string_equal(said, "its state was not saved at the end: /dev/null: cannot be "
+				  "written: No space left\n");
+	begin(unused);
+	on.gone_ns = 10 * S;
+	on.unnamed = true; /* it may be there */
+	assert_int_equal(run(), EXIT_DONE);
+	assert_int_equal(saves, 0);
+}
+
 static void test_systemd_does_not_hear(void **unused)
 {
 	begin(unused);
@@ -688,7 +720,7 @@ int main(void)
 	    CASE(test_one_is_there), CASE(test_served),
 	    CASE(test_not_saved),    CASE(test_taken_off),
 	    CASE(test_nobody_hears), CASE(test_systemd_does_not_hear),
-	    CASE(test_wrong),
+	    CASE(test_wrong),	     CASE(test_interface_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

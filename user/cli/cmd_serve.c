@@ -138,6 +138,33 @@ static void say_ended(const char *ifname, int ifindex, const struct policy_error
 }
 
 /*
+ * Where the interface has gone: for the next of that name. A pacer that was taken off is somebody's
+ * wish, and what he saved may be in the file.
+ */
+static void save_last(struct attached *a, const char *file)
+{
+	struct policy_error error = {0};
+	struct saved saved;
+	char name[IF_NAMESIZE];
+
+	if (if_indextoname((unsigned int)a->ifindex, name) || errno != ENXIO)
+		return;
+	if (save_gone(a, file, &saved, &error))
+		complaint("its state was not saved at the end: %s", error.text);
+}
+
+/* Finds it again if it is another by now, or nobody's. */
+static int follow(const char *ifname, struct attached *a, const char *file,
+		  struct policy_error *error)
+{
+	if (attached_same(ifname, a))
+		return 0;
+	save_last(a, file);
+	attached_release(a);
+	return attached_find(ifname, a, error);
+}
+
+/*
  * Until a signal comes. False: nobody paces the interface any more, which is somebody else's wish,
  * and *a is released. A pacer that took the place of the other is served as that was.
  */
@@ -155,7 +182,7 @@ static bool attend(const char *ifname, struct attached *a, const struct options 
 		int ifindex = a->ifindex;
 
 		stopped = wait_for(signals, left_ns < LOOK_NS ? left_ns : LOOK_NS);
-		if (attached_follow(ifname, a, &error)) {
+		if (follow(ifname, a, o->state, &error)) {
 			if (!stopped)
 				say_ended(ifname, ifindex, &error);
 			return false;

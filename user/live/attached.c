@@ -345,14 +345,17 @@ void attached_sampled(struct attached *a)
 		map_heads(a);
 }
 
-int attached_follow(const char *ifname, struct attached *a, struct policy_error *error)
+bool attached_same(const char *ifname, const struct attached *a)
 {
 	int64_t now = a->ifindex ? site_id(a->ifindex) : 0;
 
-	/* Where that cannot be told, nothing says that another is there: it is looked again later.
-	 */
-	if (a->ifindex && (now < 0 || now == a->site_id) &&
-	    if_nametoindex(ifname) == (unsigned int)a->ifindex) {
+	return a->ifindex && (now < 0 || now == a->site_id) &&
+	       if_nametoindex(ifname) == (unsigned int)a->ifindex;
+}
+
+int attached_follow(const char *ifname, struct attached *a, struct policy_error *error)
+{
+	if (attached_same(ifname, a)) {
 		attached_sampled(a);
 		return 0;
 	}

@@ -18,8 +18,9 @@ static int begin(const struct attached *a, struct state *s, struct policy_error 
 	return -1;
 }
 
-int save_running(struct attached *a, const char *file, struct saved *saved,
-		 struct policy_error *error)
+/* `gone`: it is on no interface any more, and nobody else looks for it. */
+static int save(struct attached *a, const char *file, bool gone, struct saved *saved,
+		struct policy_error *error)
 {
 	struct state s;
 	int fd, result = -1;
@@ -27,7 +28,7 @@ int save_running(struct attached *a, const char *file, struct saved *saved,
 	*saved = (struct saved){.exact = false};
 	if (begin(a, &s, error))
 		return -1;
-	fd = copies_lock_of(a, error);
+	fd = gone ? copies_lock(error) : copies_lock_of(a, error);
 	if (fd >= 0) {
 		result = state_take(a, copies_in_force(a), &s, error);
 		close(fd);
@@ -36,6 +37,17 @@ int save_running(struct attached *a, const char *file, struct saved *saved,
 		result = state_write(file, &s, &saved->bytes, error);
 	state_free(&s);
 	return result;
+}
+
+int save_running(struct attached *a, const char *file, struct saved *saved,
+		 struct policy_error *error)
+{
+	return save(a, file, false, saved, error);
+}
+
+int save_gone(struct attached *a, const char *file, struct saved *saved, struct policy_error *error)
+{
+	return save(a, file, true, saved, error);
 }
 
 struct shared {

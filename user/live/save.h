@@ -20,6 +20,9 @@ struct saved {
 
 int save_running(struct attached *a, const char *file, struct saved *saved,
 		 struct policy_error *error);
+/* Of a pacer whose interface has gone: nothing comes to it any more. */
+int save_gone(struct attached *a, const char *file, struct saved *saved,
+	      struct policy_error *error);
 int save_and_unload(struct attached *a, const char *file, struct saved *saved,
 		    struct policy_error *error);
 
