@@ -7,6 +7,7 @@ PREFIX  ?= /usr
 LIBDIR  ?= $(PREFIX)/lib
 MANDIR  ?= $(PREFIX)/share/man
 SHAREDIR ?= $(PREFIX)/share/xdp-pacer
+DOCDIR  ?= $(PREFIX)/share/doc/xdp-pacer
 PKGCONFIGDIR ?= $(LIBDIR)/pkgconfig
 UNITDIR ?= $(LIBDIR)/systemd/system
 ifeq ($(origin CC),default) # make's own is cc, which ?= would leave
@@ -329,13 +330,16 @@ F2BDIR  ?= /etc/fail2ban/action.d
 BASHDIR ?= $(PREFIX)/share/bash-completion/completions
 ZSHDIR  ?= $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 
+# As the manual, the command and README.md name them: docs/NAME.
+GUIDES  := $(wildcard docs/*.md docs/*.svg docs/*.c)
 HEADERS := $(PREFIX)/include/xdp-pacer
-PLACES  := $(PREFIX)/sbin/xdp-pacer $(LIBDIR)/bpf/pacer.bpf.o $(MANDIR)/man8/xdp-pacer.8 $(MANDIR)/man5/xdp-pacer-policy.5 \
-	   $(PKGCONFIGDIR)/xdp-pacer.pc $(SHAREDIR)/policy.schema.json \
-	   $(BASHDIR)/xdp-pacer $(ZSHDIR)/_xdp-pacer \
-	   $(UNITDIR)/xdp-pacer@.service $(UNITDIR)/xdp-pacer-fleet@.service $(LIBDIR)/sysusers.d/xdp-pacer.conf $(LIBDIR)/tmpfiles.d/xdp-pacer.conf $(F2BDIR)/xdp-pacer.conf \
+# By a command, whose umask is anybody's.
+WRITTEN := $(PKGCONFIGDIR)/xdp-pacer.pc $(UNITDIR)/xdp-pacer@.service $(UNITDIR)/xdp-pacer-fleet@.service \
+	   $(BASHDIR)/xdp-pacer $(ZSHDIR)/_xdp-pacer
+PLACES  := $(WRITTEN) $(PREFIX)/sbin/xdp-pacer $(LIBDIR)/bpf/pacer.bpf.o $(MANDIR)/man8/xdp-pacer.8 $(MANDIR)/man5/xdp-pacer-policy.5 \
+	   $(SHAREDIR)/policy.schema.json $(LIBDIR)/sysusers.d/xdp-pacer.conf $(LIBDIR)/tmpfiles.d/xdp-pacer.conf $(F2BDIR)/xdp-pacer.conf \
 	   $(PREFIX)/sbin/xdp-pacer-crowdsec $(MANDIR)/man8/xdp-pacer-crowdsec.8 \
-	   $(SHAREDIR)/xdp-pacer-crowdsec.yaml
+	   $(SHAREDIR)/xdp-pacer-crowdsec.yaml $(DOCDIR)/README.md $(GUIDES:%=$(DOCDIR)/%)
 
 install: all ## install under DESTDIR and PREFIX, with the core's headers
 	install -D -m 755 $(BUILD)/xdp-pacer $(DESTDIR)$(PREFIX)/sbin/xdp-pacer
@@ -344,19 +348,21 @@ install: all ## install under DESTDIR and PREFIX, with the core's headers
 	install -D -m 644 -t $(DESTDIR)$(MANDIR)/man8 man/xdp-pacer.8
 	install -D -m 644 -t $(DESTDIR)$(MANDIR)/man5 man/xdp-pacer-policy.5
 	install -D -m 644 -t $(DESTDIR)$(SHAREDIR) docs/policy.schema.json
+	install -D -m 644 -t $(DESTDIR)$(DOCDIR) README.md
+	install -D -m 644 -t $(DESTDIR)$(DOCDIR)/docs $(GUIDES)
 	install -d $(DESTDIR)$(PKGCONFIGDIR)
 	printf 'prefix=%s\nName: xdp-pacer\nDescription: header-only packet pacing core\nVersion: %s\nCflags: -I$${prefix}/include/xdp-pacer\n' \
 		$(PREFIX) $(VERSION) > $(DESTDIR)$(PKGCONFIGDIR)/xdp-pacer.pc
 	install -d $(DESTDIR)$(UNITDIR)
 	sed 's|/usr/sbin/|$(PREFIX)/sbin/|' systemd/xdp-pacer@.service > $(DESTDIR)$(UNITDIR)/xdp-pacer@.service
 	sed 's|/usr/sbin/|$(PREFIX)/sbin/|' systemd/xdp-pacer-fleet@.service > $(DESTDIR)$(UNITDIR)/xdp-pacer-fleet@.service
-	chmod 644 $(DESTDIR)$(UNITDIR)/xdp-pacer@.service $(DESTDIR)$(UNITDIR)/xdp-pacer-fleet@.service
 	install -D -m 644 systemd/xdp-pacer.sysusers $(DESTDIR)$(LIBDIR)/sysusers.d/xdp-pacer.conf
 	install -D -m 644 systemd/xdp-pacer.tmpfiles $(DESTDIR)$(LIBDIR)/tmpfiles.d/xdp-pacer.conf
-	$(if $(DESTDIR),,systemd/installed $(LIBDIR))
 	install -d $(DESTDIR)$(BASHDIR) $(DESTDIR)$(ZSHDIR)
 	$(BUILD)/xdp-pacer help --completion bash > $(DESTDIR)$(BASHDIR)/xdp-pacer
 	$(BUILD)/xdp-pacer help --completion zsh > $(DESTDIR)$(ZSHDIR)/_xdp-pacer
+	chmod 644 $(addprefix $(DESTDIR),$(WRITTEN))
+	$(if $(DESTDIR),,systemd/installed $(LIBDIR))
 	install -D -m 755 $(BUILD)/xdp-pacer-crowdsec $(DESTDIR)$(PREFIX)/sbin/xdp-pacer-crowdsec
 	install -D -m 644 man/xdp-pacer-crowdsec.8 $(DESTDIR)$(MANDIR)/man8/xdp-pacer-crowdsec.8
 	install -D -m 644 etc/crowdsec/bouncers/xdp-pacer-crowdsec.yaml \
@@ -365,7 +371,7 @@ install: all ## install under DESTDIR and PREFIX, with the core's headers
 
 uninstall: ## take away what install put there
 	rm -f $(addprefix $(DESTDIR),$(PLACES)) $(addprefix $(DESTDIR)$(HEADERS)/,$(notdir $(CORE)))
-	for d in $(HEADERS) $(SHAREDIR); do \
+	for d in $(HEADERS) $(SHAREDIR) $(DOCDIR)/docs $(DOCDIR); do \
 		[ ! -d $(DESTDIR)$$d ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$$d; done
 
 clean: ## remove what was built
