@@ -373,6 +373,7 @@ uninstall: ## take away what install put there
 	rm -f $(addprefix $(DESTDIR),$(PLACES)) $(addprefix $(DESTDIR)$(HEADERS)/,$(notdir $(CORE)))
 	for d in $(HEADERS) $(SHAREDIR) $(DOCDIR)/docs $(DOCDIR); do \
 		[ ! -d $(DESTDIR)$$d ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$$d; done
+	$(if $(DESTDIR),,[ ! -d /run/systemd/system ] || systemctl daemon-reload)
 
 clean: ## remove what was built
 	rm -rf $(BUILD)
