@@ -422,6 +422,39 @@ static void takes_part(void)
 	fail();
 }
 
+/* A renewal that is due gives way to what is given back, as long as that can be. */
+static void who_leaves_gives_back_first(void **state)
+{
+	(void)state;
+	(void)send(FLEET_RENEW);
+	record_of((uint64_t[]){1}, 1);
+	now += 4 * S;
+	(void)send(FLEET_RENEW);
+	now += 4 * S; /* the next is due */
+	fleet_leave(&m);
+	(void)send(FLEET_WRITE);
+	(void)send(FLEET_LEAVE);
+	assert_true(m.left);
+}
+
+/* Without a session nothing can be given back. */
+static void who_leaves_for_long_renews(void **state)
+{
+	(void)state;
+	(void)send(FLEET_RENEW);
+	record_of((uint64_t[]){1}, 1);
+	now += 4 * S;
+	(void)send(FLEET_RENEW);
+	fleet_leave(&m);
+	now += 6 * S;
+	assert_int_equal(next_step(), FLEET_SEND);
+	assert_int_equal(request.op, FLEET_WRITE);
+	now += S;
+	writes = STORE_UNKNOWN;
+	assert_false(talk_send(&t, &request));
+	(void)send(FLEET_RENEW);
+}
+
 static void who_leaves_is_gone(void **state)
 {
 	(void)state;
@@ -847,6 +880,8 @@ int main(void)
 	    cmocka_unit_test_setup(a_store_that_went_back_is_noticed, begin),
 	    cmocka_unit_test_setup(its_own_end_is_noticed, begin),
 	    cmocka_unit_test_setup(another_answer_is_none, begin),
+	    cmocka_unit_test_setup(who_leaves_gives_back_first, begin),
+	    cmocka_unit_test_setup(who_leaves_for_long_renews, begin),
 	    cmocka_unit_test_setup(who_leaves_is_gone, begin),
 	    cmocka_unit_test_setup(who_leaves_looks_again, begin),
 	    cmocka_unit_test_setup(who_leaves_without_memory_asks_again, begin),

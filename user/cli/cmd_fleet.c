@@ -36,8 +36,9 @@
 #define SECOND_NS  1000000000ull
 #define TTL_S	   10
 #define TIMEOUT_MS 2000
-#define LOOK_MS	   250 /* at signals, and at whether the policy has changed */
-#define ITEMS_MS   100 /* where bans or sets are shared; a tenth of it while there are many */
+#define LEAVE_MS   4000 /* for what is to be given back at the end */
+#define LOOK_MS	   250	/* at signals, and at whether the policy has changed */
+#define ITEMS_MS   100	/* where bans or sets are shared; a tenth of it while there are many */
 
 struct agent {
 	const char *ifname;
@@ -362,7 +363,7 @@ static bool stopped(struct agent *g, uint32_t wait_ms)
 	const struct timespec left = {wait_ms / 1000, wait_ms % 1000 * 1000000};
 
 	if (sigtimedwait(&g->signals, NULL, &left) > 0 && !g->leave_by_ns) {
-		g->leave_by_ns = host_now_ns() + 2 * TIMEOUT_MS * 1000000ull;
+		g->leave_by_ns = host_now_ns() + LEAVE_MS * 1000000ull;
 		fleet_leave(&g->member);
 		sd_notify(0, "STOPPING=1\nSTATUS=giving its shares back");
 	}
@@ -479,6 +480,11 @@ static int attend(struct agent *g)
 			ask_for(g, i);
 		step(g);
 	}
+	if (g->member.session && !g->member.left)
+		say(g,
+		    "its shares were not given back within %d s: others have them after the end "
+		    "of its session, in %d s at most",
+		    LEAVE_MS / 1000, TTL_S);
 	return EXIT_DONE;
 }
 

@@ -473,12 +473,15 @@ static bool gave_all(const struct fleet_member *m)
 	return true;
 }
 
-/* When the session is to be renewed, or asked for. */
+/*
+ * When the session is to be renewed, or asked for. Who leaves gives back first, which is soon done:
+ * later, as nothing can be given back without a session.
+ */
 static uint64_t renew_at(const struct fleet_member *m)
 {
 	if (m->hurry)
 		return 0;
-	return m->session ? m->renewed_ns + m->ttl_ns / 3 : m->retry_ns;
+	return m->session ? m->renewed_ns + m->ttl_ns / 3 * (m->leaving ? 2 : 1) : m->retry_ns;
 }
 
 static bool next_request(struct fleet_member *m, uint64_t now_ns, struct fleet_request *r)
