@@ -718,14 +718,20 @@ PACER_INLINE __u32 pacer_short_part(struct pacer_table *table, const struct pace
 	return outcome == PACER_ELSEWHERE ? PACER_UNDECIDED : outcome;
 }
 
+/*
+ * The same of any kind. Another than the three is what a tool has made of the rule's shape since
+ * the packet was found to be under such a limit (pacer_short_reshape).
+ */
 PACER_INLINE __u32 pacer_short_part_any(struct pacer_table *table, const struct pacer_rule *rule,
 					__u32 kind, __u32 part, const struct pacer_brief *b)
 {
 	if (kind == PACER_SHORT_PART_RATE)
 		return pacer_short_part(table, rule, PACER_SHORT_PART_RATE, part, b);
-	return kind == PACER_SHORT_PART_NARROW
-		   ? pacer_short_part(table, rule, PACER_SHORT_PART_NARROW, part, b)
-		   : pacer_short_part(table, rule, PACER_SHORT_PART_WIDE, part, b);
+	if (kind == PACER_SHORT_PART_NARROW)
+		return pacer_short_part(table, rule, PACER_SHORT_PART_NARROW, part, b);
+	return kind == PACER_SHORT_PART_WIDE
+		   ? pacer_short_part(table, rule, PACER_SHORT_PART_WIDE, part, b)
+		   : PACER_UNDECIDED;
 }
 
 #endif

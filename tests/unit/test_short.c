@@ -1094,6 +1094,46 @@ static void test_rule_without(void **unused)
 	assert_int_equal(armed.policy.rule[0].brief.shape, PACER_SHORT_NONE);
 }
 
+/*
+ * A ban from outside takes the short way from a rule of flows while a packet is on it: no line is
+ * looked at, least of all one beyond the limit's, where another limit's key has the same tag.
+ */
+static void test_shape_gone(void **unused)
+{
+	struct pacer_limiter t = divided(window(false, 5, 0), 0);
+	const __u64 rest = 53ull << 32 | 17 << 24;
+	struct pacer_line others;
+	__u32 set[4] = {0};
+
+	(void)unused;
+	begin_counting();
+	t.sets = 4; /* 4 lines, and 2 of shared records */
+	t.shared = 4;
+	t.src_only = 0;
+	put_policy(&t, 0);
+	begin(&armed);
+	memset(lanes, 0, sizeof(lanes));
+	share[t.share] = (struct pacer_share){.id = t.share_id,
+					      .word = pacer_share_word(5, PACER_SHARE_END_MAX)};
+	armed.policy.rule[0].outside = 1;
+	pacer_short_reshape(&armed.policy, &control, 0);
+	for (uint32_t i = 1; i < 100; i++) {
+		const struct pacer_rule *rule = &armed.policy.rule[0];
+		struct pacer_short_key k = {(__u64)i << 32 | 1, rest};
+		struct pacer_hash hash = pacer_short_hash_of(rule, &k, control.secret[0]);
+		struct pacer_walk w = {.state = &armed.state};
+
+		set[pacer_reduce(hash.home, 4)]++;
+		others = (struct pacer_line){
+		    .lock = pacer_tag(hash) << 16, .head_ns = 900, .running = 3};
+		armed.lines[6] = others;
+		assert_int_equal(pacer_path_ruled_part(&w, rule, k.addresses, rest | 100, START),
+				 PACER_UNDECIDED);
+		assert_memory_equal(&armed.lines[6], &others, sizeof(others));
+	}
+	assert_true(set[3] > 0); /* whose place is line 6, of wide records */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1104,6 +1144,7 @@ int main(void)
 	    cmocka_unit_test(test_changed),	   cmocka_unit_test(test_rules),
 	    cmocka_unit_test(test_many),	   cmocka_unit_test(test_rule_without),
 	    cmocka_unit_test(test_kinds),	   cmocka_unit_test(test_forget_held),
+	    cmocka_unit_test(test_shape_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
