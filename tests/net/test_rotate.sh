@@ -72,6 +72,7 @@ without_a_tool()
 	arrive "20 20" n=40 n=40,from=fd77::11
 	off
 	in_server ip link set dev s0 xdp obj "$BUILD/pacer.bpf.o" sec xdp.frags
+	arrive "1" n=1
 	apply own --confirm-within 30s
 	equal "$(status .secret_of)" program "secret drawn by"
 	pacer confirm s0 >/dev/null
@@ -81,6 +82,20 @@ without_a_tool()
 	off
 	load own
 	equal "$(status .secret_of)" tools "secret drawn by"
+}
+
+# A trial draws it where no packet has: sources are told apart by it from the first one on.
+a_trial_before_a_packet()
+{
+	policy gap <<-END
+	rules: [{name: a, limits: [{key: src, gap: 60s}]}]
+	END
+	in_server ip link set dev s0 xdp obj "$BUILD/pacer.bpf.o" sec xdp.frags
+	apply gap --confirm-within 30s
+	equal "$(status .secret_of)" tools "secret drawn by"
+	arrive "1 1 1" n=2 n=2,from=10.77.0.12 n=2,from=10.77.0.13
+	arrive "0 1" n=2 n=2,from=fd77::11
+	off
 }
 
 # under_load NAME ENTRIES: six senders of several times the limit, while the secret is changed again
@@ -111,6 +126,7 @@ net_up
 check rotate-counts-go-on counts_go_on
 check rotate-refused refused_twice
 check rotate-without-a-tool without_a_tool
+check rotate-trial-before-a-packet a_trial_before_a_packet
 check rotate-under-load under_load large
 check rotate-under-load-small under_load small 64
 finish

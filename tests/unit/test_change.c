@@ -20,6 +20,7 @@
 #include "live/trial.h"
 #include "plan/resting.h"
 #include "record.h"
+#include "short.h"
 
 #define JUDGING_NS (5 * SECOND) /* how long a packet may be judged by what was in force */
 #define DIRT	   0xa5
@@ -700,6 +701,25 @@ static void test_a_trial_without_room(void **unused)
 	assert_int_equal(in_force()->serial, 2);
 	change_to(SMALL RULE(THREE));
 	assert_int_equal(in_force()->rule[0].n_limiters, 4);
+}
+
+/* The briefs have a secret in them, and the short way asks for no other. */
+static void test_a_trial_before_a_packet(void **unused)
+{
+	static const __u64 none[PACER_SECRETS];
+	static struct pacer_policy again;
+
+	(void)unused;
+	begin(SMALL RULE(WINDOW));
+	control.secret_ready = PACER_SECRET_NONE;
+	try_out(SMALL RULE("{key: src, gap: 20s}"));
+	assert_false(plan.rotated);
+	assert_int_equal(control.secret_ready, PACER_SECRET_OF_TOOLS);
+	assert_memory_not_equal(control.secret[0], none, sizeof(none));
+	again = *in_force();
+	assert_int_equal(again.secret, 0);
+	pacer_short_arm(&again, &control, copies_in_force(&pacer));
+	assert_memory_equal(&again, in_force(), sizeof(again));
 }
 
 #define RATE(key, n) "{key: " key ", rate: " #n "/m, burst: 50}"
@@ -1584,6 +1604,7 @@ int main(void)
 	    CASE(test_what_is_frozen_is_not_confirmed),
 	    CASE(test_a_load_that_lapsed),
 	    CASE(test_a_trial_without_room),
+	    CASE(test_a_trial_before_a_packet),
 	    CASE(test_a_trial_of_one_of_two_rates),
 	    CASE(test_a_trial_of_a_verdict),
 	    CASE(test_a_trial_of_what_lasts),

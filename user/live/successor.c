@@ -297,6 +297,12 @@ int successor_plan(struct attached *a, const char *text, enum successor_how how,
 	return result;
 }
 
+/* The briefs have the secret in them: it has to be there before the first packet asks for it. */
+static int put_secret(struct attached *a, const struct successor *s, struct policy_error *error)
+{
+	return s->plan->rotated ? secret_draw(a, s->bin->secret, error) : secret_ready(a, error);
+}
+
 int successor_write(struct attached *a, const char *text, struct successor *s,
 		    struct policy_error *error)
 {
@@ -304,8 +310,7 @@ int successor_write(struct attached *a, const char *text, struct successor *s,
 
 	if (s->plan->bans == PLAN_KEPT)
 		ban_notes_write(a->lines, s->bin, host_now_ns());
-	if (grace(a->ifname, error) ||
-	    (s->plan->rotated && secret_draw(a, s->bin->secret, error)) ||
+	if (grace(a->ifname, error) || put_secret(a, s, error) ||
 	    clear_new(a, &a->copy[now].policy, s->bin, s->plan, error) ||
 	    clear_set_counters(a, s, error) ||
 	    forget_generations(a, &a->copy[now].policy, s->bin, error) ||
