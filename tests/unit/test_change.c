@@ -20,6 +20,7 @@
 #include "live/trial.h"
 #include "plan/resting.h"
 #include "record.h"
+#include "rule.h"
 #include "short.h"
 
 #define JUDGING_NS (5 * SECOND) /* how long a packet may be judged by what was in force */
@@ -1492,8 +1493,8 @@ static void test_frozen(void **unused)
 	frozen = copies_in_force(&pacer);
 	assert_int_equal(frozen, before ^ 1);
 	assert_int_equal(graces, 2);
-	assert_int_equal(in_force()->rule[0].n_limiters, 1);
-	assert_true(in_force()->rule[0].limiter[0].base >= pacer.n_lines);
+	assert_int_equal(in_force()->rule[0].n_limiters, 0);
+	assert_int_equal(in_force()->rule[0].says, PACER_SAYS_DENY);
 	assert_int_equal(in_force()->rule[0].over, PACER_OVER_DROP); /* a pool would take it */
 	assert_non_null(allowed_in(frozen, 1));
 	kernel_now_ns += FREEZE_NS - 1;
@@ -1506,6 +1507,27 @@ static void test_frozen(void **unused)
 	assert_string_equal(error.text, "eth0: it took too long, and packets have been let through "
 					"again meanwhile: try again");
 	assert_int_equal(copies_in_force(&pacer), before);
+}
+
+/* Nor in the largest table, which has an entry for every number. */
+static void test_frozen_of_the_largest_table(void **unused)
+{
+	struct pacer_state state = {.secret = control.secret[0]};
+	struct pacer_walk w = {
+	    .state = &state, .now_ns = 2000, .pkt = {.family = PACER_FAMILY_4, .len_bytes = 100}};
+	struct pacer_line first;
+
+	(void)unused;
+	begin_to_freeze();
+	pacer.n_lines = PACER_LINES_MAX;
+	pacer.lines[0].head_ns = 1000;
+	first = pacer.lines[0];
+	assert_int_equal(freeze(&pacer, &error), 0);
+	state.table = (struct pacer_table){pacer.lines, PACER_LINES_MAX};
+	state.policy = in_force();
+	assert_int_equal(pacer_outcome_reason(pacer_judge_rule(&w)), PACER_DENY_VERDICT);
+	assert_memory_equal(&pacer.lines[0], &first, sizeof(first));
+	assert_int_equal(in_force()->rule[0].brief.shape & PACER_SHORT_KIND, PACER_SHORT_VERDICT);
 }
 
 #define POOLING                                                                               \
@@ -1630,6 +1652,7 @@ int main(void)
 	    CASE(test_bans_that_wait_for_room),
 	    CASE(test_a_rotation_cut_off_is_taken_up),
 	    CASE(test_frozen),
+	    CASE(test_frozen_of_the_largest_table),
 	    CASE(test_frozen_pools),
 	    CASE(test_not_frozen),
 	};

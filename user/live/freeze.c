@@ -20,14 +20,12 @@ static uint8_t no_pool(uint8_t over)
 }
 
 /*
- * Each rule has one limit, whose entries lie beyond the table: it is denied for want of state. No
- * packet goes to a pool, whether by a limit, by its rule's verdict or without a rule.
+ * Each rule that has limits denies without them: an entry that no table has would have no number,
+ * since the largest has all. No packet goes to a pool, whether by a limit, by its rule's verdict or
+ * without a rule.
  */
-static void deny_all(struct pacer_policy *p, uint64_t n_lines)
+static void deny_all(struct pacer_policy *p)
 {
-	const struct pacer_limiter none = {
-	    .kind = PACER_LIMITER_RATE, .base = (uint32_t)n_lines, .shared = 1, .units = 1};
-
 	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
 		struct pacer_rule *rule = &p->rule[r];
 
@@ -35,9 +33,9 @@ static void deny_all(struct pacer_policy *p, uint64_t n_lines)
 		if (!rule->n_limiters)
 			continue;
 		memset(rule->limiter, 0, sizeof(rule->limiter));
-		rule->limiter[0] = none;
-		rule->n_limiters = 1;
-		rule->plain = 0;
+		rule->n_limiters = 0;
+		rule->says = PACER_SAYS_DENY;
+		rule->plain = PACER_PLAIN_NOT;
 		rule->ban_ns = 0;
 	}
 	p->else_over = no_pool(p->else_over);
@@ -88,7 +86,7 @@ int freeze(struct attached *a, struct policy_error *error)
 	    mirror_sets(a, now, next, error))
 		return -1;
 	a->copy[next] = a->copy[now];
-	deny_all(&a->copy[next].policy, a->n_lines);
+	deny_all(&a->copy[next].policy);
 	a->copy[next].policy.serial = 0; /* no policy that could be confirmed */
 	/* Else the short way would go on by the limit that was there. */
 	pacer_short_arm(&a->copy[next].policy, a->control, next);

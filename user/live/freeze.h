@@ -3,10 +3,10 @@
  * Purpose: a pacer that admits nothing for a moment, so that what it holds can be copied to the
  * last packet before it is taken off.
  *
- * The copy of the policy that is not in force becomes the one in force with every limit denying
- * (no_state), and no packet goes to a pool; bans, the allow-list, and what no limit holds go on. It
- * comes into force like a policy on trial, and gives way to the one before by itself: a tool that
- * is killed leaves no frozen pacer behind for longer than FREEZE_NS.
+ * The copy of the policy that is not in force becomes the one in force with every rule that has
+ * limits denying (verdict), and no packet goes to a pool; bans of sources, the allow-list, and what
+ * no limit holds go on. It comes into force like a policy on trial, and gives way to the one before
+ * by itself: a tool that is killed leaves no frozen pacer behind for longer than FREEZE_NS.
  *
  * Concurrency: the lock of changes (change.h) is held, from freeze to thaw or to the end. Functions
  * return 0, or -1 with *error filled with one line.
