@@ -768,22 +768,14 @@ PACER_INLINE void pacer_limit_cancel(const struct pacer_walk *w, const struct pa
 
 /* --- when ------------------------------------------------------------------------------------ */
 
-/*
- * The earliest time at which the limit would admit the packet, if nothing else came: never later
- * than the truth. It is exact for every kind, but for uses that other CPUs hold on lease. 0: at any
- * time; PACER_NEVER: at none. Read only; w->now_ns plays no part but in whether a draining limit is
- * still asked, and whether a rate has begun. Next to writers what is read may be of two moments.
- * Not for the packet path.
- */
-PACER_INLINE __u64 pacer_limit_when(const struct pacer_walk *w, const struct pacer_limiter *t)
+/* As pacer_limit_when, of a limit that is asked, by what it holds alone. */
+PACER_INLINE __u64 pacer_limit_when_asked(const struct pacer_walk *w, const struct pacer_limiter *t)
 {
 	struct pacer_throttle_state *state;
 	struct pacer_found f;
 	struct pacer_ask q;
 	__u32 part;
 
-	if (!pacer_walk_asks(w, t))
-		return 0;
 	part = pacer_walk_part(w, t);
 	if (!part)
 		return PACER_NEVER;
@@ -809,6 +801,23 @@ PACER_INLINE __u64 pacer_limit_when(const struct pacer_walk *w, const struct pac
 		break;
 	}
 	return PACER_NEVER; /* of no kind that is known: it denies */
+}
+
+/*
+ * The earliest time at which the limit would admit the packet, if nothing else came: never later
+ * than the truth. It is exact for every kind, but for uses that other CPUs hold on lease. 0: at any
+ * time; PACER_NEVER: at none. Read only; w->now_ns plays no part but in whether a draining limit is
+ * still asked, and whether a rate has begun. Next to writers what is read may be of two moments.
+ * Not for the packet path.
+ */
+PACER_INLINE __u64 pacer_limit_when(const struct pacer_walk *w, const struct pacer_limiter *t)
+{
+	__u64 when_ns;
+
+	if (!pacer_walk_asks(w, t))
+		return 0;
+	when_ns = pacer_limit_when_asked(w, t);
+	return t->until_ns && when_ns > t->until_ns ? t->until_ns : when_ns;
 }
 
 #endif

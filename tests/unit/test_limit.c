@@ -140,6 +140,13 @@ static uint64_t check_denial(uint64_t now_ns, const struct pacer_packet *pkt)
 	return at_ns;
 }
 
+/* One of the rule's limits is draining: until soon, and when that is over, until soon again. */
+static void drain(struct pacer_limiter *t, uint64_t now_ns)
+{
+	if (t && t->until_ns <= now_ns)
+		t->until_ns = now_ns + magnitude(1, 30 * MS);
+}
+
 static uint64_t next_time(uint64_t now_ns, uint64_t at_ns)
 {
 	if (at_ns && at_ns != PACER_NEVER && draw() % 8 == 0)
@@ -149,24 +156,31 @@ static uint64_t next_time(uint64_t now_ns, uint64_t at_ns)
 
 static void test_when(void **unused)
 {
-	uint32_t by[PACER_REASON_COUNT] = {0}, run, i;
+	uint32_t by[PACER_REASON_COUNT] = {0}, run, i, drained = 0;
 
 	(void)unused;
 	oracle_seed(91);
-	for (run = 0; run < 300; run++) {
+	for (run = 0; run < 400; run++) {
 		uint64_t now_ns = SECOND + draw() % SECOND, at_ns = 0;
+		struct pacer_rule *rule = &now.bin.rule[0];
+		struct pacer_limiter *drains = NULL;
 
-		begin(policy_text(run));
+		begin(policy_text(run % 300));
+		if (run >= 300)
+			drains = &rule->limiter[draw() % rule->n_limiters];
 		for (i = 0; i < 300; i++) {
 			struct pacer_packet pkt = random_packet();
 			enum pacer_reason reason;
 
 			now_ns = next_time(now_ns, at_ns);
+			drain(drains, now_ns);
 			reason = judge(&here, now_ns, &pkt);
 			by[reason]++;
 			at_ns = reason == PACER_ADMIT ? 0 : check_denial(now_ns, &pkt);
+			drained += drains && at_ns == drains->until_ns;
 		}
 	}
+	assert_true(drained > 1000);
 	assert_true(by[PACER_ADMIT] > 1000 && by[PACER_DENY_GAP] > 1000);
 	assert_true(by[PACER_DENY_WINDOW] > 1000 && by[PACER_DENY_RATE] > 1000);
 	assert_true(by[PACER_DENY_THROTTLE] > 1000 && by[PACER_DENY_BAN] > 1000);

@@ -123,8 +123,6 @@ static void fill_limit(const struct pacer_walk *w, const struct policy_rule *rul
 	if (t->kind & PACER_LIMITER_FLEET && pacer_limiter_kind_of(t) != PACER_LIMITER_RATE)
 		l->held.max = shares_units_of(t, part); /* of the key, here */
 	l->when_ns = pacer_limit_when(w, t);
-	if (t->until_ns && l->when_ns > t->until_ns)
-		l->when_ns = t->until_ns;
 	if (l->held.leased)
 		l->when_ns = 0;
 }
