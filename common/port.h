@@ -6,8 +6,8 @@
  * sees every step.
  *
  * Concurrency: pacer_load and pacer_store are single-copy accesses without
- * order. pacer_cas is fully ordered. pacer_release orders every access before it; where the machine
- * is not known to keep stores in order it is an exchange.
+ * order. pacer_cas is fully ordered. pacer_release orders every access before it; in a kernel whose
+ * machine is not known to keep stores in order it is an exchange, which is fully ordered.
  *
  * PACER_STEP_HOOK: the model checker defines it and the function
  * void pacer_step(const volatile void *p); it is called before each access to
@@ -222,10 +222,15 @@ PACER_INLINE __u32 pacer_acquire(__u32 *p)
 	return v;
 }
 #else
+/* Elsewhere no exchange: gcc's keeps what comes after it in order, and nothing before it. */
 PACER_INLINE void pacer_release(__u32 *p, __u32 v)
 {
 	PACER_STEP(p);
+#ifdef __bpf__
 	(void)__sync_lock_test_and_set(p, v);
+#else
+	__atomic_store_n(p, v, __ATOMIC_RELEASE);
+#endif
 }
 
 PACER_INLINE __u32 pacer_acquire(__u32 *p)
