@@ -205,13 +205,16 @@ PACER_INLINE __u32 pacer_short_shape_of(const struct pacer_policy *policy,
 
 /*
  * The same again, for whoever changes the rules' bans or the allow-list of a policy that packets
- * are judged by: before what is added there, and after what is removed.
+ * are judged by: before what is added there, and after what is removed. The policy that an object
+ * has from its build is not armed: no key has its place by such briefs, so it has no short way.
  */
 PACER_INLINE void pacer_short_reshape(struct pacer_policy *policy,
 				      const struct pacer_control *control, __u32 copy)
 {
 	__u32 i;
 
+	if (policy->rule[0].brief.counter != policy->rule[0].counter) /* not armed */
+		return;
 	for (i = 0; i < PACER_RULES_MAX; i++)
 		pacer_release(&policy->rule[i].brief.shape,
 			      pacer_short_rule_shape_of(policy, &policy->rule[i]));

@@ -969,6 +969,23 @@ static void test_kinds(void **unused)
 	assert_int_equal(armed.policy.shape, PACER_SHORT_NONE);
 }
 
+/* As an object has it that no tool has put a policy into: `ip link` attaches it so. */
+static void test_not_armed(void **unused)
+{
+	struct pacer_limiter t = window(true, 3, 0);
+
+	(void)unused;
+	put_policy(&t, 0);
+	memset(&armed.policy.rule[0].brief, 0, sizeof(armed.policy.rule[0].brief));
+	armed.policy.rule[0].counter = 1;
+	armed.policy.shape = PACER_SHORT_NONE;
+	pacer_short_reshape(&armed.policy, &control, 0);
+	assert_int_equal(armed.policy.shape, PACER_SHORT_NONE);
+	assert_int_equal(armed.policy.rule[0].brief.shape, 0);
+	pacer_short_arm(&armed.policy, &control, 0);
+	assert_int_not_equal(armed.policy.shape, PACER_SHORT_NONE);
+}
+
 /* --- rules that match ------------------------------------------------------------------------ */
 
 /* Ports 0 to 52, 53, and from 54 on; the last rule is for all. */
@@ -1144,7 +1161,7 @@ int main(void)
 	    cmocka_unit_test(test_changed),	   cmocka_unit_test(test_rules),
 	    cmocka_unit_test(test_many),	   cmocka_unit_test(test_rule_without),
 	    cmocka_unit_test(test_kinds),	   cmocka_unit_test(test_forget_held),
-	    cmocka_unit_test(test_shape_gone),
+	    cmocka_unit_test(test_not_armed),	   cmocka_unit_test(test_shape_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
