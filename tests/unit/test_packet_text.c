@@ -27,6 +27,7 @@ static void reads(const char *text, const char *want, uint32_t len, uint16_t vla
 	assert_string_equal(tally_key_text(&flow, &pkt, buf, sizeof(buf)), want);
 	assert_int_equal(pkt.len_bytes, len);
 	assert_int_equal(pkt.vlan, vlan);
+	assert_int_equal(pacer_vlan_of(pkt.key[PACER_WORD_META]), vlan);
 	assert_int_equal(pkt.ports, ports);
 	assert_int_equal(pkt.fragment, PACER_FRAG_NONE);
 }
@@ -38,14 +39,19 @@ static void test_read(void **state)
 	      PACER_VLAN_NONE, PACER_PORTS_READ);
 	reads("  udp 192.0.2.1:4000>192.0.2.2:53 len 1514 vlan 7 ",
 	      "192.0.2.1>192.0.2.2 udp 4000 53", 1514, 7, PACER_PORTS_READ);
+	/* A tag of VLAN 0 names none, as in frames. */
 	reads("tcp [2001:db8::1]:1 > [2001:DB8:0::2]:65535 vlan 0",
-	      "2001:db8::1>2001:db8::2 tcp 1 65535", 60, 0, PACER_PORTS_READ);
+	      "2001:db8::1>2001:db8::2 tcp 1 65535", 60, PACER_VLAN_NONE, PACER_PORTS_READ);
 	reads("icmpv6 2001:db8::1 > [2001:db8::2]", "2001:db8::1>2001:db8::2 icmpv6 0 0", 60,
 	      PACER_VLAN_NONE, PACER_PORTS_NONE);
 	reads("47 192.0.2.1 > 192.0.2.2", "192.0.2.1>192.0.2.2 47 0 0", 60, PACER_VLAN_NONE,
 	      PACER_PORTS_NONE);
 	/* A header that others follow: no frame is made of it. */
 	reads("44 2001:db8::1 > 2001:db8::2", "2001:db8::1>2001:db8::2 44 0 0", 60, PACER_VLAN_NONE,
+	      PACER_PORTS_NONE);
+	reads("44 2001:db8::1 > 2001:db8::2 vlan 0", "2001:db8::1>2001:db8::2 44 0 0", 60,
+	      PACER_VLAN_NONE, PACER_PORTS_NONE);
+	reads("44 2001:db8::1 > 2001:db8::2 vlan 7", "2001:db8::1>2001:db8::2 44 0 0", 60, 7,
 	      PACER_PORTS_NONE);
 	reads("192.0.2.1>192.0.2.2 sctp 7 8", "192.0.2.1>192.0.2.2 sctp 7 8", 60, PACER_VLAN_NONE,
 	      PACER_PORTS_READ);

@@ -412,8 +412,12 @@ static int build(struct pacer_packet *pkt, const struct headers *h, struct packe
 	int result;
 
 	head->n = 0;
-	if (pkt->family == PACER_FAMILY_6 && pacer_is_extension(pkt->proto))
-		return 0; /* a header that others follow */
+	if (pkt->family == PACER_FAMILY_6 && pacer_is_extension(pkt->proto)) {
+		/* A header that others follow: here is said what the parser says of a VLAN. */
+		pkt->vlan = pkt->vlan ? pkt->vlan : PACER_VLAN_NONE;
+		pkt->key[PACER_WORD_META] |= pacer_meta_vlan(pkt->vlan);
+		return 0;
+	}
 	put_frame(head, pkt, h);
 	if (h->in && pkt->len_bytes < head->n) {
 		pkt->len_bytes = head->n;
@@ -451,7 +455,6 @@ int packet_text_read(const char *text, struct pacer_packet *pkt, struct packet_h
 		     struct policy_error *error)
 {
 	struct headers h = {.ttl = 64, .flags = 0x10}; /* ack */
-	uint16_t vlan;
 	struct packet_head unused;
 
 	if (read_any(text, pkt, &h))
@@ -466,9 +469,7 @@ int packet_text_read(const char *text, struct pacer_packet *pkt, struct packet_h
 	if (!pkt->len_bytes)
 		pkt->len_bytes = PACKET_LEN_SMALLEST;
 	pkt->ports = pacer_has_ports(pkt->proto) ? PACER_PORTS_READ : PACER_PORTS_NONE;
-	vlan = pkt->vlan;
 	if (build(pkt, &h, head ? head : &unused))
 		return policy_fail(error, 0, "%.120s: no frame can be made of that", text);
-	pkt->vlan = vlan;
 	return 0;
 }
