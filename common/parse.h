@@ -24,9 +24,10 @@
  * headers.
  *
  * Error: a frame that is cut short or contradicts itself is reported so, and
- * nothing of it is used, since no stack accepts it. If a stack might accept a
- * frame but no address is in reach, it is reported as too deep. IPv4's checksum
- * is not checked.
+ * nothing of it is used, since no host accepts it. A router that looks at the IP
+ * header alone forwards it where the fault lies behind that header. If a stack
+ * might accept a frame but no address is in reach, it is reported as too deep.
+ * IPv4's checksum is not checked.
  *
  * Concurrency: pure. Memory: none.
  */

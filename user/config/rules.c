@@ -1976,7 +1976,7 @@ struct policy *policy_parse(const char *text, size_t len, struct policy_error *e
 		return NULL;
 	}
 	if (policy) {
-		policy->unparsed_drop = true; /* no stack takes such frames */
+		policy->unparsed_drop = true; /* no host takes such frames */
 		result = read_root(&s, policy);
 	} else {
 		result = doc_no_memory(&s);
