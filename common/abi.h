@@ -79,7 +79,8 @@ enum pacer_verdict {
 	X(NOT_IP, PASS, "not_ip", "neither IPv4 nor IPv6")                                        \
 	X(TRUNCATED, UNPARSED, "truncated", "a header is cut short")                              \
 	X(BAD_HEADER, UNPARSED, "bad_header", "a header contradicts itself or the frame")         \
-	X(TOO_DEEP, UNPARSED, "too_deep", "no address within reach: too many tags")               \
+	X(TOO_DEEP, UNPARSED, "too_deep",                                                         \
+	  "its addresses, or those in its tunnel that a rule asks for, are out of reach")         \
 	X(DENY_GAP, DENY, "gap", "too soon after its key's last packet")                          \
 	X(DENY_WINDOW, DENY, "window", "the window's limit would be passed")                      \
 	X(DENY_RATE, DENY, "rate", "the rate and its burst would be passed")                      \
