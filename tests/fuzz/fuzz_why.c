@@ -77,13 +77,34 @@ static void ask_key(const char *text, uint64_t now_ns)
 	}
 }
 
+static void ask_packet(const char *text, bool raw_ip, uint64_t now_ns)
+{
+	struct packet_head head = {.n = 0};
+	struct pacer_packet pkt, again;
+	struct policy_error error = {0};
+	const uint8_t *end;
+	uint32_t len;
+
+	if (packet_text_read(text, raw_ip, &pkt, &head, &error)) {
+		HOLDS_TOLD(error.text);
+		return;
+	}
+	HOLDS(head.n <= sizeof(head.data));
+	end = head.data + head.n;
+	len = pkt.len_bytes > head.n ? pkt.len_bytes : head.n;
+	if (head.n) { /* the frame that was made of it is that packet's */
+		HOLDS((raw_ip ? pacer_parse_raw(head.data, end, len, &again)
+			      : pacer_parse(head.data, end, len, &again)) == PACER_PARSED);
+		HOLDS(!memcmp(again.key, pkt.key, sizeof(pkt.key)));
+	}
+	for (uint32_t i = 0; i < 6; i++)
+		ask(&pkt, now_ns + i * 2000000);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_input in = {data, size};
 	uint64_t now_ns = 5000000000;
-	struct packet_head head = {.n = 0};
-	struct pacer_packet pkt, again;
-	struct policy_error error = {0};
 	char *text = fuzz_text(&in);
 
 	if (!policy)
@@ -92,19 +113,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(throttle, 0, sizeof(throttle));
 	memset(lease, 0, sizeof(lease));
 	(void)packet_text_is(text);
-	if (packet_text_read(text, &pkt, &head, &error)) {
-		HOLDS_TOLD(error.text);
-	} else {
-		HOLDS(head.n <= sizeof(head.data));
-		if (head.n) { /* the frame that was made of it is that packet's */
-			HOLDS(pacer_parse(head.data, head.data + head.n,
-					  pkt.len_bytes > head.n ? pkt.len_bytes : head.n,
-					  &again) == PACER_PARSED);
-			HOLDS(!memcmp(again.key, pkt.key, sizeof(pkt.key)));
-		}
-		for (uint32_t i = 0; i < 6; i++)
-			ask(&pkt, now_ns + i * 2000000);
-	}
+	ask_packet(text, false, now_ns);
+	ask_packet(text, true, now_ns + 10000000);
 	ask_key(text, now_ns + 20000000);
 	free(text);
 	return 0;

@@ -5,6 +5,7 @@
 #
 #   client                                  server
 #   10.77.0.11-18, fd77::11-18  c0 ---- s0  the pacer; `xdp-pacer why`
+#                                       t0  the same on a tun device, which has no Ethernet header
 #
 # That its answers agree with the very next packet, whatever the policy and the state, is in
 # tests/prog/test_fake.c and, of captures, in tests/replay.
@@ -301,6 +302,49 @@ of_a_frame()
 	refused 2 '--frame 0 is not a number of a frame' pacer why s0 --pcap "$work/one.pcap" --frame 0
 }
 
+# Of an interface without Ethernet: no header is made up that a rule could match, or that counts in a length.
+without_ethernet()
+{
+	local inner="udp 10.0.0.1:4000 > 10.0.0.2:53"
+
+	in_server ip tuntap add dev t0 mode tun
+	in_server ip link set t0 addrgenmode none up
+	policy raw <<-END
+	rules:
+	  - {name: inside, match: {inner: yes}, limits: [{key: "src/32,128", packets: 9, window: 60s}]}
+	  - {name: mac, match: {ether_src: "00:00:00"}, verdict: drop}
+	  - {name: rest, limits: [{key: "src/32,128", packets: 9, window: 60s}]}
+	END
+	pacer load t0 -c "$work/raw.yaml" --mode skb >/dev/null
+	python3 - "$work/raw.pcap" <<-END
+	import struct, sys
+	def ip(proto, fragment, last, body):
+	    return struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(body), 1, fragment, 64, proto, 0) + bytes([192, 0, 2, last] * 2) + body
+	udp = struct.pack(">HHHH", 4000, 53, 12, 0) + bytes(4)
+	with open(sys.argv[1], "wb") as f:
+	    f.write(struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 101))
+	    for x in ip(4, 0x2000, 1, ip(17, 0, 7, udp) + bytes(8)), ip(17, 0, 1, udp):
+	        f.write(struct.pack("<IIII", 5, 0, len(x), len(x)) + x)
+	with open(sys.argv[1] + ".short", "wb") as f: # of Ethernet, and less than its header
+	    f.write(struct.pack("<IHHiIIIIIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 1, 5, 0, 5, 5) + bytes(5))
+	END
+	of_t0 '[.reason, .len_bytes]' '["truncated",0]' --pcap "$work/raw.pcap.short" --frame 1 || return
+	of_t0 '[.reason, .rule, .len_bytes]' '["admit","inside",60]' --pcap "$work/raw.pcap" --frame 1 || return
+	of_t0 '[.reason, .rule, .len_bytes]' '["admit","rest",32]' --pcap "$work/raw.pcap" --frame 2 || return
+	of_t0 '[.reason, .rule, .len_bytes]' '["admit","rest",60]' "$inner" || return
+	of_t0 '[.reason, .rule, .len_bytes]' '["admit","inside",80]' "$inner len 80 in ipip 192.0.2.1 > 192.0.2.2" || return
+	for key in "vlan 7" "ether_src 02:00:00:00:00:01" "ether_dst 02:00:00:00:00:01" "in pppoe"; do
+		refused 2 'have no Ethernet header: leave out vlan' pacer why t0 "$inner $key" || return
+	done
+	in_server ip link del t0
+}
+
+# of_t0 FILTER WANTED ARGUMENT...
+of_t0()
+{
+	equal "$(pacer why t0 "${@:3}" --json | jq -rc "$1")" "$2" "${*:3}"
+}
+
 # The last denial, where the policy samples what is denied; and that it is not known, where it does not.
 last_denied()
 {
@@ -390,6 +434,7 @@ check why-without-a-share without_a_share
 check why-of-a-throttle of_a_throttle
 check why-of-leases of_leases
 check why-of-a-frame of_a_frame
+check why-without-ethernet without_ethernet
 check why-last-denied last_denied
 check why-wrong wrong
 finish

@@ -22,7 +22,7 @@ static void reads(const char *text, const char *want, uint32_t len, uint16_t vla
 	struct pacer_packet pkt;
 	char buf[TALLY_TEXT];
 
-	if (packet_text_read(text, &pkt, NULL, &error))
+	if (packet_text_read(text, false, &pkt, NULL, &error))
 		fail_msg("%s", error.text);
 	assert_string_equal(tally_key_text(&flow, &pkt, buf, sizeof(buf)), want);
 	assert_int_equal(pkt.len_bytes, len);
@@ -143,7 +143,7 @@ static void test_headers(void **state)
 		char bytes[2 * PACKET_HEAD_MAX + 1];
 		size_t n = strlen(frames[i].bytes);
 
-		if (packet_text_read(frames[i].text, &pkt, &head, &error))
+		if (packet_text_read(frames[i].text, false, &pkt, &head, &error))
 			fail_msg("%s", error.text);
 		for (uint32_t k = 0; k < head.n; k++)
 			snprintf(bytes + 2 * (size_t)k, 3, "%02x", head.data[k]);
@@ -152,6 +152,45 @@ static void test_headers(void **state)
 		bytes[n] = 0;
 		assert_string_equal(bytes, frames[i].bytes);
 		assert_int_equal(pkt.fragment, frames[i].fragment);
+	}
+}
+
+/* Where there is no Ethernet: the frame begins with the IP header, and is as long as is written. */
+static void test_raw_ip(void **state)
+{
+	static const char *const plain[] = {
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 fragment first len 120 ttl 9",
+	    "udp [2001:db8::1]:1 > [2001:db8::2]:2 options yes len 120",
+	    "udp [2001:db8::1]:1 > [2001:db8::2]:2 len 120 in gre 192.0.2.1 > 192.0.2.2",
+	    "tcp 10.0.0.1:1 > 10.0.0.2:2 len 120 in vxlan 2001:db8::1 > 2001:db8::2",
+	};
+	static const char *const ethernet[] = {
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 vlan 0",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 ether_src 02:00:00:00:00:01",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 ether_dst 02:00:00:00:00:01",
+	    "udp 192.0.2.1:1 > 192.0.2.2:2 in pppoe",
+	};
+	struct policy_error error;
+	struct packet_head head;
+	struct pacer_packet pkt;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++) {
+		if (packet_text_read(plain[i], true, &pkt, &head, &error))
+			fail_msg("%s", error.text);
+		assert_int_equal(pkt.l3, 0);
+		assert_int_equal(pkt.vlan, PACER_VLAN_NONE);
+		assert_int_equal(pkt.len_bytes, 120);
+		assert_int_equal(head.n, 120);
+		if (pkt.family == PACER_FAMILY_4)
+			assert_int_equal(head.data[2] << 8 | head.data[3], 120);
+		else
+			assert_int_equal(head.data[4] << 8 | head.data[5], 120 - 40);
+	}
+	for (size_t i = 0; i < sizeof(ethernet) / sizeof(*ethernet); i++) {
+		assert_int_equal(packet_text_read(ethernet[i], false, &pkt, &head, &error), 0);
+		assert_int_equal(packet_text_read(ethernet[i], true, &pkt, &head, &error), -1);
+		assert_non_null(strstr(error.text, "have no Ethernet header: leave out vlan"));
 	}
 }
 
@@ -167,7 +206,7 @@ static void tunnel(const char *in, const char *outer, uint32_t len)
 
 	snprintf(text, sizeof(text), "udp 10.0.0.1:4000 > 10.0.0.2:53 vlan 7 len %u ttl 9 in %s",
 		 len, in);
-	if (packet_text_read(text, &w.pkt, &head, &error))
+	if (packet_text_read(text, false, &w.pkt, &head, &error))
 		fail_msg("%s", error.text);
 	assert_true(w.pkt.len_bytes >= len && w.pkt.len_bytes >= head.n);
 	assert_int_equal(w.pkt.vlan, 7);
@@ -227,7 +266,7 @@ static void test_six_within(void **state)
 
 		snprintf(text, sizeof(text), "udp [2001:db8::1]:1 > [2001:db8::2]:2 in %s",
 			 each[i].in);
-		if (packet_text_read(text, &pkt, &head, &error))
+		if (packet_text_read(text, false, &pkt, &head, &error))
 			fail_msg("%s", error.text);
 		assert_int_equal(head.data[12] << 8 | head.data[13], each[i].type);
 		for (uint32_t k = 0; k < each[i].bytes; k++)
@@ -260,7 +299,7 @@ static void test_each_has_a_frame(void **state)
 				 i % 2 ? "[2001:db8::1]" : "192.0.2.1", ports ? ":1" : "",
 				 i % 2 ? "[2001:db8::2]" : "192.0.2.2", ports ? ":2" : "",
 				 more[i / 2]);
-			if (packet_text_read(text, &pkt, &head, &error))
+			if (packet_text_read(text, false, &pkt, &head, &error))
 				fail_msg("%s", error.text);
 		}
 }
@@ -332,7 +371,7 @@ static void test_wrong(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
-		if (!packet_text_read(wrong[i], &pkt, NULL, &error))
+		if (!packet_text_read(wrong[i], false, &pkt, NULL, &error))
 			fail_msg("%s was read", wrong[i]);
 	assert_true(packet_text_is("udp 192.0.2.1:1>192.0.2.2:2"));
 	assert_false(packet_text_is("192.0.2.1 53"));
@@ -341,11 +380,9 @@ static void test_wrong(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_read),
-	    cmocka_unit_test(test_headers),
-	    cmocka_unit_test(test_tunnels),
-	    cmocka_unit_test(test_six_within),
-	    cmocka_unit_test(test_each_has_a_frame),
+	    cmocka_unit_test(test_read),       cmocka_unit_test(test_headers),
+	    cmocka_unit_test(test_raw_ip),     cmocka_unit_test(test_tunnels),
+	    cmocka_unit_test(test_six_within), cmocka_unit_test(test_each_has_a_frame),
 	    cmocka_unit_test(test_wrong),
 	};
 

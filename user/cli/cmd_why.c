@@ -23,6 +23,7 @@
 
 #define SECOND_NS 1e9
 #define TEXT	  64
+#define ETHERNET  14u /* bytes of its header */
 
 /* What is asked, and of what. */
 struct question {
@@ -75,16 +76,18 @@ static int read_number(const char *text, uint64_t *n)
 	return misused("why", "--frame %s is not a number of a frame, from 1", text);
 }
 
+/* Where the interface has no Ethernet, the header that a capture is read with is taken off. */
 static void parse_frame(struct question *q, const struct replay_frame *frame)
 {
 	uint32_t head = frame->captured < REPLAY_HEAD_BYTES ? frame->captured : REPLAY_HEAD_BYTES;
-	int result = pacer_parse(frame->data, frame->data + head, frame->len_bytes, &q->pkt);
+	uint32_t off = !q->raw_ip ? 0 : head < ETHERNET ? head : ETHERNET;
+	const uint8_t *data = frame->data + off, *end = frame->data + head;
+	uint32_t len_bytes = frame->len_bytes - off;
+	int result = q->raw_ip ? pacer_parse_raw(data, end, len_bytes, &q->pkt)
+			       : pacer_parse(data, end, len_bytes, &q->pkt);
 
-	q->head.n = head;
-	memcpy(q->head.data, frame->data, head);
-
-	if (q->raw_ip && q->pkt.len_bytes > 14) /* the header that a capture is read with */
-		q->pkt.len_bytes -= 14;
+	q->head.n = head - off;
+	memcpy(q->head.data, data, q->head.n);
 	q->read = result == PACER_PARSED ? PACER_ADMIT : pacer_parse_reason(result);
 }
 
@@ -164,7 +167,7 @@ static int read_text(struct question *q, int from)
 				       text);
 		return code;
 	}
-	if (packet_text_read(text, &q->pkt, &q->head, &error))
+	if (packet_text_read(text, q->raw_ip, &q->pkt, &q->head, &error))
 		code = misused("why", "%s", error.text);
 	else if (q->pkt.family == PACER_FAMILY_NONE)
 		q->read = PACER_NOT_IP;

@@ -17,7 +17,7 @@ static bool is_denied(const struct pacer_policy *of, const char *text)
 	without_state = *of;
 	without_state.sets = 0;
 	without_state.flows.sets = 0;
-	if (bin->flags & PACER_MONITOR || packet_text_read(text, &walk.pkt, &head, &unused))
+	if (bin->flags & PACER_MONITOR || packet_text_read(text, false, &walk.pkt, &head, &unused))
 		return false;
 	why_find(&walk, &head, PACER_ADMIT, NULL, NULL);
 	walk.rule = pacer_walk_rule(&walk, bin);

@@ -105,6 +105,8 @@ struct headers {
 	size_t n_payload;
 	struct policy_mac src, dst;
 	bool of_tcp, of_icmp;	   /* it says what only these have */
+	bool of_ethernet;	   /* ... and what only Ethernet has */
+	bool raw_ip;		   /* its frame begins with the IP header */
 	const struct tunnel *in;   /* NULL: it is in none */
 	struct pacer_packet outer; /* around it, of a tunnel that has addresses */
 };
@@ -151,6 +153,7 @@ static bool read_word(const char *name, const char *text, struct pacer_packet *p
 	if (!strcmp(name, "len"))
 		return read_number(text, LEN_MAX, &pkt->len_bytes) &&
 		       pkt->len_bytes >= PACKET_LEN_SMALLEST;
+	h->of_ethernet |= !strcmp(name, "vlan") || !strncmp(name, "ether_", 6);
 	if (!strcmp(name, "vlan")) {
 		if (!read_number(text, PACER_VLAN_NONE - 1, &value))
 			return false;
@@ -196,6 +199,7 @@ static int read_tunnel(const struct words *w, size_t at, const struct pacer_pack
 			h->in = &tunnels[i];
 	if (!h->in)
 		return -1;
+	h->of_ethernet |= is_pppoe(h->in);
 	if (is_pppoe(h->in))
 		return at + 2 == w->n ? 0 : -1;
 	if (at + 5 != w->n || strcmp(w->at[at + 3], ">") != 0)
@@ -374,7 +378,9 @@ static void put_around(struct packet_head *head, const struct pacer_packet *pkt,
 	struct headers plain = {.ttl = 64};
 	struct pacer_packet outer = h->outer;
 
-	put_ethernet(head, pkt->vlan, is_pppoe(h->in) ? PACER_ETH_PPPOE : type_of(&outer), h);
+	if (!h->raw_ip)
+		put_ethernet(head, pkt->vlan, is_pppoe(h->in) ? PACER_ETH_PPPOE : type_of(&outer),
+			     h);
 	outer.len_bytes = pkt->len_bytes;
 	if (outer.family == PACER_FAMILY_4)
 		put_ip4(head, &outer, &plain, &nothing);
@@ -393,7 +399,7 @@ static void put_frame(struct packet_head *head, const struct pacer_packet *pkt,
 	put_rest(&rest, pkt, h);
 	if (h->in)
 		put_around(head, pkt, h);
-	else
+	else if (!h->raw_ip)
 		put_ethernet(head, pkt->vlan, type_of(pkt), h);
 	if (pkt->family == PACER_FAMILY_4)
 		put_ip4(head, pkt, h, &rest);
@@ -408,7 +414,8 @@ static void put_frame(struct packet_head *head, const struct pacer_packet *pkt,
 /* The packet as it is read of its frame; that is as long as its headers want. */
 static int build(struct pacer_packet *pkt, const struct headers *h, struct packet_head *head)
 {
-	uint32_t len_bytes;
+	uint32_t len_bytes, len;
+	const uint8_t *end;
 	int result;
 
 	head->n = 0;
@@ -424,8 +431,10 @@ static int build(struct pacer_packet *pkt, const struct headers *h, struct packe
 		put_frame(head, pkt, h); /* the lengths around it are of that */
 	}
 	len_bytes = pkt->len_bytes;
-	result = pacer_parse(head->data, head->data + head->n,
-			     len_bytes > head->n ? len_bytes : head->n, pkt);
+	len = len_bytes > head->n ? len_bytes : head->n;
+	end = head->data + head->n;
+	result = h->raw_ip ? pacer_parse_raw(head->data, end, len, pkt)
+			   : pacer_parse(head->data, end, len, pkt);
 	if (result != PACER_PARSED && !(h->in && result == PACER_PARSE_NOT_IP))
 		return -1;
 	pkt->len_bytes = len_bytes;
@@ -451,10 +460,10 @@ static int read_any(const char *text, struct pacer_packet *pkt, struct headers *
 	return read_more(&w, 4, pkt, h);
 }
 
-int packet_text_read(const char *text, struct pacer_packet *pkt, struct packet_head *head,
-		     struct policy_error *error)
+int packet_text_read(const char *text, bool raw_ip, struct pacer_packet *pkt,
+		     struct packet_head *head, struct policy_error *error)
 {
-	struct headers h = {.ttl = 64, .flags = 0x10}; /* ack */
+	struct headers h = {.ttl = 64, .flags = 0x10 /* ack */, .raw_ip = raw_ip};
 	struct packet_head unused;
 
 	if (read_any(text, pkt, &h))
@@ -466,6 +475,11 @@ int packet_text_read(const char *text, struct pacer_packet *pkt, struct packet_h
 		    "behind it if it is in a tunnel (gre, ipip, vxlan, geneve, gtpu), or \"in "
 		    "pppoe\"",
 		    text, PACKET_LEN_SMALLEST, LEN_MAX);
+	if (raw_ip && h.of_ethernet)
+		return policy_fail(error, 0,
+				   "%.120s: packets of this interface have no Ethernet header: "
+				   "leave out vlan, ether_src, ether_dst and in pppoe",
+				   text);
 	if (!pkt->len_bytes)
 		pkt->len_bytes = PACKET_LEN_SMALLEST;
 	pkt->ports = pacer_has_ports(pkt->proto) ? PACER_PORTS_READ : PACER_PORTS_NONE;

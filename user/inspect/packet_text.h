@@ -25,10 +25,10 @@ bool packet_text_is(const char *text);
  * HEX (else zeros), ether_src and ether_dst MAC. At the end it may say what it is in: "in gre SRC >
  * DST", the same of ipip, vxlan, geneve and gtpu, or "in pppoe"; then vlan, len and the MACs are of
  * the frame, and *pkt is the packet around it, of pppoe one without addresses. Or a flow as
- * tally_key_text writes it. `head` gets the frame's first bytes, where it is not NULL. 0, or -1
- * with *error filled.
+ * tally_key_text writes it. `head` gets the frame's first bytes, where it is not NULL. With raw_ip
+ * that begins with the IP header, and what Ethernet has is an error. 0, or -1 with *error filled.
  */
-int packet_text_read(const char *text, struct pacer_packet *pkt, struct packet_head *head,
-		     struct policy_error *error);
+int packet_text_read(const char *text, bool raw_ip, struct pacer_packet *pkt,
+		     struct packet_head *head, struct policy_error *error);
 
 #endif
