@@ -134,6 +134,8 @@ int gave_up(const char *verb, const char *what);
 void change_made(void);
 /* The same of a pacer, which gets a note of who had what done: the command as it was given. */
 void change_noted(struct attached *a);
+/* Of a pacer that was put on, where a frame may be several packets: one line on stderr. */
+void joined_noted(const struct attached *a);
 /* There was no memory for a part of the result. It is a failure, and no JSON is printed. */
 void result_lacks(void);
 /* A part of the result cannot be read: says why, and is as above. */

@@ -142,8 +142,10 @@ static int attach(const struct options *o, const struct object_begin *begin,
 	} else if (attach_all(o, &load, begin, a, replaced, &error)) {
 		code = complain(NULL, &error);
 	} else {
-		for (int i = 0; i < o->n_args; i++)
+		for (int i = 0; i < o->n_args; i++) {
 			change_noted(&a[i]);
+			joined_noted(&a[i]);
+		}
 		watch_trial(a, o);
 		code = show_loaded(a, o, replaced, restored);
 		for (int i = 0; i < o->n_args; i++)

@@ -90,6 +90,7 @@ static int begin(const char *ifname, const struct options *o, struct attached *a
 	if (result)
 		return complain(error.line ? o->policy : NULL, &error);
 	change_noted(a);
+	joined_noted(a);
 	if (*why.text)
 		complaint("%s", why.text);
 	emit_begin(o->json);

@@ -45,6 +45,7 @@ static int run_upgrade(struct options *o)
 		code = complain(NULL, &error);
 	} else {
 		change_noted(&a);
+		joined_noted(&a);
 		code = report(&a, o, &replaced);
 		attached_release(&a);
 	}

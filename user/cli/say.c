@@ -9,6 +9,7 @@
 #include "cli/cmd.h"
 #include "fleet/json.h"
 #include "config/text.h"
+#include "live/joined.h"
 #include "live/notes.h"
 
 #define LINE_MAX_BYTES 8192 /* room for two paths */
@@ -115,6 +116,14 @@ void change_noted(struct attached *a)
 	for (int i = 0; command && command[i] && n < sizeof(text); i++)
 		n += snprintf(text + n, sizeof(text) - n, "%s%s", i ? " " : "", command[i]);
 	notes_say(a, NOTE_CHANGE, text_escape(text, line, sizeof(line)));
+}
+
+void joined_noted(const struct attached *a)
+{
+	char text[JOINED_TEXT];
+
+	if (joined_note(a->ifname, !strcmp(a->mode, "skb"), text))
+		complaint("%s: %s", a->ifname, text);
 }
 
 static int no_result(const char *why)

@@ -115,7 +115,9 @@ static const char *parent_of(const char *ifname, char *buf, size_t size)
 	return buf;
 }
 
-#define OR_SKB "or use --mode skb, which costs each packet a buffer before it is judged"
+#define OR_SKB                                                                                 \
+	"or use --mode skb, which costs each packet a buffer before it is judged, and counts " \
+	"packets that GRO has joined as one"
 
 const char *device_advice(const char *ifname, char *buf, size_t size)
 {
