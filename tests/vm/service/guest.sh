@@ -227,7 +227,7 @@ agent_stops()
 	systemctl stop xdp-pacer-fleet@v0
 	[ "$(agent ActiveState) $(agent Result)" = "inactive success" ] || fail "$(agent ActiveState) $(agent Result)" ||
 		return
-	[ ! -e /run/etcd/member ] || dmesg | grep -q 'v0: its shares were not given back within' ||
+	[ ! -e /run/etcd/member ] || grep -q 'v0: its shares were not given back within' /run/said ||
 		fail "it has not left the store" || return
 	active
 }
