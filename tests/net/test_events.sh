@@ -106,6 +106,31 @@ of_one_source()
 	unfollow
 }
 
+# Of two limits of one kind and key, the sample does not tell which denied; of one by a set's value, it does.
+of_what_is_not_known()
+{
+	echo 10.77.0.0/16,XY >"$work/geo.csv"
+	policy alike <<-END
+	sets: [{name: geo, file: $work/geo.csv, value: 2}]
+	rules:
+	  - name: udp
+	    match: {dport: 9000}
+	    limits: [{key: src/32,64, packets: 1000, window: 1s}, {key: src/32,64, packets: 10, window: 1m}]
+	  - name: land
+	    match: {dport: 9001}
+	    limits: [{key: "value(geo, src)", packets: 10, window: 1m}]
+	sample: {of: denied, k: 64, window: 10s}
+	END
+	load alike
+	follow
+	shoot n=300
+	shoot n=300,dport=9001
+	soon '[.[] | select(.event == "start")] | length == 2'
+	equal "$(told '[.[] | select(.event == "start") | [.rule, .keys[0].key, .needed.limit]]')" \
+		'[["udp","10.77.0.11",null],["land","value(geo, XY)",0]]' "what would have to be set"
+	unfollow
+}
+
 # What the sample says would have to be set is enough, of a source that sends all the time.
 of_what_is_needed()
 {
@@ -468,6 +493,7 @@ wrong()
 net_up
 check events-of-one-source of_one_source
 check events-of-what-is-needed of_what_is_needed
+check events-of-what-is-not-known of_what_is_not_known
 check events-of-a-flood of_a_flood
 check events-of-the-ordinary of_the_ordinary
 check events-of-bans of_bans

@@ -411,6 +411,23 @@ static void shares_of_keys(void **state)
 	assert_true(outside <= 25);
 }
 
+/* Whatever limit denied a packet of it may be what a key wants. */
+static void limits_of_a_key(void **state)
+{
+	struct crowd_packet p[] = {packet_from(0x0a000001, 0, S), packet_from(0x0a000002, 0, S),
+				   packet_from(0x0a000001, 0, S), packet_from(0x0a000001, 0, S)};
+	struct crowd c;
+
+	(void)state;
+	p[0].limits = p[3].limits = 1;
+	p[1].limits = 2;
+	p[2].limits = 4;
+	crowd_read(&c, p, 4, 4, 0, 0);
+	assert_int_equal(c.keys, 2);
+	assert_int_equal(c.key[0].limits, 5);
+	assert_int_equal(c.key[1].limits, 2);
+}
+
 /* --- what would have to be set --------------------------------------------------------------- */
 
 static void needed_values(void **state)
@@ -430,7 +447,8 @@ static void needed_values(void **state)
 	    {"{key: src/32,128, rate: 80kbit/s, burst: 5k}", "rate=224000bit/s", PACER_DENY_RATE,
 	     20000},
 	};
-	struct crowd_key key = {.by = KEY_SRC(32, 128), .share = {0.5, 0.2, 0.9}, .len_bytes = 100};
+	struct crowd_key key = {
+	    .by = KEY_SRC(32, 128), .limits = 1, .share = {0.5, 0.2, 0.9}, .len_bytes = 100};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -459,7 +477,8 @@ static void needed_of_a_rung(void **state)
 	static const char *const text =
 	    "rules: [{name: r, limits: [{key: all, gap: 1ns}, {key: "
 	    "'src/[32,24,16],[64,48]', rate: 5/s, burst: 5, wider: x4}]}]";
-	struct crowd_key key = {.by = KEY_SRC(24, 48), .share = {0.5, 0.2, 0.9}, .len_bytes = 100};
+	struct crowd_key key = {
+	    .by = KEY_SRC(24, 48), .limits = 1 << 2, .share = {0.5, 0.2, 0.9}, .len_bytes = 100};
 	struct policy_error error;
 	struct policy *p = policy_parse(text, strlen(text), &error);
 	struct needed needed;
@@ -690,6 +709,7 @@ int main(void)
 	    cmocka_unit_test(needed_of_a_rung),	  cmocka_unit_test(told_in_order),
 	    cmocka_unit_test(told_of_another),	  cmocka_unit_test(told_without_memory),
 	    cmocka_unit_test(of_a_coarse_clock),  cmocka_unit_test(told_of_a_rung),
+	    cmocka_unit_test(limits_of_a_key),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

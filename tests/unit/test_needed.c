@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "episodes/needed.h"
+#include "plan/keymask.h"
 
 #define ARRAY(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -48,6 +49,7 @@ static struct needed needed_of(const char *limit, enum pacer_reason reason, size
 	if (!*policy)
 		fail_msg("%s: %s", limit, error.text);
 	key.by = (*policy)->rule[0].limit[rung].key;
+	key.limits = 1u << rung;
 	needed_find(&needed, &(*policy)->rule[0], reason, &key, 1000);
 	return needed;
 }
@@ -94,12 +96,54 @@ static void test_of_none(void **unused)
 	policy_free(policy);
 }
 
+/* A sample tells limits of one kind and key apart by nothing, those by a value as little. */
+static void test_of_which(void **unused)
+{
+	static const char *const text =
+	    "sets: [{name: geo, file: geo.csv, value: 3}, {name: as, file: as.csv, value: 2}]\n"
+	    "rules: [{name: a, limits: [{key: src/32,64, packets: 1000, window: 1s}, "
+	    "{key: src/32,64, packets: 100, window: 1m}, {key: src/24,64, packets: 9, window: 1s}, "
+	    "{key: src/32,64, rate: 9/s, burst: 9}, {key: 'value(geo, src)', packets: 9, window: "
+	    "1s}, {key: 'value(as, src)', packets: 9, window: 1s}]}]";
+	static const struct {
+		size_t limit;
+		enum pacer_reason reason;
+		uint32_t limits;
+		int found;
+	} rows[] = {
+	    {0, PACER_DENY_WINDOW, 0x03, -1}, {1, PACER_DENY_WINDOW, 0x03, -1},
+	    {2, PACER_DENY_WINDOW, 0x04, 2},  {0, PACER_DENY_RATE, 0x08, 3},
+	    {4, PACER_DENY_WINDOW, 0x10, 4},  {5, PACER_DENY_WINDOW, 0x20, 5},
+	    {0, PACER_DENY_BAN, 0, -1},
+	};
+	struct policy_error error;
+	struct policy *policy = policy_parse(text, strlen(text), &error);
+
+	(void)unused;
+	if (!policy)
+		fail_msg("%s", error.text);
+	for (size_t i = 0; i < ARRAY(rows); i++) {
+		struct crowd_key key = {.share = {0.5, 0.25, 1}, .len_bytes = 100};
+		struct pacer_limiter by = {0};
+		struct needed n;
+
+		key.by = policy->rule[0].limit[rows[i].limit].key;
+		key_masks(&key.by, &by);
+		key.limits = needed_limits(&policy->rule[0], &by, rows[i].reason);
+		assert_int_equal(key.limits, rows[i].limits);
+		needed_find(&n, &policy->rule[0], rows[i].reason, &key, 1000);
+		assert_int_equal(n.limit, rows[i].found);
+	}
+	policy_free(policy);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_of_each_kind),
 	    cmocka_unit_test(test_of_a_rung),
 	    cmocka_unit_test(test_of_none),
+	    cmocka_unit_test(test_of_which),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

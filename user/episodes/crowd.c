@@ -91,6 +91,16 @@ static double mean_length(const struct part *part, uint64_t key)
 	return (double)bytes / n; /* of which there is one */
 }
 
+static uint32_t limits_of(const struct part *part, uint64_t key)
+{
+	uint32_t limits = 0;
+
+	for (uint32_t i = 0; i < part->k; i++)
+		if (part->key[i] == key)
+			limits |= part->packet[i]->limits;
+	return limits;
+}
+
 static void read_keys(struct crowd *c, const struct part *part)
 {
 	const struct pooled_part one = {part->n, part->k, part->key};
@@ -106,6 +116,7 @@ static void read_keys(struct crowd *c, const struct part *part)
 
 		key_text(packet, c->key[i].key);
 		c->key[i].by = packet->by;
+		c->key[i].limits = limits_of(part, part->key[key[i].item]);
 		c->key[i].share = share_of(&key[i].share);
 		c->key[i].len_bytes = mean_length(part, part->key[key[i].item]);
 	}

@@ -54,6 +54,7 @@ struct crowd_packet {
 	uint32_t rule; /* its number in the policy */
 	enum pacer_reason reason;
 	struct policy_key by; /* how keys are told apart by the limit that denied it */
+	uint32_t limits;      /* of its rule, a bit each, that may have denied it */
 	struct pacer_packet pkt;
 	struct pacer_packet seen; /* as that limit sees it */
 };
@@ -61,6 +62,7 @@ struct crowd_packet {
 struct crowd_key {
 	char key[TALLY_TEXT]; /* of a limit of all: the source */
 	struct policy_key by;
+	uint32_t limits;	  /* that may have denied it, as above */
 	struct heavy_share share; /* of the denied packets */
 	double len_bytes;	  /* a packet's, on average */
 };

@@ -315,9 +315,16 @@ static struct crowd_packet packet_of(const struct follow *f, const struct judged
 				 .reason = item->reason,
 				 .by = KEY_SRC(32, 128),
 				 .pkt = estimate_packet(item)};
+	const struct pacer_limiter *t;
+	int limiter;
 
 	p.seen = p.pkt;
-	(void)judged_key(by, p.rule, item, &p.by, &p.seen); /* else its source */
+	limiter = judged_limiter(by, p.rule, item, &p.seen);
+	if (limiter < 0) /* it goes by its source */
+		return p;
+	t = &by->bin->rule[p.rule].limiter[limiter];
+	p.by = compile_key_of(t->key_id);
+	p.limits = needed_limits(&f->policy->rule[p.rule], t, p.reason);
 	return p;
 }
 

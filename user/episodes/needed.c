@@ -6,18 +6,38 @@
 #include <stdio.h>
 
 #include "config/units.h"
+#include "plan/keymask.h"
 #include "plan/kinds.h"
 
 static const double second_ns = 1e9;
 
-static int limit_of(const struct policy_rule *rule, enum pacer_reason reason,
-		    const struct policy_key *by)
+uint32_t needed_limits(const struct policy_rule *rule, const struct pacer_limiter *t,
+		       enum pacer_reason reason)
 {
-	for (size_t i = 0; i < rule->n_limits; i++)
-		if (limit_kind_of(&rule->limit[i])->reason == reason &&
-		    policy_key_same(&rule->limit[i].key, by))
-			return (int)i;
-	return -1;
+	struct pacer_limiter by = {0};
+	uint32_t limits = 0;
+
+	for (size_t i = 0; i < rule->n_limits; i++) {
+		key_masks(&rule->limit[i].key, &by);
+		if (limit_kind_of(&rule->limit[i])->reason == reason && keymask_same(&by, t))
+			limits |= 1u << i;
+	}
+	return limits;
+}
+
+/* The one of these that denies for this reason; -1: there is none, or more than one. */
+static int limit_of(const struct policy_rule *rule, enum pacer_reason reason, uint32_t limits)
+{
+	int found = -1;
+
+	for (size_t i = 0; i < rule->n_limits; i++) {
+		if (!(limits >> i & 1) || limit_kind_of(&rule->limit[i])->reason != reason)
+			continue;
+		if (found >= 0)
+			return -1;
+		found = (int)i;
+	}
+	return found;
 }
 
 /* Of a key that is denied so many packets a second of such a length. */
@@ -68,7 +88,7 @@ void needed_find(struct needed *needed, const struct policy_rule *rule, enum pac
 	const struct heavy_share *share = !key->by.parts ? &whole : &key->share;
 	const struct policy_limit *l;
 
-	*needed = (struct needed){.limit = limit_of(rule, reason, &key->by)};
+	*needed = (struct needed){.limit = limit_of(rule, reason, key->limits)};
 	if (needed->limit < 0)
 		return;
 	l = &rule->limit[needed->limit];

@@ -6,7 +6,8 @@
  *
  * Error: the key's rate is its share of the rule's, so it has that interval; `enough` is of the
  * upper end. It supposes that the key uses all that its limit allows, and that the limit alone
- * denies it. Bursts that are shorter than the episode may want more.
+ * denies it: where more than one may have, it is not known. Bursts that are shorter than the
+ * episode may want more.
  */
 #ifndef PACER_NEEDED_H
 #define PACER_NEEDED_H
@@ -21,6 +22,13 @@ struct needed {
 	double value, enough; /* packets, bytes, ns, or packets or bytes a second */
 	const struct policy_limit *of;
 };
+
+/*
+ * The limits of the rule, a bit each, that count by the key of *t and deny for this reason. A
+ * sample of a pacer at work does not tell these apart.
+ */
+uint32_t needed_limits(const struct policy_rule *rule, const struct pacer_limiter *t,
+		       enum pacer_reason reason);
 
 /* pps: packets of all keys that the rule denies for this reason a second. */
 void needed_find(struct needed *needed, const struct policy_rule *rule, enum pacer_reason reason,

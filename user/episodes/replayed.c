@@ -6,15 +6,18 @@
 
 #include "estimate/estimate_key.h"
 #include "key.h"
+#include "plan/kinds.h"
 #include "plan/sampling.h"
 #include "sampler.h"
 
 #define SAMPLE_WINDOW_NS 10000000000ull
 #define SEED		 0x6576656e7473 /* the same in every run */
 
-/* How a packet of the sample was denied: the key, and the packet as that limit saw it. */
+/* How a packet of the sample was denied: the key, the limit as a bit, and the packet as that limit
+ * saw it. */
 struct denied_by {
 	uint32_t key_id;
+	uint32_t limits;
 	struct pacer_packet seen;
 };
 
@@ -41,6 +44,17 @@ static struct pacer_sampling sampling_of(const struct judge *j)
 				1);
 }
 
+/* As a bit. 0: no limit of the policy denied it, but a ban, say. */
+static uint32_t limit_of(const struct judge *j, const struct replay_judged *judged)
+{
+	const struct policy_rule *rule = &j->policy->rule[pacer_outcome_rule(judged->outcome)];
+	uint32_t limit = judge_limit_of(j, judged);
+
+	return limit_kind_of(&rule->limit[limit])->reason == pacer_outcome_reason(judged->outcome)
+		   ? 1u << limit
+		   : 0;
+}
+
 /* What a packet was denied by. */
 static struct denied_by denied_by(const struct run *r, const struct replay_judged *judged)
 {
@@ -48,9 +62,10 @@ static struct denied_by denied_by(const struct run *r, const struct replay_judge
 	const struct pacer_limiter *t =
 	    &r->judge->bin->rule[rule].limiter[pacer_outcome_limiter(judged->outcome)];
 
-	return (struct denied_by){
-	    t->key_id, pacer_limiter_valued(t) ? pacer_limiter_sees(t, &judged->pkt, judged->value)
-					       : judged->pkt};
+	return (struct denied_by){t->key_id, limit_of(r->judge, judged),
+				  pacer_limiter_valued(t)
+				      ? pacer_limiter_sees(t, &judged->pkt, judged->value)
+				      : judged->pkt};
 }
 
 /* Kept for every sample that took the packet. The item names its place by what is else a hash. */
@@ -109,6 +124,7 @@ static void tell(struct run *r)
 					  .rule = denied ? rule_of(r, &item[i]) : PACER_RULES_MAX,
 					  .reason = item[i].reason,
 					  .by = compile_key_of(by->key_id),
+					  .limits = by->limits,
 					  .pkt = estimate_packet(&item[i]),
 					  .seen = by->seen};
 	}

@@ -71,17 +71,27 @@ bool judged_limit(const struct judged_by *by, size_t rule, size_t limit,
 	return false;
 }
 
-bool judged_key(const struct judged_by *by, size_t rule, const struct pacer_sample_item *item,
-		struct policy_key *key, struct pacer_packet *seen)
+int judged_limiter(const struct judged_by *by, size_t rule, const struct pacer_sample_item *item,
+		   struct pacer_packet *seen)
 {
 	struct pacer_packet pkt;
 
 	for (size_t k = 0; rule < PACER_RULES_MAX && k < by->bin->rule[rule].n_limiters; k++) {
 		if (!judged_limit(by, rule, k, item, &pkt))
 			continue;
-		*key = compile_key_of(by->bin->rule[rule].limiter[k].key_id);
 		*seen = pkt;
-		return true;
+		return (int)k;
 	}
-	return false;
+	return -1;
+}
+
+bool judged_key(const struct judged_by *by, size_t rule, const struct pacer_sample_item *item,
+		struct policy_key *key, struct pacer_packet *seen)
+{
+	int limiter = judged_limiter(by, rule, item, seen);
+
+	if (limiter < 0)
+		return false;
+	*key = compile_key_of(by->bin->rule[rule].limiter[limiter].key_id);
+	return true;
 }

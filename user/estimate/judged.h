@@ -35,6 +35,9 @@ void judged_close(struct judged_by *by);
  */
 bool judged_limit(const struct judged_by *by, size_t rule, size_t limit,
 		  const struct pacer_sample_item *item, struct pacer_packet *seen);
+/* The same, of the rule's first limiter that did; -1: none did, and *seen stays as it is. */
+int judged_limiter(const struct judged_by *by, size_t rule, const struct pacer_sample_item *item,
+		   struct pacer_packet *seen);
 /*
  * How the key is told apart: of the limit that denied, or of the rule's first. False: it is a key
  * of none of the rule's limits; *key and *seen stay as they are.
