@@ -121,6 +121,39 @@ of_a_key()
 	pacer why s0 10.77.0.0/20 | grep -q 'no rule counts by such a key' || fail "of a length that no limit has"
 }
 
+# A key as a limit of the policy has it, whatever its parts: as `replay`, `top` and `ban list` write it.
+of_any_key()
+{
+	policy any <<-END
+	rules:
+	  - name: a
+	    match: {dport: 9000}
+	    limits: [{key: "src/32,64+vlan", packets: 30, window: 60s}, {key: dport, packets: 40, window: 60s}]
+	  - name: b
+	    limits:
+	      - {key: "src/32,64+dst/32,64", packets: 50, window: 60s}
+	      - {key: "dst/24,64+vlan+ttl", packets: 60, window: 60s}
+	      - {key: flow, packets: 70, window: 60s}
+	END
+	load any
+	arrive "3 2" n=3 n=2,dport=9001
+	equal "$(why '[.rules[] | [.name, (.limits[] | .key, .family, .used)]]' 10.77.0.11 untagged)" \
+		'[["a","10.77.0.11 untagged",null,3]]' "of a source and no tag"
+	equal "$(why '[.rules[] | [.name, (.limits[] | .used)]]' "10.77.0.11 vlan 7")" '[["a",0]]' "of a VLAN"
+	equal "$(why '[.rules[] | [.name, (.limits[] | .key, .family, .used)]]' 9000)" \
+		'[["a","9000",4,3,"9000",6,0]]' "of a port, of each family"
+	equal "$(why '[.rules[] | [.name, (.limits[] | .used)]]' "10.77.0.11>10.77.0.1")" '[["b",2]]' "of two ends"
+	equal "$(why '[.rules[] | [.name, (.limits[] | .used)]]' "10.77.0.0/24 untagged ttl 64")" '[["b",2]]' \
+		"of a destination"
+	equal "$(why '[.packet, .limits[2].key]' "10.77.0.11>10.77.0.1 udp 4000 9001")" \
+		'["10.77.0.11>10.77.0.1 udp 4000 9001","10.77.0.11>10.77.0.1 udp 4000 9001"]' "a flow's is the packet's"
+	pacer allow s0 add 10.77.0.11 >/dev/null
+	equal "$(why .allowed.prefix 10.77.0.11 untagged)" 10.77.0.11 "its source is looked for"
+	equal "$(why .allowed 9000)" null "where there is one"
+	refused 2 '10.77.0.11 untagged x is no key, such as' pacer why s0 10.77.0.11 untagged x
+	refused 2 '10.77.0.11>x is no packet, such as' pacer why s0 "10.77.0.11>x"
+}
+
 # Rules that count nothing, and sets: what an address falls under, up to the rule that has all of it.
 of_verdicts()
 {
@@ -426,6 +459,7 @@ net_up
 check why-of-a-packet of_a_packet
 check why-when-it-passes when_it_passes
 check why-of-a-key of_a_key
+check why-of-any-key of_any_key
 check why-of-a-limit-that-goes of_a_limit_that_goes
 check why-of-verdicts of_verdicts
 check why-on-lists on_lists

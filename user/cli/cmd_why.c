@@ -34,7 +34,7 @@ struct question {
 	struct pacer_packet outer; /* around it, where it is judged as what is in a tunnel */
 	enum pacer_reason read;	   /* ADMIT, or why no rule is looked for */
 	bool of_frame, raw_ip;
-	bool of_value; /* the key has no address, but the value of one */
+	bool sourceless; /* the key has no source's address */
 	struct packet_head head;
 	const struct policy *policy;
 	const struct pacer_policy *bin;
@@ -132,7 +132,7 @@ static void read_source(struct question *q)
 		}
 }
 
-/* "value(geo, XY)": no source is looked for. */
+/* "value(geo, XY)" needs no limit that counts so. */
 static void read_value(struct question *q)
 {
 	static const uint16_t parts[] = {KEY_PART_SRC_VALUE, KEY_PART_DST_VALUE};
@@ -141,38 +141,62 @@ static void read_value(struct question *q)
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
 		struct policy_key kind = {.parts = parts[i]};
 
-		q->of_value |= !tally_key_read(&kind, q->key, &unused);
+		q->sourceless |= !tally_key_read(&kind, q->key, &unused);
 	}
-	if (q->of_value)
-		q->read = PACER_NOT_IP;
 }
 
+/* A key as a limit of the policy has it, whatever its parts. One with a source goes before. */
+static void read_as_limit(struct question *q, const struct policy_key *kind)
+{
+	struct pacer_packet pkt;
+
+	if (q->pkt.family != PACER_FAMILY_NONE || tally_key_read(kind, q->key, &pkt))
+		return;
+	q->sourceless = !(kind->parts & KEY_PART_SRC);
+	if (q->sourceless)
+		return;
+	q->pkt = pkt;
+	q->by = (struct prefix){.len = pkt.family == PACER_FAMILY_4 ? kind->src4 : kind->src6};
+}
+
+/* Is it a key? */
+static bool read_key(struct question *q)
+{
+	read_source(q);
+	read_value(q);
+	for (size_t r = 0; r < q->policy->n_rules; r++)
+		for (size_t i = 0; i < q->policy->rule[r].n_limits; i++)
+			read_as_limit(q, &q->policy->rule[r].limit[i].key);
+	if (q->sourceless)
+		q->read = PACER_NOT_IP; /* no source is looked for */
+	q->pkt.len_bytes = PACKET_LEN_SMALLEST;
+	return q->sourceless || q->pkt.family != PACER_FAMILY_NONE;
+}
+
+/* A flow's text is a key's and a packet's: it is taken for the packet, which has that key. */
 static int read_text(struct question *q, int from)
 {
 	struct policy_error error;
 	char *text = joined(q->o, from);
-	int code = EXIT_DONE;
 
 	if (!text)
 		return gave_up("why", "no memory");
-	if (!packet_text_is(text)) {
-		q->key = text;
-		read_source(q);
-		read_value(q);
-		q->pkt.len_bytes = PACKET_LEN_SMALLEST;
-		if (q->pkt.family == PACER_FAMILY_NONE && !q->of_value)
-			code = misused("why",
-				       "%s is no key, such as 192.0.2.1 or 192.0.2.0/24, nor a "
-				       "packet, such as \"udp 192.0.2.1:4000 > 192.0.2.2:53\"",
-				       text);
-		return code;
+	if (packet_text_is(text) && !packet_text_read(text, q->raw_ip, &q->pkt, &q->head, &error)) {
+		if (q->pkt.family == PACER_FAMILY_NONE)
+			q->read = PACER_NOT_IP;
+		free(text);
+		return EXIT_DONE;
 	}
-	if (packet_text_read(text, q->raw_ip, &q->pkt, &q->head, &error))
-		code = misused("why", "%s", error.text);
-	else if (q->pkt.family == PACER_FAMILY_NONE)
-		q->read = PACER_NOT_IP;
-	free(text);
-	return code;
+	q->key = text;
+	q->pkt = (struct pacer_packet){.family = PACER_FAMILY_NONE};
+	if (read_key(q))
+		return EXIT_DONE;
+	return packet_text_is(text)
+		   ? misused("why", "%s", error.text)
+		   : misused("why",
+			     "%s is no key, such as 192.0.2.1 or 192.0.2.0/24, nor a packet, such "
+			     "as \"udp 192.0.2.1:4000 > 192.0.2.2:53\"",
+			     text);
 }
 
 static struct prefix source_of(const struct pacer_packet *pkt, uint8_t len)
@@ -249,6 +273,10 @@ static const char *const entry_texts[] = {[HELD_BY_NONE] = "no entry yet",
 					  [HELD_BY_CELLS] = "cells of a sketch",
 					  [HELD_BY_ONE] = "one for all"};
 
+/* Of a key without an address. */
+static const char *const family_texts[] = {
+    [PACER_FAMILY_NONE] = "", [PACER_FAMILY_4] = ", IPv4", [PACER_FAMILY_6] = ", IPv6"};
+
 static void emit_held(const struct question *q, const struct limit_held *h)
 {
 	uint64_t ago_ns = h->last_ns && q->now_ns > h->last_ns ? q->now_ns - h->last_ns : 0;
@@ -304,7 +332,11 @@ static void emit_limit(const struct question *q, const struct policy_rule *rule,
 	emit_row();
 	emit_object("");
 	emit_limit_name(rule, l);
-	emit_string("key", l->key, "%s", l->key);
+	emit_string("key", l->key, "%s%s", l->key, family_texts[l->family]);
+	if (l->family == PACER_FAMILY_NONE)
+		emit_null("family", NULL);
+	else
+		emit_uint("family", l->family == PACER_FAMILY_4 ? 4 : 6, NULL);
 	emit_string("entry", entry_names[l->held.by], "%s",
 		    l->unasked ? "not asked" : entry_texts[l->held.by]);
 	emit_flag("counted", !l->unasked, NULL);
@@ -589,7 +621,7 @@ static void emit_sets(const struct question *q, const struct pacer_walk *walk,
 	size_t n = 0;
 
 	emit_array("sets");
-	for (uint32_t i = 0; i < q->policy->n_sets && !q->of_value; i++) {
+	for (uint32_t i = 0; i < q->policy->n_sets && !q->sourceless; i++) {
 		const struct policy_set_use use = {.set = i};
 
 		if (reach_of_set(&use, walk, source) != REACH_ALL)
@@ -641,16 +673,16 @@ static void emit_rules(const struct question *q, struct pacer_walk *walk,
 	for (size_t r = 0; r < q->policy->n_rules; r++) {
 		const struct policy_rule *rule = &q->policy->rule[r];
 		enum reach reach =
-		    before || q->of_value ? REACH_NONE : reach_of_rule(rule, walk, source);
+		    before || q->sourceless ? REACH_NONE : reach_of_rule(rule, walk, source);
 		struct why why = {.n = 0};
 
 		walk->rule = r;
 		if (rule->n_limits)
 			why_key(walk, q->policy, q->resolution_ns, q->key,
-				q->of_value ? 0 : source->len, &why);
+				q->sourceless ? 0 : source->len, &why);
 		else if (reach)
 			emit_verdict(rule, reach);
-		if (why.n && (reach || q->of_value || counts_others(&why)))
+		if (why.n && (reach || q->sourceless || counts_others(&why)))
 			emit_key_limits(q, &why);
 		n += why.n || (!rule->n_limits && reach);
 		before |= reach == REACH_ALL;
@@ -871,17 +903,19 @@ static int ask_live(struct attached *a, const struct options *o)
 	struct policy *policy;
 	struct look look;
 	uint64_t number = 0;
-	int code = o->pcap ? read_number(o->frame, &number) : read_text(&q, 1);
+	int code = o->pcap ? read_number(o->frame, &number) : EXIT_DONE;
 
 	if (!code && o->pcap)
 		code = read_frame(&q, o->pcap, number);
 	policy = code ? NULL : copies_policy(a, copies_in_force(a), &error);
 	if (!code && !policy)
 		code = gave_up("why", "no memory for the policy");
+	q.policy = policy;
+	if (!code && !o->pcap)
+		code = read_text(&q, 1);
 	if (!code && look_open(a, &look, &error))
 		code = complain(NULL, &error);
 	else if (!code) {
-		q.policy = policy;
 		q.a = a;
 		code = read_sample(&q, a, look.policy, &sample);
 		if (!code)
@@ -988,9 +1022,9 @@ static int ask_capture(const struct options *o)
 	uint64_t number = 0, at_ns = UINT64_MAX;
 	struct policy *policy = NULL;
 	char *text = NULL;
-	int code = o->n_args ? read_text(&q, 0) : EXIT_DONE;
+	int code = EXIT_DONE;
 
-	if (!code && o->frame)
+	if (o->frame)
 		code = read_number(o->frame, &number);
 	if (!code && o->at && units_duration(o->at, &at_ns))
 		code = misused("why", "--at %s is not a time since the first frame, such as 12.5s",
@@ -998,6 +1032,8 @@ static int ask_capture(const struct options *o)
 	if (!code)
 		code = read_policy(o->policy, &text, &policy);
 	q.policy = policy;
+	if (!code && o->n_args)
+		code = read_text(&q, 0);
 	if (!code)
 		code = replay_and_ask(&q, number, at_ns);
 	policy_free(policy);

@@ -311,6 +311,34 @@ static bool is_of_value(const struct policy_key *by, uint8_t source_bits,
 	       source_bits == (source->family == PACER_FAMILY_4 ? 32 : 128);
 }
 
+static void add_key(const struct pacer_walk *w, const struct policy *policy, uint64_t resolution_ns,
+		    size_t k, struct why *why)
+{
+	struct why_limit *l = &why->limit[why->n++];
+	struct pacer_hold hold = {0};
+
+	fill_limit(w, &policy->rule[w->rule], resolution_ns, k, l);
+	l->reason =
+	    l->banned_ns ? PACER_DENY_BAN : pacer_outcome_reason(pacer_walk_check(w, k, &hold));
+}
+
+/* One without an address is a key of each family. */
+static void add_keys(struct pacer_walk *w, const struct policy *policy, uint64_t resolution_ns,
+		     size_t k, struct why *why)
+{
+	static const enum pacer_family families[] = {PACER_FAMILY_4, PACER_FAMILY_6};
+
+	if (w->pkt.family != PACER_FAMILY_NONE) {
+		add_key(w, policy, resolution_ns, k, why);
+		return;
+	}
+	for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++) {
+		w->pkt.family = families[i];
+		add_key(w, policy, resolution_ns, k, why);
+		why->limit[why->n - 1].family = families[i];
+	}
+}
+
 void why_key(const struct pacer_walk *w, const struct policy *policy, uint64_t resolution_ns,
 	     const char *key, uint8_t source_bits, struct why *why)
 {
@@ -320,8 +348,6 @@ void why_key(const struct pacer_walk *w, const struct policy *policy, uint64_t r
 	*why = (struct why){.reason = PACER_ADMIT, .rule = w->rule, .denied = -1};
 	for (size_t k = 0; k < rule->n_limiters; k++) {
 		struct policy_key by = compile_key_of(rule->limiter[k].key_id);
-		struct pacer_hold hold = {0};
-		struct why_limit *l = &why->limit[why->n];
 
 		if (is_of_value(&by, source_bits, &w->pkt)) {
 			walk = *w;
@@ -334,9 +360,6 @@ void why_key(const struct pacer_walk *w, const struct policy *policy, uint64_t r
 			walk.pkt.len_bytes = w->pkt.len_bytes;
 			pacer_limiter_saw(&rule->limiter[k], &walk.pkt, walk.value);
 		}
-		fill_limit(&walk, &policy->rule[w->rule], resolution_ns, k, l);
-		l->reason = l->banned_ns ? PACER_DENY_BAN
-					 : pacer_outcome_reason(pacer_walk_check(&walk, k, &hold));
-		why->n++;
+		add_keys(&walk, policy, resolution_ns, k, why);
 	}
 }

@@ -24,9 +24,10 @@
 /* A limit of the rule: limits that share a key. */
 struct why_limit {
 	int limit, guest; /* which of the rule's in the policy, and which is with it; -1: none */
-	uint64_t draining_ns; /* asked until then, since a policy before had it; 0: in force */
-	struct policy_key by; /* how keys are told apart */
-	char key[TALLY_TEXT]; /* the packet's */
+	uint64_t draining_ns;	  /* asked until then, since a policy before had it; 0: in force */
+	struct policy_key by;	  /* how keys are told apart */
+	char key[TALLY_TEXT];	  /* the packet's */
+	enum pacer_family family; /* whose key it is, of one that each has; else NONE */
 	struct limit_held held;
 	bool unshared;	      /* a fleet divides it, and this host has no share now */
 	bool unasked;	      /* it counts packets that open a flow, and this one does not */
@@ -46,7 +47,7 @@ struct why {
 	uint64_t when_ns;   /* of a denial: when the packet would pass; else now */
 	bool opens;	    /* a flow, where the rule has limits of new ones; else true */
 	size_t n;
-	struct why_limit limit[PACER_LIMITERS_MAX];
+	struct why_limit limit[2 * PACER_LIMITERS_MAX]; /* of keys, one of each family */
 };
 
 /* Is the source of the packet in a tunnel on the allow-list? */
@@ -72,8 +73,9 @@ void why_packet(const struct pacer_walk *w, const struct policy *policy, uint64_
 /*
  * Of a key, as tally_key_text writes it, under rule w->rule: the limits that count by such keys, or
  * by a prefix of the source that it is, of which source_bits bits are known (w->pkt has them; 0:
- * it is none), or by the source's value in a set; and until when the key is banned. Without a
- * reason: it needs a packet to fall under a rule. w->pkt's length is that of its packets.
+ * it is none), or by the source's value in a set; and until when the key is banned. A key without
+ * an address is one of IPv4 and one of IPv6. Without a reason: it needs a packet to fall under a
+ * rule. w->pkt's length is that of its packets.
  */
 void why_key(const struct pacer_walk *w, const struct policy *policy, uint64_t resolution_ns,
 	     const char *key, uint8_t source_bits, struct why *why);
