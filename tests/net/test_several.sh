@@ -368,6 +368,28 @@ watched()
 	done
 }
 
+# The one that fails is null, and the other goes on; the exit code says it.
+watched_in_part()
+{
+	local code=0
+
+	both_off
+	limit ten 10
+	both ten
+	background "$SERVER" "$BUILD/xdp-pacer" stats s0 s1 --watch --json --over 100ms >"$work/lines" 2>"$work/err"
+	until_true 10 [ -s "$work/lines" ]
+	pacer unload s0 >/dev/null
+	until_true 10 grep -q '"result":null' "$work/lines"
+	on 1 "10" n=20
+	until_true 10 grep -q '"matched":20' "$work/lines"
+	equal "$(tail -n 2 "$work/lines" | head -n 1 | jq -rc '[.[] | .interface, .result == null] | tostring')" \
+		'["s0",true,"s1",false]' "who is null"
+	equal "$(grep -c 's0: ' "$work/err")" 1 "how often it is said: $(cat "$work/err")"
+	pacer unload s1 >/dev/null
+	wait "$pid" || code=$?
+	equal "$code" 1 "the exit code, where none is left"
+}
+
 # odd TYPE NAME COMMAND...: makes it, if this kernel can; what native mode says, and skb works.
 odd()
 {
@@ -458,6 +480,7 @@ check several-looked-at looked_at
 check several-set-of-both set_of_both
 check several-set-each set_each
 check several-watched watched
+check several-watched-in-part watched_in_part
 check several-odd-ones odd_ones
 check several-ports-of-a-bridge ports_of_a_bridge
 check several-unlike-frames unlike_frames

@@ -6,6 +6,7 @@
 #include "cli/emit.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
+#include "config/text.h"
 #include "live/attached.h"
 #include "live/host.h"
 
@@ -73,6 +74,8 @@ static void show_one(const struct stats_run *run, int i)
 	if (!of->failed)
 		output_stats(of->a.ifname, "", &of->reading, of->trend.n > 1 ? &of->trend : NULL,
 			     &of->a, run->o->watch);
+	else if (run->o->watch) /* the screen does not keep what was said of it */
+		emit_text("%s: cannot be read any more\n", printable(run->o->args[i]).text);
 }
 
 /* What could not be read is null among several. */
@@ -146,15 +149,15 @@ static int watch(struct stats_run *run)
 	bool used = !run->o->json && terminal_is_used();
 	const char *hint = used ? "q ends it" : NULL;
 	uint64_t next_ns = host_now_ns();
-	int code;
+	int code = EXIT_DONE, shown = EXIT_DONE;
 
 	if (used)
 		terminal_begin(false);
 	for (;;) {
-		code = read_next(run);
-		if (!code)
-			code = show(run, hint);
-		if (code || !flushed())
+		code |= read_next(run);
+		if (!all_failed(run))
+			shown = show(run, hint);
+		if (all_failed(run) || shown || !flushed())
 			break;
 		next_ns += run->over_ns;
 		if (next_ns <= host_now_ns()) /* it was stopped meanwhile */
@@ -164,7 +167,7 @@ static int watch(struct stats_run *run)
 	}
 	leave_screen(run);
 	terminal_end();
-	return code;
+	return code ? code : shown;
 }
 
 static void forget(struct stats_of *of)
