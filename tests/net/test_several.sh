@@ -209,6 +209,9 @@ none_where_one_lacks()
 	serial=$(status .serial)
 	refused 1 's1: has no pacer.*; nothing is changed on s0' pacer apply s0 s1 -c "$work/more.yaml"
 	refused 1 's1: has no pacer' pacer set s0 s1 udp.packets=3
+	refused 1 's1: has no pacer.*; nothing is changed on s0' pacer unload s0 s1
+	refused 1 's1: has no pacer.*; nothing is changed on s0' pacer upgrade s0 s1
+	refused 1 'lo: has no pacer.*; nothing is changed on s0' pacer unload s0 lo
 	refused 2 's0 is named twice' pacer set s0 s0 udp.packets=3
 	refused 2 's0 is named twice' pacer load s0 s0 -c "$work/ten.yaml"
 	refused 2 'wants two interfaces' pacer load s0 -c "$work/ten.yaml" --shared

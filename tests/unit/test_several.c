@@ -67,6 +67,13 @@ int attached_find(const char *ifname, struct attached *a, struct policy_error *e
 	return 0;
 }
 
+/* The interface behind those has one of another version. */
+int attached_any(const char *ifname, struct policy_error *error)
+{
+	return number_of(ifname) > now.pacers ? policy_fail(error, 0, "%s: has no pacer", ifname)
+					      : 0;
+}
+
 void attached_release(struct attached *a)
 {
 	(void)a;
@@ -113,6 +120,14 @@ static const struct verb changing = {"change",
 				     .group = VERBS_CHANGE,
 				     .words = words,
 				     .interfaces = INTERFACES_LEAD};
+static const struct verb taking = {"take",
+				   "",
+				   "",
+				   NULL,
+				   run,
+				   .group = VERBS_ARG,
+				   .interfaces = INTERFACES_ONLY,
+				   .any_version = true};
 static const struct verb looking = {
     "look", "", "", NULL, run, .group = VERBS_LOOK, .interfaces = INTERFACES_ONLY};
 
@@ -181,6 +196,9 @@ static void test_each(void **unused)
 	now.runs = 0;
 	assert_int_equal(SEVERAL(&looking, "all"), EXIT_DONE);
 	assert_int_equal(now.runs, 4);
+	now.runs = 0;
+	assert_int_equal(SEVERAL(&taking, "e0", "e4"), EXIT_DONE);
+	assert_int_equal(now.runs, 2);
 	now.code = EXIT_FAILED;
 	assert_int_equal(SEVERAL(&looking, "e0", "e1"), EXIT_FAILED);
 }
@@ -217,6 +235,8 @@ static void test_names_that_are_wrong(void **unused)
 	assert_int_equal(SEVERAL(&looking, "e0", "e1", "e0"), EXIT_WRONG);
 	assert_one_line("e0 is named twice");
 	assert_int_equal(SEVERAL(&changing, "e0", "e9", "e8", "add"), EXIT_FAILED);
+	assert_non_null(strstr(said, "e9: has no pacer; nothing is changed on e0 and e8"));
+	assert_int_equal(SEVERAL(&taking, "e0", "e9", "e8"), EXIT_FAILED);
 	assert_non_null(strstr(said, "e9: has no pacer; nothing is changed on e0 and e8"));
 	now.pacers = 0;
 	assert_int_equal(SEVERAL(&changing, "all", "add"), EXIT_FAILED);

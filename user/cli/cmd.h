@@ -84,6 +84,7 @@ struct verb {
 	const char *example;	      /* a line for the shell */
 	enum verb_interfaces interfaces;
 	bool takes_several; /* the names that several.h has found; it is run once for all */
+	bool any_version;   /* it changes pacers, also those that other versions loaded */
 };
 
 extern const struct verb *const verbs[]; /* main.c's list of all, by group; ends with NULL */

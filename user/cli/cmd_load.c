@@ -376,4 +376,5 @@ const struct verb verb_unload = {"unload",
 				 run_unload,
 				 .group = VERBS_ARG,
 				 .interfaces = INTERFACES_ONLY,
+				 .any_version = true,
 				 .example = "xdp-pacer unload eth0"};

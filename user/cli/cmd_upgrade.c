@@ -65,4 +65,5 @@ const struct verb verb_upgrade = {"upgrade",
 				  run_upgrade,
 				  .group = VERBS_ARG,
 				  .interfaces = INTERFACES_ONLY,
+				  .any_version = true,
 				  .example = "xdp-pacer upgrade eth0"};

@@ -126,6 +126,20 @@ static int find_pacers(struct several *s)
 	return code;
 }
 
+/* The same, of any version. */
+static int find_any(const struct several *s)
+{
+	int code = EXIT_DONE;
+
+	for (size_t i = 0; i < s->n; i++) {
+		struct policy_error error = {0};
+
+		if (attached_any(s->name[i], &error))
+			code = lacks(s, i, &error);
+	}
+	return code;
+}
+
 static const char *first_with_state(const struct several *s, size_t i)
 {
 	size_t k = 0;
@@ -193,7 +207,8 @@ static int run_all(const struct verb *verb, const struct options *o, int n_names
 {
 	bool changes = verb->group == VERBS_CHANGE;
 	bool listing = verb->group == VERBS_LOOK || is_word(verb, o->args[o->n_args - 1]);
-	int code = changes ? find_pacers(s) : EXIT_DONE, last, err;
+	int code = changes ? find_pacers(s) : verb->any_version ? find_any(s) : EXIT_DONE;
+	int last, err;
 
 	if (code)
 		return code;

@@ -288,6 +288,22 @@ int attached_find(const char *ifname, struct attached *a, struct policy_error *e
 	return -1;
 }
 
+int attached_any(const char *ifname, struct policy_error *error)
+{
+	int ifindex, result = 0;
+	struct site site;
+
+	complaint_begin();
+	ifindex = device_index(ifname, error);
+	if (ifindex < 0 || site_open(ifname, ifindex, &site, error))
+		return -1;
+	if (!site.pacer)
+		result = site.named ? refusal_not_a_pacer(ifname, error)
+				    : refusal_no_pacer(ifname, &site, error);
+	site_close(&site);
+	return result;
+}
+
 /* errno says why its program could not be had, if there was one. */
 static int shadow_lost(const struct attached *a, struct policy_error *error)
 {

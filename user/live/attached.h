@@ -73,6 +73,8 @@ int attached_shadow(const struct attached *attached, struct attached *shadow,
 		    struct policy_error *error);
 /* Is it as it was found? Yes, where that cannot be told: it is looked again later. */
 bool attached_same(const char *ifname, const struct attached *attached);
+/* 0: the interface carries a pacer, of any version. */
+int attached_any(const char *ifname, struct policy_error *error);
 /* Finds it again only if something else may be attached by now. Begin with all of it 0. */
 int attached_follow(const char *ifname, struct attached *attached, struct policy_error *error);
 /* Maps the samples of the policy in force, where it is the first that samples, and came since. */
