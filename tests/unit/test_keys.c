@@ -480,7 +480,14 @@ static void test_what_is_not_its_own_is_refused_and_left(void **unused)
 	struct keys_limits limits = {2, 0, MINUTE, 0}, others[] = {{3, 0, MINUTE, 0},
 								   {2, 1, MINUTE, 0},
 								   {2, 0, 2 * MINUTE, 0},
-								   {2, 0, MINUTE, 2 * MINUTE}};
+								   {2, 0, MINUTE, 2 * MINUTE},
+								   {7, 1, 2 * MINUTE, 0}};
+	static const char *const kept[] = {
+	    "it is kept for --max 2: give the same, or another file",
+	    "it is kept for no --threshold: give the same, or another file",
+	    "it is kept for --window 1m: give the same, or another file",
+	    "it is kept for no --max-window: give the same, or another file",
+	    "it is kept for --max 2, --window 1m, no --threshold: give the same, or another file"};
 	/* n, last and which epoch; a's name, its end, and which copy */
 	static const struct {
 		size_t at;
@@ -498,8 +505,10 @@ static void test_what_is_not_its_own_is_refused_and_left(void **unused)
 	expect(keys, "aba");
 	closed(keys);
 	len = read_state(path, bytes);
-	for (size_t i = 0; i < ARRAY(others); i++)
+	for (size_t i = 0; i < ARRAY(others); i++) {
 		refused(&list, &others[i], &m, bytes, len);
+		assert_string_equal(error.text, kept[i]);
+	}
 	for (size_t cut = 0; cut < len; cut += cut < 200 ? 1 : 97)
 		refused(&list, &limits, &m, bytes, cut);
 	refused(&list, &limits, &m, bytes, len - 1);

@@ -285,12 +285,40 @@ static int record_whole(const struct keys_record *record)
 		   check_of_copy(&record->copy[record->in_force]);
 }
 
+/* Appends "--OPTION VALUE" of the file's, or "no --OPTION", where what is given differs. */
+static void add_other(struct policy_error *error, size_t *n, const char *option, uint64_t kept,
+		      uint64_t given, bool time)
+{
+	char value[32];
+
+	if (kept == given)
+		return;
+	if (time)
+		units_duration_text(kept, value, sizeof(value));
+	else
+		snprintf(value, sizeof(value), "%llu", (unsigned long long)kept);
+	policy_append(error, "%s%s%s%s%s", (*n)++ ? ", " : "", kept ? "" : "no ", option,
+		      kept ? " " : "", kept ? value : "");
+}
+
+static int other_limits(const struct keys_limits *kept, const struct keys_limits *given,
+			struct policy_error *error)
+{
+	size_t n = 0;
+
+	policy_explain(error, 0, "it is kept for ");
+	add_other(error, &n, "--max", kept->max, given->max, false);
+	add_other(error, &n, "--window", kept->window_ns, given->window_ns, true);
+	add_other(error, &n, "--max-window", kept->max_window_ns, given->max_window_ns, true);
+	add_other(error, &n, "--threshold", kept->threshold, given->threshold, false);
+	policy_append(error, ": give the same, or another file");
+	return -1;
+}
+
 /* Checks the file without changing it. 0, or -1 with *error filled. */
 static int check_file(const struct keys_file *file, size_t bytes, const struct keys_limits *limits,
 		      struct policy_error *error)
 {
-	char window[32];
-
 	if (!file || bytes < sizeof(*file))
 		return policy_fail(error, 0,
 				   "it is too short for a state: is it cut off, or another file?");
@@ -308,12 +336,7 @@ static int check_file(const struct keys_file *file, size_t bytes, const struct k
 	if (bytes < bytes_of(file->n))
 		return policy_fail(error, 0, "it is cut off: remove it once a window has passed");
 	if (memcmp(&file->limits, limits, sizeof(*limits)))
-		return policy_fail(
-		    error, 0,
-		    "it is kept for --max %u --window %s, and another --max-window or --threshold: "
-		    "give the same, or another file",
-		    file->limits.max,
-		    units_duration_text(file->limits.window_ns, window, sizeof(window)));
+		return other_limits(&file->limits, limits, error);
 	for (uint32_t i = 0; i < file->n; i++)
 		if (!record_whole(&file->record[i]))
 			return policy_fail(error, 0,
