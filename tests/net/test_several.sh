@@ -317,6 +317,7 @@ set_each()
 		"the result of sets s0 s1 replace"
 	on 0 "1" n=9,from=10.77.0.16
 	on 1 "1 9" n=9,from=10.77.0.16 n=9,from=10.77.0.13
+	equal "$(pacer sets s0 s1 show drop | tr -d ' ' | tr '\n' ' ')" "s0: 10.77.0.16 s1: 10.77.0.16 " "whose is whose"
 	# What one of them has not got is said; the other's is taken out.
 	pacer sets s0 add drop 10.77.0.17 >/dev/null
 	pacer sets s0 s1 del drop 10.77.0.17 --json >"$work/out" 2>"$work/err" || code=$?

@@ -111,7 +111,7 @@ static int run(struct options *o)
 	return now.code;
 }
 
-static const struct word_row words[] = {{"add", "", ""}, {0}};
+static const struct word_row words[] = {{"add", "", "", false}, {"show", "", "", true}, {0}};
 static const struct verb changing = {"change",
 				     "",
 				     "",
@@ -133,6 +133,7 @@ static const struct verb looking = {
 
 /* Runs it; what it says on stderr is in `said`. */
 static char said[4096];
+static char headed[4096]; /* what is printed on stdout */
 
 static int several_with(const struct verb *verb, struct options o)
 {
@@ -153,6 +154,7 @@ static int several_with(const struct verb *verb, struct options o)
 	memory.on = false;
 	fclose(stdout);
 	stdout = out;
+	snprintf(headed, sizeof(headed), "%s", shown);
 	free(shown);
 	fflush(stderr);
 	dup2(was, STDERR_FILENO);
@@ -201,6 +203,20 @@ static void test_each(void **unused)
 	assert_int_equal(now.runs, 2);
 	now.code = EXIT_FAILED;
 	assert_int_equal(SEVERAL(&looking, "e0", "e1"), EXIT_FAILED);
+}
+
+/* Where only something is shown, each begins with its name. */
+static void test_whose_is_whose(void **unused)
+{
+	(void)unused;
+	assert_int_equal(SEVERAL(&changing, "e0", "e2", "show", "add"), EXIT_DONE);
+	assert_string_equal(headed, "e0:\ne2:\n");
+	assert_int_equal(SEVERAL(&changing, "all", "show"), EXIT_DONE);
+	assert_string_equal(headed, "e0:\ne1:\ne2:\ne3:\n");
+	assert_int_equal(SEVERAL(&changing, "e0", "e2", "add", "show"), EXIT_DONE);
+	assert_string_equal(headed, "");
+	assert_int_equal(SEVERAL(&taking, "e0", "e2"), EXIT_DONE);
+	assert_string_equal(headed, "");
 }
 
 /* Of more than it has room for, none is left out in silence. */
@@ -343,6 +359,7 @@ int main(void)
 
 	const struct CMUnitTest tests[] = {
 	    TEST(test_each),
+	    TEST(test_whose_is_whose),
 	    TEST(test_too_many),
 	    TEST(test_names_that_are_wrong),
 	    TEST(test_each_reads_stdin),

@@ -64,6 +64,7 @@ struct option_row {
 /* What may follow the interface. A word in capitals stands for a value. */
 struct word_row {
 	const char *name, *arguments, *help; /* name NULL: the table's end */
+	bool shows;			     /* and changes nothing */
 };
 
 /* By task, in the order in which the help lists them. */

@@ -98,9 +98,9 @@ static const struct option_row allow_options[] = {
 };
 
 static const struct word_row allow_words[] = {
-    {"add", "PREFIX", "put it on the list; with --for TIME it goes off by itself"},
-    {"del", "PREFIX", "take it off, also where the policy had put it on"},
-    {"list", "", "show each prefix, why it is there and for how long"},
+    {"add", "PREFIX", "put it on the list; with --for TIME it goes off by itself", false},
+    {"del", "PREFIX", "take it off, also where the policy had put it on", false},
+    {"list", "", "show each prefix, why it is there and for how long", true},
     {0},
 };
 

@@ -191,9 +191,9 @@ static const struct option_row ban_options[] = {
 };
 
 static const struct word_row ban_words[] = {
-    {"add", "KEY|-", "ban a source, or many: a KEY [--for TIME] on each line of stdin"},
-    {"del", "KEY|all|-", "lift the key's bans, or all"},
-    {"list", "", "show each ban, its rule and how long it lasts"},
+    {"add", "KEY|-", "ban a source, or many: a KEY [--for TIME] on each line of stdin", false},
+    {"del", "KEY|all|-", "lift the key's bans, or all", false},
+    {"list", "", "show each ban, its rule and how long it lasts", true},
     {0},
 };
 

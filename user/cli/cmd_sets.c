@@ -403,12 +403,12 @@ static const struct option_row sets_options[] = {
 };
 
 static const struct word_row sets_words[] = {
-    {"list", "", "show each set: how large it is, and what had an address in it"},
-    {"show", "SET", "show its prefixes"},
+    {"list", "", "show each set: how large it is, and what had an address in it", true},
+    {"show", "SET", "show its prefixes", true},
     {"add", "SET PREFIX|- [VALUE]",
-     "put a prefix in, or many: a PREFIX [VALUE] [--for TIME] on each line of stdin"},
-    {"del", "SET PREFIX|-", "take prefixes out, whoever put them in"},
-    {"replace", "SET FILE|-", "nothing but the prefixes of a file, at once"},
+     "put a prefix in, or many: a PREFIX [VALUE] [--for TIME] on each line of stdin", false},
+    {"del", "SET PREFIX|-", "take prefixes out, whoever put them in", false},
+    {"replace", "SET FILE|-", "nothing but the prefixes of a file, at once", false},
     {0},
 };
 

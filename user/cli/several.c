@@ -41,12 +41,13 @@ static int put_found(const char *ifname, void *arg)
 	return 0;
 }
 
-static bool is_word(const struct verb *verb, const char *text)
+/* NULL: it is none of the verb's. */
+static const struct word_row *word_named(const struct verb *verb, const char *text)
 {
 	for (const struct word_row *w = verb->words; w && w->name; w++)
 		if (!strcmp(w->name, text))
-			return true;
-	return false;
+			return w;
+	return NULL;
 }
 
 /* How many arguments name interfaces. */
@@ -56,7 +57,7 @@ static int count_names(const struct verb *verb, const struct options *o)
 
 	if (verb->interfaces == INTERFACES_ONLY)
 		return o->n_args;
-	while (n < o->n_args && !is_word(verb, o->args[n]) && if_nametoindex(o->args[n]))
+	while (n < o->n_args && !word_named(verb, o->args[n]) && if_nametoindex(o->args[n]))
 		n++;
 	return n;
 }
@@ -206,7 +207,9 @@ static int run_one(const struct verb *verb, const struct options *o, int n_names
 static int run_all(const struct verb *verb, const struct options *o, int n_names, struct several *s)
 {
 	bool changes = verb->group == VERBS_CHANGE;
-	bool listing = verb->group == VERBS_LOOK || is_word(verb, o->args[o->n_args - 1]);
+	const struct word_row *word =
+	    n_names < o->n_args ? word_named(verb, o->args[n_names]) : NULL;
+	bool listing = verb->group == VERBS_LOOK || (word && word->shows);
 	int code = changes ? find_pacers(s) : verb->any_version ? find_any(s) : EXIT_DONE;
 	int last, err;
 
