@@ -141,6 +141,12 @@ from_stdin()
 	pacer apply s0 s1 -c - <"$work/more.yaml" >/dev/null
 	on 0 "20" n=25
 	on 1 "20" n=25
+	limit most 30
+	pacer apply s0 s1 -c <(cat "$work/most.yaml") >/dev/null
+	on 0 "10" n=15
+	on 1 "10" n=15
+	pacer show s0 s1 --diff <(cat "$work/most.yaml") --json >"$work/out"
+	equal "$(jq -c 'map(.result.differences | length)' "$work/out")" '[0,0]' "what differs"
 }
 
 # The other goes on, with what was counted and the policy's time.

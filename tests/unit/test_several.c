@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -107,7 +108,12 @@ static int run(struct options *o)
 {
 	now.runs++;
 	snprintf(now.last, sizeof(now.last), "%s", o->args[0]);
-	now.len = fread(now.read, 1, sizeof(now.read), stdin);
+	FILE *from = o->policy && *o->policy == '/' ? fopen(o->policy, "r") : stdin;
+
+	assert_non_null(from);
+	now.len = fread(now.read, 1, sizeof(now.read), from);
+	if (from != stdin)
+		fclose(from);
 	return now.code;
 }
 
@@ -317,6 +323,35 @@ static void test_each_reads_stdin(void **unused)
 	assert_one_line("look: --pcap is of one interface");
 }
 
+/* As a shell writes <(...): the name of a descriptor, which a pipe is. */
+static void test_each_reads_a_descriptor(void **unused)
+{
+	static char *args[] = {"e0", "e2"};
+	static const char *const names[] = {"/dev/fd/50", "/proc/self/fd/50", "/dev/stdin"};
+	char fifo[] = "/tmp/xdp-pacer-test.XXXXXX";
+
+	(void)unused;
+	for (size_t i = 0; i < 3; i++) {
+		fill_stdin(20000);
+		dup2(STDIN_FILENO, 50);
+		memset(now.read, 0, sizeof(now.read));
+		assert_int_equal(several(&changing, 2, args, names[i]), EXIT_DONE);
+		assert_int_equal(now.len, 20000); /* by the last of them */
+		assert_int_equal(now.read[19999], 'a' + 19999 % 23);
+		close(50);
+	}
+	assert_non_null(mkdtemp(fifo));
+	rmdir(fifo);
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	now.runs = 0;
+	assert_int_equal(several(&changing, 2, args, fifo), EXIT_WRONG);
+	assert_one_line(" is a pipe, which is read once, and there are several interfaces");
+	assert_int_equal(SEVERAL(&changing, "e0", "e1", "replace", "a", fifo), EXIT_WRONG);
+	assert_int_equal(now.runs, 0);
+	assert_int_equal(SEVERAL(&changing, "e0", "e1", "add", "a", fifo), EXIT_DONE);
+	unlink(fifo);
+}
+
 static void test_stdin_that_cannot_be_kept(void **unused)
 {
 	int fd;
@@ -363,6 +398,7 @@ int main(void)
 	    TEST(test_too_many),
 	    TEST(test_names_that_are_wrong),
 	    TEST(test_each_reads_stdin),
+	    TEST(test_each_reads_a_descriptor),
 	    TEST(test_stdin_that_cannot_be_kept),
 	    TEST(test_no_memory),
 	};

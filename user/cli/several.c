@@ -2,14 +2,17 @@
 #include "cli/several.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/emit.h"
 #include "config/text.h"
+#include "config/units.h"
 #include "live/attached.h"
 
 #define SEVERAL_MAX 256
@@ -161,29 +164,76 @@ static void show_shared(const struct options *o, const char *ifname, const char 
 	(void)emit_end();
 }
 
-/* What was read from stdin is there for the next interface, too. 0, or an errno. */
-static int keep_stdin(const struct options *o)
+/* The descriptor of this process that a file is by its name, as that of <(...); else -1. */
+static int descriptor_of(const char *name)
 {
-	bool used = (o->policy && !strcmp(o->policy, "-")) || (o->diff && !strcmp(o->diff, "-"));
+	static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+	uint64_t fd;
+
+	if (!strcmp(name, "-") || !strcmp(name, "/dev/stdin"))
+		return STDIN_FILENO;
+	for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++)
+		if (!strncmp(name, folders[i], strlen(folders[i])) &&
+		    !units_count(name + strlen(folders[i]), &fd) && fd < INT_MAX)
+			return (int)fd;
+	return -1;
+}
+
+/* What was read of it is there for the next interface, too, by the same name. 0, or an errno. */
+static int keep(int from)
+{
 	char buf[4096];
 	ssize_t n = 0;
 	int fd, err;
 
-	for (int i = 0; i < o->n_args; i++)
-		used |= !strcmp(o->args[i], "-");
-	if (!used)
-		return 0;
-	fd = memfd_create("stdin", MFD_CLOEXEC);
-	while (fd >= 0 && (n = read(STDIN_FILENO, buf, sizeof(buf))) > 0)
+	fd = memfd_create("kept", MFD_CLOEXEC);
+	while (fd >= 0 && (n = read(from, buf, sizeof(buf))) > 0)
 		if (write(fd, buf, (size_t)n) != n) {
 			errno = ENOSPC; /* it is memory */
 			n = -1;
 			break;
 		}
-	err = fd < 0 || n < 0 || dup2(fd, STDIN_FILENO) < 0 ? errno : 0;
+	err = fd < 0 || n < 0 || dup2(fd, from) < 0 ? errno : 0;
 	if (fd >= 0)
 		close(fd);
 	return err;
+}
+
+/* 0, or the exit code. Of a pipe by a name of its own nothing can be kept. */
+static int keep_file(const struct verb *verb, const char *name)
+{
+	int fd = descriptor_of(name), err;
+	struct stat at;
+
+	if (fd < 0)
+		return !stat(name, &at) && S_ISFIFO(at.st_mode)
+			   ? misused(verb->name,
+				     "%s is a pipe, which is read once, and there are several "
+				     "interfaces: give a file, or - and that as stdin",
+				     printable(name).text)
+			   : EXIT_DONE;
+	if (fd != STDIN_FILENO && (fstat(fd, &at) || S_ISREG(at.st_mode)))
+		return EXIT_DONE;
+	err = keep(fd);
+	if (!err)
+		return EXIT_DONE;
+	complaint("%s: %s cannot be kept for each interface: %s", verb->name,
+		  fd == STDIN_FILENO ? "stdin" : printable(name).text, strerror(err));
+	return EXIT_FAILED;
+}
+
+/* What the verb reads for each interface: a policy, or what an argument is the file of. */
+static int keep_files(const struct verb *verb, const struct options *o, int n_names)
+{
+	const char *last = o->args[o->n_args - 1];
+	bool replaces = o->n_args - n_names == 3 && !strcmp(o->args[n_names], "replace");
+	int code = o->policy ? keep_file(verb, o->policy) : EXIT_DONE;
+
+	if (!code && o->diff)
+		code = keep_file(verb, o->diff);
+	if (!code && n_names < o->n_args && (replaces || !strcmp(last, "-")))
+		code = keep_file(verb, last);
+	return code;
 }
 
 /* The options with that interface alone, before the arguments behind the names. */
@@ -211,16 +261,12 @@ static int run_all(const struct verb *verb, const struct options *o, int n_names
 	    n_names < o->n_args ? word_named(verb, o->args[n_names]) : NULL;
 	bool listing = verb->group == VERBS_LOOK || (word && word->shows);
 	int code = changes ? find_pacers(s) : verb->any_version ? find_any(s) : EXIT_DONE;
-	int last, err;
+	int last;
 
+	if (!code)
+		code = keep_files(verb, o, n_names);
 	if (code)
 		return code;
-	err = keep_stdin(o);
-	if (err) {
-		complaint("%s: stdin cannot be kept for each interface: %s", verb->name,
-			  strerror(err));
-		return EXIT_FAILED;
-	}
 	emit_many_begin(o->json);
 	for (size_t i = 0; i < s->n; i++) {
 		const char *first = changes ? first_with_state(s, i) : s->name[i];
