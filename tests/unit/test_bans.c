@@ -361,6 +361,26 @@ static void test_during_a_trial(void **unused)
 	}
 }
 
+/* It ends between one look at the clock and the next: the ban is in the table that comes back. */
+static void test_as_a_trial_ends(void **unused)
+{
+	(void)unused;
+	for (uint64_t looks = 0; looks < 8; looks++) {
+		begin_with(POLICY);
+		assert_int_equal(change_apply(&pacer, "bans: 128\n" SMALL "rules:\n" RULE_A, NULL,
+					      TRIAL_NS, &plan, &error),
+				 0);
+		kernel_now_ns += TRIAL_NS - looks;
+		clock_step_ns = 1;
+		assert_int_equal(add(NULL, "192.0.2.1"), 0);
+		clock_step_ns = 0;
+		kernel_now_ns += looks;
+		assert_int_equal(copies_in_force(&pacer), 0);
+		assert_int_equal(list(), 1);
+		end(NULL);
+	}
+}
+
 /* The policy before has neither a table nor the rule. */
 static void test_trial_of_the_first_bans(void **unused)
 {
@@ -569,6 +589,7 @@ int main(void)
 	    CASE(test_full),
 	    CASE(test_full_of_held_entries),
 	    CASE(test_during_a_trial),
+	    CASE(test_as_a_trial_ends),
 	    CASE(test_trial_of_the_first_bans),
 	    CASE(test_no_table),
 	    CASE(test_no_secret),

@@ -574,6 +574,37 @@ static void test_a_trial_ends_while_it_is_confirmed(void **unused)
 	assert_int_equal(copies_pending_ns(&pacer), 0);
 }
 
+/* Its time passes between one look at the clock and the next. */
+static void begin_to_end(uint64_t looks)
+{
+	begin(SMALL RULE(WINDOW));
+	try_out(SMALL RULE(TO_DST));
+	kernel_now_ns += TRIAL_NS - looks;
+	clock_step_ns = 1;
+}
+
+/* A policy that lapses as it is frozen does not stay. */
+static void test_a_trial_ends_while_it_is_frozen(void **unused)
+{
+	(void)unused;
+	for (uint64_t looks = 0; looks < 4; looks++) {
+		const struct pacer_rule *tried;
+		int result;
+
+		begin_to_end(looks);
+		tried = copies[copies_put_last(&pacer, &(uint64_t){0})].policy.rule;
+		result = freeze(&pacer, &error);
+		clock_step_ns = 0;
+		if (!result)
+			thaw(&pacer);
+		else
+			assert_non_null(strstr(error.text, "a policy waits to be confirmed"));
+		kernel_now_ns += 2;
+		assert_ptr_not_equal(in_force()->rule, tried);
+		end(NULL);
+	}
+}
+
 /* What a save left frozen is nobody's policy. */
 static void test_what_is_frozen_is_not_confirmed(void **unused)
 {
@@ -975,6 +1006,24 @@ static void test_by_hand_in_both_lists(void **unused)
 	assert_int_equal(allow_add(&pacer, &two, &error), 0);
 	assert_null(allowed_in(copies_in_force(&pacer), 1));
 	assert_int_equal(allow_count(&pacer), 1);
+}
+
+/* What is added as it ends is on the list of the policy that comes back. */
+static void test_a_trial_ends_while_it_is_added_to(void **unused)
+{
+	(void)unused;
+	for (uint64_t looks = 0; looks < 8; looks++) {
+		struct allow_entry five;
+
+		begin_to_end(looks);
+		five = entry(5, kernel_now_ns + 90 * SECOND);
+		assert_int_equal(allow_add(&pacer, &five, &error), 0);
+		clock_step_ns = 0;
+		kernel_now_ns += looks;
+		assert_int_equal(copies_pending_ns(&pacer), 0);
+		assert_non_null(allowed_in(copies_in_force(&pacer), 5));
+		end(NULL);
+	}
 }
 
 /* What both copies' lists hold, and how many they say. */
@@ -1623,6 +1672,8 @@ int main(void)
 	    CASE(test_a_trial_is_confirmed),
 	    CASE(test_a_trial_is_confirmed_too_late),
 	    CASE(test_a_trial_ends_while_it_is_confirmed),
+	    CASE(test_a_trial_ends_while_it_is_added_to),
+	    CASE(test_a_trial_ends_while_it_is_frozen),
 	    CASE(test_what_is_frozen_is_not_confirmed),
 	    CASE(test_a_load_that_lapsed),
 	    CASE(test_a_trial_without_room),

@@ -73,10 +73,7 @@ uint32_t allow_count(const struct attached *a)
 	return counts->v4 + counts->v6;
 }
 
-/*
- * The lists that a change by hand is made to: the one in force, and, while a policy is on trial,
- * first the one that it would give way to. What comes back is never the narrower one.
- */
+/* Of the copies to change, in their order: what comes back is never the narrower one. */
 struct lists {
 	uint32_t n, copy[2];
 	struct allowlist list[2];
@@ -90,15 +87,10 @@ static void free_lists(struct lists *l)
 
 static int read_lists(const struct attached *a, struct lists *l, struct policy_error *error)
 {
-	uint64_t until_ns;
-	uint32_t trial = copies_put_last(a, &until_ns), n = 1;
+	uint32_t n;
 
-	*l = (struct lists){.copy = {copies_in_force(a)}};
-	if (copies_pending_ns(a)) {
-		l->copy[0] = trial ^ 1;
-		l->copy[1] = trial;
-		n = 2;
-	}
+	*l = (struct lists){.n = 0};
+	n = copies_to_change(a, l->copy);
 	for (; l->n < n; l->n++)
 		if (allow_maps_read(a, l->copy[l->n], &l->list[l->n], error)) {
 			free_lists(l);

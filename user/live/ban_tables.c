@@ -14,10 +14,10 @@ void ban_tables_close(struct ban_tables *t)
 
 int ban_tables_open(const struct attached *a, struct ban_tables *t, struct policy_error *error)
 {
-	uint32_t in_force = copies_in_force(a), n = copies_pending_ns(a) ? 2 : 1;
 	struct policy_error why;
+	uint32_t copy[2], n = copies_to_change(a, copy);
 
-	*t = (struct ban_tables){.copy = {in_force, in_force ^ 1}};
+	*t = (struct ban_tables){.copy = {copy[n - 1], copy[0]}};
 	for (; t->n < n; t->n++) {
 		t->policy[t->n] = copies_policy(a, t->copy[t->n], &why);
 		if (!t->policy[t->n]) {

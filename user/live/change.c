@@ -85,16 +85,10 @@ static int lock_settled(struct attached *a, struct policy_error *error)
 {
 	int fd = copies_lock_of(a, error);
 
-	if (fd >= 0 && copies_pending_ns(a)) {
+	if (fd >= 0 && copies_settle(a, error)) {
 		close(fd);
-		return policy_fail(
-		    error, 0,
-		    "%s: a policy waits to be confirmed: `xdp-pacer confirm` it, or let it "
-		    "roll back, first",
-		    a->ifname);
+		return -1;
 	}
-	if (fd >= 0)
-		copies_put_in_force(a, copies_in_force(a), 0);
 	return fd;
 }
 

@@ -90,6 +90,35 @@ uint64_t copies_pending_ns(const struct attached *a)
 	return until_ns > now_ns ? until_ns - now_ns : 0;
 }
 
+/*
+ * Whether one is pending is asked first: it may end at any time, and which one was in force before
+ * that would be the wrong one then.
+ */
+uint32_t copies_to_change(const struct attached *a, uint32_t copy[2])
+{
+	bool pending = copies_pending_ns(a);
+	uint64_t until_ns;
+	uint32_t last = copies_put_last(a, &until_ns);
+
+	copy[0] = pending ? last ^ 1 : copies_in_force(a);
+	copy[1] = last;
+	return pending ? 2 : 1;
+}
+
+int copies_settle(struct attached *a, struct policy_error *error)
+{
+	uint32_t copy[2];
+
+	if (copies_to_change(a, copy) > 1)
+		return policy_fail(
+		    error, 0,
+		    "%s: a policy waits to be confirmed: `xdp-pacer confirm` it, or let it "
+		    "roll back, first",
+		    a->ifname);
+	copies_put_in_force(a, copy[0], 0);
+	return 0;
+}
+
 uint64_t copies_resolution_ns(const struct attached *a)
 {
 	uint64_t resolution_ns = a->control->resolution_ns;

@@ -20,6 +20,13 @@ uint32_t copies_in_force(const struct attached *a);
 uint32_t copies_put_last(const struct attached *a, uint64_t *until_ns);
 /* Puts a copy in force; until_ns, if not 0, is when it gives way to the other. */
 void copies_put_in_force(struct attached *a, uint32_t copy, uint64_t until_ns);
+/*
+ * The copies that a change by hand is made to: the one in force, and, while a policy is on trial,
+ * first the one that it would give way to. Returns how many.
+ */
+uint32_t copies_to_change(const struct attached *a, uint32_t copy[2]);
+/* The one in force stays. -1: it is on trial, and *error says so. */
+int copies_settle(struct attached *a, struct policy_error *error);
 /* Nanoseconds until an unconfirmed policy gives way; 0: nothing is pending. */
 uint64_t copies_pending_ns(const struct attached *a);
 

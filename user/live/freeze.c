@@ -73,14 +73,12 @@ static int mirror_sets(const struct attached *a, uint32_t from, uint32_t to,
 
 int freeze(struct attached *a, struct policy_error *error)
 {
-	uint32_t now = copies_in_force(a), next = now ^ 1;
+	uint32_t now, next;
 
-	if (copies_pending_ns(a))
-		return policy_fail(error, 0,
-				   "%s: a policy waits to be confirmed: `xdp-pacer confirm` it, or "
-				   "let it roll back, first",
-				   a->ifname);
-	copies_put_in_force(a, now, 0);
+	if (copies_settle(a, error))
+		return -1;
+	now = copies_in_force(a);
+	next = now ^ 1;
 	/* Nobody is to be judged by the other copy while it is written. */
 	if (grace(a->ifname, error) || mirror_allowed(a, now, next, error) ||
 	    mirror_sets(a, now, next, error))

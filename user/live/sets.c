@@ -64,10 +64,7 @@ static int number_of(const struct attached *a, uint32_t copy, const char *name,
 	return found;
 }
 
-/*
- * The copies that have the set: the one in force, and, while a policy is on trial, first the one
- * that it would give way to.
- */
+/* The copies to change that have the set, in their order. */
 struct where {
 	uint32_t n, copy[2], number[2];
 };
@@ -75,13 +72,10 @@ struct where {
 static int find_set(const struct attached *a, const char *name, struct where *where,
 		    struct policy_error *error)
 {
-	bool pending = copies_pending_ns(a);
-	uint64_t until_ns;
-	uint32_t last = copies_put_last(a, &until_ns);
-	uint32_t copy[2] = {pending ? last ^ 1 : copies_in_force(a), last};
+	uint32_t copy[2], n = copies_to_change(a, copy);
 
 	where->n = 0;
-	for (uint32_t i = 0; i < (pending ? 2u : 1u); i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		int number = number_of(a, copy[i], name, error);
 
 		if (number == UNREAD) /* it may have the set */
