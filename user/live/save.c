@@ -12,10 +12,7 @@ static int begin(const struct attached *a, struct state *s, struct policy_error 
 {
 	if (state_init(s, a->n_lines))
 		return policy_fail(error, 0, "%s: no memory for a copy of its state", a->ifname);
-	if (!state_take_allowed(a, s, error))
-		return 0;
-	state_free(s);
-	return -1;
+	return 0;
 }
 
 /* `gone`: it is on no interface any more, and nobody else looks for it. */
@@ -30,7 +27,7 @@ static int save(struct attached *a, const char *file, bool gone, struct saved *s
 		return -1;
 	fd = gone ? copies_lock(error) : copies_lock_of(a, error);
 	if (fd >= 0) {
-		result = state_take(a, copies_in_force(a), &s, error);
+		result = state_take_all(a, &s, error);
 		close(fd);
 	}
 	if (!result)
@@ -97,6 +94,15 @@ static int not_written(struct policy_error *error)
 	return -1;
 }
 
+/* The allow-list first: it may be long, and nothing is admitted while it is frozen. */
+static int begin_to_freeze(struct attached *a, struct state *s, struct policy_error *error)
+{
+	return copies_settle(a, error) || state_take_allowed(a, copies_in_force(a), s, error) ||
+		       freeze(a, error)
+		   ? -1
+		   : 0;
+}
+
 /* It is frozen. If it gives way before it is off, the file lacks packets, and so it stays. */
 static int take_off(struct attached *a, const char *file, struct state *s, struct saved *saved,
 		    struct policy_error *error)
@@ -121,7 +127,7 @@ int save_and_unload(struct attached *a, const char *file, struct saved *saved,
 	if (look_for_partners(a, error) || begin(a, &s, error))
 		return -1;
 	fd = copies_lock_of(a, error);
-	if (fd >= 0 && !freeze(a, error)) {
+	if (fd >= 0 && !begin_to_freeze(a, &s, error)) {
 		result = take_off(a, file, &s, saved, error);
 		if (result)
 			thaw(a);

@@ -53,16 +53,6 @@ static int may_begin(const struct attached *a, struct policy_error *error)
 	return attached_each_partner(a, shares, &p, error);
 }
 
-static int take_state(const struct attached *a, struct state *s, struct policy_error *error)
-{
-	if (state_init(s, a->n_lines))
-		return policy_fail(error, 0, "%s: no memory for a copy of its state", a->ifname);
-	if (!state_take_allowed(a, s, error))
-		return 0;
-	state_free(s);
-	return -1;
-}
-
 /* From here on the first program goes over to the shadow, and the pin keeps it. */
 static int join(struct object *first, const char *ifname, int ifindex, void *arg,
 		struct policy_error *error)
@@ -146,7 +136,7 @@ static int begin_with(const struct attached *a, const struct shadow_begin *b, st
 	struct object_begin begin;
 	struct object *shadow;
 
-	if (cpus < 1 || state_take(a, copies_in_force(a), s, error))
+	if (cpus < 1 || state_take_all(a, s, error))
 		return -1;
 	/* It is of this boot, whatever could be read of that. */
 	memcpy(clocks.boot_id, s->clocks.boot_id, sizeof(clocks.boot_id));
@@ -179,8 +169,10 @@ int shadow_begin(const struct attached *a, const struct shadow_begin *begin, str
 	int fd, result = -1;
 	struct state s;
 
-	if (may_begin(a, error) || take_state(a, &s, error))
+	if (may_begin(a, error))
 		return -1;
+	if (state_init(&s, a->n_lines))
+		return policy_fail(error, 0, "%s: no memory for a copy of its state", a->ifname);
 	fd = copies_lock_of(a, error);
 	if (fd >= 0) {
 		result = begin_with(a, begin, &s, now, error);

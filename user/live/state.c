@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 #include "lock.h"
-#include "live/allow.h"
+#include "live/allow_maps.h"
 #include "live/copies.h"
 #include "live/host.h"
 #include "live/reading.h"
@@ -160,18 +160,25 @@ static int copy_counters(const struct attached *a, struct state *s, struct polic
 	return 0;
 }
 
-static void add_allowed(const struct allow_entry *entry, uint64_t at_ns, void *arg)
+int state_take_allowed(const struct attached *a, uint32_t copy, struct state *s,
+		       struct policy_error *error)
 {
-	struct state *s = arg;
+	uint64_t now_ns = host_now_ns();
+	struct allowlist list;
 
-	(void)at_ns;
-	if (entry->by_hand)
-		(void)allowlist_append(&s->allow, entry);
+	if (allow_maps_read(a, copy, &list, error))
+		return -1;
+	for (size_t i = 0; i < list.n; i++)
+		if (list.entry[i].by_hand && !allow_has_lapsed(&list.entry[i], now_ns))
+			(void)allowlist_append(&s->allow, &list.entry[i]);
+	allowlist_free(&list);
+	return 0;
 }
 
-int state_take_allowed(const struct attached *a, struct state *s, struct policy_error *error)
+static int gave_way(const struct attached *a, struct policy_error *error)
 {
-	return allow_each(a, add_allowed, s, error);
+	return policy_fail(error, 0, "%s: a policy on trial gave way just now: try again",
+			   a->ifname);
 }
 
 int state_take(const struct attached *a, uint32_t copy, struct state *s, struct policy_error *error)
@@ -198,10 +205,16 @@ int state_take(const struct attached *a, uint32_t copy, struct state *s, struct 
 				   "%s: the kernel does not say which boot this is: is /proc "
 				   "mounted?",
 				   a->ifname);
-	if (in_force != copies_in_force(a))
-		return policy_fail(error, 0, "%s: a policy on trial gave way just now: try again",
-				   a->ifname);
-	return 0;
+	return in_force != copies_in_force(a) ? gave_way(a, error) : 0;
+}
+
+int state_take_all(const struct attached *a, struct state *s, struct policy_error *error)
+{
+	uint32_t copy = copies_in_force(a);
+
+	if (state_take_allowed(a, copy, s, error) || state_take(a, copy, s, error))
+		return -1;
+	return copy != copies_in_force(a) ? gave_way(a, error) : 0;
 }
 
 /* --- of a file ------------------------------------------------------------------------------- */

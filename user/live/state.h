@@ -41,14 +41,20 @@ struct state {
 int state_init(struct state *s, uint64_t n_lines);
 void state_free(struct state *s);
 
-/* The entries of the allow-list that are there by hand. Before the lock of changes is taken. */
-int state_take_allowed(const struct attached *a, struct state *s, struct policy_error *error);
 /*
- * All else, into an empty one: what packets are counted in by that copy of the policy (0 or 1), the
- * one in force or, of a frozen pacer, the one that was. The lock of changes (change.h) is held.
+ * What is taken is of one moment to the tools: who takes it holds the lock of changes (change.h)
+ * all the time. First the entries of the allow-list of a copy (0 or 1) that are there by hand.
+ */
+int state_take_allowed(const struct attached *a, uint32_t copy, struct state *s,
+		       struct policy_error *error);
+/*
+ * All else, into an empty one: what packets are counted in by that copy of the policy, the one in
+ * force or, of a frozen pacer, the one that was.
  */
 int state_take(const struct attached *a, uint32_t copy, struct state *s,
 	       struct policy_error *error);
+/* Both, of the copy in force. */
+int state_take_all(const struct attached *a, struct state *s, struct policy_error *error);
 
 /* Does all that the policy says lie within the table and the throttles? Of a file of unknown
  * origin. */
