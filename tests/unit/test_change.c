@@ -896,22 +896,49 @@ static void refuse_after_it(void)
 		kernel_refuses = 2;
 }
 
-/* A limit that holds until the next change lasts no shorter for a trial that brings it back. */
+/* A change that does not say since when its policy is in force. */
+static void cut_off(const char *from, const char *to)
+{
+	begin(from);
+	grace_hook = refuse_after_it;
+	assert_int_equal(change_apply(&pacer, to, NULL, 0, &plan, &error), CHANGE_LASTS);
+	grace_hook = NULL;
+	assert_true(draining()->until_ns == COMPILE_UNTIL_SET);
+}
+
+/* A limit that drains for longer lasts no shorter for a trial that brings it back. */
 static void test_a_trial_of_what_lasts(void **unused)
 {
-	const struct pacer_limiter *t;
+	uint64_t end_ns;
 
 	(void)unused;
 	begin(SMALL RULE(WINDOW));
-	grace_hook = refuse_after_it;
-	assert_int_equal(change_apply(&pacer, SMALL RULE(TO_DST), NULL, 0, &plan, &error),
-			 CHANGE_LASTS);
-	grace_hook = NULL;
-	kernel_refuses = 0;
-	t = draining();
-	assert_true(t->until_ns == COMPILE_UNTIL_SET);
+	change_to(SMALL RULE(TO_DST));
+	end_ns = kernel_now_ns + 3600 * SECOND;
+	in_force()->rule[0].limiter[1].until_ns = end_ns;
+	assert_true(draining()->until_ns == end_ns);
 	try_out(SMALL RULE(WINDOW));
-	assert_true(rule_before()->limiter[1].until_ns == COMPILE_UNTIL_SET);
+	assert_true(rule_before()->limiter[1].until_ns == end_ns);
+}
+
+/* What holds until the next change holds no trial off for longer: it is timed first. */
+static void test_a_trial_after_what_was_cut_off(void **unused)
+{
+	uint64_t built_ns;
+
+	(void)unused;
+	cut_off(SMALL RULE(RATE("src", 10)), SMALL RULE(RATE("src", 20)));
+	kernel_now_ns += 3600 * SECOND;
+	assert_int_equal(
+	    change_apply(&pacer, SMALL RULE(RATE("src", 30)), NULL, TRIAL_NS, &plan, &error), -1);
+	assert_non_null(strstr(error.text, "hold until the next change"));
+	kernel_refuses = 0;
+	built_ns = kernel_now_ns + (300 + 150 + 1) * SECOND; /* the old burst, the new one */
+	assert_int_equal(
+	    change_apply(&pacer, SMALL RULE(RATE("src", 30)), NULL, TRIAL_NS, &plan, &error), -1);
+	assert_non_null(strstr(error.text, "builds its bursts"));
+	kernel_now_ns = built_ns;
+	try_out(SMALL RULE(RATE("src", 30)));
 }
 
 static const struct pacer_allow_value *allowed_in(uint32_t copy, uint32_t addr)
@@ -1681,6 +1708,7 @@ int main(void)
 	    CASE(test_a_trial_of_one_of_two_rates),
 	    CASE(test_a_trial_of_a_verdict),
 	    CASE(test_a_trial_of_what_lasts),
+	    CASE(test_a_trial_after_what_was_cut_off),
 	    CASE(test_a_trial_rests),
 	    CASE(test_what_rests_is_tidied),
 	    CASE(test_leases_are_timed),

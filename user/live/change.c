@@ -58,6 +58,12 @@ static int replace_alike(struct attached *a, enum successor_how how, struct plan
 	return result;
 }
 
+/* What a change that was cut off has not timed. */
+static int time_in_force(struct attached *a, struct policy_error *error)
+{
+	return draining_time(a, &a->copy[copies_in_force(a)].policy, error) ? -1 : 0;
+}
+
 /*
  * The same policy again, without the limits that have expired: they cost every packet of their rule
  * a look and a place among the 8. Not in place, as packets are being judged by them. Another secret
@@ -95,8 +101,8 @@ static int lock_settled(struct attached *a, struct policy_error *error)
 static int put_in_force(struct attached *a, const char *text, const struct set_texts *sets,
 			uint64_t confirm_ns, struct plan *plan, struct policy_error *error)
 {
-	/* A trial's limits have to find room in the policy before. */
-	if (confirm_ns && drop_expired(a, error) < 0)
+	/* A trial's limits have to find room in the policy before, whose rates know their time. */
+	if (confirm_ns && (time_in_force(a, error) || drop_expired(a, error) < 0))
 		return -1;
 	return replace(a, text, sets, confirm_ns, SUCCESSOR, plan, error);
 }
@@ -119,8 +125,7 @@ int change_rotate(struct attached *a, struct plan *plan, struct policy_error *er
 
 	if (fd < 0)
 		return -1;
-	/* Of a change that was cut off. */
-	result = draining_time(a, &a->copy[copies_in_force(a)].policy, error) ? -1 : 0;
+	result = time_in_force(a, error);
 	if (!result)
 		result = replace_alike(a, SUCCESSOR_ROTATED, plan, error);
 	close(fd);
