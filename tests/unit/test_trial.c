@@ -333,6 +333,51 @@ static void test_leases(void **unused)
 	}
 }
 
+/* --- rates --------------------------------------------------------------------------------------
+ */
+
+#define COARSE "memory: 256Ki\nclock: coarse\n" /* what drains may go on */
+#define SLOW   "{key: src, rate: 1/s, burst: 600, entries: 64}"
+#define QUICK  "{key: src, rate: 1000/s, burst: 50, entries: 64}"
+
+/* The packets of a source that are admitted, of one each ms. */
+static uint32_t admitted(const struct pacer_policy *p, uint64_t *now_ns, uint64_t until_ns)
+{
+	uint32_t n = 0;
+
+	for (; *now_ns < until_ns; *now_ns += MS)
+		n += judged(p, 1, 64, *now_ns) == PACER_ADMIT;
+	return n;
+}
+
+/* A rate that the trial has, too, has counted what the other one let through: it keeps its burst. */
+static void test_a_rate_beside_the_trials(void **unused)
+{
+	uint64_t now_ns;
+
+	(void)unused;
+	begin(HEAD RULE(SLOW));
+	try_out(HEAD RULE(SLOW ", " QUICK), no_sets);
+	assert_int_equal(rule_before()->n_limiters, 2);
+	assert_int_equal(rule_before()->limiter[0].rate.begin_ns, 0);
+	now_ns = host.now_ns + TRIAL_NS + 2 * SECOND;
+	assert_int_equal(admitted(&before.bin, &now_ns, now_ns + 100 * MS), 100);
+}
+
+/* But not where that one was there before: what it let through by then this one has not counted. */
+static void test_a_rate_that_came_later(void **unused)
+{
+	(void)unused;
+	host.now_ns = host_now_ns();
+	begin(COARSE RULE(QUICK));
+	assert_int_equal(apply(COARSE RULE(SLOW)), 0);
+	time_draining();
+	now.bin.rule[0].limiter[0].rate.begin_ns = 0; /* it would have waited */
+	now.bin.rule[0].limiter[1].until_ns += 600 * SECOND;
+	try_out(COARSE RULE(QUICK ", " SLOW), no_sets);
+	assert_true(rule_before()->limiter[0].rate.begin_ns > host.now_ns + TRIAL_NS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -348,6 +393,8 @@ int main(void)
 	    TEST(test_no_place_to_rest),
 	    TEST(test_no_room_in_the_rule),
 	    TEST(test_leases),
+	    TEST(test_a_rate_beside_the_trials),
+	    TEST(test_a_rate_that_came_later),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

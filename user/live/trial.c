@@ -209,13 +209,23 @@ static int rest_all_in_old(const struct attached *a, struct pacer_policy *old,
 	return 0;
 }
 
+/* Is it in force in the rule, too, so that it has counted all that this let through? */
+static bool counts_in(const struct attached *a, struct pacer_rule *rule,
+		      const struct pacer_limiter *t)
+{
+	const struct pacer_limiter *same = limiter_in(a, rule, t);
+
+	return same && !same->until_ns;
+}
+
 /*
  * A limit that comes back after the trial has not counted what its stand-in of the trial let
- * through. It begins when that is over, if it has done with what it waited for before; else -1.
- * `try`: nothing is written.
+ * through. It begins when that is over, if it has done with what it waited for before; else -1. One
+ * that the trial has as well has counted it, but for what a limit had let through before it came
+ * that drained in the old policy and the trial has again. `try`: nothing is written.
  */
 static int begin_in_old(const struct attached *a, struct pacer_policy *old,
-			const struct pacer_policy *new, uint64_t until_ns, bool try)
+			struct pacer_policy *new, uint64_t until_ns, bool try)
 {
 	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
 		struct pacer_rule *rule = rule_of_counter(old, new->rule[r].counter);
@@ -231,7 +241,8 @@ static int begin_in_old(const struct attached *a, struct pacer_policy *old,
 			for (size_t i = 0; i < rule->n_limiters; i++) {
 				struct pacer_limiter *at = &rule->limiter[i];
 
-				if (at->until_ns || at->kind != t.kind || !keymask_same(at, &t))
+				if (at->until_ns || at->kind != t.kind || !keymask_same(at, &t) ||
+				    (!was && counts_in(a, &new->rule[r], at)))
 					continue;
 				if (try && !kind->has_waited(at, until_ns))
 					return -1;
