@@ -251,7 +251,9 @@ static void test_resting_again(void **unused)
 	}
 }
 
-#define NO_ROOM "eth0: a rule would hold more than 8 limits after the new ones gave way"
+#define NO_ROOM	 "eth0: a rule would hold more than 8 limits after the new ones gave way"
+#define NO_PLACE "and beside 256 rules there is no place for it"
+#define TWO(of)	 "rules:\n- {name: a, " of "}\n- {name: b, " of "}\n"
 
 /* The rule rests in a place of its own: there may be none, and it may be full. */
 static void test_no_place_to_rest(void **unused)
@@ -264,7 +266,26 @@ static void test_no_place_to_rest(void **unused)
 	for (size_t r = 1; r < PACER_RULES_MAX; r++)
 		before.bin.rule[r].counter = 1000 + (uint32_t)r;
 	assert_int_equal(tried(), -1);
-	assert_ptr_equal(strstr(error.text, NO_ROOM), error.text);
+	assert_non_null(strstr(error.text, NO_PLACE));
+	teardown(NULL);
+	begin(HEAD TWO("verdict: drop")); /* one place for two: nothing is written */
+	assert_int_equal(apply(HEAD TWO("limits: [" ALL "]")), 0);
+	for (size_t r = 3; r < PACER_RULES_MAX; r++)
+		before.bin.rule[r].counter = 1000 + (uint32_t)r;
+	assert_int_equal(tried(), -1);
+	assert_non_null(strstr(error.text, NO_PLACE));
+	assert_int_equal(before.bin.rule[2].n_limiters, 0);
+	before.bin.rule[3].counter = 0;
+	assert_int_equal(tried(), 0);
+	assert_int_equal(before.bin.rule[2].n_limiters, 1);
+	assert_int_equal(before.bin.rule[3].n_limiters, 1);
+	teardown(NULL);
+	begin(HEAD "rules:\n- {name: b, verdict: drop}\n"); /* who denies finds a place first */
+	assert_int_equal(apply(HEAD TWO("limits: [" ALL "]")), 0);
+	for (size_t r = 2; r < PACER_RULES_MAX; r++)
+		before.bin.rule[r].counter = 1000 + (uint32_t)r;
+	assert_int_equal(tried(), 0);
+	assert_int_equal(before.bin.rule[1].id, now.bin.rule[1].id);
 	teardown(NULL);
 	begin(HEAD "rules:\n- {name: b, verdict: drop}\n"); /* a rule of the trial alone */
 	assert_int_equal(apply(HEAD RULE(ALL)), 0);
@@ -350,7 +371,8 @@ static uint32_t admitted(const struct pacer_policy *p, uint64_t *now_ns, uint64_
 	return n;
 }
 
-/* A rate that the trial has, too, has counted what the other one let through: it keeps its burst. */
+/* A rate that the trial has, too, has counted what the other one let through: it keeps its burst.
+ */
 static void test_a_rate_beside_the_trials(void **unused)
 {
 	uint64_t now_ns;

@@ -170,9 +170,9 @@ static void extend_in_old(const struct attached *a, struct pacer_policy *old,
 	}
 }
 
-/* What no packet of the old policy asks rests behind the trial. -1: there is no room. */
-static int rest_in_old(const struct attached *a, struct pacer_policy *old,
-		       const struct pacer_rule *from, uint64_t until_ns)
+/* What no packet of the old policy asks rests behind the trial, if there is room. */
+static void rest_in_old(const struct attached *a, struct pacer_policy *old,
+			const struct pacer_rule *from, uint64_t until_ns)
 {
 	struct pacer_rule *to = resting_of(old, from->id);
 
@@ -188,25 +188,64 @@ static int rest_in_old(const struct attached *a, struct pacer_policy *old,
 			continue;
 		to = to ? to : resting_place(old, from->id);
 		if (!to || to->n_limiters == PACER_LIMITERS_MAX)
-			return -1;
+			return;
 		to->limiter[to->n_limiters++] = t;
+	}
+}
+
+/* The old policy has the rule of the trial's, and denies all of it. */
+static bool denied_by(struct pacer_policy *old, const struct pacer_rule *from)
+{
+	const struct pacer_rule *rule = rule_of_counter(old, from->counter);
+
+	return rule && rule->says == PACER_SAYS_DENY;
+}
+
+static int no_room(const struct attached *a, struct policy_error *error)
+{
+	return policy_fail(error, 0,
+			   "%s: a rule would hold more than 8 limits after the new ones gave way, "
+			   "those just retired included: apply without --confirm-within, or later",
+			   a->ifname);
+}
+
+/* Is there room for the limits of rules that the old policy denies all of? Nothing is written. */
+static int may_rest(const struct attached *a, struct pacer_policy *old,
+		    const struct pacer_policy *new, struct policy_error *error)
+{
+	size_t free = resting_free(old);
+
+	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
+		const struct pacer_rule *from = &new->rule[r];
+		struct pacer_rule *to = resting_of(old, from->id);
+		size_t n = 0;
+
+		for (size_t k = 0; denied_by(old, from) && k < from->n_limiters; k++)
+			n += !from->limiter[k].until_ns &&
+			     !(to && limiter_in(a, to, &from->limiter[k]));
+		if (to && to->n_limiters + n > PACER_LIMITERS_MAX)
+			return no_room(a, error);
+		if (n && !to && !free--)
+			return policy_fail(
+			    error, 0,
+			    "%s: what a rule's new limits count would still matter after they "
+			    "gave way, and beside %u rules there is no place for it: apply "
+			    "without --confirm-within, or later",
+			    a->ifname, PACER_RULES_MAX);
 	}
 	return 0;
 }
 
-/* Where its rule denies all, or is not there: as with a change, then only if there is room. */
-static int rest_all_in_old(const struct attached *a, struct pacer_policy *old,
-			   const struct pacer_policy *new, uint64_t until_ns)
+/* Where its rule denies all, or else is not there: as with a change, then only if there is room. */
+static void rest_all_in_old(const struct attached *a, struct pacer_policy *old,
+			    const struct pacer_policy *new, uint64_t until_ns)
 {
-	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
-		const struct pacer_rule *from = &new->rule[r];
-		const struct pacer_rule *rule = rule_of_counter(old, from->counter);
-
-		if (from->counter && (!rule || rule->says == PACER_SAYS_DENY) &&
-		    rest_in_old(a, old, from, until_ns) && rule)
-			return -1;
-	}
-	return 0;
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		if (denied_by(old, &new->rule[r]))
+			rest_in_old(a, old, &new->rule[r], until_ns);
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		if (new->rule[r].counter && !rule_of_counter(old, new->rule[r].counter))
+			rest_in_old(a, old, &new->rule[r], until_ns);
 }
 
 /* Is it in force in the rule, too, so that it has counted all that this let through? */
@@ -295,13 +334,11 @@ int trial_begin(const struct attached *a, struct pacer_policy *old, struct pacer
 		    "%s: a rate that has just been changed still builds its bursts when the "
 		    "trial ends: try it for longer, or later",
 		    a->ifname);
-	if (retire_in_old(a, old, new, sets, until_ns, grown) ||
-	    rest_all_in_old(a, old, new, until_ns))
-		return policy_fail(
-		    error, 0,
-		    "%s: a rule would hold more than 8 limits after the new ones gave way, "
-		    "those just retired included: apply without --confirm-within, or later",
-		    a->ifname);
+	if (may_rest(a, old, new, error))
+		return -1;
+	if (retire_in_old(a, old, new, sets, until_ns, grown))
+		return no_room(a, error);
+	rest_all_in_old(a, old, new, until_ns);
 	lease_for_old(a, old, new, until_ns);
 	(void)begin_in_old(a, old, new, until_ns, false);
 	extend_in_old(a, old, new, until_ns);

@@ -16,13 +16,27 @@ struct pacer_rule *resting_of(struct pacer_policy *bin, uint32_t id)
 	return NULL;
 }
 
+static bool is_free(const struct pacer_rule *rule)
+{
+	return !rule->counter && !rule->n_limiters;
+}
+
+size_t resting_free(const struct pacer_policy *bin)
+{
+	size_t n = 0;
+
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		n += is_free(&bin->rule[r]);
+	return n;
+}
+
 /* As a rule that denies: one of that kind keeps none of the others from their short way. */
 struct pacer_rule *resting_place(struct pacer_policy *bin, uint32_t id)
 {
 	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
 		struct pacer_rule *rule = &bin->rule[r];
 
-		if (rule->counter || rule->n_limiters)
+		if (!is_free(rule))
 			continue;
 		memset(rule, 0, sizeof(*rule));
 		rule->id = id;

@@ -25,6 +25,9 @@ struct pacer_rule *resting_of(struct pacer_policy *bin, uint32_t id);
 /* A place for what rests of the rule with this id, empty; NULL: there is none. */
 struct pacer_rule *resting_place(struct pacer_policy *bin, uint32_t id);
 
+/* How many such places there are. */
+size_t resting_free(const struct pacer_policy *bin);
+
 /* The limits that the rule of this name has had to ask until now, or that rest; NULL: none. */
 const struct pacer_rule *resting_before(const struct compile_previous *previous, const char *name);
 
