@@ -697,6 +697,39 @@ static void settle(void)
 	}
 }
 
+/* A write without an answer that was done: what it gave up is given, and can be taken again. */
+static void what_was_given_unanswered_is_given(void **state)
+{
+	struct fleet_record r;
+
+	(void)state;
+	member(2);
+	share.want[0] = 100;
+	(void)send(FLEET_RENEW);
+	r = record_with((uint64_t[]){1, 2}, 2);
+	r.slot[0].cell[0] = (struct fleet_cell){.held = 80, .want = 100};
+	r.slot[1].cell[0].held = 10;
+	put_record(&r);
+	fleet_nudge(&m);
+	now += S;
+	(void)send(FLEET_FETCH);
+	assert_int_equal(next_step(), FLEET_SEND);
+	assert_int_equal(request.op, FLEET_WRITE);
+	assert_int_equal(request.record.slot[0].cell[0].held, 50);
+	put_record(&request.record);
+	writes = STORE_UNKNOWN;
+	assert_false(talk_send(&t, &request));
+	writes = STORE_DONE;
+	(void)send(FLEET_FETCH);
+	r = record_with((uint64_t[]){1}, 1); /* the other has gone */
+	r.slot[0].cell[0].held = 50;
+	put_record(&r);
+	fleet_nudge(&m);
+	now += S;
+	settle();
+	assert_int_equal(share.applied.value[0], 100);
+}
+
 /*
  * A limit may come to the policy long after the agent began. What its datapath of before admitted
  * counts for the limit's time all the same, so the reserve of before waits for that.
@@ -893,6 +926,7 @@ int main(void)
 	    cmocka_unit_test_setup(a_lane_goes_to_another_key, begin),
 	    cmocka_unit_test_setup(what_others_lack_ends_a_doubt, begin),
 	    cmocka_unit_test_setup(no_memory_is_no_news, begin),
+	    cmocka_unit_test_setup(what_was_given_unanswered_is_given, begin),
 	    cmocka_unit_test_setup(a_reserve_waits_for_the_time_of_its_limit, begin),
 	    cmocka_unit_test_setup(a_share_that_is_left, begin),
 	    cmocka_unit_test_setup(a_share_that_is_left_in_doubt, begin),

@@ -603,6 +603,8 @@ static void confirm(struct fleet_member *m, struct fleet_share *s)
 		memset(s->give, 0, sizeof(s->give));
 		return;
 	}
+	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++) /* an unanswered write may have done it */
+		s->give[k] &= s->applied.value[k] < slot->cell[k].held;
 	if (!in_doubt(s))
 		s->floor = slot->reserve;
 	s->trouble = fleet_limit(&s->record) < s->params.limit ? FLEET_SMALLER : FLEET_WELL;
