@@ -376,6 +376,12 @@ static void test_goals(void **state)
 	}
 	make(&r, 12, 2, (uint64_t[]){9, 9}, (uint64_t[]){0, 0});
 	r.slot[0].reserve = 6; /* which is not divided */
+	r.slot[1].reserve = 1;
+	assert_int_equal(fleet_reserves(&r, false), 7);
+	r.slot[0].session = 0;
+	assert_int_equal(fleet_reserves(&r, true), 6);
+	r.slot[0].session = 1;
+	r.slot[1].reserve = 0;
 	assert_int_equal(fleet_goal(&r, &r.slot[0], 0), 9);
 	assert_int_equal(fleet_goal(&r, &r.slot[1], 0), 3);
 }

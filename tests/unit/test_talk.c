@@ -770,7 +770,7 @@ static void a_reserve_waits_for_the_time_of_its_limit(void **state)
 	assert_int_equal(share.applied.floor, 10);
 }
 
-/* A limit that its policy has no more: others get what it had, but for its reserve. */
+/* A limit that its policy has no more: others get what it had, its reserve with it. */
 static void a_share_that_is_left(void **state)
 {
 	const struct fleet_slot *slot;
@@ -792,16 +792,219 @@ static void a_share_that_is_left(void **state)
 	assert_false(fleet_left(&m, &share));
 	settle();
 	assert_true(fleet_left(&m, &share));
-	assert_int_equal(share.applied.value[0], 10);
+	assert_int_equal(share.applied.value[0], 0);
+	assert_int_equal(share.applied.floor, 0);
 	slot = fleet_slot_of(&share.record, 1);
 	assert_int_equal(slot->session, 0);
-	assert_int_equal(slot->reserve, 10);
-	assert_int_equal(slot->cell[0].held, 10);
-	assert_int_equal(slot->cell[0].cool, 40);
+	assert_int_equal(slot->reserve, 0);
+	assert_int_equal(slot->cell[0].held, 0);
+	assert_int_equal(slot->cell[0].cool, 50);
 	assert_int_equal(slot->cell[0].want, 0);
 	now += 4 * S; /* and it does not come back */
 	settle();
 	assert_int_equal(fleet_slot_of(&share.record, 1)->session, 0);
+}
+
+/* The same where what it keeps is of a session before, which it has lost. */
+static void a_share_that_is_left_without_its_session(void **state)
+{
+	const struct fleet_slot *slot;
+	struct fleet_record r;
+
+	(void)state;
+	member(2);
+	share.params.reserve = 10;
+	(void)send(FLEET_RENEW);
+	r = record_with((uint64_t[]){1, 2}, 2);
+	r.slot[0].session = 7;
+	r.slot[0].reserve = 10;
+	put_record(&r);
+	fleet_nudge(&m);
+	now += S;
+	(void)send(FLEET_FETCH);
+	share.leaving = true;
+	assert_false(fleet_left(&m, &share));
+	settle();
+	assert_true(fleet_left(&m, &share));
+	slot = fleet_slot_of(&share.record, 1);
+	assert_int_equal(slot->session, 0);
+	assert_int_equal(slot->reserve, 0);
+	assert_int_equal(slot->cell[0].held, 0);
+	assert_int_equal(slot->cell[0].cool, 50);
+}
+
+/* It has half of the limit, and as much of that is in the record for when it is cut off. */
+static void has_half(uint64_t reserve)
+{
+	struct fleet_record r;
+
+	member(2);
+	share.params.limit = 1600;
+	share.params.reserve = reserve;
+	share.want[0] = 1600;
+	(void)send(FLEET_RENEW);
+	r = record_with((uint64_t[]){1, 2}, 2);
+	for (int i = 0; i < 2; i++) {
+		r.slot[i].limit = 1600;
+		r.slot[i].reserve = reserve;
+		r.slot[i].cell[0].held = 800;
+		r.slot[i].cell[0].want = 1600;
+	}
+	put_record(&r);
+	fleet_nudge(&m);
+	now += S;
+	settle();
+	now += S;
+	settle();
+	assert_int_equal(share.applied.value[0], 800);
+	assert_int_equal(share.applied.floor, reserve);
+}
+
+/* A limit that is lowered, or cut_off: deny, lowers what is kept: the packets first. */
+static void a_reserve_is_lowered(void **state)
+{
+	static const struct {
+		uint64_t limit, reserve, to;
+	} rows[] = {{1600, 100, 800}, {1600, 0, 800}, {320, 20, 220}, {80, 5, 5}};
+	const struct fleet_slot *slot;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		(void)begin(state);
+		has_half(100);
+		share.params.limit = rows[i].limit;
+		share.params.reserve = rows[i].reserve;
+		if (i)
+			assert_int_equal(next_step(), FLEET_SEND);
+		assert_int_equal(share.applied.floor, rows[i].reserve);
+		if (i)
+			assert_true(talk_send(&t, &request));
+		settle();
+		slot = fleet_slot_of(&share.record, 1);
+		assert_int_equal(slot->reserve, rows[i].reserve);
+		assert_int_equal(share.floor, rows[i].reserve);
+		now += 2 * S;
+		settle();
+		assert_in_range(slot->cell[0].held, rows[i].reserve, rows[i].limit / 2);
+	}
+}
+
+/* While the write that lowers it may yet be done, the packets do not have it again. */
+static void a_reserve_is_lowered_in_doubt(void **state)
+{
+	(void)state;
+	has_half(100);
+	share.params.reserve = 0;
+	assert_int_equal(next_step(), FLEET_SEND);
+	writes = STORE_UNKNOWN;
+	assert_false(talk_send(&t, &request));
+	share.params.reserve = 100;
+	now += S;
+	(void)send(FLEET_FETCH);
+	assert_int_equal(share.applied.floor, 0);
+	assert_int_equal(fleet_slot_of(&share.record, 1)->reserve, 100);
+	writes = STORE_DONE;
+	(void)send(FLEET_WRITE); /* as it is: one of the two is done */
+	settle();
+	assert_int_equal(share.applied.floor, 100);
+}
+
+/*
+ * Where a datapath before may have used it, it cools. That the time for that passes while the write
+ * is under way gives the packets no more.
+ */
+static void a_reserve_of_before_is_lowered(void **state)
+{
+	struct fleet_record r;
+
+	(void)state;
+	member(2);
+	m.begun_ns = now;
+	share.params = (struct fleet_params){.limit = 100, .memory_ns = 2 * S, .reserve = 5};
+	share.want[0] = 100;
+	(void)send(FLEET_RENEW);
+	r = record_with((uint64_t[]){1, 2}, 2);
+	r.memory_ns = 2 * S;
+	r.slot[0].reserve = 10;
+	put_record(&r);
+	fleet_nudge(&m);
+	(void)send(FLEET_FETCH);
+	assert_int_equal(next_step(), FLEET_SEND);
+	assert_int_equal(request.op, FLEET_WRITE);
+	assert_int_equal(request.record.slot[0].reserve, 5);
+	assert_int_equal(request.record.slot[0].cell[0].held, 40);
+	assert_int_equal(request.record.slot[0].cell[0].cool, 10);
+	now += 3 * S;
+	assert_int_equal(next_step(), FLEET_WAIT);
+	assert_int_equal(share.applied.value[0], 40);
+	assert_int_equal(share.applied.floor, 5);
+	assert_true(talk_send(&t, &request));
+	settle();
+	now += 4 * S;
+	settle();
+	assert_int_equal(share.applied.value[0], 50);
+	assert_int_equal(share.applied.floor, 5);
+}
+
+/* A write that may yet be done is seen to before the session goes: it may take some again. */
+static void who_leaves_in_doubt_writes_first(void **state)
+{
+	struct fleet_record r;
+
+	(void)state;
+	share.want[0] = 100;
+	(void)send(FLEET_RENEW);
+	r = record_with((uint64_t[]){1}, 1);
+	r.slot[0].cell[0].held = 0;
+	put_record(&r);
+	fleet_nudge(&m);
+	now += S;
+	(void)send(FLEET_FETCH);
+	assert_int_equal(next_step(), FLEET_SEND);
+	assert_int_equal(request.record.slot[0].cell[0].held, 100);
+	writes = STORE_UNKNOWN;
+	assert_false(talk_send(&t, &request));
+	writes = STORE_DONE;
+	fleet_leave(&m);
+	(void)send(FLEET_FETCH);
+	(void)send(FLEET_WRITE);
+	assert_int_equal(share.record.slot[0].cell[0].held, 0);
+	(void)send(FLEET_LEAVE);
+	assert_true(m.left);
+}
+
+/* What it holds can be kept: others need not give up anything for that. */
+static void a_reserve_is_of_what_it_holds(void **state)
+{
+	(void)state;
+	has_half(0);
+	share.params.reserve = 100;
+	settle();
+	assert_int_equal(share.applied.floor, 100);
+	assert_int_equal(share.applied.value[0], 800);
+	assert_int_equal(fleet_slot_of(&share.record, 1)->reserve, 100);
+	assert_int_equal(fleet_slot_of(&share.record, 1)->cell[0].held, 800);
+}
+
+/* Who leaves keeps nothing, neither in the record nor for its packets. */
+static void who_leaves_keeps_no_reserve(void **state)
+{
+	const struct fleet_slot *slot;
+
+	(void)state;
+	has_half(100);
+	fleet_leave(&m);
+	for (int i = 0; !m.left; i++) {
+		assert_true(i < 10);
+		while (next_step() != FLEET_SEND)
+			now += S;
+		assert_int_equal(share.applied.floor, 0);
+		assert_int_equal(share.applied.value[0], 0);
+		assert_true(talk_send(&t, &request));
+	}
+	slot = fleet_slot_of(&share.record, 1);
+	assert_int_equal(slot->reserve, 0);
+	assert_int_equal(slot->cell[0].held, 0);
+	assert_int_equal(slot->cell[0].cool, 800);
 }
 
 /* A write that may yet be done is seen to before it is left, and one that is not there is none. */
@@ -929,6 +1132,13 @@ int main(void)
 	    cmocka_unit_test_setup(what_was_given_unanswered_is_given, begin),
 	    cmocka_unit_test_setup(a_reserve_waits_for_the_time_of_its_limit, begin),
 	    cmocka_unit_test_setup(a_share_that_is_left, begin),
+	    cmocka_unit_test_setup(a_share_that_is_left_without_its_session, begin),
+	    cmocka_unit_test_setup(a_reserve_is_lowered, begin),
+	    cmocka_unit_test_setup(a_reserve_is_lowered_in_doubt, begin),
+	    cmocka_unit_test_setup(a_reserve_of_before_is_lowered, begin),
+	    cmocka_unit_test_setup(a_reserve_is_of_what_it_holds, begin),
+	    cmocka_unit_test_setup(who_leaves_keeps_no_reserve, begin),
+	    cmocka_unit_test_setup(who_leaves_in_doubt_writes_first, begin),
 	    cmocka_unit_test_setup(a_share_that_is_left_in_doubt, begin),
 	    cmocka_unit_test_setup(others_limits_are_counted, begin),
 	    cmocka_unit_test_setup(one_too_many_has_none, begin),

@@ -116,6 +116,36 @@ static const struct fleet_share *scarce(const struct agent *g, size_t *rule)
 	return NULL;
 }
 
+/* Of members that are gone, a quarter of a limit or more; or more of all than there is. */
+static bool is_kept(const struct fleet_share *s)
+{
+	uint64_t limit = fleet_limit(&s->record);
+
+	return fleet_reserves(&s->record, true) >= (limit + 3) / 4 ||
+	       fleet_reserves(&s->record, false) > limit;
+}
+
+/* A limit of which too much is kept for hosts that are cut off. False: there is none. */
+static bool say_kept(struct agent *g)
+{
+	for (uint32_t i = 0; i < g->member.shares; i++) {
+		const struct fleet_share *s = &g->member.share[i];
+		const uint64_t gone = fleet_reserves(&s->record, true);
+		const uint64_t all = fleet_reserves(&s->record, false);
+
+		if (!s->sure || s->leaving || !is_kept(s))
+			continue;
+		say(g,
+		    "a limit of rule %zu: of its %" PRIu64 " units %" PRIu64
+		    " are kept for members that may be cut off, %" PRIu64
+		    " of them for those that are not there%s: see \"cut_off\" in docs/fleet.md",
+		    g->of.limit[i].rule, fleet_limit(&s->record), all, gone,
+		    all > fleet_limit(&s->record) ? ": that is more than it has" : "");
+		return true;
+	}
+	return false;
+}
+
 static void say_state(struct agent *g)
 {
 	const struct fleet_member *m = &g->member;
@@ -144,6 +174,8 @@ static void say_state(struct agent *g)
 		    "without one deny, until another gives one up: raise the limit, or leave "
 		    "fleet: yes out",
 		    rule, few->params.limit, g->talk.members);
+	else if (say_kept(g))
+		return;
 	else if (g->talk.strangers)
 		say(g,
 		    "%u limit%s in use by others of fleet %s: not in this policy: see that "

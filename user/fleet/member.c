@@ -74,6 +74,18 @@ static bool clean(const struct fleet_member *m, const struct fleet_share *s, uin
 	return now_ns >= clean_at(m, s) || PACER_FAULT(RESERVE_UNCLEAN);
 }
 
+/* What the policy has it keep without a session; who leaves keeps nothing. */
+static uint64_t reserve_of(const struct fleet_member *m, const struct fleet_share *s)
+{
+	return m->leaving || s->leaving ? 0 : s->params.reserve;
+}
+
+/* The reserve that the datapath may use: no more than is in the record, and than the policy has. */
+static uint64_t floor_of(const struct fleet_member *m, const struct fleet_share *s)
+{
+	return PACER_FAULT(RESERVE_LOWERED_FIRST) ? s->floor : least(s->floor, reserve_of(m, s));
+}
+
 /* By which value the datapath judges the lane's key. */
 static uint64_t judged_by(const struct fleet_picture *p, uint32_t lane)
 {
@@ -126,7 +138,7 @@ static uint64_t giving(const struct fleet_member *m, const struct fleet_share *s
 	    PACER_FAULT(GIVE_UNAPPLIED))
 		return 0;
 	if (m->leaving || s->leaving)
-		return c->held - slot->reserve;
+		return c->held;
 	if (c->cool && !s->params.counts_hot) /* a cell cools once at a time */
 		return 0;
 	return surplus(record, slot, lane);
@@ -161,7 +173,7 @@ static void paint(const struct fleet_member *m, const struct fleet_share *s, uin
 	struct fleet_slot *slot;
 
 	memset(p, 0, sizeof(*p));
-	p->floor = clean(m, s, now_ns) ? s->floor : 0;
+	p->floor = clean(m, s, now_ns) ? floor_of(m, s) : 0;
 	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
 		p->value[k] = p->floor;
 	now_of(s, now_ns, record);
@@ -202,7 +214,7 @@ void fleet_applied(struct fleet_member *m, uint32_t share, const struct fleet_pi
 		if (slot && picture->until_ns && !in_doubt(s) && clean(m, s, picture->until_ns) &&
 		    (!k || (slot->cell[k].own && picture->own[k])) &&
 		    picture->value[k] < slot->cell[k].held &&
-		    (picture->floor == s->floor || /* else it may lack the reserve alone */
+		    (picture->floor == floor_of(m, s) || /* else it may lack the reserve alone */
 		     picture->value[k] < judged_by(&s->applied, k)))
 			s->give[k] = true;
 	}
@@ -235,21 +247,64 @@ static struct fleet_slot *join(const struct fleet_member *m, const struct fleet_
 	return slot;
 }
 
-/* Sets aside what it is to keep when it is cut off: in each lane, or in none. */
+/* Units that a cell lacks to hold so large a reserve. */
+static uint64_t lacks(const struct fleet_cell *c, uint64_t reserve)
+{
+	return reserve > c->held ? reserve - c->held : 0;
+}
+
+/*
+ * Sets aside what it is to keep when it is cut off, in each lane or in none: of what it holds, as
+ * far as that goes.
+ */
 static void set_aside(const struct fleet_share *s, struct fleet_record *record,
 		      struct fleet_slot *slot, bool *changed)
 {
-	uint64_t units = s->params.reserve - least(s->params.reserve, slot->reserve);
+	uint64_t reserve = s->params.reserve;
 
-	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
-		if ((!k || slot->cell[k].own) && fleet_free(record, slot, k) < units)
-			return;
-	if (!units)
+	if (slot->reserve >= reserve)
 		return;
 	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
+		if ((!k || slot->cell[k].own) &&
+		    fleet_free(record, slot, k) < lacks(&slot->cell[k], reserve))
+			return;
+	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
 		if (!k || slot->cell[k].own)
-			fleet_raise(slot, k, units);
-	slot->reserve += units;
+			fleet_raise(slot, k, lacks(&slot->cell[k], reserve));
+	slot->reserve = reserve;
+	*changed = true;
+}
+
+/* What a datapath before this one may have used of its reserve: this one has not had it. */
+static void cool_reserve(struct fleet_share *s, struct fleet_record *record,
+			 struct fleet_slot *slot, uint64_t units)
+{
+	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++) {
+		if (k && !slot->cell[k].own)
+			continue;
+		fleet_lower(record, slot, k, slot->cell[k].held - units, UINT64_MAX);
+		s->give[k] = true;
+	}
+}
+
+/*
+ * Sets less aside, once the datapath has no more. Its cells stay as they are, and are given up like
+ * all else. From now on the write may be done, so the datapath has no more until that is known.
+ */
+static void set_less_aside(const struct fleet_member *m, struct fleet_share *s, uint64_t now_ns,
+			   struct fleet_record *record, struct fleet_slot *slot, bool *changed)
+{
+	uint64_t reserve = most(reserve_of(m, s), s->applied.floor);
+
+	if (PACER_FAULT(RESERVE_LOWERED_FIRST))
+		reserve = reserve_of(m, s);
+	if (slot->reserve <= reserve)
+		return;
+	if (!clean(m, s, now_ns) && !PACER_FAULT(RESERVE_FORGOTTEN))
+		cool_reserve(s, record, slot, slot->reserve - reserve);
+	if (!PACER_FAULT(RESERVE_RAISED_AGAIN) && !PACER_FAULT(RESERVE_LOWERED_FIRST))
+		s->floor = least(s->floor, reserve);
+	slot->reserve = reserve;
 	*changed = true;
 }
 
@@ -368,16 +423,24 @@ static void take(const struct fleet_share *s, struct fleet_record *record, struc
 	}
 }
 
-/* Has all been given up that can be? */
+/* Has all been given up, the reserve with it? */
 static bool gave(const struct fleet_slot *slot)
 {
 	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
-		if ((!k || slot->cell[k].own) && slot->cell[k].held > slot->reserve)
+		if ((!k || slot->cell[k].own) && slot->cell[k].held)
 			return false;
 	return true;
 }
 
-/* The slot is nobody's once it has the reserve alone. While a write may yet be done, the record is
+/* The slot, as long as something is to be given up there; it may be of a session before. */
+static struct fleet_slot *to_leave(const struct fleet_member *m, struct fleet_record *record)
+{
+	struct fleet_slot *slot = fleet_slot_of(record, m->id);
+
+	return mine(m, record) || (slot && slot->reserve) ? slot : NULL;
+}
+
+/* The slot is nobody's once it holds nothing. While a write may yet be done, the record is
  * written as it is, for that to end. */
 static void leave(const struct fleet_share *s, struct fleet_record *record, struct fleet_slot *slot,
 		  bool *changed)
@@ -398,14 +461,15 @@ static void end_dead(const struct fleet_share *s, struct fleet_request *r, bool 
 }
 
 /*
- * Is there something to be raised or given up, if only nothing were in doubt? A reserve that the
- * datapath was not told of is above all that it has.
+ * Is there something to be raised or given up, if only nothing were in doubt?
  */
-static bool held_back(const struct fleet_share *s, const struct fleet_record *record,
-		      const struct fleet_slot *slot)
+static bool held_back(const struct fleet_member *m, const struct fleet_share *s,
+		      const struct fleet_record *record, const struct fleet_slot *slot)
 {
 	if (!in_doubt(s))
 		return false;
+	if (least(slot->reserve, reserve_of(m, s)) > s->floor)
+		return true;
 	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
 		if ((!k || slot->cell[k].own) && (slot->cell[k].held > judged_by(&s->applied, k) ||
 						  fleet_surplus(record, slot, k)))
@@ -427,20 +491,25 @@ static bool compose(struct fleet_member *m, uint32_t share, uint64_t now_ns,
 		fleet_begin(&r->record, s->params.memory_ns, m->ttl_ns);
 	fleet_tidy(&r->record);
 	end_dead(s, r, &changed);
-	slot = s->leaving ? mine(m, &r->record) : join(m, s, &r->record, &changed);
+	if (s->leaving && !to_leave(m, &r->record))
+		return false;
+	slot = join(m, s, &r->record, &changed);
 	if (!slot) {
-		s->trouble = s->leaving ? s->trouble : FLEET_CROWDED;
+		s->trouble = FLEET_CROWDED;
 		return false;
 	}
+	set_less_aside(m, s, now_ns, &r->record, slot, &changed);
 	give_up(s, &r->record, slot, &changed);
 	if (s->leaving) {
 		leave(s, &r->record, slot, &changed);
-	} else if (!m->leaving) {
+	} else if (m->leaving) {
+		changed |= in_doubt(s); /* a write before may take some again */
+	} else {
 		set_aside(s, &r->record, slot, &changed);
 		settle_lanes(s, &r->record, slot, &changed);
 		take(s, &r->record, slot, &changed);
 	}
-	if (!changed && !held_back(s, &r->record, slot))
+	if (!changed && !held_back(m, s, &r->record, slot))
 		return false;
 	r->op = FLEET_WRITE;
 	r->share = share;
@@ -732,7 +801,7 @@ bool fleet_left(const struct fleet_member *m, struct fleet_share *s)
 {
 	if (!s->leaving)
 		return false;
-	return s->trouble > FLEET_CROWDED || (s->read && !mine(m, &s->record));
+	return s->trouble > FLEET_CROWDED || (s->read && !to_leave(m, &s->record));
 }
 
 void fleet_leave(struct fleet_member *m)

@@ -22,6 +22,10 @@
  * cell would come upon a datapath that was raised again meanwhile. So the datapath is raised only
  *     after the record has been seen at a revision above the one that the write follows (doubt): it
  *     has been done by then or never will be.
+ *   A reserve is a part of each cell that outlasts the session. The datapath's floor is never above
+ * it: it is lowered before and raised after, as a value is. What it was is a part of the cell yet,
+ * and is given up like all else. Who leaves keeps none.
+ *
  *   E: a session lasts for ttl_ns after its last renewal was done, by the store's clock. The member
  *     counts from when it sent the request, which is before, and by fleet_within, so that it is
  *     done before whatever the two clocks do. The datapath has the end with it (until_ns) and falls
@@ -83,12 +87,12 @@ struct fleet_share {
 	uint64_t doubt;		    /* writes that follow a revision up to this may yet be done */
 	bool sure;	/* its cells were there when the session was renewed last, or after */
 	uint64_t dead;	/* a session that has cells and is gone, for ever; 0: none */
-	uint64_t floor; /* the reserve, once it is in the record for good */
+	uint64_t floor; /* the reserve that is in the record for good, or less */
 	struct fleet_picture applied; /* what the datapath has */
 	uint64_t hot[FLEET_LANES_MAX];
 	bool give[FLEET_LANES_MAX]; /* the datapath was lowered, for the cell to follow */
 	bool read;		    /* since the beginning */
-	bool leaving; /* the policy has its limit no more: the rest gets all but the reserve */
+	bool leaving; /* the policy has its limit no more: the rest gets all that it has */
 	enum fleet_trouble trouble;
 	uint64_t want[FLEET_LANES_MAX];			/* by the lanes below; of all keys: [0] */
 	char want_key[FLEET_LANES_MAX][FLEET_KEY_TEXT]; /* keys that need a lane; "": none */

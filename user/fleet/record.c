@@ -122,6 +122,16 @@ uint64_t fleet_limit(const struct fleet_record *record)
 	return limit;
 }
 
+uint64_t fleet_reserves(const struct fleet_record *record, bool absent)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < record->slots; i++)
+		if (!absent || !record->slot[i].session)
+			sum += record->slot[i].reserve;
+	return sum;
+}
+
 /* The cell by which the member's packets of the lane's key are judged. */
 static const struct fleet_cell *judging(const struct fleet_slot *slot, uint32_t lane)
 {

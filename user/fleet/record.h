@@ -128,6 +128,9 @@ struct fleet_slot *fleet_add_slot(struct fleet_record *record, uint64_t id);
 /* The smallest limit of those that have a session; 0: nobody has one. */
 uint64_t fleet_limit(const struct fleet_record *record);
 
+/* The reserves of all members together, or of those without a session. */
+uint64_t fleet_reserves(const struct fleet_record *record, bool absent);
+
 /* What the member may have admitted in this lane within memory_ns. */
 uint64_t fleet_charge(const struct fleet_slot *slot, uint32_t lane);
 /* The same of all together. */

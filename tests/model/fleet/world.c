@@ -38,6 +38,8 @@ struct host {
 	struct fleet_share s;
 	struct fleet_picture has; /* the datapath */
 	uint64_t token;		  /* of the datapath: how often it began anew */
+	uint64_t turned;	  /* its policy is the changed one */
+	uint64_t left;		  /* it has given all up, its session too */
 	struct message now, late;
 	/* The largest value in force in each of the last ticks; of the datapath before, too. */
 	uint64_t value[LANES][TICKS], before[LANES][TICKS];
@@ -51,7 +53,7 @@ struct world {
 	struct key key[WORLD_HOSTS];
 	struct fleet_record record;
 	uint64_t record_revision, revision;
-	uint64_t lost, late, doubled, restarts, reboots, removals, leaves, wants, drops;
+	uint64_t lost, late, doubled, restarts, reboots, removals, leaves, wants, drops, turns;
 	struct host host[WORLD_HOSTS]; /* last: of those that there are not, nothing is kept */
 };
 
@@ -72,16 +74,17 @@ enum action {
 	TAKE_UP, /* and again */
 	WANT_LESS,
 	WANT_MORE,
+	TURN,	   /* the policy has the other limit and reserve */
 	STEP_COLD, /* STEP, and nothing was admitted of late */
 	HOST_ACTIONS
 };
 
 static const char *const action_name[] = {
-    "step",	 "carry",   "carry twice", "carry, answer lost",
-    "answer",	 "give up", "carry late",  "drop late",
-    "nudge",	 "restart", "reboot",	   "quit",
-    "forgo",	 "take up", "want less",   "want more",
-    "step cold",
+    "step",   "carry",	   "carry twice", "carry, answer lost",
+    "answer", "give up",   "carry late",  "drop late",
+    "nudge",  "restart",   "reboot",	  "quit",
+    "forgo",  "take up",   "want less",	  "want more",
+    "turn",   "step cold",
 };
 
 #define REMOVE	(WORLD_HOSTS * HOST_ACTIONS)
@@ -373,8 +376,10 @@ static void carry(struct world *w, int i, struct message *g)
 		break;
 	case FLEET_LEAVE:
 		a->done = g->request.follows == w->key[i].revision;
-		if (a->done)
+		if (a->done) {
 			memset(&w->key[i], 0, sizeof(w->key[i]));
+			w->host[i].left = true;
+		}
 		break;
 	case FLEET_WRITE:
 		a->done = write_record(w, i, g);
@@ -508,6 +513,8 @@ static bool reboot(struct world *w, struct host *h)
 	memset(h->value, 0, sizeof(h->value));
 	memset(&h->has, 0, sizeof(h->has));
 	h->s.applied = h->has;
+	h->s.floor = 0;
+	h->left = false;
 	h->token++;
 	h->m.begun_ns = NOW;
 	fleet_start(&h->m);
@@ -538,6 +545,15 @@ static bool set_want(struct world *w, struct host *h, uint64_t want)
 	w->wants--;
 	h->s.want[lane] = want;
 	return true;
+}
+
+static void set_policy(struct host *h, bool turned)
+{
+	bool other = turned && x.sc->lowered;
+
+	h->turned = turned;
+	h->s.params.limit = other ? x.sc->lowered : x.sc->limit;
+	h->s.params.reserve = turned ? x.sc->lowered_reserve : x.sc->reserve;
 }
 
 /* The store says that something has changed. */
@@ -634,6 +650,8 @@ static bool act_on_host(struct world *w, int i, enum action what)
 		w->restarts--;
 		keep_late(w, h);
 		h->s.applied = h->has;
+		h->s.floor = h->has.floor;
+		h->left = false;
 		fleet_start(&h->m);
 		return true;
 	case REBOOT:
@@ -659,6 +677,12 @@ static bool act_on_host(struct world *w, int i, enum action what)
 		return set_want(w, h, 0);
 	case WANT_MORE:
 		return set_want(w, h, x.sc->limit);
+	case TURN:
+		if (!w->turns)
+			return false;
+		w->turns--;
+		set_policy(h, !h->turned);
+		return true;
 	case HOST_ACTIONS:
 		break;
 	}
@@ -878,6 +902,7 @@ static void begin(struct world *w)
 	w->leaves = sc->leaves;
 	w->drops = sc->drops;
 	w->wants = sc->wants;
+	w->turns = sc->turns;
 	normalize(w);
 }
 
@@ -985,6 +1010,64 @@ static uint64_t draw(uint64_t n)
 	return (random_state >> 11) % n;
 }
 
+/*
+ * Time for all to settle: what was on its way is lost, each policy is the changed one, and each
+ * host that is there has what it is to have.
+ */
+static void settle_all(struct world *w)
+{
+	for (int i = 0; i < x.sc->hosts; i++) {
+		struct host *h = &w->host[i];
+
+		h->m.share = &h->s;
+		memset(&h->late, 0, sizeof(h->late));
+		if (h->now.stage != NONE)
+			fleet_lost(&h->m);
+		memset(&h->now, 0, sizeof(h->now));
+		set_policy(h, true);
+		h->s.want[0] = x.sc->limit;
+	}
+	for (int round = 0; round < 60; round++) {
+		for (int i = 0; i < x.sc->hosts; i++) {
+			act(w, i * HOST_ACTIONS + NUDGE);
+			settle(w, i);
+			act(w, i * HOST_ACTIONS + CARRY);
+			act(w, i * HOST_ACTIONS + ANSWER);
+			settle(w, i);
+			normalize(w);
+		}
+		if (round % 2)
+			act(w, TIME);
+	}
+}
+
+/* Who leaves without a session, and does not come back, has what it kept yet. */
+static bool settled(struct world *w)
+{
+	uint64_t limit = x.sc->lowered ? x.sc->lowered : x.sc->limit;
+	uint64_t sum = 0, here = 0, gone = 0, kept = 0;
+
+	settle_all(w);
+	for (int i = 0; i < x.sc->hosts; i++) {
+		const struct host *h = &w->host[i];
+		const struct fleet_slot *slot = fleet_slot_of(&w->record, h->m.id);
+
+		sum += charge(h, 0);
+		if (!h->m.leaving && !h->s.leaving) {
+			here++;
+			continue;
+		}
+		gone += charge(h, 0) + h->has.floor + (slot && h->left ? slot->reserve : 0);
+		kept += slot ? slot->reserve : 0;
+	}
+	if (!gone && sum <= limit && (!here || kept || sum == limit))
+		return true;
+	snprintf(x.result->fault, sizeof(x.result->fault),
+		 "settled, %d have %d of %d, and who has left %d, %d wrongly", (int)here, (int)sum,
+		 (int)limit, (int)(kept + gone), (int)gone);
+	return false;
+}
+
 /* Runs at random, from the beginning each: they come to what is far from it sooner. */
 static void walk(void)
 {
@@ -1010,6 +1093,10 @@ static void walk(void)
 				tell(d);
 				return;
 			}
+		}
+		if (x.sc->turns && !settled(&now)) {
+			tell(run % 2 ? WALK / 4 : WALK);
+			return;
 		}
 	}
 }

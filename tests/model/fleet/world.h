@@ -10,6 +10,9 @@
  *
  * What has to hold in each: in every lane, what all hosts may have admitted within the memory is at
  * most the limit. Of each host that is the largest value that its datapath had within that time.
+ *
+ * Where policies change, a run at random ends with all that are changed, and with time for each
+ * host that has not left. Then it is at most the lower limit, and who has left has nothing.
  */
 #ifndef PACER_FLEET_WORLD_H
 #define PACER_FLEET_WORLD_H
@@ -36,7 +39,8 @@ struct world_scenario {
 	int hosts;
 	uint64_t limit, smaller; /* smaller: of the last host's policy; 0: the same */
 	uint64_t reserve;
-	uint8_t rate[WORLD_HOSTS]; /* of each host's clock: 3 to 5 for 4 of true time */
+	uint64_t lowered, lowered_reserve; /* what a policy that has turned says in place of both */
+	uint8_t rate[WORLD_HOSTS];	   /* of each host's clock: 3 to 5 for 4 of true time */
 	uint8_t store_rate;
 	uint8_t ttl, memory; /* of the store's clock and of true time; 4 are a tick */
 	bool lane;	     /* a key has a lane */
@@ -54,6 +58,7 @@ struct world_scenario {
 	uint8_t leaves;	  /* an agent is told to give all up */
 	uint8_t wants;	  /* a demand changes */
 	uint8_t drops;	  /* a policy has the limit no more; later it may have it again */
+	uint8_t turns;	  /* a policy is changed, and back again */
 	uint8_t deep;	/* not 0: all runs of so many actions, from where all members have joined */
 	uint32_t walks; /* not 0: so many runs at random, in place of all */
 	uint64_t states_min; /* so that nothing passes by not being explored */
