@@ -65,10 +65,14 @@ static struct bans_done done;
 
 static int add(const char *rule, const char *key)
 {
-	const struct ban_wish wish = {.key = key, .for_ns = 60 * SECOND};
+	bool left_out = false;
+	const struct ban_wish wish = {.key = key, .for_ns = 60 * SECOND, .left_out = &left_out};
+	int result;
 
 	error = (struct policy_error){.line = -1};
-	return bans_add(&pacer, rule, &wish, 1, &done, &error);
+	result = bans_add(&pacer, rule, &wish, 1, &done, &error);
+	assert_int_equal(left_out, done.left_out);
+	return result;
 }
 
 static int lift(const char *rule, const char *key)

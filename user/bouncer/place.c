@@ -24,6 +24,7 @@ static void free_pieces(struct ban_pieces *pieces)
 struct wishes {
 	struct ban_wish *wish;
 	char (*key)[KEY_TEXT];
+	bool *left_out; /* of each piece that is wished for */
 	size_t n;
 };
 
@@ -31,13 +32,16 @@ static void free_wishes(struct wishes *w)
 {
 	free(w->wish);
 	free(w->key);
+	free(w->left_out);
+	*w = (struct wishes){0};
 }
 
 static int make_wishes(const struct ban_pieces *pieces, uint64_t now_ns, struct wishes *w)
 {
 	*w = (struct wishes){calloc(pieces->n + 1, sizeof(*w->wish)),
-			     calloc(pieces->n + 1, sizeof(*w->key)), 0};
-	if (!w->wish || !w->key) {
+			     calloc(pieces->n + 1, sizeof(*w->key)),
+			     calloc(pieces->n + 1, sizeof(*w->left_out)), 0};
+	if (!w->wish || !w->key || !w->left_out) {
 		free_wishes(w);
 		return -1;
 	}
@@ -47,23 +51,30 @@ static int make_wishes(const struct ban_pieces *pieces, uint64_t now_ns, struct 
 		if (piece->until_ns <= now_ns)
 			continue;
 		units_prefix_text(&piece->prefix, w->key[w->n], KEY_TEXT);
-		w->wish[w->n] =
-		    (struct ban_wish){w->key[w->n], piece->until_ns - now_ns, piece->prefix.len};
+		w->wish[w->n] = (struct ban_wish){w->key[w->n], piece->until_ns - now_ns,
+						  piece->prefix.len, &w->left_out[i]};
 		w->n++;
 	}
 	return 0;
 }
 
-/* Those of the length and family of the wish that cannot be: other prefixes are banned there. */
-static size_t leave_out(struct wishes *w, size_t which)
+static bool is_six(const struct ban_wish *wish)
 {
-	bool six = strchr(w->wish[which].key, ':');
-	int len = w->wish[which].line;
+	return strchr(wish->key, ':');
+}
+
+/* Those of the length and family that cannot be: other prefixes are banned there. */
+static size_t leave_out(struct wishes *w, int len, bool six)
+{
 	size_t n = 0, all = w->n;
 
-	for (size_t i = 0; i < all; i++)
-		if (w->wish[i].line != len || !strchr(w->wish[i].key, ':') == six)
-			w->wish[n++] = w->wish[i];
+	for (size_t i = 0; i < all; i++) {
+		const struct ban_wish *wish = &w->wish[i];
+
+		*wish->left_out = wish->line == len && is_six(wish) == six;
+		if (!*wish->left_out)
+			w->wish[n++] = *wish;
+	}
 	w->n = n;
 	return all - n;
 }
@@ -71,51 +82,94 @@ static size_t leave_out(struct wishes *w, size_t which)
 /* --- what changes --------------------------------------------------------------------------- */
 
 /*
- * 0, or -1 with *error filled. *refused: how many can not be banned, whatever room there is; of the
- * others done->left_out found none.
+ * 0, or -1 with *error filled. Those of a length that cannot be banned, whatever room there is, are
+ * left out; of the others done->left_out found none.
  */
 static int ban(struct attached *a, struct place *place, struct wishes *w, struct bans_done *done,
-	       size_t *refused, struct policy_error *error)
+	       struct policy_error *error)
 {
-	int result;
+	bool refused[2][129] = {0};
+	int result = 0;
 
-	while ((result = bans_add(a, NULL, w->wish, w->n, done, error)) == BANS_WRONG) {
-		if (!place->refused_said)
-			bouncer_say("%s: %s", a->ifname, error->text);
-		place->refused_said = true;
-		*refused += leave_out(w, done->which);
+	while (w->n && (result = bans_add(a, NULL, w->wish, w->n, done, error)) == BANS_WRONG) {
+		int len = w->wish[done->which].line;
+		bool six = is_six(&w->wish[done->which]);
+		size_t n = leave_out(w, len, six);
+
+		if (!place->refused[six][len])
+			bouncer_say("%s: %zu ban%s of this length %s left out: %s", a->ifname, n,
+				    n == 1 ? "" : "s", n == 1 ? "is" : "are", error->text);
+		place->refused[six][len] = refused[six][len] = true;
+		*done = (struct bans_done){0};
+		result = 0;
 	}
-	return result ? -1 : 0;
-}
-
-static int tell_changes(struct attached *a, struct place *place, const struct ban_pieces *lift,
-			const struct ban_pieces *add, uint64_t now_ns, struct policy_error *error)
-{
-	struct bans_done lifted = {0}, banned = {0};
-	struct wishes wishes;
-	size_t refused = 0;
-	int result;
-
-	if (make_wishes(lift, now_ns, &wishes))
-		return policy_fail(error, 0, "%s: no memory", a->ifname);
-	if (wishes.n && bans_lift(a, "", wishes.wish, wishes.n, &lifted, error)) {
-		free_wishes(&wishes);
-		return -1;
-	}
-	free_wishes(&wishes);
-	if (make_wishes(add, now_ns, &wishes))
-		return policy_fail(error, 0, "%s: no memory", a->ifname);
-	result = wishes.n ? ban(a, place, &wishes, &banned, &refused, error) : 0;
-	free_wishes(&wishes);
 	if (result)
 		return -1;
+	memcpy(place->refused, refused, sizeof(refused));
+	return 0;
+}
+
+static bool same(const struct prefix *a, const struct prefix *b)
+{
+	return a->family == b->family && a->len == b->len &&
+	       !memcmp(a->addr, b->addr, sizeof(a->addr));
+}
+
+/* Takes away from `is` what was told of it and left out; both are in the same order. */
+static void drop_left_out(struct ban_pieces *is, const struct ban_pieces *told,
+			  const bool *left_out)
+{
+	size_t kept = 0, k = 0;
+
+	for (size_t i = 0; i < is->n; i++) {
+		bool was = k < told->n && same(&is->at[i].prefix, &told->at[k].prefix);
+
+		if (!was || !left_out[k])
+			is->at[kept++] = is->at[i];
+		k += was;
+	}
+	is->n = kept;
+}
+
+static int lift(struct attached *a, const struct ban_pieces *pieces, uint64_t now_ns,
+		struct bans_done *done, struct policy_error *error)
+{
+	struct wishes w;
+	int result;
+
+	if (make_wishes(pieces, now_ns, &w))
+		return policy_fail(error, 0, "%s: no memory", a->ifname);
+	result = w.n ? bans_lift(a, "", w.wish, w.n, done, error) : 0;
+	free_wishes(&w);
+	return result;
+}
+
+/* What is left out is taken away from `is`. add: pieces of it, in its order. */
+static int tell_changes(struct attached *a, struct place *place, const struct ban_pieces *lifts,
+			const struct ban_pieces *add, struct ban_pieces *is, uint64_t now_ns,
+			struct policy_error *error)
+{
+	struct bans_done lifted = {0}, banned = {0};
+	size_t all = is->n;
+	struct wishes w;
+
+	if (lift(a, lifts, now_ns, &lifted, error))
+		return -1;
+	if (make_wishes(add, now_ns, &w))
+		return policy_fail(error, 0, "%s: no memory", a->ifname);
+	if (ban(a, place, &w, &banned, error)) {
+		free_wishes(&w);
+		return -1;
+	}
+	drop_left_out(is, add, w.left_out);
+	free_wishes(&w);
 	if (lifted.done || (banned.done && !place->again))
 		bouncer_say("%s: %zu banned, %zu lifted", a->ifname, banned.done, lifted.done);
 	if (banned.left_out && banned.left_out != place->no_room)
 		bouncer_say("%s: there was no room for %zu of %zu bans: raise bans in the policy",
-			    a->ifname, banned.left_out, add->n);
+			    a->ifname, banned.left_out, all);
 	place->no_room = banned.left_out;
-	place->again = banned.left_out || refused;
+	place->again = false;
 	return 0;
 }
 
@@ -123,15 +177,18 @@ int place_bring(struct attached *a, struct place *place, struct ban_pieces *is,
 		struct policy_error *error)
 {
 	uint64_t now_ns = host_now_ns();
-	struct ban_pieces lift, add;
+	struct ban_pieces lifts, add;
+	size_t room = bans_room(a);
 	int result;
 
-	if (decisions_change(&place->has, is, now_ns, SLACK_NS, &lift, &add)) {
+	place->again |= place->room && place->room != room;
+	place->room = room;
+	if (decisions_change(&place->has, is, now_ns, SLACK_NS, &lifts, &add)) {
 		free_pieces(is);
 		return policy_fail(error, 0, "%s: no memory", a->ifname);
 	}
-	result = tell_changes(a, place, &lift, place->again ? is : &add, now_ns, error);
-	free_pieces(&lift);
+	result = tell_changes(a, place, &lifts, place->again ? is : &add, is, now_ns, error);
+	free_pieces(&lifts);
 	free_pieces(&add);
 	if (result) { /* it may have some of both, by which it can be told what to lift */
 		place->again = true;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Purpose: what the pacer of an interface was told to ban, and what it has to be told by what is
- * decided now: the difference, or, where it did not take all of the last, all.
+ * decided now: the difference. What it did not take is a part of that each time. Where it could not
+ * be told, it is told all.
  *
  * Error: where memory or the pacer fails, it may have a part. What it may have is remembered, so
  * that what is no longer decided is lifted all the same. A ban's end is its decision's, less or
@@ -18,10 +19,12 @@
 /* All zero: its pacer was told nothing. */
 struct place {
 	uint32_t prog_id;      /* of the pacer that has `has` */
-	struct ban_pieces has; /* what it was told to ban */
-	bool again;	       /* it did not take all: tell it all */
-	size_t no_room;	       /* of those, as was said last */
-	bool refused_said;
+	struct ban_pieces has; /* what it took, or may have taken */
+	bool again;	       /* it could not be told, or has another table: tell it all */
+	size_t room;	       /* of its table */
+	size_t no_room;	       /* for so many, as was said last */
+	/* By family, IPv6 second, and length: it was said that the pacer bans none such. */
+	bool refused[2][129];
 };
 
 /*

@@ -258,10 +258,14 @@ static int add_all(struct attached *a, const struct ban_tables *t, const char *r
 	if (secret_ready(a, error))
 		return -1;
 	for (size_t i = 0; i < n; i++) {
-		if (enter_all(a, t, rule, &wish[i]))
+		bool entered = enter_all(a, t, rule, &wish[i]);
+
+		if (entered)
 			done->done++;
 		else if (!done->left_out++)
 			done->which = i;
+		if (wish[i].left_out && !done->in_shadow)
+			*wish[i].left_out = !entered;
 	}
 	ban_tables_note(a, t);
 	return 0;
@@ -273,7 +277,6 @@ static int add_locked(struct attached *a, const char *rule, const struct ban_wis
 	int fd = copies_lock_of(a, error), result = -1;
 	struct ban_tables tables;
 
-	*done = (struct bans_done){0};
 	if (fd < 0)
 		return -1;
 	if (!ban_tables_open(a, &tables, error)) {
@@ -290,7 +293,7 @@ static int add_in_shadow(const struct attached *a, const char *rule, const struc
 {
 	struct policy_error why = {0};
 	struct attached shadow;
-	struct bans_done also;
+	struct bans_done also = {.in_shadow = true};
 	int result = in_shadow_open(a, &shadow, error);
 
 	if (result)
@@ -304,7 +307,9 @@ static int add_in_shadow(const struct attached *a, const char *rule, const struc
 int bans_add(struct attached *a, const char *rule, const struct ban_wish *wish, size_t n,
 	     struct bans_done *done, struct policy_error *error)
 {
-	int result = add_locked(a, rule, wish, n, done, error);
+	int result;
 
+	*done = (struct bans_done){0};
+	result = add_locked(a, rule, wish, n, done, error);
 	return result ? result : add_in_shadow(a, rule, wish, n, error);
 }

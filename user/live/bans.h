@@ -48,12 +48,14 @@ struct ban_wish {
 	const char *key; /* as bans_each writes it */
 	uint64_t for_ns; /* 0: until it is lifted */
 	int line;	 /* for who wishes: where it was read */
+	bool *left_out;	 /* true afterwards where there was no room to ban it; NULL: nobody asks */
 };
 
 struct bans_done {
 	size_t done;	 /* wishes that are banned, or bans that were lifted */
 	size_t left_out; /* wishes for which there was no room, or that were not banned */
 	size_t which;	 /* the first of them; of BANS_WRONG: the wish that is wrong */
+	bool in_shadow;	 /* what a shadow has no room for is not told of */
 };
 
 /* One of the wishes is not right: *error says what of it is not. Nothing is changed. */
