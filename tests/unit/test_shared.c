@@ -383,19 +383,30 @@ static void test_the_number_a_second_is_bounded(void **unused)
 	shared_free(&s);
 }
 
+/* Once, however often they are looked at: what is more than at the look before. */
 static void test_more_than_are_known_are_counted(void **unused)
 {
+	static const struct {
+		unsigned more, left_out;
+	} looks[] = {{5, 5}, {5, 5}, {7, 7}, {3, 7}, {4, 8}, {0, 8}};
 	struct shared s;
+	uint64_t lacked = 0;
 	char key[16];
 
 	(void)unused;
 	read_nothing(&s);
-	for (unsigned i = 0; i < SHARED_MAX + 5; i++) {
-		snprintf(key, sizeof(key), "k%u", i);
-		shared_here(&s, key, NULL, now + 100 * S, now);
+	for (size_t n = 0; n < sizeof(looks) / sizeof(looks[0]); n++) {
+		for (unsigned i = 0; i < SHARED_MAX + looks[n].more; i++) {
+			snprintf(key, sizeof(key), "k%u", i);
+			shared_here(&s, key, NULL, now + 100 * S, now);
+		}
+		shared_counted(&s, &lacked);
+		shared_looked(&s, now);
+		assert_int_equal(s.n, SHARED_MAX);
+		assert_int_equal(s.count.left_out, looks[n].left_out);
 	}
-	assert_int_equal(s.n, SHARED_MAX);
-	assert_int_equal(s.count.left_out, 5);
+	shared_there(&s, "k", NULL, 9, 20 * S, now); /* nor is there room for another host's */
+	assert_int_equal(s.count.left_out, 9);
 	shared_free(&s);
 }
 
@@ -965,6 +976,7 @@ static void test_what_is_of_no_account(void **unused)
 	char far[SHARED_KEY + 1] = "";
 	struct shared_batch b;
 	struct shared s;
+	uint64_t lacked = 0;
 
 	(void)unused;
 	read_nothing(&s);
@@ -976,6 +988,7 @@ static void test_what_is_of_no_account(void **unused)
 	memset(far, 'x', sizeof(far) - 1);
 	look(&s, far, now + S);
 	assert_int_equal(s.n, 0);
+	shared_counted(&s, &lacked);
 	assert_int_equal(s.count.left_out, 1);
 	look(&s, "k", now + (SHARED_NEVER - now) / 2); /* three centuries */
 	b = batch_of(&s);

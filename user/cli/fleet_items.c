@@ -67,6 +67,8 @@ void fleet_items_begin(struct fleet_items *items, struct attached *a, const stru
 	items->exchange.arg = items;
 	items->look_ns = items->store_ns = 0;
 	memset(items->again_ns, 0, sizeof(items->again_ns));
+	items->bans_lacked = 0;
+	memset(items->set_lacked, 0, sizeof(items->set_lacked));
 	exchange_begin(&items->exchange);
 	tell_tools(items, a);
 	put(&a->control->fleet_items.begun_ns, items->any ? host_now_ns() : 0);
@@ -96,7 +98,7 @@ static void element(const struct fleet_element *e, void *arg)
 	struct fleet_items *items = arg;
 
 	if (e->value && !fleet_fits(e->value)) {
-		items->exchange.items.count.left_out++;
+		shared_unfit(&items->exchange.items);
 		return;
 	}
 	if (e->value)
@@ -114,12 +116,15 @@ static void look(struct fleet_items *items, const struct attached *a)
 		return;
 	exchange_look(&items->exchange);
 	fleet_bans_each(a, &items->bans, here, items);
+	shared_counted(&items->exchange.items, &items->bans_lacked);
 	for (size_t i = 0; i < items->sets.n; i++) {
 		char begin[sizeof(SET) + FLEET_ELEMENT_TEXT];
 
 		snprintf(begin, sizeof(begin), "%s%s/", SET, items->sets.set[i].name);
 		if (fleet_sets_each(a, &items->sets, i, element, items))
 			shared_same(&items->exchange.items, begin);
+		else
+			shared_counted(&items->exchange.items, &items->set_lacked[i]);
 	}
 	shared_looked(&items->exchange.items, at_ns);
 	items->look_ns = host_now_ns() + LOOK_NS;

@@ -112,7 +112,7 @@ static bool make_room(struct shared *s)
 	return true;
 }
 
-/* The item; made where there is none. NULL: there is no room, which counts, or no memory. */
+/* The item; made where there is none. NULL: there is no room, or no memory (starved). */
 static struct shared_item *item_of(struct shared *s, const char *key)
 {
 	struct shared_item *item = find(s, key);
@@ -120,10 +120,8 @@ static struct shared_item *item_of(struct shared *s, const char *key)
 	s->starved = false;
 	if (item)
 		return item;
-	if (strlen(key) >= SHARED_KEY || !make_room(s)) {
-		s->count.left_out += !s->starved;
+	if (strlen(key) >= SHARED_KEY || !make_room(s))
 		return NULL;
-	}
 	item = &s->at[s->n++];
 	memset(item, 0, sizeof(*item));
 	memcpy(item->key, key, strlen(key) + 1);
@@ -157,8 +155,10 @@ void shared_here(struct shared *s, const char *key, const struct shared_value *v
 	if (until_ns <= now_ns || (until_ns - now_ns < SHARED_LEAST_NS && !find(s, key)))
 		return;
 	item = item_of(s, key);
-	if (!item)
+	if (!item) {
+		s->lacking += !s->starved;
 		return;
+	}
 	item->seen = true;
 	item->missed = 0;
 	if (item->todo == SHARED_TAKE)
@@ -170,6 +170,19 @@ void shared_here(struct shared *s, const char *key, const struct shared_value *v
 	item->begun = !s->whole;
 	item->over = false;
 	item->todo = unlike(item) ? SHARED_TELL : SHARED_NOTHING;
+}
+
+void shared_unfit(struct shared *s)
+{
+	s->lacking++;
+}
+
+void shared_counted(struct shared *s, uint64_t *lacked)
+{
+	if (s->lacking > *lacked)
+		s->count.left_out += s->lacking - *lacked;
+	*lacked = s->lacking;
+	s->lacking = 0;
 }
 
 void shared_same(struct shared *s, const char *begin)
@@ -301,8 +314,10 @@ void shared_there(struct shared *s, const char *key, const struct shared_value *
 	bool runs = left_ns && left_ns != SHARED_OVER;
 	struct shared_item *item = runs ? item_of(s, key) : find(s, key);
 
-	if (!item)
+	if (!item) {
+		s->count.left_out += runs && !s->starved;
 		return;
+	}
 	item->listed = true;
 	if (revision <= item->revision)
 		return;

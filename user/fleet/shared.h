@@ -109,6 +109,7 @@ struct shared {
 	bool whole;	    /* all that the store has was read; nothing is told before */
 	bool starved;	    /* there was no memory for the last item */
 	uint64_t tokens_ns; /* SHARED_PER_S: the time at which all of the burst is free */
+	uint64_t lacking;   /* of what is looked at: how many cannot be told */
 	struct shared_counts count;
 };
 
@@ -138,6 +139,13 @@ void shared_begin(struct shared *s);
 void shared_here(struct shared *s, const char *key, const struct shared_value *value,
 		 uint64_t until_ns, uint64_t now_ns);
 void shared_looked(struct shared *s, uint64_t now_ns);
+/* One that is here, and that cannot be told. */
+void shared_unfit(struct shared *s);
+/*
+ * A part of all has been looked at. Of its items that cannot be told, or that there was no room
+ * for, those are counted that are more than at the look before: *lacked, 0 at first.
+ */
+void shared_counted(struct shared *s, uint64_t *lacked);
 /* In place of those whose keys begin so: they are as they were at the last look. */
 void shared_same(struct shared *s, const char *begin);
 
