@@ -377,6 +377,11 @@ void change_noted(struct attached *a)
 	(void)a;
 }
 
+void joined_noted(const struct attached *a)
+{
+	(void)a;
+}
+
 void result_lacks(void)
 {
 }

@@ -542,15 +542,25 @@ static bool gave_all(const struct fleet_member *m)
 	return true;
 }
 
-/*
- * When the session is to be renewed, or asked for. Who leaves gives back first, which is soon done:
- * later, as nothing can be given back without a session.
- */
+/* When the session is to be renewed, or asked for. */
 static uint64_t renew_at(const struct fleet_member *m)
 {
 	if (m->hurry)
 		return 0;
-	return m->session ? m->renewed_ns + m->ttl_ns / 3 * (m->leaving ? 2 : 1) : m->retry_ns;
+	return m->session ? m->renewed_ns + m->ttl_ns / 3 : m->retry_ns;
+}
+
+/* When it goes before all else. Who leaves gives back first, but can give nothing without it. */
+static uint64_t renew_first_at(const struct fleet_member *m)
+{
+	return m->leaving && !m->hurry ? m->renewed_ns + m->ttl_ns / 3 * 2 : renew_at(m);
+}
+
+static bool renew(struct fleet_member *m, uint64_t now_ns, struct fleet_request *r)
+{
+	r->op = FLEET_RENEW;
+	r->follows = m->revision;
+	return send_request(m, now_ns, r);
 }
 
 static bool next_request(struct fleet_member *m, uint64_t now_ns, struct fleet_request *r)
@@ -558,11 +568,8 @@ static bool next_request(struct fleet_member *m, uint64_t now_ns, struct fleet_r
 	r->op = FLEET_IDLE;
 	r->session = r->follows = 0;
 	r->share = 0;
-	if (now_ns >= renew_at(m) && !(m->leaving && !m->session)) {
-		r->op = FLEET_RENEW;
-		r->follows = m->revision;
-		return send_request(m, now_ns, r);
-	}
+	if (now_ns >= renew_first_at(m) && !(m->leaving && !m->session))
+		return renew(m, now_ns, r);
 	if (now_ns >= fleet_end_ns(m))
 		return false;
 	if (m->stale && now_ns >= m->read_ns) {
@@ -581,7 +588,8 @@ static bool next_request(struct fleet_member *m, uint64_t now_ns, struct fleet_r
 		r->follows = m->revision;
 		return send_request(m, now_ns, r);
 	}
-	return false;
+	/* What is still to be given may wait for that: the datapath is told again. */
+	return m->leaving && now_ns >= renew_at(m) && renew(m, now_ns, r);
 }
 
 /* When something changes by itself. */
