@@ -455,6 +455,29 @@ static void who_leaves_for_long_renews(void **state)
 	(void)send(FLEET_RENEW);
 }
 
+/* A cell of which the datapath has nothing is given up once it is told of another end. */
+static void who_leaves_with_nothing_renews(void **state)
+{
+	struct fleet_picture nothing;
+	uint64_t wake_ns;
+	uint32_t number;
+
+	(void)state;
+	(void)send(FLEET_RENEW);
+	record_of((uint64_t[]){1}, 1);
+	now += 4 * S;
+	(void)send(FLEET_RENEW);
+	fleet_leave(&m);
+	assert_int_equal(fleet_next(&m, now, &number, &nothing, &request, &wake_ns), FLEET_APPLY);
+	m.share[0].applied = nothing; /* as it was already */
+	assert_int_equal(next_step(), FLEET_WAIT);
+	now += 4 * S;
+	(void)send(FLEET_RENEW);
+	(void)send(FLEET_WRITE);
+	(void)send(FLEET_LEAVE);
+	assert_true(m.left);
+}
+
 static void who_leaves_is_gone(void **state)
 {
 	(void)state;
@@ -1118,6 +1141,7 @@ int main(void)
 	    cmocka_unit_test_setup(another_answer_is_none, begin),
 	    cmocka_unit_test_setup(who_leaves_gives_back_first, begin),
 	    cmocka_unit_test_setup(who_leaves_for_long_renews, begin),
+	    cmocka_unit_test_setup(who_leaves_with_nothing_renews, begin),
 	    cmocka_unit_test_setup(who_leaves_is_gone, begin),
 	    cmocka_unit_test_setup(who_leaves_looks_again, begin),
 	    cmocka_unit_test_setup(who_leaves_without_memory_asks_again, begin),
