@@ -959,12 +959,49 @@ static void test_draining_rates_end_together(void **unused)
 	time_draining();
 	assert_true(t[0].rate.begin_ns == host.now_ns + 5 * SECOND + 1 + PACER_IDLE_SLACK_NS);
 	assert_true(t[1].until_ns == t[0].rate.begin_ns && t[2].until_ns == t[0].rate.begin_ns);
-	/* of another key it waits for nothing */
+	/* one of another key waits as well: packets of the rule are both's */
 	assert_int_equal(apply(rule_of("clock: exact", "{key: src, rate: 30/s, burst: 20}, "
 						       "{key: dst, rate: 30/s, burst: 20}")),
 			 0);
 	assert_string_equal(limiters_text(0), "G= G+ G- G-");
-	assert_int_equal(t[1].rate.begin_ns, 0);
+	time_draining();
+	assert_true(t[1].rate.begin_ns == t[2].until_ns && t[3].until_ns == t[2].until_ns);
+	assert_true(t[0].rate.begin_ns == t[1].rate.begin_ns);
+}
+
+/* Whatever its key, whether of new flows or a fleet's: but one that has counted all keeps on. */
+static void test_a_rate_of_other_packets_waits(void **unused)
+{
+	static const char *const limits[] = {
+	    "{key: src, rate: 100/s, burst: 400}",
+	    "{key: 'src/24,56', rate: 100/s, burst: 400}",
+	    "{key: all, rate: 100/s, burst: 400}",
+	    "{key: src, rate: 100/s, burst: 400, of: new}",
+	    "{key: src, rate: 100/s, burst: 400, fleet: yes}",
+	};
+	static const char head[] = "clock: exact\nflows: 4096\n"
+				   "fleet: {store: [\"http://127.0.0.1:2379\"], name: e}";
+	const struct pacer_limiter *t = now.bin.rule[0].limiter;
+	char both[256];
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(limits); i++)
+		for (size_t k = 0; k < ARRAY(limits); k++) {
+			if (i == k)
+				continue;
+			assert_int_equal(load(rule_of(head, limits[i])), 0);
+			assert_int_equal(apply(rule_of(head, limits[k])), 0);
+			assert_true(t[0].rate.begin_ns == COMPILE_UNTIL_SET);
+			time_draining();
+			assert_true(t[0].rate.begin_ns == t[1].until_ns);
+			teardown(NULL);
+			snprintf(both, sizeof(both), "%s, %s", limits[i], limits[k]);
+			assert_int_equal(load(rule_of(head, both)), 0);
+			assert_int_equal(apply(rule_of(head, limits[k])), 0);
+			assert_int_equal(now.bin.rule[0].n_limiters, 2);
+			assert_int_equal(t[0].rate.begin_ns, 0);
+			teardown(NULL);
+		}
 }
 
 /* A draining limit that was made for the exact clock is judged by it to its end. */
@@ -1789,7 +1826,17 @@ static bool has_no_effect(const struct pacer_limiter *t, const struct pacer_rule
 	return false;
 }
 
-/* No limit begins anew beside one of its shape that goes, but a looser one that has no effect. */
+/* A draining limit may have times of the coarse clock, with which no exact one goes on. */
+static bool of_another_clock(const struct pacer_limiter *old)
+{
+	return now.bin.flags & PACER_CLOCK_EXACT &&
+	       (old->until_ns || !(before.bin.flags & PACER_CLOCK_EXACT));
+}
+
+/*
+ * No limit begins anew beside one of its shape that goes, but a looser one that has no effect, or
+ * of another clock.
+ */
 static void assert_kept(const struct pacer_limiter *old, const struct pacer_rule *rule,
 			uint32_t index)
 {
@@ -1800,7 +1847,7 @@ static void assert_kept(const struct pacer_limiter *old, const struct pacer_rule
 			continue;
 		assert_true(t->kind == PACER_LIMITER_GAP ? t->gap_ns < old->gap_ns
 							 : t->window.limit > old->window.limit);
-		assert_true(has_no_effect(t, rule));
+		assert_true(has_no_effect(t, rule) || of_another_clock(old));
 	}
 }
 
@@ -2849,6 +2896,7 @@ int main(void)
 	    TEST(test_rate_lines),
 	    TEST(test_draining_rate),
 	    TEST(test_draining_rates_end_together),
+	    TEST(test_a_rate_of_other_packets_waits),
 	    TEST(test_clock_of_the_draining),
 	    TEST(test_changes),
 	    TEST(test_gap_beyond_the_record),

@@ -400,6 +400,24 @@ static void test_a_rate_that_came_later(void **unused)
 	assert_true(rule_before()->limiter[0].rate.begin_ns > host.now_ns + TRIAL_NS);
 }
 
+/* A rate comes back after one of other packets of its rule, which it has not counted. */
+static void test_a_rate_after_one_of_another_key(void **unused)
+{
+	static const char *const tried[] = {"{key: dst, rate: 1/s, burst: 600, entries: 64}",
+					    "{key: src, rate: 1/s, burst: 600, of: new}"};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(tried); i++) {
+		char text[256];
+
+		begin(HEAD "flows: 64\n" RULE(SLOW));
+		snprintf(text, sizeof(text), HEAD "flows: 64\n" RULE("%s"), tried[i]);
+		try_out(text, no_sets);
+		assert_true(rule_before()->limiter[0].rate.begin_ns > host.now_ns + TRIAL_NS);
+		teardown(NULL);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -417,6 +435,7 @@ int main(void)
 	    TEST(test_leases),
 	    TEST(test_a_rate_beside_the_trials),
 	    TEST(test_a_rate_that_came_later),
+	    TEST(test_a_rate_after_one_of_another_key),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -280,7 +280,8 @@ static int begin_in_old(const struct attached *a, struct pacer_policy *old,
 			for (size_t i = 0; i < rule->n_limiters; i++) {
 				struct pacer_limiter *at = &rule->limiter[i];
 
-				if (at->until_ns || at->kind != t.kind || !keymask_same(at, &t) ||
+				if (at->until_ns ||
+				    pacer_limiter_kind_of(at) != pacer_limiter_kind_of(&t) ||
 				    (!was && counts_in(a, &new->rule[r], at)))
 					continue;
 				if (try && !kind->has_waited(at, until_ns))

@@ -154,7 +154,7 @@ static bool is_younger(const struct pacer_limiter *t, const struct pacer_limiter
 	    old->until_ns == COMPILE_UNTIL_SET ? now_ns + memory_ns(old) : old->until_ns;
 	double d, unit = (double)unit_of(t), old_unit = (double)unit_of(old);
 
-	if (same_time(t, old) || since == SINCE_SET)
+	if (since == SINCE_SET)
 		return true;
 	if (!since || (since != SINCE_FORMERLY && since <= since_of(old)))
 		return false;
@@ -204,7 +204,7 @@ static bool is_waiting(const struct pacer_limiter *t)
 static bool waits_for(const struct pacer_limiter *t, const struct pacer_limiter *draining)
 {
 	return is_waiting(t) && pacer_limiter_kind_of(draining) == PACER_LIMITER_RATE &&
-	       draining->until_ns && keymask_same(draining, t);
+	       draining->until_ns;
 }
 
 /* All that the rate waits for ends at one time: it can begin but once. */

@@ -126,7 +126,7 @@ struct limit_kind {
 	/* May this one, which goes on, not have counted what a draining one let through? */
 	bool (*is_younger)(const struct pacer_limiter *t, const struct pacer_limiter *draining,
 			   uint64_t now_ns);
-	/* NULL, or: a limit of the same key is draining beside this one, which may have to wait. */
+	/* NULL, or: one of its kind is draining in its rule, for which this one has to wait. */
 	void (*beside)(struct pacer_limiter *t, const struct pacer_limiter *draining);
 	bool (*has_waited)(const struct pacer_limiter *t,
 			   uint64_t at_ns); /* is that over by then? */

@@ -11,9 +11,10 @@
  * where a tighter one stands beside it, a looser value is another change (outdone). In the policy
  * such a value has no effect, so nobody waits for it.
  *
- * A rate bounds windows of all lengths, so it answers for rates of another speed, too: where it has
- * not counted long enough what one that drains let through, it begins without a burst when that
- * ends (rate.h).
+ * A rate bounds windows of all lengths, so it answers for rates of another speed or key, too: where
+ * it has not counted long enough what one of its rule that drains let through, it begins without a
+ * burst when that ends (rate.h). A window that follows a rate, or a throttle, does not: it has not
+ * counted what the rate let through before the change, and has all of its own at the rate's end.
  */
 #include "plan/draft.h"
 #include "plan/keymask.h"
@@ -213,15 +214,16 @@ static int rotate(const struct change *change, struct draft_rule *d, const struc
 	return 0;
 }
 
-/* May the draining limit let through what this one, in force, has not counted or will let through?
+/*
+ * May the draining limit let through what this one, in force, has not counted or will let through?
+ * By whatever key, and whether new flows or all: packets of their rule are both's.
  */
 static bool waits(const struct change *change, const struct draft *d, const struct draft *draining)
 {
 	const struct limit_kind *kind = kind_of_limiter(&d->limiter);
 
 	return kind->beside && d->state != PLAN_DRAINING && draining->state == PLAN_DRAINING &&
-	       d->limiter.kind == draining->limiter.kind &&
-	       keymask_same(&d->limiter, &draining->limiter) &&
+	       pacer_limiter_kind_of(&d->limiter) == pacer_limiter_kind_of(&draining->limiter) &&
 	       (d->state != PLAN_KEPT ||
 		kind->is_younger(&d->limiter, &draining->limiter, change->now_ns));
 }
