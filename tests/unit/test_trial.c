@@ -418,6 +418,37 @@ static void test_a_rate_after_one_of_another_key(void **unused)
 	}
 }
 
+#define BURST "{key: src, rate: 100/s, burst: 1000, entries: 64}"
+#define FEW   "{key: src, rate: 300/s, burst: 10, entries: 64}"
+
+/* What came back when a trial ended is younger than what the trial had, too: at the next change. */
+static void test_a_rate_that_is_back(void **unused)
+{
+	uint64_t now_ns, from_ns, end_ns;
+	uint32_t n;
+
+	(void)unused;
+	begin(HEAD RULE(BURST ", " FEW));
+	try_out(HEAD RULE(FEW), no_sets);
+	time_draining();
+	now_ns = host.now_ns;
+	end_ns = now_ns + TRIAL_NS;
+	from_ns = end_ns - 2 * SECOND;
+	(void)admitted(&now.bin, &now_ns, from_ns);
+	n = admitted(&now.bin, &now_ns, end_ns);
+	n += admitted(&before.bin, &now_ns, end_ns + SECOND / 2);
+	host.now_ns = now_ns;
+	next = before;
+	before = now;
+	now = next;
+	next.policy = NULL;
+	assert_int_equal(apply(HEAD RULE(BURST)), 0);
+	assert_true(now.bin.rule[0].limiter[0].rate.begin_ns == COMPILE_UNTIL_SET);
+	time_draining();
+	n += admitted(&now.bin, &now_ns, from_ns + 4 * SECOND);
+	assert_true(n <= 1000 + 4 * 100);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -436,6 +467,7 @@ int main(void)
 	    TEST(test_a_rate_beside_the_trials),
 	    TEST(test_a_rate_that_came_later),
 	    TEST(test_a_rate_after_one_of_another_key),
+	    TEST(test_a_rate_that_is_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

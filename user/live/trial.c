@@ -295,6 +295,23 @@ static int begin_in_old(const struct attached *a, struct pacer_policy *old,
 }
 
 /*
+ * A rate that the trial does not have counts from its end on: a later change has to know. One of a
+ * rule that no limit of the trial lets packets through has missed nothing.
+ */
+static void count_anew_in_old(const struct attached *a, struct pacer_policy *old,
+			      struct pacer_policy *new, uint64_t until_ns)
+{
+	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
+		struct pacer_rule *rule = rule_of_counter(old, new->rule[r].counter);
+
+		for (size_t k = 0; rule && new->rule[r].n_limiters &&k < rule->n_limiters; k++)
+			if (!rule->limiter[k].until_ns &&
+			    !counts_in(a, &new->rule[r], &rule->limiter[k]))
+				compile_counts_from(&rule->limiter[k], until_ns);
+	}
+}
+
+/*
  * What CPUs have leased on trial they may use for a while after it gave way: so they lease no more
  * than the old limit has, and that says how much it may be.
  */
@@ -342,6 +359,7 @@ int trial_begin(const struct attached *a, struct pacer_policy *old, struct pacer
 	rest_all_in_old(a, old, new, until_ns);
 	lease_for_old(a, old, new, until_ns);
 	(void)begin_in_old(a, old, new, until_ns, false);
+	count_anew_in_old(a, old, new, until_ns);
 	extend_in_old(a, old, new, until_ns);
 	compile_keep_targets(old, new, until_ns);
 	count_in_old(old, new, grown);

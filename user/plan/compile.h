@@ -90,6 +90,8 @@ uint64_t compile_drained_ns(const struct pacer_policy *bin);
 void compile_begin_rates(struct pacer_rule *rule, uint64_t now_ns);
 /* Are there rates of which that is to say since when they count? */
 bool compile_rates_begin(const struct pacer_rule *rule);
+/* A rate has not counted all that its rule let through before. */
+void compile_counts_from(struct pacer_limiter *t, uint64_t at_ns);
 /* On a clock that is by_ns ahead. */
 void compile_carry_since(struct pacer_limiter *t, int64_t by_ns);
 

@@ -120,10 +120,16 @@ bool compile_rates_begin(const struct pacer_rule *rule)
 	return false;
 }
 
+void compile_counts_from(struct pacer_limiter *t, uint64_t at_ns)
+{
+	if (pacer_limiter_kind_of(t) == PACER_LIMITER_RATE)
+		put_since(t, (at_ns >> SINCE_SHIFT) + 1 + SINCE_FORMERLY);
+}
+
 static void say_since(struct pacer_limiter *t, uint64_t now_ns)
 {
-	if (pacer_limiter_kind_of(t) == PACER_LIMITER_RATE && since_of(t) == SINCE_SET)
-		put_since(t, (now_ns >> SINCE_SHIFT) + 1 + SINCE_FORMERLY);
+	if (since_of(t) == SINCE_SET)
+		compile_counts_from(t, now_ns);
 }
 
 void compile_carry_since(struct pacer_limiter *t, int64_t by_ns)
