@@ -346,6 +346,9 @@ refused_in_part()
 	equal "$code" 1 "the exit code"
 	equal "$(jq -rc '[.[] | .result == null] | tostring' "$work/out")" '[true,false]' "what is null"
 	grep -q 's0: has no pacer' "$work/err" || fail "stderr: $(cat "$work/err")"
+	code=0
+	pacer ban s0 s1 list --json >"$work/out" 2>"$work/err" || code=$?
+	equal "$code $(jq -rc '[.[] | .result == null] | tostring' "$work/out")" '1 [true,false]' "a list that is null"
 }
 
 # Rates of each are of its own readings. `all` gives an array, even where it is one.

@@ -256,10 +256,11 @@ static int run_one(const struct verb *verb, const struct options *o, int n_names
 
 static int run_all(const struct verb *verb, const struct options *o, int n_names, struct several *s)
 {
-	bool changes = verb->group == VERBS_CHANGE;
 	const struct word_row *word =
 	    n_names < o->n_args ? word_named(verb, o->args[n_names]) : NULL;
-	bool listing = verb->group == VERBS_LOOK || (word && word->shows);
+	bool shows = word && word->shows;
+	bool changes = verb->group == VERBS_CHANGE && !shows;
+	bool listing = verb->group == VERBS_LOOK || shows;
 	int code = changes ? find_pacers(s) : verb->any_version ? find_any(s) : EXIT_DONE;
 	int last;
 
