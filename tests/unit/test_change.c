@@ -527,6 +527,45 @@ static void test_a_trial_brings_back_what_is_draining(void **unused)
 	assert_true(t->until_ns == kernel_now_ns + TRIAL_NS + compile_limiter_memory_ns(t));
 }
 
+/* What drains, and the trial goes on with, comes back with the tighter value and the longer gap. */
+static void test_what_drains_is_no_looser_after_a_trial(void **unused)
+{
+	static const struct {
+		const char *was, *tried;
+		uint64_t value; /* of the two, that comes back; a burst is a tick shorter */
+	} cases[] = {
+	    {WINDOW, "{key: src, packets: 5, window: 1s, entries: 64}", 5},
+	    {WINDOW, "{key: src, packets: 12, window: 1s, entries: 64}", 9},
+	    {"{key: src, rate: 1/s, burst: 9}", "{key: src, rate: 1/s, burst: 5}", 4},
+	    {"{key: all, uses: 90, cooldown: 5s}", "{key: all, uses: 60, cooldown: 5s}", 60},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(cases); i++) {
+		const struct pacer_limiter *t, *now_is;
+		char text[512];
+
+		snprintf(text, sizeof(text), "memory: 1M\nclock: coarse\n" RULE("%s"),
+			 cases[i].was);
+		begin(text);
+		snprintf(text, sizeof(text), "memory: 1M\nclock: coarse\n" RULE("%s"), TO_DST);
+		change_to(text);
+		snprintf(text, sizeof(text),
+			 "memory: 1M\nclock: coarse\n" RULE("%s, {key: src, gap: 100ms}"),
+			 cases[i].tried);
+		try_out(text);
+		now_is = in_force()->rule[0].limiter;
+		t = &rule_before()->limiter[1];
+		while (now_is->kind != t->kind || now_is->base != t->base)
+			now_is++;
+		assert_int_equal(kind_of_limiter(t)->value(t), cases[i].value);
+		assert_int_equal(t->generation == now_is->generation, i != 1);
+		assert_true(t->gap_ns == now_is->gap_ns && t->idle_ns == now_is->idle_ns);
+		end(NULL);
+	}
+	begin(SMALL RULE(WINDOW));
+}
+
 static void test_a_trial_is_confirmed(void **unused)
 {
 	const struct pacer_rule *rule;
@@ -1696,6 +1735,7 @@ int main(void)
 	    CASE(test_a_trial_is_in_force_at_once),
 	    CASE(test_a_trial_ends_the_short_way),
 	    CASE(test_a_trial_brings_back_what_is_draining),
+	    CASE(test_what_drains_is_no_looser_after_a_trial),
 	    CASE(test_a_trial_is_confirmed),
 	    CASE(test_a_trial_is_confirmed_too_late),
 	    CASE(test_a_trial_ends_while_it_is_confirmed),

@@ -152,6 +152,22 @@ static void count_in_old(struct pacer_policy *old, const struct pacer_policy *ne
 					 __ATOMIC_RELEASE);
 }
 
+/*
+ * A limit that drains in the old policy, or rests, and that the trial goes on with, comes back no
+ * looser than it was on trial: it has counted all, but what it let through was within that.
+ */
+static void tighten(struct pacer_limiter *was, const struct pacer_limiter *t)
+{
+	const struct limit_kind *kind = kind_of_limiter(t);
+
+	if (kind->allowance(t) < kind->allowance(was))
+		kind->take_value(was, t);
+	if (t->idle_ns > was->idle_ns)
+		__atomic_store_n(&was->idle_ns, t->idle_ns, __ATOMIC_RELEASE);
+	if (t->gap_ns > was->gap_ns)
+		__atomic_store_n(&was->gap_ns, t->gap_ns, __ATOMIC_RELEASE);
+}
+
 /* A limit of the new policy that was draining in the old one already has to last as long. */
 static void extend_in_old(const struct attached *a, struct pacer_policy *old,
 			  const struct pacer_policy *new, uint64_t until_ns)
@@ -164,7 +180,10 @@ static void extend_in_old(const struct attached *a, struct pacer_policy *old,
 			struct pacer_limiter *was = t->until_ns ? NULL : limiter_in(a, rule, t);
 			uint64_t end_ns = until_ns + compile_limiter_memory_ns(t);
 
-			if (was && was->until_ns && was->until_ns < end_ns)
+			if (!was || !was->until_ns)
+				continue;
+			tighten(was, t);
+			if (was->until_ns < end_ns)
 				__atomic_store_n(&was->until_ns, end_ns, __ATOMIC_RELEASE);
 		}
 	}
@@ -182,10 +201,11 @@ static void rest_in_old(const struct attached *a, struct pacer_policy *old,
 		if (t.until_ns)
 			continue;
 		t.until_ns = until_ns + compile_limiter_memory_ns(&t);
-		if (was && was->until_ns < t.until_ns)
-			was->until_ns = t.until_ns;
-		if (was)
+		if (was) {
+			tighten(was, &t);
+			was->until_ns = pacer_later(was->until_ns, t.until_ns);
 			continue;
+		}
 		to = to ? to : resting_place(old, from->id);
 		if (!to || to->n_limiters == PACER_LIMITERS_MAX)
 			return;

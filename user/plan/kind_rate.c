@@ -181,6 +181,12 @@ static bool same_shape(struct pacer_limiter *t, const struct pacer_limiter *old,
 	return same_time(t, old);
 }
 
+static void take_value(struct pacer_limiter *t, const struct pacer_limiter *from)
+{
+	__atomic_store_n(&t->rate.burst_ns, from->rate.burst_ns, __ATOMIC_RELEASE);
+	__atomic_store_n(&t->rate.burst_frac, from->rate.burst_frac, __ATOMIC_RELEASE);
+}
+
 static u128 allowance(const struct pacer_limiter *t)
 {
 	return (u128)t->rate.burst_ns << 32 | t->rate.burst_frac;
@@ -384,6 +390,7 @@ const struct limit_kind kind_rate = {
     .memory_ns = memory_ns,
     .same_shape = same_shape,
     .allowance = allowance,
+    .take_value = take_value,
     .same_time = same_time,
     .begins = begins,
     .is_younger = is_younger,

@@ -73,6 +73,12 @@ static bool same_shape(struct pacer_limiter *t, const struct pacer_limiter *old,
 	return same_time(t, old) && (uint64_t)host->cpus * (lease - 1) <= t->throttle.limit;
 }
 
+/* Its buckets stay as they are: they say when uses come back, and not how many there are. */
+static void take_value(struct pacer_limiter *t, const struct pacer_limiter *from)
+{
+	__atomic_store_n(&t->throttle.limit, from->throttle.limit, __ATOMIC_RELEASE);
+}
+
 static u128 allowance(const struct pacer_limiter *t)
 {
 	return t->throttle.limit;
@@ -199,6 +205,7 @@ const struct limit_kind kind_throttle = {
     .memory_ns = memory_ns,
     .same_shape = same_shape,
     .allowance = allowance,
+    .take_value = take_value,
     .same_time = same_time,
     .value = value,
     .tune = tune,

@@ -104,6 +104,13 @@ static bool same_shape(struct pacer_limiter *t, const struct pacer_limiter *old,
 }
 
 /* In bytes, so that units of different sizes compare. */
+/* The limit first: what is full by the looser value is full by the other, too. */
+static void take_value(struct pacer_limiter *t, const struct pacer_limiter *from)
+{
+	__atomic_store_n(&t->window.limit, from->window.limit, __ATOMIC_RELEASE);
+	__atomic_store_n(&t->generation, from->generation, __ATOMIC_RELEASE);
+}
+
 static u128 allowance(const struct pacer_limiter *t)
 {
 	return (u128)t->window.limit << t->window.cost_shift;
@@ -280,6 +287,7 @@ const struct limit_kind kind_window = {
     .memory_ns = memory_ns,
     .same_shape = same_shape,
     .allowance = allowance,
+    .take_value = take_value,
     .same_time = same_time,
     .value = value,
     .tune = tune,

@@ -120,6 +120,8 @@ struct limit_kind {
 	bool (*same_shape)(struct pacer_limiter *t, const struct pacer_limiter *old,
 			   const struct compile_host *host);
 	u128 (*allowance)(const struct pacer_limiter *t); /* more is looser */
+	/* Of one shape: it gets the value of the other, while packets are judged by it. */
+	void (*take_value)(struct pacer_limiter *t, const struct pacer_limiter *from);
 	bool (*same_time)(const struct pacer_limiter *a, const struct pacer_limiter *b);
 	/* With beside: the limit counts from the change on that is being made. */
 	void (*begins)(struct pacer_limiter *t);
