@@ -704,6 +704,78 @@ static void test_a_trial_of_a_rate(void **unused)
 	try_out(SMALL RULE("{key: src, rate: 30/m, burst: 50}"));
 }
 
+/* It can begin but once: the short one of two that it waits for ends with the long one. */
+static void test_a_trial_of_two_rates(void **unused)
+{
+	const struct pacer_rule *rule;
+	uint64_t end_ns;
+
+	(void)unused;
+	begin(SMALL RULE("{key: src, rate: 100/s, burst: 100}"));
+	try_out(
+	    SMALL RULE("{key: src, rate: 200/s, burst: 10}, {key: src, rate: 20/s, burst: 200}"));
+	end_ns =
+	    kernel_now_ns + TRIAL_NS + compile_limiter_memory_ns(&in_force()->rule[0].limiter[1]);
+	rule = rule_before();
+	assert_int_equal(rule->n_limiters, 3);
+	assert_true(rule->limiter[0].rate.begin_ns == end_ns);
+	assert_true(rule->limiter[1].until_ns == end_ns && rule->limiter[2].until_ns == end_ns);
+}
+
+static void refuse_after_it(void)
+{
+	if (graces == 1)
+		kernel_refuses = 2;
+}
+
+/* The trial's rate has begun without its burst, or will have: so it does where it is needed on. */
+static void test_a_trials_rate_begins_but_once(void **unused)
+{
+	(void)unused;
+	begin(SMALL RULE("{key: src, rate: 100/s, burst: 100}"));
+	try_out(SMALL RULE("{key: src, rate: 10/s, burst: 100}"));
+	assert_true(in_force()->rule[0].limiter[0].rate.begin_ns < kernel_now_ns + TRIAL_NS);
+	assert_true(rule_before()->limiter[1].rate.begin_ns ==
+		    in_force()->rule[0].limiter[0].rate.begin_ns);
+	end(NULL);
+	/* not before the trial ends: the one before has counted all */
+	begin(SMALL RULE("{key: src, rate: 1/s, burst: 100}"));
+	try_out(SMALL RULE("{key: src, rate: 10/s, burst: 100}"));
+	assert_true(in_force()->rule[0].limiter[0].rate.begin_ns > kernel_now_ns + TRIAL_NS);
+	assert_int_equal(rule_before()->limiter[1].rate.begin_ns, 0);
+	end(NULL);
+	/* its tool is killed before it says when: at the trial's end at the latest */
+	begin(SMALL RULE("{key: src, rate: 100/s, burst: 100}"));
+	grace_hook = refuse_after_it;
+	assert_int_equal(change_apply(&pacer, SMALL RULE("{key: src, rate: 10/s, burst: 100}"),
+				      NULL, TRIAL_NS, &plan, &error),
+			 CHANGE_LASTS);
+	assert_true(in_force()->rule[0].limiter[0].rate.begin_ns == COMPILE_UNTIL_SET);
+	assert_true(rule_before()->limiter[1].rate.begin_ns == kernel_now_ns + TRIAL_NS);
+}
+
+/* The slower rate was not asked on trial, and the other's burst grows when it comes back. */
+static void test_a_burst_grows_after_a_trial(void **unused)
+{
+	(void)unused;
+	begin(SMALL RULE(
+	    "{key: src, rate: 1000/s, burst: 1000}, {key: src, rate: 10/s, burst: 100}"));
+	try_out(SMALL RULE("{key: src, rate: 1000/s, burst: 10}"));
+	assert_int_equal(plan.limit[0].state, PLAN_KEPT);
+	assert_int_equal(rule_before()->n_limiters, 2);
+	assert_int_equal(rule_before()->limiter[0].rate.begin_ns, 0);
+	assert_true(rule_before()->limiter[1].rate.begin_ns == kernel_now_ns + TRIAL_NS);
+	end(NULL);
+	/* it would grow while it builds: too early */
+	begin(SMALL RULE("{key: src, rate: 10/s, burst: 50}"));
+	change_to(SMALL RULE("{key: src, rate: 1/s, burst: 40}"));
+	assert_int_equal(change_apply(&pacer, SMALL RULE("{key: src, rate: 1/s, burst: 39}"), NULL,
+				      TRIAL_NS, &plan, &error),
+			 -1);
+	assert_non_null(strstr(error.text, "builds its bursts"));
+	try_out(SMALL RULE("{key: src, rate: 1/s, burst: 40}"));
+}
+
 /* Another value is of the same state: nothing has to wait. */
 static void test_a_trial_of_a_burst(void **unused)
 {
@@ -810,8 +882,7 @@ static void test_a_trial_of_one_of_two_rates(void **unused)
 	assert_int_equal(rule->n_limiters, 5);
 	for (size_t k = 0; k < rule->n_limiters; k++)
 		if (pacer_limiter_kind_of(&rule->limiter[k]) == PACER_LIMITER_RATE)
-			assert_int_equal(rule->limiter[k].rate.begin_ns > kernel_now_ns,
-					 k == 1 || k == 4); /* 4: the one on trial */
+			assert_int_equal(rule->limiter[k].rate.begin_ns > kernel_now_ns, k == 1);
 }
 
 /* A rule that lets its packets pass, or denies them, has nothing to make up for. */
@@ -927,12 +998,6 @@ static void test_what_rests_is_tidied(void **unused)
 	control.secret_ready = PACER_SECRET_OF_TOOLS;
 	change_tidy(&pacer);
 	assert_null(resting_of(in_force(), compile_name_id("a")));
-}
-
-static void refuse_after_it(void)
-{
-	if (graces == 1)
-		kernel_refuses = 2;
 }
 
 /* A change that does not say since when its policy is in force. */
@@ -1755,6 +1820,9 @@ int main(void)
 	    CASE(test_leases_of_a_trial),
 	    CASE(test_rates_begin_when_in_force),
 	    CASE(test_a_trial_of_a_rate),
+	    CASE(test_a_trial_of_two_rates),
+	    CASE(test_a_trials_rate_begins_but_once),
+	    CASE(test_a_burst_grows_after_a_trial),
 	    CASE(test_a_trial_of_a_burst),
 	    CASE(test_a_trial_beside_what_has_expired),
 	    CASE(test_a_trial_in_the_lines_of_what_has_expired),

@@ -1004,6 +1004,100 @@ static void test_a_rate_of_other_packets_waits(void **unused)
 		}
 }
 
+/* ... also where each has an end already, which is not the same. */
+static void test_draining_rates_of_several_ends(void **unused)
+{
+	static const char both[] = "{key: src, rate: 10/s, burst: 20}, "
+				   "{key: src, rate: 1/s, burst: 100}";
+	const struct pacer_limiter *t = now.bin.rule[0].limiter;
+	uint64_t end_ns;
+
+	(void)unused;
+	assert_int_equal(load(rule_of("clock: exact", both)), 0);
+	end_ns = host.now_ns + 100 * SECOND + 1 + PACER_IDLE_SLACK_NS;
+	assert_int_equal(apply("clock: exact\nrules:\n- {name: a, verdict: drop}\n"), 0);
+	time_draining();
+	host.now_ns += SECOND;
+	assert_int_equal(apply(rule_of("clock: exact", both)), 0);
+	assert_string_equal(limiters_text(0), "G+ G+ G- G-");
+	for (size_t k = 0; k < 4; k++)
+		assert_true((k < 2 ? t[k].rate.begin_ns : t[k].until_ns) == end_ns);
+}
+
+/* What ends before the change is in force would end before anyone can say when the other begins. */
+static void test_what_ends_soon_is_held(void **unused)
+{
+	const struct pacer_limiter *t = now.bin.rule[0].limiter;
+	uint64_t end_ns;
+
+	(void)unused;
+	assert_int_equal(load(rule_of("clock: exact", "{key: src, rate: 1/s, burst: 20}")), 0);
+	assert_int_equal(apply(rule_of("clock: exact", "{key: src, rate: 2/s, burst: 20}")), 0);
+	time_draining();
+	end_ns = t[1].until_ns;
+	assert_int_equal(apply(rule_of("clock: exact", "{key: src, rate: 3/s, burst: 20}")), 0);
+	assert_string_equal(limiters_text(0), "G+ G- G-");
+	assert_true(t[1].until_ns == COMPILE_UNTIL_SET && t[2].until_ns == end_ns);
+	assert_int_equal(load(rule_of("clock: exact", "{key: src, rate: 1/s, burst: 20}")), 0);
+	assert_int_equal(apply(rule_of("clock: exact", "{key: src, rate: 2/s, burst: 20}")), 0);
+	time_draining();
+	host.now_ns = t[1].until_ns - SECOND;
+	assert_int_equal(apply(rule_of("clock: exact", "{key: src, rate: 3/s, burst: 20}")), 0);
+	assert_string_equal(limiters_text(0), "G+ G- G-");
+	assert_true(t[1].until_ns == COMPILE_UNTIL_SET && t[2].until_ns == COMPILE_UNTIL_SET);
+}
+
+/*
+ * A burst that grows as a rate of another speed comes beside it begins anew, since that has not
+ * counted what the burst before let through. Where it has, the burst grows in its place.
+ */
+static void test_a_burst_grows_beside_another_rate(void **unused)
+{
+	static const char less[] = "{key: src, rate: 1000/s, burst: 10}, "
+				   "{key: src, rate: 10/s, burst: 100}";
+	static const char more[] = "{key: src, rate: 1000/s, burst: 1000}, "
+				   "{key: src, rate: 10/s, burst: 100}";
+
+	(void)unused;
+	assert_int_equal(load(rule_of("clock: exact", "{key: src, rate: 1000/s, burst: 10}")), 0);
+	assert_int_equal(apply(rule_of("clock: exact", more)), 0);
+	assert_string_equal(limiters_text(0), "G+ G+ G-");
+	assert_true(now.bin.rule[0].limiter[1].rate.begin_ns == COMPILE_UNTIL_SET);
+	/* it came a moment before */
+	assert_int_equal(load(rule_of("clock: exact", "{key: src, rate: 1000/s, burst: 10}")), 0);
+	assert_int_equal(apply(rule_of("clock: exact", less)), 0);
+	assert_string_equal(limiters_text(0), "G= G+");
+	time_draining();
+	host.now_ns += MS;
+	assert_int_equal(apply(rule_of("clock: exact", more)), 0);
+	assert_string_equal(limiters_text(0), "G+ G= G-");
+	/* it was there as long */
+	assert_int_equal(load(rule_of("clock: exact", less)), 0);
+	assert_int_equal(apply(rule_of("clock: exact", more)), 0);
+	assert_string_equal(limiters_text(0), "G= G=");
+}
+
+/* Of a burst that still builds, more would be there at once: it begins anew. */
+static void test_a_burst_that_builds_grows(void **unused)
+{
+	static const char less[] = "{key: src, rate: 20/s, burst: 20}";
+	static const char more[] = "{key: src, rate: 20/s, burst: 30}";
+	const struct pacer_limiter *t = now.bin.rule[0].limiter;
+	uint64_t begin_ns;
+
+	(void)unused;
+	for (uint64_t built = 0; built < 2; built++) {
+		assert_int_equal(load(rule_of("clock: exact", "{key: src, rate: 10/s, burst: 9}")),
+				 0);
+		assert_int_equal(apply(rule_of("clock: exact", less)), 0);
+		time_draining();
+		begin_ns = t[0].rate.begin_ns;
+		host.now_ns = begin_ns + SECOND + built;
+		assert_int_equal(apply(rule_of("clock: exact", more)), 0);
+		assert_string_equal(limiters_text(0), built ? "G=" : "G+ G-");
+	}
+}
+
 /* A draining limit that was made for the exact clock is judged by it to its end. */
 static void test_clock_of_the_draining(void **unused)
 {
@@ -1766,6 +1860,9 @@ static void assert_limiter_goes_on(const struct pacer_limiter *old, const struct
 			if (rule->counter)
 				assert_int_equal(plan_mark(&now, index, k), '-');
 			timed.until_ns = old->until_ns ? old->until_ns : COMPILE_UNTIL_SET;
+			/* later, for another that ends with it */
+			if (t->kind == PACER_LIMITER_RATE && t->until_ns > timed.until_ns)
+				timed.until_ns = t->until_ns;
 			assert_memory_equal(t, &timed, sizeof(timed));
 			continue;
 		}
@@ -2897,6 +2994,10 @@ int main(void)
 	    TEST(test_draining_rate),
 	    TEST(test_draining_rates_end_together),
 	    TEST(test_a_rate_of_other_packets_waits),
+	    TEST(test_draining_rates_of_several_ends),
+	    TEST(test_what_ends_soon_is_held),
+	    TEST(test_a_burst_grows_beside_another_rate),
+	    TEST(test_a_burst_that_builds_grows),
 	    TEST(test_clock_of_the_draining),
 	    TEST(test_changes),
 	    TEST(test_gap_beyond_the_record),

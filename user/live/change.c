@@ -39,6 +39,8 @@ static int replace(struct attached *a, const char *text, const struct set_texts 
 	if (result)
 		return -1;
 	result = draining_time(a, new, error);
+	if (until_ns)
+		trial_timed(a, old, new, until_ns);
 	if (secret_move_bans(a, new, error) && !result)
 		result = CHANGE_LASTS;
 	return result;

@@ -73,6 +73,24 @@ static bool place_values(const uint8_t from[2], const int *sets, uint8_t value[2
 	return true;
 }
 
+/*
+ * When a limit of the trial's rule is over that gives way at until_ns. Those that others have to
+ * wait for are over together, as one can begin but once (kind_rate.c).
+ */
+static uint64_t end_in_old(const struct pacer_rule *from, const struct pacer_limiter *t,
+			   uint64_t until_ns)
+{
+	uint64_t memory_ns = compile_limiter_memory_ns(t);
+
+	for (size_t k = 0; kind_of_limiter(t)->beside && k < from->n_limiters; k++) {
+		const struct pacer_limiter *other = &from->limiter[k];
+
+		if (!other->until_ns && pacer_limiter_kind_of(other) == pacer_limiter_kind_of(t))
+			memory_ns = pacer_later(memory_ns, compile_limiter_memory_ns(other));
+	}
+	return until_ns + memory_ns;
+}
+
 /* Puts the limits of a rule behind those of the one of the old policy. -1: there is no room. */
 static int retire_in_rule(const struct attached *a, struct pacer_rule *rule,
 			  const struct pacer_rule *from, const int *sets, uint64_t until_ns,
@@ -89,7 +107,8 @@ static int retire_in_rule(const struct attached *a, struct pacer_rule *rule,
 			continue;
 		if (grown->n_limiters == PACER_LIMITERS_MAX)
 			return -1;
-		t.until_ns = until_ns + compile_limiter_memory_ns(&t);
+		compile_begin_by(&t, until_ns);
+		t.until_ns = end_in_old(from, &t, until_ns);
 		rule->limiter[grown->n_limiters++] = t;
 		grown->opens |= !!(t.kind & PACER_LIMITER_NEW);
 		grown->more |= compile_needs_more(&t);
@@ -168,6 +187,8 @@ static void tighten(struct pacer_limiter *was, const struct pacer_limiter *t)
 		__atomic_store_n(&was->gap_ns, t->gap_ns, __ATOMIC_RELEASE);
 }
 
+#define KEPT 1 /* ns, by which what was there before is told from what is the trial's */
+
 /* A limit of the new policy that was draining in the old one already has to last as long. */
 static void extend_in_old(const struct attached *a, struct pacer_policy *old,
 			  const struct pacer_policy *new, uint64_t until_ns)
@@ -178,8 +199,10 @@ static void extend_in_old(const struct attached *a, struct pacer_policy *old,
 		for (size_t k = 0; rule && k < new->rule[r].n_limiters; k++) {
 			const struct pacer_limiter *t = &new->rule[r].limiter[k];
 			struct pacer_limiter *was = t->until_ns ? NULL : limiter_in(a, rule, t);
-			uint64_t end_ns = until_ns + compile_limiter_memory_ns(t);
+			uint64_t end_ns = end_in_old(&new->rule[r], t, until_ns);
 
+			if (was && compile_rate_waits(t))
+				kind_of_limiter(was)->beside(was, until_ns + KEPT);
 			if (!was || !was->until_ns)
 				continue;
 			tighten(was, t);
@@ -200,7 +223,10 @@ static void rest_in_old(const struct attached *a, struct pacer_policy *old,
 
 		if (t.until_ns)
 			continue;
-		t.until_ns = until_ns + compile_limiter_memory_ns(&t);
+		if (was && compile_rate_waits(&t))
+			kind_of_limiter(was)->beside(was, until_ns + KEPT);
+		compile_begin_by(&t, until_ns);
+		t.until_ns = end_in_old(from, &t, until_ns);
 		if (was) {
 			tighten(was, &t);
 			was->until_ns = pacer_later(was->until_ns, t.until_ns);
@@ -278,38 +304,65 @@ static bool counts_in(const struct attached *a, struct pacer_rule *rule,
 }
 
 /*
+ * Up to when others that come back have to wait for a limit of the trial; 0: not at all. Its
+ * stand-in ends then. One that was in force before, too, has counted all. But where its burst grows
+ * as the trial ends, one of another speed beside it was the tighter.
+ */
+static uint64_t awaited_until(const struct attached *a, struct pacer_rule *rule,
+			      const struct pacer_rule *from, const struct pacer_limiter *t,
+			      uint64_t until_ns)
+{
+	const struct limit_kind *kind = kind_of_limiter(t);
+	const struct pacer_limiter *was = limiter_in(a, rule, t);
+
+	if (t->until_ns || !kind || !kind->beside)
+		return 0;
+	if (!was || was->until_ns)
+		return end_in_old(from, t, until_ns);
+	return kind->allowance(was) > kind->allowance(t) ? until_ns : 0;
+}
+
+/*
  * A limit that comes back after the trial has not counted what its stand-in of the trial let
  * through. It begins when that is over, if it has done with what it waited for before; else -1. One
  * that the trial has as well has counted it, but for what a limit had let through before it came
  * that drained in the old policy and the trial has again. `try`: nothing is written.
  */
+static int begin_in_rule(const struct attached *a, struct pacer_rule *rule, struct pacer_rule *from,
+			 const struct pacer_limiter *t, uint64_t until_ns, bool try)
+{
+	uint64_t end_ns = awaited_until(a, rule, from, t, until_ns);
+	const struct pacer_limiter *was = limiter_in(a, rule, t);
+	bool older = was && was->until_ns;
+
+	/* The burst grows as the trial ends: of one that still builds, more would be there at once.
+	 */
+	if (try && end_ns == until_ns && !kind_of_limiter(t)->has_waited(t, until_ns))
+		return -1;
+	for (size_t i = 0; end_ns && i < rule->n_limiters; i++) {
+		struct pacer_limiter *at = &rule->limiter[i];
+
+		if (at->until_ns || pacer_limiter_kind_of(at) != pacer_limiter_kind_of(t) ||
+		    (!older && counts_in(a, from, at)))
+			continue;
+		if (try && !kind_of_limiter(at)->has_waited(at, until_ns))
+			return -1;
+		if (!try)
+			kind_of_limiter(at)->beside(at, end_ns);
+	}
+	return 0;
+}
+
 static int begin_in_old(const struct attached *a, struct pacer_policy *old,
 			struct pacer_policy *new, uint64_t until_ns, bool try)
 {
 	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
 		struct pacer_rule *rule = rule_of_counter(old, new->rule[r].counter);
+		struct pacer_rule *from = &new->rule[r];
 
-		for (size_t k = 0; rule && k < new->rule[r].n_limiters; k++) {
-			struct pacer_limiter t = new->rule[r].limiter[k], *was;
-			const struct limit_kind *kind = kind_of_limiter(&t);
-
-			was = t.until_ns ? NULL : limiter_in(a, rule, &t);
-			if (t.until_ns || (was && !was->until_ns) || !kind || !kind->beside)
-				continue;
-			t.until_ns = until_ns + compile_limiter_memory_ns(&t);
-			for (size_t i = 0; i < rule->n_limiters; i++) {
-				struct pacer_limiter *at = &rule->limiter[i];
-
-				if (at->until_ns ||
-				    pacer_limiter_kind_of(at) != pacer_limiter_kind_of(&t) ||
-				    (!was && counts_in(a, &new->rule[r], at)))
-					continue;
-				if (try && !kind->has_waited(at, until_ns))
-					return -1;
-				if (!try)
-					kind->beside(at, &t);
-			}
-		}
+		for (size_t k = 0; rule && k < from->n_limiters; k++)
+			if (begin_in_rule(a, rule, from, &from->limiter[k], until_ns, try))
+				return -1;
 	}
 	return 0;
 }
@@ -384,6 +437,31 @@ int trial_begin(const struct attached *a, struct pacer_policy *old, struct pacer
 	compile_keep_targets(old, new, until_ns);
 	count_in_old(old, new, grown);
 	return 0;
+}
+
+static void timed_in_old(const struct attached *a, struct pacer_rule *rule,
+			 const struct pacer_rule *from, uint64_t until_ns)
+{
+	for (size_t k = 0; rule && k < from->n_limiters; k++) {
+		const struct pacer_limiter *t = &from->limiter[k];
+		struct pacer_limiter *was = limiter_in(a, rule, t);
+
+		if (was && was->until_ns && !compile_rate_waits(t))
+			compile_begin_as(was, t, until_ns);
+	}
+}
+
+void trial_timed(const struct attached *a, struct pacer_policy *old, const struct pacer_policy *new,
+		 uint64_t until_ns)
+{
+	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
+		const struct pacer_rule *from = &new->rule[r];
+
+		if (!from->counter)
+			continue;
+		timed_in_old(a, rule_of_counter(old, from->counter), from, until_ns);
+		timed_in_old(a, resting_of(old, from->id), from, until_ns);
+	}
 }
 
 static bool is_nothing(const struct attached *a, uint32_t copy)

@@ -22,6 +22,9 @@
  */
 int trial_begin(const struct attached *a, struct pacer_policy *old, struct pacer_policy *new,
 		const int *sets, uint64_t until_ns, struct policy_error *error);
+/* The new policy is in force, and what drains in it has its end. */
+void trial_timed(const struct attached *a, struct pacer_policy *old, const struct pacer_policy *new,
+		 uint64_t until_ns);
 /* The policy on trial stays. */
 int trial_confirm(struct attached *a, struct policy_error *error);
 

@@ -92,6 +92,14 @@ void compile_begin_rates(struct pacer_rule *rule, uint64_t now_ns);
 bool compile_rates_begin(const struct pacer_rule *rule);
 /* A rate has not counted all that its rule let through before. */
 void compile_counts_from(struct pacer_limiter *t, uint64_t at_ns);
+/*
+ * Of a trial that ends at until_ns: does the limit, which is on trial, wait for others that drain,
+ * so that it is not known yet when it begins? What it leaves in the policy before begins when the
+ * trial ends then, and as the trial's did once that is known.
+ */
+bool compile_rate_waits(const struct pacer_limiter *t);
+void compile_begin_by(struct pacer_limiter *t, uint64_t until_ns);
+void compile_begin_as(struct pacer_limiter *t, const struct pacer_limiter *from, uint64_t until_ns);
 /* On a clock that is by_ns ahead. */
 void compile_carry_since(struct pacer_limiter *t, int64_t by_ns);
 

@@ -192,11 +192,11 @@ static u128 allowance(const struct pacer_limiter *t)
 	return (u128)t->rate.burst_ns << 32 | t->rate.burst_frac;
 }
 
-/* It begins when the other, which may have let its burst through, is over (rate.h). */
-static void beside(struct pacer_limiter *t, const struct pacer_limiter *draining)
+/* It begins when the others, which may have let their bursts through, are over (rate.h). */
+static void beside(struct pacer_limiter *t, uint64_t end_ns)
 {
-	if (t->rate.begin_ns < draining->until_ns)
-		__atomic_store_n(&t->rate.begin_ns, draining->until_ns, __ATOMIC_RELEASE);
+	if (t->rate.begin_ns < end_ns)
+		__atomic_store_n(&t->rate.begin_ns, end_ns, __ATOMIC_RELEASE);
 }
 
 /* From then on no key is without its burst for that. */
@@ -210,6 +210,27 @@ static bool is_waiting(const struct pacer_limiter *t)
 {
 	return pacer_limiter_kind_of(t) == PACER_LIMITER_RATE && !t->until_ns &&
 	       t->rate.begin_ns == COMPILE_UNTIL_SET;
+}
+
+bool compile_rate_waits(const struct pacer_limiter *t)
+{
+	return is_waiting(t);
+}
+
+/* Nobody knows yet when it begins: it is in time if its burst is spent when the trial ends. */
+void compile_begin_by(struct pacer_limiter *t, uint64_t until_ns)
+{
+	if (is_waiting(t))
+		t->rate.begin_ns = until_ns;
+}
+
+/* Where it begins no earlier than the trial ends, nobody has waited in vain: all have counted. */
+void compile_begin_as(struct pacer_limiter *t, const struct pacer_limiter *from, uint64_t until_ns)
+{
+	uint64_t begin_ns = from->rate.begin_ns < until_ns ? from->rate.begin_ns : 0;
+
+	if (pacer_limiter_kind_of(t) == PACER_LIMITER_RATE && t->rate.begin_ns == until_ns)
+		__atomic_store_n(&t->rate.begin_ns, begin_ns, __ATOMIC_RELEASE);
 }
 
 /* Does the first wait for the second? */

@@ -128,8 +128,8 @@ struct limit_kind {
 	/* May this one, which goes on, not have counted what a draining one let through? */
 	bool (*is_younger)(const struct pacer_limiter *t, const struct pacer_limiter *draining,
 			   uint64_t now_ns);
-	/* NULL, or: one of its kind is draining in its rule, for which this one has to wait. */
-	void (*beside)(struct pacer_limiter *t, const struct pacer_limiter *draining);
+	/* NULL, or: this one has to wait for others that drain, up to that time. */
+	void (*beside)(struct pacer_limiter *t, uint64_t end_ns);
 	bool (*has_waited)(const struct pacer_limiter *t,
 			   uint64_t at_ns); /* is that over by then? */
 

@@ -95,16 +95,38 @@ static bool nearer(const struct pacer_limiter *a, const struct pacer_limiter *b,
 	return (compare(a, b) > 0) == !looser;
 }
 
+/* Has the limit, of the draft and another speed, not counted what this one has let through? */
+static bool is_fresh(const struct change *change, const struct pacer_rule *rule,
+		     const struct pacer_limiter *t, const struct pacer_limiter *old)
+{
+	const struct limit_kind *kind = kind_of_limiter(t);
+	struct pacer_limiter ends = *old;
+
+	ends.until_ns = change->now_ns;
+	for (size_t k = 0; k < rule->n_limiters; k++) {
+		const struct pacer_limiter *was = &rule->limiter[k];
+
+		if (!was->until_ns && was->kind == t->kind && keymask_same(was, t) &&
+		    kind->same_time(was, t))
+			return kind->is_younger(was, &ends, change->now_ns);
+	}
+	return true;
+}
+
 /*
- * Is a value of the draft looser than before, and one beside it the tighter of its key and time?
- * None of them drains yet.
+ * Is a value of the draft looser than before, and one beside it the tighter of its key and time, or
+ * of any time where that is new? Or is it a burst that still builds, of which more would be there
+ * at once? None of them drains yet.
  */
-static bool outdone(const struct draft_rule *d, const struct pacer_limiter *t,
-		    const struct draft *of, const struct pacer_limiter *old)
+static bool outdone(const struct change *change, const struct draft_rule *d,
+		    const struct pacer_limiter *t, const struct draft *of,
+		    const struct pacer_rule *rule, const struct pacer_limiter *old)
 {
 	const struct limit_kind *kind = kind_of_limiter(t);
 	bool more = kind->allowance(t) > kind->allowance(old);
 
+	if (more && kind->has_waited && !kind->has_waited(old, change->now_ns))
+		return true;
 	for (size_t k = 0; k < d->n; k++) {
 		const struct pacer_limiter *other = &d->at[k].limiter;
 
@@ -112,16 +134,19 @@ static bool outdone(const struct draft_rule *d, const struct pacer_limiter *t,
 			continue;
 		if (other->kind & ~t->kind & PACER_LIMITER_NEW) /* it counts fewer packets */
 			continue;
-		if ((t->gap_ns < old->gap_ns && t->gap_ns < other->gap_ns) ||
-		    (more && other->kind == t->kind && kind->same_time(other, t) &&
-		     kind->allowance(other) < kind->allowance(t)))
+		if (t->gap_ns < old->gap_ns && t->gap_ns < other->gap_ns)
+			return true;
+		if (!more || other->kind != t->kind)
+			continue;
+		if (kind->same_time(other, t) ? kind->allowance(other) < kind->allowance(t)
+					      : kind->beside && is_fresh(change, rule, other, old))
 			return true;
 	}
 	return false;
 }
 
 static bool goes_on(const struct change *change, struct draft_rule *d,
-		    const struct pacer_limiter *old)
+		    const struct pacer_rule *rule, const struct pacer_limiter *old)
 {
 	struct draft *best = NULL;
 	struct pacer_limiter as, found;
@@ -135,7 +160,7 @@ static bool goes_on(const struct change *change, struct draft_rule *d,
 		best = at;
 		found = as;
 	}
-	if (!best || outdone(d, &found, best, old))
+	if (!best || outdone(change, d, &found, best, rule, old))
 		return false;
 	best->limiter = found;
 	best->lines = draft_wanted(best, &found);
@@ -228,8 +253,8 @@ static bool waits(const struct change *change, const struct draft *d, const stru
 		kind->is_younger(&d->limiter, &draining->limiter, change->now_ns));
 }
 
-/* Limits in the same lines agree on when a record is idle; and who has to wait for others does. */
-static void agree(const struct change *change, struct draft_rule *d)
+/* Limits in the same lines agree on when a record is idle. */
+static void agree(struct draft_rule *d)
 {
 	for (size_t i = 0; i < d->n; i++)
 		for (size_t k = 0; k < d->n; k++) {
@@ -239,9 +264,34 @@ static void agree(const struct change *change, struct draft_rule *d)
 			    compile_in_lines(a) && compile_in_lines(b) && a->base == b->base &&
 			    a->idle_ns < b->idle_ns)
 				a->idle_ns = b->idle_ns;
-			if (waits(change, &d->at[i], &d->at[k]))
-				kind_of_limiter(a)->beside(a, b);
 		}
+}
+
+/* What ends so soon may do so before the change is in force, and is held for that long. */
+#define SOON_NS 10000000000ull
+
+/*
+ * Who has to wait for others begins when the last of them is over. It can begin but once, so that
+ * they are over together: when is known once the change is in force (compile_begin_rates), where
+ * one of them has no end yet.
+ */
+static void wait_for_others(const struct change *change, struct draft_rule *d)
+{
+	for (size_t i = 0; i < d->n; i++) {
+		struct pacer_limiter *t = &d->at[i].limiter;
+		uint64_t end_ns = 0;
+
+		for (size_t k = 0; k < d->n; k++)
+			if (waits(change, &d->at[i], &d->at[k]))
+				end_ns = pacer_later(end_ns, d->at[k].limiter.until_ns);
+		for (size_t k = 0; end_ns && k < d->n; k++)
+			if (waits(change, &d->at[i], &d->at[k]) &&
+			    (end_ns != COMPILE_UNTIL_SET ||
+			     d->at[k].limiter.until_ns < change->now_ns + SOON_NS))
+				d->at[k].limiter.until_ns = end_ns;
+		if (end_ns)
+			kind_of_limiter(t)->beside(t, end_ns);
+	}
 }
 
 int migrate_rule(const struct change *change, struct draft_rule *d, const struct policy_rule *rule,
@@ -256,7 +306,7 @@ int migrate_rule(const struct change *change, struct draft_rule *d, const struct
 	if (old)
 		by_turn(old, turn);
 	for (size_t i = 0; old && i < old->n_limiters; i++)
-		if (migrate_still_counts(change, turn[i]) && !goes_on(change, d, turn[i]))
+		if (migrate_still_counts(change, turn[i]) && !goes_on(change, d, old, turn[i]))
 			retires[turn[i] - old->limiter] = true;
 	for (size_t i = 0; old && i < old->n_limiters; i++)
 		if (retires[i] && retire(d, &old->limiter[i], rule, false, plan, error))
@@ -267,6 +317,7 @@ int migrate_rule(const struct change *change, struct draft_rule *d, const struct
 		if ((d->at[k].state == PLAN_NEW || d->at[k].state == PLAN_MOVED) &&
 		    kind_of_limiter(&d->at[k].limiter)->begins)
 			kind_of_limiter(&d->at[k].limiter)->begins(&d->at[k].limiter);
-	agree(change, d);
+	agree(d);
+	wait_for_others(change, d);
 	return 0;
 }
