@@ -44,7 +44,7 @@ PURE    := $(filter $(BUILD)/user/config/% $(BUILD)/user/sets/% $(BUILD)/user/pl
 ARCHIVE := $(BUILD)/user.a $(BUILD)/pure.a # of which a program links what it calls
 
 .DELETE_ON_ERROR:
-.PHONY: all debug unit check-unit model model-fleet fuzzers fuzz prog check test-deb coverage mutants bench bench-document soak conformance test-vm test-arm64 test-faults demo format tidy check-clang compile_commands.json \
+.PHONY: all debug unit check-unit sequences model model-fleet fuzzers fuzz prog check test-deb coverage mutants bench bench-document soak conformance test-vm test-arm64 test-faults demo format tidy check-clang compile_commands.json \
 	install uninstall clean help
 
 all: $(BUILD)/xdp-pacer $(BUILD)/xdp-pacer-crowdsec $(BUILD)/pacer.bpf.o ## build the programs and the object
@@ -144,6 +144,10 @@ unit: $(or $(ASKED),$(SUITES)) ## build the unit tests; run one of them: make un
 check-unit: $(SUITES) ## build and run all unit tests, without root
 	@for t in $^; do $$t || failed="$$failed $$t"; done; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
+# Long runs want no sanitizers: SANITIZE= BUILD=build/plain.
+sequences: $(BUILD)/unit/test_sequences ## change a pacer at random, for long (N= sequences of each kind, FROM= a seed, FAMILY= one kind)
+	SEQUENCES=$(or $(N),1000) FROM=$(or $(FROM),1) $<
+
 $(BUILD)/unit/user/%.o: user/%.c $(BUILD)/unit/flags
 	@mkdir -p $(@D)
 	$(CC) $(TESTC) $(SANITIZE) $(DEPEND) -c $< -o $@
@@ -155,7 +159,7 @@ $(BUILD)/unit/test_object: $(BUILD)/unit/user/live/object.o
 # What others do between the steps of a move: before the archive, which has it without them.
 $(BUILD)/unit/test_rotate: $(BUILD)/unit/stepped/rotate.o
 $(BUILD)/unit/test_calm: $(BUILD)/unit/bench/calm.o
-$(BUILD)/unit/test_change $(BUILD)/unit/test_restore $(BUILD)/unit/test_sets $(BUILD)/unit/test_fleet_bans $(BUILD)/unit/test_bans $(BUILD)/unit/test_change_starved: LINK := -Wl,--wrap=syscall,--wrap=open
+$(BUILD)/unit/test_change $(BUILD)/unit/test_restore $(BUILD)/unit/test_sets $(BUILD)/unit/test_fleet_bans $(BUILD)/unit/test_bans $(BUILD)/unit/test_change_starved $(BUILD)/unit/test_sequences: LINK := -Wl,--wrap=syscall,--wrap=open
 $(BUILD)/unit/test_change: LINK += -Wl,--wrap=successor_free
 $(BUILD)/unit/test_state_file: LINK := -Wl,--wrap=flock,--wrap=unlinkat,--wrap=rename
 $(BUILD)/unit/test_load_trial: LINK := -Wl,--wrap=open,--wrap=fork,--wrap=nanosleep,--wrap=if_indextoname
