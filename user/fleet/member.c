@@ -556,7 +556,7 @@ static uint64_t renew_first_at(const struct fleet_member *m)
 	return m->leaving && !m->hurry ? m->renewed_ns + m->ttl_ns / 3 * 2 : renew_at(m);
 }
 
-static bool renew(struct fleet_member *m, uint64_t now_ns, struct fleet_request *r)
+static bool send_renewal(struct fleet_member *m, uint64_t now_ns, struct fleet_request *r)
 {
 	r->op = FLEET_RENEW;
 	r->follows = m->revision;
@@ -569,7 +569,7 @@ static bool next_request(struct fleet_member *m, uint64_t now_ns, struct fleet_r
 	r->session = r->follows = 0;
 	r->share = 0;
 	if (now_ns >= renew_first_at(m) && !(m->leaving && !m->session))
-		return renew(m, now_ns, r);
+		return send_renewal(m, now_ns, r);
 	if (now_ns >= fleet_end_ns(m))
 		return false;
 	if (m->stale && now_ns >= m->read_ns) {
@@ -589,7 +589,7 @@ static bool next_request(struct fleet_member *m, uint64_t now_ns, struct fleet_r
 		return send_request(m, now_ns, r);
 	}
 	/* What is still to be given may wait for that: the datapath is told again. */
-	return m->leaving && now_ns >= renew_at(m) && renew(m, now_ns, r);
+	return m->leaving && now_ns >= renew_at(m) && send_renewal(m, now_ns, r);
 }
 
 /* When something changes by itself. */
