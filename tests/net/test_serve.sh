@@ -200,6 +200,27 @@ comes_back()
 	in_server ip link del gone0
 }
 
+# Saved to another file, taken off and gone in one go: its limits are in the service's file, too.
+saved_and_gone()
+{
+	local file
+
+	limit one 10
+	rm -f "$work/gone.state"
+	in_server ip link add gone0 type veth peer name gone1
+	serve_gone0
+	pacer save gone0 "$work/other.state" --and-unload >/dev/null && in_server ip link del gone0
+	wait "$pid"
+	in_server ip link add gone0 type veth peer name gone1
+	in_server ip link set gone0 up
+	for file in other gone; do
+		equal "$(pacer load gone0 -c "$work/one.yaml" --restore "$work/$file.state" --json | jq -c .restored.limits.kept)" 1 \
+			"limits kept of $file.state" || return
+		pacer unload gone0 >/dev/null
+	done
+	in_server ip link del gone0
+}
+
 # A save that was cut off is found and removed; one that is being written stays.
 clean_up()
 {
@@ -278,6 +299,7 @@ check serve-reload reload
 check serve-bad-state bad_state
 check serve-interfaces interfaces
 check serve-comes-back comes_back
+check serve-saved-and-gone saved_and_gone
 check serve-renamed renamed
 check serve-clean clean_up
 check serve-unit the_unit

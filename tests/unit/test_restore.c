@@ -13,6 +13,7 @@
 #include "starved.h"
 #include "stays.h"
 
+#include "live/freeze.h"
 #include "live/host.h"
 #include "live/restore.h"
 #include "live/state_file.h"
@@ -1118,6 +1119,39 @@ static void nothing_is_made_up(void **unused)
 	detach();
 }
 
+/* A save that froze it was killed, or has taken it off: the limits are those of the copy before. */
+static void what_is_frozen(void **unused)
+{
+	struct state s;
+	struct restored what;
+
+	(void)unused;
+	kernel_now_ns = 100 * SECOND;
+	begin(NO_BANS);
+	assert_int_equal(judge(1, 0), PACER_ADMIT);
+	assert_int_equal(freeze(&pacer, &error), 0);
+	save_and_read(&s);
+	assert_memory_equal(s.lines, pacer.lines, s.n_lines * sizeof(*s.lines));
+	assert_true(go_on(&s, NO_BANS, &what));
+	assert_int_equal(what.limits_kept, 1);
+	state_free(&s);
+	assert_int_equal(freeze(&pacer, &error), 0);
+	kernel_now_ns += FREEZE_NS - 1;
+	clock_step_ns = 1; /* it gives way while it is looked at */
+	not_taken("eth0: a policy on trial gave way just now: try again");
+	clock_step_ns = 0;
+	save_and_read(&s);
+	assert_true(s.bin->rule[0].n_limiters);
+	state_free(&s);
+	copies[1].policy.rule[0].n_limiters = 0;
+	control.in_force =
+	    1; /* a load on trial that lapsed is not on trial, and has no number either */
+	save_and_read(&s);
+	assert_int_equal(s.bin->rule[0].n_limiters, 0);
+	state_free(&s);
+	detach();
+}
+
 /* --- files ----------------------------------------------------------------------------------- */
 
 static void put_file(const void *at, size_t n)
@@ -1438,6 +1472,7 @@ int main(void)
 	    FILE_TEST(too_many_are_allowed),
 	    FILE_TEST(no_memory_to_go_on),
 	    FILE_TEST(nothing_is_made_up),
+	    FILE_TEST(what_is_frozen),
 	    FILE_TEST(damaged),
 	    FILE_TEST(no_memory_for_it),
 	    FILE_TEST(made_by_others),

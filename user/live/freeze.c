@@ -85,7 +85,7 @@ int freeze(struct attached *a, struct policy_error *error)
 		return -1;
 	a->copy[next] = a->copy[now];
 	deny_all(&a->copy[next].policy);
-	a->copy[next].policy.serial = 0; /* no policy that could be confirmed */
+	a->copy[next].policy.serial = 0; /* no policy that could be confirmed: frozen */
 	/* Else the short way would go on by the limit that was there. */
 	pacer_short_arm(&a->copy[next].policy, a->control, next);
 	copies_put_in_force(a, next, host_now_ns() + FREEZE_NS);
@@ -93,6 +93,13 @@ int freeze(struct attached *a, struct policy_error *error)
 		return 0;
 	thaw(a);
 	return -1;
+}
+
+bool is_frozen(const struct attached *a)
+{
+	uint64_t until_ns;
+
+	return !a->copy[copies_put_last(a, &until_ns)].policy.serial && copies_pending_ns(a);
 }
 
 int freeze_longer(struct attached *a, struct policy_error *error)

@@ -22,6 +22,8 @@
 int freeze(struct attached *a, struct policy_error *error);
 /* For FREEZE_NS from now on. -1: it has given way meanwhile, and packets were admitted. */
 int freeze_longer(struct attached *a, struct policy_error *error);
+/* Is what is in force frozen? By who was killed since, if nobody else has the lock. */
+bool is_frozen(const struct attached *a);
 /* As it was. */
 void thaw(struct attached *a);
 

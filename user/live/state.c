@@ -9,6 +9,7 @@
 #include "lock.h"
 #include "live/allow_maps.h"
 #include "live/copies.h"
+#include "live/freeze.h"
 #include "live/host.h"
 #include "live/reading.h"
 #include "live/still.h"
@@ -210,11 +211,11 @@ int state_take(const struct attached *a, uint32_t copy, struct state *s, struct 
 
 int state_take_all(const struct attached *a, struct state *s, struct policy_error *error)
 {
-	uint32_t copy = copies_in_force(a);
+	uint32_t now = copies_in_force(a), copy = is_frozen(a) ? now ^ 1 : now;
 
 	if (state_take_allowed(a, copy, s, error) || state_take(a, copy, s, error))
 		return -1;
-	return copy != copies_in_force(a) ? gave_way(a, error) : 0;
+	return now != copies_in_force(a) ? gave_way(a, error) : 0;
 }
 
 /* --- of a file ------------------------------------------------------------------------------- */

@@ -53,7 +53,10 @@ int state_take_allowed(const struct attached *a, uint32_t copy, struct state *s,
  */
 int state_take(const struct attached *a, uint32_t copy, struct state *s,
 	       struct policy_error *error);
-/* Both, of the copy in force. */
+/*
+ * Both, of the copy in force. Of a frozen pacer, whose save was killed or has taken it off, of the
+ * one before: a frozen copy has no limits, and nobody would find their entries again.
+ */
 int state_take_all(const struct attached *a, struct state *s, struct policy_error *error);
 
 /* Does all that the policy says lie within the table and the throttles? Of a file of unknown
