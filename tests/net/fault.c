@@ -6,7 +6,8 @@
  *
  * CALL: a system call's name, of those below; of bpf(2) "pacer" loads a program of that name, "map"
  * makes a map, and "bpf" does anything but load BTF: libbpf does without, and the verifier then
- * takes half a minute to refuse; "change" is what changes anything; "any" is every system call.
+ * takes half a minute to refuse; "change" is what changes anything; "inet" is a socket of AF_INET;
+ * "any" is every system call.
  * FIRST: a call's name; none is counted before that was made. N: the which of them, from 1, and
  * MORE after it; "all": each. It is not done, and returns ERRNO, a number; 0: it returns 0; "kill":
  * the command is killed there. Memory (mmap, mremap) is refused with ENOMEM, whatever ERRNO says.
@@ -33,6 +34,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -42,7 +44,7 @@
 #define CALLS_MAX 64
 #define EVERY	  (-1)
 
-enum kind { ANY, NO_BTF, NEW_MAP, PACER, CHANGE };
+enum kind { ANY, NO_BTF, NEW_MAP, PACER, CHANGE, INET };
 
 static const struct name {
 	const char *name;
@@ -54,6 +56,7 @@ static const struct name {
     {"change", SYS_bpf, CHANGE},
     {"pacer", SYS_bpf, PACER},
     {"socket", SYS_socket, ANY},
+    {"inet", SYS_socket, INET},
     {"bind", SYS_bind, ANY},
     {"sendto", SYS_sendto, ANY},
     {"recvmsg", SYS_recvmsg, ANY},
@@ -216,6 +219,7 @@ static int is_meant(const struct seccomp_notif *asked)
 		    (calls[i]->kind == ANY || (calls[i]->kind == NO_BTF && !btf) ||
 		     (calls[i]->kind == NEW_MAP && map) ||
 		     (calls[i]->kind == CHANGE && changes(asked)) ||
+		     (calls[i]->kind == INET && asked->data.args[0] == AF_INET) ||
 		     (calls[i]->kind == PACER && loads_pacer(asked))))
 			return 1;
 	return 0;

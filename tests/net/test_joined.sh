@@ -9,8 +9,8 @@
 #                                  d0   a port that has GRO as a card has it
 #
 # shellcheck disable=SC2317,SC2016 # the functions are reached through check; messages have backquotes
-# shellcheck source=tests/net/lib.sh
-. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/net/fault.sh
+. "$(dirname "$0")/fault.sh"
 
 readonly counts="count as one, and are cut apart behind the pacer"
 readonly at_peer='`ethtool -K IFACE tso off tx-udp-segmentation off` of the peer of s0'
@@ -136,6 +136,22 @@ of_a_tap()
 	in_server ip link del t0
 }
 
+# The services' units allow no sockets of AF_INET: it is looked up without.
+of_a_service()
+{
+	limit three 3
+	in_server ip link add d0 type ifb
+	in_server ip link add link d0 name m0 up type macvlan
+	faulty inet all 97 load m0 -c "$work/three.yaml" --mode skb || return
+	grep -q 'gro off` of d0$' "$work/err" || fail "$(cat "$work/err")" || return
+	pacer unload m0 >/dev/null
+	in_server ip link add br0 up type bridge
+	faulty inet all 97 load br0 -c "$work/three.yaml" || return
+	grep -q 'a bridge takes no native XDP program: load its ports' "$work/err" || fail "$(cat "$work/err")" || return
+	in_server ip link del br0
+	in_server ip link del d0
+}
+
 # Of what is in another network namespace nothing can be looked up.
 of_elsewhere()
 {
@@ -151,5 +167,6 @@ net_up
 check joined-of-a-veth of_a_veth
 check joined-of-a-bridge of_a_bridge
 check joined-of-a-tap of_a_tap
+check joined-of-a-service of_a_service
 check joined-of-elsewhere of_elsewhere
 finish

@@ -88,7 +88,7 @@ static void read_driver(const char *ifname, char driver[ETHTOOL_BUSINFO_LEN])
 {
 	struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
 	struct ifreq request = {0};
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	*driver = 0;
 	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", ifname);
@@ -103,7 +103,7 @@ static void read_driver(const char *ifname, char driver[ETHTOOL_BUSINFO_LEN])
 static const char *parent_of(const char *ifname, char *buf, size_t size)
 {
 	struct vlan_ioctl_args vlan = {.cmd = GET_VLAN_REALDEV_NAME_CMD};
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	snprintf(vlan.device1, sizeof(vlan.device1), "%s", ifname);
 	if (fd >= 0 && !ioctl(fd, SIOCGIFVLAN, &vlan))

@@ -148,7 +148,7 @@ static bool has_gro(const struct link *l)
 {
 	struct ethtool_value value = {.cmd = ETHTOOL_GGRO};
 	struct ifreq request = {0};
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	bool is;
 
 	memcpy(request.ifr_name, l->name, sizeof(l->name));
