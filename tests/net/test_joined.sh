@@ -125,6 +125,39 @@ of_a_bridge()
 	in_server ip link del br0
 }
 
+# Each of several is named as long as there is room.
+of_many()
+{
+	local cut='`ethtool -K IFACE tso off tx-udp-segmentation off`' i
+
+	limit three 3
+	in_server ip link add br0 up type bridge
+	in_server ip link add a0 type veth peer name a1
+	in_server ethtool -K a0 gro off
+	in_server ethtool -K a1 gro off
+	in_server ip link set a0 master br0
+	in_server ip link set a1 master br0
+	for i in t0 t1; do
+		in_server ip tuntap add dev "$i" mode tap
+		in_server ethtool -K "$i" gro off
+		in_server ip link set "$i" master br0
+	done
+	says br0 ": $cut of the peer of \(a0, a1\|a1, a0\), and $cut in the guest that writes to \(t0, t1\|t1, t0\)" skb || return
+	for i in t0 t1; do
+		in_server ip link del "$i"
+	done
+	in_server ip link del a0
+	for ((i = 10; i < 40; i++)); do
+		in_server ip link add "dev-of-bridge$i" type ifb
+		in_server ip link set "dev-of-bridge$i" master br0
+	done
+	says br0 ': `ethtool -K IFACE gro off` of dev-of-bridge[^`]*, dev-of-bridge[0-9]* and others' skb || return
+	for ((i = 10; i < 40; i++)); do
+		in_server ip link del "dev-of-bridge$i"
+	done
+	in_server ip link del br0
+}
+
 # What a guest writes is not cut under a native program either.
 of_a_tap()
 {
@@ -166,6 +199,7 @@ of_elsewhere()
 net_up
 check joined-of-a-veth of_a_veth
 check joined-of-a-bridge of_a_bridge
+check joined-of-many of_many
 check joined-of-a-tap of_a_tap
 check joined-of-a-service of_a_service
 check joined-of-elsewhere of_elsewhere

@@ -122,9 +122,12 @@ static struct links read_links(void)
 /* --- what joins --------------------------------------------------------------------------------
  */
 
-/* By name; each an empty text where there is none. */
+#define NAMES_TEXT 192
+#define OTHERS	   " and others"
+
+/* By their names; each an empty text where there is none. */
 struct joined {
-	char gro[256], veth[IF_NAMESIZE], tun[IF_NAMESIZE];
+	char gro[NAMES_TEXT], veth[NAMES_TEXT], tun[NAMES_TEXT];
 	bool elsewhere;
 };
 
@@ -159,21 +162,31 @@ static bool has_gro(const struct link *l)
 	return is;
 }
 
+static void add_name(char names[NAMES_TEXT], const char *name)
+{
+	size_t n = strlen(names);
+
+	if (strstr(names, OTHERS))
+		return;
+	if (n + strlen(", ") + strlen(name) + sizeof(OTHERS) <= NAMES_TEXT)
+		snprintf(names + n, NAMES_TEXT - n, "%s%s", n ? ", " : "", name);
+	else
+		snprintf(names + n, NAMES_TEXT - n, OTHERS);
+}
+
 /* A stack writes whole what its packets will be cut of. */
 static void note_writer(const struct link *l, struct joined *j)
 {
 	if (is_kind(l, "veth"))
-		memcpy(j->veth, l->name, sizeof(j->veth));
+		add_name(j->veth, l->name);
 	if (is_kind(l, "tun"))
-		memcpy(j->tun, l->name, sizeof(j->tun));
+		add_name(j->tun, l->name);
 }
 
 static void note_gro(const struct link *l, struct joined *j)
 {
-	size_t n = strlen(j->gro);
-
 	if (!hands_on(l) && has_gro(l))
-		snprintf(j->gro + n, sizeof(j->gro) - n, "%s%s", n ? ", " : "", l->name);
+		add_name(j->gro, l->name);
 }
 
 static void look_below(const struct links *links, const struct link *above, int depth,

@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-#define JOINED_TEXT 1024 /* bytes that suffice for a note */
+#define JOINED_TEXT 1280 /* bytes that suffice for a note */
 
 /*
  * Where such frames come from, and what to do about it, to be put behind "IFACE: "; NULL: there is
