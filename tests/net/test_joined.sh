@@ -158,6 +158,20 @@ of_many()
 	in_server ip link del br0
 }
 
+# Of a tunnel the kernel tells at most what it was bound to.
+of_a_tunnel()
+{
+	limit three 3
+	in_server ip link add d0 type ifb
+	in_server ip link add x0 up type vxlan id 5 dstport 4789 dev d0
+	says x0 ': `ethtool -K IFACE gro off` of d0' skb || return
+	in_server ip link del x0
+	in_server ip link add x0 up type vxlan id 5 dstport 4789 remote 10.77.0.11
+	says x0 ": \`ethtool -K IFACE gro off\` of the interface that the tunnel's packets come by" skb || return
+	in_server ip link del x0
+	in_server ip link del d0
+}
+
 # What a guest writes is not cut under a native program either.
 of_a_tap()
 {
@@ -200,6 +214,7 @@ net_up
 check joined-of-a-veth of_a_veth
 check joined-of-a-bridge of_a_bridge
 check joined-of-many of_many
+check joined-of-a-tunnel of_a_tunnel
 check joined-of-a-tap of_a_tap
 check joined-of-a-service of_a_service
 check joined-of-elsewhere of_elsewhere

@@ -35,6 +35,23 @@ static void copy_text(const struct rtattr *a, char text[IF_NAMESIZE])
 	snprintf(text, IF_NAMESIZE, "%.*s", (int)RTA_PAYLOAD(a), (const char *)RTA_DATA(a));
 }
 
+static bool is_kind(const struct link *l, const char *kind)
+{
+	return !strcmp(l->kind, kind);
+}
+
+/* It has no IFLA_LINK. */
+static void read_vxlan(const struct rtattr *data, struct link *l)
+{
+	const struct rtattr *a = RTA_DATA(data);
+	size_t left = RTA_PAYLOAD(data);
+
+	for (; RTA_OK(a, left); a = RTA_NEXT(a, left))
+		if (a->rta_type == IFLA_VXLAN_LINK)
+			memcpy(&l->below, RTA_DATA(a), sizeof(l->below));
+}
+
+/* The kind comes first. */
 static void read_kind(const struct rtattr *info, struct link *l)
 {
 	const struct rtattr *a = RTA_DATA(info);
@@ -43,6 +60,8 @@ static void read_kind(const struct rtattr *info, struct link *l)
 	for (; RTA_OK(a, left); a = RTA_NEXT(a, left))
 		if (a->rta_type == IFLA_INFO_KIND)
 			copy_text(a, l->kind);
+		else if (a->rta_type == IFLA_INFO_DATA && is_kind(l, "vxlan"))
+			read_vxlan(a, l);
 }
 
 static struct link read_link(const struct nlmsghdr *m)
@@ -128,13 +147,8 @@ static struct links read_links(void)
 /* By their names; each an empty text where there is none. */
 struct joined {
 	char gro[NAMES_TEXT], veth[NAMES_TEXT], tun[NAMES_TEXT];
-	bool elsewhere;
+	bool elsewhere, by_route;
 };
-
-static bool is_kind(const struct link *l, const char *kind)
-{
-	return !strcmp(l->kind, kind);
-}
 
 /* Those that only hand on what is below them join nothing themselves. */
 static bool hands_on(const struct link *l)
@@ -145,6 +159,13 @@ static bool hands_on(const struct link *l)
 		if (is_kind(l, kinds[i]))
 			return true;
 	return false;
+}
+
+/* Whose packets come by whichever interface: nothing tells. */
+static bool is_by_route(const struct link *l)
+{
+	return !l->below && !l->elsewhere &&
+	       (is_kind(l, "vxlan") || is_kind(l, "geneve") || is_kind(l, "gretap"));
 }
 
 static bool has_gro(const struct link *l)
@@ -193,6 +214,7 @@ static void look_below(const struct links *links, const struct link *above, int 
 		       struct joined *j)
 {
 	j->elsewhere |= above->elsewhere && !is_kind(above, "veth");
+	j->by_route |= is_by_route(above);
 	for (size_t i = 0; i < links->n && depth < DEEPEST; i++) {
 		const struct link *l = &links->at[i];
 
@@ -246,6 +268,8 @@ const char *joined_note(const char *ifname, bool skb, char buf[JOINED_TEXT])
 		add_way(buf, GRO, j.gro);
 	if (j.elsewhere)
 		add_way(buf, GRO, "what is below it in another network namespace");
+	if (j.by_route)
+		add_way(buf, GRO, "the interface that the tunnel's packets come by");
 	if (*j.veth)
 		add_way(buf, CUT "of the peer of ", j.veth);
 	if (*j.tun)
