@@ -954,8 +954,8 @@ static void a_reserve_of_before_is_lowered(void **state)
 	assert_int_equal(next_step(), FLEET_SEND);
 	assert_int_equal(request.op, FLEET_WRITE);
 	assert_int_equal(request.record.slot[0].reserve, 5);
-	assert_int_equal(request.record.slot[0].cell[0].held, 40);
-	assert_int_equal(request.record.slot[0].cell[0].cool, 10);
+	assert_int_equal(request.record.slot[0].cell[0].held, 45);
+	assert_int_equal(request.record.slot[0].cell[0].cool, 5);
 	now += 3 * S;
 	assert_int_equal(next_step(), FLEET_WAIT);
 	assert_int_equal(share.applied.value[0], 40);
@@ -966,6 +966,43 @@ static void a_reserve_of_before_is_lowered(void **state)
 	settle();
 	assert_int_equal(share.applied.value[0], 50);
 	assert_int_equal(share.applied.floor, 5);
+}
+
+/*
+ * The same where the packets have nothing, as it has just begun: what it holds is not given up with
+ * the reserve, though the first write is not done.
+ */
+static void a_reserve_of_before_cools_alone(void **state)
+{
+	const struct fleet_cell *c;
+	struct fleet_record r;
+
+	(void)state;
+	member(2);
+	m.begun_ns = now;
+	share.params = (struct fleet_params){.limit = 1600, .memory_ns = 60 * S, .reserve = 99};
+	share.want[0] = 1600;
+	(void)send(FLEET_RENEW);
+	r = record_with((uint64_t[]){1}, 1);
+	r.memory_ns = 60 * S;
+	r.slot[0].limit = r.slot[0].cell[0].want = r.slot[0].cell[0].held = 1600;
+	r.slot[0].reserve = 100;
+	put_record(&r);
+	fleet_nudge(&m);
+	share.doubt = revision; /* as where it reads all this at first */
+	now += S;
+	(void)send(FLEET_FETCH);
+	assert_int_equal(share.applied.value[0], 0);
+	assert_int_equal(next_step(), FLEET_SEND);
+	assert_int_equal(request.op, FLEET_WRITE);
+	writes = STORE_UNKNOWN;
+	assert_false(talk_send(&t, &request));
+	writes = STORE_DONE;
+	settle();
+	c = &fleet_slot_of(&share.record, 1)->cell[0];
+	assert_int_equal(c->held, 1599);
+	assert_int_equal(c->cool, 1);
+	assert_int_equal(share.applied.value[0], 1500);
 }
 
 /* A write that may yet be done is seen to before the session goes: it may take some again. */
@@ -1160,6 +1197,7 @@ int main(void)
 	    cmocka_unit_test_setup(a_reserve_is_lowered, begin),
 	    cmocka_unit_test_setup(a_reserve_is_lowered_in_doubt, begin),
 	    cmocka_unit_test_setup(a_reserve_of_before_is_lowered, begin),
+	    cmocka_unit_test_setup(a_reserve_of_before_cools_alone, begin),
 	    cmocka_unit_test_setup(a_reserve_is_of_what_it_holds, begin),
 	    cmocka_unit_test_setup(who_leaves_keeps_no_reserve, begin),
 	    cmocka_unit_test_setup(who_leaves_in_doubt_writes_first, begin),

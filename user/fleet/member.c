@@ -152,6 +152,12 @@ static void now_of(const struct fleet_share *s, uint64_t now_ns, struct fleet_re
 		  PACER_FAULT(COOLS_FAST) ? now_ns - s->got_ns : fleet_surely(now_ns - s->got_ns));
 }
 
+/* What may yet be in the store has not come from it. */
+static bool writing(const struct fleet_member *m, const struct fleet_share *s)
+{
+	return m->flight == FLEET_WRITE && s == &m->share[m->flight_share];
+}
+
 /* What the datapath is to have of one lane. */
 static uint64_t value_of(const struct fleet_member *m, const struct fleet_share *s,
 			 const struct fleet_record *record, const struct fleet_slot *slot,
@@ -162,7 +168,7 @@ static uint64_t value_of(const struct fleet_member *m, const struct fleet_share 
 
 	if (!clean(m, s, now_ns))
 		held -= slot->reserve;
-	if (s->give[lane] || in_doubt(s))
+	if (s->give[lane] || in_doubt(s) || writing(m, s))
 		return least(held, has);
 	return held > give ? held - give : 0;
 }
@@ -276,15 +282,11 @@ static void set_aside(const struct fleet_share *s, struct fleet_record *record,
 }
 
 /* What a datapath before this one may have used of its reserve: this one has not had it. */
-static void cool_reserve(struct fleet_share *s, struct fleet_record *record,
-			 struct fleet_slot *slot, uint64_t units)
+static void cool_reserve(struct fleet_record *record, struct fleet_slot *slot, uint64_t units)
 {
-	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++) {
-		if (k && !slot->cell[k].own)
-			continue;
-		fleet_lower(record, slot, k, slot->cell[k].held - units, UINT64_MAX);
-		s->give[k] = true;
-	}
+	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
+		if (!k || slot->cell[k].own)
+			fleet_lower(record, slot, k, slot->cell[k].held - units, UINT64_MAX);
 }
 
 /*
@@ -301,7 +303,7 @@ static void set_less_aside(const struct fleet_member *m, struct fleet_share *s, 
 	if (slot->reserve <= reserve)
 		return;
 	if (!clean(m, s, now_ns) && !PACER_FAULT(RESERVE_FORGOTTEN))
-		cool_reserve(s, record, slot, slot->reserve - reserve);
+		cool_reserve(record, slot, slot->reserve - reserve);
 	if (!PACER_FAULT(RESERVE_RAISED_AGAIN) && !PACER_FAULT(RESERVE_LOWERED_FIRST))
 		s->floor = least(s->floor, reserve);
 	slot->reserve = reserve;
