@@ -389,6 +389,8 @@ static void test_no_memory(void **state)
 	}
 	starved_from(1, false);
 	assert_int_equal(decisions_either(&bans, &none, &lift), -1);
+	starved_from(1, false);
+	assert_int_equal(decisions_both(&bans, &none, &lift), -1);
 	memory.on = false;
 	free(bans.at);
 	decisions_free(&d);
@@ -452,6 +454,7 @@ static void test_half_of_a_change(void **state)
 	(void)state;
 	for (int round = 0; round < 200; round++) {
 		struct ban_pieces was, is;
+		size_t all;
 
 		random_pieces(&was, &seed);
 		random_pieces(&is, &seed);
@@ -469,6 +472,10 @@ static void test_half_of_a_change(void **state)
 		}
 		for (size_t i = 0; i < 64; i++)
 			assert_int_equal(model[i], 0);
+		all = both.n;
+		free(both.at);
+		assert_int_equal(decisions_both(&was, &is, &both), 0);
+		assert_int_equal(both.n, was.n + is.n - all);
 		free(was.at);
 		free(is.at);
 		free(both.at);

@@ -253,6 +253,49 @@ static void test_another_table(void **unused)
 	has(KEYS("192.0.2.1", "192.0.2.2"), 1100 * S);
 }
 
+/*
+ * A trial's table has no room for what the one before has, which comes back: what is decided no
+ * more meanwhile is lifted there, too.
+ */
+static void test_left_out_of_a_trial(void **unused)
+{
+	for (int later = 0; later < 2; later++) {
+		setup(unused);
+		assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2"), 100), 0);
+		n_banned = 1; /* the trial's */
+		room = 1;
+		table = 32;
+		assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2"), 100), 0);
+		if (later)
+			assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2"), 100), 0);
+		n_banned = 2; /* both tables are lifted from */
+		*said = 0;
+		assert_int_equal(bring(KEYS("192.0.2.1"), 100), 0);
+		says("eth0: 0 banned, 1 lifted;");
+		table = 64;
+		room = BANNED_MAX;
+		assert_int_equal(bring(KEYS("192.0.2.1"), 100), 0);
+		has(KEYS("192.0.2.1"), 1100 * S);
+		place_free(&place);
+	}
+}
+
+/* What ends sooner meanwhile does so there, too. */
+static void test_left_out_and_sooner(void **unused)
+{
+	(void)unused;
+	assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2"), 100), 0);
+	n_banned = 1;
+	room = 1;
+	table = 32;
+	assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2"), 100), 0);
+	n_banned = 2;
+	table = 64;
+	room = BANNED_MAX;
+	assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2"), 50), 0);
+	has(KEYS("192.0.2.1", "192.0.2.2"), 1050 * S);
+}
+
 /* What somebody lifted by hand stays so, while others find no room or are refused. */
 static void test_lifted_by_hand(void **unused)
 {
@@ -356,7 +399,12 @@ static void test_without_memory(void **unused)
 
 	for (uint32_t at = 1; result; at++) {
 		setup(unused);
-		assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2"), 100), 0);
+		assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2", "192.0.2.9"), 100), 0);
+		n_banned = room = 2; /* the last is left out of a trial's table */
+		table = 32;
+		assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2", "192.0.2.9"), 100), 0);
+		n_banned = 3;
+		room = BANNED_MAX;
 		starved_from(at, false);
 		*error.text = 0;
 		result = bring(KEYS("192.0.2.2", "192.0.2.3"), 100);
@@ -383,9 +431,17 @@ static void test_without_memory(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    CASE(test_what_changes),  CASE(test_ended_meanwhile), CASE(test_no_room),
-	    CASE(test_wrong_length),  CASE(test_another_table),	  CASE(test_lifted_by_hand),
-	    CASE(test_wrong_lengths), CASE(test_fails),		  CASE(test_without_memory),
+	    CASE(test_what_changes),
+	    CASE(test_ended_meanwhile),
+	    CASE(test_no_room),
+	    CASE(test_wrong_length),
+	    CASE(test_another_table),
+	    CASE(test_lifted_by_hand),
+	    CASE(test_wrong_lengths),
+	    CASE(test_fails),
+	    CASE(test_without_memory),
+	    CASE(test_left_out_of_a_trial),
+	    CASE(test_left_out_and_sooner),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

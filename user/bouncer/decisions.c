@@ -383,8 +383,9 @@ int decisions_change(const struct ban_pieces *was, const struct ban_pieces *is, 
 	return 0;
 }
 
-int decisions_either(const struct ban_pieces *a, const struct ban_pieces *b,
-		     struct ban_pieces *both)
+/* With `alone`, also what is in one of them alone. */
+static int join(const struct ban_pieces *a, const struct ban_pieces *b, bool alone,
+		struct ban_pieces *both)
 {
 	*both = (struct ban_pieces){calloc(a->n + b->n + 1, sizeof(*both->at)), 0};
 	if (!both->at)
@@ -395,9 +396,21 @@ int decisions_either(const struct ban_pieces *a, const struct ban_pieces *b,
 
 		if (!order && b->at[k].until_ns > one->until_ns)
 			one = &b->at[k];
-		both->at[both->n++] = *one;
+		if (!order || alone)
+			both->at[both->n++] = *one;
 		i += order <= 0;
 		k += order >= 0;
 	}
 	return 0;
+}
+
+int decisions_either(const struct ban_pieces *a, const struct ban_pieces *b,
+		     struct ban_pieces *both)
+{
+	return join(a, b, true, both);
+}
+
+int decisions_both(const struct ban_pieces *a, const struct ban_pieces *b, struct ban_pieces *both)
+{
+	return join(a, b, false, both);
 }

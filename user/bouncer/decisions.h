@@ -76,6 +76,8 @@ int decisions_change(const struct ban_pieces *was, const struct ban_pieces *is, 
 /* What is in one of them or both, with the later end. 0, or -1: no memory. */
 int decisions_either(const struct ban_pieces *a, const struct ban_pieces *b,
 		     struct ban_pieces *both);
+/* The same of what is in both. */
+int decisions_both(const struct ban_pieces *a, const struct ban_pieces *b, struct ban_pieces *both);
 
 /* "3h59m1.5s", "-10m", "250ms" in ns; what is negative is 0. 0, or -1: it is none. */
 int decisions_duration(const char *text, uint64_t *ns);

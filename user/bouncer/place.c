@@ -131,6 +131,52 @@ static void drop_left_out(struct ban_pieces *is, const struct ban_pieces *told,
 	is->n = kept;
 }
 
+/* Keeps in place->may what was told and left out, if it was there before. */
+static int keep_left_out(struct place *place, const struct ban_pieces *told, const bool *left_out)
+{
+	struct ban_pieces left = {calloc(told->n + 1, sizeof(*left.at)), 0}, before = {0},
+			  may = {0};
+	int result = -1;
+
+	if (!left.at)
+		return -1;
+	for (size_t k = 0; k < told->n; k++)
+		if (left_out[k])
+			left.at[left.n++] = told->at[k];
+	if (!left.n)
+		result = 0;
+	else if (!decisions_either(&place->has, &place->may, &before))
+		result = decisions_both(&before, &left, &may);
+	free_pieces(&before);
+	free_pieces(&left);
+	if (result)
+		return -1;
+	free_pieces(&place->may);
+	place->may = may;
+	return 0;
+}
+
+/* What is to be lifted besides, as it may come back. */
+static int add_lifts(const struct place *place, const struct ban_pieces *is, uint64_t now_ns,
+		     struct ban_pieces *lifts)
+{
+	struct ban_pieces gone, add, all;
+	int result;
+
+	if (!place->may.n)
+		return 0;
+	if (decisions_change(&place->may, is, now_ns, SLACK_NS, &gone, &add))
+		return -1;
+	result = decisions_either(lifts, &gone, &all);
+	free_pieces(&gone);
+	free_pieces(&add);
+	if (result)
+		return -1;
+	free_pieces(lifts);
+	*lifts = all;
+	return 0;
+}
+
 static int lift(struct attached *a, const struct ban_pieces *pieces, uint64_t now_ns,
 		struct bans_done *done, struct policy_error *error)
 {
@@ -161,6 +207,10 @@ static int tell_changes(struct attached *a, struct place *place, const struct ba
 		free_wishes(&w);
 		return -1;
 	}
+	if (keep_left_out(place, add, w.left_out)) {
+		free_wishes(&w);
+		return policy_fail(error, 0, "%s: no memory", a->ifname);
+	}
 	drop_left_out(is, add, w.left_out);
 	free_wishes(&w);
 	if (lifted.done || (banned.done && !place->again))
@@ -187,7 +237,11 @@ int place_bring(struct attached *a, struct place *place, struct ban_pieces *is,
 		free_pieces(is);
 		return policy_fail(error, 0, "%s: no memory", a->ifname);
 	}
-	result = tell_changes(a, place, &lifts, place->again ? is : &add, is, now_ns, error);
+	if (add_lifts(place, is, now_ns, &lifts))
+		result = policy_fail(error, 0, "%s: no memory", a->ifname);
+	else
+		result =
+		    tell_changes(a, place, &lifts, place->again ? is : &add, is, now_ns, error);
 	free_pieces(&lifts);
 	free_pieces(&add);
 	if (result) { /* it may have some of both, by which it can be told what to lift */
@@ -207,5 +261,6 @@ int place_bring(struct attached *a, struct place *place, struct ban_pieces *is,
 void place_free(struct place *place)
 {
 	free_pieces(&place->has);
+	free_pieces(&place->may);
 	*place = (struct place){0};
 }

@@ -5,7 +5,8 @@
  * be told, it is told all.
  *
  * Error: where memory or the pacer fails, it may have a part. What it may have is remembered, so
- * that what is no longer decided is lifted all the same. A ban's end is its decision's, less or
+ * that what is no longer decided is lifted all the same. So is what was left out of a trial's
+ * table: the one before, which has it, may come back. A ban's end is its decision's, less or
  * more 5 s, since an answer is as old as it was under way.
  *
  * Memory: 32 bytes a ban, and as much again for each while it is told.
@@ -20,6 +21,7 @@
 struct place {
 	uint32_t prog_id;      /* of the pacer that has `has` */
 	struct ban_pieces has; /* what it took, or may have taken */
+	struct ban_pieces may; /* what it took before, and was left out since */
 	bool again;	       /* it could not be told, or has another table: tell it all */
 	size_t room;	       /* of its table */
 	size_t no_room;	       /* for so many, as was said last */
