@@ -787,6 +787,71 @@ static void test_a_trial_of_a_burst(void **unused)
 	assert_int_equal(in_force()->rule[0].limiter[0].rate.begin_ns, 0);
 }
 
+#define OF_TWO	"{key: src, rate: 2/s, burst: 10}"
+#define DENIES	SMALL "rules:\n- {name: a, verdict: drop}\n"
+
+/* The limits that rest in the policy before, of those that drain on trial. */
+static uint32_t rest_as_long(uint64_t until_ns)
+{
+	struct pacer_policy *old = &copies[copies_in_force(&pacer) ^ 1].policy;
+	const struct pacer_rule *rests = resting_of(old, compile_name_id("a"));
+	const struct pacer_rule *tried = &in_force()->rule[0];
+	uint32_t n = 0;
+
+	assert_non_null(rests);
+	for (size_t k = 0; k < tried->n_limiters; k++)
+		for (size_t i = 0; tried->limiter[k].until_ns && i < rests->n_limiters; i++)
+			n += rests->limiter[i].base == tried->limiter[k].base &&
+			     rests->limiter[i].until_ns == until_ns;
+	return n;
+}
+
+/* The trial's rate relies on what drains on trial: so will the change that is made once it is over.
+ */
+static void test_what_drains_on_trial_lasts_after_it(void **unused)
+{
+	uint64_t until_ns;
+
+	(void)unused;
+	begin(SMALL RULE(OF_TWO ", {key: src, rate: 50/s, burst: 700}"));
+	change_to(DENIES);
+	kernel_now_ns += 2 * SECOND; /* it ends in more than 10 s, the other one sooner */
+	try_out(SMALL RULE(OF_TWO));
+	until_ns = in_force()->rule[0].limiter[0].rate.begin_ns;
+	assert_true(until_ns > kernel_now_ns + 10 * SECOND);
+	assert_int_equal(in_force()->rule[0].n_limiters, 3);
+	assert_int_equal(rest_as_long(until_ns), 2);
+}
+
+#define HUNDRED	 "{key: src, rate: 2/s, burst: 100}"
+#define SHORT_OF "{key: src, rate: 50/s, burst: 50}"
+
+/* So does one whose end is not known until the trial is in force, or nobody ever says it. */
+static void test_what_drains_without_an_end_lasts(void **unused)
+{
+	(void)unused;
+	for (int killed = 0; killed < 2; killed++) {
+		const struct pacer_rule *tried, *old;
+
+		begin(SMALL RULE(HUNDRED ", " SHORT_OF));
+		change_to(SMALL RULE(HUNDRED));
+		graces = 0;
+		grace_hook = killed ? refuse_after_it : NULL;
+		assert_int_equal(change_apply(&pacer,
+					      SMALL RULE("{key: src, rate: 1/s, burst: 50}"), NULL,
+					      TRIAL_NS, &plan, &error),
+				 killed ? CHANGE_LASTS : 0);
+		tried = &in_force()->rule[0];
+		old = rule_before();
+		assert_int_equal(old->limiter[1].base, tried->limiter[2].base);
+		assert_true(old->limiter[1].until_ns == tried->limiter[2].until_ns);
+		assert_int_equal(tried->limiter[2].until_ns == COMPILE_UNTIL_SET, killed);
+		grace_hook = NULL;
+		end(NULL);
+	}
+	begin(SMALL RULE(OF_TWO));
+}
+
 /* A trial needs room in the policy before: not what draining limits take that matter no more. */
 static void test_a_trial_beside_what_has_expired(void **unused)
 {
@@ -1824,6 +1889,8 @@ int main(void)
 	    CASE(test_a_trials_rate_begins_but_once),
 	    CASE(test_a_burst_grows_after_a_trial),
 	    CASE(test_a_trial_of_a_burst),
+	    CASE(test_what_drains_on_trial_lasts_after_it),
+	    CASE(test_what_drains_without_an_end_lasts),
 	    CASE(test_a_trial_beside_what_has_expired),
 	    CASE(test_a_trial_in_the_lines_of_what_has_expired),
 	    CASE(test_a_change_by_hand_drops_what_has_expired),

@@ -414,6 +414,35 @@ static void lease_for_old(const struct attached *a, struct pacer_policy *old,
 	throttle_time_leases(old, until_ns);
 }
 
+/*
+ * A limit that drains in the trial is relied on by its rates for as long, so that it lasts as long
+ * in the policy before. Of one whose end is still to be set, trial_timed says when.
+ */
+static void last_in_old(const struct attached *a, struct pacer_rule *rule,
+			const struct pacer_rule *from)
+{
+	for (size_t k = 0; rule && k < from->n_limiters; k++) {
+		const struct pacer_limiter *t = &from->limiter[k];
+		struct pacer_limiter *was = t->until_ns ? limiter_in(a, rule, t) : NULL;
+
+		if (was && was->until_ns && was->until_ns < t->until_ns)
+			__atomic_store_n(&was->until_ns, t->until_ns, __ATOMIC_RELEASE);
+	}
+}
+
+static void last_all_in_old(const struct attached *a, struct pacer_policy *old,
+			    const struct pacer_policy *new)
+{
+	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
+		const struct pacer_rule *from = &new->rule[r];
+
+		if (!from->counter)
+			continue;
+		last_in_old(a, rule_of_counter(old, from->counter), from);
+		last_in_old(a, resting_of(old, from->id), from);
+	}
+}
+
 int trial_begin(const struct attached *a, struct pacer_policy *old, struct pacer_policy *new,
 		const int *sets, uint64_t until_ns, struct policy_error *error)
 {
@@ -434,6 +463,7 @@ int trial_begin(const struct attached *a, struct pacer_policy *old, struct pacer
 	(void)begin_in_old(a, old, new, until_ns, false);
 	count_anew_in_old(a, old, new, until_ns);
 	extend_in_old(a, old, new, until_ns);
+	last_all_in_old(a, old, new);
 	compile_keep_targets(old, new, until_ns);
 	count_in_old(old, new, grown);
 	return 0;
@@ -448,6 +478,8 @@ static void timed_in_old(const struct attached *a, struct pacer_rule *rule,
 
 		if (was && was->until_ns && !compile_rate_waits(t))
 			compile_begin_as(was, t, until_ns);
+		if (was && was->until_ns == COMPILE_UNTIL_SET && t->until_ns)
+			__atomic_store_n(&was->until_ns, t->until_ns, __ATOMIC_RELEASE);
 	}
 }
 
@@ -462,6 +494,7 @@ void trial_timed(const struct attached *a, struct pacer_policy *old, const struc
 		timed_in_old(a, rule_of_counter(old, from->counter), from, until_ns);
 		timed_in_old(a, resting_of(old, from->id), from, until_ns);
 	}
+	last_all_in_old(a, old, new);
 }
 
 static bool is_nothing(const struct attached *a, uint32_t copy)
