@@ -789,6 +789,7 @@ static void test_a_trial_of_a_burst(void **unused)
 
 #define OF_TWO	"{key: src, rate: 2/s, burst: 10}"
 #define DENIES	SMALL "rules:\n- {name: a, verdict: drop}\n"
+#define ROUGHLY "memory: 1M\nclock: coarse\n"
 
 /* The limits that rest in the policy before, of those that drain on trial. */
 static uint32_t rest_as_long(uint64_t until_ns)
@@ -850,6 +851,24 @@ static void test_what_drains_without_an_end_lasts(void **unused)
 		end(NULL);
 	}
 	begin(SMALL RULE(OF_TWO));
+}
+
+/* What a trial left behind counts from its beginning on, and what came back from its end on. */
+static void test_what_a_trial_left_is_the_older(void **unused)
+{
+	(void)unused;
+	begin(ROUGHLY RULE("{key: src, rate: 2/s, burst: 100}"));
+	try_out(ROUGHLY RULE("{key: src, rate: 100/s, burst: 100}"));
+	kernel_now_ns += TRIAL_NS + 51 * MS;
+	change_to(
+	    ROUGHLY RULE("{key: src, rate: 2/s, burst: 100}, {key: src, rate: 100/s, burst: 200}"));
+	assert_int_equal(plan.limit[0].state, PLAN_KEPT);
+	assert_int_equal(plan.limit[1].state, PLAN_NEW);
+	end(NULL);
+	begin(DENIES);
+	try_out(ROUGHLY RULE(OF_TWO));
+	assert_false(compile_rates_begin(
+	    resting_of(&copies[copies_in_force(&pacer) ^ 1].policy, compile_name_id("a"))));
 }
 
 /* A trial needs room in the policy before: not what draining limits take that matter no more. */
@@ -1891,6 +1910,7 @@ int main(void)
 	    CASE(test_a_trial_of_a_burst),
 	    CASE(test_what_drains_on_trial_lasts_after_it),
 	    CASE(test_what_drains_without_an_end_lasts),
+	    CASE(test_what_a_trial_left_is_the_older),
 	    CASE(test_a_trial_beside_what_has_expired),
 	    CASE(test_a_trial_in_the_lines_of_what_has_expired),
 	    CASE(test_a_change_by_hand_drops_what_has_expired),

@@ -108,6 +108,7 @@ static int retire_in_rule(const struct attached *a, struct pacer_rule *rule,
 		if (grown->n_limiters == PACER_LIMITERS_MAX)
 			return -1;
 		compile_begin_by(&t, until_ns);
+		compile_say_since(&t, host_now_ns());
 		t.until_ns = end_in_old(from, &t, until_ns);
 		rule->limiter[grown->n_limiters++] = t;
 		grown->opens |= !!(t.kind & PACER_LIMITER_NEW);
@@ -226,6 +227,7 @@ static void rest_in_old(const struct attached *a, struct pacer_policy *old,
 		if (was && compile_rate_waits(&t))
 			kind_of_limiter(was)->beside(was, until_ns + KEPT);
 		compile_begin_by(&t, until_ns);
+		compile_say_since(&t, host_now_ns());
 		t.until_ns = end_in_old(from, &t, until_ns);
 		if (was) {
 			tighten(was, &t);

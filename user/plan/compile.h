@@ -92,6 +92,8 @@ void compile_begin_rates(struct pacer_rule *rule, uint64_t now_ns);
 bool compile_rates_begin(const struct pacer_rule *rule);
 /* A rate has not counted all that its rule let through before. */
 void compile_counts_from(struct pacer_limiter *t, uint64_t at_ns);
+/* It counts from then on, if that is still to be said. */
+void compile_say_since(struct pacer_limiter *t, uint64_t now_ns);
 /*
  * Of a trial that ends at until_ns: does the limit, which is on trial, wait for others that drain,
  * so that it is not known yet when it begins? What it leaves in the policy before begins when the

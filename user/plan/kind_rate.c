@@ -126,7 +126,7 @@ void compile_counts_from(struct pacer_limiter *t, uint64_t at_ns)
 		put_since(t, (at_ns >> SINCE_SHIFT) + 1 + SINCE_FORMERLY);
 }
 
-static void say_since(struct pacer_limiter *t, uint64_t now_ns)
+void compile_say_since(struct pacer_limiter *t, uint64_t now_ns)
 {
 	if (since_of(t) == SINCE_SET)
 		compile_counts_from(t, now_ns);
@@ -284,7 +284,7 @@ void compile_begin_rates(struct pacer_rule *rule, uint64_t now_ns)
 		if (end_ns[i])
 			__atomic_store_n(&rule->limiter[i].until_ns, end_ns[i], __ATOMIC_RELEASE);
 	for (size_t i = 0; i < rule->n_limiters; i++)
-		say_since(&rule->limiter[i], now_ns);
+		compile_say_since(&rule->limiter[i], now_ns);
 }
 
 static uint64_t value(const struct pacer_limiter *t)
