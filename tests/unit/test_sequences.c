@@ -96,8 +96,8 @@ static struct limit any_limit(void)
 		l.slots = draw() % 2 ? 5 : 10;
 		l.window_ms = draw() % 4 ? 1000 : 3000;
 		break;
-	case LIMIT_RATE:
-		l.value = draw() % 3 ? between(1, 30) : 3;
+	case LIMIT_RATE: /* the coarse clock lets none of a burst of 1 through */
+		l.value = draw() % 3 ? between(2, 30) : 3;
 		l.speed = speed[draw() % ARRAY(speed)];
 		break;
 	case LIMIT_GAP:
@@ -195,7 +195,7 @@ static const char *text_of(const struct variant *v)
 {
 	say_again();
 	say("# %u\nmemory: 2M\nclock: %s\nrules:\n", (unsigned int)(v - variant),
-	    v->coarse ? "auto" : "exact");
+	    v->coarse ? "coarse" : "exact");
 	if (v->says == DENIES)
 		say("- name: a\n  verdict: drop\n");
 	if (v->says == ASKS) {
@@ -397,15 +397,28 @@ static double most_of(const struct variant *v, const struct asked *q)
 	return most;
 }
 
+/* For so long a policy's rates remember what they let through. */
+static uint64_t memory_of(const struct variant *v)
+{
+	uint64_t burst_ns = 0;
+
+	for (uint32_t i = 0; i < v->n; i++)
+		if (v->limit[i].kind == LIMIT_RATE)
+			burst_ns =
+			    pacer_later(burst_ns, v->limit[i].value * SECOND / v->limit[i].speed);
+	return PACER_IDLE_SLACK_NS + burst_ns;
+}
+
 /*
  * ... and the loosest of those that were in force since then. A rate is forgotten where its rule
- * has denied for longer than a quarter of a second, and a burst: as docs/limits.md says, what it
- * admitted before may be in such a window, too.
+ * has denied for longer than a quarter of a second and the longest of the bursts before: as
+ * docs/limits.md says, what it admitted by then may be in such a window, too.
  */
 static double most_since(uint64_t from_ns, const struct asked *q)
 {
 	uint64_t end_ns = kernel_now_ns, denied_ns = 0;
 	double most = 0, forgotten = 0;
+	bool long_ago = false;
 
 	for (uint32_t i = n_since; i-- && most < INFINITY;) {
 		const struct variant *v = &variant[since[i].variant];
@@ -413,10 +426,12 @@ static double most_since(uint64_t from_ns, const struct asked *q)
 		most = fmax(most, most_of(v, q));
 		if (v->says != ASKS)
 			denied_ns += end_ns - since[i].at_ns;
-		if (denied_ns > PACER_IDLE_SLACK_NS && q->kind == LIMIT_RATE)
-			forgotten = fmax(forgotten, most_of(v, q));
-		if (v->says == ASKS && denied_ns <= PACER_IDLE_SLACK_NS)
+		else if (q->kind == LIMIT_RATE && denied_ns > memory_of(v))
+			long_ago = true;
+		else
 			denied_ns = 0;
+		if (long_ago)
+			forgotten = fmax(forgotten, most_of(v, q));
 		end_ns = since[i].at_ns;
 		if (end_ns < from_ns)
 			break;
