@@ -871,6 +871,23 @@ static void test_what_a_trial_left_is_the_older(void **unused)
 	    resting_of(&copies[copies_in_force(&pacer) ^ 1].policy, compile_name_id("a"))));
 }
 
+/* One begin cannot serve both: a burst that grows as the trial ends, and a rate that drains then.
+ */
+static void test_a_trial_that_wants_two_begins(void **unused)
+{
+	(void)unused;
+	begin(
+	    SMALL RULE("{key: src, rate: 1000/s, burst: 200}, {key: src, rate: 50/s, burst: 100}"));
+	assert_int_equal(
+	    change_apply(&pacer,
+			 SMALL RULE("{key: src, rate: 1000/s, burst: 100}, {key: src, rate: 10/s, "
+				    "burst: 1000}"),
+			 NULL, TRIAL_NS, &plan, &error),
+	    -1);
+	assert_non_null(strstr(error.text, "one after the other"));
+	assert_int_equal(in_force()->rule[0].n_limiters, 2);
+}
+
 /* A trial needs room in the policy before: not what draining limits take that matter no more. */
 static void test_a_trial_beside_what_has_expired(void **unused)
 {
@@ -1911,6 +1928,7 @@ int main(void)
 	    CASE(test_what_drains_on_trial_lasts_after_it),
 	    CASE(test_what_drains_without_an_end_lasts),
 	    CASE(test_what_a_trial_left_is_the_older),
+	    CASE(test_a_trial_that_wants_two_begins),
 	    CASE(test_a_trial_beside_what_has_expired),
 	    CASE(test_a_trial_in_the_lines_of_what_has_expired),
 	    CASE(test_a_change_by_hand_drops_what_has_expired),

@@ -325,17 +325,47 @@ static uint64_t awaited_until(const struct attached *a, struct pacer_rule *rule,
 }
 
 /*
+ * When `at`, which comes back after the trial, has to begin because of that limit of the trial; 0:
+ * it has not to. One that the trial has as well has counted what the limit lets through, but for
+ * what that had let through before it came, where it drained in the old policy.
+ */
+static uint64_t begin_after(const struct attached *a, struct pacer_rule *rule,
+			    struct pacer_rule *from, const struct pacer_limiter *t,
+			    const struct pacer_limiter *at, uint64_t until_ns)
+{
+	const struct pacer_limiter *was = limiter_in(a, rule, t);
+	bool older = was && was->until_ns;
+
+	if (at->until_ns || pacer_limiter_kind_of(at) != pacer_limiter_kind_of(t) ||
+	    (!older && counts_in(a, from, at)))
+		return 0;
+	return awaited_until(a, rule, from, t, until_ns);
+}
+
+/* Would it have to begin as the trial ends, and later, too? It can begin but once. */
+static bool begins_twice(const struct attached *a, struct pacer_rule *rule, struct pacer_rule *from,
+			 const struct pacer_limiter *at, uint64_t until_ns)
+{
+	bool now = false, later = false;
+
+	for (size_t k = 0; k < from->n_limiters; k++) {
+		uint64_t end_ns = begin_after(a, rule, from, &from->limiter[k], at, until_ns);
+
+		now |= end_ns == until_ns;
+		later |= end_ns > until_ns;
+	}
+	return now && later;
+}
+
+/*
  * A limit that comes back after the trial has not counted what its stand-in of the trial let
- * through. It begins when that is over, if it has done with what it waited for before; else -1. One
- * that the trial has as well has counted it, but for what a limit had let through before it came
- * that drained in the old policy and the trial has again. `try`: nothing is written.
+ * through. It begins when that is over, if it has done with what it waited for before; else -1.
+ * `try`: nothing is written.
  */
 static int begin_in_rule(const struct attached *a, struct pacer_rule *rule, struct pacer_rule *from,
 			 const struct pacer_limiter *t, uint64_t until_ns, bool try)
 {
 	uint64_t end_ns = awaited_until(a, rule, from, t, until_ns);
-	const struct pacer_limiter *was = limiter_in(a, rule, t);
-	bool older = was && was->until_ns;
 
 	/* The burst grows as the trial ends: of one that still builds, more would be there at once.
 	 */
@@ -344,8 +374,7 @@ static int begin_in_rule(const struct attached *a, struct pacer_rule *rule, stru
 	for (size_t i = 0; end_ns && i < rule->n_limiters; i++) {
 		struct pacer_limiter *at = &rule->limiter[i];
 
-		if (at->until_ns || pacer_limiter_kind_of(at) != pacer_limiter_kind_of(t) ||
-		    (!older && counts_in(a, from, at)))
+		if (!begin_after(a, rule, from, t, at, until_ns))
 			continue;
 		if (try && !kind_of_limiter(at)->has_waited(at, until_ns))
 			return -1;
@@ -367,6 +396,19 @@ static int begin_in_old(const struct attached *a, struct pacer_policy *old,
 				return -1;
 	}
 	return 0;
+}
+
+static bool begins_twice_in_old(const struct attached *a, struct pacer_policy *old,
+				struct pacer_policy *new, uint64_t until_ns)
+{
+	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
+		struct pacer_rule *rule = rule_of_counter(old, new->rule[r].counter);
+
+		for (size_t k = 0; rule && k < rule->n_limiters; k++)
+			if (begins_twice(a, rule, &new->rule[r], &rule->limiter[k], until_ns))
+				return true;
+	}
+	return false;
 }
 
 /*
@@ -455,6 +497,13 @@ int trial_begin(const struct attached *a, struct pacer_policy *old, struct pacer
 		    error, 0,
 		    "%s: a rate that has just been changed still builds its bursts when the "
 		    "trial ends: try it for longer, or later",
+		    a->ifname);
+	if (begins_twice_in_old(a, old, new, until_ns))
+		return policy_fail(
+		    error, 0,
+		    "%s: beside a rate that comes back when the trial ends, another one's burst "
+		    "would grow, and a third would still be in force: try the lower burst and the "
+		    "new rate one after the other",
 		    a->ifname);
 	if (may_rest(a, old, new, error))
 		return -1;
