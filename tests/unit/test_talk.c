@@ -1005,6 +1005,87 @@ static void a_reserve_of_before_cools_alone(void **state)
 	assert_int_equal(share.applied.value[0], 1500);
 }
 
+/* It has begun just now and has all; what is kept may have been used before that. */
+static void has_begun(uint64_t reserve)
+{
+	struct fleet_record r;
+
+	member(2);
+	m.begun_ns = now;
+	share.params.limit = share.want[0] = 1600;
+	share.params.memory_ns = 60 * S;
+	share.params.reserve = reserve;
+	(void)send(FLEET_RENEW);
+	r = record_with((uint64_t[]){1, 2}, 2);
+	r.memory_ns = 60 * S;
+	r.slot[0].limit = r.slot[1].limit = 1600;
+	r.slot[0].reserve = reserve;
+	r.slot[0].cell[0].held = r.slot[0].cell[0].want = 1600;
+	r.slot[1].cell[0].held = r.slot[1].cell[0].want = 0;
+	put_record(&r);
+	fleet_nudge(&m);
+	now += S;
+	settle();
+	assert_int_equal(share.applied.value[0], 1600 - reserve);
+}
+
+/* Who leaves soon after it began gives all back as well. */
+static void who_leaves_soon_gives_back(void **state)
+{
+	for (uint64_t reserve = 0; reserve <= 1600; reserve += 800) {
+		const struct fleet_slot *slot;
+
+		(void)begin(state);
+		has_begun(reserve);
+		fleet_leave(&m);
+		for (int i = 0; i < 4 && !m.left; i++) {
+			assert_int_equal(next_step(), FLEET_SEND);
+			assert_true(talk_send(&t, &request));
+		}
+		assert_true(m.left);
+		slot = fleet_slot_of(&share.record, 1);
+		assert_int_equal(slot->reserve, 0);
+		assert_int_equal(slot->cell[0].held, 0);
+		assert_int_equal(slot->cell[0].cool, 1600);
+	}
+}
+
+/*
+ * Another gets its part as soon, but for what is kept. Of a throttle all of it cools: what was used
+ * before is not counted as hot.
+ */
+static void what_others_lack_is_given_soon(void **state)
+{
+	static const uint64_t cold[FLEET_LANES_MAX] = {0};
+
+	for (uint64_t reserve = 0; reserve <= 100; reserve += 100) {
+		struct fleet_picture picture;
+		struct fleet_record r;
+		uint64_t wake_ns;
+		uint32_t number;
+
+		(void)begin(state);
+		share.params.counts_hot = true;
+		has_begun(reserve);
+		fleet_copy(&r, &share.record);
+		r.slot[1].cell[0].want = 1600;
+		put_record(&r);
+		now += S;
+		fleet_nudge(&m);
+		(void)send(FLEET_FETCH);
+		assert_int_equal(fleet_next(&m, now, &number, &picture, &request, &wake_ns),
+				 FLEET_APPLY);
+		fleet_applied(&m, 0, &picture, cold);
+		assert_int_equal(next_step(), FLEET_SEND);
+		assert_int_equal(request.op, FLEET_WRITE);
+		assert_int_equal(request.record.slot[0].reserve, reserve);
+		assert_int_equal(request.record.slot[0].cell[0].held, picture.value[0] + reserve);
+		assert_in_range(picture.value[0], 700, 850);
+		assert_int_equal(request.record.slot[0].cell[0].cool,
+				 1600 - request.record.slot[0].cell[0].held);
+	}
+}
+
 /* A write that may yet be done is seen to before the session goes: it may take some again. */
 static void who_leaves_in_doubt_writes_first(void **state)
 {
@@ -1198,6 +1279,8 @@ int main(void)
 	    cmocka_unit_test_setup(a_reserve_is_lowered_in_doubt, begin),
 	    cmocka_unit_test_setup(a_reserve_of_before_is_lowered, begin),
 	    cmocka_unit_test_setup(a_reserve_of_before_cools_alone, begin),
+	    cmocka_unit_test_setup(who_leaves_soon_gives_back, begin),
+	    cmocka_unit_test_setup(what_others_lack_is_given_soon, begin),
 	    cmocka_unit_test_setup(a_reserve_is_of_what_it_holds, begin),
 	    cmocka_unit_test_setup(who_leaves_keeps_no_reserve, begin),
 	    cmocka_unit_test_setup(who_leaves_in_doubt_writes_first, begin),

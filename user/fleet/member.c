@@ -214,13 +214,15 @@ void fleet_applied(struct fleet_member *m, uint32_t share, const struct fleet_pi
 {
 	struct fleet_share *s = &m->share[share];
 	const struct fleet_slot *slot = mine(m, &s->record);
+	/* What it lacks besides, as long as what is kept may have been used before. */
+	uint64_t kept = slot && !clean(m, s, picture->until_ns) ? slot->reserve : 0;
 
 	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++) {
 		s->hot[k] = hot && s->params.counts_hot ? hot[k] : UINT64_MAX;
-		if (slot && picture->until_ns && !in_doubt(s) && clean(m, s, picture->until_ns) &&
+		if (slot && picture->until_ns && !in_doubt(s) && !writing(m, s) &&
 		    (!k || (slot->cell[k].own && picture->own[k])) &&
-		    picture->value[k] < slot->cell[k].held &&
-		    (picture->floor == floor_of(m, s) || /* else it may lack the reserve alone */
+		    picture->value[k] + kept < slot->cell[k].held &&
+		    (kept || picture->floor == floor_of(m, s) || /* else it may lack that alone */
 		     picture->value[k] < judged_by(&s->applied, k)))
 			s->give[k] = true;
 	}
@@ -390,10 +392,16 @@ static void settle_lanes(const struct fleet_share *s, struct fleet_record *recor
 	}
 }
 
-static void give_up(const struct fleet_share *s, struct fleet_record *record,
-		    struct fleet_slot *slot, bool *changed)
+/* What a datapath before may have used is not counted as hot: until that is over all of it is. */
+static void give_up(const struct fleet_member *m, const struct fleet_share *s, uint64_t now_ns,
+		    struct fleet_record *record, struct fleet_slot *slot, bool *changed)
 {
+	bool all = !clean(m, s, now_ns);
+	uint64_t kept = all ? slot->reserve : 0;
+
 	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++) {
+		uint64_t to = most(s->applied.value[k] + kept, slot->reserve);
+
 		if (PACER_FAULT(GIVE_UNAPPLIED) && fleet_surplus(record, slot, k)) {
 			fleet_lower(record, slot, k, fleet_goal(record, slot, k), UINT64_MAX);
 			*changed = true;
@@ -401,7 +409,8 @@ static void give_up(const struct fleet_share *s, struct fleet_record *record,
 		if (!s->give[k] || (k && !slot->cell[k].own) ||
 		    s->applied.value[k] >= slot->cell[k].held)
 			continue;
-		fleet_lower(record, slot, k, most(s->applied.value[k], slot->reserve), s->hot[k]);
+		to = least(to, slot->cell[k].held);
+		fleet_lower(record, slot, k, to, all ? UINT64_MAX : s->hot[k]);
 		*changed = true;
 	}
 }
@@ -501,7 +510,7 @@ static bool compose(struct fleet_member *m, uint32_t share, uint64_t now_ns,
 		return false;
 	}
 	set_less_aside(m, s, now_ns, &r->record, slot, &changed);
-	give_up(s, &r->record, slot, &changed);
+	give_up(m, s, now_ns, &r->record, slot, &changed);
 	if (s->leaving) {
 		leave(s, &r->record, slot, &changed);
 	} else if (m->leaving) {
