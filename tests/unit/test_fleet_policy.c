@@ -39,6 +39,29 @@ struct fleet_held fleet_held(const struct attached *a, const struct fleet_limit 
 	return held;
 }
 
+static size_t n_told; /* places that were told, and what */
+static uint8_t told_at[8];
+static uint64_t told_units;
+static int hold_fails; /* the place where it does */
+
+int fleet_hold(const struct attached *a, const struct fleet_limit *limit,
+	       const struct fleet_held *to, struct policy_error *e)
+{
+	(void)a;
+	if (limit->at == hold_fails)
+		return policy_fail(e, 0, "no");
+	told_at[n_told++] = limit->at;
+	told_units = to->units;
+	return 0;
+}
+
+bool fleet_same_key(const struct fleet_limit *limit, const struct pacer_packet *a,
+		    const struct pacer_packet *b)
+{
+	(void)limit;
+	return a == b;
+}
+
 uint64_t host_now_ns(void)
 {
 	return now_ns;
@@ -183,6 +206,53 @@ static void test_a_limit_that_is_gone(void **unused)
 	assert_false(fleet_is_over(&of, &m, NULL));
 }
 
+/* A value of another size is in the same record: one share writes it, and both are told. */
+static void test_another_unit(void **unused)
+{
+	const struct fleet_picture p = {.value = {70}, .floor = 10};
+
+	(void)unused;
+	limits[2] = window(1, 5, 160, true);
+	limits[1] = window(3, 7, 160, false);
+	limits[0] = window(1, 6, 80, false);
+	limits[0].id |= 3;
+	n_limits = 3;
+	divide();
+	assert_int_equal(of.n, 2);
+	assert_int_equal(of.twins, 1);
+	assert_int_equal(of.past, 0);
+	assert_int_equal(of.id[0], 1 << 8);
+	assert_int_equal(m.share[0].params.limit, 80);
+	assert_false(m.share[0].read || m.share[0].leaving);
+	n_told = 0;
+	hold_fails = -1;
+	assert_int_equal(fleet_tell(&of, NULL, 1, &p, &error), 0);
+	assert_int_equal(n_told, 1);
+	assert_int_equal(told_at[0], 7);
+	assert_int_equal(fleet_tell(&of, NULL, 0, &p, &error), 0);
+	assert_int_equal(n_told, 3);
+	assert_int_equal(told_at[1], 6);
+	assert_int_equal(told_at[2], 5);
+	assert_int_equal(told_units, 70);
+	for (hold_fails = 5; hold_fails <= 6; hold_fails++)
+		assert_int_equal(fleet_tell(&of, NULL, 0, &p, &error), -1);
+	now_ns += S;
+	assert_false(fleet_is_over(&of, &m, NULL));
+	n_limits = 2; /* it has drained: nothing is left, as the other has it */
+	now_ns += S;
+	assert_true(fleet_is_over(&of, &m, NULL));
+	divide();
+	assert_int_equal(of.n, 2);
+	assert_int_equal(of.twins, 0);
+	assert_int_equal(of.past, 0);
+	now_ns += S;
+	assert_false(fleet_is_over(&of, &m, NULL));
+	limits[0] = window(1, 5, 160, false); /* back at once */
+	divide();
+	assert_int_equal(of.n, 2);
+	assert_int_equal(of.past, 0);
+}
+
 /* It comes back before its share was left: as where an agent begins on a datapath at work. */
 static void test_a_limit_that_comes_back(void **unused)
 {
@@ -252,6 +322,7 @@ int main(void)
 	    cmocka_unit_test(test_the_same_fleet),
 	    cmocka_unit_test_setup_teardown(test_another_value, begin, NULL),
 	    cmocka_unit_test_setup_teardown(test_a_limit_that_is_gone, begin, NULL),
+	    cmocka_unit_test_setup_teardown(test_another_unit, begin, NULL),
 	    cmocka_unit_test_setup_teardown(test_a_limit_that_comes_back, begin, NULL),
 	    cmocka_unit_test_setup_teardown(test_a_limit_that_cannot_be_left, begin, NULL),
 	    cmocka_unit_test_setup_teardown(test_many_that_are_gone, begin, NULL),

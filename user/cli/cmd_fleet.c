@@ -376,11 +376,10 @@ static bool is_judged_by(const struct agent *g, uint32_t share)
 
 static bool apply(struct agent *g, uint32_t share, const struct fleet_picture *p)
 {
-	const struct fleet_held to = fleet_keys_held(&g->of.limit[share], p);
 	uint64_t hot[FLEET_LANES_MAX];
 	struct policy_error error = {0};
 
-	if (is_judged_by(g, share) && fleet_hold(&g->a, &g->of.limit[share], &to, &error)) {
+	if (is_judged_by(g, share) && fleet_tell(&g->of, &g->a, share, p, &error)) {
 		say(g, "%s", error.text);
 		return false;
 	}

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/fleet_keys.h"
 #include "live/host.h"
 #include "plan/shares.h"
 
@@ -52,12 +53,36 @@ static bool goes_on(const struct fleet_divided *was, const struct fleet_member *
 	return false;
 }
 
-static bool has(const struct fleet_divided *of, uint64_t id)
+static uint64_t in_store(uint64_t id)
 {
-	for (size_t i = 0; i < of->n; i++)
-		if (of->limit[i].id == id)
+	return id & ~(uint64_t)SHARES_UNIT_MASK;
+}
+
+/* *k: which has the same share in the store. */
+static bool has(const struct fleet_divided *of, uint64_t id, size_t *k)
+{
+	for (*k = 0; *k < of->n; ++*k)
+		if (in_store(of->limit[*k].id) == in_store(id))
 			return true;
 	return false;
+}
+
+/* Those that drain beside one of the same share: two that write it would undo each other's. */
+static void split_twins(struct fleet_divided *of)
+{
+	size_t all = of->n, k;
+
+	of->n = 0;
+	for (size_t i = 0; i < all; i++) {
+		const struct fleet_limit limit = of->limit[i];
+
+		if (limit.draining && has(of, limit.id, &k)) {
+			of->twin_of[of->twins] = k;
+			of->twin[of->twins++] = limit;
+		} else {
+			of->limit[of->n++] = limit;
+		}
+	}
 }
 
 static void take_over(struct fleet_divided *of, struct fleet_share *share, size_t i,
@@ -72,9 +97,11 @@ static void take_over(struct fleet_divided *of, struct fleet_share *share, size_
 static void keep_past(struct fleet_divided *of, struct fleet_share *share,
 		      const struct fleet_divided *was, const struct fleet_member *m)
 {
+	size_t same;
+
 	of->past = 0;
 	for (size_t k = 0; k < was->n && of->n < FLEET_DIVIDED; k++) {
-		if (has(of, was->limit[k].id) || fleet_left(m, &m->share[k]))
+		if (has(of, was->limit[k].id, &same) || fleet_left(m, &m->share[k]))
 			continue;
 		of->limit[of->n] = was->limit[k];
 		take_over(of, share, of->n, was, m, k);
@@ -86,7 +113,7 @@ static void keep_past(struct fleet_divided *of, struct fleet_share *share,
 
 static uint64_t next_look(const struct fleet_divided *of)
 {
-	bool any = of->past;
+	bool any = of->past || of->twins;
 
 	for (size_t i = 0; i < of->n; i++)
 		any |= of->limit[i].draining;
@@ -100,7 +127,7 @@ bool fleet_is_over(struct fleet_divided *of, struct fleet_member *m, const struc
 
 	if (host_now_ns() < of->look_ns)
 		return false;
-	over = fleet_limits(a, now) != of->n - of->past;
+	over = fleet_limits(a, now) != of->n - of->past + of->twins;
 	for (size_t i = of->n - of->past; i < of->n; i++)
 		over |= fleet_left(m, &m->share[i]);
 	of->look_ns = next_look(of);
@@ -117,6 +144,7 @@ int fleet_divide(struct fleet_divided *of, struct fleet_member *m, const struct 
 	was = *of;
 	memset(of, 0, sizeof(*of));
 	of->n = fleet_limits(a, of->limit);
+	split_twins(of);
 	share = calloc(of->n + was.n + 1, sizeof(*share));
 	if (!share) {
 		*of = was;
@@ -131,10 +159,27 @@ int fleet_divide(struct fleet_divided *of, struct fleet_member *m, const struct 
 	}
 	keep_past(of, share, &was, m);
 	for (size_t i = 0; i < of->n; i++)
-		of->id[i] = of->limit[i].id & ~(uint64_t)SHARES_UNIT_MASK;
+		of->id[i] = in_store(of->limit[i].id);
 	of->look_ns = next_look(of);
 	free(m->share);
 	m->share = share;
 	m->shares = (uint32_t)of->n;
+	return 0;
+}
+
+int fleet_tell(const struct fleet_divided *of, const struct attached *a, uint32_t share,
+	       const struct fleet_picture *p, struct policy_error *error)
+{
+	struct fleet_held to = fleet_keys_held(&of->limit[share], p);
+
+	if (fleet_hold(a, &of->limit[share], &to, error))
+		return -1;
+	for (size_t i = 0; i < of->twins; i++) {
+		if (of->twin_of[i] != share)
+			continue;
+		to = fleet_keys_held(&of->twin[i], p);
+		if (fleet_hold(a, &of->twin[i], &to, error))
+			return -1;
+	}
 	return 0;
 }

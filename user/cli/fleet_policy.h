@@ -8,6 +8,9 @@
  * reserve: the share is left (fleet/member.h), and only then forgotten. One that comes back
  * meanwhile begins anew, as if the agent did.
  *
+ * A value of another size counts in other units, so its limit drains beside the new one. In the
+ * store both are one: the new one's share is written, and the other is told the same.
+ *
  * Concurrency: one caller at a time.
  *
  * Memory: the structs, and the member's shares.
@@ -27,7 +30,10 @@ struct fleet_divided {
 	uint64_t id[FLEET_DIVIDED]; /* in the store */
 	struct fleet_demand demand[FLEET_DIVIDED];
 	struct fleet_heavy heavy[FLEET_DIVIDED];
-	size_t n, past;	  /* past: of the n, the last ones are of no policy any more */
+	size_t n, past; /* past: of the n, the last ones are of no policy any more */
+	struct fleet_limit twin[PACER_SHARES]; /* they drain, and have the share of another */
+	size_t twin_of[PACER_SHARES];	       /* which of the n */
+	size_t twins;
 	uint64_t look_ns; /* when to look whether one has become so, or was left */
 };
 
@@ -40,6 +46,13 @@ bool fleet_is_another(const struct policy_fleet *was, const struct policy_fleet 
  */
 int fleet_divide(struct fleet_divided *of, struct fleet_member *m, const struct attached *a,
 		 bool local, struct policy_error *error);
+
+/*
+ * Tells the packets what the picture says, by the limit and its twins. -1 with *error filled: that
+ * is not known of all, as of fleet_hold.
+ */
+int fleet_tell(const struct fleet_divided *of, const struct attached *a, uint32_t share,
+	       const struct fleet_picture *p, struct policy_error *error);
 
 /* Has a limit drained since, or a share been left? Then it is to be called again. It is looked at
  * once a second. */
