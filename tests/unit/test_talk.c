@@ -1086,6 +1086,33 @@ static void what_others_lack_is_given_soon(void **state)
 	}
 }
 
+/* What is kept is not given up where the time for it passes before that is written. */
+static void what_is_kept_is_not_given(void **state)
+{
+	struct fleet_picture picture;
+	struct fleet_record r;
+	uint64_t wake_ns;
+	uint32_t number;
+
+	(void)state;
+	has_begun(800);
+	fleet_copy(&r, &share.record);
+	r.slot[1].cell[0].want = 1600;
+	put_record(&r);
+	fleet_nudge(&m);
+	now += S;
+	m.begun_ns = now + S / 2 - fleet_over(60 * S);
+	(void)send(FLEET_FETCH);
+	assert_int_equal(fleet_next(&m, now, &number, &picture, &request, &wake_ns), FLEET_APPLY);
+	fleet_applied(&m, 0, &picture, NULL);
+	assert_int_equal(picture.value[0], 400);
+	now += S;
+	assert_int_equal(next_step(), FLEET_SEND);
+	assert_int_equal(request.op, FLEET_WRITE);
+	assert_int_equal(request.record.slot[0].cell[0].held, 800);
+	assert_int_equal(request.record.slot[0].cell[0].cool, 800);
+}
+
 /* A write that may yet be done is seen to before the session goes: it may take some again. */
 static void who_leaves_in_doubt_writes_first(void **state)
 {
@@ -1281,6 +1308,7 @@ int main(void)
 	    cmocka_unit_test_setup(a_reserve_of_before_cools_alone, begin),
 	    cmocka_unit_test_setup(who_leaves_soon_gives_back, begin),
 	    cmocka_unit_test_setup(what_others_lack_is_given_soon, begin),
+	    cmocka_unit_test_setup(what_is_kept_is_not_given, begin),
 	    cmocka_unit_test_setup(a_reserve_is_of_what_it_holds, begin),
 	    cmocka_unit_test_setup(who_leaves_keeps_no_reserve, begin),
 	    cmocka_unit_test_setup(who_leaves_in_doubt_writes_first, begin),
