@@ -7,9 +7,9 @@
  * A change of policy (migrate.c): a limit that keeps its rule (by name), key and shape keeps its
  * state, and its new value counts at once. Any other change leaves the old limit in force beside
  * the new one, draining, until its memory has run out. So no window across a change admits more
- * than the loosest of its policies would, but for three cases of a rate (docs/limits.md): one that
- * another of like speed follows, one that a window or a throttle follows, and one that follows one
- * of those.
+ * than the loosest of its policies would, but for three cases (docs/limits.md): a rate that another
+ * of like speed follows, a limit that one of another kind follows, and a window or a throttle that
+ * one of a longer time follows.
  *
  * A rule that denies all its packets, or is gone, asks no limit: those that it had rest, and are
  * the rule's limits before when it asks some again (resting.h).

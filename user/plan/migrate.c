@@ -15,8 +15,8 @@
  * it has not counted long enough what one of its rule that drains let through, it begins without a
  * burst when that ends (rate.h). A window that follows a rate, or a throttle, does not: it has not
  * counted what the rate let through before the change, and has all of its own at the rate's end.
- * Nor does a rate that follows one of those: in a time that is longer than the window, or the
- * cooldown, the old limit may come on top.
+ * Nor does a rate, or a limit of a longer time, that follows one of those: in a time that is longer
+ * than the window, or the cooldown, the old limit may come on top.
  */
 #include "plan/draft.h"
 #include "plan/keymask.h"
