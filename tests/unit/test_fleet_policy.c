@@ -39,7 +39,8 @@ struct fleet_held fleet_held(const struct attached *a, const struct fleet_limit 
 	return held;
 }
 
-static size_t n_told; /* places that were told, and what */
+static size_t n_told;
+static uint32_t n_said; /* places that were told, and what */
 static uint8_t told_at[8];
 static uint64_t told_units;
 static int hold_fails; /* the place where it does */
@@ -53,6 +54,15 @@ int fleet_hold(const struct attached *a, const struct fleet_limit *limit,
 	told_at[n_told++] = limit->at;
 	told_units = to->units;
 	return 0;
+}
+
+void fleet_say(const struct attached *a, const struct fleet_limit *limit, uint32_t members,
+	       uint64_t answered_ns)
+{
+	(void)a;
+	(void)limit;
+	assert_true(members == 2 && answered_ns == 3);
+	n_said++;
 }
 
 bool fleet_same_key(const struct fleet_limit *limit, const struct pacer_packet *a,
@@ -234,6 +244,9 @@ static void test_another_unit(void **unused)
 	assert_int_equal(told_at[1], 6);
 	assert_int_equal(told_at[2], 5);
 	assert_int_equal(told_units, 70);
+	n_said = 0;
+	fleet_say_all(&of, NULL, 2, 3);
+	assert_int_equal(n_said, 3); /* of the twin, too */
 	for (hold_fails = 5; hold_fails <= 6; hold_fails++)
 		assert_int_equal(fleet_tell(&of, NULL, 0, &p, &error), -1);
 	now_ns += S;

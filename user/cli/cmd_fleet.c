@@ -408,8 +408,7 @@ static void ask(struct agent *g, const struct fleet_request *request)
 	uint32_t chance;
 
 	if (talk_send(&g->talk, request)) {
-		for (size_t i = 0; i < g->of.n; i++)
-			fleet_say(&g->a, &g->of.limit[i], g->talk.members, g->talk.answered_ns);
+		fleet_say_all(&g->of, &g->a, g->talk.members, g->talk.answered_ns);
 		if (g->talk.refused && getrandom(&chance, sizeof(chance), 0) == sizeof(chance))
 			g->retry_ns = host_now_ns() + fleet_pause_ns(g->talk.members, chance);
 		if (!g->leave_by_ns)

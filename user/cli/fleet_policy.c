@@ -183,3 +183,12 @@ int fleet_tell(const struct fleet_divided *of, const struct attached *a, uint32_
 	}
 	return 0;
 }
+
+void fleet_say_all(const struct fleet_divided *of, const struct attached *a, uint32_t members,
+		   uint64_t answered_ns)
+{
+	for (size_t i = 0; i < of->n; i++)
+		fleet_say(a, &of->limit[i], members, answered_ns);
+	for (size_t i = 0; i < of->twins; i++)
+		fleet_say(a, &of->twin[i], members, answered_ns);
+}

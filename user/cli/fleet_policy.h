@@ -54,6 +54,10 @@ int fleet_divide(struct fleet_divided *of, struct fleet_member *m, const struct 
 int fleet_tell(const struct fleet_divided *of, const struct attached *a, uint32_t share,
 	       const struct fleet_picture *p, struct policy_error *error);
 
+/* Notes for `status` what the store said, of each limit and its twins, as fleet_say. */
+void fleet_say_all(const struct fleet_divided *of, const struct attached *a, uint32_t members,
+		   uint64_t answered_ns);
+
 /* Has a limit drained since, or a share been left? Then it is to be called again. It is looked at
  * once a second. */
 bool fleet_is_over(struct fleet_divided *of, struct fleet_member *m, const struct attached *a);
