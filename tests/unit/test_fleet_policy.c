@@ -39,11 +39,11 @@ struct fleet_held fleet_held(const struct attached *a, const struct fleet_limit 
 	return held;
 }
 
-static size_t n_told;
-static uint32_t n_said; /* places that were told, and what */
+static size_t n_told; /* places that were told, and what */
 static uint8_t told_at[8];
 static uint64_t told_units;
 static int hold_fails; /* the place where it does */
+static size_t n_said;  /* places that were told what the store said */
 
 int fleet_hold(const struct attached *a, const struct fleet_limit *limit,
 	       const struct fleet_held *to, struct policy_error *e)
