@@ -367,8 +367,7 @@ static int begin_in_rule(const struct attached *a, struct pacer_rule *rule, stru
 {
 	uint64_t end_ns = awaited_until(a, rule, from, t, until_ns);
 
-	/* The burst grows as the trial ends: of one that still builds, more would be there at once.
-	 */
+	/* Its burst grows as the trial ends: while it builds, more would be there at once. */
 	if (try && end_ns == until_ns && !kind_of_limiter(t)->has_waited(t, until_ns))
 		return -1;
 	for (size_t i = 0; end_ns && i < rule->n_limiters; i++) {
@@ -421,7 +420,9 @@ static void count_anew_in_old(const struct attached *a, struct pacer_policy *old
 	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
 		struct pacer_rule *rule = rule_of_counter(old, new->rule[r].counter);
 
-		for (size_t k = 0; rule && new->rule[r].n_limiters &&k < rule->n_limiters; k++)
+		if (!rule || !new->rule[r].n_limiters)
+			continue;
+		for (size_t k = 0; k < rule->n_limiters; k++)
 			if (!rule->limiter[k].until_ns &&
 			    !counts_in(a, &new->rule[r], &rule->limiter[k]))
 				compile_counts_from(&rule->limiter[k], until_ns);

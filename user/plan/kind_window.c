@@ -103,7 +103,6 @@ static bool same_shape(struct pacer_limiter *t, const struct pacer_limiter *old,
 	return true;
 }
 
-/* In bytes, so that units of different sizes compare. */
 /* The limit first: what is full by the looser value is full by the other, too. */
 static void take_value(struct pacer_limiter *t, const struct pacer_limiter *from)
 {
@@ -111,6 +110,7 @@ static void take_value(struct pacer_limiter *t, const struct pacer_limiter *from
 	__atomic_store_n(&t->generation, from->generation, __ATOMIC_RELEASE);
 }
 
+/* In bytes, so that units of different sizes compare. */
 static u128 allowance(const struct pacer_limiter *t)
 {
 	return (u128)t->window.limit << t->window.cost_shift;
