@@ -3,10 +3,7 @@
  * What a change of policy clears, keeps and times, in a kernel made of memory: when it does so is
  * seen by what befalls within its grace periods.
  */
-#include "applied.h"
-#include "calls.h"
-#include "kernel.h"
-#include "stays.h"
+#include "paced.h"
 
 #include "ban.h"
 #include "live/allow.h"
@@ -26,12 +23,6 @@
 #define JUDGING_NS (5 * SECOND) /* how long a packet may be judged by what was in force */
 #define DIRT	   0xa5
 
-static struct attached pacer;
-static struct pacer_control control;
-static struct pacer_copy *copies;
-static struct pacer_throttle_state *throttles;
-static struct plan plan;
-
 /* --- a pacer at work ------------------------------------------------------------------------ */
 
 static struct pacer_policy *in_force(void)
@@ -39,63 +30,14 @@ static struct pacer_policy *in_force(void)
 	return &copies[copies_in_force(&pacer)].policy;
 }
 
-static void make_maps(void)
-{
-	kernel_map_new(KERNEL_COUNTS, sizeof(uint32_t),
-		       KERNEL_CPUS * sizeof(struct pacer_counters));
-	kernel_map_new(KERNEL_LEASES, sizeof(uint32_t),
-		       KERNEL_CPUS * sizeof(struct pacer_throttle_lease));
-	kernel_map_new(KERNEL_ALLOW4, sizeof(struct pacer_allow4),
-		       sizeof(struct pacer_allow_value));
-	kernel_map_new(KERNEL_ALLOW6, sizeof(struct pacer_allow6),
-		       sizeof(struct pacer_allow_value));
-}
-
 /* Loaded with this policy, all that it does not use being as a pacer before left it. */
 static void begin(const char *text)
 {
-	struct policy *policy = parse(text);
-
-	kernel_now_ns = 100 * SECOND;
 	graces = 0;
 	grace_hook = NULL;
 	kernel_refuses = 0;
 	kernel_map_of_maps = -1;
-	host = (struct compile_host){RESOLUTION, kernel_now_ns, KERNEL_CPUS};
-	copies = calloc(2, sizeof(*copies));
-	throttles = calloc(PACER_THROTTLES, sizeof(*throttles));
-	assert_true(copies && throttles);
-	assert_int_equal(compile_policy(policy, NULL, &host, &copies[0].policy, &plan, &error), 0);
-	policy_free(policy);
-	memcpy(copies[0].text, text, strlen(text));
-	control = (struct pacer_control){.resolution_ns = RESOLUTION,
-					 .secret_ready = PACER_SECRET_OF_TOOLS};
-	make_maps();
-	pacer = (struct attached){.ifname = "eth0",
-				  .counts_fd = KERNEL_COUNTS,
-				  .allow4_fd = KERNEL_ALLOW4,
-				  .allow6_fd = KERNEL_ALLOW6,
-				  .leases_fd = KERNEL_LEASES,
-				  .control = &control,
-				  .copy = copies,
-				  .n_lines = plan.lines,
-				  .throttle = throttles};
-	pacer.lines = aligned_alloc(64, plan.lines * sizeof(struct pacer_line));
-	assert_non_null(pacer.lines);
-	memset(pacer.lines, 0, plan.lines * sizeof(struct pacer_line));
-}
-
-static int end(void **unused)
-{
-	(void)unused;
-	make_maps();
-	free(pacer.lines);
-	free(copies);
-	free(throttles);
-	pacer.lines = NULL;
-	copies = NULL;
-	throttles = NULL;
-	return 0;
+	put_on(text);
 }
 
 static void change_to(const char *text)

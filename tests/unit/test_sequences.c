@@ -10,11 +10,8 @@
  * run again, alone, and is printed then. SEQUENCES=5000 runs so many of each instead of a few, from
  * the seed FROM on, and FAMILY=rates no others (`make sequences`).
  */
-#include "applied.h"
-#include "calls.h"
-#include "kernel.h"
+#include "paced.h"
 #include "parsed.h"
-#include "stays.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -211,12 +208,7 @@ static const char *text_of(const struct variant *v)
 
 /* --- a pacer at work ------------------------------------------------------------------------ */
 
-static struct attached pacer;
-static struct pacer_control control;
-static struct pacer_copy *copies;
-static struct pacer_throttle_state *throttles;
 static struct pacer_throttle_lease lease[KERNEL_CPUS][PACER_THROTTLES];
-static struct plan plan;
 
 static uint32_t in_force(void)
 {
@@ -246,58 +238,13 @@ static void take_leases(void)
 	}
 }
 
-static void make_maps(void)
-{
-	kernel_map_new(KERNEL_COUNTS, sizeof(uint32_t),
-		       KERNEL_CPUS * sizeof(struct pacer_counters));
-	kernel_map_new(KERNEL_LEASES, sizeof(uint32_t),
-		       sizeof(struct pacer_throttle_lease) * KERNEL_CPUS);
-	kernel_map_new(KERNEL_ALLOW4, sizeof(struct pacer_allow4),
-		       sizeof(struct pacer_allow_value));
-	kernel_map_new(KERNEL_ALLOW6, sizeof(struct pacer_allow6),
-		       sizeof(struct pacer_allow_value));
-}
-
 static void load_first(const struct variant *v)
 {
-	const char *text = text_of(v);
-	struct policy *policy = parse(text);
-
-	kernel_now_ns = 100 * SECOND;
-	host = (struct compile_host){RESOLUTION, kernel_now_ns, KERNEL_CPUS};
-	copies = calloc(2, sizeof(*copies));
-	throttles = calloc(PACER_THROTTLES, sizeof(*throttles));
-	assert_true(copies && throttles);
-	assert_int_equal(compile_policy(policy, NULL, &host, &copies[0].policy, &plan, &error), 0);
-	policy_free(policy);
-	memcpy(copies[0].text, text, strlen(text));
-	control = (struct pacer_control){.resolution_ns = RESOLUTION,
-					 .secret_ready = PACER_SECRET_OF_TOOLS};
+	put_on(text_of(v));
 	for (uint32_t i = 0; i < 2 * PACER_SECRETS; i++)
 		control.secret[i / PACER_SECRETS][i % PACER_SECRETS] = draw();
-	make_maps();
-	pacer = (struct attached){.ifname = "eth0",
-				  .counts_fd = KERNEL_COUNTS,
-				  .allow4_fd = KERNEL_ALLOW4,
-				  .allow6_fd = KERNEL_ALLOW6,
-				  .leases_fd = KERNEL_LEASES,
-				  .control = &control,
-				  .copy = copies,
-				  .n_lines = plan.lines,
-				  .throttle = throttles};
-	pacer.lines = aligned_alloc(64, plan.lines * sizeof(struct pacer_line));
-	assert_non_null(pacer.lines);
-	memset(pacer.lines, 0, plan.lines * sizeof(struct pacer_line));
 	memset(lease, 0, sizeof(lease));
 	put_leases();
-}
-
-static void unload(void)
-{
-	make_maps();
-	free(pacer.lines);
-	free(copies);
-	free(throttles);
 }
 
 /* --- what was done, and what was admitted --------------------------------------------------------
@@ -693,7 +640,7 @@ static bool sequence(const struct family *family, enum clock clock, uint64_t see
 	}
 	if (!run.broken)
 		check_rest();
-	unload();
+	(void)end(NULL);
 	return !run.broken;
 }
 

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: a pacer with a policy in force, in a kernel made of memory.
+ *
+ * To be linked as kernel.h says.
+ */
+#ifndef PACER_TEST_PACED_H
+#define PACER_TEST_PACED_H
+
+#include "applied.h"
+#include "calls.h"
+#include "kernel.h"
+#include "stays.h"
+
+static struct attached pacer;
+static struct pacer_control control; /* its secret is for each test to draw */
+static struct pacer_copy *copies;
+static struct pacer_throttle_state *throttles;
+static struct plan plan;
+
+/* Empty ones: what was in them is freed. */
+static inline void make_maps(void)
+{
+	kernel_map_new(KERNEL_COUNTS, sizeof(uint32_t),
+		       KERNEL_CPUS * sizeof(struct pacer_counters));
+	kernel_map_new(KERNEL_LEASES, sizeof(uint32_t),
+		       KERNEL_CPUS * sizeof(struct pacer_throttle_lease));
+	kernel_map_new(KERNEL_ALLOW4, sizeof(struct pacer_allow4),
+		       sizeof(struct pacer_allow_value));
+	kernel_map_new(KERNEL_ALLOW6, sizeof(struct pacer_allow6),
+		       sizeof(struct pacer_allow_value));
+}
+
+static inline void put_on(const char *text)
+{
+	struct policy *policy = parse(text);
+
+	kernel_now_ns = 100 * SECOND;
+	host = (struct compile_host){RESOLUTION, kernel_now_ns, KERNEL_CPUS};
+	copies = calloc(2, sizeof(*copies));
+	throttles = calloc(PACER_THROTTLES, sizeof(*throttles));
+	assert_true(copies && throttles);
+	assert_int_equal(compile_policy(policy, NULL, &host, &copies[0].policy, &plan, &error), 0);
+	policy_free(policy);
+	memcpy(copies[0].text, text, strlen(text));
+	control = (struct pacer_control){.resolution_ns = RESOLUTION,
+					 .secret_ready = PACER_SECRET_OF_TOOLS};
+	make_maps();
+	pacer = (struct attached){.ifname = "eth0",
+				  .counts_fd = KERNEL_COUNTS,
+				  .allow4_fd = KERNEL_ALLOW4,
+				  .allow6_fd = KERNEL_ALLOW6,
+				  .leases_fd = KERNEL_LEASES,
+				  .control = &control,
+				  .copy = copies,
+				  .n_lines = plan.lines,
+				  .throttle = throttles};
+	pacer.lines = aligned_alloc(64, plan.lines * sizeof(struct pacer_line));
+	assert_non_null(pacer.lines);
+	memset(pacer.lines, 0, plan.lines * sizeof(struct pacer_line));
+}
+
+static inline int end(void **unused)
+{
+	(void)unused;
+	make_maps();
+	free(pacer.lines);
+	free(copies);
+	free(throttles);
+	pacer.lines = NULL;
+	copies = NULL;
+	throttles = NULL;
+	return 0;
+}
+
+#endif
