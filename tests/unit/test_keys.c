@@ -474,20 +474,32 @@ static void refused(const struct keys_list *list, const struct keys_limits *limi
 	assert_null(strchr(error.text, '\n'));
 }
 
+/* Of a file for {2, 0, MINUTE, 0}: which options were others is said, and no more. */
+static void refused_by_others(const struct keys_list *list, struct machine *m,
+			      const unsigned char *bytes, size_t len)
+{
+	static const struct {
+		struct keys_limits limits;
+		const char *kept_for;
+	} others[] = {{{3, 0, MINUTE, 0}, "--max 2"},
+		      {{2, 1, MINUTE, 0}, "no --threshold"},
+		      {{2, 0, 2 * MINUTE, 0}, "--window 1m"},
+		      {{2, 0, MINUTE, 2 * MINUTE}, "no --max-window"},
+		      {{7, 1, 2 * MINUTE, 0}, "--max 2, --window 1m, no --threshold"}};
+	char text[128];
+
+	for (size_t i = 0; i < ARRAY(others); i++) {
+		refused(list, &others[i].limits, m, bytes, len);
+		snprintf(text, sizeof(text), "it is kept for %s: give the same, or another file",
+			 others[i].kept_for);
+		assert_string_equal(error.text, text);
+	}
+}
+
 static void test_what_is_not_its_own_is_refused_and_left(void **unused)
 {
 	static unsigned char bytes[STATE_MAX];
-	struct keys_limits limits = {2, 0, MINUTE, 0}, others[] = {{3, 0, MINUTE, 0},
-								   {2, 1, MINUTE, 0},
-								   {2, 0, 2 * MINUTE, 0},
-								   {2, 0, MINUTE, 2 * MINUTE},
-								   {7, 1, 2 * MINUTE, 0}};
-	static const char *const kept[] = {
-	    "it is kept for --max 2: give the same, or another file",
-	    "it is kept for no --threshold: give the same, or another file",
-	    "it is kept for --window 1m: give the same, or another file",
-	    "it is kept for no --max-window: give the same, or another file",
-	    "it is kept for --max 2, --window 1m, no --threshold: give the same, or another file"};
+	struct keys_limits limits = {2, 0, MINUTE, 0};
 	/* n, last and which epoch; a's name, its end, and which copy */
 	static const struct {
 		size_t at;
@@ -505,10 +517,7 @@ static void test_what_is_not_its_own_is_refused_and_left(void **unused)
 	expect(keys, "aba");
 	closed(keys);
 	len = read_state(path, bytes);
-	for (size_t i = 0; i < ARRAY(others); i++) {
-		refused(&list, &others[i], &m, bytes, len);
-		assert_string_equal(error.text, kept[i]);
-	}
+	refused_by_others(&list, &m, bytes, len);
 	for (size_t cut = 0; cut < len; cut += cut < 200 ? 1 : 97)
 		refused(&list, &limits, &m, bytes, cut);
 	refused(&list, &limits, &m, bytes, len - 1);
