@@ -1050,6 +1050,34 @@ static void who_leaves_soon_gives_back(void **state)
 	}
 }
 
+/* What the agent before it had is in the store: it is asked for, to be given back. */
+static void who_leaves_before_an_answer_gives_back(void **state)
+{
+	(void)state;
+	has_begun(0);
+	fleet_start(&m);
+	fleet_leave(&m);
+	for (int i = 0; i < 8 && !fleet_gone(&m); i++) {
+		while (next_step() != FLEET_SEND)
+			now += S;
+		assert_true(talk_send(&t, &request));
+	}
+	assert_true(m.left && now <= 1005 * S);
+	assert_int_equal(fleet_slot_of(&share.record, 1)->cell[0].held, 0);
+}
+
+/* With its number taken it has nothing there. */
+static void who_leaves_without_a_session_is_gone(void **state)
+{
+	(void)state;
+	put(OWN, "another's");
+	assert_false(fleet_gone(&m));
+	(void)send(FLEET_RENEW);
+	fleet_leave(&m);
+	assert_true(fleet_gone(&m));
+	assert_int_equal(next_step(), FLEET_WAIT);
+}
+
 /*
  * Another gets its part as soon, but for what is kept. Of a throttle all of it cools: what was used
  * before is not counted as hot.
@@ -1307,6 +1335,8 @@ int main(void)
 	    cmocka_unit_test_setup(a_reserve_of_before_is_lowered, begin),
 	    cmocka_unit_test_setup(a_reserve_of_before_cools_alone, begin),
 	    cmocka_unit_test_setup(who_leaves_soon_gives_back, begin),
+	    cmocka_unit_test_setup(who_leaves_before_an_answer_gives_back, begin),
+	    cmocka_unit_test_setup(who_leaves_without_a_session_is_gone, begin),
 	    cmocka_unit_test_setup(what_others_lack_is_given_soon, begin),
 	    cmocka_unit_test_setup(what_is_kept_is_not_given, begin),
 	    cmocka_unit_test_setup(a_reserve_is_of_what_it_holds, begin),

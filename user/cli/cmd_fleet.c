@@ -398,9 +398,7 @@ static bool stopped(struct agent *g, uint32_t wait_ms)
 		fleet_leave(&g->member);
 		sd_notify(0, "STOPPING=1\nSTATUS=giving its shares back");
 	}
-	/* Without a session there is nothing that could be given back. */
-	return g->leave_by_ns &&
-	       (g->member.left || !g->member.session || host_now_ns() >= g->leave_by_ns);
+	return g->leave_by_ns && (fleet_gone(&g->member) || host_now_ns() >= g->leave_by_ns);
 }
 
 static void ask(struct agent *g, const struct fleet_request *request)
@@ -510,7 +508,7 @@ static int attend(struct agent *g)
 			ask_for(g, i);
 		step(g);
 	}
-	if (g->member.session && !g->member.left)
+	if (!fleet_gone(&g->member))
 		say(g,
 		    "its shares were not given back within %d s: others have them after the end "
 		    "of its session, in %d s at most",

@@ -564,7 +564,8 @@ static uint64_t renew_at(const struct fleet_member *m)
 /* When it goes before all else. Who leaves gives back first, but can give nothing without it. */
 static uint64_t renew_first_at(const struct fleet_member *m)
 {
-	return m->leaving && !m->hurry ? m->renewed_ns + m->ttl_ns / 3 * 2 : renew_at(m);
+	return m->leaving && m->session && !m->hurry ? m->renewed_ns + m->ttl_ns / 3 * 2
+						     : renew_at(m);
 }
 
 static bool send_renewal(struct fleet_member *m, uint64_t now_ns, struct fleet_request *r)
@@ -579,7 +580,7 @@ static bool next_request(struct fleet_member *m, uint64_t now_ns, struct fleet_r
 	r->op = FLEET_IDLE;
 	r->session = r->follows = 0;
 	r->share = 0;
-	if (now_ns >= renew_first_at(m) && !(m->leaving && !m->session))
+	if (now_ns >= renew_first_at(m) && !(m->leaving && fleet_gone(m)))
 		return send_renewal(m, now_ns, r);
 	if (now_ns >= fleet_end_ns(m))
 		return false;
@@ -826,4 +827,10 @@ bool fleet_left(const struct fleet_member *m, struct fleet_share *s)
 void fleet_leave(struct fleet_member *m)
 {
 	m->leaving = true;
+}
+
+/* Before the first answer there may be what an agent before this one had. */
+bool fleet_gone(const struct fleet_member *m)
+{
+	return m->left || (!m->session && m->retry_ns);
 }

@@ -200,8 +200,13 @@ void fleet_nudge(struct fleet_member *m);
  * another's was done: so long that most of them come one after the other. chance: any number.
  */
 uint64_t fleet_pause_ns(uint32_t members, uint32_t chance);
-/* Gives everything up and ends the session; m->left says when. */
+/* Gives everything up and ends the session; fleet_gone says when. */
 void fleet_leave(struct fleet_member *m);
+/*
+ * Is there nothing that could be given back? So where it has left, and where the store says that it
+ * has no session.
+ */
+bool fleet_gone(const struct fleet_member *m);
 
 /* Has it given all up of this share, which was to be left? It does nothing any more. */
 bool fleet_left(const struct fleet_member *m, struct fleet_share *s);

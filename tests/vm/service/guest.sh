@@ -203,21 +203,37 @@ agent_is_killed()
 	[ "$(cat /run/etcd/member.created)" = "$session" ] || fail "its session is another"
 }
 
+# another_divides PID: the agent that follows that one. A pacer that is started takes the place of the one before, and
+# the agent ends when it sees that.
+another_divides()
+{
+	local i=0
+
+	until [ "$(agent MainPID)" != "$1" ] && [ "$(agent MainPID)" != 0 ]; do
+		i=$((i + 1))
+		[ "$i" -lt 100 ] || fail "the agent is still $1" || return
+		sleep 0.2
+	done
+	agent_divides
+}
+
 # Nothing is given back, whichever of the two is restarted.
 agent_is_restarted()
 {
-	local session unit
+	local pid session unit
 
 	session=$(cat /run/etcd/member.created)
 	for unit in xdp-pacer-fleet@v0 xdp-pacer@v0; do
+		pid=$(agent MainPID)
 		systemctl restart "$unit"
-		agent_divides
+		another_divides "$pid"
 		[ "$(cat /run/etcd/member.created)" = "$session" ] || fail "$unit: its session is another" || return
 	done
 	systemctl stop xdp-pacer@v0
 	agent_divides
+	pid=$(agent MainPID)
 	systemctl start xdp-pacer@v0
-	agent_divides
+	another_divides "$pid"
 	[ "$(cat /run/etcd/member.created)" = "$session" ] || fail "its session is another at the end"
 }
 
@@ -228,7 +244,7 @@ agent_stops()
 	[ "$(agent ActiveState) $(agent Result)" = "inactive success" ] || fail "$(agent ActiveState) $(agent Result)" ||
 		return
 	[ ! -e /run/etcd/member ] || grep -q 'v0: its shares were not given back within' /run/said ||
-		fail "it has not left the store" || return
+		fail "it has not left the store: $(head /run/etcd/*); it said: $(tr '\n' ';' </run/said)" || return
 	active
 }
 
