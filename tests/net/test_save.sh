@@ -200,6 +200,52 @@ frozen_sets()
 		'["10.77.0.12","10.77.0.14"]' "the set, meanwhile"
 }
 
+frozen() { [ "$(status .frozen)" = true ]; }
+
+# Killed while it is frozen: status says what it is, and the next change ends that at once.
+frozen_and_changed()
+{
+	local change
+
+	limit five 5
+	for change in "apply s0 -c $work/five.yaml" "shadow s0 --promote"; do
+		load five
+		pacer shadow s0 -c "$work/five.yaml" >/dev/null
+		faulty fsync 1 kill save s0 "$(file)" --and-unload
+		equal "$code" 137 "killed, as its file was written" || return
+		arrive "0" n=9 || return
+		frozen || fail "frozen: $(status .frozen)" || return
+		pacer status s0 | grep -q '^  FROZEN    all that it limits is denied for [0-9.]* s more' ||
+			fail "$(pacer status s0)" || return
+		! pacer status s0 | grep PENDING || fail "it is on trial, too" || return
+		# shellcheck disable=SC2086 # words
+		pacer $change >/dev/null || fail "$change" || return
+		equal "$(status .frozen)" false "frozen, after $change" || return
+		arrive "5" n=9,from=10.77.0.12 || return
+		off
+	done
+}
+
+# A stop waits until it is off.
+stopped_while_frozen()
+{
+	local held code=0
+
+	limit five 5
+	load five
+	rm -f "$(file)"
+	background "$SERVER" "$(tool cut)" membarrier 40 0 2000 "$BUILD/xdp-pacer" save s0 "$(file)" --and-unload \
+		>"$work/out"
+	held=$pid
+	until_true 5 frozen || fail "it is not frozen" || return
+	kill -TERM "$(cat "/proc/$held/task/$held/children")"
+	wait "$held" || code=$?
+	equal "$code" 143 "exit code"
+	equal "$(what_is_on s0)" "{}" "what is on s0"
+	restore five >/dev/null
+	arrive "5" n=9
+}
+
 # The file is there, and then it cannot be taken off: that is said, and the pacer goes on.
 written_and_on()
 {
@@ -281,6 +327,8 @@ check save-bans-move bans_move
 check save-bad-files bad_files
 check save-bad-places bad_places
 check save-frozen-sets frozen_sets
+check save-frozen-and-changed frozen_and_changed
+check save-stopped-while-frozen stopped_while_frozen
 check save-written-and-on written_and_on
 check save-under-load under_load
 finish

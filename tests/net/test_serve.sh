@@ -88,6 +88,26 @@ and_unload()
 	stop TERM 0
 }
 
+# A policy on trial keeps it from being taken off: the file is of the end, all the same.
+and_unload_on_trial()
+{
+	limit one 10
+	limit two 20
+	rm -f "$work/s0.state"
+	serve --and-unload
+	pacer apply s0 -c "$work/two.yaml" --confirm-within 1h >/dev/null
+	arrive "4" n=4
+	stop TERM 1
+	grep -q "it was not saved and taken off: s0: a policy waits to be confirmed" "$work/err" ||
+		fail "$(cat "$work/err")" || return
+	grep -q "its state was saved, and the pacer goes on" "$work/err" || fail "$(cat "$work/err")" || return
+	off
+	limit one 10
+	serve
+	arrive "6" n=9
+	stop TERM 0
+}
+
 # Killed: the pacer goes on, and the next one takes over. It saves on its own from time to time.
 killed()
 {
@@ -294,6 +314,7 @@ renamed()
 net_up
 check serve-from-stop-to-start from_stop_to_start
 check serve-and-unload and_unload
+check serve-and-unload-on-trial and_unload_on_trial
 check serve-killed killed
 check serve-reload reload
 check serve-bad-state bad_state

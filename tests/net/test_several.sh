@@ -117,7 +117,7 @@ others_told()
 		equal "$(pacer $verb --json | jq -c .shared_with)" '["s1"]' "whom $verb tells of" || return
 	done
 	pacer set s0 udp.packets=10 | grep -qx 'the same is done on s1, which shares this state' || fail "set" || return
-	pacer upgrade s1 | grep -q "its state is that of s0, where the program is what it was: upgrade" ||
+	pacer upgrade s1 | grep -q "its state is that of s0, which has a program of its own: upgrade" ||
 		fail "upgrade" || return
 	on 0 "6" n=6
 	on 1 "4" n=6

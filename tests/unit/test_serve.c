@@ -40,7 +40,7 @@ static struct {
 	bool wrong;	     /* the policy */
 	uint32_t load_fails; /* the first so many */
 	bool no_upgrade, no_change, no_lock;
-	bool no_save, left;
+	bool no_save, on_trial, is_off, left;
 	int unnoticed;			 /* by systemd: -errno */
 	uint64_t signal_ns;		 /* when one comes */
 	uint64_t gone_ns;		 /* when the pacer is taken off; 0: never */
@@ -246,6 +246,11 @@ bool attached_same(const char *ifname, const struct attached *a)
 	return !on.gone_ns || now_ns < on.gone_ns;
 }
 
+int attached_still(const struct attached *a, struct policy_error *e)
+{
+	return on.is_off ? policy_fail(e, 0, "%s: its pacer was taken off", a->ifname) : 0;
+}
+
 int save_running(struct attached *a, const char *file, struct saved *saved, struct policy_error *e)
 {
 	(void)a;
@@ -266,7 +271,8 @@ int save_and_unload(struct attached *a, const char *file, struct saved *saved,
 		    struct policy_error *e)
 {
 	taken_off++;
-	return save_running(a, file, saved, e);
+	return on.on_trial ? policy_fail(e, 0, "%s: a policy waits to be confirmed", a->ifname)
+			   : save_running(a, file, saved, e);
 }
 
 int attach_undone(const char *ifname, const struct pins_left *left, struct policy_error *e)
@@ -623,6 +629,24 @@ static void test_not_saved(void **unused)
 	assert_string_equal(said, "s0: it is off, and a pin is left\n");
 }
 
+/* Where it cannot be taken off it is saved, unless it is off all the same. */
+static void test_saved_at_least(void **unused)
+{
+	begin(unused);
+	on.on_trial = true;
+	assert_int_equal(run_with((struct options){.and_unload = true}), EXIT_FAILED);
+	assert_string_equal(said,
+			    "it was not saved and taken off: s0: a policy waits to be confirmed\n"
+			    "its state was saved, and the pacer goes on\n");
+	assert_int_equal(saves, 1);
+	begin(unused);
+	on.on_trial = on.is_off = true;
+	assert_int_equal(run_with((struct options){.and_unload = true}), EXIT_FAILED);
+	assert_string_equal(said,
+			    "it was not saved and taken off: s0: a policy waits to be confirmed\n");
+	assert_int_equal(saves, 0);
+}
+
 /* Somebody else took it off, which is no failure of the service. */
 static void test_taken_off(void **unused)
 {
@@ -720,11 +744,10 @@ static void test_wrong(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    CASE(test_of_its_state), CASE(test_of_new_state),
-	    CASE(test_not_begun),    CASE(test_put_up),
-	    CASE(test_one_is_there), CASE(test_served),
-	    CASE(test_not_saved),    CASE(test_taken_off),
-	    CASE(test_nobody_hears), CASE(test_systemd_does_not_hear),
+	    CASE(test_of_its_state), CASE(test_of_new_state),	CASE(test_not_begun),
+	    CASE(test_put_up),	     CASE(test_one_is_there),	CASE(test_served),
+	    CASE(test_not_saved),    CASE(test_taken_off),	CASE(test_saved_at_least),
+	    CASE(test_taken_off),    CASE(test_nobody_hears),	CASE(test_systemd_does_not_hear),
 	    CASE(test_wrong),	     CASE(test_interface_gone),
 	};
 

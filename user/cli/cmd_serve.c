@@ -196,6 +196,17 @@ static bool attend(const char *ifname, struct attached *a, const struct options 
 	return true;
 }
 
+/* Where it could not be taken off, as while a policy is on trial: the file is of now, all the same.
+ */
+static void save_at_least(struct attached *a, const char *file)
+{
+	struct policy_error error = {0};
+	struct saved saved;
+
+	if (!attached_still(a, &error) && !save_running(a, file, &saved, &error))
+		complaint("its state was saved, and the pacer goes on");
+}
+
 static int end(struct attached *a, const struct options *o)
 {
 	struct policy_error error = {0};
@@ -209,6 +220,8 @@ static int end(struct attached *a, const struct options *o)
 			      ? "it was not saved and taken off"
 			      : "its state was not saved at the end, and the pacer goes on",
 			  error.text);
+		if (o->and_unload)
+			save_at_least(a, o->state);
 		return EXIT_FAILED;
 	}
 	return attach_undone(a->ifname, &saved.left, &error) ? complain(NULL, &error) : EXIT_DONE;

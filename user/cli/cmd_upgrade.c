@@ -23,7 +23,7 @@ static int report(const struct attached *a, const struct options *o,
 	emit_string("state", "kept", "its policy, state and counters go on\n");
 	emit_close();
 	output_partners(a, "its state is that of ",
-			", where the program is what it was: upgrade that, too\n");
+			", which has a program of its own: upgrade that, too, unless it was\n");
 	emit_close();
 	return emit_end();
 }

@@ -412,7 +412,7 @@ void output_status(const struct attached *a)
 	const struct pacer_policy *p = &a->copy[copies_in_force(a)].policy;
 	struct policy *policy = policy_of(a);
 	uint64_t pending_ns = copies_pending_ns(a);
-	bool weak = secret_is_weak(a), lapsed = load_trial_lapsed(a);
+	bool weak = secret_is_weak(a), lapsed = load_trial_lapsed(a), frozen = copies_frozen(a);
 
 	emit_string("interface", a->ifname, "%s%s%s: paced ", emit_style(EMIT_BOLD),
 		    printable(a->ifname).text, emit_style(EMIT_PLAIN));
@@ -429,9 +429,15 @@ void output_status(const struct attached *a)
 	emit_shares(a, policy);
 	emit_items(a);
 	emit_uint("confirm_within_ns", pending_ns,
-		  pending_ns ? "  %sPENDING%s   %s in %.1f s unless confirmed\n" : NULL,
+		  pending_ns && !frozen ? "  %sPENDING%s   %s in %.1f s unless confirmed\n" : NULL,
 		  emit_style(EMIT_ALARM), emit_style(EMIT_PLAIN),
 		  load_trial_pending(a) ? "is taken off" : "rolls back", pending_ns / SECOND_NS);
+	emit_flag("frozen", frozen,
+		  frozen
+		      ? "  %sFROZEN%s    all that it limits is denied for %.1f s more: a save that "
+			"takes it off is at work, or was killed\n"
+		      : NULL,
+		  emit_style(EMIT_ALARM), emit_style(EMIT_PLAIN), pending_ns / SECOND_NS);
 	emit_flag("lapsed", lapsed,
 		  lapsed
 		      ? "  %sLAPSED%s    not confirmed in time: lets everything pass until it is "

@@ -105,11 +105,18 @@ uint32_t copies_to_change(const struct attached *a, uint32_t copy[2])
 	return pending ? 2 : 1;
 }
 
+bool copies_frozen(const struct attached *a)
+{
+	uint64_t until_ns;
+
+	return !a->copy[copies_put_last(a, &until_ns)].policy.serial && copies_pending_ns(a);
+}
+
 int copies_settle(struct attached *a, struct policy_error *error)
 {
 	uint32_t copy[2];
 
-	if (copies_to_change(a, copy) > 1)
+	if (copies_to_change(a, copy) > 1 && !copies_frozen(a))
 		return policy_fail(
 		    error, 0,
 		    "%s: a policy waits to be confirmed: `xdp-pacer confirm` it, or let it "

@@ -25,8 +25,13 @@ void copies_put_in_force(struct attached *a, uint32_t copy, uint64_t until_ns);
  * first the one that it would give way to. Returns how many.
  */
 uint32_t copies_to_change(const struct attached *a, uint32_t copy[2]);
-/* The one in force stays. -1: it is on trial, and *error says so. */
+/*
+ * The one in force stays; in place of one that is frozen, by whoever died with the lock, the one
+ * before it. -1: it is on trial, and *error says so. The lock is held.
+ */
 int copies_settle(struct attached *a, struct policy_error *error);
+/* Is what is in force frozen (freeze.h)? By who was killed since, if nobody else has the lock. */
+bool copies_frozen(const struct attached *a);
 /* Nanoseconds until an unconfirmed policy gives way; 0: nothing is pending. */
 uint64_t copies_pending_ns(const struct attached *a);
 

@@ -95,13 +95,6 @@ int freeze(struct attached *a, struct policy_error *error)
 	return -1;
 }
 
-bool is_frozen(const struct attached *a)
-{
-	uint64_t until_ns;
-
-	return !a->copy[copies_put_last(a, &until_ns)].policy.serial && copies_pending_ns(a);
-}
-
 int freeze_longer(struct attached *a, struct policy_error *error)
 {
 	uint64_t until_ns;

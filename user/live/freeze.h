@@ -6,7 +6,8 @@
  * The copy of the policy that is not in force becomes the one in force with every rule that has
  * limits denying (verdict), and no packet goes to a pool; bans of sources, the allow-list, and what
  * no limit holds go on. It comes into force like a policy on trial, and gives way to the one before
- * by itself: a tool that is killed leaves no frozen pacer behind for longer than FREEZE_NS.
+ * by itself: a tool that is killed leaves no frozen pacer behind for longer than FREEZE_NS, nor
+ * than until the next change, which ends it (copies_settle).
  *
  * Concurrency: the lock of changes (change.h) is held, from freeze to thaw or to the end. Functions
  * return 0, or -1 with *error filled with one line.
@@ -22,8 +23,6 @@
 int freeze(struct attached *a, struct policy_error *error);
 /* For FREEZE_NS from now on. -1: it has given way meanwhile, and packets were admitted. */
 int freeze_longer(struct attached *a, struct policy_error *error);
-/* Is what is in force frozen? By who was killed since, if nobody else has the lock. */
-bool is_frozen(const struct attached *a);
 /* As it was. */
 void thaw(struct attached *a);
 

@@ -120,6 +120,7 @@ static int take_off(struct attached *a, const char *file, struct state *s, struc
 int save_and_unload(struct attached *a, const char *file, struct saved *saved,
 		    struct policy_error *error)
 {
+	sigset_t before;
 	struct state s;
 	int fd, result = -1;
 
@@ -127,11 +128,14 @@ int save_and_unload(struct attached *a, const char *file, struct saved *saved,
 	if (look_for_partners(a, error) || begin(a, &s, error))
 		return -1;
 	fd = copies_lock_of(a, error);
+	/* Who is stopped in between would leave it frozen. */
+	state_block_stops(&before);
 	if (fd >= 0 && !begin_to_freeze(a, &s, error)) {
 		result = take_off(a, file, &s, saved, error);
 		if (result)
 			thaw(a);
 	}
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	if (fd >= 0)
 		close(fd);
 	state_free(&s);

@@ -199,24 +199,20 @@ static int put_alone(const struct attached *a, int prog_fd, struct attached *now
 	return result;
 }
 
-static int promote(const struct attached *a, const struct attached *shadow, struct attached *now,
+static int promote(struct attached *a, const struct attached *shadow, struct attached *now,
 		   struct policy_error *error)
 {
 	struct pacer_policy *next = &shadow->copy[copies_in_force(shadow)].policy;
 
-	if (copies_pending_ns(a))
-		return policy_fail(
-		    error, 0,
-		    "%s: a policy waits to be confirmed: `xdp-pacer confirm` it, or let it "
-		    "roll back, first",
-		    a->ifname);
+	if (copies_settle(a, error))
+		return -1;
 	/* It comes after all that was applied meanwhile. */
 	__atomic_store_n(&next->serial, a->copy[copies_in_force(a)].policy.serial + 1,
 			 __ATOMIC_RELEASE);
 	return put_alone(a, shadow->prog_fd, now, error);
 }
 
-int shadow_promote(const struct attached *a, struct attached *now, struct policy_error *error)
+int shadow_promote(struct attached *a, struct attached *now, struct policy_error *error)
 {
 	struct attached shadow;
 	int fd, result = -1;

@@ -37,7 +37,7 @@ struct shadow_begin {
 int shadow_begin(const struct attached *a, const struct shadow_begin *begin, struct attached *now,
 		 struct policy_error *error);
 /* Puts the shadow's policy in force, with its state. *now is the pacer then. */
-int shadow_promote(const struct attached *a, struct attached *now, struct policy_error *error);
+int shadow_promote(struct attached *a, struct attached *now, struct policy_error *error);
 /* Ends the shadow. */
 int shadow_stop(const struct attached *a, struct attached *now, struct policy_error *error);
 

@@ -211,7 +211,7 @@ int state_take(const struct attached *a, uint32_t copy, struct state *s, struct 
 
 int state_take_all(const struct attached *a, struct state *s, struct policy_error *error)
 {
-	uint32_t now = copies_in_force(a), copy = is_frozen(a) ? now ^ 1 : now;
+	uint32_t now = copies_in_force(a), copy = copies_frozen(a) ? now ^ 1 : now;
 
 	if (state_take_allowed(a, copy, s, error) || state_take(a, copy, s, error))
 		return -1;

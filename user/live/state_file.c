@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -258,11 +257,22 @@ static int write_beside(const char *file, char *path, const struct state *s, uin
 				 file, strerror(errno));
 }
 
+void state_block_stops(sigset_t *before)
+{
+	sigset_t stops;
+
+	sigemptyset(&stops);
+	sigaddset(&stops, SIGINT);
+	sigaddset(&stops, SIGTERM);
+	sigaddset(&stops, SIGHUP);
+	sigprocmask(SIG_BLOCK, &stops, before);
+}
+
 int state_write(const char *file, const struct state *s, uint64_t *bytes,
 		struct policy_error *error)
 {
 	char path[PATH_MAX];
-	sigset_t stops, before;
+	sigset_t before;
 	struct stat st;
 	int result;
 
@@ -274,11 +284,7 @@ int state_write(const char *file, const struct state *s, uint64_t *bytes,
 		errno = ENAMETOOLONG;
 		return no_write(file, error);
 	}
-	sigemptyset(&stops);
-	sigaddset(&stops, SIGINT);
-	sigaddset(&stops, SIGTERM);
-	sigaddset(&stops, SIGHUP);
-	sigprocmask(SIG_BLOCK, &stops, &before);
+	state_block_stops(&before);
 	result = write_beside(file, path, s, bytes, error);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return result;

@@ -584,7 +584,7 @@ int trial_confirm(struct attached *a, struct policy_error *error)
 	uint64_t until_ns;
 	uint32_t copy = copies_put_last(a, &until_ns);
 
-	/* What a killed save left frozen is nobody's policy (freeze.h): it gives way by itself. */
+	/* What a killed save left frozen is nobody's policy (freeze.h). */
 	if (!until_ns || !a->copy[copy].policy.serial)
 		return policy_fail(error, 0, "%s: no policy waits to be confirmed", a->ifname);
 	if (keep(a, until_ns, copy))
