@@ -154,7 +154,10 @@ PACER_INLINE int pacer_short_most(const struct pacer_policy *policy)
 	return most;
 }
 
-/* Is not all dropped that is denied? */
+/*
+ * Is not all dropped that is denied? The rules are asked, and not their shapes: a rule whose short
+ * way a ban takes for a while gets it back before the policy's shape is written again.
+ */
 PACER_INLINE int pacer_short_overs(const struct pacer_policy *policy)
 {
 	__u32 i;
@@ -163,7 +166,7 @@ PACER_INLINE int pacer_short_overs(const struct pacer_policy *policy)
 	    (policy->else_says == PACER_SAYS_DENY && policy->else_over != PACER_OVER_DROP))
 		return 1;
 	for (i = 0; i < PACER_RULES_MAX; i++)
-		if (pacer_short_rule_shape_of(policy, &policy->rule[i]) & PACER_SHORT_OVER)
+		if (policy->rule[i].over != PACER_OVER_DROP)
 			return 1;
 	return 0;
 }

@@ -907,6 +907,21 @@ static void of_a_fleet_sampled(struct pacer_policy *p)
 	sample(p);
 }
 
+/* Rules of sources, and one of flows that passes what it denies. */
+static void flow_passes_over(struct pacer_policy *p)
+{
+	p->dims = 1u << PACER_DIM_PROTO;
+	p->rule[1] = p->rule[2] = p->rule[0];
+	p->rule[1].limiter[0].src_only = 0;
+	p->rule[1].over = PACER_OVER_PASS;
+}
+
+static void flow_passes_over_banned(struct pacer_policy *p)
+{
+	flow_passes_over(p);
+	p->rule[1].outside = 1;
+}
+
 static void no_rule(struct pacer_policy *p)
 {
 	p->rules.word[0] = 0;
@@ -940,6 +955,11 @@ static void test_kinds(void **unused)
 	assert_int_equal(shape_with(monitor), first | PACER_SHORT_OVER);
 	assert_int_equal(shape_with(over_pool), first | PACER_SHORT_OVER);
 	assert_int_equal(shape_with(else_passes), PACER_SHORT_RULED | PACER_SHORT_OVER);
+	assert_int_equal(shape_with(flow_passes_over), PACER_SHORT_RULED | PACER_SHORT_OVER);
+	/* The same while the ban is there: the rule has its short way back before the policy has.
+	 */
+	assert_int_equal(shape_with(flow_passes_over_banned), PACER_SHORT_RULED | PACER_SHORT_OVER);
+	assert_int_equal(armed.policy.rule[1].brief.shape, PACER_SHORT_NONE);
 	put_policy(&t, 0);
 	assert_int_equal(armed.policy.shape, wide);
 	control.raw_ip = 1; /* frames without Ethernet */
