@@ -194,12 +194,16 @@ PACER_INLINE __u32 pacer_more_dscp(PACER_FRAME *frame, const struct pacer_packet
 	return (__u32)two >> (pkt->family == PACER_FAMILY_4 ? 2 : 6) & 0x3f;
 }
 
-/* Which fragment it is, and whether it has options. Beyond many headers nobody knows. */
+/*
+ * Which fragment it is, and whether it has options. Beyond many headers nobody knows, and of a
+ * first fragment that ends before them only what it has.
+ */
 PACER_INLINE __u32 pacer_more_shape(const struct pacer_packet *pkt)
 {
 	if (pkt->family == PACER_FAMILY_NONE)
 		return PACER_MORE_ABSENT;
-	if (pkt->fragment == PACER_FRAG_NONE && pkt->ports == PACER_PORTS_ANY)
+	if (pkt->ports == PACER_PORTS_ANY && (pkt->fragment == PACER_FRAG_NONE ||
+					      (pkt->fragment == PACER_FRAG_FIRST && !pkt->options)))
 		return PACER_MORE_UNKNOWN;
 	return pkt->fragment | pkt->options << PACER_SHAPE_OPTIONS;
 }

@@ -258,12 +258,13 @@ PACER_INLINE enum pacer_parse_result pacer_parse_extensions(struct pacer_cursor 
 	for (i = 0; i < PACER_PARSE_HEADERS; i++) {
 		if (!pacer_is_extension(pkt->proto))
 			return pacer_parse_ports(c, pkt);
+		/* Also where the header itself is beyond the fragment or the buffer. */
+		pkt->options |= pacer_is_option(pkt->proto);
 		if (c->left < 8)
 			return pacer_parse_ended(pkt, PACER_PORTS_ANY, PACER_PARSE_TRUNCATED);
 		if (c->p + 8 > c->end)
 			break;
 		len = pacer_extension_len(c, pkt->proto);
-		pkt->options |= pacer_is_option(pkt->proto);
 		if (pkt->proto == 44) {
 			frag = pacer_be16(c->p + 2);
 			pkt->proto = frag & 0xfff8 ? 0 : c->p[0];

@@ -595,11 +595,54 @@ static void test_no_card(void **unused)
 	assert_int_not_equal(pacer_more_mac(&f, &walk, 0, 0), PACER_MORE_ABSENT);
 }
 
+/*
+ * A first fragment of IPv6 may end before a header that it names: that is one of options, or
+ * nobody knows what the next fragment has.
+ */
+static void test_first_fragment_ends(void **unused)
+{
+	static const struct {
+		const char *what;
+		uint8_t next, n;
+		uint64_t first; /* of the header: so many bytes of it are there */
+		uint32_t shape;
+	} rows[] = {
+	    {"hop-by-hop, not there", 0, 0, 0, PACER_FRAG_FIRST | 1 << PACER_SHAPE_OPTIONS},
+	    {"routing, not there", 43, 0, 0, PACER_FRAG_FIRST | 1 << PACER_SHAPE_OPTIONS},
+	    {"destination, not there", 60, 0, 0, PACER_FRAG_FIRST | 1 << PACER_SHAPE_OPTIONS},
+	    {"destination, its 7 bytes", 60, 7, 0x11000104000000,
+	     PACER_FRAG_FIRST | 1 << PACER_SHAPE_OPTIONS},
+	    {"destination, 8 of 16", 60, 8, 0x1101010400000000,
+	     PACER_FRAG_FIRST | 1 << PACER_SHAPE_OPTIONS},
+	    {"authentication, not there", 51, 0, 0, PACER_MORE_UNKNOWN},
+	    {"authentication, 8 of 12", 51, 8, 0x1101000000000007, PACER_MORE_UNKNOWN},
+	    {"another fragment, not there", 44, 0, 0, PACER_MORE_UNKNOWN},
+	    {"UDP, not there", 17, 0, 0, PACER_FRAG_FIRST},
+	};
+	struct pacer_packet pkt;
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(rows); i++) {
+		memset(frame, 0, sizeof(frame));
+		n_frame = 12;
+		put(0x86dd60000000, 6);
+		put(8 + rows[i].n, 2);
+		put(44 << 8 | 64, 2);
+		put(0, 32);
+		put((uint64_t)rows[i].next << 56 | 1ull << 32 | 7, 8);
+		put(rows[i].first, rows[i].n);
+		assert_int_equal(pacer_parse(frame, frame + n_frame, n_frame, &pkt), PACER_PARSED);
+		if (pacer_more_shape(&pkt) != rows[i].shape)
+			fail_msg("%s: shape %u", rows[i].what, pacer_more_shape(&pkt));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_random), cmocka_unit_test(test_cut),
-	    cmocka_unit_test(test_udp_length), cmocka_unit_test(test_no_card)};
+	    cmocka_unit_test(test_udp_length), cmocka_unit_test(test_no_card),
+	    cmocka_unit_test(test_first_fragment_ends)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
