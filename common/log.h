@@ -22,8 +22,7 @@
 #define PACER_LOG_H
 
 #include "abi.h"
-#include "key.h"
-#include "parse.h"
+#include "ban.h"
 
 #define PACER_NOTE_BURST    32u
 #define PACER_NOTE_EVERY_NS 62500000u /* 16 a second */
@@ -44,41 +43,26 @@ PACER_INLINE PACER_MUST_USE int pacer_log_may(struct pacer_log *log, __u32 count
 	return 0;
 }
 
-PACER_INLINE void pacer_log_key(struct pacer_note *note, const struct pacer_limiter *t,
-				const struct pacer_packet *pkt)
-{
-	int six = pkt->family == PACER_FAMILY_6;
-	__u32 i;
-
-	note->key_id = t->key_id | (six ? PACER_KEY_V6 : 0);
-	for (i = 0; i < PACER_KEY_WORDS; i++)
-		note->key[i] = six	? pkt->key[i] & t->mask6[i]
-			       : i == 0 ? pkt->key[PACER_WORD_SADDR] & t->mask4[0]
-			       : i == 1 ? pkt->key[PACER_WORD_DADDR] & t->mask4[1]
-			       : i == 2 ? pkt->key[PACER_WORD_PORTS] & t->mask4[2]
-			       : i == 3 ? pkt->key[PACER_WORD_META] & t->mask4[3]
-					: 0;
-}
-
 /*
- * The packet's key under this limit of the rule is banned since now_ns, until until_ns. The rule
- * may write a note: pacer_log_may() said so.
+ * This key is banned since now_ns, until until_ns. Its rule may write a note: pacer_log_may() said
+ * so.
  */
-PACER_INLINE void pacer_log_ban(struct pacer_log *log, const struct pacer_rule *rule,
-				const struct pacer_limiter *t, const struct pacer_packet *pkt,
+PACER_INLINE void pacer_log_ban(struct pacer_log *log, const struct pacer_ban_key *key,
 				__u64 now_ns, __u64 until_ns)
 {
 	__u64 number = pacer_add64(&log->noted, 1);
 	struct pacer_note *note;
-	__u32 was;
+	__u32 was, i;
 
 	note = &log->note[number & (PACER_NOTES - 1)];
 	was = pacer_cas(&note->number, pacer_load(&note->number), 0);
 	(void)was; /* nobody else writes here */
-	note->rule = rule->id;
+	note->rule = key->rule;
 	note->time_ns = now_ns;
 	note->until_ns = until_ns;
-	pacer_log_key(note, t, pkt);
+	note->key_id = key->key_id;
+	for (i = 0; i < PACER_KEY_WORDS; i++)
+		note->key[i] = key->word[i];
 	pacer_release(&note->number, (__u32)number + 1);
 }
 

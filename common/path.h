@@ -91,6 +91,7 @@ PACER_INLINE struct pacer_counters *pacer_count_all(const struct pacer_walk *w, 
 PACER_GLOBAL int pacer_path_note(const struct pacer_walk *w, __u32 outcome)
 {
 	const struct pacer_rule *rule;
+	struct pacer_ban_key key;
 	struct pacer_log *log;
 	__u64 until_ns;
 
@@ -101,8 +102,8 @@ PACER_GLOBAL int pacer_path_note(const struct pacer_walk *w, __u32 outcome)
 	if (!log || !pacer_log_may(log, rule->counter, w->now_ns))
 		return 0;
 	until_ns = pacer_walk_key_until(w, pacer_outcome_limiter(outcome));
-	pacer_log_ban(log, rule, &rule->limiter[pacer_outcome_limiter(outcome)], &w->pkt, w->now_ns,
-		      until_ns ? until_ns : w->now_ns + rule->ban_ns);
+	pacer_walk_ban_key(w, &rule->limiter[pacer_outcome_limiter(outcome)], &key);
+	pacer_log_ban(log, &key, w->now_ns, until_ns ? until_ns : w->now_ns + rule->ban_ns);
 	return 0;
 }
 

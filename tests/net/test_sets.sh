@@ -514,6 +514,8 @@ by_value_as_key()
 	arrive "0 0 1 4" n=9 n=9,from=10.77.0.15 n=9,from=10.77.0.12 n=9,from=10.77.0.16
 	pacer ban s0 list | grep -q "value(geo, AB)" || fail "no ban of AB: $(pacer ban s0 list)"
 	pacer ban s0 list --json | grep -q "value(geo, none)" || fail "no ban of none"
+	equal "$(pacer events s0 --json | jq -c '[.events[] | select(.event == "ban") | .key] | unique')" \
+		'["value(geo, AB)","value(geo, XY)","value(geo, ZZ)","value(geo, none)"]' "whom events say were banned" || return
 	pacer sets s0 list | grep -Eq "^geo .* - +- " || fail "sets list counts: $(pacer sets s0 list)" || return
 	equal "$(pacer sets s0 list --json | jq -c '[.[] | .packets, .bytes]')" '[null,null]' "what only keys ask about" || return
 	equal "$(pacer stats s0 --json | jq -c '.sets[] | [.packets, .bytes]')" '[null,null]' "... in stats" || return

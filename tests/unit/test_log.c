@@ -21,22 +21,15 @@ static int end(void **state)
 }
 
 static const struct pacer_rule rule = {.counter = 3, .id = 77, .ban_ns = 30 * S};
-static const struct pacer_limiter by_net = {
-    .key_id = PACER_KEY_ID(0, 24, 56, 0, 0),
-    .mask4 = {0xffffff00},
-    .mask6 = {~0u, 0xffffff00},
-};
-static const struct pacer_packet four = {.family = PACER_FAMILY_4,
-					 .key = {0x0a010203, 5, 6, 7, 8, 9}};
-static const struct pacer_packet six = {.family = PACER_FAMILY_6,
-					.key = {0x20010db8, 0x01020304, 5, 6, 7}};
+static const struct pacer_ban_key four = {77, 24, {0x0a010200}};
+static const struct pacer_ban_key six = {77, 56 | PACER_KEY_V6, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}};
 
 /* Of a ban that lasts for the rule's time. */
-static void note(struct pacer_log *log, const struct pacer_rule *of, const struct pacer_packet *pkt,
-		 uint64_t now_ns)
+static void note(struct pacer_log *log, const struct pacer_rule *of,
+		 const struct pacer_ban_key *key, uint64_t now_ns)
 {
 	if (pacer_log_may(log, of->counter, now_ns))
-		pacer_log_ban(log, of, &by_net, pkt, now_ns, now_ns + of->ban_ns);
+		pacer_log_ban(log, key, now_ns, now_ns + of->ban_ns);
 }
 
 static void what_is_noted(void **state)
@@ -51,36 +44,11 @@ static void what_is_noted(void **state)
 	assert_int_equal(n[0].rule, 77);
 	assert_int_equal(n[0].time_ns, S);
 	assert_int_equal(n[0].until_ns, 31 * S);
-	assert_int_equal(n[0].key_id, by_net.key_id);
-	assert_int_equal(n[0].key[0], 0x0a010200);
-	for (uint32_t i = 1; i < PACER_KEY_WORDS; i++)
-		assert_int_equal(n[0].key[i], 0);
+	assert_int_equal(n[0].key_id, 24);
+	assert_memory_equal(n[0].key, four.word, sizeof(four.word));
 	assert_int_equal(n[1].number, 2);
-	assert_int_equal(n[1].key_id, by_net.key_id | PACER_KEY_V6);
-	assert_int_equal(n[1].key[0], 0x20010db8);
-	assert_int_equal(n[1].key[1], 0x01020300);
-	assert_int_equal(n[1].key[2], 0);
-}
-
-/* Of IPv4 a key has four words, each of what it stands for and under its own mask, and no more. */
-static void key_of_four_words(void **state)
-{
-	static const struct pacer_limiter by_flow = {
-	    .mask4 = {0xffffff00, 0xffff0000, 0x0000ffff, 0x00ff00ff},
-	    .mask6 = {~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u},
-	};
-	static const uint32_t words[PACER_KEY_WORDS] = {0x0a010200, 0x0a020000, 0x0035, 0x00330011};
-	struct pacer_packet flow = {.family = PACER_FAMILY_4};
-	struct pacer_log *log = begin(state);
-
-	for (uint32_t i = 0; i < PACER_KEY_WORDS; i++)
-		flow.key[i] = 0x77777700 + i;
-	flow.key[PACER_WORD_SADDR] = 0x0a010203;
-	flow.key[PACER_WORD_DADDR] = 0x0a020304;
-	flow.key[PACER_WORD_PORTS] = 0x04000035;
-	flow.key[PACER_WORD_META] = 0x11332211;
-	pacer_log_ban(log, &rule, &by_flow, &flow, S, 2 * S);
-	assert_memory_equal(log->note[0].key, words, sizeof(words));
+	assert_int_equal(n[1].key_id, 56 | PACER_KEY_V6);
+	assert_memory_equal(n[1].key, six.word, sizeof(six.word));
 }
 
 /* Of random bursts: in no time are there more than the burst and its rate; the others are lost. */
@@ -149,7 +117,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_teardown(what_is_noted, end),
-	    cmocka_unit_test_teardown(key_of_four_words, end),
 	    cmocka_unit_test_teardown(how_many, end),
 	    cmocka_unit_test_teardown(rules_apart, end),
 	    cmocka_unit_test_teardown(round_and_round, end),

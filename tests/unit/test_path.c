@@ -332,6 +332,55 @@ static void test_note(void **unused)
 	assert_int_equal(log.note[0].key[0], 0xc0000201);
 }
 
+/*
+ * The note's key is as the ban has it: under the limit's masks, and with the value of a set in the
+ * place of the address, where both families have one key.
+ */
+static void test_note_key(void **unused)
+{
+	static const struct {
+		uint32_t family, value, mask6, key_id, words[4]; /* 0, 4, 8 and 9 of IPv6 */
+	} rows[] = {
+	    {PACER_FAMILY_4, 0, 0, 5, {0x0a010200, 0x0a020000, 0x35, 0x00330011}},
+	    {PACER_FAMILY_4, 2, 0, 5, {0xbeef, 0x0a020000, 0x35, 0x00330011}},
+	    {PACER_FAMILY_6, 2, 0, 5, {0xbeef, 0, 0x35, 0x00330011}},
+	    {PACER_FAMILY_6, 2, ~0u, 5 | PACER_KEY_V6, {0xbeef, 0x0a020304, 0x35, 0x00330011}},
+	    {PACER_FAMILY_6, 0, ~0u, 5 | PACER_KEY_V6, {0x0a010203, 0x0a020304, 0x35, 0x00330011}},
+	};
+	static struct pacer_log log;
+	struct pacer_walk walk = {.state = &state, .now_ns = START, .value = {0xcafe, 0xbeef}};
+	struct pacer_limiter *t = &policy.rule[0].limiter[1];
+
+	(void)unused;
+	begin();
+	state.log = &log;
+	policy.rule[0].id = 77;
+	*t = (struct pacer_limiter){.key_id = 5, .mask4 = {0xffffff00, 0xffff0000}};
+	t->mask6[PACER_WORD_PORTS] = 0x0000ffff;
+	t->mask6[PACER_WORD_META] = 0x00ff00ff;
+	walk.pkt.key[PACER_WORD_SADDR] = 0x0a010203;
+	walk.pkt.key[PACER_WORD_DADDR] = 0x0a020304;
+	walk.pkt.key[PACER_WORD_PORTS] = 0x04000035;
+	walk.pkt.key[PACER_WORD_META] = 0x11332211;
+	for (uint32_t i = 0; i < ARRAY(rows); i++) {
+		const uint32_t *w = rows[i].words, *key = log.note[i].key;
+		bool six = rows[i].key_id & PACER_KEY_V6;
+
+		walk.pkt.family = (uint8_t)rows[i].family;
+		t->value[0] = (uint8_t)rows[i].value;
+		t->mask6[PACER_WORD_SADDR] = t->mask6[PACER_WORD_DADDR] = rows[i].mask6;
+		assert_int_equal(pacer_path_note(&walk, pacer_outcome(PACER_DENY_GAP, 1)), 0);
+		assert_int_equal(log.note[i].rule, 77);
+		assert_int_equal(log.note[i].key_id, rows[i].key_id);
+		assert_int_equal(key[0], w[0]);
+		assert_int_equal(key[six ? PACER_WORD_DADDR : 1], w[1]);
+		assert_int_equal(key[six ? PACER_WORD_PORTS : 2], w[2]);
+		assert_int_equal(key[six ? PACER_WORD_META : 3], w[3]);
+		assert_int_equal(key[6], 0);
+	}
+	state.log = NULL;
+}
+
 /* The key is that of the limit which denied. */
 static void test_sample_limiter(void **unused)
 {
@@ -381,7 +430,7 @@ int main(void)
 	    cmocka_unit_test(test_part),	   cmocka_unit_test(test_bare),
 	    cmocka_unit_test(test_sample),	   cmocka_unit_test(test_sample_unjudged),
 	    cmocka_unit_test(test_sample_limiter), cmocka_unit_test(test_sample_long),
-	    cmocka_unit_test(test_note),
+	    cmocka_unit_test(test_note),	   cmocka_unit_test(test_note_key),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
