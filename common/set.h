@@ -87,7 +87,7 @@ struct pacer_set_end {
 
 #define PACER_SET_ENDS	2u  /* in a line; that of value i is number i - 1 */
 #define PACER_SET_WORDS 16u /* in a line; that of value i is number i */
-#define PACER_SET_WIDER 4u  /* that are looked at for the value of one that has ended */
+#define PACER_SET_WIDER 129u /* that hold an address, each wider than the one before, at most */
 
 /*
  * Cells of up to 3 keys, each the first bits of an address, as many as its level has. The kind is

@@ -6,6 +6,7 @@
 #include "set_oracle.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "rule.h"
 #include "sets/hand.h"
@@ -266,6 +267,37 @@ static void of_a_value(void **unused)
 	set_names_free(&names);
 }
 
+/* Of prefixes within each other, as many as there can be, the narrowest that lasts gives its value.
+ */
+static void narrowest_that_lasts(void **unused)
+{
+	enum { LENGTHS = 129 };
+	struct set_names names = {NULL, 0, NULL, 0};
+	struct set_about about = {"geo", &names, LENGTHS};
+	struct set_list list = {0};
+	struct set_hand hand = {.about = &about};
+	struct built b;
+	char name[8];
+
+	(void)unused;
+	for (uint32_t len = 0; len < LENGTHS; len++) {
+		struct set_entry e = {.value = 1, .family = 6, .len = (uint8_t)len};
+
+		snprintf(name, sizeof(name), "%u", len);
+		assert_true(set_names_add(&names, (struct set_word){name, strlen(name)}) >= 0);
+		assert_int_equal(set_hand_add_named(&hand, &e, 1000 - len, name), 0);
+	}
+	set_hand_settle(&hand, 1);
+	build(&list, &hand, &b);
+	for (uint32_t len = 0; len < LENGTHS; len++)
+		assert_int_equal(pacer_set_given(b.hand, LENGTHS, 1000 - len - 1) & 0xffff,
+				 len + 1);
+	assert_int_equal(pacer_set_given(b.hand, LENGTHS, 1000), 0);
+	free_built(&b);
+	set_hand_free(&hand);
+	set_names_free(&names);
+}
+
 /* Lines that end too early, as of a set that is just being replaced: what is read is right, or
  * none. */
 static void cut_short(void **unused)
@@ -337,9 +369,13 @@ static void too_many(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(as_the_oracle), cmocka_unit_test(taken_back),
-	    cmocka_unit_test(of_another),    cmocka_unit_test(cut_short),
-	    cmocka_unit_test(too_many),	     cmocka_unit_test(of_a_value),
+	    cmocka_unit_test(as_the_oracle),
+	    cmocka_unit_test(taken_back),
+	    cmocka_unit_test(of_another),
+	    cmocka_unit_test(cut_short),
+	    cmocka_unit_test(too_many),
+	    cmocka_unit_test(of_a_value),
+	    cmocka_unit_test(narrowest_that_lasts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -130,9 +130,9 @@ static void fill_value(const struct set_hand *hand, const struct set_hand_entry 
 /* Those before it in the order that hold it are open when its turn comes. */
 static void fill_ends(const struct set_hand *hand, struct pacer_set_end *end)
 {
-	const struct set_entry *open[129];
-	uint64_t until_ns[129];
-	size_t at[129];
+	const struct set_entry *open[PACER_SET_WIDER];
+	uint64_t until_ns[PACER_SET_WIDER];
+	size_t at[PACER_SET_WIDER];
 	size_t n = 0, k;
 
 	for (size_t i = 0; i < hand->n; i++) {
