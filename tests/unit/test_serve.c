@@ -388,6 +388,11 @@ void joined_noted(const struct attached *a)
 	(void)a;
 }
 
+void tags_noted(const struct attached *a)
+{
+	(void)a;
+}
+
 void result_lacks(void)
 {
 }

@@ -138,6 +138,8 @@ void change_made(void);
 void change_noted(struct attached *a);
 /* Of a pacer that was put on, where a frame may be several packets: one line on stderr. */
 void joined_noted(const struct attached *a);
+/* The same where its policy asks for VLANs, and tags may be kept where XDP does not see them. */
+void tags_noted(const struct attached *a);
 /* There was no memory for a part of the result. It is a failure, and no JSON is printed. */
 void result_lacks(void);
 /* A part of the result cannot be read: says why, and is as above. */

@@ -107,8 +107,10 @@ static int run_apply(struct options *o)
 		say_memory(o->args[0], policy, a.n_lines);
 		code = change_apply(&a, text, &sets, o->confirm_ns, &plan, &error);
 		set_texts_free(&sets);
-		if (code >= 0)
+		if (code >= 0) {
 			change_noted(&a);
+			tags_noted(&a);
+		}
 		code = code < 0 ? complain(error.line ? o->policy : NULL, &error)
 				: in_force(&a, o, &plan, code, &error);
 		attached_release(&a);

@@ -145,6 +145,7 @@ static int attach(const struct options *o, const struct object_begin *begin,
 		for (int i = 0; i < o->n_args; i++) {
 			change_noted(&a[i]);
 			joined_noted(&a[i]);
+			tags_noted(&a[i]);
 		}
 		watch_trial(a, o);
 		code = show_loaded(a, o, replaced, restored);

@@ -91,6 +91,7 @@ static int begin(const char *ifname, const struct options *o, struct attached *a
 		return complain(error.line ? o->policy : NULL, &error);
 	change_noted(a);
 	joined_noted(a);
+	tags_noted(a);
 	if (*why.text)
 		complaint("%s", why.text);
 	emit_begin(o->json);

@@ -46,6 +46,7 @@ static int run_upgrade(struct options *o)
 	} else {
 		change_noted(&a);
 		joined_noted(&a);
+		tags_noted(&a);
 		code = report(&a, o, &replaced);
 		attached_release(&a);
 	}

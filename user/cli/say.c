@@ -9,8 +9,10 @@
 #include "cli/cmd.h"
 #include "fleet/json.h"
 #include "config/text.h"
+#include "live/copies.h"
 #include "live/joined.h"
 #include "live/notes.h"
+#include "live/tags.h"
 
 #define LINE_MAX_BYTES 8192 /* room for two paths */
 
@@ -123,6 +125,15 @@ void joined_noted(const struct attached *a)
 	char text[JOINED_TEXT];
 
 	if (joined_note(a->ifname, !strcmp(a->mode, "skb"), text))
+		complaint("%s: %s", a->ifname, text);
+}
+
+void tags_noted(const struct attached *a)
+{
+	char text[TAGS_TEXT];
+
+	if (tags_asked(&a->copy[copies_in_force(a)].policy) &&
+	    tags_note(a->ifname, !strcmp(a->mode, "skb"), text))
 		complaint("%s: %s", a->ifname, text);
 }
 

@@ -140,7 +140,7 @@ const char *device_advice(const char *ifname, char *buf, size_t size)
 	if (!strncmp(driver, "802.1Q VLAN", 11))
 		snprintf(buf, size,
 			 "a VLAN takes no native XDP program: load %s with a rule that matches the "
-			 "VLAN, " OR_SKB,
+			 "VLAN (load says how to have XDP see its tags), " OR_SKB,
 			 parent_of(ifname, parent, sizeof(parent)));
 	else if (!strcmp(driver, "wireguard"))
 		snprintf(buf, size,

@@ -1,142 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "live/joined.h"
 
-#include <net/if.h> /* first: the kernel's headers leave out what it has */
-#include <linux/ethtool.h>
-#include <linux/rtnetlink.h>
-#include <linux/sockios.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
+
+#include "live/links.h"
 
 #define DEEPEST 8 /* interfaces above each other that are followed; the kernel has no more */
-
-struct link {
-	int index, below, master;
-	bool elsewhere; /* what is below it is in another network namespace */
-	char name[IF_NAMESIZE], kind[IF_NAMESIZE];
-};
-
-struct links {
-	struct link *at;
-	size_t n;
-	bool failed;
-};
-
-/* --- what there is -----------------------------------------------------------------------------
- */
-
-static void copy_text(const struct rtattr *a, char text[IF_NAMESIZE])
-{
-	snprintf(text, IF_NAMESIZE, "%.*s", (int)RTA_PAYLOAD(a), (const char *)RTA_DATA(a));
-}
-
-static bool is_kind(const struct link *l, const char *kind)
-{
-	return !strcmp(l->kind, kind);
-}
-
-/* It has no IFLA_LINK. */
-static void read_vxlan(const struct rtattr *data, struct link *l)
-{
-	const struct rtattr *a = RTA_DATA(data);
-	size_t left = RTA_PAYLOAD(data);
-
-	for (; RTA_OK(a, left); a = RTA_NEXT(a, left))
-		if (a->rta_type == IFLA_VXLAN_LINK)
-			memcpy(&l->below, RTA_DATA(a), sizeof(l->below));
-}
-
-/* The kind comes first. */
-static void read_kind(const struct rtattr *info, struct link *l)
-{
-	const struct rtattr *a = RTA_DATA(info);
-	size_t left = RTA_PAYLOAD(info);
-
-	for (; RTA_OK(a, left); a = RTA_NEXT(a, left))
-		if (a->rta_type == IFLA_INFO_KIND)
-			copy_text(a, l->kind);
-		else if (a->rta_type == IFLA_INFO_DATA && is_kind(l, "vxlan"))
-			read_vxlan(a, l);
-}
-
-static struct link read_link(const struct nlmsghdr *m)
-{
-	const struct ifinfomsg *said = NLMSG_DATA(m);
-	const struct rtattr *a = IFLA_RTA(said);
-	struct link l = {.index = said->ifi_index};
-	size_t left = IFLA_PAYLOAD(m);
-
-	for (; RTA_OK(a, left); a = RTA_NEXT(a, left)) {
-		if (a->rta_type == IFLA_IFNAME)
-			copy_text(a, l.name);
-		else if (a->rta_type == IFLA_LINK)
-			memcpy(&l.below, RTA_DATA(a), sizeof(l.below));
-		else if (a->rta_type == IFLA_MASTER)
-			memcpy(&l.master, RTA_DATA(a), sizeof(l.master));
-		else if (a->rta_type == IFLA_LINK_NETNSID)
-			l.elsewhere = true;
-		else if (a->rta_type == IFLA_LINKINFO)
-			read_kind(a, &l);
-	}
-	if (l.elsewhere || l.below == l.index)
-		l.below = 0;
-	return l;
-}
-
-static void add_link(struct links *links, const struct nlmsghdr *m)
-{
-	struct link *more = reallocarray(links->at, links->n + 1, sizeof(*more));
-
-	links->failed |= !more;
-	if (!more)
-		return;
-	links->at = more;
-	links->at[links->n++] = read_link(m);
-}
-
-/* Is that the last part? */
-static bool read_part(const char *buf, ssize_t n, struct links *links)
-{
-	const struct nlmsghdr *m = (const void *)buf;
-
-	links->failed |= n <= 0;
-	for (size_t left = n > 0 ? (size_t)n : 0; NLMSG_OK(m, left); m = NLMSG_NEXT(m, left)) {
-		links->failed |= m->nlmsg_type == NLMSG_ERROR;
-		if (m->nlmsg_type == NLMSG_DONE)
-			return true;
-		if (m->nlmsg_type == RTM_NEWLINK)
-			add_link(links, m);
-	}
-	return links->failed;
-}
-
-/* All of this network namespace; none where they cannot be read. */
-static struct links read_links(void)
-{
-	struct {
-		struct nlmsghdr header;
-		struct ifinfomsg all;
-	} ask = {.header = {.nlmsg_len = sizeof(ask),
-			    .nlmsg_type = RTM_GETLINK,
-			    .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP}};
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	static char buf[1 << 16] __attribute__((aligned(NLMSG_ALIGNTO)));
-	struct links links = {.failed = fd < 0};
-
-	links.failed |= fd >= 0 && send(fd, &ask, sizeof(ask), 0) < 0;
-	while (!links.failed && !read_part(buf, recv(fd, buf, sizeof(buf), 0), &links))
-		;
-	if (fd >= 0)
-		close(fd);
-	if (links.failed)
-		links.n = 0;
-	return links;
-}
 
 /* --- what joins --------------------------------------------------------------------------------
  */
@@ -150,37 +21,11 @@ struct joined {
 	bool elsewhere, by_route;
 };
 
-/* Those that only hand on what is below them join nothing themselves. */
-static bool hands_on(const struct link *l)
-{
-	static const char *const kinds[] = {"bridge", "bond", "team", "vlan", "macvlan", "ipvlan"};
-
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
-		if (is_kind(l, kinds[i]))
-			return true;
-	return false;
-}
-
 /* Whose packets come by whichever interface: nothing tells. */
 static bool is_by_route(const struct link *l)
 {
 	return !l->below && !l->elsewhere &&
-	       (is_kind(l, "vxlan") || is_kind(l, "geneve") || is_kind(l, "gretap"));
-}
-
-static bool has_gro(const struct link *l)
-{
-	struct ethtool_value value = {.cmd = ETHTOOL_GGRO};
-	struct ifreq request = {0};
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	bool is;
-
-	memcpy(request.ifr_name, l->name, sizeof(l->name));
-	request.ifr_data = (void *)&value;
-	is = fd >= 0 && !ioctl(fd, SIOCETHTOOL, &request) && value.data;
-	if (fd >= 0)
-		close(fd);
-	return is;
+	       (link_is_kind(l, "vxlan") || link_is_kind(l, "geneve") || link_is_kind(l, "gretap"));
 }
 
 static void add_name(char names[NAMES_TEXT], const char *name)
@@ -198,28 +43,29 @@ static void add_name(char names[NAMES_TEXT], const char *name)
 /* A stack writes whole what its packets will be cut of. */
 static void note_writer(const struct link *l, struct joined *j)
 {
-	if (is_kind(l, "veth"))
+	if (link_is_kind(l, "veth"))
 		add_name(j->veth, l->name);
-	if (is_kind(l, "tun"))
+	if (link_is_kind(l, "tun"))
 		add_name(j->tun, l->name);
 }
 
+/* Those that only hand on what is below them join nothing themselves. */
 static void note_gro(const struct link *l, struct joined *j)
 {
-	if (!hands_on(l) && has_gro(l))
+	if (!link_hands_on(l) && link_has(l, ETHTOOL_GGRO, ~0u))
 		add_name(j->gro, l->name);
 }
 
 static void look_below(const struct links *links, const struct link *above, int depth,
 		       struct joined *j)
 {
-	j->elsewhere |= above->elsewhere && !is_kind(above, "veth");
+	j->elsewhere |= above->elsewhere && !link_is_kind(above, "veth");
 	j->by_route |= is_by_route(above);
 	for (size_t i = 0; i < links->n && depth < DEEPEST; i++) {
 		const struct link *l = &links->at[i];
 
 		if (l->master != above->index &&
-		    (l->index != above->below || is_kind(above, "veth")))
+		    (l->index != above->below || link_is_kind(above, "veth")))
 			continue;
 		note_writer(l, j);
 		note_gro(l, j);
@@ -229,7 +75,7 @@ static void look_below(const struct links *links, const struct link *above, int 
 
 static struct joined look(const char *ifname, bool skb)
 {
-	struct links links = read_links();
+	struct links links = links_read();
 	struct joined j = {.gro = ""};
 
 	for (size_t i = 0; i < links.n; i++) {
@@ -237,7 +83,7 @@ static struct joined look(const char *ifname, bool skb)
 
 		if (strcmp(l->name, ifname) != 0)
 			continue;
-		if (skb || is_kind(l, "tun"))
+		if (skb || link_is_kind(l, "tun"))
 			note_writer(l, &j);
 		if (skb)
 			look_below(&links, l, 0, &j);
