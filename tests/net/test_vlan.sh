@@ -110,7 +110,32 @@ of_a_peer()
 	in_server ip link del a0
 }
 
+# A tun whose writer says what each packet begins with is refused: it could say a tag.
+of_a_tun()
+{
+	local mode
+
+	limit ten 10
+	in_server ip tuntap add dev t0 mode tun pi
+	in_server ip link set t0 up
+	if pacer load t0 -c "$work/ten.yaml" --mode skb >/dev/null 2>"$work/err"; then
+		fail "a tun with packet information is taken" || return
+	fi
+	grep -q "^xdp-pacer: t0: who writes to this tun may begin its packets with VLAN tags, .* IFF_NO_PI$" "$work/err" ||
+		fail "$(cat "$work/err")" || return
+	in_server ip link del t0
+	for mode in tun "tap pi"; do
+		# shellcheck disable=SC2086 # words
+		in_server ip tuntap add dev t0 mode $mode
+		in_server ip link set t0 up
+		pacer load t0 -c "$work/ten.yaml" --mode skb >/dev/null 2>"$work/err" || fail "$mode: $(cat "$work/err")" || return
+		pacer unload t0 >/dev/null
+		in_server ip link del t0
+	done
+}
+
 net_up
 check vlan-of-a-veth of_a_veth
 check vlan-of-a-peer of_a_peer
+check vlan-of-a-tun of_a_tun
 finish

@@ -8,10 +8,13 @@
 #include <linux/ethtool.h>
 #include <linux/if_vlan.h>
 #include <linux/sockios.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "live/links.h"
 
 int device_index(const char *ifname, struct policy_error *error)
 {
@@ -45,6 +48,25 @@ int device_is_up(const char *ifname, struct policy_error *error)
 	return 0;
 }
 
+/* Of a tun whose writer says of each packet what it begins with: a VLAN tag, if they like. */
+static int tun_tells_types(const char *ifname, struct policy_error *error)
+{
+	struct links links = links_read();
+	bool tells = false;
+
+	for (size_t i = 0; i < links.n; i++)
+		if (!strcmp(links.at[i].name, ifname))
+			tells = links.at[i].types_told;
+	free(links.at);
+	return tells
+		   ? policy_fail(error, 0,
+				 "%s: who writes to this tun may begin its packets with VLAN tags, "
+				 "and nothing tells here whether they do: have it opened with "
+				 "IFF_NO_PI",
+				 ifname)
+		   : 0;
+}
+
 int device_is_raw_ip(const char *ifname, struct policy_error *error)
 {
 	struct ifreq request = {0};
@@ -63,6 +85,7 @@ int device_is_raw_ip(const char *ifname, struct policy_error *error)
 	case ARPHRD_LOOPBACK:
 		return 0;
 	case ARPHRD_NONE:
+		return tun_tells_types(ifname, error) ? -1 : 1;
 	case ARPHRD_PPP:
 	case ARPHRD_TUNNEL:
 	case ARPHRD_TUNNEL6:

@@ -31,6 +31,19 @@ static void read_vxlan(const struct rtattr *data, struct link *l)
 			memcpy(&l->below, RTA_DATA(a), sizeof(l->below));
 }
 
+static void read_tun(const struct rtattr *data, struct link *l)
+{
+	const struct rtattr *a = RTA_DATA(data);
+	size_t left = RTA_PAYLOAD(data);
+	uint8_t told;
+
+	for (; RTA_OK(a, left); a = RTA_NEXT(a, left))
+		if (a->rta_type == IFLA_TUN_PI) {
+			memcpy(&told, RTA_DATA(a), sizeof(told));
+			l->types_told = told;
+		}
+}
+
 /* The kind comes first. */
 static void read_kind(const struct rtattr *info, struct link *l)
 {
@@ -42,6 +55,8 @@ static void read_kind(const struct rtattr *info, struct link *l)
 			copy_text(a, l->kind);
 		else if (a->rta_type == IFLA_INFO_DATA && link_is_kind(l, "vxlan"))
 			read_vxlan(a, l);
+		else if (a->rta_type == IFLA_INFO_DATA && link_is_kind(l, "tun"))
+			read_tun(a, l);
 }
 
 static struct link read_link(const struct nlmsghdr *m)

@@ -18,6 +18,7 @@
 struct link {
 	int index, below, master; /* below a veth: its peer */
 	bool elsewhere;		  /* what is below it is in another network namespace */
+	bool types_told; /* of a tun or tap: by who writes, with each packet (no IFF_NO_PI) */
 	char name[IF_NAMESIZE], kind[IF_NAMESIZE];
 };
 
