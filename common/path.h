@@ -712,14 +712,24 @@ PACER_INLINE void pacer_path_inner_frame(PACER_FRAME *frame, const struct pacer_
 		among->word[0] &= pacer_more_frame(frame, w);
 }
 
-/* Do any of them do more than pass their packets? */
-PACER_INLINE int pacer_path_inner_limits(const struct pacer_walk *w,
-					 const struct pacer_rules *among)
+/*
+ * Do any of them that the frame, w->pkt, falls under do more than pass their packets? A function
+ * apart, for the stack.
+ */
+PACER_GLOBAL int pacer_path_inner_limits(PACER_FRAME *frame, const struct pacer_walk *w,
+					 struct pacer_rules *among)
 {
-	const struct pacer_policy *policy = PACER_POLICY_OF(w);
+	const struct pacer_policy *policy;
 	__u64 any = 0;
 	__u32 i;
 
+	if (!w || !among)
+		return 1;
+	policy = PACER_POLICY_OF(w);
+	pacer_path_inner_frame(frame, w, among);
+	if (policy->dims & 1u << PACER_DIM_VLAN)
+		pacer_rules_keep(among, pacer_dim_rules(&policy->dim[PACER_DIM_VLAN], w->pkt.vlan,
+							PACER_BUCKET_VLAN));
 	for (i = 0; i < PACER_RULE_WORDS && (!i || policy->dims & PACER_DIMS_MANY); i++)
 		any |= among->word[i] & ~policy->more.passing.word[i];
 	return !!any;
@@ -776,7 +786,7 @@ PACER_GLOBAL int pacer_path_inner(PACER_FRAME *frame, struct pacer_walk *w)
 		else
 			w->pkt.found = rule;
 	}
-	return t.said == PACER_PARSE_TOO_DEEP && pacer_path_inner_limits(w, among)
+	return t.said == PACER_PARSE_TOO_DEEP && pacer_path_inner_limits(frame, w, among)
 		   ? PACER_PARSE_TOO_DEEP
 		   : PACER_PARSED;
 }

@@ -175,6 +175,8 @@ static void no_rule_and_no_way_past_it(void **s)
 	assert_int_equal(pacer_path_inner_rule(&frame, NULL, &rules), PACER_RULES_MAX);
 	assert_int_equal(pacer_path_inner_rule(&frame, w, NULL), PACER_RULES_MAX);
 	assert_int_equal(pacer_path_inner(&frame, NULL), PACER_PARSED);
+	assert_int_equal(pacer_path_inner_limits(&frame, NULL, &rules), 1);
+	assert_int_equal(pacer_path_inner_limits(&frame, w, NULL), 1);
 	assert_int_equal(pacer_path_found(&frame, NULL, 0), PACER_NOT_IP);
 	assert_int_equal(pacer_over_of(NULL, 0), PACER_OVER_DROP);
 	assert_int_equal(pacer_walk_is_allowed(NULL), 0);

@@ -566,8 +566,11 @@ static void test_rules(void **unused)
 /* What may be in a tunnel, but is out of reach, is denied; not for a rule that passes. */
 static void test_deep(void **unused)
 {
+	static const char *const others[] = {"vlan: 8", "vlan: none", "len: 1000-65535",
+					     "ether_src: 02:00:00:00:00:01"};
 	struct pacer_walk w;
 	uint32_t outcome;
+	char text[512];
 
 	(void)unused;
 	compile(three);
@@ -577,10 +580,24 @@ static void test_deep(void **unused)
 	make(row_of("gre"));
 	(void)rule_of(frame.l3 + 19, &outcome, &w);
 	assert_int_equal(outcome, PACER_TOO_DEEP);
+	(void)rule_of(frame.l3 - 2, &outcome, &w);
+	assert_int_equal(outcome, PACER_TOO_DEEP);
 	compile("rules:\n"
 		"- {name: b, match: {proto: gre}, " LIMIT
 		"- {name: c, match: {inner: yes}, " LIMIT);
 	assert_int_equal(rule_of(frame.l3 + 19, &outcome, &w), 0); /* it comes before */
+	/* Nor for one that the frame does not fall under. */
+	for (size_t i = 0; i < ARRAY(others); i++) {
+		snprintf(text, sizeof(text),
+			 "rules:\n"
+			 "- {name: c, match: {inner: yes, %s}, " LIMIT
+			 "- {name: b, match: {proto: gre}, " LIMIT,
+			 others[i]);
+		compile(text);
+		make(row_of("gre"));
+		assert_int_equal(rule_of(frame.l3 + 19, &outcome, &w), 1);
+		assert_int_equal(rule_of(frame.l3 - 2, &outcome, &w), 1); /* within GRE */
+	}
 	compile("rules:\n"
 		"- {name: c, match: {inner: yes, dport: 53}, verdict: pass}\n"
 		"- {name: b, match: {proto: gre}, " LIMIT);
