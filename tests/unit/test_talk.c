@@ -1231,6 +1231,48 @@ static void a_share_that_is_left_in_doubt(void **state)
 	assert_int_equal(place(LIMIT), n_lies);
 }
 
+/*
+ * The write by which it joins has no answer, and the record is as it was: the write may be done
+ * yet. So it is seen to before the share counts as left, and before the session goes.
+ */
+static void a_share_that_is_left_while_it_joins(void **state)
+{
+	for (int leaves = 0; leaves < 2; leaves++) {
+		struct fleet_record r;
+		char *late;
+
+		(void)begin(state);
+		member(2);
+		share.params.reserve = 10;
+		r = record_with((uint64_t[]){2}, 1);
+		r.slot[0].cell[0].held = 50;
+		put_record(&r);
+		(void)send(FLEET_RENEW);
+		assert_int_equal(next_step(), FLEET_SEND);
+		assert_int_equal(request.op, FLEET_WRITE);
+		late = fleet_write_record(&request.record);
+		writes = STORE_UNKNOWN;
+		assert_false(talk_send(&t, &request));
+		writes = STORE_DONE;
+		share.leaving = true;
+		if (leaves)
+			fleet_leave(&m);
+		(void)send(FLEET_FETCH);
+		assert_false(fleet_left(&m, &share));
+		assert_int_equal(next_step(), FLEET_SEND);
+		put(LIMIT, late); /* now it is */
+		free(late);
+		do {
+			(void)talk_send(&t, &request);
+			now += S;
+		} while (next_step() == FLEET_SEND);
+		assert_true(fleet_left(&m, &share));
+		assert_int_equal(m.left, leaves);
+		assert_int_equal(fleet_slot_of(&share.record, 1)->session, 0);
+		assert_int_equal(fleet_slot_of(&share.record, 1)->reserve, 0);
+	}
+}
+
 /* What others divide, and this host does not, is told of; but not what it has left itself. */
 static void others_limits_are_counted(void **state)
 {
@@ -1343,6 +1385,7 @@ int main(void)
 	    cmocka_unit_test_setup(who_leaves_keeps_no_reserve, begin),
 	    cmocka_unit_test_setup(who_leaves_in_doubt_writes_first, begin),
 	    cmocka_unit_test_setup(a_share_that_is_left_in_doubt, begin),
+	    cmocka_unit_test_setup(a_share_that_is_left_while_it_joins, begin),
 	    cmocka_unit_test_setup(others_limits_are_counted, begin),
 	    cmocka_unit_test_setup(one_too_many_has_none, begin),
 	};

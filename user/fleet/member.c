@@ -443,12 +443,16 @@ static bool gave(const struct fleet_slot *slot)
 	return true;
 }
 
-/* The slot, as long as something is to be given up there; it may be of a session before. */
-static struct fleet_slot *to_leave(const struct fleet_member *m, struct fleet_record *record)
+/*
+ * Is something to be given up there, maybe of a session before? Or may a write yet be done that
+ * takes some again? The one that makes a record takes nothing.
+ */
+static bool to_leave(const struct fleet_member *m, const struct fleet_share *s,
+		     struct fleet_record *record)
 {
-	struct fleet_slot *slot = fleet_slot_of(record, m->id);
+	const struct fleet_slot *slot = fleet_slot_of(record, m->id);
 
-	return mine(m, record) || (slot && slot->reserve) ? slot : NULL;
+	return mine(m, record) || (slot && slot->reserve) || (s->revision && in_doubt(s));
 }
 
 /* The slot is nobody's once it holds nothing. While a write may yet be done, the record is
@@ -502,7 +506,7 @@ static bool compose(struct fleet_member *m, uint32_t share, uint64_t now_ns,
 		fleet_begin(&r->record, s->params.memory_ns, m->ttl_ns);
 	fleet_tidy(&r->record);
 	end_dead(s, r, &changed);
-	if (s->leaving && !to_leave(m, &r->record))
+	if (s->leaving && !to_leave(m, s, &r->record))
 		return false;
 	slot = join(m, s, &r->record, &changed);
 	if (!slot) {
@@ -821,7 +825,7 @@ bool fleet_left(const struct fleet_member *m, struct fleet_share *s)
 {
 	if (!s->leaving)
 		return false;
-	return s->trouble > FLEET_CROWDED || (s->read && !to_leave(m, &s->record));
+	return s->trouble > FLEET_CROWDED || (s->read && !to_leave(m, s, &s->record));
 }
 
 void fleet_leave(struct fleet_member *m)
