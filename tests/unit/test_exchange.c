@@ -323,6 +323,37 @@ static void test_one_that_is_not_as_ours(void **unused)
 	assert_int_equal(x.items.count.left_out, 1);
 }
 
+/*
+ * What was lifted, and forgotten with that, is made again: it follows the lifting, which had been
+ * read by then. One that comes from another meanwhile counts.
+ */
+static void test_what_was_lifted_is_made_again(void **unused)
+{
+	(void)unused;
+	for (int meanwhile = 0; meanwhile < 2; meanwhile++) {
+		here(now + 100 * S);
+		assert_true(step());
+		shared_looked(&x.items, now);
+		shared_looked(&x.items, now);
+		assert_true(step());
+		assert_int_equal(there_s(), 0);
+		x.stale = true;
+		read_all();
+		shared_looked(&x.items, now);
+		assert_int_equal(x.items.n, 0);
+		if (meanwhile)
+			other_says(0, 0);
+		here(now + 100 * S);
+		assert_true(step());
+		assert_int_equal(only()->todo, meanwhile ? SHARED_TAKE : SHARED_TELL);
+		if (meanwhile)
+			continue;
+		assert_true(step());
+		assert_int_equal(there_s(), 100);
+		assert_false(exchange_waits(&x));
+	}
+}
+
 /* The session has ended: nothing is as it was not, and nothing is written. */
 static void test_a_session_that_ended(void **unused)
 {
@@ -722,6 +753,7 @@ int main(void)
 	    CASE(test_it_is_gone),
 	    CASE(test_no_item_in_its_place),
 	    CASE(test_one_that_is_not_as_ours),
+	    CASE(test_what_was_lifted_is_made_again),
 	    CASE(test_a_session_that_ended),
 	    CASE(test_no_answer),
 	    CASE(test_an_age_that_is_not_told),

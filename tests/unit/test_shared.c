@@ -761,7 +761,11 @@ static void tell(struct host *h, enum fate fate)
 		shared_told(&h->s, &b, w.revision);
 	} else {
 		for (size_t i = 0; i < b.n; i++)
-			if (w.word[key[i]].revision)
+			if (!b.at[i].follows && !w.word[key[i]].left_ns &&
+			    w.word[key[i]].revision && w.word[key[i]].revision <= h->read &&
+			    shared_follows(&h->s, key_of[key[i]], w.word[key[i]].revision))
+				continue;
+			else if (w.word[key[i]].revision)
 				say(h, key[i]);
 			else
 				shared_absent(&h->s, key_of[key[i]], now);
@@ -970,6 +974,30 @@ static void test_what_is_lifted_is_nowhere(void **unused)
 	begin(0);
 }
 
+/* And what one host makes anew after that is everywhere. */
+static void test_what_is_made_again_is_everywhere(void **unused)
+{
+	(void)unused;
+	for (int run = 0; run < RUNS; run++) {
+		begin(run);
+		for (int i = 0; i < EVENTS; i++)
+			event();
+		settle();
+		for (int k = 0; k < VALUED; k++) {
+			struct host *h = &w.host[draw(HOSTS)];
+
+			lift(h, k);
+			settle();
+			h->table[k] = now + 60 * S;
+			settle();
+			for (int i = 0; i < HOSTS; i++)
+				if (end_of(&w.host[i], k) < now + 60 * S - SHARED_SLACK_NS)
+					fail_msg("run %d: host %d has not %s", run, i, key_of[k]);
+		}
+	}
+	begin(0);
+}
+
 /* Nothing comes of what is over, of what nobody knows, nor of a key that has no room. */
 static void test_what_is_of_no_account(void **unused)
 {
@@ -1030,6 +1058,7 @@ int main(void)
 	    cmocka_unit_test(test_what_is_of_no_account),
 	    cmocka_unit_test(test_all_come_to_the_same),
 	    cmocka_unit_test(test_what_is_lifted_is_nowhere),
+	    cmocka_unit_test(test_what_is_made_again_is_everywhere),
 	};
 
 	return cmocka_run_group_tests_name("shared", tests, NULL, NULL);

@@ -185,8 +185,11 @@ static void odd(struct exchange *x, const char *key, const char *why, const char
 	snprintf(x->odd, sizeof(x->odd), "%.160s in the store is passed over: %s%s", key, why, and);
 }
 
-/* False: it is passed over; or there is no memory for it (starved), and nothing is known of it. */
-static bool say(struct exchange *x, const struct store_entry *entry, size_t skip)
+/*
+ * read: it was read before, and not told of an item that this host had. False: it is passed over;
+ * or there is no memory for it (starved), and nothing is known of it.
+ */
+static bool say(struct exchange *x, const struct store_entry *entry, size_t skip, bool read)
 {
 	struct shared_value value;
 	uint64_t left_ns, age_ns;
@@ -209,6 +212,8 @@ static bool say(struct exchange *x, const struct store_entry *entry, size_t skip
 		odd(x, entry->key, why, "");
 	if (is != EXCHANGE_OURS)
 		return is == EXCHANGE_OTHERS;
+	if (read && !left_ns && shared_follows(&x->items, entry->key + skip, entry->revision))
+		return true;
 	age_ns = age_by_now(x, entry->lease);
 	if (left_ns && left_ns != SHARED_NEVER)
 		left_ns = left_ns > age_ns ? left_ns - age_ns : SHARED_OVER;
@@ -240,7 +245,7 @@ static enum asked say_page(struct exchange *x)
 	enum asked asked = x->away ? ask_ages(x, &x->page) : ASKED_ALL;
 
 	for (size_t i = 0; i < x->page.n && asked == ASKED_ALL; i++) {
-		(void)say(x, &x->page.at[i], strlen(EXCHANGE_ITEMS));
+		(void)say(x, &x->page.at[i], strlen(EXCHANGE_ITEMS), false);
 		if (x->starved)
 			return ASKED_IN_VAIN;
 	}
@@ -335,10 +340,11 @@ static bool refused(struct exchange *x, const struct writing *w, size_t n,
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		const struct store_entry *entry = store_find(now, w->key[i]);
+		bool read = entry && !w->put[i].follows && entry->revision <= x->revision;
 
 		if (asked == ASKED_SOME && entry && !is_told(x, entry))
 			continue;
-		if (entry && entry->revision != w->put[i].follows && !say(x, entry, skip) &&
+		if (entry && entry->revision != w->put[i].follows && !say(x, entry, skip, read) &&
 		    !x->starved)
 			shared_barred(&x->items, w->key[i] + skip);
 		if (!entry && w->put[i].follows)

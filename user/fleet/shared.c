@@ -330,6 +330,16 @@ void shared_there(struct shared *s, const char *key, const struct shared_value *
 		decide(item, now_ns);
 }
 
+bool shared_follows(struct shared *s, const char *key, uint64_t revision)
+{
+	struct shared_item *item = find(s, key);
+
+	if (!item || item->revision)
+		return false;
+	item->revision = revision;
+	return true;
+}
+
 bool shared_knows(const struct shared *s, const char *key, uint64_t revision)
 {
 	const struct shared_item *item = find(s, key);

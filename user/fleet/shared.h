@@ -169,6 +169,12 @@ void shared_there(struct shared *s, const char *key, const struct shared_value *
 		  uint64_t revision, uint64_t left_ns, uint64_t now_ns);
 /* Is the store's word of that revision known, or a later one? */
 bool shared_knows(const struct shared *s, const char *key, uint64_t revision);
+/*
+ * The store's word of that revision is that it was lifted. It had been read before the item was
+ * made here anew, which had no word then: so what is to be told follows it. False: it is not so,
+ * and shared_there is to be called.
+ */
+bool shared_follows(struct shared *s, const char *key, uint64_t revision);
 /* It is not there. */
 void shared_absent(struct shared *s, const char *key, uint64_t now_ns);
 /* shared_there was called for all that there is, beginning with shared_list. */
