@@ -178,6 +178,14 @@ static enum exchange_is is_ours(const char *key, const struct shared_value *valu
 	return odd_one ? EXCHANGE_ODD_ONE : EXCHANGE_OURS;
 }
 
+static bool stay;
+
+static bool stays(const char *key)
+{
+	assert_string_equal(key, KEY);
+	return stay;
+}
+
 static uint64_t term;
 
 static uint64_t term_of(const struct store *s)
@@ -198,8 +206,9 @@ static int begin(void **unused)
 	age_s = asked = crowd = call_ns = page_size = pages = 0;
 	compacted = false;
 	lists = puts_result = ages = STORE_DONE;
-	odd_one = false;
-	x = (struct exchange){.kind = &small, .now_ns = clock_ns, .is_ours = is_ours};
+	odd_one = stay = false;
+	x = (struct exchange){
+	    .kind = &small, .now_ns = clock_ns, .is_ours = is_ours, .stays = stays};
 	json_count_failures();
 	exchange_begin(&x);
 	assert_true(exchange_step(&x, "guard", 1));
@@ -351,6 +360,39 @@ static void test_what_was_lifted_is_made_again(void **unused)
 		assert_true(step());
 		assert_int_equal(there_s(), 100);
 		assert_false(exchange_waits(&x));
+	}
+}
+
+/*
+ * Another policy: what was lifted just before is told yet. What is not there any more is lifted
+ * only if such things stay where they lie.
+ */
+static void test_another_policy(void **unused)
+{
+	static const struct {
+		bool before, stays, theirs, lifted;
+	} row[] = {{true, false, false, true},
+		   {false, true, false, true},
+		   {false, false, false, false},
+		   {false, true, true, false},
+		   {true, false, true, false}};
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		(void)end(unused);
+		(void)begin(unused);
+		stay = row[i].stays;
+		here(now + 100 * S);
+		assert_true(step());
+		for (int k = 0; k < 2 && row[i].before; k++)
+			shared_looked(&x.items, now);
+		odd_one = row[i].theirs;
+		exchange_begin(&x);
+		odd_one = false;
+		(void)read_all();
+		for (int k = 0; k < 2; k++)
+			shared_looked(&x.items, now);
+		assert_true(step());
+		assert_int_equal(there_s(), row[i].lifted ? 0 : 100);
 	}
 }
 
@@ -754,6 +796,7 @@ int main(void)
 	    CASE(test_no_item_in_its_place),
 	    CASE(test_one_that_is_not_as_ours),
 	    CASE(test_what_was_lifted_is_made_again),
+	    CASE(test_another_policy),
 	    CASE(test_a_session_that_ended),
 	    CASE(test_no_answer),
 	    CASE(test_an_age_that_is_not_told),

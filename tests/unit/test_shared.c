@@ -858,7 +858,7 @@ static void event(void)
 	default:
 		if (draw(10))
 			break;
-		shared_begin(&h->s);
+		shared_begin(&h->s, NULL, NULL);
 		h->read = 0;
 		break;
 	}

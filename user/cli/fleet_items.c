@@ -57,6 +57,12 @@ static enum exchange_is is_ours(const char *key, const struct shared_value *valu
 		   : EXCHANGE_OURS;
 }
 
+/* A set is read anew by a policy, and lacks then what others have put in. */
+static bool stays(const char *key)
+{
+	return after(key, BAN);
+}
+
 void fleet_items_begin(struct fleet_items *items, struct attached *a, const struct policy *policy)
 {
 	items->bans = fleet_bans_of(policy);
@@ -64,6 +70,7 @@ void fleet_items_begin(struct fleet_items *items, struct attached *a, const stru
 	items->any = items->bans.n || items->bans.sources || items->sets.n;
 	items->exchange.now_ns = host_now_ns;
 	items->exchange.is_ours = is_ours;
+	items->exchange.stays = stays;
 	items->exchange.arg = items;
 	items->look_ns = items->store_ns = 0;
 	memset(items->again_ns, 0, sizeof(items->again_ns));

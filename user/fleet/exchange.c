@@ -34,9 +34,18 @@ static void forget_reading(struct exchange *x)
 	x->again = false;
 }
 
+static bool keeps(const struct shared_item *item, void *arg)
+{
+	const struct exchange *x = arg;
+	bool lifted = item->todo == SHARED_TELL && !item->here_ns;
+
+	return (lifted || x->stays(item->key)) &&
+	       x->is_ours(item->key, NULL, x->arg) == EXCHANGE_OURS;
+}
+
 void exchange_begin(struct exchange *x)
 {
-	shared_begin(&x->items);
+	shared_begin(&x->items, keeps, x);
 	x->revision = x->read_ns = 0;
 	x->odd[0] = 0;
 	forget_reading(x);

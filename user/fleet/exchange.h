@@ -40,6 +40,8 @@ struct exchange {
 	uint64_t (*now_ns)(void); /* the host's clock */
 	/* Of what runs; value->by is SHARED_PLAIN where it has none. */
 	enum exchange_is (*is_ours)(const char *key, const struct shared_value *value, void *arg);
+	/* Does it lie here through a change of the policy, as long as it is ours? */
+	bool (*stays)(const char *key);
 	void *arg;
 	uint64_t revision;	    /* up to which all was read; 0: nothing was */
 	uint64_t read_ns;	    /* when; 0: never */
@@ -59,7 +61,10 @@ struct exchange {
 	char odd[EXCHANGE_ODD]; /* "": there is none, or it was said */
 };
 
-/* Begins anew: forgets all items, and reads all of them. */
+/*
+ * Another policy is in force: reads all items anew. What is to be lifted on all hosts is told yet,
+ * and of bans all is known that was; of a set what is here may be missing for another reason.
+ */
 void exchange_begin(struct exchange *x);
 void exchange_free(struct exchange *x);
 /* Changes are not, or were not, seen as they come. */

@@ -129,9 +129,16 @@ static struct shared_item *item_of(struct shared *s, const char *key)
 	return item;
 }
 
-void shared_begin(struct shared *s)
+void shared_begin(struct shared *s, bool (*keeps)(const struct shared_item *item, void *arg),
+		  void *arg)
 {
-	s->n = s->next = 0;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->n && keeps; i++)
+		if (keeps(&s->at[i], arg))
+			s->at[kept++] = s->at[i];
+	s->n = kept;
+	s->next = 0;
 	s->whole = false;
 	if (s->places)
 		put_all(s);

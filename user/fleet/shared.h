@@ -127,8 +127,12 @@ struct shared_batch {
 };
 
 void shared_free(struct shared *s);
-/* Forgets all items, but not the counts: another policy has other ones. */
-void shared_begin(struct shared *s);
+/*
+ * Another policy is in force: reads all anew. Forgets all items but those that `keeps` says (NULL:
+ * none), and not the counts.
+ */
+void shared_begin(struct shared *s, bool (*keeps)(const struct shared_item *item, void *arg),
+		  void *arg);
 
 /* --- what is here ---------------------------------------------------------------------------- */
 
