@@ -10,6 +10,7 @@
 #include "live/bans.h"
 #include "live/change.h"
 #include "live/copies.h"
+#include "live/fleet_shares.h"
 #include "live/freeze.h"
 #include "live/host.h"
 #include "live/secret.h"
@@ -95,6 +96,39 @@ static void assert_throttle(uint32_t index, uint8_t byte)
 #define TO_DST	 "{key: dst, packets: 5, window: 2s, entries: 64}"
 #define USES	 "{key: all, uses: 9, cooldown: 1s, max_cooldown: 2s, threshold: 9}"
 #define RULE(of) "rules:\n- name: a\n  limits: [" of "]\n"
+
+/* --- a fleet's shares ----------------------------------------------------------------------- */
+
+#define FLEET(store, name)                                                                        \
+	"fleet: {store: [" store "], name: " name "}\n"                                           \
+	"rules:\n- name: a\n  limits: [{key: src, packets: 160, window: 1s, entries: 64, fleet: " \
+	"yes}]\n"
+
+/* What a host has in one fleet, its reserve too, is nothing in another. */
+static void test_another_fleet_has_no_shares(void **unused)
+{
+	static const char *const other[] = {
+	    SMALL FLEET("\"http://a:1\"", "two"), SMALL FLEET("\"http://b:1\"", "one"),
+	    SMALL RULE(WINDOW), SMALL FLEET("\"http://a:1\"", "one")};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
+		const bool same = i + 1 == sizeof(other) / sizeof(other[0]);
+		const struct fleet_held told = {
+		    .units = 80, .floor = 10, .until_ns = UINT64_MAX / 2};
+		struct fleet_limit limit[PACER_SHARES];
+		struct fleet_held held;
+
+		(void)end(NULL);
+		begin(SMALL FLEET("\"http://a:1\"", "one"));
+		assert_int_equal(fleet_limits(&pacer, limit), 1);
+		assert_int_equal(fleet_hold(&pacer, limit, &told, &error), 0);
+		change_to(other[i]);
+		held = fleet_held(&pacer, limit);
+		assert_int_equal(held.is, same);
+		assert_int_equal(held.floor, same ? 10 : 0);
+	}
+}
 
 /* --- what begins at zero -------------------------------------------------------------------- */
 
@@ -1827,6 +1861,7 @@ static void test_not_frozen(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    CASE(test_another_fleet_has_no_shares),
 	    CASE(test_new_limits_begin_at_zero),
 	    CASE(test_new_throttles_begin_at_zero),
 	    CASE(test_new_targets_begin_at_zero),

@@ -8,6 +8,7 @@
 #include "live/allow_maps.h"
 #include "live/copies.h"
 #include "live/draining.h"
+#include "live/fleet_shares.h"
 #include "live/host.h"
 #include "live/secret.h"
 #include "live/successor.h"
@@ -32,6 +33,8 @@ static int replace(struct attached *a, const char *text, const struct set_texts 
 		if (result)
 			successor_undo(a, &s);
 	}
+	if (!result && s.other_fleet)
+		fleet_forget(a);
 	/* At once, without a call in between: a trial's limits count in the old policy already. */
 	if (!result)
 		copies_put_in_force(a, next, until_ns);

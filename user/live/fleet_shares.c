@@ -135,17 +135,28 @@ static void put_used(struct pacer_lanes *lanes, uint32_t used)
 	__atomic_store_n(&lanes->used, used, __ATOMIC_RELEASE);
 }
 
+static void empty(struct pacer_share *share, struct pacer_lanes *lanes)
+{
+	put(&share->id, 0);
+	put_used(lanes, 0);
+	put(&share->word, 0);
+	put(&share->floor, 0);
+	put(&share->said, 0);
+}
+
+void fleet_forget(const struct attached *a)
+{
+	for (uint32_t i = 0; i < PACER_SHARES; i++)
+		empty(&a->control->share[i], &a->control->lanes[i]);
+}
+
 /* The place of another limit: nobody is judged by it any more before it is this one's. */
 static int take_place(const struct attached *a, struct pacer_share *share,
 		      struct pacer_lanes *lanes, uint64_t id, struct policy_error *error)
 {
 	if (share->id == id)
 		return 0;
-	put(&share->id, 0);
-	put_used(lanes, 0);
-	put(&share->word, 0);
-	put(&share->floor, 0);
-	put(&share->said, 0);
+	empty(share, lanes);
 	if (grace(a->ifname, error))
 		return -1;
 	put(&share->id, id);

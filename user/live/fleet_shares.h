@@ -62,6 +62,13 @@ int fleet_hold(const struct attached *a, const struct fleet_limit *limit,
 	       const struct fleet_held *to, struct policy_error *error);
 
 /*
+ * The shares are of another fleet than the policy's: nobody has any, and no reserve, until an agent
+ * says so. An agent that runs may do that of the old one until it has seen that; then it takes all
+ * back itself.
+ */
+void fleet_forget(const struct attached *a);
+
+/*
  * Of a throttle, how many uses are not free again by now: those that were made, and those that CPUs
  * hold on lease. It is all that was admitted within its cool-down if packets have been counted by
  * this very limit for as long. UINT64_MAX: it is not known, or the limit is of another kind.

@@ -266,6 +266,14 @@ static int compile(struct attached *a, const struct policy *new, struct compile_
 	return rotate ? -1 : compile_policy(new, previous, &host, bin, plan, error);
 }
 
+/* Another store or name: what is had there is nothing here. */
+static bool is_other_fleet(const struct policy_fleet *old, const struct policy_fleet *new)
+{
+	return old->on != new->on ||
+	       (new->on && (strcmp(old->name, new->name) ||
+			    memcmp(old->store, new->store, sizeof(old->store))));
+}
+
 int successor_plan(struct attached *a, const char *text, enum successor_how how, bool trial,
 		   struct successor *s, struct policy_error *error)
 {
@@ -282,8 +290,10 @@ int successor_plan(struct attached *a, const char *text, enum successor_how how,
 	else if (new)
 		result = compile(a, new, &previous, how == SUCCESSOR_ROTATED, trial, s->bin,
 				 s->plan, error);
-	if (!result)
+	if (!result) {
+		s->other_fleet = is_other_fleet(&old->fleet, &new->fleet);
 		result = find_sets(a, old, new, s, error);
+	}
 	if (!result && how == SUCCESSOR_BY_ITSELF)
 		s->bin->serial = a->copy[now].policy.serial;
 	/* By itself: what was taken off the list by hand stays off. */
