@@ -1078,6 +1078,71 @@ static void who_leaves_without_a_session_is_gone(void **state)
 	assert_int_equal(next_step(), FLEET_WAIT);
 }
 
+/* Its session is lost, and what it keeps is not given back with that: it asks for another first. */
+static void who_leaves_without_its_session_gives_back(void **state)
+{
+	const struct fleet_slot *slot;
+
+	(void)state;
+	has_half(100);
+	take_away(OWN);
+	now += 20 * S;
+	fleet_leave(&m);
+	assert_false(fleet_gone(&m));
+	assert_int_equal(fleet_kept(&m, &share), 100);
+	settle();
+	assert_true(m.left);
+	slot = fleet_slot_of(&share.record, 1);
+	assert_int_equal(slot->reserve, 0);
+	assert_int_equal(slot->cell[0].held, 0);
+	assert_int_equal(place(OWN), n_lies);
+	assert_int_equal(fleet_kept(&m, &share), 0);
+}
+
+/* Where it cannot know, it may be all that the policy says. */
+static void what_is_kept_before_an_answer(void **state)
+{
+	(void)state;
+	share.params.reserve = 10;
+	assert_int_equal(fleet_kept(&m, &share), 10);
+	put(OWN, "another's");
+	(void)send(FLEET_RENEW);
+	assert_int_equal(fleet_kept(&m, &share), 0);
+	share.trouble = FLEET_STRANGE;
+	share.read = false;
+	assert_int_equal(fleet_kept(&m, &share), 0);
+}
+
+/*
+ * An agent that begins lowers nothing that is in force, before the store has said what there is.
+ * Then, or when the session of before has ended, what it knows itself counts.
+ */
+static void who_begins_lets_the_datapath_go_on(void **state)
+{
+	for (int leaves = 0; leaves < 2; leaves++) {
+		(void)begin(state);
+		m.begun_ns = now;
+		share.params.reserve = 10;
+		share.params.memory_ns = 60 * S;
+		share.floor = share.applied.floor = 20;
+		share.applied.value[0] = 80;
+		share.applied.until_ns = now + 5 * S;
+		if (leaves)
+			fleet_leave(&m);
+		assert_int_equal(next_step(), FLEET_SEND);
+		fleet_lost(&m);
+		assert_int_equal(share.applied.value[0], leaves ? 0 : 80);
+		assert_int_equal(share.applied.floor, leaves ? 0 : 20);
+		now += 6 * S;
+		assert_int_equal(next_step(), FLEET_SEND);
+		assert_int_equal(share.applied.value[0], leaves ? 0 : 10);
+		assert_int_equal(share.applied.floor, leaves ? 0 : 10);
+		assert_true(talk_send(&t, &request));
+		(void)next_step();
+		assert_int_equal(share.applied.floor, 0);
+	}
+}
+
 /*
  * Another gets its part as soon, but for what is kept. Of a throttle all of it cools: what was used
  * before is not counted as hot.
@@ -1379,6 +1444,9 @@ int main(void)
 	    cmocka_unit_test_setup(who_leaves_soon_gives_back, begin),
 	    cmocka_unit_test_setup(who_leaves_before_an_answer_gives_back, begin),
 	    cmocka_unit_test_setup(who_leaves_without_a_session_is_gone, begin),
+	    cmocka_unit_test_setup(who_leaves_without_its_session_gives_back, begin),
+	    cmocka_unit_test_setup(what_is_kept_before_an_answer, begin),
+	    cmocka_unit_test_setup(who_begins_lets_the_datapath_go_on, begin),
 	    cmocka_unit_test_setup(what_others_lack_is_given_soon, begin),
 	    cmocka_unit_test_setup(what_is_kept_is_not_given, begin),
 	    cmocka_unit_test_setup(a_reserve_is_of_what_it_holds, begin),

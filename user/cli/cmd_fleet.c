@@ -55,6 +55,7 @@ struct agent {
 	struct fleet_number number;
 	sigset_t signals;
 	uint64_t retry_ns, leave_by_ns; /* leave_by_ns 0: it goes on */
+	bool moved;			/* its policy is of this fleet no more: it leaves */
 	char said[STORE_WHY];		/* the last complaint, which is not said twice */
 };
 
@@ -189,21 +190,36 @@ static void say_state(struct agent *g)
 
 /* --- the policy ------------------------------------------------------------------------------ */
 
+static const char *const no_fleet = "its policy is of no fleet: write fleet: {store: [...], "
+				    "name: edge} into it";
+
 static int read_fleet(struct agent *g, struct policy_error *error)
 {
 	struct policy *policy = copies_policy(&g->a, copies_in_force(&g->a), error);
+	const char *why = NULL;
 
 	if (!policy)
 		return -1;
-	g->fleet = policy->fleet;
-	fleet_items_begin(&g->items, &g->a, policy);
+	if (!policy->fleet.on)
+		why = no_fleet;
+	else if (g->talk.store && fleet_is_another(&g->fleet, &policy->fleet))
+		why = "its fleet is another now: start the agent again";
+	else
+		g->fleet = policy->fleet;
+	if (!why)
+		fleet_items_begin(&g->items, &g->a, policy);
 	policy_free(policy);
-	return g->fleet.on
-		   ? 0
-		   : policy_fail(error, 0,
-				 "%s: its policy is of no fleet: write fleet: {store: [...], "
-				 "name: edge} into it",
-				 g->ifname);
+	return why ? policy_fail(error, 0, "%s: %s", g->ifname, why) : 0;
+}
+
+/* Gives back what it has, for LEAVE_MS at most. */
+static void leave(struct agent *g)
+{
+	if (g->leave_by_ns)
+		return;
+	g->leave_by_ns = host_now_ns() + LEAVE_MS * 1000000ull;
+	fleet_leave(&g->member);
+	sd_notify(0, "STOPPING=1\nSTATUS=giving its shares back");
 }
 
 static bool changed(const struct agent *g)
@@ -213,20 +229,15 @@ static bool changed(const struct agent *g)
 	return copy != g->copy || g->a.copy[copy].policy.serial != g->serial;
 }
 
-/* Until the policy is another. */
+/* As the policy in force has it. */
 static int follow(struct agent *g, struct policy_error *error)
 {
-	struct policy_fleet was = g->fleet;
-
 	attached_sampled(&g->a);
 	g->copy = copies_in_force(&g->a);
 	g->serial = g->a.copy[g->copy].policy.serial;
 	g->since_ns = host_now_ns();
 	if (read_fleet(g, error))
 		return -1;
-	if (g->talk.store && fleet_is_another(&was, &g->fleet))
-		return policy_fail(error, 0, "%s: its fleet is another now: start the agent again",
-				   g->ifname);
 	if (fleet_divide(&g->of, &g->member, &g->a, g->fleet.local, error))
 		return -1;
 	fleet_nudge(&g->member);
@@ -363,7 +374,7 @@ static uint64_t hot_of(struct agent *g, uint32_t share)
 	uint64_t memory_ns = fleet_over(g->member.share[share].params.memory_ns);
 	uint64_t hot = fleet_hot(&g->a, &g->of.limit[share]);
 
-	if (g->member.share[share].leaving) /* another may count in its place */
+	if (g->member.share[share].leaving || g->moved) /* another may count in its place */
 		return UINT64_MAX;
 	return host_now_ns() - g->since_ns > memory_ns && !changed(g) ? hot : UINT64_MAX;
 }
@@ -371,7 +382,9 @@ static uint64_t hot_of(struct agent *g, uint32_t share)
 /* No packet is, of a limit that has left the policy and whose place is another's by now. */
 static bool is_judged_by(const struct agent *g, uint32_t share)
 {
-	return !g->member.share[share].leaving || fleet_held(&g->a, &g->of.limit[share]).is;
+	bool its = !g->member.share[share].leaving && !g->moved;
+
+	return its || fleet_held(&g->a, &g->of.limit[share]).is;
 }
 
 static bool apply(struct agent *g, uint32_t share, const struct fleet_picture *p)
@@ -393,11 +406,8 @@ static bool stopped(struct agent *g, uint32_t wait_ms)
 {
 	const struct timespec left = {wait_ms / 1000, wait_ms % 1000 * 1000000};
 
-	if (sigtimedwait(&g->signals, NULL, &left) > 0 && !g->leave_by_ns) {
-		g->leave_by_ns = host_now_ns() + LEAVE_MS * 1000000ull;
-		fleet_leave(&g->member);
-		sd_notify(0, "STOPPING=1\nSTATUS=giving its shares back");
-	}
+	if (sigtimedwait(&g->signals, NULL, &left) > 0)
+		leave(g);
 	return g->leave_by_ns && (fleet_gone(&g->member) || host_now_ns() >= g->leave_by_ns);
 }
 
@@ -485,10 +495,59 @@ static void step(struct agent *g)
 		ask(g, &request);
 		break;
 	case FLEET_WAIT:
-		if (share_items(g))
+		if (g->moved || share_items(g))
 			wait_for(g, wake_ns);
 		break;
 	}
+}
+
+/* Who leaves has nothing to use any more, whatever the store has said, or has not. */
+static void tell_nothing(struct agent *g)
+{
+	const struct fleet_picture nothing = {0};
+	struct policy_error error = {0};
+
+	for (uint32_t i = 0; i < g->member.shares; i++)
+		if (is_judged_by(g, i) && fleet_tell(&g->of, &g->a, i, &nothing, &error))
+			say(g, "%s", error.text);
+}
+
+/* What was not given back, and who gets it when. */
+static void say_rest(struct agent *g)
+{
+	uint32_t i = 0;
+
+	while (i < g->member.shares && !fleet_kept(&g->member, &g->member.share[i]))
+		i++;
+	if (i < g->member.shares)
+		say(g,
+		    "its shares were not given back within %d s: of a limit of rule %zu %" PRIu64
+		    " units stay its own (cut_off: local), and others have the rest a window after "
+		    "its session, which ends in %d s at most: once the store answers, start its "
+		    "agent, and stop it",
+		    LEAVE_MS / 1000, g->of.limit[i].rule,
+		    fleet_kept(&g->member, &g->member.share[i]), TTL_S);
+	else if (!fleet_gone(&g->member))
+		say(g,
+		    "its shares were not given back within %d s: others have them a window after "
+		    "its session, which ends in %d s at most",
+		    LEAVE_MS / 1000, TTL_S);
+}
+
+/* False: it goes on no more, and *error says why. What it has of a fleet before is given back. */
+static bool keep_up(struct agent *g, struct policy_error *error)
+{
+	if (g->moved)
+		return true;
+	if (changed(g) && follow(g, error)) {
+		if (error->line == POLICY_NO_MEMORY)
+			return false;
+		g->moved = true;
+		leave(g);
+		return true;
+	}
+	return !fleet_is_over(&g->of, &g->member, &g->a) ||
+	       !fleet_divide(&g->of, &g->member, &g->a, g->fleet.local, error);
 }
 
 static int attend(struct agent *g)
@@ -499,21 +558,15 @@ static int attend(struct agent *g)
 		if (attached_gone(&g->a))
 			return gave_up("fleet",
 				       "the pacer was taken off or replaced: start it again");
-		if (changed(g) && follow(g, &error))
+		if (!keep_up(g, &error))
 			return complain(NULL, &error);
-		if (fleet_is_over(&g->of, &g->member, &g->a) &&
-		    fleet_divide(&g->of, &g->member, &g->a, g->fleet.local, &error))
-			return complain(NULL, &error);
-		for (size_t i = 0; i < g->of.n - g->of.past; i++)
+		for (size_t i = 0; i < g->of.n - g->of.past && !g->leave_by_ns; i++)
 			ask_for(g, i);
 		step(g);
 	}
-	if (!fleet_gone(&g->member))
-		say(g,
-		    "its shares were not given back within %d s: others have them after the end "
-		    "of its session, in %d s at most",
-		    LEAVE_MS / 1000, TTL_S);
-	return EXIT_DONE;
+	tell_nothing(g);
+	say_rest(g);
+	return g->moved ? complain(NULL, &error) : EXIT_DONE;
 }
 
 static int begin(struct agent *g, const struct options *o)

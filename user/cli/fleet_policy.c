@@ -17,6 +17,17 @@ bool fleet_is_another(const struct policy_fleet *was, const struct policy_fleet 
 	       strcmp(was->ca, is->ca) || strcmp(was->cert, is->cert) || strcmp(was->key, is->key);
 }
 
+/* What packets of any key may use: no more than of one that has a share of its own. */
+static uint64_t least_of(const struct fleet_held *held)
+{
+	uint64_t units = held->units;
+
+	for (uint32_t i = 0; i < PACER_LANES; i++)
+		if (held->lane[i].is && held->lane[i].units < units)
+			units = held->lane[i].units;
+	return units;
+}
+
 /* A share that is new is what packets are judged by, as the agent before may have told them. */
 static void open_share(struct fleet_share *s, const struct fleet_limit *limit,
 		       const struct attached *a)
@@ -28,7 +39,7 @@ static void open_share(struct fleet_share *s, const struct fleet_limit *limit,
 	s->applied.until_ns = held.until_ns;
 	s->applied.floor = s->floor = held.floor;
 	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
-		s->applied.value[k] = held.units;
+		s->applied.value[k] = least_of(&held);
 }
 
 static void set_params(struct fleet_share *s, const struct fleet_limit *limit, bool local)

@@ -48,7 +48,7 @@ void fleet_start(struct fleet_member *m)
 {
 	m->number = m->session = m->revision = m->renewed_ns = m->retry_ns = m->read_ns = 0;
 	m->flight = FLEET_IDLE;
-	m->taken = m->went_back = m->leaving = m->left = m->stale = false;
+	m->taken = m->went_back = m->leaving = m->left = m->stale = m->answered = false;
 	m->hurry = true;
 	for (uint32_t i = 0; i < m->shares; i++) {
 		struct fleet_share *s = &m->share[i];
@@ -173,13 +173,30 @@ static uint64_t value_of(const struct fleet_member *m, const struct fleet_share 
 	return held > give ? held - give : 0;
 }
 
+/* Before the first answer the datapath goes on as an agent before this one has told it. */
+static bool goes_on(const struct fleet_member *m, const struct fleet_share *s)
+{
+	return !m->answered && !m->leaving && !s->leaving;
+}
+
+static uint64_t floor_by_now(const struct fleet_member *m, const struct fleet_share *s,
+			     uint64_t now_ns)
+{
+	if (goes_on(m, s))
+		return least(s->applied.floor, floor_of(m, s));
+	return clean(m, s, now_ns) ? floor_of(m, s) : 0;
+}
+
 static void paint(const struct fleet_member *m, const struct fleet_share *s, uint64_t now_ns,
 		  struct fleet_picture *p, struct fleet_record *record)
 {
 	struct fleet_slot *slot;
 
+	*p = s->applied;
+	if (goes_on(m, s) && now_ns < p->until_ns)
+		return;
 	memset(p, 0, sizeof(*p));
-	p->floor = clean(m, s, now_ns) ? floor_of(m, s) : 0;
+	p->floor = floor_by_now(m, s, now_ns);
 	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
 		p->value[k] = p->floor;
 	now_of(s, now_ns, record);
@@ -672,13 +689,10 @@ static void renewed(struct fleet_member *m, uint64_t now_ns, const struct fleet_
 {
 	uint64_t session = a->mine ? a->session : 0;
 
+	m->answered = true;
 	m->taken = a->session && !a->mine;
 	if (session != m->session)
 		change_session(m, session);
-	if (m->leaving && !session) {
-		m->left = true;
-		return;
-	}
 	m->revision = session ? a->revision : 0;
 	m->retry_ns = now_ns + m->ttl_ns / 4;
 	m->hurry = !a->done && !m->taken;
@@ -782,6 +796,26 @@ static void written(struct fleet_member *m, uint64_t now_ns, const struct fleet_
 	confirm(m, s);
 }
 
+uint64_t fleet_kept(const struct fleet_member *m, struct fleet_share *s)
+{
+	const struct fleet_slot *slot = fleet_slot_of(&s->record, m->id);
+
+	if (s->trouble > FLEET_CROWDED)
+		return 0;
+	if (!s->read)
+		return s->params.reserve;
+	return slot ? slot->reserve : 0;
+}
+
+/* It could give that back by another session. */
+static bool keeps_some(const struct fleet_member *m)
+{
+	for (uint32_t i = 0; i < m->shares; i++)
+		if (fleet_kept(m, &m->share[i]))
+			return true;
+	return false;
+}
+
 void fleet_answered(struct fleet_member *m, uint64_t now_ns, const struct fleet_answer *answer)
 {
 	if (m->flight == FLEET_IDLE || answer->number != m->number)
@@ -796,6 +830,7 @@ void fleet_answered(struct fleet_member *m, uint64_t now_ns, const struct fleet_
 	}
 	if (m->flight == FLEET_WRITE)
 		written(m, now_ns, answer);
+	m->left = m->leaving && fleet_gone(m);
 	m->flight = FLEET_IDLE;
 }
 
@@ -836,5 +871,5 @@ void fleet_leave(struct fleet_member *m)
 /* Before the first answer there may be what an agent before this one had. */
 bool fleet_gone(const struct fleet_member *m)
 {
-	return m->left || (!m->session && m->retry_ns);
+	return m->left || (!m->session && m->answered && (m->taken || !keeps_some(m)));
 }

@@ -155,6 +155,7 @@ struct fleet_member {
 	uint64_t flight_ns, flight_follows;
 	uint32_t flight_share;
 	bool taken, went_back, leaving, left;
+	bool answered; /* the store has, since the beginning */
 	struct fleet_share *share;
 	uint32_t shares;
 };
@@ -204,9 +205,11 @@ uint64_t fleet_pause_ns(uint32_t members, uint32_t chance);
 void fleet_leave(struct fleet_member *m);
 /*
  * Is there nothing that could be given back? So where it has left, and where the store says that it
- * has no session.
+ * has no session, nor a reserve of one before; or that another has its number.
  */
 bool fleet_gone(const struct fleet_member *m);
+/* Units of the share that stay its own without a session; before the first answer, at most. */
+uint64_t fleet_kept(const struct fleet_member *m, struct fleet_share *s);
 
 /* Has it given all up of this share, which was to be left? It does nothing any more. */
 bool fleet_left(const struct fleet_member *m, struct fleet_share *s);

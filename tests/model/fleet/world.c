@@ -1041,7 +1041,7 @@ static void settle_all(struct world *w)
 	}
 }
 
-/* Who leaves without a session, and does not come back, has what it kept yet. */
+/* Who has left keeps nothing, but where its number was another's: one datapath's of before. */
 static bool settled(struct world *w)
 {
 	uint64_t limit = x.sc->lowered ? x.sc->lowered : x.sc->limit;
@@ -1057,7 +1057,8 @@ static bool settled(struct world *w)
 			here++;
 			continue;
 		}
-		gone += charge(h, 0) + h->has.floor + (slot && h->left ? slot->reserve : 0);
+		gone += charge(h, 0) + h->has.floor;
+		gone += slot && (h->left || (h->m.left && !h->m.taken)) ? slot->reserve : 0;
 		kept += slot ? slot->reserve : 0;
 	}
 	if (!gone && sum <= limit && (!here || kept || sum == limit))
