@@ -28,7 +28,7 @@
 
 static struct {
 	unsigned int pacers; /* each interface before this one has one */
-	bool unlisted, gone, no_memfd, starving;
+	bool unlisted, gone, no_memfd, starving, shared;
 	unsigned int runs, released;
 	char last[IF_NAMESIZE];
 	char read[65536]; /* by the last run */
@@ -64,7 +64,7 @@ int attached_find(const char *ifname, struct attached *a, struct policy_error *e
 {
 	if (now.gone || number_of(ifname) >= now.pacers)
 		return policy_fail(error, 0, "%s: has no pacer", ifname);
-	a->control_id = number_of(ifname);
+	a->control_id = now.shared ? 1 : number_of(ifname);
 	return 0;
 }
 
@@ -223,6 +223,26 @@ static void test_whose_is_whose(void **unused)
 	assert_string_equal(headed, "");
 	assert_int_equal(SEVERAL(&taking, "e0", "e2"), EXIT_DONE);
 	assert_string_equal(headed, "");
+}
+
+/* Of those that share their state one is asked, and what failed is done for none. */
+static void test_shared(void **unused)
+{
+	static char *args[] = {"e0", "e2", "add"};
+
+	(void)unused;
+	now.shared = true;
+	assert_int_equal(SEVERAL(&changing, "e0", "e2", "add"), EXIT_DONE);
+	assert_int_equal(now.runs, 1);
+	assert_string_equal(headed, "e2: has the pacer of e0: done for both\n");
+	now.code = EXIT_FAILED;
+	assert_int_equal(SEVERAL(&changing, "e0", "e2", "add"), EXIT_FAILED);
+	assert_int_equal(now.runs, 2);
+	assert_string_equal(headed, "");
+	assert_int_equal(
+	    several_with(&changing, (struct options){.args = args, .n_args = 3, .json = true}),
+	    EXIT_FAILED);
+	assert_non_null(strstr(headed, "\"interface\": \"e2\",\n    \"result\": null"));
 }
 
 /* Of more than it has room for, none is left out in silence. */
@@ -395,6 +415,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_each),
 	    TEST(test_whose_is_whose),
+	    TEST(test_shared),
 	    TEST(test_too_many),
 	    TEST(test_names_that_are_wrong),
 	    TEST(test_each_reads_stdin),

@@ -22,6 +22,7 @@
 struct several {
 	char name[SEVERAL_MAX][IF_NAMESIZE];
 	uint32_t control_id[SEVERAL_MAX];
+	int code[SEVERAL_MAX]; /* the exit code, of those that it was run for */
 	size_t n;
 	bool more; /* than there is room for */
 };
@@ -144,13 +145,13 @@ static int find_any(const struct several *s)
 	return code;
 }
 
-static const char *first_with_state(const struct several *s, size_t i)
+static size_t first_with_state(const struct several *s, size_t i)
 {
 	size_t k = 0;
 
 	while (s->control_id[k] != s->control_id[i])
 		k++;
-	return s->name[k];
+	return k;
 }
 
 static void show_shared(const struct options *o, const char *ifname, const char *with)
@@ -270,15 +271,14 @@ static int run_all(const struct verb *verb, const struct options *o, int n_names
 		return code;
 	emit_many_begin(o->json);
 	for (size_t i = 0; i < s->n; i++) {
-		const char *first = changes ? first_with_state(s, i) : s->name[i];
+		size_t first = changes ? first_with_state(s, i) : i;
 
 		emit_many_next(s->name[i], listing);
-		if (strcmp(first, s->name[i])) {
-			show_shared(o, s->name[i], first);
-			continue;
-		}
-		last = run_one(verb, o, n_names, s->name[i]);
-		code = last > code ? last : code;
+		if (first == i)
+			s->code[i] = run_one(verb, o, n_names, s->name[i]);
+		else if (!s->code[first]) /* or it has said what failed, for both */
+			show_shared(o, s->name[i], s->name[first]);
+		code = first == i && s->code[i] > code ? s->code[i] : code;
 	}
 	last = emit_many_end();
 	return last > code ? last : code;
