@@ -415,6 +415,10 @@ under_a_rule()
 	pacer ban s0 add 10.77.0.1 --rule udp --for 1h >/dev/null
 	listed_bans "10.77.0.1/udp 10.77.0.11>10.77.0.1 udp 4001 9000/udp"
 	arrive "0" n=3
+	pacer ban s0 add "10.77.0.11>10.77.0.2 udp fragment 7" --rule udp >/dev/null
+	pacer ban s0 add "fd77::11>fd77::1 ? fragment 99" --rule udp >/dev/null
+	listed_bans "10.77.0.1/udp 10.77.0.11>10.77.0.1 udp 4001 9000/udp 10.77.0.11>10.77.0.2 udp fragment 7/udp fd77::11>fd77::1 ? fragment 99/udp"
+	equal "$(pacer ban s0 del "fd77::11>fd77::1 ? fragment 99" --rule udp --json | jq .lifted)" 1 "lifted"
 }
 
 # By the kernel's clock: what a ban says is left has passed when packets arrive again, and not before.

@@ -147,6 +147,8 @@ of_any_key()
 		"of a destination"
 	equal "$(why '[.packet, .limits[2].key]' "10.77.0.11>10.77.0.1 udp 4000 9001")" \
 		'["10.77.0.11>10.77.0.1 udp 4000 9001","10.77.0.11>10.77.0.1 udp 4000 9001"]' "a flow's is the packet's"
+	equal "$(why '[.rules[] | .limits[] | .key]' "10.77.0.11>10.77.0.1 udp fragment 7")" \
+		'["10.77.0.11>10.77.0.1 udp fragment 7"]' "of a fragment"
 	pacer allow s0 add 10.77.0.11 >/dev/null
 	equal "$(why .allowed.prefix 10.77.0.11 untagged)" 10.77.0.11 "its source is looked for"
 	equal "$(why .allowed 9000)" null "where there is one"

@@ -98,6 +98,23 @@ static uint32_t mask_of(const struct pacer_limiter *t, uint8_t family, uint32_t 
 	return k >= 8 ? t->mask4[k - 6] : k % 4 ? 0 : t->mask4[k / 4];
 }
 
+/* A whole packet, a later fragment, or one whose ports are beyond what is read, by turns. */
+static void set_ports(struct pacer_packet *pkt, uint32_t i)
+{
+	bool later = i % 5 == 3, part = i % 5 == 4;
+
+	if (later)
+		pkt->fragment = PACER_FRAG_LATER;
+	if (part)
+		pkt->key[PACER_WORD_PORTS] = 0;
+	if (pkt->family == PACER_FAMILY_6 && (later || (part && i & 1))) {
+		pkt->proto = 0;
+		pkt->ports = PACER_PORTS_ANY;
+	}
+	pkt->key[PACER_WORD_META] |=
+	    (later ? PACER_META_FRAGMENT : 0) | (part ? PACER_META_PART : 0);
+}
+
 /* What is written is read again, as the same key; its id says which parts it has. */
 static void test_read(void **state)
 {
@@ -116,8 +133,9 @@ static void test_read(void **state)
 		assert_true(policy_key_same(&key, &back));
 		pkt.proto = protos[i % 7];
 		pkt.vlan = i >> 12 & 1 ? 77 : PACER_VLAN_NONE;
-		pkt.key[PACER_WORD_META] =
-		    pkt.proto | pacer_meta_vlan(pkt.vlan) | i % 256 << PACER_META_TTL_AT;
+		pkt.key[PACER_WORD_META] = pacer_meta_vlan(pkt.vlan) | i % 256 << PACER_META_TTL_AT;
+		set_ports(&pkt, i);
+		pkt.key[PACER_WORD_META] |= pkt.proto;
 		tally_key_text(&key, &pkt, text, sizeof(text));
 		if (!key.parts) {
 			assert_int_equal(tally_key_read(&key, text, &read), -1);
@@ -222,8 +240,15 @@ static void test_read_wrong(void **state)
 	    "192.0.2.1>192.0.2.2  udp 1 2",
 	    "192.0.2.1>192.0.2.2 udp 1-2 2",
 	    "192.0.2.0/24>192.0.2.2 udp 1 2",
-	    "192.0.2.1>192.0.2.2 udp fragment 7",
-	    "192.0.2.1>192.0.2.2 udp ? ?",
+	    "192.0.2.1>192.0.2.2 udp fragment",
+	    "192.0.2.1>192.0.2.2 udp fragment x",
+	    "192.0.2.1>192.0.2.2 udp fragment 4294967296",
+	    "192.0.2.1>192.0.2.2 udp fragment 7 8",
+	    "192.0.2.1>192.0.2.2 udp ?",
+	    "192.0.2.1>192.0.2.2 udp ? 2",
+	    "192.0.2.1>192.0.2.2 udp 1 ?",
+	    "192.0.2.1>192.0.2.2 ? fragment 7",
+	    "2001:db8::1>2001:db8::2 ? 1 2",
 	};
 	static const char *const others[] = {
 	    "192.0.2.1", "192.0.2.0/25", "192.0.2.1/24", "2001:db8::/64", "x", "192.0.2.0/24 "};
@@ -238,6 +263,8 @@ static void test_read_wrong(void **state)
 		assert_int_equal(tally_key_read(&src, others[i], &read), -1);
 	assert_int_equal(tally_key_read(&dport, "192.0.2.1 ", &read), -1);
 	assert_int_equal(tally_key_read(&dport, "192.0.2.1", &read), -1);
+	assert_int_equal(tally_key_read(&dport, "192.0.2.1 fragment 65536", &read), -1);
+	assert_int_equal(tally_key_read(&dport, "192.0.2.1 ? ?", &read), -1);
 	memset(address, '1', sizeof(address) - 4);
 	memcpy(address + sizeof(address) - 4, " 53", 4);
 	assert_int_equal(tally_key_read(&dport, address, &read), -1);

@@ -83,6 +83,12 @@ static bool is_pppoe(const struct tunnel *t)
 	return !strcmp(t->name, PPPOE);
 }
 
+/* A packet that is written has its protocol and its ports, which a key may lack. */
+static int read_flow(const char *text, struct pacer_packet *pkt)
+{
+	return tally_key_read(&flow, text, pkt) || pkt->ports != PACER_PORTS_READ ? -1 : 0;
+}
+
 /* As a flow's key: so that there is one reader of addresses, protocols and ports. */
 static int read_ends(const struct words *w, struct pacer_packet *pkt)
 {
@@ -93,7 +99,7 @@ static int read_ends(const struct words *w, struct pacer_packet *pkt)
 		return -1;
 	snprintf(text, sizeof(text), "%s>%s %s %s %s", src, dst, w->at[0], *sport ? sport : "0",
 		 *dport ? dport : "0");
-	if (tally_key_read(&flow, text, pkt))
+	if (read_flow(text, pkt))
 		return -1;
 	return pacer_has_ports(pkt->proto) ? -!(*sport && *dport) : -(*sport || *dport);
 }
@@ -209,7 +215,7 @@ static int read_tunnel(const struct words *w, size_t at, const struct pacer_pack
 		 : pkt->family == PACER_FAMILY_4 ? PACER_IPPROTO_IPIP
 						 : PACER_IPPROTO_IPV6,
 		 h->in->dport, h->in->dport);
-	return tally_key_read(&flow, text, &h->outer);
+	return read_flow(text, &h->outer);
 }
 
 static int read_more(const struct words *w, size_t from, struct pacer_packet *pkt,
@@ -451,7 +457,7 @@ static int read_any(const char *text, struct pacer_packet *pkt, struct headers *
 {
 	struct words w;
 
-	if (!tally_key_read(&flow, text, pkt))
+	if (!read_flow(text, pkt))
 		return 0;
 	if (!split(text, &w) || w.n < 4 || strcmp(w.at[2], ">") != 0 || read_ends(&w, pkt))
 		return -1;

@@ -201,11 +201,16 @@ static int read_number(const char *text, uint32_t max, uint32_t *value)
 	return 0;
 }
 
+/* "?": of IPv6 alone, as packets of IPv4 always say it. */
 static int read_proto(const char *text, struct pacer_packet *pkt)
 {
 	char name[16];
 	uint32_t proto;
 
+	if (!strcmp(text, "?")) {
+		pkt->ports = PACER_PORTS_ANY;
+		return pkt->family == PACER_FAMILY_4 ? -1 : 0;
+	}
 	for (proto = 0; proto < 256; proto++)
 		if (!strcmp(proto_text(proto, name, sizeof(name)), text))
 			break;
@@ -233,16 +238,50 @@ static int read_vlan(const char **text, struct pacer_packet *pkt)
 	return 0;
 }
 
+/* What stands for the ports, that the packet has them not, is a part of the key, too. */
+static void mark_unread(struct pacer_packet *pkt, uint32_t mark)
+{
+	if (pkt->ports == PACER_PORTS_READ)
+		pkt->ports = PACER_PORTS_UNKNOWN;
+	pkt->key[PACER_WORD_META] |= mark;
+}
+
+/* "fragment 4711", behind the first word: of one port it has what the key keeps of the number. */
+static int read_fragment(uint16_t parts, const char **text, struct pacer_packet *pkt)
+{
+	bool both = parts & KEY_PART_SPORT && parts & KEY_PART_DPORT;
+	char word[READ_MAX];
+	uint32_t datagram;
+
+	if (!next_word(text, " ", word) || read_number(word, both ? UINT32_MAX : 65535, &datagram))
+		return -1;
+	pkt->key[PACER_WORD_PORTS] = parts & KEY_PART_DPORT ? datagram : datagram << 16;
+	pkt->fragment = PACER_FRAG_LATER;
+	mark_unread(pkt, PACER_META_FRAGMENT);
+	return 0;
+}
+
+/* As ports_text() writes them. */
 static int read_ports(uint16_t parts, const char **text, struct pacer_packet *pkt)
 {
-	char word[READ_MAX];
-	uint32_t sport = 0, dport = 0;
+	bool both = parts & KEY_PART_SPORT && parts & KEY_PART_DPORT;
+	char word[READ_MAX], more[READ_MAX] = "?";
+	uint32_t sport, dport;
 
-	if (parts & KEY_PART_SPORT &&
-	    (!next_word(text, " ", word) || read_number(word, 65535, &sport)))
+	if (!(parts & (KEY_PART_SPORT | KEY_PART_DPORT)))
+		return 0;
+	if (!next_word(text, " ", word))
 		return -1;
-	if (parts & KEY_PART_DPORT &&
-	    (!next_word(text, " ", word) || read_number(word, 65535, &dport)))
+	if (!strcmp(word, "fragment"))
+		return read_fragment(parts, text, pkt);
+	if (both && !next_word(text, " ", more))
+		return -1;
+	if (!strcmp(word, "?") && !strcmp(more, "?")) {
+		mark_unread(pkt, PACER_META_PART);
+		return 0;
+	}
+	if (pkt->ports == PACER_PORTS_ANY || read_number(word, 65535, &sport) ||
+	    read_number(both ? more : word, 65535, &dport))
 		return -1;
 	pkt->key[PACER_WORD_PORTS] = sport << 16 | dport;
 	return 0;

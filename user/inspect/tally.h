@@ -43,8 +43,7 @@ const char *tally_key_text(const struct policy_key *kind, const struct pacer_pac
 
 /*
  * The packet of a text that tally_key_text would write of it, or that names the same key; only what
- * the key has is filled in. -1: it names no key of that kind. Of fragments, and where ports or the
- * protocol are not known, none is read.
+ * the key has is filled in. -1: it names no key of that kind.
  */
 int tally_key_read(const struct policy_key *kind, const char *text, struct pacer_packet *pkt);
 /* Are its values, if it has some, of the limit's sets? Those that are bare numbers are. */
