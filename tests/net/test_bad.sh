@@ -237,6 +237,10 @@ a_pacer_there()
 	bad 1 '10.0.0.1: is not on the allow-list' allow s0 del 10.0.0.1
 	bad 2 '10.0.0.1/24 is not a prefix' allow s0 add 10.0.0.1/24
 	bad 2 'abc is not a prefix' allow s0 add abc
+	bad 2 '::ffff:10.0.0.1 is an IPv4 address in the form of IPv6, and no packet has it: write 10.0.0.1' \
+		allow s0 add ::ffff:10.0.0.1
+	bad 2 '::ffff:10.0.0.1 is an IPv4 address in the form of IPv6, and no packet has it: write 10.0.0.1' \
+		ban s0 add ::ffff:10.0.0.1
 	pacer unload s0 >/dev/null
 	bad 1 's0: has no pacer' unload s0
 	for n in $(seq 1 257); do

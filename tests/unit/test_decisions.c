@@ -113,6 +113,11 @@ static void test_answers(void **state)
 			      false, NULL, NULL),
 			 0);
 	bans_are(&d, NOW, "192.0.2.1 5, 2001:db8::1 20");
+	/* An IPv4 address in the form of IPv6 is the IPv4 address, which packets have. */
+	assert_int_equal(
+	    take(&d, "{\"new\": [" BAN(4, "Ip", "::ffff:192.0.2.7", "1s") "]}", true, NULL, NULL),
+	    0);
+	bans_are(&d, NOW, "192.0.2.7 1");
 	/* A whole answer has all there are. */
 	assert_int_equal(
 	    take(&d, "{\"new\": [" BAN(9, "Ip", "192.0.2.3", "1s") "]}", true, NULL, NULL), 0);

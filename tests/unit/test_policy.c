@@ -655,6 +655,9 @@ static const struct wrong wrong_document[] = {
      "allow[0]: 192.0.2.1/24 has bits beyond its length: write 192.0.2.0/24"},
     {"allow:\n- 10.0.0.1\n- 10.0.0.0/33\nrules: []", 3,
      "allow[1]: 10.0.0.0/33: the length is 0 to 32"},
+    {"allow:\n- '::ffff:192.0.2.0/120'\nrules: []", 2,
+     "allow[0]: ::ffff:192.0.2.0/120 is an IPv4 address in the form of IPv6, and no packet has it: "
+     "write 192.0.2.0/24"},
     {"allow: ['::/129']\nrules: []", 1, "the length is 0 to 128"},
     {"allow: [10.0.0.0/]\nrules: []", 1, "the length is 0 to 32"},
     {"allow: [host]\nrules: []", 1, "allow[0]: \"host\" is not a prefix"},

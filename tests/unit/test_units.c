@@ -422,6 +422,38 @@ static void prefixes(void **state)
 	}
 }
 
+/* As an address of IPv6, IPv4's is none that a packet has. */
+static void mapped_prefixes(void **state)
+{
+	static const struct {
+		const char *text, *four;
+	} c[] = {
+	    {"::ffff:192.0.2.1", "192.0.2.1"},
+	    {"::ffff:192.0.2.0/120", "192.0.2.0/24"},
+	    {"0::FFFF:c000:201", "192.0.2.1"},
+	    {"::ffff:0:0/97", "0.0.0.0/1"},
+	    {"::ffff:0:0/96", NULL},
+	    {"::/0", NULL},
+	    {"::192.0.2.1", NULL},
+	    {"::fffe:192.0.2.1", NULL},
+	    {"1::ffff:192.0.2.1", NULL},
+	    {"192.0.2.1", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY(c); i++) {
+		struct prefix prefix, four = {.family = 7};
+		char buf[64];
+
+		assert_int_equal(units_prefix(c[i].text, &prefix), 0);
+		assert_int_equal(units_prefix_mapped(&prefix, &four), c[i].four != NULL);
+		if (c[i].four)
+			assert_string_equal(units_prefix_text(&four, buf, sizeof(buf)), c[i].four);
+		else
+			assert_int_equal(four.family, 7);
+	}
+}
+
 static void ranges(void **state)
 {
 	static const struct {
@@ -549,12 +581,13 @@ static void texts_read_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(durations),  cmocka_unit_test(counts),
-	    cmocka_unit_test(sizes),	  cmocka_unit_test(rates),
-	    cmocka_unit_test(prefixes),	  cmocka_unit_test(ranges),
-	    cmocka_unit_test(texts),	  cmocka_unit_test(texts_read_back),
-	    cmocka_unit_test(rounded),	  cmocka_unit_test(bytes),
-	    cmocka_unit_test(rates_over), cmocka_unit_test(rate_texts),
+	    cmocka_unit_test(durations),       cmocka_unit_test(counts),
+	    cmocka_unit_test(sizes),	       cmocka_unit_test(rates),
+	    cmocka_unit_test(prefixes),	       cmocka_unit_test(mapped_prefixes),
+	    cmocka_unit_test(ranges),	       cmocka_unit_test(texts),
+	    cmocka_unit_test(texts_read_back), cmocka_unit_test(rounded),
+	    cmocka_unit_test(bytes),	       cmocka_unit_test(rates_over),
+	    cmocka_unit_test(rate_texts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -113,6 +113,7 @@ static enum taken read_decision(const json_t *from, uint64_t now_ns, struct deci
 	const char *scope = json_string_value(json_object_get(from, "scope"));
 	const char *value = json_string_value(json_object_get(from, "value"));
 	const char *duration = json_string_value(json_object_get(from, "duration"));
+	struct prefix four;
 	uint64_t for_ns;
 
 	if (!json_is_integer(id) || !type || !scope)
@@ -122,6 +123,8 @@ static enum taken read_decision(const json_t *from, uint64_t now_ns, struct deci
 		return TAKEN_NOT;
 	if (!value || units_prefix_masked(value, &d->prefix))
 		return wrong(id, why, "no address or range:", value);
+	if (units_prefix_mapped(&d->prefix, &four))
+		d->prefix = four;
 	if (!duration || decisions_duration(duration, &for_ns))
 		return wrong(id, why, "no duration:", duration);
 	if (!d->prefix.len || count_pieces(&d->prefix) > DECISIONS_PIECES)

@@ -61,12 +61,19 @@ static int change(struct attached *a, const struct options *o)
 	struct policy_error error = {0};
 	bool add = !strcmp(o->args[1], "add");
 	struct allow_entry entry = {.hand_until_ns = o->for_ns ? host_now_ns() + o->for_ns : 0};
+	struct prefix four;
+	char text[64];
 
 	if (units_prefix(o->args[2], &entry.prefix))
 		return misused("allow",
 			       "%s is not a prefix such as 192.0.2.0/24 or 2001:db8::/32 "
 			       "with its host bits 0",
 			       o->args[2]);
+	if (add && units_prefix_mapped(&entry.prefix, &four))
+		return misused(
+		    "allow",
+		    "%s is an IPv4 address in the form of IPv6, and no packet has it: write %s",
+		    o->args[2], units_prefix_text(&four, text, sizeof(text)));
 	if (add ? allow_add(a, &entry, &error) : allow_del(a, &entry.prefix, &error))
 		return complain(NULL, &error);
 	change_noted(a);

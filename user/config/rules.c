@@ -38,8 +38,14 @@ static int one_prefix(struct source *s, const struct place *at, const yaml_node_
 
 	if (doc_scalar(s, at, node, &text))
 		return -1;
-	if (!units_prefix(text, prefix))
-		return 0;
+	if (!units_prefix(text, prefix)) {
+		if (!units_prefix_mapped(prefix, &host))
+			return 0;
+		return doc_fail(
+		    s, doc_line(node), at,
+		    "%s is an IPv4 address in the form of IPv6, and no packet has it: write %s",
+		    doc_shown(text).text, units_prefix_text(&host, buf, sizeof(buf)));
+	}
 	if (!units_prefix_masked(text, &host))
 		return doc_fail(s, doc_line(node), at, "%s has bits beyond its length: write %s",
 				doc_shown(text).text, units_prefix_text(&host, buf, sizeof(buf)));

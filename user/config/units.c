@@ -321,6 +321,18 @@ int units_prefix_masked(const char *text, struct prefix *prefix)
 	return 0;
 }
 
+int units_prefix_mapped(const struct prefix *prefix, struct prefix *four)
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+	if (prefix->family != 6 || prefix->len <= 96 ||
+	    memcmp(prefix->addr, mapped, sizeof(mapped)))
+		return 0;
+	*four = (struct prefix){.family = 4, .len = prefix->len - 96};
+	memcpy(four->addr, prefix->addr + sizeof(mapped), 4);
+	return 1;
+}
+
 int units_range(const char *text, uint32_t max, struct range *range)
 {
 	uint64_t low, high;

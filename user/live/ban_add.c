@@ -26,7 +26,8 @@ struct wished {
 static int read_source(const char *text, struct wished *wished, struct policy_error *error)
 {
 	uint32_t word[4] = {0};
-	struct prefix prefix;
+	struct prefix prefix, four;
+	char meant[64];
 
 	if (units_prefix(text, &prefix))
 		return policy_fail(error, 0,
@@ -34,6 +35,11 @@ static int read_source(const char *text, struct wished *wished, struct policy_er
 				   "2001:db8::/64 with its host bits 0; for a key of a rule's "
 				   "limit name the --rule",
 				   text);
+	if (units_prefix_mapped(&prefix, &four))
+		return policy_fail(
+		    error, 0,
+		    "%.200s is an IPv4 address in the form of IPv6, and no packet has it: write %s",
+		    text, units_prefix_text(&four, meant, sizeof(meant)));
 	if (!prefix.len)
 		return policy_fail(error, 0, "%.200s is everybody: ban a longer prefix", text);
 	for (size_t i = 0; i < (prefix.family == 4 ? 1 : 4); i++)
