@@ -188,6 +188,51 @@ pins_of_root()
 	pacer unload s0 >/dev/null
 }
 
+# root_loads [OPTION...]: a pacer of root's, whose program is $loaded.
+root_loads()
+{
+	prepare serve
+	pacer clean >/dev/null
+	pacer load s0 -c "$open/one.yaml" "$@" >/dev/null
+	loaded=$(status .program_id)
+}
+
+# stays_behind PATH COMMAND...: the pacer is off, and what others had of it is told.
+stays_behind()
+{
+	local code=0
+
+	as "CAP_SYS_ADMIN CAP_NET_ADMIN" "${@:2}" >"$work/out" 2>"$work/err" || code=$?
+	equal "$code $(cat "$work/err")" "1 xdp-pacer: s0: the pacer is off, but $1, which holds its memory, cannot be removed: \
+Permission denied: be root, or have CAP_DAC_OVERRIDE, which docs/rights.md tells of, then \`xdp-pacer clean\`" "$2" || return
+	equal "$(what_is_on s0)" "{}" "what is on s0"
+}
+
+# Pins that cannot be removed would be in a tool's hands, and ban nobody: no other pacer comes in their place.
+pins_before()
+{
+	local at=/sys/fs/bpf/xdp-pacer/s0 verb
+
+	root_loads --pin
+	for verb in "load -c $open/one.yaml --replace" "load -c $open/one.yaml --replace --pin" "upgrade --pin"; do
+		# shellcheck disable=SC2086
+		denied ${verb%% *} s0 ${verb#* } || return
+		equal "$(status .program_id)" "$loaded" "the program after $verb" || return
+	done
+	stays_behind "$at" unload s0 || return
+	root_loads --pin
+	stays_behind "$at" save s0 "$open/free/s0.state" --and-unload || return
+	prepare serve
+	denied load s0 -c "$open/one.yaml" --pin || return # what is left there is nobody's
+	root_loads
+	pacer shadow s0 -c "$open/one.yaml" >/dev/null
+	denied load s0 -c "$open/one.yaml" --replace || return
+	pacer shadow s0 >/dev/null || fail "the shadow is gone" || return
+	root_loads # there are none
+	as "CAP_SYS_ADMIN CAP_NET_ADMIN" load s0 -c "$open/one.yaml" --replace >/dev/null || fail "no pins, and refused" || return
+	as "CAP_SYS_ADMIN CAP_NET_ADMIN" unload s0 >/dev/null || fail "no pins, and it is said"
+}
+
 # A tool that writes the pins needs them to be its own, and no capability.
 pins_of_a_tool()
 {
@@ -205,9 +250,11 @@ pins_of_a_tool()
 }
 
 net_up
+loaded=""
 open=$work/open bin=$work/open/xdp-pacer
 put_in_the_open
 check rights-of-each-verb the_table
 check rights-pins-of-root pins_of_root
+check rights-pins-before pins_before
 check rights-pins-of-a-tool pins_of_a_tool
 finish

@@ -554,6 +554,19 @@ int pinned_check(const char *ifname, uint32_t instead, struct policy_error *why)
 	return befalls() ? policy_fail(why, 0, "%s: may have no pins", ifname) : 0;
 }
 
+int pinned_may_go(const char *ifname, uint32_t id, struct policy_error *why)
+{
+	(void)id;
+	return befalls() ? policy_fail(why, 0, "%s: its pins may not go", ifname) : 0;
+}
+
+int pins_shadow_may_go(const char *ifname, int ifindex, uint32_t prog_id, struct policy_error *why)
+{
+	(void)ifindex;
+	(void)prog_id;
+	return befalls() ? policy_fail(why, 0, "%s: its shadow may not go", ifname) : 0;
+}
+
 int pinned_put(const struct attached *a, const uint32_t *instead, size_t n,
 	       struct policy_error *why)
 {

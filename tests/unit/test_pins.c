@@ -71,7 +71,8 @@ static bool many_maps;	      /* every program has more of them than are looked a
 static bool elsewhere, blind; /* in another namespace; no right to look into processes */
 static bool contained;	      /* in another namespace of processes */
 static bool no_bpffs;
-static char within[16]; /* which */
+static const char *others; /* what has this in its path is another's to look at; NULL: nothing */
+static char within[16];	   /* which */
 static struct pacer_control control;
 static struct pacer_copy *copies;
 
@@ -140,6 +141,10 @@ int bpf_obj_pin(int fd, const char *path)
 int bpf_obj_get_opts(const char *path, const struct bpf_obj_get_opts *opts)
 {
 	(void)opts;
+	if (others && strstr(path, others)) {
+		errno = EACCES;
+		return -1;
+	}
 	return falls() ? -1 : open(path, O_RDONLY | O_CLOEXEC);
 }
 
@@ -243,6 +248,8 @@ int __wrap_statfs(const char *path, struct statfs *fs);
 int __wrap_fstatfs(int fd, struct statfs *fs);
 int __wrap_setns(int fd, int kind);
 long __wrap_syscall(long number, ...);
+int __real_faccessat(int at, const char *path, int how, int flags);
+int __wrap_faccessat(int at, const char *path, int how, int flags);
 int __real_flock(int fd, int how);
 int __wrap_flock(int fd, int how);
 int __real_mkdir(const char *path, mode_t mode);
@@ -354,6 +361,11 @@ long __wrap_syscall(long number, ...)
 	va_end(more);
 	memset(data, blind ? 0 : 0xff, _LINUX_CAPABILITY_U32S_3 * sizeof(*data));
 	return fallen();
+}
+
+int __wrap_faccessat(int at, const char *path, int how, int flags)
+{
+	return falls() ? -1 : __real_faccessat(at, path, how, flags);
 }
 
 int __wrap_flock(int fd, int how)
@@ -477,6 +489,7 @@ static void begin(void)
 	runs[1] = runs[2] = true;
 	carried_at_home = carried_elsewhere = 0;
 	carried_by = DRIVER;
+	others = NULL;
 	blind = elsewhere = contained = many_maps = no_bpffs = false;
 	(void)!mkdir(root, 0755);
 	make("/proc/1/ns/net", "home");
@@ -891,6 +904,71 @@ static void test_what_stays_is_told(void **unused)
 	assert_true(told > 2);
 }
 
+static void note_cause(const char *name, int cause, void *of)
+{
+	if (strstr(name, "eth0"))
+		*(int *)of = cause;
+}
+
+/* What nobody here may look into is told by the interface's name, and no other. */
+static void test_what_is_others_is_told(void **unused)
+{
+	struct pins_left left = {.cause = 0};
+	int cause = 0;
+
+	(void)unused;
+	begin_pins();
+	others = "/lo/";
+	pinned_remove("lo", 10, 1, &left);
+	assert_int_equal(left.cause, EACCES);
+	assert_non_null(strstr(left.path, "/xdp-pacer/lo"));
+	assert_false(there("/xdp-pacer/was:1"));
+	assert_int_equal(pinned_check("lo", 10, &error), -1);
+	assert_non_null(strstr(error.text, "/lo is cannot be seen: Permission denied: be root"));
+	left.cause = 0;
+	others = "/eth0/";
+	pinned_remove("lo", 10, 1, &left);
+	assert_int_equal(left.cause, 0);
+	assert_false(there("/xdp-pacer/lo"));
+	pinned_clean(true, note_cause, &cause);
+	assert_int_equal(cause, EACCES);
+}
+
+/* A pacer gives way where what it has pinned can go with it, or is another's. */
+static void test_what_may_go(void **unused)
+{
+	static const struct {
+		const char *others;
+		uint32_t id;
+		unsigned int at; /* which look says no */
+		int result;
+	} cases[] = {
+	    {NULL, 10, 0, 0},	{NULL, 10, 4, -1},   {NULL, 10, 5, -1}, /* in all's folder; in its
+									 */
+	    {"/lo/", 10, 0, 0}, {"/lo/", 10, 1, -1}, {"/lo/", 10, 2, -1}, {"/lo/", 0, 1, 0},
+	    {NULL, 20, 4, 0},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(cases); i++) {
+		begin_pins();
+		others = cases[i].others;
+		fault.n = 0;
+		fault.at = cases[i].at;
+		fault.err = EACCES;
+		if (pinned_may_go("lo", cases[i].id, &error) != cases[i].result ||
+		    (cases[i].result && !strstr(error.text, "lo: its pacer cannot be replaced")))
+			fail_msg("case %zu: it says %s", i, error.text);
+	}
+	fault.n = 0;
+	fault.at = 1;
+	assert_int_equal(pins_shadow_may_go("lo", 1, 3, &error), -1);
+	assert_non_null(strstr(error.text, "shadow-of-1-by-3 could not be removed: Permission"));
+	assert_int_equal(pins_shadow_may_go("lo", 1, 3, &error), 0);
+	fault.n = 0;
+	assert_int_equal(pins_shadow_may_go("lo", 1, 1, &error), 0); /* it has none */
+}
+
 /* An interface carries its program in the driver, in the stack or on the card. */
 static void test_each_way_to_carry(void **unused)
 {
@@ -1011,6 +1089,7 @@ int main(void)
 	    TEST(test_where_they_are),		TEST(test_put_beside_pinned),
 	    TEST(test_shadow_is_pinned),	TEST(test_advice),
 	    TEST(test_each_way_to_carry),	TEST(test_gone_meanwhile),
+	    TEST(test_what_is_others_is_told),	TEST(test_what_may_go),
 	};
 	int failed;
 

@@ -269,6 +269,19 @@ static int put_on(const struct loading *l)
 	return object_program_fd(l->object) < 0 ? load_failed(l, err) : attach_failed(l, err);
 }
 
+/* Of the pacer before: tools would write into its pins, for nobody. */
+static int may_leave_nothing(struct loading *l)
+{
+	if (!l->before.pacer)
+		return 0;
+	l->pinned = pinned_id(l->before.pacer_fd);
+	return pinned_may_go(l->ifname, l->pinned, l->error) ||
+		       pins_shadow_may_go(l->ifname, l->before.ifindex, l->before.pacer_id,
+					  l->error)
+		   ? -1
+		   : 0;
+}
+
 /* Looks whether a pacer may be attached. Nothing is changed, but for what nobody uses any more. */
 static int look(struct loading *l)
 {
@@ -286,9 +299,9 @@ static int look(struct loading *l)
 		return -1;
 	l->looked = true;
 	if (refusal_by_site(l->ifname, &l->before, l->options->mode, l->options->direct,
-			    l->options->replace, l->error))
+			    l->options->replace, l->error) ||
+	    may_leave_nothing(l))
 		return -1;
-	l->pinned = l->before.pacer ? pinned_id(l->before.pacer_fd) : 0;
 	return l->options->pin ? pinned_check(l->ifname, l->pinned, l->error) : 0;
 }
 

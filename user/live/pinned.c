@@ -167,6 +167,12 @@ static uint32_t id_in(const char *folder)
 	return id || errno != ENOENT ? id : id_of(folder, PIN_6);
 }
 
+/* By errno: it is there, and others alone may look into it. */
+static bool is_denied(void)
+{
+	return errno == EACCES || errno == EPERM;
+}
+
 /* True also where that cannot be read. */
 static bool has_map(int prog_fd, uint32_t map_id)
 {
@@ -212,6 +218,9 @@ static int check_folder(const char *ifname, uint32_t instead, struct policy_erro
 	if (lstat(path, &st))
 		return 0;
 	id = id_in(folder);
+	if (!id && is_denied())
+		return policy_fail(error, 0, "%s: whose %s is cannot be seen: %s%s", ifname, path,
+				   strerror(errno), pins_advice(errno));
 	if (!id)
 		return policy_fail(error, 0,
 				   "%s: %s is not this tool's: remove it, or go on without --pin",
@@ -233,6 +242,20 @@ int pinned_check(const char *ifname, uint32_t instead, struct policy_error *erro
 	result = check_folder(ifname, instead, error);
 	close(fd);
 	return result;
+}
+
+int pinned_may_go(const char *ifname, uint32_t id, struct policy_error *error)
+{
+	char name[IF_NAMESIZE], all[PATH_MAX / 2], path[PINNED_PATH];
+	uint32_t there = id_in(folder_of(ifname, name));
+
+	if (!id || (there ? there != id : !is_denied()))
+		return 0;
+	pinned_path(ifname, path);
+	return pins_may_go(ifname, path, place(all), error) ||
+		       pins_may_go(ifname, path, path, error)
+		   ? -1
+		   : 0;
 }
 
 /* --- put -------------------------------------------------------------------------------------- */
@@ -444,13 +467,23 @@ static bool is_to_go(const struct removal *r, const char *name)
 	return (r->id && !strcmp(name, r->folder)) || !used(id, r->gone);
 }
 
+/* Of a folder that is_to_go() has just let stay: it may be the one, and nobody here may look. */
+static void tell_unseen(const struct removal *r, const char *name)
+{
+	if (r->each && is_denied() && (!r->id || !strcmp(name, r->folder)))
+		r->each(name, errno, r->arg);
+}
+
 static int remove_one(int at_fd, const char *name, void *removal)
 {
 	const struct removal *r = removal;
 	int cause;
 
-	if (name[0] == '.' || !is_to_go(r, name))
+	errno = 0;
+	if (name[0] == '.' || !is_to_go(r, name)) {
+		tell_unseen(r, name);
 		return 0;
+	}
 	cause = r->look || pins_remove_folder(at_fd, name) ? 0 : errno;
 	if (r->each)
 		r->each(name, cause, r->arg);

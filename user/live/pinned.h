@@ -44,6 +44,11 @@ uint32_t pinned_id(int prog_fd);
  */
 int pinned_check(const char *ifname, uint32_t instead, struct policy_error *error);
 /*
+ * Could the pins `id` of the interface be removed? Asked before another pacer takes the place of
+ * theirs: tools would go on to write into them, and ban nobody. 0, or -1 with *error filled.
+ */
+int pinned_may_go(const char *ifname, uint32_t id, struct policy_error *error);
+/*
  * Pins the maps of n pacers, all or none: what was there of others that are in no use, or of
  * instead[i], gives way, and comes back if it fails. Those that are pinned stay. 0, or -1 with
  * *error filled.

@@ -428,6 +428,16 @@ void pins_note_left(struct pins_left *left, const char *folder, const char *name
 	snprintf(left->path, sizeof(left->path), "%s/%s", folder, name);
 }
 
+int pins_may_go(const char *ifname, const char *path, const char *folder,
+		struct policy_error *error)
+{
+	if (!faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS))
+		return 0;
+	return policy_fail(error, 0,
+			   "%s: its pacer cannot be replaced, as %s could not be removed: %s%s",
+			   ifname, path, strerror(errno), pins_advice(errno));
+}
+
 struct swept {
 	enum pins_of of;
 	struct pins_left *left;
@@ -508,4 +518,15 @@ void pins_drop_shadow(int ifindex, uint32_t prog_id, struct pins_left *left)
 	cause = errno;
 	if (!lstat(path, &st)) /* a file system that is read-only says so of what is not there */
 		pins_note_left(left, pins_bpffs(), path + strlen(pins_bpffs()) + 1, cause);
+}
+
+int pins_shadow_may_go(const char *ifname, int ifindex, uint32_t prog_id,
+		       struct policy_error *error)
+{
+	char folder[PATH_MAX / 2], path[PATH_MAX];
+	struct stat st;
+
+	if (lstat(shadow_path(ifindex, prog_id, path, sizeof(path)), &st))
+		return 0;
+	return pins_may_go(ifname, path, folder_path(PINS_SHADOWS, folder, sizeof(folder)), error);
 }

@@ -53,6 +53,12 @@ int pins_put_shadow(int map_fd, const char *ifname, int ifindex, uint32_t prog_i
 		    struct policy_error *error);
 /* It may be gone already. `left` may be NULL. */
 void pins_drop_shadow(int ifindex, uint32_t prog_id, struct pins_left *left);
+/* Could it be removed, if it is there? 0, or -1 with *error filled. */
+int pins_shadow_may_go(const char *ifname, int ifindex, uint32_t prog_id,
+		       struct policy_error *error);
+/* The same of what a pacer has at `path`, by the right to write into `folder`. */
+int pins_may_go(const char *ifname, const char *path, const char *folder,
+		struct policy_error *error);
 /* Notes what stays, at folder/name, if nothing has been noted yet. */
 void pins_note_left(struct pins_left *left, const char *folder, const char *name, int cause);
 
