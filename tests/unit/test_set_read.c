@@ -85,8 +85,14 @@ static const struct text right[] = {
      "\telements = { 192.0.2.1 comment \"} b, c\", 192.0.2.2 comment \"{\",\n"
      "\t\t192.0.2.3 comment \"# d\" } }\n}\n",
      "192.0.2.1 192.0.2.2 192.0.2.3", 0},
-    {"set x {\n\telements = { 192.0.2.1 };\n}\nset elements {\n\telements = { 192.0.2.2 }\n}\n"
+    {"set elements {\n\telements = { 192.0.2.1 };\n}\n"
      "chain c {\n\tip saddr { 192.0.2.3 } drop\n}\n",
+     "192.0.2.1", 0},
+    {"table inet filter {\n\tset x{\n\t\ttype ipv4_addr\n\t}\n}\n"
+     "add element inet filter x { 192.0.2.1 }\nadd element inet filter x { 192.0.2.2 }\n"
+     "table inet filter { set x {\nelements = { 192.0.2.3 }\n}\n}\n",
+     "192.0.2.1 192.0.2.2 192.0.2.3", 0},
+    {"set x {\nelements = { 192.0.2.1 }\n}\nset x {\nelements = { 192.0.2.2 }\n}\n",
      "192.0.2.1 192.0.2.2", 0},
     {"flush set inet filter x\nadd element inet filter x { 192.0.2.1, 2001:db8::1 }\n",
      "192.0.2.1 2001:db8::1", 0},
@@ -132,6 +138,7 @@ struct bad {
 
 #define LINE   "begin a line with elements =, as nft list set does"
 #define BRACES "write elements = { 192.0.2.0/24, ... }"
+#define ALONE  "list one alone: nft list set FAMILY TABLE NAME"
 #define ALL    "a set has them all: leave these out, as nft list set does"
 
 static const struct bad bad[] = {
@@ -188,11 +195,27 @@ static const struct bad bad[] = {
      "two addresses: with '192.0.2.2': write a range as 192.0.2.1-192.0.2.9, or one address on a "
      "line",
      0},
+    {"10.0.0.0/8,11.0.0.0/8\n", 1, "two prefixes: with '11.0.0.0/8': write one on a line", 0},
+    {"10.0.0.0/8\t\"11.0.0.1-11.0.0.9\"\n", 1,
+     "two prefixes: with '11.0.0.1-11.0.0.9': write one on a line", 0},
+    {"10.0.0.0/8,x\n10.0.0.0/8, 2001:db8::1/32, x\n", 2,
+     "two prefixes: with '2001:db8::1/32': write one on a line", 0},
     {"create x hash:ip,port family inet\n", 1,
      "an ipset of type 'hash:ip,port': sets are of addresses alone: hash:ip, hash:net or bitmap:ip",
      0},
     {"add x 192.0.2.1\nadd y 192.0.2.2\n", 2, "a second ipset 'y': save one alone: ipset save NAME",
      0},
+    {"table ip f {\nset x {\nelements = { 192.0.2.1 }\n}\nset y {\nelements = { 192.0.2.2 "
+     "}\n}\n}\n",
+     5, "a second set 'y': " ALONE, 0},
+    {"table ip f {\nset x {\nelements = { 192.0.2.1 }\n}\n}\ntable ip6 f {\nset x {\n", 7,
+     "a second set 'x': " ALONE, 0},
+    {"table ip f { set x {\nelements = { 192.0.2.1 }\n}\n}\ntable ip f { set y {\n", 5,
+     "a second set 'y': " ALONE, 0},
+    {"add element ip f x { 192.0.2.1 }\nadd element ip f y { 192.0.2.2 }\n", 2,
+     "a second set 'y': " ALONE, 0},
+    {"add element ip f x { 192.0.2.1 }\nadd element ip g x { 192.0.2.2 }\n", 2,
+     "a second set 'x': " ALONE, 0},
     {"add x 192.0.2.0/24 nomatch\n", 1,
      "an exception 'nomatch': sets have none: leave it out, and let an earlier rule pass it", 0},
     {"elements = { 192.0.2.1,\n192.0.2.2\n", 2, "it ends within braces: add a '}'", 0},

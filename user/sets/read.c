@@ -24,8 +24,10 @@ struct reading {
 	uint32_t line;
 	enum style style;
 	bool in_braces;
-	bool any;	     /* a line that is no comment has been read */
-	struct set_word set; /* the ipset's name */
+	bool any;	       /* a line that is no comment has been read */
+	struct set_word set;   /* the name of the ipset, or of the set of nft */
+	struct set_word table; /* of nft: the last one that was named, and the set's */
+	struct set_word table_of_set;
 };
 
 struct shown {
@@ -165,6 +167,11 @@ static bool is(struct set_word word, const char *text)
 	return word.n == strlen(text) && !memcmp(word.at, text, word.n);
 }
 
+static bool same_words(struct set_word a, struct set_word b)
+{
+	return a.n == b.n && (!a.n || !memcmp(a.at, b.at, a.n));
+}
+
 static struct set_word unquoted(struct set_word word)
 {
 	word = set_trim(word);
@@ -232,7 +239,7 @@ static int ipset_add(struct reading *r, struct set_word rest)
 {
 	struct set_word name = next_word(&rest), element = next_word(&rest);
 
-	if (r->set.n && (name.n != r->set.n || memcmp(name.at, r->set.at, name.n)))
+	if (r->set.n && !same_words(name, r->set))
 		return wrong(r, "a second ipset", name, "save one alone: ipset save NAME");
 	r->set = name;
 	return add_element(r, element, 1) ? -1 : read_options(r, rest);
@@ -284,6 +291,56 @@ static int nft_elements(struct reading *r, struct set_word rest)
 	return r->in_braces ? 0 : nft_behind(r, rest);
 }
 
+/* A file is one set. Its name may come again, as where several lines add elements to it. */
+static int nft_set(struct reading *r, struct set_word table, struct set_word name)
+{
+	if (r->set.n && !(same_words(name, r->set) && same_words(table, r->table_of_set)))
+		return wrong(r, "a second set", name,
+			     "list one alone: nft list set FAMILY TABLE NAME");
+	r->set = name;
+	r->table_of_set = table;
+	return 0;
+}
+
+/* "element inet filter drop", of which the last word is the name */
+static int nft_add(struct reading *r, struct set_word rest)
+{
+	struct set_word element = next_word(&rest), table = set_trim(rest), name = {0}, word;
+
+	while ((word = next_word(&rest)).n)
+		name = word;
+	if (!is(element, "element") || !name.n)
+		return 0;
+	table.n = (size_t)(name.at - table.at);
+	return nft_set(r, set_trim(table), name);
+}
+
+/* What stands before the first brace, which *rest moves behind; nothing: there is none. */
+static struct set_word before_brace(struct set_word *rest)
+{
+	const char *brace = stop_at(*rest, "{");
+	struct set_word before = {rest->at, (size_t)(brace - rest->at)};
+
+	if (before.n == rest->n)
+		return (struct set_word){rest->at, 0};
+	rest->at = brace + 1;
+	rest->n -= before.n + 1;
+	return set_trim(before);
+}
+
+/* "table inet filter {" and "set drop {", which may stand behind it in one line */
+static int nft_block(struct reading *r, struct set_word line)
+{
+	struct set_word block = before_brace(&line), word = next_word(&block);
+
+	if (is(word, "table")) {
+		r->table = set_trim(block);
+		block = before_brace(&line);
+		word = next_word(&block);
+	}
+	return is(word, "set") ? nft_set(r, r->table, set_trim(block)) : 0;
+}
+
 /* Has the line "elements =", other than in quotes? */
 static bool has_elements(struct set_word line)
 {
@@ -325,12 +382,14 @@ static int nft_other(struct reading *r, struct set_word line, struct set_word wo
 static int nft_line(struct reading *r, struct set_word line)
 {
 	const char *brace = stop_at(line, "{");
-	struct set_word word = next_word(&(struct set_word){line.at, line.n});
+	struct set_word rest = line, word = next_word(&rest);
 
 	if (is(word, "add") || is(word, "elements") || word.at[0] == '{') {
 		if (brace == line.at + line.n)
 			return wrong(r, "elements without a brace", line,
 				     "write elements = { 192.0.2.0/24, ... }");
+		if (is(word, "add") && nft_add(r, before_brace(&rest)))
+			return -1;
 		r->in_braces = true;
 		line.n -= (size_t)(brace + 1 - line.at);
 		line.at = brace + 1;
@@ -339,7 +398,7 @@ static int nft_line(struct reading *r, struct set_word line)
 	if (is(word, "type") && !strstr(shown(line).text, "ipv4_addr") &&
 	    !strstr(shown(line).text, "ipv6_addr"))
 		return wrong(r, "a set of", line, "sets are of addresses alone");
-	return nft_other(r, line, word);
+	return nft_block(r, line) ? -1 : nft_other(r, line, word);
 }
 
 /* The value's number; 1 in a plain set; 0: *r->error says what is wrong. */
@@ -422,6 +481,7 @@ static bool is_heading(const struct reading *r, struct set_word first, size_t fi
 static int read_fields(struct reading *r, struct set_word line)
 {
 	struct set_word field[FIELDS_MAX], first;
+	struct set_range range;
 	bool open;
 	size_t n = split(line, field, &open);
 	uint16_t value;
@@ -437,6 +497,9 @@ static int read_fields(struct reading *r, struct set_word line)
 		return -1;
 	if (n > 1 && set_is_address(unquoted(field[1])) && set_is_address(first))
 		return two_addresses(r, field, value);
+	if (n > 1 && !r->source->value_field &&
+	    set_range_read(unquoted(field[1]), &range) != SET_NO_ADDRESS)
+		return wrong(r, "two prefixes: with", unquoted(field[1]), "write one on a line");
 	return add_element(r, first, value);
 }
 
