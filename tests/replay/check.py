@@ -125,6 +125,24 @@ def least_rate():
     assert tried > 8, tried
 
 
+def least_bytes():
+    """Bursts of bytes. A policy has none below a whole frame, which is then the smallest; the others are said, too."""
+    text = """rules:
+  - {name: dns, match: {src: 192.0.2.0/28}, limits: [{key: src, rate: 10Gbit/s, burst: 64K}]}
+  - {name: few, match: {src: 192.0.2.16/28}, limits: [{key: all, rate: 80bit/s, burst: 64K}]}
+  - {name: rest, limits: [{key: src, packets: 300, window: 1s}]}
+"""
+    out = json.loads(replay(text, "spread.pcap", "--json").stdout)
+    frame, more, rest = [rule["denies_nothing"][0] for rule in out["rules"]]
+    assert [limit["state"] for limit in (frame, more, rest)] == ["found"] * 3, out
+    assert frame["least"] == 1514 < more["least"] and rest["least"] > 0, out
+    values = [limit["least"] for limit in (frame, more, rest)]
+    assert denied(with_values(text, values), "spread.pcap") == 0
+    for i in (1, 2):
+        less = [value - (i == k) for k, value in enumerate(values)]
+        assert denied(with_values(text, less), "spread.pcap") > 0, less
+
+
 def least_odd():
     """A policy without rules; limits that nothing has come to; what the line of a ladder would have to say."""
     text = replay("rules: []\n", "nano.pcap").stdout

@@ -262,6 +262,8 @@ struct smallest_limit smallest_of(const struct smallest *l, uint32_t rule, uint3
 	else if (l->idle[rule][limit] ||
 		 untouched(kind, judge_limiter(&l->judge, rule, limit), smallest.value))
 		smallest.state = SMALLEST_ANY;
+	else /* or the smallest above it that a policy can have */
+		smallest.value = *kind->value_of(&l->guess.rule[rule].limit[limit]);
 	return smallest;
 }
 

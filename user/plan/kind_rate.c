@@ -52,6 +52,14 @@ static uint64_t span_ns(const struct policy_limit *limit)
 	return (uint64_t)((u128)limit->burst * limit->rate.per_ns / limit->rate.amount);
 }
 
+/* No policy has a burst of bytes that is smaller than a frame. */
+static void retune(struct policy_limit *limit, const struct policy_limit *from, uint64_t value,
+		   const struct pacer_limiter *beyond)
+{
+	(void)beyond;
+	limit->burst = from->rate.bytes && value < POLICY_FRAME_MAX ? POLICY_FRAME_MAX : value;
+}
+
 /* So far ahead a TAT may be, and its fraction. */
 static uint64_t memory_ns(const struct pacer_limiter *t)
 {
@@ -397,6 +405,7 @@ const struct limit_kind kind_rate = {
     .fine_ns = fine_ns,
     .value_of = value_of,
     .span_ns = span_ns,
+    .retune = retune,
     .is = is,
     .text = text,
     .value_is = "burst of ",
