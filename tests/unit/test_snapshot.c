@@ -557,7 +557,11 @@ static void test_keys_of_estimates(void **unused)
 	static const struct {
 		const char *key, *text;
 	} bad[] = {
-	    {"src+dport+src+dport+src+dport+src+d", "is none: src, dst"},
+	    {"src/32,128+dst/32,128+src/32,128+dst/32,128+src/32,128+dst/32,128+src/32,128+"
+	     "dst/32,128+src/32,128+dst/32,128+src/32,128+dst/32,128+src/32,128+dst/32,128+"
+	     "src/32",
+	     "is none: src, dst"},
+	    {"src+dport+src+dport+src+dport+src", "--key: "},
 	    {"src}", "is none: src, dst"},
 	    {"src/33", "--key: "},
 	    {"srcs", "--key: "},
@@ -570,6 +574,29 @@ static void test_keys_of_estimates(void **unused)
 		assert_int_equal(estimate_key_open(bad[i].key, &key, &error), -1);
 		if (!strstr(error.text, bad[i].text) || strstr(error.text, "rules"))
 			fail_msg("%s: %s", bad[i].key, error.text);
+	}
+	assert_int_equal(estimate_key_open("src/32,128+dst/32,128+proto+sport+dport", &key, &error),
+			 0);
+	estimate_key_close(&key);
+}
+
+/* A key without an address counts the families apart, as in a policy; "all" is one for both. */
+static void test_families_of_keys(void **unused)
+{
+	static const struct {
+		const char *key;
+		bool apart;
+	} rows[] = {{"dport", true}, {"proto", true}, {"src", true}, {"dst", true}, {"all", false}};
+	struct pacer_packet four = from(0, 60), six = four;
+	struct estimate_key key;
+
+	(void)unused;
+	six.family = PACER_FAMILY_6;
+	for (size_t i = 0; i < ARRAY(rows); i++) {
+		assert_int_equal(estimate_key_open(rows[i].key, &key, &error), 0);
+		assert_int_equal(estimate_key_hash(&key, &six) != estimate_key_hash(&key, &four),
+				 rows[i].apart);
+		estimate_key_close(&key);
 	}
 }
 
@@ -699,6 +726,7 @@ int main(void)
 	    TEST(test_more_keys_than_are_told),
 	    TEST(test_estimates),
 	    TEST(test_keys_of_estimates),
+	    TEST(test_families_of_keys),
 	    TEST(test_hashes_of_keys),
 	    TEST(test_packets_of_samples),
 	    TEST(test_no_memory_for_others),

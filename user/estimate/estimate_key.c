@@ -13,9 +13,9 @@
 int estimate_key_open(const char *key, struct estimate_key *out, struct policy_error *error)
 {
 	const char *why;
-	char text[160];
+	char text[POLICY_KEY_TEXT + 64];
 
-	if (strlen(key) > 32 ||
+	if (strlen(key) >= POLICY_KEY_TEXT ||
 	    strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789+/,") != strlen(key))
 		return policy_fail(error, 0,
 				   "--key %s is none: src, dst, src/24,56, flow, src+dport", key);
@@ -67,7 +67,7 @@ uint64_t estimate_key_hash(const struct estimate_key *by, const struct pacer_pac
 {
 	const struct policy_key *key = by->key;
 	struct pacer_limiter masks;
-	uint64_t sum = 0;
+	uint64_t sum = key->parts ? pkt->family : 0; /* "all" is one for both */
 
 	key_masks(key, &masks);
 	if (key->parts & KEY_PART_SRC)
