@@ -545,6 +545,40 @@ def suggest():
                     assert len({r["key"] for r in less if r["verdict"] == "deny"}) > allowed
 
 
+def at_once(file, sources):
+    """A packet of each of the IPv4 sources, by number, all within a second."""
+    head = bytes(12) + b"\x08\0" + struct.pack(">BBHHHBBH", 0x45, 0, 28, 0, 0, 64, 17, 0)
+    tail = bytes([192, 0, 2, 80]) + struct.pack(">HHHH", 5000, 53, 8, 0)
+    file.write(made_header())
+    for i, source in enumerate(sources):
+        file.write(struct.pack("<IIII", 1, i * 999999 // len(sources), 42, 42) + head +
+                   struct.pack(">I", 0x0a000000 + source) + tail)
+    file.flush()
+
+
+def suggest_whole():
+    """The share is of whole sources: 29% of 100 are 29, though a double has less. The k-th of n sends k packets."""
+    for n, share, allowed in ((100, 29, 29), (100, 57, 57), (100, 28.99, 28), (100, 58, 58), (7, 99.99, 6)):
+        with tempfile.NamedTemporaryFile(suffix=".pcap") as file:
+            at_once(file, [k for k in range(1, n + 1) for _ in range(k)])
+            out = json.loads(run("suggest", file.name, "--deny-share", f"{share}%", "--json").stdout)
+            assert (out["packets_in_window"], out["sources_denied"]) == (n - allowed, allowed), (n, share, out)
+
+
+def suggest_crowded():
+    """No smaller limit would, in the records that the policy will have: of so many sources, some share the wide ones
+    that they are measured in, and less share the narrow ones of a small limit."""
+    with tempfile.NamedTemporaryFile(suffix=".pcap") as file:
+        at_once(file, range(400000))
+        out = json.loads(run("suggest", file.name, "--deny-share", "0.1%", "--json").stdout)
+        assert out["sources"] == 400000 and out["confirmed"] and out["sources_denied"] <= 400, out
+        limit = out["packets_in_window"]
+        assert limit > 1 and f"packets: {limit}," in out["policy"], out
+        less = json.loads(replay(out["policy"].replace(f"packets: {limit},", f"packets: {limit - 1},"), file.name,
+                                 "--json").stdout)
+        assert less["denied"] > 400, (limit, less["denied"])
+
+
 def carpet(file, kind):
     """A capture of many sources, honest ones of both families among them, by `kind`:
     carpet: one source that floods, and 120 of another /24 that send a little each

@@ -9,6 +9,7 @@
  * with the narrower ones in force, since what these deny is charged to no wider one: else one
  * source that floods would have its whole network's limit made large enough for it.
  */
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -33,7 +34,7 @@
 /* Of one source, or of one prefix. */
 struct note {
 	uint32_t smallest; /* packets in a window: the smallest limit that denies it nothing */
-	uint32_t denied;   /* the number of the last try that denied it something */
+	uint32_t denied;   /* the number of the last replay that denied it something */
 };
 
 /* One limit of what is suggested; a ladder has several. */
@@ -60,6 +61,7 @@ struct suggestion {
 	struct rung rung[POLICY_LIMITS_MAX];
 	uint32_t rungs;
 	uint64_t packets;
+	uint32_t tries; /* replays */
 	bool confirmed;
 };
 
@@ -180,6 +182,16 @@ static void measure_frame(struct suggestion *s, const struct measuring *m,
 			   &error); /* in user space it cannot fail */
 }
 
+/* Those from the n-th on deny nothing. */
+static void open_limits(const struct suggestion *s, const struct judge *j, uint32_t n)
+{
+	for (uint32_t i = n; i < s->rungs; i++) {
+		struct pacer_limiter *t = judge_limiter(j, 0, i);
+
+		kind_of_limiter(t)->tune(t, PACER_LIMIT_MAX);
+	}
+}
+
 /* Reads the capture with the limits below `from` in force and all others open. */
 static int measure(struct suggestion *s, uint32_t from, uint32_t to)
 {
@@ -189,11 +201,7 @@ static int measure(struct suggestion *s, uint32_t from, uint32_t to)
 	int code = EXIT_DONE;
 
 	if (open_judge(s, &policy, &m.judge, &code)) {
-		for (uint32_t i = from; i < s->rungs; i++) {
-			struct pacer_limiter *t = judge_limiter(&m.judge, 0, i);
-
-			kind_of_limiter(t)->tune(t, PACER_LIMIT_MAX);
-		}
+		open_limits(s, &m.judge, from);
 		if (from)
 			code = restart_capture(&s->capture);
 		capture_tell(&s->capture, m.judge.replay);
@@ -204,6 +212,60 @@ static int measure(struct suggestion *s, uint32_t from, uint32_t to)
 	policy_free(policy);
 	return code;
 }
+
+/* --- a replay under the limits ---------------------------------------------------------------- */
+
+static void count_frame(struct suggestion *s, const struct judge *j,
+			const struct replay_frame *frame)
+{
+	struct policy_error error;
+	struct replay_judged judged;
+	struct tally_key key;
+	struct note *note;
+	struct rung *r;
+	uint32_t limit;
+
+	(void)replay_judge(j->replay, frame, &judged, &error);
+	if (!judge_denied(&judged))
+		return;
+	limit = judge_limit_of(j, &judged);
+	r = &s->rung[limit];
+	r->denied_packets++;
+	key = tally_key_of(judge_limiter(j, 0, limit), &j->policy->rule[0].limit[limit].key,
+			   &judged.pkt);
+	note = tally_find(&r->sources, &key);
+	if (note && note->denied != s->tries) {
+		note->denied = s->tries;
+		r->denied++;
+	}
+}
+
+/* Counts what the first `n` limits deny, all others being open. */
+static int replay_try(struct suggestion *s, uint32_t n)
+{
+	struct replay_frame frame;
+	struct policy *policy;
+	struct judge judge;
+	int code = EXIT_DONE;
+
+	s->tries++;
+	for (uint32_t i = 0; i < s->rungs; i++) {
+		s->rung[i].denied = 0;
+		s->rung[i].denied_packets = 0;
+	}
+	if (open_judge(s, &policy, &judge, &code)) {
+		open_limits(s, &judge, n);
+		code = restart_capture(&s->capture);
+		capture_tell(&s->capture, judge.replay);
+		while (!code && capture_next(&s->capture, &frame) == 1)
+			count_frame(s, &judge, &frame);
+		judge_close(&judge);
+	}
+	policy_free(policy);
+	return code;
+}
+
+/* --- the limit that the share decides --------------------------------------------------------- */
 
 static int greatest_first(const void *a, const void *b)
 {
@@ -239,11 +301,37 @@ static int choose(const struct suggestion *s, struct rung *r)
 		if (tally_key_at(&r->sources, i)->family != PACER_FAMILY_NONE)
 			r->smallest[n++] = ((struct note *)tally_note_at(&r->sources, i))->smallest;
 	qsort(r->smallest, n, sizeof(*r->smallest), greatest_first);
-	r->allowed = (uint32_t)floor(s->share * n);
+	r->allowed = (uint32_t)floor(s->share * n * (1 + 4 * DBL_EPSILON)); /* 29% of 100 are 29 */
 	r->limit = r->allowed < n ? r->smallest[r->allowed] : 1;
 	if (!r->limit) /* all that came was denied by narrower ones */
 		r->limit = 1;
 	return EXIT_DONE;
+}
+
+/*
+ * It was measured in wide records. The policy has narrow ones for a small limit, and twice as many,
+ * so that fewer sources share one: a smaller limit may do. Mostly it does not, and the first try
+ * says so.
+ */
+static int tighten(struct suggestion *s, uint32_t rung)
+{
+	struct rung *r = &s->rung[rung];
+	uint32_t enough = r->limit, small = rung ? s->rung[rung - 1].limit - 1 : 0, step = 1;
+	int code = EXIT_DONE;
+
+	while (!code && enough <= PACER_NARROW_LIMIT && enough - small > 1) {
+		r->limit = enough - small > step ? enough - step : small + 1;
+		code = replay_try(s, rung + 1);
+		if (r->denied <= r->allowed) {
+			enough = r->limit;
+			step *= 2;
+		} else {
+			small = r->limit;
+			step = 1;
+		}
+	}
+	r->limit = enough;
+	return code;
 }
 
 /* A reading a limit, so that those before it can be in force; of what cannot be read again, one. */
@@ -257,58 +345,13 @@ static int find_limits(struct suggestion *s)
 		for (uint32_t i = from; !code && i < from + at_once; i++)
 			code = choose(s, &s->rung[i]);
 		keep_order(s);
+		if (!code && capture_repeats(&s->capture))
+			code = tighten(s, from);
 	}
 	return code;
 }
 
 /* --- the replay that has to confirm it ------------------------------------------------------ */
-
-static void count_frame(struct suggestion *s, const struct judge *j,
-			const struct replay_frame *frame, uint32_t try)
-{
-	struct policy_error error;
-	struct replay_judged judged;
-	struct tally_key key;
-	struct note *note;
-	struct rung *r;
-	uint32_t limit;
-
-	(void)replay_judge(j->replay, frame, &judged, &error);
-	if (!judge_denied(&judged))
-		return;
-	limit = judge_limit_of(j, &judged);
-	r = &s->rung[limit];
-	r->denied_packets++;
-	key = tally_key_of(judge_limiter(j, 0, limit), &j->policy->rule[0].limit[limit].key,
-			   &judged.pkt);
-	note = tally_find(&r->sources, &key);
-	if (note && note->denied != try) {
-		note->denied = try;
-		r->denied++;
-	}
-}
-
-static int replay_try(struct suggestion *s, uint32_t try)
-{
-	struct replay_frame frame;
-	struct policy *policy;
-	struct judge judge;
-	int code = EXIT_DONE;
-
-	for (uint32_t i = 0; i < s->rungs; i++) {
-		s->rung[i].denied = 0;
-		s->rung[i].denied_packets = 0;
-	}
-	if (open_judge(s, &policy, &judge, &code)) {
-		code = restart_capture(&s->capture);
-		capture_tell(&s->capture, judge.replay);
-		while (!code && capture_next(&s->capture, &frame) == 1)
-			count_frame(s, &judge, &frame, try);
-		judge_close(&judge);
-	}
-	policy_free(policy);
-	return code;
-}
 
 /* Takes the next greater limit that a source needs. */
 static void raise_limit(struct rung *r)
@@ -346,7 +389,7 @@ static int confirm(struct suggestion *s)
 	if (!capture_repeats(&s->capture))
 		return EXIT_DONE;
 	for (uint32_t try = 1; try <= TRIES_MAX; try++) {
-		int code = replay_try(s, try);
+		int code = replay_try(s, s->rungs);
 
 		if (code)
 			return code;
