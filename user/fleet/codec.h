@@ -25,7 +25,7 @@
 struct fleet_token {
 	uint64_t id;	       /* of the member */
 	char boot[FLEET_NAME]; /* the kernel's boot id */
-	uint64_t datapath;     /* when it was loaded, by the clock since boot */
+	uint64_t datapath;     /* the kernel's id of its control map, which is new where it is */
 };
 
 /* Text to be freed; NULL: no memory. */
