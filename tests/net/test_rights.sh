@@ -233,6 +233,24 @@ pins_before()
 	as "CAP_SYS_ADMIN CAP_NET_ADMIN" unload s0 >/dev/null || fail "no pins, and it is said"
 }
 
+# Refused before anything is done, where the whole cannot be: nothing is frozen, and nothing left unsaid.
+not_by_halves()
+{
+	root_loads --pin
+	rm -f "$open/free/s0.state"
+	refused 1 's0: no privilege to take the pacer off \(CAP_NET_ADMIN\): run as root' \
+		as CAP_SYS_ADMIN save s0 "$open/free/s0.state" --and-unload || return
+	[ ! -e "$open/free/s0.state" ] || fail "a state was written" || return
+	equal "$(status .program_id)" "$loaded" "the program" || return
+	in_server ip link set dev s0 xdp off
+	refused 1 'clean: not all that is left could be seen: run as root' \
+		as "CAP_SYS_ADMIN CAP_NET_ADMIN" clean --dry-run || return
+	refused 1 'clean: not all that is left could be seen: run as root' \
+		as "CAP_SYS_ADMIN CAP_NET_ADMIN CAP_DAC_OVERRIDE" clean || return
+	equal "$(as "CAP_SYS_ADMIN CAP_SYS_PTRACE CAP_DAC_OVERRIDE" clean --state "$open/free" --json | jq -r '.found[].path')" s0 \
+		"what clean removes"
+}
+
 # A tool that writes the pins needs them to be its own, and no capability.
 pins_of_a_tool()
 {
@@ -256,5 +274,6 @@ put_in_the_open
 check rights-of-each-verb the_table
 check rights-pins-of-root pins_of_root
 check rights-pins-before pins_before
+check rights-not-by-halves not_by_halves
 check rights-pins-of-a-tool pins_of_a_tool
 finish

@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* clean: removes what tools that were killed left behind. */
 #include <errno.h>
+#include <linux/capability.h>
 #include <string.h>
 
 #include "cli/cmd.h"
 #include "cli/emit.h"
 #include "config/text.h"
+#include "live/host.h"
 #include "live/pinned.h"
 #include "live/pins.h"
 #include "live/state_file.h"
 
 #define STATES "/var/lib/xdp-pacer"
+/* To see whose pins are, and who uses them: without these some would be left, and not be told. */
+#define RIGHTS \
+	(CAP_TO_MASK(CAP_SYS_ADMIN) | CAP_TO_MASK(CAP_SYS_PTRACE) | CAP_TO_MASK(CAP_DAC_OVERRIDE))
 
 struct found {
 	const char *kind, *folder;
@@ -50,6 +55,8 @@ static int run_clean(struct options *o)
 
 	if (o->n_args)
 		return misused("clean", "it wants no interface");
+	if (!host_may(RIGHTS))
+		return gave_up("clean", "not all that is left could be seen: run as root");
 	emit_begin(o->json);
 	emit_object("");
 	emit_array("found");

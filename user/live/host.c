@@ -3,8 +3,11 @@
 
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <linux/capability.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "live/complaint.h"
 
@@ -36,4 +39,13 @@ int host_cpus(struct policy_error *error)
 				   "/sys/devices/system/cpu/possible?",
 				   strerror(cpus ? -cpus : ENODATA));
 	return cpus;
+}
+
+bool host_may(uint32_t capabilities)
+{
+	struct __user_cap_header_struct self = {_LINUX_CAPABILITY_VERSION_3, 0};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	return !syscall(SYS_capget, &self, data) &&
+	       (data[0].effective & capabilities) == capabilities;
 }

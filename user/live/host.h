@@ -3,6 +3,9 @@
 #ifndef PACER_HOST_H
 #define PACER_HOST_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "config/policy.h"
 
 /* The number of CPUs that may judge packets, or -1 with *error filled. It is read once. */
@@ -11,5 +14,7 @@ int host_cpus(struct policy_error *error);
  */
 uint64_t host_now_ns(void);
 uint64_t host_resolution_ns(void);
+/* Has the process all of these capabilities (CAP_TO_MASK, of the first 32)? */
+bool host_may(uint32_t capabilities);
 
 #endif

@@ -17,10 +17,11 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <linux/magic.h>
 #include <unistd.h>
+
+#include "live/host.h"
 
 #define FIRST_PID_NAMESPACE 4026531836u /* the kernel's PROC_PID_INIT_INO */
 #define NAMESPACES_MAX	    4096
@@ -62,14 +63,6 @@ static bool seen_before(struct seen *seen, ino_t ino)
 	if (seen->n < NAMESPACES_MAX)
 		seen->ino[seen->n++] = ino;
 	return false;
-}
-
-static bool looks_into_processes(void)
-{
-	struct __user_cap_header_struct self = {_LINUX_CAPABILITY_VERSION_3, 0};
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
-
-	return !syscall(SYS_capget, &self, data) && data[0].effective & CAP_TO_MASK(CAP_SYS_PTRACE);
 }
 
 /* By errno: it is not there any more, as its process has ended. */
@@ -145,7 +138,7 @@ static bool sees_every_process(void)
 	struct stat st;
 
 	return !stat("/proc/self/ns/pid", &st) && st.st_ino == FIRST_PID_NAMESPACE &&
-	       looks_into_processes();
+	       host_may(CAP_TO_MASK(CAP_SYS_PTRACE));
 }
 
 /* Is that open file the program? True also where that cannot be told. */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "live/save.h"
 
+#include <linux/capability.h>
 #include <unistd.h>
 
 #include "live/attach.h"
 #include "live/copies.h"
 #include "live/freeze.h"
+#include "live/host.h"
 #include "live/state_file.h"
 
 static int begin(const struct attached *a, struct state *s, struct policy_error *error)
@@ -70,6 +72,17 @@ static int look_for_partners(const struct attached *a, struct policy_error *erro
 	return attached_each_partner(a, shares, &s, error);
 }
 
+/* Told before anything is frozen, as it would let nothing through for no purpose. */
+static int may_take_off(const struct attached *a, struct policy_error *error)
+{
+	return host_may(CAP_TO_MASK(CAP_NET_ADMIN))
+		   ? 0
+		   : policy_fail(error, 0,
+				 "%s: no privilege to take the pacer off (CAP_NET_ADMIN): run as "
+				 "root",
+				 a->ifname);
+}
+
 /* The file is there, and the pacer as well: what holds of both. */
 static int stays_on(const struct attached *a, const char *file, struct policy_error *error)
 {
@@ -125,7 +138,7 @@ int save_and_unload(struct attached *a, const char *file, struct saved *saved,
 	int fd, result = -1;
 
 	*saved = (struct saved){.exact = true};
-	if (look_for_partners(a, error) || begin(a, &s, error))
+	if (may_take_off(a, error) || look_for_partners(a, error) || begin(a, &s, error))
 		return -1;
 	fd = copies_lock_of(a, error);
 	/* Who is stopped in between would leave it frozen. */
