@@ -173,6 +173,7 @@ $(BUILD)/unit/test_agents: LINK := -Wl,--wrap=fork,--wrap=pipe2,--wrap=kill
 $(BUILD)/unit/test_keys: LINK := -Wl,--wrap=open,--wrap=mkostemp,--wrap=write,--wrap=fsync,--wrap=fdatasync,--wrap=link,--wrap=fcntl,--wrap=fstat,--wrap=mmap,--wrap=posix_fallocate
 $(BUILD)/unit/test_set_maps $(BUILD)/unit/test_set_starved: LINK := -Wl,--wrap=mmap,--wrap=mremap
 $(BUILD)/unit/test_new_file: LINK := $(patsubst %,-Wl$(comma)--wrap=%,write fsync fchown fchmod close)
+$(BUILD)/unit/test_http: LINK := -Wl,--wrap=clock_gettime,--wrap=poll
 $(BUILD)/unit/test_pins: LINK := $(patsubst %,-Wl$(comma)--wrap=%,open openat opendir fdopendir readdir stat statfs fstatfs setns syscall faccessat flock mkdir mkdirat renameat2 unlinkat if_nameindex fcntl)
 
 $(BUILD)/unit/stepped/%.o: user/live/%.c $(BUILD)/unit/flags
@@ -384,7 +385,7 @@ clean: ## remove what was built
 	rm -rf $(BUILD)
 
 help: ## this list
-	@sed -n 's/^\([a-z_.-]*\):.*## /  make \1|/p' $(firstword $(MAKEFILE_LIST)) | column -t -s '|'
+	@sed -n 's/^\([a-z0-9_.-]*\):.*## /\1|/p' $(firstword $(MAKEFILE_LIST)) | awk -F '|' '{ printf "  make %-22s %s\n", $$1, $$2 }'
 
 -include $(wildcard $(BUILD)/*.d $(BUILD)/user/*/*.d $(BUILD)/unit/*.d $(BUILD)/unit/stepped/*.d $(BUILD)/unit/bench/*.d $(BUILD)/unit/user/*/*.d $(BUILD)/model/*.d \
 	 $(BUILD)/model/fleet/*.d $(BUILD)/fleet/*.d \
