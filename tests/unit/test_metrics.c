@@ -456,6 +456,19 @@ static void test_nothing(void **unused)
 
 static void test_what_is_asked_for(void **unused)
 {
+	static const struct {
+		const char *accept;
+		enum metrics_form form;
+	} weights[] = {
+	    {"text/plain, application/openmetrics-text;q=0", METRICS_PLAIN},
+	    {"application/openmetrics-text;version=1.0.0; Q=0.000, text/plain", METRICS_PLAIN},
+	    {"application/openmetrics-text;q=0;x=y", METRICS_PLAIN},
+	    {"application/openmetrics-text;q=0.1", METRICS_OPEN},
+	    {"application/openmetrics-text, text/plain;q=0", METRICS_OPEN},
+	    {"application/openmetrics-text;x=q=0", METRICS_OPEN},
+	    {"application/openmetrics-text;q=0,application/openmetrics-text;q=1", METRICS_OPEN},
+	};
+
 	(void)unused;
 	assert_int_equal(metrics_wanted(NULL), METRICS_PLAIN);
 	assert_int_equal(metrics_wanted("*/*"), METRICS_PLAIN);
@@ -463,6 +476,8 @@ static void test_what_is_asked_for(void **unused)
 	assert_int_equal(metrics_wanted("application/openmetrics-text;version=1.0.0,text/plain;"
 					"q=0.5"),
 			 METRICS_OPEN);
+	for (size_t i = 0; i < sizeof(weights) / sizeof(*weights); i++)
+		assert_int_equal(metrics_wanted(weights[i].accept), weights[i].form);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

@@ -100,6 +100,71 @@ int http_listen(const char *address, char bound[HTTP_TEXT], struct policy_error 
 	return fd;
 }
 
+/* --- who is connected ----------------------------------------------------------------------- */
+
+struct client {
+	bool on;
+	int fd;
+	uint64_t since_ms; /* it connected, or its last request was answered */
+};
+
+struct server {
+	const struct http_page *page;
+	struct client clients[HTTP_CONNECTIONS];
+};
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* There is room: the library takes no more of them. */
+static void note_client(void *server, struct MHD_Connection *c, void **context,
+			enum MHD_ConnectionNotificationCode what)
+{
+	struct client *client = ((struct server *)server)->clients;
+
+	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+		client = *context;
+		client->on = false;
+		return;
+	}
+	while (client->on)
+		client++;
+	*client = (struct client){
+	    true, MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd,
+	    now_ms()};
+	*context = client;
+}
+
+static void note_answered(void *unused, struct MHD_Connection *c, void **begun,
+			  enum MHD_RequestTerminationCode how)
+{
+	struct client *client =
+	    MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+
+	(void)unused;
+	(void)begun;
+	(void)how;
+	client->since_ms = now_ms();
+}
+
+/* The library's own timeout begins anew with each byte. It closes what it finds shut down. */
+static void cut_off_slow(struct server *server)
+{
+	uint64_t now = now_ms();
+
+	for (size_t i = 0; i < HTTP_CONNECTIONS; i++) {
+		const struct client *client = &server->clients[i];
+
+		if (client->on && now - client->since_ms > HTTP_REQUEST_S * 1000)
+			(void)shutdown(client->fd, SHUT_RDWR);
+	}
+}
+
 /* --- a request ------------------------------------------------------------------------------ */
 
 static enum MHD_Result reply(struct MHD_Connection *c, unsigned int status,
@@ -143,6 +208,16 @@ static enum MHD_Result give(struct MHD_Connection *c, const struct http_page *pa
 	return reply(c, MHD_HTTP_OK, response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
 }
 
+/* A path with an escaped NUL would be read up to there. It becomes none. */
+static size_t unescape(void *unused, struct MHD_Connection *c, char *text)
+{
+	(void)unused;
+	(void)c;
+	if (MHD_http_unescape(text) != strlen(text))
+		*text = 0;
+	return strlen(text);
+}
+
 /* It is called when the head has been read, for each piece of a body, and once when that is over.
  */
 static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *url,
@@ -164,7 +239,7 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *u
 		*len = 0;
 		return MHD_YES;
 	}
-	return give(c, arg);
+	return give(c, ((const struct server *)arg)->page);
 }
 
 /* --- until the end -------------------------------------------------------------------------- */
@@ -190,15 +265,7 @@ static int wait_ms(struct MHD_Daemon *daemon)
 	return MHD_get_timeout(daemon, &ms) == MHD_YES && ms < ROUND_MS ? (int)ms : ROUND_MS;
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
-static int work(struct MHD_Daemon *daemon, int signals, const struct http_page *page)
+static int work(struct MHD_Daemon *daemon, int signals, struct server *server)
 {
 	const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD);
 	struct pollfd at[2] = {{.fd = signals, .events = POLLIN}, {.events = POLLIN}};
@@ -213,7 +280,8 @@ static int work(struct MHD_Daemon *daemon, int signals, const struct http_page *
 		if (MHD_run(daemon) != MHD_YES)
 			return -1;
 		if (now_ms() - idle_ms >= ROUND_MS) {
-			page->idle(page->arg);
+			server->page->idle(server->page->arg);
+			cut_off_slow(server);
 			idle_ms = now_ms();
 		}
 	}
@@ -222,6 +290,7 @@ static int work(struct MHD_Daemon *daemon, int signals, const struct http_page *
 
 int http_serve(int fd, const struct http_page *page, struct policy_error *error)
 {
+	struct server server = {.page = page};
 	struct MHD_Daemon *daemon;
 	sigset_t ends;
 	int signals, result = -1;
@@ -231,13 +300,14 @@ int http_serve(int fd, const struct http_page *page, struct policy_error *error)
 	sigaddset(&ends, SIGINT);
 	sigprocmask(SIG_BLOCK, &ends, NULL);
 	signals = signalfd(-1, &ends, SFD_CLOEXEC);
-	daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, handle, (void *)page,
-				  MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
-				  connections(), MHD_OPTION_CONNECTION_TIMEOUT,
-				  (unsigned int)HTTP_IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-				  (size_t)MEMORY_BYTES, MHD_OPTION_END);
+	daemon = MHD_start_daemon(
+	    MHD_USE_EPOLL, 0, NULL, NULL, handle, &server, MHD_OPTION_LISTEN_SOCKET, fd,
+	    MHD_OPTION_CONNECTION_LIMIT, connections(), MHD_OPTION_CONNECTION_TIMEOUT,
+	    (unsigned int)HTTP_IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_BYTES,
+	    MHD_OPTION_NOTIFY_CONNECTION, note_client, &server, MHD_OPTION_NOTIFY_COMPLETED,
+	    note_answered, NULL, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_END);
 	if (daemon && signals >= 0)
-		result = work(daemon, signals, page);
+		result = work(daemon, signals, &server);
 	if (result)
 		policy_explain(error, 0, "the server does not run: %s", strerror(errno));
 	if (daemon)

@@ -3,8 +3,10 @@
  * Purpose: one page over HTTP, until somebody ends it: GET and HEAD of HTTP_PATH, and nothing else.
  *
  * Concurrency: one thread, that of the caller. A client that is slow, or says nothing, holds a
- * connection and no more; HTTP_IDLE_S after its last byte that is closed. Where HTTP_CONNECTIONS
- * (or half of the descriptors that the process may have) are open, the next ones wait.
+ * connection and no more; HTTP_IDLE_S after its last byte that is closed, and HTTP_REQUEST_S after
+ * it began, or its last request was answered, if the next one has not been by then. Where
+ * HTTP_CONNECTIONS (or half of the descriptors that the process may have) are open, the next ones
+ * wait.
  */
 #ifndef PACER_HTTP_H
 #define PACER_HTTP_H
@@ -16,6 +18,7 @@
 #define HTTP_PATH	 "/metrics"
 #define HTTP_CONNECTIONS 1500
 #define HTTP_IDLE_S	 10
+#define HTTP_REQUEST_S	 30 /* to be asked and answered */
 #define HTTP_TEXT	 80 /* of an address and port */
 
 /* What is served, made anew for each request. */

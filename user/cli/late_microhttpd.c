@@ -73,3 +73,15 @@ void MHD_destroy_response(struct MHD_Response *response)
 {
 	MHD_FUNCTION(MHD_destroy_response)(response);
 }
+
+/* Of the kinds that this program asks for, nothing follows. */
+const union MHD_ConnectionInfo *MHD_get_connection_info(struct MHD_Connection *c,
+							enum MHD_ConnectionInfoType kind, ...)
+{
+	return MHD_FUNCTION(MHD_get_connection_info)(c, kind);
+}
+
+size_t MHD_http_unescape(char *text)
+{
+	return MHD_FUNCTION(MHD_http_unescape)(text);
+}

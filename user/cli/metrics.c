@@ -783,7 +783,26 @@ const char *metrics_type(enum metrics_form form)
 				    : "text/plain; version=0.0.4; charset=utf-8";
 }
 
+/* Of a range in an Accept header: has it the weight 0, so that it is not wanted? */
+static bool is_refused(const char *range)
+{
+	const char *end = range + strcspn(range, ","), *weight = range;
+
+	while ((weight = memchr(weight, ';', (size_t)(end - weight)))) {
+		weight++;
+		weight += strspn(weight, " \t");
+		if (strncasecmp(weight, "q=0", 3) != 0)
+			continue;
+		weight += 2;
+		return strchr(" \t,;", weight[strspn(weight, "0.")]);
+	}
+	return false;
+}
+
 enum metrics_form metrics_wanted(const char *accept)
 {
-	return accept && strcasestr(accept, OPEN_METRICS) ? METRICS_OPEN : METRICS_PLAIN;
+	for (; accept && (accept = strcasestr(accept, OPEN_METRICS)); accept++)
+		if (!is_refused(accept))
+			return METRICS_OPEN;
+	return METRICS_PLAIN;
 }
