@@ -24,7 +24,7 @@ struct range {
 int units_duration(const char *text, uint64_t *ns);
 /* "300", "20k", "1.5M", "64Ki": K, M, G, T of 1000, Ki, Mi, Gi, Ti of 1024. */
 int units_count(const char *text, uint64_t *count);
-/* The same in bytes: "64Mi", "64MiB", "64M", "64MB", "4096". */
+/* The same in bytes: "64Mi", "64MiB", "64M", "64MB", "4096", "4096B". */
 int units_size(const char *text, uint64_t *bytes);
 /* The same, or in bits: "10Mbit" is 1250000 bytes. Bits that make no whole byte are no number. */
 int units_bytes(const char *text, uint64_t *bytes);
