@@ -169,6 +169,13 @@ static void test_too_much(void **unused)
 	    -1);
 	assert_int_equal(error.line, 4);
 	assert_non_null(strstr(error.text, "withstand: against such a flood this limit of rule b"));
+	/* Less than the largest table, of which a quarter is left for changes. */
+	assert_int_equal(
+	    compiled("withstand: 80Gpps\nrules: [{name: a, limits: [{key: src, gap: 1ms}]}]", &bin,
+		     &plan, NULL, &error),
+	    -1);
+	assert_non_null(strstr(
+	    error.text, "takes 50 GiB of state, and all limits and bans together may take 48Gi: "));
 }
 
 /* A change leaves what is kept as it is, whatever another value would have asked for. */

@@ -571,6 +571,8 @@ static const struct wrong wrong_document[] = {
     {"rules: [[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]", 1, "nested too deep: at most 16 levels"},
     {"", 1, "empty: write rules: []"},
     {"# only a comment\n", 1, "empty"},
+    {"\xef\xbb\xbf\xef\xbb\xbfrules: []\n", 1,
+     "it begins with two byte order marks: leave one out"},
     {"~", 1, "expected a policy: fields"},
     {"rules", 1, "expected a policy: fields"},
     {"- rules", 1, "expected a policy: fields"},

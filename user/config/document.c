@@ -559,6 +559,11 @@ static int MUST_USE check_events(struct source *s)
 	return out_of_memory ? doc_no_memory(s) : result;
 }
 
+static int has_mark(const struct source *s)
+{
+	return s->len >= 3 && !memcmp(s->text, "\xef\xbb\xbf", 3);
+}
+
 /* Open a text; close_source then frees what it holds. */
 int doc_open(struct source *s, const char *text, size_t len, struct policy_error *error)
 {
@@ -569,11 +574,13 @@ int doc_open(struct source *s, const char *text, size_t len, struct policy_error
 	if (len > PACER_DOC_MAX - 1)
 		return doc_fail(s, 0, NULL, "%zu or more bytes: a policy has at most %u", len,
 				PACER_DOC_MAX - 1);
-	if (len >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) {
+	if (has_mark(s)) {
 		s->bom = 3;
 		s->text += s->bom;
 		s->len -= s->bom;
 	}
+	if (has_mark(s)) /* YAML would pass over it here, and not behind a field that is set */
+		return doc_fail(s, 1, NULL, "it begins with two byte order marks: leave one out");
 	if (check_events(s) || start_parser(s, &parser))
 		return -1;
 	result = load_document(s, &parser);

@@ -11,6 +11,7 @@
 /* Of a table's lines that limits without a size share; the rest is for later changes of policy. */
 #define SHARE_NUM	  3
 #define SHARE_DEN	  4
+#define FLOOD_LINES_MAX	  (PACER_LINES_MAX / SHARE_DEN * SHARE_NUM)
 #define LIMITER_LINES_MIN 32
 
 struct region {
@@ -270,10 +271,10 @@ static int too_much(const struct policy *policy, const struct draft_rule *drafts
 	return policy_fail(
 	    error, drafts[most].at[of].line,
 	    "withstand: against such a flood this limit of rule %s takes %llu GiB of "
-	    "state, and there may be %s at most: give it entries of its own, a "
+	    "state, and all limits and bans together may take %s: give it entries of its own, a "
 	    "shorter time or a higher limit",
 	    policy->rule[most].name, (unsigned long long)(drafts[most].at[of].lines >> 24),
-	    units_size_text(POLICY_MEMORY_MAX, text, sizeof(text)));
+	    units_size_text(FLOOD_LINES_MAX * sizeof(struct pacer_line), text, sizeof(text)));
 }
 
 _Static_assert(POLICY_MEMORY_MAX / sizeof(struct pacer_line) == PACER_LINES_MAX, "a table's most");
@@ -297,7 +298,7 @@ static int make_for_flood(const struct policy *policy, struct draft_rule *drafts
 	if (asking && usual > sum)
 		least = (usual - sum) / SHARE_DEN * SHARE_NUM / asking;
 	sum += ask_for_flood(policy, drafts, least);
-	if (sum >= PACER_LINES_MAX / SHARE_DEN * SHARE_NUM)
+	if (sum >= FLOOD_LINES_MAX)
 		return too_much(policy, drafts, error);
 	*total = (sum / SHARE_NUM + 1) * SHARE_DEN; /* the rest as without a flood */
 	return 0;
