@@ -531,7 +531,7 @@ static void run_policy(const char *text)
 		now_ns = next_time(now_ns);
 		if (draw() % 64 == 0)
 			ban_outside(&f, now_ns);
-		ruled += prog.copy[0].policy.shape == PACER_SHORT_RULED;
+		ruled += (prog.copy[0].policy.shape & ~PACER_SHORT_OVER) == PACER_SHORT_RULED;
 		same(&f, now_ns, text);
 	}
 	ruled_runs += ruled > 0;
