@@ -85,8 +85,8 @@ struct pacer_set_end {
 	__u32 unused;
 };
 
-#define PACER_SET_ENDS	2u  /* in a line; that of value i is number i - 1 */
-#define PACER_SET_WORDS 16u /* in a line; that of value i is number i */
+#define PACER_SET_ENDS	2u   /* in a line; that of value i is number i - 1 */
+#define PACER_SET_WORDS 16u  /* in a line; that of value i is number i */
 #define PACER_SET_WIDER 129u /* that hold an address, each wider than the one before, at most */
 
 /*
