@@ -377,6 +377,8 @@ full_disk()
 		pacer export s0 --textfile "$work/no/m.prom"
 	refused 1 "it is no file that could be replaced" pacer export s0 --textfile "$work"
 	refused 1 "it is no file that could be replaced" pacer export s0 --textfile /dev/full
+	pacer export s0 --textfile - 2>"$work/err" >/dev/full && fail "it fits /dev/full"
+	grep -q 'the result cannot be written: No space left on device' "$work/err" || fail "$(cat "$work/err")"
 	mkdir "$work/small"
 	in_server unshare --mount --propagation private bash -euc '
 		mount -t tmpfs -o size=8k small "$1/small"

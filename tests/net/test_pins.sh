@@ -389,7 +389,7 @@ read_only()
 	pacer upgrade "$dev" --pin >/dev/null || fail "upgrade: $?" || return
 	in_server ip link set dev "$dev" xdp off
 	refused 1 "xdp-pacer: $at cannot be removed: Read-only file system" pacer clean
-	equal "$(pacer clean --dry-run --json | jq -r '.found[].path' | grep -c "^$dev$")" 1 "what a dry run finds"
+	equal "$(pacer clean --dry-run --json | jq -r '.found[].path' | grep -cx "$at")" 1 "what a dry run finds"
 	mount -o remount,rw /sys/fs/bpf
 	pacer clean >/dev/null
 	[ ! -e "$at" ] || fail "clean left them"

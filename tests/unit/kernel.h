@@ -211,7 +211,7 @@ long __wrap_syscall(long number, ...)
 int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...);
 
-static bool kernel_no_lock;
+static int kernel_no_lock; /* an errno */
 
 /* The lock of all changes on this machine is not this test's. Files of its own are read alone. What
  * coverage counts is written by the compiler's library, at the end. */
@@ -231,7 +231,7 @@ int __wrap_open(const char *path, int flags, ...)
 		return __real_open(path, flags);
 	}
 	assert_string_equal(path, "/run/xdp-pacer.lock");
-	errno = EMFILE;
+	errno = kernel_no_lock;
 	if (kernel_no_lock)
 		return -1;
 	return memfd_create("lock", MFD_CLOEXEC);

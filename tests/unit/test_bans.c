@@ -426,11 +426,15 @@ static void test_no_lock(void **unused)
 {
 	(void)unused;
 	begin_with(POLICY);
-	kernel_no_lock = true;
+	kernel_no_lock = EMFILE;
 	assert_int_equal(add(NULL, "192.0.2.1"), -1);
-	assert_int_equal(lift(NULL, "192.0.2.1"), -1);
-	kernel_no_lock = false;
 	assert_string_equal(error.text, "/run/xdp-pacer.lock: Too many open files");
+	kernel_no_lock = EACCES;
+	assert_int_equal(lift(NULL, "192.0.2.1"), -1);
+	kernel_no_lock = 0;
+	assert_string_equal(error.text,
+			    "/run/xdp-pacer.lock: Permission denied: be root, or of the "
+			    "group xdp-pacer (docs/rights.md)");
 	assert_int_equal(list(), 0);
 }
 

@@ -205,10 +205,10 @@ static void test_no_lock_and_no_wait(void **unused)
 			int result;
 
 			begin(0);
-			kernel_no_lock = !wait;
+			kernel_no_lock = wait ? 0 : EMFILE;
 			kernel_refuses = wait ? 2 : 0;
 			result = changes[i].change();
-			kernel_no_lock = false;
+			kernel_no_lock = 0;
 			kernel_refuses = 0;
 			if (result < 0)
 				assert_as_before(i, wait ? "wait" : "lock", 0);

@@ -162,10 +162,10 @@ static void save_and_read(struct state *s)
 	uint64_t bytes;
 
 	assert_int_equal(state_init(&taken, pacer.n_lines), 0);
-	kernel_no_lock = true; /* who takes it has the lock, and lets it go when all is taken */
+	kernel_no_lock = EMFILE; /* who takes it has the lock, and lets it go when all is taken */
 	if (state_take_all(&pacer, &taken, &error))
 		fail_msg("%s", error.text);
-	kernel_no_lock = false;
+	kernel_no_lock = 0;
 	taken.clocks = clocks_now();
 	if (state_write(path, &taken, &bytes, &error))
 		fail_msg("%s", error.text);

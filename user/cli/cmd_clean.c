@@ -2,6 +2,8 @@
 /* clean: removes what tools that were killed left behind. */
 #include <errno.h>
 #include <linux/capability.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/cmd.h"
@@ -24,29 +26,32 @@ struct found {
 	size_t n;
 };
 
-static void show(const char *path, int cause, void *arg)
+static void show(const char *name, int cause, void *arg)
 {
 	struct found *f = arg;
+	char path[PATH_MAX];
 
+	snprintf(path, sizeof(path), "%s%s", f->folder, name);
 	if (cause) {
 		if (!*f->error->text && cause != ENOENT)
-			policy_explain(f->error, 0, "%s%s cannot be removed: %s%s", f->folder, path,
+			policy_explain(f->error, 0, "%s cannot be removed: %s%s", path,
 				       strerror(cause), pins_advice(cause));
 		return;
 	}
 	f->n++;
 	emit_object("");
 	emit_string("kind", f->kind, "%s ", f->o->dry_run ? "found" : "removed");
-	emit_string("path", path, "%s: %s%s\n", f->kind, f->folder, printable(path).text);
+	emit_string("path", path, "%s: %s\n", f->kind, printable(path).text);
 	emit_close();
 }
 
 static int run_clean(struct options *o)
 {
 	struct policy_error error = {0};
-	struct found pins = {"pins of a dispatcher that no interface carries", "/sys/fs/bpf/xdp/",
-			     o, &error, 0};
-	struct found shadows = {"a shadow that no interface has", PINNED_AT "/", o, &error, 0};
+	char dispatchers[PATH_MAX / 2], ours[PATH_MAX / 2];
+	struct found pins = {"pins of a dispatcher that no interface carries", dispatchers, o,
+			     &error, 0};
+	struct found shadows = {"a shadow that no interface has", ours, o, &error, 0};
 	struct found pinned = {"pins for other tools that no interface needs", PINNED_AT "/", o,
 			       &error, 0};
 	struct found saves = {"a save that was cut off", "", o, &error, 0};
@@ -57,6 +62,8 @@ static int run_clean(struct options *o)
 		return misused("clean", "it wants no interface");
 	if (!host_may(RIGHTS))
 		return gave_up("clean", "not all that is left could be seen: run as root");
+	snprintf(dispatchers, sizeof(dispatchers), "%s/xdp/", pins_bpffs());
+	snprintf(ours, sizeof(ours), "%s/" PINS_OURS "/", pins_bpffs());
 	emit_begin(o->json);
 	emit_object("");
 	emit_array("found");

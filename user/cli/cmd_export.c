@@ -191,7 +191,8 @@ static int write_file(const char *file, const char *text, size_t len)
 	int err;
 
 	if (!strcmp(file, "-")) {
-		fwrite(text, 1, len, stdout); /* whether it got there is said at the end */
+		fwrite(text, 1, len, stdout);
+		(void)stdout_failed(); /* which keeps the cause; it is said at the end */
 		return EXIT_DONE;
 	}
 	if (!stat(file, &was) && !S_ISREG(was.st_mode)) {

@@ -54,11 +54,12 @@ static const struct option_row *next_row(struct rows *rows)
 	return rows->at ? rows->at++ : NULL;
 }
 
-static void print_verbs(void)
+/* `more`: what is no verb of the tables. */
+static void print_verbs(const char *more)
 {
 	for (const struct verb *const *v = verbs; *v; v++)
 		printf("%s ", (*v)->name);
-	printf("help version");
+	printf("%s", more);
 }
 
 /* --- bash ----------------------------------------------------------------------------------- */
@@ -192,13 +193,13 @@ static void complete_bash(void)
 {
 	fputs(bash_begin, stdout);
 	printf("\t\tmapfile -t COMPREPLY < <(compgen -W '");
-	print_verbs();
+	print_verbs("help version");
 	printf("' -- \"$cur\")\n");
 	fputs(bash_middle, stdout);
 	for (const struct verb *const *v = verbs; *v; v++)
 		bash_verb(*v);
 	printf("\thelp)\n\t\toptions=--completion\n\t\tplaces=('");
-	print_verbs();
+	print_verbs("policy limits");
 	printf("')\n\t\t[ \"$prev\" = --completion ] && what='bash zsh'\n\t\t;;\n");
 	fputs(bash_end, stdout);
 }
@@ -318,6 +319,8 @@ static const char zsh_middle[] =
     "\t((CURRENT--))\n"
     "\tcase $words[1] in\n"
     "\thelp)\n"
+    "\t\tverbs=(\"${(@)verbs:#version:*}\" 'policy:the fields of a policy' "
+    "'limits:the kinds of limits')\n"
     "\t\t_arguments '--completion[print what completes these words]:shell:(bash zsh)' \\\n"
     "\t\t\t'1:verb:{_describe verb verbs}'\n"
     "\t\t;;\n";

@@ -107,12 +107,17 @@ static const struct verb *find_verb(const char *name)
 	return NULL;
 }
 
+static bool is_one_of(const char *text, const char *a, const char *b, const char *c)
+{
+	return !strcmp(text, a) || !strcmp(text, b) || !strcmp(text, c);
+}
+
 /* `more`: the next argument, or NULL. */
 static int help_of(const char *name, const char *more)
 {
 	const struct verb *verb;
 
-	if (!strcmp(name, "help"))
+	if (is_one_of(name, "help", "--help", "-h"))
 		return help(stdout);
 	if (!strcmp(name, "--completion"))
 		return complete(more);
@@ -148,11 +153,6 @@ static int run(int argc, char **argv)
 		break;
 	}
 	return EXIT_WRONG;
-}
-
-static bool is_one_of(const char *text, const char *a, const char *b, const char *c)
-{
-	return !strcmp(text, a) || !strcmp(text, b) || !strcmp(text, c);
 }
 
 static int begin(int argc, char **argv)

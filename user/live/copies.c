@@ -23,7 +23,10 @@ int copies_lock(struct policy_error *error)
 		return policy_fail(
 		    error, 0, LOCK_FILE " is a symbolic link, and has to be a file: remove it");
 	if (fd < 0 || flock(fd, LOCK_EX)) {
-		policy_explain(error, 0, "%s: %s", LOCK_FILE, strerror(errno));
+		policy_explain(error, 0, "%s: %s%s", LOCK_FILE, strerror(errno),
+			       errno == EACCES || errno == EPERM
+				   ? ": be root, or of the group xdp-pacer (docs/rights.md)"
+				   : "");
 		if (fd >= 0)
 			close(fd);
 		return -1;

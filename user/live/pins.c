@@ -271,9 +271,12 @@ static const char *folder_path(enum pins_of of, char *path, size_t size)
 
 const char *pins_advice(int err)
 {
+	static char writable[PATH_MAX];
+
+	snprintf(writable, sizeof(writable), ": `mount -o remount,rw %s` first", pins_bpffs());
 	return err == EACCES || err == EPERM
 		   ? ": be root, or have CAP_DAC_OVERRIDE, which docs/rights.md tells of"
-	       : err == EROFS			? ": `mount -o remount,rw /sys/fs/bpf` first"
+	       : err == EROFS			? writable
 	       : err == ENOENT || err == EINVAL ? ": is a BPF file system mounted there?"
 						: "";
 }
