@@ -39,8 +39,8 @@ static const struct unit durations[] = {
 
 /* One meaning of a letter everywhere: K, M, G are powers of 1000, Ki, Mi, Gi of 1024. */
 static const struct unit counts[] = {DECIMAL("", 1), BINARY(""), {"", 1}};
-static const struct unit sizes[] = {
-    BINARY(""), BINARY("B"), DECIMAL("", 1), DECIMAL("B", 1), {"B", 1}, {"", 1}};
+static const struct unit sizes[] = {BINARY(""),	     BINARY("B"), DECIMAL("", 1),
+				    DECIMAL("B", 1), {"B", 1},	  {"", 1}};
 static const struct unit bits[] = {DECIMAL("bit", 1), {"bit", 1}, {"", 0}};
 
 /* What a size is printed in. */
