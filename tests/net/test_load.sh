@@ -281,6 +281,8 @@ pins()
 	in_client ip link set dev c0 xdp off
 	LIBXDP_BPFFS=$work/bpf pacer load s0 -c "$work/ten.yaml" >/dev/null
 	equal "$(cd "$at" && echo *)" "dispatch-9999-4000000001" "pins that are left"
+	equal "$(LIBXDP_BPFFS=$work/bpf pacer clean --dry-run --json | jq -r '.found[].path' | grep -v "^/var")" \
+		"$at/dispatch-9999-4000000001" "what clean finds there"
 }
 
 # What its program or this machine cannot hold is said before anything is attached.

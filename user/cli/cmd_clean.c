@@ -52,8 +52,7 @@ static int run_clean(struct options *o)
 	struct found pins = {"pins of a dispatcher that no interface carries", dispatchers, o,
 			     &error, 0};
 	struct found shadows = {"a shadow that no interface has", ours, o, &error, 0};
-	struct found pinned = {"pins for other tools that no interface needs", PINNED_AT "/", o,
-			       &error, 0};
+	struct found pinned = {"pins for other tools that no interface needs", ours, o, &error, 0};
 	struct found saves = {"a save that was cut off", "", o, &error, 0};
 	size_t found;
 	int failed;

@@ -304,7 +304,7 @@ static void take_back(int at_fd, struct pinned *p)
 static int make_all(int at_fd, struct pinned *pins, const struct attached *a,
 		    const uint32_t *instead, size_t n, struct policy_error *error)
 {
-	char name[IF_NAMESIZE];
+	char name[IF_NAMESIZE], all[PATH_MAX / 2];
 
 	for (size_t i = 0; i < n; i++) {
 		uint32_t id = id_if(a[i].tools4_fd, PIN_4);
@@ -318,9 +318,9 @@ static int make_all(int at_fd, struct pinned *pins, const struct attached *a,
 			return -1;
 		memcpy(pins[i].folder, name, sizeof(name));
 		if (make_one(at_fd, &pins[i], &a[i], i))
-			return policy_fail(error, 0,
-					   "%s: its pins cannot be made in " PINNED_AT ": %s%s",
-					   a[i].ifname, strerror(errno), pins_advice(errno));
+			return policy_fail(error, 0, "%s: its pins cannot be made in %s: %s%s",
+					   a[i].ifname, place(all), strerror(errno),
+					   pins_advice(errno));
 	}
 	return 0;
 }
@@ -328,11 +328,13 @@ static int make_all(int at_fd, struct pinned *pins, const struct attached *a,
 static int put_all(int at_fd, struct pinned *pins, const struct attached *a, size_t n,
 		   struct policy_error *error)
 {
+	char all[PATH_MAX / 2];
+
 	for (size_t i = 0; i < n; i++) {
 		if (!pins[i].made[0] || !put_one(at_fd, &pins[i]))
 			continue;
-		policy_explain(error, 0, "%s: its pins cannot be put in " PINNED_AT ": %s",
-			       a[i].ifname, strerror(errno));
+		policy_explain(error, 0, "%s: its pins cannot be put in %s: %s", a[i].ifname,
+			       place(all), strerror(errno));
 		while (i-- > 0)
 			take_back(at_fd, &pins[i]);
 		return -1;
