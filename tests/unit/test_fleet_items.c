@@ -16,7 +16,8 @@
 static uint64_t now_ns;
 static struct policy_error error;
 static struct pacer_control control;
-static struct attached pacer = {.ifname = "eth0", .control = &control};
+static struct pacer_copy copies[2];
+static struct attached pacer = {.ifname = "eth0", .control = &control, .copy = copies};
 static struct fleet_items items;
 static uint32_t added, lifted; /* by the last change of the set */
 static bool fails, bans_read;
@@ -27,6 +28,12 @@ static const struct fleet_element *lies_here; /* in each set; NULL: nothing new 
 uint64_t host_now_ns(void)
 {
 	return now_ns;
+}
+
+uint32_t copies_in_force(const struct attached *a)
+{
+	(void)a;
+	return 0;
 }
 
 bool fleet_bans_read(const struct fleet_bans *which, const char *text, struct pacer_ban_key *key)
@@ -311,6 +318,19 @@ static void test_what_a_policy_shares(void **unused)
 	}
 }
 
+/* Bans lie on through a change, unless it begins another table, which lacks them. */
+static void test_bans_of_another_table(void **unused)
+{
+	(void)unused;
+	for (int i = 0; i < 5; i++) {
+		copies[0].policy.bans = (struct pacer_bans){.base = 64 * (i >= 2), .sets = i >= 4};
+		fleet_items_begin(&items, &pacer, NULL);
+		assert_int_equal(items.exchange.stays("ban/someone"), i == 1 || i == 3 || !i);
+		assert_false(items.exchange.stays("set/drop/192.0.2.0/24"));
+	}
+	memset(copies, 0, sizeof(copies));
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 int main(void)
@@ -323,6 +343,7 @@ int main(void)
 	    CASE(test_bans_that_fail),
 	    CASE(test_a_value_that_does_not_fit),
 	    CASE(test_what_a_policy_shares),
+	    CASE(test_bans_of_another_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

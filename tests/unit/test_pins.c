@@ -70,6 +70,7 @@ static enum { DRIVER, STACK, CARD } carried_by;
 static bool many_maps;	      /* every program has more of them than are looked at */
 static bool elsewhere, blind; /* in another namespace; no right to look into processes */
 static bool contained;	      /* in another namespace of processes */
+static bool enclosed;	      /* in another namespace of users */
 static bool no_bpffs;
 static const char *others; /* what has this in its path is another's to look at; NULL: nothing */
 static char within[16];	   /* which */
@@ -308,12 +309,14 @@ struct dirent *__wrap_readdir(DIR *d)
 	return falls() ? NULL : __real_readdir(d);
 }
 
-/* The machine's first PID namespace. */
+/* The machine's first namespaces of processes and of users. */
 int __wrap_stat(const char *path, struct stat *st)
 {
-	assert_string_equal(path, "/proc/self/ns/pid");
+	bool user = !strcmp(path, "/proc/self/ns/user");
+
+	assert_true(user || !strcmp(path, "/proc/self/ns/pid"));
 	memset(st, 0, sizeof(*st));
-	st->st_ino = contained ? 1 : 4026531836u;
+	st->st_ino = (user ? enclosed : contained) ? 1 : 4026531836u + user;
 	return fallen();
 }
 
@@ -490,7 +493,7 @@ static void begin(void)
 	carried_at_home = carried_elsewhere = 0;
 	carried_by = DRIVER;
 	others = NULL;
-	blind = elsewhere = contained = many_maps = no_bpffs = false;
+	blind = elsewhere = contained = enclosed = many_maps = no_bpffs = false;
 	(void)!mkdir(root, 0755);
 	make("/proc/1/ns/net", "home");
 	make("/proc/1/fdinfo/3", "pos:\t0\n");
@@ -1059,6 +1062,11 @@ static void test_what_is_used_stays(void **unused)
 		removers[r]();
 		assert_used_stay("in a container", r, 0);
 		assert_true(there("/xdp-pacer/shadow-of-1-by-3")); /* for all that it sees */
+		begin_pins();
+		enclosed = true;
+		removers[r]();
+		assert_used_stay("among other users", r, 0);
+		assert_true(there("/xdp-pacer/shadow-of-1-by-3"));
 		begin_pins();
 		starved_from(1, true);
 		memory.on = true;

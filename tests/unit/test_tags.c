@@ -21,6 +21,11 @@ static const struct link all[] = {
     {.index = 9, .name = "bond-rx", .kind = "bond"},
     {.index = 10, .below = 1, .name = "vlan", .kind = "vlan"},
     {.index = 11, .below = 1, .name = "mac", .kind = "macvlan"},
+    {.index = 12, .name = "team", .kind = "team"},
+    {.index = 13, .master = 9, .name = "one", .kind = ""},
+    {.index = 14, .master = 9, .name = "br-rx", .kind = "bridge"},
+    {.index = 15, .master = 9, .name = "two-rx", .kind = ""},
+    {.index = 16, .master = 9, .name = "three-rx", .kind = ""},
 };
 static bool unread;
 
@@ -62,7 +67,8 @@ static void test_notes(void **unused)
 	    {"br", true, "here those are all: load the interfaces below it"},
 	    {"mac", true, "here those are all: load the interfaces below it"},
 	    {"bond-rx", true, "here those are all: load the interfaces below it"},
-	    {"bond-rx", false, "what stops that: `ethtool -K IFACE " RX " of its members"},
+	    {"bond-rx", false, "what stops that: `ethtool -K two-rx " RX},
+	    {"team", false, NULL},
 	    {"vlan", true, NULL}, /* whose own tags are in its frames */
 	    {"gone", true, NULL},
 	};

@@ -60,7 +60,9 @@ static int run_clean(struct options *o)
 	if (o->n_args)
 		return misused("clean", "it wants no interface");
 	if (!host_may(RIGHTS))
-		return gave_up("clean", "not all that is left could be seen: run as root");
+		return gave_up(
+		    "clean",
+		    "not all that is left could be seen: run as root, outside of containers");
 	snprintf(dispatchers, sizeof(dispatchers), "%s/xdp/", pins_bpffs());
 	snprintf(ours, sizeof(ours), "%s/" PINS_OURS "/", pins_bpffs());
 	emit_begin(o->json);

@@ -517,6 +517,12 @@ static void say_rest(struct agent *g)
 {
 	uint32_t i = 0;
 
+	if (g->member.taken) {
+		say(g, "its number is another's, or this host's from before the pacer was loaded "
+		       "anew: what is in the store by that number stays; if it is this host's, "
+		       "start its agent, and stop it");
+		return;
+	}
 	while (i < g->member.shares && !fleet_kept(&g->member, &g->member.share[i]))
 		i++;
 	if (i < g->member.shares)

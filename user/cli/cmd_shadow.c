@@ -58,13 +58,17 @@ static int begun(const struct attached *a, const struct options *o, const struct
 /* The file has been read, and so have its sets. */
 static int begin_with(struct attached *a, const struct options *o, const struct shadow_begin *begin)
 {
-	struct policy_error error = {0};
-	struct attached now;
+	struct policy_error error = {0}, unused;
+	struct attached now, shadow;
 	int code;
 
 	if (shadow_begin(a, begin, &now, &error))
 		return complain(error.line ? o->policy : NULL, &error);
 	change_noted(&now);
+	if (!attached_shadow(&now, &shadow, &unused)) {
+		tags_noted(&shadow);
+		attached_release(&shadow);
+	}
 	code = begun(&now, o, begin->plan, begin->restored);
 	attached_release(&now);
 	return code;
@@ -138,6 +142,8 @@ static int end(struct attached *a, const struct options *o)
 		code = complain(NULL, &error);
 	} else {
 		change_noted(&now);
+		if (o->promote)
+			tags_noted(&now);
 		code = ended(&now, o, known ? &shadow : NULL,
 			     o->promote ? "the shadow's policy is in force, with its state; beside "
 					  "the one before it had counted:"

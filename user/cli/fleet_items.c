@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "fleet/codec.h"
+#include "live/copies.h"
 #include "live/host.h"
 
 #define LOOK_NS	 200000000ull  /* between two looks at the tables */
@@ -58,19 +59,30 @@ static enum exchange_is is_ours(const char *key, const struct shared_value *valu
 }
 
 /* A set is read anew by a policy, and lacks then what others have put in. */
-static bool stays(const char *key)
+static bool bans_stay(const char *key)
 {
 	return after(key, BAN);
 }
 
+/* Another table of bans begins without them. */
+static bool nothing_stays(const char *key)
+{
+	(void)key;
+	return false;
+}
+
 void fleet_items_begin(struct fleet_items *items, struct attached *a, const struct policy *policy)
 {
+	const struct pacer_bans *table = &a->copy[copies_in_force(a)].policy.bans;
+	bool moved = items->table.base != table->base || items->table.sets != table->sets;
+
+	items->table = *table;
 	items->bans = fleet_bans_of(policy);
 	items->sets = fleet_sets_of(policy);
 	items->any = items->bans.n || items->bans.sources || items->sets.n;
 	items->exchange.now_ns = host_now_ns;
 	items->exchange.is_ours = is_ours;
-	items->exchange.stays = stays;
+	items->exchange.stays = moved ? nothing_stays : bans_stay;
 	items->exchange.arg = items;
 	items->look_ns = items->store_ns = 0;
 	memset(items->again_ns, 0, sizeof(items->again_ns));

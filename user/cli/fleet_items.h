@@ -13,6 +13,7 @@
 struct fleet_items {
 	struct exchange exchange;
 	struct fleet_bans bans;
+	struct pacer_bans table; /* where the bans lie */
 	struct fleet_sets sets;
 	bool any;		    /* this policy shares something */
 	uint64_t answered_ns;	    /* when the store answered this host last */

@@ -63,7 +63,7 @@ struct exchange {
 
 /*
  * Another policy is in force: reads all items anew. What is to be lifted on all hosts is told yet,
- * and of bans all is known that was; of a set what is here may be missing for another reason.
+ * and what `stays` says is known yet; the rest may be missing for another reason.
  */
 void exchange_begin(struct exchange *x);
 void exchange_free(struct exchange *x);

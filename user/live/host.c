@@ -5,11 +5,14 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "live/complaint.h"
+
+#define FIRST_USER_NAMESPACE 4026531837u /* the kernel's PROC_USER_INIT_INO */
 
 uint64_t host_now_ns(void)
 {
@@ -41,11 +44,20 @@ int host_cpus(struct policy_error *error)
 	return cpus;
 }
 
+/* Rights in another one are none over what the machine has; without any there is no such file. */
+static bool in_first_user_namespace(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/user", &st) ? errno == ENOENT
+					       : st.st_ino == FIRST_USER_NAMESPACE;
+}
+
 bool host_may(uint32_t capabilities)
 {
 	struct __user_cap_header_struct self = {_LINUX_CAPABILITY_VERSION_3, 0};
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
 
-	return !syscall(SYS_capget, &self, data) &&
+	return in_first_user_namespace() && !syscall(SYS_capget, &self, data) &&
 	       (data[0].effective & capabilities) == capabilities;
 }

@@ -14,7 +14,7 @@ int host_cpus(struct policy_error *error);
  */
 uint64_t host_now_ns(void);
 uint64_t host_resolution_ns(void);
-/* Has the process all of these capabilities (CAP_TO_MASK, of the first 32)? */
+/* Has the process all of these capabilities (CAP_TO_MASK, of the first 32), over the machine? */
 bool host_may(uint32_t capabilities);
 
 #endif

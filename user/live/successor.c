@@ -266,12 +266,14 @@ static int compile(struct attached *a, const struct policy *new, struct compile_
 	return rotate ? -1 : compile_policy(new, previous, &host, bin, plan, error);
 }
 
-/* Another store or name: what is had there is nothing here. */
+/*
+ * Another store or name: what is had there is nothing here. Where the new policy has none, limits
+ * of the old one may be in force yet, until they have drained.
+ */
 static bool is_other_fleet(const struct policy_fleet *old, const struct policy_fleet *new)
 {
-	return old->on != new->on ||
-	       (new->on && (strcmp(old->name, new->name) ||
-			    memcmp(old->store, new->store, sizeof(old->store))));
+	return new->on && (!old->on || strcmp(old->name, new->name) ||
+			   memcmp(old->store, new->store, sizeof(old->store)));
 }
 
 int successor_plan(struct attached *a, const char *text, enum successor_how how, bool trial,

@@ -37,6 +37,16 @@ static const struct link *find(const struct links *links, const char *ifname, in
 #define TX "txvlan off tx-vlan-stag-hw-insert off"
 
 /* Into buf; an empty text where there is nothing to do. */
+static void way_out(const struct links *links, const struct link *l, bool skb, char buf[TAGS_TEXT]);
+
+/* Of what hands the program on to its members: that of the first one that needs something. */
+static void way_out_below(const struct links *links, const struct link *l, char buf[TAGS_TEXT])
+{
+	for (size_t i = 0; i < links->n && !*buf; i++)
+		if (links->at[i].master == l->index && !is_above(&links->at[i]))
+			way_out(links, &links->at[i], false, buf);
+}
+
 static void way_out(const struct links *links, const struct link *l, bool skb, char buf[TAGS_TEXT])
 {
 	const struct link *peer = l->elsewhere ? NULL : find(links, NULL, l->below);
@@ -52,8 +62,7 @@ static void way_out(const struct links *links, const struct link *l, bool skb, c
 	else if (is_above(l) && skb)
 		snprintf(buf, TAGS_TEXT, "here those are all: load the interfaces below it");
 	else if (is_above(l))
-		snprintf(buf, TAGS_TEXT,
-			 "what stops that: `ethtool -K IFACE " RX "` of its members");
+		way_out_below(links, l, buf);
 	else if (link_has(l, ETHTOOL_GFLAGS, ETH_FLAG_RXVLAN))
 		snprintf(buf, TAGS_TEXT, "what stops that: `ethtool -K %s " RX "`", l->name);
 }

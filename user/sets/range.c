@@ -203,6 +203,15 @@ static unsigned int length_from(wide first, wide last, unsigned int bits)
 	return length;
 }
 
+bool set_range_within(const struct set_range *a, const struct set_range *b)
+{
+	wide first = (wide)a->first_high << 64 | a->first_low;
+	wide last = (wide)a->last_high << 64 | a->last_low;
+
+	return a->family == b->family && ((wide)b->first_high << 64 | b->first_low) >= first &&
+	       ((wide)b->last_high << 64 | b->last_low) <= last;
+}
+
 int set_range_add(const struct set_range *range, uint16_t value, uint32_t line,
 		  struct set_list *list)
 {

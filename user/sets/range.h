@@ -32,6 +32,8 @@ enum set_wrong {
 };
 
 enum set_wrong set_range_read(struct set_word word, struct set_range *range);
+/* Are all addresses of b in a? */
+bool set_range_within(const struct set_range *a, const struct set_range *b);
 /* Is it an address alone? */
 int set_is_address(struct set_word word);
 /* Append the range's prefixes, the fewest there are. 0; -1: no memory. */

@@ -478,10 +478,21 @@ static bool is_heading(const struct reading *r, struct set_word first, size_t fi
 	return true;
 }
 
+/* A prefix that the first one has not: nothing is lost of a prefix beside its first address. */
+static bool is_another(struct set_word first, struct set_word second)
+{
+	struct set_range a, b;
+	enum set_wrong wrong = set_range_read(second, &b);
+
+	if (wrong == SET_NO_ADDRESS)
+		return false;
+	return wrong != SET_RIGHT || set_range_read(first, &a) != SET_RIGHT ||
+	       !set_range_within(&a, &b);
+}
+
 static int read_fields(struct reading *r, struct set_word line)
 {
 	struct set_word field[FIELDS_MAX], first;
-	struct set_range range;
 	bool open;
 	size_t n = split(line, field, &open);
 	uint16_t value;
@@ -497,8 +508,7 @@ static int read_fields(struct reading *r, struct set_word line)
 		return -1;
 	if (n > 1 && set_is_address(unquoted(field[1])) && set_is_address(first))
 		return two_addresses(r, field, value);
-	if (n > 1 && !r->source->value_field &&
-	    set_range_read(unquoted(field[1]), &range) != SET_NO_ADDRESS)
+	if (n > 1 && !r->source->value_field && is_another(first, unquoted(field[1])))
 		return wrong(r, "two prefixes: with", unquoted(field[1]), "write one on a line");
 	return add_element(r, first, value);
 }
