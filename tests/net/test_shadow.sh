@@ -49,7 +49,8 @@ three()
 	limit twenty 20
 }
 
-# What there is too much of for the text, and for the shadow's table of bans.
+# What there is too much of for the text, and for the shadow's table of bans. 64 samples are of nearly all 16 keys, and
+# of ten or fewer once in 10^9 times.
 many_keys_and_bans()
 {
 	local from i shots_of=()
@@ -57,10 +58,10 @@ many_keys_and_bans()
 	three
 	sed -i '1i bans: 2000' "$work/ten.yaml"
 	load ten
-	for from in 10.77.0. fd77::; do for i in 11 12 13 14 15 16; do shots_of+=("n=5,from=$from$i"); done; done
+	for from in 10.77.0. fd77::; do for i in 11 12 13 14 15 16 17 18; do shots_of+=("n=5,from=$from$i"); done; done
 	begin three
-	arrive "5 5 5 5 5 5 5 5 5 5 5 5" "${shots_of[@]}"
-	equal "$(would '.differing.keys | length') $(pacer shadow s0 | grep -Ec ' udp +deny +window ')" "12 10" "keys, and those in the text" ||
+	arrive "5 5 5 5 5 5 5 5 5 5 5 5 5 5 5 5" "${shots_of[@]}"
+	equal "$(would '.differing.keys | length > 10') $(pacer shadow s0 | grep -Ec ' udp +deny +window ')" "true 10" "keys, and those in the text" ||
 		return
 	pacer shadow s0 --stop >/dev/null
 	seq -f '203.0.113.%.0f' 1 255 | sed 's/.*/&\n&/; s/\n203.0.113/\n198.51.100/' | pacer ban s0 add - >/dev/null
