@@ -156,7 +156,7 @@ of()
 	at "$1" "$BUILD/xdp-pacer" status e0 --json | jq '.shares[0].units'
 }
 
-# until_shares WANT: of all hosts, in their order
+# until_shares WANT: of all hosts, in their order; an extended expression
 until_shares()
 {
 	local i n have
@@ -164,7 +164,7 @@ until_shares()
 	for ((i = 0; i < 200; i++)); do # each look is three processes a host
 		have=
 		for ((n = 1; n <= HOSTS; n++)); do have+="$(of $n) "; done
-		[ "$have" != "$1 " ] || return 0
+		[[ ! $have =~ ^($1)\ $ ]] || return 0
 		sleep 0.5
 	done
 	echo "the shares are $have"
