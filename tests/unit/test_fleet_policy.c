@@ -276,6 +276,9 @@ static void test_a_limit_that_comes_back(void **unused)
 	limits[1] = window(1, 5, 160, false);
 	n_limits = 2;
 	held = (struct fleet_held){.is = true, .units = 70, .floor = 10, .until_ns = 103 * S};
+	held.lane[1].units = 30; /* of no key */
+	held.lane[2].is = true;
+	held.lane[2].units = 90;
 	divide();
 	assert_int_equal(of.n, 2);
 	assert_int_equal(of.past, 0);
@@ -284,6 +287,23 @@ static void test_a_limit_that_comes_back(void **unused)
 	assert_int_equal(m.share[1].applied.until_ns, 103 * S);
 	assert_int_equal(m.share[1].floor, 10);
 	assert_int_equal(m.share[1].want[0], 160);
+}
+
+/* What a key has for itself may be less than the rest: no more than that is told to be had. */
+static void test_a_limit_that_comes_back_with_keys(void **unused)
+{
+	(void)unused;
+	limits[0] = window(2, 6, 80, false);
+	divide();
+	limits[1] = window(1, 5, 160, false);
+	n_limits = 2;
+	held = (struct fleet_held){.is = true, .units = 70, .until_ns = 103 * S};
+	held.lane[0].is = held.lane[3].is = true;
+	held.lane[0].units = 60;
+	held.lane[3].units = 20;
+	divide();
+	assert_int_equal(m.share[1].applied.value[0], 20);
+	assert_int_equal(m.share[1].applied.value[FLEET_LANES_MAX - 1], 20);
 }
 
 /* What was not read yet is not known to be left; what cannot be read is given up. */
@@ -337,6 +357,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_a_limit_that_is_gone, begin, NULL),
 	    cmocka_unit_test_setup_teardown(test_another_unit, begin, NULL),
 	    cmocka_unit_test_setup_teardown(test_a_limit_that_comes_back, begin, NULL),
+	    cmocka_unit_test_setup_teardown(test_a_limit_that_comes_back_with_keys, begin, NULL),
 	    cmocka_unit_test_setup_teardown(test_a_limit_that_cannot_be_left, begin, NULL),
 	    cmocka_unit_test_setup_teardown(test_many_that_are_gone, begin, NULL),
 	};
