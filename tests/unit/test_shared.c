@@ -948,6 +948,14 @@ static void test_all_come_to_the_same(void **unused)
 	begin(0);
 }
 
+static void run_and_settle(int run)
+{
+	begin(run);
+	for (int i = 0; i < EVENTS; i++)
+		event();
+	settle();
+}
+
 /* After any run, what one host lifts once all have settled is nowhere. */
 static void test_what_is_lifted_is_nowhere(void **unused)
 {
@@ -955,10 +963,7 @@ static void test_what_is_lifted_is_nowhere(void **unused)
 
 	(void)unused;
 	for (int run = 0; run < RUNS; run++) {
-		begin(run);
-		for (int i = 0; i < EVENTS; i++)
-			event();
-		settle();
+		run_and_settle(run);
 		for (int k = 0; k < KEYS; k++) {
 			struct host *h = &w.host[draw(HOSTS)];
 
@@ -979,10 +984,7 @@ static void test_what_is_made_again_is_everywhere(void **unused)
 {
 	(void)unused;
 	for (int run = 0; run < RUNS; run++) {
-		begin(run);
-		for (int i = 0; i < EVENTS; i++)
-			event();
-		settle();
+		run_and_settle(run);
 		for (int k = 0; k < VALUED; k++) {
 			struct host *h = &w.host[draw(HOSTS)];
 
