@@ -379,12 +379,14 @@ static uint64_t hot_of(struct agent *g, uint32_t share)
 	return host_now_ns() - g->since_ns > memory_ns && !changed(g) ? hot : UINT64_MAX;
 }
 
-/* No packet is, of a limit that has left the policy and whose place is another's by now. */
+/*
+ * No packet is, of a limit that has left the policy and whose place is another's by now, nor of a
+ * fleet before.
+ */
 static bool is_judged_by(const struct agent *g, uint32_t share)
 {
-	bool its = !g->member.share[share].leaving && !g->moved;
-
-	return its || fleet_held(&g->a, &g->of.limit[share]).is;
+	return !g->moved &&
+	       (!g->member.share[share].leaving || fleet_held(&g->a, &g->of.limit[share]).is);
 }
 
 static bool apply(struct agent *g, uint32_t share, const struct fleet_picture *p)
@@ -508,7 +510,8 @@ static void tell_nothing(struct agent *g)
 	struct policy_error error = {0};
 
 	for (uint32_t i = 0; i < g->member.shares; i++)
-		if (is_judged_by(g, i) && fleet_tell(&g->of, &g->a, i, &nothing, &error))
+		if (fleet_held(&g->a, &g->of.limit[i]).is &&
+		    fleet_tell(&g->of, &g->a, i, &nothing, &error))
 			say(g, "%s", error.text);
 }
 
@@ -549,6 +552,7 @@ static bool keep_up(struct agent *g, struct policy_error *error)
 		if (error->line == POLICY_NO_MEMORY)
 			return false;
 		g->moved = true;
+		tell_nothing(g); /* it may have told something since the policy took it away */
 		leave(g);
 		return true;
 	}
