@@ -512,13 +512,15 @@ static void test_a_trial_brings_back_what_is_draining(void **unused)
 static void test_what_drains_is_no_looser_after_a_trial(void **unused)
 {
 	static const struct {
-		const char *was, *tried;
+		const char *was, *tried, *gap;
 		uint64_t value; /* of the two, that comes back; a burst is a tick shorter */
 	} cases[] = {
-	    {WINDOW, "{key: src, packets: 5, window: 1s, entries: 64}", 5},
-	    {WINDOW, "{key: src, packets: 12, window: 1s, entries: 64}", 9},
-	    {"{key: src, rate: 1/s, burst: 9}", "{key: src, rate: 1/s, burst: 5}", 4},
-	    {"{key: all, uses: 90, cooldown: 5s}", "{key: all, uses: 60, cooldown: 5s}", 60},
+	    {WINDOW, "{key: src, packets: 5, window: 1s, entries: 64}", "100ms", 5},
+	    {WINDOW, "{key: src, packets: 12, window: 1s, entries: 64}", "100ms", 9},
+	    {WINDOW, "{key: src, packets: 5, window: 1s, entries: 64}", "5s", 5},
+	    {"{key: src, rate: 1/s, burst: 9}", "{key: src, rate: 1/s, burst: 5}", "100ms", 4},
+	    {"{key: all, uses: 90, cooldown: 5s}", "{key: all, uses: 60, cooldown: 5s}", "100ms",
+	     60},
 	};
 
 	(void)unused;
@@ -532,8 +534,8 @@ static void test_what_drains_is_no_looser_after_a_trial(void **unused)
 		snprintf(text, sizeof(text), "memory: 1M\nclock: coarse\n" RULE("%s"), TO_DST);
 		change_to(text);
 		snprintf(text, sizeof(text),
-			 "memory: 1M\nclock: coarse\n" RULE("%s, {key: src, gap: 100ms}"),
-			 cases[i].tried);
+			 "memory: 1M\nclock: coarse\n" RULE("%s, {key: src, gap: %s}"),
+			 cases[i].tried, cases[i].gap);
 		try_out(text);
 		now_is = in_force()->rule[0].limiter;
 		t = &rule_before()->limiter[1];

@@ -396,6 +396,25 @@ static void test_another_policy(void **unused)
 	}
 }
 
+/* And what was not told before that is told after it, if such things stay where they lie. */
+static void test_another_policy_before_it_was_told(void **unused)
+{
+	for (int stays_there = 0; stays_there < 2; stays_there++) {
+		(void)end(unused);
+		(void)begin(unused);
+		stay = stays_there;
+		here(now + 100 * S);
+		assert_int_equal(only()->todo, SHARED_TELL);
+		exchange_begin(&x);
+		(void)read_all();
+		assert_true(step());
+		if (stays_there)
+			assert_int_equal(there_s(), 100);
+		else
+			assert_null(lies.value);
+	}
+}
+
 /* The session has ended: nothing is as it was not, and nothing is written. */
 static void test_a_session_that_ended(void **unused)
 {
@@ -797,6 +816,7 @@ int main(void)
 	    CASE(test_one_that_is_not_as_ours),
 	    CASE(test_what_was_lifted_is_made_again),
 	    CASE(test_another_policy),
+	    CASE(test_another_policy_before_it_was_told),
 	    CASE(test_a_session_that_ended),
 	    CASE(test_no_answer),
 	    CASE(test_an_age_that_is_not_told),

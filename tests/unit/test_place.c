@@ -375,6 +375,22 @@ static void test_wrong_length(void **unused)
 	has(NO_KEYS, 0);
 }
 
+/* Of two prefixes of one length the one that can be banned is, also beside others that were there
+ * before. */
+static void test_wrong_family(void **unused)
+{
+	(void)unused;
+	wrong = "2001::/32";
+	assert_int_equal(bring(KEYS("10.0.0.0/16"), 100), 0);
+	assert_int_equal(bring(KEYS("10.0.0.0/16", "192.0.2.1", "2001::/32"), 100), 0);
+	has(KEYS("10.0.0.0/16", "192.0.2.1"), 1100 * S);
+	assert_int_equal(bring(KEYS("10.0.0.0/16", "192.0.2.1", "2001::/32"), 100), 0);
+	has(KEYS("10.0.0.0/16", "192.0.2.1"), 1100 * S);
+	wrong = NULL;
+	assert_int_equal(bring(KEYS("10.0.0.0/16", "192.0.2.1", "2001::/32"), 100), 0);
+	has(KEYS("10.0.0.0/16", "192.0.2.1", "2001::/32"), 1100 * S);
+}
+
 /* Whatever fails, the next that does not has all that is decided banned, and nothing else. */
 static void test_fails(void **unused)
 {
@@ -438,6 +454,7 @@ int main(void)
 	    CASE(test_another_table),
 	    CASE(test_lifted_by_hand),
 	    CASE(test_wrong_lengths),
+	    CASE(test_wrong_family),
 	    CASE(test_fails),
 	    CASE(test_without_memory),
 	    CASE(test_left_out_of_a_trial),

@@ -201,6 +201,7 @@ static const struct bad bad[] = {
     {"10.1.0.0/16,10.0.255.255-10.1.0.0\n", 1,
      "two prefixes: with '10.0.255.255-10.1.0.0': write one on a line", 0},
     {"10.1.0.0/16,2001:db8::1\n", 1, "two prefixes: with '2001:db8::1': write one on a line", 0},
+    {"a00::/8,10.2.0.1\n", 1, "two prefixes: with '10.2.0.1': write one on a line", 0},
     {"10.0.0.0/8,11.0.0.0/8\n", 1, "two prefixes: with '11.0.0.0/8': write one on a line", 0},
     {"10.0.0.0/8\t\"11.0.0.1-11.0.0.9\"\n", 1,
      "two prefixes: with '11.0.0.1-11.0.0.9': write one on a line", 0},

@@ -24,6 +24,7 @@ static const struct link all[] = {
     {.index = 12, .name = "team", .kind = "team"},
     {.index = 13, .master = 9, .name = "one", .kind = ""},
     {.index = 14, .master = 9, .name = "br-rx", .kind = "bridge"},
+    {.index = 17, .master = 14, .name = "deep-rx", .kind = ""}, /* nothing is handed on so far */
     {.index = 15, .master = 9, .name = "two-rx", .kind = ""},
     {.index = 16, .master = 9, .name = "three-rx", .kind = ""},
 };
