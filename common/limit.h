@@ -626,15 +626,32 @@ PACER_INLINE enum pacer_reason pacer_limit_check_as(const struct pacer_walk *w,
 	return PACER_DENY_NO_STATE;
 }
 
-/* Would the limit admit the packet? Read only; ADMIT is provisional, a denial is not. */
+/*
+ * A limit is asked of a packet at each step or at none: its time may be put off between two steps.
+ * hold->index says so. No entry has that index.
+ */
+#define PACER_HOLD_NOT_ASKED 0xffffffffu
+
+/* Is the limit asked of the packet, as was found when its key was looked for? */
+PACER_INLINE int pacer_hold_asked(const struct pacer_hold *hold)
+{
+	return hold->index != PACER_HOLD_NOT_ASKED;
+}
+
+/*
+ * Would the limit admit the packet? Read only; ADMIT is provisional, a denial is not. Later steps
+ * go by what the hold says of whether it is asked.
+ */
 PACER_INLINE enum pacer_reason pacer_limit_check(const struct pacer_walk *w,
 						 const struct pacer_limiter *t,
 						 struct pacer_hold *hold)
 {
 	__u32 part;
 
-	if (!pacer_walk_asks(w, t))
+	if (!pacer_walk_asks(w, t)) {
+		hold->index = PACER_HOLD_NOT_ASKED;
 		return PACER_ADMIT;
+	}
 	part = pacer_walk_part(w, t);
 	return part ? pacer_limit_check_as(w, t, hold, pacer_limiter_kind_of(t), part, 0)
 		    : PACER_DENY_SHARE;
@@ -650,13 +667,17 @@ PACER_INLINE enum pacer_reason pacer_limit_check_plain(const struct pacer_walk *
 		   : PACER_ADMIT;
 }
 
-/* Where the packet's key is looked for first. */
+/* Where the packet's key is looked for first, if the limit is asked of it. */
 PACER_INLINE struct pacer_hold pacer_limit_home(const struct pacer_walk *w,
 						const struct pacer_limiter *t)
 {
 	struct pacer_hold hold = {0};
 	struct pacer_hash hash;
 
+	if (!pacer_walk_asks(w, t)) {
+		hold.index = PACER_HOLD_NOT_ASKED;
+		return hold;
+	}
 	switch (pacer_limiter_kind_of(t)) {
 	case PACER_LIMITER_GAP:
 		hash = pacer_walk_hash(w, t, t->secret);
@@ -682,7 +703,7 @@ pacer_limit_take(const struct pacer_walk *w, const struct pacer_limiter *t, stru
 {
 	struct pacer_ask q;
 
-	if (!pacer_walk_asks(w, t) || pacer_limiter_kind_of(t) == PACER_LIMITER_THROTTLE)
+	if (!pacer_hold_asked(hold) || pacer_limiter_kind_of(t) == PACER_LIMITER_THROTTLE)
 		return PACER_LOCK_TAKEN;
 	q = pacer_walk_ask(w, t, pacer_hold_hash(hold));
 	q.kind = pacer_limiter_kind_of(t);
@@ -701,7 +722,7 @@ PACER_INLINE enum pacer_reason pacer_limit_judge_taken(const struct pacer_walk *
 	struct pacer_ask q;
 	__u32 part;
 
-	if (!pacer_walk_asks(w, t))
+	if (!pacer_hold_asked(hold))
 		return PACER_ADMIT;
 	part = pacer_walk_part(w, t);
 	switch (pacer_limiter_kind_of(t)) {
@@ -725,7 +746,7 @@ PACER_INLINE void pacer_limit_commit(const struct pacer_walk *w, const struct pa
 	struct pacer_ask q;
 	__u32 part;
 
-	if (!pacer_walk_asks(w, t))
+	if (!pacer_hold_asked(hold))
 		return;
 	switch (pacer_limiter_kind_of(t)) {
 	case PACER_LIMITER_GAP:
@@ -749,7 +770,7 @@ PACER_INLINE void pacer_limit_cancel(const struct pacer_walk *w, const struct pa
 {
 	struct pacer_ask q;
 
-	if (!pacer_walk_asks(w, t))
+	if (!pacer_hold_asked(hold))
 		return;
 	switch (pacer_limiter_kind_of(t)) {
 	case PACER_LIMITER_GAP:

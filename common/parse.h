@@ -105,7 +105,8 @@ struct pacer_packet {
 	__u16 options : 1; /* 1: it has IP options (see pacer_is_option) */
 	__u16 inner : 1;   /* 1: it was in the frame's tunnel (inner.h) */
 	__u16 l4;	   /* ... before what follows the last header read, of packets in reach */
-	__u16 found;	   /* its rule, where that was looked for in the frame (path.h) */
+	__u16 found : 15;  /* its rule, where that was looked for in the frame (path.h) */
+	__u16 sought : 1;  /* 1: it was */
 } __attribute__((aligned(8))); /* so that it can be zeroed in 8-byte words */
 
 /*

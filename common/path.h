@@ -672,6 +672,7 @@ PACER_GLOBAL int pacer_path_look(PACER_FRAME *frame, struct pacer_walk *w)
 	if (!w)
 		return 0;
 	policy = PACER_POLICY_OF(w);
+	w->pkt.sought = 1;
 	if (policy->dims & PACER_DIMS_MANY)
 		w->pkt.found = pacer_path_look_many(frame, w);
 	else
@@ -781,10 +782,12 @@ PACER_GLOBAL int pacer_path_inner(PACER_FRAME *frame, struct pacer_walk *w)
 		rule = PACER_RULES_MAX;
 		if (t.said == PACER_PARSED)
 			rule = pacer_path_inner_rule(frame, w, among);
-		if (rule >= PACER_RULES_MAX)
+		if (rule >= PACER_RULES_MAX) {
 			w->pkt = outer;
-		else
+		} else {
 			w->pkt.found = rule;
+			w->pkt.sought = 1;
+		}
 	}
 	return t.said == PACER_PARSE_TOO_DEEP && pacer_path_inner_limits(frame, w, among)
 		   ? PACER_PARSE_TOO_DEEP

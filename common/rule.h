@@ -1055,10 +1055,13 @@ PACER_INLINE __u32 pacer_walk_rule_by_packet(const struct pacer_walk *w,
 	return policy->dims || !(policy->rules.word[0] & 1) ? pacer_walk_classify(w, ~0ull) : 0;
 }
 
-/* The same of any. */
+/*
+ * The same of any. Whether its rule was looked for is the packet's to say: a trial that begins just
+ * then may have the policy ask for more than it did when that was decided.
+ */
 PACER_INLINE __u32 pacer_walk_rule(const struct pacer_walk *w, const struct pacer_policy *policy)
 {
-	return policy->dims & PACER_DIMS_MORE ? w->pkt.found : pacer_walk_rule_by_packet(w, policy);
+	return w->pkt.sought ? w->pkt.found : pacer_walk_rule_by_packet(w, policy);
 }
 
 /* The same among these rules, where they were looked for in the frame. */

@@ -80,6 +80,26 @@ static size_t banned(void)
 /* --- what is read ------------------------------------------------------------------------------
  */
 
+/* Packets are asked about what a fleet bans here: the policy says that there is such a ban.
+ */
+static void test_what_is_banned_is_looked_for(void **unused)
+{
+	const struct pacer_policy *p;
+	uint64_t end_ns;
+
+	(void)unused;
+	begin(WITH_BANS);
+	p = &copies[0].policy;
+	end_ns = kernel_now_ns + 60 * SECOND;
+	assert_true(put(source(0, 24), end_ns));
+	assert_true(p->flags & PACER_SOURCES_BANNED);
+	assert_int_equal(p->bans.len4[0], 24);
+	assert_true(put(source(0, 24), 0));
+	assert_false(p->flags & PACER_SOURCES_BANNED);
+	assert_true(put(key_of(7), end_ns));
+	assert_true(p->rule[0].outside);
+}
+
 static void test_keys_as_text(void **unused)
 {
 	struct pacer_ban_key again, key;
@@ -301,6 +321,7 @@ static void test_a_policy_that_cannot_be_read(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    CASE(test_what_is_banned_is_looked_for),
 	    CASE(test_keys_as_text),
 	    CASE(test_keys_of_others),
 	    CASE(test_elements_as_text),

@@ -6,9 +6,10 @@
 #include "oracle.h"
 
 static int allow_all, tool_bans; /* everybody */
+static int bans_asked(void);
 
 #define PACER_IS_ALLOWED(frame, walk, exact) ((void)(frame), (void)(walk), (void)(exact), allow_all)
-#define PACER_BANNED_BY_TOOL(walk)	     ((void)(walk), tool_bans)
+#define PACER_BANNED_BY_TOOL(walk)	     ((void)(walk), bans_asked())
 #include "path.h"
 
 #define START	1000000ull
@@ -34,6 +35,16 @@ static struct pacer_state state = {.table = {lines, LINES},
 				   .sampler = &sampler,
 				   .heads = &heads};
 
+static bool more_meanwhile;
+
+/* A trial may begin just then that has the policy ask for more. */
+static int bans_asked(void)
+{
+	if (more_meanwhile)
+		policy.dims |= PACER_DIMS_MORE;
+	return tool_bans;
+}
+
 /* One rule for all: a packet of a source in 1000 ns. */
 static void begin(void)
 {
@@ -44,6 +55,7 @@ static void begin(void)
 	oracle_seed(71);
 	allow_all = 0;
 	tool_bans = 0;
+	more_meanwhile = false;
 	memset(&policy, 0, sizeof(policy));
 	memset(lines, 0, sizeof(lines));
 	memset(counters, 0, sizeof(counters));
@@ -201,6 +213,32 @@ static void test_tools(void **unused)
 	udp(START, PACER_PASS, 0, PACER_NO_RULE);
 	policy.rules.word[0] = 1;
 	udp(START, PACER_DROP, COUNTER, PACER_DENY_GAP);
+}
+
+/* A packet whose rule is not looked for in its frame is judged by the rule that it says itself. */
+static void test_more_meanwhile(void **unused)
+{
+	(void)unused;
+	for (int later = 0; later < 2; later++) {
+		struct pacer_frame frame = {udp4, udp4 + sizeof(udp4), sizeof(udp4), START};
+
+		begin();
+		policy.flags = PACER_TOOLS;
+		policy.rules.word[0] = 2; /* the first is for others, and passes them */
+		policy.rule[1] = policy.rule[0];
+		policy.rule[0] = (struct pacer_rule){.counter = COUNTER, .says = PACER_SAYS_PASS};
+		more_meanwhile = later;
+		for (int again = 0; again < 2; again++) {
+			struct pacer_walk walk = {.state = &state};
+			uint32_t outcome;
+
+			policy.dims = 0;
+			assert_int_equal(pacer_path(&frame, &walk, &outcome),
+					 again ? PACER_DROP : PACER_PASS);
+			assert_int_equal(pacer_outcome_rule(outcome), 1);
+		}
+		assert_int_equal(!!policy.dims, later);
+	}
 }
 
 /* Tags beyond those that are read: passed to a stack by no policy but one that only looks on. */
@@ -431,6 +469,7 @@ int main(void)
 	    cmocka_unit_test(test_sample),	   cmocka_unit_test(test_sample_unjudged),
 	    cmocka_unit_test(test_sample_limiter), cmocka_unit_test(test_sample_long),
 	    cmocka_unit_test(test_note),	   cmocka_unit_test(test_note_key),
+	    cmocka_unit_test(test_more_meanwhile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

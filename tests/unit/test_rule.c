@@ -1133,6 +1133,90 @@ static void test_runs(void **unused)
 	}
 }
 
+/* ---- a limit that is prolonged, or cut short, beside a packet ---- */
+
+/* That before one of the steps a packet takes. */
+struct meanwhile {
+	uint32_t step; /* 0: before the first */
+	uint64_t until_ns;
+};
+
+static void next_step(uint32_t *step, const struct meanwhile *m)
+{
+	if ((*step)++ == m->step)
+		policy.rule[0].limiter[1].until_ns = m->until_ns;
+}
+
+/* Steps 0 to 5: as pacer_limit_many of three limits. */
+static enum pacer_reason in_steps(const struct pacer_walk *w, const struct meanwhile *m)
+{
+	struct pacer_holds *holds = &state.scratch.holds;
+	uint32_t held, step = 0, said;
+
+	next_step(&step, m);
+	pacer_limit_request(w, holds);
+	next_step(&step, m);
+	said = pacer_limit_ask(w, holds);
+	for (held = 0; said == PACER_ADMIT; held++) {
+		next_step(&step, m);
+		if (held == 3)
+			break;
+		said = (uint32_t)pacer_walk_lock(w, &policy.rule[0], held, held == 2, holds);
+		if (said != PACER_ADMIT)
+			break;
+	}
+	pacer_limit_end(w, holds, held, said == PACER_ADMIT);
+	return said;
+}
+
+/* The second is of that kind. The last one's entries are locked, if that is to deny at last. */
+static void three_limits(enum pacer_limiter_kind kind, uint64_t until_ns, bool denies)
+{
+	const struct pacer_limiter *last;
+	uint32_t i;
+
+	begin();
+	limiter(0, SRC, 9, 0);
+	if (kind == PACER_LIMITER_THROTTLE)
+		throttle_limiter(0, 3, 9, 1);
+	else if (kind == PACER_LIMITER_RATE)
+		rate_limiter(SRC, 9);
+	else
+		limiter(0, SRC, kind == PACER_LIMITER_GAP ? 0 : 9, 100);
+	policy.rule[0].limiter[1].until_ns = until_ns;
+	last = limiter(0, SRC, 9, 0);
+	for (i = 0; denies && i < 2 * last->sets + last->shared; i++)
+		lines[last->base + i].lock |= PACER_LOCK_HELD;
+}
+
+/* It is asked of the packet at each step, or at none: as it was when that was found out. */
+static void test_prolonged_meanwhile(void **unused)
+{
+	static const enum pacer_limiter_kind kinds[] = {PACER_LIMITER_GAP, PACER_LIMITER_WINDOW,
+							PACER_LIMITER_RATE, PACER_LIMITER_THROTTLE};
+	static const uint64_t until_ns[] = {START, START + 1};
+	struct pacer_packet a = packet4(0x0a000001, 2, 3, 53);
+	struct pacer_walk walk = {.state = &state, .pkt = a, .now_ns = START};
+
+	(void)unused;
+	for (uint32_t run = 0; run < 4 * 2 * 2 * 6; run++) {
+		bool longer = run & 1, denies = run & 2;
+		enum pacer_limiter_kind kind = kinds[run / 4 % 4];
+		struct meanwhile m = {run / 16, until_ns[longer]};
+		enum pacer_reason is;
+
+		three_limits(kind, until_ns[longer == (m.step < 2)], denies);
+		is = in_steps(&walk, &(struct meanwhile){99, 0});
+		assert_int_equal(is, denies ? PACER_DENY_CONTENDED : PACER_ADMIT);
+		memcpy(before, lines, sizeof(lines));
+		memcpy(throttle_before, throttle, sizeof(throttle));
+		three_limits(kind, until_ns[!longer], denies);
+		assert_int_equal(in_steps(&walk, &m), is);
+		assert_memory_equal(lines, before, sizeof(lines));
+		assert_memory_equal(throttle, throttle_before, sizeof(throttle));
+	}
+}
+
 /* ---- bans from outside ---- */
 
 static void ban_key(const struct pacer_ban_key *key, uint32_t which, uint64_t until_ns)
@@ -1331,6 +1415,7 @@ int main(void)
 	    cmocka_unit_test(test_secret_of_the_limiter),
 	    cmocka_unit_test(test_ban_grows_by_the_policys_secret),
 	    cmocka_unit_test(test_locked_after_512_changes),
+	    cmocka_unit_test(test_prolonged_meanwhile),
 	    cmocka_unit_test(test_banned_sources),
 	    cmocka_unit_test(test_banned_keys),
 	};

@@ -84,7 +84,7 @@ static uint32_t value_of(uint32_t part, uint32_t of)
 
 	if (!part)
 		return 0;
-	switch ((enum pacer_limiter_kind)t->kind) {
+	switch (pacer_limiter_kind_of(t)) {
 	case PACER_LIMITER_RATE:
 		return pacer_share_of_time(t->rate.unit_ns * of / part, t->rate.unit_frac);
 	case PACER_LIMITER_THROTTLE:
@@ -98,7 +98,7 @@ static void make_plain(uint32_t value)
 {
 	struct pacer_limiter *t = &plain.policy.rule[0].limiter[0];
 
-	switch ((enum pacer_limiter_kind)t->kind) {
+	switch (pacer_limiter_kind_of(t)) {
 	case PACER_LIMITER_RATE:
 		t->rate.unit_ns = pacer_share_time_ns(value);
 		t->rate.unit_frac = pacer_share_time_frac(value);
@@ -136,6 +136,11 @@ static void a_share_is_a_plain_limit_of_its_value(void **unused)
 		uint32_t value = 0, floor = 0;
 
 		begin(pool[run % ARRAY(pool)]);
+		if (run / ARRAY(pool) & 1) { /* of new flows, which all packets are */
+			fleet.policy.rule[0].limiter[0].kind |= PACER_LIMITER_NEW;
+			plain.policy.rule[0].limiter[0].kind |= PACER_LIMITER_NEW;
+			plain.policy.rule[0].plain = PACER_PLAIN_NOT;
+		}
 		for (uint32_t i = 0; i < PACKETS; i++) {
 			struct pacer_packet pkt = {.family = PACER_FAMILY_4, .proto = 17};
 			enum pacer_reason is, was;
@@ -425,6 +430,14 @@ static void who_shares_with_whom(void **unused)
 		assert_true((__u32)t->share_id); /* pacer_limiter_whole */
 		assert_int_equal(now.bin.rule[0].plain, PACER_PLAIN_NOT);
 	}
+	/* Values of other units are not its: but the agent's limit is the same. */
+	id = of_fleet("  - {key: src, bytes: 50M, window: 1s, fleet: yes}\n", 0)->share_id;
+	assert_int_equal(
+	    (of_fleet("  - {key: src, bytes: 50G, window: 1s, fleet: yes}\n", 0)->share_id ^ id) &
+		~31ull,
+	    0);
+	assert_true(now.bin.rule[0].limiter[0].share_id != id);
+	id = of_fleet(limits[0].limit, 0)->share_id;
 	/* Twins are two limits, and a plain one beside them is none. */
 	assert_int_equal(of_fleet("  - {key: src, packets: 9, window: 1s, fleet: yes}\n"
 				  "  - {key: src, packets: 8, window: 1s}\n"
@@ -472,6 +485,9 @@ static void it_counts_for_longer(void **unused)
 		    t->share_ns > t->rate.burst_ns + (t->rate.burst_ns >> 10));
 	t = of_fleet("  - {key: all, uses: 90, cooldown: 1s, fleet: yes}\n", 0);
 	assert_int_equal(t->throttle.cooldown_ns, SECOND + SECOND / 1024 + 1);
+	assert_true(t->share_ns > t->throttle.cooldown_ns + t->throttle.lease_ns);
+	t = of_fleet("  - {key: all, uses: 90000, cooldown: 1s, fleet: yes}\n", 0);
+	assert_true(t->throttle.lease_ns > 0);
 	assert_true(t->share_ns > t->throttle.cooldown_ns + t->throttle.lease_ns);
 }
 

@@ -122,6 +122,21 @@ static void test_what_ends_by_itself_is_not_lifted(void **unused)
 	shared_free(&s);
 }
 
+/* What waits to be taken is not told to be as short as what a rule bans here meanwhile. */
+static void test_what_waits_is_not_said_otherwise(void **unused)
+{
+	struct shared s;
+	size_t i = 0;
+
+	(void)unused;
+	read_nothing(&s);
+	shared_there(&s, "k", NULL, 5, 3600 * S, now);
+	look(&s, "k", now + 20 * S);
+	assert_int_equal(batch_of(&s).n, 0);
+	assert_non_null(shared_take(&s, &i));
+	shared_free(&s);
+}
+
 /* Who is away for a moment hears of a shorter end all the same, as of a lifting. */
 static void test_a_shorter_end_is_kept_as_a_lifting(void **unused)
 {
@@ -138,6 +153,14 @@ static void test_a_shorter_end_is_kept_as_a_lifting(void **unused)
 	assert_int_equal(b.n, 1);
 	assert_int_equal(b.at[0].left_ns, 3 * S);
 	assert_int_equal(b.ttl_s, SHARED_LIFTED_S);
+	shared_told(&s, &b, 8);
+	look(&s, "k", now + 9 * SHARED_LIFTED_S * S); /* or for as long as it is */
+	b = batch_of(&s);
+	shared_told(&s, &b, 9);
+	look(&s, "k", now + 2 * SHARED_LIFTED_S * S);
+	b = batch_of(&s);
+	assert_int_equal(b.n, 1);
+	assert_true(b.ttl_s > 2 * SHARED_LIFTED_S);
 	shared_free(&s);
 }
 
@@ -1042,6 +1065,7 @@ int main(void)
 	    cmocka_unit_test(test_a_ban_is_told_and_its_lifting),
 	    cmocka_unit_test(test_nothing_is_told_before_all_was_read),
 	    cmocka_unit_test(test_what_ends_by_itself_is_not_lifted),
+	    cmocka_unit_test(test_what_waits_is_not_said_otherwise),
 	    cmocka_unit_test(test_a_shorter_end_is_kept_as_a_lifting),
 	    cmocka_unit_test(test_what_a_store_keeps_beyond_its_end_is_lifted),
 	    cmocka_unit_test(test_what_goes_on_is_not_lifted),

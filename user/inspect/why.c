@@ -238,6 +238,7 @@ enum pacer_reason why_find(struct pacer_walk *w, const struct packet_head *head,
 	uint32_t outcome = read == PACER_ADMIT ? PACER_UNDECIDED : (uint32_t)read;
 
 	w->pkt.found = PACER_RULES_MAX;
+	w->pkt.sought = !!(PACER_POLICY_OF(w)->dims & PACER_DIMS_MORE);
 	outcome = pacer_path_rule(&looking.frame, w, outcome);
 	if (pacer_outcome_undecided(outcome) ||
 	    pacer_outcome_reason(outcome) == PACER_DENY_NO_STATE) /* its limits will say so */
