@@ -881,6 +881,9 @@ def told_of_a_capture():
     assert int(done[-1].split()[1]) == len(done) - 1 >= 24, done[-1]
     events = [json.loads(line) for line in run(*args, "--json").stdout.splitlines()]
     assert len(events) == len(done) - 1 and events[0]["event"] == "start"
+    for event in events:  # each burst is shorter than a second, and none has a greater rate than all of it
+        assert event.get("peak_pps", 0) <= event.get("packets", 0), event
+        assert event["event"] != "end" or event["packets"] == event["peak_pps"] >= event["pps"] > 0, event
     # Who sends is told of any sample that the policy has, and of one of our own where it has none of what is denied.
     rules = "rules:\n- {name: tcp, match: {proto: tcp}, verdict: pass}\n" \
         "- {name: a, limits: [{key: src, packets: 3, window: 1s}]}\n"

@@ -151,17 +151,134 @@ static void another_pacer(void **state)
 	assert_int_equal(episode_stop(&e), EPISODE_NOTHING);
 }
 
-/* Two readings of one moment. */
+/* All of it in less than a second: no more than there was. Two readings may be of one moment. */
 static void of_no_time(void **state)
 {
-	struct episode e = {0};
-	struct pacer_counters c = {0};
+	static const uint64_t after_ns[] = {0, 1, 100 * MS, S - 1, S};
 
 	(void)state;
-	assert_int_equal(episode_feed(&e, &usual, &c, S), EPISODE_NOTHING);
-	c.by[PACER_DENY_GAP].packets = 1000;
-	assert_int_equal(episode_feed(&e, &usual, &c, S), EPISODE_STARTS);
-	assert_float_equal(e.peak_pps, 0, 1e-9);
+	for (size_t i = 0; i < sizeof(after_ns) / sizeof(*after_ns); i++) {
+		struct episode e = {0};
+		struct pacer_counters c = {0};
+
+		assert_int_equal(episode_feed(&e, &usual, &c, S), EPISODE_NOTHING);
+		c.by[PACER_DENY_GAP].packets = 1000;
+		assert_int_equal(episode_feed(&e, &usual, &c, S + after_ns[i]), EPISODE_STARTS);
+		assert_float_equal(e.peak.pps, 1000, 1e-9);
+		assert_int_equal(episode_stop(&e), EPISODE_ENDS);
+		assert_float_equal(e.peak.pps, 1000, 1e-9);
+	}
+}
+
+/* --- the greatest in a second ---------------------------------------------------------------- */
+
+#define PEAK_READINGS 400u
+
+/* A rule's denials, as they were read; and how many were in each tick of 0.1 ms. */
+struct peak_run {
+	uint64_t at_ns[PEAK_READINGS], denied[PEAK_READINGS], most_apart_ns;
+	size_t n;
+	uint32_t tick[PEAK_READINGS * 2500]; /* readings are 0.25 s apart at most */
+};
+
+#define TICK_NS (MS / 10)
+
+/* Bursts and stretches of any rate, and pauses; readings come each 0.1 s, or late as they like. */
+static void draw_run(struct peak_run *r, struct pacer_sample_rng *rng, bool late)
+{
+	uint64_t denied = 0, tick = 0, left = 0;
+	uint32_t each = 0;
+
+	memset(r, 0, sizeof(*r));
+	for (r->n = 0; r->n < PEAK_READINGS; r->n++) {
+		uint64_t was_ns = r->n ? r->at_ns[r->n - 1] : 0;
+		uint64_t apart = late && r->n ? 1000 + pacer_sample_below(rng, 1500) : 1000;
+
+		for (uint64_t end = tick + apart; tick < end; tick++, left--) {
+			if (!left) {
+				left = 1 + pacer_sample_below(rng, 20000);
+				each =
+				    pacer_sample_below(rng, 3) ? 0 : pacer_sample_below(rng, 1000);
+			}
+			r->tick[tick] = pacer_sample_below(rng, 1000) < each;
+			if (!pacer_sample_below(rng, 20000))
+				r->tick[tick] += 500;
+			denied += r->tick[tick];
+		}
+		r->at_ns[r->n] = tick * TICK_NS;
+		r->denied[r->n] = denied;
+		if (r->n && r->at_ns[r->n] - was_ns > r->most_apart_ns)
+			r->most_apart_ns = r->at_ns[r->n] - was_ns;
+	}
+}
+
+/* The greatest number in a span of this length, of those after from_ns and until to_ns. */
+static uint64_t most_in(const struct peak_run *r, uint64_t from_ns, uint64_t to_ns, uint64_t span)
+{
+	uint64_t ticks = span / TICK_NS, most = 0, now = 0;
+
+	for (uint64_t i = from_ns / TICK_NS; i < to_ns / TICK_NS; i++) {
+		now += r->tick[i];
+		if (i >= from_ns / TICK_NS + ticks)
+			now -= r->tick[i - ticks];
+		most = now > most ? now : most;
+	}
+	return most;
+}
+
+/*
+ * Readings that are a tenth of a second apart find the greatest number between two that are a
+ * second apart, exactly. Whatever their times, a second and the time between two readings have as
+ * many.
+ */
+static void check_peak(const struct peak_run *r, const struct episode *e, bool late)
+{
+	uint64_t apart = r->most_apart_ns, most = 0;
+	double low = most_in(r, e->began_ns, e->was_ns, S - apart);
+
+	assert_true(e->peak.pps <= most_in(r, e->began_ns, e->was_ns, S + apart) + 1e-6);
+	assert_true(e->peak.pps >= low * S / (S + apart) - 1e-6);
+	if (late)
+		return;
+	for (size_t i = 0; i < r->n && r->at_ns[i] <= e->was_ns; i++) {
+		size_t from = i < 10 ? 0 : i - 10;
+
+		while (from < i && r->at_ns[from] < e->began_ns)
+			from++;
+		if (r->at_ns[from] >= e->began_ns && r->denied[i] - r->denied[from] > most)
+			most = r->denied[i] - r->denied[from];
+	}
+	assert_float_equal(e->peak.pps, most, 1e-6);
+}
+
+static void greatest_in_a_second(void **state)
+{
+	static const struct episode_settings by[] = {{100, 10 * S}, {30, 300 * MS}, {1000, S}};
+	static struct peak_run r; /* large */
+	struct pacer_sample_rng rng = {11};
+	size_t checked = 0;
+
+	(void)state;
+	for (int run = 0; run < 200; run++) {
+		struct pacer_counters c = {0};
+		struct episode e = {0};
+		bool late = run & 1;
+
+		draw_run(&r, &rng, late);
+		for (size_t i = 0; i < r.n; i++) {
+			enum episode_step step;
+
+			c.by[PACER_DENY_WINDOW].packets = r.denied[i];
+			step = episode_feed(&e, &by[run % 3], &c, r.at_ns[i]);
+			if (!step)
+				continue;
+			check_peak(&r, &e, late);
+			checked++;
+		}
+		if (episode_stop(&e))
+			check_peak(&r, &e, late);
+	}
+	assert_true(checked > 1000);
 }
 
 /* What the second of two has is its own. */
@@ -709,7 +826,7 @@ int main(void)
 	    cmocka_unit_test(needed_of_a_rung),	  cmocka_unit_test(told_in_order),
 	    cmocka_unit_test(told_of_another),	  cmocka_unit_test(told_without_memory),
 	    cmocka_unit_test(of_a_coarse_clock),  cmocka_unit_test(told_of_a_rung),
-	    cmocka_unit_test(limits_of_a_key),
+	    cmocka_unit_test(limits_of_a_key),	  cmocka_unit_test(greatest_in_a_second),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

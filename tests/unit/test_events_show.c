@@ -56,10 +56,32 @@ static void test_lines(void **unused)
 			       " limits[1], rung 3: 0 keys have an entry of 0, and about "));
 }
 
+/* The rate of all of an episode is none above its greatest in a second, though it was shorter. */
+static void test_a_short_one(void **unused)
+{
+	struct event end = {.kind = EVENT_END,
+			    .rule = "dns",
+			    .ended_ns = 100000000,
+			    .peak_pps = 297,
+			    .so_far = {.matched = 300, .denied = 297, .denied_bytes = 29700}};
+	char text[EVENT_TEXT], *json;
+
+	(void)unused;
+	assert_non_null(strstr(event_text(&end, &place, text, sizeof(text)),
+			       "for 0.1 s, 297 pps, 238 kbit/s, 297 pps at most, "));
+	json = event_json(&end, &place);
+	assert_non_null(strstr(json, "\"pps\":297.0,\"bps\":237600.0,\"peak_pps\":297.0"));
+	free(json);
+	end.ended_ns = 3000000000;
+	assert_non_null(strstr(event_text(&end, &place, text, sizeof(text)),
+			       "for 3.0 s, 99 pps, 79.2 kbit/s, 297 pps at most, "));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_lines),
+	    cmocka_unit_test(test_a_short_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -90,7 +90,8 @@ static void add_needed(struct line *l, const struct event *e)
 		    needed_text(e->needed, text, sizeof(text)));
 }
 
-/* By what its rate is told: since the last time, and of what is over, all of it. */
+/* By what its rate is told: since the last time, and of what is over, all of it, over a second at
+ * least, so that it is not above the greatest in a second. */
 static struct episode_sum rate_of(const struct event *e)
 {
 	struct episode_sum sum = e->so_far;
@@ -98,6 +99,8 @@ static struct episode_sum rate_of(const struct event *e)
 	if (e->kind != EVENT_END)
 		return e->lately;
 	sum.ns = e->ended_ns - e->began_ns;
+	if (sum.ns < EPISODE_BLOCK_NS)
+		sum.ns = EPISODE_BLOCK_NS;
 	return sum;
 }
 

@@ -45,7 +45,7 @@ static struct event event_of(const struct detector *d, const struct detector_rul
 			      .began_ns = e->began_ns,
 			      .so_far = episode_so_far(e),
 			      .lately = episode_lately(e),
-			      .peak_pps = e->peak_pps};
+			      .peak_pps = e->peak.pps};
 }
 
 struct telling {

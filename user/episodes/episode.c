@@ -27,6 +27,16 @@ struct episode_sum episode_between(const struct pacer_counters *from, uint64_t f
 	return sum;
 }
 
+static uint64_t denied_of(const struct pacer_counters *c)
+{
+	uint64_t denied = 0;
+
+	for (int r = 0; r < PACER_REASON_COUNT; r++)
+		if (pacer_verdict_of(r) == PACER_VERDICT_DENY)
+			denied += c->by[r].packets;
+	return denied;
+}
+
 /* Denials beyond the ordinary; below 0 where there were fewer. */
 static double excess(const struct episode_sum *sum)
 {
@@ -42,22 +52,56 @@ static bool have_fallen(const struct pacer_counters *from, const struct pacer_co
 	return false;
 }
 
+/* --- the greatest rate ------------------------------------------------------------------------ */
+
+static void peak_keep(struct episode_peak *p, uint64_t denied, uint64_t now_ns)
+{
+	p->recent[p->end % EPISODE_RECENT].ns = now_ns;
+	p->recent[p->end++ % EPISODE_RECENT].denied = denied;
+}
+
+static void peak_begin(struct episode_peak *p, const struct pacer_counters *now, uint64_t now_ns)
+{
+	p->pps = 0;
+	p->first = p->end = 0;
+	peak_keep(p, denied_of(now), now_ns);
+}
+
+/* Is the reading after the first kept one a second old, too? */
+static bool peak_is_past(const struct episode_peak *p, uint64_t now_ns)
+{
+	return p->end - p->first > 1 &&
+	       now_ns - p->recent[(p->first + 1) % EPISODE_RECENT].ns >= second_ns;
+}
+
+static void peak_read(struct episode_peak *p, const struct pacer_counters *now, uint64_t now_ns)
+{
+	uint64_t denied = denied_of(now), span_ns, n;
+	double pps;
+
+	while (peak_is_past(p, now_ns))
+		p->first++;
+	span_ns = now_ns - p->recent[p->first % EPISODE_RECENT].ns;
+	n = denied - p->recent[p->first % EPISODE_RECENT].denied;
+	pps = (double)n * second_ns / (span_ns > second_ns ? span_ns : second_ns);
+	if (pps > p->pps)
+		p->pps = pps;
+	if (now_ns - p->recent[(p->end - 1) % EPISODE_RECENT].ns >= EPISODE_APART_NS)
+		peak_keep(p, denied, now_ns);
+}
+
+/* --- its course ------------------------------------------------------------------------------- */
+
 static void begin(struct episode *e, const struct pacer_counters *now, uint64_t now_ns)
 {
 	*e = (struct episode){.known = true, .was = *now, .was_ns = now_ns};
 	e->began = e->block = *now;
 	e->began_ns = e->block_ns = now_ns;
-}
-
-static double per_second(uint64_t n, uint64_t ns)
-{
-	return ns ? (double)n * second_ns / ns : 0;
+	peak_begin(&e->peak, now, now_ns);
 }
 
 static enum episode_step start(struct episode *e, const struct pacer_counters *now, uint64_t now_ns)
 {
-	struct episode_sum sum = episode_between(&e->began, e->began_ns, now, now_ns);
-
 	e->on = true;
 	e->excess_ns = now_ns;
 	e->block = *now;
@@ -65,7 +109,6 @@ static enum episode_step start(struct episode *e, const struct pacer_counters *n
 	e->told = e->began;
 	e->told_ns = e->began_ns;
 	e->news_ns = EPISODE_NEWS_NS;
-	e->peak_pps = per_second(sum.denied, sum.ns);
 	return EPISODE_STARTS;
 }
 
@@ -86,8 +129,6 @@ static enum episode_step go_on(struct episode *e, const struct episode_settings 
 	if (sum.ns >= EPISODE_BLOCK_NS) {
 		if (excess(&sum) > 0)
 			e->excess_ns = now_ns;
-		if (per_second(sum.denied, sum.ns) > e->peak_pps)
-			e->peak_pps = per_second(sum.denied, sum.ns);
 		e->block = *now;
 		e->block_ns = now_ns;
 	}
@@ -107,6 +148,7 @@ static enum episode_step wait(struct episode *e, const struct episode_settings *
 		e->sum = 0;
 		e->began = *now;
 		e->began_ns = now_ns;
+		peak_begin(&e->peak, now, now_ns);
 	}
 	return e->sum >= by->least ? start(e, now, now_ns) : EPISODE_NOTHING;
 }
@@ -127,8 +169,10 @@ enum episode_step episode_feed(struct episode *e, const struct episode_settings 
 	if (e->over) { /* the next one is waited for from here on */
 		e->began = e->was;
 		e->began_ns = e->was_ns;
+		peak_begin(&e->peak, &e->was, e->was_ns);
 		e->over = false;
 	}
+	peak_read(&e->peak, now, now_ns);
 	step = e->on ? go_on(e, by, now, now_ns) : wait(e, by, now, now_ns);
 	e->was = *now;
 	e->was_ns = now_ns;

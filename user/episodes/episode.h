@@ -14,7 +14,8 @@
  * seconds after the first, rounded up to the next reading. An episode has at least `least` denials.
  * When it began is early by no more than the time between two readings, and 1 /
  * EPISODE_ORDINARY_PPS seconds for each packet that was denied shortly before; its end is late by
- * no more than EPISODE_BLOCK_NS and a reading.
+ * no more than EPISODE_BLOCK_NS and a reading. Its greatest rate is at most what was denied in a
+ * second and the time between two readings, and at least that of a second less that time.
  *
  * Concurrency: one thread. Memory: that of the struct.
  */
@@ -31,6 +32,9 @@
 #define EPISODE_ORDINARY_PPS   10u
 #define EPISODE_ORDINARY_SHARE 100u
 #define EPISODE_BLOCK_NS       1000000000ull
+/* The greatest rate is between readings that are at least so far apart. */
+#define EPISODE_APART_NS (EPISODE_BLOCK_NS / 16)
+#define EPISODE_RECENT	 32u /* a power of two, and more of them than begin in a second */
 /* How an episode goes on is told after so long, then after twice as long, up to the second. */
 #define EPISODE_NEWS_NS	     5000000000ull
 #define EPISODE_NEWS_MOST_NS 300000000000ull
@@ -45,6 +49,18 @@ enum episode_step {
 	EPISODE_STARTS,
 	EPISODE_GOES_ON, /* and there is news to be told */
 	EPISODE_ENDS
+};
+
+/*
+ * The greatest rate of denials in a second: between two readings that are a second apart, or a
+ * little more where no two are exactly that. Less than a second counts as one.
+ */
+struct episode_peak {
+	struct {
+		uint64_t ns, denied;
+	} recent[EPISODE_RECENT]; /* readings, by their number */
+	uint32_t first, end;	  /* those of the last second, and the last one before it */
+	double pps;
 };
 
 /* Of one rule. All zero before its first reading. */
@@ -62,7 +78,7 @@ struct episode {
 	uint64_t excess_ns;	    /* the end of the last second with more than is ordinary */
 	struct pacer_counters told; /* when it was last told of */
 	uint64_t told_ns, news_ns;
-	double peak_pps; /* of denials, over a second, or over all of a shorter episode */
+	struct episode_peak peak; /* since it began */
 };
 
 /* What was counted between two readings. */
