@@ -869,6 +869,29 @@ def plot_fails():
     fails("those of this limit, a rate, come back bit by bit", text=policy("rates"))
 
 
+def told_at_the_end_of_time():
+    """Of frames at the last times that a capture can have, and at those of no clock, each event has a time."""
+    import captures
+    frame = captures.ip4("192.0.2.1", "203.0.113.1")
+    last = 2**63 - 1
+    for n, times in enumerate(([last - 10**8 + i * 10**5 for i in range(400)] + [last] * 400, [2**64 - 1] * 400,
+                               [last - 7200 * 10**9 + i * 10**7 for i in range(800)] + [last])):
+        with open(path(f"late_{n}.pcap"), "wb") as f:
+            f.write(captures.pcapng([frame.at(t) for t in times]))
+        done = run("events", "--replay", path(f"late_{n}.pcap"), "-c", path("one.yaml"), "--json")
+        events = [json.loads(line) for line in done.stdout.splitlines()]
+        assert [event["event"] for event in events].count("start") == 1, done.stdout
+        for event in events:
+            told, began = event["time_ns"], event.get("began_ns", 0)
+            assert re.fullmatch(r"2262-04-11T2\d:[0-5]\d:[0-5]\d\.\d{3}Z", event["time"]), event
+            assert 0 < began <= event.get("ended_ns", told) <= told < 2**63, event
+        rows = replay(policy("one"), f"late_{n}.pcap", "--verdicts").stdout.splitlines()[1:]
+        assert len(rows) == len(times)
+        for row in rows:
+            fields = row.split(",")
+            assert int(fields[1]) < 2**63 and int(fields[-1] or 0) < 2**63, row
+
+
 def told_of_a_capture():
     """Events of a capture: how many there were stands below them, and what could not be handed on is one."""
     import captures

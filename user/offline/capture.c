@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 
 #define ETH_LEN 14
+/* An hour before signed nanoseconds end: who adds to a frame's time has room. */
+#define LAST_NS (INT64_MAX - 3600000000000)
 
 static bool link_known(int link)
 {
@@ -108,9 +110,11 @@ static uint64_t time_of(const struct capture *c, const struct pcap_pkthdr *heade
 	int64_t s = c->classic ? (uint32_t)header->ts.tv_sec : header->ts.tv_sec;
 	int64_t ns;
 
-	if (s < 0 || s > INT64_MAX / 1000000000 - 1)
-		return s < 0 ? 0 : INT64_MAX;
+	if (s < 0 || s > LAST_NS / 1000000000)
+		return s < 0 ? 0 : LAST_NS;
 	ns = s * 1000000000 + header->ts.tv_usec;
+	if (ns > LAST_NS)
+		return LAST_NS;
 	return ns < 0 ? 0 : (uint64_t)ns;
 }
 

@@ -5,7 +5,7 @@
  *
  * Error: if the capture is damaged, the frames before the damage count, and the listener is told.
  * The listener is also told of the first frame with a time before an earlier frame. Such frames
- * count at the latest time seen.
+ * count at the latest time seen. Times end an hour before 2^63 ns: later ones are that one.
  *
  * A file's frames are read ahead of the one that is returned, and told to whoever wants to know
  * early what comes: replay_ahead. Of a pipe no frame is held back.
