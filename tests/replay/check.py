@@ -869,6 +869,25 @@ def plot_fails():
     fails("those of this limit, a rate, come back bit by bit", text=policy("rates"))
 
 
+def no_times():
+    """A capture whose frames have no times is one burst: each verb says so, in one line on stderr, and does its work."""
+    import captures
+    frame = captures.ip4("192.0.2.1", "203.0.113.1")
+    head = captures.pcapng([])
+    with open(path("simple.pcapng"), "wb") as f:
+        f.write(head + 200 * captures.block(3, struct.pack("<I", len(frame.data)) + frame.data))
+    for args in (("replay", path("simple.pcapng"), "-c", path("one.yaml")), ("suggest", path("simple.pcapng")),
+                 ("estimate", path("simple.pcapng")),
+                 ("events", "--replay", path("simple.pcapng"), "-c", path("one.yaml"))):
+        for form in ((), ("--json",)):
+            if args[0] == "suggest" and form:
+                continue
+            done = run(*args, *form)
+            assert done.stderr == f"xdp-pacer: {path('simple.pcapng')}: no frame has a time: all 200 count " \
+                "at once, as one burst\n", (args, done.stderr)
+            assert not form or json.loads(done.stdout.splitlines()[0] if args[0] == "events" else done.stdout)
+
+
 def told_at_the_end_of_time():
     """Of frames at the last times that a capture can have, and at those of no clock, each event has a time."""
     import captures

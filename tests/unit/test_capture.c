@@ -123,6 +123,16 @@ static void add_ng(uint64_t s)
 	put32(36);
 }
 
+/* A block that has no time. */
+static void add_simple(void)
+{
+	put32(3);
+	put32(20);
+	put32(4);
+	put32(0x45);
+	put32(20);
+}
+
 static const char *written(void)
 {
 	int fd = open(path, O_WRONLY | O_TRUNC);
@@ -248,6 +258,47 @@ static void test_times(void **unused)
 	capture_close(&c);
 }
 
+/* Where no frame has a time, all of it is one burst: that is said once, at the end of the first
+ * pass. One frame alone is none, and one time suffices. */
+static void test_no_times(void **unused)
+{
+	static const struct {
+		unsigned int simple, timed;
+		bool said;
+	} row[] = {{0, 0, false}, {1, 0, false}, {2, 0, true}, {20, 0, true}, {20, 1, false}};
+	struct policy_error error = {0};
+	struct replay_frame frame;
+	struct capture c;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
+		unsigned int frames = row[i].simple + row[i].timed;
+
+		begin_ng(DLT_EN10MB);
+		for (unsigned int n = 0; n < row[i].simple; n++)
+			add_simple();
+		if (row[i].timed)
+			add_ng(1);
+		assert_int_equal(capture_open(&c, written(), &listener, &error), 0);
+		for (int pass = 0; pass < 2; pass++) {
+			*warned = 0;
+			for (unsigned int n = 0; n < frames; n++) {
+				assert_int_equal(capture_next(&c, &frame), 1);
+				assert_int_equal(frame.now_ns, n < row[i].simple ? 0 : 1000000000);
+				assert_string_equal(warned, "");
+			}
+			assert_int_equal(capture_next(&c, &frame), 0);
+			if (row[i].said && !pass)
+				assert_non_null(strstr(warned, "no frame has a time: "));
+			else
+				assert_string_equal(warned, "");
+			assert_false(c.damaged);
+			assert_int_equal(capture_again(&c, &error), 0);
+		}
+		capture_close(&c);
+	}
+}
+
 /* libpcap takes a fraction of a second for a signed number, which leads back, but not before 1970.
  */
 static void test_fractions(void **unused)
@@ -368,13 +419,10 @@ static void test_what_cannot_be_read(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_a_pipe),
-	    TEST(test_a_file),
-	    TEST(test_times),
-	    TEST(test_fractions),
-	    TEST(test_raw_ip),
-	    TEST(test_damaged),
-	    TEST(test_what_cannot_be_read),
+	    TEST(test_a_pipe),	  TEST(test_a_file),
+	    TEST(test_times),	  TEST(test_no_times),
+	    TEST(test_fractions), TEST(test_raw_ip),
+	    TEST(test_damaged),	  TEST(test_what_cannot_be_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

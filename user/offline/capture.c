@@ -151,10 +151,20 @@ static void warn(const struct capture *c, const char *format, ...)
 	c->listener->warn(c, text);
 }
 
+/* Says so once, at the end of the first pass. */
+static void tell_timeless(struct capture *c)
+{
+	if (c->timeless || c->frames < 2 || c->now_ns)
+		return;
+	c->timeless = true;
+	warn(c, "no frame has a time: all %" PRIu64 " count at once, as one burst", c->frames);
+}
+
 /* Says what is wrong, once. Returns 0. */
 static int at_end(struct capture *c, int got)
 {
 	c->listener->end(c);
+	tell_timeless(c);
 	if (got == PCAP_ERROR_BREAK || c->damaged)
 		return 0;
 	c->damaged = true;

@@ -6,6 +6,7 @@
  * Error: if the capture is damaged, the frames before the damage count, and the listener is told.
  * The listener is also told of the first frame with a time before an earlier frame. Such frames
  * count at the latest time seen. Times end an hour before 2^63 ns: later ones are that one.
+ * Where no frame has a time, as in pcapng's simple packet blocks, the listener is told at the end.
  *
  * A file's frames are read ahead of the one that is returned, and told to whoever wants to know
  * early what comes: replay_ahead. Of a pipe no frame is held back.
@@ -51,6 +52,7 @@ struct capture {
 	bool damaged;		   /* and said so */
 	bool classic;		   /* a classic file, whose 32 bits of seconds last until 2106 */
 	bool ran_back;		   /* its clock ran backwards, and the listener was told */
+	bool timeless;		   /* no frame had a time, and the listener was told */
 	uint64_t now_ns;	   /* the latest time seen in this pass */
 	struct replay *replays[2]; /* told of frames that are read ahead */
 	struct capture_slot slot[CAPTURE_AHEAD]; /* by number of frame */
