@@ -33,13 +33,17 @@ static struct {
 
 /* Beside lo: that are there, and in the list. */
 static struct {
-	bool other, in_list, no_list, no_socket;
+	bool other, in_list, no_list, no_socket, other_unseen;
 } net;
+static int goes;    /* errno of looking for lo once it was looked at; 0: it stays */
+static bool is_off; /* it has gone so */
 
 unsigned int if_nametoindex(const char *name)
 {
+	if (!strcmp(name, "lo") && is_off)
+		errno = goes;
 	if (!strcmp(name, "lo"))
-		return 1;
+		return is_off ? 0 : 1;
 	errno = net.no_socket ? EMFILE : ENODEV;
 	return net.other && !strcmp(name, "other") ? 2 : 0;
 }
@@ -73,8 +77,9 @@ void *__wrap_reallocarray(void *p, size_t n, size_t size)
 
 int site_open(const char *ifname, int ifindex, struct site *site, struct policy_error *why)
 {
-	if (on.unseen)
+	if (on.unseen || (!strcmp(ifname, "other") && net.other_unseen))
 		return policy_fail(why, 0, "%s: it cannot be seen", ifname);
+	is_off = goes != 0;
 	*site = (struct site){.ifindex = ifindex,
 			      .id = on.id,
 			      .fd = -1,
@@ -460,6 +465,8 @@ static void begin(bool shadow)
 	on.abi = PACER_ABI_VERSION;
 	call.err = ENOMEM;
 	memset(&net, 0, sizeof(net));
+	goes = 0;
+	is_off = false;
 	grown = not_grown = 0;
 }
 
@@ -632,6 +639,8 @@ static int count_partner(const char *ifname, void *unused)
 	return 7; /* the first will do */
 }
 
+/* Where one cannot be looked at, that is said: it is not taken for one that shares nothing. */
+
 static void test_partners(void **unused)
 {
 	static const struct {
@@ -639,29 +648,50 @@ static void test_partners(void **unused)
 		uint32_t map_id;
 		bool unseen, named;
 		unsigned int fails;
-		int partners;
+		int goes, result;
+		const char *says;
 	} cases[] = {
-	    {"no-such", 1, false, true, 0, 1},	{"lo", 1, false, true, 0, 0},
-	    {"no-such", 99, false, true, 0, 0}, {"no-such", 0, false, true, 0, 0},
-	    {"no-such", 1, true, true, 0, 0},	{"no-such", 1, false, false, 0, 0},
-	    {"no-such", 1, false, true, 1, 0},
+	    {"no-such", 1, false, true, 0, 0, 7, NULL},
+	    {"lo", 1, false, true, 0, 0, 0, NULL},
+	    {"no-such", 99, false, true, 0, 0, 0, NULL},
+	    {"no-such", 0, false, true, 0, 0, 0, NULL},
+	    {"no-such", 1, true, true, 0, 0, -1, "lo: it cannot be seen"},
+	    {"no-such", 1, false, false, 0, 0, 0, NULL},
+	    {"no-such", 1, false, true, 1, 0, -1,
+	     "lo: its program cannot be read: Cannot allocate memory"},
+	    {"no-such", 1, false, true, 0, ENODEV, 0, NULL},
+	    {"no-such", 1, false, true, 0, EMFILE, -1,
+	     "lo: the interface cannot be looked for: Too many open files"},
 	};
+	char says[200];
 
 	(void)unused;
 	for (size_t i = 0; i < ARRAY(cases); i++) {
-		int files = open_files();
+		int files = open_files(), result;
 
 		begin(false);
 		on.unseen = cases[i].unseen;
 		on.named = cases[i].named;
 		call.at = cases[i].fails;
+		goes = cases[i].goes;
 		partners = 0;
-		(void)attached_each_with(cases[i].but, cases[i].map_id, count_partner, NULL,
-					 &error);
-		if ((partners > 0) != cases[i].partners)
-			fail_msg("case %zu: %d", i, partners);
+		result =
+		    attached_each_with(cases[i].but, cases[i].map_id, count_partner, NULL, &error);
+		snprintf(says, sizeof(says),
+			 "no-such: which interfaces share its state cannot be told: %s",
+			 cases[i].says ? cases[i].says : "");
+		if (result != cases[i].result || partners != (result == 7) ||
+		    (result < 0 && strcmp(error.text, says) != 0))
+			fail_msg("case %zu: %d, %d: %s", i, result, partners, error.text);
 		assert_int_equal(open_files(), files);
 	}
+	begin(false); /* one that is gone by the time it is looked at, or is there */
+	on.named = false;
+	net.in_list = net.other_unseen = true;
+	assert_int_equal(attached_each(count_partner, NULL, &error), 0);
+	net.other = true;
+	assert_int_equal(attached_each(count_partner, NULL, &error), -1);
+	assert_string_equal(error.text, "other: it cannot be seen");
 }
 
 /* --- who looks again and again -----------------------------------------------------------------

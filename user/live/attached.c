@@ -426,6 +426,18 @@ bool attached_gone(const struct attached *a)
 	return !there || (there < 0 && lost_interface(a));
 }
 
+/* 1: it carries a program of a pacer's name, to be closed; 0: none, or it has just gone; -1. */
+static int open_named(const char *ifname, int ifindex, struct site *site,
+		      struct policy_error *error)
+{
+	if (ifindex < 0 || site_open(ifname, ifindex, site, error))
+		return if_nametoindex(ifname) || errno != ENODEV ? -1 : 0;
+	if (site->named)
+		return 1;
+	site_close(site);
+	return 0;
+}
+
 int attached_each(int (*each)(const char *ifname, void *arg), void *arg, struct policy_error *error)
 {
 	struct if_nameindex *all = if_nameindex();
@@ -437,16 +449,12 @@ int attached_each(int (*each)(const char *ifname, void *arg), void *arg, struct 
 				   strerror(errno));
 	for (struct if_nameindex *i = all; i->if_index && !result; i++) {
 		struct site site;
-		bool named;
 
-		if (site_open(i->if_name, i->if_index, &site, error)) {
-			result = -1;
-			break;
-		}
-		named = site.named;
+		result = open_named(i->if_name, (int)i->if_index, &site, error);
+		if (result <= 0)
+			continue;
 		site_close(&site);
-		if (named)
-			result = each(i->if_name, arg);
+		result = each(i->if_name, arg);
 	}
 	if_freenameindex(all);
 	return result;
@@ -457,9 +465,11 @@ struct partners {
 	uint32_t map_id;
 	int (*each)(const char *ifname, void *arg);
 	void *arg;
+	int ended; /* what `each` returned; 0: it was to go on */
+	struct policy_error *error;
 };
 
-static bool uses_map(int prog_fd, uint32_t id)
+static int uses_map(const char *ifname, int prog_fd, uint32_t id, struct policy_error *error)
 {
 	struct bpf_prog_info info = {0};
 	uint32_t ids[32], len = sizeof(info);
@@ -467,35 +477,44 @@ static bool uses_map(int prog_fd, uint32_t id)
 	info.nr_map_ids = sizeof(ids) / sizeof(*ids);
 	info.map_ids = (uintptr_t)ids;
 	if (bpf_obj_get_info_by_fd(prog_fd, &info, &len))
-		return false;
+		return policy_fail(error, 0, "%s: its program cannot be read: %s", ifname,
+				   strerror(errno));
 	for (uint32_t i = 0; i < info.nr_map_ids && i < sizeof(ids) / sizeof(*ids); i++)
 		if (ids[i] == id)
-			return true;
-	return false;
+			return 1;
+	return 0;
 }
 
 static int each_partner(const char *ifname, void *arg)
 {
 	struct partners *p = arg;
-	struct policy_error unused;
 	struct site site;
-	bool shares;
+	int shares;
 
-	/* One that has just gone is no partner any more. */
-	if (!strcmp(ifname, p->but) ||
-	    site_open(ifname, (int)if_nametoindex(ifname), &site, &unused))
+	if (!strcmp(ifname, p->but))
 		return 0;
-	shares = uses_map(site.pacer_fd, p->map_id);
+	shares = open_named(ifname, device_index(ifname, p->error), &site, p->error);
+	if (shares <= 0)
+		return shares;
+	shares = uses_map(ifname, site.pacer_fd, p->map_id, p->error);
 	site_close(&site);
-	return shares ? p->each(ifname, p->arg) : 0;
+	if (shares <= 0)
+		return shares;
+	p->ended = p->each(ifname, p->arg);
+	return p->ended;
 }
 
 int attached_each_with(const char *but, uint32_t map_id, int (*each)(const char *ifname, void *arg),
 		       void *arg, struct policy_error *error)
 {
-	struct partners partners = {but, map_id, each, arg};
+	struct policy_error why = {0};
+	struct partners partners = {but, map_id, each, arg, 0, &why};
+	int result = map_id ? attached_each(each_partner, &partners, &why) : 0;
 
-	return map_id ? attached_each(each_partner, &partners, error) : 0;
+	if (!result || partners.ended)
+		return result;
+	return policy_fail(error, 0, "%s: which interfaces share its state cannot be told: %.250s",
+			   but, why.text);
 }
 
 int attached_each_partner(const struct attached *a, int (*each)(const char *ifname, void *arg),

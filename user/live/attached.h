@@ -84,7 +84,11 @@ void attached_sampled(struct attached *attached);
 bool attached_gone(const struct attached *attached);
 /* 0: it is there still. -1: it is gone, or that cannot be told; *error says which. */
 int attached_still(const struct attached *attached, struct policy_error *error);
-/* Calls `each` for every other interface of this network namespace that shares its state. */
+/*
+ * Calls `each` for every other interface of this network namespace that shares its state, until it
+ * returns other than 0, and returns that. -1 with *error filled also where one cannot be looked at:
+ * then it may share it. One that has just gone does not.
+ */
 int attached_each_partner(const struct attached *a, int (*each)(const char *ifname, void *arg),
 			  void *arg, struct policy_error *error);
 /* The same of a map that is of one state alone. */
