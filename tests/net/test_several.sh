@@ -131,6 +131,45 @@ others_told()
 	equal "$(pacer set s1 udp.packets=12 | wc -l)" 1 "lines of one that shares with nobody"
 }
 
+# Whom it shares its state with is not said to be nobody where one of the interfaces could not be looked at.
+others_unknown()
+{
+	local calls=socket code n of="which interfaces share its state cannot be told" unknown=0
+
+	both_off
+	limit ten 10
+	both ten --shared
+	for ((n = 1; ; n++)); do
+		code=0
+		in_server timeout -k 1 60 "$(tool fault)" fcntl:$calls $n 12 "$BUILD/xdp-pacer" status s0 --json \
+			>"$work/out" 2>"$work/err" || code=$?
+		((code >= 100)) || break
+		grep -q "$of" "$work/err" || continue
+		unknown=$((unknown + 1))
+		equal "$code $(jq -c .shared_with "$work/out")" "101 null" "call $n: status" || return
+	done
+	((n > 1 && unknown > 1)) || fail "$unknown of $n calls" || return
+	unknown=0
+	for ((n = 1; ; n++)); do
+		code=0
+		in_server timeout -k 1 60 "$(tool fault)" fcntl:$calls $n 12 "$BUILD/xdp-pacer" \
+			set s0 udp.packets=$((10 + n)) --json >"$work/out" 2>"$work/err" || code=$?
+		((code >= 100)) || break
+		grep -q "$of" "$work/err" || continue
+		unknown=$((unknown + 1))
+		equal "$code $(jq -c .shared_with "$work/out")" "100 null" "call $n: set" || return
+	done
+	((unknown > 1)) || fail "$unknown of $n calls"
+	for ((n = 1; ; n++)); do
+		code=0
+		in_server timeout -k 1 60 "$(tool fault)" fcntl:$calls $n 12 "$BUILD/xdp-pacer" \
+			save s0 "$work/s0.state" --and-unload >"$work/out" 2>"$work/err" || code=$?
+		equal "$((code % 100))" 1 "call $n: save --and-unload: $(cat "$work/out")" || return
+		((code >= 100)) || break
+	done
+	on 0 "20" n=20
+}
+
 # From stdin the policy is read once, and is there for each.
 from_stdin()
 {
@@ -485,6 +524,7 @@ check several-state-each state_each
 check several-one-for-both one_for_both
 check several-changed-once changed_once
 check several-others-told others_told
+check several-others-unknown others_unknown
 check several-from-stdin from_stdin
 check several-one-leaves one_leaves
 check several-all-or-none all_or_none

@@ -144,6 +144,11 @@ void tags_noted(const struct attached *a);
 void result_lacks(void);
 /* A part of the result cannot be read: says why, and is as above. */
 void result_failed(const struct policy_error *error);
+/*
+ * A part of the result cannot be told, and the rest can: says why. It is a failure, unless the verb
+ * has changed something: that is done.
+ */
+void result_unsure(const struct policy_error *error);
 /* Ask this after each part of a long output: after a failure the rest would be in vain. */
 bool stdout_failed(void);
 /* Writes what was printed so far. False: it could not be written, and nothing more can. */

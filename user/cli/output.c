@@ -4,6 +4,7 @@
 #include <bpf/libbpf.h>
 #include <inttypes.h>
 #include <math.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -260,29 +261,49 @@ static void emit_state(const struct attached *a, const struct pacer_policy *p,
 		  old, units_plural(old));
 }
 
+/* They are collected first, so that none is told where not all can be. */
 struct partner_list {
-	const char *before;
+	char (*name)[IF_NAMESIZE];
 	size_t n;
 };
 
-static int emit_partner(const char *ifname, void *arg)
+static int add_partner(const char *ifname, void *arg)
 {
 	struct partner_list *list = arg;
+	void *more = realloc(list->name, (list->n + 1) * sizeof(*list->name));
 
-	emit_string("", ifname, "%s%s", list->n++ ? ", " : list->before, printable(ifname).text);
+	if (!more) {
+		result_lacks();
+		return 0;
+	}
+	list->name = more;
+	snprintf(list->name[list->n++], sizeof(*list->name), "%s", ifname);
 	return 0;
+}
+
+static void emit_partners(const struct partner_list *list, const char *before, const char *after)
+{
+	emit_array("shared_with");
+	for (size_t i = 0; i < list->n; i++)
+		emit_string("", list->name[i], "%s%s", i ? ", " : before,
+			    printable(list->name[i]).text);
+	emit_close();
+	if (list->n)
+		emit_text("%s", after);
 }
 
 void output_partners_of(const char *ifname, uint32_t map_id, const char *before, const char *after)
 {
-	struct partner_list list = {before, 0};
-	struct policy_error unused;
+	struct partner_list list = {NULL, 0};
+	struct policy_error error = {0};
 
-	emit_array("shared_with");
-	(void)attached_each_with(ifname, map_id, emit_partner, &list, &unused);
-	emit_close();
-	if (list.n)
-		emit_text("%s", after);
+	if (attached_each_with(ifname, map_id, add_partner, &list, &error)) {
+		emit_null("shared_with", NULL);
+		result_unsure(&error);
+	} else {
+		emit_partners(&list, before, after);
+	}
+	free(list.name);
 }
 
 void output_partners(const struct attached *a, const char *before, const char *after)

@@ -21,6 +21,7 @@ static char *const *command; /* its arguments, to a NULL */
 static bool changed;
 static bool no_memory;	 /* ... for a part of the result */
 static bool failed;	 /* to read one, which was said */
+static bool unsure;	 /* of one, which was said */
 static int stdout_error; /* the first errno; -1: not known */
 
 /* --- complaints ----------------------------------------------------------------------------- */
@@ -103,6 +104,13 @@ void result_failed(const struct policy_error *error)
 	failed = true;
 }
 
+void result_unsure(const struct policy_error *error)
+{
+	if (!unsure)
+		complain(NULL, error);
+	unsure = true;
+}
+
 void change_made(void)
 {
 	changed = true;
@@ -175,7 +183,7 @@ int written(int code)
 	if (!stdout_error && no_memory && !code)
 		return no_result("no memory for a part of it");
 	if (!stdout_error)
-		return failed && !code ? EXIT_FAILED : code;
+		return (failed || (unsure && !changed)) && !code ? EXIT_FAILED : code;
 	if (stdout_error == EPIPE) /* quiet, as if SIGPIPE had ended it */
 		return code ? code : EXIT_FAILED;
 	return no_result(stdout_error > 0 ? strerror(stdout_error) : "");
