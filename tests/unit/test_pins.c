@@ -221,19 +221,6 @@ int bpf_xdp_query(int ifindex, int flags, struct bpf_xdp_query_opts *opts)
 	return falls() ? -EIO : 0;
 }
 
-int attached_shadow(const struct attached *a, struct attached *shadow, struct policy_error *why)
-{
-	(void)a;
-	(void)shadow;
-	(void)why;
-	return 1;
-}
-
-void attached_release(struct attached *a)
-{
-	(void)a;
-}
-
 /* --- calls of the C library that fail, or see the test's machine --------------------------------
  */
 
@@ -245,6 +232,8 @@ DIR *__real_opendir(const char *path);
 DIR *__wrap_opendir(const char *path);
 int __real_stat(const char *path, struct stat *st);
 int __wrap_stat(const char *path, struct stat *st);
+int __real_lstat(const char *path, struct stat *st);
+int __wrap_lstat(const char *path, struct stat *st);
 int __wrap_statfs(const char *path, struct statfs *fs);
 int __wrap_fstatfs(int fd, struct statfs *fs);
 int __wrap_setns(int fd, int kind);
@@ -318,6 +307,11 @@ int __wrap_stat(const char *path, struct stat *st)
 	memset(st, 0, sizeof(*st));
 	st->st_ino = (user ? enclosed : contained) ? 1 : 4026531836u + user;
 	return fallen();
+}
+
+int __wrap_lstat(const char *path, struct stat *st)
+{
+	return falls() ? -1 : __real_lstat(path, st);
 }
 
 int __wrap_statfs(const char *path, struct statfs *fs)
@@ -673,12 +667,44 @@ static void test_whose_place_it_is(void **unused)
 	}
 }
 
+/* What lies there is another's only where it was looked at. */
+static void test_whose_it_is_unseen(void **unused)
+{
+	static const uint32_t ids[] = {10, 70};
+	unsigned int n = 1;
+
+	(void)unused;
+	for (size_t k = 0; k < ARRAY(ids); k++)
+		for (unsigned int i = 0; i <= n; i++) {
+			int result;
+
+			begin();
+			make_thing("/xdp-pacer/lo/banned4", MAP4, ids[k]);
+			fault.n = 0;
+			fault.at = i;
+			fault.err = i & 1 ? ENOMEM : EMFILE;
+			result = pinned_check("lo", 10, &error);
+			if (!i)
+				n = fault.n;
+			if (result &&
+			    (!i || strstr(error.text, "not this tool's") ||
+			     strstr(error.text, "another interface") || strstr(error.text, "root")))
+				fail_msg("call %u: it says %s", i, error.text);
+			if (i > 5 && /* it is locked */
+			    !(result && strstr(error.text, "cannot be seen: ") &&
+			      strstr(error.text, ": try again")))
+				fail_msg("call %u: %d: %s", i, result, error.text);
+		}
+	assert_true(n > 6);
+}
+
 /* Where the pins of a pacer are, whose interface may have been renamed; and which map is whose. */
 static void test_where_they_are(void **unused)
 {
 	struct attached a = {.ifname = "lo"};
 	char path[PINNED_PATH], wanted[128];
 	bool renamed;
+	uint32_t id;
 	int prog;
 
 	(void)unused;
@@ -698,13 +724,27 @@ static void test_where_they_are(void **unused)
 	assert_true(pinned_where(&a, path, &renamed) && !renamed);
 	close(a.tools4_fd);
 	prog = thing_fd(PROGRAM, 1);
-	assert_int_equal(pinned_id(prog), 10);
+	assert_int_equal(pinned_id(prog, &id), 0);
+	assert_int_equal(id, 10);
 	many_maps = true;
-	assert_int_equal(pinned_id(prog), 10);
+	assert_int_equal(pinned_id(prog, &id), 0);
+	assert_int_equal(id, 10);
 	for (fault.at = 1; fault.at <= 5; fault.at++) { /* its maps; the first one; that of IPv4 */
+		bool needless = fault.at == 2 || fault.at == 3;
+
 		fault.n = 0;
-		assert_int_equal(pinned_id(prog), fault.at == 2 || fault.at == 3 ? 10 : 0);
+		assert_int_equal(pinned_id(prog, &id), needless ? 0 : -EIO);
+		assert_int_equal(id, needless ? 10 : 0);
 	}
+	many_maps = false;
+	fault.n = 0;
+	fault.at = 4;
+	fault.err = ENOENT; /* that map has gone meanwhile */
+	assert_int_equal(pinned_id(prog, &id), 0);
+	assert_int_equal(id, 0);
+	map_of[1] = 0;
+	assert_int_equal(pinned_id(prog, &id), 0);
+	assert_int_equal(id, 0);
 	close(prog);
 }
 
@@ -897,6 +937,8 @@ static void test_what_stays_is_told(void **unused)
 			fault.at = 0;
 			if (before) {
 				assert_memory_equal(&left, &other, sizeof(left));
+			} else if (!left.cause && there("/xdp-pacer/lo/banned4")) {
+				fail_msg("call %u: what stays is not told", i);
 			} else if (left.cause) {
 				told++;
 				assert_int_equal(left.cause, EBUSY);
@@ -905,6 +947,28 @@ static void test_what_stays_is_told(void **unused)
 			}
 		}
 	assert_true(told > 2);
+}
+
+/* Where it is not known which are the pacer's: what nobody uses goes, and what stays is told. */
+static void test_of_whom_is_unread(void **unused)
+{
+	struct pins_left left = {.cause = 0};
+
+	(void)unused;
+	begin_pins();
+	pinned_remove_unread("lo", -EMFILE, 1, &left);
+	assert_false(there("/xdp-pacer/lo") || left.cause);
+	pinned_remove_unread("lo", -EMFILE, 1, &left); /* there is nothing */
+	assert_int_equal(left.cause, 0);
+	begin_pins();
+	runs[1] = true; /* a partner has them */
+	map_of[3] = 10;
+	runs[3] = true;
+	pinned_remove_unread("lo", -EMFILE, 1, &left);
+	assert_true(there("/xdp-pacer/lo/banned4") && there("/xdp-pacer/lo/banned6"));
+	assert_int_equal(left.cause, EMFILE);
+	assert_non_null(strstr(left.path, "/xdp-pacer/lo"));
+	pinned_remove_unread("lo", -EMFILE, 1, NULL);
 }
 
 static void note_cause(const char *name, int cause, void *of)
@@ -951,6 +1015,7 @@ static void test_what_may_go(void **unused)
 	    {"/lo/", 10, 0, 0}, {"/lo/", 10, 1, -1}, {"/lo/", 10, 2, -1}, {"/lo/", 0, 1, 0},
 	    {NULL, 20, 4, 0},
 	};
+	unsigned int n;
 
 	(void)unused;
 	for (size_t i = 0; i < ARRAY(cases); i++) {
@@ -963,8 +1028,20 @@ static void test_what_may_go(void **unused)
 		    (cases[i].result && !strstr(error.text, "lo: its pacer cannot be replaced")))
 			fail_msg("case %zu: it says %s", i, error.text);
 	}
+	begin_pins();
+	assert_int_equal(pinned_may_go("lo", 10, &error), 0);
+	n = fault.n;
+	begin_pins();
+	for (fault.at = 1; fault.at <= 2; fault.at++) { /* whose they are cannot be looked at */
+		fault.n = 0;
+		fault.err = EMFILE;
+		assert_int_equal(pinned_may_go("lo", 10, &error), -1);
+		assert_non_null(strstr(error.text, "cannot be seen: Too many open files: try"));
+	}
+	assert_true(n > 2);
+	fault.err = EACCES;
 	fault.n = 0;
-	fault.at = 1;
+	fault.at = 2; /* behind the look whether it is there */
 	assert_int_equal(pins_shadow_may_go("lo", 1, 3, &error), -1);
 	assert_non_null(strstr(error.text, "shadow-of-1-by-3 could not be removed: Permission"));
 	assert_int_equal(pins_shadow_may_go("lo", 1, 3, &error), 0);
@@ -1098,6 +1175,7 @@ int main(void)
 	    TEST(test_shadow_is_pinned),	TEST(test_advice),
 	    TEST(test_each_way_to_carry),	TEST(test_gone_meanwhile),
 	    TEST(test_what_is_others_is_told),	TEST(test_what_may_go),
+	    TEST(test_whose_it_is_unseen),	TEST(test_of_whom_is_unread),
 	};
 	int failed;
 

@@ -269,12 +269,27 @@ static int put_on(const struct loading *l)
 	return object_program_fd(l->object) < 0 ? load_failed(l, err) : attach_failed(l, err);
 }
 
+static int maps_unread(const struct loading *l, int err)
+{
+	return policy_fail(l->error, 0, "%s: its maps cannot be read: %s", l->ifname,
+			   strerror(-err));
+}
+
+/* Whose the pins of the pacer before are. */
+static int find_pinned(struct loading *l)
+{
+	int err = pinned_id(l->before.pacer_fd, &l->pinned);
+
+	return err ? maps_unread(l, err) : 0;
+}
+
 /* Of the pacer before: tools would write into its pins, for nobody. */
 static int may_leave_nothing(struct loading *l)
 {
 	if (!l->before.pacer)
 		return 0;
-	l->pinned = pinned_id(l->before.pacer_fd);
+	if (find_pinned(l))
+		return -1;
 	return pinned_may_go(l->ifname, l->pinned, l->error) ||
 		       pins_shadow_may_go(l->ifname, l->before.ifindex, l->before.pacer_id,
 					  l->error)
@@ -486,8 +501,7 @@ static int upgrade_with(struct loading *l, struct attached *a)
 	int shadowed = site_has_shadow(l->before.pacer_fd), result;
 
 	if (shadowed < 0)
-		return policy_fail(l->error, 0, "%s: its maps cannot be read: %s", l->ifname,
-				   strerror(-shadowed));
+		return maps_unread(l, shadowed);
 	l->object = object_open_over(l->ifname, shadowed ? OBJECT_FIRST : OBJECT_ALONE,
 				     l->before.pacer_fd, l->raw_ip, l->error);
 	if (!l->object)
@@ -502,26 +516,55 @@ static int upgrade_with(struct loading *l, struct attached *a)
  * Its maps stay, so that the pins can be there before. Where nobody asks for them they lead there
  * already, unless a load was killed; or another has their place, which is no ground to refuse.
  */
-static int upgrade_pinned(struct loading *l, struct attached *a)
+static int upgrade_pinned(struct loading *l, const struct attached *before, struct attached *a)
 {
 	static const uint32_t none = 0;
+
+	if (l->options->pin && find_pinned(l))
+		return -1;
+	if ((l->options->pin || before->control->tools) && pinned_put(before, &none, 1, l->error) &&
+	    l->options->pin)
+		return -1;
+	if (!upgrade_with(l, a))
+		return 0;
+	if (l->options->pin && !before->control->tools)
+		pinned_remove(l->ifname, l->pinned, 0, NULL);
+	return -1;
+}
+
+/*
+ * What tools ban is heeded at once, by a shadow as well. That is opened before anything is changed:
+ * one that cannot be would ignore them once it is promoted.
+ */
+static int upgrade_heeding(struct loading *l, const struct attached *before, struct attached *a)
+{
+	struct policy_error why = {0};
+	struct attached shadow;
+	int none = attached_shadow(before, &shadow, &why), result;
+
+	if (none < 0) {
+		*l->error = why;
+		return -1;
+	}
+	result = upgrade_pinned(l, before, a);
+	if (!result)
+		pinned_heed(a);
+	if (!result && !none)
+		pinned_heed(&shadow);
+	if (!none)
+		attached_release(&shadow);
+	return result;
+}
+
+static int upgrade_found(struct loading *l, struct attached *a)
+{
 	struct attached before;
-	int result = 0;
-	bool tools;
+	int result;
 
 	if (attached_find(l->ifname, &before, l->error))
 		return -1;
-	tools = before.control->tools;
-	if (tools || l->options->pin)
-		result = pinned_put(&before, &none, 1, l->error);
+	result = l->options->pin ? upgrade_heeding(l, &before, a) : upgrade_pinned(l, &before, a);
 	attached_release(&before);
-	if (result && l->options->pin)
-		return -1;
-	result = upgrade_with(l, a);
-	if (!result && l->options->pin)
-		pinned_heed(a);
-	else if (result && !tools && l->options->pin)
-		pinned_remove(l->ifname, pinned_id(l->before.pacer_fd), 0, NULL);
 	return result;
 }
 
@@ -576,7 +619,7 @@ int attach_upgrade(const char *ifname, bool pin, struct attached *a,
 		return -1;
 	options.mode = l.before.mode;
 	if (!may_upgrade(ifname, &l.before, error))
-		result = upgrade_pinned(&l, a);
+		result = upgrade_found(&l, a);
 	*replaced = (struct attach_replaced){l.before.pacer_id, l.before.abi, 0};
 	site_close(&l.before);
 	return result;
@@ -584,19 +627,28 @@ int attach_upgrade(const char *ifname, bool pin, struct attached *a,
 
 /* --- detach --------------------------------------------------------------------------------- */
 
+/* A pacer that is taken off, and whose its pins are; else why that is not known, an -errno. */
+struct leaving {
+	uint32_t prog_id, pinned;
+	int unread;
+};
+
 /* Removes the pins of a pacer that is off. */
-static void forget(const char *ifname, int ifindex, uint32_t prog_id, uint32_t pinned,
+static void forget(const char *ifname, int ifindex, const struct leaving *of,
 		   struct pins_left *left)
 {
-	pins_drop_shadow(ifindex, prog_id, left);
-	pinned_remove(ifname, pinned, prog_id, left);
+	pins_drop_shadow(ifindex, of->prog_id, left);
+	if (of->unread)
+		pinned_remove_unread(ifname, of->unread, of->prog_id, left);
+	else
+		pinned_remove(ifname, of->pinned, of->prog_id, left);
 }
 
 /* Looks again whether it is detached: a call that failed may have worked all the same. */
 static int unload_all(const char *ifname, int ifindex, struct pins_left *left,
 		      struct policy_error *error)
 {
-	uint32_t last = 0, pinned = 0;
+	struct leaving last = {0};
 	int err = 0;
 
 	for (int i = 0; i <= PACERS_MAX; i++) {
@@ -604,27 +656,27 @@ static int unload_all(const char *ifname, int ifindex, struct pins_left *left,
 		int result;
 
 		if (site_open(ifname, ifindex, &site, error)) {
-			if (!last || err)
+			if (!last.prog_id || err)
 				return -1;
-			forget(ifname, ifindex, last, pinned, left);
+			forget(ifname, ifindex, &last, left);
 			return 0; /* what it has detached is off */
 		}
-		if (last && site.pacer_id == last) {
+		if (last.prog_id && site.pacer_id == last.prog_id) {
 			site_close(&site);
 			break;
 		}
-		if (last)
-			forget(ifname, ifindex, last, pinned, left);
+		if (last.prog_id)
+			forget(ifname, ifindex, &last, left);
 		if (!site.pacer) {
-			result = last	      ? 0
+			result = last.prog_id ? 0
 				 : site.named ? refusal_not_a_pacer(ifname, error)
 					      : refusal_no_pacer(ifname, &site, error);
 			site_close(&site);
 			return result;
 		}
-		last = site.pacer_id;
-		pinned = pinned_id(site.pacer_fd);
-		err = detach(&site, last);
+		last.prog_id = site.pacer_id;
+		last.unread = pinned_id(site.pacer_fd, &last.pinned);
+		err = detach(&site, last.prog_id);
 		site_close(&site);
 	}
 	return policy_fail(error, 0, "%s: the pacer was not detached: %s%s", ifname,
@@ -662,22 +714,24 @@ int attach_undone(const char *ifname, const struct pins_left *left, struct polic
 /* Whoever calls need not have the pacer open any more, where it is still on. */
 int attach_undo_this(const struct attached *a, struct policy_error *error)
 {
-	uint32_t pins = pinned_id(a->prog_fd);
+	struct leaving of = {.prog_id = a->prog_id};
 	struct site site;
 	int err = 0;
 
+	of.unread = pinned_id(a->prog_fd, &of.pinned);
 	complaint_begin();
 	if (site_open(a->ifname, a->ifindex, &site, error))
 		return -1;
 	if (site.pacer && site.pacer_id == a->prog_id) {
-		pins = pinned_id(site.pacer_fd);
+		if (of.unread)
+			of.unread = pinned_id(site.pacer_fd, &of.pinned);
 		err = detach(&site, a->prog_id);
 	}
 	site_close(&site);
 	if (err && !attached_gone(a))
 		return policy_fail(error, 0, "%s: the pacer was not detached: %s", a->ifname,
 				   strerror(-err));
-	forget(a->ifname, a->ifindex, a->prog_id, pins, NULL);
+	forget(a->ifname, a->ifindex, &of, NULL);
 	pins_sweep(a->ifindex, NULL);
 	return 0;
 }

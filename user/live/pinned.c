@@ -128,20 +128,22 @@ static int maps_of(int prog_fd, uint32_t ids[MAPS_MAX])
 	return info.nr_map_ids < MAPS_MAX ? (int)info.nr_map_ids : MAPS_MAX;
 }
 
-uint32_t pinned_id(int prog_fd)
+int pinned_id(int prog_fd, uint32_t *id)
 {
-	uint32_t ids[MAPS_MAX], found = 0;
-	int n = maps_of(prog_fd, ids);
+	uint32_t ids[MAPS_MAX];
+	int n = maps_of(prog_fd, ids), err = n < 0 ? -errno : 0;
 
-	for (int i = 0; i < n && !found; i++) {
+	*id = 0;
+	for (int i = 0; i < n && !*id; i++) {
 		int fd = bpf_map_get_fd_by_id(ids[i]);
 
-		if (fd < 0)
-			continue;
-		found = id_if(fd, PIN_4);
-		close(fd);
+		*id = fd < 0 ? 0 : id_if(fd, PIN_4);
+		if (!*id && errno != ENOENT)
+			err = -errno;
+		if (fd >= 0)
+			close(fd);
 	}
-	return found;
+	return *id ? 0 : err;
 }
 
 static uint32_t id_of(const char *folder, enum pin pin)
@@ -167,44 +169,66 @@ static uint32_t id_in(const char *folder)
 	return id || errno != ENOENT ? id : id_of(folder, PIN_6);
 }
 
+/* By errno: nothing is there, or it is no pacer's. Else it could not be looked at. */
+static bool is_none(void)
+{
+	return errno == ENOENT || errno == ENOTDIR || errno == EINVAL;
+}
+
 /* By errno: it is there, and others alone may look into it. */
 static bool is_denied(void)
 {
 	return errno == EACCES || errno == EPERM;
 }
 
-/* True also where that cannot be read. */
-static bool has_map(int prog_fd, uint32_t map_id)
+/* 1, 0, or -errno: that cannot be read. */
+static int has_map(int prog_fd, uint32_t map_id)
 {
 	uint32_t ids[MAPS_MAX];
 	int n = maps_of(prog_fd, ids);
 
 	for (int i = 0; i < n; i++)
 		if (ids[i] == map_id)
-			return true;
-	return n < 0;
+			return 1;
+	return n < 0 ? -errno : 0;
 }
 
-/* Does a program of the machine, other than `but`, have the map? True also where that cannot be
- * seen.
- */
-static bool used(uint32_t map_id, uint32_t but)
+/* 0: it has gone. -errno: it cannot be read. */
+static int id_has_map(uint32_t prog_id, uint32_t map_id)
+{
+	int fd = bpf_prog_get_fd_by_id(prog_id), has;
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	has = has_map(fd, map_id);
+	close(fd);
+	return has;
+}
+
+/* Does a program of the machine, other than `but`, have the map? -errno: that cannot be seen. */
+static int used(uint32_t map_id, uint32_t but)
 {
 	uint32_t id = 0;
 
 	while (!bpf_prog_get_next_id(id, &id)) {
-		int fd = id == but ? -1 : bpf_prog_get_fd_by_id(id);
-		bool has = id == but ? false : fd < 0 ? errno != ENOENT : has_map(fd, map_id);
+		int has = id == but ? 0 : id_has_map(id, map_id);
 
-		if (fd >= 0)
-			close(fd);
 		if (has)
-			return true;
+			return has;
 	}
-	return errno != ENOENT;
+	return errno == ENOENT ? 0 : -errno;
 }
 
 /* --- may it be -------------------------------------------------------------------------------- */
+
+/* Whose is what lies there? */
+static int unseen(const char *ifname, const char *path, int err, struct policy_error *error)
+{
+	const char *advice = pins_advice(err);
+
+	return policy_fail(error, 0, "%s: whose %s is cannot be seen: %s%s", ifname, path,
+			   strerror(err), *advice ? advice : ": try again");
+}
 
 static int check_folder(const char *ifname, uint32_t instead, struct policy_error *error)
 {
@@ -212,21 +236,22 @@ static int check_folder(const char *ifname, uint32_t instead, struct policy_erro
 	const char *folder = folder_of(ifname, name);
 	struct stat st;
 	uint32_t id;
+	int is;
 
 	path_of(path, folder, "");
 	path[strlen(path) - 1] = 0; /* a map that is pinned by that name is there, too */
 	if (lstat(path, &st))
-		return 0;
+		return errno == ENOENT ? 0 : unseen(ifname, path, errno, error);
 	id = id_in(folder);
-	if (!id && is_denied())
-		return policy_fail(error, 0, "%s: whose %s is cannot be seen: %s%s", ifname, path,
-				   strerror(errno), pins_advice(errno));
+	if (!id && !is_none())
+		return unseen(ifname, path, errno, error);
 	if (!id)
 		return policy_fail(error, 0,
 				   "%s: %s is not this tool's: remove it, or go on without --pin",
 				   ifname, path);
-	if (id == instead || !used(id, 0))
-		return 0;
+	is = id == instead ? 0 : used(id, 0);
+	if (is <= 0)
+		return is ? unseen(ifname, path, -is, error) : 0;
 	return policy_fail(error, 0,
 			   "%s: %s is of a pacer on another interface, which has that name in "
 			   "another network namespace, or had it: go on without --pin",
@@ -247,11 +272,14 @@ int pinned_check(const char *ifname, uint32_t instead, struct policy_error *erro
 int pinned_may_go(const char *ifname, uint32_t id, struct policy_error *error)
 {
 	char name[IF_NAMESIZE], all[PATH_MAX / 2], path[PINNED_PATH];
-	uint32_t there = id_in(folder_of(ifname, name));
+	uint32_t there;
 
-	if (!id || (there ? there != id : !is_denied()))
-		return 0;
 	pinned_path(ifname, path);
+	there = id ? id_in(folder_of(ifname, name)) : 0;
+	if (!id || (there ? there != id : is_none()))
+		return 0;
+	if (!there && !is_denied())
+		return unseen(ifname, path, errno, error);
 	return pins_may_go(ifname, path, place(all), error) ||
 		       pins_may_go(ifname, path, path, error)
 		   ? -1
@@ -367,7 +395,7 @@ int pinned_put(const struct attached *a, const uint32_t *instead, size_t n,
 /* --- judged by them --------------------------------------------------------------------------- */
 
 /* The short way asks for no bans of other tools: it is for no packet from here on. */
-static void heed(const struct attached *a)
+void pinned_heed(const struct attached *a)
 {
 	a->control->tools = 1;
 	for (uint32_t copy = 0; copy < 2; copy++) {
@@ -376,18 +404,6 @@ static void heed(const struct attached *a)
 		__atomic_or_fetch(&policy->flags, PACER_TOOLS, __ATOMIC_RELEASE);
 		pacer_short_reshape(policy, a->control, copy);
 	}
-}
-
-void pinned_heed(const struct attached *a)
-{
-	struct policy_error unused;
-	struct attached shadow;
-
-	heed(a);
-	if (attached_shadow(a, &shadow, &unused))
-		return;
-	heed(&shadow);
-	attached_release(&shadow);
 }
 
 /* --- where they are ----------------------------------------------------------------------------
@@ -469,10 +485,10 @@ static bool is_to_go(const struct removal *r, const char *name)
 	return (r->id && !strcmp(name, r->folder)) || !used(id, r->gone);
 }
 
-/* Of a folder that is_to_go() has just let stay: it may be the one, and nobody here may look. */
+/* Of a folder that is_to_go() has just let stay: it may be the one, and could not be looked at. */
 static void tell_unseen(const struct removal *r, const char *name)
 {
-	if (r->each && is_denied() && (!r->id || !strcmp(name, r->folder)))
+	if (r->each && errno && !is_none() && (!r->id || !strcmp(name, r->folder)))
 		r->each(name, errno, r->arg);
 }
 
@@ -492,14 +508,17 @@ static int remove_one(int at_fd, const char *name, void *removal)
 	return !cause;
 }
 
-static void remove_those(struct removal *r)
+/* 0, or errno: they cannot all be looked at. */
+static int remove_those(struct removal *r)
 {
-	int fd = open_locked();
+	int fd = open_locked(), err;
 
 	if (fd < 0)
-		return;
-	pins_each(fd, remove_one, r);
+		return errno;
+	errno = EAGAIN;
+	err = pins_each(fd, remove_one, r) < 0 ? errno : 0;
 	close(fd);
+	return err;
 }
 
 static void note_left(const char *name, int cause, void *left)
@@ -507,6 +526,20 @@ static void note_left(const char *name, int cause, void *left)
 	char all[PATH_MAX / 2];
 
 	pins_note_left(left, place(all), name, cause);
+}
+
+/* Why the pins `id` may lie there still; 0: they do not, or others alone may look. */
+static int stays(const char *ifname, const char *folder, uint32_t id, int err)
+{
+	char path[PINNED_PATH];
+	uint32_t there;
+
+	if (access(pinned_path(ifname, path), F_OK))
+		return 0;
+	there = id_in(folder);
+	if (!there)
+		return is_none() || is_denied() ? 0 : errno;
+	return there != id ? 0 : err ? err : EAGAIN;
 }
 
 void pinned_remove(const char *ifname, uint32_t id, uint32_t gone, struct pins_left *left)
@@ -518,22 +551,24 @@ void pinned_remove(const char *ifname, uint32_t id, uint32_t gone, struct pins_l
 			    .gone = gone,
 			    .each = note_left,
 			    .arg = &now};
+	int cause = id ? EAGAIN : 0;
 
 	/* A second time where a look has failed: it cannot be told from another's folder then. */
-	for (int look = 0; id && look < 2; look++) {
+	for (int look = 0; cause && look < 2; look++) {
 		now.cause = 0;
-		remove_those(&r);
-		if (id_of(r.folder, PIN_4) != id)
-			break;
+		cause = stays(ifname, r.folder, id, remove_those(&r));
 	}
+	if (cause)
+		note_left(r.folder, cause, &now);
 	if (left && now.cause && !left->cause)
 		*left = now;
 }
 
-void pinned_sweep(const char *ifname)
+/* What lies under that name, if no program but `gone` has it. */
+static void sweep(const char *ifname, uint32_t gone)
 {
 	char name[IF_NAMESIZE], path[PATH_MAX];
-	struct removal unused = {0};
+	struct removal unused = {.gone = gone};
 	int fd;
 
 	if (access(path_of(path, folder_of(ifname, name), ""), F_OK))
@@ -545,9 +580,23 @@ void pinned_sweep(const char *ifname)
 	close(fd);
 }
 
+void pinned_sweep(const char *ifname)
+{
+	sweep(ifname, 0);
+}
+
+void pinned_remove_unread(const char *ifname, int err, uint32_t gone, struct pins_left *left)
+{
+	char name[IF_NAMESIZE], path[PINNED_PATH];
+
+	sweep(ifname, gone);
+	if (!access(pinned_path(ifname, path), F_OK))
+		note_left(folder_of(ifname, name), -err, left);
+}
+
 void pinned_clean(bool look, void (*each)(const char *name, int cause, void *arg), void *arg)
 {
 	struct removal r = {.look = look, .each = each, .arg = arg};
 
-	remove_those(&r);
+	(void)remove_those(&r);
 }

@@ -36,8 +36,9 @@ const char *pinned_path(const char *ifname, char path[PINNED_PATH]);
  * before. False: there are none. Who cannot read them is told where they were made.
  */
 bool pinned_where(const struct attached *a, char path[PINNED_PATH], bool *renamed);
-/* Whose the pins of that program's pacer are: the id of a map; 0: it has none. */
-uint32_t pinned_id(int prog_fd);
+/* Whose the pins of that program's pacer are: the id of a map; 0: it has none. 0, or -errno: it may
+ * have one, which could not be read. */
+int pinned_id(int prog_fd, uint32_t *id);
 /*
  * May the interface have pins? Not where what has its name there is in use by another than
  * `instead`, or is no pacer's. 0, or -1 with *error filled.
@@ -55,7 +56,7 @@ int pinned_may_go(const char *ifname, uint32_t id, struct policy_error *error);
  */
 int pinned_put(const struct attached *a, const uint32_t *instead, size_t n,
 	       struct policy_error *error);
-/* From here on packets are judged by what tools write, also those of a shadow. */
+/* From here on packets are judged by what tools write. Of a shadow, the same by itself. */
 void pinned_heed(const struct attached *a);
 /* Removes what lies under the interface's name and is used by nobody, a pacer's. */
 void pinned_sweep(const char *ifname);
@@ -65,6 +66,11 @@ void pinned_sweep(const char *ifname);
  * keep theirs. `left` may be NULL.
  */
 void pinned_remove(const char *ifname, uint32_t id, uint32_t gone, struct pins_left *left);
+/*
+ * The same where pinned_id() has failed with `err`: what lies under the interface's name goes if
+ * nobody uses it. Where that cannot be told, it stays, and *left has it.
+ */
+void pinned_remove_unread(const char *ifname, int err, uint32_t gone, struct pins_left *left);
 /*
  * Calls `each` for every folder that a killed tool or a gone interface left, and removes it unless
  * `look` is true. `cause`: why it stays (errno), or 0.
