@@ -734,6 +734,7 @@ static void begin_anew(const struct work *w, bool dispatcher)
 {
 	memset(at, 0, sizeof(at));
 	memset(&fault, 0, sizeof(fault));
+	memset(&shadow_control, 0, sizeof(shadow_control));
 	last_id = 0;
 	opened = 0;
 	n_objects = 0;
