@@ -141,7 +141,7 @@ others_unknown()
 	both ten --shared
 	for ((n = 1; ; n++)); do
 		code=0
-		in_server timeout -k 1 60 "$(tool fault)" fcntl:$calls $n 12 "$BUILD/xdp-pacer" status s0 --json \
+		in_server timeout -k 1 60 "$(tool fault)" "fcntl:$calls" "$n" 12 "$BUILD/xdp-pacer" status s0 --json \
 			>"$work/out" 2>"$work/err" || code=$?
 		((code >= 100)) || break
 		grep -q "$of" "$work/err" || continue
@@ -152,7 +152,7 @@ others_unknown()
 	unknown=0
 	for ((n = 1; ; n++)); do
 		code=0
-		in_server timeout -k 1 60 "$(tool fault)" fcntl:$calls $n 12 "$BUILD/xdp-pacer" \
+		in_server timeout -k 1 60 "$(tool fault)" "fcntl:$calls" "$n" 12 "$BUILD/xdp-pacer" \
 			set s0 udp.packets=$((10 + n)) --json >"$work/out" 2>"$work/err" || code=$?
 		((code >= 100)) || break
 		grep -q "$of" "$work/err" || continue
@@ -162,7 +162,7 @@ others_unknown()
 	((unknown > 1)) || fail "$unknown of $n calls"
 	for ((n = 1; ; n++)); do
 		code=0
-		in_server timeout -k 1 60 "$(tool fault)" fcntl:$calls $n 12 "$BUILD/xdp-pacer" \
+		in_server timeout -k 1 60 "$(tool fault)" "fcntl:$calls" "$n" 12 "$BUILD/xdp-pacer" \
 			save s0 "$work/s0.state" --and-unload >"$work/out" 2>"$work/err" || code=$?
 		equal "$((code % 100))" 1 "call $n: save --and-unload: $(cat "$work/out")" || return
 		((code >= 100)) || break
