@@ -485,6 +485,24 @@ static void test_after_an_hour(void **unused)
 	assert_int_equal(only()->there_ns, 0);
 }
 
+/* Then what has ended here, and lies there yet by the lease of longer ones, does not come back. */
+static void test_ended_within_the_hour(void **unused)
+{
+	(void)unused;
+	other_says(10 * S, 9);
+	x.stale = true;
+	assert_true(step());
+	shared_taken(&x.items, only(), true);
+	age_s = 3300;
+	now += age_s * S;
+	shared_looked(&x.items, now);
+	assert_int_equal(x.items.n, 0);
+	x.stale = true; /* as another item came, which was seen at once */
+	assert_true(step());
+	assert_int_equal(asked, 1);
+	assert_int_equal(x.items.n, 0);
+}
+
 /* No memory is not the store's fault, and loses nothing. */
 static void test_no_memory(void **unused)
 {
@@ -821,6 +839,7 @@ int main(void)
 	    CASE(test_no_answer),
 	    CASE(test_an_age_that_is_not_told),
 	    CASE(test_after_an_hour),
+	    CASE(test_ended_within_the_hour),
 	    CASE(test_no_memory),
 	    CASE(test_no_memory_to_read),
 	    CASE(test_no_memory_between_pages),

@@ -286,13 +286,18 @@ static void end_reading(struct exchange *x)
 	forget_reading(x);
 }
 
-/* After an hour without an answer, what was lifted may have left no word. */
+/*
+ * After an hour without an answer, what was lifted may have left no word. Of what is read then
+ * some has ended: how old it is has to be asked.
+ */
 static void begin_reading(struct exchange *x)
 {
 	x->at_ns = x->now_ns();
 	x->asked = 0;
-	if (x->read_ns && x->now_ns() - x->read_ns > SHARED_LIFTED_S * 900000000ull)
+	if (x->read_ns && x->now_ns() - x->read_ns > SHARED_LIFTED_S * 900000000ull) {
 		x->revision = 0;
+		x->away = true;
+	}
 }
 
 static bool read_new(struct exchange *x)
