@@ -262,7 +262,7 @@ static const struct store_put items[] = {
 
 static struct {
 	struct store_snapshot now;
-	uint64_t revision, age_ns;
+	uint64_t revision, age_ns, left_ns;
 } got;
 
 static struct store_list listed = {.under = "limit/", .after = 5};
@@ -290,7 +290,7 @@ static enum store_result ask(struct store *s, enum op op)
 	case LIST:
 		return store_etcd.list(s, &listed, &got.now);
 	case AGE:
-		return store_etcd.age(s, 77, &got.age_ns);
+		return store_etcd.age(s, 77, &got.age_ns, &got.left_ns);
 	case CLEAR:
 		return store_etcd.clear(s, "item/", "member/1", 3);
 	case OPS:
@@ -337,6 +337,7 @@ static void test_answers(void **unused)
 	as_if(well[AGE].answer);
 	assert_int_equal(ask(s, AGE), STORE_DONE);
 	assert_int_equal(got.age_ns, 3000000000);
+	assert_int_equal(got.left_ns, 7000000000);
 	store_etcd.close(s);
 }
 
@@ -499,8 +500,8 @@ static void test_strange_answers(void **unused)
 				fail_msg("%zu: %s", i, store_etcd.why(s));
 			assert_int_equal(got.now.n, 0);
 		}
-		if (rows[i].op == AGE)
-			assert_int_equal(got.age_ns, UINT64_MAX); /* it has gone */
+		if (rows[i].op == AGE) /* it has gone */
+			assert_true(got.age_ns == UINT64_MAX && got.left_ns == 0);
 		store_snapshot_free(&got.now);
 	}
 	store_etcd.close(s);

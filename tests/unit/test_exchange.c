@@ -38,6 +38,7 @@ static uint64_t revision, now, age_s;
 static enum store_result lists, puts_result, ages; /* STORE_DONE: as it should be */
 static unsigned int asked;			   /* ages */
 static uint64_t call_ns;			   /* that each of those takes */
+static uint32_t granted_s;			   /* by the last write that was asked for */
 static bool odd_one, elsewhere;
 static size_t crowd; /* so many other keys are there, each with a lease, but that two have one */
 static struct exchange x;
@@ -139,7 +140,7 @@ static enum store_result put_keys(struct store *s, const struct store_put *puts,
 				  struct store_snapshot *to)
 {
 	(void)s;
-	(void)ttl_s;
+	granted_s = ttl_s;
 	assert_int_equal(n, 1);
 	assert_string_equal(puts[0].key, EXCHANGE_ITEMS KEY);
 	assert_string_equal(guard, "guard");
@@ -160,13 +161,14 @@ static enum store_result put_keys(struct store *s, const struct store_put *puts,
 	return STORE_DONE;
 }
 
-static enum store_result age(struct store *s, uint64_t lease, uint64_t *age_ns)
+static enum store_result age(struct store *s, uint64_t lease, uint64_t *age_ns, uint64_t *left_ns)
 {
 	(void)s;
 	assert_in_range(lease, 9, crowd < 200 ? 200 : 9 + crowd);
 	asked++;
 	now += call_ns;
 	*age_ns = age_s == UINT64_MAX ? age_s : age_s * S;
+	*left_ns = age_s == UINT64_MAX ? 0 : 3600 * S - *age_ns;
 	return ages;
 }
 
@@ -360,6 +362,30 @@ static void test_what_was_lifted_is_made_again(void **unused)
 		assert_true(step());
 		assert_int_equal(there_s(), 100);
 		assert_false(exchange_waits(&x));
+	}
+}
+
+/* As long as the store would have kept a word, it keeps what follows it. */
+static void test_lies_as_long_as_what_it_follows(void **unused)
+{
+	(void)unused;
+	for (int ended = 0; ended < 2; ended++) {
+		end(unused);
+		begin(unused);
+		other_says(ended ? 10 * S : 0, 9); /* before it was made here */
+		x.stale = true;
+		(void)read_all();
+		if (ended)
+			shared_taken(&x.items, only(), true);
+		now += 40 * S;
+		age_s = 40;
+		shared_looked(&x.items, now);
+		here(now + 100 * S);
+		assert_true(step());
+		assert_int_equal(only()->todo, SHARED_TELL);
+		assert_true(step());
+		assert_int_equal(there_s(), 100);
+		assert_in_range(granted_s, 3560, 3561);
 	}
 }
 
@@ -833,6 +859,7 @@ int main(void)
 	    CASE(test_no_item_in_its_place),
 	    CASE(test_one_that_is_not_as_ours),
 	    CASE(test_what_was_lifted_is_made_again),
+	    CASE(test_lies_as_long_as_what_it_follows),
 	    CASE(test_another_policy),
 	    CASE(test_another_policy_before_it_was_told),
 	    CASE(test_a_session_that_ended),

@@ -137,6 +137,23 @@ static void test_what_waits_is_not_said_otherwise(void **unused)
 	shared_free(&s);
 }
 
+/* When it ends by itself, that is told. */
+static void ends_as_if_lifted(struct shared *s, uint64_t revision, uint64_t left_ns)
+{
+	struct shared_batch b;
+
+	now += left_ns;
+	look(s, NULL, 0);
+	assert_int_equal(batch_of(s).n, 0); /* on other hosts it may run yet */
+	now += SHARED_SLACK_NS;
+	look(s, NULL, 0);
+	b = batch_of(s);
+	assert_int_equal(b.n, 1);
+	assert_int_equal(b.at[0].follows, revision);
+	assert_int_equal(b.at[0].left_ns, 0);
+	assert_int_equal(b.ttl_s, SHARED_LIFTED_S);
+}
+
 /* Who is away for a moment hears of a shorter end all the same, as of a lifting. */
 static void test_a_shorter_end_is_kept_as_a_lifting(void **unused)
 {
@@ -154,13 +171,120 @@ static void test_a_shorter_end_is_kept_as_a_lifting(void **unused)
 	assert_int_equal(b.at[0].left_ns, 3 * S);
 	assert_int_equal(b.ttl_s, SHARED_LIFTED_S);
 	shared_told(&s, &b, 8);
-	look(&s, "k", now + 9 * SHARED_LIFTED_S * S); /* or for as long as it is */
+	ends_as_if_lifted(&s, 8, 3 * S);
+	shared_free(&s);
+}
+
+/* It lies as long as it lasts, if that is longer than an hour. */
+static void test_a_shorter_end_that_is_far(void **unused)
+{
+	struct shared_batch b;
+	struct shared s;
+
+	(void)unused;
+	read_nothing(&s);
+	look(&s, "k", now + 9 * SHARED_LIFTED_S * S);
 	b = batch_of(&s);
-	shared_told(&s, &b, 9);
+	shared_told(&s, &b, 7);
 	look(&s, "k", now + 2 * SHARED_LIFTED_S * S);
 	b = batch_of(&s);
 	assert_int_equal(b.n, 1);
 	assert_true(b.ttl_s > 2 * SHARED_LIFTED_S);
+	shared_free(&s);
+}
+
+/* Told, and lifted at once. */
+static void told_and_lifted(struct shared *s)
+{
+	struct shared_batch b;
+
+	read_nothing(s);
+	look(s, "k", now + 86400 * S);
+	b = batch_of(s);
+	shared_told(s, &b, 7);
+	look(s, NULL, 0);
+	look(s, NULL, 0);
+	b = batch_of(s);
+	shared_told(s, &b, 8);
+}
+
+/* Told for 3 s, 100 s after what it follows. Returns for how long that lies. */
+static uint32_t told_anew(struct shared *s, uint64_t revision)
+{
+	struct shared_batch b;
+
+	now += 100 * S;
+	look(s, "k", now + 3 * S);
+	b = batch_of(s);
+	assert_int_equal(b.n, 1);
+	assert_int_equal(b.at[0].follows, revision);
+	assert_int_equal(b.at[0].left_ns, 3 * S);
+	shared_told(s, &b, revision + 1);
+	return b.ttl_s;
+}
+
+/*
+ * What follows a lifting lies there for as long as that would, and so does what follows it: who
+ * was away meanwhile does not say again what was lifted.
+ */
+static void test_a_lifting_is_heard_through_what_follows(void **unused)
+{
+	struct shared_batch b;
+	struct shared s;
+
+	(void)unused;
+	told_and_lifted(&s); /* by this host, that knows of it yet */
+	assert_in_range(told_anew(&s, 8), SHARED_LIFTED_S - 100, SHARED_LIFTED_S - 98);
+	look(&s, "k", now + 9 * S); /* made longer while it runs */
+	b = batch_of(&s);
+	assert_in_range(b.ttl_s, SHARED_LIFTED_S - 100, SHARED_LIFTED_S - 97);
+	shared_told(&s, &b, 10);
+	ends_as_if_lifted(&s, 10, 9 * S);
+	shared_free(&s);
+
+	read_nothing(&s); /* by another, just now */
+	look(&s, "k", now + 3 * S);
+	shared_there(&s, "k", NULL, 8, 0, now);
+	shared_taken(&s, &s.at[0], true);
+	assert_in_range(told_anew(&s, 8), SHARED_LIFTED_S - 100, SHARED_LIFTED_S - 98);
+	shared_free(&s);
+
+	read_nothing(&s); /* whoever by: as the store says for how long it lies */
+	look(&s, "k", now + 500 * S);
+	shared_there(&s, "k", NULL, 8, SHARED_OVER, now);
+	shared_lies(&s, "k", 8, now + 700 * S);
+	shared_lies(&s, "k", 7, now + 900 * S);
+	shared_lies(&s, "other", 8, now + 900 * S);
+	b = batch_of(&s);
+	assert_in_range(b.ttl_s, 700, 701);
+	shared_lies(&s, "k", 8, now + 90000 * S);
+	b = batch_of(&s);
+	assert_int_equal(b.ttl_s, SHARED_LIFTED_S);
+	shared_lies(&s, "k", 8, now + 700 * S);
+	b = batch_of(&s);
+	assert_in_range(b.ttl_s, 700, 701);
+	shared_absent(&s, "k", now);
+	b = batch_of(&s);
+	assert_in_range(b.ttl_s, 500, 502);
+	shared_free(&s);
+}
+
+/* What has ended by itself is followed by no longer a word than any. */
+static void test_an_end_is_not_heard_of(void **unused)
+{
+	struct shared_batch b;
+	struct shared s;
+
+	(void)unused;
+	read_nothing(&s);
+	look(&s, "k", now + 10 * S);
+	b = batch_of(&s);
+	shared_told(&s, &b, 7);
+	now += 10 * S;
+	look(&s, "k", now + 10 * S);
+	b = batch_of(&s);
+	assert_int_equal(b.at[0].follows, 7);
+	assert_in_range(b.ttl_s, 10, 13);
 	shared_free(&s);
 }
 
@@ -1067,6 +1191,9 @@ int main(void)
 	    cmocka_unit_test(test_what_ends_by_itself_is_not_lifted),
 	    cmocka_unit_test(test_what_waits_is_not_said_otherwise),
 	    cmocka_unit_test(test_a_shorter_end_is_kept_as_a_lifting),
+	    cmocka_unit_test(test_a_shorter_end_that_is_far),
+	    cmocka_unit_test(test_a_lifting_is_heard_through_what_follows),
+	    cmocka_unit_test(test_an_end_is_not_heard_of),
 	    cmocka_unit_test(test_what_a_store_keeps_beyond_its_end_is_lifted),
 	    cmocka_unit_test(test_what_goes_on_is_not_lifted),
 	    cmocka_unit_test(test_one_without_an_end),

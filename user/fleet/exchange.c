@@ -86,7 +86,8 @@ bool exchange_waits(const struct exchange *x)
  */
 
 struct exchange_age {
-	uint64_t lease, age_ns, asked_ns; /* asked_ns: of the host's clock; 0: it was not asked */
+	uint64_t lease, age_ns, left_ns,
+	    asked_ns; /* asked_ns: of the host's clock; 0: it was not */
 };
 
 static int by_lease(const void *a, const void *b)
@@ -167,7 +168,8 @@ static enum asked ask_ages(struct exchange *x, const struct store_snapshot *now)
 			return ASKED_SOME;
 		x->asked++;
 		x->calls++;
-		if (x->kind->age(x->store, leases[i].lease, &leases[i].age_ns) != STORE_DONE)
+		if (x->kind->age(x->store, leases[i].lease, &leases[i].age_ns,
+				 &leases[i].left_ns) != STORE_DONE)
 			return ASKED_IN_VAIN;
 		leases[i].asked_ns = x->now_ns();
 	}
@@ -192,6 +194,15 @@ static void odd(struct exchange *x, const char *key, const char *why, const char
 {
 	x->strange++;
 	snprintf(x->odd, sizeof(x->odd), "%.160s in the store is passed over: %s%s", key, why, and);
+}
+
+/* For how long the word lies there, where that was asked: what follows it is to lie as long. */
+static void say_lies(struct exchange *x, const struct store_entry *entry, const char *key)
+{
+	const struct exchange_age *age = age_of(x, entry->lease);
+
+	if (age && age->asked_ns)
+		shared_lies(&x->items, key, entry->revision, age->asked_ns + age->left_ns);
 }
 
 /*
@@ -221,14 +232,17 @@ static bool say(struct exchange *x, const struct store_entry *entry, size_t skip
 		odd(x, entry->key, why, "");
 	if (is != EXCHANGE_OURS)
 		return is == EXCHANGE_OTHERS;
-	if (read && !left_ns && shared_follows(&x->items, entry->key + skip, entry->revision))
+	if (read && !left_ns && shared_follows(&x->items, entry->key + skip, entry->revision)) {
+		say_lies(x, entry, entry->key + skip);
 		return true;
+	}
 	age_ns = age_by_now(x, entry->lease);
 	if (left_ns && left_ns != SHARED_NEVER)
 		left_ns = left_ns > age_ns ? left_ns - age_ns : SHARED_OVER;
 	x->items.starved = false;
 	shared_there(&x->items, entry->key + skip, &value, entry->revision, left_ns, x->now_ns());
 	x->starved = x->items.starved;
+	say_lies(x, entry, entry->key + skip);
 	return !x->starved;
 }
 

@@ -214,7 +214,7 @@ static void miss(struct shared_item *item, uint64_t now_ns)
 /* The store's word has ended; where it may be there for long yet, a little later. */
 static bool ended(const struct shared_item *item, uint64_t now_ns)
 {
-	uint64_t slack_ns = item->renewed ? SHARED_SLACK_NS : 0;
+	uint64_t slack_ns = item->lasts ? SHARED_SLACK_NS : 0;
 
 	return item->there_ns <= now_ns && now_ns - item->there_ns >= slack_ns;
 }
@@ -222,7 +222,7 @@ static bool ended(const struct shared_item *item, uint64_t now_ns)
 static void run_out(struct shared_item *item, uint64_t now_ns)
 {
 	if (ended(item, now_ns)) {
-		item->over |= item->renewed && item->there_ns && item->here_ns <= now_ns;
+		item->over |= item->lasts && item->there_ns && item->here_ns <= now_ns;
 		item->there_ns = 0;
 	}
 	if (item->here_ns && item->here_ns <= now_ns) {
@@ -312,7 +312,8 @@ static void decide(struct shared_item *item, uint64_t now_ns)
 static void said_by_others(struct shared_item *item, uint64_t revision)
 {
 	item->revision = revision;
-	item->doubt = item->own = item->renewed = item->over = false;
+	item->lies_ns = 0;
+	item->doubt = item->own = item->lasts = item->over = false;
 }
 
 void shared_there(struct shared *s, const char *key, const struct shared_value *value,
@@ -333,6 +334,8 @@ void shared_there(struct shared *s, const char *key, const struct shared_value *
 	said_by_others(item, revision);
 	item->there_ns = runs ? end_of(left_ns, now_ns) : 0;
 	item->there = runs && value ? *value : none;
+	if (!left_ns)
+		item->lies_ns = now_ns + SHARED_LIFTED_S * SECOND_NS;
 	if (left_ns != SHARED_OVER || item->todo != SHARED_TELL)
 		decide(item, now_ns);
 }
@@ -345,6 +348,14 @@ bool shared_follows(struct shared *s, const char *key, uint64_t revision)
 		return false;
 	item->revision = revision;
 	return true;
+}
+
+void shared_lies(struct shared *s, const char *key, uint64_t revision, uint64_t until_ns)
+{
+	struct shared_item *item = find(s, key);
+
+	if (item && item->revision == revision)
+		item->lies_ns = until_ns;
 }
 
 bool shared_knows(const struct shared *s, const char *key, uint64_t revision)
@@ -379,8 +390,8 @@ void shared_listed(struct shared *s, uint64_t now_ns)
 
 		if (item->listed || !item->revision)
 			continue;
-		item->revision = 0;
-		item->own = item->renewed = false;
+		item->revision = item->lies_ns = 0;
+		item->own = item->lasts = false;
 		if (item->there_ns <= now_ns)
 			continue;
 		item->there_ns = 0; /* it was lifted while nobody looked */
@@ -391,7 +402,7 @@ void shared_listed(struct shared *s, uint64_t now_ns)
 void shared_renewed(struct shared *s)
 {
 	for (size_t i = 0; i < s->n; i++)
-		s->at[i].renewed =
+		s->at[i].lasts =
 		    s->at[i].own && s->at[i].there_ns && s->at[i].there_ns != SHARED_NEVER;
 }
 
@@ -410,23 +421,36 @@ static bool token(struct shared *s, uint64_t now_ns)
 	return true;
 }
 
+/* For how many seconds the store has to keep what is told of it; 0: for ever. */
+static uint64_t ttl_of(const struct shared_item *item, uint64_t left_ns, uint64_t now_ns)
+{
+	uint64_t ttl_s = left_ns / SECOND_NS + 2, least_s = 0;
+
+	if (item->here_ns == SHARED_NEVER)
+		return 0;
+	/* What it takes away is to be heard by who was away; so is what was taken before. */
+	if (!left_ns || item->there_ns > item->here_ns + SHARED_SLACK_NS)
+		least_s = SHARED_LIFTED_S;
+	else if (item->lies_ns > now_ns)
+		least_s = (item->lies_ns - now_ns) / SECOND_NS + 1;
+	if (least_s > SHARED_LIFTED_S)
+		least_s = SHARED_LIFTED_S;
+	return ttl_s > least_s ? ttl_s : least_s;
+}
+
 static void put_in(struct shared_batch *b, uint32_t i, const struct shared_item *item,
 		   uint64_t now_ns)
 {
 	uint64_t left_ns = item->here_ns ? item->here_ns - now_ns : 0;
-	uint64_t ttl_s = left_ns / SECOND_NS + 2;
+	uint64_t ttl_s = ttl_of(item, left_ns, now_ns);
 
-	if (item->here_ns == SHARED_NEVER) {
+	if (item->here_ns == SHARED_NEVER)
 		left_ns = SHARED_NEVER;
-		ttl_s = 0;
-	} else if (!left_ns || item->there_ns > item->here_ns + SHARED_SLACK_NS) {
-		/* what it takes away is to be heard by who was away */
-		ttl_s = ttl_s > SHARED_LIFTED_S ? ttl_s : SHARED_LIFTED_S;
-	}
 	b->at[b->n].item = i;
 	b->at[b->n].follows = item->revision;
 	b->at[b->n].left_ns = left_ns;
 	b->at[b->n].value = said(item);
+	b->at[b->n].lies_ns = now_ns + ttl_s * SECOND_NS;
 	b->at[b->n++].until_ns = item->here_ns;
 	if (ttl_s > b->ttl_s)
 		b->ttl_s = ttl_s < UINT32_MAX ? (uint32_t)ttl_s : UINT32_MAX;
@@ -460,16 +484,25 @@ void shared_batch(struct shared *s, uint64_t now_ns, struct shared_batch *batch)
 		s->next = (batch->at[batch->n - 1].item + 1) % s->n;
 }
 
+/* Does the store keep it for long after its end? */
+static bool lasts(const struct shared_item *item)
+{
+	return item->there_ns && item->there_ns != SHARED_NEVER &&
+	       item->lies_ns > item->there_ns + 2 * SHARED_SLACK_NS;
+}
+
 void shared_told(struct shared *s, const struct shared_batch *batch, uint64_t revision)
 {
 	for (size_t i = 0; i < batch->n; i++) {
 		struct shared_item *item = &s->at[batch->at[i].item];
 
 		item->revision = revision;
+		item->lies_ns = batch->at[i].lies_ns;
 		item->there_ns = batch->at[i].until_ns;
 		item->there = batch->at[i].value;
-		item->doubt = item->renewed = item->over = false;
+		item->doubt = item->over = false;
 		item->own = true;
+		item->lasts = lasts(item);
 		item->todo = SHARED_NOTHING;
 		s->count.told++;
 	}

@@ -13,9 +13,10 @@
  * if that is still so: all hosts see the same words on an item in the same order, and go by the
  * last. A host whose own item ends later than the store's says so; else it takes the store's. What
  * is lifted leaves a word for SHARED_LIFTED_S, so that who was away meanwhile does not say it
- * again. A write without an answer is made again, following the same revision: one of the two is
- * done. An item that is gone here counts as lifted if it was missed in two looks at all: one look
- * can miss what is being moved.
+ * again. A word that follows lies there for as long; where its item ends before, that is told as a
+ * lifting, too, since who was away has what was there before all of it. A write without an answer
+ * is made again, following the same revision: one of the two is done. An item that is gone here
+ * counts as lifted if it was missed in two looks at all: one look can miss what is being moved.
  *
  * Which value. A value is a part of the word, so all hosts have that of the last. A host whose
  * change (SHARED_BY_CHANGE, SHARED_BY_HAND) met another's, neither having known of the other,
@@ -83,6 +84,7 @@ struct shared_item {
 	uint64_t here_ns;  /* its end, as packets have it; 0: it is not here */
 	uint64_t there_ns; /* its end by the store; 0: it is not there, or lifted */
 	uint64_t revision; /* of the store's word; 0: none is known */
+	uint64_t lies_ns;  /* until when the store keeps that, as far as is known */
 	enum shared_todo todo;
 	uint8_t missed; /* looks in a row that did not find it here */
 	bool seen;	/* by the look that goes on */
@@ -92,8 +94,8 @@ struct shared_item {
 	bool left;	/* there was no room for it here yet, and that was counted */
 	bool begun;	/* what is here was so when the agent began */
 	bool own;	/* the store's word is this host's */
-	bool renewed; /* ... and may be there for long after its end, and look new: it is lifted */
-	bool over;    /* so it is to be told as lifted */
+	bool lasts;	/* ... and may be there for long after its end: then it is lifted */
+	bool over;	/* so it is to be told as lifted */
 };
 
 struct shared_counts {
@@ -122,6 +124,7 @@ struct shared_batch {
 		uint64_t follows;
 		uint64_t left_ns; /* 0: it is lifted; SHARED_NEVER */
 		uint64_t until_ns;
+		uint64_t lies_ns;
 		struct shared_value value;
 	} at[SHARED_BATCH];
 };
@@ -171,6 +174,8 @@ void shared_put_off(struct shared *s, struct shared_item *item);
  */
 void shared_there(struct shared *s, const char *key, const struct shared_value *value,
 		  uint64_t revision, uint64_t left_ns, uint64_t now_ns);
+/* The store keeps its word of that revision until then. */
+void shared_lies(struct shared *s, const char *key, uint64_t revision, uint64_t until_ns);
 /* Is the store's word of that revision known, or a later one? */
 bool shared_knows(const struct shared *s, const char *key, uint64_t revision);
 /*

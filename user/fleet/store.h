@@ -128,9 +128,12 @@ struct store_kind {
 	 */
 	enum store_result (*list)(struct store *store, const struct store_list *list,
 				  struct store_snapshot *now);
-	/* How long ago what goes away by this lease was written, rounded down; UINT64_MAX: it has
-	 * gone. */
-	enum store_result (*age)(struct store *store, uint64_t lease, uint64_t *age_ns);
+	/*
+	 * How long ago what goes away by this lease was written, and when it goes, both rounded
+	 * down; UINT64_MAX and 0: it has gone.
+	 */
+	enum store_result (*age)(struct store *store, uint64_t lease, uint64_t *age_ns,
+				 uint64_t *left_ns);
 	/*
 	 * Another number than before, and a greater one: since then, leases may last for as long
 	 * again as when they were granted, and look as new. 0: it is not known yet.
